@@ -1,0 +1,182 @@
+package billing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// An Account is the item ACC of an account's partition.
+type Account struct {
+	ID       string
+	Email    string
+	TimeZone string // IANA name; decides what day it is for its subscriptions
+	Created  time.Time
+	Copying  bool // an address change has not yet reached every copy
+	Version  int64
+}
+
+var (
+	// ErrExists: there is one already.
+	ErrExists = errors.New("exists already")
+	// ErrState: what was asked does not fit the state it is in.
+	ErrState = errors.New("not possible now")
+)
+
+func (a *Account) item() store.Item {
+	it := store.NewItem(
+		store.Attribute{Name: schema.CreatedDate, Value: store.S(stamp(a.Created))},
+		store.Attribute{Name: schema.Email, Value: store.S(a.Email)},
+		store.Attribute{Name: schema.PK, Value: store.S(accountPK(a.ID))},
+		store.Attribute{Name: schema.SK, Value: store.S(accountSK)},
+		store.Attribute{Name: schema.Version, Value: store.Int(a.Version)})
+	if a.TimeZone != "" && a.TimeZone != "UTC" {
+		it.Set(schema.TimeZone, store.S(a.TimeZone))
+	}
+	if a.Copying {
+		it.Set(schema.FanOut, store.Bool(true))
+	}
+	return it
+}
+
+func decodeAccount(it store.Item) *Account {
+	a := &Account{ID: trimAccount(it.Str(schema.PK)), Email: it.Str(schema.Email), TimeZone: it.Str(schema.TimeZone),
+		Created: parseStamp(it.Str(schema.CreatedDate)), Copying: it.Get(schema.FanOut).Bool(), Version: it.Int(schema.Version)}
+	if a.TimeZone == "" {
+		a.TimeZone = "UTC"
+	}
+	return a
+}
+
+// bump returns the put of the account if it is still as it was read. Every change in the
+// account's set of subscriptions goes through it, which keeps their ids unique.
+func (a *Account) bump(table string) store.Write {
+	was := store.AttributeEquals(schema.Version, store.Int(a.Version))
+	a.Version++
+	return store.Put(table, a.item(), was)
+}
+
+// Account returns the account, or store.ErrNotFound.
+func (e *Engine) Account(ctx context.Context, id string) (*Account, error) {
+	if err := CheckID("account", id); err != nil {
+		return nil, err
+	}
+	it, err := e.store.Get(ctx, e.table, accountKey(id))
+	if err != nil {
+		return nil, err
+	}
+	return decodeAccount(it), nil
+}
+
+// CreateAccount makes an account without a subscription; ErrExists when there is one.
+func (e *Engine) CreateAccount(ctx context.Context, id, email, zone string) (*Account, error) {
+	if err := CheckID("account", id); err != nil {
+		return nil, err
+	}
+	if err := CheckEmail(email); err != nil {
+		return nil, err
+	}
+	if zone != "" {
+		if _, err := civil.Zone(zone); err != nil {
+			return nil, fieldError("time_zone", err.Error())
+		}
+	}
+	a := &Account{ID: id, Email: email, TimeZone: zone, Created: e.now(), Version: 1}
+	err := e.store.Commit(ctx, store.Put(e.table, a.item(), store.Absent()))
+	if errors.Is(err, store.ErrConflict) {
+		return nil, fmt.Errorf("account %s %w", id, ErrExists)
+	}
+	return a, err
+}
+
+// SetEmail changes the account's address and every copy of it, on subscriptions and
+// receipts. The account says so until all copies follow, so that a change that was cut off
+// is seen, and done again by asking again.
+func (e *Engine) SetEmail(ctx context.Context, id, email string) (*Account, error) {
+	if err := CheckEmail(email); err != nil {
+		return nil, err
+	}
+	if err := e.changeAccount(ctx, id, func(a *Account) { a.Email, a.Copying = email, true }); err != nil {
+		return nil, err
+	}
+	for _, prefix := range []string{subPrefix, recPrefix} {
+		q := store.Query{Table: e.table, Partition: accountPK(id), Prefix: prefix}
+		for it, err := range e.store.Query(ctx, q) {
+			if err != nil {
+				return nil, err
+			}
+			if it.Str(schema.Email) == email {
+				continue
+			}
+			if err := e.copyEmail(ctx, it, email); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := e.changeAccount(ctx, id, func(a *Account) { a.Copying = a.Copying && a.Email != email }); err != nil {
+		return nil, err
+	}
+	return e.Account(ctx, id)
+}
+
+func (e *Engine) changeAccount(ctx context.Context, id string, change func(*Account)) error {
+	for range maxTries {
+		a, err := e.Account(ctx, id)
+		if err != nil {
+			return err
+		}
+		change(a)
+		if err = e.store.Commit(ctx, a.bump(e.table)); !again(err) {
+			return err
+		}
+	}
+	return fmt.Errorf("account %s: overtaken by others %d times", id, maxTries)
+}
+
+// copyEmail writes the address into one subscription or receipt. A receipt that has
+// expired meanwhile needs no copy.
+func (e *Engine) copyEmail(ctx context.Context, it store.Item, email string) error {
+	key := store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)}
+	n, isSubscription := nameOf(key)
+	for range maxTries {
+		var err error
+		if isSubscription {
+			var s *Subscription
+			if s, err = e.load(ctx, n); err != nil {
+				return err
+			}
+			s.Email = email
+			err = e.put(ctx, s)
+		} else {
+			err = e.store.Commit(ctx, store.Update(e.table, key, store.NewItem(store.Attribute{Name: schema.Email, Value: store.S(email)}), nil))
+			if errors.Is(err, store.ErrConflict) {
+				return nil
+			}
+		}
+		if !again(err) {
+			return err
+		}
+	}
+	return fmt.Errorf("%s %s: overtaken by others %d times", key.PK, key.SK, maxTries)
+}
+
+// Accounts yields all accounts. It scans: for operators, not for jobs.
+func (e *Engine) Accounts(ctx context.Context) iter.Seq2[*Account, error] {
+	return func(yield func(*Account, error) bool) {
+		for it, err := range e.store.Scan(ctx, store.Scan{Table: e.table}) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if it.Str(schema.SK) == accountSK && !yield(decodeAccount(it), nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package billing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// failing marks an open period whose last attempt was declined for good: its intent has to
+// be shown cancelled before the period may end failed.
+const failing State = "failing"
+
+// advance brings an open period forward: one look-up or one attempt, then what its answer
+// asks for.
+func (e *Engine) advance(ctx context.Context, s *Subscription, m mode, today civil.Date, fresh bool) (step, error) {
+	o := s.Open
+	if !o.Retry.IsZero() && o.Retry.After(today) && s.Requested == RequestNone && !m.manual {
+		return step{}, nil // its day has not come; the walk found a stale row
+	}
+	var in Intent
+	var err error
+	if fresh {
+		in, err = e.confirm(ctx, s)
+	} else {
+		in, err = e.proc.Lookup(ctx, o.Ref)
+	}
+	if err != nil {
+		return e.setback(ctx, s, today, err)
+	}
+	if in.Amount != o.Amount || (in.Tag.Installation != "" && in.Tag.Period != o.Period) {
+		return e.park(ctx, s, today, fmt.Sprintf("payment intent %s is for period %d and %s, not period %d and %s",
+			in.Ref, in.Tag.Period, in.Amount, o.Period, o.Amount))
+	}
+	if s.ending() && in.State != Succeeded && in.State != Canceled {
+		if in, err = e.proc.Cancel(ctx, o.Ref); err != nil {
+			return e.setback(ctx, s, today, err)
+		}
+	}
+	if !fresh && !s.ending() && !ran(o, in) && o.State != RequiresAction && (s.Status != ParkedState || m.manual) && !m.finish {
+		if in, err = e.confirm(ctx, s); err != nil {
+			return e.setback(ctx, s, today, err)
+		}
+	}
+	return e.act(ctx, s, m, in, today)
+}
+
+// ending reports whether the open period is to end unpaid as soon as its intent is shown
+// cancelled.
+func (s *Subscription) ending() bool {
+	return s.Requested != RequestNone || (s.Open != nil && s.Open.State == failing)
+}
+
+// act does what the intent's state asks for: the table in docs/design.md.
+func (e *Engine) act(ctx context.Context, s *Subscription, m mode, in Intent, today civil.Date) (step, error) {
+	switch {
+	case in.State == Succeeded:
+		return e.settle(ctx, s, in, today)
+	case in.State == Canceled && s.ending():
+		return e.end(ctx, s, today)
+	case s.ending():
+		return e.wait(ctx, s, today, in.State, "the payment intent is still being cancelled")
+	case s.Status == ParkedState && !m.manual:
+		return e.remain(ctx, s, today, OutcomeParked, s.Parked)
+	case in.State == Canceled:
+		return e.rebind(ctx, s, today)
+	case in.State == Processing:
+		return e.wait(ctx, s, today, Processing, "the processor is still processing it")
+	case in.State == RequiresAction:
+		return e.wait(ctx, s, today, RequiresAction, "the customer has to authenticate the payment")
+	case in.State == Declined && in.Latest != s.Open.Base:
+		return e.decline(ctx, s, in, today)
+	}
+	return e.wait(ctx, s, today, "", "the processor has not yet carried out the attempt")
+}
+
+// setback deals with an error of the processor. Only a definite refusal of our own
+// credentials, or an intent it does not know, ends the whole job; neither changes anybody's
+// state.
+func (e *Engine) setback(ctx context.Context, s *Subscription, today civil.Date, err error) (step, error) {
+	switch {
+	case ctx.Err() != nil:
+		return step{}, context.Cause(ctx)
+	case errors.Is(err, ErrRefused):
+		return step{}, &StopError{err}
+	case errors.Is(err, ErrNoIntent):
+		return step{}, &StopError{fmt.Errorf("subscription %s: %w: is this the processor, and the account at it, that this store was charged with", s.Name, err)}
+	case errors.Is(err, ErrInvalid):
+		return e.park(ctx, s, today, MaskCards(err.Error()))
+	}
+	return e.remain(ctx, s, today, OutcomePending, MaskCards(err.Error()))
+}
+
+// A StopError ends the whole job: going on would meet the same error everywhere.
+type StopError struct{ Err error }
+
+func (e *StopError) Error() string { return e.Err.Error() }
+func (e *StopError) Unwrap() error { return e.Err }
+
+// wait records that the period waits for the customer or the processor, and tells the
+// customer once.
+func (e *Engine) wait(ctx context.Context, s *Subscription, today civil.Date, state State, reason string) (step, error) {
+	if s.Open.State == state || state == "" {
+		return e.remain(ctx, s, today, OutcomePending, reason)
+	}
+	s.Open.State = state
+	s.NextPayment = later(s.NextPayment, today)
+	var others []store.Write
+	if state == RequiresAction {
+		others = e.notice(noticeAction, s, s.Open, nil)
+	}
+	r := s.result(OutcomePending, reason)
+	return step{result: r}, e.put(ctx, s, others...)
+}
+
+// remain leaves the period as it is, but moves its row to the run's day when it is older,
+// so that walks that have moved on still find it.
+func (e *Engine) remain(ctx context.Context, s *Subscription, today civil.Date, outcome Outcome, reason string) (step, error) {
+	r := s.result(outcome, reason)
+	if s.NextPayment.IsZero() || !s.NextPayment.Before(today) {
+		return step{result: r}, nil
+	}
+	s.NextPayment = today
+	return step{result: r}, e.put(ctx, s)
+}
+
+// result describes the period to be paid next.
+func (s *Subscription) result(outcome Outcome, reason string) *Result {
+	r := &Result{Name: s.Name, Period: s.Period, Outcome: outcome, Amount: s.Amount, Reason: reason}
+	r.Due, _ = s.Due()
+	if s.Open != nil {
+		r.Amount = s.Open.Amount
+	}
+	return r
+}
+
+func later(a, b civil.Date) civil.Date {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

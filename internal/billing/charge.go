@@ -1,0 +1,244 @@
+package billing
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// The charge protocol (docs/design.md): FIND is the walk's. READ, OPEN, BIND, CONFIRM and
+// SETTLE are here and in settle.go, each a step that may be repeated after a crash at any
+// point. Why at most one charge succeeds: an intent makes at most one; at most one intent
+// that is not cancelled is ever bound to a period, since another follows only after the
+// processor has shown the first one cancelled; and only a bound intent is confirmed.
+
+// An Outcome is what became of one due period in one run.
+type Outcome string
+
+// The outcomes. A run balances: due is the sum of them all.
+const (
+	OutcomePaid    Outcome = "paid"
+	OutcomeRetry   Outcome = "retry"   // declined, and tried again on a later day
+	OutcomeFailed  Outcome = "failed"  // declined for good
+	OutcomePending Outcome = "pending" // the customer or the processor has to act, or the outcome is in doubt
+	OutcomeParked  Outcome = "parked"  // waits for a person
+	OutcomeSkipped Outcome = "skipped" // not charged on request: cancelled, paused, or charging is off
+)
+
+// A Result is the outcome of one period.
+type Result struct {
+	Name
+	Period  int
+	Outcome Outcome
+	Amount  money.Amount
+	Due     civil.Date
+	Reason  string
+}
+
+// A step is what one decision about a subscription led to.
+type step struct {
+	result *Result       // nil: nothing to count
+	again  bool          // decide anew, after reading anew
+	bound  *Subscription // decide anew from this, whose intent was bound a moment ago
+}
+
+// mode says on whose behalf a subscription is worked on.
+type mode struct {
+	day    civil.Date // business day; zero: the clock's in the subscription's zone
+	manual bool       // a person charges a parked period
+	finish bool       // only bring the open period to the end that was requested
+}
+
+// collect brings one subscription forward as far as it goes today: recovers what is open,
+// charges what is due, oldest first, and reports each period it dealt with. A row that
+// turns out not to be due reports nothing.
+func (e *Engine) collect(ctx context.Context, n Name, m mode, report func(Result)) error {
+	defer e.locks.lock(n)()
+	var fresh *Subscription // bound by us a moment ago: nothing to look up
+	for paid, tries := 0, 0; tries < maxTries; {
+		s, isFresh := fresh, fresh != nil
+		if fresh = nil; !isFresh {
+			var err error
+			if s, err = e.load(ctx, n); errors.Is(err, store.ErrNotFound) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+		}
+		st, err := e.decide(ctx, s, m, paid, isFresh)
+		if again(err) {
+			tries++
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if st.result != nil {
+			report(*st.result)
+			if st.result.Outcome == OutcomePaid {
+				paid++
+			}
+		}
+		if fresh = st.bound; fresh == nil && !st.again {
+			return nil
+		}
+	}
+	return fmt.Errorf("subscription %s: %d decisions in a row were overtaken by others; left for the next run", n, maxTries)
+}
+
+// decide takes the next step of the subscription as it was read.
+func (e *Engine) decide(ctx context.Context, s *Subscription, m mode, paid int, fresh bool) (step, error) {
+	today := s.today(m.day, e.now())
+	if s.Open != nil {
+		return e.advance(ctx, s, m, today, fresh)
+	}
+	due, err := s.Due()
+	if err != nil {
+		return step{}, fmt.Errorf("subscription %s: %w", s.Name, err)
+	}
+	switch e.judge(s, due, today, m, paid) {
+	case early:
+		return e.realign(ctx, s, due, today)
+	case lapse:
+		s.cancel()
+		return step{}, e.put(ctx, s)
+	case overload:
+		return e.park(ctx, s, today, fmt.Sprintf("more than %d periods were due at once", e.cfg.CatchUp))
+	case charge:
+		return e.open(ctx, s, due, today)
+	}
+	return step{}, nil
+}
+
+// realign moves a row that the walk found too early (the index lags, or an operator's
+// tool wrote it) to the day it belongs to, so that it is not found again for nothing.
+func (e *Engine) realign(ctx context.Context, s *Subscription, due, today civil.Date) (step, error) {
+	if s.Status != Active || s.NextPayment.IsZero() || s.NextPayment.After(today) {
+		return step{}, nil
+	}
+	s.NextPayment = due
+	return step{}, e.put(ctx, s)
+}
+
+// open is OPEN and BIND: an unconfirmed intent, then one conditional commit that binds it
+// to the period. A crash in between leaves an orphan that moves no money.
+func (e *Engine) open(ctx context.Context, s *Subscription, due, today civil.Date) (step, error) {
+	o := &OpenPeriod{Period: s.Period, Amount: s.Amount, Method: s.Method, Due: due, Attempt: 1, Opened: e.now()}
+	if s.Method == "" {
+		return e.park(ctx, s, today, "no payment method")
+	}
+	return e.bind(ctx, s, o, today)
+}
+
+// rebind replaces an intent that the processor shows cancelled, though nobody here asked
+// for it: the next generation, never before that answer.
+func (e *Engine) rebind(ctx context.Context, s *Subscription, today civil.Date) (step, error) {
+	o := *s.Open
+	o.Retired = append(append([]string(nil), o.Retired...), o.Ref)
+	o.Generation++
+	o.Ref, o.Base, o.State = "", "", ""
+	if len(o.Retired) > maxGenerations {
+		return e.park(ctx, s, today, "the processor cancels every payment intent")
+	}
+	return e.bind(ctx, s, &o, today)
+}
+
+// maxGenerations bounds the intents of one period; more means that something cancels them.
+const maxGenerations = 8
+
+func (e *Engine) bind(ctx context.Context, s *Subscription, o *OpenPeriod, today civil.Date) (step, error) {
+	tag := Tag{Installation: e.meta.Installation, Account: s.Account, Subscription: s.ID, SKU: s.SKU, Period: o.Period, Generation: o.Generation}
+	in, err := e.openIntent(ctx, OpenRequest{Key: e.openKey(s, o), Tag: tag, Amount: o.Amount, Method: o.Method})
+	if err != nil {
+		return e.setback(ctx, s, today, err)
+	}
+	o.Ref = in.Ref
+	s.Open = o
+	if err := e.put(ctx, s); err != nil {
+		return step{}, err
+	}
+	return step{bound: s}, nil
+}
+
+// openIntent asks again where no answer was heard: the key makes that harmless for a day,
+// and after a day an orphan is.
+func (e *Engine) openIntent(ctx context.Context, r OpenRequest) (in Intent, err error) {
+	for range maxSends {
+		if in, err = e.proc.Open(ctx, r); err == nil || definite(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return in, err
+}
+
+// maxSends bounds how often one request is sent in one step before it is left in doubt
+// for the next run.
+const maxSends = 3
+
+// definite reports whether the error tells for certain that nothing was done and that
+// asking again gives the same answer.
+func definite(err error) bool {
+	return errors.Is(err, ErrRefused) || errors.Is(err, ErrAccountRefused) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrNoIntent)
+}
+
+// confirm is CONFIRM: it sends the attempt, and where the answer is lost looks up whether
+// the attempt ran before sending it again under the next resend number, because a
+// processor replays a cached failure for a day. It returns an intent that the attempt has
+// moved, or an error.
+func (e *Engine) confirm(ctx context.Context, s *Subscription) (Intent, error) {
+	o := s.Open
+	var err error
+	for resend := range maxSends {
+		var in Intent
+		r := ConfirmRequest{Key: e.confirmKey(s, resend), Ref: o.Ref, Method: o.Method, Attempt: o.Attempt}
+		if in, err = e.proc.Confirm(ctx, r); err == nil {
+			return in, nil
+		}
+		if definite(err) || ctx.Err() != nil {
+			return Intent{}, err
+		}
+		seen, lerr := e.proc.Lookup(ctx, o.Ref)
+		if lerr != nil {
+			return Intent{}, lerr
+		}
+		if ran(o, seen) {
+			return seen, nil
+		}
+	}
+	return Intent{}, err
+}
+
+// ran reports whether the intent shows that the period's current attempt has run.
+func ran(o *OpenPeriod, in Intent) bool {
+	switch in.State {
+	case Succeeded, Canceled, Processing:
+		return true
+	case Declined, RequiresAction:
+		return in.Latest != o.Base
+	}
+	return false
+}
+
+// openKey hashes all that must be one and the same for two requests to mean one intent.
+func (e *Engine) openKey(s *Subscription, o *OpenPeriod) string {
+	return e.idempotencyKey("open", s, o.Period, o.Generation, o.Amount.Decimal(), o.Amount.Currency().Code(), o.Method)
+}
+
+// confirmKey hashes one sending of one attempt on the bound intent.
+func (e *Engine) confirmKey(s *Subscription, resend int) string {
+	o := s.Open
+	return e.idempotencyKey("confirm", s, o.Period, o.Generation, o.Ref, itoa(o.Attempt), itoa(resend), o.Method)
+}
+
+func (e *Engine) idempotencyKey(call string, s *Subscription, period, generation int, more ...string) string {
+	parts := append([]string{call, e.meta.Installation, s.Account, s.key().SK, stamp(s.Created), itoa(period), itoa(generation)}, more...)
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return "dd_" + hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,250 @@
+package billing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// CreateSubscription is access pattern 1: it stores a subscription, and its account when
+// there is none yet. It returns the one that is there, and ErrExists, when the account
+// has a subscription of that id already: an id is never used again.
+func (e *Engine) CreateSubscription(ctx context.Context, n NewSubscription) (*Subscription, error) {
+	if err := n.Check(); err != nil {
+		return nil, err
+	}
+	for range maxTries {
+		writes, s, err := e.creation(ctx, n)
+		if err != nil {
+			return s, err
+		}
+		if err = e.store.Commit(ctx, writes...); err == nil {
+			s.raw = s.item()
+			return s, nil
+		} else if !again(err) {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("subscription %s/%s: overtaken by others %d times", n.Account, n.ID, maxTries)
+}
+
+// creation decides what creating the subscription writes, as the store stands now.
+func (e *Engine) creation(ctx context.Context, n NewSubscription) ([]store.Write, *Subscription, error) {
+	a, err := e.Account(ctx, n.Account)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		if n.Email == "" {
+			return nil, nil, fieldError("email", "is missing: account "+n.Account+" does not exist yet")
+		}
+		a = nil
+	case err != nil:
+		return nil, nil, err
+	default:
+		if s, err := e.fits(ctx, a, &n); err != nil {
+			return nil, s, err
+		}
+	}
+	s, err := e.build(&n)
+	if err != nil {
+		return nil, nil, err
+	}
+	writes := []store.Write{s.create(e.table)}
+	if a == nil {
+		a = &Account{ID: n.Account, Email: n.Email, TimeZone: n.TimeZone, Created: s.Created, Version: 1}
+		writes = append(writes, store.Put(e.table, a.item(), store.Absent()))
+	} else {
+		writes = append(writes, a.bump(e.table))
+	}
+	floor, err := e.floorWrites(ctx, s.NextPayment, s.NextReminder)
+	return append(writes, floor...), s, err
+}
+
+// fits checks the new subscription against the account it is for, and fills in what it
+// takes from it.
+func (e *Engine) fits(ctx context.Context, a *Account, n *NewSubscription) (*Subscription, error) {
+	old, err := e.Subscription(ctx, Name{Account: n.Account, ID: n.ID})
+	switch {
+	case err == nil && old.SKU != n.SKU:
+		return old, fieldError("sku", "subscription "+old.String()+" has SKU "+old.SKU+" and keeps it; take another subscription id")
+	case err == nil:
+		return old, fmt.Errorf("subscription %s %w", old, ErrExists)
+	case !errors.Is(err, store.ErrNotFound):
+		return nil, err
+	case n.Email != "" && n.Email != a.Email:
+		return nil, fieldError("email", "account "+a.ID+" has another address; change it with account update")
+	case n.TimeZone != "" && n.TimeZone != a.TimeZone:
+		return nil, fieldError("time_zone", "account "+a.ID+" is in "+a.TimeZone)
+	}
+	n.Email, n.TimeZone = a.Email, a.TimeZone
+	return nil, nil
+}
+
+// Precheck returns why the store would refuse the subscription, or nil; what exists
+// already is no reason, since importing twice changes nothing.
+func (e *Engine) Precheck(ctx context.Context, n NewSubscription) error {
+	a, err := e.Account(ctx, n.Account)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		_, err = e.fits(ctx, a, &n)
+	}
+	if errors.Is(err, ErrExists) {
+		return nil
+	}
+	return err
+}
+
+// build makes the subscription as it is to be stored. LastPaymentDate and LastReminderDate
+// are there from the start, because an item without them would be in no index and would
+// never be charged.
+func (e *Engine) build(n *NewSubscription) (*Subscription, error) {
+	now := e.now()
+	s := &Subscription{Name: Name{Account: n.Account, ID: n.ID, SKU: n.SKU}, Email: n.Email, PaymentDay: n.PaymentDay,
+		Amount: n.Amount, Method: n.Method, Address: n.Address, Interval: n.Interval, TimeZone: n.TimeZone,
+		ReminderDays: n.ReminderDays, Created: now, Status: Active, Installments: n.Installments, Version: 1}
+	if s.Interval == (civil.Interval{}) {
+		s.Interval = Monthly
+	}
+	if !n.Created.IsZero() {
+		s.Created = n.Created
+	}
+	s.LastPayment, s.LastReminder = s.Created, s.Created
+	if !n.LastPayment.IsZero() {
+		s.LastPayment = n.LastPayment
+	}
+	if !n.LastReminder.IsZero() {
+		s.LastReminder = n.LastReminder
+	}
+	today := zoneToday(n.TimeZone, now)
+	if s.Anchor = n.NextPayment; s.Anchor.IsZero() {
+		start := n.Start
+		if start.IsZero() {
+			start = today
+		}
+		var err error
+		if s.Anchor, err = civil.FirstOnOrAfter(start, n.PaymentDay, s.Interval); err != nil {
+			return nil, fieldError("payment_day", err.Error())
+		}
+	}
+	if due, err := s.Schedule().Due(0); err != nil || due != s.Anchor {
+		return nil, fieldError("next_payment_date", fmt.Sprintf("%s is no payment day %d", s.Anchor, s.PaymentDay))
+	}
+	s.schedule(s.Anchor, today)
+	s.NextPayment = s.Anchor // honoured, past or future: the floor makes the walk find it
+	if !n.NextReminder.IsZero() {
+		s.NextReminder = n.NextReminder
+	}
+	return s, nil
+}
+
+func (s *Subscription) create(table string) store.Write {
+	return store.Put(table, s.item(), store.Absent())
+}
+
+// An ImportCount says what an import did with a batch.
+type ImportCount struct {
+	Created  int
+	Existing int // were there already and stay as they are
+	Due      int // created, and due today or before
+}
+
+// ImportBatch creates the subscriptions, each checked before by Check and Precheck. New
+// accounts go in commits of up to a hundred writes; what meets something in the store goes
+// one by one.
+func (e *Engine) ImportBatch(ctx context.Context, batch []NewSubscription) (ImportCount, error) {
+	var count ImportCount
+	for len(batch) > 0 {
+		n, done, err := e.importSome(ctx, batch, &count)
+		if err != nil {
+			return count, err
+		}
+		if !done {
+			for i := range batch[:n] {
+				if err := e.importOne(ctx, batch[i], &count); err != nil {
+					return count, err
+				}
+			}
+		}
+		batch = batch[n:]
+	}
+	return count, nil
+}
+
+// importSome tries to create the first subscriptions of the batch in one commit. done is
+// false when one of them, or its account, is there already: then nothing was written.
+func (e *Engine) importSome(ctx context.Context, batch []NewSubscription, count *ImportCount) (n int, done bool, err error) {
+	const room = store.MaxWrites - 4 // a subscription and its account, and the floors
+	writes := make([]store.Write, 0, store.MaxWrites)
+	accounts := make(map[string]bool, len(batch))
+	var payment, reminder civil.Date
+	due := 0
+	for n < len(batch) && len(writes) < room {
+		b := &batch[n]
+		s, err := e.build(b)
+		if err != nil {
+			return n, false, err
+		}
+		writes = append(writes, s.create(e.table))
+		if !accounts[b.Account] {
+			accounts[b.Account] = true
+			a := &Account{ID: b.Account, Email: b.Email, TimeZone: b.TimeZone, Created: s.Created, Version: 1}
+			writes = append(writes, store.Put(e.table, a.item(), store.Absent()))
+		}
+		if !s.NextPayment.After(zoneToday(s.TimeZone, e.now())) {
+			due++
+		}
+		payment, reminder = earlier(payment, s.NextPayment), earlier(reminder, s.NextReminder)
+		n++
+	}
+	floor, err := e.floorWrites(ctx, payment, reminder)
+	if err != nil {
+		return n, false, err
+	}
+	if err = e.store.Commit(ctx, append(writes, floor...)...); again(err) {
+		return n, false, nil
+	} else if err != nil {
+		return n, false, err
+	}
+	count.Created += n
+	count.Due += due
+	return n, true, nil
+}
+
+func (e *Engine) importOne(ctx context.Context, n NewSubscription, count *ImportCount) error {
+	s, err := e.CreateSubscription(ctx, n)
+	switch {
+	case errors.Is(err, ErrExists):
+		count.Existing++
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s/%s: %w", n.Account, n.ID, err)
+	}
+	count.Created++
+	if !s.NextPayment.After(zoneToday(s.TimeZone, e.now())) {
+		count.Due++
+	}
+	return nil
+}
+
+// earlier returns the earlier of two dates; a zero date counts as none.
+func earlier(a, b civil.Date) civil.Date {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+// ImportReceipt stores a receipt that came with imported data; it changes nothing else. It
+// returns false when it is there already.
+func (e *Engine) ImportReceipt(ctx context.Context, r Receipt) (bool, error) {
+	r.Kind = Imported
+	err := e.store.Commit(ctx, store.Put(e.table, r.item(), store.Absent()))
+	if errors.Is(err, store.ErrConflict) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,165 @@
+package billing
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Config is the policy of an installation. The zero value of a field means its default,
+// but for ReceiptMonths, where zero keeps receipts for ever.
+type Config struct {
+	RetryDays     []int // days after the first decline on which it is tried again; default 1, 3, 5, 7
+	CatchUp       int   // missed periods charged in one run before a subscription is parked; default 3
+	ReceiptMonths int   // until a receipt expires; DefaultConfig has 6
+}
+
+// DefaultConfig returns the policy of an installation that says nothing.
+func DefaultConfig() Config {
+	return Config{RetryDays: []int{1, 3, 5, 7}, CatchUp: 3, ReceiptMonths: 6}
+}
+
+// Options are what an Engine works with.
+type Options struct {
+	Store     store.Store
+	Tables    schema.Tables
+	Processor Processor        // nil: an engine that only reads
+	Now       func() time.Time // the real clock, or a test's
+	Config    Config
+	Log       *slog.Logger // nil discards
+}
+
+// An Engine is the billing half of Duesday over one store. It is safe for concurrent
+// use, and any number of engines may work on one store: no promise depends on there
+// being one.
+type Engine struct {
+	store  store.Store
+	tables schema.Tables
+	table  string // recurring payments
+	outbox string
+	proc   Processor
+	now    func() time.Time
+	cfg    Config
+	log    *slog.Logger
+	meta   Meta
+	locks  keyedLocks
+}
+
+// Meta is what a store says about itself.
+type Meta struct {
+	Installation string // random, made once; part of every idempotency key
+	Charging     bool
+	Reason       string // why charging is off
+	Created      time.Time
+}
+
+// format is the version of the items' layout. A store written by a newer Duesday is
+// refused, since its items may mean what this one does not know.
+const format = 1
+
+// Open returns an engine over the store, and makes the store's META item when it has
+// none.
+func Open(ctx context.Context, o Options) (*Engine, error) {
+	e := &Engine{store: o.Store, tables: o.Tables, table: o.Tables.RecurringPayments.Name, outbox: o.Tables.Outbox.Name,
+		proc: o.Processor, now: func() time.Time { return o.Now().UTC().Truncate(time.Millisecond) }, cfg: o.Config, log: o.Log}
+	if e.cfg.RetryDays == nil {
+		e.cfg.RetryDays = DefaultConfig().RetryDays
+	}
+	if e.cfg.CatchUp == 0 {
+		e.cfg.CatchUp = DefaultConfig().CatchUp
+	}
+	if e.log == nil {
+		e.log = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	for range 3 { // a lost reply or a twin that made it first: read again
+		if e.meta, err = e.readMeta(ctx); !errors.Is(err, store.ErrNotFound) {
+			break
+		}
+		if err = e.makeMeta(ctx); err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown) {
+			break
+		}
+	}
+	return e, err
+}
+
+var metaItem = store.Key{PK: metaKey, SK: metaKey}
+
+func (e *Engine) makeMeta(ctx context.Context) error {
+	return e.store.Commit(ctx, store.Put(e.table, store.NewItem(
+		store.Attribute{Name: schema.PK, Value: store.S(metaKey)},
+		store.Attribute{Name: schema.SK, Value: store.S(metaKey)},
+		store.Attribute{Name: schema.Installation, Value: store.S(rand.Text())},
+		store.Attribute{Name: schema.Format, Value: store.Int(format)},
+		store.Attribute{Name: schema.Shards, Value: store.Int(1)},
+		store.Attribute{Name: schema.Charging, Value: store.Bool(true)},
+		store.Attribute{Name: schema.CreatedDate, Value: store.S(stamp(e.now()))}), store.Absent()))
+}
+
+func (e *Engine) readMeta(ctx context.Context) (Meta, error) {
+	it, err := e.store.Get(ctx, e.table, metaItem)
+	if err != nil {
+		return Meta{}, err
+	}
+	if f := it.Int(schema.Format); f > format {
+		return Meta{}, fmt.Errorf("%w: this store has format %d, this Duesday knows up to %d: use a newer one", store.ErrFormat, f, format)
+	}
+	return Meta{Installation: it.Str(schema.Installation), Charging: it.Get(schema.Charging).Bool(),
+		Reason: it.Str(schema.Reason), Created: parseStamp(it.Str(schema.CreatedDate))}, nil
+}
+
+// Meta returns what the store says about itself now.
+func (e *Engine) Meta(ctx context.Context) (Meta, error) { return e.readMeta(ctx) }
+
+// SetCharging switches charging on or off for the whole store. While it is off no job
+// opens or confirms anything.
+func (e *Engine) SetCharging(ctx context.Context, on bool, reason string) error {
+	set := store.NewItem(store.Attribute{Name: schema.Charging, Value: store.Bool(on)})
+	var remove []string
+	if on || reason == "" {
+		remove = []string{schema.Reason}
+	} else {
+		set.Set(schema.Reason, store.S(MaskCards(reason)))
+	}
+	return e.store.Commit(ctx, store.Update(e.table, metaItem, set, remove))
+}
+
+// Today returns the clock's day in UTC.
+func (e *Engine) Today() civil.Date { return civil.Of(e.now()) }
+
+// load returns the subscription as it stands, or store.ErrNotFound.
+func (e *Engine) load(ctx context.Context, n Name) (*Subscription, error) {
+	it, err := e.store.Get(ctx, e.table, n.key())
+	if err != nil {
+		return nil, err
+	}
+	return decodeSubscription(it)
+}
+
+// put commits the subscription if it is still as it was read, together with the other
+// writes. After an error s must be read again.
+func (e *Engine) put(ctx context.Context, s *Subscription, others ...store.Write) error {
+	w := s.write(e.table)
+	if err := e.store.Commit(ctx, append([]store.Write{w}, others...)...); err != nil {
+		return err
+	}
+	s.raw = w.Item
+	return nil
+}
+
+// again reports whether the error of a commit means: read again and decide anew. Each
+// step is safe to repeat, so a conflict and a lost reply are treated alike.
+func again(err error) bool {
+	return errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnknown)
+}
+
+// maxTries bounds how often one step is decided anew before the job gives the row up
+// for this run; only livelock or a broken store comes near it.
+const maxTries = 32

@@ -1,0 +1,85 @@
+package billing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+func isReceipt(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), recPrefix) }
+
+// CreateReceipt is access pattern 2 as a person's operation: a payment taken outside
+// settles the period that is due, without a charge. It is refused while an intent is live,
+// which could still take the money a second time, and when nothing is due. A zero amount
+// means the subscription's; note is the person's reference.
+func (e *Engine) CreateReceipt(ctx context.Context, n Name, amount money.Amount, note string, at time.Time) (*Receipt, error) {
+	if err := CheckText("note", note, maxText); err != nil {
+		return nil, err
+	}
+	full, err := e.Subscription(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	defer e.locks.lock(full.Name)()
+	for range maxTries {
+		s, err := e.load(ctx, full.Name)
+		if err != nil {
+			return nil, err
+		}
+		rec, err := e.settleOutside(ctx, s, amount, note, at)
+		if !again(err) {
+			return rec, err
+		}
+		if now, lerr := e.load(ctx, full.Name); errors.Is(err, store.ErrUnknown) && lerr == nil && now.Period > s.Period {
+			return rec, nil // it had landed
+		}
+	}
+	return nil, fmt.Errorf("subscription %s: overtaken by others %d times", n, maxTries)
+}
+
+func (e *Engine) settleOutside(ctx context.Context, s *Subscription, amount money.Amount, note string, at time.Time) (*Receipt, error) {
+	today := zoneToday(s.TimeZone, e.now())
+	if s.Open != nil {
+		in, err := e.proc.Lookup(ctx, s.Open.Ref)
+		if err != nil {
+			return nil, fmt.Errorf("subscription %s: its payment intent cannot be looked up: %w", s.Name, err)
+		}
+		if in.State != Canceled {
+			return nil, fmt.Errorf("subscription %s: payment intent %s is live (%s) and could still be paid; cancel, pause or skip first: %w",
+				s.Name, s.Open.Ref, in.State, ErrState)
+		}
+	}
+	due, err := s.Due()
+	switch {
+	case err != nil:
+		return nil, err
+	case s.Status != Active && s.Status != ParkedState:
+		return nil, fmt.Errorf("subscription %s is %s: nothing is due: %w", s.Name, s.Status, ErrState)
+	case due.After(today):
+		return nil, fmt.Errorf("subscription %s: nothing is due before %s: %w", s.Name, due, ErrState)
+	case amount == money.Amount{}:
+		amount = s.Amount
+	case !amount.IsPositive() || amount.Currency() != s.Amount.Currency():
+		return nil, fieldError("amount", "want more than zero "+s.Amount.Currency().Code())
+	}
+	if at.IsZero() {
+		at = e.now()
+	}
+	rec := e.receipt(s, External, amount, due, at.UTC().Truncate(time.Millisecond), note)
+	notice := *s
+	notice.Amount = amount
+	others := append(e.notice(noticeReceipt, &notice, nil, rec), store.Put(e.table, rec.item(), store.Absent()))
+	if s.Status == ParkedState {
+		others = append(others, store.Delete(e.table, periodKey(s.Name, s.Period)))
+	}
+	if parked := e.pass(s, today, true, rec.Processed); parked != nil {
+		others = append(others, parked.write(e.table))
+	}
+	return rec, e.put(ctx, s, others...)
+}

@@ -1,0 +1,121 @@
+package billing
+
+import (
+	"net/mail"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+)
+
+// DefaultReminderDays is how long before a payment its reminder is sent.
+const DefaultReminderDays = 7
+
+// A NewSubscription is what createSubscription takes. Fields are named in errors as
+// they are in files and in JSON.
+type NewSubscription struct {
+	Account      string
+	Email        string // of the account; "" when the account exists already
+	ID           string // unique within the account, never used again
+	SKU          string
+	Amount       money.Amount
+	PaymentDay   int // day of the month 1..31; with weeks the ISO weekday 1 (Monday)..7
+	Method       string
+	Address      string
+	Interval     civil.Interval // zero: every month
+	TimeZone     string         // IANA name; "": the account's, else UTC
+	ReminderDays int            // days before the due date; 0: none
+	Installments int            // paid periods after which it is completed; 0: no end
+	Start        civil.Date     // no payment before it; zero: today
+	NextPayment  civil.Date     // the first due date; zero: the first payment day from Start
+	NextReminder civil.Date     // zero: ReminderDays before the first due date
+	Created      time.Time      // zero: now. Only imports of existing records set it
+	LastPayment  time.Time      // zero: Created
+	LastReminder time.Time      // zero: Created
+}
+
+const (
+	maxID   = 128
+	maxText = 1024
+)
+
+// Check returns a FieldError for the first field that is wrong, or nil.
+func (n *NewSubscription) Check() error {
+	for _, f := range [...]struct{ name, id string }{{"account", n.Account}, {"subscription", n.ID}, {"sku", n.SKU}} {
+		if err := CheckID(f.name, f.id); err != nil {
+			return err
+		}
+	}
+	if n.Email != "" {
+		if err := CheckEmail(n.Email); err != nil {
+			return err
+		}
+	}
+	if n.Amount.Currency().IsZero() || !n.Amount.IsPositive() {
+		return fieldError("amount", "must be more than zero")
+	}
+	interval := n.Interval
+	if interval == (civil.Interval{}) {
+		interval = Monthly
+	}
+	last := 31
+	if interval.Unit == civil.Week {
+		last = 7
+	}
+	if n.PaymentDay < 1 || n.PaymentDay > last {
+		return fieldError("payment_day", "want 1 to "+itoa(last)+", not "+itoa(n.PaymentDay))
+	}
+	if n.Method == "" {
+		return fieldError("payment_method", "is missing: want the processor's token, such as pm_card_visa")
+	}
+	if err := CheckText("payment_method", n.Method, maxID); err != nil {
+		return err
+	}
+	if err := CheckText("address", n.Address, maxText); err != nil {
+		return err
+	}
+	if n.TimeZone != "" {
+		if _, err := civil.Zone(n.TimeZone); err != nil {
+			return fieldError("time_zone", "want an IANA name such as Europe/Berlin, not "+strconv.Quote(n.TimeZone))
+		}
+	}
+	if n.ReminderDays < 0 || n.ReminderDays > 366 {
+		return fieldError("reminder_days", "want 0 (none) to 366, not "+itoa(n.ReminderDays))
+	}
+	if n.Installments < 0 || n.Installments > 9999 {
+		return fieldError("installments", "want 0 (no end) to 9999, not "+itoa(n.Installments))
+	}
+	return nil
+}
+
+// Monthly is the interval of a subscription that names none.
+var Monthly = civil.Interval{N: 1, Unit: civil.Month}
+
+// CheckID returns why the text cannot be an id: it becomes part of a key
+// (ACC#<account>, SUB#<subscription>#SKU#<sku>) and of the name ACCOUNT/SUBSCRIPTION.
+func CheckID(field, id string) error {
+	switch {
+	case id == "":
+		return fieldError(field, "is missing")
+	case len(id) > maxID:
+		return fieldError(field, "too long: at most "+itoa(maxID)+" bytes")
+	case strings.ContainsAny(id, "#/"):
+		return fieldError(field, "must not contain # or /")
+	case strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\uFFFD' || r == '\u00a0' }):
+		return fieldError(field, "must not contain spaces or control characters")
+	}
+	return CheckText(field, id, maxID)
+}
+
+// CheckEmail returns why the text cannot be an address to write to.
+func CheckEmail(email string) error {
+	a, err := mail.ParseAddress(email)
+	if err != nil || a.Address != email || len(email) > 254 {
+		return fieldError("email", "want an address such as ada@example.com, not "+strconv.Quote(email))
+	}
+	return CheckText("email", email, 254)
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

@@ -1,0 +1,87 @@
+package billing
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Keys of the recurring-payments table, exactly the published model's; where its text
+// and its JSON disagree on the subscription's sort key, the JSON wins.
+
+const (
+	accountSK   = "ACC"
+	subPrefix   = "SUB#"
+	recPrefix   = "REC#"
+	perPrefix   = "PER#"
+	metaKey     = "META"
+	floorSK     = "FLOOR"
+	stampLayout = "2006-01-02T15:04:05.000Z"
+)
+
+func accountPK(account string) string { return "ACC#" + account }
+
+func accountKey(account string) store.Key { return store.Key{PK: accountPK(account), SK: accountSK} }
+
+// A Name names a subscription: ACCOUNT/SUBSCRIPTION, and its SKU when it is known.
+type Name struct {
+	Account string
+	ID      string
+	SKU     string // "" when not yet looked up
+}
+
+// ParseName reads ACCOUNT/SUBSCRIPTION.
+func ParseName(text string) (Name, error) {
+	account, id, ok := strings.Cut(text, "/")
+	if !ok || CheckID("account", account) != nil || CheckID("subscription", id) != nil {
+		return Name{}, fmt.Errorf("subscription %q: want ACCOUNT/SUBSCRIPTION, such as 123/456", MaskCards(text))
+	}
+	return Name{Account: account, ID: id}, nil
+}
+
+func (n Name) String() string { return n.Account + "/" + n.ID }
+
+func (n Name) key() store.Key {
+	return store.Key{PK: accountPK(n.Account), SK: subPrefix + n.ID + "#SKU#" + n.SKU}
+}
+
+// nameOf reads a subscription's name from its base key; ok is false for other items.
+func nameOf(k store.Key) (n Name, ok bool) {
+	if n.Account, ok = strings.CutPrefix(k.PK, "ACC#"); !ok {
+		return Name{}, false
+	}
+	rest, ok := strings.CutPrefix(k.SK, subPrefix)
+	if !ok {
+		return Name{}, false
+	}
+	if n.ID, n.SKU, ok = strings.Cut(rest, "#SKU#"); !ok {
+		return Name{}, false
+	}
+	return n, true
+}
+
+// receiptKey is the model's REC#<processed>#SKU#<sku>, made unique by the subscription
+// and the period.
+func receiptKey(n Name, processed time.Time, period int) store.Key {
+	return store.Key{PK: accountPK(n.Account),
+		SK: recPrefix + stamp(processed) + "#SKU#" + n.SKU + "#SUB#" + n.ID + "#" + itoa(period)}
+}
+
+func periodKey(n Name, period int) store.Key {
+	return store.Key{PK: accountPK(n.Account), SK: fmt.Sprintf("%s%s#SKU#%s#%06d", perPrefix, n.ID, n.SKU, period)}
+}
+
+func runPK(kind Kind) string { return "RUN#" + string(kind) }
+
+// stamp is the model's form of a timestamp: UTC with milliseconds.
+func stamp(t time.Time) string { return t.UTC().Format(stampLayout) }
+
+func parseStamp(s string) time.Time {
+	t, err := time.Parse(stampLayout, s)
+	if err != nil {
+		t, _ = time.Parse(time.RFC3339, s)
+	}
+	return t.UTC()
+}

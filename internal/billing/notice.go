@@ -1,0 +1,61 @@
+package billing
+
+import (
+	"time"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// The notices that a customer gets, by the kinds of package outbox.
+const (
+	noticeReceipt  = outbox.KindReceipt
+	noticeReminder = outbox.KindReminder
+	noticeDeclined = outbox.KindDeclined
+	noticeFailed   = outbox.KindFailed
+	noticeAction   = outbox.KindActionRequired
+)
+
+// notice returns the outbox row that tells the customer, to be written in the commit of
+// what it tells; none for an account without an address. o is the open period, or nil when
+// it is about the next one.
+func (e *Engine) notice(kind string, s *Subscription, o *OpenPeriod, rec *Receipt) []store.Write {
+	if s.Email == "" {
+		return nil
+	}
+	amount, period := s.Amount, s.Period
+	due, _ := s.Due()
+	data := map[string]string{outbox.DataAccount: s.Account, outbox.DataEmail: s.Email, outbox.DataSubscription: s.ID, outbox.DataSKU: s.SKU}
+	// The parts cannot contain a slash, so no two effects share an id; the installation is
+	// there because a mail's Message-ID is made of it.
+	id := kind + "/" + e.meta.Installation[:min(8, len(e.meta.Installation))] + "/" + s.Account + "/" + s.ID + "/" + itoa(period)
+	if o != nil {
+		amount, due = o.Amount, o.Due
+		if kind == noticeDeclined {
+			data[outbox.DataRetryDate] = o.Retry.String()
+		}
+		if n := len(o.Attempts); n > 0 && (kind == noticeDeclined || kind == noticeFailed) {
+			data[outbox.DataCode] = o.Attempts[n-1].Code
+			id += "/" + itoa(n)
+		}
+	}
+	if rec != nil {
+		data[outbox.DataProcessed], data[outbox.DataCharge] = stamp(rec.Processed), rec.Charge
+	}
+	data[outbox.DataPeriod], data[outbox.DataDueDate] = itoa(period), due.String()
+	data[outbox.DataAmount], data[outbox.DataCurrency] = amount.Decimal(), amount.Currency().Code()
+	data[outbox.DataAmountText] = amount.Format()
+	now := e.now()
+	return []store.Write{outbox.Write(e.outbox, outbox.Effect{ID: id, Kind: kind, Due: now, Created: now, Data: data})}
+}
+
+// receipt makes the record of a payment of the period to be paid next.
+func (e *Engine) receipt(s *Subscription, kind ReceiptKind, amount money.Amount, due civil.Date, processed time.Time, charge string) *Receipt {
+	r := &Receipt{Name: s.Name, Email: s.Email, Kind: kind, Period: s.Period, Due: due, Processed: processed, Amount: amount, Charge: charge}
+	if e.cfg.ReceiptMonths > 0 {
+		r.Expires = processed.AddDate(0, e.cfg.ReceiptMonths, 0)
+	}
+	return r
+}

@@ -1,0 +1,105 @@
+package billing
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/duesday/duesday/internal/money"
+)
+
+// A Processor moves the money. A payment intent is opened without moving any,
+// confirmed, looked up, cancelled and listed; it makes at most one successful charge,
+// with no limit in time. That is the fence the charge protocol stands on: an
+// idempotency key only saves work, since a processor may forget it after a day.
+//
+// Errors other than the Err… of this file, a cancelled context among them, mean that
+// the outcome is unknown.
+type Processor interface {
+	// Open makes an intent, unconfirmed. The same key within a day gives the same
+	// intent; the same key with other parameters is ErrInvalid.
+	Open(ctx context.Context, r OpenRequest) (Intent, error)
+
+	// Confirm tries to take the money. A decline is no error: it is an Intent in state
+	// Declined. An intent that has succeeded or been cancelled is returned as it is.
+	Confirm(ctx context.Context, r ConfirmRequest) (Intent, error)
+
+	// Lookup returns the intent as the processor has it now, or ErrNoIntent.
+	Lookup(ctx context.Context, ref string) (Intent, error)
+
+	// Cancel cancels the intent and returns it as it then is: Canceled, or Succeeded
+	// when the money was taken first.
+	Cancel(ctx context.Context, ref string) (Intent, error)
+
+	// List yields every successful charge at or after since, oldest first.
+	List(ctx context.Context, since time.Time) iter.Seq2[Intent, error]
+}
+
+// A State is where a payment intent stands at the processor.
+type State string
+
+// The states of an intent, in the words of the sandbox's ledger. Succeeded and
+// Canceled are final.
+const (
+	Opened         State = "opened"          // not yet confirmed
+	Succeeded      State = "succeeded"       // the money was taken
+	Declined       State = "declined"        // the latest attempt was declined; it may be confirmed again
+	RequiresAction State = "requires_action" // the customer has to authenticate
+	Processing     State = "processing"      // the processor does not know yet
+	Canceled       State = "canceled"
+)
+
+// A Tag says what an intent is for. It travels with the intent as metadata.
+type Tag struct {
+	Installation string
+	Account      string
+	Subscription string
+	SKU          string
+	Period       int
+	Generation   int
+}
+
+// An OpenRequest asks for an unconfirmed intent; all of it is frozen by the caller.
+type OpenRequest struct {
+	Key    string // idempotency key
+	Tag    Tag
+	Amount money.Amount
+	Method string // the payment method's token
+}
+
+// A ConfirmRequest asks for one attempt to take the money.
+type ConfirmRequest struct {
+	Key     string // idempotency key
+	Ref     string
+	Method  string
+	Attempt int // 1, 2, …: for the record; the processor decides nothing by it
+}
+
+// An Intent is a payment intent as the processor shows it.
+type Intent struct {
+	Ref     string
+	State   State
+	Tag     Tag
+	Amount  money.Amount
+	Latest  string    // id of the latest attempt, "" before the first: tells whether a confirm ran
+	Code    string    // decline code of the latest attempt
+	Hard    bool      // the decline says that trying again is pointless
+	Changed time.Time // when it came into this state
+}
+
+var (
+	// ErrUnknown: the answer was lost; the processor may have done it or not.
+	ErrUnknown = errors.New("the processor's answer was lost")
+	// ErrNotExecuted: refused before anything happened (rate limit, lock); the same
+	// request may be sent again.
+	ErrNotExecuted = errors.New("the processor is busy")
+	// ErrInvalid: the processor calls the request wrong. A person has to look.
+	ErrInvalid = errors.New("the processor refused the request as invalid")
+	// ErrRefused: the processor refuses our credentials. The job stops.
+	ErrRefused = errors.New("the processor refused our credentials")
+	// ErrAccountRefused: the processor refuses this account alone.
+	ErrAccountRefused = errors.New("the processor refused this account")
+	// ErrNoIntent: there is no such intent.
+	ErrNoIntent = errors.New("the processor has no such payment intent")
+)

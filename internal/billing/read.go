@@ -1,0 +1,140 @@
+package billing
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A DueRow is what an index shows of a subscription: a hint, which the base item confirms
+// or not.
+type DueRow struct {
+	Name
+	Email        string
+	Amount       money.Amount // due payments only
+	PaymentDay   string       // due payments only
+	Method       string       // due payments only
+	NextPayment  string
+	NextReminder string // due reminders only
+}
+
+// GetDueRemindersByDate is access pattern 4: the rows of GSI-1 whose NextReminderDate is
+// exactly the date.
+func (e *Engine) GetDueRemindersByDate(ctx context.Context, d civil.Date) iter.Seq2[DueRow, error] {
+	return e.dueRows(ctx, schema.ReminderIndex, d)
+}
+
+// GetDuePaymentsByDate is access pattern 5: the rows of GSI-2 whose NextPaymentDate is
+// exactly the date.
+func (e *Engine) GetDuePaymentsByDate(ctx context.Context, d civil.Date) iter.Seq2[DueRow, error] {
+	return e.dueRows(ctx, schema.PaymentIndex, d)
+}
+
+func (e *Engine) dueRows(ctx context.Context, index string, d civil.Date) iter.Seq2[DueRow, error] {
+	return func(yield func(DueRow, error) bool) {
+		for it, err := range e.store.Query(ctx, store.Query{Table: e.table, Index: index, Partition: d.String()}) {
+			if err != nil {
+				yield(DueRow{}, err)
+				return
+			}
+			n, ok := nameOf(store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)})
+			if !ok {
+				continue
+			}
+			row := DueRow{Name: n, Email: it.Str(schema.Email), PaymentDay: it.Str(schema.PaymentDay),
+				NextPayment: it.Str(schema.NextPaymentDate), NextReminder: it.Str(schema.NextReminderDate)}
+			if details := it.Get(schema.PaymentDetails).Map(); index == schema.PaymentIndex {
+				row.Method = details.Str(schema.PaymentMethod)
+				if row.Amount, err = decodeAmount(it.Str(schema.PaymentAmount), details.Str(schema.Currency)); err != nil {
+					yield(DueRow{}, fmt.Errorf("subscription %s: %w", n, err))
+					return
+				}
+			}
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}
+}
+
+// GetSubscriptionsByAccount is access pattern 6: the items of the account that begin with
+// SUB#, in order of their sort key.
+func (e *Engine) GetSubscriptionsByAccount(ctx context.Context, account string) iter.Seq2[*Subscription, error] {
+	return decoded(e, ctx, store.Query{Table: e.table, Partition: accountPK(account), Prefix: subPrefix}, decodeSubscription)
+}
+
+// GetReceiptsByAccount is access pattern 7: the items of the account that begin with
+// REC#, oldest first. Expired ones are not among them.
+func (e *Engine) GetReceiptsByAccount(ctx context.Context, account string) iter.Seq2[*Receipt, error] {
+	return decoded(e, ctx, store.Query{Table: e.table, Partition: accountPK(account), Prefix: recPrefix}, decodeReceipt)
+}
+
+// GetEndedPeriods yields the periods of the subscription that did not end paid, oldest
+// first, the parked one among them.
+func (e *Engine) GetEndedPeriods(ctx context.Context, n Name) iter.Seq2[*EndedPeriod, error] {
+	prefix := perPrefix + n.ID + "#SKU#" + n.SKU + "#"
+	return decoded(e, ctx, store.Query{Table: e.table, Partition: accountPK(n.Account), Prefix: prefix}, decodePeriod)
+}
+
+func decoded[T any](e *Engine, ctx context.Context, q store.Query, decode func(store.Item) (*T, error)) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		for it, err := range e.store.Query(ctx, q) {
+			var v *T
+			if err == nil {
+				v, err = decode(it)
+			}
+			if !yield(v, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Subscription finds the subscription by its name, with or without its SKU, or returns
+// store.ErrNotFound.
+func (e *Engine) Subscription(ctx context.Context, n Name) (*Subscription, error) {
+	if n.SKU != "" {
+		return e.load(ctx, n)
+	}
+	q := store.Query{Table: e.table, Partition: accountPK(n.Account), Prefix: subPrefix + n.ID + "#SKU#", Limit: 1}
+	for s, err := range decoded(e, ctx, q, decodeSubscription) {
+		return s, err
+	}
+	return nil, fmt.Errorf("subscription %s: %w", n, store.ErrNotFound)
+}
+
+// Subscriptions yields all subscriptions. It scans: for operators, not for jobs.
+func (e *Engine) Subscriptions(ctx context.Context) iter.Seq2[*Subscription, error] {
+	return scanned(e, ctx, func(it store.Item) bool { _, ok := nameOf(keyOf(it)); return ok }, decodeSubscription)
+}
+
+// Receipts yields all receipts that have not expired. It scans.
+func (e *Engine) Receipts(ctx context.Context) iter.Seq2[*Receipt, error] {
+	return scanned(e, ctx, isReceipt, decodeReceipt)
+}
+
+func keyOf(it store.Item) store.Key {
+	return store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)}
+}
+
+func scanned[T any](e *Engine, ctx context.Context, is func(store.Item) bool, decode func(store.Item) (*T, error)) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		for it, err := range e.store.Scan(ctx, store.Scan{Table: e.table}) {
+			var v *T
+			if err == nil {
+				if !is(it) {
+					continue
+				}
+				v, err = decode(it)
+			}
+			if !yield(v, err) || err != nil {
+				return
+			}
+		}
+	}
+}

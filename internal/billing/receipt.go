@@ -1,0 +1,95 @@
+package billing
+
+import (
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A ReceiptKind says where a payment was taken.
+type ReceiptKind string
+
+// The kinds of receipts.
+const (
+	Charged  ReceiptKind = "charge"   // by the processor, through Duesday
+	External ReceiptKind = "external" // outside, recorded by a person
+	Imported ReceiptKind = "imported" // came with the data
+)
+
+// A Receipt is the record of one payment. It is never changed but for the copy of the
+// e-mail address, expires by its TTL, and is never read to decide whether to charge.
+type Receipt struct {
+	Name
+	Email     string
+	Kind      ReceiptKind
+	Period    int
+	Due       civil.Date
+	Processed time.Time
+	Amount    money.Amount
+	Charge    string    // the processor's reference; a person's note for an external payment
+	Expires   time.Time // zero: never
+
+	raw store.Item
+}
+
+func (r *Receipt) item() store.Item {
+	key := receiptKey(r.Name, r.Processed, r.Period)
+	if r.Kind == Imported && r.raw != nil {
+		key.SK = r.raw.Str(schema.SK)
+	}
+	it := make(store.Item, 0, 16)
+	set := func(name, text string) {
+		if text != "" {
+			it.Set(name, store.S(text))
+		}
+	}
+	set(schema.Charge, r.Charge)
+	set(schema.Currency, r.Amount.Currency().Code())
+	if !r.Due.IsZero() {
+		set(schema.DueDate, r.Due.String())
+	}
+	set(schema.Email, r.Email)
+	if r.Kind != Charged {
+		set(schema.Kind, string(r.Kind))
+	}
+	set(schema.PK, key.PK)
+	it.Set(schema.Period, store.Int(int64(r.Period)))
+	set(schema.ProcessedAmount, r.Amount.Decimal())
+	set(schema.ProcessedDate, stamp(r.Processed))
+	set(schema.SK, key.SK)
+	set(schema.SKU, r.SKU)
+	set(schema.Subscription, r.ID)
+	if !r.Expires.IsZero() {
+		it.Set(schema.TTL, store.Int(r.Expires.Unix()))
+	}
+	return it
+}
+
+func decodeReceipt(it store.Item) (*Receipt, error) {
+	r := &Receipt{Name: Name{Account: trimAccount(it.Str(schema.PK)), ID: it.Str(schema.Subscription), SKU: it.Str(schema.SKU)},
+		Email: it.Str(schema.Email), Kind: ReceiptKind(it.Str(schema.Kind)), Period: int(it.Int(schema.Period)),
+		Processed: parseStamp(it.Str(schema.ProcessedDate)), Charge: it.Str(schema.Charge), raw: it}
+	if r.Kind == "" {
+		r.Kind = Charged
+	}
+	if r.Charge == "" && r.Kind == Charged { // written by other tools from the published model
+		r.Kind = Imported
+	}
+	if at := it.Int(schema.TTL); at > 0 {
+		r.Expires = time.Unix(at, 0).UTC()
+	}
+	var err error
+	if r.Amount, err = decodeAmount(it.Str(schema.ProcessedAmount), it.Str(schema.Currency)); err != nil {
+		return nil, err
+	}
+	if text := it.Str(schema.DueDate); text != "" {
+		r.Due, err = civil.Parse(text)
+	}
+	return r, err
+}
+
+func trimAccount(pk string) string { return strings.TrimPrefix(pk, "ACC#") }

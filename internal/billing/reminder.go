@@ -1,0 +1,80 @@
+package billing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// outcomeSent counts reminders that were committed to the outbox.
+const outcomeSent Outcome = "sent"
+
+// remind commits the reminder of the next payment: the outbox row, and the subscription
+// without its NextReminderDate, so that the row has left the index. The settling of the
+// payment sets the next one. Nothing is sent for what is paid, open, paused or cancelled, or
+// when the due date is not ahead any more.
+func (e *Engine) remind(ctx context.Context, n Name, day civil.Date, dry bool, report func(Result)) error {
+	for range maxTries {
+		s, err := e.load(ctx, n)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		today := s.today(day, e.now())
+		if s.NextReminder.IsZero() || s.NextReminder.After(today) {
+			return nil
+		}
+		due, err := s.Due()
+		if err != nil {
+			return err
+		}
+		r := s.result(OutcomeSkipped, "nothing to remind of")
+		var others []store.Write
+		if s.Status == Active && s.Open == nil && !s.CancelAtEnd && due.After(today) {
+			r.Outcome, r.Reason = outcomeSent, ""
+			others = e.notice(noticeReminder, s, nil, nil)
+			s.LastReminder = e.now()
+		}
+		if s.NextReminder = (civil.Date{}); dry {
+			report(*r)
+			return nil
+		}
+		period := s.Period
+		err = e.put(ctx, s, others...)
+		if errors.Is(err, store.ErrUnknown) {
+			if now, lerr := e.load(ctx, n); lerr == nil && now.Period == period && now.NextReminder.IsZero() {
+				err = nil // it had landed
+			}
+		}
+		if err == nil {
+			report(*r)
+			return nil
+		}
+		if !again(err) {
+			return err
+		}
+	}
+	return fmt.Errorf("subscription %s: overtaken by others %d times", n, maxTries)
+}
+
+// StillWanted is the outbox's guard: asked right before a delivery, it drops a reminder of
+// a period that has been paid, paused or cancelled since, or whose day has come.
+func (e *Engine) StillWanted(ctx context.Context, f outbox.Effect) (bool, error) {
+	if f.Kind != noticeReminder {
+		return true, nil
+	}
+	s, err := e.load(ctx, Name{Account: f.Data[outbox.DataAccount], ID: f.Data[outbox.DataSubscription], SKU: f.Data[outbox.DataSKU]})
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return s.Status == Active && s.Open == nil && !s.CancelAtEnd && itoa(s.Period) == f.Data[outbox.DataPeriod], nil
+}

@@ -1,0 +1,314 @@
+package billing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A Change is what updateSubscription (access pattern 3) takes from a person; nil fields
+// stay as they are.
+type Change struct {
+	Amount       *money.Amount // from the next period that is not open yet
+	PaymentDay   *int          // from the first such day on or after the next due date
+	Method       *string       // at once, also for a period that is open
+	Address      *string
+	ReminderDays *int
+}
+
+// change decides anew until its commit meets the subscription as it was read.
+func (e *Engine) change(ctx context.Context, n Name, decide func(s *Subscription, today civil.Date) ([]store.Write, error)) (*Subscription, error) {
+	full, err := e.Subscription(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	for range maxTries {
+		s, err := e.load(ctx, full.Name)
+		if err != nil {
+			return nil, err
+		}
+		others, err := decide(s, s.today(civil.Date{}, e.now()))
+		if err != nil {
+			return s, err
+		}
+		if err = e.put(ctx, s, others...); err == nil {
+			return s, nil
+		} else if !again(err) {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("subscription %s: overtaken by others %d times", n, maxTries)
+}
+
+// UpdateSubscription changes amount, day, method, address or reminder. A new method for an
+// open period takes effect with the next look of the payment job, which is set to today.
+func (e *Engine) UpdateSubscription(ctx context.Context, n Name, c Change) (*Subscription, error) {
+	return e.change(ctx, n, func(s *Subscription, today civil.Date) ([]store.Write, error) {
+		if s.Status == CanceledSub || s.Status == Completed {
+			return nil, fmt.Errorf("subscription %s is %s: %w", s.Name, s.Status, ErrState)
+		}
+		if err := s.changeTerms(c, today); err != nil {
+			return nil, err
+		}
+		if c.Method == nil {
+			return nil, nil
+		}
+		return e.changeMethod(ctx, s, *c.Method, today)
+	})
+}
+
+func (s *Subscription) changeTerms(c Change, today civil.Date) error {
+	if c.Amount != nil {
+		if !c.Amount.IsPositive() || c.Amount.Currency() != s.Amount.Currency() {
+			return fieldError("amount", "want more than zero "+s.Amount.Currency().Code())
+		}
+		s.Amount = *c.Amount
+	}
+	if c.Address != nil {
+		if err := CheckText("address", *c.Address, maxText); err != nil {
+			return err
+		}
+		s.Address = *c.Address
+	}
+	if c.PaymentDay != nil {
+		if err := s.changeDay(*c.PaymentDay, today); err != nil {
+			return err
+		}
+	}
+	if c.ReminderDays != nil {
+		if *c.ReminderDays < 0 || *c.ReminderDays > 366 {
+			return fieldError("reminder_days", "want 0 (none) to 366")
+		}
+		s.ReminderDays = *c.ReminderDays
+		if due, err := s.Due(); err == nil && s.Open == nil {
+			s.schedule(due, today)
+		}
+	}
+	return nil
+}
+
+// changeDay anchors the schedule anew: on the first such day on or after the old next due
+// date. A period that is open keeps its due date.
+func (s *Subscription) changeDay(day int, today civil.Date) error {
+	next := s.Period
+	if s.Open != nil {
+		next++
+	}
+	old, err := s.Schedule().Due(next)
+	if err != nil {
+		return err
+	}
+	first, err := civil.FirstOnOrAfter(old, day, s.Interval)
+	if err != nil {
+		return fieldError("payment_day", err.Error())
+	}
+	s.PaymentDay, s.Anchor, s.AnchorPeriod = day, first, next
+	if s.Open == nil {
+		s.schedule(first, today)
+	}
+	return nil
+}
+
+// changeMethod sets the method. With a period open the frozen method and the attempt are
+// rewritten, after a look at what the attempt before has come to, and it is due at once.
+// past_due becomes active again, without a back-charge.
+func (e *Engine) changeMethod(ctx context.Context, s *Subscription, method string, today civil.Date) ([]store.Write, error) {
+	if method == "" {
+		return nil, fieldError("payment_method", "is missing")
+	}
+	if err := CheckText("payment_method", method, maxID); err != nil {
+		return nil, err
+	}
+	s.Method = method
+	if o := s.Open; o != nil {
+		in, err := e.proc.Lookup(ctx, o.Ref)
+		if err != nil {
+			return nil, fmt.Errorf("subscription %s: %w; nothing was changed", s.Name, err)
+		}
+		if o.State != failing {
+			o.Method, o.Base, o.State, o.Retry = method, in.Latest, "", civil.Date{}
+			o.Attempt++
+		}
+		s.NextPayment = today
+	}
+	if s.Status == PastDue {
+		return e.reactivate(s, today)
+	}
+	return nil, nil
+}
+
+// Pause stops charging until Resume. A period that is open is ended first: void, or paid
+// if the money was taken before.
+func (e *Engine) Pause(ctx context.Context, n Name) (*Subscription, error) {
+	return e.request(ctx, n, RequestPause, func(s *Subscription, today civil.Date) ([]store.Write, error) {
+		if s.Status == ParkedState {
+			return nil, fmt.Errorf("subscription %s is parked: charge or skip the period first: %w", s.Name, ErrState)
+		}
+		s.pause(today)
+		return nil, nil
+	}, Active, PastDue)
+}
+
+// Cancel ends the subscription now, or instead of charging the next period. The
+// subscription it returns is canceled only when the processor has shown an open intent
+// cancelled; if the money was taken first, the receipt stands.
+func (e *Engine) Cancel(ctx context.Context, n Name, atPeriodEnd bool) (*Subscription, error) {
+	if atPeriodEnd {
+		return e.change(ctx, n, func(s *Subscription, _ civil.Date) ([]store.Write, error) {
+			if s.Status == CanceledSub || s.Status == Completed {
+				return nil, fmt.Errorf("subscription %s is %s: %w", s.Name, s.Status, ErrState)
+			}
+			if s.Status != Active {
+				return nil, fmt.Errorf("subscription %s is %s: cancel it now: %w", s.Name, s.Status, ErrState)
+			}
+			s.CancelAtEnd = true
+			s.NextReminder = civil.Date{}
+			return nil, nil
+		})
+	}
+	return e.request(ctx, n, RequestCancel, func(s *Subscription, today civil.Date) ([]store.Write, error) {
+		if s.Status != ParkedState {
+			s.cancel()
+			return nil, nil
+		}
+		void := e.ended(s, EndVoid, "the subscription was cancelled", nil)
+		s.Requested = RequestCancel
+		e.pass(s, today, false, e.now())
+		return []store.Write{void.write(e.table)}, nil
+	}, Active, Paused, PastDue, ParkedState)
+}
+
+// request does at once what needs no processor; with a period open it commits the request
+// first, then brings the period to its end.
+func (e *Engine) request(ctx context.Context, n Name, r Request, closed func(*Subscription, civil.Date) ([]store.Write, error), from ...Status) (*Subscription, error) {
+	s, err := e.change(ctx, n, func(s *Subscription, today civil.Date) ([]store.Write, error) {
+		if !slices.Contains(from, s.Status) {
+			return nil, fmt.Errorf("subscription %s is %s: %w", s.Name, s.Status, ErrState)
+		}
+		if s.Open == nil {
+			return closed(s, today)
+		}
+		s.Requested = r
+		s.NextPayment = today // recovery is the next run
+		return nil, nil
+	})
+	if err != nil || s.Open == nil {
+		return s, err
+	}
+	name := s.Name
+	if err := e.collect(ctx, name, mode{finish: true}, func(Result) {}); err != nil {
+		return s, fmt.Errorf("%s is requested and will be done by the next payment run: %w", r, err)
+	}
+	if s, err = e.load(ctx, name); err == nil && s.Open != nil {
+		return s, fmt.Errorf("%s is requested; the processor has not yet shown the payment intent cancelled, the next payment run asks again: %w", r, ErrState)
+	}
+	return s, err
+}
+
+// Resume makes a paused or past_due subscription active again. Due dates that passed
+// meanwhile are void: nobody is charged for them.
+func (e *Engine) Resume(ctx context.Context, n Name) (*Subscription, error) {
+	for {
+		s, err := e.change(ctx, n, func(s *Subscription, today civil.Date) ([]store.Write, error) {
+			if s.Requested == RequestPause {
+				s.Requested = RequestNone
+				return nil, nil
+			}
+			if s.Status != Paused && s.Status != PastDue {
+				return nil, fmt.Errorf("subscription %s is %s: %w", s.Name, s.Status, ErrState)
+			}
+			return e.reactivate(s, today)
+		})
+		if err != nil || s.Status != Paused {
+			return s, err
+		}
+	}
+}
+
+// reactivate voids the due dates before today, at most as many as one commit takes; while
+// more are left the subscription stays as it is and the caller comes again.
+func (e *Engine) reactivate(s *Subscription, today civil.Date) ([]store.Write, error) {
+	if s.Open != nil {
+		return nil, nil
+	}
+	const most = store.MaxWrites - 10
+	was := s.Status
+	var writes []store.Write
+	for {
+		due, err := s.Schedule().Due(s.Period)
+		if err != nil {
+			return nil, err
+		}
+		if !due.Before(today) {
+			s.Status, s.PausedOn = Active, civil.Date{}
+			s.schedule(due, today)
+			return writes, nil
+		}
+		if len(writes) == most {
+			s.Status = Paused
+			if was == PastDue {
+				s.PausedOn = today
+			}
+			return writes, nil
+		}
+		writes = append(writes, e.ended(s, EndVoid, "due while "+string(was), nil).write(e.table))
+		s.Period++
+	}
+}
+
+// ChargeParked charges the period that waits for a person, now.
+func (e *Engine) ChargeParked(ctx context.Context, n Name) ([]Result, *Subscription, error) {
+	s, err := e.Subscription(ctx, n)
+	if err == nil && s.Status != ParkedState {
+		err = fmt.Errorf("subscription %s is %s, not parked: %w", s.Name, s.Status, ErrState)
+	}
+	if err != nil {
+		return nil, s, err
+	}
+	return e.collectNow(ctx, s, mode{manual: true})
+}
+
+// CollectNow does for one subscription what the payment job would do today.
+func (e *Engine) CollectNow(ctx context.Context, n Name) ([]Result, *Subscription, error) {
+	s, err := e.Subscription(ctx, n)
+	if err != nil {
+		return nil, nil, err
+	}
+	return e.collectNow(ctx, s, mode{})
+}
+
+// SkipParked ends the period that waits for a person without a charge. A live intent is
+// cancelled first; if the money was taken before, the receipt stands.
+func (e *Engine) SkipParked(ctx context.Context, n Name) (*Subscription, error) {
+	return e.request(ctx, n, RequestSkip, func(s *Subscription, today civil.Date) ([]store.Write, error) {
+		skipped := e.ended(s, EndSkipped, "skipped by a person", nil)
+		writes := []store.Write{skipped.write(e.table)}
+		if parked := e.pass(s, today, false, e.now()); parked != nil {
+			writes = append(writes, parked.write(e.table))
+		}
+		return writes, nil
+	}, ParkedState)
+}
+
+func (e *Engine) collectNow(ctx context.Context, s *Subscription, m mode) ([]Result, *Subscription, error) {
+	if meta, err := e.readMeta(ctx); err != nil {
+		return nil, s, err
+	} else if !meta.Charging {
+		return nil, s, ErrChargingOff
+	}
+	var results []Result
+	err := e.collect(ctx, s.Name, m, func(r Result) { results = append(results, r) })
+	if err != nil {
+		return results, s, err
+	}
+	s, err = e.load(ctx, s.Name)
+	return results, s, err
+}
+
+// ErrChargingOff: charging is switched off for the whole store.
+var ErrChargingOff = errors.New("charging is switched off: duesday charging on")

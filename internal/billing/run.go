@@ -1,0 +1,359 @@
+package billing
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A Kind is one of the two daily jobs.
+type Kind string
+
+// The jobs.
+const (
+	Payments  Kind = "payments"
+	Reminders Kind = "reminders"
+)
+
+// RunOptions are what a run may be told.
+type RunOptions struct {
+	Date     civil.Date // business day for every account; zero: each account's own today
+	Workers  int        // default 16
+	DryRun   bool       // decide, but open and write nothing
+	Progress func(done int64)
+	Each     func(Result) // called for every result, one at a time; may be nil
+}
+
+// A Report says what a run did, counted per subscription and period.
+type Report struct {
+	Kind    Kind
+	Date    civil.Date
+	From    civil.Date // the oldest date that was looked at
+	Counts  map[Outcome]int
+	Sent    int // reminders
+	Amounts money.Totals
+	Elapsed time.Duration
+	DryRun  bool
+	Off     bool // charging is off: nothing was charged
+}
+
+// Due is the number of periods that were due; it equals the sum of all outcomes.
+func (r *Report) Due() int {
+	n := r.Sent
+	for _, c := range r.Counts {
+		n += c
+	}
+	return n
+}
+
+// NeedsPerson reports whether something waits for a person or a customer.
+func (r *Report) NeedsPerson() bool {
+	return r.Off || r.Counts[OutcomePending] > 0 || r.Counts[OutcomeParked] > 0
+}
+
+// lookBack is how many days before the last completed one a walk begins: rows that an
+// index showed late are found by then.
+const lookBack = 35
+
+// job is one run under way.
+type job struct {
+	e       *Engine
+	kind    Kind
+	options RunOptions
+	started time.Time
+	floor   *floor // as the walk found it
+
+	mu      sync.Mutex
+	report  Report          // guarded by mu
+	waiting map[waiting]int // counted already, and still in the index; guarded by mu
+	errs    []error         // guarded by mu, the first few
+	failed  int             // guarded by mu
+	done    int64           // guarded by mu
+}
+
+type waiting struct {
+	Name
+	period int
+}
+
+// RunPayments is the daily payment job: it charges what is due up to the day, and brings
+// every open period forward. It may be run at any time, any number of times.
+func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error) {
+	meta, err := e.readMeta(ctx)
+	if err != nil {
+		return nil, err
+	}
+	handle := func(ctx context.Context, j *job, n Name) error {
+		return e.collect(ctx, n, mode{day: o.Date}, j.add)
+	}
+	switch {
+	case o.DryRun || !meta.Charging:
+		handle = func(ctx context.Context, j *job, n Name) error { return e.plan(ctx, n, o.Date, j.add) }
+	default:
+		if err := e.checkTime(ctx, meta); err != nil {
+			return nil, err
+		}
+	}
+	j := &job{e: e, kind: Payments, options: o}
+	j.report.Off, j.report.DryRun = !meta.Charging, o.DryRun
+	return j.run(ctx, schema.PaymentIndex, handle)
+}
+
+// RunReminders is the daily reminder job.
+func (e *Engine) RunReminders(ctx context.Context, o RunOptions) (*Report, error) {
+	j := &job{e: e, kind: Reminders, options: o}
+	j.report.DryRun = o.DryRun
+	return j.run(ctx, schema.ReminderIndex, func(ctx context.Context, j *job, n Name) error {
+		return e.remind(ctx, n, o.Date, o.DryRun, j.add)
+	})
+}
+
+func (j *job) run(ctx context.Context, index string, handle func(context.Context, *job, Name) error) (*Report, error) {
+	j.started = j.e.now()
+	j.waiting = make(map[waiting]int)
+	j.report.Kind, j.report.Counts = j.kind, make(map[Outcome]int)
+	from, until, err := j.span(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wall := time.Now()
+	err = j.walk(ctx, index, from, until, handle)
+	j.report.Elapsed = time.Since(wall)
+	if err == nil && j.failed > 0 {
+		err = fmt.Errorf("%d subscriptions could not be dealt with and are left for the next run: %w", j.failed, errors.Join(j.errs...))
+	}
+	if j.options.DryRun || j.report.Off {
+		return &j.report, err
+	}
+	return &j.report, errors.Join(err, j.record(context.WithoutCancel(ctx), err == nil))
+}
+
+// walk hands every row of the index on the dates from..until to the workers.
+func (j *job) walk(ctx context.Context, index string, from, until civil.Date, handle func(context.Context, *job, Name) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	rows := make(chan Name, 256)
+	var workers sync.WaitGroup
+	for range max(1, j.options.Workers) {
+		workers.Go(func() {
+			for n := range rows {
+				if ctx.Err() != nil {
+					continue
+				}
+				if err := handle(ctx, j, n); err != nil {
+					j.fail(err, stop)
+				}
+				j.progress()
+			}
+		})
+	}
+	err := j.feed(ctx, index, from, until, rows)
+	close(rows)
+	workers.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// feed queries date by date, the oldest first. Rows that workers move to a later date
+// within the span are met again and found not to be due.
+func (j *job) feed(ctx context.Context, index string, from, until civil.Date, rows chan<- Name) error {
+	for d := from; !d.After(until); d = d.AddDays(1) {
+		q := store.Query{Table: j.e.table, Index: index, Partition: d.String()}
+		for it, err := range j.e.store.Query(ctx, q) {
+			if err != nil {
+				return err
+			}
+			n, ok := nameOf(keyOf(it))
+			if !ok {
+				continue
+			}
+			select {
+			case rows <- n:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+	return nil
+}
+
+func (j *job) progress() {
+	if j.options.Progress == nil {
+		return
+	}
+	j.mu.Lock()
+	j.done++
+	done := j.done
+	j.mu.Unlock()
+	j.options.Progress(done)
+}
+
+// fail notes a row that could not be dealt with; the others go on, unless the error is
+// everybody's.
+func (j *job) fail(err error, stop context.CancelCauseFunc) {
+	if _, ok := errors.AsType[*StopError](err); ok || errors.Is(err, store.ErrClosed) {
+		stop(err)
+		return
+	}
+	const shown = 5
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.failed++; j.failed <= shown {
+		j.errs = append(j.errs, err)
+	}
+}
+
+// add counts a result. A period that stays in the index is met again when its row has
+// been moved to the run's day, and is counted once.
+func (j *job) add(r Result) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if r.Outcome == OutcomePending || r.Outcome == OutcomeParked || j.report.Off {
+		w := waiting{r.Name, r.Period}
+		if j.waiting[w]++; j.waiting[w] > 1 {
+			return
+		}
+	}
+	if r.Outcome == outcomeSent {
+		j.report.Sent++
+	} else {
+		j.report.Counts[r.Outcome]++
+	}
+	if r.Outcome == OutcomePaid || (j.report.DryRun && r.Outcome == OutcomeSkipped) {
+		if err := j.report.Amounts.Add(r.Amount); err != nil {
+			j.errs, j.failed = append(j.errs, err), j.failed+1
+		}
+	}
+	if j.options.Each != nil {
+		j.options.Each(r)
+	}
+}
+
+// span returns the dates to walk: from the oldest of the last completed day less lookBack,
+// today less lookBack, and the floor; to the latest day it is anywhere.
+func (j *job) span(ctx context.Context) (from, until civil.Date, err error) {
+	e := j.e
+	today := e.Today()
+	until = j.options.Date
+	if j.report.Date = until; until.IsZero() {
+		j.report.Date = today
+		until = today.AddDays(1) // the far side of the date line is a day ahead
+	}
+	last, err := e.lastCompleted(ctx, j.kind)
+	if err != nil {
+		return from, until, err
+	}
+	if !last.IsZero() && j.report.Date.Before(last) && !j.options.DryRun {
+		if err := e.lowerTo(ctx, j.kind, j.report.Date); err != nil {
+			return from, until, err
+		}
+	}
+	from = earlier(today, earlier(last, j.report.Date)).AddDays(-lookBack)
+	if j.floor, err = e.floor(ctx, j.kind); err != nil {
+		return from, until, err
+	}
+	if j.floor != nil {
+		from = earlier(from, j.floor.date)
+	}
+	j.report.From = from
+	return from, until, nil
+}
+
+// WalkStart returns the oldest date that a run of this kind would look at today.
+func (e *Engine) WalkStart(ctx context.Context, kind Kind) (civil.Date, error) {
+	j := &job{e: e, kind: kind, options: RunOptions{DryRun: true}}
+	from, _, err := j.span(ctx)
+	return from, err
+}
+
+// lowerTo lowers the floor to a business day before the last completed one: what this run
+// writes may be older than where later walks would begin.
+func (e *Engine) lowerTo(ctx context.Context, kind Kind, d civil.Date) error {
+	for range maxTries {
+		w, err := e.lowerFloor(ctx, kind, d)
+		if err != nil {
+			return err
+		}
+		if err = e.store.Commit(ctx, w); !again(err) {
+			return err
+		}
+	}
+	return fmt.Errorf("the floor of %s: overtaken by others %d times", kind, maxTries)
+}
+
+// lastCompleted returns the latest day that a run has completed, or zero.
+func (e *Engine) lastCompleted(ctx context.Context, kind Kind) (civil.Date, error) {
+	q := store.Query{Table: e.table, Partition: runPK(kind), To: "9999-12-31~", Reverse: true}
+	for it, err := range e.store.Query(ctx, q) {
+		if err != nil {
+			return civil.Date{}, err
+		}
+		if it.Get(schema.Completed).Bool() {
+			return civil.Parse(it.Str(schema.RunDate))
+		}
+	}
+	return civil.Date{}, nil
+}
+
+// record writes the run, and lifts the floor when this run has emptied everything older.
+// A day later than the clock's today is never recorded as completed.
+func (j *job) record(ctx context.Context, ok bool) error {
+	e, r := j.e, &j.report
+	ended := e.now()
+	complete := ok && !r.Date.After(civil.Of(ended))
+	var counts store.Item
+	for outcome, n := range r.Counts {
+		counts.Set(string(outcome), store.Int(int64(n)))
+	}
+	if r.Sent > 0 {
+		counts.Set(string(outcomeSent), store.Int(int64(r.Sent)))
+	}
+	counts.Set("due", store.Int(int64(r.Due())))
+	it := store.NewItem(
+		store.Attribute{Name: schema.PK, Value: store.S(runPK(j.kind))},
+		store.Attribute{Name: schema.SK, Value: store.S(r.Date.String() + "#" + stamp(j.started) + "-" + rand.Text()[:6])},
+		store.Attribute{Name: schema.RunDate, Value: store.S(r.Date.String())},
+		store.Attribute{Name: schema.FromDate, Value: store.S(r.From.String())},
+		store.Attribute{Name: schema.StartedDate, Value: store.S(stamp(j.started))},
+		store.Attribute{Name: schema.EndedDate, Value: store.S(stamp(ended))},
+		store.Attribute{Name: schema.Completed, Value: store.Bool(complete)},
+		store.Attribute{Name: schema.Counts, Value: store.M(counts)})
+	if err := e.store.Commit(ctx, store.Put(e.table, it)); err != nil && !errors.Is(err, store.ErrUnknown) {
+		return fmt.Errorf("recording the run: %w", err)
+	}
+	if complete && j.floor != nil && r.Date == civil.Of(j.started) && j.emptied(ctx) {
+		return e.liftFloor(ctx, j.kind, j.floor, j.started)
+	}
+	return nil
+}
+
+// emptied reports whether no row is left on the dates that only the floor makes walks look
+// at.
+func (j *job) emptied(ctx context.Context) bool {
+	index := schema.PaymentIndex
+	if j.kind == Reminders {
+		index = schema.ReminderIndex
+	}
+	for d := j.floor.date; d.Before(j.report.Date.AddDays(-lookBack)); d = d.AddDays(1) {
+		for range j.e.store.Query(ctx, store.Query{Table: j.e.table, Index: index, Partition: d.String(), Limit: 1}) {
+			return false // a row, or an error: either way not known to be empty
+		}
+	}
+	return true
+}
+
+// Outcomes lists the outcomes of a payment run in the order they are shown.
+func Outcomes() []Outcome {
+	return slices.Clone([]Outcome{OutcomePaid, OutcomeRetry, OutcomeFailed, OutcomePending, OutcomeParked, OutcomeSkipped})
+}

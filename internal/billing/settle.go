@@ -1,0 +1,187 @@
+package billing
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// settle is SETTLE: receipt, subscription and effects in one commit. Workers, recovery
+// and events all settle through it, and the item's version lets one of them win.
+func (e *Engine) settle(ctx context.Context, s *Subscription, in Intent, today civil.Date) (step, error) {
+	o := s.Open
+	r := s.result(OutcomePaid, "")
+	processed := in.Changed
+	if processed.IsZero() {
+		processed = e.now()
+	}
+	rec := e.receipt(s, Charged, o.Amount, o.Due, processed, in.Ref)
+	others := append(e.notice(noticeReceipt, s, o, rec), store.Put(e.table, rec.item(), store.Absent()))
+	if s.Status == ParkedState {
+		others = append(others, store.Delete(e.table, periodKey(s.Name, s.Period)))
+	}
+	s.LastCharge = in.Ref
+	more := e.pass(s, today, true, processed)
+	if more != nil {
+		others = append(others, more.write(e.table))
+	}
+	err := e.put(ctx, s, others...)
+	if errors.Is(err, store.ErrUnknown) {
+		if now, lerr := e.load(ctx, s.Name); lerr == nil && now.LastCharge == in.Ref && now.Period > r.Period {
+			s, err = now, nil // it had landed
+		}
+	}
+	if err != nil {
+		return step{}, err
+	}
+	return step{result: r, again: s.Status == Active && !s.NextPayment.After(today)}, nil
+}
+
+// pass moves the subscription on to its next period, in memory: what was open is closed,
+// what was requested is done, the next dates are set. It returns the record of the next
+// period when that one waits for a person as well.
+func (e *Engine) pass(s *Subscription, today civil.Date, paid bool, at time.Time) (parked *EndedPeriod) {
+	s.Open = nil
+	s.Period++
+	if paid {
+		s.Paid++
+		s.LastPayment = at
+	}
+	due, err := s.Schedule().Due(s.Period)
+	switch {
+	case s.Requested == RequestCancel:
+		s.cancel()
+	case s.Requested == RequestPause:
+		s.pause(today)
+	case err != nil || (s.Installments > 0 && s.Paid >= s.Installments):
+		s.Status = Completed
+	case s.Status == ParkedState && due.After(today):
+		s.Status, s.Parked = Active, ""
+	case s.Status == ParkedState:
+		parked = e.ended(s, EndParked, s.Parked, nil)
+		parked.Due = due
+	}
+	s.Requested = RequestNone
+	s.schedule(due, today)
+	return parked
+}
+
+// schedule sets the days on which the jobs look at the subscription again. Nothing is
+// written that is older than the run's own day, so that a walk finds it. A reminder day
+// that has passed becomes today if the due date is ahead, else it is dropped.
+func (s *Subscription) schedule(due, today civil.Date) {
+	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
+	if s.Status != Active {
+		return
+	}
+	s.NextPayment = later(due, today)
+	if s.ReminderDays > 0 && !s.CancelAtEnd && due.After(today) {
+		s.NextReminder = later(due.AddDays(-s.ReminderDays), today)
+	}
+}
+
+func (s *Subscription) cancel() {
+	s.Status = CanceledSub
+	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
+	s.Requested, s.Parked = RequestNone, ""
+}
+
+func (s *Subscription) pause(today civil.Date) {
+	s.Status, s.PausedOn = Paused, today
+	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
+	s.Requested = RequestNone
+}
+
+// decline records a declined attempt and sets the retry date, counted from the first
+// decline; a hard decline, or the last of the retries, marks the period as failing.
+func (e *Engine) decline(ctx context.Context, s *Subscription, in Intent, today civil.Date) (step, error) {
+	o := s.Open
+	o.Attempts = append(o.Attempts, Attempt{Number: o.Attempt, Code: in.Code, Method: o.Method, At: in.Changed})
+	o.Base, o.State = in.Latest, ""
+	if o.First.IsZero() {
+		o.First = today
+	}
+	if s.Status == ParkedState { // a person tried it; a person decides what next
+		o.Attempt++
+		s.NextPayment = later(s.NextPayment, today)
+		r := s.result(OutcomeParked, "declined: "+in.Code)
+		return step{result: r}, e.put(ctx, s)
+	}
+	o.Retry = e.retryDate(o.First, today)
+	if in.Hard || o.Retry.IsZero() {
+		o.State, o.Retry = failing, civil.Date{}
+		s.NextPayment = later(s.NextPayment, today)
+		return step{again: true}, e.put(ctx, s)
+	}
+	o.Attempt++
+	s.NextPayment = o.Retry
+	r := s.result(OutcomeRetry, "declined: "+in.Code)
+	return step{result: r}, e.put(ctx, s, e.notice(noticeDeclined, s, o, nil)...)
+}
+
+// retryDate returns the first retry date after today, or zero when there is none left. A
+// date that was missed is not made up for: one attempt a day is plenty.
+func (e *Engine) retryDate(first, today civil.Date) civil.Date {
+	for _, days := range e.cfg.RetryDays {
+		if d := first.AddDays(days); d.After(today) {
+			return d
+		}
+	}
+	return civil.Date{}
+}
+
+// end closes the open period unpaid. The processor has shown its intent cancelled: nobody
+// can pay it any more.
+func (e *Engine) end(ctx context.Context, s *Subscription, today civil.Date) (step, error) {
+	o := s.Open
+	ending, reason, outcome := EndFailed, "declined", OutcomeFailed
+	switch s.Requested {
+	case RequestCancel:
+		ending, reason, outcome = EndVoid, "the subscription was cancelled", OutcomeSkipped
+	case RequestPause:
+		ending, reason, outcome = EndVoid, "the subscription was paused", OutcomeSkipped
+	case RequestSkip:
+		ending, reason, outcome = EndSkipped, "skipped by a person", OutcomeSkipped
+	}
+	if ending == EndFailed && len(o.Attempts) > 0 {
+		reason = "declined: " + o.Attempts[len(o.Attempts)-1].Code
+	}
+	others := []store.Write{e.ended(s, ending, reason, o).write(e.table)}
+	if ending == EndFailed {
+		others = append(others, e.notice(noticeFailed, s, o, nil)...)
+		s.Status = PastDue
+	}
+	r := s.result(outcome, reason)
+	if parked := e.pass(s, today, false, e.now()); parked != nil {
+		others = append(others, parked.write(e.table))
+	}
+	return step{result: r}, e.put(ctx, s, others...)
+}
+
+// park hands the period to a person. With an intent bound the row stays in the index: the
+// job still looks whether the money was taken, but confirms nothing.
+func (e *Engine) park(ctx context.Context, s *Subscription, today civil.Date, reason string) (step, error) {
+	if s.Status == ParkedState && s.Parked == reason {
+		return e.remain(ctx, s, today, OutcomeParked, reason)
+	}
+	s.Status, s.Parked = ParkedState, reason
+	s.NextReminder = civil.Date{}
+	if s.NextPayment = (civil.Date{}); s.Open != nil {
+		s.NextPayment = today
+	}
+	r := s.result(OutcomeParked, reason)
+	return step{result: r}, e.put(ctx, s, e.ended(s, EndParked, reason, s.Open).write(e.table))
+}
+
+// ended makes the record of the period to be paid next; o is its open period, if any.
+func (e *Engine) ended(s *Subscription, ending Ending, reason string, o *OpenPeriod) *EndedPeriod {
+	p := &EndedPeriod{Name: s.Name, Period: s.Period, Ending: ending, Ended: e.now(), Reason: reason, Amount: s.Amount}
+	p.Due, _ = s.Due()
+	if o != nil {
+		p.Amount, p.Ref, p.Attempts, p.Due = o.Amount, o.Ref, o.Attempts, o.Due
+	}
+	return p
+}

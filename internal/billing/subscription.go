@@ -1,0 +1,275 @@
+package billing
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A Status says whether a subscription is charged.
+type Status string
+
+// The statuses. Only an active subscription has new periods opened; a period that is
+// open is brought to its end in any of them.
+const (
+	Active      Status = "active"
+	Paused      Status = "paused"
+	PastDue     Status = "past_due"  // a period failed: waits for a new method or a resume
+	ParkedState Status = "parked"    // waits for a person: charge or skip
+	CanceledSub Status = "canceled"  // final
+	Completed   Status = "completed" // all installments paid; final
+)
+
+// A Request is what a person has asked for while a period is open. It is committed
+// before the intent is cancelled and done when the period has ended.
+type Request string
+
+// The requests.
+const (
+	RequestNone   Request = ""
+	RequestCancel Request = "cancel"
+	RequestPause  Request = "pause"
+	RequestSkip   Request = "skip"
+)
+
+// A Subscription is the item SUB#<id>#SKU#<sku> of an account.
+type Subscription struct {
+	Name
+	Email        string // copy of the account's
+	PaymentDay   int
+	Amount       money.Amount // of the next period to be opened
+	Method       string
+	Address      string
+	Interval     civil.Interval
+	Anchor       civil.Date // the due date of period AnchorPeriod
+	AnchorPeriod int
+	TimeZone     string
+	ReminderDays int
+	Created      time.Time
+	LastPayment  time.Time  // Created until the first payment
+	LastReminder time.Time  // Created until the first reminder
+	NextPayment  civil.Date // the day the payment job looks at it again; zero: never
+	NextReminder civil.Date // zero: none until the next payment is settled
+	Status       Status
+	Period       int // the period to be paid next, from 0
+	Installments int // 0: no end
+	Paid         int
+	LastCharge   string // reference of the charge that was settled last
+	Requested    Request
+	CancelAtEnd  bool
+	PausedOn     civil.Date
+	Parked       string // why it is parked
+	Open         *OpenPeriod
+	Version      int64 // of the item: each commit adds one
+
+	raw store.Item // as read: attributes that are not ours are kept
+}
+
+// Schedule returns how due dates follow from the anchor.
+func (s *Subscription) Schedule() civil.Schedule {
+	return civil.Schedule{Anchor: s.Anchor, From: s.AnchorPeriod, Day: s.PaymentDay, Interval: s.Interval}
+}
+
+// Due returns the due date of the period to be paid next.
+func (s *Subscription) Due() (civil.Date, error) {
+	if s.Open != nil {
+		return s.Open.Due, nil
+	}
+	return s.Schedule().Due(s.Period)
+}
+
+// today is the business day, or the clock's day in the subscription's time zone.
+func (s *Subscription) today(day civil.Date, now time.Time) civil.Date {
+	if !day.IsZero() {
+		return day
+	}
+	return zoneToday(s.TimeZone, now)
+}
+
+func zoneToday(zone string, now time.Time) civil.Date {
+	if zone != "" && zone != "UTC" {
+		if loc, err := civil.Zone(zone); err == nil {
+			return civil.Today(now, loc)
+		}
+	}
+	return civil.Of(now.UTC())
+}
+
+// decodeSubscription reads an item, also one written by other tools from the published
+// model: what is absent has its default.
+func decodeSubscription(it store.Item) (*Subscription, error) {
+	key := store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)}
+	name, ok := nameOf(key)
+	if !ok {
+		return nil, fmt.Errorf("item %s/%s is no subscription", key.PK, key.SK)
+	}
+	s := &Subscription{Name: name, raw: it, Email: it.Str(schema.Email), ReminderDays: DefaultReminderDays,
+		TimeZone: it.Str(schema.TimeZone), Status: Status(it.Str(schema.Status)), Period: int(it.Int(schema.Period)),
+		Installments: int(it.Int(schema.Installments)), Paid: int(it.Int(schema.Paid)), LastCharge: it.Str(schema.LastCharge),
+		Requested: Request(it.Str(schema.Requested)), CancelAtEnd: it.Get(schema.CancelAtEnd).Bool(), Parked: it.Str(schema.Parked),
+		Version: it.Int(schema.Version), AnchorPeriod: int(it.Int(schema.AnchorPeriod)),
+		Created: parseStamp(it.Str(schema.CreatedDate)), LastPayment: parseStamp(it.Str(schema.LastPaymentDate)),
+		LastReminder: parseStamp(it.Str(schema.LastReminderDate)), Interval: Monthly}
+	if s.Status == "" {
+		s.Status = Active
+	}
+	if it.Has(schema.ReminderDays) {
+		s.ReminderDays = int(it.Int(schema.ReminderDays))
+	}
+	if err := s.decodeTerms(it); err != nil {
+		return nil, fmt.Errorf("subscription %s: %w", name, err)
+	}
+	return s, nil
+}
+
+// decodeTerms reads what has a form of its own: dates, money, the schedule, the open period.
+func (s *Subscription) decodeTerms(it store.Item) (err error) {
+	details := it.Get(schema.PaymentDetails).Map()
+	s.Method, s.Address = details.Str(schema.PaymentMethod), details.Str(schema.DefaultAddress)
+	if s.Amount, err = decodeAmount(it.Str(schema.PaymentAmount), details.Str(schema.Currency)); err != nil {
+		return err
+	}
+	if s.PaymentDay, err = atoi(it.Str(schema.PaymentDay)); err != nil {
+		return fmt.Errorf("%s: %w", schema.PaymentDay, err)
+	}
+	if text := it.Str(schema.Interval); text != "" {
+		if s.Interval, err = civil.ParseInterval(text); err != nil {
+			return err
+		}
+	}
+	for _, f := range [...]struct {
+		name string
+		to   *civil.Date
+	}{{schema.NextPaymentDate, &s.NextPayment}, {schema.NextReminderDate, &s.NextReminder}, {schema.Anchor, &s.Anchor}, {schema.PausedDate, &s.PausedOn}} {
+		if text := it.Str(f.name); text != "" {
+			if *f.to, err = civil.Parse(text); err != nil {
+				return fmt.Errorf("%s: %w", f.name, err)
+			}
+		}
+	}
+	if s.Anchor.IsZero() {
+		s.Anchor = s.NextPayment
+	}
+	if open := it.Get(schema.OpenPeriod).Map(); open != nil {
+		s.Open, err = decodeOpen(open)
+	}
+	return err
+}
+
+// item returns the item to be stored: every attribute at its place, those that are not
+// ours as they were. Attributes with their default are left out: bytes are time.
+func (s *Subscription) item() store.Item {
+	it := make(store.Item, 0, 32)
+	set := func(name, text string) {
+		if text != "" {
+			it.Set(name, store.S(text))
+		}
+	}
+	date := func(name string, d civil.Date) {
+		if !d.IsZero() {
+			it.Set(name, store.S(d.String()))
+		}
+	}
+	count := func(name string, n, usual int) {
+		if n != usual {
+			it.Set(name, store.Int(int64(n)))
+		}
+	}
+	// In byte order of the names, so that each Set is an append.
+	date(schema.Anchor, s.Anchor)
+	count(schema.AnchorPeriod, s.AnchorPeriod, 0)
+	if s.CancelAtEnd {
+		it.Set(schema.CancelAtEnd, store.Bool(true))
+	}
+	set(schema.CreatedDate, stamp(s.Created))
+	set(schema.Email, s.Email)
+	count(schema.Installments, s.Installments, 0)
+	if s.Interval != Monthly {
+		set(schema.Interval, s.Interval.String())
+	}
+	set(schema.LastCharge, s.LastCharge)
+	set(schema.LastPaymentDate, stamp(s.LastPayment))
+	set(schema.LastReminderDate, stamp(s.LastReminder))
+	date(schema.NextPaymentDate, s.NextPayment)
+	date(schema.NextReminderDate, s.NextReminder)
+	if s.Open != nil {
+		it.Set(schema.OpenPeriod, store.M(s.Open.item()))
+	}
+	key := s.key()
+	set(schema.PK, key.PK)
+	count(schema.Paid, s.Paid, 0)
+	set(schema.Parked, s.Parked)
+	date(schema.PausedDate, s.PausedOn)
+	set(schema.PaymentAmount, s.Amount.Decimal())
+	set(schema.PaymentDay, itoa(s.PaymentDay))
+	it.Set(schema.PaymentDetails, s.details())
+	count(schema.Period, s.Period, 0)
+	count(schema.ReminderDays, s.ReminderDays, DefaultReminderDays)
+	set(schema.Requested, string(s.Requested))
+	set(schema.SK, key.SK)
+	set(schema.SKU, s.SKU)
+	set(schema.Status, string(s.Status))
+	if s.TimeZone != "UTC" {
+		set(schema.TimeZone, s.TimeZone)
+	}
+	it.Set(schema.Version, store.Int(s.Version))
+	for _, a := range s.raw {
+		if !subscriptionOwns[a.Name] {
+			it.Set(a.Name, a.Value)
+		}
+	}
+	return it
+}
+
+// subscriptionOwns are the attributes that item writes or leaves out on purpose.
+var subscriptionOwns = map[string]bool{
+	schema.Anchor: true, schema.AnchorPeriod: true, schema.CancelAtEnd: true, schema.CreatedDate: true, schema.Email: true,
+	schema.Installments: true, schema.Interval: true, schema.LastCharge: true, schema.LastPaymentDate: true,
+	schema.LastReminderDate: true, schema.NextPaymentDate: true, schema.NextReminderDate: true, schema.OpenPeriod: true,
+	schema.PK: true, schema.Paid: true, schema.Parked: true, schema.PausedDate: true, schema.PaymentAmount: true,
+	schema.PaymentDay: true, schema.PaymentDetails: true, schema.Period: true, schema.ReminderDays: true, schema.Requested: true,
+	schema.SK: true, schema.SKU: true, schema.Status: true, schema.TimeZone: true, schema.Version: true,
+}
+
+// details keeps members that are not ours, but never a card number.
+func (s *Subscription) details() store.Value {
+	var d store.Item
+	for _, a := range s.raw.Get(schema.PaymentDetails).Map() {
+		if a.Name != schema.DefaultCard && a.Name != schema.PaymentMethod && a.Name != schema.DefaultAddress {
+			d.Set(a.Name, a.Value)
+		}
+	}
+	d.Set(schema.Currency, store.S(s.Amount.Currency().Code()))
+	if s.Method != "" {
+		d.Set(schema.PaymentMethod, store.S(s.Method))
+	}
+	if s.Address != "" {
+		d.Set(schema.DefaultAddress, store.S(s.Address))
+	}
+	return store.M(d)
+}
+
+// write returns the put that replaces the subscription if it is still as it was read.
+func (s *Subscription) write(table string) store.Write {
+	was := store.AttributeAbsent(schema.Version)
+	if v := s.raw.Get(schema.Version); !v.IsZero() {
+		was = store.AttributeEquals(schema.Version, v)
+	}
+	s.Version++
+	return store.Put(table, s.item(), was)
+}
+
+func decodeAmount(text, currency string) (money.Amount, error) {
+	if currency == "" {
+		currency = "USD"
+	}
+	c, err := money.ParseCurrency(currency)
+	if err != nil {
+		return money.Amount{}, err
+	}
+	return money.Parse(text, c)
+}

@@ -1,0 +1,70 @@
+package book
+
+import "strings"
+
+// A column is one of those that a CSV header, or a JSON line, may name.
+type column uint8
+
+const (
+	account column = iota
+	email
+	subscription
+	sku
+	amount
+	currency
+	paymentDay
+	paymentMethod
+	startDate
+	nextPaymentDate
+	interval
+	timeZone
+	reminderDays
+	installments
+	address
+	columns // how many there are
+)
+
+// required are the columns up to this one.
+const required = startDate
+
+var columnNames = [columns]string{
+	"account", "email", "subscription", "sku", "amount", "currency", "payment_day", "payment_method",
+	"start_date", "next_payment_date", "interval", "time_zone", "reminder_days", "installments", "address",
+}
+
+// The columns that FILE.rejected has before the row's own. Read skips them, so that the
+// file can be corrected and imported as it is.
+const (
+	rejectedLine   = "rejected_line"
+	rejectedColumn = "rejected_column"
+	rejectedReason = "rejected_reason"
+)
+
+// ignored stands for a column that Read skips.
+const ignored = columns
+
+// Columns returns the names of all columns, the eight required ones first.
+func Columns() []string { return append([]string(nil), columnNames[:]...) }
+
+func columnNamed(name string) (c column, ok bool) {
+	for i, n := range columnNames {
+		if n == name {
+			return column(i), true
+		}
+	}
+	if name == rejectedLine || name == rejectedColumn || name == rejectedReason {
+		return ignored, true
+	}
+	return 0, false
+}
+
+func unknownColumn(name string) problem {
+	return problem{name, "is not a column of a book; the columns are " + strings.Join(columnNames[:], ", ")}
+}
+
+// columnSet is a set of columns.
+type columnSet uint32
+
+func (s columnSet) has(c column) bool { return s&(1<<c) != 0 }
+
+func (s *columnSet) add(c column) { *s |= 1 << c }

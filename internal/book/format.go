@@ -1,0 +1,90 @@
+package book
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+)
+
+// A Format is the form of a book.
+type Format uint8
+
+// The formats. The zero value is none.
+const (
+	CSV       Format = iota + 1 // a header, then one subscription a row
+	JSONLines                   // one JSON object a line
+	Workbench                   // a NoSQL Workbench model with sample data
+)
+
+func (f Format) String() string {
+	switch f {
+	case CSV:
+		return "CSV"
+	case JSONLines:
+		return "JSON lines"
+	case Workbench:
+		return "NoSQL Workbench model"
+	default:
+		return "unknown format"
+	}
+}
+
+// HeadSize is how much of a file's beginning Detect wants to see.
+const HeadSize = 64 << 10
+
+// Detect returns the format of a file from its first bytes, and from its name only when
+// they tell nothing: a file is what it holds. It has no error: a file that is none of the
+// three is taken for the likeliest, and Read says what is wrong with it.
+func Detect(head []byte, name string) Format {
+	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte(byteOrderMark)), " \t\r\n")
+	if len(text) > 0 {
+		switch text[0] {
+		case '{':
+			if isModel(text) {
+				return Workbench
+			}
+			return JSONLines
+		case '[':
+			return JSONLines
+		}
+	}
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".jsonl", ".ndjson", ".json":
+		return JSONLines
+	}
+	return CSV
+}
+
+// isModel reports whether the first JSON object has a member that only a Workbench model
+// has. The text may be cut off anywhere.
+func isModel(text []byte) bool {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	depth := 0
+	isName := false // whether the token is a member's name, at depth 1
+	for {
+		token, err := dec.Token()
+		if err != nil {
+			return false
+		}
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+			isName = depth == 1
+			continue
+		case json.Delim('}'), json.Delim(']'):
+			if depth--; depth == 0 {
+				return false
+			}
+			isName = depth == 1
+			continue
+		}
+		if depth != 1 {
+			continue
+		}
+		if isName && (token == "DataModel" || token == "ModelName" || token == "ModelMetadata") {
+			return true
+		}
+		isName = !isName
+	}
+}

@@ -1,0 +1,150 @@
+package book
+
+import (
+	"io"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/money"
+)
+
+// A Record is one row or item that is good. Exactly one of its pointers is set; what they
+// point to is the caller's.
+type Record struct {
+	Line         int                      // in the file, from 1
+	Subscription *billing.NewSubscription // passes Check; Interval and ReminderDays are never left to a default
+	Receipt      *Receipt                 // from a Workbench model alone
+	Account      *Account                 // from a Workbench model alone
+}
+
+// A Receipt is a payment that was taken before the data came to Duesday.
+type Receipt struct {
+	Line         int
+	Account      string
+	SK           string // its sort key in the model: the same receipt has the same key when it is imported again
+	Subscription string // "" in the published model, whose receipts name only the SKU
+	SKU          string
+	Email        string
+	Processed    time.Time
+	Amount       money.Amount
+	Expires      time.Time // its TTL; zero: it has none
+}
+
+// An Account is an account item of a model.
+type Account struct {
+	Line     int
+	ID       string
+	Email    string
+	TimeZone string    // "": UTC
+	Created  time.Time // zero: unknown
+}
+
+// A Rejection says what is wrong with one column of a row. None of its texts holds a
+// card number.
+type Rejection struct {
+	Line   int    `json:"line"`   // where the row begins, from 1; a CSV header is line 1
+	Column string `json:"column"` // or attribute; "" when it is the row as a whole
+	Reason string `json:"reason"`
+	Raw    string `json:"-"` // the row's text, for FILE.rejected
+	// Fatal: this is about the file, and what follows was not read. Skipping bad rows
+	// does not help.
+	Fatal bool `json:"-"`
+
+	row    int     // which bad row it is of, from 1; lines are no name for one: a model may have a single line
+	header *string // the text of a CSV's header
+}
+
+// Options are what a Workbench model does not tell.
+type Options struct {
+	PaymentMethod string // of subscriptions that name none; the model's default-card is always dropped
+	Currency      string // of amounts that name none; "": USD
+}
+
+// Read yields the good rows and, for each bad one, a Rejection for every bad column; one
+// of the two is set. It holds one row at a time, reads to the end of the file unless a
+// Rejection is Fatal, and can be ranged over once. A failure of r is a Fatal Rejection.
+//
+// Rows are checked against each other in the order of the file: it is the later one that
+// is rejected, also when the earlier one is bad in another column.
+func Read(r io.Reader, f Format, o Options) iter.Seq2[Record, *Rejection] {
+	return func(yield func(Record, *Rejection) bool) {
+		s := &session{checker: newChecker(), options: o, yield: yield}
+		src, err := newSource(r)
+		if err != nil {
+			s.rejectFile(1, err.Error())
+			return
+		}
+		switch f {
+		case CSV:
+			s.readCSV(src)
+		case JSONLines:
+			s.readJSONLines(src)
+		case Workbench:
+			s.readModel(src)
+		default:
+			s.rejectFile(1, "unknown format")
+		}
+	}
+}
+
+// A session is one pass over one file. Its methods return false when the caller has
+// stopped ranging.
+type session struct {
+	checker
+	options Options
+	yield   func(Record, *Rejection) bool
+	header  string // of a CSV, masked
+	badRows int
+}
+
+// rejectRow yields a Rejection for each of the problems. raw is masked here.
+func (s *session) rejectRow(line int, raw string, problems []problem) bool {
+	s.badRows++
+	masked := billing.MaskCards(raw)
+	for _, p := range problems {
+		r := p.rejection(line)
+		r.Raw, r.row, r.header = masked, s.badRows, &s.header
+		if !s.yield(Record{}, r) {
+			return false
+		}
+	}
+	return true
+}
+
+// rejectFile yields that the file cannot be read from the line on.
+func (s *session) rejectFile(line int, reasons ...string) {
+	for _, reason := range reasons {
+		s.rejectHeader(line, problem{reason: reason})
+	}
+}
+
+// rejectHeader yields problems that spoil the whole file.
+func (s *session) rejectHeader(line int, problems ...problem) {
+	for _, p := range problems {
+		r := p.rejection(line)
+		r.Fatal = true
+		if !s.yield(Record{}, r) {
+			return
+		}
+	}
+}
+
+// maxReason is the length to which a reason is cut: some quote the field, which may be
+// as long as a row may be.
+const maxReason = 400
+
+func (p problem) rejection(line int) *Rejection {
+	return &Rejection{Line: line, Column: mask(p.column), Reason: mask(p.reason)}
+}
+
+// mask masks before it cuts, so that no part of a card number is left at the cut, and
+// after, because a cut can make a longer number look like one.
+func mask(text string) string {
+	text = strings.ToValidUTF8(billing.MaskCards(text), "\uFFFD")
+	if len(text) > maxReason {
+		text = billing.MaskCards(strings.ToValidUTF8(text[:maxReason], "") + "…")
+	}
+	return text
+}

@@ -1,0 +1,203 @@
+package book
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+)
+
+// texts are the fields of one row by column; "" when absent.
+type texts [columns]string
+
+// A problem is what is wrong with one column of a row.
+type problem struct{ column, reason string }
+
+// A checker turns rows into subscriptions. Its rules are those of billing.NewSubscription;
+// what is here is the form of the fields, and what rows say about each other.
+type checker struct {
+	ledger
+	currencies memo[money.Currency]
+	intervals  memo[civil.Interval]
+	usual      money.Amount // stands in for an amount that cannot be read, so that the other columns are still checked
+
+	// of the row at hand
+	problems []problem
+	bad      columnSet
+}
+
+func newChecker() checker {
+	usd, err := money.ParseCurrency("USD")
+	if err != nil {
+		panic(err) // unreachable: the currency exists
+	}
+	return checker{ledger: newLedger(), usual: money.New(100, usd),
+		currencies: memo[money.Currency]{parse: money.ParseCurrency}, intervals: memo[civil.Interval]{parse: civil.ParseInterval}}
+}
+
+// subscription returns the row as a subscription; the row is good when c.problems is
+// empty afterwards.
+func (c *checker) subscription(line int, t *texts) *billing.NewSubscription {
+	c.problems, c.bad = c.problems[:0], 0
+	n := &billing.NewSubscription{Account: t[account], Email: t[email], ID: t[subscription], SKU: t[sku],
+		Method: t[paymentMethod], Address: t[address], TimeZone: t[timeZone]}
+	if n.Email == "" {
+		c.fault(email, "is missing")
+	}
+	c.terms(n, t)
+	c.rules(n)
+	c.dates(n, t)
+	c.others(line, n)
+	if len(c.problems) > 1 {
+		slices.SortStableFunc(c.problems, func(a, b problem) int { return position(a.column) - position(b.column) })
+	}
+	return n
+}
+
+// position orders problems as the columns are; those of unknown columns come last.
+func position(name string) int {
+	if c, ok := columnNamed(name); ok {
+		return int(c)
+	}
+	return int(columns) + 1
+}
+
+// fault notes the first problem of a column.
+func (c *checker) fault(col column, reason string) {
+	if !c.bad.has(col) {
+		c.bad.add(col)
+		c.problems = append(c.problems, problem{columnNames[col], reason})
+	}
+}
+
+// terms reads amount, interval and numbers. What cannot be read is replaced by something
+// harmless, for the rules to go on with.
+func (c *checker) terms(n *billing.NewSubscription, t *texts) {
+	n.Amount = c.amount(t[amount], t[currency])
+	n.Interval = billing.Monthly
+	if text := t[interval]; text != "" && !c.card(interval, text) {
+		i, err := c.intervals.get(text)
+		if err != nil {
+			c.fault(interval, err.Error())
+		} else {
+			n.Interval = i
+		}
+	}
+	if t[paymentDay] == "" {
+		c.fault(paymentDay, "is missing")
+	}
+	n.PaymentDay = c.number(paymentDay, t[paymentDay], 1)
+	n.ReminderDays = c.number(reminderDays, t[reminderDays], billing.DefaultReminderDays)
+	n.Installments = c.number(installments, t[installments], 0)
+}
+
+// rules asks billing for every column that breaks one: each that it names is put right in
+// a copy, until nothing is left to name.
+func (c *checker) rules(n *billing.NewSubscription) {
+	err := n.Check()
+	if err == nil {
+		return
+	}
+	probe := *n
+	for range columns {
+		f, ok := errors.AsType[*billing.FieldError](err)
+		if !ok {
+			c.problems = append(c.problems, problem{"", err.Error()})
+			return
+		}
+		col, ok := columnNamed(f.Field)
+		if !ok || !c.repair(&probe, col) {
+			c.problems = append(c.problems, problem{f.Field, f.Reason})
+			return
+		}
+		c.fault(col, f.Reason)
+		if err = probe.Check(); err == nil {
+			return
+		}
+	}
+}
+
+// repair gives the column a value that no rule refuses.
+func (c *checker) repair(n *billing.NewSubscription, col column) bool {
+	switch col {
+	case account:
+		n.Account = "a"
+	case email:
+		n.Email = ""
+	case subscription:
+		n.ID = "s"
+	case sku:
+		n.SKU = "k"
+	case amount:
+		n.Amount = c.usual
+	case paymentDay:
+		n.PaymentDay = 1
+	case paymentMethod:
+		n.Method = "m"
+	case timeZone:
+		n.TimeZone = ""
+	case reminderDays:
+		n.ReminderDays = 0
+	case installments:
+		n.Installments = 0
+	case address:
+		n.Address = ""
+	default:
+		return false
+	}
+	return true
+}
+
+// dates reads the two dates. A next payment date must be a payment day, since the due
+// dates after it are computed from it.
+func (c *checker) dates(n *billing.NewSubscription, t *texts) {
+	n.Start = c.date(startDate, t[startDate])
+	n.NextPayment = c.date(nextPaymentDate, t[nextPaymentDate])
+	if c.bad.has(paymentDay) || c.bad.has(interval) {
+		return
+	}
+	switch next := n.NextPayment; {
+	case !next.IsZero():
+		first, err := civil.FirstOnOrAfter(next, n.PaymentDay, n.Interval)
+		switch {
+		case err != nil:
+			c.fault(nextPaymentDate, err.Error())
+		case first != next:
+			c.fault(nextPaymentDate, fmt.Sprintf("%s is no payment day: with payment_day %d the first one from then is %s", next, n.PaymentDay, first))
+		case next.Before(n.Start):
+			c.fault(nextPaymentDate, fmt.Sprintf("%s is before start_date %s", next, n.Start))
+		}
+	case !n.Start.IsZero():
+		if _, err := civil.FirstOnOrAfter(n.Start, n.PaymentDay, n.Interval); err != nil {
+			c.fault(startDate, err.Error())
+		}
+	}
+}
+
+// others checks the row against those before it, as far as its own columns are good, and
+// gives it its account's time zone when it names none.
+func (c *checker) others(line int, n *billing.NewSubscription) {
+	if c.bad.has(account) {
+		return
+	}
+	if !c.bad.has(subscription) {
+		if first := c.lineOf(line, n.Account, n.ID); first > 0 {
+			c.fault(subscription, "the account has it already"+onLine(first)+": one subscription has one row and one SKU")
+		}
+	}
+	if c.bad.has(email) || c.bad.has(timeZone) {
+		return
+	}
+	a := c.holderOf(line, n.Account, n.Email, n.TimeZone)
+	if !a.sameEmail {
+		c.fault(email, "the account has another address"+onLine(a.line))
+	}
+	if n.TimeZone == "" {
+		n.TimeZone = a.zone
+	} else if n.TimeZone != a.zone {
+		c.fault(timeZone, "the account is in "+a.zone+onLine(a.line))
+	}
+}

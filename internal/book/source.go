@@ -1,0 +1,74 @@
+package book
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+)
+
+const (
+	byteOrderMark = "\xEF\xBB\xBF"
+	maxRow        = 1 << 20 // bytes of a row, a line or an item
+	chunk         = 64 << 10
+)
+
+var (
+	errTooLong = errors.New("a row is longer than 1 MiB; in a CSV that is often a quote that is not closed")
+	errUTF16   = errors.New("the file is UTF-16: save it as UTF-8")
+	errEmpty   = errors.New("the file is empty")
+)
+
+// A source hands a file's bytes to a parser, without a byte order mark, and keeps those of
+// the row at hand, so that it can be shown as it was. It bounds how much a parser can
+// take in for one row. Offsets count from after the mark.
+type source struct {
+	r      *bufio.Reader
+	window []byte // from offset start on: the row at hand and what was read ahead
+	buf    []byte // the memory that window lies in
+	start  int64
+	line   int // of start, from 1
+}
+
+func newSource(r io.Reader) (*source, error) {
+	br := bufio.NewReaderSize(r, chunk)
+	head, err := br.Peek(len(byteOrderMark))
+	switch {
+	case err != nil && err != io.EOF:
+		return nil, err
+	case len(head) == 0:
+		return nil, errEmpty
+	case bytes.HasPrefix(head, []byte("\xFF\xFE")), bytes.HasPrefix(head, []byte("\xFE\xFF")):
+		return nil, errUTF16
+	case string(head) == byteOrderMark:
+		br.Discard(len(byteOrderMark)) // cannot fail: it has been peeked at
+	}
+	return &source{r: br, line: 1}, nil
+}
+
+// Read returns errTooLong when the row at hand is over the bound.
+func (s *source) Read(p []byte) (int, error) {
+	if len(s.window) > maxRow+2*chunk { // the parser reads ahead by a chunk
+		return 0, errTooLong
+	}
+	n, err := s.r.Read(p)
+	if cap(s.window)-len(s.window) < n {
+		s.buf = append(append(s.buf[:0], s.window...), p[:n]...)
+		s.window = s.buf
+	} else {
+		s.window = append(s.window, p[:n]...)
+	}
+	return n, err
+}
+
+// upTo returns the bytes from the row's start to the offset. They stay valid until the
+// next Read or advance.
+func (s *source) upTo(end int64) []byte { return s.window[:end-s.start] }
+
+// advance makes the offset the start of the next row.
+func (s *source) advance(to int64) {
+	row := s.upTo(to)
+	s.line += bytes.Count(row, []byte{'\n'})
+	s.window = s.window[len(row):]
+	s.start = to
+}

@@ -1,0 +1,212 @@
+package book
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+)
+
+// A model reads the sample data of a NoSQL Workbench model: the items in TableData, of a
+// table or of its facets. Tables go by any name, since the published model misspells its
+// own; it is an item's keys that say what it is.
+type model struct {
+	*session
+	src   *source
+	dec   *json.Decoder
+	found bool // a DataModel
+	items map[uint64]seenItem
+}
+
+// A seenItem is an item that another facet may show again.
+type seenItem struct {
+	line    int
+	content uint64
+}
+
+var errStopped = errors.New("the caller has stopped")
+
+func (s *session) readModel(src *source) {
+	m := model{session: s, src: src, dec: json.NewDecoder(src), items: map[uint64]seenItem{}}
+	err := m.member(m.top)
+	if err == nil {
+		if _, err = m.dec.Token(); err == io.EOF {
+			err = nil
+		} else if err == nil {
+			err = errors.New("the file goes on after the model")
+		}
+	}
+	switch {
+	case err == errStopped:
+	case err == io.EOF:
+		m.rejectFile(m.line(), "not a NoSQL Workbench model: "+io.ErrUnexpectedEOF.Error())
+	case err != nil:
+		m.rejectFile(m.line(), "not a NoSQL Workbench model: "+err.Error())
+	case !m.found:
+		m.rejectFile(1, "not a NoSQL Workbench model: it has no DataModel")
+	}
+}
+
+func (m *model) top(name string) error {
+	if name != "DataModel" {
+		return m.skip()
+	}
+	m.found = true
+	return m.elements(func() error { return m.member(m.table) })
+}
+
+func (m *model) table(name string) error {
+	switch name {
+	case "TableFacets":
+		return m.elements(func() error { return m.member(m.table) })
+	case "TableData":
+		return m.elements(m.item)
+	default:
+		return m.skip()
+	}
+}
+
+// line returns the line that the decoder has come to, and lets go of what is before it.
+func (m *model) line() int {
+	m.src.advance(m.dec.InputOffset())
+	return m.src.line
+}
+
+func (m *model) token() (json.Token, error) {
+	t, err := m.dec.Token()
+	m.line()
+	return t, err
+}
+
+// member calls visit at each member of the object that comes next; visit reads its value.
+func (m *model) member(visit func(name string) error) error {
+	return m.inside('{', func() error {
+		name, err := m.token()
+		if err != nil {
+			return err
+		}
+		return visit(name.(string)) // the decoder gives nothing else at this place
+	})
+}
+
+// elements calls visit at each element of the array that comes next; visit reads it.
+func (m *model) elements(visit func() error) error { return m.inside('[', visit) }
+
+func (m *model) inside(open json.Delim, visit func() error) error {
+	t, err := m.token()
+	if err != nil {
+		return err
+	}
+	if t != open {
+		return fmt.Errorf("want a %s, which is not there", map[json.Delim]string{'{': "JSON object", '[': "JSON array"}[open])
+	}
+	for m.dec.More() {
+		if err := visit(); err != nil {
+			return err
+		}
+	}
+	_, err = m.token()
+	return err
+}
+
+// skip reads over a value, however large.
+func (m *model) skip() error {
+	depth := 0
+	for {
+		t, err := m.token()
+		if err != nil {
+			return err
+		}
+		switch t {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if depth == 0 {
+			return nil
+		}
+	}
+}
+
+// item reads one item and yields what it is.
+func (m *model) item() error {
+	var raw json.RawMessage
+	if err := m.dec.Decode(&raw); err != nil {
+		return err
+	}
+	m.src.advance(m.dec.InputOffset() - int64(len(raw)))
+	line := m.src.line
+	m.line()
+	shown := withoutCards(raw)
+	if !m.yieldItem(line, raw, shown) {
+		return errStopped
+	}
+	return nil
+}
+
+func (m *model) yieldItem(line int, raw json.RawMessage, shown string) bool {
+	it, reason := decodeItem(raw)
+	if reason != "" {
+		return m.rejectRow(line, shown, []problem{{"", reason}})
+	}
+	if first, same := m.again(line, it, shown); same {
+		return true
+	} else if first > 0 {
+		return m.rejectRow(line, shown, []problem{{"SK", "an item of this key, with other attributes, is" + onLine(first)}})
+	}
+	r, problems := m.record(line, it)
+	if len(problems) > 0 {
+		return m.rejectRow(line, shown, problems)
+	}
+	return m.yield(r, nil)
+}
+
+// again returns the line that has an item of the same key already, and whether it has the
+// same content.
+func (m *model) again(line int, it *item, content string) (first int, same bool) {
+	var h maphash.Hash
+	h.SetSeed(m.seed)
+	h.WriteString(it.pk)
+	h.WriteByte(0)
+	h.WriteString(it.sk)
+	key, sum := h.Sum64(), maphash.String(m.seed, content)
+	if seen, ok := m.items[key]; ok {
+		return seen.line, seen.content == sum
+	}
+	m.items[key] = seenItem{line, sum}
+	return 0, false
+}
+
+// withoutCards returns the item for people to read: without its default-card, which is
+// never shown, not even masked. Members are in alphabetical order.
+func withoutCards(raw json.RawMessage) string {
+	var value any
+	if err := json.Unmarshal(raw, &value); err != nil {
+		return "" // unreachable: the decoder has read it
+	}
+	dropCards(value)
+	b, err := json.Marshal(value)
+	if err != nil {
+		return "" // unreachable: it was JSON
+	}
+	return plainDigits(string(b))
+}
+
+func dropCards(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for name := range v {
+			if isDefaultCard(name) {
+				delete(v, name)
+			} else {
+				dropCards(v[name])
+			}
+		}
+	case []any:
+		for _, e := range v {
+			dropCards(e)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package civil
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+// The years a Date can hold, both inclusive: those that print as four digits.
+const (
+	MinYear = 1
+	MaxYear = 9999
+)
+
+// Day numbers count from 0001-01-01, which is number 0 and a Monday.
+const (
+	lastNumber = 3652058 // 9999-12-31
+	unixNumber = 719162  // 1970-01-01
+)
+
+// Date is one day of the proleptic Gregorian calendar, in years 1 to 9999.
+// It is comparable with == and usable as a map key. The zero value is no date:
+// it has year, month and day 0 and sorts before every date.
+type Date struct {
+	// year<<9 | month<<5 | day, so that dates order as their packed numbers
+	// and calendar fields need no division.
+	packed int32
+}
+
+// New returns the given day, or an error when the calendar has no such day or
+// the year is outside 1 to 9999.
+func New(year int, month time.Month, day int) (Date, error) {
+	if year < MinYear || year > MaxYear {
+		return Date{}, fmt.Errorf("date: year %d is outside %d to %d", year, MinYear, MaxYear)
+	}
+	if month < time.January || month > time.December {
+		return Date{}, fmt.Errorf("date: month %d is outside 1 to 12", int(month))
+	}
+	if last := daysIn(year, month); day < 1 || day > last {
+		return Date{}, fmt.Errorf("date: there is no day %d in %s %d, which has %d days", day, month, year, last)
+	}
+	return pack(year, month, day), nil
+}
+
+// Of returns the date that a clock in t's own location shows at t. It is the
+// zero Date when that year is outside 1 to 9999.
+func Of(t time.Time) Date {
+	year, month, day := t.Date()
+	if year < MinYear || year > MaxYear {
+		return Date{}
+	}
+	return pack(year, month, day)
+}
+
+// pack trusts its caller that the day exists.
+func pack(year int, month time.Month, day int) Date {
+	return Date{packed: int32(year<<9 | int(month)<<5 | day)}
+}
+
+// IsZero reports whether d is the zero value, which is no date.
+func (d Date) IsZero() bool { return d.packed == 0 }
+
+// Year returns the year, 1 to 9999.
+func (d Date) Year() int { return int(d.packed >> 9) }
+
+// Month returns the month of the year.
+func (d Date) Month() time.Month { return time.Month(d.packed >> 5 & 15) }
+
+// Day returns the day of the month, 1 to 31.
+func (d Date) Day() int { return int(d.packed & 31) }
+
+// Weekday returns the day of the week.
+func (d Date) Weekday() time.Weekday { return time.Weekday((d.number() + 1) % 7) }
+
+// AddDays returns the date n days after d, or before it when n is negative.
+// It is the zero Date when the result leaves years 1 to 9999 or d is zero.
+func (d Date) AddDays(n int) Date {
+	// A sum that exceeds an int wraps to a negative one, so it is refused too.
+	number := d.number() + n
+	if d.IsZero() || number < 0 || number > lastNumber {
+		return Date{}
+	}
+	return fromNumber(number)
+}
+
+// DaysSince returns the number of days from e to d: 1 when d is the day after
+// e, negative when d is before e. The zero Date counts as the day before
+// 0001-01-01.
+func (d Date) DaysSince(e Date) int { return d.number() - e.number() }
+
+// Before reports whether d is strictly earlier than e.
+func (d Date) Before(e Date) bool { return d.packed < e.packed }
+
+// After reports whether d is strictly later than e.
+func (d Date) After(e Date) bool { return d.packed > e.packed }
+
+// Compare returns -1 when d is earlier than e, 0 when they are the same day and
+// +1 when d is later.
+func (d Date) Compare(e Date) int { return cmp.Compare(d.packed, e.packed) }
+
+// number returns the days from 0001-01-01 to d, and -1 for the zero Date.
+//
+// Years are counted from 1 March, which puts the leap day last and makes the
+// month lengths follow (153*m+2)/5.
+func (d Date) number() int {
+	if d.IsZero() {
+		return -1
+	}
+	year, month := d.Year(), int(d.Month())
+	if month <= 2 {
+		year--
+		month += 12
+	}
+	const firstOfYear1 = 306 // days from 0000-03-01 to 0001-01-01
+	return 365*year + year/4 - year/100 + year/400 +
+		(153*(month-3)+2)/5 + d.Day() - 1 - firstOfYear1
+}
+
+// fromNumber inverts number for 0 to lastNumber, both inclusive.
+func fromNumber(number int) Date {
+	const daysIn400Years = 146097
+	fromMarch := number + 306
+	cycle, rest := fromMarch/daysIn400Years, fromMarch%daysIn400Years
+	year := (rest - rest/1460 + rest/36524 - rest/146096) / 365
+	dayOfYear := rest - (365*year + year/4 - year/100)
+	month := (5*dayOfYear + 2) / 153
+	day := dayOfYear - (153*month+2)/5 + 1
+	year += 400 * cycle
+	month += 3
+	if month > 12 {
+		month -= 12
+		year++
+	}
+	return pack(year, time.Month(month), day)
+}
+
+func daysIn(year int, month time.Month) int {
+	switch month {
+	case time.February:
+		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+			return 29
+		}
+		return 28
+	case time.April, time.June, time.September, time.November:
+		return 30
+	default:
+		return 31
+	}
+}

@@ -1,0 +1,156 @@
+package civil
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Unit is the calendar unit of an [Interval]. The zero value is no unit.
+type Unit uint8
+
+// The units of an interval. There is no day: the shortest period is a week.
+const (
+	Week Unit = iota + 1
+	Month
+	Year
+)
+
+// String returns "week", "month" or "year".
+func (u Unit) String() string {
+	switch u {
+	case Week:
+		return "week"
+	case Month:
+		return "month"
+	case Year:
+		return "year"
+	default:
+		return fmt.Sprintf("unit %d", uint8(u))
+	}
+}
+
+// most is the largest count an interval of the unit may have, inclusive: about
+// ten years of weeks and a hundred years otherwise.
+func (u Unit) most() int {
+	switch u {
+	case Week:
+		return 520
+	case Month:
+		return 1200
+	case Year:
+		return 100
+	default:
+		return 0
+	}
+}
+
+// Interval is the length of a period: every N weeks, months or years. The zero
+// value is not valid.
+type Interval struct {
+	N    int // 1 to 520 weeks, 1200 months or 100 years, inclusive
+	Unit Unit
+}
+
+// Validate returns an error that names the range when N is outside it or the
+// unit is none of the three.
+func (i Interval) Validate() error {
+	most := i.Unit.most()
+	if most == 0 {
+		return fmt.Errorf("interval: %s is not week, month or year", i.Unit)
+	}
+	if i.N < 1 || i.N > most {
+		return fmt.Errorf("interval: %d %ss is outside 1 to %d", i.N, i.Unit, most)
+	}
+	return nil
+}
+
+// String returns the canonical text, such as "week" or "2 weeks", which
+// [ParseInterval] reads back as the same interval.
+func (i Interval) String() string {
+	if i.N == 1 {
+		return i.Unit.String()
+	}
+	return strconv.Itoa(i.N) + " " + i.Unit.String() + "s"
+}
+
+// months returns the interval's length in months, and 0 for weeks.
+func (i Interval) months() int {
+	switch i.Unit {
+	case Month:
+		return i.N
+	case Year:
+		return 12 * i.N
+	default:
+		return 0
+	}
+}
+
+// ParseInterval reads "weekly", "monthly", "quarterly", "yearly" or "annual", a
+// unit such as "month", or a count and a unit such as "2 weeks". Case, space
+// around the text and the number of spaces inside it do not matter. The error
+// names what would be right.
+func ParseInterval(s string) (Interval, error) {
+	words := strings.Fields(strings.ToLower(s))
+	var i Interval
+	switch len(words) {
+	case 1:
+		i = namedInterval(words[0])
+	case 2:
+		i = Interval{N: count(words[0]), Unit: unitNamed(strings.TrimSuffix(words[1], "s"))}
+	}
+	if i.Unit == 0 || i.N == badCount {
+		return Interval{}, fmt.Errorf("interval %.40q: want weekly, monthly, quarterly or yearly, or a count such as 2 weeks, 3 months or 1 year", s)
+	}
+	if err := i.Validate(); err != nil {
+		return Interval{}, fmt.Errorf("interval %.40q: want 1 to %d %ss", s, i.Unit.most(), i.Unit)
+	}
+	return i, nil
+}
+
+func namedInterval(word string) Interval {
+	switch word {
+	case "weekly":
+		return Interval{N: 1, Unit: Week}
+	case "monthly":
+		return Interval{N: 1, Unit: Month}
+	case "quarterly":
+		return Interval{N: 3, Unit: Month}
+	case "yearly", "annual":
+		return Interval{N: 1, Unit: Year}
+	default:
+		return Interval{N: 1, Unit: unitNamed(word)}
+	}
+}
+
+func unitNamed(word string) Unit {
+	switch word {
+	case "week":
+		return Week
+	case "month":
+		return Month
+	case "year":
+		return Year
+	default:
+		return 0
+	}
+}
+
+const (
+	badCount  = -1
+	hugeCount = 10_000 // above every unit's limit
+)
+
+// count reads decimal digits without a sign. A number beyond hugeCount reads
+// as hugeCount, so that it is refused for its size and not for its form.
+func count(word string) int {
+	n := 0
+	for i := range len(word) {
+		c := word[i] - '0'
+		if c > 9 {
+			return badCount
+		}
+		n = min(10*n+int(c), hugeCount)
+	}
+	return n
+}

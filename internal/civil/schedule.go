@@ -1,0 +1,139 @@
+package civil
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrRange is wrapped by the errors for a period before a schedule's first one
+// and for a date after year 9999.
+var ErrRange = errors.New("out of range")
+
+// Schedule is a rule that gives every period from From on one due date.
+type Schedule struct {
+	// Anchor is the due date of period From. It must be a payment day: its day
+	// of the month is Day, or the month's last day when the month is shorter;
+	// for weeks, its weekday is Day.
+	Anchor Date
+	// From is the number of the first period.
+	From int
+	// Day is the wanted day of the month, 1 to 31, for months and years. For
+	// weeks it is the ISO weekday, 1 (Monday) to 7 (Sunday).
+	Day int
+	// Interval is the distance between two due dates.
+	Interval Interval
+}
+
+// Validate returns an error that says what is wrong with the schedule, if
+// anything is.
+func (s Schedule) Validate() error {
+	if err := checkDay(s.Day, s.Interval); err != nil {
+		return err
+	}
+	if s.Anchor.IsZero() {
+		return errors.New("schedule: it has no anchor date")
+	}
+	if s.Interval.Unit == Week {
+		if got := isoWeekday(s.Anchor); got != s.Day {
+			return fmt.Errorf("schedule: anchor %s is on weekday %d, want weekday %d", s.Anchor, got, s.Day)
+		}
+		return nil
+	}
+	if want := clamp(s.Anchor.Year(), s.Anchor.Month(), s.Day); want != s.Anchor {
+		return fmt.Errorf("schedule: anchor %s is not on day %d of its month, want %s", s.Anchor, s.Day, want)
+	}
+	return nil
+}
+
+// Due returns the due date of period n; Due(From) is the anchor. It is computed
+// from the anchor and n, never from the period before. The error wraps
+// [ErrRange] when n is before From or the date is after year 9999, and is that
+// of [Schedule.Validate] when the schedule is not valid.
+func (s Schedule) Due(n int) (Date, error) {
+	if err := s.Validate(); err != nil {
+		return Date{}, err
+	}
+	if n < s.From {
+		return Date{}, fmt.Errorf("period %d is before the schedule's first, %d: %w", n, s.From, ErrRange)
+	}
+	// Unsigned, because the difference of two ints may exceed an int. The
+	// calendar holds no more periods than weeks, and that many of the longest
+	// interval still fits 32 bits.
+	periods := uint64(n) - uint64(s.From)
+	if periods > lastNumber/7 {
+		return Date{}, pastLastYear(n)
+	}
+	var due Date
+	if s.Interval.Unit == Week {
+		due = s.Anchor.AddDays(int(periods) * 7 * s.Interval.N)
+	} else {
+		due = addMonths(s.Anchor, int(periods)*s.Interval.months(), s.Day)
+	}
+	if due.IsZero() {
+		return Date{}, pastLastYear(n)
+	}
+	return due, nil
+}
+
+func pastLastYear(n int) error {
+	return fmt.Errorf("period %d is due after year %d: %w", n, MaxYear, ErrRange)
+}
+
+// FirstOnOrAfter returns the first payment day that is d or later: for weeks
+// the first date on ISO weekday day, for months and years the first date that
+// is day of its month, or the last of a shorter month. The error names the
+// range when day is outside it, and wraps [ErrRange] when the date is after
+// year 9999.
+func FirstOnOrAfter(d Date, day int, i Interval) (Date, error) {
+	if err := checkDay(day, i); err != nil {
+		return Date{}, err
+	}
+	if d.IsZero() {
+		return Date{}, errors.New("date: there is no date to start from")
+	}
+	var first Date
+	if i.Unit == Week {
+		first = d.AddDays((day - isoWeekday(d) + 7) % 7)
+	} else if first = clamp(d.Year(), d.Month(), day); first.Before(d) {
+		first = addMonths(d, 1, day)
+	}
+	if first.IsZero() {
+		return Date{}, fmt.Errorf("the first payment day from %s is after year %d: %w", d, MaxYear, ErrRange)
+	}
+	return first, nil
+}
+
+func checkDay(day int, i Interval) error {
+	if err := i.Validate(); err != nil {
+		return err
+	}
+	if i.Unit == Week {
+		if day < 1 || day > 7 {
+			return fmt.Errorf("payment day %d: want an ISO weekday, 1 (Monday) to 7 (Sunday)", day)
+		}
+		return nil
+	}
+	if day < 1 || day > 31 {
+		return fmt.Errorf("payment day %d: want a day of the month, 1 to 31", day)
+	}
+	return nil
+}
+
+// addMonths returns the wanted day, or the last, of the month that is months
+// after d's, and the zero Date after year 9999. months is not negative.
+func addMonths(d Date, months, day int) Date {
+	fromYear0 := 12*d.Year() + int(d.Month()-time.January) + months
+	year := fromYear0 / 12
+	if year > MaxYear {
+		return Date{}
+	}
+	return clamp(year, time.January+time.Month(fromYear0%12), day)
+}
+
+func clamp(year int, month time.Month, day int) Date {
+	return pack(year, month, min(day, daysIn(year, month)))
+}
+
+// isoWeekday returns 1 for Monday to 7 for Sunday.
+func isoWeekday(d Date) int { return (int(d.Weekday())+6)%7 + 1 }

@@ -1,0 +1,77 @@
+package civil
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+	_ "time/tzdata" // zones resolve on machines that have no zone database
+)
+
+// zones caches the locations that exist, by name. It stays small because only
+// names in the zone database get in.
+var zones sync.Map // string -> *time.Location
+
+// Zone returns the location of an IANA zone name such as "Europe/Paris", or
+// "UTC". It refuses the empty name and the names that mean whatever zone the
+// machine is set to, because a schedule must not depend on the machine. It is
+// safe for concurrent use, and cheap after the first call for a name.
+func Zone(name string) (*time.Location, error) {
+	if loc, ok := zones.Load(name); ok {
+		return loc.(*time.Location), nil
+	}
+	if name == "" || machineZone(name) {
+		return nil, fmt.Errorf("time zone %.40q: want an IANA name, such as Europe/Paris, or UTC", name)
+	}
+	// Cloned, because the cache would otherwise pin the text that the name is
+	// a part of, such as a whole request body.
+	name = strings.Clone(name)
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("time zone %.40q is not in the zone database: want an IANA name, such as Europe/Paris, or UTC", name)
+	}
+	kept, _ := zones.LoadOrStore(name, loc)
+	return kept.(*time.Location), nil
+}
+
+// machineZone reports names that a machine's zone directory may hold beside the
+// IANA names: the machine's own setting, and copies with other leap seconds.
+func machineZone(name string) bool {
+	switch name {
+	case "Local", "localtime", "posixrules", "Factory":
+		return true
+	}
+	return strings.HasPrefix(name, "posix/") || strings.HasPrefix(name, "right/")
+}
+
+// Today returns the date that a clock in loc shows at now. loc must not be nil.
+func Today(now time.Time, loc *time.Location) Date { return Of(now.In(loc)) }
+
+// In returns the start of the day in loc: the first instant at which a clock
+// there shows d or a later date. That is midnight, except where the clocks
+// skip midnight or, as in Pacific/Apia on 2011-12-30, the whole day. The zero
+// Date gives the zero time. loc must not be nil.
+func (d Date) In(loc *time.Location) time.Time {
+	if d.IsZero() {
+		return time.Time{}
+	}
+	const day = 24 * 60 * 60
+	midnight := int64(d.number()-unixNumber) * day
+	// No zone is two days from UTC, so every clock shows an earlier date here.
+	t := time.Unix(midnight-2*day, 0).In(loc)
+	for {
+		_, offset := t.Zone()
+		_, end := t.ZoneBounds()
+		if !end.IsZero() && !end.After(t) {
+			// On the last UTC day of a leap year that is past a zone's listed
+			// changes, Go 1.26 gives the start of that day for the bound
+			// (golang/go#81583). The offset lasts to the end of the year.
+			end = t.Truncate(day * time.Second).Add(day * time.Second)
+		}
+		start := max(t.Unix(), midnight-int64(offset))
+		if end.IsZero() || start < end.Unix() {
+			return time.Unix(start, 0).In(loc)
+		}
+		t = end
+	}
+}

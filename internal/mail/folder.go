@@ -1,0 +1,170 @@
+package mail
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/mail"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"github.com/duesday/duesday/internal/outbox"
+)
+
+// A Folder delivers every effect as one .eml file in a folder. It is safe for
+// concurrent use, by several processes too.
+type Folder struct {
+	dir  string
+	from *mail.Address
+
+	mu      sync.Mutex
+	next    *flush     // guarded by mu: what the next fsync of the folder will cover
+	syncing sync.Mutex // held during that fsync
+}
+
+var _ outbox.Deliverer = (*Folder)(nil)
+
+// A flush is one fsync of the folder that several deliveries wait for.
+type flush struct {
+	done chan struct{} // closed when err is set
+	err  error
+}
+
+// NewFolder returns the folder at dir, for mail that comes from the given address
+// ("" for a default). The folder is made, for its owner alone, when the first mail is
+// delivered; one that exists keeps its mode.
+func NewFolder(dir, from string) (*Folder, error) {
+	if dir == "" {
+		return nil, errors.New("mail folder: no folder named")
+	}
+	if from == "" {
+		from = defaultFrom
+	}
+	a, err := mail.ParseAddress(from)
+	if err != nil {
+		return nil, fmt.Errorf("mail folder: sender %q: %w", from, err)
+	}
+	return &Folder{dir: filepath.Clean(dir), from: a}, nil
+}
+
+// Deliver implements outbox.Deliverer. When it returns nil, the whole file survives a
+// power cut; a reader never sees a part of it under its name. A repetition replaces
+// the file. A process that is killed can leave a hidden .tmp file behind.
+func (f *Folder) Deliver(ctx context.Context, e outbox.Effect) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	message, err := compose(e, f.from)
+	if err != nil {
+		return err
+	}
+	root, err := f.open()
+	if err != nil {
+		return fmt.Errorf("mail folder: %w", err)
+	}
+	defer root.Close() // nothing is written through it any more
+	if err := replace(root, name(e)+".eml", message); err != nil {
+		return fmt.Errorf("write mail: %w", err)
+	}
+	if err := f.flush(); err != nil {
+		return fmt.Errorf("write mail: %w", err)
+	}
+	return nil
+}
+
+// open opens the folder anew for each mail, so that a person may empty, move or
+// delete it at any time.
+func (f *Folder) open() (*os.Root, error) {
+	root, err := os.OpenRoot(f.dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return root, err
+	}
+	if err := makeDir(f.dir); err != nil {
+		return nil, err
+	}
+	return os.OpenRoot(f.dir)
+}
+
+// makeDir makes the folder and those above it that are missing, durably.
+func makeDir(dir string) error {
+	err := os.Mkdir(dir, 0o700)
+	parent := filepath.Dir(dir)
+	if errors.Is(err, fs.ErrNotExist) && parent != dir {
+		if err := makeDir(parent); err != nil {
+			return err
+		}
+		err = os.Mkdir(dir, 0o700)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncDir(parent)
+}
+
+// replace writes the file beside its name, syncs it and renames it.
+func replace(root *os.Root, name string, content []byte) (err error) {
+	temporary := "." + name + "." + rand.Text() + ".tmp"
+	file, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			root.Remove(temporary) // the first error is the one to tell
+		}
+	}()
+	_, err = file.Write(content)
+	if err == nil {
+		err = file.Sync()
+	}
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return err
+	}
+	return root.Rename(temporary, name)
+}
+
+// flush makes the renames before it durable. Deliveries that come while one fsync
+// runs share the next.
+func (f *Folder) flush() error {
+	f.mu.Lock()
+	mine := f.next
+	if mine != nil {
+		f.mu.Unlock()
+		<-mine.done
+		return mine.err
+	}
+	mine = &flush{done: make(chan struct{})}
+	f.next = mine
+	f.mu.Unlock()
+
+	f.syncing.Lock()
+	f.mu.Lock()
+	f.next = nil // who comes from here on may have renamed too late for this one
+	f.mu.Unlock()
+	mine.err = syncDir(f.dir)
+	f.syncing.Unlock()
+	close(mine.done)
+	return mine.err
+}
+
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" { // cannot sync a folder, and need not: NTFS keeps a journal of names
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if closing := d.Close(); err == nil {
+		err = closing
+	}
+	return err
+}

@@ -1,0 +1,210 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/duesday/duesday/internal/outbox"
+)
+
+func newFolder(t *testing.T, dir string) *Folder {
+	t.Helper()
+	f, err := NewFolder(dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func deliver(t *testing.T, f *Folder, e outbox.Effect) {
+	t.Helper()
+	if err := f.Deliver(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// files returns the names in the folder.
+func files(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestFolder_RepetitionReplaces(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "deep", "mail")
+	f := newFolder(t, dir)
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder is there before the first mail: %v", err)
+	}
+	e := sample(outbox.KindReceipt)
+	deliver(t, f, e)
+	e.Tries = 1
+	deliver(t, f, e)
+	names := files(t, dir)
+	if len(names) != 1 || names[0] != name(e)+".eml" {
+		t.Fatalf("files %q", names)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, names[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(got), "\r\nMessage-ID: <"+strings.TrimSuffix(names[0], ".eml")+"@duesday>\r\n") {
+		t.Errorf("the file is not called as its message:\n%s", got)
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Dir(dir): 0o700, filepath.Join(dir, names[0]): 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: mode %v, %v; want %v", path, info.Mode(), err, want)
+		}
+	}
+}
+
+func TestFolder_IDsStayInside(t *testing.T) {
+	outside := t.TempDir()
+	dir := filepath.Join(outside, "mail")
+	f := newFolder(t, dir)
+	ids := append(hostile(), "../x", "../../etc/passwd", "/etc/passwd", "a/b", `a\b`, "con", strings.Repeat("x", 5000), "")
+	for _, id := range ids {
+		e := sample(outbox.KindReminder)
+		e.ID = id
+		deliver(t, f, e)
+	}
+	names := files(t, dir)
+	if len(names) != len(ids) {
+		t.Errorf("%d files, want %d", len(names), len(ids))
+	}
+	for _, n := range names {
+		if len(n) > 64 || strings.ContainsAny(n, `/\: `) || strings.HasPrefix(n, ".") {
+			t.Errorf("file name %q", n)
+		}
+	}
+	if got := files(t, outside); len(got) != 1 {
+		t.Errorf("outside of the folder: %q", got)
+	}
+}
+
+func TestFolder_DoesNotFollowALink(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "precious")
+	if err := os.WriteFile(outside, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	e := sample(outbox.KindReceipt)
+	if err := os.Symlink(outside, filepath.Join(dir, name(e)+".eml")); err != nil {
+		t.Skip(err)
+	}
+	deliver(t, newFolder(t, dir), e)
+	if got, err := os.ReadFile(outside); err != nil || string(got) != "mine" {
+		t.Errorf("a file outside was written: %q, %v", got, err)
+	}
+}
+
+func TestFolder_ComesBackAfterItWasDeleted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "mail")
+	f := newFolder(t, dir)
+	deliver(t, f, sample(outbox.KindReceipt))
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	deliver(t, f, sample(outbox.KindReminder))
+	if got := files(t, dir); len(got) != 1 {
+		t.Errorf("files %q", got)
+	}
+}
+
+func TestFolder_FailureLeavesNothingBehind(t *testing.T) {
+	dir := t.TempDir()
+	f := newFolder(t, dir)
+	e := sample(outbox.KindReceipt)
+	if err := os.Mkdir(filepath.Join(dir, name(e)+".eml"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Deliver(t.Context(), e); err == nil || errors.Is(err, outbox.ErrPermanent) {
+		t.Errorf("name taken by a folder: %v, want an error that may pass", err)
+	}
+	e.Kind = "telegram"
+	if err := f.Deliver(t.Context(), e); !errors.Is(err, outbox.ErrPermanent) {
+		t.Errorf("unknown kind: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.Deliver(ctx, sample(outbox.KindReminder)); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if got := files(t, dir); len(got) != 1 {
+		t.Errorf("left behind: %q", got)
+	}
+
+	taken := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(taken, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{taken, filepath.Join(taken, "below")} {
+		if err := newFolder(t, path).Deliver(t.Context(), sample(outbox.KindReceipt)); err == nil {
+			t.Errorf("%s: a file is no folder, and no error", path)
+		}
+	}
+}
+
+func TestFolder_Concurrent(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "mail")
+	f := newFolder(t, dir)
+	const n = 40
+	var workers sync.WaitGroup
+	for w := range 4 { // every effect twice
+		workers.Go(func() {
+			for i := range n / 2 {
+				e := sample(kinds()[i%5])
+				e.ID = fmt.Sprintf("%d-%d", w%2, i)
+				if err := f.Deliver(t.Context(), e); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	names := files(t, dir)
+	if len(names) != n {
+		t.Errorf("%d files, want %d", len(names), n)
+	}
+	for _, n := range names {
+		message, err := os.ReadFile(filepath.Join(dir, n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkForm(t, message)
+	}
+}
+
+func TestNewFolder_Refuses(t *testing.T) {
+	for _, args := range [][2]string{{"", ""}, {"mail", "nobody"}, {"mail", "a@b, c@d"}, {"mail", "A <a@b>\r\nBcc: c@d"}} {
+		if _, err := NewFolder(args[0], args[1]); err == nil {
+			t.Errorf("NewFolder(%q, %q) is taken", args[0], args[1])
+		}
+	}
+	f, err := NewFolder(t.TempDir(), "Bücher & Söhne <rechnung@example.com>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := compose(sample(outbox.KindReceipt), f.from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkForm(t, m)
+}

@@ -1,0 +1,290 @@
+package mail
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io"
+	"maps"
+	"mime"
+	"mime/quotedprintable"
+	"net/mail"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/outbox"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+var created = time.Date(2023, 6, 28, 14, 15, 39, 247e6, time.FixedZone("", 2*60*60))
+
+// sample returns an effect of the kind with all the data that kind has.
+func sample(kind string) outbox.Effect {
+	e := outbox.Effect{ID: kind + "-acme-sub1-3", Kind: kind, Due: created, Created: created, Data: map[string]string{
+		outbox.DataAccount: "acme", outbox.DataEmail: "ada@example.com", outbox.DataSubscription: "sub1",
+		outbox.DataSKU: "gold-monthly", outbox.DataPeriod: "3", outbox.DataDueDate: "2023-06-28",
+		outbox.DataAmount: "12.99", outbox.DataCurrency: "USD", outbox.DataAmountText: "$12.99",
+	}}
+	switch kind {
+	case outbox.KindReceipt:
+		e.Data[outbox.DataProcessed] = "2023-06-28T12:15:39.247Z"
+		e.Data[outbox.DataCharge] = "ch_1"
+	case outbox.KindDeclined:
+		e.Data[outbox.DataRetryDate] = "2023-07-01"
+		e.Data[outbox.DataCode] = "insufficient_funds"
+	case outbox.KindFailed:
+		e.Data[outbox.DataCode] = "expired_card"
+	case outbox.KindActionRequired:
+		e.Data[outbox.DataLink] = "https://pay.example.com/confirm/pi_1?step=2&back=%2Fhome"
+	}
+	return e
+}
+
+func kinds() []string {
+	return []string{outbox.KindReceipt, outbox.KindReminder, outbox.KindDeclined, outbox.KindFailed, outbox.KindActionRequired}
+}
+
+func sender(t testing.TB) *mail.Address {
+	t.Helper()
+	a, err := mail.ParseAddress(defaultFrom)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestCompose_Golden(t *testing.T) {
+	tests := map[string]outbox.Effect{}
+	for _, kind := range kinds() {
+		tests[kind] = sample(kind)
+		bare := sample(kind)
+		for _, key := range []string{outbox.DataAccount, outbox.DataSKU, outbox.DataDueDate, outbox.DataProcessed,
+			outbox.DataCharge, outbox.DataRetryDate, outbox.DataCode, outbox.DataLink} {
+			delete(bare.Data, key)
+		}
+		tests[kind+"-bare"] = bare
+	}
+	foreign := sample(outbox.KindReminder)
+	foreign.Data[outbox.DataAmountText] = "12,99\u00a0€"
+	foreign.Data[outbox.DataSKU] = strings.TrimSpace(strings.Repeat("grün ", 30))
+	tests["reminder-foreign"] = foreign
+
+	for name, e := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := compose(e, sender(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join("testdata", name+".eml")
+			if *update {
+				if err := os.WriteFile(path, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+			checkForm(t, got)
+		})
+	}
+}
+
+// checkForm holds a message to what is true of all of them, and returns its subject
+// and text.
+func checkForm(t testing.TB, message []byte) (subject, text string) {
+	t.Helper()
+	for line := range strings.SplitAfterSeq(string(message), "\r\n") {
+		bare := strings.TrimSuffix(line, "\r\n")
+		if strings.ContainsAny(bare, "\r\n") || len(bare) > 998 || (bare == line && line != "") {
+			t.Errorf("malformed line %q", line)
+		}
+	}
+	m, err := mail.ReadMessage(bytes.NewReader(message))
+	if err != nil {
+		t.Fatalf("unreadable: %v\n%s", err, message)
+	}
+	want := []string{"Auto-Submitted", "Content-Transfer-Encoding", "Content-Type", "Date", "From", "Message-Id", "Mime-Version", "Subject", "To"}
+	if got := slices.Sorted(maps.Keys(m.Header)); !slices.Equal(got, want) {
+		t.Errorf("headers %q, want %q", got, want)
+	}
+	for name, values := range m.Header {
+		if len(values) != 1 {
+			t.Errorf("%s: %d times", name, len(values))
+		}
+	}
+	if to, err := m.Header.AddressList("To"); err != nil || len(to) != 1 {
+		t.Errorf("recipients %v, %v; want one", to, err)
+	}
+	body, err := io.ReadAll(quotedprintable.NewReader(m.Body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if subject, err = new(mime.WordDecoder).DecodeHeader(m.Header.Get("Subject")); err != nil {
+		t.Error(err)
+	}
+	if strings.ContainsAny(subject, "\r\n") {
+		t.Errorf("subject %q of several lines", subject)
+	}
+	return subject, string(body)
+}
+
+func TestCompose_SaysWhatItIsAbout(t *testing.T) {
+	for _, kind := range kinds() {
+		m, err := compose(sample(kind), sender(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		subject, text := checkForm(t, m)
+		for _, want := range []string{"sub1", "gold-monthly", "$12.99", "28 June 2023", "acme"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in the text:\n%s", kind, want, text)
+			}
+		}
+		if !strings.Contains(subject, "$12.99 for gold-monthly") {
+			t.Errorf("%s: subject %q", kind, subject)
+		}
+	}
+}
+
+func TestCompose_SameEffectSameMessage(t *testing.T) {
+	e := sample(outbox.KindReceipt)
+	first, err := compose(e, sender(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Tries, e.Error, e.Due = 4, "disk full", e.Due.Add(time.Hour)
+	e.Created = e.Created.UTC()
+	again, err := compose(e, sender(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(first, again) {
+		t.Errorf("first\n%s\nagain\n%s", first, again)
+	}
+	other := e
+	other.ID += "x"
+	if name(other) == name(e) {
+		t.Error("two effects share a name")
+	}
+}
+
+// hostile are values that try to become headers, recipients, lines or markup.
+func hostile() []string {
+	return []string{"x\r\nBcc: eve@example.com", "x\nBcc: eve@example.com", "x\rBcc: eve@example.com", "\r\n\r\n<p>hello",
+		"=?utf-8?q?=0D=0ABcc:_eve@example.com?=", "x\u2028Amount: $0", "x\u202egnp", "x\x00y", strings.Repeat("long", 5000), "\xff\xfe", "."}
+}
+
+func TestCompose_NothingIsInjected(t *testing.T) {
+	for _, kind := range kinds() {
+		for key := range sample(kind).Data {
+			for _, value := range hostile() {
+				e := sample(kind)
+				e.Data[key] = value
+				m, err := compose(e, sender(t))
+				if key == outbox.DataEmail {
+					if !errors.Is(err, outbox.ErrPermanent) {
+						t.Errorf("%s: address %q: %v, want permanent", kind, value, err)
+					}
+					continue
+				}
+				if err != nil {
+					t.Errorf("%s: %s %q: %v", kind, key, value, err)
+					continue
+				}
+				subject, text := checkForm(t, m)
+				if strings.Contains(text, "\r\nBcc:") || strings.Contains(text, "\r\nAmount:") || strings.ContainsAny(subject+text, "\x00\u202e\u2028") {
+					t.Errorf("%s: %s %q came through:\n%s\n%s", kind, key, value, subject, text)
+				}
+			}
+		}
+		for _, id := range hostile() {
+			e := sample(kind)
+			e.ID = id
+			m, err := compose(e, sender(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkForm(t, m)
+		}
+	}
+}
+
+func TestCompose_Undeliverable(t *testing.T) {
+	tests := map[string]func(e *outbox.Effect){
+		"unknown kind":    func(e *outbox.Effect) { e.Kind = "telegram" },
+		"kind as a path":  func(e *outbox.Effect) { e.Kind = "../receipt" },
+		"no address":      func(e *outbox.Effect) { delete(e.Data, outbox.DataEmail) },
+		"two addresses":   func(e *outbox.Effect) { e.Data[outbox.DataEmail] = "a@example.com, b@example.com" },
+		"folded address":  func(e *outbox.Effect) { e.Data[outbox.DataEmail] = "\"a\r\n b\"@example.com" },
+		"no subscription": func(e *outbox.Effect) { e.Data[outbox.DataSubscription] = " " },
+		"no amount":       func(e *outbox.Effect) { e.Data[outbox.DataAmountText] = "" },
+		"no data":         func(e *outbox.Effect) { e.Data = nil },
+	}
+	for name, spoil := range tests {
+		e := sample(outbox.KindReceipt)
+		spoil(&e)
+		if _, err := compose(e, sender(t)); !errors.Is(err, outbox.ErrPermanent) {
+			t.Errorf("%s: %v, want permanent", name, err)
+		} else if strings.Contains(err.Error(), "@") {
+			t.Errorf("%s: the error shows an address: %v", name, err)
+		}
+	}
+}
+
+func TestCompose_KeepsQuietAboutSomeReasons(t *testing.T) {
+	for _, code := range []string{"stolen_card", "lost_card", "fraudulent", "pickup_card", "what-ever"} {
+		e := sample(outbox.KindFailed)
+		e.Data[outbox.DataCode] = code
+		m, err := compose(e, sender(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, text := checkForm(t, m); strings.Contains(text, code) || strings.Contains(text, "Reason") {
+			t.Errorf("%s: tells\n%s", code, text)
+		}
+	}
+}
+
+func TestCompose_Links(t *testing.T) {
+	good := "https://pay.example.com/c?x=1&y=%20"
+	for link, shown := range map[string]bool{good: true, "http://localhost:8080/p": true, "": false, "javascript:alert(1)": false,
+		"https://bank.example@evil.example/": false, "https://a.example/ x": false, "https://a.example/\r\nx": false, "/relative": false} {
+		e := sample(outbox.KindActionRequired)
+		e.Data[outbox.DataLink] = link
+		m, err := compose(e, sender(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, text := checkForm(t, m)
+		if got := strings.Contains(text, "confirm it here"); got != shown || (shown && !strings.Contains(text, "\r\n"+link+"\r\n")) {
+			t.Errorf("link %q: shown %v, want %v", link, got, shown)
+		}
+	}
+}
+
+func FuzzCompose(f *testing.F) {
+	for i, value := range hostile() {
+		f.Add(i, value, value)
+	}
+	f.Fuzz(func(t *testing.T, which int, value, id string) {
+		e := sample(kinds()[uint(which)%5])
+		e.ID = id
+		keys := slices.Sorted(maps.Keys(e.Data))
+		e.Data[keys[uint(which)/5%uint(len(keys))]] = value
+		m, err := compose(e, sender(t))
+		if err == nil {
+			checkForm(t, m)
+		} else if !errors.Is(err, outbox.ErrPermanent) {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,92 @@
+package money
+
+import "fmt"
+
+// Currency is an ISO 4217 currency that has a minor unit. It is comparable with
+// == and usable as a map key. The zero value is no currency.
+type Currency struct {
+	// An index into entries keeps an Amount at 16 bytes without a pointer. It
+	// is never stored or printed, so the order of the table is free to change.
+	index uint8
+}
+
+// byCode finds a currency by its upper-case code.
+var byCode = func() map[[3]byte]Currency {
+	m := make(map[[3]byte]Currency, len(entries))
+	for i, e := range entries[1:] {
+		m[[3]byte([]byte(e.code))] = Currency{index: uint8(i + 1)}
+	}
+	return m
+}()
+
+// ParseCurrency returns the currency of an ISO 4217 code. Lower case is
+// accepted. The error names the code, and gives the reason when the code is one
+// that ISO 4217 lists but no payment can be in, such as gold.
+func ParseCurrency(code string) (Currency, error) {
+	if len(code) != 3 {
+		return Currency{}, fmt.Errorf("currency %.40q: want a three-letter ISO 4217 code, such as EUR", code)
+	}
+	var key [3]byte
+	for i := range key {
+		c := code[i]
+		if 'a' <= c && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		key[i] = c
+	}
+	if c, ok := byCode[key]; ok {
+		return c, nil
+	}
+	upper := string(key[:])
+	if what := notMoney(upper); what != "" {
+		return Currency{}, fmt.Errorf("currency %q is %s, which has no minor unit: want a currency that people pay in, such as EUR", upper, what)
+	}
+	return Currency{}, fmt.Errorf("currency %q is not an active ISO 4217 code: want one such as EUR", code)
+}
+
+// notMoney describes a code that ISO 4217 lists without a minor unit.
+func notMoney(code string) string {
+	switch code {
+	case "XAG", "XAU", "XPD", "XPT":
+		return "a precious metal"
+	case "XBA", "XBB", "XBC", "XBD":
+		return "a bond market unit"
+	case "XDR", "XSU", "XUA":
+		return "a unit of account"
+	case "XTS":
+		return "the code for testing"
+	case "XXX":
+		return "the code for no currency"
+	default:
+		return ""
+	}
+}
+
+// Code returns the upper-case ISO 4217 code, and "" for the zero value.
+func (c Currency) Code() string { return entries[c.index].code }
+
+// Exponent returns the number of decimals: 2 for USD, 0 for JPY, 3 for KWD.
+func (c Currency) Exponent() int { return int(entries[c.index].exponent) }
+
+// IsZero reports whether c is the zero value, which is no currency.
+func (c Currency) IsZero() bool { return c.index == 0 }
+
+// String returns the code, and "(no currency)" for the zero value.
+func (c Currency) String() string {
+	if c.IsZero() {
+		return "(no currency)"
+	}
+	return c.Code()
+}
+
+// symbol returns what stands before a number written for people, and "" when
+// that is the code.
+func (c Currency) symbol() string { return entries[c.index].symbol }
+
+// example returns an amount in the form that Parse wants.
+func (c Currency) example() string {
+	if c.Exponent() == 0 {
+		return "500"
+	}
+	return "12.9900"[:len("12.")+c.Exponent()]
+}

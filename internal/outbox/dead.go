@@ -1,0 +1,68 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// bury moves the row to the dead letters, with every attribute it has: what cannot be
+// read today may be readable to a later version.
+func (o *Outbox) bury(ctx context.Context, it store.Item, tries int, reason error, r *Report) error {
+	dead := it.Clone()
+	setFailure(&dead, tries, reason.Error())
+	dead.Set(schema.DeadDate, store.S(stamp(o.now())))
+	mine, err := o.settle(ctx, o.moved(dead, store.Key{PK: deadPartition, SK: o.table.KeyOf(it).SK})...)
+	if mine {
+		r.Dead++
+	}
+	return err
+}
+
+// Dead yields the effects that were given up, oldest first, each with the reason in
+// Error; of one that cannot be read it yields what can be. It yields an error at most
+// once, last.
+func (o *Outbox) Dead(ctx context.Context) iter.Seq2[Effect, error] {
+	return func(yield func(Effect, error) bool) {
+		for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: deadPartition}) {
+			if err != nil {
+				yield(Effect{}, fmt.Errorf("read the dead letters: %w", err))
+				return
+			}
+			e, _ := decode(it) // the reason was kept when it died
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Replay makes the dead letter with this id due now, with all its tries before it. Of
+// several with one id it takes the oldest. It returns store.ErrNotFound when there is
+// none, store.ErrConflict when another call was faster, and store.ErrUnknown when it
+// may have worked: Dead shows whether it has.
+func (o *Outbox) Replay(ctx context.Context, id string) error {
+	for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: deadPartition}) {
+		if err != nil {
+			return fmt.Errorf("replay %s: %w", id, err)
+		}
+		if e, _ := decode(it); e.ID == id {
+			return o.revive(ctx, it, id)
+		}
+	}
+	return fmt.Errorf("replay %s: no dead letter: %w", id, store.ErrNotFound)
+}
+
+// revive keeps the last error: it says why there was a replay, until the next try.
+func (o *Outbox) revive(ctx context.Context, it store.Item, id string) error {
+	live := it.Clone()
+	live.Remove(schema.Tries)
+	live.Remove(schema.DeadDate)
+	if err := o.store.Commit(ctx, o.moved(live, keyOf(id, o.now()))...); err != nil {
+		return fmt.Errorf("replay %s: %w", id, err)
+	}
+	return nil
+}

@@ -1,0 +1,26 @@
+// Package sandbox is the built-in payment processor: a stateful stand-in that behaves
+// like the real one at every point the charge protocol leans on (an intent succeeds at
+// most once, idempotency keys are forgotten after a day, answers get lost), and whose
+// ledger is the truth that tests and audits hold the store against.
+//
+// It moves no money, talks to no network, sends no webhooks and knows no customers,
+// refunds or disputes. It knows nothing of the store: its ledger lives outside the
+// store's folder, so that restoring or losing the one leaves the other as it was.
+//
+// # The ledger
+//
+// With a file, the ledger is append-only JSON lines, one for every answer given to
+// something new. A replay by idempotency key, a lookup, a list, and a confirm or cancel
+// that finds nothing left to do write no line. A line is on disk, synced, before its
+// answer is given, and no answer shows a state whose line is not. The fields are ref,
+// account, subscription, sku, period, generation, attempt, amount, currency, outcome and
+// at; lines written here also carry install, key, method, charge, code and hard, from
+// which the state is rebuilt. Lines with the eleven fields alone may be added by hand
+// while the file is closed. The file is locked while it is open. Without a file the
+// ledger is in memory and ends with the process.
+//
+// # What is not in the ledger
+//
+// Keys under which a cached failure is replayed (Options.CachedRate) are forgotten when
+// the sandbox closes: nothing was done under them.
+package sandbox

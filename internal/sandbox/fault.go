@@ -1,0 +1,124 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+)
+
+// A fate is what befalls one call.
+type fate int
+
+const (
+	normal  fate = iota
+	busy         // not done, and the caller is told so
+	lost         // not done, the caller cannot know
+	cached       // not done, and the key is spoilt
+	unknown      // done, the caller cannot know
+)
+
+// dice draw the fates: one draw for each call, so that the order of calls decides.
+type dice struct {
+	mu  sync.Mutex
+	rng *rand.Rand // guarded by mu; nil when there are no faults
+	o   *Options
+}
+
+func newDice(o *Options) *dice {
+	d := &dice{o: o}
+	if o.UnknownRate+o.LostRate+o.BusyRate+o.CachedRate > 0 {
+		d.rng = rand.New(rand.NewPCG(o.Seed, 0))
+	}
+	return d
+}
+
+func (d *dice) draw() fate {
+	if d.rng == nil {
+		return normal
+	}
+	d.mu.Lock()
+	u := d.rng.Float64()
+	d.mu.Unlock()
+	for _, f := range [...]struct {
+		rate float64
+		fate fate
+	}{{d.o.BusyRate, busy}, {d.o.LostRate, lost}, {d.o.CachedRate, cached}, {d.o.UnknownRate, unknown}} {
+		if u < f.rate {
+			return f.fate
+		}
+		u -= f.rate
+	}
+	return normal
+}
+
+// begin is the way of a call to the processor. The call is executed only when it
+// returns no error.
+func (s *Sandbox) begin(ctx context.Context, op, key string) (fate, error) {
+	if s.o.Hook != nil {
+		if err := s.o.Hook(op, Before); err != nil {
+			return normal, err
+		}
+	}
+	if err := s.delay(ctx); err != nil {
+		return normal, fmt.Errorf("%w: %w", billing.ErrUnknown, err)
+	}
+	f := s.dice.draw()
+	switch {
+	case f == busy:
+		return f, billing.ErrNotExecuted
+	case f == lost, f == cached && key == "":
+		return f, billing.ErrUnknown
+	case f == cached && s.spoil(key):
+		return f, billing.ErrUnknown
+	}
+	return f, nil
+}
+
+// end is the way of the answer back to the caller: err, or why it was lost.
+func (s *Sandbox) end(op string, f fate, err error) error {
+	if f == unknown {
+		err = billing.ErrUnknown
+	}
+	if s.o.Hook != nil {
+		if crash := s.o.Hook(op, After); crash != nil {
+			return crash
+		}
+	}
+	return err
+}
+
+// delay passes the latency, or returns why ctx ended.
+func (s *Sandbox) delay(ctx context.Context) error {
+	if s.o.Latency > 0 {
+		t := time.NewTimer(s.o.Latency)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err()
+}
+
+// spoil makes the key answer ErrUnknown for KeyLife, as Stripe replays a 500 that it
+// has saved. A key with a saved answer keeps it: spoil returns false.
+func (s *Sandbox) spoil(key string) bool {
+	h, now := hashKey(key), s.o.Now().UnixMilli()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n, ok := s.ledger.keys[h]; ok && s.alive(s.ledger.lines.at(n).at, now) {
+		return false
+	}
+	if at, ok := s.spoilt[h]; !ok || !s.alive(at, now) {
+		s.spoilt[h] = now
+	}
+	return true
+}
+
+// alive reports whether a key saved at the one instant is remembered at the other. A
+// clock that went back has forgotten nothing.
+func (s *Sandbox) alive(at, now int64) bool { return now-at < s.o.KeyLife.Milliseconds() }

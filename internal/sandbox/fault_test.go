@@ -1,0 +1,222 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+)
+
+func TestFault_Unknown(t *testing.T) {
+	s := openSandbox(t, "", Options{UnknownRate: 1})
+	r := request(t, 1, 0, "pm_card_visa")
+	if in, err := s.Open(t.Context(), r); !errors.Is(err, billing.ErrUnknown) || in != (billing.Intent{}) {
+		t.Errorf("%+v, %v, want ErrUnknown", in, err)
+	}
+	wantOutcomes(t, s, "opened")
+	s.o.UnknownRate, s.dice = 0, newDice(&Options{})
+	mustOpen(t, s, r)
+	wantOutcomes(t, s, "opened")
+}
+
+func TestFault_NotDone(t *testing.T) {
+	for want, o := range map[error]Options{billing.ErrUnknown: {LostRate: 1}, billing.ErrNotExecuted: {BusyRate: 1}} {
+		s := openSandbox(t, "", o)
+		if _, err := s.Open(t.Context(), request(t, 1, 0, "pm_card_visa")); !errors.Is(err, want) {
+			t.Errorf("open: %v, want %v", err, want)
+		}
+		if _, err := s.Lookup(t.Context(), "pi_none"); !errors.Is(err, want) {
+			t.Errorf("lookup: %v, want %v", err, want)
+		}
+		if _, err := s.Cancel(t.Context(), "pi_none"); !errors.Is(err, want) {
+			t.Errorf("cancel: %v, want %v", err, want)
+		}
+		for _, err := range s.List(t.Context(), time.Time{}) {
+			if !errors.Is(err, want) {
+				t.Errorf("list: %v, want %v", err, want)
+			}
+		}
+		wantOutcomes(t, s, "")
+	}
+}
+
+func TestFault_Cached(t *testing.T) {
+	c := newClock()
+	s := openSandbox(t, "", Options{Now: c.Now, CachedRate: 1})
+	faulty, sound := s.dice, newDice(&Options{})
+	s.dice = sound
+	ref := mustOpen(t, s, request(t, 1, 0, "pm_card_visa")).Ref
+	s.dice = faulty
+	r := billing.ConfirmRequest{Key: "spoilt", Ref: ref, Method: "pm_card_visa"}
+	if _, err := s.Confirm(t.Context(), r); !errors.Is(err, billing.ErrUnknown) {
+		t.Errorf("%v, want ErrUnknown", err)
+	}
+	if _, err := s.Lookup(t.Context(), ref); !errors.Is(err, billing.ErrUnknown) {
+		t.Errorf("a lookup: %v, want ErrUnknown", err)
+	}
+	s.dice = sound
+	c.move(DefaultKeyLife - time.Millisecond)
+	if _, err := s.Confirm(t.Context(), r); !errors.Is(err, billing.ErrUnknown) {
+		t.Errorf("the same key: %v, want ErrUnknown", err)
+	}
+	wantOutcomes(t, s, "opened")
+	r.Key = "other"
+	in, err := s.Confirm(t.Context(), r)
+	if err != nil || in.State != billing.Succeeded {
+		t.Errorf("another key: %+v, %v", in, err)
+	}
+	s.dice = faulty // a key with a saved answer keeps it
+	if again, err := s.Confirm(t.Context(), r); err != nil || again != in {
+		t.Errorf("saved answer: %+v, %v", again, err)
+	}
+	s.dice = sound
+	c.move(time.Millisecond)
+	r.Key = "spoilt"
+	if again, err := s.Confirm(t.Context(), r); err != nil || again != in {
+		t.Errorf("the key after its life: %+v, %v", again, err)
+	}
+}
+
+func TestFault_Seeded(t *testing.T) {
+	run := func(seed uint64) (fates []string) {
+		s := openSandbox(t, "", Options{UnknownRate: 0.1, LostRate: 0.2, BusyRate: 0.1, CachedRate: 0.1, Seed: seed})
+		for i := range 200 {
+			_, err := s.Open(t.Context(), request(t, i, 0, "pm_card_visa"))
+			fates = append(fates, fmt.Sprint(err, outcomes(s)))
+		}
+		return fates
+	}
+	if !slices.Equal(run(7), run(7)) {
+		t.Error("the same seed gave other fates")
+	}
+	if slices.Equal(run(7), run(8)) {
+		t.Error("another seed gave the same fates")
+	}
+}
+
+func TestDice_Rates(t *testing.T) {
+	const draws = 100_000
+	d := newDice(&Options{UnknownRate: 0.1, LostRate: 0.2, BusyRate: 0.3, CachedRate: 0.05, Seed: 1})
+	count := map[fate]float64{}
+	for range draws {
+		count[d.draw()]++
+	}
+	for f, want := range map[fate]float64{normal: 0.35, unknown: 0.1, lost: 0.2, busy: 0.3, cached: 0.05} {
+		if got := count[f] / draws; got < want-0.01 || got > want+0.01 {
+			t.Errorf("fate %d: %v, want %v", f, got, want)
+		}
+	}
+}
+
+func TestList_LostHalfway(t *testing.T) {
+	s := openSandbox(t, "", Options{})
+	for period := range 4 {
+		pay(t, s, period)
+	}
+	s.dice = newDice(&Options{UnknownRate: 1})
+	seen, ends := 0, 0
+	for _, err := range s.List(t.Context(), time.Time{}) {
+		if err == nil {
+			seen++
+		} else if ends++; !errors.Is(err, billing.ErrUnknown) {
+			t.Error(err)
+		}
+	}
+	if seen != 2 || ends != 1 {
+		t.Errorf("saw %d and %d errors, want a part and one error", seen, ends)
+	}
+}
+
+func TestLatency(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openSandbox(t, "", Options{Latency: 200 * time.Millisecond})
+		start := time.Now()
+		in := mustOpen(t, s, request(t, 1, 0, "pm_card_visa"))
+		if took := time.Since(start); took != 200*time.Millisecond {
+			t.Errorf("took %v", took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := s.Confirm(ctx, billing.ConfirmRequest{Key: "k", Ref: in.Ref, Method: "pm_card_visa"})
+		if !errors.Is(err, billing.ErrUnknown) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want ErrUnknown and the deadline", err)
+		}
+		if took := time.Since(start); took != 300*time.Millisecond {
+			t.Errorf("took %v", took)
+		}
+		wantOutcomes(t, s, "opened")
+	})
+}
+
+func TestContextEndedBefore(t *testing.T) {
+	s := openSandbox(t, "", Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Open(ctx, request(t, 1, 0, "pm_card_visa")); !errors.Is(err, billing.ErrUnknown) || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want ErrUnknown and the cancellation", err)
+	}
+	wantOutcomes(t, s, "")
+}
+
+func TestHook(t *testing.T) {
+	crash := errors.New("crash")
+	for _, phase := range []Phase{Before, After} {
+		var armed string
+		s := openSandbox(t, "", Options{Hook: func(op string, p Phase) error {
+			if op == armed && p == phase {
+				return crash
+			}
+			return nil
+		}})
+		ref := pay(t, s, 1).Ref
+		fresh := mustOpen(t, s, request(t, 2, 0, "")).Ref
+		doomed := mustOpen(t, s, request(t, 3, 0, "")).Ref
+		armed = OpOpen
+		_, err := s.Open(t.Context(), request(t, 4, 0, ""))
+		armed = OpConfirm
+		_, err2 := s.Confirm(t.Context(), billing.ConfirmRequest{Key: "k", Ref: fresh, Method: "pm_card_visa"})
+		armed = OpCancel
+		_, err3 := s.Cancel(t.Context(), doomed)
+		armed = OpLookup
+		_, err4 := s.Lookup(t.Context(), ref)
+		armed = OpList
+		var err5 error
+		seen := 0
+		for _, err := range s.List(t.Context(), time.Time{}) {
+			err5 = err
+			seen++
+		}
+		for i, err := range []error{err, err2, err3, err4, err5} {
+			if !errors.Is(err, crash) {
+				t.Errorf("phase %v, call %d: %v", phase, i, err)
+			}
+		}
+		want := map[Phase]string{Before: "opened succeeded opened opened", After: "opened succeeded opened opened opened succeeded canceled"}
+		wantOutcomes(t, s, want[phase])
+		if seen != map[Phase]int{Before: 1, After: 3}[phase] {
+			t.Errorf("phase %v: list yielded %d times", phase, seen)
+		}
+	}
+}
+
+// A test may crash a worker by leaving the goroutine in the hook.
+func TestHook_Panics(t *testing.T) {
+	armed := true
+	s := openSandbox(t, "", Options{Hook: func(string, Phase) error {
+		if armed {
+			panic("crash")
+		}
+		return nil
+	}})
+	func() {
+		defer func() { recover() }()
+		s.Open(t.Context(), request(t, 1, 0, ""))
+	}()
+	armed = false
+	mustOpen(t, s, request(t, 1, 0, ""))
+}

@@ -1,0 +1,248 @@
+package sandbox
+
+import (
+	"crypto/sha256"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/money"
+)
+
+// A ledger holds every line there is, and what follows from them. It is the same
+// whether the lines were answered one by one or read from the file: both go through add.
+// A million lines have to fit a small machine's memory, hence the numbers for strings.
+type ledger struct {
+	view
+	refs      map[string]uint32  // intents by ref
+	keys      map[keyHash]uint32 // the line that answered the key
+	names     names
+	successes []uint32          // succeeded lines by (at, line)
+	flaky     map[flakyKey]bool // periods in which the flaky method has had its decline
+}
+
+// A view shows the lines that were there when it was copied. The copy needs no lock:
+// lines and terms never change, and of an intent it reads the ref alone.
+type view struct {
+	lines   pages[line]
+	terms   pages[terms]
+	intents pages[intent]
+	text    []string
+}
+
+// A line is one line of the ledger. Lines number from 0 in the order of the file.
+type line struct {
+	at      int64 // Unix milliseconds
+	intent  uint32
+	terms   uint32
+	method  uint32 // name
+	code    uint32 // name
+	attempt int32
+	charge  uint32 // the intent's n-th attempt; with oddCharge, a name; 0: none
+	state   state
+	hard    bool
+}
+
+// oddCharge marks a charge whose id was not made here but read from the file.
+const oddCharge = 1 << 31
+
+// terms are what an intent was opened with, but for the method. A line by hand may
+// differ from its intent, and then has terms of its own: an audit has to see them.
+type terms struct {
+	ids                string // account and subscription, one after the other
+	minor              int64
+	install, sku       uint32 // names
+	period, generation int32
+	cut                uint16 // where the subscription begins in ids
+	currency           money.Currency
+}
+
+func (t *terms) amount() money.Amount { return money.New(t.minor, t.currency) }
+
+// An intent's state is that of its last line.
+type intent struct {
+	ref     string
+	last    uint32 // line; it stays when the intent is final
+	charges uint32 // attempts so far
+}
+
+type (
+	state    uint8
+	keyHash  [16]byte
+	flakyKey struct {
+		install, account, subscription string
+		period                         int
+	}
+)
+
+// states gives each state a number: the index.
+var states = [...]billing.State{billing.Opened, billing.Succeeded, billing.Declined,
+	billing.RequiresAction, billing.Processing, billing.Canceled}
+
+const (
+	opened state = iota
+	succeeded
+	declined
+	requiresAction
+	processing
+	canceled
+)
+
+func stateOf(s billing.State) (state, bool) {
+	i := slices.Index(states[:], s)
+	return state(max(i, 0)), i >= 0
+}
+
+func hashKey(key string) keyHash {
+	sum := sha256.Sum256([]byte(key))
+	return keyHash(sum[:16])
+}
+
+func newLedger() *ledger {
+	return &ledger{refs: map[string]uint32{}, keys: map[keyHash]uint32{}, flaky: map[flakyKey]bool{}}
+}
+
+// add appends the line and moves its intent. key is nil when there is none.
+func (l *ledger) add(n line, key *keyHash) uint32 {
+	number := l.lines.add(n)
+	if key != nil {
+		l.keys[*key] = number
+	}
+	in := l.intents.at(n.intent)
+	if n.charge&oddCharge == 0 {
+		in.charges = max(in.charges, n.charge)
+	}
+	// Succeeded and canceled are final; but money that a line by hand says was taken
+	// after all was taken.
+	if was := l.lines.at(in.last).state; in.last == number || was != succeeded && (was != canceled || n.state == succeeded) {
+		in.last = number
+	}
+	switch {
+	case n.state == succeeded:
+		l.addSuccess(number, n.at)
+	case n.state == declined && l.name(n.method) == methodFlaky:
+		l.flaky[l.flakyKey(n.terms)] = true
+	}
+	return number
+}
+
+// addSuccess keeps successes in order also when the clock went back.
+func (l *ledger) addSuccess(number uint32, at int64) {
+	i := len(l.successes)
+	if i > 0 && l.lines.at(l.successes[i-1]).at > at {
+		i = l.since(at + 1)
+	}
+	l.successes = slices.Insert(l.successes, i, number)
+}
+
+// since returns the index of the first success at or after at.
+func (l *ledger) since(at int64) int {
+	i, _ := slices.BinarySearchFunc(l.successes, at, func(n uint32, at int64) int {
+		if l.lines.at(n).at < at {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+// from is since for any instant, cut to the ledger's milliseconds.
+func (l *ledger) from(at time.Time) int {
+	switch y := at.UTC().Year(); {
+	case y < 0:
+		return 0
+	case y > 9999:
+		return len(l.successes)
+	}
+	return l.since(at.UnixMilli())
+}
+
+// addIntent makes an intent whose first line is the next one to be added.
+func (l *ledger) addIntent(ref string) uint32 {
+	i := l.intents.add(intent{ref: ref, last: l.lines.n})
+	l.refs[ref] = i
+	return i
+}
+
+// addTerms copies the tag's strings: callers cut them out of larger ones. The account
+// has at most 65,535 bytes.
+func (l *ledger) addTerms(tag billing.Tag, amount money.Amount) uint32 {
+	return l.terms.add(terms{
+		ids: strings.Clone(tag.Account + tag.Subscription), cut: uint16(len(tag.Account)),
+		install: l.intern(tag.Installation), sku: l.intern(tag.SKU),
+		period: int32(tag.Period), generation: int32(tag.Generation), minor: amount.Minor(), currency: amount.Currency(),
+	})
+}
+
+func (l *ledger) intern(s string) uint32 {
+	i := l.names.intern(s)
+	l.text = l.names.text
+	return i
+}
+
+func (l *ledger) flakyKey(t uint32) flakyKey {
+	tag := l.tag(l.terms.at(t))
+	return flakyKey{tag.Installation, tag.Account, tag.Subscription, tag.Period}
+}
+
+func (v *view) name(i uint32) string {
+	if i == 0 {
+		return ""
+	}
+	return v.text[i]
+}
+
+func (v *view) tag(t *terms) billing.Tag {
+	return billing.Tag{Installation: v.name(t.install), Account: t.ids[:t.cut], Subscription: t.ids[t.cut:],
+		SKU: v.name(t.sku), Period: int(t.period), Generation: int(t.generation)}
+}
+
+const (
+	refPrefix    = "pi_sandbox_"
+	chargePrefix = "ch_sandbox_"
+)
+
+// chargeID names the intent's n-th attempt.
+func chargeID(ref string, n uint32) string {
+	return chargePrefix + strings.TrimPrefix(ref, refPrefix) + "_" + strconv.FormatUint(uint64(n), 10)
+}
+
+func (v *view) charge(n *line) string {
+	switch {
+	case n.charge == 0:
+		return ""
+	case n.charge&oddCharge != 0:
+		return v.name(n.charge &^ oddCharge)
+	}
+	return chargeID(v.intents.at(n.intent).ref, n.charge)
+}
+
+// intent is the answer that the line was written for.
+func (v *view) intent(number uint32) billing.Intent {
+	n := v.lines.at(number)
+	t := v.terms.at(n.terms)
+	return billing.Intent{Ref: v.intents.at(n.intent).ref, State: states[n.state], Tag: v.tag(t), Amount: t.amount(),
+		Latest: v.charge(n), Code: v.name(n.code), Hard: n.hard, Changed: time.UnixMilli(n.at).UTC()}
+}
+
+// An Entry is a line of the ledger.
+type Entry struct {
+	Ref     string
+	Tag     billing.Tag
+	Attempt int // as the caller numbered it; 0 before the first
+	Amount  money.Amount
+	Outcome billing.State
+	At      time.Time // UTC, in milliseconds
+	Method  string
+	Charge  string // id of the attempt; "" before the first
+	Code    string // of a decline
+	Hard    bool
+}
+
+func (v *view) entry(number uint32) Entry {
+	n, in := v.lines.at(number), v.intent(number)
+	return Entry{Ref: in.Ref, Tag: in.Tag, Attempt: int(n.attempt), Amount: in.Amount, Outcome: in.State, At: in.Changed,
+		Method: v.name(n.method), Charge: in.Latest, Code: in.Code, Hard: in.Hard}
+}

@@ -1,0 +1,48 @@
+package sandbox
+
+import "github.com/duesday/duesday/internal/billing"
+
+// The test payment methods with a behaviour of their own. Those named pm_card_… are
+// Stripe's names for the same behaviour.
+const (
+	methodFlaky   = "pm_sandbox_flaky"   // declines its first attempt in each period, pays the second
+	methodTimeout = "pm_sandbox_timeout" // charges, but the answer is lost
+)
+
+// An outcome is what a payment method makes of an attempt.
+type outcome struct {
+	state billing.State
+	code  string
+	hard  bool
+}
+
+var (
+	paid      = outcome{state: billing.Succeeded}
+	generic   = outcome{state: billing.Declined, code: "generic_decline"}
+	noMethod  = outcome{state: billing.Declined, code: "resource_missing", hard: true}
+	byMethods = map[string]outcome{
+		"pm_card_visa":                                 paid,
+		"pm_card_visa_chargeDeclined":                  generic,
+		"pm_card_visa_chargeDeclinedInsufficientFunds": {state: billing.Declined, code: "insufficient_funds"},
+		"pm_card_visa_chargeDeclinedLostCard":          {state: billing.Declined, code: "lost_card", hard: true},
+		"pm_card_visa_chargeDeclinedStolenCard":        {state: billing.Declined, code: "stolen_card", hard: true},
+		"pm_card_chargeDeclinedExpiredCard":            {state: billing.Declined, code: "expired_card", hard: true},
+		"pm_card_authenticationRequired":               {state: billing.RequiresAction},
+		"pm_sandbox_processing":                        {state: billing.Processing},
+		methodTimeout:                                  paid,
+		methodFlaky:                                    paid, // after its decline
+	}
+)
+
+// outcomeOf decides an attempt. Any token it does not know is one that the processor
+// has no payment method for: a definite decline, and trying again is pointless.
+func outcomeOf(method string, firstFlaky bool) outcome {
+	o, ok := byMethods[method]
+	switch {
+	case !ok:
+		return noMethod
+	case method == methodFlaky && firstFlaky:
+		return generic
+	}
+	return o
+}

@@ -1,0 +1,134 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// DefaultKeyLife is how long an idempotency key is remembered: as long as Stripe
+// promises for its own.
+const DefaultKeyLife = 24 * time.Hour
+
+// Options say how the sandbox behaves; the zero value is a processor without faults.
+// Each rate is a probability per call, from 0 to 1; together they are at most 1, since
+// a call has one fate.
+type Options struct {
+	Now     func() time.Time // the only clock for all that is remembered; nil: time.Now
+	Latency time.Duration    // of every call, before it is executed; passes on the real clock
+	KeyLife time.Duration    // 0: DefaultKeyLife
+
+	UnknownRate float64 // done, but the answer is lost: ErrUnknown
+	LostRate    float64 // not done, ErrUnknown
+	BusyRate    float64 // not done, ErrNotExecuted
+	CachedRate  float64 // not done, ErrUnknown, and the key answers ErrUnknown for KeyLife
+	Seed        uint64  // the same seed and order of calls give the same fates
+
+	// Hook, when set, is called for every Processor call: Before it does anything and
+	// After it has executed. An error from it is the call's answer, as it is; from
+	// Before, the call is not executed. No lock is held: a Hook may panic or exit.
+	Hook func(op string, phase Phase) error
+}
+
+// A Phase is a side of a call.
+type Phase int
+
+// The phases of a call that Options.Hook sees.
+const (
+	Before Phase = iota
+	After
+)
+
+// The operations that Options.Hook sees.
+const (
+	OpOpen    = "open"
+	OpConfirm = "confirm"
+	OpLookup  = "lookup"
+	OpCancel  = "cancel"
+	OpList    = "list"
+)
+
+const scheme = "sandbox:"
+
+// Parse reads sandbox:FILE?PARAMETERS. FILE is a path as it stands, empty for a ledger
+// in memory. The parameters are latency and keylife (durations such as 200ms), unknown,
+// lost, busy and cached500 (rates from 0 to 1), and seed (a whole number).
+func Parse(text string) (file string, o Options, err error) {
+	rest, ok := strings.CutPrefix(text, scheme)
+	if !ok || strings.HasPrefix(rest, "//") {
+		return "", Options{}, fmt.Errorf("processor %q: want sandbox: or sandbox:FILE, without //", text)
+	}
+	file, query, _ := strings.Cut(rest, "?")
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return "", Options{}, fmt.Errorf("processor %q: %w", text, err)
+	}
+	for name, list := range values {
+		if len(list) > 1 {
+			return "", Options{}, fmt.Errorf("processor %q: parameter %s is given %d times", text, name, len(list))
+		}
+		if err := o.set(name, list[0]); err != nil {
+			return "", Options{}, fmt.Errorf("processor %q: %w", text, err)
+		}
+	}
+	if err := o.check(); err != nil {
+		return "", Options{}, fmt.Errorf("processor %q: %w", text, err)
+	}
+	return file, o, nil
+}
+
+const knownParameters = "busy, cached500, keylife, latency, lost, seed, unknown"
+
+func (o *Options) set(name, value string) (err error) {
+	want := "a rate from 0 to 1, such as 0.01"
+	switch name {
+	case "unknown":
+		o.UnknownRate, err = strconv.ParseFloat(value, 64)
+	case "lost":
+		o.LostRate, err = strconv.ParseFloat(value, 64)
+	case "busy":
+		o.BusyRate, err = strconv.ParseFloat(value, 64)
+	case "cached500":
+		o.CachedRate, err = strconv.ParseFloat(value, 64)
+	case "latency":
+		want = "a duration such as 200ms"
+		o.Latency, err = time.ParseDuration(value)
+	case "keylife":
+		want = "a duration such as 24h"
+		o.KeyLife, err = time.ParseDuration(value)
+	case "seed":
+		want = "a whole number from 0"
+		o.Seed, err = strconv.ParseUint(value, 10, 64)
+	default:
+		return fmt.Errorf("unknown parameter %q; known: %s", name, knownParameters)
+	}
+	if err != nil {
+		return fmt.Errorf("parameter %s: want %s, not %q; known parameters: %s", name, want, value, knownParameters)
+	}
+	return nil
+}
+
+func (o *Options) check() error {
+	sum := 0.0
+	for _, rate := range [...]struct {
+		name string
+		p    float64
+	}{{"unknown", o.UnknownRate}, {"lost", o.LostRate}, {"busy", o.BusyRate}, {"cached500", o.CachedRate}} {
+		if !(rate.p >= 0 && rate.p <= 1) { // so that NaN fails too
+			return fmt.Errorf("parameter %s: want a rate from 0 to 1, not %v", rate.name, rate.p)
+		}
+		sum += rate.p
+	}
+	switch {
+	case sum > 1+1e-9:
+		return fmt.Errorf("parameters unknown, lost, busy and cached500: together at most 1, not %v", sum)
+	case o.Latency < 0:
+		return errors.New("parameter latency: must not be negative")
+	case o.KeyLife < 0:
+		return errors.New("parameter keylife: must not be negative")
+	}
+	return nil
+}

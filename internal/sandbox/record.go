@@ -1,0 +1,131 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/money"
+)
+
+// A record is a line as it stands in the file.
+type record struct {
+	Ref          string `json:"ref"`
+	Account      string `json:"account"`
+	Subscription string `json:"subscription"`
+	SKU          string `json:"sku"`
+	Period       int    `json:"period"`
+	Generation   int    `json:"generation"`
+	Attempt      int    `json:"attempt"`
+	Amount       string `json:"amount"` // decimal, at the currency's exponent
+	Currency     string `json:"currency"`
+	Outcome      string `json:"outcome"`
+	At           string `json:"at"`
+
+	Install string `json:"install,omitempty"`
+	Key     string `json:"key,omitempty"` // idempotency key
+	Method  string `json:"method,omitempty"`
+	Charge  string `json:"charge,omitempty"`
+	Code    string `json:"code,omitempty"`
+	Hard    bool   `json:"hard,omitempty"`
+}
+
+const atLayout = "2006-01-02T15:04:05.000Z"
+
+// record returns the line for the file; the key is not kept in memory.
+func (l *ledger) record(number uint32, key string) record {
+	e := l.entry(number)
+	return record{Ref: e.Ref, Account: e.Tag.Account, Subscription: e.Tag.Subscription, SKU: e.Tag.SKU,
+		Period: e.Tag.Period, Generation: e.Tag.Generation, Attempt: e.Attempt,
+		Amount: e.Amount.Decimal(), Currency: e.Amount.Currency().Code(), Outcome: string(e.Outcome), At: e.At.Format(atLayout),
+		Install: e.Tag.Installation, Key: key, Method: e.Method, Charge: e.Charge, Code: e.Code, Hard: e.Hard}
+}
+
+// restore adds a line of the file. A line for a ref that was never opened makes the
+// intent: lines may be added by hand.
+func (l *ledger) restore(text []byte) error {
+	var r record
+	if err := json.Unmarshal(text, &r); err != nil {
+		return err
+	}
+	n, tag, amount, err := r.parse()
+	if err != nil {
+		return err
+	}
+	known := false
+	if n.intent, known = l.refs[r.Ref]; known {
+		n.terms = l.lines.at(l.intents.at(n.intent).last).terms
+	} else {
+		n.intent = l.addIntent(r.Ref)
+	}
+	if t := n.terms; !known || l.tag(l.terms.at(t)) != tag || l.terms.at(t).amount() != amount {
+		n.terms = l.addTerms(tag, amount)
+	}
+	n.method, n.code = l.intern(r.Method), l.intern(r.Code)
+	n.charge = l.restoreCharge(&r, n.intent, n.state)
+	var key *keyHash
+	if r.Key != "" {
+		key = new(hashKey(r.Key))
+	}
+	l.add(n, key)
+	return nil
+}
+
+func (r *record) parse() (n line, tag billing.Tag, amount money.Amount, err error) {
+	fail := func(err error) (line, billing.Tag, money.Amount, error) {
+		return line{}, billing.Tag{}, money.Amount{}, err
+	}
+	known := false
+	if n.state, known = stateOf(billing.State(r.Outcome)); !known {
+		return fail(fmt.Errorf("outcome %q: want one of %s", r.Outcome, states))
+	}
+	if r.Ref == "" {
+		return fail(errors.New("ref is missing"))
+	}
+	if !fits(r.Period) || !fits(r.Generation) || !fits(r.Attempt) {
+		return fail(errors.New("period, generation and attempt: want whole numbers from 0 to 2147483647"))
+	}
+	if len(r.Account) > math.MaxUint16 {
+		return fail(errors.New("account: too long"))
+	}
+	at, err := time.Parse(time.RFC3339, r.At)
+	if err != nil {
+		return fail(fmt.Errorf("at: %w", err))
+	}
+	c, err := money.ParseCurrency(r.Currency)
+	if err != nil {
+		return fail(err)
+	}
+	if amount, err = money.Parse(r.Amount, c); err != nil {
+		return fail(err)
+	}
+	if !amount.IsPositive() {
+		return fail(fmt.Errorf("amount %s: want more than zero", r.Amount))
+	}
+	n.at, n.attempt, n.hard = at.UnixMilli(), int32(r.Attempt), r.Hard
+	tag = billing.Tag{Installation: r.Install, Account: r.Account, Subscription: r.Subscription, SKU: r.SKU,
+		Period: r.Period, Generation: r.Generation}
+	return n, tag, amount, nil
+}
+
+// restoreCharge returns the number of the attempt that the line's charge names. A line
+// by hand may name none, and is then an attempt of its own.
+func (l *ledger) restoreCharge(r *record, i uint32, s state) uint32 {
+	in := l.intents.at(i)
+	if r.Charge == "" {
+		if s == opened || s == canceled {
+			return 0
+		}
+		return in.charges + 1
+	}
+	tail := r.Charge[strings.LastIndexByte(r.Charge, '_')+1:]
+	if n, err := strconv.ParseUint(tail, 10, 31); err == nil && n > 0 && chargeID(in.ref, uint32(n)) == r.Charge {
+		return uint32(n)
+	}
+	return l.intern(r.Charge) | oddCharge
+}

@@ -1,0 +1,330 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/money"
+)
+
+// A clock is one that a test moves.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *clock { return &clock{now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) move(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+func amount(t testing.TB, text, code string) money.Amount {
+	t.Helper()
+	c, err := money.ParseCurrency(code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := money.Parse(text, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func openSandbox(t testing.TB, file string, o Options) *Sandbox {
+	t.Helper()
+	s, err := Open(file, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// request is an Open for the period, under a key of its own.
+func request(t testing.TB, period, generation int, method string) billing.OpenRequest {
+	return billing.OpenRequest{
+		Key:    fmt.Sprintf("open-%d-%d", period, generation),
+		Tag:    billing.Tag{Installation: "i1", Account: "123", Subscription: "456", SKU: "789", Period: period, Generation: generation},
+		Amount: amount(t, "12.99", "EUR"), Method: method,
+	}
+}
+
+func mustOpen(t testing.TB, s *Sandbox, r billing.OpenRequest) billing.Intent {
+	t.Helper()
+	in, err := s.Open(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+func mustConfirm(t testing.TB, s *Sandbox, ref, key, method string) billing.Intent {
+	t.Helper()
+	in, err := s.Confirm(t.Context(), billing.ConfirmRequest{Key: key, Ref: ref, Method: method, Attempt: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+func mustLookup(t testing.TB, s *Sandbox, ref string) billing.Intent {
+	t.Helper()
+	in, err := s.Lookup(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+// outcomes lists the outcomes of the ledger in order.
+func outcomes(s *Sandbox) string {
+	var all []string
+	for e := range s.Entries() {
+		all = append(all, string(e.Outcome))
+	}
+	return strings.Join(all, " ")
+}
+
+func wantOutcomes(t *testing.T, s *Sandbox, want string) {
+	t.Helper()
+	if got := outcomes(s); got != want {
+		t.Errorf("ledger has %q, want %q", got, want)
+	}
+}
+
+// everyWhere runs the test with a ledger in memory and with one in a file.
+func everyWhere(t *testing.T, test func(t *testing.T, s *Sandbox, c *clock)) {
+	t.Helper()
+	for name, file := range map[string]string{"memory": "", "file": filepath.Join(t.TempDir(), "ledger.jsonl")} {
+		t.Run(name, func(t *testing.T) {
+			c := newClock()
+			test(t, openSandbox(t, file, Options{Now: c.Now}), c)
+		})
+	}
+}
+
+func TestOpen_Replay(t *testing.T) {
+	everyWhere(t, func(t *testing.T, s *Sandbox, c *clock) {
+		r := request(t, 1, 0, "pm_card_visa")
+		first := mustOpen(t, s, r)
+		want := billing.Intent{Ref: first.Ref, State: billing.Opened, Tag: r.Tag, Amount: r.Amount, Changed: c.Now()}
+		if first != want || !strings.HasPrefix(first.Ref, "pi_sandbox_") {
+			t.Errorf("opened %+v, want %+v", first, want)
+		}
+		mustConfirm(t, s, first.Ref, "k", "pm_card_visa")
+		c.move(DefaultKeyLife - time.Millisecond)
+		if again := mustOpen(t, s, r); again != first {
+			t.Errorf("replay %+v, want the first answer %+v", again, first)
+		}
+		c.move(time.Millisecond)
+		if again := mustOpen(t, s, r); again.Ref == first.Ref {
+			t.Error("a forgotten key gave the same intent")
+		}
+		wantOutcomes(t, s, "opened succeeded opened")
+	})
+}
+
+func TestOpen_OtherParameters(t *testing.T) {
+	s := openSandbox(t, "", Options{})
+	r := request(t, 1, 0, "pm_card_visa")
+	in := mustOpen(t, s, r)
+	for name, change := range map[string]func(r *billing.OpenRequest){
+		"amount":   func(r *billing.OpenRequest) { r.Amount = amount(t, "13", "EUR") },
+		"currency": func(r *billing.OpenRequest) { r.Amount = amount(t, "12.99", "USD") },
+		"method":   func(r *billing.OpenRequest) { r.Method = "pm_other" },
+		"period":   func(r *billing.OpenRequest) { r.Tag.Period++ },
+		"account":  func(r *billing.OpenRequest) { r.Tag.Account = "x" },
+		"sku":      func(r *billing.OpenRequest) { r.Tag.SKU = "x" },
+	} {
+		other := r
+		change(&other)
+		if _, err := s.Open(t.Context(), other); !errors.Is(err, billing.ErrInvalid) {
+			t.Errorf("other %s: %v, want ErrInvalid", name, err)
+		}
+	}
+	if _, err := s.Confirm(t.Context(), billing.ConfirmRequest{Key: r.Key, Ref: in.Ref, Method: r.Method}); !errors.Is(err, billing.ErrInvalid) {
+		t.Errorf("confirm with an open's key: %v, want ErrInvalid", err)
+	}
+	mustConfirm(t, s, in.Ref, "k", "pm_card_visa")
+	r.Key = "k"
+	if _, err := s.Open(t.Context(), r); !errors.Is(err, billing.ErrInvalid) {
+		t.Errorf("open with a confirm's key: %v, want ErrInvalid", err)
+	}
+}
+
+func TestOpen_Invalid(t *testing.T) {
+	s := openSandbox(t, "", Options{})
+	eur, _ := money.ParseCurrency("EUR")
+	for name, change := range map[string]func(r *billing.OpenRequest){
+		"zero":        func(r *billing.OpenRequest) { r.Amount = money.New(0, eur) },
+		"negative":    func(r *billing.OpenRequest) { r.Amount = money.New(-1, eur) },
+		"no currency": func(r *billing.OpenRequest) { r.Amount = money.New(1, money.Currency{}) },
+		"no key":      func(r *billing.OpenRequest) { r.Key = "" },
+		"long key":    func(r *billing.OpenRequest) { r.Key = strings.Repeat("k", 256) },
+		"bad utf-8":   func(r *billing.OpenRequest) { r.Tag.Account = "\xff" },
+		"long text":   func(r *billing.OpenRequest) { r.Method = strings.Repeat("m", 501) },
+		"period":      func(r *billing.OpenRequest) { r.Tag.Period = -1 },
+		"generation":  func(r *billing.OpenRequest) { r.Tag.Generation = 1 << 40 },
+	} {
+		r := request(t, 1, 0, "pm_card_visa")
+		change(&r)
+		if in, err := s.Open(t.Context(), r); !errors.Is(err, billing.ErrInvalid) || in != (billing.Intent{}) {
+			t.Errorf("%s: %+v, %v, want ErrInvalid", name, in, err)
+		}
+	}
+	wantOutcomes(t, s, "")
+}
+
+func TestConfirm_Replay(t *testing.T) {
+	everyWhere(t, func(t *testing.T, s *Sandbox, c *clock) {
+		ref := mustOpen(t, s, request(t, 1, 0, "pm_card_visa_chargeDeclined")).Ref
+		first := mustConfirm(t, s, ref, "k1", "pm_card_visa_chargeDeclined")
+		c.move(time.Hour)
+		second := mustConfirm(t, s, ref, "k2", "pm_card_visa")
+		if second.State != billing.Succeeded || second.Latest == first.Latest {
+			t.Errorf("a new key answered %+v after %+v", second, first)
+		}
+		if again := mustConfirm(t, s, ref, "k1", "pm_card_visa_chargeDeclined"); again != first || again.State != billing.Declined {
+			t.Errorf("replay %+v, want the first answer %+v", again, first)
+		}
+		other := mustOpen(t, s, request(t, 2, 0, "")).Ref
+		for _, r := range []billing.ConfirmRequest{{Key: "k1", Ref: ref, Method: "pm_card_visa"}, {Key: "k1", Ref: other, Method: "pm_card_visa_chargeDeclined"}} {
+			if _, err := s.Confirm(t.Context(), r); !errors.Is(err, billing.ErrInvalid) {
+				t.Errorf("key with other parameters %+v: %v, want ErrInvalid", r, err)
+			}
+		}
+		wantOutcomes(t, s, "opened declined succeeded opened")
+	})
+}
+
+func TestConfirm_AtMostOnce(t *testing.T) {
+	everyWhere(t, func(t *testing.T, s *Sandbox, c *clock) {
+		paid := mustOpen(t, s, request(t, 1, 0, "pm_card_visa")).Ref
+		gone := mustOpen(t, s, request(t, 2, 0, "pm_card_visa")).Ref
+		success := mustConfirm(t, s, paid, "k1", "pm_card_visa")
+		canceled, err := s.Cancel(t.Context(), gone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 5 {
+			c.move(366 * 24 * time.Hour)
+			if in := mustConfirm(t, s, paid, "k1", "pm_card_visa"); in != success {
+				t.Errorf("old key, year %d: %+v", i, in)
+			}
+			if in := mustConfirm(t, s, paid, fmt.Sprint("new", i), "pm_card_visa"); in != success {
+				t.Errorf("new key, year %d: %+v", i, in)
+			}
+			if in := mustConfirm(t, s, gone, fmt.Sprint("gone", i), "pm_card_visa"); in != canceled {
+				t.Errorf("canceled, year %d: %+v", i, in)
+			}
+		}
+		wantOutcomes(t, s, "opened opened succeeded canceled")
+	})
+}
+
+func TestConfirm_Invalid(t *testing.T) {
+	s := openSandbox(t, "", Options{})
+	ref := mustOpen(t, s, request(t, 1, 0, "")).Ref
+	for _, r := range []billing.ConfirmRequest{
+		{Key: "", Ref: ref, Method: "pm_card_visa"},
+		{Key: "k", Ref: ref},
+		{Key: "k", Ref: ref, Method: "\xff"},
+		{Key: "k", Ref: ref, Method: "pm_card_visa", Attempt: -1},
+	} {
+		if _, err := s.Confirm(t.Context(), r); !errors.Is(err, billing.ErrInvalid) {
+			t.Errorf("%+v: %v, want ErrInvalid", r, err)
+		}
+	}
+	if _, err := s.Confirm(t.Context(), billing.ConfirmRequest{Key: "k", Ref: "pi_none", Method: "pm_card_visa"}); !errors.Is(err, billing.ErrNoIntent) {
+		t.Errorf("unknown ref: %v, want ErrNoIntent", err)
+	}
+	if in := mustConfirm(t, s, ref, "k", "pm_card_visa"); in.State != billing.Succeeded {
+		t.Errorf("a refused request kept its key: %+v", in)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	everyWhere(t, func(t *testing.T, s *Sandbox, c *clock) {
+		for i, method := range []string{"", "pm_card_visa_chargeDeclined", "pm_card_authenticationRequired", "pm_sandbox_processing", "pm_card_visa"} {
+			in := mustOpen(t, s, request(t, i, 0, method))
+			if method != "" {
+				in = mustConfirm(t, s, in.Ref, fmt.Sprint("k", i), method)
+			}
+			c.move(time.Second)
+			want := in
+			if method != "pm_card_visa" {
+				want.State, want.Changed = billing.Canceled, c.Now()
+			}
+			for range 2 {
+				got, err := s.Cancel(t.Context(), in.Ref)
+				if err != nil || got != want || mustLookup(t, s, in.Ref) != want {
+					t.Errorf("cancel after %q: %+v, %v, want %+v", method, got, err, want)
+				}
+				c.move(time.Second)
+			}
+		}
+		wantOutcomes(t, s, "opened canceled opened declined canceled opened requires_action canceled opened processing canceled opened succeeded")
+		if _, err := s.Cancel(t.Context(), "pi_none"); !errors.Is(err, billing.ErrNoIntent) {
+			t.Errorf("unknown ref: %v, want ErrNoIntent", err)
+		}
+	})
+}
+
+func TestLookup(t *testing.T) {
+	s := openSandbox(t, "", Options{})
+	in := mustOpen(t, s, request(t, 1, 0, "pm_card_visa"))
+	if got := mustLookup(t, s, in.Ref); got != in {
+		t.Errorf("%+v, want %+v", got, in)
+	}
+	confirmed := mustConfirm(t, s, in.Ref, "k", "pm_card_visa")
+	if got := mustLookup(t, s, in.Ref); got != confirmed || !strings.HasPrefix(got.Latest, "ch_sandbox_") {
+		t.Errorf("%+v, want %+v", got, confirmed)
+	}
+	if _, err := s.Lookup(t.Context(), "pi_sandbox_none"); !errors.Is(err, billing.ErrNoIntent) {
+		t.Errorf("unknown ref: %v, want ErrNoIntent", err)
+	}
+}
+
+func TestClose(t *testing.T) {
+	everyWhere(t, func(t *testing.T, s *Sandbox, _ *clock) {
+		in := mustOpen(t, s, request(t, 1, 0, "pm_card_visa"))
+		for range 2 {
+			if err := s.Close(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		}
+		if _, err := s.Lookup(t.Context(), in.Ref); !errors.Is(err, errClosed) {
+			t.Errorf("lookup after close: %v", err)
+		}
+		for _, err := range s.List(context.Background(), time.Time{}) {
+			if !errors.Is(err, errClosed) {
+				t.Errorf("list after close: %v", err)
+			}
+		}
+		wantOutcomes(t, s, "opened")
+	})
+}
+
+func TestClockOutOfRange(t *testing.T) {
+	s := openSandbox(t, "", Options{Now: func() time.Time { return time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC) }})
+	if _, err := s.Open(t.Context(), request(t, 1, 0, "pm_card_visa")); err == nil {
+		t.Error("a year that the ledger cannot write was accepted")
+	}
+}

@@ -1,0 +1,264 @@
+package sandbox
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/duesday/duesday/internal/billing"
+)
+
+// answer runs the step under the lock, waits until the line that it names is on disk,
+// and answers with it.
+func (s *Sandbox) answer(step func(now int64) (uint32, error)) (billing.Intent, error) {
+	now := s.o.Now().UTC()
+	if y := now.Year(); y < 0 || y > 9999 {
+		return billing.Intent{}, fmt.Errorf("sandbox processor: its clock is in the year %d, which RFC 3339 cannot write", y)
+	}
+	v, number, err := s.locked(func() (uint32, error) { return step(now.UnixMilli()) })
+	if err != nil {
+		return billing.Intent{}, err
+	}
+	if err := s.wait(number + 1); err != nil {
+		return billing.Intent{}, err
+	}
+	return v.intent(number), nil
+}
+
+func (s *Sandbox) locked(step func() (uint32, error)) (view, uint32, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return view{}, 0, errClosed
+	}
+	number, err := step()
+	return s.ledger.view, number, err
+}
+
+// write appends the line, in memory and to what the writer has to write. mu is held.
+func (s *Sandbox) write(n line, key string) uint32 {
+	var h *keyHash
+	if key != "" {
+		h = new(hashKey(key))
+	}
+	number := s.ledger.add(n, h)
+	if s.out != nil {
+		s.out.add(s.ledger.record(number, key))
+	}
+	return number
+}
+
+// wait returns when the first n lines are on disk, or with why they will not be.
+func (s *Sandbox) wait(n uint32) error {
+	if s.out == nil {
+		return nil
+	}
+	return s.out.wait(n)
+}
+
+// durable returns how many of the first n lines are on disk.
+func (s *Sandbox) durable(n uint32) uint32 {
+	if s.out == nil {
+		return n
+	}
+	return min(n, s.out.durable.Load())
+}
+
+// saved returns the line that answered the key, if it is remembered. mu is held.
+func (s *Sandbox) saved(key string, now int64) (number uint32, ok bool, err error) {
+	h := hashKey(key)
+	if at, spoilt := s.spoilt[h]; spoilt {
+		if s.alive(at, now) {
+			return 0, false, fmt.Errorf("%w: a saved failure, under this key", billing.ErrUnknown)
+		}
+		delete(s.spoilt, h)
+	}
+	number, ok = s.ledger.keys[h]
+	return number, ok && s.alive(s.ledger.lines.at(number).at, now), nil
+}
+
+// find must be called with mu held.
+func (s *Sandbox) find(ref string) (*intent, error) {
+	i, ok := s.ledger.refs[ref]
+	if !ok {
+		return nil, fmt.Errorf("%w: %.64q", billing.ErrNoIntent, ref)
+	}
+	return s.ledger.intents.at(i), nil
+}
+
+func (s *Sandbox) open(r billing.OpenRequest) (billing.Intent, error) {
+	if err := checkOpen(r); err != nil {
+		return billing.Intent{}, err
+	}
+	return s.answer(func(now int64) (uint32, error) {
+		l := s.ledger
+		number, ok, err := s.saved(r.Key, now)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			n := l.lines.at(number)
+			t := l.terms.at(n.terms)
+			if n.state != opened || l.tag(t) != r.Tag || t.amount() != r.Amount || l.name(n.method) != r.Method {
+				return 0, invalid("the idempotency key was used with other parameters")
+			}
+			return number, nil
+		}
+		n := line{at: now, terms: l.addTerms(r.Tag, r.Amount), intent: l.addIntent(s.nextRef()), method: l.intern(r.Method)}
+		return s.write(n, r.Key), nil
+	})
+}
+
+func (s *Sandbox) confirm(r billing.ConfirmRequest) (billing.Intent, error) {
+	if err := checkConfirm(r); err != nil {
+		return billing.Intent{}, err
+	}
+	attempted := false
+	in, err := s.answer(func(now int64) (uint32, error) {
+		l := s.ledger
+		number, ok, err := s.saved(r.Key, now)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			n := l.lines.at(number)
+			if n.state == opened || l.intents.at(n.intent).ref != r.Ref || l.name(n.method) != r.Method {
+				return 0, invalid("the idempotency key was used with other parameters")
+			}
+			return number, nil
+		}
+		in, err := s.find(r.Ref)
+		if err != nil {
+			return 0, err
+		}
+		last := *l.lines.at(in.last)
+		if last.state == succeeded || last.state == canceled || last.state == processing {
+			return in.last, nil
+		}
+		attempted = true
+		return s.attempt(last, in.charges+1, r, now), nil
+	})
+	if err == nil && attempted && r.Method == methodTimeout {
+		return billing.Intent{}, fmt.Errorf("%w: %s", billing.ErrUnknown, methodTimeout)
+	}
+	return in, err
+}
+
+// attempt tries to take the money. mu is held.
+func (s *Sandbox) attempt(last line, charge uint32, r billing.ConfirmRequest, now int64) uint32 {
+	l := s.ledger
+	first := r.Method == methodFlaky && !l.flaky[l.flakyKey(last.terms)]
+	o := outcomeOf(r.Method, first)
+	last.at, last.attempt, last.charge, last.hard = now, int32(r.Attempt), charge, o.hard
+	last.method, last.code = l.intern(r.Method), l.intern(o.code)
+	last.state, _ = stateOf(o.state)
+	return s.write(last, r.Key)
+}
+
+func (s *Sandbox) cancel(ref string) (billing.Intent, error) {
+	return s.answer(func(now int64) (uint32, error) {
+		in, err := s.find(ref)
+		if err != nil {
+			return 0, err
+		}
+		last := *s.ledger.lines.at(in.last)
+		if last.state == succeeded || last.state == canceled {
+			return in.last, nil
+		}
+		last.at, last.state = now, canceled
+		return s.write(last, ""), nil
+	})
+}
+
+// Authenticate is the customer completing what an intent in state RequiresAction waits
+// for: the attempt succeeds. In any other state it is ErrInvalid.
+func (s *Sandbox) Authenticate(ref string) error { return s.decide(ref, requiresAction, paid) }
+
+// Finish is the bank deciding on an intent in state Processing: the attempt succeeds or
+// is declined. In any other state it is ErrInvalid.
+func (s *Sandbox) Finish(ref string, ok bool) error {
+	if ok {
+		return s.decide(ref, processing, paid)
+	}
+	return s.decide(ref, processing, generic)
+}
+
+// decide ends the attempt that is under way. It is no call of the processor's clients:
+// no faults, no latency, no hook.
+func (s *Sandbox) decide(ref string, want state, o outcome) error {
+	_, err := s.answer(func(now int64) (uint32, error) {
+		in, err := s.find(ref)
+		if err != nil {
+			return 0, err
+		}
+		last := *s.ledger.lines.at(in.last)
+		if last.state != want {
+			return 0, invalid(fmt.Sprintf("the intent is %s, not %s", states[last.state], states[want]))
+		}
+		last.at, last.code, last.hard = now, s.ledger.intern(o.code), o.hard
+		last.state, _ = stateOf(o.state)
+		return s.write(last, ""), nil
+	})
+	return err
+}
+
+// successes returns the succeeded lines since, oldest first, once they are on disk.
+func (s *Sandbox) successes(since time.Time) (view, []uint32, error) {
+	var numbers []uint32
+	v, lines, err := s.locked(func() (uint32, error) {
+		numbers = slices.Clone(s.ledger.successes[s.ledger.from(since):])
+		return s.ledger.lines.n, nil
+	})
+	if err == nil {
+		err = s.wait(lines)
+	}
+	if err != nil {
+		return view{}, nil, err
+	}
+	return v, numbers, nil
+}
+
+func invalid(why string) error { return fmt.Errorf("%w: %s", billing.ErrInvalid, why) }
+
+const (
+	maxKey  = 255 // bytes, Stripe's limit
+	maxText = 500 // bytes, Stripe's limit for metadata
+)
+
+func checkOpen(r billing.OpenRequest) error {
+	t := r.Tag
+	switch {
+	case !r.Amount.IsPositive() || r.Amount.Currency().IsZero():
+		return invalid("the amount must be more than zero")
+	case !fits(t.Period) || !fits(t.Generation):
+		return invalid("period and generation must be whole numbers from 0 to 2147483647")
+	}
+	return checkTexts(r.Key, t.Installation, t.Account, t.Subscription, t.SKU, r.Method)
+}
+
+func checkConfirm(r billing.ConfirmRequest) error {
+	switch {
+	case r.Method == "":
+		return invalid("a payment method is needed")
+	case !fits(r.Attempt):
+		return invalid("the attempt must be a whole number from 0 to 2147483647")
+	}
+	return checkTexts(r.Key, r.Method)
+}
+
+func fits(n int) bool { return n >= 0 && n <= math.MaxInt32 }
+
+// checkTexts refuses what a line of the ledger could not give back as it was.
+func checkTexts(key string, texts ...string) error {
+	if key == "" || len(key) > maxKey || !utf8.ValidString(key) {
+		return invalid("the idempotency key must be 1 to 255 bytes of UTF-8")
+	}
+	for _, t := range texts {
+		if len(t) > maxText || !utf8.ValidString(t) {
+			return invalid("texts must be at most 500 bytes of UTF-8")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package schema
+
+// The attributes of the published model, exactly as named there. Timestamps are
+// "2023-05-18T14:15:39.247Z", dates "2023-06-28", amounts decimal strings "12.99".
+const (
+	PK               = "PK"
+	SK               = "SK"
+	Email            = "Email"
+	PaymentDay       = "PaymentDay"
+	PaymentAmount    = "PaymentAmount"
+	LastPaymentDate  = "LastPaymentDate"
+	NextPaymentDate  = "NextPaymentDate"
+	LastReminderDate = "LastReminderDate"
+	NextReminderDate = "NextReminderDate"
+	SKU              = "SKU"
+	PaymentDetails   = "PaymentDetails"
+	CreatedDate      = "CreatedDate"
+	ProcessedDate    = "ProcessedDate"
+	ProcessedAmount  = "ProcessedAmount"
+	TTL              = "TTL"
+)
+
+// The members of PaymentDetails. DefaultCard is the model's and is never stored: it
+// holds a card number there.
+const (
+	DefaultAddress = "default-address"
+	DefaultCard    = "default-card"
+	Currency       = "Currency"
+	PaymentMethod  = "PaymentMethod" // the processor's token
+)
+
+// Duesday's own attributes.
+const (
+	Account      = "Account"
+	Anchor       = "Anchor"       // date of the first due date that the schedule is computed from
+	AnchorPeriod = "AnchorPeriod" // the period that is due on Anchor
+	Attempt      = "Attempt"
+	Attempts     = "Attempts"
+	Base         = "Base"        // the latest attempt at the processor when the current one began
+	CancelAtEnd  = "CancelAtEnd" // cancel instead of charging the next period
+	Charge       = "Charge"      // the processor's reference of a successful charge
+	Charging     = "Charging"
+	Code         = "Code"
+	Completed    = "Completed"
+	Counts       = "Counts"
+	Data         = "Data"
+	DueDate      = "DueDate"
+	EndedDate    = "EndedDate"
+	FanOut       = "FanOut"
+	FirstDecline = "FirstDecline"
+	FromDate     = "FromDate"
+	Format       = "Format"
+	Generation   = "Generation"
+	Installation = "Installation"
+	Installments = "Installments"
+	Interval     = "Interval"
+	Kind         = "Kind"
+	LastCharge   = "LastCharge"
+	Lease        = "Lease"
+	Method       = "Method"
+	OpenPeriod   = "Open"
+	Paid         = "Paid"
+	Parked       = "Parked"
+	PausedDate   = "PausedDate"
+	Period       = "Period"
+	Reason       = "Reason"
+	Ref          = "Ref"
+	ReminderDays = "ReminderDays"
+	Requested    = "Requested" // "cancel" or "pause", committed before the open intent is cancelled
+	RetiredRefs  = "RetiredRefs"
+	RetryDate    = "RetryDate"
+	RunDate      = "RunDate"
+	Shards       = "Shards"
+	StartedDate  = "StartedDate"
+	State        = "State"
+	Status       = "Status"
+	Subscription = "Subscription"
+	TimeZone     = "TimeZone"
+	Tries        = "Tries"
+	Version      = "Version"
+	LoweredDate  = "LoweredDate"
+	ReminderFor  = "ReminderFor"
+	Amount       = "Amount"
+	DeadDate     = "DeadDate"
+	LastError    = "LastError"
+)
+
+// Names lists every attribute name in a fixed order. Append only: an engine may store
+// a name as its place in this list.
+func Names() []string {
+	return []string{
+		PK, SK, Email, PaymentDay, PaymentAmount, LastPaymentDate, NextPaymentDate, LastReminderDate,
+		NextReminderDate, SKU, PaymentDetails, CreatedDate, ProcessedDate, ProcessedAmount, TTL,
+		DefaultAddress, Currency, PaymentMethod,
+		Account, Anchor, AnchorPeriod, Attempt, Attempts, Base, CancelAtEnd, Charge, Charging, Code, Completed,
+		Counts, Data, DueDate, EndedDate, FanOut, FirstDecline, FromDate, Format, Generation, Installation, Installments,
+		Interval, Kind, LastCharge, Lease, Method, OpenPeriod, Paid, Parked, PausedDate, Period, Reason, Ref,
+		ReminderDays, Requested, RetiredRefs, RetryDate, RunDate, Shards, StartedDate, State, Status, Subscription,
+		TimeZone, Tries, Version, LoweredDate, ReminderFor, Amount, DeadDate, LastError,
+	}
+}

@@ -1,0 +1,232 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// CheckCommit returns an error unless an engine may try the writes: DynamoDB's rules
+// that can be held without reading. Every engine calls it first. The rules that need
+// the stored item (the size of an updated one) are Resolve's.
+func (s Schema) CheckCommit(writes []Write) error {
+	if len(writes) == 0 || len(writes) > MaxWrites {
+		return fmt.Errorf("%w: a commit of %d writes, want 1 to %d", pick(len(writes) == 0, ErrInvalid, ErrTooLarge), len(writes), MaxWrites)
+	}
+	total := 0
+	for i := range writes {
+		t, err := s.Table(writes[i].Table)
+		if err != nil {
+			return err
+		}
+		size, err := t.checkWrite(&writes[i])
+		if err != nil {
+			return fmt.Errorf("write %d: %w", i, err)
+		}
+		if total += size; total > MaxCommitBytes {
+			return fmt.Errorf("%w: a commit of more than %d bytes", ErrTooLarge, MaxCommitBytes)
+		}
+	}
+	return s.checkDistinct(writes)
+}
+
+func pick(first bool, a, b error) error {
+	if first {
+		return a
+	}
+	return b
+}
+
+// checkDistinct refuses two writes on one key. Commits are small (one to five
+// writes) or come from an import (a hundred): pairs are cheap for the first, a map
+// for the second.
+func (s Schema) checkDistinct(writes []Write) error {
+	const few = 8
+	if len(writes) > few {
+		type place struct {
+			table string
+			key   Key
+		}
+		seen := make(map[place]bool, len(writes))
+		for i := range writes {
+			p := place{writes[i].Table, writes[i].KeyIn(s[writes[i].Table])}
+			if seen[p] {
+				return fmt.Errorf("%w: two writes on %s %s/%s", ErrInvalid, p.table, p.key.PK, p.key.SK)
+			}
+			seen[p] = true
+		}
+		return nil
+	}
+	for i := range writes {
+		k := writes[i].KeyIn(s[writes[i].Table])
+		for j := range i {
+			if writes[j].Table == writes[i].Table && writes[j].KeyIn(s[writes[j].Table]) == k {
+				return fmt.Errorf("%w: two writes on %s %s/%s", ErrInvalid, writes[i].Table, k.PK, k.SK)
+			}
+		}
+	}
+	return nil
+}
+
+// KeyIn returns the key the write is about; t is the write's table.
+func (w *Write) KeyIn(t *Table) Key {
+	if w.Op == OpPut {
+		return t.KeyOf(w.Item)
+	}
+	return w.Key
+}
+
+func (t *Table) checkWrite(w *Write) (int, error) {
+	if err := t.CheckKey(w.KeyIn(t)); err != nil {
+		return 0, err
+	}
+	for _, c := range w.If {
+		// A zero value would equal an attribute that is not there.
+		if c.op == 0 || (c.op != itemAbsent && c.name == "") || (c.op == attributeEquals && c.value.IsZero()) {
+			return 0, fmt.Errorf("%w: table %s: a condition that says nothing", ErrInvalid, t.Name)
+		}
+	}
+	switch w.Op {
+	case OpPut:
+		return t.checkItem(w.Item)
+	case OpUpdate:
+		for _, name := range w.Remove {
+			if t.IsKey(name) || w.Set.Has(name) {
+				return 0, fmt.Errorf("%w: table %s: cannot remove %s", ErrInvalid, t.Name, name)
+			}
+		}
+		for _, a := range w.Set {
+			if t.IsKey(a.Name) {
+				return 0, fmt.Errorf("%w: table %s: cannot set key attribute %s", ErrInvalid, t.Name, a.Name)
+			}
+		}
+		return t.checkItem(w.Set)
+	case OpDelete, OpCheck:
+		return len(w.Key.PK) + len(w.Key.SK), nil
+	}
+	return 0, fmt.Errorf("%w: table %s: unknown operation %d", ErrInvalid, t.Name, w.Op)
+}
+
+func (t *Table) checkItem(it Item) (int, error) {
+	size, err := Size(it)
+	if err != nil {
+		return 0, fmt.Errorf("table %s: %w", t.Name, err)
+	}
+	if size > MaxItemBytes {
+		return 0, fmt.Errorf("%w: table %s: an item of %d bytes, at most %d", ErrTooLarge, t.Name, size, MaxItemBytes)
+	}
+	for i := range t.Indexes {
+		x := &t.Indexes[i]
+		for _, k := range [2]struct {
+			name string
+			max  int
+		}{{x.PartitionKey, MaxPartitionKeyBytes}, {x.SortKey, MaxSortKeyBytes}} {
+			v := it.Get(k.name)
+			switch {
+			case k.name == "" || v.IsZero():
+			case v.Kind() != KindString || v.Str() == "":
+				return 0, fmt.Errorf("%w: table %s: key attribute %s of index %s must be a non-empty string", ErrInvalid, t.Name, k.name, x.Name)
+			case len(v.Str()) > k.max:
+				return 0, fmt.Errorf("%w: table %s: key attribute %s of %d bytes, at most %d", ErrTooLarge, t.Name, k.name, len(v.Str()), k.max)
+			}
+		}
+	}
+	return size, nil
+}
+
+// Size returns the size of an item by DynamoDB's rules (names and values in UTF-8,
+// three bytes and one per element for maps and lists), or an error when it is nested
+// too deeply, unsorted, or has an unnamed attribute or one without a value.
+func Size(it Item) (int, error) { return sizeItem(it, 0) }
+
+func sizeItem(it Item, depth int) (int, error) {
+	size := 0
+	for i := range it {
+		if it[i].Name == "" || (i > 0 && strings.Compare(it[i-1].Name, it[i].Name) >= 0) {
+			return 0, fmt.Errorf("%w: attribute names must be present, sorted and unique (%q)", ErrInvalid, it[i].Name)
+		}
+		n, err := sizeValue(it[i].Value, depth)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", it[i].Name, err)
+		}
+		size += len(it[i].Name) + n
+	}
+	return size, nil
+}
+
+func sizeValue(v Value, depth int) (int, error) {
+	switch v.kind {
+	case KindString, KindBinary:
+		return len(v.s), nil
+	case KindNumber:
+		return (len(v.s)+1)/2 + 1, nil
+	case KindBool:
+		return 1, nil
+	case KindMap, KindList:
+		if depth+1 > MaxDepth {
+			return 0, fmt.Errorf("%w: nested more than %d levels", ErrTooLarge, MaxDepth)
+		}
+		size, err := sizeItem(v.nest.m, depth+1)
+		if err != nil {
+			return 0, err
+		}
+		for _, e := range v.nest.l {
+			n, err := sizeValue(e, depth+1)
+			if err != nil {
+				return 0, err
+			}
+			size += n
+		}
+		return size + 3 + len(v.nest.m) + len(v.nest.l), nil
+	}
+	return 0, fmt.Errorf("%w: an attribute without a value", ErrInvalid)
+}
+
+// Resolve holds the write against the stored item and returns what shall stand
+// afterwards: the item, or nil for none. old is nil for an absent item; the caller
+// passes nil for an expired one. index is the write's place in its Commit, for the
+// error. For a check the item stays as it is. The result shares values with old and w.
+func (w *Write) Resolve(t *Table, index int, old Item) (Item, error) {
+	present := old != nil
+	mayBeAbsent := w.Op == OpPut
+	for i := range w.If {
+		if !w.If[i].Holds(old, present) {
+			return nil, &ConflictError{Write: index, Table: t.Name, Key: w.KeyIn(t), Condition: w.If[i].String()}
+		}
+		mayBeAbsent = mayBeAbsent || (w.Op == OpCheck && w.If[i].op == itemAbsent)
+	}
+	if !present && !mayBeAbsent {
+		return nil, &ConflictError{Write: index, Table: t.Name, Key: w.KeyIn(t), Condition: "item exists"}
+	}
+	switch w.Op {
+	case OpPut:
+		return w.Item, nil
+	case OpUpdate:
+		it := w.updated(old)
+		if _, err := t.checkItem(it); err != nil {
+			return nil, fmt.Errorf("write %d: %w", index, err)
+		}
+		return it, nil
+	case OpDelete:
+		return nil, nil
+	}
+	return old, nil
+}
+
+// updated merges old (sorted) with w.Set (sorted), less w.Remove.
+func (w *Write) updated(old Item) Item {
+	it := make(Item, 0, len(old)+len(w.Set))
+	set := w.Set
+	for _, a := range old {
+		for len(set) > 0 && set[0].Name < a.Name {
+			it, set = append(it, set[0]), set[1:]
+		}
+		switch {
+		case len(set) > 0 && set[0].Name == a.Name:
+			it, set = append(it, set[0]), set[1:]
+		case !slices.Contains(w.Remove, a.Name):
+			it = append(it, a)
+		}
+	}
+	return append(it, set...)
+}

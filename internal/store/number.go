@@ -1,0 +1,109 @@
+package store
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// The powers of ten that a number's first digit may stand for, in DynamoDB.
+const (
+	minMagnitude = -130
+	maxMagnitude = 125
+)
+
+// Number returns the number value of a decimal text such as "12", "-0.5" or
+// "6.02e23", exactly. Texts of one value give equal Values: "1e3", "1000.0" and
+// Int(1000) are the same. It returns ErrInvalid for what is no decimal number, and
+// ErrTooLarge for more than MaxNumberDigits significant digits or a magnitude that
+// is not zero and not within 1E-130 to 9.99E+125.
+func Number(text string) (Value, error) {
+	negative, digits, exponent, ok := parseDecimal(text)
+	if !ok {
+		return Value{}, fmt.Errorf("%w: not a decimal number", ErrInvalid)
+	}
+	significant := strings.TrimRight(digits, "0")
+	exponent += int64(len(digits) - len(significant))
+	significant = strings.TrimLeft(significant, "0")
+	if significant == "" {
+		return Int(0), nil
+	}
+	if len(significant) > MaxNumberDigits {
+		return Value{}, fmt.Errorf("%w: a number of %d digits, at most %d", ErrTooLarge, len(significant), MaxNumberDigits)
+	}
+	magnitude := exponent + int64(len(significant)) - 1
+	if magnitude < minMagnitude || magnitude > maxMagnitude {
+		return Value{}, fmt.Errorf("%w: a number of magnitude 1E%+d, want 1E%d to 1E+%d", ErrTooLarge, magnitude, minMagnitude, maxMagnitude)
+	}
+	s := canonical(significant, int(exponent), int(magnitude))
+	if negative {
+		s = "-" + s
+	}
+	return Value{kind: KindNumber, s: s}, nil
+}
+
+// parseDecimal splits a text into sign, digits (at least one) and the power of ten
+// of the last digit.
+func parseDecimal(text string) (negative bool, digits string, exponent int64, ok bool) {
+	if text != "" && (text[0] == '-' || text[0] == '+') {
+		negative, text = text[0] == '-', text[1:]
+	}
+	if i := strings.IndexAny(text, "eE"); i >= 0 {
+		if exponent, ok = parseExponent(text[i+1:]); !ok {
+			return false, "", 0, false
+		}
+		text = text[:i]
+	}
+	whole, fraction, _ := strings.Cut(text, ".")
+	digits = whole + fraction
+	if digits == "" || !onlyDigits(digits) {
+		return false, "", 0, false
+	}
+	return negative, digits, exponent - int64(len(fraction)), true
+}
+
+// parseExponent reads a signed integer. One too long to matter is cut to a size
+// that is beyond every limit, whatever the number of digits before it, and yet
+// cannot overflow.
+func parseExponent(text string) (int64, bool) {
+	const beyond = 1 << 60
+	sign := int64(1)
+	if text != "" && (text[0] == '-' || text[0] == '+') {
+		if text[0] == '-' {
+			sign = -1
+		}
+		text = text[1:]
+	}
+	if text == "" || !onlyDigits(text) {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n > beyond { // digits alone can fail by overflow only
+		n = beyond
+	}
+	return sign * n, true
+}
+
+func onlyDigits(s string) bool {
+	return strings.Trim(s, "0123456789") == ""
+}
+
+// canonical writes digits (no zero at either end) × 10^exponent in the one form of
+// that value. An integer that can be written in 38 digits is written plainly, as
+// strconv would, so that Int and Int64 agree with it; so is a fraction with no
+// more than six zeros after the point; the rest is scientific.
+func canonical(digits string, exponent, magnitude int) string {
+	switch {
+	case exponent >= 0 && magnitude < MaxNumberDigits:
+		return digits + strings.Repeat("0", exponent)
+	case exponent < 0 && magnitude >= 0:
+		return digits[:magnitude+1] + "." + digits[magnitude+1:]
+	case exponent < 0 && magnitude >= -7:
+		return "0." + strings.Repeat("0", -magnitude-1) + digits
+	}
+	mantissa := digits[:1]
+	if len(digits) > 1 {
+		mantissa += "." + digits[1:]
+	}
+	return fmt.Sprintf("%sE%+d", mantissa, magnitude)
+}

@@ -1,0 +1,186 @@
+package pebblestore
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// An item on disk: a version byte, two hints (how many attributes, how much text the
+// packed values unfold to; both only sizes for the decoder's allocations), then the
+// attributes in the order of their names to the end of the value. A name is its place
+// in the store's dictionary plus one, or 0 and the name itself. A value is a tag and
+// what the tag says. Attributes that the key already holds are left out.
+//
+// Bytes are time here: half of a payment's CPU is compaction moving bytes.
+const codecVersion = 1
+
+const headerBytes = 3
+
+// Tags. Short strings and small numbers, which are most values, are part of the tag.
+const (
+	tagString  = 0x01 // length, bytes
+	tagMillis  = 0x02 // "2006-01-02T15:04:05.000Z" as milliseconds
+	tagDate    = 0x03 // "2006-01-02" as days
+	tagSpaced  = 0x04 // "2006-01-02 15:04:05.000" as milliseconds
+	tagInt     = 0x05
+	tagNumber  = 0x06 // canonical text: what does not fit 64 bits
+	tagFalse   = 0x07
+	tagTrue    = 0x08
+	tagBinary  = 0x09
+	tagMap     = 0x0A // count, names and values
+	tagList    = 0x0B // count, values
+	tagSmall   = 0x40 // + 0 to 63
+	tagShort   = 0x80 // + length 0 to 127, bytes
+	maxSmall   = 63
+	maxShort   = 127
+	hintUnit   = 8 // bytes of unfolded text that one of the header's hint stands for
+	maxInHint  = 0xFF
+	maxInitial = 64 // elements allocated on a length's word alone
+)
+
+// A dictionary numbers attribute names. Entries are only ever appended.
+type dictionary struct {
+	names []string
+	ids   map[string]uint64 // place plus one
+}
+
+func newDictionary(names []string) (*dictionary, error) {
+	d := &dictionary{names: names, ids: make(map[string]uint64, len(names))}
+	for i, name := range names {
+		if name == "" || d.ids[name] != 0 {
+			return nil, fmt.Errorf("%w: attribute name %d (%q) is empty or listed twice", store.ErrInvalid, i, name)
+		}
+		d.ids[name] = uint64(i + 1)
+	}
+	return d, nil
+}
+
+// encode appends the item's attributes, without those named in omit and, unless only
+// is nil, without those not named in only. Both are sorted.
+func (d *dictionary) encode(dst []byte, it store.Item, only, omit []string) []byte {
+	e := encoder{dictionary: d, dst: append(dst, codecVersion, 0, 0)}
+	all, count := only == nil, 0
+	for i := range it {
+		name := it[i].Name
+		for len(omit) > 0 && omit[0] < name {
+			omit = omit[1:]
+		}
+		if len(omit) > 0 && omit[0] == name {
+			continue
+		}
+		if !all {
+			for len(only) > 0 && only[0] < name {
+				only = only[1:]
+			}
+			if len(only) == 0 {
+				break
+			}
+			if only[0] != name {
+				continue
+			}
+		}
+		e.attribute(&it[i])
+		count++
+	}
+	header := e.dst[len(dst):]
+	header[1] = byte(min(count, maxInHint))
+	header[2] = byte(min((e.unfolded+hintUnit-1)/hintUnit, maxInHint))
+	return e.dst
+}
+
+type encoder struct {
+	*dictionary
+	dst      []byte
+	unfolded int
+}
+
+func (e *encoder) attribute(a *store.Attribute) {
+	if id := e.ids[a.Name]; id != 0 {
+		e.dst = binary.AppendUvarint(e.dst, id)
+	} else {
+		e.dst = append(e.dst, 0)
+		e.bytes(a.Name)
+	}
+	e.value(&a.Value)
+}
+
+func (e *encoder) bytes(s string) {
+	e.dst = binary.AppendUvarint(e.dst, uint64(len(s)))
+	e.dst = append(e.dst, s...)
+}
+
+func (e *encoder) value(v *store.Value) {
+	switch v.Kind() {
+	case store.KindString:
+		e.text(v.Str())
+	case store.KindNumber:
+		e.number(v)
+	case store.KindBool:
+		if v.Bool() {
+			e.dst = append(e.dst, tagTrue)
+		} else {
+			e.dst = append(e.dst, tagFalse)
+		}
+	case store.KindBinary:
+		e.dst = append(e.dst, tagBinary)
+		e.bytes(v.Raw())
+	case store.KindMap:
+		m := v.Map()
+		e.dst = binary.AppendUvarint(append(e.dst, tagMap), uint64(len(m)))
+		for i := range m {
+			e.attribute(&m[i])
+		}
+	case store.KindList:
+		l := v.List()
+		e.dst = binary.AppendUvarint(append(e.dst, tagList), uint64(len(l)))
+		for i := range l {
+			e.value(&l[i])
+		}
+	}
+}
+
+func (e *encoder) text(s string) {
+	switch len(s) {
+	case millisLength:
+		if ms, ok := parseMillis(s); ok {
+			e.packed(tagMillis, ms, len(s))
+			return
+		}
+	case dateLength:
+		if days, ok := parseDate(s); ok {
+			e.packed(tagDate, days, len(s))
+			return
+		}
+	case spacedLength:
+		if ms, ok := parseSpaced(s); ok {
+			e.packed(tagSpaced, ms, len(s))
+			return
+		}
+	}
+	if len(s) <= maxShort {
+		e.dst = append(append(e.dst, tagShort+byte(len(s))), s...)
+		return
+	}
+	e.dst = append(e.dst, tagString)
+	e.bytes(s)
+}
+
+func (e *encoder) packed(tag byte, n int64, unfolded int) {
+	e.dst = binary.AppendVarint(append(e.dst, tag), n)
+	e.unfolded += unfolded
+}
+
+func (e *encoder) number(v *store.Value) {
+	n, ok := v.Int64()
+	switch {
+	case !ok:
+		e.dst = append(e.dst, tagNumber)
+		e.bytes(v.Num())
+	case n >= 0 && n <= maxSmall:
+		e.dst = append(e.dst, tagSmall+byte(n))
+	default:
+		e.dst = binary.AppendVarint(append(e.dst, tagInt), n)
+	}
+}

@@ -1,0 +1,111 @@
+package pebblestore
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A request is a commit on its way: to the committer, which decides it, and to the
+// finisher, which answers it.
+type request struct {
+	writes  []store.Write
+	plans   []plan
+	expired []expiredRow // instead of writes, from the deletion of expired items
+	dropped int          // how many of them were deleted; set before done
+	bytes   int
+	state   atomic.Int32
+	err     error      // the committer's decision
+	done    chan error // takes one answer
+}
+
+// A request is either taken by the committer, after which its outcome is always
+// awaited, or abandoned by its caller, after which the committer passes it over.
+const (
+	waiting int32 = iota
+	taken
+	abandoned
+)
+
+// A plan is what can be made of a write without looking at the stored item; the
+// caller's goroutine does that, to leave less to the one committer.
+type plan struct {
+	*layout
+	id    store.Key
+	key   []byte
+	item  store.Item // of a put: the item, a copy
+	value []byte     // of a put: its encoding
+	marks marks      // of a put
+}
+
+// Commit implements store.Store. When ctx is done before the committer has taken the
+// request, nothing is written; later the outcome is awaited, however long it takes,
+// because an answer that is known is worth more than an early one.
+func (s *Store) Commit(ctx context.Context, writes ...store.Write) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.schema.CheckCommit(writes); err != nil {
+		return err
+	}
+	return s.submit(ctx, s.plan(writes))
+}
+
+func (s *Store) plan(writes []store.Write) *request {
+	r := &request{writes: writes, plans: make([]plan, len(writes)), done: make(chan error, 1)}
+	for i := range writes {
+		w, p := &writes[i], &r.plans[i]
+		p.layout = s.layouts[w.Table]
+		p.id = w.KeyIn(p.Table)
+		p.key = p.layout.key(p.id)
+		if w.Op == store.OpPut {
+			p.item = w.Item.Clone()
+			p.value = p.layout.value(w.Item)
+			p.marks = p.layout.marks(p.id, w.Item)
+		}
+		r.bytes += len(p.key) + 2*len(p.value)
+	}
+	return r
+}
+
+// submit hands the request to the committer and waits for the answer.
+func (s *Store) submit(ctx context.Context, r *request) error {
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	if s.closed {
+		return store.ErrClosed
+	}
+	select {
+	case s.requests <- r:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.failure.done:
+		return s.failed(false)
+	}
+	select {
+	case err := <-r.done:
+		return err
+	case <-s.failure.done:
+		return s.failed(!r.state.CompareAndSwap(waiting, abandoned))
+	case <-ctx.Done():
+		if r.state.CompareAndSwap(waiting, abandoned) {
+			return ctx.Err()
+		}
+	}
+	select {
+	case err := <-r.done:
+		return err
+	case <-s.failure.done:
+		return s.failed(true)
+	}
+}
+
+// failed is the answer after the disk has failed, in a process that should be gone.
+func (s *Store) failed(taken bool) error {
+	if taken {
+		return fmt.Errorf("%w: %w", store.ErrUnknown, s.failure.err)
+	}
+	return fmt.Errorf("%w: %w", store.ErrClosed, s.failure.err)
+}

@@ -1,0 +1,118 @@
+package pebblestore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+const (
+	expiryInterval = time.Minute
+	// expiryBatch is small so that commits do not wait behind deletions.
+	expiryBatch = 256
+)
+
+// An expiredRow names an item that a due TTL entry points at.
+type expiredRow struct {
+	*layout
+	entry []byte // key of the TTL entry
+	id    store.Key
+}
+
+// expireInBackground deletes expired items at once and then every minute, until ctx
+// is done.
+func (s *Store) expireInBackground(ctx context.Context) {
+	ticker := time.NewTicker(expiryInterval)
+	defer ticker.Stop()
+	for {
+		if _, err := s.DeleteExpired(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) {
+			s.log.Error("store", "event", "expired items could not be deleted", "error", err)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// DeleteExpired deletes the items that have expired, with their index rows, and
+// returns how many. Nobody needs to call it: it runs in the background, and readers
+// do not see expired items whether they are deleted or not.
+func (s *Store) DeleteExpired(ctx context.Context) (int, error) {
+	deleted := 0
+	for _, l := range s.layouts {
+		if l.TTL == "" {
+			continue
+		}
+		after := []byte{l.id, kindExpiry}
+		for {
+			rows, err := s.dueRows(l, after)
+			if err != nil {
+				return deleted, err
+			}
+			if len(rows) == 0 {
+				break
+			}
+			r := &request{expired: rows, done: make(chan error, 1)}
+			if err := s.submit(ctx, r); err != nil {
+				return deleted, err
+			}
+			deleted += r.dropped
+			after = append(rows[len(rows)-1].entry, 0)
+		}
+	}
+	return deleted, nil
+}
+
+// dueRows returns the first due TTL entries of a table from a key on.
+func (s *Store) dueRows(l *layout, from []byte) ([]expiredRow, error) {
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	if s.closed {
+		return nil, store.ErrClosed
+	}
+	v := s.acquire()
+	defer v.release()
+	upper := binary.BigEndian.AppendUint64([]byte{l.id, kindExpiry}, uint64(max(s.now().Unix(), 0))+1)
+	it, err := v.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: upper})
+	if err != nil {
+		return nil, err
+	}
+	var rows []expiredRow
+	for ok := it.First(); ok && len(rows) < expiryBatch; ok = it.Next() {
+		_, tail, err := cutExpiry(it.Key()[2:])
+		if err == nil {
+			var id store.Key
+			id, err = decodeKeyTail(tail)
+			rows = append(rows, expiredRow{l, append([]byte(nil), it.Key()...), id})
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("table %s: %w", l.Name, err), it.Close())
+		}
+	}
+	return rows, it.Close()
+}
+
+// dropExpired stages the deletion of those items that are still expired: since the
+// entry was read one may have been given more time, or been replaced.
+func (st *stage) dropExpired(rows []expiredRow, now int64) (dropped int, err error) {
+	for _, r := range rows {
+		key := r.layout.key(r.id)
+		e, err := st.load(r.layout, r.id, key)
+		if err != nil {
+			return dropped, err
+		}
+		if e.item != nil && r.Expired(e.item, now) {
+			st.remove(key, e)
+			dropped++
+		}
+	}
+	return dropped, nil
+}

@@ -1,0 +1,148 @@
+package pebblestore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Open opens the store in the folder dir, which one process holds at a time.
+//
+// It returns ErrMissing when there is none and Create is not set, ErrLocked when it
+// is in use, and ErrFormat when it cannot be read by this program or its tables or
+// names do not agree with o.
+func Open(dir string, o Options) (*Store, error) {
+	if dir == "" {
+		return nil, fmt.Errorf("%w: a store needs a folder", store.ErrInvalid)
+	}
+	o = o.withDefaults()
+	schema, err := store.NewSchema(o.Tables...)
+	if err != nil {
+		return nil, err
+	}
+	if err := prepareFolder(dir, &o); err != nil {
+		return nil, err
+	}
+	path := dir
+	if o.FS == vfs.Default {
+		if path, err = realPath(dir); err != nil {
+			return nil, err
+		}
+	}
+	l, err := acquireLock(o.FS, path, dir, o.Holder)
+	if err != nil {
+		return nil, err
+	}
+	s, err := openLocked(path, dir, schema, l, &o)
+	if err != nil {
+		return nil, errors.Join(err, l.release())
+	}
+	return s, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.CacheBytes == 0 {
+		o.CacheBytes = DefaultCacheBytes
+	}
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+func openLocked(path, dir string, schema store.Schema, l *lock, o *Options) (*Store, error) {
+	failure := newFailure(o.Fatal)
+	log := pebbleLog{o.Logger, failure}
+	po := pebbleOptions(o, o.FS, log)
+	po.EventListener = log.events()
+	po.Lock = l.held
+	db, err := pebble.Open(path, po)
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	layouts, err := register(db, o)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("store %s: %w", dir, err), db.Close())
+	}
+	s := &Store{
+		schema: schema, layouts: layouts, now: o.Now, log: o.Logger,
+		failure: failure, lock: l, db: db, sync: pebble.Sync,
+	}
+	s.start()
+	return s, nil
+}
+
+// prepareFolder makes the folder, or refuses when there is no store in it.
+func prepareFolder(dir string, o *Options) error {
+	if o.Create {
+		return makeFolder(o.FS, dir)
+	}
+	missing := fmt.Errorf("%w: %s", store.ErrMissing, dir)
+	if _, err := o.FS.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return missing
+	}
+	desc, err := pebble.Peek(dir, o.FS)
+	if err != nil {
+		return fmt.Errorf("open store %s: %w", dir, err)
+	}
+	if !desc.Exists {
+		return missing
+	}
+	return nil
+}
+
+// makeFolder makes dir and its parents, readable by the owner alone, and syncs them:
+// a store must not vanish with the name of its folder.
+func makeFolder(files vfs.FS, dir string) error {
+	var parents []string // of the folders that are missing, nearest first
+	for d := dir; ; {
+		_, err := files.Stat(d)
+		if err == nil {
+			break
+		}
+		parent := files.PathDir(d)
+		if !errors.Is(err, fs.ErrNotExist) || parent == d {
+			return err
+		}
+		parents = append(parents, parent)
+		d = parent
+	}
+	if err := files.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, d := range parents {
+		f, err := files.OpenDir(d)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// realPath gives a folder one name, for Pebble's lock knows it by name: opened again
+// by another one in the same process, the lock would be granted, and be lost to all
+// when either is closed.
+func realPath(dir string) (string, error) {
+	path, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(path)
+}

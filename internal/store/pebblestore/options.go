@@ -1,0 +1,93 @@
+package pebblestore
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable/block"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Options say how to open a store.
+type Options struct {
+	// Tables are the tables this program uses. The store remembers every table it has
+	// ever been opened with; a remembered declaration must not change.
+	Tables []store.Table
+	// Names are attribute names that are stored as their place in this list, so they
+	// are only ever appended. It must agree with the store's as far as both go.
+	Names []string
+	// Now is the clock that expires items; nil is time.Now.
+	Now func() time.Time
+	// Create makes a store where there is none; without it Open returns ErrMissing.
+	Create bool
+	// CacheBytes is the size of the block cache; 0 is DefaultCacheBytes. Memory is
+	// taken as blocks are read. Memtables take up to 128 MiB beside it.
+	CacheBytes int64
+	// FS is the file system; nil is the disk.
+	FS vfs.FS
+	// Logger hears of slow disks and stalled writes; nil is silent.
+	Logger *slog.Logger
+	// Fatal is called once when the disk has failed and nothing more may be promised.
+	// It must end the process; nil prints the error and exits with code 70. Should it
+	// return, as in tests, every later Commit fails and the store must be abandoned.
+	Fatal func(error)
+	// Holder says what this process is doing, for the message that others get while
+	// it holds the store, for instance "duesday run payments".
+	Holder string
+}
+
+// DefaultCacheBytes is the block cache of a store that was not told a size.
+const DefaultCacheBytes = 256 << 20
+
+const (
+	memTableBytes = 64 << 20
+	memTables     = 2 // one that fills while one is flushed
+
+	maxOpenFiles = 1000
+)
+
+// formatMajorVersion is pinned, so that a newer Pebble does not silently make stores
+// that an older Duesday cannot open.
+const formatMajorVersion = pebble.FormatValueSeparation
+
+// pebbleOptions is what the measurements in docs/performance.md have taught:
+//
+//   - Pebble takes memtables out of the block cache, so the cache is made larger by
+//     them. With 512 MiB of cache and memtables of 256 MiB almost no block stayed, and
+//     reads were 39% of the CPU.
+//   - The defaults (8 MiB cache, 4 MiB memtable) cost 2.8 times at 128 workers. Memtables
+//     of 256 MiB cost more CPU than 64.
+//   - L0 may grow to 8 sublevels before it is compacted: fewer, larger compactions.
+//   - Only the bottom level is compressed: the others are rewritten soon.
+func pebbleOptions(o *Options, fs vfs.FS, log pebble.Logger) *pebble.Options {
+	po := &pebble.Options{
+		FS:                          fs,
+		Logger:                      log,
+		FormatMajorVersion:          formatMajorVersion,
+		CacheSize:                   o.CacheBytes + memTables*memTableBytes,
+		MemTableSize:                memTableBytes,
+		MemTableStopWritesThreshold: memTables + 2,
+		L0CompactionThreshold:       8,
+		L0StopWritesThreshold:       48,
+		LBaseMaxBytes:               256 << 20,
+		MaxOpenFiles:                maxOpenFiles,
+		BytesPerSync:                1 << 20,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 3 },
+	}
+	po.TargetFileSizes[0] = 16 << 20
+	for i := range po.Levels {
+		l := &po.Levels[i]
+		l.BlockSize = 16 << 10
+		l.FilterPolicy = bloom.FilterPolicy(10)
+		profile := block.NoCompression
+		if i == len(po.Levels)-1 {
+			profile = block.FastestCompression
+		}
+		l.Compression = func() *block.CompressionProfile { return profile }
+	}
+	return po
+}

@@ -1,0 +1,90 @@
+package pebblestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A Store is an open store. Make one with Open.
+type Store struct {
+	schema  store.Schema
+	layouts map[string]*layout
+	now     func() time.Time
+	log     *slog.Logger
+	failure *failure
+	lock    *lock
+	db      *pebble.DB
+	sync    *pebble.WriteOptions // pebble.Sync; tests plant a bug here
+
+	views
+	requests chan *request // to the committer
+	groups   chan *group   // from the committer to the finisher
+	finished chan struct{} // closed when both have ended
+
+	stopExpiry context.CancelFunc
+	expiry     sync.WaitGroup
+
+	// gate is held shared by whoever uses the database, and exclusively to close it.
+	// It is never held while the caller's code runs.
+	gate   sync.RWMutex
+	closed bool // guarded by gate
+}
+
+var _ store.Store = (*Store)(nil)
+
+// start begins serving; db and the layouts are ready.
+func (s *Store) start() {
+	s.publish(newView(s.db))
+	s.requests = make(chan *request, maxGroupRequests)
+	s.groups = make(chan *group) // unbuffered: one group syncs, one is decided
+	s.finished = make(chan struct{})
+	go s.commitGroups()
+	go s.finishGroups()
+
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stopExpiry = cancel
+	s.expiry.Go(func() { s.expireInBackground(ctx) })
+}
+
+// Close implements store.Store: it waits for running commits, flushes what is in
+// memory so that the next Open has no log to replay, and lets go of the folder.
+func (s *Store) Close() error {
+	s.stopExpiry()
+	s.expiry.Wait()
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	if s.closed {
+		return store.ErrClosed
+	}
+	s.closed = true
+	close(s.requests)
+	select {
+	case <-s.finished:
+	case <-s.failure.done:
+	}
+	if s.failure.begun.Load() {
+		<-s.failure.done
+		return fmt.Errorf("close: %w", s.failure.err) // Pebble may be stuck for ever
+	}
+	s.current.Load().release()
+	err := s.db.Flush()
+	return errors.Join(err, s.db.Close(), s.lock.release())
+}
+
+// Metrics returns Pebble's figures as a table for people.
+func (s *Store) Metrics() string {
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	if s.closed {
+		return ""
+	}
+	return s.db.Metrics().String()
+}

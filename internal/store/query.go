@@ -1,0 +1,42 @@
+package store
+
+// A Query reads one partition of a table or of one of its indexes in sort order.
+type Query struct {
+	Table     string
+	Index     string // "" reads the table itself
+	Partition string
+	Prefix    string // sort keys that begin with it; not together with From and To
+	From, To  string // sort keys from From to To, both inclusive; "" leaves that end open
+	Reverse   bool   // descending sort order
+	Limit     int    // at most so many items; 0 for all
+	After     Cursor // resume after the item that gave this cursor
+}
+
+// A Scan reads a whole table, unordered, in segments that can be read in parallel.
+// It is for operators' commands alone.
+type Scan struct {
+	Table    string
+	Segment  int // 0 <= Segment < Segments
+	Segments int // 0 means 1
+	After    Cursor
+}
+
+// A Cursor marks a place in a Query or Scan. The zero Cursor is the start. It stays
+// valid when the item it was made from is changed or deleted.
+type Cursor struct {
+	Key   Key // base key
+	Index Key // index key, in a query of an index
+}
+
+// IsZero reports whether c is the start.
+func (c Cursor) IsZero() bool { return c == Cursor{} }
+
+// CursorAt returns the cursor of an item that a query of the named index of t (""
+// for the table itself), or a scan of t, has yielded.
+func (t *Table) CursorAt(index string, it Item) Cursor {
+	c := Cursor{Key: t.KeyOf(it)}
+	if x := t.Index(index); x != nil {
+		c.Index, _ = x.KeyOf(it)
+	}
+	return c
+}

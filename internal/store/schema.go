@@ -1,0 +1,93 @@
+package store
+
+import "fmt"
+
+// A Schema is the set of tables a store is opened with, by name.
+type Schema map[string]*Table
+
+// NewSchema checks the declarations: names present and unique, keys named.
+func NewSchema(tables ...Table) (Schema, error) {
+	s := make(Schema, len(tables))
+	for _, t := range tables {
+		if t.Name == "" || t.PartitionKey == "" {
+			return nil, fmt.Errorf("%w: table %q needs a name and a partition key", ErrInvalid, t.Name)
+		}
+		if s[t.Name] != nil {
+			return nil, fmt.Errorf("%w: table %q is declared twice", ErrInvalid, t.Name)
+		}
+		seen := map[string]bool{}
+		for _, x := range t.Indexes {
+			if x.Name == "" || x.PartitionKey == "" || seen[x.Name] {
+				return nil, fmt.Errorf("%w: table %q: index %q needs a name of its own and a partition key", ErrInvalid, t.Name, x.Name)
+			}
+			seen[x.Name] = true
+		}
+		s[t.Name] = &t
+	}
+	return s, nil
+}
+
+// Table returns the named table, or ErrInvalid.
+func (s Schema) Table(name string) (*Table, error) {
+	if t := s[name]; t != nil {
+		return t, nil
+	}
+	return nil, fmt.Errorf("%w: no table %q", ErrInvalid, name)
+}
+
+// CheckKey returns an error unless the key can name an item of the table.
+func (t *Table) CheckKey(k Key) error {
+	switch {
+	case k.PK == "":
+		return fmt.Errorf("%w: table %s: empty partition key", ErrInvalid, t.Name)
+	case t.SortKey != "" && k.SK == "":
+		return fmt.Errorf("%w: table %s: empty sort key", ErrInvalid, t.Name)
+	case t.SortKey == "" && k.SK != "":
+		return fmt.Errorf("%w: table %s has no sort key", ErrInvalid, t.Name)
+	case len(k.PK) > MaxPartitionKeyBytes:
+		return fmt.Errorf("%w: table %s: partition key of %d bytes, at most %d", ErrTooLarge, t.Name, len(k.PK), MaxPartitionKeyBytes)
+	case len(k.SK) > MaxSortKeyBytes:
+		return fmt.Errorf("%w: table %s: sort key of %d bytes, at most %d", ErrTooLarge, t.Name, len(k.SK), MaxSortKeyBytes)
+	}
+	return nil
+}
+
+// CheckQuery returns an error unless the query can be answered, and the table and
+// index (nil for the table itself) it reads.
+func (s Schema) CheckQuery(q Query) (*Table, *Index, error) {
+	t, err := s.Table(q.Table)
+	if err != nil {
+		return nil, nil, err
+	}
+	var x *Index
+	sortKey := t.SortKey
+	if q.Index != "" {
+		if x = t.Index(q.Index); x == nil {
+			return nil, nil, fmt.Errorf("%w: table %s has no index %q", ErrInvalid, t.Name, q.Index)
+		}
+		sortKey = x.SortKey
+	}
+	switch {
+	case q.Partition == "":
+		err = fmt.Errorf("%w: query of %s without a partition", ErrInvalid, t.Name)
+	case q.Prefix != "" && (q.From != "" || q.To != ""):
+		err = fmt.Errorf("%w: query of %s with both a prefix and a range", ErrInvalid, t.Name)
+	case sortKey == "" && (q.Prefix != "" || q.From != "" || q.To != ""):
+		err = fmt.Errorf("%w: query of %s by a sort key that it does not have", ErrInvalid, t.Name)
+	case q.Limit < 0:
+		err = fmt.Errorf("%w: query of %s with a negative limit", ErrInvalid, t.Name)
+	}
+	return t, x, err
+}
+
+// CheckScan returns an error unless the scan can be answered, and its table.
+func (s Schema) CheckScan(sc Scan) (*Table, error) {
+	t, err := s.Table(sc.Table)
+	if err != nil {
+		return nil, err
+	}
+	if n := max(sc.Segments, 1); sc.Segment < 0 || sc.Segment >= n {
+		return nil, fmt.Errorf("%w: scan of %s: segment %d of %d", ErrInvalid, t.Name, sc.Segment, n)
+	}
+	return t, nil
+}

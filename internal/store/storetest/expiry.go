@@ -1,0 +1,136 @@
+package storetest
+
+import (
+	"testing"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+func testExpiry(t *testing.T, open Opener) {
+	key := store.Key{PK: "a", SK: "1"}
+	all := store.Query{Table: ledger, Partition: "a"}
+	play(t, open,
+		scenario{"at the second, not before", func(r *rig) {
+			it := item("a", "1", number("ttl", r.clock.unix()+2))
+			r.put(it)
+			r.want(ledger, it)
+			r.clock.advance(1)
+			r.want(ledger, it)
+			r.wantSorts(all, "1")
+			r.clock.advance(1)
+			r.wantNone(ledger, key)
+			r.wantSorts(all)
+		}},
+		scenario{"hidden from query and scan", func(r *rig) {
+			now := r.clock.unix()
+			r.put(item("a", "1"), item("a", "2", number("ttl", now+5)), item("a", "3", number("ttl", now+9)), item("b", "1", number("ttl", now+5)))
+			r.clock.advance(5)
+			r.both(all, []string{"1", "3"})
+			r.wantSorts(store.Query{Table: ledger, Partition: "a", Limit: 2}, "1", "3")
+			r.wantSorts(store.Query{Table: ledger, Partition: "a", From: "2", To: "2"})
+			r.wantSorts(store.Query{Table: ledger, Partition: "b"})
+			items, err := collect(r.Scan(r.Context(), store.Scan{Table: ledger}))
+			if err != nil || len(items) != 2 {
+				r.Fatalf("Scan = %v, %v; want two items", shows(items), err)
+			}
+		}},
+		scenario{"an index yields the living", func(r *rig) {
+			now := r.clock.unix()
+			for _, it := range []store.Item{item("a", "1"), item("a", "2", number("ttl", now+5)), item("a", "3", number("ttl", now+9))} {
+				it.Set("owner", store.S("o"))
+				r.put(it)
+			}
+			r.clock.advance(5)
+			var living []string
+			for _, sk := range r.sorts(ledger, r.rows(store.Query{Table: ledger, Index: byOwner, Partition: "o"})) {
+				if sk != "2" { // may be there or not
+					living = append(living, sk)
+				}
+			}
+			if len(living) != 2 || living[0] != "1" || living[1] != "3" {
+				r.Fatalf("the index yields %q", living)
+			}
+		}},
+		scenario{"born expired", func(r *rig) {
+			r.put(item("a", "1", number("ttl", r.clock.unix())), item("a", "2", number("ttl", 1)))
+			r.wantNone(ledger, key, store.Key{PK: "a", SK: "2"})
+			r.commit(store.Put(ledger, item("a", "2"), store.Absent()))
+			r.want(ledger, item("a", "2"))
+		}},
+		scenario{"what never expires", func(r *rig) { testNeverExpires(r) }},
+		scenario{"absent to writes", func(r *rig) {
+			r.put(item("a", "1", number("ttl", r.clock.unix()+1), number("version", 1)))
+			r.clock.advance(1)
+			absent := store.ConflictError{Table: ledger, Key: key, Condition: exists}
+			r.conflict(absent, store.Update(ledger, key, store.NewItem(number("ttl", 1<<40)), nil))
+			r.conflict(absent, store.Delete(ledger, key))
+			r.conflict(absent, store.Check(ledger, key))
+			c := store.AttributeEquals("version", store.Int(1))
+			r.conflict(store.ConflictError{Table: ledger, Key: key, Condition: c.String()}, store.Put(ledger, item("a", "1"), c))
+			r.commit(store.Check(ledger, key, store.Absent()))
+			r.wantNone(ledger, key)
+		}},
+		scenario{"put over an expired item", func(r *rig) {
+			r.put(item("a", "1", number("ttl", r.clock.unix()+1), text("note", "old"), text("state", "open"), text("due", "1"), text("owner", "o")))
+			r.clock.advance(1)
+			it := item("a", "1", text("owner", "p"))
+			r.commit(store.Put(ledger, it, store.Absent()))
+			r.want(ledger, it)
+			r.wantSorts(store.Query{Table: ledger, Index: byState, Partition: "open"})
+			r.wantSorts(store.Query{Table: ledger, Index: byOwner, Partition: "o"})
+			r.wantRows(store.Query{Table: ledger, Index: byOwner, Partition: "p"}, []store.Item{it})
+		}},
+		scenario{"a later date saves the item", func(r *rig) {
+			r.put(item("a", "1", number("ttl", r.clock.unix()+2)), item("a", "2", number("ttl", r.clock.unix()+2)))
+			r.commit(store.Update(ledger, key, store.NewItem(number("ttl", r.clock.unix()+9)), nil),
+				store.Update(ledger, store.Key{PK: "a", SK: "2"}, nil, []string{"ttl"}))
+			r.clock.advance(5)
+			r.wantSorts(all, "1", "2")
+			r.clock.advance(4)
+			r.wantSorts(all, "2")
+		}},
+		scenario{"cursors", func(r *rig) {
+			now := r.clock.unix()
+			for i, sk := range []string{"1", "2", "3", "4"} {
+				r.put(item("a", sk, number("ttl", now+int64(9-i))))
+			}
+			rows := r.rows(all)
+			r.clock.advance(7) // 3 and 4 are gone
+			q := all
+			for i, want := range [][]string{{"2"}, nil, nil, nil} {
+				q.After = r.table(ledger).CursorAt("", rows[i])
+				r.wantSorts(q, want...)
+			}
+			q.Reverse, q.After = true, r.table(ledger).CursorAt("", rows[3])
+			r.wantSorts(q, "2", "1")
+		}},
+	)
+}
+
+func testNeverExpires(r *rig) {
+	now := r.clock.unix()
+	huge, err := store.Number("1E+100")
+	if err != nil {
+		r.Fatal(err)
+	}
+	fraction, err := store.Number("1.5")
+	if err != nil {
+		r.Fatal(err)
+	}
+	for name, v := range map[string]store.Value{
+		"zero": store.Int(0), "below zero": store.Int(-now), "text": store.S("1"), "milliseconds": store.Int(now * 1000), "huge": huge,
+		"fraction": fraction, "true": store.Bool(true), "list": store.L(store.Int(1)), "map": store.M(store.NewItem(number("ttl", 1))), "bytes": store.B([]byte{'1'}),
+	} {
+		it := item("a", name, attribute("ttl", v))
+		r.put(it)
+		r.clock.advance(1)
+		r.want(ledger, it)
+	}
+	nested := item("a", "nested", attribute("m", store.M(store.NewItem(number("ttl", 1)))))
+	r.put(nested)
+	r.want(ledger, nested)
+	// A table without a TTL attribute has no expiry.
+	untimed := store.NewItem(text("id", "a"), number("ttl", 1))
+	r.commit(store.Put(plain, untimed))
+	r.want(plain, untimed)
+}

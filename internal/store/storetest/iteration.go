@@ -1,0 +1,183 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// many is more rows than an engine is likely to fetch at once.
+const many = 1200
+
+// manyItems are even numbers, so that there is a place between any two.
+func manyItems() []store.Item {
+	var items []store.Item
+	for i := range many {
+		n := fmt.Sprintf("%05d", 2*i)
+		items = append(items, item("a", n, text("state", "open"), text("due", n)))
+	}
+	return items
+}
+
+func testIteration(t *testing.T, open Opener) {
+	for _, q := range []store.Query{{Table: ledger, Partition: "a"}, {Table: ledger, Index: byState, Partition: "open"}} {
+		for _, q.Reverse = range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s%s reverse=%t", q.Table, q.Index, q.Reverse), func(t *testing.T) {
+				play(t, open,
+					scenario{"a long answer", func(r *rig) { testLong(r, q) }},
+					scenario{"left early", func(r *rig) { testLeftEarly(r, q) }},
+					scenario{"writes in the loop", func(r *rig) { testWritesInLoop(r, q) }},
+				)
+			})
+		}
+	}
+	play(t, open,
+		scenario{"a scan left early, and writes in it", func(r *rig) {
+			r.fill(manyItems())
+			for range 3 {
+				for _, err := range r.Scan(r.Context(), store.Scan{Table: ledger}) {
+					if err != nil {
+						r.Fatal(err)
+					}
+					break
+				}
+			}
+			seen, n := map[string]bool{}, 0
+			for it, err := range r.Scan(r.Context(), store.Scan{Table: ledger}) {
+				if err != nil {
+					r.Fatal(err)
+				}
+				if n++; n%100 == 0 {
+					r.commit(store.Put(ledger, item("b", fmt.Sprint(n))), store.Update(ledger, r.table(ledger).KeyOf(it), store.NewItem(number("amount", 1)), nil))
+				}
+				if it.Str("pk") == "a" && seen[it.Str("sk")] {
+					r.Fatalf("%s is seen twice", show(it))
+				}
+				seen[it.Str("pk")+it.Str("sk")] = true
+			}
+			for _, it := range manyItems() {
+				if !seen["a"+it.Str("sk")] {
+					r.Fatalf("%s is not seen", show(it))
+				}
+			}
+		}},
+		scenario{"moved on by the loop", func(r *rig) {
+			// A job moves every due row on to a later date, in the index it reads.
+			items := manyItems()
+			r.fill(items)
+			n := 0
+			q := store.Query{Table: ledger, Index: byState, Partition: "open", To: "09999"}
+			for it, err := range r.Query(r.Context(), q) {
+				if err != nil {
+					r.Fatal(err)
+				}
+				if n%50 == 0 {
+					r.commit(store.Update(ledger, r.table(ledger).KeyOf(it), store.NewItem(text("due", "1"+it.Str("due"))), nil))
+				}
+				if want := items[n].Str("sk"); it.Str("sk") != want {
+					r.Fatalf("row %d is %s, want %s", n, it.Str("sk"), want)
+				}
+				n++
+			}
+			if n != many {
+				r.Fatalf("%d rows, want %d", n, many)
+			}
+		}},
+	)
+}
+
+func testLong(r *rig, q store.Query) {
+	r.fill(manyItems())
+	rows := r.Query(r.Context(), q)
+	for range 2 { // an iteration can be repeated
+		n := 0
+		for it, err := range rows {
+			if err != nil {
+				r.Fatal(err)
+			}
+			if want := fmt.Sprintf("%05d", 2*place(q, n)); it.Str("sk") != want {
+				r.Fatalf("row %d is %s, want %s", n, it.Str("sk"), want)
+			}
+			n++
+		}
+		if n != many {
+			r.Fatalf("%d rows, want %d", n, many)
+		}
+	}
+	for _, q.Limit = range []int{1, 255, 256, 257, 513, many - 1, many, many + 1} {
+		if n := len(r.rows(q)); n != min(q.Limit, many) {
+			r.Fatalf("Query(%+v) yields %d rows", q, n)
+		}
+	}
+}
+
+// place returns which of manyItems the n-th row of the answer is.
+func place(q store.Query, n int) int {
+	if q.Reverse {
+		return many - 1 - n
+	}
+	return n
+}
+
+func testLeftEarly(r *rig, q store.Query) {
+	r.fill(manyItems())
+	for _, stop := range []int{1, 2, 300} {
+		n := 0
+		for _, err := range r.Query(r.Context(), q) {
+			if err != nil {
+				r.Fatal(err)
+			}
+			if n++; n == stop {
+				break
+			}
+		}
+		r.put(item("b", "1")) // nothing is left locked
+	}
+}
+
+// testWritesInLoop inserts, changes and deletes before and after the row at hand.
+// Rows that are not touched have to be seen exactly once and in order; for the others
+// anything goes, but a row that was deleted before the loop came there, in a commit
+// that has returned, may no longer be got.
+func testWritesInLoop(r *rig, q store.Query) {
+	r.fill(manyItems())
+	touched := map[string]bool{}
+	var seen []string
+	n := 0
+	for it, err := range r.Query(r.Context(), q) {
+		if err != nil {
+			r.Fatal(err)
+		}
+		if n%40 == 0 && n+40 < many {
+			for _, near := range []int{n - 20, n, n + 3} { // behind, here, ahead
+				if i := place(q, near); i >= 0 && i < many {
+					other := fmt.Sprintf("%05d", 2*i)
+					touched[other], touched[fmt.Sprintf("%05d", 2*i+1)] = true, true
+					between := item("a", fmt.Sprintf("%05d", 2*i+1), text("state", "open"), text("due", fmt.Sprintf("%05d", 2*i+1)))
+					r.commit(store.Delete(ledger, store.Key{PK: "a", SK: other}), store.Put(ledger, between))
+				}
+			}
+		}
+		seen = append(seen, it.Str("sk"))
+		n++
+	}
+	last := -1
+	for _, sk := range seen {
+		if touched[sk] {
+			continue
+		}
+		i := last + 1
+		for ; i < many && touched[fmt.Sprintf("%05d", 2*place(q, i))]; i++ { // skip what may be missing
+		}
+		if i == many || sk != fmt.Sprintf("%05d", 2*place(q, i)) {
+			r.Fatalf("row %s follows number %d", sk, last)
+		}
+		last = i
+	}
+	for i := last + 1; i < many; i++ {
+		if sk := fmt.Sprintf("%05d", 2*place(q, i)); !touched[sk] {
+			r.Fatalf("row %s is not seen", sk)
+		}
+	}
+}

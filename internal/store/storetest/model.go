@@ -1,0 +1,270 @@
+package storetest
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// testModel does random operations on the engine and on the naive model and compares
+// every answer. Keys and values are few, so that operations meet, and the simplest
+// come first, so that a failure shrinks to something one can read.
+func testModel(t *testing.T, open Opener) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newClock()
+		m := &machine{rig: &rig{tester: rt, Store: open(t, suiteTables(), c.now), clock: c}, model: newNaive(c.unix)}
+		defer m.Close()
+		rt.Repeat(map[string]func(*rapid.T){
+			"":       m.compareAll,
+			"commit": m.commitSome,
+			"get":    m.getOne,
+			"query":  m.queryOne,
+			"resume": m.resume,
+			"tick":   func(t *rapid.T) { m.clock.advance(rapid.Int64Range(1, 3).Draw(t, "seconds")) },
+		})
+	})
+}
+
+// A machine drives the engine and the model through the same operations.
+type machine struct {
+	*rig
+	model *naive
+	held  []store.Query // of earlier answers, each with a cursor in it
+}
+
+var (
+	drawPK    = rapid.SampledFrom([]string{"a", "b", "a\x00", "aa", "a\x00\x01"})
+	drawSK    = rapid.SampledFrom([]string{"1", "2", "10", "1\x00", "é", "\x01", "123", "1001"})
+	drawTable = rapid.SampledFrom([]string{ledger, ledger, ledger, plain})
+	drawText  = rapid.SampledFrom([]string{"x", "y", "x\x00", "xy", "\x7f"})
+	drawName  = rapid.SampledFrom([]string{"amount", "state", "due", "owner", "note", "kind", "name", "zone", "ttl"})
+)
+
+func drawKey(t *rapid.T, table string) store.Key {
+	k := store.Key{PK: drawPK.Draw(t, "pk")}
+	if table == ledger {
+		k.SK = drawSK.Draw(t, "sk")
+	}
+	return k
+}
+
+// drawValue draws a value that the attribute may have: a text for an index key, a
+// moment about now for the TTL, anything for the rest.
+func drawValue(t *rapid.T, name string, now int64) store.Value {
+	switch name {
+	case "state", "due", "owner", "kind", "name":
+		return store.S(drawText.Draw(t, name))
+	case "ttl":
+		return rapid.SampledFrom([]store.Value{
+			store.Int(now + 2), store.Int(now + 1), store.Int(now), store.Int(now + 5), store.Int(0), store.Int(-1), store.S("1"), store.Int(now * 1000),
+		}).Draw(t, name)
+	}
+	return drawAny(2).Draw(t, name)
+}
+
+func drawAny(depth int) *rapid.Generator[store.Value] {
+	flat := rapid.OneOf(
+		rapid.Map(rapid.Int64Range(0, 2), store.Int),
+		rapid.Map(drawText, store.S),
+		rapid.Map(rapid.Bool(), store.Bool),
+		rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 3), store.B),
+		rapid.Map(rapid.SampledFrom([]string{"0.5", "1E+40", "-1E-130", "12345678901234567890123456789012345678"}), func(s string) store.Value {
+			v, err := store.Number(s)
+			if err != nil {
+				panic(err) // the texts above are numbers
+			}
+			return v
+		}),
+	)
+	if depth == 0 {
+		return flat
+	}
+	return rapid.OneOf(flat,
+		rapid.Map(rapid.SliceOfN(drawAny(depth-1), 0, 2), func(vs []store.Value) store.Value { return store.L(vs...) }),
+		rapid.Map(rapid.MapOfN(drawText, drawAny(depth-1), 0, 2), func(vs map[string]store.Value) store.Value {
+			var it store.Item
+			for name, v := range vs {
+				it.Set(name, v)
+			}
+			return store.M(it)
+		}))
+}
+
+func (m *machine) drawItem(t *rapid.T) store.Item {
+	var it store.Item
+	for _, name := range rapid.SliceOfNDistinct(drawName, 0, 6, rapid.ID[string]).Draw(t, "names") {
+		it.Set(name, drawValue(t, name, m.clock.unix()))
+	}
+	return it
+}
+
+func (m *machine) drawStep(t *rapid.T) step {
+	s := step{kind: rapid.SampledFrom([]string{"put", "update", "delete", "check"}).Draw(t, "kind"), table: drawTable.Draw(t, "table")}
+	s.key = drawKey(t, s.table)
+	switch s.kind {
+	case "put":
+		s.item = m.drawItem(t)
+	case "update":
+		s.item = m.drawItem(t)
+		for _, name := range rapid.SliceOfNDistinct(drawName, 0, 3, rapid.ID[string]).Draw(t, "remove") {
+			if !s.item.Has(name) {
+				s.remove = append(s.remove, name)
+			}
+		}
+	}
+	for range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "conditions") {
+		s.If = append(s.If, m.drawGuess(t, s))
+	}
+	return s
+}
+
+// drawGuess draws a condition; one of two that compare is about what is stored, so
+// that it often holds.
+func (m *machine) drawGuess(t *rapid.T, s step) guess {
+	g := guess{kind: rapid.SampledFrom([]string{"equals", "absent", "attribute absent"}).Draw(t, "condition")}
+	if g.kind == "absent" {
+		return g
+	}
+	g.name = drawName.Draw(t, "of")
+	if stored := m.model.tables[s.table][s.key]; len(stored) > 0 && rapid.Bool().Draw(t, "about what is stored") {
+		a := rapid.SampledFrom(stored).Draw(t, "attribute")
+		g.name, g.value = a.Name, a.Value
+		return g
+	}
+	if g.kind == "equals" {
+		g.value = drawValue(t, g.name, m.clock.unix())
+	}
+	return g
+}
+
+func (m *machine) commitSome(t *rapid.T) {
+	var steps []step
+	var writes []store.Write
+	for range rapid.SampledFrom([]int{1, 1, 2, 3, 12}).Draw(t, "writes") {
+		s := m.drawStep(t)
+		steps, writes = append(steps, s), append(writes, s.write())
+	}
+	conflicts, distinct := m.model.commit(steps)
+	err := m.Commit(m.Context(), writes...)
+	switch {
+	case !distinct:
+		if !errors.Is(err, store.ErrInvalid) {
+			t.Fatalf("two writes on one key: Commit = %v, want ErrInvalid", err)
+		}
+	case len(conflicts) == 0:
+		if err != nil {
+			t.Fatalf("Commit = %v, want success", err)
+		}
+	default:
+		c, ok := errors.AsType[*store.ConflictError](err)
+		if !ok || !slices.Contains(conflicts, c.Write) || c.Table != steps[c.Write].table || c.Key != steps[c.Write].key {
+			t.Fatalf("Commit = %v, want a conflict of one of the writes %v", err, conflicts)
+		}
+	}
+}
+
+func (m *machine) getOne(t *rapid.T) {
+	table := drawTable.Draw(t, "table")
+	m.compareGet(t, table, drawKey(t, table))
+}
+
+func (m *machine) compareGet(t *rapid.T, table string, key store.Key) {
+	got, err := m.Get(m.Context(), table, key)
+	want, ok := m.model.get(table, key)
+	switch {
+	case !ok && (!errors.Is(err, store.ErrNotFound) || got != nil):
+		t.Fatalf("Get(%s, %q) = %s, %v; want ErrNotFound", table, key, show(got), err)
+	case ok && (err != nil || !got.Equal(want)):
+		t.Fatalf("Get(%s, %q) = %s, %v; want %s", table, key, show(got), err, show(want))
+	}
+}
+
+func (m *machine) queryOne(t *rapid.T) {
+	index := rapid.SampledFrom([]string{"", byState, byOwner, inverted, byName}).Draw(t, "index")
+	q := store.Query{Table: ledger, Index: index, Reverse: rapid.Bool().Draw(t, "reverse"), Limit: rapid.IntRange(0, 3).Draw(t, "limit")}
+	sorts := drawText
+	switch index {
+	case "":
+		q.Partition, sorts = drawPK.Draw(t, "partition"), drawSK
+	case inverted:
+		q.Partition, sorts = drawSK.Draw(t, "partition"), drawPK
+	case byName:
+		q.Table = plain
+		fallthrough
+	default:
+		q.Partition = drawText.Draw(t, "partition")
+	}
+	if index != byOwner {
+		switch rapid.SampledFrom([]string{"all", "range", "prefix"}).Draw(t, "ends") {
+		case "range":
+			open := rapid.OneOf(rapid.Just(""), sorts)
+			q.From, q.To = open.Draw(t, "from"), open.Draw(t, "to")
+		case "prefix":
+			q.Prefix = sorts.Draw(t, "prefix")
+		}
+	}
+	m.compareQuery(t, q)
+}
+
+// compareQuery compares an answer, and keeps a cursor in it for later.
+func (m *machine) compareQuery(t *rapid.T, q store.Query) {
+	got, err := collect(m.Query(m.Context(), q))
+	if err != nil {
+		t.Fatalf("Query(%+v): %v", q, err)
+	}
+	if complaint := wrong(m.model.query(q), q.Limit, got); complaint != "" {
+		t.Fatalf("Query(%+v) = %v: %s", q, shows(got), complaint)
+	}
+	if len(got) > 0 {
+		q.After = m.table(q.Table).CursorAt(q.Index, rapid.SampledFrom(got).Draw(t, "cursor"))
+		m.held = append(m.held, q)
+	}
+}
+
+// resume goes on with an earlier query, whatever has become of its item.
+func (m *machine) resume(t *rapid.T) {
+	if len(m.held) == 0 {
+		t.Skip("no cursor yet")
+	}
+	m.compareQuery(t, rapid.SampledFrom(m.held).Draw(t, "query"))
+}
+
+// compareAll compares all items, by a scan in segments, and all index rows.
+func (m *machine) compareAll(t *rapid.T) {
+	for _, table := range []string{ledger, plain} {
+		var got []string
+		for segment := range 2 {
+			items, err := collect(m.Scan(m.Context(), store.Scan{Table: table, Segment: segment, Segments: 2}))
+			if err != nil {
+				t.Fatalf("Scan(%s): %v", table, err)
+			}
+			got = append(got, shows(items)...)
+		}
+		var want []string
+		for key := range m.model.tables[table] {
+			if it, ok := m.model.get(table, key); ok {
+				want = append(want, show(it))
+			}
+			m.compareGet(t, table, key)
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Fatalf("Scan(%s) = %v, want %v", table, got, want)
+		}
+	}
+	for _, partition := range []string{"x", "y"} {
+		for _, q := range []store.Query{
+			{Table: ledger, Index: byState, Partition: partition}, {Table: ledger, Index: byOwner, Partition: partition}, {Table: plain, Index: byName, Partition: partition},
+		} {
+			got, err := collect(m.Query(m.Context(), q))
+			if complaint := wrong(m.model.query(q), 0, got); err != nil || complaint != "" {
+				t.Fatalf("Query(%+v) = %v, %v: %s", q, shows(got), err, complaint)
+			}
+		}
+	}
+}

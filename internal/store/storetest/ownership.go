@@ -1,0 +1,105 @@
+package storetest
+
+import (
+	"testing"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// spoil changes an item in every way that its owner may.
+func spoil(it store.Item) {
+	for i := range it {
+		it[i].Value = store.S("spoiled")
+	}
+	if len(it) > 0 {
+		it[0].Name = "spoiled"
+		_ = append(it[:0], text("spoiled", "too"))
+	}
+}
+
+func testOwnership(t *testing.T, open Opener) {
+	make := func() store.Item {
+		return item("a", "1", text("state", "open"), text("due", "1"), text("owner", "o"), number("amount", 5),
+			attribute("m", store.M(store.NewItem(text("k", "v")))))
+	}
+	key := store.Key{PK: "a", SK: "1"}
+	queries := []store.Query{{Table: ledger, Partition: "a"}, {Table: ledger, Index: byState, Partition: "open"}, {Table: ledger, Index: byOwner, Partition: "o"}}
+	intact := func(r *rig) {
+		r.Helper()
+		r.want(ledger, make())
+		row := item("a", "1", text("state", "open"), text("due", "1"), number("amount", 5))
+		r.wantRows(queries[0], []store.Item{make()})
+		r.wantRows(queries[1], []store.Item{row})
+		r.wantRows(queries[2], []store.Item{make()})
+	}
+	play(t, open,
+		scenario{"an item that was put", func(r *rig) {
+			it := make()
+			it = append(it, text("zz", "spare"))[:len(it)] // room for an append to write into
+			writes := []store.Write{store.Put(ledger, it)}
+			r.commit(writes...)
+			spoil(it)
+			writes[0] = store.Write{}
+			intact(r)
+		}},
+		scenario{"the attributes of an update", func(r *rig) {
+			it := make()
+			it.Remove("amount")
+			it.Set("note", store.S("n"))
+			r.put(it)
+			set, remove := store.NewItem(number("amount", 5)), []string{"note"}
+			r.commit(store.Update(ledger, key, set, remove))
+			spoil(set)
+			remove[0] = "owner"
+			intact(r)
+		}},
+		scenario{"an item of a failed commit", func(r *rig) {
+			r.put(make())
+			it := item("a", "1", text("note", "n"))
+			r.refuse(store.ErrConflict, store.Put(ledger, it), store.Check(ledger, store.Key{PK: "z", SK: "z"}))
+			spoil(it)
+			intact(r)
+		}},
+		scenario{"an item that was got", func(r *rig) {
+			r.put(make())
+			for range 2 {
+				it, err := r.Get(r.Context(), ledger, key)
+				if err != nil {
+					r.Fatal(err)
+				}
+				spoil(it)
+				intact(r)
+			}
+		}},
+		scenario{"rows", func(r *rig) {
+			r.put(make())
+			for _, q := range queries {
+				for it, err := range r.Query(r.Context(), q) {
+					if err != nil {
+						r.Fatal(err)
+					}
+					spoil(it)
+				}
+				intact(r)
+			}
+			for _, it := range r.scan(store.Scan{Table: ledger}) {
+				spoil(it)
+			}
+			intact(r)
+		}},
+		scenario{"an item put in two tables", func(r *rig) {
+			it := item("a", "1", text("id", "a"))
+			r.commit(store.Put(ledger, it), store.Put(plain, it))
+			r.commit(store.Update(plain, store.Key{PK: "a"}, store.NewItem(text("note", "n")), []string{"sk"}))
+			r.want(ledger, it)
+		}},
+		scenario{"bytes", func(r *rig) {
+			b := []byte("bytes")
+			it := item("a", "1", attribute("b", store.B(b)))
+			r.put(it)
+			b[0] = 'X'
+			it.Get("b").Bytes()[0] = 'Y'
+			r.want(ledger, item("a", "1", attribute("b", store.B([]byte("bytes")))))
+		}},
+	)
+}

@@ -1,0 +1,84 @@
+// Package storeurl opens a store that is named by a URL: "pebble:DIR" for a folder on
+// this machine, "mem:" for one that is gone with the process. It alone knows every
+// engine; everybody else knows the contract.
+//
+// It does not copy between stores, and it does not create what Options.Create does
+// not ask for.
+package storeurl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/memstore"
+	"github.com/duesday/duesday/internal/store/pebblestore"
+)
+
+// Options are what the engines need beside the URL; each takes what concerns it.
+type Options struct {
+	Tables     []store.Table
+	Names      []string         // known attribute names, append only; see pebblestore.Options
+	Now        func() time.Time // the clock that expires items; nil is time.Now
+	Create     bool             // make the store when there is none
+	Holder     string           // what this process is doing, for those who find the store in use
+	Logger     *slog.Logger     // nil is silent
+	CacheBytes int64            // 0 is the engine's default
+}
+
+// ErrURL is returned for a URL that names no store; the error says what would.
+var ErrURL = errors.New("bad store URL")
+
+const forms = "want pebble:DIR or mem:"
+
+// Open opens the store at url. The errors are the engine's (store.ErrMissing,
+// ErrLocked, ErrFormat among them) or ErrURL.
+func Open(ctx context.Context, url string, o Options) (store.Store, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	scheme, rest, ok := strings.Cut(url, ":")
+	switch {
+	case url == "":
+		return nil, urlError("no store named: %s", forms)
+	case !ok:
+		return nil, urlError("store %q has no scheme: %s (did you mean %q?)", url, forms, "pebble:"+url)
+	case scheme == "mem" && rest != "":
+		return nil, urlError("store %q: mem: takes nothing after the colon", url)
+	case scheme == "mem":
+		now := o.Now
+		if now == nil {
+			now = time.Now
+		}
+		return opened(memstore.Open(o.Tables, now))
+	case scheme == "pebble" && rest == "":
+		return nil, urlError("store %q names no folder: %s", url, forms)
+	case scheme == "pebble":
+		return opened(pebblestore.Open(rest, pebblestore.Options{
+			Tables: o.Tables, Names: o.Names, Now: o.Now, Create: o.Create,
+			CacheBytes: o.CacheBytes, Logger: o.Logger, Holder: o.Holder,
+		}))
+	}
+	return nil, urlError("unknown store %q: %s", url, forms)
+}
+
+// opened keeps a nil engine from becoming a store.Store that is not nil.
+func opened[S store.Store](s S, err error) (store.Store, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// A badURL is ErrURL whose text is the whole message.
+type badURL string
+
+func urlError(format string, args ...any) error { return badURL(fmt.Sprintf(format, args...)) }
+
+func (e badURL) Error() string { return string(e) }
+
+func (e badURL) Is(target error) bool { return target == ErrURL }

@@ -1,0 +1,105 @@
+package store
+
+// An Op says what a Write does.
+type Op uint8
+
+// The operations of a Commit.
+const (
+	OpPut    Op = iota + 1 // replace the whole item, or insert it
+	OpUpdate               // set and remove attributes of an item that exists
+	OpDelete               // remove an item that exists
+	OpCheck                // change nothing, only hold the conditions
+)
+
+// A Write is one step of a Commit; make one with Put, Update, Delete or Check.
+type Write struct {
+	Op     Op
+	Table  string
+	Key    Key      // update, delete, check; for a put it is taken from the item
+	Item   Item     // put: the whole item, its key attributes included
+	Set    Item     // update: attributes to set; no key attribute of the table
+	Remove []string // update: attributes to remove; no key attribute of the table
+	If     []Condition
+}
+
+// Put replaces the whole item, or inserts it, if the conditions hold.
+func Put(table string, it Item, conditions ...Condition) Write {
+	return Write{Op: OpPut, Table: table, Item: it, If: conditions}
+}
+
+// Update sets and removes attributes of an existing item if the conditions hold. An
+// absent or expired item is a conflict.
+func Update(table string, key Key, set Item, remove []string, conditions ...Condition) Write {
+	return Write{Op: OpUpdate, Table: table, Key: key, Set: set, Remove: remove, If: conditions}
+}
+
+// Delete removes an existing item if the conditions hold. An absent or expired item
+// is a conflict.
+func Delete(table string, key Key, conditions ...Condition) Write {
+	return Write{Op: OpDelete, Table: table, Key: key, If: conditions}
+}
+
+// Check holds the conditions without changing the item. Without a condition, and
+// with any but Absent, the item must exist.
+func Check(table string, key Key, conditions ...Condition) Write {
+	return Write{Op: OpCheck, Table: table, Key: key, If: conditions}
+}
+
+// A Condition is what must be true of the item before the write.
+type Condition struct {
+	op    condition
+	name  string
+	value Value
+}
+
+type condition uint8
+
+const (
+	itemAbsent condition = iota + 1
+	attributeAbsent
+	attributeEquals
+)
+
+// Absent holds when there is no item at the key, or an expired one.
+func Absent() Condition { return Condition{op: itemAbsent} }
+
+// AttributeAbsent holds when the item does not have the attribute, or is absent
+// itself.
+func AttributeAbsent(name string) Condition { return Condition{op: attributeAbsent, name: name} }
+
+// AttributeEquals holds when the item exists and has the attribute with that value.
+func AttributeEquals(name string, v Value) Condition {
+	return Condition{op: attributeEquals, name: name, value: v}
+}
+
+// Parts returns the condition's attribute name ("" for Absent) and its value (zero
+// unless AttributeEquals), for engines that send conditions elsewhere.
+func (c Condition) Parts() (name string, v Value) { return c.name, c.value }
+
+// Holds reports whether the condition is true of the item; present is false for an
+// absent or expired item.
+func (c Condition) Holds(it Item, present bool) bool {
+	switch c.op {
+	case itemAbsent:
+		return !present
+	case attributeAbsent:
+		return !present || !it.Has(c.name)
+	case attributeEquals:
+		return present && it.Get(c.name).Equal(c.value)
+	}
+	return false
+}
+
+// String describes the condition for errors. It does not show the value, which may
+// be personal data.
+func (c Condition) String() string {
+	switch c.op {
+	case itemAbsent:
+		return "item absent"
+	case attributeAbsent:
+		return c.name + " absent"
+	case attributeEquals:
+		return c.name + " equals the expected value"
+	}
+	return "invalid condition"
+}
