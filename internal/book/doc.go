@@ -14,8 +14,8 @@
 //
 //   - format.go: the three formats and how they are told apart
 //   - record.go: what Read yields
-//   - column.go, row.go, ledger.go: one row against the rules, and against the rows before it
-//   - csv.go, jsonl.go, workbench.go, item.go, attribute.go: the formats
+//   - column.go, row.go, field.go, ledger.go: one row against the rules, and against the rows before it
+//   - csv.go, jsonl.go, workbench.go, item.go, entity.go: the formats
 //   - source.go, object.go: bytes with line numbers, one flat JSON object
 //   - rejected.go, writer.go: FILE.rejected, and exports
 //

@@ -41,7 +41,7 @@ func newChecker() checker {
 // subscription returns the row as a subscription; the row is good when c.problems is
 // empty afterwards.
 func (c *checker) subscription(line int, t *texts) *billing.NewSubscription {
-	c.problems, c.bad = c.problems[:0], 0
+	c.reset()
 	n := &billing.NewSubscription{Account: t[account], Email: t[email], ID: t[subscription], SKU: t[sku],
 		Method: t[paymentMethod], Address: t[address], TimeZone: t[timeZone]}
 	if n.Email == "" {
@@ -56,6 +56,8 @@ func (c *checker) subscription(line int, t *texts) *billing.NewSubscription {
 	}
 	return n
 }
+
+func (c *checker) reset() { c.problems, c.bad = c.problems[:0], 0 }
 
 // position orders problems as the columns are; those of unknown columns come last.
 func position(name string) int {

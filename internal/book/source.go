@@ -42,6 +42,9 @@ func newSource(r io.Reader) (*source, error) {
 		return nil, errUTF16
 	case string(head) == byteOrderMark:
 		br.Discard(len(byteOrderMark)) // cannot fail: it has been peeked at
+		if _, err := br.Peek(1); err == io.EOF {
+			return nil, errEmpty
+		}
 	}
 	return &source{r: br, line: 1}, nil
 }

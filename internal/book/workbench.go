@@ -1,11 +1,13 @@
 package book
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"io"
+	"strings"
 )
 
 // A model reads the sample data of a NoSQL Workbench model: the items in TableData, of a
@@ -182,16 +184,20 @@ func (m *model) again(line int, it *item, content string) (first int, same bool)
 // withoutCards returns the item for people to read: without its default-card, which is
 // never shown, not even masked. Members are in alphabetical order.
 func withoutCards(raw json.RawMessage) string {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
 	var value any
-	if err := json.Unmarshal(raw, &value); err != nil {
-		return "" // unreachable: the decoder has read it
+	if err := dec.Decode(&value); err != nil {
+		return "" // unreachable: it has been read before
 	}
 	dropCards(value)
-	b, err := json.Marshal(value)
-	if err != nil {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil {
 		return "" // unreachable: it was JSON
 	}
-	return plainDigits(string(b))
+	return plainDigits(strings.TrimSuffix(b.String(), "\n"))
 }
 
 func dropCards(value any) {

@@ -218,7 +218,11 @@ func TestFile_DuplicateSuccess(t *testing.T) {
 // Money that was taken after a cancel, by hand: the state says so.
 func TestFile_SuccessAfterCancel(t *testing.T) {
 	at := "2026-02-01T09:00:00.000Z"
-	s := reopened(t, plain("pi_x", 1, "canceled", at)+plain("pi_x", 1, "opened", at)+plain("pi_x", 1, "succeeded", at)+plain("pi_x", 1, "canceled", at))
+	s := reopened(t, plain("pi_x", 1, "canceled", at)+plain("pi_x", 1, "opened", at))
+	if in := mustLookup(t, s, "pi_x"); in.State != billing.Canceled {
+		t.Errorf("a canceled intent was moved: %+v", in)
+	}
+	s = reopened(t, plain("pi_x", 1, "canceled", at)+plain("pi_x", 1, "opened", at)+plain("pi_x", 1, "succeeded", at)+plain("pi_x", 1, "canceled", at))
 	if in := mustLookup(t, s, "pi_x"); in.State != billing.Succeeded {
 		t.Errorf("%+v", in)
 	}

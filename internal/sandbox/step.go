@@ -2,10 +2,8 @@ package sandbox
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/duesday/duesday/internal/billing"
 )
@@ -218,47 +216,4 @@ func (s *Sandbox) successes(since time.Time) (view, []uint32, error) {
 		return view{}, nil, err
 	}
 	return v, numbers, nil
-}
-
-func invalid(why string) error { return fmt.Errorf("%w: %s", billing.ErrInvalid, why) }
-
-const (
-	maxKey  = 255 // bytes, Stripe's limit
-	maxText = 500 // bytes, Stripe's limit for metadata
-)
-
-func checkOpen(r billing.OpenRequest) error {
-	t := r.Tag
-	switch {
-	case !r.Amount.IsPositive() || r.Amount.Currency().IsZero():
-		return invalid("the amount must be more than zero")
-	case !fits(t.Period) || !fits(t.Generation):
-		return invalid("period and generation must be whole numbers from 0 to 2147483647")
-	}
-	return checkTexts(r.Key, t.Installation, t.Account, t.Subscription, t.SKU, r.Method)
-}
-
-func checkConfirm(r billing.ConfirmRequest) error {
-	switch {
-	case r.Method == "":
-		return invalid("a payment method is needed")
-	case !fits(r.Attempt):
-		return invalid("the attempt must be a whole number from 0 to 2147483647")
-	}
-	return checkTexts(r.Key, r.Method)
-}
-
-func fits(n int) bool { return n >= 0 && n <= math.MaxInt32 }
-
-// checkTexts refuses what a line of the ledger could not give back as it was.
-func checkTexts(key string, texts ...string) error {
-	if key == "" || len(key) > maxKey || !utf8.ValidString(key) {
-		return invalid("the idempotency key must be 1 to 255 bytes of UTF-8")
-	}
-	for _, t := range texts {
-		if len(t) > maxText || !utf8.ValidString(t) {
-			return invalid("texts must be at most 500 bytes of UTF-8")
-		}
-	}
-	return nil
 }

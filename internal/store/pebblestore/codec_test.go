@@ -293,4 +293,3 @@ func FuzzKeys(f *testing.F) {
 		_, _, _ = cutExpiry(tail)
 	})
 }
-

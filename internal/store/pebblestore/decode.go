@@ -213,6 +213,9 @@ func (p *parser) mapping(depth int) (store.Value, error) {
 	if err != nil || depth > store.MaxDepth {
 		return store.Value{}, errItem
 	}
+	if n == 0 {
+		return store.M(nil), nil
+	}
 	m := make(store.Item, 0, min(n, maxInitial))
 	for range n {
 		name, err := p.name()

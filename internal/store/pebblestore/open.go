@@ -70,7 +70,7 @@ func openLocked(path, dir string, schema store.Schema, l *lock, o *Options) (*St
 	po := pebbleOptions(o, o.FS, log)
 	po.EventListener = log.events()
 	po.Lock = l.held
-	db, err := pebble.Open(path, po)
+	db, err := openDatabase(path, po, failure)
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
@@ -84,6 +84,18 @@ func openLocked(path, dir string, schema store.Schema, l *lock, o *Options) (*St
 	}
 	s.start()
 	return s, nil
+}
+
+// openDatabase ends the process when Pebble panics, as it does when the sync of a
+// marker file fails: trying again in this process could take lost pages for synced.
+func openDatabase(path string, po *pebble.Options, failure *failure) (db *pebble.DB, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+			failure.fail(err)
+		}
+	}()
+	return pebble.Open(path, po)
 }
 
 // prepareFolder makes the folder, or refuses when there is no store in it.

@@ -38,6 +38,9 @@ type Options struct {
 	// Holder says what this process is doing, for the message that others get while
 	// it holds the store, for instance "duesday run payments".
 	Holder string
+
+	// tune changes Pebble's options in tests: memtables small enough to be flushed.
+	tune func(*pebble.Options)
 }
 
 // DefaultCacheBytes is the block cache of a store that was not told a size.
@@ -89,5 +92,30 @@ func pebbleOptions(o *Options, fs vfs.FS, log pebble.Logger) *pebble.Options {
 		}
 		l.Compression = func() *block.CompressionProfile { return profile }
 	}
+	if o.tune != nil {
+		o.tune(po)
+	}
 	return po
 }
+
+// BareOptions returns the options that the engine gives Pebble, for a benchmark that
+// measures against Pebble itself.
+func BareOptions(cacheBytes int64) *pebble.Options {
+	o := Options{CacheBytes: cacheBytes}.withDefaults()
+	return pebbleOptions(&o, o.FS, pebbleLog{o.Logger, newFailure(nil)})
+}
+
+// WaitIdle waits until Pebble neither flushes nor compacts, or the time is over. Only
+// benchmarks need it: a figure taken while an import is being compacted says little.
+func WaitIdle(db *pebble.DB, most time.Duration) {
+	for end, quiet := time.Now().Add(most), 0; quiet < 5 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if m := db.Metrics(); m.Compact.NumInProgress == 0 && m.Flush.NumInProgress == 0 {
+			quiet++
+		} else {
+			quiet = 0
+		}
+	}
+}
+
+// WaitIdle waits until the store neither flushes nor compacts, or the time is over.
+func (s *Store) WaitIdle(most time.Duration) { WaitIdle(s.db, most) }

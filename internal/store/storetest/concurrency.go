@@ -12,7 +12,7 @@ import (
 
 const (
 	workers = 8
-	rounds  = 20
+	rounds  = 50
 )
 
 func testConcurrency(t *testing.T, open Opener) {

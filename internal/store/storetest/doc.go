@@ -6,6 +6,6 @@
 // programmes above the store.
 //
 // It does not test what is an engine's own: that writes survive a power cut, how a
-// file is laid out, how fast it is. Every query of an index is read by
-// rig.rows, at once: an engine whose indexes lag cannot run the suite yet.
+// file is laid out, how fast it is. It reads an index as soon as it has written: an
+// engine whose indexes lag or repeat items cannot run the suite yet.
 package storetest

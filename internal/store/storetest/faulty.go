@@ -36,8 +36,8 @@ const (
 // An Operation is one call of a method of a Faulty.
 type Operation struct {
 	Kind   Kind
-	N      int           // the how manieth operation of this Faulty, from 1
-	Commit int           // the how manieth commit, from 1; 0 for another kind
+	N      int           // its number among the operations of this Faulty, from 1
+	Commit int           // its number among the commits, from 1; 0 for another kind
 	Writes []store.Write // of a commit; they are the caller's: not to be changed
 }
 

@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 
@@ -16,8 +18,9 @@ import (
 func testModel(t *testing.T, open Opener) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newClock()
-		m := &machine{rig: &rig{tester: rt, Store: open(t, suiteTables(), c.now), clock: c}, model: newNaive(c.unix)}
-		defer m.Close()
+		s, release := lease(t, open, c)
+		defer release()
+		m := &machine{rig: &rig{tester: rt, Store: s, clock: c}, model: newNaive(c.unix)}
 		rt.Repeat(map[string]func(*rapid.T){
 			"":       m.compareAll,
 			"commit": m.commitSome,
@@ -27,6 +30,29 @@ func testModel(t *testing.T, open Opener) {
 			"tick":   func(t *rapid.T) { m.clock.advance(rapid.Int64Range(1, 3).Draw(t, "seconds")) },
 		})
 	})
+}
+
+// lease opens a store for one attempt, under a subtest that lasts until release: a
+// failure shrinks through a thousand attempts, and the directories of as many stores
+// would fill a disk if they all stayed until the end of t.
+func lease(t *testing.T, open Opener, c *clock) (s store.Store, release func()) {
+	opened, finish, finished := make(chan store.Store, 1), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(finished)
+		t.Run("store", func(t *testing.T) {
+			opened <- openFor(t, open, c)
+			<-finish
+		})
+	}()
+	select {
+	case s = <-opened:
+	case <-finished:
+		t.Fatal("no store was opened")
+	}
+	return s, func() {
+		close(finish)
+		<-finished
+	}
 }
 
 // A machine drives the engine and the model through the same operations.
@@ -40,11 +66,19 @@ var (
 	drawPK    = rapid.SampledFrom([]string{"a", "b", "a\x00", "aa", "a\x00\x01"})
 	drawSK    = rapid.SampledFrom([]string{"1", "2", "10", "1\x00", "é", "\x01", "123", "1001"})
 	drawTable = rapid.SampledFrom([]string{ledger, ledger, ledger, plain})
-	drawText  = rapid.SampledFrom([]string{"x", "y", "x\x00", "xy", "\x7f"})
+	drawText  = rapid.SampledFrom([]string{"x", "y", "x\x00", "xy", "x", "y", "\x7f"})
 	drawName  = rapid.SampledFrom([]string{"amount", "state", "due", "owner", "note", "kind", "name", "zone", "ttl"})
 )
 
-func drawKey(t *rapid.T, table string) store.Key {
+// drawKey draws a key, more often than not one that has been used, so that writes
+// meet; an expired item counts.
+func (m *machine) drawKey(t *rapid.T, table string) store.Key {
+	used := slices.SortedFunc(maps.Keys(m.model.tables[table]), func(a, b store.Key) int {
+		return cmp.Or(cmp.Compare(a.PK, b.PK), cmp.Compare(a.SK, b.SK))
+	})
+	if len(used) > 0 && rapid.SampledFrom([]bool{true, true, false}).Draw(t, "a used key") {
+		return rapid.SampledFrom(used).Draw(t, "key")
+	}
 	k := store.Key{PK: drawPK.Draw(t, "pk")}
 	if table == ledger {
 		k.SK = drawSK.Draw(t, "sk")
@@ -94,22 +128,31 @@ func drawAny(depth int) *rapid.Generator[store.Value] {
 		}))
 }
 
-func (m *machine) drawItem(t *rapid.T) store.Item {
+// drawItem draws the attributes of an item, half of the time all that it takes to be
+// in every index, and every third time a moment of expiry.
+func (m *machine) drawItem(t *rapid.T, table string) store.Item {
+	names := rapid.SliceOfNDistinct(drawName, 0, 6, rapid.ID[string]).Draw(t, "names")
+	if rapid.Bool().Draw(t, "indexed") {
+		names = append(names, map[string][]string{ledger: {"state", "due", "owner"}, plain: {"kind", "name"}}[table]...)
+	}
+	if rapid.SampledFrom([]bool{false, false, true}).Draw(t, "mortal") {
+		names = append(names, "ttl")
+	}
 	var it store.Item
-	for _, name := range rapid.SliceOfNDistinct(drawName, 0, 6, rapid.ID[string]).Draw(t, "names") {
+	for _, name := range names {
 		it.Set(name, drawValue(t, name, m.clock.unix()))
 	}
 	return it
 }
 
 func (m *machine) drawStep(t *rapid.T) step {
-	s := step{kind: rapid.SampledFrom([]string{"put", "update", "delete", "check"}).Draw(t, "kind"), table: drawTable.Draw(t, "table")}
-	s.key = drawKey(t, s.table)
+	s := step{kind: rapid.SampledFrom([]string{"put", "put", "update", "delete", "check"}).Draw(t, "kind"), table: drawTable.Draw(t, "table")}
+	s.key = m.drawKey(t, s.table)
 	switch s.kind {
 	case "put":
-		s.item = m.drawItem(t)
+		s.item = m.drawItem(t, s.table)
 	case "update":
-		s.item = m.drawItem(t)
+		s.item = m.drawItem(t, s.table)
 		for _, name := range rapid.SliceOfNDistinct(drawName, 0, 3, rapid.ID[string]).Draw(t, "remove") {
 			if !s.item.Has(name) {
 				s.remove = append(s.remove, name)
@@ -144,7 +187,7 @@ func (m *machine) drawGuess(t *rapid.T, s step) guess {
 func (m *machine) commitSome(t *rapid.T) {
 	var steps []step
 	var writes []store.Write
-	for range rapid.SampledFrom([]int{1, 1, 2, 3, 12}).Draw(t, "writes") {
+	for range rapid.SampledFrom([]int{1, 1, 1, 2, 3, 12}).Draw(t, "writes") {
 		s := m.drawStep(t)
 		steps, writes = append(steps, s), append(writes, s.write())
 	}
@@ -169,7 +212,7 @@ func (m *machine) commitSome(t *rapid.T) {
 
 func (m *machine) getOne(t *rapid.T) {
 	table := drawTable.Draw(t, "table")
-	m.compareGet(t, table, drawKey(t, table))
+	m.compareGet(t, table, m.drawKey(t, table))
 }
 
 func (m *machine) compareGet(t *rapid.T, table string, key store.Key) {

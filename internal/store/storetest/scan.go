@@ -24,9 +24,9 @@ func testScan(t *testing.T, open Opener) {
 			r.commit(store.Put(plain, store.NewItem(text("id", "not of this table"))))
 			seen := seenItems{}
 			for i := range max(segments, 1) {
-				seen.add(r, r.scan(store.Scan{Table: ledger, Segment: i, Segments: segments}))
+				seen.add(r, ledger, r.scan(store.Scan{Table: ledger, Segment: i, Segments: segments}))
 			}
-			seen.wantExactly(r, items)
+			seen.wantExactly(r, ledger, items)
 		})
 	}
 	play(t, open,
@@ -44,9 +44,9 @@ func testScan(t *testing.T, open Opener) {
 			r.fill(one)
 			seen := seenItems{}
 			for i := range 3 {
-				seen.add(r, r.scan(store.Scan{Table: ledger, Segment: i, Segments: 3}))
+				seen.add(r, ledger, r.scan(store.Scan{Table: ledger, Segment: i, Segments: 3}))
 			}
-			seen.wantExactly(r, one)
+			seen.wantExactly(r, ledger, one)
 		}},
 		scenario{"a table without a sort key", func(r *rig) {
 			var want []store.Item
@@ -55,8 +55,8 @@ func testScan(t *testing.T, open Opener) {
 				r.commit(store.Put(plain, want[len(want)-1]))
 			}
 			seen := seenItems{}
-			seen.add(r, r.scan(store.Scan{Table: plain}))
-			seen.wantExactly(r, want)
+			seen.add(r, plain, r.scan(store.Scan{Table: plain}))
+			seen.wantExactly(r, plain, want)
 			testScanCursors(r, plain, 1, false)
 		}},
 		scenario{"cursors", func(r *rig) {
@@ -104,31 +104,34 @@ func testScanCursors(r *rig, table string, segments int, remove bool) {
 			}
 			s.After = r.table(table).CursorAt("", it)
 			seen := seenItems{}
-			seen.add(r, all[:i+1])
-			seen.add(r, r.scan(s))
-			seen.wantExactly(r, all)
+			seen.add(r, table, all[:i+1])
+			seen.add(r, table, r.scan(s))
+			seen.wantExactly(r, table, all)
 		}
 	}
 }
 
-// seenItems holds items by what they look like, key included.
-type seenItems map[string]bool
+// seenItems holds items by their key.
+type seenItems map[store.Key]store.Item
 
-func (s seenItems) add(r *rig, items []store.Item) {
+func (s seenItems) add(r *rig, table string, items []store.Item) {
 	r.Helper()
+	t := r.table(table)
 	for _, it := range items {
-		if s[show(it)] {
+		k := t.KeyOf(it)
+		if s[k] != nil {
 			r.Fatalf("%s is seen twice", show(it))
 		}
-		s[show(it)] = true
+		s[k] = it
 	}
 }
 
-func (s seenItems) wantExactly(r *rig, want []store.Item) {
+func (s seenItems) wantExactly(r *rig, table string, want []store.Item) {
 	r.Helper()
+	t := r.table(table)
 	for _, it := range want {
-		if !s[show(it)] {
-			r.Fatalf("%s is not seen", show(it))
+		if got := s[t.KeyOf(it)]; !got.Equal(it) {
+			r.Fatalf("%s is seen instead of %s", show(got), show(it))
 		}
 	}
 	if len(s) != len(want) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,7 +17,8 @@ import (
 )
 
 // An Opener opens a fresh, empty store of these tables with that clock. The suite
-// closes it; t is the test that the store is opened for.
+// closes it; t is the test that the store is opened for, so its TempDir is gone
+// with the store.
 type Opener func(t *testing.T, tables []store.Table, now func() time.Time) store.Store
 
 // Run holds the engine to the contract, each topic on stores of its own.
@@ -55,7 +57,7 @@ func Run(t *testing.T, open Opener) {
 
 // The suite's tables. ledger has everything: an index that projects some attributes,
 // one that projects all and has no sort key, and one that turns the base key round.
-// plain has no sort key, and neither expiry nor a sort key in its own way.
+// plain has neither a sort key nor expiry.
 const (
 	ledger   = "ledger"
 	byState  = "byState"
@@ -111,21 +113,29 @@ type rig struct {
 func setUp(t *testing.T, open Opener) *rig {
 	t.Helper()
 	c := newClock()
+	return &rig{tester: t, Store: openFor(t, open, c), clock: c}
+}
+
+// openFor opens a store that is closed with t, if not before.
+func openFor(t *testing.T, open Opener, c *clock) store.Store {
+	t.Helper()
 	s := open(t, suiteTables(), c.now)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil && !errors.Is(err, store.ErrClosed) {
 			t.Errorf("Close: %v", err)
 		}
 	})
-	return &rig{tester: t, Store: s, clock: c}
+	return s
 }
 
 func (r *rig) table(name string) *store.Table {
-	schema, err := store.NewSchema(suiteTables()...)
-	if err != nil {
-		r.Fatal(err)
+	for _, t := range suiteTables() {
+		if t.Name == name {
+			return &t
+		}
 	}
-	return schema[name]
+	r.Fatalf("the suite has no table %q", name)
+	return nil
 }
 
 // commit commits what has to succeed.
@@ -175,8 +185,7 @@ func (r *rig) wantNone(table string, keys ...store.Key) {
 	}
 }
 
-// rows collects a query's answer; every read of an index by the suite goes through
-// here.
+// rows collects a query's answer, at once: an index that lags is not waited for.
 func (r *rig) rows(q store.Query) []store.Item {
 	r.Helper()
 	items, err := collect(r.Query(r.Context(), q))
@@ -250,6 +259,7 @@ func show(it store.Item) string {
 }
 
 func showValue(v store.Value) string {
+	const long = 80
 	var s string
 	switch v.Kind() {
 	case store.KindNumber:
@@ -265,10 +275,11 @@ func showValue(v store.Value) string {
 		}
 		s = "[" + strings.Join(parts, " ") + "]"
 	default:
-		s = fmt.Sprintf("%q", v.Str()+v.Raw())
-	}
-	if len(s) > 80 {
-		s = fmt.Sprintf("%s... (%d bytes)", s[:80], len(s))
+		s = v.Str() + v.Raw()
+		if len(s) > long {
+			return fmt.Sprintf("%q and so on, %d bytes", s[:long], len(s))
+		}
+		s = strconv.Quote(s)
 	}
 	return s
 }

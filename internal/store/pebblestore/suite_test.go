@@ -1,6 +1,8 @@
 package pebblestore
 
 import (
+	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -18,7 +20,16 @@ func TestSuiteInMemory(t *testing.T) {
 
 func TestSuiteOnDisk(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, tables []store.Table, now func() time.Time) store.Store {
-		return openTest(t, t.TempDir(), Options{Tables: tables, Now: now, Create: true})
+		dir := t.TempDir()
+		return onDisk{openTest(t, dir, Options{Tables: tables, Now: now, Create: true}), dir}
 	})
 }
 
+// onDisk takes its folder away when it is closed: the model opens a store for every check,
+// each preallocates a log, and t.TempDir would keep them all until the test has ended.
+type onDisk struct {
+	*Store
+	dir string
+}
+
+func (s onDisk) Close() error { return errors.Join(s.Store.Close(), os.RemoveAll(s.dir)) }

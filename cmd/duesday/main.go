@@ -1,0 +1,34 @@
+// Command duesday takes recurring payments and keeps the record of them: a book of
+// subscriptions comes in from a file, two daily jobs remind and charge, and an audit
+// proves that every period was charged once.
+//
+// It wires the packages under internal together, top to bottom, and says what they did to
+// people and to programs (--json). It decides nothing about money: package billing does.
+//
+// # Where things are
+//
+//   - main.go, root.go, program.go: the process, the tree of commands, what they open
+//   - a file for each family of commands: account.go, subscription.go, run.go, import.go, …
+//   - output.go, table.go, view.go, progress.go: how results look
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the first signal asks, the second one ends the process
+	code := run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
+	os.Exit(code)
+}
+
+// run executes one command line and returns its exit code.
+func run(ctx context.Context, args []string, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return newProgram(env, stdin, stdout, stderr, time.Now).run(ctx, args)
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/sandbox"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/storeurl"
+)
+
+// A program is one invocation: its streams, its clock, and what its flags have said.
+type program struct {
+	env    func(string) string
+	stdin  io.Reader
+	stdout *bufio.Writer
+	stderr io.Writer
+	now    func() time.Time
+
+	flags   config.Flags
+	cfg     config.Config // from flags and env, once the command line has been understood
+	command string        // "duesday run payments", for messages
+	working bool          // the command line was understood: errors are failures from here on
+	code    int           // of a command that is done and has more to say than 0
+}
+
+func newProgram(env func(string) string, stdin io.Reader, stdout, stderr io.Writer, now func() time.Time) *program {
+	return &program{env: env, stdin: stdin, stdout: bufio.NewWriterSize(stdout, 64<<10), stderr: stderr, now: now, command: "duesday"}
+}
+
+// need says what a command opens.
+type need struct {
+	create    bool // the store, when there is none
+	processor bool
+}
+
+// A session is an open store with its engine, and the processor if the command needs it.
+type session struct {
+	store     store.Store
+	tables    schema.Tables
+	engine    *billing.Engine
+	processor *sandbox.Sandbox
+	now       func() time.Time
+	mail      string
+}
+
+// with opens what the command needs, does it, and closes everything again.
+func (p *program) with(ctx context.Context, n need, do func(*session) error) (err error) {
+	s, err := p.open(ctx, n)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	return do(s)
+}
+
+func (p *program) open(ctx context.Context, n need) (*session, error) {
+	s := &session{tables: schema.New(schema.DefaultPrefix), now: p.now, mail: p.cfg.Mail}
+	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: p.cfg.LogLevel}))
+	var err error
+	s.store, err = storeurl.Open(ctx, p.cfg.Store, storeurl.Options{Tables: s.tables.All(), Names: schema.Names(), Now: p.now,
+		Create: n.create, Holder: p.command, Logger: log})
+	switch {
+	case errors.Is(err, store.ErrMissing):
+		return nil, &missingStore{p.cfg.Store}
+	case errors.Is(err, storeurl.ErrURL):
+		return nil, &usageError{err}
+	case err != nil:
+		return nil, err
+	}
+	if n.processor {
+		if s.processor, err = openSandbox(p.cfg.Processor, p.now); err != nil {
+			return nil, errors.Join(err, s.store.Close())
+		}
+	}
+	o := billing.Options{Store: s.store, Tables: s.tables, Now: p.now, Config: billing.DefaultConfig(), Log: log}
+	if s.processor != nil { // a nil *Sandbox would be a Processor that is not nil
+		o.Processor = s.processor
+	}
+	if s.engine, err = billing.Open(ctx, o); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func (s *session) close() error {
+	var err error
+	if s.processor != nil {
+		err = s.processor.Close()
+	}
+	return errors.Join(s.store.Close(), err)
+}
+
+// openSandbox opens the ledger, and makes the folder it is to lie in.
+func openSandbox(url string, now func() time.Time) (*sandbox.Sandbox, error) {
+	file, o, err := sandbox.Parse(url)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	if file != "" {
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	o.Now = now
+	return sandbox.Open(file, o)
+}
+
+// missingStore says what to do about store.ErrMissing.
+type missingStore struct{ url string }
+
+func (e *missingStore) Error() string {
+	return fmt.Sprintf("there is no store at %s yet: duesday import FILE makes one, as does duesday account create; "+
+		"or name another with --store or %s", e.url, config.EnvStore)
+}
+
+func (e *missingStore) Unwrap() error { return store.ErrMissing }
+
+// folderOf returns the folder of a pebble: store, or "".
+func folderOf(url string) string {
+	dir, ok := strings.CutPrefix(url, "pebble:")
+	if !ok {
+		return ""
+	}
+	return dir
+}
+
+// globalFlags returns the flags that make a further command work on the same data, with a
+// space before each; what is the default needs none.
+func (p *program) globalFlags() string {
+	var b strings.Builder
+	if p.cfg.Store != config.DefaultStore {
+		b.WriteString(" --store " + quoted(p.cfg.Store))
+	}
+	if p.cfg.Processor != config.DefaultProcessor {
+		b.WriteString(" --processor " + quoted(p.cfg.Processor))
+	}
+	return b.String()
+}
+
+// quoted makes the text one word of a shell's command line.
+func quoted(text string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r)
+	}
+	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

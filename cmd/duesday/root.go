@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// The exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+	exitPerson = 3 // a run is done, but something needs a person
+)
+
+// A usageError is a command line that cannot be what was meant.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// run executes the command line and returns the exit code.
+func (p *program) run(ctx context.Context, args []string) (code int) {
+	root := p.root()
+	root.SetArgs(args)
+	root.SetIn(p.stdin)
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	if flushing := p.stdout.Flush(); err == nil && flushing != nil {
+		err = fmt.Errorf("writing the output: %w", flushing)
+	}
+	if err == nil {
+		return p.code
+	}
+	if !p.working { // flags may not have been read to the end
+		end := slices.Index(args, "--")
+		if end < 0 {
+			end = len(args)
+		}
+		p.cfg.JSON = p.flags.JSON || slices.Contains(args[:end], "--json")
+		if _, ok := errors.AsType[*usageError](err); !ok {
+			err = &usageError{err}
+		}
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted; what had begun is recorded, and the next run goes on from there")
+	}
+	return p.fail(err, cmd.CommandPath())
+}
+
+// fail reports the error and returns its exit code.
+func (p *program) fail(err error, command string) int {
+	_, usage := errors.AsType[*usageError](err)
+	if _, field := errors.AsType[*billing.FieldError](err); field {
+		usage = true
+	}
+	message := billing.MaskCards(err.Error())
+	if p.cfg.JSON {
+		p.problem("error", message)
+	} else {
+		fmt.Fprintf(p.stderr, "duesday: %s\n", message)
+		if usage {
+			fmt.Fprintf(p.stderr, "see %s --help\n", command)
+		}
+	}
+	if usage {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// problem writes one JSON object to standard error.
+func (p *program) problem(key, message string) {
+	b, err := json.Marshal(map[string]string{key: message})
+	if err != nil {
+		b = []byte(`{"error":"unprintable"}`) // unreachable: strings have a JSON form
+	}
+	fmt.Fprintf(p.stderr, "%s\n", b)
+}
+
+// warn tells a person something that is no reason to fail.
+func (p *program) warn(format string, args ...any) {
+	message := billing.MaskCards(fmt.Sprintf(format, args...))
+	if p.cfg.JSON {
+		p.problem("warning", message)
+		return
+	}
+	fmt.Fprintf(p.stderr, "duesday: %s\n", message)
+}
+
+func (p *program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "duesday",
+		Short: "Takes recurring payments and keeps the record of them",
+		Long: `Duesday takes recurring payments and keeps the record of them: import a book of
+subscriptions, run the two daily jobs, and let the audit prove that every period
+was charged once. Start with: duesday demo`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
+			p.command = cmd.CommandPath()
+			if p.cfg, err = config.New(p.flags, p.env); err != nil {
+				return &usageError{err}
+			}
+			p.working = true
+			return nil
+		},
+	}
+	f := root.PersistentFlags()
+	f.StringVar(&p.flags.Store, "store", "", "`URL` of the store: pebble:DIR or mem: (default "+config.DefaultStore+", or $"+config.EnvStore+")")
+	f.StringVar(&p.flags.Processor, "processor", "", "`URL` of the payment processor: sandbox:FILE (default "+config.DefaultProcessor+", or $"+config.EnvProcessor+")")
+	f.StringVar(&p.flags.Mail, "mail", "", "`FOLDER` that mail is written to (default "+config.DefaultMail+", or $"+config.EnvMail+")")
+	f.StringVar(&p.flags.LogLevel, "log-level", "", "`LEVEL` of the log on standard error: debug, info, warn or error (default "+config.DefaultLogLevel+")")
+	f.BoolVar(&p.flags.JSON, "json", false, "print JSON, for programs")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.AddCommand(p.demoCommand(), p.importCommand(), p.runCommand(), p.dueCommand(), p.accountCommand(), p.subscriptionCommand(),
+		p.receiptCommand(), p.verifyCommand(), p.exportCommand(), p.chargingCommand(), p.reconcileCommand(), p.versionCommand())
+	return root
+}
+
+// group is a command that only has others under it.
+func group(name, short string, commands ...*cobra.Command) *cobra.Command {
+	g := &cobra.Command{
+		Use:   name,
+		Short: short,
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var names []string
+			for _, c := range cmd.Commands() {
+				names = append(names, c.Name())
+			}
+			if len(args) == 0 {
+				return usagef("%s: which one? %s", cmd.CommandPath(), strings.Join(names, ", "))
+			}
+			return usagef("unknown command %q for %q: there are %s", args[0], cmd.CommandPath(), strings.Join(names, ", "))
+		},
+	}
+	g.AddCommand(commands...)
+	return g
+}
+
+// want takes exactly the arguments that are named.
+func want(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == len(names):
+			return nil
+		case len(args) < len(names):
+			return usagef("%s: %s is missing", cmd.CommandPath(), strings.Join(names[len(args):], " "))
+		case len(names) == 0:
+			return usagef("%s takes no argument, and there is %q", cmd.CommandPath(), args[0])
+		}
+		return usagef("%s: one argument too many: %q", cmd.CommandPath(), args[len(names)])
+	}
+}
+
+// notFound gives store.ErrNotFound the name of what was looked for.
+func notFound(err error, what string) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("there is no %s", what)
+	}
+	return err
+}

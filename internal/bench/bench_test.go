@@ -1,0 +1,59 @@
+package bench
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+// TestSides runs both sides small, so that the command bench cannot rot.
+func TestSides(t *testing.T) {
+	n, secs := 20000, 100*time.Millisecond
+	if os.Getenv("BIG") != "" {
+		n, secs = 1000000, 10*time.Second
+	}
+	o, err := OpenOurs(t.Context(), t.TempDir(), 512<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := OpenBare(t.TempDir(), 512<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rate, err := o.Load(t.Context(), n, 1, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare, err := b.Load(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("load: ours %.0f/s bare %.0f/s ratio %.2f", rate, bare, rate/bare)
+	o.Settle()
+	b.Settle()
+	first := 0
+	for range 2 {
+		paid, took, err := o.Pay(t.Context(), o.Day(0), 128, secs)
+		if err != nil || paid == 0 {
+			t.Fatal(paid, err)
+		}
+		units, err := b.Pay(first, 128, secs)
+		if err != nil || units == 0 {
+			t.Fatal(units, err)
+		}
+		first += units
+		t.Logf("pay: ours %.0f/s bare %.0f/s", float64(paid)/took.Seconds(), float64(units)/secs.Seconds())
+	}
+	rows, perSecond, err := o.Scan(t.Context(), o.Day(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	brows, bper, _ := b.Scan(0)
+	t.Logf("scan: ours %d rows %.0f/s, bare %d rows %.0f/s", rows, perSecond, brows, bper)
+	if err := o.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

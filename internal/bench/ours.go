@@ -1,0 +1,128 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/sandbox"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store/pebblestore"
+)
+
+// Ours is the product: engine, embedded store, and the sandbox in memory at no latency.
+type Ours struct {
+	store  *pebblestore.Store
+	engine *billing.Engine
+	first  civil.Date // the day on which the first subscriptions are due
+	n      int
+}
+
+// OpenOurs opens an empty one in the folder.
+func OpenOurs(ctx context.Context, dir string, cacheBytes int64) (*Ours, error) {
+	tables := schema.New(schema.DefaultPrefix)
+	s, err := pebblestore.Open(dir, pebblestore.Options{Tables: tables.All(), Names: schema.Names(), Create: true,
+		CacheBytes: cacheBytes, Holder: "duesday bench"})
+	if err != nil {
+		return nil, err
+	}
+	box, err := sandbox.Open("", sandbox.Options{Now: time.Now})
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	e, err := billing.Open(ctx, billing.Options{Store: s, Tables: tables, Processor: box, Now: time.Now, Config: billing.DefaultConfig()})
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return &Ours{store: s, engine: e, first: civil.Of(time.Now().UTC())}, nil
+}
+
+// Close closes it.
+func (o *Ours) Close() error { return o.store.Close() }
+
+// Load creates n subscriptions of realistic size, each of an account of its own, due over
+// the given number of days in turn, and returns subscriptions a second.
+func (o *Ours) Load(ctx context.Context, n, days, workers int) (float64, error) {
+	start := time.Now()
+	const chunk = 48
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	errs := make(chan error, workers)
+	for range workers {
+		wg.Go(func() {
+			for {
+				at := int(next.Add(chunk)) - chunk
+				if at >= n {
+					return
+				}
+				batch := make([]billing.NewSubscription, 0, chunk)
+				for i := at; i < min(n, at+chunk); i++ {
+					batch = append(batch, o.subscription(i, days))
+				}
+				if _, err := o.engine.ImportBatch(ctx, batch); err != nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(errs)
+	o.n = n
+	return float64(n) / time.Since(start).Seconds(), <-errs
+}
+
+// usd cannot fail: the currency is known.
+var usd, _ = money.ParseCurrency("USD")
+
+func (o *Ours) subscription(i, days int) billing.NewSubscription {
+	due := o.first.AddDays(i % days)
+	return billing.NewSubscription{
+		Account: fmt.Sprintf("acct_%010d", i), Email: fmt.Sprintf("customer.%d@example.com", i), ID: fmt.Sprintf("sub_%010d", i),
+		SKU: fmt.Sprintf("plan-%03d", i%200), Amount: money.New(int64(500+i%5000), usd), PaymentDay: due.Day(),
+		Method: "pm_card_visa", Address: fmt.Sprintf("%d Bridge Street, Birmingham, B12 7ST, United Kingdom", i%900+1),
+		ReminderDays: billing.DefaultReminderDays, NextPayment: due,
+	}
+}
+
+// Pay runs the payment job of the day for the time given and returns how many it charged
+// and how long that took: a run that is stopped finishes what it has begun.
+func (o *Ours) Pay(ctx context.Context, day civil.Date, workers int, length time.Duration) (charged int, took time.Duration, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if length > 0 {
+		timer := time.AfterFunc(length, cancel)
+		defer timer.Stop()
+	}
+	start := time.Now()
+	r, err := o.engine.RunPayments(ctx, billing.RunOptions{Date: day, Workers: workers})
+	took = time.Since(start)
+	if err != nil && (r == nil || !errors.Is(err, context.Canceled)) {
+		return 0, took, err
+	}
+	return r.Counts[billing.OutcomePaid], took, nil
+}
+
+// Scan streams what is due on the day, decoded, and returns rows a second.
+func (o *Ours) Scan(ctx context.Context, day civil.Date) (rows int, perSecond float64, err error) {
+	start := time.Now()
+	for _, err := range o.engine.GetDuePaymentsByDate(ctx, day) {
+		if err != nil {
+			return rows, 0, err
+		}
+		rows++
+	}
+	return rows, float64(rows) / time.Since(start).Seconds(), nil
+}
+
+// Day returns the i-th day on which subscriptions of Load are due.
+func (o *Ours) Day(i int) civil.Date { return o.first.AddDays(i) }
+
+// Settle waits until no compaction runs, two minutes at most.
+func (o *Ours) Settle() { o.store.WaitIdle(2 * time.Minute) }

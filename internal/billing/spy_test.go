@@ -1,0 +1,213 @@
+package billing_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/sandbox"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/memstore"
+)
+
+// A spy stands between all processes and the store. It sees what really lands, holds
+// every single commit against the rules of the design, and remembers what the store
+// forgets (receipts that expire), for the audit at the end.
+type spy struct {
+	store.Store
+	w   *world
+	mem *memstore.Store
+
+	mu       sync.Mutex
+	subs     map[string]store.Item // guarded by mu, as are the others
+	receipts map[string][]store.Item
+	ended    map[string]store.Item
+	notices  map[string]int    // outbox rows by effect id
+	kinds    map[string]string // effect id -> kind
+	bound    map[string]string // ref -> subscription/period
+	day      civil.Date        // business day of the run under way
+	counts   tally
+}
+
+type tally struct{ receipts, failed int }
+
+func newSpy(w *world, mem *memstore.Store) *spy {
+	return &spy{Store: mem, w: w, mem: mem, subs: map[string]store.Item{}, receipts: map[string][]store.Item{},
+		ended: map[string]store.Item{}, notices: map[string]int{}, kinds: map[string]string{}, bound: map[string]string{}}
+}
+
+// snapshot is a backup of the store, with what the spy remembers of it.
+func (s *spy) snapshot() *spy {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := newSpy(s.w, s.mem.Snapshot())
+	c.subs, c.receipts, c.ended = maps.Clone(s.subs), maps.Clone(s.receipts), maps.Clone(s.ended)
+	c.notices, c.kinds, c.bound = maps.Clone(s.notices), maps.Clone(s.kinds), maps.Clone(s.bound)
+	return c
+}
+
+func (s *spy) business(day civil.Date) { s.mu.Lock(); s.day = day; s.mu.Unlock() }
+
+func (s *spy) tally() tally { s.mu.Lock(); defer s.mu.Unlock(); return s.counts }
+
+// Commit implements store.Store.
+func (s *spy) Commit(ctx context.Context, writes ...store.Write) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.Store.Commit(ctx, writes...)
+	if err == nil {
+		for i := range writes {
+			s.see(&writes[i], writes)
+		}
+	}
+	return err
+}
+
+func (s *spy) see(w *store.Write, all []store.Write) {
+	if w.Table == s.w.tables.Outbox.Name {
+		if w.Op == store.OpPut {
+			_, id, _ := strings.Cut(w.Item.Str(schema.SK), "#")
+			s.notices[id]++
+			s.kinds[id] = w.Item.Str(schema.Kind)
+		}
+		return
+	}
+	key := w.Key
+	if w.Op == store.OpPut {
+		key = s.w.tables.RecurringPayments.KeyOf(w.Item)
+	}
+	switch kind, _, _ := strings.Cut(key.SK, "#"); {
+	case !strings.HasPrefix(key.PK, "ACC#"):
+	case kind == "REC" && w.Op == store.OpPut:
+		id := key.PK + "/" + w.Item.Str(schema.Subscription) + "/" + fmt.Sprint(w.Item.Int(schema.Period))
+		if w.Item.Str(schema.Kind) == "imported" {
+			return
+		}
+		s.receipts[id] = append(s.receipts[id], w.Item)
+		s.counts.receipts++
+	case kind == "PER" && w.Op == store.OpPut:
+		id := key.PK + "/" + w.Item.Str(schema.Subscription) + "/" + fmt.Sprint(w.Item.Int(schema.Period))
+		s.ended[id] = w.Item
+		if w.Item.Str(schema.Status) == "failed" {
+			s.counts.failed++
+		}
+	case kind == "PER" && w.Op == store.OpDelete:
+		for id, it := range s.ended {
+			if s.w.tables.RecurringPayments.KeyOf(it) == key {
+				delete(s.ended, id)
+			}
+		}
+	case kind == "SUB" && w.Op == store.OpPut:
+		s.seeSubscription(key, w.Item, all)
+	}
+}
+
+// seeSubscription holds one version of a subscription against the one before.
+func (s *spy) seeSubscription(key store.Key, is store.Item, all []store.Write) {
+	name := key.PK + "/" + strings.TrimSuffix(strings.TrimPrefix(key.SK, "SUB#"), "#SKU#"+is.Str(schema.SKU))
+	was, existed := s.subs[name]
+	s.subs[name] = is
+	next, open := is.Str(schema.NextPaymentDate), is.Get(schema.OpenPeriod).Map()
+	if open != nil && next == "" {
+		s.w.violate("%s: the row of an open period has left the index", name)
+	}
+	if status := is.Str(schema.Status); open == nil && next != "" && status != "active" && status != "" {
+		s.w.violate("%s is %s and in the payment index", name, status)
+	}
+	if !is.Has(schema.LastPaymentDate) || !is.Has(schema.LastReminderDate) {
+		s.w.violate("%s: lacks the sort key of an index", name)
+	}
+	if !existed {
+		return
+	}
+	if next != "" && next != was.Str(schema.NextPaymentDate) {
+		oldest := civil.Of(s.w.now()).AddDays(-1) // it may be yesterday still, west of here
+		if !s.day.IsZero() && s.day.Before(oldest) {
+			oldest = s.day
+		}
+		if d, err := civil.Parse(next); err != nil || d.Before(oldest) {
+			s.w.violate("%s: NextPaymentDate %s was written in the past", name, next)
+		}
+	}
+	n := was.Int(schema.Period)
+	switch is.Int(schema.Period) - n {
+	case 0:
+	case 1:
+		s.seeEnd(name, n, all)
+	default:
+		if is.Int(schema.Period) < n || int(is.Int(schema.Period)-n) > len(all)-1 {
+			s.w.violate("%s: the period went from %d to %d", name, n, is.Int(schema.Period))
+		}
+	}
+	if ref := open.Str(schema.Ref); ref != "" {
+		s.seeBound(name, fmt.Sprintf("%s/%d", name, open.Int(schema.Period)), ref)
+	}
+}
+
+// seeEnd: a period ends in one commit with its receipt or the record of how it ended.
+func (s *spy) seeEnd(name string, n int64, all []store.Write) {
+	proofs := 0
+	for _, w := range all {
+		if w.Op != store.OpPut || w.Item.Int(schema.Period) != n || w.Item.Str(schema.SK) == "" {
+			continue
+		}
+		switch kind, _, _ := strings.Cut(w.Item.Str(schema.SK), "#"); {
+		case kind == "REC", kind == "PER" && w.Item.Str(schema.Status) != "parked":
+			proofs++
+		}
+	}
+	if proofs != 1 {
+		s.w.violate("%s: period %d ended with %d proofs in its commit", name, n, proofs)
+	}
+}
+
+// seeBound: an intent is bound to one period, and no second one while the first may pay.
+func (s *spy) seeBound(name, period, ref string) {
+	if is, ok := s.bound[ref]; ok {
+		if is != period {
+			s.w.violate("%s was bound to %s and then to %s", ref, is, period)
+		}
+		return
+	}
+	for other, is := range s.bound {
+		if is != period {
+			continue
+		}
+		if state := s.w.state(other); state != billing.Canceled {
+			s.w.violate("%s: %s was bound while %s, bound before, is %s", period, ref, other, state)
+		}
+	}
+	s.bound[ref] = period
+}
+
+// mayConfirm notes a confirm of an intent that no commit has bound.
+func (s *spy) mayConfirm(ref string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bound[ref] == "" {
+		s.w.violate("%s was confirmed before it was bound", ref)
+	}
+}
+
+// state is where an intent stands, by the ledger.
+func (w *world) state(ref string) billing.State {
+	in, err := w.box.Lookup(context.Background(), ref)
+	if err != nil {
+		return ""
+	}
+	return in.State
+}
+
+// ledger returns the lines of the processor's ledger.
+func (w *world) ledger() []sandbox.Entry {
+	var all []sandbox.Entry
+	for e := range w.box.Entries() {
+		all = append(all, e)
+	}
+	return all
+}

@@ -1,0 +1,51 @@
+package config_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/duesday/duesday/internal/config"
+)
+
+func environment(values map[string]string) func(string) string {
+	return func(name string) string { return values[name] }
+}
+
+func TestNew_Defaults(t *testing.T) {
+	got, err := config.New(config.Flags{}, environment(nil))
+	want := config.Config{Store: "pebble:./duesday-data", Processor: "sandbox:./duesday-sandbox.jsonl",
+		Mail: "./duesday-mail", LogLevel: slog.LevelWarn}
+	if err != nil || got != want {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+	if got.Live() {
+		t.Error("the sandbox is live")
+	}
+}
+
+func TestNew_FlagsWinOverEnvironment(t *testing.T) {
+	env := environment(map[string]string{config.EnvStore: "pebble:env", config.EnvProcessor: "sandbox:env",
+		config.EnvMail: "env", config.EnvLogLevel: "debug"})
+	got, err := config.New(config.Flags{Store: "mem:", JSON: true}, env)
+	want := config.Config{Store: "mem:", Processor: "sandbox:env", Mail: "env", LogLevel: slog.LevelDebug, JSON: true,
+		StoreGiven: true, ProcessorGiven: true, MailGiven: true}
+	if err != nil || got != want {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+}
+
+func TestNew_Refuses(t *testing.T) {
+	for _, c := range []struct {
+		flags config.Flags
+		want  string
+	}{
+		{config.Flags{Processor: "stripe:live"}, "sandbox:FILE"},
+		{config.Flags{Processor: "sandbox"}, "sandbox:FILE"},
+		{config.Flags{LogLevel: "loud"}, "debug, info, warn or error"},
+	} {
+		if _, err := config.New(c.flags, environment(nil)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q in it", c.flags, err, c.want)
+		}
+	}
+}
