@@ -84,6 +84,5 @@ cover: ## statement coverage of every package, by all tests; coverage.html shows
 	go tool cover -func=coverage.out | tail -n 1
 
 .PHONY: tidy
-tidy: ## bring go.mod and tools.mod into their minimal form
+tidy: ## bring go.mod into its minimal form
 	go mod tidy
-	go mod tidy -modfile=tools.mod

@@ -89,7 +89,22 @@ type openView struct {
 	State    string            `json:"state,omitempty"`
 	Retry    string            `json:"retry_date,omitempty"`
 	Opened   string            `json:"opened_at"`
-	Declined []billing.Attempt `json:"declined"`
+	Declined []attemptView `json:"declined"`
+}
+
+type attemptView struct {
+	Attempt int    `json:"attempt"`
+	Code    string `json:"code"`
+	Method  string `json:"payment_method"`
+	At      string `json:"at"`
+}
+
+func viewAttempts(attempts []billing.Attempt) []attemptView {
+	views := make([]attemptView, len(attempts))
+	for i, a := range attempts {
+		views[i] = attemptView{a.Number, a.Code, a.Method, stamp(a.At)}
+	}
+	return views
 }
 
 func viewSubscription(s *billing.Subscription) subscriptionView {
@@ -106,7 +121,7 @@ func viewSubscription(s *billing.Subscription) subscriptionView {
 	if o := s.Open; o != nil {
 		v.Open = &openView{Period: o.Period, Due: date(o.Due), Amount: o.Amount.Decimal(), Currency: o.Amount.Currency().Code(),
 			Method: o.Method, Intent: o.Ref, Attempt: o.Attempt, State: string(o.State), Retry: date(o.Retry), Opened: stamp(o.Opened),
-			Declined: append([]billing.Attempt{}, o.Attempts...)}
+			Declined: viewAttempts(o.Attempts)}
 	}
 	return v
 }
@@ -162,12 +177,12 @@ type periodView struct {
 	Amount   string            `json:"amount"`
 	Currency string            `json:"currency"`
 	Intent   string            `json:"intent,omitempty"`
-	Declined []billing.Attempt `json:"declined"`
+	Declined []attemptView `json:"declined"`
 }
 
 func viewPeriod(p *billing.EndedPeriod) periodView {
 	return periodView{Period: p.Period, Ending: string(p.Ending), Due: date(p.Due), Ended: stamp(p.Ended), Reason: p.Reason,
-		Amount: p.Amount.Decimal(), Currency: p.Amount.Currency().Code(), Intent: p.Ref, Declined: append([]billing.Attempt{}, p.Attempts...)}
+		Amount: p.Amount.Decimal(), Currency: p.Amount.Currency().Code(), Intent: p.Ref, Declined: viewAttempts(p.Attempts)}
 }
 
 // A resultView is what became, or would become, of one period in a run.

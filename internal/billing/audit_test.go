@@ -232,5 +232,15 @@ func (w *world) noteCanceled(s *billing.Subscription, err error) {
 
 // verify asks the engine's own audit.
 func (w *world) verify() {
-	_ = context.Background
+	a, err := w.start().Verify(context.Background())
+	if err != nil {
+		w.violate("verify: %v", err)
+		return
+	}
+	for _, p := range a.Problems {
+		w.violate("verify: %s/%s period %d: %s: %s", p.Account, p.Subscription, p.Period, p.Kind, p.Detail)
+	}
+	if a.OK != (len(a.Problems) == 0) {
+		w.violate("verify: ok=%t with %d problems", a.OK, len(a.Problems))
+	}
 }

@@ -130,7 +130,7 @@ func (e *Engine) changeMethod(ctx context.Context, s *Subscription, method strin
 		if err != nil {
 			return nil, fmt.Errorf("subscription %s: %w; nothing was changed", s.Name, err)
 		}
-		if o.State != failing {
+		if in.State != Canceled { // a period that was failing is rescued, until its intent is gone
 			o.Method, o.Base, o.State, o.Retry = method, in.Latest, "", civil.Date{}
 			o.Attempt++
 		}

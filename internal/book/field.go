@@ -79,6 +79,16 @@ func (c *checker) card(col column, text string) bool {
 	return true
 }
 
+// masked refuses what a mask has left of a card number: a row of FILE.rejected that nobody
+// corrected must not be taken for a good one.
+func (c *checker) masked(t *texts) {
+	for col, text := range t {
+		if strings.Count(text, "*") >= shortestCard-4 {
+			c.fault(column(col), "holds a masked card number: give the processor's token")
+		}
+	}
+}
+
 func cardReason(text string) string {
 	return fmt.Sprintf("looks like a card number (%.40s): Duesday never takes one; give the processor's token", billing.MaskCards(text))
 }

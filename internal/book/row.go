@@ -48,6 +48,7 @@ func (c *checker) subscription(line int, t *texts) *billing.NewSubscription {
 		c.fault(email, "is missing")
 	}
 	c.terms(n, t)
+	c.masked(t)
 	c.rules(n)
 	c.dates(n, t)
 	c.others(line, n)

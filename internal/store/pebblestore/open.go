@@ -67,7 +67,8 @@ func (o Options) withDefaults() Options {
 func openLocked(path, dir string, schema store.Schema, l *lock, o *Options) (*Store, error) {
 	failure := newFailure(o.Fatal)
 	log := pebbleLog{o.Logger, failure}
-	po := pebbleOptions(o, o.FS, log)
+	disk := &failStopFS{FS: o.FS, failure: failure}
+	po := pebbleOptions(o, disk, log)
 	po.EventListener = log.events()
 	po.Lock = l.held
 	db, err := openDatabase(path, po, failure)
@@ -82,6 +83,7 @@ func openLocked(path, dir string, schema store.Schema, l *lock, o *Options) (*St
 		schema: schema, layouts: layouts, now: o.Now, log: o.Logger,
 		failure: failure, lock: l, db: db, sync: pebble.Sync,
 	}
+	disk.armed.Store(true)
 	s.start()
 	return s, nil
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-func testScan(t *testing.T, open Opener) {
+// scanItems are many partitions of a few items, and the awkward keys.
+func scanItems() []store.Item {
 	var items []store.Item
 	for p := range 40 {
 		for _, sk := range []string{"1", "10", "2"} {
@@ -17,6 +18,11 @@ func testScan(t *testing.T, open Opener) {
 	for _, pk := range awkward() {
 		items = append(items, item(pk, pk))
 	}
+	return items
+}
+
+func testScan(t *testing.T, open Opener) {
+	items := scanItems()
 	for _, segments := range []int{0, 1, 2, 3, 7, 64} {
 		t.Run(fmt.Sprintf("%d segments", segments), func(t *testing.T) {
 			r := setUp(t, open)
@@ -59,6 +65,18 @@ func testScan(t *testing.T, open Opener) {
 			seen.wantExactly(r, plain, want)
 			testScanCursors(r, plain, 1, false)
 		}},
+		scenario{"no such segment", func(r *rig) {
+			for _, s := range []store.Scan{{Segment: -1}, {Segment: 1}, {Segment: 1, Segments: 1}, {Segment: 3, Segments: 3}, {Segment: -1, Segments: 3}} {
+				s.Table = ledger
+				r.refuseRead(store.ErrInvalid, r.Scan(r.Context(), s))
+			}
+		}},
+	)
+}
+
+func testScanResume(t *testing.T, open Opener) {
+	items := scanItems()
+	play(t, open,
 		scenario{"cursors", func(r *rig) {
 			r.fill(items)
 			testScanCursors(r, ledger, 1, false)
@@ -70,12 +88,6 @@ func testScan(t *testing.T, open Opener) {
 		scenario{"cursors of deleted items", func(r *rig) {
 			r.fill(items)
 			testScanCursors(r, ledger, 2, true)
-		}},
-		scenario{"no such segment", func(r *rig) {
-			for _, s := range []store.Scan{{Segment: -1}, {Segment: 1}, {Segment: 1, Segments: 1}, {Segment: 3, Segments: 3}, {Segment: -1, Segments: 3}} {
-				s.Table = ledger
-				r.refuseRead(store.ErrInvalid, r.Scan(r.Context(), s))
-			}
 		}},
 	)
 }

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/book"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/store"
+)
+
+type importFlags struct {
+	skipBad  bool
+	method   string
+	currency string
+	workers  int
+}
+
+func (p *program) importCommand() *cobra.Command {
+	f := new(importFlags)
+	c := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Import a book of subscriptions: CSV, JSON lines or a NoSQL Workbench model",
+		Long: `Import a book of subscriptions: CSV with a header, JSON lines with the same names, or a
+NoSQL Workbench model with sample data.
+
+Columns: account, email, subscription, sku, amount, currency, payment_day,
+payment_method; optional start_date, next_payment_date, interval, time_zone,
+reminder_days, installments, address.
+
+Every row is checked first, and one bad row refuses the whole file. With --skip-bad the
+bad rows go to FILE.rejected, card numbers masked, and the others are imported.
+Importing a file twice changes nothing the second time.`,
+		Args: want("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error { return p.importFile(cmd.Context(), args[0], f) },
+	}
+	c.Flags().BoolVar(&f.skipBad, "skip-bad", false, "import the good rows and write the bad ones to FILE.rejected")
+	c.Flags().StringVar(&f.method, "payment-method", "", "`TOKEN` for what a Workbench model imports (sandbox: pm_card_visa)")
+	c.Flags().StringVar(&f.currency, "currency", "USD", "`CODE` for amounts of a Workbench model")
+	c.Flags().IntVar(&f.workers, "workers", 16, "how many batches to write at once")
+	return c
+}
+
+// An importer is one import under way.
+type importer struct {
+	p       *program
+	flags   *importFlags
+	name    string // of the file
+	size    int64
+	format  book.Format
+	options book.Options
+
+	list    *objectWriter // JSON: rejections as they are found
+	shown   *table        // people: the first of them, made when there is one
+	refused map[int]bool  // lines that the store refuses; the file alone does not show them
+	sum     importSummary
+}
+
+// An importSummary is the JSON of an import, after its list of rejections.
+type importSummary struct {
+	File      string `json:"file"`
+	Rows      int    `json:"rows"`
+	Imported  int    `json:"imported"`
+	Created   int    `json:"created"`
+	Existing  int    `json:"existing"`
+	Due       int    `json:"due"`
+	Receipts  int    `json:"receipts"`
+	Expired   int    `json:"receipts_expired"`
+	Bad       int    `json:"rejected_rows"`
+	Rejected  string `json:"rejected_file,omitempty"`
+	ElapsedMS int64  `json:"elapsed_ms"`
+}
+
+func (p *program) importFile(ctx context.Context, name string, f *importFlags) error {
+	if f.workers < 1 || f.workers > 1024 {
+		return usagef("--workers %d: want 1 to 1024", f.workers)
+	}
+	if _, err := money.ParseCurrency(f.currency); err != nil {
+		return usagef("--currency: %w", err)
+	}
+	begun := time.Now()
+	m := &importer{p: p, flags: f, name: name, refused: map[int]bool{}, list: newObjectWriter(p.stdout, "rejected")}
+	if err := m.detect(); err != nil {
+		return err
+	}
+	err := m.do(ctx)
+	m.sum.File, m.sum.Imported, m.sum.ElapsedMS = name, m.sum.Created, time.Since(begun).Milliseconds()
+	if p.cfg.JSON {
+		return errors.Join(err, m.list.end(m.sum))
+	}
+	if m.shown != nil {
+		m.shown.flush()
+	}
+	if err == nil {
+		m.show()
+	}
+	return err
+}
+
+// detect looks at the file and its beginning.
+func (m *importer) detect() error {
+	info, err := os.Stat(m.name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no file %s", m.name)
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("%s is a folder; name a file in it", m.name)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is no ordinary file: it is read twice, first to check every row; save it to a file", m.name)
+	case info.Size() == 0:
+		return fmt.Errorf("%s is empty", m.name)
+	}
+	m.size = info.Size()
+	file, err := os.Open(m.name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	head, err := io.ReadAll(io.LimitReader(file, book.HeadSize))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", m.name, err)
+	}
+	m.format = book.Detect(head, m.name)
+	m.options = book.Options{PaymentMethod: m.flags.method, Currency: m.flags.currency}
+	if m.format == book.Workbench && m.flags.method == "" && !m.p.cfg.Live() {
+		m.options.PaymentMethod = "pm_card_visa"
+	}
+	return nil
+}
+
+// do checks every row, against the store too if there is one, and then imports. A file
+// that is refused makes no store.
+func (m *importer) do(ctx context.Context) error {
+	s, err := m.p.open(ctx, need{})
+	if err != nil && !errors.Is(err, store.ErrMissing) {
+		return err
+	}
+	if s != nil {
+		defer func() { s.close() }()
+	}
+	fatal, err := m.check(ctx, s)
+	if err != nil {
+		return err
+	}
+	switch {
+	case fatal:
+		return fmt.Errorf("%s cannot be imported; nothing was", m.name)
+	case m.sum.Bad > 0 && !m.flags.skipBad:
+		return fmt.Errorf("%d of %d rows are bad; nothing was imported: correct them, or leave them out with --skip-bad", m.sum.Bad, m.sum.Rows)
+	}
+	if s == nil {
+		if s, err = m.p.open(ctx, need{create: true}); err != nil {
+			return err
+		}
+	}
+	if err := m.load(ctx, s); err != nil {
+		return fmt.Errorf("%w; %d subscriptions were imported before: import the file again, those change nothing", err, m.sum.Created)
+	}
+	return nil
+}
+
+// read ranges over the file with a bar.
+func (m *importer) read(what string, each func(book.Record, *book.Rejection) error) error {
+	file, err := os.Open(m.name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	in := &countingReader{in: file, bar: m.p.progress(what, m.size, nil)}
+	defer in.bar.end()
+	for rec, bad := range book.Read(bufio.NewReaderSize(in, 1<<20), m.format, m.options) {
+		if err := each(rec, bad); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A countingReader moves the bar by the bytes read.
+type countingReader struct {
+	in  io.Reader
+	bar *progress
+}
+
+func (r *countingReader) Read(b []byte) (int, error) {
+	n, err := r.in.Read(b)
+	r.bar.add(int64(n))
+	return n, err
+}
+
+// check reads the file once, reports every bad row and writes nothing to the store, which
+// is nil when there is none yet.
+func (m *importer) check(ctx context.Context, s *session) (fatal bool, err error) {
+	rejected := newRejectedFile(m)
+	defer func() { err = errors.Join(err, rejected.close(err == nil && !fatal)) }()
+	empty := s == nil || !hasAccounts(ctx, s.engine)
+	last := 0
+	err = m.read("bytes checked", func(rec book.Record, bad *book.Rejection) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if bad != nil {
+			if bad.Fatal {
+				fatal = true
+			} else if bad.Line != last || m.sum.Bad == 0 {
+				m.sum.Bad++
+				m.sum.Rows++
+			}
+			last = bad.Line
+			m.report(bad.Line, bad.Column, bad.Reason)
+			return rejected.add(bad)
+		}
+		m.sum.Rows++
+		if rec.Subscription == nil || empty {
+			return nil
+		}
+		field, ok := errors.AsType[*billing.FieldError](s.engine.Precheck(ctx, *rec.Subscription))
+		if !ok {
+			return nil // an error of the store shows again when it is written to
+		}
+		m.sum.Bad++
+		m.refused[rec.Line] = true
+		m.report(rec.Line, field.Field, field.Reason)
+		return rejected.addRow(rec, field)
+	})
+	return fatal, err
+}
+
+func hasAccounts(ctx context.Context, e *billing.Engine) bool {
+	for range e.Accounts(ctx) {
+		return true
+	}
+	return false
+}
+
+// shownRejections is how many bad rows people get; --json and FILE.rejected have all.
+const shownRejections = 50
+
+type rejectionView struct {
+	Line   int    `json:"line"`
+	Column string `json:"column"`
+	Reason string `json:"reason"`
+}
+
+func (m *importer) report(line int, column, reason string) {
+	if m.p.cfg.JSON {
+		m.list.add(rejectionView{line, column, reason})
+		return
+	}
+	if m.shown == nil {
+		m.shown = newTable(m.p.stdout, "LINE", "COLUMN", "REASON")
+	}
+	switch {
+	case m.shown.rows < shownRejections:
+		m.shown.row(strconv.Itoa(line), column, reason)
+	case m.shown.rows == shownRejections:
+		m.shown.row("…", "", "there are more: all of them with --json, or in the file that --skip-bad writes")
+	}
+}
+
+func (m *importer) show() {
+	p, s := m.p, &m.sum
+	if s.Bad > 0 {
+		p.say("")
+	}
+	p.say("%s: %d rows in %s", m.name, s.Rows, short(time.Duration(s.ElapsedMS)*time.Millisecond))
+	fields(p.stdout, "  created", strconv.Itoa(s.Created), "  existing", noted(s.Existing, "there already, and unchanged"),
+		"  already due", noted(s.Due, "the next duesday run payments"+p.globalFlags()+" charges them"),
+		"  receipts", positive(s.Receipts), "  expired", noted(s.Expired, "receipts past their time, left out"),
+		"  rejected", noted(s.Bad, "written to "+s.Rejected))
+}
+
+func noted(n int, note string) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d  (%s)", n, note)
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// A progress shows on a terminal how far something has come. A nil one shows nothing, so
+// that nobody has to ask. Its counts may be set from any goroutine.
+type progress struct {
+	out   io.Writer
+	what  string // what is counted: "rows"
+	begun time.Time
+	done  atomic.Int64
+	total atomic.Int64 // 0: not known
+	stop  chan struct{}
+	ended sync.WaitGroup
+}
+
+const (
+	progressAfter = time.Second // what is done sooner needs no bar
+	progressEvery = 200 * time.Millisecond
+	progressWidth = 30
+)
+
+// progress begins a bar on standard error when that is a terminal. The count function, if
+// any, finds out the total; it is called when the bar appears, and until stop.
+func (p *program) progress(what string, total int64, count func(stop <-chan struct{}) int64) *progress {
+	f, ok := p.stderr.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	b := &progress{out: f, what: what, begun: time.Now(), stop: make(chan struct{})}
+	b.total.Store(total)
+	b.ended.Go(func() { b.show(count) })
+	return b
+}
+
+func (b *progress) set(done int64) {
+	if b != nil {
+		b.done.Store(done)
+	}
+}
+
+func (b *progress) add(n int64) {
+	if b != nil {
+		b.done.Add(n)
+	}
+}
+
+// end wipes the bar away.
+func (b *progress) end() {
+	if b == nil {
+		return
+	}
+	close(b.stop)
+	b.ended.Wait()
+}
+
+func (b *progress) show(count func(<-chan struct{}) int64) {
+	select {
+	case <-b.stop:
+		return
+	case <-time.After(progressAfter):
+	}
+	if count != nil {
+		b.ended.Go(func() { b.total.Store(count(b.stop)) })
+	}
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	for {
+		fmt.Fprintf(b.out, "\r\x1b[K%s", b.line(time.Since(b.begun)))
+		select {
+		case <-b.stop:
+			fmt.Fprint(b.out, "\r\x1b[K")
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// line is the bar after so much time.
+func (b *progress) line(elapsed time.Duration) string {
+	done, total := b.done.Load(), b.total.Load()
+	rate := float64(done) / elapsed.Seconds()
+	text := fmt.Sprintf("%d %s, %.0f/s", done, b.what, rate)
+	if total <= 0 || done <= 0 {
+		return text
+	}
+	share := min(1, float64(done)/float64(total))
+	full := int(share * progressWidth)
+	left := time.Duration(float64(max(0, total-done)) / rate * float64(time.Second))
+	return fmt.Sprintf("[%s%s] %3.0f%%  %s, %s left", strings.Repeat("#", full), strings.Repeat(".", progressWidth-full),
+		share*100, text, left.Round(time.Second))
+}

@@ -1,0 +1,322 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+)
+
+type runFlags struct {
+	date    dateFlag
+	workers int
+	dry     bool
+}
+
+func (p *program) runCommand() *cobra.Command {
+	job := func(kind billing.Kind, short string) *cobra.Command {
+		f := new(runFlags)
+		c := &cobra.Command{
+			Use:   string(kind),
+			Short: short,
+			Args:  want(),
+			RunE:  func(cmd *cobra.Command, _ []string) error { return p.runJob(cmd.Context(), kind, f) },
+		}
+		c.Flags().Var(&f.date, "date", "business day for every account (default: each account's own today)")
+		c.Flags().IntVar(&f.workers, "workers", 16, "how many subscriptions to work on at once")
+		c.Flags().BoolVar(&f.dry, "dry-run", false, "list what would be done, and do nothing")
+		return c
+	}
+	g := group("run", "Run one of the two daily jobs",
+		job(billing.Payments, "Charge every subscription that is due"),
+		job(billing.Reminders, "Remind of the payments that are a few days ahead"))
+	g.Long = `Run one of the two daily jobs. Both may be run at any time and any number of times,
+by several processes one after the other, and straight after a crash: a period is
+charged once. Exits 3 when it is done but something waits for a person.`
+	return g
+}
+
+func (p *program) runJob(ctx context.Context, kind billing.Kind, f *runFlags) error {
+	if f.workers < 1 || f.workers > 1024 {
+		return usagef("--workers %d: want 1 to 1024", f.workers)
+	}
+	if today := civil.Of(p.now().UTC()); p.cfg.Live() && f.date.After(today.AddDays(1)) {
+		return usagef("--date %s has not come yet, and the processor is live", f.date.Date)
+	}
+	return p.with(ctx, need{processor: kind == billing.Payments}, func(s *session) error {
+		o := billing.RunOptions{Date: f.date.Date, Workers: f.workers, DryRun: f.dry}
+		if f.dry {
+			return p.dryRun(ctx, s, kind, o)
+		}
+		return p.wetRun(ctx, s, kind, o)
+	})
+}
+
+// start runs the job with a bar on the terminal.
+func (p *program) start(ctx context.Context, s *session, kind billing.Kind, o billing.RunOptions) (*billing.Report, error) {
+	bar := p.progress("subscriptions", 0, func(stop <-chan struct{}) int64 { return countDue(ctx, s, kind, o.Date, stop) })
+	defer bar.end()
+	o.Progress = bar.set
+	if kind == billing.Reminders {
+		return s.engine.RunReminders(ctx, o)
+	}
+	return s.engine.RunPayments(ctx, o)
+}
+
+// wetRun runs the job, lets the mail go that it has caused, also when it failed half-way,
+// and says what came of it.
+func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o billing.RunOptions) error {
+	var waiting firstFew
+	o.Each = waiting.add
+	report, err := p.start(ctx, s, kind, o)
+	if ctx.Err() == nil {
+		p.deliver(ctx, s)
+	}
+	if report == nil {
+		return err
+	}
+	if report.Off {
+		p.warnOff(ctx, s)
+	}
+	if p.cfg.JSON {
+		if shown := p.object(viewReport(report)); err == nil {
+			err = shown
+		}
+	} else {
+		p.showReport(report, &waiting)
+	}
+	if err == nil && report.NeedsPerson() {
+		p.code = exitPerson
+	}
+	return err
+}
+
+func (p *program) warnOff(ctx context.Context, s *session) {
+	reason := ""
+	if meta, err := s.engine.Meta(ctx); err == nil && meta.Reason != "" {
+		reason = " (" + meta.Reason + ")"
+	}
+	p.warn("charging is off%s: nothing was charged; switch it on with duesday charging on%s", reason, p.globalFlags())
+}
+
+// firstFew keeps the first results that wait for a person or a customer.
+type firstFew struct {
+	kept []billing.Result
+	all  int
+}
+
+const shownWaiting = 20
+
+func (f *firstFew) add(r billing.Result) {
+	if r.Outcome != billing.OutcomePending && r.Outcome != billing.OutcomeParked {
+		return
+	}
+	if f.all++; len(f.kept) < shownWaiting {
+		f.kept = append(f.kept, r)
+	}
+}
+
+// A paymentsView is the JSON of a payment run; due is the sum of the six outcomes.
+type paymentsView struct {
+	Kind    string            `json:"kind"`
+	Date    string            `json:"date"`
+	From    string            `json:"from"`
+	Due     int               `json:"due"`
+	Paid    int               `json:"paid"`
+	Retry   int               `json:"retry"`
+	Failed  int               `json:"failed"`
+	Pending int               `json:"pending"`
+	Parked  int               `json:"parked"`
+	Skipped int               `json:"skipped"`
+	Amounts map[string]string `json:"amounts"`
+	Elapsed int64             `json:"elapsed_ms"`
+	DryRun  bool              `json:"dry_run,omitempty"`
+	Off     bool              `json:"charging_off,omitempty"`
+}
+
+// A remindersView is the JSON of a reminder run.
+type remindersView struct {
+	Kind    string `json:"kind"`
+	Date    string `json:"date"`
+	From    string `json:"from"`
+	Due     int    `json:"due"`
+	Sent    int    `json:"sent"`
+	Skipped int    `json:"skipped"`
+	Failed  int    `json:"failed"`
+	Elapsed int64  `json:"elapsed_ms"`
+	DryRun  bool   `json:"dry_run,omitempty"`
+}
+
+func viewReport(r *billing.Report) any {
+	if r.Kind == billing.Reminders {
+		return remindersView{Kind: string(r.Kind), Date: date(r.Date), From: date(r.From), Due: r.Due(), Sent: r.Sent,
+			Skipped: r.Counts[billing.OutcomeSkipped], Failed: r.Counts[billing.OutcomeFailed], Elapsed: r.Elapsed.Milliseconds(), DryRun: r.DryRun}
+	}
+	return paymentsView{Kind: string(r.Kind), Date: date(r.Date), From: date(r.From), Due: r.Due(), Paid: r.Counts[billing.OutcomePaid],
+		Retry: r.Counts[billing.OutcomeRetry], Failed: r.Counts[billing.OutcomeFailed], Pending: r.Counts[billing.OutcomePending],
+		Parked: r.Counts[billing.OutcomeParked], Skipped: r.Counts[billing.OutcomeSkipped], Amounts: r.Amounts.Strings(),
+		Elapsed: r.Elapsed.Milliseconds(), DryRun: r.DryRun, Off: r.Off}
+}
+
+func (p *program) showReport(r *billing.Report, waiting *firstFew) {
+	p.say("%s of %s (looked from %s on): %d due, in %s", r.Kind, r.Date, r.From, r.Due(), short(r.Elapsed))
+	t := newTable(p.stdout)
+	if r.Kind == billing.Reminders {
+		t.row("  sent", strconv.Itoa(r.Sent))
+		t.row("  skipped", strconv.Itoa(r.Counts[billing.OutcomeSkipped]), "nothing to remind of any more")
+	} else {
+		for _, o := range billing.Outcomes() {
+			amounts := ""
+			if o == billing.OutcomePaid {
+				amounts = formatTotals(&r.Amounts)
+			}
+			t.row("  "+string(o), strconv.Itoa(r.Counts[o]), firstText(amounts, outcomeText(o)))
+		}
+	}
+	t.flush()
+	if waiting.all == 0 {
+		return
+	}
+	p.say("\nWaiting for the customer or for you:")
+	w := newTable(p.stdout, "SUBSCRIPTION", "PERIOD", "DUE", "AMOUNT", "OUTCOME", "REASON")
+	for _, r := range waiting.kept {
+		w.row(r.Name.String(), strconv.Itoa(r.Period), date(r.Due), r.Amount.Format(), string(r.Outcome), r.Reason)
+	}
+	w.flush()
+	if more := waiting.all - len(waiting.kept); more > 0 {
+		p.say("and %d more", more)
+	}
+	p.say("\nLook further: duesday subscription show %s%s", waiting.kept[0].Name, p.globalFlags())
+}
+
+func outcomeText(o billing.Outcome) string {
+	switch o {
+	case billing.OutcomeRetry:
+		return "declined, tried again on a later day"
+	case billing.OutcomeFailed:
+		return "declined for good"
+	case billing.OutcomePending:
+		return "the customer or the processor has to act"
+	case billing.OutcomeParked:
+		return "duesday subscription charge or skip"
+	case billing.OutcomeSkipped:
+		return "cancelled, paused, or charging is off"
+	}
+	return ""
+}
+
+func firstText(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+// formatTotals returns the sums as people write them, by currency.
+func formatTotals(t *money.Totals) string {
+	var parts []string
+	for sum := range t.All() {
+		parts = append(parts, sum.Format())
+	}
+	return strings.Join(parts, "  ")
+}
+
+// dryRun lists what the job would do, one by one as it is found.
+func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o billing.RunOptions) error {
+	name := "would_charge"
+	if kind == billing.Reminders {
+		name = "would_remind"
+	}
+	list := newObjectWriter(p.stdout, name)
+	t := newTable(p.stdout, "SUBSCRIPTION", "PERIOD", "DUE", "AMOUNT", "WHAT")
+	var totals money.Totals
+	n := 0
+	var failed error
+	o.Each = func(r billing.Result) {
+		if kind == billing.Reminders && r.Outcome == billing.OutcomeSkipped {
+			return
+		}
+		if kind == billing.Payments {
+			if r.Outcome == billing.OutcomeParked || strings.HasPrefix(r.Reason, "would be parked") || strings.HasPrefix(r.Reason, "parked:") {
+				return
+			}
+			if err := totals.Add(r.Amount); err != nil && failed == nil {
+				failed = err
+			}
+		}
+		n++
+		if !p.cfg.JSON {
+			t.row(r.Name.String(), strconv.Itoa(r.Period), date(r.Due), r.Amount.Format(), r.Reason)
+			return
+		}
+		v := viewResult(r)
+		v.Outcome = ""
+		if err := list.add(v); err != nil && failed == nil {
+			failed = err
+		}
+	}
+	report, err := p.start(ctx, s, kind, o)
+	if err == nil {
+		err = failed
+	}
+	if report == nil {
+		return err
+	}
+	if p.cfg.JSON {
+		report.DryRun, report.Amounts = true, totals
+		if ending := list.end(viewReport(report)); err == nil {
+			err = ending
+		}
+		return err
+	}
+	t.flush()
+	what := "charged"
+	if kind == billing.Reminders {
+		what = "reminded of"
+	}
+	p.say("\n%d would be %s on %s%s; nothing was done", n, what, report.Date, prefixed(": ", formatTotals(&totals)))
+	return err
+}
+
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
+
+// countDue counts the rows that a run will meet, for its bar; an error ends the count.
+func countDue(ctx context.Context, s *session, kind billing.Kind, day civil.Date, stop <-chan struct{}) int64 {
+	if day.IsZero() {
+		day = s.engine.Today().AddDays(1)
+	}
+	n := int64(0)
+	for _, err := range dueUntil(ctx, s.engine, kind, day) {
+		select {
+		case <-stop:
+			return 0
+		default:
+		}
+		if err != nil {
+			return 0
+		}
+		n++
+	}
+	return n
+}
+
+func short(d interface{ Milliseconds() int64 }) string {
+	ms := d.Milliseconds()
+	if ms < 10_000 {
+		return fmt.Sprintf("%d ms", ms)
+	}
+	return fmt.Sprintf("%.1f s", float64(ms)/1000)
+}

@@ -1,0 +1,146 @@
+package archtest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layers says for every package which of ours it may import. Imports run one way:
+// {sandbox, mail, book} -> {billing, outbox} -> {schema, store} -> nothing of ours.
+// Commands are at the top and import anything; nobody imports them.
+var layers = map[string][]string{
+	"internal/archtest":          {},
+	"internal/bench":             {"billing", "civil", "money", "sandbox", "schema", "store", "store/memstore", "store/pebblestore", "store/storeurl"},
+	"internal/billing":           {"civil", "money", "outbox", "schema", "store"},
+	"internal/book":              {"billing", "civil", "money", "schema"},
+	"internal/civil":             {},
+	"internal/mail":              {"billing", "outbox"},
+	"internal/money":             {},
+	"internal/outbox":            {"schema", "store"},
+	"internal/sandbox":           {"billing", "money"},
+	"internal/schema":            {"store"},
+	"internal/store":             {},
+	"internal/store/memstore":    {"store"},
+	"internal/store/pebblestore": {"store"},
+	"internal/store/storetest":   {"store"},
+	"internal/store/storeurl":    {"store", "store/memstore", "store/pebblestore"},
+}
+
+func imports(s *source, p *pkg) (found []violation) {
+	allowed, known := layers[p.dir]
+	for _, f := range p.files {
+		for name, at := range f.imports() {
+			ours, ok := strings.CutPrefix(name, module+"/")
+			switch {
+			case !ok:
+			case strings.HasPrefix(ours, "cmd/") && !p.isCommand():
+				found = append(found, s.at(f, at, "%s is a command: nobody imports it", ours))
+			case f.test || p.isCommand():
+			case !known:
+				found = append(found, s.at(f, at, "%s is in no layer: say in layers, in archtest, what it may import", p.dir))
+			case !slices.Contains(allowed, strings.TrimPrefix(ours, "internal/")):
+				found = append(found, s.at(f, at, "%s must not import %s (it may import %v)", p.dir, ours, allowed))
+			}
+		}
+	}
+	return found
+}
+
+func TestImportsRunOneWay(t *testing.T) {
+	importing := func(path string) string { return "package p\nimport _ \"" + module + "/" + path + "\"" }
+	check(t, imports, nil,
+		plant{"internal/civil/p.go", importing("internal/store"), "internal/civil must not import internal/store"},
+		plant{"internal/store/pebblestore/p.go", importing("internal/schema"), "must not import internal/schema"},
+		plant{"internal/billing/p.go", importing("internal/store/pebblestore"), "must not import internal/store/pebblestore"},
+		plant{"internal/outbox/p.go", importing("internal/billing"), "must not import internal/billing"},
+		plant{"internal/sandbox/p.go", importing("cmd/duesday/table"), "nobody imports it"},
+		plant{"internal/novel/p.go", importing("internal/store"), "in no layer"})
+}
+
+// thirdParty says for every module of others where it may be used, and so what the
+// product depends on. A new dependency is a decision, and is made here.
+var thirdParty = map[string]struct {
+	in        []string
+	testsOnly bool
+}{
+	"github.com/cockroachdb/pebble/v2": {in: []string{"internal/store/pebblestore", "internal/bench"}}, // bench: the bare baseline
+	"github.com/spf13/cobra":           {in: []string{"cmd/duesday"}},
+	"github.com/spf13/pflag":           {in: []string{"cmd/duesday"}},
+	"golang.org/x/term":                {in: []string{"cmd/duesday"}},
+	"pgregory.net/rapid":               {testsOnly: true},
+}
+
+func dependencies(s *source, p *pkg) (found []violation) {
+	for _, f := range p.files {
+		for name, at := range f.imports() {
+			first, _, _ := strings.Cut(name, "/")
+			if !strings.Contains(first, ".") || strings.HasPrefix(name, module+"/") {
+				continue // the standard library's, or ours
+			}
+			known := false
+			for of, where := range thirdParty {
+				if name != of && !strings.HasPrefix(name, of+"/") {
+					continue
+				}
+				known = true
+				switch {
+				case where.testsOnly && !f.test && !p.isTest():
+					found = append(found, s.at(f, at, "%s is for tests", of))
+				case !where.testsOnly && !slices.Contains(where.in, p.dir):
+					found = append(found, s.at(f, at, "%s is imported in %v alone", of, where.in))
+				}
+			}
+			if !known {
+				found = append(found, s.at(f, at, "%s is a new dependency: justify it in the commit and list it in thirdParty, in archtest", name))
+			}
+		}
+	}
+	return found
+}
+
+func TestDependenciesHaveTheirPlace(t *testing.T) {
+	check(t, dependencies, nil,
+		plant{"internal/billing/p.go", "package p\nimport _ \"github.com/cockroachdb/pebble/v2/vfs\"", "imported in [internal/store/pebblestore"},
+		plant{"internal/money/p.go", "package p\nimport _ \"pgregory.net/rapid\"", "is for tests"},
+		plant{"cmd/duesday/p.go", "package p\nimport _ \"github.com/jinzhu/gorm\"", "new dependency"})
+}
+
+// testPackages: what serves tests is not part of the product.
+func testPackages(s *source, p *pkg) (found []violation) {
+	for _, f := range p.sources() {
+		for name, at := range f.imports() {
+			if name == "testing" || strings.HasPrefix(name, "testing/") || (strings.HasPrefix(name, module+"/") && strings.HasSuffix(name, "test")) {
+				found = append(found, s.at(f, at, "%s is for tests", name))
+			}
+		}
+	}
+	return found
+}
+
+func TestTestPackagesStayInTests(t *testing.T) {
+	check(t, testPackages, nil,
+		plant{"internal/billing/p.go", "package p\nimport _ \"" + module + "/internal/store/storetest\"", "is for tests"},
+		plant{"cmd/duesday/p.go", "package p\nimport _ \"testing\"", "is for tests"})
+}
+
+// experiments may change under us.
+func experiments(s *source, p *pkg) (found []violation) {
+	for _, f := range p.files {
+		for name, at := range f.imports() {
+			if name == "encoding/json/v2" || name == "encoding/json/jsontext" || strings.HasPrefix(name, "golang.org/x/exp") {
+				found = append(found, s.at(f, at, "%s is an experiment, outside the compatibility promise", name))
+			}
+			if name == "unsafe" || name == "C" {
+				found = append(found, s.at(f, at, "%s: the product is plain Go", name))
+			}
+		}
+	}
+	return found
+}
+
+func TestNoExperiments(t *testing.T) {
+	check(t, experiments, nil,
+		plant{"internal/book/p.go", "package p\nimport _ \"encoding/json/v2\"", "is an experiment"},
+		plant{"internal/book/p.go", "package p\nimport _ \"unsafe\"", "plain Go"})
+}

@@ -1,0 +1,102 @@
+package archtest
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// openEnds are promises that nobody keeps track of. One with an issue's number may stay.
+var openEnds = regexp.MustCompile(`\b(` + "TO" + `DO|` + "FIX" + `ME|` + "XX" + `X|` + "HA" + `CK)\b(\(#[0-9]+\):)?`)
+
+func naked(s *source, p *pkg) (found []violation) {
+	for _, f := range p.files {
+		for _, group := range f.Comments {
+			for _, c := range group.List {
+				for _, m := range openEnds.FindAllStringSubmatch(c.Text, -1) {
+					if m[2] == "" {
+						found = append(found, s.at(f, c.Pos(), "a naked %s: do it, or write %s(#12): with an issue's number", m[1], m[1]))
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
+func TestNoNakedOpenEnds(t *testing.T) {
+	check(t, naked, nil,
+		plant{"internal/mail/p.go", "package p\n// " + "TO" + "DO: later", "a naked"},
+		plant{"internal/mail/p.go", "package p\n// " + "FIX" + "ME(me)", "a naked"})
+}
+
+// machinePath matches the name of a folder that only one machine has. It is put
+// together from parts, so that this file does not trip over itself.
+var machinePath = regexp.MustCompile(`(^|[^A-Za-z0-9_.~/-])(/(` + strings.Join([]string{"ho" + "me", "Us" + "ers", "ro" + "ot", "wo" + "rk", "work" + "space"}, "|") + `)/[A-Za-z0-9._-]+|[A-Z]:\\` + "Us" + `ers\\)`)
+
+func machinePaths(name, text string) (found []violation) {
+	for number, line := range strings.Split(text, "\n") {
+		if m := machinePath.FindString(line); m != "" {
+			found = append(found, violation{file: name, line: number + 1, text: "the path " + strings.TrimSpace(m) + " is of one machine"})
+		}
+	}
+	return found
+}
+
+// TestNoMachinePaths looks at every text file of the project, documents among them.
+func TestNoMachinePaths(t *testing.T) {
+	for _, planted := range []string{"cd " + "/ho" + "me/ada/duesday", "open(\"" + "/wo" + "rk/main\")", "`C:\\" + "Us" + "ers\\ada`"} {
+		if len(machinePaths("planted", planted)) == 0 {
+			t.Errorf("a planted machine path was not reported: %s", planted)
+		}
+	}
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := 0
+	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == ".git" || isLeftOver(relative)) {
+			return filepath.SkipDir
+		}
+		if !d.Type().IsRegular() || isLeftOver(relative) {
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if !utf8.Valid(text) {
+			return nil
+		}
+		files++
+		for _, v := range machinePaths(filepath.ToSlash(relative), string(text)) {
+			t.Error(v)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < 50 {
+		t.Errorf("only %d files were looked at", files)
+	}
+}
+
+// isLeftOver reports whether the name at the root is what .gitignore keeps out: a store
+// that the demo made, a profile.
+func isLeftOver(relative string) bool {
+	return relative == "duesday" || strings.HasPrefix(relative, "duesday-") || strings.HasPrefix(relative, "coverage.") || relative == "profiles" ||
+		strings.HasSuffix(relative, ".prof") || strings.HasSuffix(relative, ".test")
+}

@@ -1,0 +1,92 @@
+package book
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/duesday/duesday/internal/billing"
+)
+
+// checkYields reads any bytes at all: no panic; what is accepted passes the rules and holds
+// no card number; what is rejected shows none, says why, and comes in the file's order.
+// What FILE.rejected holds shows none either, and as many rows are rejected again.
+func checkYields(t *testing.T, f Format, data string) {
+	t.Helper()
+	var out strings.Builder
+	w := NewRejectedWriter(&out, f)
+	line, fatal := 0, false
+	rows := map[int]bool{}
+	for r, bad := range Read(strings.NewReader(data), f, Options{PaymentMethod: "pm_card_visa"}) {
+		if fatal && bad == nil {
+			t.Fatal("a row after a fatal rejection")
+		}
+		if bad != nil {
+			if bad.Line < line || bad.Reason == "" {
+				t.Fatalf("line %d after %d, reason %q", bad.Line, line, bad.Reason)
+			}
+			line, fatal = bad.Line, fatal || bad.Fatal
+			noCards(t, bad.Column, bad.Reason, bad.Raw)
+			if err := w.Write(bad); err != nil {
+				t.Fatal(err)
+			}
+			if !bad.Fatal {
+				rows[bad.row] = true
+			}
+			continue
+		}
+		if r.Line < line || (r.Subscription == nil) == (r.Receipt == nil && r.Account == nil) == false {
+			t.Fatalf("record %+v after line %d", r, line)
+		}
+		line = r.Line
+		if s := r.Subscription; s != nil {
+			if err := s.Check(); err != nil || s.Email == "" {
+				t.Fatalf("accepted %+v: %v", s, err)
+			}
+			noCards(t, s.Account, s.Email, s.ID, s.SKU, s.Method, s.Address, s.TimeZone, s.Amount.Decimal())
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	noCards(t, out.String())
+}
+
+func noCards(t *testing.T, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if billing.HasCardNumber(text) {
+			t.Fatalf("a card number survives in %q", text)
+		}
+	}
+}
+
+func FuzzCSV(f *testing.F) {
+	f.Add("1,a@b.c,s1,k,1,USD,1,pm\n")
+	f.Add("1,a@b.c,\"s\n1\",k,1,USD,1,4242424242424242\r\n\r\n1,\"")
+	f.Add("4242 4242 4242 4242,a@b.c,s1,k,4242424242424242,JPY,31,pm,2023-01-31,2023-02-28,weekly,UTC,0,1,x\n")
+	f.Fuzz(func(t *testing.T, data string) {
+		checkYields(t, CSV, data)
+		checkYields(t, CSV, header+"\n"+data)
+		checkYields(t, CSV, fullHeader+"\r\n"+data)
+	})
+}
+
+func FuzzJSONL(f *testing.F) {
+	f.Add(goodLine)
+	f.Add(with(`"address":"\u0034242424242424242"`) + "\n" + with(`"x":[4242424242424242]`))
+	f.Add("{}\n[]\n{\"a\":{\"b\":[\"\\\"}\"]}}")
+	f.Fuzz(func(t *testing.T, data string) {
+		checkYields(t, JSONLines, data)
+		checkYields(t, JSONLines, with(data))
+	})
+}
+
+func FuzzWorkbench(f *testing.F) {
+	f.Add(seedModel(f))
+	f.Add(modelOf(goodItem, goodReceipt))
+	f.Fuzz(func(t *testing.T, data string) {
+		checkYields(t, Workbench, data)
+		checkYields(t, Workbench, modelOf(data))
+		Detect([]byte(data), "")
+	})
+}

@@ -1,0 +1,61 @@
+package storeurl
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+var tables = []store.Table{{Name: "t", PartitionKey: "id"}}
+
+func TestOpen(t *testing.T) {
+	for _, url := range []string{"mem:", "pebble:" + filepath.Join(t.TempDir(), "a:b", "store")} {
+		s, err := Open(t.Context(), url, Options{Tables: tables, Create: true})
+		if err != nil {
+			t.Errorf("Open(%q): %v", url, err)
+			continue
+		}
+		it := store.NewItem(store.Attribute{Name: "id", Value: store.S("1")})
+		if err := s.Commit(t.Context(), store.Put("t", it)); err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
+		if got, err := s.Get(t.Context(), "t", store.Key{PK: "1"}); err != nil || !got.Equal(it) {
+			t.Errorf("%s: Get shows %v, %v", url, got, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+func TestOpenErrors(t *testing.T) {
+	for _, test := range []struct {
+		url, want string
+		is        error
+	}{
+		{"", "no store named: want pebble:DIR or mem:", ErrURL},
+		{"foo:bar", `unknown store "foo:bar": want pebble:DIR or mem:`, ErrURL},
+		{"Pebble:bar", `unknown store "Pebble:bar": want pebble:DIR or mem:`, ErrURL},
+		{"./data", `store "./data" has no scheme: want pebble:DIR or mem: (did you mean "pebble:./data"?)`, ErrURL},
+		{"pebble:", `store "pebble:" names no folder: want pebble:DIR or mem:`, ErrURL},
+		{"mem:x", `store "mem:x": mem: takes nothing after the colon`, ErrURL},
+		{"pebble:" + filepath.Join(t.TempDir(), "none"), "no store here", store.ErrMissing},
+	} {
+		s, err := Open(t.Context(), test.url, Options{Tables: tables})
+		if s != nil || !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("Open(%q) = %v, %v, want no store and %q", test.url, s, err, test.want)
+		}
+	}
+	if s, err := Open(t.Context(), "mem:", Options{Tables: []store.Table{{}}}); s != nil || !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("Open with a bad table = %v, %v", s, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Open(ctx, "mem:", Options{Tables: tables}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Open after the context has ended: %v", err)
+	}
+}
