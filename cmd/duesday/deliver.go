@@ -10,19 +10,42 @@ import (
 // mailWorkers is how many mails are written at once; each waits for the disk.
 const mailWorkers = 16
 
-// drain lets go what is due in the outbox, as mail in the session's folder.
-func (s *session) drain(ctx context.Context) (outbox.Report, error) {
+// outbox returns the outbox whose mail goes into the session's folder. Each delivery, done
+// or not, moves the bar.
+func (s *session) outbox(bar *progress) (*outbox.Outbox, error) {
 	folder, err := mail.NewFolder(s.mail, "")
+	if err != nil {
+		return nil, err
+	}
+	return outbox.New(s.store, s.tables.Outbox, s.now, &countedDelivery{folder, bar}, s.engine.StillWanted), nil
+}
+
+type countedDelivery struct {
+	outbox.Deliverer
+	bar *progress
+}
+
+// Deliver implements outbox.Deliverer.
+func (d *countedDelivery) Deliver(ctx context.Context, e outbox.Effect) error {
+	defer d.bar.add(1)
+	return d.Deliverer.Deliver(ctx, e)
+}
+
+// drain lets go what is due in the outbox.
+func (s *session) drain(ctx context.Context, bar *progress) (outbox.Report, error) {
+	o, err := s.outbox(bar)
 	if err != nil {
 		return outbox.Report{}, err
 	}
-	return outbox.New(s.store, s.tables.Outbox, s.now, folder, s.engine.StillWanted).Drain(ctx, mailWorkers)
+	return o.Drain(ctx, mailWorkers)
 }
 
 // deliver drains the outbox. What could not be delivered is no failure of the job: it stays
 // in the outbox, and the next run tries again.
 func (p *program) deliver(ctx context.Context, s *session) {
-	report, err := s.drain(ctx)
+	bar := p.progress("mails", 0, func(<-chan struct{}) int64 { return s.mailsLeft(ctx) })
+	report, err := s.drain(ctx, bar)
+	bar.end()
 	switch {
 	case err != nil && ctx.Err() == nil:
 		p.warn("mail was left in the outbox and goes out with the next run: %v", err)
@@ -31,4 +54,17 @@ func (p *program) deliver(ctx context.Context, s *session) {
 	case report.Failed > 0:
 		p.warn("%d mails to %s failed and are tried again by later runs", report.Failed, s.mail)
 	}
+}
+
+// mailsLeft counts what is due in the outbox, for a bar; an error means that it is not known.
+func (s *session) mailsLeft(ctx context.Context) int64 {
+	o, err := s.outbox(nil)
+	if err != nil {
+		return 0
+	}
+	due, _, _, err := o.Pending(ctx)
+	if err != nil {
+		return 0
+	}
+	return int64(due)
 }

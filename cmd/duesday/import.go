@@ -277,7 +277,7 @@ func (m *importer) show() {
 	}
 	p.say("%s: %d rows in %s", m.name, s.Rows, short(time.Duration(s.ElapsedMS)*time.Millisecond))
 	fields(p.stdout, "  created", strconv.Itoa(s.Created), "  existing", noted(s.Existing, "there already, and unchanged"),
-		"  already due", noted(s.Due, "the next duesday run payments"+p.globalFlags()+" charges them"),
+		"  already due", noted(s.Due, "charged by the next "+p.hint("run payments")),
 		"  receipts", positive(s.Receipts), "  expired", noted(s.Expired, "receipts past their time, left out"),
 		"  rejected", noted(s.Bad, "written to "+s.Rejected))
 }

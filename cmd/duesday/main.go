@@ -17,6 +17,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -30,5 +31,17 @@ func main() {
 
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return newProgram(env, stdin, stdout, stderr, time.Now).run(ctx, args)
+	p := newProgram(env, stdin, stdout, stderr, time.Now)
+	p.name = calledAs()
+	return p.run(ctx, args)
+}
+
+// calledAs returns what a person typed to call this program, for hints: without a built
+// binary that is go run.
+func calledAs() string {
+	path, err := os.Executable()
+	if err == nil && strings.Contains(path, "go-build") {
+		return "go run ./cmd/duesday"
+	}
+	return "duesday"
 }

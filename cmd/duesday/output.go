@@ -48,15 +48,16 @@ func list[T, V any](p *program, seq iter.Seq2[T, error], view func(T) V, columns
 
 // An arrayWriter writes a JSON array, one element a line, [] when there are none.
 type arrayWriter struct {
-	out *bufio.Writer
-	n   int
+	out    *bufio.Writer
+	indent string // before its end; elements stand two further in
+	n      int
 }
 
 func (a *arrayWriter) add(v any) error {
 	if a.n++; a.n == 1 {
-		a.out.WriteString("[\n  ")
+		a.out.WriteString("[\n  " + a.indent)
 	} else {
-		a.out.WriteString(",\n  ")
+		a.out.WriteString(",\n  " + a.indent)
 	}
 	return writeValue(a.out, v)
 }
@@ -66,7 +67,7 @@ func (a *arrayWriter) end() {
 	case 0:
 		a.out.WriteString("[]")
 	default:
-		a.out.WriteString("\n]")
+		a.out.WriteString("\n" + a.indent + "]")
 	}
 }
 
@@ -90,13 +91,13 @@ type objectWriter struct {
 }
 
 func newObjectWriter(out *bufio.Writer, list string) *objectWriter {
-	return &objectWriter{out: out, name: list, list: arrayWriter{out: out}}
+	return &objectWriter{out: out, name: list, list: arrayWriter{out: out, indent: "  "}}
 }
 
 func (o *objectWriter) begin() {
 	if !o.open {
 		o.open = true
-		fmt.Fprintf(o.out, "{\n%q: ", o.name)
+		fmt.Fprintf(o.out, "{\n  %q: ", o.name)
 	}
 }
 

@@ -31,12 +31,13 @@ type program struct {
 	flags   config.Flags
 	cfg     config.Config // from flags and env, once the command line has been understood
 	command string        // "duesday run payments", for messages
+	name    string        // what a person types to call this program
 	working bool          // the command line was understood: errors are failures from here on
 	code    int           // of a command that is done and has more to say than 0
 }
 
 func newProgram(env func(string) string, stdin io.Reader, stdout, stderr io.Writer, now func() time.Time) *program {
-	return &program{env: env, stdin: stdin, stdout: bufio.NewWriterSize(stdout, 64<<10), stderr: stderr, now: now, command: "duesday"}
+	return &program{env: env, stdin: stdin, stdout: bufio.NewWriterSize(stdout, 64<<10), stderr: stderr, now: now, command: "duesday", name: "duesday"}
 }
 
 // need says what a command opens.
@@ -136,17 +137,21 @@ func folderOf(url string) string {
 	return dir
 }
 
-// globalFlags returns the flags that make a further command work on the same data, with a
-// space before each; what is the default needs none.
-func (p *program) globalFlags() string {
-	var b strings.Builder
+// hint returns a command line on the same data, as a person has to type it: with the flags
+// that the command needs and that are not the default.
+func (p *program) hint(command string) string {
+	line := p.name + " " + command
 	if p.cfg.Store != config.DefaultStore {
-		b.WriteString(" --store " + quoted(p.cfg.Store))
+		line += " --store " + quoted(p.cfg.Store)
 	}
-	if p.cfg.Processor != config.DefaultProcessor {
-		b.WriteString(" --processor " + quoted(p.cfg.Processor))
+	family, _, _ := strings.Cut(command, " ")
+	if (family == "run" || family == "verify" || family == "reconcile") && p.cfg.Processor != config.DefaultProcessor {
+		line += " --processor " + quoted(p.cfg.Processor)
 	}
-	return b.String()
+	if family == "run" && p.cfg.Mail != config.DefaultMail {
+		line += " --mail " + quoted(p.cfg.Mail)
+	}
+	return line
 }
 
 // quoted makes the text one word of a shell's command line.

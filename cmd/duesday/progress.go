@@ -31,7 +31,7 @@ const (
 )
 
 // progress begins a bar on standard error when that is a terminal. The count function, if
-// any, finds out the total; it is called when the bar appears, and until stop.
+// any, finds out what is left; it is called when the bar appears, and until stop.
 func (p *program) progress(what string, total int64, count func(stop <-chan struct{}) int64) *progress {
 	f, ok := p.stderr.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -71,7 +71,12 @@ func (b *progress) show(count func(<-chan struct{}) int64) {
 	case <-time.After(progressAfter):
 	}
 	if count != nil {
-		b.ended.Go(func() { b.total.Store(count(b.stop)) })
+		b.ended.Go(func() {
+			done := b.done.Load() // what was done before is not left to be counted
+			if left := count(b.stop); left > 0 {
+				b.total.Store(done + left)
+			}
+		})
 	}
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()

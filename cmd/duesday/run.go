@@ -102,7 +102,7 @@ func (p *program) warnOff(ctx context.Context, s *session) {
 	if meta, err := s.engine.Meta(ctx); err == nil && meta.Reason != "" {
 		reason = " (" + meta.Reason + ")"
 	}
-	p.warn("charging is off%s: nothing was charged; switch it on with duesday charging on%s", reason, p.globalFlags())
+	p.warn("charging is off%s: nothing was charged; switch it on with %s", reason, p.hint("charging on"))
 }
 
 // firstFew keeps the first results that wait for a person or a customer.
@@ -192,7 +192,7 @@ func (p *program) showReport(r *billing.Report, waiting *firstFew) {
 	if more := waiting.all - len(waiting.kept); more > 0 {
 		p.say("and %d more", more)
 	}
-	p.say("\nLook further: duesday subscription show %s%s", waiting.kept[0].Name, p.globalFlags())
+	p.say("\nLook further: %s", p.hint("subscription show "+waiting.kept[0].Name.String()))
 }
 
 func outcomeText(o billing.Outcome) string {

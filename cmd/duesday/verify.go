@@ -89,7 +89,7 @@ func (p *program) verify(ctx context.Context, s *session) error {
 	}
 	t.flush()
 	if more := len(audit.Problems) - shownProblems; more > 0 {
-		p.say("and %d more: duesday verify --json%s", more, p.globalFlags())
+		p.say("and %d more: %s", more, p.hint("verify --json"))
 	}
 	return nil
 }

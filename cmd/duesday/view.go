@@ -79,16 +79,16 @@ type subscriptionView struct {
 }
 
 type openView struct {
-	Period   int               `json:"period"`
-	Due      string            `json:"due_date"`
-	Amount   string            `json:"amount"`
-	Currency string            `json:"currency"`
-	Method   string            `json:"payment_method"`
-	Intent   string            `json:"intent"`
-	Attempt  int               `json:"attempt"`
-	State    string            `json:"state,omitempty"`
-	Retry    string            `json:"retry_date,omitempty"`
-	Opened   string            `json:"opened_at"`
+	Period   int           `json:"period"`
+	Due      string        `json:"due_date"`
+	Amount   string        `json:"amount"`
+	Currency string        `json:"currency"`
+	Method   string        `json:"payment_method"`
+	Intent   string        `json:"intent"`
+	Attempt  int           `json:"attempt"`
+	State    string        `json:"state,omitempty"`
+	Retry    string        `json:"retry_date,omitempty"`
+	Opened   string        `json:"opened_at"`
 	Declined []attemptView `json:"declined"`
 }
 
@@ -169,14 +169,14 @@ func viewFullReceipt(r *billing.Receipt) fullReceiptView {
 }
 
 type periodView struct {
-	Period   int               `json:"period"`
-	Ending   string            `json:"ending"`
-	Due      string            `json:"due_date"`
-	Ended    string            `json:"ended_at"`
-	Reason   string            `json:"reason"`
-	Amount   string            `json:"amount"`
-	Currency string            `json:"currency"`
-	Intent   string            `json:"intent,omitempty"`
+	Period   int           `json:"period"`
+	Ending   string        `json:"ending"`
+	Due      string        `json:"due_date"`
+	Ended    string        `json:"ended_at"`
+	Reason   string        `json:"reason"`
+	Amount   string        `json:"amount"`
+	Currency string        `json:"currency"`
+	Intent   string        `json:"intent,omitempty"`
 	Declined []attemptView `json:"declined"`
 }
 

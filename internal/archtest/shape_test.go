@@ -144,6 +144,27 @@ func comments(s *source, p *pkg) (found []violation) {
 	return found
 }
 
+var namedFile = regexp.MustCompile(`\b[a-z][a-z0-9_]*\.go\b`)
+
+// named: the files that a package comment leads to are there.
+func named(s *source, p *pkg) (found []violation) {
+	for _, f := range p.files {
+		if f.Doc == nil {
+			continue
+		}
+		for _, name := range namedFile.FindAllString(f.Doc.Text(), -1) {
+			if !slices.ContainsFunc(p.files, func(f *file) bool { return path.Base(f.name) == name }) {
+				found = append(found, s.at(f, f.Doc.Pos(), "the package comment names %s, which is not there", name))
+			}
+		}
+	}
+	return found
+}
+
+func TestPackageCommentsNameRealFiles(t *testing.T) {
+	check(t, named, nil, plant{"internal/mail/p.go", "// Package mail is told in walk.go.\npackage mail", "names walk.go, which is not there"})
+}
+
 func TestPackagesSayWhatTheyDoNotDo(t *testing.T) {
 	check(t, comments, nil,
 		plant{"internal/mail/p.go", "package mail", "has no package comment"},

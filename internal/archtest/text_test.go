@@ -2,9 +2,11 @@ package archtest
 
 import (
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -47,50 +49,74 @@ func machinePaths(name, text string) (found []violation) {
 	return found
 }
 
-// TestNoMachinePaths looks at every text file of the project, documents among them.
+// texts yields every text file of the project, documents among them.
+func texts(t *testing.T) iter.Seq2[string, string] {
+	return func(yield func(name, text string) bool) {
+		root, err := moduleRoot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			relative, err := filepath.Rel(root, name)
+			if err != nil {
+				return err
+			}
+			switch {
+			case d.IsDir() && (d.Name() == ".git" || isLeftOver(relative)):
+				return filepath.SkipDir
+			case !d.Type().IsRegular() || isLeftOver(relative):
+				return nil
+			}
+			text, err := os.ReadFile(name)
+			if err == nil && utf8.Valid(text) && !yield(filepath.ToSlash(relative), string(text)) {
+				return fs.SkipAll
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestNoMachinePaths(t *testing.T) {
 	for _, planted := range []string{"cd " + "/ho" + "me/ada/duesday", "open(\"" + "/wo" + "rk/main\")", "`C:\\" + "Us" + "ers\\ada`"} {
 		if len(machinePaths("planted", planted)) == 0 {
 			t.Errorf("a planted machine path was not reported: %s", planted)
 		}
 	}
+	files := 0
+	for name, text := range texts(t) {
+		files++
+		for _, v := range machinePaths(name, text) {
+			t.Error(v)
+		}
+	}
+	if files < 50 {
+		t.Errorf("only %d files were looked at", files)
+	}
+}
+
+var document = regexp.MustCompile(`\b(docs/[a-z0-9-]+|[A-Z]{4,})\.md\b`)
+
+// TestDocumentsThatAreNamedExist: in documents and comments, by their names from the root.
+func TestDocumentsThatAreNamedExist(t *testing.T) {
+	if !slices.Equal(document.FindAllString("see docs/design.md, and (README.md)", -1), []string{"docs/design.md", "README.md"}) {
+		t.Error("planted names were not found")
+	}
 	root, err := moduleRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := 0
-	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	for name, text := range texts(t) {
+		for _, named := range document.FindAllString(text, -1) {
+			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(named))); err != nil {
+				t.Errorf("%s names %s, which is not there", name, named)
+			}
 		}
-		relative, err := filepath.Rel(root, name)
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && (d.Name() == ".git" || isLeftOver(relative)) {
-			return filepath.SkipDir
-		}
-		if !d.Type().IsRegular() || isLeftOver(relative) {
-			return nil
-		}
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		if !utf8.Valid(text) {
-			return nil
-		}
-		files++
-		for _, v := range machinePaths(filepath.ToSlash(relative), string(text)) {
-			t.Error(v)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if files < 50 {
-		t.Errorf("only %d files were looked at", files)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 // TestSides runs both sides small, so that the command bench cannot rot.
 func TestSides(t *testing.T) {
 	n, secs := 20000, 100*time.Millisecond
-	if os.Getenv("BIG") != "" {
-		n, secs = 1000000, 10*time.Second
+	if os.Getenv("DUESDAY_SOAK") != "" {
+		n, secs = 1000000, 5*time.Second
 	}
 	o, err := OpenOurs(t.Context(), t.TempDir(), 512<<20)
 	if err != nil {

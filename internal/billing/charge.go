@@ -161,6 +161,7 @@ func (e *Engine) bind(ctx context.Context, s *Subscription, o *OpenPeriod, today
 	}
 	o.Ref = in.Ref
 	s.Open = o
+	s.NextPayment = later(s.NextPayment, today) // a parked period had no row; with an intent it needs one
 	if err := e.put(ctx, s); err != nil {
 		return step{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/store"
@@ -238,10 +239,17 @@ func earlier(a, b civil.Date) civil.Date {
 	return a
 }
 
-// ImportReceipt stores a receipt that came with imported data; it changes nothing else. It
-// returns false when it is there already.
+// ImportReceipt stores a receipt that came with imported data; it changes nothing else. One
+// that has expired already is kept as long as a new one, so that the import can be looked
+// at. It returns false when it is there already.
 func (e *Engine) ImportReceipt(ctx context.Context, r Receipt) (bool, error) {
 	r.Kind = Imported
+	if now := e.now(); !r.Expires.IsZero() && !r.Expires.After(now) {
+		r.Expires = time.Time{}
+		if e.cfg.ReceiptMonths > 0 {
+			r.Expires = now.AddDate(0, e.cfg.ReceiptMonths, 0)
+		}
+	}
 	err := e.store.Commit(ctx, store.Put(e.table, r.item(), store.Absent()))
 	if errors.Is(err, store.ErrConflict) {
 		return false, nil

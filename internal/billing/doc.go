@@ -13,8 +13,8 @@
 //
 //   - account.go, subscription.go, receipt.go, period.go: the items and their form in the table
 //   - request.go: what people ask of a subscription: create, change, pause, resume, cancel
-//   - charge.go, settle.go: the charge protocol, a step at a time
-//   - run.go, walk.go, reminder.go: the two jobs and how they find what is due
+//   - charge.go, advance.go, settle.go: the charge protocol, a step at a time
+//   - run.go, floor.go, reminder.go: the two jobs and how they find what is due
 //   - verify.go: the audit of the store against the processor's ledger
 //
 // All times are instants in UTC with millisecond precision, handed in by Engine.Now; all

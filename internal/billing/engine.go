@@ -90,6 +90,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	return e, err
 }
 
+// metaItem is the key of the store's item about itself.
 var metaItem = store.Key{PK: metaKey, SK: metaKey}
 
 func (e *Engine) makeMeta(ctx context.Context) error {

@@ -78,7 +78,7 @@ func (n *NewSubscription) Check() error {
 	}
 	if n.TimeZone != "" {
 		if _, err := civil.Zone(n.TimeZone); err != nil {
-			return fieldError("time_zone", "want an IANA name such as Europe/Berlin, not "+strconv.Quote(n.TimeZone))
+			return fieldError("time_zone", "want an IANA name such as Europe/Berlin, not "+strconv.Quote(MaskCards(n.TimeZone)))
 		}
 	}
 	if n.ReminderDays < 0 || n.ReminderDays > 366 {
@@ -113,7 +113,7 @@ func CheckID(field, id string) error {
 func CheckEmail(email string) error {
 	a, err := mail.ParseAddress(email)
 	if err != nil || a.Address != email || len(email) > 254 {
-		return fieldError("email", "want an address such as ada@example.com, not "+strconv.Quote(email))
+		return fieldError("email", "want an address such as ada@example.com, not "+strconv.Quote(MaskCards(email)))
 	}
 	return CheckText("email", email, 254)
 }

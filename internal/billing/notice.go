@@ -41,6 +41,12 @@ func (e *Engine) notice(kind string, s *Subscription, o *OpenPeriod, rec *Receip
 			id += "/" + itoa(n)
 		}
 	}
+	switch kind { // what is told anew must not pass for a repetition
+	case noticeReminder:
+		id += "/" + due.String()
+	case noticeAction:
+		id += "/" + itoa(o.Generation) + "/" + itoa(o.Attempt)
+	}
 	if rec != nil {
 		data[outbox.DataProcessed], data[outbox.DataCharge] = stamp(rec.Processed), rec.Charge
 	}

@@ -27,7 +27,7 @@ const (
 // RunOptions are what a run may be told.
 type RunOptions struct {
 	Date     civil.Date // business day for every account; zero: each account's own today
-	Workers  int        // default 16
+	Workers  int        // at least 1
 	DryRun   bool       // decide, but open and write nothing
 	Progress func(done int64)
 	Each     func(Result) // called for every result, one at a time; may be nil
@@ -75,6 +75,7 @@ type job struct {
 	mu      sync.Mutex
 	report  Report          // guarded by mu
 	waiting map[waiting]int // counted already, and still in the index; guarded by mu
+	left    map[Name]bool   // left for the next run, pending or parked; guarded by mu
 	errs    []error         // guarded by mu, the first few
 	failed  int             // guarded by mu
 	done    int64           // guarded by mu
@@ -93,6 +94,9 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 		return nil, err
 	}
 	handle := func(ctx context.Context, j *job, n Name) error {
+		if j.waits(n) {
+			return nil
+		}
 		return e.collect(ctx, n, mode{day: o.Date}, j.add)
 	}
 	switch {
@@ -119,7 +123,7 @@ func (e *Engine) RunReminders(ctx context.Context, o RunOptions) (*Report, error
 
 func (j *job) run(ctx context.Context, index string, handle func(context.Context, *job, Name) error) (*Report, error) {
 	j.started = j.e.now()
-	j.waiting = make(map[waiting]int)
+	j.waiting, j.left = make(map[waiting]int), make(map[Name]bool)
 	j.report.Kind, j.report.Counts = j.kind, make(map[Outcome]int)
 	from, until, err := j.span(ctx)
 	if err != nil {
@@ -220,6 +224,7 @@ func (j *job) add(r Result) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if r.Outcome == OutcomePending || r.Outcome == OutcomeParked || j.report.Off {
+		j.left[r.Name] = true
 		w := waiting{r.Name, r.Period}
 		if j.waiting[w]++; j.waiting[w] > 1 {
 			return
@@ -240,8 +245,17 @@ func (j *job) add(r Result) {
 	}
 }
 
-// span returns the dates to walk: from the oldest of the last completed day less lookBack,
-// today less lookBack, and the floor; to the latest day it is anywhere.
+// waits reports whether this run has left the subscription for the next one. Its row, moved
+// to the run's day, may be met again: a period is counted once, under one outcome.
+func (j *job) waits(n Name) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.left[n]
+}
+
+// span returns the dates to walk: from the oldest of the last completed day (before there is
+// one, the day on which the store was made) less lookBack, today less lookBack, and the
+// floor; to the latest day it is anywhere.
 func (j *job) span(ctx context.Context) (from, until civil.Date, err error) {
 	e := j.e
 	today := e.Today()
@@ -253,6 +267,9 @@ func (j *job) span(ctx context.Context) (from, until civil.Date, err error) {
 	last, err := e.lastCompleted(ctx, j.kind)
 	if err != nil {
 		return from, until, err
+	}
+	if last.IsZero() { // no run has found what fell due since the store was made
+		last = civil.Of(e.meta.Created)
 	}
 	if !last.IsZero() && j.report.Date.Before(last) && !j.options.DryRun {
 		if err := e.lowerTo(ctx, j.kind, j.report.Date); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -27,18 +28,23 @@ type spy struct {
 	subs     map[string]store.Item // guarded by mu, as are the others
 	receipts map[string][]store.Item
 	ended    map[string]store.Item
-	notices  map[string]int    // outbox rows by effect id
-	kinds    map[string]string // effect id -> kind
+	notices  map[string]notice // outbox rows by effect id
 	bound    map[string]string // ref -> subscription/period
 	day      civil.Date        // business day of the run under way
 	counts   tally
+}
+
+// A notice is what one effect tells of which subscription/period, and how many rows it has.
+type notice struct {
+	kind, period string
+	rows         int
 }
 
 type tally struct{ receipts, failed int }
 
 func newSpy(w *world, mem *memstore.Store) *spy {
 	return &spy{Store: mem, w: w, mem: mem, subs: map[string]store.Item{}, receipts: map[string][]store.Item{},
-		ended: map[string]store.Item{}, notices: map[string]int{}, kinds: map[string]string{}, bound: map[string]string{}}
+		ended: map[string]store.Item{}, notices: map[string]notice{}, bound: map[string]string{}}
 }
 
 // snapshot is a backup of the store, with what the spy remembers of it.
@@ -47,7 +53,7 @@ func (s *spy) snapshot() *spy {
 	defer s.mu.Unlock()
 	c := newSpy(s.w, s.mem.Snapshot())
 	c.subs, c.receipts, c.ended = maps.Clone(s.subs), maps.Clone(s.receipts), maps.Clone(s.ended)
-	c.notices, c.kinds, c.bound = maps.Clone(s.notices), maps.Clone(s.kinds), maps.Clone(s.bound)
+	c.notices, c.bound = maps.Clone(s.notices), maps.Clone(s.bound)
 	return c
 }
 
@@ -72,8 +78,8 @@ func (s *spy) see(w *store.Write, all []store.Write) {
 	if w.Table == s.w.tables.Outbox.Name {
 		if w.Op == store.OpPut {
 			_, id, _ := strings.Cut(w.Item.Str(schema.SK), "#")
-			s.notices[id]++
-			s.kinds[id] = w.Item.Str(schema.Kind)
+			data := w.Item.Get(schema.Data).Map()
+			s.notices[id] = notice{w.Item.Str(schema.Kind), "ACC#" + data.Str(outbox.DataAccount) + "/" + data.Str(outbox.DataSubscription) + "/" + data.Str(outbox.DataPeriod), s.notices[id].rows + 1}
 		}
 		return
 	}

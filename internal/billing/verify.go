@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -109,6 +110,15 @@ func (a *audit) sub(n Name) *audited {
 	return s
 }
 
+// about returns a time that the period's payment was not taken before, as far as the
+// schedule still tells.
+func (s *audited) about(period int) time.Time {
+	if due, err := s.schedule.Due(period); err == nil {
+		return due.In(time.UTC)
+	}
+	return s.created
+}
+
 // take sorts one item in.
 func (a *audit) take(it store.Item) {
 	key := keyOf(it)
@@ -156,6 +166,7 @@ func (a *audit) takeSubscription(s *Subscription) {
 		a.problem("two subscriptions of one id", s.Name, s.Period, "SKU %s is another one", s.SKU)
 	}
 	k.next, k.status, k.created, k.email = s.Period, s.Status, s.Created, s.Email
+	k.schedule = s.Schedule()
 	k.indexed = !s.NextPayment.IsZero()
 	if s.Open != nil {
 		a.result.Open++
@@ -289,7 +300,7 @@ func (a *audit) comparePeriod(n Name, s *audited, period int) {
 		a.problem("period left parked", n, period, "the next period is %d", s.next)
 	case ending != "" && paid:
 		a.problem("paid and ended", n, period, "it has a payment, and a record that says %s", ending)
-	case ending == "" && !paid && !a.expired(s.created):
+	case ending == "" && !paid && !a.expired(s.about(period)):
 		a.problem("period skipped", n, period, "neither paid nor ended; the next period is %d", s.next)
 	}
 }

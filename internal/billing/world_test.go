@@ -34,10 +34,11 @@ type world struct {
 	script script
 
 	mu         sync.Mutex
-	violations []string       // guarded by mu
-	canceled   map[string]int // subscription -> lines in the ledger when "canceled" was answered; guarded by mu
+	violations []string                // guarded by mu
+	canceled   map[string]int          // subscription -> lines in the ledger when "canceled" was answered; guarded by mu
 	amounts    map[string]money.Amount // subscription/period -> what it must be charged; guarded by mu
 
+	twins       bool // answers were lost to processes that overlapped
 	early       bool // a run had a business day in the future
 	remindAgain bool // the reminder days were changed
 }
@@ -423,6 +424,16 @@ func (w *world) settled(n billing.Name) bool {
 	s := w.sub(n)
 	due, err := s.Due()
 	return s.Open == nil && (s.Status != billing.Active || err != nil || due.After(w.today()))
+}
+
+// describe says where a subscription stands.
+func (w *world) describe(n billing.Name) string {
+	s := w.sub(n)
+	text := fmt.Sprintf("%s, period %d, looked at on %s, requested %q", s.Status, s.Period, s.NextPayment, s.Requested)
+	if s.Open != nil {
+		text += fmt.Sprintf(", open %+v", *s.Open)
+	}
+	return text
 }
 
 // report fails the test with what the world has seen.

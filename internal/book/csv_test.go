@@ -1,6 +1,7 @@
 package book
 
 import (
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -28,7 +29,7 @@ func TestCSV_Row(t *testing.T) {
 		"\r\n123,s@s.com,123,999,12.99,USD,28,pm_card_visa\r\n")
 	rejects(t, bad)
 	want := []Record{{Line: 3, Subscription: &billing.NewSubscription{Account: "123", Email: "s@s.com", ID: "123", SKU: "999",
-		Amount: amountOf(t, "12.99", "USD"), PaymentDay: 28, Method: "pm_card_visa", Interval: billing.Monthly, TimeZone: "UTC", ReminderDays: 7}}}
+		Amount: amountOf(t, "12.99", "USD"), PaymentDay: 28, Method: "pm_card_visa", Interval: billing.Monthly, ReminderDays: 7}}}
 	if !reflect.DeepEqual(records, want) {
 		t.Errorf("got %+v", records[0].Subscription)
 	}
@@ -73,10 +74,7 @@ func TestCSV_Columns(t *testing.T) {
 		{"next_payment_date=2023-06-28;start_date=2023-06-29", "before start_date"},
 		{"address=12 Bridge Street, Birmingham", ""}, {"address=a\nb", "control"}, {"address=" + strings.Repeat("x", 1025), "too long"},
 	} {
-		row := map[string]string{}
-		for k, v := range good {
-			row[k] = v
-		}
+		row := maps.Clone(good)
 		var column string
 		for i, set := range strings.Split(tt.set, ";") {
 			name, value, _ := strings.Cut(set, "=")
@@ -213,8 +211,9 @@ func TestCSV_RowsAgainstEachOther(t *testing.T) {
 		{"another subscription", h + first + "1,a@b.c,s2,k,1,USD,1,pm,\n", nil},
 		{"another account", h + first + "2,b@b.c,s1,k,1,USD,1,pm,\n", nil},
 		{"another email", h + first + "1,x@b.c,s2,k,1,USD,1,pm,\n", []string{"3 email: the account has another address on line 2"}},
-		{"zone after none", h + first + "1,a@b.c,s2,k,1,USD,1,pm,Asia/Tokyo\n", []string{"3 time_zone: the account is in UTC on line 2"}},
+		{"zone after none", h + first + "1,a@b.c,s2,k,1,USD,1,pm,Asia/Tokyo\n", []string{"3 time_zone: the account has none on line 2"}},
 		{"UTC after none", h + first + "1,a@b.c,s2,k,1,USD,1,pm,UTC\n", nil},
+		{"UTC and none", h + "1,a@b.c,s1,k,1,USD,1,pm,UTC\n1,a@b.c,s2,k,1,USD,1,pm,\n", nil},
 		{"another zone", h + "1,a@b.c,s1,k,1,USD,1,pm,Asia/Tokyo\n1,a@b.c,s2,k,1,USD,1,pm,Europe/Berlin\n", []string{"3 time_zone: the account is in Asia/Tokyo on line 2"}},
 		{"all at once", h + "1,a@b.c,s1,k,1,USD,1,pm,Asia/Tokyo\n1,x@b.c,s1,k,1,USD,1,pm,UTC\n", []string{"3 email: ", "3 subscription: ", "3 time_zone: "}},
 		{"the first is bad elsewhere", h + "1,a@b.c,s1,k,x,USD,1,pm,\n" + first, []string{"2 amount: ", "3 subscription: "}},
@@ -234,5 +233,30 @@ func TestCSV_RowsAgainstEachOther(t *testing.T) {
 	records, _ := readAll(t, CSV, h+"1,a@b.c,s1,k,1,USD,1,pm,Asia/Tokyo\n1,a@b.c,s2,k,1,USD,1,pm,\n")
 	if len(records) != 2 || records[1].Subscription.TimeZone != "Asia/Tokyo" {
 		t.Errorf("a row without a time zone does not take its account's")
+	}
+}
+
+// TestCSV_CardsInEveryColumn: whatever stands beside it, a card number is refused in its
+// column and shown nowhere.
+func TestCSV_CardsInEveryColumn(t *testing.T) {
+	good := map[string]string{"account": "a1", "email": "s@s.com", "subscription": "s1", "sku": "k", "amount": "12.99", "currency": "JPY",
+		"payment_day": "28", "payment_method": "pm_card_visa"}
+	for _, name := range columnNames {
+		for _, card := range []string{"4242424242424242", "4242 4242 4242 4242", "4242-4242-4242-4242", "378282246310005"} {
+			for _, before := range []string{"", "x", "é", "\u2028", "\u00a0", "\x01", "\xff", "\"", strings.Repeat("y", 33)} {
+				row := maps.Clone(good)
+				row[name] = before + card
+				text := csvOf(t, row)
+				_, got := readAll(t, CSV, text)
+				found := false
+				for _, r := range got {
+					found = found || strings.HasPrefix(r, "2 "+name+": ")
+				}
+				shown := strings.Join(got, "\n") + rejectedFile(t, CSV, text)
+				if !found || strings.Contains(shown, card[:9]) {
+					t.Errorf("%s %q: %s", name, row[name], shown)
+				}
+			}
+		}
 	}
 }

@@ -19,6 +19,6 @@
 //   - source.go, object.go: bytes with line numbers, one flat JSON object
 //   - rejected.go, writer.go: FILE.rejected, and exports
 //
-// A million rows need about 60 MB for the check against each other, and nothing else
+// A million rows need at most 90 MB for the check against each other, and nothing else
 // that grows with the file.
 package book

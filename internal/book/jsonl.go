@@ -35,7 +35,7 @@ func (s *session) readJSONLines(src *source) {
 func (s *session) jsonLine(line int, b []byte) bool {
 	text := string(b)
 	if b[0] != '{' || !json.Valid(b) {
-		return s.rejectRow(line, plainDigits(text), []problem{{"", syntaxReason(b)}})
+		return s.rejectRow(line, unescaped(text), []problem{{"", syntaxReason(b)}})
 	}
 	var row texts
 	var seen columnSet
@@ -58,7 +58,7 @@ func (s *session) jsonLine(line int, b []byte) bool {
 	}
 	n := s.subscription(line, &row)
 	if problems = merge(problems, s.problems); len(problems) > 0 {
-		return s.rejectRow(line, plainDigits(text), problems)
+		return s.rejectRow(line, maskObject(text), problems)
 	}
 	return s.yield(Record{Line: line, Subscription: n}, nil)
 }
@@ -66,7 +66,7 @@ func (s *session) jsonLine(line int, b []byte) bool {
 // strange is the problem of a member that is no column. Its value is looked at for a card
 // number too: that is the worse news.
 func strange(name, value string) problem {
-	value = plainDigits(value)
+	value = unescaped(value)
 	for _, text := range [...]string{name, value} {
 		if billing.HasCardNumber(text) {
 			return problem{name, cardReason(text)}
@@ -84,7 +84,7 @@ func fieldText(value string) (text, reason string) {
 	case 'n':
 		return "", ""
 	case '{', '[', 't', 'f':
-		if value = plainDigits(value); billing.HasCardNumber(value) {
+		if value = unescaped(value); billing.HasCardNumber(value) {
 			return "", cardReason(value)
 		}
 		return "", "want a string or a number"

@@ -27,7 +27,7 @@ func set(name, value string) string {
 
 func TestJSONLines_Row(t *testing.T) {
 	want := &billing.NewSubscription{Account: "1", Email: "a@b.c", ID: "s1", SKU: "k", Amount: amountOf(t, "12.99", "USD"),
-		PaymentDay: 28, Method: "pm", Interval: billing.Monthly, TimeZone: "UTC", ReminderDays: 7}
+		PaymentDay: 28, Method: "pm", Interval: billing.Monthly, ReminderDays: 7}
 	for _, text := range []string{
 		goodLine, byteOrderMark + goodLine + "\r\n\r\n", set("amount", "12.99"), set("payment_day", `"28"`), set("account", "1"), set("account", `"\u0031"`),
 		with(`"address":null`), with(`"start_date":""`), with(`"rejected_line":1,"rejected_reason":"x"`),
@@ -88,17 +88,34 @@ func TestJSONLines_BadLines(t *testing.T) {
 	}
 }
 
-func TestPlainDigits(t *testing.T) {
+func TestUnescaped(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"a":"\u0034\u0020\u002d\u002D"}`: `{"a":"4 --"}`,
-		`\\u0034`:                          `\\u0034`,
-		`\\\u0034`:                         `\\4`,
-		`\u00`:                             `\u00`,
-		`\u003a\u002`:                      `\u003a\u002`,
-		`\`:                                `\`,
+		`{"a":"\u0034\u0020\u002d\u002D\u00e94"}`: `{"a":"4 --é4"}`,
+		`\\u0034`:     `\\u0034`,
+		`\\\u0034`:    `\\4`,
+		`\u00`:        `\u00`,
+		`\u003z\u002`: `\u003z\u002`,
+		`\ud83d\n4`:   "\uFFFD\\n4",
+		`\`:           `\`,
 	} {
-		if got := plainDigits(text); got != want {
-			t.Errorf("plainDigits(%s) = %s, want %s", text, got, want)
+		if got := unescaped(text); got != want {
+			t.Errorf("unescaped(%s) = %s, want %s", text, got, want)
+		}
+	}
+}
+
+// TestJSONLines_CardsBesideEscapes: the digits at the end of an escape do not make a card
+// number look like something longer.
+func TestJSONLines_CardsBesideEscapes(t *testing.T) {
+	for _, escape := range []string{`\u0001`, `\u0009`, `\u00e9`, `\u2028`, `\u003c`, `\ufff9`, `\\`} {
+		for _, text := range []string{with(`"address":"` + escape + `4242424242424242"`), with(`"` + escape + `4242424242424242":1`),
+			with(`"x":{"` + escape + `4242424242424242":["` + escape + `4242424242424242"]}`), `{"` + escape + `4242424242424242"`} {
+			if escape == `\u003c3` && strings.Contains(text, `34242`) {
+				text = strings.ReplaceAll(text, `\u003c`, `\u003c`)
+			}
+			if out := rejectedFile(t, JSONLines, text); strings.Contains(out, "424242") || out == "" {
+				t.Errorf("%s: the card is shown: %s", text, out)
+			}
 		}
 	}
 }

@@ -1,14 +1,13 @@
 package book
 
 import (
-	"cmp"
 	"hash/maphash"
 	"strconv"
 	"strings"
 )
 
-// A ledger remembers of every row what a later one may contradict: 40 bytes or so for a
-// row, so that a million fit. It keeps hashes under a random seed and not the texts:
+// A ledger remembers of every row what a later one may contradict: 50 to 90 bytes for a
+// row with an account of its own, so that a million fit. It keeps hashes under a random seed and not the texts:
 // that two of a million rows are taken for the same by mistake happens once in forty
 // million imports, and not in the next one of the same file.
 type ledger struct {
@@ -47,16 +46,15 @@ func (l *ledger) lineOf(line int, account, id string) int {
 type standing struct {
 	line      int // the account's first
 	sameEmail bool
-	zone      string // the account's; never ""
+	zone      string // in the account's first row
 }
 
-// holderOf compares the row with the account's first. A first row without a time zone
-// puts the account in UTC.
+// holderOf compares the row with the account's first.
 func (l *ledger) holderOf(line int, account, email, zone string) standing {
 	h, e := maphash.String(l.seed, account), maphash.String(l.seed, email)
 	a, ok := l.accounts[h]
 	if !ok {
-		a = holder{email: e, line: uint32(line), zone: l.zone(cmp.Or(zone, "UTC"))}
+		a = holder{email: e, line: uint32(line), zone: l.zone(zone)}
 		l.accounts[h] = a
 	}
 	return standing{int(a.line), a.email == e, l.zones[a.zone]}

@@ -3,7 +3,11 @@ package book
 import (
 	"encoding/json"
 	"iter"
+	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/duesday/duesday/internal/billing"
 )
 
 const jsonSpace = " \t\r\n"
@@ -75,11 +79,12 @@ func stringText(quoted string) string {
 	return text
 }
 
-// plainDigits writes digits, spaces and hyphens that are escaped in JSON strings (\u0034)
-// as themselves, so that a card number cannot hide from the mask. The text means the same.
-func plainDigits(text string) string {
-	const escape = `\u00`
-	if !strings.Contains(text, escape) {
+// unescaped writes the \uXXXX of a JSON text as the characters they are, so that a card
+// number can neither hide in them nor run together with their digits. The text is for
+// people then: it may not be JSON any more.
+func unescaped(text string) string {
+	const length = len(`\u0000`)
+	if !strings.Contains(text, `\u`) {
 		return text
 	}
 	out := make([]byte, 0, len(text))
@@ -88,15 +93,10 @@ func plainDigits(text string) string {
 			out = append(out, text[i])
 			continue
 		}
-		if strings.HasPrefix(text[i:], escape) && i+6 <= len(text) {
-			switch hi, lo := text[i+4], text[i+5]|0x20; {
-			case hi == '3' && text[i+5] >= '0' && text[i+5] <= '9':
-				out = append(out, text[i+5])
-				i += 5
-				continue
-			case hi == '2' && lo == 'd', hi == '2' && text[i+5] == '0':
-				out = append(out, map[byte]byte{'d': '-', '0' | 0x20: ' '}[lo])
-				i += 5
+		if text[i+1] == 'u' && i+length <= len(text) {
+			if r, err := strconv.ParseUint(text[i+2:i+length], 16, 16); err == nil {
+				out = utf8.AppendRune(out, rune(r)) // half of a pair becomes U+FFFD
+				i += length - 1
 				continue
 			}
 		}
@@ -104,4 +104,71 @@ func plainDigits(text string) string {
 		i++
 	}
 	return string(out)
+}
+
+// maskObject returns a valid JSON object with every text in it masked, as JSON. Members
+// keep their order and repetitions; a number that was masked becomes a string.
+func maskObject(object string) string {
+	b := []byte{'{'}
+	for name, value := range members(object) {
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(appendJSON(b, maskText(name)), ':')
+		var v any
+		dec := json.NewDecoder(strings.NewReader(value))
+		dec.UseNumber()
+		if dec.Decode(&v) != nil {
+			v = nil // unreachable: the value is valid
+		}
+		b = appendJSON(b, maskValue(v))
+	}
+	return string(append(b, '}'))
+}
+
+// maskValue masks every text in a JSON value and drops every default-card: that is never
+// shown, not even masked.
+func maskValue(value any) any {
+	switch v := value.(type) {
+	case string:
+		return maskText(v)
+	case json.Number:
+		if billing.HasCardNumber(v.String()) {
+			return maskText(v.String())
+		}
+	case []any:
+		for i := range v {
+			v[i] = maskValue(v[i])
+		}
+	case map[string]any:
+		masked := make(map[string]any, len(v))
+		for name, inner := range v {
+			if !isDefaultCard(name) {
+				masked[maskText(name)] = maskValue(inner)
+			}
+		}
+		return masked
+	}
+	return value
+}
+
+// maskText also replaces what JSON would write with an escape that ends in digits.
+func maskText(text string) string {
+	return billing.MaskCards(strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' {
+			return '\uFFFD'
+		}
+		return r
+	}, text))
+}
+
+// appendJSON appends a value in JSON, with & < and > as they are.
+func appendJSON(b []byte, value any) []byte {
+	var s strings.Builder
+	enc := json.NewEncoder(&s)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(value) != nil {
+		return append(b, "null"...) // unreachable: it came from JSON, or is a string
+	}
+	return append(b, strings.TrimSuffix(s.String(), "\n")...)
 }

@@ -14,7 +14,7 @@ import (
 // point to is the caller's.
 type Record struct {
 	Line         int                      // in the file, from 1
-	Subscription *billing.NewSubscription // passes Check; Interval and ReminderDays are never left to a default
+	Subscription *billing.NewSubscription // passes Check, has an Email, an Interval and ReminderDays; TimeZone and dates may be left to billing
 	Receipt      *Receipt                 // from a Workbench model alone
 	Account      *Account                 // from a Workbench model alone
 }
@@ -142,7 +142,7 @@ func (p problem) rejection(line int) *Rejection {
 // mask masks before it cuts, so that no part of a card number is left at the cut, and
 // after, because a cut can make a longer number look like one.
 func mask(text string) string {
-	text = strings.ToValidUTF8(billing.MaskCards(text), "\uFFFD")
+	text = maskText(text)
 	if len(text) > maxReason {
 		text = billing.MaskCards(strings.ToValidUTF8(text[:maxReason], "") + "…")
 	}

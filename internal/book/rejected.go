@@ -87,16 +87,16 @@ func (w *RejectedWriter) writeCSV(r *Rejection, fields ...string) error {
 	return err
 }
 
-// writeJSON puts the three before the row's own members. A row that is no object, or is
-// none any more because a number in it was masked, is quoted as a whole.
+// writeJSON puts the three before the row's own members. A row that is no object is quoted
+// as a whole.
 func (w *RejectedWriter) writeJSON(r *Rejection, line, column, reason string) error {
 	b := append([]byte(`{"`+rejectedLine+`":`), line...)
-	b = appendJSON(append(b, `,"`+rejectedColumn+`":`...), column)
-	b = appendJSON(append(b, `,"`+rejectedReason+`":`...), reason)
+	b = appendJSON(append(b, `,"`+rejectedColumn+`":`...), maskText(column))
+	b = appendJSON(append(b, `,"`+rejectedReason+`":`...), maskText(reason))
 	rest, isObject := strings.CutPrefix(r.Raw, "{")
 	switch {
 	case !isObject || !json.Valid([]byte(r.Raw)):
-		b = append(appendJSON(append(b, `,"rejected_row":`...), r.Raw), '}')
+		b = append(appendJSON(append(b, `,"rejected_row":`...), maskText(r.Raw)), '}')
 	case strings.TrimLeft(rest, jsonSpace)[0] == '}':
 		b = append(b, '}')
 	default:

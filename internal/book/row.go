@@ -49,7 +49,7 @@ func (c *checker) subscription(line int, t *texts) *billing.NewSubscription {
 	}
 	c.terms(n, t)
 	c.masked(t)
-	c.rules(n)
+	c.rules(n, t)
 	c.dates(n, t)
 	c.others(line, n)
 	if len(c.problems) > 1 {
@@ -99,7 +99,7 @@ func (c *checker) terms(n *billing.NewSubscription, t *texts) {
 
 // rules asks billing for every column that breaks one: each that it names is put right in
 // a copy, until nothing is left to name.
-func (c *checker) rules(n *billing.NewSubscription) {
+func (c *checker) rules(n *billing.NewSubscription, t *texts) {
 	err := n.Check()
 	if err == nil {
 		return
@@ -116,7 +116,9 @@ func (c *checker) rules(n *billing.NewSubscription) {
 			c.problems = append(c.problems, problem{f.Field, f.Reason})
 			return
 		}
-		c.fault(col, f.Reason)
+		if !c.card(col, t[col]) { // before a reason that quotes it, with escapes that end in digits
+			c.fault(col, f.Reason)
+		}
 		if err = probe.Check(); err == nil {
 			return
 		}
@@ -181,7 +183,8 @@ func (c *checker) dates(n *billing.NewSubscription, t *texts) {
 }
 
 // others checks the row against those before it, as far as its own columns are good, and
-// gives it its account's time zone when it names none.
+// gives it the time zone of its account's first row when it names none itself; when that
+// has none either, it stays empty: the account may be in the store, with its own.
 func (c *checker) others(line int, n *billing.NewSubscription) {
 	if c.bad.has(account) {
 		return
@@ -198,9 +201,12 @@ func (c *checker) others(line int, n *billing.NewSubscription) {
 	if !a.sameEmail {
 		c.fault(email, "the account has another address"+onLine(a.line))
 	}
-	if n.TimeZone == "" {
+	switch {
+	case n.TimeZone == "":
 		n.TimeZone = a.zone
-	} else if n.TimeZone != a.zone {
+	case a.zone == "" && n.TimeZone != "UTC":
+		c.fault(timeZone, "the account has none"+onLine(a.line)+", which makes it UTC unless it exists already: name the same one in every row")
+	case a.zone != "" && n.TimeZone != a.zone:
 		c.fault(timeZone, "the account is in "+a.zone+onLine(a.line))
 	}
 }

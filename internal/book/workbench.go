@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
-	"strings"
 )
 
 // A model reads the sample data of a NoSQL Workbench model: the items in TableData, of a
@@ -181,8 +180,8 @@ func (m *model) again(line int, it *item, content string) (first int, same bool)
 	return 0, false
 }
 
-// withoutCards returns the item for people to read: without its default-card, which is
-// never shown, not even masked. Members are in alphabetical order.
+// withoutCards returns the item for people to read: masked, and without its default-card.
+// Members are in alphabetical order.
 func withoutCards(raw json.RawMessage) string {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -190,29 +189,5 @@ func withoutCards(raw json.RawMessage) string {
 	if err := dec.Decode(&value); err != nil {
 		return "" // unreachable: it has been read before
 	}
-	dropCards(value)
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
-		return "" // unreachable: it was JSON
-	}
-	return plainDigits(strings.TrimSuffix(b.String(), "\n"))
-}
-
-func dropCards(value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		for name := range v {
-			if isDefaultCard(name) {
-				delete(v, name)
-			} else {
-				dropCards(v[name])
-			}
-		}
-	case []any:
-		for _, e := range v {
-			dropCards(e)
-		}
-	}
+	return string(appendJSON(nil, maskValue(value)))
 }

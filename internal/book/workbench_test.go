@@ -35,7 +35,7 @@ func TestWorkbench_Seed(t *testing.T) {
 	want := []Record{
 		{Line: 38, Subscription: &billing.NewSubscription{Account: "123", Email: "s@s.com", ID: "123", SKU: "999",
 			Amount: amountOf(t, "12.99", "USD"), PaymentDay: 28, Method: "pm_card_visa", Address: "12 Bridge Street, Birmingham, B12 7ST",
-			Interval: billing.Monthly, TimeZone: "UTC", ReminderDays: 7,
+			Interval: billing.Monthly, ReminderDays: 7,
 			NextPayment: civil.MustParse("2023-06-28"), NextReminder: civil.MustParse("2023-06-21"),
 			Created: at(t, "2023-05-18T09:41:25.856Z"), LastPayment: at(t, "2023-05-18T14:15:39.247Z"), LastReminder: at(t, "2023-05-21T14:15:39.247Z")}},
 		{Line: 68, Receipt: &Receipt{Line: 68, Account: "123", SK: "REC#12023-05-28T14:15:39.24#SKU#999", SKU: "999", Email: "s@s.com",

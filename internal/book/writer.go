@@ -3,10 +3,8 @@ package book
 import (
 	"bufio"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 )
 
 // A Writer writes rows as CSV with a header, or as JSON lines of strings. What it writes
@@ -84,15 +82,4 @@ func (w *Writer) Flush() error {
 		}
 	}
 	return w.out.Flush()
-}
-
-// appendJSON appends the text as a JSON string, with & < and > as they are.
-func appendJSON(b []byte, text string) []byte {
-	var s strings.Builder
-	enc := json.NewEncoder(&s)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(text) != nil {
-		return append(b, `""`...) // unreachable: a string has a JSON form
-	}
-	return append(b, strings.TrimSuffix(s.String(), "\n")...)
 }

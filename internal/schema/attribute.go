@@ -56,7 +56,6 @@ const (
 	Interval     = "Interval"
 	Kind         = "Kind"
 	LastCharge   = "LastCharge"
-	Lease        = "Lease"
 	Method       = "Method"
 	OpenPeriod   = "Open"
 	Paid         = "Paid"
@@ -79,7 +78,6 @@ const (
 	Tries        = "Tries"
 	Version      = "Version"
 	LoweredDate  = "LoweredDate"
-	ReminderFor  = "ReminderFor"
 	Amount       = "Amount"
 	DeadDate     = "DeadDate"
 	LastError    = "LastError"
@@ -94,8 +92,8 @@ func Names() []string {
 		DefaultAddress, Currency, PaymentMethod,
 		Account, Anchor, AnchorPeriod, Attempt, Attempts, Base, CancelAtEnd, Charge, Charging, Code, Completed,
 		Counts, Data, DueDate, EndedDate, FanOut, FirstDecline, FromDate, Format, Generation, Installation, Installments,
-		Interval, Kind, LastCharge, Lease, Method, OpenPeriod, Paid, Parked, PausedDate, Period, Reason, Ref,
+		Interval, Kind, LastCharge, Method, OpenPeriod, Paid, Parked, PausedDate, Period, Reason, Ref,
 		ReminderDays, Requested, RetiredRefs, RetryDate, RunDate, Shards, StartedDate, State, Status, Subscription,
-		TimeZone, Tries, Version, LoweredDate, ReminderFor, Amount, DeadDate, LastError,
+		TimeZone, Tries, Version, LoweredDate, Amount, DeadDate, LastError,
 	}
 }

@@ -51,20 +51,21 @@ type faulted struct {
 const scriptCommits = 60
 
 // runScript opens a store on a disk with a fault and commits until that is over. It
-// returns without the script when the failure has stopped it for ever, as a failure
-// during Open does: the process would be gone.
+// leaves the script behind when the failure has stopped that for ever, inside Open or
+// Close: the process would be gone.
 func runScript(t *testing.T, disk *vfs.MemFS, fault *faultAt) faulted {
 	failed := make(chan struct{})
 	var acknowledged atomic.Int64
 	o := Options{Tables: crashTables(), FS: errorfs.Wrap(disk, fault), Create: true, tune: tiny,
 		Fatal: func(error) { close(failed) }}
-	done := make(chan struct{})
+	opened, closing, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		s, err := Open("d/store", o)
 		if err != nil {
 			return
 		}
+		close(opened)
 		late := 0
 		for v := int64(1); v <= scriptCommits; v++ {
 			err := s.Commit(context.Background(), mark{0, v}.writes(2000)...)
@@ -90,14 +91,19 @@ func runScript(t *testing.T, disk *vfs.MemFS, fault *faultAt) faulted {
 			return // such a store is abandoned, not closed
 		default:
 		}
+		close(closing)
 		_ = s.Close()
 	}()
 	select {
 	case <-done:
 	case <-failed:
-		// Let a script that can still end do so; one that is inside Open cannot.
-		if acknowledged.Load() > 0 {
-			<-done
+		select {
+		case <-opened:
+			select {
+			case <-done: // it was told of the failure
+			case <-closing: // and waits for Pebble, which waits for the disk
+			}
+		default:
 		}
 	}
 	select {

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+)
+
+func (p *program) accountCommand() *cobra.Command {
+	return group("account", "Create, show, list and update accounts",
+		p.accountCreate(), p.accountShow(), p.accountList(), p.accountUpdate())
+}
+
+func (p *program) accountCreate() *cobra.Command {
+	var email, zone string
+	c := &cobra.Command{
+		Use:   "create ACCOUNT --email ADDRESS",
+		Short: "Create an account without a subscription",
+		Args:  want("ACCOUNT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkAccount(args[0], email, zone); err != nil {
+				return err
+			}
+			return p.with(cmd.Context(), need{create: true}, func(s *session) error {
+				a, err := s.engine.CreateAccount(cmd.Context(), args[0], email, zone)
+				if err != nil {
+					return err
+				}
+				return p.showAccount(a, "created")
+			})
+		},
+	}
+	c.Flags().StringVar(&email, "email", "", "`ADDRESS` that reminders and receipts go to")
+	c.Flags().StringVar(&zone, "time-zone", "", "IANA `NAME`, decides what day it is for the account (default UTC)")
+	c.MarkFlagRequired("email")
+	return c
+}
+
+// checkAccount refuses what is typed wrong before a store is made for it.
+func checkAccount(id, email, zone string) error {
+	if err := billing.CheckID("account", id); err != nil {
+		return err
+	}
+	if err := billing.CheckEmail(email); err != nil {
+		return err
+	}
+	if zone != "" {
+		if _, err := civil.Zone(zone); err != nil {
+			return usagef("--time-zone: %w", err)
+		}
+	}
+	return nil
+}
+
+func (p *program) accountShow() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show ACCOUNT",
+		Short: "Show an account and its subscriptions",
+		Args:  want("ACCOUNT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			return p.with(ctx, need{}, func(s *session) error {
+				a, err := s.engine.Account(ctx, args[0])
+				if err != nil {
+					return notFound(err, "account "+args[0])
+				}
+				return p.showFullAccount(ctx, s, a)
+			})
+		},
+	}
+}
+
+// A fullAccountView is an account with its subscriptions.
+type fullAccountView struct {
+	accountView
+	Subscriptions []subscriptionView `json:"subscriptions"`
+}
+
+func (p *program) showFullAccount(ctx context.Context, s *session, a *billing.Account) error {
+	if p.cfg.JSON {
+		v := fullAccountView{viewAccount(a), []subscriptionView{}}
+		for sub, err := range s.engine.GetSubscriptionsByAccount(ctx, a.ID) {
+			if err != nil {
+				return err
+			}
+			v.Subscriptions = append(v.Subscriptions, viewSubscription(sub))
+		}
+		return p.object(v)
+	}
+	p.accountFields(a)
+	p.say("")
+	_, err := p.subscriptionTable(s.engine.GetSubscriptionsByAccount(ctx, a.ID))
+	return err
+}
+
+func (p *program) accountFields(a *billing.Account) {
+	v := viewAccount(a)
+	fields(p.stdout, "account", v.Account, "email", v.Email, "time zone", v.TimeZone, "created", v.Created, "address change", v.AddressChange)
+}
+
+// showAccount shows an account that has just been changed.
+func (p *program) showAccount(a *billing.Account, what string) error {
+	if p.cfg.JSON {
+		return p.object(viewAccount(a))
+	}
+	p.say("account %s %s", a.ID, what)
+	p.accountFields(a)
+	return nil
+}
+
+func (p *program) accountList() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List all accounts",
+		Args:  want(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.with(cmd.Context(), need{}, func(s *session) error {
+				n, err := list(p, s.engine.Accounts(cmd.Context()), viewAccount, []string{"ACCOUNT", "EMAIL", "TIME ZONE", "CREATED"},
+					func(a *billing.Account) []string {
+						v := viewAccount(a)
+						return []string{v.Account, v.Email, v.TimeZone, v.Created}
+					})
+				if err == nil {
+					p.say("\n%d accounts", n)
+				}
+				return err
+			})
+		},
+	}
+}
+
+func (p *program) accountUpdate() *cobra.Command {
+	var email string
+	c := &cobra.Command{
+		Use:   "update ACCOUNT --email ADDRESS",
+		Short: "Change an account's address and every copy of it",
+		Args:  want("ACCOUNT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.with(cmd.Context(), need{}, func(s *session) error {
+				a, err := s.engine.SetEmail(cmd.Context(), args[0], email)
+				if err != nil {
+					return notFound(err, "account "+args[0])
+				}
+				return p.showAccount(a, "updated")
+			})
+		},
+	}
+	c.Flags().StringVar(&email, "email", "", "the new `ADDRESS`")
+	c.MarkFlagRequired("email")
+	return c
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A life is what people do during a demo. It follows from its seed alone: it decides in
+// the order of the book, by what has happened before, and never by who came first.
+type life struct {
+	random *rand.Rand
+	joins  map[civil.Date][]billing.NewSubscription // by the day on which they begin
+	people []*subscriber
+
+	byName map[billing.Name]*subscriber
+}
+
+// A subscriber is a subscription as the one who pays for it knows it.
+type subscriber struct {
+	name     billing.Name
+	paysCash bool       // by transfer, before the job comes
+	resumes  civil.Date // zero: not paused
+	troubled bool       // has heard that a payment did not go through
+}
+
+// newLife makes up the book: seven in ten accounts from the first day on, the others
+// joining during the first two thirds.
+func newLife(seed uint64, accounts int, first, last civil.Date) *life {
+	l := &life{random: rand.New(rand.NewPCG(seed, 0x64756573646179)), joins: map[civil.Date][]billing.NewSubscription{}, byName: map[billing.Name]*subscriber{}}
+	for number := range accounts {
+		begins := first
+		if l.random.IntN(10) >= 7 {
+			begins = first.AddDays(l.random.IntN(1 + last.DaysSince(first)*2/3))
+		}
+		l.joins[begins] = append(l.joins[begins], demoAccount(l.random, 1+number, begins)...)
+	}
+	return l
+}
+
+// subscribers returns how many have joined so far.
+func (l *life) subscribers() int { return len(l.people) }
+
+func plain(n billing.Name) billing.Name {
+	n.SKU = ""
+	return n
+}
+
+// notice tells the subscriber what became of a payment.
+func (l *life) notice(r billing.Result) {
+	if s := l.byName[plain(r.Name)]; s != nil {
+		s.troubled = r.Outcome != billing.OutcomePaid && r.Outcome != billing.OutcomeSkipped
+	}
+}
+
+// day lets a day's life happen.
+func (l *life) day(ctx context.Context, e *billing.Engine, today civil.Date, month *monthTally) error {
+	if joining := l.joins[today]; len(joining) > 0 {
+		if _, err := e.ImportBatch(ctx, joining); err != nil {
+			return err
+		}
+		for _, n := range joining {
+			s := &subscriber{name: billing.Name{Account: n.Account, ID: n.ID}, paysCash: l.random.IntN(100) == 0}
+			l.people, l.byName[s.name] = append(l.people, s), s
+		}
+		month.Joined += len(joining)
+	}
+	for _, s := range l.people {
+		err := l.act(ctx, e, s, today, month)
+		if errors.Is(err, billing.ErrState) || errors.Is(err, store.ErrNotFound) {
+			continue // what was wanted does not fit any more: it is over, say
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// act is what one subscriber does on one day: mostly nothing.
+func (l *life) act(ctx context.Context, e *billing.Engine, s *subscriber, today civil.Date, month *monthTally) error {
+	dice := l.random.IntN(10_000)
+	switch {
+	case !s.resumes.IsZero():
+		if today.Before(s.resumes) {
+			return nil
+		}
+		s.resumes = civil.Date{}
+		return month.change(e.Resume(ctx, s.name))
+	case s.paysCash:
+		return l.payOutside(ctx, e, s, today, month)
+	case s.troubled && dice < 400: // gives another card
+		return l.newCard(ctx, e, s, month)
+	case dice < 8:
+		return month.change(e.Cancel(ctx, s.name, false))
+	case dice < 14:
+		return month.change(e.Cancel(ctx, s.name, true))
+	case dice < 28:
+		_, err := e.Pause(ctx, s.name)
+		if err == nil {
+			s.resumes = today.AddDays(10 + l.random.IntN(40))
+			month.Changes++
+		}
+		return err
+	case dice < 44:
+		return l.newPrice(ctx, e, s, month)
+	case dice < 54:
+		return l.newCard(ctx, e, s, month)
+	}
+	return nil
+}
+
+func (l *life) newCard(ctx context.Context, e *billing.Engine, s *subscriber, month *monthTally) error {
+	method := "pm_card_visa"
+	sub, err := e.UpdateSubscription(ctx, s.name, billing.Change{Method: &method})
+	if err != nil {
+		return err
+	}
+	month.Changes++
+	s.troubled = false
+	if sub.Open == nil {
+		return nil
+	}
+	results, _, err := e.CollectNow(ctx, s.name)
+	for _, r := range results {
+		l.notice(r)
+		err = errors.Join(err, month.add(r))
+	}
+	return err
+}
+
+// newPrice raises the price by a tenth, in whole minor units.
+func (l *life) newPrice(ctx context.Context, e *billing.Engine, s *subscriber, month *monthTally) error {
+	sub, err := e.Subscription(ctx, s.name)
+	if err != nil {
+		return err
+	}
+	amount := money.New(sub.Amount.Minor()+sub.Amount.Minor()/10, sub.Amount.Currency())
+	return month.change(e.UpdateSubscription(ctx, s.name, billing.Change{Amount: &amount}))
+}
+
+// payOutside records a transfer on the day that the payment is due.
+func (l *life) payOutside(ctx context.Context, e *billing.Engine, s *subscriber, today civil.Date, month *monthTally) error {
+	sub, err := e.Subscription(ctx, s.name)
+	if err != nil || sub.Open != nil || sub.Status != billing.Active {
+		return err
+	}
+	if due, err := sub.Due(); err != nil || due.After(today) {
+		return err
+	}
+	if _, err = e.CreateReceipt(ctx, s.name, money.Amount{}, "bank transfer", time.Time{}); err == nil {
+		month.Outside++
+	}
+	return err
+}
