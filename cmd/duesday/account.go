@@ -124,7 +124,7 @@ func (p *program) accountList() *cobra.Command {
 						return []string{v.Account, v.Email, v.TimeZone, v.Created}
 					})
 				if err == nil {
-					p.say("\n%d accounts", n)
+					p.say("\n%s", plural(n, "account"))
 				}
 				return err
 			})

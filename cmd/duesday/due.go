@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"iter"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +52,7 @@ func (p *program) due(ctx context.Context, kind billing.Kind, f *dueFlags) error
 			})
 		}
 		if err == nil {
-			p.say("\n%d %s", n, kind)
+			p.say("\n%s", plural(n, strings.TrimSuffix(string(kind), "s")))
 		}
 		return err
 	})

@@ -105,7 +105,7 @@ func (p *program) exportTo(ctx context.Context, s *session, what string, f *expo
 		return v.cells(f.all), v
 	})
 	if err == nil && left > 0 {
-		p.warn("%d subscriptions that are not active were left out; --all writes them too", left)
+		p.warn("%s that should not be charged elsewhere left out (not active, or ending); --all writes them too", plural(left, "subscription"))
 	}
 	return err
 }

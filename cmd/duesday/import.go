@@ -275,7 +275,7 @@ func (m *importer) show() {
 	if s.Bad > 0 {
 		p.say("")
 	}
-	p.say("%s: %d rows in %s", m.name, s.Rows, short(time.Duration(s.ElapsedMS)*time.Millisecond))
+	p.say("%s: %s in %s", m.name, plural(s.Rows, "row"), short(time.Duration(s.ElapsedMS)*time.Millisecond))
 	fields(p.stdout, "  created", strconv.Itoa(s.Created), "  existing", noted(s.Existing, "there already, and unchanged"),
 		"  already due", noted(s.Due, "charged by the next "+p.hint("run payments")),
 		"  receipts", positive(s.Receipts), "  expired", noted(s.Expired, "receipts past their time, left out"),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strconv"
 )
 
 // object prints one value as the command's JSON.
@@ -129,4 +130,12 @@ func (p *program) say(format string, args ...any) {
 	if !p.cfg.JSON {
 		fmt.Fprintf(p.stdout, format+"\n", args...)
 	}
+}
+
+// plural returns the number with its noun.
+func plural(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
 }

@@ -46,7 +46,7 @@ func (p *program) listReceipts(ctx context.Context, s *session, account string) 
 		return []string{stamp(r.Processed), r.ID, r.SKU, strconv.Itoa(r.Period), date(r.Due), r.Amount.Format(), string(r.Kind), r.Charge}
 	})
 	if err == nil {
-		p.say("\n%d receipts", n)
+		p.say("\n%s", plural(n, "receipt"))
 	}
 	return err
 }

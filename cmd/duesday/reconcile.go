@@ -27,7 +27,7 @@ such charges switches charging off; switch it on again with duesday charging on.
 				if p.cfg.JSON {
 					return p.object(reconcileView{n, meta.Charging})
 				}
-				p.say("%d charges adopted", n)
+				p.say("%s adopted", plural(n, "charge"))
 				if !meta.Charging {
 					p.say("charging is still off: %s", p.hint("charging on"))
 				}

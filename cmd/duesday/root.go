@@ -115,7 +115,6 @@ was charged once. Start with: duesday demo`,
 			if p.cfg, err = config.New(p.flags, p.env); err != nil {
 				return &usageError{err}
 			}
-			p.working = true
 			return nil
 		},
 	}
@@ -128,7 +127,22 @@ was charged once. Start with: duesday demo`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(p.demoCommand(), p.importCommand(), p.runCommand(), p.dueCommand(), p.accountCommand(), p.subscriptionCommand(),
 		p.receiptCommand(), p.verifyCommand(), p.exportCommand(), p.chargingCommand(), p.reconcileCommand(), p.versionCommand())
+	p.noteWork(root)
 	return root
+}
+
+// noteWork makes every command note that it has begun: cobra refuses missing flags and
+// arguments before that, and what it refuses is wrong usage.
+func (p *program) noteWork(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		p.noteWork(c)
+	}
+	if do := cmd.RunE; do != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			p.working = true
+			return do(cmd, args)
+		}
+	}
 }
 
 // group is a command that only has others under it.

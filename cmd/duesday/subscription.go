@@ -131,7 +131,7 @@ func (p *program) subscriptionList() *cobra.Command {
 				}
 				n, err := p.subscriptionTable(withStatus(all, billing.Status(f.status.value)))
 				if err == nil {
-					p.say("\n%d subscriptions", n)
+					p.say("\n%s", plural(n, "subscription"))
 				}
 				return err
 			})
@@ -260,7 +260,7 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 	switch {
 	case s.Status == billing.ParkedState:
 		note += ": " + s.Parked + "; duesday subscription charge or skip"
-	case s.CancelAtEnd:
+	case s.CancelAtEnd && s.Status == billing.Active:
 		note += ", ends with the period"
 	case s.Requested != "":
 		note += ", " + string(s.Requested) + " is requested"

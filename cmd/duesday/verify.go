@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -98,7 +98,7 @@ func verdict(a *billing.Audit) string {
 	if a.OK {
 		return "The audit is clean: no period was charged twice, none was skipped."
 	}
-	return fmt.Sprintf("THE AUDIT FOUND %d PROBLEMS.", len(a.Problems))
+	return "THE AUDIT FOUND " + strings.ToUpper(plural(len(a.Problems), "problem")) + "."
 }
 
 // positive returns the number, or "" for 0.

@@ -139,25 +139,34 @@ func (e *Engine) changeAccount(ctx context.Context, id string, change func(*Acco
 	return fmt.Errorf("account %s: overtaken by others %d times", id, maxTries)
 }
 
-// copyEmail writes the address into one subscription or receipt. A receipt that has
-// expired meanwhile needs no copy.
+// copyEmail writes the address into one subscription or receipt, while it is still the
+// account's: of two changes at one time, the later must not be undone by the earlier. A
+// receipt that has expired meanwhile needs no copy.
 func (e *Engine) copyEmail(ctx context.Context, it store.Item, email string) error {
-	key := store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)}
+	key := keyOf(it)
+	account := accountKey(trimAccount(key.PK))
+	current := store.Check(e.table, account, store.AttributeEquals(schema.Email, store.S(email)))
 	n, isSubscription := nameOf(key)
 	for range maxTries {
-		var err error
+		a, err := e.store.Get(ctx, e.table, account)
+		if err != nil {
+			return err
+		}
+		if a.Str(schema.Email) != email {
+			return fmt.Errorf("account %s: the address was changed again meanwhile: %w", trimAccount(key.PK), ErrState)
+		}
 		if isSubscription {
 			var s *Subscription
 			if s, err = e.load(ctx, n); err != nil {
 				return err
 			}
 			s.Email = email
-			err = e.put(ctx, s)
-		} else {
-			err = e.store.Commit(ctx, store.Update(e.table, key, store.NewItem(store.Attribute{Name: schema.Email, Value: store.S(email)}), nil))
-			if errors.Is(err, store.ErrConflict) {
-				return nil
-			}
+			err = e.put(ctx, s, current)
+		} else if _, err = e.store.Get(ctx, e.table, key); errors.Is(err, store.ErrNotFound) {
+			return nil
+		} else if err == nil {
+			set := store.NewItem(store.Attribute{Name: schema.Email, Value: store.S(email)})
+			err = e.store.Commit(ctx, store.Update(e.table, key, set, nil), current)
 		}
 		if !again(err) {
 			return err

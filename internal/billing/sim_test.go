@@ -211,7 +211,7 @@ func (s *simulation) play() []string {
 		s.customers(false)
 		next := w.today().AddDays(1)
 		if s.rng.IntN(60) == 0 {
-			next = w.today().AddDays(s.rng.IntN(61))
+			next = w.today().AddDays(1 + s.rng.IntN(60))
 			s.did["downtime"]++
 		}
 		w.clock.Store(max(w.now().UnixNano(), next.In(time.UTC).UnixNano()))

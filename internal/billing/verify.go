@@ -52,10 +52,11 @@ type periodOf struct {
 
 // audited is what the audit keeps of one subscription.
 type audited struct {
-	next    int // its period to be paid next
-	status  Status
-	open    string // bound reference
-	created time.Time
+	next     int // its period to be paid next
+	status   Status
+	open     string // bound reference
+	created  time.Time
+	schedule civil.Schedule
 
 	indexed  bool
 	email    string

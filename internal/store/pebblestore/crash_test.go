@@ -264,7 +264,7 @@ func crashes(t *testing.T, cycles int, seed uint64, how *pebble.WriteOptions) er
 }
 
 func TestCrash(t *testing.T) {
-	cycles := 300
+	cycles := 200
 	if os.Getenv("DUESDAY_SOAK") != "" {
 		cycles = 20_000
 	}

@@ -48,7 +48,7 @@ type faulted struct {
 	fatal        bool
 }
 
-const scriptCommits = 60
+const scriptCommits = 40
 
 // runScript opens a store on a disk with a fault and commits until that is over. It
 // leaves the script behind when the failure has stopped that for ever, inside Open or
