@@ -75,7 +75,6 @@ type importSummary struct {
 	Existing  int    `json:"existing"`
 	Due       int    `json:"due"`
 	Receipts  int    `json:"receipts"`
-	Expired   int    `json:"receipts_expired"`
 	Bad       int    `json:"rejected_rows"`
 	Rejected  string `json:"rejected_file,omitempty"`
 	ElapsedMS int64  `json:"elapsed_ms"`
@@ -142,14 +141,16 @@ func (m *importer) detect() error {
 
 // do checks every row, against the store too if there is one, and then imports. A file
 // that is refused makes no store.
-func (m *importer) do(ctx context.Context) error {
+func (m *importer) do(ctx context.Context) (err error) {
 	s, err := m.p.open(ctx, need{})
 	if err != nil && !errors.Is(err, store.ErrMissing) {
 		return err
 	}
-	if s != nil {
-		defer func() { s.close() }()
-	}
+	defer func() {
+		if s != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
 	fatal, err := m.check(ctx, s)
 	if err != nil {
 		return err
@@ -278,7 +279,7 @@ func (m *importer) show() {
 	p.say("%s: %s in %s", m.name, plural(s.Rows, "row"), short(time.Duration(s.ElapsedMS)*time.Millisecond))
 	fields(p.stdout, "  created", strconv.Itoa(s.Created), "  existing", noted(s.Existing, "there already, and unchanged"),
 		"  already due", noted(s.Due, "charged by the next "+p.hint("run payments")),
-		"  receipts", positive(s.Receipts), "  expired", noted(s.Expired, "receipts past their time, left out"),
+		"  receipts", positive(s.Receipts),
 		"  rejected", noted(s.Bad, "written to "+s.Rejected))
 }
 

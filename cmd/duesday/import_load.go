@@ -74,13 +74,8 @@ func (l *loader) take(ctx context.Context, rec book.Record) error {
 	return nil
 }
 
-// receipt stores a receipt that came with the data. One that has expired is gone at once,
-// in the store it comes from as in this one.
+// receipt stores a receipt that came with the data.
 func (l *loader) receipt(ctx context.Context, r *book.Receipt) error {
-	if !r.Expires.IsZero() && !r.Expires.After(l.m.p.now()) {
-		l.count(func(sum *importSummary) { sum.Expired++ })
-		return nil
-	}
 	stored, err := l.s.engine.ImportReceipt(ctx, billing.Receipt{
 		Name:  billing.Name{Account: r.Account, ID: r.Subscription, SKU: r.SKU},
 		Email: r.Email, Processed: r.Processed, Amount: r.Amount, Expires: r.Expires})

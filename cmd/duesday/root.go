@@ -126,7 +126,7 @@ was charged once. Start with: duesday demo`,
 	f.BoolVar(&p.flags.JSON, "json", false, "print JSON, for programs")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(p.demoCommand(), p.importCommand(), p.runCommand(), p.dueCommand(), p.accountCommand(), p.subscriptionCommand(),
-		p.receiptCommand(), p.verifyCommand(), p.exportCommand(), p.chargingCommand(), p.reconcileCommand(), p.versionCommand())
+		p.receiptCommand(), p.verifyCommand(), p.exportCommand(), p.chargingCommand(), p.reconcileCommand(), p.benchCommand(), p.versionCommand())
 	p.noteWork(root)
 	return root
 }

@@ -27,6 +27,7 @@ const (
 // required are the columns up to this one.
 const required = startDate
 
+// columnNames are the columns by their names in a header.
 var columnNames = [columns]string{
 	"account", "email", "subscription", "sku", "amount", "currency", "payment_day", "payment_method",
 	"start_date", "next_payment_date", "interval", "time_zone", "reminder_days", "installments", "address",

@@ -16,6 +16,7 @@ type outcome struct {
 	hard  bool
 }
 
+// What the payment methods come to, by their tokens.
 var (
 	paid      = outcome{state: billing.Succeeded}
 	generic   = outcome{state: billing.Declined, code: "generic_decline"}

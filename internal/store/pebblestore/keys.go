@@ -29,6 +29,7 @@ const (
 )
 
 var (
+	// metaKey holds what the store says of itself; no table has that id.
 	metaKey = []byte("\x00meta")
 
 	errKey = errors.New("malformed key")

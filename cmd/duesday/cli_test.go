@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// today is the day that the tests' clock shows, unless they move it.
+const today = "2026-03-15"
+
+// A cli runs command lines in an empty folder, with a clock of its own.
+type cli struct {
+	t   *testing.T
+	now time.Time
+	env map[string]string
+}
+
+func newCLI(t *testing.T) *cli {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	now, err := time.Parse(time.DateTime, today+" 10:30:00")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &cli{t: t, now: now, env: map[string]string{}}
+}
+
+type result struct {
+	code        int
+	out, errors string
+}
+
+func (c *cli) run(args ...string) result {
+	c.t.Helper()
+	var out, errors bytes.Buffer
+	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), &out, &errors, func() time.Time { return c.now })
+	code := p.run(c.t.Context(), args)
+	return result{code, out.String(), errors.String()}
+}
+
+// must runs a command that is to be done, and returns what it printed.
+func (c *cli) must(args ...string) string {
+	c.t.Helper()
+	r := c.run(args...)
+	if r.code != exitDone || r.errors != "" {
+		c.t.Fatalf("duesday %s: exit %d\n%s%s", strings.Join(args, " "), r.code, r.errors, r.out)
+	}
+	return r.out
+}
+
+// json runs a command with --json and returns its one value.
+func (c *cli) json(code int, args ...string) any {
+	c.t.Helper()
+	r := c.run(append(args, "--json")...)
+	if r.code != code {
+		c.t.Fatalf("duesday %s: exit %d, want %d\n%s%s", strings.Join(args, " "), r.code, code, r.errors, r.out)
+	}
+	return decode(c.t, r.out)
+}
+
+func (c *cli) object(code int, args ...string) map[string]any {
+	c.t.Helper()
+	m, ok := c.json(code, args...).(map[string]any)
+	if !ok {
+		c.t.Fatalf("duesday %s --json: no object", strings.Join(args, " "))
+	}
+	return m
+}
+
+func (c *cli) list(args ...string) []any {
+	c.t.Helper()
+	l, ok := c.json(exitDone, args...).([]any)
+	if !ok {
+		c.t.Fatalf("duesday %s --json: no array", strings.Join(args, " "))
+	}
+	return l
+}
+
+// decode reads exactly one JSON value.
+func decode(t *testing.T, text string) any {
+	t.Helper()
+	dec := json.NewDecoder(strings.NewReader(text))
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		t.Fatalf("%v in %q", err, text)
+	}
+	if dec.More() {
+		t.Fatalf("more than one value in %q", text)
+	}
+	return v
+}
+
+func (c *cli) file(name, content string) string {
+	c.t.Helper()
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	return name
+}
+
+func (c *cli) read(name string) string {
+	c.t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return string(b)
+}
+
+func equal(t *testing.T, what string, got, want any) {
+	t.Helper()
+	g, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(g, w) {
+		t.Errorf("%s: got %s, want %s", what, g, w)
+	}
+}
+
+// members picks members of an object.
+func members(o map[string]any, names ...string) []any {
+	values := make([]any, len(names))
+	for i, name := range names {
+		values[i] = o[name]
+	}
+	return values
+}
+
+func contains(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is not in:\n%s", part, text)
+		}
+	}
+}
+
+const header = "account,email,subscription,sku,amount,currency,payment_day,payment_method\n"
+
+// book is a small book with one of each behaviour; all are due on the 15th.
+const smallBook = header +
+	"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n" +
+	"1,a@example.com,2,gym,500,JPY,15,pm_sandbox_timeout\n" +
+	"2,b@example.com,1,news,12.99,USD,15,pm_sandbox_flaky\n" +
+	"3,c@example.com,1,news,1.500,KWD,15,pm_card_authenticationRequired\n" +
+	"4,d@example.com,1,news,12.99,USD,15,pm_card_visa_chargeDeclinedLostCard\n" +
+	"5,e@example.com,1,news,12.99,USD,31,pm_card_visa\n"

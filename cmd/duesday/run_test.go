@@ -1,0 +1,137 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestRun_Payments(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", smallBook))
+
+	dry := c.object(exitDone, "run", "payments", "--dry-run")
+	equal(t, "dry run", members(dry, "kind", "date", "due", "dry_run", "paid"), []any{"payments", today, 5, true, 0})
+	would := dry["would_charge"].([]any)
+	equal(t, "would charge", len(would), 5)
+	first := map[string]map[string]any{}
+	for _, w := range would {
+		o := w.(map[string]any)
+		first[o["account"].(string)+"/"+o["subscription"].(string)] = o
+	}
+	equal(t, "one of them", members(first["1/2"], "account", "subscription", "sku", "period", "due_date", "amount", "currency"),
+		[]any{"1", "2", "gym", 0, today, "500", "JPY"})
+	contains(t, c.must("run", "payments", "--dry-run"), "5 would be charged on "+today, "KWD 1.500  $38.97", "nothing was done")
+
+	o := c.object(exitPerson, "run", "payments", "--workers", "3")
+	delete(o, "elapsed_ms")
+	equal(t, "run", o, map[string]any{"kind": "payments", "date": today, "from": "2026-02-08", "due": 5, "paid": 2, "retry": 1, "failed": 1,
+		"pending": 1, "parked": 0, "skipped": 0, "amounts": map[string]any{"USD": "12.99", "JPY": "500"}})
+
+	// Again: what waits for the customer still does, and nothing is charged twice.
+	r := c.run("run", "payments")
+	if r.code != exitPerson {
+		t.Errorf("exit %d", r.code)
+	}
+	contains(t, r.out, "1 due", "3/1", "duesday subscription show 3/1")
+
+	c.now = c.now.AddDate(0, 0, 1)
+	o = c.object(exitPerson, "run", "payments")
+	equal(t, "the day after", members(o, "due", "paid", "pending", "amounts"), []any{2, 1, 1, map[string]any{"USD": "12.99"}})
+
+	audit := c.object(exitDone, "verify")
+	equal(t, "audit", members(audit, "ok", "subscriptions", "receipts", "charges", "problems"), []any{true, 6, 3, 3, []any{}})
+	contains(t, c.must("verify"), "The audit is clean", "subscriptions  6")
+	mails, err := filepath.Glob("duesday-mail/*.eml")
+	if err != nil || len(mails) < 5 { // three receipts, a decline, a failure, an authentication
+		t.Errorf("mails: %q, %v", mails, err)
+	}
+}
+
+func TestRun_Reminders(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", smallBook))
+	c.now = c.now.AddDate(0, 0, 9) // a week before the 31st
+	dry := c.object(exitDone, "run", "reminders", "--dry-run")
+	equal(t, "would remind", len(dry["would_remind"].([]any)), 1)
+	contains(t, c.must("run", "reminders", "--dry-run"), "1 would be reminded of")
+	o := c.object(exitDone, "run", "reminders")
+	delete(o, "elapsed_ms")
+	equal(t, "run", o, map[string]any{"kind": "reminders", "date": "2026-03-24", "from": "2026-02-17", "due": 1, "sent": 1, "skipped": 0, "failed": 0})
+	contains(t, c.must("run", "reminders"), "reminders of 2026-03-24", "0 due")
+	mails, err := filepath.Glob("duesday-mail/reminder-*.eml")
+	if err != nil || len(mails) != 1 {
+		t.Errorf("mails: %q, %v", mails, err)
+	}
+}
+
+func TestRun_ChargingOff(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", smallBook))
+	equal(t, "off", c.object(exitDone, "charging", "off", "--reason", "holiday"), map[string]any{"charging": false, "reason": "holiday"})
+	r := c.run("run", "payments")
+	if r.code != exitPerson {
+		t.Errorf("exit %d", r.code)
+	}
+	contains(t, r.errors, "charging is off (holiday)", "duesday charging on")
+	equal(t, "nothing was charged", c.object(exitDone, "verify")["charges"], 0)
+	equal(t, "on", c.object(exitDone, "charging", "on"), map[string]any{"charging": true})
+	equal(t, "then", c.object(exitPerson, "run", "payments")["paid"], 2)
+}
+
+func TestRun_ADateAheadIsForTheSandbox(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,20,pm_card_visa\n"))
+	o := c.object(exitDone, "run", "payments", "--date", "2026-03-20")
+	equal(t, "ahead", members(o, "date", "paid"), []any{"2026-03-20", 1})
+}
+
+func TestRun_MailThatCannotBeWrittenIsAWarning(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n"))
+	c.file("no-folder", "")
+	r := c.run("run", "payments", "--mail", "no-folder")
+	if r.code != exitDone {
+		t.Errorf("exit %d: %s", r.code, r.errors)
+	}
+	contains(t, r.errors, "1 mails to no-folder failed")
+	c.now = c.now.Add(10 * time.Second)
+	c.must("run", "payments")
+	mails, err := filepath.Glob("duesday-mail/receipt-*.eml")
+	if err != nil || len(mails) != 1 {
+		t.Errorf("mails: %q, %v", mails, err)
+	}
+}
+
+// TestRun_SeedModel is the published model, day by day.
+func TestRun_SeedModel(t *testing.T) {
+	model, err := filepath.Abs("../../internal/book/testdata/RecurringPaymentsSchema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCLI(t)
+	o := c.object(exitDone, "import", model)
+	equal(t, "import", members(o, "created", "existing", "due", "rejected"), []any{1, 0, 1, []any{}})
+	o = c.object(exitDone, "import", model)
+	equal(t, "import again", members(o, "created", "existing", "due", "receipts"), []any{0, 1, 0, 0})
+
+	due := c.list("due", "reminders", "--date", "2023-06-21")
+	equal(t, "due reminders", due, []any{map[string]any{"account": "123", "subscription": "123", "sku": "999", "email": "s@s.com",
+		"next_reminder_date": "2023-06-21", "next_payment_date": "2023-06-28"}})
+	equal(t, "due a day later", c.list("due", "reminders", "--date", "2023-06-22"), []any{})
+	o = c.object(exitDone, "run", "reminders", "--date", "2023-06-21")
+	equal(t, "reminders", members(o, "due", "sent"), []any{1, 1})
+
+	due = c.list("due", "payments", "--until", "2023-06-30")
+	equal(t, "due payments", members(due[0].(map[string]any), "account", "amount", "currency", "next_payment_date", "payment_method"),
+		[]any{"123", "12.99", "USD", "2023-06-28", "pm_card_visa"})
+	o = c.object(exitDone, "run", "payments", "--date", "2023-06-28")
+	equal(t, "payments", members(o, "due", "paid", "amounts"), []any{1, 1, map[string]any{"USD": "12.99"}})
+	equal(t, "audit", members(c.object(exitDone, "verify"), "ok", "receipts", "charges"), []any{true, 1, 1})
+	for _, text := range []string{c.read("duesday-sandbox.jsonl"), c.must("subscription", "show", "123/123", "--json"), c.must("export", "subscriptions")} {
+		if strings.Contains(text, "1234123412341234") {
+			t.Errorf("default-card: %s", text)
+		}
+	}
+}
