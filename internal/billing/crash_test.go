@@ -320,7 +320,7 @@ func TestExactlyOnce_EveryCrashPoint(t *testing.T) {
 		g.play(&calm)
 		for point := 1; point <= calm.lives[0]; point++ {
 			for later := point; later <= min(calm.lives[0], point+12); later++ { // a lost answer, and perhaps a crash soon after
-				if later == point || share(25) {
+				if later == point || share(10) {
 					first := []fault{{point, false}}
 					if later > point {
 						first = append(first, fault{later, true})
@@ -355,7 +355,10 @@ func (g *programme) crashAt(o outcome, point int, delay time.Duration, share fun
 			g.queue <- &crash{outcome: o, first: first, delay: delay, second: fault{second, false}}
 		}
 	}
-	for _, r := range requests() {
+	for i, r := range requests() {
+		if !soak() && delays[(point+i)%3] != delay { // by default each request after one of the delays
+			continue
+		}
 		asked := crash{outcome: o, first: first, delay: delay, request: &r}
 		g.play(&asked)
 		for cut := 1; cut <= asked.lives[1]; cut++ {

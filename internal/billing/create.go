@@ -136,6 +136,9 @@ func (e *Engine) build(n *NewSubscription) (*Subscription, error) {
 	}
 	s.schedule(s.Anchor, today)
 	s.NextPayment = s.Anchor // honoured, past or future: the floor makes the walk find it
+	if s.ReminderDays > 0 && !s.Anchor.After(today) {
+		s.NextReminder = s.Anchor.AddDays(-s.ReminderDays) // for a run on a business day before it
+	}
 	if !n.NextReminder.IsZero() {
 		s.NextReminder = n.NextReminder
 	}

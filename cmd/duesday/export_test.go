@@ -1,0 +1,85 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestExport(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n2,\"b@example.com\",1,news,12.99,USD,31,pm_card_visa\n"))
+	c.must("run", "payments")
+	receipts := strings.Split(c.must("export", "receipts", "--format", "csv"), "\n")
+	equal(t, "header", receipts[0], "account,subscription,sku,period,due_date,processed_at,amount,currency,charge")
+	if len(receipts) != 3 || !strings.HasPrefix(receipts[1], "1,1,news,0,2026-03-15,2026-03-15T10:30:00.000Z,12.99,USD,pi_sandbox_") {
+		t.Errorf("receipts: %q", receipts)
+	}
+	o := decode(t, c.must("export", "receipts", "--format", "jsonl")).(map[string]any)
+	equal(t, "receipt", members(o, "account", "period", "amount"), []any{"1", 0, "12.99"})
+	equal(t, "accounts", c.must("export", "accounts"), "account,email,time_zone,created_at\n"+
+		"1,a@example.com,UTC,2026-03-15T10:30:00.000Z\n2,b@example.com,UTC,2026-03-15T10:30:00.000Z\n")
+	contains(t, c.must("export", "accounts", "--json"), `{"account":"1",`)
+
+	if out := c.must("export", "subscriptions", "--out", "out.csv"); out != "" {
+		t.Errorf("out: %q", out)
+	}
+	equal(t, "subscriptions", c.read("out.csv"), "account,email,subscription,sku,amount,currency,payment_day,payment_method,start_date,next_payment_date,interval,time_zone,reminder_days,installments,address\n"+
+		"1,a@example.com,1,news,12.99,USD,15,pm_card_visa,,2026-04-15,month,UTC,7,,\n2,b@example.com,1,news,12.99,USD,31,pm_card_visa,,2026-03-31,month,UTC,7,,\n")
+	if r := c.run("export", "accounts", "--out", "no/such/folder"); r.code != exitFailed {
+		t.Errorf("exit %d", r.code)
+	}
+}
+
+// TestExport_CanBeImportedAgain also holds that what has ended does not come alive.
+func TestExport_CanBeImportedAgain(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", smallBook))
+	c.must("subscription", "cancel", "5/1")
+	for _, format := range []string{"csv", "jsonl"} {
+		out := "again." + format
+		r := c.run("export", "subscriptions", "--format", format, "--out", out)
+		if r.code != exitDone || !strings.Contains(r.errors, "1 subscription ") {
+			t.Fatalf("exit %d, %s", r.code, r.errors)
+		}
+		o := c.object(exitDone, "import", out, "--store", "pebble:./"+format)
+		equal(t, format, members(o, "rows", "created"), []any{5, 5})
+		r = c.run("export", "subscriptions", "--format", format, "--store", "pebble:./"+format)
+		if r.out != c.read(out) {
+			t.Errorf("%s: exported again:\n%swant\n%s", format, r.out, c.read(out))
+		}
+	}
+	c.must("export", "subscriptions", "--all", "--out", "all.csv")
+	if n := strings.Count(c.read("all.csv"), "\n"); n != 7 {
+		t.Errorf("--all: %d lines", n)
+	}
+	if r := c.run("import", "all.csv", "--store", "pebble:./all"); r.code != exitFailed {
+		t.Errorf("import of --all: exit %d", r.code)
+	}
+}
+
+// TestReconcile restores a copy of the store from before a charge.
+func TestReconcile(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n"))
+	if err := os.CopyFS("backup", os.DirFS("duesday-data")); err != nil {
+		t.Fatal(err)
+	}
+	c.must("run", "payments")
+	if err := os.Rename("backup", "restored"); err != nil {
+		t.Fatal(err)
+	}
+	c.env["DUESDAY_STORE"] = "pebble:./restored"
+	r := c.run("run", "payments")
+	if r.code != exitFailed {
+		t.Errorf("exit %d, %s%s", r.code, r.out, r.errors)
+	}
+	contains(t, r.errors, "went back in time", "reconcile")
+	equal(t, "audit", c.object(exitFailed, "verify")["ok"], false)
+	contains(t, c.run("verify").out, "THE AUDIT FOUND 1 PROBLEM.", "1/1")
+	equal(t, "reconcile", c.object(exitDone, "reconcile"), map[string]any{"adopted": 1, "charging": false})
+	contains(t, c.must("reconcile"), "0 charges adopted", "charging is still off: duesday charging on --store pebble:./restored")
+	c.must("charging", "on")
+	equal(t, "then", c.object(exitDone, "run", "payments")["due"], 0)
+	equal(t, "audit", members(c.object(exitDone, "verify"), "ok", "receipts", "charges"), []any{true, 1, 1})
+}

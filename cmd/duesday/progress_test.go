@@ -1,0 +1,37 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+func TestProgress_Line(t *testing.T) {
+	for _, x := range []struct {
+		done, total int64
+		want        string
+	}{
+		{500, 0, "500 rows, 250/s"},
+		{0, 1000, "0 rows, 0/s"},
+		{500, 1000, "[###############...............]  50%  500 rows, 250/s, 2s left"},
+		{1500, 1000, "[##############################] 100%  1500 rows, 750/s, 0s left"},
+	} {
+		b := &progress{what: "rows"}
+		b.done.Store(x.done)
+		b.total.Store(x.total)
+		if got := b.line(2 * time.Second); got != x.want {
+			t.Errorf("%d of %d: %q, want %q", x.done, x.total, got, x.want)
+		}
+	}
+}
+
+func TestProgress_NoneWithoutATerminal(t *testing.T) {
+	c := newCLI(t)
+	if b := newProgram(nil, nil, nil, nil, nil).progress("rows", 1, nil); b != nil {
+		t.Error("a bar without a terminal")
+	}
+	c.must("version")
+	var none *progress
+	none.set(1)
+	none.add(1)
+	none.end()
+}
