@@ -51,7 +51,7 @@ func TestRun_Payments(t *testing.T) {
 
 func TestRun_Reminders(t *testing.T) {
 	c := newCLI(t)
-	c.must("import", c.file("book.csv", smallBook))
+	c.must("import", c.file("book.csv", header+"5,e@example.com,1,news,12.99,USD,31,pm_card_visa\n"))
 	c.now = c.now.AddDate(0, 0, 9) // a week before the 31st
 	dry := c.object(exitDone, "run", "reminders", "--dry-run")
 	equal(t, "would remind", len(dry["would_remind"].([]any)), 1)
@@ -116,7 +116,7 @@ func TestRun_SeedModel(t *testing.T) {
 	}
 	c := newCLI(t)
 	o := c.object(exitDone, "import", model)
-	equal(t, "import", members(o, "created", "existing", "due", "rejected"), []any{1, 0, 1, []any{}})
+	equal(t, "import", members(o, "created", "existing", "due", "receipts", "rejected"), []any{1, 0, 1, 1, []any{}})
 	o = c.object(exitDone, "import", model)
 	equal(t, "import again", members(o, "created", "existing", "due", "receipts"), []any{0, 1, 0, 0})
 
@@ -132,7 +132,7 @@ func TestRun_SeedModel(t *testing.T) {
 		[]any{"123", "12.99", "USD", "2023-06-28", "pm_card_visa"})
 	o = c.object(exitDone, "run", "payments", "--date", "2023-06-28")
 	equal(t, "payments", members(o, "due", "paid", "amounts"), []any{1, 1, map[string]any{"USD": "12.99"}})
-	equal(t, "audit", members(c.object(exitDone, "verify"), "ok", "receipts", "charges"), []any{true, 1, 1})
+	equal(t, "audit", members(c.object(exitDone, "verify"), "ok", "receipts", "charges", "imported"), []any{true, 1, 1, 1})
 	for _, text := range []string{c.read("duesday-sandbox.jsonl"), c.must("subscription", "show", "123/123", "--json"), c.must("export", "subscriptions")} {
 		if strings.Contains(text, "1234123412341234") {
 			t.Errorf("default-card: %s", text)

@@ -270,6 +270,7 @@ type programme struct {
 	t     testing.TB
 	cases atomic.Int64
 	bad   atomic.Int64
+	pairs atomic.Int64 // of crashes, without a request
 	queue chan *crash
 	wait  sync.WaitGroup
 }
@@ -314,13 +315,18 @@ var delays = []time.Duration{time.Second, 25 * time.Hour, 10 * 24 * time.Hour}
 func TestExactlyOnce_EveryCrashPoint(t *testing.T) {
 	g := newProgramme(t)
 	rng := rand.New(rand.NewPCG(1, 1))
-	share := func(percent int) bool { return soak() || rng.IntN(100) < percent }
+	share := func(percent int) bool {
+		if raced {
+			percent /= 4
+		}
+		return soak() || rng.IntN(100) < percent
+	}
 	for _, o := range outcomes() {
 		calm := crash{outcome: o}
 		g.play(&calm)
 		for point := 1; point <= calm.lives[0]; point++ {
 			for later := point; later <= min(calm.lives[0], point+12); later++ { // a lost answer, and perhaps a crash soon after
-				if later == point || share(10) {
+				if later == point || share(8) {
 					first := []fault{{point, false}}
 					if later > point {
 						first = append(first, fault{later, true})
@@ -334,7 +340,7 @@ func TestExactlyOnce_EveryCrashPoint(t *testing.T) {
 		}
 	}
 	g.end()
-	t.Logf("%d cases, %d with violations", g.cases.Load(), g.bad.Load())
+	t.Logf("%d cases (%d of them exhaustive pairs of crashes), %d with violations", g.cases.Load(), g.pairs.Load(), g.bad.Load())
 	if g.cases.Load() < 5000 {
 		t.Errorf("only %d cases: the programme has lost its teeth", g.cases.Load())
 	}
@@ -350,19 +356,20 @@ func (g *programme) crashAt(o outcome, point int, delay time.Duration, share fun
 		points = once.recovery
 	}
 	for second := 1; second <= points; second++ {
+		g.pairs.Add(1)
 		g.queue <- &crash{outcome: o, first: first, delay: delay, second: fault{second, true}, again: delays[(second+point)%3]}
-		if share(20) {
+		if share(12) {
 			g.queue <- &crash{outcome: o, first: first, delay: delay, second: fault{second, false}}
 		}
 	}
 	for i, r := range requests() {
-		if !soak() && delays[(point+i)%3] != delay { // by default each request after one of the delays
+		if delays[(point+i)%3] != delay && !share(20) { // each request after one of the delays at least
 			continue
 		}
 		asked := crash{outcome: o, first: first, delay: delay, request: &r}
 		g.play(&asked)
 		for cut := 1; cut <= asked.lives[1]; cut++ {
-			if share(10) {
+			if share(8) {
 				g.queue <- &crash{outcome: o, first: first, delay: delay, request: &r, during: fault{cut, true}, again: delays[cut%3]}
 			}
 			if share(5) {

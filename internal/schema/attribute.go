@@ -95,5 +95,8 @@ func Names() []string {
 		Interval, Kind, LastCharge, Method, OpenPeriod, Paid, Parked, PausedDate, Period, Reason, Ref,
 		ReminderDays, Requested, RetiredRefs, RetryDate, RunDate, Shards, StartedDate, State, Status, Subscription,
 		TimeZone, Tries, Version, LoweredDate, Amount, DeadDate, LastError,
+		// of effects in the outbox
+		"account", "amount", "amount_text", "charge", "code", "currency", "due_date", "email", "link",
+		"period", "processed", "retry_date", "sku", "subscription",
 	}
 }

@@ -211,3 +211,18 @@ func TestContextOfCommit(t *testing.T) {
 		t.Errorf("the commit that was given up has landed: %v", err)
 	}
 }
+
+// The committer remembers what it has put; a caller that goes on using its item must
+// not change that.
+func TestPutItemIsCopied(t *testing.T) {
+	s := openTest(t, "store", Options{Tables: crashTables(), FS: vfs.NewMem(), Create: true})
+	defer s.Close()
+	it := store.NewItem(store.Attribute{Name: "id", Value: store.S("1")}, store.Attribute{Name: "n", Value: store.Int(1)})
+	if err := s.Commit(t.Context(), store.Put("marks", it)); err != nil {
+		t.Fatal(err)
+	}
+	it.Set("n", store.Int(2))
+	if err := s.Commit(t.Context(), store.Check("marks", store.Key{PK: "1"}, store.AttributeEquals("n", store.Int(1)))); err != nil {
+		t.Errorf("what was put has changed with the caller's item: %v", err)
+	}
+}
