@@ -65,13 +65,15 @@ func dueOn(ctx context.Context, e *billing.Engine, kind billing.Kind, d civil.Da
 	return e.GetDuePaymentsByDate(ctx, d)
 }
 
-// earliestDue is where --until begins: no payment is imported with an older date in
-// earnest, and a query of an empty day costs microseconds.
-var earliestDue = civil.MustParse("2000-01-01")
-
+// dueUntil walks the dates that a run would walk, up to the day given.
 func dueUntil(ctx context.Context, e *billing.Engine, kind billing.Kind, until civil.Date) iter.Seq2[billing.DueRow, error] {
 	return func(yield func(billing.DueRow, error) bool) {
-		for d := earliestDue; !d.After(until); d = d.AddDays(1) {
+		from, err := e.WalkStart(ctx, kind)
+		if err != nil {
+			yield(billing.DueRow{}, err)
+			return
+		}
+		for d := from; !d.After(until); d = d.AddDays(1) {
 			for row, err := range dueOn(ctx, e, kind, d) {
 				if !yield(row, err) || err != nil {
 					return

@@ -24,7 +24,10 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the first signal asks, the second one ends the process
+	context.AfterFunc(ctx, func() { // the first signal asks, a later one ends the process
+		time.Sleep(time.Second) // timeout(1) and some supervisors send the first one twice
+		stop()
+	})
 	code := run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
 	os.Exit(code)
 }

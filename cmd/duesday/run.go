@@ -245,7 +245,7 @@ func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o b
 			return
 		}
 		if kind == billing.Payments {
-			if r.Outcome == billing.OutcomeParked || strings.HasPrefix(r.Reason, "would be parked") || strings.HasPrefix(r.Reason, "parked:") {
+			if r.Outcome == billing.OutcomeParked {
 				return
 			}
 			if err := totals.Add(r.Amount); err != nil && failed == nil {

@@ -13,8 +13,19 @@ func HasCardNumber(text string) bool { return MaskCards(text) != text }
 
 // MaskCards replaces the digits of everything that looks like a card number by stars,
 // but for the last four. Texts that a person typed go through it before they are shown,
-// logged or written anywhere.
+// logged or written anywhere. What it returns has no card number, not even one that the
+// digits left over happen to make.
 func MaskCards(text string) string {
+	for {
+		masked := maskOnce(text)
+		if masked == text {
+			return text
+		}
+		text = masked
+	}
+}
+
+func maskOnce(text string) string {
 	var out []byte
 	for i := 0; i < len(text); {
 		groups, end := digitGroups(text, i)

@@ -113,6 +113,8 @@ func (e *Engine) decide(ctx context.Context, s *Subscription, m mode, paid int, 
 		return e.park(ctx, s, today, fmt.Sprintf("more than %d periods were due at once", e.cfg.CatchUp))
 	case charge:
 		return e.open(ctx, s, due, today)
+	case undecided:
+		return e.remain(ctx, s, today, OutcomeParked, s.Parked)
 	}
 	return step{}, nil
 }
@@ -161,7 +163,7 @@ func (e *Engine) bind(ctx context.Context, s *Subscription, o *OpenPeriod, today
 	}
 	o.Ref = in.Ref
 	s.Open = o
-	s.NextPayment = later(s.NextPayment, today) // a parked period had no row; with an intent it needs one
+	s.NextPayment = later(s.NextPayment, today)
 	if err := e.put(ctx, s); err != nil {
 		return step{}, err
 	}

@@ -356,6 +356,9 @@ func (g *programme) crashAt(o outcome, point int, delay time.Duration, share fun
 		points = once.recovery
 	}
 	for second := 1; second <= points; second++ {
+		if raced && !soak() && delays[(point+second)%3] != delay {
+			continue
+		}
 		g.pairs.Add(1)
 		g.queue <- &crash{outcome: o, first: first, delay: delay, second: fault{second, true}, again: delays[(second+point)%3]}
 		if share(12) {

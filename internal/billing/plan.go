@@ -12,18 +12,21 @@ import (
 type verdict uint8
 
 const (
-	leave    verdict = iota // not to be charged
-	early                   // its day has not come
-	lapse                   // to be cancelled at the period's end, which is now
-	overload                // too many missed periods: park it
-	charge                  // open the period and charge it
+	leave     verdict = iota // not to be charged
+	early                    // its day has not come
+	lapse                    // to be cancelled at the period's end, which is now
+	overload                 // too many missed periods: park it
+	charge                   // open the period and charge it
+	undecided                // parked: a person has to decide
 )
 
 // judge is what both the job and its dry run decide by. charged is the number of periods of
 // the subscription that this run has charged already.
 func (e *Engine) judge(s *Subscription, due, today civil.Date, m mode, charged int) verdict {
 	switch {
-	case m.finish || (s.Status != Active && !(m.manual && s.Status == ParkedState)):
+	case s.Status == ParkedState && !m.manual && !m.finish:
+		return undecided
+	case m.finish || (s.Status != Active && s.Status != ParkedState):
 		return leave
 	case due.After(today):
 		return early
@@ -38,7 +41,8 @@ func (e *Engine) judge(s *Subscription, due, today civil.Date, m mode, charged i
 }
 
 // plan reports what collect would do with the subscription, and does none of it: every
-// period that would be opened or tried again is reported as skipped.
+// period that would be opened or tried again is reported as skipped, and what is or would be
+// parked as parked.
 func (e *Engine) plan(ctx context.Context, n Name, day civil.Date, report func(Result)) error {
 	s, err := e.load(ctx, n)
 	if errors.Is(err, store.ErrNotFound) {
@@ -53,11 +57,11 @@ func (e *Engine) plan(ctx context.Context, n Name, day civil.Date, report func(R
 		if !o.Retry.IsZero() && o.Retry.After(today) && s.Requested == RequestNone {
 			return nil
 		}
-		reason := "open: attempt " + itoa(o.Attempt)
 		if s.Status == ParkedState {
-			reason = "parked: " + s.Parked
+			report(*s.result(OutcomeParked, s.Parked))
+		} else {
+			report(*s.result(OutcomeSkipped, "open: attempt "+itoa(o.Attempt)))
 		}
-		report(*s.result(OutcomeSkipped, reason))
 		return nil
 	}
 	for charged := 0; ; charged++ {
@@ -69,7 +73,10 @@ func (e *Engine) plan(ctx context.Context, n Name, day civil.Date, report func(R
 		case charge:
 			report(*s.result(OutcomeSkipped, "would be charged"))
 		case overload:
-			report(*s.result(OutcomeSkipped, "would be parked"))
+			report(*s.result(OutcomeParked, "would be parked"))
+			return nil
+		case undecided:
+			report(*s.result(OutcomeParked, s.Parked))
 			return nil
 		default:
 			return nil

@@ -145,6 +145,7 @@ func (j *job) run(ctx context.Context, index string, handle func(context.Context
 func (j *job) walk(ctx context.Context, index string, from, until civil.Date, handle func(context.Context, *job, Name) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	begun := context.WithoutCancel(ctx) // what has begun is finished: a run that is stopped only takes no more rows
 	rows := make(chan Name, 256)
 	var workers sync.WaitGroup
 	for range max(1, j.options.Workers) {
@@ -153,7 +154,7 @@ func (j *job) walk(ctx context.Context, index string, from, until civil.Date, ha
 				if ctx.Err() != nil {
 					continue
 				}
-				if err := handle(ctx, j, n); err != nil {
+				if err := handle(begun, j, n); err != nil {
 					j.fail(err, stop)
 				}
 				j.progress()

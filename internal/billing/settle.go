@@ -74,6 +74,9 @@ func (e *Engine) pass(s *Subscription, today civil.Date, paid bool, at time.Time
 // that has passed becomes today if the due date is ahead, else it is dropped.
 func (s *Subscription) schedule(due, today civil.Date) {
 	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
+	if s.Status == ParkedState {
+		s.NextPayment = today // every run shows it until a person has decided
+	}
 	if s.Status != Active {
 		return
 	}
@@ -161,17 +164,15 @@ func (e *Engine) end(ctx context.Context, s *Subscription, today civil.Date) (st
 	return step{result: r}, e.put(ctx, s, others...)
 }
 
-// park hands the period to a person. With an intent bound the row stays in the index: the
-// job still looks whether the money was taken, but confirms nothing.
+// park hands the period to a person. Its row stays in the index: every run shows it until
+// the person has decided, and looks whether the money of an intent that is bound was taken,
+// but confirms nothing.
 func (e *Engine) park(ctx context.Context, s *Subscription, today civil.Date, reason string) (step, error) {
 	if s.Status == ParkedState && s.Parked == reason {
 		return e.remain(ctx, s, today, OutcomeParked, reason)
 	}
 	s.Status, s.Parked = ParkedState, reason
-	s.NextReminder = civil.Date{}
-	if s.NextPayment = (civil.Date{}); s.Open != nil {
-		s.NextPayment = today
-	}
+	s.NextPayment, s.NextReminder = today, civil.Date{}
 	r := s.result(OutcomeParked, reason)
 	return step{result: r}, e.put(ctx, s, e.ended(s, EndParked, reason, s.Open).write(e.table))
 }

@@ -288,6 +288,9 @@ func (w *world) accounts() []*billing.Account {
 // TestSimulation plays seeds. DUESDAY_SEED=n plays that one alone.
 func TestSimulation(t *testing.T) {
 	first, seeds := uint64(1), 40
+	if raced {
+		seeds = 12
+	}
 	if soak() {
 		seeds = 3000
 	}

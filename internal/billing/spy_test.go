@@ -122,8 +122,9 @@ func (s *spy) seeSubscription(key store.Key, is store.Item, all []store.Write) {
 	if open != nil && next == "" {
 		s.w.violate("%s: the row of an open period has left the index", name)
 	}
-	if status := is.Str(schema.Status); open == nil && next != "" && status != "active" && status != "" {
-		s.w.violate("%s is %s and in the payment index", name, status)
+	status := is.Str(schema.Status)
+	if live := status == "" || status == "active" || status == "parked"; open == nil && live != (next != "") {
+		s.w.violate("%s is %s; in the payment index: %v", name, status, next != "")
 	}
 	if !is.Has(schema.LastPaymentDate) || !is.Has(schema.LastReminderDate) {
 		s.w.violate("%s: lacks the sort key of an index", name)

@@ -269,7 +269,7 @@ func (a *audit) compareSubscriptions() {
 		for period := range s.next {
 			a.comparePeriod(n, s, period)
 		}
-		if !s.indexed && (s.status == Active || s.open != "") {
+		if !s.indexed && (s.status == Active || s.status == ParkedState || s.open != "") {
 			a.problem("never charged", n, s.next, "%s, but without NextPaymentDate: no run finds it", s.status)
 		}
 		if email, ok := a.emails[n.Account]; ok && email != s.email {

@@ -56,11 +56,10 @@ func (d *dictionary) decode(value []byte, keys []keyAttribute) (store.Item, erro
 			return nil, errItem
 		}
 		last = name
-		v, err := p.value(0)
-		if err != nil {
+		it = append(it, store.Attribute{Name: name})
+		if it[len(it)-1].Value, err = p.value(0); err != nil {
 			return nil, err
 		}
-		it = append(it, store.Attribute{Name: name, Value: v})
 	}
 	for i := range keys {
 		it = append(it, store.Attribute{Name: keys[i].name, Value: store.S(p.key(&keys[i]))})
