@@ -91,17 +91,15 @@ func requests() []request {
 		{"price", func(c *crash, p *process) {
 			c.price(p, usd(1999))
 		}},
-		{"good method", update(func(ch *billing.Change) { ch.Method = ptr("pm_card_visa") })},
-		{"bad method", update(func(ch *billing.Change) { ch.Method = ptr("pm_card_visa_chargeDeclined") })},
-		{"day", update(func(ch *billing.Change) { ch.PaymentDay = ptr(15) })},
+		{"good method", update(func(ch *billing.Change) { ch.Method = new("pm_card_visa") })},
+		{"bad method", update(func(ch *billing.Change) { ch.Method = new("pm_card_visa_chargeDeclined") })},
+		{"day", update(func(ch *billing.Change) { ch.PaymentDay = new(15) })},
 		{"receipt", func(c *crash, p *process) {
 			_, err := p.CreateReceipt(ctx, c.name, money.Amount{}, "cash", time.Time{})
 			c.refused(p, err)
 		}},
 	}
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // A crash is one case of the programme: a first life that is cut at a point, a request,
 // a second life that may be cut as well, and then peace until all is settled.

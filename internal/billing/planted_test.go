@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	mathrand "math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -113,7 +112,7 @@ func twins(p planted) []string {
 			n.ID, n.Method = fmt.Sprintf("s%d", i), method
 			w.create(n)
 		}
-		rng := mathrand.New(mathrand.NewPCG(seed, 1))
+		rng := seeded(seed)
 		for range 3 {
 			var threads []func(func())
 			for range 2 {

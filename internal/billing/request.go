@@ -300,6 +300,8 @@ func (e *Engine) collectNow(ctx context.Context, s *Subscription, m mode) ([]Res
 		return nil, s, err
 	} else if !meta.Charging {
 		return nil, s, ErrChargingOff
+	} else if err := e.checkTime(ctx, meta); err != nil {
+		return nil, s, err
 	}
 	var results []Result
 	err := e.collect(ctx, s.Name, m, func(r Result) { results = append(results, r) })

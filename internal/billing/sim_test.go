@@ -62,6 +62,7 @@ func newSimulation(seed uint64, p planted) *simulation {
 	// One that lost an answer sends again, under the next key, what a twin may have sent
 	// since it looked: an attempt may then run twice, and only one of them succeed.
 	s.w.twins = true
+	s.w.remindAgain = true // who resumes is reminded again
 	chaos := rand.New(rand.NewPCG(seed, 8))
 	rate := pick(rng, 0, 0.02, 0.1)
 	s.w.script.chance = func() string {
@@ -235,7 +236,7 @@ func (s *simulation) play() []string {
 		due, err := sub.Due()
 		overdue := err == nil && due.Before(w.today().AddDays(-1)) && sub.Status == billing.Active
 		if sub.Open != nil {
-			overdue = due.Before(w.today().AddDays(-12))
+			overdue = sub.Open.Opened.Before(w.now().Add(-12 * 24 * time.Hour))
 		}
 		if overdue {
 			w.violate("%s is not settled: %s", n, w.describe(n))
@@ -382,7 +383,7 @@ func TestConcurrentEngines(t *testing.T) {
 			case 0:
 				_, err = p.Pause(ctx, n)
 			case 1:
-				_, err = p.UpdateSubscription(ctx, n, billing.Change{Method: ptr("pm_card_visa")})
+				_, err = p.UpdateSubscription(ctx, n, billing.Change{Method: new("pm_card_visa")})
 			case 2:
 				var s *billing.Subscription
 				s, err = p.Cancel(ctx, n, false)

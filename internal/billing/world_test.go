@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -43,7 +44,7 @@ type world struct {
 
 	twins       bool // answers were lost to processes that overlapped
 	early       bool // a run had a business day in the future
-	remindAgain bool // the reminder days were changed
+	remindAgain bool // a reminder may be set again for one period
 }
 
 // planted is a bug put between the engine and the world: see planted_test.go.
@@ -463,3 +464,12 @@ func wantErr(t *testing.T, err, want error) {
 		t.Fatalf("error %v, want %v", err, want)
 	}
 }
+
+func wantAny(t *testing.T, err error) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("no error")
+	}
+}
+
+func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }

@@ -26,17 +26,18 @@ type outcome struct {
 	new store.Item // nil for none
 }
 
-// decide gives each request of the group its decision and applies the changes,
-// without waiting for the sync. An error is fatal.
-func (st *stage) decide(g *group) error {
-	now := st.store.now().Unix()
-	for _, r := range g.requests {
-		if r.expired != nil {
-			r.dropped, r.err = st.dropExpired(r.expired, now)
-		} else {
-			r.err = st.request(r, now)
-		}
+// decide gives the request its decision and stages its changes.
+func (st *stage) decide(r *request, now int64) {
+	if r.expired != nil {
+		r.dropped, r.err = st.dropExpired(r.expired, now)
+	} else {
+		r.err = st.request(r, now)
 	}
+}
+
+// apply applies what the group's requests have staged, without waiting for the sync. An
+// error is fatal.
+func (st *stage) apply(g *group) error {
 	if st.iter != nil {
 		if err := st.iter.Close(); err != nil {
 			return fmt.Errorf("read: %w", err)
@@ -127,7 +128,6 @@ func (st *stage) load(l *layout, id store.Key, key []byte) (*entry, error) {
 	} else if err := st.iter.Error(); err != nil {
 		return nil, fmt.Errorf("read: %w", err)
 	}
-	st.recent.put(key, e)
 	return e, nil
 }
 

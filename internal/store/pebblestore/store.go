@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -27,6 +28,9 @@ type Store struct {
 	views
 	requests chan *request // to the committer
 	groups   chan *group   // from the committer to the finisher
+	inFlight atomic.Int32  // groups applied and not yet synced
+	synced   chan struct{} // to the committer: look at inFlight again
+	syncTime atomic.Int64  // mean, in nanoseconds
 	finished chan struct{} // closed when both have ended
 
 	stopExpiry context.CancelFunc
@@ -45,6 +49,7 @@ func (s *Store) start() {
 	s.publish(newView(s.db))
 	s.requests = make(chan *request, maxGroupRequests)
 	s.groups = make(chan *group) // unbuffered: one group syncs, one is decided
+	s.synced = make(chan struct{}, 1)
 	s.finished = make(chan struct{})
 	go s.commitGroups()
 	go s.finishGroups()
