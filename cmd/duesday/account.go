@@ -140,7 +140,7 @@ func (p *program) accountUpdate() *cobra.Command {
 		Args:  want("ACCOUNT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.with(cmd.Context(), need{}, func(s *session) error {
-				a, err := s.engine.SetEmail(cmd.Context(), args[0], email)
+				a, err := s.engine.UpdateAccount(cmd.Context(), args[0], billing.AccountChange{Email: &email})
 				if err != nil {
 					return notFound(err, "account "+args[0])
 				}

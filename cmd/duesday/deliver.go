@@ -40,19 +40,25 @@ func (s *session) drain(ctx context.Context, bar *progress) (outbox.Report, erro
 	return o.Drain(ctx, mailWorkers)
 }
 
-// deliver drains the outbox. What could not be delivered is no failure of the job: it stays
-// in the outbox, and the next run tries again.
-func (p *program) deliver(ctx context.Context, s *session) {
+// drain drains the outbox with a bar, and warns of what could not be delivered.
+func (p *program) drain(ctx context.Context, s *session) (outbox.Report, error) {
 	bar := p.progress("mails", 0, func(<-chan struct{}) int64 { return s.mailsLeft(ctx) })
 	report, err := s.drain(ctx, bar)
 	bar.end()
-	switch {
-	case err != nil && ctx.Err() == nil:
+	if report.Failed > 0 {
+		p.warn("%s to %s failed, to be tried again by later runs", plural(report.Failed, "mail"), s.mail)
+	}
+	if report.Dead > 0 {
+		p.warn("%s to %s cannot be delivered at all: %s", plural(report.Dead, "mail"), s.mail, p.hint("outbox list"))
+	}
+	return report, err
+}
+
+// deliver drains the outbox after a job. What could not be delivered is no failure of the
+// job: it stays in the outbox, and the next run tries again.
+func (p *program) deliver(ctx context.Context, s *session) {
+	if _, err := p.drain(ctx, s); err != nil && ctx.Err() == nil {
 		p.warn("mail was left in the outbox and goes out with the next run: %v", err)
-	case report.Dead > 0:
-		p.warn("%d mails to %s failed and are tried again by later runs; %d cannot be delivered at all", report.Failed, s.mail, report.Dead)
-	case report.Failed > 0:
-		p.warn("%d mails to %s failed and are tried again by later runs", report.Failed, s.mail)
 	}
 }
 

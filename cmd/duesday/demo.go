@@ -14,6 +14,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -56,6 +57,7 @@ func (p *program) demo(ctx context.Context, f *demoFlags) error {
 	start := real.AddDate(0, -f.months, 0)
 	clock.set(start)
 	p.now = clock.now
+	p.cfg.Policy = config.DefaultPolicy() // one seed, one book, wherever it runs
 	return p.with(ctx, need{create: true, processor: true}, func(s *session) error {
 		s.now = clock.now
 		d := &demonstration{s: s, clock: clock, life: newLife(f.seed, f.accounts, civil.Of(start), civil.Of(real)), tally: map[string]*monthTally{}}

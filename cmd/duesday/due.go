@@ -35,6 +35,9 @@ func (p *program) due(ctx context.Context, kind billing.Kind, f *dueFlags) error
 	if f.on.IsZero() == f.until.IsZero() {
 		return usagef("want one of --date DATE and --until DATE")
 	}
+	if err := p.walkable("until", f.until); err != nil {
+		return err
+	}
 	return p.with(ctx, need{}, func(s *session) error {
 		rows := dueOn(ctx, s.engine, kind, f.on.Date)
 		if f.on.IsZero() {

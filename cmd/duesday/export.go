@@ -92,7 +92,7 @@ func (p *program) exportTo(ctx context.Context, s *session, what string, f *expo
 	case "receipts":
 		return exportRows(w, asJSON, receiptColumns, counted(s.engine.Receipts(ctx), bar), func(r *billing.Receipt) ([]string, any) {
 			v := viewReceipt(r)
-			return []string{v.Account, v.Subscription, v.SKU, strconv.Itoa(v.Period), v.Due, v.Processed, v.Amount, v.Currency, v.Charge}, v
+			return []string{v.Account, v.Subscription, v.SKU, receiptPeriod(r), v.Due, v.Processed, v.Amount, v.Currency, v.Charge}, v
 		})
 	}
 	left := 0

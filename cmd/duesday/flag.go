@@ -12,12 +12,29 @@ import (
 // A dateFlag is a flag that takes a date; zero when it is not given.
 type dateFlag struct{ civil.Date }
 
+// The days that make sense. A job walks the days one by one, and a mistyped year would keep
+// it at that for minutes.
+const (
+	firstYear  = 1970 // of every date
+	yearsAhead = 10   // after the clock's today, of a date that is walked to
+)
+
 var _ pflag.Value = (*dateFlag)(nil)
 
 // Set implements pflag.Value.
 func (d *dateFlag) Set(text string) (err error) {
-	d.Date, err = civil.Parse(text)
+	if d.Date, err = civil.Parse(text); err == nil && d.Year() < firstYear {
+		return usagef("want %d-01-01 or later", firstYear)
+	}
 	return err
+}
+
+// walkable refuses a day that it would take for ever to walk to.
+func (p *program) walkable(flag string, d dateFlag) error {
+	if last := civil.Of(p.now().UTC().AddDate(yearsAhead, 0, 0)); d.After(last) {
+		return usagef("--%s %s: want %s or earlier, %d years from today", flag, d.Date, last, yearsAhead)
+	}
+	return nil
 }
 
 func (d *dateFlag) String() string { return date(d.Date) }

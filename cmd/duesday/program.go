@@ -85,7 +85,7 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 			return nil, errors.Join(err, s.store.Close())
 		}
 	}
-	o := billing.Options{Store: s.store, Tables: s.tables, Now: p.now, Config: billing.DefaultConfig(), Log: log}
+	o := billing.Options{Store: s.store, Tables: s.tables, Now: p.now, Config: policy(p.cfg.Policy), Log: log}
 	if s.processor != nil { // a nil *Sandbox would be a Processor that is not nil
 		o.Processor = s.processor
 	}
@@ -93,6 +93,11 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
+}
+
+// policy hands the policy to the engine.
+func policy(p config.Policy) billing.Config {
+	return billing.Config{RetryDays: p.RetryDays, CatchUp: p.CatchUp, ReceiptMonths: p.ReceiptMonths}
 }
 
 func (s *session) close() error {
@@ -145,10 +150,15 @@ func (p *program) hint(command string) string {
 		line += " --store " + quoted(p.cfg.Store)
 	}
 	family, _, _ := strings.Cut(command, " ")
-	if (family == "run" || family == "verify" || family == "reconcile") && p.cfg.Processor != config.DefaultProcessor {
-		line += " --processor " + quoted(p.cfg.Processor)
+	if family == "run" || family == "verify" || family == "reconcile" {
+		if p.cfg.Processor != config.DefaultProcessor {
+			line += " --processor " + quoted(p.cfg.Processor)
+		}
+		for _, word := range p.cfg.Policy.Flags() {
+			line += " " + word
+		}
 	}
-	if family == "run" && p.cfg.Mail != config.DefaultMail {
+	if (family == "run" || family == "outbox") && p.cfg.Mail != config.DefaultMail {
 		line += " --mail " + quoted(p.cfg.Mail)
 	}
 	return line

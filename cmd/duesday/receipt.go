@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,7 +42,7 @@ func (p *program) receiptList() *cobra.Command {
 func (p *program) listReceipts(ctx context.Context, s *session, account string) error {
 	columns := []string{"PROCESSED", "SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "KIND", "CHARGE"}
 	n, err := list(p, s.engine.GetReceiptsByAccount(ctx, account), viewFullReceipt, columns, func(r *billing.Receipt) []string {
-		return []string{stamp(r.Processed), r.ID, r.SKU, strconv.Itoa(r.Period), date(r.Due), r.Amount.Format(), string(r.Kind), r.Charge}
+		return []string{stamp(r.Processed), r.ID, r.SKU, receiptPeriod(r), date(r.Due), r.Amount.Format(), string(r.Kind), r.Charge}
 	})
 	if err == nil {
 		p.say("\n%s", plural(n, "receipt"))

@@ -123,10 +123,14 @@ was charged once. Start with: duesday demo`,
 	f.StringVar(&p.flags.Processor, "processor", "", "`URL` of the payment processor: sandbox:FILE (default "+config.DefaultProcessor+", or $"+config.EnvProcessor+")")
 	f.StringVar(&p.flags.Mail, "mail", "", "`FOLDER` that mail is written to (default "+config.DefaultMail+", or $"+config.EnvMail+")")
 	f.StringVar(&p.flags.LogLevel, "log-level", "", "`LEVEL` of the log on standard error: debug, info, warn or error (default "+config.DefaultLogLevel+")")
+	f.StringVar(&p.flags.ReceiptMonths, "receipt-months", "", "`MONTHS` until a receipt expires, 0 for never (default 6, or $"+config.EnvReceiptMonths+")")
+	f.StringVar(&p.flags.RetryDays, "retry-days", "", "`DAYS` after the first decline it is tried again on, or none (default 1,3,5,7, or $"+config.EnvRetryDays+")")
+	f.StringVar(&p.flags.CatchUp, "catch-up", "", "`NUMBER` of missed periods charged in one run before a person is asked (default 3, or $"+config.EnvCatchUp+")")
 	f.BoolVar(&p.flags.JSON, "json", false, "print JSON, for programs")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(p.demoCommand(), p.importCommand(), p.runCommand(), p.dueCommand(), p.accountCommand(), p.subscriptionCommand(),
-		p.receiptCommand(), p.verifyCommand(), p.exportCommand(), p.chargingCommand(), p.reconcileCommand(), p.benchCommand(), p.versionCommand())
+		p.receiptCommand(), p.verifyCommand(), p.exportCommand(), p.chargingCommand(), p.outboxCommand(),
+		p.reconcileCommand(), p.benchCommand(), p.versionCommand())
 	p.noteWork(root)
 	return root
 }

@@ -46,6 +46,9 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, f *runFlags) er
 	if f.workers < 1 || f.workers > 1024 {
 		return usagef("--workers %d: want 1 to 1024", f.workers)
 	}
+	if err := p.walkable("date", f.date); err != nil {
+		return err
+	}
 	if today := civil.Of(p.now().UTC()); p.cfg.Live() && f.date.After(today.AddDays(1)) {
 		return usagef("--date %s has not come yet, and the processor is live", f.date.Date)
 	}

@@ -99,7 +99,7 @@ func TestRun_MailThatCannotBeWrittenIsAWarning(t *testing.T) {
 	if r.code != exitDone {
 		t.Errorf("exit %d: %s", r.code, r.errors)
 	}
-	contains(t, r.errors, "1 mails to no-folder failed")
+	contains(t, r.errors, "1 mail to no-folder failed")
 	c.now = c.now.Add(10 * time.Second)
 	c.must("run", "payments")
 	mails, err := filepath.Glob("duesday-mail/receipt-*.eml")

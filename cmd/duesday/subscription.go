@@ -19,7 +19,7 @@ func (p *program) subscriptionCommand() *cobra.Command {
 		p.subscriptionAction("pause", "Stop charging until resume; an open period is ended first", true, func(ctx context.Context, s *session, n billing.Name) (*billing.Subscription, error) {
 			return s.engine.Pause(ctx, n)
 		}),
-		p.subscriptionAction("resume", "Charge a paused or past_due subscription again, from its next due date on", false, func(ctx context.Context, s *session, n billing.Name) (*billing.Subscription, error) {
+		p.subscriptionAction("resume", "Charge a paused or past_due subscription again, from its next due date on, or take back cancel --at-period-end", false, func(ctx context.Context, s *session, n billing.Name) (*billing.Subscription, error) {
 			return s.engine.Resume(ctx, n)
 		}),
 		p.subscriptionCancel(), p.subscriptionCharge(),
@@ -246,7 +246,7 @@ func (p *program) showSubscriptionText(sub *billing.Subscription, v *fullSubscri
 	p.say("\nReceipts:")
 	t := newTable(p.stdout, "  PERIOD", "DUE", "PROCESSED", "AMOUNT", "KIND", "CHARGE")
 	for _, r := range receipts {
-		t.row("  "+strconv.Itoa(r.Period), date(r.Due), stamp(r.Processed), r.Amount.Format(), string(r.Kind), r.Charge)
+		t.row("  "+printable(receiptPeriod(r)), date(r.Due), stamp(r.Processed), r.Amount.Format(), string(r.Kind), r.Charge)
 	}
 	return t.flush()
 }

@@ -133,7 +133,7 @@ func (p *program) subscriptionCancel() *cobra.Command {
 		func(ctx context.Context, s *session, n billing.Name) (*billing.Subscription, error) {
 			return s.engine.Cancel(ctx, n, atEnd)
 		})
-	c.Flags().BoolVar(&atEnd, "at-period-end", false, "let the paid period run out first")
+	c.Flags().BoolVar(&atEnd, "at-period-end", false, "let the paid period run out first; resume takes it back")
 	return c
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -143,7 +144,7 @@ type receiptView struct {
 	Account      string `json:"account"`
 	Subscription string `json:"subscription"`
 	SKU          string `json:"sku"`
-	Period       int    `json:"period"`
+	Period       *int   `json:"period,omitempty"` // nil: not known, since it came with the data
 	Due          string `json:"due_date"`
 	Processed    string `json:"processed_at"`
 	Amount       string `json:"amount"`
@@ -152,8 +153,20 @@ type receiptView struct {
 }
 
 func viewReceipt(r *billing.Receipt) receiptView {
-	return receiptView{Account: r.Account, Subscription: r.ID, SKU: r.SKU, Period: r.Period, Due: date(r.Due),
+	v := receiptView{Account: r.Account, Subscription: r.ID, SKU: r.SKU, Due: date(r.Due),
 		Processed: stamp(r.Processed), Amount: r.Amount.Decimal(), Currency: r.Amount.Currency().Code(), Charge: r.Charge}
+	if r.Kind != billing.Imported {
+		v.Period = &r.Period
+	}
+	return v
+}
+
+// receiptPeriod returns the period, or "" when it is not known.
+func receiptPeriod(r *billing.Receipt) string {
+	if r.Kind == billing.Imported {
+		return ""
+	}
+	return strconv.Itoa(r.Period)
 }
 
 // A fullReceiptView says where the payment was taken, too.

@@ -95,14 +95,39 @@ func (e *Engine) CreateAccount(ctx context.Context, id, email, zone string) (*Ac
 	return a, err
 }
 
-// SetEmail changes the account's address and every copy of it, on subscriptions and
-// receipts. The account says so until all copies follow, so that a change that was cut off
-// is seen, and done again by asking again.
-func (e *Engine) SetEmail(ctx context.Context, id, email string) (*Account, error) {
-	if err := CheckEmail(email); err != nil {
+// An AccountChange is what an account may be changed to; nil fields stay as they are.
+type AccountChange struct {
+	Email    *string
+	TimeZone *string // decides which day it is for its subscriptions from now on
+}
+
+// UpdateAccount changes the account and every copy of what it changes: the address on
+// subscriptions and receipts, the time zone on subscriptions. The account says so until all
+// copies follow, so that a change that was cut off is seen, and done again by asking again.
+func (e *Engine) UpdateAccount(ctx context.Context, id string, c AccountChange) (*Account, error) {
+	if c.Email != nil {
+		if err := CheckEmail(*c.Email); err != nil {
+			return nil, err
+		}
+	}
+	if c.TimeZone != nil {
+		if _, err := civil.Zone(*c.TimeZone); err != nil {
+			return nil, fieldError("time_zone", err.Error())
+		}
+	}
+	if err := e.changeAccount(ctx, id, func(a *Account) {
+		if c.Email != nil {
+			a.Email = *c.Email
+		}
+		if c.TimeZone != nil {
+			a.TimeZone = *c.TimeZone
+		}
+		a.Copying = true
+	}); err != nil {
 		return nil, err
 	}
-	if err := e.changeAccount(ctx, id, func(a *Account) { a.Email, a.Copying = email, true }); err != nil {
+	a, err := e.Account(ctx, id)
+	if err != nil {
 		return nil, err
 	}
 	for _, prefix := range []string{subPrefix, recPrefix} {
@@ -111,15 +136,14 @@ func (e *Engine) SetEmail(ctx context.Context, id, email string) (*Account, erro
 			if err != nil {
 				return nil, err
 			}
-			if it.Str(schema.Email) == email {
-				continue
-			}
-			if err := e.copyEmail(ctx, it, email); err != nil {
+			if err := e.copyInto(ctx, it, a); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if err := e.changeAccount(ctx, id, func(a *Account) { a.Copying = a.Copying && a.Email != email }); err != nil {
+	if err := e.changeAccount(ctx, id, func(now *Account) {
+		now.Copying = now.Copying && (now.Email != a.Email || now.TimeZone != a.TimeZone)
+	}); err != nil {
 		return nil, err
 	}
 	return e.Account(ctx, id)
@@ -139,40 +163,45 @@ func (e *Engine) changeAccount(ctx context.Context, id string, change func(*Acco
 	return fmt.Errorf("account %s: overtaken by others %d times", id, maxTries)
 }
 
-// copyEmail writes the address into one subscription or receipt, while it is still the
-// account's: of two changes at one time, the later must not be undone by the earlier. A
-// receipt that has expired meanwhile needs no copy.
-func (e *Engine) copyEmail(ctx context.Context, it store.Item, email string) error {
-	key := keyOf(it)
-	account := accountKey(trimAccount(key.PK))
-	current := store.Check(e.table, account, store.AttributeEquals(schema.Email, store.S(email)))
-	n, isSubscription := nameOf(key)
+// copyInto writes the account's values into one subscription or receipt that differs. The
+// account must still have them, or a change that was overtaken would leave old copies behind
+// the newer one's. A receipt that has expired meanwhile needs no copy.
+func (e *Engine) copyInto(ctx context.Context, it store.Item, a *Account) error {
+	n, isSubscription := nameOf(keyOf(it))
+	if !isSubscription && it.Str(schema.Email) == a.Email {
+		return nil
+	}
 	for range maxTries {
-		a, err := e.store.Get(ctx, e.table, account)
+		now, err := e.Account(ctx, a.ID)
 		if err != nil {
 			return err
 		}
-		if a.Str(schema.Email) != email {
-			return fmt.Errorf("account %s: the address was changed again meanwhile: %w", trimAccount(key.PK), ErrState)
+		if now.Email != a.Email || now.TimeZone != a.TimeZone {
+			return fmt.Errorf("account %s was changed again meanwhile: %w", a.ID, ErrState)
 		}
+		still := store.Check(e.table, accountKey(a.ID), store.AttributeEquals(schema.Version, store.Int(now.Version)))
 		if isSubscription {
 			var s *Subscription
 			if s, err = e.load(ctx, n); err != nil {
 				return err
 			}
-			s.Email = email
-			err = e.put(ctx, s, current)
-		} else if _, err = e.store.Get(ctx, e.table, key); errors.Is(err, store.ErrNotFound) {
-			return nil
-		} else if err == nil {
-			set := store.NewItem(store.Attribute{Name: schema.Email, Value: store.S(email)})
-			err = e.store.Commit(ctx, store.Update(e.table, key, set, nil), current)
+			if s.Email == a.Email && (s.TimeZone == a.TimeZone || (s.TimeZone == "" && a.TimeZone == "UTC")) {
+				return nil
+			}
+			s.Email, s.TimeZone = a.Email, a.TimeZone
+			err = e.put(ctx, s, still)
+		} else {
+			if _, err = e.store.Get(ctx, e.table, keyOf(it)); errors.Is(err, store.ErrNotFound) {
+				return nil
+			}
+			set := store.NewItem(store.Attribute{Name: schema.Email, Value: store.S(a.Email)})
+			err = e.store.Commit(ctx, store.Update(e.table, keyOf(it), set, nil), still)
 		}
 		if !again(err) {
 			return err
 		}
 	}
-	return fmt.Errorf("%s %s: overtaken by others %d times", key.PK, key.SK, maxTries)
+	return fmt.Errorf("%s %s: overtaken by others %d times", it.Str(schema.PK), it.Str(schema.SK), maxTries)
 }
 
 // Accounts yields all accounts. It scans: for operators, not for jobs.

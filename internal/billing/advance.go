@@ -30,7 +30,8 @@ func (e *Engine) advance(ctx context.Context, s *Subscription, m mode, today civ
 	if err != nil {
 		return e.setback(ctx, s, today, err)
 	}
-	if in.Amount != o.Amount || (in.Tag.Installation != "" && in.Tag.Period != o.Period) {
+	ours := in.Amount == o.Amount && (in.Tag.Installation == "" || in.Tag.Period == o.Period)
+	if !ours && (in.State == Succeeded || !s.ending()) { // one that only has to be cancelled may be anything
 		return e.park(ctx, s, today, fmt.Sprintf("payment intent %s is for period %d and %s, not period %d and %s",
 			in.Ref, in.Tag.Period, in.Amount, o.Period, o.Amount))
 	}

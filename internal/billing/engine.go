@@ -120,8 +120,13 @@ func (e *Engine) readMeta(ctx context.Context) (Meta, error) {
 func (e *Engine) Meta(ctx context.Context) (Meta, error) { return e.readMeta(ctx) }
 
 // SetCharging switches charging on or off for the whole store. While it is off no job
-// opens or confirms anything.
+// opens or confirms anything. Switching it on also accepts the clock as it stands.
 func (e *Engine) SetCharging(ctx context.Context, on bool, reason string) error {
+	if on {
+		if err := e.acceptClock(ctx); err != nil {
+			return err
+		}
+	}
 	set := store.NewItem(store.Attribute{Name: schema.Charging, Value: store.Bool(on)})
 	var remove []string
 	if on || reason == "" {
@@ -148,15 +153,21 @@ func (e *Engine) load(ctx context.Context, n Name) (*Subscription, error) {
 // writes. After an error s must be read again.
 func (e *Engine) put(ctx context.Context, s *Subscription, others ...store.Write) error {
 	w := s.write(e.table)
-	if err := e.store.Commit(ctx, append([]store.Write{w}, others...)...); err != nil {
-		return err
+	err := e.store.Commit(ctx, append([]store.Write{w}, others...)...)
+	if errors.Is(err, store.ErrUnknown) { // all or nothing: what stands there tells which
+		if now, lerr := e.load(ctx, s.Name); lerr == nil && now.raw.Equal(w.Item) {
+			err = nil
+		}
 	}
-	s.raw = w.Item
-	return nil
+	if err == nil {
+		s.raw = w.Item
+	}
+	return err
 }
 
-// again reports whether the error of a commit means: read again and decide anew. Each
-// step is safe to repeat, so a conflict and a lost reply are treated alike.
+// again reports whether the error of a commit means: read again and decide anew. A lost
+// reply is only left here when the item is not as it was written: nothing landed, or
+// somebody has gone on from it.
 func again(err error) bool {
 	return errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnknown)
 }

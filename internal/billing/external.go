@@ -2,7 +2,6 @@ package billing
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -26,6 +25,9 @@ func (e *Engine) CreateReceipt(ctx context.Context, n Name, amount money.Amount,
 	if err != nil {
 		return nil, err
 	}
+	if err := e.guard(ctx); err != nil {
+		return nil, err
+	}
 	defer e.locks.lock(full.Name)()
 	for range maxTries {
 		s, err := e.load(ctx, full.Name)
@@ -35,9 +37,6 @@ func (e *Engine) CreateReceipt(ctx context.Context, n Name, amount money.Amount,
 		rec, err := e.settleOutside(ctx, s, amount, note, at)
 		if !again(err) {
 			return rec, err
-		}
-		if now, lerr := e.load(ctx, full.Name); errors.Is(err, store.ErrUnknown) && lerr == nil && now.Period > s.Period {
-			return rec, nil // it had landed
 		}
 	}
 	return nil, fmt.Errorf("subscription %s: overtaken by others %d times", n, maxTries)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -22,128 +23,186 @@ var ErrWentBack = errors.New("the store went back in time")
 // are compared; a charge may have been opened long before it was settled.
 const gateMargin = 48 * time.Hour
 
-// checkTime refuses to run on a clock that went back, and on a store that did: it would
-// charge again what the lost part of it has charged. The latter turns charging off.
-func (e *Engine) checkTime(ctx context.Context, meta Meta) error {
+// guard refuses what moves a subscription on to its next period on a clock that went back,
+// and on a store that did: it would be charged again for what the lost part of the store
+// has charged, or the charge would be hidden. The latter turns charging off.
+func (e *Engine) guard(ctx context.Context) error {
+	if err := e.checkClock(ctx); err != nil {
+		return err
+	}
 	ended, err := e.lastEnded(ctx)
 	if err != nil {
 		return err
 	}
-	if e.now().Before(ended.Add(-5 * time.Minute)) {
-		return fmt.Errorf("%w: it is %s, and the last run ended at %s: set the clock right first", ErrClock, stamp(e.now()), stamp(ended))
+	if ended.IsZero() {
+		ended = e.meta.Created
 	}
-	since := ended
-	if since.IsZero() {
-		since = meta.Created
+	lost, err := e.lost(ctx, ended.Add(-gateMargin))
+	if err != nil || len(lost) == 0 {
+		return err
 	}
-	unknown, first := 0, Intent{}
-	for in, err := range e.proc.List(ctx, since.Add(-gateMargin)) {
-		if err != nil {
-			return fmt.Errorf("listing the processor's successes: %w", err)
-		}
-		if in.Tag.Installation != meta.Installation {
-			continue
-		}
-		known, err := e.knows(ctx, in)
-		if err != nil {
-			return err
-		}
-		if !known {
-			if unknown++; unknown == 1 {
-				first = in
-			}
-		}
-	}
-	if unknown == 0 {
-		return nil
-	}
+	first := lost[0]
 	reason := fmt.Sprintf("the processor has %d successful charges that this store does not know, the first %s for %s/%s period %d",
-		unknown, first.Ref, first.Tag.Account, first.Tag.Subscription, first.Tag.Period)
+		len(lost), first.Ref, first.Tag.Account, first.Tag.Subscription, first.Tag.Period)
 	if err := e.SetCharging(ctx, false, reason); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: %s; charging is now off: run duesday reconcile, then duesday charging on", ErrWentBack, reason)
 }
 
+// checkClock refuses a clock that stands before the end of an earlier run.
+func (e *Engine) checkClock(ctx context.Context) error {
+	ended, err := e.lastEnded(ctx)
+	if err == nil && e.now().Before(ended.Add(-5*time.Minute)) {
+		err = fmt.Errorf("%w: it is %s, and the last run ended at %s: set the clock right; if it is right now, say duesday charging on",
+			ErrClock, stamp(e.now()), stamp(ended))
+	}
+	return err
+}
+
+// lost returns the processor's successes since then that the store does not know. A listing
+// that breaks off is begun anew.
+func (e *Engine) lost(ctx context.Context, since time.Time) (lost []Intent, err error) {
+	for range maxSends {
+		lost, err = lost[:0], nil
+		for in, lerr := range e.proc.List(ctx, since) {
+			if lerr != nil {
+				err = fmt.Errorf("listing the processor's successes: %w", lerr)
+				break
+			}
+			if in.Tag.Installation != e.meta.Installation {
+				continue
+			}
+			known, kerr := e.knows(ctx, in)
+			if kerr != nil {
+				return nil, kerr
+			}
+			if !known {
+				lost = append(lost, in)
+			}
+		}
+		if err == nil || definite(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return lost, err
+}
+
 // knows reports whether the store has dealt with the success or is about to: its period is
-// past, or open with this very intent.
+// past and did not end otherwise, or is open with this very intent.
 func (e *Engine) knows(ctx context.Context, in Intent) (bool, error) {
-	s, err := e.load(ctx, Name{Account: in.Tag.Account, ID: in.Tag.Subscription, SKU: in.Tag.SKU})
+	n := Name{Account: in.Tag.Account, ID: in.Tag.Subscription, SKU: in.Tag.SKU}
+	s, err := e.load(ctx, n)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	return s.Period > in.Tag.Period || (s.Open != nil && s.Open.Ref == in.Ref), nil
+	if s.Period <= in.Tag.Period {
+		return s.Open != nil && s.Open.Ref == in.Ref, nil
+	}
+	_, err = e.store.Get(ctx, e.table, periodKey(n, in.Tag.Period))
+	if errors.Is(err, store.ErrNotFound) {
+		return true, nil
+	}
+	return false, err
 }
 
 // lastEnded returns when the latest payment run ended, by the clock of that run.
 func (e *Engine) lastEnded(ctx context.Context) (time.Time, error) {
-	q := store.Query{Table: e.table, Partition: runPK(Payments), To: "9999-12-31~", Reverse: true, Limit: lookBack}
+	q := store.Query{Table: e.table, Partition: runPK(Payments), To: "9999-12-31~", Reverse: true, Limit: 10 * lookBack}
 	var last time.Time
 	for it, err := range e.store.Query(ctx, q) {
 		if err != nil {
 			return last, err
 		}
-		if at := parseStamp(it.Str(schema.EndedDate)); at.After(last) {
+		if at := parseStamp(it.Str(schema.EndedDate)); at.After(last) && !it.Get(schema.Accepted).Bool() {
 			last = at
 		}
 	}
 	return last, nil
 }
 
+// acceptClock marks the runs that ended later than now: a person says that the clock was
+// ahead then, and is right now.
+func (e *Engine) acceptClock(ctx context.Context) error {
+	q := store.Query{Table: e.table, Partition: runPK(Payments), To: "9999-12-31~"}
+	for it, err := range e.store.Query(ctx, q) {
+		if err != nil {
+			return err
+		}
+		if parseStamp(it.Str(schema.EndedDate)).After(e.now()) {
+			set := store.NewItem(store.Attribute{Name: schema.Accepted, Value: store.Bool(true)})
+			if err := e.store.Commit(ctx, store.Update(e.table, keyOf(it), set, nil)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Reconcile adopts the processor's successes that the store does not know, oldest first:
 // each settles its period as if its reply had come late; periods before it that the
-// processor shows no charge for are void. It returns how many were adopted. A success whose
-// subscription is not in the store is an error that names it.
+// processor shows no charge for are void. It returns how many were adopted, and an error
+// that names every success that could not be.
 func (e *Engine) Reconcile(ctx context.Context) (int, error) {
-	meta, err := e.readMeta(ctx)
+	lost, err := e.lost(ctx, time.Time{})
 	if err != nil {
 		return 0, err
 	}
-	var lost []Intent
-	for in, err := range e.proc.List(ctx, time.Time{}) {
-		if err != nil {
-			return 0, err
-		}
-		if in.Tag.Installation != meta.Installation {
+	slices.SortStableFunc(lost, func(a, b Intent) int { return a.Tag.Period - b.Tag.Period })
+	adopted := 0
+	var failed []error
+	for _, in := range lost {
+		err := e.adopt(ctx, in)
+		if err == nil {
+			adopted++
 			continue
 		}
-		known, err := e.knows(ctx, in)
-		if err != nil {
-			return 0, err
+		if errors.Is(err, store.ErrNotFound) {
+			err = fmt.Errorf("subscription %s/%s with SKU %s is not in the store: create or import it again, then reconcile", in.Tag.Account, in.Tag.Subscription, in.Tag.SKU)
 		}
-		if !known {
-			lost = append(lost, in)
-		}
+		failed = append(failed, fmt.Errorf("charge %s of %s: %w", in.Ref, in.Amount, err))
 	}
-	slices.SortStableFunc(lost, func(a, b Intent) int { return a.Tag.Period - b.Tag.Period })
-	for i, in := range lost {
-		if err := e.adopt(ctx, in); err != nil {
-			return i, fmt.Errorf("charge %s for %s/%s period %d: %w", in.Ref, in.Tag.Account, in.Tag.Subscription, in.Tag.Period, err)
-		}
-	}
-	return len(lost), nil
+	return adopted, errors.Join(failed...)
 }
 
 func (e *Engine) adopt(ctx context.Context, in Intent) error {
 	n := Name{Account: in.Tag.Account, ID: in.Tag.Subscription, SKU: in.Tag.SKU}
 	defer e.locks.lock(n)()
-	for range maxTries {
+	for tries := 0; tries < maxTries; {
 		s, err := e.load(ctx, n)
 		if err != nil {
 			return err
 		}
-		if s.Period > in.Tag.Period {
-			return nil
+		known, err := e.knows(ctx, in)
+		if err != nil || (known && s.Period > in.Tag.Period) {
+			return err
 		}
-		err = e.adoptInto(ctx, s, in)
-		if err != nil && !again(err) {
+		if s.Period > in.Tag.Period {
+			err = e.adoptEnded(ctx, s, in)
+		} else {
+			err = e.adoptInto(ctx, s, in)
+		}
+		if again(err) {
+			tries++
+		} else if err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("overtaken by others %d times", maxTries)
+}
+
+// adoptEnded turns the record of a period that ended without a payment into a receipt: the
+// money was taken after all.
+func (e *Engine) adoptEnded(ctx context.Context, s *Subscription, in Intent) error {
+	rec := e.receipt(s, Charged, in.Amount, civil.Date{}, in.Changed, in.Ref)
+	rec.Period = in.Tag.Period
+	if due, err := s.Schedule().Due(rec.Period); err == nil {
+		rec.Due = due
+	}
+	return e.store.Commit(ctx, store.Put(e.table, rec.item(), store.Absent()), store.Delete(e.table, periodKey(s.Name, rec.Period)))
 }
 
 // adoptInto takes one step towards the success: cancels an intent of ours that stands in
@@ -152,21 +211,22 @@ func (e *Engine) adoptInto(ctx context.Context, s *Subscription, in Intent) erro
 	today := zoneToday(s.TimeZone, e.now())
 	if s.Open != nil && s.Open.Ref != in.Ref {
 		seen, err := e.proc.Cancel(ctx, s.Open.Ref)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if seen.State == Succeeded {
+		case seen.State == Succeeded:
 			_, err = e.settle(ctx, s, seen, today)
 			return err
+		case seen.State != Canceled:
+			return fmt.Errorf("payment intent %s, which stands in its place, is %s: %w", s.Open.Ref, seen.State, ErrState)
 		}
 	}
 	if s.Period < in.Tag.Period {
-		void := e.ended(s, EndVoid, "no charge at the processor when the store was reconciled", s.Open)
-		parked := e.pass(s, today, false, e.now())
-		if parked != nil {
-			return e.put(ctx, s, void.write(e.table), parked.write(e.table))
+		others := []store.Write{e.ended(s, EndVoid, "no charge at the processor when the store was reconciled", s.Open).write(e.table)}
+		if parked := e.pass(s, today, false, e.now()); parked != nil {
+			others = append(others, parked.write(e.table))
 		}
-		return e.put(ctx, s, void.write(e.table))
+		return e.put(ctx, s, others...)
 	}
 	due, err := s.Due()
 	if err != nil {

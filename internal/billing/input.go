@@ -84,6 +84,14 @@ func (n *NewSubscription) Check() error {
 	if n.ReminderDays < 0 || n.ReminderDays > 366 {
 		return fieldError("reminder_days", "want 0 (none) to 366, not "+itoa(n.ReminderDays))
 	}
+	for _, f := range [...]struct {
+		name string
+		date civil.Date
+	}{{"start_date", n.Start}, {"next_payment_date", n.NextPayment}} {
+		if !f.date.IsZero() && (f.date.Year() < 1970 || f.date.Year() > 9000) {
+			return fieldError(f.name, "want a year from 1970 to 9000, not "+f.date.String())
+		}
+	}
 	if n.Installments < 0 || n.Installments > 9999 {
 		return fieldError("installments", "want 0 (no end) to 9999, not "+itoa(n.Installments))
 	}

@@ -26,7 +26,7 @@ func (e *Engine) judge(s *Subscription, due, today civil.Date, m mode, charged i
 	switch {
 	case s.Status == ParkedState && !m.manual && !m.finish:
 		return undecided
-	case m.finish || (s.Status != Active && s.Status != ParkedState):
+	case m.finish || s.paidOff() || (s.Status != Active && s.Status != ParkedState):
 		return leave
 	case due.After(today):
 		return early
@@ -57,11 +57,7 @@ func (e *Engine) plan(ctx context.Context, n Name, day civil.Date, report func(R
 		if !o.Retry.IsZero() && o.Retry.After(today) && s.Requested == RequestNone {
 			return nil
 		}
-		if s.Status == ParkedState {
-			report(*s.result(OutcomeParked, s.Parked))
-		} else {
-			report(*s.result(OutcomeSkipped, "open: attempt "+itoa(o.Attempt)))
-		}
+		report(*s.planOpen())
 		return nil
 	}
 	for charged := 0; ; charged++ {
@@ -71,6 +67,10 @@ func (e *Engine) plan(ctx context.Context, n Name, day civil.Date, report func(R
 		}
 		switch e.judge(s, due, today, mode{}, charged) {
 		case charge:
+			if s.Method == "" {
+				report(*s.result(OutcomeParked, "no payment method"))
+				return nil
+			}
 			report(*s.result(OutcomeSkipped, "would be charged"))
 		case overload:
 			report(*s.result(OutcomeParked, "would be parked"))
@@ -84,5 +84,22 @@ func (e *Engine) plan(ctx context.Context, n Name, day civil.Date, report func(R
 		if s.Period++; s.Installments > 0 && s.Paid+charged+1 >= s.Installments {
 			return nil
 		}
+	}
+}
+
+// planOpen says what would become of the open period: only one that would be tried again is
+// reported as skipped, like those that would be charged.
+func (s *Subscription) planOpen() *Result {
+	switch o := s.Open; {
+	case s.ending():
+		return s.result(OutcomePending, "its payment intent is being cancelled")
+	case s.Status == ParkedState:
+		return s.result(OutcomeParked, s.Parked)
+	case o.State == RequiresAction:
+		return s.result(OutcomePending, "the customer has to authenticate the payment")
+	case o.State == Processing:
+		return s.result(OutcomePending, "the processor is still processing it")
+	default:
+		return s.result(OutcomeSkipped, "open: attempt "+itoa(o.Attempt))
 	}
 }

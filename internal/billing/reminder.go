@@ -45,14 +45,7 @@ func (e *Engine) remind(ctx context.Context, n Name, day civil.Date, dry bool, r
 			report(*r)
 			return nil
 		}
-		period := s.Period
-		err = e.put(ctx, s, others...)
-		if errors.Is(err, store.ErrUnknown) {
-			if now, lerr := e.load(ctx, n); lerr == nil && now.Period == period && now.NextReminder.IsZero() {
-				err = nil // it had landed
-			}
-		}
-		if err == nil {
+		if err = e.put(ctx, s, others...); err == nil {
 			report(*r)
 			return nil
 		}
@@ -64,7 +57,7 @@ func (e *Engine) remind(ctx context.Context, n Name, day civil.Date, dry bool, r
 }
 
 // StillWanted is the outbox's guard: asked right before a delivery, it drops a reminder of
-// a period that has been paid, paused or cancelled since, or whose day has come.
+// a period that has been paid, paused or cancelled since, or is due on another day now.
 func (e *Engine) StillWanted(ctx context.Context, f outbox.Effect) (bool, error) {
 	if f.Kind != noticeReminder {
 		return true, nil
@@ -76,5 +69,9 @@ func (e *Engine) StillWanted(ctx context.Context, f outbox.Effect) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	return s.Status == Active && s.Open == nil && !s.CancelAtEnd && itoa(s.Period) == f.Data[outbox.DataPeriod], nil
+	due, err := s.Due()
+	if err != nil || s.Status != Active || s.Open != nil || s.CancelAtEnd {
+		return false, err
+	}
+	return itoa(s.Period) == f.Data[outbox.DataPeriod] && due.String() == f.Data[outbox.DataDueDate], nil
 }

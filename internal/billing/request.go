@@ -23,10 +23,14 @@ type Change struct {
 
 // change decides anew until its commit meets the subscription as it was read.
 func (e *Engine) change(ctx context.Context, n Name, decide func(s *Subscription, today civil.Date) ([]store.Write, error)) (*Subscription, error) {
+	if err := e.checkClock(ctx); err != nil {
+		return nil, err
+	}
 	full, err := e.Subscription(ctx, n)
 	if err != nil {
 		return nil, err
 	}
+	defer e.locks.lock(full.Name)()
 	for range maxTries {
 		s, err := e.load(ctx, full.Name)
 		if err != nil {
@@ -48,7 +52,12 @@ func (e *Engine) change(ctx context.Context, n Name, decide func(s *Subscription
 // UpdateSubscription changes amount, day, method, address or reminder. A new method for an
 // open period takes effect with the next look of the payment job, which is set to today.
 func (e *Engine) UpdateSubscription(ctx context.Context, n Name, c Change) (*Subscription, error) {
-	return e.change(ctx, n, func(s *Subscription, today civil.Date) ([]store.Write, error) {
+	if c.Method != nil {
+		if err := e.guard(ctx); err != nil {
+			return nil, err
+		}
+	}
+	s, err := e.change(ctx, n, func(s *Subscription, today civil.Date) ([]store.Write, error) {
 		if s.Status == CanceledSub || s.Status == Completed {
 			return nil, fmt.Errorf("subscription %s is %s: %w", s.Name, s.Status, ErrState)
 		}
@@ -60,6 +69,10 @@ func (e *Engine) UpdateSubscription(ctx context.Context, n Name, c Change) (*Sub
 		}
 		return e.changeMethod(ctx, s, *c.Method, today)
 	})
+	if err == nil && c.Method != nil && s.Status == PastDue && s.Open == nil {
+		return e.Resume(ctx, n) // more due dates to void than one commit takes
+	}
+	return s, err
 }
 
 func (s *Subscription) changeTerms(c Change, today civil.Date) error {
@@ -193,6 +206,9 @@ func (e *Engine) request(ctx context.Context, n Name, r Request, closed func(*Su
 		if s.Open == nil {
 			return closed(s, today)
 		}
+		if s.Requested == RequestCancel && r != RequestCancel {
+			return nil, fmt.Errorf("subscription %s is being cancelled: %w", s.Name, ErrState)
+		}
 		s.Requested = r
 		s.NextPayment = today // recovery is the next run
 		return nil, nil
@@ -210,21 +226,31 @@ func (e *Engine) request(ctx context.Context, n Name, r Request, closed func(*Su
 	return s, err
 }
 
-// Resume makes a paused or past_due subscription active again. Due dates that passed
-// meanwhile are void: nobody is charged for them.
+// Resume makes a paused or past_due subscription active again, and takes back a
+// cancellation at the period's end. Due dates that passed meanwhile are void: nobody is
+// charged for them.
 func (e *Engine) Resume(ctx context.Context, n Name) (*Subscription, error) {
+	if err := e.guard(ctx); err != nil {
+		return nil, err
+	}
 	for {
 		s, err := e.change(ctx, n, func(s *Subscription, today civil.Date) ([]store.Write, error) {
-			if s.Requested == RequestPause {
+			switch {
+			case s.Requested == RequestPause:
 				s.Requested = RequestNone
 				return nil, nil
-			}
-			if s.Status != Paused && s.Status != PastDue {
+			case s.CancelAtEnd && s.Status == Active:
+				s.CancelAtEnd = false
+				if due, err := s.Due(); err == nil && s.Open == nil {
+					s.schedule(due, today)
+				}
+				return nil, nil
+			case s.Status != Paused && s.Status != PastDue:
 				return nil, fmt.Errorf("subscription %s is %s: %w", s.Name, s.Status, ErrState)
 			}
 			return e.reactivate(s, today)
 		})
-		if err != nil || s.Status != Paused {
+		if err != nil || (s.Status != Paused && s.Status != PastDue) {
 			return s, err
 		}
 	}
@@ -244,16 +270,17 @@ func (e *Engine) reactivate(s *Subscription, today civil.Date) ([]store.Write, e
 		if err != nil {
 			return nil, err
 		}
+		if s.paidOff() {
+			s.Status, s.PausedOn = Completed, civil.Date{}
+			s.schedule(due, today)
+			return writes, nil
+		}
 		if !due.Before(today) {
 			s.Status, s.PausedOn = Active, civil.Date{}
 			s.schedule(due, today)
 			return writes, nil
 		}
 		if len(writes) == most {
-			s.Status = Paused
-			if was == PastDue {
-				s.PausedOn = today
-			}
 			return writes, nil
 		}
 		writes = append(writes, e.ended(s, EndVoid, "due while "+string(was), nil).write(e.table))
@@ -285,6 +312,9 @@ func (e *Engine) CollectNow(ctx context.Context, n Name) ([]Result, *Subscriptio
 // SkipParked ends the period that waits for a person without a charge. A live intent is
 // cancelled first; if the money was taken before, the receipt stands.
 func (e *Engine) SkipParked(ctx context.Context, n Name) (*Subscription, error) {
+	if err := e.guard(ctx); err != nil {
+		return nil, err
+	}
 	return e.request(ctx, n, RequestSkip, func(s *Subscription, today civil.Date) ([]store.Write, error) {
 		skipped := e.ended(s, EndSkipped, "skipped by a person", nil)
 		writes := []store.Write{skipped.write(e.table)}
@@ -296,12 +326,13 @@ func (e *Engine) SkipParked(ctx context.Context, n Name) (*Subscription, error) 
 }
 
 func (e *Engine) collectNow(ctx context.Context, s *Subscription, m mode) ([]Result, *Subscription, error) {
+	if err := e.guard(ctx); err != nil {
+		return nil, s, err
+	}
 	if meta, err := e.readMeta(ctx); err != nil {
 		return nil, s, err
 	} else if !meta.Charging {
 		return nil, s, ErrChargingOff
-	} else if err := e.checkTime(ctx, meta); err != nil {
-		return nil, s, err
 	}
 	var results []Result
 	err := e.collect(ctx, s.Name, m, func(r Result) { results = append(results, r) })

@@ -103,7 +103,7 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 	case o.DryRun || !meta.Charging:
 		handle = func(ctx context.Context, j *job, n Name) error { return e.plan(ctx, n, o.Date, j.add) }
 	default:
-		if err := e.checkTime(ctx, meta); err != nil {
+		if err := e.guard(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -272,8 +272,8 @@ func (j *job) span(ctx context.Context) (from, until civil.Date, err error) {
 	if last.IsZero() { // no run has found what fell due since the store was made
 		last = civil.Of(e.meta.Created)
 	}
-	if !last.IsZero() && j.report.Date.Before(last) && !j.options.DryRun {
-		if err := e.lowerTo(ctx, j.kind, j.report.Date); err != nil {
+	if past := j.report.Date.Before(today); past && !j.options.DryRun { // payments write both jobs' dates
+		if err := errors.Join(e.lowerTo(ctx, Payments, j.report.Date), e.lowerTo(ctx, Reminders, j.report.Date)); err != nil {
 			return from, until, err
 		}
 	}

@@ -2,7 +2,6 @@ package billing
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
@@ -28,13 +27,7 @@ func (e *Engine) settle(ctx context.Context, s *Subscription, in Intent, today c
 	if more != nil {
 		others = append(others, more.write(e.table))
 	}
-	err := e.put(ctx, s, others...)
-	if errors.Is(err, store.ErrUnknown) {
-		if now, lerr := e.load(ctx, s.Name); lerr == nil && now.LastCharge == in.Ref && now.Period > r.Period {
-			s, err = now, nil // it had landed
-		}
-	}
-	if err != nil {
+	if err := e.put(ctx, s, others...); err != nil {
 		return step{}, err
 	}
 	return step{result: r, again: s.Status == Active && !s.NextPayment.After(today)}, nil
@@ -54,10 +47,10 @@ func (e *Engine) pass(s *Subscription, today civil.Date, paid bool, at time.Time
 	switch {
 	case s.Requested == RequestCancel:
 		s.cancel()
+	case err != nil || s.paidOff():
+		s.Status = Completed
 	case s.Requested == RequestPause:
 		s.pause(today)
-	case err != nil || (s.Installments > 0 && s.Paid >= s.Installments):
-		s.Status = Completed
 	case s.Status == ParkedState && due.After(today):
 		s.Status, s.Parked = Active, ""
 	case s.Status == ParkedState:
@@ -85,6 +78,9 @@ func (s *Subscription) schedule(due, today civil.Date) {
 		s.NextReminder = later(due.AddDays(-s.ReminderDays), today)
 	}
 }
+
+// paidOff reports whether all installments have been paid: nothing is ever charged again.
+func (s *Subscription) paidOff() bool { return s.Installments > 0 && s.Paid >= s.Installments }
 
 func (s *Subscription) cancel() {
 	s.Status = CanceledSub
@@ -155,7 +151,9 @@ func (e *Engine) end(ctx context.Context, s *Subscription, today civil.Date) (st
 	others := []store.Write{e.ended(s, ending, reason, o).write(e.table)}
 	if ending == EndFailed {
 		others = append(others, e.notice(noticeFailed, s, o, nil)...)
-		s.Status = PastDue
+		if s.Method == o.Method { // else the customer has given another one, too late for this period
+			s.Status = PastDue
+		}
 	}
 	r := s.result(outcome, reason)
 	if parked := e.pass(s, today, false, e.now()); parked != nil {

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,6 +43,7 @@ type audit struct {
 	subs    map[Name]*audited
 	emails  map[string]string // by account
 	charges map[periodOf][]Intent
+	from    civil.Date // the oldest date that a run looks at
 	result  Audit
 }
 
@@ -70,6 +72,10 @@ type audited struct {
 // charged is in the index that finds it. It scans, and changes nothing.
 func (e *Engine) Verify(ctx context.Context) (*Audit, error) {
 	a := &audit{e: e, now: e.now(), subs: map[Name]*audited{}, emails: map[string]string{}, charges: map[periodOf][]Intent{}}
+	var err error
+	if a.from, err = e.WalkStart(ctx, Payments); err != nil {
+		return nil, err
+	}
 	for it, err := range e.store.Scan(ctx, store.Scan{Table: e.table}) {
 		if err != nil {
 			return nil, err
@@ -89,7 +95,7 @@ func (e *Engine) Verify(ctx context.Context) (*Audit, error) {
 		a.charges[k] = append(a.charges[k], in)
 	}
 	a.compareCharges()
-	a.compareSubscriptions()
+	a.compareSubscriptions(ctx)
 	slices.SortFunc(a.result.Problems, func(x, y Problem) int {
 		return strings.Compare(fmt.Sprint(x.Account, "/", x.Subscription, " ", x.Period, x.Kind), fmt.Sprint(y.Account, "/", y.Subscription, " ", y.Period, y.Kind))
 	})
@@ -115,7 +121,7 @@ func (a *audit) sub(n Name) *audited {
 // schedule still tells.
 func (s *audited) about(period int) time.Time {
 	if due, err := s.schedule.Due(period); err == nil {
-		return due.In(time.UTC)
+		return due.AddDays(-2).In(time.UTC) // far east of Greenwich it is paid before the day begins here
 	}
 	return s.created
 }
@@ -168,7 +174,10 @@ func (a *audit) takeSubscription(s *Subscription) {
 	}
 	k.next, k.status, k.created, k.email = s.Period, s.Status, s.Created, s.Email
 	k.schedule = s.Schedule()
-	k.indexed = !s.NextPayment.IsZero()
+	k.indexed = !s.NextPayment.IsZero() && !s.NextPayment.Before(a.from)
+	if s.Installments > 0 && s.Paid > s.Installments {
+		a.problem("too many installments", s.Name, s.Period, "%d of %d were paid", s.Paid, s.Installments)
+	}
 	if s.Open != nil {
 		a.result.Open++
 		k.open = s.Open.Ref
@@ -257,8 +266,9 @@ func (a *audit) expired(processed time.Time) bool {
 
 // compareSubscriptions holds every receipt to its charge, and every period below the next
 // one to an end.
-func (a *audit) compareSubscriptions() {
+func (a *audit) compareSubscriptions(ctx context.Context) {
 	for n, s := range a.subs {
+		a.compareOpen(ctx, n, s)
 		if s.next < 0 {
 			a.problem("receipt without a subscription", n, 0, "%d periods", len(s.receipts)+len(s.ended))
 			continue
@@ -270,13 +280,23 @@ func (a *audit) compareSubscriptions() {
 			a.comparePeriod(n, s, period)
 		}
 		if !s.indexed && (s.status == Active || s.status == ParkedState || s.open != "") {
-			a.problem("never charged", n, s.next, "%s, but without NextPaymentDate: no run finds it", s.status)
+			a.problem("never charged", n, s.next, "%s, but without a NextPaymentDate that a run looks at", s.status)
 		}
 		if email, ok := a.emails[n.Account]; ok && email != s.email {
 			a.problem("copy of the address differs", n, s.next, "set the account's address again")
 		} else if !ok {
 			a.problem("subscription without its account", n, s.next, "no account item")
 		}
+	}
+}
+
+// compareOpen asks the processor for the intent that is bound: it must know it.
+func (a *audit) compareOpen(ctx context.Context, n Name, s *audited) {
+	if s.open == "" {
+		return
+	}
+	if _, err := a.e.proc.Lookup(ctx, s.open); errors.Is(err, ErrNoIntent) {
+		a.problem("unknown to the processor", n, s.next, "payment intent %s is open here; is this the ledger, or the account, that the store was charged with?", s.open)
 	}
 }
 

@@ -17,6 +17,10 @@ const (
 	EnvProcessor = "DUESDAY_PROCESSOR"
 	EnvMail      = "DUESDAY_MAIL"
 	EnvLogLevel  = "DUESDAY_LOG_LEVEL"
+
+	EnvReceiptMonths = "DUESDAY_RECEIPT_MONTHS"
+	EnvRetryDays     = "DUESDAY_RETRY_DAYS"
+	EnvCatchUp       = "DUESDAY_CATCH_UP"
 )
 
 // The defaults: everything in the folder that one stands in.
@@ -37,14 +41,16 @@ type Config struct {
 	Mail      string     // folder for mail that leaves
 	LogLevel  slog.Level // what is logged to standard error
 	JSON      bool       // output and errors are JSON
+	Policy    Policy     // how it charges
 
 	StoreGiven, ProcessorGiven, MailGiven bool // by flag or environment, not by default
 }
 
 // Flags are the values of the global flags; "" when not given.
 type Flags struct {
-	Store, Processor, Mail, LogLevel string
-	JSON                             bool
+	Store, Processor, Mail, LogLevel  string
+	ReceiptMonths, RetryDays, CatchUp string
+	JSON                              bool
 }
 
 // New makes the Config of flags, environment and defaults. Its errors say what is wrong
@@ -70,7 +76,9 @@ func New(f Flags, env func(string) string) (Config, error) {
 	if scheme, _, ok := strings.Cut(c.Processor, ":"); !ok || scheme != "sandbox" {
 		return c, fmt.Errorf("unknown processor %q: the known ones are %s", c.Processor, KnownProcessors)
 	}
-	return c, nil
+	var err error
+	c.Policy, err = newPolicy(f, env)
+	return c, err
 }
 
 // Live reports whether the processor moves real money.

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"log/slog"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -15,8 +16,9 @@ func environment(values map[string]string) func(string) string {
 func TestNew_Defaults(t *testing.T) {
 	got, err := config.New(config.Flags{}, environment(nil))
 	want := config.Config{Store: "pebble:./duesday-data", Processor: "sandbox:./duesday-sandbox.jsonl",
-		Mail: "./duesday-mail", LogLevel: slog.LevelWarn}
-	if err != nil || got != want {
+		Mail: "./duesday-mail", LogLevel: slog.LevelWarn,
+		Policy: config.Policy{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, CatchUp: 3}}
+	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 	if got.Live() {
@@ -29,8 +31,8 @@ func TestNew_FlagsWinOverEnvironment(t *testing.T) {
 		config.EnvMail: "env", config.EnvLogLevel: "debug"})
 	got, err := config.New(config.Flags{Store: "mem:", JSON: true}, env)
 	want := config.Config{Store: "mem:", Processor: "sandbox:env", Mail: "env", LogLevel: slog.LevelDebug, JSON: true,
-		StoreGiven: true, ProcessorGiven: true, MailGiven: true}
-	if err != nil || got != want {
+		StoreGiven: true, ProcessorGiven: true, MailGiven: true, Policy: config.DefaultPolicy()}
+	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 }

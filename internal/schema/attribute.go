@@ -31,6 +31,7 @@ const (
 
 // Duesday's own attributes.
 const (
+	Accepted     = "Accepted" // of a run: it ended by a clock that was ahead, as a person has said
 	Account      = "Account"
 	Anchor       = "Anchor"       // date of the first due date that the schedule is computed from
 	AnchorPeriod = "AnchorPeriod" // the period that is due on Anchor
@@ -94,7 +95,7 @@ func Names() []string {
 		Counts, Data, DueDate, EndedDate, FanOut, FirstDecline, FromDate, Format, Generation, Installation, Installments,
 		Interval, Kind, LastCharge, Method, OpenPeriod, Paid, Parked, PausedDate, Period, Reason, Ref,
 		ReminderDays, Requested, RetiredRefs, RetryDate, RunDate, Shards, StartedDate, State, Status, Subscription,
-		TimeZone, Tries, Version, LoweredDate, Amount, DeadDate, LastError,
+		TimeZone, Tries, Version, LoweredDate, Amount, DeadDate, LastError, Accepted,
 		// of effects in the outbox
 		"account", "amount", "amount_text", "charge", "code", "currency", "due_date", "email", "link",
 		"period", "processed", "retry_date", "sku", "subscription",
