@@ -47,10 +47,15 @@ func checkAccount(id, email, zone string) error {
 	if err := billing.CheckEmail(email); err != nil {
 		return err
 	}
-	if zone != "" {
-		if _, err := civil.Zone(zone); err != nil {
-			return usagef("--time-zone: %w", err)
-		}
+	return checkZone(zone, zone != "")
+}
+
+func checkZone(zone string, given bool) error {
+	if !given {
+		return nil
+	}
+	if _, err := civil.Zone(zone); err != nil {
+		return usagef("--time-zone: %w", err)
 	}
 	return nil
 }
@@ -98,7 +103,7 @@ func (p *program) showFullAccount(ctx context.Context, s *session, a *billing.Ac
 
 func (p *program) accountFields(a *billing.Account) {
 	v := viewAccount(a)
-	fields(p.stdout, "account", v.Account, "email", v.Email, "time zone", v.TimeZone, "created", v.Created, "address change", v.AddressChange)
+	fields(p.stdout, "account", v.Account, "email", v.Email, "time zone", v.TimeZone, "created", v.Created, "change", v.Change)
 }
 
 // showAccount shows an account that has just been changed.
@@ -133,14 +138,29 @@ func (p *program) accountList() *cobra.Command {
 }
 
 func (p *program) accountUpdate() *cobra.Command {
-	var email string
+	var email, zone string
 	c := &cobra.Command{
-		Use:   "update ACCOUNT --email ADDRESS",
-		Short: "Change an account's address and every copy of it",
-		Args:  want("ACCOUNT"),
+		Use:   "update ACCOUNT",
+		Short: "Change an account's address or time zone, and every copy of it",
+		Long: `Change an account's address, on its subscriptions and receipts too, or its time zone, on
+its subscriptions too: it decides what day it is for them from now on.`,
+		Args: want("ACCOUNT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var change billing.AccountChange
+			if cmd.Flags().Changed("email") {
+				change.Email = &email
+			}
+			if cmd.Flags().Changed("time-zone") {
+				change.TimeZone = &zone
+			}
+			if change.Email == nil && change.TimeZone == nil {
+				return usagef("%s: nothing to change: give a flag", cmd.CommandPath())
+			}
+			if err := checkZone(zone, change.TimeZone != nil); err != nil {
+				return err
+			}
 			return p.with(cmd.Context(), need{}, func(s *session) error {
-				a, err := s.engine.UpdateAccount(cmd.Context(), args[0], billing.AccountChange{Email: &email})
+				a, err := s.engine.UpdateAccount(cmd.Context(), args[0], change)
 				if err != nil {
 					return notFound(err, "account "+args[0])
 				}
@@ -149,6 +169,6 @@ func (p *program) accountUpdate() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&email, "email", "", "the new `ADDRESS`")
-	c.MarkFlagRequired("email")
+	c.Flags().StringVar(&zone, "time-zone", "", "the new IANA `NAME`")
 	return c
 }

@@ -79,7 +79,7 @@ func demoSubscription(r *rand.Rand, code string, begins civil.Date) billing.NewS
 	}
 	interval, err := civil.ParseInterval(pick(r, demoIntervals))
 	if err != nil {
-		panic(err) // unreachable, as above
+		panic(err) // unreachable: the table above names intervals
 	}
 	chosen := pick(r, demoPlans)
 	day := pick(r, demoDays)

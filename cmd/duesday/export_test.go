@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -28,6 +29,37 @@ func TestExport(t *testing.T) {
 		"1,a@example.com,1,news,12.99,USD,15,pm_card_visa,,2026-04-15,month,UTC,7,,\n2,b@example.com,1,news,12.99,USD,31,pm_card_visa,,2026-03-31,month,UTC,7,,\n")
 	if r := c.run("export", "accounts", "--out", "no/such/folder"); r.code != exitFailed {
 		t.Errorf("exit %d", r.code)
+	}
+}
+
+// TestExport_ImportedReceiptHasNoPeriod takes the published model, whose receipts name none.
+func TestExport_ImportedReceiptHasNoPeriod(t *testing.T) {
+	model, err := filepath.Abs("../../internal/book/testdata/RecurringPaymentsSchema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCLI(t)
+	c.must("import", model)
+	c.must("run", "payments", "--date", "2023-06-28") // beside it stands period 0, which is known
+	known := 0
+	for line := range strings.Lines(c.must("export", "receipts", "--format", "jsonl")) {
+		period, there := decode(t, line).(map[string]any)["period"]
+		if there {
+			known++
+			equal(t, "period", period, 0)
+		}
+	}
+	equal(t, "with a period", known, 1)
+	for _, o := range c.list("receipt", "list", "123") {
+		r := o.(map[string]any)
+		if _, there := r["period"]; there != (r["kind"] == "charge") {
+			t.Errorf("receipt list: %v", r)
+		}
+	}
+	csv := c.must("export", "receipts")
+	contains(t, csv, ",999,,,2023-05-28T", ",999,0,2023-06-28,")
+	for _, line := range []string{"receipt list 123", "subscription show 123/123"} {
+		contains(t, c.must(strings.Fields(line)...), "imported")
 	}
 }
 

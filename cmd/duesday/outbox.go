@@ -24,7 +24,7 @@ func (p *program) outboxCommand() *cobra.Command {
 	}
 	replay := &cobra.Command{
 		Use:   "replay ID",
-		Short: "Put a mail that was given up back, due now, with all its tries before it",
+		Short: "Put a mail that was given up back: it is due now and tried afresh",
 		Args:  want("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.with(cmd.Context(), need{}, func(s *session) error { return p.replay(cmd.Context(), s, args[0]) })
@@ -67,7 +67,7 @@ func viewDead(e outbox.Effect) deadView {
 // An outboxView is the JSON of outbox list, after its list of dead letters.
 type outboxView struct {
 	Due   int `json:"due"`
-	Later int `json:"later"` // put off after a failure
+	Later int `json:"later"` // such as put off after a failure
 	Dead  int `json:"dead"`
 }
 

@@ -145,23 +145,21 @@ func folderOf(url string) string {
 // hint returns a command line on the same data, as a person has to type it: with the flags
 // that the command needs and that are not the default.
 func (p *program) hint(command string) string {
-	line := p.name + " " + command
+	words := []string{p.name, command}
 	if p.cfg.Store != config.DefaultStore {
-		line += " --store " + quoted(p.cfg.Store)
+		words = append(words, "--store", quoted(p.cfg.Store))
 	}
 	family, _, _ := strings.Cut(command, " ")
 	if family == "run" || family == "verify" || family == "reconcile" {
 		if p.cfg.Processor != config.DefaultProcessor {
-			line += " --processor " + quoted(p.cfg.Processor)
+			words = append(words, "--processor", quoted(p.cfg.Processor))
 		}
-		for _, word := range p.cfg.Policy.Flags() {
-			line += " " + word
-		}
+		words = append(words, p.cfg.Policy.Flags()...)
 	}
 	if (family == "run" || family == "outbox") && p.cfg.Mail != config.DefaultMail {
-		line += " --mail " + quoted(p.cfg.Mail)
+		words = append(words, "--mail", quoted(p.cfg.Mail))
 	}
-	return line
+	return strings.Join(words, " ")
 }
 
 // quoted makes the text one word of a shell's command line.

@@ -37,6 +37,22 @@ func TestRoot_WrongUsage(t *testing.T) {
 		{"import", "FILE is missing"},
 		{"import x --currency XXX", "--currency"},
 		{"demo --months 0", "months"},
+		{"run payments --date 1969-12-31", "1970-01-01 or later"},
+		{"run payments --date 2036-03-16", "2036-03-15 or earlier"},
+		{"run reminders --dry-run --date 9999-12-31", "2036-03-15 or earlier"},
+		{"due payments --date 0001-01-01", "1970-01-01 or later"},
+		{"due payments --until 1969-12-31", "1970-01-01 or later"},
+		{"due reminders --until 9999-12-31", "2036-03-15 or earlier"},
+		{"subscription create 1/1 --start-date 1969-12-31", "1970-01-01 or later"},
+		{"subscription create 1/1 --next-payment-date 1969-12-31", "1970-01-01 or later"},
+		{"account update 1", "nothing to change"},
+		{"account update 1 --time-zone Mars", "--time-zone"},
+		{"account update 1 --time-zone=", "--time-zone"},
+		{"outbox", "which one? list, replay, send"},
+		{"outbox replay", "ID is missing"},
+		{"verify --receipt-months -1", "--receipt-months \"-1\": want 0"},
+		{"verify --retry-days 3,1", "--retry-days \"3,1\": want at most 8 ascending days"},
+		{"verify --catch-up 25", "--catch-up \"25\": want 1 to 24"},
 		{"verify --processor stripe:live", "sandbox:FILE"},
 		{"verify --store foo:bar", "pebble:DIR"},
 		{"verify --store data", `did you mean "pebble:data"`},
@@ -84,7 +100,7 @@ func TestRoot_MissingStoreSaysWhatToDo(t *testing.T) {
 	c := newCLI(t)
 	for _, line := range []string{"account list", "account show 1", "account update 1 --email a@example.com", "subscription list", "verify",
 		"run payments", "run reminders", "due payments --date 2026-01-01", "receipt list 1", "export accounts", "reconcile",
-		"subscription pause 1/1", "receipt create 1/1"} {
+		"subscription pause 1/1", "receipt create 1/1", "outbox list", "outbox replay 1", "outbox send"} {
 		r := c.run(strings.Fields(line)...)
 		if r.code != exitFailed {
 			t.Errorf("duesday %s: exit %d", line, r.code)

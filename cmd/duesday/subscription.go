@@ -19,7 +19,7 @@ func (p *program) subscriptionCommand() *cobra.Command {
 		p.subscriptionAction("pause", "Stop charging until resume; an open period is ended first", true, func(ctx context.Context, s *session, n billing.Name) (*billing.Subscription, error) {
 			return s.engine.Pause(ctx, n)
 		}),
-		p.subscriptionAction("resume", "Charge a paused or past_due subscription again, from its next due date on, or take back cancel --at-period-end", false, func(ctx context.Context, s *session, n billing.Name) (*billing.Subscription, error) {
+		p.subscriptionAction("resume", "Charge a paused or past_due subscription again, from its next due date on, or take back cancel --at-period-end", true, func(ctx context.Context, s *session, n billing.Name) (*billing.Subscription, error) {
 			return s.engine.Resume(ctx, n)
 		}),
 		p.subscriptionCancel(), p.subscriptionCharge(),

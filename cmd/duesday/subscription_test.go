@@ -27,6 +27,9 @@ func TestAccount(t *testing.T) {
 	equal(t, "copies", o["subscriptions"].([]any)[0].(map[string]any)["email"], "b@example.com")
 	equal(t, "receipts", c.list("receipt", "list", "1")[0].(map[string]any)["email"], "b@example.com")
 	contains(t, c.must("account", "show", "1"), "Asia/Tokyo", "1/7")
+	o = c.object(exitDone, "account", "update", "1", "--time-zone", "America/Lima")
+	equal(t, "time zone", members(o, "email", "time_zone", "change"), []any{"b@example.com", "America/Lima", nil})
+	equal(t, "its copy", members(c.object(exitDone, "subscription", "show", "1/7"), "email", "time_zone"), []any{"b@example.com", "America/Lima"})
 	contains(t, c.must("account", "list"), "ACCOUNT  EMAIL", "1 account\n")
 	for _, line := range []string{"account show 2", "account update 2 --email a@example.com"} {
 		if r := c.run(strings.Fields(line)...); r.code != exitFailed || r.errors != "duesday: there is no account 2\n" {
@@ -61,7 +64,8 @@ func TestSubscription_Changes(t *testing.T) {
 	o := c.object(exitDone, "subscription", "update", "1/1", "--amount", "15", "--payment-day", "20", "--reminder-days", "2", "--address", "x")
 	equal(t, "update", members(o, "amount", "payment_day", "next_payment_date", "reminder_days", "address"), []any{"15.00", 20, "2026-03-20", 2, "x"})
 	for _, x := range []struct{ line, status string }{
-		{"pause 1/1", "paused"}, {"resume 1/1", "active"}, {"cancel 1/1 --at-period-end", "active"}, {"cancel 1/1", "canceled"},
+		{"pause 1/1", "paused"}, {"resume 1/1", "active"}, {"cancel 1/1 --at-period-end", "active"}, {"resume 1/1", "active"},
+		{"cancel 1/1 --at-period-end", "active"}, {"cancel 1/1", "canceled"},
 	} {
 		o := c.object(exitDone, append([]string{"subscription"}, strings.Fields(x.line)...)...)
 		equal(t, x.line, o["status"], x.status)
@@ -71,6 +75,17 @@ func TestSubscription_Changes(t *testing.T) {
 			t.Errorf("%s: exit %d", line, r.code)
 		}
 	}
+}
+
+func TestSubscription_ResumeTakesBackACancellation(t *testing.T) {
+	c := newCLI(t)
+	c.create("1/1", "pm_card_visa")
+	c.must("run", "payments")
+	c.must("subscription", "cancel", "1/1", "--at-period-end")
+	contains(t, c.must("subscription", "show", "1/1"), "active, ends with the period")
+	o := c.object(exitDone, "subscription", "resume", "1/1")
+	equal(t, "resumed", members(o, "status", "cancel_at_period_end", "next_payment_date", "next_reminder_date"), []any{"active", nil, "2026-04-15", "2026-04-08"})
+	equal(t, "charged", c.object(exitDone, "run", "payments", "--date", "2026-04-15")["paid"], 1)
 }
 
 func TestSubscription_NewMethodIsChargedAtOnce(t *testing.T) {

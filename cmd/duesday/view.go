@@ -35,7 +35,7 @@ type accountView struct {
 	TimeZone string `json:"time_zone"`
 	Created  string `json:"created_at"`
 
-	AddressChange string `json:"address_change,omitempty"`
+	Change string `json:"change,omitempty"` // that has not reached every copy
 }
 
 func viewAccount(a *billing.Account) accountView {
@@ -44,7 +44,7 @@ func viewAccount(a *billing.Account) accountView {
 		v.TimeZone = "UTC"
 	}
 	if a.Copying {
-		v.AddressChange = "unfinished: set the address again"
+		v.Change = "unfinished: update the account again"
 	}
 	return v
 }

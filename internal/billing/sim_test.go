@@ -286,7 +286,7 @@ func (w *world) accounts() []*billing.Account {
 	return list
 }
 
-// TestSimulation plays seeds. DUESDAY_SEED=n plays that one alone.
+// TestSimulation plays seeds. DUESDAY_SEED=n plays that one alone, DUESDAY_SEEDS=n so many.
 func TestSimulation(t *testing.T) {
 	first, seeds := uint64(1), 40
 	if raced {
@@ -294,6 +294,11 @@ func TestSimulation(t *testing.T) {
 	}
 	if soak() {
 		seeds = 3000
+	}
+	if text := os.Getenv("DUESDAY_SEEDS"); text != "" {
+		n, err := strconv.Atoi(text)
+		mustNot(t, err)
+		seeds = n
 	}
 	if text := os.Getenv("DUESDAY_SEED"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)

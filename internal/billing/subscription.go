@@ -107,23 +107,53 @@ func decodeSubscription(it store.Item) (*Subscription, error) {
 	if !ok {
 		return nil, fmt.Errorf("item %s/%s is no subscription", key.PK, key.SK)
 	}
-	s := &Subscription{Name: name, raw: it, Email: it.Str(schema.Email), ReminderDays: DefaultReminderDays,
-		TimeZone: it.Str(schema.TimeZone), Status: Status(it.Str(schema.Status)), Period: int(it.Int(schema.Period)),
-		Installments: int(it.Int(schema.Installments)), Paid: int(it.Int(schema.Paid)), LastCharge: it.Str(schema.LastCharge),
-		Requested: Request(it.Str(schema.Requested)), CancelAtEnd: it.Get(schema.CancelAtEnd).Bool(), Parked: it.Str(schema.Parked),
-		Version: it.Int(schema.Version), AnchorPeriod: int(it.Int(schema.AnchorPeriod)),
-		Created: parseStamp(it.Str(schema.CreatedDate)), LastPayment: parseStamp(it.Str(schema.LastPaymentDate)),
-		LastReminder: parseStamp(it.Str(schema.LastReminderDate)), Interval: Monthly}
-	if s.Status == "" {
-		s.Status = Active
-	}
-	if it.Has(schema.ReminderDays) {
-		s.ReminderDays = int(it.Int(schema.ReminderDays))
+	s := &Subscription{Name: name, raw: it, ReminderDays: DefaultReminderDays, Status: Active, Interval: Monthly}
+	for i := range it { // one pass: looking each up by its name was a twentieth of a payment run
+		s.take(it[i].Name, it[i].Value)
 	}
 	if err := s.decodeTerms(it); err != nil {
 		return nil, fmt.Errorf("subscription %s: %w", name, err)
 	}
 	return s, nil
+}
+
+// take reads one attribute that is as it is meant.
+func (s *Subscription) take(name string, v store.Value) {
+	integer := func() int { n, _ := v.Int64(); return int(n) }
+	switch name {
+	case schema.AnchorPeriod:
+		s.AnchorPeriod = integer()
+	case schema.CancelAtEnd:
+		s.CancelAtEnd = v.Bool()
+	case schema.CreatedDate:
+		s.Created = parseStamp(v.Str())
+	case schema.Email:
+		s.Email = v.Str()
+	case schema.Installments:
+		s.Installments = integer()
+	case schema.LastCharge:
+		s.LastCharge = v.Str()
+	case schema.LastPaymentDate:
+		s.LastPayment = parseStamp(v.Str())
+	case schema.LastReminderDate:
+		s.LastReminder = parseStamp(v.Str())
+	case schema.Paid:
+		s.Paid = integer()
+	case schema.Parked:
+		s.Parked = v.Str()
+	case schema.Period:
+		s.Period = integer()
+	case schema.ReminderDays:
+		s.ReminderDays = integer()
+	case schema.Requested:
+		s.Requested = Request(v.Str())
+	case schema.Status:
+		s.Status = Status(v.Str())
+	case schema.TimeZone:
+		s.TimeZone = v.Str()
+	case schema.Version:
+		s.Version, _ = v.Int64()
+	}
 }
 
 // decodeTerms reads what has a form of its own: dates, money, the schedule, the open period.
