@@ -63,6 +63,9 @@ func (e *Engine) checkClock(ctx context.Context) error {
 // lost returns the processor's successes since then that the store does not know. A listing
 // that breaks off is begun anew.
 func (e *Engine) lost(ctx context.Context, since time.Time) (lost []Intent, err error) {
+	if e.proc == nil {
+		return nil, errors.New("this needs the payment processor")
+	}
 	for range maxSends {
 		lost, err = lost[:0], nil
 		for in, lerr := range e.proc.List(ctx, since) {

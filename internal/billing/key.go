@@ -75,13 +75,40 @@ func periodKey(n Name, period int) store.Key {
 
 func runPK(kind Kind) string { return "RUN#" + string(kind) }
 
-// stamp is the model's form of a timestamp: UTC with milliseconds.
-func stamp(t time.Time) string { return t.UTC().Format(stampLayout) }
+// stamp is the model's form of a timestamp: UTC with milliseconds. It is written by hand
+// because a payment run formats half a dozen for each charge, and time.Format was 3 % of it.
+func stamp(t time.Time) string {
+	t = t.UTC()
+	year, month, day := t.Date()
+	if year < 0 || year > 9999 {
+		return t.Format(stampLayout)
+	}
+	hour, minute, second := t.Clock()
+	b := [24]byte{4: '-', 7: '-', 10: 'T', 13: ':', 16: ':', 19: '.', 23: 'Z'}
+	digits(b[0:4], year)
+	digits(b[5:7], int(month))
+	digits(b[8:10], day)
+	digits(b[11:13], hour)
+	digits(b[14:16], minute)
+	digits(b[17:19], second)
+	digits(b[20:23], t.Nanosecond()/1_000_000)
+	return string(b[:])
+}
 
+// digits fills b with the last decimal digits of n.
+func digits(b []byte, n int) {
+	for i := len(b) - 1; i >= 0; i-- {
+		b[i] = byte('0' + n%10)
+		n /= 10
+	}
+}
+
+// parseStamp reads a timestamp in the model's form, or in RFC 3339's others; the zero time
+// when it is none.
 func parseStamp(s string) time.Time {
-	t, err := time.Parse(stampLayout, s)
+	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		t, _ = time.Parse(time.RFC3339, s)
+		return time.Time{}
 	}
 	return t.UTC()
 }

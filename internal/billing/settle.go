@@ -83,7 +83,7 @@ func (s *Subscription) schedule(due, today civil.Date) {
 func (s *Subscription) paidOff() bool { return s.Installments > 0 && s.Paid >= s.Installments }
 
 func (s *Subscription) cancel() {
-	s.Status = CanceledSub
+	s.Status, s.CancelAtEnd = CanceledSub, false
 	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
 	s.Requested, s.Parked = RequestNone, ""
 }

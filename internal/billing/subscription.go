@@ -108,17 +108,25 @@ func decodeSubscription(it store.Item) (*Subscription, error) {
 		return nil, fmt.Errorf("item %s/%s is no subscription", key.PK, key.SK)
 	}
 	s := &Subscription{Name: name, raw: it, ReminderDays: DefaultReminderDays, Status: Active, Interval: Monthly}
+	var t terms
 	for i := range it { // one pass: looking each up by its name was a twentieth of a payment run
-		s.take(it[i].Name, it[i].Value)
+		s.take(&t, it[i].Name, it[i].Value)
 	}
-	if err := s.decodeTerms(it); err != nil {
+	if err := s.decodeTerms(&t); err != nil {
 		return nil, fmt.Errorf("subscription %s: %w", name, err)
 	}
 	return s, nil
 }
 
-// take reads one attribute that is as it is meant.
-func (s *Subscription) take(name string, v store.Value) {
+// Terms are the attributes that have a form of their own, before it has been read.
+type terms struct {
+	amount, day, interval          string
+	next, reminder, anchor, paused string
+	details, open                  store.Item
+}
+
+// take reads one attribute, or keeps it for decodeTerms.
+func (s *Subscription) take(t *terms, name string, v store.Value) {
 	integer := func() int { n, _ := v.Int64(); return int(n) }
 	switch name {
 	case schema.AnchorPeriod:
@@ -153,30 +161,55 @@ func (s *Subscription) take(name string, v store.Value) {
 		s.TimeZone = v.Str()
 	case schema.Version:
 		s.Version, _ = v.Int64()
+	default:
+		t.take(name, v)
+	}
+}
+
+func (t *terms) take(name string, v store.Value) {
+	switch name {
+	case schema.PaymentAmount:
+		t.amount = v.Str()
+	case schema.PaymentDay:
+		t.day = v.Str()
+	case schema.Interval:
+		t.interval = v.Str()
+	case schema.NextPaymentDate:
+		t.next = v.Str()
+	case schema.NextReminderDate:
+		t.reminder = v.Str()
+	case schema.Anchor:
+		t.anchor = v.Str()
+	case schema.PausedDate:
+		t.paused = v.Str()
+	case schema.PaymentDetails:
+		t.details = v.Map()
+	case schema.OpenPeriod:
+		t.open = v.Map()
 	}
 }
 
 // decodeTerms reads what has a form of its own: dates, money, the schedule, the open period.
-func (s *Subscription) decodeTerms(it store.Item) (err error) {
-	details := it.Get(schema.PaymentDetails).Map()
-	s.Method, s.Address = details.Str(schema.PaymentMethod), details.Str(schema.DefaultAddress)
-	if s.Amount, err = decodeAmount(it.Str(schema.PaymentAmount), details.Str(schema.Currency)); err != nil {
+func (s *Subscription) decodeTerms(t *terms) (err error) {
+	s.Method, s.Address = t.details.Str(schema.PaymentMethod), t.details.Str(schema.DefaultAddress)
+	if s.Amount, err = decodeAmount(t.amount, t.details.Str(schema.Currency)); err != nil {
 		return err
 	}
-	if s.PaymentDay, err = atoi(it.Str(schema.PaymentDay)); err != nil {
+	if s.PaymentDay, err = atoi(t.day); err != nil {
 		return fmt.Errorf("%s: %w", schema.PaymentDay, err)
 	}
-	if text := it.Str(schema.Interval); text != "" {
-		if s.Interval, err = civil.ParseInterval(text); err != nil {
+	if t.interval != "" {
+		if s.Interval, err = civil.ParseInterval(t.interval); err != nil {
 			return err
 		}
 	}
 	for _, f := range [...]struct {
-		name string
-		to   *civil.Date
-	}{{schema.NextPaymentDate, &s.NextPayment}, {schema.NextReminderDate, &s.NextReminder}, {schema.Anchor, &s.Anchor}, {schema.PausedDate, &s.PausedOn}} {
-		if text := it.Str(f.name); text != "" {
-			if *f.to, err = civil.Parse(text); err != nil {
+		name, text string
+		to         *civil.Date
+	}{{schema.NextPaymentDate, t.next, &s.NextPayment}, {schema.NextReminderDate, t.reminder, &s.NextReminder},
+		{schema.Anchor, t.anchor, &s.Anchor}, {schema.PausedDate, t.paused, &s.PausedOn}} {
+		if f.text != "" {
+			if *f.to, err = civil.Parse(f.text); err != nil {
 				return fmt.Errorf("%s: %w", f.name, err)
 			}
 		}
@@ -184,8 +217,8 @@ func (s *Subscription) decodeTerms(it store.Item) (err error) {
 	if s.Anchor.IsZero() {
 		s.Anchor = s.NextPayment
 	}
-	if open := it.Get(schema.OpenPeriod).Map(); open != nil {
-		s.Open, err = decodeOpen(open)
+	if t.open != nil {
+		s.Open, err = decodeOpen(t.open)
 	}
 	return err
 }

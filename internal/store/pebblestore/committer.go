@@ -65,15 +65,14 @@ type committer struct {
 // group has left without them. (With 128 workers and syncs of 3 ms a group carried 43
 // requests before, 100 after.) A single writer is never waited for.
 func (c *committer) fill(g *group, first *request) {
-	now := c.now().Unix()
-	c.take(g, first, now)
+	c.take(g, first)
 	for c.inFlight.Load() > 0 {
 		select {
 		case r, open := <-c.requests:
 			if !open {
 				return
 			}
-			c.take(g, r, now)
+			c.take(g, r)
 		case <-c.synced: // look again
 		case <-c.failure.done:
 			return
@@ -90,7 +89,7 @@ func (c *committer) fill(g *group, first *request) {
 				if !open {
 					return
 				}
-				c.take(g, r, now)
+				c.take(g, r)
 				continue
 			default:
 				return
@@ -101,7 +100,7 @@ func (c *committer) fill(g *group, first *request) {
 			if !open {
 				return
 			}
-			c.take(g, r, now)
+			c.take(g, r)
 		case <-c.timer.C:
 			return
 		}
@@ -111,14 +110,16 @@ func (c *committer) fill(g *group, first *request) {
 // lingerPart of the time of a sync is waited at most for those who are expected.
 const lingerPart = 2
 
-// take decides the request, unless its caller has given it up.
-func (c *committer) take(g *group, r *request, now int64) {
+// take decides the request, unless its caller has given it up. Each is decided by the
+// clock of its own moment: a group lasts as long as a sync, and a caller who has just been
+// told that an item has expired must not find it present.
+func (c *committer) take(g *group, r *request) {
 	if !r.state.CompareAndSwap(waiting, taken) {
 		return
 	}
 	g.requests = append(g.requests, r)
 	g.bytes += r.bytes
-	c.stage.decide(r, now)
+	c.stage.decide(r, c.now().Unix())
 }
 
 // failOnPanic ends the process by way of the failure: Pebble panics when a log that

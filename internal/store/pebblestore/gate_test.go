@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -162,53 +164,92 @@ func states(t *testing.T, s *Store) (got []string) {
 }
 
 // A caller that gives up before its request was taken is told so; one whose request
-// was taken hears the outcome.
+// was taken hears the outcome. The clock, which the committer asks for every request
+// that it has taken, stops it here.
 func TestContextOfCommit(t *testing.T) {
-	fs := newGateFS()
-	s := openTest(t, "store", Options{Tables: crashTables(), FS: fs, Create: true})
+	var stopped atomic.Bool
+	asked, goOn := make(chan struct{}, 1), make(chan struct{})
+	s := openTest(t, "store", Options{Tables: crashTables(), FS: vfs.NewMem(), Create: true, Now: func() time.Time {
+		if stopped.CompareAndSwap(true, false) {
+			asked <- struct{}{}
+			<-goOn
+		}
+		return time.Unix(1000, 0)
+	}})
 	defer s.Close()
-	open := fs.shut()
-	taken, cancelTaken := context.WithCancel(t.Context())
-	first := make(chan error, 1)
-	go func() { first <- s.Commit(taken, mark{0, 1}.writes(1)...) }()
-	<-fs.arrived
+	s.stopExpiry() // it asks the clock too
+	s.expiry.Wait()
+
+	stopped.Store(true)
+	takenContext, cancelTaken := context.WithCancel(t.Context())
+	taken, waiting := make(chan error, 1), make(chan error, 1)
+	go func() { taken <- s.Commit(takenContext, mark{0, 1}.writes(1)...) }()
+	<-asked
 	cancelTaken()
 
-	// A second group is decided and waits for the first one's sync; then a third
-	// request stays in the queue.
-	second := make(chan error, 1)
-	go func() { second <- s.Commit(t.Context(), mark{1, 1}.writes(1)...) }()
-	l := s.layouts["marks"]
-	for {
-		_, closer, err := s.db.Get(l.key(mark{1, 1}.markKey()))
-		if err == nil {
-			_ = closer.Close()
-			break
-		}
-		runtime.Gosched()
-	}
-	waiting, cancelWaiting := context.WithCancel(t.Context())
-	third := make(chan error, 1)
-	go func() { third <- s.Commit(waiting, mark{2, 1}.writes(1)...) }()
+	waitingContext, cancelWaiting := context.WithCancel(t.Context())
+	go func() { waiting <- s.Commit(waitingContext, mark{1, 1}.writes(1)...) }()
 	for len(s.requests) == 0 {
 		runtime.Gosched()
 	}
 	cancelWaiting()
-	if err := <-third; !errors.Is(err, waiting.Err()) {
+	if err := <-waiting; !errors.Is(err, context.Canceled) {
 		t.Errorf("a waiting commit whose context was cancelled: %v", err)
 	}
-	open()
-	if err := <-first; err != nil {
+	close(goOn)
+	if err := <-taken; err != nil {
 		t.Errorf("a taken commit whose context was cancelled: %v", err)
 	}
-	if err := <-second; err != nil {
+	if err := s.Commit(t.Context(), mark{2, 1}.writes(1)...); err != nil {
 		t.Error(err)
 	}
-	if err := s.Commit(t.Context(), mark{3, 1}.writes(1)...); err != nil {
-		t.Error(err)
-	}
-	if _, err := s.Get(t.Context(), "marks", mark{2, 1}.markKey()); !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.Get(t.Context(), "marks", mark{1, 1}.markKey()); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the commit that was given up has landed: %v", err)
+	}
+}
+
+// An item expires at its second for everybody: a commit that is decided long after its
+// group began goes by the clock of then.
+func TestExpiryWithinAGroup(t *testing.T) {
+	var now, asked atomic.Int64
+	now.Store(1000)
+	fs := newGateFS()
+	s := openTest(t, "store", Options{Tables: crashTables(), FS: fs, Create: true, Now: func() time.Time {
+		defer asked.Add(1)
+		return time.Unix(now.Load(), 0)
+	}})
+	defer s.Close()
+	s.stopExpiry() // it asks the clock too
+	s.expiry.Wait()
+	if err := s.Commit(t.Context(), store.Put("slots", session(1, 1001))); err != nil {
+		t.Fatal(err)
+	}
+	open := fs.shut()
+	group := make(chan error, 3)
+	go func() { group <- s.Commit(t.Context(), mark{0, 1}.writes(1)...) }()
+	<-fs.arrived // the sync under which the next group gathers
+	before := asked.Load()
+	go func() { group <- s.Commit(t.Context(), mark{1, 1}.writes(1)...) }()
+	for asked.Load() == before {
+		runtime.Gosched()
+	}
+	now.Store(1001)
+	if _, err := s.Get(t.Context(), "slots", s.layouts["slots"].KeyOf(session(1, 0))); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Get of an expired item: %v", err)
+	}
+	before = asked.Load()
+	go func() { group <- s.Commit(t.Context(), store.Put("slots", session(1, 2000), store.Absent())) }()
+	for end := time.Now().Add(5 * time.Second); asked.Load() == before; runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Error("the clock is not asked for a request that joins a group")
+			break
+		}
+	}
+	open()
+	for range cap(group) {
+		if err := <-group; err != nil {
+			t.Errorf("Commit: %v", err)
+		}
 	}
 }
 
