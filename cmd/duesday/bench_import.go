@@ -54,7 +54,7 @@ func (b *benchmark) loadBare() error {
 	if err != nil {
 		return err
 	}
-	_, err = bare.Load(b.subscriptions)
+	_, err = bare.Load(b.subscriptions, false)
 	return errors.Join(err, bare.Close(), os.RemoveAll(dir))
 }
 

@@ -27,7 +27,7 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		// Most of the memory is the store's block cache, which the collector does not see;
 		// at its default it was a sixth of the CPU of a payment run.
-		debug.SetGCPercent(300)
+		debug.SetGCPercent(150)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, func() { // the first signal asks, a later one ends the process
