@@ -94,7 +94,7 @@ func (b *benchmark) load(ctx context.Context, ours *bench.Ours, bare *bench.Bare
 		return err
 	}
 	if bare != nil {
-		if _, err := bare.Load(n, true); err != nil {
+		if _, err := bare.Load(n); err != nil {
 			return err
 		}
 		bare.Settle()

@@ -54,7 +54,7 @@ func (b *benchmark) loadBare() error {
 	if err != nil {
 		return err
 	}
-	_, err = bare.Load(b.subscriptions, false)
+	_, err = bare.Load(b.subscriptions)
 	return errors.Join(err, bare.Close(), os.RemoveAll(dir))
 }
 
@@ -67,8 +67,9 @@ func writeBook(file string, n int) error {
 	w := bufio.NewWriterSize(f, 1<<20)
 	fmt.Fprintln(w, "account,email,subscription,sku,amount,currency,payment_day,payment_method,address")
 	for i := range n {
+		id := bench.Scatter(i)
 		fmt.Fprintf(w, "acct_%010d,customer.%d@example.com,sub_%010d,plan-%03d,%d.99,USD,%d,pm_card_visa,\"%d Bridge Street, Birmingham, B12 7ST, United Kingdom\"\n",
-			i, i, i, i%200, 5+i%50, i%28+1, i%900+1)
+			id, id, id, i%200, 5+i%50, i%28+1, i%900+1)
 	}
 	return errors.Join(w.Flush(), f.Close())
 }

@@ -68,18 +68,15 @@ func indexKey(kind byte, day uint16, n int) []byte {
 	return append(k, key('s', n)...)
 }
 
-// Load is W4: n subscriptions with two index entries each, durable at the end, in the order
-// of their keys or scattered, as Pay wants them. It returns subscriptions a second.
-func (b *Bare) Load(n int, scattered bool) (float64, error) {
+// Load is W4: n subscriptions with two index entries each, durable at the end. It
+// returns subscriptions a second.
+func (b *Bare) Load(n int) (float64, error) {
 	start := time.Now()
 	const chunk = 500
 	for at := 0; at < n; at += chunk {
 		batch := b.db.NewBatch()
 		for i := at; i < min(n, at+chunk); i++ {
-			n := i
-			if scattered {
-				n = scatter(i)
-			}
+			n := Scatter(i)
 			_ = batch.Set(key('s', n), b.value(i, subscriptionBytes), nil)
 			_ = batch.Set(indexKey('1', 0, n), b.value(i+1, indexBytes), nil)
 			_ = batch.Set(indexKey('2', 0, n), b.value(i+2, indexBytes), nil)
@@ -174,7 +171,7 @@ func (b *Bare) Pay(first, workers int, length time.Duration) (units int, err err
 }
 
 func (b *Bare) pay(i int) error {
-	n, round := scatter(i%b.n), uint16(i/b.n)
+	n, round := Scatter(i%b.n), uint16(i/b.n)
 	attempt := key('a', n, byte(round>>8), byte(round))
 	if _, closer, err := b.db.Get(attempt); err == nil {
 		_ = closer.Close()

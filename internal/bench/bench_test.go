@@ -24,7 +24,7 @@ func TestSides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bare, err := b.Load(n, true)
+	bare, err := b.Load(n)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,17 +78,17 @@ func (o *Ours) Load(ctx context.Context, n, days, workers int) (float64, error) 
 	return float64(n) / time.Since(start).Seconds(), <-errs
 }
 
-// scatter maps the order in which subscriptions were made, which is the order in which
+// Scatter maps the order in which subscriptions were made, which is the order in which
 // they fall due, to account numbers that say nothing of it: ids are random in practice, and
 // a run visits the accounts of a book in no order of their keys. Both sides do.
-func scatter(i int) int { return int(uint32(i) * 2654435761) }
+func Scatter(i int) int { return int(uint32(i) * 2654435761) }
 
 // usd cannot fail: the currency is known.
 var usd, _ = money.ParseCurrency("USD")
 
 func (o *Ours) subscription(i, days int) billing.NewSubscription {
 	due := o.first.AddDays(i % days)
-	id := scatter(i)
+	id := Scatter(i)
 	return billing.NewSubscription{
 		Account: fmt.Sprintf("acct_%010d", id), Email: fmt.Sprintf("customer.%d@example.com", id), ID: fmt.Sprintf("sub_%010d", id),
 		SKU: fmt.Sprintf("plan-%03d", i%200), Amount: money.New(int64(500+i%5000), usd), PaymentDay: due.Day(),

@@ -65,6 +65,8 @@ func (e *Engine) act(ctx context.Context, s *Subscription, m mode, in Intent, to
 		return e.wait(ctx, s, today, in.State, "the payment intent is still being cancelled")
 	case s.Status == ParkedState && !m.manual:
 		return e.remain(ctx, s, today, OutcomeParked, s.Parked)
+	case in.State == Canceled && m.finish:
+		return step{}, nil // the request was taken back meanwhile; the payment job goes on from here
 	case in.State == Canceled:
 		return e.rebind(ctx, s, today)
 	case in.State == Processing:

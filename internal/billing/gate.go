@@ -27,10 +27,10 @@ const gateMargin = 48 * time.Hour
 // and on a store that did: it would be charged again for what the lost part of the store
 // has charged, or the charge would be hidden. The latter turns charging off.
 func (e *Engine) guard(ctx context.Context) error {
-	if err := e.checkClock(ctx); err != nil {
-		return err
-	}
 	ended, err := e.lastEnded(ctx)
+	if err == nil {
+		err = e.checkClockAfter(ended)
+	}
 	if err != nil {
 		return err
 	}
@@ -53,11 +53,18 @@ func (e *Engine) guard(ctx context.Context) error {
 // checkClock refuses a clock that stands before the end of an earlier run.
 func (e *Engine) checkClock(ctx context.Context) error {
 	ended, err := e.lastEnded(ctx)
-	if err == nil && e.now().Before(ended.Add(-5*time.Minute)) {
-		err = fmt.Errorf("%w: it is %s, and the last run ended at %s: set the clock right; if it is right now, say duesday charging on",
-			ErrClock, stamp(e.now()), stamp(ended))
+	if err != nil {
+		return err
 	}
-	return err
+	return e.checkClockAfter(ended)
+}
+
+func (e *Engine) checkClockAfter(ended time.Time) error {
+	if !e.now().Before(ended.Add(-5 * time.Minute)) {
+		return nil
+	}
+	return fmt.Errorf("%w: it is %s, and the last run ended at %s: set the clock right; if it is right now, say duesday charging on",
+		ErrClock, stamp(e.now()), stamp(ended))
 }
 
 // lost returns the processor's successes since then that the store does not know. A listing
