@@ -49,7 +49,7 @@ type Options struct {
 }
 
 // DefaultCacheBytes is the memory of a store that was not told an amount.
-const DefaultCacheBytes = 256 << 20
+const DefaultCacheBytes = 512 << 20
 
 const (
 	minMemTable = 4 << 20
