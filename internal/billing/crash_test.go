@@ -249,7 +249,9 @@ func (c *crash) next(p *process) {
 		c.w.violate("period %d is due on %s, but NextPaymentDate is %s (%v)", n, due, s.NextPayment, err)
 		return
 	}
-	c.w.goTo(due.AddDays(-1))
+	if eve := due.AddDays(-1); c.w.today().Before(eve) { // on that day already: the clock must not go back to its morning
+		c.w.goTo(eve)
+	}
 	if before := len(c.w.ledger()); s.NextPayment.After(c.w.today()) {
 		p.run(civil.Date{})
 		if len(c.w.ledger()) != before {
