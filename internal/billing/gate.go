@@ -109,8 +109,11 @@ func (e *Engine) knows(ctx context.Context, in Intent) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if s.Period <= in.Tag.Period {
+	switch {
+	case s.Period <= in.Tag.Period:
 		return s.Open != nil && s.Open.Ref == in.Ref, nil
+	case s.LastCharge == in.Ref: // settled by this very charge: the record need not be looked for
+		return true, nil
 	}
 	_, err = e.store.Get(ctx, e.table, periodKey(n, in.Tag.Period))
 	if errors.Is(err, store.ErrNotFound) {
