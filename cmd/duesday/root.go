@@ -130,7 +130,7 @@ was charged once. Start with: duesday demo`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(p.demoCommand(), p.importCommand(), p.runCommand(), p.dueCommand(), p.accountCommand(), p.subscriptionCommand(),
 		p.receiptCommand(), p.verifyCommand(), p.exportCommand(), p.chargingCommand(), p.outboxCommand(),
-		p.reconcileCommand(), p.benchCommand(), p.versionCommand())
+		p.reconcileCommand(), p.storeCommand(), p.benchCommand(), p.versionCommand())
 	p.noteWork(root)
 	return root
 }

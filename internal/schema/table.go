@@ -40,5 +40,15 @@ func New(prefix string) Tables {
 	}
 }
 
+// Named returns the tables whose names begin with prefix, but for the recurring-payments
+// table, which is called recurring when that is not "": a table that exists already.
+func Named(prefix, recurring string) Tables {
+	t := New(prefix)
+	if recurring != "" {
+		t.RecurringPayments.Name = recurring
+	}
+	return t
+}
+
 // All returns the tables in a fixed order.
 func (t Tables) All() []store.Table { return []store.Table{t.RecurringPayments, t.Outbox} }

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/store"
@@ -33,37 +32,35 @@ type Options struct {
 // ErrURL is returned for a URL that names no store; the error says what would.
 var ErrURL = errors.New("bad store URL")
 
-const forms = "want pebble:DIR or mem:"
-
 // Open opens the store at url. The errors are the engine's (store.ErrMissing,
 // ErrLocked, ErrFormat among them) or ErrURL.
 func Open(ctx context.Context, url string, o Options) (store.Store, error) {
+	p, err := Parse(url)
+	if err != nil {
+		return nil, err
+	}
+	return p.Open(ctx, o)
+}
+
+// Open opens the store at the place, as the package's Open does.
+func (p Place) Open(ctx context.Context, o Options) (store.Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	scheme, rest, ok := strings.Cut(url, ":")
-	switch {
-	case url == "":
-		return nil, urlError("no store named: %s", forms)
-	case !ok:
-		return nil, urlError("store %q has no scheme: %s (did you mean %q?)", url, forms, "pebble:"+url)
-	case scheme == "mem" && rest != "":
-		return nil, urlError("store %q: mem: takes nothing after the colon", url)
-	case scheme == "mem":
+	switch p.Scheme {
+	case "mem":
 		now := o.Now
 		if now == nil {
 			now = time.Now
 		}
 		return opened(memstore.Open(o.Tables, now))
-	case scheme == "pebble" && rest == "":
-		return nil, urlError("store %q names no folder: %s", url, forms)
-	case scheme == "pebble":
-		return opened(pebblestore.Open(rest, pebblestore.Options{
+	case "pebble":
+		return opened(pebblestore.Open(p.Folder, pebblestore.Options{
 			Tables: o.Tables, Names: o.Names, Now: o.Now, Create: o.Create,
 			CacheBytes: o.CacheBytes, Logger: o.Logger, Holder: o.Holder,
 		}))
 	}
-	return nil, urlError("unknown store %q: %s", url, forms)
+	return nil, urlError("a store of scheme %q cannot be opened: %s", p.Scheme, forms)
 }
 
 // opened keeps a nil engine from becoming a store.Store that is not nil.
