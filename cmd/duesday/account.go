@@ -67,7 +67,7 @@ func (p *program) accountShow() *cobra.Command {
 		Args:  want("ACCOUNT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return p.with(ctx, need{}, func(s *session) error {
+			return p.with(ctx, need{read: true}, func(s *session) error {
 				a, err := s.engine.Account(ctx, args[0])
 				if err != nil {
 					return notFound(err, "account "+args[0])
@@ -122,7 +122,7 @@ func (p *program) accountList() *cobra.Command {
 		Short: "List all accounts",
 		Args:  want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.with(cmd.Context(), need{}, func(s *session) error {
+			return p.with(cmd.Context(), need{read: true}, func(s *session) error {
 				n, err := list(p, s.engine.Accounts(cmd.Context()), viewAccount, []string{"ACCOUNT", "EMAIL", "TIME ZONE", "CREATED"},
 					func(a *billing.Account) []string {
 						v := viewAccount(a)

@@ -38,7 +38,7 @@ func (p *program) due(ctx context.Context, kind billing.Kind, f *dueFlags) error
 	if err := p.walkable("until", f.until); err != nil {
 		return err
 	}
-	return p.with(ctx, need{}, func(s *session) error {
+	return p.with(ctx, need{read: true}, func(s *session) error {
 		rows := dueOn(ctx, s.engine, kind, f.on.Date)
 		if f.on.IsZero() {
 			rows = dueUntil(ctx, s.engine, kind, f.until.Date)

@@ -61,7 +61,7 @@ and a column status, which import refuses.`),
 }
 
 func (p *program) export(ctx context.Context, what string, f *exportFlags) error {
-	return p.with(ctx, need{}, func(s *session) error {
+	return p.with(ctx, need{read: true}, func(s *session) error {
 		if f.out == "" {
 			return p.exportTo(ctx, s, what, f, p.stdout, nil)
 		}

@@ -19,7 +19,7 @@ func (p *program) outboxCommand() *cobra.Command {
 		Short: "Count the mail that waits, and list what was given up",
 		Args:  want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.with(cmd.Context(), need{}, func(s *session) error { return p.listOutbox(cmd.Context(), s) })
+			return p.with(cmd.Context(), need{read: true}, func(s *session) error { return p.listOutbox(cmd.Context(), s) })
 		},
 	}
 	replay := &cobra.Command{

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,9 @@ func newProgram(env func(string) string, stdin io.Reader, stdout, stderr io.Writ
 type need struct {
 	create    bool // the store, when there is none
 	processor bool
+	read      bool          // only reads: a store that has been moved elsewhere will do
+	shards    int           // per date, of a store that is made; 0 takes it as it is
+	lease     time.Duration // of a share of a run on a store that several processes share; 0 is the default
 }
 
 // A session is an open store with its engine, and the processor if the command needs it.
@@ -67,10 +71,13 @@ func (p *program) with(ctx context.Context, n need, do func(*session) error) (er
 }
 
 func (p *program) open(ctx context.Context, n need) (*session, error) {
-	s := &session{tables: schema.New(schema.DefaultPrefix), now: p.now, mail: p.cfg.Mail}
+	place, err := storeurl.Parse(p.cfg.Store)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	s := &session{tables: tablesAt(place), now: p.now, mail: p.cfg.Mail}
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: p.cfg.LogLevel}))
-	var err error
-	s.store, err = storeurl.Open(ctx, p.cfg.Store, storeurl.Options{Tables: s.tables.All(), Names: schema.Names(), Now: p.now,
+	s.store, err = place.Open(ctx, storeurl.Options{Tables: s.tables.All(), Names: schema.Names(), Now: p.now,
 		Create: n.create, Holder: p.command, Logger: log})
 	switch {
 	case errors.Is(err, store.ErrMissing):
@@ -85,7 +92,11 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 			return nil, errors.Join(err, s.store.Close())
 		}
 	}
-	o := billing.Options{Store: s.store, Tables: s.tables, Now: p.now, Config: policy(p.cfg.Policy), Log: log}
+	o := billing.Options{Store: s.store, Tables: s.tables, Now: p.now, Config: policy(p.cfg.Policy), Log: log,
+		Shards: n.shards, ReadOnly: n.read}
+	if place.Shared() {
+		o.Lease = cmp.Or(n.lease, billing.DefaultLease)
+	}
 	if s.processor != nil { // a nil *Sandbox would be a Processor that is not nil
 		o.Processor = s.processor
 	}
@@ -93,6 +104,11 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
+}
+
+// tablesAt returns the tables of the store at the place, by the names that it says.
+func tablesAt(place storeurl.Place) schema.Tables {
+	return schema.Named(cmp.Or(place.Prefix, schema.DefaultPrefix), place.RecurringTable)
 }
 
 // policy hands the policy to the engine.

@@ -32,7 +32,7 @@ func (p *program) receiptList() *cobra.Command {
 			if err := billing.CheckID("account", account); err != nil {
 				return err
 			}
-			return p.with(cmd.Context(), need{}, func(s *session) error { return p.listReceipts(cmd.Context(), s, account) })
+			return p.with(cmd.Context(), need{read: true}, func(s *session) error { return p.listReceipts(cmd.Context(), s, account) })
 		},
 	}
 	c.Flags().StringVar(&account, "account", "", "the `ACCOUNT`, instead of the argument")

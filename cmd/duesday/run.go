@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +17,7 @@ import (
 type runFlags struct {
 	date    dateFlag
 	workers int
+	lease   time.Duration
 	dry     bool
 }
 
@@ -30,6 +32,7 @@ func (p *program) runCommand() *cobra.Command {
 		}
 		c.Flags().Var(&f.date, "date", "business day for every account (default: each account's own today)")
 		c.Flags().IntVar(&f.workers, "workers", 16, "how many subscriptions to work on at once")
+		c.Flags().DurationVar(&f.lease, "lease", billing.DefaultLease, "how long a process on a shared store may be silent before others take over its share")
 		c.Flags().BoolVar(&f.dry, "dry-run", false, "list what would be done, and do nothing")
 		return c
 	}
@@ -37,8 +40,8 @@ func (p *program) runCommand() *cobra.Command {
 		job(billing.Payments, "Charge every subscription that is due"),
 		job(billing.Reminders, "Remind of the payments that are a few days ahead"))
 	g.Long = `Run one of the two daily jobs. Both may be run at any time and any number of times,
-by several processes one after the other, and straight after a crash: a period is
-charged once. Exits 3 when it is done but something waits for a person.`
+and straight after a crash: a period is charged once. On a dynamodb: store any number
+of processes may run one at the same time: they share the work, shard by shard. Exits 3 when it is done but something waits for a person.`
 	return g
 }
 
@@ -46,13 +49,16 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, f *runFlags) er
 	if f.workers < 1 || f.workers > 1024 {
 		return usagef("--workers %d: want 1 to 1024", f.workers)
 	}
+	if f.lease < time.Second || f.lease > time.Hour {
+		return usagef("--lease %s: want 1s to 1h", f.lease)
+	}
 	if err := p.walkable("date", f.date); err != nil {
 		return err
 	}
 	if today := civil.Of(p.now().UTC()); p.cfg.Live() && f.date.After(today.AddDays(1)) {
 		return usagef("--date %s has not come yet, and the processor is live", f.date.Date)
 	}
-	return p.with(ctx, need{processor: kind == billing.Payments}, func(s *session) error {
+	return p.with(ctx, need{processor: kind == billing.Payments, lease: f.lease}, func(s *session) error {
 		o := billing.RunOptions{Date: f.date.Date, Workers: f.workers, DryRun: f.dry}
 		if f.dry {
 			return p.dryRun(ctx, s, kind, o)

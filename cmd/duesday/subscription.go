@@ -121,7 +121,7 @@ func (p *program) subscriptionList() *cobra.Command {
 		Short: "List subscriptions: all, or an account's, or those of one status",
 		Args:  want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.with(cmd.Context(), need{}, func(s *session) error {
+			return p.with(cmd.Context(), need{read: true}, func(s *session) error {
 				all := s.engine.Subscriptions(cmd.Context())
 				if f.account != "" {
 					if err := billing.CheckID("account", f.account); err != nil {
@@ -172,7 +172,7 @@ func (p *program) subscriptionShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.with(cmd.Context(), need{}, func(s *session) error {
+			return p.with(cmd.Context(), need{read: true}, func(s *session) error {
 				sub, err := s.engine.Subscription(cmd.Context(), n)
 				if err != nil {
 					return notFound(err, "subscription "+n.String())

@@ -19,7 +19,7 @@ skipped, every receipt has its charge and every charge its receipt, and every ru
 balances. It changes nothing. Exits 1 when something is wrong.`,
 		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.with(cmd.Context(), need{processor: true}, func(s *session) error { return p.verify(cmd.Context(), s) })
+			return p.with(cmd.Context(), need{processor: true, read: true}, func(s *session) error { return p.verify(cmd.Context(), s) })
 		},
 	}
 }

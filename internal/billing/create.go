@@ -106,7 +106,7 @@ func (e *Engine) build(n *NewSubscription) (*Subscription, error) {
 	now := e.now()
 	s := &Subscription{Name: Name{Account: n.Account, ID: n.ID, SKU: n.SKU}, Email: n.Email, PaymentDay: n.PaymentDay,
 		Amount: n.Amount, Method: n.Method, Address: n.Address, Interval: n.Interval, TimeZone: n.TimeZone,
-		ReminderDays: n.ReminderDays, Created: now, Status: Active, Installments: n.Installments, Version: 1}
+		ReminderDays: n.ReminderDays, Created: now, Status: Active, Installments: n.Installments, Version: 1, shards: e.meta.Shards}
 	if s.Interval == (civil.Interval{}) {
 		s.Interval = Monthly
 	}

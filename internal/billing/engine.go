@@ -34,7 +34,23 @@ type Options struct {
 	Now       func() time.Time // the real clock, or a test's
 	Config    Config
 	Log       *slog.Logger // nil discards
+
+	// Shards is how many partitions of an index share a date, 1 to MaxShards, in a store
+	// that is made now; 0 takes what the store has, and 1 for a new one.
+	Shards int
+	// Lease is how long a worker may be silent before others take over its share of a
+	// run, on a store that several processes share; 0 for a store of this process alone.
+	Lease time.Duration
+	// ReadOnly opens a store that has been moved to another place, too.
+	ReadOnly bool
 }
+
+// DefaultLease is Options.Lease for a shared store.
+const DefaultLease = 2 * time.Minute
+
+// ErrMoved: the store, or the subscription, has been copied to another store, which charges
+// from now on.
+var ErrMoved = errors.New("moved to another store")
 
 // An Engine is the billing half of Duesday over one store. It is safe for concurrent
 // use, and any number of engines may work on one store: no promise depends on there
@@ -49,6 +65,7 @@ type Engine struct {
 	cfg    Config
 	log    *slog.Logger
 	meta   Meta
+	lease  time.Duration
 	locks  keyedLocks
 }
 
@@ -58,6 +75,8 @@ type Meta struct {
 	Charging     bool
 	Reason       string // why charging is off
 	Created      time.Time
+	Shards       int    // partitions of an index per date
+	Moved        string // where the store has been moved to; "" when it is the live one
 }
 
 // format is the version of the items' layout. A store written by a newer Duesday is
@@ -67,8 +86,11 @@ const format = 1
 // Open returns an engine over the store, and makes the store's META item when it has
 // none.
 func Open(ctx context.Context, o Options) (*Engine, error) {
+	if o.Shards < 0 || o.Shards > MaxShards {
+		return nil, fmt.Errorf("%d shards per date: want 1 to %d", o.Shards, MaxShards)
+	}
 	e := &Engine{store: o.Store, tables: o.Tables, table: o.Tables.RecurringPayments.Name, outbox: o.Tables.Outbox.Name,
-		proc: o.Processor, now: func() time.Time { return o.Now().UTC().Truncate(time.Millisecond) }, cfg: o.Config, log: o.Log}
+		proc: o.Processor, lease: o.Lease, now: func() time.Time { return o.Now().UTC().Truncate(time.Millisecond) }, cfg: o.Config, log: o.Log}
 	if e.cfg.RetryDays == nil {
 		e.cfg.RetryDays = DefaultConfig().RetryDays
 	}
@@ -83,23 +105,31 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		if e.meta, err = e.readMeta(ctx); !errors.Is(err, store.ErrNotFound) {
 			break
 		}
-		if err = e.makeMeta(ctx); err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown) {
+		if err = e.makeMeta(ctx, max(1, o.Shards)); err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown) {
 			break
 		}
 	}
-	return e, err
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Shards != 0 && o.Shards != e.meta.Shards:
+		return nil, fmt.Errorf("the store has %d shards per date, not %d: they are set when it is made; store copy changes them", e.meta.Shards, o.Shards)
+	case e.meta.Moved != "" && !o.ReadOnly:
+		return nil, fmt.Errorf("this store was %w: %s", ErrMoved, e.meta.Moved)
+	}
+	return e, nil
 }
 
 // metaItem is the key of the store's item about itself.
 var metaItem = store.Key{PK: metaKey, SK: metaKey}
 
-func (e *Engine) makeMeta(ctx context.Context) error {
+func (e *Engine) makeMeta(ctx context.Context, shards int) error {
 	return e.store.Commit(ctx, store.Put(e.table, store.NewItem(
 		store.Attribute{Name: schema.PK, Value: store.S(metaKey)},
 		store.Attribute{Name: schema.SK, Value: store.S(metaKey)},
 		store.Attribute{Name: schema.Installation, Value: store.S(rand.Text())},
 		store.Attribute{Name: schema.Format, Value: store.Int(format)},
-		store.Attribute{Name: schema.Shards, Value: store.Int(1)},
+		store.Attribute{Name: schema.Shards, Value: store.Int(int64(shards))},
 		store.Attribute{Name: schema.Charging, Value: store.Bool(true)},
 		store.Attribute{Name: schema.CreatedDate, Value: store.S(stamp(e.now()))}), store.Absent()))
 }
@@ -113,7 +143,8 @@ func (e *Engine) readMeta(ctx context.Context) (Meta, error) {
 		return Meta{}, fmt.Errorf("%w: this store has format %d, this Duesday knows up to %d: use a newer one", store.ErrFormat, f, format)
 	}
 	return Meta{Installation: it.Str(schema.Installation), Charging: it.Get(schema.Charging).Bool(),
-		Reason: it.Str(schema.Reason), Created: parseStamp(it.Str(schema.CreatedDate))}, nil
+		Reason: it.Str(schema.Reason), Created: parseStamp(it.Str(schema.CreatedDate)),
+		Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved)}, nil
 }
 
 // Meta returns what the store says about itself now.
@@ -134,7 +165,11 @@ func (e *Engine) SetCharging(ctx context.Context, on bool, reason string) error 
 	} else {
 		set.Set(schema.Reason, store.S(MaskCards(reason)))
 	}
-	return e.store.Commit(ctx, store.Update(e.table, metaItem, set, remove))
+	err := e.store.Commit(ctx, store.Update(e.table, metaItem, set, remove, store.AttributeAbsent(schema.Moved)))
+	if errors.Is(err, store.ErrConflict) {
+		return fmt.Errorf("this store was %w", ErrMoved)
+	}
+	return err
 }
 
 // Today returns the clock's day in UTC.
@@ -146,12 +181,17 @@ func (e *Engine) load(ctx context.Context, n Name) (*Subscription, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decodeSubscription(it)
+	s, err := decodeSubscription(it)
+	if err == nil && s.moved {
+		return nil, fmt.Errorf("subscription %s was %w", n, ErrMoved)
+	}
+	return s, err
 }
 
 // put commits the subscription if it is still as it was read, together with the other
 // writes. After an error s must be read again.
 func (e *Engine) put(ctx context.Context, s *Subscription, others ...store.Write) error {
+	s.shards = e.meta.Shards
 	w := s.write(e.table)
 	err := e.store.Commit(ctx, append([]store.Write{w}, others...)...)
 	if errors.Is(err, store.ErrUnknown) { // all or nothing: what stands there tells which

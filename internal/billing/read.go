@@ -37,7 +37,7 @@ func (e *Engine) GetDuePaymentsByDate(ctx context.Context, d civil.Date) iter.Se
 
 func (e *Engine) dueRows(ctx context.Context, index string, d civil.Date) iter.Seq2[DueRow, error] {
 	return func(yield func(DueRow, error) bool) {
-		for it, err := range e.store.Query(ctx, store.Query{Table: e.table, Index: index, Partition: d.String()}) {
+		for it, err := range e.indexed(ctx, index, d) {
 			if err != nil {
 				yield(DueRow{}, err)
 				return
@@ -47,7 +47,7 @@ func (e *Engine) dueRows(ctx context.Context, index string, d civil.Date) iter.S
 				continue
 			}
 			row := DueRow{Name: n, Email: it.Str(schema.Email), PaymentDay: it.Str(schema.PaymentDay),
-				NextPayment: it.Str(schema.NextPaymentDate), NextReminder: it.Str(schema.NextReminderDate)}
+				NextPayment: dateOf(it.Str(schema.NextPaymentDate)), NextReminder: dateOf(it.Str(schema.NextReminderDate))}
 			if details := it.Get(schema.PaymentDetails).Map(); index == schema.PaymentIndex {
 				row.Method = details.Str(schema.PaymentMethod)
 				if row.Amount, err = decodeAmount(it.Str(schema.PaymentAmount), details.Str(schema.Currency)); err != nil {
@@ -57,6 +57,19 @@ func (e *Engine) dueRows(ctx context.Context, index string, d civil.Date) iter.S
 			}
 			if !yield(row, nil) {
 				return
+			}
+		}
+	}
+}
+
+// indexed yields the rows that an index has on the date, shard by shard.
+func (e *Engine) indexed(ctx context.Context, index string, d civil.Date) iter.Seq2[store.Item, error] {
+	return func(yield func(store.Item, error) bool) {
+		for partition := range e.partitions(d) {
+			for it, err := range e.store.Query(ctx, store.Query{Table: e.table, Index: index, Partition: partition}) {
+				if !yield(it, err) || err != nil {
+					return
+				}
 			}
 		}
 	}

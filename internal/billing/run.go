@@ -141,58 +141,6 @@ func (j *job) run(ctx context.Context, index string, handle func(context.Context
 	return &j.report, errors.Join(err, j.record(context.WithoutCancel(ctx), err == nil))
 }
 
-// walk hands every row of the index on the dates from..until to the workers.
-func (j *job) walk(ctx context.Context, index string, from, until civil.Date, handle func(context.Context, *job, Name) error) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	begun := context.WithoutCancel(ctx) // what has begun is finished: a run that is stopped only takes no more rows
-	rows := make(chan Name, 256)
-	var workers sync.WaitGroup
-	for range max(1, j.options.Workers) {
-		workers.Go(func() {
-			for n := range rows {
-				if ctx.Err() != nil {
-					continue
-				}
-				if err := handle(begun, j, n); err != nil {
-					j.fail(err, stop)
-				}
-				j.progress()
-			}
-		})
-	}
-	err := j.feed(ctx, index, from, until, rows)
-	close(rows)
-	workers.Wait()
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return err
-}
-
-// feed queries date by date, the oldest first. Rows that workers move to a later date
-// within the span are met again and found not to be due.
-func (j *job) feed(ctx context.Context, index string, from, until civil.Date, rows chan<- Name) error {
-	for d := from; !d.After(until); d = d.AddDays(1) {
-		q := store.Query{Table: j.e.table, Index: index, Partition: d.String()}
-		for it, err := range j.e.store.Query(ctx, q) {
-			if err != nil {
-				return err
-			}
-			n, ok := nameOf(keyOf(it))
-			if !ok {
-				continue
-			}
-			select {
-			case rows <- n:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
-	}
-	return nil
-}
-
 func (j *job) progress() {
 	if j.options.Progress == nil {
 		return
@@ -207,7 +155,7 @@ func (j *job) progress() {
 // fail notes a row that could not be dealt with; the others go on, unless the error is
 // everybody's.
 func (j *job) fail(err error, stop context.CancelCauseFunc) {
-	if _, ok := errors.AsType[*StopError](err); ok || errors.Is(err, store.ErrClosed) {
+	if _, ok := errors.AsType[*StopError](err); ok || errors.Is(err, store.ErrClosed) || errors.Is(err, ErrMoved) {
 		stop(err)
 		return
 	}
@@ -364,7 +312,7 @@ func (j *job) emptied(ctx context.Context) bool {
 		index = schema.ReminderIndex
 	}
 	for d := j.floor.date; d.Before(j.report.Date.AddDays(-lookBack)); d = d.AddDays(1) {
-		for range j.e.store.Query(ctx, store.Query{Table: j.e.table, Index: index, Partition: d.String(), Limit: 1}) {
+		for range j.e.indexed(ctx, index, d) {
 			return false // a row, or an error: either way not known to be empty
 		}
 	}

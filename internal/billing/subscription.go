@@ -66,7 +66,9 @@ type Subscription struct {
 	Open         *OpenPeriod
 	Version      int64 // of the item: each commit adds one
 
-	raw store.Item // as read: attributes that are not ours are kept
+	raw    store.Item // as read: attributes that are not ours are kept
+	shards int        // per date, of the store that it is written to
+	moved  bool       // it has been copied to another store, which charges it from now on
 }
 
 // Schedule returns how due dates follow from the anchor.
@@ -155,6 +157,8 @@ func (s *Subscription) take(t *terms, name string, v store.Value) {
 		s.ReminderDays = integer()
 	case schema.Requested:
 		s.Requested = Request(v.Str())
+	case schema.Moved:
+		s.moved = true
 	case schema.Status:
 		s.Status = Status(v.Str())
 	case schema.TimeZone:
@@ -206,7 +210,7 @@ func (s *Subscription) decodeTerms(t *terms) (err error) {
 	for _, f := range [...]struct {
 		name, text string
 		to         *civil.Date
-	}{{schema.NextPaymentDate, t.next, &s.NextPayment}, {schema.NextReminderDate, t.reminder, &s.NextReminder},
+	}{{schema.NextPaymentDate, dateOf(t.next), &s.NextPayment}, {schema.NextReminderDate, dateOf(t.reminder), &s.NextReminder},
 		{schema.Anchor, t.anchor, &s.Anchor}, {schema.PausedDate, t.paused, &s.PausedOn}} {
 		if f.text != "" {
 			if *f.to, err = civil.Parse(f.text); err != nil {
@@ -237,6 +241,11 @@ func (s *Subscription) item() store.Item {
 			it.Set(name, store.S(d.String()))
 		}
 	}
+	indexed := func(name string, d civil.Date) {
+		if !d.IsZero() {
+			it.Set(name, store.S(placed(d, s.Name, s.shards)))
+		}
+	}
 	count := func(name string, n, usual int) {
 		if n != usual {
 			it.Set(name, store.Int(int64(n)))
@@ -257,8 +266,8 @@ func (s *Subscription) item() store.Item {
 	set(schema.LastCharge, s.LastCharge)
 	set(schema.LastPaymentDate, stamp(s.LastPayment))
 	set(schema.LastReminderDate, stamp(s.LastReminder))
-	date(schema.NextPaymentDate, s.NextPayment)
-	date(schema.NextReminderDate, s.NextReminder)
+	indexed(schema.NextPaymentDate, s.NextPayment)
+	indexed(schema.NextReminderDate, s.NextReminder)
 	if s.Open != nil {
 		it.Set(schema.OpenPeriod, store.M(s.Open.item()))
 	}

@@ -58,7 +58,9 @@ const (
 	Kind         = "Kind"
 	LastCharge   = "LastCharge"
 	Method       = "Method"
+	Moved        = "Moved" // of the store: where it has been copied to; of a subscription: it has been
 	OpenPeriod   = "Open"
+	Owner        = "Owner" // of a lease
 	Paid         = "Paid"
 	Parked       = "Parked"
 	PausedDate   = "PausedDate"
@@ -77,6 +79,7 @@ const (
 	Subscription = "Subscription"
 	TimeZone     = "TimeZone"
 	Tries        = "Tries"
+	Until        = "Until" // of a lease
 	Version      = "Version"
 	LoweredDate  = "LoweredDate"
 	Amount       = "Amount"
@@ -99,5 +102,9 @@ func Names() []string {
 		// of effects in the outbox
 		"account", "amount", "amount_text", "charge", "code", "currency", "due_date", "email", "link",
 		"period", "processed", "retry_date", "sku", "subscription",
+		Moved, Owner, Until,
+		// of the tracking tables; account and subscription stand above
+		TrackedID, TrackedType, TrackedStripeAccount, TrackedTimestamp, TrackedDate, TrackedTime, TrackedExpiration,
+		TrackedCreated, TrackedUpdated, TrackedFulfilled, TrackedStatus, TrackedPurchase,
 	}
 }

@@ -1,0 +1,70 @@
+package billing
+
+import (
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"strings"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A date is a partition of an index, and DynamoDB takes about a thousand writes a second
+// into one: so a store has a number of shards per date, set when it is made. One shard is
+// exactly the published model's "2023-06-28"; more append the shard: "2023-06-28#07".
+
+// MaxShards is the largest number of shards per date: two digits.
+const MaxShards = 100
+
+const shardMark = "#"
+
+// placed returns the date as the attribute that an index has as its partition key. The
+// shard is a hash of the name: a subscription stays in its shard for good.
+func placed(d civil.Date, n Name, shards int) string {
+	if shards <= 1 {
+		return d.String()
+	}
+	h := fnv.New32a()
+	h.Write([]byte(n.Account + "/" + n.ID))
+	return fmt.Sprintf("%s%s%02d", d, shardMark, h.Sum32()%uint32(shards))
+}
+
+// dateOf returns the date of an attribute that placed has written, or anybody else who
+// wrote the bare date.
+func dateOf(text string) string {
+	d, _, _ := strings.Cut(text, shardMark)
+	return d
+}
+
+// partitions yields the partitions of an index in which the rows of the date are: the bare
+// date always, as other tools write it.
+func (e *Engine) partitions(d civil.Date) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if !yield(d.String()) || e.meta.Shards <= 1 {
+			return
+		}
+		for i := range e.meta.Shards {
+			if !yield(fmt.Sprintf("%s%s%02d", d, shardMark, i)) {
+				return
+			}
+		}
+	}
+}
+
+// Reshard returns a subscription's item as a store with that many shards per date has it;
+// other items as they are.
+func Reshard(it store.Item, shards int) store.Item {
+	n, ok := nameOf(keyOf(it))
+	if !ok {
+		return it
+	}
+	it = it.Clone()
+	for _, name := range [...]string{schema.NextPaymentDate, schema.NextReminderDate} {
+		if d, err := civil.Parse(dateOf(it.Str(name))); err == nil {
+			it.Set(name, store.S(placed(d, n, shards)))
+		}
+	}
+	return it
+}
