@@ -32,12 +32,12 @@ const (
 )
 
 // KnownProcessors says which processors there are, for messages.
-const KnownProcessors = "sandbox:FILE"
+const KnownProcessors = "sandbox:FILE and sandbox:http://HOST:PORT"
 
 // A Config is what every command works with.
 type Config struct {
 	Store     string     // URL of the store; package storeurl knows the schemes
-	Processor string     // URL of the payment processor: sandbox:FILE
+	Processor string     // URL of the payment processor: sandbox:FILE, or sandbox:http://HOST:PORT
 	Mail      string     // folder for mail that leaves
 	LogLevel  slog.Level // what is logged to standard error
 	JSON      bool       // output and errors are JSON

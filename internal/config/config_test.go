@@ -37,12 +37,20 @@ func TestNew_FlagsWinOverEnvironment(t *testing.T) {
 	}
 }
 
+func TestNew_ServedSandbox(t *testing.T) {
+	got, err := config.New(config.Flags{Processor: "sandbox:http://127.0.0.1:12121"}, environment(nil))
+	if err != nil || got.Processor != "sandbox:http://127.0.0.1:12121" || got.Live() {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
 func TestNew_Refuses(t *testing.T) {
 	for _, c := range []struct {
 		flags config.Flags
 		want  string
 	}{
-		{config.Flags{Processor: "stripe:live"}, "sandbox:FILE"},
+		{config.Flags{Processor: "stripe:live"}, "sandbox:FILE and sandbox:http://HOST:PORT"},
+		{config.Flags{Processor: "http://127.0.0.1:12121"}, "sandbox:http://HOST:PORT"},
 		{config.Flags{Processor: "sandbox"}, "sandbox:FILE"},
 		{config.Flags{LogLevel: "loud"}, "debug, info, warn or error"},
 	} {

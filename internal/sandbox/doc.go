@@ -3,9 +3,9 @@
 // most once, idempotency keys are forgotten after a day, answers get lost), and whose
 // ledger is the truth that tests and audits hold the store against.
 //
-// It moves no money, talks to no network, sends no webhooks and knows no customers,
-// refunds or disputes. It knows nothing of the store: its ledger lives outside the
-// store's folder, so that restoring or losing the one leaves the other as it was.
+// It moves no money, sends no webhooks and knows no customers, refunds or disputes. It
+// knows nothing of the store: its ledger lives outside the store's folder, so that
+// restoring or losing the one leaves the other as it was.
 //
 // # The ledger
 //
@@ -18,6 +18,26 @@
 // which the state is rebuilt. Lines with the eleven fields alone may be added by hand
 // while the file is closed. The file is locked while it is open. Without a file the
 // ledger is in memory and ends with the process.
+//
+// # Several processes
+//
+// One process has the ledger open. Others use it through that one: Serve and Handler give
+// it to the network, and a Client is a processor like the Sandbox itself. Faults, latency
+// and the clock are the server's. It asks nobody who he is: whoever reaches the address can
+// use it, and no more than test money is behind it.
+//
+//	POST /v1/open                 {"key", "install", "account", "subscription", "sku", "period",
+//	                              "generation", "amount", "currency", "method"}
+//	POST /v1/confirm              {"key", "ref", "method", "attempt"}
+//	POST /v1/cancel               {"ref"}
+//	GET  /v1/intents/REF
+//	GET  /v1/successes?since=AT   the processor's list, a line for each, then {"end":true}
+//	GET  /v1/entries              the auditor's view: the lines of the ledger, without keys
+//
+// An answer is {"intent":{…}}, in the fields of a line, or {"error":{"code","message"}},
+// which may also be the last line of a list. The codes are unknown, not_executed, invalid,
+// refused, account_refused and no_intent, for the errors of package billing; anything else
+// that a Client gets back, or nothing, is billing.ErrUnknown to it.
 //
 // # What is not in the ledger
 //

@@ -11,6 +11,9 @@ import (
 	"syscall"
 )
 
+// ErrLocked: the ledger's file is open already, and one alone can have it.
+var ErrLocked = errors.New("the file is in use: another process, or another sandbox of this one, has it open")
+
 // openFile opens and locks the file, fills the ledger from it, and leaves it at its end.
 func openFile(name string, l *ledger) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
@@ -26,7 +29,7 @@ func openFile(name string, l *ledger) (*os.File, error) {
 func prepare(f *os.File, l *ledger) error {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return fmt.Errorf("%s is in use: another process, or another sandbox of this one, has it open", f.Name())
+			return fmt.Errorf("%s: %w", f.Name(), ErrLocked)
 		}
 		return fmt.Errorf("lock %s: %w", f.Name(), err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 )
 
-func list(t *testing.T, s *Sandbox, since time.Time) (periods []int) {
+func list(t *testing.T, s billing.Processor, since time.Time) (periods []int) {
 	t.Helper()
 	for in, err := range s.List(t.Context(), since) {
 		if err != nil {
@@ -25,14 +25,14 @@ func list(t *testing.T, s *Sandbox, since time.Time) (periods []int) {
 	return periods
 }
 
-func pay(t testing.TB, s *Sandbox, period int) billing.Intent {
+func pay(t testing.TB, s billing.Processor, period int) billing.Intent {
 	t.Helper()
 	ref := mustOpen(t, s, request(t, period, 0, "pm_card_visa")).Ref
 	return mustConfirm(t, s, ref, fmt.Sprint("k", period), "pm_card_visa")
 }
 
 func TestList(t *testing.T) {
-	everyWhere(t, func(t *testing.T, s *Sandbox, c *clock) {
+	everyWhere(t, func(t *testing.T, s *subject, c *clock) {
 		start := c.Now()
 		for period := range 5 {
 			pay(t, s, period)
@@ -101,8 +101,9 @@ func TestList_Snapshot(t *testing.T) {
 	}
 }
 
-func TestList_ContextEnds(t *testing.T) {
-	s := openSandbox(t, "", Options{})
+func TestList_ContextEnds(t *testing.T) { everyWhere(t, testContextEnds) }
+
+func testContextEnds(t *testing.T, s *subject, _ *clock) {
 	for period := range 3 {
 		pay(t, s, period)
 	}

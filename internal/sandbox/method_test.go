@@ -8,8 +8,9 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 )
 
-func TestMethods(t *testing.T) {
-	s := openSandbox(t, "", Options{})
+func TestMethods(t *testing.T) { everyWhere(t, testMethods) }
+
+func testMethods(t *testing.T, s *subject, _ *clock) {
 	for i, test := range []struct {
 		method string
 		state  billing.State
@@ -42,7 +43,7 @@ func TestMethods(t *testing.T) {
 }
 
 func TestFlaky(t *testing.T) {
-	everyWhere(t, func(t *testing.T, s *Sandbox, _ *clock) {
+	everyWhere(t, func(t *testing.T, s *subject, _ *clock) {
 		ref := mustOpen(t, s, request(t, 1, 0, methodFlaky)).Ref
 		if in := mustConfirm(t, s, ref, "k1", methodFlaky); in.State != billing.Declined || in.Hard {
 			t.Errorf("first attempt: %+v", in)
@@ -65,8 +66,9 @@ func TestFlaky(t *testing.T) {
 	})
 }
 
-func TestTimeout(t *testing.T) {
-	s := openSandbox(t, "", Options{})
+func TestTimeout(t *testing.T) { everyWhere(t, testTimeout) }
+
+func testTimeout(t *testing.T, s *subject, _ *clock) {
 	ref := mustOpen(t, s, request(t, 1, 0, methodTimeout)).Ref
 	r := billing.ConfirmRequest{Key: "k", Ref: ref, Method: methodTimeout}
 	if in, err := s.Confirm(t.Context(), r); !errors.Is(err, billing.ErrUnknown) || in != (billing.Intent{}) {
@@ -82,33 +84,33 @@ func TestTimeout(t *testing.T) {
 }
 
 func TestAuthenticateAndFinish(t *testing.T) {
-	everyWhere(t, func(t *testing.T, s *Sandbox, _ *clock) {
+	everyWhere(t, func(t *testing.T, s *subject, _ *clock) {
 		begin := func(period int, method string) (billing.Intent, string) {
 			ref := mustOpen(t, s, request(t, period, 0, method)).Ref
 			return mustConfirm(t, s, ref, fmt.Sprint("k", period), method), ref
 		}
 		action, ref := begin(1, "pm_card_authenticationRequired")
-		if err := s.Finish(ref, true); !errors.Is(err, billing.ErrInvalid) {
+		if err := s.box.Finish(ref, true); !errors.Is(err, billing.ErrInvalid) {
 			t.Errorf("finish what waits for the customer: %v", err)
 		}
-		if err := s.Authenticate(ref); err != nil {
+		if err := s.box.Authenticate(ref); err != nil {
 			t.Fatal(err)
 		}
 		if in := mustLookup(t, s, ref); in.State != billing.Succeeded || in.Latest != action.Latest {
 			t.Errorf("authenticated: %+v", in)
 		}
-		if err := s.Authenticate(ref); !errors.Is(err, billing.ErrInvalid) {
+		if err := s.box.Authenticate(ref); !errors.Is(err, billing.ErrInvalid) {
 			t.Errorf("authenticate twice: %v", err)
 		}
 		_, ref = begin(2, "pm_sandbox_processing")
-		if err := s.Finish(ref, true); err != nil || mustLookup(t, s, ref).State != billing.Succeeded {
+		if err := s.box.Finish(ref, true); err != nil || mustLookup(t, s, ref).State != billing.Succeeded {
 			t.Errorf("finish: %v, %+v", err, mustLookup(t, s, ref))
 		}
 		_, ref = begin(3, "pm_sandbox_processing")
-		if err := s.Finish(ref, false); err != nil || mustLookup(t, s, ref).State != billing.Declined {
+		if err := s.box.Finish(ref, false); err != nil || mustLookup(t, s, ref).State != billing.Declined {
 			t.Errorf("finish without: %v, %+v", err, mustLookup(t, s, ref))
 		}
-		if err := s.Authenticate("pi_none"); !errors.Is(err, billing.ErrNoIntent) {
+		if err := s.box.Authenticate("pi_none"); !errors.Is(err, billing.ErrNoIntent) {
 			t.Errorf("unknown ref: %v", err)
 		}
 		wantOutcomes(t, s, "opened requires_action succeeded opened processing succeeded opened processing declined")

@@ -39,11 +39,16 @@ const atLayout = "2006-01-02T15:04:05.000Z"
 
 // record returns the line for the file; the key is not kept in memory.
 func (l *ledger) record(number uint32, key string) record {
-	e := l.entry(number)
+	r := recordOf(l.entry(number))
+	r.Key = key
+	return r
+}
+
+func recordOf(e Entry) record {
 	return record{Ref: e.Ref, Account: e.Tag.Account, Subscription: e.Tag.Subscription, SKU: e.Tag.SKU,
 		Period: e.Tag.Period, Generation: e.Tag.Generation, Attempt: e.Attempt,
 		Amount: e.Amount.Decimal(), Currency: e.Amount.Currency().Code(), Outcome: string(e.Outcome), At: e.At.Format(atLayout),
-		Install: e.Tag.Installation, Key: key, Method: e.Method, Charge: e.Charge, Code: e.Code, Hard: e.Hard}
+		Install: e.Tag.Installation, Method: e.Method, Charge: e.Charge, Code: e.Code, Hard: e.Hard}
 }
 
 // restore adds a line of the file. A line for a ref that was never opened makes the

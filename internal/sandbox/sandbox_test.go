@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"iter"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -66,7 +67,7 @@ func request(t testing.TB, period, generation int, method string) billing.OpenRe
 	}
 }
 
-func mustOpen(t testing.TB, s *Sandbox, r billing.OpenRequest) billing.Intent {
+func mustOpen(t testing.TB, s billing.Processor, r billing.OpenRequest) billing.Intent {
 	t.Helper()
 	in, err := s.Open(t.Context(), r)
 	if err != nil {
@@ -75,7 +76,7 @@ func mustOpen(t testing.TB, s *Sandbox, r billing.OpenRequest) billing.Intent {
 	return in
 }
 
-func mustConfirm(t testing.TB, s *Sandbox, ref, key, method string) billing.Intent {
+func mustConfirm(t testing.TB, s billing.Processor, ref, key, method string) billing.Intent {
 	t.Helper()
 	in, err := s.Confirm(t.Context(), billing.ConfirmRequest{Key: key, Ref: ref, Method: method, Attempt: 1})
 	if err != nil {
@@ -84,7 +85,7 @@ func mustConfirm(t testing.TB, s *Sandbox, ref, key, method string) billing.Inte
 	return in
 }
 
-func mustLookup(t testing.TB, s *Sandbox, ref string) billing.Intent {
+func mustLookup(t testing.TB, s billing.Processor, ref string) billing.Intent {
 	t.Helper()
 	in, err := s.Lookup(t.Context(), ref)
 	if err != nil {
@@ -94,7 +95,7 @@ func mustLookup(t testing.TB, s *Sandbox, ref string) billing.Intent {
 }
 
 // outcomes lists the outcomes of the ledger in order.
-func outcomes(s *Sandbox) string {
+func outcomes(s interface{ Entries() iter.Seq[Entry] }) string {
 	var all []string
 	for e := range s.Entries() {
 		all = append(all, string(e.Outcome))
@@ -102,26 +103,68 @@ func outcomes(s *Sandbox) string {
 	return strings.Join(all, " ")
 }
 
-func wantOutcomes(t *testing.T, s *Sandbox, want string) {
+func wantOutcomes(t *testing.T, s interface{ Entries() iter.Seq[Entry] }, want string) {
 	t.Helper()
 	if got := outcomes(s); got != want {
 		t.Errorf("ledger has %q, want %q", got, want)
 	}
 }
 
-// everyWhere runs the test with a ledger in memory and with one in a file.
-func everyWhere(t *testing.T, test func(t *testing.T, s *Sandbox, c *clock)) {
+// A subject is what a test calls: a processor, and what no processor's client can do.
+type subject struct {
+	billing.Processor
+	box     *Sandbox
+	entries iter.Seq[Entry]
+}
+
+func (s *subject) Entries() iter.Seq[Entry] { return s.entries }
+
+// everyWhere runs the test with a ledger in memory, with one in a file, and with one that
+// is served.
+func everyWhere(t *testing.T, test func(t *testing.T, s *subject, c *clock)) {
 	t.Helper()
-	for name, file := range map[string]string{"memory": "", "file": filepath.Join(t.TempDir(), "ledger.jsonl")} {
+	for name, file := range map[string]string{"memory": "", "file": ledgerFile(t), "served": ledgerFile(t)} {
 		t.Run(name, func(t *testing.T) {
 			c := newClock()
-			test(t, openSandbox(t, file, Options{Now: c.Now}), c)
+			box := openSandbox(t, file, Options{Now: c.Now})
+			if name == "served" {
+				test(t, served(t, box), c)
+				return
+			}
+			test(t, &subject{box, box, box.Entries()}, c)
 		})
 	}
 }
 
+// served is the sandbox as a client sees it.
+func served(t *testing.T, box *Sandbox) *subject {
+	t.Helper()
+	client := connect(t, httptest.NewServer(Handler(box)))
+	return &subject{client, box, func(yield func(Entry) bool) {
+		for e, err := range client.Entries(context.Background()) {
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if !yield(e) {
+				return
+			}
+		}
+	}}
+}
+
+func connect(t *testing.T, server *httptest.Server) *Client {
+	t.Helper()
+	client := Connect(server.URL)
+	t.Cleanup(func() {
+		client.Close()
+		server.Close()
+	})
+	return client
+}
+
 func TestOpen_Replay(t *testing.T) {
-	everyWhere(t, func(t *testing.T, s *Sandbox, c *clock) {
+	everyWhere(t, func(t *testing.T, s *subject, c *clock) {
 		r := request(t, 1, 0, "pm_card_visa")
 		first := mustOpen(t, s, r)
 		want := billing.Intent{Ref: first.Ref, State: billing.Opened, Tag: r.Tag, Amount: r.Amount, Changed: c.Now()}
@@ -141,8 +184,9 @@ func TestOpen_Replay(t *testing.T) {
 	})
 }
 
-func TestOpen_OtherParameters(t *testing.T) {
-	s := openSandbox(t, "", Options{})
+func TestOpen_OtherParameters(t *testing.T) { everyWhere(t, testOtherParameters) }
+
+func testOtherParameters(t *testing.T, s *subject, _ *clock) {
 	r := request(t, 1, 0, "pm_card_visa")
 	in := mustOpen(t, s, r)
 	for name, change := range map[string]func(r *billing.OpenRequest){
@@ -169,8 +213,9 @@ func TestOpen_OtherParameters(t *testing.T) {
 	}
 }
 
-func TestOpen_Invalid(t *testing.T) {
-	s := openSandbox(t, "", Options{})
+func TestOpen_Invalid(t *testing.T) { everyWhere(t, testOpenInvalid) }
+
+func testOpenInvalid(t *testing.T, s *subject, _ *clock) {
 	eur, _ := money.ParseCurrency("EUR")
 	for name, change := range map[string]func(r *billing.OpenRequest){
 		"zero":        func(r *billing.OpenRequest) { r.Amount = money.New(0, eur) },
@@ -193,7 +238,7 @@ func TestOpen_Invalid(t *testing.T) {
 }
 
 func TestConfirm_Replay(t *testing.T) {
-	everyWhere(t, func(t *testing.T, s *Sandbox, c *clock) {
+	everyWhere(t, func(t *testing.T, s *subject, c *clock) {
 		ref := mustOpen(t, s, request(t, 1, 0, "pm_card_visa_chargeDeclined")).Ref
 		first := mustConfirm(t, s, ref, "k1", "pm_card_visa_chargeDeclined")
 		c.move(time.Hour)
@@ -215,7 +260,7 @@ func TestConfirm_Replay(t *testing.T) {
 }
 
 func TestConfirm_AtMostOnce(t *testing.T) {
-	everyWhere(t, func(t *testing.T, s *Sandbox, c *clock) {
+	everyWhere(t, func(t *testing.T, s *subject, c *clock) {
 		paid := mustOpen(t, s, request(t, 1, 0, "pm_card_visa")).Ref
 		gone := mustOpen(t, s, request(t, 2, 0, "pm_card_visa")).Ref
 		success := mustConfirm(t, s, paid, "k1", "pm_card_visa")
@@ -239,8 +284,9 @@ func TestConfirm_AtMostOnce(t *testing.T) {
 	})
 }
 
-func TestConfirm_Invalid(t *testing.T) {
-	s := openSandbox(t, "", Options{})
+func TestConfirm_Invalid(t *testing.T) { everyWhere(t, testConfirmInvalid) }
+
+func testConfirmInvalid(t *testing.T, s *subject, _ *clock) {
 	ref := mustOpen(t, s, request(t, 1, 0, "")).Ref
 	for _, r := range []billing.ConfirmRequest{
 		{Key: "", Ref: ref, Method: "pm_card_visa"},
@@ -261,7 +307,7 @@ func TestConfirm_Invalid(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	everyWhere(t, func(t *testing.T, s *Sandbox, c *clock) {
+	everyWhere(t, func(t *testing.T, s *subject, c *clock) {
 		for i, method := range []string{"", "pm_card_visa_chargeDeclined", "pm_card_authenticationRequired", "pm_sandbox_processing", "pm_card_visa"} {
 			in := mustOpen(t, s, request(t, i, 0, method))
 			if method != "" {
@@ -287,8 +333,9 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-func TestLookup(t *testing.T) {
-	s := openSandbox(t, "", Options{})
+func TestLookup(t *testing.T) { everyWhere(t, testLookup) }
+
+func testLookup(t *testing.T, s *subject, _ *clock) {
 	in := mustOpen(t, s, request(t, 1, 0, "pm_card_visa"))
 	if got := mustLookup(t, s, in.Ref); got != in {
 		t.Errorf("%+v, want %+v", got, in)
@@ -297,24 +344,33 @@ func TestLookup(t *testing.T) {
 	if got := mustLookup(t, s, in.Ref); got != confirmed || !strings.HasPrefix(got.Latest, "ch_sandbox_") {
 		t.Errorf("%+v, want %+v", got, confirmed)
 	}
-	if _, err := s.Lookup(t.Context(), "pi_sandbox_none"); !errors.Is(err, billing.ErrNoIntent) {
-		t.Errorf("unknown ref: %v, want ErrNoIntent", err)
+	for _, ref := range []string{"pi_sandbox_none", "", ".", "..", "a/b", "a?b#c%", "\xff", "é ", "\x00"} {
+		if _, err := s.Lookup(t.Context(), ref); !errors.Is(err, billing.ErrNoIntent) {
+			t.Errorf("unknown ref %q: %v, want ErrNoIntent", ref, err)
+		}
+		if _, err := s.Cancel(t.Context(), ref); !errors.Is(err, billing.ErrNoIntent) {
+			t.Errorf("cancel of unknown ref %q: %v, want ErrNoIntent", ref, err)
+		}
 	}
 }
 
 func TestClose(t *testing.T) {
-	everyWhere(t, func(t *testing.T, s *Sandbox, _ *clock) {
+	everyWhere(t, func(t *testing.T, s *subject, _ *clock) {
 		in := mustOpen(t, s, request(t, 1, 0, "pm_card_visa"))
 		for range 2 {
-			if err := s.Close(); err != nil {
+			if err := s.box.Close(); err != nil {
 				t.Errorf("close: %v", err)
 			}
 		}
-		if _, err := s.Lookup(t.Context(), in.Ref); !errors.Is(err, errClosed) {
+		want := errClosed
+		if _, remote := s.Processor.(*Client); remote {
+			want = billing.ErrUnknown
+		}
+		if _, err := s.Lookup(t.Context(), in.Ref); !errors.Is(err, want) {
 			t.Errorf("lookup after close: %v", err)
 		}
 		for _, err := range s.List(context.Background(), time.Time{}) {
-			if !errors.Is(err, errClosed) {
+			if !errors.Is(err, want) {
 				t.Errorf("list after close: %v", err)
 			}
 		}

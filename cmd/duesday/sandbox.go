@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/sandbox"
+)
+
+const sandboxAddress = "127.0.0.1:12121"
+
+func (p *program) sandboxCommand() *cobra.Command {
+	var listen string
+	c := &cobra.Command{
+		Use:   "sandbox",
+		Short: "Serve the built-in processor, so that several processes can use it",
+		Long: `Serve the built-in processor's ledger to any number of processes, on this machine or
+others: each names it with --processor sandbox:http://HOST:PORT. Which ledger is served,
+and what goes wrong there on request, is said here, with --processor sandbox:FILE. It
+runs until it is interrupted, and then finishes what it has begun.
+
+It asks for no password. Whoever reaches the address can use the ledger.`,
+		Args: want(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.serveSandbox(cmd.Context(), listen) },
+	}
+	c.Flags().StringVar(&listen, "listen", sandboxAddress, "`ADDR` to be reached at, HOST:PORT; port 0 takes a free one")
+	return c
+}
+
+// A servedView is what a program has to know to use the ledger: one line of JSON.
+type servedView struct {
+	Address   string `json:"address"`
+	Processor string `json:"processor"` // for --processor
+	Ledger    string `json:"ledger"`
+}
+
+func (p *program) serveSandbox(ctx context.Context, listen string) (err error) {
+	if _, _, err := net.SplitHostPort(listen); err != nil {
+		return usagef("--listen %q: want HOST:PORT, such as %s", listen, sandboxAddress)
+	}
+	box, err := openLedger(p.cfg.Processor, p.now)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, box.Close()) }()
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
+	if err != nil {
+		return fmt.Errorf("--listen %s: %w", listen, err)
+	}
+	if err := p.announce(l.Addr()); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: p.cfg.LogLevel}))
+	return sandbox.Serve(ctx, l, box, log)
+}
+
+// announce prints the line that whoever started this waits for.
+func (p *program) announce(at net.Addr) error {
+	host, port, err := net.SplitHostPort(at.String())
+	if err != nil {
+		return err
+	}
+	ip := net.ParseIP(host)
+	if !ip.IsLoopback() {
+		p.warn("whoever reaches %s can use this ledger: it asks for no password", at)
+	}
+	if ip.IsUnspecified() { // every address of this machine: the one that is sure to work here
+		host = "localhost"
+	}
+	v := servedView{Address: at.String(), Processor: "sandbox:http://" + net.JoinHostPort(host, port), Ledger: p.cfg.Processor}
+	p.say("%s is served at %s: use it with --processor %s", v.Ledger, v.Address, quoted(v.Processor))
+	if p.cfg.JSON {
+		if err := writeValue(p.stdout, v); err != nil {
+			return err
+		}
+		p.stdout.WriteString("\n")
+	}
+	return p.stdout.Flush()
+}
+
+// openProcessor opens what the URL names: a ledger's file, or the way to a server.
+func (s *session) openProcessor(url string) error {
+	base, served, err := sandbox.ParseServer(url)
+	switch {
+	case err != nil:
+		return &usageError{err}
+	case served:
+		client := sandbox.Connect(base)
+		s.processor, s.ledger = client, client
+		return nil
+	}
+	box, err := openLedger(url, s.now)
+	if err != nil {
+		return err
+	}
+	s.processor, s.ledger = box, box
+	return nil
+}
+
+// openLedger opens the ledger's file, and makes the folder it is to lie in.
+func openLedger(url string, now func() time.Time) (*sandbox.Sandbox, error) {
+	file, o, err := sandbox.Parse(url)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	if file != "" {
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	o.Now = now
+	box, err := sandbox.Open(file, o)
+	if errors.Is(err, sandbox.ErrLocked) {
+		return nil, &lockedLedger{err, url}
+	}
+	return box, err
+}
+
+// lockedLedger says what to do about sandbox.ErrLocked.
+type lockedLedger struct {
+	err error
+	url string
+}
+
+func (e *lockedLedger) Error() string {
+	file, _, _ := strings.Cut(e.url, "?")
+	return fmt.Sprintf("%v; to share one ledger, let duesday sandbox --listen %s --processor %s have it alone, and give everybody else --processor sandbox:http://%s",
+		e.err, sandboxAddress, quoted(file), sandboxAddress)
+}
+
+func (e *lockedLedger) Unwrap() error { return e.err }

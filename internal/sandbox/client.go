@@ -1,0 +1,243 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/duesday/duesday/internal/billing"
+)
+
+// DefaultTimeout is how long a Client waits for an answer, and for each next part of a list.
+const DefaultTimeout = 30 * time.Second
+
+// A Client is a billing.Processor: the ledger that a server of Serve or Handler has open,
+// safe for concurrent use.
+//
+// Its errors say no more than it knows. ErrNotExecuted is the server's word, or that there
+// was no connection to send anything by. Every other failure to get an answer that can be
+// read is ErrUnknown.
+type Client struct {
+	base    string // http://HOST:PORT
+	http    *http.Client
+	timeout time.Duration
+}
+
+var _ billing.Processor = (*Client)(nil)
+
+// Connect returns a Client of the server at the address that ParseServer gave. It sends
+// nothing yet.
+func Connect(base string) *Client {
+	dialer := net.Dialer{Timeout: 5 * time.Second}
+	return &Client{base: base, timeout: DefaultTimeout, http: &http.Client{
+		Transport: &http.Transport{ // without a proxy: the address is what was given
+			DialContext: dialer.DialContext, MaxIdleConns: 1024, MaxIdleConnsPerHost: 1024, IdleConnTimeout: time.Minute,
+			DisableCompression: true, MaxResponseHeaderBytes: maxBody,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Close lets go of idle connections. The server goes on.
+func (c *Client) Close() error {
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+// Open implements billing.Processor.
+func (c *Client) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
+	if err := checkOpen(r); err != nil { // also because not all of it can be sent as it is
+		return billing.Intent{}, err
+	}
+	return c.call(ctx, http.MethodPost, pathOpen, formOfOpen(r))
+}
+
+// Confirm implements billing.Processor.
+func (c *Client) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
+	if err := checkConfirm(r); err != nil {
+		return billing.Intent{}, err
+	}
+	if err := checkRef(r.Ref); err != nil {
+		return billing.Intent{}, err
+	}
+	return c.call(ctx, http.MethodPost, pathConfirm, confirmForm{Key: r.Key, Ref: r.Ref, Method: r.Method, Attempt: r.Attempt})
+}
+
+// Cancel implements billing.Processor.
+func (c *Client) Cancel(ctx context.Context, ref string) (billing.Intent, error) {
+	if err := checkRef(ref); err != nil {
+		return billing.Intent{}, err
+	}
+	return c.call(ctx, http.MethodPost, pathCancel, cancelForm{ref})
+}
+
+// Lookup implements billing.Processor.
+func (c *Client) Lookup(ctx context.Context, ref string) (billing.Intent, error) {
+	if err := checkRef(ref); err != nil {
+		return billing.Intent{}, err
+	}
+	return c.call(ctx, http.MethodGet, pathIntents+escapeRef(ref), nil)
+}
+
+// List implements billing.Processor. It yields while the answer comes; a list that breaks
+// off ends with ErrUnknown.
+func (c *Client) List(ctx context.Context, since time.Time) iter.Seq2[billing.Intent, error] {
+	return func(yield func(billing.Intent, error) bool) {
+		for text, err := range c.lines(ctx, pathSuccesses+"?since="+url.QueryEscape(formatSince(since))) {
+			var a reply
+			if err == nil {
+				err = json.Unmarshal(text, &a)
+			}
+			var in billing.Intent
+			switch {
+			case err == nil && a.End:
+				return
+			case err == nil:
+				in, err = a.read()
+			}
+			if err != nil {
+				yield(billing.Intent{}, asUnknown(err))
+				return
+			}
+			if !yield(in, nil) {
+				return
+			}
+		}
+		yield(billing.Intent{}, fmt.Errorf("%w: the list of charges has no end", billing.ErrUnknown))
+	}
+}
+
+// Entries yields the server's ledger as Sandbox.Entries does. An error comes last, and says
+// that the rest is missing.
+func (c *Client) Entries(ctx context.Context) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		for text, err := range c.lines(ctx, pathEntries) {
+			var r record
+			if err == nil {
+				err = json.Unmarshal(text, &r)
+			}
+			var e Entry
+			if err == nil {
+				e, err = r.readEntry()
+			}
+			if err != nil {
+				err = asUnknown(err)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// call sends one request and reads its one answer.
+func (c *Client) call(ctx context.Context, method, path string, form any) (billing.Intent, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	response, err := c.send(ctx, method, path, form)
+	if err != nil {
+		return billing.Intent{}, err
+	}
+	defer response.Body.Close()
+	a, err := readReply(response)
+	if err != nil {
+		return billing.Intent{}, err
+	}
+	in, err := a.read()
+	if err != nil {
+		return billing.Intent{}, asUnknown(err)
+	}
+	return in, nil
+}
+
+func (c *Client) send(ctx context.Context, method, path string, form any) (*http.Response, error) {
+	var body io.Reader
+	if form != nil {
+		text, err := json.Marshal(form)
+		if err != nil {
+			return nil, invalid(err.Error())
+		}
+		body = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, invalid(err.Error())
+	}
+	if form != nil {
+		r.Header.Set("Content-Type", jsonType)
+	}
+	response, err := c.http.Do(r)
+	if err != nil {
+		return nil, c.unanswered(err)
+	}
+	return response, nil
+}
+
+// unanswered says what is known of a request that has no answer. Of a dial that failed it
+// is certain that nothing was sent: the transport sends a request with a body once more only
+// when nothing of it was written.
+func (c *Client) unanswered(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok { // it repeats the request
+		err = wrapped.Err
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return fmt.Errorf("%w: no sandbox is served at %s: %w", billing.ErrNotExecuted, c.base, err)
+	}
+	return fmt.Errorf("%w: %w", billing.ErrUnknown, err)
+}
+
+// readReply reads an answer of one object. What is none is ErrUnknown.
+func readReply(response *http.Response) (*reply, error) {
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxReply))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", billing.ErrUnknown, err)
+	}
+	var a reply
+	if err := json.Unmarshal(text, &a); err != nil || (a.Error == nil) != (response.StatusCode == http.StatusOK) {
+		return nil, fmt.Errorf("%w: the answer is none of a sandbox's: %s", billing.ErrUnknown, response.Status)
+	}
+	return &a, nil
+}
+
+// read returns what the reply holds.
+func (a *reply) read() (billing.Intent, error) {
+	switch {
+	case a.Error != nil:
+		return billing.Intent{}, a.Error.err()
+	case a.Intent == nil:
+		return billing.Intent{}, errors.New("the answer has no intent")
+	}
+	return a.Intent.readIntent()
+}
+
+// asUnknown leaves the errors of a processor as they are; any other means that the answer
+// cannot be read.
+func asUnknown(err error) error {
+	for _, c := range codes {
+		if errors.Is(err, c.err) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", billing.ErrUnknown, err)
+}
+
+// escapeRef also escapes dots: a path may not keep a name that is nothing else.
+func escapeRef(ref string) string { return strings.ReplaceAll(url.PathEscape(ref), ".", "%2E") }
+
+// checkRef refuses what no ledger holds and no line can carry.
+func checkRef(ref string) error {
+	if ref == "" || !utf8.ValidString(ref) {
+		return fmt.Errorf("%w: %.64q", billing.ErrNoIntent, ref)
+	}
+	return nil
+}

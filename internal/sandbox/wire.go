@@ -1,0 +1,191 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/money"
+)
+
+// The paths of a served ledger.
+const (
+	pathOpen      = "/v1/open"
+	pathConfirm   = "/v1/confirm"
+	pathCancel    = "/v1/cancel"
+	pathIntents   = "/v1/intents/" // and the ref
+	pathSuccesses = "/v1/successes"
+	pathEntries   = "/v1/entries"
+)
+
+const (
+	jsonType  = "application/json"
+	linesType = "application/jsonl"
+	maxBody   = 64 << 10 // bytes of a request
+	maxReply  = 1 << 20  // bytes of an answer, or of one line of it: lines by hand may be long
+)
+
+// An openForm is a billing.OpenRequest on the wire, in the words of the ledger.
+type openForm struct {
+	Key          string `json:"key"`
+	Install      string `json:"install"`
+	Account      string `json:"account"`
+	Subscription string `json:"subscription"`
+	SKU          string `json:"sku"`
+	Period       int    `json:"period"`
+	Generation   int    `json:"generation"`
+	Amount       string `json:"amount"` // decimal, at the currency's exponent
+	Currency     string `json:"currency"`
+	Method       string `json:"method"`
+}
+
+type confirmForm struct {
+	Key     string `json:"key"`
+	Ref     string `json:"ref"`
+	Method  string `json:"method"`
+	Attempt int    `json:"attempt"`
+}
+
+type cancelForm struct {
+	Ref string `json:"ref"`
+}
+
+// A reply is the answer to a call, and each line of a list, of which the last is an end or
+// an error. It has one of its members.
+type reply struct {
+	Intent *record    `json:"intent,omitempty"` // without what only the ledger knows: attempt, method, key
+	Error  *errorForm `json:"error,omitempty"`
+	End    bool       `json:"end,omitempty"`
+}
+
+type errorForm struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// codes gives every error of a processor one code and one status. An error that wraps two
+// of them is the first.
+var codes = [...]struct {
+	err    error
+	code   string
+	status int
+}{
+	{billing.ErrUnknown, "unknown", http.StatusGatewayTimeout},
+	{billing.ErrNotExecuted, "not_executed", http.StatusServiceUnavailable},
+	{billing.ErrInvalid, "invalid", http.StatusBadRequest},
+	{billing.ErrRefused, "refused", http.StatusUnauthorized},
+	{billing.ErrAccountRefused, "account_refused", http.StatusForbidden},
+	{billing.ErrNoIntent, "no_intent", http.StatusNotFound},
+}
+
+// codeFailed is the code of every other error. Whoever gets it knows nothing.
+const codeFailed = "failed"
+
+func formOfError(err error) (*errorForm, int) {
+	for _, c := range codes {
+		if errors.Is(err, c.err) {
+			return &errorForm{Code: c.code, Message: err.Error()}, c.status
+		}
+	}
+	return &errorForm{Code: codeFailed, Message: err.Error()}, http.StatusInternalServerError
+}
+
+// err gives the error back. One without a known code is ErrUnknown.
+func (f *errorForm) err() error {
+	is := billing.ErrUnknown
+	for _, c := range codes {
+		if f.Code == c.code {
+			is = c.err
+		}
+	}
+	message := strings.TrimPrefix(strings.TrimPrefix(f.Message, is.Error()), ": ")
+	if message == "" {
+		return is
+	}
+	return fmt.Errorf("%w: %s", is, message)
+}
+
+func formOfOpen(r billing.OpenRequest) openForm {
+	return openForm{Key: r.Key, Install: r.Tag.Installation, Account: r.Tag.Account, Subscription: r.Tag.Subscription, SKU: r.Tag.SKU,
+		Period: r.Tag.Period, Generation: r.Tag.Generation, Amount: r.Amount.Decimal(), Currency: r.Amount.Currency().Code(), Method: r.Method}
+}
+
+func (f *openForm) request() (billing.OpenRequest, error) {
+	c, err := money.ParseCurrency(f.Currency)
+	if err != nil {
+		return billing.OpenRequest{}, invalid(err.Error())
+	}
+	amount, err := money.Parse(f.Amount, c)
+	if err != nil {
+		return billing.OpenRequest{}, invalid(err.Error())
+	}
+	tag := billing.Tag{Installation: f.Install, Account: f.Account, Subscription: f.Subscription, SKU: f.SKU, Period: f.Period, Generation: f.Generation}
+	return billing.OpenRequest{Key: f.Key, Tag: tag, Amount: amount, Method: f.Method}, nil
+}
+
+func (f *confirmForm) request() billing.ConfirmRequest {
+	return billing.ConfirmRequest{Key: f.Key, Ref: f.Ref, Method: f.Method, Attempt: f.Attempt}
+}
+
+// decodeForm reads one JSON object that has no members but the form's.
+func decodeForm(text []byte, form any) error {
+	if !utf8.Valid(text) { // the decoder would put something else in its place
+		return invalid("the body must be UTF-8")
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(form); err != nil {
+		return invalid("the body must be one JSON object: " + err.Error())
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return invalid("the body must be one JSON object, and more follows it")
+	}
+	return nil
+}
+
+func recordOfIntent(in billing.Intent) *record {
+	r := recordOf(Entry{Ref: in.Ref, Tag: in.Tag, Amount: in.Amount, Outcome: in.State, At: in.Changed, Charge: in.Latest, Code: in.Code, Hard: in.Hard})
+	return &r
+}
+
+func (r *record) readIntent() (billing.Intent, error) {
+	e, err := r.readEntry()
+	return billing.Intent{Ref: e.Ref, State: e.Outcome, Tag: e.Tag, Amount: e.Amount, Latest: e.Charge, Code: e.Code, Hard: e.Hard, Changed: e.At}, err
+}
+
+func (r *record) readEntry() (Entry, error) {
+	n, tag, amount, err := r.parse()
+	if err != nil {
+		return Entry{}, err
+	}
+	return Entry{Ref: r.Ref, Tag: tag, Attempt: r.Attempt, Amount: amount, Outcome: states[n.state], At: time.UnixMilli(n.at).UTC(),
+		Method: r.Method, Charge: r.Charge, Code: r.Code, Hard: r.Hard}, nil
+}
+
+// formatSince writes the instant as the wire has it. The ledger has years 0 to 9999 alone,
+// so one outside of them says no more than the nearest does.
+func formatSince(since time.Time) string {
+	since = since.UTC()
+	switch y := since.Year(); {
+	case y < 0:
+		since = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
+	case y > 9999:
+		since = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
+	}
+	return since.Format(time.RFC3339Nano)
+}
+
+func parseSince(text string) (time.Time, error) {
+	since, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return time.Time{}, invalid("since must be an instant such as 2026-03-01T09:00:00Z")
+	}
+	return since, nil
+}
