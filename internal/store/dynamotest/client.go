@@ -1,0 +1,70 @@
+package dynamotest
+
+import (
+	"context"
+	"crypto/rand"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// What DynamoDB Local is content with: it wants a signature and does not check it.
+const (
+	Region    = "us-east-1"
+	AccessKey = "test"
+	SecretKey = "test"
+)
+
+// Client returns a client of Endpoint that tries every request once. It needs nothing
+// of the environment.
+func Client(t testing.TB) *dynamodb.Client {
+	t.Helper()
+	return ClientAt(Endpoint(t))
+}
+
+// ClientAt is Client for another endpoint, such as a proxy's URL.
+func ClientAt(endpoint string) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		BaseEndpoint: aws.String(endpoint),
+		Region:       Region,
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: AccessKey, SecretAccessKey: SecretKey, Source: "dynamotest"}, nil
+		}),
+		Retryer: aws.NopRetryer{},
+	})
+}
+
+// Environ returns what the SDK's default chain has to find in the environment, as
+// "KEY=value", for a process of its own: it keeps that from reading anybody's files or
+// asking the network for credentials.
+func Environ() []string {
+	return []string{
+		"AWS_ACCESS_KEY_ID=" + AccessKey,
+		"AWS_SECRET_ACCESS_KEY=" + SecretKey,
+		"AWS_SESSION_TOKEN=",
+		"AWS_REGION=" + Region,
+		"AWS_PROFILE=",
+		"AWS_CONFIG_FILE=" + os.DevNull,
+		"AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull,
+		"AWS_EC2_METADATA_DISABLED=true",
+	}
+}
+
+// Setenv puts Environ into the environment of this process for the time of the test,
+// which therefore cannot be a parallel one.
+func Setenv(t *testing.T) {
+	t.Helper()
+	for _, pair := range Environ() {
+		name, value, _ := strings.Cut(pair, "=")
+		t.Setenv(name, value)
+	}
+}
+
+// Prefix returns the beginning of table names that no other test has, of this process
+// or another: "t" and 13 letters and digits, then a dash.
+func Prefix(testing.TB) string {
+	return "t" + strings.ToLower(rand.Text()[:13]) + "-"
+}

@@ -1,0 +1,397 @@
+package dynamotest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+)
+
+// An item is one in DynamoDB's JSON: {"Name": {"S": "text"}}.
+type item = map[string]any
+
+// lag remembers what items were before they were written, for as long as an index may
+// still show it.
+type lag struct {
+	most time.Duration
+	now  func() time.Time
+
+	mu     sync.Mutex
+	tables map[string]*description
+	past   map[string]map[string]*history // by table and key
+	adds   int
+}
+
+// A history is the states of an item that have ended, oldest first.
+type history struct {
+	ended []version
+}
+
+type version struct {
+	until time.Time
+	image item // nil: it was not there
+}
+
+// A state is what an item is before a write.
+type state struct {
+	table, key string
+	image      item
+}
+
+// A description is how a table and its indexes are keyed.
+type description struct {
+	key     []string
+	types   map[string]string // of key attributes: "S", "N", "B"
+	indexes map[string]index
+}
+
+type index struct {
+	hash, sort string // sort is "" when it has none
+	shows      func(item) item
+}
+
+func newLag(most time.Duration, now func() time.Time) *lag {
+	return &lag{most: most, now: now, tables: map[string]*description{}, past: map[string]map[string]*history{}}
+}
+
+// wrote records states that a write has ended.
+func (l *lag) wrote(before []state) {
+	if len(before) == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	for _, s := range before {
+		if l.past[s.table] == nil {
+			l.past[s.table] = map[string]*history{}
+		}
+		h := l.past[s.table][s.key]
+		if h == nil {
+			h = &history{}
+			l.past[s.table][s.key] = h
+		}
+		h.ended = append(l.shown(h, now), version{now, s.image})
+		l.adds++
+	}
+	if l.adds > 10_000 {
+		l.adds = 0
+		for _, table := range l.past {
+			maps.DeleteFunc(table, func(_ string, h *history) bool { return len(l.shown(h, now)) == 0 })
+		}
+	}
+}
+
+// shown returns the states that an index may still show.
+func (l *lag) shown(h *history, now time.Time) []version {
+	first := slices.IndexFunc(h.ended, func(v version) bool { return now.Sub(v.until) < l.most })
+	if first < 0 {
+		return nil
+	}
+	return h.ended[first:]
+}
+
+// before reads the items that a request is about to write, and forgets how a table was
+// keyed when that may change.
+func (p *Proxy) before(x *exchange) ([]state, error) {
+	var states []state
+	switch x.operation {
+	case "CreateTable", "UpdateTable", "DeleteTable":
+		name, _ := x.body["TableName"].(string)
+		p.lag.mu.Lock()
+		delete(p.lag.tables, name)
+		p.lag.mu.Unlock()
+		return nil, nil
+	case "PutItem", "UpdateItem", "DeleteItem":
+		return p.addState(states, x, x.body)
+	case "TransactWriteItems":
+		for _, action := range x.actions() {
+			for kind, body := range asMap(action) {
+				if kind == "ConditionCheck" {
+					continue
+				}
+				var err error
+				if states, err = p.addState(states, x, asMap(body)); err != nil {
+					return nil, err
+				}
+			}
+		}
+	case "BatchWriteItem":
+		for table, requests := range asMap(x.body["RequestItems"]) {
+			list, _ := requests.([]any)
+			for _, request := range list {
+				for _, body := range asMap(request) {
+					write := maps.Clone(asMap(body))
+					write["TableName"] = table
+					var err error
+					if states, err = p.addState(states, x, write); err != nil {
+						return nil, err
+					}
+				}
+			}
+		}
+	}
+	return states, nil
+}
+
+func asMap(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}
+
+// addState appends the state of the item that a write with Item or Key is about. A
+// request that DynamoDB will refuse (a table that is not there, a key that is none)
+// has no state.
+func (p *Proxy) addState(states []state, x *exchange, write map[string]any) ([]state, error) {
+	table, _ := write["TableName"].(string)
+	d, err := p.describe(x, table)
+	if err != nil {
+		return states, nil
+	}
+	of := asMap(write["Item"])
+	if of == nil {
+		of = asMap(write["Key"])
+	}
+	key := pick(of, d.key)
+	if len(key) != len(d.key) {
+		return states, nil
+	}
+	got, err := p.call(x.header, "GetItem", map[string]any{"TableName": table, "Key": key, "ConsistentRead": true})
+	if err != nil {
+		return nil, fmt.Errorf("reading what a write changes: %w", err)
+	}
+	image, _ := got["Item"].(item)
+	return append(states, state{table, text(key), image}), nil
+}
+
+// text is a key that can be compared: encoding/json sorts names.
+func text(key item) string {
+	text, err := json.Marshal(key)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// pick returns the named attributes, those that are there.
+func pick(from item, names []string) item {
+	part := item{}
+	for _, name := range names {
+		if value, ok := from[name]; ok {
+			part[name] = value
+		}
+	}
+	return part
+}
+
+// describe returns how a table is keyed, as DynamoDB says.
+func (p *Proxy) describe(x *exchange, table string) (*description, error) {
+	p.lag.mu.Lock()
+	known := p.lag.tables[table]
+	p.lag.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	got, err := p.call(x.header, "DescribeTable", map[string]any{"TableName": table})
+	if err != nil {
+		return nil, err
+	}
+	d := newDescription(asMap(got["Table"]))
+	p.lag.mu.Lock()
+	p.lag.tables[table] = d
+	p.lag.mu.Unlock()
+	return d, nil
+}
+
+func newDescription(table map[string]any) *description {
+	d := &description{types: map[string]string{}, indexes: map[string]index{}}
+	definitions, _ := table["AttributeDefinitions"].([]any)
+	for _, definition := range definitions {
+		name, _ := asMap(definition)["AttributeName"].(string)
+		d.types[name], _ = asMap(definition)["AttributeType"].(string)
+	}
+	hash, sort := keyOf(table)
+	d.key = []string{hash}
+	if sort != "" {
+		d.key = append(d.key, sort)
+	}
+	for _, kind := range []string{"GlobalSecondaryIndexes", "LocalSecondaryIndexes"} {
+		list, _ := table[kind].([]any)
+		for _, one := range list {
+			of := asMap(one)
+			name, _ := of["IndexName"].(string)
+			ix := index{shows: func(i item) item { return i }}
+			ix.hash, ix.sort = keyOf(of)
+			projection := asMap(of["Projection"])
+			if projection["ProjectionType"] != "ALL" {
+				shown := append(slices.Clone(d.key), ix.hash, ix.sort)
+				more, _ := projection["NonKeyAttributes"].([]any)
+				for _, name := range more {
+					shown = append(shown, fmt.Sprint(name))
+				}
+				ix.shows = func(i item) item { return pick(i, shown) }
+			}
+			d.indexes[name] = ix
+		}
+	}
+	return d
+}
+
+func keyOf(table map[string]any) (hash, sort string) {
+	list, _ := table["KeySchema"].([]any)
+	for _, element := range list {
+		name, _ := asMap(element)["AttributeName"].(string)
+		if asMap(element)["KeyType"] == "HASH" {
+			hash = name
+		} else {
+			sort = name
+		}
+	}
+	return hash, sort
+}
+
+// lagging returns the reply to a query of an index as the index may still be.
+func (p *Proxy) lagging(x *exchange, answer []byte) []byte {
+	name, _ := x.body["IndexName"].(string)
+	if x.operation != "Query" || name == "" || x.body["ConsistentRead"] == true || x.body["Select"] == "COUNT" {
+		return answer
+	}
+	body, err := decode(answer)
+	if err != nil {
+		p.t.Errorf("proxy: a reply of DynamoDB: %v", err)
+		return answer
+	}
+	table, _ := x.body["TableName"].(string)
+	d, err := p.describe(x, table)
+	if err != nil {
+		p.t.Errorf("proxy: %v", err)
+		return answer
+	}
+	in, err := newConditions(x.body)
+	if err != nil {
+		p.t.Errorf("proxy: the lag of an index cannot be simulated for this query: %v", err)
+		return answer
+	}
+	v := &view{exchange: x, description: d, index: d.indexes[name], conditions: in}
+	v.window(body)
+	p.lag.mu.Lock()
+	v.change(p.lag, p.lag.past[table])
+	p.lag.mu.Unlock()
+	for range v.missing {
+		p.fired(x.operation, IndexMissing)
+	}
+	for range v.stale {
+		p.fired(x.operation, IndexStale)
+	}
+	if v.missing+v.stale == 0 {
+		return answer
+	}
+	body["Items"], body["Count"], body["ScannedCount"] = v.rows, len(v.rows), len(v.rows)
+	changed, err := json.Marshal(body)
+	if err != nil {
+		p.t.Errorf("proxy: %v", err)
+		return answer
+	}
+	return changed
+}
+
+// A view is one page of a query of an index, on its way to what it was.
+type view struct {
+	*exchange
+	*description
+	index
+	conditions
+	rows           []any
+	after, upTo    item // the page is of what comes after the one, up to the other; nil: no bound
+	descending     bool
+	missing, stale int
+}
+
+func (v *view) window(answer map[string]any) {
+	v.rows, _ = answer["Items"].([]any)
+	v.after, v.upTo = asMap(v.body["ExclusiveStartKey"]), asMap(answer["LastEvaluatedKey"])
+	v.descending = v.body["ScanIndexForward"] == false
+}
+
+// change replaces what the page shows of each item with a past, if it is so drawn.
+func (v *view) change(l *lag, past map[string]*history) {
+	now := l.now()
+	current := map[string]bool{}
+	for _, row := range v.rows {
+		current[text(pick(asMap(row), v.key))] = true
+	}
+	// Only items that were or are in the range are drawn for, in the order of their keys.
+	var keys []string
+	for key, h := range past {
+		shown := l.shown(h, now)
+		if len(shown) > 0 && (current[key] || slices.ContainsFunc(shown, func(s version) bool { return v.onPage(s.image) })) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		shown := l.shown(past[key], now)
+		was := shown[v.draws.IntN(len(shown))].image
+		hide, show := v.happens(IndexMissing), v.happens(IndexStale)
+		v.showAs(key, current[key], was, hide, show)
+	}
+}
+
+// showAs replaces the row of an item with what it was.
+func (v *view) showAs(key string, current bool, was item, hide, show bool) {
+	at := -1
+	if current {
+		at = slices.IndexFunc(v.rows, func(row any) bool { return text(pick(asMap(row), v.key)) == key })
+	}
+	plain := v.body["FilterExpression"] == nil && v.body["ProjectionExpression"] == nil
+	switch {
+	case at >= 0 && !v.inRange(was):
+		if hide {
+			v.rows = slices.Delete(slices.Clone(v.rows), at, at+1)
+			v.missing++
+		}
+	case show && plain && v.onPage(was):
+		rows := slices.Clone(v.rows)
+		if at >= 0 {
+			rows = slices.Delete(rows, at, at+1)
+		}
+		old := v.shows(was)
+		if int64(len(rows)) >= limitOf(v.body) || (at >= 0 && reflect.DeepEqual(old, asMap(v.rows[at]))) {
+			return
+		}
+		place := slices.IndexFunc(rows, func(row any) bool { return v.compare(old, asMap(row)) < 0 })
+		if place < 0 {
+			place = len(rows)
+		}
+		v.rows = slices.Insert(rows, place, any(old))
+		v.stale++
+	}
+}
+
+// inRange reports whether the index shows the item to this query, on some page.
+func (v *view) inRange(was item) bool {
+	if was == nil || was[v.hash] == nil || (v.sort != "" && was[v.sort] == nil) {
+		return false
+	}
+	return v.hold(was, v.types)
+}
+
+// onPage reports whether this page is the one that would show it.
+func (v *view) onPage(was item) bool {
+	return v.inRange(was) && (len(v.after) == 0 || v.compare(was, v.after) > 0) && (len(v.upTo) == 0 || v.compare(was, v.upTo) <= 0)
+}
+
+// compare is the order of the index in the direction of the query.
+func (v *view) compare(a, b item) int {
+	if v.sort == "" {
+		return 0
+	}
+	order := compareValues(v.types[v.sort], a[v.sort], b[v.sort])
+	if v.descending {
+		return -order
+	}
+	return order
+}

@@ -1,0 +1,228 @@
+package dynamotest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Where DynamoDB Local is, when it is not where `make dynamodb-local` puts it.
+const (
+	folderVariable   = "DUESDAY_DYNAMODB_LOCAL"    // a folder with DynamoDBLocal.jar
+	endpointVariable = "DUESDAY_DYNAMODB_ENDPOINT" // the URL of one that runs already
+)
+
+const (
+	startTries   = 5
+	startTimeout = 2 * time.Minute // a busy machine with a cold disk
+)
+
+// errMissing is the reason to skip: what the tests need is not on this machine.
+var errMissing = errors.New("DynamoDB Local is not there")
+
+// Endpoint returns the URL of a DynamoDB Local, such as "http://127.0.0.1:18000". The
+// first call of the process starts it, in memory, for all tests of the process; it
+// ends with the process, however that ends. All credentials and regions see the same
+// tables.
+//
+// Where DynamoDB Local or Java is missing the test is skipped, with a message that says
+// what to do; under CI=true it fails.
+func Endpoint(t testing.TB) string {
+	t.Helper()
+	endpoint, err := local()
+	switch {
+	case err == nil:
+		return endpoint
+	case errors.Is(err, errMissing) && os.Getenv("CI") != "true":
+		t.Skipf("SKIPPED, NOT TESTED on DynamoDB: %v. `make dynamodb-local` fetches it.", err)
+	default:
+		t.Fatalf("%v (`make dynamodb-local` fetches it)", err)
+	}
+	return ""
+}
+
+// local starts DynamoDB Local once; later calls get the same answer.
+var local = sync.OnceValues(func() (string, error) {
+	if running := os.Getenv(endpointVariable); running != "" {
+		return running, nil
+	}
+	folder, err := findFolder()
+	if err == nil {
+		var java string
+		if java, err = findJava(); err == nil {
+			return startAnywhere(java, folder)
+		}
+	}
+	if errors.Is(err, errMissing) {
+		fmt.Fprintf(os.Stderr, "\n*** TESTS ON DYNAMODB ARE SKIPPED: %v. `make dynamodb-local` fetches it. ***\n\n", err)
+	}
+	return "", err
+})
+
+// findFolder returns the folder with DynamoDBLocal.jar.
+func findFolder() (string, error) {
+	if folder := os.Getenv(folderVariable); folder != "" {
+		if _, err := os.Stat(filepath.Join(folder, "DynamoDBLocal.jar")); err != nil {
+			return "", fmt.Errorf("%s=%s must name a folder with DynamoDBLocal.jar: %w", folderVariable, folder, err)
+		}
+		return folder, nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			break
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", fmt.Errorf("%w: no go.mod above the working directory, so no .cache/dynamodb-local beside it", errMissing)
+		}
+		dir = parent
+	}
+	folder := filepath.Join(dir, ".cache", "dynamodb-local")
+	if _, err := os.Stat(filepath.Join(folder, "DynamoDBLocal.jar")); err != nil {
+		return "", fmt.Errorf("%w: no DynamoDBLocal.jar in %s", errMissing, folder)
+	}
+	return folder, nil
+}
+
+func findJava() (string, error) {
+	if home := os.Getenv("JAVA_HOME"); home != "" {
+		return filepath.Join(home, "bin", "java"), nil
+	}
+	java, err := exec.LookPath("java")
+	if err != nil {
+		return "", fmt.Errorf("%w: it needs Java 17 or later, and there is no java in the PATH", errMissing)
+	}
+	return java, nil
+}
+
+// startAnywhere starts it on a port that is free. Between being found free and being
+// taken the port may go to somebody else; then the next one is tried. The first is
+// chosen by the process id, below the ports that systems give out by themselves, so
+// that two test processes at once do not try the same ones.
+func startAnywhere(java, folder string) (string, error) {
+	var errs []error
+	for port, tries := 12000+os.Getpid()%18000, 0; tries < startTries; port++ {
+		free, err := net.Listen("tcp", ":"+strconv.Itoa(port)) // all interfaces, as DynamoDB Local does
+		if err != nil {
+			if port > 32000 {
+				return "", fmt.Errorf("no free port for DynamoDB Local: %w", err)
+			}
+			continue
+		}
+		if err := free.Close(); err != nil {
+			return "", err
+		}
+		tries++
+		err = start(java, folder, port)
+		if err == nil {
+			return "http://127.0.0.1:" + strconv.Itoa(port), nil
+		}
+		errs = append(errs, err)
+	}
+	return "", fmt.Errorf("DynamoDB Local does not start: %w", errors.Join(errs...))
+}
+
+// dieWithUs becomes Java, and leaves a watcher behind that kills it once the standard
+// input is at its end: the process that holds the other end of the pipe has ended, in
+// whatever way. It needs no moment at which tests are over, which Go does not tell.
+const dieWithUs = `exec 3<&0 </dev/null
+{ cat <&3; kill -9 $$; } >/dev/null 2>&1 &
+exec 3<&-
+exec "$@"`
+
+// start runs DynamoDB Local on the port and returns once it answers.
+func start(java, folder string, port int) error {
+	cmd := exec.Command("sh", "-c", dieWithUs, "sh", java,
+		"-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		"-Djava.library.path=DynamoDBLocal_lib", "-jar", "DynamoDBLocal.jar",
+		"-inMemory", "-sharedDb", "-disableTelemetry", "-port", strconv.Itoa(port))
+	cmd.Dir = folder
+	var said output
+	cmd.Stdout, cmd.Stderr = &said, &said
+	held, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	err = answers("http://127.0.0.1:"+strconv.Itoa(port), &said, ended)
+	if err != nil {
+		return errors.Join(fmt.Errorf("port %d: %w\n%s", port, err, said.String()), held.Close())
+	}
+	return nil
+}
+
+// answers waits until something answers at the URL. DynamoDB Local that has not got its
+// port says so and then goes on without.
+func answers(url string, said *output, ended <-chan error) error {
+	client := &http.Client{Timeout: time.Second}
+	defer client.CloseIdleConnections()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	timeout := time.After(startTimeout)
+	for {
+		select {
+		case err := <-ended:
+			return fmt.Errorf("it ended: %v", err)
+		case <-timeout:
+			return fmt.Errorf("no answer within %s", startTimeout)
+		case <-again.C:
+		}
+		if said.contains("Failed to bind") {
+			return errors.New("the port is taken")
+		}
+		response, err := client.Get(url) // a 400: a request without a signature
+		if err != nil {
+			continue
+		}
+		if err := response.Body.Close(); err != nil {
+			return err
+		}
+		if !said.contains("Failed to bind") {
+			return nil
+		}
+	}
+}
+
+// output keeps the first few kilobytes of what a process says.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if room := 16<<10 - o.text.Len(); room > 0 {
+		o.text.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+func (o *output) contains(part string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return bytes.Contains(o.text.Bytes(), []byte(part))
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}

@@ -1,0 +1,395 @@
+package dynamotest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// Options of a Proxy.
+type Options struct {
+	Seed  uint64 // decides every draw, together with the number of the request
+	Rates Rates  // none: no faults but those a Hook names
+
+	// IndexLag is for how long an index may show an item as it was before a write: a
+	// minute, say. 0: IndexMissing and IndexStale do not happen, and no write is
+	// looked at, which makes writes cheaper.
+	IndexLag time.Duration
+
+	Now func() time.Time // when writes happen and how long ago that is; nil: the machine's clock
+}
+
+// A Request is what a Hook decides by.
+type Request struct {
+	N         int            // its number among the requests of this Proxy, from 1, in the order of their arrival
+	Operation string         // "PutItem"
+	Body      map[string]any // as sent, in DynamoDB's JSON; not to be changed
+}
+
+// A Hook names the fault that a request meets: one of the exclusive ones, SmallPage,
+// EmptyPage, or IndexMissing or IndexStale, which then happen to every row that they can
+// happen to; Pass for none, ByRates to leave it to the rates. What cannot happen to the
+// operation does not. It is called in the goroutine of the request, before anything is
+// done, and may wait: the request waits with it.
+type Hook func(Request) Fault
+
+// A Proxy listens on a port of 127.0.0.1, passes requests on to a DynamoDB endpoint, and
+// makes them meet faults. A client cannot tell it from DynamoDB; a process of its own
+// can use it too. All methods may be called at any time by several goroutines.
+//
+// What it simulates, beyond what the faults say of themselves:
+//
+//   - Faults happen to requests that read or write items, never to those about tables.
+//     A request meets one of the exclusive faults at most; what changes reads comes on
+//     top of that. With the same seed and the same requests in the same order the
+//     faults are the same.
+//   - A lost connection is closed or reset before a byte of the reply, one as often as
+//     the other. A reply is never cut in the middle or late.
+//   - An index lags item by item. Of each item that was written through this proxy
+//     within IndexLag, a query of an index may see any state that the item had within
+//     that time: not there yet (IndexMissing), or as it was, with the values and in
+//     the place that it had then (IndexStale). The states of two items, or of one in two
+//     queries or pages, have nothing to do with each other, as DynamoDB promises
+//     no more. A row that has moved may so be shown twice or not at all. On one page a
+//     row is shown in its order, and never more of them than the request's Limit.
+//
+// What it does not simulate: writes that go past the proxy, or through another one, are
+// in every index at once. When two requests write the same item at the same moment, a
+// state between them may be lost to the indexes; none is invented. Only Query on an
+// index sees the lag, Scan and a count do not; a query with a filter or a projection
+// expression may miss rows and sees none that are old. Reads of a table that are not
+// strongly consistent are always up to date. Batches are never partly unprocessed,
+// streams, expiry and capacity are DynamoDB Local's.
+type Proxy struct {
+	t        testing.TB
+	endpoint string
+	listener net.Listener
+	upstream *http.Client
+	seed     uint64
+	lag      *lag // nil: indexes do not lag
+
+	mu        sync.Mutex
+	rates     Rates
+	hook      Hook
+	forbidden map[string]bool
+	down      bool
+	requests  int
+	counts    map[count]int
+}
+
+type count struct {
+	operation string
+	fault     Fault
+}
+
+// NewProxy starts a proxy before the endpoint. It ends with the test.
+func NewProxy(t testing.TB, endpoint string, o Options) *Proxy {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: 100, DisableCompression: true}
+	p := &Proxy{
+		t: t, endpoint: endpoint, listener: listener, seed: o.Seed, rates: maps.Clone(o.Rates),
+		upstream:  &http.Client{Transport: transport},
+		forbidden: map[string]bool{}, counts: map[count]int{},
+	}
+	if o.IndexLag > 0 {
+		now := o.Now
+		if now == nil {
+			now = time.Now
+		}
+		p.lag = newLag(o.IndexLag, now)
+	}
+	server := &http.Server{Handler: p, ReadHeaderTimeout: time.Minute}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		if err := server.Serve(listener); err != http.ErrServerClosed {
+			t.Errorf("proxy: %v", err)
+		}
+	}()
+	t.Cleanup(func() {
+		p.SetDown(true)
+		_ = server.Close()
+		<-served
+		transport.CloseIdleConnections()
+	})
+	return p
+}
+
+// URL is the endpoint to give to a client.
+func (p *Proxy) URL() string { return "http://" + p.listener.Addr().String() }
+
+// Client returns a client of the proxy that tries every request once.
+func (p *Proxy) Client() *dynamodb.Client { return ClientAt(p.URL()) }
+
+// SetRates replaces all rates from the next request on; nil: no faults.
+func (p *Proxy) SetRates(rates Rates) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rates = maps.Clone(rates)
+}
+
+// SetHook replaces the hook from the next request on; nil: the rates alone decide.
+func (p *Proxy) SetHook(hook Hook) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hook = hook
+}
+
+// Forbid answers these operations ("Scan") with AccessDeniedException from the next
+// request on, and no others: Forbid() allows everything again.
+func (p *Proxy) Forbid(operations ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.forbidden)
+	for _, operation := range operations {
+		p.forbidden[operation] = true
+	}
+}
+
+// SetDown closes every connection on which a request comes, and those of requests that
+// are under way before they get their reply, until it is lifted. What is under way may
+// still be done.
+func (p *Proxy) SetDown(down bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = down
+}
+
+// Requests returns how many requests for an operation have come; "" is any operation.
+func (p *Proxy) Requests(operation string) int { return p.Count(operation, "") }
+
+// Count returns how often a fault has happened to an operation; "" is any operation. An
+// index fault counts once for each row.
+func (p *Proxy) Count(operation string, fault Fault) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c, times := range p.counts {
+		if c.fault == fault && (operation == "" || c.operation == operation) {
+			n += times
+		}
+	}
+	return n
+}
+
+// Counts returns how often each fault has happened, for a report.
+func (p *Proxy) Counts() map[Fault]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := map[Fault]int{}
+	for c, times := range p.counts {
+		if c.fault != "" {
+			all[c.fault] += times
+		}
+	}
+	return all
+}
+
+func (p *Proxy) fired(operation string, fault Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts[count{operation, fault}]++
+}
+
+func (p *Proxy) isDown() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.down
+}
+
+// An exchange is one request on its way.
+type exchange struct {
+	*chance
+	header http.Header
+	sent   []byte         // the body, as it is passed on
+	body   map[string]any // the same
+}
+
+// reply is what DynamoDB answered.
+type reply struct {
+	status int
+	header http.Header
+	text   []byte
+}
+
+// ServeHTTP is a client's request.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	sent, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client has gone
+	}
+	x, forbidden := p.meet(operation, r.Header, sent)
+	if x == nil {
+		p.fired(operation, Down)
+		p.hangUp(w, true)
+		return
+	}
+	met := x.one()
+	if forbidden {
+		met = Forbidden
+	}
+	abrupt := x.draws.IntN(2) == 0
+	failed, fails := x.failure(met, len(x.actions()))
+	if met != "" {
+		p.fired(operation, met)
+	}
+	var got reply
+	switch met {
+	case RequestLost:
+		p.hangUp(w, abrupt)
+		return
+	case "", ErrorAfter, ReplyLost:
+		if got, err = p.pass(r, x); err != nil {
+			p.hangUp(w, abrupt) // the client has gone, or the endpoint has
+			return
+		}
+	}
+	switch {
+	case met == ReplyLost || p.isDown():
+		p.hangUp(w, abrupt)
+	case fails:
+		text, err := json.Marshal(failed.body)
+		if err != nil {
+			p.t.Errorf("proxy: %v", err)
+		}
+		write(w, reply{status: failed.status, text: text})
+	default:
+		write(w, got)
+	}
+}
+
+// meet counts a request and decides what it draws from; nil: the proxy is down.
+func (p *Proxy) meet(operation string, header http.Header, sent []byte) (x *exchange, forbidden bool) {
+	p.mu.Lock()
+	if p.down {
+		p.mu.Unlock()
+		return nil, false
+	}
+	p.requests++
+	n, rates, hook := p.requests, p.rates, p.hook
+	forbidden = p.forbidden[operation]
+	p.counts[count{operation, ""}]++
+	p.mu.Unlock()
+
+	x = &exchange{header: header, sent: sent,
+		chance: &chance{draws: rand.New(rand.NewPCG(p.seed, uint64(n))), rates: rates, operation: operation}}
+	x.body, _ = decode(sent) // what is no JSON is DynamoDB's to refuse
+	if hook != nil {
+		x.forced = hook(Request{N: n, Operation: operation, Body: x.body})
+	}
+	return x, forbidden
+}
+
+// pass is the request's way to DynamoDB and back.
+func (p *Proxy) pass(r *http.Request, x *exchange) (reply, error) {
+	if empty, ok := p.page(x); ok {
+		return empty, nil
+	}
+	var before []state
+	if p.lag != nil {
+		var err error
+		if before, err = p.before(x); err != nil {
+			return reply{}, err
+		}
+	}
+	request, err := http.NewRequestWithContext(r.Context(), r.Method, p.endpoint+r.URL.RequestURI(), bytes.NewReader(x.sent))
+	if err != nil {
+		return reply{}, err
+	}
+	request.Header = r.Header.Clone()
+	response, err := p.upstream.Do(request)
+	if err != nil {
+		return reply{}, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return reply{}, err
+	}
+	got := reply{response.StatusCode, response.Header, text}
+	if p.lag != nil && got.status == http.StatusOK {
+		p.lag.wrote(before)
+		got.text = p.lagging(x, got.text)
+	}
+	return got, nil
+}
+
+// call asks DynamoDB itself, with the credentials of a client's request.
+func (p *Proxy) call(header http.Header, operation string, body map[string]any) (map[string]any, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequest(http.MethodPost, p.endpoint, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	request.Header = header.Clone()
+	request.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
+	request.Header.Del("Content-Length")
+	response, err := p.upstream.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if text, err = io.ReadAll(response.Body); err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %d %s", operation, response.StatusCode, text)
+	}
+	return decode(text)
+}
+
+func write(w http.ResponseWriter, r reply) {
+	header := w.Header()
+	for _, name := range []string{"X-Amzn-Requestid", "Content-Type"} {
+		if value := r.header.Get(name); value != "" {
+			header.Set(name, value)
+		}
+	}
+	if header.Get("Content-Type") == "" {
+		header.Set("Content-Type", "application/x-amz-json-1.0")
+	}
+	header.Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(r.text)), 10))
+	header.Set("Content-Length", strconv.Itoa(len(r.text)))
+	w.WriteHeader(r.status)
+	_, _ = w.Write(r.text)
+}
+
+// hangUp closes the connection without a reply: by a reset if abrupt.
+func (p *Proxy) hangUp(w http.ResponseWriter, abrupt bool) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return // closed already
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok && abrupt {
+		_ = tcp.SetLinger(0)
+	}
+	_ = conn.Close()
+}
+
+// decode keeps numbers as they are written.
+func decode(text []byte) (body map[string]any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	err = decoder.Decode(&body)
+	return body, err
+}
