@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/dynamotest"
+	"github.com/duesday/duesday/internal/store/storeurl"
+)
+
+// foreign is a subscription as other tools write it from the published model.
+func foreign(account, id, due string) store.Item {
+	details := store.NewItem(store.Attribute{Name: "default-card", Value: store.S("1234123412341234")},
+		store.Attribute{Name: "default-address", Value: store.S("12 Bridge Street, Birmingham, B12 7ST")})
+	it := store.NewItem(store.Attribute{Name: "PaymentDetails", Value: store.M(details)})
+	for _, pair := range [][2]string{{"PK", "ACC#" + account}, {"SK", "SUB#" + id + "#SKU#999"}, {"Email", "s@s.com"},
+		{"PaymentDay", due[8:]}, {"PaymentAmount", "12.99"}, {"LastPaymentDate", "2026-02-14T14:15:39.247Z"}, {"NextPaymentDate", due},
+		{"LastReminderDate", "2026-02-07T14:15:39.247Z"}, {"SKU", "999"}, {"CreatedDate", "2023-05-18T09:41:25.856Z"}} {
+		it.Set(pair[0], store.S(pair[1]))
+	}
+	return it
+}
+
+func TestStoreAdopt_InAFolder(t *testing.T) {
+	c := newCLI(t)
+	s, err := storeurl.Open(t.Context(), "pebble:duesday-data", storeurl.Options{Tables: schema.New(schema.DefaultPrefix).All(), Names: schema.Names(), Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := foreign("2", "bad", "2026-03-15")
+	bad.Set("PaymentAmount", store.S("a dozen"))
+	for _, it := range []store.Item{foreign("1", "1", "2026-03-15"), foreign("2", "1", "2025-12-15"), bad} {
+		if err := s.Commit(t.Context(), store.Put("duesday-recurring-payments", it)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	methods := c.file("methods.csv", "payment_method, account\npm_card_visa,1\npm_card_visa,9\n\npm_card_visa,1\n")
+	o := c.object(exitPerson, "store", "adopt", "--methods", methods, "--dry-run")
+	equal(t, "dry run", members(o, "dry_run", "items", "accounts_made"), []any{true, 3, 2})
+	equal(t, "no account yet", c.run("account", "show", "1").code, exitFailed)
+	o = c.object(exitPerson, "store", "adopt", "--methods", methods)
+	equal(t, "counts", members(o, "table", "subscriptions", "accounts_made", "due_subscriptions", "in_arrears", "card_numbers", "oldest_payment_date"),
+		[]any{"duesday-recurring-payments", 2, 2, 2, 1, 3, "2025-12-15"})
+	equal(t, "findings", o["findings"], []any{
+		map[string]any{"kind": "unreadable", "count": 1, "first": []any{map[string]any{"item": "ACC#2 SUB#bad#SKU#999", "reason": "PaymentAmount is no amount in the subscription's currency"}}},
+		map[string]any{"kind": "without a payment method", "count": 1, "first": []any{map[string]any{"item": "ACC#2 SUB#1#SKU#999", "reason": "neither the subscription nor the account has a payment method"}}},
+		map[string]any{"kind": "account not in the table", "count": 1, "first": []any{map[string]any{"item": "9", "reason": "has nothing in the table"}}}})
+	r := c.run("store", "adopt")
+	equal(t, "again", r.code, exitPerson)
+	contains(t, r.out, "table duesday-recurring-payments is adopted", "in arrears: will be parked", "unreadable", "ACC#2 SUB#bad#SKU#999", "Next: duesday verify")
+	equal(t, "account", c.object(exitDone, "account", "show", "1")["payment_method"], "pm_card_visa")
+	contains(t, c.must("account", "list"), "METHOD", "pm_card_visa")
+}
+
+func TestStoreAdopt_MethodFiles(t *testing.T) {
+	c := newCLI(t)
+	c.must("store", "create")
+	lines := func(n int) string { return strings.Repeat("a/b,pm\n", n) }
+	for _, x := range []struct{ content, want string }{
+		{"", "line 1: want the header account,payment_method"},
+		{"account,payment_method\n", "line 1: no account in it"},
+		{"account,payment_method,note\n1,pm,x\n", `line 1: unknown column "note"`},
+		{"account,account\n1,pm\n", "line 1: column account is twice"},
+		{"account\n1\n", "line 1: want the header"},
+		{"account,payment_method\n1,pm_a\n2,pm_b,x\n", "line 3: has 3 fields"},
+		{"account,payment_method\n1,pm_a\n\n1,pm_b\n", "line 4: account 1 has another payment_method on line 2"},
+		{"account,payment_method\na#b,pm_a\n", "line 2: account: must not contain"},
+		{"account,payment_method\n1,\n", "line 2: payment_method: is missing"},
+		{"account,payment_method\n1,4111 1111 1111 1111\n", "line 2: payment_method: looks like a card number"},
+		{"account,payment_method\n1,\"pm\n", "line 2: "},
+		{"account,payment_method\n" + lines(30), "and 10 more"},
+		{`{"account":"1","payment_method":"pm"}` + "\n" + `{"account":"1","token":"pm"}`, "line 2: "},
+		{`{"account":"1"}`, `line 1: want both "account" and "payment_method"`},
+		{`{"account":"1","payment_method":"pm"} {}`, "line 1: want one JSON object a line"},
+		{`[{"account":"1","payment_method":"pm"}]`, "line 1: "},
+	} {
+		r := c.run("store", "adopt", "--methods", c.file("methods", x.content))
+		if r.code != exitFailed || r.out != "" || billing.HasCardNumber(r.errors) {
+			t.Errorf("%q: exit %d, out %q", x.content, r.code, r.out)
+		}
+		contains(t, r.errors, x.want)
+	}
+	o := c.object(exitDone, "store", "adopt", "--methods", c.file("methods.jsonl", "\xEF\xBB\xBF"+`{"payment_method":"pm","account":"1"}`+"\n\n"))
+	equal(t, "unknown account", len(o["findings"].([]any)), 1)
+	contains(t, c.run("store", "adopt", "--methods", "none").errors, "--methods", "none")
+	contains(t, c.run("store", "adopt", "--store", "pebble:nowhere", "--dry-run").errors, "there is no store at pebble:nowhere")
+}
+
+// sdk is a table made by plain calls of the SDK, as the published model has it.
+type sdk struct {
+	t      *testing.T
+	client *dynamodb.Client
+	table  string
+}
+
+func (d *sdk) must(_ any, err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+// create makes the table; index 2 projects what is said.
+func (d *sdk) create(projection *types.Projection) {
+	str := func(names ...string) (list []types.AttributeDefinition) {
+		for _, name := range names {
+			list = append(list, types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeS})
+		}
+		return list
+	}
+	keys := func(hash, sort string) []types.KeySchemaElement {
+		return []types.KeySchemaElement{{AttributeName: &hash, KeyType: types.KeyTypeHash}, {AttributeName: &sort, KeyType: types.KeyTypeRange}}
+	}
+	one, two, units := "GSI-1", "GSI-2", int64(5)
+	throughput := &types.ProvisionedThroughput{ReadCapacityUnits: &units, WriteCapacityUnits: &units}
+	d.must(d.client.CreateTable(d.t.Context(), &dynamodb.CreateTableInput{TableName: &d.table, KeySchema: keys("PK", "SK"), ProvisionedThroughput: throughput,
+		AttributeDefinitions: str("PK", "SK", "NextReminderDate", "LastReminderDate", "NextPaymentDate", "LastPaymentDate"),
+		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{
+			{IndexName: &one, KeySchema: keys("NextReminderDate", "LastReminderDate"), ProvisionedThroughput: throughput,
+				Projection: &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: []string{"SK", "PK", "SKU", "Email", "NextPaymentDate"}}},
+			{IndexName: &two, KeySchema: keys("NextPaymentDate", "LastPaymentDate"), ProvisionedThroughput: throughput, Projection: projection}}}))
+	d.t.Cleanup(func() {
+		d.must(d.client.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &d.table}))
+	})
+}
+
+func (d *sdk) expire() {
+	on, name := true, "TTL"
+	d.must(d.client.UpdateTimeToLive(d.t.Context(), &dynamodb.UpdateTimeToLiveInput{TableName: &d.table,
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &name, Enabled: &on}}))
+}
+
+func (d *sdk) put(pairs map[string]types.AttributeValue) {
+	d.must(d.client.PutItem(d.t.Context(), &dynamodb.PutItemInput{TableName: &d.table, Item: pairs}))
+}
+
+// all returns every item in words.
+func (d *sdk) all() (items []string) {
+	out, err := d.client.Scan(d.t.Context(), &dynamodb.ScanInput{TableName: &d.table})
+	d.must(out, err)
+	var words func(v types.AttributeValue) string
+	words = func(v types.AttributeValue) string {
+		switch v := v.(type) {
+		case *types.AttributeValueMemberS:
+			return v.Value
+		case *types.AttributeValueMemberN:
+			return v.Value
+		case *types.AttributeValueMemberM:
+			var s strings.Builder
+			for name, inner := range v.Value {
+				s.WriteString("{" + name + ": " + words(inner) + "}")
+			}
+			return s.String()
+		}
+		return fmt.Sprintf("%T", v)
+	}
+	for _, it := range out.Items {
+		items = append(items, words(&types.AttributeValueMemberM{Value: it}))
+	}
+	return items
+}
+
+// subscription is what another tool writes; some have a second card number in an attribute of
+// that tool's, and some numbers instead of strings.
+func (d *sdk) subscription(i int, due, reminder string) {
+	it := map[string]types.AttributeValue{"PK": text(fmt.Sprint("ACC#", i)), "SK": text("SUB#1#SKU#999"), "Email": text(fmt.Sprintf("%d@s.com", i)),
+		"PaymentDay": text(due[8:]), "PaymentAmount": text("12.99"), "LastPaymentDate": text("2023-05-18T14:15:39.24Z"), "NextPaymentDate": text(due),
+		"LastReminderDate": text("2023-05-21T14:15:39Z"), "NextReminderDate": text(reminder), "SKU": text("999"), "CreatedDate": text("2023-05-18T09:41:25.856Z"),
+		"PaymentDetails": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"default-card": text("1234123412341234"), "default-address": text("12 Bridge Street")}}}
+	if i%5 == 0 {
+		it["PaymentAmount"], it["PaymentDay"] = &types.AttributeValueMemberN{Value: "12.99"}, &types.AttributeValueMemberN{Value: due[8:]}
+		it["crm"] = &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"card": text("4111-1111-1111-1111"), "id": text("C-1")}}
+	}
+	d.put(it)
+}
+
+// TestStoreAdopt_OnDynamoDB takes over a table that plain SDK calls have made from the published
+// model, under the model's own name, with its sample data and fifty items of other tools.
+func TestStoreAdopt_OnDynamoDB(t *testing.T) {
+	at, _ := onDynamo(t) // before the folder is changed, from where DynamoDB Local is found
+	c := newCLI(t)
+	d := &sdk{t, dynamotest.Client(t), "ReoccuringPayments"}
+	at += "&recurring_table=" + url.QueryEscape(d.table)
+	r := c.run("store", "adopt", "--store", at)
+	equal(t, "no table", r.code, exitFailed)
+	contains(t, r.errors, "there is no table ReoccuringPayments to adopt")
+	d.create(&types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: []string{"PK", "SK", "Email", "PaymentDay", "PaymentAmount", "SKU", "PaymentDetails"}})
+	r = c.run("store", "adopt", "--store", at)
+	equal(t, "no TTL", r.code, exitFailed)
+	contains(t, r.errors, "table ReoccuringPayments: TTL attribute: want TTL, got off")
+	d.expire()
+
+	c.now = time.Date(2023, 6, 21, 9, 0, 0, 0, time.UTC)
+	d.subscription(123, "2023-06-28", "2023-06-21")
+	d.put(map[string]types.AttributeValue{"PK": text("ACC#123"), "SK": text("REC#12023-05-28T14:15:39.24#SKU#999"), "Email": text("123@s.com"), "SKU": text("999"),
+		"ProcessedDate": text("2023-05-28T14:15:39.247Z"), "ProcessedAmount": text("12.99"), "TTL": &types.AttributeValueMemberN{Value: "1700318200"}})
+	var methods strings.Builder
+	methods.WriteString("account,payment_method\n123,pm_card_visa\n")
+	for i := range 50 {
+		due, reminder := "2023-06-28", "2023-06-21"
+		if i%10 == 9 { // forgotten long ago
+			due, reminder = "2022-05-28", "2022-05-21"
+		}
+		d.subscription(i, due, reminder)
+		if i != 7 {
+			fmt.Fprintf(&methods, "%d,pm_card_visa\n", i)
+		}
+	}
+	before := d.all()
+	args := []string{"store", "adopt", "--store", at, "--methods", c.file("methods.csv", methods.String())}
+	c.object(exitPerson, append(args, "--dry-run")...)
+	equal(t, "after the dry run", len(d.all()), len(before))
+	o := c.object(exitPerson, args...)
+	equal(t, "report", members(o, "table", "accounts", "subscriptions", "receipts", "accounts_made", "due_subscriptions", "in_arrears", "card_numbers", "oldest_payment_date", "oldest_reminder_date"),
+		[]any{"ReoccuringPayments", 51, 51, 1, 51, 5, 5, 61, "2022-05-28", "2022-05-21"})
+	equal(t, "again", members(c.object(exitPerson, args...), "accounts_made", "accounts_changed"), []any{0, 0})
+	equal(t, "audit", members(c.object(exitDone, "verify", "--store", at), "ok", "subscriptions", "imported"), []any{true, 51, 1})
+	equal(t, "receipts", c.list("receipt", "list", "123", "--store", at)[0].(map[string]any)["kind"], "imported")
+
+	equal(t, "reminders", c.object(exitDone, "run", "reminders", "--store", at)["sent"], 46)
+	c.now = time.Date(2023, 6, 28, 9, 0, 0, 0, time.UTC)
+	o = c.object(exitPerson, "run", "payments", "--store", at)
+	equal(t, "payments", members(o, "paid", "parked", "retry", "failed"), []any{45 + 5*3, 1 + 5, 0, 0})
+	equal(t, "audit after it", members(c.object(exitDone, "verify", "--store", at), "ok", "charges", "parked"), []any{true, 60, 6})
+	for _, it := range d.all() {
+		if billing.HasCardNumber(it) || strings.Contains(it, "default-card") {
+			t.Errorf("a card number is left: %.60s", billing.MaskCards(it))
+		}
+	}
+}
+
+// TestStoreAdopt_OtherTables: a wider projection is fine, a narrower one is named.
+func TestStoreAdopt_OtherTables(t *testing.T) {
+	at, prefix := onDynamo(t)
+	c := newCLI(t)
+	wide := &sdk{t, dynamotest.Client(t), prefix + "wide"}
+	wide.create(&types.Projection{ProjectionType: types.ProjectionTypeAll})
+	wide.expire()
+	c.object(exitDone, "store", "adopt", "--store", at+"&recurring_table="+wide.table)
+	narrow := &sdk{t, dynamotest.Client(t), prefix + "narrow"}
+	narrow.create(&types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: []string{"Email"}})
+	narrow.expire()
+	r := c.run("store", "adopt", "--store", at+"&recurring_table="+narrow.table)
+	equal(t, "narrow", r.code, exitFailed)
+	contains(t, r.errors, narrow.table+": index GSI-2 projection: want INCLUDE Email PaymentAmount PaymentDay PaymentDetails SKU, got INCLUDE Email")
+	equal(t, "nothing was written", len(narrow.all()), 0)
+}

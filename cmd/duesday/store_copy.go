@@ -1,0 +1,321 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/storeurl"
+	"github.com/duesday/duesday/internal/transfer"
+)
+
+type copyFlags struct {
+	from, to               string
+	shards, segments, rate int
+	cancel                 bool
+}
+
+func (p *program) storeCopyCommand() *cobra.Command {
+	var f copyFlags
+	c := &cobra.Command{
+		Use:   "copy",
+		Short: "Move everything to another store, which charges from then on",
+		Long: `Copy a store to a new and empty place, of the same or another kind, compare both item by
+item, and make the copy the one that charges. The source is switched off before the first
+item is copied, and stays so: at no moment can both charge. Interrupted, the same command
+goes on from where it was; --cancel gives up a copy that is not live yet, and switches the
+source on again. When the comparison finds differences they are named, and nobody charges;
+the same command then copies those once more and compares again.`,
+		Args: want(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.copyStore(cmd.Context(), &f) },
+	}
+	c.Flags().StringVar(&f.from, "from", "", "`URL` of the store to move: pebble:DIR or dynamodb:?...")
+	c.Flags().StringVar(&f.to, "to", "", "`URL` of the place to move it to")
+	c.Flags().IntVar(&f.shards, "shards", 0, "`NUMBER` of shards per date in the copy, 1 to "+strconv.Itoa(billing.MaxShards)+" (default the source's)")
+	c.Flags().IntVar(&f.segments, "segments", transfer.DefaultSegments, "`NUMBER` of parts of a table that are copied at a time, fixed when a copy begins")
+	c.Flags().IntVar(&f.rate, "rate", 0, "`ITEMS` a second at most, 0 for as fast as it goes")
+	c.Flags().BoolVar(&f.cancel, "cancel", false, "give up a copy that is not live yet")
+	for _, name := range []string{"from", "to"} {
+		if err := c.MarkFlagRequired(name); err != nil {
+			panic(err) // unreachable: the flag was made above
+		}
+	}
+	return c
+}
+
+// A copyView is the JSON of store copy.
+type copyView struct {
+	From         string   `json:"from"`
+	To           string   `json:"to"`
+	Installation string   `json:"installation,omitempty"`
+	Shards       int      `json:"shards,omitempty"`
+	Items        int64    `json:"items"`
+	Live         bool     `json:"live"`   // the copy is the store that charges from now on
+	Before       bool     `json:"before"` // it was already
+	Canceled     bool     `json:"canceled"`
+	Charging     bool     `json:"charging"` // of the copy
+	Reason       string   `json:"reason,omitempty"`
+	Different    int      `json:"different"`
+	Differences  []string `json:"differences"` // the first of them
+}
+
+func (p *program) copyStore(ctx context.Context, f *copyFlags) error {
+	if f.rate < 0 {
+		return usagef("--rate %d: want 0 or more items a second", f.rate)
+	}
+	if f.shards < 0 || f.shards > billing.MaxShards {
+		return usagef("--shards %d: want 1 to %d", f.shards, billing.MaxShards)
+	}
+	if f.segments < 1 || f.segments > transfer.MaxSegments {
+		return usagef("--segments %d: want 1 to %d", f.segments, transfer.MaxSegments)
+	}
+	c := &transfer.Copy{Shards: f.shards, Segments: f.segments, Rate: f.rate, Now: p.now}
+	places := [2]storeurl.Place{}
+	for i, text := range [...]string{f.from, f.to} {
+		place, err := storeurl.Parse(text)
+		if err == nil && place.Scheme == "mem" {
+			err = errors.New("a store in memory is gone with this process: want pebble:DIR or dynamodb:?region=REGION")
+		}
+		if err == nil && place.Folder != "" {
+			place.Folder, err = filepath.Abs(place.Folder)
+		}
+		if err != nil {
+			return &usageError{err}
+		}
+		places[i] = place
+	}
+	if places[0] == places[1] {
+		return usagef("--from and --to are the same store")
+	}
+	c.FromName, c.ToName, c.Shared = placeName(places[0]), placeName(places[1]), places[0].Shared()
+	return p.withSide(ctx, places[0], false, func(from billing.Side) error {
+		return p.withSide(ctx, places[1], !f.cancel, func(to billing.Side) error {
+			c.From, c.To = from, to
+			if f.cancel {
+				return p.cancelCopy(ctx, c)
+			}
+			return p.runCopy(ctx, c)
+		})
+	})
+}
+
+// withSide opens one of the two stores.
+func (p *program) withSide(ctx context.Context, place storeurl.Place, create bool, do func(billing.Side) error) (err error) {
+	side := billing.Side{Tables: tablesAt(place)}
+	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: p.cfg.LogLevel}))
+	side.Store, err = place.Open(ctx, storeurl.Options{Tables: side.Tables.All(), Names: schema.Names(), Now: p.now, Create: create,
+		Holder: p.command, Logger: log})
+	if err == nil {
+		defer func() { err = errors.Join(err, side.Store.Close()) }()
+		err = do(side)
+	}
+	if errors.Is(err, store.ErrMissing) {
+		return fmt.Errorf("there is no store at %s: %w", placeName(place), err)
+	}
+	return err
+}
+
+// placeName returns the URL of a place as it may be kept and shown: whole, and without a
+// password.
+func placeName(place storeurl.Place) string {
+	if !place.Shared() {
+		return place.Scheme + ":" + place.Folder
+	}
+	var words []string
+	add := func(name, value string) {
+		if value != "" {
+			words = append(words, name+"="+url.QueryEscape(value))
+		}
+	}
+	add("prefix", place.Prefix)
+	add("recurring_table", place.RecurringTable)
+	add("region", place.Region)
+	if at, err := url.Parse(place.Endpoint); err == nil {
+		at.User = nil
+		if text := at.String(); text != "" {
+			words = append(words, "endpoint="+text)
+		}
+	}
+	if len(words) == 0 {
+		return "dynamodb:"
+	}
+	return "dynamodb:?" + strings.Join(words, "&")
+}
+
+func (p *program) runCopy(ctx context.Context, c *transfer.Copy) error {
+	bar := phaseBar{p: p, c: c}
+	c.Progress, c.Waits = bar.report, bar.waits(p.warn)
+	r, err := c.Run(ctx)
+	bar.end()
+	if err != nil {
+		return p.stillCopying(ctx, c, err)
+	}
+	v := copyView{From: c.FromName, To: c.ToName, Installation: r.Installation, Shards: r.Shards, Items: r.Items, Live: r.Live,
+		Before: r.Before, Charging: r.Charging, Reason: r.Reason, Different: r.Different, Differences: []string{}}
+	for _, d := range r.Differences {
+		v.Differences = append(v.Differences, d.String())
+	}
+	if !r.Live {
+		p.code = exitFailed
+	}
+	if p.cfg.JSON {
+		return p.object(v)
+	}
+	p.sayCopied(&v)
+	return nil
+}
+
+func (p *program) sayCopied(v *copyView) {
+	if !v.Live {
+		p.say("%s in the copy at %s, which does not charge yet:", plural(v.Different, "difference"), v.To)
+		for _, d := range v.Differences {
+			p.say("  %s", printable(d))
+		}
+		p.say("Neither store charges now. See that nobody is at work on the source, and run the same command again:\nit copies these once more, and compares everything anew.")
+		return
+	}
+	if v.Before {
+		p.say("%s was copied to %s before; nothing was done.", v.From, v.To)
+	} else {
+		p.say("%s copied from %s to %s, and compared one by one.", plural(int(v.Items), "item"), v.From, v.To)
+	}
+	p.say("%s is switched off for good; keep it for as long as you like, and remove it by hand.", v.From)
+	at := *p
+	at.cfg.Store = v.To
+	if !v.Charging {
+		p.say("Charging is off in the copy, as it was before (%s): %s", v.Reason, at.hint("charging on"))
+		return
+	}
+	p.say("The copy charges from now on. Point every job at it:\n  %s", at.hint("run payments"))
+}
+
+// stillCopying adds to an error of a copy that has begun that it can be gone on with.
+func (p *program) stillCopying(ctx context.Context, c *transfer.Copy, err error) error {
+	if errors.Is(err, transfer.ErrRefused) || ctx.Err() != nil {
+		return err
+	}
+	st, lerr := c.From.MoveState(ctx)
+	if lerr != nil || st.Moved == "" {
+		return err
+	}
+	return fmt.Errorf("%w; until the copy is live nobody charges: run the same command again to go on, or with --cancel to give it up", err)
+}
+
+func (p *program) cancelCopy(ctx context.Context, c *transfer.Copy) error {
+	bar := phaseBar{p: p, c: c}
+	c.Progress = bar.report
+	err := c.Cancel(ctx)
+	bar.end()
+	if err != nil {
+		return err
+	}
+	st, err := c.From.MoveState(ctx)
+	if err != nil {
+		return err
+	}
+	if p.cfg.JSON {
+		return p.object(copyView{From: c.FromName, To: c.ToName, Installation: st.Installation, Canceled: true, Differences: []string{}})
+	}
+	state := "charges as before"
+	if !st.Charging {
+		state = "has charging off, as before (" + st.Reason + ")"
+	}
+	p.say("The copy at %s is given up: it can never charge. %s %s.\nRemove what was copied before you use that place again.", c.ToName, c.FromName, state)
+	return nil
+}
+
+// A phaseBar shows one progress after the other. It is told from many goroutines.
+type phaseBar struct {
+	p *program
+	c *transfer.Copy
+
+	mu     sync.Mutex
+	phase  transfer.Phase // guarded by mu
+	bar    *progress      // guarded by mu
+	copied int64          // guarded by mu
+	most   int64          // guarded by mu; of this phase
+}
+
+func (b *phaseBar) report(phase transfer.Phase, n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if phase != b.phase {
+		b.bar.end()
+		b.phase, b.most = phase, 0
+		switch phase {
+		case transfer.Copying:
+			b.bar = b.p.progress("items copied", 0, b.left)
+		case transfer.Comparing, transfer.Mending:
+			b.bar = b.p.progress("items compared", 2*b.copied, nil)
+		case transfer.Lifting:
+			b.bar = b.p.progress("items looked at", 0, nil)
+		default:
+			b.bar = b.p.progress("leases of workers on the source waited for", 0, nil)
+		}
+	}
+	if phase == transfer.Copying {
+		b.copied = max(b.copied, n)
+	}
+	if b.most = max(b.most, n); phase == transfer.Waiting {
+		b.most = n
+	}
+	b.bar.set(b.most)
+}
+
+// left counts what is to be copied of an embedded source; of another that would cost as much
+// as the copy.
+func (b *phaseBar) left(stop <-chan struct{}) int64 {
+	if b.c.Shared {
+		return 0
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var n int64
+	for _, t := range b.c.From.Tables.All() {
+		for _, err := range b.c.From.Store.Scan(ctx, store.Scan{Table: t.Name}) {
+			select {
+			case <-stop:
+				return 0
+			default:
+			}
+			if err != nil {
+				return 0
+			}
+			n++
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return n - b.copied
+}
+
+// waits tells a person once that workers are waited for.
+func (b *phaseBar) waits(tell func(string, ...any)) func([]string) {
+	told := false
+	return func(leases []string) {
+		if len(leases) > 0 && !told {
+			told = true
+			tell("waiting for workers on the source to end: %s (a lease that is not renewed runs out within %s)",
+				strings.Join(leases[:min(len(leases), 5)], ", "), billing.DefaultLease.Round(time.Second))
+		}
+	}
+}
+
+func (b *phaseBar) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.bar.end()
+	b.bar = nil
+}

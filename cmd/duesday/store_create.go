@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/dynamostore"
+	"github.com/duesday/duesday/internal/store/dynamotable"
+	"github.com/duesday/duesday/internal/store/storeurl"
+)
+
+// The flags of store create that a folder has no use for, and those among them that only
+// say something of provisioned capacity.
+const (
+	sharedFlags   = "provisioned deletion-protection point-in-time-recovery " + capacityFlags
+	capacityFlags = "read-units write-units min-units max-units target-utilization"
+)
+
+// storeCreation is what store create was asked for.
+type storeCreation struct {
+	shards      int
+	provisioned bool
+	capacity    dynamotable.Provisioned
+	settings    dynamotable.Settings
+}
+
+func (p *program) storeCreateCommand() *cobra.Command {
+	o := storeCreation{capacity: dynamotable.DefaultProvisioned()}
+	c := &cobra.Command{
+		Use:   "create",
+		Short: "Make the store: DynamoDB's tables, or a folder",
+		Long: `Make the store that --store names. On DynamoDB it makes the tables that are missing, waits
+until they are active, and switches TTL on; on demand unless --provisioned says otherwise,
+which has the published model's capacity and autoscaling. A table that is there with other
+keys or indexes is refused, and nothing is made. What was cut off is completed by the same
+command; a setting that is asked for is switched on for tables that exist, too, and none is
+switched off.
+
+--shards is how many partitions of an index share a date, and is set once: one is right
+until a day brings more than about 1,000 writes a second.`,
+		Args: want(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.createStore(cmd.Context(), cmd.Flags(), &o) },
+	}
+	f := c.Flags()
+	f.IntVar(&o.shards, "shards", 1, "`NUMBER` of shards per date, 1 to 100")
+	f.BoolVar(&o.provisioned, "provisioned", false, "pay for capacity by the hour, with autoscaling, instead of by the request")
+	f.Int64Var(&o.capacity.ReadUnits, "read-units", o.capacity.ReadUnits, "`UNITS` of read capacity a table and an index begin with")
+	f.Int64Var(&o.capacity.WriteUnits, "write-units", o.capacity.WriteUnits, "`UNITS` of write capacity a table and an index begin with")
+	f.Int32Var(&o.capacity.MinUnits, "min-units", o.capacity.MinUnits, "`UNITS` that autoscaling does not go below")
+	f.Int32Var(&o.capacity.MaxUnits, "max-units", o.capacity.MaxUnits, "`UNITS` that autoscaling does not go above")
+	f.IntVar(&o.capacity.TargetUtilization, "target-utilization", o.capacity.TargetUtilization, "`PERCENT` of the capacity that autoscaling holds, 20 to 90")
+	f.BoolVar(&o.settings.DeletionProtection, "deletion-protection", false, "let DynamoDB refuse to delete the tables")
+	f.BoolVar(&o.settings.PointInTimeRecovery, "point-in-time-recovery", false, "let DynamoDB keep the tables restorable to any second of the last 35 days")
+	return c
+}
+
+// check refuses flags that do not go together, and those that do not go with the place.
+func (o *storeCreation) check(flags *pflag.FlagSet, place storeurl.Place) error {
+	given := func(names string) (found string) {
+		for name := range strings.FieldsSeq(names) {
+			if flags.Changed(name) {
+				return name
+			}
+		}
+		return ""
+	}
+	c := &o.capacity
+	switch name := given(capacityFlags); {
+	case place.Scheme == "mem":
+		return usagef("mem: is gone with the process: there is no store to make; want pebble:DIR or dynamodb:?region=REGION")
+	case !place.Shared() && given(sharedFlags) != "":
+		return usagef("--%s is for a dynamodb: store", given(sharedFlags))
+	case name != "" && !o.provisioned:
+		return usagef("--%s wants --provisioned beside it", name)
+	case o.shards < 1 || o.shards > billing.MaxShards:
+		return usagef("--shards %d: want 1 to %d", o.shards, billing.MaxShards)
+	case c.ReadUnits < 1:
+		return usagef("--read-units %d: want 1 or more", c.ReadUnits)
+	case c.WriteUnits < 1:
+		return usagef("--write-units %d: want 1 or more", c.WriteUnits)
+	case c.MinUnits < 1:
+		return usagef("--min-units %d: want 1 or more", c.MinUnits)
+	case c.MaxUnits < c.MinUnits:
+		return usagef("--max-units %d: want %d, as --min-units says, or more", c.MaxUnits, c.MinUnits)
+	case c.TargetUtilization < 20 || c.TargetUtilization > 90:
+		return usagef("--target-utilization %d: want 20 to 90", c.TargetUtilization)
+	}
+	return nil
+}
+
+// A createdView is the JSON of store create.
+type createdView struct {
+	Store        string             `json:"store"`
+	Made         bool               `json:"made"` // false: it was there, whole
+	Tables       []createdTableView `json:"tables,omitempty"`
+	Installation string             `json:"installation"`
+	Shards       int                `json:"shards"`
+	Created      string             `json:"created_at"`
+}
+
+type createdTableView struct {
+	Table string   `json:"table"`
+	Made  bool     `json:"made"`
+	Steps []string `json:"steps"` // what was done to it and waited for
+}
+
+func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *storeCreation) error {
+	place, err := storeurl.Parse(p.cfg.Store)
+	if err != nil {
+		return &usageError{err}
+	}
+	if err := o.check(flags, place); err != nil {
+		return err
+	}
+	v := createdView{Store: p.cfg.Store}
+	n := need{}
+	if flags.Changed("shards") {
+		n.shards = o.shards
+	}
+	if place.Shared() {
+		if err := p.createTables(ctx, place, o, &v); err != nil {
+			return err
+		}
+	}
+	noted := func(s *session) error {
+		meta, err := s.engine.Meta(ctx)
+		v.Installation, v.Shards, v.Created = meta.Installation, meta.Shards, stamp(meta.Created)
+		return err
+	}
+	if err = p.with(ctx, n, noted); errors.Is(err, store.ErrMissing) && !place.Shared() {
+		n.create, v.Made = true, true
+		err = p.with(ctx, n, noted)
+	}
+	if err != nil {
+		return err
+	}
+	if p.cfg.JSON {
+		return p.object(v)
+	}
+	if v.Made {
+		p.say("made %s", p.cfg.Store)
+	} else {
+		p.say("%s was there already", p.cfg.Store)
+	}
+	fields(p.stdout, "  installation", v.Installation, "  created", v.Created, "  shards per date", positive(v.Shards))
+	return nil
+}
+
+// createTables makes DynamoDB's tables, and tells step by step how far it is.
+func (p *program) createTables(ctx context.Context, place storeurl.Place, o *storeCreation, v *createdView) error {
+	client, err := dynamostore.Dial(ctx, place.Region, place.Endpoint)
+	if err != nil {
+		return err
+	}
+	if o.provisioned {
+		o.settings.Provisioned = &o.capacity
+	}
+	tables := tablesAt(place).All()
+	steps := map[string][]string{}
+	made, err := dynamotable.Create(ctx, client, tables, o.settings, func(table, step string) {
+		steps[table] = append(steps[table], step)
+		p.tell(table, step)
+	})
+	v.Made = len(made) > 0
+	for i := range tables {
+		name := tables[i].Name
+		v.Tables = append(v.Tables, createdTableView{name, slices.Contains(made, name), steps[name]})
+	}
+	return err
+}
+
+// tell prints one step of something that takes a while, at once.
+func (p *program) tell(table, step string) {
+	p.say("%s: %s", table, step)
+	p.stdout.Flush() // what it fails by is told at the end: the writer keeps it
+}

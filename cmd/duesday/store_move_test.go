@@ -1,0 +1,249 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// movingBook is due on the 15th and the 31st; one is declined on the 15th and pays on the 16th.
+const movingBook = header +
+	"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n" +
+	"1,a@example.com,2,gym,500,JPY,15,pm_sandbox_timeout\n" +
+	"2,b@example.com,1,news,12.99,USD,15,pm_sandbox_flaky\n" +
+	"5,e@example.com,1,news,12.99,USD,31,pm_card_visa\n"
+
+// auditOf returns the audit of the store at the URL.
+func (c *cli) auditOf(url string) []any {
+	c.t.Helper()
+	return members(c.object(exitDone, "verify", "--store", url), "ok", "subscriptions", "receipts", "charges", "problems")
+}
+
+// TestStoreCopy: a book moves in the middle of a month, and goes on in the other place.
+func TestStoreCopy(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", movingBook))
+	equal(t, "first day", c.object(exitDone, "run", "payments")["paid"], 2)
+	before := c.must("export", "subscriptions")
+
+	o := c.object(exitDone, "store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:moved", "--shards", "4")
+	equal(t, "copy", members(o, "live", "before", "charging", "shards", "different"), []any{true, false, true, 4, 0})
+	if here, err := os.Getwd(); err != nil || o["to"] != "pebble:"+filepath.Join(here, "moved") {
+		t.Errorf("to %v, %v", o["to"], err)
+	}
+	equal(t, "the same book", c.must("export", "subscriptions", "--store", "pebble:moved"), before)
+	again := c.must("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:moved")
+	contains(t, again, "before; nothing was done", "switched off for good", "duesday run payments --store pebble:")
+
+	for _, args := range [][]string{{"run", "payments"}, {"charging", "on"}, {"subscription", "pause", "1/1"}} {
+		if r := c.run(args...); r.code != exitFailed || !strings.Contains(r.errors, "moved to another store: pebble:") {
+			t.Errorf("%v on the source: exit %d, %s", args, r.code, r.errors)
+		}
+	}
+	c.now = c.now.AddDate(0, 0, 1)
+	equal(t, "second day", c.object(exitDone, "run", "payments", "--store", "pebble:moved")["paid"], 1)
+	equal(t, "audit", c.auditOf("pebble:moved"), []any{true, 4, 3, 3, []any{}})
+
+	r := c.run("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:moved", "--cancel")
+	equal(t, "cancel", r.code, exitFailed)
+	contains(t, r.errors, "is live: it may have charged already")
+	r = c.run("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:third")
+	equal(t, "a second place", r.code, exitFailed)
+	contains(t, r.errors, "was moved already")
+	contains(t, c.must("store", "copy", "--from", "pebble:moved", "--to", "pebble:third"), "items copied from")
+	equal(t, "audit of the third", c.auditOf("pebble:third"), []any{true, 4, 3, 3, []any{}})
+}
+
+// TestStoreCopy_Cancel: a copy that is not live is given up, and the source charges again.
+func TestStoreCopy_Cancel(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", movingBook))
+	c.must("account", "create", "x", "--email", "x@example.com", "--store", "pebble:other")
+	r := c.run("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:other")
+	equal(t, "onto another store", r.code, exitFailed)
+	contains(t, r.errors, "is a store of its own")
+	equal(t, "nothing was done", c.object(exitDone, "store", "describe")["meta"].(map[string]any)["charging"], true)
+	r = c.run("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:nowhere", "--cancel")
+	equal(t, "nothing to cancel", r.code, exitFailed)
+	contains(t, r.errors, "there is no store at pebble:")
+	equal(t, "then", c.object(exitDone, "run", "payments")["paid"], 2)
+}
+
+func TestStoreCopy_Usage(t *testing.T) {
+	c := newCLI(t)
+	for want, args := range map[string]string{
+		`required flag(s) "to" not set`: "--from pebble:a",
+		"are the same store":            "--from pebble:a --to pebble:./a",
+		"--rate -1":                     "--from pebble:a --to pebble:b --rate -1",
+		"--shards 101: want 1 to 100":   "--from pebble:a --to pebble:b --shards 101",
+		"--segments 0: want 1 to 24":    "--from pebble:a --to pebble:b --segments 0",
+		"gone with this process":        "--from pebble:a --to mem:",
+		"no scheme":                     "--from a --to pebble:b",
+	} {
+		r := c.run(append([]string{"store", "copy"}, strings.Fields(args)...)...)
+		equal(t, args, r.code, exitUsage)
+		contains(t, r.errors, want)
+	}
+	r := c.run("store", "copy", "--from", "pebble:none", "--to", "pebble:b")
+	equal(t, "no source", r.code, exitFailed)
+	contains(t, r.errors, "there is no store at pebble:")
+	if _, err := os.Stat("b"); err == nil {
+		t.Error("the destination was made")
+	}
+}
+
+// TestStoreBackup: charge, back up, charge more, restore. The run refuses, the processor's
+// charges are adopted, and nothing is charged twice.
+func TestStoreBackup(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", movingBook))
+	equal(t, "first day", c.object(exitDone, "run", "payments")["paid"], 2)
+	o := c.object(exitDone, "store", "backup", "--to", "backup")
+	equal(t, "backup", members(o, "backup", "made"), []any{"backup", "2026-03-15T10:30:00Z"})
+	r := c.run("store", "backup", "--to", "backup")
+	equal(t, "again", r.code, exitFailed)
+	contains(t, r.errors, "is not empty")
+	c.now = c.now.AddDate(0, 0, 1)
+	equal(t, "second day", c.object(exitDone, "run", "payments")["paid"], 1)
+	c.now = c.now.AddDate(0, 0, 15) // the 31st
+	equal(t, "the 31st", c.object(exitDone, "run", "payments")["paid"], 1)
+	equal(t, "audit", c.auditOf("pebble:duesday-data"), []any{true, 4, 4, 4, []any{}})
+
+	r = c.run("store", "restore", "--from", "backup")
+	equal(t, "onto the store", r.code, exitFailed)
+	contains(t, r.errors, "there is a store already", "--replace")
+	o = c.object(exitDone, "store", "restore", "--from", "backup", "--replace")
+	equal(t, "restored", members(o, "made", "charging"), []any{"2026-03-15T10:30:00Z", true})
+	aside, ok := o["aside"].(string)
+	if is, err := os.Stat(aside); !ok || err != nil || !is.IsDir() {
+		t.Errorf("aside: %v, %v", o["aside"], err)
+	}
+	c.now = c.now.Add(time.Hour)
+	r = c.run("run", "payments")
+	equal(t, "refused", r.code, exitFailed)
+	contains(t, r.errors, "the store went back in time", "1 successful charges that this store does not know", "duesday reconcile")
+	r = c.run("run", "payments")
+	contains(t, r.errors, "charging is off")
+	equal(t, "reconcile", c.object(exitDone, "reconcile"), map[string]any{"adopted": 1, "charging": false})
+	c.must("charging", "on")
+	// The flaky one is bound in the backup: its success is found by looking it up.
+	o = c.object(exitDone, "run", "payments")
+	equal(t, "settled", members(o, "paid", "retry", "failed"), []any{1, 0, 0})
+	equal(t, "audit of the restored", c.auditOf("pebble:duesday-data"), []any{true, 4, 4, 4, []any{}})
+	// Next month all is due once more, and only once.
+	c.now = c.now.AddDate(0, 0, 15)
+	c.object(exitDone, "run", "payments")
+	c.now = c.now.AddDate(0, 0, 1)
+	c.object(exitDone, "run", "payments")
+	c.now = c.now.AddDate(0, 0, 15)
+	c.object(exitDone, "run", "payments")
+	equal(t, "audit a month on", c.auditOf("pebble:duesday-data"), []any{true, 4, 8, 8, []any{}})
+}
+
+// TestStoreBackup_WhileInUse: another command has the store open, and is asked.
+func TestStoreBackup_WhileInUse(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", movingBook))
+	var out, errs bytes.Buffer
+	p := newProgram(func(string) string { return "" }, strings.NewReader(""), &out, &errs, func() time.Time { return c.now })
+	p.cfg.Store, p.command = "pebble:duesday-data", "duesday run payments"
+	if err := p.with(t.Context(), need{}, func(*session) error {
+		c.must("store", "backup", "--to", "backup", "--timeout", "1m")
+		return nil
+	}); err != nil {
+		t.Fatal(err, errs.String())
+	}
+	c.must("store", "restore", "--from", "backup", "--store", "pebble:restored")
+	equal(t, "the same book", c.must("export", "subscriptions", "--store", "pebble:restored"), c.must("export", "subscriptions"))
+}
+
+func TestStoreBackup_Refused(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", movingBook))
+	for i, test := range []struct{ args, want string }{
+		{"backup --to duesday-data/backup", "lie one in the other"},
+		{"backup --to b --store pebble:none", "there is no store at pebble:none"},
+		{"backup --to b --store dynamodb:", "point-in-time recovery"},
+		{"restore --from b --store dynamodb:", "point-in-time recovery"},
+		{"restore --from duesday-data --store pebble:r", "no finished backup"},
+		{"restore --from none --store pebble:r", "no finished backup"},
+	} {
+		r := c.run(append([]string{"store"}, strings.Fields(test.args)...)...)
+		equal(t, fmt.Sprint(i), r.code, exitFailed)
+		contains(t, r.errors, test.want)
+	}
+	// A backup that was cut short is none.
+	c.must("store", "backup", "--to", "half")
+	if err := os.Remove("half/BACKUP.json"); err != nil {
+		t.Fatal(err)
+	}
+	r := c.run("store", "restore", "--from", "half", "--store", "pebble:r")
+	contains(t, r.errors, "half is no finished backup")
+	left, err := filepath.Glob("r*")
+	if err != nil || len(left) > 0 {
+		t.Errorf("left: %q, %v", left, err)
+	}
+}
+
+// TestStoreCopy_KilledAgainAndAgain kills the real binary with SIGKILL while it copies, until
+// it has come through. Each time it goes on from where it was.
+func TestStoreCopy_KilledAgainAndAgain(t *testing.T) {
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "duesday")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	const many = 3000
+	var csv strings.Builder
+	csv.WriteString(header)
+	for i := range many {
+		fmt.Fprintf(&csv, "a%d,a%d@example.com,s%d,gold,9.99,USD,15,pm_card_visa\n", i, i, i)
+	}
+	command := func(args ...string) *exec.Cmd {
+		c := exec.Command(binary, args...)
+		c.Dir, c.Env = dir, []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH")}
+		return c
+	}
+	if err := os.WriteFile(filepath.Join(dir, "book.csv"), []byte(csv.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := command("import", "book.csv").CombinedOutput(); err != nil {
+		t.Fatalf("import: %v\n%s", err, out)
+	}
+	kills := 0
+	for round := range 40 {
+		var out bytes.Buffer
+		c := command("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:moved", "--rate", "20000", "--json")
+		c.Stdout, c.Stderr = &out, os.Stderr
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		timer := time.AfterFunc(time.Duration(100+40*round)*time.Millisecond, func() { _ = c.Process.Kill() })
+		err := c.Wait()
+		timer.Stop()
+		if status, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			kills++
+			continue
+		}
+		if err != nil {
+			t.Fatalf("copy: %v\n%s", err, out.String())
+		}
+		if v, ok := decode(t, out.String()).(map[string]any); !ok || v["live"] != true {
+			t.Fatalf("copy: %s", out.String())
+		}
+		t.Logf("%d kills", kills)
+		text, err := command("verify", "--store", "pebble:moved").CombinedOutput()
+		if err != nil {
+			t.Fatalf("verify: %v\n%s", err, text)
+		}
+		contains(t, string(text), "subscriptions  3000")
+		return
+	}
+	t.Fatalf("%d kills, and it never came through", kills)
+}

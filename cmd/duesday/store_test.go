@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store/dynamotable"
+	"github.com/duesday/duesday/internal/store/dynamotest"
+)
+
+// onDynamo returns the URL of a store on DynamoDB Local that nobody has made yet, and the
+// prefix of its tables.
+func onDynamo(t *testing.T) (store, prefix string) {
+	t.Helper()
+	dynamotest.Setenv(t)
+	prefix = dynamotest.Prefix(t)
+	query := url.Values{"prefix": {prefix}, "endpoint": {dynamotest.Endpoint(t)}, "region": {dynamotest.Region}}
+	return "dynamodb:?" + query.Encode(), prefix
+}
+
+func TestStore_OnDynamoDB(t *testing.T) {
+	c := newCLI(t)
+	at, prefix := onDynamo(t)
+	all := schema.New(prefix).All()
+	o := c.object(exitFailed, "store", "describe", "--store", at)
+	equal(t, "nothing there", []any{o["ok"], o["meta"], len(o["differences"].([]any))}, []any{false, nil, len(all)})
+
+	out := c.must("store", "create", "--store", at, "--shards", "4")
+	contains(t, out, prefix+"recurring-payments: creating\n", prefix+"recurring-payments: TTL on, attribute TTL\n", prefix+"outbox: active\n", "made dynamodb:", "shards per date", "4")
+	o = c.object(exitDone, "store", "create", "--store", at) // takes the shards as they are
+	equal(t, "again", members(o, "made", "shards"), []any{false, 4})
+	equal(t, "tables", len(o["tables"].([]any)), len(all))
+	r := c.run("store", "create", "--store", at, "--shards", "5")
+	equal(t, "other shards", r.code, exitFailed)
+	contains(t, r.errors, "4 shards per date, not 5")
+
+	c.must("charging", "off", "--reason", "on holiday", "--store", at)
+	o = c.object(exitDone, "store", "describe", "--store", at)
+	equal(t, "meta", members(o["meta"].(map[string]any), "shards", "charging", "reason", "created_at"), []any{4, false, "on holiday", "2026-03-15T10:30:00.000Z"})
+	first := o["tables"].([]any)[0].(map[string]any)
+	equal(t, "table", members(first, "table", "missing", "status", "partition_key", "sort_key", "billing_mode", "ttl_attribute", "ttl_status", "deletion_protection"),
+		[]any{prefix + "recurring-payments", false, "ACTIVE", "PK", "SK", "on demand", "TTL", "ENABLED", false})
+	equal(t, "index", first["indexes"].([]any)[0], map[string]any{"index": "GSI-1", "partition_key": "NextReminderDate", "sort_key": "LastReminderDate",
+		"projection": "INCLUDE Email NextPaymentDate SKU", "status": "ACTIVE"})
+	contains(t, c.must("store", "describe", "--store", at), "GSI-2", "NextPaymentDate/LastPaymentDate", "off: on holiday")
+
+	r = c.run("store", "drop", "--store", at)
+	equal(t, "unconfirmed", r.code, exitUsage)
+	contains(t, r.errors, prefix+"recurring-payments, "+prefix+"outbox", "say --confirm "+prefix)
+	equal(t, "misconfirmed", c.run("store", "drop", "--store", at, "--confirm", "duesday-").code, exitUsage)
+	equal(t, "dropped", len(c.object(exitDone, "store", "drop", "--store", at, "--confirm", prefix)["dropped"].([]any)), len(all))
+	c.object(exitFailed, "store", "describe", "--store", at)
+}
+
+// TestStore_HalfMade: a table without the rest, and without what the store says of itself.
+func TestStore_HalfMade(t *testing.T) {
+	c := newCLI(t)
+	at, prefix := onDynamo(t)
+	table := schema.New(prefix).RecurringPayments
+	if _, err := dynamotest.Client(t).CreateTable(t.Context(), dynamotable.Input(table, dynamotable.Settings{})); err != nil {
+		t.Fatal(err)
+	}
+	r := c.run("store", "describe", "--store", at)
+	equal(t, "exit", r.code, exitFailed)
+	contains(t, r.out, "The store says nothing of itself yet.", "table "+table.Name+": TTL attribute: want TTL, got off\n",
+		"table "+prefix+"outbox: table: want one, got none\n", "Make what is missing: duesday store create --store 'dynamodb:")
+	equal(t, "completed", c.object(exitDone, "store", "create", "--store", at)["made"], true)
+	equal(t, "described", c.object(exitDone, "store", "describe", "--store", at)["ok"], true)
+}
+
+func TestStore_SomebodyElsesTable(t *testing.T) {
+	c := newCLI(t)
+	at, prefix := onDynamo(t)
+	table := schema.New(prefix).Outbox
+	table.PartitionKey = "id"
+	if _, err := dynamotest.Client(t).CreateTable(t.Context(), dynamotable.Input(table, dynamotable.Settings{})); err != nil {
+		t.Fatal(err)
+	}
+	r := c.run("store", "create", "--store", at)
+	equal(t, "exit", r.code, exitFailed)
+	contains(t, r.errors, "table "+table.Name+": partition key: want PK, got id")
+	r = c.run("store", "describe", "--store", at)
+	equal(t, "exit", r.code, exitFailed)
+	contains(t, r.out, "partition key: want PK, got id", "missing")
+	equal(t, "drop", c.run("store", "drop", "--store", at, "--confirm", prefix).code, exitFailed)
+}
+
+func TestStore_SettingsOfTables(t *testing.T) {
+	c := newCLI(t)
+	at, prefix := onDynamo(t)
+	out := c.must("store", "create", "--store", at, "--provisioned", "--read-units", "7", "--deletion-protection")
+	contains(t, out, "provisioned: 7 read and 5 write units", "deletion protection on", "autoscaling not set: there is no Application Auto Scaling at http://")
+	first := c.object(exitDone, "store", "describe", "--store", at)["tables"].([]any)[0].(map[string]any)
+	equal(t, "table", members(first, "billing_mode", "read_units", "write_units", "deletion_protection"), []any{"provisioned", 7, 5, true})
+	r := c.run("store", "drop", "--store", at, "--confirm", prefix)
+	equal(t, "exit", r.code, exitFailed)
+	contains(t, r.errors, "deletion protection is on for "+prefix+"recurring-payments", "nothing was dropped")
+}
+
+// TestStore_DropKeepsAdopted: a table under a name of its own stays.
+func TestStore_DropKeepsAdopted(t *testing.T) {
+	c := newCLI(t)
+	at, prefix := onDynamo(t)
+	at += "&recurring_table=" + prefix + "theirs"
+	c.must("store", "create", "--store", at)
+	o := c.object(exitDone, "store", "drop", "--store", at, "--confirm", prefix)
+	equal(t, "kept", o["kept"], []string{prefix + "theirs"})
+	o = c.object(exitFailed, "store", "describe", "--store", at)
+	equal(t, "there", o["tables"].([]any)[0].(map[string]any)["missing"], false)
+}
+
+func TestStore_InAFolder(t *testing.T) {
+	c := newCLI(t)
+	r := c.run("store", "describe")
+	equal(t, "nothing there", r.code, exitFailed)
+	contains(t, r.errors, "there is no store at pebble:./duesday-data")
+	o := c.object(exitDone, "store", "create", "--shards", "3")
+	equal(t, "created", members(o, "made", "shards", "tables"), []any{true, 3, nil})
+	equal(t, "again", members(c.object(exitDone, "store", "create"), "made", "shards", "installation"), []any{false, 3, o["installation"]})
+	r = c.run("store", "create", "--shards", "1")
+	equal(t, "other shards", r.code, exitFailed)
+	contains(t, r.errors, "3 shards per date, not 1")
+	d := c.object(exitDone, "store", "describe")
+	equal(t, "described", []any{d["ok"], d["tables"], d["folder"].(map[string]any)["path"], d["meta"].(map[string]any)["shards"]},
+		[]any{true, nil, "./duesday-data", 3})
+	contains(t, c.must("store", "describe"), "folder", "./duesday-data", "charging", "on", fmt.Sprint(o["installation"]))
+}
+
+func TestStore_WrongUsage(t *testing.T) {
+	c := newCLI(t)
+	for _, x := range []struct{ line, want string }{
+		{"store create --store mem:", "gone with the process"},
+		{"store describe --store mem:", "gone with the process"},
+		{"store drop --store mem:", "gone with the process"},
+		{"store drop --confirm duesday-", "delete its folder: ./duesday-data"},
+		{"store create --provisioned", "--provisioned is for a dynamodb: store"},
+		{"store create --read-units 5", "--read-units is for a dynamodb: store"},
+		{"store create --deletion-protection", "--deletion-protection is for a dynamodb: store"},
+		{"store create --shards 0", "--shards 0: want 1 to 100"},
+		{"store create --shards 101", "--shards 101: want 1 to 100"},
+		{"store create --store dynamodb: --max-units 4", "--max-units wants --provisioned beside it"},
+		{"store create --store dynamodb: --provisioned --read-units 0", "--read-units 0: want 1 or more"},
+		{"store create --store dynamodb: --provisioned --write-units 0", "--write-units 0: want 1 or more"},
+		{"store create --store dynamodb: --provisioned --min-units 0", "--min-units 0: want 1 or more"},
+		{"store create --store dynamodb: --provisioned --min-units 20", "--max-units 10: want 20, as --min-units says, or more"},
+		{"store create --store dynamodb: --provisioned --target-utilization 95", "--target-utilization 95: want 20 to 90"},
+		{"store create extra", "takes no argument"},
+		{"store drop --store dynamodb:", "duesday-recurring-payments, duesday-outbox"},
+		{"store create --store dynamodb:?bucket=1", `unknown parameter "bucket"`},
+	} {
+		r := c.run(strings.Fields(x.line)...)
+		if r.code != exitUsage || r.out != "" {
+			t.Errorf("duesday %s: exit %d, out %q, errors %q", x.line, r.code, r.out, r.errors)
+		}
+		contains(t, r.errors, x.want)
+	}
+}

@@ -1,0 +1,154 @@
+package dynamotable
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A Difference is one thing in which a table is not what was declared.
+type Difference struct {
+	Table string
+	Part  string // "partition key", "index GSI-1 projection", ...
+	Want  string
+	Got   string
+	Mends bool // Create puts it right; the others it refuses
+}
+
+func (d Difference) String() string {
+	return fmt.Sprintf("table %s: %s: want %s, got %s", d.Table, d.Part, d.Want, d.Got)
+}
+
+const (
+	none = "none"
+	off  = "off"
+)
+
+// Compare returns the differences between the declaration and what is there, in a fixed
+// order. The order of attributes in a projection is no difference, nor are key attributes
+// in it, which DynamoDB projects in any case. Where keys differ projections are not compared.
+func Compare(declared store.Table, described Description) []Difference {
+	if described.Missing {
+		return []Difference{{declared.Name, "table", "one", none, true}}
+	}
+	c := comparison{table: declared.Name}
+	got := &described.Table
+	c.differ("partition key", declared.PartitionKey, got.PartitionKey)
+	c.differ("sort key", declared.SortKey, got.SortKey)
+	for _, k := range described.Types {
+		if isKey(&declared, k.Name) {
+			c.differ("type of key attribute "+k.Name, "S", k.Type)
+		}
+	}
+	for i := range declared.Indexes {
+		x := &declared.Indexes[i]
+		c.index(&declared, x, got, got.Index(x.Name))
+	}
+	for i := range got.Indexes {
+		if x := &got.Indexes[i]; declared.Index(x.Name) == nil {
+			c.differ("index "+x.Name, "", shape(got, x))
+		}
+	}
+	for _, name := range described.LocalIndex {
+		c.differ("local index "+name, "", "a local secondary index")
+	}
+	if declared.TTL != got.TTL {
+		c.found = append(c.found, Difference{c.table, "TTL attribute", orElse(declared.TTL, off), orElse(got.TTL, off), got.TTL == ""})
+	}
+	return c.found
+}
+
+type comparison struct {
+	table string
+	found []Difference
+}
+
+func (c *comparison) differ(part, want, got string) {
+	if want != got {
+		c.found = append(c.found, Difference{Table: c.table, Part: part, Want: orElse(want, none), Got: orElse(got, none)})
+	}
+}
+
+func (c *comparison) index(declared *store.Table, want *store.Index, described *store.Table, got *store.Index) {
+	part := "index " + want.Name
+	if got == nil {
+		c.differ(part, shape(declared, want), "")
+		return
+	}
+	c.differ(part+" partition key", want.PartitionKey, got.PartitionKey)
+	c.differ(part+" sort key", want.SortKey, got.SortKey)
+	if sameKeys := declared.PartitionKey == described.PartitionKey && declared.SortKey == described.SortKey &&
+		want.PartitionKey == got.PartitionKey && want.SortKey == got.SortKey; sameKeys {
+		c.differ(part+" projection", Projection(declared, want), Projection(described, got))
+	}
+}
+
+// shape is an index in a few words.
+func shape(t *store.Table, x *store.Index) string {
+	keys := x.PartitionKey
+	if x.SortKey != "" {
+		keys += "/" + x.SortKey
+	}
+	return keys + " " + Projection(t, x)
+}
+
+// Projection says what an index of the table projects, in one spelling: ALL, KEYS_ONLY, or
+// INCLUDE with the attributes that are no keys, sorted.
+func Projection(t *store.Table, x *store.Index) string {
+	if x.All {
+		return "ALL"
+	}
+	var list []string
+	for _, name := range x.Include {
+		if !t.IsKey(name) && name != x.PartitionKey && name != x.SortKey {
+			list = append(list, name)
+		}
+	}
+	if len(list) == 0 {
+		return "KEYS_ONLY"
+	}
+	slices.Sort(list)
+	return "INCLUDE " + strings.Join(slices.Compact(list), " ")
+}
+
+// isKey reports whether the attribute is a key of the table or of one of its indexes.
+func isKey(t *store.Table, name string) bool {
+	return t.IsKey(name) || slices.ContainsFunc(t.Indexes, func(x store.Index) bool { return name == x.PartitionKey || name == x.SortKey })
+}
+
+func orElse(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}
+
+// A DifferentError says that tables are there which are not the declared ones. Nothing was
+// created or changed.
+type DifferentError struct{ Differences []Difference }
+
+func (e *DifferentError) Error() string {
+	lines := make([]string, len(e.Differences))
+	for i, d := range e.Differences {
+		lines[i] = d.String()
+	}
+	return "these tables are not Duesday's, and were left as they are: " + strings.Join(lines, "; ")
+}
+
+// refused returns a DifferentError of the differences that Create cannot put right, or nil.
+func refused(found ...Description) error {
+	var list []Difference
+	for i := range found {
+		for _, d := range found[i].Differences {
+			if !d.Mends {
+				list = append(list, d)
+			}
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return &DifferentError{list}
+}

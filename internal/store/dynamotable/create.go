@@ -1,0 +1,146 @@
+package dynamotable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Progress is told what was done to a table, and what is waited for; nil is told nothing.
+type Progress func(table, step string)
+
+func (p Progress) say(table, format string, args ...any) {
+	if p != nil {
+		p(table, fmt.Sprintf(format, args...))
+	}
+}
+
+// Create makes the tables that are missing, one after the other, as DynamoDB wants it of
+// tables with indexes, and returns the names of those it made. It waits until each is
+// active with its indexes, then switches TTL on and what the settings ask for.
+//
+// It may be run again: what is there already is left as it is, what was cut off is
+// completed, and of two that run at once each waits for the other's tables. It switches
+// nothing off, and the billing mode of a table that exists only changes from on demand to
+// provisioned, when that is asked for.
+//
+// When one of the tables is there and is not the declared one, the error is a
+// DifferentError and nothing was created or changed, unless that table appeared meanwhile.
+func Create(ctx context.Context, client *dynamodb.Client, tables []store.Table, s Settings, progress Progress) (made []string, err error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	found, err := look(ctx, client, tables)
+	if err == nil {
+		err = refused(found...)
+	}
+	if err == nil {
+		err = usable(found...)
+	}
+	if err == nil && s.PointInTimeRecovery && len(tables) > 0 {
+		err = canRecover(ctx, client, tables[0].Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m := maker{client: client, settings: s, progress: progress}
+	for i := range tables {
+		ours, err := m.table(ctx, tables[i], found[i])
+		if ours {
+			made = append(made, tables[i].Name)
+		}
+		if err != nil {
+			return made, err
+		}
+	}
+	return made, nil
+}
+
+// Ensure makes the tables that are missing, on demand and unprotected, and reports whether
+// it made any. Its errors are Create's.
+func Ensure(ctx context.Context, client *dynamodb.Client, tables []store.Table) (made bool, err error) {
+	names, err := Create(ctx, client, tables, Settings{}, nil)
+	return len(names) > 0, err
+}
+
+// check refuses what no service would take.
+func (s Settings) check() error {
+	p := s.Provisioned
+	switch {
+	case p == nil:
+		return nil
+	case p.ReadUnits < 1 || p.WriteUnits < 1:
+		return fmt.Errorf("provisioned capacity of %d read and %d write units: want 1 or more", p.ReadUnits, p.WriteUnits)
+	case p.MinUnits < 1 || p.MaxUnits < p.MinUnits:
+		return fmt.Errorf("autoscaling between %d and %d units: want 1 or more, and the lower one first", p.MinUnits, p.MaxUnits)
+	case p.TargetUtilization < 20 || p.TargetUtilization > 90:
+		return fmt.Errorf("target utilization of %d %%: want 20 to 90", p.TargetUtilization)
+	}
+	return nil
+}
+
+// usable refuses tables that will not become active by waiting.
+func usable(found ...Description) error {
+	for i := range found {
+		switch d := &found[i]; types.TableStatus(d.Status) {
+		case "", types.TableStatusActive, types.TableStatusCreating, types.TableStatusUpdating:
+		case types.TableStatusDeleting:
+			return fmt.Errorf("table %s is being deleted: run this again when it is gone", d.Table.Name)
+		default:
+			return fmt.Errorf("table %s is %s and cannot be used", d.Table.Name, d.Status)
+		}
+	}
+	return nil
+}
+
+// A maker carries out a Create.
+type maker struct {
+	client   *dynamodb.Client
+	settings Settings
+	progress Progress
+}
+
+// table makes one table or completes it, and reports whether it was made here.
+func (m *maker) table(ctx context.Context, t store.Table, d Description) (ours bool, err error) {
+	if d.Missing {
+		if ours, err = m.create(ctx, t); err != nil {
+			return ours, err
+		}
+	} else {
+		m.progress.say(t.Name, "exists already")
+	}
+	if d, err = m.active(ctx, t.Name); err != nil {
+		return ours, err
+	}
+	d.Differences = Compare(t, d) // another one may have made it
+	if err := refused(d); err != nil {
+		return ours, err
+	}
+	if ours {
+		m.progress.say(t.Name, "active")
+	}
+	for _, step := range [...]func(context.Context, store.Table, Description) error{m.ttl, m.protect, m.provision, m.recovery, m.autoscale} {
+		if err := step(ctx, t, d); err != nil {
+			return ours, err
+		}
+	}
+	return ours, nil
+}
+
+func (m *maker) create(ctx context.Context, t store.Table) (ours bool, err error) {
+	m.progress.say(t.Name, "creating")
+	_, err = m.client.CreateTable(ctx, Input(t, m.settings), patient)
+	if _, exists := errors.AsType[*types.ResourceInUseException](err); exists {
+		m.progress.say(t.Name, "somebody else is creating it")
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("creating table %s: %w", t.Name, err)
+	}
+	return true, nil
+}

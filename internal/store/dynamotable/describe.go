@@ -1,0 +1,197 @@
+package dynamotable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A Description is what DynamoDB says of a table.
+type Description struct {
+	Table   store.Table // its keys, indexes in order of their names, projections, and the TTL attribute while it is on
+	Missing bool        // there is none; only Table.Name and Differences say something
+	Status  string      // ACTIVE, CREATING, ...
+	Types   []KeyType   // of all key attributes, by name
+
+	IndexStatus map[string]string // by the index's name
+	LocalIndex  []string          // names of local secondary indexes, which Duesday never declares
+
+	Items, Bytes          int64 // as DynamoDB counted them, some six hours ago at most
+	Created               time.Time
+	OnDemand              bool
+	ReadUnits, WriteUnits int64 // of the table, when it is provisioned
+
+	TTLStatus           string // ENABLED, ENABLING, DISABLED, DISABLING
+	PointInTimeRecovery string // ENABLED, DISABLED, or "" where the endpoint does not tell
+	DeletionProtection  bool
+
+	Differences []Difference // from what was declared
+}
+
+// A KeyType is the type of a key attribute: S, N or B.
+type KeyType struct{ Name, Type string }
+
+// Describe returns what is there of the tables, in their order. A missing table is no
+// error; one that is not what was declared has Differences.
+func Describe(ctx context.Context, client *dynamodb.Client, tables []store.Table) ([]Description, error) {
+	found, err := look(ctx, client, tables)
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		if d := &found[i]; !d.Missing {
+			if d.PointInTimeRecovery, err = recovery(ctx, client, d.Table.Name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
+}
+
+// look is Describe without what takes a call of its own and is no part of the comparison.
+func look(ctx context.Context, client *dynamodb.Client, tables []store.Table) ([]Description, error) {
+	found := make([]Description, len(tables))
+	for i := range tables {
+		d, err := lookAt(ctx, client, tables[i].Name)
+		if err != nil {
+			return nil, err
+		}
+		d.Differences = Compare(tables[i], d)
+		found[i] = d
+	}
+	return found, nil
+}
+
+func lookAt(ctx context.Context, client *dynamodb.Client, name string) (Description, error) {
+	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name}, patient)
+	if _, none := errors.AsType[*types.ResourceNotFoundException](err); none {
+		return Description{Table: store.Table{Name: name}, Missing: true}, nil
+	}
+	if err != nil {
+		return Description{}, fmt.Errorf("describing table %s: %w", name, err)
+	}
+	d := describe(name, out.Table)
+	if d.Status == string(types.TableStatusCreating) || d.Status == string(types.TableStatusDeleting) {
+		return d, nil // whose TTL may be answered as if there were no table
+	}
+	ttl, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &name}, patient)
+	if _, gone := errors.AsType[*types.ResourceNotFoundException](err); gone {
+		return Description{Table: store.Table{Name: name}, Missing: true}, nil
+	}
+	if err != nil {
+		return Description{}, fmt.Errorf("describing the TTL of table %s: %w", name, err)
+	}
+	if t := ttl.TimeToLiveDescription; t != nil {
+		d.TTLStatus = string(t.TimeToLiveStatus)
+		if t.TimeToLiveStatus == types.TimeToLiveStatusEnabled || t.TimeToLiveStatus == types.TimeToLiveStatusEnabling {
+			d.Table.TTL = aws.ToString(t.AttributeName)
+		}
+	}
+	return d, nil
+}
+
+// describe turns the service's description into ours.
+func describe(name string, t *types.TableDescription) Description {
+	d := Description{Status: string(t.TableStatus), Items: aws.ToInt64(t.ItemCount), Bytes: aws.ToInt64(t.TableSizeBytes),
+		Created: aws.ToTime(t.CreationDateTime).UTC(), DeletionProtection: aws.ToBool(t.DeletionProtectionEnabled), IndexStatus: map[string]string{}}
+	d.Table.Name = name
+	d.Table.PartitionKey, d.Table.SortKey = keysOf(t.KeySchema)
+	if t.BillingModeSummary != nil && t.BillingModeSummary.BillingMode == types.BillingModePayPerRequest {
+		d.OnDemand = true
+	} else if p := t.ProvisionedThroughput; p != nil {
+		d.ReadUnits, d.WriteUnits = aws.ToInt64(p.ReadCapacityUnits), aws.ToInt64(p.WriteCapacityUnits)
+	}
+	for _, a := range t.AttributeDefinitions {
+		d.Types = append(d.Types, KeyType{aws.ToString(a.AttributeName), string(a.AttributeType)})
+	}
+	for _, g := range t.GlobalSecondaryIndexes {
+		x := store.Index{Name: aws.ToString(g.IndexName)}
+		x.PartitionKey, x.SortKey = keysOf(g.KeySchema)
+		if g.Projection != nil {
+			x.All = g.Projection.ProjectionType == types.ProjectionTypeAll
+			x.Include = slices.Clone(g.Projection.NonKeyAttributes)
+		}
+		d.Table.Indexes = append(d.Table.Indexes, x)
+		d.IndexStatus[x.Name] = string(g.IndexStatus)
+	}
+	for _, l := range t.LocalSecondaryIndexes {
+		d.LocalIndex = append(d.LocalIndex, aws.ToString(l.IndexName))
+	}
+	byName := func(a, b store.Index) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortFunc(d.Table.Indexes, byName)
+	slices.SortFunc(d.Types, func(a, b KeyType) int { return strings.Compare(a.Name, b.Name) })
+	return d
+}
+
+func keysOf(schema []types.KeySchemaElement) (partition, sort string) {
+	for _, k := range schema {
+		if k.KeyType == types.KeyTypeHash {
+			partition = aws.ToString(k.AttributeName)
+		} else {
+			sort = aws.ToString(k.AttributeName)
+		}
+	}
+	return partition, sort
+}
+
+// recovery returns the state of point-in-time recovery, or "" where the endpoint does not
+// tell, because it knows no such thing or because the caller may not know.
+func recovery(ctx context.Context, client *dynamodb.Client, name string) (string, error) {
+	out, err := client.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &name}, patient)
+	if code(err) == unknownOperation || code(err) == accessDenied {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("describing the backups of table %s: %w", name, err)
+	}
+	if c := out.ContinuousBackupsDescription; c != nil && c.PointInTimeRecoveryDescription != nil {
+		return string(c.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus), nil
+	}
+	return string(types.PointInTimeRecoveryStatusDisabled), nil
+}
+
+// Codes of the service's errors that have no type of their own.
+const (
+	unknownOperation = "UnknownOperationException"
+	accessDenied     = "AccessDeniedException"
+)
+
+// code returns the service's name of the error, or "".
+func code(err error) string {
+	if e, ok := errors.AsType[coded](err); ok {
+		return e.ErrorCode()
+	}
+	return ""
+}
+
+// coded is an error that the service answered.
+type coded interface {
+	error
+	ErrorCode() string
+}
+
+// patient lets a request be tried again, whatever the client was made for: all requests of
+// this package may be repeated.
+func patient(o *dynamodb.Options) {
+	o.Retryer = retryer()
+	// The SDK warns of a wrong checksum on standard error whenever the service answers with
+	// an error, such as that there is no table, since it does not read that to its end.
+	o.DisableValidateResponseChecksum = true
+}
+
+func retryer() aws.Retryer {
+	return retry.NewStandard(func(o *retry.StandardOptions) {
+		o.MaxAttempts = 5
+		o.MaxBackoff = 2 * time.Second
+	})
+}

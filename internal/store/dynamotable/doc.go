@@ -1,0 +1,13 @@
+// Package dynamotable makes, describes, compares and drops the DynamoDB tables of
+// []store.Table: keys, indexes with their projections, TTL, the billing mode, deletion
+// protection, point-in-time recovery and autoscaling.
+//
+// It is for operators' commands: everything here is a control-plane call, and every
+// function may be run again after it was cut off. It does not read or write items, and it
+// knows nothing of what the tables hold.
+//
+//   - input.go: what a table is created with
+//   - describe.go, compare.go: what is there, and where it is not what was declared
+//   - create.go, setting.go, scaling.go: making it so
+//   - drop.go: taking it away
+package dynamotable

@@ -1,0 +1,89 @@
+package dynamotable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A ProtectedError says that tables have deletion protection on. Nothing was dropped.
+type ProtectedError struct{ Tables []string }
+
+func (e *ProtectedError) Error() string {
+	return fmt.Sprintf("deletion protection is on for %s: nothing was dropped; switch it off first, "+
+		"with aws dynamodb update-table --table-name %s --no-deletion-protection-enabled", strings.Join(e.Tables, ", "), e.Tables[0])
+}
+
+// Drop deletes the tables with all that is in them, waits until they are gone, and returns
+// the names of those it dropped. A missing table is no error. Nothing is dropped when one
+// is protected (ProtectedError) or is not the declared one (DifferentError).
+//
+// The autoscaling of a provisioned table is taken away too, at the endpoint that
+// scalingEndpoint names; "" is Amazon's.
+func Drop(ctx context.Context, client *dynamodb.Client, tables []store.Table, scalingEndpoint string, progress Progress) (dropped []string, err error) {
+	found, err := look(ctx, client, tables)
+	if err == nil {
+		err = refused(found...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var protected []string
+	for i := range found {
+		if found[i].DeletionProtection {
+			protected = append(protected, tables[i].Name)
+		}
+	}
+	if len(protected) > 0 {
+		return nil, &ProtectedError{protected}
+	}
+	for i := range tables {
+		t, d := &tables[i], &found[i]
+		if d.Missing {
+			progress.say(t.Name, "is not there")
+			continue
+		}
+		progress.say(t.Name, "dropping")
+		if err := remove(ctx, client, t.Name); err != nil {
+			return dropped, fmt.Errorf("dropping table %s: %w", t.Name, err)
+		}
+		dropped = append(dropped, t.Name)
+		if s := scaler(client, scalingEndpoint); s != nil && !d.OnDemand {
+			if err := forget(ctx, s, *t); err != nil {
+				return dropped, err
+			}
+		}
+		progress.say(t.Name, "gone")
+	}
+	return dropped, nil
+}
+
+// remove deletes one table, once nothing else is being done to it.
+func remove(ctx context.Context, client *dynamodb.Client, name string) error {
+	for n := 0; ; n++ {
+		_, err := client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name}, patient)
+		_, absent := errors.AsType[*types.ResourceNotFoundException](err)
+		_, busy := errors.AsType[*types.ResourceInUseException](err)
+		if err == nil || absent {
+			return gone(ctx, client, name)
+		}
+		if busy { // it is being created, changed or deleted
+			d, lerr := lookAt(ctx, client, name)
+			if lerr == nil && (d.Missing || d.Status == string(types.TableStatusDeleting)) {
+				return gone(ctx, client, name)
+			}
+		}
+		if !busy || n >= maxTries {
+			return err
+		}
+		if err := pause(ctx, n); err != nil {
+			return err
+		}
+	}
+}

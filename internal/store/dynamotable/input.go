@@ -1,0 +1,103 @@
+package dynamotable
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Settings are what a table has beside its keys and indexes. The zero value is on demand
+// and unprotected.
+type Settings struct {
+	Provisioned         *Provisioned // nil: on demand
+	DeletionProtection  bool         // DynamoDB refuses to delete the table until it is switched off
+	PointInTimeRecovery bool         // continuous backups, restorable to any second of the last 35 days
+}
+
+// Provisioned is capacity that is paid for whether it is used or not, for a table and for
+// each of its indexes alike, with autoscaling around it.
+type Provisioned struct {
+	ReadUnits, WriteUnits int64  // a second, until autoscaling changes them
+	MinUnits, MaxUnits    int32  // what autoscaling stays between
+	TargetUtilization     int    // per cent of the units, which autoscaling holds
+	ScalingEndpoint       string // base URL of Application Auto Scaling; "" is Amazon's for the client's region
+}
+
+// DefaultProvisioned returns the capacity of the published model.
+func DefaultProvisioned() Provisioned {
+	return Provisioned{ReadUnits: 5, WriteUnits: 5, MinUnits: 1, MaxUnits: 10, TargetUtilization: 70}
+}
+
+// Input returns the request that creates the table: this and nothing else is sent. All key
+// attributes are strings.
+//
+// A projection is sent as it was declared, with the table's own keys if they are in it, as
+// in the published model: DynamoDB projects them in any case, accepts them in the list, and
+// may leave them out of what it describes. The index's own keys are not sent.
+func Input(table store.Table, s Settings) *dynamodb.CreateTableInput {
+	in := &dynamodb.CreateTableInput{
+		TableName:                 &table.Name,
+		KeySchema:                 keySchema(table.PartitionKey, table.SortKey),
+		BillingMode:               types.BillingModePayPerRequest,
+		DeletionProtectionEnabled: aws.Bool(s.DeletionProtection),
+	}
+	if s.Provisioned != nil {
+		in.BillingMode = types.BillingModeProvisioned
+		in.ProvisionedThroughput = s.Provisioned.throughput()
+	}
+	names := map[string]bool{}
+	note := func(partition, sort string) {
+		names[partition] = true
+		if sort != "" {
+			names[sort] = true
+		}
+	}
+	note(table.PartitionKey, table.SortKey)
+	for i := range table.Indexes {
+		x := &table.Indexes[i]
+		note(x.PartitionKey, x.SortKey)
+		index := types.GlobalSecondaryIndex{IndexName: &x.Name, KeySchema: keySchema(x.PartitionKey, x.SortKey), Projection: projection(x)}
+		if s.Provisioned != nil {
+			index.ProvisionedThroughput = s.Provisioned.throughput()
+		}
+		in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, index)
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeS})
+	}
+	return in
+}
+
+func (p *Provisioned) throughput() *types.ProvisionedThroughput {
+	return &types.ProvisionedThroughput{ReadCapacityUnits: &p.ReadUnits, WriteCapacityUnits: &p.WriteUnits}
+}
+
+func keySchema(partition, sort string) []types.KeySchemaElement {
+	keys := []types.KeySchemaElement{{AttributeName: &partition, KeyType: types.KeyTypeHash}}
+	if sort != "" {
+		keys = append(keys, types.KeySchemaElement{AttributeName: &sort, KeyType: types.KeyTypeRange})
+	}
+	return keys
+}
+
+// projection returns what the index is created with.
+func projection(x *store.Index) *types.Projection {
+	if x.All {
+		return &types.Projection{ProjectionType: types.ProjectionTypeAll}
+	}
+	var list []string
+	for _, name := range x.Include {
+		if name != x.PartitionKey && name != x.SortKey && !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	if len(list) == 0 {
+		return &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly}
+	}
+	return &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: list}
+}
