@@ -90,7 +90,12 @@ func Scatter(i int) int { return int(uint32(i) * 2654435761) }
 var usd, _ = money.ParseCurrency("USD")
 
 func (o *Ours) subscription(i, days int) billing.NewSubscription {
-	due := o.first.AddDays(i % days)
+	return newSubscription(i, o.first.AddDays(i%days))
+}
+
+// newSubscription is the i-th subscription of a book: of realistic size, of an account of
+// its own.
+func newSubscription(i int, due civil.Date) billing.NewSubscription {
 	id := Scatter(i)
 	return billing.NewSubscription{
 		Account: fmt.Sprintf("acct_%010d", id), Email: fmt.Sprintf("customer.%d@example.com", id), ID: fmt.Sprintf("sub_%010d", id),

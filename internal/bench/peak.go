@@ -1,0 +1,163 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/duesday/duesday/internal/capacity"
+)
+
+// PeakOptions describe the busiest day of a book.
+type PeakOptions struct {
+	Subscriptions int
+	Share         float64 // of them due on that day: above 0, at most 1
+	ChargeRate    float64 // charges a second that the processor allows
+	Hours         float64 // in which the day shall be done; 0: as long as the processor takes
+}
+
+// A Sum is one figure of a Peak, and how it comes about.
+type Sum struct {
+	What  string  `json:"what"`
+	Value float64 `json:"value"`
+	How   string  `json:"how"`
+}
+
+// A Peak is what the busiest day, and a month, ask of DynamoDB.
+type Peak struct {
+	Due        int            `json:"due_periods"`
+	ChargeRate float64        `json:"charges_per_second"`
+	Hours      float64        `json:"hours"`
+	Fits       bool           `json:"fits"` // within the processor's rate, and within the day
+	Day        capacity.Units `json:"day_units"`
+	PerSecond  capacity.Units `json:"units_per_second"`
+	Shards     int            `json:"shards_per_date"`
+	Month      capacity.Units `json:"month_units"`
+	Sums       []Sum          `json:"sums"`
+}
+
+// PlanPeak computes the peak from measured units. The options must make sense.
+func PlanPeak(c *UnitCosts, o PeakOptions) *Peak {
+	p := &Peak{Due: int(math.Round(float64(o.Subscriptions) * o.Share)), ChargeRate: o.ChargeRate, Fits: true}
+	due := float64(p.Due)
+	p.sum("periods due on the peak day", due, "%s subscriptions × %s %%", Number(float64(o.Subscriptions)), Number(o.Share*100))
+	allowed := due / o.ChargeRate / 3600
+	p.Hours = allowed
+	p.sum("hours at the processor's rate", allowed, "%s periods ÷ %s charges/s ÷ 3,600", Number(due), Number(o.ChargeRate))
+	if o.Hours > 0 {
+		p.Hours, p.ChargeRate = o.Hours, due/o.Hours/3600
+		p.sum("charges a second, to be done in the hours given", p.ChargeRate, "%s periods ÷ %s h ÷ 3,600", Number(due), Number(o.Hours))
+	}
+	p.Fits = p.ChargeRate <= o.ChargeRate && p.Hours <= 24
+	p.units(c, o, due)
+	p.dates(c)
+	return p
+}
+
+func (p *Peak) sum(what string, value float64, how string, args ...any) {
+	p.Sums = append(p.Sums, Sum{what, math.Round(value*100) / 100, fmt.Sprintf(how, args...)})
+}
+
+// units adds up the day, what it needs a second, and the month.
+func (p *Peak) units(c *UnitCosts, o PeakOptions, due float64) {
+	paid, day := c.Paid.Units, c.Day.Units
+	p.sum("write units of a paid period", paid.Write, "%s", parts(&c.Paid, func(u capacity.Units) float64 { return u.Write }))
+	p.sum("read units of a paid period", paid.Read, "%s", parts(&c.Paid, func(u capacity.Units) float64 { return u.Read }))
+	p.Day = rounded(paid.Times(due).Plus(day))
+	p.sum("write units of the day", p.Day.Write, "%s × %s + %s for the jobs themselves", Number(due), Number(paid.Write), Number(day.Write))
+	p.sum("read units of the day", p.Day.Read, "%s × %s + %s for the jobs themselves", Number(due), Number(paid.Read), Number(day.Read))
+	p.PerSecond = rounded(paid.Times(p.ChargeRate))
+	p.sum("write units a second", p.PerSecond.Write, "%s charges/s × %s", Number(p.ChargeRate), Number(paid.Write))
+	for _, part := range places(&c.Paid) {
+		p.sum("  of these in "+part.name, part.write*p.ChargeRate, "%s charges/s × %s", Number(p.ChargeRate), Number(part.write))
+	}
+	p.sum("read units a second", p.PerSecond.Read, "%s charges/s × %s", Number(p.ChargeRate), Number(paid.Read))
+	period := paid.Plus(c.Reminder.Units)
+	p.Month = rounded(period.Times(float64(o.Subscriptions)).Plus(day.Times(30)))
+	p.sum("write units of a month", p.Month.Write, "%s × (%s paid + %s reminder) + 30 days × %s", Number(float64(o.Subscriptions)),
+		Number(paid.Write), Number(c.Reminder.Units.Write), Number(day.Write))
+	p.sum("read units of a month", p.Month.Read, "%s × (%s paid + %s reminder) + 30 days × %s", Number(float64(o.Subscriptions)),
+		Number(paid.Read), Number(c.Reminder.Units.Read), Number(day.Read))
+}
+
+// dates finds the busiest partition of one date. A throttled write of an index row rejects
+// the write of its item, so the index partition is the limit, however many units the table has.
+func (p *Peak) dates(c *UnitCosts) {
+	p.Shards = 1
+	for _, d := range c.Dates {
+		w, r := d.Units.Write*p.ChargeRate, d.Units.Read*p.ChargeRate
+		p.sum("write units a second on "+d.Index+", "+d.Date, w, "%s periods/s × %s, of %s that a partition takes", Number(p.ChargeRate),
+			Number(d.Units.Write), Number(capacity.PartitionWrites))
+		p.Shards = max(p.Shards, ceil(w/capacity.PartitionWrites), ceil(r/capacity.PartitionReads))
+	}
+	p.sum("shards per date", float64(p.Shards), "the largest of these ÷ %s, rounded up", Number(capacity.PartitionWrites))
+}
+
+func ceil(x float64) int { return int(math.Ceil(x - 1e-9)) }
+
+// parts tells how the units of something come about, step by step.
+func parts(c *UnitCost, of func(capacity.Units) float64) string {
+	var names []string
+	sums := make(map[string]float64)
+	for _, l := range c.Lines {
+		if of(l.Units) == 0 {
+			continue
+		}
+		if _, ok := sums[l.Step]; !ok {
+			names = append(names, l.Step)
+		}
+		sums[l.Step] += of(l.Units)
+	}
+	for i, n := range names {
+		names[i] = n + " " + Number(sums[n])
+	}
+	return strings.Join(names, " + ")
+}
+
+type place struct {
+	name  string
+	write float64
+}
+
+// places tells where the writes go: each table and each index has a capacity of its own.
+func places(c *UnitCost) (all []place) {
+	for _, l := range c.Lines {
+		name := "the table recurring-payments"
+		switch {
+		case l.Units.Write == 0:
+			continue
+		case l.Index != "":
+			name = l.Index
+		case l.Item == itemMail:
+			name = "the table outbox"
+		}
+		found := false
+		for i := range all {
+			if found = all[i].name == name; found {
+				all[i].write += l.Units.Write
+				break
+			}
+		}
+		if !found {
+			all = append(all, place{name, l.Units.Write})
+		}
+	}
+	return all
+}
+
+// RateNeeded returns the charges a second with which the peak day is done in time: in the
+// hours given, or in a day.
+func (p *Peak) RateNeeded() float64 { return max(p.ChargeRate*p.Hours/min(p.Hours, 24), p.ChargeRate) }
+
+// Number writes a figure for people: thousands apart, at most two decimals.
+func Number(x float64) string {
+	whole, fraction, _ := strings.Cut(strconv.FormatFloat(x, 'f', 2, 64), ".")
+	for i := len(whole) - 3; i > 0 && whole[i-1] != '-'; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if fraction = strings.TrimRight(fraction, "0"); fraction != "" {
+		whole += "." + fraction
+	}
+	return whole
+}

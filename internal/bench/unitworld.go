@@ -1,0 +1,177 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/capacity"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/sandbox"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/memstore"
+)
+
+// A unitWorld is the product over a store in memory that counts units: the engine, the sandbox
+// in memory, and mail that goes nowhere. Its clock stands still within a day, so that the same
+// book always consumes the same.
+type unitWorld struct {
+	meter  *capacity.Meter
+	tables schema.Tables
+	engine *billing.Engine
+	mail   *outbox.Outbox
+	now    time.Time
+}
+
+// The items of the tables, as reports name them.
+const (
+	itemSubscription = "subscription"
+	itemReceipt      = "receipt"
+	itemMail         = "mail"
+	itemAccount      = "account"
+	itemLease        = "lease"
+)
+
+// kindOfItem names the item, or the partition of a query, at the key.
+func (w *unitWorld) kindOfItem(table string, k store.Key) string {
+	if table == w.tables.Outbox.Name {
+		return itemMail
+	}
+	prefix, _, _ := strings.Cut(k.SK, "#")
+	switch {
+	case prefix == "SUB":
+		return itemSubscription
+	case prefix == "REC":
+		return itemReceipt
+	case prefix == "ACC", k.SK == "" && strings.HasPrefix(k.PK, "ACC#"):
+		return itemAccount
+	case prefix == "PER":
+		return "period"
+	case strings.HasPrefix(k.PK, "RUN#"):
+		return "run"
+	case strings.HasPrefix(k.PK, "LEASE#"):
+		return itemLease
+	case k.SK != "":
+		return strings.ToLower(prefix)
+	}
+	return "due dates"
+}
+
+// firstUnitDay is when the world begins: any day does.
+func firstUnitDay() time.Time { return time.Date(2026, 1, 1, 6, 0, 0, 0, time.UTC) }
+
+func openUnitWorld(ctx context.Context) (*unitWorld, error) {
+	w := &unitWorld{tables: schema.New(schema.DefaultPrefix), now: firstUnitDay()}
+	clock := func() time.Time { return w.now }
+	s, err := memstore.Open(w.tables.All(), clock)
+	if err != nil {
+		return nil, err
+	}
+	if w.meter, err = capacity.NewMeter(s, capacity.Options{Tables: w.tables.All(), TokenBytes: capacity.TokenBytes, Name: w.kindOfItem}); err != nil {
+		return nil, err
+	}
+	box, err := sandbox.Open("", sandbox.Options{Now: clock})
+	if err != nil {
+		return nil, err
+	}
+	if err := w.identify(ctx); err != nil {
+		return nil, err
+	}
+	w.engine, err = billing.Open(ctx, billing.Options{Store: w.meter, Tables: w.tables, Processor: box, Now: clock, Config: billing.DefaultConfig(),
+		Lease: billing.DefaultLease})
+	if err != nil {
+		return nil, err
+	}
+	w.mail = outbox.New(w.meter, w.tables.Outbox, clock, nowhere{}, w.engine.StillWanted)
+	return w, nil
+}
+
+// identify gives the store an installation id that is not random: the mails' shards follow
+// from it, and how full the pages of the outbox are.
+func (w *unitWorld) identify(ctx context.Context) error {
+	text := func(name, value string) store.Attribute { return store.Attribute{Name: name, Value: store.S(value)} }
+	return w.meter.Commit(ctx, store.Put(w.tables.RecurringPayments.Name, store.NewItem(text(schema.PK, "META"), text(schema.SK, "META"),
+		text(schema.Installation, "MEASUREDINSTALLATIONABCDEF"), text(schema.CreatedDate, w.now.Format("2006-01-02T15:04:05.000Z")),
+		store.Attribute{Name: schema.Format, Value: store.Int(1)}, store.Attribute{Name: schema.Shards, Value: store.Int(1)},
+		store.Attribute{Name: schema.Charging, Value: store.Bool(true)})))
+}
+
+// nowhere takes every mail.
+type nowhere struct{}
+
+// Deliver implements outbox.Deliverer.
+func (nowhere) Deliver(context.Context, outbox.Effect) error { return nil }
+
+// load imports n subscriptions that fall due on one day, charged by the method.
+func (w *unitWorld) load(ctx context.Context, n int, due civil.Date, method string, padding int) error {
+	const chunk = 48
+	for at := 0; at < n; at += chunk {
+		var batch []billing.NewSubscription
+		for i := at; i < min(n, at+chunk); i++ {
+			s := newSubscription(i, due)
+			s.Method = method
+			s.Address += strings.Repeat(".", padding)
+			batch = append(batch, s)
+		}
+		if _, err := w.engine.ImportBatch(ctx, batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A dayUsage is what one day's jobs consumed.
+type dayUsage struct {
+	reminders, payments, mail capacity.Usage
+	reminderRows, paymentRows map[capacity.Partition]capacity.Units // what the jobs consumed on the partitions of the indexes
+	paid, declined, reminded  int
+}
+
+// day runs the day's jobs one after the other, a worker each, and then moves the clock to the
+// next day.
+func (w *unitWorld) day(ctx context.Context) (d dayUsage, err error) {
+	o := billing.RunOptions{Date: civil.Of(w.now), Workers: 1}
+	before, rowsBefore := w.meter.Usage(), w.meter.Partitions()
+	reminders, err := w.engine.RunReminders(ctx, o)
+	if err != nil {
+		return d, err
+	}
+	afterReminders, rows := w.meter.Usage(), w.meter.Partitions()
+	payments, err := w.engine.RunPayments(ctx, o)
+	if err != nil {
+		return d, err
+	}
+	afterPayments := w.meter.Usage()
+	d.reminderRows, d.paymentRows = less(rows, rowsBefore), less(w.meter.Partitions(), rows)
+	if report, err := w.mail.Drain(ctx, 1); err != nil || report.Failed+report.Dead > 0 {
+		return d, errors.Join(err, fmt.Errorf("%d mails were not delivered", report.Failed+report.Dead))
+	}
+	d.reminders, d.payments, d.mail = afterReminders.Since(before), afterPayments.Since(afterReminders), w.meter.Usage().Since(afterPayments)
+	d.paid, d.declined, d.reminded = payments.Counts[billing.OutcomePaid], payments.Counts[billing.OutcomeRetry], reminders.Sent
+	w.now = w.now.AddDate(0, 0, 1)
+	return d, nil
+}
+
+func less(a, b map[capacity.Partition]capacity.Units) map[capacity.Partition]capacity.Units {
+	d := maps.Clone(a)
+	for p, u := range b {
+		d[p] = d[p].Minus(u)
+	}
+	return d
+}
+
+// pass lets days go by until the one given.
+func (w *unitWorld) pass(ctx context.Context, until civil.Date) error {
+	for civil.Of(w.now).Before(until) {
+		if _, err := w.day(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

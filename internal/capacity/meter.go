@@ -1,0 +1,190 @@
+package capacity
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// TokenBytes is what the DynamoDB engine adds to every item that it puts or updates: the
+// attribute _token of sixteen bytes, by which it tells its own writes after a lost reply.
+const TokenBytes = len(tokenName) + 16
+
+const tokenName = "_token"
+
+// Options say what a Meter counts by.
+type Options struct {
+	Tables []store.Table // of the store
+	// TokenBytes is added to the size of every item, not to index rows: see the constant.
+	TokenBytes int
+	// Name says what kind of item is at a key, for Line.Item; nil: nothing is told apart.
+	Name func(table string, k store.Key) string
+}
+
+// A Meter is a store.Store that counts what DynamoDB would consume for the calls made to the
+// store in it. One write is counted as a conditional write, several as a transaction; Get, base
+// Query, Scan and a lone check as strongly consistent reads, a Query of an index as eventually
+// consistent: as the DynamoDB engine sends them.
+//
+// It reads the old items from the store in it, one commit at a time, so that each is counted
+// against exactly what it replaces: it is for measuring, not for work.
+type Meter struct {
+	store.Store
+	schema store.Schema
+	token  int
+	name   func(string, store.Key) string
+
+	committing sync.Mutex
+	mu         sync.Mutex
+	usage      Usage               // guarded by mu
+	partitions map[Partition]Units // guarded by mu
+}
+
+// A Partition is one partition of an index: all rows that share its partition key.
+type Partition struct{ Table, Index, Key string }
+
+var _ store.Store = (*Meter)(nil)
+
+// NewMeter returns a Meter over s. Closing it closes s. Its error is that of tables that
+// cannot be.
+func NewMeter(s store.Store, o Options) (*Meter, error) {
+	schema, err := store.NewSchema(o.Tables...)
+	if err != nil {
+		return nil, err
+	}
+	m := &Meter{Store: s, schema: schema, token: o.TokenBytes, name: o.Name, usage: make(Usage), partitions: make(map[Partition]Units)}
+	if m.name == nil {
+		m.name = func(string, store.Key) string { return "" }
+	}
+	return m, nil
+}
+
+// Usage returns what has been consumed so far.
+func (m *Meter) Usage() Usage {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.usage.clone()
+}
+
+// Partitions returns what has been consumed so far on each partition of the indexes. Those of
+// tables are not kept: there is one for each account.
+func (m *Meter) Partitions() map[Partition]Units {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.partitions)
+}
+
+func (m *Meter) countPartition(p Partition, u Units) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.partitions[p] = m.partitions[p].Plus(u)
+}
+
+func (m *Meter) count(l Line, bytes int, u Units) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.usage[l]
+	m.usage[l] = Count{Times: c.Times + 1, Bytes: c.Bytes + int64(bytes), Units: c.Units.Plus(u)}
+}
+
+// bytes returns the size of an item as it lies in the table; 0 for none.
+func (m *Meter) bytes(it store.Item) int {
+	if it == nil {
+		return 0
+	}
+	return ItemBytes(it) + m.token
+}
+
+// Get implements store.Store.
+func (m *Meter) Get(ctx context.Context, table string, key store.Key) (store.Item, error) {
+	it, err := m.Store.Get(ctx, table, key)
+	if err == nil || errors.Is(err, store.ErrNotFound) {
+		n := m.bytes(it)
+		m.count(Line{Op: OpGet, Table: table, Item: m.name(table, key)}, n, Units{Read: ReadUnits(n, Strong)})
+	}
+	return it, err
+}
+
+// Commit implements store.Store.
+func (m *Meter) Commit(ctx context.Context, writes ...store.Write) error {
+	if err := m.schema.CheckCommit(writes); err != nil {
+		return err
+	}
+	m.committing.Lock()
+	defer m.committing.Unlock()
+	before := make([]store.Item, len(writes))
+	for i := range writes {
+		w := &writes[i]
+		it, err := m.Store.Get(ctx, w.Table, w.KeyIn(m.schema[w.Table]))
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		before[i] = it
+	}
+	err := m.Store.Commit(ctx, writes...)
+	// After an unknown outcome the writes are counted: at worst they were made and paid for.
+	if failed := errors.Is(err, store.ErrConflict); err == nil || failed || errors.Is(err, store.ErrUnknown) {
+		for i := range writes {
+			m.write(&writes[i], before[i], len(writes) > 1, failed)
+		}
+	}
+	return err
+}
+
+// write counts one write of a commit.
+func (m *Meter) write(w *store.Write, before store.Item, transaction, failed bool) {
+	t := m.schema[w.Table]
+	l := Line{Op: opOf(w.Op), Table: t.Name, Item: m.name(t.Name, w.KeyIn(t)), Transaction: transaction, Failed: failed}
+	after := intended(t, w, before)
+	n := max(m.bytes(before), m.bytes(after))
+	if w.Op == store.OpDelete || w.Op == store.OpCheck {
+		n = m.bytes(before)
+	}
+	u := Units{Write: WriteUnits(n, n)}
+	switch {
+	case transaction:
+		u.Write = TransactionUnits(n, n)
+	case w.Op == store.OpCheck:
+		u = Units{Read: ReadUnits(n, Strong)}
+	}
+	m.count(l, n, u)
+	if failed || w.Op == store.OpCheck {
+		return
+	}
+	for i := range t.Indexes {
+		x := &t.Indexes[i]
+		l.Index = x.Name
+		for _, r := range IndexWrites(t, x, m.stored(x, before, 0), m.stored(x, after, 1)) {
+			m.count(l, r.Bytes, Units{Write: r.Units})
+			m.countPartition(Partition{t.Name, x.Name, r.Partition}, Units{Write: r.Units})
+		}
+	}
+}
+
+// stored returns the item as index x sees it: with the token, which is another after each
+// write, if it projects everything.
+func (m *Meter) stored(x *store.Index, it store.Item, version byte) store.Item {
+	if m.token == 0 || !x.All || it == nil {
+		return it
+	}
+	it = it.Clone()
+	token := make([]byte, max(m.token-len(tokenName), 1))
+	token[0] = version
+	it.Set(tokenName, store.B(token))
+	return it
+}
+
+// intended returns what the write leaves behind, its conditions aside.
+func intended(t *store.Table, w *store.Write, before store.Item) store.Item {
+	bare := *w
+	bare.If = nil
+	if after, err := bare.Resolve(t, 0, before); err == nil {
+		return after
+	}
+	it := w.Set.Clone() // of an item that is absent, or would be too large
+	t.SetKey(&it, w.KeyIn(t))
+	return it
+}

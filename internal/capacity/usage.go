@@ -1,0 +1,116 @@
+package capacity
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// An Op is a kind of call, or of write in a commit.
+type Op string
+
+// The kinds.
+const (
+	OpGet    Op = "get"
+	OpQuery  Op = "query"
+	OpScan   Op = "scan"
+	OpPut    Op = "put"
+	OpUpdate Op = "update"
+	OpDelete Op = "delete"
+	OpCheck  Op = "check"
+)
+
+func opOf(o store.Op) Op {
+	switch o {
+	case store.OpPut:
+		return OpPut
+	case store.OpUpdate:
+		return OpUpdate
+	case store.OpDelete:
+		return OpDelete
+	}
+	return OpCheck
+}
+
+// A Line is what units are told apart by.
+type Line struct {
+	Op          Op
+	Table       string
+	Index       string // "" for the table itself
+	Item        string // by Options.Name: what the item is; of a query, what its partition is
+	Transaction bool   // one of several writes: the item is written twice, an index row is not
+	Failed      bool   // a condition failed: nothing was written, and it was paid for
+}
+
+// A Count says what the calls of one Line came to.
+type Count struct {
+	Times int   // single writes, index rows or requests
+	Bytes int64 // of all items that units were computed from, the larger side of each write
+	Units Units
+}
+
+// A Usage is what has been consumed, line by line.
+type Usage map[Line]Count
+
+func (u Usage) clone() Usage { return maps.Clone(u) }
+
+// Since returns what was consumed between the earlier snapshot and this one.
+func (u Usage) Since(earlier Usage) Usage {
+	d := make(Usage)
+	for l, c := range u {
+		e := earlier[l]
+		c = Count{Times: c.Times - e.Times, Bytes: c.Bytes - e.Bytes, Units: c.Units.Minus(e.Units)}
+		if c != (Count{}) {
+			d[l] = c
+		}
+	}
+	return d
+}
+
+// Plus returns the sum, line by line.
+func (u Usage) Plus(v Usage) Usage {
+	sum := u.clone()
+	for l, n := range v {
+		c := sum[l]
+		sum[l] = Count{Times: c.Times + n.Times, Bytes: c.Bytes + n.Bytes, Units: c.Units.Plus(n.Units)}
+	}
+	return sum
+}
+
+// Total returns the sum of the lines that want is true of; nil wants all.
+func (u Usage) Total(want func(Line) bool) (c Count) {
+	for l, n := range u {
+		if want == nil || want(l) {
+			c.Times += n.Times
+			c.Bytes += n.Bytes
+			c.Units = c.Units.Plus(n.Units)
+		}
+	}
+	return c
+}
+
+// Sorted yields the lines in an order that depends on nothing but them: table, item, index,
+// kind.
+func (u Usage) Sorted() iter.Seq2[Line, Count] {
+	lines := slices.SortedFunc(maps.Keys(u), func(a, b Line) int {
+		return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Index, b.Index), cmp.Compare(a.Op, b.Op),
+			flag(a.Transaction)-flag(b.Transaction), flag(a.Failed)-flag(b.Failed))
+	})
+	return func(yield func(Line, Count) bool) {
+		for _, l := range lines {
+			if !yield(l, u[l]) {
+				return
+			}
+		}
+	}
+}
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
