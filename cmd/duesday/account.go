@@ -103,7 +103,7 @@ func (p *program) showFullAccount(ctx context.Context, s *session, a *billing.Ac
 
 func (p *program) accountFields(a *billing.Account) {
 	v := viewAccount(a)
-	fields(p.stdout, "account", v.Account, "email", v.Email, "time zone", v.TimeZone, "created", v.Created, "change", v.Change)
+	fields(p.stdout, "account", v.Account, "email", v.Email, "time zone", v.TimeZone, "payment method", v.Method, "created", v.Created, "change", v.Change)
 }
 
 // showAccount shows an account that has just been changed.
@@ -123,10 +123,10 @@ func (p *program) accountList() *cobra.Command {
 		Args:  want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.with(cmd.Context(), need{read: true}, func(s *session) error {
-				n, err := list(p, s.engine.Accounts(cmd.Context()), viewAccount, []string{"ACCOUNT", "EMAIL", "TIME ZONE", "CREATED"},
+				n, err := list(p, s.engine.Accounts(cmd.Context()), viewAccount, []string{"ACCOUNT", "EMAIL", "TIME ZONE", "METHOD", "CREATED"},
 					func(a *billing.Account) []string {
 						v := viewAccount(a)
-						return []string{v.Account, v.Email, v.TimeZone, v.Created}
+						return []string{v.Account, v.Email, v.TimeZone, v.Method, v.Created}
 					})
 				if err == nil {
 					p.say("\n%s", plural(n, "account"))

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -46,7 +47,7 @@ func (p *program) demo(ctx context.Context, f *demoFlags) error {
 	if f.accounts < 1 || f.accounts > 100_000 || f.months < 1 || f.months > 120 {
 		return usagef("want 1 to 100000 accounts and 1 to 120 months")
 	}
-	tidy, err := p.demoPlaces()
+	tidy, err := p.demoPlaces(ctx)
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ const (
 
 // demoPlaces decides where the demo's store, ledger and mail lie, and makes room. tidy
 // removes what nobody can look at afterwards.
-func (p *program) demoPlaces() (tidy func(), err error) {
+func (p *program) demoPlaces(ctx context.Context) (tidy func(), err error) {
 	tidy = func() {}
 	base := demoFolder
 	switch dir := folderOf(p.cfg.Store); {
@@ -128,6 +129,11 @@ func (p *program) demoPlaces() (tidy func(), err error) {
 			return tidy, fmt.Errorf("%s is not empty: a demo wants a fresh store; name another folder, or none for %s", dir, demoFolder)
 		}
 		base = filepath.Clean(dir) + "-"
+	case strings.HasPrefix(p.cfg.Store, "dynamodb:"):
+		if err := p.demoUnused(ctx); err != nil {
+			return tidy, err
+		}
+		base = demoFolder + "-"
 	default: // in memory: so are its ledger and, as good as, its mail
 		if !p.cfg.ProcessorGiven {
 			p.cfg.Processor, p.cfg.ProcessorGiven = "sandbox:", true
@@ -147,6 +153,24 @@ func (p *program) demoPlaces() (tidy func(), err error) {
 		p.cfg.Mail = base + "mail"
 	}
 	return tidy, nil
+}
+
+// demoUnused refuses tables that hold somebody's book.
+func (p *program) demoUnused(ctx context.Context) error {
+	s, err := p.open(ctx, need{read: true})
+	if errors.Is(err, store.ErrMissing) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, err = range s.engine.Accounts(ctx) {
+		if err == nil {
+			err = fmt.Errorf("%s has accounts in it: a demo wants a fresh store; name another prefix", p.cfg.Store)
+		}
+		break
+	}
+	return errors.Join(err, s.close())
 }
 
 // replaceDemo makes the folder anew. It deletes only what carries a demo's marker, and

@@ -89,12 +89,13 @@ func killBook(t *testing.T, binary, dir string, rounds int, random *rand.Rand) (
 	if err != nil {
 		t.Fatalf("verify: %v\n%s", err, out)
 	}
-	checkLedger(t, ledger)
+	checkLedger(t, ledger, killSubscriptions)
 	return kills
 }
 
-// checkLedger holds the ledger to one success for each subscription.
-func checkLedger(t *testing.T, ledger string) {
+// checkLedger holds the ledger to one success for each of the subscriptions.
+func checkLedger(t *testing.T, ledger string, subscriptions int) {
+	t.Helper()
 	f, err := os.Open(ledger)
 	if err != nil {
 		t.Fatal(err)
@@ -113,8 +114,8 @@ func checkLedger(t *testing.T, ledger string) {
 			charged[fmt.Sprint(line.Account, "/", line.Subscription, "/", line.Period)]++
 		}
 	}
-	if len(charged) != killSubscriptions {
-		t.Errorf("%d periods were charged, want %d", len(charged), killSubscriptions)
+	if len(charged) != subscriptions {
+		t.Errorf("%d periods were charged, want %d", len(charged), subscriptions)
 	}
 	for period, n := range charged {
 		if n != 1 {

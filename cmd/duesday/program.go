@@ -8,14 +8,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/config"
-	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/storeurl"
@@ -55,7 +52,8 @@ type session struct {
 	store     store.Store
 	tables    schema.Tables
 	engine    *billing.Engine
-	processor *sandbox.Sandbox
+	processor billing.Processor // nil: not needed
+	ledger    io.Closer         // what the processor has open; nil as it is
 	now       func() time.Time
 	mail      string
 }
@@ -88,19 +86,20 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 		return nil, err
 	}
 	if n.processor {
-		if s.processor, err = openSandbox(p.cfg.Processor, p.now); err != nil {
+		if err = s.openProcessor(p.cfg.Processor); err != nil {
 			return nil, errors.Join(err, s.store.Close())
 		}
 	}
-	o := billing.Options{Store: s.store, Tables: s.tables, Now: p.now, Config: policy(p.cfg.Policy), Log: log,
+	o := billing.Options{Store: s.store, Tables: s.tables, Processor: s.processor, Now: p.now, Config: policy(p.cfg.Policy), Log: log,
 		Shards: n.shards, ReadOnly: n.read}
 	if place.Shared() {
 		o.Lease = cmp.Or(n.lease, billing.DefaultLease)
 	}
-	if s.processor != nil { // a nil *Sandbox would be a Processor that is not nil
-		o.Processor = s.processor
-	}
-	if s.engine, err = billing.Open(ctx, o); err != nil {
+	s.engine, err = billing.Open(ctx, o)
+	switch {
+	case errors.Is(err, store.ErrMissing): // DynamoDB tells at the first request
+		return nil, errors.Join(&missingStore{p.cfg.Store}, s.close())
+	case err != nil:
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
@@ -118,31 +117,20 @@ func policy(p config.Policy) billing.Config {
 
 func (s *session) close() error {
 	var err error
-	if s.processor != nil {
-		err = s.processor.Close()
+	if s.ledger != nil {
+		err = s.ledger.Close()
 	}
 	return errors.Join(s.store.Close(), err)
-}
-
-// openSandbox opens the ledger, and makes the folder it is to lie in.
-func openSandbox(url string, now func() time.Time) (*sandbox.Sandbox, error) {
-	file, o, err := sandbox.Parse(url)
-	if err != nil {
-		return nil, &usageError{err}
-	}
-	if file != "" {
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			return nil, err
-		}
-	}
-	o.Now = now
-	return sandbox.Open(file, o)
 }
 
 // missingStore says what to do about store.ErrMissing.
 type missingStore struct{ url string }
 
 func (e *missingStore) Error() string {
+	if strings.HasPrefix(e.url, "dynamodb:") {
+		return fmt.Sprintf("there are no tables at %s yet: duesday store create makes them, as does duesday import FILE; "+
+			"or name others with --store or %s", e.url, config.EnvStore)
+	}
 	return fmt.Sprintf("there is no store at %s yet: duesday import FILE makes one, as does duesday account create; "+
 		"or name another with --store or %s", e.url, config.EnvStore)
 }

@@ -120,7 +120,7 @@ was charged once. Start with: duesday demo`,
 	}
 	f := root.PersistentFlags()
 	f.StringVar(&p.flags.Store, "store", "", "`URL` of the store: pebble:DIR or mem: (default "+config.DefaultStore+", or $"+config.EnvStore+")")
-	f.StringVar(&p.flags.Processor, "processor", "", "`URL` of the payment processor: sandbox:FILE (default "+config.DefaultProcessor+", or $"+config.EnvProcessor+")")
+	f.StringVar(&p.flags.Processor, "processor", "", "`URL` of the payment processor: sandbox:FILE or sandbox:http://HOST:PORT (default "+config.DefaultProcessor+", or $"+config.EnvProcessor+")")
 	f.StringVar(&p.flags.Mail, "mail", "", "`FOLDER` that mail is written to (default "+config.DefaultMail+", or $"+config.EnvMail+")")
 	f.StringVar(&p.flags.LogLevel, "log-level", "", "`LEVEL` of the log on standard error: debug, info, warn or error (default "+config.DefaultLogLevel+")")
 	f.StringVar(&p.flags.ReceiptMonths, "receipt-months", "", "`MONTHS` until a receipt expires, 0 for never (default 6, or $"+config.EnvReceiptMonths+")")
@@ -130,7 +130,7 @@ was charged once. Start with: duesday demo`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(p.demoCommand(), p.importCommand(), p.runCommand(), p.dueCommand(), p.accountCommand(), p.subscriptionCommand(),
 		p.receiptCommand(), p.verifyCommand(), p.exportCommand(), p.chargingCommand(), p.outboxCommand(),
-		p.reconcileCommand(), p.storeCommand(), p.benchCommand(), p.versionCommand())
+		p.reconcileCommand(), p.storeCommand(), p.schemaCommand(), p.sandboxCommand(), p.benchCommand(), p.capacityCommand(), p.versionCommand())
 	p.noteWork(root)
 	return root
 }

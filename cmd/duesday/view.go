@@ -33,13 +33,14 @@ type accountView struct {
 	Account  string `json:"account"`
 	Email    string `json:"email"`
 	TimeZone string `json:"time_zone"`
+	Method   string `json:"payment_method,omitempty"` // of subscriptions without one of their own
 	Created  string `json:"created_at"`
 
 	Change string `json:"change,omitempty"` // that has not reached every copy
 }
 
 func viewAccount(a *billing.Account) accountView {
-	v := accountView{Account: a.ID, Email: a.Email, TimeZone: a.TimeZone, Created: stamp(a.Created)}
+	v := accountView{Account: a.ID, Email: a.Email, TimeZone: a.TimeZone, Method: a.Method, Created: stamp(a.Created)}
 	if v.TimeZone == "" {
 		v.TimeZone = "UTC"
 	}

@@ -123,6 +123,6 @@ func TestDocumentsThatAreNamedExist(t *testing.T) {
 // isLeftOver reports whether the name at the root is what .gitignore keeps out: a store
 // that the demo made, a profile.
 func isLeftOver(relative string) bool {
-	return relative == "duesday" || strings.HasPrefix(relative, "duesday-") || strings.HasPrefix(relative, "coverage.") || relative == "profiles" ||
+	return relative == "duesday" || relative == ".cache" || strings.HasPrefix(relative, "duesday-") || strings.HasPrefix(relative, "coverage.") || relative == "profiles" ||
 		strings.HasSuffix(relative, ".prof") || strings.HasSuffix(relative, ".test")
 }

@@ -17,9 +17,13 @@ type Account struct {
 	ID       string
 	Email    string
 	TimeZone string // IANA name; decides what day it is for its subscriptions
+	Method   string // the processor's token that subscriptions without one of their own are charged with
 	Created  time.Time
 	Copying  bool // an address change has not yet reached every copy
+	Mixed    bool // its subscriptions came with different addresses, and keep them until the account is changed
 	Version  int64
+
+	raw store.Item // as read: attributes that are not ours are kept
 }
 
 var (
@@ -29,37 +33,65 @@ var (
 	ErrState = errors.New("not possible now")
 )
 
+// mixed is FanOut of an account whose Mixed is set.
+const mixed = "mixed"
+
 func (a *Account) item() store.Item {
 	it := store.NewItem(
-		store.Attribute{Name: schema.CreatedDate, Value: store.S(stamp(a.Created))},
-		store.Attribute{Name: schema.Email, Value: store.S(a.Email)},
 		store.Attribute{Name: schema.PK, Value: store.S(accountPK(a.ID))},
 		store.Attribute{Name: schema.SK, Value: store.S(accountSK)},
 		store.Attribute{Name: schema.Version, Value: store.Int(a.Version)})
+	keepStamp(&it, a.raw, schema.CreatedDate, a.Created)
+	for _, f := range [...]struct{ name, text string }{{schema.Email, a.Email}, {schema.PaymentMethod, a.Method}} {
+		if f.text != "" {
+			it.Set(f.name, store.S(f.text))
+		}
+	}
 	if a.TimeZone != "" && a.TimeZone != "UTC" {
 		it.Set(schema.TimeZone, store.S(a.TimeZone))
 	}
-	if a.Copying {
+	switch {
+	case a.Copying:
 		it.Set(schema.FanOut, store.Bool(true))
+	case a.Mixed:
+		it.Set(schema.FanOut, store.S(mixed))
 	}
+	keep(&it, a.raw, func(name string) bool { return accountOwns[name] })
 	return it
+}
+
+// accountOwns are the attributes that item writes or leaves out on purpose.
+var accountOwns = map[string]bool{
+	schema.CreatedDate: true, schema.Email: true, schema.FanOut: true, schema.PK: true, schema.PaymentMethod: true,
+	schema.SK: true, schema.TimeZone: true, schema.Version: true,
 }
 
 func decodeAccount(it store.Item) *Account {
 	a := &Account{ID: trimAccount(it.Str(schema.PK)), Email: it.Str(schema.Email), TimeZone: it.Str(schema.TimeZone),
-		Created: parseStamp(it.Str(schema.CreatedDate)), Copying: it.Get(schema.FanOut).Bool(), Version: it.Int(schema.Version)}
+		Method: it.Str(schema.PaymentMethod), Created: readStamp(it.Str(schema.CreatedDate)), Copying: it.Get(schema.FanOut).Bool(),
+		Mixed: it.Str(schema.FanOut) == mixed, Version: it.Int(schema.Version), raw: it}
 	if a.TimeZone == "" {
 		a.TimeZone = "UTC"
 	}
+	if HasCardNumber(a.Method) { // of another tool's making
+		a.Method = ""
+	}
 	return a
+}
+
+// unchanged holds while the account is as it was read.
+func (a *Account) unchanged() store.Condition {
+	if v := a.raw.Get(schema.Version); !v.IsZero() {
+		return store.AttributeEquals(schema.Version, v)
+	}
+	return store.AttributeAbsent(schema.Version)
 }
 
 // bump returns the put of the account if it is still as it was read. Every change in the
 // account's set of subscriptions goes through it, which keeps their ids unique.
 func (a *Account) bump(table string) store.Write {
-	was := store.AttributeEquals(schema.Version, store.Int(a.Version))
 	a.Version++
-	return store.Put(table, a.item(), was)
+	return store.Put(table, a.item(), a.unchanged())
 }
 
 // Account returns the account, or store.ErrNotFound.
@@ -72,6 +104,22 @@ func (e *Engine) Account(ctx context.Context, id string) (*Account, error) {
 		return nil, err
 	}
 	return decodeAccount(it), nil
+}
+
+// method returns the token that the subscription's next period is charged with: its own, or
+// its account's; "" when neither has one.
+func (e *Engine) method(ctx context.Context, s *Subscription) (string, error) {
+	if s.Method != "" {
+		return s.Method, nil
+	}
+	it, err := e.store.Get(ctx, e.table, accountKey(s.Account))
+	if errors.Is(err, store.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return decodeAccount(it).Method, nil
 }
 
 // CreateAccount makes an account without a subscription; ErrExists when there is one.
@@ -122,7 +170,7 @@ func (e *Engine) UpdateAccount(ctx context.Context, id string, c AccountChange) 
 		if c.TimeZone != nil {
 			a.TimeZone = *c.TimeZone
 		}
-		a.Copying = true
+		a.Copying, a.Mixed = true, false
 	}); err != nil {
 		return nil, err
 	}
@@ -179,7 +227,7 @@ func (e *Engine) copyInto(ctx context.Context, it store.Item, a *Account) error 
 		if now.Email != a.Email || now.TimeZone != a.TimeZone {
 			return fmt.Errorf("account %s was changed again meanwhile: %w", a.ID, ErrState)
 		}
-		still := store.Check(e.table, accountKey(a.ID), store.AttributeEquals(schema.Version, store.Int(now.Version)))
+		still := store.Check(e.table, accountKey(a.ID), now.unchanged())
 		if isSubscription {
 			var s *Subscription
 			if s, err = e.load(ctx, n); err != nil {

@@ -132,8 +132,12 @@ func (e *Engine) realign(ctx context.Context, s *Subscription, due, today civil.
 // open is OPEN and BIND: an unconfirmed intent, then one conditional commit that binds it
 // to the period. A crash in between leaves an orphan that moves no money.
 func (e *Engine) open(ctx context.Context, s *Subscription, due, today civil.Date) (step, error) {
-	o := &OpenPeriod{Period: s.Period, Amount: s.Amount, Method: s.Method, Due: due, Attempt: 1, Opened: e.now()}
-	if s.Method == "" {
+	method, err := e.method(ctx, s)
+	if err != nil {
+		return step{}, err
+	}
+	o := &OpenPeriod{Period: s.Period, Amount: s.Amount, Method: method, Due: due, Attempt: 1, Opened: e.now()}
+	if method == "" {
 		return e.park(ctx, s, today, "no payment method")
 	}
 	return e.bind(ctx, s, o, today)

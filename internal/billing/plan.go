@@ -67,7 +67,11 @@ func (e *Engine) plan(ctx context.Context, n Name, day civil.Date, report func(R
 		}
 		switch e.judge(s, due, today, mode{}, charged) {
 		case charge:
-			if s.Method == "" {
+			method, err := e.method(ctx, s)
+			if err != nil {
+				return err
+			}
+			if method == "" {
 				report(*s.result(OutcomeParked, "no payment method"))
 				return nil
 			}

@@ -72,24 +72,38 @@ func (r *Receipt) item() store.Item {
 func decodeReceipt(it store.Item) (*Receipt, error) {
 	r := &Receipt{Name: Name{Account: trimAccount(it.Str(schema.PK)), ID: it.Str(schema.Subscription), SKU: it.Str(schema.SKU)},
 		Email: it.Str(schema.Email), Kind: ReceiptKind(it.Str(schema.Kind)), Period: int(it.Int(schema.Period)),
-		Processed: parseStamp(it.Str(schema.ProcessedDate)), Charge: it.Str(schema.Charge), raw: it}
+		Processed: readStamp(it.Str(schema.ProcessedDate)), Charge: it.Str(schema.Charge), raw: it}
 	if r.Kind == "" {
 		r.Kind = Charged
 	}
 	if r.Charge == "" && r.Kind == Charged { // written by other tools from the published model
 		r.Kind = Imported
+		r.readKey(it.Str(schema.SK))
 	}
 	if at := it.Int(schema.TTL); at > 0 {
 		r.Expires = time.Unix(at, 0).UTC()
 	}
 	var err error
-	if r.Amount, err = decodeAmount(it.Str(schema.ProcessedAmount), it.Str(schema.Currency)); err != nil {
-		return nil, err
+	if r.Amount, err = decodeAmount(textOf(it.Get(schema.ProcessedAmount)), it.Str(schema.Currency)); err != nil {
+		return nil, &unreadable{schema.ProcessedAmount, "is no amount in the receipt's currency", err}
 	}
 	if text := it.Str(schema.DueDate); text != "" {
-		r.Due, err = civil.Parse(text)
+		if r.Due, err = civil.Parse(text); err != nil {
+			return nil, &unreadable{schema.DueDate, "is no date", err}
+		}
 	}
-	return r, err
+	return r, nil
+}
+
+// readKey takes what the attributes do not say from the model's key, REC#<processed>#SKU#<sku>.
+func (r *Receipt) readKey(sk string) {
+	processed, rest, _ := strings.Cut(strings.TrimPrefix(sk, recPrefix), "#")
+	if r.Processed.IsZero() {
+		r.Processed = readStamp(processed)
+	}
+	if r.SKU == "" {
+		r.SKU, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(rest, "SKU"), "#"), "#")
+	}
 }
 
 func trimAccount(pk string) string { return strings.TrimPrefix(pk, "ACC#") }

@@ -27,6 +27,7 @@ type simulation struct {
 	rng   *rand.Rand
 	names []billing.Name
 	seed  uint64
+	days  int
 	did   map[string]int // what befell: so that a toothless simulation is seen
 }
 
@@ -57,7 +58,8 @@ func pick[T any](rng *rand.Rand, list ...T) T { return list[rng.IntN(len(list))]
 
 func newSimulation(seed uint64, p planted) *simulation {
 	rng := rand.New(rand.NewPCG(seed, 7))
-	s := &simulation{w: newWorld("2023-11-20T09:00", p), rng: rng, seed: seed, did: map[string]int{}}
+	s := &simulation{w: newWorld("2023-11-20T09:00", p), rng: rng, seed: seed, did: map[string]int{}, days: 400}
+	s.w.shards = pick(rng, 1, 1, 3)
 	s.w.cfg.ReceiptMonths = pick(rng, 0, 1, 6)
 	// One that lost an answer sends again, under the next key, what a twin may have sent
 	// since it looked: an attempt may then run twice, and only one of them succeed.
@@ -205,7 +207,7 @@ func (s *simulation) customers(all bool) {
 // play plays the seed and returns its violations.
 func (s *simulation) play() []string {
 	w := s.w
-	end := w.today().AddDays(400)
+	end := w.today().AddDays(s.days)
 	for w.today().Before(end) {
 		w.clock.Store(w.today().In(time.UTC).Add(time.Duration(s.rng.IntN(24*60)) * time.Minute).UnixNano())
 		s.moment()

@@ -117,6 +117,11 @@ func decodeSubscription(it store.Item) (*Subscription, error) {
 	if err := s.decodeTerms(&t); err != nil {
 		return nil, fmt.Errorf("subscription %s: %w", name, err)
 	}
+	if !t.ours {
+		if err := s.adopted(&t); err != nil {
+			return nil, fmt.Errorf("subscription %s: %w", name, err)
+		}
+	}
 	return s, nil
 }
 
@@ -125,6 +130,7 @@ type terms struct {
 	amount, day, interval          string
 	next, reminder, anchor, paused string
 	details, open                  store.Item
+	ours                           bool // Duesday has written the item
 }
 
 // take reads one attribute, or keeps it for decodeTerms.
@@ -136,7 +142,7 @@ func (s *Subscription) take(t *terms, name string, v store.Value) {
 	case schema.CancelAtEnd:
 		s.CancelAtEnd = v.Bool()
 	case schema.CreatedDate:
-		s.Created = parseStamp(v.Str())
+		s.Created = readStamp(v.Str())
 	case schema.Email:
 		s.Email = v.Str()
 	case schema.Installments:
@@ -144,9 +150,9 @@ func (s *Subscription) take(t *terms, name string, v store.Value) {
 	case schema.LastCharge:
 		s.LastCharge = v.Str()
 	case schema.LastPaymentDate:
-		s.LastPayment = parseStamp(v.Str())
+		s.LastPayment = readStamp(v.Str())
 	case schema.LastReminderDate:
-		s.LastReminder = parseStamp(v.Str())
+		s.LastReminder = readStamp(v.Str())
 	case schema.Paid:
 		s.Paid = integer()
 	case schema.Parked:
@@ -164,7 +170,7 @@ func (s *Subscription) take(t *terms, name string, v store.Value) {
 	case schema.TimeZone:
 		s.TimeZone = v.Str()
 	case schema.Version:
-		s.Version, _ = v.Int64()
+		s.Version, t.ours = v.Int64()
 	default:
 		t.take(name, v)
 	}
@@ -173,9 +179,9 @@ func (s *Subscription) take(t *terms, name string, v store.Value) {
 func (t *terms) take(name string, v store.Value) {
 	switch name {
 	case schema.PaymentAmount:
-		t.amount = v.Str()
+		t.amount = textOf(v)
 	case schema.PaymentDay:
-		t.day = v.Str()
+		t.day = textOf(v)
 	case schema.Interval:
 		t.interval = v.Str()
 	case schema.NextPaymentDate:
@@ -197,14 +203,14 @@ func (t *terms) take(name string, v store.Value) {
 func (s *Subscription) decodeTerms(t *terms) (err error) {
 	s.Method, s.Address = t.details.Str(schema.PaymentMethod), t.details.Str(schema.DefaultAddress)
 	if s.Amount, err = decodeAmount(t.amount, t.details.Str(schema.Currency)); err != nil {
-		return err
+		return &unreadable{schema.PaymentAmount, "is no amount in the subscription's currency", err}
 	}
 	if s.PaymentDay, err = atoi(t.day); err != nil {
-		return fmt.Errorf("%s: %w", schema.PaymentDay, err)
+		return &unreadable{schema.PaymentDay, "is no number", err}
 	}
 	if t.interval != "" {
 		if s.Interval, err = civil.ParseInterval(t.interval); err != nil {
-			return err
+			return &unreadable{schema.Interval, "is no interval", err}
 		}
 	}
 	for _, f := range [...]struct {
@@ -214,7 +220,7 @@ func (s *Subscription) decodeTerms(t *terms) (err error) {
 		{schema.Anchor, t.anchor, &s.Anchor}, {schema.PausedDate, t.paused, &s.PausedOn}} {
 		if f.text != "" {
 			if *f.to, err = civil.Parse(f.text); err != nil {
-				return fmt.Errorf("%s: %w", f.name, err)
+				return &unreadable{f.name, "is no date", err}
 			}
 		}
 	}
@@ -257,15 +263,15 @@ func (s *Subscription) item() store.Item {
 	if s.CancelAtEnd {
 		it.Set(schema.CancelAtEnd, store.Bool(true))
 	}
-	set(schema.CreatedDate, stamp(s.Created))
+	keepStamp(&it, s.raw, schema.CreatedDate, s.Created)
 	set(schema.Email, s.Email)
 	count(schema.Installments, s.Installments, 0)
 	if s.Interval != Monthly {
 		set(schema.Interval, s.Interval.String())
 	}
 	set(schema.LastCharge, s.LastCharge)
-	set(schema.LastPaymentDate, stamp(s.LastPayment))
-	set(schema.LastReminderDate, stamp(s.LastReminder))
+	s.last(&it, schema.LastPaymentDate, s.LastPayment)
+	s.last(&it, schema.LastReminderDate, s.LastReminder)
 	indexed(schema.NextPaymentDate, s.NextPayment)
 	indexed(schema.NextReminderDate, s.NextReminder)
 	if s.Open != nil {
@@ -289,12 +295,15 @@ func (s *Subscription) item() store.Item {
 		set(schema.TimeZone, s.TimeZone)
 	}
 	it.Set(schema.Version, store.Int(s.Version))
-	for _, a := range s.raw {
-		if !subscriptionOwns[a.Name] {
-			it.Set(a.Name, a.Value)
-		}
-	}
+	keep(&it, s.raw, func(name string) bool { return subscriptionOwns[name] })
 	return it
+}
+
+// last writes the sort key of an index, which must be there for the row to be in it.
+func (s *Subscription) last(it *store.Item, name string, t time.Time) {
+	if keepStamp(it, s.raw, name, t); !it.Has(name) {
+		it.Set(name, store.S(stamp(s.Created)))
+	}
 }
 
 // subscriptionOwns are the attributes that item writes or leaves out on purpose.
@@ -310,11 +319,9 @@ var subscriptionOwns = map[string]bool{
 // details keeps members that are not ours, but never a card number.
 func (s *Subscription) details() store.Value {
 	var d store.Item
-	for _, a := range s.raw.Get(schema.PaymentDetails).Map() {
-		if a.Name != schema.DefaultCard && a.Name != schema.PaymentMethod && a.Name != schema.DefaultAddress {
-			d.Set(a.Name, a.Value)
-		}
-	}
+	keep(&d, s.raw.Get(schema.PaymentDetails).Map(), func(name string) bool {
+		return name == schema.Currency || name == schema.PaymentMethod || name == schema.DefaultAddress
+	})
 	d.Set(schema.Currency, store.S(s.Amount.Currency().Code()))
 	if s.Method != "" {
 		d.Set(schema.PaymentMethod, store.S(s.Method))

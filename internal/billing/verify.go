@@ -42,6 +42,7 @@ type audit struct {
 	now     time.Time
 	subs    map[Name]*audited
 	emails  map[string]string // by account
+	mixed   map[string]bool   // accounts whose subscriptions may have other addresses
 	charges map[periodOf][]Intent
 	from    civil.Date // the oldest date that a run looks at
 	result  Audit
@@ -71,7 +72,7 @@ type audited struct {
 // expired, its period is past), every run balances, and every subscription that is to be
 // charged is in the index that finds it. It scans, and changes nothing.
 func (e *Engine) Verify(ctx context.Context) (*Audit, error) {
-	a := &audit{e: e, now: e.now(), subs: map[Name]*audited{}, emails: map[string]string{}, charges: map[periodOf][]Intent{}}
+	a := &audit{e: e, now: e.now(), subs: map[Name]*audited{}, emails: map[string]string{}, mixed: map[string]bool{}, charges: map[periodOf][]Intent{}}
 	var err error
 	if a.from, err = e.WalkStart(ctx, Payments); err != nil {
 		return nil, err
@@ -137,9 +138,14 @@ func (a *audit) take(it store.Item) {
 			return
 		}
 		a.takeSubscription(s)
+	case strings.HasPrefix(key.SK, subPrefix):
+		a.problem("unreadable subscription", Name{Account: trimAccount(key.PK)}, 0, "%s: want %s", MaskCards(key.SK), subscriptionForm)
 	case key.SK == accountSK:
 		acc := decodeAccount(it)
 		a.emails[acc.ID] = acc.Email
+		if acc.Mixed {
+			a.mixed[acc.ID] = true
+		}
 		if acc.Copying {
 			a.problem("unfinished address change", Name{Account: acc.ID}, 0, "set the address again to finish it")
 		}
@@ -174,7 +180,7 @@ func (a *audit) takeSubscription(s *Subscription) {
 	}
 	k.next, k.status, k.created, k.email = s.Period, s.Status, s.Created, s.Email
 	k.schedule = s.Schedule()
-	k.indexed = !s.NextPayment.IsZero() && !s.NextPayment.Before(a.from)
+	k.indexed = !s.NextPayment.IsZero() && !s.NextPayment.Before(a.from) && s.raw.Has(schema.LastPaymentDate)
 	if s.Installments > 0 && s.Paid > s.Installments {
 		a.problem("too many installments", s.Name, s.Period, "%d of %d were paid", s.Paid, s.Installments)
 	}
@@ -282,7 +288,7 @@ func (a *audit) compareSubscriptions(ctx context.Context) {
 		if !s.indexed && (s.status == Active || s.status == ParkedState || s.open != "") {
 			a.problem("never charged", n, s.next, "%s, but without a NextPaymentDate that a run looks at", s.status)
 		}
-		if email, ok := a.emails[n.Account]; ok && email != s.email {
+		if email, ok := a.emails[n.Account]; ok && email != s.email && !a.mixed[n.Account] {
 			a.problem("copy of the address differs", n, s.next, "set the account's address again")
 		} else if !ok {
 			a.problem("subscription without its account", n, s.next, "no account item")

@@ -43,14 +43,16 @@ type world struct {
 	amounts    map[string]money.Amount // subscription/period -> what it must be charged; guarded by mu
 
 	twins       bool // answers were lost to processes that overlapped
+	shards      int  // per date; 0 is one
 	early       bool // a run had a business day in the future
 	remindAgain bool // a reminder may be set again for one period
 }
 
 // planted is a bug put between the engine and the world: see planted_test.go.
 type planted struct {
-	store func(*world, store.Store) store.Store
-	proc  func(*world, billing.Processor) billing.Processor
+	store  func(*world, store.Store) store.Store
+	proc   func(*world, billing.Processor) billing.Processor
+	engine func(*world) store.Store // no bug: another engine, which may give the tables other names
 }
 
 func newWorld(at string, p planted) *world {
@@ -62,6 +64,9 @@ func newWorld(at string, p planted) *world {
 		panic(err)
 	}
 	w.spy = newSpy(w, mem)
+	if p.engine != nil {
+		w.spy.Store = p.engine(w)
+	}
 	if w.box, err = sandbox.Open("", sandbox.Options{Now: w.now}); err != nil {
 		panic(err)
 	}
@@ -120,7 +125,7 @@ func (w *world) start(f ...fault) *process {
 	if w.plant.proc != nil {
 		proc = w.plant.proc(w, proc)
 	}
-	e, err := billing.Open(context.Background(), billing.Options{Store: &serial{Store: s, p: p}, Tables: w.tables, Processor: proc, Now: w.now, Config: w.cfg})
+	e, err := billing.Open(context.Background(), billing.Options{Store: &serial{Store: s, p: p}, Tables: w.tables, Processor: proc, Now: w.now, Config: w.cfg, Shards: w.shards})
 	if err != nil {
 		panic(err)
 	}

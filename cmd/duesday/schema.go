@@ -1,0 +1,162 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/schema/cloudformation"
+	"github.com/duesday/duesday/internal/schema/iam"
+	"github.com/duesday/duesday/internal/schema/workbench"
+)
+
+// schemaCommand is the family of commands that print the declared tables for other tools.
+// They open no store.
+func (p *program) schemaCommand() *cobra.Command {
+	return group("schema", "Print the tables as files for other tools: NoSQL Workbench, CloudFormation, IAM",
+		p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand())
+}
+
+// prefixFlag adds --prefix, the beginning of the tables' names.
+func prefixFlag(c *cobra.Command, prefix *string) {
+	c.Flags().StringVar(prefix, "prefix", schema.DefaultPrefix, "`TEXT` that the name of every table begins with")
+}
+
+// namedTables returns the tables, or an error that says what is wrong with the prefix.
+func namedTables(prefix string) (schema.Tables, error) {
+	t := schema.New(prefix)
+	if prefix == "" {
+		return t, usagef("--prefix is empty: want letters, digits and _ . -, such as %s", schema.DefaultPrefix)
+	}
+	if err := t.CheckNames(); err != nil {
+		return t, usagef("--prefix %q: %w", prefix, err)
+	}
+	return t, nil
+}
+
+func (p *program) workbenchCommand() *cobra.Command {
+	var prefix, csvTable string
+	c := &cobra.Command{
+		Use:   "nosql-workbench",
+		Short: "A NoSQL Workbench model of all tables, with sample data",
+		Long: `Print a NoSQL Workbench model of all tables (JSON, format version 3.0). The
+recurring-payments table has the published model's facets, aliases, indexes, capacity and
+sample data, and facets for Duesday's own items. The published table name is misspelt and
+the sample receipt's sort key has a stray 1: neither is repeated. Nor is the sample card
+number: in its place stands a payment token.
+
+--csv prints one table's sample data as the CSV that Workbench takes for sample data.
+The model, and that CSV of the recurring-payments table, can be imported: duesday import.`,
+		Args: want(),
+		RunE: func(*cobra.Command, []string) error {
+			t, err := namedTables(prefix)
+			if err != nil {
+				return err
+			}
+			if csvTable == "" {
+				return workbench.Write(p.stdout, t)
+			}
+			if p.cfg.JSON {
+				return usagef("--csv prints CSV: leave out --json")
+			}
+			d, err := described(t, prefix, csvTable)
+			if err != nil {
+				return err
+			}
+			return workbench.WriteCSV(p.stdout, d)
+		},
+	}
+	prefixFlag(c, &prefix)
+	c.Flags().StringVar(&csvTable, "csv", "", "print the sample data of this `TABLE` as CSV, with or without the prefix in its name")
+	return c
+}
+
+func described(t schema.Tables, prefix, name string) (schema.Description, error) {
+	var names []string
+	for _, d := range t.Describe() {
+		if name == d.Table.Name || prefix+name == d.Table.Name {
+			return d, nil
+		}
+		names = append(names, strings.TrimPrefix(d.Table.Name, prefix))
+	}
+	return schema.Description{}, usagef("--csv %q: there is no such table; there are %s", name, strings.Join(names, ", "))
+}
+
+func (p *program) cloudformationCommand() *cobra.Command {
+	var prefix string
+	var s cloudformation.Settings
+	c := &cobra.Command{
+		Use:   "cloudformation",
+		Short: "An AWS CloudFormation template of the tables that store create makes",
+		Long: `Print an AWS CloudFormation template (JSON) of exactly the tables that duesday store
+create makes with the same flags. The prefix is a parameter of the stack. The tables stay
+when the stack is deleted.`,
+		Args: want(),
+		RunE: func(*cobra.Command, []string) error {
+			if _, err := namedTables(prefix); err != nil {
+				return err
+			}
+			return cloudformation.Write(p.stdout, prefix, s)
+		},
+	}
+	prefixFlag(c, &prefix)
+	c.Flags().BoolVar(&s.Provisioned, "provisioned", false, "provisioned capacity with autoscaling, 5 units, 1 to 10 at 70 %, instead of on demand")
+	c.Flags().BoolVar(&s.DeletionProtection, "deletion-protection", false, "refuse to delete a table until this is switched off")
+	c.Flags().BoolVar(&s.PointInTimeRecovery, "point-in-time-recovery", false, "keep continuous backups of the last 35 days")
+	return c
+}
+
+func (p *program) iamCommand() *cobra.Command {
+	var o iam.Options
+	var prefix string
+	c := &cobra.Command{
+		Use:   "iam [" + strings.Join(iam.Names(), "|") + "]",
+		Short: "AWS IAM policies: the published one, and least-privilege ones",
+		Long: `Print an AWS IAM policy (JSON), or all of them by name.
+
+seed            the published policy over the stripe-payments tables, as valid JSON; with
+                --prefix, over those of this prefix alone
+runtime         what run and the commands about one account need: no scan of a table and
+                nothing about the table itself
+operator        runtime, and what export, verify, store adopt and store copy need
+administration  what store create, describe and drop need; with --provisioned also
+                autoscaling`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("prefix") {
+				if _, err := namedTables(prefix); err != nil {
+					return err
+				}
+				o.Prefix = prefix
+			}
+			return p.printPolicies(o, args)
+		},
+	}
+	prefixFlag(c, &prefix)
+	c.Flags().StringVar(&o.Account, "account", "123456789012", "`NUMBER` of the AWS account, 12 digits")
+	c.Flags().StringVar(&o.Region, "region", "*", "`REGION` such as eu-west-1, or * for all")
+	c.Flags().StringVar(&o.RecurringTable, "recurring-table", "", "`NAME` of the recurring-payments table, if it has one of its own")
+	c.Flags().BoolVar(&o.Provisioned, "provisioned", false, "let administration set autoscaling too")
+	return c
+}
+
+// printPolicies prints the policy that the argument names, or an object with all of them.
+func (p *program) printPolicies(o iam.Options, args []string) error {
+	all := make(map[string]iam.Policy)
+	names := args
+	if len(args) == 0 {
+		names = iam.Names()
+	}
+	for _, name := range names {
+		policy, err := iam.New(name, o)
+		if err != nil {
+			return &usageError{err}
+		}
+		all[name] = policy
+	}
+	if len(args) > 0 {
+		return p.object(all[args[0]])
+	}
+	return p.object(all)
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/store/dynamotest"
+)
+
+// TestThreeWorkers lets three processes of the real binary charge one book on DynamoDB
+// Local, through one processor. In the middle one is killed and one is stopped; the third
+// takes their shares over and finishes; the stopped one wakes and harms nothing. By the
+// processor's own ledger every subscription is charged exactly once, and the audit is clean.
+// DUESDAY_SOAK=1 takes 20,000 subscriptions.
+func TestThreeWorkers(t *testing.T) {
+	n := 600
+	if os.Getenv("DUESDAY_SOAK") != "" {
+		n = 20_000
+	}
+	f := newFleet(t)
+	f.must("store", "create", "--shards", "8")
+	f.must("import", f.book(n))
+	killed, stopped, survivor := f.worker(), f.worker(), f.worker()
+	f.waitForLedger(n / 4)
+	if err := stopped.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := killed.Wait(); err == nil {
+		t.Error("the killed worker was done before it was killed: the book is too small")
+	}
+	if err := survivor.Wait(); err != nil {
+		t.Errorf("the survivor: %v", err)
+	}
+	checkLedger(t, f.ledger, n) // while one still sleeps
+	if err := stopped.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := stopped.Wait(); err != nil {
+		t.Errorf("the sleeper: %v", err)
+	}
+	checkLedger(t, f.ledger, n)
+	f.must("verify")
+	var one, all struct{ Due, Paid, Pending, Parked int }
+	for _, w := range []*worker{stopped, survivor} {
+		if err := json.Unmarshal(w.out.Bytes(), &one); err != nil {
+			t.Fatalf("%v in %q", err, w.out.String())
+		}
+		if one.Paid == 0 {
+			t.Error("a worker has charged nothing: the work was not shared")
+		}
+		all.Paid += one.Paid
+	}
+	t.Logf("%d subscriptions: the sleeper and the survivor settled %d, the rest was the killed one's", n, all.Paid)
+}
+
+// A fleet is the real binary, a set of tables on DynamoDB Local, and a served ledger.
+type fleet struct {
+	t      *testing.T
+	dir    string
+	binary string
+	ledger string
+	flags  []string
+}
+
+func newFleet(t *testing.T) *fleet {
+	endpoint := dynamotest.Endpoint(t)
+	dir := t.TempDir()
+	f := &fleet{t: t, dir: dir, binary: filepath.Join(dir, "duesday"), ledger: filepath.Join(dir, "ledger.jsonl")}
+	if out, err := exec.Command("go", "build", "-o", f.binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	f.flags = []string{"--store", "dynamodb:?region=us-east-1&prefix=" + dynamotest.Prefix(t) + "&endpoint=" + endpoint}
+	f.flags = append(f.flags, "--processor", f.serve(), "--mail", filepath.Join(dir, "mail"), "--json")
+	return f
+}
+
+// serve starts the shared processor and returns its URL.
+func (f *fleet) serve() string {
+	c := exec.Command(f.binary, "sandbox", "--listen", "127.0.0.1:0", "--processor", "sandbox:"+f.ledger+"?latency=5ms", "--json")
+	c.Stderr = os.Stderr
+	out, err := c.StdoutPipe()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() {
+		_ = c.Process.Signal(syscall.SIGTERM)
+		if err := c.Wait(); err != nil {
+			f.t.Errorf("the served sandbox: %v", err)
+		}
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var said struct{ Processor string }
+	if err := json.Unmarshal([]byte(line), &said); err != nil || said.Processor == "" {
+		f.t.Fatalf("no processor in %q (%v)", line, err)
+	}
+	return said.Processor
+}
+
+func (f *fleet) command(args ...string) *exec.Cmd {
+	c := exec.Command(f.binary, append(args, f.flags...)...)
+	c.Env = append(os.Environ(), dynamotest.Environ()...)
+	c.Stderr = os.Stderr
+	return c
+}
+
+func (f *fleet) must(args ...string) {
+	f.t.Helper()
+	if out, err := f.command(args...).Output(); err != nil {
+		f.t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// book writes an import file of n subscriptions that are due today.
+func (f *fleet) book(n int) string {
+	due := time.Now().UTC()
+	var csv strings.Builder
+	csv.WriteString("account,email,subscription,sku,amount,currency,payment_day,payment_method,next_payment_date\n")
+	for i := range n {
+		method := "pm_card_visa"
+		if i%10 == 0 {
+			method = "pm_sandbox_timeout"
+		}
+		fmt.Fprintf(&csv, "a%d,a%d@example.com,s%d,gold,9.99,USD,%d,%s,%s\n", i, i, i, due.Day(), method, due.Format(time.DateOnly))
+	}
+	file := filepath.Join(f.dir, "book.csv")
+	if err := os.WriteFile(file, []byte(csv.String()), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+	return file
+}
+
+// A worker is one process of the payment job.
+type worker struct {
+	*exec.Cmd
+	out bytes.Buffer
+}
+
+func (f *fleet) worker() *worker {
+	w := &worker{Cmd: f.command("run", "payments", "--lease", "5s", "--workers", "8")}
+	w.Stdout = &w.out
+	if err := w.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	return w
+}
+
+// waitForLedger waits until the processor has that many successes.
+func (f *fleet) waitForLedger(n int) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		b, err := os.ReadFile(f.ledger)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if bytes.Count(b, []byte(`"succeeded"`)) >= n {
+			return
+		}
+		if f.t.Context().Err() != nil {
+			f.t.Fatal("the workers never came that far")
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package billing
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// AdoptOptions are what Adopt may be told.
+type AdoptOptions struct {
+	Methods  map[string]string // the processor's token by account, for subscriptions without one of their own
+	Workers  int               // accounts written at once; at least 1
+	DryRun   bool              // look and report, write nothing
+	Progress func(items int64) // how many items have been read; nil: nobody asks
+}
+
+// An AdoptReport says what was found in the table, and what was written.
+type AdoptReport struct {
+	Items         int64
+	Accounts      int // that have an item of any kind
+	Subscriptions int // that can be read
+	Receipts      int
+	Own           int // Duesday's own records
+	Others        int // items of other kinds, left alone
+	Upgraded      int // subscriptions that Duesday has written before
+	OffAgenda     int // subscriptions without a NextPaymentDate, read as paused
+	Due           int // subscriptions that are due today or before
+	Arrears       int // of these, with more periods due than are caught up with: they will be parked
+	Cards         int // card numbers in subscriptions, which leave them with their first write
+	CardsLeft     int // card numbers in other items, which stay
+
+	Unreadable    Findings // not charged; a run that meets one fails
+	WithoutMethod Findings // will be parked when they fall due
+	NotIndexed    Findings // found by no job
+	Duplicates    Findings // second subscriptions of one id in an account
+	Addresses     Findings // accounts whose subscriptions have different addresses
+	Unknown       Findings // accounts in Methods alone
+
+	OldestPayment  civil.Date // before today, which the floor is lowered to; zero: none
+	OldestReminder civil.Date // the same
+	AccountsMade   int        // or, in a dry run, to be made
+	AccountsSet    int        // given a method, or completed; or to be
+	DryRun         bool
+}
+
+// NeedsPerson reports whether something was found that no job will deal with.
+func (r *AdoptReport) NeedsPerson() bool {
+	return r.Unreadable.Count+r.WithoutMethod.Count+r.NotIndexed.Count+r.Duplicates.Count > 0
+}
+
+// Findings counts things of one kind, and has the first of them in order of their keys.
+type Findings struct {
+	Count int
+	First []Finding
+}
+
+// A Finding is an item by its key, or an account by its id, and what is the matter with it. It
+// shows no value of an attribute, and no card number.
+type Finding struct{ Item, Reason string }
+
+const mostFindings = 20
+
+func (f *Findings) add(item, format string, args ...any) {
+	f.Count++
+	x := Finding{MaskCards(item), MaskCards(fmt.Sprintf(format, args...))}
+	i, _ := slices.BinarySearchFunc(f.First, x, func(a, b Finding) int { return strings.Compare(a.Item, b.Item) })
+	if f.First = slices.Insert(f.First, i, x); len(f.First) > mostFindings {
+		f.First = f.First[:mostFindings]
+	}
+}
+
+// CheckMethod returns why the text cannot be a payment method's token.
+func CheckMethod(token string) error {
+	if token == "" {
+		return fieldError("payment_method", "is missing: want the processor's token, such as pm_card_visa")
+	}
+	return CheckText("payment_method", token, maxID)
+}
+
+// Adopt makes a table that other tools have filled from the published model ready for both
+// jobs: it scans it once, lowers the floors to the oldest dates found, and writes an item for
+// every account, with its payment method. It changes no subscription: each is completed by
+// its first write, when it comes due. Doing it again changes nothing; cut off anywhere, it is
+// finished by doing it again. It may run beside other workers, but not beside the tools
+// that it adopts from: what they write after the scan is not under the floor.
+func (e *Engine) Adopt(ctx context.Context, o AdoptOptions) (*AdoptReport, error) {
+	if e.meta.Installation == "" {
+		return nil, fmt.Errorf("table %s has an item %s that is not Duesday's: it cannot be adopted", e.table, metaKey)
+	}
+	v, err := e.survey(ctx, o)
+	if err != nil || o.DryRun {
+		return &v.report, err
+	}
+	for _, f := range [...]struct {
+		kind Kind
+		date civil.Date
+	}{{Payments, v.report.OldestPayment}, {Reminders, v.report.OldestReminder}} {
+		if f.date.IsZero() {
+			continue
+		}
+		if err := e.lowerTo(ctx, f.kind, f.date); err != nil {
+			return &v.report, err
+		}
+	}
+	return &v.report, e.writeAccounts(ctx, v, max(1, o.Workers))
+}
+
+// Survey is Adopt's dry run over a store that need not be Duesday's yet: Open would make it
+// so. Of the options it takes the store, the tables, the clock and the policy.
+func Survey(ctx context.Context, o Options, a AdoptOptions) (*AdoptReport, error) {
+	o.Config.CatchUp = cmp.Or(o.Config.CatchUp, DefaultConfig().CatchUp)
+	a.DryRun = true
+	e := &Engine{store: o.Store, tables: o.Tables, table: o.Tables.RecurringPayments.Name, now: func() time.Time { return o.Now().UTC() }, cfg: o.Config}
+	v, err := e.survey(ctx, a)
+	return &v.report, err
+}
+
+// writeAccounts writes what the survey's accounts lack.
+func (e *Engine) writeAccounts(ctx context.Context, v *survey, workers int) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	todo := make(chan *surveyed, workers)
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for s := range todo {
+				if ctx.Err() != nil {
+					continue
+				}
+				if err := e.writeAccount(ctx, s); err != nil {
+					stop(err)
+				}
+			}
+		})
+	}
+	for s := range v.unfinished() {
+		if ctx.Err() != nil {
+			break
+		}
+		todo <- s
+	}
+	close(todo)
+	group.Wait()
+	return context.Cause(ctx)
+}
+
+// writeAccount makes the account's item, or completes the one that is there.
+func (e *Engine) writeAccount(ctx context.Context, s *surveyed) error {
+	now := s.account
+	for range maxTries {
+		w := s.completion(e.table, now)
+		if now == nil {
+			w = store.Put(e.table, s.made(e.now()).item(), store.Absent())
+		} else if len(w.Set) == 0 {
+			return nil
+		}
+		err := e.store.Commit(ctx, w)
+		if !again(err) {
+			return err
+		}
+		if now, err = e.Account(ctx, s.id); errors.Is(err, store.ErrNotFound) {
+			now = nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("account %s: overtaken by others %d times", s.id, maxTries)
+}

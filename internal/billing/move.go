@@ -1,0 +1,276 @@
+package billing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// What META says of moving, beside Moved. The source of a copy has the first three, its
+// destination the others; all are gone, or history, when the destination is live.
+const (
+	movedID       = "MovedID"       // the copy that the source is fenced for
+	movedCharging = "MovedCharging" // whether it charged before
+	movedReason   = "MovedReason"   // why it did not
+	copyID        = "CopyID"        // the copy that the destination was made by
+	copyState     = "CopyState"     // copying or canceled; absent when it is live
+	copiedFrom    = "CopiedFrom"
+	restoredDate  = "RestoredDate"
+	restoredFrom  = "RestoredFrom"
+
+	copying  = "copying"
+	canceled = "canceled"
+)
+
+// CopyPK is the partition, in the recurring-payments table of a destination, of the items
+// that say how far a copy has come. They are gone when it is live.
+const CopyPK = "COPY"
+
+// A Side is a store that takes part in a move, with its tables.
+type Side struct {
+	Store  store.Store
+	Tables schema.Tables
+}
+
+func (s Side) table() string { return s.Tables.RecurringPayments.Name }
+
+// A MoveState is what a store's META says of moving, as it was read.
+type MoveState struct {
+	Meta
+	MovedID  string // of a fenced source: its copy
+	CopyID   string // of a destination, live or not: its copy
+	Copying  bool   // an unfinished copy
+	Canceled bool   // one that has been given up, for good
+
+	item store.Item
+}
+
+// MoveState reads META, or returns store.ErrNotFound.
+func (s Side) MoveState(ctx context.Context) (*MoveState, error) {
+	it, err := s.Store.Get(ctx, s.table(), metaItem)
+	if err != nil {
+		return nil, err
+	}
+	if f := it.Int(schema.Format); f > format {
+		return nil, fmt.Errorf("%w: this store has format %d, this Duesday knows up to %d: use a newer one", store.ErrFormat, f, format)
+	}
+	return &MoveState{
+		Meta: Meta{Installation: it.Str(schema.Installation), Charging: it.Get(schema.Charging).Bool(), Reason: it.Str(schema.Reason),
+			Created: parseStamp(it.Str(schema.CreatedDate)), Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved)},
+		MovedID: it.Str(movedID), CopyID: it.Str(copyID),
+		Copying: it.Str(copyState) == copying, Canceled: it.Str(copyState) == canceled, item: it,
+	}, nil
+}
+
+// Claim makes an empty store the destination of the copy id: it has the source's META, but
+// is open to nobody before Activate. The other writes are in the same commit. A store that
+// has a META already is a conflict.
+func (s Side) Claim(ctx context.Context, source *MoveState, id, from string, shards int, others ...store.Write) error {
+	it := source.item.Clone()
+	for _, name := range [...]string{schema.Reason, movedID, movedCharging, movedReason} {
+		it.Remove(name)
+	}
+	reason := "unfinished copy of " + from
+	it.Set(schema.Shards, store.Int(int64(shards)))
+	it.Set(schema.Charging, store.Bool(false))
+	it.Set(schema.Reason, store.S(reason))
+	it.Set(schema.Moved, store.S("nowhere: it is an "+reason+"; finish that with the same duesday store copy, or give it up with --cancel"))
+	it.Set(copyID, store.S(id))
+	it.Set(copyState, store.S(copying))
+	it.Set(copiedFrom, store.S(from))
+	return s.Store.Commit(ctx, append(others, store.Put(s.table(), it, store.Absent()))...)
+}
+
+// Fence switches the source off for good, in favour of the copy id, and remembers whether
+// it charged. It does nothing when the source is fenced for that copy already.
+func (s Side) Fence(ctx context.Context, id, to string) error {
+	for range maxTries {
+		st, err := s.MoveState(ctx)
+		if err != nil {
+			return err
+		}
+		if st.Moved != "" {
+			if st.MovedID == id {
+				return nil
+			}
+			return fmt.Errorf("this store was %w: %s", ErrMoved, st.Moved)
+		}
+		set := store.NewItem(
+			store.Attribute{Name: schema.Moved, Value: store.S(to)},
+			store.Attribute{Name: schema.Charging, Value: store.Bool(false)},
+			store.Attribute{Name: schema.Reason, Value: store.S("moved to " + to)},
+			store.Attribute{Name: movedID, Value: store.S(id)},
+			store.Attribute{Name: movedCharging, Value: store.Bool(st.Charging)},
+			store.Attribute{Name: movedReason, Value: st.item.Get(schema.Reason)})
+		was := store.AttributeAbsent(schema.Reason)
+		if st.Reason != "" {
+			was = store.AttributeEquals(schema.Reason, store.S(st.Reason))
+		}
+		err = s.Store.Commit(ctx, store.Update(s.table(), metaItem, set, nil, was, store.AttributeAbsent(schema.Moved),
+			store.AttributeEquals(schema.Charging, store.Bool(st.Charging))))
+		if !again(err) {
+			return err
+		}
+	}
+	return fmt.Errorf("switching the source off: overtaken by others %d times", maxTries)
+}
+
+// Unfence gives a source that is fenced for the copy id its charging state back. The copy
+// must have been canceled at its destination, durably, before.
+func (s Side) Unfence(ctx context.Context, id string) error {
+	for range maxTries {
+		st, err := s.MoveState(ctx)
+		if err != nil || st.Moved == "" || st.MovedID != id {
+			return err
+		}
+		set, remove := st.before()
+		err = s.Store.Commit(ctx, store.Update(s.table(), metaItem, set, append(remove, schema.Moved, movedID, movedCharging, movedReason),
+			store.AttributeEquals(movedID, store.S(id))))
+		if !again(err) {
+			return err
+		}
+	}
+	return fmt.Errorf("switching the source on again: overtaken by others %d times", maxTries)
+}
+
+// before returns the change of META that brings back what a fenced source was before.
+func (st *MoveState) before() (set store.Item, remove []string) {
+	set = store.NewItem(store.Attribute{Name: schema.Charging, Value: st.item.Get(movedCharging)})
+	if reason := st.item.Get(movedReason); !reason.IsZero() {
+		set.Set(schema.Reason, reason)
+		return set, nil
+	}
+	return set, []string{schema.Reason}
+}
+
+// StillCopying is the condition on META under which the copy id may write to its
+// destination: a copier that wakes after the copy has become live, or was given up, writes
+// nothing.
+func (s Side) StillCopying(id string) store.Write {
+	return store.Check(s.table(), metaItem, stillCopying(id)...)
+}
+
+func stillCopying(id string) []store.Condition {
+	return []store.Condition{store.AttributeEquals(copyID, store.S(id)), store.AttributeEquals(copyState, store.S(copying))}
+}
+
+// Activate makes the destination the live store, with the charging state that the fenced
+// source had; the other writes are in the same commit. It is a conflict when the copy has
+// become live already, or was canceled.
+func (s Side) Activate(ctx context.Context, source *MoveState, others ...store.Write) error {
+	if source.Moved == "" || source.MovedID == "" {
+		return errors.New("the source is not switched off")
+	}
+	set, remove := source.before()
+	return s.Store.Commit(ctx, append(others, store.Update(s.table(), metaItem, set,
+		append(remove, schema.Moved, copyState), stillCopying(source.MovedID)...))...)
+}
+
+// CancelCopy marks the destination of the copy id so that it can never become live. It is a
+// conflict when it is already, or was canceled before.
+func (s Side) CancelCopy(ctx context.Context, id string, others ...store.Write) error {
+	reason := "canceled copy"
+	set := store.NewItem(
+		store.Attribute{Name: schema.Reason, Value: store.S(reason)},
+		store.Attribute{Name: schema.Moved, Value: store.S("nowhere: it is a " + reason + " and of no use; drop it")},
+		store.Attribute{Name: copyState, Value: store.S(canceled)})
+	return s.Store.Commit(ctx, append(others, store.Update(s.table(), metaItem, set, nil, stillCopying(id)...))...)
+}
+
+// Stays reports whether an item of the recurring-payments table is not copied: what the
+// store says of itself is written anew, and who holds a lease, or how far a copy has come,
+// is nothing to the destination.
+func Stays(k store.Key) bool {
+	return k == metaItem || k.PK == CopyPK || k.PK == leasePK(Payments) || k.PK == leasePK(Reminders)
+}
+
+// Mark returns the write that fences one subscription of a shared source for the copy id,
+// and the item as it stands afterwards; ok is false for an item that is no subscription or
+// is marked already. Its version is raised, so that a worker that read it before cannot
+// bind an intent to it any more, and one that reads it later is told that it has moved.
+func (s Side) Mark(it store.Item, id string) (w store.Write, after store.Item, ok bool) {
+	if _, is := nameOf(keyOf(it)); !is || it.Str(schema.Moved) == id {
+		return store.Write{}, it, false
+	}
+	set := store.NewItem(store.Attribute{Name: schema.Moved, Value: store.S(id)}, nextVersion(it))
+	after = it.Clone()
+	for _, a := range set {
+		after.Set(a.Name, a.Value)
+	}
+	return store.Update(s.table(), keyOf(it), set, nil, sameVersion(it)), after, true
+}
+
+// Unmark returns the write that takes the mark of the copy id off again; ok is false for an
+// item without it.
+func (s Side) Unmark(it store.Item, id string) (w store.Write, ok bool) {
+	if _, is := nameOf(keyOf(it)); !is || it.Str(schema.Moved) != id {
+		return store.Write{}, false
+	}
+	return store.Update(s.table(), keyOf(it), store.NewItem(nextVersion(it)), []string{schema.Moved}, sameVersion(it)), true
+}
+
+func nextVersion(it store.Item) store.Attribute {
+	return store.Attribute{Name: schema.Version, Value: store.Int(it.Int(schema.Version) + 1)}
+}
+
+func sameVersion(it store.Item) store.Condition {
+	if v := it.Get(schema.Version); !v.IsZero() {
+		return store.AttributeEquals(schema.Version, v)
+	}
+	return store.AttributeAbsent(schema.Version)
+}
+
+// Unmoved returns an item of the source as the destination is to have it: without its mark,
+// and for so many shards per date.
+func Unmoved(it store.Item, shards int) store.Item {
+	if _, is := nameOf(keyOf(it)); !is {
+		return it
+	}
+	it = it.Clone()
+	it.Remove(schema.Moved)
+	return Reshard(it, shards)
+}
+
+// Marked reports whether the item needs no mark of the copy id, or has it.
+func Marked(it store.Item, id string) bool {
+	_, is := nameOf(keyOf(it))
+	return !is || it.Str(schema.Moved) == id
+}
+
+// LiveLeases returns the partitions that workers on the store say they are working on, such
+// as "payments 2023-06-28#07". One that claims to last for longer than an hour was written
+// by a clock that is ahead, and is not believed.
+func (s Side) LiveLeases(ctx context.Context, now time.Time) (held []string, err error) {
+	for _, kind := range [...]Kind{Payments, Reminders} {
+		for it, err := range s.Store.Query(ctx, store.Query{Table: s.table(), Partition: leasePK(kind)}) {
+			if err != nil {
+				return nil, err
+			}
+			if until := parseStamp(it.Str(schema.Until)); until.After(now) && until.Before(now.Add(time.Hour)) {
+				held = append(held, string(kind)+" "+it.Str(schema.SK))
+			}
+		}
+	}
+	return held, nil
+}
+
+// Restored records that the store was put back to a copy that was made then, and makes the
+// next runs look at every date since the store was made: what is due in the copy may be
+// older than where the walks of the lost time began. Charging stays as it was; the next run
+// asks the processor first (see guard).
+func (e *Engine) Restored(ctx context.Context, made time.Time, from string) error {
+	oldest := earlier(civil.Of(e.meta.Created), civil.Of(made))
+	for _, kind := range [...]Kind{Payments, Reminders} {
+		if err := e.lowerTo(ctx, kind, oldest); err != nil {
+			return err
+		}
+	}
+	return e.store.Commit(ctx, store.Update(e.table, metaItem, store.NewItem(
+		store.Attribute{Name: restoredDate, Value: store.S(stamp(e.now()))},
+		store.Attribute{Name: restoredFrom, Value: store.S(from)}), nil))
+}

@@ -1,0 +1,312 @@
+package billing
+
+import (
+	"context"
+	"hash/maphash"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A survey is what one scan of the table finds. It keeps a few words for every account and
+// eight bytes for every subscription.
+type survey struct {
+	e        *Engine
+	report   AdoptReport
+	accounts map[string]*surveyed
+	seed     maphash.Seed
+	names    map[uint64]struct{} // of subscriptions, without their SKU
+}
+
+// surveyed is what the survey keeps of one account.
+type surveyed struct {
+	id      string
+	account *Account // its item; nil: none
+	method  string   // from the options
+	email   string   // of the subscription that was created last, or of a receipt
+	from    version  // where email is from
+	mixed   bool     // subscriptions have different addresses
+	created time.Time
+	bare    []string // sort keys of subscriptions that are to be charged and have no method
+}
+
+// version orders the sources of an address, whatever order they are met in.
+type version struct {
+	subscription bool
+	created      time.Time
+	sk           string
+}
+
+func (a version) before(b version) bool {
+	switch {
+	case a.subscription != b.subscription:
+		return b.subscription
+	case !a.created.Equal(b.created):
+		return a.created.Before(b.created)
+	}
+	return a.sk < b.sk
+}
+
+// subscriptionForm is the sort key of a subscription.
+const subscriptionForm = subPrefix + "<subscription>#SKU#<sku>"
+
+// survey checks the options, scans the table, and sums up.
+func (e *Engine) survey(ctx context.Context, o AdoptOptions) (*survey, error) {
+	v := &survey{e: e, accounts: map[string]*surveyed{}, seed: maphash.MakeSeed(), names: map[uint64]struct{}{}}
+	v.report.DryRun = o.DryRun
+	for account, token := range o.Methods {
+		if err := CheckID("account", account); err != nil {
+			return v, err
+		}
+		if err := CheckMethod(token); err != nil {
+			return v, err
+		}
+	}
+	for it, err := range e.store.Scan(ctx, store.Scan{Table: e.table}) {
+		if err != nil {
+			return v, err
+		}
+		v.take(it)
+		if v.report.Items++; o.Progress != nil {
+			o.Progress(v.report.Items)
+		}
+	}
+	for account, token := range o.Methods {
+		if s := v.accounts[account]; s != nil {
+			s.method = token
+		} else {
+			v.report.Unknown.add(account, "has nothing in the table")
+		}
+	}
+	for _, s := range v.accounts {
+		v.sum(s)
+	}
+	return v, nil
+}
+
+// take sorts one item in.
+func (v *survey) take(it store.Item) {
+	key := keyOf(it)
+	id, inAccount := strings.CutPrefix(key.PK, accountPK(""))
+	if !inAccount {
+		if key == metaItem || strings.HasPrefix(key.PK, runPK("")) || strings.HasPrefix(key.PK, leasePK("")) {
+			v.report.Own++
+			return
+		}
+		v.report.Others++
+		v.report.CardsLeft += cardsIn(it)
+		return
+	}
+	s := v.accounts[id]
+	if s == nil {
+		v.report.Accounts++
+		s = &surveyed{id: id}
+		v.accounts[id] = s
+	}
+	if strings.HasPrefix(key.SK, subPrefix) {
+		v.takeSubscription(s, key, it)
+		return
+	}
+	v.report.CardsLeft += cardsIn(it)
+	switch {
+	case key.SK == accountSK:
+		s.account = decodeAccount(it)
+	case strings.HasPrefix(key.SK, recPrefix):
+		v.takeReceipt(s, key, it)
+	case strings.HasPrefix(key.SK, perPrefix):
+		v.report.Own++
+	default:
+		v.report.Others++
+	}
+}
+
+func (v *survey) takeReceipt(s *surveyed, key store.Key, it store.Item) {
+	r, err := decodeReceipt(it)
+	if err != nil {
+		v.report.Unreadable.add(label(key), "%s", reasonOf(err))
+		return
+	}
+	v.report.Receipts++
+	s.address(r.Email, version{false, r.Processed, key.SK})
+}
+
+func (v *survey) takeSubscription(s *surveyed, key store.Key, it store.Item) {
+	r := &v.report
+	r.Cards += cardsIn(it)
+	v.floors(it)
+	sub, err := decodeSubscription(it)
+	if err != nil {
+		if _, ok := nameOf(key); !ok {
+			r.Unreadable.add(label(key), "the sort key is not %s", subscriptionForm)
+		} else {
+			r.Unreadable.add(label(key), "%s", reasonOf(err))
+		}
+		return
+	}
+	r.Subscriptions++
+	if sub.Version > 0 {
+		r.Upgraded++
+	}
+	s.address(sub.Email, version{true, sub.Created, key.SK})
+	if !sub.Created.IsZero() && (s.created.IsZero() || sub.Created.Before(s.created)) {
+		s.created = sub.Created
+	}
+	name := maphash.Comparable(v.seed, Name{Account: sub.Account, ID: sub.ID})
+	if _, twice := v.names[name]; twice {
+		r.Duplicates.add(label(key), "the account has another subscription of this id")
+	}
+	v.names[name] = struct{}{}
+	v.indexed(key, it, sub)
+	if sub.Status != Active && sub.Status != ParkedState || sub.moved {
+		if sub.Status == Paused && !it.Has(schema.Status) {
+			r.OffAgenda++
+		}
+		return
+	}
+	if sub.Method == "" {
+		s.bare = append(s.bare, key.SK)
+	}
+	v.due(sub)
+}
+
+// floors notes the oldest dates under which jobs have to look for the item, also of one that
+// cannot be read yet.
+func (v *survey) floors(it store.Item) {
+	for _, f := range [...]struct {
+		name   string
+		oldest *civil.Date
+	}{{schema.NextPaymentDate, &v.report.OldestPayment}, {schema.NextReminderDate, &v.report.OldestReminder}} {
+		if d, err := civil.Parse(dateOf(it.Str(f.name))); err == nil && d.Before(v.e.Today()) && !d.Before(oldestDate()) {
+			*f.oldest = earlier(*f.oldest, d)
+		}
+	}
+}
+
+// indexed notes a row that is in no index because it has one of its key attributes alone.
+func (v *survey) indexed(key store.Key, it store.Item, sub *Subscription) {
+	var missing []string
+	if !sub.NextPayment.IsZero() && it.Str(schema.LastPaymentDate) == "" {
+		missing = append(missing, "never charged: it has no "+schema.LastPaymentDate)
+	}
+	if !sub.NextReminder.IsZero() && it.Str(schema.LastReminderDate) == "" {
+		missing = append(missing, "never reminded: it has no "+schema.LastReminderDate)
+	}
+	if len(missing) > 0 {
+		v.report.NotIndexed.add(label(key), "%s", strings.Join(missing, "; "))
+	}
+}
+
+func (v *survey) due(sub *Subscription) {
+	today := sub.today(civil.Date{}, v.e.now())
+	if due, err := sub.Due(); err != nil || due.After(today) {
+		return
+	}
+	v.report.Due++
+	if last, err := sub.Schedule().Due(sub.Period + v.e.cfg.CatchUp); err == nil && !last.After(today) {
+		v.report.Arrears++
+	}
+}
+
+// address takes an address that the account's items have.
+func (s *surveyed) address(email string, from version) {
+	if s.from.subscription && from.subscription && email != s.email {
+		s.mixed = true
+	}
+	if s.from == (version{}) || s.from.before(from) {
+		s.email, s.from = email, from
+	}
+}
+
+// sum counts what is known of an account when everything has been read.
+func (v *survey) sum(s *surveyed) {
+	r := &v.report
+	if s.account != nil && s.account.Email != "" && s.from.subscription && s.email != s.account.Email {
+		s.mixed = true
+	}
+	if s.mixed {
+		r.Addresses.add(s.id, "its subscriptions have different addresses; account update sets one for all")
+	}
+	if s.method == "" && (s.account == nil || s.account.Method == "") {
+		for _, sk := range s.bare {
+			r.WithoutMethod.add(label(store.Key{PK: accountPK(s.id), SK: sk}), "neither the subscription nor the account has a payment method")
+		}
+	}
+	if !s.valid() {
+		return
+	}
+	if s.account == nil {
+		r.AccountsMade++
+	} else if len(s.completion("", s.account).Set) > 0 {
+		r.AccountsSet++
+	}
+}
+
+// valid reports whether the id can be an account's. What is in another's partition is
+// unreadable.
+func (s *surveyed) valid() bool { return CheckID("account", s.id) == nil }
+
+// unfinished yields the accounts that have something to be written, in order.
+func (v *survey) unfinished() iter.Seq[*surveyed] {
+	return func(yield func(*surveyed) bool) {
+		for _, id := range slices.Sorted(maps.Keys(v.accounts)) {
+			s := v.accounts[id]
+			if !s.valid() || (s.account != nil && len(s.completion("", s.account).Set) == 0) {
+				continue
+			}
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// made is the account as it is to be made.
+func (s *surveyed) made(now time.Time) *Account {
+	a := &Account{ID: s.id, Email: s.email, Method: s.method, Created: s.created, Mixed: s.mixed, Version: 1}
+	if a.Created.IsZero() {
+		a.Created = now
+	}
+	return a
+}
+
+// completion returns the update that gives the account its method and, when other tools
+// have made it, its address; it sets nothing when nothing is lacking.
+func (s *surveyed) completion(table string, now *Account) store.Write {
+	var set store.Item
+	if now == nil {
+		return store.Write{}
+	}
+	if s.method != "" && s.method != now.Method {
+		set.Set(schema.PaymentMethod, store.S(s.method))
+	}
+	if now.Version == 0 && now.Email == "" && s.email != "" {
+		set.Set(schema.Email, store.S(s.email))
+	}
+	if now.Version == 0 && s.mixed && !now.Mixed {
+		set.Set(schema.FanOut, store.S(mixed))
+	}
+	if len(set) > 0 {
+		set.Set(schema.Version, store.Int(now.Version+1))
+	}
+	return store.Update(table, accountKey(s.id), set, nil, now.unchanged())
+}
+
+// cardsIn counts the card numbers in an item's attributes.
+func cardsIn(it store.Item) int {
+	n := 0
+	for _, a := range it {
+		if a.Name != schema.PK && a.Name != schema.SK { // a key with one makes the item unreadable
+			_, found := withoutCards(store.M(store.NewItem(a)))
+			n += found
+		}
+	}
+	return n
+}
+
+func label(k store.Key) string { return k.PK + " " + k.SK }
