@@ -83,6 +83,9 @@ func TestDetect(t *testing.T) {
 		{"a.json", `{"x":{"DataModel":1}}`, JSONLines},
 		{"a.json", `{"x":`, JSONLines},
 		{"a.csv", `[{"account":"1"}]`, JSONLines},
+		{"a.csv", sampleHeader + "\n", Samples},
+		{"a.csv", byteOrderMark + "\r\nSK,\"PK\" \r\n", Samples},
+		{"a.csv", "PK,account\nPK,SK\n", CSV},
 	} {
 		if got := Detect([]byte(tt.text), tt.name); got != tt.want {
 			t.Errorf("Detect(%.40q, %q) = %v, want %v", tt.text, tt.name, got, tt.want)
@@ -91,7 +94,7 @@ func TestDetect(t *testing.T) {
 }
 
 func TestRead_UnreadableFiles(t *testing.T) {
-	for _, f := range []Format{CSV, JSONLines, Workbench} {
+	for _, f := range []Format{CSV, JSONLines, Workbench, Samples} {
 		_, got := readAll(t, f, "")
 		rejects(t, got, "!1 : the file is empty")
 		_, got = readAll(t, f, byteOrderMark)
@@ -114,7 +117,7 @@ func (b brokenFile) Read(p []byte) (int, error) {
 }
 
 func TestRead_FailureOfTheFileIsFatal(t *testing.T) {
-	for f, text := range map[Format]string{CSV: header + "\n1,a@b.c,s,k,1,USD,1,pm\n", JSONLines: "\n", Workbench: `{"DataModel":[`} {
+	for f, text := range map[Format]string{CSV: header + "\n1,a@b.c,s,k,1,USD,1,pm\n", JSONLines: "\n", Workbench: `{"DataModel":[`, Samples: sampleHeader + "\n"} {
 		fatal := false
 		for _, bad := range Read(brokenFile{strings.NewReader(text)}, f, Options{}) {
 			fatal = bad != nil && bad.Fatal && strings.Contains(bad.Reason, "closed")
@@ -134,6 +137,7 @@ func TestRead_StopsWhenTheCallerStops(t *testing.T) {
 		CSV:       header + "\n1,a@b.c,s,k,1,USD,1,pm\n1,a@b.c,s2,k,1,USD,1,pm\n",
 		JSONLines: "{}\n{}\n",
 		Workbench: string(model),
+		Samples:   sampleHeader + "\n" + goodSample + "\n" + goodSample + "\n",
 	} {
 		n := 0
 		for range Read(strings.NewReader(text), f, Options{PaymentMethod: "pm"}) {

@@ -17,11 +17,12 @@ type table struct {
 	csv    *csv.Reader
 	src    *source
 	header []string // as it stands in the file, without spaces around the names
-	column []column // by place in the header
+	column []column // by place in the header, of a book
+	items  *model   // of sample data; nil for a book
 }
 
-func (s *session) readCSV(src *source) {
-	t := table{session: s, src: src, csv: csv.NewReader(bufio.NewReaderSize(src, chunk))}
+func (s *session) readCSV(src *source, items *model) {
+	t := table{session: s, src: src, items: items, csv: csv.NewReader(bufio.NewReaderSize(src, chunk))}
 	t.csv.FieldsPerRecord = -1 // counted here, for a better reason
 	t.csv.ReuseRecord = true
 	if !t.readHeader() {
@@ -48,6 +49,18 @@ func (t *table) readHeader() bool {
 	}
 	line, _ := t.csv.FieldPos(0)
 	var problems []problem
+	if t.items == nil {
+		problems = t.bookHeader(names)
+	} else {
+		problems = t.sampleHeader(names)
+	}
+	t.rejectHeader(line, problems...)
+	t.session.header = billing.MaskCards(t.raw())
+	t.src.advance(t.csv.InputOffset())
+	return len(problems) == 0
+}
+
+func (t *table) bookHeader(names []string) (problems []problem) {
 	var seen columnSet
 	for i, name := range names {
 		name = strings.TrimSpace(name)
@@ -74,10 +87,7 @@ func (t *table) readHeader() bool {
 			problems = append(problems, problem{columnNames[col], "is missing from the header"})
 		}
 	}
-	t.rejectHeader(line, problems...)
-	t.session.header = billing.MaskCards(t.raw())
-	t.src.advance(t.csv.InputOffset())
-	return len(problems) == 0
+	return problems
 }
 
 // raw is the text of the row at hand, without the line break.
@@ -111,6 +121,9 @@ func (t *table) next() bool {
 	line, _ := t.csv.FieldPos(0)
 	if len(fields) != len(t.header) {
 		return t.rejectRow(line, t.raw(), []problem{t.miscount(len(fields))})
+	}
+	if t.items != nil {
+		return t.sample(line, fields)
 	}
 	var row texts
 	for i, col := range t.column {

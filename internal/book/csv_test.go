@@ -66,6 +66,7 @@ func TestCSV_Columns(t *testing.T) {
 		{"reminder_days=0", ""}, {"reminder_days=366", ""}, {"reminder_days=367", "0 (none) to 366"}, {"reminder_days=x", "whole number"},
 		{"installments=9999", ""}, {"installments=10000", "9999"},
 		{"start_date=2023-02-30", "no day 30"}, {"start_date=02/03/2023", "such as"}, {"start_date=9999-12-30", "after year 9999"},
+		{"start_date=1969-12-31", "1970 to 9000"}, {"next_payment_date=9001-06-28", "1970 to 9000"},
 		{"next_payment_date=2023-06-28", ""}, {"next_payment_date=2023-06-27", "the first one from then is 2023-06-28"},
 		{"next_payment_date=2023-02-28;payment_day=31", ""}, {"next_payment_date=2024-02-28;payment_day=31", "2024-02-29"},
 		{"next_payment_date=9999-12-31;payment_day=30", "after year 9999"},

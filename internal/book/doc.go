@@ -1,5 +1,6 @@
 // Package book reads a book of subscriptions from a file (CSV with a header, JSON
-// lines, or a NoSQL Workbench model with sample data) and writes such books back.
+// lines, a NoSQL Workbench model with sample data, or the CSV of such data) and writes
+// books back.
 //
 // It checks everything that can be known from the file alone: the form of every field,
 // the rules of billing.NewSubscription, and that rows do not contradict each other. It
@@ -12,10 +13,10 @@
 //
 // # Where things are
 //
-//   - format.go: the three formats and how they are told apart
+//   - format.go: the four formats and how they are told apart
 //   - record.go: what Read yields
 //   - column.go, row.go, field.go, ledger.go: one row against the rules, and against the rows before it
-//   - csv.go, jsonl.go, workbench.go, item.go, entity.go: the formats
+//   - csv.go, jsonl.go, workbench.go, sample.go, item.go, entity.go: the formats
 //   - source.go, object.go: bytes with line numbers, one flat JSON object
 //   - rejected.go, writer.go: FILE.rejected, and exports
 //

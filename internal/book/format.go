@@ -15,6 +15,7 @@ const (
 	CSV       Format = iota + 1 // a header, then one subscription a row
 	JSONLines                   // one JSON object a line
 	Workbench                   // a NoSQL Workbench model with sample data
+	Samples                     // the CSV of a model's sample data: a header of attribute names, then one item a row
 )
 
 func (f Format) String() string {
@@ -25,6 +26,8 @@ func (f Format) String() string {
 		return "JSON lines"
 	case Workbench:
 		return "NoSQL Workbench model"
+	case Samples:
+		return "CSV of NoSQL Workbench sample data"
 	default:
 		return "unknown format"
 	}
@@ -35,7 +38,7 @@ const HeadSize = 64 << 10
 
 // Detect returns the format of a file from its first bytes, and from its name only when
 // they tell nothing: a file is what it holds. It has no error: a file that is none of the
-// three is taken for the likeliest, and Read says what is wrong with it.
+// four is taken for the likeliest, and Read says what is wrong with it.
 func Detect(head []byte, name string) Format {
 	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte(byteOrderMark)), " \t\r\n")
 	if len(text) > 0 {
@@ -52,6 +55,9 @@ func Detect(head []byte, name string) Format {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".jsonl", ".ndjson", ".json":
 		return JSONLines
+	}
+	if isSampleHeader(text) {
+		return Samples
 	}
 	return CSV
 }

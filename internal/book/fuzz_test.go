@@ -96,3 +96,14 @@ func FuzzWorkbench(f *testing.F) {
 		Detect([]byte(data), "")
 	})
 }
+
+func FuzzSamples(f *testing.F) {
+	f.Add(goodSample + "\n")
+	f.Add("ACC#1,SUB#s#SKU#k,a@b.c,28,1,2023-06-28,k,\"{\"\"default-card\"\":{\"\"N\"\":4242424242424242}}\"\r\n")
+	f.Add("4242424242424242,ACC,4242 4242 4242 4242,,,,,{\n")
+	f.Fuzz(func(t *testing.T, data string) {
+		checkYields(t, Samples, data)
+		checkYields(t, Samples, sampleHeader+"\n"+data)
+		checkYields(t, Samples, "rejected_line,"+sampleHeader+"\r\n"+data)
+	})
+}

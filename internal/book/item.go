@@ -37,16 +37,30 @@ type item struct {
 }
 
 func decodeItem(raw json.RawMessage) (it *item, reason string) {
-	it = &item{}
-	if err := json.Unmarshal(raw, &it.rest); err != nil {
+	var attributes map[string]attribute
+	if err := json.Unmarshal(raw, &attributes); err != nil {
 		return nil, `want an item in DynamoDB JSON, such as {"PK": {"S": "ACC#123"}, …}`
 	}
+	return newItem(attributes), ""
+}
+
+func newItem(attributes map[string]attribute) *item {
+	it := &item{rest: attributes}
 	dropDefaultCard(it.rest)
 	it.pk, it.sk = it.text(schema.PK), it.text(schema.SK)
-	if it.pk == "" || it.sk == "" {
-		return nil, "want an item with PK and SK"
+	return it
+}
+
+// isOfStore reports an item that a store keeps about itself: what it is, its runs and leases,
+// mail on its way, and the records of periods, which count from that store's own first one.
+// In another store it means nothing.
+func (it *item) isOfStore() bool {
+	kind, _, _ := strings.Cut(it.pk, "#")
+	switch kind {
+	case "META", "RUN", "LEASE", "OUT":
+		return true
 	}
-	return it, ""
+	return kind == "ACC" && strings.HasPrefix(it.sk, "PER#")
 }
 
 // isDefaultCard reports the model's member for a card number.

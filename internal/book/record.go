@@ -15,8 +15,8 @@ import (
 type Record struct {
 	Line         int                      // in the file, from 1
 	Subscription *billing.NewSubscription // passes Check, has an Email, an Interval and ReminderDays; TimeZone and dates may be left to billing
-	Receipt      *Receipt                 // from a Workbench model alone
-	Account      *Account                 // from a Workbench model alone
+	Receipt      *Receipt                 // from a Workbench model or its sample data alone
+	Account      *Account                 // from a Workbench model or its sample data alone
 }
 
 // A Receipt is a payment that was taken before the data came to Duesday.
@@ -56,7 +56,7 @@ type Rejection struct {
 	header *string // the text of a CSV's header
 }
 
-// Options are what a Workbench model does not tell.
+// Options are what a Workbench model and its sample data do not tell.
 type Options struct {
 	PaymentMethod string // of subscriptions that name none; the model's default-card is always dropped
 	Currency      string // of amounts that name none; "": USD
@@ -78,11 +78,13 @@ func Read(r io.Reader, f Format, o Options) iter.Seq2[Record, *Rejection] {
 		}
 		switch f {
 		case CSV:
-			s.readCSV(src)
+			s.readCSV(src, nil)
 		case JSONLines:
 			s.readJSONLines(src)
 		case Workbench:
 			s.readModel(src)
+		case Samples:
+			s.readSamples(src)
 		default:
 			s.rejectFile(1, "unknown format")
 		}

@@ -15,7 +15,8 @@ import (
 // can be corrected in place and imported. They come first, because a row with the wrong
 // number of fields is readable only behind them.
 //
-// The items of a Workbench model are written as JSON lines, for people: they are no book.
+// The items of a Workbench model, and of its sample data, are written as JSON lines, for
+// people: they are no book.
 type RejectedWriter struct {
 	out     *bufio.Writer
 	format  Format

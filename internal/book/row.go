@@ -51,6 +51,9 @@ func (c *checker) subscription(line int, t *texts) *billing.NewSubscription {
 	c.masked(t)
 	c.rules(n, t)
 	c.dates(n, t)
+	if len(c.problems) == 0 && (!n.Start.IsZero() || !n.NextPayment.IsZero()) {
+		c.rules(n, t) // those about the dates
+	}
 	c.others(line, n)
 	if len(c.problems) > 1 {
 		slices.SortStableFunc(c.problems, func(a, b problem) int { return position(a.column) - position(b.column) })

@@ -7,17 +7,22 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+
+	"github.com/duesday/duesday/internal/schema"
 )
 
 // A model reads the sample data of a NoSQL Workbench model: the items in TableData, of a
 // table or of its facets. Tables go by any name, since the published model misspells its
-// own; it is an item's keys that say what it is.
+// own; it is an item's keys that say what it is. What a store keeps about itself is passed
+// over, and so are the tables that have the keys of Duesday's tracking tables: there is
+// nothing in them to import.
 type model struct {
 	*session
-	src   *source
-	dec   *json.Decoder
-	found bool // a DataModel
-	items map[uint64]seenItem
+	src      *source
+	dec      *json.Decoder
+	found    bool // a DataModel
+	tracking bool // the table at hand is a tracking table
+	items    map[uint64]seenItem
 }
 
 // A seenItem is an item that another facet may show again.
@@ -54,18 +59,42 @@ func (m *model) top(name string) error {
 		return m.skip()
 	}
 	m.found = true
-	return m.elements(func() error { return m.member(m.table) })
+	return m.elements(func() error {
+		m.tracking = false
+		return m.member(m.table)
+	})
 }
 
 func (m *model) table(name string) error {
 	switch name {
+	case "KeyAttributes":
+		return m.keys()
 	case "TableFacets":
 		return m.elements(func() error { return m.member(m.table) })
 	case "TableData":
+		if m.tracking {
+			return m.skip()
+		}
 		return m.elements(m.item)
 	default:
 		return m.skip()
 	}
+}
+
+// keys reads the table's key attributes, which Workbench writes before its data.
+func (m *model) keys() error {
+	var k struct {
+		PartitionKey, SortKey struct{ AttributeName string }
+	}
+	var wrong *json.UnmarshalTypeError
+	if err := m.dec.Decode(&k); err != nil && !errors.As(err, &wrong) {
+		return err
+	}
+	m.line()
+	for _, t := range schema.New("").Tracking.All() {
+		m.tracking = m.tracking || (t.PartitionKey == k.PartitionKey.AttributeName && t.SortKey == k.SortKey.AttributeName)
+	}
+	return nil
 }
 
 // line returns the line that the decoder has come to, and lets go of what is before it.
@@ -141,16 +170,19 @@ func (m *model) item() error {
 	line := m.src.line
 	m.line()
 	shown := withoutCards(raw)
-	if !m.yieldItem(line, raw, shown) {
+	it, reason := decodeItem(raw)
+	if reason != "" && !m.rejectRow(line, shown, []problem{{"", reason}}) || reason == "" && !m.yieldItem(line, it, shown) {
 		return errStopped
 	}
 	return nil
 }
 
-func (m *model) yieldItem(line int, raw json.RawMessage, shown string) bool {
-	it, reason := decodeItem(raw)
-	if reason != "" {
-		return m.rejectRow(line, shown, []problem{{"", reason}})
+func (m *model) yieldItem(line int, it *item, shown string) bool {
+	switch {
+	case it.pk == "" || it.sk == "":
+		return m.rejectRow(line, shown, []problem{{"", "want an item with PK and SK"}})
+	case it.isOfStore():
+		return true
 	}
 	if first, same := m.again(line, it, shown); same {
 		return true

@@ -6,7 +6,12 @@
 // It does not read or write items; what they mean is billing's business.
 package schema
 
-import "github.com/duesday/duesday/internal/store"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/duesday/duesday/internal/store"
+)
 
 // DefaultPrefix begins the name of every table unless another is configured.
 const DefaultPrefix = "duesday-"
@@ -21,6 +26,7 @@ const (
 type Tables struct {
 	RecurringPayments store.Table
 	Outbox            store.Table
+	Tracking          Tracking
 }
 
 // New returns the tables whose names begin with prefix.
@@ -36,7 +42,8 @@ func New(prefix string) Tables {
 					Include: []string{PK, SK, Email, PaymentDay, PaymentAmount, SKU, PaymentDetails}},
 			},
 		},
-		Outbox: store.Table{Name: prefix + "outbox", PartitionKey: PK, SortKey: SK},
+		Outbox:   store.Table{Name: prefix + "outbox", PartitionKey: PK, SortKey: SK},
+		Tracking: newTracking(prefix),
 	}
 }
 
@@ -50,5 +57,26 @@ func Named(prefix, recurring string) Tables {
 	return t
 }
 
-// All returns the tables in a fixed order.
-func (t Tables) All() []store.Table { return []store.Table{t.RecurringPayments, t.Outbox} }
+// All returns the tables in a fixed order, new ones last.
+func (t Tables) All() []store.Table {
+	return append([]store.Table{t.RecurringPayments, t.Outbox}, t.Tracking.All()...)
+}
+
+// CheckNames returns an error unless DynamoDB would take the names of all tables, and no two
+// are the same.
+func (t Tables) CheckNames() error {
+	seen := map[string]bool{}
+	for _, table := range t.All() {
+		foreign := func(r rune) bool {
+			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_.-", r)
+		}
+		switch {
+		case len(table.Name) < 3 || len(table.Name) > 255 || strings.ContainsFunc(table.Name, foreign):
+			return fmt.Errorf("table name %q: want 3 to 255 letters, digits and _ . -", table.Name)
+		case seen[table.Name]:
+			return fmt.Errorf("table name %q: another table has it", table.Name)
+		}
+		seen[table.Name] = true
+	}
+	return nil
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/duesday/duesday/internal/schema"
@@ -95,5 +96,21 @@ func TestNames(t *testing.T) {
 	}
 	if _, err := store.NewSchema(schema.New("x-").All()...); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestCheckNames(t *testing.T) {
+	for _, tt := range []struct {
+		prefix, recurring string
+		ok                bool
+	}{
+		{"duesday-", "", true}, {"", "", true}, {"a_b.C-9", "Old.Payments", true}, {"d-", "abc", true},
+		{"a b-", "", false}, {"ä-", "", false}, {"d-", "ab", false}, {"d-", "a/b", false}, {"d-", "d-outbox", false},
+		{strings.Repeat("x", 220), "", true}, {strings.Repeat("x", 230), "", false},
+	} {
+		err := schema.Named(tt.prefix, tt.recurring).CheckNames()
+		if (err == nil) != tt.ok {
+			t.Errorf("%.20q, %q: %v", tt.prefix, tt.recurring, err)
+		}
 	}
 }

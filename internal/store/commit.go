@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // CheckCommit returns an error unless an engine may try the writes: DynamoDB's rules
@@ -80,19 +81,27 @@ func (t *Table) checkWrite(w *Write) (int, error) {
 	if err := t.CheckKey(w.KeyIn(t)); err != nil {
 		return 0, err
 	}
+	if len(w.If) > MaxConditions {
+		return 0, fmt.Errorf("%w: table %s: %d conditions, at most %d", ErrTooLarge, t.Name, len(w.If), MaxConditions)
+	}
 	for _, c := range w.If {
-		// A zero value would equal an attribute that is not there.
-		if c.op == 0 || (c.op != itemAbsent && c.name == "") || (c.op == attributeEquals && c.value.IsZero()) {
-			return 0, fmt.Errorf("%w: table %s: a condition that says nothing", ErrInvalid, t.Name)
+		if err := c.check(); err != nil {
+			return 0, fmt.Errorf("table %s: %w", t.Name, err)
 		}
 	}
 	switch w.Op {
 	case OpPut:
 		return t.checkItem(w.Item)
 	case OpUpdate:
-		for _, name := range w.Remove {
-			if t.IsKey(name) || w.Set.Has(name) {
+		if n := len(w.Set) + len(w.Remove); n > MaxUpdateAttributes {
+			return 0, fmt.Errorf("%w: table %s: an update of %d attributes, at most %d: put the whole item", ErrTooLarge, t.Name, n, MaxUpdateAttributes)
+		}
+		for i, name := range w.Remove {
+			if t.IsKey(name) || w.Set.Has(name) || slices.Contains(w.Remove[:i], name) {
 				return 0, fmt.Errorf("%w: table %s: cannot remove %s", ErrInvalid, t.Name, name)
+			}
+			if err := checkName(name); err != nil {
+				return 0, fmt.Errorf("table %s: %w", t.Name, err)
 			}
 		}
 		for _, a := range w.Set {
@@ -107,6 +116,36 @@ func (t *Table) checkWrite(w *Write) (int, error) {
 	return 0, fmt.Errorf("%w: table %s: unknown operation %d", ErrInvalid, t.Name, w.Op)
 }
 
+func (c Condition) check() error {
+	// A zero value would equal an attribute that is not there.
+	if c.op == 0 || (c.op != itemAbsent && c.name == "") || (c.op == attributeEquals && c.value.IsZero()) {
+		return fmt.Errorf("%w: a condition that says nothing", ErrInvalid)
+	}
+	if c.op == itemAbsent {
+		return nil
+	}
+	if err := checkName(c.name); err != nil || c.op == attributeAbsent {
+		return err
+	}
+	if _, err := sizeValue(c.value, 0); err != nil {
+		return fmt.Errorf("condition on %s: %w", c.name, err)
+	}
+	return nil
+}
+
+// checkName refuses an attribute name that DynamoDB cannot have.
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%w: an attribute without a name", ErrInvalid)
+	case len(name) > MaxNameBytes:
+		return fmt.Errorf("%w: an attribute name of %d bytes, at most %d", ErrTooLarge, len(name), MaxNameBytes)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("%w: attribute name %q is not UTF-8", ErrInvalid, name)
+	}
+	return nil
+}
+
 func (t *Table) checkItem(it Item) (int, error) {
 	size, err := Size(it)
 	if err != nil {
@@ -114,6 +153,9 @@ func (t *Table) checkItem(it Item) (int, error) {
 	}
 	if size > MaxItemBytes {
 		return 0, fmt.Errorf("%w: table %s: an item of %d bytes, at most %d", ErrTooLarge, t.Name, size, MaxItemBytes)
+	}
+	if t.TTL != "" && it.Get(t.TTL).fraction() {
+		return 0, fmt.Errorf("%w: table %s: %s is expiry in whole seconds", ErrInvalid, t.Name, t.TTL)
 	}
 	for i := range t.Indexes {
 		x := &t.Indexes[i]
@@ -136,7 +178,8 @@ func (t *Table) checkItem(it Item) (int, error) {
 
 // Size returns the size of an item by DynamoDB's rules (names and values in UTF-8,
 // three bytes and one per element for maps and lists), or an error when it is nested
-// too deeply, unsorted, or has an unnamed attribute or one without a value.
+// too deeply, unsorted, has an unnamed attribute or one without a value, or text that
+// is not UTF-8.
 func Size(it Item) (int, error) { return sizeItem(it, 0) }
 
 func sizeItem(it Item, depth int) (int, error) {
@@ -144,6 +187,9 @@ func sizeItem(it Item, depth int) (int, error) {
 	for i := range it {
 		if it[i].Name == "" || (i > 0 && strings.Compare(it[i-1].Name, it[i].Name) >= 0) {
 			return 0, fmt.Errorf("%w: attribute names must be present, sorted and unique (%q)", ErrInvalid, it[i].Name)
+		}
+		if err := checkName(it[i].Name); err != nil {
+			return 0, err
 		}
 		n, err := sizeValue(it[i].Value, depth)
 		if err != nil {
@@ -156,7 +202,12 @@ func sizeItem(it Item, depth int) (int, error) {
 
 func sizeValue(v Value, depth int) (int, error) {
 	switch v.kind {
-	case KindString, KindBinary:
+	case KindString:
+		if !utf8.ValidString(v.s) {
+			return 0, fmt.Errorf("%w: a string that is not UTF-8 (bytes go into a binary)", ErrInvalid)
+		}
+		return len(v.s), nil
+	case KindBinary:
 		return len(v.s), nil
 	case KindNumber:
 		return (len(v.s)+1)/2 + 1, nil

@@ -29,8 +29,9 @@
 // Expiry. An item whose TTL attribute (a number of Unix seconds) is at or before
 // the clock's now is expired: Get, base Query and Scan never return it, and it is
 // absent to every condition, however late the engine deletes it. An index Query
-// may still yield it. A TTL of zero, below zero or no whole number never expires an item.
-// The clock is handed in when the engine is opened.
+// may still yield it. A TTL of zero, below zero or that is no number never expires an
+// item. One with a fraction is ErrInvalid: a condition of DynamoDB can compare it, but
+// not tell that it is not whole. The clock is handed in when the engine is opened.
 //
 // Indexes. An item is in an index only while it has all of that index's key
 // attributes, as non-empty strings. An index may lag behind its table, may yield
@@ -38,8 +39,14 @@
 // item decides. An index row carries the key attributes of table and index and the
 // projected attributes, no others.
 //
-// Order. Sort keys are ordered byte by byte; index rows with equal index sort keys
-// are ordered by base partition key, then base sort key. Partitions have no order.
+// Order. Sort keys are ordered byte by byte. Index rows with equal index sort keys, and
+// all rows of an index without a sort key, are in an order of the engine's own, which
+// stays while nothing is written and which cursors follow; DynamoDB promises no other.
+// Descending order turns the sort keys round, and ties or not. Partitions have no order.
+//
+// Text. Keys, attribute names, strings and the bounds of queries are UTF-8, or ErrInvalid:
+// DynamoDB has no other strings, and a client would replace the bytes in silence.
+// Bytes go into a binary value.
 //
 // Limits. Every engine refuses what DynamoDB would refuse (see the constants in
 // limits.go) with ErrTooLarge or ErrInvalid, before anything is written.

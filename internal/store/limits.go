@@ -7,7 +7,16 @@ const (
 	MaxPartitionKeyBytes = 2048
 	MaxSortKeyBytes      = 1024
 	MaxNumberDigits      = 38
-	MaxDepth             = 32      // levels of maps and lists
+	MaxDepth             = 31      // levels of maps and lists; DynamoDB's 32 count what is innermost too
 	MaxWrites            = 100     // writes in one Commit
 	MaxCommitBytes       = 4 << 20 // of all items in one Commit
+	MaxNameBytes         = 64<<10 - 1
+	MaxSegments          = 1_000_000 // of a Scan
+)
+
+// DynamoDB takes an update and its conditions as two texts of at most 4 KB each, with
+// at most 300 operators. Within these limits every update can be written so.
+const (
+	MaxUpdateAttributes = 250 // set and removed by one update
+	MaxConditions       = 50  // of one write
 )

@@ -9,7 +9,7 @@ type Query struct {
 	From, To  string // sort keys from From to To, both inclusive; "" leaves that end open
 	Reverse   bool   // descending sort order
 	Limit     int    // at most so many items; 0 for all
-	After     Cursor // resume after the item that gave this cursor
+	After     Cursor // resume after the item that gave this cursor, in a query of the same partition
 }
 
 // A Scan reads a whole table, unordered, in segments that can be read in parallel.

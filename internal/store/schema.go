@@ -1,6 +1,9 @@
 package store
 
-import "fmt"
+import (
+	"fmt"
+	"unicode/utf8"
+)
 
 // A Schema is the set of tables a store is opened with, by name.
 type Schema map[string]*Table
@@ -44,6 +47,8 @@ func (t *Table) CheckKey(k Key) error {
 		return fmt.Errorf("%w: table %s: empty sort key", ErrInvalid, t.Name)
 	case t.SortKey == "" && k.SK != "":
 		return fmt.Errorf("%w: table %s has no sort key", ErrInvalid, t.Name)
+	case !k.text():
+		return fmt.Errorf("%w: table %s: key %q/%q is not UTF-8", ErrInvalid, t.Name, k.PK, k.SK)
 	case len(k.PK) > MaxPartitionKeyBytes:
 		return fmt.Errorf("%w: table %s: partition key of %d bytes, at most %d", ErrTooLarge, t.Name, len(k.PK), MaxPartitionKeyBytes)
 	case len(k.SK) > MaxSortKeyBytes:
@@ -51,6 +56,18 @@ func (t *Table) CheckKey(k Key) error {
 	}
 	return nil
 }
+
+func (k Key) text() bool { return utf8.ValidString(k.PK) && utf8.ValidString(k.SK) }
+
+// partition returns the partition that a query of the index, "" for the table, gave c in.
+func (c Cursor) partition(index string) string {
+	if index == "" {
+		return c.Key.PK
+	}
+	return c.Index.PK
+}
+
+func (c Cursor) text() bool { return c.Key.text() && c.Index.text() }
 
 // CheckQuery returns an error unless the query can be answered, and the table and
 // index (nil for the table itself) it reads.
@@ -76,6 +93,12 @@ func (s Schema) CheckQuery(q Query) (*Table, *Index, error) {
 		err = fmt.Errorf("%w: query of %s by a sort key that it does not have", ErrInvalid, t.Name)
 	case q.Limit < 0:
 		err = fmt.Errorf("%w: query of %s with a negative limit", ErrInvalid, t.Name)
+	case !Key{q.Partition, q.Prefix}.text() || !Key{q.From, q.To}.text() || !q.After.text():
+		err = fmt.Errorf("%w: query of %s by text that is not UTF-8", ErrInvalid, t.Name)
+	case !q.After.IsZero() && q.After.partition(q.Index) != q.Partition:
+		err = fmt.Errorf("%w: query of %s after the cursor of another partition", ErrInvalid, t.Name)
+	case len(q.Partition) > MaxPartitionKeyBytes || max(len(q.Prefix), len(q.From), len(q.To)) > MaxSortKeyBytes:
+		err = fmt.Errorf("%w: query of %s by keys longer than any can be (%d and %d bytes)", ErrTooLarge, t.Name, MaxPartitionKeyBytes, MaxSortKeyBytes)
 	}
 	return t, x, err
 }
@@ -86,8 +109,11 @@ func (s Schema) CheckScan(sc Scan) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n := max(sc.Segments, 1); sc.Segment < 0 || sc.Segment >= n {
+	if n := max(sc.Segments, 1); sc.Segment < 0 || sc.Segment >= n || n > MaxSegments {
 		return nil, fmt.Errorf("%w: scan of %s: segment %d of %d", ErrInvalid, t.Name, sc.Segment, n)
+	}
+	if !sc.After.text() {
+		return nil, fmt.Errorf("%w: scan of %s by a cursor that is not UTF-8", ErrInvalid, t.Name)
 	}
 	return t, nil
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"strconv"
+	"strings"
 )
 
 // A Kind is the type of a Value, after DynamoDB's type descriptors.
@@ -80,6 +81,13 @@ func (v Value) Int64() (int64, bool) {
 	}
 	n, err := strconv.ParseInt(v.s, 10, 64)
 	return n, err == nil
+}
+
+// fraction reports whether v is a number that is not whole. By the canonical form a
+// fraction has a point and no exponent, or an exponent below zero.
+func (v Value) fraction() bool {
+	n := v.Num()
+	return strings.Contains(n, "E-") || (strings.Contains(n, ".") && !strings.Contains(n, "E"))
 }
 
 // Bool returns the truth of a boolean value, else false.

@@ -2,6 +2,7 @@ package pebblestore
 
 import (
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -14,18 +15,31 @@ import (
 // given in one place. (TestEveryFault found the second of these.)
 //
 // While a store is being opened errors are returned: nothing has been promised yet,
-// and "permission denied" is no reason to die.
+// and "permission denied" is no reason to die. Nor is a full disk under a checkpoint.
 type failStopFS struct {
 	vfs.FS
 	failure *failure
 	armed   atomic.Bool
+	spared  atomic.Pointer[string] // a folder whose errors concern a checkpoint alone
+}
+
+// spare makes errors in the folder, and in making it, go to their caller; "" spares nothing
+// any more.
+func (f *failStopFS) spare(folder string) { f.spared.Store(&folder) }
+
+func (f *failStopFS) isSpared(name string) bool {
+	folder := f.spared.Load()
+	if folder == nil || *folder == "" {
+		return false
+	}
+	return name == *folder || name == f.PathDir(*folder) || strings.HasPrefix(name, *folder+"/")
 }
 
 var _ vfs.FS = (*failStopFS)(nil)
 
 // check does not return when err stops the store.
 func (f *failStopFS) check(op, name string, err error) {
-	if err != nil && f.armed.Load() {
+	if err != nil && f.armed.Load() && !f.isSpared(name) {
 		f.failure.fail(fmt.Errorf("%s %s: %w", op, f.PathBase(name), err))
 		select {} // the hook of a test has returned
 	}

@@ -81,10 +81,10 @@ func openLocked(path, dir string, schema store.Schema, l *lock, o *Options) (*St
 	}
 	s := &Store{
 		schema: schema, layouts: layouts, now: o.Now, log: o.Logger,
-		failure: failure, lock: l, db: db, sync: pebble.Sync,
+		failure: failure, lock: l, db: db, disk: disk, sync: pebble.Sync,
 	}
 	disk.armed.Store(true)
-	s.start()
+	s.start(path)
 	return s, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/duesday/duesday/internal/store"
 )
@@ -23,6 +24,7 @@ type Store struct {
 	failure *failure
 	lock    *lock
 	db      *pebble.DB
+	disk    *failStopFS
 	sync    *pebble.WriteOptions // pebble.Sync; tests plant a bug here
 
 	views
@@ -33,8 +35,10 @@ type Store struct {
 	syncTime atomic.Int64  // mean, in nanoseconds
 	finished chan struct{} // closed when both have ended
 
-	stopExpiry context.CancelFunc
+	stopExpiry context.CancelFunc // and what is asked for by others
 	expiry     sync.WaitGroup
+
+	checkpoints sync.Mutex // held by whoever makes one
 
 	// gate is held shared by whoever uses the database, and exclusively to close it.
 	// It is never held while the caller's code runs.
@@ -44,8 +48,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// start begins serving; db and the layouts are ready.
-func (s *Store) start() {
+// start begins serving; db, in the folder at path, and the layouts are ready.
+func (s *Store) start(path string) {
 	s.publish(newView(s.db))
 	s.requests = make(chan *request, maxGroupRequests)
 	s.groups = make(chan *group) // unbuffered: one group syncs, one is decided
@@ -57,6 +61,12 @@ func (s *Store) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stopExpiry = cancel
 	s.expiry.Go(func() { s.expireInBackground(ctx) })
+	if s.disk.FS == vfs.Default {
+		if err := sweepRequests(path); err != nil { // no reason to refuse the store
+			s.log.Error("store", "event", "requests for backups could not be swept", "error", err)
+		}
+		s.expiry.Go(func() { s.answerRequests(ctx, path) })
+	}
 }
 
 // Close implements store.Store: it waits for running commits, flushes what is in

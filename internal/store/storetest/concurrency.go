@@ -10,10 +10,10 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-const (
-	workers = 8
-	rounds  = 50
-)
+const workers = 8
+
+// each returns how often each worker does its part.
+func (r *rig) each() int { return r.rounds(50, 6) }
 
 func testConcurrency(t *testing.T, open Opener) {
 	play(t, open,
@@ -62,7 +62,7 @@ func testCompareAndSet(r *rig) {
 	r.put(item("a", "1", number("amount", 0), number("version", 0)))
 	key := store.Key{PK: "a", SK: "1"}
 	r.together(func(int) error {
-		for range rounds {
+		for range r.each() {
 			err := retry(func() error {
 				it, err := r.Get(r.Context(), ledger, key)
 				if err != nil {
@@ -76,7 +76,7 @@ func testCompareAndSet(r *rig) {
 		}
 		return nil
 	})
-	r.want(ledger, item("a", "1", number("amount", workers*rounds), number("version", workers*rounds)))
+	r.want(ledger, item("a", "1", number("amount", int64(workers*r.each())), number("version", int64(workers*r.each()))))
 }
 
 func testTransfers(r *rig) {
@@ -86,7 +86,7 @@ func testTransfers(r *rig) {
 		r.put(item(key(i).PK, "1", number("amount", each), number("version", 0)))
 	}
 	r.together(func(worker int) error {
-		for round := range rounds {
+		for round := range r.each() {
 			from, to := key(worker+round), key(worker+2*round+1)
 			if from == to {
 				continue
@@ -115,7 +115,7 @@ func testTransfers(r *rig) {
 }
 
 func testOneInsert(r *rig) {
-	for round := range rounds {
+	for round := range r.each() {
 		var won atomic.Int64
 		winner := int64(-1)
 		r.together(func(worker int) error {
@@ -143,7 +143,7 @@ func testOneInsert(r *rig) {
 // most one of a pair may succeed.
 func testExclusion(r *rig) {
 	r.together(func(worker int) error {
-		for round := range rounds {
+		for round := range r.each() {
 			pk := fmt.Sprint("pair", worker/2, "-", round)
 			mine, other := fmt.Sprint(worker%2), fmt.Sprint(1-worker%2)
 			err := r.Commit(r.Context(), store.Put(ledger, item(pk, mine), store.Absent()), store.Check(ledger, store.Key{PK: pk, SK: other}, store.Absent()))
@@ -154,7 +154,7 @@ func testExclusion(r *rig) {
 		return nil
 	})
 	for pair := range workers / 2 {
-		for round := range rounds {
+		for round := range r.each() {
 			q := store.Query{Table: ledger, Partition: fmt.Sprint("pair", pair, "-", round)}
 			if rows := r.rows(q); len(rows) > 1 {
 				r.Fatalf("both commits of a pair succeeded: %v", shows(rows))
@@ -178,9 +178,9 @@ func testWholeItems(r *rig) {
 	}
 	queries := []store.Query{{Table: ledger, Partition: "a"}, {Table: ledger, Index: byState, Partition: "open"}, {Table: ledger, Index: byOwner, Partition: "o"}}
 	r.together(func(worker int) error {
-		for round := range int64(rounds) {
+		for round := range int64(r.each()) {
 			if worker%2 == 0 {
-				n := int64(worker)*rounds + round
+				n := int64(worker*r.each()) + round
 				set := store.NewItem(number("amount", n), number("note", n))
 				if err := retry(func() error {
 					return r.Commit(r.Context(), store.Update(ledger, store.Key{PK: "a", SK: "1"}, set, nil))

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/duesday/duesday/internal/store"
@@ -47,7 +48,7 @@ func testExpiry(t *testing.T, open Opener) {
 					living = append(living, sk)
 				}
 			}
-			if len(living) != 2 || living[0] != "1" || living[1] != "3" {
+			if slices.Sort(living); !slices.Equal(living, []string{"1", "3"}) { // the index has no sort key
 				r.Fatalf("the index yields %q", living)
 			}
 		}},
@@ -121,13 +122,9 @@ func testNeverExpires(r *rig) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	fraction, err := store.Number("1.5")
-	if err != nil {
-		r.Fatal(err)
-	}
 	for name, v := range map[string]store.Value{
 		"zero": store.Int(0), "below zero": store.Int(-now), "text": store.S("1"), "milliseconds": store.Int(now * 1000), "huge": huge,
-		"fraction": fraction, "true": store.Bool(true), "list": store.L(store.Int(1)), "map": store.M(store.NewItem(number("ttl", 1))), "bytes": store.B([]byte{'1'}),
+		"true": store.Bool(true), "list": store.L(store.Int(1)), "map": store.M(store.NewItem(number("ttl", 1))), "bytes": store.B([]byte{'1'}),
 	} {
 		it := item("a", name, attribute("ttl", v))
 		r.put(it)

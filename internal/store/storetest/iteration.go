@@ -7,13 +7,14 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// many is more rows than an engine is likely to fetch at once.
-const many = 1200
+// many is more rows than an embedded engine is likely to fetch at once. A remote one
+// fetches far more than a test can afford to write.
+func (r *rig) many() int { return r.rounds(1200, 400) }
 
 // manyItems are even numbers, so that there is a place between any two.
-func manyItems() []store.Item {
+func (r *rig) manyItems() []store.Item {
 	var items []store.Item
-	for i := range many {
+	for i := range r.many() {
 		n := fmt.Sprintf("%05d", 2*i)
 		items = append(items, item("a", n, text("state", "open"), text("due", n)))
 	}
@@ -34,7 +35,7 @@ func testIteration(t *testing.T, open Opener) {
 	}
 	play(t, open,
 		scenario{"a scan left early, and writes in it", func(r *rig) {
-			r.fill(manyItems())
+			r.fill(r.manyItems())
 			for range 3 {
 				for _, err := range r.Scan(r.Context(), store.Scan{Table: ledger}) {
 					if err != nil {
@@ -56,7 +57,7 @@ func testIteration(t *testing.T, open Opener) {
 				}
 				seen[it.Str("pk")+it.Str("sk")] = true
 			}
-			for _, it := range manyItems() {
+			for _, it := range r.manyItems() {
 				if !seen["a"+it.Str("sk")] {
 					r.Fatalf("%s is not seen", show(it))
 				}
@@ -64,7 +65,7 @@ func testIteration(t *testing.T, open Opener) {
 		}},
 		scenario{"moved on by the loop", func(r *rig) {
 			// A job moves every due row on to a later date, in the index it reads.
-			items := manyItems()
+			items := r.manyItems()
 			r.fill(items)
 			n := 0
 			q := store.Query{Table: ledger, Index: byState, Partition: "open", To: "09999"}
@@ -80,15 +81,15 @@ func testIteration(t *testing.T, open Opener) {
 				}
 				n++
 			}
-			if n != many {
-				r.Fatalf("%d rows, want %d", n, many)
+			if n != r.many() {
+				r.Fatalf("%d rows, want %d", n, r.many())
 			}
 		}},
 	)
 }
 
 func testLong(r *rig, q store.Query) {
-	r.fill(manyItems())
+	r.fill(r.manyItems())
 	rows := r.Query(r.Context(), q)
 	for range 2 { // an iteration can be repeated
 		n := 0
@@ -96,32 +97,32 @@ func testLong(r *rig, q store.Query) {
 			if err != nil {
 				r.Fatal(err)
 			}
-			if want := fmt.Sprintf("%05d", 2*place(q, n)); it.Str("sk") != want {
+			if want := fmt.Sprintf("%05d", 2*r.place(q, n)); it.Str("sk") != want {
 				r.Fatalf("row %d is %s, want %s", n, it.Str("sk"), want)
 			}
 			n++
 		}
-		if n != many {
-			r.Fatalf("%d rows, want %d", n, many)
+		if n != r.many() {
+			r.Fatalf("%d rows, want %d", n, r.many())
 		}
 	}
-	for _, q.Limit = range []int{1, 255, 256, 257, 513, many - 1, many, many + 1} {
-		if n := len(r.rows(q)); n != min(q.Limit, many) {
+	for _, q.Limit = range []int{1, 255, 256, 257, 513, r.many() - 1, r.many(), r.many() + 1} {
+		if n := len(r.rows(q)); n != min(q.Limit, r.many()) {
 			r.Fatalf("Query(%+v) yields %d rows", q, n)
 		}
 	}
 }
 
 // place returns which of manyItems the n-th row of the answer is.
-func place(q store.Query, n int) int {
+func (r *rig) place(q store.Query, n int) int {
 	if q.Reverse {
-		return many - 1 - n
+		return r.many() - 1 - n
 	}
 	return n
 }
 
 func testLeftEarly(r *rig, q store.Query) {
-	r.fill(manyItems())
+	r.fill(r.manyItems())
 	for _, stop := range []int{1, 2, 300} {
 		n := 0
 		for _, err := range r.Query(r.Context(), q) {
@@ -141,7 +142,7 @@ func testLeftEarly(r *rig, q store.Query) {
 // anything goes, but a row that was deleted before the loop came there, in a commit
 // that has returned, may no longer be got.
 func testWritesInLoop(r *rig, q store.Query) {
-	r.fill(manyItems())
+	r.fill(r.manyItems())
 	touched := map[string]bool{}
 	var seen []string
 	n := 0
@@ -149,9 +150,9 @@ func testWritesInLoop(r *rig, q store.Query) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		if n%40 == 0 && n+40 < many {
+		if n%40 == 0 && n+40 < r.many() {
 			for _, near := range []int{n - 20, n, n + 3} { // behind, here, ahead
-				if i := place(q, near); i >= 0 && i < many {
+				if i := r.place(q, near); i >= 0 && i < r.many() {
 					other := fmt.Sprintf("%05d", 2*i)
 					touched[other], touched[fmt.Sprintf("%05d", 2*i+1)] = true, true
 					between := item("a", fmt.Sprintf("%05d", 2*i+1), text("state", "open"), text("due", fmt.Sprintf("%05d", 2*i+1)))
@@ -168,15 +169,15 @@ func testWritesInLoop(r *rig, q store.Query) {
 			continue
 		}
 		i := last + 1
-		for ; i < many && touched[fmt.Sprintf("%05d", 2*place(q, i))]; i++ { // skip what may be missing
+		for ; i < r.many() && touched[fmt.Sprintf("%05d", 2*r.place(q, i))]; i++ { // skip what may be missing
 		}
-		if i == many || sk != fmt.Sprintf("%05d", 2*place(q, i)) {
+		if i == r.many() || sk != fmt.Sprintf("%05d", 2*r.place(q, i)) {
 			r.Fatalf("row %s follows number %d", sk, last)
 		}
 		last = i
 	}
-	for i := last + 1; i < many; i++ {
-		if sk := fmt.Sprintf("%05d", 2*place(q, i)); !touched[sk] {
+	for i := last + 1; i < r.many(); i++ {
+		if sk := fmt.Sprintf("%05d", 2*r.place(q, i)); !touched[sk] {
 			r.Fatalf("row %s is not seen", sk)
 		}
 	}

@@ -31,7 +31,7 @@ func testLifecycle(t *testing.T, open Opener) {
 			}
 		}},
 		scenario{"closed during an iteration", func(r *rig) {
-			r.fill(manyItems())
+			r.fill(r.manyItems())
 			n := 0
 			for it, err := range r.Query(r.Context(), store.Query{Table: ledger, Partition: "a"}) {
 				switch {

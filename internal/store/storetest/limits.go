@@ -79,6 +79,40 @@ func testItemLimits(t *testing.T, open Opener) {
 				r.refused(store.ErrTooLarge, store.Update(ledger, key, store.NewItem(attribute("w", wrap(v))), nil))
 			}
 		}},
+		scenario{"updates", func(r *rig) {
+			r.put(item("a", "1"))
+			var set store.Item
+			var remove []string
+			for i := range store.MaxUpdateAttributes - 1 {
+				set.Set(fmt.Sprintf("attribute %03d", i), store.Int(int64(i)))
+				remove = append(remove, fmt.Sprintf("attribute %03d", i))
+			}
+			r.commit(store.Update(ledger, key, set, []string{"other"}))
+			want := item("a", "1", set...)
+			r.want(ledger, want)
+			r.refused(store.ErrTooLarge, store.Update(ledger, key, set, []string{"other", "another"}))
+			r.refused(store.ErrTooLarge, store.Update(ledger, key, nil, append(remove, "x", "y")))
+			var all []store.Condition
+			for _, a := range set[:store.MaxConditions] {
+				all = append(all, store.AttributeEquals(a.Name, a.Value))
+			}
+			r.commit(store.Update(ledger, key, store.NewItem(number("n", 1)), remove, all...))
+			r.want(ledger, item("a", "1", number("n", 1)))
+			r.refused(store.ErrTooLarge, store.Check(ledger, key, append(all, store.AttributeAbsent("x"))...))
+			r.refused(store.ErrInvalid, store.Update(ledger, key, nil, []string{"n", "n"}))
+		}},
+		scenario{"expiry is in whole seconds", func(r *rig) {
+			r.put(item("a", "1"))
+			for _, text := range []string{"1.5", "0.5", "-1.5", "1E-5", "1800000000.5"} {
+				v, err := store.Number(text)
+				if err != nil {
+					r.Fatal(err)
+				}
+				r.refused(store.ErrInvalid, store.Put(ledger, item("a", "2", attribute("ttl", v))))
+				r.refused(store.ErrInvalid, store.Update(ledger, key, store.NewItem(attribute("ttl", v)), nil))
+				r.commit(store.Put(plain, store.NewItem(attribute("id", store.S("no expiry here")), attribute("ttl", v))))
+			}
+		}},
 		scenario{"malformed items", func(r *rig) {
 			pk, sk := text("pk", "a"), text("sk", "1")
 			for _, it := range []store.Item{
@@ -232,6 +266,23 @@ func testReadLimits(t *testing.T, open Opener) {
 				}
 			}
 		}},
+		scenario{"longer than a key can be", func(r *rig) {
+			long := strings.Repeat("k", store.MaxPartitionKeyBytes)
+			for _, q := range []store.Query{
+				{Table: ledger, Partition: long + "k"}, {Table: ledger, Index: byState, Partition: long + "k"}, {Table: ledger, Partition: "a", From: long},
+				{Table: ledger, Partition: "a", To: long}, {Table: ledger, Index: byState, Partition: "a", Prefix: long},
+			} {
+				r.refuseRead(store.ErrTooLarge, r.Query(r.Context(), q))
+			}
+		}},
+		scenario{"the cursor of another partition", func(r *rig) {
+			it := item("a", "1", text("state", "open"), text("due", "1"))
+			r.put(it)
+			for _, index := range []string{"", byState} {
+				after := r.table(ledger).CursorAt(index, it)
+				r.refuseRead(store.ErrInvalid, r.Query(r.Context(), store.Query{Table: ledger, Index: index, Partition: "other", After: after}))
+			}
+		}},
 		scenario{"query", func(r *rig) {
 			r.put(item("a", "1"))
 			for _, q := range []store.Query{
@@ -246,6 +297,7 @@ func testReadLimits(t *testing.T, open Opener) {
 		scenario{"scan", func(r *rig) {
 			r.refuseRead(store.ErrInvalid, r.Scan(r.Context(), store.Scan{Table: "nowhere"}))
 			r.refuseRead(store.ErrInvalid, r.Scan(r.Context(), store.Scan{}))
+			r.refuseRead(store.ErrInvalid, r.Scan(r.Context(), store.Scan{Table: ledger, Segments: store.MaxSegments + 1}))
 		}},
 	)
 }

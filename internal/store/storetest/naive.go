@@ -140,8 +140,8 @@ func (n *naive) commit(steps []step) (conflicts []int, distinct bool) {
 // A naiveRow is a row of a query's answer, with its place in the order.
 type naiveRow struct {
 	item  store.Item
-	place [3]string // sort key; in an index then base partition and base sort key
-	dead  bool      // expired: an index may yield it or not
+	place string // sort key; among equal ones the order is the engine's own
+	may   bool   // it may be missing: an expired row of an index, or one beside the cursor
 }
 
 // shape says where a query finds its keys and what it shows.
@@ -164,15 +164,20 @@ func (n *naive) query(q store.Query) []naiveRow {
 		sort := it.Str(sh.sort)
 		in := it.Str(sh.partition) == q.Partition && (sh.sort == "" || sort != "") &&
 			strings.HasPrefix(sort, q.Prefix) && sort >= q.From && (q.To == "" || sort <= q.To)
-		row := naiveRow{place: [3]string{sort, k.PK, k.SK}, dead: n.expired(q.Table, it)}
-		in = in && (q.Index != "" || !row.dead)
+		row := naiveRow{place: sort, may: n.expired(q.Table, it)}
+		in = in && (q.Index != "" || !row.may)
 		if !q.After.IsZero() {
-			after := [3]string{q.After.Index.SK, q.After.Key.PK, q.After.Key.SK}
+			after := q.After.Index.SK
 			if q.Index == "" {
-				after[0] = q.After.Key.SK
+				after = q.After.Key.SK
 			}
-			c := slices.Compare(row.place[:], after[:])
-			in = in && (c > 0) == !q.Reverse && c != 0
+			switch c := cmp.Compare(sort, after); {
+			case c == 0:
+				in = in && k != q.After.Key
+				row.may = true
+			default:
+				in = in && (c > 0) == !q.Reverse
+			}
 		}
 		if !in {
 			continue
@@ -185,7 +190,7 @@ func (n *naive) query(q store.Query) []naiveRow {
 		rows = append(rows, row)
 	}
 	slices.SortFunc(rows, func(a, b naiveRow) int {
-		c := slices.Compare(a.place[:], b.place[:])
+		c := cmp.Compare(a.place, b.place)
 		if q.Reverse {
 			return -c
 		}
@@ -194,25 +199,32 @@ func (n *naive) query(q store.Query) []naiveRow {
 	return rows
 }
 
-// wrong says what is wrong with an answer to a query that has these rows, or "". An
-// index may leave out dead rows, and counts them or not.
+// wrong says what is wrong with an answer to a query that has these rows, or "". Rows
+// of one place may come in any order.
 func wrong(rows []naiveRow, limit int, got []store.Item) string {
 	if limit > 0 && len(got) > limit {
 		return "more rows than the limit"
 	}
-	left := got
-	for _, row := range rows {
+	seen, at := make([]bool, len(rows)), 0
+	for _, it := range got {
+		i := slices.IndexFunc(rows, func(r naiveRow) bool { return r.item.Equal(it) })
 		switch {
-		case len(left) > 0 && left[0].Equal(row.item):
-			left = left[1:]
-		case limit > 0 && len(left) == 0 && len(got) == limit:
-			return ""
-		case !row.dead:
-			return "missing or out of place: " + show(row.item)
+		case i < 0:
+			return "not to be expected here: " + show(it)
+		case seen[i]:
+			return "twice: " + show(it)
+		case rows[i].place != rows[at].place && i < at:
+			return "out of place: " + show(it)
 		}
+		seen[i], at = true, i
 	}
-	if len(left) > 0 {
-		return "not to be expected here: " + show(left[0])
+	for i, r := range rows {
+		if limit > 0 && len(got) == limit && (len(got) == 0 || i >= at || r.place == rows[at].place) {
+			break // the limit cut it off
+		}
+		if !seen[i] && !r.may {
+			return "missing: " + show(r.item)
+		}
 	}
 	return ""
 }

@@ -21,7 +21,9 @@ import (
 // with the store.
 type Opener func(t *testing.T, tables []store.Table, now func() time.Time) store.Store
 
-// Run holds the engine to the contract, each topic on stores of its own.
+// Run holds the engine to the contract, each topic on stores of its own. Of a store with
+// a method Remote, one that is asked over a network, it does the same cases with fewer
+// rounds of what repeats them.
 func Run(t *testing.T, open Opener) {
 	for _, topic := range []struct {
 		name string
@@ -47,6 +49,7 @@ func Run(t *testing.T, open Opener) {
 		{"CommitLimits", testCommitLimits},
 		{"ReadLimits", testReadLimits},
 		{"Values", testValues},
+		{"Text", testText},
 		{"Ownership", testOwnership},
 		{"Returned", testReturned},
 		{"Iteration", testIteration},
@@ -129,6 +132,14 @@ func openFor(t *testing.T, open Opener, c *clock) store.Store {
 		}
 	})
 	return s
+}
+
+// rounds returns how often to do what one time shows little of.
+func (r *rig) rounds(local, remote int) int {
+	if _, ok := r.Store.(interface{ Remote() }); ok {
+		return remote
+	}
+	return local
 }
 
 func (r *rig) table(name string) *store.Table {
@@ -270,7 +281,7 @@ func showValue(v store.Value) string {
 	case store.KindBool:
 		s = fmt.Sprint(v.Bool())
 	case store.KindMap:
-		s = show(v.Map())
+		s = show(append(store.Item{}, v.Map()...)) // an empty one may be nil
 	case store.KindList:
 		var parts []string
 		for _, e := range v.List() {

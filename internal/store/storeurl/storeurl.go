@@ -1,6 +1,6 @@
 // Package storeurl opens a store that is named by a URL: "pebble:DIR" for a folder on
-// this machine, "mem:" for one that is gone with the process. It alone knows every
-// engine; everybody else knows the contract.
+// this machine, "dynamodb:" for tables in DynamoDB, "mem:" for a store that is gone with
+// the process. It alone knows every engine; everybody else knows the contract.
 //
 // It does not copy between stores, and it does not create what Options.Create does
 // not ask for.
@@ -59,6 +59,8 @@ func (p Place) Open(ctx context.Context, o Options) (store.Store, error) {
 			Tables: o.Tables, Names: o.Names, Now: o.Now, Create: o.Create,
 			CacheBytes: o.CacheBytes, Logger: o.Logger, Holder: o.Holder,
 		}))
+	case "dynamodb":
+		return p.openTables(ctx, o)
 	}
 	return nil, urlError("a store of scheme %q cannot be opened: %s", p.Scheme, forms)
 }

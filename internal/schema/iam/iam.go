@@ -1,0 +1,215 @@
+// Package iam writes policies for AWS Identity and Access Management over the declared
+// tables: the one that the design of the tracking tables published, and least-privilege
+// ones for what Duesday's commands do.
+//
+// It does not talk to AWS, and a policy names no person: it is attached to a role by
+// whoever has the account.
+package iam
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/duesday/duesday/internal/schema"
+)
+
+// The policies by name.
+const (
+	Seed           = "seed"           // the published one, over the tables that have -stripe-payments- in their names
+	Runtime        = "runtime"        // run, and the commands about one account: no scan, nothing about a table itself
+	Operator       = "operator"       // runtime, and what reads a whole table: export, verify, adopt, copy
+	Administration = "administration" // store create, describe, drop: nothing about items but the store's own one
+)
+
+// Names returns the names of all policies.
+func Names() []string { return []string{Seed, Runtime, Operator, Administration} }
+
+// Options say whose tables a policy is about.
+type Options struct {
+	Account        string // the number of the AWS account, twelve digits
+	Region         string // such as eu-west-1, or * for all
+	Prefix         string // of the tables; "": schema.DefaultPrefix, and any prefix in the published policy
+	RecurringTable string // the recurring-payments table, when it has a name of its own
+	Provisioned    bool   // administration may set autoscaling too
+}
+
+// A Policy is a policy document. Its JSON is valid, which the published one's is not.
+type Policy struct {
+	Version   string
+	Statement []Statement
+}
+
+// A Statement allows actions on resources.
+type Statement struct {
+	Sid       string `json:",omitempty"`
+	Effect    string
+	Action    list
+	Resource  list
+	Condition map[string]map[string]list `json:",omitempty"`
+}
+
+// A list is one text or several, as IAM writes them.
+type list []string
+
+// MarshalJSON implements json.Marshaler.
+func (l list) MarshalJSON() ([]byte, error) {
+	if len(l) == 1 {
+		return json.Marshal(l[0])
+	}
+	return json.Marshal([]string(l))
+}
+
+var (
+	account = regexp.MustCompile(`^[0-9]{12}$`)                   // an AWS account number
+	region  = regexp.MustCompile(`^([a-z]{2}(-[a-z]+)+-\d+|\*)$`) // a region's code, or all of them
+)
+
+func (o Options) check() error {
+	switch {
+	case !account.MatchString(o.Account):
+		return fmt.Errorf("account %q: want the 12 digits of an AWS account, such as 123456789012", o.Account)
+	case !region.MatchString(o.Region):
+		return fmt.Errorf("region %q: want a region such as eu-west-1, or * for all", o.Region)
+	}
+	return o.tables().CheckNames()
+}
+
+func (o Options) tables() schema.Tables {
+	return schema.Named(cmp.Or(o.Prefix, schema.DefaultPrefix), o.RecurringTable)
+}
+
+// arn names a resource of a service in the account.
+func (o Options) arn(service, resource string) string {
+	return "arn:" + o.partition() + ":" + service + ":" + o.Region + ":" + o.Account + ":" + resource
+}
+
+// partition is the part of AWS that the region is of; a role or a table is in one alone.
+func (o Options) partition() string {
+	switch {
+	case strings.HasPrefix(o.Region, "cn-"):
+		return "aws-cn"
+	case strings.HasPrefix(o.Region, "us-gov-"):
+		return "aws-us-gov"
+	}
+	return "aws"
+}
+
+func (o Options) table(name string) string { return o.arn("dynamodb", "table/"+name) }
+
+// New returns the named policy. It refuses options that no policy can be about.
+func New(name string, o Options) (Policy, error) {
+	if err := o.check(); err != nil {
+		return Policy{}, err
+	}
+	p := Policy{Version: "2012-10-17"}
+	switch name {
+	case Seed:
+		p.Statement = o.published()
+	case Runtime:
+		p.Statement = o.runtime()
+	case Operator:
+		p.Statement = o.runtime("Scan", "DescribeTable")
+	case Administration:
+		p.Statement = o.administration()
+	default:
+		return Policy{}, fmt.Errorf("policy %q: want one of %s", name, strings.Join(Names(), ", "))
+	}
+	return p, nil
+}
+
+// allow is a statement about DynamoDB actions.
+func allow(sid string, actions []string, resources ...string) Statement {
+	s := Statement{Sid: sid, Effect: "Allow", Resource: resources}
+	for _, action := range actions {
+		s.Action = append(s.Action, "dynamodb:"+action)
+	}
+	return s
+}
+
+// published is the design's own policy, in its own order: every action it names, Scan and
+// table administration among them, on every table that follows its naming.
+func (o Options) published() []Statement {
+	name := cmp.Or(o.Prefix, "*-") + "stripe-payments-*"
+	return []Statement{
+		allow("", []string{"ListTables"}, "*"),
+		allow("", []string{"BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "PutItem", "DeleteItem", "Scan", "Query", "UpdateItem",
+			"DescribeTimeToLive", "CreateTable", "DescribeTable", "GetItem", "UpdateTable", "UpdateTimeToLive"},
+			o.table(name+"/index/*"), o.table(name)),
+	}
+}
+
+// runtime has for each table what Duesday does with its items, and queries of its indexes,
+// by their names. Events expire by themselves, and money's records are never deleted.
+func (o Options) runtime(more ...string) (list []Statement) {
+	t := o.tables()
+	record := []string{"GetItem", "Query", "PutItem", "UpdateItem", "ConditionCheckItem"}
+	for _, x := range []struct {
+		sid     string
+		actions []string
+		table   int // in All
+	}{
+		{"RecurringPayments", []string{"GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"}, 0},
+		{"Outbox", []string{"GetItem", "Query", "PutItem", "DeleteItem"}, 1},
+		{"Events", []string{"GetItem", "PutItem"}, 2},
+		{"Purchases", []string{"GetItem", "PutItem", "UpdateItem", "ConditionCheckItem"}, 3},
+		{"Subscriptions", record, 4},
+		{"Payments", record, 5},
+	} {
+		table := t.All()[x.table]
+		list = append(list, allow(x.sid, slices.Concat(x.actions, more), o.table(table.Name)))
+		var indexes []string
+		for _, index := range table.Indexes {
+			indexes = append(indexes, o.table(table.Name+"/index/"+index.Name))
+		}
+		if len(indexes) > 0 {
+			list = append(list, allow(x.sid+"Indexes", []string{"Query"}, indexes...))
+		}
+	}
+	return list
+}
+
+// administration reads and makes one item, which says what a new store is: its shards per
+// date are chosen when it is made.
+func (o Options) administration() []Statement {
+	t := o.tables()
+	var tables []string
+	for _, table := range t.All() {
+		tables = append(tables, o.table(table.Name))
+	}
+	meta := allow("StoreItself", []string{"GetItem", "PutItem"}, o.table(t.RecurringPayments.Name))
+	meta.Condition = map[string]map[string]list{"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": {"META"}}}
+	statements := []Statement{
+		allow("Tables", []string{"CreateTable", "DescribeTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive", "DescribeTimeToLive",
+			"UpdateContinuousBackups", "DescribeContinuousBackups"}, tables...),
+		meta,
+	}
+	if o.Provisioned {
+		statements = append(statements, o.scaling()...)
+	}
+	return statements
+}
+
+// scaling is for Application Auto Scaling, which makes alarms in the caller's name, and its
+// own role the first time that it is used in an account.
+func (o Options) scaling() []Statement {
+	return []Statement{
+		{Sid: "Autoscaling", Effect: "Allow", Resource: list{"*"},
+			Action: list{"application-autoscaling:RegisterScalableTarget", "application-autoscaling:PutScalingPolicy",
+				"application-autoscaling:DeregisterScalableTarget"},
+			Condition: map[string]map[string]list{"StringEquals": {"application-autoscaling:service-namespace": {"dynamodb"}}}},
+		{Sid: "Alarms", Effect: "Allow", Action: list{"cloudwatch:PutMetricAlarm", "cloudwatch:DeleteAlarms"},
+			Resource: list{o.arn("cloudwatch", "alarm:TargetTracking-table/*")}},
+		{Sid: "AlarmsSeen", Effect: "Allow", Action: list{"cloudwatch:DescribeAlarms"}, Resource: list{"*"}},
+		{Sid: "AutoscalingRole", Effect: "Allow", Action: list{"iam:CreateServiceLinkedRole"}, Resource: list{o.role()},
+			Condition: map[string]map[string]list{"StringLike": {"iam:AWSServiceName": {"dynamodb.application-autoscaling.amazonaws.com"}}}},
+	}
+}
+
+// role is the ARN of the role that is linked to the service; roles have no region.
+func (o Options) role() string {
+	return "arn:" + o.partition() + ":iam::" + o.Account + ":role/aws-service-role/dynamodb.application-autoscaling.amazonaws.com/" + schema.ScalingRole
+}

@@ -1,0 +1,70 @@
+package schema
+
+import "github.com/duesday/duesday/internal/store"
+
+// The attributes of the tracking tables, as the design of the Stripe payments tracking
+// database names them. Timestamps are "2020-01-01 01:02:34.567" in UTC, which sort as text
+// as they do in time.
+const (
+	TrackedID            = "id"             // of the event, purchase, subscription or payment
+	TrackedType          = "type"           // of an event, such as payment_intent.succeeded
+	TrackedAccount       = "account"        // of the customer who was paid
+	TrackedStripeAccount = "stripe_account" // of that customer, at Stripe
+	TrackedTimestamp     = "timestamp"      // when the event was published
+	TrackedDate          = "date"           // of the timestamp: "2020-01-01"
+	TrackedTime          = "time"           // of the timestamp: "01:02:34.567"
+	TrackedExpiration    = "expiration"     // Unix seconds; Stripe keeps an event for 30 days
+	TrackedSubscription  = "subscription"   // at Stripe, that an event is about
+	TrackedCreated       = "created"
+	TrackedUpdated       = "last_updated"
+	TrackedFulfilled     = "fulfilled"
+	TrackedStatus        = "status" // of a subscription: new, active, terminated; of a payment: new, paid, failed
+	TrackedPurchase      = "purchase"
+)
+
+// The secondary indexes of the tracking tables.
+const (
+	TimeIndex         = "time"         // of events: date, time
+	AccountIndex      = "account"      // of events: stripe_account, timestamp; of the others: account, created
+	SubscriptionIndex = "subscription" // of events: subscription, timestamp
+	PurchaseIndex     = "purchase"     // purchase, created
+)
+
+// Tracking are the tables of payments that Stripe's own subscriptions take. Their names
+// contain "-stripe-payments-" when the prefix ends in a hyphen, which is what the design's
+// IAM policy goes by.
+type Tracking struct {
+	Events        store.Table // what Stripe has published, for 30 days
+	Purchases     store.Table
+	Subscriptions store.Table
+	Payments      store.Table
+}
+
+// newTracking has the events exactly as the design models them. What has an id of Stripe's is
+// keyed by its Stripe account first: an id is unique in its account alone.
+func newTracking(prefix string) Tracking {
+	prefix += "stripe-payments-"
+	byAccount := store.Index{Name: AccountIndex, PartitionKey: TrackedAccount, SortKey: TrackedCreated, All: true}
+	byPurchase := store.Index{Name: PurchaseIndex, PartitionKey: TrackedPurchase, SortKey: TrackedCreated, All: true}
+	return Tracking{
+		Events: store.Table{Name: prefix + "events", PartitionKey: TrackedID, TTL: TrackedExpiration,
+			Indexes: []store.Index{
+				{Name: TimeIndex, PartitionKey: TrackedDate, SortKey: TrackedTime},
+				{Name: AccountIndex, PartitionKey: TrackedStripeAccount, SortKey: TrackedTimestamp,
+					Include: []string{TrackedType, TrackedSubscription}},
+				{Name: SubscriptionIndex, PartitionKey: TrackedSubscription, SortKey: TrackedTimestamp,
+					Include: []string{TrackedType, TrackedStripeAccount}},
+			},
+		},
+		Purchases: store.Table{Name: prefix + "purchases", PartitionKey: TrackedID, Indexes: []store.Index{byAccount}},
+		Subscriptions: store.Table{Name: prefix + "subscriptions", PartitionKey: TrackedStripeAccount, SortKey: TrackedID,
+			Indexes: []store.Index{byAccount, byPurchase}},
+		Payments: store.Table{Name: prefix + "payments", PartitionKey: TrackedStripeAccount, SortKey: TrackedID,
+			Indexes: []store.Index{byAccount, byPurchase}},
+	}
+}
+
+// All returns the tables in a fixed order.
+func (t Tracking) All() []store.Table {
+	return []store.Table{t.Events, t.Purchases, t.Subscriptions, t.Payments}
+}

@@ -1,0 +1,187 @@
+package dynamostore_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/dynamostore"
+	"github.com/duesday/duesday/internal/store/dynamotest"
+)
+
+// TestErrors has what the service may answer to a Get and to a put, and what the caller
+// is told at once.
+func TestErrors(t *testing.T) {
+	bad := http.StatusBadRequest
+	for _, c := range []struct {
+		reply reply
+		want  error  // nil: an error of no kind
+		says  string // part of the text, %OP% being the operation
+	}{
+		{failure(bad, "ResourceNotFoundException"), store.ErrMissing, "DynamoDB has no table t"},
+		{failure(bad, "AccessDeniedException"), nil, "dynamodb:%OP% on table t is not allowed"},
+		{failure(bad, "UnrecognizedClientException"), nil, "dynamodb:%OP% on table t"},
+		{invalid("One or more parameter values were invalid"), store.ErrInvalid, "invalid"},
+		{invalid("Item size has exceeded the maximum allowed size"), store.ErrTooLarge, "maximum"},
+		{invalid("The table does not have the specified index: x"), store.ErrMissing, "x"},
+		{reply{http.StatusRequestEntityTooLarge, `{}`}, store.ErrTooLarge, "%OP%"},
+		{reply{http.StatusForbidden, `{}`}, nil, "%OP%"},
+	} {
+		kinds := []error{store.ErrMissing, store.ErrInvalid, store.ErrTooLarge, store.ErrThrottled, store.ErrUnknown, store.ErrConflict}
+		told := func(operation string, err error) {
+			t.Helper()
+			if err == nil || !strings.Contains(err.Error(), strings.ReplaceAll(c.says, "%OP%", operation)) {
+				t.Errorf("%s: %v, want it to say %q", operation, err, c.says)
+			}
+			for _, kind := range kinds {
+				if errors.Is(err, kind) != (kind == c.want) {
+					t.Errorf("%s: %v, want %v", operation, err, c.want)
+				}
+			}
+		}
+		s, _ := scripted(t, c.reply)
+		_, err := s.Get(t.Context(), "t", keyA)
+		told("GetItem", err)
+		replies := []reply{c.reply}
+		if errors.Is(c.want, store.ErrTooLarge) {
+			replies = append(replies, c.reply) // once more without the token
+		}
+		s, script := scripted(t, replies...)
+		err = s.Commit(t.Context(), put)
+		script.over()
+		if len(replies) == 1 {
+			told("PutItem", err)
+		} else {
+			told("TransactWriteItems", err)
+		}
+	}
+}
+
+func TestReadsAreRetried(t *testing.T) {
+	s, script := scripted(t, busy, silence, broken, failure(http.StatusServiceUnavailable, "ServiceUnavailable"), reply{http.StatusTooManyRequests, `{}`}, got(theirs))
+	it, err := s.Get(t.Context(), "t", keyA)
+	if want := itemA(number("n", 7)); err != nil || !it.Equal(want) {
+		t.Errorf("Get = %v, %v; want %v, without the token", it, err, want)
+	}
+	script.over("GetItem", "GetItem", "GetItem", "GetItem", "GetItem", "GetItem")
+}
+
+// TestNothingWasSent: an address that refuses connections cannot have got anything.
+func TestNothingWasSent(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	pace := quick()
+	pace.Total = 1 // over at once
+	s, err := dynamostore.Open(t.Context(), dynamostore.Options{
+		Tables: []store.Table{{Name: "t", PartitionKey: "id"}}, Client: dynamotest.ClientAt("http://" + listener.Addr().String()), Pace: pace,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(t.Context(), put); err == nil || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), "cannot be reached") {
+		t.Errorf("Commit = %v, want that DynamoDB cannot be reached", err)
+	}
+}
+
+// TestTheCallerLeaves: a context that ends while a write is under way leaves its outcome
+// unknown, and says why.
+func TestTheCallerLeaves(t *testing.T) {
+	for _, writes := range [][]store.Write{{put}, {put, store.Delete("t", store.Key{PK: "b"})}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan struct{})
+		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			cancel()
+			<-gone
+		}))
+		err := openAt(t, server.URL).Commit(ctx, writes...)
+		close(gone)
+		server.Close()
+		if !errors.Is(err, store.ErrUnknown) || !errors.Is(err, context.Canceled) {
+			t.Errorf("Commit = %v, want ErrUnknown and context.Canceled", err)
+		}
+	}
+}
+
+func TestReservedAttribute(t *testing.T) {
+	s, script := scripted(t)
+	token := store.Attribute{Name: "_token", Value: store.S("x")}
+	for _, w := range []store.Write{
+		store.Put("t", itemA(token)), store.Update("t", keyA, store.NewItem(token), nil), store.Update("t", keyA, nil, []string{"_token"}),
+		store.Check("t", keyA, store.AttributeAbsent("_token")), store.Delete("t", keyA, store.AttributeEquals("_token", store.S("x"))),
+	} {
+		if err := s.Commit(t.Context(), w); !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("Commit = %v, want ErrInvalid", err)
+		}
+	}
+	script.over()
+}
+
+func TestForeignTypes(t *testing.T) {
+	for _, v := range []string{`{"SS":["a"]}`, `{"NS":["1"]}`, `{"BS":["AA=="]}`, `{"NULL":true}`, `{"L":[{"M":{"x":{"NULL":true}}}]}`} {
+		s, _ := scripted(t, got(`{"id":{"S":"a"},"v":`+v+`}`))
+		if _, err := s.Get(t.Context(), "t", keyA); !errors.Is(err, store.ErrFormat) || !strings.Contains(err.Error(), "v: ") {
+			t.Errorf("Get of %s: %v, want ErrFormat and the attribute's name", v, err)
+		}
+	}
+}
+
+func TestCloseWaitsForCommits(t *testing.T) {
+	arrived, answer := make(chan struct{}), make(chan struct{})
+	var answered atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(arrived)
+		<-answer
+		answered.Store(true)
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		if _, err := w.Write([]byte("{}")); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	s := openAt(t, server.URL)
+	committed, closed := make(chan error, 1), make(chan error, 1)
+	go func() { committed <- s.Commit(t.Context(), put) }()
+	<-arrived
+	go func() {
+		err := s.Close()
+		if !answered.Load() {
+			err = errors.New("Close came back before the commit")
+		}
+		closed <- err
+	}()
+	close(answer)
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if err := <-committed; err != nil {
+		t.Errorf("Commit = %v", err)
+	}
+}
+
+func TestDial_NothingToBeFound(t *testing.T) {
+	dynamotest.Setenv(t)
+	t.Setenv("AWS_REGION", "")
+	t.Setenv("AWS_DEFAULT_REGION", "")
+	if _, err := dynamostore.Dial(t.Context(), "", ""); err == nil || !strings.Contains(err.Error(), "AWS_REGION") {
+		t.Errorf("Dial without a region = %v", err)
+	}
+	if c, err := dynamostore.Dial(t.Context(), "eu-west-1", ""); err != nil || c.Options().Region != "eu-west-1" || c.Options().RetryMaxAttempts > 1 {
+		t.Errorf("Dial = %v", err)
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	if _, err := dynamostore.Dial(t.Context(), "eu-west-1", ""); err == nil || !strings.Contains(err.Error(), "no AWS credentials") {
+		t.Errorf("Dial without credentials = %v", err)
+	}
+}

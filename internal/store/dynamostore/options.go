@@ -1,0 +1,92 @@
+package dynamostore
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Options say how to open a store.
+type Options struct {
+	// Tables are the tables this program uses, under their names in DynamoDB.
+	Tables []store.Table
+	// Now is the clock that expires items; nil is time.Now.
+	Now func() time.Time
+	// Region and Endpoint say where the tables are; what is "" the SDK's default chain
+	// decides. They do not count when there is a Client.
+	Region, Endpoint string
+	// Client is one that Dial has made; nil dials.
+	Client *dynamodb.Client
+	// Pace bounds the retries; the zero value of a field is DefaultPace's.
+	Pace Pace
+	// Logger hears of lost replies and of what had to be retried; nil is silent.
+	Logger *slog.Logger
+}
+
+// A Store is a store.Store in DynamoDB.
+type Store struct {
+	schema store.Schema
+	client *dynamodb.Client
+	now    func() time.Time
+	pace   Pace
+	log    *slog.Logger
+	usage  usage
+
+	mu      sync.Mutex
+	closed  bool           // guarded by mu
+	running sync.WaitGroup // requests; added to under mu while not closed
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open returns a store of these tables. It sends no request to DynamoDB; looking for
+// credentials may ask where they come from.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	schema, err := store.NewSchema(o.Tables...)
+	if err != nil {
+		return nil, err
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Client == nil {
+		if o.Client, err = Dial(ctx, o.Region, o.Endpoint); err != nil {
+			return nil, err
+		}
+	}
+	return &Store{schema: schema, client: o.Client, now: o.Now, pace: o.Pace.orDefault(), log: o.Logger}, nil
+}
+
+// enter begins a request, which leave ends; it fails on a closed store.
+func (s *Store) enter() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return store.ErrClosed
+	}
+	s.running.Add(1)
+	return nil
+}
+
+func (s *Store) leave() { s.running.Done() }
+
+// Close implements store.Store.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return store.ErrClosed
+	}
+	s.closed = true
+	s.mu.Unlock()
+	s.running.Wait()
+	return nil
+}

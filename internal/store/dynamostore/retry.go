@@ -1,0 +1,90 @@
+package dynamostore
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// A Pace bounds the attempts of one request. The wait before each further attempt is
+// drawn between zero and a bound that begins at First and doubles up to Longest.
+type Pace struct {
+	Attempt time.Duration // one attempt may take so long
+	Total   time.Duration // all attempts and the waits between them
+	First   time.Duration
+	Longest time.Duration
+}
+
+// DefaultPace returns what a store keeps to that was not told otherwise.
+func DefaultPace() Pace {
+	return Pace{Attempt: 10 * time.Second, Total: 40 * time.Second, First: 25 * time.Millisecond, Longest: 2 * time.Second}
+}
+
+// maxTotal keeps all sendings of a transaction within the ten minutes for which DynamoDB
+// remembers its client token.
+const maxTotal = 5 * time.Minute
+
+func (p Pace) orDefault() Pace {
+	d := DefaultPace()
+	for _, f := range [...]struct{ given, otherwise *time.Duration }{
+		{&p.Attempt, &d.Attempt}, {&p.Total, &d.Total}, {&p.First, &d.First}, {&p.Longest, &d.Longest},
+	} {
+		if *f.given <= 0 {
+			*f.given = *f.otherwise
+		}
+	}
+	p.Total = min(p.Total, maxTotal)
+	return p
+}
+
+// A verdict is what one attempt has come to.
+type verdict uint8
+
+const (
+	final verdict = iota // the answer, good or bad
+	again                // nothing was done, and it may be tried again
+	lost                 // nobody knows whether it was done
+)
+
+// retry calls once until its verdict is final or time is up, and returns the last verdict
+// and error. Time is up when ctx ends or Total is over; the caller tells which by ctx.
+func (p Pace) retry(ctx context.Context, once func(context.Context) (verdict, error)) (verdict, error) {
+	all, cancel := context.WithTimeout(ctx, p.Total)
+	defer cancel()
+	bound := p.First
+	for {
+		v, err := p.attempt(all, once)
+		if v == final || !wait(all, time.Duration(rand.Int64N(int64(bound)+1))) || over(all) {
+			return v, err
+		}
+		bound = min(2*bound, p.Longest)
+	}
+}
+
+func (p Pace) attempt(ctx context.Context, once func(context.Context) (verdict, error)) (verdict, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.Attempt)
+	defer cancel()
+	return once(ctx)
+}
+
+// over reports whether the deadline has passed by the wall clock, which goes on while the
+// machine sleeps and timers stand still: a client token may be forgotten meanwhile.
+func over(ctx context.Context) bool {
+	deadline, _ := ctx.Deadline()
+	return !time.Now().Round(0).Before(deadline.Round(0))
+}
+
+// wait reports false when ctx ended first.
+func wait(ctx context.Context, d time.Duration) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

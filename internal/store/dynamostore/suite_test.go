@@ -1,0 +1,66 @@
+package dynamostore_test
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/dynamostore"
+	"github.com/duesday/duesday/internal/store/dynamotest"
+	"github.com/duesday/duesday/internal/store/storetest"
+)
+
+// soak reports whether everything is to be tried, however long it takes.
+func soak() bool { return os.Getenv("DUESDAY_SOAK") != "" }
+
+// few lowers the number of random checks to what DynamoDB Local does in seconds, unless
+// it was given.
+func few(t *testing.T) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	if soak() || checks.Value.String() != checks.DefValue {
+		return
+	}
+	if err := checks.Value.Set("6"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := checks.Value.Set(checks.DefValue); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestSuite(t *testing.T) {
+	few(t)
+	storetest.Run(t, func(t *testing.T, tables []store.Table, now func() time.Time) store.Store {
+		return openLocal(t, tables, dynamostore.Options{Now: now})
+	})
+}
+
+// TestSuiteUnderFaults has everything happen to requests that a retry makes good: the
+// contract holds as if nothing had. Without soak it is the topics that are short.
+func TestSuiteUnderFaults(t *testing.T) {
+	few(t)
+	endpoint := dynamotest.Endpoint(t)
+	rates := dynamotest.Rates{
+		dynamotest.Throughput: 0.03, dynamotest.Throttling: 0.03, dynamotest.Conflict: 0.03, dynamotest.TransactThrottle: 0.03,
+		dynamotest.SmallPage: 0.7, dynamotest.EmptyPage: 0.1,
+	}
+	storetest.Run(t, func(t *testing.T, tables []store.Table, now func() time.Time) store.Store {
+		if topic := strings.Split(t.Name(), "/")[1]; !soak() && !slices.Contains([]string{"Update", "Indexes", "Expiry", "ExpiredWrites", "Returned", "Model"}, topic) {
+			t.Skip("this topic is left to DUESDAY_SOAK=1")
+		}
+		p := dynamotest.NewProxy(t, endpoint, dynamotest.Options{Seed: 1, Rates: rates})
+		return openLocal(t, tables, dynamostore.Options{Now: now, Client: p.Client(), Pace: quick()})
+	})
+}
+
+// quick is a pace for tests: as many attempts as it takes, and hardly a wait.
+func quick() dynamostore.Pace {
+	return dynamostore.Pace{Attempt: 20 * time.Second, Total: 2 * time.Minute, First: time.Microsecond, Longest: time.Millisecond}
+}

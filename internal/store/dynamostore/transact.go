@@ -1,0 +1,137 @@
+package dynamostore
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// transact sends the writes as one transaction. After a lost answer the very same request
+// is sent again: DynamoDB answers the repeated client token of a transaction that has
+// landed with success. It remembers tokens for ten minutes, and maxTotal ends all
+// attempts well before.
+//
+// A condition that fails after a lost answer leaves the outcome unknown, unless an item
+// shows the token: the first sending may still be under way, and land once the condition
+// holds again.
+func (c *commit) transact(ctx context.Context) error {
+	in := &dynamodb.TransactWriteItemsInput{
+		TransactItems: c.items(), ClientRequestToken: aws.String(hex.EncodeToString(newToken())), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	}
+	a := action{"TransactWriteItems", c.names()}
+	unknown := false
+	v, err := c.pace.retry(ctx, func(ctx context.Context) (verdict, error) {
+		request, sent := watch(ctx)
+		out, err := c.client.TransactWriteItems(request, in)
+		if err == nil {
+			for i := range out.ConsumedCapacity {
+				c.usage.writes(&out.ConsumedCapacity[i])
+			}
+			return final, nil
+		}
+		if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
+			v, err := c.cancelled(a, cancelled.CancellationReasons)
+			if unknown && errors.Is(err, store.ErrConflict) {
+				if c.shown(cancelled.CancellationReasons) {
+					return final, nil
+				}
+				return final, fmt.Errorf("%w: the answer was lost, and now a condition does not hold", store.ErrUnknown)
+			}
+			return v, err
+		}
+		v, err := a.judge(err, sent.Load())
+		if v == lost {
+			c.noteLost(ctx, err)
+			unknown = true
+		}
+		return v, err
+	})
+	return c.ended(ctx, unknown, v, err)
+}
+
+// cancelled tells the reasons of a cancelled transaction apart. There is one for each
+// write, in order; nothing was written. A failed condition counts before everything else:
+// it is the one thing that trying again does not change.
+func (c *commit) cancelled(a action, reasons []types.CancellationReason) (verdict, error) {
+	var busy, refused error
+	for i := range reasons {
+		code, message := aws.ToString(reasons[i].Code), aws.ToString(reasons[i].Message)
+		switch code {
+		case "", "None":
+		case "ConditionalCheckFailed":
+			if i < len(c.list) {
+				return final, c.conflict(i, reasons[i].Item)
+			}
+		case "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded":
+			busy = fmt.Errorf("%w: write %d: %s: %s", store.ErrThrottled, i, a, code)
+		case "ValidationError":
+			refused = fmt.Errorf("write %d: %w", i, a.invalid(message))
+		case "ItemCollectionSizeLimitExceeded":
+			refused = fmt.Errorf("%w: write %d: %s: %s", store.ErrTooLarge, i, a, code)
+		default:
+			refused = fmt.Errorf("write %d: %s: %s: %s", i, a, code, message)
+		}
+	}
+	switch {
+	case refused != nil:
+		return final, refused
+	case busy != nil:
+		return again, busy
+	}
+	return final, fmt.Errorf("%s: cancelled without a reason", a)
+}
+
+// shown reports whether an item that was returned carries the token of the commit.
+func (c *commit) shown(reasons []types.CancellationReason) bool {
+	for i := range reasons {
+		if c.ours(reasons[i].Item) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *commit) items() []types.TransactWriteItem {
+	items := make([]types.TransactWriteItem, len(c.list))
+	for i := range c.list {
+		items[i] = c.item(&c.list[i], c.tables[i])
+	}
+	return items
+}
+
+func (c *commit) item(w *store.Write, t *store.Table) types.TransactWriteItem {
+	const old = types.ReturnValuesOnConditionCheckFailureAllOld
+	e := newExpression()
+	condition := e.condition(w, t, c.now)
+	switch w.Op {
+	case store.OpPut:
+		put := &types.Put{TableName: &t.Name, Item: c.marked(w), ConditionExpression: condition, ReturnValuesOnConditionCheckFailure: old}
+		if condition != nil {
+			put.ExpressionAttributeNames, put.ExpressionAttributeValues = e.names, e.values
+		}
+		return types.TransactWriteItem{Put: put}
+	case store.OpUpdate:
+		update := &types.Update{
+			TableName: &t.Name, Key: encodeKey(t, w.Key), ConditionExpression: condition, UpdateExpression: e.update(w, c.token),
+			ReturnValuesOnConditionCheckFailure: old,
+		}
+		update.ExpressionAttributeNames, update.ExpressionAttributeValues = e.names, e.values
+		return types.TransactWriteItem{Update: update}
+	case store.OpDelete:
+		return types.TransactWriteItem{Delete: &types.Delete{
+			TableName: &t.Name, Key: encodeKey(t, w.Key), ConditionExpression: condition,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnValuesOnConditionCheckFailure: old,
+		}}
+	}
+	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+		TableName: &t.Name, Key: encodeKey(t, w.Key), ConditionExpression: condition,
+		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnValuesOnConditionCheckFailure: old,
+	}}
+}

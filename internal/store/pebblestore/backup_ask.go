@@ -1,0 +1,215 @@
+package pebblestore
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A folder is held by one process, which may run for days. Another that wants a checkpoint
+// leaves a request in the folder; the holder looks for one a few times a second, takes it
+// away, makes the checkpoint, and leaves an answer. Both files appear whole, by a link or a
+// rename.
+const (
+	requestFile  = "BACKUP.request"
+	answerPrefix = "BACKUP.answer-"
+
+	requestEvery = 250 * time.Millisecond // the holder looks
+	answerEvery  = 50 * time.Millisecond  // the asker looks
+	takenWithin  = 15 * time.Second       // else the holder does not know of requests, or hangs
+)
+
+type backupRequest struct {
+	ID string
+	To string // absolute
+}
+
+type backupAnswer struct {
+	ID    string
+	Error string `json:",omitempty"`
+	Again bool   `json:",omitempty"` // it was asked of a process that has ended
+}
+
+// ErrNoAnswer: the process that holds the store has not made the checkpoint that it was
+// asked for.
+var ErrNoAnswer = errors.New("the process that holds the store does not answer")
+
+// ErrAskAgain: the process that was asked has ended, and another has opened the store.
+var ErrAskAgain = errors.New("the process that was asked for a backup has ended")
+
+// AskCheckpoint asks the process that holds the store in the folder dir to make a
+// checkpoint in the folder to, and waits for it until ctx ends. It returns ErrNoAnswer when
+// the holder has not even taken the request within some seconds, as an older Duesday would
+// not, or one that is stopped.
+func AskCheckpoint(ctx context.Context, dir, to string) error {
+	to, err := filepath.Abs(to)
+	if err != nil {
+		return err
+	}
+	r := backupRequest{ID: rand.Text(), To: to}
+	request := filepath.Join(dir, requestFile)
+	if err := leave(dir, request, r, os.Link); errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%w: another backup of %s is being asked for; if none is, remove %s", ErrNoAnswer, dir, request)
+	} else if err != nil {
+		return err
+	}
+	answer := filepath.Join(dir, answerPrefix+r.ID)
+	defer os.Remove(answer)
+	tick := time.NewTicker(answerEvery)
+	defer tick.Stop()
+	late := time.NewTimer(takenWithin)
+	defer late.Stop()
+	for {
+		b, err := os.ReadFile(answer)
+		if err == nil {
+			return decodeAnswer(b, r.ID)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-late.C:
+			if withdraw(request, r.ID) {
+				return fmt.Errorf("%w within %s: %s may be an older Duesday, or stopped; back up when it has ended", ErrNoAnswer, takenWithin, heldBy(dir))
+			}
+		case <-ctx.Done():
+			withdraw(request, r.ID)
+			return fmt.Errorf("%w: %w", ErrNoAnswer, context.Cause(ctx))
+		}
+	}
+}
+
+func decodeAnswer(b []byte, id string) error {
+	var a backupAnswer
+	if err := json.Unmarshal(b, &a); err != nil || a.ID != id {
+		return fmt.Errorf("%w: what it left is no answer", ErrNoAnswer)
+	}
+	if a.Again {
+		return ErrAskAgain
+	}
+	if a.Error != "" {
+		return errors.New("the process that holds the store: " + a.Error)
+	}
+	return nil
+}
+
+// withdraw takes the request back, and reports whether it was still there.
+func withdraw(request, id string) bool {
+	r, err := readRequest(request)
+	return err == nil && r.ID == id && os.Remove(request) == nil
+}
+
+func heldBy(dir string) string {
+	b, err := os.ReadFile(filepath.Join(dir, holderFile))
+	line, _, whole := bytes.Cut(b, []byte("\n"))
+	if err != nil || !whole {
+		return "it"
+	}
+	return string(line)
+}
+
+// leave writes the value to a file of its own and makes it appear under the path, whole, by
+// appear: os.Link, which refuses one that is there, or os.Rename.
+func leave(dir, path string, v any, appear func(from, to string) error) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, "BACKUP.tmp-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return appear(f.Name(), path)
+}
+
+func readRequest(path string) (r backupRequest, err error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return r, err
+	}
+	return r, json.Unmarshal(b, &r)
+}
+
+// answerRequests makes the checkpoints that others ask this process for, until ctx ends.
+func (s *Store) answerRequests(ctx context.Context, dir string) {
+	tick := time.NewTicker(requestEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := s.answerRequest(ctx, dir); err != nil {
+			s.log.Error("store", "event", "a backup that was asked for could not be made", "error", err)
+		}
+	}
+}
+
+// sweepRequests tells who has asked an earlier holder to ask again, and removes answers that
+// nobody took. Nobody asks this process yet: it has only just got the lock.
+func sweepRequests(dir string) error {
+	list, err := filepath.Glob(filepath.Join(dir, answerPrefix+"*"))
+	if err != nil {
+		return err
+	}
+	for _, left := range list {
+		if err := os.Remove(left); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	path := filepath.Join(dir, requestFile)
+	r, err := readRequest(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if removing := os.Remove(path); err != nil || removing != nil || !r.valid() {
+		return removing // one that cannot be read is nobody's
+	}
+	return leave(dir, filepath.Join(dir, answerPrefix+r.ID), backupAnswer{ID: r.ID, Again: true}, os.Rename)
+}
+
+// valid reports whether the request may be obeyed: its id becomes the name of a file.
+func (r backupRequest) valid() bool {
+	return r.ID != "" && !strings.ContainsAny(r.ID, `/\`) && filepath.IsAbs(r.To)
+}
+
+// answerRequest makes the checkpoint of a request, if there is one, and says how that went.
+func (s *Store) answerRequest(ctx context.Context, dir string) error {
+	path := filepath.Join(dir, requestFile)
+	r, err := readRequest(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if removing := os.Remove(path); err != nil || removing != nil {
+		return errors.Join(err, removing)
+	}
+	if !r.valid() {
+		return fmt.Errorf("%w: a request for a backup without an id or a folder", store.ErrInvalid)
+	}
+	a := backupAnswer{ID: r.ID}
+	err = CheckTarget(dir, r.To)
+	if err == nil {
+		err = s.Checkpoint(ctx, r.To)
+	}
+	if err != nil {
+		a.Error = err.Error()
+	}
+	return errors.Join(err, leave(dir, filepath.Join(dir, answerPrefix+r.ID), a, os.Rename))
+}

@@ -1,0 +1,180 @@
+package transfer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/pebblestore"
+)
+
+// manifestFile makes a folder a backup. It is the last thing to be written.
+const manifestFile = "BACKUP.json"
+
+const backupFormat = 1
+
+// smallCache is the memory for stores that are opened only to be looked at.
+const smallCache = 32 << 20
+
+// A Manifest says what a backup is a copy of.
+type Manifest struct {
+	Format       int       `json:"format"`
+	Made         time.Time `json:"made"` // UTC; everything that was durable then is in it
+	Installation string    `json:"installation"`
+	From         string    `json:"from"` // the folder of the store, absolute, on the machine it was made on
+}
+
+// ErrNoBackup: the folder is no backup, or one that was cut short.
+var ErrNoBackup = errors.New("no finished backup")
+
+// Folders are what backups and restores work with.
+type Folders struct {
+	Tables schema.Tables
+	Names  []string // see pebblestore.Options
+	Now    func() time.Time
+	Holder string // what this process is doing, for those who find a folder in use
+}
+
+func (f Folders) options() pebblestore.Options {
+	return pebblestore.Options{Tables: f.Tables.All(), Names: f.Names, Now: f.Now, Holder: f.Holder, CacheBytes: smallCache}
+}
+
+// Backup makes a consistent copy of the embedded store in the folder dir, as the folder to,
+// while the store may be in use: the process that holds it is asked to make it. The copy
+// appears under its name when it is whole and on disk, and has been opened once.
+func Backup(ctx context.Context, f Folders, dir, to string) (*Manifest, error) {
+	dir, to = filepath.Clean(dir), filepath.Clean(to)
+	if is, err := pebblestore.IsStore(dir); err != nil {
+		return nil, err
+	} else if !is {
+		return nil, fmt.Errorf("%w: %s", store.ErrMissing, dir)
+	}
+	if err := pebblestore.CheckTarget(dir, to); err != nil {
+		return nil, err
+	}
+	m := &Manifest{Format: backupFormat, Made: f.Now().UTC().Truncate(time.Millisecond)}
+	var err error
+	if m.From, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return nil, err
+	}
+	staging := to + ".unfinished"
+	if err := os.Mkdir(staging, 0o700); errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("%s is there: a backup to %s is under way, or was cut short; if none is, remove it", staging, to)
+	} else if err != nil {
+		return nil, err
+	}
+	err = f.fill(ctx, m, dir, filepath.Join(staging, "store"), to)
+	return m, errors.Join(err, os.RemoveAll(staging))
+}
+
+// fill makes the copy in the folder at, completes it, and gives it its name.
+func (f Folders) fill(ctx context.Context, m *Manifest, dir, at, to string) error {
+	if err := f.checkpoint(ctx, dir, at); err != nil {
+		return err
+	}
+	var err error
+	if m.Installation, err = f.installation(ctx, at); err != nil {
+		return fmt.Errorf("the backup does not open: %w", err)
+	}
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := writeSynced(filepath.Join(at, manifestFile), append(b, '\n')); err != nil {
+		return err
+	}
+	if err := errors.Join(os.Chmod(at, 0o700), syncFolder(at)); err != nil {
+		return err
+	}
+	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) { // it is empty
+		return err
+	}
+	return errors.Join(os.Rename(at, to), syncFolder(filepath.Dir(to)))
+}
+
+// checkpoint makes the copy, or has it made by who holds the store. The holder may end, or
+// another begin, at any moment.
+func (f Folders) checkpoint(ctx context.Context, dir, at string) error {
+	const tries = 3
+	var err error
+	for range tries {
+		var s *pebblestore.Store
+		s, err = pebblestore.Open(dir, f.options())
+		if err == nil {
+			return errors.Join(s.Checkpoint(ctx, at), s.Close())
+		}
+		if !errors.Is(err, store.ErrLocked) {
+			return err
+		}
+		if err = pebblestore.AskCheckpoint(ctx, dir, at); err == nil {
+			if _, err = os.Stat(at); err != nil {
+				err = fmt.Errorf("the process that holds the store made it in another place than this one sees: %w", err)
+			}
+			return err
+		}
+		if !errors.Is(err, pebblestore.ErrAskAgain) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// installation opens the store in the folder and returns whose it is.
+func (f Folders) installation(ctx context.Context, dir string) (string, error) {
+	s, err := pebblestore.Open(dir, f.options())
+	if err != nil {
+		return "", err
+	}
+	st, err := billing.Side{Store: s, Tables: f.Tables}.MoveState(ctx)
+	if err = errors.Join(err, s.Close()); err != nil {
+		return "", err
+	}
+	return st.Installation, nil
+}
+
+// ReadManifest returns what the backup in the folder is, or ErrNoBackup.
+func ReadManifest(dir string) (*Manifest, error) {
+	b, err := os.ReadFile(filepath.Join(dir, manifestFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s is %w: there is no %s in it", dir, ErrNoBackup, manifestFile)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var m Manifest
+	if err := json.Unmarshal(b, &m); err != nil || m.Installation == "" {
+		return nil, fmt.Errorf("%s is %w: its %s cannot be read", dir, ErrNoBackup, manifestFile)
+	}
+	if m.Format > backupFormat {
+		return nil, fmt.Errorf("%w: the backup %s has format %d, this Duesday knows up to %d: use a newer one", store.ErrFormat, dir, m.Format, backupFormat)
+	}
+	return &m, nil
+}
+
+func writeSynced(path string, b []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

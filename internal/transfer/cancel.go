@@ -1,0 +1,60 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Cancel gives up an unfinished copy: its destination can never become live from then on,
+// and the source charges again if it did before. It is refused when the destination is live.
+func (c *Copy) Cancel(ctx context.Context) error {
+	c.prepare()
+	src, err := c.source(ctx)
+	if err != nil {
+		return err
+	}
+	dst, err := c.To.MoveState(ctx)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return refuse("there is no copy at %s", c.ToName)
+	case err != nil:
+		return err
+	case dst.CopyID == "" || dst.Installation != src.Installation:
+		return refuse("%s is no copy of %s", c.ToName, c.FromName)
+	case !dst.Copying && !dst.Canceled:
+		return refuse("%s is live: it may have charged already", c.ToName)
+	}
+	c.id = dst.CopyID
+	if err := c.cancelDestination(ctx, dst); err != nil {
+		return err
+	}
+	if err := c.unmarkAll(ctx, c.id); err != nil {
+		return fmt.Errorf("taking the marks off the source: %w", err)
+	}
+	return c.From.Unfence(ctx, c.id)
+}
+
+// cancelDestination makes it certain that the destination is never activated.
+func (c *Copy) cancelDestination(ctx context.Context, dst *billing.MoveState) error {
+	const tries = 5
+	for range tries {
+		if dst.Canceled {
+			return nil
+		}
+		if !dst.Copying {
+			return refuse("%s is live: it may have charged already", c.ToName)
+		}
+		err := c.To.CancelCopy(ctx, c.id)
+		if err == nil || (!errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown)) {
+			return err
+		}
+		if dst, err = c.To.MoveState(ctx); err != nil {
+			return err
+		}
+	}
+	return ErrOvertaken
+}

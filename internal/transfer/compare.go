@@ -1,0 +1,193 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A Difference is an item that the two stores do not have alike.
+type Difference struct {
+	Table string // the destination's name of it
+	Key   store.Key
+	What  string // "is missing in the destination", "differs in Email, SKU", …
+}
+
+func (d Difference) String() string {
+	return fmt.Sprintf("%s %s/%s %s", d.Table, d.Key.PK, d.Key.SK, d.What)
+}
+
+const (
+	shownDifferences = 20
+	compareChunk     = 32 // items of a segment that are looked up at a time
+)
+
+// differences are what a comparison has found. It is safe for concurrent use.
+type differences struct {
+	mu    sync.Mutex
+	first []Difference // guarded by mu
+	n     int          // guarded by mu
+	items int64        // in the destination
+}
+
+func (d *differences) add(x Difference) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.n++; d.n <= shownDifferences {
+		d.first = append(d.first, x)
+	}
+}
+
+// compare holds every item of the source against the destination's, and every item of the
+// destination against the source's. With mend it makes the destination agree instead.
+func (c *Copy) compare(ctx context.Context, mend bool) (*differences, error) {
+	d := &differences{}
+	phase := Comparing
+	if mend {
+		phase = Mending
+	}
+	var done, theirs atomic.Int64
+	err := each(ctx, len(c.plan.places), func(ctx context.Context, i int) error {
+		p := c.plan.places[i]
+		for _, back := range [...]bool{false, true} {
+			side := c.From
+			if back {
+				side = c.To
+			}
+			err := c.chunks(ctx, side, p, func(chunk []store.Item) error {
+				if back {
+					theirs.Add(int64(len(chunk)))
+				}
+				defer func() { c.Progress(phase, done.Add(int64(len(chunk)))) }()
+				return each(ctx, len(chunk), func(ctx context.Context, i int) error {
+					return c.hold(ctx, d, p.table, chunk[i], back, mend)
+				})
+			})
+			if err != nil {
+				return fmt.Errorf("comparing %s: %w", side.Tables.All()[p.table].Name, err)
+			}
+		}
+		return nil
+	})
+	d.items = theirs.Load()
+	return d, err
+}
+
+// chunks reads the items of a segment that are copied, some at a time.
+func (c *Copy) chunks(ctx context.Context, side billing.Side, p *place, do func([]store.Item) error) error {
+	var chunk []store.Item
+	flush := func() error {
+		if err := c.pace.take(ctx, len(chunk)); err != nil {
+			return err
+		}
+		err := do(c.moving(p.table, chunk))
+		chunk = chunk[:0]
+		return err
+	}
+	scan := store.Scan{Table: side.Tables.All()[p.table].Name, Segment: p.segment, Segments: c.plan.segments}
+	for it, err := range side.Store.Scan(ctx, scan) {
+		if err != nil {
+			return err
+		}
+		if chunk = append(chunk, it); len(chunk) == compareChunk {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
+}
+
+// hold looks up the item, which one of the stores has, in the other.
+func (c *Copy) hold(ctx context.Context, d *differences, table int, it store.Item, back, mend bool) error {
+	from, to := c.From.Tables.All()[table], c.To.Tables.All()[table]
+	key := to.KeyOf(it)
+	other, t := c.To, to
+	if back {
+		other, t = c.From, from
+	}
+	found, err := other.Store.Get(ctx, t.Name, key)
+	absent := errors.Is(err, store.ErrNotFound)
+	switch {
+	case err != nil && !absent:
+		return err
+	case back && !absent:
+		return nil // compared on the way there
+	case t.Expired(it, c.Now().Unix()):
+		return nil // by now
+	case mend && back:
+		return c.mend(ctx, store.Delete(to.Name, key))
+	case mend:
+		return c.mendFrom(ctx, table, it, found)
+	case back:
+		d.add(Difference{to.Name, key, "is not in the source"})
+		return nil
+	}
+	if what := c.differs(table, it, found); what != "" {
+		d.add(Difference{to.Name, key, what})
+	}
+	return nil
+}
+
+// differs says how the destination's item (nil: none) is not what the source's asks for.
+func (c *Copy) differs(table int, it, found store.Item) string {
+	if c.Shared && c.recurring(table) && !billing.Marked(it, c.id) {
+		return "was made in the source after the copy"
+	}
+	want := c.moved(table, it)
+	if found == nil {
+		return "is missing in the destination"
+	}
+	if want.Equal(found) {
+		return ""
+	}
+	var names []string
+	for _, a := range want {
+		if !a.Value.Equal(found.Get(a.Name)) {
+			names = append(names, a.Name)
+		}
+	}
+	for _, a := range found {
+		if !want.Has(a.Name) {
+			names = append(names, a.Name)
+		}
+	}
+	return "differs in " + strings.Join(names, ", ")
+}
+
+// mendFrom brings one item of the source to the destination once more.
+func (c *Copy) mendFrom(ctx context.Context, table int, it, found store.Item) error {
+	if c.differs(table, it, found) == "" {
+		return nil
+	}
+	if c.Shared && c.recurring(table) {
+		var err error
+		if it, err = c.mark(ctx, it); err != nil || it == nil {
+			return err
+		}
+	}
+	return c.mend(ctx, store.Put(c.To.Tables.All()[table].Name, c.moved(table, it)))
+}
+
+// mend writes to a destination that is still unfinished; what has not landed is found by the
+// comparison that follows.
+func (c *Copy) mend(ctx context.Context, w store.Write) error {
+	err := c.To.Store.Commit(ctx, w, c.To.StillCopying(c.id))
+	if !errors.Is(err, store.ErrConflict) {
+		return err
+	}
+	dst, lerr := c.To.MoveState(ctx)
+	if lerr != nil {
+		return lerr
+	}
+	if dst.CopyID != c.id || !dst.Copying {
+		return ErrOvertaken
+	}
+	return nil // what was to be deleted has gone
+}

@@ -1,0 +1,278 @@
+package transfer
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A Phase is what a copy is doing.
+type Phase string
+
+// The phases, in their order; a copy whose comparison found differences mends those first
+// when it is taken up again.
+const (
+	Waiting   Phase = "waiting"   // for workers on the source
+	Copying   Phase = "copying"   // counts items
+	Mending   Phase = "mending"   // counts items
+	Comparing Phase = "comparing" // counts items of both stores
+	Lifting   Phase = "lifting"   // marks off the source of a canceled copy; counts items
+)
+
+// A Copy is one source and one destination. Run and Cancel may be called again and again,
+// by any process, until one of them has come to its end.
+type Copy struct {
+	From, To billing.Side
+	FromName string // URLs for people, without secrets; they are kept in both stores
+	ToName   string
+	Shared   bool // other processes may be at work on the source
+	Shards   int  // per date in the destination; 0: as many as in the source
+	Segments int  // read at a time, 1 to MaxSegments, fixed when a copy begins; 0: DefaultSegments
+	Rate     int  // items a second; 0: as fast as it goes
+
+	Now      func() time.Time
+	Wait     func(context.Context, time.Duration) error // nil: by a timer
+	Progress func(Phase, int64)                         // from any goroutine; nil: none
+	Waits    func(leases []string)                      // told of every look at the source's leases; nil: nobody
+
+	pace  pace
+	plan  plan
+	id    string // of the copy
+	shard int    // shards per date in the destination
+}
+
+// How many segments of a table are copied at a time.
+const (
+	DefaultSegments = 8
+	MaxSegments     = 24 // of each table: their places and META are made in one commit
+)
+
+// A Report says how far a copy has come.
+type Report struct {
+	Installation string
+	Shards       int
+	Items        int64 // that the destination has
+	Live         bool  // the destination charges from now on, if the source did
+	Charging     bool  // of the destination
+	Reason       string
+	Before       bool         // it was live before
+	Differences  []Difference // the first few
+	Different    int          // how many there are
+}
+
+// ErrRefused: the two stores are no source and destination of one copy; nothing was changed.
+var ErrRefused = errors.New("cannot copy")
+
+func refuse(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
+}
+
+// ErrOvertaken: another process works on the same copy.
+var ErrOvertaken = errors.New("another process is at work on this copy")
+
+// Run fences the source, copies, compares, and makes the destination the live store. After
+// an error it can be run again and goes on from where it was. When the comparison finds
+// differences they are in the report, the destination is not live, and the next Run mends
+// them and compares again.
+func (c *Copy) Run(ctx context.Context) (*Report, error) {
+	c.prepare()
+	dst, err := c.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Installation: dst.Installation, Shards: dst.Shards}
+	if !dst.Copying {
+		return r, c.finished(ctx, r, dst, true)
+	}
+	c.id, c.shard = dst.CopyID, dst.Shards
+	if err := c.readPlan(ctx); err != nil {
+		return nil, err
+	}
+	if c.Shared {
+		if err := c.waitForLeases(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if r.Items, err = c.copyAll(ctx); err != nil {
+		return nil, err
+	}
+	if c.plan.differs {
+		if _, err := c.compare(ctx, true); err != nil {
+			return nil, err
+		}
+	}
+	found, err := c.compare(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	if r.Items = found.items; found.n > 0 {
+		r.Differences, r.Different = found.first, found.n
+		return r, c.noteDifferent(ctx)
+	}
+	if err := c.activate(ctx); err != nil {
+		return nil, err
+	}
+	if dst, err = c.To.MoveState(ctx); err != nil {
+		return nil, err
+	}
+	return r, c.finished(ctx, r, dst, false)
+}
+
+func (c *Copy) prepare() {
+	if c.Segments == 0 {
+		c.Segments = DefaultSegments
+	}
+	if c.Wait == nil {
+		c.Wait = wait
+	}
+	if c.Progress == nil {
+		c.Progress = func(Phase, int64) {}
+	}
+	c.pace = pace{now: c.Now, wait: c.Wait, rate: c.Rate}
+}
+
+func (c *Copy) finished(ctx context.Context, r *Report, dst *billing.MoveState, before bool) error {
+	r.Live, r.Before, r.Charging, r.Reason = true, before, dst.Charging, dst.Reason
+	return ctx.Err()
+}
+
+// begin claims the destination and fences the source, or finds that both are this copy's
+// already, and returns the state of the destination.
+func (c *Copy) begin(ctx context.Context) (*billing.MoveState, error) {
+	const tries = 5 // a lost answer, or a twin that was first: look again
+	for range tries {
+		src, err := c.source(ctx)
+		if err != nil {
+			return nil, err
+		}
+		dst, err := c.To.MoveState(ctx)
+		if errors.Is(err, store.ErrNotFound) {
+			err = c.claim(ctx, src)
+			if err == nil || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnknown) {
+				continue
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := c.agree(src, dst); err != nil {
+			return nil, err
+		}
+		if dst.Copying {
+			err = c.From.Fence(ctx, dst.CopyID, c.ToName)
+		}
+		return dst, err
+	}
+	return nil, ErrOvertaken
+}
+
+func (c *Copy) source(ctx context.Context) (*billing.MoveState, error) {
+	src, err := c.From.MoveState(ctx)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, refuse("there is no store at %s", c.FromName)
+	case err != nil:
+		return nil, err
+	case src.Copying || src.Canceled:
+		return nil, refuse("%s is no live store itself: %s", c.FromName, src.Reason)
+	}
+	return src, nil
+}
+
+// agree returns why the two are not the source and the destination of one copy.
+func (c *Copy) agree(src, dst *billing.MoveState) error {
+	switch {
+	case dst.CopyID == "" || (!dst.Copying && !dst.Canceled && src.MovedID != dst.CopyID):
+		return refuse("%s is a store of its own: name a new or empty place", c.ToName)
+	case dst.Installation != src.Installation:
+		return refuse("%s is an unfinished copy of another store (installation %s, not %s)", c.ToName, dst.Installation, src.Installation)
+	case dst.Canceled:
+		return refuse("the copy at %s was canceled: drop it, or name another place", c.ToName)
+	case src.Moved != "" && src.MovedID != dst.CopyID:
+		return refuse("%s was moved elsewhere: %s", c.FromName, src.Moved)
+	case dst.Copying && c.Shards != 0 && c.Shards != dst.Shards:
+		return refuse("the copy at %s was begun with %d shards per date, not %d", c.ToName, dst.Shards, c.Shards)
+	}
+	return nil
+}
+
+// claim takes the destination, if it is empty.
+func (c *Copy) claim(ctx context.Context, src *billing.MoveState) error {
+	if src.Moved != "" {
+		return refuse("%s was moved already: %s", c.FromName, src.Moved)
+	}
+	if c.Segments < 1 || c.Segments > MaxSegments {
+		return refuse("%d segments: want 1 to %d", c.Segments, MaxSegments)
+	}
+	shards := c.Shards
+	if shards == 0 {
+		shards = src.Shards
+	}
+	if shards < 1 || shards > billing.MaxShards {
+		return refuse("%d shards per date: want 1 to %d", shards, billing.MaxShards)
+	}
+	for _, t := range c.To.Tables.All() {
+		for it, err := range c.To.Store.Scan(ctx, store.Scan{Table: t.Name}) {
+			if err != nil {
+				return err
+			}
+			return refuse("table %s of %s is not empty (it has %s/%s)", t.Name, c.ToName, t.KeyOf(it).PK, t.KeyOf(it).SK)
+		}
+	}
+	return c.To.Claim(ctx, src, rand.Text(), c.FromName, shards, c.newPlan(c.Segments)...)
+}
+
+// waitForLeases waits until no worker says that it works on the source. It saves trouble,
+// no more: a worker that has stopped has no lease, and may wake at any time.
+func (c *Copy) waitForLeases(ctx context.Context) error {
+	for {
+		held, err := c.From.LiveLeases(ctx, c.Now())
+		if err != nil {
+			return err
+		}
+		if c.Waits != nil {
+			c.Waits(held)
+		}
+		if len(held) == 0 {
+			return nil
+		}
+		c.Progress(Waiting, int64(len(held)))
+		if err := c.Wait(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// activate makes the destination live, unless it is.
+func (c *Copy) activate(ctx context.Context) error {
+	const tries = 5
+	for range tries {
+		src, err := c.From.MoveState(ctx)
+		if err != nil {
+			return err
+		}
+		if src.MovedID != c.id {
+			return ErrOvertaken
+		}
+		err = c.To.Activate(ctx, src, c.dropPlan()...)
+		if err == nil || (!errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown)) {
+			return err
+		}
+		dst, lerr := c.To.MoveState(ctx)
+		if lerr != nil {
+			return lerr
+		}
+		switch {
+		case dst.CopyID == c.id && !dst.Copying && !dst.Canceled:
+			return nil // the answer was lost, or a twin was first
+		case dst.Canceled:
+			return fmt.Errorf("%w: it was canceled", ErrOvertaken)
+		}
+	}
+	return ErrOvertaken
+}

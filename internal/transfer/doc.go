@@ -1,0 +1,39 @@
+// Package transfer moves a store to another place, as a copy between any two engines, and
+// makes and restores backups of an embedded one.
+//
+// It does not replicate: when a copy has become live its source is switched off for good.
+// It does not know what items mean; package billing does.
+//
+// # Why two stores can never both charge
+//
+// A copy has a random id. It goes through these states, each a conditional commit:
+//
+//  1. The destination, which is empty, is claimed: it gets a META item with the source's
+//     installation, the id, and a mark that keeps every other command out.
+//  2. The source is fenced: its META item says where it is moving to, under the id, and
+//     that charging is off. Only one id can ever be there.
+//  3. Items are copied, and compared.
+//  4. The destination is activated, on the condition that it is still the unfinished copy
+//     of that id: it gets the charging state that the source had. The source stays fenced.
+//
+// Before 2 only the source can charge, from 2 to 4 neither, after 4 only the destination.
+// To cancel, the destination is first marked as canceled, on the condition that it is still
+// unfinished; then the source's fence is lifted. Of an activation and a cancellation one
+// gets a conflict. A destination that was claimed for another id than the one its source is
+// fenced for is never gone on with.
+//
+// That is for those who read META. A worker on a shared source may have read it before the
+// fence, and sleep for hours, so each subscription is fenced by itself before it is copied:
+// it gets a mark and a higher version, conditionally, and what is copied is what stands
+// then. A worker that had read it before and wakes between opening an intent and binding it
+// gets a conflict, and the unbound intent is never confirmed. One that reads it later sees
+// the mark. If it had bound the intent before the mark, the reference is copied, both
+// stores confirm the same intent, and that succeeds once. An embedded source needs no
+// marks: its folder is locked by the process that copies it.
+//
+// # Resuming
+//
+// The copy of each segment of each table keeps its place in an item of the destination,
+// which moves on in the very commit that writes the items before it. A copier that was
+// killed goes on from there; of two at one time one gets a conflict and ends.
+package transfer

@@ -1,0 +1,109 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// markAll marks the subscriptions among the items on the source, and returns all items as
+// they stand then, without those that are gone.
+func (c *Copy) markAll(ctx context.Context, table int, batch []store.Item) ([]store.Item, error) {
+	if !c.recurring(table) {
+		return batch, nil
+	}
+	marked := make([]store.Item, len(batch))
+	var writes []store.Write
+	for i, it := range batch {
+		w, after, ok := c.From.Mark(it, c.id)
+		if marked[i] = after; ok {
+			writes = append(writes, w)
+		}
+	}
+	if len(writes) == 0 {
+		return batch, nil
+	}
+	err := c.From.Store.Commit(ctx, writes...)
+	if err == nil {
+		return marked, nil
+	}
+	if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown) {
+		return nil, err
+	}
+	marked = marked[:0] // somebody is at work on one of them: one by one
+	for _, it := range batch {
+		if it, err = c.mark(ctx, it); err != nil {
+			return nil, err
+		}
+		if it != nil {
+			marked = append(marked, it)
+		}
+	}
+	return marked, nil
+}
+
+// mark marks one item, however often it changes meanwhile, and returns it as it stands
+// then; nil when it is gone.
+func (c *Copy) mark(ctx context.Context, it store.Item) (store.Item, error) {
+	const tries = 32
+	t := &c.From.Tables.RecurringPayments
+	for range tries {
+		w, after, ok := c.From.Mark(it, c.id)
+		if !ok {
+			return it, nil
+		}
+		err := c.From.Store.Commit(ctx, w)
+		if err == nil {
+			return after, nil
+		}
+		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown) {
+			return nil, err
+		}
+		if it, err = c.From.Store.Get(ctx, t.Name, t.KeyOf(it)); errors.Is(err, store.ErrNotFound) {
+			return nil, nil
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("%s/%s of the source changes all the time", t.KeyOf(it).PK, t.KeyOf(it).SK)
+}
+
+// unmarkAll takes the marks of the copy off the source again.
+func (c *Copy) unmarkAll(ctx context.Context, id string) error {
+	t := &c.From.Tables.RecurringPayments
+	var done int64
+	for it, err := range c.From.Store.Scan(ctx, store.Scan{Table: t.Name}) {
+		if err != nil {
+			return err
+		}
+		if err := c.unmark(ctx, it, id); err != nil {
+			return err
+		}
+		done++
+		c.Progress(Lifting, done)
+	}
+	return nil
+}
+
+func (c *Copy) unmark(ctx context.Context, it store.Item, id string) error {
+	const tries = 32
+	t := &c.From.Tables.RecurringPayments
+	for range tries {
+		w, ok := c.From.Unmark(it, id)
+		if !ok {
+			return nil
+		}
+		err := c.From.Store.Commit(ctx, w)
+		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown) {
+			return err
+		}
+		if it, err = c.From.Store.Get(ctx, t.Name, t.KeyOf(it)); errors.Is(err, store.ErrNotFound) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s/%s of the source changes all the time", t.KeyOf(it).PK, t.KeyOf(it).SK)
+}

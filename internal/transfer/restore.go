@@ -1,0 +1,187 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/pebblestore"
+)
+
+// Restored is what a restore has done.
+type Restored struct {
+	Manifest
+	Aside string // where the store that was there before is now; "" when there was none
+	Meta  billing.Meta
+}
+
+// ErrExists: there is a store at the place already.
+var ErrExists = errors.New("there is a store already")
+
+// Restore copies the backup in the folder from to the folder dir, where there is nothing
+// yet; with replace a store that is there is moved aside, never deleted. The new folder
+// appears whole: copied, on disk, opened, and with both jobs told to look at all dates.
+func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (*Restored, error) {
+	m, err := ReadManifest(from)
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	old, err := f.claimTarget(from, dir, replace)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return nil, errors.Join(err, old())
+	}
+	temp, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".restoring-*")
+	if err != nil {
+		return nil, errors.Join(err, old())
+	}
+	r := &Restored{Manifest: *m}
+	if err = f.copyBackup(ctx, from, temp); err == nil {
+		err = f.ready(ctx, r, from, temp)
+	}
+	if err == nil {
+		err = r.swap(temp, dir, f.Now())
+	}
+	return r, errors.Join(err, old(), os.RemoveAll(temp))
+}
+
+// claimTarget refuses a target with anything in it, or locks the store that is to be moved
+// aside; release lets go of it again.
+func (f Folders) claimTarget(from, dir string, replace bool) (release func() error, err error) {
+	is, err := pebblestore.IsStore(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !is {
+		if err := pebblestore.CheckTarget(from, dir); err != nil {
+			return nil, err
+		}
+		return func() error { return nil }, nil
+	}
+	if !replace {
+		return nil, fmt.Errorf("%w at %s: restore to another folder, or move it aside with --replace", ErrExists, dir)
+	}
+	if real, err := filepath.EvalSymlinks(from); err != nil || sameFolder(real, dir) {
+		return nil, errors.Join(err, fmt.Errorf("%w: %s is the backup itself", store.ErrInvalid, dir))
+	}
+	return pebblestore.LockFolder(dir)
+}
+
+func sameFolder(a, b string) bool {
+	x, xerr := os.Stat(a)
+	y, yerr := os.Stat(b)
+	return xerr == nil && yerr == nil && os.SameFile(x, y)
+}
+
+// copyBackup copies every file, none by a link: what happens to the one must not happen to
+// the other.
+func (f Folders) copyBackup(ctx context.Context, from, to string) error {
+	release, err := pebblestore.LockFolder(from)
+	switch {
+	case err == nil:
+		defer func() { _ = release() }() // nothing depends on it: nothing was written
+	case !errors.Is(err, fs.ErrPermission): // who cannot write there finds nobody who does
+		return err
+	}
+	list, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		switch e.Name() {
+		case manifestFile, "LOCK", "HOLDER":
+			continue
+		}
+		if !e.Type().IsRegular() {
+			return fmt.Errorf("%w: %s in %s is no file", store.ErrInvalid, e.Name(), from)
+		}
+		if err := copyFile(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
+			return err
+		}
+	}
+	return syncFolder(to)
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return errors.Join(err, in.Close())
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Sync(), out.Close(), in.Close())
+}
+
+// ready opens the copy, and makes it a restored store.
+func (f Folders) ready(ctx context.Context, r *Restored, from, dir string) (err error) {
+	s, err := pebblestore.Open(dir, f.options())
+	if err != nil {
+		return fmt.Errorf("the backup does not open: %w", err)
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	st, err := billing.Side{Store: s, Tables: f.Tables}.MoveState(ctx)
+	if err != nil {
+		return fmt.Errorf("the backup: %w", err)
+	}
+	if st.Installation != r.Installation {
+		return fmt.Errorf("%w: the backup is of installation %s, but says %s", ErrNoBackup, st.Installation, r.Installation)
+	}
+	e, err := billing.Open(ctx, billing.Options{Store: s, Tables: f.Tables, Now: f.Now, ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	if err := e.Restored(ctx, r.Made, from); err != nil {
+		return err
+	}
+	r.Meta, err = e.Meta(ctx)
+	return err
+}
+
+// swap moves what is at dir aside, and the new folder there.
+func (r *Restored) swap(temp, dir string, now time.Time) error {
+	is, err := pebblestore.IsStore(dir)
+	if err != nil {
+		return err
+	}
+	aside := ""
+	switch {
+	case is:
+		aside = dir + ".before-restore-" + now.UTC().Format("20060102T150405.000Z")
+		if err := os.Rename(dir, aside); err != nil {
+			return err
+		}
+	default:
+		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // it is empty
+			return err
+		}
+	}
+	if err := os.Rename(temp, dir); err != nil {
+		if aside != "" {
+			err = errors.Join(err, os.Rename(aside, dir))
+		}
+		return err
+	}
+	r.Aside = aside
+	return syncFolder(filepath.Dir(dir))
+}

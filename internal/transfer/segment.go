@@ -1,0 +1,169 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/store"
+)
+
+const (
+	maxBatch      = store.MaxWrites - 1 // and the place
+	maxBatchBytes = store.MaxCommitBytes - 64<<10
+)
+
+// each runs do for every number below n, all at once, and stops the others at the first
+// error.
+func each(ctx context.Context, n int, do func(context.Context, int) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			if err := do(ctx, i); err != nil {
+				stop(err)
+			}
+		})
+	}
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+// copyAll copies what is left of every segment, and returns how many items all of them have.
+func (c *Copy) copyAll(ctx context.Context) (int64, error) {
+	var done atomic.Int64
+	for _, p := range c.plan.places {
+		done.Add(p.items)
+	}
+	c.Progress(Copying, done.Load())
+	err := each(ctx, len(c.plan.places), func(ctx context.Context, i int) error {
+		p := c.plan.places[i]
+		if p.done {
+			return nil
+		}
+		if err := c.copySegment(ctx, p, &done); err != nil {
+			return fmt.Errorf("copying %s: %w", c.From.Tables.All()[p.table].Name, err)
+		}
+		return nil
+	})
+	return done.Load(), err
+}
+
+// copySegment reads on from the place and writes batch by batch, each in one commit with
+// the new place.
+func (c *Copy) copySegment(ctx context.Context, p *place, done *atomic.Int64) error {
+	from := c.From.Tables.All()[p.table]
+	var batch []store.Item
+	size := 0
+	flush := func(end bool) error {
+		n := int64(len(batch))
+		if err := c.flush(ctx, p, batch, end); err != nil {
+			return err
+		}
+		c.Progress(Copying, done.Add(n))
+		batch, size = batch[:0], 0
+		return nil
+	}
+	scan := store.Scan{Table: from.Name, Segment: p.segment, Segments: c.plan.segments, After: store.Cursor{Key: p.after}}
+	for it, err := range c.From.Store.Scan(ctx, scan) {
+		if err != nil {
+			return err
+		}
+		n, err := store.Size(it)
+		if err != nil {
+			return err
+		}
+		if len(batch) == maxBatch || size+n > maxBatchBytes {
+			if err := flush(false); err != nil {
+				return err
+			}
+		}
+		batch, size = append(batch, it), size+n
+	}
+	return flush(true)
+}
+
+// flush copies the items of one batch and moves the place behind them.
+func (c *Copy) flush(ctx context.Context, p *place, batch []store.Item, end bool) error {
+	if err := c.pace.take(ctx, len(batch)); err != nil {
+		return err
+	}
+	from, to := c.From.Tables.All()[p.table], c.To.Tables.All()[p.table]
+	next := *p
+	next.step, next.done = p.step+1, end
+	if len(batch) > 0 {
+		next.after = from.KeyOf(batch[len(batch)-1])
+	}
+	batch = c.moving(p.table, batch)
+	if c.Shared {
+		var err error
+		if batch, err = c.markAll(ctx, p.table, batch); err != nil {
+			return err
+		}
+	}
+	next.items += int64(len(batch))
+	writes := make([]store.Write, 0, len(batch)+1)
+	for _, it := range batch {
+		writes = append(writes, store.Put(to.Name, c.moved(p.table, it)))
+	}
+	return c.commit(ctx, p, next, append(writes, p.write(c.table(), next)))
+}
+
+// commit moves the place with its items. The puts need no condition: the place's step is
+// one for all of them, and where an answer is lost it tells what has landed.
+func (c *Copy) commit(ctx context.Context, p *place, next place, writes []store.Write) error {
+	const tries = 5
+	for range tries {
+		err := c.To.Store.Commit(ctx, writes...)
+		switch {
+		case err == nil:
+			*p = next
+			return nil
+		case !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown):
+			return err
+		}
+		now := *p
+		if err := c.readPlace(ctx, &now); err != nil {
+			return err
+		}
+		switch {
+		case now.step == next.step && now.after == next.after && errors.Is(err, store.ErrUnknown):
+			*p = next
+			return nil
+		case now.step != p.step || errors.Is(err, store.ErrConflict):
+			return ErrOvertaken
+		}
+	}
+	return fmt.Errorf("%w: no commit was answered", store.ErrUnknown)
+}
+
+// recurring reports whether the table is the one that holds subscriptions.
+func (c *Copy) recurring(table int) bool {
+	return c.From.Tables.All()[table].Name == c.From.Tables.RecurringPayments.Name
+}
+
+// moving returns the items that are copied at all.
+func (c *Copy) moving(table int, batch []store.Item) []store.Item {
+	if !c.recurring(table) {
+		return batch
+	}
+	kept := make([]store.Item, 0, len(batch))
+	for _, it := range batch {
+		if !billing.Stays(c.From.Tables.RecurringPayments.KeyOf(it)) {
+			kept = append(kept, it)
+		}
+	}
+	return kept
+}
+
+// moved returns an item as the destination is to have it.
+func (c *Copy) moved(table int, it store.Item) store.Item {
+	if !c.recurring(table) {
+		return it
+	}
+	return billing.Unmoved(it, c.shard)
+}
