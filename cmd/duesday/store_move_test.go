@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +13,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store/storeurl"
+	"github.com/duesday/duesday/internal/transfer"
 )
 
 // movingBook is due on the 15th and the 31st; one is declined on the 15th and pays on the 16th.
@@ -60,6 +68,30 @@ func TestStoreCopy(t *testing.T) {
 	equal(t, "audit of the third", c.auditOf("pebble:third"), []any{true, 4, 3, 3, []any{}})
 }
 
+// TestStoreCopy_DynamoDB: from a folder to DynamoDB and back to a folder, in the middle of a
+// month.
+func TestStoreCopy_DynamoDB(t *testing.T) {
+	c := newCLI(t)
+	at, _ := onDynamo(t)
+	c.must("import", c.file("book.csv", movingBook))
+	equal(t, "first day", c.object(exitDone, "run", "payments")["paid"], 2)
+	before := c.must("export", "subscriptions")
+	o := c.object(exitDone, "store", "copy", "--from", "pebble:duesday-data", "--to", at, "--shards", "4")
+	equal(t, "there", members(o, "live", "charging", "shards"), []any{true, true, 4})
+	equal(t, "the same book", c.must("export", "subscriptions", "--store", at), before)
+	c.now = c.now.AddDate(0, 0, 1)
+	equal(t, "second day", c.object(exitDone, "run", "payments", "--store", at)["paid"], 1)
+	equal(t, "audit", c.auditOf(at), []any{true, 4, 3, 3, []any{}})
+	o = c.object(exitDone, "store", "copy", "--from", at, "--to", "pebble:back", "--shards", "1")
+	equal(t, "back", members(o, "live", "charging", "shards"), []any{true, true, 1})
+	r := c.run("run", "payments", "--store", at)
+	equal(t, "on what was moved", r.code, exitFailed)
+	contains(t, r.errors, "moved to another store: pebble:")
+	c.now = c.now.AddDate(0, 0, 15)
+	equal(t, "the 31st", c.object(exitDone, "run", "payments", "--store", "pebble:back")["paid"], 1)
+	equal(t, "audit", c.auditOf("pebble:back"), []any{true, 4, 4, 4, []any{}})
+}
+
 // TestStoreCopy_Cancel: a copy that is not live is given up, and the source charges again.
 func TestStoreCopy_Cancel(t *testing.T) {
 	c := newCLI(t)
@@ -73,6 +105,53 @@ func TestStoreCopy_Cancel(t *testing.T) {
 	equal(t, "nothing to cancel", r.code, exitFailed)
 	contains(t, r.errors, "there is no store at pebble:")
 	equal(t, "then", c.object(exitDone, "run", "payments")["paid"], 2)
+
+	c.interrupted("pebble:duesday-data", "pebble:half")
+	for _, url := range []string{"pebble:duesday-data", "pebble:half"} {
+		r = c.run("run", "payments", "--store", url)
+		equal(t, "meanwhile", r.code, exitFailed)
+		contains(t, r.errors, "moved to another store")
+		equal(t, "described", c.object(exitDone, "store", "describe", "--store", url)["meta"].(map[string]any)["charging"], false)
+	}
+	contains(t, c.must("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:half", "--cancel"), "it can never charge", "charges as before")
+	r = c.run("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:half")
+	contains(t, r.errors, "was canceled")
+	c.now = c.now.AddDate(0, 0, 1)
+	equal(t, "the source again", c.object(exitDone, "run", "payments")["paid"], 1)
+	equal(t, "audit", c.auditOf("pebble:duesday-data"), []any{true, 4, 3, 3, []any{}})
+}
+
+// interrupted begins a copy, and stops it when it has copied something.
+func (c *cli) interrupted(from, to string) {
+	c.t.Helper()
+	ctx, stop := context.WithCancel(c.t.Context())
+	defer stop()
+	p := newProgram(func(string) string { return "" }, strings.NewReader(""), io.Discard, io.Discard, func() time.Time { return c.now })
+	var sides [2]billing.Side
+	for i, url := range []string{from, to} {
+		place, err := storeurl.Parse(url)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		sides[i].Tables = tablesAt(place)
+		if sides[i].Store, err = place.Open(c.t.Context(), storeurl.Options{Tables: sides[i].Tables.All(), Names: schema.Names(), Now: p.now, Create: true}); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	run := transfer.Copy{From: sides[0], To: sides[1], FromName: from, ToName: to, Now: p.now, Progress: func(_ transfer.Phase, n int64) {
+		if n > 0 {
+			stop()
+		}
+	}}
+	_, err := run.Run(ctx)
+	if !errors.Is(err, context.Canceled) {
+		c.t.Fatalf("interrupted: %v", err)
+	}
+	for _, s := range sides {
+		if err := s.Store.Close(); err != nil {
+			c.t.Fatal(err)
+		}
+	}
 }
 
 func TestStoreCopy_Usage(t *testing.T) {
@@ -199,7 +278,7 @@ func TestStoreCopy_KilledAgainAndAgain(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	const many = 3000
+	const many = 800
 	var csv strings.Builder
 	csv.WriteString(header)
 	for i := range many {
@@ -219,12 +298,12 @@ func TestStoreCopy_KilledAgainAndAgain(t *testing.T) {
 	kills := 0
 	for round := range 40 {
 		var out bytes.Buffer
-		c := command("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:moved", "--rate", "20000", "--json")
+		c := command("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:moved", "--rate", "5000", "--json")
 		c.Stdout, c.Stderr = &out, os.Stderr
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		timer := time.AfterFunc(time.Duration(100+40*round)*time.Millisecond, func() { _ = c.Process.Kill() })
+		timer := time.AfterFunc(time.Duration(100+100*round)*time.Millisecond, func() { _ = c.Process.Kill() })
 		err := c.Wait()
 		timer.Stop()
 		if status, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
@@ -242,7 +321,7 @@ func TestStoreCopy_KilledAgainAndAgain(t *testing.T) {
 		if err != nil {
 			t.Fatalf("verify: %v\n%s", err, text)
 		}
-		contains(t, string(text), "subscriptions  3000")
+		contains(t, string(text), "subscriptions  800")
 		return
 	}
 	t.Fatalf("%d kills, and it never came through", kills)
