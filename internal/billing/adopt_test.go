@@ -400,6 +400,19 @@ func TestAccountMethod(t *testing.T) {
 	w.report(t)
 }
 
+// TestAccountMethodDeclinedForGood: the subscription waits for another method, as one does that
+// has its own.
+func TestAccountMethodDeclinedForGood(t *testing.T) {
+	w := newWorld("2023-06-30T09:00", planted{})
+	w.write(foreign("1", "1", "NextReminderDate", store.Value{}))
+	w.adopt(t, map[string]string{"1": "pm_card_visa_chargeDeclinedLostCard"})
+	w.start().run(civil.Date{})
+	if s := w.sub(billing.Name{Account: "1", ID: "1"}); s.Status != billing.PastDue {
+		t.Error(w.describe(s.Name))
+	}
+	w.report(t)
+}
+
 // TestAccountKeepsWhatIsNotOurs: attributes of an account that other tools have written stay
 // through every change of it, but for card numbers.
 func TestAccountKeepsWhatIsNotOurs(t *testing.T) {

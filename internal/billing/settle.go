@@ -151,7 +151,7 @@ func (e *Engine) end(ctx context.Context, s *Subscription, today civil.Date) (st
 	others := []store.Write{e.ended(s, ending, reason, o).write(e.table)}
 	if ending == EndFailed {
 		others = append(others, e.notice(noticeFailed, s, o, nil)...)
-		if s.Method == o.Method { // else the customer has given another one, too late for this period
+		if s.Method == "" || s.Method == o.Method { // its account's; else the customer has given another one, too late for this period
 			s.Status = PastDue
 		}
 	}

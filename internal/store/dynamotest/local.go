@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -76,17 +77,19 @@ func findFolder() (string, error) {
 		}
 		return folder, nil
 	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
+	// From this file's place, not the working directory: a test may have left that.
+	_, file, _, ok := runtime.Caller(0)
+	if !ok || !filepath.IsAbs(file) {
+		return "", fmt.Errorf("%w: built without the paths of its sources, so %s has to name the folder", errMissing, folderVariable)
 	}
+	dir := filepath.Dir(file)
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 			break
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", fmt.Errorf("%w: no go.mod above the working directory, so no .cache/dynamodb-local beside it", errMissing)
+			return "", fmt.Errorf("%w: no go.mod above %s, so no .cache/dynamodb-local beside it", errMissing, file)
 		}
 		dir = parent
 	}
