@@ -71,8 +71,8 @@ func TestStoreCopy(t *testing.T) {
 // TestStoreCopy_DynamoDB: from a folder to DynamoDB and back to a folder, in the middle of a
 // month.
 func TestStoreCopy_DynamoDB(t *testing.T) {
-	c := newCLI(t)
 	at, _ := onDynamo(t)
+	c := newCLI(t)
 	c.must("import", c.file("book.csv", movingBook))
 	equal(t, "first day", c.object(exitDone, "run", "payments")["paid"], 2)
 	before := c.must("export", "subscriptions")

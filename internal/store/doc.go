@@ -21,7 +21,8 @@
 // it began and is not touched meanwhile is seen exactly once.
 //
 // Isolation. Commits on one key are serialised: of two commits whose conditions
-// exclude each other exactly one succeeds, the other gets a conflict.
+// exclude each other at most one succeeds. The other gets a conflict, or ErrThrottled:
+// DynamoDB cancels transactions that meet, and an engine gives up after a while.
 //
 // Absence. An update or delete of an item that is absent is a conflict, never a
 // silent insert or a silent success.

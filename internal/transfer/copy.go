@@ -191,6 +191,8 @@ func (c *Copy) agree(src, dst *billing.MoveState) error {
 		return refuse("%s is a store of its own: name a new or empty place", c.ToName)
 	case dst.Installation != src.Installation:
 		return refuse("%s is an unfinished copy of another store (installation %s, not %s)", c.ToName, dst.Installation, src.Installation)
+	case !dst.Copying && !dst.Canceled && dst.Moved != "":
+		return refuse("%s was copied to %s before, and that was moved on: %s", c.FromName, c.ToName, dst.Moved)
 	case dst.Canceled:
 		return refuse("the copy at %s was canceled: drop it, or name another place", c.ToName)
 	case src.Moved != "" && src.MovedID != dst.CopyID:

@@ -139,6 +139,24 @@ func TestCopy_Refused(t *testing.T) {
 			c.To = empty()
 			return c
 		}, "was moved already: mem:b"},
+		"moved on": {func(w *world) *transfer.Copy {
+			w.finish()
+			c := w.copy(nil)
+			c.From, c.To, c.ToName = w.to, empty(), "mem:c"
+			if _, err := c.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return w.copy(nil)
+		}, "and that was moved on: mem:c"},
+		"claimed, and moved elsewhere since": {func(w *world) *transfer.Copy {
+			w.interrupt(1)
+			c := w.copy(nil)
+			c.To, c.ToName = empty(), "mem:c"
+			if _, err := c.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return w.copy(nil)
+		}, "was moved elsewhere: mem:c"},
 		"an unfinished copy of another": {func(w *world) *transfer.Copy {
 			w.interrupt(6)
 			other := newWorld(t, false)

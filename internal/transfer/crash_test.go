@@ -240,7 +240,7 @@ func TestZombieCopier(t *testing.T) {
 			w := newWorld(t, true)
 			var before map[string]store.Item
 			var points atomicInt
-			var sleep sync.RWMutex // held while it sleeps: all of its goroutines do
+			var sleep sync.RWMutex // held while it sleeps: then all of its goroutines do
 			asleep := at(n+1, storetest.Before, &points, func() error {
 				sleep.Lock()
 				defer sleep.Unlock()
@@ -282,6 +282,45 @@ func TestZombieCopier(t *testing.T) {
 				t.Errorf("asleep before commit %d (%v): %d items, now %d", n+1, err, len(before), len(after))
 			}
 			w.settle(w.to)
+		}
+	}
+}
+
+// TestCancel_WhileCopying: a copier falls asleep before any one of its commits; its copy is
+// canceled, and the source charges. When the copier wakes it makes nothing live. What it may
+// still have fenced, the same cancellation lifts.
+func TestCancel_WhileCopying(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		for n := int64(2); n <= commits(t, shared); n++ { // before the first there is nothing to cancel
+			w := newWorld(t, shared)
+			var points atomicInt
+			var sleep sync.RWMutex
+			asleep := at(n, storetest.Before, &points, func() error {
+				sleep.Lock()
+				defer sleep.Unlock()
+				if err := w.copy(nil).Cancel(t.Context()); err != nil {
+					t.Error(err)
+				}
+				return nil
+			})
+			r, err := w.copy(func(side int, op storetest.Operation, phase storetest.Phase) error {
+				if phase == storetest.Before {
+					sleep.RLock()
+					defer func() { _ = asleep(side, op, phase) }()
+					defer sleep.RUnlock()
+				}
+				return nil
+			}).Run(t.Context())
+			if able := w.able(); slices.Contains(able, "destination") || (err == nil && r.Live) {
+				t.Fatalf("shared %v, canceled before commit %d: able to charge: %v, %+v, %v", shared, n, able, r, err)
+			}
+			if err := w.copy(nil).Cancel(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if able := w.able(); !slices.Equal(able, []string{"source"}) {
+				t.Fatalf("shared %v, canceled before commit %d: able to charge: %v", shared, n, able)
+			}
+			w.settle(w.from)
 		}
 	}
 }

@@ -14,7 +14,8 @@ type usage struct {
 
 // Consumed returns the read and write units that DynamoDB has reported for this store's
 // requests so far. It reports none for a request that failed, a condition that did not
-// hold included, nor for one whose answer was lost: those cost units too.
+// hold included, nor for one whose answer was lost: those cost units too. A transaction
+// that had landed and was sent again is counted as writes, though the repetition is read.
 func (s *Store) Consumed() (read, write float64) {
 	s.usage.mu.Lock()
 	defer s.usage.mu.Unlock()

@@ -48,7 +48,9 @@ func cancelled(reasons ...string) reply {
 		`{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","message":"no","CancellationReasons":[` + strings.Join(reasons, ",") + `]}`}
 }
 
-func reason(code string) string { return fmt.Sprintf(`{"Code":%q,"Message":"as the script has it"}`, code) }
+func reason(code string) string {
+	return fmt.Sprintf(`{"Code":%q,"Message":"as the script has it"}`, code)
+}
 
 // Items as a script returns them.
 const (

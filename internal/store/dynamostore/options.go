@@ -24,7 +24,7 @@ type Options struct {
 	Client *dynamodb.Client
 	// Pace bounds the retries; the zero value of a field is DefaultPace's.
 	Pace Pace
-	// Logger hears of lost replies and of what had to be retried; nil is silent.
+	// Logger hears of lost replies to writes; nil is silent.
 	Logger *slog.Logger
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -100,10 +101,8 @@ func guarded(w *store.Write) bool {
 				return true
 			}
 		case store.OpUpdate:
-			for _, removed := range w.Remove {
-				if removed == name {
-					return true
-				}
+			if slices.Contains(w.Remove, name) {
+				return true
 			}
 			if w.Set.Has(name) && !w.Set.Get(name).Equal(v) {
 				return true

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/dynamotest"
 )
 
 var tables = []store.Table{{Name: "t", PartitionKey: "id"}}
@@ -29,6 +30,28 @@ func TestOpen(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Errorf("%s: %v", url, err)
 		}
+	}
+}
+
+// TestOpen_DynamoDB opens without asking the service, so that what is missing shows at
+// the first request.
+func TestOpen_DynamoDB(t *testing.T) {
+	endpoint := dynamotest.Endpoint(t)
+	dynamotest.Setenv(t)
+	name := dynamotest.Prefix(t) + "none"
+	s, err := Open(t.Context(), "dynamodb:?endpoint="+endpoint, Options{Tables: []store.Table{{Name: name, PartitionKey: "id"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Get(t.Context(), name, store.Key{PK: "1"}); !errors.Is(err, store.ErrMissing) || !strings.Contains(err.Error(), name) {
+		t.Errorf("Get = %v, want ErrMissing and the table's name", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	t.Setenv("AWS_REGION", "")
+	if s, err := Open(t.Context(), "dynamodb:", Options{Tables: tables}); s != nil || err == nil || !strings.Contains(err.Error(), "no AWS region") {
+		t.Errorf("Open without a region = %v, %v", s, err)
 	}
 }
 
