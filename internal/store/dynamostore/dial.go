@@ -12,6 +12,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/logging"
 )
 
 const (
@@ -33,7 +34,9 @@ func Dial(ctx context.Context, region, endpoint string) (*dynamodb.Client, error
 			t.IdleConnTimeout = idleTimeout
 			t.TLSHandshakeTimeout = connectTimeout
 		})
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(transport), config.WithRegion(region),
+	// The SDK's own remarks go nowhere: what is worth knowing is in the errors, and it warns on
+	// standard error of each error answer whose body nobody had a use for.
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(transport), config.WithRegion(region), config.WithLogger(logging.Nop{}),
 		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }))
 	if err != nil {
 		return nil, fmt.Errorf("reading the AWS configuration: %w", err)
