@@ -101,14 +101,28 @@ func (p *program) copyStore(ctx context.Context, f *copyFlags) error {
 	}
 	c.FromName, c.ToName, c.Shared = placeName(places[0]), placeName(places[1]), places[0].Shared()
 	return p.withSide(ctx, places[0], false, func(from billing.Side) error {
-		return p.withSide(ctx, places[1], !f.cancel, func(to billing.Side) error {
-			c.From, c.To = from, to
-			if f.cancel {
-				return p.cancelCopy(ctx, c)
-			}
+		c.From = from
+		if f.cancel {
+			return p.cancelAt(ctx, places[1], c)
+		}
+		return p.withSide(ctx, places[1], true, func(to billing.Side) error {
+			c.To = to
 			return p.runCopy(ctx, c)
 		})
 	})
+}
+
+// cancelAt cancels the copy at the place, or one whose place is gone.
+func (p *program) cancelAt(ctx context.Context, place storeurl.Place, c *transfer.Copy) error {
+	cancel := func(to billing.Side) error {
+		c.To = to
+		return p.cancelCopy(ctx, c)
+	}
+	err := p.withSide(ctx, place, false, cancel)
+	if errors.Is(err, store.ErrMissing) && c.To.Store == nil {
+		return p.withSide(ctx, storeurl.Place{Scheme: "mem"}, true, cancel)
+	}
+	return err
 }
 
 // withSide opens one of the two stores.

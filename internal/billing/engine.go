@@ -115,7 +115,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	case o.Shards != 0 && o.Shards != e.meta.Shards:
 		return nil, fmt.Errorf("the store has %d shards per date, not %d: they are set when it is made; store copy changes them", e.meta.Shards, o.Shards)
 	case e.meta.Moved != "" && !o.ReadOnly:
-		return nil, fmt.Errorf("this store was %w: %s", ErrMoved, e.meta.Moved)
+		return nil, fmt.Errorf("%w: %s", ErrMoved, e.meta.Moved)
 	}
 	return e, nil
 }

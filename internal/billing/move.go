@@ -17,6 +17,7 @@ const (
 	movedID       = "MovedID"       // the copy that the source is fenced for
 	movedCharging = "MovedCharging" // whether it charged before
 	movedReason   = "MovedReason"   // why it did not
+	movedOutcome  = "MovedOutcome"  // final or canceled; absent while both are possible
 	copyID        = "CopyID"        // the copy that the destination was made by
 	copyState     = "CopyState"     // copying or canceled; absent when it is live
 	copiedFrom    = "CopiedFrom"
@@ -25,6 +26,7 @@ const (
 
 	copying  = "copying"
 	canceled = "canceled"
+	finished = "final"
 )
 
 // CopyPK is the partition, in the recurring-payments table of a destination, of the items
@@ -43,6 +45,7 @@ func (s Side) table() string { return s.Tables.RecurringPayments.Name }
 type MoveState struct {
 	Meta
 	MovedID  string // of a fenced source: its copy
+	Final    bool   // of a fenced source: its copy is live, or may become so at any moment
 	CopyID   string // of a destination, live or not: its copy
 	Copying  bool   // an unfinished copy
 	Canceled bool   // one that has been given up, for good
@@ -62,7 +65,7 @@ func (s Side) MoveState(ctx context.Context) (*MoveState, error) {
 	return &MoveState{
 		Meta: Meta{Installation: it.Str(schema.Installation), Charging: it.Get(schema.Charging).Bool(), Reason: it.Str(schema.Reason),
 			Created: parseStamp(it.Str(schema.CreatedDate)), Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved)},
-		MovedID: it.Str(movedID), CopyID: it.Str(copyID),
+		MovedID: it.Str(movedID), Final: it.Str(movedOutcome) == finished, CopyID: it.Str(copyID),
 		Copying: it.Str(copyState) == copying, Canceled: it.Str(copyState) == canceled, item: it,
 	}, nil
 }
@@ -72,7 +75,7 @@ func (s Side) MoveState(ctx context.Context) (*MoveState, error) {
 // has a META already is a conflict.
 func (s Side) Claim(ctx context.Context, source *MoveState, id, from string, shards int, others ...store.Write) error {
 	it := source.item.Clone()
-	for _, name := range [...]string{schema.Reason, movedID, movedCharging, movedReason} {
+	for _, name := range [...]string{schema.Reason, movedID, movedCharging, movedReason, movedOutcome} {
 		it.Remove(name)
 	}
 	reason := "unfinished copy of " + from
@@ -120,8 +123,44 @@ func (s Side) Fence(ctx context.Context, id, to string) error {
 	return fmt.Errorf("switching the source off: overtaken by others %d times", maxTries)
 }
 
+// Finish decides at the source that the copy id becomes the live store: Activate may follow,
+// GiveUp cannot any more. It is the source that decides, because the destination may be lost.
+// A conflict says that the copy has been given up.
+func (s Side) Finish(ctx context.Context, id string) error {
+	return s.decide(ctx, id, finished, store.AttributeAbsent(movedOutcome))
+}
+
+// GiveUp decides at the source that the copy id never becomes live: Unfence may follow. A
+// conflict says that it is live, or may become so. That cannot be when its destination has
+// been canceled, durably: then the source follows in any case.
+func (s Side) GiveUp(ctx context.Context, id string, destinationCanceled bool) error {
+	if destinationCanceled {
+		return s.decide(ctx, id, canceled)
+	}
+	return s.decide(ctx, id, canceled, store.AttributeAbsent(movedOutcome))
+}
+
+func (s Side) decide(ctx context.Context, id, outcome string, undecided ...store.Condition) error {
+	for range maxTries {
+		st, err := s.MoveState(ctx)
+		if err != nil {
+			return err
+		}
+		if st.MovedID == id && st.item.Str(movedOutcome) == outcome {
+			return nil
+		}
+		set := store.NewItem(store.Attribute{Name: movedOutcome, Value: store.S(outcome)})
+		err = s.Store.Commit(ctx, store.Update(s.table(), metaItem, set, nil,
+			append(undecided, store.AttributeEquals(movedID, store.S(id)))...))
+		if !errors.Is(err, store.ErrUnknown) {
+			return err
+		}
+	}
+	return fmt.Errorf("deciding on a copy: overtaken by others %d times", maxTries)
+}
+
 // Unfence gives a source that is fenced for the copy id its charging state back. The copy
-// must have been canceled at its destination, durably, before.
+// must have been given up before.
 func (s Side) Unfence(ctx context.Context, id string) error {
 	for range maxTries {
 		st, err := s.MoveState(ctx)
@@ -129,8 +168,8 @@ func (s Side) Unfence(ctx context.Context, id string) error {
 			return err
 		}
 		set, remove := st.before()
-		err = s.Store.Commit(ctx, store.Update(s.table(), metaItem, set, append(remove, schema.Moved, movedID, movedCharging, movedReason),
-			store.AttributeEquals(movedID, store.S(id))))
+		err = s.Store.Commit(ctx, store.Update(s.table(), metaItem, set, append(remove, schema.Moved, movedID, movedCharging, movedReason, movedOutcome),
+			store.AttributeEquals(movedID, store.S(id)), store.AttributeEquals(movedOutcome, store.S(canceled))))
 		if !again(err) {
 			return err
 		}
@@ -163,8 +202,8 @@ func stillCopying(id string) []store.Condition {
 // source had; the other writes are in the same commit. It is a conflict when the copy has
 // become live already, or was canceled.
 func (s Side) Activate(ctx context.Context, source *MoveState, others ...store.Write) error {
-	if source.Moved == "" || source.MovedID == "" {
-		return errors.New("the source is not switched off")
+	if source.Moved == "" || !source.Final {
+		return errors.New("the source is not switched off for good")
 	}
 	set, remove := source.before()
 	return s.Store.Commit(ctx, append(others, store.Update(s.table(), metaItem, set,

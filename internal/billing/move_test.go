@@ -93,6 +93,15 @@ func TestFence_OneCopyAlone(t *testing.T) {
 		if st, err := side.MoveState(ctx); err != nil || st.Charging || st.Moved != "pebble:there" || st.MovedID != "one" {
 			t.Errorf("fenced: %+v, %v", st, err)
 		}
+		if err := side.Unfence(ctx, "one"); err == nil {
+			t.Error("lifted though the copy has not been given up")
+		}
+		if err := side.GiveUp(ctx, "one", false); err != nil {
+			t.Error(err)
+		}
+		if err := side.Finish(ctx, "one"); !errors.Is(err, store.ErrConflict) {
+			t.Errorf("finishing a copy that was given up: %v", err)
+		}
 		if err := side.Unfence(ctx, "one"); err != nil {
 			t.Error(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 // Cancel gives up an unfinished copy: its destination can never become live from then on,
 // and the source charges again if it did before. It is refused when the destination is live.
+// The destination may be lost, or empty: the source decides.
 func (c *Copy) Cancel(ctx context.Context) error {
 	c.prepare()
 	src, err := c.source(ctx)
@@ -19,8 +20,11 @@ func (c *Copy) Cancel(ctx context.Context) error {
 	}
 	dst, err := c.To.MoveState(ctx)
 	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return refuse("there is no copy at %s", c.ToName)
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrMissing):
+		if src.MovedID == "" {
+			return refuse("no copy of %s has begun, and there is none at %s", c.FromName, c.ToName)
+		}
+		return c.giveUp(ctx, src.MovedID, false)
 	case err != nil:
 		return err
 	case dst.CopyID == "" || dst.Installation != src.Installation:
@@ -32,10 +36,25 @@ func (c *Copy) Cancel(ctx context.Context) error {
 	if err := c.cancelDestination(ctx, dst); err != nil {
 		return err
 	}
-	if err := c.unmarkAll(ctx, c.id); err != nil {
+	return c.giveUp(ctx, c.id, true)
+}
+
+// giveUp decides at the source, and then takes off what the copy put on it.
+func (c *Copy) giveUp(ctx context.Context, id string, destinationCanceled bool) error {
+	src, err := c.From.MoveState(ctx)
+	if err == nil && src.MovedID == id { // else it was never fenced, or is lifted already
+		err = c.From.GiveUp(ctx, id, destinationCanceled)
+	}
+	if errors.Is(err, store.ErrConflict) {
+		return refuse("the copy of %s is live, or was about to be: it may have charged already", c.FromName)
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.unmarkAll(ctx, id); err != nil {
 		return fmt.Errorf("taking the marks off the source: %w", err)
 	}
-	return c.From.Unfence(ctx, c.id)
+	return c.From.Unfence(ctx, id)
 }
 
 // cancelDestination makes it certain that the destination is never activated.

@@ -261,6 +261,14 @@ func (c *Copy) activate(ctx context.Context) error {
 		if src.MovedID != c.id {
 			return ErrOvertaken
 		}
+		if !src.Final {
+			if err = c.From.Finish(ctx, c.id); err == nil {
+				continue
+			} else if errors.Is(err, store.ErrConflict) {
+				return fmt.Errorf("%w: it was canceled", ErrOvertaken)
+			}
+			return err
+		}
 		err = c.To.Activate(ctx, src, c.dropPlan()...)
 		if err == nil || (!errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown)) {
 			return err

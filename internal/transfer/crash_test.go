@@ -286,6 +286,40 @@ func TestZombieCopier(t *testing.T) {
 	}
 }
 
+// TestCancel_LostDestination: a copy is killed at any commit and its destination is lost. It
+// can be given up as long as it cannot have become live; then the source charges again. Should
+// the destination be found, the copy can be gone on with, and again only one of them charges.
+func TestCancel_LostDestination(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		total := commits(t, shared)
+		for n := int64(2); n <= total; n++ { // the last but one makes the source final
+			w := newWorld(t, shared)
+			crash(t, w, n, storetest.After)
+			lost := w.copy(nil)
+			lost.To = newWorld(t, shared).to
+			err := lost.Cancel(t.Context())
+			if final := n >= total-1; (err != nil) != final {
+				t.Fatalf("shared %v, lost after commit %d of %d: %v", shared, n, total, err)
+			} else if final {
+				continue
+			}
+			if able := w.able(); !slices.Equal(able, []string{"source"}) {
+				t.Fatalf("able to charge: %v", able)
+			}
+			w.settle(w.from)
+			for range 2 { // the first may find what the source has done since
+				if _, err := w.copy(nil).Run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if able := w.able(); !slices.Equal(able, []string{"destination"}) {
+				t.Fatalf("shared %v, found again after commit %d: able to charge: %v", shared, n, able)
+			}
+			w.settle(w.to)
+		}
+	}
+}
+
 // TestCancel_WhileCopying: a copier falls asleep before any one of its commits; its copy is
 // canceled, and the source charges. When the copier wakes it makes nothing live. What it may
 // still have fenced, the same cancellation lifts.

@@ -13,13 +13,16 @@
 //  2. The source is fenced: its META item says where it is moving to, under the id, and
 //     that charging is off. Only one id can ever be there.
 //  3. Items are copied, and compared.
-//  4. The destination is activated, on the condition that it is still the unfinished copy
-//     of that id: it gets the charging state that the source had. The source stays fenced.
+//  4. The source is marked final: its fence is never lifted any more.
+//  5. The destination is activated, on the condition that it is still the unfinished copy
+//     of that id: it gets the charging state that the source had.
 //
-// Before 2 only the source can charge, from 2 to 4 neither, after 4 only the destination.
+// Before 2 only the source can charge, from 2 to 5 neither, after 5 only the destination.
 // To cancel, the destination is first marked as canceled, on the condition that it is still
-// unfinished; then the source's fence is lifted. Of an activation and a cancellation one
-// gets a conflict. A destination that was claimed for another id than the one its source is
+// unfinished, and then the source; then the source's fence is lifted. Of an activation and
+// a cancellation one gets a conflict. Where the destination is lost, the source alone is
+// marked, on the condition that it is not final: it must not wait for ever for what cannot
+// come. A destination that was claimed for another id than the one its source is
 // fenced for is never gone on with.
 //
 // That is for those who read META. A worker on a shared source may have read it before the

@@ -20,9 +20,9 @@ func (p Place) openTables(ctx context.Context, o Options) (store.Store, error) {
 	if err != nil || !o.Create {
 		return opened(s, err)
 	}
-	missing, err := anyMissing(ctx, s, o.Tables)
-	if err == nil && missing {
-		_, err = dynamotable.Ensure(ctx, client, o.Tables)
+	missing, err := missing(ctx, s, o.Tables)
+	if err == nil && len(missing) > 0 {
+		_, err = dynamotable.Ensure(ctx, client, missing)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -30,20 +30,21 @@ func (p Place) openTables(ctx context.Context, o Options) (store.Store, error) {
 	return s, nil
 }
 
-// anyMissing looks for an item in each table: that needs no more rights than any run has.
-func anyMissing(ctx context.Context, s store.Store, tables []store.Table) (bool, error) {
-	for i := range tables {
+// missing looks for an item in each table: that needs no more rights than any run has, and
+// asks nothing of a table that is there, which may be somebody else's.
+func missing(ctx context.Context, s store.Store, tables []store.Table) (missing []store.Table, err error) {
+	for _, t := range tables {
 		key := store.Key{PK: "-"}
-		if tables[i].SortKey != "" {
+		if t.SortKey != "" {
 			key.SK = "-"
 		}
-		_, err := s.Get(ctx, tables[i].Name, key)
+		_, err := s.Get(ctx, t.Name, key)
 		switch {
 		case errors.Is(err, store.ErrMissing):
-			return true, nil
+			missing = append(missing, t)
 		case err != nil && !errors.Is(err, store.ErrNotFound):
-			return false, err
+			return nil, err
 		}
 	}
-	return false, nil
+	return missing, nil
 }
