@@ -80,6 +80,7 @@ bench: ## the benchmarks, then the figures of docs/performance.md (long)
 	go run ./cmd/duesday bench payments
 	go run ./cmd/duesday bench due
 	go run ./cmd/duesday bench import
+	go run ./cmd/duesday bench units
 
 .PHONY: demo
 demo: ## make a realistic book, run months of billing days, audit them

@@ -119,7 +119,7 @@ was charged once. Start with: duesday demo`,
 		},
 	}
 	f := root.PersistentFlags()
-	f.StringVar(&p.flags.Store, "store", "", "`URL` of the store: pebble:DIR or mem: (default "+config.DefaultStore+", or $"+config.EnvStore+")")
+	f.StringVar(&p.flags.Store, "store", "", "`URL` of the store: pebble:DIR, dynamodb:?region=REGION or mem: (default "+config.DefaultStore+", or $"+config.EnvStore+")")
 	f.StringVar(&p.flags.Processor, "processor", "", "`URL` of the payment processor: sandbox:FILE or sandbox:http://HOST:PORT (default "+config.DefaultProcessor+", or $"+config.EnvProcessor+")")
 	f.StringVar(&p.flags.Mail, "mail", "", "`FOLDER` that mail is written to (default "+config.DefaultMail+", or $"+config.EnvMail+")")
 	f.StringVar(&p.flags.LogLevel, "log-level", "", "`LEVEL` of the log on standard error: debug, info, warn or error (default "+config.DefaultLogLevel+")")
