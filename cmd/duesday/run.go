@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/store"
 )
 
 type runFlags struct {
@@ -93,12 +94,16 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o b
 	if report.Off {
 		p.warnOff(ctx, s)
 	}
+	read, written := consumed(s.store)
 	if p.cfg.JSON {
-		if shown := p.object(viewReport(report)); err == nil {
+		if shown := p.object(viewReport(report, read, written)); err == nil {
 			err = shown
 		}
 	} else {
 		p.showReport(report, &waiting)
+		if read+written > 0 {
+			p.say("DynamoDB says that this consumed %.1f write units and %.1f read units.", written, read)
+		}
 	}
 	if err == nil && report.NeedsPerson() {
 		p.code = exitPerson
@@ -112,6 +117,15 @@ func (p *program) warnOff(ctx context.Context, s *session) {
 		reason = " (" + meta.Reason + ")"
 	}
 	p.warn("charging is off%s: nothing was charged; switch it on with %s", reason, p.hint("charging on"))
+}
+
+// consumed returns the units that DynamoDB has counted for this process; zero for another
+// store.
+func consumed(s store.Store) (read, written float64) {
+	if m, ok := s.(interface{ Consumed() (read, write float64) }); ok {
+		return m.Consumed()
+	}
+	return 0, 0
 }
 
 // firstFew keeps the first results that wait for a person or a customer.
@@ -147,6 +161,8 @@ type paymentsView struct {
 	Elapsed int64             `json:"elapsed_ms"`
 	DryRun  bool              `json:"dry_run,omitempty"`
 	Off     bool              `json:"charging_off,omitempty"`
+	Read    float64           `json:"read_units,omitempty"` // as DynamoDB has counted them
+	Written float64           `json:"write_units,omitempty"`
 }
 
 // A remindersView is the JSON of a reminder run.
@@ -160,17 +176,20 @@ type remindersView struct {
 	Failed  int    `json:"failed"`
 	Elapsed int64  `json:"elapsed_ms"`
 	DryRun  bool   `json:"dry_run,omitempty"`
+
+	Read    float64 `json:"read_units,omitempty"` // as DynamoDB has counted them
+	Written float64 `json:"write_units,omitempty"`
 }
 
-func viewReport(r *billing.Report) any {
+func viewReport(r *billing.Report, read, written float64) any {
 	if r.Kind == billing.Reminders {
 		return remindersView{Kind: string(r.Kind), Date: date(r.Date), From: date(r.From), Due: r.Due(), Sent: r.Sent,
-			Skipped: r.Counts[billing.OutcomeSkipped], Failed: r.Counts[billing.OutcomeFailed], Elapsed: r.Elapsed.Milliseconds(), DryRun: r.DryRun}
+			Skipped: r.Counts[billing.OutcomeSkipped], Failed: r.Counts[billing.OutcomeFailed], Elapsed: r.Elapsed.Milliseconds(), DryRun: r.DryRun, Read: read, Written: written}
 	}
 	return paymentsView{Kind: string(r.Kind), Date: date(r.Date), From: date(r.From), Due: r.Due(), Paid: r.Counts[billing.OutcomePaid],
 		Retry: r.Counts[billing.OutcomeRetry], Failed: r.Counts[billing.OutcomeFailed], Pending: r.Counts[billing.OutcomePending],
 		Parked: r.Counts[billing.OutcomeParked], Skipped: r.Counts[billing.OutcomeSkipped], Amounts: r.Amounts.Strings(),
-		Elapsed: r.Elapsed.Milliseconds(), DryRun: r.DryRun, Off: r.Off}
+		Elapsed: r.Elapsed.Milliseconds(), DryRun: r.DryRun, Off: r.Off, Read: read, Written: written}
 }
 
 func (p *program) showReport(r *billing.Report, waiting *firstFew) {
@@ -281,7 +300,7 @@ func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o b
 	}
 	if p.cfg.JSON {
 		report.DryRun, report.Amounts = true, totals
-		if ending := list.end(viewReport(report)); err == nil {
+		if ending := list.end(viewReport(report, 0, 0)); err == nil {
 			err = ending
 		}
 		return err
