@@ -41,6 +41,8 @@ func newProgram(env func(string) string, stdin io.Reader, stdout, stderr io.Writ
 // need says what a command opens.
 type need struct {
 	create    bool // the store, when there is none
+	fill      bool // make a store of tables that are there and empty
+	adopt     bool // make a store of a table that other tools have filled
 	processor bool
 	read      bool          // only reads: a store that has been moved elsewhere will do
 	shards    int           // per date, of a store that is made; 0 takes it as it is
@@ -73,7 +75,11 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	s := &session{tables: tablesAt(place), now: p.now, mail: p.cfg.Mail}
+	tables, err := tablesAt(place)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{tables: tables, now: p.now, mail: p.cfg.Mail}
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: p.cfg.LogLevel}))
 	s.store, err = place.Open(ctx, storeurl.Options{Tables: s.tables.All(), Names: schema.Names(), Now: p.now,
 		Create: n.create, Holder: p.command, Logger: log})
@@ -91,12 +97,14 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 		}
 	}
 	o := billing.Options{Store: s.store, Tables: s.tables, Processor: s.processor, Now: p.now, Config: policy(p.cfg.Policy), Log: log,
-		Shards: n.shards, ReadOnly: n.read}
+		Shards: n.shards, ReadOnly: n.read, Making: n.making()}
 	if place.Shared() {
 		o.Lease = cmp.Or(n.lease, billing.DefaultLease)
 	}
 	s.engine, err = billing.Open(ctx, o)
 	switch {
+	case errors.Is(err, billing.ErrNoStore) && n.making() != billing.MakeNever:
+		return nil, errors.Join(err, s.close())
 	case errors.Is(err, store.ErrMissing): // DynamoDB tells at the first request
 		return nil, errors.Join(&missingStore{p.cfg.Store}, s.close())
 	case err != nil:
@@ -105,9 +113,24 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 	return s, nil
 }
 
-// tablesAt returns the tables of the store at the place, by the names that it says.
-func tablesAt(place storeurl.Place) schema.Tables {
-	return schema.Named(cmp.Or(place.Prefix, schema.DefaultPrefix), place.RecurringTable)
+func (n need) making() billing.Making {
+	switch {
+	case n.adopt:
+		return billing.MakeAdopted
+	case n.create || n.fill:
+		return billing.MakeNew
+	}
+	return billing.MakeNever
+}
+
+// tablesAt returns the tables of the store at the place, by the names that it says. Names
+// that DynamoDB would not take, or that two tables have, are a usageError.
+func tablesAt(place storeurl.Place) (schema.Tables, error) {
+	t := schema.Named(cmp.Or(place.Prefix, schema.DefaultPrefix), place.RecurringTable)
+	if err := t.CheckNames(); err != nil {
+		return schema.Tables{}, usagef("store: prefix and recurring_table: %w", err)
+	}
+	return t, nil
 }
 
 // policy hands the policy to the engine.
@@ -128,8 +151,8 @@ type missingStore struct{ url string }
 
 func (e *missingStore) Error() string {
 	if strings.HasPrefix(e.url, "dynamodb:") {
-		return fmt.Sprintf("there are no tables at %s yet: duesday store create makes them, as does duesday import FILE; "+
-			"or name others with --store or %s", e.url, config.EnvStore)
+		return fmt.Sprintf("there is no store at %s yet: duesday store create makes one, as does duesday import FILE; "+
+			"duesday store adopt makes one of a table that other tools have filled; or name another with --store or %s", e.url, config.EnvStore)
 	}
 	return fmt.Sprintf("there is no store at %s yet: duesday import FILE makes one, as does duesday account create; "+
 		"or name another with --store or %s", e.url, config.EnvStore)

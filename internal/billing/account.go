@@ -135,6 +135,9 @@ func (e *Engine) CreateAccount(ctx context.Context, id, email, zone string) (*Ac
 			return nil, fieldError("time_zone", err.Error())
 		}
 	}
+	if err := e.live(ctx); err != nil {
+		return nil, err
+	}
 	a := &Account{ID: id, Email: email, TimeZone: zone, Created: e.now(), Version: 1}
 	err := e.store.Commit(ctx, store.Put(e.table, a.item(), store.Absent()))
 	if errors.Is(err, store.ErrConflict) {
@@ -199,6 +202,9 @@ func (e *Engine) UpdateAccount(ctx context.Context, id string, c AccountChange) 
 
 func (e *Engine) changeAccount(ctx context.Context, id string, change func(*Account)) error {
 	for range maxTries {
+		if err := e.live(ctx); err != nil {
+			return err
+		}
 		a, err := e.Account(ctx, id)
 		if err != nil {
 			return err

@@ -62,6 +62,7 @@ type mode struct {
 func (e *Engine) collect(ctx context.Context, n Name, m mode, report func(Result)) error {
 	defer e.locks.lock(n)()
 	var fresh *Subscription // bound by us a moment ago: nothing to look up
+	var doubt doubt
 	for paid, tries := 0, 0; tries < maxTries; {
 		s, isFresh := fresh, fresh != nil
 		if fresh = nil; !isFresh {
@@ -72,7 +73,13 @@ func (e *Engine) collect(ctx context.Context, n Name, m mode, report func(Result
 				return err
 			}
 		}
+		if r := doubt.landed(s); r != nil {
+			doubt.result = nil
+			report(*r)
+			paid++
+		}
 		st, err := e.decide(ctx, s, m, paid, isFresh)
+		doubt.take(s, st.result, err)
 		if again(err) {
 			tries++
 			continue
@@ -91,6 +98,30 @@ func (e *Engine) collect(ctx context.Context, n Name, m mode, report func(Result
 		}
 	}
 	return fmt.Errorf("subscription %s: %d decisions in a row were overtaken by others; left for the next run", n, maxTries)
+}
+
+// A doubt is a settling of which nobody knows whether it has landed, now or a moment later.
+type doubt struct {
+	result *Result
+	charge string
+}
+
+func (d *doubt) take(s *Subscription, r *Result, err error) {
+	switch {
+	case errors.Is(err, store.ErrUnknown) && r != nil && r.Outcome == OutcomePaid:
+		*d = doubt{r, s.LastCharge}
+	case err == nil:
+		*d = doubt{}
+	}
+}
+
+// landed returns the result when the subscription shows that it has: row 11 of the crash
+// matrix in docs/design.md.
+func (d *doubt) landed(s *Subscription) *Result {
+	if d.result != nil && s.Period == d.result.Period+1 && s.LastCharge == d.charge {
+		return d.result
+	}
+	return nil
 }
 
 // decide takes the next step of the subscription as it was read.

@@ -34,6 +34,9 @@ func (e *Engine) CreateSubscription(ctx context.Context, n NewSubscription) (*Su
 
 // creation decides what creating the subscription writes, as the store stands now.
 func (e *Engine) creation(ctx context.Context, n NewSubscription) ([]store.Write, *Subscription, error) {
+	if err := e.live(ctx); err != nil {
+		return nil, nil, err
+	}
 	a, err := e.Account(ctx, n.Account)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -181,6 +184,9 @@ func (e *Engine) ImportBatch(ctx context.Context, batch []NewSubscription) (Impo
 // importSome tries to create the first subscriptions of the batch in one commit. done is
 // false when one of them, or its account, is there already: then nothing was written.
 func (e *Engine) importSome(ctx context.Context, batch []NewSubscription, count *ImportCount) (n int, done bool, err error) {
+	if err := e.live(ctx); err != nil {
+		return 0, false, err
+	}
 	const room = store.MaxWrites - 4 // a subscription and its account, and the floors
 	writes := make([]store.Write, 0, store.MaxWrites)
 	accounts := make(map[string]bool, len(batch))
@@ -246,6 +252,9 @@ func earlier(a, b civil.Date) civil.Date {
 // that has expired already is kept as long as a new one, so that the import can be looked
 // at. It returns false when it is there already.
 func (e *Engine) ImportReceipt(ctx context.Context, r Receipt) (bool, error) {
+	if err := e.live(ctx); err != nil {
+		return false, err
+	}
 	r.Kind = Imported
 	if now := e.now(); !r.Expires.IsZero() && !r.Expires.After(now) {
 		r.Expires = time.Time{}

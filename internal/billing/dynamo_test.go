@@ -69,6 +69,12 @@ func (s *service) drop() {
 	}
 }
 
+func (s *service) dropTable(t store.Table) {
+	if _, err := dynamotable.Drop(context.Background(), dynamotest.ClientAt(s.endpoint), []store.Table{t}, "", nil); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // wireFaults counts what befell over all cases, and asks for every kind.
 type wireFaults map[dynamotest.Fault]int
 

@@ -2,7 +2,6 @@ package billing
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -43,6 +42,8 @@ type Options struct {
 	Lease time.Duration
 	// ReadOnly opens a store that has been moved to another place, too.
 	ReadOnly bool
+	// Making says what to do about a store that has no META item.
+	Making Making
 }
 
 // DefaultLease is Options.Lease for a shared store.
@@ -69,22 +70,8 @@ type Engine struct {
 	locks  keyedLocks
 }
 
-// Meta is what a store says about itself.
-type Meta struct {
-	Installation string // random, made once; part of every idempotency key
-	Charging     bool
-	Reason       string // why charging is off
-	Created      time.Time
-	Shards       int    // partitions of an index per date
-	Moved        string // where the store has been moved to; "" when it is the live one
-}
-
-// format is the version of the items' layout. A store written by a newer Duesday is
-// refused, since its items may mean what this one does not know.
-const format = 1
-
-// Open returns an engine over the store, and makes the store's META item when it has
-// none.
+// Open returns an engine over the store, and makes the store's META item when it has none
+// and Options.Making lets it.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	if o.Shards < 0 || o.Shards > MaxShards {
 		return nil, fmt.Errorf("%d shards per date: want 1 to %d", o.Shards, MaxShards)
@@ -105,7 +92,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		if e.meta, err = e.readMeta(ctx); !errors.Is(err, store.ErrNotFound) {
 			break
 		}
-		if err = e.makeMeta(ctx, max(1, o.Shards)); err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown) {
+		if err = e.makeMeta(ctx, o.Making, max(1, o.Shards)); err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown) {
 			break
 		}
 	}
@@ -118,58 +105,6 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("%w: %s", ErrMoved, e.meta.Moved)
 	}
 	return e, nil
-}
-
-// metaItem is the key of the store's item about itself.
-var metaItem = store.Key{PK: metaKey, SK: metaKey}
-
-func (e *Engine) makeMeta(ctx context.Context, shards int) error {
-	return e.store.Commit(ctx, store.Put(e.table, store.NewItem(
-		store.Attribute{Name: schema.PK, Value: store.S(metaKey)},
-		store.Attribute{Name: schema.SK, Value: store.S(metaKey)},
-		store.Attribute{Name: schema.Installation, Value: store.S(rand.Text())},
-		store.Attribute{Name: schema.Format, Value: store.Int(format)},
-		store.Attribute{Name: schema.Shards, Value: store.Int(int64(shards))},
-		store.Attribute{Name: schema.Charging, Value: store.Bool(true)},
-		store.Attribute{Name: schema.CreatedDate, Value: store.S(stamp(e.now()))}), store.Absent()))
-}
-
-func (e *Engine) readMeta(ctx context.Context) (Meta, error) {
-	it, err := e.store.Get(ctx, e.table, metaItem)
-	if err != nil {
-		return Meta{}, err
-	}
-	if f := it.Int(schema.Format); f > format {
-		return Meta{}, fmt.Errorf("%w: this store has format %d, this Duesday knows up to %d: use a newer one", store.ErrFormat, f, format)
-	}
-	return Meta{Installation: it.Str(schema.Installation), Charging: it.Get(schema.Charging).Bool(),
-		Reason: it.Str(schema.Reason), Created: parseStamp(it.Str(schema.CreatedDate)),
-		Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved)}, nil
-}
-
-// Meta returns what the store says about itself now.
-func (e *Engine) Meta(ctx context.Context) (Meta, error) { return e.readMeta(ctx) }
-
-// SetCharging switches charging on or off for the whole store. While it is off no job
-// opens or confirms anything. Switching it on also accepts the clock as it stands.
-func (e *Engine) SetCharging(ctx context.Context, on bool, reason string) error {
-	if on {
-		if err := e.acceptClock(ctx); err != nil {
-			return err
-		}
-	}
-	set := store.NewItem(store.Attribute{Name: schema.Charging, Value: store.Bool(on)})
-	var remove []string
-	if on || reason == "" {
-		remove = []string{schema.Reason}
-	} else {
-		set.Set(schema.Reason, store.S(MaskCards(reason)))
-	}
-	err := e.store.Commit(ctx, store.Update(e.table, metaItem, set, remove, store.AttributeAbsent(schema.Moved)))
-	if errors.Is(err, store.ErrConflict) {
-		return fmt.Errorf("this store was %w", ErrMoved)
-	}
-	return err
 }
 
 // Today returns the clock's day in UTC.

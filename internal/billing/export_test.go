@@ -1,8 +1,20 @@
 package billing
 
-import "context"
+import (
+	"context"
+
+	"github.com/duesday/duesday/internal/store"
+)
 
 // SetEmail changes only the address.
 func (e *Engine) SetEmail(ctx context.Context, id, email string) (*Account, error) {
 	return e.UpdateAccount(ctx, id, AccountChange{Email: &email})
+}
+
+// WithRaw is the item that would be written of a subscription that was read with the attribute.
+func WithRaw(s *Subscription, name string, v store.Value) store.Item {
+	c := *s
+	c.raw = s.raw.Clone()
+	c.raw.Set(name, v)
+	return c.item()
 }

@@ -27,6 +27,9 @@ const gateMargin = 48 * time.Hour
 // and on a store that did: it would be charged again for what the lost part of the store
 // has charged, or the charge would be hidden. The latter turns charging off.
 func (e *Engine) guard(ctx context.Context) error {
+	if err := e.complete(ctx); err != nil {
+		return err
+	}
 	ended, err := e.lastEnded(ctx)
 	if err == nil {
 		err = e.checkClockAfter(ended)
@@ -48,6 +51,18 @@ func (e *Engine) guard(ctx context.Context) error {
 		return err
 	}
 	return fmt.Errorf("%w: %s; charging is now off: run duesday reconcile, then duesday charging on", ErrWentBack, reason)
+}
+
+// complete refuses a store without its outbox table: a charge could be taken and not settled.
+func (e *Engine) complete(ctx context.Context) error {
+	_, err := e.store.Get(ctx, e.outbox, store.Key{PK: metaKey, SK: metaKey}) // no such item
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if errors.Is(err, store.ErrMissing) {
+		return fmt.Errorf("the store is not whole, and nobody was charged: %w; duesday store create makes what is missing", err)
+	}
+	return err
 }
 
 // checkClock refuses a clock that stands before the end of an earlier run.

@@ -85,14 +85,16 @@ func (l *lease) write(ctx context.Context, was []store.Condition) error {
 }
 
 // held reports whether the lease is good for another row: a worker that has slept finds its
-// share taken over, and does not begin what somebody else is doing.
+// share taken over, and does not begin what somebody else is doing. A lease that was found to
+// have run out stays lost, also when nobody has taken it over: rows may have been left out.
 func (l *lease) held() bool {
 	if l == nil {
 		return true
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.lost && l.e.now().Before(l.until.Add(-l.e.lease/12))
+	l.lost = l.lost || !l.e.now().Before(l.until.Add(-l.e.lease/12))
+	return !l.lost
 }
 
 // keep renews the lease four times in its length until ctx ends. One that somebody has taken

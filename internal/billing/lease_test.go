@@ -58,7 +58,7 @@ func newShop(t *testing.T, shards, subscriptions int) *shop {
 func (s *shop) engine(st store.Store, p billing.Processor) *billing.Engine {
 	s.Helper()
 	e, err := billing.Open(s.Context(), billing.Options{Store: st, Tables: s.tables, Processor: p, Now: time.Now, Config: billing.DefaultConfig(),
-		Shards: s.shards, Lease: billing.DefaultLease})
+		Shards: s.shards, Lease: billing.DefaultLease, Making: billing.MakeAdopted})
 	if err != nil {
 		s.Fatal(err)
 	}

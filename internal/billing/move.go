@@ -46,6 +46,7 @@ type MoveState struct {
 	Meta
 	MovedID  string // of a fenced source: its copy
 	Final    bool   // of a fenced source: its copy is live, or may become so at any moment
+	GivenUp  bool   // of a fenced source: its copy never becomes live, and it is about to be lifted
 	CopyID   string // of a destination, live or not: its copy
 	Copying  bool   // an unfinished copy
 	Canceled bool   // one that has been given up, for good
@@ -65,8 +66,8 @@ func (s Side) MoveState(ctx context.Context) (*MoveState, error) {
 	return &MoveState{
 		Meta: Meta{Installation: it.Str(schema.Installation), Charging: it.Get(schema.Charging).Bool(), Reason: it.Str(schema.Reason),
 			Created: parseStamp(it.Str(schema.CreatedDate)), Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved)},
-		MovedID: it.Str(movedID), Final: it.Str(movedOutcome) == finished, CopyID: it.Str(copyID),
-		Copying: it.Str(copyState) == copying, Canceled: it.Str(copyState) == canceled, item: it,
+		MovedID: it.Str(movedID), Final: it.Str(movedOutcome) == finished, GivenUp: it.Str(movedOutcome) == canceled,
+		CopyID: it.Str(copyID), Copying: it.Str(copyState) == copying, Canceled: it.Str(copyState) == canceled, item: it,
 	}, nil
 }
 
@@ -82,7 +83,7 @@ func (s Side) Claim(ctx context.Context, source *MoveState, id, from string, sha
 	it.Set(schema.Shards, store.Int(int64(shards)))
 	it.Set(schema.Charging, store.Bool(false))
 	it.Set(schema.Reason, store.S(reason))
-	it.Set(schema.Moved, store.S("nowhere: it is an "+reason+"; finish that with the same duesday store copy, or give it up with --cancel"))
+	it.Set(schema.Moved, store.S("this is an "+reason+"; nobody charges before the same duesday store copy has finished it, or given it up with --cancel"))
 	it.Set(copyID, store.S(id))
 	it.Set(copyState, store.S(copying))
 	it.Set(copiedFrom, store.S(from))
@@ -216,7 +217,7 @@ func (s Side) CancelCopy(ctx context.Context, id string, others ...store.Write) 
 	reason := "canceled copy"
 	set := store.NewItem(
 		store.Attribute{Name: schema.Reason, Value: store.S(reason)},
-		store.Attribute{Name: schema.Moved, Value: store.S("nowhere: it is a " + reason + " and of no use; drop it")},
+		store.Attribute{Name: schema.Moved, Value: store.S("this is a " + reason + ", of no use to anybody: drop it")},
 		store.Attribute{Name: copyState, Value: store.S(canceled)})
 	return s.Store.Commit(ctx, append(others, store.Update(s.table(), metaItem, set, nil, stillCopying(id)...))...)
 }
@@ -228,40 +229,61 @@ func Stays(k store.Key) bool {
 	return k == metaItem || k.PK == CopyPK || k.PK == leasePK(Payments) || k.PK == leasePK(Reminders)
 }
 
+// StillFenced is the condition on META under which the copy id may mark subscriptions of its
+// source, before the source is final or after it: a copier that wakes after the copy has been
+// given up, and the marks have been taken off, sets no new ones.
+func (s Side) StillFenced(id string, final bool) store.Write {
+	outcome := store.AttributeAbsent(movedOutcome)
+	if final {
+		outcome = store.AttributeEquals(movedOutcome, store.S(finished))
+	}
+	return store.Check(s.table(), metaItem, store.AttributeEquals(movedID, store.S(id)), outcome)
+}
+
+// StillLifting is the condition on META under which the marks of the copy id may be taken off
+// its source: the copy has been given up. With no id it is that the store is not moved at all,
+// and any mark in it is one that was left.
+func (s Side) StillLifting(id string) store.Write {
+	if id == "" {
+		return store.Check(s.table(), metaItem, store.AttributeAbsent(schema.Moved))
+	}
+	return store.Check(s.table(), metaItem, store.AttributeEquals(movedID, store.S(id)), store.AttributeEquals(movedOutcome, store.S(canceled)))
+}
+
 // Mark returns the write that fences one subscription of a shared source for the copy id,
 // and the item as it stands afterwards; ok is false for an item that is no subscription or
-// is marked already. Its version is raised, so that a worker that read it before cannot
-// bind an intent to it any more, and one that reads it later is told that it has moved.
+// is marked already. It belongs into one commit with StillFenced. A worker that read the item
+// before cannot bind an intent to it any more: its version is raised, or, where Duesday has
+// never written it, there was no mark. One that reads it later is told that it has moved. An
+// item without a version gets none: Duesday would take it for its own.
 func (s Side) Mark(it store.Item, id string) (w store.Write, after store.Item, ok bool) {
 	if _, is := nameOf(keyOf(it)); !is || it.Str(schema.Moved) == id {
 		return store.Write{}, it, false
 	}
-	set := store.NewItem(store.Attribute{Name: schema.Moved, Value: store.S(id)}, nextVersion(it))
+	set := append(nextVersion(it), store.Attribute{Name: schema.Moved, Value: store.S(id)})
 	after = it.Clone()
 	for _, a := range set {
 		after.Set(a.Name, a.Value)
 	}
-	return store.Update(s.table(), keyOf(it), set, nil, sameVersion(it)), after, true
+	return store.Update(s.table(), keyOf(it), store.NewItem(set...), nil, asRead(it)...), after, true
 }
 
-// Unmark returns the write that takes the mark of the copy id off again; ok is false for an
-// item without it.
+// Unmark returns the write that takes the mark of the copy id off again, or with no id any
+// mark; ok is false for an item without it. It belongs into one commit with StillLifting.
 func (s Side) Unmark(it store.Item, id string) (w store.Write, ok bool) {
-	if _, is := nameOf(keyOf(it)); !is || it.Str(schema.Moved) != id {
+	mark := it.Str(schema.Moved)
+	if _, is := nameOf(keyOf(it)); !is || mark == "" || id != "" && mark != id {
 		return store.Write{}, false
 	}
-	return store.Update(s.table(), keyOf(it), store.NewItem(nextVersion(it)), []string{schema.Moved}, sameVersion(it)), true
+	return store.Update(s.table(), keyOf(it), store.NewItem(nextVersion(it)...), []string{schema.Moved}, asRead(it)...), true
 }
 
-func nextVersion(it store.Item) store.Attribute {
-	return store.Attribute{Name: schema.Version, Value: store.Int(it.Int(schema.Version) + 1)}
-}
-
-func sameVersion(it store.Item) store.Condition {
-	if v := it.Get(schema.Version); !v.IsZero() {
-		return store.AttributeEquals(schema.Version, v)
+// nextVersion returns the attribute that raises the item's version, or nothing if it has none.
+func nextVersion(it store.Item) []store.Attribute {
+	if !it.Has(schema.Version) {
+		return nil
 	}
-	return store.AttributeAbsent(schema.Version)
+	return []store.Attribute{{Name: schema.Version, Value: store.Int(it.Int(schema.Version) + 1)}}
 }
 
 // Unmoved returns an item of the source as the destination is to have it: without its mark,

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -36,8 +37,18 @@ func (e *Engine) judge(s *Subscription, due, today civil.Date, m mode, charged i
 		return leave
 	case charged >= e.cfg.CatchUp && !m.manual:
 		return overload
+	case !m.manual && s.raw.Get(schema.Version).IsZero() && e.arrears(s, today):
+		return overload
 	}
 	return charge
+}
+
+// arrears reports whether more periods are due than are caught up with in one run. One that
+// other tools have left so, and Duesday has never charged, is parked as it is: it may have
+// been abandoned years ago.
+func (e *Engine) arrears(s *Subscription, today civil.Date) bool {
+	last, err := s.Schedule().Due(s.Period + e.cfg.CatchUp)
+	return err == nil && !last.After(today)
 }
 
 // plan reports what collect would do with the subscription, and does none of it: every

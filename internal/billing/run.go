@@ -155,7 +155,7 @@ func (j *job) progress() {
 // fail notes a row that could not be dealt with; the others go on, unless the error is
 // everybody's.
 func (j *job) fail(err error, stop context.CancelCauseFunc) {
-	if _, ok := errors.AsType[*StopError](err); ok || errors.Is(err, store.ErrClosed) || errors.Is(err, ErrMoved) {
+	if _, ok := errors.AsType[*StopError](err); ok || errors.Is(err, store.ErrClosed) {
 		stop(err)
 		return
 	}

@@ -28,7 +28,7 @@ func (e *Engine) settle(ctx context.Context, s *Subscription, in Intent, today c
 		others = append(others, more.write(e.table))
 	}
 	if err := e.put(ctx, s, others...); err != nil {
-		return step{}, err
+		return step{result: r}, err
 	}
 	return step{result: r, again: s.Status == Active && !s.NextPayment.After(today)}, nil
 }

@@ -53,6 +53,20 @@ func (e *Engine) partitions(d civil.Date) iter.Seq[string] {
 	}
 }
 
+// walks reports whether a job looks at the partition that the attribute puts its item in.
+func (e *Engine) walks(attribute string) bool {
+	d, err := civil.Parse(dateOf(attribute))
+	if err != nil {
+		return attribute == ""
+	}
+	for partition := range e.partitions(d) {
+		if partition == attribute {
+			return true
+		}
+	}
+	return false
+}
+
 // Reshard returns a subscription's item as a store with that many shards per date has it;
 // other items as they are.
 func Reshard(it store.Item, shards int) store.Item {

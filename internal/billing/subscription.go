@@ -296,6 +296,9 @@ func (s *Subscription) item() store.Item {
 	}
 	it.Set(schema.Version, store.Int(s.Version))
 	keep(&it, s.raw, func(name string) bool { return subscriptionOwns[name] })
+	if _, whole := it.Get(schema.TTL).Int64(); !whole {
+		it.Remove(schema.TTL) // other tools': it expires nothing, and no engine takes it
+	}
 	return it
 }
 
@@ -334,12 +337,28 @@ func (s *Subscription) details() store.Value {
 
 // write returns the put that replaces the subscription if it is still as it was read.
 func (s *Subscription) write(table string) store.Write {
-	was := store.AttributeAbsent(schema.Version)
-	if v := s.raw.Get(schema.Version); !v.IsZero() {
-		was = store.AttributeEquals(schema.Version, v)
-	}
+	was := asRead(s.raw)
 	s.Version++
-	return store.Put(table, s.item(), was)
+	return store.Put(table, s.item(), was...)
+}
+
+// asRead holds while the subscription's item is as it was read. One that other tools have
+// written has no version: then it holds while it is there, has not been copied to another
+// store, and still says the same of when and what to charge.
+func asRead(it store.Item) []store.Condition {
+	if v := it.Get(schema.Version); !v.IsZero() {
+		return []store.Condition{store.AttributeEquals(schema.Version, v)}
+	}
+	was := []store.Condition{store.AttributeAbsent(schema.Version), store.AttributeEquals(schema.PK, it.Get(schema.PK))}
+	for _, name := range [...]string{schema.Moved, schema.NextPaymentDate, schema.NextReminderDate, schema.LastPaymentDate,
+		schema.PaymentAmount, schema.PaymentDay, schema.PaymentDetails, schema.Status} {
+		if v := it.Get(name); !v.IsZero() {
+			was = append(was, store.AttributeEquals(name, v))
+		} else {
+			was = append(was, store.AttributeAbsent(name))
+		}
+	}
+	return was
 }
 
 func decodeAmount(text, currency string) (money.Amount, error) {

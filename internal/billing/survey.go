@@ -197,6 +197,11 @@ func (v *survey) indexed(key store.Key, it store.Item, sub *Subscription) {
 	if !sub.NextReminder.IsZero() && it.Str(schema.LastReminderDate) == "" {
 		missing = append(missing, "never reminded: it has no "+schema.LastReminderDate)
 	}
+	for _, name := range [...]string{schema.NextPaymentDate, schema.NextReminderDate} {
+		if !v.e.walks(it.Str(name)) {
+			missing = append(missing, "never found: its "+name+" is in a shard that this store does not have")
+		}
+	}
 	if len(missing) > 0 {
 		v.report.NotIndexed.add(label(key), "%s", strings.Join(missing, "; "))
 	}
@@ -208,7 +213,7 @@ func (v *survey) due(sub *Subscription) {
 		return
 	}
 	v.report.Due++
-	if last, err := sub.Schedule().Due(sub.Period + v.e.cfg.CatchUp); err == nil && !last.After(today) {
+	if v.e.arrears(sub, today) {
 		v.report.Arrears++
 	}
 }

@@ -180,7 +180,8 @@ func (a *audit) takeSubscription(s *Subscription) {
 	}
 	k.next, k.status, k.created, k.email = s.Period, s.Status, s.Created, s.Email
 	k.schedule = s.Schedule()
-	k.indexed = !s.NextPayment.IsZero() && !s.NextPayment.Before(a.from) && s.raw.Has(schema.LastPaymentDate)
+	k.indexed = !s.NextPayment.IsZero() && !s.NextPayment.Before(a.from) && s.raw.Has(schema.LastPaymentDate) &&
+		a.e.walks(s.raw.Str(schema.NextPaymentDate))
 	if s.Installments > 0 && s.Paid > s.Installments {
 		a.problem("too many installments", s.Name, s.Period, "%d of %d were paid", s.Paid, s.Installments)
 	}

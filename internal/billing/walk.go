@@ -3,6 +3,7 @@ package billing
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -16,12 +17,13 @@ import (
 // partition that has rows, and comes back at the end to those that others held: a run is
 // over when it has seen every partition to its end itself.
 type walk struct {
-	j      *job
-	index  string
-	rows   chan row
-	owner  string
-	shared bool     // with other processes: by leases
-	behind []string // partitions that others hold
+	j       *job
+	index   string
+	rows    chan row
+	owner   string
+	shared  bool     // with other processes: by leases
+	behind  []string // partitions that others hold, or that the store refused for now
+	refused int      // how often it did
 }
 
 // A row is what an index shows of a subscription: a hint.
@@ -96,18 +98,32 @@ func (w *walk) visit(ctx context.Context, partition string) error {
 	}
 	for _, err := range w.j.e.store.Query(ctx, store.Query{Table: w.j.e.table, Index: w.index, Partition: partition, Limit: 1}) {
 		if err != nil {
-			return err
+			return w.later(partition, err)
 		}
 		return w.share(ctx, partition)
 	}
 	return nil // empty, as most are: not worth a lease
 }
 
+// later puts the partition off when the store was too busy for it, or lost its answer: one
+// hiccup must not cost the others their day. One that goes on is an error.
+func (w *walk) later(partition string, err error) error {
+	const most = 32
+	if !errors.Is(err, store.ErrThrottled) && !errors.Is(err, store.ErrUnknown) {
+		return err
+	}
+	if w.refused++; w.refused > most {
+		return err
+	}
+	w.behind = append(w.behind, partition)
+	return nil
+}
+
 // share works on a partition under its lease, or notes that another worker is at it.
 func (w *walk) share(ctx context.Context, partition string) error {
 	l, err := w.lease(ctx, partition)
 	if err != nil {
-		return err
+		return w.later(partition, err)
 	}
 	if l == nil {
 		w.behind = append(w.behind, partition)
@@ -117,8 +133,9 @@ func (w *walk) share(ctx context.Context, partition string) error {
 	keeping, end := context.WithCancel(always)
 	var keeper sync.WaitGroup
 	keeper.Go(func() { l.keep(keeping) })
-	err = w.hand(ctx, partition, l)
-	if !l.held() { // we have slept: rows were left out
+	if err = w.hand(ctx, partition, l); err != nil {
+		err = w.later(partition, err)
+	} else if !l.held() { // we have slept: rows were left out
 		w.behind = append(w.behind, partition)
 	}
 	end()
@@ -161,19 +178,17 @@ func (w *walk) hand(ctx context.Context, partition string, l *lease) error {
 	return nil
 }
 
-// lease takes the lease of a partition, if charging is still on: somebody may be about to
-// move the store.
+// lease takes the lease of a partition, if the store is still the live one and payments may
+// be taken: somebody may be about to move it.
 func (w *walk) lease(ctx context.Context, partition string) (*lease, error) {
-	if w.j.kind == Payments {
-		meta, err := w.j.e.readMeta(ctx)
-		switch {
-		case err != nil:
-			return nil, err
-		case meta.Moved != "":
-			return nil, fmt.Errorf("this store was %w: %s", ErrMoved, meta.Moved)
-		case !meta.Charging:
-			return nil, ErrChargingOff
-		}
+	meta, err := w.j.e.readMeta(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case meta.Moved != "":
+		return nil, fmt.Errorf("%w: %s", ErrMoved, meta.Moved)
+	case w.j.kind == Payments && !meta.Charging:
+		return nil, ErrChargingOff
 	}
 	return w.j.e.acquire(ctx, w.j.kind, partition, w.owner)
 }

@@ -125,7 +125,7 @@ func (w *world) start(f ...fault) *process {
 	if w.plant.proc != nil {
 		proc = w.plant.proc(w, proc)
 	}
-	e, err := billing.Open(context.Background(), billing.Options{Store: &serial{Store: s, p: p}, Tables: w.tables, Processor: proc, Now: w.now, Config: w.cfg, Shards: w.shards})
+	e, err := billing.Open(context.Background(), billing.Options{Store: &serial{Store: s, p: p}, Tables: w.tables, Processor: proc, Now: w.now, Config: w.cfg, Shards: w.shards, Making: billing.MakeAdopted})
 	if err != nil {
 		panic(err)
 	}
