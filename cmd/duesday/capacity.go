@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/duesday/duesday/internal/bench"
+	"github.com/duesday/duesday/internal/billing"
 )
 
 // measuredForCapacity is how many subscriptions the figures per period are measured with. More
@@ -82,7 +83,10 @@ func (p *program) printPeak(peak *bench.Peak, o bench.PeakOptions, itemBytes int
 		return err
 	}
 	p.say("\nMeasured on %d subscriptions of %d bytes; each is taken to be due once a month, reminded and mailed.", measuredForCapacity, itemBytes)
-	if !peak.Fits {
+	if peak.Shards > billing.MaxShards {
+		p.say("This does not fit: a store has %d shards per date at most.", billing.MaxShards)
+	}
+	if peak.RateNeeded() > o.ChargeRate {
 		p.say("This does not fit: the processor has to allow %s charges a second, not %s.", bench.Number(math.Ceil(peak.RateNeeded())), bench.Number(o.ChargeRate))
 	}
 	return nil

@@ -32,7 +32,8 @@ func (p *program) demoCommand() *cobra.Command {
 		Short: "Make up a book of subscriptions and run both jobs over the last months",
 		Long: `Make up a realistic book of subscriptions in a fresh store, run both daily jobs day by day
 over the months that end today, and audit the result. Everything lies in ./duesday-demo,
-which the next demo replaces, unless --store says otherwise. No money moves: the payment
+which the next demo replaces, unless --store says otherwise; with tables, the ledger and the
+mail lie in ./duesday-demo-sandbox.jsonl and ./duesday-demo-mail. No money moves: the payment
 processor is the built-in sandbox.`,
 		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.demo(cmd.Context(), f) },

@@ -2,6 +2,7 @@ package main
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -120,7 +121,7 @@ func (p *program) showDemo(f *demoFlags, d *demonstration, audit *billing.Audit,
 
 // demoHints names the commands to look further, as they have to be typed.
 func (p *program) demoHints() {
-	if folderOf(p.cfg.Store) == "" {
+	if strings.HasPrefix(p.cfg.Store, "mem:") {
 		return // it is gone with this process
 	}
 	p.say("\nLook further:")

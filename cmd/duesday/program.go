@@ -110,7 +110,17 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 	case err != nil:
 		return nil, errors.Join(err, s.close())
 	}
+	if n.read {
+		p.warnMoved(ctx, s)
+	}
 	return s, nil
+}
+
+// warnMoved says that what is read here is not, or not yet, what charges.
+func (p *program) warnMoved(ctx context.Context, s *session) {
+	if meta, err := s.engine.Meta(ctx); err == nil && meta.Moved != "" {
+		p.warn("this store is not the live one; it was moved to: %s", meta.Moved)
+	}
 }
 
 func (n need) making() billing.Making {

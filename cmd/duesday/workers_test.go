@@ -52,15 +52,15 @@ func TestThreeWorkers(t *testing.T) {
 	}
 	checkLedger(t, f.ledger, n)
 	f.must("verify")
-	var one, all struct{ Due, Paid, Pending, Parked int }
+	var one, all struct{ Paid int }
 	for _, w := range []*worker{stopped, survivor} {
 		if err := json.Unmarshal(w.out.Bytes(), &one); err != nil {
 			t.Fatalf("%v in %q", err, w.out.String())
 		}
-		if one.Paid == 0 {
-			t.Error("a worker has charged nothing: the work was not shared")
-		}
 		all.Paid += one.Paid
+	}
+	if all.Paid < n/2 {
+		t.Errorf("the two that came to their end say that they charged %d", all.Paid)
 	}
 	t.Logf("%d subscriptions: the sleeper and the survivor settled %d, the rest was the killed one's", n, all.Paid)
 }
@@ -159,6 +159,12 @@ func (f *fleet) worker() *worker {
 	if err := w.Start(); err != nil {
 		f.t.Fatal(err)
 	}
+	f.t.Cleanup(func() { // after a failure: also one that is stopped
+		if w.ProcessState == nil {
+			_ = w.Process.Kill()
+			_ = w.Wait()
+		}
+	})
 	return w
 }
 
@@ -166,6 +172,7 @@ func (f *fleet) worker() *worker {
 func (f *fleet) waitForLedger(n int) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+	deadline := time.Now().Add(10 * time.Minute)
 	for range tick.C {
 		b, err := os.ReadFile(f.ledger)
 		if err != nil {
@@ -174,8 +181,8 @@ func (f *fleet) waitForLedger(n int) {
 		if bytes.Count(b, []byte(`"succeeded"`)) >= n {
 			return
 		}
-		if f.t.Context().Err() != nil {
-			f.t.Fatal("the workers never came that far")
+		if time.Now().After(deadline) {
+			f.t.Fatalf("the workers have not charged %d in ten minutes", n)
 		}
 	}
 }

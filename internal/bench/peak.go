@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/capacity"
 )
 
@@ -49,10 +50,24 @@ func PlanPeak(c *UnitCosts, o PeakOptions) *Peak {
 		p.Hours, p.ChargeRate = o.Hours, due/o.Hours/3600
 		p.sum("charges a second, to be done in the hours given", p.ChargeRate, "%s periods ÷ %s h ÷ 3,600", Number(due), Number(o.Hours))
 	}
-	p.Fits = p.ChargeRate <= o.ChargeRate && p.Hours <= 24
-	p.units(c, o, due)
 	p.dates(c)
+	p.Fits = p.ChargeRate <= o.ChargeRate && p.Hours <= 24 && p.Shards <= billing.MaxShards
+	p.units(c, o, due)
 	return p
+}
+
+// walked adds what more than one shard costs: both jobs look at every partition of each date,
+// and lease those in which something is due.
+func (p *Peak) walked(c *UnitCosts) (day capacity.Units) {
+	day = c.Day.Units
+	if more := p.Shards; more > 1 {
+		reads := float64(2*more*billing.WalkDates) * float64(capacity.Eventual)
+		p.sum("read units of looking at so many shards", reads, "2 jobs × %d shards × %d dates × %s", more, billing.WalkDates, Number(float64(capacity.Eventual)))
+		day.Read += reads
+	}
+	leases := c.Lease.Units.Times(float64(p.Shards))
+	p.sum("write units of leases, renewals aside", leases.Write, "%d shards × %s", p.Shards, Number(c.Lease.Units.Write))
+	return day.Plus(leases)
 }
 
 func (p *Peak) sum(what string, value float64, how string, args ...any) {
@@ -61,9 +76,10 @@ func (p *Peak) sum(what string, value float64, how string, args ...any) {
 
 // units adds up the day, what it needs a second, and the month.
 func (p *Peak) units(c *UnitCosts, o PeakOptions, due float64) {
-	paid, day := c.Paid.Units, c.Day.Units
+	paid := c.Paid.Units
 	p.sum("write units of a paid period", paid.Write, "%s", parts(&c.Paid, func(u capacity.Units) float64 { return u.Write }))
 	p.sum("read units of a paid period", paid.Read, "%s", parts(&c.Paid, func(u capacity.Units) float64 { return u.Read }))
+	day := p.walked(c)
 	p.Day = rounded(paid.Times(due).Plus(day))
 	p.sum("write units of the day", p.Day.Write, "%s × %s + %s for the jobs themselves", Number(due), Number(paid.Write), Number(day.Write))
 	p.sum("read units of the day", p.Day.Read, "%s × %s + %s for the jobs themselves", Number(due), Number(paid.Read), Number(day.Read))

@@ -3,6 +3,7 @@ package billing_test
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,11 +92,10 @@ func TestAnotherToolBetweenReadAndBind(t *testing.T) {
 			it := s.foreignDue()
 			s.adopting(it)
 			f := storetest.NewFaulty(s.mem)
-			done := false
+			var once sync.Once
 			f.Hook = func(op storetest.Operation, phase storetest.Phase) error {
-				if !done && op.Kind == storetest.Commit && phase == storetest.Before && strings.HasPrefix(op.Writes[0].Item.Str(schema.SK), "SUB#") {
-					done = true
-					mustNot(t, s.mem.Commit(t.Context(), change(it.Clone())))
+				if op.Kind == storetest.Commit && phase == storetest.Before && strings.HasPrefix(op.Writes[0].Item.Str(schema.SK), "SUB#") {
+					once.Do(func() { mustNot(t, s.mem.Commit(t.Context(), change(it.Clone()))) })
 				}
 				return nil
 			}

@@ -64,6 +64,10 @@ func (r *Report) NeedsPerson() bool {
 // index showed late are found by then.
 const lookBack = 35
 
+// WalkDates is how many dates a daily job looks at: the last completed one, those before it
+// that a late row may be on, and the day ahead that has begun somewhere.
+const WalkDates = lookBack + 2
+
 // job is one run under way.
 type job struct {
 	e       *Engine
