@@ -59,7 +59,7 @@ fix: # prints a diff and fails where Go has a newer way to say it
 .PHONY: race
 race:
 	@[ -n "$(RACE)" ] || echo "NOTE: no C compiler, so the race detector is SKIPPED and the tests run without it"
-	go test $(RACE) -shuffle=on -timeout 40m ./...
+	internal/store/dynamotest/with.sh go test $(RACE) -shuffle=on -timeout 40m ./...
 
 .PHONY: soak
 soak: dynamodb ## the long programmes (hours): make soak RUN=TestName for one of them

@@ -119,8 +119,10 @@ seed            the published policy over the stripe-payments tables, as valid J
                 --prefix, over those of this prefix alone
 runtime         what run and the commands about one account need: no scan of a table and
                 nothing about the table itself
-operator        runtime, and what export, verify, store adopt and store copy need
-administration  what store create, describe and drop need; with --provisioned also
+operator        runtime, and what reads a whole table: import, export, verify, store
+                adopt, store copy, and lists of all accounts or subscriptions
+administration  what store create, describe and drop need, which scans the
+                recurring-payments table to see that it is empty; with --provisioned also
                 autoscaling`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

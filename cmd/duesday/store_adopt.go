@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -54,13 +53,17 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 	if err != nil {
 		return &usageError{err}
 	}
+	tables, err := tablesAt(place)
+	if err != nil {
+		return err
+	}
 	if file != "" {
 		if o.Methods, err = readMethods(file); err != nil {
 			return err
 		}
 	}
 	if place.Shared() {
-		if err := p.readyTables(ctx, place, dry); err != nil {
+		if err := p.readyTables(ctx, place, tables, dry); err != nil {
 			return err
 		}
 	}
@@ -69,9 +72,9 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 	o.Progress = bar.set
 	var r *billing.AdoptReport
 	if dry {
-		r, err = p.surveyStore(ctx, place, o)
+		r, err = p.surveyStore(ctx, place, tables, o)
 	} else {
-		err = p.with(ctx, need{}, func(s *session) (err error) {
+		err = p.with(ctx, need{adopt: true}, func(s *session) (err error) {
 			r, err = s.engine.Adopt(ctx, o)
 			return err
 		})
@@ -83,15 +86,14 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 		p.code = exitPerson
 	}
 	if p.cfg.JSON {
-		return p.object(viewAdoption(tablesAt(place), r))
+		return p.object(viewAdoption(tables, r))
 	}
-	p.showAdoption(tablesAt(place), r)
+	p.showAdoption(tables, r)
 	return nil
 }
 
 // surveyStore looks at the table without making it Duesday's.
-func (p *program) surveyStore(ctx context.Context, place storeurl.Place, o billing.AdoptOptions) (r *billing.AdoptReport, err error) {
-	tables := tablesAt(place)
+func (p *program) surveyStore(ctx context.Context, place storeurl.Place, tables schema.Tables, o billing.AdoptOptions) (r *billing.AdoptReport, err error) {
 	s, err := place.Open(ctx, storeurl.Options{Tables: tables.All(), Names: schema.Names(), Now: p.now, Holder: p.command})
 	if errors.Is(err, store.ErrMissing) {
 		return nil, &missingStore{p.cfg.Store}
@@ -107,55 +109,37 @@ func (p *program) surveyStore(ctx context.Context, place storeurl.Place, o billi
 	return billing.Survey(ctx, billing.Options{Store: s, Tables: tables, Now: p.now, Config: policy(p.cfg.Policy)}, o)
 }
 
-// readyTables compares the table to be adopted with the model, then makes the others.
-func (p *program) readyTables(ctx context.Context, place storeurl.Place, dry bool) error {
+// readyTables compares the table to be adopted with the model, then makes the others that
+// are missing. When none is, it only looks.
+func (p *program) readyTables(ctx context.Context, place storeurl.Place, tables schema.Tables, dry bool) error {
 	client, err := dynamostore.Dial(ctx, place.Region, place.Endpoint)
 	if err != nil {
 		return err
 	}
-	tables := tablesAt(place)
-	adopted := tables.RecurringPayments
-	found, err := dynamotable.Describe(ctx, client, []store.Table{adopted})
+	adopted := []store.Table{tables.RecurringPayments}
+	found, err := dynamotable.Look(ctx, client, adopted)
 	if err != nil {
 		return err
 	}
+	name := adopted[0].Name
 	if found[0].Missing {
-		return fmt.Errorf("there is no table %s to adopt: name it in the URL, dynamodb:?recurring_table=NAME", adopted.Name)
+		return fmt.Errorf("there is no table %s to adopt: name it in the URL, dynamodb:?recurring_table=NAME", name)
 	}
-	if bad := inTheWay(adopted, found[0]); len(bad) > 0 {
-		return fmt.Errorf("table %s cannot be adopted, and nothing was written: %w", adopted.Name, &dynamotable.DifferentError{Differences: bad})
+	// TTL that is off is not switched on here: what expires then is for its owner to decide.
+	must := slices.DeleteFunc(found[0].Differences, func(d dynamotable.Difference) bool { return d.Harmless })
+	if len(must) > 0 {
+		return fmt.Errorf("table %s cannot be adopted, and nothing was written: %w", name, &dynamotable.DifferentError{Differences: must})
 	}
 	if dry {
 		return nil
 	}
-	own := slices.DeleteFunc(tables.All(), func(t store.Table) bool { return t.Name == adopted.Name })
+	own := slices.DeleteFunc(tables.All(), func(t store.Table) bool { return t.Name == name })
 	_, err = dynamotable.Create(ctx, client, own, dynamotable.Settings{}, p.tell)
+	if dynamotable.Denied(err) {
+		return fmt.Errorf("tables of Duesday's own are missing, and may not be made here: first %s, by somebody with the administration policy (%s schema iam administration); "+
+			"the table %s is as it was: %w", p.hint("store create"), p.name, name, err)
+	}
 	return err
-}
-
-// inTheWay returns the differences that matter to an adopted table: it may have more indexes
-// than the model, and project more.
-func inTheWay(declared store.Table, found dynamotable.Description) []dynamotable.Difference {
-	return slices.DeleteFunc(slices.Clone(found.Differences), func(d dynamotable.Difference) bool {
-		name, isIndex := strings.CutPrefix(d.Part, "index ")
-		name, isProjection := strings.CutSuffix(name, " projection")
-		want, got := declared.Index(name), found.Table.Index(name)
-		switch {
-		case strings.HasPrefix(d.Part, "local index "):
-			return true
-		case !isIndex:
-			return false
-		case isProjection && want != nil && got != nil:
-			return projects(&found.Table, got, want.Include)
-		}
-		return declared.Index(strings.Fields(name)[0]) == nil
-	})
-}
-
-func projects(t *store.Table, x *store.Index, names []string) bool {
-	return !slices.ContainsFunc(names, func(name string) bool {
-		return !x.All && !t.IsKey(name) && name != x.PartitionKey && name != x.SortKey && !slices.Contains(x.Include, name)
-	})
 }
 
 // An adoptionView is the JSON of store adopt.

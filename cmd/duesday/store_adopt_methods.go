@@ -40,6 +40,15 @@ func readMethods(name string) (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--methods: %w", err)
 	}
+	methods, errs := parseMethods(content)
+	if len(errs) == 0 {
+		return methods, nil
+	}
+	return nil, fmt.Errorf("%s is not used, and nothing was written:\n  %s", name, strings.Join(errs, "\n  "))
+}
+
+// parseMethods returns the accounts' methods, at least one, or what is wrong.
+func parseMethods(content []byte) (methods map[string]string, errs []string) {
 	content = bytes.TrimPrefix(content, []byte("\xEF\xBB\xBF"))
 	f := &methodFile{methods: map[string]string{}, lines: map[string]int{}}
 	if text := bytes.TrimLeft(content, " \t\r\n"); len(text) > 0 && (text[0] == '{' || text[0] == '[') {
@@ -56,7 +65,7 @@ func readMethods(name string) (map[string]string, error) {
 	if more := f.failed - len(f.errs); more > 0 {
 		f.errs = append(f.errs, fmt.Sprintf("and %d more", more))
 	}
-	return nil, fmt.Errorf("%s is not used, and nothing was written:\n  %s", name, strings.Join(f.errs, "\n  "))
+	return nil, f.errs
 }
 
 func (f *methodFile) fault(line int, format string, args ...any) {
@@ -88,7 +97,10 @@ func (f *methodFile) readCSV(content []byte) {
 	if len(place) != 2 && f.failed == 0 {
 		f.fault(1, "want the header %s", methodHeader)
 	}
-	for f.failed == 0 || len(place) == 2 {
+	if f.failed > 0 {
+		return // what the columns mean is not known
+	}
+	for {
 		fields, err := r.Read()
 		if errors.Is(err, io.EOF) {
 			return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/dynamotable"
 	"github.com/duesday/duesday/internal/store/dynamotest"
 	"github.com/duesday/duesday/internal/store/storeurl"
 )
@@ -74,6 +76,8 @@ func TestStoreAdopt_MethodFiles(t *testing.T) {
 		{"account,payment_method\n", "line 1: no account in it"},
 		{"account,payment_method,note\n1,pm,x\n", `line 1: unknown column "note"`},
 		{"account,account\n1,pm\n", "line 1: column account is twice"},
+		{"account,payment_method,payment_method\n1,pm\n", "line 1: column payment_method is twice"},
+		{"account,account,payment_method\n1,pm\n", "line 1: column account is twice"},
 		{"account\n1\n", "line 1: want the header"},
 		{"account,payment_method\n1,pm_a\n2,pm_b,x\n", "line 3: has 3 fields"},
 		{"account,payment_method\n1,pm_a\n\n1,pm_b\n", "line 4: account 1 has another payment_method on line 2"},
@@ -99,6 +103,30 @@ func TestStoreAdopt_MethodFiles(t *testing.T) {
 	contains(t, c.run("store", "adopt", "--store", "pebble:nowhere", "--dry-run").errors, "there is no store at pebble:nowhere")
 }
 
+// FuzzMethods: whatever the file, there are methods or reasons, and no reason has a card number.
+func FuzzMethods(f *testing.F) {
+	for _, text := range []string{"account,payment_method\n1,pm_a\n2,pm_b\n", "account,payment_method,payment_method\n1,pm\n", "account,account,payment_method\n1,pm\n",
+		`{"account":"1","payment_method":"4111 1111 1111 1111"}`, "account\n1", "\xEF\xBB\xBF[", "payment_method,account\n\"pm\n", ""} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		methods, errs := parseMethods(content)
+		if (len(methods) > 0) == (len(errs) > 0) {
+			t.Fatalf("%d methods and the errors %q", len(methods), errs)
+		}
+		for account, token := range methods {
+			if billing.CheckID("account", account) != nil || billing.CheckMethod(token) != nil {
+				t.Errorf("account %q, method %q", account, token)
+			}
+		}
+		for _, reason := range errs {
+			if billing.HasCardNumber(reason) {
+				t.Errorf("a card number in %q", reason)
+			}
+		}
+	})
+}
+
 // sdk is a table made by plain calls of the SDK, as the published model has it.
 type sdk struct {
 	t      *testing.T
@@ -115,8 +143,18 @@ func (d *sdk) must(_ any, err error) {
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// create makes the table; index 2 projects what is said.
-func (d *sdk) create(projection *types.Projection) {
+// include is a projection of these attributes.
+func include(names ...string) *types.Projection {
+	return &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: names}
+}
+
+// published makes the table as the model has it.
+func (d *sdk) published() {
+	d.create(include("SK", "PK", "SKU", "Email", "NextPaymentDate"), include("PK", "SK", "Email", "PaymentDay", "PaymentAmount", "SKU", "PaymentDetails"))
+}
+
+// create makes the table; the indexes project what is said.
+func (d *sdk) create(first, second *types.Projection) {
 	str := func(names ...string) (list []types.AttributeDefinition) {
 		for _, name := range names {
 			list = append(list, types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeS})
@@ -132,8 +170,8 @@ func (d *sdk) create(projection *types.Projection) {
 		AttributeDefinitions: str("PK", "SK", "NextReminderDate", "LastReminderDate", "NextPaymentDate", "LastPaymentDate"),
 		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{
 			{IndexName: &one, KeySchema: keys("NextReminderDate", "LastReminderDate"), ProvisionedThroughput: throughput,
-				Projection: &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: []string{"SK", "PK", "SKU", "Email", "NextPaymentDate"}}},
-			{IndexName: &two, KeySchema: keys("NextPaymentDate", "LastPaymentDate"), ProvisionedThroughput: throughput, Projection: projection}}}))
+				Projection: first},
+			{IndexName: &two, KeySchema: keys("NextPaymentDate", "LastPaymentDate"), ProvisionedThroughput: throughput, Projection: second}}}))
 	d.t.Cleanup(func() {
 		d.must(d.client.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &d.table}))
 	})
@@ -175,6 +213,14 @@ func (d *sdk) all() (items []string) {
 	return items
 }
 
+// The subscriptions that have what Duesday's own never have: null, a set, no address.
+const (
+	withNull      = 11
+	withInnerNull = 12
+	withSet       = 13
+	withoutEmail  = 14
+)
+
 // subscription is what another tool writes; some have a second card number in an attribute of
 // that tool's, and some numbers instead of strings.
 func (d *sdk) subscription(i int, due, reminder string) {
@@ -186,11 +232,23 @@ func (d *sdk) subscription(i int, due, reminder string) {
 		it["PaymentAmount"], it["PaymentDay"] = &types.AttributeValueMemberN{Value: "12.99"}, &types.AttributeValueMemberN{Value: due[8:]}
 		it["crm"] = &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"card": text("4111-1111-1111-1111"), "id": text("C-1")}}
 	}
+	null := &types.AttributeValueMemberNULL{Value: true}
+	switch i {
+	case withNull:
+		it["note"] = null
+	case withInnerNull:
+		it["PaymentDetails"].(*types.AttributeValueMemberM).Value["default-address"] = null
+	case withSet:
+		it["tags"] = &types.AttributeValueMemberSS{Value: []string{"vip"}}
+	case withoutEmail:
+		it["Email"] = null
+	}
 	d.put(it)
 }
 
 // TestStoreAdopt_OnDynamoDB takes over a table that plain SDK calls have made from the published
-// model, under the model's own name, with its sample data and fifty items of other tools.
+// model, under the model's own name, with its sample data and fifty items of other tools. A row
+// that Duesday cannot write back whole is named by every run, and the others are charged.
 func TestStoreAdopt_OnDynamoDB(t *testing.T) {
 	at, _ := onDynamo(t) // before the folder is changed, from where DynamoDB Local is found
 	c := newCLI(t)
@@ -199,7 +257,7 @@ func TestStoreAdopt_OnDynamoDB(t *testing.T) {
 	r := c.run("store", "adopt", "--store", at)
 	equal(t, "no table", r.code, exitFailed)
 	contains(t, r.errors, "there is no table ReoccuringPayments to adopt")
-	d.create(&types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: []string{"PK", "SK", "Email", "PaymentDay", "PaymentAmount", "SKU", "PaymentDetails"}})
+	d.published()
 	r = c.run("store", "adopt", "--store", at)
 	equal(t, "no TTL", r.code, exitFailed)
 	contains(t, r.errors, "table ReoccuringPayments: TTL attribute: want TTL, got off")
@@ -232,31 +290,105 @@ func TestStoreAdopt_OnDynamoDB(t *testing.T) {
 	equal(t, "audit", members(c.object(exitDone, "verify", "--store", at), "ok", "subscriptions", "imported"), []any{true, 51, 1})
 	equal(t, "receipts", c.list("receipt", "list", "123", "--store", at)[0].(map[string]any)["kind"], "imported")
 
-	equal(t, "reminders", c.object(exitDone, "run", "reminders", "--store", at)["sent"], 46)
+	ran := func(job string, whole map[string]int) (left []string) {
+		r := c.run("run", job, "--store", at, "--json")
+		equal(t, job, r.code, exitFailed)
+		contains(t, r.errors, fmt.Sprintf("item ACC#%d/SUB#1#SKU#999: attribute tags: ", withSet))
+		left = []string{fmt.Sprintf("ACC#%d}", withSet)}
+		// DynamoDB compares a map with the nulls in it: the row is dealt with, or named.
+		if strings.Contains(r.errors, fmt.Sprintf("subscription %d/1: ", withInnerNull)) {
+			left = append(left, fmt.Sprintf("ACC#%d}", withInnerNull))
+		}
+		o := decode(t, r.out).(map[string]any)
+		for name, n := range whole {
+			if name == "sent" || name == "paid" {
+				n -= len(left)
+			}
+			equal(t, job+" "+name, o[name], n)
+		}
+		return left
+	}
+	ran("reminders", map[string]int{"sent": 46, "failed": 0})
 	c.now = time.Date(2023, 6, 28, 9, 0, 0, 0, time.UTC)
-	o = c.object(exitPerson, "run", "payments", "--store", at)
-	equal(t, "payments", members(o, "paid", "parked", "retry", "failed"), []any{45 + 5*3, 1 + 5, 0, 0})
-	equal(t, "audit after it", members(c.object(exitDone, "verify", "--store", at), "ok", "charges", "parked"), []any{true, 60, 6})
+	left := ran("payments", map[string]int{"paid": 45 + 5*3, "parked": 1 + 5, "retry": 0, "failed": 0})
+	equal(t, "audit after it", members(c.object(exitDone, "verify", "--store", at), "ok", "charges", "parked"), []any{true, 60 - len(left), 6})
 	for _, it := range d.all() {
+		if slices.ContainsFunc(left, func(pk string) bool { return strings.Contains(it, "PK: "+pk) }) {
+			continue
+		}
 		if billing.HasCardNumber(it) || strings.Contains(it, "default-card") {
 			t.Errorf("a card number is left: %.60s", billing.MaskCards(it))
 		}
 	}
 }
 
-// TestStoreAdopt_OtherTables: a wider projection is fine, a narrower one is named.
+// TestStoreAdopt_OtherTables: a wider projection is fine, for the other commands too; a narrower
+// one is named.
 func TestStoreAdopt_OtherTables(t *testing.T) {
 	at, prefix := onDynamo(t)
 	c := newCLI(t)
+	all := &types.Projection{ProjectionType: types.ProjectionTypeAll}
 	wide := &sdk{t, dynamotest.Client(t), prefix + "wide"}
-	wide.create(&types.Projection{ProjectionType: types.ProjectionTypeAll})
+	wide.create(all, all)
 	wide.expire()
-	c.object(exitDone, "store", "adopt", "--store", at+"&recurring_table="+wide.table)
-	narrow := &sdk{t, dynamotest.Client(t), prefix + "narrow"}
-	narrow.create(&types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: []string{"Email"}})
-	narrow.expire()
-	r := c.run("store", "adopt", "--store", at+"&recurring_table="+narrow.table)
-	equal(t, "narrow", r.code, exitFailed)
-	contains(t, r.errors, narrow.table+": index GSI-2 projection: want INCLUDE Email PaymentAmount PaymentDay PaymentDetails SKU, got INCLUDE Email")
-	equal(t, "nothing was written", len(narrow.all()), 0)
+	wideAt := at + "&recurring_table=" + wide.table
+	equal(t, "dry run", c.object(exitDone, "store", "adopt", "--store", wideAt, "--dry-run")["items"], 0)
+	found, err := dynamotable.Look(t.Context(), wide.client, schema.New(prefix).All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range found {
+		if !d.Missing {
+			t.Errorf("the dry run has made table %s", d.Table.Name)
+		}
+	}
+	c.object(exitDone, "store", "adopt", "--store", wideAt)
+	c.object(exitDone, "store", "create", "--store", wideAt)
+	o := c.object(exitDone, "store", "describe", "--store", wideAt)
+	equal(t, "described", []any{o["ok"], len(o["differences"].([]any))}, []any{true, 2})
+	for _, d := range o["differences"].([]any) {
+		equal(t, "difference", members(d.(map[string]any), "harmless", "mends"), []any{true, false})
+	}
+	contains(t, c.must("store", "describe", "--store", wideAt), "index GSI-2 projection: want INCLUDE Email PaymentAmount PaymentDay PaymentDetails SKU, got ALL, which does no harm\n")
+
+	for name, x := range map[string]struct {
+		first, second *types.Projection
+		want          string
+	}{
+		"narrow1": {include("Email"), all, ": index GSI-1 projection: want INCLUDE Email NextPaymentDate SKU, got INCLUDE Email"},
+		"narrow2": {all, include("Email"), ": index GSI-2 projection: want INCLUDE Email PaymentAmount PaymentDay PaymentDetails SKU, got INCLUDE Email"},
+	} {
+		narrow := &sdk{t, wide.client, prefix + name}
+		narrow.create(x.first, x.second)
+		narrow.expire()
+		r := c.run("store", "adopt", "--store", at+"&recurring_table="+narrow.table)
+		equal(t, name, r.code, exitFailed)
+		contains(t, r.errors, narrow.table+x.want)
+		equal(t, "nothing was written", len(narrow.all()), 0)
+	}
+}
+
+// TestStoreAdopt_MayNotMakeTables: what an operator may not make is made by the command that the
+// error names, and then adopting needs no such right.
+func TestStoreAdopt_MayNotMakeTables(t *testing.T) {
+	dynamotest.Setenv(t)
+	proxy := dynamotest.NewProxy(t, dynamotest.Endpoint(t), dynamotest.Options{})
+	c := newCLI(t)
+	prefix := dynamotest.Prefix(t)
+	theirs := &sdk{t, dynamotest.Client(t), prefix + "theirs"}
+	theirs.published()
+	theirs.expire()
+	theirs.subscription(1, "2026-06-28", "2026-06-21")
+	at := "dynamodb:?region=us-east-1&prefix=" + prefix + "&recurring_table=" + theirs.table + "&endpoint=" + proxy.URL()
+	proxy.Forbid("CreateTable", "UpdateTable", "UpdateTimeToLive", "DescribeContinuousBackups")
+	r := c.run("store", "adopt", "--store", at)
+	equal(t, "exit", r.code, exitFailed)
+	contains(t, r.errors, "first duesday store create --store 'dynamodb:", "duesday schema iam administration", "the table "+theirs.table+" is as it was")
+	equal(t, "nothing was written", len(theirs.all()), 1)
+	proxy.Forbid()
+	r = c.run("store", "create", "--store", at)
+	equal(t, "created, and still to be adopted", r.code, exitFailed)
+	contains(t, r.errors, "all tables are there", "duesday store adopt")
+	proxy.Forbid("CreateTable", "UpdateTable", "UpdateTimeToLive", "DescribeContinuousBackups")
+	equal(t, "adopted", c.object(exitPerson, "store", "adopt", "--store", at)["accounts_made"], 1)
 }

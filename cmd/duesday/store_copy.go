@@ -127,7 +127,10 @@ func (p *program) cancelAt(ctx context.Context, place storeurl.Place, c *transfe
 
 // withSide opens one of the two stores.
 func (p *program) withSide(ctx context.Context, place storeurl.Place, create bool, do func(billing.Side) error) (err error) {
-	side := billing.Side{Tables: tablesAt(place)}
+	var side billing.Side
+	if side.Tables, err = tablesAt(place); err != nil {
+		return err
+	}
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: p.cfg.LogLevel}))
 	side.Store, err = place.Open(ctx, storeurl.Options{Tables: side.Tables.All(), Names: schema.Names(), Now: p.now, Create: create,
 		Holder: p.command, Logger: log})
@@ -273,6 +276,8 @@ func (b *phaseBar) report(phase transfer.Phase, n int64) {
 			b.bar = b.p.progress("items copied", 0, b.left)
 		case transfer.Comparing, transfer.Mending:
 			b.bar = b.p.progress("items compared", 2*b.copied, nil)
+		case transfer.Confirming:
+			b.bar = b.p.progress("items compared once more, with the source switched off for good", 2*b.copied, nil)
 		case transfer.Lifting:
 			b.bar = b.p.progress("items looked at", 0, nil)
 		default:

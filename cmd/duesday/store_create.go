@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -39,7 +40,8 @@ func (p *program) storeCreateCommand() *cobra.Command {
 		Long: `Make the store that --store names. On DynamoDB it makes the tables that are missing, waits
 until they are active, and switches TTL on; on demand unless --provisioned says otherwise,
 which has the published model's capacity and autoscaling. A table that is there with other
-keys or indexes is refused, and nothing is made. What was cut off is completed by the same
+keys, or without an index or a part of one, is refused, and nothing is made; more indexes,
+and indexes that project more, do no harm. What was cut off is completed by the same
 command; a setting that is asked for is switched on for tables that exist, too, and none is
 switched off.
 
@@ -120,7 +122,7 @@ func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *stor
 		return err
 	}
 	v := createdView{Store: p.cfg.Store}
-	n := need{}
+	n := need{fill: place.Shared()}
 	if flags.Changed("shards") {
 		n.shards = o.shards
 	}
@@ -137,6 +139,9 @@ func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *stor
 	if err = p.with(ctx, n, noted); errors.Is(err, store.ErrMissing) && !place.Shared() {
 		n.create, v.Made = true, true
 		err = p.with(ctx, n, noted)
+	}
+	if errors.Is(err, billing.ErrNoStore) && place.Shared() {
+		return fmt.Errorf("all tables are there, and there is no store yet: %w", err)
 	}
 	if err != nil {
 		return err
@@ -155,6 +160,10 @@ func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *stor
 
 // createTables makes DynamoDB's tables, and tells step by step how far it is.
 func (p *program) createTables(ctx context.Context, place storeurl.Place, o *storeCreation, v *createdView) error {
+	declared, err := tablesAt(place)
+	if err != nil {
+		return err
+	}
 	client, err := dynamostore.Dial(ctx, place.Region, place.Endpoint)
 	if err != nil {
 		return err
@@ -162,7 +171,7 @@ func (p *program) createTables(ctx context.Context, place storeurl.Place, o *sto
 	if o.provisioned {
 		o.settings.Provisioned = &o.capacity
 	}
-	tables := tablesAt(place).All()
+	tables := declared.All()
 	steps := map[string][]string{}
 	made, err := dynamotable.Create(ctx, client, tables, o.settings, func(table, step string) {
 		steps[table] = append(steps[table], step)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,7 +25,8 @@ func (p *program) storeDescribeCommand() *cobra.Command {
 		Short: "Show the store's tables or folder, and what it says of itself",
 		Long: `Show what is there of the store: on DynamoDB its tables with their indexes and settings,
 otherwise its folder; and what the store says of itself. Nothing is changed. Exits 1 when
-something is missing or is not as Duesday needs it, and names it.`,
+something is missing or is not as Duesday needs it, and names it; what a table has beyond
+that is named too, and does no harm.`,
 		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.describeStore(cmd.Context()) },
 	}
@@ -33,7 +35,7 @@ something is missing or is not as Duesday needs it, and names it.`,
 // A storeView is the JSON of store describe.
 type storeView struct {
 	Store       string           `json:"store"`
-	OK          bool             `json:"ok"` // everything is there, as it was declared
+	OK          bool             `json:"ok"` // everything is there, as Duesday needs it
 	Tables      []tableView      `json:"tables,omitempty"`
 	Folder      *folderView      `json:"folder,omitempty"`
 	Differences []differenceView `json:"differences"`
@@ -73,6 +75,8 @@ type differenceView struct {
 	Want  string `json:"want"`
 	Got   string `json:"got"`
 	Mends bool   `json:"mends"` // store create puts it right
+
+	Harmless bool `json:"harmless"` // more than was declared: nothing has to be done
 }
 
 type folderView struct {
@@ -112,7 +116,8 @@ func (p *program) describeStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if v.OK = v.Meta != nil && len(v.Differences) == 0; !v.OK {
+	harmful := func(d differenceView) bool { return !d.Harmless }
+	if v.OK = v.Meta != nil && !slices.ContainsFunc(v.Differences, harmful); !v.OK {
 		p.code = exitFailed
 	}
 	if p.cfg.JSON {
@@ -123,11 +128,14 @@ func (p *program) describeStore(ctx context.Context) error {
 
 // describeTables fills in the tables, and reports whether the store can be read.
 func (p *program) describeTables(ctx context.Context, place storeurl.Place, v *storeView) (readable bool, err error) {
+	tables, err := tablesAt(place)
+	if err != nil {
+		return false, err
+	}
 	client, err := dynamostore.Dial(ctx, place.Region, place.Endpoint)
 	if err != nil {
 		return false, err
 	}
-	tables := tablesAt(place)
 	found, err := dynamotable.Describe(ctx, client, tables.All())
 	if err != nil {
 		return false, err
@@ -190,7 +198,10 @@ func describeFolder(path string) (*folderView, error) {
 // describeMeta returns what the store says of itself, or nil when it says nothing yet. It
 // makes nothing, and reads a store that was moved.
 func (p *program) describeMeta(ctx context.Context, place storeurl.Place) (v *metaView, err error) {
-	tables := tablesAt(place)
+	tables, err := tablesAt(place)
+	if err != nil {
+		return nil, err
+	}
 	s, err := place.Open(ctx, storeurl.Options{Tables: tables.All(), Names: schema.Names(), Now: p.now, Holder: p.command})
 	if errors.Is(err, store.ErrMissing) {
 		return nil, &missingStore{p.cfg.Store}
@@ -235,13 +246,16 @@ func (p *program) printStore(v *storeView) error {
 	} else {
 		p.say("The store says nothing of itself yet.")
 	}
-	if v.OK {
-		return nil
+	if len(v.Differences) > 0 {
+		p.say("")
 	}
-	p.say("")
 	mends := v.Meta == nil
 	for _, d := range v.Differences {
-		p.say("%s", dynamotable.Difference(d))
+		note := ""
+		if d.Harmless {
+			note = ", which does no harm"
+		}
+		p.say("%s%s", dynamotable.Difference(d), note)
 		mends = mends || d.Mends
 	}
 	if mends {

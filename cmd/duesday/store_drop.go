@@ -48,8 +48,12 @@ func (p *program) dropStore(ctx context.Context, confirm string) error {
 		return usagef("store drop is for a dynamodb: store; to drop this one delete its folder: %s", place.Folder)
 	}
 	v := droppedView{Store: p.cfg.Store, Dropped: []string{}}
+	all, err := tablesAt(place)
+	if err != nil {
+		return err
+	}
 	var tables []store.Table
-	for _, t := range tablesAt(place).All() {
+	for _, t := range all.All() {
 		if t.Name == place.RecurringTable {
 			v.Kept = append(v.Kept, t.Name)
 		} else {

@@ -18,9 +18,9 @@ func (p *program) storeRestoreCommand() *cobra.Command {
 		Long: `Copy a backup to the folder that --store names, where there is nothing yet; with --replace
 a store that is there is moved aside, and never deleted. The backup stays as it is.
 
-What was charged after the backup was made is not in it. The next payment run asks the
-processor for its successful charges and switches charging off when the store does not know
-one; duesday reconcile adopts them, and duesday charging on lets the next run charge.`,
+What was charged after the backup was made is not in it, nor what people asked for since. So
+charging is off in it: duesday reconcile adopts the processor's successful charges, and
+duesday charging on lets the next run charge.`,
 		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.restoreStore(cmd.Context(), from, replace) },
 	}
@@ -64,10 +64,7 @@ func (p *program) restoreStore(ctx context.Context, from string, replace bool) e
 		return nil
 	}
 	p.say("Never run jobs on another copy of it from now on: not on the one that it was made from, nor on one that was moved elsewhere.")
-	if !r.Meta.Charging {
-		p.say("Charging is off in it (%s).", r.Meta.Reason)
-	}
-	p.say("Next: %s\nIt asks the processor first. If that has charges that the store does not know, charging goes off: then\n  %s\n  %s",
-		p.hint("run payments"), p.hint("reconcile"), p.hint("charging on"))
+	p.say("Charging is off in it, because it does not know what was charged, cancelled and changed since. Next:\n  %s\n  %s\n  %s",
+		p.hint("reconcile"), p.hint("verify"), p.hint("charging on"))
 	return nil
 }

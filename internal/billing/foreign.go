@@ -199,3 +199,9 @@ func keep(it *store.Item, raw store.Item, ours func(string) bool) {
 		}
 	}
 }
+
+// ours reports whether Duesday has written the subscription before.
+func (s *Subscription) ours() bool {
+	_, ours := s.raw.Get(schema.Version).Int64()
+	return ours
+}

@@ -280,10 +280,11 @@ func (s Side) Unmark(it store.Item, id string) (w store.Write, ok bool) {
 
 // nextVersion returns the attribute that raises the item's version, or nothing if it has none.
 func nextVersion(it store.Item) []store.Attribute {
-	if !it.Has(schema.Version) {
+	v, ours := it.Get(schema.Version).Int64()
+	if !ours {
 		return nil
 	}
-	return []store.Attribute{{Name: schema.Version, Value: store.Int(it.Int(schema.Version) + 1)}}
+	return []store.Attribute{{Name: schema.Version, Value: store.Int(v + 1)}}
 }
 
 // Unmoved returns an item of the source as the destination is to have it: without its mark,
@@ -322,8 +323,9 @@ func (s Side) LiveLeases(ctx context.Context, now time.Time) (held []string, err
 
 // Restored records that the store was put back to a copy that was made then, and makes the
 // next runs look at every date since the store was made: what is due in the copy may be
-// older than where the walks of the lost time began. Charging stays as it was; the next run
-// asks the processor first (see guard).
+// older than where the walks of the lost time began. Charging is switched off: what people
+// asked for in the lost time, and what was charged then, is not in the copy, and only the
+// latter can be seen (Reconcile). A person switches it on again.
 func (e *Engine) Restored(ctx context.Context, made time.Time, from string) error {
 	oldest := earlier(civil.Of(e.meta.Created), civil.Of(made))
 	for _, kind := range [...]Kind{Payments, Reminders} {
@@ -331,7 +333,12 @@ func (e *Engine) Restored(ctx context.Context, made time.Time, from string) erro
 			return err
 		}
 	}
-	return e.store.Commit(ctx, store.Update(e.table, metaItem, store.NewItem(
+	set := store.NewItem(
 		store.Attribute{Name: restoredDate, Value: store.S(stamp(e.now()))},
-		store.Attribute{Name: restoredFrom, Value: store.S(from)}), nil))
+		store.Attribute{Name: restoredFrom, Value: store.S(from)})
+	if e.meta.Moved == "" {
+		set.Set(schema.Charging, store.Bool(false))
+		set.Set(schema.Reason, store.S("put back to how it stood at "+stamp(made)+": duesday reconcile adopts what was charged since"))
+	}
+	return e.store.Commit(ctx, store.Update(e.table, metaItem, set, nil))
 }

@@ -154,7 +154,7 @@ func TestMarks_UnderTheirCondition(t *testing.T) {
 	side, ctx := w.side(), t.Context()
 	hold := func(when, want string) {
 		t.Helper()
-		got := ""
+		var got strings.Builder
 		for _, c := range []struct {
 			name string
 			w    store.Write
@@ -162,13 +162,13 @@ func TestMarks_UnderTheirCondition(t *testing.T) {
 			{"free", side.StillLifting("")}, {"another", side.StillFenced("two", false)}, {"another", side.StillLifting("two")}} {
 			switch err := w.spy.Commit(ctx, c.w); {
 			case err == nil:
-				got += c.name + " "
+				got.WriteString(c.name + " ")
 			case !errors.Is(err, store.ErrConflict):
 				t.Fatal(err)
 			}
 		}
-		if got != want {
-			t.Errorf("%s: %q, want %q", when, got, want)
+		if got.String() != want {
+			t.Errorf("%s: %q, want %q", when, got.String(), want)
 		}
 	}
 	step := func(err error) {

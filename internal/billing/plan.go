@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -37,7 +36,7 @@ func (e *Engine) judge(s *Subscription, due, today civil.Date, m mode, charged i
 		return leave
 	case charged >= e.cfg.CatchUp && !m.manual:
 		return overload
-	case !m.manual && s.raw.Get(schema.Version).IsZero() && e.arrears(s, today):
+	case !m.manual && !s.ours() && e.arrears(s, today):
 		return overload
 	}
 	return charge

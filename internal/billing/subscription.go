@@ -344,14 +344,16 @@ func (s *Subscription) write(table string) store.Write {
 
 // asRead holds while the subscription's item is as it was read. One that other tools have
 // written has no version: then it holds while it is there, has not been copied to another
-// store, and still says the same of when and what to charge.
+// store, and still says the same of when and what to charge. (PaymentDetails may hold what a
+// store.Item cannot, and would never be equal.)
 func asRead(it store.Item) []store.Condition {
-	if v := it.Get(schema.Version); !v.IsZero() {
+	v := it.Get(schema.Version)
+	if _, ours := v.Int64(); ours {
 		return []store.Condition{store.AttributeEquals(schema.Version, v)}
 	}
-	was := []store.Condition{store.AttributeAbsent(schema.Version), store.AttributeEquals(schema.PK, it.Get(schema.PK))}
-	for _, name := range [...]string{schema.Moved, schema.NextPaymentDate, schema.NextReminderDate, schema.LastPaymentDate,
-		schema.PaymentAmount, schema.PaymentDay, schema.PaymentDetails, schema.Status} {
+	was := []store.Condition{store.AttributeEquals(schema.PK, it.Get(schema.PK))}
+	for _, name := range [...]string{schema.Version, schema.Moved, schema.NextPaymentDate, schema.NextReminderDate, schema.LastPaymentDate,
+		schema.PaymentAmount, schema.PaymentDay, schema.Status} {
 		if v := it.Get(name); !v.IsZero() {
 			was = append(was, store.AttributeEquals(name, v))
 		} else {

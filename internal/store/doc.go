@@ -49,6 +49,13 @@
 // DynamoDB has no other strings, and a client would replace the bytes in silence.
 // Bytes go into a binary value.
 //
+// Foreign values. In tables that other programs can write to (DynamoDB's) an item may have
+// what a Value cannot be. NULL is as good as absent, also inside maps and lists. An
+// attribute that is a set, or holds one, is left out of what Query and Scan yield, so that
+// no one item ends an iteration; Get of that item, and a lone Check, return ErrFormat and
+// name table, key and attribute, so that nobody puts the item back without it. Who copies
+// items out of a Query or Scan to put them elsewhere has to Get those he cannot lose part of.
+//
 // Limits. Every engine refuses what DynamoDB would refuse (see the constants in
 // limits.go) with ErrTooLarge or ErrInvalid, before anything is written.
 //

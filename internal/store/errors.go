@@ -26,7 +26,8 @@ var (
 	ErrLocked = errors.New("store is in use")
 	// ErrMissing: there is no store at the place named, and none may be created.
 	ErrMissing = errors.New("no store here")
-	// ErrFormat: the store was written by a newer Duesday, or is no store of ours.
+	// ErrFormat: the store was written by a newer Duesday, or is no store of ours;
+	// or an item has an attribute that no Value can be (see the package comment).
 	ErrFormat = errors.New("unreadable store format")
 )
 

@@ -9,7 +9,8 @@ import (
 // what every engine guarantees.
 type Store interface {
 	// Get returns the item at the key: strongly consistent, durable, not expired. It
-	// returns ErrNotFound when there is none.
+	// returns ErrNotFound when there is none, and ErrFormat for an item that it cannot
+	// return whole.
 	Get(ctx context.Context, table string, key Key) (Item, error)
 
 	// Query yields the items of one partition in sort order. It yields an error at

@@ -3,7 +3,6 @@ package transfer
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/store"
@@ -21,10 +20,13 @@ func (c *Copy) Cancel(ctx context.Context) error {
 	dst, err := c.To.MoveState(ctx)
 	switch {
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrMissing):
-		if src.MovedID == "" {
-			return refuse("no copy of %s has begun, and there is none at %s", c.FromName, c.ToName)
+		if src.MovedID != "" {
+			return c.giveUp(ctx, src.MovedID, false)
 		}
-		return c.giveUp(ctx, src.MovedID, false)
+		if n, err := c.unmarkAll(ctx, ""); err != nil || n > 0 {
+			return err
+		}
+		return refuse("no copy of %s has begun, and there is none at %s", c.FromName, c.ToName)
 	case err != nil:
 		return err
 	case dst.CopyID == "" || dst.Installation != src.Installation:
@@ -39,20 +41,29 @@ func (c *Copy) Cancel(ctx context.Context) error {
 	return c.giveUp(ctx, c.id, true)
 }
 
-// giveUp decides at the source, and then takes off what the copy put on it.
+// giveUp decides at the source, and then takes off what the copy put on it. A source that was
+// never fenced for it, or is lifted already, has no marks, unless something went wrong: they
+// are looked for all the same, so that a cancellation repeated repairs what there may be.
 func (c *Copy) giveUp(ctx context.Context, id string, destinationCanceled bool) error {
 	src, err := c.From.MoveState(ctx)
-	if err == nil && src.MovedID == id { // else it was never fenced, or is lifted already
-		err = c.From.GiveUp(ctx, id, destinationCanceled)
+	if err != nil {
+		return err
 	}
+	if src.MovedID != id {
+		if src.Moved == "" {
+			_, err = c.unmarkAll(ctx, "")
+		}
+		return err
+	}
+	err = c.From.GiveUp(ctx, id, destinationCanceled)
 	if errors.Is(err, store.ErrConflict) {
 		return refuse("the copy of %s is live, or was about to be: it may have charged already", c.FromName)
 	}
 	if err != nil {
 		return err
 	}
-	if err := c.unmarkAll(ctx, id); err != nil {
-		return fmt.Errorf("taking the marks off the source: %w", err)
+	if _, err := c.unmarkAll(ctx, id); err != nil {
+		return err
 	}
 	return c.From.Unfence(ctx, id)
 }
@@ -67,7 +78,7 @@ func (c *Copy) cancelDestination(ctx context.Context, dst *billing.MoveState) er
 		if !dst.Copying {
 			return refuse("%s is live: it may have charged already", c.ToName)
 		}
-		err := c.To.CancelCopy(ctx, c.id)
+		err := c.To.CancelCopy(ctx, c.id, store.Delete(c.table(), planKey(planSK))) // nobody's turn
 		if err == nil || (!errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown)) {
 			return err
 		}

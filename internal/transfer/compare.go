@@ -45,12 +45,14 @@ func (d *differences) add(x Difference) {
 }
 
 // compare holds every item of the source against the destination's, and every item of the
-// destination against the source's. With mend it makes the destination agree instead.
-func (c *Copy) compare(ctx context.Context, mend bool) (*differences, error) {
+// destination against the source's. In the other phases it also makes the destination agree.
+func (c *Copy) compare(ctx context.Context, phase Phase) (*differences, error) {
 	d := &differences{}
-	phase := Comparing
+	mend := phase != Comparing
 	if mend {
-		phase = Mending
+		if err := c.takeTurn(ctx); err != nil {
+			return nil, err
+		}
 	}
 	var done, theirs atomic.Int64
 	err := each(ctx, len(c.plan.places), func(ctx context.Context, i int) error {
@@ -121,18 +123,22 @@ func (c *Copy) hold(ctx context.Context, d *differences, table int, it store.Ite
 		return nil // compared on the way there
 	case t.Expired(it, c.Now().Unix()):
 		return nil // by now
-	case mend && back:
-		return c.mend(ctx, store.Delete(to.Name, key))
-	case mend:
-		return c.mendFrom(ctx, table, it, found)
-	case back:
-		d.add(Difference{to.Name, key, "is not in the source"})
+	}
+	what := "is not in the source"
+	if !back {
+		what = c.differs(table, it, found)
+	}
+	if what == "" {
 		return nil
 	}
-	if what := c.differs(table, it, found); what != "" {
-		d.add(Difference{to.Name, key, what})
+	d.add(Difference{to.Name, key, what})
+	switch {
+	case !mend:
+		return nil
+	case back:
+		return c.mend(ctx, store.Delete(to.Name, key))
 	}
-	return nil
+	return c.mendFrom(ctx, table, it)
 }
 
 // differs says how the destination's item (nil: none) is not what the source's asks for.
@@ -162,10 +168,7 @@ func (c *Copy) differs(table int, it, found store.Item) string {
 }
 
 // mendFrom brings one item of the source to the destination once more.
-func (c *Copy) mendFrom(ctx context.Context, table int, it, found store.Item) error {
-	if c.differs(table, it, found) == "" {
-		return nil
-	}
+func (c *Copy) mendFrom(ctx context.Context, table int, it store.Item) error {
 	if c.Shared && c.recurring(table) {
 		var err error
 		if it, err = c.mark(ctx, it); err != nil || it == nil {
@@ -175,19 +178,18 @@ func (c *Copy) mendFrom(ctx context.Context, table int, it, found store.Item) er
 	return c.mend(ctx, store.Put(c.To.Tables.All()[table].Name, c.moved(table, it)))
 }
 
-// mend writes to a destination that is still unfinished; what has not landed is found by the
-// comparison that follows.
+// mend writes to the destination while it is this copier's turn, which it can only be of an
+// unfinished copy. What was to be mended is compared again.
 func (c *Copy) mend(ctx context.Context, w store.Write) error {
-	err := c.To.Store.Commit(ctx, w, c.To.StillCopying(c.id))
+	c.mending.Lock()
+	defer c.mending.Unlock()
+	err := c.To.Store.Commit(ctx, w, store.Check(c.table(), planKey(planSK), store.AttributeEquals(turn, store.S(c.turn))))
 	if !errors.Is(err, store.ErrConflict) {
 		return err
 	}
-	dst, lerr := c.To.MoveState(ctx)
-	if lerr != nil {
-		return lerr
-	}
-	if dst.CopyID != c.id || !dst.Copying {
+	it, err := c.To.Store.Get(ctx, c.table(), planKey(planSK))
+	if errors.Is(err, store.ErrNotFound) || (err == nil && it.Str(turn) != c.turn) {
 		return ErrOvertaken
 	}
-	return nil // what was to be deleted has gone
+	return err // nil: what was to be deleted has gone
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -17,11 +18,12 @@ type Phase string
 // The phases, in their order; a copy whose comparison found differences mends those first
 // when it is taken up again.
 const (
-	Waiting   Phase = "waiting"   // for workers on the source
-	Copying   Phase = "copying"   // counts items
-	Mending   Phase = "mending"   // counts items
-	Comparing Phase = "comparing" // counts items of both stores
-	Lifting   Phase = "lifting"   // marks off the source of a canceled copy; counts items
+	Waiting    Phase = "waiting"    // for workers on the source
+	Copying    Phase = "copying"    // counts items
+	Mending    Phase = "mending"    // counts items of both stores
+	Comparing  Phase = "comparing"  // counts items of both stores
+	Confirming Phase = "confirming" // compares, and mends, once the source is final; counts items of both stores
+	Lifting    Phase = "lifting"    // marks off the source of a canceled copy; counts items
 )
 
 // A Copy is one source and one destination. Run and Cancel may be called again and again,
@@ -44,12 +46,18 @@ type Copy struct {
 	plan  plan
 	id    string // of the copy
 	shard int    // shards per date in the destination
+	final bool   // the source is: this copy becomes live, or none
+	turn  string // of this copier, to mend and to activate
+
+	// Commits that check one item, all of them, would be conflicts on DynamoDB.
+	marking sync.Mutex // held for a commit to the source
+	mending sync.Mutex // held for a commit that checks the turn
 }
 
 // How many segments of a table are copied at a time.
 const (
 	DefaultSegments = 8
-	MaxSegments     = 24 // of each table: their places and META are made in one commit
+	MaxSegments     = 16 // of each table: the places of all tables, the plan and META are made in one commit
 )
 
 // A Report says how far a copy has come.
@@ -75,10 +83,12 @@ func refuse(format string, args ...any) error {
 // ErrOvertaken: another process works on the same copy.
 var ErrOvertaken = errors.New("another process is at work on this copy")
 
+var errGivenUp = fmt.Errorf("%w: it was canceled", ErrOvertaken)
+
 // Run fences the source, copies, compares, and makes the destination the live store. After
-// an error it can be run again and goes on from where it was. When the comparison finds
-// differences they are in the report, the destination is not live, and the next Run mends
-// them and compares again.
+// an error it can be run again and goes on from where it was. When differences are left they
+// are in the report, the destination is not live, and the next Run mends them and compares
+// again.
 func (c *Copy) Run(ctx context.Context) (*Report, error) {
 	c.prepare()
 	dst, err := c.begin(ctx)
@@ -101,12 +111,7 @@ func (c *Copy) Run(ctx context.Context) (*Report, error) {
 	if r.Items, err = c.copyAll(ctx); err != nil {
 		return nil, err
 	}
-	if c.plan.differs {
-		if _, err := c.compare(ctx, true); err != nil {
-			return nil, err
-		}
-	}
-	found, err := c.compare(ctx, false)
+	found, err := c.compareAll(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -163,12 +168,31 @@ func (c *Copy) begin(ctx context.Context) (*billing.MoveState, error) {
 		if err := c.agree(src, dst); err != nil {
 			return nil, err
 		}
-		if dst.Copying {
-			err = c.From.Fence(ctx, dst.CopyID, c.ToName)
+		if c.final = src.Final; dst.Copying {
+			dst, err = c.fence(ctx, dst.CopyID)
 		}
 		return dst, err
 	}
 	return nil, ErrOvertaken
+}
+
+// fence fences the source, and then looks at the destination once more: a fence that comes
+// after the copy was canceled, or its destination was lost, is lifted again.
+func (c *Copy) fence(ctx context.Context, id string) (*billing.MoveState, error) {
+	if err := c.From.Fence(ctx, id, c.ToName); err != nil {
+		return nil, err
+	}
+	dst, err := c.To.MoveState(ctx)
+	lost := errors.Is(err, store.ErrNotFound) || (err == nil && dst.CopyID != id)
+	switch {
+	case lost:
+		err = refuse("the copy at %s has been removed", c.ToName)
+	case err != nil || !dst.Canceled:
+		return dst, err
+	default:
+		err = refuse("the copy at %s was canceled: drop it, or name another place", c.ToName)
+	}
+	return nil, errors.Join(err, c.giveUp(ctx, id, !lost))
 }
 
 func (c *Copy) source(ctx context.Context) (*billing.MoveState, error) {
@@ -193,6 +217,8 @@ func (c *Copy) agree(src, dst *billing.MoveState) error {
 		return refuse("%s is an unfinished copy of another store (installation %s, not %s)", c.ToName, dst.Installation, src.Installation)
 	case !dst.Copying && !dst.Canceled && dst.Moved != "":
 		return refuse("%s was copied to %s before, and that was moved on: %s", c.FromName, c.ToName, dst.Moved)
+	case src.MovedID == dst.CopyID && (dst.Canceled || src.GivenUp):
+		return refuse("the copy at %s was canceled, and %s is not switched on again yet: run the same command with --cancel once more", c.ToName, c.FromName)
 	case dst.Canceled:
 		return refuse("the copy at %s was canceled: drop it, or name another place", c.ToName)
 	case src.Moved != "" && src.MovedID != dst.CopyID:
@@ -250,6 +276,36 @@ func (c *Copy) waitForLeases(ctx context.Context) error {
 	}
 }
 
+// compareAll compares both stores, and when nothing differs makes the source final and
+// compares once more: what a process that was opened before the fence had under way may have
+// landed in the source meanwhile, and is mended. What still differs then is returned, and
+// stays to be mended by the next Run; the source is final from now on.
+func (c *Copy) compareAll(ctx context.Context) (*differences, error) {
+	if !c.final {
+		if c.plan.differs {
+			if _, err := c.compare(ctx, Mending); err != nil {
+				return nil, err
+			}
+		}
+		if found, err := c.compare(ctx, Comparing); err != nil || found.n > 0 {
+			return found, err
+		}
+		err := c.From.Finish(ctx, c.id)
+		if errors.Is(err, store.ErrConflict) {
+			return nil, errGivenUp
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.final = true
+	}
+	found, err := c.compare(ctx, Confirming)
+	if err != nil || found.n == 0 {
+		return found, err
+	}
+	return c.compare(ctx, Comparing)
+}
+
 // activate makes the destination live, unless it is.
 func (c *Copy) activate(ctx context.Context) error {
 	const tries = 5
@@ -258,16 +314,8 @@ func (c *Copy) activate(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if src.MovedID != c.id {
-			return ErrOvertaken
-		}
-		if !src.Final {
-			if err = c.From.Finish(ctx, c.id); err == nil {
-				continue
-			} else if errors.Is(err, store.ErrConflict) {
-				return fmt.Errorf("%w: it was canceled", ErrOvertaken)
-			}
-			return err
+		if src.MovedID != c.id || !src.Final {
+			return errGivenUp
 		}
 		err = c.To.Activate(ctx, src, c.dropPlan()...)
 		if err == nil || (!errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown)) {
@@ -281,7 +329,9 @@ func (c *Copy) activate(ctx context.Context) error {
 		case dst.CopyID == c.id && !dst.Copying && !dst.Canceled:
 			return nil // the answer was lost, or a twin was first
 		case dst.Canceled:
-			return fmt.Errorf("%w: it was canceled", ErrOvertaken)
+			return errGivenUp
+		case errors.Is(err, store.ErrConflict):
+			return ErrOvertaken // by a twin that compares, and then goes on
 		}
 	}
 	return ErrOvertaken

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -231,6 +232,7 @@ func TestCopy_DifferencesAreNamedAndMended(t *testing.T) {
 type tamper struct {
 	store.Store
 	table store.Table
+	mu    sync.Mutex // of two segments that end together
 }
 
 func (s *tamper) Commit(ctx context.Context, writes ...store.Write) error {
@@ -239,6 +241,8 @@ func (s *tamper) Commit(ctx context.Context, writes ...store.Write) error {
 	if err != nil || last.Key.PK != billing.CopyPK || !last.Set.Get(schema.Completed).Bool() || last.Key.SK[0] != '0' {
 		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for it := range s.Scan(ctx, store.Scan{Table: s.table.Name}) {
 		key := s.table.KeyOf(it)
 		switch {

@@ -25,7 +25,7 @@ func (c *Copy) markAll(ctx context.Context, table int, batch []store.Item) ([]st
 	if len(writes) == 0 {
 		return batch, nil
 	}
-	err := c.From.Store.Commit(ctx, writes...)
+	err := c.commitMarks(ctx, writes...)
 	if err == nil {
 		return marked, nil
 	}
@@ -54,12 +54,21 @@ func (c *Copy) mark(ctx context.Context, it store.Item) (store.Item, error) {
 		if !ok {
 			return it, nil
 		}
-		err := c.From.Store.Commit(ctx, w)
+		err := c.commitMarks(ctx, w)
 		if err == nil {
 			return after, nil
 		}
 		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown) {
 			return nil, err
+		}
+		src, err := c.From.MoveState(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case src.MovedID != c.id || src.GivenUp:
+			return nil, errGivenUp
+		case src.Final != c.final:
+			return nil, ErrOvertaken
 		}
 		if it, err = c.From.Store.Get(ctx, t.Name, t.KeyOf(it)); errors.Is(err, store.ErrNotFound) {
 			return nil, nil
@@ -70,21 +79,32 @@ func (c *Copy) mark(ctx context.Context, it store.Item) (store.Item, error) {
 	return nil, fmt.Errorf("%s/%s of the source changes all the time", t.KeyOf(it).PK, t.KeyOf(it).SK)
 }
 
-// unmarkAll takes the marks of the copy off the source again.
-func (c *Copy) unmarkAll(ctx context.Context, id string) error {
+// commitMarks commits marks if the source is still fenced for this copy.
+func (c *Copy) commitMarks(ctx context.Context, marks ...store.Write) error {
+	c.marking.Lock()
+	defer c.marking.Unlock()
+	return c.From.Store.Commit(ctx, append(marks, c.From.StillFenced(c.id, c.final))...)
+}
+
+// unmarkAll takes the marks of a copy that has been given up off the source again, or with no
+// id all marks of a source that is not moved, and returns how many.
+func (c *Copy) unmarkAll(ctx context.Context, id string) (n int, err error) {
 	t := &c.From.Tables.RecurringPayments
 	var done int64
 	for it, err := range c.From.Store.Scan(ctx, store.Scan{Table: t.Name}) {
 		if err != nil {
-			return err
+			return n, fmt.Errorf("taking the marks off the source: %w", err)
+		}
+		if _, ok := c.From.Unmark(it, id); ok {
+			n++
 		}
 		if err := c.unmark(ctx, it, id); err != nil {
-			return err
+			return n, fmt.Errorf("taking the marks off the source: %w", err)
 		}
 		done++
 		c.Progress(Lifting, done)
 	}
-	return nil
+	return n, nil
 }
 
 func (c *Copy) unmark(ctx context.Context, it store.Item, id string) error {
@@ -95,7 +115,7 @@ func (c *Copy) unmark(ctx context.Context, it store.Item, id string) error {
 		if !ok {
 			return nil
 		}
-		err := c.From.Store.Commit(ctx, w)
+		err := c.From.Store.Commit(ctx, w, c.From.StillLifting(id))
 		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown) {
 			return err
 		}
@@ -103,6 +123,13 @@ func (c *Copy) unmark(ctx context.Context, it store.Item, id string) error {
 			return nil
 		} else if err != nil {
 			return err
+		}
+		src, err := c.From.MoveState(ctx)
+		if err != nil {
+			return err
+		}
+		if _, left := c.From.Unmark(it, id); left && (src.MovedID != id || src.GivenUp != (id != "")) {
+			return ErrOvertaken // by another copy
 		}
 	}
 	return fmt.Errorf("%s/%s of the source changes all the time", t.KeyOf(it).PK, t.KeyOf(it).SK)

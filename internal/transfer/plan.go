@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -16,6 +17,7 @@ const (
 	planSK    = "PLAN"
 	segments  = "Segments"
 	differs   = "Differs" // the last comparison found differences
+	turn      = "Turn"    // of the plan: the copier that may mend and activate
 	step      = "Step"    // of a place: how many commits have moved it
 	items     = "Items"
 	placePK   = "PlacePK" // key of the last item that was copied
@@ -110,19 +112,38 @@ func (p *place) write(table string, to place) store.Write {
 	return store.Update(table, p.key(), set, nil, store.AttributeEquals(step, store.Int(p.step)))
 }
 
-// dropPlan returns the writes that take the plan and all places away.
+// dropPlan returns the writes that take the plan and all places away, if it is still this
+// copier's turn.
 func (c *Copy) dropPlan() []store.Write {
-	writes := []store.Write{store.Delete(c.table(), planKey(planSK))}
+	writes := []store.Write{store.Delete(c.table(), planKey(planSK), store.AttributeEquals(turn, store.S(c.turn)))}
 	for _, p := range c.plan.places {
 		writes = append(writes, store.Delete(c.table(), p.key()))
 	}
 	return writes
 }
 
+// takeTurn makes this copier the one that may mend and activate. What another one has under
+// way, as it read the source some time ago, can land no more.
+func (c *Copy) takeTurn(ctx context.Context) error {
+	c.turn = rand.Text()
+	return c.note(ctx, turn, store.S(c.turn))
+}
+
 // noteDifferent makes the next Run mend before it compares.
 func (c *Copy) noteDifferent(ctx context.Context) error {
-	err := c.To.Store.Commit(ctx, store.Update(c.table(), planKey(planSK), store.NewItem(
-		store.Attribute{Name: differs, Value: store.Bool(true)}), nil), c.To.StillCopying(c.id))
+	return c.note(ctx, differs, store.Bool(true))
+}
+
+// note writes one attribute of the plan.
+func (c *Copy) note(ctx context.Context, name string, v store.Value) (err error) {
+	const tries = 5 // the same twice does no harm
+	for range tries {
+		err = c.To.Store.Commit(ctx, store.Update(c.table(), planKey(planSK), store.NewItem(
+			store.Attribute{Name: name, Value: v}), nil), c.To.StillCopying(c.id))
+		if !errors.Is(err, store.ErrUnknown) {
+			break
+		}
+	}
 	if errors.Is(err, store.ErrConflict) {
 		return ErrOvertaken
 	}

@@ -21,8 +21,8 @@ import (
 const (
 	Seed           = "seed"           // the published one, over the tables that have -stripe-payments- in their names
 	Runtime        = "runtime"        // run, and the commands about one account: no scan, nothing about a table itself
-	Operator       = "operator"       // runtime, and what reads a whole table: export, verify, adopt, copy
-	Administration = "administration" // store create, describe, drop: nothing about items but the store's own one
+	Operator       = "operator"       // runtime, and what reads a whole table: import, export, verify, adopt, copy
+	Administration = "administration" // store create, describe, drop: of items the store's own one, and whether there are others
 )
 
 // Names returns the names of all policies.
@@ -112,7 +112,7 @@ func New(name string, o Options) (Policy, error) {
 	case Runtime:
 		p.Statement = o.runtime()
 	case Operator:
-		p.Statement = o.runtime("Scan", "DescribeTable")
+		p.Statement = o.runtime("Scan", "DescribeTable", "DescribeTimeToLive")
 	case Administration:
 		p.Statement = o.administration()
 	default:
@@ -173,7 +173,8 @@ func (o Options) runtime(more ...string) (list []Statement) {
 }
 
 // administration reads and makes one item, which says what a new store is: its shards per
-// date are chosen when it is made.
+// date are chosen when it is made. It has to see, by a scan, that the table of a new store is
+// empty; a condition on keys would not narrow that down.
 func (o Options) administration() []Statement {
 	t := o.tables()
 	var tables []string
@@ -186,6 +187,7 @@ func (o Options) administration() []Statement {
 		allow("Tables", []string{"CreateTable", "DescribeTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive", "DescribeTimeToLive",
 			"UpdateContinuousBackups", "DescribeContinuousBackups"}, tables...),
 		meta,
+		allow("StoreEmpty", []string{"Scan"}, o.table(t.RecurringPayments.Name)),
 	}
 	if o.Provisioned {
 		statements = append(statements, o.scaling()...)

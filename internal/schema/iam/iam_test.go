@@ -149,17 +149,18 @@ func TestRuntimeIsLeastPrivilege(t *testing.T) {
 		}
 	}
 	for _, g := range operator {
-		more := g.action == "dynamodb:Scan" || g.action == "dynamodb:DescribeTable"
+		more := slices.Contains([]string{"dynamodb:Scan", "dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive"}, g.action)
 		if slices.Contains(runtime, g) == more {
 			t.Errorf("operator: %v", g)
 		}
 	}
-	if more := len(operator) - len(runtime); more != 2*6 {
-		t.Errorf("an operator may %d more things, want two on each table", more)
+	if more := len(operator) - len(runtime); more != 3*6 {
+		t.Errorf("an operator may %d more things, want three on each table", more)
 	}
 }
 
-// TestAdministrationTouchesNoItems but the store's own, and autoscaling only when asked.
+// TestAdministrationTouchesNoItems but the store's own, and sees whether there are others; and
+// autoscaling only when asked.
 func TestAdministrationTouchesNoItems(t *testing.T) {
 	p, err := iam.New(iam.Administration, usual)
 	if err != nil {
@@ -168,6 +169,9 @@ func TestAdministrationTouchesNoItems(t *testing.T) {
 	for _, s := range p.Statement {
 		for _, a := range s.Action {
 			item := strings.HasSuffix(a, "Item") || strings.HasSuffix(a, "Scan") || strings.HasSuffix(a, "Query")
+			if s.Sid == "StoreEmpty" && a == "dynamodb:Scan" && len(s.Resource) == 1 && strings.HasSuffix(s.Resource[0], "recurring-payments") {
+				continue
+			}
 			if item && !reflect.DeepEqual([]string(s.Condition["ForAllValues:StringEquals"]["dynamodb:LeadingKeys"]), []string{"META"}) {
 				t.Errorf("%s on any item: %+v", a, s)
 			}

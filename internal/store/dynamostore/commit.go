@@ -60,6 +60,9 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) error {
 		c.token = nil
 		err = c.send(ctx)
 	}
+	if errors.Is(err, store.ErrUnknown) {
+		s.log.LogAttrs(ctx, slog.LevelWarn, "whether a write was done is unknown", slog.String("tables", strings.Join(c.names(), ", ")), slog.Any("error", err))
+	}
 	return err
 }
 
@@ -123,14 +126,13 @@ func (c *commit) ours(item attributes) bool {
 }
 
 // conflict returns the error for a write whose condition did not hold of the item that
-// DynamoDB returned. When that item shows no fault (a TTL that is no whole number, which
-// another program wrote), the first condition is named.
+// DynamoDB returned. When that item shows no fault (another program wrote a TTL that is no
+// whole number, or a set), the attribute that is left out or the first condition is named.
 func (c *commit) conflict(i int, item attributes) error {
 	w, t := &c.list[i], c.tables[i]
 	var old store.Item
 	if item != nil {
-		it, err := decodeItem(item)
-		if err == nil && !t.Expired(it, c.now) {
+		if it, _ := decodeItem(t, item); !t.Expired(it, c.now) {
 			old = it
 		}
 	}
@@ -140,7 +142,16 @@ func (c *commit) conflict(i int, item attributes) error {
 	}
 	condition := "item exists"
 	if len(w.If) > 0 {
-		condition = w.If[0].String()
+		// An attribute that is left out is there all the same.
+		foreign := func(c store.Condition) bool {
+			name, v := c.Parts()
+			if !v.IsZero() || item[name] == nil {
+				return false
+			}
+			_, err := decode(item[name])
+			return err != nil
+		}
+		condition = w.If[max(slices.IndexFunc(w.If, foreign), 0)].String()
 	}
 	return &store.ConflictError{Write: i, Table: t.Name, Key: w.KeyIn(t), Condition: condition}
 }
@@ -163,19 +174,17 @@ func (c *commit) ended(ctx context.Context, unknown bool, v verdict, err error) 
 }
 
 func (c *commit) noteLost(ctx context.Context, err error) {
-	c.log.LogAttrs(ctx, slog.LevelWarn, "the answer to a write was lost", slog.String("tables", c.names()), slog.Any("error", err))
+	c.log.LogAttrs(ctx, slog.LevelDebug, "the answer to a write was lost: finding out whether it was done",
+		slog.String("tables", strings.Join(c.names(), ", ")), slog.Any("error", err))
 }
 
-// names lists the tables of the commit.
-func (c *commit) names() string {
+// names lists the tables of the commit, each once.
+func (c *commit) names() []string {
 	var names []string
 	for _, t := range c.tables {
 		if !slices.Contains(names, t.Name) {
 			names = append(names, t.Name)
 		}
 	}
-	if len(names) == 1 {
-		return "table " + names[0]
-	}
-	return "all of tables " + strings.Join(names, ", ")
+	return names
 }

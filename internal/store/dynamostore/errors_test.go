@@ -127,15 +127,6 @@ func TestReservedAttribute(t *testing.T) {
 	script.over()
 }
 
-func TestForeignTypes(t *testing.T) {
-	for _, v := range []string{`{"SS":["a"]}`, `{"NS":["1"]}`, `{"BS":["AA=="]}`, `{"NULL":true}`, `{"L":[{"M":{"x":{"NULL":true}}}]}`} {
-		s, _ := scripted(t, got(`{"id":{"S":"a"},"v":`+v+`}`))
-		if _, err := s.Get(t.Context(), "t", keyA); !errors.Is(err, store.ErrFormat) || !strings.Contains(err.Error(), "v: ") {
-			t.Errorf("Get of %s: %v, want ErrFormat and the attribute's name", v, err)
-		}
-	}
-}
-
 func TestCloseWaitsForCommits(t *testing.T) {
 	arrived, answer := make(chan struct{}), make(chan struct{})
 	var answered atomic.Bool

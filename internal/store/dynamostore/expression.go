@@ -75,8 +75,12 @@ func (e *expression) condition(w *store.Write, t *store.Table, now int64) *strin
 		return nil
 	}
 	missing := func() (texts []string) { // a name that no text uses is refused
+		if len(without) == 0 {
+			return nil
+		}
+		null := e.value(&types.AttributeValueMemberNULL{Value: true}) // reads as absent
 		for _, name := range without {
-			texts = append(texts, "attribute_not_exists("+e.name(name)+")")
+			texts = append(texts, "(attribute_not_exists("+e.name(name)+") OR "+e.name(name)+" = "+null+")")
 		}
 		return texts
 	}
@@ -98,7 +102,11 @@ func (e *expression) condition(w *store.Write, t *store.Table, now int64) *strin
 	case absent: // what is absent lacks every attribute too
 		all = []string{dead}
 	default:
-		all = []string{"(" + dead + " OR (" + strings.Join(missing(), " AND ") + "))"}
+		gone := strings.Join(missing(), " AND ")
+		if len(without) > 1 { // one has its parentheses; a second pair is refused
+			gone = "(" + gone + ")"
+		}
+		all = []string{"(" + dead + " OR " + gone + ")"}
 	}
 	return aws.String(strings.Join(all, " AND "))
 }

@@ -160,7 +160,8 @@ func scripted(t *testing.T, replies ...reply) (*dynamostore.Store, *script) {
 func openAt(t *testing.T, endpoint string) *dynamostore.Store {
 	t.Helper()
 	d, err := dynamostore.Open(t.Context(), dynamostore.Options{
-		Tables: []store.Table{{Name: "t", PartitionKey: "id", TTL: "ttl"}}, Client: dynamotest.ClientAt(endpoint), Pace: quick(),
+		Tables: []store.Table{{Name: "t", PartitionKey: "id", TTL: "ttl", Indexes: []store.Index{{Name: "x", PartitionKey: "x", All: true}}}},
+		Client: dynamotest.ClientAt(endpoint), Pace: quick(),
 	})
 	if err != nil {
 		t.Fatal(err)

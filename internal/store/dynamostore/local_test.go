@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
+	"github.com/duesday/duesday/internal/store/dynamotable"
 	"github.com/duesday/duesday/internal/store/dynamotest"
 )
 
@@ -27,7 +26,9 @@ func openLocal(t testing.TB, tables []store.Table, o dynamostore.Options) *prefi
 	for _, table := range tables {
 		// Faults are for the store: the tables are made without.
 		table.Name = p.prefix + table.Name
-		makeTable(t, p.client, table)
+		if _, err := p.client.CreateTable(t.Context(), dynamotable.Input(table, dynamotable.Settings{})); err != nil { // there at once
+			t.Fatalf("CreateTable(%s): %v", table.Name, err)
+		}
 		o.Tables = append(o.Tables, table)
 		p.tables = append(p.tables, table.Name)
 	}
@@ -39,46 +40,6 @@ func openLocal(t testing.TB, tables []store.Table, o dynamostore.Options) *prefi
 	return p
 }
 
-// makeTable makes a table that is there at once, as DynamoDB Local's are.
-func makeTable(t testing.TB, client *dynamodb.Client, table store.Table) {
-	t.Helper()
-	in := &dynamodb.CreateTableInput{TableName: &table.Name, BillingMode: types.BillingModePayPerRequest, KeySchema: keySchema(table.PartitionKey, table.SortKey)}
-	keys := map[string]bool{}
-	declare := func(names ...string) {
-		for _, name := range names {
-			if name != "" && !keys[name] {
-				keys[name] = true
-				in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: types.ScalarAttributeTypeS})
-			}
-		}
-	}
-	declare(table.PartitionKey, table.SortKey)
-	for _, x := range table.Indexes {
-		declare(x.PartitionKey, x.SortKey)
-		projection := &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly}
-		switch {
-		case x.All:
-			projection.ProjectionType = types.ProjectionTypeAll
-		case len(x.Include) > 0:
-			projection.ProjectionType, projection.NonKeyAttributes = types.ProjectionTypeInclude, x.Include
-		}
-		in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{
-			IndexName: aws.String(x.Name), KeySchema: keySchema(x.PartitionKey, x.SortKey), Projection: projection,
-		})
-	}
-	if _, err := client.CreateTable(t.Context(), in); err != nil {
-		t.Fatalf("CreateTable(%s): %v", table.Name, err)
-	}
-}
-
-func keySchema(partition, sort string) []types.KeySchemaElement {
-	keys := []types.KeySchemaElement{{AttributeName: &partition, KeyType: types.KeyTypeHash}}
-	if sort != "" {
-		keys = append(keys, types.KeySchemaElement{AttributeName: &sort, KeyType: types.KeyTypeRange})
-	}
-	return keys
-}
-
 // prefixed shows the tables of a store without the prefix of their names.
 type prefixed struct {
 	*dynamostore.Store
@@ -88,7 +49,7 @@ type prefixed struct {
 }
 
 // Remote tells the suite to do with fewer rounds.
-func (p *prefixed) Remote() {}
+func (p *prefixed) Remote() bool { return !soak() }
 
 func (p *prefixed) plainly(err error) error {
 	if c, ok := errors.AsType[*store.ConflictError](err); ok {

@@ -2,12 +2,16 @@ package dynamostore_test
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/dynamostore"
+	"github.com/duesday/duesday/internal/store/dynamotest"
 )
 
 func number(name string, n int64) store.Attribute {
@@ -159,6 +163,55 @@ func TestTransactions(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTransactions_MissingTable: which of the tables is not there DynamoDB does not tell.
+func TestTransactions_MissingTable(t *testing.T) {
+	server := httptest.NewServer(&script{t: t, replies: []reply{failure(http.StatusBadRequest, "ResourceNotFoundException")}})
+	defer server.Close()
+	s, err := dynamostore.Open(t.Context(), dynamostore.Options{
+		Tables: []store.Table{{Name: "t", PartitionKey: "id"}, {Name: "u", PartitionKey: "id"}}, Client: dynamotest.ClientAt(server.URL), Pace: quick(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Commit(t.Context(), store.Put("t", itemA()), store.Put("u", itemA()), store.Delete("u", store.Key{PK: "b"}))
+	if !errors.Is(err, store.ErrMissing) || !strings.HasSuffix(err.Error(), "DynamoDB has no table t or u") {
+		t.Errorf("Commit = %v, want that there is no table t or u", err)
+	}
+}
+
+// TestLostReplies_Log: one line above Debug for a write whose outcome stays unknown, none
+// for one that was found out.
+func TestLostReplies_Log(t *testing.T) {
+	for _, c := range []struct {
+		replies []reply
+		debug   int
+		warn    int
+	}{
+		{[]reply{done}, 0, 0}, {[]reply{silence, got(ours)}, 1, 0}, {[]reply{silence, got(theirs), broken, got(ours)}, 2, 0},
+		{[]reply{silence, got(theirs), broken, got(theirs), conflicting(theirs)}, 2, 1},
+	} {
+		script := &script{t: t, replies: c.replies}
+		server := httptest.NewServer(script)
+		var text strings.Builder
+		s, err := dynamostore.Open(t.Context(), dynamostore.Options{
+			Tables: []store.Table{{Name: "t", PartitionKey: "id"}}, Client: dynamotest.ClientAt(server.URL), Pace: quick(),
+			Logger: slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Commit(t.Context(), putGuarded); (err != nil) != (c.warn > 0) {
+			t.Errorf("Commit = %v", err)
+		}
+		script.over()
+		server.Close()
+		debug, warn, lines := strings.Count(text.String(), "level=DEBUG"), strings.Count(text.String(), "level=WARN"), strings.Count(text.String(), "\n")
+		if debug != c.debug || warn != c.warn || lines != c.debug+c.warn || strings.Count(text.String(), "tables=t ") != lines {
+			t.Errorf("the log is\n%swant %d lines of Debug and %d of Warn", text.String(), c.debug, c.warn)
+		}
 	}
 }
 

@@ -22,9 +22,10 @@ type Options struct {
 	Region, Endpoint string
 	// Client is one that Dial has made; nil dials.
 	Client *dynamodb.Client
-	// Pace bounds the retries; the zero value of a field is DefaultPace's.
+	// Pace bounds the retries; for a field that is zero a default counts.
 	Pace Pace
-	// Logger hears of lost replies to writes; nil is silent.
+	// Logger hears of writes whose outcome stays unknown, and at level Debug of every lost
+	// answer to one; nil is silent.
 	Logger *slog.Logger
 }
 

@@ -2,7 +2,7 @@ package dynamostore
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"iter"
 	"strings"
 
@@ -37,6 +37,7 @@ func (s *Store) Get(ctx context.Context, table string, key store.Key) (store.Ite
 }
 
 // living returns the item at the key by a strong read, or nil for none or an expired one.
+// An item with a foreign attribute is ErrFormat.
 func (s *Store) living(ctx context.Context, t *store.Table, key store.Key, now int64) (store.Item, error) {
 	var found attributes
 	err := s.read(ctx, action{"GetItem", "table " + t.Name}, func(ctx context.Context) error {
@@ -52,24 +53,33 @@ func (s *Store) living(ctx context.Context, t *store.Table, key store.Key, now i
 	if err != nil || found == nil {
 		return nil, err
 	}
-	it, err := decodeItem(found)
-	if err != nil {
-		return nil, fmt.Errorf("%s %s/%s: %w", t.Name, key.PK, key.SK, err)
-	}
-	if t.Expired(it, now) {
+	it, foreign := decodeItem(t, found)
+	switch {
+	case t.Expired(it, now):
 		return nil, nil
+	case foreign != nil:
+		return nil, foreign
 	}
 	return it, nil
 }
 
-// read retries a request that changes nothing.
+// read retries a request that changes nothing: one item, or one page. When the time for
+// that ends during an attempt, the error is the last that says more.
 func (s *Store) read(ctx context.Context, a action, call func(context.Context) error) error {
+	var told error
 	_, err := s.pace.retry(ctx, func(ctx context.Context) (verdict, error) {
 		ctx, sent := watch(ctx)
-		return a.judge(call(ctx), sent.Load())
+		v, err := a.judge(call(ctx), sent.Load())
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			told = err
+		}
+		return v, err
 	})
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
+	case told != nil && errors.Is(err, context.DeadlineExceeded):
+		return told
 	}
 	return err
 }
@@ -221,11 +231,7 @@ func (s *Store) pages(ctx context.Context, r reading, yield func(store.Item, err
 		}
 		now := s.now().Unix()
 		for _, m := range items {
-			it, err := decodeItem(m)
-			if err != nil {
-				yield(nil, fmt.Errorf("%s: %w", r.table.Name, err))
-				return
-			}
+			it, _ := decodeItem(r.table, m) // a foreign attribute is left out
 			if r.base && r.table.Expired(it, now) {
 				continue
 			}

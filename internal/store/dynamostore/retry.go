@@ -6,17 +6,19 @@ import (
 	"time"
 )
 
-// A Pace bounds the attempts of one request. The wait before each further attempt is
+// A Pace bounds the attempts of one request, such as one page of a Query. The wait before each further attempt is
 // drawn between zero and a bound that begins at First and doubles up to Longest.
 type Pace struct {
 	Attempt time.Duration // one attempt may take so long
 	Total   time.Duration // all attempts and the waits between them
 	First   time.Duration
 	Longest time.Duration
+
+	wall func() time.Time // what the machine's clock says; nil is time.Now
 }
 
-// DefaultPace returns what a store keeps to that was not told otherwise.
-func DefaultPace() Pace {
+// defaultPace returns what a store keeps to that was not told otherwise.
+func defaultPace() Pace {
 	return Pace{Attempt: 10 * time.Second, Total: 40 * time.Second, First: 25 * time.Millisecond, Longest: 2 * time.Second}
 }
 
@@ -25,7 +27,7 @@ func DefaultPace() Pace {
 const maxTotal = 5 * time.Minute
 
 func (p Pace) orDefault() Pace {
-	d := DefaultPace()
+	d := defaultPace()
 	for _, f := range [...]struct{ given, otherwise *time.Duration }{
 		{&p.Attempt, &d.Attempt}, {&p.Total, &d.Total}, {&p.First, &d.First}, {&p.Longest, &d.Longest},
 	} {
@@ -47,14 +49,15 @@ const (
 )
 
 // retry calls once until its verdict is final or time is up, and returns the last verdict
-// and error. Time is up when ctx ends or Total is over; the caller tells which by ctx.
+// and error. Time is up when ctx ends or Total is over, by timers or by the wall clock; the
+// caller tells which by ctx.
 func (p Pace) retry(ctx context.Context, once func(context.Context) (verdict, error)) (verdict, error) {
 	all, cancel := context.WithTimeout(ctx, p.Total)
 	defer cancel()
 	bound := p.First
 	for {
 		v, err := p.attempt(all, once)
-		if v == final || !wait(all, time.Duration(rand.Int64N(int64(bound)+1))) || over(all) {
+		if v == final || !wait(all, time.Duration(rand.Int64N(int64(bound)+1))) || over(all, p.wall) {
 			return v, err
 		}
 		bound = min(2*bound, p.Longest)
@@ -69,9 +72,12 @@ func (p Pace) attempt(ctx context.Context, once func(context.Context) (verdict, 
 
 // over reports whether the deadline has passed by the wall clock, which goes on while the
 // machine sleeps and timers stand still: a client token may be forgotten meanwhile.
-func over(ctx context.Context) bool {
+func over(ctx context.Context, wall func() time.Time) bool {
+	if wall == nil {
+		wall = time.Now
+	}
 	deadline, _ := ctx.Deadline()
-	return !time.Now().Round(0).Before(deadline.Round(0))
+	return !wall().Round(0).Before(deadline.Round(0))
 }
 
 // wait reports false when ctx ended first.

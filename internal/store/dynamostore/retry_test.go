@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,11 +72,41 @@ func TestRetry_EndsWithTheCallersDeadline(t *testing.T) {
 		t.Cleanup(cancel)
 		return ctx
 	}
-	tries(t, DefaultPace(), deadline, func(int, context.Context) (verdict, error) { return lost, errBusy }, func(v verdict, _ error, starts []time.Duration) {
+	tries(t, defaultPace(), deadline, func(int, context.Context) (verdict, error) { return lost, errBusy }, func(v verdict, _ error, starts []time.Duration) {
 		if last := starts[len(starts)-1]; v != lost || last > time.Second {
 			t.Errorf("%v, the last attempt at %s", v, last)
 		}
 	})
+}
+
+// TestRetry_EndsAfterASleep: the machine slept, and no timer has noticed.
+func TestRetry_EndsAfterASleep(t *testing.T) {
+	p := Pace{Total: time.Minute}.orDefault()
+	for _, slept := range []time.Duration{0, p.Total / 2, p.Total, 10 * p.Total} {
+		synctest.Test(t, func(t *testing.T) {
+			n := 0
+			p.wall = func() time.Time {
+				now := time.Now().Round(0)
+				if n > 1 {
+					now = now.Add(slept)
+				}
+				return now
+			}
+			v, err := p.retry(t.Context(), func(context.Context) (verdict, error) {
+				if n++; n == 4 {
+					return final, nil
+				}
+				return lost, errBusy
+			})
+			want := 4
+			if slept >= p.Total {
+				want = 2
+			}
+			if n != want || (err == nil) != (want == 4) || (v == final) != (want == 4) {
+				t.Errorf("%d attempts, %v after a sleep of %s, want %d", n, err, slept, want)
+			}
+		})
+	}
 }
 
 func TestRetry_AnAttemptHasItsLimit(t *testing.T) {
@@ -94,7 +125,7 @@ func TestRetry_AnAttemptHasItsLimit(t *testing.T) {
 }
 
 func TestPace_Default(t *testing.T) {
-	if got := (Pace{}).orDefault(); got != DefaultPace() {
+	if got := (Pace{}).orDefault(); !reflect.DeepEqual(got, defaultPace()) {
 		t.Errorf("the zero Pace is %+v", got)
 	}
 	if got := (Pace{Total: time.Hour}).orDefault(); got.Total > 10*time.Minute {

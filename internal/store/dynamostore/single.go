@@ -66,8 +66,8 @@ func (c *commit) done(item attributes) bool {
 	if item == nil {
 		return true
 	}
-	it, err := decodeItem(item)
-	return err == nil && c.tables[0].Expired(it, c.now)
+	it, _ := decodeItem(c.tables[0], item)
+	return c.tables[0].Expired(it, c.now)
 }
 
 // readBack reads the item strongly and reports whether it shows that the write has landed.

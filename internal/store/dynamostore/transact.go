@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -25,7 +26,7 @@ func (c *commit) transact(ctx context.Context) error {
 	in := &dynamodb.TransactWriteItemsInput{
 		TransactItems: c.items(), ClientRequestToken: aws.String(hex.EncodeToString(newToken())), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	}
-	a := action{"TransactWriteItems", c.names()}
+	a := action{"TransactWriteItems", "table " + strings.Join(c.names(), " or ")}
 	unknown := false
 	v, err := c.pace.retry(ctx, func(ctx context.Context) (verdict, error) {
 		request, sent := watch(ctx)

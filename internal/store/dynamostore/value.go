@@ -2,8 +2,8 @@ package dynamostore
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -52,30 +52,33 @@ func encode(v store.Value) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: v.Str()}
 }
 
-// decodeItem returns the item without its token. An attribute of a kind that the
-// contract does not have (a set, null) is store.ErrFormat: another program wrote it.
-func decodeItem(m attributes) (store.Item, error) {
-	it, err := decodeMap(m)
-	if err != nil {
-		return nil, err
-	}
-	it.Remove(tokenName)
-	return it, nil
-}
-
-func decodeMap(m attributes) (store.Item, error) {
+// decodeItem returns the item without its token. What is null is left out of items, maps
+// and lists: it reads as absent. An attribute that the contract has no value for (a set, or
+// what holds one) is left out too, and the error says so. It is of use for an item that was
+// read in an iteration or decides a condition; Get returns the error and no item.
+func decodeItem(t *store.Table, m attributes) (store.Item, error) {
 	it := make(store.Item, 0, len(m))
-	for name, av := range m {
-		v, err := decode(av)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+	var foreign error
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		if name == tokenName {
+			continue
 		}
-		it = append(it, store.Attribute{Name: name, Value: v})
+		v, err := decode(m[name])
+		switch {
+		case err != nil && foreign == nil:
+			foreign = fmt.Errorf("attribute %s: %w", name, err)
+		case err == nil && !v.IsZero():
+			it = append(it, store.Attribute{Name: name, Value: v})
+		}
 	}
-	slices.SortFunc(it, func(a, b store.Attribute) int { return strings.Compare(a.Name, b.Name) })
-	return it, nil
+	if foreign != nil {
+		key := t.KeyOf(it)
+		foreign = fmt.Errorf("table %s, item %s/%s: %w", t.Name, key.PK, key.SK, foreign)
+	}
+	return it, foreign
 }
 
+// decode returns the zero Value for null.
 func decode(av types.AttributeValue) (store.Value, error) {
 	switch av := av.(type) {
 	case *types.AttributeValueMemberS:
@@ -87,20 +90,41 @@ func decode(av types.AttributeValue) (store.Value, error) {
 	case *types.AttributeValueMemberB:
 		return store.B(av.Value), nil
 	case *types.AttributeValueMemberM:
-		m, err := decodeMap(av.Value)
-		return store.M(m), err
+		return decodeMap(av.Value)
 	case *types.AttributeValueMemberL:
-		l := make([]store.Value, len(av.Value))
-		for i, e := range av.Value {
-			v, err := decode(e)
-			if err != nil {
-				return store.Value{}, err
-			}
-			l[i] = v
-		}
-		return store.L(l...), nil
-	case *types.AttributeValueMemberSS, *types.AttributeValueMemberNS, *types.AttributeValueMemberBS, *types.AttributeValueMemberNULL:
-		return store.Value{}, fmt.Errorf("%w: an attribute that is a set or null", store.ErrFormat)
+		return decodeList(av.Value)
+	case *types.AttributeValueMemberNULL:
+		return store.Value{}, nil
+	case *types.AttributeValueMemberSS, *types.AttributeValueMemberNS, *types.AttributeValueMemberBS:
+		return store.Value{}, fmt.Errorf("%w: a set, which another program must have written", store.ErrFormat)
 	}
-	return store.Value{}, fmt.Errorf("%w: an attribute of unknown type %T", store.ErrFormat, av)
+	return store.Value{}, fmt.Errorf("%w: a value of unknown type %T", store.ErrFormat, av)
+}
+
+func decodeMap(m attributes) (store.Value, error) {
+	it := make(store.Item, 0, len(m))
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		v, err := decode(m[name])
+		if err != nil {
+			return store.Value{}, fmt.Errorf("%s: %w", name, err)
+		}
+		if !v.IsZero() {
+			it = append(it, store.Attribute{Name: name, Value: v})
+		}
+	}
+	return store.M(it), nil
+}
+
+func decodeList(l []types.AttributeValue) (store.Value, error) {
+	list := make([]store.Value, 0, len(l))
+	for i, e := range l {
+		v, err := decode(e)
+		if err != nil {
+			return store.Value{}, fmt.Errorf("element %d: %w", i, err)
+		}
+		if !v.IsZero() {
+			list = append(list, v)
+		}
+	}
+	return store.L(list...), nil
 }

@@ -14,7 +14,12 @@ type Difference struct {
 	Part  string // "partition key", "index GSI-1 projection", ...
 	Want  string
 	Got   string
-	Mends bool // Create puts it right; the others it refuses
+	Mends bool // Create puts it right
+
+	// Harmless is what the table has more than was declared: a further index, or a projection
+	// that holds the declared one. Nothing has to be done about it, and Create leaves it.
+	// What neither mends nor is harmless Create refuses.
+	Harmless bool
 }
 
 func (d Difference) String() string {
@@ -31,7 +36,7 @@ const (
 // in it, which DynamoDB projects in any case. Where keys differ projections are not compared.
 func Compare(declared store.Table, described Description) []Difference {
 	if described.Missing {
-		return []Difference{{declared.Name, "table", "one", none, true}}
+		return []Difference{{Table: declared.Name, Part: "table", Want: "one", Got: none, Mends: true}}
 	}
 	c := comparison{table: declared.Name}
 	got := &described.Table
@@ -48,14 +53,14 @@ func Compare(declared store.Table, described Description) []Difference {
 	}
 	for i := range got.Indexes {
 		if x := &got.Indexes[i]; declared.Index(x.Name) == nil {
-			c.differ("index "+x.Name, "", shape(got, x))
+			c.more("index "+x.Name, none, shape(got, x))
 		}
 	}
 	for _, name := range described.LocalIndex {
-		c.differ("local index "+name, "", "a local secondary index")
+		c.more("local index "+name, none, "a local secondary index")
 	}
 	if declared.TTL != got.TTL {
-		c.found = append(c.found, Difference{c.table, "TTL attribute", orElse(declared.TTL, off), orElse(got.TTL, off), got.TTL == ""})
+		c.found = append(c.found, Difference{Table: c.table, Part: "TTL attribute", Want: orElse(declared.TTL, off), Got: orElse(got.TTL, off), Mends: got.TTL == ""})
 	}
 	return c.found
 }
@@ -71,6 +76,11 @@ func (c *comparison) differ(part, want, got string) {
 	}
 }
 
+// more notes what is there beyond the declaration.
+func (c *comparison) more(part, want, got string) {
+	c.found = append(c.found, Difference{Table: c.table, Part: part, Want: want, Got: got, Harmless: true})
+}
+
 func (c *comparison) index(declared *store.Table, want *store.Index, described *store.Table, got *store.Index) {
 	part := "index " + want.Name
 	if got == nil {
@@ -79,9 +89,15 @@ func (c *comparison) index(declared *store.Table, want *store.Index, described *
 	}
 	c.differ(part+" partition key", want.PartitionKey, got.PartitionKey)
 	c.differ(part+" sort key", want.SortKey, got.SortKey)
-	if sameKeys := declared.PartitionKey == described.PartitionKey && declared.SortKey == described.SortKey &&
-		want.PartitionKey == got.PartitionKey && want.SortKey == got.SortKey; sameKeys {
-		c.differ(part+" projection", Projection(declared, want), Projection(described, got))
+	sameKeys := declared.PartitionKey == described.PartitionKey && declared.SortKey == described.SortKey &&
+		want.PartitionKey == got.PartitionKey && want.SortKey == got.SortKey
+	wanted, there := Projection(declared, want), Projection(described, got)
+	switch {
+	case !sameKeys || wanted == there:
+	case got.All || !want.All && !slices.ContainsFunc(projected(declared, want), func(name string) bool { return !slices.Contains(got.Include, name) }):
+		c.more(part+" projection", wanted, there)
+	default:
+		c.differ(part+" projection", wanted, there)
 	}
 }
 
@@ -100,17 +116,21 @@ func Projection(t *store.Table, x *store.Index) string {
 	if x.All {
 		return "ALL"
 	}
-	var list []string
+	if list := projected(t, x); len(list) > 0 {
+		return "INCLUDE " + strings.Join(list, " ")
+	}
+	return "KEYS_ONLY"
+}
+
+// projected returns the attributes of the list of an index that are no keys, sorted.
+func projected(t *store.Table, x *store.Index) (list []string) {
 	for _, name := range x.Include {
 		if !t.IsKey(name) && name != x.PartitionKey && name != x.SortKey {
 			list = append(list, name)
 		}
 	}
-	if len(list) == 0 {
-		return "KEYS_ONLY"
-	}
 	slices.Sort(list)
-	return "INCLUDE " + strings.Join(slices.Compact(list), " ")
+	return slices.Compact(list)
 }
 
 // isKey reports whether the attribute is a key of the table or of one of its indexes.
@@ -137,12 +157,18 @@ func (e *DifferentError) Error() string {
 	return "these tables are not Duesday's, and were left as they are: " + strings.Join(lines, "; ")
 }
 
-// refused returns a DifferentError of the differences that Create cannot put right, or nil.
-func refused(found ...Description) error {
+// Refused returns a DifferentError of the differences that Create neither puts right nor
+// leaves alone, or nil.
+func Refused(found ...Description) error {
+	return different(found, func(d Difference) bool { return !d.Mends && !d.Harmless })
+}
+
+// different returns a DifferentError of the differences that count, or nil.
+func different(found []Description, counts func(Difference) bool) error {
 	var list []Difference
 	for i := range found {
 		for _, d := range found[i].Differences {
-			if !d.Mends {
+			if counts(d) {
 				list = append(list, d)
 			}
 		}

@@ -67,26 +67,37 @@ func TestCompare_EveryChangeIsNamed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := drawTable(t)
 		there := made(t, Input(table, Settings{}), table.TTL)
-		part, mends := change(t, &table, &there)
+		part, kind := change(t, &table, &there)
 		want := []string{part}
 		var got []string
 		for _, d := range Compare(table, there) {
 			got = append(got, d.Part)
-			if d.Table != table.Name || d.Want == d.Got || d.Want == "" || d.Got == "" || d.Mends != mends {
-				t.Fatalf("difference %+v, want one that mends: %v", d, mends)
+			if d.Table != table.Name || d.Want == d.Got || d.Want == "" || d.Got == "" || d.Mends != (kind == mends) || d.Harmless != (kind == harmless) {
+				t.Fatalf("difference %+v, want one that %s", d, kind)
 			}
 		}
 		if !slices.Equal(got, want) {
 			t.Fatalf("differs in %q, want %q", got, want)
 		}
+		there.Differences = Compare(table, there)
+		if refused := Refused(there) != nil; refused != (kind == bad) {
+			t.Fatalf("refused: %v, of one that %s", refused, kind)
+		}
 	})
 }
 
-// change makes one thing differ and returns its name, and whether Create puts it right.
-func change(t *rapid.T, table *store.Table, there *Description) (part string, mends bool) {
+// What becomes of a difference.
+const (
+	bad      = "is refused"
+	mends    = "mends"
+	harmless = "is harmless"
+)
+
+// change makes one thing differ and returns its name, and what becomes of it.
+func change(t *rapid.T, table *store.Table, there *Description) (part, what string) {
 	kinds := []string{"partition key", "sort key", "type", "TTL off", "TTL other", "extra", "local"}
 	if len(table.Indexes) > 0 {
-		kinds = append(kinds, "index gone", "index partition key", "index sort key", "index projection")
+		kinds = append(kinds, "index gone", "index partition key", "index sort key", "index projection wider", "index projection narrower")
 	}
 	kind := rapid.SampledFrom(kinds).Draw(t, "kind")
 	var x *store.Index
@@ -96,40 +107,53 @@ func change(t *rapid.T, table *store.Table, there *Description) (part string, me
 	switch kind {
 	case "partition key":
 		there.Table.PartitionKey = "other"
-		return kind, false
+		return kind, bad
 	case "sort key":
 		there.Table.SortKey += "other"
-		return kind, false
+		return kind, bad
 	case "type":
 		k := &there.Types[rapid.IntRange(0, len(there.Types)-1).Draw(t, "key")]
 		k.Type = "N"
-		return "type of key attribute " + k.Name, false
+		return "type of key attribute " + k.Name, bad
 	case "TTL off":
 		table.TTL, there.Table.TTL = "TTL", ""
-		return "TTL attribute", true
+		return "TTL attribute", mends
 	case "TTL other":
 		there.Table.TTL = "other"
-		return "TTL attribute", false
+		return "TTL attribute", bad
 	case "extra":
 		there.Table.Indexes = append(there.Table.Indexes, store.Index{Name: "extra", PartitionKey: "x"})
-		return "index extra", false
+		return "index extra", harmless
 	case "local":
 		there.LocalIndex = []string{"here"}
-		return "local index here", false
+		return "local index here", harmless
 	case "index gone":
 		name := x.Name
 		there.Table.Indexes = slices.DeleteFunc(there.Table.Indexes, func(i store.Index) bool { return i.Name == name })
-		return "index " + name, false
+		return "index " + name, bad
 	case "index partition key":
 		x.PartitionKey = "other"
-		return "index " + x.Name + " partition key", false
+		return "index " + x.Name + " partition key", bad
 	case "index sort key":
 		x.SortKey += "other"
-		return "index " + x.Name + " sort key", false
+		return "index " + x.Name + " sort key", bad
+	}
+	part = "index " + x.Name + " projection"
+	if kind == "index projection wider" {
+		if x.All {
+			d := table.Index(x.Name)
+			d.All, d.Include = false, []string{"x"}
+		} else if x.All = rapid.Bool().Draw(t, "now all"); !x.All {
+			x.Include = append(x.Include, "more")
+		}
+		return part, harmless
+	}
+	if !x.All {
+		d := table.Index(x.Name)
+		d.Include = append(slices.Clone(d.Include), "more")
 	}
 	x.All = false
-	x.Include = append(x.Include, "more")
-	return "index " + x.Name + " projection", false
+	return part, bad
 }
 
 func TestCompare_Missing(t *testing.T) {

@@ -29,15 +29,19 @@ func (p Progress) say(table, format string, args ...any) {
 // nothing off, and the billing mode of a table that exists only changes from on demand to
 // provisioned, when that is asked for.
 //
-// When one of the tables is there and is not the declared one, the error is a
-// DifferentError and nothing was created or changed, unless that table appeared meanwhile.
+// When one of the tables is there and is not the declared one, but for what is harmless,
+// the error is a DifferentError and nothing was created or changed, unless that table
+// appeared meanwhile. Declarations that cannot be are store.ErrInvalid.
 func Create(ctx context.Context, client *dynamodb.Client, tables []store.Table, s Settings, progress Progress) (made []string, err error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	found, err := look(ctx, client, tables)
+	if _, err := store.NewSchema(tables...); err != nil {
+		return nil, err
+	}
+	found, err := Look(ctx, client, tables)
 	if err == nil {
-		err = refused(found...)
+		err = Refused(found...)
 	}
 	if err == nil {
 		err = usable(found...)
@@ -118,7 +122,7 @@ func (m *maker) table(ctx context.Context, t store.Table, d Description) (ours b
 		return ours, err
 	}
 	d.Differences = Compare(t, d) // another one may have made it
-	if err := refused(d); err != nil {
+	if err := Refused(d); err != nil {
 		return ours, err
 	}
 	if ours {

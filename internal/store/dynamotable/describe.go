@@ -44,7 +44,7 @@ type KeyType struct{ Name, Type string }
 // Describe returns what is there of the tables, in their order. A missing table is no
 // error; one that is not what was declared has Differences.
 func Describe(ctx context.Context, client *dynamodb.Client, tables []store.Table) ([]Description, error) {
-	found, err := look(ctx, client, tables)
+	found, err := Look(ctx, client, tables)
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +58,9 @@ func Describe(ctx context.Context, client *dynamodb.Client, tables []store.Table
 	return found, nil
 }
 
-// look is Describe without what takes a call of its own and is no part of the comparison.
-func look(ctx context.Context, client *dynamodb.Client, tables []store.Table) ([]Description, error) {
+// Look is Describe without what takes a call of its own and is no part of the comparison:
+// point-in-time recovery. It needs DescribeTable and DescribeTimeToLive alone.
+func Look(ctx context.Context, client *dynamodb.Client, tables []store.Table) ([]Description, error) {
 	found := make([]Description, len(tables))
 	for i := range tables {
 		d, err := lookAt(ctx, client, tables[i].Name)
@@ -173,6 +174,9 @@ func code(err error) string {
 	}
 	return ""
 }
+
+// Denied reports whether the service has answered that the caller may not do this.
+func Denied(err error) bool { return code(err) == accessDenied }
 
 // coded is an error that the service answered.
 type coded interface {

@@ -22,14 +22,15 @@ func (e *ProtectedError) Error() string {
 
 // Drop deletes the tables with all that is in them, waits until they are gone, and returns
 // the names of those it dropped. A missing table is no error. Nothing is dropped when one
-// is protected (ProtectedError) or is not the declared one (DifferentError).
+// is protected (ProtectedError) or is not the declared one (DifferentError): here an index
+// more counts too, for somebody else has a use for that table.
 //
 // The autoscaling of a provisioned table is taken away too, at the endpoint that
 // scalingEndpoint names; "" is Amazon's.
 func Drop(ctx context.Context, client *dynamodb.Client, tables []store.Table, scalingEndpoint string, progress Progress) (dropped []string, err error) {
-	found, err := look(ctx, client, tables)
+	found, err := Look(ctx, client, tables)
 	if err == nil {
-		err = refused(found...)
+		err = different(found, func(d Difference) bool { return !d.Mends })
 	}
 	if err != nil {
 		return nil, err

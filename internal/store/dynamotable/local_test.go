@@ -125,9 +125,6 @@ func TestLocal_RefusesWhatDiffers(t *testing.T) {
 		{"sort key", func(s *store.Table) { s.SortKey = "" }, "", []string{"sort key: want SK, got none"}},
 		{"an index missing", func(s *store.Table) { s.Indexes = s.Indexes[:1] }, "",
 			[]string{"index GSI-2: want NextPaymentDate/LastPaymentDate INCLUDE Email PaymentAmount PaymentDay PaymentDetails SKU, got none"}},
-		{"an index too many", func(s *store.Table) {
-			s.Indexes = append(s.Indexes, store.Index{Name: "mine", PartitionKey: "Email", All: true})
-		}, "", []string{"index mine: want none, got Email ALL"}},
 		{"index keys", func(s *store.Table) { s.Indexes[0].SortKey = "Email" }, "",
 			[]string{"index GSI-1 sort key: want LastReminderDate, got Email"}},
 		{"projection", func(s *store.Table) { s.Indexes[1].Include = s.Indexes[1].Include[:4] }, "",
@@ -166,6 +163,50 @@ func TestLocal_RefusesWhatDiffers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLocal_WiderIsUsed: a table with more than was declared is used and completed, and its
+// further index is provisioned with the others. It is not dropped: somebody has a use for it.
+func TestLocal_WiderIsUsed(t *testing.T) {
+	client, all := dynamotest.Client(t), tables(t)
+	wide := all[0]
+	wide.Indexes = append(slices.Clone(wide.Indexes), store.Index{Name: "mine", PartitionKey: "Email", All: true})
+	wide.Indexes[0].All = true
+	wide.Indexes[1].Include = append(slices.Clone(wide.Indexes[1].Include), "more")
+	if _, err := client.CreateTable(t.Context(), dynamotable.Input(wide, dynamotable.Settings{})); err != nil {
+		t.Fatal(err)
+	}
+	p := dynamotable.DefaultProvisioned()
+	made, _ := create(t, client, all, dynamotable.Settings{Provisioned: &p})
+	same(t, "made", made, names(all[1:]))
+	found, err := dynamotable.Describe(t.Context(), client, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []string
+	for _, d := range found[0].Differences {
+		if !d.Harmless || d.Mends {
+			t.Errorf("%+v", d)
+		}
+		parts = append(parts, d.Part)
+	}
+	same(t, "differences", parts, []string{"index GSI-1 projection", "index GSI-2 projection", "index mine"})
+	if found[0].OnDemand || found[0].Table.TTL != all[0].TTL {
+		t.Errorf("not completed: %+v", found[0])
+	}
+	if dropped, err := dynamotable.Drop(t.Context(), client, all, "", nil); err == nil || len(dropped) > 0 || !strings.Contains(err.Error(), "index mine: want none, got Email ALL") {
+		t.Errorf("dropped %q, %v", dropped, err)
+	}
+}
+
+// TestLocal_DeclaredTwice: nothing is made of declarations that cannot be.
+func TestLocal_DeclaredTwice(t *testing.T) {
+	client, all := dynamotest.Client(t), tables(t)
+	all[0].Name = all[1].Name
+	if made, err := dynamotable.Create(t.Context(), client, all, dynamotable.Settings{}, nil); !errors.Is(err, store.ErrInvalid) || len(made) > 0 {
+		t.Errorf("made %q, %v", made, err)
+	}
+	same(t, "there", existing(t, client, all), nil)
 }
 
 func TestLocal_KeyOfAnotherType(t *testing.T) {

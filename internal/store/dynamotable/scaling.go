@@ -40,9 +40,9 @@ func scalables(t store.Table) []scalable {
 	return list
 }
 
-// autoscale registers the table and its indexes with Application Auto Scaling, which uses
+// autoscale registers the table and all indexes that it has with Application Auto Scaling, which uses
 // its own service-linked role. Both requests replace what was there.
-func (m *maker) autoscale(ctx context.Context, t store.Table, _ Description) error {
+func (m *maker) autoscale(ctx context.Context, t store.Table, d Description) error {
 	p := m.settings.Provisioned
 	if p == nil {
 		return nil
@@ -52,7 +52,7 @@ func (m *maker) autoscale(ctx context.Context, t store.Table, _ Description) err
 		m.progress.say(t.Name, "autoscaling not set: there is no Application Auto Scaling at %s; the units stay as they are", endpoint(m.client))
 		return nil
 	}
-	for _, s := range scalables(t) {
+	for _, s := range scalables(d.Table) {
 		if err := p.scale(ctx, client, s); err != nil {
 			return fmt.Errorf("autoscaling for %s, %s: %w", s.resource, s.dimension, err)
 		}

@@ -51,9 +51,9 @@ func (m *maker) provision(ctx context.Context, t store.Table, d Description) err
 	}
 	if d.OnDemand {
 		in := &dynamodb.UpdateTableInput{TableName: &t.Name, BillingMode: types.BillingModeProvisioned, ProvisionedThroughput: p.throughput()}
-		for i := range t.Indexes {
+		for i := range d.Table.Indexes { // those that were not declared too: each wants units
 			in.GlobalSecondaryIndexUpdates = append(in.GlobalSecondaryIndexUpdates, types.GlobalSecondaryIndexUpdate{
-				Update: &types.UpdateGlobalSecondaryIndexAction{IndexName: &t.Indexes[i].Name, ProvisionedThroughput: p.throughput()}})
+				Update: &types.UpdateGlobalSecondaryIndexAction{IndexName: &d.Table.Indexes[i].Name, ProvisionedThroughput: p.throughput()}})
 		}
 		if err := m.update(ctx, in); err != nil {
 			return fmt.Errorf("provisioning capacity for table %s: %w", t.Name, err)

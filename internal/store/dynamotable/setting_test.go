@@ -92,11 +92,11 @@ func TestFake_EverythingOnAnExistingTable(t *testing.T) {
 		"RegisterScalableTarget": {"!ConcurrentUpdateException", "{}"}, "PutScalingPolicy": {`{"PolicyARN":"arn"}`},
 	})
 	p := dynamotable.DefaultProvisioned()
-	p.ScalingEndpoint = f.url
+	p.MinUnits, p.MaxUnits, p.TargetUtilization, p.ScalingEndpoint = 2, 20, 55, f.url
 	made, told := create(t, client, one(), dynamotable.Settings{Provisioned: &p, DeletionProtection: true, PointInTimeRecovery: true})
 	same(t, "made", made, nil)
 	same(t, "told", strings.Split(told, "\n"), []string{"one: exists already", "one: TTL on, attribute until", "one: deletion protection on",
-		"one: provisioned: 5 read and 5 write units", "one: point-in-time recovery on", "one: autoscaling on: 1 to 10 units at 70 %, table and indexes"})
+		"one: provisioned: 5 read and 5 write units", "one: point-in-time recovery on", "one: autoscaling on: 2 to 20 units at 55 %, table and indexes"})
 	protects := `UpdateTable {"TableName":"one","DeletionProtectionEnabled":true}`
 	want := []string{startsTTL, protects, protects,
 		`UpdateTable {"TableName":"one","BillingMode":"PROVISIONED","ProvisionedThroughput":{"ReadCapacityUnits":5,"WriteCapacityUnits":5},
@@ -111,13 +111,13 @@ func TestFake_EverythingOnAnExistingTable(t *testing.T) {
 	f.expect(want...)
 }
 
-// autoscaling returns the requests for one capacity, as the published model has it.
+// autoscaling returns the requests for one capacity, between 2 and 20 units at 55 %.
 func autoscaling(resource, kind, way string) []string {
 	target := fmt.Sprintf(`{"ServiceNamespace":"dynamodb","ResourceId":%q,"ScalableDimension":"dynamodb:%s:%sCapacityUnits"`, resource, kind, way)
 	return []string{
-		"RegisterScalableTarget " + target + `,"MinCapacity":1,"MaxCapacity":10}`,
+		"RegisterScalableTarget " + target + `,"MinCapacity":2,"MaxCapacity":20}`,
 		"PutScalingPolicy " + target + fmt.Sprintf(`,"PolicyName":"DynamoDB%[1]sCapacityUtilization","PolicyType":"TargetTrackingScaling",
-			"TargetTrackingScalingPolicyConfiguration":{"TargetValue":70,"PredefinedMetricSpecification":{"PredefinedMetricType":"DynamoDB%[1]sCapacityUtilization"}}}`, way)}
+			"TargetTrackingScalingPolicyConfiguration":{"TargetValue":55,"PredefinedMetricSpecification":{"PredefinedMetricType":"DynamoDB%[1]sCapacityUtilization"}}}`, way)}
 }
 
 // TestFake_NothingToDo: what is on already is not switched on again.

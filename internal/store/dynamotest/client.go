@@ -15,7 +15,7 @@ import (
 const (
 	Region    = "us-east-1"
 	AccessKey = "test"
-	SecretKey = "test"
+	secretKey = "test"
 )
 
 // Client returns a client of Endpoint that tries every request once. It needs nothing
@@ -31,7 +31,7 @@ func ClientAt(endpoint string) *dynamodb.Client {
 		BaseEndpoint: aws.String(endpoint),
 		Region:       Region,
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: AccessKey, SecretAccessKey: SecretKey, Source: "dynamotest"}, nil
+			return aws.Credentials{AccessKeyID: AccessKey, SecretAccessKey: secretKey, Source: "dynamotest"}, nil
 		}),
 		Retryer: aws.NopRetryer{},
 	})
@@ -43,7 +43,7 @@ func ClientAt(endpoint string) *dynamodb.Client {
 func Environ() []string {
 	return []string{
 		"AWS_ACCESS_KEY_ID=" + AccessKey,
-		"AWS_SECRET_ACCESS_KEY=" + SecretKey,
+		"AWS_SECRET_ACCESS_KEY=" + secretKey,
 		"AWS_SESSION_TOKEN=",
 		"AWS_REGION=" + Region,
 		"AWS_PROFILE=",

@@ -45,7 +45,7 @@ func testAtomicity(t *testing.T, open Opener) {
 		t.Run("one failing "+b.name, func(t *testing.T) {
 			r := setUp(t, open)
 			prepare(r)
-			for i := 0; i <= len(good); i += r.rounds(1, 3) {
+			for i := 0; i <= len(good); i += r.rounds(1, 4) {
 				writes := slices.Insert(slices.Clone(good), i, b.write)
 				if b.name == "put" {
 					writes = slices.DeleteFunc(writes, func(w store.Write) bool { return w.Op == store.OpCheck }) // it is on the same key

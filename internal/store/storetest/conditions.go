@@ -137,6 +137,9 @@ func testConditionValues(t *testing.T, open Opener) {
 	for i, v := range vs {
 		r.put(item("a", "1", attribute("v", v)))
 		for j, w := range vs {
+			if i != j && (i+j)%r.rounds(1, 4) != 0 {
+				continue
+			}
 			err := r.Commit(r.Context(), store.Check(ledger, store.Key{PK: "a", SK: "1"}, store.AttributeEquals("v", w)))
 			if (err == nil) != (i == j) {
 				t.Errorf("%s equals %s: %v", showValue(v), showValue(w), err)

@@ -48,23 +48,25 @@ func (r *rig) fill(items []store.Item) {
 }
 
 func testCursors(t *testing.T, open Opener) {
+	r := setUp(t, open) // one for all: each fills it anew
 	for _, q := range cursorQueries() {
 		for _, q.Reverse = range []bool{false, true} {
 			name := fmt.Sprintf("%s%s from=%s to=%s prefix=%s reverse=%t", q.Table, q.Index, q.From, q.To, q.Prefix, q.Reverse)
 			t.Run(name, func(t *testing.T) {
-				play(t, open,
-					scenario{"after every item", func(r *rig) { testResume(r, q) }},
-					scenario{"page by page", func(r *rig) { testPages(r, q) }},
-					scenario{"after a deleted item", func(r *rig) { testResumeDeleted(r, q) }},
-					scenario{"after an item that has moved", func(r *rig) { testResumeMoved(r, q) }},
-				)
+				t.Run("after every item", func(t *testing.T) { testResume(r.in(t), q) })
+				t.Run("page by page", func(t *testing.T) { testPages(r.in(t), q) })
+				t.Run("after a deleted item", func(t *testing.T) { testResumeDeleted(r.in(t), q) })
+				t.Run("after an item that has moved", func(t *testing.T) { testResumeMoved(r.in(t), q) })
 			})
 		}
 	}
 }
 
-// answer fills the store and returns the query's rows, of which there have to be
-// enough for the test to mean something.
+// in returns the same store for a subtest.
+func (r *rig) in(t *testing.T) *rig { return &rig{tester: t, Store: r.Store, clock: r.clock} }
+
+// answer puts all items back into the store and returns the query's rows, of which there
+// have to be enough for the test to mean something.
 func (r *rig) answer(q store.Query) []store.Item {
 	r.Helper()
 	r.fill(cursorItems())
@@ -95,6 +97,9 @@ func shows(items []store.Item) []string {
 func testResume(r *rig, q store.Query) {
 	rows := r.answer(q)
 	for i, it := range rows {
+		if i%r.rounds(1, 4) != 0 && i < len(rows)-1 {
+			continue
+		}
 		q.After = r.table(q.Table).CursorAt(q.Index, it)
 		r.wantRows(q, rows[i+1:])
 	}
@@ -103,7 +108,7 @@ func testResume(r *rig, q store.Query) {
 func testPages(r *rig, q store.Query) {
 	rows := r.answer(q)
 	for size := 1; size <= len(rows)+1; size++ {
-		if size > 2 && size < len(rows) && size%r.rounds(1, 5) != 0 {
+		if size > 2 && size < len(rows) && size%r.rounds(1, 13) != 0 {
 			continue
 		}
 		q.Limit, q.After = size, store.Cursor{}
@@ -122,7 +127,9 @@ func testResumeDeleted(r *rig, q store.Query) {
 	for i, it := range rows {
 		q.After = r.table(q.Table).CursorAt(q.Index, it)
 		r.commit(store.Delete(ledger, r.table(ledger).KeyOf(it)))
-		r.wantRows(q, rows[i+1:])
+		if i%r.rounds(1, 4) == 0 {
+			r.wantRows(q, rows[i+1:])
+		}
 	}
 }
 
@@ -135,6 +142,8 @@ func testResumeMoved(r *rig, q store.Query) {
 	for i, it := range rows {
 		q.After = r.table(q.Table).CursorAt(q.Index, it)
 		r.commit(store.Update(ledger, r.table(ledger).KeyOf(it), elsewhere, nil))
-		r.wantRows(q, rows[i+1:])
+		if i%r.rounds(1, 4) == 0 {
+			r.wantRows(q, rows[i+1:])
+		}
 	}
 }

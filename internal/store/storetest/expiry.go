@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -35,6 +36,7 @@ func testExpiry(t *testing.T, open Opener) {
 				r.Fatalf("Scan = %v, %v; want two items", shows(items), err)
 			}
 		}},
+		scenario{"a limit counts the living", testLimitOfTheLiving},
 		scenario{"an index yields the living", func(r *rig) {
 			now := r.clock.unix()
 			for _, it := range []store.Item{item("a", "1"), item("a", "2", number("ttl", now+5)), item("a", "3", number("ttl", now+9))} {
@@ -75,6 +77,42 @@ func testExpiry(t *testing.T, open Opener) {
 			r.wantSorts(q, "2", "1")
 		}},
 	)
+}
+
+// testLimitOfTheLiving reads past expired items at the beginning, between and at the end,
+// by every limit, and page by page.
+func testLimitOfTheLiving(r *rig) {
+	all := store.Query{Table: ledger, Partition: "a"}
+	var living []string
+	for _, c := range "xx1x2xxx34xx5xx" { // x expires
+		it := item("a", fmt.Sprintf("%02d", r.clock.unix()%100)) // the clock moves on by one each time
+		if c == 'x' {
+			it.Set("ttl", store.Int(r.clock.unix()+20))
+		} else {
+			living = append(living, it.Str("sk"))
+		}
+		r.put(it)
+		r.clock.advance(1)
+	}
+	r.clock.advance(20)
+	for _, all.Reverse = range []bool{false, true} {
+		for limit := 1; limit <= len(living)+1; limit++ {
+			q := all
+			q.Limit = limit
+			for rest := living; ; {
+				n := min(limit, len(rest))
+				rows := r.rows(q)
+				if got := r.sorts(ledger, rows); !slices.Equal(got, rest[:n]) {
+					r.Fatalf("Query(%+v) = %q, want %q", q, got, rest[:n])
+				}
+				if n == 0 {
+					break
+				}
+				q.After, rest = r.table(ledger).CursorAt("", rows[n-1]), rest[n:]
+			}
+		}
+		slices.Reverse(living)
+	}
 }
 
 // testExpiredWrites has what commits make of expired items.

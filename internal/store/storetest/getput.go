@@ -55,7 +55,7 @@ func testGetPut(t *testing.T, open Opener) {
 			r.want(ledger, item("a", "1"))
 		}},
 		scenario{"every reader sees a commit at once", func(r *rig) {
-			for n := range int64(20) {
+			for n := range int64(r.rounds(20, 4)) {
 				it := item("a", "1", number("amount", n))
 				r.put(it)
 				r.want(ledger, it)

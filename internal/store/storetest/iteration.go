@@ -9,7 +9,7 @@ import (
 
 // many is more rows than an embedded engine is likely to fetch at once. A remote one
 // fetches far more than a test can afford to write.
-func (r *rig) many() int { return r.rounds(1200, 400) }
+func (r *rig) many() int { return r.rounds(1200, 150) }
 
 // manyItems are even numbers, so that there is a place between any two.
 func (r *rig) manyItems() []store.Item {

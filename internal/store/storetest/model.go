@@ -22,13 +22,14 @@ func testModel(t *testing.T, open Opener) {
 		defer release()
 		m := &machine{rig: &rig{tester: rt, Store: s, clock: c}, model: newNaive(c.unix)}
 		rt.Repeat(map[string]func(*rapid.T){
-			"":       m.compareAll,
+			"":       m.compareNowAndThen,
 			"commit": m.commitSome,
 			"get":    m.getOne,
 			"query":  m.queryOne,
 			"resume": m.resume,
 			"tick":   func(t *rapid.T) { m.clock.advance(rapid.Int64Range(1, 3).Draw(t, "seconds")) },
 		})
+		m.compareAll(rt)
 	})
 }
 
@@ -60,6 +61,7 @@ type machine struct {
 	*rig
 	model *naive
 	held  []store.Query // of earlier answers, each with a cursor in it
+	steps int
 }
 
 var (
@@ -274,6 +276,13 @@ func (m *machine) resume(t *rapid.T) {
 		t.Skip("no cursor yet")
 	}
 	m.compareQuery(t, rapid.SampledFrom(m.held).Draw(t, "query"))
+}
+
+// compareNowAndThen compares all after every step, or after some.
+func (m *machine) compareNowAndThen(t *rapid.T) {
+	if m.steps++; m.steps%m.rounds(1, 4) == 0 {
+		m.compareAll(t)
+	}
 }
 
 // compareAll compares all items, by a scan in segments, and all index rows.

@@ -114,6 +114,9 @@ func testScanCursors(r *rig, table string, segments int, remove bool) {
 			if remove {
 				r.commit(store.Delete(table, r.table(table).KeyOf(it)))
 			}
+			if i%r.rounds(1, 4) != 0 && i < len(all)-1 {
+				continue
+			}
 			s.After = r.table(table).CursorAt("", it)
 			seen := seenItems{}
 			seen.add(r, table, all[:i+1])

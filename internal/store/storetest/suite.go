@@ -21,9 +21,9 @@ import (
 // with the store.
 type Opener func(t *testing.T, tables []store.Table, now func() time.Time) store.Store
 
-// Run holds the engine to the contract, each topic on stores of its own. Of a store with
-// a method Remote, one that is asked over a network, it does the same cases with fewer
-// rounds of what repeats them.
+// Run holds the engine to the contract, each topic on stores of its own. Of a store whose
+// method Remote says true, one that is asked over a network, it does the same cases with
+// fewer rounds of what repeats them.
 func Run(t *testing.T, open Opener) {
 	for _, topic := range []struct {
 		name string
@@ -136,7 +136,7 @@ func openFor(t *testing.T, open Opener, c *clock) store.Store {
 
 // rounds returns how often to do what one time shows little of.
 func (r *rig) rounds(local, remote int) int {
-	if _, ok := r.Store.(interface{ Remote() }); ok {
+	if s, ok := r.Store.(interface{ Remote() bool }); ok && s.Remote() {
 		return remote
 	}
 	return local

@@ -2,6 +2,7 @@ package storeurl
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -19,7 +20,8 @@ type Place struct {
 
 const forms = "want pebble:DIR, dynamodb:?region=REGION or mem:"
 
-// Parse reads a store URL. Its errors are ErrURL.
+// Parse reads a store URL. Its errors are ErrURL, and repeat nothing of a URL that could be
+// a password.
 func Parse(text string) (Place, error) {
 	scheme, rest, ok := strings.Cut(text, ":")
 	switch {
@@ -28,15 +30,17 @@ func Parse(text string) (Place, error) {
 	case !ok:
 		return Place{}, urlError("store %q has no scheme: %s (did you mean %q?)", text, forms, "pebble:"+text)
 	case scheme == "mem" && rest != "":
-		return Place{}, urlError("store %q: mem: takes nothing after the colon", text)
+		return Place{}, urlError("store mem: takes nothing after the colon")
 	case scheme == "pebble" && rest == "":
 		return Place{}, urlError("store %q names no folder: %s", text, forms)
 	case scheme == "mem", scheme == "pebble":
 		return Place{Scheme: scheme, Folder: rest}, nil
 	case scheme == "dynamodb":
-		return parseDynamo(text, rest)
+		return parseDynamo(rest)
+	case plain(scheme, ""):
+		return Place{}, urlError("a store of scheme %q is not known: %s", scheme, forms)
 	}
-	return Place{}, urlError("unknown store %q: %s", text, forms)
+	return Place{}, urlError("a store of that scheme is not known: %s", forms)
 }
 
 // Shared reports whether several processes may work on the store at once.
@@ -44,7 +48,7 @@ func (p Place) Shared() bool { return p.Scheme == "dynamodb" }
 
 const dynamoParameters = "endpoint, prefix, recurring_table, region"
 
-func parseDynamo(text, rest string) (Place, error) {
+func parseDynamo(rest string) (Place, error) {
 	rest = strings.TrimPrefix(rest, "//")
 	p := Place{Scheme: "dynamodb"}
 	if rest == "" {
@@ -53,49 +57,75 @@ func parseDynamo(text, rest string) (Place, error) {
 	query, ok := strings.CutPrefix(rest, "?")
 	values, err := url.ParseQuery(query)
 	if !ok || err != nil {
-		return Place{}, urlError("store %q: want dynamodb:?NAME=VALUE&..., with the names %s", text, dynamoParameters)
+		return Place{}, urlError("store dynamodb: want dynamodb:?NAME=VALUE&..., with the names %s", dynamoParameters)
 	}
 	for name, list := range values {
-		if len(list) > 1 || list[0] == "" {
-			return Place{}, urlError("store %q: parameter %s wants one value", text, name)
+		at, known := map[string]*string{"prefix": &p.Prefix, "recurring_table": &p.RecurringTable, "region": &p.Region, "endpoint": &p.Endpoint}[name]
+		switch {
+		case !known && plain(name, "_"):
+			return Place{}, urlError("store dynamodb: unknown parameter %q; known: %s", name, dynamoParameters)
+		case !known:
+			return Place{}, urlError("store dynamodb: unknown parameter; known: %s", dynamoParameters)
+		case len(list) > 1 || list[0] == "":
+			return Place{}, urlError("store dynamodb: parameter %s wants one value", name)
 		}
-		switch name {
-		case "prefix":
-			p.Prefix = list[0]
-		case "recurring_table":
-			p.RecurringTable = list[0]
-		case "region":
-			p.Region = list[0]
-		case "endpoint":
-			p.Endpoint = list[0]
-		default:
-			return Place{}, urlError("store %q: unknown parameter %q; known: %s", text, name, dynamoParameters)
-		}
+		*at = list[0]
 	}
-	return p, p.check(text)
+	if err := p.check(); err != nil {
+		return Place{}, err
+	}
+	return p, nil
 }
 
-// check refuses what DynamoDB could not have as a name, and an endpoint that is none.
-func (p Place) check(text string) error {
-	named := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_.-", r)
-	}
+// check refuses what DynamoDB could not have as a name, and an endpoint that is none, which
+// it brings into one form.
+func (p *Place) check() (err error) {
 	for _, n := range [...]struct {
 		parameter, value string
 		shortest         int
 	}{{"prefix", p.Prefix, 0}, {"recurring_table", p.RecurringTable, 3}} {
-		if strings.ContainsFunc(n.value, func(r rune) bool { return !named(r) }) {
-			return urlError("store %q: %s takes letters, digits and _ . - alone", text, n.parameter)
+		if !plain(n.value, "_.-") {
+			return urlError("store dynamodb: %s takes letters, digits and _ . - alone", n.parameter)
 		}
 		if len(n.value) > 200 || (n.value != "" && len(n.value) < n.shortest) {
-			return urlError("store %q: %s is too short or too long for DynamoDB", text, n.parameter)
+			return urlError("store dynamodb: %s is too short or too long for DynamoDB", n.parameter)
 		}
 	}
-	if p.Endpoint == "" {
-		return nil
+	if !plain(p.Region, "-") || len(p.Region) > 50 {
+		return urlError("store dynamodb: region: want a region's code, such as eu-west-1")
 	}
-	if u, err := url.Parse(p.Endpoint); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return urlError("store %q: endpoint: want http://HOST:PORT or https://HOST", text)
+	p.Endpoint, err = base(p.Endpoint)
+	return err
+}
+
+// base returns the base URL that an endpoint names, scheme and host.
+func base(endpoint string) (string, error) {
+	if endpoint == "" {
+		return "", nil
 	}
-	return nil
+	const want = "store dynamodb: endpoint: want http://HOST:PORT or https://HOST"
+	u, err := url.Parse(endpoint)
+	switch {
+	case err != nil || (u.Scheme != "http" && u.Scheme != "https"):
+		return "", urlError(want)
+	case u.User != nil:
+		return "", urlError("%s; a user and a password do not belong there: credentials come from the SDK's default chain", want)
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.HasSuffix(endpoint, "#") || u.Path != "" && u.Path != "/":
+		return "", urlError("%s, with nothing after it", want)
+	case u.Hostname() == "" || !plain(u.Host, "_.-:[]"):
+		return "", urlError("%s, in letters and digits", want)
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return "", urlError("%s, and a port from 1 to 65535", want)
+		}
+	}
+	return u.Scheme + "://" + u.Host, nil
+}
+
+// plain reports whether the text has only ASCII letters, digits and what is in more.
+func plain(text, more string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune(more, r)
+	})
 }

@@ -61,11 +61,11 @@ func TestOpenErrors(t *testing.T) {
 		is        error
 	}{
 		{"", "no store named: want pebble:DIR, dynamodb:?region=REGION or mem:", ErrURL},
-		{"foo:bar", `unknown store "foo:bar": want pebble:DIR, dynamodb:?region=REGION or mem:`, ErrURL},
-		{"Pebble:bar", `unknown store "Pebble:bar": want pebble:DIR, dynamodb:?region=REGION or mem:`, ErrURL},
+		{"foo:bar", `a store of scheme "foo" is not known: want pebble:DIR, dynamodb:?region=REGION or mem:`, ErrURL},
+		{"Pebble:bar", `a store of scheme "Pebble" is not known: want pebble:DIR, dynamodb:?region=REGION or mem:`, ErrURL},
 		{"./data", `store "./data" has no scheme: want pebble:DIR, dynamodb:?region=REGION or mem: (did you mean "pebble:./data"?)`, ErrURL},
 		{"pebble:", `store "pebble:" names no folder: want pebble:DIR, dynamodb:?region=REGION or mem:`, ErrURL},
-		{"mem:x", `store "mem:x": mem: takes nothing after the colon`, ErrURL},
+		{"mem:x", `store mem: takes nothing after the colon`, ErrURL},
 		{"pebble:" + filepath.Join(t.TempDir(), "none"), "no store here", store.ErrMissing},
 	} {
 		s, err := Open(t.Context(), test.url, Options{Tables: tables})
