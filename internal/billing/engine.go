@@ -88,11 +88,12 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		e.log = slog.New(slog.DiscardHandler)
 	}
 	var err error
-	for range 3 { // a lost reply or a twin that made it first: read again
+	for range maxTries { // a lost reply or a twin that made it first: read again
 		if e.meta, err = e.readMeta(ctx); !errors.Is(err, store.ErrNotFound) {
 			break
 		}
-		if err = e.makeMeta(ctx, o.Making, max(1, o.Shards)); err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown) {
+		if making := e.makeMeta(ctx, o.Making, max(1, o.Shards)); making != nil && !again(making) {
+			err = making
 			break
 		}
 	}

@@ -82,7 +82,7 @@ func TestBackup_Restore(t *testing.T) {
 		t.Errorf("manifest: %+v, %v", got, err)
 	}
 	r, err := transfer.Restore(t.Context(), f.Folders, f.path("deep/backup"), f.path("again"), false)
-	if err != nil || r.Aside != "" || !r.Meta.Charging || r.Meta.Installation != m.Installation {
+	if err != nil || r.Aside != "" || r.Meta.Charging || r.Meta.Installation != m.Installation {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	f.open("again", false, func(e *billing.Engine) {
