@@ -125,10 +125,14 @@ func (p *program) readyTables(ctx context.Context, place storeurl.Place, tables 
 	if found[0].Missing {
 		return fmt.Errorf("there is no table %s to adopt: name it in the URL, dynamodb:?recurring_table=NAME", name)
 	}
-	// TTL that is off is not switched on here: what expires then is for its owner to decide.
-	must := slices.DeleteFunc(found[0].Differences, func(d dynamotable.Difference) bool { return d.Harmless })
+	must := slices.DeleteFunc(slices.Clone(found[0].Differences), func(d dynamotable.Difference) bool { return d.Harmless || d.Mends })
 	if len(must) > 0 {
 		return fmt.Errorf("table %s cannot be adopted, and nothing was written: %w", name, &dynamotable.DifferentError{Differences: must})
+	}
+	// TTL that is off is not switched on here: what expires then is for its owner to decide.
+	// Nothing depends on it, since what has expired is hidden.
+	if slices.ContainsFunc(found[0].Differences, func(d dynamotable.Difference) bool { return d.Mends }) {
+		p.warn("TTL is off for table %s: expired receipts are hidden, and stay in it until %s has switched TTL on", name, p.hint("store create"))
 	}
 	if dry {
 		return nil
@@ -226,7 +230,7 @@ func (p *program) showAdoption(tables schema.Tables, r *billing.AdoptReport) {
 		t.flush()
 	}
 	if r.DryRun {
-		p.say("\nAdopt it: %s", p.hint("store adopt"))
+		p.say("\nAdopt it: the same command without --dry-run")
 	} else {
 		p.say("\nNext: %s, then %s", p.hint("verify"), p.hint("run payments --dry-run"))
 	}

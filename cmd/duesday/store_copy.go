@@ -17,6 +17,8 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/dynamostore"
+	"github.com/duesday/duesday/internal/store/dynamotable"
 	"github.com/duesday/duesday/internal/store/storeurl"
 	"github.com/duesday/duesday/internal/transfer"
 )
@@ -39,7 +41,12 @@ goes on from where it was; --cancel gives up a copy that is not live yet, and sw
 source on again. When the comparison finds differences they are named, and nobody charges;
 the same command then copies those once more and compares again.`,
 		Args: want(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.copyStore(cmd.Context(), &f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("shards") && f.shards < 1 {
+				return usagef("--shards %d: want 1 to %d", f.shards, billing.MaxShards)
+			}
+			return p.copyStore(cmd.Context(), &f)
+		},
 	}
 	c.Flags().StringVar(&f.from, "from", "", "`URL` of the store to move: pebble:DIR or dynamodb:?...")
 	c.Flags().StringVar(&f.to, "to", "", "`URL` of the place to move it to")
@@ -75,7 +82,7 @@ func (p *program) copyStore(ctx context.Context, f *copyFlags) error {
 	if f.rate < 0 {
 		return usagef("--rate %d: want 0 or more items a second", f.rate)
 	}
-	if f.shards < 0 || f.shards > billing.MaxShards {
+	if f.shards > billing.MaxShards {
 		return usagef("--shards %d: want 1 to %d", f.shards, billing.MaxShards)
 	}
 	if f.segments < 1 || f.segments > transfer.MaxSegments {
@@ -102,14 +109,42 @@ func (p *program) copyStore(ctx context.Context, f *copyFlags) error {
 	c.FromName, c.ToName, c.Shared = placeName(places[0]), placeName(places[1]), places[0].Shared()
 	return p.withSide(ctx, places[0], false, func(from billing.Side) error {
 		c.From = from
+		if _, err := from.MoveState(ctx); errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrMissing) {
+			return fmt.Errorf("there is no store at %s", c.FromName)
+		} else if err != nil {
+			return err
+		}
 		if f.cancel {
 			return p.cancelAt(ctx, places[1], c)
+		}
+		if err := p.readyCopy(ctx, places[1]); err != nil {
+			return err
 		}
 		return p.withSide(ctx, places[1], true, func(to billing.Side) error {
 			c.To = to
 			return p.runCopy(ctx, c)
 		})
 	})
+}
+
+// readyCopy makes or completes the tables of a destination, and refuses what is there and is
+// not Duesday's: a copy that went live in it could not be worked with.
+func (p *program) readyCopy(ctx context.Context, place storeurl.Place) error {
+	if !place.Shared() {
+		return nil
+	}
+	tables, err := tablesAt(place)
+	if err != nil {
+		return err
+	}
+	client, err := dynamostore.Dial(ctx, place.Region, place.Endpoint)
+	if err != nil {
+		return err
+	}
+	if _, err = dynamotable.Create(ctx, client, tables.All(), dynamotable.Settings{}, p.tell); err != nil {
+		return fmt.Errorf("nothing was copied: %w", err)
+	}
+	return nil
 }
 
 // cancelAt cancels the copy at the place, or one whose place is gone.

@@ -16,6 +16,8 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store/dynamotable"
+	"github.com/duesday/duesday/internal/store/dynamotest"
 	"github.com/duesday/duesday/internal/store/storeurl"
 	"github.com/duesday/duesday/internal/transfer"
 )
@@ -177,6 +179,29 @@ func TestStoreCopy_Usage(t *testing.T) {
 	if _, err := os.Stat("b"); err == nil {
 		t.Error("the destination was made")
 	}
+}
+
+// TestStoreCopy_IntoWrongTables: a table without an index is no destination; nothing was copied,
+// and the source charges as before.
+func TestStoreCopy_IntoWrongTables(t *testing.T) {
+	at, prefix := onDynamo(t)
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", movingBook))
+	table := schema.New(prefix).RecurringPayments
+	table.Indexes = table.Indexes[1:]
+	if _, err := dynamotest.Client(t).CreateTable(t.Context(), dynamotable.Input(table, dynamotable.Settings{})); err != nil {
+		t.Fatal(err)
+	}
+	r := c.run("store", "copy", "--from", "pebble:duesday-data", "--to", at)
+	equal(t, "refused", r.code, exitFailed)
+	contains(t, r.errors, "nothing was copied", "index GSI-1")
+	r = c.run("store", "copy", "--from", at, "--to", "pebble:there")
+	equal(t, "from nothing", r.code, exitFailed)
+	contains(t, r.errors, "there is no store at dynamodb:")
+	if _, err := os.Stat("there"); err == nil {
+		t.Error("a destination was made of nothing")
+	}
+	equal(t, "first day", c.object(exitDone, "run", "payments")["paid"], 2)
 }
 
 // TestStoreBackup: charge, back up, charge more, restore. The run refuses, the processor's
