@@ -452,7 +452,7 @@ func TestAdoptBesideARun(t *testing.T) {
 		t.Fatalf("%d calls, report %+v", calls, rep)
 	}
 	w.tomorrow()
-	if rep := w.start().run(civil.Date{}); rep.Counts[billing.OutcomePaid] != 3 {
+	if rep := w.start().run(civil.Date{}); rep.Counts[billing.OutcomeParked] != 1 { // found, and too old to be charged unasked
 		t.Errorf("the next run %+v", rep)
 	}
 	w.report(t)

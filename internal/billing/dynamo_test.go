@@ -31,11 +31,12 @@ type service struct {
 	tables   schema.Tables
 }
 
-// harsh are the rates of the programme. One request in eight goes wrong.
+// harsh are the rates of the programme. One request in eight goes wrong, and more of the transactions,
+// which are few.
 func harsh() dynamotest.Rates {
 	return dynamotest.Rates{
 		dynamotest.Throughput: 0.02, dynamotest.Throttling: 0.01, dynamotest.ErrorBefore: 0.01, dynamotest.ErrorAfter: 0.02,
-		dynamotest.RequestLost: 0.02, dynamotest.ReplyLost: 0.03, dynamotest.Conflict: 0.06, dynamotest.TransactThrottle: 0.06,
+		dynamotest.RequestLost: 0.02, dynamotest.ReplyLost: 0.03, dynamotest.Conflict: 0.08, dynamotest.TransactThrottle: 0.2,
 		dynamotest.SmallPage: 0.4, dynamotest.EmptyPage: 0.1, dynamotest.IndexMissing: 0.3, dynamotest.IndexStale: 0.3,
 	}
 }
@@ -117,7 +118,7 @@ func TestExactlyOnceOnDynamoDB(t *testing.T) {
 	}
 	t.Logf("%d cases, %v; %d with violations", cases, befell, bad.Load())
 	if cases >= 20 {
-		befell.wantEach(t, 2)
+		befell.wantEach(t, 1)
 	}
 }
 

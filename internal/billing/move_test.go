@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,12 +125,12 @@ func TestMark_AnotherToolsWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := storetest.NewFaulty(w.spy)
-	marked := false
+	var marked atomic.Bool
 	f.Hook = func(op storetest.Operation, phase storetest.Phase) error {
-		if marked || op.Kind != storetest.Commit || phase != storetest.Before || op.Writes[0].Item.Str(schema.SK) != before.Str(schema.SK) {
+		if op.Kind != storetest.Commit || phase != storetest.Before || op.Writes[0].Item.Str(schema.SK) != before.Str(schema.SK) ||
+			!marked.CompareAndSwap(false, true) {
 			return nil
 		}
-		marked = true
 		return w.spy.Commit(t.Context(), mark)
 	}
 	asleep, err := billing.Open(t.Context(), billing.Options{Store: f, Tables: w.tables, Processor: w.box, Now: w.now, Config: billing.DefaultConfig()})
@@ -138,8 +139,8 @@ func TestMark_AnotherToolsWorker(t *testing.T) {
 	}
 	_, err = asleep.RunPayments(t.Context(), billing.RunOptions{Workers: 1})
 	paid := slices.ContainsFunc(w.ledger(), func(entry sandbox.Entry) bool { return entry.Outcome == billing.Succeeded })
-	if !marked || paid || !w.item(t, n).Equal(after) {
-		t.Errorf("marked %v, run: %v, ledger %v, item %v", marked, err, w.ledger(), w.item(t, n))
+	if !marked.Load() || paid || !w.item(t, n).Equal(after) {
+		t.Errorf("marked %v, run: %v, ledger %v, item %v", marked.Load(), err, w.ledger(), w.item(t, n))
 	}
 	if m, err := e.Meta(t.Context()); err != nil || !m.Charging {
 		t.Errorf("%+v, %v", m, err)
@@ -262,7 +263,8 @@ func TestFence_OneCopyAlone(t *testing.T) {
 	}
 }
 
-// TestRestored: after a restore both jobs look at every date since the store was made.
+// TestRestored: after a restore both jobs look at every date since the store was made, and
+// charging is off.
 func TestRestored(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	p := w.start()
@@ -287,7 +289,7 @@ func TestRestored(t *testing.T) {
 			t.Errorf("%s after: %s, %v", kind, from, err)
 		}
 	}
-	if m, err := p.Meta(t.Context()); err != nil || !m.Charging {
-		t.Errorf("charging: %+v, %v", m, err)
+	if m, err := p.Meta(t.Context()); err != nil || m.Charging || !strings.Contains(m.Reason, "duesday reconcile") {
+		t.Errorf("charging: %+v, %v; want it off until the lost time is reconciled", m, err)
 	}
 }
