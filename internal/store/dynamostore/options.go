@@ -63,7 +63,14 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 			return nil, err
 		}
 	}
-	return &Store{schema: schema, client: o.Client, now: o.Now, pace: o.Pace.orDefault(), log: o.Logger}, nil
+	s := &Store{schema: schema, client: o.Client, now: o.Now, pace: o.Pace.orDefault(), log: o.Logger}
+	var once sync.Once // a person who waits is told why; a run of an hour need not hear it again
+	s.pace.told = func(err error) {
+		once.Do(func() {
+			s.log.LogAttrs(ctx, slog.LevelWarn, "DynamoDB does not do what it is asked; trying on", slog.Any("error", err))
+		})
+	}
+	return s, nil
 }
 
 // enter begins a request, which leave ends; it fails on a closed store.

@@ -15,6 +15,7 @@ type Pace struct {
 	Longest time.Duration
 
 	wall func() time.Time // what the machine's clock says; nil is time.Now
+	told func(error)      // hears why an attempt failed when the waits have come to Longest; may be nil
 }
 
 // defaultPace returns what a store keeps to that was not told otherwise.
@@ -59,6 +60,9 @@ func (p Pace) retry(ctx context.Context, once func(context.Context) (verdict, er
 		v, err := p.attempt(all, once)
 		if v == final || !wait(all, time.Duration(rand.Int64N(int64(bound)+1))) || over(all, p.wall) {
 			return v, err
+		}
+		if bound == p.Longest && p.told != nil {
+			p.told(err)
 		}
 		bound = min(2*bound, p.Longest)
 	}

@@ -174,3 +174,21 @@ func TestEnded(t *testing.T) {
 		}
 	}
 }
+
+// TestRetry_TellsWhoWaits: somebody who waits for seconds hears why; who does not, does not.
+func TestRetry_TellsWhoWaits(t *testing.T) {
+	for attempts, want := range map[int]bool{3: false, 12: true} {
+		var told error
+		p := Pace{First: 10 * time.Millisecond, Longest: 80 * time.Millisecond, Total: time.Minute, told: func(err error) { told = err }}.orDefault()
+		tries(t, p, endless, func(n int, _ context.Context) (verdict, error) {
+			if n == attempts {
+				return final, nil
+			}
+			return again, errBusy
+		}, func(verdict, error, []time.Duration) {
+			if (told != nil) != want || want && !errors.Is(told, errBusy) {
+				t.Errorf("after %d attempts: %v", attempts, told)
+			}
+		})
+	}
+}
