@@ -37,6 +37,7 @@ func few(t *testing.T) {
 
 func TestSuite(t *testing.T) {
 	few(t)
+	dynamotest.Endpoint(t) // skips all of it, where that is to be skipped
 	storetest.Run(t, func(t *testing.T, tables []store.Table, now func() time.Time) store.Store {
 		return openLocal(t, tables, dynamostore.Options{Now: now})
 	})
