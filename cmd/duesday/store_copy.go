@@ -284,7 +284,7 @@ func (p *program) cancelCopy(ctx context.Context, c *transfer.Copy) error {
 	if !st.Charging {
 		state = "has charging off, as before (" + st.Reason + ")"
 	}
-	p.say("The copy at %s is given up: it can never charge. %s %s.\nRemove what was copied before you use that place again.", c.ToName, c.FromName, state)
+	p.say("The copy at %s is given up, and does not charge. %s %s.\nRemove what was copied before you use that place again.", c.ToName, c.FromName, state)
 	return nil
 }
 

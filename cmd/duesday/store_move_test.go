@@ -115,7 +115,7 @@ func TestStoreCopy_Cancel(t *testing.T) {
 		contains(t, r.errors, "moved to another store: "+want)
 		equal(t, "described", c.object(exitDone, "store", "describe", "--store", url)["meta"].(map[string]any)["charging"], false)
 	}
-	contains(t, c.must("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:half", "--cancel"), "it can never charge", "charges as before")
+	contains(t, c.must("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:half", "--cancel"), "is given up, and does not charge", "charges as before")
 	r = c.run("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:half")
 	contains(t, r.errors, "was canceled")
 	c.now = c.now.AddDate(0, 0, 1)

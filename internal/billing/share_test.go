@@ -219,6 +219,33 @@ func TestChargingOffStopsARunBetweenShares(t *testing.T) {
 	})
 }
 
+// TestHiccupsAllDayLong: a store that refuses now and then, more often in all than a run puts up
+// with at one time, ends no run.
+func TestHiccupsAllDayLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t, 64, 400)
+		busy := storetest.NewFaulty(s.mem)
+		e := s.engine(busy, s.box)
+		var mu sync.Mutex
+		asked, refused := 0, 0
+		busy.Hook = func(op storetest.Operation, phase storetest.Phase) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if phase == storetest.Before && op.Kind == storetest.Commit && len(op.Writes) == 1 && op.Writes[0].Op == store.OpPut && op.Writes[0].Item.Has(schema.Owner) {
+				if asked++; asked%2 == 0 {
+					refused++
+					return store.ErrThrottled
+				}
+			}
+			return nil
+		}
+		if _, err := e.RunPayments(t.Context(), billing.RunOptions{Workers: 4}); err != nil || refused < 40 {
+			t.Errorf("%v after %d refusals", err, refused)
+		}
+		s.wantAllCharged(400)
+	})
+}
+
 // TestAHiccupCostsNobodyTheDay: a store that refuses for a while puts partitions off; the run
 // charges everything, and one that goes on refusing is an error.
 func TestAHiccupCostsNobodyTheDay(t *testing.T) {

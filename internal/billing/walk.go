@@ -23,7 +23,7 @@ type walk struct {
 	owner   string
 	shared  bool     // with other processes: by leases
 	behind  []string // partitions that others hold, or that the store refused for now
-	refused int      // how often it did
+	refused int      // how often it did since a partition was last seen to its end
 }
 
 // A row is what an index shows of a subscription: a hint.
@@ -137,6 +137,8 @@ func (w *walk) share(ctx context.Context, partition string) error {
 		err = w.later(partition, err)
 	} else if !l.held() { // we have slept: rows were left out
 		w.behind = append(w.behind, partition)
+	} else {
+		w.refused = 0
 	}
 	end()
 	keeper.Wait()
