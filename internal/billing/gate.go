@@ -90,7 +90,7 @@ func (e *Engine) lost(ctx context.Context, since time.Time) (lost []Intent, err 
 	}
 	for range maxSends {
 		lost, err = lost[:0], nil
-		for in, lerr := range e.proc.List(ctx, since) {
+		for in, lerr := range e.proc.List(ctx, ListRequest{Since: since}) {
 			if lerr != nil {
 				err = fmt.Errorf("listing the processor's successes: %w", lerr)
 				break

@@ -32,8 +32,32 @@ type Processor interface {
 	// when the money was taken first.
 	Cancel(ctx context.Context, ref string) (Intent, error)
 
-	// List yields every successful charge at or after since, oldest first.
-	List(ctx context.Context, since time.Time) iter.Seq2[Intent, error]
+	// List yields the intents that were opened at or after r.Since, and those that have
+	// succeeded since, in whatever state they are and in no order. It may yield older ones,
+	// and leave out those on which nothing was ever attempted. An error comes last.
+	List(ctx context.Context, r ListRequest) iter.Seq2[Intent, error]
+}
+
+// A ListRequest says what is listed at a processor.
+type ListRequest struct {
+	At       string    // a connected account; "" for our own, which does not include the connected
+	Customer string    // of this customer of the processor's alone; "" for all
+	Since    time.Time // inclusive; zero for all
+}
+
+// A Payer is where and from whom payments are taken, beside the payment method. The zero
+// Payer is our own account at the processor, and no customer there. It is frozen with the
+// period that is opened with it.
+type Payer struct {
+	At       string // a connected account at the processor, acct_…; "" for our own
+	Customer string // the processor's customer, cus_…; "" for none
+	Fee      int    // what the connected account leaves to us, in hundredths of a percent
+}
+
+// An Identified processor tells whose money it moves: one short line that is never secret,
+// the same for every key of one account in one mode, such as "stripe acct_123 test".
+type Identified interface {
+	Identity(ctx context.Context) (string, error)
 }
 
 // A State is where a payment intent stands at the processor.
@@ -66,6 +90,7 @@ type OpenRequest struct {
 	Tag    Tag
 	Amount money.Amount
 	Method string // the payment method's token
+	Payer  Payer
 }
 
 // A ConfirmRequest asks for one attempt to take the money.
@@ -84,8 +109,10 @@ type Intent struct {
 	Amount  money.Amount
 	Latest  string    // id of the latest attempt, "" before the first: tells whether a confirm ran
 	Code    string    // decline code of the latest attempt
-	Hard    bool      // the decline says that trying again is pointless
+	Hard    bool      // the decline, or the processor's advice about it, says that trying again is pointless
 	Changed time.Time // when it came into this state
+	Opened  time.Time // when it was made; zero where the processor does not tell
+	Link    string    // where the customer can authenticate, of RequiresAction; holds a secret: shown and mailed, never stored or logged
 }
 
 var (

@@ -83,7 +83,7 @@ func (e *Engine) Verify(ctx context.Context) (*Audit, error) {
 		}
 		a.take(it)
 	}
-	for in, err := range e.proc.List(ctx, time.Time{}) {
+	for in, err := range e.proc.List(ctx, ListRequest{}) {
 		if err != nil {
 			return nil, fmt.Errorf("listing the processor's charges: %w", err)
 		}

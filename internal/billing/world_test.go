@@ -324,13 +324,13 @@ func (x *wire) Cancel(ctx context.Context, ref string) (billing.Intent, error) {
 	return x.call("cancel", "", func() (billing.Intent, error) { return x.inner.Cancel(ctx, ref) })
 }
 
-func (x *wire) List(ctx context.Context, since time.Time) iter.Seq2[billing.Intent, error] {
+func (x *wire) List(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Intent, error] {
 	return func(yield func(billing.Intent, error) bool) {
 		if x.p.faults.died() {
 			yield(billing.Intent{}, storetest.ErrCrash)
 			return
 		}
-		x.inner.List(ctx, since)(yield)
+		x.inner.List(ctx, r)(yield)
 	}
 }
 

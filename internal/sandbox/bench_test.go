@@ -80,7 +80,7 @@ func BenchmarkListTail(b *testing.B) {
 	since := c.Now().Add(-9 * time.Second)
 	for b.Loop() {
 		n := 0
-		for range s.List(b.Context(), since) {
+		for range s.List(b.Context(), billing.ListRequest{Since: since}) {
 			n++
 		}
 		if n != 10 {

@@ -20,10 +20,21 @@ func checkOpen(r billing.OpenRequest) error {
 	switch {
 	case !r.Amount.IsPositive() || r.Amount.Currency().IsZero():
 		return invalid("the amount must be more than zero")
+	case r.Payer.At != "":
+		return errNoAccounts
 	case !fits(t.Period) || !fits(t.Generation):
 		return invalid("period and generation must be whole numbers from 0 to 2147483647")
 	}
 	return checkTexts(r.Key, t.Installation, t.Account, t.Subscription, t.SKU, r.Method)
+}
+
+var errNoAccounts = invalid("the sandbox has no connected accounts")
+
+func checkList(r billing.ListRequest) error {
+	if r.At != "" {
+		return errNoAccounts
+	}
+	return nil
 }
 
 func checkConfirm(r billing.ConfirmRequest) error {

@@ -91,9 +91,13 @@ func (c *Client) Lookup(ctx context.Context, ref string) (billing.Intent, error)
 
 // List implements billing.Processor. It yields while the answer comes; a list that breaks
 // off ends with ErrUnknown.
-func (c *Client) List(ctx context.Context, since time.Time) iter.Seq2[billing.Intent, error] {
+func (c *Client) List(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Intent, error] {
 	return func(yield func(billing.Intent, error) bool) {
-		for text, err := range c.lines(ctx, pathSuccesses+"?since="+url.QueryEscape(formatSince(since))) {
+		if err := checkList(r); err != nil {
+			yield(billing.Intent{}, err)
+			return
+		}
+		for text, err := range c.lines(ctx, pathSuccesses+"?since="+url.QueryEscape(formatSince(r.Since))) {
 			var a reply
 			if err == nil {
 				err = json.Unmarshal(text, &a)

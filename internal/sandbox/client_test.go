@@ -108,7 +108,7 @@ func TestClient_ListBreaksOff(t *testing.T) {
 			})))
 			var last error
 			n := 0
-			for _, last = range client.List(t.Context(), time.Time{}) {
+			for _, last = range client.List(t.Context(), billing.ListRequest{}) {
 				n++
 			}
 			if !errors.Is(last, billing.ErrUnknown) || n > 4 {
@@ -218,7 +218,7 @@ func TestClient_ListFallsSilent(t *testing.T) {
 		n := 0
 		var last error
 		start := time.Now()
-		for _, last = range client.List(t.Context(), time.Time{}) {
+		for _, last = range client.List(t.Context(), billing.ListRequest{}) {
 			if n++; n == 3 {
 				time.Sleep(time.Hour)
 			}

@@ -67,7 +67,7 @@ func TestConcurrent_Everything(t *testing.T) {
 				for i := range rounds {
 					in := pay(t, s, worker*100+i)
 					found := false
-					for listed, err := range s.List(t.Context(), time.Time{}) {
+					for listed, err := range s.List(t.Context(), billing.ListRequest{}) {
 						if err != nil {
 							t.Error(err)
 						}
@@ -179,7 +179,7 @@ func TestWriter_NothingShownBeforeDisk(t *testing.T) {
 	wg.Go(func() { shown(s.Lookup(t.Context(), ref)) })
 	wg.Go(func() { shown(s.Cancel(t.Context(), ref)) })
 	wg.Go(func() {
-		for in, err := range s.List(t.Context(), time.Time{}) {
+		for in, err := range s.List(t.Context(), billing.ListRequest{}) {
 			shown(in, err)
 		}
 	})

@@ -36,7 +36,7 @@ func TestFault_NotDone(t *testing.T) {
 		if _, err := s.Cancel(t.Context(), "pi_none"); !errors.Is(err, want) {
 			t.Errorf("cancel: %v, want %v", err, want)
 		}
-		for _, err := range s.List(t.Context(), time.Time{}) {
+		for _, err := range s.List(t.Context(), billing.ListRequest{}) {
 			if !errors.Is(err, want) {
 				t.Errorf("list: %v, want %v", err, want)
 			}
@@ -120,7 +120,7 @@ func TestList_LostHalfway(t *testing.T) {
 	}
 	s.dice = newDice(&Options{UnknownRate: 1})
 	seen, ends := 0, 0
-	for _, err := range s.List(t.Context(), time.Time{}) {
+	for _, err := range s.List(t.Context(), billing.ListRequest{}) {
 		if err == nil {
 			seen++
 		} else if ends++; !errors.Is(err, billing.ErrUnknown) {
@@ -187,7 +187,7 @@ func TestHook(t *testing.T) {
 		armed = OpList
 		var err5 error
 		seen := 0
-		for _, err := range s.List(t.Context(), time.Time{}) {
+		for _, err := range s.List(t.Context(), billing.ListRequest{}) {
 			err5 = err
 			seen++
 		}

@@ -13,7 +13,7 @@ import (
 
 func list(t *testing.T, s billing.Processor, since time.Time) (periods []int) {
 	t.Helper()
-	for in, err := range s.List(t.Context(), since) {
+	for in, err := range s.List(t.Context(), billing.ListRequest{Since: since}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestList_Snapshot(t *testing.T) {
 		pay(t, s, period)
 	}
 	next, seen := 100, 0
-	for in, err := range s.List(t.Context(), time.Time{}) {
+	for in, err := range s.List(t.Context(), billing.ListRequest{}) {
 		if err != nil || in.Tag.Period >= 100 {
 			t.Fatalf("%+v, %v", in, err)
 		}
@@ -96,7 +96,7 @@ func TestList_Snapshot(t *testing.T) {
 	if seen != 3 {
 		t.Errorf("saw %d, want 3", seen)
 	}
-	for range s.List(t.Context(), time.Time{}) {
+	for range s.List(t.Context(), billing.ListRequest{}) {
 		break // and may be left
 	}
 }
@@ -110,7 +110,7 @@ func testContextEnds(t *testing.T, s *subject, _ *clock) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var errs []error
-	for _, err := range s.List(ctx, time.Time{}) {
+	for _, err := range s.List(ctx, billing.ListRequest{}) {
 		errs = append(errs, err)
 		cancel()
 	}

@@ -102,17 +102,21 @@ func (s *Sandbox) Lookup(ctx context.Context, ref string) (billing.Intent, error
 }
 
 // List implements billing.Processor: it yields the successes that were in the ledger
-// when it was called, one for each line, each as it was answered. since counts in whole
-// milliseconds, as the ledger does. An error comes last; one of a lost answer may come
-// after a part of the list.
-func (s *Sandbox) List(ctx context.Context, since time.Time) iter.Seq2[billing.Intent, error] {
+// when it was called, one for each line, oldest first, each as it was answered. r.Since counts
+// in whole milliseconds, as the ledger does; r.Customer leaves nothing out, since there are
+// none. An error comes last; one of a lost answer may come after a part of the list.
+func (s *Sandbox) List(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Intent, error] {
 	return func(yield func(billing.Intent, error) bool) {
+		if err := checkList(r); err != nil {
+			yield(billing.Intent{}, err)
+			return
+		}
 		f, err := s.begin(ctx, OpList, "")
 		if err != nil {
 			yield(billing.Intent{}, err)
 			return
 		}
-		v, numbers, err := s.successes(since)
+		v, numbers, err := s.successes(r.Since)
 		if f == unknown {
 			numbers = numbers[:len(numbers)/2]
 		}

@@ -369,7 +369,7 @@ func TestClose(t *testing.T) {
 		if _, err := s.Lookup(t.Context(), in.Ref); !errors.Is(err, want) {
 			t.Errorf("lookup after close: %v", err)
 		}
-		for _, err := range s.List(context.Background(), time.Time{}) {
+		for _, err := range s.List(context.Background(), billing.ListRequest{}) {
 			if !errors.Is(err, want) {
 				t.Errorf("list after close: %v", err)
 			}

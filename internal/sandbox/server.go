@@ -120,7 +120,7 @@ func (s *Sandbox) serveSuccesses(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := newLines(w)
-	for in, err := range s.List(r.Context(), since) {
+	for in, err := range s.List(r.Context(), billing.ListRequest{Since: since}) {
 		switch {
 		case err != nil && out.n == 0:
 			answer(w, billing.Intent{}, err)

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 )
@@ -30,7 +29,7 @@ func everyCall(t *testing.T, p billing.Processor, each func(op string, err error
 	_, err = p.Cancel(t.Context(), "pi_x")
 	each(OpCancel, err)
 	err = nil
-	for _, err = range p.List(t.Context(), time.Time{}) {
+	for _, err = range p.List(t.Context(), billing.ListRequest{}) {
 		continue
 	}
 	each(OpList, err)
@@ -82,7 +81,7 @@ func TestServer_ListLostHalfway(t *testing.T) {
 	}
 	box.dice = newDice(&Options{UnknownRate: 1})
 	var errs []error
-	for _, err := range served(t, box).List(t.Context(), time.Time{}) {
+	for _, err := range served(t, box).List(t.Context(), billing.ListRequest{}) {
 		errs = append(errs, err)
 	}
 	if len(errs) != 3 || errs[0] != nil || errs[1] != nil || !errors.Is(errs[2], billing.ErrUnknown) {

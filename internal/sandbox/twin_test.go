@@ -127,7 +127,7 @@ func (w *twins) check(since time.Time) {
 	}
 	var lists, ledgers [2][]string
 	for i, s := range w.both {
-		for in, err := range s.List(w.t.Context(), since) {
+		for in, err := range s.List(w.t.Context(), billing.ListRequest{Since: since}) {
 			lists[i] = append(lists[i], w.plain(i, in)+fmt.Sprint(err))
 		}
 		for e := range s.Entries() {

@@ -85,6 +85,17 @@ const (
 	Amount       = "Amount"
 	DeadDate     = "DeadDate"
 	LastError    = "LastError"
+
+	// What an account, and a period that is open, knows of its processor's side.
+	Customer         = "Customer"         // the processor's id of the customer
+	ProcessorAccount = "ProcessorAccount" // a connected account at the processor
+	ApplicationFee   = "ApplicationFee"   // in hundredths of a percent
+	MethodDate       = "MethodDate"       // when the payment method was given
+	Processor        = "Processor"        // of the store: whose money it moves
+
+	// Of a refund or dispute.
+	Refund  = "Refund"  // the processor's id of it
+	Request = "Request" // our own id, when it was asked for here
 )
 
 // Names lists every attribute name in a fixed order. Append only: an engine may store
@@ -106,5 +117,7 @@ func Names() []string {
 		// of the tracking tables; account and subscription stand above
 		TrackedID, TrackedType, TrackedStripeAccount, TrackedTimestamp, TrackedDate, TrackedTime, TrackedExpiration,
 		TrackedCreated, TrackedUpdated, TrackedFulfilled, TrackedStatus, TrackedPurchase,
+		Customer, ProcessorAccount, ApplicationFee, MethodDate, Processor, Refund, Request,
+		"ref", "at", "card", "card_expires", // of effects
 	}
 }

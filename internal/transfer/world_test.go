@@ -202,7 +202,7 @@ func (w *world) settle(s billing.Side) {
 func (w *world) once() {
 	w.t.Helper()
 	n := map[string]int{}
-	for in, err := range w.box.List(context.Background(), time.Time{}) {
+	for in, err := range w.box.List(context.Background(), billing.ListRequest{}) {
 		if err != nil {
 			w.t.Fatal(err)
 		}

@@ -1,0 +1,81 @@
+package billing
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+)
+
+// A Wallet is a Processor that keeps customers and their cards. Duesday holds their ids, and
+// asks for the rest when it is needed: no card data is stored.
+type Wallet interface {
+	// MakeCustomer makes a customer and returns its id. The same key within a day gives the
+	// same customer.
+	MakeCustomer(ctx context.Context, r CustomerRequest) (string, error)
+
+	// Attach returns the card that p.Customer will be charged with: method, attached to the
+	// customer where it belongs to nobody yet, or with "" the customer's default. ErrInvalid
+	// when there is no such customer or method, or the method is another's.
+	Attach(ctx context.Context, p Payer, method string) (Card, error)
+
+	// Card returns what may be told of a payment method, or ErrInvalid when there is none.
+	Card(ctx context.Context, at, method string) (Card, error)
+
+	// CardLink makes a page by which the customer gives a card, or a new one.
+	CardLink(ctx context.Context, r LinkRequest) (CardLink, error)
+
+	// Setups yields the cards given by links that were made at or after r.Since, in no order.
+	// An error comes last.
+	Setups(ctx context.Context, r ListRequest) iter.Seq2[Setup, error]
+}
+
+// ErrNoWallet: the processor keeps no customers and cards.
+var ErrNoWallet = errors.New("this processor keeps no customers and cards: give it a payment method's token")
+
+// A CustomerRequest asks for a customer at the processor.
+type CustomerRequest struct {
+	Key          string // idempotency key
+	At           string // connected account, or ""
+	Installation string
+	Account      string // ours
+	Email        string
+}
+
+// A Card is what may be told of a payment method. Of one that is no card, Last4 and Expires
+// may be zero.
+type Card struct {
+	Method  string    // its token
+	Brand   string    // visa
+	Last4   string    // 4242
+	Expires time.Time // the first instant, UTC, at which it has expired; zero: never, or not told
+	Made    time.Time // when it was given to the processor
+}
+
+// A LinkRequest asks for a page by which a customer gives a card. Installation, Account and
+// Subscription travel as metadata and come back with the Setup.
+type LinkRequest struct {
+	Key          string // idempotency key
+	Payer        Payer  // with a Customer
+	Installation string
+	Account      string
+	Subscription string // whose card it will be; "" for the account's
+	Currency     string // ISO 4217 code
+}
+
+// A CardLink is such a page.
+type CardLink struct {
+	URL     string    // holds a secret: shown and mailed, never stored or logged
+	Expires time.Time // UTC
+}
+
+// A Setup is a card that a customer has given by a link.
+type Setup struct {
+	ID           string // the processor's
+	At           string
+	Customer     string
+	Installation string
+	Account      string
+	Subscription string // "" for the account's
+	Card         Card
+}
