@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +17,10 @@ import (
 type Account struct {
 	ID       string
 	Email    string
-	TimeZone string // IANA name; decides what day it is for its subscriptions
-	Method   string // the processor's token that subscriptions without one of their own are charged with
+	TimeZone string    // IANA name; decides what day it is for its subscriptions
+	Method   string    // the processor's token that subscriptions without one of their own are charged with
+	Given    time.Time // when the method was given; zero: not known
+	Payer    Payer     // where and from whom its subscriptions are charged
 	Created  time.Time
 	Copying  bool // an address change has not yet reached every copy
 	Mixed    bool // its subscriptions came with different addresses, and keep them until the account is changed
@@ -50,6 +53,10 @@ func (a *Account) item() store.Item {
 	if a.TimeZone != "" && a.TimeZone != "UTC" {
 		it.Set(schema.TimeZone, store.S(a.TimeZone))
 	}
+	if !a.Given.IsZero() {
+		it.Set(schema.MethodDate, store.S(stamp(a.Given)))
+	}
+	a.Payer.set(&it)
 	switch {
 	case a.Copying:
 		it.Set(schema.FanOut, store.Bool(true))
@@ -63,12 +70,13 @@ func (a *Account) item() store.Item {
 // accountOwns are the attributes that item writes or leaves out on purpose.
 var accountOwns = map[string]bool{
 	schema.CreatedDate: true, schema.Email: true, schema.FanOut: true, schema.PK: true, schema.PaymentMethod: true,
-	schema.SK: true, schema.TimeZone: true, schema.Version: true,
+	schema.SK: true, schema.TimeZone: true, schema.Version: true, schema.MethodDate: true,
+	schema.Customer: true, schema.ProcessorAccount: true, schema.ApplicationFee: true,
 }
 
 func decodeAccount(it store.Item) *Account {
 	a := &Account{ID: trimAccount(it.Str(schema.PK)), Email: it.Str(schema.Email), TimeZone: it.Str(schema.TimeZone),
-		Method: it.Str(schema.PaymentMethod), Created: readStamp(it.Str(schema.CreatedDate)), Copying: it.Get(schema.FanOut).Bool(),
+		Method: it.Str(schema.PaymentMethod), Given: readStamp(it.Str(schema.MethodDate)), Payer: payerOf(it), Created: readStamp(it.Str(schema.CreatedDate)), Copying: it.Get(schema.FanOut).Bool(),
 		Mixed: it.Str(schema.FanOut) == mixed, Version: it.Int(schema.Version), raw: it}
 	if a.TimeZone == "" {
 		a.TimeZone = "UTC"
@@ -106,20 +114,22 @@ func (e *Engine) Account(ctx context.Context, id string) (*Account, error) {
 	return decodeAccount(it), nil
 }
 
-// method returns the token that the subscription's next period is charged with: its own, or
-// its account's; "" when neither has one.
-func (e *Engine) method(ctx context.Context, s *Subscription) (string, error) {
-	if s.Method != "" {
-		return s.Method, nil
+// wallet returns what the subscription's next period is charged with: its own token, or its
+// account's, "" when neither has one; and the payer. The account is only read for what the
+// subscription does not know: a processor without customers needs no payer.
+func (e *Engine) wallet(ctx context.Context, s *Subscription) (method string, p Payer, err error) {
+	if _, ok := e.proc.(Wallet); !ok && s.Method != "" {
+		return s.Method, p, nil
 	}
 	it, err := e.store.Get(ctx, e.table, accountKey(s.Account))
 	if errors.Is(err, store.ErrNotFound) {
-		return "", nil
+		return s.Method, p, nil
 	}
 	if err != nil {
-		return "", err
+		return "", p, err
 	}
-	return decodeAccount(it).Method, nil
+	a := decodeAccount(it)
+	return cmp.Or(s.Method, a.Method), a.Payer, nil
 }
 
 // CreateAccount makes an account without a subscription; ErrExists when there is one.

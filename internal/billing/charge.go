@@ -163,11 +163,11 @@ func (e *Engine) realign(ctx context.Context, s *Subscription, due, today civil.
 // open is OPEN and BIND: an unconfirmed intent, then one conditional commit that binds it
 // to the period. A crash in between leaves an orphan that moves no money.
 func (e *Engine) open(ctx context.Context, s *Subscription, due, today civil.Date) (step, error) {
-	method, err := e.method(ctx, s)
+	method, payer, err := e.wallet(ctx, s)
 	if err != nil {
 		return step{}, err
 	}
-	o := &OpenPeriod{Period: s.Period, Amount: s.Amount, Method: method, Due: due, Attempt: 1, Opened: e.now()}
+	o := &OpenPeriod{Period: s.Period, Amount: s.Amount, Method: method, Payer: payer, Due: due, Attempt: 1, Opened: e.now()}
 	if method == "" {
 		return e.park(ctx, s, today, "no payment method")
 	}
@@ -192,7 +192,7 @@ const maxGenerations = 8
 
 func (e *Engine) bind(ctx context.Context, s *Subscription, o *OpenPeriod, today civil.Date) (step, error) {
 	tag := Tag{Installation: e.meta.Installation, Account: s.Account, Subscription: s.ID, SKU: s.SKU, Period: o.Period, Generation: o.Generation}
-	in, err := e.openIntent(ctx, OpenRequest{Key: e.openKey(s, o), Tag: tag, Amount: o.Amount, Method: o.Method})
+	in, err := e.openIntent(ctx, OpenRequest{Key: e.openKey(s, o), Tag: tag, Amount: o.Amount, Method: o.Method, Payer: o.Payer})
 	if err != nil {
 		return e.setback(ctx, s, today, err)
 	}
@@ -266,7 +266,11 @@ func ran(o *OpenPeriod, in Intent) bool {
 
 // openKey hashes all that must be one and the same for two requests to mean one intent.
 func (e *Engine) openKey(s *Subscription, o *OpenPeriod) string {
-	return e.idempotencyKey("open", s, o.Period, o.Generation, o.Amount.Decimal(), o.Amount.Currency().Code(), o.Method)
+	more := []string{o.Amount.Decimal(), o.Amount.Currency().Code(), o.Method}
+	if o.Payer != (Payer{}) {
+		more = append(more, o.Payer.At, o.Payer.Customer, itoa(o.Payer.Fee))
+	}
+	return e.idempotencyKey("open", s, o.Period, o.Generation, more...)
 }
 
 // confirmKey hashes one sending of one attempt on the bound intent.

@@ -20,6 +20,7 @@ type OpenPeriod struct {
 	Retired    []string // cancelled intents of this period
 	Amount     money.Amount
 	Method     string
+	Payer      Payer
 	Due        civil.Date
 	Attempt    int        // the attempt to be made, from 1
 	Base       string     // Intent.Latest before that attempt: another Latest means that it ran
@@ -76,12 +77,13 @@ func (o *OpenPeriod) item() store.Item {
 		set(schema.RetryDate, o.Retry.String())
 	}
 	set(schema.State, string(o.State))
+	o.Payer.set(&it)
 	return it
 }
 
 func decodeOpen(it store.Item) (*OpenPeriod, error) {
 	o := &OpenPeriod{Period: int(it.Int(schema.Period)), Generation: int(it.Int(schema.Generation)), Ref: it.Str(schema.Ref),
-		Method: it.Str(schema.Method), Attempt: max(1, int(it.Int(schema.Attempt))), Base: it.Str(schema.Base),
+		Method: it.Str(schema.Method), Payer: payerOf(it), Attempt: max(1, int(it.Int(schema.Attempt))), Base: it.Str(schema.Base),
 		State: State(it.Str(schema.State)), Opened: parseStamp(it.Str(schema.CreatedDate))}
 	var err error
 	if o.Amount, err = decodeAmount(it.Str(schema.Amount), it.Str(schema.Currency)); err != nil {

@@ -77,7 +77,7 @@ func (e *Engine) plan(ctx context.Context, n Name, day civil.Date, report func(R
 		}
 		switch e.judge(s, due, today, mode{}, charged) {
 		case charge:
-			method, err := e.method(ctx, s)
+			method, _, err := e.wallet(ctx, s)
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
 )
 
 // A Processor moves the money. A payment intent is opened without moving any,
@@ -52,6 +54,22 @@ type Payer struct {
 	At       string // a connected account at the processor, acct_…; "" for our own
 	Customer string // the processor's customer, cus_…; "" for none
 	Fee      int    // what the connected account leaves to us, in hundredths of a percent
+}
+
+// set writes the payer into an account's item, or an open period's.
+func (p Payer) set(it *store.Item) {
+	for _, f := range [...]struct{ name, text string }{{schema.ProcessorAccount, p.At}, {schema.Customer, p.Customer}} {
+		if f.text != "" {
+			it.Set(f.name, store.S(f.text))
+		}
+	}
+	if p.Fee != 0 {
+		it.Set(schema.ApplicationFee, store.Int(int64(p.Fee)))
+	}
+}
+
+func payerOf(it store.Item) Payer {
+	return Payer{At: it.Str(schema.ProcessorAccount), Customer: it.Str(schema.Customer), Fee: int(it.Int(schema.ApplicationFee))}
 }
 
 // An Identified processor tells whose money it moves: one short line that is never secret,

@@ -1,0 +1,70 @@
+package stripetest
+
+import (
+	"maps"
+	"slices"
+)
+
+// basil is the day of the API's version from which on the specification's shapes hold:
+// 2025-03-31.basil moved fields of invoices and subscriptions.
+const basil = "2025-03-31"
+
+// CheckEvent returns what is wrong with an event, as a webhook carries it: the event
+// itself, its type, and the object in it, by the schema that its field "object" names.
+// Nothing in an event is expanded. An object of a version before 2025-03-31.basil is not
+// looked at.
+func (s *Spec) CheckEvent(body []byte) []string {
+	c := &checker{spec: s, whole: map[string]bool{}, ids: map[string]bool{}}
+	if value, ok := c.decode(body); ok {
+		c.check(value, s.schemas["event"], "")
+	}
+	return c.problems
+}
+
+// checkEvent checks what the schema of an event leaves open.
+func (c *checker) checkEvent(event map[string]any, at string) {
+	if at != "" {
+		at += "."
+	}
+	if kind, ok := event["type"].(string); ok && !c.spec.eventTypes()[kind] {
+		c.problem(at+"type", "is %q, which no webhook endpoint could ask for", kind)
+	}
+	data, _ := event["data"].(map[string]any)
+	object, ok := data["object"].(map[string]any)
+	if version, _ := event["api_version"].(string); version != "" && version < basil || !ok {
+		return
+	}
+	at += "data."
+	name, _ := object["object"].(string)
+	candidates := c.spec.objects[name]
+	if len(candidates) == 0 {
+		c.problem(at+"object.object", "is %q, and Stripe has no such object", name)
+		return
+	}
+	inner := &checker{spec: c.spec, whole: map[string]bool{}, ids: map[string]bool{}}
+	inner.checkAny(object, &schema{AnyOf: candidates}, at+"object")
+	for _, text := range append(inner.problems, unlike(nil, inner.whole, nil)...) {
+		c.problem("", "%s", text)
+	}
+	previous, _ := data["previous_attributes"].(map[string]any)
+	for _, attribute := range slices.Sorted(maps.Keys(previous)) {
+		known := slices.ContainsFunc(candidates, func(s *schema) bool { return s.Properties[attribute] != nil })
+		if !known {
+			c.problem(at+"previous_attributes."+attribute, "is no field of a %s", name)
+		}
+	}
+}
+
+// eventTypes returns the types that a webhook endpoint can ask for, which the schema of an
+// event does not list.
+func (s *Spec) eventTypes() map[string]bool {
+	types := map[string]bool{}
+	if op, _, _ := s.find("POST", "/v1/webhook_endpoints"); op != nil {
+		for _, value := range op.form.Properties["enabled_events"].Items.Enum {
+			if name, ok := value.(string); ok && name != "*" {
+				types[name] = true
+			}
+		}
+	}
+	return types
+}

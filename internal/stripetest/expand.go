@@ -1,0 +1,79 @@
+package stripetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// expandable returns why a name cannot be asked to be expanded.
+func (o *operation) expandable(name string) []string {
+	segments := strings.Split(name, ".")
+	if len(segments) > expandSegments {
+		return problem("expand", "%q is more than %d deep", name, expandSegments)
+	}
+	at := []*schema{o.answer}
+	found := false
+	for i, segment := range segments {
+		var next []*schema
+		found = false
+		for _, one := range objects(at) {
+			property := one.Properties[segment]
+			if property == nil {
+				continue
+			}
+			next = append(next, property)
+			// The list of a schema's expandable fields has all on the way to one, too. What
+			// is not always there can be included in the same way.
+			if slices.Contains(one.Expandable, segment) || segment == "data" {
+				found = found || property.expands() || i == len(segments)-1 && !slices.Contains(one.Required, segment)
+			}
+		}
+		at = next
+	}
+	if !found {
+		return problem("expand", "%q cannot be expanded", name)
+	}
+	return nil
+}
+
+// expands tells whether the value is an id that stands for an object, or a list of such.
+func (s *schema) expands() bool {
+	return s.Expansion != nil || s.Items != nil && s.Items.Expansion != nil
+}
+
+// objects returns the objects that a value of one of these schemas can be, or that it can
+// be a list of.
+func objects(all []*schema) (found []*schema) {
+	for _, one := range all {
+		if one == nil {
+			continue
+		}
+		one = one.is()
+		found = append(found, objects(one.AnyOf)...)
+		switch one.Type {
+		case "object":
+			found = append(found, one)
+		case "array":
+			found = append(found, objects([]*schema{one.Items})...)
+		}
+	}
+	return found
+}
+
+// unlike compares what was asked to be expanded with what came: the fields that came as an
+// object or as an id, without the numbers of lists.
+func unlike(asked []string, whole, ids map[string]bool) (problems []string) {
+	for name := range whole {
+		ok := slices.ContainsFunc(asked, func(a string) bool { return a == name || strings.HasPrefix(a, name+".") })
+		if !ok {
+			problems = append(problems, fmt.Sprintf("field %s is an object, but nobody asked to expand it", name))
+		}
+	}
+	for _, name := range asked {
+		if ids[name] {
+			problems = append(problems, fmt.Sprintf("field %s is an id, but was asked to be expanded", name))
+		}
+	}
+	return problems
+}

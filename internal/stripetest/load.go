@@ -1,0 +1,159 @@
+package stripetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// mockModule is the module that has both: the specification and stripe-mock.
+const mockModule = "github.com/stripe/stripe-mock"
+
+// errMissing is the reason to skip: what the tests need is not on this machine.
+var errMissing = errors.New("stripe-mock is not there")
+
+// Load returns the specification that tools.mod names. It is read once per process and
+// never changes, so that all tests share it.
+//
+// Where there is no go command, or the module can be neither found nor fetched, the test
+// is skipped, with a message that says what to do; under CI=true it fails.
+func Load(t testing.TB) *Spec {
+	t.Helper()
+	spec, err := load()
+	orSkip(t, err)
+	return spec
+}
+
+// orSkip ends a test whose judge is not to be had.
+func orSkip(t testing.TB, err error) {
+	t.Helper()
+	const remedy = "`go mod download -modfile=tools.mod` fetches it"
+	switch {
+	case err == nil:
+	case errors.Is(err, errMissing) && os.Getenv("CI") != "true":
+		t.Skipf("SKIPPED, NOT TESTED against Stripe's specification: %v. %s.", err, remedy)
+	default:
+		t.Fatalf("%v (%s)", err, remedy)
+	}
+}
+
+// load reads the specification once; later calls get the same answer.
+var load = sync.OnceValues(func() (*Spec, error) {
+	dir, err := module()
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "embedded", "openapi", "spec3.json"))
+	if err != nil {
+		return nil, fmt.Errorf("stripe-mock without its specification: %w", err)
+	}
+	return parse(text)
+})
+
+// module returns the folder of stripe-mock's source.
+var module = sync.OnceValues(func() (string, error) {
+	find := []string{"list", "-modfile=tools.mod", "-m", "-f", "{{.Dir}}", mockModule}
+	dir, err := goCommand(find...)
+	if err == nil && dir == "" {
+		if _, err = goCommand("mod", "download", "-modfile=tools.mod", mockModule); err == nil {
+			dir, err = goCommand(find...)
+		}
+	}
+	if err == nil && dir == "" {
+		err = fmt.Errorf("%w: the go command does not find its source", errMissing)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "\n*** TESTS AGAINST STRIPE'S SPECIFICATION ARE SKIPPED: %v ***\n\n", err)
+		return "", err
+	}
+	return dir, nil
+})
+
+// goCommand runs the go command in the root of the repository and returns what it says,
+// without the line's end. Whatever goes wrong is an errMissing.
+func goCommand(args ...string) (string, error) {
+	root, err := repository()
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Dir = root
+	// A workspace does not go together with -modfile, and would decide which module it is.
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%w: go %s: %v: %s", errMissing, strings.Join(args, " "), err, strings.TrimSpace(said.String()))
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// repository returns the folder of tools.mod: above this file, not above the working
+// directory, which a test may have left. Only a build that has left out the paths of its
+// sources starts there.
+func repository() (string, error) {
+	_, file, _, ok := runtime.Caller(0)
+	dir := filepath.Dir(file)
+	if !ok || !filepath.IsAbs(file) {
+		var err error
+		if dir, err = os.Getwd(); err != nil {
+			return "", err
+		}
+	}
+	for start := dir; ; {
+		if _, err := os.Stat(filepath.Join(dir, "tools.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", fmt.Errorf("%w: no tools.mod above %s", errMissing, start)
+		}
+		dir = parent
+	}
+}
+
+// parse reads an OpenAPI document.
+func parse(text []byte) (*Spec, error) {
+	var d struct {
+		Info struct {
+			Version string `json:"version"`
+		} `json:"info"`
+		Paths      map[string]map[string]*operation `json:"paths"`
+		Components struct {
+			Schemas map[string]*schema `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		return nil, fmt.Errorf("Stripe's specification: %w", err)
+	}
+	s := &Spec{version: d.Info.Version, schemas: d.Components.Schemas, routes: map[int][]*route{}, objects: map[string][]*schema{}}
+	for name, one := range s.schemas {
+		one.name = name
+		if object := one.Properties["object"]; object != nil && len(object.Enum) == 1 {
+			if name, ok := object.Enum[0].(string); ok {
+				s.objects[name] = append(s.objects[name], one)
+			}
+		}
+	}
+	for path, operations := range d.Paths {
+		r := &route{template: path, segments: strings.Split(path, "/"), operations: map[string]*operation{}}
+		for method, op := range operations {
+			op.close()
+			r.operations[strings.ToUpper(method)] = op
+		}
+		s.routes[len(r.segments)] = append(s.routes[len(r.segments)], r)
+	}
+	if err := s.resolve(); err != nil {
+		return nil, fmt.Errorf("Stripe's specification: %w", err)
+	}
+	return s, nil
+}

@@ -1,0 +1,91 @@
+package stripetest
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// startTimeout is for a busy machine that has to compile stripe-mock and to read its specification.
+const startTimeout = 2 * time.Minute
+
+// Mock returns the URL of a stripe-mock, such as "http://127.0.0.1:34567". The first call
+// of the process builds it, which the go command keeps, and starts it for all tests of the
+// process; it ends with the process, however that ends. It has no state, and wants a key
+// that looks like one: "sk_test_" and some letters.
+//
+// Where it cannot be had the test is skipped as Load does it.
+func Mock(t testing.TB) string {
+	t.Helper()
+	url, err := mock()
+	orSkip(t, err)
+	return url
+}
+
+// mock starts stripe-mock once; later calls get the same answer.
+var mock = sync.OnceValues(func() (string, error) {
+	if _, err := module(); err != nil {
+		return "", err
+	}
+	path, err := goCommand("tool", "-modfile=tools.mod", "-n", "stripe-mock")
+	if err != nil {
+		return "", err
+	}
+	return start(path)
+})
+
+// dieWithUs becomes stripe-mock, and leaves a watcher behind that kills it once the
+// standard input is at its end: the process that holds the other end of the pipe has
+// ended, in whatever way. It needs no moment at which tests are over, which Go does not
+// tell.
+const dieWithUs = `exec 3<&0 </dev/null
+{ cat <&3; kill -9 $$; } >/dev/null 2>&1 &
+exec 3<&-
+exec "$@"`
+
+// start runs stripe-mock on a port that the system chooses and returns its URL once it
+// listens, which it says on its standard output. A request before it serves waits.
+func start(path string) (string, error) {
+	cmd := exec.Command("sh", "-c", dieWithUs, "sh", path, "-http-addr", "127.0.0.1:0")
+	held, err := cmd.StdinPipe()
+	if err != nil {
+		return "", err
+	}
+	said, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		return "", errors.Join(err, held.Close())
+	}
+	address := make(chan string, 1)
+	go func() {
+		lines := bufio.NewScanner(said)
+		for lines.Scan() {
+			if _, at, ok := strings.Cut(lines.Text(), "Listening for HTTP at address: "); ok {
+				address <- at
+				break
+			}
+		}
+		close(address)
+		_, _ = io.Copy(io.Discard, said) // it must not wait for a reader
+		_ = cmd.Wait()
+	}()
+	select {
+	case at, ok := <-address:
+		if ok {
+			return "http://" + at, nil
+		}
+		err = errors.New("it ended before it listened")
+	case <-time.After(startTimeout):
+		err = fmt.Errorf("it did not listen within %s", startTimeout)
+	}
+	return "", errors.Join(fmt.Errorf("stripe-mock does not start: %w", err), held.Close())
+}

@@ -1,0 +1,96 @@
+package stripetest
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A reporter fails a test, once for each distinct problem. It lets go of the test when
+// that ends: what a forgotten goroutine finds later is dropped.
+type reporter struct {
+	mu   sync.Mutex
+	t    testing.TB // nil after the end
+	seen map[string]bool
+}
+
+func newReporter(t testing.TB) *reporter {
+	r := &reporter{t: t, seen: map[string]bool{}}
+	t.Cleanup(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.t = nil
+	})
+	return r
+}
+
+func (r *reporter) report(e exchange, template string, problems []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, problem := range problems {
+		key := e.method + " " + template + ": " + problem
+		if r.t == nil || r.seen[key] {
+			continue
+		}
+		r.seen[key] = true
+		r.t.Errorf("Stripe's specification: %s %s (status %d): %s", e.method, e.path, e.status, problem)
+	}
+}
+
+// An exchange is a request and the answer to it.
+type exchange struct {
+	method, path string
+	header       http.Header // of the request
+	query        url.Values
+	sent         []byte
+	status       int // 0: there is no answer
+	answered     []byte
+}
+
+// judged tells whether the exchange is in the API that the specification describes: below
+// /v1/, and of no version before 2025-03-31.basil. Without a version it is.
+func (e exchange) judged() bool {
+	version := e.header.Get("Stripe-Version")
+	return strings.HasPrefix(e.path, "/v1/") && (version == "" || version >= basil)
+}
+
+// form reads the parameters in the body.
+func (e exchange) form(op *operation) (values url.Values, problems []string) {
+	if len(e.sent) == 0 {
+		return nil, nil
+	}
+	kind, _, _ := strings.Cut(e.header.Get("Content-Type"), ";")
+	if kind = strings.TrimSpace(kind); op != nil && kind != op.contentType {
+		return nil, []string{"the body is " + kind + "; Stripe wants " + op.contentType}
+	}
+	if kind == "multipart/form-data" {
+		return nil, nil // a file: nobody here sends one
+	}
+	values, err := url.ParseQuery(string(e.sent))
+	if err != nil {
+		return nil, []string{"the body is no form: " + err.Error()}
+	}
+	return values, nil
+}
+
+// idempotencyKey is how many characters Stripe allows in the header Idempotency-Key.
+const idempotencyKey = 255
+
+// request returns what is wrong with the request, and its template and what it asks to be
+// expanded.
+func (s *Spec) request(e exchange) (problems []string, template string, asked []string) {
+	op, template, _ := s.find(e.method, e.path)
+	form, problems := e.form(op)
+	if len(problems) == 0 {
+		problems = s.CheckRequest(e.method, e.path, e.query, form)
+	}
+	if len(e.header.Get("Idempotency-Key")) > idempotencyKey {
+		problems = append(problems, "the header Idempotency-Key is too long")
+	}
+	asked = expand(e.query, form)
+	slices.Sort(asked)
+	return problems, template, append([]string{}, asked...)
+}

@@ -1,0 +1,238 @@
+package stripetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Spec is Stripe's OpenAPI specification. It never changes; its methods may be called by
+// many at once.
+type Spec struct {
+	version string
+	schemas map[string]*schema
+	objects map[string][]*schema // by the value of the field "object"
+	routes  map[int][]*route     // by the number of segments
+}
+
+// Version is the API's version that the specification describes: "2026-08-26.dahlia".
+func (s *Spec) Version() string { return s.version }
+
+// A route is a path with names in braces, and what can be done there by method.
+type route struct {
+	template   string
+	segments   []string
+	operations map[string]*operation
+}
+
+type operation struct {
+	Parameters []struct {
+		Name     string  `json:"name"`
+		In       string  `json:"in"`
+		Required bool    `json:"required"`
+		Schema   *schema `json:"schema"`
+	} `json:"parameters"`
+	RequestBody struct {
+		Content map[string]content `json:"content"`
+	} `json:"requestBody"`
+	Responses map[string]struct {
+		Content map[string]content `json:"content"`
+	} `json:"responses"`
+
+	query, form *schema // objects
+	contentType string  // of the form
+	answer      *schema // of status 200; nil where that is no JSON
+}
+
+type content struct {
+	Schema *schema `json:"schema"`
+}
+
+// close brings an operation into the form in which it is asked.
+func (o *operation) close() {
+	o.query = &schema{Type: "object", Properties: map[string]*schema{}}
+	for _, p := range o.Parameters {
+		if p.In != "query" {
+			continue
+		}
+		o.query.Properties[p.Name] = p.Schema
+		if p.Required {
+			o.query.Required = append(o.query.Required, p.Name)
+		}
+	}
+	o.form = &schema{Type: "object"}
+	for kind, c := range o.RequestBody.Content {
+		o.contentType, o.form = kind, c.Schema
+	}
+	o.answer = o.Responses["200"].Content["application/json"].Schema
+}
+
+// schema is what the specification says of a value.
+type schema struct {
+	Ref        string             `json:"$ref"`
+	Type       string             `json:"type"`
+	Format     string             `json:"format"`
+	Enum       []any              `json:"enum"`
+	Nullable   bool               `json:"nullable"`
+	MaxLength  int                `json:"maxLength"`
+	Pattern    string             `json:"pattern"`
+	Required   []string           `json:"required"`
+	Properties map[string]*schema `json:"properties"`
+	Additional additional         `json:"additionalProperties"`
+	AnyOf      []*schema          `json:"anyOf"`
+	Items      *schema            `json:"items"`
+	Expandable []string           `json:"x-expandableFields"`
+	Expansion  *struct{}          `json:"x-expansionResources"`
+	name       string             // among the components; "" for one that has none
+	referred   *schema            // what Ref means
+	matches    *regexp.Regexp     // what Pattern means
+}
+
+// additional is what may be in an object beside its properties: nothing, anything, or what
+// a schema says.
+type additional struct {
+	any bool
+	of  *schema
+}
+
+func (a *additional) UnmarshalJSON(text []byte) error {
+	if !bytes.HasPrefix(text, []byte("{")) {
+		return json.Unmarshal(text, &a.any)
+	}
+	return json.Unmarshal(text, &a.of)
+}
+
+// is returns what a schema refers to, or itself.
+func (s *schema) is() *schema {
+	for s.referred != nil {
+		s = s.referred
+	}
+	return s
+}
+
+// enum says what is allowed, for people.
+func (s *schema) enum() string {
+	const most = 12
+	var list []string
+	for _, value := range s.Enum[:min(most, len(s.Enum))] {
+		list = append(list, fmt.Sprintf("%#v", value))
+	}
+	if len(s.Enum) > most {
+		list = append(list, fmt.Sprintf("and %d more", len(s.Enum)-most))
+	}
+	return strings.Join(list, ", ")
+}
+
+// resolve finds what references mean, and refuses a document that says what this package
+// does not understand: else it would accept whatever that was to forbid.
+func (s *Spec) resolve() error {
+	for _, name := range slices.Sorted(maps.Keys(s.schemas)) {
+		if err := s.resolveIn(s.schemas[name], name); err != nil {
+			return err
+		}
+	}
+	for _, routes := range s.routes {
+		for _, r := range routes {
+			for method, op := range r.operations {
+				all := []*schema{op.query, op.form}
+				if op.answer != nil {
+					all = append(all, op.answer)
+				}
+				for _, one := range all {
+					if err := s.resolveIn(one, method+" "+r.template); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	for _, name := range []string{"error", "event"} {
+		if s.schemas[name] == nil {
+			return fmt.Errorf("it has no schema %s", name)
+		}
+	}
+	return nil
+}
+
+func (s *Spec) resolveIn(one *schema, at string) error {
+	if one == nil {
+		return fmt.Errorf("%s: a schema is missing", at)
+	}
+	if one.Ref != "" {
+		name, ok := strings.CutPrefix(one.Ref, "#/components/schemas/")
+		if one.referred = s.schemas[name]; !ok || one.referred == nil {
+			return fmt.Errorf("%s: nothing is at %s", at, one.Ref)
+		}
+		return nil
+	}
+	if one.Pattern != "" {
+		var err error
+		if one.matches, err = regexp.Compile(one.Pattern); err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
+	}
+	known := []string{"object", "array", "string", "boolean", "integer", "number"}
+	if len(one.AnyOf) == 0 && !slices.Contains(known, one.Type) {
+		return fmt.Errorf("%s: type %q is not one that is understood", at, one.Type)
+	}
+	for name, property := range one.Properties {
+		if err := s.resolveIn(property, at+"."+name); err != nil {
+			return err
+		}
+	}
+	inner := slices.Clone(one.AnyOf)
+	if one.Type == "array" {
+		inner = append(inner, one.Items)
+	}
+	if one.Additional.of != nil {
+		inner = append(inner, one.Additional.of)
+	}
+	for _, i := range inner {
+		if err := s.resolveIn(i, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// find returns what a method does at a path, and the template of the path. Fixed segments
+// go before names: /v1/customers/search is not the customer "search".
+func (s *Spec) find(method, path string) (op *operation, template, problem string) {
+	segments := strings.Split(path, "/")
+	var best *route
+	var fewest int
+	for _, r := range s.routes[len(segments)] {
+		open, fits := r.fits(segments)
+		if r.operations[method] == nil {
+			open += len(segments) // only when nothing else is there
+		}
+		if fits && (best == nil || open < fewest || open == fewest && r.template < best.template) {
+			best, fewest = r, open
+		}
+	}
+	switch {
+	case best == nil:
+		return nil, path, "Stripe knows no such path"
+	case best.operations[method] == nil:
+		return nil, best.template, "Stripe knows the path, but not with this method"
+	}
+	return best.operations[method], best.template, ""
+}
+
+// fits tells whether a path is one of the route's, and how many of its segments are names.
+func (r *route) fits(segments []string) (open int, fits bool) {
+	for i, segment := range r.segments {
+		switch {
+		case segment == segments[i]:
+		case strings.HasPrefix(segment, "{") && segments[i] != "":
+			open++
+		default:
+			return 0, false
+		}
+	}
+	return open, true
+}
