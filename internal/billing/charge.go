@@ -54,6 +54,8 @@ type mode struct {
 	day    civil.Date // business day; zero: the clock's in the subscription's zone
 	manual bool       // a person charges a parked period
 	finish bool       // only bring the open period to the end that was requested
+
+	refused map[string]bool // connected accounts at which nothing may be opened
 }
 
 // collect brings one subscription forward as far as it goes today: recovers what is open,
@@ -143,7 +145,7 @@ func (e *Engine) decide(ctx context.Context, s *Subscription, m mode, paid int, 
 	case overload:
 		return e.park(ctx, s, today, fmt.Sprintf("more than %d periods were due at once", e.cfg.CatchUp))
 	case charge:
-		return e.open(ctx, s, due, today)
+		return e.open(ctx, s, m, due, today)
 	case undecided:
 		return e.remain(ctx, s, today, OutcomeParked, s.Parked)
 	}
@@ -162,7 +164,7 @@ func (e *Engine) realign(ctx context.Context, s *Subscription, due, today civil.
 
 // open is OPEN and BIND: an unconfirmed intent, then one conditional commit that binds it
 // to the period. A crash in between leaves an orphan that moves no money.
-func (e *Engine) open(ctx context.Context, s *Subscription, due, today civil.Date) (step, error) {
+func (e *Engine) open(ctx context.Context, s *Subscription, m mode, due, today civil.Date) (step, error) {
 	method, payer, err := e.wallet(ctx, s)
 	if err != nil {
 		return step{}, err
@@ -170,6 +172,9 @@ func (e *Engine) open(ctx context.Context, s *Subscription, due, today civil.Dat
 	o := &OpenPeriod{Period: s.Period, Amount: s.Amount, Method: method, Payer: payer, Due: due, Attempt: 1, Opened: e.now()}
 	if method == "" {
 		return e.park(ctx, s, today, "no payment method")
+	}
+	if m.refused[payer.At] {
+		return e.setback(ctx, s, today, fmt.Errorf("%w: %s", ErrAccountRefused, payer.At))
 	}
 	return e.bind(ctx, s, o, today)
 }

@@ -18,6 +18,10 @@ type Config struct {
 	RetryDays     []int // days after the first decline on which it is tried again; default 1, 3, 5, 7
 	CatchUp       int   // missed periods charged in one run before a subscription is parked; default 3
 	ReceiptMonths int   // until a receipt expires; DefaultConfig has 6
+
+	// CardURL is the merchant's own page for giving a card, with {account} and {subscription}
+	// in it; "" for the processor's.
+	CardURL string
 }
 
 // DefaultConfig returns the policy of an installation that says nothing.
@@ -71,7 +75,8 @@ type Engine struct {
 }
 
 // Open returns an engine over the store, and makes the store's META item when it has none
-// and Options.Making lets it.
+// and Options.Making lets it. It asks an Identified processor whose account it is:
+// ErrOtherProcessor when the store was charged with another.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	if o.Shards < 0 || o.Shards > MaxShards {
 		return nil, fmt.Errorf("%d shards per date: want 1 to %d", o.Shards, MaxShards)
@@ -104,6 +109,9 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("the store has %d shards per date, not %d: they are set when it is made; store copy changes them", e.meta.Shards, o.Shards)
 	case e.meta.Moved != "" && !o.ReadOnly:
 		return nil, fmt.Errorf("%w: %s", ErrMoved, e.meta.Moved)
+	}
+	if err := e.pin(ctx, o.ReadOnly); err != nil {
+		return nil, err
 	}
 	return e, nil
 }

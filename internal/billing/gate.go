@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
@@ -25,32 +26,67 @@ const gateMargin = 48 * time.Hour
 
 // guard refuses what moves a subscription on to its next period on a clock that went back,
 // and on a store that did: it would be charged again for what the lost part of the store
-// has charged, or the charge would be hidden. The latter turns charging off.
-func (e *Engine) guard(ctx context.Context) error {
-	if err := e.complete(ctx); err != nil {
+// has charged, or the charge would be hidden. The latter turns charging off. It returns the
+// connected accounts that could not be asked, because they refuse us: nothing may be opened
+// there by who relies on this answer.
+func (e *Engine) guard(ctx context.Context) (refused map[string]bool, err error) {
+	places, err := e.places(ctx)
+	if err != nil {
+		return nil, err
+	}
+	scope := make([]ListRequest, len(places))
+	for i, at := range places {
+		scope[i].At = at
+	}
+	return e.guardScope(ctx, scope)
+}
+
+// guardAccount is guard for what concerns one account alone. Where the processor knows its
+// customer, nobody else's intents are listed.
+func (e *Engine) guardAccount(ctx context.Context, id string) error {
+	a, err := e.Account(ctx, id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
+	}
+	if err != nil || a.Payer.Customer == "" {
+		_, err = e.guard(ctx)
+		return err
+	}
+	refused, err := e.guardScope(ctx, []ListRequest{{At: a.Payer.At, Customer: a.Payer.Customer}})
+	if err == nil && len(refused) > 0 {
+		err = fmt.Errorf("%w: %s", ErrAccountRefused, a.Payer.At)
+	}
+	return err
+}
+
+func (e *Engine) guardScope(ctx context.Context, scope []ListRequest) (refused map[string]bool, err error) {
+	if err := e.complete(ctx); err != nil {
+		return nil, err
 	}
 	ended, err := e.lastEnded(ctx)
 	if err == nil {
 		err = e.checkClockAfter(ended)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if ended.IsZero() {
 		ended = e.meta.Created
 	}
-	lost, err := e.lost(ctx, ended.Add(-gateMargin))
+	for i := range scope {
+		scope[i].Since = ended.Add(-gateMargin)
+	}
+	lost, refused, err := e.lost(ctx, scope)
 	if err != nil || len(lost) == 0 {
-		return err
+		return refused, err
 	}
 	first := lost[0]
-	reason := fmt.Sprintf("the processor has %d successful charges that this store does not know, the first %s for %s/%s period %d",
-		len(lost), first.Ref, first.Tag.Account, first.Tag.Subscription, first.Tag.Period)
+	reason := fmt.Sprintf("the processor has %d payment intents that succeeded or were tried and that this store does not know, the first %s (%s) for %s/%s period %d",
+		len(lost), first.Ref, first.State, first.Tag.Account, first.Tag.Subscription, first.Tag.Period)
 	if err := e.SetCharging(ctx, false, reason); err != nil {
-		return err
+		return nil, err
 	}
-	return fmt.Errorf("%w: %s; charging is now off: run duesday reconcile, then duesday charging on", ErrWentBack, reason)
+	return nil, fmt.Errorf("%w: %s; charging is now off: run duesday reconcile, then duesday charging on", ErrWentBack, reason)
 }
 
 // complete refuses a store without its outbox table: a charge could be taken and not settled.
@@ -82,28 +118,58 @@ func (e *Engine) checkClockAfter(ended time.Time) error {
 		ErrClock, stamp(e.now()), stamp(ended))
 }
 
-// lost returns the processor's successes since then that the store does not know. A listing
-// that breaks off is begun anew.
-func (e *Engine) lost(ctx context.Context, since time.Time) (lost []Intent, err error) {
+// lost returns the processor's intents in the scope that the store does not know, and on
+// which money has moved or may still, those at our own account first; and the connected
+// accounts that refuse to be asked.
+func (e *Engine) lost(ctx context.Context, scope []ListRequest) (lost []Intent, refused map[string]bool, err error) {
 	if e.proc == nil {
-		return nil, errors.New("this needs the payment processor")
+		return nil, nil, errors.New("this needs the payment processor")
 	}
+	found, errs := make([][]Intent, len(scope)), make([]error, len(scope))
+	var wg sync.WaitGroup
+	free := make(chan struct{}, maxListings)
+	for i, r := range scope {
+		free <- struct{}{}
+		wg.Go(func() {
+			found[i], errs[i] = e.lostAt(ctx, r)
+			<-free
+		})
+	}
+	wg.Wait()
+	refused = map[string]bool{}
+	for i, r := range scope {
+		switch {
+		case r.At != "" && errors.Is(errs[i], ErrAccountRefused):
+			refused[r.At] = true
+		case errs[i] != nil:
+			return nil, nil, errs[i]
+		}
+		lost = append(lost, found[i]...)
+	}
+	return lost, refused, nil
+}
+
+// maxListings is how many accounts of the processor are listed at one time.
+const maxListings = 16
+
+// lostAt is lost for one listing. One that breaks off is begun anew.
+func (e *Engine) lostAt(ctx context.Context, r ListRequest) (lost []Intent, err error) {
 	for range maxSends {
 		lost, err = lost[:0], nil
-		for in, lerr := range e.proc.List(ctx, ListRequest{Since: since}) {
+		for in, lerr := range e.proc.List(ctx, r) {
 			if lerr != nil {
-				err = fmt.Errorf("listing the processor's successes: %w", lerr)
+				err = fmt.Errorf("listing the processor's payment intents: %w", lerr)
 				break
 			}
-			if in.Tag.Installation != e.meta.Installation {
+			if in.Tag.Installation != e.meta.Installation || in.State == Opened || in.State == Canceled {
 				continue
 			}
-			known, kerr := e.knows(ctx, in)
+			now, known, kerr := e.recognise(ctx, in)
 			if kerr != nil {
 				return nil, kerr
 			}
 			if !known {
-				lost = append(lost, in)
+				lost = append(lost, now)
 			}
 		}
 		if err == nil || definite(err) || ctx.Err() != nil {
@@ -113,8 +179,29 @@ func (e *Engine) lost(ctx context.Context, since time.Time) (lost []Intent, err 
 	return lost, err
 }
 
-// knows reports whether the store has dealt with the success or is about to: its period is
-// past and did not end otherwise, or is open with this very intent.
+// recognise reports whether the store knows an intent that was tried, and how it stands now.
+// One that was listed unfinished may have been settled before the store was read. But only
+// what is bound is ever tried, and what is bound stays so until it is shown cancelled or is
+// settled: so one that is unfinished after the store was read without it is unknown to it.
+func (e *Engine) recognise(ctx context.Context, in Intent) (now Intent, known bool, err error) {
+	known, err = e.knows(ctx, in)
+	if err != nil || known || in.State == Succeeded {
+		return in, known, err
+	}
+	if now, err = e.proc.Lookup(ctx, in.Ref); err != nil {
+		return in, false, fmt.Errorf("looking up payment intent %s: %w", in.Ref, err)
+	}
+	switch now.State {
+	case Canceled, Opened:
+		return now, true, nil
+	case Succeeded:
+		known, err = e.knows(ctx, now)
+	}
+	return now, known, err
+}
+
+// knows reports whether the store has dealt with the intent or is about to: it is open with
+// this very intent; or, of a success, its period is past and did not end otherwise.
 func (e *Engine) knows(ctx context.Context, in Intent) (bool, error) {
 	n := Name{Account: in.Tag.Account, ID: in.Tag.Subscription, SKU: in.Tag.SKU}
 	s, err := e.load(ctx, n)
@@ -125,7 +212,7 @@ func (e *Engine) knows(ctx context.Context, in Intent) (bool, error) {
 		return false, err
 	}
 	switch {
-	case s.Period <= in.Tag.Period:
+	case s.Period <= in.Tag.Period || in.State != Succeeded:
 		return s.Open != nil && s.Open.Ref == in.Ref, nil
 	case s.LastCharge == in.Ref: // settled by this very charge: the record need not be looked for
 		return true, nil
@@ -172,28 +259,58 @@ func (e *Engine) acceptClock(ctx context.Context) error {
 
 // Reconcile adopts the processor's successes that the store does not know, oldest first:
 // each settles its period as if its reply had come late; periods before it that the
-// processor shows no charge for are void. It returns how many were adopted, and an error
-// that names every success that could not be.
+// processor shows no charge for are void. An unknown intent that was tried and may still
+// succeed is cancelled first. It returns how many were adopted, and an error that names what
+// could not be, connected accounts that refuse us among it.
 func (e *Engine) Reconcile(ctx context.Context) (int, error) {
-	lost, err := e.lost(ctx, time.Time{})
+	places, err := e.places(ctx)
 	if err != nil {
 		return 0, err
 	}
+	scope := make([]ListRequest, len(places))
+	for i, at := range places {
+		scope[i].At = at
+	}
+	lost, refused, err := e.lost(ctx, scope)
+	if err != nil {
+		return 0, err
+	}
+	var failed []error
+	for at := range refused {
+		failed = append(failed, fmt.Errorf("%w: %s was not looked at", ErrAccountRefused, at))
+	}
 	slices.SortStableFunc(lost, func(a, b Intent) int { return a.Tag.Period - b.Tag.Period })
 	adopted := 0
-	var failed []error
 	for _, in := range lost {
-		err := e.adopt(ctx, in)
-		if err == nil {
-			adopted++
-			continue
+		in, err := e.finish(ctx, in)
+		if err == nil && in.State == Succeeded {
+			if err = e.adopt(ctx, in); err == nil {
+				adopted++
+			}
 		}
 		if errors.Is(err, store.ErrNotFound) {
 			err = fmt.Errorf("subscription %s/%s with SKU %s is not in the store: create or import it again, then reconcile", in.Tag.Account, in.Tag.Subscription, in.Tag.SKU)
 		}
-		failed = append(failed, fmt.Errorf("charge %s of %s: %w", in.Ref, in.Amount, err))
+		if err != nil {
+			failed = append(failed, fmt.Errorf("charge %s of %s: %w", in.Ref, in.Amount, err))
+		}
 	}
 	return adopted, errors.Join(failed...)
+}
+
+// finish brings an unknown intent to its end: cancelled, where the money was not taken.
+func (e *Engine) finish(ctx context.Context, in Intent) (Intent, error) {
+	if in.State == Succeeded {
+		return in, nil
+	}
+	now, err := e.proc.Cancel(ctx, in.Ref)
+	if err == nil && now.State != Succeeded && now.State != Canceled {
+		err = fmt.Errorf("it is %s and cannot be cancelled yet; reconcile again when the processor has decided: %w", now.State, ErrState)
+	}
+	if err != nil {
+		return in, err
+	}
+	return now, nil
 }
 
 func (e *Engine) adopt(ctx context.Context, in Intent) error {

@@ -20,6 +20,7 @@ type Meta struct {
 	Created      time.Time
 	Shards       int    // partitions of an index per date
 	Moved        string // where the store has been moved to; "" when it is the live one
+	Processor    string // whose money it moves, as Identified tells; "" before one that tells was used
 }
 
 // format is the version of the items' layout. A store written by a newer Duesday is
@@ -98,7 +99,7 @@ func (e *Engine) readMeta(ctx context.Context) (Meta, error) {
 	}
 	return Meta{Installation: it.Str(schema.Installation), Charging: it.Get(schema.Charging).Bool(),
 		Reason: it.Str(schema.Reason), Created: parseStamp(it.Str(schema.CreatedDate)),
-		Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved)}, nil
+		Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved), Processor: it.Str(schema.Processor)}, nil
 }
 
 // live refuses a store that has been moved elsewhere since it was opened, where others can

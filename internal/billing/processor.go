@@ -45,6 +45,7 @@ type ListRequest struct {
 	At       string    // a connected account; "" for our own, which does not include the connected
 	Customer string    // of this customer of the processor's alone; "" for all
 	Since    time.Time // inclusive; zero for all
+	Until    time.Time // exclusive; zero for no end
 }
 
 // A Payer is where and from whom payments are taken, beside the payment method. The zero

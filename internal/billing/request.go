@@ -53,7 +53,7 @@ func (e *Engine) change(ctx context.Context, n Name, decide func(s *Subscription
 // open period takes effect with the next look of the payment job, which is set to today.
 func (e *Engine) UpdateSubscription(ctx context.Context, n Name, c Change) (*Subscription, error) {
 	if c.Method != nil {
-		if err := e.guard(ctx); err != nil {
+		if err := e.guardAccount(ctx, n.Account); err != nil {
 			return nil, err
 		}
 	}
@@ -230,7 +230,7 @@ func (e *Engine) request(ctx context.Context, n Name, r Request, closed func(*Su
 // cancellation at the period's end. Due dates that passed meanwhile are void: nobody is
 // charged for them.
 func (e *Engine) Resume(ctx context.Context, n Name) (*Subscription, error) {
-	if err := e.guard(ctx); err != nil {
+	if err := e.guardAccount(ctx, n.Account); err != nil {
 		return nil, err
 	}
 	for {
@@ -312,7 +312,7 @@ func (e *Engine) CollectNow(ctx context.Context, n Name) ([]Result, *Subscriptio
 // SkipParked ends the period that waits for a person without a charge. A live intent is
 // cancelled first; if the money was taken before, the receipt stands.
 func (e *Engine) SkipParked(ctx context.Context, n Name) (*Subscription, error) {
-	if err := e.guard(ctx); err != nil {
+	if err := e.guardAccount(ctx, n.Account); err != nil {
 		return nil, err
 	}
 	return e.request(ctx, n, RequestSkip, func(s *Subscription, today civil.Date) ([]store.Write, error) {
@@ -326,7 +326,7 @@ func (e *Engine) SkipParked(ctx context.Context, n Name) (*Subscription, error) 
 }
 
 func (e *Engine) collectNow(ctx context.Context, s *Subscription, m mode) ([]Result, *Subscription, error) {
-	if err := e.guard(ctx); err != nil {
+	if err := e.guardAccount(ctx, s.Account); err != nil {
 		return nil, s, err
 	}
 	if meta, err := e.readMeta(ctx); err != nil {

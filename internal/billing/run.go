@@ -44,6 +44,11 @@ type Report struct {
 	Elapsed time.Duration
 	DryRun  bool
 	Off     bool // charging is off: nothing was charged
+
+	Cards   int     // that customers gave by links, and are used from now on
+	Returns int     // refunds and disputes that were recorded, or have changed
+	Orphans int     // payment intents that nothing was bound to, and are cancelled now
+	Missed  []error // what a payment run does beside charging, and could not: the next one does it
 }
 
 // Due is the number of periods that were due; it equals the sum of all outcomes.
@@ -70,11 +75,13 @@ const WalkDates = lookBack + 2
 
 // job is one run under way.
 type job struct {
-	e       *Engine
-	kind    Kind
-	options RunOptions
-	started time.Time
-	floor   *floor // as the walk found it
+	e        *Engine
+	kind     Kind
+	options  RunOptions
+	started  time.Time
+	floor    *floor          // as the walk found it
+	previous time.Time       // when the run before ended; set where upkeep needs it
+	refused  map[string]bool // connected accounts that the gate could not ask
 
 	mu      sync.Mutex
 	report  Report          // guarded by mu
@@ -101,19 +108,24 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 		if j.waits(n) {
 			return nil
 		}
-		return e.collect(ctx, n, mode{day: o.Date}, j.add)
-	}
-	switch {
-	case o.DryRun || !meta.Charging:
-		handle = func(ctx context.Context, j *job, n Name) error { return e.plan(ctx, n, o.Date, j.add) }
-	default:
-		if err := e.guard(ctx); err != nil {
-			return nil, err
-		}
+		return e.collect(ctx, n, mode{day: o.Date, refused: j.refused}, j.add)
 	}
 	j := &job{e: e, kind: Payments, options: o}
 	j.report.Off, j.report.DryRun = !meta.Charging, o.DryRun
-	return j.run(ctx, schema.PaymentIndex, handle)
+	if o.DryRun || !meta.Charging {
+		return j.run(ctx, schema.PaymentIndex, func(ctx context.Context, j *job, n Name) error { return e.plan(ctx, n, o.Date, j.add) })
+	}
+	if j.refused, err = e.guard(ctx); err != nil {
+		return nil, err
+	}
+	if err := j.before(ctx); err != nil {
+		return nil, err
+	}
+	report, err := j.run(ctx, schema.PaymentIndex, handle)
+	if err == nil {
+		err = j.after(ctx)
+	}
+	return report, err
 }
 
 // RunReminders is the daily reminder job.

@@ -1,0 +1,54 @@
+package billing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// ErrOtherProcessor: the processor is not the one that the store was charged with: another
+// account, or the same one in the other mode.
+var ErrOtherProcessor = errors.New("this store belongs to another processor")
+
+// pin notes whose money the store's processor moves when it is used first, and refuses every
+// other one from then on: a test key would pay periods with nothing, a live one would charge
+// a copy made for testing. A processor without an identity may be used until one has been noted.
+func (e *Engine) pin(ctx context.Context, readOnly bool) error {
+	if e.proc == nil {
+		return nil
+	}
+	identity := ""
+	if p, ok := e.proc.(Identified); ok {
+		var err error
+		if identity, err = p.Identity(ctx); err != nil {
+			return fmt.Errorf("asking the processor whose account it is: %w", err)
+		}
+	}
+	for range maxTries {
+		switch {
+		case e.meta.Processor == identity, e.meta.Processor == "" && readOnly:
+			return nil
+		case e.meta.Processor != "":
+			return fmt.Errorf("%w: it is charged through %s, and this is %s", ErrOtherProcessor, e.meta.Processor, orSandbox(identity))
+		}
+		set := store.NewItem(store.Attribute{Name: schema.Processor, Value: store.S(identity)})
+		err := e.store.Commit(ctx, store.Update(e.table, metaItem, set, nil, store.AttributeAbsent(schema.Processor)))
+		if err != nil && !again(err) {
+			return err
+		}
+		if e.meta, err = e.readMeta(ctx); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("noting the processor in the store: overtaken by others %d times", maxTries)
+}
+
+func orSandbox(identity string) string {
+	if identity == "" {
+		return "a sandbox"
+	}
+	return identity
+}
