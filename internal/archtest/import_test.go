@@ -18,12 +18,16 @@ var layers = map[string][]string{
 	"internal/book":                  {"billing", "civil", "money", "schema"},
 	"internal/capacity":              {"store"},
 	"internal/civil":                 {},
-	"internal/config":                {},
+	"internal/config":                {"secret"},
 	"internal/mail":                  {"billing", "outbox"},
 	"internal/money":                 {},
 	"internal/outbox":                {"schema", "store"},
 	"internal/sandbox":               {"billing", "money"},
 	"internal/schema":                {"store"},
+	"internal/secret":                {},
+	"internal/stripe":                {"billing", "money", "secret"},
+	"internal/stripefake":            {}, // it must not know what it is used for
+	"internal/stripetest":            {},
 	"internal/schema/cloudformation": {"schema", "store"},
 	"internal/schema/iam":            {"schema"},
 	"internal/schema/workbench":      {"schema", "store"},
@@ -91,10 +95,11 @@ var thirdParty = map[string]struct {
 	"github.com/aws/smithy-go": {in: []string{"internal/store/dynamostore"}}, // the errors of that client
 	"github.com/cockroachdb/pebble/v2": {in: []string{"internal/store/pebblestore", "internal/bench"}, // bench: the bare baseline
 		testsIn: []string{"internal/billing"}}, // its file system, which forgets what was not synced
-	"github.com/spf13/cobra": {in: []string{"cmd/duesday"}},
-	"github.com/spf13/pflag": {in: []string{"cmd/duesday"}},
-	"golang.org/x/term":      {in: []string{"cmd/duesday"}},
-	"pgregory.net/rapid":     {testsOnly: true},
+	"github.com/spf13/cobra":          {in: []string{"cmd/duesday"}},
+	"github.com/spf13/pflag":          {in: []string{"cmd/duesday"}},
+	"github.com/stripe/stripe-go/v86": {in: []string{"internal/stripe"}},
+	"golang.org/x/term":               {in: []string{"cmd/duesday"}},
+	"pgregory.net/rapid":              {testsOnly: true},
 }
 
 func dependencies(s *source, p *pkg) (found []violation) {

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+
+	"github.com/duesday/duesday/internal/secret"
 )
 
 // The environment variables that are read.
@@ -18,9 +20,15 @@ const (
 	EnvMail      = "DUESDAY_MAIL"
 	EnvLogLevel  = "DUESDAY_LOG_LEVEL"
 
+	EnvStripeKey     = "DUESDAY_STRIPE_KEY"
+	EnvStripeKeyFile = "DUESDAY_STRIPE_KEY_FILE"
+	EnvStripeAPIBase = "DUESDAY_STRIPE_API_BASE"
+	EnvCardURL       = "DUESDAY_CARD_URL"
+
 	EnvReceiptMonths = "DUESDAY_RECEIPT_MONTHS"
 	EnvRetryDays     = "DUESDAY_RETRY_DAYS"
 	EnvCatchUp       = "DUESDAY_CATCH_UP"
+	EnvActionDays    = "DUESDAY_ACTION_DAYS"
 )
 
 // The defaults: everything in the folder that one stands in.
@@ -32,12 +40,14 @@ const (
 )
 
 // KnownProcessors says which processors there are, for messages.
-const KnownProcessors = "sandbox:FILE and sandbox:http://HOST:PORT"
+const KnownProcessors = "stripe, sandbox:FILE and sandbox:http://HOST:PORT"
 
 // A Config is what every command works with.
 type Config struct {
 	Store     string     // URL of the store; package storeurl knows the schemes
-	Processor string     // URL of the payment processor: sandbox:FILE, or sandbox:http://HOST:PORT
+	Processor string     // URL of the payment processor: stripe, sandbox:FILE, or sandbox:http://HOST:PORT
+	Stripe    Stripe     // zero unless the processor is Stripe
+	CardURL   string     // the merchant's page for giving a card, with {account} and {subscription}; "" for the processor's
 	Mail      string     // folder for mail that leaves
 	LogLevel  slog.Level // what is logged to standard error
 	JSON      bool       // output and errors are JSON
@@ -50,6 +60,7 @@ type Config struct {
 type Flags struct {
 	Store, Processor, Mail, LogLevel  string
 	ReceiptMonths, RetryDays, CatchUp string
+	ActionDays                        string
 	JSON                              bool
 }
 
@@ -73,13 +84,26 @@ func New(f Flags, env func(string) string) (Config, error) {
 	if err := c.LogLevel.UnmarshalText([]byte(level)); err != nil {
 		return c, fmt.Errorf("log level %q: want debug, info, warn or error", level)
 	}
-	if scheme, _, ok := strings.Cut(c.Processor, ":"); !ok || scheme != "sandbox" {
-		return c, fmt.Errorf("unknown processor %q: the known ones are %s", c.Processor, KnownProcessors)
+	if !c.UsesStripe() && !strings.HasPrefix(c.Processor, "sandbox:") {
+		return c, fmt.Errorf("unknown processor %q: the known ones are %s", secret.Redact(c.Processor), KnownProcessors)
 	}
 	var err error
+	if c.UsesStripe() {
+		if c.Stripe, err = newStripe(env); err != nil {
+			return c, err
+		}
+	}
+	c.CardURL = env(EnvCardURL)
+	if err := checkCardURL(c.CardURL); err != nil {
+		return c, err
+	}
 	c.Policy, err = newPolicy(f, env)
 	return c, err
 }
 
-// Live reports whether the processor moves real money.
-func (c *Config) Live() bool { return !strings.HasPrefix(c.Processor, "sandbox:") }
+// Live reports whether the processor moves real money. A key that has not been read from its
+// file yet is taken for a live one.
+func (c *Config) Live() bool {
+	key := c.Stripe.Key.Reveal()
+	return c.UsesStripe() && !strings.HasPrefix(key, "sk_test_") && !strings.HasPrefix(key, "rk_test_")
+}

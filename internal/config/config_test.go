@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	"log/slog"
 	"reflect"
 	"strings"
@@ -17,7 +18,7 @@ func TestNew_Defaults(t *testing.T) {
 	got, err := config.New(config.Flags{}, environment(nil))
 	want := config.Config{Store: "pebble:./duesday-data", Processor: "sandbox:./duesday-sandbox.jsonl",
 		Mail: "./duesday-mail", LogLevel: slog.LevelWarn,
-		Policy: config.Policy{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, CatchUp: 3}}
+		Policy: config.Policy{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, CatchUp: 3, ActionDays: 14}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
@@ -49,13 +50,49 @@ func TestNew_Refuses(t *testing.T) {
 		flags config.Flags
 		want  string
 	}{
-		{config.Flags{Processor: "stripe:live"}, "sandbox:FILE and sandbox:http://HOST:PORT"},
+		{config.Flags{Processor: "paypal:live"}, "stripe, sandbox:FILE and sandbox:http://HOST:PORT"},
+		{config.Flags{Processor: "stripes"}, "unknown processor"},
 		{config.Flags{Processor: "http://127.0.0.1:12121"}, "sandbox:http://HOST:PORT"},
 		{config.Flags{Processor: "sandbox"}, "sandbox:FILE"},
 		{config.Flags{LogLevel: "loud"}, "debug, info, warn or error"},
 	} {
 		if _, err := config.New(c.flags, environment(nil)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q in it", c.flags, err, c.want)
+		}
+	}
+}
+
+func TestNew_Stripe(t *testing.T) {
+	for _, c := range []struct {
+		key  string
+		live bool
+	}{{"sk_test_x", false}, {"rk_test_x", false}, {"sk_live_x", true}, {"rk_live_x", true}, {"", true}} {
+		got, err := config.New(config.Flags{Processor: "stripe"}, environment(map[string]string{config.EnvStripeKey: c.key, config.EnvStripeAPIBase: "http://127.0.0.1:12111/"}))
+		if err != nil || got.Live() != c.live || got.Stripe.APIBase != "http://127.0.0.1:12111" || got.Stripe.Key.Reveal() != c.key {
+			t.Errorf("%q: %+v, %v", c.key, got, err)
+		}
+		if missing := got.Stripe.CheckKey(); (missing != nil) != (c.key == "") {
+			t.Errorf("%q: %v", c.key, missing)
+		}
+		if text := fmt.Sprintf("%v %+v %#v", got, got, got); c.key != "" && strings.Contains(text, c.key) {
+			t.Errorf("the key is printed: %s", text)
+		}
+	}
+	if got, err := config.New(config.Flags{}, environment(map[string]string{config.EnvStripeKey: "sk_test_x"})); err != nil || !got.Stripe.Key.IsZero() {
+		t.Errorf("read without need: %v, %v", got, err)
+	}
+}
+
+func TestNew_RefusesOfStripe(t *testing.T) {
+	for _, c := range []struct{ name, value, want string }{
+		{config.EnvStripeAPIBase, "127.0.0.1:12111", "want an address such as"},
+		{config.EnvStripeAPIBase, "http://user:pass@host", "want an address such as"},
+		{config.EnvStripeAPIBase, "ftp://host", "want an address such as"},
+		{config.EnvCardURL, "shop.example/card", "want an address such as"},
+		{config.EnvCardURL, "https://shop.example/my card", "want an address such as"},
+	} {
+		if _, err := config.New(config.Flags{Processor: "stripe"}, environment(map[string]string{c.name: c.value})); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.name) || strings.Contains(err.Error(), "pass") {
+			t.Errorf("%s=%s: %v, want %q in it", c.name, c.value, err, c.want)
 		}
 	}
 }

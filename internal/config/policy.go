@@ -14,6 +14,7 @@ const (
 	maxRetries       = 8
 	maxRetryDay      = 60
 	maxCatchUp       = 24
+	maxActionDays    = 365
 )
 
 // noRetry is the word for no retry days: an empty text is no text at all.
@@ -25,11 +26,12 @@ type Policy struct {
 	ReceiptMonths int   // until a receipt expires; 0: never
 	RetryDays     []int // days after the first decline, ascending; empty and not nil: no retry
 	CatchUp       int   // missed periods charged in one run before a subscription is parked
+	ActionDays    int   // that a customer has to authenticate a payment before it has failed; 0: no end
 }
 
 // DefaultPolicy returns the policy of an installation that says nothing.
 func DefaultPolicy() Policy {
-	return Policy{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, CatchUp: 3}
+	return Policy{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, CatchUp: 3, ActionDays: 14}
 }
 
 // Flags returns the flags and their values that make this policy, without those that are
@@ -54,6 +56,9 @@ func (p *Policy) Flags() []string {
 	if p.CatchUp != usual.CatchUp {
 		flags = append(flags, "--catch-up", strconv.Itoa(p.CatchUp))
 	}
+	if p.ActionDays != usual.ActionDays {
+		flags = append(flags, "--action-days", strconv.Itoa(p.ActionDays))
+	}
 	return flags
 }
 
@@ -71,6 +76,8 @@ func newPolicy(f Flags, env func(string) string) (Policy, error) {
 			fmt.Sprintf("at most %d ascending days from 1 to %d such as 1,3,5,7, or %s", maxRetries, maxRetryDay, noRetry), p.setRetryDays},
 		{f.CatchUp, "--catch-up", EnvCatchUp, "1 to " + strconv.Itoa(maxCatchUp),
 			func(text string) bool { return number(&p.CatchUp, text, 1, maxCatchUp) }},
+		{f.ActionDays, "--action-days", EnvActionDays, "0 (for ever) to " + strconv.Itoa(maxActionDays),
+			func(text string) bool { return number(&p.ActionDays, text, 0, maxActionDays) }},
 	} {
 		text, source := setting.given, setting.flag
 		if text == "" {

@@ -11,12 +11,12 @@ import (
 func TestPolicy(t *testing.T) {
 	env := map[string]string{config.EnvReceiptMonths: "0", config.EnvRetryDays: "1, 2,60", config.EnvCatchUp: "24"}
 	got, err := config.New(config.Flags{}, environment(env))
-	want := config.Policy{ReceiptMonths: 0, RetryDays: []int{1, 2, 60}, CatchUp: 24}
+	want := config.Policy{ReceiptMonths: 0, RetryDays: []int{1, 2, 60}, CatchUp: 24, ActionDays: 14}
 	if err != nil || !reflect.DeepEqual(got.Policy, want) {
 		t.Errorf("environment: %+v, %v; want %+v", got.Policy, err, want)
 	}
 	got, err = config.New(config.Flags{ReceiptMonths: "12", RetryDays: "none", CatchUp: "1"}, environment(env))
-	want = config.Policy{ReceiptMonths: 12, RetryDays: []int{}, CatchUp: 1}
+	want = config.Policy{ReceiptMonths: 12, RetryDays: []int{}, CatchUp: 1, ActionDays: 14}
 	if err != nil || !reflect.DeepEqual(got.Policy, want) {
 		t.Errorf("flags: %+v, %v; want %+v: no retry must not be nil, which is billing's default", got.Policy, err, want)
 	}
@@ -58,8 +58,8 @@ func TestPolicy_Flags(t *testing.T) {
 	if got := usual.Flags(); len(got) != 0 {
 		t.Errorf("flags of the default: %q", got)
 	}
-	p := config.Policy{ReceiptMonths: 0, RetryDays: []int{2, 4}, CatchUp: 9}
-	want := []string{"--receipt-months", "0", "--retry-days", "2,4", "--catch-up", "9"}
+	p := config.Policy{ReceiptMonths: 0, RetryDays: []int{2, 4}, CatchUp: 9, ActionDays: 30}
+	want := []string{"--receipt-months", "0", "--retry-days", "2,4", "--catch-up", "9", "--action-days", "30"}
 	if got := p.Flags(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

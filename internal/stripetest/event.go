@@ -1,6 +1,7 @@
 package stripetest
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 )
@@ -26,7 +27,7 @@ func (c *checker) checkEvent(event map[string]any, at string) {
 	if at != "" {
 		at += "."
 	}
-	if kind, ok := event["type"].(string); ok && !c.spec.eventTypes()[kind] {
+	if kind, ok := event["type"].(string); ok && !c.spec.events[kind] {
 		c.problem(at+"type", "is %q, which no webhook endpoint could ask for", kind)
 	}
 	data, _ := event["data"].(map[string]any)
@@ -55,16 +56,17 @@ func (c *checker) checkEvent(event map[string]any, at string) {
 	}
 }
 
-// eventTypes returns the types that a webhook endpoint can ask for, which the schema of an
+// findEvents keeps the types that a webhook endpoint can ask for, which the schema of an
 // event does not list.
-func (s *Spec) eventTypes() map[string]bool {
-	types := map[string]bool{}
-	if op, _, _ := s.find("POST", "/v1/webhook_endpoints"); op != nil {
-		for _, value := range op.form.Properties["enabled_events"].Items.Enum {
-			if name, ok := value.(string); ok && name != "*" {
-				types[name] = true
-			}
+func (s *Spec) findEvents() error {
+	op, _, problem := s.find("POST", "/v1/webhook_endpoints")
+	if op == nil || op.form.Properties["enabled_events"] == nil || op.form.Properties["enabled_events"].Items == nil {
+		return fmt.Errorf("it has no list of the events that a webhook endpoint can ask for (%s)", problem)
+	}
+	for _, value := range op.form.Properties["enabled_events"].Items.Enum {
+		if name, ok := value.(string); ok && name != "*" {
+			s.events[name] = true
 		}
 	}
-	return types
+	return nil
 }

@@ -14,7 +14,7 @@ func (o *operation) expandable(name string) []string {
 	}
 	at := []*schema{o.answer}
 	found := false
-	for i, segment := range segments {
+	for _, segment := range segments {
 		var next []*schema
 		found = false
 		for _, one := range objects(at) {
@@ -24,9 +24,11 @@ func (o *operation) expandable(name string) []string {
 			}
 			next = append(next, property)
 			// The list of a schema's expandable fields has all on the way to one, too. What
-			// is not always there can be included in the same way.
-			if slices.Contains(one.Expandable, segment) || segment == "data" {
-				found = found || property.expands() || i == len(segments)-1 && !slices.Contains(one.Required, segment)
+			// is not always there, such as the sources of a customer, can be included in the
+			// same way, unless it has a schema of its own: then it is on the way only.
+			included := !slices.Contains(one.Required, segment) && property.Ref == "" && len(property.AnyOf) == 0
+			if slices.Contains(one.Expandable, segment) && (property.expands() || included) {
+				found = true
 			}
 		}
 		at = next

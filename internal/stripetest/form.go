@@ -15,21 +15,18 @@ type param struct {
 	fields map[string]*param // nil for a text
 }
 
-// list returns the elements in their order, if the names of all fields are numbers.
-func (p *param) list() (elements []*param, ok bool) {
-	var numbers []int
+// list returns the numbers of the elements in their order, if the names of all fields are
+// numbers.
+func (p *param) list() (numbers []int, ok bool) {
 	for name := range p.fields {
 		n, err := strconv.Atoi(name)
-		if err != nil || n < 0 {
+		if err != nil || strconv.Itoa(n) != name || n < 0 {
 			return nil, false
 		}
 		numbers = append(numbers, n)
 	}
 	slices.Sort(numbers)
-	for _, n := range numbers {
-		elements = append(elements, p.fields[strconv.Itoa(n)])
-	}
-	return elements, p.fields != nil
+	return numbers, p.fields != nil
 }
 
 // params reads Stripe's encoding: a[b]=x for a field, a[]=x&a[]=y or a[0]=x&a[1]=y for a
@@ -76,7 +73,7 @@ func split(key string) (segments []string, ok bool) {
 		return segments, true
 	}
 	rest, ok = strings.CutSuffix(rest, "]")
-	for _, segment := range strings.Split(rest, "][") {
+	for segment := range strings.SplitSeq(rest, "][") {
 		ok = ok && !strings.ContainsAny(segment, "[]")
 		segments = append(segments, segment)
 	}

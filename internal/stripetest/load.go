@@ -133,9 +133,9 @@ func parse(text []byte) (*Spec, error) {
 		} `json:"components"`
 	}
 	if err := json.Unmarshal(text, &d); err != nil {
-		return nil, fmt.Errorf("Stripe's specification: %w", err)
+		return nil, fmt.Errorf("the specification: %w", err)
 	}
-	s := &Spec{version: d.Info.Version, schemas: d.Components.Schemas, routes: map[int][]*route{}, objects: map[string][]*schema{}}
+	s := &Spec{version: d.Info.Version, schemas: d.Components.Schemas, routes: map[int][]*route{}, objects: map[string][]*schema{}, events: map[string]bool{}}
 	for name, one := range s.schemas {
 		one.name = name
 		if object := one.Properties["object"]; object != nil && len(object.Enum) == 1 {
@@ -153,7 +153,7 @@ func parse(text []byte) (*Spec, error) {
 		s.routes[len(r.segments)] = append(s.routes[len(r.segments)], r)
 	}
 	if err := s.resolve(); err != nil {
-		return nil, fmt.Errorf("Stripe's specification: %w", err)
+		return nil, fmt.Errorf("the specification: %w", err)
 	}
 	return s, nil
 }

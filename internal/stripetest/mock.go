@@ -37,7 +37,8 @@ var mock = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return start(path)
+	url, _, err := start(path)
+	return url, err
 })
 
 // dieWithUs becomes stripe-mock, and leaves a watcher behind that kills it once the
@@ -50,20 +51,20 @@ exec 3<&-
 exec "$@"`
 
 // start runs stripe-mock on a port that the system chooses and returns its URL once it
-// listens, which it says on its standard output. A request before it serves waits.
-func start(path string) (string, error) {
-	cmd := exec.Command("sh", "-c", dieWithUs, "sh", path, "-http-addr", "127.0.0.1:0")
-	held, err := cmd.StdinPipe()
-	if err != nil {
-		return "", err
+// listens, which it says on its standard output. A request before it serves waits. It runs
+// until held is closed. It listens for HTTPS as well, and on a fixed port unless told.
+func start(path string) (url string, held io.Closer, err error) {
+	cmd := exec.Command("sh", "-c", dieWithUs, "sh", path, "-http-addr", "127.0.0.1:0", "-https-addr", "127.0.0.1:0")
+	if held, err = cmd.StdinPipe(); err != nil {
+		return "", nil, err
 	}
 	said, err := cmd.StdoutPipe()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	cmd.Stderr = cmd.Stdout
 	if err := cmd.Start(); err != nil {
-		return "", errors.Join(err, held.Close())
+		return "", nil, errors.Join(err, held.Close())
 	}
 	address := make(chan string, 1)
 	go func() {
@@ -81,11 +82,11 @@ func start(path string) (string, error) {
 	select {
 	case at, ok := <-address:
 		if ok {
-			return "http://" + at, nil
+			return "http://" + at, held, nil
 		}
 		err = errors.New("it ended before it listened")
 	case <-time.After(startTimeout):
 		err = fmt.Errorf("it did not listen within %s", startTimeout)
 	}
-	return "", errors.Join(fmt.Errorf("stripe-mock does not start: %w", err), held.Close())
+	return "", nil, errors.Join(fmt.Errorf("stripe-mock does not start: %w", err), held.Close())
 }

@@ -1,18 +1,55 @@
 package stripetest
 
 import (
-	"net/http"
+	"net"
+	"strings"
 	"testing"
+	"time"
 )
 
-func TestMockAnswers(t *testing.T) {
-	url := Mock(t)
-	response, err := http.Get(url + "/v1/payment_intents")
+// TestMockDiesWithItsProcess: the pipe to it is closed, as it is by the end of a process,
+// and it does not outlive that.
+func TestMockDiesWithItsProcess(t *testing.T) {
+	ours := Mock(t)
+	path, err := goCommand("tool", "-modfile=tools.mod", "-n", "stripe-mock")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := response.Body.Close(); err != nil {
+	theirs, held, err := start(path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log(response.Status)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(theirs, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = conn.Read(make([]byte, 1)) // until the other side is gone
+	if late, ok := err.(net.Error); err == nil || ok && late.Timeout() {
+		t.Fatalf("%s lives on: %v", theirs, err)
+	}
+	if again, err := net.Dial("tcp", strings.TrimPrefix(theirs, "http://")); err == nil {
+		_ = again.Close()
+		t.Errorf("%s still listens", theirs)
+	}
+	if got := Mock(t); got != ours {
+		t.Errorf("the second call started another: %s, then %s", ours, got)
+	}
+	still, err := net.Dial("tcp", strings.TrimPrefix(ours, "http://"))
+	if err != nil {
+		t.Fatalf("ours went with it: %v", err)
+	}
+	_ = still.Close()
+}
+
+func TestMockThatDoesNotStart(t *testing.T) {
+	if _, _, err := start("true"); err == nil || !strings.Contains(err.Error(), "it ended before it listened") {
+		t.Errorf("got %v", err)
+	}
 }

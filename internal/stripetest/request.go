@@ -57,11 +57,13 @@ func (s *Spec) CheckRequest(method, path string, query, form url.Values) []strin
 		}
 		query, form = own, all
 	}
-	problems := op.check(op.query, query)
-	problems = append(problems, op.check(op.form, form)...)
+	var problems []string
 	if method == "POST" && len(query) > 0 {
-		problems = []string{"parameters of a POST belong into its body"}
+		problems = append(problems, "parameters of a POST belong into its body")
+	} else {
+		problems = op.check(op.query, query)
 	}
+	problems = append(problems, op.check(op.form, form)...)
 	if text := query.Get("limit"); op.query.Properties["starting_after"] != nil && integer.MatchString(text) {
 		if n, err := strconv.Atoi(text); err != nil || n < 1 || n > pageLimit {
 			problems = append(problems, fmt.Sprintf("parameter limit: %s is not from 1 to %d", text, pageLimit))
@@ -99,13 +101,13 @@ func (p *param) check(want *schema, at string) []string {
 	case want.Type == "object":
 		return p.checkObject(want, at)
 	case want.Type == "array":
-		elements, ok := p.list()
+		numbers, ok := p.list()
 		if !ok {
 			return problem(at, "is not a list (%s[0]=..., or %[1]s[]=...)", at)
 		}
 		var problems []string
-		for i, element := range elements {
-			problems = append(problems, element.check(want.Items, fmt.Sprintf("%s[%d]", at, i))...)
+		for _, n := range numbers {
+			problems = append(problems, p.fields[strconv.Itoa(n)].check(want.Items, fmt.Sprintf("%s[%d]", at, n))...)
 		}
 		return problems
 	case p.fields != nil:

@@ -105,7 +105,7 @@ func (c *checker) checkError(body []byte) {
 // check finds what is wrong with a value and all below it.
 func (c *checker) check(value any, want *schema, at string) {
 	if value == nil {
-		if !want.Nullable && !want.is().Nullable {
+		if !want.is().Nullable {
 			c.problem(at, "is null, and must not be")
 		}
 		return

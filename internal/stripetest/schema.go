@@ -17,6 +17,7 @@ type Spec struct {
 	schemas map[string]*schema
 	objects map[string][]*schema // by the value of the field "object"
 	routes  map[int][]*route     // by the number of segments
+	events  map[string]bool      // the types of events
 }
 
 // Version is the API's version that the specification describes: "2026-08-26.dahlia".
@@ -155,7 +156,7 @@ func (s *Spec) resolve() error {
 			return fmt.Errorf("it has no schema %s", name)
 		}
 	}
-	return nil
+	return s.findEvents()
 }
 
 func (s *Spec) resolveIn(one *schema, at string) error {

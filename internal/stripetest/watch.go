@@ -17,7 +17,8 @@ import (
 // status is 200 or 402. A test may therefore send what is wrong on purpose, if the handler
 // refuses it. Answers are always checked. Requests with a Stripe-Version before
 // 2025-03-31.basil are passed on unchecked, as are answers that the handler takes back by
-// a panic (http.ErrAbortHandler) or by hijacking the connection.
+// a panic (http.ErrAbortHandler) or by hijacking the connection. An answer is checked when
+// the handler returns, so a test has to close its server before it ends.
 func (s *Spec) Watch(t testing.TB, next http.Handler) http.Handler {
 	r := newReporter(t)
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {

@@ -1,0 +1,58 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/duesday/duesday/internal/secret"
+)
+
+// Stripe is how Stripe is reached. The key comes from the environment or from a file and never
+// from the command line, which other people on the machine can read.
+type Stripe struct {
+	Key     secret.Text // the API key; none when it is in KeyFile
+	KeyFile string      // a file that holds it, readable by nobody else
+	APIBase string      // address of the API; "" for Stripe's own
+}
+
+// UsesStripe reports whether the processor is Stripe.
+func (c *Config) UsesStripe() bool {
+	return c.Processor == "stripe" || strings.HasPrefix(c.Processor, "stripe:")
+}
+
+// CheckKey says what to do where there is no key, or there are two.
+func (s *Stripe) CheckKey() error {
+	switch {
+	case s.Key.IsZero() && s.KeyFile == "":
+		return fmt.Errorf("the processor is Stripe, and there is no key: set %s, or %s to a file that holds it and that nobody else can read", EnvStripeKey, EnvStripeKeyFile)
+	case !s.Key.IsZero() && s.KeyFile != "":
+		return fmt.Errorf("%s and %s are both set: unset one", EnvStripeKey, EnvStripeKeyFile)
+	}
+	return nil
+}
+
+// newStripe reads the settings of Stripe. A key is only missed where Stripe is asked.
+func newStripe(env func(string) string) (Stripe, error) {
+	s := Stripe{Key: secret.New(env(EnvStripeKey)), KeyFile: env(EnvStripeKeyFile), APIBase: strings.TrimRight(env(EnvStripeAPIBase), "/")}
+	if s.APIBase == "" {
+		return s, nil
+	}
+	u, err := url.Parse(s.APIBase)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return s, fmt.Errorf("%s: want an address such as http://127.0.0.1:12111", EnvStripeAPIBase)
+	}
+	return s, nil
+}
+
+// checkCardURL wants a page of the merchant's own.
+func checkCardURL(text string) error {
+	if text == "" {
+		return nil
+	}
+	u, err := url.Parse(strings.NewReplacer("{account}", "1", "{subscription}", "1").Replace(text))
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || strings.ContainsAny(text, " \t\r\n") {
+		return fmt.Errorf("%s %q: want an address such as https://shop.example/card?account={account}&subscription={subscription}", EnvCardURL, text)
+	}
+	return nil
+}

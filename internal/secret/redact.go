@@ -1,0 +1,83 @@
+package secret
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"regexp"
+)
+
+// forms are the forms of Stripe's secrets, each with what is left of it: enough to tell what
+// was there. A publishable key (pk_…) is public.
+var forms = [...]struct {
+	is   *regexp.Regexp
+	left string
+}{
+	// Bearer first: what follows the word goes as a whole.
+	{regexp.MustCompile(`(?i)\b(bearer)[ \t]+[^\s,;"']+`), "${1} " + Mask},
+	{regexp.MustCompile(`((?:sk|rk)_(?:live|test|org)_)[A-Za-z0-9*_]+`), "${1}" + Mask},
+	{regexp.MustCompile(`(whsec_)[A-Za-z0-9+/=_*-]+`), "${1}" + Mask},
+	{regexp.MustCompile(`(_secret_)[A-Za-z0-9_*-]+`), "${1}" + Mask}, // pi_…_secret_…, seti_…_secret_…
+}
+
+// Redact returns the text without the API keys, webhook secrets, client secrets and bearer
+// tokens in it. What it returns it would return again as it is.
+func Redact(text string) string {
+	for _, f := range forms {
+		text = f.is.ReplaceAllString(text, f.left)
+	}
+	return text
+}
+
+// Handler returns a slog.Handler that redacts the messages and values of records before h
+// gets them, in nested groups as well.
+func Handler(h slog.Handler) slog.Handler { return handler{h} }
+
+type handler struct{ next slog.Handler }
+
+// Enabled implements slog.Handler.
+func (h handler) Enabled(ctx context.Context, l slog.Level) bool { return h.next.Enabled(ctx, l) }
+
+// Handle implements slog.Handler.
+func (h handler) Handle(ctx context.Context, r slog.Record) error {
+	clean := slog.NewRecord(r.Time, r.Level, Redact(r.Message), r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		clean.AddAttrs(redacted(a))
+		return true
+	})
+	return h.next.Handle(ctx, clean)
+}
+
+// WithAttrs implements slog.Handler.
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return handler{h.next.WithAttrs(redactedAll(attrs))}
+}
+
+// WithGroup implements slog.Handler.
+func (h handler) WithGroup(name string) slog.Handler { return handler{h.next.WithGroup(name)} }
+
+func redactedAll(attrs []slog.Attr) []slog.Attr {
+	clean := make([]slog.Attr, len(attrs))
+	for i, a := range attrs {
+		clean[i] = redacted(a)
+	}
+	return clean
+}
+
+func redacted(a slog.Attr) slog.Attr {
+	v := a.Value.Resolve()
+	switch v.Kind() {
+	case slog.KindString:
+		v = slog.StringValue(Redact(v.String()))
+	case slog.KindGroup:
+		v = slog.GroupValue(redactedAll(v.Group())...)
+	case slog.KindAny:
+		// As a text only where there is something to hide: a handler may know better how to
+		// write the value itself.
+		text := fmt.Sprintf("%+v", v.Any())
+		if clean := Redact(text); clean != text {
+			v = slog.StringValue(clean)
+		}
+	}
+	return slog.Attr{Key: a.Key, Value: v}
+}
