@@ -10,8 +10,8 @@ import (
 )
 
 func (p *program) accountCommand() *cobra.Command {
-	return group("account", "Create, show, list and update accounts",
-		p.accountCreate(), p.accountShow(), p.accountList(), p.accountUpdate())
+	return group("account", "Create, show, list and update accounts, and say with what they are charged",
+		p.accountCreate(), p.accountShow(), p.accountList(), p.accountUpdate(), p.accountAttach(), p.accountCardLink())
 }
 
 func (p *program) accountCreate() *cobra.Command {
@@ -61,33 +61,43 @@ func checkZone(zone string, given bool) error {
 }
 
 func (p *program) accountShow() *cobra.Command {
-	return &cobra.Command{
+	card := false
+	c := &cobra.Command{
 		Use:   "show ACCOUNT",
 		Short: "Show an account and its subscriptions",
 		Args:  want("ACCOUNT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return p.with(ctx, need{read: true}, func(s *session) error {
+			return p.with(ctx, need{read: true, processor: card}, func(s *session) error {
 				a, err := s.engine.Account(ctx, args[0])
 				if err != nil {
 					return notFound(err, "account "+args[0])
 				}
-				return p.showFullAccount(ctx, s, a)
+				v := fullAccountView{accountView: viewAccount(a)}
+				if card {
+					if v.Card, err = cardOf(ctx, s, a); err != nil {
+						return err
+					}
+				}
+				return p.showFullAccount(ctx, s, &v)
 			})
 		},
 	}
+	c.Flags().BoolVar(&card, "card", false, "ask the processor for the card, too")
+	return c
 }
 
 // A fullAccountView is an account with its subscriptions.
 type fullAccountView struct {
 	accountView
+	Card          *cardView          `json:"card,omitempty"` // asked for, and there is one
 	Subscriptions []subscriptionView `json:"subscriptions"`
 }
 
-func (p *program) showFullAccount(ctx context.Context, s *session, a *billing.Account) error {
+func (p *program) showFullAccount(ctx context.Context, s *session, v *fullAccountView) error {
 	if p.cfg.JSON {
-		v := fullAccountView{viewAccount(a), []subscriptionView{}}
-		for sub, err := range s.engine.GetSubscriptionsByAccount(ctx, a.ID) {
+		v.Subscriptions = []subscriptionView{}
+		for sub, err := range s.engine.GetSubscriptionsByAccount(ctx, v.Account) {
 			if err != nil {
 				return err
 			}
@@ -95,24 +105,25 @@ func (p *program) showFullAccount(ctx context.Context, s *session, a *billing.Ac
 		}
 		return p.object(v)
 	}
-	p.accountFields(a)
+	p.accountFields(&v.accountView, v.Card)
 	p.say("")
-	_, err := p.subscriptionTable(s.engine.GetSubscriptionsByAccount(ctx, a.ID))
+	_, err := p.subscriptionTable(s.engine.GetSubscriptionsByAccount(ctx, v.Account))
 	return err
 }
 
-func (p *program) accountFields(a *billing.Account) {
-	v := viewAccount(a)
-	fields(p.stdout, "account", v.Account, "email", v.Email, "time zone", v.TimeZone, "payment method", v.Method, "created", v.Created, "change", v.Change)
+func (p *program) accountFields(v *accountView, card *cardView) {
+	fields(p.stdout, "account", v.Account, "email", v.Email, "time zone", v.TimeZone, "customer", v.Customer, "connected account", v.At,
+		"application fee", v.Fee, "payment method", v.Method, "given", v.Given, "card", card.text(), "created", v.Created, "change", v.Change)
 }
 
 // showAccount shows an account that has just been changed.
 func (p *program) showAccount(a *billing.Account, what string) error {
+	v := viewAccount(a)
 	if p.cfg.JSON {
-		return p.object(viewAccount(a))
+		return p.object(v)
 	}
 	p.say("account %s %s", a.ID, what)
-	p.accountFields(a)
+	p.accountFields(&v, nil)
 	return nil
 }
 

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"maps"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/mail"
 	"github.com/duesday/duesday/internal/outbox"
 )
@@ -17,7 +19,29 @@ func (s *session) outbox(bar *progress) (*outbox.Outbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	return outbox.New(s.store, s.tables.Outbox, s.now, &countedDelivery{folder, bar}, s.engine.StillWanted), nil
+	mails := &linkedDelivery{folder, s.engine.Link}
+	return outbox.New(s.store, s.tables.Outbox, s.now, &countedDelivery{mails, bar}, s.engine.StillWanted), nil
+}
+
+// A linkedDelivery adds to each mail the link that it leads to. Links are secrets that do not
+// live long: they are made now, and stored nowhere. Where one cannot be had for the moment,
+// the mail waits for it.
+type linkedDelivery struct {
+	outbox.Deliverer
+	link func(context.Context, outbox.Effect) (billing.CardLink, error)
+}
+
+// Deliver implements outbox.Deliverer.
+func (d *linkedDelivery) Deliver(ctx context.Context, e outbox.Effect) error {
+	l, err := d.link(ctx, e)
+	if err != nil {
+		return err
+	}
+	if l.URL != "" {
+		e.Data = maps.Clone(e.Data) // the effect itself may be written again
+		e.Data[outbox.DataLink], e.Data[outbox.DataLinkExpires] = l.URL, stamp(l.Expires)
+	}
+	return d.Deliverer.Deliver(ctx, e)
 }
 
 type countedDelivery struct {

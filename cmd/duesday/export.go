@@ -52,12 +52,13 @@ func (p *program) exportCommand() *cobra.Command {
 		}
 		return c
 	}
-	return group("export", "Write accounts, subscriptions or receipts as CSV or JSON lines",
+	return group("export", "Write accounts, subscriptions, receipts or refunds as CSV or JSON lines",
 		kind("accounts", "All accounts", ""),
 		kind("subscriptions", "The active subscriptions, as a book that can be imported", `Write the active subscriptions as a book that import takes. Paused, past_due, parked and
 cancelled ones are left out, since an import would charge them again; --all adds them
 and a column status, which import refuses.`),
-		kind("receipts", "All receipts that have not expired", ""))
+		kind("receipts", "All receipts that have not expired", ""),
+		kind("refunds", "All refunds and disputes", ""))
 }
 
 func (p *program) export(ctx context.Context, what string, f *exportFlags) error {
@@ -93,6 +94,12 @@ func (p *program) exportTo(ctx context.Context, s *session, what string, f *expo
 		return exportRows(w, asJSON, receiptColumns, counted(s.engine.Receipts(ctx), bar), func(r *billing.Receipt) ([]string, any) {
 			v := viewReceipt(r)
 			return []string{v.Account, v.Subscription, v.SKU, receiptPeriod(r), v.Due, v.Processed, v.Amount, v.Currency, v.Charge}, v
+		})
+	}
+	if what == "refunds" {
+		return exportRows(w, asJSON, returnColumns, counted(s.engine.ReturnRecords(ctx), bar), func(r *billing.ReturnRecord) ([]string, any) {
+			v := viewReturn(r)
+			return []string{v.Account, v.Subscription, v.SKU, strconv.Itoa(v.Period), v.Kind, v.ID, v.Created, v.Amount, v.Currency, v.State, v.Reason, v.Charge, v.Ref}, v
 		})
 	}
 	left := 0

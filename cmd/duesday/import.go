@@ -34,9 +34,9 @@ func (p *program) importCommand() *cobra.Command {
 		Long: `Import a book of subscriptions: CSV with a header, JSON lines with the same names, or a
 NoSQL Workbench model with sample data.
 
-Columns: account, email, subscription, sku, amount, currency, payment_day,
-payment_method; optional start_date, next_payment_date, interval, time_zone,
-reminder_days, installments, address.
+Columns: account, email, subscription, sku, amount, currency, payment_day; optional
+payment_method (else the account's is charged), start_date, next_payment_date, interval,
+time_zone, reminder_days, installments, address.
 
 Every row is checked first, and one bad row refuses the whole file. With --skip-bad the
 bad rows go to FILE.rejected, card numbers masked, and the others are imported.

@@ -9,7 +9,7 @@ import (
 )
 
 func TestPolicy_DefaultIsBillings(t *testing.T) {
-	if got, want := policy(config.DefaultPolicy()), billing.DefaultConfig(); !reflect.DeepEqual(got, want) {
+	if got, want := policy(&config.Config{Policy: config.DefaultPolicy()}), billing.DefaultConfig(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

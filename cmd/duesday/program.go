@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/storeurl"
 )
@@ -58,6 +59,7 @@ type session struct {
 	ledger    io.Closer         // what the processor has open; nil as it is
 	now       func() time.Time
 	mail      string
+	log       *slog.Logger
 }
 
 // with opens what the command needs, does it, and closes everything again.
@@ -79,8 +81,8 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{tables: tables, now: p.now, mail: p.cfg.Mail}
-	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: p.cfg.LogLevel}))
+	log := p.logger()
+	s := &session{tables: tables, now: p.now, mail: p.cfg.Mail, log: log}
 	s.store, err = place.Open(ctx, storeurl.Options{Tables: s.tables.All(), Names: schema.Names(), Now: p.now,
 		Create: n.create, Holder: p.command, Logger: log})
 	switch {
@@ -92,11 +94,11 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 		return nil, err
 	}
 	if n.processor {
-		if err = s.openProcessor(p.cfg.Processor); err != nil {
+		if err = s.openProcessor(&p.cfg); err != nil {
 			return nil, errors.Join(err, s.store.Close())
 		}
 	}
-	o := billing.Options{Store: s.store, Tables: s.tables, Processor: s.processor, Now: p.now, Config: policy(p.cfg.Policy), Log: log,
+	o := billing.Options{Store: s.store, Tables: s.tables, Processor: s.processor, Now: p.now, Config: policy(&p.cfg), Log: log,
 		Shards: n.shards, ReadOnly: n.read, Making: n.making()}
 	if place.Shared() {
 		o.Lease = cmp.Or(n.lease, billing.DefaultLease)
@@ -108,7 +110,7 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 	case errors.Is(err, store.ErrMissing): // DynamoDB tells at the first request
 		return nil, errors.Join(&missingStore{p.cfg.Store}, s.close())
 	case err != nil:
-		return nil, errors.Join(err, s.close())
+		return nil, errors.Join(p.explain(err), s.close())
 	}
 	if n.read {
 		p.warnMoved(ctx, s)
@@ -143,9 +145,15 @@ func tablesAt(place storeurl.Place) (schema.Tables, error) {
 	return t, nil
 }
 
+// logger writes to standard error what the level lets through, without secrets.
+func (p *program) logger() *slog.Logger {
+	return slog.New(secret.Handler(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: p.cfg.LogLevel})))
+}
+
 // policy hands the policy to the engine.
-func policy(p config.Policy) billing.Config {
-	return billing.Config{RetryDays: p.RetryDays, CatchUp: p.CatchUp, ReceiptMonths: p.ReceiptMonths}
+func policy(c *config.Config) billing.Config {
+	p := c.Policy
+	return billing.Config{RetryDays: p.RetryDays, CatchUp: p.CatchUp, ReceiptMonths: p.ReceiptMonths, ActionDays: p.ActionDays, CardURL: c.CardURL}
 }
 
 func (s *session) close() error {

@@ -11,7 +11,8 @@ import (
 )
 
 func (p *program) receiptCommand() *cobra.Command {
-	return group("receipt", "List an account's receipts, or record a payment taken outside", p.receiptList(), p.receiptCreate())
+	return group("receipt", "List an account's receipts, record a payment taken outside, or give money back",
+		p.receiptList(), p.receiptCreate(), p.receiptRefund())
 }
 
 func (p *program) receiptList() *cobra.Command {
@@ -40,9 +41,13 @@ func (p *program) receiptList() *cobra.Command {
 }
 
 func (p *program) listReceipts(ctx context.Context, s *session, account string) error {
-	columns := []string{"PROCESSED", "SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "KIND", "CHARGE"}
-	n, err := list(p, s.engine.GetReceiptsByAccount(ctx, account), viewFullReceipt, columns, func(r *billing.Receipt) []string {
-		return []string{stamp(r.Processed), r.ID, r.SKU, receiptPeriod(r), date(r.Due), r.Amount.Format(), string(r.Kind), r.Charge}
+	returns, err := returnsOf(ctx, s, account)
+	if err != nil {
+		return err
+	}
+	columns := []string{"PROCESSED", "SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "REFUNDED", "KIND", "CHARGE"}
+	n, err := list(p, s.engine.GetReceiptsByAccount(ctx, account), returns.view, columns, func(r *billing.Receipt) []string {
+		return []string{stamp(r.Processed), r.ID, r.SKU, receiptPeriod(r), date(r.Due), r.Amount.Format(), returns.cell(r), string(r.Kind), r.Charge}
 	})
 	if err == nil {
 		p.say("\n%s", plural(n, "receipt"))

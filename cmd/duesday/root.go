@@ -12,6 +12,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -67,7 +68,7 @@ func (p *program) fail(err error, command string) int {
 	if _, field := errors.AsType[*billing.FieldError](err); field {
 		usage = true
 	}
-	message := billing.MaskCards(err.Error())
+	message := billing.MaskCards(secret.Redact(err.Error()))
 	if p.cfg.JSON {
 		p.problem("error", message)
 	} else {
@@ -93,7 +94,7 @@ func (p *program) problem(key, message string) {
 
 // warn tells a person something that is no reason to fail.
 func (p *program) warn(format string, args ...any) {
-	message := billing.MaskCards(fmt.Sprintf(format, args...))
+	message := billing.MaskCards(secret.Redact(fmt.Sprintf(format, args...)))
 	if p.cfg.JSON {
 		p.problem("warning", message)
 		return
@@ -115,22 +116,23 @@ was charged once. Start with: duesday demo`,
 			if p.cfg, err = config.New(p.flags, p.env); err != nil {
 				return &usageError{err}
 			}
-			return nil
+			return p.readKey()
 		},
 	}
 	f := root.PersistentFlags()
 	f.StringVar(&p.flags.Store, "store", "", "`URL` of the store: pebble:DIR, dynamodb:?region=REGION or mem: (default "+config.DefaultStore+", or $"+config.EnvStore+")")
-	f.StringVar(&p.flags.Processor, "processor", "", "`URL` of the payment processor: sandbox:FILE or sandbox:http://HOST:PORT (default "+config.DefaultProcessor+", or $"+config.EnvProcessor+")")
+	f.StringVar(&p.flags.Processor, "processor", "", "`URL` of the payment processor: stripe, sandbox:FILE or sandbox:http://HOST:PORT (default "+config.DefaultProcessor+", or $"+config.EnvProcessor+")")
 	f.StringVar(&p.flags.Mail, "mail", "", "`FOLDER` that mail is written to (default "+config.DefaultMail+", or $"+config.EnvMail+")")
 	f.StringVar(&p.flags.LogLevel, "log-level", "", "`LEVEL` of the log on standard error: debug, info, warn or error (default "+config.DefaultLogLevel+")")
 	f.StringVar(&p.flags.ReceiptMonths, "receipt-months", "", "`MONTHS` until a receipt expires, 0 for never (default 6, or $"+config.EnvReceiptMonths+")")
 	f.StringVar(&p.flags.RetryDays, "retry-days", "", "`DAYS` after the first decline it is tried again on, or none (default 1,3,5,7, or $"+config.EnvRetryDays+")")
 	f.StringVar(&p.flags.CatchUp, "catch-up", "", "`NUMBER` of missed periods charged in one run before a person is asked (default 3, or $"+config.EnvCatchUp+")")
+	f.StringVar(&p.flags.ActionDays, "action-days", "", "`DAYS` that a customer has to authenticate a payment before it has failed, 0 for no end (default 14, or $"+config.EnvActionDays+")")
 	f.BoolVar(&p.flags.JSON, "json", false, "print JSON, for programs")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(p.demoCommand(), p.importCommand(), p.runCommand(), p.dueCommand(), p.accountCommand(), p.subscriptionCommand(),
 		p.receiptCommand(), p.verifyCommand(), p.exportCommand(), p.chargingCommand(), p.outboxCommand(),
-		p.reconcileCommand(), p.storeCommand(), p.schemaCommand(), p.sandboxCommand(), p.benchCommand(), p.capacityCommand(), p.versionCommand())
+		p.reconcileCommand(), p.storeCommand(), p.schemaCommand(), p.sandboxCommand(), p.stripeFakeCommand(), p.benchCommand(), p.capacityCommand(), p.versionCommand())
 	p.noteWork(root)
 	return root
 }

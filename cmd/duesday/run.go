@@ -59,7 +59,8 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, f *runFlags) er
 	if today := civil.Of(p.now().UTC()); p.cfg.Live() && f.date.After(today.AddDays(1)) {
 		return usagef("--date %s has not come yet, and the processor is live", f.date.Date)
 	}
-	return p.with(ctx, need{processor: kind == billing.Payments, lease: f.lease}, func(s *session) error {
+	// Reminders ask the processor whether a card will have expired, where it knows cards.
+	return p.with(ctx, need{processor: kind == billing.Payments || p.cfg.UsesStripe(), lease: f.lease}, func(s *session) error {
 		o := billing.RunOptions{Date: f.date.Date, Workers: f.workers, DryRun: f.dry}
 		if f.dry {
 			return p.dryRun(ctx, s, kind, o)
@@ -104,6 +105,9 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o b
 		if read+written > 0 {
 			p.say("DynamoDB says that this consumed %.1f write units and %.1f read units.", written, read)
 		}
+	}
+	for _, missed := range report.Missed {
+		p.warn("%v; the next run does it", missed)
 	}
 	if err == nil && report.NeedsPerson() {
 		p.code = exitPerson
@@ -158,6 +162,9 @@ type paymentsView struct {
 	Parked  int               `json:"parked"`
 	Skipped int               `json:"skipped"`
 	Amounts map[string]string `json:"amounts"`
+	Cards   int               `json:"cards_taken_over,omitempty"`
+	Returns int               `json:"refunds_and_disputes,omitempty"` // recorded, or changed
+	Orphans int               `json:"orphans_cancelled,omitempty"`
 	Elapsed int64             `json:"elapsed_ms"`
 	DryRun  bool              `json:"dry_run,omitempty"`
 	Off     bool              `json:"charging_off,omitempty"`
@@ -189,7 +196,7 @@ func viewReport(r *billing.Report, read, written float64) any {
 	return paymentsView{Kind: string(r.Kind), Date: date(r.Date), From: date(r.From), Due: r.Due(), Paid: r.Counts[billing.OutcomePaid],
 		Retry: r.Counts[billing.OutcomeRetry], Failed: r.Counts[billing.OutcomeFailed], Pending: r.Counts[billing.OutcomePending],
 		Parked: r.Counts[billing.OutcomeParked], Skipped: r.Counts[billing.OutcomeSkipped], Amounts: r.Amounts.Strings(),
-		Elapsed: r.Elapsed.Milliseconds(), DryRun: r.DryRun, Off: r.Off, Read: read, Written: written}
+		Cards: r.Cards, Returns: r.Returns, Orphans: r.Orphans, Elapsed: r.Elapsed.Milliseconds(), DryRun: r.DryRun, Off: r.Off, Read: read, Written: written}
 }
 
 func (p *program) showReport(r *billing.Report, waiting *firstFew) {
@@ -208,6 +215,7 @@ func (p *program) showReport(r *billing.Report, waiting *firstFew) {
 		}
 	}
 	t.flush()
+	p.showUpkeep(r)
 	if waiting.all == 0 {
 		return
 	}
@@ -221,6 +229,19 @@ func (p *program) showReport(r *billing.Report, waiting *firstFew) {
 		p.say("and %d more", more)
 	}
 	p.say("\nLook further: %s", p.hint("subscription show "+waiting.kept[0].Name.String()))
+}
+
+// showUpkeep says what a payment run did beside charging.
+func (p *program) showUpkeep(r *billing.Report) {
+	for _, did := range [...]struct {
+		n          int
+		noun, what string
+	}{{r.Cards, "card", "that customers have given: used from now on"}, {r.Returns, "change", "of refunds and disputes: recorded"},
+		{r.Orphans, "payment intent", "that nothing was bound to: cancelled"}} {
+		if did.n > 0 {
+			p.say("also: %s %s", plural(did.n, did.noun), did.what)
+		}
+	}
 }
 
 func outcomeText(o billing.Outcome) string {

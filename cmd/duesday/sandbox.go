@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -59,8 +58,7 @@ func (p *program) serveSandbox(ctx context.Context, listen string) (err error) {
 	if err := p.announce(l.Addr()); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: p.cfg.LogLevel}))
-	return sandbox.Serve(ctx, l, box, log)
+	return sandbox.Serve(ctx, l, box, p.logger())
 }
 
 // announce prints the line that whoever started this waits for.
@@ -85,25 +83,6 @@ func (p *program) announce(at net.Addr) error {
 		p.stdout.WriteString("\n")
 	}
 	return p.stdout.Flush()
-}
-
-// openProcessor opens what the URL names: a ledger's file, or the way to a server.
-func (s *session) openProcessor(url string) error {
-	base, served, err := sandbox.ParseServer(url)
-	switch {
-	case err != nil:
-		return &usageError{err}
-	case served:
-		client := sandbox.Connect(base)
-		s.processor, s.ledger = client, client
-		return nil
-	}
-	box, err := openLedger(url, s.now)
-	if err != nil {
-		return err
-	}
-	s.processor, s.ledger = box, box
-	return nil
 }
 
 // openLedger opens the ledger's file, and makes the folder it is to lie in.

@@ -106,7 +106,7 @@ func (p *program) surveyStore(ctx context.Context, place storeurl.Place, tables 
 			err = cerr
 		}
 	}()
-	return billing.Survey(ctx, billing.Options{Store: s, Tables: tables, Now: p.now, Config: policy(p.cfg.Policy)}, o)
+	return billing.Survey(ctx, billing.Options{Store: s, Tables: tables, Now: p.now, Config: policy(&p.cfg)}, o)
 }
 
 // readyTables compares the table to be adopted with the model, then makes the others that

@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/secret"
 )
 
 func (p *program) subscriptionCommand() *cobra.Command {
@@ -60,6 +61,7 @@ func (p *program) subscriptionCreate() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				p.warnBare(cmd.Context(), s, sub)
 				return p.showChanged(sub, "created")
 			})
 		},
@@ -69,7 +71,7 @@ func (p *program) subscriptionCreate() *cobra.Command {
 	fs.StringVar(&f.amount, "amount", "", "`AMOUNT` of each payment, such as 12.99")
 	fs.StringVar(&f.currency, "currency", "", "ISO 4217 `CODE` of the amount")
 	fs.IntVar(&f.day, "payment-day", 0, "`DAY` of the month 1 to 31, of the week 1 (Monday) to 7 with weekly intervals")
-	fs.StringVar(&f.method, "payment-method", "", "the processor's `TOKEN`, such as pm_card_visa; never a card number")
+	fs.StringVar(&f.method, "payment-method", "", "the processor's `TOKEN`, such as pm_card_visa; never a card number (default the account's)")
 	fs.StringVar(&f.email, "email", "", "`ADDRESS` of an account that does not exist yet")
 	fs.Var(&f.start, "start-date", "no payment before it (default today)")
 	fs.Var(&f.next, "next-payment-date", "the first due date (default the first payment day from the start)")
@@ -78,10 +80,21 @@ func (p *program) subscriptionCreate() *cobra.Command {
 	fs.IntVar(&f.reminderDays, "reminder-days", billing.DefaultReminderDays, "`DAYS` before a payment its reminder is sent; 0 for none")
 	fs.IntVar(&f.installments, "installments", 0, "`NUMBER` of payments after which it is completed; 0 for no end")
 	fs.StringVar(&f.address, "address", "", "`TEXT` of the postal address")
-	for _, name := range []string{"sku", "amount", "currency", "payment-day", "payment-method"} {
+	for _, name := range []string{"sku", "amount", "currency", "payment-day"} {
 		c.MarkFlagRequired(name)
 	}
 	return c
+}
+
+// warnBare says what becomes of a subscription that has nothing to be charged with.
+func (p *program) warnBare(ctx context.Context, s *session, sub *billing.Subscription) {
+	if sub.Method != "" {
+		return
+	}
+	if a, err := s.engine.Account(ctx, sub.Account); err == nil && a.Method == "" {
+		p.warn("account %s has no payment method: without one, a payment that is due waits for a person; give it one with %s, or let the customer: %s",
+			a.ID, p.hint("account attach "+a.ID), p.hint("account card-link "+a.ID))
+	}
 }
 
 // subscription checks the flags before a store is made for them.
@@ -183,6 +196,35 @@ func (p *program) subscriptionShow() *cobra.Command {
 	}
 }
 
+// lookForLink asks the processor where the customer can authenticate the open period's
+// payment. The processor is opened for that alone: whatever fails is shown as the reason why
+// there is no link.
+func (p *program) lookForLink(ctx context.Context, s *session, sub *billing.Subscription, v *openView) {
+	if sub.Open == nil || sub.Open.State != billing.RequiresAction {
+		return
+	}
+	if s.processor == nil && !p.cfg.UsesStripe() {
+		v.NoLink = "the sandbox has no page for it"
+		return
+	}
+	if s.processor == nil {
+		if err := s.openProcessor(&p.cfg); err != nil {
+			v.NoLink = secret.Redact(err.Error())
+			return
+		}
+	}
+	switch in, err := s.processor.Lookup(ctx, sub.Open.Ref); {
+	case err != nil:
+		v.NoLink = secret.Redact(err.Error())
+	case in.State != billing.RequiresAction:
+		v.NoLink = "it is " + string(in.State) + " at the processor by now; the next payment run goes on from there"
+	case in.Link == "":
+		v.NoLink = "the processor has no page for it"
+	default:
+		v.Link = in.Link
+	}
+}
+
 // shownReceipts is how many of its receipts a subscription is shown with.
 const shownReceipts = 12
 
@@ -195,6 +237,7 @@ type fullSubscriptionView struct {
 
 func (p *program) showSubscription(ctx context.Context, s *session, sub *billing.Subscription) error {
 	v := fullSubscriptionView{viewSubscription(sub), []periodView{}, []fullReceiptView{}}
+	p.lookForLink(ctx, s, sub, v.Open)
 	for period, err := range s.engine.GetEndedPeriods(ctx, sub.Name) {
 		if err != nil {
 			return err
@@ -228,6 +271,12 @@ func (p *program) showSubscriptionText(sub *billing.Subscription, v *fullSubscri
 		p.say("\nOpen: period %d, due %s, %s by %s, attempt %d%s%s", o.Period, o.Due, o.Amount.Format(), o.Method, o.Attempt,
 			prefixed(", ", string(o.State)), prefixed(", tried again on ", date(o.Retry)))
 		p.say("  intent %s", o.Ref)
+		switch {
+		case v.Open.Link != "":
+			p.say("  the customer can authenticate it at %s", printable(v.Open.Link))
+		case v.Open.NoLink != "":
+			p.say("  no link for the customer: %s", printable(v.Open.NoLink))
+		}
 		for _, a := range o.Attempts {
 			p.say("  attempt %d declined at %s: %s (%s)", a.Number, stamp(a.At), a.Code, a.Method)
 		}
@@ -262,8 +311,14 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 		note += ": " + s.Parked + "; duesday subscription charge or skip"
 	case s.CancelAtEnd && s.Status == billing.Active:
 		note += ", ends with the period"
+	case s.Open != nil && s.Open.State == billing.RequiresAction:
+		note += ", requires_action: the customer has to authenticate the payment"
 	case s.Requested != "":
 		note += ", " + string(s.Requested) + " is requested"
+	}
+	method := s.Method
+	if method == "" {
+		method = "its account's"
 	}
 	reminder := date(s.NextReminder)
 	if reminder != "" {
@@ -271,7 +326,7 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 	}
 	fields(p.stdout, "subscription", s.Name.String(), "sku", s.SKU, "status", note, "amount", s.Amount.Format(),
 		"every", s.Interval.String()+", on day "+strconv.Itoa(s.PaymentDay), "period", strconv.Itoa(s.Period), "due", dueOf(s),
-		"next payment", date(s.NextPayment), "next reminder", reminder, "payment method", s.Method, "email", s.Email,
+		"next payment", date(s.NextPayment), "next reminder", reminder, "payment method", method, "email", s.Email,
 		"address", s.Address, "time zone", strings.TrimPrefix(s.TimeZone, "UTC"), "installments", installments,
 		"paused on", date(s.PausedOn), "created", stamp(s.Created))
 }

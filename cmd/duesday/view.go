@@ -34,13 +34,21 @@ type accountView struct {
 	Email    string `json:"email"`
 	TimeZone string `json:"time_zone"`
 	Method   string `json:"payment_method,omitempty"` // of subscriptions without one of their own
+	Given    string `json:"payment_method_given_at,omitempty"`
+	Customer string `json:"customer,omitempty"`          // at the processor
+	At       string `json:"connected_account,omitempty"` // "": our own
+	Fee      string `json:"application_fee,omitempty"`   // what that one leaves to us: 2.50%
 	Created  string `json:"created_at"`
 
 	Change string `json:"change,omitempty"` // that has not reached every copy
 }
 
 func viewAccount(a *billing.Account) accountView {
-	v := accountView{Account: a.ID, Email: a.Email, TimeZone: a.TimeZone, Method: a.Method, Created: stamp(a.Created)}
+	v := accountView{Account: a.ID, Email: a.Email, TimeZone: a.TimeZone, Method: a.Method, Given: stamp(a.Given),
+		Customer: a.Payer.Customer, At: a.Payer.At, Created: stamp(a.Created)}
+	if a.Payer.Fee > 0 {
+		v.Fee = percent(a.Payer.Fee)
+	}
 	if v.TimeZone == "" {
 		v.TimeZone = "UTC"
 	}
@@ -92,6 +100,9 @@ type openView struct {
 	Retry    string        `json:"retry_date,omitempty"`
 	Opened   string        `json:"opened_at"`
 	Declined []attemptView `json:"declined"`
+
+	Link   string `json:"link,omitempty"`    // where the customer can authenticate, of requires_action
+	NoLink string `json:"no_link,omitempty"` // why there is none
 }
 
 type attemptView struct {

@@ -176,7 +176,7 @@ func (e *Engine) UpdateAccount(ctx context.Context, id string, c AccountChange) 
 			return nil, fieldError("time_zone", err.Error())
 		}
 	}
-	if err := e.changeAccount(ctx, id, func(a *Account) {
+	a, err := e.changeAccount(ctx, id, func(a *Account) error {
 		if c.Email != nil {
 			a.Email = *c.Email
 		}
@@ -184,10 +184,8 @@ func (e *Engine) UpdateAccount(ctx context.Context, id string, c AccountChange) 
 			a.TimeZone = *c.TimeZone
 		}
 		a.Copying, a.Mixed = true, false
-	}); err != nil {
-		return nil, err
-	}
-	a, err := e.Account(ctx, id)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -202,29 +200,42 @@ func (e *Engine) UpdateAccount(ctx context.Context, id string, c AccountChange) 
 			}
 		}
 	}
-	if err := e.changeAccount(ctx, id, func(now *Account) {
+	return e.changeAccount(ctx, id, func(now *Account) error {
 		now.Copying = now.Copying && (now.Email != a.Email || now.TimeZone != a.TimeZone)
-	}); err != nil {
-		return nil, err
-	}
-	return e.Account(ctx, id)
+		return nil
+	})
 }
 
-func (e *Engine) changeAccount(ctx context.Context, id string, change func(*Account)) error {
+// errAsIs is what a change decides when there is nothing to be written.
+var errAsIs = errors.New("nothing to change")
+
+// changeAccount decides anew until its commit meets the account as it was read, and returns
+// the account as it then is. change may be asked again after a commit of which nobody knows
+// whether it landed; errAsIs from it writes nothing and is no error. The writes go into the
+// same commit.
+func (e *Engine) changeAccount(ctx context.Context, id string, change func(*Account) error, others ...store.Write) (*Account, error) {
 	for range maxTries {
 		if err := e.live(ctx); err != nil {
-			return err
+			return nil, err
 		}
 		a, err := e.Account(ctx, id)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		change(a)
-		if err = e.store.Commit(ctx, a.bump(e.table)); !again(err) {
-			return err
+		if err := change(a); errors.Is(err, errAsIs) {
+			return a, nil
+		} else if err != nil {
+			return nil, err
+		}
+		w := a.bump(e.table)
+		if err = e.store.Commit(ctx, append([]store.Write{w}, others...)...); err == nil {
+			a.raw = w.Item
+			return a, nil
+		} else if !again(err) {
+			return nil, err
 		}
 	}
-	return fmt.Errorf("account %s: overtaken by others %d times", id, maxTries)
+	return nil, fmt.Errorf("account %s: overtaken by others %d times", id, maxTries)
 }
 
 // copyInto writes the account's values into one subscription or receipt that differs. The

@@ -71,6 +71,10 @@ func (e *Engine) act(ctx context.Context, s *Subscription, m mode, in Intent, to
 		return e.rebind(ctx, s, today)
 	case in.State == Processing:
 		return e.wait(ctx, s, today, Processing, "the processor is still processing it")
+	case in.State == RequiresAction && e.overdue(s, today):
+		s.Open.State = failing
+		s.NextPayment = later(s.NextPayment, today)
+		return step{again: true}, e.put(ctx, s)
 	case in.State == RequiresAction:
 		return e.wait(ctx, s, today, RequiresAction, "the customer has to authenticate the payment")
 	case in.State == Declined && in.Latest != s.Open.Base:
@@ -102,6 +106,13 @@ type StopError struct{ Err error }
 func (e *StopError) Error() string { return e.Err.Error() }
 func (e *StopError) Unwrap() error { return e.Err }
 
+// overdue reports whether the customer has had their days to authenticate the payment. A
+// person who charges a parked period decides anew.
+func (e *Engine) overdue(s *Subscription, today civil.Date) bool {
+	o := s.Open
+	return o.State == RequiresAction && e.cfg.ActionDays > 0 && !o.First.IsZero() && s.Status != ParkedState && !today.Before(o.First.AddDays(e.cfg.ActionDays))
+}
+
 // wait records that the period waits for the customer or the processor, and tells the
 // customer once.
 func (e *Engine) wait(ctx context.Context, s *Subscription, today civil.Date, state State, reason string) (step, error) {
@@ -112,6 +123,9 @@ func (e *Engine) wait(ctx context.Context, s *Subscription, today civil.Date, st
 	s.NextPayment = later(s.NextPayment, today)
 	var others []store.Write
 	if state == RequiresAction {
+		if s.Open.First.IsZero() {
+			s.Open.First = today
+		}
 		others = e.notice(noticeAction, s, s.Open, nil)
 	}
 	r := s.result(OutcomePending, reason)

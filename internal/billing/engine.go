@@ -13,11 +13,13 @@ import (
 )
 
 // Config is the policy of an installation. The zero value of a field means its default,
-// but for ReceiptMonths, where zero keeps receipts for ever.
+// but for ReceiptMonths, where zero keeps receipts for ever, and ActionDays, where zero waits
+// for ever.
 type Config struct {
 	RetryDays     []int // days after the first decline on which it is tried again; default 1, 3, 5, 7
 	CatchUp       int   // missed periods charged in one run before a subscription is parked; default 3
 	ReceiptMonths int   // until a receipt expires; DefaultConfig has 6
+	ActionDays    int   // that a customer has to authenticate a payment; then it has failed; DefaultConfig has 14
 
 	// CardURL is the merchant's own page for giving a card, with {account} and {subscription}
 	// in it; "" for the processor's.
@@ -26,7 +28,7 @@ type Config struct {
 
 // DefaultConfig returns the policy of an installation that says nothing.
 func DefaultConfig() Config {
-	return Config{RetryDays: []int{1, 3, 5, 7}, CatchUp: 3, ReceiptMonths: 6}
+	return Config{RetryDays: []int{1, 3, 5, 7}, CatchUp: 3, ReceiptMonths: 6, ActionDays: 14}
 }
 
 // Options are what an Engine works with.

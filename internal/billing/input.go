@@ -21,8 +21,8 @@ type NewSubscription struct {
 	ID           string // unique within the account, never used again
 	SKU          string
 	Amount       money.Amount
-	PaymentDay   int // day of the month 1..31; with weeks the ISO weekday 1 (Monday)..7
-	Method       string
+	PaymentDay   int    // day of the month 1..31; with weeks the ISO weekday 1 (Monday)..7
+	Method       string // the processor's token; "": the account's
 	Address      string
 	Interval     civil.Interval // zero: every month
 	TimeZone     string         // IANA name; "": the account's, else UTC
@@ -66,9 +66,6 @@ func (n *NewSubscription) Check() error {
 	}
 	if n.PaymentDay < 1 || n.PaymentDay > last {
 		return fieldError("payment_day", "want 1 to "+itoa(last)+", not "+itoa(n.PaymentDay))
-	}
-	if n.Method == "" {
-		return fieldError("payment_method", "is missing: want the processor's token, such as pm_card_visa")
 	}
 	if err := CheckText("payment_method", n.Method, maxID); err != nil {
 		return err

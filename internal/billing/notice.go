@@ -25,6 +25,26 @@ func (e *Engine) notice(kind string, s *Subscription, o *OpenPeriod, rec *Receip
 	if s.Email == "" {
 		return nil
 	}
+	return []store.Write{outbox.Write(e.outbox, e.effect(kind, s, o, rec))}
+}
+
+// reminder is the notice of the next payment, with the card that it will be taken from, if
+// that can be told.
+func (e *Engine) reminder(s *Subscription, due civil.Date, card *Card) []store.Write {
+	if s.Email == "" {
+		return nil
+	}
+	f := e.effect(noticeReminder, s, nil, nil)
+	if card != nil {
+		f.Data[outbox.DataCard], f.Data[outbox.DataCardExpires] = card.String(), card.LastMonth()
+		if card.ExpiredOn(due) {
+			f.Data[outbox.DataCardExpired] = "true"
+		}
+	}
+	return []store.Write{outbox.Write(e.outbox, f)}
+}
+
+func (e *Engine) effect(kind string, s *Subscription, o *OpenPeriod, rec *Receipt) outbox.Effect {
 	amount, period := s.Amount, s.Period
 	due, _ := s.Due()
 	data := map[string]string{outbox.DataAccount: s.Account, outbox.DataEmail: s.Email, outbox.DataSubscription: s.ID, outbox.DataSKU: s.SKU}
@@ -45,6 +65,7 @@ func (e *Engine) notice(kind string, s *Subscription, o *OpenPeriod, rec *Receip
 	case noticeReminder:
 		id += "/" + due.String()
 	case noticeAction:
+		data[outbox.DataRef] = o.Ref
 		id += "/" + itoa(o.Generation) + "/" + itoa(o.Attempt)
 	}
 	if rec != nil {
@@ -54,7 +75,7 @@ func (e *Engine) notice(kind string, s *Subscription, o *OpenPeriod, rec *Receip
 	data[outbox.DataAmount], data[outbox.DataCurrency] = amount.Decimal(), amount.Currency().Code()
 	data[outbox.DataAmountText] = amount.Format()
 	now := e.now()
-	return []store.Write{outbox.Write(e.outbox, outbox.Effect{ID: id, Kind: kind, Due: now, Created: now, Data: data})}
+	return outbox.Effect{ID: id, Kind: kind, Due: now, Created: now, Data: data}
 }
 
 // receipt makes the record of a payment of the period to be paid next.

@@ -16,8 +16,11 @@ const outcomeSent Outcome = "sent"
 // remind commits the reminder of the next payment: the outbox row, and the subscription
 // without its NextReminderDate, so that the row has left the index. The settling of the
 // payment sets the next one. Nothing is sent for what is paid, open, paused or cancelled, or
-// when the due date is not ahead any more.
+// when the due date is not ahead any more. It says which card will be charged, where the
+// processor tells.
 func (e *Engine) remind(ctx context.Context, n Name, day civil.Date, dry bool, report func(Result)) error {
+	var card *Card
+	asked := false
 	for range maxTries {
 		s, err := e.load(ctx, n)
 		if errors.Is(err, store.ErrNotFound) {
@@ -38,7 +41,13 @@ func (e *Engine) remind(ctx context.Context, n Name, day civil.Date, dry bool, r
 		var others []store.Write
 		if s.Status == Active && s.Open == nil && !s.CancelAtEnd && due.After(today) {
 			r.Outcome, r.Reason = outcomeSent, ""
-			others = e.notice(noticeReminder, s, nil, nil)
+			if !asked && !dry && s.Email != "" {
+				if c, ok := e.cardOf(ctx, s); ok {
+					card = &c
+				}
+				asked = true
+			}
+			others = e.reminder(s, due, card)
 			s.LastReminder = e.now()
 		}
 		if s.NextReminder = (civil.Date{}); dry {
@@ -57,9 +66,10 @@ func (e *Engine) remind(ctx context.Context, n Name, day civil.Date, dry bool, r
 }
 
 // StillWanted is the outbox's guard: asked right before a delivery, it drops a reminder of
-// a period that has been paid, paused or cancelled since, or is due on another day now.
+// a period that has been paid, paused or cancelled since, or is due on another day now; and
+// the request to authenticate a payment that waits for it no more.
 func (e *Engine) StillWanted(ctx context.Context, f outbox.Effect) (bool, error) {
-	if f.Kind != noticeReminder {
+	if f.Kind != noticeReminder && (f.Kind != noticeAction || f.Data[outbox.DataRef] == "") {
 		return true, nil
 	}
 	s, err := e.load(ctx, Name{Account: f.Data[outbox.DataAccount], ID: f.Data[outbox.DataSubscription], SKU: f.Data[outbox.DataSKU]})
@@ -68,6 +78,9 @@ func (e *Engine) StillWanted(ctx context.Context, f outbox.Effect) (bool, error)
 	}
 	if err != nil {
 		return false, err
+	}
+	if f.Kind == noticeAction {
+		return s.Open != nil && s.Open.Ref == f.Data[outbox.DataRef] && s.Open.State == RequiresAction, nil
 	}
 	due, err := s.Due()
 	if err != nil || s.Status != Active || s.Open != nil || s.CancelAtEnd {

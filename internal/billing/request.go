@@ -51,14 +51,24 @@ func (e *Engine) change(ctx context.Context, n Name, decide func(s *Subscription
 
 // UpdateSubscription changes amount, day, method, address or reminder. A new method for an
 // open period takes effect with the next look of the payment job, which is set to today.
+// Where the processor keeps the account's customer, the method must be that customer's.
 func (e *Engine) UpdateSubscription(ctx context.Context, n Name, c Change) (*Subscription, error) {
+	var payer Payer
 	if c.Method != nil {
+		if err := CheckMethod(*c.Method); err != nil {
+			return nil, err
+		}
 		if err := e.guardAccount(ctx, n.Account); err != nil {
 			return nil, err
 		}
+		method, p, err := e.ownMethod(ctx, n, *c.Method)
+		if err != nil {
+			return nil, err
+		}
+		c.Method, payer = &method, p
 	}
 	s, err := e.change(ctx, n, func(s *Subscription, today civil.Date) ([]store.Write, error) {
-		if s.Status == CanceledSub || s.Status == Completed {
+		if s.over() {
 			return nil, fmt.Errorf("subscription %s is %s: %w", s.Name, s.Status, ErrState)
 		}
 		if err := s.changeTerms(c, today); err != nil {
@@ -67,7 +77,7 @@ func (e *Engine) UpdateSubscription(ctx context.Context, n Name, c Change) (*Sub
 		if c.Method == nil {
 			return nil, nil
 		}
-		return e.changeMethod(ctx, s, *c.Method, today)
+		return e.changeMethod(ctx, s, *c.Method, payer, today)
 	})
 	if err == nil && c.Method != nil && s.Status == PastDue && s.Open == nil {
 		return e.Resume(ctx, n) // more due dates to void than one commit takes
@@ -127,30 +137,40 @@ func (s *Subscription) changeDay(day int, today civil.Date) error {
 	return nil
 }
 
-// changeMethod sets the method. With a period open the frozen method and the attempt are
-// rewritten, after a look at what the attempt before has come to, and it is due at once.
-// past_due becomes active again, without a back-charge.
-func (e *Engine) changeMethod(ctx context.Context, s *Subscription, method string, today civil.Date) ([]store.Write, error) {
-	if method == "" {
-		return nil, fieldError("payment_method", "is missing")
+// ownMethod returns the method as the subscription is to be charged with it, and the payer.
+func (e *Engine) ownMethod(ctx context.Context, n Name, method string) (string, Payer, error) {
+	if _, ok := e.proc.(Wallet); !ok {
+		return method, Payer{}, nil
 	}
-	if err := CheckText("payment_method", method, maxID); err != nil {
-		return nil, err
+	a, err := e.Account(ctx, n.Account)
+	if errors.Is(err, store.ErrNotFound) {
+		return method, Payer{}, nil
 	}
-	s.Method = method
-	if o := s.Open; o != nil {
-		in, err := e.proc.Lookup(ctx, o.Ref)
-		if err != nil {
-			return nil, fmt.Errorf("subscription %s: %w; nothing was changed", s.Name, err)
-		}
-		if in.State != Canceled { // a period that was failing is rescued, until its intent is gone
-			o.Method, o.Base, o.State, o.Retry = method, in.Latest, "", civil.Date{}
-			o.Attempt++
+	if err != nil {
+		return "", Payer{}, err
+	}
+	if a.Payer.Customer == "" {
+		return method, a.Payer, nil
+	}
+	card, err := e.ownCard(ctx, a.Payer, method)
+	return card.Method, a.Payer, err
+}
+
+// changeMethod sets the subscription's own method. An open period is tried with it at once,
+// unless its end has begun. past_due becomes active again, without a back-charge.
+func (e *Engine) changeMethod(ctx context.Context, s *Subscription, method string, p Payer, today civil.Date) ([]store.Write, error) {
+	s.give(method, e.now())
+	if s.Open != nil {
+		if err := e.retry(ctx, s, method, p, today); err != nil && !errors.Is(err, errAsIs) {
+			return nil, err
 		}
 		s.NextPayment = today
 	}
-	if s.Status == PastDue {
+	switch {
+	case s.Status == PastDue:
 		return e.reactivate(s, today)
+	case s.Status == ParkedState && s.Parked == noMethod && s.Open == nil:
+		return e.unpark(s, today)
 	}
 	return nil, nil
 }

@@ -145,8 +145,12 @@ func (e *Engine) end(ctx context.Context, s *Subscription, today civil.Date) (st
 	case RequestSkip:
 		ending, reason, outcome = EndSkipped, "skipped by a person", OutcomeSkipped
 	}
-	if ending == EndFailed && len(o.Attempts) > 0 {
-		reason = "declined: " + o.Attempts[len(o.Attempts)-1].Code
+	switch n := len(o.Attempts); {
+	case ending != EndFailed:
+	case n == 0 || o.Attempts[n-1].Number < o.Attempt: // the last of them was never answered
+		reason = "the customer did not authenticate the payment"
+	default:
+		reason = "declined: " + o.Attempts[n-1].Code
 	}
 	others := []store.Write{e.ended(s, ending, reason, o).write(e.table)}
 	if ending == EndFailed {

@@ -232,13 +232,19 @@ func (s *spy) mayConfirm(ref string) {
 	}
 }
 
-// state is where an intent stands, by the ledger.
+// state is where an intent stands, by the ledger. A bank that loses answers is asked again.
 func (w *world) state(ref string) billing.State {
-	in, err := w.box.Lookup(context.Background(), ref)
-	if err != nil {
-		return ""
+	for range 50 {
+		in, err := w.box.Lookup(context.Background(), ref)
+		switch {
+		case err == nil:
+			return in.State
+		case errors.Is(err, billing.ErrNoIntent):
+			return ""
+		}
 	}
-	return in.State
+	w.violate("%s cannot be looked up", ref)
+	return ""
 }
 
 // ledger returns the lines of the processor's ledger.

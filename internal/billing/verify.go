@@ -24,6 +24,8 @@ type Audit struct {
 	Open          int // periods being charged
 	Parked        int // subscriptions that wait for a person
 	Foreign       int // charges of other installations, not looked at
+	Refunds       int // records of them, in whatever state
+	Disputes      int // likewise
 	Problems      []Problem
 }
 
@@ -44,7 +46,9 @@ type audit struct {
 	emails  map[string]string // by account
 	mixed   map[string]bool   // accounts whose subscriptions may have other addresses
 	charges map[periodOf][]Intent
-	from    civil.Date // the oldest date that a run looks at
+	blind   map[string]bool // connected accounts that refuse to be asked
+	from    civil.Date      // the oldest date that a run looks at
+	returns auditedReturns
 	result  Audit
 }
 
@@ -72,7 +76,7 @@ type audited struct {
 // expired, its period is past), every run balances, and every subscription that is to be
 // charged is in the index that finds it. It scans, and changes nothing.
 func (e *Engine) Verify(ctx context.Context) (*Audit, error) {
-	a := &audit{e: e, now: e.now(), subs: map[Name]*audited{}, emails: map[string]string{}, mixed: map[string]bool{}, charges: map[periodOf][]Intent{}}
+	a := &audit{e: e, now: e.now(), subs: map[Name]*audited{}, emails: map[string]string{}, mixed: map[string]bool{}, blind: map[string]bool{}, charges: map[periodOf][]Intent{}}
 	var err error
 	if a.from, err = e.WalkStart(ctx, Payments); err != nil {
 		return nil, err
@@ -83,25 +87,51 @@ func (e *Engine) Verify(ctx context.Context) (*Audit, error) {
 		}
 		a.take(it)
 	}
-	for in, err := range e.proc.List(ctx, ListRequest{}) {
-		if err != nil {
-			return nil, fmt.Errorf("listing the processor's charges: %w", err)
-		}
-		if in.Tag.Installation != "" && in.Tag.Installation != e.meta.Installation {
-			a.result.Foreign++
-			continue
-		}
-		a.result.Charges++
-		k := periodOf{Name{Account: in.Tag.Account, ID: in.Tag.Subscription}, in.Tag.Period}
-		a.charges[k] = append(a.charges[k], in)
+	if err := a.list(ctx); err != nil {
+		return nil, err
 	}
 	a.compareCharges()
 	a.compareSubscriptions(ctx)
+	if err := a.compareReturns(ctx); err != nil {
+		return nil, err
+	}
 	slices.SortFunc(a.result.Problems, func(x, y Problem) int {
 		return strings.Compare(fmt.Sprint(x.Account, "/", x.Subscription, " ", x.Period, x.Kind), fmt.Sprint(y.Account, "/", y.Subscription, " ", y.Period, y.Kind))
 	})
 	a.result.OK = len(a.result.Problems) == 0
 	return &a.result, nil
+}
+
+// list sorts in the successes of the processor, at every place that the store has charged at.
+func (a *audit) list(ctx context.Context) error {
+	places, err := a.e.places(ctx)
+	if err != nil {
+		return err
+	}
+	for _, at := range places {
+		for in, err := range a.e.proc.List(ctx, ListRequest{At: at}) {
+			switch {
+			case at != "" && errors.Is(err, ErrAccountRefused):
+				a.blind[at] = true
+				a.problem("refused account", Name{}, 0, "%s refuses to be asked: its charges were not looked at", at)
+			case err != nil:
+				return fmt.Errorf("listing the processor's charges: %w", err)
+			case in.State == Succeeded:
+				a.charge(in)
+			}
+		}
+	}
+	return nil
+}
+
+func (a *audit) charge(in Intent) {
+	if in.Tag.Installation != a.e.meta.Installation && (in.Tag.Installation != "" || in.Tag.Account == "") {
+		a.result.Foreign++
+		return
+	}
+	a.result.Charges++
+	k := periodOf{Name{Account: in.Tag.Account, ID: in.Tag.Subscription}, in.Tag.Period}
+	a.charges[k] = append(a.charges[k], in)
 }
 
 func (a *audit) problem(kind string, n Name, period int, format string, args ...any) {
@@ -156,6 +186,8 @@ func (a *audit) take(it store.Item) {
 			return
 		}
 		a.takeReceipt(r)
+	case isReturn(it):
+		a.takeReturn(it)
 	case strings.HasPrefix(key.SK, perPrefix):
 		p, err := decodePeriod(it)
 		if err != nil {
@@ -315,6 +347,9 @@ func (a *audit) compareReceipts(n Name, s *audited, period int, receipts []Recei
 		a.problem("receipt of a period to come", n, period, "the next period is %d", s.next)
 	}
 	for _, r := range receipts {
+		if at, _, _ := strings.Cut(r.Charge, "/"); a.blind[at] {
+			continue
+		}
 		if r.Kind == Charged && !slices.ContainsFunc(a.charges[periodOf{n, period}], func(in Intent) bool { return in.Ref == r.Charge }) {
 			a.problem("receipt without a charge", n, period, "%s of %s", r.Charge, r.Amount)
 		}

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strings"
 	"time"
+
+	"github.com/duesday/duesday/internal/civil"
 )
 
 // A Wallet is a Processor that keeps customers and their cards. Duesday holds their ids, and
@@ -78,4 +81,48 @@ type Setup struct {
 	Account      string
 	Subscription string // "" for the account's
 	Card         Card
+}
+
+// String returns the card as its holder knows it: "Visa ending in 4242".
+func (c Card) String() string {
+	brand := brandName(c.Brand)
+	if c.Last4 == "" {
+		return brand
+	}
+	return brand + " ending in " + c.Last4
+}
+
+// brandName returns the brand as it is printed on cards.
+func brandName(brand string) string {
+	switch brand {
+	case "", "unknown":
+		return "Card"
+	case "amex", "american_express":
+		return "American Express"
+	case "cartes_bancaires":
+		return "Cartes Bancaires"
+	case "diners":
+		return "Diners Club"
+	case "jcb":
+		return "JCB"
+	case "mastercard":
+		return "Mastercard"
+	case "unionpay":
+		return "UnionPay"
+	}
+	return strings.ToUpper(brand[:1]) + strings.ReplaceAll(brand[1:], "_", " ")
+}
+
+// LastMonth returns the last month in which the card is good, as 2026-12; "" when it is not
+// told.
+func (c Card) LastMonth() string {
+	if c.Expires.IsZero() {
+		return ""
+	}
+	return c.Expires.UTC().Add(-time.Millisecond).Format("2006-01")
+}
+
+// ExpiredOn reports whether the card has expired when that day begins, in UTC.
+func (c Card) ExpiredOn(day civil.Date) bool {
+	return !c.Expires.IsZero() && !day.In(time.UTC).Before(c.Expires)
 }

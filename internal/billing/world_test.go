@@ -29,7 +29,7 @@ type world struct {
 	clock  atomic.Int64 // Unix nanoseconds
 	tables schema.Tables
 	spy    *spy
-	box    *sandbox.Sandbox
+	box    bank
 	cfg    billing.Config
 	plant  planted
 	script script
@@ -44,8 +44,18 @@ type world struct {
 
 	twins       bool // answers were lost to processes that overlapped
 	shards      int  // per date; 0 is one
+	reopens     bool // an intent whose key is answered by a saved 500 is asked for under another
 	early       bool // a run had a business day in the future
 	remindAgain bool // a reminder may be set again for one period
+}
+
+// A bank is the processor, the customers who authenticate, the banks that decide, and the
+// ledger of what truly happened. The sandbox is one; stripe_test.go has another.
+type bank interface {
+	billing.Processor
+	Authenticate(ref string) error
+	Finish(ref string, ok bool) error
+	Entries() iter.Seq[sandbox.Entry]
 }
 
 // planted is a bug put between the engine and the world: see planted_test.go.
@@ -53,6 +63,7 @@ type planted struct {
 	store  func(*world, store.Store) store.Store
 	proc   func(*world, billing.Processor) billing.Processor
 	engine func(*world) store.Store // no bug: another engine, which may give the tables other names
+	bank   func(*world) bank        // no bug: another processor than the sandbox
 }
 
 func newWorld(at string, p planted) *world {
@@ -69,6 +80,9 @@ func newWorld(at string, p planted) *world {
 	}
 	if w.box, err = sandbox.Open("", sandbox.Options{Now: w.now}); err != nil {
 		panic(err)
+	}
+	if p.bank != nil {
+		w.box = p.bank(w)
 	}
 	return w
 }

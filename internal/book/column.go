@@ -24,8 +24,9 @@ const (
 	columns // how many there are
 )
 
-// required are the columns up to this one.
-const required = startDate
+// required are the columns before this one: a row without a payment method is charged with
+// its account's.
+const required = paymentMethod
 
 // columnNames are the columns by their names in a header.
 var columnNames = [columns]string{
@@ -44,7 +45,7 @@ const (
 // ignored stands for a column that Read skips.
 const ignored = columns
 
-// Columns returns the names of all columns, the eight required ones first.
+// Columns returns the names of all columns, the seven required ones first.
 func Columns() []string { return append([]string(nil), columnNames[:]...) }
 
 func columnNamed(name string) (c column, ok bool) {

@@ -62,7 +62,7 @@ func TestCSV_Columns(t *testing.T) {
 		{"payment_day=+1", "whole number"}, {"payment_day=-1", "whole number"}, {"payment_day=1234567890", "whole number"}, {"payment_day=08", ""},
 		{"interval=weekly;payment_day=7", ""}, {"interval=weekly;payment_day=8", "1 to 7"}, {"interval=2 weeks;payment_day=1", ""},
 		{"interval=daily", "want weekly"}, {"interval=0 months", "want 1 to"}, {"interval=YEARLY", ""},
-		{"payment_method=", "is missing"}, {"time_zone=Europe/Berlin", ""}, {"time_zone=Mars", "IANA"}, {"time_zone=Local", "IANA"},
+		{"payment_method=", ""}, {"time_zone=Europe/Berlin", ""}, {"time_zone=Mars", "IANA"}, {"time_zone=Local", "IANA"},
 		{"reminder_days=0", ""}, {"reminder_days=366", ""}, {"reminder_days=367", "0 (none) to 366"}, {"reminder_days=x", "whole number"},
 		{"installments=9999", ""}, {"installments=10000", "9999"},
 		{"start_date=2023-02-30", "no day 30"}, {"start_date=02/03/2023", "such as"}, {"start_date=9999-12-30", "after year 9999"},
@@ -121,13 +121,14 @@ func csvOf(t testing.TB, row map[string]string) string {
 
 func TestCSV_EveryBadColumnOfEveryBadRow(t *testing.T) {
 	records, got := readAll(t, CSV, fullHeader+"\n"+
-		"a b,nobody,,k#,x,ZZZ,99,,2023-13-01,2023-1-1,daily,Mars,x,-1,\"a\nb\"\n"+
+		"a b,nobody,,k#,x,ZZZ,99,a\tb,2023-13-01,2023-1-1,daily,Mars,x,-1,\"a\nb\"\n"+
 		"1,a@b.c,s,k,1,USD,1,pm,,,,,,,\n"+
-		"1,a@b.c,s2,k,0.001,USD,1,,,,,,,,\n")
+		"1,a@b.c,s2,k,0.001,USD,1,4242424242424242,,,,,,,\n"+
+		"1,a@b.c,s3,k,1,USD,1,,,,,,,,\n")
 	rejects(t, got, "2 account: ", "2 email: ", "2 subscription: ", "2 sku: ", "2 amount: ", "2 currency: ", "2 payment_day: ",
 		"2 payment_method: ", "2 start_date: ", "2 next_payment_date: ", "2 interval: ", "2 time_zone: ", "2 reminder_days: ",
 		"2 installments: ", "2 address: ", "5 amount: ", "5 payment_method: ")
-	if len(records) != 1 || records[0].Line != 4 {
+	if len(records) != 2 || records[0].Line != 4 || records[1].Line != 6 || records[1].Subscription.Method != "" {
 		t.Errorf("records: %+v", records)
 	}
 }
@@ -137,12 +138,13 @@ func TestCSV_Header(t *testing.T) {
 		text string
 		want []string
 	}{
-		{"account,email,subscription,sku,amount,currency,payment_day\n1\n", []string{"!1 payment_method: is missing"}},
+		{"account,email,subscription,sku,amount,currency\n1\n", []string{"!1 payment_day: is missing"}},
+		{"account,email,subscription,sku,amount,currency,payment_day\n", nil},
 		{header + ",colour\n", []string{"!1 colour: is not a column … account, email"}},
 		{header + ",Address\n", []string{"!1 Address: is not a column"}},
 		{header + ",sku\n", []string{"!1 sku: is twice"}},
 		{header + ",\n", []string{"!1 : column 9 of the header has no name"}},
-		{"email\n", []string{"!1 account: ", "!1 subscription: ", "!1 sku: ", "!1 amount: ", "!1 currency: ", "!1 payment_day: ", "!1 payment_method: "}},
+		{"email\n", []string{"!1 account: ", "!1 subscription: ", "!1 sku: ", "!1 amount: ", "!1 currency: ", "!1 payment_day: "}},
 		{strings.ReplaceAll(header, ",", ";") + "\n", []string{"!1 : the header is a single column: want commas"}},
 		{"\n\n" + header + ",x\n", []string{"!3 x: "}},
 		{header + ",4242424242424242\n", []string{"!1 ************4242: looks like a card number"}},

@@ -83,6 +83,9 @@ func (m *model) subscriptionItem(line int, id, rest string, it *item) *billing.N
 		}
 		it.problems = append(it.problems, p)
 	}
+	if row[paymentMethod] == "" { // no account that is imported with a model has one
+		it.problems = append(it.problems, problem{names[paymentMethod], "is missing: want the processor's token, such as pm_card_visa"})
+	}
 	n.Created, n.LastPayment = it.stamp(schema.CreatedDate), it.stamp(schema.LastPaymentDate)
 	n.LastReminder = it.stamp(schema.LastReminderDate)
 	if text := it.text(schema.NextReminderDate); text != "" {

@@ -45,6 +45,14 @@ func sample(kind string) outbox.Effect {
 	return e
 }
 
+// withCard is a reminder that tells of the card; other kinds stay as they are.
+func withCard(e outbox.Effect) outbox.Effect {
+	if e.Kind == outbox.KindReminder {
+		e.Data[outbox.DataCard], e.Data[outbox.DataCardExpires], e.Data[outbox.DataCardExpired] = "Visa ending in 4242", "2023-05", "true"
+	}
+	return e
+}
+
 func kinds() []string {
 	return []string{outbox.KindReceipt, outbox.KindReminder, outbox.KindDeclined, outbox.KindFailed, outbox.KindActionRequired}
 }
@@ -69,6 +77,16 @@ func TestCompose_Golden(t *testing.T) {
 		}
 		tests[kind+"-bare"] = bare
 	}
+	for _, kind := range []string{outbox.KindReminder, outbox.KindDeclined, outbox.KindFailed, outbox.KindActionRequired} {
+		linked := withCard(sample(kind))
+		linked.Data[outbox.DataLink] = "https://pay.example.com/c/cs_1?step=2&back=%2Fhome"
+		linked.Data[outbox.DataLinkExpires] = "2023-06-29T12:15:39.000Z"
+		tests[kind+"-link"] = linked
+	}
+	tests["reminder-card"] = withCard(sample(outbox.KindReminder))
+	delete(tests["reminder-card"].Data, outbox.DataCardExpired)
+	tests["reminder-card"].Data[outbox.DataCardExpires] = "2023-12"
+	tests["reminder-expired"] = withCard(sample(outbox.KindReminder))
 	foreign := sample(outbox.KindReminder)
 	foreign.Data[outbox.DataAmountText] = "12,99\u00a0€"
 	foreign.Data[outbox.DataSKU] = strings.TrimSpace(strings.Repeat("grün ", 30))
@@ -258,15 +276,28 @@ func TestCompose_Links(t *testing.T) {
 	good := "https://pay.example.com/c?x=1&y=%20"
 	for link, shown := range map[string]bool{good: true, "http://localhost:8080/p": true, "": false, "javascript:alert(1)": false,
 		"https://bank.example@evil.example/": false, "https://a.example/ x": false, "https://a.example/\r\nx": false, "/relative": false} {
-		e := sample(outbox.KindActionRequired)
-		e.Data[outbox.DataLink] = link
+		for kind, words := range map[string]string{outbox.KindActionRequired: "confirm it here", outbox.KindDeclined: "the new ones here",
+			outbox.KindFailed: "payment method here", outbox.KindReminder: "a new one here"} {
+			e := withCard(sample(kind))
+			e.Data[outbox.DataLink], e.Data[outbox.DataLinkExpires] = link, "2023-06-29T12:15:39.000Z"
+			m, err := compose(e, sender(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, text := checkForm(t, m)
+			if got := strings.Contains(text, words); got != shown || (shown && !strings.Contains(text, "\r\n"+link+"\r\n")) || strings.Contains(text, "29 June 2023") != shown {
+				t.Errorf("%s, link %q: shown %v, want %v:\n%s", kind, link, got, shown, text)
+			}
+		}
+	}
+	for _, e := range []outbox.Effect{sample(outbox.KindReceipt), sample(outbox.KindReminder)} { // nothing for the reader to do
+		e.Data[outbox.DataLink] = good
 		m, err := compose(e, sender(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, text := checkForm(t, m)
-		if got := strings.Contains(text, "confirm it here"); got != shown || (shown && !strings.Contains(text, "\r\n"+link+"\r\n")) {
-			t.Errorf("link %q: shown %v, want %v", link, got, shown)
+		if _, text := checkForm(t, m); strings.Contains(text, good) {
+			t.Errorf("%s leads to\n%s", e.Kind, text)
 		}
 	}
 }

@@ -34,17 +34,18 @@ func write(e outbox.Effect) (letter, error) {
 			return letter{}, fmt.Errorf("%w: a %s without %s", outbox.ErrPermanent, clean(e.Kind), key)
 		}
 	}
+	l := linkOf(e)
 	switch e.Kind {
 	case outbox.KindReceipt:
 		return d.receipt(), nil
 	case outbox.KindReminder:
-		return d.reminder(), nil
+		return d.reminder(l), nil
 	case outbox.KindDeclined:
-		return d.declined(), nil
+		return d.declined(l), nil
 	case outbox.KindFailed:
-		return d.failed(), nil
+		return d.failed(l), nil
 	case outbox.KindActionRequired:
-		return d.actionRequired(e.Data[outbox.DataLink]), nil
+		return d.actionRequired(l), nil
 	}
 	return letter{}, fmt.Errorf("%w: unknown kind %q", outbox.ErrPermanent, clean(e.Kind))
 }
@@ -60,18 +61,23 @@ func (d data) receipt() letter {
 	}
 }
 
-func (d data) reminder() letter {
+func (d data) reminder(l link) letter {
+	next := "We will charge your saved payment method on that day: there is nothing that\nyou need to do.\n"
+	if d[outbox.DataCardExpired] != "" {
+		next = "Your card will have expired by then.\n" + l.or("Please give us a new one here:", "Please give us a new one before that day.")
+	}
 	return letter{
 		subject: "Reminder: " + d.what() + after(" is due on ", d[outbox.DataDueDate]),
 		body: d.body("Your next payment of "+d[outbox.DataAmountText]+" is due "+cmp.Or(after("on ", d[outbox.DataDueDate]), "soon")+".",
 			[2]string{"Due on", d[outbox.DataDueDate]},
-		) + "We will charge your saved payment method on that day: there is nothing that\nyou need to do.\n" + d.foot(),
+			[2]string{"Card", d[outbox.DataCard] + after(", good until ", month(d[outbox.DataCardExpires]))},
+		) + next + d.foot(),
 	}
 }
 
-func (d data) declined() letter {
+func (d data) declined(l link) letter {
 	next := "We will try again" + after(" on ", d[outbox.DataRetryDate]) + ". If your payment details have changed,\n" +
-		"please give us the new ones before then.\n"
+		l.or("please give us the new ones here:", "please give us the new ones before then.")
 	return letter{
 		subject: "Payment declined: " + d.what(),
 		body: d.body("Your payment of "+d[outbox.DataAmountText]+after(" due on ", d[outbox.DataDueDate])+" was declined.",
@@ -82,22 +88,20 @@ func (d data) declined() letter {
 	}
 }
 
-func (d data) failed() letter {
+func (d data) failed(l link) letter {
+	next := "We will not try again by ourselves. To keep your subscription, please give\n" +
+		l.or("us a new payment method here:", "us a new payment method.")
 	return letter{
 		subject: "Payment failed: " + d.what(),
 		body: d.body("We could not collect your payment of "+d[outbox.DataAmountText]+after(" due on ", d[outbox.DataDueDate])+".",
 			[2]string{"Due on", d[outbox.DataDueDate]},
 			[2]string{"Reason", reason(d[outbox.DataCode])},
-		) + "We will not try again by ourselves. To keep your subscription, please give\nus a new payment method.\n" + d.foot(),
+		) + next + d.foot(),
 	}
 }
 
-// actionRequired takes the link as it came: cleaned, it might lead elsewhere.
-func (d data) actionRequired(link string) letter {
-	next := "Please get in touch with us, so that we can complete it together.\n"
-	if usable(link) {
-		next = "Please confirm it here:\n\n" + link + "\n"
-	}
+func (d data) actionRequired(l link) letter {
+	next := l.or("Please confirm it here:", "Please get in touch with us, so that we can complete it together.")
 	return letter{
 		subject: "Please confirm your payment: " + d.what(),
 		body: d.body("Your bank asks you to confirm your payment of "+d[outbox.DataAmountText]+after(" due on ", d[outbox.DataDueDate])+".",
@@ -156,6 +160,15 @@ func day(text string) string {
 	return t.Format("2 January 2006")
 }
 
+// month writes out the month of 2026-12; any other text stays as it is.
+func month(text string) string {
+	t, err := time.Parse("2006-01", text)
+	if err != nil {
+		return text
+	}
+	return t.Format("January 2006")
+}
+
 // reason puts a decline code into words. Codes that are not here stay unsaid: some of
 // them (a card reported stolen, suspected fraud) are not for whoever reads the mail.
 func reason(code string) string {
@@ -170,6 +183,36 @@ func reason(code string) string {
 		return "the bank could not process the payment"
 	}
 	return ""
+}
+
+// A link is where the mail leads; "" when it leads nowhere. It is shown as it came: cleaned,
+// it might lead elsewhere.
+type link struct {
+	url   string
+	until string // in words; "" when it is not known
+}
+
+func linkOf(e outbox.Effect) link {
+	l := link{url: e.Data[outbox.DataLink]}
+	if !usable(l.url) {
+		return link{}
+	}
+	if t, err := time.Parse(time.RFC3339, e.Data[outbox.DataLinkExpires]); err == nil {
+		l.until = t.UTC().Format("15:04 UTC on 2 January 2006")
+	}
+	return l
+}
+
+// or returns the words that lead to the link, and the link; or, when there is none, others.
+func (l link) or(here, without string) string {
+	if l.url == "" {
+		return without + "\n"
+	}
+	text := here + "\n\n" + l.url + "\n"
+	if l.until != "" {
+		text += "\n(The link works until " + l.until + "; ask us for a new one\nafter that.)\n"
+	}
+	return text
 }
 
 // usable reports whether the link is a web address in one line.

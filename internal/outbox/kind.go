@@ -11,8 +11,11 @@ const (
 )
 
 // The keys of Effect.Data. Every kind has the first group, receipts the second;
-// DataRetryDate belongs to KindDeclined, DataCode to that and to KindFailed,
-// DataLink to KindActionRequired. A value may be "" where there is nothing to say.
+// DataRetryDate belongs to KindDeclined, DataCode to that and to KindFailed, DataRef to
+// KindActionRequired, the card to KindReminder. A value may be "" where there is nothing to say.
+//
+// The last group is never in a stored effect: links are secrets that do not live long. Who
+// delivers adds them.
 const (
 	DataAccount      = "account"
 	DataEmail        = "email" // one bare address
@@ -29,5 +32,12 @@ const (
 
 	DataRetryDate = "retry_date" // 2023-07-01
 	DataCode      = "code"       // the processor's word for why it declined
-	DataLink      = "link"       // where the customer can confirm
+	DataRef       = "ref"        // of the payment intent that waits for the customer
+
+	DataCard        = "card"         // Visa ending in 4242
+	DataCardExpires = "card_expires" // 2026-12: the last month in which it is good
+	DataCardExpired = "card_expired" // "true": it will have expired when the payment is due
+
+	DataLink        = "link"         // where the customer can confirm, or give another card
+	DataLinkExpires = "link_expires" // a timestamp; "" when it is not known
 )

@@ -97,27 +97,36 @@ func (c *Client) List(ctx context.Context, r billing.ListRequest) iter.Seq2[bill
 			yield(billing.Intent{}, err)
 			return
 		}
-		for text, err := range c.lines(ctx, pathSuccesses+"?since="+url.QueryEscape(formatSince(r.Since))) {
+		replies(ctx, c, pathSuccesses+"?since="+url.QueryEscape(formatSince(r.Since)), (*reply).read)(yield)
+	}
+}
+
+// replies yields what the lines of a list hold, while they come. A list that breaks off ends
+// with ErrUnknown.
+func replies[T any](ctx context.Context, c *Client, path string, read func(*reply) (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		for text, err := range c.lines(ctx, path) {
 			var a reply
 			if err == nil {
 				err = json.Unmarshal(text, &a)
 			}
-			var in billing.Intent
+			v := none
 			switch {
 			case err == nil && a.End:
 				return
 			case err == nil:
-				in, err = a.read()
+				v, err = read(&a)
 			}
 			if err != nil {
-				yield(billing.Intent{}, asUnknown(err))
+				yield(none, asUnknown(err))
 				return
 			}
-			if !yield(in, nil) {
+			if !yield(v, nil) {
 				return
 			}
 		}
-		yield(billing.Intent{}, fmt.Errorf("%w: the list of charges has no end", billing.ErrUnknown))
+		yield(none, fmt.Errorf("%w: the list has no end", billing.ErrUnknown))
 	}
 }
 
@@ -146,22 +155,27 @@ func (c *Client) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 
 // call sends one request and reads its one answer.
 func (c *Client) call(ctx context.Context, method, path string, form any) (billing.Intent, error) {
+	return ask(ctx, c, method, path, form, (*reply).read)
+}
+
+func ask[T any](ctx context.Context, c *Client, method, path string, form any, read func(*reply) (T, error)) (T, error) {
+	var none T
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	response, err := c.send(ctx, method, path, form)
 	if err != nil {
-		return billing.Intent{}, err
+		return none, err
 	}
 	defer response.Body.Close()
 	a, err := readReply(response)
 	if err != nil {
-		return billing.Intent{}, err
+		return none, err
 	}
-	in, err := a.read()
+	v, err := read(a)
 	if err != nil {
-		return billing.Intent{}, asUnknown(err)
+		return none, asUnknown(err)
 	}
-	return in, nil
+	return v, nil
 }
 
 func (c *Client) send(ctx context.Context, method, path string, form any) (*http.Response, error) {

@@ -113,6 +113,9 @@ func (s *Sandbox) spoil(key string) bool {
 	if n, ok := s.ledger.keys[h]; ok && s.alive(s.ledger.lines.at(n).at, now) {
 		return false
 	}
+	if _, ok := s.returnOf(h, now); ok {
+		return false
+	}
 	if at, ok := s.spoilt[h]; !ok || !s.alive(at, now) {
 		s.spoilt[h] = now
 	}

@@ -21,6 +21,7 @@ type ledger struct {
 	names     names
 	successes []uint32          // succeeded lines by (at, line)
 	flaky     map[flakyKey]bool // periods in which the flaky method has had its decline
+	returns   returns
 }
 
 // A view shows the lines that were there when it was copied. The copy needs no lock:

@@ -7,6 +7,8 @@ import "github.com/duesday/duesday/internal/billing"
 const (
 	methodFlaky   = "pm_sandbox_flaky"   // declines its first attempt in each period, pays the second
 	methodTimeout = "pm_sandbox_timeout" // charges, but the answer is lost
+
+	methodPendingRefund = "pm_card_pendingRefund" // pays, and its refunds take their time
 )
 
 // An outcome is what a payment method makes of an attempt.
@@ -31,6 +33,7 @@ var (
 		"pm_card_authenticationRequired":               {state: billing.RequiresAction},
 		"pm_sandbox_processing":                        {state: billing.Processing},
 		methodTimeout:                                  paid,
+		methodPendingRefund:                            paid,
 		methodFlaky:                                    paid, // after its decline
 	}
 )

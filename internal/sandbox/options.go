@@ -49,6 +49,10 @@ const (
 	OpLookup  = "lookup"
 	OpCancel  = "cancel"
 	OpList    = "list"
+
+	OpRefund    = "refund"
+	OpReturnsOf = "returns_of"
+	OpReturns   = "returns"
 )
 
 const scheme = "sandbox:"

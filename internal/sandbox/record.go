@@ -33,6 +33,11 @@ type record struct {
 	Charge  string `json:"charge,omitempty"`
 	Code    string `json:"code,omitempty"`
 	Hard    bool   `json:"hard,omitempty"`
+
+	// Of a refund or dispute, whose own id is Ref.
+	Of      string `json:"of,omitempty"`      // ref of the intent
+	Request string `json:"request,omitempty"` // the caller's id
+	Reason  string `json:"reason,omitempty"`
 }
 
 const atLayout = "2006-01-02T15:04:05.000Z"
@@ -57,6 +62,9 @@ func (l *ledger) restore(text []byte) error {
 	var r record
 	if err := json.Unmarshal(text, &r); err != nil {
 		return err
+	}
+	if _, _, ok := ofWord(r.Outcome); ok {
+		return l.restoreReturn(&r)
 	}
 	n, tag, amount, err := r.parse()
 	if err != nil {

@@ -55,6 +55,7 @@ func Open(file string, o Options) (*Sandbox, error) {
 			return nil, fmt.Errorf("sandbox ledger: %w", err)
 		}
 		s.out = newWriter(f, s.ledger.lines.n)
+		s.out.returned.Store(s.ledger.returns.lines)
 	}
 	return s, nil
 }
@@ -73,24 +74,24 @@ func (s *Sandbox) Close() error {
 
 // Open implements billing.Processor. Within KeyLife the key answers as it did first.
 func (s *Sandbox) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
-	return s.call(ctx, OpOpen, r.Key, func() (billing.Intent, error) { return s.open(r) })
+	return call(ctx, s, OpOpen, r.Key, func() (billing.Intent, error) { return s.open(r) })
 }
 
 // Confirm implements billing.Processor. Within KeyLife the key answers as it did first,
 // also when the intent has moved since. A new key on an intent that is processing finds
 // nothing to do, as on one that is final, and is not remembered.
 func (s *Sandbox) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
-	return s.call(ctx, OpConfirm, r.Key, func() (billing.Intent, error) { return s.confirm(r) })
+	return call(ctx, s, OpConfirm, r.Key, func() (billing.Intent, error) { return s.confirm(r) })
 }
 
 // Cancel implements billing.Processor.
 func (s *Sandbox) Cancel(ctx context.Context, ref string) (billing.Intent, error) {
-	return s.call(ctx, OpCancel, "", func() (billing.Intent, error) { return s.cancel(ref) })
+	return call(ctx, s, OpCancel, "", func() (billing.Intent, error) { return s.cancel(ref) })
 }
 
 // Lookup implements billing.Processor.
 func (s *Sandbox) Lookup(ctx context.Context, ref string) (billing.Intent, error) {
-	return s.call(ctx, OpLookup, "", func() (billing.Intent, error) {
+	return call(ctx, s, OpLookup, "", func() (billing.Intent, error) {
 		return s.answer(func(int64) (uint32, error) {
 			in, err := s.find(ref)
 			if err != nil {
@@ -151,16 +152,17 @@ func (s *Sandbox) Entries() iter.Seq[Entry] {
 }
 
 // call is the frame of every call that has one answer.
-func (s *Sandbox) call(ctx context.Context, op, key string, do func() (billing.Intent, error)) (billing.Intent, error) {
+func call[T any](ctx context.Context, s *Sandbox, op, key string, do func() (T, error)) (T, error) {
+	var none T
 	f, err := s.begin(ctx, op, key)
 	if err != nil {
-		return billing.Intent{}, err
+		return none, err
 	}
-	in, err := do()
+	v, err := do()
 	if err = s.end(op, f, err); err != nil {
-		return billing.Intent{}, err
+		return none, err
 	}
-	return in, nil
+	return v, nil
 }
 
 // nextRef must be called with mu held.

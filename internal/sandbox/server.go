@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"mime"
 	"net"
@@ -66,11 +67,14 @@ func Handler(s *Sandbox) http.Handler {
 	mux.HandleFunc("POST "+pathCancel, post(func(ctx context.Context, f *cancelForm) (billing.Intent, error) {
 		return s.Cancel(ctx, f.Ref)
 	}))
+	mux.HandleFunc("POST "+pathRefund, s.serveRefund)
 	mux.HandleFunc("GET "+pathIntents+"{ref}", func(w http.ResponseWriter, r *http.Request) {
 		in, err := s.Lookup(r.Context(), r.PathValue("ref"))
 		answer(w, in, err)
 	})
 	mux.HandleFunc("GET "+pathSuccesses, s.serveSuccesses)
+	mux.HandleFunc("GET "+pathReturns, s.serveReturns)
+	mux.HandleFunc("GET "+pathReturnsOf+"{ref}", s.serveReturnsOf)
 	mux.HandleFunc("GET "+pathEntries, s.serveEntries)
 	return mux
 }
@@ -102,11 +106,14 @@ func readForm(w http.ResponseWriter, r *http.Request, form any) error {
 }
 
 func answer(w http.ResponseWriter, in billing.Intent, err error) {
-	a, status := reply{}, http.StatusOK
+	answerWith(w, reply{Intent: recordOfIntent(in)}, err)
+}
+
+func answerWith(w http.ResponseWriter, a reply, err error) {
+	status := http.StatusOK
 	if err != nil {
+		a = reply{}
 		a.Error, status = formOfError(err)
-	} else {
-		a.Intent = recordOfIntent(in)
 	}
 	w.Header().Set("Content-Type", jsonType)
 	w.WriteHeader(status)
@@ -119,8 +126,13 @@ func (s *Sandbox) serveSuccesses(w http.ResponseWriter, r *http.Request) {
 		answer(w, billing.Intent{}, err)
 		return
 	}
+	stream(w, s.List(r.Context(), billing.ListRequest{Since: since}), func(in billing.Intent) reply { return reply{Intent: recordOfIntent(in)} })
+}
+
+// stream writes a list line by line, while it comes.
+func stream[T any](w http.ResponseWriter, list iter.Seq2[T, error], line func(T) reply) {
 	out := newLines(w)
-	for in, err := range s.List(r.Context(), billing.ListRequest{Since: since}) {
+	for v, err := range list {
 		switch {
 		case err != nil && out.n == 0:
 			answer(w, billing.Intent{}, err)
@@ -129,7 +141,7 @@ func (s *Sandbox) serveSuccesses(w http.ResponseWriter, r *http.Request) {
 			form, _ := formOfError(err)
 			_ = out.write(reply{Error: form})
 			return
-		case out.write(reply{Intent: recordOfIntent(in)}) != nil:
+		case out.write(line(v)) != nil:
 			return
 		}
 	}

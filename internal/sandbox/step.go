@@ -12,8 +12,8 @@ import (
 // and answers with it.
 func (s *Sandbox) answer(step func(now int64) (uint32, error)) (billing.Intent, error) {
 	now := s.o.Now().UTC()
-	if y := now.Year(); y < 0 || y > 9999 {
-		return billing.Intent{}, fmt.Errorf("sandbox processor: its clock is in the year %d, which RFC 3339 cannot write", y)
+	if err := checkClock(now); err != nil {
+		return billing.Intent{}, err
 	}
 	v, number, err := s.locked(func() (uint32, error) { return step(now.UnixMilli()) })
 	if err != nil {
@@ -23,6 +23,13 @@ func (s *Sandbox) answer(step func(now int64) (uint32, error)) (billing.Intent, 
 		return billing.Intent{}, err
 	}
 	return v.intent(number), nil
+}
+
+func checkClock(now time.Time) error {
+	if y := now.Year(); y < 0 || y > 9999 {
+		return fmt.Errorf("sandbox processor: its clock is in the year %d, which RFC 3339 cannot write", y)
+	}
+	return nil
 }
 
 func (s *Sandbox) locked(step func() (uint32, error)) (view, uint32, error) {
@@ -72,6 +79,9 @@ func (s *Sandbox) saved(key string, now int64) (number uint32, ok bool, err erro
 			return 0, false, fmt.Errorf("%w: a saved failure, under this key", billing.ErrUnknown)
 		}
 		delete(s.spoilt, h)
+	}
+	if _, ok := s.returnOf(h, now); ok {
+		return 0, false, errOtherUse
 	}
 	number, ok = s.ledger.keys[h]
 	return number, ok && s.alive(s.ledger.lines.at(number).at, now), nil

@@ -22,6 +22,9 @@ const (
 	pathCancel    = "/v1/cancel"
 	pathIntents   = "/v1/intents/" // and the ref
 	pathSuccesses = "/v1/successes"
+	pathRefund    = "/v1/refund"
+	pathReturns   = "/v1/returns"
+	pathReturnsOf = "/v1/returns/" // and the ref
 	pathEntries   = "/v1/entries"
 )
 
@@ -61,6 +64,7 @@ type cancelForm struct {
 // an error. It has one of its members.
 type reply struct {
 	Intent *record    `json:"intent,omitempty"` // without what only the ledger knows: attempt, method, key
+	Return *record    `json:"return,omitempty"` // at is when it was made
 	Error  *errorForm `json:"error,omitempty"`
 	End    bool       `json:"end,omitempty"`
 }

@@ -17,8 +17,10 @@ import (
 // A failed write or sync is final: what the file holds is then unknown until it is
 // opened again, so every wait for a line that was not yet there fails from then on.
 type writer struct {
-	file    file
-	durable atomic.Uint32 // lines on disk, those read at the start among them
+	file file
+	// Lines on disk, those read at the start among them: of intents, and of returns, which
+	// are counted apart because the lines of intents are numbered.
+	durable, returned atomic.Uint32
 
 	mu      sync.Mutex
 	work    sync.Cond // pending, or closing
@@ -55,13 +57,18 @@ func (w *writer) add(r record) {
 
 // wait returns when the first n lines are on disk. Its error wraps ErrUnknown: the line
 // may yet be found there.
-func (w *writer) wait(n uint32) error {
-	if w.durable.Load() >= n {
+func (w *writer) wait(n uint32) error { return w.waitFor(&w.durable, n) }
+
+// waitReturns is wait for the lines of returns.
+func (w *writer) waitReturns(n uint32) error { return w.waitFor(&w.returned, n) }
+
+func (w *writer) waitFor(durable *atomic.Uint32, n uint32) error {
+	if durable.Load() >= n {
 		return nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for w.durable.Load() < n {
+	for durable.Load() < n {
 		if w.err != nil {
 			return fmt.Errorf("%w: the sandbox's ledger cannot be written: %w", billing.ErrUnknown, w.err)
 		}
@@ -94,7 +101,14 @@ func (w *writer) run() {
 		err := flush(w.file, &text, batch)
 		w.mu.Lock()
 		if w.err = err; err == nil {
-			w.durable.Add(uint32(len(batch)))
+			back := 0
+			for i := range batch {
+				if batch[i].Of != "" {
+					back++
+				}
+			}
+			w.durable.Add(uint32(len(batch) - back))
+			w.returned.Add(uint32(back))
 		}
 		w.mu.Unlock()
 		w.done.Broadcast()

@@ -11,14 +11,22 @@ type call struct {
 	path    map[string]string // the parts of the path that the route names
 	form    form
 	key     string // idempotency key
+	id      string // of the request, req_…; "" for what Stripe does by itself
+	url     string // the request's path: /v1/customers
+	base    string // how the fake was reached, for links to its own pages: http://127.0.0.1:12111
+	route   *route // nil for what Stripe does by itself
+
+	breakOff bool // the connection is to be broken instead of an answer; set by what the request does
 }
 
 // A route is one method and path of the API.
 type route struct {
 	method string
 	path   string // with {names}, as in Stripe's spec: /v1/payment_intents/{intent}/confirm
-	params string // the top-level parameters that it knows, separated by spaces; metadata, expand, limit… included
+	params string // the top-level parameters that it knows, separated by spaces; expand need not be said, listParams are those of lists
 	do     func(*call) (object, error)
+
+	parts []string // of the path; the router's
 }
 
 // An apiError is the error of an answer, and carries everything that Stripe puts into one.
@@ -39,25 +47,10 @@ func (e *apiError) Error() string { return e.message }
 
 func missing(kindName, id, param string) error {
 	return &apiError{status: http.StatusNotFound, kind: "invalid_request_error", code: "resource_missing", param: param,
-		message: "No such " + kindName + ": '" + id + "'"}
+		message: "No such " + kindName + ": '" + shown(id) + "'"}
 }
 
 // invalid is a 400 about a parameter.
 func invalid(code, param, message string) error {
 	return &apiError{status: http.StatusBadRequest, kind: "invalid_request_error", code: code, param: param, message: message}
 }
-
-// A form is the parameters of a request: string, form or []any, as the brackets of their
-// names say.
-type form map[string]any
-
-func (f form) has(name string) bool   { _, ok := f[name]; return ok }
-func (f form) str(name string) string { s, _ := f[name].(string); return s }
-func (f form) yes(name string) bool   { return f.str(name) == "true" }
-func (f form) sub(name string) form   { s, _ := f[name].(form); return s }
-func (f form) list(name string) []any { l, _ := f[name].([]any); return l }
-
-// emit makes the event of a change of the object: an event object with a snapshot, and what
-// has to be sent to webhook endpoints. previous are the members that have changed, as they
-// were; nil unless the type is one of …updated.
-func (c *call) emit(typ string, o object, previous object) {}

@@ -5,4 +5,26 @@
 //
 // It moves no money and keeps nothing on disk. It knows nothing of Duesday: what it does is
 // held against Stripe's own OpenAPI spec, not against what Duesday would like.
+//
+// New makes a Fake, which is an http.Handler; Serve serves it. The API is under /v1, for the
+// keys of DefaultKeys, the pages that customers see beside it, and the control API under
+// /_fake: clock, faults, ledger, connected accounts, revoked keys. The methods of Fake do the
+// same, and so does a Control from another process.
+//
+// Where Stripe's documentation leaves room, this is what it does:
+//   - An idempotency key is forgotten 24 hours after its first request, to the second. A 400
+//     about the parameters frees it (codes parameter_…, a few like amount_too_small, or none);
+//     every other error that a request runs into while it is carried out is saved. What comes
+//     before that is never saved: 401, 403, 429, 409, unknown parameters.
+//   - A 429 has no Retry-After; it and 409 have Stripe-Should-Retry: true, other errors below
+//     500 have false, a 500 has none.
+//   - The rate limit is on the real clock, as whoever is limited waits on that; all else is on
+//     the fake's.
+//   - Lists are in the order in which things were made, newest first; what is made while
+//     somebody walks through the pages moves nothing.
+//   - An event is in the shape of the account's default version for good. Webhooks are in that
+//     of their endpoint, signed with the fake's clock, and tried for three days of it, with
+//     pauses of a second, two, four and so on up to a minute of the real clock.
+//   - Requests wait and have their faults before they are carried out, side by side; they are
+//     carried out one at a time.
 package stripefake

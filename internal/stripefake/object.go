@@ -2,6 +2,7 @@ package stripefake
 
 import (
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,16 +41,38 @@ func cloneValue(v any) any {
 	return v
 }
 
+// lacks says which of the members that nearly every object has those of a kind do not have.
+var lacks = map[string]string{
+	"account":                 "livemode",
+	"balance_transaction":     "livemode metadata",
+	"event":                   "metadata",
+	"invoice_payment":         "metadata",
+	"invoiceitem":             "created", // it has a date
+	"line_item":               "created",
+	"mandate":                 "created metadata",
+	"refund":                  "livemode",
+	"subscription_item":       "livemode",
+	"test_helpers.test_clock": "metadata",
+}
+
 // create stores a new object of the kind (payment_intent, …) under a new id with the prefix
-// (pi), with id, object, created and livemode set, and metadata where members have none.
+// (pi), with id, object, created, livemode and metadata, where its kind has them and members
+// do not: members may give id, created and metadata.
 func (c *call) create(kindName, prefix string, members object) object {
 	o := maps.Clone(members)
-	o["id"] = c.newID(prefix)
-	o["object"] = kindName
-	if _, ok := o["created"]; !ok {
-		o["created"] = c.now
+	if o == nil {
+		o = object{}
 	}
-	o["livemode"] = c.space.live
+	o["object"] = kindName
+	for name, value := range map[string]any{"created": c.now, "livemode": c.space.live, "metadata": object{}} {
+		if _, given := o[name]; !given && !slices.Contains(strings.Fields(lacks[kindName]), name) {
+			o[name] = value
+		}
+	}
+	o["_created"] = c.now
+	if o.id() == "" {
+		o["id"] = c.newID(prefix)
+	}
 	c.space.put(kindName, o)
 	return o
 }
@@ -88,17 +111,26 @@ func (s *space) all(kindName string) []object {
 }
 
 // find returns the object that a request names, to be changed in place, or Stripe's error
-// about the parameter.
+// about the parameter. Objects with deleted: true are found.
 func (c *call) find(kindName, id, param string) (object, error) {
 	if o := c.space.get(kindName, id); o != nil {
 		return o, nil
 	}
-	return nil, missing(kindName, id, param)
+	err := &apiError{status: http.StatusNotFound, kind: "invalid_request_error", code: "resource_missing", param: param,
+		message: "No such " + kindName + ": '" + shown(id) + "'"}
+	if c.in(c.space.account, !c.space.live).get(kindName, id) != nil {
+		here, there := "test", "live"
+		if c.space.live {
+			here, there = there, here
+		}
+		err.message += "; a similar object exists in " + there + " mode, but a " + here + " mode key was used to make this request."
+	}
+	return nil, err
 }
 
 // newID returns a new id: the prefix, and a tail that no other id of the fake has.
-func (c *call) newID(prefix string) string {
-	c.numbered++
-	tail := strconv.FormatUint(c.numbered, 36)
+func (f *Fake) newID(prefix string) string {
+	f.numbered++
+	tail := strconv.FormatUint(f.numbered, 36)
 	return prefix + "_fake" + strings.Repeat("0", max(0, 10-len(tail))) + tail
 }

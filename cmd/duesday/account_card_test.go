@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/outbox"
+)
+
+func TestAccountAttach(t *testing.T) {
+	c := newCLI(t)
+	c.must("account", "create", "1", "--email", "a@example.com")
+	r := c.run("subscription", "create", "1/1", "--sku", "gym", "--amount", "12.99", "--currency", "USD", "--payment-day", "15")
+	if r.code != exitDone {
+		t.Fatal(r)
+	}
+	contains(t, r.errors, "account 1 has no payment method", "duesday account attach 1", "duesday account card-link 1")
+	contains(t, r.out, "its account's")
+	if r = c.run("run", "payments"); r.code != exitPerson {
+		t.Error(r)
+	}
+	contains(t, r.out, "no payment method")
+	equal(t, "attach", members(c.object(exitDone, "account", "attach", "1", "--payment-method", "pm_card_visa"), "payment_method", "payment_method_given_at"),
+		[]any{"pm_card_visa", "2026-03-15T10:30:00.000Z"})
+	contains(t, c.must("run", "payments"), "paid")
+	contains(t, c.must("account", "show", "1"), "pm_card_visa", "given", "gym")
+
+	for _, bad := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"attach", "1"}, exitUsage, "nothing to attach"},
+		{[]string{"attach", "1", "--payment-method", ""}, exitUsage, "--payment-method is empty"},
+		{[]string{"attach", "1", "--payment-method", "4242424242424242"}, exitUsage, "payment_method: looks like a card number (************4242)"},
+		{[]string{"attach", "1", "--connected", "acct_1", "--fee", "2.555%"}, exitUsage, "--fee"},
+		{[]string{"attach", "1", "--fee", "2.5%"}, exitUsage, "fee: only a connected account"},
+		{[]string{"attach", "1", "--customer", "cus_1"}, exitFailed, "keeps no customers"},
+		{[]string{"attach", "9", "--payment-method", "pm_1"}, exitFailed, "there is no account 9"},
+		{[]string{"card-link", "1"}, exitFailed, "account attach ACCOUNT --payment-method"},
+		{[]string{"card-link", "1/2/3"}, exitUsage, "want ACCOUNT/SUBSCRIPTION"},
+		{[]string{"show", "1", "--card"}, exitFailed, "keeps no customers"},
+	} {
+		r := c.run(append([]string{"account"}, bad.args...)...)
+		if r.code != bad.code || strings.Contains(r.errors, "4242424242424242") {
+			t.Errorf("%q: exit %d\n%s", bad.args, r.code, r.errors)
+		}
+		contains(t, r.errors, bad.want)
+	}
+}
+
+func TestPercent(t *testing.T) {
+	for text, want := range map[string]int{"2.5%": 250, "2.5": 250, "0": 0, "0.01%": 1, "100": 10000, " 7 %": 700, "1.20%": 120, "00.5": 50} {
+		if got, err := parsePercent(text); got != want || err != nil {
+			t.Errorf("%q: %d, %v; want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "%", "100.01", "-1", "+1", "1.", ".5", "1.234", "1e1", "101%", "2,5", "2.5%%", "99999999999999999999"} {
+		if got, err := parsePercent(text); err == nil {
+			t.Errorf("%q is taken as %d", text, got)
+		}
+	}
+	if got := percent(250) + percent(5); got != "2.50%0.05%" {
+		t.Error(got)
+	}
+}
+
+// TestImport_WithoutMethod: the column may be left out.
+func TestImport_WithoutMethod(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", "account,email,subscription,sku,amount,currency,payment_day\n1,a@example.com,1,gym,12.99,USD,15\n"))
+	c.must("account", "attach", "1", "--payment-method", "pm_card_visa")
+	contains(t, c.must("run", "payments"), "$12.99")
+}
+
+// A postbox keeps what was delivered.
+type postbox struct{ got []outbox.Effect }
+
+func (n *postbox) Deliver(_ context.Context, e outbox.Effect) error {
+	n.got = append(n.got, e)
+	return nil
+}
+
+func TestLinkedDelivery(t *testing.T) {
+	e := outbox.Effect{ID: "1", Kind: outbox.KindDeclined, Data: map[string]string{outbox.DataEmail: "a@example.com"}}
+	var link billing.CardLink
+	var fails error
+	to := new(postbox)
+	d := &linkedDelivery{to, func(context.Context, outbox.Effect) (billing.CardLink, error) { return link, fails }}
+	send := func() error { return d.Deliver(t.Context(), e) }
+	if err := send(); err != nil || len(to.got) != 1 || to.got[0].Data[outbox.DataLink] != "" {
+		t.Errorf("without a link: %v, %+v", err, to.got)
+	}
+	link = billing.CardLink{URL: "https://pay.example/secret", Expires: time.Date(2026, 3, 16, 10, 30, 0, 0, time.UTC)}
+	if err := send(); err != nil || len(to.got) != 2 || to.got[1].Data[outbox.DataLink] != link.URL || to.got[1].Data[outbox.DataLinkExpires] != "2026-03-16T10:30:00.000Z" {
+		t.Errorf("with one: %v, %+v", err, to.got)
+	}
+	if len(e.Data) != 1 {
+		t.Errorf("the effect itself has it now: %v", e.Data)
+	}
+	fails = billing.ErrUnknown
+	if err := send(); !errors.Is(err, billing.ErrUnknown) || len(to.got) != 2 {
+		t.Errorf("not for the moment: %v, %d delivered", err, len(to.got))
+	}
+}
+
+func TestSubscriptionShow_RequiresAction(t *testing.T) {
+	c := newCLI(t)
+	c.create("1/1", "pm_card_authenticationRequired", "--next-payment-date", today, "--payment-day", "15")
+	if r := c.run("run", "payments"); r.code != exitPerson {
+		t.Fatal(r)
+	}
+	contains(t, c.must("subscription", "show", "1/1"), "active, requires_action", "attempt 1, requires_action", "no link for the customer: the sandbox has no page for it")
+	open := c.object(exitDone, "subscription", "show", "1/1")["open"].(map[string]any)
+	equal(t, "open", members(open, "state", "link", "no_link"), []any{"requires_action", nil, "the sandbox has no page for it"})
+	mails, err := filepath.Glob("duesday-mail/action-required-*.eml")
+	if err != nil || len(mails) != 1 {
+		t.Fatalf("mails: %q, %v", mails, err)
+	}
+	c.env["DUESDAY_PROCESSOR"] = "stripe" // and no key: the rest is shown, and why there is no link
+	if _, err := os.Stat("duesday-data"); err != nil {
+		t.Fatal(err)
+	}
+	r := c.run("subscription", "show", "1/1")
+	if r.code != exitDone {
+		t.Errorf("exit %d\n%s", r.code, r.errors)
+	}
+	contains(t, r.out, "requires_action", "no link for the customer: ")
+}
+
+// TestLookForLink is what is shown of what the processor answers.
+func TestLookForLink(t *testing.T) {
+	sub := &billing.Subscription{Open: &billing.OpenPeriod{Ref: "pi_1", State: billing.RequiresAction}}
+	p := newProgram(func(string) string { return "" }, nil, nil, nil, time.Now)
+	for _, tt := range []struct {
+		in           billing.Intent
+		err          error
+		link, noLink string
+	}{
+		{in: billing.Intent{State: billing.RequiresAction, Link: "https://pay.example/1"}, link: "https://pay.example/1"},
+		{in: billing.Intent{State: billing.RequiresAction}, noLink: "no page"},
+		{in: billing.Intent{State: billing.Succeeded}, noLink: "succeeded at the processor"},
+		{err: billing.ErrUnknown, noLink: "answer was lost"},
+	} {
+		v := &openView{}
+		p.lookForLink(t.Context(), &session{processor: answering{in: tt.in, err: tt.err}}, sub, v)
+		if v.Link != tt.link || !strings.Contains(v.NoLink, tt.noLink) || (tt.noLink == "" && v.NoLink != "") {
+			t.Errorf("%+v: %+v", tt, v)
+		}
+	}
+}
+
+// answering is a processor that only looks up.
+type answering struct {
+	billing.Processor
+	in  billing.Intent
+	err error
+}
+
+func (a answering) Lookup(context.Context, string) (billing.Intent, error) { return a.in, a.err }

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/sandbox"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/stripe"
+)
+
+// openProcessor opens what is configured: Stripe, a sandbox ledger's file, or the way to a
+// sandbox server.
+func (s *session) openProcessor(c *config.Config) error {
+	if c.UsesStripe() {
+		return s.openStripe(c)
+	}
+	base, served, err := sandbox.ParseServer(c.Processor)
+	switch {
+	case err != nil:
+		return &usageError{err}
+	case served:
+		client := sandbox.Connect(base)
+		s.processor, s.ledger = client, client
+		return nil
+	}
+	box, err := openLedger(c.Processor, s.now)
+	if err != nil {
+		return err
+	}
+	s.processor, s.ledger = box, box
+	return nil
+}
+
+func (s *session) openStripe(c *config.Config) error {
+	o, err := stripe.Parse(c.Processor)
+	if err == nil {
+		err = c.Stripe.CheckKey()
+	}
+	if err != nil {
+		return &usageError{err}
+	}
+	o.Key, o.Base, o.Now, o.Log = c.Stripe.Key, c.Stripe.APIBase, s.now, s.log
+	p, err := stripe.New(o)
+	if err != nil {
+		return &usageError{err}
+	}
+	s.processor, s.ledger = p, p
+	return nil
+}
+
+// readKey reads the key's file, where there is one. Only then is it known whether the
+// processor is a live one.
+func (p *program) readKey() (err error) {
+	s := &p.cfg.Stripe
+	if s.KeyFile == "" || !s.Key.IsZero() {
+		return nil
+	}
+	if s.Key, err = secret.FromFile(s.KeyFile); err != nil {
+		return usagef("%s: %w", config.EnvStripeKeyFile, err)
+	}
+	s.KeyFile = ""
+	return nil
+}
+
+// explain says what to do about errors of the processor that a person meets when a store is
+// opened.
+func (p *program) explain(err error) error {
+	switch {
+	case errors.Is(err, billing.ErrOtherProcessor):
+		return fmt.Errorf("%w; nothing was done. Use the key and the mode that this store was charged with, or another store", err)
+	case errors.Is(err, billing.ErrRefused) && p.cfg.UsesStripe():
+		return fmt.Errorf("%w; nothing was done: look at the key in %s or %s", err, config.EnvStripeKey, config.EnvStripeKeyFile)
+	}
+	return err
+}

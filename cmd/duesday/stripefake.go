@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/stripefake"
+)
+
+const (
+	stripeFakeAddress = "127.0.0.1:12111"
+	stripeFakeKey     = "sk_test_duesday"
+	// envHookSecret has what webhooks to --webhook-url are signed with.
+	envHookSecret = "DUESDAY_STRIPE_FAKE_WEBHOOK_SECRET"
+	// usualHookSecret is that of who names none; like the keys, it is no secret.
+	usualHookSecret = "whsec_duesday"
+)
+
+// stripeFakeFlags are those of duesday stripe-fake.
+type stripeFakeFlags struct {
+	listen     string
+	version    string
+	hooks      []string
+	secretFile string
+	faults     stripefake.Faults
+}
+
+func (p *program) stripeFakeCommand() *cobra.Command {
+	var o stripeFakeFlags
+	c := &cobra.Command{
+		Use:   "stripe-fake",
+		Short: "Serve a fake of Stripe's API, to try things out and for tests",
+		Long: `Serve Stripe's API with a memory, test cards and test clocks, and with faults on
+request. It moves no money, keeps nothing on disk, and runs until it is interrupted.
+
+Its keys are fixed, and no secrets: sk_test_duesday, sk_live_duesday and the restricted
+rk_test_duesday. Cards are Stripe's own test ids, such as pm_card_visa. Its clock, faults,
+connected accounts and ledger are under /_fake/ at the same address.
+
+It asks for no password. Whoever reaches the address can use it and control it.
+
+A rate is a probability from 0 to 1.`,
+		Example: `  duesday stripe-fake
+  duesday stripe-fake --latency 200ms --rate 25 --lost-replies 0.01 --late-errors 0.01 --seed 7
+  ` + useOfStripeFake("http://"+stripeFakeAddress),
+		Args: want(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.serveStripeFake(cmd.Context(), o) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.listen, "listen", stripeFakeAddress, "`ADDR` to be reached at, HOST:PORT; port 0 takes a free one")
+	f.StringVar(&o.version, "api-version", stripefake.NewestVersion, "`VERSION` of the API for requests and webhooks that name none")
+	f.DurationVar(&o.faults.Latency, "latency", 0, "`TIME` that every request takes, such as 200ms")
+	f.IntVar(&o.faults.Rate, "rate", 0, "`NUMBER` of requests a second on one endpoint above which it answers 429; 0 for no limit")
+	f.Float64Var(&o.faults.LostRequests, "lost-requests", 0, "`RATE` of requests that are not carried out, while the connection breaks")
+	f.Float64Var(&o.faults.LostReplies, "lost-replies", 0, "`RATE` of requests that are carried out, while the connection breaks")
+	f.Float64Var(&o.faults.Errors, "errors", 0, "`RATE` of requests answered 500 and not carried out")
+	f.Float64Var(&o.faults.LateErrors, "late-errors", 0, "`RATE` of requests answered 500 and carried out all the same")
+	f.Float64Var(&o.faults.Busy, "busy", 0, "`RATE` of requests answered 429 or 409 and not carried out")
+	f.Uint64Var(&o.faults.Seed, "seed", 0, "`NUMBER` that the dice start from")
+	f.StringArrayVar(&o.hooks, "webhook-url", nil, "`URL` that all events are sent to; may be given several times")
+	f.StringVar(&o.secretFile, "webhook-secret-file", "", "`FILE` with what webhooks to --webhook-url are signed with (default $"+envHookSecret+", or "+usualHookSecret+")")
+	f.Float64Var(&o.faults.WebhookCopies, "webhook-copies", 0, "`RATE` of webhooks that are sent twice")
+	f.Float64Var(&o.faults.WebhookDrops, "webhook-drops", 0, "`RATE` of webhooks that are never sent")
+	f.BoolVar(&o.faults.WebhookShuffle, "webhook-shuffle", false, "send webhooks in any order")
+	f.DurationVar(&o.faults.WebhookDelay, "webhook-delay", 0, "`TIME` that a webhook waits at most before it is sent, by chance")
+	return c
+}
+
+// useOfStripeFake is the command line that charges through the fake.
+func useOfStripeFake(base string) string {
+	return config.EnvStripeAPIBase + "=" + base + " " + config.EnvStripeKey + "=" + stripeFakeKey + " duesday run payments --processor stripe"
+}
+
+// A stripeFakeView is what a program has to know to use the fake: one line of JSON.
+type stripeFakeView struct {
+	Address string            `json:"address"`
+	Base    string            `json:"base"`    // for DUESDAY_STRIPE_API_BASE
+	Key     string            `json:"key"`     // for DUESDAY_STRIPE_KEY: a fixed value, and no secret
+	Control string            `json:"control"` // of clock, faults, ledger and so on
+	Env     map[string]string `json:"env"`
+}
+
+func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err error) {
+	if _, _, err := net.SplitHostPort(o.listen); err != nil {
+		return usagef("--listen %q: want HOST:PORT, such as %s", o.listen, stripeFakeAddress)
+	}
+	if err := o.faults.Check(); err != nil {
+		return usagef("--%s", strings.ReplaceAll(err.Error(), "_", "-"))
+	}
+	hooks, err := p.hooks(o)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: p.cfg.LogLevel}))
+	fake := stripefake.New(stripefake.Options{Now: p.now, Real: time.Now, Webhooks: hooks, Faults: o.faults, Log: log})
+	defer func() { err = errors.Join(err, fake.Close()) }()
+	if err := fake.SetVersion(stripefake.DefaultAccount, o.version); err != nil {
+		return usagef("--api-version: %v", err)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", o.listen)
+	if err != nil {
+		return fmt.Errorf("--listen %s: %w", o.listen, err)
+	}
+	if err := p.announceStripeFake(l.Addr()); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	return stripefake.Serve(ctx, l, fake, log)
+}
+
+// hooks are the endpoints that the flags ask for.
+func (p *program) hooks(o stripeFakeFlags) ([]stripefake.Webhook, error) {
+	key := p.env(envHookSecret)
+	if len(o.hooks) == 0 && o.secretFile != "" {
+		return nil, usagef("--webhook-secret-file is for --webhook-url, and there is none")
+	}
+	if o.secretFile != "" {
+		text, err := secret.FromFile(o.secretFile)
+		if err != nil {
+			return nil, fmt.Errorf("--webhook-secret-file: %w", err)
+		}
+		key = text.Reveal()
+	}
+	if key == "" {
+		key = usualHookSecret
+	}
+	var list []stripefake.Webhook
+	for _, url := range o.hooks {
+		if err := stripefake.CheckURL(url); err != nil {
+			return nil, usagef("--webhook-url: %v", err)
+		}
+		list = append(list, stripefake.Webhook{URL: url, Secret: key})
+	}
+	return list, nil
+}
+
+// announceStripeFake prints the line that whoever started this waits for.
+func (p *program) announceStripeFake(at net.Addr) error {
+	host, port, err := net.SplitHostPort(at.String())
+	if err != nil {
+		return err
+	}
+	ip := net.ParseIP(host)
+	if !ip.IsLoopback() {
+		p.warn("whoever reaches %s can use and control this fake: it asks for no password", at)
+	}
+	if ip.IsUnspecified() { // every address of this machine: the one that is sure to work here
+		host = "localhost"
+	}
+	base := "http://" + net.JoinHostPort(host, port)
+	v := stripeFakeView{Address: at.String(), Base: base, Key: stripeFakeKey, Control: base + "/_fake/",
+		Env: map[string]string{config.EnvStripeAPIBase: base, config.EnvStripeKey: stripeFakeKey}}
+	p.say("A fake of Stripe is served at %s: use it with %s", v.Address, useOfStripeFake(base))
+	if p.cfg.JSON {
+		if err := writeValue(p.stdout, v); err != nil {
+			return err
+		}
+		p.stdout.WriteString("\n")
+	}
+	return p.stdout.Flush()
+}

@@ -1,0 +1,240 @@
+package billing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// CollectReturns records the refunds and disputes that were made at the processor since
+// then, whoever made them, and how those that are recorded have gone on; and it finishes the
+// refunds that were asked for here and cut off. It returns how many records were made or
+// changed. What belongs to no subscription of this store is left alone. A connected account
+// that is refused does not stop the others; the error names it.
+//
+// It reads the records of each account once that has something in the list, and nothing else
+// while nothing is new.
+func (e *Engine) CollectReturns(ctx context.Context, since time.Time) (recorded int, err error) {
+	proc, ok := e.proc.(Refunder)
+	if !ok {
+		return 0, nil
+	}
+	places, err := e.places(ctx)
+	if err != nil {
+		return 0, err
+	}
+	c := &collector{e: e, proc: proc, records: map[string][]*ReturnRecord{}}
+	var failed []error
+	for _, at := range places {
+		err := c.list(ctx, ListRequest{At: at, Since: since})
+		if err != nil && at != "" {
+			err = fmt.Errorf("connected account %s: %w", at, err)
+		}
+		if err != nil && !mayPass(ctx, err) {
+			return c.recorded, err
+		}
+		failed = append(failed, err)
+	}
+	failed = append(failed, c.finishAll(ctx))
+	if c.others > 0 {
+		e.log.Debug("refunds and disputes of no subscription in this store", "count", c.others)
+	}
+	return c.recorded, errors.Join(failed...)
+}
+
+// mayPass reports whether the error is one of the processor's that may befall one request
+// and not the next.
+func mayPass(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && (errors.Is(err, ErrUnknown) || errors.Is(err, ErrNotExecuted) || errors.Is(err, ErrAccountRefused) ||
+		errors.Is(err, ErrInvalid) || errors.Is(err, ErrNoIntent))
+}
+
+// A collector is one pass of CollectReturns.
+type collector struct {
+	e        *Engine
+	proc     Refunder
+	records  map[string][]*ReturnRecord // by account, as they were read in this pass
+	recorded int
+	others   int
+}
+
+// list takes what the processor lists at one place. A listing that breaks off is begun anew.
+func (c *collector) list(ctx context.Context, r ListRequest) (err error) {
+	for range maxSends {
+		err, c.others = nil, 0
+		for seen, lerr := range c.proc.Returns(ctx, r) {
+			if lerr != nil {
+				err = fmt.Errorf("listing the processor's refunds and disputes: %w", lerr)
+				break
+			}
+			if err := c.take(ctx, seen); err != nil {
+				return err
+			}
+		}
+		if err == nil || definite(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return err
+}
+
+func (c *collector) take(ctx context.Context, seen Return) (err error) {
+	account := seen.Tag.Account
+	if seen.Tag.Installation != c.e.meta.Installation || account == "" {
+		c.others++
+		return nil
+	}
+	list, read := c.records[account]
+	if !read {
+		if list, err = c.e.returnsOf(ctx, account); err != nil {
+			return err
+		}
+		c.records[account] = list
+	}
+	n := Name{Account: account, ID: seen.Tag.Subscription, SKU: seen.Tag.SKU}
+	if r := recordFor(list, seen); r != nil {
+		if same := *r; !same.take(seen, c.e.now()) {
+			return nil
+		}
+	} else if s, err := c.e.Subscription(ctx, n); errors.Is(err, store.ErrNotFound) || errors.Is(err, ErrMoved) {
+		c.others++
+		return nil
+	} else if err != nil {
+		return err
+	} else {
+		n = s.Name
+	}
+	delete(c.records, account)
+	changed, _, _, err := c.e.takeReturns(ctx, n, seen)
+	c.recorded += changed
+	return err
+}
+
+// takeReturns brings the records of a subscription's account to what the processor shows,
+// and returns how many it made or changed, the records as they stand, and the account as it
+// stood before they were read, nil when it has no item.
+func (e *Engine) takeReturns(ctx context.Context, n Name, all ...Return) (changed int, list []*ReturnRecord, a *Account, err error) {
+	for range maxTries {
+		// The account first: whatever is recorded after that makes it another version.
+		if a, err = e.Account(ctx, n.Account); errors.Is(err, store.ErrNotFound) {
+			a, err = nil, nil
+		}
+		if err == nil {
+			list, err = e.returnsOf(ctx, n.Account)
+		}
+		if err != nil {
+			return changed, nil, nil, err
+		}
+		next := func() bool {
+			for _, seen := range all {
+				var did bool
+				if did, err = e.takeReturn(ctx, n, seen, list, a); did {
+					changed++
+				}
+				if did || err != nil {
+					return true
+				}
+			}
+			return false
+		}
+		if !next() {
+			return changed, list, a, nil
+		}
+		if err != nil && !again(err) {
+			return changed, nil, nil, err
+		}
+	}
+	return changed, nil, nil, fmt.Errorf("account %s: overtaken by others %d times", n.Account, maxTries)
+}
+
+// takeReturn makes or changes the one record of what the processor shows, or returns false
+// when it says nothing new.
+func (e *Engine) takeReturn(ctx context.Context, n Name, seen Return, list []*ReturnRecord, a *Account) (bool, error) {
+	take := func(r *ReturnRecord) bool { return r.take(seen, e.now()) }
+	r := recordFor(list, seen)
+	if r != nil {
+		if same := *r; !take(&same) {
+			return false, nil
+		}
+	}
+	if err := e.live(ctx); err != nil {
+		return false, err
+	}
+	if r != nil {
+		_, changed, err := e.settleReturn(ctx, r, take)
+		return changed, err
+	}
+	id := seen.ID
+	if isRequest(seen.Request) && recordOfID(list, seen.Request) == nil {
+		id = seen.Request
+	}
+	err := e.store.Commit(ctx, recordOf(n, seen, id, e.now()).create(e.table, a)...)
+	return err == nil, err
+}
+
+// lookInto asks the processor what has gone back of the charge, and brings the records to
+// it; see takeReturns.
+func (e *Engine) lookInto(ctx context.Context, n Name, charge string) (list []*ReturnRecord, a *Account, err error) {
+	var seen []Return
+	for range maxSends {
+		if seen, err = e.proc.(Refunder).ReturnsOf(ctx, charge); err == nil || definite(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("asking the processor what has gone back of charge %s: %w", charge, err)
+	}
+	_, list, a, err = e.takeReturns(ctx, n, seen...)
+	return list, a, err
+}
+
+// finishAll goes on with every refund that is recorded and was not answered.
+func (c *collector) finishAll(ctx context.Context) error {
+	var names []store.Key
+	for it, err := range c.e.store.Query(ctx, store.Query{Table: c.e.table, Partition: unfinishedPK}) {
+		if err != nil {
+			return err
+		}
+		account, sk, _ := strings.Cut(keyOf(it).SK, "#")
+		names = append(names, store.Key{PK: accountPK(account), SK: sk})
+	}
+	var failed []error
+	for _, key := range names {
+		done, err := c.e.finishRefund(ctx, key)
+		if done {
+			c.recorded++
+		}
+		if err != nil && !mayPass(ctx, err) && !errors.Is(err, ErrState) {
+			return errors.Join(append(failed, err)...)
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+// finishRefund goes on with one refund that is recorded and was not answered.
+func (e *Engine) finishRefund(ctx context.Context, key store.Key) (done bool, err error) {
+	it, err := e.store.Get(ctx, e.table, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	r, err := decodeReturn(it)
+	if err != nil || r.State != ReturnRequested {
+		return false, err
+	}
+	if err = e.live(ctx); err != nil {
+		return false, err
+	}
+	looked := e.now()
+	if r, err = e.look(ctx, r); err == nil && r.State == ReturnRequested {
+		r, err = e.send(ctx, r, looked)
+	}
+	return err == nil && r.State != ReturnRequested, err
+}

@@ -1,0 +1,330 @@
+package billing
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// The refund protocol. A receipt is never changed: what goes back has a record of its own,
+// REF#…, beside it.
+//
+//  1. READ     the receipt, and the charge at the processor; LOOK what has gone back of that
+//     charge, and record what is not recorded yet; read what is recorded.
+//  2. RECORD   in one commit: the refund, as requested; its name among the unfinished; and a
+//     new version of the account, so that of two that would both fit, one decides anew.
+//  3. SEND     with a key made of the record's id. A lost answer: LOOK for a refund with that
+//     id, and send again, under the same key, only where there is none.
+//  4. RECORD   the processor's id, state and time, and strike the name out.
+//
+// Why the processor never gives back twice what was asked for once: there is one record of
+// one id, made of the installation, the charge, the amount and the person's key; a request
+// is sent only for a record, only just after a look that showed none of its id, and always
+// with its one key. Within a day the key holds two senders off each other; after a day,
+// which the processor may have forgotten the key in, the look shows what the first has done.
+// Nothing else is a fence here, as an intent is for charges: so there is no second key, and
+// a failure that the processor has saved under the key delays the refund by that day. What
+// is left is a sender that sleeps for a day between its look and its request.
+//
+//	crash, or answer lost        | what stands               | who comes next
+//	before or at RECORD (2)      | nothing, or 2             | the command: nothing was sent; 2, or as below
+//	after 2, before SEND         | requested                 | LOOK: none. SEND
+//	SEND, request lost           | requested                 | LOOK: none. SEND, the same key
+//	SEND, answer lost            | requested, and done       | LOOK: there. RECORD (4)
+//	SEND refused                 | requested                 | LOOK: none. SEND, refused again: RECORD (4) failed
+//	before or at RECORD (4)      | requested, and done; or 4 | LOOK: there. RECORD (4); or nothing is left to do
+//	the store is lost behind 2   | nothing here, and done    | LOOK records it under its id before 2 is thought of
+//
+// Who comes next is the same command again, or the next payment run (CollectReturns), which
+// finds the name among the unfinished.
+
+// A RefundOrder is what a person asks for.
+type RefundOrder struct {
+	Name
+	Period int
+	Amount money.Amount // zero: all that has not gone back yet
+	Reason RefundReason // "" for none
+	Key    string       // tells two refunds of one amount apart; "" is a key as well
+	Charge string       // of a period whose receipt has expired: the processor's reference; else ""
+}
+
+// ErrNoRefunds: the processor gives nothing back.
+var ErrNoRefunds = errors.New("this processor cannot give money back")
+
+const (
+	requestPrefix = "rf_"
+	// lookAge is how long after a look at the processor a request may be sent.
+	lookAge = 10 * time.Minute
+)
+
+// isRequest reports whether the id is one that refundID makes.
+func isRequest(id string) bool {
+	hexed, ok := strings.CutPrefix(id, requestPrefix)
+	_, err := hex.DecodeString(hexed)
+	return ok && err == nil && len(hexed) == 32
+}
+
+// refundID is one and the same for the same order. An order for the rest has no amount in
+// it: what the rest is changes once it is recorded.
+func (e *Engine) refundID(o RefundOrder, charge string) string {
+	amount := "rest"
+	if !o.Amount.IsZero() {
+		amount = o.Amount.Decimal() + " " + o.Amount.Currency().Code()
+	}
+	sum := sha256.Sum256([]byte(strings.Join([]string{"refund", e.meta.Installation, charge, amount, o.Key}, "\x00")))
+	return requestPrefix + hex.EncodeToString(sum[:16])
+}
+
+func (o *RefundOrder) check() error {
+	switch {
+	case o.Period < 0:
+		return fieldError("period", "want 0 or more, as receipt list shows it")
+	case !o.Amount.IsZero() && !o.Amount.IsPositive():
+		return fieldError("amount", "must be more than zero")
+	case o.Reason != "" && o.Reason != Duplicate && o.Reason != Fraudulent && o.Reason != RequestedByCustomer:
+		return fieldError("reason", fmt.Sprintf("want %s, %s or %s", Duplicate, Fraudulent, RequestedByCustomer))
+	}
+	if err := CheckText("key", o.Key, maxID); err != nil {
+		return err
+	}
+	return CheckText("charge", o.Charge, maxID)
+}
+
+// Refund gives back what a period was charged, or a part of it, and records it. The same
+// order again is the same refund: it goes on where the one before was cut off, and repeated
+// tells that it had been answered already. With an error the record, if there is one, says
+// how far it has come: failed when the processor has refused it (ErrState), requested when its
+// answer was lost (the processor's error).
+func (e *Engine) Refund(ctx context.Context, o RefundOrder) (r *ReturnRecord, repeated bool, err error) {
+	if err := o.check(); err != nil {
+		return nil, false, err
+	}
+	if _, ok := e.proc.(Refunder); !ok {
+		return nil, false, ErrNoRefunds
+	}
+	s, err := e.Subscription(ctx, o.Name)
+	if err != nil {
+		return nil, false, err
+	}
+	o.Name = s.Name
+	charge, err := e.chargeOf(ctx, s, o)
+	if err != nil {
+		return nil, false, err
+	}
+	id := e.refundID(o, charge.Ref)
+	for range maxTries {
+		if err := e.live(ctx); err != nil {
+			return nil, false, err
+		}
+		looked := e.now()
+		list, a, err := e.lookInto(ctx, s.Name, charge.Ref)
+		if err != nil {
+			return nil, false, err
+		}
+		if r = recordOfID(list, id); r == nil {
+			r, err = e.recordRefund(ctx, o, charge, id, list, a)
+		}
+		switch {
+		case again(err):
+			continue
+		case err != nil:
+			return nil, false, err
+		case r.State == ReturnRequested:
+			r, err = e.send(ctx, r, looked)
+		default:
+			repeated = true
+		}
+		if err == nil && r.State == ReturnFailed {
+			err = fmt.Errorf("refund %s of %s was refused by the processor%s; asking again takes another key: %w", r.ReturnID, r.Amount, after(": ", r.Refusal), ErrState)
+		}
+		return r, repeated, err
+	}
+	return nil, false, fmt.Errorf("account %s: overtaken by others %d times", o.Account, maxTries)
+}
+
+func after(lead, text string) string {
+	if text == "" {
+		return ""
+	}
+	return lead + text
+}
+
+// chargeOf finds the charge of the period: by its receipt, or where that has expired by the
+// reference that the order or the subscription has. The processor's word on it is what
+// counts.
+func (e *Engine) chargeOf(ctx context.Context, s *Subscription, o RefundOrder) (Intent, error) {
+	if o.Period >= s.Period {
+		return Intent{}, fmt.Errorf("subscription %s: period %d is not paid: %w", s.Name, o.Period, ErrState)
+	}
+	ref := o.Charge
+	for rec, err := range e.GetReceiptsByAccount(ctx, s.Account) {
+		switch {
+		case err != nil:
+			return Intent{}, err
+		case rec.ID != s.ID || rec.Period != o.Period || rec.Kind == Imported: // one that was imported may not say its period
+		case rec.Kind == External:
+			return Intent{}, fmt.Errorf("subscription %s: period %d was paid outside%s: give it back where it was paid: %w",
+				s.Name, o.Period, after(", ", rec.Charge), ErrState)
+		case ref == "":
+			ref = rec.Charge
+		}
+	}
+	missing := fmt.Errorf("subscription %s: period %d has no receipt of a charge: it came with the data, did not end paid, or its receipt has expired; "+
+		"in that case name the charge, as the processor shows it, with --charge: %w", s.Name, o.Period, ErrState)
+	lost := ref == ""
+	if lost {
+		ref = s.LastCharge
+	}
+	if ref == "" {
+		return Intent{}, missing
+	}
+	in, err := e.lookupCharge(ctx, ref)
+	t := in.Tag
+	ours := t.Installation == "" || t.Installation == e.meta.Installation
+	switch {
+	case lost && (errors.Is(err, ErrNoIntent) || err == nil && t.Period != o.Period):
+		return Intent{}, missing
+	case err != nil:
+		return Intent{}, fmt.Errorf("subscription %s: charge %s cannot be looked up: %w", s.Name, ref, err)
+	case !(ours && t.Account == s.Account && t.Subscription == s.ID && t.Period == o.Period):
+		return Intent{}, fieldError("charge", fmt.Sprintf("%s is not of period %d of subscription %s", ref, o.Period, s.Name))
+	case in.State != Succeeded:
+		return Intent{}, fmt.Errorf("subscription %s: charge %s is %s at the processor, and nothing can go back: %w", s.Name, ref, in.State, ErrState)
+	}
+	return in, nil
+}
+
+func (e *Engine) lookupCharge(ctx context.Context, ref string) (in Intent, err error) {
+	for range maxSends {
+		if in, err = e.proc.Lookup(ctx, ref); err == nil || definite(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return in, err
+}
+
+// recordRefund is RECORD (2).
+func (e *Engine) recordRefund(ctx context.Context, o RefundOrder, charge Intent, id string, list []*ReturnRecord, a *Account) (*ReturnRecord, error) {
+	if a == nil {
+		return nil, fmt.Errorf("account %s has no item in the store: make it with account create: %w", o.Account, ErrState)
+	}
+	r := &ReturnRecord{Name: o.Name, ReturnID: id, Kind: Refunded, Period: o.Period, Generation: charge.Tag.Generation, Charge: charge.Ref,
+		Amount: o.Amount, State: ReturnRequested, Reason: string(o.Reason), Created: e.now()}
+	left, gone := charge.Amount.Minor(), ""
+	for _, was := range list {
+		if was.Charge != charge.Ref || !was.Counts() || was.Amount.Currency() != charge.Amount.Currency() {
+			continue
+		}
+		left -= was.Amount.Minor()
+		gone += fmt.Sprintf("; %s %s of %s is %s", was.Kind, was.ReturnID, was.Amount, was.State)
+		if was.State == ReturnRequested {
+			gone += ", and the order that it was asked for with goes on with it"
+		}
+	}
+	rest := money.New(max(0, left), charge.Amount.Currency())
+	switch {
+	case o.Amount.IsZero() && rest.IsZero():
+		return nil, fmt.Errorf("subscription %s: nothing is left of the %s of period %d%s: %w", o.Name, charge.Amount, o.Period, gone, ErrState)
+	case o.Amount.IsZero():
+		r.Amount = rest
+	case o.Amount.Currency() != rest.Currency():
+		return nil, fieldError("amount", "want "+rest.Currency().Code()+", which was charged")
+	case o.Amount.Minor() > rest.Minor():
+		return nil, fieldError("amount", fmt.Sprintf("%s of the %s is left, and that is less than %s%s", rest, charge.Amount, o.Amount, gone))
+	}
+	return r, e.store.Commit(ctx, r.create(e.table, a)...)
+}
+
+// send is SEND and RECORD (4), of a request that the processor did not have when it was
+// looked at. Its error leaves the request as it stands.
+func (e *Engine) send(ctx context.Context, r *ReturnRecord, looked time.Time) (*ReturnRecord, error) {
+	proc := e.proc.(Refunder)
+	request := RefundRequest{Key: refundKey(r.ReturnID), ID: r.ReturnID, Ref: r.Charge, Amount: r.Amount, Reason: RefundReason(r.Reason),
+		Tag: Tag{Installation: e.meta.Installation, Account: r.Account, Subscription: r.ID, SKU: r.SKU, Period: r.Period, Generation: r.Generation}}
+	var err error
+	for range maxSends {
+		if age := e.now().Sub(looked); age < 0 || age > lookAge {
+			looked = e.now()
+			if now, lerr := e.look(ctx, r); lerr != nil || now.State != ReturnRequested {
+				return now, lerr
+			}
+		}
+		var made Return
+		if made, err = proc.Refund(ctx, request); err == nil {
+			now, _, err := e.settleReturn(ctx, r, func(r *ReturnRecord) bool { return r.take(made, e.now()) })
+			return now, err
+		}
+		if errors.Is(err, ErrRefused) || errors.Is(err, ErrAccountRefused) || ctx.Err() != nil {
+			break
+		}
+		looked = e.now()
+		if now, lerr := e.look(ctx, r); lerr != nil || now.State != ReturnRequested {
+			return now, lerr
+		}
+		if definite(err) {
+			why := MaskCards(err.Error())
+			now, _, err := e.settleReturn(ctx, r, func(r *ReturnRecord) bool { return r.refuse(why, e.now()) })
+			return now, err
+		}
+	}
+	return r, unfinished(r, err)
+}
+
+func unfinished(r *ReturnRecord, err error) error {
+	return fmt.Errorf("refund %s of %s is recorded, and not done yet: %w; the same command goes on with it, as does the next payment run", r.ReturnID, r.Amount, err)
+}
+
+// refuse is the definite answer that nothing goes back.
+func (r *ReturnRecord) refuse(why string, now time.Time) bool {
+	if r.State != ReturnRequested {
+		return false
+	}
+	r.State, r.Refusal, r.Ended = ReturnFailed, why, now
+	return true
+}
+
+func refundKey(id string) string { return "dd_" + id }
+
+// settleReturn changes the record, deciding anew on it as it stands when others were faster,
+// and returns it and whether it was changed.
+func (e *Engine) settleReturn(ctx context.Context, r *ReturnRecord, change func(*ReturnRecord) bool) (_ *ReturnRecord, changed bool, err error) {
+	for range maxTries {
+		was := *r
+		if !change(r) {
+			return r, changed, nil
+		}
+		changed = true // perhaps by this commit, although its answer is lost
+		if err = e.store.Commit(ctx, r.move(e.table, &was)...); err == nil {
+			return r, true, nil
+		} else if !again(err) {
+			return &was, false, err
+		}
+		it, err := e.store.Get(ctx, e.table, was.key())
+		if err != nil {
+			return &was, false, err
+		}
+		if r, err = decodeReturn(it); err != nil {
+			return &was, false, err
+		}
+	}
+	return r, false, fmt.Errorf("refund %s: overtaken by others %d times", r.ReturnID, maxTries)
+}
+
+// look looks at the processor for the request, and records what it shows of the charge.
+func (e *Engine) look(ctx context.Context, r *ReturnRecord) (*ReturnRecord, error) {
+	list, _, err := e.lookInto(ctx, r.Name, r.Charge)
+	if err != nil {
+		return r, unfinished(r, err)
+	}
+	if now := recordOfID(list, r.ReturnID); now != nil {
+		return now, nil
+	}
+	return r, fmt.Errorf("refund %s is not in the store any more: %w", r.ReturnID, store.ErrNotFound)
+}

@@ -1,0 +1,344 @@
+package billing
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// How a card that a customer gives becomes what subscriptions are charged with. Whoever gives
+// one later wins, by the time at which it was given; what has been taken over is seen again
+// by later runs, and found done.
+
+// CollectCards takes over the cards that customers have given by links since then (inclusive),
+// for accounts and for subscriptions, and returns how many were new. It is a part of a
+// payment run, which has passed the gate: subscriptions may go on to their next period. What
+// could not be taken over is in the error, and done by a later call that sees it; a connected
+// account that refuses us is no error.
+func (e *Engine) CollectCards(ctx context.Context, since time.Time) (int, error) {
+	w, ok := e.proc.(Wallet)
+	if !ok {
+		return 0, nil
+	}
+	newest, err := e.newestCards(ctx, w, since)
+	if errors.Is(err, ErrRefused) || ctx.Err() != nil {
+		return 0, err
+	}
+	failed := []error{err}
+	n := 0
+	for _, r := range slices.SortedFunc(maps.Keys(newest), func(a, b recipient) int {
+		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.subscription, b.subscription), // the account before its subscriptions
+			cmp.Compare(a.customer, b.customer), cmp.Compare(a.at, b.at))
+	}) {
+		taken, err := e.takeOver(ctx, newest[r])
+		if taken {
+			n++
+		}
+		if errors.Is(err, ErrRefused) || ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
+			return n, err
+		}
+		if err != nil && len(failed) <= maxFailed {
+			failed = append(failed, fmt.Errorf("card given for %s: %w", r, err))
+		}
+	}
+	return n, errors.Join(failed...)
+}
+
+// maxFailed is how many errors of CollectCards are told.
+const maxFailed = 5
+
+// A recipient is what a customer may give a card for.
+type recipient struct{ account, subscription, at, customer string }
+
+func (r recipient) String() string {
+	if r.subscription == "" {
+		return "account " + r.account
+	}
+	return "subscription " + r.account + "/" + r.subscription
+}
+
+// newestCards returns, by recipient, the card that was given last. What a place could not tell
+// is in the error, beside what others did.
+func (e *Engine) newestCards(ctx context.Context, w Wallet, since time.Time) (map[recipient]Setup, error) {
+	places, err := e.places(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, errs := make([][]Setup, len(places)), make([]error, len(places))
+	var all sync.WaitGroup
+	free := make(chan struct{}, maxListings)
+	for i, at := range places {
+		free <- struct{}{}
+		all.Go(func() {
+			found[i], errs[i] = e.setups(ctx, w, ListRequest{At: at, Since: since})
+			<-free
+		})
+	}
+	all.Wait()
+	newest := map[recipient]Setup{}
+	var failed []error
+	for i, at := range places {
+		switch err := errs[i]; {
+		case at != "" && errors.Is(err, ErrAccountRefused):
+			e.log.WarnContext(ctx, "a connected account refuses to list cards", "connected", at)
+			continue
+		case err != nil && (errors.Is(err, ErrRefused) || ctx.Err() != nil):
+			return nil, err
+		case err != nil:
+			failed = append(failed, err)
+			continue
+		}
+		for _, s := range found[i] {
+			r := recipient{s.Account, s.Subscription, s.At, s.Customer}
+			if was, ok := newest[r]; !ok || cmp.Or(s.Card.Made.Compare(was.Card.Made), cmp.Compare(s.ID, was.ID)) > 0 {
+				newest[r] = s
+			}
+		}
+	}
+	return newest, errors.Join(failed...)
+}
+
+// setups lists one place. A listing that breaks off is begun anew.
+func (e *Engine) setups(ctx context.Context, w Wallet, r ListRequest) (found []Setup, err error) {
+	for range maxSends {
+		found, err = found[:0], nil
+		for s, lerr := range w.Setups(ctx, r) {
+			if lerr != nil {
+				err = fmt.Errorf("listing the cards that customers have given: %w", lerr)
+				break
+			}
+			if s.Installation != e.meta.Installation || CheckMethod(s.Card.Method) != nil || s.Card.Made.IsZero() {
+				continue
+			}
+			s.At, s.Card.Made = r.At, s.Card.Made.UTC().Truncate(time.Millisecond) // as precise as it is stored
+			found = append(found, s)
+		}
+		if err == nil || definite(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return found, err
+}
+
+// takeOver gives a card to the account or the subscription that it was given for, and reports
+// whether it was new there. One of another customer than the account has is nobody's.
+func (e *Engine) takeOver(ctx context.Context, g Setup) (taken bool, err error) {
+	if g.Subscription != "" {
+		return e.takeOverOne(ctx, g)
+	}
+	a, err := e.changeAccount(ctx, g.Account, func(now *Account) error {
+		if !now.Payer.same(Payer{At: g.At, Customer: g.Customer}) || !g.Card.Made.After(now.Given) {
+			return errAsIs
+		}
+		now.Method, now.Given = g.Card.Method, g.Card.Made
+		taken = true
+		return nil
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil || a.Method != g.Card.Method {
+		return taken, err
+	}
+	_, err = e.spread(ctx, a.ID, false) // also when it is not new: a run may have died here
+	return taken, err
+}
+
+func (e *Engine) takeOverOne(ctx context.Context, g Setup) (taken bool, err error) {
+	_, err = e.changeAll(ctx, Name{Account: g.Account, ID: g.Subscription}, func(s *Subscription, today civil.Date) ([]store.Write, error) {
+		a, err := e.Account(ctx, g.Account)
+		if err != nil {
+			return nil, err
+		}
+		isNew := g.Card.Made.After(s.given())
+		if !a.Payer.same(Payer{At: g.At, Customer: g.Customer}) || s.over() || (!isNew && s.Method != g.Card.Method) {
+			return nil, errAsIs
+		}
+		if isNew {
+			s.give(g.Card.Method, g.Card.Made)
+			taken = true
+		}
+		writes, err := e.follow(ctx, s, choice{s.Method, s.given(), a.Payer}, today, false)
+		if isNew && errors.Is(err, errAsIs) {
+			err = nil
+		}
+		return append(writes, a.still(e.table)), err
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return taken, err
+}
+
+// spread lets the account's method take effect for its subscriptions without one of their
+// own, and returns for how many it did. Doing it again changes nothing, unless it is told to
+// be urgent: then those are active again that went past_due with this very method, too.
+func (e *Engine) spread(ctx context.Context, account string, urgent bool) (int, error) {
+	n := 0
+	var failed []error
+	for seen, err := range e.GetSubscriptionsByAccount(ctx, account) {
+		if err != nil {
+			return n, errors.Join(append(failed, err)...)
+		}
+		if seen.Method != "" || (seen.Open == nil && seen.Status != PastDue && seen.Status != ParkedState) {
+			continue
+		}
+		changed := false
+		_, err := e.changeAll(ctx, seen.Name, func(s *Subscription, today civil.Date) ([]store.Write, error) {
+			a, err := e.Account(ctx, account)
+			if err != nil {
+				return nil, err
+			}
+			if s.Method != "" || a.Method == "" || s.over() {
+				return nil, errAsIs
+			}
+			writes, err := e.follow(ctx, s, choice{a.Method, a.Given, a.Payer}, today, urgent)
+			changed = changed || err == nil
+			return append(writes, a.still(e.table)), err
+		})
+		if changed && err == nil {
+			n++
+		}
+		if err != nil {
+			if errors.Is(err, ErrRefused) || ctx.Err() != nil {
+				return n, err
+			}
+			failed = append(failed, err)
+		}
+	}
+	return n, errors.Join(failed...)
+}
+
+// still holds while the account is as it was read.
+func (a *Account) still(table string) store.Write {
+	return store.Check(table, accountKey(a.ID), a.unchanged())
+}
+
+// over reports whether nothing will ever be charged for the subscription again.
+func (s *Subscription) over() bool { return s.Status == CanceledSub || s.Status == Completed }
+
+// given returns when the subscription's own method was given; zero when that is not known.
+// Like what is not ours, it is kept where it stands on the item.
+func (s *Subscription) given() time.Time { return readStamp(s.raw.Str(schema.MethodDate)) }
+
+func (s *Subscription) give(method string, at time.Time) {
+	s.Method = method
+	s.raw = s.raw.Clone()
+	s.raw.Set(schema.MethodDate, store.S(stamp(at)))
+}
+
+// changeAll is change, repeated while a past_due subscription has more due dates to void than
+// one commit takes. errAsIs from decide writes nothing and is no error.
+func (e *Engine) changeAll(ctx context.Context, n Name, decide func(*Subscription, civil.Date) ([]store.Write, error)) (*Subscription, error) {
+	for {
+		s, err := e.change(ctx, n, decide)
+		if errors.Is(err, errAsIs) {
+			return s, nil
+		}
+		if err != nil || s.Status != PastDue || s.Open != nil {
+			return s, err
+		}
+	}
+}
+
+// A choice is with what, since when, and from whom a subscription is to be charged.
+type choice struct {
+	method string
+	given  time.Time // zero: not known
+	payer  Payer
+}
+
+// follow has the subscription charged by the choice from now on, as far as that makes a
+// difference: errAsIs when it makes none. urgent is a person's word for a method that was
+// there before.
+func (e *Engine) follow(ctx context.Context, s *Subscription, c choice, today civil.Date, urgent bool) ([]store.Write, error) {
+	switch o := s.Open; {
+	case o != nil && o.Method == c.method && o.Payer.same(c.payer):
+	case o != nil:
+		return nil, e.retry(ctx, s, c.method, c.payer, today)
+	case s.Status == PastDue:
+		failed, err := e.failedWith(ctx, s, c)
+		if err != nil {
+			return nil, err
+		}
+		if urgent || !failed {
+			return e.reactivate(s, today)
+		}
+	case s.Status == ParkedState && s.Parked == noMethod:
+		return e.unpark(s, today)
+	}
+	return nil, errAsIs
+}
+
+// noMethod is why a subscription is parked that came due before anybody gave it a method.
+const noMethod = "no payment method"
+
+// unpark takes up a period that only waited for a method: it is charged by the next run.
+func (e *Engine) unpark(s *Subscription, today civil.Date) ([]store.Write, error) {
+	due, err := s.Due()
+	if err != nil {
+		return nil, err
+	}
+	s.Status, s.Parked = Active, ""
+	s.schedule(due, today)
+	return []store.Write{store.Delete(e.table, periodKey(s.Name, s.Period))}, nil
+}
+
+// failedWith reports whether the period before, which failed, was last tried with the choice.
+// One that nobody authenticated has no attempt to tell it by.
+func (e *Engine) failedWith(ctx context.Context, s *Subscription, c choice) (bool, error) {
+	it, err := e.store.Get(ctx, e.table, periodKey(s.Name, s.Period-1))
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	p, err := decodePeriod(it)
+	if err != nil {
+		return false, err
+	}
+	if n := len(p.Attempts); n > 0 {
+		return p.Attempts[n-1].Method == c.method, nil
+	}
+	return p.Ending == EndFailed && p.Ended.After(c.given), nil
+}
+
+// retry has the open period tried with the method at once: method and attempt are rewritten,
+// after a look at what the attempt before has come to. A period that was failing is rescued,
+// until its intent is gone. An intent of another customer, or at another place, cannot take
+// the method: it is cancelled, so that the run binds one that can. errAsIs: the period ends,
+// or what its intent will come to is not known yet.
+func (e *Engine) retry(ctx context.Context, s *Subscription, method string, p Payer, today civil.Date) error {
+	o := s.Open
+	moved := !o.Payer.same(p)
+	in, err := e.proc.Lookup(ctx, o.Ref)
+	if err == nil && moved && s.Requested == RequestNone && in.State != Canceled && in.State != Succeeded && in.State != Processing {
+		in, err = e.proc.Cancel(ctx, o.Ref)
+		if err == nil && in.State == Canceled {
+			o.State = "" // by us, and not because the period ends
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("subscription %s: %w; nothing was changed", s.Name, err)
+	}
+	switch {
+	case in.State == Canceled && s.ending(), moved && in.State != Canceled:
+		return errAsIs
+	case moved:
+		o.Payer = p
+	}
+	o.Method, o.Base, o.State, o.Retry = method, in.Latest, "", civil.Date{}
+	o.Attempt++
+	s.NextPayment = today
+	return nil
+}

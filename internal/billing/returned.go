@@ -1,0 +1,254 @@
+package billing
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+const (
+	refPrefix = "REF#"
+	// unfinishedPK is the partition that names the refunds that are recorded and not yet
+	// answered, so that they are found without a scan.
+	unfinishedPK = "REFUNDS"
+)
+
+// A ReturnRecord is the item REF#… beside a receipt: money of the charge that went back, or
+// is claimed back. The receipt stays as it is. The record never expires, and only its state,
+// and what the processor says with it, ever changes.
+type ReturnRecord struct {
+	Name
+	ReturnID   string // ours of a refund that was asked for here; else the processor's
+	Kind       ReturnKind
+	Period     int
+	Generation int    // of the charge's intent
+	Charge     string // reference of the charge's intent
+	Amount     money.Amount
+	State      ReturnState
+	Reason     string    // in the processor's words, "" when none was given
+	Refusal    string    // why the processor refused it
+	Ref        string    // the processor's id; "" while it has not answered, and when it refused
+	Created    time.Time // when it was recorded here; of one that was made at the processor, there
+	Processed  time.Time // when it was made at the processor; zero while Ref is ""
+	Ended      time.Time // when it was seen here that it is succeeded, failed or canceled; else zero
+}
+
+// Asked reports whether the refund was asked for here.
+func (r *ReturnRecord) Asked() bool { return isRequest(r.ReturnID) }
+
+// Counts reports whether the record's money is, or may be, back with the customer.
+func (r *ReturnRecord) Counts() bool { return r.State != ReturnFailed && r.State != ReturnCanceled }
+
+func (s ReturnState) final() bool {
+	return s == ReturnSucceeded || s == ReturnFailed || s == ReturnCanceled
+}
+
+// follows reports whether a record that is in the state was may come into s. Nothing goes
+// back from a final state; but a bank may send a refund back that had succeeded, and a
+// dispute that was lost may be won after all.
+func (s ReturnState) follows(was ReturnState) bool {
+	switch was {
+	case ReturnPending:
+		return s.final()
+	case ReturnSucceeded:
+		return s == ReturnFailed
+	}
+	return false
+}
+
+// take brings the record to what the processor shows, or returns false when that says
+// nothing new. What the processor shows of a refund that it had refused is right: the
+// refusal was an answer to another try.
+func (r *ReturnRecord) take(seen Return, now time.Time) bool {
+	if !seen.State.final() {
+		seen.State = ReturnPending
+	}
+	switch {
+	case r.Ref == "":
+		r.Ref, r.Processed, r.Refusal = seen.ID, seen.Created, ""
+	case r.Ref != seen.ID || !seen.State.follows(r.State):
+		return false
+	}
+	if r.Reason == "" {
+		r.Reason = MaskCards(seen.Reason)
+	}
+	r.State, r.Ended = seen.State, time.Time{}
+	if r.State.final() {
+		r.Ended = now
+	}
+	return true
+}
+
+// recordOf makes the record of what was made at the processor, without its being asked for
+// here, or in a part of the store that is lost.
+func recordOf(n Name, seen Return, id string, now time.Time) *ReturnRecord {
+	r := &ReturnRecord{Name: n, ReturnID: id, Kind: seen.Kind, Period: seen.Tag.Period, Generation: seen.Tag.Generation, Charge: seen.Ref,
+		Amount: seen.Amount, State: ReturnRequested, Created: seen.Created}
+	r.take(seen, now)
+	return r
+}
+
+func (r *ReturnRecord) key() store.Key {
+	return store.Key{PK: accountPK(r.Account), SK: refPrefix + stamp(r.Created) + "#" + r.ReturnID}
+}
+
+// unfinishedKey is of the item that names the record: <account>#<sort key of the record>.
+func (r *ReturnRecord) unfinishedKey() store.Key {
+	return store.Key{PK: unfinishedPK, SK: r.Account + "#" + r.key().SK}
+}
+
+func (r *ReturnRecord) item() store.Item {
+	key := r.key()
+	it := store.NewItem(
+		store.Attribute{Name: schema.PK, Value: store.S(key.PK)},
+		store.Attribute{Name: schema.SK, Value: store.S(key.SK)},
+		store.Attribute{Name: schema.Amount, Value: store.S(r.Amount.Decimal())},
+		store.Attribute{Name: schema.Charge, Value: store.S(r.Charge)},
+		store.Attribute{Name: schema.CreatedDate, Value: store.S(stamp(r.Created))},
+		store.Attribute{Name: schema.Currency, Value: store.S(r.Amount.Currency().Code())},
+		store.Attribute{Name: schema.Kind, Value: store.S(string(r.Kind))},
+		store.Attribute{Name: schema.Period, Value: store.Int(int64(r.Period))},
+		store.Attribute{Name: schema.SKU, Value: store.S(r.SKU)},
+		store.Attribute{Name: schema.Subscription, Value: store.S(r.ID)})
+	if r.Generation != 0 {
+		it.Set(schema.Generation, store.Int(int64(r.Generation)))
+	}
+	if r.Asked() {
+		it.Set(schema.Request, store.S(r.ReturnID))
+	}
+	for _, a := range r.moving() {
+		it.Set(a.Name, a.Value)
+	}
+	return it
+}
+
+// moving are the attributes that change with the record's state.
+func (r *ReturnRecord) moving() []store.Attribute {
+	list := []store.Attribute{{Name: schema.State, Value: store.S(string(r.State))}}
+	for _, f := range [...]struct{ name, text string }{{schema.Reason, r.Reason}, {schema.LastError, r.Refusal}, {schema.Refund, r.Ref}} {
+		if f.text != "" {
+			list = append(list, store.Attribute{Name: f.name, Value: store.S(f.text)})
+		}
+	}
+	for _, f := range [...]struct {
+		name string
+		at   time.Time
+	}{{schema.ProcessedDate, r.Processed}, {schema.EndedDate, r.Ended}} {
+		if !f.at.IsZero() {
+			list = append(list, store.Attribute{Name: f.name, Value: store.S(stamp(f.at))})
+		}
+	}
+	return list
+}
+
+// create returns the writes that record r, if nothing of its account's has been recorded
+// since the account was read; a is nil for an account that has no item.
+func (r *ReturnRecord) create(table string, a *Account) []store.Write {
+	writes := []store.Write{store.Put(table, r.item(), store.Absent())}
+	if a == nil {
+		writes = append(writes, store.Check(table, accountKey(r.Account), store.Absent()))
+	} else {
+		writes = append(writes, a.bump(table))
+	}
+	if r.State == ReturnRequested {
+		key := r.unfinishedKey()
+		writes = append(writes, store.Put(table, store.NewItem(
+			store.Attribute{Name: schema.PK, Value: store.S(key.PK)},
+			store.Attribute{Name: schema.SK, Value: store.S(key.SK)})))
+	}
+	return writes
+}
+
+// move returns the writes that bring the record from was to r, if it is still as it was.
+func (r *ReturnRecord) move(table string, was *ReturnRecord) []store.Write {
+	set := store.NewItem(r.moving()...)
+	var remove []string
+	for _, a := range was.moving() {
+		if !set.Has(a.Name) {
+			remove = append(remove, a.Name)
+		}
+	}
+	still := []store.Condition{store.AttributeEquals(schema.State, store.S(string(was.State))), store.AttributeAbsent(schema.Refund)}
+	if was.Ref != "" {
+		still[1] = store.AttributeEquals(schema.Refund, store.S(was.Ref))
+	}
+	writes := []store.Write{store.Update(table, r.key(), set, remove, still...)}
+	if was.State == ReturnRequested && r.State != ReturnRequested {
+		writes = append(writes, store.Delete(table, r.unfinishedKey()))
+	}
+	return writes
+}
+
+func decodeReturn(it store.Item) (*ReturnRecord, error) {
+	_, id, _ := strings.Cut(strings.TrimPrefix(it.Str(schema.SK), refPrefix), "#")
+	r := &ReturnRecord{Name: Name{Account: trimAccount(it.Str(schema.PK)), ID: it.Str(schema.Subscription), SKU: it.Str(schema.SKU)},
+		ReturnID: id, Kind: ReturnKind(it.Str(schema.Kind)), Period: int(it.Int(schema.Period)), Generation: int(it.Int(schema.Generation)),
+		Charge: it.Str(schema.Charge), State: ReturnState(it.Str(schema.State)), Reason: it.Str(schema.Reason), Refusal: it.Str(schema.LastError),
+		Ref: it.Str(schema.Refund), Created: parseStamp(it.Str(schema.CreatedDate)), Processed: parseStamp(it.Str(schema.ProcessedDate)),
+		Ended: parseStamp(it.Str(schema.EndedDate))}
+	if r.key() != keyOf(it) {
+		return nil, &unreadable{schema.SK, "does not go with CreatedDate", nil}
+	}
+	if r.State != ReturnRequested && r.State != ReturnPending && !r.State.final() {
+		return nil, &unreadable{schema.State, "is none of a refund's or dispute's", nil}
+	}
+	var err error
+	if r.Amount, err = decodeAmount(it.Str(schema.Amount), it.Str(schema.Currency)); err != nil {
+		return nil, &unreadable{schema.Amount, "is no amount in the record's currency", err}
+	}
+	return r, nil
+}
+
+func isReturn(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), refPrefix) }
+
+// GetReturnsByAccount yields the account's refunds and disputes, oldest first.
+func (e *Engine) GetReturnsByAccount(ctx context.Context, account string) iter.Seq2[*ReturnRecord, error] {
+	return decoded(e, ctx, store.Query{Table: e.table, Partition: accountPK(account), Prefix: refPrefix}, decodeReturn)
+}
+
+// ReturnRecords yields all refunds and disputes that are recorded. It scans.
+func (e *Engine) ReturnRecords(ctx context.Context) iter.Seq2[*ReturnRecord, error] {
+	return scanned(e, ctx, isReturn, decodeReturn)
+}
+
+func (e *Engine) returnsOf(ctx context.Context, account string) (list []*ReturnRecord, err error) {
+	for r, err := range e.GetReturnsByAccount(ctx, account) {
+		if err != nil {
+			return nil, fmt.Errorf("account %s: reading a refund or dispute: %w", account, err)
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// recordFor returns the record of what the processor shows, or nil. Should one request have
+// come to two refunds there, only one of them is the request's.
+func recordFor(list []*ReturnRecord, seen Return) *ReturnRecord {
+	var asked *ReturnRecord
+	for _, r := range list {
+		switch {
+		case r.Kind != seen.Kind:
+		case r.Ref == seen.ID:
+			return r
+		case r.Ref == "" && r.ReturnID == seen.Request && r.Asked():
+			asked = r
+		}
+	}
+	return asked
+}
+
+// recordOfID returns the record of the id, or nil.
+func recordOfID(list []*ReturnRecord, id string) *ReturnRecord {
+	for _, r := range list {
+		if r.ReturnID == id {
+			return r
+		}
+	}
+	return nil
+}

@@ -1,0 +1,235 @@
+package billing_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/sandbox"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/stripefake"
+)
+
+// A stripeBank is Stripe's fake over real HTTP, with faults of its own, and Duesday's client
+// of it. Its ledger is read from the fake's objects by plain requests.
+type stripeBank struct {
+	*stripe.Processor
+	t      testing.TB
+	fake   *stripefake.Fake
+	server *httptest.Server
+}
+
+const fakeKey = "sk_test_duesday"
+
+// stripeFaults are the rates of the programme: one request in nine goes wrong.
+func stripeFaults(seed uint64) stripefake.Faults {
+	return stripefake.Faults{LostRequests: 0.02, LostReplies: 0.04, Errors: 0.01, LateErrors: 0.02, Busy: 0.02, Seed: seed}
+}
+
+// newStripeBank makes a bank by the world's clock.
+func newStripeBank(t testing.TB, w *world, faults stripefake.Faults) *stripeBank {
+	w.reopens = true
+	b := &stripeBank{t: t, fake: stripefake.New(stripefake.Options{Now: w.now, Faults: faults})}
+	b.server = httptest.NewServer(b.fake)
+	var err error
+	b.Processor, err = stripe.New(stripe.Options{Key: secret.New(fakeKey), Base: b.server.URL, Now: w.now, Rate: 1000, ReturnURL: "https://shop.example/thanks"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *stripeBank) close() {
+	b.Processor.Close()
+	b.server.Close()
+	b.fake.Close()
+}
+
+// methods are the sandbox's payment methods that Stripe has under other names, or not at all.
+var stripeMethods = map[string]string{"pm_sandbox_processing": "pm_usBankAccount_success"}
+
+// Confirm translates the method.
+func (b *stripeBank) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
+	r.Method = cmp.Or(stripeMethods[r.Method], r.Method)
+	return b.Processor.Confirm(ctx, r)
+}
+
+// Open translates the method.
+func (b *stripeBank) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
+	r.Method = cmp.Or(stripeMethods[r.Method], r.Method)
+	return b.Processor.Open(ctx, r)
+}
+
+func (b *stripeBank) Authenticate(ref string) error    { return b.fake.Authenticate(ref, true) }
+func (b *stripeBank) Finish(ref string, ok bool) error { return b.fake.Finish(ref, ok) }
+
+// A fakeIntent is what the ledger needs of a payment intent.
+type fakeIntent struct {
+	ID       string            `json:"id"`
+	Amount   int64             `json:"amount"`
+	Currency string            `json:"currency"`
+	Status   string            `json:"status"`
+	Created  int64             `json:"created"`
+	Canceled int64             `json:"canceled_at"`
+	Metadata map[string]string `json:"metadata"`
+}
+
+type fakeCharge struct {
+	ID       string `json:"id"`
+	Intent   string `json:"payment_intent"`
+	Status   string `json:"status"`
+	Created  int64  `json:"created"`
+	Code     string `json:"failure_code"`
+	Amount   int64  `json:"amount"`
+	Captured bool   `json:"captured"`
+}
+
+// Entries gives the fake's intents and charges the form of the sandbox's ledger.
+func (b *stripeBank) Entries() iter.Seq[sandbox.Entry] {
+	charges := map[string][]fakeCharge{}
+	for _, c := range oldestFirst(fetchAll[fakeCharge](b, "/v1/charges")) {
+		charges[c.Intent] = append(charges[c.Intent], c)
+	}
+	var all []sandbox.Entry
+	for _, in := range oldestFirst(fetchAll[fakeIntent](b, "/v1/payment_intents")) {
+		e := sandbox.Entry{Ref: in.ID, Tag: tagOf(in.Metadata), Amount: usd(in.Amount), Outcome: billing.Opened, At: time.Unix(in.Created, 0).UTC()}
+		all = append(all, e)
+		for i, c := range charges[in.ID] {
+			e := e
+			e.Attempt, e.Charge, e.Code, e.At, e.Amount = i+1, c.ID, c.Code, time.Unix(c.Created, 0).UTC(), usd(c.Amount)
+			switch {
+			case c.Status == "succeeded":
+				e.Outcome = billing.Succeeded
+			case c.Status == "pending":
+				e.Outcome = billing.Processing
+			case c.Code == "authentication_required":
+				e.Outcome = billing.RequiresAction
+			default:
+				e.Outcome = billing.Declined
+			}
+			all = append(all, e)
+		}
+		if in.Metadata["duesday_attempt"] != "" { // refused before there was a charge
+			e := e
+			e.Outcome, e.Charge = billing.Declined, in.Metadata["duesday_attempt"]
+			all = append(all, e)
+		}
+		switch in.Status {
+		case "canceled":
+			e.Outcome, e.At = billing.Canceled, time.Unix(in.Canceled, 0).UTC()
+			all = append(all, e)
+		case "requires_action":
+			e.Outcome = billing.RequiresAction
+			all = append(all, e)
+		}
+	}
+	return slices.Values(all)
+}
+
+func tagOf(m map[string]string) billing.Tag {
+	period, _ := strconv.Atoi(m["duesday_period"])
+	generation, _ := strconv.Atoi(m["duesday_generation"])
+	return billing.Tag{Installation: m["duesday_installation"], Account: m["duesday_account"], Subscription: m["duesday_subscription"],
+		SKU: m["duesday_sku"], Period: period, Generation: generation}
+}
+
+func oldestFirst[T any](list []T) []T {
+	slices.Reverse(list)
+	return list
+}
+
+// fetchAll lists all objects at the path, as often as it takes.
+func fetchAll[T any](b *stripeBank, path string) (all []T) {
+	after := ""
+	for more := true; more; {
+		var page struct {
+			Data []json.RawMessage `json:"data"`
+			More bool              `json:"has_more"`
+		}
+		if err := b.get(path+"?limit=100"+after, &page); err != nil {
+			continue // a fault: once more
+		}
+		for _, raw := range page.Data {
+			var o T
+			var named struct {
+				ID string `json:"id"`
+			}
+			if err := cmp.Or(json.Unmarshal(raw, &o), json.Unmarshal(raw, &named)); err != nil {
+				panic(err)
+			}
+			all = append(all, o)
+			after = "&starting_after=" + named.ID
+		}
+		more = page.More
+	}
+	return all
+}
+
+func (b *stripeBank) get(path string, into any) error {
+	r, err := http.NewRequest(http.MethodGet, b.server.URL+path, nil)
+	if err != nil {
+		panic(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+fakeKey)
+	resp, err := b.server.Client().Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s: %.200s", path, resp.Status, text)
+	}
+	return json.Unmarshal(text, into)
+}
+
+// TestExactlyOnceOnStripe is a seeded sample of the crash programme (crash_test.go) with
+// Stripe as the processor, over HTTP, with faults on the way and at Stripe: crashes at any
+// point, twice, a day and more between them, with requests in between. DUESDAY_SOAK=1 plays
+// 4,000 cases, DUESDAY_CASES=n so many, DUESDAY_SEED=n begins with that one.
+func TestExactlyOnceOnStripe(t *testing.T) {
+	cases, first := sample(t, "DUESDAY_CASES", 60, 4000)
+	bad, successes := 0, 0
+	for seed := first; seed < first+uint64(cases); seed++ {
+		rng := rand.New(rand.NewPCG(seed, 13))
+		c := randomCrash(rng)
+		c.outcome = pick(rng, outcomes()...)
+		var b *stripeBank
+		c.plant.bank = func(w *world) bank {
+			b = newStripeBank(t, w, stripeFaults(seed))
+			return b
+		}
+		violations := c.play()
+		for e := range b.fake.Ledger() {
+			if e.Type == "charge" {
+				successes++
+			}
+		}
+		b.close()
+		if len(violations) == 0 {
+			continue
+		}
+		if bad++; bad <= 5 {
+			for _, v := range violations {
+				t.Errorf("DUESDAY_SEED=%d: %s: %s", seed, c, v)
+			}
+		}
+	}
+	t.Logf("%d cases, %d charges; %d with violations", cases, successes, bad)
+}

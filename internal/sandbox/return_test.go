@@ -1,0 +1,312 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+)
+
+// paidIntent is an intent of 12.99 EUR that has been paid.
+func paidIntent(t testing.TB, s billing.Processor, period int, method string) billing.Intent {
+	t.Helper()
+	in := mustOpen(t, s, request(t, period, 0, method))
+	return mustConfirm(t, s, in.Ref, fmt.Sprint("confirm-", period), method)
+}
+
+func refundOf(t testing.TB, key, ref, sum string) billing.RefundRequest {
+	return billing.RefundRequest{Key: key, ID: "id-" + key, Ref: ref, Amount: amount(t, sum, "EUR"), Reason: billing.Duplicate}
+}
+
+func mustRefund(t testing.TB, s any, r billing.RefundRequest) billing.Return {
+	t.Helper()
+	made, err := s.(billing.Refunder).Refund(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func listReturns(t testing.TB, s billing.Processor, since time.Time) (list []billing.Return) {
+	t.Helper()
+	for r, err := range s.(billing.Refunder).Returns(t.Context(), billing.ListRequest{Since: since}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+func TestRefund(t *testing.T) {
+	everyWhere(t, func(t *testing.T, s *subject, c *clock) {
+		p := s.Processor
+		in := paidIntent(t, p, 1, "pm_card_visa")
+		c.move(time.Hour)
+		first := mustRefund(t, p, refundOf(t, "a", in.Ref, "5.00"))
+		want := billing.Return{Kind: billing.Refunded, ID: first.ID, Request: "id-a", Ref: in.Ref, Tag: in.Tag, Amount: amount(t, "5.00", "EUR"),
+			State: billing.ReturnSucceeded, Reason: "duplicate", Created: c.Now()}
+		if first != want || !strings.HasPrefix(first.ID, refundPrefix) {
+			t.Errorf("got %+v, want %+v", first, want)
+		}
+		c.move(time.Hour)
+		if again := mustRefund(t, p, refundOf(t, "a", in.Ref, "5.00")); again != first {
+			t.Errorf("under the same key: %+v", again)
+		}
+		for what, r := range map[string]billing.RefundRequest{
+			"another amount":  {Key: "a", ID: "id-a", Ref: in.Ref, Amount: amount(t, "5.01", "EUR"), Reason: billing.Duplicate},
+			"another id":      {Key: "a", ID: "id-b", Ref: in.Ref, Amount: amount(t, "5.00", "EUR"), Reason: billing.Duplicate},
+			"key of a charge": refundOf(t, "open-1-0", in.Ref, "1"),
+			"too much":        refundOf(t, "b", in.Ref, "8.00"),
+			"no amount":       refundOf(t, "b", in.Ref, "0"),
+			"no key":          refundOf(t, "", in.Ref, "1"),
+			"other currency":  {Key: "b", Ref: in.Ref, Amount: amount(t, "1", "USD")},
+			"odd reason":      {Key: "b", Ref: in.Ref, Amount: amount(t, "1", "EUR"), Reason: "whim"},
+			"not paid":        refundOf(t, "b", mustOpen(t, p, request(t, 2, 0, "pm_card_visa")).Ref, "1"),
+		} {
+			if _, err := p.(billing.Refunder).Refund(t.Context(), r); !errors.Is(err, billing.ErrInvalid) {
+				t.Errorf("%s: %v, want ErrInvalid", what, err)
+			}
+		}
+		if _, err := p.(billing.Refunder).Refund(t.Context(), refundOf(t, "b", "pi_x", "1")); !errors.Is(err, billing.ErrNoIntent) {
+			t.Errorf("no such intent: %v", err)
+		}
+		if _, err := p.Open(t.Context(), billing.OpenRequest{Key: "a", Amount: amount(t, "1", "EUR"), Method: "pm_card_visa"}); !errors.Is(err, billing.ErrInvalid) {
+			t.Errorf("a refund's key for a charge: %v", err)
+		}
+		c.move(time.Hour)
+		second := mustRefund(t, p, refundOf(t, "b", in.Ref, "7.99"))
+		of, err := p.(billing.Refunder).ReturnsOf(t.Context(), in.Ref)
+		if want := []billing.Return{first, second}; err != nil || !slices.Equal(of, want) {
+			t.Errorf("of the intent: %+v, %v, want %+v", of, err, want)
+		}
+		if _, err := p.(billing.Refunder).ReturnsOf(t.Context(), "pi_x"); !errors.Is(err, billing.ErrNoIntent) {
+			t.Errorf("of no intent: %v", err)
+		}
+		if got := listReturns(t, p, second.Created); !slices.Equal(got, []billing.Return{second}) {
+			t.Errorf("since then: %+v", got)
+		}
+		if now, err := p.Lookup(t.Context(), in.Ref); err != nil || now != in {
+			t.Errorf("the intent was %+v and is %+v, %v", in, now, err)
+		}
+		wantOutcomes(t, s, "opened succeeded opened")
+		c.move(DefaultKeyLife) // the key is forgotten, and nothing is left
+		if _, err := p.(billing.Refunder).Refund(t.Context(), refundOf(t, "a", in.Ref, "5.00")); !errors.Is(err, billing.ErrInvalid) {
+			t.Errorf("a day later: %v", err)
+		}
+	})
+}
+
+func TestMakeAndMoveReturn(t *testing.T) {
+	everyWhere(t, func(t *testing.T, s *subject, c *clock) {
+		in := paidIntent(t, s.Processor, 1, methodPendingRefund)
+		pending := mustRefund(t, s.Processor, refundOf(t, "a", in.Ref, "5.00"))
+		if pending.State != billing.ReturnPending {
+			t.Errorf("refund: %+v", pending)
+		}
+		dispute, err := s.box.MakeReturn(billing.Return{Kind: billing.Disputed, Ref: in.Ref, Amount: amount(t, "7.99", "EUR"), State: billing.ReturnPending, Reason: "fraudulent"})
+		if err != nil || dispute.Tag != in.Tag || dispute.Request != "" || !strings.HasPrefix(dispute.ID, disputePrefix) {
+			t.Fatalf("dispute: %+v, %v", dispute, err)
+		}
+		c.move(time.Hour)
+		for id, state := range map[string]billing.ReturnState{pending.ID: billing.ReturnFailed, dispute.ID: billing.ReturnSucceeded} {
+			if err := s.box.MoveReturn(id, state); err != nil {
+				t.Fatal(err)
+			}
+		}
+		moved, lost := pending, dispute
+		moved.State, lost.State = billing.ReturnFailed, billing.ReturnSucceeded
+		if got := listReturns(t, s.Processor, time.Time{}); !slices.Equal(got, []billing.Return{moved, lost}) {
+			t.Errorf("listed: %+v", got)
+		}
+		if again := mustRefund(t, s.Processor, refundOf(t, "a", in.Ref, "5.00")); again != pending {
+			t.Errorf("the key answers %+v, and answered %+v first", again, pending)
+		}
+		mustRefund(t, s.Processor, refundOf(t, "b", in.Ref, "5.00")) // what failed may go back again
+		if err := s.box.MoveReturn("re_x", billing.ReturnFailed); !errors.Is(err, billing.ErrInvalid) {
+			t.Errorf("nothing of that id: %v", err)
+		}
+		if err := s.box.MoveReturn(dispute.ID, billing.ReturnRequested); !errors.Is(err, billing.ErrInvalid) {
+			t.Errorf("a state that is none: %v", err)
+		}
+	})
+}
+
+// TestRefund_Reopened: a ledger that is read again has all of it, and its torn end is cut.
+func TestRefund_Reopened(t *testing.T) {
+	file, c := ledgerFile(t), newClock()
+	s := openSandbox(t, file, Options{Now: c.Now})
+	in := paidIntent(t, s, 1, methodPendingRefund)
+	a := mustRefund(t, s, refundOf(t, "a", in.Ref, "1.00"))
+	c.move(time.Second)
+	other := paidIntent(t, s, 2, "pm_card_visa")
+	mustRefund(t, s, refundOf(t, "b", other.Ref, "2.00"))
+	if err := s.MoveReturn(a.ID, billing.ReturnSucceeded); err != nil {
+		t.Fatal(err)
+	}
+	before := slices.Collect(s.AllReturns())
+	entries := slices.Collect(s.Entries())
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, append(text, `{"ref":"re_torn","outcome":"refunded","of":"`+in.Ref+`","acc`...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = openSandbox(t, file, Options{Now: c.Now})
+	if got := slices.Collect(s.AllReturns()); !slices.Equal(got, before) || len(got) != 2 {
+		t.Errorf("returns: %+v, before %+v", got, before)
+	}
+	if got := slices.Collect(s.Entries()); !slices.Equal(got, entries) || len(got) != 4 {
+		t.Errorf("entries: %+v, before %+v", got, entries)
+	}
+	if again := mustRefund(t, s, refundOf(t, "a", in.Ref, "1.00")); again != a {
+		t.Errorf("the key answers %+v, and answered %+v first", again, a)
+	}
+	mustRefund(t, s, refundOf(t, "c", in.Ref, "3.00"))
+	if _, err := s.Refund(t.Context(), refundOf(t, "d", in.Ref, "9.00")); !errors.Is(err, billing.ErrInvalid) {
+		t.Errorf("more than is left: %v", err)
+	}
+}
+
+// TestRefund_BadLines are refused with their number, like all others.
+func TestRefund_BadLines(t *testing.T) {
+	const intent = `{"ref":"pi_1","account":"1","subscription":"1","sku":"x","period":0,"generation":0,"attempt":1,"amount":"5.00","currency":"EUR","outcome":"succeeded","at":"2026-03-01T09:00:00.000Z"}` + "\n"
+	const good = `{"ref":"re_1","account":"1","subscription":"1","sku":"x","period":0,"generation":0,"attempt":0,"amount":"5.00","currency":"EUR","outcome":"refunded","at":"2026-03-01T09:00:00.000Z","of":"pi_1"}` + "\n"
+	for name, line := range map[string]string{
+		"good":           good,
+		"of nothing":     strings.Replace(good, `"pi_1"`, `""`, 1),
+		"of an unknown":  strings.Replace(good, `"pi_1"`, `"pi_2"`, 1),
+		"without a time": strings.Replace(good, `2026-03-01T09:00:00.000Z`, ``, 1),
+		"an odd outcome": strings.Replace(good, `refunded`, `refound`, 1),
+	} {
+		file := ledgerFile(t)
+		if err := os.WriteFile(file, []byte(intent+line), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(file, Options{})
+		if err == nil {
+			s.Close()
+		}
+		if (err == nil) != (name == "good") || err != nil && !strings.Contains(err.Error(), "line 2") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestRefund_Faults: they befall refunds as they do charges.
+func TestRefund_Faults(t *testing.T) {
+	for _, x := range []struct {
+		o    Options
+		want error
+		made int
+	}{
+		{Options{UnknownRate: 1}, billing.ErrUnknown, 1},
+		{Options{LostRate: 1}, billing.ErrUnknown, 0},
+		{Options{CachedRate: 1}, billing.ErrUnknown, 0},
+		{Options{BusyRate: 1}, billing.ErrNotExecuted, 0},
+	} {
+		file, c := ledgerFile(t), newClock()
+		calm := openSandbox(t, file, Options{Now: c.Now})
+		in := paidIntent(t, calm, 1, "pm_card_visa")
+		if err := calm.Close(); err != nil {
+			t.Fatal(err)
+		}
+		x.o.Now = c.Now
+		s := openSandbox(t, file, x.o)
+		if _, err := s.Refund(t.Context(), refundOf(t, "a", in.Ref, "1")); !errors.Is(err, x.want) {
+			t.Errorf("%+v: %v", x.o, err)
+		}
+		if _, err := s.ReturnsOf(t.Context(), in.Ref); !errors.Is(err, x.want) {
+			t.Errorf("%+v: of the intent: %v", x.o, err)
+		}
+		var last error
+		for _, last = range s.Returns(t.Context(), billing.ListRequest{}) {
+			continue
+		}
+		if !errors.Is(last, x.want) {
+			t.Errorf("%+v: the list: %v", x.o, last)
+		}
+		if got := len(slices.Collect(s.AllReturns())); got != x.made {
+			t.Errorf("%+v: %d made, want %d", x.o, got, x.made)
+		}
+		if x.o.CachedRate == 0 {
+			continue
+		}
+		s.o.CachedRate, s.dice = 0, newDice(&Options{})
+		if _, err := s.Refund(t.Context(), refundOf(t, "a", in.Ref, "1")); !errors.Is(err, billing.ErrUnknown) {
+			t.Errorf("a saved failure: %v", err)
+		}
+		c.move(DefaultKeyLife)
+		mustRefund(t, s, refundOf(t, "a", in.Ref, "1"))
+	}
+}
+
+// TestRefund_AtOnce: whatever is asked at once, no more goes back than was paid, and every
+// line is on disk before its answer.
+func TestRefund_AtOnce(t *testing.T) {
+	file, c := ledgerFile(t), newClock()
+	s := openSandbox(t, file, Options{Now: c.Now})
+	var wait sync.WaitGroup
+	for period := range 4 {
+		in := paidIntent(t, s, period, "pm_card_visa")
+		for n := range 8 {
+			wait.Go(func() {
+				r, err := s.Refund(context.Background(), refundOf(t, fmt.Sprint(period, "-", n/2), in.Ref, "4.00"))
+				if err != nil {
+					if !errors.Is(err, billing.ErrInvalid) {
+						t.Error(err)
+					}
+					return
+				}
+				text, err := os.ReadFile(file)
+				if err != nil || !strings.Contains(string(text), `"`+r.ID+`"`) {
+					t.Errorf("%s was answered and is not on disk (%v)", r.ID, err)
+				}
+			})
+		}
+	}
+	wait.Wait()
+	sums := map[string]int64{}
+	for r := range s.AllReturns() {
+		sums[r.Ref] += r.Amount.Minor()
+	}
+	for ref, sum := range sums {
+		if sum != 1200 {
+			t.Errorf("%s: %d went back, want 1200", ref, sum)
+		}
+	}
+	if len(sums) != 4 {
+		t.Errorf("%d intents", len(sums))
+	}
+}
+
+// TestClient_RefundWithoutAnAnswer says nothing of what was done.
+func TestClient_RefundWithoutAnAnswer(t *testing.T) {
+	s := served(t, openSandbox(t, "", Options{}))
+	in := paidIntent(t, s.Processor, 1, "pm_card_visa")
+	made := mustRefund(t, s.Processor, refundOf(t, "a", in.Ref, "1"))
+	of, err := s.Processor.(billing.Refunder).ReturnsOf(t.Context(), in.Ref)
+	if err != nil || !slices.Equal(of, []billing.Return{made}) {
+		t.Errorf("%+v, %v", of, err)
+	}
+	if err := s.box.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Processor.(billing.Refunder).Refund(t.Context(), refundOf(t, "b", in.Ref, "1")); !errors.Is(err, billing.ErrUnknown) {
+		t.Errorf("of a sandbox that is closed: %v", err)
+	}
+	if _, err := s.Processor.(billing.Refunder).ReturnsOf(t.Context(), in.Ref); !errors.Is(err, billing.ErrUnknown) {
+		t.Errorf("of a sandbox that is closed: %v", err)
+	}
+}

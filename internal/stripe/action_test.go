@@ -1,0 +1,99 @@
+package stripe
+
+import (
+	"testing"
+
+	"github.com/duesday/duesday/internal/billing"
+)
+
+func withPage(o *Options) { o.ReturnURL = "https://example.com/back" }
+
+const actionPage = "https://hooks.example/auth"
+
+func needsAction() reply {
+	return fails(402, cardError("authentication_required", "authentication_required", "", "ch_1", fields{}))
+}
+
+func page200() reply {
+	return okIntent(fields{"status": "requires_action", "latest_charge": "ch_1", "next_action": fields{"type": "redirect_to_url", "redirect_to_url": fields{"url": actionPage}}})
+}
+
+func TestConfirm_AuthenticationWithoutAPage(t *testing.T) {
+	e := cardError("authentication_required", "authentication_required", "", "ch_1", fields{})
+	s := newScript(t, fails(402, e), ok(object(e["payment_intent"].(fields))))
+	p := processor(t, s)
+	first, err := p.Confirm(t.Context(), confirmRequest)
+	if err != nil || first.State != billing.RequiresAction || first.Latest != "ch_1/action" || first.Link != "" || first.Code != "authentication_required" {
+		t.Errorf("got %+v, %v", first, err)
+	}
+	second, err := p.Lookup(t.Context(), "pi_1")
+	if first.Changed = second.Changed; err != nil || second != first {
+		t.Errorf("looked up: got %+v, %v\nwant %+v", second, err, first)
+	}
+}
+
+// The page is made by a second confirm of the same intent, under a key of its own.
+func TestConfirm_MakesThePage(t *testing.T) {
+	s := newScript(t, needsAction(), page200())
+	got, err := processor(t, s, withPage).Confirm(t.Context(), confirmRequest)
+	if err != nil || got.State != billing.RequiresAction || got.Link != actionPage || got.Latest != "ch_1/action" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	first, second := s.requests()[0], s.requests()[1]
+	if second.path != first.path || second.form.Has("off_session") || second.form.Get("return_url") != "https://example.com/back" || second.form.Get("payment_method") != "pm_1" {
+		t.Errorf("sent %s %v", second.path, second.form)
+	}
+	if k := second.header.Get("Idempotency-Key"); k == "" || k == first.header.Get("Idempotency-Key") {
+		t.Errorf("the second confirm went under %q", k)
+	}
+}
+
+func TestConfirm_WhatThePageCameTo(t *testing.T) {
+	for name, tt := range map[string]struct {
+		replies []reply
+		state   billing.State
+		latest  string
+		err     error
+	}{
+		"paid at once": {[]reply{okIntent(fields{"status": "succeeded", "latest_charge": "ch_2"})}, billing.Succeeded, "ch_2", nil},
+		"still needed": {[]reply{needsAction()}, billing.RequiresAction, "ch_1/action", nil},
+		"not possible": {[]reply{fails(400, fields{"type": "invalid_request_error", "code": "parameter_unknown", "param": "return_url"})}, billing.RequiresAction, "ch_1/action", nil},
+		"declined":     {[]reply{fails(402, cardError("card_declined", "insufficient_funds", "", "ch_2", fields{}))}, billing.Declined, "ch_2", nil},
+		"paid meanwhile": {[]reply{fails(400, fields{"type": "invalid_request_error", "code": "payment_intent_unexpected_state"}),
+			okIntent(fields{"status": "succeeded", "latest_charge": "ch_2"})}, billing.Succeeded, "ch_2", nil},
+		// The money may have been taken: the customer must not be asked for it.
+		"answer lost": {[]reply{{}}, "", "", billing.ErrUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScript(t, append([]reply{needsAction()}, tt.replies...)...)
+			got, err := processor(t, s, withPage).Confirm(t.Context(), confirmRequest)
+			if got.State != tt.state || got.Latest != tt.latest || (err == nil) != (tt.err == nil) {
+				t.Errorf("got %+v, %v", got, err)
+			}
+			if tt.err != nil {
+				wantError(t, name, err, tt.err)
+			}
+		})
+	}
+}
+
+// A note of an earlier attempt must not hide that the customer is waited for.
+func TestConfirm_AuthenticationAfterANote(t *testing.T) {
+	now := intentFields()
+	needed := fails(402, fields{"type": "card_error", "code": "authentication_required"})
+	p := processor(t, memory(t, now, tooOften(), needed))
+	first, err := p.Confirm(t.Context(), confirmRequest)
+	if err != nil || first.State != billing.Declined {
+		t.Fatalf("got %+v, %v", first, err)
+	}
+	next := confirmRequest
+	next.Key = "dd_next"
+	second, err := p.Confirm(t.Context(), next)
+	if err != nil || second.State != billing.RequiresAction || second.Latest == first.Latest {
+		t.Errorf("got %+v, %v", second, err)
+	}
+	later, err := p.Lookup(t.Context(), "pi_1")
+	if second.Changed = later.Changed; err != nil || later != second {
+		t.Errorf("looked up: got %+v, %v\nwant %+v", later, err, second)
+	}
+}

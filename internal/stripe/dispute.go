@@ -1,0 +1,34 @@
+package stripe
+
+import (
+	sdk "github.com/stripe/stripe-go/v86"
+
+	"github.com/duesday/duesday/internal/billing"
+)
+
+// dispute tells what Stripe's dispute means. A status that is unknown here is not decided.
+func (p *Processor) dispute(at string, x *sdk.Dispute) (billing.Return, error) {
+	if !isID(x.ID, "dp_") && !isID(x.ID, "du_") {
+		return billing.Return{}, strange("a dispute", "the answer is a %q with the id %q", x.Object, x.ID)
+	}
+	if err := p.checkMode(x.ID, x.Livemode); err != nil {
+		return billing.Return{}, err
+	}
+	r := billing.Return{Kind: billing.Disputed, ID: x.ID, Amount: amountOf(x.Amount, string(x.Currency)),
+		Reason: string(x.Reason), Created: instant(x.Created)}
+	var err error
+	if r.Ref, r.Tag, err = p.returned(at, x.PaymentIntent); err != nil {
+		return billing.Return{}, err
+	}
+	switch x.Status {
+	case sdk.DisputeStatusWon:
+		r.State = billing.ReturnFailed
+	case sdk.DisputeStatusLost:
+		r.State = billing.ReturnSucceeded
+	case sdk.DisputeStatusWarningClosed, "prevented": // no money was claimed in the end
+		r.State = billing.ReturnCanceled
+	default:
+		r.State = billing.ReturnPending
+	}
+	return r, nil
+}

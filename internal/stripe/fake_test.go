@@ -1,0 +1,240 @@
+package stripe
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/stripefake"
+	"github.com/duesday/duesday/internal/stripetest"
+)
+
+// stateful returns a Processor of a fake with a memory, each request and answer of which is
+// held against Stripe's specification.
+func stateful(t *testing.T, change ...func(*Options)) (*Processor, *stripefake.Fake) {
+	t.Helper()
+	spec := stripetest.Load(t)
+	fake := stripefake.New(stripefake.Options{Now: func() time.Time { return testNow }})
+	server := httptest.NewServer(spec.Watch(t, fake))
+	o := Options{Key: secret.New("sk_test_duesday"), Base: server.URL, Rate: maxRate, Now: func() time.Time { return testNow }}
+	for _, c := range change {
+		c(&o)
+	}
+	p, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		server.Close()
+		if err := fake.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p, fake
+}
+
+// customer makes a customer with the card and returns the request for an intent.
+func customer(t *testing.T, p *Processor, at, method string) billing.OpenRequest {
+	t.Helper()
+	id, err := p.MakeCustomer(t.Context(), billing.CustomerRequest{Key: "dd_c" + t.Name(), At: at, Installation: "inst", Account: "acme", Email: "a@example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := billing.OpenRequest{Key: "dd_o" + t.Name(), Tag: testTag, Amount: usd(t, 1299), Payer: billing.Payer{At: at, Customer: id, Fee: 100}}
+	if at == "" {
+		r.Payer.Fee = 0
+	}
+	card, err := p.Attach(t.Context(), r.Payer, method)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := p.Attach(t.Context(), r.Payer, ""); err != nil || again != card {
+		t.Errorf("the newest card: got %+v, %v; want %+v", again, err, card)
+	}
+	r.Method = card.Method
+	return r
+}
+
+func charged(t *testing.T, p *Processor, r billing.OpenRequest) (billing.Intent, billing.ConfirmRequest) {
+	t.Helper()
+	in, err := p.Open(t.Context(), r)
+	if err != nil || in.State != billing.Opened || in.Latest != "" || in.Tag != testTag {
+		t.Fatalf("opened %+v, %v", in, err)
+	}
+	c := billing.ConfirmRequest{Key: "dd_k1" + t.Name(), Ref: in.Ref, Method: r.Method, Attempt: 1}
+	if in, err = p.Confirm(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	later, err := p.Lookup(t.Context(), c.Ref)
+	if told := in.Changed; err == nil {
+		in.Changed = later.Changed
+		if later != in || told.Sub(later.Changed).Abs() > time.Second {
+			t.Errorf("the confirm told %+v, %v\nand the look-up %+v", in, told, later)
+		}
+	} else {
+		t.Error(err)
+	}
+	return in, c
+}
+
+func TestFake_ALife(t *testing.T) {
+	p, fake := stateful(t, withPage)
+	if err := fake.Connect("acct_shop", ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{"", "acct_shop"} {
+		t.Run("at "+at, func(t *testing.T) {
+			in, c := charged(t, p, customer(t, p, at, "pm_card_visa"))
+			if in.State != billing.Succeeded || in.Latest == "" || in.Amount != usd(t, 1299) || !in.Changed.Equal(testNow) {
+				t.Errorf("got %+v", in)
+			}
+			c.Key += "again"
+			if again, err := p.Confirm(t.Context(), c); err != nil || again != in {
+				t.Errorf("confirmed once more: got %+v, %v", again, err)
+			}
+			if again, err := p.Cancel(t.Context(), in.Ref); err != nil || again != in {
+				t.Errorf("canceled after it: got %+v, %v", again, err)
+			}
+			back, err := p.Refund(t.Context(), billing.RefundRequest{Key: "dd_r" + at, ID: "r1", Ref: in.Ref, Amount: usd(t, 300), Reason: billing.RequestedByCustomer, Tag: testTag})
+			if err != nil || back.State != billing.ReturnSucceeded || back.Ref != in.Ref || back.Tag != testTag || back.Request != "r1" || back.Amount != usd(t, 300) {
+				t.Errorf("refunded: got %+v, %v", back, err)
+			}
+			_, err = p.Refund(t.Context(), billing.RefundRequest{Key: "dd_s" + at, ID: "r2", Ref: in.Ref, Amount: usd(t, 1000), Tag: testTag})
+			wantError(t, "more than is left", err, billing.ErrInvalid)
+			if _, err := fake.Dispute(strings.TrimPrefix(in.Ref, at+"/"), "fraudulent"); err != nil {
+				t.Fatal(err)
+			}
+			all, err := p.ReturnsOf(t.Context(), in.Ref)
+			if err != nil || len(all) != 2 || all[0] != back || all[1].Kind != billing.Disputed || all[1].State != billing.ReturnPending || all[1].Tag != testTag || all[1].Ref != in.Ref {
+				t.Errorf("returns: got %+v, %v", all, err)
+			}
+			n := 0
+			for r, err := range p.Returns(t.Context(), billing.ListRequest{At: at, Since: testNow}) {
+				if n++; err != nil || r != all[n-1] {
+					t.Errorf("listed: got %+v, %v; want %+v", r, err, all[n-1])
+				}
+			}
+			for got, err := range p.List(t.Context(), billing.ListRequest{At: at, Since: testNow}) {
+				if n++; err != nil || got != in {
+					t.Errorf("listed: got %+v, %v; want %+v", got, err, in)
+				}
+			}
+			if n != 3 {
+				t.Errorf("%d were listed, want two returns and an intent", n)
+			}
+		})
+	}
+}
+
+func TestFake_Declines(t *testing.T) {
+	for method, want := range map[string]billing.Intent{
+		"pm_sandbox_decline_insufficient_funds": {State: billing.Declined, Code: "insufficient_funds"},
+		"pm_sandbox_decline_stolen_card":        {State: billing.Declined, Code: "stolen_card", Hard: true},
+		"pm_sandbox_decline_do_not_honor":       {State: billing.Declined, Code: "do_not_honor"},
+		"pm_usBankAccount_success":              {State: billing.Processing},
+	} {
+		t.Run(method, func(t *testing.T) {
+			p, _ := stateful(t)
+			r := customer(t, p, "", "pm_card_visa")
+			card, err := p.Attach(t.Context(), r.Payer, method)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Method = card.Method
+			first, c := charged(t, p, r)
+			if first.State != want.State || first.Code != want.Code || first.Hard != want.Hard || first.Latest == "" {
+				t.Errorf("got %+v, want %+v", first, want)
+			}
+			if want.State != billing.Declined {
+				return
+			}
+			c.Key += "next"
+			if second, err := p.Confirm(t.Context(), c); err != nil || second.State != billing.Declined || second.Latest == first.Latest {
+				t.Errorf("the next attempt: got %+v, %v", second, err)
+			}
+			if got, err := p.Cancel(t.Context(), c.Ref); err != nil || got.State != billing.Canceled {
+				t.Errorf("canceled: got %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestFake_Authentication(t *testing.T) {
+	p, fake := stateful(t, withPage)
+	in, c := charged(t, p, customer(t, p, "", "pm_card_authenticationRequired"))
+	if in.State != billing.RequiresAction || in.Link == "" || in.Latest == "" {
+		t.Fatalf("got %+v", in)
+	}
+	if err := fake.Authenticate(c.Ref, true); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := p.Lookup(t.Context(), c.Ref); err != nil || got.State != billing.Succeeded {
+		t.Errorf("authenticated: got %+v, %v", got, err)
+	}
+	succeeded := 0
+	for e := range fake.Ledger() {
+		if e.Type == "charge" {
+			succeeded++
+		}
+	}
+	if succeeded != 1 {
+		t.Errorf("%d charges have succeeded, want 1", succeeded)
+	}
+}
+
+// A payment method that is not there is a no of that attempt, noted on the intent.
+func TestFake_NoSuchMethod(t *testing.T) {
+	p, _ := stateful(t)
+	r := customer(t, p, "", "pm_card_visa")
+	r.Method = "pm_nobodys"
+	in, _ := charged(t, p, r)
+	if in.State != billing.Declined || !in.Hard || in.Code != "resource_missing" || in.Latest == "" {
+		t.Errorf("got %+v", in)
+	}
+}
+
+func TestFake_RefusesOneAccountAlone(t *testing.T) {
+	p, fake := stateful(t)
+	for _, at := range []string{"acct_a", "acct_b"} {
+		if err := fake.Connect(at, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := customer(t, p, "acct_a", "pm_card_visa")
+	if err := fake.Disconnect("acct_a"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := p.Open(t.Context(), r)
+	wantError(t, "a disconnected account", err, billing.ErrAccountRefused)
+	if got, _ := charged(t, p, customer(t, p, "acct_b", "pm_card_visa")); got.State != billing.Succeeded {
+		t.Errorf("the other account: got %+v", got)
+	}
+	if err := fake.Revoke("sk_test_duesday"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Lookup(t.Context(), "acct_b/pi_1")
+	wantError(t, "a revoked key", err, billing.ErrRefused)
+	_, err = p.Identity(t.Context())
+	wantError(t, "a revoked key", err, billing.ErrRefused)
+}
+
+func TestFake_CardsByLink(t *testing.T) {
+	p, _ := stateful(t, withPage)
+	if got, err := p.Identity(t.Context()); err != nil || got != "stripe "+stripefake.DefaultAccount+" test" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	r := customer(t, p, "", "pm_card_visa")
+	link, err := p.CardLink(t.Context(), billing.LinkRequest{Key: "dd_l", Payer: r.Payer, Installation: "inst", Account: "acme", Currency: "USD"})
+	if err != nil || link.URL == "" || !link.Expires.After(testNow) {
+		t.Errorf("got %+v, %v", link, err)
+	}
+	for s, err := range p.Setups(t.Context(), billing.ListRequest{Since: testNow}) {
+		t.Errorf("nobody has given a card: got %+v, %v", s, err)
+	}
+}

@@ -1,0 +1,63 @@
+package stripe
+
+import (
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/duesday/duesday/internal/billing"
+)
+
+// The metadata by which an object at Stripe is known as Duesday's.
+const (
+	metaInstallation = "duesday_installation"
+	metaAccount      = "duesday_account"
+	metaSubscription = "duesday_subscription"
+	metaSKU          = "duesday_sku"
+	metaPeriod       = "duesday_period"
+	metaGeneration   = "duesday_generation"
+	metaRefund       = "duesday_refund"
+	metaAttempt      = "duesday_attempt" // the note of note.go
+)
+
+// maxMetadata is how many characters Stripe takes as a value.
+const maxMetadata = 500
+
+// metadataOf returns the tag as metadata. An empty value is left out: Stripe takes it for the
+// wish to remove one.
+func metadataOf(t billing.Tag) (map[string]string, error) {
+	return metadata(metaInstallation, t.Installation, metaAccount, t.Account, metaSubscription, t.Subscription, metaSKU, t.SKU,
+		metaPeriod, strconv.Itoa(t.Period), metaGeneration, strconv.Itoa(t.Generation))
+}
+
+func metadata(pairs ...string) (map[string]string, error) {
+	m := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		name, value := pairs[i], pairs[i+1]
+		if utf8.RuneCountInString(value) > maxMetadata {
+			return nil, fmt.Errorf("%w: %s has %d characters; Stripe keeps at most %d", billing.ErrInvalid, name, utf8.RuneCountInString(value), maxMetadata)
+		}
+		if value != "" {
+			m[name] = value
+		}
+	}
+	return m, nil
+}
+
+// tagOf reads the tag back: the zero Tag where it is not Duesday's, or was made unreadable by
+// hand.
+func tagOf(m map[string]string) billing.Tag {
+	if m[metaInstallation] == "" {
+		return billing.Tag{}
+	}
+	period, err := strconv.Atoi(m[metaPeriod])
+	if err != nil {
+		return billing.Tag{}
+	}
+	generation, err := strconv.Atoi(m[metaGeneration])
+	if err != nil {
+		return billing.Tag{}
+	}
+	return billing.Tag{Installation: m[metaInstallation], Account: m[metaAccount], Subscription: m[metaSubscription], SKU: m[metaSKU],
+		Period: period, Generation: generation}
+}

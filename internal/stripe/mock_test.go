@@ -1,0 +1,102 @@
+package stripe
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	sdk "github.com/stripe/stripe-go/v86"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/stripetest"
+)
+
+// Every request that Duesday sends is one of Stripe's: by the specification, which the
+// transport holds each against, and by stripe-mock, which keeps nothing and answers with
+// fixtures: so an answer that does not fit the question is no failure here.
+func TestEveryRequestIsStripes(t *testing.T) {
+	base := stripetest.Mock(t)
+	sent := map[string]bool{}
+	count := roundTripper(func(r *http.Request) (*http.Response, error) {
+		sent[endpoint(r.Method, r.URL.Path)] = true
+		resp, err := http.DefaultTransport.RoundTrip(r)
+		if err == nil && resp.StatusCode != http.StatusOK {
+			t.Errorf("%s %s: status %d", r.Method, r.URL.Path, resp.StatusCode)
+		}
+		return resp, err
+	})
+	p, err := New(Options{Key: secret.New("sk_test_123"), Base: base, Transport: stripetest.Load(t).RequestTransport(t, count), Rate: maxRate, ReturnURL: "https://example.com/back"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	var errs []error
+	note := func(err error) { errs = append(errs, err) }
+	for _, at := range []string{"", "acct_1"} {
+		payer := billing.Payer{At: at, Customer: "cus_1", Fee: 100}
+		own := ref{at, "pi_1"}.String()
+		tag := testTag
+		_, err = p.Open(ctx, billing.OpenRequest{Key: "dd_1", Tag: tag, Amount: usd(t, 1099), Method: "pm_1", Payer: payer})
+		note(err)
+		_, err = p.Confirm(ctx, billing.ConfirmRequest{Key: "dd_2", Ref: own, Method: "pm_1"})
+		note(err)
+		_, err = p.authenticate(ctx, ref{at, "pi_1"}, billing.ConfirmRequest{Key: "dd_3", Ref: own, Method: "pm_1"}, &failure{verdict: action})
+		note(err)
+		_, err = p.leave(ctx, ref{at, "pi_1"}, newNote("dd_4", "resource_missing", true), new(sdk.PaymentIntent))
+		note(err)
+		_, err = p.Lookup(ctx, own)
+		note(err)
+		_, err = p.Cancel(ctx, own)
+		note(err)
+		r := billing.ListRequest{At: at, Customer: "cus_1", Since: time.Unix(1_700_000_000, 0)}
+		for _, err := range p.List(ctx, r) {
+			note(err)
+		}
+		_, err = p.MakeCustomer(ctx, billing.CustomerRequest{Key: "dd_5", At: at, Installation: "i", Account: "a", Email: "a@example.com"})
+		note(err)
+		_, err = p.Attach(ctx, payer, "pm_1")
+		note(err)
+		_, err = p.Attach(ctx, payer, "")
+		note(err)
+		_, err = p.newest(ctx, payer)
+		note(err)
+		_, err = p.Card(ctx, at, "pm_1")
+		note(err)
+		_, err = p.CardLink(ctx, billing.LinkRequest{Key: "dd_6", Payer: payer, Installation: "i", Account: "a", Subscription: "s", Currency: "EUR"})
+		note(err)
+		for _, err := range p.Setups(ctx, r) {
+			note(err)
+		}
+		_, err = p.Refund(ctx, billing.RefundRequest{Key: "dd_7", ID: "r1", Ref: own, Amount: usd(t, 100), Reason: billing.RequestedByCustomer, Tag: tag})
+		note(err)
+		_, err = p.ReturnsOf(ctx, own)
+		note(err)
+		for _, err := range p.Returns(ctx, r) {
+			note(err)
+		}
+	}
+	_, err = p.Identity(ctx)
+	note(err)
+	for _, err := range errs {
+		if errors.Is(err, billing.ErrRefused) || errors.Is(err, billing.ErrAccountRefused) || errors.Is(err, billing.ErrNotExecuted) || errors.Is(err, billing.ErrNoIntent) {
+			t.Errorf("stripe-mock did not take it: %v", err)
+		}
+	}
+	for _, want := range []string{"POST /v1/payment_intents", "POST /v1/payment_intents/{id}", "POST /v1/payment_intents/{id}/confirm", "POST /v1/payment_intents/{id}/cancel",
+		"GET /v1/payment_intents", "GET /v1/payment_intents/{id}", "POST /v1/customers", "GET /v1/customers/{id}", "GET /v1/payment_methods", "GET /v1/payment_methods/{id}",
+		"POST /v1/payment_methods/{id}/attach", "POST /v1/checkout/sessions", "GET /v1/setup_intents", "POST /v1/refunds", "GET /v1/refunds", "GET /v1/disputes", "GET /v1/account"} {
+		if !sent[want] {
+			t.Errorf("%s was never sent", want)
+		}
+		delete(sent, want)
+	}
+	for what := range sent {
+		t.Errorf("%s was sent, and is not in the list", what)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,0 +1,150 @@
+package stripe
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	sdk "github.com/stripe/stripe-go/v86"
+
+	"github.com/duesday/duesday/internal/billing"
+)
+
+// Refund implements billing.Refunder. The fee that a connected account has left to us stays
+// with us.
+func (p *Processor) Refund(ctx context.Context, r billing.RefundRequest) (billing.Return, error) {
+	at, err := parseRef(r.Ref)
+	if err != nil {
+		return billing.Return{}, err
+	}
+	units, err := unitsOf(r.Amount)
+	if err != nil {
+		return billing.Return{}, err
+	}
+	switch {
+	case units <= 0:
+		return billing.Return{}, fmt.Errorf("%w: refund of %s: want an amount above zero", billing.ErrInvalid, r.Amount)
+	case r.Key == "" || r.ID == "":
+		return billing.Return{}, fmt.Errorf("%w: refund without an idempotency key or an id", billing.ErrInvalid)
+	}
+	meta, err := metadataOf(r.Tag)
+	if err != nil {
+		return billing.Return{}, err
+	}
+	meta[metaRefund] = r.ID
+	params := &sdk.RefundCreateParams{PaymentIntent: &at.id, Amount: &units, Metadata: meta, Expand: []*string{new("payment_intent")}}
+	if r.Reason != "" {
+		params.Reason = new(string(r.Reason))
+	}
+	params.IdempotencyKey, params.StripeAccount = &r.Key, account(at.at)
+	refund, err := p.client.V1Refunds.Create(ctx, params)
+	if err != nil {
+		return billing.Return{}, noIntent(at, err)
+	}
+	return p.refund(at.at, refund)
+}
+
+// ReturnsOf implements billing.Refunder.
+func (p *Processor) ReturnsOf(ctx context.Context, text string) ([]billing.Return, error) {
+	at, err := parseRef(text)
+	if err != nil {
+		return nil, err
+	}
+	var all []billing.Return
+	for r, err := range p.returns(ctx, billing.ListRequest{At: at.at}, &at.id) {
+		if err != nil {
+			return nil, noIntent(at, err)
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// Returns implements billing.Refunder. r.Since counts in whole seconds, rounded down;
+// r.Customer leaves nothing out, since Stripe does not list by it.
+func (p *Processor) Returns(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Return, error] {
+	return func(yield func(billing.Return, error) bool) {
+		if err := checkList(r); err != nil {
+			yield(billing.Return{}, err)
+			return
+		}
+		p.returns(ctx, r, nil)(yield)
+	}
+}
+
+// returns yields the refunds and then the disputes, of one intent or of all.
+func (p *Processor) returns(ctx context.Context, r billing.ListRequest, intent *string) iter.Seq2[billing.Return, error] {
+	expand := []*string{new("data.payment_intent")}
+	return func(yield func(billing.Return, error) bool) {
+		refunds := pages(func(after string) *sdk.V1List[*sdk.Refund] {
+			params := &sdk.RefundListParams{PaymentIntent: intent, CreatedRange: since(r.Since), Expand: expand}
+			params.ListParams = page(r.At, after)
+			return p.client.V1Refunds.List(ctx, params)
+		}, func(x *sdk.Refund) string { return x.ID })
+		for x, err := range refunds {
+			var ret billing.Return
+			if err == nil {
+				ret, err = p.refund(r.At, x)
+			}
+			if !yield(ret, err) || err != nil {
+				return
+			}
+		}
+		disputes := pages(func(after string) *sdk.V1List[*sdk.Dispute] {
+			params := &sdk.DisputeListParams{PaymentIntent: intent, CreatedRange: since(r.Since), Expand: expand}
+			params.ListParams = page(r.At, after)
+			return p.client.V1Disputes.List(ctx, params)
+		}, func(x *sdk.Dispute) string { return x.ID })
+		for x, err := range disputes {
+			var ret billing.Return
+			if err == nil {
+				ret, err = p.dispute(r.At, x)
+			}
+			if !yield(ret, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// refund tells what Stripe's refund means.
+func (p *Processor) refund(at string, x *sdk.Refund) (billing.Return, error) {
+	if !isID(x.ID, "re_") && !isID(x.ID, "pyr_") {
+		return billing.Return{}, strange("a refund", "the answer is a %q with the id %q", x.Object, x.ID)
+	}
+	r := billing.Return{Kind: billing.Refunded, ID: x.ID, Request: x.Metadata[metaRefund], Amount: amountOf(x.Amount, string(x.Currency)),
+		Reason: string(x.Reason), Created: instant(x.Created)}
+	var err error
+	if r.Ref, r.Tag, err = p.returned(at, x.PaymentIntent); err != nil {
+		return billing.Return{}, err
+	}
+	switch x.Status {
+	case sdk.RefundStatusPending, sdk.RefundStatusRequiresAction:
+		r.State = billing.ReturnPending
+	case sdk.RefundStatusSucceeded:
+		r.State = billing.ReturnSucceeded
+	case sdk.RefundStatusFailed:
+		r.State = billing.ReturnFailed
+	case sdk.RefundStatusCanceled:
+		r.State = billing.ReturnCanceled
+	default:
+		if r.State = billing.ReturnPending; r.Request == "" {
+			return r, nil // not asked for here: it must not hide those that were
+		}
+		return billing.Return{}, strange("a refund", "%s has the status %q, which is unknown here", x.ID, x.Status)
+	}
+	return r, nil
+}
+
+// returned names the intent whose money went back, if it is of one.
+func (p *Processor) returned(at string, pi *sdk.PaymentIntent) (string, billing.Tag, error) {
+	if pi == nil || pi.ID == "" {
+		return "", billing.Tag{}, nil
+	}
+	if pi.Object != "" { // else it is its id alone
+		if err := p.checkMode(pi.ID, pi.Livemode); err != nil {
+			return "", billing.Tag{}, err
+		}
+	}
+	return ref{at, pi.ID}.String(), tagOf(pi.Metadata), nil
+}

@@ -1,0 +1,272 @@
+package stripe
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/stripe/stripe-go/v86"
+)
+
+const (
+	busyTries    = 8 // sends of one request that Stripe is too busy for
+	readTries    = 3 // sends of a look-up whose answer was lost
+	advisedTries = 3 // sends of a request that Stripe itself asks to send again
+	firstRest    = 500 * time.Millisecond
+	longestRest  = 8 * time.Second
+	longestAsked = time.Minute      // of a Retry-After
+	refusalLife  = 10 * time.Minute // how long a connected account is left alone that has let go of us
+)
+
+// A sender is the way of every request to Stripe: it keeps to the budget, sends again what
+// may be sent again, in the one loop there is, and says what the answer means. It is the
+// backend of Stripe's library, so that each page of a list goes this way too.
+type sender struct {
+	next   sdk.Backend
+	budget *budget
+	now    func() time.Time
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	cutoffs map[string]time.Time // by connected account: when it let go of us; guarded by mu
+}
+
+var _ sdk.Backend = (*sender)(nil)
+
+// Call implements the library's Backend.
+func (s *sender) Call(method, path, key string, params sdk.ParamsContainer, v sdk.LastResponseSetter) error {
+	return s.send(method, path, params.GetParams(), func() error { return s.next.Call(method, path, key, params, v) })
+}
+
+// CallRaw implements the library's Backend.
+func (s *sender) CallRaw(method, path, key string, body []byte, params *sdk.Params, v sdk.LastResponseSetter) error {
+	return s.send(method, path, params, func() error { return s.next.CallRaw(method, path, key, body, params, v) })
+}
+
+var errNoSuchCall = errors.New("stripe: calls of this kind are not used")
+
+// CallStreaming implements the library's Backend: it is not used.
+func (s *sender) CallStreaming(string, string, string, sdk.ParamsContainer, sdk.StreamingLastResponseSetter) error {
+	return errNoSuchCall
+}
+
+// CallMultipart implements the library's Backend: it is not used.
+func (s *sender) CallMultipart(string, string, string, string, *bytes.Buffer, *sdk.Params, sdk.LastResponseSetter) error {
+	return errNoSuchCall
+}
+
+// SetMaxNetworkRetries implements the library's Backend: there are none but the loop's.
+func (s *sender) SetMaxNetworkRetries(int64) {}
+
+// A call is one request and its sends.
+type call struct {
+	method string
+	what   string // method and path, without ids: the endpoint
+	at     string // connected account, or ""
+	tries  int    // sends so far
+	doubt  bool   // one of them may have been carried out
+}
+
+// send is the loop. Its error is a *failure.
+func (s *sender) send(method, path string, p *sdk.Params, do func() error) error {
+	ctx := p.Context
+	c := &call{method: method, what: endpoint(method, path), at: sdk.StringValue(p.StripeAccount)}
+	for {
+		if s.isCut(c.at) {
+			return c.end(&failure{verdict: accountRefused, what: c.what, text: "account " + c.at + " refused us a moment ago; nothing was sent"})
+		}
+		sent, err := s.budget.take(ctx, c.what)
+		if err != nil {
+			return c.end(canceled(ctx, &failure{verdict: unknown, what: c.what}))
+		}
+		x := &exchange{keyless: p.IdempotencyKey == nil}
+		p.Context = context.WithValue(ctx, exchangeKey{}, x)
+		err = do()
+		p.Context = ctx
+		c.tries++
+		if err == nil && x.status/100 == 2 {
+			return nil
+		}
+		f := c.read(ctx, x, err)
+		s.log.Debug("stripe did not do it", "request", c.what, "status", x.status, "verdict", string(f.verdict), "code", f.answer.code, "try", c.tries)
+		c.doubt = c.doubt || f.verdict == unknown
+		rest := rest(c.tries, x.header)
+		s.learn(c, x, f, sent, rest)
+		if !c.again(x, f) {
+			return c.end(f)
+		}
+		if pause(ctx, rest) != nil {
+			return c.end(canceled(ctx, f))
+		}
+	}
+}
+
+// end is the last word on a call: what may have been done by an earlier send is not called
+// undone because a later one was not let in.
+func (c *call) end(f *failure) error {
+	if c.doubt && f.verdict == busy {
+		f.verdict = unknown
+	}
+	return f
+}
+
+// canceled notes that the context has ended.
+func canceled(ctx context.Context, f *failure) *failure {
+	f.cause = errors.Join(ctx.Err(), context.Cause(ctx))
+	if f.verdict = unknown; f.text == "" {
+		f.text = ctx.Err().Error()
+	}
+	return f
+}
+
+// read tells what an answer means.
+func (c *call) read(ctx context.Context, x *exchange, err error) *failure {
+	f := &failure{what: c.what, answer: answer{status: x.status, connected: c.at != ""}}
+	e, ok := errors.AsType[*sdk.Error](err)
+	switch {
+	case err == nil:
+		f.text = fmt.Sprintf("status %d is no answer of Stripe's", x.status)
+	case !ok:
+		f.text = clean(err.Error())
+		if x.status/100 == 2 { // what it holds is a customer's, and not for an error
+			f.text = fmt.Sprintf("status %d with an answer that cannot be read", x.status)
+		} else if x.status != 0 {
+			f.text = fmt.Sprintf("status %d with an answer that cannot be read: %s", x.status, f.text)
+		}
+	default:
+		a := &f.answer
+		a.readable, a.status, a.kind, a.code, a.decline, a.param = e.Type != "", e.HTTPStatusCode, string(e.Type), string(e.Code), string(e.DeclineCode), e.Param
+		if e.LastResponse != nil {
+			a.advice = adviceOf(e.LastResponse.RawJSON)
+		}
+		f.intent, f.charge, f.replayed = e.PaymentIntent, e.ChargeID, isReplay(x.header)
+		f.text = clean(strings.Join(strings.Fields(fmt.Sprintf("status %d %s %s %s: %s", e.HTTPStatusCode, e.Type, e.Code, e.DeclineCode, e.Msg)), " "))
+		if e.RequestID != "" {
+			f.text += " (request " + clean(e.RequestID) + ")"
+		}
+	}
+	f.verdict = classify(f.answer)
+	if f.verdict == unknown && x.unsent {
+		f.verdict = busy
+	}
+	if !ok && ctx.Err() != nil {
+		return canceled(ctx, f)
+	}
+	return f
+}
+
+// adviceOf reads the issuer's advice, which the library leaves out, from an error or an
+// intent as Stripe wrote it.
+func adviceOf(raw []byte) string {
+	var body struct {
+		Error *struct {
+			Advice string `json:"advice_code"`
+		} `json:"error"`
+		Last *struct {
+			Advice string `json:"advice_code"`
+		} `json:"last_payment_error"`
+	}
+	if json.Unmarshal(raw, &body) != nil { // then nothing else of it was read either
+		return ""
+	}
+	switch {
+	case body.Error != nil:
+		return body.Error.Advice
+	case body.Last != nil:
+		return body.Last.Advice
+	}
+	return ""
+}
+
+// again reports whether the request may be sent once more, with the same key.
+func (c *call) again(x *exchange, f *failure) bool {
+	if f.cause != nil || f.verdict != busy && f.verdict != unknown {
+		return false
+	}
+	switch x.header.Get("Stripe-Should-Retry") {
+	case "false":
+		return false
+	case "true":
+		if f.verdict == unknown {
+			return c.tries < advisedTries
+		}
+	}
+	switch {
+	case f.verdict == busy && x.unsent, f.verdict == unknown && c.method == http.MethodGet:
+		return c.tries < readTries
+	case f.verdict == busy:
+		return c.tries < busyTries
+	}
+	return false // whether to ask again, and by which key, is decided after a look-up
+}
+
+// rest returns how long to wait before the next send: what Stripe asks for, or longer each
+// time, with a spread so that workers do not come back together.
+func rest(tries int, h http.Header) time.Duration {
+	if asked, err := strconv.Atoi(h.Get("Retry-After")); err == nil && asked >= 0 {
+		return min(time.Duration(asked)*time.Second, longestAsked)
+	}
+	d := longestRest
+	if tries < 5 {
+		d = firstRest << (tries - 1)
+	}
+	return d/2 + rand.N(d/2)
+}
+
+// learn slows down the endpoint, or all of them, after a 429 that was for their rate, and
+// remembers a connected account that has let go of us.
+func (s *sender) learn(c *call, x *exchange, f *failure, sent time.Time, rest time.Duration) {
+	reason := x.header.Get("Stripe-Rate-Limited-Reason")
+	switch {
+	case f.answer.cuts():
+		s.mu.Lock()
+		s.cutoffs[c.at] = s.now()
+		s.mu.Unlock()
+		s.log.Warn("a connected account refuses us", "account", c.at, "request", c.what)
+	case f.verdict != busy || x.status != http.StatusTooManyRequests || reason == "resource-specific" || listed(busyCodesOfObjects, f.answer.code):
+	case strings.HasPrefix(reason, "global"):
+		s.budget.total.slow(sent, rest)
+	default:
+		s.budget.lane(c.what).slow(sent, rest)
+	}
+}
+
+// busyCodesOfObjects are about one object, and not about a rate.
+const busyCodesOfObjects = " idempotency_key_in_use lock_timeout payment_intent_rate_limit_exceeded "
+
+func (s *sender) isCut(at string) bool {
+	if at == "" {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since, ok := s.cutoffs[at]
+	if age := s.now().Sub(since); ok && (age < 0 || age >= refusalLife) {
+		delete(s.cutoffs, at)
+		return false
+	}
+	return ok
+}
+
+// words are the words of Stripe's paths that are used; everything else in one is an id.
+const words = " account attach cancel checkout confirm customers disputes payment_intents payment_methods refunds sessions setup_intents v1 "
+
+// endpoint returns what Stripe counts by: the method and the path, without ids.
+func endpoint(method, path string) string {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	for i, part := range parts {
+		if !listed(words, part) {
+			parts[i] = "{id}"
+		}
+	}
+	return method + " /" + strings.Join(parts, "/")
+}

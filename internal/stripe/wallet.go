@@ -1,0 +1,230 @@
+package stripe
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	sdk "github.com/stripe/stripe-go/v86"
+
+	"github.com/duesday/duesday/internal/billing"
+)
+
+// MakeCustomer implements billing.Wallet.
+func (p *Processor) MakeCustomer(ctx context.Context, r billing.CustomerRequest) (string, error) {
+	if err := checkAt(r.At); err != nil {
+		return "", err
+	}
+	meta, err := metadata(metaInstallation, r.Installation, metaAccount, r.Account)
+	if err != nil {
+		return "", err
+	}
+	params := &sdk.CustomerCreateParams{Metadata: meta}
+	if r.Email != "" {
+		params.Email = &r.Email
+	}
+	params.IdempotencyKey, params.StripeAccount = &r.Key, account(r.At)
+	c, err := p.client.V1Customers.Create(ctx, params)
+	if err != nil {
+		return "", err
+	}
+	if !isID(c.ID, "cus_") {
+		return "", strange("a customer", "the answer is a %q with the id %q", c.Object, c.ID)
+	}
+	return c.ID, p.checkMode(c.ID, c.Livemode)
+}
+
+// Attach implements billing.Wallet. The default is the one of the customer's invoices at
+// Stripe, or else the card given last. Nothing is set at Stripe but whose the method is.
+func (p *Processor) Attach(ctx context.Context, payer billing.Payer, method string) (billing.Card, error) {
+	if err := checkAt(payer.At); err != nil {
+		return billing.Card{}, err
+	}
+	if err := checkID("customer", payer.Customer, "cus_"); err != nil {
+		return billing.Card{}, err
+	}
+	params := &sdk.CustomerRetrieveParams{}
+	params.StripeAccount = account(payer.At)
+	c, err := p.client.V1Customers.Retrieve(ctx, payer.Customer, params)
+	switch {
+	case err != nil:
+		return billing.Card{}, err
+	case c.ID != payer.Customer:
+		return billing.Card{}, strange("a customer", "%s was asked for, and %q came", payer.Customer, c.ID)
+	case c.Deleted:
+		return billing.Card{}, fmt.Errorf("%w: customer %s has been deleted at Stripe", billing.ErrInvalid, c.ID)
+	}
+	if err := p.checkMode(c.ID, c.Livemode); err != nil {
+		return billing.Card{}, err
+	}
+	if method == "" {
+		if c.InvoiceSettings == nil || c.InvoiceSettings.DefaultPaymentMethod == nil {
+			return p.newest(ctx, payer)
+		}
+		method = c.InvoiceSettings.DefaultPaymentMethod.ID
+	}
+	pm, err := p.method(ctx, payer.At, method)
+	if err != nil {
+		return billing.Card{}, err
+	}
+	if pm.Customer == nil {
+		attach := &sdk.PaymentMethodAttachParams{Customer: &payer.Customer}
+		attach.StripeAccount = account(payer.At)
+		if pm, err = p.client.V1PaymentMethods.Attach(ctx, method, attach); err != nil {
+			return billing.Card{}, err
+		}
+	}
+	if pm.Customer == nil || pm.Customer.ID != payer.Customer {
+		return billing.Card{}, fmt.Errorf("%w: payment method %s is not customer %s's", billing.ErrInvalid, clean(method), payer.Customer)
+	}
+	return p.card(pm)
+}
+
+// newest returns the card that the customer has given last.
+func (p *Processor) newest(ctx context.Context, payer billing.Payer) (billing.Card, error) {
+	var newest *sdk.PaymentMethod
+	fetch := func(after string) *sdk.V1List[*sdk.PaymentMethod] {
+		params := &sdk.PaymentMethodListParams{Customer: &payer.Customer, Type: new("card")}
+		params.ListParams = page(payer.At, after)
+		return p.client.V1PaymentMethods.List(ctx, params)
+	}
+	for pm, err := range pages(fetch, func(pm *sdk.PaymentMethod) string { return pm.ID }) {
+		if err != nil {
+			return billing.Card{}, err
+		}
+		if newest == nil || pm.Created > newest.Created {
+			newest = pm
+		}
+	}
+	if newest == nil {
+		return billing.Card{}, fmt.Errorf("%w: customer %s has no default payment method and no card at Stripe", billing.ErrInvalid, payer.Customer)
+	}
+	return p.card(newest)
+}
+
+// Card implements billing.Wallet.
+func (p *Processor) Card(ctx context.Context, at, method string) (billing.Card, error) {
+	if err := checkAt(at); err != nil {
+		return billing.Card{}, err
+	}
+	pm, err := p.method(ctx, at, method)
+	if err != nil {
+		return billing.Card{}, err
+	}
+	return p.card(pm)
+}
+
+func (p *Processor) method(ctx context.Context, at, method string) (*sdk.PaymentMethod, error) {
+	if !isID(method, "pm_") && !isID(method, "card_") && !isID(method, "src_") {
+		return nil, fmt.Errorf("%w: payment method %s: want pm_…", billing.ErrInvalid, shown(billing.MaskCards(method)))
+	}
+	params := &sdk.PaymentMethodRetrieveParams{}
+	params.StripeAccount = account(at)
+	return p.client.V1PaymentMethods.Retrieve(ctx, method, params)
+}
+
+// card tells what may be told of a payment method.
+func (p *Processor) card(pm *sdk.PaymentMethod) (billing.Card, error) {
+	if pm.ID == "" || pm.Object != "payment_method" {
+		return billing.Card{}, strange("a payment method", "the answer is a %q with the id %q", pm.Object, pm.ID)
+	}
+	if err := p.checkMode(pm.ID, pm.Livemode); err != nil {
+		return billing.Card{}, err
+	}
+	c := billing.Card{Method: pm.ID, Brand: string(pm.Type), Made: instant(pm.Created)}
+	switch {
+	case pm.Card != nil:
+		c.Brand, c.Last4 = cmp.Or(string(pm.Card.Brand), c.Brand), pm.Card.Last4
+		if m := pm.Card.ExpMonth; m >= 1 && m <= 12 && pm.Card.ExpYear > 0 {
+			c.Expires = time.Date(int(pm.Card.ExpYear), time.Month(m)+1, 1, 0, 0, 0, 0, time.UTC) // it is good to the month's end
+		}
+	case pm.SEPADebit != nil:
+		c.Last4 = pm.SEPADebit.Last4
+	case pm.USBankAccount != nil:
+		c.Last4 = pm.USBankAccount.Last4
+	case pm.BACSDebit != nil:
+		c.Last4 = pm.BACSDebit.Last4
+	}
+	return c, nil
+}
+
+// CardLink implements billing.Wallet, by a Checkout Session in setup mode.
+func (p *Processor) CardLink(ctx context.Context, r billing.LinkRequest) (billing.CardLink, error) {
+	if p.returnURL == "" {
+		return billing.CardLink{}, fmt.Errorf("%w: a page for cards needs an address where the customer comes back to: set return_url, as in stripe:?return_url=https://example.com/thanks", billing.ErrInvalid)
+	}
+	if err := checkAt(r.Payer.At); err != nil {
+		return billing.CardLink{}, err
+	}
+	if err := checkID("customer", r.Payer.Customer, "cus_"); err != nil {
+		return billing.CardLink{}, err
+	}
+	meta, err := metadata(metaInstallation, r.Installation, metaAccount, r.Account, metaSubscription, r.Subscription)
+	if err != nil {
+		return billing.CardLink{}, err
+	}
+	params := &sdk.CheckoutSessionCreateParams{
+		Mode: new(string(sdk.CheckoutSessionModeSetup)), Customer: &r.Payer.Customer, Currency: new(strings.ToLower(r.Currency)), SuccessURL: &p.returnURL,
+		Metadata: meta, SetupIntentData: &sdk.CheckoutSessionCreateSetupIntentDataParams{Metadata: meta},
+	}
+	params.IdempotencyKey = new("dd_" + digest(r.Key, "link", p.returnURL)) // the address is a setting, and may change
+	params.StripeAccount = account(r.Payer.At)
+	s, err := p.client.V1CheckoutSessions.Create(ctx, params)
+	if err != nil {
+		return billing.CardLink{}, err
+	}
+	if s.URL == "" {
+		return billing.CardLink{}, strange("a page for cards", "it has no address")
+	}
+	return billing.CardLink{URL: s.URL, Expires: instant(s.ExpiresAt)}, p.checkMode("the page", s.Livemode)
+}
+
+// Setups implements billing.Wallet. r.Since counts in whole seconds, rounded down.
+func (p *Processor) Setups(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Setup, error] {
+	return func(yield func(billing.Setup, error) bool) {
+		if err := checkList(r); err != nil {
+			yield(billing.Setup{}, err)
+			return
+		}
+		fetch := func(after string) *sdk.V1List[*sdk.SetupIntent] {
+			params := &sdk.SetupIntentListParams{CreatedRange: since(r.Since), Expand: []*string{new("data.payment_method")}}
+			if r.Customer != "" {
+				params.Customer = &r.Customer
+			}
+			params.ListParams = page(r.At, after)
+			return p.client.V1SetupIntents.List(ctx, params)
+		}
+		for si, err := range pages(fetch, func(si *sdk.SetupIntent) string { return si.ID }) {
+			if err != nil {
+				yield(billing.Setup{}, err)
+				return
+			}
+			if si.Status != sdk.SetupIntentStatusSucceeded || si.Metadata[metaInstallation] == "" || si.PaymentMethod == nil {
+				continue
+			}
+			s, err := p.setup(r.At, si)
+			if !yield(s, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (p *Processor) setup(at string, si *sdk.SetupIntent) (billing.Setup, error) {
+	if err := p.checkMode(si.ID, si.Livemode); err != nil {
+		return billing.Setup{}, err
+	}
+	card, err := p.card(si.PaymentMethod)
+	if err != nil {
+		return billing.Setup{}, err
+	}
+	s := billing.Setup{ID: si.ID, At: at, Installation: si.Metadata[metaInstallation], Account: si.Metadata[metaAccount],
+		Subscription: si.Metadata[metaSubscription], Card: card}
+	if si.Customer != nil {
+		s.Customer = si.Customer.ID
+	}
+	return s, nil
+}

@@ -1,0 +1,142 @@
+package stripefake
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+)
+
+// An account is one of Stripe's.
+type account struct {
+	object   object
+	platform string // the account that it is connected to; "": it is nobody's
+	gone     bool   // it has disconnected
+	version  string // of the API, for requests and webhooks that name none; "": NewestVersion
+}
+
+const accountParams = "type country email business_type metadata capabilities controller business_profile default_currency company individual settings tos_acceptance"
+
+func accountRoutes() []route {
+	return []route{
+		{method: "GET", path: "/v1/account", do: func(c *call) (object, error) { return c.accounts[c.space.account].object, nil }},
+		{method: "GET", path: "/v1/accounts", params: listParams + "created", do: listAccounts},
+		{method: "POST", path: "/v1/accounts", params: accountParams, do: createAccount},
+		{method: "GET", path: "/v1/accounts/{account}", do: func(c *call) (object, error) { return c.member(c.path["account"]) }},
+		{method: "POST", path: "/v1/accounts/{account}", params: accountParams, do: updateAccount},
+		{method: "DELETE", path: "/v1/accounts/{account}", do: deleteAccount},
+	}
+}
+
+// addAccount makes an account, which is connected to the platform unless that is "". mu is
+// held.
+func (f *Fake) addAccount(id, platform string, members object) *account {
+	o := object{
+		"id": id, "object": "account", "type": "standard", "country": "US", "default_currency": "usd", "email": nil, "business_type": nil,
+		"charges_enabled": true, "payouts_enabled": true, "details_submitted": true, "metadata": object{}, "created": f.time().Unix(),
+	}
+	maps.Copy(o, members)
+	a := &account{object: o, platform: platform}
+	f.accounts[id] = a
+	return a
+}
+
+// accountObject returns the account that the call may see, or nil.
+func (c *call) accountObject(id string) object {
+	if a := c.accounts[id]; a != nil && !a.gone && (id == c.space.account || a.platform == c.space.account) {
+		return a.object
+	}
+	return nil
+}
+
+// defaultVersion is what the account's requests are answered in, and its events are made
+// in. A connected account has that of its platform. mu is held.
+func (f *Fake) defaultVersion(id string) string {
+	a := f.accounts[id]
+	if a != nil && a.platform != "" {
+		a = f.accounts[a.platform]
+	}
+	if a == nil || a.version == "" {
+		return NewestVersion
+	}
+	return a.version
+}
+
+// member returns an account that the call may see, or the error that hides all others.
+func (c *call) member(id string) (object, error) {
+	if o := c.accountObject(id); o != nil {
+		return o, nil
+	}
+	return nil, noAccess(id)
+}
+
+func noAccess(id string) error {
+	return &apiError{status: http.StatusForbidden, kind: "invalid_request_error", code: "account_invalid",
+		message: "The provided key does not have access to account '" + shown(id) + "' (or that account does not exist). Application access may have been revoked."}
+}
+
+func listAccounts(c *call) (object, error) {
+	var all []object
+	for _, a := range c.accounts {
+		if a.platform == c.space.account && !a.gone {
+			all = append(all, a.object)
+		}
+	}
+	slices.SortFunc(all, func(a, b object) int {
+		if a.num("created") != b.num("created") {
+			return int(a.num("created") - b.num("created"))
+		}
+		if a.id() < b.id() {
+			return -1
+		}
+		return 1
+	})
+	return c.page(all, nil)
+}
+
+func createAccount(c *call) (object, error) {
+	members := object{}
+	if err := c.accountMembers(members); err != nil {
+		return nil, err
+	}
+	return c.addAccount(c.newID("acct"), c.space.account, members).object, nil
+}
+
+func updateAccount(c *call) (object, error) {
+	o, err := c.member(c.path["account"])
+	if err != nil {
+		return nil, err
+	}
+	return o, c.accountMembers(o)
+}
+
+// accountMembers puts what the parameters say into the members; of the many that an account
+// can have, those that are texts.
+func (c *call) accountMembers(o object) error {
+	if err := c.metadata(o); err != nil {
+		return err
+	}
+	for _, name := range []string{"type", "country", "email", "business_type", "default_currency"} {
+		if c.form.has(name) {
+			o[name] = c.form.str(name)
+		}
+	}
+	return nil
+}
+
+func deleteAccount(c *call) (object, error) {
+	o, err := c.member(c.path["account"])
+	if err != nil {
+		return nil, err
+	}
+	if o.id() == c.space.account {
+		return nil, invalid("", "account", "You cannot delete your own account via the API.")
+	}
+	c.accounts[o.id()].gone = true
+	return object{"id": o.id(), "object": "account", "deleted": true}, nil
+}
+
+// connected says whether the call is about a connected account.
+func (c *call) connected() bool {
+	a := c.accounts[c.space.account]
+	return a != nil && a.platform != ""
+}

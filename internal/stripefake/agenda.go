@@ -1,0 +1,156 @@
+package stripefake
+
+import (
+	"container/heap"
+	"strings"
+)
+
+// An agenda is what is going to happen by itself on one clock. It may hold what has been
+// settled in the meantime, or is due later by now: dueAt decides, when the time has come.
+type agenda struct {
+	items  []due
+	queued map[string]int64 // the earliest time at which an id is to be looked at; what is in items besides is out of date
+}
+
+// A due is when the fake has to look at an object.
+type due struct {
+	at    int64 // Unix seconds
+	kind  string
+	id    string
+	space *space
+}
+
+// ranks are the order in which kinds that are due at the same second are looked at: a phase
+// of a schedule ends before its subscription would renew.
+var ranks = map[string]int{"subscription_schedule": 0, "invoice": 1, "subscription": 2}
+
+func (a *agenda) Len() int      { return len(a.items) }
+func (a *agenda) Swap(i, j int) { a.items[i], a.items[j] = a.items[j], a.items[i] }
+func (a *agenda) Push(x any)    { a.items = append(a.items, x.(due)) }
+func (a *agenda) Pop() any {
+	last := a.items[len(a.items)-1]
+	a.items = a.items[:len(a.items)-1]
+	return last
+}
+
+func (a *agenda) Less(i, j int) bool {
+	x, y := a.items[i], a.items[j]
+	if x.at != y.at {
+		return x.at < y.at
+	}
+	if x.kind != y.kind {
+		return ranks[x.kind] < ranks[y.kind]
+	}
+	return strings.Compare(x.id, y.id) < 0
+}
+
+// agendaOf returns that of a test clock, or of the fake's own clock if id is empty.
+func (c *call) agendaOf(clock string) *agenda {
+	where, id := c.Fake.in("", false), "own" // no account has this space
+	if clock != "" {
+		where, id = c.space, clock
+	}
+	o := where.get(clockKind, id)
+	if o == nil {
+		o = object{"id": id}
+		where.put(clockKind, o)
+	}
+	a, ok := o["_agenda"].(*agenda)
+	if !ok {
+		a = &agenda{queued: map[string]int64{}}
+		o["_agenda"] = a
+	}
+	return a
+}
+
+// plan has the fake look at the object when something of it is due. It has to be called after
+// every change of a subscription, an invoice or a schedule.
+func (c *call) plan(o object) {
+	when, ok := dueAt(o)
+	if !ok {
+		return
+	}
+	a := c.agendaOf(o.str("test_clock"))
+	when = max(when, c.now)
+	if at, there := a.queued[o.id()]; there && at <= when {
+		return
+	}
+	a.queued[o.id()] = when
+	heap.Push(a, due{when, o.str("object"), o.id(), c.space})
+}
+
+// dueAt returns when something happens to the object by itself, in Unix seconds.
+func dueAt(o object) (int64, bool) {
+	switch o.str("object") {
+	case "subscription":
+		return subscriptionDue(o)
+	case "invoice":
+		return invoiceDue(o)
+	case "subscription_schedule":
+		return scheduleDue(o)
+	}
+	return 0, false
+}
+
+// tick carries out everything that is due on the fake's own clock up to c.now, each thing at
+// its own time, in every account. It costs next to nothing when nothing is due.
+func (c *call) tick() { c.run(nil, c.now) }
+
+// run carries out what is due on a test clock (nil: on the fake's own) up to and including a
+// Unix second, as if nobody had asked for it. Each thing makes its objects and events at the
+// time at which it is due, so that it does not matter in how many steps a clock is moved.
+func (c *call) run(clock object, until int64) {
+	a := c.agendaOf(clock.id())
+	if a.Len() == 0 || a.items[0].at > until {
+		return
+	}
+	asked := *c
+	c.form, c.path, c.key, c.id, c.route = form{}, nil, "", "", nil
+	for a.Len() > 0 && a.items[0].at <= until {
+		d := heap.Pop(a).(due)
+		if a.queued[d.id] != d.at {
+			continue
+		}
+		delete(a.queued, d.id)
+		c.space, c.now = d.space, d.at
+		o := d.space.get(d.kind, d.id)
+		when, ok := dueAt(o)
+		if !ok || when > d.at {
+			c.plan(o)
+			continue
+		}
+		if clock != nil {
+			clock["frozen_time"] = d.at
+		}
+		c.happen(o)
+		c.plan(o)
+	}
+	*c = asked
+}
+
+// happen carries out the one thing that is due now.
+func (c *call) happen(o object) {
+	switch o.str("object") {
+	case "subscription":
+		c.subscriptionHappens(o)
+	case "invoice":
+		c.invoiceHappens(o)
+	case "subscription_schedule":
+		c.scheduleHappens(o)
+	}
+}
+
+// drop forgets an object.
+func (s *space) drop(kindName, id string) {
+	k := s.kinds[kindName]
+	if k == nil {
+		return
+	}
+	delete(k.byID, id)
+	for i, other := range k.order {
+		if other == id {
+			k.order = append(k.order[:i:i], k.order[i+1:]...)
+			return
+		}
+	}
+}

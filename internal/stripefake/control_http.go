@@ -1,0 +1,131 @@
+package stripefake
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+)
+
+const linesType = "application/x-ndjson"
+
+// controls are the endpoints of the control API. It asks for no key.
+func (f *Fake) controls() *http.ServeMux {
+	mux := http.NewServeMux()
+	handle := func(pattern string, do func(w http.ResponseWriter, r *http.Request) (any, error)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			v, err := do(w, r)
+			writeControl(w, v, err)
+		})
+	}
+	handle("GET /_fake/{$}", func(http.ResponseWriter, *http.Request) (any, error) {
+		return Identity{"stripefake", NewestVersion, DefaultAccount, f.Now()}, nil
+	})
+	handle("GET /_fake/clock", func(http.ResponseWriter, *http.Request) (any, error) { return clockForm{Now: new(f.Now())}, nil })
+	handle("POST /_fake/clock", f.controlClock)
+	handle("GET /_fake/faults", func(http.ResponseWriter, *http.Request) (any, error) { return formOfFaults(f.Faults()), nil })
+	handle("POST /_fake/faults", f.controlFaults)
+	handle("GET /_fake/requests", func(http.ResponseWriter, *http.Request) (any, error) { return f.Requests(), nil })
+	mux.HandleFunc("GET /_fake/ledger", f.controlLedger)
+	handle("POST /_fake/intents/{id}/authenticate", posted(func(r *http.Request, in okForm) (any, error) {
+		return in, f.Authenticate(r.PathValue("id"), in.OK)
+	}))
+	handle("POST /_fake/intents/{id}/finish", posted(func(r *http.Request, in okForm) (any, error) {
+		return in, f.Finish(r.PathValue("id"), in.OK)
+	}))
+	handle("POST /_fake/disputes", posted(func(_ *http.Request, in disputeForm) (any, error) {
+		id, err := f.Dispute(in.Intent, in.Reason)
+		return map[string]string{"id": id}, err
+	}))
+	handle("POST /_fake/disputes/{id}", posted(func(r *http.Request, in disputeForm) (any, error) {
+		return in, f.CloseDispute(r.PathValue("id"), in.Status)
+	}))
+	handle("POST /_fake/accounts", posted(func(_ *http.Request, in accountForm) (any, error) { return in, f.Connect(in.ID, in.Platform) }))
+	handle("POST /_fake/accounts/{id}", posted(func(r *http.Request, in accountForm) (any, error) {
+		return in, f.SetVersion(r.PathValue("id"), in.Version)
+	}))
+	handle("POST /_fake/accounts/{id}/disconnect", posted(func(r *http.Request, in struct{}) (any, error) {
+		return in, f.Disconnect(r.PathValue("id"))
+	}))
+	handle("POST /_fake/keys/revoke", posted(func(_ *http.Request, in keyForm) (any, error) { return struct{}{}, f.Revoke(in.Key) }))
+	handle("POST /_fake/keys/restore", posted(func(_ *http.Request, in keyForm) (any, error) { return struct{}{}, f.Restore(in.Key) }))
+	handle("POST /_fake/webhook_endpoints/{id}/roll", posted(func(r *http.Request, _ struct{}) (any, error) {
+		secret, err := f.Roll(r.PathValue("id"))
+		return map[string]string{"secret": secret}, err
+	}))
+	handle("POST /_fake/webhooks/flush", posted(func(r *http.Request, _ struct{}) (any, error) {
+		left, err := f.Flush(r.Context())
+		return map[string]int{"waiting": left}, err
+	}))
+	return mux
+}
+
+// posted reads what is posted as a T.
+func posted[T any](do func(*http.Request, T) (any, error)) func(http.ResponseWriter, *http.Request) (any, error) {
+	return func(w http.ResponseWriter, r *http.Request) (any, error) {
+		var in T
+		if err := readJSON(w, r, &in); err != nil {
+			return nil, err
+		}
+		return do(r, in)
+	}
+}
+
+func (f *Fake) serveControl(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/_fake" {
+		r.URL.Path = "/_fake/"
+	}
+	f.control.ServeHTTP(w, r)
+}
+
+func writeControl(w http.ResponseWriter, v any, err error) {
+	status := http.StatusOK
+	if err != nil {
+		status = http.StatusBadRequest
+		if e, ok := errors.AsType[*apiError](err); ok {
+			status = e.status
+		}
+		v = errorForm{err.Error()}
+	}
+	w.Header().Set("Content-Type", jsonType)
+	w.WriteHeader(status)
+	_, _ = w.Write(encode(v)) // a caller that is gone learns nothing
+}
+
+func (f *Fake) controlClock(w http.ResponseWriter, r *http.Request) (any, error) {
+	var in clockForm
+	if err := readJSON(w, r, &in); err != nil {
+		return nil, err
+	}
+	switch {
+	case (in.Now == nil) == (in.Advance == nil):
+		return nil, errors.New(`want either {"now":"2026-01-31T12:00:00Z"} or {"advance":"25h"}`)
+	case in.Now != nil:
+		f.SetNow(*in.Now)
+	default:
+		f.Advance(in.Advance.std())
+	}
+	return clockForm{Now: new(f.Now())}, nil
+}
+
+func (f *Fake) controlFaults(w http.ResponseWriter, r *http.Request) (any, error) {
+	var in faultsForm
+	if err := readJSON(w, r, &in); err != nil {
+		return nil, err
+	}
+	if err := f.SetFaults(in.over(f.Faults())); err != nil {
+		return nil, err
+	}
+	return formOfFaults(f.Faults()), nil
+}
+
+// controlLedger writes a line of JSON for every entry. There is no line to end it: a
+// connection that breaks off is seen in the chunks of HTTP.
+func (f *Fake) controlLedger(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", linesType)
+	lines := json.NewEncoder(w)
+	for e := range f.Ledger() {
+		if lines.Encode(e) != nil {
+			return
+		}
+	}
+}

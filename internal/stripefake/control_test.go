@@ -1,0 +1,128 @@
+package stripefake
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestControl: everything that can be done by Fake's methods can be done over HTTP.
+func TestControl(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.receive()
+	server := httptest.NewServer(w.handler)
+	t.Cleanup(server.Close)
+	ctx, c := t.Context(), Control{Base: server.URL + "/"}
+	check := func(what string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	id, err := c.Identity(ctx)
+	check("identity", err)
+	equal(t, "identity", id, Identity{"stripefake", NewestVersion, DefaultAccount, testStart})
+
+	now, err := c.Advance(ctx, 25*time.Hour)
+	check("advance", err)
+	equal(t, "now", now, testStart.Add(25*time.Hour))
+	now, err = c.SetNow(ctx, testStart)
+	check("set", err)
+	equal(t, "now", now, testStart)
+	now, err = c.Now(ctx)
+	check("now", err)
+	equal(t, "now", now, testStart)
+
+	want := Faults{Latency: time.Millisecond, LostRequests: .1, LostReplies: .2, Errors: .05, LateErrors: .15, Busy: .25, Rate: 7, Seed: 8,
+		WebhookCopies: .9, WebhookDrops: .8, WebhookShuffle: true, WebhookDelay: time.Second}
+	check("set faults", c.SetFaults(ctx, want))
+	got, err := c.Faults(ctx)
+	check("faults", err)
+	equal(t, "faults", got, want)
+	equal(t, "faults in effect", w.Faults(), want)
+	if err := c.SetFaults(ctx, Faults{Busy: 2}); err == nil || !strings.Contains(err.Error(), "busy is 2") {
+		t.Errorf("got %v, want that busy is 2", err)
+	}
+	check("no faults", c.SetFaults(ctx, Faults{}))
+
+	check("connect", c.Connect(ctx, "acct_a", ""))
+	w.customer("", "Stripe-Account", "acct_a")
+	check("disconnect", c.Disconnect(ctx, "acct_a"))
+	w.do("GET", customers, "", "Stripe-Account", "acct_a").refused(t, "disconnected", 403, "account_invalid", nil)
+	check("version", c.SetVersion(ctx, DefaultAccount, "2024-06-20"))
+	equal(t, "version", w.ok("GET", customers, "").header.Get("Stripe-Version"), "2024-06-20")
+	check("version", c.SetVersion(ctx, DefaultAccount, NewestVersion))
+	check("revoke", c.Revoke(ctx, testKey))
+	w.do("GET", customers, "").refused(t, "revoked", 401, "api_key_expired", nil)
+	check("restore", c.Restore(ctx, testKey))
+
+	hook, _ := w.endpointAt("a", "enabled_events[]=*")
+	secret, err := c.Roll(ctx, hook)
+	check("roll", err)
+	equal(t, "secret", strings.HasPrefix(secret, "whsec_"), true)
+	left, err := c.Flush(ctx)
+	check("flush", err)
+	equal(t, "waiting", left, 0)
+
+	for what, err := range map[string]error{
+		"No such payment_intent: 'pi_none'": c.Authenticate(ctx, "pi_none", true), "No such setup_intent: 'seti_none'": c.Authenticate(ctx, "seti_none", true),
+		"No such payment_intent: 'pi_no'": c.Finish(ctx, "pi_no", true), "No such dispute: 'du_none'": c.CloseDispute(ctx, "du_none", "won"),
+		"must be one of won, lost": c.CloseDispute(ctx, "du_none", "drawn"), "No such account: 'acct_x'": c.Disconnect(ctx, "acct_x"),
+	} {
+		if err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("got %v, want %q", err, what)
+		}
+	}
+	counts, err := c.Requests(ctx)
+	check("requests", err)
+	var n int64
+	for _, k := range counts {
+		if k.Endpoint == "GET /v1/customers" && k.Status == 401 {
+			n = k.Requests
+		}
+	}
+	equal(t, "refused requests", n, int64(1))
+}
+
+func TestControl_Refuses(t *testing.T) {
+	w := newWorld(t, Options{})
+	ask := func(method, path, body, kind string) (int, string) {
+		r := httptest.NewRequest(method, path, strings.NewReader(body))
+		r.Header.Set("Content-Type", kind)
+		rec := httptest.NewRecorder()
+		w.ServeHTTP(rec, r)
+		return rec.Code, rec.Body.String()
+	}
+	for _, tt := range []struct{ path, body, kind, says string }{
+		{"clock", `{"advance":"1h"}`, "text/plain", "application/json"}, // as a page in a browser can send it
+		{"clock", `{}`, jsonType, "want either"},
+		{"clock", `{"advance":"1h","now":"2026-01-01T00:00:00Z"}`, jsonType, "want either"},
+		{"clock", `{"advance":"long"}`, jsonType, "long"},
+		{"clock", `{"advance":"1h"}{}`, jsonType, "more than one"},
+		{"faults", `{"lost_reply":1}`, jsonType, "lost_reply"},
+		{"faults", `{"latency":"2m"}`, jsonType, "latency is 2m0s"},
+		{"faults", "{", jsonType, "not what is wanted"},
+	} {
+		if code, body := ask("POST", "/_fake/"+tt.path, tt.body, tt.kind); code != http.StatusBadRequest || !strings.Contains(body, tt.says) {
+			t.Errorf("%s %s: got %d %s, want 400 with %q", tt.path, tt.body, code, body, tt.says)
+		}
+	}
+	equal(t, "the clock", w.Now(), testStart)
+	for _, path := range []string{"/_fake", "/_fake/"} {
+		code, _ := ask("GET", path, "", "")
+		equal(t, path, code, http.StatusOK)
+	}
+	code, _ := ask("GET", "/_fake/nothing", "", "")
+	equal(t, "an unknown path", code, http.StatusNotFound)
+}
+
+// TestControl_Partial: faults that are not named stay as they are.
+func TestControl_Partial(t *testing.T) {
+	w := newWorld(t, Options{Faults: Faults{Busy: .5, Rate: 9}})
+	r := httptest.NewRequest("POST", "/_fake/faults", strings.NewReader(`{"busy":0}`))
+	r.Header.Set("Content-Type", jsonType)
+	equal(t, "status", w.send(r).status, http.StatusOK)
+	equal(t, "faults", w.Faults(), Faults{Rate: 9})
+}

@@ -1,0 +1,99 @@
+package stripefake_test
+
+import (
+	"net/http"
+	"testing"
+)
+
+func TestRefunds(t *testing.T) {
+	l := newTill(t)
+	id := l.inState("succeeded")
+	charge := l.get("payment_intents/" + id).at("latest_charge")
+	a := l.must(l.post("refunds", "payment_intent="+id, "amount=300", "reason=requested_by_customer", "metadata[a]=b"))
+	l.expect(a, "status=succeeded", "amount=300", "charge="+charge, "payment_intent="+id, "reason=requested_by_customer", "metadata.a=b", "livemode=absent")
+	l.expect(l.get("charges/"+charge), "amount_refunded=300", "refunded=false")
+	over := l.post("refunds", "charge="+charge, "amount=701")
+	l.expect(over, "error.param=amount", "error.message=Refund amount ($7.01) is greater than unrefunded amount on charge ($7.00)")
+	l.expect(l.must(l.post("refunds", "charge="+charge)), "amount=700")
+	l.expect(l.get("charges/"+charge), "amount_refunded=1000", "refunded=true")
+	l.expect(l.post("refunds", "charge="+charge), "error.code=charge_already_refunded")
+	l.expect(l.get("refunds", "payment_intent="+id), "data.0.amount=700", "data.1.amount=300", "data.2=absent")
+	l.expect(l.get("refunds", "charge=ch_other"), "data.0=absent")
+	l.expect(l.must(l.post("refunds/"+a.id(), "metadata[a]=c")), "metadata.a=c")
+	if a := l.post("refunds/" + a.id() + "/cancel"); a.status != http.StatusBadRequest {
+		t.Errorf("the cancelling of a refund that succeeded: %d, want 400", a.status)
+	}
+	if got, want := l.events("refund."), "refund.created refund.created refund.updated"; got != want {
+		t.Errorf("events %s, want %s", got, want)
+	}
+	for _, params := range [][]string{{}, {"payment_intent=pi_none"}, {"payment_intent=" + l.intent()}, {"payment_intent=" + id, "amount=0"}, {"payment_intent=" + id, "reason=bored"}} {
+		if a := l.post("refunds", params...); a.status != http.StatusBadRequest {
+			t.Errorf("a refund with %v: %d, want 400", params, a.status)
+		}
+	}
+}
+
+func TestRefundsThatFail(t *testing.T) {
+	l := newTill(t)
+	for _, c := range []struct {
+		method, before string
+		ok             bool
+		after, left    string
+	}{
+		{"pm_card_refundFail", "succeeded", false, "failed", "0"},
+		{"pm_card_pendingRefund", "pending", true, "succeeded", "1000"},
+		{"pm_card_pendingRefund", "pending", false, "failed", "0"},
+	} {
+		id := l.intent("payment_method="+c.method, "confirm=true")
+		a := l.must(l.post("refunds", "payment_intent="+id))
+		l.expect(a, "status="+c.before)
+		if err := l.fake.FinishRefund(a.id(), c.ok); err != nil {
+			t.Fatal(err)
+		}
+		l.expect(l.get("refunds/"+a.id()), "status="+c.after)
+		l.expect(l.get("charges/"+a.at("charge")), "amount_refunded="+c.left)
+		if err := l.fake.FinishRefund(a.id(), true); err == nil {
+			t.Errorf("%s: a refund that is over was finished", c.method)
+		}
+	}
+}
+
+func TestDisputes(t *testing.T) {
+	l := newTill(t)
+	made := func(method string) answer {
+		id := l.intent("payment_method="+method, "confirm=true")
+		list := l.must(l.get("disputes", "payment_intent="+id))
+		return l.must(l.get("disputes/" + list.at("data.0.id")))
+	}
+	a := made("pm_card_createDispute")
+	l.expect(a, "status=needs_response", "reason=fraudulent", "amount=1000", "payment_method_details.card.brand=visa")
+	l.expect(l.get("charges/"+a.at("charge")), "disputed=true")
+	l.expect(l.post("refunds", "charge="+a.at("charge")), "error.code=charge_disputed")
+	l.expect(l.must(l.post("disputes/"+a.id(), "evidence[product_description]=a book", "submit=false")), "status=needs_response", "evidence.product_description=a book", "evidence_details.has_evidence=true", "evidence_details.submission_count=0")
+	l.expect(l.must(l.post("disputes/"+a.id(), "evidence[uncategorized_text]=winning_evidence")), "status=won")
+	if a := l.post("disputes/" + a.id() + "/close"); a.status != http.StatusBadRequest {
+		t.Errorf("the closing of a dispute that is over: %d, want 400", a.status)
+	}
+	if got, want := l.events("charge.dispute."), "charge.dispute.created charge.dispute.funds_withdrawn charge.dispute.updated charge.dispute.updated charge.dispute.closed charge.dispute.funds_reinstated"; got != want {
+		t.Errorf("events %s, want %s", got, want)
+	}
+	a = made("pm_card_createDisputeProductNotReceived")
+	l.expect(a, "reason=product_not_received")
+	l.expect(l.must(l.post("disputes/"+a.id()+"/close")), "status=lost")
+	a = made("pm_card_createDisputeInquiry")
+	l.expect(a, "status=warning_needs_response", "is_charge_refundable=true")
+	l.expect(l.must(l.post("refunds", "charge="+a.at("charge"))), "status=succeeded")
+	l.expect(l.must(l.post("disputes/"+a.id()+"/close")), "status=warning_closed")
+
+	id, err := l.fake.Dispute(l.inState("succeeded"), "duplicate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.fake.CloseDispute(id, "won"); err != nil {
+		t.Fatal(err)
+	}
+	l.expect(l.get("disputes/"+id), "reason=duplicate", "status=won")
+	if _, err := l.fake.Dispute(l.intent(), ""); err == nil {
+		t.Error("a payment intent without a charge was disputed")
+	}
+}

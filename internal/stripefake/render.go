@@ -1,0 +1,109 @@
+package stripefake
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// NewestVersion of the API is what objects are kept in, and what a request without a
+// Stripe-Version gets from an account that has no other default.
+const NewestVersion = "2026-08-26.dahlia"
+
+var versionForm = regexp.MustCompile(`^20[0-9]{2}-(0[1-9]|1[0-2])-[0-3][0-9](\.[a-z]{1,20})?$`) // 2026-08-26.dahlia
+
+func checkVersion(version string) error {
+	if !versionForm.MatchString(version) {
+		return invalid("", "", "Invalid Stripe API version: "+shown(version))
+	}
+	return nil
+}
+
+// render returns the object as an answer shows it: in the shape of the request's version,
+// with what is to be expanded, and without the fake's own members.
+func (c *call) render(o object, paths [][]string) object {
+	shown := c.shape(o)
+	for _, path := range paths {
+		c.expand(shown, path, maxExpand)
+	}
+	strip(shown)
+	return shown
+}
+
+// shape copies the object and gives every object in it, inner ones first, the shape of the
+// call's version. Private members are still there, so that reshape can use them.
+func (c *call) shape(o object) object {
+	o = o.clone()
+	reshapeAll(o, c.version)
+	return o
+}
+
+func reshapeAll(v any, version string) {
+	switch v := v.(type) {
+	case object:
+		if v.str("object") == "event" {
+			return // it keeps the shape that it was made in
+		}
+		for _, sub := range v {
+			reshapeAll(sub, version)
+		}
+		if v.str("object") != "" {
+			reshape(v, version)
+		}
+	case []any:
+		for _, e := range v {
+			reshapeAll(e, version)
+		}
+	}
+}
+
+// strip takes the private members away.
+func strip(v any) {
+	switch v := v.(type) {
+	case object:
+		for name, sub := range v {
+			if strings.HasPrefix(name, "_") {
+				delete(v, name)
+				continue
+			}
+			strip(sub)
+		}
+	case []any:
+		for _, e := range v {
+			strip(e)
+		}
+	}
+}
+
+// errorObject is the body of an error.
+func (c *call) errorObject(e *apiError) object {
+	o := object{"type": e.kind, "message": e.message}
+	for name, text := range map[string]string{"code": e.code, "decline_code": e.decline, "advice_code": e.advice, "param": e.param, "charge": e.charge} {
+		if text != "" {
+			o[name] = text
+		}
+	}
+	if e.code != "" {
+		o["doc_url"] = "https://stripe.com/docs/error-codes/" + strings.ReplaceAll(e.code, "_", "-")
+	}
+	if e.intent != nil {
+		o[e.intent.str("object")] = c.render(e.intent, nil)
+	}
+	if e.method != nil {
+		o["payment_method"] = c.render(e.method, nil)
+		o["payment_method_type"] = e.method.str("type")
+	}
+	return object{"error": o}
+}
+
+// isValidation says whether the error is one that Stripe finds before it begins to carry
+// the request out, so that its idempotency key is still free.
+func (e *apiError) isValidation() bool {
+	return e.status == http.StatusBadRequest && e.kind == "invalid_request_error" &&
+		(e.code == "" || strings.HasPrefix(e.code, "parameter_") || slices.Contains([]string{"amount_too_large", "amount_too_small", "email_invalid", "url_invalid"}, e.code))
+}
+
+func unknownParam(name string) error {
+	return invalid("parameter_unknown", name, "Received unknown parameter: "+shown(name))
+}

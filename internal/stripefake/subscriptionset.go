@@ -1,0 +1,287 @@
+package stripefake
+
+import "maps"
+
+import "strings"
+
+// subscriptionParams sets what the parameters say about a subscription, new or old, but for
+// its items and its times.
+func (c *call) subscriptionParams(o, customer object) error {
+	if c.form.has("default_payment_method") {
+		method, err := c.payer(c.form, "default_payment_method", "default_payment_method", customer)
+		if err != nil {
+			return err
+		}
+		o["default_payment_method"] = idOrNil(method)
+	}
+	if c.form.has("description") {
+		o["description"] = textOrNil(c.form, "description")
+	}
+	if settings := c.form.sub("payment_settings"); settings != nil {
+		save := settings.str("save_default_payment_method")
+		if save != "" && save != "off" && save != "on_subscription" {
+			return invalid("", "payment_settings[save_default_payment_method]", "Invalid payment_settings[save_default_payment_method]: must be one of off or on_subscription")
+		}
+		if save == "" {
+			save = "off"
+		}
+		next := object{"payment_method_options": nil, "payment_method_types": nil, "save_default_payment_method": save}
+		if list := settings.list("payment_method_types"); len(list) > 0 {
+			next["payment_method_types"] = texts(list)
+		}
+		o["payment_settings"] = next
+	}
+	if settings := c.form.sub("trial_settings"); settings != nil {
+		missing := settings.sub("end_behavior").str("missing_payment_method")
+		if !strings.Contains(" cancel create_invoice pause ", " "+missing+" ") || missing == "" {
+			return invalid("", "trial_settings[end_behavior][missing_payment_method]",
+				"Invalid trial_settings[end_behavior][missing_payment_method]: must be one of cancel, create_invoice, or pause")
+		}
+		o["trial_settings"] = object{"end_behavior": object{"missing_payment_method": missing}}
+	}
+	if _, err := c.choice("proration_behavior", "always_invoice", "create_prorations", "none"); err != nil {
+		return err
+	}
+	if _, err := c.flag("off_session"); err != nil {
+		return err
+	}
+	return c.metadata(o)
+}
+
+// cancelAt sets when a subscription ends: cancel_at or cancel_at_period_end, which
+// cancelAtPeriodEnd turns into a time.
+func (c *call) cancelAt(o object, now int64) error {
+	atEnd, err := c.flag("cancel_at_period_end")
+	if err != nil {
+		return err
+	}
+	if c.form.has("cancel_at_period_end") {
+		o["cancel_at_period_end"] = atEnd
+		if !atEnd {
+			o["cancel_at"], o["canceled_at"] = nil, nil
+			o["cancellation_details"] = object{"comment": nil, "feedback": nil, "feedback_option": nil, "reason": nil}
+		}
+	}
+	if !c.form.has("cancel_at") {
+		return nil
+	}
+	if atEnd {
+		return invalid("", "cancel_at", "You may only specify one of these parameters: cancel_at, cancel_at_period_end.")
+	}
+	switch c.form.str("cancel_at") {
+	case "":
+		o["cancel_at"], o["canceled_at"] = nil, nil
+		return nil
+	case "min_period_end":
+		o["cancel_at"] = firstEnd(o)
+	case "max_period_end":
+		o["cancel_at"] = lastEnd(o)
+	default:
+		at, err := c.amountless("cancel_at")
+		if err != nil {
+			return err
+		}
+		if at <= now {
+			return invalid("", "cancel_at", "Invalid timestamp: cancel_at must be in the future.")
+		}
+		o["cancel_at"] = at
+	}
+	o["canceled_at"] = now
+	return nil
+}
+
+// cancelAtPeriodEnd gives a subscription that ends with its period the time at which it does.
+func (c *call) cancelAtPeriodEnd(sub object) {
+	if !sub.yes("cancel_at_period_end") || sub["cancel_at"] != nil {
+		return
+	}
+	sub["cancel_at"], sub["canceled_at"] = lastEnd(sub), c.now
+	sub["cancellation_details"] = object{"comment": nil, "feedback": nil, "feedback_option": nil, "reason": "cancellation_requested"}
+}
+
+// firstEnd is when the first of the current periods of its items ends.
+func firstEnd(sub object) int64 {
+	first := int64(0)
+	for i, item := range itemsOf(sub) {
+		if end := item.num("current_period_end"); i == 0 || end < first {
+			first = end
+		}
+	}
+	return first
+}
+
+// lastEnd is when the last of them ends.
+func lastEnd(sub object) int64 {
+	last := int64(0)
+	for _, item := range itemsOf(sub) {
+		last = max(last, item.num("current_period_end"))
+	}
+	return last
+}
+
+func (c *call) updateSubscription() (object, error) {
+	sub, err := c.subscription()
+	if err != nil {
+		return nil, err
+	}
+	if over(sub) {
+		return nil, invalid("", "", "A canceled subscription can only update its cancellation_details and metadata.")
+	}
+	if err := c.collection(); err != nil {
+		return nil, err
+	}
+	customer := c.space.get("customer", sub.str("customer"))
+	defer c.inTimeOf(customer)()
+	if c.form.str("payment_behavior") == "pending_if_incomplete" {
+		return nil, invalid("", "payment_behavior", "This fake does not know pending updates.")
+	}
+	next := sub.clone()
+	if err := c.subscriptionParams(next, customer); err != nil {
+		return nil, err
+	}
+	if err := c.cancelAt(next, c.now); err != nil {
+		return nil, err
+	}
+	if err := c.pauseCollection(next); err != nil {
+		return nil, err
+	}
+	if err := c.changeItems(next); err != nil {
+		return nil, err
+	}
+	if err := c.changeTrial(next); err != nil {
+		return nil, err
+	}
+	c.cancelAtPeriodEnd(next)
+	if details := c.form.sub("cancellation_details"); details != nil {
+		c.why(next, details)
+	}
+	before := sub.clone()
+	maps.Copy(sub, next)
+	c.changed("customer.subscription.updated", before, sub)
+	if sub.str("status") == "trialing" && sub["trial_end"] != nil && sub.num("trial_end") <= c.now {
+		c.subscriptionHappens(sub) // trial_end=now
+		c.plan(sub)
+	}
+	return sub, nil
+}
+
+// why notes what a customer has said about leaving.
+func (c *call) why(sub object, details form) {
+	was := sub.sub("cancellation_details")
+	for _, name := range []string{"comment", "feedback"} {
+		if details.has(name) {
+			was[name] = textOrNil(details, name)
+		}
+	}
+}
+
+func (c *call) pauseCollection(sub object) error {
+	if !c.form.has("pause_collection") {
+		return nil
+	}
+	pause := c.form.sub("pause_collection")
+	if pause == nil {
+		sub["pause_collection"] = nil
+		return nil
+	}
+	behavior := pause.str("behavior")
+	if behavior != "keep_as_draft" && behavior != "mark_uncollectible" && behavior != "void" {
+		return invalid("", "pause_collection[behavior]", "Invalid pause_collection[behavior]: must be one of keep_as_draft, mark_uncollectible, or void")
+	}
+	o := object{"behavior": behavior, "resumes_at": nil}
+	if pause.str("resumes_at") != "" {
+		at, err := whole(pause, "resumes_at", "pause_collection[resumes_at]")
+		if err != nil {
+			return err
+		}
+		o["resumes_at"] = at
+	}
+	sub["pause_collection"] = o
+	return nil
+}
+
+// changeItems gives items another price or quantity. The fake does not prorate, so that this
+// has to be asked for with proration_behavior=none, unless nothing has been paid yet.
+func (c *call) changeItems(sub object) error {
+	if !c.form.has("items") {
+		return nil
+	}
+	wanted, err := c.wantedItems(c.form, "")
+	if err != nil {
+		return err
+	}
+	if c.form.str("proration_behavior") != "none" && sub.str("status") != "trialing" {
+		return invalid("", "proration_behavior", "This fake does not prorate: items can be changed with proration_behavior=none only.")
+	}
+	for _, w := range wanted {
+		var item object
+		for _, candidate := range itemsOf(sub) {
+			if candidate.id() == w.id {
+				item = candidate
+			}
+		}
+		switch {
+		case item == nil || w.deleted:
+			return invalid("", "items", "This fake can change the price and the quantity of items that are there, and neither add nor delete any: "+
+				"name one by items[0][id].")
+		case w.price != nil:
+			was, _ := recurrenceOf(item.sub("price"))
+			if is, _ := recurrenceOf(w.price); is != was || w.price.str("currency") != sub.str("currency") {
+				return invalid("", "items", "This fake can change a price to one of the same interval and currency only.")
+			}
+			item["price"] = w.price.clone()
+		}
+		if w.quantity >= 0 {
+			item["quantity"] = w.quantity
+		}
+	}
+	return nil
+}
+
+// changeTrial ends a trial, now or at another time.
+func (c *call) changeTrial(sub object) error {
+	text := c.form.str("trial_end")
+	if text == "" {
+		return nil
+	}
+	if sub.str("status") != "trialing" {
+		return invalid("", "trial_end", "This fake can change the trial_end of subscriptions in their trial only.")
+	}
+	end := c.now
+	if text != "now" {
+		var err error
+		if end, err = c.amountless("trial_end"); err != nil {
+			return err
+		}
+		if end < c.now {
+			return invalid("", "trial_end", "Invalid timestamp: must be an integer Unix timestamp in the future.")
+		}
+	}
+	sub["trial_end"], sub["billing_cycle_anchor"] = end, end
+	sub["_told"] = false
+	for _, item := range itemsOf(sub) {
+		item["current_period_end"] = end
+	}
+	return nil
+}
+
+func (c *call) cancelSubscription() (object, error) {
+	sub, err := c.subscription()
+	if err != nil {
+		return nil, err
+	}
+	if over(sub) {
+		return nil, missing("subscription", sub.id(), "id")
+	}
+	for _, name := range []string{"invoice_now", "prorate"} {
+		if yes, err := c.flag(name); err != nil || yes {
+			return nil, invalid("", name, "This fake does not prorate: leave "+name+" out.")
+		}
+	}
+	defer c.inTimeOf(c.space.get("customer", sub.str("customer")))()
+	if details := c.form.sub("cancellation_details"); details != nil {
+		c.why(sub, details)
+	}
+	c.end(sub, "cancellation_requested")
+	return sub, nil
+}

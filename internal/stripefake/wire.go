@@ -1,0 +1,132 @@
+package stripefake
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+)
+
+// faultsForm is Faults in the control API. What is not there stays as it is.
+type faultsForm struct {
+	Latency        *duration `json:"latency,omitempty"` // as 200ms
+	LostRequests   *float64  `json:"lost_requests,omitempty"`
+	LostReplies    *float64  `json:"lost_replies,omitempty"`
+	Errors         *float64  `json:"errors,omitempty"`
+	LateErrors     *float64  `json:"late_errors,omitempty"`
+	Busy           *float64  `json:"busy,omitempty"`
+	Rate           *int      `json:"rate,omitempty"`
+	Seed           *uint64   `json:"seed,omitempty"`
+	WebhookCopies  *float64  `json:"webhook_copies,omitempty"`
+	WebhookDrops   *float64  `json:"webhook_drops,omitempty"`
+	WebhookShuffle *bool     `json:"webhook_shuffle,omitempty"`
+	WebhookDelay   *duration `json:"webhook_delay,omitempty"`
+}
+
+// A duration is written as Go writes it: 1h2m3s.
+type duration time.Duration
+
+func (d duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+func (d duration) std() time.Duration { return time.Duration(d) }
+
+func (d *duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	*d = duration(v)
+	return err
+}
+
+func formOfFaults(f Faults) faultsForm {
+	return faultsForm{
+		new(duration(f.Latency)), &f.LostRequests, &f.LostReplies, &f.Errors, &f.LateErrors, &f.Busy, &f.Rate, &f.Seed,
+		&f.WebhookCopies, &f.WebhookDrops, &f.WebhookShuffle, new(duration(f.WebhookDelay)),
+	}
+}
+
+// over returns the faults with what the form changes.
+func (form faultsForm) over(f Faults) Faults {
+	set(&f.LostRequests, form.LostRequests)
+	set(&f.LostReplies, form.LostReplies)
+	set(&f.Errors, form.Errors)
+	set(&f.LateErrors, form.LateErrors)
+	set(&f.Busy, form.Busy)
+	set(&f.Rate, form.Rate)
+	set(&f.Seed, form.Seed)
+	set(&f.WebhookCopies, form.WebhookCopies)
+	set(&f.WebhookDrops, form.WebhookDrops)
+	set(&f.WebhookShuffle, form.WebhookShuffle)
+	set((*duration)(&f.Latency), form.Latency)
+	set((*duration)(&f.WebhookDelay), form.WebhookDelay)
+	return f
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// Identity is what the control API says at its root.
+type Identity struct {
+	Fake    string    `json:"fake"` // always stripefake
+	Version string    `json:"api_version"`
+	Account string    `json:"account"` // whose keys the default keys are
+	Now     time.Time `json:"now"`     // by its clock
+}
+
+type clockForm struct {
+	Now     *time.Time `json:"now,omitempty"`
+	Advance *duration  `json:"advance,omitempty"`
+}
+
+type okForm struct {
+	OK bool `json:"ok"`
+}
+
+type disputeForm struct {
+	Intent string `json:"payment_intent,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	Status string `json:"status,omitempty"`
+}
+
+type accountForm struct {
+	ID       string `json:"id,omitempty"`
+	Platform string `json:"platform,omitempty"`
+	Version  string `json:"api_version,omitempty"`
+}
+
+type keyForm struct {
+	Key string `json:"key"`
+}
+
+// errorForm is the error of a control request.
+type errorForm struct {
+	Error string `json:"error"`
+}
+
+const jsonType = "application/json"
+
+// readJSON reads the body of a control request. It wants the content type: a page in
+// somebody's browser cannot send that without asking.
+func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != jsonType {
+		return errors.New("the content type has to be " + jsonType)
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		return errors.New("the body cannot be read, or is larger than 1 MiB")
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("the body is not what is wanted: %w", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("the body has more than one JSON value")
+	}
+	return nil
+}
