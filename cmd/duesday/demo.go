@@ -34,7 +34,8 @@ func (p *program) demoCommand() *cobra.Command {
 over the months that end today, and audit the result. Everything lies in ./duesday-demo,
 which the next demo replaces, unless --store says otherwise; with tables, the ledger and the
 mail lie in ./duesday-demo-sandbox.jsonl and ./duesday-demo-mail. No money moves: the payment
-processor is the built-in sandbox.`,
+processor is the built-in sandbox, or with --processor stripe a duesday stripe-fake, whose
+clock the demo moves.`,
 		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.demo(cmd.Context(), f) },
 	}
@@ -48,6 +49,10 @@ func (p *program) demo(ctx context.Context, f *demoFlags) error {
 	if f.accounts < 1 || f.accounts > 100_000 || f.months < 1 || f.months > 120 {
 		return usagef("want 1 to 100000 accounts and 1 to 120 months")
 	}
+	fake, err := p.demoStripe(ctx)
+	if err != nil {
+		return err
+	}
 	tidy, err := p.demoPlaces(ctx)
 	if err != nil {
 		return err
@@ -58,6 +63,9 @@ func (p *program) demo(ctx context.Context, f *demoFlags) error {
 	real := p.now().UTC().Truncate(time.Millisecond)
 	start := real.AddDate(0, -f.months, 0)
 	clock.set(start)
+	if err := fake.begin(ctx, start); err != nil {
+		return err
+	}
 	p.now = clock.now
 	p.cfg.Policy = config.DefaultPolicy() // one seed, one book, wherever it runs
 	return p.with(ctx, need{create: true, processor: true}, func(s *session) error {
@@ -67,7 +75,11 @@ func (p *program) demo(ctx context.Context, f *demoFlags) error {
 		bar := p.progress("days", int64(days+1), nil)
 		for i := range days + 1 {
 			clock.set(real.AddDate(0, 0, i-days))
-			if err := d.day(ctx); err != nil {
+			err := fake.set(ctx, clock.now())
+			if err == nil {
+				err = d.day(ctx)
+			}
+			if err != nil {
 				bar.end()
 				return fmt.Errorf("on %s: %w", civil.Of(clock.now()), err)
 			}

@@ -135,13 +135,18 @@ func (l *life) newCard(ctx context.Context, e *billing.Engine, s *subscriber, mo
 	return err
 }
 
-// newPrice raises the price by a tenth, in whole minor units.
+// newPrice raises the price by a tenth, in whole minor units; in thousandths to a whole ten, as
+// card networks want it.
 func (l *life) newPrice(ctx context.Context, e *billing.Engine, s *subscriber, month *monthTally) error {
 	sub, err := e.Subscription(ctx, s.name)
 	if err != nil {
 		return err
 	}
-	amount := money.New(sub.Amount.Minor()+sub.Amount.Minor()/10, sub.Amount.Currency())
+	minor := sub.Amount.Minor() + sub.Amount.Minor()/10
+	if sub.Amount.Currency().Exponent() == 3 {
+		minor -= minor % 10
+	}
+	amount := money.New(minor, sub.Amount.Currency())
 	return month.change(e.UpdateSubscription(ctx, s.name, billing.Change{Amount: &amount}))
 }
 

@@ -129,5 +129,9 @@ func (p *program) demoHints() {
 		"receipt list 1001", "run payments --dry-run", "run payments"} {
 		p.say("  %s", p.hint(command))
 	}
-	p.say("The processor's ledger is %s, and the mail lies in %s.", p.cfg.Processor[len("sandbox:"):], p.cfg.Mail)
+	ledger, inFile := strings.CutPrefix(p.cfg.Processor, "sandbox:")
+	if !inFile {
+		ledger = "at " + p.cfg.Stripe.APIBase + "/_fake/ledger"
+	}
+	p.say("The processor's ledger is %s, and the mail lies in %s.", ledger, p.cfg.Mail)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/money"
 )
 
+// The columns of export refunds; refund is the processor's id.
 var returnColumns = []string{"account", "subscription", "sku", "period", "kind", "id", "created_at", "amount", "currency", "state", "reason", "charge", "refund"}
 
 // A returnView is a refund or a dispute; also a line of export refunds.

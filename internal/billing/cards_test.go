@@ -236,18 +236,20 @@ func TestCardLink_Concurrent(t *testing.T) {
 	w, p := newPurse("2024-01-01T09:00")
 	w.create(one("2024-01-31", bare))
 	var all sync.WaitGroup
+	p.meet = new(sync.WaitGroup)
+	p.meet.Add(8)
 	for range 8 {
 		e := w.start()
 		all.Go(func() {
-			p.mu.Lock()
-			clear(p.keys)
-			p.mu.Unlock()
 			if _, err := e.CardLink(t.Context(), "a1", ""); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
+	if len(p.customers) != 8 || len(p.links) != 8 {
+		t.Errorf("%d customers, %d links", len(p.customers), len(p.links))
+	}
 	for _, l := range p.links {
 		if l.Payer != w.account("a1").Payer {
 			t.Errorf("a link of %+v, the account has %+v", l.Payer, w.account("a1").Payer)
@@ -265,6 +267,7 @@ func TestCollectCards(t *testing.T) {
 	p.use("pm_2", "pm_card_visa") // given later: the one that counts
 	w.link(t, "s2")
 	p.use("pm_own", "pm_card_visa_chargeDeclined")
+	w.pass(time.Minute)
 	p.setups = append(p.setups, billing.Setup{ID: "x", Customer: "cus_0", Installation: "another's", Account: "a1", Card: p.give("", "cus_0", "pm_x", "pm_card_visa")},
 		billing.Setup{ID: "y", Customer: "cus_9", Installation: p.links[0].Installation, Account: "a1", Card: p.give("", "cus_9", "pm_y", "pm_card_visa")},
 		billing.Setup{ID: "z", Customer: "cus_0", Installation: p.links[0].Installation, Account: "gone", Card: p.give("", "cus_0", "pm_z", "pm_card_visa")})
@@ -363,7 +366,7 @@ func TestCards_EveryCrashPoint(t *testing.T) {
 				open, late, waiting := w.create(one("2024-01-31", bare)), w.create(one("2024-01-30", second, bare)),
 					w.create(one("2024-02-28", bare, func(n *billing.NewSubscription) { n.ID = "s3" }))
 				p.give("", "cus_1", "pm_bad", "pm_card_visa_chargeDeclined")
-				p.give("", "cus_2", "pm_good", "pm_card_visa")
+				p.give("", "cus_2", "pm_other", "pm_card_visa_chargeDeclined")
 				w.attach(t, billing.Attachment{Customer: "cus_1"})
 				w.start().run(civil.Date{})
 				w.pass(time.Minute)
@@ -480,7 +483,7 @@ func TestCards_LastWordWins(t *testing.T) {
 	})
 }
 
-// remindersOf returns the data of the reminders in the outbox.
+// effects returns what the outbox has of one kind.
 func (w *world) effects(t *testing.T, kind string) []outbox.Effect {
 	t.Helper()
 	var found []outbox.Effect

@@ -251,7 +251,6 @@ func (e *Engine) send(ctx context.Context, r *ReturnRecord, looked time.Time) (*
 	var err error
 	for range maxSends {
 		if age := e.now().Sub(looked); age < 0 || age > lookAge {
-			looked = e.now()
 			if now, lerr := e.look(ctx, r); lerr != nil || now.State != ReturnRequested {
 				return now, lerr
 			}
@@ -300,12 +299,12 @@ func (e *Engine) settleReturn(ctx context.Context, r *ReturnRecord, change func(
 		if !change(r) {
 			return r, changed, nil
 		}
-		changed = true // perhaps by this commit, although its answer is lost
 		if err = e.store.Commit(ctx, r.move(e.table, &was)...); err == nil {
 			return r, true, nil
 		} else if !again(err) {
 			return &was, false, err
 		}
+		changed = errors.Is(err, store.ErrUnknown) // if nothing is left to change, it landed
 		it, err := e.store.Get(ctx, e.table, was.key())
 		if err != nil {
 			return &was, false, err

@@ -33,13 +33,13 @@ func (j *job) before(ctx context.Context) (err error) {
 	if j.previous.IsZero() {
 		j.previous = j.e.meta.Created
 	}
-	j.report.Cards, err = any(j.e).(cardCollector).CollectCards(ctx, j.previous.Add(-gateMargin))
+	j.report.Cards, err = j.e.CollectCards(ctx, j.previous.Add(-gateMargin))
 	return j.missed(ctx, "taking over cards that customers have given", err)
 }
 
 func (j *job) after(ctx context.Context) (err error) {
 	if _, ok := j.e.proc.(Refunder); ok {
-		j.report.Returns, err = any(j.e).(returnCollector).CollectReturns(ctx, j.e.now().Add(-returnAge))
+		j.report.Returns, err = j.e.CollectReturns(ctx, j.e.now().Add(-returnAge))
 		if err = j.missed(ctx, "recording refunds and disputes", err); err != nil {
 			return err
 		}
@@ -120,11 +120,4 @@ func (e *Engine) bound(ctx context.Context, in Intent) (bool, error) {
 		return false, err
 	}
 	return s.Open != nil && s.Open.Ref == in.Ref, nil
-}
-
-type cardCollector interface {
-	CollectCards(context.Context, time.Time) (int, error)
-}
-type returnCollector interface {
-	CollectReturns(context.Context, time.Time) (int, error)
 }

@@ -26,6 +26,8 @@ type purse struct {
 	refused   map[string]bool          // connected accounts that refuse us
 	fails     []error                  // of the next calls of the wallet
 	asked     int                      // Card calls
+
+	meet *sync.WaitGroup // as many as ask for a customer at once, and get one each; nil: none
 }
 
 type held struct {
@@ -96,12 +98,16 @@ func (x *wallet) point(do func() error) error {
 
 func (x *wallet) MakeCustomer(_ context.Context, r billing.CustomerRequest) (id string, err error) {
 	err = x.point(func() error {
-		if id = x.purse.keys[r.Key]; id == "" {
+		if id = x.purse.keys[r.Key]; id == "" || x.purse.meet != nil {
 			id = fmt.Sprint("cus_", len(x.purse.customers))
 			x.purse.keys[r.Key], x.purse.customers[id] = id, r
 		}
 		return nil
 	})
+	if x.purse.meet != nil {
+		x.purse.meet.Done()
+		x.purse.meet.Wait()
+	}
 	return id, err
 }
 

@@ -338,6 +338,20 @@ func (x *wire) Cancel(ctx context.Context, ref string) (billing.Intent, error) {
 	return x.call("cancel", "", func() (billing.Intent, error) { return x.inner.Cancel(ctx, ref) })
 }
 
+// Identity asks the bank until it is told: a store is opened without faults.
+func (x *wire) Identity(ctx context.Context) (identity string, err error) {
+	i, ok := x.inner.(billing.Identified)
+	if !ok {
+		return "", nil
+	}
+	for range 50 {
+		if identity, err = i.Identity(ctx); !errors.Is(err, billing.ErrUnknown) && !errors.Is(err, billing.ErrNotExecuted) {
+			break
+		}
+	}
+	return identity, err
+}
+
 func (x *wire) List(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Intent, error] {
 	return func(yield func(billing.Intent, error) bool) {
 		if x.p.faults.died() {

@@ -46,6 +46,12 @@ func TestConfirm_MakesThePage(t *testing.T) {
 	if k := second.header.Get("Idempotency-Key"); k == "" || k == first.header.Get("Idempotency-Key") {
 		t.Errorf("the second confirm went under %q", k)
 	}
+	other := newScript(t, needsAction(), page200())
+	next := confirmRequest
+	next.Key = "dd_next"
+	if _, err := processor(t, other, withPage).Confirm(t.Context(), next); err != nil || other.requests()[1].header.Get("Idempotency-Key") == second.header.Get("Idempotency-Key") {
+		t.Errorf("two attempts ask for their pages under one key: %v", err)
+	}
 }
 
 func TestConfirm_WhatThePageCameTo(t *testing.T) {

@@ -9,6 +9,10 @@ import (
 // totalFactor is how many times the rate of one endpoint all of them may have together.
 const totalFactor = 4
 
+// slack is the part of an interval that is added to it: requests that left evenly arrive less
+// so, and of 25 a second the 26th must not come in the same second.
+const slack = 50
+
 // A budget spaces requests: evenly, so many a second for each endpoint and for all of them,
 // whoever sends them, in the order in which they came.
 type budget struct {
@@ -88,6 +92,7 @@ func (l *lane) slot(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	interval := time.Second / time.Duration(l.current(now))
+	interval += interval / slack
 	if l.next.Before(now.Add(-interval)) {
 		l.next = now // what was not used is gone: no bursts
 	}

@@ -150,7 +150,7 @@ func (p *Processor) List(ctx context.Context, r billing.ListRequest) iter.Seq2[b
 			return
 		}
 		fetch := func(after string) *sdk.V1List[*sdk.PaymentIntent] {
-			params := &sdk.PaymentIntentListParams{CreatedRange: since(r.Since), Expand: []*string{new("data.latest_charge")}}
+			params := &sdk.PaymentIntentListParams{CreatedRange: created(r.Since, r.Until), Expand: []*string{new("data.latest_charge")}}
 			if r.Customer != "" {
 				params.Customer = &r.Customer
 			}
@@ -195,6 +195,20 @@ func account(at string) *string {
 		return nil
 	}
 	return &at
+}
+
+// created returns the range of what was made at or after from, and before until, in whole
+// seconds; a zero time is no bound.
+func created(from, until time.Time) *sdk.RangeQueryParams {
+	if until.IsZero() {
+		return since(from)
+	}
+	r := since(from)
+	if r == nil {
+		r = new(sdk.RangeQueryParams)
+	}
+	r.LesserThan = max(until.Unix(), 1)
+	return r
 }
 
 // since returns the range of all that was made at or after t.

@@ -57,6 +57,15 @@ func TestOpen_OnAConnectedAccount(t *testing.T) {
 	}
 }
 
+func TestOpen_LeavesUsNoFeeOnOurOwnAccount(t *testing.T) {
+	s := newScript(t, okIntent())
+	r := openRequest(t)
+	r.Payer.Fee = 250
+	if _, err := processor(t, s).Open(t.Context(), r); err != nil || s.requests()[0].form.Has("application_fee_amount") {
+		t.Errorf("sent %v, %v", s.requests()[0].form, err)
+	}
+}
+
 func TestOpen_SendsNothingThatCannotBe(t *testing.T) {
 	p := processor(t, newScript(t))
 	for name, change := range map[string]func(*billing.OpenRequest){
@@ -232,7 +241,7 @@ func TestConfirm_OfARepeatedAnswer(t *testing.T) {
 // The next look-up has to tell the same attempt as the confirm told: else it would be made
 // again, or counted twice.
 func TestConfirm_ADeclineLooksTheSameLater(t *testing.T) {
-	e := cardError("card_declined", "insufficient_funds", "try_again_later", "ch_2", fields{})
+	e := cardError("card_declined", "stolen_card", "try_again_later", "ch_2", fields{})
 	later := e["payment_intent"].(fields)
 	s := newScript(t, fails(402, e), ok(object(later, fields{"latest_charge": chargeFields("ch_2", fields{"outcome": fields{"advice_code": "try_again_later"}})})))
 	p := processor(t, s)
@@ -243,6 +252,9 @@ func TestConfirm_ADeclineLooksTheSameLater(t *testing.T) {
 	second, err := p.Lookup(t.Context(), "pi_1")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if first.Hard {
+		t.Error("the issuer's advice to try again did not count")
 	}
 	if !first.Changed.Equal(testNow) || !second.Changed.Equal(instant(5000)) {
 		t.Errorf("changed: got %v and %v", first.Changed, second.Changed)

@@ -180,7 +180,7 @@ func TestSender_ChargesAsFastAsItMay(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if got, want := time.Since(start), (n-1)*40*time.Millisecond+200*time.Millisecond; got != want {
+		if got, want := time.Since(start), (n-1)*40800*time.Microsecond+200*time.Millisecond; got != want {
 			t.Errorf("%d charges took %v, want %v", n, got, want)
 		}
 		for from := range s.requests()[:n-26] {

@@ -248,6 +248,9 @@ func TestCapture(t *testing.T) {
 	l := newTill(t)
 	id := l.inState("requires_capture")
 	l.expect(l.get("payment_intents/"+id), "amount_capturable=1000", "amount_received=0")
+	// found by TestAtMostOneSuccess: what is only authorized cannot be refunded, and captured then
+	l.expect(l.post("refunds", "payment_intent="+id), "error.param=payment_intent")
+	l.expect(l.post("refunds", "charge="+l.get("payment_intents/"+id).at("latest_charge")), "error.param=charge")
 	l.expect(l.post("payment_intents/"+id+"/capture", "amount_to_capture=1001"), "error.code=amount_too_large")
 	l.expect(l.must(l.post("payment_intents/"+id+"/capture", "amount_to_capture=400")), "status=succeeded", "amount_received=400", "amount_capturable=0")
 	l.expect(l.get("charges", "payment_intent="+id), "data.0.amount_captured=400", "data.0.amount_refunded=600")

@@ -66,6 +66,28 @@ func TestSubscription_completedByTheCustomer(t *testing.T) {
 	s.is(old, "latest_invoice.payment_intent.id="+intent, "latest_invoice.subscription="+sub.id(), "current_period_end="+fmt.Sprint(testStart.AddDate(0, 0, 28).Unix()))
 }
 
+func TestSubscription_authenticated(t *testing.T) {
+	s := newShop(t)
+	customer, _ := s.buyerWith("pm_card_authenticationRequired")
+	pay := func(ok bool) string {
+		sub := s.subscribe(customer, "expand[]=latest_invoice.payments")
+		payment := answer{body: sub.at("latest_invoice.payments.data").([]any)[0].(map[string]any)}
+		s.story()
+		if err := s.Authenticate(fmt.Sprint(payment.at("payment.payment_intent")), ok); err != nil {
+			t.Fatal(err)
+		}
+		return sub.id()
+	}
+	refused := pay(false)
+	s.heard("the customer does not pass", "payment_intent.payment_failed", "invoice.payment_failed")
+	s.is(s.get("subscriptions/"+refused), "status=incomplete")
+	passed := pay(true)
+	s.heard("the customer passes", "charge.succeeded", "payment_intent.succeeded", "invoice_payment.paid", "customer.subscription.updated",
+		"invoice.updated", "invoice.paid", "invoice.payment_succeeded")
+	s.is(s.get("subscriptions/"+passed, "expand[]=items.data.price.product", "expand[]=customer"), "status=active", "customer.id="+customer)
+	s.is(s.get("subscriptions", "customer="+customer, "limit=1", "expand[]=data.latest_invoice"), "has_more=true")
+}
+
 func TestSubscription_neverPaid(t *testing.T) {
 	s := newShop(t)
 	customer, _ := s.buyerWith("")
@@ -221,6 +243,9 @@ func TestSubscription_ends(t *testing.T) {
 	s.is(s.ok("DELETE", "/v1/subscriptions/"+now, "cancellation_details[feedback]=unused"), "status=canceled", "cancellation_details.feedback=unused")
 	s.heard("asked", "customer.subscription.updated", "customer.subscription.deleted")
 	s.is(s.do("DELETE", "/v1/subscriptions/"+now, ""), "error.code=resource_missing")
+	s.is(s.post("subscriptions/"+now, "metadata[a]=b"), "metadata.a=b", "status=canceled")
+	s.is(s.try("subscriptions/"+now, "cancel_at_period_end=true"), "error.param=cancel_at_period_end")
+	s.story()
 	s.Advance(time.Hour)
 	s.heard("cancel_at", "customer.subscription.deleted")
 	s.is(s.get("subscriptions/"+at), "status=canceled")

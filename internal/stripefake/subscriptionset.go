@@ -125,7 +125,7 @@ func (c *call) updateSubscription() (object, error) {
 		return nil, err
 	}
 	if over(sub) {
-		return nil, invalid("", "", "A canceled subscription can only update its cancellation_details and metadata.")
+		return c.annotate(sub)
 	}
 	if err := c.collection(); err != nil {
 		return nil, err
@@ -162,6 +162,24 @@ func (c *call) updateSubscription() (object, error) {
 		c.subscriptionHappens(sub) // trial_end=now
 		c.plan(sub)
 	}
+	return sub, nil
+}
+
+// annotate changes what can be changed of a subscription that has ended.
+func (c *call) annotate(sub object) (object, error) {
+	for name := range c.form {
+		if name != "metadata" && name != "cancellation_details" && name != "expand" {
+			return nil, invalid("", name, "A canceled subscription can only update its cancellation_details and metadata.")
+		}
+	}
+	before := sub.clone()
+	if err := c.metadata(sub); err != nil {
+		return nil, err
+	}
+	if details := c.form.sub("cancellation_details"); details != nil {
+		c.why(sub, details)
+	}
+	c.changed("customer.subscription.updated", before, sub)
 	return sub, nil
 }
 

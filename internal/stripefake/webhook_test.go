@@ -301,3 +301,34 @@ func TestWebhook_Endpoints(t *testing.T) {
 	}
 	w.do("POST", "/v1/webhook_endpoints", "url=http://a.example&enabled_events=all").refused(t, "no list", 400, nil, "enabled_events")
 }
+
+// TestWebhook_RolledTwice: a secret signs for 24 hours after it was rolled, however often
+// that is done again.
+func TestWebhook_RolledTwice(t *testing.T) {
+	w := newWorld(t, Options{})
+	r := w.receive()
+	id, first := w.endpointAt("a", "enabled_events[]=*")
+	var keys []string
+	for range 2 {
+		key, err := w.Roll(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, key)
+		w.Advance(12 * time.Hour)
+	}
+	w.customer("")
+	w.flush(0)
+	equal(t, "signed", []bool{r.got[0].signed(first), r.got[0].signed(keys[0]), r.got[0].signed(keys[1])}, []bool{false, true, true})
+}
+
+// TestWebhook_CopyCounts: a copy is no second delivery.
+func TestWebhook_CopyCounts(t *testing.T) {
+	w := newWorld(t, Options{Faults: Faults{WebhookCopies: 1}})
+	r := w.receive()
+	w.endpointAt("a", "enabled_events[]=*")
+	w.customer("")
+	w.flush(0)
+	equal(t, "came", len(r.got), 2)
+	equal(t, "delivered", len(w.ok("GET", "/v1/events", "delivery_success=true").ids()), 1)
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/stripefake"
+)
+
+// A demoFake is the fake Stripe whose clock a demo moves; nil where the processor is another.
+type demoFake struct {
+	control stripefake.Control
+}
+
+// demoStripe makes sure that a demo with Stripe meets a fake: months of charges within
+// seconds are nothing for the real one.
+func (p *program) demoStripe(ctx context.Context) (*demoFake, error) {
+	if !p.cfg.UsesStripe() {
+		return nil, nil
+	}
+	const how = "start one with duesday stripe-fake, and set " + config.EnvStripeAPIBase + " as it says"
+	if p.cfg.Stripe.APIBase == "" {
+		return nil, usagef("a demo with --processor stripe wants a fake of it: %s", how)
+	}
+	f := &demoFake{stripefake.Control{Base: p.cfg.Stripe.APIBase}}
+	if _, err := f.control.Identity(ctx); err != nil {
+		return nil, fmt.Errorf("%s is not a fake Stripe that answers: %w; %s", p.cfg.Stripe.APIBase, err, how)
+	}
+	if !strings.Contains(p.cfg.Processor, "return_url=") { // customers come back to the fake itself
+		separator := ":?"
+		if strings.Contains(p.cfg.Processor, "?") {
+			separator = "&"
+		}
+		p.cfg.Processor = strings.TrimSuffix(p.cfg.Processor, ":") + separator + "return_url=" + url.QueryEscape(p.cfg.Stripe.APIBase+"/_fake/")
+	}
+	return f, nil
+}
+
+// begin sets the fake's clock to the demo's first moment. What is there from an earlier demo
+// was charged by other stores, and is nobody's here.
+func (f *demoFake) begin(ctx context.Context, start time.Time) error {
+	if f == nil {
+		return nil
+	}
+	for e, err := range f.control.Ledger(ctx) {
+		if err != nil {
+			return err
+		}
+		if !e.At.Before(start) {
+			return errors.New("this fake Stripe has had a demo already, and time cannot go back there: start it anew")
+		}
+	}
+	return f.set(ctx, start)
+}
+
+func (f *demoFake) set(ctx context.Context, now time.Time) error {
+	if f == nil {
+		return nil
+	}
+	_, err := f.control.SetNow(ctx, now)
+	return err
+}
