@@ -103,7 +103,12 @@ func (l *lane) slot(now time.Time) time.Duration {
 	if wait := at.Sub(now); wait > 0 {
 		return wait
 	}
-	// From the slot and not from now: that a timer is late by a moment costs no throughput.
+	// From the slot and not from now: that a timer is late by a moment costs no throughput. One
+	// that is later than half the slack of a second is not made up for: the requests after it
+	// would come too close.
+	if late := now.Add(-time.Second / (2 * slack)); at.Before(late) {
+		at = late
+	}
 	l.next = at.Add(interval)
 	return 0
 }
@@ -124,14 +129,14 @@ func (l *lane) current(now time.Time) int {
 	return l.full
 }
 
-// slow halves the rate and sends nothing for a while: a request that was sent at the instant
+// slow takes a quarter off the rate and sends nothing for a while: a request that was sent at the instant
 // was one too many. Several that were sent before the rate was cut cut it once.
 func (l *lane) slow(sent time.Time, rest time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := monotonic()
 	if sent.After(l.cut) {
-		l.rate, l.cut = max(1, l.current(now)/2), now
+		l.rate, l.cut = max(1, l.current(now)*3/4), now
 	}
 	if until := now.Add(rest); until.After(l.until) {
 		l.until = until

@@ -261,3 +261,35 @@ func TestServe_Stops(t *testing.T) {
 		t.Errorf("got %v, want nil", err)
 	}
 }
+
+// TestRouter: a literal wins over a name, in whatever order the routes are.
+func TestRouter(t *testing.T) {
+	routes := []route{{method: "GET", path: "/v1/a/{id}"}, {method: "GET", path: "/v1/a/preview"}, {method: "POST", path: "/v1/a/{id}/pay"}}
+	for range 2 {
+		r := newRouter(slices.Clone(routes))
+		for ask, want := range map[string]string{
+			"GET /v1/a/preview": "/v1/a/preview", "GET /v1/a/x": "/v1/a/{id}", "GET /v1/a/x/": "/v1/a/{id}", "POST /v1/a/x/pay": "/v1/a/{id}/pay",
+			"GET /v1/a": "", "GET /v1/a//": "", "POST /v1/a/x": "", "POST /v1/a/x/pay/y": "", "GET ": "",
+		} {
+			method, path, _ := strings.Cut(ask, " ")
+			found, names := r.find(method, path)
+			if found == nil {
+				found = &route{}
+			}
+			equal(t, ask, found.path, want)
+			if strings.Contains(want, "{") {
+				equal(t, ask, names["id"], "x")
+			}
+		}
+		slices.Reverse(routes)
+	}
+}
+
+func TestCounts(t *testing.T) {
+	w := newWorld(t, Options{})
+	for range 3 {
+		w.customer("", "Idempotency-Key", "k")
+	}
+	w.do("GET", "/v1/nothing", "")
+	equal(t, "requests", w.Requests(), []Count{{"POST /v1/customers", 200, 3, 2}, {"unknown", 404, 1, 0}})
+}

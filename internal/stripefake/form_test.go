@@ -23,6 +23,7 @@ func TestParseForm(t *testing.T) {
 		"a[10]=c&a[9]=b":                    {"a": []any{"b", "c"}},
 		"a[0][p]=1&a[0][q]=2&a[1][p]=3":     {"a": []any{form{"p": "1", "q": "2"}, form{"p": "3"}}},
 		"a[][p]=1&a[][q]=2&a[][p]=3":        {"a": []any{form{"p": "1", "q": "2"}, form{"p": "3"}}},
+		"a[]=z&a[1]=y&a[0]=x":               {"a": []any{"x", "y", "z"}},
 		"metadata[0]=x":                     {"metadata": form{"0": "x"}},
 		"items[0][metadata][7]=x":           {"items": []any{form{"metadata": form{"7": "x"}}}},
 		"metadata=":                         {"metadata": ""},
