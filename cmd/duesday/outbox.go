@@ -37,7 +37,7 @@ func (p *program) outboxCommand() *cobra.Command {
 could not be delivered.`,
 		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.with(cmd.Context(), need{}, func(s *session) error { return p.send(cmd.Context(), s) })
+			return p.with(cmd.Context(), need{processor: p.cfg.UsesStripe()}, func(s *session) error { return p.send(cmd.Context(), s) })
 		},
 	}
 	g := group("outbox", "Look at the mail that has not left, and deliver it", list, replay, send)

@@ -59,7 +59,7 @@ func TestPolicy_Demo(t *testing.T) {
 func TestPolicy_IsInHints(t *testing.T) {
 	p := newProgram(func(string) string { return "" }, nil, nil, nil, nil)
 	p.cfg = config.Config{Store: config.DefaultStore, Processor: config.DefaultProcessor, Mail: "m", Policy: config.Policy{RetryDays: []int{}, CatchUp: 3}}
-	equal(t, "run", p.hint("run payments"), "duesday run payments --receipt-months 0 --retry-days none --mail m")
+	equal(t, "run", p.hint("run payments"), "duesday run payments --receipt-months 0 --retry-days none --action-days 0 --mail m")
 	equal(t, "list", p.hint("outbox list"), "duesday outbox list --mail m")
 	equal(t, "other", p.hint("charging on"), "duesday charging on")
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -194,8 +195,12 @@ func (p *program) hint(command string) string {
 	if p.cfg.Store != config.DefaultStore {
 		words = append(words, "--store", quoted(p.cfg.Store))
 	}
-	family, _, _ := strings.Cut(command, " ")
-	if family == "run" || family == "verify" || family == "reconcile" {
+	family, rest, _ := strings.Cut(command, " ")
+	if family == "account" || family == "receipt" {
+		what, _, _ := strings.Cut(rest, " ")
+		family += " " + what
+	}
+	if slices.Contains([]string{"run", "verify", "reconcile", "account attach", "account card-link", "receipt refund"}, family) {
 		if p.cfg.Processor != config.DefaultProcessor {
 			words = append(words, "--processor", quoted(p.cfg.Processor))
 		}

@@ -10,7 +10,7 @@ func TestRoot_WrongUsage(t *testing.T) {
 	c := newCLI(t)
 	for _, x := range []struct{ line, want string }{
 		{"bogus", `unknown command "bogus"`},
-		{"account", "which one? create, list, show, update"},
+		{"account", "which one? attach, card-link, create, list, show, update"},
 		{"account bogus", `unknown command "bogus" for "duesday account"`},
 		{"run payments extra", `takes no argument`},
 		{"run payments --bogus", "unknown flag: --bogus"},
@@ -22,7 +22,7 @@ func TestRoot_WrongUsage(t *testing.T) {
 		{"subscription show", "ACCOUNT/SUBSCRIPTION is missing"},
 		{"subscription show 1/1 2/2", "one argument too many"},
 		{"subscription update 1/1", "nothing to change"},
-		{"subscription create 1/1 --sku a", "payment-method"},
+		{"subscription create 1/1 --sku a", "amount"},
 		{"subscription create 1/1 --sku a --amount 1 --currency XAU --payment-day 1 --payment-method pm", "precious metal"},
 		{"subscription create 1/1 --sku a --amount 1.5 --currency JPY --payment-day 1 --payment-method pm", "no decimals"},
 		{"subscription create 1/1 --sku a --amount 1 --currency USD --payment-day 32 --payment-method pm", "1 to 31"},
@@ -53,7 +53,7 @@ func TestRoot_WrongUsage(t *testing.T) {
 		{"verify --receipt-months -1", "--receipt-months \"-1\": want 0"},
 		{"verify --retry-days 3,1", "--retry-days \"3,1\": want at most 8 ascending days"},
 		{"verify --catch-up 25", "--catch-up \"25\": want 1 to 24"},
-		{"verify --processor stripe:live", "sandbox:FILE"},
+		{"verify --processor paypal:live", "stripe, sandbox:FILE"},
 		{"verify --store foo:bar", "pebble:DIR"},
 		{"verify --store data", `did you mean "pebble:data"`},
 		{"verify --log-level loud", "debug, info, warn or error"},

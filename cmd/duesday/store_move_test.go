@@ -237,7 +237,7 @@ func TestStoreBackup(t *testing.T) {
 	c.must("charging", "on") // too early: the gate sees what the store does not know
 	r = c.run("run", "payments")
 	equal(t, "refused again", r.code, exitFailed)
-	contains(t, r.errors, "the store went back in time", "1 successful charges that this store does not know", "duesday reconcile")
+	contains(t, r.errors, "the store went back in time", "1 payment intents that succeeded or were tried and that this store does not know", "duesday reconcile")
 	r = c.run("run", "payments")
 	contains(t, r.errors, "charging is off")
 	equal(t, "reconcile", c.object(exitDone, "reconcile"), map[string]any{"adopted": 1, "charging": false})

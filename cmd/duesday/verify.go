@@ -33,6 +33,8 @@ type auditView struct {
 	External      int           `json:"external"`
 	Open          int           `json:"open"`
 	Parked        int           `json:"parked"`
+	Refunds       int           `json:"refunds,omitempty"`
+	Disputes      int           `json:"disputes,omitempty"`
 	Foreign       int           `json:"foreign,omitempty"`
 	Problems      []problemView `json:"problems"`
 }
@@ -47,7 +49,7 @@ type problemView struct {
 
 func viewAudit(a *billing.Audit) auditView {
 	v := auditView{OK: a.OK, Subscriptions: a.Subscriptions, Receipts: a.Receipts, Charges: a.Charges, Imported: a.Imported,
-		External: a.External, Open: a.Open, Parked: a.Parked, Foreign: a.Foreign, Problems: make([]problemView, len(a.Problems))}
+		External: a.External, Open: a.Open, Parked: a.Parked, Refunds: a.Refunds, Disputes: a.Disputes, Foreign: a.Foreign, Problems: make([]problemView, len(a.Problems))}
 	for i, x := range a.Problems {
 		v.Problems[i] = problemView{x.Kind, x.Account, x.Subscription, x.Period, x.Detail}
 	}
@@ -72,6 +74,7 @@ func (p *program) verify(ctx context.Context, s *session) error {
 	fields(p.stdout, "  subscriptions", strconv.Itoa(audit.Subscriptions), "  receipts", strconv.Itoa(audit.Receipts),
 		"  charges", strconv.Itoa(audit.Charges), "  imported receipts", positive(audit.Imported),
 		"  paid outside", positive(audit.External), "  periods open", positive(audit.Open), "  parked", positive(audit.Parked),
+		"  refunds", positive(audit.Refunds), "  disputes", positive(audit.Disputes),
 		"  charges of other stores", positive(audit.Foreign))
 	if len(audit.Problems) == 0 {
 		return nil

@@ -45,6 +45,9 @@ func (e *Engine) advance(ctx context.Context, s *Subscription, m mode, today civ
 			return e.setback(ctx, s, today, err)
 		}
 	}
+	if in.State == RequiresAction && in.NoPage && !s.ending() && s.Status != ParkedState && !m.finish && !e.overdue(s, today) {
+		in = e.makePage(ctx, s, in)
+	}
 	return e.act(ctx, s, m, in, today)
 }
 

@@ -171,7 +171,7 @@ func (e *Engine) open(ctx context.Context, s *Subscription, m mode, due, today c
 	}
 	o := &OpenPeriod{Period: s.Period, Amount: s.Amount, Method: method, Payer: payer, Due: due, Attempt: 1, Opened: e.now()}
 	if method == "" {
-		return e.park(ctx, s, today, "no payment method")
+		return e.park(ctx, s, today, noMethod)
 	}
 	if m.refused[payer.At] {
 		return e.setback(ctx, s, today, fmt.Errorf("%w: %s", ErrAccountRefused, payer.At))
@@ -251,11 +251,23 @@ func (e *Engine) confirm(ctx context.Context, s *Subscription) (Intent, error) {
 		if lerr != nil {
 			return Intent{}, lerr
 		}
-		if ran(o, seen) {
+		if ran(o, seen) && !(seen.NoPage && resend+1 < maxSends) {
 			return seen, nil
 		}
 	}
 	return Intent{}, err
+}
+
+// makePage confirms the attempt that waits for the customer once more, so that there is a page
+// for them to authenticate on: the reply that had it was lost, or what they did there failed.
+// It is the same intent and the same attempt. Where that fails, the page is missing as before.
+func (e *Engine) makePage(ctx context.Context, s *Subscription, in Intent) Intent {
+	o := s.Open
+	now, err := e.proc.Confirm(ctx, ConfirmRequest{Key: e.confirmKey(s, maxSends), Ref: o.Ref, Method: o.Method, Attempt: o.Attempt})
+	if err != nil {
+		return in
+	}
+	return now
 }
 
 // ran reports whether the intent shows that the period's current attempt has run.

@@ -82,7 +82,7 @@ func (e *Engine) plan(ctx context.Context, n Name, day civil.Date, report func(R
 				return err
 			}
 			if method == "" {
-				report(*s.result(OutcomeParked, "no payment method"))
+				report(*s.result(OutcomeParked, noMethod))
 				return nil
 			}
 			report(*s.result(OutcomeSkipped, "would be charged"))

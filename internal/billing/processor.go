@@ -131,6 +131,7 @@ type Intent struct {
 	Hard    bool      // the decline, or the processor's advice about it, says that trying again is pointless
 	Changed time.Time // when it came into this state
 	Opened  time.Time // when it was made; zero where the processor does not tell
+	NoPage  bool      // of RequiresAction: there is no Link, and confirming once more makes one
 	Link    string    // where the customer can authenticate, of RequiresAction; holds a secret: shown and mailed, never stored or logged
 }
 

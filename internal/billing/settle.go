@@ -145,17 +145,21 @@ func (e *Engine) end(ctx context.Context, s *Subscription, today civil.Date) (st
 	case RequestSkip:
 		ending, reason, outcome = EndSkipped, "skipped by a person", OutcomeSkipped
 	}
-	switch n := len(o.Attempts); {
+	switch {
 	case ending != EndFailed:
-	case n == 0 || o.Attempts[n-1].Number < o.Attempt: // the last of them was never answered
+	case o.unanswered():
 		reason = "the customer did not authenticate the payment"
 	default:
-		reason = "declined: " + o.Attempts[n-1].Code
+		reason = "declined: " + o.Attempts[len(o.Attempts)-1].Code
 	}
 	others := []store.Write{e.ended(s, ending, reason, o).write(e.table)}
 	if ending == EndFailed {
 		others = append(others, e.notice(noticeFailed, s, o, nil)...)
-		if s.Method == "" || s.Method == o.Method { // its account's; else the customer has given another one, too late for this period
+		method, _, err := e.wallet(ctx, s)
+		if err != nil {
+			return step{}, err
+		}
+		if method == o.Method { // else the customer has given another one, too late for this period
 			s.Status = PastDue
 		}
 	}
@@ -164,6 +168,13 @@ func (e *Engine) end(ctx context.Context, s *Subscription, today civil.Date) (st
 		others = append(others, parked.write(e.table))
 	}
 	return step{result: r}, e.put(ctx, s, others...)
+}
+
+// unanswered reports whether the attempt that was made last came to no decline: the customer
+// was to authenticate it.
+func (o *OpenPeriod) unanswered() bool {
+	n := len(o.Attempts)
+	return n == 0 || o.Attempts[n-1].Number < o.Attempt
 }
 
 // park hands the period to a person. Its row stays in the index: every run shows it until

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -232,4 +233,92 @@ func TestExactlyOnceOnStripe(t *testing.T) {
 		}
 	}
 	t.Logf("%d cases, %d charges; %d with violations", cases, successes, bad)
+}
+
+// TestSimulationOnStripe plays seeds of the simulation (sim_test.go) with Stripe as the
+// processor: overlapping processes, people and downtime. DUESDAY_SOAK=1 plays 60 of 400 days.
+func TestSimulationOnStripe(t *testing.T) {
+	seeds, first := sample(t, "DUESDAY_SEEDS", 1, 60)
+	successes := 0
+	for seed := first; seed < first+uint64(seeds); seed++ {
+		var b *stripeBank
+		s := newSimulation(seed, planted{bank: func(w *world) bank {
+			b = newStripeBank(t, w, stripeFaults(seed))
+			return b
+		}})
+		if !soak() {
+			s.days = 25
+		}
+		for _, v := range s.play() {
+			t.Errorf("DUESDAY_SEED=%d: %s", seed, v)
+		}
+		for e := range b.fake.Ledger() {
+			if e.Type == "charge" {
+				successes++
+			}
+		}
+		b.close()
+	}
+	t.Logf("%d seeds, %d charges", seeds, successes)
+	if successes < 5*seeds {
+		t.Errorf("only %d charges in %d seeds", successes, seeds)
+	}
+}
+
+// TestPlantedBugsAtStripe: the programme sees what a wrong client would do.
+func TestPlantedBugsAtStripe(t *testing.T) {
+	for name, plant := range map[string]func(billing.Processor) billing.Processor{
+		"a lost reply is a decline":  func(p billing.Processor) billing.Processor { return lostIsDeclined{p} },
+		"an intent opened each time": func(p billing.Processor) billing.Processor { return &alwaysNew{Processor: p} },
+	} {
+		caught := false
+		for seed := uint64(1); seed <= 40 && !caught; seed++ {
+			c := randomCrash(rand.New(rand.NewPCG(seed, 13)))
+			c.outcome = outcomes()[0] // pays
+			var b *stripeBank
+			c.plant.bank = func(w *world) bank {
+				b = newStripeBank(t, w, stripefake.Faults{LostReplies: 0.1, LateErrors: 0.05, Seed: seed})
+				return b
+			}
+			c.plant.proc = func(_ *world, p billing.Processor) billing.Processor { return plant(p) }
+			caught = len(c.play()) > 0
+			b.close()
+		}
+		if !caught {
+			t.Errorf("%s: nothing noticed it", name)
+		}
+	}
+}
+
+type lostIsDeclined struct{ billing.Processor }
+
+func (p lostIsDeclined) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
+	in, err := p.Processor.Confirm(ctx, r)
+	if err == nil || !errors.Is(err, billing.ErrUnknown) {
+		return in, err
+	}
+	return billing.Intent{Ref: r.Ref, State: billing.Declined, Latest: "lost/" + r.Key, Amount: usd(1299), Code: "timeout"}, nil
+}
+
+// alwaysNew confirms an intent of its own making instead of the one that is bound, as who
+// creates and confirms in one request does.
+type alwaysNew struct {
+	billing.Processor
+	opened billing.OpenRequest
+	n      int
+}
+
+func (p *alwaysNew) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
+	p.opened = r
+	return p.Processor.Open(ctx, r)
+}
+
+func (p *alwaysNew) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
+	if p.n++; p.opened.Key != "" {
+		p.opened.Key += strconv.Itoa(p.n)
+		if in, err := p.Processor.Open(ctx, p.opened); err == nil {
+			r.Ref = in.Ref
+		}
+	}
+	return p.Processor.Confirm(ctx, r)
 }

@@ -41,6 +41,7 @@ func (p *Processor) intent(at string, pi *sdk.PaymentIntent) (billing.Intent, er
 		}
 		return billing.Intent{}, strange(what, "%s has the status %q, which is unknown here", pi.ID, pi.Status)
 	}
+	in.NoPage = in.State == billing.RequiresAction && in.Link == "" && p.returnURL != ""
 	return in, nil
 }
 

@@ -26,7 +26,7 @@ type due struct {
 
 // ranks are the order in which kinds that are due at the same second are looked at: a phase
 // of a schedule ends before its subscription would renew.
-var ranks = map[string]int{"subscription_schedule": 0, "invoice": 1, "subscription": 2}
+var ranks = map[string]int{"subscription_schedule": 0, "invoice": 1, "subscription": 2, "checkout.session": 3}
 
 func (a *agenda) Len() int      { return len(a.items) }
 func (a *agenda) Swap(i, j int) { a.items[i], a.items[j] = a.items[j], a.items[i] }
@@ -48,27 +48,24 @@ func (a *agenda) Less(i, j int) bool {
 	return strings.Compare(x.id, y.id) < 0
 }
 
+func newAgenda() *agenda { return &agenda{queued: map[string]int64{}} }
+
 // agendaOf returns that of a test clock, or of the fake's own clock if id is empty.
 func (c *call) agendaOf(clock string) *agenda {
-	where, id := c.Fake.in("", false), "own" // no account has this space
-	if clock != "" {
-		where, id = c.space, clock
-	}
-	o := where.get(clockKind, id)
+	o := c.space.get(clockKind, clock)
 	if o == nil {
-		o = object{"id": id}
-		where.put(clockKind, o)
+		return c.own
 	}
 	a, ok := o["_agenda"].(*agenda)
 	if !ok {
-		a = &agenda{queued: map[string]int64{}}
+		a = newAgenda()
 		o["_agenda"] = a
 	}
 	return a
 }
 
 // plan has the fake look at the object when something of it is due. It has to be called after
-// every change of a subscription, an invoice or a schedule.
+// every change of a subscription, an invoice or a schedule, and for a new checkout session.
 func (c *call) plan(o object) {
 	when, ok := dueAt(o)
 	if !ok {
@@ -92,6 +89,8 @@ func dueAt(o object) (int64, bool) {
 		return invoiceDue(o)
 	case "subscription_schedule":
 		return scheduleDue(o)
+	case "checkout.session":
+		return o.num("expires_at"), o.str("status") == "open"
 	}
 	return 0, false
 }
@@ -99,6 +98,9 @@ func dueAt(o object) (int64, bool) {
 // tick carries out everything that is due on the fake's own clock up to c.now, each thing at
 // its own time, in every account. It costs next to nothing when nothing is due.
 func (c *call) tick() { c.run(nil, c.now) }
+
+// tick is a call's, for what is no API request. mu is held.
+func (f *Fake) tick() { f.system(f.in(DefaultAccount, false)).tick() }
 
 // run carries out what is due on a test clock (nil: on the fake's own) up to and including a
 // Unix second, as if nobody had asked for it. Each thing makes its objects and events at the
@@ -149,6 +151,8 @@ func (c *call) happen(o object) {
 		c.invoiceHappens(o)
 	case "subscription_schedule":
 		c.scheduleHappens(o)
+	case "checkout.session":
+		c.expireSession(o)
 	}
 }
 

@@ -51,16 +51,6 @@ func (s *shop) get(path string, pairs ...string) answer {
 	return s.ok("GET", "/v1/"+path, params(pairs))
 }
 
-// unwatched is a request about whose expansions the specification says less than Stripe's
-// documentation.
-func (s *shop) unwatched(method, path string, pairs ...string) answer {
-	s.t.Helper()
-	watched := s.handler
-	s.handler = s.Fake
-	defer func() { s.handler = watched }()
-	return s.ok(method, "/v1/"+path, params(pairs))
-}
-
 // buyerWith returns a customer who pays with the test payment method, and that method's id.
 func (s *shop) buyerWith(method string, pairs ...string) (customer, card string) {
 	s.t.Helper()

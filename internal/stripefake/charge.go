@@ -19,7 +19,7 @@ func (c *call) charge(pi, m, members object) object {
 		"application_fee_amount": pi["application_fee_amount"], "balance_transaction": nil, "billing_details": m.sub("billing_details").clone(),
 		"calculated_statement_descriptor": "STRIPEFAKE", "created": c.timeOf(pi.str("customer")), "currency": pi.str("currency"), "customer": pi["customer"],
 		"description": pi["description"], "disputed": false, "failure_balance_transaction": nil, "failure_code": nil, "failure_message": nil, "fraud_details": object{},
-		"metadata": pi.sub("metadata").clone(), "on_behalf_of": nil, "paid": false, "payment_intent": pi.id(), "payment_method": m.id(),
+		"_invoice": pi["_invoice"], "metadata": pi.sub("metadata").clone(), "on_behalf_of": nil, "paid": false, "payment_intent": pi.id(), "payment_method": m.id(),
 		"payment_method_details": methodDetails(m, pi.num("amount")), "radar_options": object{}, "receipt_email": pi["receipt_email"], "receipt_number": nil, "receipt_url": nil,
 		"refunded": false, "review": nil, "shipping": nil, "source_transfer": nil, "statement_descriptor": pi["statement_descriptor"],
 		"statement_descriptor_suffix": pi["statement_descriptor_suffix"], "transfer_data": pi["transfer_data"], "transfer_group": pi["transfer_group"]}
@@ -27,7 +27,9 @@ func (c *call) charge(pi, m, members object) object {
 	if pi.sub("transfer_data") != nil {
 		o["transfer_data"] = pi.sub("transfer_data").with("amount", nil)
 	}
-	return c.create("charge", "ch", o)
+	o = c.create("charge", "ch", o)
+	pi["_charges"] = append([]any{o.id()}, pi.list("_charges")...) // newest first, as old versions show them
+	return o
 }
 
 // methodDetails are the payment method as it was when it was charged.

@@ -63,7 +63,9 @@ func (c *call) createSession() (object, error) {
 	o["url"] = c.base + "/checkout/" + o.id()
 	setup["_session"] = o.id()
 	o["setup_intent"] = c.newSetup(setup).id()
-	return c.create("checkout.session", prefix, o), nil
+	o = c.create("checkout.session", prefix, o)
+	c.plan(o)
+	return o, nil
 }
 
 // emptySession is a session of mode setup of which nothing is said.
@@ -148,18 +150,11 @@ func (c *call) sessionOfPath() (object, error) {
 	if o == nil {
 		return nil, missing("checkout.session", c.path["session"], "session")
 	}
-	c.lapse(o)
 	return o, nil
 }
 
-// lapse expires the session if its time is over. Nothing happens by itself in a fake whose
-// clock jumps: it is seen when somebody looks.
-func (c *call) lapse(o object) {
-	if o.str("status") == "open" && c.now >= o.num("expires_at") {
-		c.expireSession(o)
-	}
-}
-
+// expireSession ends the session unused: because somebody asks for it, or because its time is
+// over.
 func (c *call) expireSession(o object) {
 	o["status"], o["url"] = "expired", nil
 	if setup := c.space.get("setup_intent", o.str("setup_intent")); isOpen(setup) {
@@ -194,9 +189,6 @@ func (c *call) updateSession() (object, error) {
 }
 
 func (c *call) listSessions() (object, error) {
-	for _, o := range c.space.all("checkout.session") {
-		c.lapse(o)
-	}
 	return c.list("checkout.session", c.filter("customer", "payment_intent", "status", "subscription"))
 }
 

@@ -164,6 +164,11 @@ func (c Control) Finish(ctx context.Context, id string, ok bool) error {
 	return c.do(ctx, http.MethodPost, "intents/"+id+"/finish", okForm{ok}, nil)
 }
 
+// FinishRefund is the bank's answer to a refund.
+func (c Control) FinishRefund(ctx context.Context, id string, ok bool) error {
+	return c.do(ctx, http.MethodPost, "refunds/"+id+"/finish", okForm{ok}, nil)
+}
+
 // Dispute has a payment intent disputed, and returns the dispute's id.
 func (c Control) Dispute(ctx context.Context, intent, reason string) (string, error) {
 	var out struct {

@@ -22,7 +22,7 @@ func (f *Fake) SetNow(t time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.offset = t.Sub(f.o.Now())
-	f.system(f.in(DefaultAccount, false)).tick()
+	f.tick()
 }
 
 // Advance moves the fake's clock forward, or back.
@@ -30,7 +30,7 @@ func (f *Fake) Advance(d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.offset += d
-	f.system(f.in(DefaultAccount, false)).tick()
+	f.tick()
 }
 
 // Faults returns the faults in effect.
@@ -58,6 +58,7 @@ func (f *Fake) SetFaults(to Faults) error {
 func (f *Fake) act(kindName, id string, do func(*call, object) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.tick()
 	s := f.holder(kindName, id)
 	if s == nil {
 		return missing(kindName, id, "id")

@@ -32,6 +32,9 @@ func (f *Fake) controls() *http.ServeMux {
 	handle("POST /_fake/intents/{id}/finish", posted(func(r *http.Request, in okForm) (any, error) {
 		return in, f.Finish(r.PathValue("id"), in.OK)
 	}))
+	handle("POST /_fake/refunds/{id}/finish", posted(func(r *http.Request, in okForm) (any, error) {
+		return in, f.FinishRefund(r.PathValue("id"), in.OK)
+	}))
 	handle("POST /_fake/disputes", posted(func(_ *http.Request, in disputeForm) (any, error) {
 		id, err := f.Dispute(in.Intent, in.Reason)
 		return map[string]string{"id": id}, err

@@ -25,6 +25,12 @@
 //   - An event is in the shape of the account's default version for good. Webhooks are in that
 //     of their endpoint, signed with the fake's clock, and tried for three days of it, with
 //     pauses of a second, two, four and so on up to a minute of the real clock.
+//   - After the last retry of an invoice its subscription is cancelled, unless the
+//     subscription's metadata have fake_after_retries: past_due, or unpaid. At Stripe that is a
+//     setting of the account.
+//   - What happens by itself, such as a renewal or the end of a checkout session, happens when
+//     the clock is moved past it or the next request comes, at its own time and in order.
+//   - A payment intent that an invoice has made cannot be cancelled; the invoice can be voided.
 //   - Requests wait and have their faults before they are carried out, side by side; they are
 //     carried out one at a time.
 package stripefake

@@ -27,12 +27,13 @@ func eventRoutes() []route {
 
 // emit makes the event of a change of the object: an event object with a snapshot, in the
 // account's default version, and what has to be sent to webhook endpoints. previous are the
-// members that have changed, as they were; nil unless the type is one of …updated.
+// members that have changed, as they were, as differences gives them; nil unless the type is
+// one of …updated.
 func (c *call) emit(typ string, o object, previous object) {
 	version := c.defaultVersion(c.space.account)
 	members := object{
 		"api_version": version, "type": typ, "request": object{"id": textOrNull(c.id), "idempotency_key": textOrNull(c.key)}, "pending_webhooks": int64(0),
-		"data": snapshot(o, previous, version), "_at": c.time().Unix(),
+		"data": c.snapshot(o, previous, version), "_at": c.time().Unix(),
 	}
 	if c.connected() {
 		members["account"] = c.space.account
@@ -43,7 +44,7 @@ func (c *call) emit(typ string, o object, previous object) {
 	for _, endpoint := range targets {
 		shown := e.clone()
 		if v := endpoint.str("api_version"); v != "" && v != version {
-			shown["api_version"], shown["data"] = v, snapshot(o, previous, v)
+			shown["api_version"], shown["data"] = v, c.snapshot(o, previous, v)
 		}
 		strip(shown)
 		c.send(letter{event: e, endpoint: endpoint, payload: encode(shown)})
@@ -57,14 +58,21 @@ func textOrNull(s string) any {
 	return s
 }
 
-// snapshot is the data of an event. It is kept as text: an event never changes.
-func snapshot(o, previous object, version string) json.RawMessage {
-	c := call{version: version}
-	data := object{"object": c.render(o, nil)}
-	if previous != nil {
+// snapshot is the data of an event in the version. It is kept as text: an event never changes.
+func (c *call) snapshot(o, previous object, version string) json.RawMessage {
+	old := *c
+	old.version = version
+	data := object{"object": old.render(o, nil)}
+	switch {
+	case previous == nil:
+	case version >= clover: // objects are shown as they are kept
 		p := previous.clone()
 		strip(p)
 		data["previous_attributes"] = p
+	default: // what has changed for that version is seen only when both are in its shape
+		before := o.clone()
+		putBack(before, previous)
+		data["previous_attributes"] = differences(old.render(before, nil), data.sub("object"))
 	}
 	return encode(data)
 }

@@ -59,6 +59,7 @@ type Fake struct {
 	accounts map[string]*account // guarded by mu; all that there ever were, by id
 	revoked  map[string]bool     // guarded by mu; keys that are answered 401
 	offset   time.Duration       // guarded by mu; of its clock to Options.Now
+	own      *agenda             // guarded by mu; of its clock, for all accounts
 	numbered uint64              // guarded by mu; ids so far
 	windows  map[string]*window  // guarded by mu; of the rate limit, by account, mode and endpoint
 	counts   map[countKey]*tally // guarded by mu
@@ -100,7 +101,7 @@ func New(o Options) *Fake {
 	f := &Fake{
 		o: o, router: newRouter(allRoutes()), faults: o.Faults, dice: newDice(o.Seed),
 		spaces: map[spaceKey]*space{}, accounts: map[string]*account{}, revoked: map[string]bool{},
-		windows: map[string]*window{}, counts: map[countKey]*tally{},
+		own: newAgenda(), windows: map[string]*window{}, counts: map[countKey]*tally{},
 	}
 	f.control = f.controls()
 	f.pages = f.pageHandler()

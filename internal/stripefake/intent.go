@@ -275,6 +275,11 @@ func (c *call) updateIntent() (object, error) {
 				". You may only update the "+name+" of a PaymentIntent with one of the following statuses: requires_payment_method, requires_confirmation, requires_action.")
 		}
 	}
+	for _, name := range []string{"amount", "currency", "application_fee_amount", "transfer_data"} {
+		if c.form.has(name) && pi.str("_invoice") != "" {
+			return nil, invalid("", name, "The parameter "+name+" cannot be updated on a PaymentIntent that was created by an invoice. You can try again without that parameter.")
+		}
+	}
 	after := pi.clone()
 	if id := c.form.str("customer"); id != "" && id != pi.str("customer") {
 		if pi.str("customer") != "" {
@@ -315,6 +320,9 @@ func (c *call) cancelOfPath() (object, error) {
 	pi, err := c.intentOfPath()
 	if err != nil {
 		return nil, err
+	}
+	if pi.str("_invoice") != "" {
+		return nil, unexpected(pi, "You cannot cancel this PaymentIntent because it was created by an invoice. Void the invoice instead.")
 	}
 	reason, err := c.choice("cancellation_reason", "abandoned", "duplicate", "fraudulent", "requested_by_customer")
 	if err != nil {

@@ -131,10 +131,6 @@ func (c *call) intentMoved(pi object) {
 		return
 	}
 	defer c.inTimeOf(c.space.get("customer", invoice.str("customer")))()
-	if charge := c.space.get("charge", pi.str("latest_charge")); charge != nil {
-		charge["_invoice"] = invoice.id()
-		pi["_charges"] = withCharge(pi.list("_charges"), charge)
-	}
 	switch pi.str("status") {
 	case succeeded:
 		c.settle(invoice, pi.num("amount_received"), pi.str("latest_charge"))
@@ -146,16 +142,6 @@ func (c *call) intentMoved(pi object) {
 		}
 	}
 	delete(invoice, "_automatic")
-}
-
-// withCharge is the list with the charge first, which is how old API versions show it.
-func withCharge(list []any, charge object) []any {
-	for _, v := range list {
-		if other, _ := v.(object); other.id() == charge.id() {
-			return list
-		}
-	}
-	return append([]any{charge}, list...)
 }
 
 // settle makes an open invoice paid. charge is "" if none was needed.

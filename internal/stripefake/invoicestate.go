@@ -19,7 +19,7 @@ func (c *call) say(typ string, invoice, previous object) {
 // sayChanged is changed for an invoice.
 func (c *call) sayChanged(before, invoice object) {
 	c.plan(invoice)
-	if previous := differences(before, invoice); len(previous) > 0 {
+	if previous := differences(before, invoice); isPublic(previous) {
 		c.say("invoice.updated", invoice, previous)
 	}
 }

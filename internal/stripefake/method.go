@@ -3,9 +3,7 @@ package stripefake
 import (
 	"maps"
 	"net/http"
-	"reflect"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -189,14 +187,9 @@ func (c *call) renew(card object, f form) error {
 
 // change makes the object what after is, and the event of it if anything is different.
 func (c *call) change(event string, o, after object) {
-	previous := object{}
-	for name, value := range after {
-		if before, had := o[name]; (!had || !reflect.DeepEqual(before, value)) && !strings.HasPrefix(name, "_") {
-			previous[name] = before
-		}
-		o[name] = value
-	}
-	if len(previous) > 0 {
+	before := o.clone()
+	maps.Copy(o, after)
+	if previous := differences(before, o); isPublic(previous) {
 		c.emit(event, o, previous)
 	}
 }

@@ -150,6 +150,7 @@ func (s *pageServer) checkout(w http.ResponseWriter, r *http.Request) {
 func (f *Fake) visitCheckout(id, card, base string) (string, page) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.tick()
 	space := f.holder("checkout.session", id)
 	if space == nil {
 		return "", nothingHere()
@@ -157,7 +158,6 @@ func (f *Fake) visitCheckout(id, card, base string) (string, page) {
 	c := f.system(space)
 	c.base = base
 	session := space.get("checkout.session", id)
-	c.lapse(session)
 	setup := space.get("setup_intent", session.str("setup_intent"))
 	form := page{Title: "Your card", Text: "Which card shall be charged from now on?", Cards: cardChoices(), Back: session.str("cancel_url"),
 		Buttons: []button{{"save", "yes", "Save this card"}}, leads: session.str("success_url")}
@@ -212,6 +212,7 @@ func (f *Fake) visitAuthentication(id, answer string) (string, page) {
 	if strings.HasPrefix(id, "seti_") {
 		kindName = "setup_intent"
 	}
+	f.tick()
 	space := f.holder(kindName, id)
 	if space == nil {
 		return "", nothingHere()

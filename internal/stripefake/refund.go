@@ -109,8 +109,9 @@ func (c *call) refund(charge, members object) object {
 	o = c.create("refund", "re", o)
 	charge["amount_refunded"] = charge.num("amount_refunded") + o.num("amount")
 	charge["refunded"] = charge.num("amount_refunded") == charge.num("amount")
+	charge["_refunds"] = append([]any{o.id()}, charge.list("_refunds")...) // newest first, as old versions show them
 	c.emit("refund.created", o, nil)
-	c.emit("charge.refunded", charge, nil)
+	c.emit("charge.refunded", charge, object{"amount_refunded": charge.num("amount_refunded") - o.num("amount"), "refunded": false})
 	return o
 }
 

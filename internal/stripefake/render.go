@@ -35,8 +35,32 @@ func (c *call) render(o object, paths [][]string) object {
 // call's version. Private members are still there, so that reshape can use them.
 func (c *call) shape(o object) object {
 	o = o.clone()
+	if c.version < latestCharge {
+		c.gather(o)
+	}
 	reshapeAll(o, c.version)
 	return o
+}
+
+// gather puts the objects themselves where a copy of a payment intent or a charge has the ids
+// of its charges and refunds, for the versions that show them.
+func (c *call) gather(o object) {
+	member, of := "", ""
+	switch o.str("object") {
+	case "payment_intent":
+		member, of = "_charges", "charge"
+	case "charge":
+		member, of = "_refunds", "refund"
+	default:
+		return
+	}
+	list := o.list(member)
+	for i, v := range list {
+		id, _ := v.(string)
+		inner := c.space.get(of, id).clone()
+		c.gather(inner)
+		list[i] = inner
+	}
 }
 
 // reshapeAll does not reach what an event is about: that is a text, and keeps the shape that

@@ -13,7 +13,8 @@ const (
 
 // reshape turns an object, in place, from the newest shape into that of a version: back to
 // 2020-08-27. It looks at this object only, and not at objects within it, which are to be
-// reshaped before. It needs the object's private members, and leaves them.
+// reshaped before. It needs the object's private members, with objects instead of ids where
+// gather puts them, and leaves them.
 //
 // What Stripe adds, it adds to all versions; what it renames or takes away, it does for the
 // versions from then on. Members that came after basil are taken away here all the same, so
@@ -155,13 +156,7 @@ func oldIntent(o object, version string) {
 	if version >= latestCharge {
 		return
 	}
-	url := "/v1/charges?payment_intent=" + o.id()
-	if charges := o.list("_charges"); charges != nil {
-		o["charges"] = listOf(cloneValue(charges).([]any), url)
-		withCount(o.sub("charges"))
-	} else { // it is known only whether there are any
-		o["charges"] = object{"object": "list", "data": []any{}, "has_more": o["latest_charge"] != nil, "url": url}
-	}
+	o["charges"] = counted(o.list("_charges"), "/v1/charges?payment_intent="+o.id())
 	delete(o, "latest_charge")
 }
 
@@ -171,13 +166,18 @@ func oldCharge(o object, version string) {
 	if version >= latestCharge || o["refunds"] != nil {
 		return
 	}
-	url := "/v1/charges/" + o.id() + "/refunds"
-	if refunds := o.list("_refunds"); refunds != nil {
-		o["refunds"] = listOf(cloneValue(refunds).([]any), url)
-		withCount(o.sub("refunds"))
-	} else { // it is known only whether there are any
-		o["refunds"] = object{"object": "list", "data": []any{}, "has_more": o.num("amount_refunded") > 0, "url": url}
+	o["refunds"] = counted(o.list("_refunds"), "/v1/charges/"+o.id()+"/refunds")
+}
+
+// counted is a list of all of these, which may be nil.
+func counted(all []any, url string) object {
+	data := []any{}
+	for _, v := range all {
+		data = append(data, cloneValue(v))
 	}
+	list := listOf(data, url)
+	withCount(list)
+	return list
 }
 
 // oldSubscription has one period for all of its items.

@@ -52,7 +52,7 @@ func TestSubscription_paymentBehaviors(t *testing.T) {
 func TestSubscription_completedByTheCustomer(t *testing.T) {
 	s := newShop(t)
 	customer, _ := s.buyerWith("")
-	sub := s.unwatched("POST", "subscriptions", "customer="+customer, "items[0][price]="+s.monthly, "payment_behavior=default_incomplete",
+	sub := s.post("subscriptions", "customer="+customer, "items[0][price]="+s.monthly, "payment_behavior=default_incomplete",
 		"payment_settings[save_default_payment_method]=on_subscription", "expand[]=latest_invoice.confirmation_secret")
 	secret := fmt.Sprint(sub.at("latest_invoice.confirmation_secret.client_secret"))
 	intent, _, _ := strings.Cut(secret, "_secret")

@@ -27,7 +27,7 @@ func (o *operation) expandable(name string) []string {
 			// is not always there, such as the sources of a customer, can be included in the
 			// same way, unless it has a schema of its own: then it is on the way only.
 			included := !slices.Contains(one.Required, segment) && property.Ref == "" && len(property.AnyOf) == 0
-			if slices.Contains(one.Expandable, segment) && (property.expands() || included) {
+			if slices.Contains(one.Expandable, segment) && (property.expands() || included || documented[one.name] == segment) {
 				found = true
 			}
 		}
@@ -38,6 +38,11 @@ func (o *operation) expandable(name string) []string {
 	}
 	return nil
 }
+
+// documented are the fields, by schema, that Stripe's reference calls expandable although
+// the specification does not tell them from those that are on the way only: an invoice's
+// confirmation_secret has a schema of its own and nothing in it to expand.
+var documented = map[string]string{"invoice": "confirmation_secret"}
 
 // expands tells whether the value is an id that stands for an object, or a list of such.
 func (s *schema) expands() bool {

@@ -166,6 +166,10 @@ func TestStricterThanTheMock(t *testing.T) {
 		{"GET", "/v1/payment_intents/pi_1", "expand[]=a.b.c.d.e", "more than 4 deep"},
 		{"GET", "/v1/invoices/in_1", "expand[]=payments.data.payment.payment_intent", ""},
 		{"GET", "/v1/subscriptions/sub_1", "expand[]=latest_invoice.payments", ""},
+		{"POST", "/v1/invoices/in_1/finalize", "expand[]=confirmation_secret", ""},
+		{"GET", "/v1/subscriptions/sub_1", "expand[]=latest_invoice.confirmation_secret", ""},
+		{"GET", "/v1/invoices/in_1", "expand[]=status_transitions", "cannot be expanded"},
+		{"GET", "/v1/payment_intents/pi_1", "expand[]=confirmation_secret", "cannot be expanded"},
 		{"GET", "/v1/customers/cus_1", "expand[]=invoice_settings.default_payment_method&expand[]=sources", ""},
 	} {
 		c.check(t)
