@@ -31,14 +31,21 @@ func (p *program) demoStripe(ctx context.Context) (*demoFake, error) {
 	if _, err := f.control.Identity(ctx); err != nil {
 		return nil, fmt.Errorf("%s is not a fake Stripe that answers: %w; %s", p.cfg.Stripe.APIBase, err, how)
 	}
-	if !strings.Contains(p.cfg.Processor, "return_url=") { // customers come back to the fake itself
-		separator := ":?"
-		if strings.Contains(p.cfg.Processor, "?") {
-			separator = "&"
-		}
-		p.cfg.Processor = strings.TrimSuffix(p.cfg.Processor, ":") + separator + "return_url=" + url.QueryEscape(p.cfg.Stripe.APIBase+"/_fake/")
-	}
+	p.demoSetting("return_url", p.cfg.Stripe.APIBase+"/_fake/") // customers come back to the fake itself
+	p.demoSetting("rate", "1000")                               // it has no limit unless it was started with one
 	return f, nil
+}
+
+// demoSetting gives the processor a parameter that the command line has not given it.
+func (p *program) demoSetting(name, value string) {
+	scheme, query, _ := strings.Cut(p.cfg.Processor, "?")
+	if strings.Contains("&"+query, "&"+name+"=") {
+		return
+	}
+	if query != "" {
+		query += "&"
+	}
+	p.cfg.Processor = strings.TrimSuffix(scheme, ":") + ":?" + query + name + "=" + url.QueryEscape(value)
 }
 
 // begin sets the fake's clock to the demo's first moment. What is there from an earlier demo

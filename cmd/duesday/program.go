@@ -200,6 +200,9 @@ func (p *program) hint(command string) string {
 		what, _, _ := strings.Cut(rest, " ")
 		family += " " + what
 	}
+	if family == "subscription" && p.cfg.UsesStripe() { // it asks there for the customer's page
+		words = append(words, "--processor", quoted(p.cfg.Processor))
+	}
 	if slices.Contains([]string{"run", "verify", "reconcile", "account attach", "account card-link", "receipt refund"}, family) {
 		if p.cfg.Processor != config.DefaultProcessor {
 			words = append(words, "--processor", quoted(p.cfg.Processor))
