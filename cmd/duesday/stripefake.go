@@ -43,15 +43,22 @@ func (p *program) stripeFakeCommand() *cobra.Command {
 request. It moves no money, keeps nothing on disk, and runs until it is interrupted.
 
 Its keys are fixed, and no secrets: sk_test_duesday, sk_live_duesday and the restricted
-rk_test_duesday. Cards are Stripe's own test ids, such as pm_card_visa. Its clock, faults,
-connected accounts and ledger are under /_fake/ at the same address.
+rk_test_duesday. Cards are Stripe's own test ids, such as pm_card_visa, and for declines
+pm_card_chargeCustomerFail; none has to be typed in. Webhook endpoints are made as at
+Stripe, or by --webhook-url. Where Stripe has a page of its own, such as for a checkout
+session of mode setup, the link that the API returns leads to a page of this fake.
+
+Its clock, faults, connected accounts and ledger are under /_fake/ at the same address,
+with JSON: GET /_fake/ lists them, and what there is of Stripe's API.
 
 It asks for no password. Whoever reaches the address can use it and control it.
 
 A rate is a probability from 0 to 1.`,
 		Example: `  duesday stripe-fake
   duesday stripe-fake --latency 200ms --rate 25 --lost-replies 0.01 --late-errors 0.01 --seed 7
-  ` + useOfStripeFake("http://"+stripeFakeAddress),
+  ` + useOfStripeFake("http://"+stripeFakeAddress) + `
+  curl http://` + stripeFakeAddress + `/v1/customers -u ` + stripeFakeKey + `: -d name=Ann -d payment_method=pm_card_visa
+  curl http://` + stripeFakeAddress + `/_fake/clock -H 'Content-Type: application/json' -d '{"advance":"745h"}'`,
 		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.serveStripeFake(cmd.Context(), o) },
 	}

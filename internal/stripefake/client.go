@@ -156,17 +156,17 @@ func (c Control) Ledger(ctx context.Context) iter.Seq2[Entry, error] {
 
 // Authenticate is the customer of a payment intent or setup intent that requires it.
 func (c Control) Authenticate(ctx context.Context, id string, ok bool) error {
-	return c.do(ctx, http.MethodPost, "intents/"+id+"/authenticate", okForm{ok}, nil)
+	return c.do(ctx, http.MethodPost, "intents/"+id+"/authenticate", okForm{&ok}, nil)
 }
 
 // Finish ends the processing of a payment intent.
 func (c Control) Finish(ctx context.Context, id string, ok bool) error {
-	return c.do(ctx, http.MethodPost, "intents/"+id+"/finish", okForm{ok}, nil)
+	return c.do(ctx, http.MethodPost, "intents/"+id+"/finish", okForm{&ok}, nil)
 }
 
 // FinishRefund is the bank's answer to a refund.
 func (c Control) FinishRefund(ctx context.Context, id string, ok bool) error {
-	return c.do(ctx, http.MethodPost, "refunds/"+id+"/finish", okForm{ok}, nil)
+	return c.do(ctx, http.MethodPost, "refunds/"+id+"/finish", okForm{&ok}, nil)
 }
 
 // Dispute has a payment intent disputed, and returns the dispute's id.

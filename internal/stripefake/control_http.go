@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 )
 
 const linesType = "application/x-ndjson"
@@ -11,30 +12,22 @@ const linesType = "application/x-ndjson"
 // controls are the endpoints of the control API. It asks for no key.
 func (f *Fake) controls() *http.ServeMux {
 	mux := http.NewServeMux()
+	var known []string
 	handle := func(pattern string, do func(w http.ResponseWriter, r *http.Request) (any, error)) {
+		known = append(known, pattern)
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			v, err := do(w, r)
 			writeControl(w, v, err)
 		})
 	}
-	handle("GET /_fake/{$}", func(http.ResponseWriter, *http.Request) (any, error) {
-		return Identity{"stripefake", NewestVersion, DefaultAccount, f.Now()}, nil
-	})
 	handle("GET /_fake/clock", func(http.ResponseWriter, *http.Request) (any, error) { return clockForm{Now: new(f.Now())}, nil })
 	handle("POST /_fake/clock", f.controlClock)
 	handle("GET /_fake/faults", func(http.ResponseWriter, *http.Request) (any, error) { return formOfFaults(f.Faults()), nil })
 	handle("POST /_fake/faults", f.controlFaults)
 	handle("GET /_fake/requests", func(http.ResponseWriter, *http.Request) (any, error) { return f.Requests(), nil })
-	mux.HandleFunc("GET /_fake/ledger", f.controlLedger)
-	handle("POST /_fake/intents/{id}/authenticate", posted(func(r *http.Request, in okForm) (any, error) {
-		return in, f.Authenticate(r.PathValue("id"), in.OK)
-	}))
-	handle("POST /_fake/intents/{id}/finish", posted(func(r *http.Request, in okForm) (any, error) {
-		return in, f.Finish(r.PathValue("id"), in.OK)
-	}))
-	handle("POST /_fake/refunds/{id}/finish", posted(func(r *http.Request, in okForm) (any, error) {
-		return in, f.FinishRefund(r.PathValue("id"), in.OK)
-	}))
+	handle("POST /_fake/intents/{id}/authenticate", answered(f.Authenticate))
+	handle("POST /_fake/intents/{id}/finish", answered(f.Finish))
+	handle("POST /_fake/refunds/{id}/finish", answered(f.FinishRefund))
 	handle("POST /_fake/disputes", posted(func(_ *http.Request, in disputeForm) (any, error) {
 		id, err := f.Dispute(in.Intent, in.Reason)
 		return map[string]string{"id": id}, err
@@ -59,6 +52,15 @@ func (f *Fake) controls() *http.ServeMux {
 		left, err := f.Flush(r.Context())
 		return map[string]int{"waiting": left}, err
 	}))
+	mux.HandleFunc("GET /_fake/ledger", f.controlLedger)
+	known = append(known, "GET /_fake/ledger")
+	slices.SortFunc(known, byPath)
+	mux.HandleFunc("GET /_fake/{$}", func(w http.ResponseWriter, _ *http.Request) {
+		writeControl(w, Identity{"stripefake", NewestVersion, DefaultAccount, f.Now(), known, f.router.endpoints()}, nil)
+	})
+	mux.HandleFunc("/_fake/", func(w http.ResponseWriter, r *http.Request) {
+		writeControl(w, nil, &apiError{status: http.StatusNotFound, message: "there is no " + r.Method + " " + shown(r.URL.Path) + ": GET /_fake/ lists what there is"})
+	})
 	return mux
 }
 
@@ -71,6 +73,16 @@ func posted[T any](do func(*http.Request, T) (any, error)) func(http.ResponseWri
 		}
 		return do(r, in)
 	}
+}
+
+// answered reads whether something goes well, for the object in the path.
+func answered(do func(id string, ok bool) error) func(http.ResponseWriter, *http.Request) (any, error) {
+	return posted(func(r *http.Request, in okForm) (any, error) {
+		if in.OK == nil {
+			return nil, errors.New(`want {"ok":true} or {"ok":false}`)
+		}
+		return in, do(r.PathValue("id"), *in.OK)
+	})
 }
 
 func (f *Fake) serveControl(w http.ResponseWriter, r *http.Request) {

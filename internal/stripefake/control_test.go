@@ -3,6 +3,7 @@ package stripefake
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,8 @@ func TestControl(t *testing.T) {
 	}
 	id, err := c.Identity(ctx)
 	check("identity", err)
-	equal(t, "identity", id, Identity{"stripefake", NewestVersion, DefaultAccount, testStart})
+	equal(t, "identity", []any{id.Fake, id.Version, id.Account, id.Now}, []any{"stripefake", NewestVersion, DefaultAccount, testStart})
+	equal(t, "what it has", []bool{slices.Contains(id.Controls, "POST /_fake/clock"), slices.Contains(id.Endpoints, "POST /v1/customers/{customer}")}, []bool{true, true})
 
 	now, err := c.Advance(ctx, 25*time.Hour)
 	check("advance", err)
@@ -68,7 +70,7 @@ func TestControl(t *testing.T) {
 
 	for what, err := range map[string]error{
 		"No such payment_intent: 'pi_none'": c.Authenticate(ctx, "pi_none", true), "No such setup_intent: 'seti_none'": c.Authenticate(ctx, "seti_none", true),
-		"No such payment_intent: 'pi_no'": c.Finish(ctx, "pi_no", true), "No such dispute: 'du_none'": c.CloseDispute(ctx, "du_none", "won"),
+		"No such payment_intent: 'pi_no'": c.Finish(ctx, "pi_no", true), "No such refund: 're_no'": c.FinishRefund(ctx, "re_no", true), "No such dispute: 'du_none'": c.CloseDispute(ctx, "du_none", "won"),
 		"must be one of won, lost": c.CloseDispute(ctx, "du_none", "drawn"), "No such account: 'acct_x'": c.Disconnect(ctx, "acct_x"),
 	} {
 		if err == nil || !strings.Contains(err.Error(), what) {
@@ -99,7 +101,11 @@ func TestControl_Refuses(t *testing.T) {
 		{"clock", `{"advance":"1h"}`, "text/plain", "application/json"}, // as a page in a browser can send it
 		{"clock", `{}`, jsonType, "want either"},
 		{"clock", `{"advance":"1h","now":"2026-01-01T00:00:00Z"}`, jsonType, "want either"},
-		{"clock", `{"advance":"long"}`, jsonType, "long"},
+		{"clock", `{"advance":"long"}`, jsonType, "such as 25h"},
+		{"intents/pi_1/authenticate", `{}`, jsonType, `want {\"ok\":true}`},
+		{"faults", `{"busy":"x"}`, jsonType, "busy is a JSON string: want a number"},
+		{"faults", `{"latency":5}`, jsonType, "latency is a JSON number: want a text such as"},
+		{"clock", `{"now":"tomorrow"}`, jsonType, "tomorrow"},
 		{"clock", `{"advance":"1h"}{}`, jsonType, "more than one"},
 		{"faults", `{"lost_reply":1}`, jsonType, "lost_reply"},
 		{"faults", `{"latency":"2m"}`, jsonType, "latency is 2m0s"},

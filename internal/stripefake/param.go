@@ -3,6 +3,7 @@ package stripefake
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,9 +86,14 @@ func (c *call) choice(param string, of ...string) (string, error) {
 	return s, nil
 }
 
-// shown is a parameter as an error shows it: what is long, or no text, is cut.
+// longDigits may be the number of a card.
+var longDigits = regexp.MustCompile(`[0-9](?:[ -]?[0-9]){11,}`)
+
+// shown is a parameter as an error shows it: what is long, or no text, is cut, and what may
+// be the number of a card is hidden.
 func shown(v any) string {
 	s, ok := v.(string)
+	s = longDigits.ReplaceAllString(s, "************")
 	switch {
 	case !ok:
 		return "a value with brackets"

@@ -1,6 +1,7 @@
 package stripefake
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -26,6 +27,25 @@ func newRouter(routes []route) *router {
 	return r
 }
 
+// endpoints names all routes, by path.
+func (r *router) endpoints() []string {
+	var list []string
+	for _, routes := range r.byShape {
+		for _, route := range routes {
+			list = append(list, route.endpoint())
+		}
+	}
+	slices.SortFunc(list, byPath)
+	return list
+}
+
+// byPath compares endpoints: METHOD /path.
+func byPath(a, b string) int {
+	methodA, pathA, _ := strings.Cut(a, " ")
+	methodB, pathB, _ := strings.Cut(b, " ")
+	return cmp.Or(cmp.Compare(pathA, pathB), cmp.Compare(methodA, methodB))
+}
+
 func shapeOf(method string, parts int) string { return fmt.Sprint(method, " ", parts) }
 
 // find returns the route of the request and what stands for the names in its path, or nil.
@@ -44,6 +64,8 @@ func (r *route) match(parts []string) (map[string]string, bool) {
 	for i, part := range r.parts {
 		name, isName := strings.CutPrefix(part, "{")
 		switch {
+		case isName && parts[i] == "search": // Stripe has searches beside lists; there are none here
+			return nil, false
 		case isName && parts[i] != "":
 			names[strings.TrimSuffix(name, "}")] = parts[i]
 		case part != parts[i]:
@@ -92,7 +114,8 @@ var resources = map[string]string{
 
 func unrecognized(r *http.Request) error {
 	return &apiError{status: http.StatusNotFound, kind: "invalid_request_error",
-		message: fmt.Sprintf("Unrecognized request URL (%s: %s). Please see https://stripe.com/docs or we can help at https://support.stripe.com/.", r.Method, shown(r.URL.Path))}
+		message: fmt.Sprintf("Unrecognized request URL (%s: %s). Please see https://stripe.com/docs or we can help at https://support.stripe.com/. "+
+			"(This is a fake, which has less than Stripe: GET /_fake/ lists what it has.)", r.Method, shown(r.URL.Path))}
 }
 
 // allRoutes are the routes of the whole API.

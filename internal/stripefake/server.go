@@ -1,9 +1,7 @@
 package stripefake
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -283,18 +281,6 @@ func printable(r rune) rune {
 		return '?'
 	}
 	return r
-}
-
-// encode writes an object as JSON. It has only what has a JSON form.
-func encode(v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(v); err != nil {
-		return []byte(`{"error":{"type":"api_error","message":"An error of the fake: the answer has no JSON form."}}`)
-	}
-	return b.Bytes()
 }
 
 // readBody returns the form of a request's body.

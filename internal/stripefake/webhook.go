@@ -55,6 +55,7 @@ type box struct {
 	turn    chan struct{} // has one element while nobody sends
 	wake    chan struct{} // something has come
 	letters []*letter     // guarded by postOffice.mu
+	sending bool          // guarded by postOffice.mu; a letter is out
 }
 
 func newPostOffice(f *Fake) *postOffice {
@@ -157,10 +158,21 @@ func (p *postOffice) next(b *box) (*letter, time.Duration) {
 	if len(due) == 0 {
 		return nil, pause
 	}
-	i := due[p.dice.IntN(len(due))]
+	return b.take(due[p.dice.IntN(len(due))]), 0
+}
+
+// take takes the letter out that is now to be sent. postOffice.mu is held.
+func (b *box) take(i int) *letter {
 	l := b.letters[i]
-	b.letters = slices.Delete(b.letters, i, i+1)
-	return l, 0
+	b.letters, b.sending = slices.Delete(b.letters, i, i+1), true
+	return l
+}
+
+// sent says that the letter which was taken is delivered, given up, or back.
+func (p *postOffice) sent(b *box) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b.sending = false
 }
 
 func (f *Fake) shuffles() bool {
@@ -171,6 +183,7 @@ func (f *Fake) shuffles() bool {
 
 // try sends the letter once, and puts it back if it was not accepted.
 func (p *postOffice) try(ctx context.Context, b *box, l *letter) {
+	defer p.sent(b)
 	ctx, cancel := context.WithTimeout(ctx, webhookTimeout)
 	defer cancel()
 	f := p.f
@@ -264,7 +277,7 @@ func (p *postOffice) unflushed(n int) (*box, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, b := range p.boxes {
-		if len(b.turn) == 0 || slices.ContainsFunc(b.letters, func(l *letter) bool { return l.flushed < n }) {
+		if b.sending || slices.ContainsFunc(b.letters, func(l *letter) bool { return l.flushed < n }) {
 			return b, true
 		}
 	}
@@ -310,8 +323,7 @@ func (p *postOffice) take(b *box, n int) *letter {
 	if shuffle {
 		i = of[p.dice.IntN(len(of))]
 	}
-	l := b.letters[i]
+	l := b.take(i)
 	l.flushed = n
-	b.letters = slices.Delete(b.letters, i, i+1)
 	return l
 }

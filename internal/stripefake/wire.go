@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"reflect"
 	"time"
 )
 
@@ -36,8 +37,11 @@ func (d duration) std() time.Duration { return time.Duration(d) }
 
 func (d *duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is no duration: want hours, minutes and seconds, such as 25h or 1m30s", text)
+	}
 	*d = duration(v)
-	return err
+	return nil
 }
 
 func formOfFaults(f Faults) faultsForm {
@@ -76,6 +80,9 @@ type Identity struct {
 	Version string    `json:"api_version"`
 	Account string    `json:"account"` // whose keys the default keys are
 	Now     time.Time `json:"now"`     // by its clock
+
+	Controls  []string `json:"controls"`  // what the control API has: POST /_fake/clock
+	Endpoints []string `json:"endpoints"` // what it has of Stripe's API: GET /v1/customers
 }
 
 type clockForm struct {
@@ -84,7 +91,7 @@ type clockForm struct {
 }
 
 type okForm struct {
-	OK bool `json:"ok"`
+	OK *bool `json:"ok"`
 }
 
 type disputeForm struct {
@@ -108,13 +115,29 @@ type errorForm struct {
 	Error string `json:"error"`
 }
 
+// inJSON says what a member of that type is in JSON.
+func inJSON(t reflect.Type) string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int64: // duration
+		return "a text such as 25h or 200ms"
+	case reflect.String:
+		return "a text"
+	}
+	return "a number"
+}
+
 const jsonType = "application/json"
 
 // readJSON reads the body of a control request. It wants the content type: a page in
 // somebody's browser cannot send that without asking.
 func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != jsonType {
-		return errors.New("the content type has to be " + jsonType)
+		return errors.New("the content type has to be " + jsonType + ": with curl, -H 'Content-Type: " + jsonType + "'")
 	}
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
@@ -123,6 +146,9 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+			return fmt.Errorf("%s is a JSON %s: want %s", wrong.Field, wrong.Value, inJSON(wrong.Type))
+		}
 		return fmt.Errorf("the body is not what is wanted: %w", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
