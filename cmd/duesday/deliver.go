@@ -19,7 +19,14 @@ func (s *session) outbox(bar *progress) (*outbox.Outbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	mails := &linkedDelivery{folder, s.engine.Link}
+	link := func(ctx context.Context, e outbox.Effect) (billing.CardLink, error) {
+		l, err := s.engine.Link(ctx, e)
+		if err != nil {
+			s.linkless.Add(1)
+		}
+		return l, err
+	}
+	mails := &linkedDelivery{folder, link}
 	return outbox.New(s.store, s.tables.Outbox, s.now, &countedDelivery{mails, bar}, s.engine.StillWanted), nil
 }
 
@@ -69,8 +76,12 @@ func (p *program) drain(ctx context.Context, s *session) (outbox.Report, error) 
 	bar := p.progress("mails", 0, func(<-chan struct{}) int64 { return s.mailsLeft(ctx) })
 	report, err := s.drain(ctx, bar)
 	bar.end()
-	if report.Failed > 0 {
-		p.warn("%s to %s failed, to be tried again by later runs", plural(report.Failed, "mail"), s.mail)
+	waiting := int(s.linkless.Swap(0))
+	if waiting > 0 {
+		p.warn("%s put off: the link in it could not be had from the processor for the moment; later runs try again", plural(waiting, "mail"))
+	}
+	if failed := report.Failed - waiting; failed > 0 {
+		p.warn("%s to %s failed, to be tried again by later runs", plural(failed, "mail"), s.mail)
 	}
 	if report.Dead > 0 {
 		p.warn("%s to %s cannot be delivered at all: %s", plural(report.Dead, "mail"), s.mail, p.hint("outbox list"))

@@ -73,14 +73,20 @@ func (l *life) day(ctx context.Context, e *billing.Engine, today civil.Date, mon
 	}
 	for _, s := range l.people {
 		err := l.act(ctx, e, s, today, month)
-		if errors.Is(err, billing.ErrState) || errors.Is(err, store.ErrNotFound) {
-			continue // what was wanted does not fit any more: it is over, say
+		if errors.Is(err, billing.ErrState) || errors.Is(err, store.ErrNotFound) || unanswered(err) {
+			continue // what was wanted does not fit any more: it is over, say; or people leave it at that for today
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// unanswered reports whether the processor, which may be told to have faults, has not said
+// yes or no.
+func unanswered(err error) bool {
+	return errors.Is(err, billing.ErrUnknown) || errors.Is(err, billing.ErrNotExecuted)
 }
 
 // act is what one subscriber does on one day: mostly nothing.
@@ -91,8 +97,11 @@ func (l *life) act(ctx context.Context, e *billing.Engine, s *subscriber, today 
 		if today.Before(s.resumes) {
 			return nil
 		}
-		s.resumes = civil.Date{}
-		return month.change(e.Resume(ctx, s.name))
+		sub, err := e.Resume(ctx, s.name)
+		if !unanswered(err) {
+			s.resumes = civil.Date{}
+		}
+		return month.change(sub, err)
 	case s.paysCash:
 		return l.payOutside(ctx, e, s, today, month)
 	case s.troubled && dice < 400: // gives another card

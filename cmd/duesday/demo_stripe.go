@@ -59,7 +59,7 @@ func (f *demoFake) begin(ctx context.Context, start time.Time) error {
 			return err
 		}
 		if !e.At.Before(start) {
-			return errors.New("this fake Stripe has had a demo already, and time cannot go back there: start it anew")
+			return errors.New("this fake Stripe has charges already, and time cannot go back there: start it anew")
 		}
 	}
 	return f.set(ctx, start)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/config"
@@ -42,7 +43,7 @@ func (s *session) openStripe(c *config.Config) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	o.Key, o.Base, o.Now, o.Log = c.Stripe.Key, c.Stripe.APIBase, s.now, s.log
+	o.Key, o.Base, o.Now, o.Log, o.Proxy = c.Stripe.Key, c.Stripe.APIBase, s.now, s.log, http.ProxyFromEnvironment
 	p, err := stripe.New(o)
 	if err != nil {
 		return &usageError{err}

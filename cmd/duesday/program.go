@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -61,6 +62,7 @@ type session struct {
 	now       func() time.Time
 	mail      string
 	log       *slog.Logger
+	linkless  atomic.Int64 // mails put off, since the last drain's end, for want of their link
 }
 
 // with opens what the command needs, does it, and closes everything again.

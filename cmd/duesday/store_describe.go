@@ -92,7 +92,8 @@ type metaView struct {
 	Charging     bool   `json:"charging"`
 	Reason       string `json:"reason,omitempty"`
 	Moved        string `json:"moved_to,omitempty"`
-	Copying      bool   `json:"copying,omitempty"` // it is an unfinished copy of another store
+	Processor    string `json:"processor,omitempty"` // that it is charged through, and no other
+	Copying      bool   `json:"copying,omitempty"`   // it is an unfinished copy of another store
 }
 
 func (p *program) describeStore(ctx context.Context) error {
@@ -217,7 +218,7 @@ func (p *program) describeMeta(ctx context.Context, place storeurl.Place) (v *me
 	if err != nil {
 		return nil, err
 	}
-	return &metaView{m.Installation, stamp(m.Created), m.Shards, m.Charging, m.Reason, m.Moved, m.Copying}, nil
+	return &metaView{m.Installation, stamp(m.Created), m.Shards, m.Charging, m.Reason, m.Moved, m.Processor, m.Copying}, nil
 }
 
 func (p *program) printStore(v *storeView) error {
@@ -239,7 +240,7 @@ func (p *program) printStore(v *storeView) error {
 			}
 		}
 		fields(p.stdout, "installation", m.Installation, "created", m.Created, "shards per date", strconv.Itoa(m.Shards),
-			"charging", charging, "moved to", m.Moved)
+			"charging", charging, "processor", m.Processor, "moved to", m.Moved)
 		if m.Copying {
 			p.say("This is an unfinished copy of another store.")
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -107,9 +108,7 @@ func (c *stripeCLI) visit(link, button string, fields url.Values) (text, leaves 
 		}
 	}
 	form := url.Values{pressed[1]: pressed[2:3]}
-	for name, values := range fields {
-		form[name] = values
-	}
+	maps.Copy(form, fields)
 	post, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, link, strings.NewReader(form.Encode()))
 	if err != nil {
 		c.t.Fatal(err)
@@ -198,19 +197,27 @@ func (c *stripeCLI) open(name string) map[string]any {
 	return open
 }
 
-const stripeHeader = "account,email,subscription,sku,amount,currency,payment_day,payment_method\n"
+// pageOf returns where the customer can authenticate the open payment.
+func (c *stripeCLI) pageOf(name string) string {
+	c.t.Helper()
+	link, _ := c.open(name)["link"].(string)
+	if !strings.HasPrefix(link, c.base+"/redirect/authenticate/pi_") {
+		c.t.Fatalf("%s has no page: %v", name, c.open(name))
+	}
+	return link
+}
 
 // TestStripeLane: a payment that the customer has to authenticate waits for them, with a link
 // in the mail and in subscription show, and the same intent completes the period.
 func TestStripeLane(t *testing.T) {
 	c := newStripeCLI(t, stripefake.Options{})
-	c.must("import", c.file("book.csv", stripeHeader+"1,a@example.com,1,news,12.99,USD,15,pm_card_authenticationRequired\n2,b@example.com,1,gym,500,JPY,15,pm_card_visa\n"))
+	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_authenticationRequired\n2,b@example.com,1,gym,500,JPY,15,pm_card_visa\n"))
 	equal(t, "run", members(c.object(exitPerson, "run", "payments"), "due", "paid", "pending"), []any{2, 1, 1})
 
 	text := c.must("subscription", "show", "1/1")
 	contains(t, text, "active, requires_action", "attempt 1, requires_action", "the customer can authenticate it at "+c.base+"/")
 	open := c.open("1/1")
-	link := open["link"].(string)
+	link := c.pageOf("1/1")
 	mail := c.newMail("action-required", "a@example.com")
 	contains(t, mail, "Your bank asks you to confirm your payment of $12.99")
 	equal(t, "the mail's link", c.linkIn(mail), link)
@@ -230,7 +237,7 @@ func TestStripeLane(t *testing.T) {
 	equal(t, "after a no", members(c.object(exitPerson, "run", "payments"), "paid", "pending"), []any{0, 1})
 	again := c.open("1/1")
 	equal(t, "still open", members(again, "intent", "attempt", "state"), []any{open["intent"], 1, "requires_action"})
-	_, leaves = c.visit(again["link"].(string), "Complete authentication", nil)
+	_, leaves = c.visit(c.pageOf("1/1"), "Complete authentication", nil)
 	contains(t, leaves, thanks, "redirect_status=succeeded")
 	contains(t, c.must("subscription", "show", "1/1"), "succeeded at the processor by now; the next payment run")
 	c.now = c.now.Add(time.Hour)

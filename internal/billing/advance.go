@@ -113,22 +113,24 @@ func (e *StopError) Unwrap() error { return e.Err }
 // person who charges a parked period decides anew.
 func (e *Engine) overdue(s *Subscription, today civil.Date) bool {
 	o := s.Open
-	return o.State == RequiresAction && e.cfg.ActionDays > 0 && !o.First.IsZero() && s.Status != ParkedState && !today.Before(o.First.AddDays(e.cfg.ActionDays))
+	return o.State == RequiresAction && e.cfg.ActionDays > 0 && !o.Asked.IsZero() && s.Status != ParkedState && !today.Before(o.Asked.AddDays(e.cfg.ActionDays))
 }
 
 // wait records that the period waits for the customer or the processor, and tells the
 // customer once.
 func (e *Engine) wait(ctx context.Context, s *Subscription, today civil.Date, state State, reason string) (step, error) {
-	if s.Open.State == state || state == "" {
+	o := s.Open
+	if state == "" || o.State == state && (state != RequiresAction || !o.Asked.IsZero()) {
 		return e.remain(ctx, s, today, OutcomePending, reason)
 	}
-	s.Open.State = state
+	told := o.State == state // by an older Duesday, which set no deadline
+	o.State, o.Asked = state, civil.Date{}
 	s.NextPayment = later(s.NextPayment, today)
 	var others []store.Write
 	if state == RequiresAction {
-		if s.Open.First.IsZero() {
-			s.Open.First = today
-		}
+		o.Asked = today
+	}
+	if state == RequiresAction && !told {
 		others = e.notice(noticeAction, s, s.Open, nil)
 	}
 	r := s.result(OutcomePending, reason)

@@ -27,10 +27,17 @@ func (e *Engine) CollectReturns(ctx context.Context, since time.Time) (recorded 
 	if err != nil {
 		return 0, err
 	}
-	c := &collector{e: e, proc: proc, records: map[string][]*ReturnRecord{}}
+	c := &collector{e: e, records: map[string][]*ReturnRecord{}}
+	found, errs := make([][]Return, len(places)), make([]error, len(places))
+	atEach(places, func(i int, at string) { found[i], errs[i] = e.returnsAt(ctx, proc, ListRequest{At: at, Since: since}) })
 	var failed []error
-	for _, at := range places {
-		err := c.list(ctx, ListRequest{At: at, Since: since})
+	for i, at := range places {
+		err := errs[i]
+		for _, seen := range found[i] {
+			if err == nil {
+				err = c.take(ctx, seen)
+			}
+		}
 		if err != nil && at != "" {
 			err = fmt.Errorf("connected account %s: %w", at, err)
 		}
@@ -56,30 +63,27 @@ func mayPass(ctx context.Context, err error) bool {
 // A collector is one pass of CollectReturns.
 type collector struct {
 	e        *Engine
-	proc     Refunder
 	records  map[string][]*ReturnRecord // by account, as they were read in this pass
 	recorded int
 	others   int
 }
 
-// list takes what the processor lists at one place. A listing that breaks off is begun anew.
-func (c *collector) list(ctx context.Context, r ListRequest) (err error) {
+// returnsAt lists one place. A listing that breaks off is begun anew.
+func (e *Engine) returnsAt(ctx context.Context, proc Refunder, r ListRequest) (all []Return, err error) {
 	for range maxSends {
-		err, c.others = nil, 0
-		for seen, lerr := range c.proc.Returns(ctx, r) {
+		all, err = all[:0], nil
+		for seen, lerr := range proc.Returns(ctx, r) {
 			if lerr != nil {
 				err = fmt.Errorf("listing the processor's refunds and disputes: %w", lerr)
 				break
 			}
-			if err := c.take(ctx, seen); err != nil {
-				return err
-			}
+			all = append(all, seen)
 		}
 		if err == nil || definite(err) || ctx.Err() != nil {
 			break
 		}
 	}
-	return err
+	return all, err
 }
 
 func (c *collector) take(ctx context.Context, seen Return) (err error) {

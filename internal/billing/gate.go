@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
@@ -126,16 +125,7 @@ func (e *Engine) lost(ctx context.Context, scope []ListRequest) (lost []Intent, 
 		return nil, nil, errors.New("this needs the payment processor")
 	}
 	found, errs := make([][]Intent, len(scope)), make([]error, len(scope))
-	var wg sync.WaitGroup
-	free := make(chan struct{}, maxListings)
-	for i, r := range scope {
-		free <- struct{}{}
-		wg.Go(func() {
-			found[i], errs[i] = e.lostAt(ctx, r)
-			<-free
-		})
-	}
-	wg.Wait()
+	atEach(scope, func(i int, r ListRequest) { found[i], errs[i] = e.lostAt(ctx, r) })
 	refused = map[string]bool{}
 	for i, r := range scope {
 		switch {
@@ -148,9 +138,6 @@ func (e *Engine) lost(ctx context.Context, scope []ListRequest) (lost []Intent, 
 	}
 	return lost, refused, nil
 }
-
-// maxListings is how many accounts of the processor are listed at one time.
-const maxListings = 16
 
 // lostAt is lost for one listing. One that breaks off is begun anew.
 func (e *Engine) lostAt(ctx context.Context, r ListRequest) (lost []Intent, err error) {

@@ -65,7 +65,7 @@ func (s Side) MoveState(ctx context.Context) (*MoveState, error) {
 	}
 	return &MoveState{
 		Meta: Meta{Installation: it.Str(schema.Installation), Charging: it.Get(schema.Charging).Bool(), Reason: it.Str(schema.Reason),
-			Created: parseStamp(it.Str(schema.CreatedDate)), Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved)},
+			Created: parseStamp(it.Str(schema.CreatedDate)), Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved), Processor: it.Str(schema.Processor)},
 		MovedID: it.Str(movedID), Final: it.Str(movedOutcome) == finished, GivenUp: it.Str(movedOutcome) == canceled,
 		CopyID: it.Str(copyID), Copying: it.Str(copyState) == copying, Canceled: it.Str(copyState) == canceled, item: it,
 	}, nil

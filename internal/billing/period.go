@@ -26,6 +26,7 @@ type OpenPeriod struct {
 	Base       string     // Intent.Latest before that attempt: another Latest means that it ran
 	First      civil.Date // of the first decline; zero before it
 	Retry      civil.Date // not before; zero: now
+	Asked      civil.Date // when the customer was asked to authenticate the attempt; zero: they were not
 	State      State      // Processing or RequiresAction while it waits, failing while it ends, else ""
 	Opened     time.Time
 	Attempts   []Attempt // that were declined
@@ -60,6 +61,9 @@ func (o *OpenPeriod) item() store.Item {
 	if !o.First.IsZero() {
 		set(schema.FirstDecline, o.First.String())
 	}
+	if !o.Asked.IsZero() {
+		set(schema.AskedDate, o.Asked.String())
+	}
 	if o.Generation != 0 {
 		it.Set(schema.Generation, store.Int(int64(o.Generation)))
 	}
@@ -92,7 +96,7 @@ func decodeOpen(it store.Item) (*OpenPeriod, error) {
 	for _, f := range [...]struct {
 		name string
 		to   *civil.Date
-	}{{schema.DueDate, &o.Due}, {schema.FirstDecline, &o.First}, {schema.RetryDate, &o.Retry}} {
+	}{{schema.DueDate, &o.Due}, {schema.FirstDecline, &o.First}, {schema.RetryDate, &o.Retry}, {schema.AskedDate, &o.Asked}} {
 		if text := it.Str(f.name); text != "" {
 			if *f.to, err = civil.Parse(text); err != nil {
 				return nil, fmt.Errorf("open period: %s: %w", f.name, err)

@@ -3,6 +3,7 @@ package billing
 import (
 	"context"
 	"strings"
+	"sync"
 
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -34,4 +35,22 @@ func (e *Engine) registerPlace(p Payer) []store.Write {
 	return []store.Write{store.Put(e.table, store.NewItem(
 		store.Attribute{Name: schema.PK, Value: store.S(processorPK)},
 		store.Attribute{Name: schema.SK, Value: store.S(strings.Clone(p.At))}))}
+}
+
+// maxListings is how many accounts of the processor are listed at one time.
+const maxListings = 16
+
+// atEach calls do for every element of what is asked for, maxListings at a time, and returns
+// when all are done.
+func atEach[T any](asked []T, do func(i int, what T)) {
+	var all sync.WaitGroup
+	free := make(chan struct{}, maxListings)
+	for i, what := range asked {
+		free <- struct{}{}
+		all.Go(func() {
+			do(i, what)
+			<-free
+		})
+	}
+	all.Wait()
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
@@ -74,16 +73,7 @@ func (e *Engine) newestCards(ctx context.Context, w Wallet, since time.Time) (ma
 		return nil, err
 	}
 	found, errs := make([][]Setup, len(places)), make([]error, len(places))
-	var all sync.WaitGroup
-	free := make(chan struct{}, maxListings)
-	for i, at := range places {
-		free <- struct{}{}
-		all.Go(func() {
-			found[i], errs[i] = e.setups(ctx, w, ListRequest{At: at, Since: since})
-			<-free
-		})
-	}
-	all.Wait()
+	atEach(places, func(i int, at string) { found[i], errs[i] = e.setups(ctx, w, ListRequest{At: at, Since: since}) })
 	newest := map[recipient]Setup{}
 	var failed []error
 	for i, at := range places {

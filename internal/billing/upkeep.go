@@ -77,14 +77,17 @@ func (e *Engine) sweep(ctx context.Context, previous time.Time) (canceled int, e
 		return 0, err
 	}
 	const week = 7 * 24 * time.Hour
-	var failed []error
-	for _, at := range places {
-		n, err := e.sweepAt(ctx, ListRequest{At: at, Since: previous.Add(-orphanAge - week), Until: e.now().Add(-orphanAge)})
-		if canceled += n; err != nil && !(at != "" && errors.Is(err, ErrAccountRefused)) {
-			failed = append(failed, err)
+	counts, errs := make([]int, len(places)), make([]error, len(places))
+	atEach(places, func(i int, at string) {
+		counts[i], errs[i] = e.sweepAt(ctx, ListRequest{At: at, Since: previous.Add(-orphanAge - week), Until: e.now().Add(-orphanAge)})
+	})
+	for i, at := range places {
+		canceled += counts[i]
+		if at != "" && errors.Is(errs[i], ErrAccountRefused) {
+			errs[i] = nil // the gate has told
 		}
 	}
-	return canceled, errors.Join(failed...)
+	return canceled, errors.Join(errs...)
 }
 
 func (e *Engine) sweepAt(ctx context.Context, r ListRequest) (canceled int, err error) {

@@ -94,8 +94,9 @@ const (
 	Processor        = "Processor"        // of the store: whose money it moves
 
 	// Of a refund or dispute.
-	Refund  = "Refund"  // the processor's id of it
-	Request = "Request" // our own id, when it was asked for here
+	AskedDate = "AskedDate" // of a period that is open: when the customer was asked to authenticate it
+	Refund    = "Refund"    // the processor's id of it
+	Request   = "Request"   // our own id, when it was asked for here
 )
 
 // Names lists every attribute name in a fixed order. Append only: an engine may store
@@ -119,5 +120,6 @@ func Names() []string {
 		TrackedCreated, TrackedUpdated, TrackedFulfilled, TrackedStatus, TrackedPurchase,
 		Customer, ProcessorAccount, ApplicationFee, MethodDate, Processor, Refund, Request,
 		"ref", "at", "card", "card_expires", // of effects
+		AskedDate,
 	}
 }

@@ -129,14 +129,14 @@ func (l *lane) current(now time.Time) int {
 	return l.full
 }
 
-// slow takes a quarter off the rate and sends nothing for a while: a request that was sent at the instant
+// slow takes a tenth off the rate and sends nothing for a while: a request that was sent at the instant
 // was one too many. Several that were sent before the rate was cut cut it once.
 func (l *lane) slow(sent time.Time, rest time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := monotonic()
 	if sent.After(l.cut) {
-		l.rate, l.cut = max(1, l.current(now)*3/4), now
+		l.rate, l.cut = max(1, l.current(now)*9/10), now
 	}
 	if until := now.Add(rest); until.After(l.until) {
 		l.until = until

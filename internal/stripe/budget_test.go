@@ -166,14 +166,14 @@ func TestLane_SlowsDownAndGrowsBack(t *testing.T) {
 		start := time.Now()
 		l.slow(sent, 2*time.Second)
 		l.slow(sent, 2*time.Second) // another that was sent before the cut
-		rates := map[time.Duration]int{0: 15, time.Second: 15, 2 * time.Second: 15, 3 * time.Second: 16, 6 * time.Second: 19, 7 * time.Second: 20, time.Hour: 20}
+		rates := map[time.Duration]int{0: 18, time.Second: 18, 2 * time.Second: 18, 3 * time.Second: 19, 4 * time.Second: 20, time.Hour: 20}
 		at := passes(t, b, "e", 16, 20)
 		if got := at[0].Sub(start); got != 2*time.Second {
 			t.Errorf("the first came after %v, want the rest of 2s", got)
 		}
 		for i := 1; i < 10; i++ {
-			if got := at[i].Sub(at[i-1]); got.Round(time.Microsecond) != 68*time.Millisecond {
-				t.Errorf("request %d came after %v, want 68ms: three quarters of the rate", i, got)
+			if got := at[i].Sub(at[i-1]); got.Round(10*time.Microsecond) != 56670*time.Microsecond {
+				t.Errorf("request %d came after %v, want 56.67ms: nine tenths of the rate", i, got)
 			}
 		}
 		if got := b.total.current(time.Now()); got != 80 {
@@ -199,8 +199,8 @@ func TestLane_SlowsDownAndGrowsBack(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := fresh.current(time.Now()); got != 4 {
-			t.Errorf("after forty cuts: got %d a second, want 4: a quarter of what is small is nothing, and one more after a second", got)
+		if got := fresh.current(time.Now()); got != 10 {
+			t.Errorf("after a cut each second: got %d a second, want 10: a tenth off and one more in between", got)
 		}
 	})
 }

@@ -49,7 +49,7 @@ func (p *Processor) Open(ctx context.Context, r billing.OpenRequest) (billing.In
 
 func openParams(r billing.OpenRequest) (*sdk.PaymentIntentCreateParams, error) {
 	if r.Key == "" {
-		return nil, fmt.Errorf("%w: no idempotency key", billing.ErrInvalid)
+		return nil, unsent("no idempotency key")
 	}
 	if err := checkAt(r.Payer.At); err != nil {
 		return nil, err

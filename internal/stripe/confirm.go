@@ -3,7 +3,6 @@ package stripe
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 
 	sdk "github.com/stripe/stripe-go/v86"
@@ -20,7 +19,7 @@ func (p *Processor) Confirm(ctx context.Context, r billing.ConfirmRequest) (bill
 		return billing.Intent{}, err
 	}
 	if r.Key == "" || r.Method == "" {
-		return billing.Intent{}, fmt.Errorf("%w: no idempotency key, or no payment method", billing.ErrInvalid)
+		return billing.Intent{}, unsent("no idempotency key, or no payment method")
 	}
 	params := &sdk.PaymentIntentConfirmParams{PaymentMethod: &r.Method, OffSession: new(true), Expand: expandCharge()}
 	params.IdempotencyKey, params.StripeAccount = &r.Key, account(at.at)

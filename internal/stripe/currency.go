@@ -1,11 +1,9 @@
 package stripe
 
 import (
-	"fmt"
 	"math"
 	"strings"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/money"
 )
 
@@ -53,18 +51,18 @@ func unitsOf(a money.Amount) (int64, error) {
 	c := a.Currency()
 	s, ok := scaleOf(c)
 	if !ok {
-		return 0, fmt.Errorf("%w: Stripe takes no payments in %s", billing.ErrInvalid, c)
+		return 0, unsent("Stripe takes no payments in %s", c)
 	}
 	units := a.Minor()
 	for d := c.Exponent(); d < s.decimals; d++ {
 		if units > math.MaxInt64/10 || units < math.MinInt64/10 {
-			return 0, fmt.Errorf("%w: %s is too much for Stripe", billing.ErrInvalid, a)
+			return 0, unsent("%s is too much for Stripe", a)
 		}
 		units *= 10
 	}
 	for d := s.decimals; d < c.Exponent(); d++ {
 		if units%10 != 0 {
-			return 0, fmt.Errorf("%w: %s: Stripe takes whole amounts of %s alone", billing.ErrInvalid, a, c)
+			return 0, unsent("%s: Stripe takes whole amounts of %s alone", a, c)
 		}
 		units /= 10
 	}
@@ -72,9 +70,9 @@ func unitsOf(a money.Amount) (int64, error) {
 	case units%s.step == 0:
 		return units, nil
 	case s.decimals == 3:
-		return 0, fmt.Errorf("%w: %s: Stripe takes amounts of %s whose last digit is 0", billing.ErrInvalid, a, c)
+		return 0, unsent("%s: Stripe takes amounts of %s whose last digit is 0", a, c)
 	}
-	return 0, fmt.Errorf("%w: %s: Stripe takes whole amounts of %s alone", billing.ErrInvalid, a, c)
+	return 0, unsent("%s: Stripe takes whole amounts of %s alone", a, c)
 }
 
 // chargeUnits is unitsOf for an amount that is to be charged: it has to be within Stripe's
@@ -86,7 +84,7 @@ func chargeUnits(a money.Amount) (int64, error) {
 	}
 	least, most := limits(a.Currency().Code())
 	if units < least || units > most {
-		return 0, fmt.Errorf("%w: %s: Stripe charges from %s to %s", billing.ErrInvalid, a,
+		return 0, unsent("%s: Stripe charges from %s to %s", a,
 			amountOf(least, a.Currency().Code()), amountOf(most, a.Currency().Code()))
 	}
 	return units, nil
@@ -166,7 +164,7 @@ func amountOf(units int64, code string) money.Amount {
 // percent, rounded down to what the currency can be paid in.
 func feeUnits(units int64, fee int, c money.Currency) (int64, error) {
 	if fee < 0 || fee > 10000 {
-		return 0, fmt.Errorf("%w: application fee of %d hundredths of a percent: want 0 to 10000", billing.ErrInvalid, fee)
+		return 0, unsent("application fee of %d hundredths of a percent: want 0 to 10000", fee)
 	}
 	s, _ := scaleOf(c)
 	got := units/10000*int64(fee) + units%10000*int64(fee)/10000

@@ -64,6 +64,15 @@ func is(err error, verdicts ...verdict) (*failure, bool) {
 	return nil, false
 }
 
+// unsent is a request that is not sent, because it cannot be right: billing.ErrInvalid, without
+// the words that Stripe refused it.
+func unsent(format string, args ...any) error { return &unsentError{fmt.Sprintf(format, args...)} }
+
+type unsentError struct{ text string }
+
+func (e *unsentError) Error() string { return e.text }
+func (e *unsentError) Unwrap() error { return billing.ErrInvalid }
+
 // strange is an answer that was called a success and is none that can be used: what became of
 // the request is unknown.
 func strange(what, format string, args ...any) error {

@@ -1,7 +1,6 @@
 package stripe
 
 import (
-	"fmt"
 	"strconv"
 	"unicode/utf8"
 
@@ -35,7 +34,7 @@ func metadata(pairs ...string) (map[string]string, error) {
 	for i := 0; i < len(pairs); i += 2 {
 		name, value := pairs[i], pairs[i+1]
 		if utf8.RuneCountInString(value) > maxMetadata {
-			return nil, fmt.Errorf("%w: %s has %d characters; Stripe keeps at most %d", billing.ErrInvalid, name, utf8.RuneCountInString(value), maxMetadata)
+			return nil, unsent("%s has %d characters; Stripe keeps at most %d", name, utf8.RuneCountInString(value), maxMetadata)
 		}
 		if value != "" {
 			m[name] = value

@@ -44,7 +44,7 @@ func isID(text, prefix string) bool {
 // checkAt refuses what is no connected account; "" is our own.
 func checkAt(at string) error {
 	if at != "" && !isID(at, "acct_") {
-		return fmt.Errorf("%w: connected account %.60q: want acct_…", billing.ErrInvalid, at)
+		return unsent("connected account %.60q: want acct_…", at)
 	}
 	return nil
 }
@@ -52,7 +52,7 @@ func checkAt(at string) error {
 // checkID refuses what cannot be an id, so that it is no part of another path.
 func checkID(what, id, prefix string) error {
 	if !isID(id, prefix) {
-		return fmt.Errorf("%w: %s %.60q: want %s…", billing.ErrInvalid, what, id, prefix)
+		return unsent("%s %.60q: want %s…", what, id, prefix)
 	}
 	return nil
 }

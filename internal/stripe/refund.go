@@ -2,7 +2,6 @@ package stripe
 
 import (
 	"context"
-	"fmt"
 	"iter"
 
 	sdk "github.com/stripe/stripe-go/v86"
@@ -23,9 +22,9 @@ func (p *Processor) Refund(ctx context.Context, r billing.RefundRequest) (billin
 	}
 	switch {
 	case units <= 0:
-		return billing.Return{}, fmt.Errorf("%w: refund of %s: want an amount above zero", billing.ErrInvalid, r.Amount)
+		return billing.Return{}, unsent("refund of %s: want an amount above zero", r.Amount)
 	case r.Key == "" || r.ID == "":
-		return billing.Return{}, fmt.Errorf("%w: refund without an idempotency key or an id", billing.ErrInvalid)
+		return billing.Return{}, unsent("refund without an idempotency key or an id")
 	}
 	meta, err := metadataOf(r.Tag)
 	if err != nil {

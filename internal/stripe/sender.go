@@ -23,8 +23,10 @@ const (
 	advisedTries = 3 // sends of a request that Stripe itself asks to send again
 	firstRest    = 500 * time.Millisecond
 	longestRest  = 8 * time.Second
-	longestAsked = time.Minute      // of a Retry-After
-	refusalLife  = 10 * time.Minute // how long a connected account is left alone that has let go of us
+
+	firstLaneRest = 50 * time.Millisecond
+	longestAsked  = time.Minute      // of a Retry-After
+	refusalLife   = 10 * time.Minute // how long a connected account is left alone that has let go of us
 )
 
 // A sender is the way of every request to Stripe: it keeps to the budget, sends again what
@@ -222,6 +224,15 @@ func rest(tries int, h http.Header) time.Duration {
 	return d/2 + rand.N(d/2)
 }
 
+// laneRest is for how long nobody sends after a 429: a moment where the first send met it,
+// since the pace is about right, and as long as the request itself waits when it comes again.
+func laneRest(tries int, rest time.Duration) time.Duration {
+	if tries == 1 {
+		return min(rest, firstLaneRest)
+	}
+	return rest
+}
+
 // learn slows down the endpoint, or all of them, after a 429 that was for their rate, and
 // remembers a connected account that has let go of us.
 func (s *sender) learn(c *call, x *exchange, f *failure, sent time.Time, rest time.Duration) {
@@ -234,9 +245,9 @@ func (s *sender) learn(c *call, x *exchange, f *failure, sent time.Time, rest ti
 		s.log.Warn("a connected account refuses us", "account", c.at, "request", c.what)
 	case f.verdict != busy || x.status != http.StatusTooManyRequests || reason == "resource-specific" || listed(busyCodesOfObjects, f.answer.code):
 	case strings.HasPrefix(reason, "global"):
-		s.budget.total.slow(sent, rest)
+		s.budget.total.slow(sent, laneRest(c.tries, rest))
 	default:
-		s.budget.lane(c.what).slow(sent, rest)
+		s.budget.lane(c.what).slow(sent, laneRest(c.tries, rest))
 	}
 }
 

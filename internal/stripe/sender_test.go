@@ -136,8 +136,8 @@ func TestSender_SlowsTheRightLane(t *testing.T) {
 		reply            reply
 		confirm, general int // rates after it
 	}{
-		"an endpoint's":  {tooMany(nil), 15, 80},
-		"all endpoints'": {tooMany(map[string]string{"Stripe-Rate-Limited-Reason": "global-rate"}), 20, 60},
+		"an endpoint's":  {tooMany(nil), 18, 80},
+		"all endpoints'": {tooMany(map[string]string{"Stripe-Rate-Limited-Reason": "global-rate"}), 20, 72},
 		"an object's":    {tooMany(map[string]string{"Stripe-Rate-Limited-Reason": "resource-specific"}), 20, 80},
 		"a lock":         {locked(429, "lock_timeout"), 20, 80},
 		"a key in use":   {locked(409, "idempotency_key_in_use"), 20, 80},

@@ -119,7 +119,7 @@ func (p *Processor) Card(ctx context.Context, at, method string) (billing.Card, 
 
 func (p *Processor) method(ctx context.Context, at, method string) (*sdk.PaymentMethod, error) {
 	if !isID(method, "pm_") && !isID(method, "card_") && !isID(method, "src_") {
-		return nil, fmt.Errorf("%w: payment method %s: want pm_…", billing.ErrInvalid, shown(billing.MaskCards(method)))
+		return nil, unsent("payment method %s: want pm_…", shown(billing.MaskCards(method)))
 	}
 	params := &sdk.PaymentMethodRetrieveParams{}
 	params.StripeAccount = account(at)
@@ -154,7 +154,7 @@ func (p *Processor) card(pm *sdk.PaymentMethod) (billing.Card, error) {
 // CardLink implements billing.Wallet, by a Checkout Session in setup mode.
 func (p *Processor) CardLink(ctx context.Context, r billing.LinkRequest) (billing.CardLink, error) {
 	if p.returnURL == "" {
-		return billing.CardLink{}, fmt.Errorf("%w: a page for cards needs an address where the customer comes back to: set return_url, as in stripe:?return_url=https://example.com/thanks", billing.ErrInvalid)
+		return billing.CardLink{}, unsent("a page for cards needs an address where the customer comes back to: set return_url, as in stripe:?return_url=https://example.com/thanks")
 	}
 	if err := checkAt(r.Payer.At); err != nil {
 		return billing.CardLink{}, err
