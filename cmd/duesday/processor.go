@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/config"
@@ -50,6 +51,18 @@ func (s *session) openStripe(c *config.Config) error {
 	}
 	s.processor, s.ledger = p, p
 	return nil
+}
+
+// noPages reports whether customers have no way back from Stripe's pages, and so there are none.
+func noPages(c *config.Config) bool {
+	return c.UsesStripe() && !strings.Contains(c.Processor, "return_url=")
+}
+
+// warnOfPages says once what the customers of a run miss.
+func (p *program) warnOfPages() {
+	if noPages(&p.cfg) {
+		p.warn("mail goes out without links to pages of Stripe's: set return_url, as in --processor 'stripe:?return_url=https://shop.example/thanks'")
+	}
 }
 
 // readKey reads the key's file, where there is one. Only then is it known whether the

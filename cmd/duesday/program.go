@@ -156,7 +156,7 @@ func (p *program) logger() *slog.Logger {
 // policy hands the policy to the engine.
 func policy(c *config.Config) billing.Config {
 	p := c.Policy
-	return billing.Config{RetryDays: p.RetryDays, CatchUp: p.CatchUp, ReceiptMonths: p.ReceiptMonths, ActionDays: p.ActionDays, CardURL: c.CardURL}
+	return billing.Config{RetryDays: p.RetryDays, CatchUp: p.CatchUp, ReceiptMonths: p.ReceiptMonths, ActionDays: p.ActionDays, CardURL: c.CardURL, NoLinks: noPages(c)}
 }
 
 func (s *session) close() error {

@@ -65,6 +65,7 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, f *runFlags) er
 		if f.dry {
 			return p.dryRun(ctx, s, kind, o)
 		}
+		p.warnOfPages()
 		return p.wetRun(ctx, s, kind, o)
 	})
 }

@@ -42,6 +42,10 @@ func (p *program) stripeFakeCommand() *cobra.Command {
 		Long: `Serve Stripe's API with a memory, test cards and test clocks, and with faults on
 request. It moves no money, keeps nothing on disk, and runs until it is interrupted.
 
+What it answers is held against Stripe's specification of the API, which has the newest
+shapes alone. Those of versions before 2025-03-31.basil follow the changes that Stripe
+documents, and are checked against fixed examples only.
+
 Its keys are fixed, and no secrets: sk_test_duesday, sk_live_duesday and the restricted
 rk_test_duesday. Cards are Stripe's own test ids, such as pm_card_visa, and for declines
 pm_card_chargeCustomerFail; none has to be typed in. Webhook endpoints are made as at

@@ -14,7 +14,7 @@ var layers = map[string][]string{
 	"internal/archtest": {},
 	// pebblestore: for its options, and to wait until it is idle; memstore: units are counted over it
 	"internal/bench":                 {"billing", "capacity", "civil", "money", "outbox", "sandbox", "schema", "store", "store/memstore", "store/pebblestore"},
-	"internal/billing":               {"civil", "money", "outbox", "schema", "store"},
+	"internal/billing":               {"civil", "money", "outbox", "schema", "secret", "store"},
 	"internal/book":                  {"billing", "civil", "money", "schema"},
 	"internal/capacity":              {"store"},
 	"internal/civil":                 {},

@@ -30,6 +30,12 @@ func (e *Engine) advance(ctx context.Context, s *Subscription, m mode, today civ
 	if err != nil {
 		return e.setback(ctx, s, today, err)
 	}
+	if fresh {
+		*m.sent = sent{o.Ref, o.Attempt, in.Latest}
+	} else if m.sent.earlier(o, in) {
+		o.Base, o.State = in.Latest, ""
+		return step{again: true}, e.put(ctx, s)
+	}
 	ours := in.Amount == o.Amount && (in.Tag.Installation == "" || in.Tag.Period == o.Period)
 	if !ours && (in.State == Succeeded || !s.ending()) { // one that only has to be cancelled may be anything
 		return e.park(ctx, s, today, fmt.Sprintf("payment intent %s is for period %d and %s, not period %d and %s",
@@ -40,13 +46,20 @@ func (e *Engine) advance(ctx context.Context, s *Subscription, m mode, today civ
 			return e.setback(ctx, s, today, err)
 		}
 	}
-	if !fresh && !s.ending() && !ran(o, in) && o.State != RequiresAction && (s.Status != ParkedState || m.manual) && !m.finish {
+	if !fresh && !s.ending() && !ran(o, in) && (o.State != RequiresAction || in.State == Opened) && (s.Status != ParkedState || m.manual) && !m.finish {
+		if again, err := e.newer(ctx, s, today); err != nil {
+			return step{}, err
+		} else if again {
+			o.Base, o.State = in.Latest, ""
+			return step{again: true}, e.put(ctx, s)
+		}
 		if in, err = e.confirm(ctx, s); err != nil {
 			return e.setback(ctx, s, today, err)
 		}
+		*m.sent = sent{o.Ref, o.Attempt, in.Latest}
 	}
 	if in.State == RequiresAction && in.NoPage && !s.ending() && s.Status != ParkedState && !m.finish && !e.overdue(s, today) {
-		in = e.makePage(ctx, s, in)
+		in = e.makePage(ctx, s, in, today)
 	}
 	return e.act(ctx, s, m, in, today)
 }
@@ -65,25 +78,25 @@ func (e *Engine) act(ctx context.Context, s *Subscription, m mode, in Intent, to
 	case in.State == Canceled && s.ending():
 		return e.end(ctx, s, today)
 	case s.ending():
-		return e.wait(ctx, s, today, in.State, "the payment intent is still being cancelled")
+		return e.wait(ctx, s, today, in.State, in.Latest, "the payment intent is still being cancelled")
 	case s.Status == ParkedState && !m.manual:
 		return e.remain(ctx, s, today, OutcomeParked, s.Parked)
 	case in.State == Canceled && m.finish:
 		return step{}, nil // the request was taken back meanwhile; the payment job goes on from here
 	case in.State == Canceled:
-		return e.rebind(ctx, s, today)
+		return e.rebind(ctx, s, m, today)
 	case in.State == Processing:
-		return e.wait(ctx, s, today, Processing, "the processor is still processing it")
-	case in.State == RequiresAction && e.overdue(s, today):
+		return e.wait(ctx, s, today, Processing, in.Latest, "the processor is still processing it")
+	case in.State != Processing && in.Latest != "" && e.overdue(s, today):
 		s.Open.State = failing
 		s.NextPayment = later(s.NextPayment, today)
 		return step{again: true}, e.put(ctx, s)
 	case in.State == RequiresAction:
-		return e.wait(ctx, s, today, RequiresAction, "the customer has to authenticate the payment")
+		return e.wait(ctx, s, today, RequiresAction, in.Latest, "the customer has to authenticate the payment")
 	case in.State == Declined && in.Latest != s.Open.Base:
 		return e.decline(ctx, s, in, today)
 	}
-	return e.wait(ctx, s, today, "", "the processor has not yet carried out the attempt")
+	return e.wait(ctx, s, today, "", in.Latest, "the processor has not yet carried out the attempt")
 }
 
 // setback deals with an error of the processor. Only a definite refusal of our own
@@ -95,6 +108,8 @@ func (e *Engine) setback(ctx context.Context, s *Subscription, today civil.Date,
 		return step{}, context.Cause(ctx)
 	case errors.Is(err, ErrRefused):
 		return step{}, &StopError{err}
+	case errors.Is(err, ErrNoIntent) && s.Open != nil && s.Open.Payer.At != "": // the connected account's own affair
+		return e.remain(ctx, s, today, OutcomePending, MaskCards(err.Error()))
 	case errors.Is(err, ErrNoIntent):
 		return step{}, &StopError{fmt.Errorf("subscription %s: %w: is this the processor, and the account at it, that this store was charged with", s.Name, err)}
 	case errors.Is(err, ErrInvalid):
@@ -118,10 +133,18 @@ func (e *Engine) overdue(s *Subscription, today civil.Date) bool {
 
 // wait records that the period waits for the customer or the processor, and tells the
 // customer once.
-func (e *Engine) wait(ctx context.Context, s *Subscription, today civil.Date, state State, reason string) (step, error) {
+func (e *Engine) wait(ctx context.Context, s *Subscription, today civil.Date, state State, latest, reason string) (step, error) {
 	o := s.Open
 	if state == "" || o.State == state && (state != RequiresAction || !o.Asked.IsZero()) {
 		return e.remain(ctx, s, today, OutcomePending, reason)
+	}
+	if state == RequiresAction {
+		if again, err := e.newer(ctx, s, today); err != nil {
+			return step{}, err
+		} else if again {
+			o.Base, o.State = latest, ""
+			return step{again: true}, e.put(ctx, s)
+		}
 	}
 	told := o.State == state // by an older Duesday, which set no deadline
 	o.State, o.Asked = state, civil.Date{}

@@ -3,6 +3,8 @@ package billing
 import (
 	"iter"
 	"strings"
+
+	"github.com/duesday/duesday/internal/secret"
 )
 
 // HasCardNumber reports whether the text contains what looks like a card number: 13 to
@@ -146,6 +148,8 @@ func CheckText(field, text string, limit int) error {
 		return fieldError(field, "too long: at most "+itoa(limit)+" bytes")
 	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
 		return fieldError(field, "control characters or invalid UTF-8")
+	case secret.Redact(text) != text:
+		return fieldError(field, "looks like a secret key or token of the processor's: Duesday never stores one")
 	case HasCardNumber(text):
 		return fieldError(field, "looks like a card number ("+MaskCards(text)+"): Duesday never takes one; give the processor's token")
 	}

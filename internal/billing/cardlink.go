@@ -96,7 +96,7 @@ func (e *Engine) link(ctx context.Context, f outbox.Effect) (CardLink, error) {
 	if e.cfg.CardURL != "" {
 		return CardLink{URL: fill(e.cfg.CardURL, account, subscription)}, nil
 	}
-	if _, ok := e.proc.(Wallet); !ok {
+	if _, ok := e.proc.(Wallet); !ok || e.cfg.NoLinks {
 		return CardLink{}, nil
 	}
 	s, err := e.load(ctx, Name{Account: account, ID: subscription, SKU: f.Data[outbox.DataSKU]})

@@ -56,6 +56,22 @@ type mode struct {
 	finish bool       // only bring the open period to the end that was requested
 
 	refused map[string]bool // connected accounts at which nothing may be opened
+	sent    *sent           // of collect
+}
+
+// sent is the attempt that this worker has confirmed last, and what came of it.
+type sent struct {
+	ref     string
+	attempt int
+	latest  string
+}
+
+// earlier reports whether what the intent shows came of an attempt of ours that the period has
+// left behind: a person gave another method while it was under way. It is nothing that the
+// new one has met with.
+func (x *sent) earlier(o *OpenPeriod, in Intent) bool {
+	return x != nil && x.ref == o.Ref && x.attempt < o.Attempt && x.latest != "" && x.latest == in.Latest && in.Latest != o.Base &&
+		(in.State == Declined || in.State == RequiresAction)
 }
 
 // collect brings one subscription forward as far as it goes today: recovers what is open,
@@ -63,6 +79,7 @@ type mode struct {
 // turns out not to be due reports nothing.
 func (e *Engine) collect(ctx context.Context, n Name, m mode, report func(Result)) error {
 	defer e.locks.lock(n)()
+	m.sent = new(sent)
 	var fresh *Subscription // bound by us a moment ago: nothing to look up
 	var doubt doubt
 	for paid, tries := 0, 0; tries < maxTries; {
@@ -173,15 +190,12 @@ func (e *Engine) open(ctx context.Context, s *Subscription, m mode, due, today c
 	if method == "" {
 		return e.park(ctx, s, today, noMethod)
 	}
-	if m.refused[payer.At] {
-		return e.setback(ctx, s, today, fmt.Errorf("%w: %s", ErrAccountRefused, payer.At))
-	}
-	return e.bind(ctx, s, o, today)
+	return e.bind(ctx, s, m, o, today)
 }
 
 // rebind replaces an intent that the processor shows cancelled, though nobody here asked
 // for it: the next generation, never before that answer.
-func (e *Engine) rebind(ctx context.Context, s *Subscription, today civil.Date) (step, error) {
+func (e *Engine) rebind(ctx context.Context, s *Subscription, m mode, today civil.Date) (step, error) {
 	o := *s.Open
 	o.Retired = append(append([]string(nil), o.Retired...), o.Ref)
 	o.Generation++
@@ -189,13 +203,16 @@ func (e *Engine) rebind(ctx context.Context, s *Subscription, today civil.Date) 
 	if len(o.Retired) > maxGenerations {
 		return e.park(ctx, s, today, "the processor cancels every payment intent")
 	}
-	return e.bind(ctx, s, &o, today)
+	return e.bind(ctx, s, m, &o, today)
 }
 
 // maxGenerations bounds the intents of one period; more means that something cancels them.
 const maxGenerations = 8
 
-func (e *Engine) bind(ctx context.Context, s *Subscription, o *OpenPeriod, today civil.Date) (step, error) {
+func (e *Engine) bind(ctx context.Context, s *Subscription, m mode, o *OpenPeriod, today civil.Date) (step, error) {
+	if m.refused[o.Payer.At] {
+		return e.setback(ctx, s, today, fmt.Errorf("%w: %s", ErrAccountRefused, o.Payer.At))
+	}
 	tag := Tag{Installation: e.meta.Installation, Account: s.Account, Subscription: s.ID, SKU: s.SKU, Period: o.Period, Generation: o.Generation}
 	in, err := e.openIntent(ctx, OpenRequest{Key: e.openKey(s, o), Tag: tag, Amount: o.Amount, Method: o.Method, Payer: o.Payer})
 	if err != nil {
@@ -260,10 +277,12 @@ func (e *Engine) confirm(ctx context.Context, s *Subscription) (Intent, error) {
 
 // makePage confirms the attempt that waits for the customer once more, so that there is a page
 // for them to authenticate on: the reply that had it was lost, or what they did there failed.
-// It is the same intent and the same attempt. Where that fails, the page is missing as before.
-func (e *Engine) makePage(ctx context.Context, s *Subscription, in Intent) Intent {
+// It is the same intent and the same attempt. Where that fails, the page is missing as before,
+// and the next day's run tries again.
+func (e *Engine) makePage(ctx context.Context, s *Subscription, in Intent, today civil.Date) Intent {
 	o := s.Open
-	now, err := e.proc.Confirm(ctx, ConfirmRequest{Key: e.confirmKey(s, maxSends), Ref: o.Ref, Method: o.Method, Attempt: o.Attempt})
+	key := e.idempotencyKey("page", s, o.Period, o.Generation, o.Ref, itoa(o.Attempt), in.Latest, today.String(), o.Method)
+	now, err := e.proc.Confirm(ctx, ConfirmRequest{Key: key, Ref: o.Ref, Method: o.Method, Attempt: o.Attempt})
 	if err != nil {
 		return in
 	}

@@ -29,14 +29,18 @@ func (e *Engine) CollectReturns(ctx context.Context, since time.Time) (recorded 
 	}
 	c := &collector{e: e, records: map[string][]*ReturnRecord{}}
 	found, errs := make([][]Return, len(places)), make([]error, len(places))
-	atEach(places, func(i int, at string) { found[i], errs[i] = e.returnsAt(ctx, proc, ListRequest{At: at, Since: since}) })
+	atEach(places, func(i int, at string) error {
+		found[i], errs[i] = e.returnsAt(ctx, proc, ListRequest{At: at, Since: since})
+		return errs[i]
+	})
 	var failed []error
 	for i, at := range places {
 		err := errs[i]
 		for _, seen := range found[i] {
-			if err == nil {
-				err = c.take(ctx, seen)
+			if err != nil && !mayPass(ctx, err) {
+				break
 			}
+			err = errors.Join(err, c.take(ctx, seen))
 		}
 		if err != nil && at != "" {
 			err = fmt.Errorf("connected account %s: %w", at, err)
@@ -56,6 +60,9 @@ func (e *Engine) CollectReturns(ctx context.Context, since time.Time) (recorded 
 // mayPass reports whether the error is one of the processor's that may befall one request
 // and not the next.
 func mayPass(ctx context.Context, err error) bool {
+	if _, bad := errors.AsType[*illegible](err); bad {
+		return true
+	}
 	return ctx.Err() == nil && (errors.Is(err, ErrUnknown) || errors.Is(err, ErrNotExecuted) || errors.Is(err, ErrAccountRefused) ||
 		errors.Is(err, ErrInvalid) || errors.Is(err, ErrNoIntent))
 }
@@ -230,8 +237,11 @@ func (e *Engine) finishRefund(ctx context.Context, key store.Key) (done bool, er
 		return false, err
 	}
 	r, err := decodeReturn(it)
-	if err != nil || r.State != ReturnRequested {
-		return false, err
+	if err != nil {
+		return false, &illegible{err}
+	}
+	if r.State != ReturnRequested {
+		return false, nil
 	}
 	if err = e.live(ctx); err != nil {
 		return false, err

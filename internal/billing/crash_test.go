@@ -252,9 +252,9 @@ func (c *crash) next(p *process) {
 	if eve := due.AddDays(-1); c.w.today().Before(eve) { // on that day already: the clock must not go back to its morning
 		c.w.goTo(eve)
 	}
-	if before := len(c.w.ledger()); s.NextPayment.After(c.w.today()) {
+	if before := c.w.dealings(); s.NextPayment.After(c.w.today()) {
 		p.run(civil.Date{})
-		if len(c.w.ledger()) != before {
+		if c.w.dealings() != before {
 			c.w.violate("something was done a day before %s", due)
 		}
 	}

@@ -91,6 +91,11 @@ func (e *Engine) Attach(ctx context.Context, id string, t Attachment) (*Account,
 	if _, ok := e.proc.(Wallet); !ok && payer != old.Payer {
 		return nil, ErrNoWallet
 	}
+	if p, ok := e.proc.(Platform); ok && payer.At != "" && payer.At != old.Payer.At {
+		if err := p.CheckConnected(ctx, payer.At); err != nil { // what is registered once is asked by every run
+			return nil, fmt.Errorf("connected account: %w", err)
+		}
+	}
 	if t.Customer != "" || t.Method != "" {
 		if err := e.guardAccount(ctx, id); err != nil {
 			return nil, err

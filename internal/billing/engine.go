@@ -24,6 +24,9 @@ type Config struct {
 	// CardURL is the merchant's own page for giving a card, with {account} and {subscription}
 	// in it; "" for the processor's.
 	CardURL string
+
+	// NoLinks says that the processor has no pages for customers: mail goes out without links.
+	NoLinks bool
 }
 
 // DefaultConfig returns the policy of an installation that says nothing.
@@ -128,11 +131,20 @@ func (e *Engine) load(ctx context.Context, n Name) (*Subscription, error) {
 		return nil, err
 	}
 	s, err := decodeSubscription(it)
-	if err == nil && s.moved {
+	switch {
+	case err != nil:
+		return nil, &illegible{err}
+	case s.moved:
 		return nil, fmt.Errorf("subscription %s was %w", n, ErrMoved)
 	}
-	return s, err
+	return s, nil
 }
+
+// illegible is the error of an item that is there and cannot be read: another tool has written
+// it. Asking again changes nothing, and it concerns nobody else.
+type illegible struct{ error }
+
+func (e *illegible) Unwrap() error { return e.error }
 
 // put commits the subscription if it is still as it was read, together with the other
 // writes. After an error s must be read again.

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"context"
+	"time"
 
 	"github.com/duesday/duesday/internal/store"
 )
@@ -17,4 +18,9 @@ func WithRaw(s *Subscription, name string, v store.Value) store.Item {
 	c.raw = s.raw.Clone()
 	c.raw.Set(name, v)
 	return c.item()
+}
+
+// Sweep is the part of a payment run that cancels orphans.
+func (e *Engine) Sweep(ctx context.Context, previous time.Time) (int, error) {
+	return e.sweep(ctx, previous)
 }

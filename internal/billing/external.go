@@ -25,7 +25,7 @@ func (e *Engine) CreateReceipt(ctx context.Context, n Name, amount money.Amount,
 	if err != nil {
 		return nil, err
 	}
-	if err := e.guardAccount(ctx, n.Account); err != nil {
+	if err := e.guardCharge(ctx, n.Account); err != nil {
 		return nil, err
 	}
 	defer e.locks.lock(full.Name)()

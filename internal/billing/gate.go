@@ -40,20 +40,40 @@ func (e *Engine) guard(ctx context.Context) (refused map[string]bool, err error)
 	return e.guardScope(ctx, scope)
 }
 
-// guardAccount is guard for what concerns one account alone. Where the processor knows its
-// customer, nobody else's intents are listed.
+// guardAccount is guard for a command about one account that charges nobody and settles
+// nothing. Where the processor knows its customer, nobody else's intents are listed: what it
+// would miss, charges at a customer that the account had in the lost time, the next command
+// that moves money is stopped by.
 func (e *Engine) guardAccount(ctx context.Context, id string) error {
 	a, err := e.Account(ctx, id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	if err != nil || a.Payer.Customer == "" {
-		_, err = e.guard(ctx)
-		return err
+		return e.guardCharge(ctx, id)
 	}
 	refused, err := e.guardScope(ctx, []ListRequest{{At: a.Payer.At, Customer: a.Payer.Customer}})
-	if err == nil && len(refused) > 0 {
-		err = fmt.Errorf("%w: %s", ErrAccountRefused, a.Payer.At)
+	return e.unasked(err, refused, a)
+}
+
+// guardCharge is guard for a command that may charge the account, or settle one of its
+// periods.
+func (e *Engine) guardCharge(ctx context.Context, id string) error {
+	a, err := e.Account(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		a, err = &Account{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	refused, err := e.guard(ctx)
+	return e.unasked(err, refused, a)
+}
+
+// unasked refuses what concerns an account whose place could not be asked.
+func (e *Engine) unasked(err error, refused map[string]bool, a *Account) error {
+	if err == nil && refused[a.Payer.At] {
+		err = fmt.Errorf("%w: %s could not be asked for what the store may not know", ErrAccountRefused, a.Payer.At)
 	}
 	return err
 }
@@ -125,11 +145,14 @@ func (e *Engine) lost(ctx context.Context, scope []ListRequest) (lost []Intent, 
 		return nil, nil, errors.New("this needs the payment processor")
 	}
 	found, errs := make([][]Intent, len(scope)), make([]error, len(scope))
-	atEach(scope, func(i int, r ListRequest) { found[i], errs[i] = e.lostAt(ctx, r) })
+	atEach(scope, func(i int, r ListRequest) error {
+		found[i], errs[i] = e.lostAt(ctx, r)
+		return errs[i]
+	})
 	refused = map[string]bool{}
 	for i, r := range scope {
 		switch {
-		case r.At != "" && errors.Is(errs[i], ErrAccountRefused):
+		case r.At != "" && (errors.Is(errs[i], ErrAccountRefused) || errors.Is(errs[i], ErrInvalid)): // or no such place
 			refused[r.At] = true
 		case errs[i] != nil:
 			return nil, nil, errs[i]
@@ -195,6 +218,9 @@ func (e *Engine) knows(ctx context.Context, in Intent) (bool, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
+	if _, bad := errors.AsType[*illegible](err); bad { // by another tool's hand: it cannot be charged, and every run names it
+		return true, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -250,7 +276,7 @@ func (e *Engine) acceptClock(ctx context.Context) error {
 // succeed is cancelled first. It returns how many were adopted, and an error that names what
 // could not be, connected accounts that refuse us among it.
 func (e *Engine) Reconcile(ctx context.Context) (int, error) {
-	places, err := e.places(ctx)
+	places, err := e.allPlaces(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -60,9 +60,6 @@ func (e *Engine) effect(kind string, s *Subscription, o *OpenPeriod, rec *Receip
 			data[outbox.DataCode] = o.Attempts[n-1].Code
 			id += "/" + itoa(n)
 		}
-		if kind == noticeFailed && o.unanswered() {
-			data[outbox.DataCode] = "authentication_required"
-		}
 	}
 	switch kind { // what is told anew must not pass for a repetition
 	case noticeReminder:

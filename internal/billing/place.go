@@ -2,6 +2,10 @@ package billing
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
 	"strings"
 	"sync"
 
@@ -26,6 +30,39 @@ func (e *Engine) places(ctx context.Context) ([]string, error) {
 	return places, nil
 }
 
+// A Platform is a Processor with connected accounts.
+type Platform interface {
+	// CheckConnected returns ErrInvalid when there is no such connected account, or it is our
+	// own, and ErrAccountRefused when it refuses us.
+	CheckConnected(ctx context.Context, at string) error
+
+	// Connected yields all connected accounts, those that nobody was charged at among them. An
+	// error comes last.
+	Connected(ctx context.Context) iter.Seq2[string, error]
+}
+
+// allPlaces is places, with the connected accounts that the processor knows: one that was
+// used first in the lost time is in no store that was restored.
+func (e *Engine) allPlaces(ctx context.Context) ([]string, error) {
+	places, err := e.places(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, ok := e.proc.(Platform)
+	if !ok {
+		return places, nil
+	}
+	for at, err := range p.Connected(ctx) {
+		if err != nil {
+			return nil, fmt.Errorf("listing the connected accounts: %w", err)
+		}
+		if !slices.Contains(places, at) {
+			places = append(places, at)
+		}
+	}
+	return places, nil
+}
+
 // registerPlace returns what has to be in the commit that gives an account the payer: after
 // it, places has the connected account. None for our own.
 func (e *Engine) registerPlace(p Payer) []store.Write {
@@ -40,15 +77,19 @@ func (e *Engine) registerPlace(p Payer) []store.Write {
 // maxListings is how many accounts of the processor are listed at one time.
 const maxListings = 16
 
-// atEach calls do for every element of what is asked for, maxListings at a time, and returns
-// when all are done.
-func atEach[T any](asked []T, do func(i int, what T)) {
+// atEach calls do for every element of what is asked for, the first alone and then
+// maxListings at a time, and returns when all are done. Where the first is answered that our
+// credentials are refused, nobody else is asked.
+func atEach[T any](asked []T, do func(i int, what T) error) {
+	if len(asked) == 0 || errors.Is(do(0, asked[0]), ErrRefused) {
+		return
+	}
 	var all sync.WaitGroup
 	free := make(chan struct{}, maxListings)
-	for i, what := range asked {
+	for i := 1; i < len(asked); i++ {
 		free <- struct{}{}
 		all.Go(func() {
-			do(i, what)
+			_ = do(i, asked[i]) // whoever asks keeps the answers
 			<-free
 		})
 	}

@@ -73,7 +73,10 @@ func (e *Engine) newestCards(ctx context.Context, w Wallet, since time.Time) (ma
 		return nil, err
 	}
 	found, errs := make([][]Setup, len(places)), make([]error, len(places))
-	atEach(places, func(i int, at string) { found[i], errs[i] = e.setups(ctx, w, ListRequest{At: at, Since: since}) })
+	atEach(places, func(i int, at string) error {
+		found[i], errs[i] = e.setups(ctx, w, ListRequest{At: at, Since: since})
+		return errs[i]
+	})
 	newest := map[recipient]Setup{}
 	var failed []error
 	for i, at := range places {

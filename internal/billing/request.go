@@ -250,7 +250,7 @@ func (e *Engine) request(ctx context.Context, n Name, r Request, closed func(*Su
 // cancellation at the period's end. Due dates that passed meanwhile are void: nobody is
 // charged for them.
 func (e *Engine) Resume(ctx context.Context, n Name) (*Subscription, error) {
-	if err := e.guardAccount(ctx, n.Account); err != nil {
+	if err := e.guardCharge(ctx, n.Account); err != nil {
 		return nil, err
 	}
 	for {
@@ -332,7 +332,7 @@ func (e *Engine) CollectNow(ctx context.Context, n Name) ([]Result, *Subscriptio
 // SkipParked ends the period that waits for a person without a charge. A live intent is
 // cancelled first; if the money was taken before, the receipt stands.
 func (e *Engine) SkipParked(ctx context.Context, n Name) (*Subscription, error) {
-	if err := e.guardAccount(ctx, n.Account); err != nil {
+	if err := e.guardCharge(ctx, n.Account); err != nil {
 		return nil, err
 	}
 	return e.request(ctx, n, RequestSkip, func(s *Subscription, today civil.Date) ([]store.Write, error) {
@@ -346,7 +346,7 @@ func (e *Engine) SkipParked(ctx context.Context, n Name) (*Subscription, error) 
 }
 
 func (e *Engine) collectNow(ctx context.Context, s *Subscription, m mode) ([]Result, *Subscription, error) {
-	if err := e.guardAccount(ctx, s.Account); err != nil {
+	if err := e.guardCharge(ctx, s.Account); err != nil {
 		return nil, s, err
 	}
 	if meta, err := e.readMeta(ctx); err != nil {

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -219,6 +220,9 @@ func (e *Engine) ReturnRecords(ctx context.Context) iter.Seq2[*ReturnRecord, err
 
 func (e *Engine) returnsOf(ctx context.Context, account string) (list []*ReturnRecord, err error) {
 	for r, err := range e.GetReturnsByAccount(ctx, account) {
+		if _, bad := errors.AsType[*unreadable](err); bad {
+			err = &illegible{err}
+		}
 		if err != nil {
 			return nil, fmt.Errorf("account %s: reading a refund or dispute: %w", account, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -152,11 +153,14 @@ func TestCollectReturns_IsCheap(t *testing.T) {
 type scattered struct {
 	*giver
 	refuse map[string]error
-	asked  *[]string
+	mu     *sync.Mutex
+	asked  *[]string // guarded by mu
 }
 
 func (s *scattered) Returns(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Return, error] {
+	s.mu.Lock()
 	*s.asked = append(*s.asked, r.At)
+	s.mu.Unlock()
 	if err := s.refuse[r.At]; err != nil {
 		return func(yield func(billing.Return, error) bool) { yield(billing.Return{}, err) }
 	}
@@ -169,9 +173,10 @@ func (s *scattered) Returns(ctx context.Context, r billing.ListRequest) iter.Seq
 
 func TestCollectReturns_OneRefusedAccount(t *testing.T) {
 	refuse := map[string]error{"acct_2": billing.ErrAccountRefused}
+	var mu sync.Mutex
 	var asked []string
 	w, n := charged(planted{proc: func(w *world, p billing.Processor) billing.Processor {
-		return &scattered{gives(w, p).(*giver), refuse, &asked}
+		return &scattered{gives(w, p).(*giver), refuse, &mu, &asked}
 	}})
 	for _, at := range []string{"acct_1", "acct_2", "acct_3"} {
 		mustNot(t, w.spy.Commit(t.Context(), store.Put(w.tables.RecurringPayments.Name, store.NewItem(
@@ -181,6 +186,7 @@ func TestCollectReturns_OneRefusedAccount(t *testing.T) {
 	asked = nil
 	recorded, err := w.start().collect()
 	wantErr(t, err, billing.ErrAccountRefused)
+	slices.Sort(asked)
 	if recorded != 1 || !strings.Contains(err.Error(), "acct_2") || !slices.Equal(asked, []string{"", "acct_1", "acct_2", "acct_3"}) {
 		t.Errorf("%d recorded, %v; asked %q", recorded, err, asked)
 	}

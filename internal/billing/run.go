@@ -122,10 +122,10 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 		return nil, err
 	}
 	report, err := j.run(ctx, schema.PaymentIndex, handle)
-	if err == nil {
-		err = j.after(ctx)
+	if _, stopped := errors.AsType[*StopError](err); stopped || report == nil || ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
+		return report, err
 	}
-	return report, err
+	return report, errors.Join(err, j.after(ctx)) // rows that could not be dealt with stop nobody else
 }
 
 // RunReminders is the daily reminder job.

@@ -103,6 +103,11 @@ func (e *Engine) decline(ctx context.Context, s *Subscription, in Intent, today 
 	if o.First.IsZero() {
 		o.First = today
 	}
+	if again, err := e.newer(ctx, s, today); err != nil {
+		return step{}, err
+	} else if again {
+		return step{again: true}, e.put(ctx, s)
+	}
 	if s.Status == ParkedState { // a person tried it; a person decides what next
 		o.Attempt++
 		s.NextPayment = later(s.NextPayment, today)
@@ -119,6 +124,23 @@ func (e *Engine) decline(ctx context.Context, s *Subscription, in Intent, today 
 	s.NextPayment = o.Retry
 	r := s.result(OutcomeRetry, "declined: "+in.Code)
 	return step{result: r}, e.put(ctx, s, e.notice(noticeDeclined, s, o, nil)...)
+}
+
+// newer has the open period tried at once with a method that its account was given after it was
+// opened: whoever gave it heard that it takes effect at once. It reports whether there is one.
+func (e *Engine) newer(ctx context.Context, s *Subscription, today civil.Date) (bool, error) {
+	o := s.Open
+	if s.Method != "" || s.ending() || s.Status == ParkedState { // its own is rewritten by whoever gives it
+		return false, nil
+	}
+	method, payer, err := e.wallet(ctx, s)
+	if err != nil || method == "" || method == o.Method || !payer.same(o.Payer) {
+		return false, err
+	}
+	o.Method, o.Retry = method, civil.Date{}
+	o.Attempt++
+	s.NextPayment = later(s.NextPayment, today)
+	return true, nil
 }
 
 // retryDate returns the first retry date after today, or zero when there is none left. A
@@ -149,6 +171,7 @@ func (e *Engine) end(ctx context.Context, s *Subscription, today civil.Date) (st
 	case ending != EndFailed:
 	case o.unanswered():
 		reason = "the customer did not authenticate the payment"
+		o.Attempts = append(o.Attempts, Attempt{Number: o.Attempt, Code: notAuthenticated, Method: o.Method, At: e.now()})
 	default:
 		reason = "declined: " + o.Attempts[len(o.Attempts)-1].Code
 	}
@@ -169,6 +192,9 @@ func (e *Engine) end(ctx context.Context, s *Subscription, today civil.Date) (st
 	}
 	return step{result: r}, e.put(ctx, s, others...)
 }
+
+// notAuthenticated is the code of an attempt that the customer was to authenticate, and did not.
+const notAuthenticated = "authentication_required"
 
 // unanswered reports whether the attempt that was made last came to no decline: the customer
 // was to authenticate it.

@@ -255,3 +255,13 @@ func (w *world) ledger() []sandbox.Entry {
 	}
 	return all
 }
+
+// dealings counts what was opened and tried at the processor. Orphans may be swept any day.
+func (w *world) dealings() (n int) {
+	for _, e := range w.ledger() {
+		if e.Outcome != billing.Canceled {
+			n++
+		}
+	}
+	return n
+}

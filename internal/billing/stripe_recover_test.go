@@ -285,3 +285,55 @@ func TestStripeOrphans(t *testing.T) {
 		t.Errorf("what waits was touched: %s", w.describe(waiting))
 	}
 }
+
+// TestStripeBoundIntentsStay: an intent that is bound and was never tried, because its period
+// was parked then, is no orphan however old it is.
+func TestStripeBoundIntentsStay(t *testing.T) {
+	w, b := stripeWorld(t, "2024-01-31T09:00", stripefake.Faults{})
+	n := w.create(one("2024-01-31"))
+	e := b.mustEngine(w)
+	w.start(fault{5, true}).run(civil.Date{}) // dies when the intent is bound
+	s := w.sub(n)
+	if s.Open == nil || w.state(s.Open.Ref) != billing.Opened {
+		t.Fatalf("not bound and untried: %s", w.describe(n))
+	}
+	w.pass(10 * 24 * time.Hour)
+	swept, err := e.Sweep(t.Context(), w.now().Add(-30*24*time.Hour))
+	if err != nil || swept != 0 || w.state(s.Open.Ref) != billing.Opened {
+		t.Errorf("%d cancelled, %v; it is %s", swept, err, w.state(s.Open.Ref))
+	}
+	run(t, e)
+	if s := w.sub(n); s.Period != 1 || s.LastCharge == "" {
+		t.Errorf("not charged by it: %s", w.describe(n))
+	}
+	w.report(t)
+}
+
+// TestActionDays: a payment that nobody authenticates has failed so many days after the
+// customer was asked, whatever was declined before; a payment under way is left alone.
+func TestActionDays(t *testing.T) {
+	for _, days := range []int{1, 3, 14} {
+		w := newWorld("2024-01-31T09:00", planted{})
+		w.cfg.ActionDays = days
+		w.cfg.RetryDays = []int{20}
+		n := w.create(one("2024-01-31", method("pm_card_visa_chargeDeclined")))
+		w.start().run(civil.Date{})
+		w.pass(10 * 24 * time.Hour)
+		_, err := w.start().UpdateSubscription(t.Context(), n, billing.Change{Method: new("pm_card_authenticationRequired")})
+		mustNot(t, err)
+		w.start().run(civil.Date{})
+		for range days - 1 {
+			w.tomorrow()
+			w.start().run(civil.Date{})
+			if s := w.sub(n); s.Open == nil {
+				t.Fatalf("%d days: ended too early, on %s: %s", days, w.today(), w.describe(n))
+			}
+		}
+		w.tomorrow()
+		w.start().run(civil.Date{})
+		if s := w.sub(n); s.Open != nil || s.Status != billing.PastDue || s.Period != 1 {
+			t.Errorf("%d days: %s", days, w.describe(n))
+		}
+		w.report(t)
+	}
+}

@@ -3,6 +3,7 @@ package billing_test
 import (
 	"cmp"
 	"context"
+	crand "crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/store/storetest"
 	"github.com/duesday/duesday/internal/stripe"
 	"github.com/duesday/duesday/internal/stripefake"
 )
@@ -42,7 +44,7 @@ func stripeFaults(seed uint64) stripefake.Faults {
 
 // newStripeBank makes a bank by the world's clock.
 func newStripeBank(t testing.TB, w *world, faults stripefake.Faults) *stripeBank {
-	w.reopens = true
+	w.reopens = faults.Errors+faults.LateErrors > 0
 	b := &stripeBank{t: t, fake: stripefake.New(stripefake.Options{Now: w.now, Faults: faults})}
 	b.server = httptest.NewServer(b.fake)
 	var err error
@@ -270,6 +272,7 @@ func TestPlantedBugsAtStripe(t *testing.T) {
 	for name, plant := range map[string]func(billing.Processor) billing.Processor{
 		"a lost reply is a decline":  func(p billing.Processor) billing.Processor { return lostIsDeclined{p} },
 		"an intent opened each time": func(p billing.Processor) billing.Processor { return &alwaysNew{Processor: p} },
+		"random keys":                func(p billing.Processor) billing.Processor { return keysAtRandom{p} },
 	} {
 		caught := false
 		for seed := uint64(1); seed <= 40 && !caught; seed++ {
@@ -277,7 +280,7 @@ func TestPlantedBugsAtStripe(t *testing.T) {
 			c.outcome = outcomes()[0] // pays
 			var b *stripeBank
 			c.plant.bank = func(w *world) bank {
-				b = newStripeBank(t, w, stripefake.Faults{LostReplies: 0.1, LateErrors: 0.05, Seed: seed})
+				b = newStripeBank(t, w, stripefake.Faults{LostReplies: 0.15, Seed: seed})
 				return b
 			}
 			c.plant.proc = func(_ *world, p billing.Processor) billing.Processor { return plant(p) }
@@ -288,6 +291,14 @@ func TestPlantedBugsAtStripe(t *testing.T) {
 			t.Errorf("%s: nothing noticed it", name)
 		}
 	}
+}
+
+// keysAtRandom is what a library does that makes up a key where it is given none.
+type keysAtRandom struct{ billing.Processor }
+
+func (p keysAtRandom) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
+	r.Key = "dd_" + crand.Text()
+	return p.Processor.Open(ctx, r)
 }
 
 type lostIsDeclined struct{ billing.Processor }
@@ -321,4 +332,77 @@ func (p *alwaysNew) Confirm(ctx context.Context, r billing.ConfirmRequest) (bill
 		}
 	}
 	return p.Processor.Confirm(ctx, r)
+}
+
+// A wholeWire is the way of a process to all that Stripe can do: a payment run takes over
+// cards, records refunds and sweeps orphans besides. A process that has died does none of it.
+type wholeWire struct {
+	*wire
+	bank wholeBank
+}
+
+func (x *wholeWire) alive() error {
+	if x.p.edge != nil && !x.p.faults.died() {
+		x.p.edge()
+	}
+	if x.p.faults.died() {
+		return storetest.ErrCrash
+	}
+	return nil
+}
+
+func (x *wholeWire) MakeCustomer(ctx context.Context, r billing.CustomerRequest) (string, error) {
+	if err := x.alive(); err != nil {
+		return "", err
+	}
+	return x.bank.MakeCustomer(ctx, r)
+}
+
+func (x *wholeWire) Attach(ctx context.Context, p billing.Payer, method string) (billing.Card, error) {
+	if err := x.alive(); err != nil {
+		return billing.Card{}, err
+	}
+	return x.bank.Attach(ctx, p, method)
+}
+
+func (x *wholeWire) Card(ctx context.Context, at, method string) (billing.Card, error) {
+	if err := x.alive(); err != nil {
+		return billing.Card{}, err
+	}
+	return x.bank.Card(ctx, at, method)
+}
+
+func (x *wholeWire) CardLink(ctx context.Context, r billing.LinkRequest) (billing.CardLink, error) {
+	if err := x.alive(); err != nil {
+		return billing.CardLink{}, err
+	}
+	return x.bank.CardLink(ctx, r)
+}
+
+func (x *wholeWire) Setups(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Setup, error] {
+	if err := x.alive(); err != nil {
+		return func(yield func(billing.Setup, error) bool) { yield(billing.Setup{}, err) }
+	}
+	return x.bank.Setups(ctx, r)
+}
+
+func (x *wholeWire) Refund(ctx context.Context, r billing.RefundRequest) (billing.Return, error) {
+	if err := x.alive(); err != nil {
+		return billing.Return{}, err
+	}
+	return x.bank.Refund(ctx, r)
+}
+
+func (x *wholeWire) ReturnsOf(ctx context.Context, ref string) ([]billing.Return, error) {
+	if err := x.alive(); err != nil {
+		return nil, err
+	}
+	return x.bank.ReturnsOf(ctx, ref)
+}
+
+func (x *wholeWire) Returns(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Return, error] {
+	if err := x.alive(); err != nil {
+		return func(yield func(billing.Return, error) bool) { yield(billing.Return{}, err) }
+	}
+	return x.bank.Returns(ctx, r)
 }

@@ -78,8 +78,9 @@ func (e *Engine) sweep(ctx context.Context, previous time.Time) (canceled int, e
 	}
 	const week = 7 * 24 * time.Hour
 	counts, errs := make([]int, len(places)), make([]error, len(places))
-	atEach(places, func(i int, at string) {
+	atEach(places, func(i int, at string) error {
 		counts[i], errs[i] = e.sweepAt(ctx, ListRequest{At: at, Since: previous.Add(-orphanAge - week), Until: e.now().Add(-orphanAge)})
+		return errs[i]
 	})
 	for i, at := range places {
 		canceled += counts[i]

@@ -109,19 +109,38 @@ func (a *audit) list(ctx context.Context) error {
 		return err
 	}
 	for _, at := range places {
-		for in, err := range a.e.proc.List(ctx, ListRequest{At: at}) {
-			switch {
-			case at != "" && errors.Is(err, ErrAccountRefused):
-				a.blind[at] = true
-				a.problem("refused account", Name{}, 0, "%s refuses to be asked: its charges were not looked at", at)
-			case err != nil:
-				return fmt.Errorf("listing the processor's charges: %w", err)
-			case in.State == Succeeded:
-				a.charge(in)
-			}
+		all, err := a.e.successesAt(ctx, at)
+		switch {
+		case at != "" && (errors.Is(err, ErrAccountRefused) || errors.Is(err, ErrInvalid)):
+			a.blind[at] = true
+			a.problem("refused account", Name{}, 0, "%s refuses to be asked: its charges were not looked at", at)
+		case err != nil:
+			return fmt.Errorf("listing the processor's charges: %w", err)
+		}
+		for _, in := range all {
+			a.charge(in)
 		}
 	}
 	return nil
+}
+
+// successesAt lists all charges of one place. A listing that breaks off is begun anew.
+func (e *Engine) successesAt(ctx context.Context, at string) (all []Intent, err error) {
+	for range maxSends {
+		all, err = all[:0], nil
+		for in, lerr := range e.proc.List(ctx, ListRequest{At: at}) {
+			if err = lerr; err != nil {
+				break
+			}
+			if in.State == Succeeded {
+				all = append(all, in)
+			}
+		}
+		if err == nil || definite(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return all, err
 }
 
 func (a *audit) charge(in Intent) {

@@ -58,6 +58,13 @@ type bank interface {
 	Entries() iter.Seq[sandbox.Entry]
 }
 
+// A wholeBank keeps cards and gives money back, too.
+type wholeBank interface {
+	bank
+	billing.Wallet
+	billing.Refunder
+}
+
 // planted is a bug put between the engine and the world: see planted_test.go.
 type planted struct {
 	store  func(*world, store.Store) store.Store
@@ -136,6 +143,9 @@ func (w *world) start(f ...fault) *process {
 		s = w.plant.store(w, s)
 	}
 	var proc billing.Processor = &wire{p: p, inner: w.box}
+	if b, ok := w.box.(wholeBank); ok {
+		proc = &wholeWire{proc.(*wire), b}
+	}
 	if w.plant.proc != nil {
 		proc = w.plant.proc(w, proc)
 	}
