@@ -62,7 +62,7 @@ func (e *Engine) linkCurrency(ctx context.Context, account, subscription string)
 }
 
 // Link returns where the effect's mail leads its reader: to authenticate a payment, or to
-// give a card; zero when there is no such place. It is a secret of at most a day, so it is
+// give a card; zero when there is no such place. It is a secret that does not live long, so it is
 // made when the mail is delivered and never stored. An error means: ask again later.
 func (e *Engine) Link(ctx context.Context, f outbox.Effect) (CardLink, error) {
 	link, err := e.link(ctx, f)

@@ -6,7 +6,7 @@
 //
 // It owns the layout and the rules of the recurring-payments table (package schema has
 // its names). It does not know which engine stores the table (package store's contract),
-// who moves the money (its own interfaces Processor, Wallet, Refunder and Identified), how mail is sent (package outbox
+// who moves the money (its own interfaces Processor, Wallet, Refunder, Platform and Identified), how mail is sent (package outbox
 // takes the effects) or what is typed on a command line.
 //
 // # Where things are
@@ -16,8 +16,8 @@
 //   - charge.go, advance.go, settle.go: the charge protocol, a step at a time
 //   - run.go, floor.go, reminder.go: the two jobs and how they find what is due
 //   - gate.go, identity.go, place.go: what has to hold at the processor before anybody is charged
-//   - customer.go, cardlink.go, renew.go: with what accounts are charged, and how that changes
-//   - refund.go, returned.go, collectreturn.go: money that goes back
+//   - wallet.go, customer.go, cardlink.go, renew.go: with what accounts are charged, and how that changes
+//   - return.go, refund.go, returned.go, collectreturn.go: money that goes back
 //   - upkeep.go: what a payment run does beside charging
 //   - verify.go, verifyreturn.go: the audit of the store against the processor's ledger
 //

@@ -53,6 +53,10 @@ func (e *Engine) allPlaces(ctx context.Context) ([]string, error) {
 		return places, nil
 	}
 	for at, err := range p.Connected(ctx) {
+		if errors.Is(err, ErrRefused) && len(places) == 1 { // a key that need not see any
+			e.log.WarnContext(ctx, "the key may not list connected accounts, and none was ever used here", "error", err)
+			break
+		}
 		if err != nil {
 			return nil, fmt.Errorf("listing the connected accounts: %w", err)
 		}

@@ -196,7 +196,7 @@ func (w *world) gaveBack(want ...int64) {
 		case ids[r.ReturnID] || r.Ref != "" && ids[r.Ref]:
 			w.violate("%s, %s is recorded twice", r.ReturnID, r.Ref)
 		case r.State == billing.ReturnFailed && r.Ref == "":
-		case r.State != seen.State || r.Amount != seen.Amount || r.Kind != seen.Kind || r.Charge != seen.Ref || r.Period != 0 || r.Asked() != (seen.Request != ""):
+		case r.State != seen.State || r.Amount != seen.Amount || r.Kind != seen.Kind || r.Charge != seen.Ref || r.Period != 0 || r.AskedHere() != (seen.Request != ""):
 			w.violate("the record is %+v, the processor has %+v", r, seen)
 		}
 		ids[r.ReturnID], ids[r.Ref] = true, true

@@ -40,8 +40,8 @@ type ReturnRecord struct {
 	Ended      time.Time // when it was seen here that it is succeeded, failed or canceled; else zero
 }
 
-// Asked reports whether the refund was asked for here.
-func (r *ReturnRecord) Asked() bool { return isRequest(r.ReturnID) }
+// AskedHere reports whether the refund was asked for by this store.
+func (r *ReturnRecord) AskedHere() bool { return isRequest(r.ReturnID) }
 
 // Counts reports whether the record's money is, or may be, back with the customer.
 func (r *ReturnRecord) Counts() bool { return r.State != ReturnFailed && r.State != ReturnCanceled }
@@ -120,7 +120,7 @@ func (r *ReturnRecord) item() store.Item {
 	if r.Generation != 0 {
 		it.Set(schema.Generation, store.Int(int64(r.Generation)))
 	}
-	if r.Asked() {
+	if r.AskedHere() {
 		it.Set(schema.Request, store.S(r.ReturnID))
 	}
 	for _, a := range r.moving() {
@@ -240,7 +240,7 @@ func recordFor(list []*ReturnRecord, seen Return) *ReturnRecord {
 		case r.Kind != seen.Kind:
 		case r.Ref == seen.ID:
 			return r
-		case r.Ref == "" && r.ReturnID == seen.Request && r.Asked():
+		case r.Ref == "" && r.ReturnID == seen.Request && r.AskedHere():
 			asked = r
 		}
 	}

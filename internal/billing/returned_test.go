@@ -87,7 +87,7 @@ func TestCollectReturns_OfOthers(t *testing.T) {
 
 	for r, err := range w.start().GetReturnsByAccount(t.Context(), "a1") {
 		mustNot(t, err)
-		if r.Asked() || r.Ref != r.ReturnID || r.Reason != "theirs" || r.Charge != ref || r.Period != 0 || r.SKU != "gold" || r.Created.IsZero() || r.Ended.IsZero() {
+		if r.AskedHere() || r.Ref != r.ReturnID || r.Reason != "theirs" || r.Charge != ref || r.Period != 0 || r.SKU != "gold" || r.Created.IsZero() || r.Ended.IsZero() {
 			t.Errorf("record: %+v", r)
 		}
 	}

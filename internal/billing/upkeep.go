@@ -34,6 +34,9 @@ func (j *job) before(ctx context.Context) (err error) {
 		j.previous = j.e.meta.Created
 	}
 	j.report.Cards, err = j.e.CollectCards(ctx, j.previous.Add(-gateMargin))
+	if errors.Is(err, ErrRefused) { // who may not ask this may not charge either
+		return &StopError{err}
+	}
 	return j.missed(ctx, "taking over cards that customers have given", err)
 }
 
@@ -51,15 +54,13 @@ func (j *job) after(ctx context.Context) (err error) {
 	return j.missed(ctx, "cancelling payment intents that nothing was bound to", err)
 }
 
-// missed notes what could not be done. Only what is everybody's error ends the run.
+// missed notes what could not be done: a key without the permission for it among the reasons.
 func (j *job) missed(ctx context.Context, what string, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(err, ErrRefused):
-		return &StopError{err}
 	case errors.Is(err, store.ErrClosed):
 		return err
 	}
