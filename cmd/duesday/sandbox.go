@@ -63,21 +63,37 @@ func (p *program) serveSandbox(ctx context.Context, listen string) (err error) {
 
 // announce prints the line that whoever started this waits for.
 func (p *program) announce(at net.Addr) error {
-	host, port, err := net.SplitHostPort(at.String())
+	base, err := p.baseURL(at, "use this ledger")
 	if err != nil {
 		return err
 	}
+	v := servedView{Address: at.String(), Processor: "sandbox:" + base, Ledger: p.cfg.Processor}
+	p.say("%s is served at %s: use it with --processor %s", v.Ledger, v.Address, quoted(v.Processor))
+	return p.sayServed(v)
+}
+
+// baseURL is how this machine reaches what is served at the address. It warns if others
+// reach it as well, and says what they can do then.
+func (p *program) baseURL(at net.Addr, do string) (string, error) {
+	host, port, err := net.SplitHostPort(at.String())
+	if err != nil {
+		return "", err
+	}
 	ip := net.ParseIP(host)
 	if !ip.IsLoopback() {
-		p.warn("whoever reaches %s can use this ledger: it asks for no password", at)
+		p.warn("whoever reaches %s can %s: it asks for no password", at, do)
 	}
 	if ip.IsUnspecified() { // every address of this machine: the one that is sure to work here
 		host = "localhost"
 	}
-	v := servedView{Address: at.String(), Processor: "sandbox:http://" + net.JoinHostPort(host, port), Ledger: p.cfg.Processor}
-	p.say("%s is served at %s: use it with --processor %s", v.Ledger, v.Address, quoted(v.Processor))
+	return "http://" + net.JoinHostPort(host, port), nil
+}
+
+// sayServed prints the view as a line of JSON, if JSON is wanted, and sends off all that was
+// said, as whoever started this waits for it.
+func (p *program) sayServed(view any) error {
 	if p.cfg.JSON {
-		if err := writeValue(p.stdout, v); err != nil {
+		if err := writeValue(p.stdout, view); err != nil {
 			return err
 		}
 		p.stdout.WriteString("\n")

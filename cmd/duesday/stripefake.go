@@ -155,26 +155,12 @@ func (p *program) hooks(o stripeFakeFlags) ([]stripefake.Webhook, error) {
 
 // announceStripeFake prints the line that whoever started this waits for.
 func (p *program) announceStripeFake(at net.Addr) error {
-	host, port, err := net.SplitHostPort(at.String())
+	base, err := p.baseURL(at, "use and control this fake")
 	if err != nil {
 		return err
 	}
-	ip := net.ParseIP(host)
-	if !ip.IsLoopback() {
-		p.warn("whoever reaches %s can use and control this fake: it asks for no password", at)
-	}
-	if ip.IsUnspecified() { // every address of this machine: the one that is sure to work here
-		host = "localhost"
-	}
-	base := "http://" + net.JoinHostPort(host, port)
 	v := stripeFakeView{Address: at.String(), Base: base, Key: stripeFakeKey, Control: base + "/_fake/",
 		Env: map[string]string{config.EnvStripeAPIBase: base, config.EnvStripeKey: stripeFakeKey}}
 	p.say("A fake of Stripe is served at %s: use it with %s", v.Address, useOfStripeFake(base))
-	if p.cfg.JSON {
-		if err := writeValue(p.stdout, v); err != nil {
-			return err
-		}
-		p.stdout.WriteString("\n")
-	}
-	return p.stdout.Flush()
+	return p.sayServed(v)
 }

@@ -14,13 +14,13 @@ type account struct {
 	version  string // of the API, for requests and webhooks that name none; "": NewestVersion
 }
 
-const accountParams = "type country email business_type metadata capabilities controller business_profile default_currency company individual settings tos_acceptance"
+const accountParams = "email business_type metadata capabilities business_profile default_currency company individual settings tos_acceptance"
 
 func accountRoutes() []route {
 	return []route{
 		{method: "GET", path: "/v1/account", do: func(c *call) (object, error) { return c.accounts[c.space.account].object, nil }},
 		{method: "GET", path: "/v1/accounts", params: listParams + "created", do: listAccounts},
-		{method: "POST", path: "/v1/accounts", params: accountParams, do: createAccount},
+		{method: "POST", path: "/v1/accounts", params: accountParams + " type country controller", do: createAccount},
 		{method: "GET", path: "/v1/accounts/{account}", do: func(c *call) (object, error) { return c.member(c.path["account"]) }},
 		{method: "POST", path: "/v1/accounts/{account}", params: accountParams, do: updateAccount},
 		{method: "DELETE", path: "/v1/accounts/{account}", do: deleteAccount},

@@ -23,7 +23,8 @@ type call struct {
 type route struct {
 	method string
 	path   string // with {names}, as in Stripe's spec: /v1/payment_intents/{intent}/confirm
-	params string // the top-level parameters that it knows, separated by spaces; expand need not be said, listParams are those of lists
+	params string // the top-level parameters that it knows, separated by spaces; expand need not be said unless it is a DELETE, listParams are those of lists
+	former string // those that only versions before 2025-03-31.basil know
 	do     func(*call) (object, error)
 
 	parts []string // of the path; the router's

@@ -9,11 +9,11 @@ import (
 // customerParams are what creating and updating have in common.
 const customerParams = "address balance description email invoice_prefix invoice_settings metadata name next_invoice_sequence phone preferred_locales shipping tax_exempt " + beyondCustomer
 
-const beyondCustomer = "business_name individual_name cash_balance source tax tax_id_data"
+const beyondCustomer = "business_name individual_name cash_balance source tax"
 
 func customerRoutes() []route {
 	return []route{
-		{method: "POST", path: "/v1/customers", params: customerParams + " payment_method test_clock", do: (*call).createCustomer},
+		{method: "POST", path: "/v1/customers", params: customerParams + " payment_method tax_id_data test_clock", do: (*call).createCustomer},
 		{method: "GET", path: "/v1/customers", params: "email created test_clock" + listParams, do: (*call).listCustomers},
 		{method: "GET", path: "/v1/customers/{customer}", do: (*call).retrieveCustomer},
 		{method: "POST", path: "/v1/customers/{customer}", params: customerParams + " default_source", do: (*call).updateCustomer},
@@ -101,7 +101,7 @@ func notTheirs(method, param string) error {
 
 // describeCustomer sets what a request says of a customer, but of payment methods.
 func (c *call) describeCustomer(o object) error {
-	if err := c.beyond(beyondCustomer + " default_source"); err != nil {
+	if err := c.beyond(beyondCustomer + " default_source tax_id_data"); err != nil {
 		return err
 	}
 	if err := c.metadata(o); err != nil {

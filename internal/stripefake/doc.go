@@ -4,7 +4,9 @@
 // keys as documented, connected accounts, a clock of its own, and faults on request.
 //
 // It moves no money and keeps nothing on disk. It knows nothing of Duesday: what it does is
-// held against Stripe's own OpenAPI spec, not against what Duesday would like.
+// held against Stripe's own OpenAPI spec, not against what Duesday would like. That spec has
+// the shapes since 2025-03-31.basil alone: those of versions before it follow the changes that
+// Stripe's changelog documents, and are held by golden files of this package only.
 //
 // New makes a Fake, which is an http.Handler; Serve serves it. The API is under /v1, for the
 // keys of DefaultKeys, the pages that customers see beside it, and the control API under
@@ -12,10 +14,11 @@
 // same, and so does a Control from another process.
 //
 // Where Stripe's documentation leaves room, this is what it does:
-//   - An idempotency key is forgotten 24 hours after its first request, to the second. A 400
-//     about the parameters frees it (codes parameter_…, a few like amount_too_small, or none);
-//     every other error that a request runs into while it is carried out is saved. What comes
-//     before that is never saved: 401, 403, 429, 409, unknown parameters.
+//   - An idempotency key is forgotten 24 hours after its first request was answered, to the
+//     second; a replay does not prolong that. A 400 about the parameters frees it (codes
+//     parameter_…, a few like amount_too_small, or none); every other error that a request
+//     runs into while it is carried out is saved. What comes before that is never saved: 401,
+//     403, 429, 409, unknown parameters.
 //   - A 429 has no Retry-After; it and 409 have Stripe-Should-Retry: true, other errors below
 //     500 have false, a 500 has none.
 //   - The rate limit is on the real clock, as whoever is limited waits on that; all else is on

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	keyLife   = 24 * time.Hour // by the fake's clock; Stripe forgets a key at some time after that
+	keyLife   = 24 * time.Hour // from its first answer, by the fake's clock; Stripe forgets a key at some time after it is that old
 	maxKeyLen = 255
 )
 
@@ -83,7 +83,7 @@ func (s *idempotency) end(a *attempt, now time.Time, r *reply) {
 	s.order = append(s.order, a)
 }
 
-// forget drops the keys that are 24 hours old.
+// forget drops the keys that were answered 24 hours ago.
 func (s *idempotency) forget(now time.Time) {
 	for len(s.order) > 0 && !now.Before(s.order[0].done.Add(keyLife)) {
 		delete(s.byKey, s.order[0].key)

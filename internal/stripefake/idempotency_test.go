@@ -50,7 +50,7 @@ func TestIdempotency(t *testing.T) {
 			t.Error("the key was not forgotten")
 		}
 	})
-	t.Run("the 24 hours begin with the first request, not with the last", func(t *testing.T) {
+	t.Run("the 24 hours begin with the first answer, not with the last", func(t *testing.T) {
 		w := newWorld(t, Options{})
 		first := w.customer("name=A", "Idempotency-Key", "k")
 		w.Advance(20 * time.Hour)
@@ -123,6 +123,21 @@ func TestIdempotency_Concurrent(t *testing.T) {
 			t.Error("the first result is not repeated")
 		}
 		equal(t, "customers", len(w.ok("GET", customers, "").ids()), 1)
+	})
+}
+
+// TestIdempotency_Age: a key's 24 hours begin when its first request is answered, so that it
+// is at least as old as Stripe's has to be.
+func TestIdempotency_Age(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{Now: time.Now, Faults: Faults{Latency: time.Minute}})
+		first := w.customer("name=A", "Idempotency-Key", "k")
+		w.Advance(24*time.Hour - time.Second)
+		equal(t, "24 hours after the request", w.customer("name=A", "Idempotency-Key", "k"), first)
+		w.Advance(time.Second - time.Minute) // the minute that the replay took
+		if w.customer("name=A", "Idempotency-Key", "k") == first {
+			t.Error("24 hours after the answer the key is still known")
+		}
 	})
 }
 

@@ -24,20 +24,27 @@ const (
 	// describing are the parameters of payment intents that creating and updating have in common.
 	describing = "amount currency customer payment_method payment_method_types application_fee_amount capture_method description metadata receipt_email " +
 		"setup_future_usage statement_descriptor statement_descriptor_suffix transfer_data transfer_group " + beyondIntent
-	// beyondIntent are those that this fake does not do.
-	beyondIntent = "allowed_payment_method_types amount_details confirmation_method confirmation_token customer_account excluded_payment_method_types hooks mandate mandate_data on_behalf_of payment_details " +
-		"payment_method_configuration payment_method_data payment_method_options radar_options shipping amount_to_confirm"
+	// beyondIntent are those that creating, updating and confirming have in common and this
+	// fake does not do. Some of the others are for whoever creates or updates, some for
+	// whoever creates or confirms, and some for one of these alone.
+	beyondIntent   = "allowed_payment_method_types amount_details excluded_payment_method_types hooks payment_details payment_method_data payment_method_options shipping "
+	beyondOpen     = "customer_account payment_method_configuration "
+	beyondPay      = "confirmation_token mandate mandate_data radar_options "
+	beyondCreating = "confirmation_method on_behalf_of "
+	beyondConfirm  = "amount_to_confirm "
+	allBeyond      = beyondIntent + beyondOpen + beyondPay + beyondCreating + beyondConfirm
+
 	confirming = "off_session error_on_requires_action return_url use_stripe_sdk"
 )
 
 func intentRoutes() []route {
 	const one = "/v1/payment_intents/{intent}"
 	return []route{
-		{method: "POST", path: "/v1/payment_intents", params: describing + " automatic_payment_methods confirm " + confirming, do: (*call).createIntent},
+		{method: "POST", path: "/v1/payment_intents", params: describing + beyondOpen + beyondPay + beyondCreating + "automatic_payment_methods confirm " + confirming, do: (*call).createIntent},
 		{method: "GET", path: "/v1/payment_intents", params: "customer created" + listParams, do: (*call).listIntents},
 		{method: "GET", path: one, params: "client_secret", do: (*call).intentOfPath},
-		{method: "POST", path: one, params: describing, do: (*call).updateIntent},
-		{method: "POST", path: one + "/confirm", params: "payment_method payment_method_types receipt_email setup_future_usage capture_method " + confirming + " " + beyondIntent, do: (*call).confirmIntent},
+		{method: "POST", path: one, params: describing + beyondOpen, do: (*call).updateIntent},
+		{method: "POST", path: one + "/confirm", params: "payment_method payment_method_types receipt_email setup_future_usage capture_method " + beyondIntent + beyondPay + beyondConfirm + confirming, do: (*call).confirmIntent},
 		{method: "POST", path: one + "/capture", params: "amount_to_capture metadata final_capture", do: (*call).captureIntent},
 		{method: "POST", path: one + "/cancel", params: "cancellation_reason", do: (*call).cancelOfPath},
 	}
@@ -168,7 +175,7 @@ func (c *call) automatic(members object) error {
 // describeIntent sets what a request says of a payment intent, but of its payment method and
 // its customer, which stand in o already.
 func (c *call) describeIntent(o object) error {
-	if err := c.beyond(beyondIntent); err != nil {
+	if err := c.beyond(allBeyond); err != nil {
 		return err
 	}
 	if c.form.has("amount") || c.form.has("currency") {

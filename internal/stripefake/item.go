@@ -7,13 +7,13 @@ import (
 )
 
 func itemRoutes() []route {
-	const params = "amount description discountable expand metadata period price_data pricing price quantity unit_amount_decimal"
+	const params = "amount description discountable expand metadata period price_data pricing quantity unit_amount_decimal"
 	const path = "/v1/invoiceitems/{invoiceitem}"
 	return []route{
-		on("POST", "/v1/invoiceitems", params+" currency customer invoice subscription", (*call).createItem),
+		{method: "POST", path: "/v1/invoiceitems", params: params + " currency customer invoice subscription", former: "price", do: (*call).createItem},
 		on("GET", "/v1/invoiceitems", listParams+"created customer invoice pending", (*call).listItems),
 		on("GET", path, "expand", (*call).getItem),
-		on("POST", path, params, (*call).updateItem),
+		{method: "POST", path: path, params: params, former: "price", do: (*call).updateItem},
 		on("DELETE", path, "", (*call).deleteItem),
 	}
 }
@@ -96,9 +96,6 @@ func (c *call) itemPrice(item object) error {
 			return err
 		}
 		item["quantity"], item["quantity_decimal"] = n, strconv.FormatInt(n, 10)
-	}
-	if c.form.has("price") && c.version >= basil {
-		return unknownParam("price")
 	}
 	var price object
 	var err error

@@ -78,11 +78,15 @@ func (r *route) match(parts []string) (map[string]string, bool) {
 // endpoint names the route in counts, limits and logs.
 func (r *route) endpoint() string { return r.method + " " + r.path }
 
-// know refuses parameters that the route does not know.
-func (r *route) know(f form) error {
+// know refuses parameters that the route does not know in the version. A DELETE answers with
+// what is no more, which has nothing to expand, unless it only cancels.
+func (r *route) know(f form, version string) error {
 	known := strings.Fields(r.params)
+	if version < basil {
+		known = append(known, strings.Fields(r.former)...)
+	}
 	for name := range f {
-		if name != "expand" && !slices.Contains(known, name) {
+		if (name != "expand" || r.method == http.MethodDelete) && !slices.Contains(known, name) {
 			return unknownParam(name)
 		}
 	}

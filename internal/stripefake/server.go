@@ -113,7 +113,7 @@ func (x *exchange) admit(params form, err error) error {
 	if err != nil { // of the parameters: whoever has no key learns nothing about them
 		return err
 	}
-	if err := route.know(params); err != nil {
+	if err := route.know(params, c.version); err != nil {
 		return err
 	}
 	if x.expand, err = c.expansions(); err != nil {

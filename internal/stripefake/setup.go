@@ -6,18 +6,25 @@ import (
 	"slices"
 )
 
-// beyondSetup are parameters of setup intents that this fake does not do.
-const beyondSetup = "allowed_payment_method_types attach_to_self confirmation_token customer_account excluded_payment_method_types flow_directions mandate_data on_behalf_of " +
-	"payment_method_configuration payment_method_data payment_method_options single_use"
+// Parameters of setup intents that this fake does not do: those that creating, updating and
+// confirming have in common, those of whoever creates or updates, of whoever creates or
+// confirms, and of whoever creates.
+const (
+	beyondSetup        = "allowed_payment_method_types payment_method_data payment_method_options "
+	beyondOpenSetup    = "attach_to_self customer_account excluded_payment_method_types flow_directions payment_method_configuration "
+	beyondPaySetup     = "confirmation_token mandate_data "
+	beyondCreatedSetup = "on_behalf_of single_use "
+	allBeyondSetup     = beyondSetup + beyondOpenSetup + beyondPaySetup + beyondCreatedSetup
+)
 
 func setupRoutes() []route {
 	const one = "/v1/setup_intents/{intent}"
 	return []route{
-		{method: "POST", path: "/v1/setup_intents", params: "automatic_payment_methods confirm customer description metadata payment_method payment_method_types return_url usage use_stripe_sdk " + beyondSetup, do: (*call).createSetup},
+		{method: "POST", path: "/v1/setup_intents", params: "automatic_payment_methods confirm customer description metadata payment_method payment_method_types return_url usage use_stripe_sdk " + allBeyondSetup, do: (*call).createSetup},
 		{method: "GET", path: "/v1/setup_intents", params: "created customer payment_method" + listParams, do: (*call).listSetups},
 		{method: "GET", path: one, params: "client_secret", do: (*call).setupOfPath},
-		{method: "POST", path: one, params: "customer description metadata payment_method payment_method_types " + beyondSetup, do: (*call).updateSetup},
-		{method: "POST", path: one + "/confirm", params: "payment_method return_url use_stripe_sdk " + beyondSetup, do: (*call).confirmSetupOfPath},
+		{method: "POST", path: one, params: "customer description metadata payment_method payment_method_types " + beyondSetup + beyondOpenSetup, do: (*call).updateSetup},
+		{method: "POST", path: one + "/confirm", params: "payment_method return_url use_stripe_sdk " + beyondSetup + beyondPaySetup, do: (*call).confirmSetupOfPath},
 		{method: "POST", path: one + "/cancel", params: "cancellation_reason", do: (*call).cancelSetupOfPath},
 	}
 }
@@ -88,7 +95,7 @@ const lacksSetupMethod = "You cannot confirm this SetupIntent because it's missi
 
 // describeSetup sets what a request says of a setup intent, but of its payment method.
 func (c *call) describeSetup(o object) error {
-	if err := c.beyond(beyondSetup); err != nil {
+	if err := c.beyond(allBeyondSetup); err != nil {
 		return err
 	}
 	if id := c.form.str("customer"); id != "" {
@@ -181,7 +188,7 @@ func (c *call) confirmSetupOfPath() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.beyond(beyondSetup); err != nil {
+	if err := c.beyond(allBeyondSetup); err != nil {
 		return nil, err
 	}
 	method := c.form.str("payment_method")

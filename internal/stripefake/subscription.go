@@ -18,7 +18,7 @@ func subscriptionRoutes() []route {
 		on("GET", "/v1/subscriptions", listParams+"collection_method created customer price status test_clock", (*call).listSubscriptions),
 		on("GET", path, "", (*call).subscription),
 		on("POST", path, params+"cancellation_details pause_collection", (*call).updateSubscription),
-		on("DELETE", path, "cancellation_details invoice_now prorate", (*call).cancelSubscription),
+		on("DELETE", path, "cancellation_details expand invoice_now prorate", (*call).cancelSubscription),
 		on("POST", "/v1/subscriptions/{subscription}/resume", "billing_cycle_anchor proration_behavior", (*call).resumeSubscription),
 		on("GET", "/v1/subscription_items", listParams+"subscription", (*call).listSubscriptionItems),
 		on("GET", "/v1/subscription_items/{item}", "", (*call).getSubscriptionItem),
