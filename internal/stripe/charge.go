@@ -142,7 +142,8 @@ func (p *Processor) same(at ref, pi *sdk.PaymentIntent) (billing.Intent, error) 
 
 // List implements billing.Processor, from Stripe's list, which shows what was made a moment
 // ago. Stripe lists by when intents were made: one made before r.Since that has succeeded
-// since is not among them. r.Since counts in whole seconds, rounded down.
+// since is not among them. r.Since and r.Until count in whole seconds, rounded down: of two
+// listings, one until where the other begins, each intent is in one.
 func (p *Processor) List(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Intent, error] {
 	return func(yield func(billing.Intent, error) bool) {
 		if err := checkList(r); err != nil {

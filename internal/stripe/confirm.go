@@ -50,9 +50,9 @@ func (p *Processor) answered(ctx context.Context, at ref, key string, err error)
 	if _, ok := is(err, moved); ok {
 		return p.Lookup(ctx, at.String())
 	}
-	f, ok := is(err, declined, payerGone)
+	f, ok := is(err, declined, payerGone, gone) // what is gone may be a mandate: whether it is the intent, the look at it tells
 	if !ok {
-		return billing.Intent{}, noIntent(at, err)
+		return billing.Intent{}, err
 	}
 	pi, in, err := p.seen(ctx, at, f)
 	if err != nil {
@@ -60,6 +60,9 @@ func (p *Processor) answered(ctx context.Context, at ref, key string, err error)
 	}
 	if in.State == billing.Succeeded || in.State == billing.Processing || in.State == billing.Canceled {
 		return in, nil // the intent knows better, whoever moved it
+	}
+	if f.earlier(key, pi) {
+		return in, nil
 	}
 	a := f.answer
 	code, hard := cmp.Or(a.decline, a.code, a.kind), isHard(a.code, a.decline, a.advice)
@@ -101,6 +104,9 @@ func (p *Processor) authenticate(ctx context.Context, at ref, r billing.ConfirmR
 	}
 	switch first.State {
 	case billing.Succeeded, billing.Processing, billing.Canceled:
+		return first, nil
+	}
+	if f.earlier(r.Key, pi) {
 		return first, nil
 	}
 	if pi.Metadata[metaAttempt] != "" { // about an earlier attempt; it would hide this one

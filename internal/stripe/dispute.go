@@ -6,7 +6,9 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 )
 
-// dispute tells what Stripe's dispute means. A status that is unknown here is not decided.
+// dispute tells what Stripe's dispute means. A status that is unknown here is not decided, and
+// neither is an inquiry, warning_…, which claims no money yet: it may become a claim, and
+// package billing has no state for what is none so far and not over.
 func (p *Processor) dispute(at string, x *sdk.Dispute) (billing.Return, error) {
 	if !isID(x.ID, "dp_") && !isID(x.ID, "du_") {
 		return billing.Return{}, strange("a dispute", "the answer is a %q with the id %q", x.Object, x.ID)
@@ -19,6 +21,9 @@ func (p *Processor) dispute(at string, x *sdk.Dispute) (billing.Return, error) {
 	var err error
 	if r.Ref, r.Tag, err = p.returned(at, x.PaymentIntent); err != nil {
 		return billing.Return{}, err
+	}
+	if !r.Amount.IsPositive() && r.Tag != (billing.Tag{}) {
+		return billing.Return{}, strange("a dispute", "%s is of %d of %q", x.ID, x.Amount, x.Currency)
 	}
 	switch x.Status {
 	case sdk.DisputeStatusWon:

@@ -23,6 +23,6 @@
 //   - budget.go: how many requests a second
 //   - classify.go, decline.go: what an answer means; failure.go: how it is told
 //   - currency.go: amounts as Stripe writes them, and their limits
-//   - wallet.go, refund.go, dispute.go, identity.go: the other seams of package billing
+//   - wallet.go, refund.go, dispute.go, identity.go, platform.go: the other seams of package billing
 //   - ref.go, metadata.go: how intents are named and marked as ours
 package stripe

@@ -21,6 +21,9 @@ func (p *Processor) intent(at string, pi *sdk.PaymentIntent) (billing.Intent, er
 	}
 	in := billing.Intent{Ref: ref{at, pi.ID}.String(), Tag: tagOf(pi.Metadata), Amount: amountOf(pi.Amount, string(pi.Currency)),
 		Latest: chargeOf(pi), Opened: instant(pi.Created), Changed: changed(pi)}
+	if in.Tag != (billing.Tag{}) && !in.Amount.IsPositive() {
+		return billing.Intent{}, strange(what, "%s is over %d of %q", pi.ID, pi.Amount, pi.Currency)
+	}
 	switch pi.Status {
 	case sdk.PaymentIntentStatusRequiresConfirmation, sdk.PaymentIntentStatusRequiresPaymentMethod:
 		attempted(&in, pi)

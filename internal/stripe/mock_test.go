@@ -79,6 +79,10 @@ func TestEveryRequestIsStripes(t *testing.T) {
 	}
 	_, err = p.Identity(ctx)
 	note(err)
+	note(p.CheckConnected(ctx, "acct_1"))
+	for _, err := range p.Connected(ctx) {
+		note(err)
+	}
 	for _, err := range errs {
 		if errors.Is(err, billing.ErrRefused) || errors.Is(err, billing.ErrAccountRefused) || errors.Is(err, billing.ErrNotExecuted) || errors.Is(err, billing.ErrNoIntent) {
 			t.Errorf("stripe-mock did not take it: %v", err)
@@ -86,7 +90,7 @@ func TestEveryRequestIsStripes(t *testing.T) {
 	}
 	for _, want := range []string{"POST /v1/payment_intents", "POST /v1/payment_intents/{id}", "POST /v1/payment_intents/{id}/confirm", "POST /v1/payment_intents/{id}/cancel",
 		"GET /v1/payment_intents", "GET /v1/payment_intents/{id}", "POST /v1/customers", "GET /v1/customers/{id}", "GET /v1/payment_methods", "GET /v1/payment_methods/{id}",
-		"POST /v1/payment_methods/{id}/attach", "POST /v1/checkout/sessions", "GET /v1/setup_intents", "POST /v1/refunds", "GET /v1/refunds", "GET /v1/disputes", "GET /v1/account"} {
+		"POST /v1/payment_methods/{id}/attach", "POST /v1/checkout/sessions", "GET /v1/setup_intents", "POST /v1/refunds", "GET /v1/refunds", "GET /v1/disputes", "GET /v1/account", "GET /v1/accounts"} {
 		if !sent[want] {
 			t.Errorf("%s was never sent", want)
 		}

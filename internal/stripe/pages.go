@@ -2,7 +2,9 @@ package stripe
 
 import (
 	"encoding/json"
+	"errors"
 	"iter"
+	"slices"
 
 	sdk "github.com/stripe/stripe-go/v86"
 )
@@ -35,7 +37,7 @@ func pages[T any](fetch func(after string) *sdk.V1List[T], id func(T) string) it
 				yield(none, strange("a list", "the answer is no list"))
 				return
 			}
-			for _, x := range data {
+			for _, x := range data { // none is null: wholeList
 				if !yield(x, nil) {
 					return
 				}
@@ -66,4 +68,29 @@ func isList[T any](l *sdk.V1List[T]) bool {
 		Object string `json:"object"`
 	}
 	return json.Unmarshal(r.RawJSON, &body) == nil && body.Object == "list"
+}
+
+// A wholeList is where Stripe's library reads an answer into. The library trusts that a list
+// has no null in it; and one without its data, or without a word on whether there is more, is
+// no empty one.
+type wholeList struct{ sdk.LastResponseSetter }
+
+var errNotWhole = errors.New("a list that is not whole")
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (w wholeList) UnmarshalJSON(raw []byte) error {
+	var what struct {
+		Object any             `json:"object"`
+		Data   json.RawMessage `json:"data"`
+		More   *bool           `json:"has_more"`
+	}
+	if json.Unmarshal(raw, &what) == nil { // else the library says what is wrong
+		var data []json.RawMessage
+		err := json.Unmarshal(what.Data, &data)
+		isNull := func(x json.RawMessage) bool { return string(x) == "null" }
+		if slices.ContainsFunc(data, isNull) || what.Object == "list" && (err != nil || data == nil || what.More == nil) {
+			return errNotWhole
+		}
+	}
+	return json.Unmarshal(raw, w.LastResponseSetter)
 }

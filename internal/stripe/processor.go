@@ -37,8 +37,8 @@ type Options struct {
 	Transport http.RoundTripper                     // nil: our own, with Proxy
 }
 
-// A Processor is Stripe, as billing.Processor, billing.Wallet, billing.Refunder and
-// billing.Identified have it. It is safe for concurrent use, and all requests made through
+// A Processor is Stripe, as billing.Processor, billing.Wallet, billing.Refunder,
+// billing.Platform and billing.Identified have it. It is safe for concurrent use, and all requests made through
 // it share one budget.
 type Processor struct {
 	client    *sdk.Client
@@ -54,6 +54,7 @@ var (
 	_ billing.Processor  = (*Processor)(nil)
 	_ billing.Wallet     = (*Processor)(nil)
 	_ billing.Refunder   = (*Processor)(nil)
+	_ billing.Platform   = (*Processor)(nil)
 	_ billing.Identified = (*Processor)(nil)
 )
 

@@ -40,7 +40,11 @@ func (p *Processor) Refund(ctx context.Context, r billing.RefundRequest) (billin
 	if err != nil {
 		return billing.Return{}, noIntent(at, err)
 	}
-	return p.refund(at.at, refund)
+	got, err := p.refund(at.at, refund)
+	if err == nil && (got.Ref != r.Ref || got.Amount != r.Amount || got.Request != r.ID) {
+		return billing.Return{}, strange("a refund", "%s of %s of %s was asked for, and %s of %s of %s came", r.ID, r.Amount, r.Ref, got.Request, got.Amount, got.Ref)
+	}
+	return got, err
 }
 
 // ReturnsOf implements billing.Refunder.
@@ -54,13 +58,16 @@ func (p *Processor) ReturnsOf(ctx context.Context, text string) ([]billing.Retur
 		if err != nil {
 			return nil, noIntent(at, err)
 		}
+		if r.Ref != text {
+			return nil, strange("a list", "what has gone back of %s was asked for, and %s of %q came", at, r.ID, r.Ref)
+		}
 		all = append(all, r)
 	}
 	return all, nil
 }
 
-// Returns implements billing.Refunder. r.Since counts in whole seconds, rounded down;
-// r.Customer leaves nothing out, since Stripe does not list by it.
+// Returns implements billing.Refunder. r.Since and r.Until count in whole seconds, rounded
+// down; r.Customer leaves nothing out, since Stripe does not list by it.
 func (p *Processor) Returns(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Return, error] {
 	return func(yield func(billing.Return, error) bool) {
 		if err := checkList(r); err != nil {
@@ -76,7 +83,7 @@ func (p *Processor) returns(ctx context.Context, r billing.ListRequest, intent *
 	expand := []*string{new("data.payment_intent")}
 	return func(yield func(billing.Return, error) bool) {
 		refunds := pages(func(after string) *sdk.V1List[*sdk.Refund] {
-			params := &sdk.RefundListParams{PaymentIntent: intent, CreatedRange: since(r.Since), Expand: expand}
+			params := &sdk.RefundListParams{PaymentIntent: intent, CreatedRange: created(r.Since, r.Until), Expand: expand}
 			params.ListParams = page(r.At, after)
 			return p.client.V1Refunds.List(ctx, params)
 		}, func(x *sdk.Refund) string { return x.ID })
@@ -90,7 +97,7 @@ func (p *Processor) returns(ctx context.Context, r billing.ListRequest, intent *
 			}
 		}
 		disputes := pages(func(after string) *sdk.V1List[*sdk.Dispute] {
-			params := &sdk.DisputeListParams{PaymentIntent: intent, CreatedRange: since(r.Since), Expand: expand}
+			params := &sdk.DisputeListParams{PaymentIntent: intent, CreatedRange: created(r.Since, r.Until), Expand: expand}
 			params.ListParams = page(r.At, after)
 			return p.client.V1Disputes.List(ctx, params)
 		}, func(x *sdk.Dispute) string { return x.ID })
@@ -117,6 +124,9 @@ func (p *Processor) refund(at string, x *sdk.Refund) (billing.Return, error) {
 	if r.Ref, r.Tag, err = p.returned(at, x.PaymentIntent); err != nil {
 		return billing.Return{}, err
 	}
+	if !r.Amount.IsPositive() && (r.Request != "" || r.Tag != (billing.Tag{})) {
+		return billing.Return{}, strange("a refund", "%s is of %d of %q", x.ID, x.Amount, x.Currency)
+	}
 	switch x.Status {
 	case sdk.RefundStatusPending, sdk.RefundStatusRequiresAction:
 		r.State = billing.ReturnPending
@@ -137,8 +147,11 @@ func (p *Processor) refund(at string, x *sdk.Refund) (billing.Return, error) {
 
 // returned names the intent whose money went back, if it is of one.
 func (p *Processor) returned(at string, pi *sdk.PaymentIntent) (string, billing.Tag, error) {
-	if pi == nil || pi.ID == "" {
+	if pi == nil {
 		return "", billing.Tag{}, nil
+	}
+	if !isID(pi.ID, "pi_") {
+		return "", billing.Tag{}, strange("a refund or dispute", "it is of a %q with the id %q", pi.Object, pi.ID)
 	}
 	if pi.Object != "" { // else it is its id alone
 		if err := p.checkMode(pi.ID, pi.Livemode); err != nil {

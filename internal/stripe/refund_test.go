@@ -58,6 +58,10 @@ func TestRefund_Refusals(t *testing.T) {
 		"a 500":             {reply{status: 500, body: "x"}, billing.ErrUnknown},
 		"an empty object":   {ok(`{}`), billing.ErrUnknown},
 		"an unknown status": {ok(refundFields(fields{"status": "considered"})), billing.ErrUnknown},
+		"another amount":    {ok(refundFields(fields{"amount": 501})), billing.ErrUnknown},
+		"another request":   {ok(refundFields(fields{"metadata": fields{"duesday_refund": "r2"}})), billing.ErrUnknown},
+		"of another intent": {ok(refundFields(fields{"payment_intent": "pi_2"})), billing.ErrUnknown},
+		"of no intent":      {ok(refundFields(fields{"payment_intent": nil})), billing.ErrUnknown},
 	} {
 		r := billing.RefundRequest{Key: "dd_r", ID: "r1", Ref: "pi_1", Amount: usd(t, 500)}
 		_, err := processor(t, newScript(t, tt.reply)).Refund(t.Context(), r)
@@ -101,7 +105,7 @@ func TestReturns(t *testing.T) {
 	foreign := refundFields(fields{"id": "pyr_2", "metadata": nil, "payment_intent": nil, "currency": "usdc"})
 	s := newScript(t, list(true, refundFields()), list(false, foreign, refundFields(fields{"id": "re_3", "status": nil, "metadata": nil, "payment_intent": nil})), list(false, disputeFields()))
 	var got []billing.Return
-	for r, err := range processor(t, s).Returns(t.Context(), billing.ListRequest{At: "acct_1", Since: time.Unix(77, 0)}) {
+	for r, err := range processor(t, s).Returns(t.Context(), billing.ListRequest{At: "acct_1", Since: time.Unix(77, 0), Until: time.Unix(88, 0)}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +119,7 @@ func TestReturns(t *testing.T) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	for i, path := range []string{"/v1/refunds", "/v1/refunds", "/v1/disputes"} {
-		if r := s.requests()[i]; r.path != path || r.form.Get("created[gte]") != "77" || r.form.Get("expand[0]") != "data.payment_intent" || r.header.Get("Stripe-Account") != "acct_1" {
+		if r := s.requests()[i]; r.path != path || r.form.Get("created[gte]") != "77" || r.form.Get("created[lt]") != "88" || r.form.Get("expand[0]") != "data.payment_intent" || r.header.Get("Stripe-Account") != "acct_1" {
 			t.Errorf("sent %s %v", r.path, r.form)
 		}
 	}
@@ -133,6 +137,8 @@ func TestReturnsOf(t *testing.T) {
 			t.Errorf("sent %s %v", r.path, r.form)
 		}
 	}
+	_, err = processor(t, newScript(t, list(false, refundFields(fields{"payment_intent": "pi_2"})))).ReturnsOf(t.Context(), "pi_1")
+	wantError(t, "what was not asked for", err, billing.ErrUnknown)
 	got, err = p.ReturnsOf(t.Context(), "pi_1")
 	if wantError(t, "half of it", err, billing.ErrRefused); got != nil {
 		t.Errorf("half an answer was given: %+v", got)

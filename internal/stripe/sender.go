@@ -46,12 +46,12 @@ var _ sdk.Backend = (*sender)(nil)
 
 // Call implements the library's Backend.
 func (s *sender) Call(method, path, key string, params sdk.ParamsContainer, v sdk.LastResponseSetter) error {
-	return s.send(method, path, params.GetParams(), func() error { return s.next.Call(method, path, key, params, v) })
+	return s.send(method, path, params.GetParams(), func() error { return s.next.Call(method, path, key, params, &wholeList{v}) })
 }
 
 // CallRaw implements the library's Backend.
 func (s *sender) CallRaw(method, path, key string, body []byte, params *sdk.Params, v sdk.LastResponseSetter) error {
-	return s.send(method, path, params, func() error { return s.next.CallRaw(method, path, key, body, params, v) })
+	return s.send(method, path, params, func() error { return s.next.CallRaw(method, path, key, body, params, &wholeList{v}) })
 }
 
 var errNoSuchCall = errors.New("stripe: calls of this kind are not used")
@@ -151,7 +151,8 @@ func (c *call) read(ctx context.Context, x *exchange, err error) *failure {
 			a.advice = adviceOf(e.LastResponse.RawJSON)
 		}
 		f.intent, f.charge, f.replayed = e.PaymentIntent, e.ChargeID, isReplay(x.header)
-		f.text = clean(strings.Join(strings.Fields(fmt.Sprintf("status %d %s %s %s: %s", e.HTTPStatusCode, e.Type, e.Code, e.DeclineCode, e.Msg)), " "))
+		codes := strings.Fields(fmt.Sprintf("status %d %s %s %s", e.HTTPStatusCode, e.Type, e.Code, e.DeclineCode))
+		f.text = clean(strings.Join(codes, " ") + ": " + e.Msg)
 		if e.RequestID != "" {
 			f.text += " (request " + clean(e.RequestID) + ")"
 		}
@@ -269,7 +270,7 @@ func (s *sender) isCut(at string) bool {
 }
 
 // words are the words of Stripe's paths that are used; everything else in one is an id.
-const words = " account attach cancel checkout confirm customers disputes payment_intents payment_methods refunds sessions setup_intents v1 "
+const words = " account accounts attach cancel checkout confirm customers disputes payment_intents payment_methods refunds sessions setup_intents v1 "
 
 // endpoint returns what Stripe counts by: the method and the path, without ids.
 func endpoint(method, path string) string {

@@ -159,6 +159,72 @@ func TestSender_SlowsTheRightLane(t *testing.T) {
 	}
 }
 
+// What a 429 costs: those who wait behind it lose a moment, and it is longer each time that the
+// same request meets one.
+func TestSender_RestsTheLaneForAMomentFirst(t *testing.T) {
+	for name, tt := range map[string]struct {
+		busy        int // answers of 429 before the last request
+		header      map[string]string
+		least, most time.Duration
+	}{
+		"the first":                   {1, nil, firstLaneRest, firstLaneRest},
+		"the first, with no wait":     {1, map[string]string{"Retry-After": "0"}, 0, 5 * time.Millisecond}, // the slot's
+		"the first, with a long wait": {1, map[string]string{"Retry-After": "7"}, firstLaneRest, firstLaneRest},
+		"the second":                  {2, nil, firstRest, 2 * firstRest},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			left, done := tt.busy, make(chan time.Time, 1)
+			s := newScript(t)
+			s.always = func(r seen) reply {
+				if r.header.Get("Idempotency-Key") == "dd_behind" {
+					return okIntent(succeeded)
+				}
+				if left--; left == 0 {
+					done <- r.at
+				}
+				return tooMany(tt.header)
+			}
+			p := processor(t, s)
+			var all sync.WaitGroup
+			all.Go(func() {
+				if _, err := p.Confirm(ctx, confirmRequest); !errors.Is(err, context.Canceled) {
+					t.Errorf("%s: got %v", name, err)
+				}
+			})
+			met := <-done
+			synctest.Wait() // it has learned from the last
+			behind := confirmRequest
+			behind.Key = "dd_behind"
+			if _, err := p.Confirm(t.Context(), behind); err != nil {
+				t.Error(err)
+			}
+			for _, r := range s.requests() {
+				if r.header.Get("Idempotency-Key") == "dd_behind" {
+					if got := r.at.Sub(met); got < tt.least || got > tt.most {
+						t.Errorf("%s: the request behind went %v after it, want %v to %v", name, got, tt.least, tt.most)
+					}
+				}
+			}
+			cancel()
+			all.Wait()
+		})
+	}
+}
+
+func TestSender_ErrorsReadAsSentences(t *testing.T) {
+	for want, e := range map[string]fields{
+		"status 401 invalid_request_error: Invalid API Key (request req_1)": {"type": "invalid_request_error", "message": "Invalid API Key"},
+		"status 401 invalid_request_error x: Invalid : Key (request req_1)": {"type": "invalid_request_error", "code": "x", "message": " Invalid  : Key"},
+	} {
+		_, err := processor(t, newScript(t, fails(401, e))).Lookup(t.Context(), "pi_1")
+		if err == nil || !strings.HasSuffix(err.Error(), ": "+want) {
+			t.Errorf("got %v, want it to end with %q", err, want)
+		}
+	}
+}
+
 // Sixteen workers against a Stripe that takes 200 ms and allows 25 a second.
 func TestSender_ChargesAsFastAsItMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

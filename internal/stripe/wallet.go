@@ -118,7 +118,7 @@ func (p *Processor) Card(ctx context.Context, at, method string) (billing.Card, 
 }
 
 func (p *Processor) method(ctx context.Context, at, method string) (*sdk.PaymentMethod, error) {
-	if !isID(method, "pm_") && !isID(method, "card_") && !isID(method, "src_") {
+	if !isMethod(method) {
 		return nil, unsent("payment method %s: want pm_…", shown(billing.MaskCards(method)))
 	}
 	params := &sdk.PaymentMethodRetrieveParams{}
@@ -126,9 +126,11 @@ func (p *Processor) method(ctx context.Context, at, method string) (*sdk.Payment
 	return p.client.V1PaymentMethods.Retrieve(ctx, method, params)
 }
 
+func isMethod(id string) bool { return isID(id, "pm_") || isID(id, "card_") || isID(id, "src_") }
+
 // card tells what may be told of a payment method.
 func (p *Processor) card(pm *sdk.PaymentMethod) (billing.Card, error) {
-	if pm.ID == "" || pm.Object != "payment_method" {
+	if !isMethod(pm.ID) || pm.Object != "payment_method" {
 		return billing.Card{}, strange("a payment method", "the answer is a %q with the id %q", pm.Object, pm.ID)
 	}
 	if err := p.checkMode(pm.ID, pm.Livemode); err != nil {
@@ -176,13 +178,14 @@ func (p *Processor) CardLink(ctx context.Context, r billing.LinkRequest) (billin
 	if err != nil {
 		return billing.CardLink{}, err
 	}
-	if s.URL == "" {
-		return billing.CardLink{}, strange("a page for cards", "it has no address")
+	if checkURL(s.URL) != nil || s.ExpiresAt <= 0 {
+		return billing.CardLink{}, strange("a page for cards", "it has no address, or no end")
 	}
 	return billing.CardLink{URL: s.URL, Expires: instant(s.ExpiresAt)}, p.checkMode("the page", s.Livemode)
 }
 
-// Setups implements billing.Wallet. r.Since counts in whole seconds, rounded down.
+// Setups implements billing.Wallet. r.Since and r.Until count in whole seconds, rounded down.
+// A setup that cannot be read for want of its payment method hides no others.
 func (p *Processor) Setups(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Setup, error] {
 	return func(yield func(billing.Setup, error) bool) {
 		if err := checkList(r); err != nil {
@@ -190,7 +193,7 @@ func (p *Processor) Setups(ctx context.Context, r billing.ListRequest) iter.Seq2
 			return
 		}
 		fetch := func(after string) *sdk.V1List[*sdk.SetupIntent] {
-			params := &sdk.SetupIntentListParams{CreatedRange: since(r.Since), Expand: []*string{new("data.payment_method")}}
+			params := &sdk.SetupIntentListParams{CreatedRange: created(r.Since, r.Until), Expand: []*string{new("data.payment_method")}}
 			if r.Customer != "" {
 				params.Customer = &r.Customer
 			}
@@ -202,7 +205,11 @@ func (p *Processor) Setups(ctx context.Context, r billing.ListRequest) iter.Seq2
 				yield(billing.Setup{}, err)
 				return
 			}
-			if si.Status != sdk.SetupIntentStatusSucceeded || si.Metadata[metaInstallation] == "" || si.PaymentMethod == nil {
+			if si.Status != sdk.SetupIntentStatusSucceeded || si.Metadata[metaInstallation] == "" {
+				continue
+			}
+			if si.PaymentMethod == nil || si.PaymentMethod.Object == "" {
+				p.log.Warn("a card that a customer gave is left out: stripe does not tell its payment method", "setup", si.ID, "at", r.At)
 				continue
 			}
 			s, err := p.setup(r.At, si)
@@ -214,6 +221,9 @@ func (p *Processor) Setups(ctx context.Context, r billing.ListRequest) iter.Seq2
 }
 
 func (p *Processor) setup(at string, si *sdk.SetupIntent) (billing.Setup, error) {
+	if !isID(si.ID, "seti_") {
+		return billing.Setup{}, strange("a setup intent", "the answer is a %q with the id %q", si.Object, si.ID)
+	}
 	if err := p.checkMode(si.ID, si.Livemode); err != nil {
 		return billing.Setup{}, err
 	}

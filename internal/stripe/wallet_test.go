@@ -130,9 +130,10 @@ func TestSetups(t *testing.T) {
 			"payment_method": fields{"id": "pm_1", "object": "payment_method", "type": "card", "created": 3000, "card": fields{"brand": "visa", "last4": "4242", "exp_month": 12, "exp_year": 2030}},
 			"metadata":       fields{"duesday_installation": "inst", "duesday_account": "acme"}}, changes...)
 	}
-	s := newScript(t, list(true, setup("seti_1"), setup("seti_2", fields{"status": "requires_payment_method"})), list(false, setup("seti_3", fields{"metadata": fields{}})))
+	s := newScript(t, list(true, setup("seti_0", fields{"payment_method": "pm_0"}), setup("seti_00", fields{"payment_method": nil}), setup("seti_1"),
+		setup("seti_2", fields{"status": "requires_payment_method"})), list(false, setup("seti_3", fields{"metadata": fields{}})))
 	var got []billing.Setup
-	for x, err := range processor(t, s).Setups(t.Context(), billing.ListRequest{At: "acct_1", Since: time.Unix(50, 0)}) {
+	for x, err := range processor(t, s).Setups(t.Context(), billing.ListRequest{At: "acct_1", Since: time.Unix(50, 0), Until: time.Unix(60, 0)}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +143,7 @@ func TestSetups(t *testing.T) {
 	if len(got) != 1 || got[0] != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if r := s.requests()[0]; r.path != "/v1/setup_intents" || r.form.Get("created[gte]") != "50" || r.form.Get("expand[0]") != "data.payment_method" {
+	if r := s.requests()[0]; r.path != "/v1/setup_intents" || r.form.Get("created[gte]") != "50" || r.form.Get("created[lt]") != "60" || r.form.Get("expand[0]") != "data.payment_method" {
 		t.Errorf("sent %s %v", r.path, r.form)
 	}
 }

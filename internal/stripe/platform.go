@@ -1,0 +1,47 @@
+package stripe
+
+import (
+	"context"
+	"iter"
+
+	sdk "github.com/stripe/stripe-go/v86"
+)
+
+// CheckConnected implements billing.Platform. ErrInvalid: it is no id of an account, or our
+// own. Stripe would take that one, too: what is there would be listed twice. ErrAccountRefused:
+// it is not connected to us, as far as Stripe tells.
+func (p *Processor) CheckConnected(ctx context.Context, at string) error {
+	if err := checkID("connected account", at, "acct_"); err != nil {
+		return err
+	}
+	own, err := p.accountID(ctx, "")
+	if err != nil {
+		return err
+	}
+	if at == own {
+		return unsent("%s is our own account at Stripe, and not connected to it: payments are taken there where no account is named", at)
+	}
+	got, err := p.accountID(ctx, at)
+	if err == nil && got != at {
+		return strange("an account", "%s was asked for, and %s answered", at, got)
+	}
+	return err
+}
+
+// Connected implements billing.Platform. One that has disconnected is not among them.
+func (p *Processor) Connected(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		fetch := func(after string) *sdk.V1List[*sdk.Account] {
+			return p.client.V1Accounts.List(ctx, &sdk.AccountListParams{ListParams: page("", after)})
+		}
+		for a, err := range pages(fetch, func(a *sdk.Account) string { return a.ID }) {
+			var id string
+			if err == nil {
+				id, err = idOf(a)
+			}
+			if !yield(id, err) || err != nil {
+				return
+			}
+		}
+	}
+}
