@@ -72,6 +72,7 @@ type ReturnState string
 // The states of a return.
 const (
 	ReturnRequested ReturnState = "requested" // recorded here, and not yet answered by the processor
+	ReturnInquiry   ReturnState = "inquiry"   // of a dispute: the bank asks, and has claimed nothing yet
 	ReturnPending   ReturnState = "pending"   // under way; of a dispute: not decided
 	ReturnSucceeded ReturnState = "succeeded" // the money is back with the customer; of a dispute: lost
 	ReturnFailed    ReturnState = "failed"    // the money stays here; of a dispute: won

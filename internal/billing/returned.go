@@ -43,8 +43,11 @@ type ReturnRecord struct {
 // AskedHere reports whether the refund was asked for by this store.
 func (r *ReturnRecord) AskedHere() bool { return isRequest(r.ReturnID) }
 
-// Counts reports whether the record's money is, or may be, back with the customer.
-func (r *ReturnRecord) Counts() bool { return r.State != ReturnFailed && r.State != ReturnCanceled }
+// Counts reports whether the record's money is, or may be, back with the customer. A bank that
+// only asks has it not: a refund may be the answer.
+func (r *ReturnRecord) Counts() bool {
+	return r.State != ReturnFailed && r.State != ReturnCanceled && r.State != ReturnInquiry
+}
 
 func (s ReturnState) final() bool {
 	return s == ReturnSucceeded || s == ReturnFailed || s == ReturnCanceled
@@ -55,6 +58,8 @@ func (s ReturnState) final() bool {
 // dispute that was lost may be won after all.
 func (s ReturnState) follows(was ReturnState) bool {
 	switch was {
+	case ReturnInquiry:
+		return s == ReturnPending || s.final()
 	case ReturnPending:
 		return s.final()
 	case ReturnSucceeded:
@@ -67,7 +72,7 @@ func (s ReturnState) follows(was ReturnState) bool {
 // nothing new. What the processor shows of a refund that it had refused is right: the
 // refusal was an answer to another try.
 func (r *ReturnRecord) take(seen Return, now time.Time) bool {
-	if !seen.State.final() {
+	if !seen.State.final() && seen.State != ReturnInquiry {
 		seen.State = ReturnPending
 	}
 	switch {
@@ -196,7 +201,7 @@ func decodeReturn(it store.Item) (*ReturnRecord, error) {
 	if r.key() != keyOf(it) {
 		return nil, &unreadable{schema.SK, "does not go with CreatedDate", nil}
 	}
-	if r.State != ReturnRequested && r.State != ReturnPending && !r.State.final() {
+	if r.State != ReturnRequested && r.State != ReturnInquiry && r.State != ReturnPending && !r.State.final() {
 		return nil, &unreadable{schema.State, "is none of a refund's or dispute's", nil}
 	}
 	var err error

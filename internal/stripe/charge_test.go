@@ -390,3 +390,27 @@ func TestCancelledContextIsUnknown(t *testing.T) {
 		t.Errorf("before it was sent: got %v", err)
 	}
 }
+
+// TestTelemetry: the library tells of a request's duration with the one after it.
+func TestTelemetry(t *testing.T) {
+	s := newScript(t)
+	s.always = func(seen) reply {
+		r := okIntent()
+		r.header = map[string]string{"Request-Id": "req_1"} // it tells of none without
+		return r
+	}
+	p := processor(t, s)
+	for range 4 {
+		if _, err := p.Lookup(t.Context(), "pi_1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(s.requests()) != 4 {
+		t.Fatalf("%d requests", len(s.requests()))
+	}
+	for i, r := range s.requests() {
+		if got := r.header.Get("X-Stripe-Client-Telemetry"); got != "" {
+			t.Errorf("request %d tells %s", i, got)
+		}
+	}
+}

@@ -6,9 +6,8 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 )
 
-// dispute tells what Stripe's dispute means. A status that is unknown here is not decided, and
-// neither is an inquiry, warning_…, which claims no money yet: it may become a claim, and
-// package billing has no state for what is none so far and not over.
+// dispute tells what Stripe's dispute means. A status that is unknown here is not decided. An
+// inquiry, warning_…, claims no money yet, and may become a claim under the same id.
 func (p *Processor) dispute(at string, x *sdk.Dispute) (billing.Return, error) {
 	if !isID(x.ID, "dp_") && !isID(x.ID, "du_") {
 		return billing.Return{}, strange("a dispute", "the answer is a %q with the id %q", x.Object, x.ID)
@@ -32,6 +31,8 @@ func (p *Processor) dispute(at string, x *sdk.Dispute) (billing.Return, error) {
 		r.State = billing.ReturnSucceeded
 	case sdk.DisputeStatusWarningClosed, "prevented": // no money was claimed in the end
 		r.State = billing.ReturnCanceled
+	case sdk.DisputeStatusWarningNeedsResponse, sdk.DisputeStatusWarningUnderReview:
+		r.State = billing.ReturnInquiry
 	default:
 		r.State = billing.ReturnPending
 	}

@@ -50,7 +50,7 @@ func TestEveryRequestIsStripes(t *testing.T) {
 		note(err)
 		_, err = p.Cancel(ctx, own)
 		note(err)
-		r := billing.ListRequest{At: at, Customer: "cus_1", Since: time.Unix(1_700_000_000, 0)}
+		r := billing.ListRequest{At: at, Customer: "cus_1", Since: time.Unix(1_700_000_000, 0), Until: time.Unix(1_800_000_000, 0)}
 		for _, err := range p.List(ctx, r) {
 			note(err)
 		}

@@ -90,7 +90,7 @@ func TestReturnStates(t *testing.T) {
 			t.Errorf("refund %s: got %s, %v; want %s", status, got.State, err, want)
 		}
 	}
-	for status, want := range map[string]billing.ReturnState{"warning_needs_response": billing.ReturnPending, "warning_under_review": billing.ReturnPending,
+	for status, want := range map[string]billing.ReturnState{"warning_needs_response": billing.ReturnInquiry, "warning_under_review": billing.ReturnInquiry,
 		"warning_closed": billing.ReturnCanceled, "needs_response": billing.ReturnPending, "under_review": billing.ReturnPending, "won": billing.ReturnFailed,
 		"lost": billing.ReturnSucceeded, "prevented": billing.ReturnCanceled, "of tomorrow": billing.ReturnPending} {
 		p := processor(t, newScript(t, list(false), list(false, disputeFields(fields{"status": status}))))

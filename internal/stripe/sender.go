@@ -225,10 +225,11 @@ func rest(tries int, h http.Header) time.Duration {
 	return d/2 + rand.N(d/2)
 }
 
-// laneRest is for how long nobody sends after a 429: a moment where the first send met it,
-// since the pace is about right, and as long as the request itself waits when it comes again.
-func laneRest(tries int, rest time.Duration) time.Duration {
-	if tries == 1 {
+// laneRest is for how long nobody sends after a 429: as long as Stripe says, where it does;
+// else a moment where the first send met it, since the pace is about right, and as long as the
+// request itself waits when it comes again.
+func laneRest(tries int, rest time.Duration, h http.Header) time.Duration {
+	if tries == 1 && h.Get("Retry-After") == "" {
 		return min(rest, firstLaneRest)
 	}
 	return rest
@@ -246,9 +247,9 @@ func (s *sender) learn(c *call, x *exchange, f *failure, sent time.Time, rest ti
 		s.log.Warn("a connected account refuses us", "account", c.at, "request", c.what)
 	case f.verdict != busy || x.status != http.StatusTooManyRequests || reason == "resource-specific" || listed(busyCodesOfObjects, f.answer.code):
 	case strings.HasPrefix(reason, "global"):
-		s.budget.total.slow(sent, laneRest(c.tries, rest))
+		s.budget.total.slow(sent, laneRest(c.tries, rest, x.header))
 	default:
-		s.budget.lane(c.what).slow(sent, laneRest(c.tries, rest))
+		s.budget.lane(c.what).slow(sent, laneRest(c.tries, rest, x.header))
 	}
 }
 

@@ -169,7 +169,7 @@ func TestSender_RestsTheLaneForAMomentFirst(t *testing.T) {
 	}{
 		"the first":                   {1, nil, firstLaneRest, firstLaneRest},
 		"the first, with no wait":     {1, map[string]string{"Retry-After": "0"}, 0, 5 * time.Millisecond}, // the slot's
-		"the first, with a long wait": {1, map[string]string{"Retry-After": "7"}, firstLaneRest, firstLaneRest},
+		"the first, with a long wait": {1, map[string]string{"Retry-After": "7"}, 7 * time.Second, 7 * time.Second},
 		"the second":                  {2, nil, firstRest, 2 * firstRest},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -1,0 +1,30 @@
+package billing_test
+
+import (
+	"testing"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/stripefake"
+)
+
+// TestInquiryLeavesTheMoney: a bank that only asks has no money yet: a refund is possible, and
+// may be the answer.
+func TestInquiryLeavesTheMoney(t *testing.T) {
+	w, b := stripeWorld(t, "2024-01-31T09:00", stripefake.Faults{})
+	n := w.create(one("2024-01-31", method("pm_card_createDisputeInquiry")))
+	w.start().run(civil.Date{})
+	e := b.mustEngine(w)
+	run(t, e)
+	var states []string
+	for r, err := range e.GetReturnsByAccount(t.Context(), n.Account) {
+		mustNot(t, err)
+		states = append(states, string(r.State))
+	}
+	equal(t, states, []string{string(billing.ReturnInquiry)})
+	r, _, err := e.Refund(t.Context(), billing.RefundOrder{Name: n, Period: 0})
+	if err != nil || r.State != billing.ReturnSucceeded || r.Amount != usd(1299) {
+		t.Errorf("refund %+v, %v", r, err)
+	}
+	w.report(t)
+}
