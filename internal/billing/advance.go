@@ -32,8 +32,9 @@ func (e *Engine) advance(ctx context.Context, s *Subscription, m mode, today civ
 	}
 	if fresh {
 		*m.sent = sent{o.Ref, o.Attempt, in.Latest}
-	} else if m.sent.earlier(o, in) {
-		o.Base, o.State = in.Latest, ""
+	} else if m.sent.earlier(o, in) || o.overtaken(in) {
+		o.Base, o.State, o.Overtaken = in.Latest, "", false
+		o.Attempt++ // the one before may have been sent, by who is not there to tell
 		return step{again: true}, e.put(ctx, s)
 	}
 	ours := in.Amount == o.Amount && (in.Tag.Installation == "" || in.Tag.Period == o.Period)
@@ -62,6 +63,13 @@ func (e *Engine) advance(ctx context.Context, s *Subscription, m mode, today civ
 		in = e.makePage(ctx, s, in, today)
 	}
 	return e.act(ctx, s, m, in, today)
+}
+
+// overtaken reports whether what the intent shows may have come of an attempt before the
+// period's own, which a person's new method has overtaken. It is then not held against that
+// method: at worst it is tried once more.
+func (o *OpenPeriod) overtaken(in Intent) bool {
+	return o.Overtaken && in.Latest != o.Base && (in.State == Declined || in.State == RequiresAction)
 }
 
 // ending reports whether the open period is to end unpaid as soon as its intent is shown
@@ -147,7 +155,7 @@ func (e *Engine) wait(ctx context.Context, s *Subscription, today civil.Date, st
 		}
 	}
 	told := o.State == state // by an older Duesday, which set no deadline
-	o.State, o.Asked = state, civil.Date{}
+	o.State, o.Asked, o.Overtaken = state, civil.Date{}, false
 	s.NextPayment = later(s.NextPayment, today)
 	var others []store.Write
 	if state == RequiresAction {

@@ -30,6 +30,7 @@ type OpenPeriod struct {
 	State      State      // Processing or RequiresAction while it waits, failing while it ends, else ""
 	Opened     time.Time
 	Attempts   []Attempt // that were declined
+	Overtaken  bool      // the attempt was set while one before it may have been under way
 }
 
 // An Attempt is one declined attempt.
@@ -61,6 +62,9 @@ func (o *OpenPeriod) item() store.Item {
 	if !o.First.IsZero() {
 		set(schema.FirstDecline, o.First.String())
 	}
+	if o.Overtaken {
+		it.Set(schema.Overtaken, store.Bool(true))
+	}
 	if !o.Asked.IsZero() {
 		set(schema.AskedDate, o.Asked.String())
 	}
@@ -87,7 +91,7 @@ func (o *OpenPeriod) item() store.Item {
 
 func decodeOpen(it store.Item) (*OpenPeriod, error) {
 	o := &OpenPeriod{Period: int(it.Int(schema.Period)), Generation: int(it.Int(schema.Generation)), Ref: it.Str(schema.Ref),
-		Method: it.Str(schema.Method), Payer: payerOf(it), Attempt: max(1, int(it.Int(schema.Attempt))), Base: it.Str(schema.Base),
+		Method: it.Str(schema.Method), Payer: payerOf(it), Overtaken: it.Get(schema.Overtaken).Bool(), Attempt: max(1, int(it.Int(schema.Attempt))), Base: it.Str(schema.Base),
 		State: State(it.Str(schema.State)), Opened: parseStamp(it.Str(schema.CreatedDate))}
 	var err error
 	if o.Amount, err = decodeAmount(it.Str(schema.Amount), it.Str(schema.Currency)); err != nil {

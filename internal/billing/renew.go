@@ -330,6 +330,7 @@ func (e *Engine) retry(ctx context.Context, s *Subscription, method string, p Pa
 	case moved:
 		o.Payer = p
 	}
+	o.Overtaken = !ran(o, in) // somebody may be about to make that attempt
 	o.Method, o.Base, o.State, o.Retry = method, in.Latest, "", civil.Date{}
 	o.Attempt++
 	s.NextPayment = today

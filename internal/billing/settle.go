@@ -99,7 +99,7 @@ func (s *Subscription) pause(today civil.Date) {
 func (e *Engine) decline(ctx context.Context, s *Subscription, in Intent, today civil.Date) (step, error) {
 	o := s.Open
 	o.Attempts = append(o.Attempts, Attempt{Number: o.Attempt, Code: in.Code, Method: o.Method, At: in.Changed})
-	o.Base, o.State = in.Latest, ""
+	o.Base, o.State, o.Overtaken = in.Latest, "", false
 	if o.First.IsZero() {
 		o.First = today
 	}

@@ -121,6 +121,9 @@ func (e *Engine) bound(ctx context.Context, in Intent) (bool, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
+	if _, bad := errors.AsType[*illegible](err); bad {
+		return true, nil // for all that is known
+	}
 	if err != nil {
 		return false, err
 	}

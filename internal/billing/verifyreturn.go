@@ -85,7 +85,7 @@ func (a *audit) compareReturns(ctx context.Context) error {
 	for _, at := range places {
 		for r, err := range proc.Returns(ctx, ListRequest{At: at}) {
 			switch {
-			case at != "" && errors.Is(err, ErrAccountRefused):
+			case at != "" && (errors.Is(err, ErrAccountRefused) || errors.Is(err, ErrInvalid)):
 				if !a.blind[at] {
 					a.problem("refused account", Name{}, 0, "%s refuses to be asked: its refunds were not looked at", at)
 				}

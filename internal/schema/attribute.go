@@ -94,6 +94,7 @@ const (
 	Processor        = "Processor"        // of the store: whose money it moves
 
 	// Of a refund or dispute.
+	Overtaken = "Overtaken" // of a period that is open: its attempt was set while another may have been under way
 	AskedDate = "AskedDate" // of a period that is open: when the customer was asked to authenticate it
 	Refund    = "Refund"    // the processor's id of it
 	Request   = "Request"   // our own id, when it was asked for here
@@ -120,6 +121,6 @@ func Names() []string {
 		TrackedCreated, TrackedUpdated, TrackedFulfilled, TrackedStatus, TrackedPurchase,
 		Customer, ProcessorAccount, ApplicationFee, MethodDate, Processor, Refund, Request,
 		"ref", "at", "card", "card_expires", // of effects
-		AskedDate,
+		AskedDate, Overtaken,
 	}
 }
