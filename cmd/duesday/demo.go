@@ -63,7 +63,7 @@ func (p *program) demo(ctx context.Context, f *demoFlags) error {
 	real := p.now().UTC().Truncate(time.Millisecond)
 	start := real.AddDate(0, -f.months, 0)
 	clock.set(start)
-	if err := fake.begin(ctx, start); err != nil {
+	if err := fake.set(ctx, start); err != nil {
 		return err
 	}
 	p.now = clock.now

@@ -31,6 +31,9 @@ func (p *program) demoStripe(ctx context.Context) (*demoFake, error) {
 	if _, err := f.control.Identity(ctx); err != nil {
 		return nil, fmt.Errorf("%s is not a fake Stripe that answers: %w; %s", p.cfg.Stripe.APIBase, err, how)
 	}
+	if err := f.unused(ctx); err != nil {
+		return nil, err
+	}
 	p.demoSetting("return_url", p.cfg.Stripe.APIBase+"/_fake/") // customers come back to the fake itself
 	p.demoSetting("rate", "1000")                               // it has no limit unless it was started with one
 	return f, nil
@@ -48,23 +51,19 @@ func (p *program) demoSetting(name, value string) {
 	p.cfg.Processor = strings.TrimSuffix(scheme, ":") + ":?" + query + name + "=" + url.QueryEscape(value)
 }
 
-// begin sets the fake's clock to the demo's first moment. What is there from an earlier demo
-// was charged by other stores, and is nobody's here.
-func (f *demoFake) begin(ctx context.Context, start time.Time) error {
-	if f == nil {
-		return nil
-	}
-	for e, err := range f.control.Ledger(ctx) {
-		if err != nil {
-			return err
+// unused refuses a fake that has charges: the demo begins months ago, and there time would have
+// to go back.
+func (f *demoFake) unused(ctx context.Context) error {
+	for _, err := range f.control.Ledger(ctx) {
+		if err == nil {
+			err = errors.New("this fake Stripe has charges already, and a demo wants a fresh one: start duesday stripe-fake anew")
 		}
-		if !e.At.Before(start) {
-			return errors.New("this fake Stripe has charges already, and time cannot go back there: start it anew")
-		}
+		return err
 	}
-	return f.set(ctx, start)
+	return nil
 }
 
+// set moves the fake's clock.
 func (f *demoFake) set(ctx context.Context, now time.Time) error {
 	if f == nil {
 		return nil

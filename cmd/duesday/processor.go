@@ -87,6 +87,8 @@ func (p *program) explain(err error) error {
 		return fmt.Errorf("%w; nothing was done. Use the key and the mode that this store was charged with, or another store", err)
 	case errors.Is(err, billing.ErrRefused) && p.cfg.UsesStripe():
 		return fmt.Errorf("%w; nothing was done: look at the key in %s or %s", err, config.EnvStripeKey, config.EnvStripeKeyFile)
+	case (errors.Is(err, billing.ErrNotExecuted) || errors.Is(err, billing.ErrUnknown)) && p.cfg.Stripe.APIBase != "":
+		return fmt.Errorf("%w; nothing was done: does Stripe, or its fake, answer at %s (%s)", err, p.cfg.Stripe.APIBase, config.EnvStripeAPIBase)
 	}
 	return err
 }

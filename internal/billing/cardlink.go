@@ -86,7 +86,7 @@ func (e *Engine) link(ctx context.Context, f outbox.Effect) (CardLink, error) {
 		return CardLink{URL: in.Link}, err
 	case noticeDeclined, noticeFailed:
 	case noticeReminder:
-		if f.Data[outbox.DataCardExpired] == "" {
+		if f.Data[outbox.DataCardExpired] == "" && f.Data[outbox.DataNoMethod] == "" {
 			return CardLink{}, nil
 		}
 	default:

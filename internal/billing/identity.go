@@ -15,7 +15,8 @@ var ErrOtherProcessor = errors.New("this store belongs to another processor")
 
 // pin notes whose money the store's processor moves when it is used first, and refuses every
 // other one from then on: a test key would pay periods with nothing, a live one would charge
-// a copy made for testing. A processor without an identity may be used until one has been noted.
+// a copy made for testing. A processor without an identity may be used until one has been noted;
+// once a run was made with it, none is.
 func (e *Engine) pin(ctx context.Context, readOnly bool) error {
 	if e.proc == nil {
 		return nil
@@ -34,8 +35,15 @@ func (e *Engine) pin(ctx context.Context, readOnly bool) error {
 		case e.meta.Processor != "":
 			return fmt.Errorf("%w: it is charged through %s, and this is %s", ErrOtherProcessor, e.meta.Processor, orSandbox(identity))
 		}
+		ran, err := anything(e.store.Query(ctx, store.Query{Table: e.table, Partition: runPK(Payments), To: "9999-12-31~", Limit: 1}))
+		if err != nil {
+			return err
+		}
+		if ran {
+			return fmt.Errorf("%w: it has been charged through a sandbox, and this is %s", ErrOtherProcessor, identity)
+		}
 		set := store.NewItem(store.Attribute{Name: schema.Processor, Value: store.S(identity)})
-		err := e.store.Commit(ctx, store.Update(e.table, metaItem, set, nil, store.AttributeAbsent(schema.Processor)))
+		err = e.store.Commit(ctx, store.Update(e.table, metaItem, set, nil, store.AttributeAbsent(schema.Processor)))
 		if err != nil && !again(err) {
 			return err
 		}

@@ -29,12 +29,15 @@ func (e *Engine) notice(kind string, s *Subscription, o *OpenPeriod, rec *Receip
 }
 
 // reminder is the notice of the next payment, with the card that it will be taken from, if
-// that can be told.
-func (e *Engine) reminder(s *Subscription, due civil.Date, card *Card) []store.Write {
+// that can be told, or that there is nothing to take it from.
+func (e *Engine) reminder(s *Subscription, due civil.Date, card *Card, noMethod bool) []store.Write {
 	if s.Email == "" {
 		return nil
 	}
 	f := e.effect(noticeReminder, s, nil, nil)
+	if noMethod {
+		f.Data[outbox.DataNoMethod] = "true"
+	}
 	if card != nil {
 		f.Data[outbox.DataCard], f.Data[outbox.DataCardExpires] = card.String(), card.LastMonth()
 		if card.ExpiredOn(due) {

@@ -47,7 +47,11 @@ func (e *Engine) remind(ctx context.Context, n Name, day civil.Date, dry bool, r
 				}
 				asked = true
 			}
-			others = e.reminder(s, due, card)
+			method, _, err := e.wallet(ctx, s)
+			if err != nil {
+				return err
+			}
+			others = e.reminder(s, due, card, method == "")
 			s.LastReminder = e.now()
 		}
 		if s.NextReminder = (civil.Date{}); dry {

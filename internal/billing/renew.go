@@ -182,7 +182,7 @@ func (e *Engine) spread(ctx context.Context, account string, urgent bool) (int, 
 		if err != nil {
 			return n, errors.Join(append(failed, err)...)
 		}
-		if seen.Method != "" || (seen.Open == nil && seen.Status != PastDue && seen.Status != ParkedState) {
+		if seen.Open == nil && (seen.Method != "" || seen.Status != PastDue && seen.Status != ParkedState) {
 			continue
 		}
 		changed := false
@@ -191,7 +191,18 @@ func (e *Engine) spread(ctx context.Context, account string, urgent bool) (int, 
 			if err != nil {
 				return nil, err
 			}
-			if s.Method != "" || a.Method == "" || s.over() {
+			if s.over() {
+				return nil, errAsIs
+			}
+			if s.Method != "" { // only who pays with it has changed: an intent of another customer cannot take it
+				if s.Open == nil || s.Open.Payer.same(a.Payer) {
+					return nil, errAsIs
+				}
+				writes, err := e.follow(ctx, s, choice{s.Method, s.given(), a.Payer}, today, urgent)
+				changed = changed || err == nil
+				return append(writes, a.still(e.table)), err
+			}
+			if a.Method == "" {
 				return nil, errAsIs
 			}
 			writes, err := e.follow(ctx, s, choice{a.Method, a.Given, a.Payer}, today, urgent)

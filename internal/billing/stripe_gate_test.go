@@ -299,7 +299,8 @@ func TestGate_AWrongPlaceIsItsOwnAffair(t *testing.T) {
 	}
 }
 
-// TestVerify_AWrongPlace: the audit names it, and looks at all the others.
+// TestVerify_AWrongPlace: where nothing was ever charged nothing has to be looked at, and the
+// others are.
 func TestVerify_AWrongPlace(t *testing.T) {
 	w, b := stripeWorld(t, "2024-01-31T09:00", stripefake.Faults{})
 	w.registerWrongly(t)
@@ -308,7 +309,7 @@ func TestVerify_AWrongPlace(t *testing.T) {
 	_, err := e.RunPayments(t.Context(), billing.RunOptions{Workers: 1})
 	mustNot(t, err)
 	a, err := e.Verify(t.Context())
-	if err != nil || a.OK || a.Charges != 1 || !strings.Contains(fmt.Sprint(a.Problems), "myshop") {
+	if err != nil || !a.OK || a.Charges != 1 {
 		t.Errorf("%+v, %v", a, err)
 	}
 }

@@ -207,7 +207,7 @@ func (b *stripeBank) get(path string, into any) error {
 // point, twice, a day and more between them, with requests in between. DUESDAY_SOAK=1 plays
 // 4,000 cases, DUESDAY_CASES=n so many, DUESDAY_SEED=n begins with that one.
 func TestExactlyOnceOnStripe(t *testing.T) {
-	cases, first := sample(t, "DUESDAY_CASES", 60, 4000)
+	cases, first := sample(t, "DUESDAY_CASES", 30, 4000)
 	bad, successes := 0, 0
 	for seed := first; seed < first+uint64(cases); seed++ {
 		rng := rand.New(rand.NewPCG(seed, 13))

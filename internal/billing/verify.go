@@ -112,7 +112,9 @@ func (a *audit) list(ctx context.Context) error {
 		all, err := a.e.successesAt(ctx, at)
 		switch {
 		case at != "" && (errors.Is(err, ErrAccountRefused) || errors.Is(err, ErrInvalid)):
-			a.blind[at] = true
+			if a.blind[at] = true; !a.chargedAt(at) {
+				continue
+			}
 			a.problem("refused account", Name{}, 0, "%s refuses to be asked: its charges were not looked at", at)
 		case err != nil:
 			return fmt.Errorf("listing the processor's charges: %w", err)
@@ -122,6 +124,20 @@ func (a *audit) list(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// chargedAt reports whether the store has a receipt of a charge at the connected account.
+func (a *audit) chargedAt(at string) bool {
+	for _, s := range a.subs {
+		for _, receipts := range s.receipts {
+			for _, r := range receipts {
+				if strings.HasPrefix(r.Charge, at+"/") {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // successesAt lists all charges of one place. A listing that breaks off is begun anew.

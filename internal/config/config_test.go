@@ -90,6 +90,7 @@ func TestNew_RefusesOfStripe(t *testing.T) {
 		{config.EnvStripeAPIBase, "ftp://host", "want an address such as"},
 		{config.EnvCardURL, "shop.example/card", "want an address such as"},
 		{config.EnvCardURL, "https://shop.example/my card", "want an address such as"},
+		{config.EnvCardURL, "https://shop.example/card?a={acount}", "want an address such as"},
 	} {
 		if _, err := config.New(config.Flags{Processor: "stripe"}, environment(map[string]string{c.name: c.value})); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.name) || strings.Contains(err.Error(), "pass") {
 			t.Errorf("%s=%s: %v, want %q in it", c.name, c.value, err, c.want)

@@ -50,8 +50,9 @@ func checkCardURL(text string) error {
 	if text == "" {
 		return nil
 	}
-	u, err := url.Parse(strings.NewReplacer("{account}", "1", "{subscription}", "1").Replace(text))
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || strings.ContainsAny(text, " \t\r\n") {
+	filled := strings.NewReplacer("{account}", "1", "{subscription}", "1").Replace(text)
+	u, err := url.Parse(filled)
+	if err != nil || strings.ContainsAny(filled, "{}") || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || strings.ContainsAny(text, " \t\r\n") {
 		return fmt.Errorf("%s %q: want an address such as https://shop.example/card?account={account}&subscription={subscription}", EnvCardURL, text)
 	}
 	return nil

@@ -66,6 +66,9 @@ func (d data) reminder(l link) letter {
 	if d[outbox.DataCardExpired] != "" {
 		next = "Your card will have expired by then.\n" + l.or("Please give us a new one here:", "Please give us a new one before that day.")
 	}
+	if d[outbox.DataNoMethod] != "" {
+		next = "There is no payment method that we could charge.\n" + l.or("Please give us one here:", "Please give us one before that day.")
+	}
 	return letter{
 		subject: "Reminder: " + d.what() + after(" is due on ", d[outbox.DataDueDate]),
 		body: d.body("Your next payment of "+d[outbox.DataAmountText]+" is due "+cmp.Or(after("on ", d[outbox.DataDueDate]), "soon")+".",

@@ -36,6 +36,7 @@ const (
 
 	DataCard        = "card"         // Visa ending in 4242
 	DataCardExpires = "card_expires" // 2026-12: the last month in which it is good
+	DataNoMethod    = "no_method"    // "true": there is nothing that the payment could be taken by
 	DataCardExpired = "card_expired" // "true": it will have expired when the payment is due
 
 	DataLink        = "link"         // where the customer can confirm, or give another card

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -67,6 +68,9 @@ func New(o Options) (*Processor, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkClear(o.Base, live); err != nil {
+		return nil, err
+	}
 	client := newClient(o.Transport, o.Proxy)
 	base := strings.TrimSuffix(o.Base, "/")
 	backends := sdk.NewBackendsWithConfig(&sdk.BackendConfig{
@@ -123,6 +127,18 @@ func modeOf(key secret.Text) (live bool, err error) {
 		}
 	}
 	return false, errors.New("stripe: this is no secret or restricted API key: want one that begins with rk_test_, sk_test_, rk_live_ or sk_live_")
+}
+
+// checkClear keeps a live key off a line that others can read.
+func checkClear(base string, live bool) error {
+	u, err := url.Parse(base)
+	if err != nil || !live || u.Scheme == "https" {
+		return err
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip.IsLoopback() {
+		return nil
+	}
+	return errors.New("stripe: address of the API: a live key is sent by https alone, or within this machine")
 }
 
 // Close lets go of idle connections.
