@@ -32,7 +32,7 @@ func (e *Engine) advance(ctx context.Context, s *Subscription, m mode, today civ
 	}
 	if fresh {
 		*m.sent = sent{o.Ref, o.Attempt, in.Latest}
-	} else if m.sent.earlier(o, in) || o.overtaken(in) {
+	} else if o.State != failing && (m.sent.earlier(o, in) || o.overtaken(in)) { // a period that is to end is tried no more
 		o.Base, o.State, o.Overtaken = in.Latest, "", false
 		o.Attempt++ // the one before may have been sent, by who is not there to tell
 		return step{again: true}, e.put(ctx, s)
@@ -95,7 +95,7 @@ func (e *Engine) act(ctx context.Context, s *Subscription, m mode, in Intent, to
 		return e.rebind(ctx, s, m, today)
 	case in.State == Processing:
 		return e.wait(ctx, s, today, Processing, in.Latest, "the processor is still processing it")
-	case in.State != Processing && in.Latest != "" && e.overdue(s, today):
+	case in.Latest != "" && e.overdue(s, today):
 		s.Open.State = failing
 		s.NextPayment = later(s.NextPayment, today)
 		return step{again: true}, e.put(ctx, s)

@@ -199,7 +199,7 @@ func (e *Engine) rebind(ctx context.Context, s *Subscription, m mode, today civi
 	o := *s.Open
 	o.Retired = append(append([]string(nil), o.Retired...), o.Ref)
 	o.Generation++
-	o.Ref, o.Base, o.State = "", "", ""
+	o.Ref, o.Base, o.State, o.Overtaken = "", "", "", false // no attempt before is under way on the next one
 	if len(o.Retired) > maxGenerations {
 		return e.park(ctx, s, today, "the processor cancels every payment intent")
 	}
