@@ -268,3 +268,31 @@ func TestActionDays_FromWhenItWasAsked(t *testing.T) {
 	}
 	w.report(t)
 }
+
+// TestStripe_TheNextIntentIsNotOvertaken: a method is given, then the intent is cancelled at
+// Stripe: nothing can be under way on the one that replaces it, so that what it comes to counts.
+func TestStripe_TheNextIntentIsNotOvertaken(t *testing.T) {
+	replaced := false
+	for point := 1; point <= 12; point++ {
+		w, b := stripeWorld(t, "2024-01-31T09:00", stripefake.Faults{})
+		n := w.create(one("2024-01-31", method("pm_card_visa_chargeDeclined")))
+		w.start().run(civil.Date{})
+		_, err := w.start().UpdateSubscription(t.Context(), n, billing.Change{Method: new("pm_card_visa_chargeDeclinedInsufficientFunds")})
+		mustNot(t, err)
+		if !w.sub(n).Open.Overtaken {
+			t.Fatalf("the attempt before is known to have run: %s", w.describe(n))
+		}
+		_, err = b.Processor.Cancel(t.Context(), w.sub(n).Open.Ref)
+		mustNot(t, err)
+		w.start(fault{point, true}).run(civil.Date{})
+		if o := w.sub(n).Open; o != nil && o.Generation == 1 && len(o.Attempts) == 1 {
+			replaced = true
+			if o.Overtaken {
+				t.Errorf("point %d: %+v", point, *o)
+			}
+		}
+	}
+	if !replaced {
+		t.Error("no crash left the next intent bound")
+	}
+}
