@@ -15,7 +15,7 @@ func (o *Outbox) bury(ctx context.Context, it store.Item, tries int, reason erro
 	dead := it.Clone()
 	setFailure(&dead, tries, reason.Error())
 	dead.Set(schema.DeadDate, store.S(stamp(o.now())))
-	mine, err := o.settle(ctx, o.moved(dead, store.Key{PK: deadPartition, SK: o.table.KeyOf(it).SK})...)
+	mine, err := o.settle(ctx, o.moved(dead, store.Key{PK: o.lane.dead(), SK: o.table.KeyOf(it).SK})...)
 	if mine {
 		r.Dead++
 	}
@@ -27,7 +27,7 @@ func (o *Outbox) bury(ctx context.Context, it store.Item, tries int, reason erro
 // once, last.
 func (o *Outbox) Dead(ctx context.Context) iter.Seq2[Effect, error] {
 	return func(yield func(Effect, error) bool) {
-		for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: deadPartition}) {
+		for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: o.lane.dead()}) {
 			if err != nil {
 				yield(Effect{}, fmt.Errorf("read the dead letters: %w", err))
 				return
@@ -45,7 +45,7 @@ func (o *Outbox) Dead(ctx context.Context) iter.Seq2[Effect, error] {
 // none, store.ErrConflict when another call was faster, and store.ErrUnknown when it
 // may have worked: Dead shows whether it has.
 func (o *Outbox) Replay(ctx context.Context, id string) error {
-	for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: deadPartition}) {
+	for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: o.lane.dead()}) {
 		if err != nil {
 			return fmt.Errorf("replay %s: %w", id, err)
 		}
@@ -61,7 +61,7 @@ func (o *Outbox) revive(ctx context.Context, it store.Item, id string) error {
 	live := it.Clone()
 	live.Remove(schema.Tries)
 	live.Remove(schema.DeadDate)
-	if err := o.store.Commit(ctx, o.moved(live, keyOf(id, o.now()))...); err != nil {
+	if err := o.store.Commit(ctx, o.moved(live, o.lane.keyOf(id, o.now()))...); err != nil {
 		return fmt.Errorf("replay %s: %w", id, err)
 	}
 	return nil

@@ -66,7 +66,7 @@ func (o *Outbox) Drain(ctx context.Context, workers int) (Report, error) {
 func (o *Outbox) feed(ctx context.Context, due chan<- store.Item) error {
 	last := lastDue(o.now())
 	for n := range shards {
-		q := store.Query{Table: o.table.Name, Partition: shardPartition(n), To: last, Limit: pageRows}
+		q := store.Query{Table: o.table.Name, Partition: o.lane.shard(n), To: last, Limit: pageRows}
 		for more := true; more; {
 			page := make([]store.Item, 0, pageRows)
 			for it, err := range o.store.Query(ctx, q) {
@@ -137,7 +137,7 @@ func (o *Outbox) putOff(ctx context.Context, it store.Item, e Effect, reason err
 	}
 	later := it.Clone()
 	setFailure(&later, tries, reason.Error())
-	mine, err := o.settle(ctx, o.moved(later, keyOf(e.ID, due))...)
+	mine, err := o.settle(ctx, o.moved(later, o.lane.keyOf(e.ID, due))...)
 	if mine {
 		r.Failed++
 	}

@@ -34,12 +34,20 @@ type Outbox struct {
 	now     func() time.Time
 	deliver Deliverer
 	guard   Guard
+	lane    Lane
 }
 
-// New returns the outbox kept in table t of s; now is the clock that effects become
+// New returns the outbox of the lane Mail that is kept in table t of s; now is the clock that effects become
 // due by. A nil guard wants everything.
 func New(s store.Store, t store.Table, now func() time.Time, d Deliverer, g Guard) *Outbox {
 	return &Outbox{store: s, table: t, now: now, deliver: d, guard: g}
+}
+
+// On returns the outbox of another lane, in the same table and with the same deliverer.
+func (o *Outbox) On(l Lane) *Outbox {
+	other := *o
+	other.lane = l
+	return &other
 }
 
 // Pending counts the effects that are due, those that are due later, and the dead
@@ -47,7 +55,7 @@ func New(s store.Store, t store.Table, now func() time.Time, d Deliverer, g Guar
 func (o *Outbox) Pending(ctx context.Context) (due, later, dead int, err error) {
 	last := lastDue(o.now())
 	for n := range shards {
-		for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: shardPartition(n)}) {
+		for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: o.lane.shard(n)}) {
 			switch {
 			case err != nil:
 				return 0, 0, 0, fmt.Errorf("count the outbox: %w", err)
@@ -58,7 +66,7 @@ func (o *Outbox) Pending(ctx context.Context) (due, later, dead int, err error) 
 			}
 		}
 	}
-	for _, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: deadPartition}) {
+	for _, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: o.lane.dead()}) {
 		if err != nil {
 			return 0, 0, 0, fmt.Errorf("count the dead letters: %w", err)
 		}

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -13,23 +14,26 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A row is the item of one effect. It is found at OUT#<shard> / <due>#<id>, so that a
-// query up to now yields what is due, oldest first; a dead letter is at OUT#DEAD
+// A row is the item of one effect. It is found at <lane>#<shard> / <due>#<id>, so that a
+// query up to now yields what is due, oldest first; a dead letter is at <lane>#DEAD
 // under the same sort key. The due time stands in the key alone: to move a row is to
 // delete it and to put it elsewhere, which only one of two workers can do.
 const (
-	shards        = 16 // fixed: a row's shard is computed from its id
-	deadPartition = "OUT#DEAD"
-	stampLayout   = "2006-01-02T15:04:05.000Z" // sorts as text as it does in time
-	maxReason     = 500                        // bytes of LastError that are kept
+	shards      = 16                         // of a lane; fixed: a row's shard is computed from its id
+	stampLayout = "2006-01-02T15:04:05.000Z" // sorts as text as it does in time
+	maxReason   = 500                        // bytes of LastError that are kept
 )
 
-func shardPartition(n int) string { return fmt.Sprintf("OUT#%02d", n) }
+func (l Lane) shard(n int) string { return fmt.Sprintf("%s#%02d", l.prefix(), n) }
 
-func keyOf(id string, due time.Time) store.Key {
+func (l Lane) dead() string { return l.prefix() + "#DEAD" }
+
+func (l Lane) prefix() string { return cmp.Or(string(l), string(Mail)) }
+
+func (l Lane) keyOf(id string, due time.Time) store.Key {
 	h := fnv.New32a()
 	h.Write([]byte(id)) // never fails
-	return store.Key{PK: shardPartition(int(h.Sum32() % shards)), SK: stamp(due) + "#" + id}
+	return store.Key{PK: l.shard(int(h.Sum32() % shards)), SK: stamp(due) + "#" + id}
 }
 
 // lastDue is the upper end, inclusive, of the sort keys that are due at now: '$'
@@ -44,7 +48,7 @@ func stamp(t time.Time) string { return t.UTC().Format(stampLayout) }
 // once. An id longer than 999 bytes or data of hundreds of kilobytes make the commit
 // fail with store.ErrTooLarge. The table must be keyed by schema.PK and schema.SK.
 func Write(table string, e Effect) store.Write {
-	key := keyOf(e.ID, e.Due)
+	key := e.Lane.keyOf(e.ID, e.Due)
 	data := make(store.Item, 0, len(e.Data))
 	for _, name := range slices.Sorted(maps.Keys(e.Data)) {
 		data.Set(name, store.S(e.Data[name]))
@@ -76,7 +80,8 @@ func setFailure(it *store.Item, tries int, reason string) {
 // decode reads a row. With an error, the effect holds what could be read.
 func decode(it store.Item) (Effect, error) {
 	var wrong []error
-	e := Effect{Kind: it.Str(schema.Kind), Tries: int(max(it.Int(schema.Tries), 0)), Error: it.Str(schema.LastError)}
+	lane, _, _ := strings.Cut(it.Str(schema.PK), "#")
+	e := Effect{Lane: Lane(lane), Kind: it.Str(schema.Kind), Tries: int(max(it.Int(schema.Tries), 0)), Error: it.Str(schema.LastError)}
 	due, id, ok := strings.Cut(it.Str(schema.SK), "#")
 	if !ok || id == "" {
 		wrong, id = append(wrong, errors.New("its key has no id")), it.Str(schema.SK)

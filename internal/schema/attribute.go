@@ -122,5 +122,10 @@ func Names() []string {
 		Customer, ProcessorAccount, ApplicationFee, MethodDate, Processor, Refund, Request,
 		"ref", "at", "card", "card_expires", // of effects
 		AskedDate, Overtaken,
+		TrackedVersion, TrackedBody, TrackedReason, TrackedSource, TrackedReceived, TrackedApplied, TrackedKind, TrackedOrder,
+		TrackedKeyHash, TrackedCustomer, TrackedProblem, TrackedFulfilment, TrackedUnsubscribe, TrackedAutomations, TrackedCourses,
+		TrackedHistory, TrackedInvoice, TrackedRefunds, TrackedToldRefunded, TrackedDisputes, TrackedDetail, TrackedEnding,
+		TrackedSchedule, TrackedScheduleSays, TrackedOver, TrackedActivated, TrackedLive, TrackedPolled,
+		"state", "asked", "done", "automation", "action", "what", "event", "through", "checked", "next", "quiet", "swept", "error",
 	}
 }

@@ -32,6 +32,10 @@ func (t Tracking) describe() []Description {
 		{Table: t.Payments,
 			Attributes: slices.Concat(times, typed("S", TrackedAccount, TrackedPurchase, TrackedStatus)),
 			Items:      record("pi_sample", text(TrackedPurchase, samplePurchase), text(TrackedStatus, "paid"))},
+		{Table: t.Registry,
+			Attributes: slices.Concat(times, typed("S", TrackedAccount, TrackedStripeAccount, TrackedStatus), typed("M", TrackedPolled)),
+			Items: []store.Item{store.NewItem(text(PK, "ACCOUNT"), text(SK, sampleStripe), text(TrackedAccount, sampleAccount),
+				text(TrackedStatus, "connected"), text(TrackedCreated, sampleCreated), text(TrackedUpdated, sampleUpdated))}},
 	}
 }
 

@@ -22,6 +22,41 @@ const (
 	TrackedPurchase      = "purchase"
 )
 
+// Duesday's own attributes of the tracking tables.
+const (
+	TrackedVersion      = "version" // of an item: each write is conditional on the one before
+	TrackedBody         = "body"    // of an event: as it was signed, compressed
+	TrackedReason       = "reason"
+	TrackedSource       = "source"
+	TrackedReceived     = "received"
+	TrackedApplied      = "applied"
+	TrackedKind         = "kind"
+	TrackedOrder        = "order"
+	TrackedKeyHash      = "key_hash"
+	TrackedCustomer     = "customer"
+	TrackedProblem      = "problem"
+	TrackedFulfilment   = "fulfilment"
+	TrackedUnsubscribe  = "unsubscribe"
+	TrackedAutomations  = "automations"
+	TrackedCourses      = "subscriptions"
+	TrackedHistory      = "history"
+	TrackedCode         = "code"
+	TrackedAmount       = "amount" // minor units
+	TrackedCurrency     = "currency"
+	TrackedInvoice      = "invoice"
+	TrackedRefunds      = "refunds"
+	TrackedToldRefunded = "told_refunded"
+	TrackedDisputes     = "disputes"
+	TrackedDetail       = "stripe_status"
+	TrackedEnding       = "ending"
+	TrackedSchedule     = "schedule"
+	TrackedScheduleSays = "schedule_status"
+	TrackedOver         = "over"
+	TrackedActivated    = "activated"
+	TrackedLive         = "live"
+	TrackedPolled       = "polled"
+)
+
 // The secondary indexes of the tracking tables.
 const (
 	TimeIndex         = "time"         // of events: date, time
@@ -38,6 +73,7 @@ type Tracking struct {
 	Purchases     store.Table
 	Subscriptions store.Table
 	Payments      store.Table
+	Registry      store.Table // which accounts are followed, how far, and what waits for one to be registered
 }
 
 // newTracking has the events exactly as the design models them. What has an id of Stripe's is
@@ -61,10 +97,11 @@ func newTracking(prefix string) Tracking {
 			Indexes: []store.Index{byAccount, byPurchase}},
 		Payments: store.Table{Name: prefix + "payments", PartitionKey: TrackedStripeAccount, SortKey: TrackedID,
 			Indexes: []store.Index{byAccount, byPurchase}},
+		Registry: store.Table{Name: prefix + "registry", PartitionKey: PK, SortKey: SK},
 	}
 }
 
 // All returns the tables in a fixed order.
 func (t Tracking) All() []store.Table {
-	return []store.Table{t.Events, t.Purchases, t.Subscriptions, t.Payments}
+	return []store.Table{t.Events, t.Purchases, t.Subscriptions, t.Payments, t.Registry}
 }

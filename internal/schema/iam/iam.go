@@ -154,10 +154,11 @@ func (o Options) runtime(more ...string) (list []Statement) {
 	}{
 		{"RecurringPayments", []string{"GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"}, 0},
 		{"Outbox", []string{"GetItem", "Query", "PutItem", "DeleteItem"}, 1},
-		{"Events", []string{"GetItem", "PutItem"}, 2},
+		{"Events", []string{"GetItem", "PutItem", "UpdateItem"}, 2},
 		{"Purchases", []string{"GetItem", "PutItem", "UpdateItem", "ConditionCheckItem"}, 3},
 		{"Subscriptions", record, 4},
 		{"Payments", record, 5},
+		{"Registry", append(slices.Clone(record), "DeleteItem"), 6},
 	} {
 		table := t.All()[x.table]
 		list = append(list, allow(x.sid, slices.Concat(x.actions, more), o.table(table.Name)))
