@@ -66,3 +66,27 @@ func (o *Outbox) revive(ctx context.Context, it store.Item, id string) error {
 	}
 	return nil
 }
+
+// Waiting yields every effect that has not been delivered: those that are to be, shard by shard,
+// and then the dead letters. Of one that cannot be read it yields what can be. An error comes
+// last.
+func (o *Outbox) Waiting(ctx context.Context) iter.Seq2[Effect, error] {
+	return func(yield func(Effect, error) bool) {
+		for n := range shards {
+			for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: o.lane.shard(n)}) {
+				if err != nil {
+					yield(Effect{}, fmt.Errorf("read the outbox: %w", err))
+					return
+				}
+				if e, _ := decode(it); !yield(e, nil) {
+					return
+				}
+			}
+		}
+		for e, err := range o.Dead(ctx) {
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}

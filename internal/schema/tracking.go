@@ -54,7 +54,26 @@ const (
 	TrackedOver         = "over"
 	TrackedActivated    = "activated"
 	TrackedLive         = "live"
+	TrackedExpired      = "expired"
+	TrackedSoft         = "soft"
 	TrackedPolled       = "polled"
+
+	// Of the maps within.
+	EffectState      = "state"
+	EffectAsked      = "asked"
+	EffectDone       = "done"
+	EffectAt         = "at"
+	EffectWhat       = "what"
+	EffectEvent      = "event"
+	EffectAction     = "action"
+	EffectAutomation = "automation"
+
+	PollThrough = "through"
+	PollChecked = "checked"
+	PollNext    = "next"
+	PollQuiet   = "quiet"
+	PollSwept   = "swept"
+	PollError   = "error"
 )
 
 // The secondary indexes of the tracking tables.

@@ -1,0 +1,419 @@
+package tracking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// An application is what one event, or a few objects that were seen, change: rows are read once,
+// changed in memory, and written in one commit, each on the condition that nobody else has.
+type application struct {
+	s       *Service
+	at      string // the Stripe account
+	account string // its customer account
+	event   string // evt_… that tells it; "" of what was seen
+	force   bool   // decide what stays undecided
+
+	purchase     *Purchase
+	payment      *Payment
+	subscription *Subscription
+	dirty        [3]bool // purchase, payment, subscription
+	asked        []Action
+	refresh      string // sub_… whose detail has to be asked for
+}
+
+// A need is what has to be asked of Stripe before an object can be applied.
+type need struct {
+	kind string // KindPayment, KindSubscription or KindSchedule
+	id   string
+}
+
+// A finding is what came of applying an object.
+type finding struct {
+	status EventStatus // Applied, Ignored or Refused; "" where there is a need
+	reason string
+	need   need
+}
+
+func ignored(reason string) finding { return finding{status: Ignored, reason: reason} }
+
+// take merges one object. Nothing is kept of one that comes to a need.
+func (a *application) take(ctx context.Context, o Object) (finding, error) {
+	switch {
+	case o.Tag.Installation != "" && o.Tag.Installation != a.s.o.Installation:
+		return ignored("made by another installation"), nil
+	case o.Tag.Charge:
+		return ignored("a payment that Duesday takes itself"), nil
+	case o.Kind == KindSubscription || o.Kind == KindSchedule:
+		return a.takeSubscription(ctx, o)
+	case o.Kind == KindPayment:
+		o.Payment = o.ID
+	case o.Kind == KindInvoicePayment: // its payment intent has events of its own
+		return ignored(""), nil
+	case o.Kind != KindInvoice && o.Kind != KindCharge && o.Kind != KindRefund && o.Kind != KindDispute:
+		return ignored(""), nil
+	}
+	if o.Payment == "" {
+		return ignored("no payment intent"), nil
+	}
+	return a.takePayment(ctx, o)
+}
+
+func (a *application) takePayment(ctx context.Context, o Object) (finding, error) {
+	if err := a.loadPayment(ctx, o.Payment); err != nil {
+		return finding{}, err
+	}
+	if a.payment == nil {
+		switch {
+		case o.Tag.Purchase != "" && (o.InvoiceTold || o.Kind == KindInvoice || !recurring(o.Tag.Kind)):
+		case o.Kind == KindPayment && o.InvoiceTold && (o.Invoice == "" || o.Seen):
+			return ignored("not ours"), nil
+		case o.Kind == KindInvoice:
+			return ignored("not ours"), nil
+		default:
+			return finding{need: need{KindPayment, o.Payment}}, nil
+		}
+		if f, err := a.own(ctx, o); err != nil || f.status != "" {
+			return f, err
+		}
+		created := o.Created
+		if created.IsZero() {
+			created = a.s.now()
+		}
+		a.payment = &Payment{ID: o.Payment, StripeAccount: a.at, Account: a.account, Purchase: o.Tag.Purchase, Status: PaymentNew, Created: created}
+		a.dirty[1] = true
+	}
+	p := a.payment
+	before := p.Status
+	changes := mergePayment(p, o)
+	a.note(&p.History, changes)
+	a.dirty[1] = a.dirty[1] || len(changes) > 0
+	if p.Status != PaymentPaid || before == PaymentPaid && !a.dirty[1] {
+		return finding{status: Applied}, nil
+	}
+	// A payment is recurring when an invoice made it that is for a subscription: then the
+	// subscription is what is fulfilled.
+	if p.Subscription != "" {
+		return finding{status: Applied}, nil
+	}
+	if f, err := a.loadPurchase(ctx, p.Purchase, Object{}); err != nil || f.status != "" {
+		return f, err
+	}
+	if !recurring(a.purchase.Kind) {
+		a.cross(true, "paid "+p.ID)
+	}
+	return finding{status: Applied}, nil
+}
+
+func recurring(k Kind) bool { return k == Subscribe || k == SplitPayment }
+
+func (a *application) takeSubscription(ctx context.Context, o Object) (finding, error) {
+	id := o.ID
+	if o.Kind == KindSchedule && o.Subscription != "" {
+		id = o.Subscription
+	}
+	if err := a.loadSubscription(ctx, id); err != nil {
+		return finding{}, err
+	}
+	if a.subscription == nil {
+		if o.Tag.Purchase == "" {
+			return ignored("not tracked"), nil
+		}
+		if f, err := a.own(ctx, o); err != nil || f.status != "" {
+			return f, err
+		}
+		created := o.Created
+		if created.IsZero() {
+			created = a.s.now()
+		}
+		a.subscription = &Subscription{ID: id, StripeAccount: a.at, Account: a.account, Purchase: o.Tag.Purchase, Status: SubscriptionNew, Created: created}
+		a.dirty[2] = true
+	}
+	sub := a.subscription
+	if f, err := a.loadPurchase(ctx, sub.Purchase, o); err != nil || f.status != "" {
+		return f, err
+	}
+	if a.purchase.Kind == SplitPayment && o.Kind == KindSubscription && ended(o.Status) && sub.Schedule == "" && o.Schedule == "" && !a.force {
+		return a.undecided(need{KindSubscription, id}), nil
+	}
+	active := sub.Status
+	changes, undecided, ask := mergeSubscription(sub, o, rule{a.s.o.EndedBy, a.force})
+	if undecided {
+		schedule := sub.Schedule
+		if schedule == "" {
+			schedule = o.Schedule
+		}
+		return a.undecided(need{KindSchedule, schedule}), nil
+	}
+	if ask {
+		a.refresh = sub.ID
+	}
+	a.note(&sub.History, changes)
+	a.dirty[2] = a.dirty[2] || len(changes) > 0
+	if sub.Ending == EndSetting && o.Seen && o.Kind == KindSubscription && o.Status == "active" && active == SubscriptionTerminated {
+		a.trouble("subscription " + sub.ID + " is active again at Stripe, after it had ended here because it was not paid: decide what the buyer gets")
+	}
+	a.dirty[0] = mergeCourse(a.purchase, sub) || a.dirty[0]
+	reason := string(sub.Status) + " " + sub.ID
+	if sub.Ending != "" {
+		reason = string(sub.Ending) + " " + sub.ID
+	}
+	a.cross(false, reason)
+	return finding{status: Applied}, nil
+}
+
+// undecided forgets what was begun.
+func (a *application) undecided(n need) finding {
+	a.purchase, a.payment, a.subscription, a.dirty, a.asked, a.refresh = nil, nil, nil, [3]bool{}, nil, ""
+	return finding{need: n}
+}
+
+// own loads the purchase that the object's tag names, or makes it: its events may come here
+// before we know of it, and after it was lost. One of another Stripe account is not touched,
+// whatever that account's owner has written into the metadata.
+func (a *application) own(ctx context.Context, o Object) (finding, error) {
+	if a.account == "" {
+		return finding{status: Quarantined, reason: "the Stripe account is not registered"}, nil
+	}
+	return a.loadPurchase(ctx, o.Tag.Purchase, o)
+}
+
+func (a *application) loadPurchase(ctx context.Context, id string, o Object) (finding, error) {
+	if a.purchase != nil && a.purchase.ID == id {
+		return finding{}, nil
+	}
+	p, err := a.s.Purchase(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		created := o.Created
+		if created.IsZero() {
+			created = a.s.now()
+		}
+		p = &Purchase{ID: id, Account: a.account, StripeAccount: a.at, Kind: o.Tag.Kind, Created: created}
+		a.note(&p.History, []string{"first heard of through Stripe"})
+		a.dirty[0] = true
+	case err != nil:
+		return finding{}, err
+	case p.StripeAccount != a.at:
+		return finding{status: Refused, reason: "it names a purchase of another Stripe account"}, nil
+	}
+	a.purchase = p
+	return finding{}, nil
+}
+
+func (a *application) loadPayment(ctx context.Context, id string) (err error) {
+	if a.payment != nil && a.payment.ID == id {
+		return nil
+	}
+	if a.payment != nil && a.dirty[1] {
+		return fmt.Errorf("two payments in one commit: %s and %s", a.payment.ID, id)
+	}
+	a.payment, err = a.s.Payment(ctx, a.at, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func (a *application) loadSubscription(ctx context.Context, id string) (err error) {
+	if a.subscription != nil && a.subscription.ID == id {
+		return nil
+	}
+	if a.subscription != nil && a.dirty[2] {
+		return fmt.Errorf("two subscriptions in one commit: %s and %s", a.subscription.ID, id)
+	}
+	a.subscription, err = a.s.Subscription(ctx, a.at, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func (a *application) note(history *[]Change, changes []string) {
+	if len(changes) > 0 {
+		*history = remember(*history, Change{At: a.s.now(), What: strings.Join(changes, "; "), Event: a.event})
+	}
+}
+
+// trouble says on the purchase that a person is needed.
+func (a *application) trouble(text string) {
+	if a.purchase.Problem == text {
+		return
+	}
+	a.purchase.Problem = text
+	a.note(&a.purchase.History, []string{text})
+	a.dirty[0] = true
+}
+
+func (a *application) cross(paid bool, reason string) {
+	before := a.purchase.Unsubscribe.State
+	asked := cross(a.purchase, paid, reason, a.s.now())
+	for _, action := range asked {
+		a.note(&a.purchase.History, []string{string(action) + " asked for: " + reason})
+	}
+	if before == NotAsked && a.purchase.Unsubscribe.State == Waits {
+		a.note(&a.purchase.History, []string{"unsubscribe waits for the fulfilment: " + reason})
+	}
+	a.asked = append(a.asked, asked...)
+	a.dirty[0] = a.dirty[0] || len(asked) > 0 || before != a.purchase.Unsubscribe.State
+}
+
+// writes are what the application changes, with the effects that it asks for.
+func (a *application) writes() ([]store.Write, error) {
+	var list []store.Write
+	now := a.s.now()
+	put := func(table string, version *int64, item func() (store.Item, error)) error {
+		condition := store.AttributeEquals(schema.TrackedVersion, store.Int(*version))
+		if *version == 0 {
+			condition = store.Absent()
+		}
+		*version++
+		it, err := item()
+		list = append(list, store.Put(table, it, condition))
+		return err
+	}
+	t := &a.s.o.Tables.Tracking
+	var errs [3]error
+	if p := a.purchase; a.dirty[0] {
+		p.Updated = now
+		errs[0] = put(t.Purchases.Name, &p.version, p.item)
+	}
+	if p := a.payment; a.dirty[1] {
+		p.Updated = now
+		errs[1] = put(t.Payments.Name, &p.version, func() (store.Item, error) { return p.item(), nil })
+	}
+	if s := a.subscription; a.dirty[2] {
+		s.Updated = now
+		errs[2] = put(t.Subscriptions.Name, &s.version, func() (store.Item, error) { return s.item(), nil })
+	}
+	for _, action := range a.asked {
+		list = append(list, a.s.ask(a.purchase, action))
+	}
+	if a.refresh != "" {
+		list = append(list, a.s.pending(pendingRefresh, a.at+"/"+a.refresh, 0))
+	}
+	return list, errors.Join(errs[:]...)
+}
+
+// ask is the outbox's row for what a purchase asks for.
+func (s *Service) ask(p *Purchase, action Action) store.Write {
+	e := p.Fulfilment
+	if action == ActionUnsubscribe {
+		e = p.Unsubscribe
+	}
+	return outbox.Write(s.o.Tables.Outbox.Name, outbox.Effect{Lane: outbox.Actions, ID: string(action) + "/" + p.ID, Kind: string(action), Created: e.Asked, Due: e.Asked,
+		Data: map[string]string{pendingID: p.ID}})
+}
+
+// Apply merges an object that was seen at Stripe, as if an event had told it, and reports
+// whether it changed anything. at is the connected account, "" for our own. What belongs to no
+// purchase of ours changes nothing.
+func (s *Service) Apply(ctx context.Context, at string, o Object) (changed bool, err error) {
+	return s.applySeen(ctx, at, false, o)
+}
+
+// applySeen merges objects of which each may be about another row, one commit each.
+func (s *Service) applySeen(ctx context.Context, at string, force bool, objects ...Object) (changed bool, err error) {
+	if at == "" {
+		at = s.o.Own
+	}
+	account, err := s.customerOf(ctx, at)
+	if err != nil {
+		return false, err
+	}
+	for _, o := range objects {
+		o.Seen = true
+		one, err := s.applyOne(ctx, at, account, force, o)
+		if err != nil {
+			return changed, err
+		}
+		changed = changed || one
+	}
+	if changed {
+		s.nudge()
+	}
+	return changed, nil
+}
+
+func (s *Service) applyOne(ctx context.Context, at, account string, force bool, o Object) (changed bool, err error) {
+	for range maxTries {
+		a := &application{s: s, at: at, account: account, force: force}
+		if _, err := a.decide(ctx, o); err != nil {
+			return false, err
+		}
+		writes, err := a.writes()
+		if err != nil || len(writes) == 0 {
+			return false, err
+		}
+		if err = s.commit(ctx, writes...); err == nil || !again(err) {
+			return err == nil, err
+		}
+	}
+	return false, fmt.Errorf("%s %s: overtaken by others %d times", o.Kind, o.ID, maxTries)
+}
+
+// decide merges the object, and asks Stripe for what that needs, which is merged before it.
+func (a *application) decide(ctx context.Context, o Object) (finding, error) {
+	objects := []Object{o}
+	for {
+		f, err := a.all(ctx, objects...)
+		if err != nil || f.need.id == "" {
+			return f, err
+		}
+		asked := slices.ContainsFunc(objects[:len(objects)-1], func(o Object) bool { return o.Kind == f.need.kind && o.ID == f.need.id })
+		if asked {
+			return finding{}, fmt.Errorf("%s %s: %w", o.Kind, o.ID, errUndecided)
+		}
+		more, err := a.s.find(ctx, a.at, f.need)
+		if err != nil {
+			return finding{}, err
+		}
+		a.undecided(need{}) // begin anew, with what is known now
+		objects = slices.Insert(objects, len(objects)-1, more)
+	}
+}
+
+// all merges objects of one row, in turn; the finding is that of the last. Where one that was
+// asked for shows that none of it is ours, it is that one's.
+func (a *application) all(ctx context.Context, objects ...Object) (f finding, err error) {
+	for i, o := range objects {
+		f, err = a.take(ctx, o)
+		if err != nil || i == len(objects)-1 {
+			break
+		}
+		if f.need.id != "" { // what was asked for does not tell either
+			return finding{}, fmt.Errorf("%s %s: %w", o.Kind, o.ID, errUndecided)
+		}
+		if f.status != Applied {
+			break
+		}
+	}
+	return f, err
+}
+
+// errUndecided: Stripe was asked and does not tell enough, or not yet.
+var errUndecided = errors.New("what Stripe tells does not decide it yet")
+
+// find asks Stripe.
+func (s *Service) find(ctx context.Context, at string, n need) (o Object, err error) {
+	if at == s.o.Own {
+		at = ""
+	}
+	switch n.kind {
+	case KindSubscription:
+		o, err = s.o.Finder.Subscription(ctx, at, n.id)
+	case KindSchedule:
+		o, err = s.o.Finder.Schedule(ctx, at, n.id)
+	default:
+		o, err = s.o.Finder.Payment(ctx, at, n.id)
+	}
+	o.Seen = true
+	return o, err
+}

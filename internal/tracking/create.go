@@ -1,0 +1,202 @@
+package tracking
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A Created is a purchase that was made, and what there is of it at Stripe.
+type Created struct {
+	Purchase *Purchase
+	Sale     Sale
+	Repeated bool // the key was used before for the same order
+}
+
+// recoverAfter is how long after a purchase was begun it is looked for at Stripe: whoever began
+// it has ended by then, one way or another.
+const recoverAfter = 5 * time.Minute
+
+// CreatePurchase makes a purchase. It is stored, incomplete, before Stripe hears of it; what
+// Stripe has made is stored when it has answered. A crash in between is healed by the events of
+// what was made, by the inbox, which looks for it, and by whoever calls again with the same key:
+// then what is there is gone on with, and nothing is made or paid twice.
+//
+// Errors: FieldError; ErrUnregistered; ErrOther, the key was used for another order; ErrOrder and
+// ErrDisconnected, from Stripe. After any other it is not known how far it came: call again with
+// the same key. A decline is no error.
+func (s *Service) CreatePurchase(ctx context.Context, o Order) (*Created, error) {
+	account, err := checkUUID("account", o.Account)
+	if err != nil {
+		return nil, err
+	}
+	o.Account = account
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	at, err := s.stripeAccountOf(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	p, repeated, err := s.begin(ctx, o, at)
+	if err != nil {
+		return nil, err
+	}
+	sale, err := s.o.Seller.Sell(ctx, s.orderOf(p), repeated)
+	if err != nil {
+		if errors.Is(err, ErrOrder) || errors.Is(err, ErrDisconnected) {
+			err = errors.Join(err, s.remark(ctx, p.ID, short(err.Error()), ""))
+		}
+		return nil, err
+	}
+	if p, err = s.record(ctx, p, sale); err != nil {
+		return nil, err
+	}
+	return &Created{Purchase: p, Sale: sale, Repeated: repeated}, nil
+}
+
+// begin stores the incomplete purchase, or finds the one of that key.
+func (s *Service) begin(ctx context.Context, o Order, at string) (p *Purchase, repeated bool, err error) {
+	hash, err := o.hash()
+	if err != nil {
+		return nil, false, err
+	}
+	now := s.now()
+	p = &Purchase{ID: purchaseID(s.o.Installation, o.Account, o.Key), Account: o.Account, StripeAccount: at, Kind: o.Kind, Created: now, Updated: now,
+		Order: o, Customer: o.Customer, keyHash: hash, version: 1}
+	p.History = remember(nil, Change{At: now, What: "asked for: " + string(o.Kind)})
+	it, err := p.item()
+	if err != nil {
+		return nil, false, err
+	}
+	err = s.commit(ctx, store.Put(s.o.Tables.Tracking.Purchases.Name, it, store.Absent()), s.pending(pendingPurchase, p.ID, recoverAfter))
+	if err == nil || !again(err) {
+		return p, false, err
+	}
+	there, reading := s.Purchase(ctx, p.ID)
+	switch {
+	case errors.Is(reading, store.ErrNotFound):
+		return nil, false, err
+	case reading != nil:
+		return nil, false, reading
+	case there.keyHash == "": // first heard of through Stripe: its order was lost with an older store
+		return nil, false, fmt.Errorf("purchase %s: its order is not known: %w", there.ID, ErrOther)
+	case there.keyHash != hash:
+		return nil, false, fmt.Errorf("the key of purchase %s: %w", there.ID, ErrOther)
+	}
+	return there, true, nil
+}
+
+// orderOf is the order as it was stored: what is sent to Stripe never differs between two tries.
+func (s *Service) orderOf(p *Purchase) Order {
+	o := p.Order
+	o.Tag = Tag{Installation: s.o.Installation, Purchase: p.ID, Kind: p.Kind}
+	if o.At = p.StripeAccount; o.At == s.o.Own {
+		o.At = ""
+	}
+	return o
+}
+
+// tagged says of each object whose it is: a payment intent that an invoice made does not.
+func (s *Service) tagged(p *Purchase, objects []Object) []Object {
+	list := slices.Clone(objects)
+	for i := range list {
+		list[i].Tag = s.orderOf(p).Tag
+	}
+	return list
+}
+
+// record merges what there is at Stripe, and notes the buyer's customer.
+func (s *Service) record(ctx context.Context, p *Purchase, sale Sale) (*Purchase, error) {
+	if _, err := s.applySeen(ctx, p.StripeAccount, false, s.tagged(p, sale.Objects)...); err != nil {
+		return nil, fmt.Errorf("purchase %s: %w", p.ID, err)
+	}
+	problem := ""
+	if sale.Declined != "" {
+		problem = "declined: " + short(sale.Declined)
+	}
+	if err := s.remark(ctx, p.ID, problem, sale.Customer); err != nil {
+		return nil, err
+	}
+	return s.Purchase(ctx, p.ID)
+}
+
+// remark notes on the purchase what stands in its way, or that nothing does.
+func (s *Service) remark(ctx context.Context, id, problem, customer string) error {
+	for range maxTries {
+		p, err := s.Purchase(ctx, id)
+		if err != nil {
+			return err
+		}
+		if p.Problem == problem && (customer == "" || p.Customer == customer) {
+			return nil
+		}
+		a := &application{s: s, purchase: p}
+		if problem != "" && problem != p.Problem {
+			a.note(&p.History, []string{problem})
+		}
+		if p.Problem = problem; customer != "" {
+			p.Customer = customer
+		}
+		a.dirty[0] = true
+		writes, err := a.writes()
+		if err != nil {
+			return err
+		}
+		if err := s.commit(ctx, writes...); !again(err) {
+			return err
+		}
+	}
+	return fmt.Errorf("purchase %s: overtaken by others %d times", id, maxTries)
+}
+
+// recoverPurchase looks at Stripe for what was made of a purchase that was begun some minutes
+// ago. It makes nothing and pays nothing: the buyer may have been told that it failed.
+func (s *Service) recoverPurchase(ctx context.Context, id string) error {
+	p, err := s.Purchase(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil || p.keyHash == "" {
+		return err
+	}
+	sale, err := s.o.Seller.Find(ctx, s.orderOf(p))
+	if err != nil || len(sale.Objects) == 0 {
+		return err
+	}
+	if _, err = s.applySeen(ctx, p.StripeAccount, false, s.tagged(p, sale.Objects)...); err != nil || sale.Customer == "" {
+		return err
+	}
+	return s.remark(ctx, p.ID, p.Problem, sale.Customer)
+}
+
+// purchaseID is the id of the purchase under a caller's key: the same for the same key, so that
+// storing it once is all it takes. It is a UUID of version 8: custom.
+func purchaseID(parts ...string) string {
+	h := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(h, "%d:%s", len(part), part) // never fails
+	}
+	b := h.Sum(nil)[:16]
+	b[6], b[8] = b[6]&0x0f|0x80, b[8]&0x3f|0x80
+	x := hex.EncodeToString(b)
+	return strings.Join([]string{x[:8], x[8:12], x[12:16], x[16:20], x[20:]}, "-")
+}
+
+// hash tells one order from another. The key is not in it.
+func (o Order) hash() (string, error) {
+	b, err := json.Marshal(o)
+	if err != nil {
+		return "", fmt.Errorf("order: %w", err)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16]), nil
+}

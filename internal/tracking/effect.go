@@ -1,0 +1,158 @@
+package tracking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// An Action is what a purchase asks of other systems.
+type Action string
+
+// The actions. The first comes before the second, each at most once for a purchase.
+const (
+	ActionFulfil      Action = "fulfil"
+	ActionUnsubscribe Action = "unsubscribe"
+)
+
+// A Job is one action for one purchase. It may be handed over more than once, always with the
+// same ID.
+type Job struct {
+	ID            string    `json:"id"` // stable: tells a repetition
+	Action        Action    `json:"action"`
+	Purchase      string    `json:"purchase"`
+	Account       string    `json:"account"`
+	StripeAccount string    `json:"stripe_account"`
+	Kind          Kind      `json:"kind"`
+	Reason        string    `json:"reason"` // what crossed the edge: paid pi_…, active sub_…, canceled sub_…
+	At            time.Time `json:"at"`     // when it was crossed
+}
+
+// An Automation does what jobs ask for. It is called from several goroutines, and puts its own
+// limit on how long it takes. An error that is outbox.ErrPermanent is not tried again.
+type Automation interface {
+	Name() string // recorded on the purchase
+	Do(ctx context.Context, j Job) error
+}
+
+// Deliver hands what purchases ask for, and is due, to the automations: one drain. A purchase is
+// fulfilled when all of them have done it; only then its unsubscribe may go.
+func (s *Service) Deliver(ctx context.Context) (outbox.Report, error) {
+	return s.actions().Drain(ctx, workers)
+}
+
+func (s *Service) actions() *outbox.Outbox {
+	return outbox.New(s.o.Store, s.o.Tables.Outbox, s.now, (*actor)(s), nil).On(outbox.Actions)
+}
+
+// An actor is the deliverer of the actions.
+type actor Service
+
+// Deliver implements outbox.Deliverer.
+func (w *actor) Deliver(ctx context.Context, e outbox.Effect) error {
+	s, action := (*Service)(w), Action(e.Kind)
+	if action != ActionFulfil && action != ActionUnsubscribe {
+		return fmt.Errorf("%w: nobody does %q", outbox.ErrPermanent, e.Kind)
+	}
+	p, err := s.Purchase(ctx, e.Data[pendingID])
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("%w: there is no purchase %s", outbox.ErrPermanent, e.Data[pendingID])
+	}
+	if err != nil {
+		return err
+	}
+	j := p.job(action)
+	for i, a := range s.o.Automations {
+		last := i == len(s.o.Automations)-1
+		if p.applied(a.Name(), action) && !last {
+			continue
+		}
+		if p.effect(action).State == DoneWith {
+			return nil
+		}
+		if !p.applied(a.Name(), action) {
+			if err := a.Do(ctx, j); err != nil {
+				return fmt.Errorf("%s of purchase %s by %s: %w", action, p.ID, a.Name(), err)
+			}
+		}
+		if p, err = s.done(ctx, p, a.Name(), action, last); err != nil {
+			return err
+		}
+	}
+	if len(s.o.Automations) == 0 {
+		s.o.Log.Info("purchase", "id", j.ID, "action", action, "purchase", p.ID, "account", p.Account, "reason", j.Reason)
+		_, err = s.done(ctx, p, logAutomation, action, true)
+	}
+	return err
+}
+
+// logAutomation is what takes actions where there is nothing else: they are logged.
+const logAutomation = "log"
+
+func (p *Purchase) effect(a Action) *Effect {
+	if a == ActionUnsubscribe {
+		return &p.Unsubscribe
+	}
+	return &p.Fulfilment
+}
+
+func (p *Purchase) job(a Action) Job {
+	e := p.effect(a)
+	return Job{ID: string(a) + "/" + p.ID, Action: a, Purchase: p.ID, Account: p.Account, StripeAccount: p.StripeAccount, Kind: p.Kind, Reason: e.Reason, At: e.Asked}
+}
+
+func (p *Purchase) applied(automation string, a Action) bool {
+	return slices.ContainsFunc(p.Automations, func(d Done) bool { return d.Automation == automation && d.Action == a })
+}
+
+// done records that an automation was applied, and with the last one that the action is done:
+// what waited for that goes out in the same commit.
+func (s *Service) done(ctx context.Context, p *Purchase, automation string, a Action, last bool) (*Purchase, error) {
+	for range maxTries {
+		e := p.effect(a)
+		if p.applied(automation, a) && (!last || e.State == DoneWith) {
+			return p, nil
+		}
+		now, before := s.now(), p.version
+		if !p.applied(automation, a) {
+			p.Automations = append(p.Automations, Done{Automation: automation, Action: a, At: now})
+			p.History = remember(p.History, Change{At: now, What: string(a) + ": " + automation})
+		}
+		var more []store.Write
+		if last {
+			e.State, e.Done = DoneWith, now
+			p.Fulfilled = p.Fulfilled || a == ActionFulfil
+			if a == ActionFulfil && p.Unsubscribe.State == Waits {
+				p.Unsubscribe.State, p.Unsubscribe.Asked = Asked, now
+				more = append(more, s.ask(p, ActionUnsubscribe))
+			}
+		}
+		p.Updated = now
+		p.version++
+		it, err := p.item()
+		if err != nil {
+			return nil, err
+		}
+		put := store.Put(s.o.Tables.Tracking.Purchases.Name, it, store.AttributeEquals(schema.TrackedVersion, store.Int(before)))
+		err = s.commit(ctx, append([]store.Write{put}, more...)...)
+		if err == nil {
+			if len(more) > 0 {
+				s.nudge()
+			}
+			return p, nil
+		}
+		if !again(err) {
+			return nil, err
+		}
+		if p, err = s.Purchase(ctx, p.ID); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("purchase %s: overtaken by others %d times", p.ID, maxTries)
+}

@@ -1,0 +1,183 @@
+package tracking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// The event protocol (docs/design.md, Following Stripe). In the normal case one commit has all
+// of it: the event, absent so far; what it changes, if nobody else has meanwhile; the effects of
+// every edge that was crossed. An event that cannot be decided from what is stored is stored as
+// received, with a row in the inbox, and dealt with after Stripe has its answer. That an event
+// is stored says nothing: only its status says that it was applied, and it is in the commit that
+// applies it.
+
+// An Origin says how an event came.
+type Origin struct {
+	Connect bool // to the Connect endpoint: then it says of which connected account it is
+	Source  Source
+}
+
+// A Verdict says what became of an event that was handed in.
+type Verdict struct {
+	Event     string      `json:"event"`
+	Status    EventStatus `json:"status"`
+	Reason    string      `json:"reason,omitempty"`
+	Duplicate bool        `json:"duplicate,omitempty"` // it was stored before; Status is what became of it then
+}
+
+// Take takes in an event whose signature has been verified. When it returns nil the event is
+// stored, durably, and will be dealt with, or has been. ErrBody: it is no event. Any other error:
+// nothing is known to be stored, and it has to be handed in again.
+func (s *Service) Take(ctx context.Context, body []byte, from Origin) (Verdict, error) {
+	e, err := s.o.Decode(body)
+	if err != nil {
+		return Verdict{}, err
+	}
+	e.Body, e.Source, e.Received = withoutSecrets(body), from.Source, s.now()
+	given := e.StripeAccount
+	if given == "" {
+		e.StripeAccount = s.o.Own
+	}
+	switch {
+	case e.Live != s.o.Live:
+		return s.file(ctx, &e, Refused, "of the other mode")
+	case from.Connect && given == "":
+		return s.file(ctx, &e, Refused, "it came to the Connect endpoint and is of no connected account")
+	case !from.Connect && given != "" && given != s.o.Own:
+		return s.file(ctx, &e, Refused, "it came to our own account's endpoint and is of a connected account")
+	case !isID(e.StripeAccount, "acct_"):
+		return s.file(ctx, &e, Refused, "of no account that can be")
+	case s.settles(&e):
+		return s.file(ctx, &e, Received, "for billing to settle", s.pending(pendingCharge, e.ID, settleWait))
+	}
+	e.Account, err = s.customerOf(ctx, e.StripeAccount)
+	switch {
+	case errors.Is(err, ErrUnregistered) && e.StripeAccount == s.o.Own && e.Object.Tag.Purchase == "":
+		return s.file(ctx, &e, Ignored, "our own account sells nothing here")
+	case errors.Is(err, ErrUnregistered):
+		v, err := s.file(ctx, &e, Quarantined, "the Stripe account is not registered", s.quarantine(e.StripeAccount, e.ID)...)
+		if errors.Is(err, store.ErrConflict) { // it is, since a moment ago
+			return s.admit(ctx, &e)
+		}
+		return v, err
+	case err != nil:
+		return Verdict{}, err
+	}
+	return s.admit(ctx, &e)
+}
+
+// settles reports whether the event is about a payment intent of billing's.
+func (s *Service) settles(e *Event) bool {
+	return e.Object.Kind == KindPayment && e.Object.Tag.Charge && e.Object.Tag.Installation == s.o.Installation && s.o.Settler != nil
+}
+
+// admit applies an event of an account that is registered, or puts it into the inbox.
+func (s *Service) admit(ctx context.Context, e *Event) (Verdict, error) {
+	var err error
+	if e.Account == "" {
+		if e.Account, err = s.customerOf(ctx, e.StripeAccount); err != nil {
+			return Verdict{}, err
+		}
+	}
+	if strings.HasPrefix(e.Type, "account.application.") {
+		return s.file(ctx, e, Received, "to be looked at", s.pending(pendingEvent, e.ID, 0))
+	}
+	for range maxTries {
+		a := &application{s: s, at: e.StripeAccount, account: e.Account, event: e.ID}
+		f, err := a.take(ctx, e.Object)
+		if err != nil {
+			return Verdict{}, err
+		}
+		if f.need.id != "" {
+			return s.file(ctx, e, Received, "Stripe has to be asked for "+f.need.kind+" "+f.need.id, s.pending(pendingEvent, e.ID, 0))
+		}
+		var writes []store.Write
+		if f.status == Applied {
+			e.Subscription = a.about(e.Subscription)
+			if writes, err = a.writes(); err != nil {
+				return Verdict{}, err
+			}
+		}
+		v, err := s.file(ctx, e, f.status, f.reason, writes...)
+		if !again(err) {
+			return v, err
+		}
+	}
+	return Verdict{}, fmt.Errorf("event %s: overtaken by others %d times", e.ID, maxTries)
+}
+
+// about is the subscription that the event is about, as far as is known.
+func (a *application) about(told string) string {
+	switch {
+	case told != "":
+		return told
+	case a.subscription != nil:
+		return a.subscription.ID
+	case a.payment != nil:
+		return a.payment.Subscription
+	}
+	return ""
+}
+
+// file stores the event, absent so far, and what goes with it, in one commit. One that is stored
+// already is a duplicate, whatever it says now.
+func (s *Service) file(ctx context.Context, e *Event, status EventStatus, reason string, others ...store.Write) (Verdict, error) {
+	e.Status, e.Reason = status, reason
+	if status.Final() {
+		e.Applied = s.now()
+	}
+	it, err := e.item()
+	if err != nil {
+		return Verdict{}, err
+	}
+	err = s.commit(ctx, append([]store.Write{store.Put(s.events, it, store.Absent())}, others...)...)
+	switch {
+	case err == nil:
+		if len(others) > 0 {
+			s.nudge()
+		}
+		return Verdict{Event: e.ID, Status: status, Reason: reason}, nil
+	case errors.Is(err, store.ErrTooLarge):
+		return Verdict{}, fmt.Errorf("%w: it is too large to be stored", ErrBody)
+	case !again(err):
+		return Verdict{}, err
+	}
+	there, reading := s.Event(ctx, e.ID)
+	switch {
+	case reading == nil:
+		s.nudge() // it may be ours, whose answer was lost
+		return Verdict{Event: e.ID, Status: there.Status, Reason: there.Reason, Duplicate: true}, nil
+	case errors.Is(reading, store.ErrNotFound):
+		return Verdict{}, err
+	}
+	return Verdict{}, reading
+}
+
+// Event returns the event as it is stored, or store.ErrNotFound.
+func (s *Service) Event(ctx context.Context, id string) (*Event, error) {
+	if !isID(id, "evt_") {
+		return nil, fmt.Errorf("event %q: %w", id, store.ErrNotFound)
+	}
+	it, err := s.o.Store.Get(ctx, s.events, store.Key{PK: id})
+	if err != nil {
+		return nil, err
+	}
+	return eventOf(it)
+}
+
+// settle makes an event that was waiting final, with what it changes, in one commit.
+func (s *Service) settle(ctx context.Context, e *Event, f finding, others ...store.Write) error {
+	before := e.Status
+	e.Status, e.Reason, e.Applied = f.status, f.reason, s.now()
+	it, err := e.item()
+	if err != nil {
+		return err
+	}
+	return s.commit(ctx, append([]store.Write{store.Put(s.events, it, store.AttributeEquals(schema.TrackedStatus, store.S(string(before))))}, others...)...)
+}

@@ -1,0 +1,283 @@
+package tracking
+
+import (
+	"slices"
+	"time"
+)
+
+// The merge is pure: it reads no clock and no store. Every field of a payment and of a
+// subscription that it touches only ever grows (a status rises, a set gains members, a flag is
+// raised), so that any order and any repetition of what Stripe tells comes to one state. Events
+// are never put in order by their time: it has a resolution of a second, and Stripe says not to.
+//
+// What can fall as well as rise, a subscription's Detail, is taken from an event only where the
+// order cannot matter; else it has to be asked for: see mergeSubscription.
+
+// Ranks, by Stripe's words. What is not in a table has rank zero.
+var (
+	paymentRank  = map[PaymentStatus]int{PaymentNew: 1, PaymentFailed: 2, PaymentPaid: 3}
+	refundRank   = map[string]int{"pending": 1, "requires_action": 2, "succeeded": 3, "canceled": 4, "failed": 5}
+	disputeRank  = map[string]int{"warning_needs_response": 1, "warning_under_review": 2, "needs_response": 3, "under_review": 4, "warning_closed": 5, "won": 6, "lost": 7}
+	scheduleRank = map[string]int{"not_started": 1, "active": 2, "released": 3, "completed": 4, "canceled": 5}
+)
+
+// paymentStatus is what a payment intent says: the table in docs/design.md.
+func paymentStatus(o Object) PaymentStatus {
+	switch {
+	case o.Status == "succeeded":
+		return PaymentPaid
+	case o.Status == "canceled" || o.Failed:
+		return PaymentFailed
+	}
+	return PaymentNew
+}
+
+// mergePayment takes in what the object says of the payment, and returns what has changed, for
+// people: nothing where nothing has.
+func mergePayment(p *Payment, o Object) (changes []string) {
+	switch o.Kind {
+	case KindPayment:
+		changes = mergeIntent(p, o)
+	case KindCharge, KindRefund:
+		changes = mergeRefunds(p, o)
+	case KindDispute:
+		d := p.Disputes[o.ID]
+		if disputeRank[o.Status] > disputeRank[d.Status] || d.ID == "" {
+			if p.Disputes == nil {
+				p.Disputes = map[string]Dispute{}
+			}
+			p.Disputes[o.ID] = Dispute{ID: o.ID, Amount: o.Amount, Status: o.Status}
+			changes = append(changes, "dispute "+o.ID+" "+o.Status)
+		}
+	}
+	return append(changes, mergeLinks(p, o)...)
+}
+
+func mergeIntent(p *Payment, o Object) (changes []string) {
+	status := paymentStatus(o)
+	switch {
+	case status == PaymentPaid:
+		p.Amount, p.Currency = o.Amount, o.Currency
+	case p.Status != PaymentPaid && o.Amount > p.Amount:
+		p.Amount, p.Currency = o.Amount, o.Currency
+	}
+	if status == PaymentFailed && o.Code != "" && len(p.Codes) < maxCodes {
+		if at, there := slices.BinarySearch(p.Codes, o.Code); !there {
+			p.Codes = slices.Insert(p.Codes, at, o.Code)
+			changes = append(changes, "declined: "+o.Code)
+		}
+	}
+	if paymentRank[status] > paymentRank[p.Status] {
+		p.Status = status
+		changes = append(changes, string(status))
+	}
+	return changes
+}
+
+// maxCodes is how many reasons for declines of one payment are kept.
+const maxCodes = 10
+
+// mergeRefunds adds up by refund, where Stripe tells of each; a charge that tells the sum alone
+// counts where that is more than all refunds that were told of.
+func mergeRefunds(p *Payment, o Object) (changes []string) {
+	before := p.Refunded
+	for _, r := range o.Refunds {
+		if r.ID == "" || refundRank[r.Status] <= refundRank[p.Refunds[r.ID].Status] {
+			continue
+		}
+		if p.Refunds == nil {
+			p.Refunds = map[string]Refund{}
+		}
+		p.Refunds[r.ID] = r
+		changes = append(changes, "refund "+r.ID+" "+r.Status)
+	}
+	p.told = max(p.told, o.Refunded)
+	var all, standing int64
+	for _, r := range p.Refunds {
+		all += r.Amount
+		if r.Status != "failed" && r.Status != "canceled" {
+			standing += r.Amount
+		}
+	}
+	p.Refunded = standing
+	if p.told > all {
+		p.Refunded += p.told - all
+	}
+	if p.Refunded != before && len(changes) == 0 {
+		changes = append(changes, "refunded")
+	}
+	return changes
+}
+
+func mergeLinks(p *Payment, o Object) (changes []string) {
+	if p.Invoice == "" && o.Invoice != "" {
+		p.Invoice = o.Invoice
+		changes = append(changes, "of invoice "+o.Invoice)
+	}
+	if p.Subscription == "" && o.Subscription != "" {
+		p.Subscription = o.Subscription
+		changes = append(changes, "of subscription "+o.Subscription)
+	}
+	if o.Kind == KindPayment && !o.Created.IsZero() {
+		p.Created = o.Created
+	}
+	return changes
+}
+
+// serves lists the states of a Stripe subscription that come after its activation and before
+// its end.
+func serves(status string) bool {
+	return slices.Contains([]string{"trialing", "active", "past_due", "unpaid", "paused"}, status)
+}
+
+func ended(status string) bool { return status == "canceled" || status == "incomplete_expired" }
+
+// A rule says what ends a subscription besides Stripe's own word for it.
+type rule struct {
+	endedBy []string // details that end it for the buyer
+	force   bool     // a schedule that does not say how it ended was cancelled
+}
+
+// mergeSubscription takes in what a subscription or its schedule says. Undecided: the
+// subscription is over, and whether its schedule has run its course or was cancelled has to be
+// known first; nothing of it may be kept then. Ask: its Detail has to be asked for, as the order
+// of what was told cannot be known.
+func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, undecided, ask bool) {
+	before := *s
+	if o.Kind == KindSchedule {
+		if scheduleRank[o.Status] > scheduleRank[s.scheduleStatus] {
+			s.scheduleStatus = o.Status
+		}
+		s.Schedule = o.ID
+	} else {
+		s.activated = s.activated || serves(o.Status)
+		s.over = s.over || ended(o.Status)
+		s.expired = s.expired || o.Status == "incomplete_expired"
+		if s.Schedule == "" {
+			s.Schedule = o.Schedule
+		}
+		ask = detail(s, o)
+		s.soft = s.soft || o.Seen && slices.Contains(r.endedBy, o.Status)
+		if !o.Created.IsZero() {
+			s.Created = o.Created
+		}
+	}
+	if s.undecided(r) {
+		*s = before
+		return nil, true, false
+	}
+	s.Status, s.Ending = s.decide()
+	switch {
+	case s.Status != before.Status && s.Ending != "":
+		changes = append(changes, string(s.Status)+": "+string(s.Ending))
+	case s.Status != before.Status:
+		changes = append(changes, string(s.Status))
+	case s.Ending != before.Ending:
+		changes = append(changes, "ended: "+string(s.Ending))
+	case s.Detail != before.Detail:
+		changes = append(changes, "at Stripe: "+s.Detail)
+	case s.fields() != before.fields():
+		changes = append(changes, "schedule "+s.Schedule+" "+s.scheduleStatus)
+	}
+	return changes, false, ask
+}
+
+// detail takes Stripe's word for the state, and reports whether it has to be asked for. What was
+// seen is the truth of its time. Of what was told, the end is final, and incomplete is what
+// everything begins with; between the others, what was told first and what last is unknown.
+func detail(s *Subscription, o Object) (ask bool) {
+	switch {
+	case o.Status == s.Detail || o.Status == "" || ended(s.Detail):
+	case ended(o.Status) || o.Seen || s.Detail == "" || s.Detail == "incomplete":
+		s.Detail = o.Status
+	case o.Status != "incomplete":
+		return true
+	}
+	return false
+}
+
+// undecided: it is over, a schedule ran it, and that has not said how it ended.
+func (s *Subscription) undecided(r rule) bool {
+	return s.over && s.Schedule != "" && !r.force && scheduleRank[s.scheduleStatus] < scheduleRank["released"]
+}
+
+// decide is the state machine of docs/design.md.
+func (s *Subscription) decide() (SubscriptionStatus, Ending) {
+	switch {
+	case s.scheduleStatus == "canceled":
+		return SubscriptionTerminated, EndCanceled
+	case s.scheduleStatus == "completed":
+		return SubscriptionTerminated, EndCompleted
+	case s.over && s.expired:
+		return SubscriptionTerminated, EndExpired
+	case s.over:
+		return SubscriptionTerminated, EndCanceled
+	case s.soft:
+		return SubscriptionTerminated, EndSetting
+	case s.activated:
+		return SubscriptionActive, ""
+	}
+	return SubscriptionNew, ""
+}
+
+// fields are what a subscription keeps that people do not see.
+func (s *Subscription) fields() [6]string {
+	yes := map[bool]string{true: "yes"}
+	return [...]string{s.Schedule, s.scheduleStatus, yes[s.over], yes[s.expired], yes[s.soft], yes[s.activated]}
+}
+
+// mergeCourse takes in how far a subscription under the purchase has come, and reports whether
+// anything has changed. A schedule that had not begun goes by its own id until its subscription
+// is known.
+func mergeCourse(p *Purchase, s *Subscription) (changed bool) {
+	c := Course{Status: s.Status, Ending: s.Ending, Schedule: s.Schedule}
+	if s.ID == s.Schedule {
+		for id, other := range p.Courses {
+			if id != s.ID && other.Schedule == s.ID {
+				return false // it has begun: its subscription stands for it
+			}
+		}
+	} else if _, there := p.Courses[s.Schedule]; there && s.Schedule != "" {
+		delete(p.Courses, s.Schedule)
+		changed = true
+	}
+	if p.Courses[s.ID] == c {
+		return changed
+	}
+	if p.Courses == nil {
+		p.Courses = map[string]Course{}
+	}
+	p.Courses[s.ID] = c
+	return true
+}
+
+// cross asks for what an edge that was crossed makes due: fulfilment by the first payment or
+// activation, unsubscribe by the end of the last subscription, and only after a fulfilment.
+// reason is what crossed it.
+func cross(p *Purchase, paid bool, reason string, now time.Time) (asked []Action) {
+	var active, over, completed int
+	for _, c := range p.Courses {
+		switch {
+		case c.Status == SubscriptionActive:
+			active++
+		case c.Status == SubscriptionTerminated && c.Ending == EndCompleted:
+			completed++
+			over++
+		case c.Status == SubscriptionTerminated:
+			over++
+		}
+	}
+	if p.Fulfilment.State == NotAsked && (paid || active > 0) {
+		p.Fulfilment = Effect{State: Asked, Reason: reason, Asked: now}
+		asked = append(asked, ActionFulfil)
+	}
+	ends := len(p.Courses) > 0 && over == len(p.Courses) && completed == 0
+	if p.Unsubscribe.State == NotAsked && p.Fulfilment.State != NotAsked && ends {
+		p.Unsubscribe = Effect{State: Waits, Reason: reason, Asked: now}
+		if p.Fulfilment.State == DoneWith {
+			p.Unsubscribe.State = Asked
+			asked = append(asked, ActionUnsubscribe)
+		}
+	}
+	return asked
+}

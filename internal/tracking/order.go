@@ -1,0 +1,115 @@
+package tracking
+
+import (
+	"cmp"
+	"strings"
+)
+
+// A Kind says how a purchase is paid.
+type Kind string
+
+// The kinds of purchases.
+const (
+	Legacy       Kind = "legacy"       // a payment intent that the buyer's client completes
+	Product      Kind = "product"      // one payment: customer, invoice, paid at once
+	Subscribe    Kind = "subscription" // a Stripe subscription
+	SplitPayment Kind = "split"        // a subscription schedule with a fixed number of payments
+)
+
+// An Order is what a purchase asks for. It is stored with the purchase before Stripe hears of
+// it.
+type Order struct {
+	Tag Tag    `json:"-"` // filled in by CreatePurchase
+	At  string `json:"-"` // the connected account, or "" for our own; filled in by CreatePurchase
+
+	Account string `json:"account"` // UUID of the customer account that sells
+	Kind    Kind   `json:"kind"`
+	// Key is the caller's own for this order: the same key of the same account is the same
+	// purchase. 1 to 255 characters.
+	Key string `json:"-"`
+
+	Amount      int64  `json:"amount,omitempty"`      // minor units: of legacy, and of product without a price
+	Currency    string `json:"currency,omitempty"`    // ISO 4217, with an amount
+	Price       string `json:"price,omitempty"`       // price_…: of subscription and split, and of product without an amount
+	Payments    int    `json:"payments,omitempty"`    // of split: how many
+	Description string `json:"description,omitempty"` // up to 500 characters; buyers see it
+
+	Customer      string `json:"customer,omitempty"`       // cus_…; "" finds one by email, or makes one
+	Email         string `json:"email,omitempty"`          // of the buyer
+	Name          string `json:"name,omitempty"`           // of the buyer
+	PaymentMethod string `json:"payment_method,omitempty"` // pm_…, which the buyer's client has made: of all but legacy
+}
+
+const (
+	maxKey         = 255
+	maxDescription = 500
+	maxName        = 200
+	maxPayments    = 120
+	maxAmount      = 99_999_999 // minor units: as much as Stripe takes
+)
+
+// Check returns a FieldError for the first field that is wrong, or nil. Whether the amount suits
+// the currency, and whether what is named exists, Stripe says.
+func (o *Order) Check() error {
+	for _, f := range [...]struct {
+		field, text string
+		most        int
+	}{{"key", o.Key, maxKey}, {"description", o.Description, maxDescription}, {"email", o.Email, maxKey}, {"name", o.Name, maxName}} {
+		if err := checkText(f.field, f.text, f.most); err != nil {
+			return err
+		}
+	}
+	for _, f := range [...]struct{ field, text, prefix string }{{"price", o.Price, "price_"}, {"customer", o.Customer, "cus_"}, {"payment_method", o.PaymentMethod, "pm_"}} {
+		if f.text != "" && !isID(f.text, f.prefix) {
+			return &FieldError{f.field, "want an id of Stripe's that begins with " + f.prefix}
+		}
+	}
+	switch {
+	case o.Key == "":
+		return &FieldError{"key", "want a key of your own, by which a repetition is known"}
+	case o.Kind != Legacy && o.Kind != Product && o.Kind != Subscribe && o.Kind != SplitPayment:
+		return &FieldError{"kind", "want legacy, product, subscription or split"}
+	case o.Email != "" && !strings.Contains(o.Email, "@"):
+		return &FieldError{"email", "want an address with an @"}
+	}
+	return cmp.Or(o.checkPrice(), o.checkBuyer())
+}
+
+// checkPrice: how much is paid, and how often.
+func (o *Order) checkPrice() error {
+	byAmount := o.Kind == Legacy || o.Kind == Product && o.Price == ""
+	switch {
+	case byAmount && (o.Amount <= 0 || o.Amount > maxAmount):
+		return &FieldError{"amount", "want more than zero, and at most 99999999 minor units"}
+	case byAmount && !isCurrency(o.Currency):
+		return &FieldError{"currency", "want three letters, such as USD"}
+	case byAmount && o.Price != "":
+		return &FieldError{"price", "a legacy purchase has an amount and no price"}
+	case !byAmount && (o.Amount != 0 || o.Currency != ""):
+		return &FieldError{"amount", "the price says it: leave amount and currency out"}
+	case !byAmount && o.Price == "":
+		return &FieldError{"price", "want a price of Stripe's, price_…"}
+	case o.Kind == SplitPayment && (o.Payments < 2 || o.Payments > maxPayments):
+		return &FieldError{"payments", "want 2 to 120 payments"}
+	case o.Kind != SplitPayment && o.Payments != 0:
+		return &FieldError{"payments", "only a split purchase has a number of payments"}
+	}
+	return nil
+}
+
+// checkBuyer: who pays, and by what.
+func (o *Order) checkBuyer() error {
+	switch {
+	case o.Kind == Legacy && o.PaymentMethod != "":
+		return &FieldError{"payment_method", "the buyer's client completes a legacy purchase: leave it out"}
+	case o.Kind != Legacy && o.PaymentMethod == "":
+		return &FieldError{"payment_method", "want what the buyer's client has made, pm_…"}
+	case o.Kind != Legacy && o.Customer == "" && o.Email == "":
+		return &FieldError{"customer", "want a customer, cus_…, or an email by which one is found or made"}
+	}
+	return nil
+}
+
+func isCurrency(code string) bool {
+	return len(code) == 3 && strings.IndexFunc(code, func(r rune) bool { return r < 'A' || r > 'Z' }) < 0
+}

@@ -1,0 +1,215 @@
+package tracking
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Purchase returns the purchase, or store.ErrNotFound.
+func (s *Service) Purchase(ctx context.Context, id string) (*Purchase, error) {
+	id, err := checkUUID("purchase", id)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, store.ErrNotFound)
+	}
+	it, err := s.o.Store.Get(ctx, s.o.Tables.Tracking.Purchases.Name, store.Key{PK: id})
+	if err != nil {
+		return nil, err
+	}
+	return purchaseOf(it)
+}
+
+// Payment returns the payment, or store.ErrNotFound.
+func (s *Service) Payment(ctx context.Context, stripeAccount, id string) (*Payment, error) {
+	if !isID(stripeAccount, "acct_") || !isID(id, "pi_") {
+		return nil, fmt.Errorf("payment %s/%s: %w", stripeAccount, id, store.ErrNotFound)
+	}
+	it, err := s.o.Store.Get(ctx, s.o.Tables.Tracking.Payments.Name, store.Key{PK: stripeAccount, SK: id})
+	if err != nil {
+		return nil, err
+	}
+	return paymentOf(it), nil
+}
+
+// Subscription returns the subscription, or store.ErrNotFound.
+func (s *Service) Subscription(ctx context.Context, stripeAccount, id string) (*Subscription, error) {
+	if !isID(stripeAccount, "acct_") || !isID(id, "sub_") {
+		return nil, fmt.Errorf("subscription %s/%s: %w", stripeAccount, id, store.ErrNotFound)
+	}
+	it, err := s.o.Store.Get(ctx, s.o.Tables.Tracking.Subscriptions.Name, store.Key{PK: stripeAccount, SK: id})
+	if err != nil {
+		return nil, err
+	}
+	return subscriptionOf(it), nil
+}
+
+// Purchases yields the purchases from a customer account, the newest first. It reads an index: a
+// purchase of a moment ago may be missing.
+func (s *Service) Purchases(ctx context.Context, account string) iter.Seq2[*Purchase, error] {
+	return read(s.rows(ctx, s.o.Tables.Tracking.Purchases.Name, schema.AccountIndex, account, true), purchaseOf)
+}
+
+// Payments yields the payments to a customer account, the newest first, from an index.
+func (s *Service) Payments(ctx context.Context, account string) iter.Seq2[*Payment, error] {
+	return read(s.rows(ctx, s.o.Tables.Tracking.Payments.Name, schema.AccountIndex, account, true), func(it store.Item) (*Payment, error) { return paymentOf(it), nil })
+}
+
+func (s *Service) rows(ctx context.Context, table, index, partition string, reverse bool) iter.Seq2[store.Item, error] {
+	if partition == "" {
+		return func(func(store.Item, error) bool) {}
+	}
+	return s.o.Store.Query(ctx, store.Query{Table: table, Index: index, Partition: partition, Reverse: reverse})
+}
+
+// read makes what people read of items; an error comes last.
+func read[T any](items iter.Seq2[store.Item, error], of func(store.Item) (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for it, err := range items {
+			var v T
+			if err == nil {
+				v, err = of(it)
+			}
+			if !yield(v, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// An EventQuery asks for events: of a Stripe account, of a subscription, or of all.
+type EventQuery struct {
+	StripeAccount, Subscription string    // at most one of them
+	From, To                    time.Time // when they were published: from, inclusive, to, exclusive; zero To: now; zero From: 30 days before To
+	Limit                       int       // 0: all
+}
+
+// An EventRow is what an index shows of an event.
+type EventRow struct {
+	ID            string    `json:"id"`
+	Type          string    `json:"type,omitempty"`
+	StripeAccount string    `json:"stripe_account,omitempty"`
+	Subscription  string    `json:"subscription,omitempty"`
+	At            time.Time `json:"at"`
+}
+
+// Events yields the stored events, the oldest first. Of all accounts it goes day by day through
+// the time index, which has ids and times alone. It reads an index: an event of a moment ago may
+// be missing.
+func (s *Service) Events(ctx context.Context, q EventQuery) iter.Seq2[EventRow, error] {
+	if q.To.IsZero() {
+		q.To = s.now().Add(keep) // also what a clock ahead of ours has published
+	}
+	if q.From.IsZero() {
+		q.From = s.now().Add(-keep)
+	}
+	return func(yield func(EventRow, error) bool) {
+		n := 0
+		for it, err := range s.eventItems(ctx, q) {
+			if err != nil {
+				yield(EventRow{}, err)
+				return
+			}
+			if !yield(rowOf(it), nil) {
+				return
+			}
+			if n++; n == q.Limit {
+				return
+			}
+		}
+	}
+}
+
+func (s *Service) eventItems(ctx context.Context, q EventQuery) iter.Seq2[store.Item, error] {
+	index, partition := schema.AccountIndex, q.StripeAccount
+	if q.Subscription != "" {
+		index, partition = schema.SubscriptionIndex, q.Subscription
+	}
+	last := q.To.Add(-time.Millisecond)
+	if last.Before(q.From) {
+		return func(func(store.Item, error) bool) {}
+	}
+	if partition != "" {
+		return s.o.Store.Query(ctx, store.Query{Table: s.events, Index: index, Partition: partition, From: stamp(q.From), To: stamp(last)})
+	}
+	return func(yield func(store.Item, error) bool) {
+		for day := q.From.UTC().Truncate(24 * time.Hour); !day.After(last); day = day.Add(24 * time.Hour) {
+			date := day.Format(time.DateOnly)
+			of := store.Query{Table: s.events, Index: schema.TimeIndex, Partition: date}
+			if from := stamp(q.From); from[:len(date)] == date {
+				of.From = from[len(date)+1:]
+			}
+			if to := stamp(last); to[:len(date)] == date {
+				of.To = to[len(date)+1:]
+			}
+			for it, err := range s.o.Store.Query(ctx, of) {
+				if !yield(it, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Waiting yields the events that are not final: received, dead, and quarantined, in this order.
+func (s *Service) Waiting(ctx context.Context) iter.Seq2[*Event, error] {
+	return func(yield func(*Event, error) bool) {
+		seen := map[string]bool{}
+		show := func(id string) bool {
+			if seen[id] {
+				return true
+			}
+			seen[id] = true
+			e, err := s.Event(ctx, id)
+			if err != nil || e.Status.Final() { // dealt with meanwhile, or expired
+				return true
+			}
+			e.Body = nil
+			return yield(e, nil)
+		}
+		for e, err := range s.inbox().Waiting(ctx) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if (e.Kind == pendingEvent || e.Kind == pendingCharge) && !show(e.Data[pendingID]) {
+				return
+			}
+		}
+		for it, err := range s.o.Store.Query(ctx, store.Query{Table: s.registry, Partition: quarantineRows}) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if _, id, ok := cutLast(it.Str(schema.SK)); ok && !show(id) {
+				return
+			}
+		}
+	}
+}
+
+// cutLast cuts at the last #: the ids of Stripe's have none.
+func cutLast(text string) (before, after string, ok bool) {
+	for i := len(text) - 1; i >= 0; i-- {
+		if text[i] == '#' {
+			return text[:i], text[i+1:], true
+		}
+	}
+	return text, "", false
+}
+
+// Pending counts what waits: in the inbox, and of the actions.
+func (s *Service) Pending(ctx context.Context) (inbox, actions, dead int, err error) {
+	for _, o := range []*outbox.Outbox{s.inbox(), s.actions()} {
+		due, later, lost, err := o.Pending(ctx)
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		inbox, actions, dead = actions, due+later, dead+lost
+	}
+	return inbox, actions, dead, nil
+}

@@ -1,0 +1,168 @@
+package tracking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A Rebuilt says how the stored events, folded into nothing, compare with what is stored.
+type Rebuilt struct {
+	StripeAccount string       `json:"stripe_account"`
+	Events        int          `json:"events"`      // that were folded
+	Compared      int          `json:"compared"`    // payments and subscriptions whose whole history is there
+	Partial       int          `json:"partial"`     // those of which events have expired: not compared
+	Differences   []Difference `json:"differences"` // by object
+}
+
+// A Difference is an object whose stored state is not what its events come to.
+type Difference struct {
+	ID     string `json:"id"`
+	Stored string `json:"stored"`
+	Folded string `json:"folded"`
+}
+
+// folded is what the events of one object come to.
+type folded struct {
+	payment      *Payment
+	subscription *Subscription
+	whole        bool // the event of its making is among them
+}
+
+// Rebuild folds the stored events of a Stripe account into fresh state and compares it with what
+// is stored, for the objects whose whole history is still there: whose first event is. It changes
+// nothing, and asks Stripe nothing. What is stored may be ahead of the events by what was seen at
+// Stripe: that is a difference too, and says that an event is missing.
+func (s *Service) Rebuild(ctx context.Context, stripeAccount string) (*Rebuilt, error) {
+	if _, err := s.ConnectedAccount(ctx, stripeAccount); err != nil {
+		return nil, err
+	}
+	r := &Rebuilt{StripeAccount: stripeAccount, Differences: []Difference{}}
+	objects := map[string]*folded{}
+	for row, err := range s.Events(ctx, EventQuery{StripeAccount: stripeAccount}) {
+		if err != nil {
+			return nil, err
+		}
+		e, err := s.Event(ctx, row.ID)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		if !e.Status.Final() || e.Status == Refused {
+			continue
+		}
+		told, err := s.o.Decode(e.Body)
+		if err != nil {
+			return nil, fmt.Errorf("event %s: %w", e.ID, err)
+		}
+		r.Events++
+		fold(objects, told)
+	}
+	for _, id := range slices.Sorted(maps.Keys(objects)) {
+		if err := s.compare(ctx, r, id, objects[id]); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func fold(objects map[string]*folded, e Event) {
+	o := e.Object
+	id := o.ID
+	switch {
+	case o.Kind == KindCharge || o.Kind == KindRefund || o.Kind == KindDispute:
+		id = o.Payment
+	case o.Kind == KindSchedule && o.Subscription != "":
+		id = o.Subscription
+	case o.Kind != KindPayment && o.Kind != KindSubscription && o.Kind != KindSchedule:
+		return
+	}
+	if id == "" || o.Tag.Charge {
+		return
+	}
+	f := objects[id]
+	if f == nil {
+		f = &folded{}
+		objects[id] = f
+	}
+	if o.Kind == KindSubscription || o.Kind == KindSchedule {
+		if f.subscription == nil {
+			f.subscription = &Subscription{ID: id, Status: SubscriptionNew}
+		}
+		f.whole = f.whole || e.Type == "customer.subscription.created" || id == o.ID && e.Type == "subscription_schedule.created"
+		if o.Schedule == "" && o.Kind == KindSubscription {
+			o.Schedule = f.subscription.Schedule
+		}
+		foldSubscription(f.subscription, o)
+		return
+	}
+	if f.payment == nil {
+		f.payment = &Payment{ID: id, Status: PaymentNew}
+	}
+	f.whole = f.whole || e.Type == "payment_intent.created"
+	mergePayment(f.payment, o)
+}
+
+// foldSubscription merges without waiting for a schedule: all events are there, in whatever
+// order, and the last of them decides.
+func foldSubscription(s *Subscription, o Object) {
+	mergeSubscription(s, o, rule{force: true})
+}
+
+func (s *Service) compare(ctx context.Context, r *Rebuilt, id string, f *folded) error {
+	var stored, now string
+	switch {
+	case f.payment != nil:
+		p, err := s.Payment(ctx, r.StripeAccount, id)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil // not ours
+		} else if err != nil {
+			return err
+		}
+		stored, now = p.summary(), f.payment.summary()
+	default:
+		sub, err := s.Subscription(ctx, r.StripeAccount, id)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		stored, now = sub.summary(), f.subscription.summary()
+	}
+	if !f.whole {
+		r.Partial++
+		return nil
+	}
+	r.Compared++
+	if stored != now {
+		r.Differences = append(r.Differences, Difference{ID: id, Stored: stored, Folded: now})
+	}
+	return nil
+}
+
+// summary is what events alone decide, in one line.
+func (p *Payment) summary() string {
+	text := string(p.Status)
+	if p.Refunded > 0 {
+		text += fmt.Sprintf(", %d refunded", p.Refunded)
+	}
+	for _, id := range slices.Sorted(maps.Keys(p.Disputes)) {
+		text += ", dispute " + p.Disputes[id].Status
+	}
+	return text
+}
+
+func (s *Subscription) summary() string {
+	if s.Ending != "" && s.Ending != EndSetting {
+		return string(s.Status) + ": " + string(s.Ending)
+	}
+	if s.Ending == EndSetting { // which only what was seen decides
+		return string(SubscriptionActive)
+	}
+	return string(s.Status)
+}
