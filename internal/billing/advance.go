@@ -17,7 +17,7 @@ const failing State = "failing"
 // asks for.
 func (e *Engine) advance(ctx context.Context, s *Subscription, m mode, today civil.Date, fresh bool) (step, error) {
 	o := s.Open
-	if !o.Retry.IsZero() && o.Retry.After(today) && s.Requested == RequestNone && !m.manual {
+	if !o.Retry.IsZero() && o.Retry.After(today) && s.Requested == RequestNone && !m.manual && !m.heard {
 		return step{}, nil // its day has not come; the walk found a stale row
 	}
 	var in Intent

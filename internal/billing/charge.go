@@ -53,7 +53,8 @@ type step struct {
 type mode struct {
 	day    civil.Date // business day; zero: the clock's in the subscription's zone
 	manual bool       // a person charges a parked period
-	finish bool       // only bring the open period to the end that was requested
+	finish bool       // only bring the open period to the end that was requested, or that its intent shows
+	heard  bool       // the processor has told of the intent: look at it, whatever day it is
 
 	refused map[string]bool // connected accounts at which nothing may be opened
 	sent    *sent           // of collect

@@ -201,6 +201,10 @@ func (s *simulation) customers(all bool) {
 		case billing.Processing:
 			_ = s.w.box.Finish(sub.Open.Ref, s.rng.IntN(3) > 0)
 		}
+		if s.rng.IntN(2) == 0 { // and the processor tells of it, now or once more
+			s.did["heard"]++
+			_ = s.w.start().Heard(context.Background(), n.Account, n.ID, sub.Open.Ref)
+		}
 	}
 }
 

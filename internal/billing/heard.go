@@ -1,0 +1,50 @@
+package billing
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Heard brings the open period of a subscription to what its payment intent has become, when
+// the processor has told that something happened to it. It looks, and settles by the function
+// that runs settle by; it confirms nothing and opens nothing. What it was told of is not
+// believed: anybody who can write metadata at the processor can name a subscription. Nothing is
+// done, and nil returned, when the intent is not the one that is bound to an open period.
+func (e *Engine) Heard(ctx context.Context, account, subscription, intent string) error {
+	if err := e.checkClock(ctx); err != nil {
+		return err
+	}
+	if err := e.live(ctx); err != nil {
+		return err
+	}
+	s, err := e.Subscription(ctx, Name{Account: account, ID: subscription})
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil || !s.bound(intent) {
+		return err
+	}
+	if retry := s.Open.Retry; !retry.IsZero() && retry.After(s.today(civil.Date{}, e.now())) {
+		// The decline is recorded, and its day has not come: only money that was taken all the
+		// same is news.
+		in, err := e.proc.Lookup(ctx, s.Open.Ref)
+		if err != nil || in.State != Succeeded {
+			return err
+		}
+	}
+	return e.collect(ctx, s.Name, mode{finish: true, heard: true}, func(Result) {})
+}
+
+// bound reports whether the intent is that of the open period. An id of an intent is one of all
+// connected accounts.
+func (s *Subscription) bound(intent string) bool {
+	if s.Open == nil || intent == "" {
+		return false
+	}
+	_, id, connected := strings.Cut(s.Open.Ref, "/")
+	return s.Open.Ref == intent || connected && id == intent
+}
