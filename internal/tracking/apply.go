@@ -213,7 +213,7 @@ func (a *application) loadPayment(ctx context.Context, id string) (err error) {
 		return nil
 	}
 	if a.payment != nil && a.dirty[1] {
-		return fmt.Errorf("two payments in one commit: %s and %s", a.payment.ID, id)
+		return fmt.Errorf("%w: two payments in one commit: %s and %s", errPoison, a.payment.ID, id)
 	}
 	a.payment, err = a.s.Payment(ctx, a.at, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -227,7 +227,7 @@ func (a *application) loadSubscription(ctx context.Context, id string) (err erro
 		return nil
 	}
 	if a.subscription != nil && a.dirty[2] {
-		return fmt.Errorf("two subscriptions in one commit: %s and %s", a.subscription.ID, id)
+		return fmt.Errorf("%w: two subscriptions in one commit: %s and %s", errPoison, a.subscription.ID, id)
 	}
 	a.subscription, err = a.s.Subscription(ctx, a.at, id)
 	if errors.Is(err, store.ErrNotFound) {

@@ -1,6 +1,7 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,7 +91,11 @@ func (s *Service) admit(ctx context.Context, e *Event) (Verdict, error) {
 	}
 	for range maxTries {
 		a := &application{s: s, at: e.StripeAccount, account: e.Account, event: e.ID}
-		f, err := a.take(ctx, e.Object)
+		f, err := a.try(ctx, e.Object)
+		if errors.Is(err, errPoison) { // it must not be handed in for ever: the inbox gives it up in the end
+			s.o.Log.Error("an event cannot be applied", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why", short(err.Error()))
+			return s.file(ctx, e, Received, short(err.Error()), s.pending(pendingEvent, e.ID, 0))
+		}
 		if err != nil {
 			return Verdict{}, err
 		}
@@ -110,6 +115,19 @@ func (s *Service) admit(ctx context.Context, e *Event) (Verdict, error) {
 		}
 	}
 	return Verdict{}, fmt.Errorf("event %s: overtaken by others %d times", e.ID, maxTries)
+}
+
+// errPoison: the fault is with what is told or stored, and the store works.
+var errPoison = errors.New("it cannot be applied")
+
+// try is take, of what may be poison.
+func (a *application) try(ctx context.Context, o Object) (f finding, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: it panicked: %v", errPoison, p)
+		}
+	}()
+	return a.take(ctx, o)
 }
 
 // about is the subscription that the event is about, as far as is known.
@@ -143,8 +161,11 @@ func (s *Service) file(ctx context.Context, e *Event, status EventStatus, reason
 			s.nudge()
 		}
 		return Verdict{Event: e.ID, Status: status, Reason: reason}, nil
-	case errors.Is(err, store.ErrTooLarge):
-		return Verdict{}, fmt.Errorf("%w: it is too large to be stored", ErrBody)
+	case errors.Is(err, store.ErrTooLarge) && e.Body != nil:
+		if e.Body, reason = nil, cmp.Or(reason, "its body was too large to be stored"); !status.Final() {
+			status, others = Dead, nil // it could not be read again
+		}
+		return s.file(ctx, e, status, reason, others...)
 	case !again(err):
 		return Verdict{}, err
 	}

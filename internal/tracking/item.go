@@ -164,7 +164,7 @@ func purchaseOf(it store.Item) (*Purchase, error) {
 		History: historyOf(it), keyHash: it.Str(schema.TrackedKeyHash), version: it.Int(schema.TrackedVersion)}
 	if order := it.Str(schema.TrackedOrder); order != "" {
 		if err := json.Unmarshal([]byte(order), &p.Order); err != nil {
-			return nil, fmt.Errorf("purchase %s: its order cannot be read: %w", p.ID, err)
+			return nil, fmt.Errorf("purchase %s: its order cannot be read: %w: %w", p.ID, errPoison, err)
 		}
 	}
 	for _, v := range it.Get(schema.TrackedAutomations).List() {

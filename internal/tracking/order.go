@@ -51,10 +51,13 @@ const (
 // Check returns a FieldError for the first field that is wrong, or nil. Whether the amount suits
 // the currency, and whether what is named exists, Stripe says.
 func (o *Order) Check() error {
+	if err := checkPrintable("key", o.Key, maxKey); err != nil {
+		return err
+	}
 	for _, f := range [...]struct {
 		field, text string
 		most        int
-	}{{"key", o.Key, maxKey}, {"description", o.Description, maxDescription}, {"email", o.Email, maxKey}, {"name", o.Name, maxName}} {
+	}{{"description", o.Description, maxDescription}, {"email", o.Email, maxKey}, {"name", o.Name, maxName}} {
 		if err := checkText(f.field, f.text, f.most); err != nil {
 			return err
 		}

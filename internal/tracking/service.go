@@ -88,6 +88,13 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	return s, s.pin(ctx)
 }
 
+// Pinned returns the Stripe account and mode that the store was opened with first, and
+// store.ErrNotFound before that: for a start while Stripe cannot be asked.
+func Pinned(ctx context.Context, s store.Store, t schema.Tables) (own string, live bool, err error) {
+	it, err := s.Get(ctx, t.Tracking.Registry.Name, store.Key{PK: ownRow, SK: ownRow})
+	return it.Str(schema.TrackedStripeAccount), it.Get(schema.TrackedLive).Bool(), err
+}
+
 // pin holds the store to the Stripe account and mode it was opened with first.
 func (s *Service) pin(ctx context.Context) error {
 	key := store.Key{PK: ownRow, SK: ownRow}
