@@ -56,6 +56,7 @@ const (
 	TrackedLive         = "live"
 	TrackedExpired      = "expired"
 	TrackedSoft         = "soft"
+	TrackedAsking       = "asking"
 	TrackedPolled       = "polled"
 
 	// Of the maps within.

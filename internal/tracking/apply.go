@@ -20,6 +20,7 @@ type application struct {
 	account string // its customer account
 	event   string // evt_… that tells it; "" of what was seen
 	force   bool   // decide what stays undecided
+	fresh   bool   // the subscription's object was asked for after its row was read
 
 	purchase     *Purchase
 	payment      *Payment
@@ -33,6 +34,7 @@ type application struct {
 type need struct {
 	kind string // KindPayment, KindSubscription or KindSchedule
 	id   string
+	of   string // sub_… that the schedule runs
 }
 
 // A finding is what came of applying an object.
@@ -78,7 +80,7 @@ func (a *application) takePayment(ctx context.Context, o Object) (finding, error
 		case o.Kind == KindInvoice:
 			return ignored("not ours"), nil
 		default:
-			return finding{need: need{KindPayment, o.Payment}}, nil
+			return finding{need: need{kind: KindPayment, id: o.Payment}}, nil
 		}
 		if f, err := a.own(ctx, o); err != nil || f.status != "" {
 			return f, err
@@ -141,26 +143,29 @@ func (a *application) takeSubscription(ctx context.Context, o Object) (finding, 
 		return f, err
 	}
 	if a.purchase.Kind == SplitPayment && o.Kind == KindSubscription && ended(o.Status) && sub.Schedule == "" && o.Schedule == "" && !a.force {
-		return a.undecided(need{KindSubscription, id}), nil
+		return a.undecided(need{kind: KindSubscription, id: id}), nil
 	}
-	active := sub.Status
-	changes, undecided, ask := mergeSubscription(sub, o, rule{a.s.o.EndedBy, a.force})
+	before, was := sub.Status, sub.fields()
+	changes, undecided, ask := mergeSubscription(sub, o, rule{a.s.o.EndedBy, a.force, a.fresh})
 	if undecided {
 		schedule := sub.Schedule
 		if schedule == "" {
 			schedule = o.Schedule
 		}
-		return a.undecided(need{KindSchedule, schedule}), nil
+		return a.undecided(need{kind: KindSchedule, id: schedule, of: id}), nil
 	}
 	if ask {
 		a.refresh = sub.ID
 	}
 	a.note(&sub.History, changes)
-	a.dirty[2] = a.dirty[2] || len(changes) > 0
-	if sub.Ending == EndSetting && o.Seen && o.Kind == KindSubscription && o.Status == "active" && active == SubscriptionTerminated {
+	a.dirty[2] = a.dirty[2] || len(changes) > 0 || ask || was != sub.fields()
+	if sub.Ending == EndSetting && a.fresh && o.Status == "active" && before == SubscriptionTerminated {
 		a.trouble("subscription " + sub.ID + " is active again at Stripe, after it had ended here because it was not paid: decide what the buyer gets")
 	}
 	a.dirty[0] = mergeCourse(a.purchase, sub) || a.dirty[0]
+	if sub.Status == SubscriptionActive && before != SubscriptionActive && a.purchase.Unsubscribe.State == DoneWith {
+		a.trouble("subscription " + sub.ID + " is active, and the buyer was unsubscribed when the others had ended: decide what the buyer gets")
+	}
 	reason := string(sub.Status) + " " + sub.ID
 	if sub.Ending != "" {
 		reason = string(sub.Ending) + " " + sub.ID
@@ -258,8 +263,11 @@ func (a *application) cross(paid bool, reason string) {
 	for _, action := range asked {
 		a.note(&a.purchase.History, []string{string(action) + " asked for: " + reason})
 	}
-	if before == NotAsked && a.purchase.Unsubscribe.State == Waits {
+	switch after := a.purchase.Unsubscribe.State; {
+	case before == NotAsked && after == Waits:
 		a.note(&a.purchase.History, []string{"unsubscribe waits for the fulfilment: " + reason})
+	case before != NotAsked && after == NotAsked:
+		a.note(&a.purchase.History, []string{"unsubscribe is withdrawn: " + reason})
 	}
 	a.asked = append(a.asked, asked...)
 	a.dirty[0] = a.dirty[0] || len(asked) > 0 || before != a.purchase.Unsubscribe.State
@@ -414,6 +422,47 @@ func (s *Service) find(ctx context.Context, at string, n need) (o Object, err er
 	default:
 		o, err = s.o.Finder.Payment(ctx, at, n.id)
 	}
-	o.Seen = true
+	if o.Seen = true; o.Kind == KindSchedule && o.Subscription == "" {
+		o.Subscription = n.of // Stripe may forget it once the schedule has ended
+	}
 	return o, err
+}
+
+// refreshSubscription asks for a subscription whose state cannot be told from its events. The
+// answer counts only if nothing was told of it meanwhile, which may be newer.
+func (s *Service) refreshSubscription(ctx context.Context, at, id string, force bool) error {
+	account, err := s.customerOf(ctx, at)
+	if err != nil {
+		return err
+	}
+	for range maxTries {
+		row, err := s.Subscription(ctx, at, id)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		o, err := s.find(ctx, at, need{kind: KindSubscription, id: id})
+		if err != nil {
+			return err
+		}
+		a := &application{s: s, at: at, account: account, force: force, fresh: true}
+		if _, err := a.decide(ctx, o); err != nil {
+			return err
+		}
+		if a.subscription == nil || a.subscription.version != row.version {
+			continue
+		}
+		writes, err := a.writes()
+		if err != nil || len(writes) == 0 {
+			return err
+		}
+		if err = s.commit(ctx, writes...); !again(err) {
+			if err == nil {
+				s.nudge()
+			}
+			return err
+		}
+	}
+	return fmt.Errorf("subscription %s: overtaken by others %d times", id, maxTries)
 }

@@ -67,14 +67,14 @@ func (w *actor) Deliver(ctx context.Context, e outbox.Effect) error {
 	if err != nil {
 		return err
 	}
+	if p.effect(action).State != Asked { // done, or withdrawn
+		return nil
+	}
 	j := p.job(action)
 	for i, a := range s.o.Automations {
 		last := i == len(s.o.Automations)-1
 		if p.applied(a.Name(), action) && !last {
 			continue
-		}
-		if p.effect(action).State == DoneWith {
-			return nil
 		}
 		if !p.applied(a.Name(), action) {
 			if err := a.Do(ctx, j); err != nil {
@@ -126,6 +126,9 @@ func (s *Service) done(ctx context.Context, p *Purchase, automation string, a Ac
 		}
 		var more []store.Write
 		if last {
+			if e.State == NotAsked {
+				p.Problem = string(a) + " was withdrawn while it was being done: decide what the buyer gets"
+			}
 			e.State, e.Done = DoneWith, now
 			p.Fulfilled = p.Fulfilled || a == ActionFulfil
 			if a == ActionFulfil && p.Unsubscribe.State == Waits {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -195,7 +196,10 @@ func (s *Service) Event(ctx context.Context, id string) (*Event, error) {
 // settle makes an event that was waiting final, with what it changes, in one commit.
 func (s *Service) settle(ctx context.Context, e *Event, f finding, others ...store.Write) error {
 	before := e.Status
-	e.Status, e.Reason, e.Applied = f.status, f.reason, s.now()
+	e.Status, e.Reason, e.Applied = f.status, f.reason, time.Time{}
+	if f.status.Final() {
+		e.Applied = s.now()
+	}
 	it, err := e.item()
 	if err != nil {
 		return err

@@ -254,6 +254,7 @@ func (s *Subscription) item() store.Item {
 	w.yes(schema.TrackedExpired, s.expired)
 	w.yes(schema.TrackedSoft, s.soft)
 	w.yes(schema.TrackedActivated, s.activated)
+	w.yes(schema.TrackedAsking, s.asking)
 	w.history(s.History)
 	return w.it
 }
@@ -264,5 +265,5 @@ func subscriptionOf(it store.Item) *Subscription {
 		Status: SubscriptionStatus(it.Str(schema.TrackedStatus)), Detail: it.Str(schema.TrackedDetail), Ending: Ending(it.Str(schema.TrackedEnding)),
 		Schedule: it.Str(schema.TrackedSchedule), History: historyOf(it), scheduleStatus: it.Str(schema.TrackedScheduleSays),
 		over: it.Get(schema.TrackedOver).Bool(), expired: it.Get(schema.TrackedExpired).Bool(), soft: it.Get(schema.TrackedSoft).Bool(),
-		activated: it.Get(schema.TrackedActivated).Bool(), version: it.Int(schema.TrackedVersion)}
+		activated: it.Get(schema.TrackedActivated).Bool(), asking: it.Get(schema.TrackedAsking).Bool(), version: it.Int(schema.TrackedVersion)}
 }

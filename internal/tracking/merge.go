@@ -1,6 +1,7 @@
 package tracking
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -55,11 +56,9 @@ func mergePayment(p *Payment, o Object) (changes []string) {
 
 func mergeIntent(p *Payment, o Object) (changes []string) {
 	status := paymentStatus(o)
-	switch {
-	case status == PaymentPaid:
+	if (status == PaymentPaid || p.Status != PaymentPaid && o.Amount > p.Amount) && (p.Amount != o.Amount || p.Currency != o.Currency) {
 		p.Amount, p.Currency = o.Amount, o.Currency
-	case p.Status != PaymentPaid && o.Amount > p.Amount:
-		p.Amount, p.Currency = o.Amount, o.Currency
+		changes = append(changes, fmt.Sprintf("amount %d %s", p.Amount, p.Currency))
 	}
 	if status == PaymentFailed && o.Code != "" && len(p.Codes) < maxCodes {
 		if at, there := slices.BinarySearch(p.Codes, o.Code); !there {
@@ -132,16 +131,19 @@ func serves(status string) bool {
 
 func ended(status string) bool { return status == "canceled" || status == "incomplete_expired" }
 
-// A rule says what ends a subscription besides Stripe's own word for it.
+// A rule says what ends a subscription besides Stripe's own word for it, and how the object that
+// is merged came here.
 type rule struct {
 	endedBy []string // details that end it for the buyer
 	force   bool     // a schedule that does not say how it ended was cancelled
+	fresh   bool     // the object was asked for after the subscription was read: it is the newest word
 }
 
 // mergeSubscription takes in what a subscription or its schedule says. Undecided: the
 // subscription is over, and whether its schedule has run its course or was cancelled has to be
 // known first; nothing of it may be kept then. Ask: its Detail has to be asked for, as the order
-// of what was told cannot be known.
+// of what was told cannot be known; while that is under way whatever is told may be newer than
+// the answer, and it is asked for again.
 func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, undecided, ask bool) {
 	before := *s
 	if o.Kind == KindSchedule {
@@ -149,6 +151,7 @@ func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, und
 			s.scheduleStatus = o.Status
 		}
 		s.Schedule = o.ID
+		s.activated = s.activated || o.Status == "completed" // nothing else has run its course
 	} else {
 		s.activated = s.activated || serves(o.Status)
 		s.over = s.over || ended(o.Status)
@@ -156,8 +159,11 @@ func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, und
 		if s.Schedule == "" {
 			s.Schedule = o.Schedule
 		}
-		ask = detail(s, o)
-		s.soft = s.soft || o.Seen && slices.Contains(r.endedBy, o.Status)
+		ask = detail(s, o, r.fresh)
+		ends := slices.Contains(r.endedBy, o.Status)
+		s.soft = s.soft || r.fresh && ends
+		ask = ask || !r.fresh && (s.asking || ends && !s.soft && !ended(s.Detail))
+		s.asking = ask
 		if !o.Created.IsZero() {
 			s.Created = o.Created
 		}
@@ -176,19 +182,19 @@ func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, und
 		changes = append(changes, "ended: "+string(s.Ending))
 	case s.Detail != before.Detail:
 		changes = append(changes, "at Stripe: "+s.Detail)
-	case s.fields() != before.fields():
+	case s.Schedule != before.Schedule || s.scheduleStatus != before.scheduleStatus:
 		changes = append(changes, "schedule "+s.Schedule+" "+s.scheduleStatus)
 	}
 	return changes, false, ask
 }
 
 // detail takes Stripe's word for the state, and reports whether it has to be asked for. What was
-// seen is the truth of its time. Of what was told, the end is final, and incomplete is what
+// just asked for is the truth. Of what was told, the end is final, and incomplete is what
 // everything begins with; between the others, what was told first and what last is unknown.
-func detail(s *Subscription, o Object) (ask bool) {
+func detail(s *Subscription, o Object, fresh bool) (ask bool) {
 	switch {
 	case o.Status == s.Detail || o.Status == "" || ended(s.Detail):
-	case ended(o.Status) || o.Seen || s.Detail == "" || s.Detail == "incomplete":
+	case ended(o.Status) || fresh || s.Detail == "" || s.Detail == "incomplete":
 		s.Detail = o.Status
 	case o.Status != "incomplete":
 		return true
@@ -221,9 +227,9 @@ func (s *Subscription) decide() (SubscriptionStatus, Ending) {
 }
 
 // fields are what a subscription keeps that people do not see.
-func (s *Subscription) fields() [6]string {
+func (s *Subscription) fields() [7]string {
 	yes := map[bool]string{true: "yes"}
-	return [...]string{s.Schedule, s.scheduleStatus, yes[s.over], yes[s.expired], yes[s.soft], yes[s.activated]}
+	return [...]string{s.Schedule, s.scheduleStatus, yes[s.over], yes[s.expired], yes[s.soft], yes[s.activated], yes[s.asking]}
 }
 
 // mergeCourse takes in how far a subscription under the purchase has come, and reports whether
@@ -252,8 +258,9 @@ func mergeCourse(p *Purchase, s *Subscription) (changed bool) {
 }
 
 // cross asks for what an edge that was crossed makes due: fulfilment by the first payment or
-// activation, unsubscribe by the end of the last subscription, and only after a fulfilment.
-// reason is what crossed it.
+// activation, unsubscribe by the end of the last subscription, and only after a fulfilment. What
+// was asked for and not done is withdrawn when there is another subscription after all. reason is
+// what crossed it.
 func cross(p *Purchase, paid bool, reason string, now time.Time) (asked []Action) {
 	var active, over, completed int
 	for _, c := range p.Courses {
@@ -267,11 +274,14 @@ func cross(p *Purchase, paid bool, reason string, now time.Time) (asked []Action
 			over++
 		}
 	}
-	if p.Fulfilment.State == NotAsked && (paid || active > 0) {
+	if p.Fulfilment.State == NotAsked && (paid || active > 0 || completed > 0) {
 		p.Fulfilment = Effect{State: Asked, Reason: reason, Asked: now}
 		asked = append(asked, ActionFulfil)
 	}
 	ends := len(p.Courses) > 0 && over == len(p.Courses) && completed == 0
+	if !ends && (p.Unsubscribe.State == Waits || p.Unsubscribe.State == Asked) {
+		p.Unsubscribe = Effect{} // another one has begun, of which was heard only now
+	}
 	if p.Unsubscribe.State == NotAsked && p.Fulfilment.State != NotAsked && ends {
 		p.Unsubscribe = Effect{State: Waits, Reason: reason, Asked: now}
 		if p.Fulfilment.State == DoneWith {

@@ -22,6 +22,7 @@ type Subscription struct {
 	expired        bool   // of one that is over: its first payment was never made
 	soft           bool   // it was seen in a state that the setting says ends it
 	activated      bool   // it has been active, or past it
+	asking         bool   // its Detail is being asked for
 	version        int64
 }
 

@@ -69,11 +69,8 @@ func (w *inboxWorker) Deliver(ctx context.Context, e outbox.Effect) (err error) 
 	at, sub, _ := strings.Cut(id, "/")
 	switch e.Kind {
 	case pendingRefresh:
-		o, err := s.find(ctx, at, need{KindSubscription, sub})
-		if err == nil {
-			_, err = s.applySeen(ctx, at, e.Tries >= forceTries, o)
-		}
-		if errors.Is(err, ErrGone) {
+		err := s.refreshSubscription(ctx, at, sub, e.Tries >= forceTries)
+		if errors.Is(err, ErrGone) || errors.Is(err, ErrUnregistered) {
 			return nil
 		}
 		return err
