@@ -1,0 +1,285 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/httpapi"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+const orderBody = `{"account":"` + account + `","kind":"legacy","amount":1299,"currency":"EUR","description":"A book"}`
+
+// routes are all that are behind the key, each with a request that is right.
+var routes = []struct{ method, path, body, call string }{
+	{"POST", "/v1/purchases", orderBody, "create k1"},
+	{"GET", "/v1/purchases?account=" + account, "", "purchases of " + account},
+	{"GET", "/v1/purchases/p1", "", "story p1"},
+	{"GET", "/v1/payments?limit=5&account=" + account, "", "payments of " + account},
+	{"GET", "/v1/payments/acct_1/pi_1", "", "payment acct_1 pi_1"},
+	{"GET", "/internal/events", "", "events"},
+	{"GET", "/internal/events/waiting", "", "waiting"},
+	{"GET", "/internal/events/evt_1", "", "event evt_1"},
+	{"POST", "/internal/events/evt_1/replay", "", "replay evt_1"},
+	{"GET", "/internal/accounts", "", "accounts"},
+	{"POST", "/internal/accounts", `{"account":"a","stripe_account":"b"}`, "register a b"},
+	{"PUT", "/internal/accounts/acct_1/poll", `{"quiet":3,"verified_through":"2026-11-21T12:00:00Z"}`, "poll acct_1"},
+	{"POST", "/internal/objects", `{"at":"acct_1","object":{"kind":"charge","id":"ch_1","refunds":[{"id":"re_1","amount":5}],"tag":{"kind":"legacy"}}}`, "apply acct_1"},
+}
+
+func mustNew(t testing.TB, o httpapi.Options) http.Handler {
+	t.Helper()
+	h, err := httpapi.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// fullWorld has something to show for every route.
+func fullWorld() *world {
+	w := newWorld()
+	w.story = &tracking.Story{Purchase: &tracking.Purchase{ID: "p1"}}
+	w.purchases = []*tracking.Purchase{{ID: "p1"}, {ID: "p2"}, {ID: "p3"}}
+	w.payments = []*tracking.Payment{{ID: "pi_1"}}
+	w.rows = []tracking.EventRow{{ID: "evt_1"}, {ID: "evt_2"}}
+	w.events = []*tracking.Event{{ID: "evt_1", Body: []byte(eventBody)}}
+	w.accounts = []*tracking.ConnectedAccount{{StripeAccount: "acct_1"}}
+	return w
+}
+
+func TestAPI_EveryRouteWantsTheKey(t *testing.T) {
+	w := fullWorld()
+	server := w.serve(t)
+	for _, to := range routes {
+		for _, given := range []string{"", "Bearer ", "Bearer wrong", "Bearer " + apiKey + "x", "Bearer " + apiKey[1:], apiKey, "Basic " + apiKey, "Bearer" + apiKey} {
+			a := do(t, request(t, to.method, server.URL+to.path, to.body, "Authorization", given, "Content-Type", "application/json", "Idempotency-Key", "k1"))
+			if want := `{"error":"want the API key: Authorization: Bearer KEY","code":"key"}` + "\n"; a.status != 401 || a.text != want || a.header.Get("WWW-Authenticate") != "Bearer" {
+				t.Errorf("%s %s with %q: got %d %q", to.method, to.path, given, a.status, a.text)
+			}
+		}
+		if got := w.calls(); len(got) != 0 {
+			t.Fatalf("%s %s: without the key, %v was called", to.method, to.path, got)
+		}
+	}
+	if text := w.logged(); strings.Contains(text, apiKey) || !strings.Contains(text, "level=WARN") || !strings.Contains(text, "key=wrong") {
+		t.Errorf("the log has the key, or no warning: %.500s", text)
+	}
+	for _, path := range []string{"/v1", "/v1/", "/v1/nothing", "/internal/../v1/purchases", "/internal"} {
+		if a := do(t, request(t, "GET", server.URL+path, "")); a.status != 401 {
+			t.Errorf("%s: got %d, want 401: who has no key learns nothing", path, a.status)
+		}
+	}
+}
+
+func TestAPI_EveryRouteWithTheKey(t *testing.T) {
+	for _, to := range routes {
+		w := fullWorld()
+		a := do(t, authorized(t, to.method, w.serve(t).URL+to.path, to.body, "Idempotency-Key", "k1"))
+		if got := w.calls(); a.status/100 != 2 || len(got) != 1 || got[0] != to.call {
+			t.Errorf("%s %s: got %d %s and %v, want %s", to.method, to.path, a.status, a.text, got, to.call)
+		}
+		w = fullWorld()
+		w.rows, w.events, w.accounts, w.purchases, w.payments = nil, nil, nil, nil, nil // so that lists begin with the error
+		w.fail = errors.New("private: sk_test_1234567890abcdef")
+		a = do(t, authorized(t, to.method, w.serve(t).URL+to.path, to.body, "Idempotency-Key", "k1"))
+		if a.status != 503 || a.header.Get("Retry-After") == "" || strings.Contains(a.text, "private") {
+			t.Errorf("%s %s, the store is down: got %d %s", to.method, to.path, a.status, a.text)
+		}
+		if text := w.logged(); !strings.Contains(text, "private") || strings.Contains(text, "1234567890abcdef") {
+			t.Errorf("%s %s: the log wants the error without a secret: %s", to.method, to.path, text)
+		}
+	}
+}
+
+func TestAPI_WithoutAKeyItIsClosed(t *testing.T) {
+	w := fullWorld()
+	o := w.options()
+	o.Key = secret.Text{}
+	server := newServer(t, mustNew(t, o))
+	for _, given := range []string{"", "Bearer ", "Bearer " + apiKey} {
+		a := do(t, request(t, "GET", server+"/internal/accounts", "", "Authorization", given))
+		if a.status != 503 || a.code != "no_key" || len(w.calls()) != 0 {
+			t.Errorf("%q: got %d %s, %v", given, a.status, a.text, w.calls())
+		}
+	}
+	if a := do(t, request(t, "POST", server+platformPath, eventBody, "Stripe-Signature", signed(w, eventBody, newSecret))); a.status != 200 {
+		t.Errorf("the endpoint: got %d", a.status)
+	}
+}
+
+func TestAPI_Routing(t *testing.T) {
+	w := fullWorld()
+	server := w.serve(t)
+	for _, tt := range []struct {
+		method, path string
+		status       int
+		allow        string
+	}{
+		{"GET", "/v1/nothing", 404, ""},
+		{"GET", "/v1/purchases/", 404, ""},
+		{"GET", "/v1//purchases", 404, ""},
+		{"GET", "/v1/purchases/..", 404, ""},
+		{"GET", "/v1/purchases/a%2Fb", 404, ""},
+		{"GET", "/v1/purchases/a%0Ab", 404, ""},
+		{"DELETE", "/v1/purchases", 405, "GET, HEAD, POST"},
+		{"POST", "/v1/purchases/p1", 405, "GET, HEAD"},
+		{"GET", "/internal/objects", 405, "POST"},
+		{"GET", "/", 404, ""},
+		{"HEAD", "/v1/purchases/p1", 200, ""},
+	} {
+		a := do(t, authorized(t, tt.method, server.URL+tt.path, ""))
+		if a.status != tt.status || a.header.Get("Allow") != tt.allow {
+			t.Errorf("%s %s: got %d, Allow %q; want %d, %q", tt.method, tt.path, a.status, a.header.Get("Allow"), tt.status, tt.allow)
+		}
+	}
+	for _, site := range []string{"cross-site", "same-site"} {
+		a := do(t, authorized(t, "POST", server.URL+"/v1/purchases", orderBody, "Idempotency-Key", "k", "Sec-Fetch-Site", site))
+		if a.status != 403 || a.code != "cross_origin" {
+			t.Errorf("%s: got %d %s, want 403", site, a.status, a.text)
+		}
+	}
+	for _, call := range w.calls() {
+		if strings.HasPrefix(call, "create") {
+			t.Error("a page of another origin has sold something")
+		}
+	}
+}
+
+func TestAPI_Health(t *testing.T) {
+	w := newWorld()
+	o := w.options()
+	var ready error
+	o.Ready = func(ctx context.Context) error {
+		if _, ok := ctx.Deadline(); !ok {
+			t.Error("the question has no deadline")
+		}
+		return ready
+	}
+	server := newServer(t, mustNew(t, o))
+	for _, tt := range []struct {
+		method, path string
+		ready        error
+		status       int
+	}{
+		{"GET", "/healthz", errors.New("private"), 200}, {"HEAD", "/healthz", nil, 200}, {"GET", "/readyz", nil, 200},
+		{"GET", "/readyz", errors.New("private"), 503}, {"POST", "/readyz", nil, 405},
+	} {
+		ready = tt.ready
+		if a := do(t, request(t, tt.method, server+tt.path, "")); a.status != tt.status || strings.Contains(a.text, "private") {
+			t.Errorf("%s %s: got %d %s, want %d", tt.method, tt.path, a.status, a.text, tt.status)
+		}
+	}
+}
+
+func TestAPI_ErrorsHaveTheirStatus(t *testing.T) {
+	for _, tt := range []struct {
+		err    error
+		status int
+		code   string
+		create string // the code when creating a purchase; "": the same
+	}{
+		{&tracking.FieldError{Field: "amount", Problem: "want more than 0"}, 422, "field", ""},
+		{fmt.Errorf("x: %w", &tracking.FieldError{Field: "amount", Problem: "want more than 0"}), 422, "field", ""},
+		{tracking.ErrUnregistered, 422, "unregistered", ""},
+		{fmt.Errorf("order: %w", tracking.ErrOther), 422, "other", ""},
+		{fmt.Errorf("%w: no such price", tracking.ErrOrder), 422, "order", ""},
+		{tracking.ErrDisconnected, 409, "disconnected", ""},
+		{store.ErrNotFound, 404, "not_found", "unknown"},
+		{tracking.ErrBody, 400, "body", "unknown"},
+		{errors.New("private"), 503, "unavailable", "unknown"},
+		{context.DeadlineExceeded, 503, "unavailable", "unknown"},
+	} {
+		w := fullWorld()
+		w.fail = tt.err
+		server := w.serve(t)
+		a := do(t, authorized(t, "GET", server.URL+"/v1/purchases/p1", ""))
+		if a.status != tt.status || a.code != tt.code || (a.field == "amount") != (tt.code == "field") {
+			t.Errorf("%v: got %d %s, want %d %s", tt.err, a.status, a.text, tt.status, tt.code)
+		}
+		a = do(t, authorized(t, "POST", server.URL+"/v1/purchases", orderBody, "Idempotency-Key", "k"))
+		status, code := tt.status, tt.code
+		if tt.create != "" {
+			status, code = 503, tt.create
+		}
+		if a.status != status || a.code != code || (code == "unknown") != strings.Contains(a.err, "repeat it with the same key") {
+			t.Errorf("creating, %v: got %d %s, want %d %s", tt.err, a.status, a.text, status, code)
+		}
+	}
+}
+
+func TestNew_Refuses(t *testing.T) {
+	hook := func(change func(*httpapi.Hook)) func(*httpapi.Options) {
+		return func(o *httpapi.Options) { change(&o.Hooks[0]) }
+	}
+	for want, change := range map[string]func(*httpapi.Options){
+		"Shop, Ledger":             func(o *httpapi.Options) { o.Shop = nil },
+		"Registry and Card":        func(o *httpapi.Options) { o.Card = nil },
+		"need Inbox":               func(o *httpapi.Options) { o.Inbox = nil },
+		"and Verify":               func(o *httpapi.Options) { o.Verify = nil },
+		"too short":                func(o *httpapi.Options) { o.Key = secret.New("short") },
+		"is there twice":           hook(func(h *httpapi.Hook) { h.Path = connectPath }),
+		"no signing secret":        hook(func(h *httpapi.Hook) { h.Secrets, h.Poll = nil, secret.Text{} }),
+		"signing secret is empty":  hook(func(h *httpapi.Hook) { h.Secrets[1] = secret.New("") }),
+		"secret is there twice":    hook(func(h *httpapi.Hook) { h.Secrets[1] = secret.New(oldSecret.Reveal()) }),
+		"none of its signing":      hook(func(h *httpapi.Hook) { h.Poll = secret.New("whsec_other") }),
+		"this path is taken":       hook(func(h *httpapi.Hook) { h.Path = "/v1/hook" }),
+		`"/healthz": this path is`: hook(func(h *httpapi.Hook) { h.Path = "/healthz" }),
+		"want a plain path":        hook(func(h *httpapi.Hook) { h.Path = "webhooks" }),
+		`"/a/../b": want a plain`:  hook(func(h *httpapi.Hook) { h.Path = "/a/../b" }),
+		`"/": want a plain`:        hook(func(h *httpapi.Hook) { h.Path = "/" }),
+	} {
+		o := newWorld().options()
+		change(&o)
+		_, err := httpapi.New(o)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "whsec_") {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	o := newWorld().options()
+	o.Hooks, o.Inbox, o.Verify, o.Now, o.Log = nil, nil, nil, nil, nil
+	if _, err := httpapi.New(o); err != nil {
+		t.Errorf("without endpoints: %v", err)
+	}
+}
+
+func TestAPI_Parameters(t *testing.T) {
+	w := fullWorld()
+	server := w.serve(t)
+	for path, field := range map[string]string{
+		"/v1/purchases":                                         "account",
+		"/v1/purchases?account=a%20b":                           "account",
+		"/v1/purchases?account=a&account=b":                     "account",
+		"/v1/purchases?account=a&limit=0":                       "limit",
+		"/v1/purchases?account=a&limit=1001":                    "limit",
+		"/v1/payments?account=a&limit=x":                        "limit",
+		"/v1/payments?acount=a":                                 "acount",
+		"/internal/events?from=2026-11-21":                      "from",
+		"/internal/events?to=tomorrow":                          "to",
+		"/internal/events?subscription=%00":                     "subscription",
+		"/internal/events?stripe_account=acct_1%2F&limit=3":     "stripe_account",
+		"/internal/events/waiting?limit=1":                      "limit",
+		"/internal/accounts?x=1":                                "x",
+		"/internal/events?from=2026-11-21T00:00:00Z&limit=-1":   "limit",
+		"/internal/events?to=2026-11-21T00:00:00Z&from=1&to=30": "to",
+	} {
+		if a := do(t, authorized(t, "GET", server.URL+path, "")); a.status != 422 || a.code != "field" || (a.field != field && field != "to") {
+			t.Errorf("%s: got %d %s, want 422 of %s", path, a.status, a.text, field)
+		}
+	}
+	if got := w.calls(); len(got) != 0 {
+		t.Errorf("got %v", got)
+	}
+	do(t, authorized(t, "GET", server.URL+"/internal/events?stripe_account=acct_1&subscription=sub_1&from=2026-11-21T01:00:00.5%2B01:00&to=2026-11-22T00:00:00Z&limit=1", ""))
+	want := tracking.EventQuery{StripeAccount: "acct_1", Subscription: "sub_1", From: time.Date(2026, 11, 21, 0, 0, 0, 5e8, time.UTC), To: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), Limit: 1}
+	if w.query != want {
+		t.Errorf("got %+v, want %+v", w.query, want)
+	}
+}

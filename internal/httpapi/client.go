@@ -1,0 +1,270 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+const (
+	callTimeout = 65 * time.Second // for an answer, or for each next part of a list: longer than a server takes
+	maxAnswer   = 16 << 20         // bytes of an answer, or of a line of a list
+	dialTimeout = 5 * time.Second
+)
+
+// A Client is the API of a server elsewhere, used as the tracking.Service that it has open:
+// with the same errors, by errors.Is and errors.As, as far as their callers tell them apart.
+// Any other is a StatusError, or says that there was no answer: then what became of the
+// request is not known. It is safe for concurrent use.
+type Client struct {
+	base    string // without a slash at the end
+	key     secret.Text
+	http    *http.Client
+	timeout time.Duration
+}
+
+// NewClient returns a client of the server at the base address, such as
+// http://127.0.0.1:8080. It sends nothing yet. With no http.Client it has one of its own,
+// which uses no proxy. No redirect is followed, since the key would go with it.
+func NewClient(base string, key secret.Text, h *http.Client) (*Client, error) {
+	base, err := checkAddress(base)
+	if err != nil {
+		return nil, fmt.Errorf("the server's address: %w", err)
+	}
+	if key.IsZero() {
+		return nil, errors.New("the API key of the server is needed")
+	}
+	return &Client{base: strings.TrimRight(base, "/"), key: key, http: plain(h), timeout: callTimeout}, nil
+}
+
+// checkAddress wants an http or https address and nothing in it but a place. Its errors do
+// not repeat what was given, in which a password may be.
+func checkAddress(text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", errors.New("want http://HOST:PORT or https://HOST, without user and query")
+	}
+	return text, nil
+}
+
+func plain(h *http.Client) *http.Client {
+	if h == nil {
+		dialer := net.Dialer{Timeout: dialTimeout}
+		h = &http.Client{Transport: &http.Transport{
+			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, MaxIdleConns: 256, MaxIdleConnsPerHost: 256,
+			IdleConnTimeout: idleTimeout / 2, DisableCompression: true, // given up before the server does
+		}}
+	}
+	own := *h
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &own
+}
+
+// Close lets go of idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// CreatePurchase is that of tracking.Service. Without an answer the order may or may not have
+// been carried out: repeat it with the same key.
+func (c *Client) CreatePurchase(ctx context.Context, o tracking.Order) (*tracking.Created, error) {
+	if !idempotencyForm.MatchString(o.Key) {
+		return nil, &tracking.FieldError{Field: "key", Problem: "want 1 to 255 printable ASCII characters"}
+	}
+	f, err := call[createdForm](ctx, c, http.MethodPost, "/v1/purchases", o, idempotencyHeader, o.Key)
+	if err != nil {
+		return nil, err
+	}
+	return f.created()
+}
+
+// Purchases is that of tracking.Service.
+func (c *Client) Purchases(ctx context.Context, account string) iter.Seq2[*tracking.Purchase, error] {
+	return list(ctx, c, "/v1/purchases?"+url.Values{"account": {account}}.Encode(), same[tracking.Purchase])
+}
+
+// Story is that of tracking.Service.
+func (c *Client) Story(ctx context.Context, purchase string) (*tracking.Story, error) {
+	if err := checkNames(purchase); err != nil {
+		return nil, err
+	}
+	return call[tracking.Story](ctx, c, http.MethodGet, "/v1/purchases/"+purchase, nil)
+}
+
+// Payments is that of tracking.Service.
+func (c *Client) Payments(ctx context.Context, account string) iter.Seq2[*tracking.Payment, error] {
+	return list(ctx, c, "/v1/payments?"+url.Values{"account": {account}}.Encode(), same[tracking.Payment])
+}
+
+// Payment is that of tracking.Service.
+func (c *Client) Payment(ctx context.Context, stripeAccount, id string) (*tracking.Payment, error) {
+	if err := checkNames(stripeAccount, id); err != nil {
+		return nil, err
+	}
+	return call[tracking.Payment](ctx, c, http.MethodGet, "/v1/payments/"+stripeAccount+"/"+id, nil)
+}
+
+// Events is that of tracking.Service.
+func (c *Client) Events(ctx context.Context, q tracking.EventQuery) iter.Seq2[tracking.EventRow, error] {
+	values := url.Values{}
+	set := func(name, value string) {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	set("stripe_account", q.StripeAccount)
+	set("subscription", q.Subscription)
+	set("from", formatInstant(q.From))
+	set("to", formatInstant(q.To))
+	if q.Limit > 0 {
+		set("limit", strconv.Itoa(q.Limit))
+	}
+	return list(ctx, c, "/internal/events?"+values.Encode(), func(r *tracking.EventRow) tracking.EventRow { return *r })
+}
+
+func formatInstant(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// Waiting is that of tracking.Service.
+func (c *Client) Waiting(ctx context.Context) iter.Seq2[*tracking.Event, error] {
+	return list(ctx, c, "/internal/events/waiting", (*eventForm).event)
+}
+
+// Event is that of tracking.Service.
+func (c *Client) Event(ctx context.Context, id string) (*tracking.Event, error) {
+	if err := checkNames(id); err != nil {
+		return nil, err
+	}
+	f, err := call[eventForm](ctx, c, http.MethodGet, "/internal/events/"+id, nil)
+	if err != nil {
+		return nil, err
+	}
+	return f.event(), nil
+}
+
+// Replay is that of tracking.Service.
+func (c *Client) Replay(ctx context.Context, id string) (tracking.Verdict, error) {
+	if err := checkNames(id); err != nil {
+		return tracking.Verdict{}, err
+	}
+	v, err := call[tracking.Verdict](ctx, c, http.MethodPost, "/internal/events/"+id+"/replay", nil)
+	if err != nil {
+		return tracking.Verdict{}, err
+	}
+	return *v, nil
+}
+
+// ConnectedAccounts is that of tracking.Service.
+func (c *Client) ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.ConnectedAccount, error] {
+	return list(ctx, c, "/internal/accounts", same[tracking.ConnectedAccount])
+}
+
+// Register is that of tracking.Service.
+func (c *Client) Register(ctx context.Context, account, stripeAccount string) (*tracking.ConnectedAccount, error) {
+	return call[tracking.ConnectedAccount](ctx, c, http.MethodPost, "/internal/accounts", registerForm{account, stripeAccount})
+}
+
+// SavePoll is that of tracking.Service.
+func (c *Client) SavePoll(ctx context.Context, stripeAccount string, p tracking.PollState) error {
+	if checkNames(stripeAccount) != nil {
+		return tracking.ErrUnregistered
+	}
+	_, err := call[doneForm](ctx, c, http.MethodPut, "/internal/accounts/"+stripeAccount+"/poll", p)
+	return err
+}
+
+// Apply is that of tracking.Service.
+func (c *Client) Apply(ctx context.Context, at string, o tracking.Object) (changed bool, err error) {
+	f, err := call[appliedForm](ctx, c, http.MethodPost, "/internal/objects", applyForm{at, formOfObject(o)})
+	if err != nil {
+		return false, err
+	}
+	return f.Changed, nil
+}
+
+func same[T any](v *T) *T { return v }
+
+// checkNames refuses ids that no path can carry: nothing is found by them.
+func checkNames(ids ...string) error {
+	for _, id := range ids {
+		if !idForm.MatchString(id) {
+			return fmt.Errorf("%.64q: %w", id, store.ErrNotFound)
+		}
+	}
+	return nil
+}
+
+// call sends one request and reads its one answer.
+func call[T any](ctx context.Context, c *Client, method, path string, form any, header ...string) (*T, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	response, err := c.send(ctx, method, path, form, header...)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode/100 != 2 {
+		return nil, readFault(response)
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return nil, noAnswer(c.base, err)
+	}
+	v := new(T)
+	if err := json.Unmarshal(text, v); err != nil {
+		return nil, noAnswer(c.base, errors.New("the answer is none of this API"))
+	}
+	return v, nil
+}
+
+// send sends a request with the header, which is names and values.
+func (c *Client) send(ctx context.Context, method, path string, form any, header ...string) (*http.Response, error) {
+	var body io.Reader
+	if form != nil {
+		text, err := json.Marshal(form)
+		if err != nil {
+			return nil, fmt.Errorf("the request cannot be written: %w", err)
+		}
+		body = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+c.key.Reveal())
+	if form != nil {
+		r.Header.Set("Content-Type", jsonType)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	response, err := c.http.Do(r)
+	if err != nil {
+		return nil, noAnswer(c.base, err)
+	}
+	return response, nil
+}
+
+// noAnswer says that nothing is known of what became of a request.
+func noAnswer(base string, err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok { // it repeats the request
+		err = wrapped.Err
+	}
+	return fmt.Errorf("no answer of the server at %s: %w", base, err)
+}

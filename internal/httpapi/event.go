@@ -1,0 +1,64 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+func (s *server) listEvents(w http.ResponseWriter, r *http.Request) error {
+	values, err := params(r, "stripe_account", "subscription", "from", "to", "limit")
+	if err != nil {
+		return err
+	}
+	var q tracking.EventQuery
+	if q.StripeAccount, err = ident(values, "stripe_account"); err != nil {
+		return err
+	}
+	if q.Subscription, err = ident(values, "subscription"); err != nil {
+		return err
+	}
+	if q.From, err = instant(values, "from"); err != nil {
+		return err
+	}
+	if q.To, err = instant(values, "to"); err != nil {
+		return err
+	}
+	if q.Limit, err = count(values, "limit", 0, maxStreamed); err != nil {
+		return err
+	}
+	return stream(s, w, r, s.o.Ledger.Events(r.Context(), q), q.Limit, asIs)
+}
+
+func (s *server) listWaiting(w http.ResponseWriter, r *http.Request) error {
+	if _, err := params(r); err != nil {
+		return err
+	}
+	return stream(s, w, r, s.o.Ledger.Waiting(r.Context()), 0, formOfWaiting)
+}
+
+func (s *server) showEvent(w http.ResponseWriter, r *http.Request) error {
+	id, err := named(r, "id")
+	if err != nil {
+		return err
+	}
+	event, err := s.o.Ledger.Event(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	send(w, http.StatusOK, formOfEvent(event))
+	return nil
+}
+
+func (s *server) replayEvent(w http.ResponseWriter, r *http.Request) error {
+	id, err := named(r, "id")
+	if err != nil {
+		return err
+	}
+	verdict, err := s.o.Ledger.Replay(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	send(w, http.StatusOK, verdict)
+	return nil
+}

@@ -1,0 +1,130 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// kinds is what errors from below are over HTTP; the first that fits. Whatever is none of
+// them is 503 and says nothing of what it was.
+var kinds = [...]struct {
+	is     error
+	status int
+	code   string // by which a Client knows it
+}{
+	{tracking.ErrBody, http.StatusBadRequest, "body"},
+	{store.ErrNotFound, http.StatusNotFound, "not_found"},
+	{tracking.ErrDisconnected, http.StatusConflict, "disconnected"},
+	{tracking.ErrUnregistered, http.StatusUnprocessableEntity, "unregistered"},
+	{tracking.ErrOther, http.StatusUnprocessableEntity, "other"},
+	{tracking.ErrOrder, http.StatusUnprocessableEntity, "order"},
+}
+
+const (
+	codeField   = "field"   // a tracking.FieldError
+	codeUnknown = "unknown" // of an order: it may or may not have been carried out
+	retryAfter  = "5"       // seconds
+	maxText     = 300       // bytes of an error's text
+)
+
+// A refusal is an error that is HTTP's own.
+type refusal struct {
+	status     int
+	code, text string
+}
+
+func (e *refusal) Error() string { return e.text }
+
+// A fault is an error as it is sent: as the whole answer, or as the last line of a list.
+type fault struct {
+	Text  string `json:"error"` // first: it tells the line from others
+	Code  string `json:"code"`
+	Field string `json:"field,omitempty"`
+}
+
+var (
+	errUnavailable = &refusal{http.StatusServiceUnavailable, "unavailable", "not available at the moment: try again"}
+	errUnknown     = &refusal{http.StatusServiceUnavailable, codeUnknown, "what became of the order is not known: repeat it with the same key"}
+)
+
+// faultOf returns what is sent for an error, and whether the error is one that is known. One
+// that is not is an outcome that nobody is told about, but the log.
+func faultOf(err error) (status int, f fault, known bool) {
+	if e, ok := errors.AsType[*refusal](err); ok {
+		return e.status, fault{Text: e.text, Code: e.code}, true
+	}
+	if e, ok := errors.AsType[*tracking.FieldError](err); ok {
+		return http.StatusUnprocessableEntity, fault{Text: shown(e.Error()), Code: codeField, Field: shown(e.Field)}, true
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.is) {
+			return k.status, fault{Text: shown(err.Error()), Code: k.code}, true
+		}
+	}
+	return errUnavailable.status, fault{Text: errUnavailable.text, Code: errUnavailable.code}, false
+}
+
+// fail sends the error, and logs one that is not known.
+func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	status, f, known := faultOf(err)
+	if !known {
+		s.logFailure(r, err)
+	}
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	send(w, status, f)
+}
+
+func (s *server) logFailure(r *http.Request, err error) {
+	level := slog.LevelError
+	if r.Context().Err() != nil && errors.Is(err, context.Canceled) { // the caller has gone
+		level = slog.LevelDebug
+	}
+	s.o.Log.Log(r.Context(), level, "httpapi: a request failed", "route", routeOf(r), "error", shown(err.Error()))
+}
+
+// send writes an answer of one object.
+func send(w http.ResponseWriter, status int, v any) {
+	text, err := json.Marshal(v)
+	if err != nil { // a value of ours that JSON cannot tell, such as a year of five digits
+		status, text = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written","code":"internal"}`)
+	}
+	h := w.Header()
+	h["Content-Type"] = jsonContent
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // a caller that is gone learns nothing, as it should
+}
+
+// shown is a text from elsewhere, fit for a log and an answer: one short line without secrets.
+func shown(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == 0x2028 || r == 0x2029 {
+			return ' '
+		}
+		return r
+	}, secret.Redact(text))
+	if len(text) <= maxText {
+		return text
+	}
+	n := maxText
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n] + "…"
+}
+
+// refusef returns a refusal.
+func refusef(status int, code, format string, args ...any) error {
+	return &refusal{status, code, shown(fmt.Sprintf(format, args...))}
+}

@@ -1,0 +1,224 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"path"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+const (
+	pathHealth = "/healthz"
+	pathReady  = "/readyz"
+
+	jsonType     = "application/json"
+	linesType    = "application/x-ndjson"
+	readyTimeout = 5 * time.Second
+)
+
+// Header values that every answer has, made once: they are on the path of every event.
+var (
+	jsonContent = []string{jsonType}
+	noStore     = []string{"no-store"}
+	noSniff     = []string{"nosniff"}
+)
+
+// An answer notes the status that was sent.
+type answer struct {
+	http.ResponseWriter
+	status int // 0: nothing was sent
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// ServeHTTP implements http.Handler.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a := &answer{ResponseWriter: w}
+	begun := s.o.Now()
+	h := w.Header()
+	h["Cache-Control"], h["X-Content-Type-Options"] = noStore, noSniff
+	defer func() {
+		if p := recover(); p != nil {
+			s.o.Log.Error("httpapi: a request panicked", "route", routeOf(r), "panic", shown(panicText(p)), "stack", string(debug.Stack()))
+			if a.status == 0 {
+				send(a, http.StatusInternalServerError, fault{Text: "an error of the server", Code: "internal"})
+			}
+		}
+		if s.o.Log.Enabled(r.Context(), slog.LevelDebug) {
+			s.o.Log.Debug("httpapi: answered", "method", shown(r.Method), "route", routeOf(r), "status", a.status, "took", s.o.Now().Sub(begun))
+		}
+	}()
+	s.route(a, r)
+}
+
+// panicText says what a panic was, without what it may hold of a request.
+func panicText(p any) string {
+	if err, ok := p.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("a %T", p)
+}
+
+func (s *server) route(w http.ResponseWriter, r *http.Request) {
+	p := r.URL.Path
+	if h := s.hooks[p]; h != nil {
+		r.Pattern = p
+		if err := s.serveHook(w, r, h); err != nil {
+			s.fail(w, r, err)
+		}
+		return
+	}
+	var err error
+	switch {
+	case isAPI(p):
+		err = s.serveAPI(w, r)
+	case p == pathHealth || p == pathReady:
+		r.Pattern = p
+		err = s.serveState(w, r)
+	default:
+		err = errNoRoute
+	}
+	if err != nil {
+		s.fail(w, r, err)
+	}
+}
+
+var (
+	errNoRoute = &refusal{http.StatusNotFound, "no_route", "there is nothing here"}
+	errNoKey   = &refusal{http.StatusServiceUnavailable, "no_key", "this server was given no API key, so /v1 and /internal are closed: give it one"}
+	errKey     = &refusal{http.StatusUnauthorized, "key", "want the API key: Authorization: Bearer KEY"}
+	errCross   = &refusal{http.StatusForbidden, "cross_origin", "a page of another origin may not do this"}
+)
+
+// serveAPI lets in who has the key, and finds the route.
+func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) error {
+	if s.o.Key.IsZero() {
+		return errNoKey
+	}
+	if err := s.cross.Check(r); err != nil {
+		s.o.Log.Warn("httpapi: refused a request of another origin", "remote", r.RemoteAddr)
+		return errCross
+	}
+	if !s.admits(r.Header) {
+		s.o.Log.Warn("httpapi: refused a request without the API key", "remote", r.RemoteAddr, "key", given(r.Header))
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		return errKey
+	}
+	if path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect it
+		return errNoRoute
+	}
+	handler, pattern := s.api.Handler(r)
+	if pattern == "" {
+		none := &refused{header: http.Header{}}
+		handler.ServeHTTP(none, r)
+		if none.status != http.StatusMethodNotAllowed {
+			return errNoRoute
+		}
+		return wrongMethod(w, none.header.Get("Allow"))
+	}
+	s.api.ServeHTTP(w, r) // sets the path's values
+	return nil
+}
+
+// admits compares digests, which take the same time whatever is given.
+func (s *server) admits(h http.Header) bool {
+	scheme, key, _ := strings.Cut(h.Get("Authorization"), " ")
+	sum := sha256.Sum256([]byte(strings.TrimLeft(key, " ")))
+	return subtle.ConstantTimeCompare(sum[:], s.key[:]) == 1 && strings.EqualFold(scheme, "Bearer")
+}
+
+func given(h http.Header) string {
+	if h.Get("Authorization") == "" {
+		return "none"
+	}
+	return "wrong"
+}
+
+func wrongMethod(w http.ResponseWriter, allow string) error {
+	w.Header().Set("Allow", allow)
+	return refusef(http.StatusMethodNotAllowed, "method", "want %s", allow)
+}
+
+// refused takes the mux's own answer to a request that has no route.
+type refused struct {
+	header http.Header
+	status int
+}
+
+func (n *refused) Header() http.Header         { return n.header }
+func (n *refused) Write(p []byte) (int, error) { return len(p), nil }
+func (n *refused) WriteHeader(status int)      { n.status = status }
+
+// routes are what is behind the key.
+func (s *server) routes() *http.ServeMux {
+	mux := http.NewServeMux()
+	for pattern, do := range map[string]func(http.ResponseWriter, *http.Request) error{
+		"POST /v1/purchases":                           s.createPurchase,
+		"GET /v1/purchases":                            s.listPurchases,
+		"GET /v1/purchases/{id}":                       s.showPurchase,
+		"GET /v1/payments":                             s.listPayments,
+		"GET /v1/payments/{stripe_account}/{id}":       s.showPayment,
+		"GET /internal/events":                         s.listEvents,
+		"GET /internal/events/waiting":                 s.listWaiting,
+		"GET /internal/events/{id}":                    s.showEvent,
+		"POST /internal/events/{id}/replay":            s.replayEvent,
+		"GET /internal/accounts":                       s.listAccounts,
+		"POST /internal/accounts":                      s.registerAccount,
+		"PUT /internal/accounts/{stripe_account}/poll": s.savePoll,
+		"POST /internal/objects":                       s.applyObject,
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if err := do(w, r); err != nil {
+				s.fail(w, r, err)
+			}
+		})
+	}
+	return mux
+}
+
+// serveState says whether the server runs, and whether it can work.
+func (s *server) serveState(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return wrongMethod(w, "GET, HEAD")
+	}
+	if r.URL.Path == pathReady && s.o.Ready != nil {
+		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+		defer cancel()
+		if err := s.o.Ready(ctx); err != nil {
+			s.o.Log.Warn("httpapi: not ready", "error", shown(err.Error()))
+			return errUnready
+		}
+	}
+	w.Header()["Content-Type"] = jsonContent
+	w.WriteHeader(http.StatusOK)
+	_, _ = io.WriteString(w, "{\"status\":\"ok\"}\n")
+	return nil
+}
+
+var errUnready = &refusal{http.StatusServiceUnavailable, "unready", "not ready"}
+
+// routeOf names the route of a request for the log: never the path itself, in which callers
+// can write anything.
+func routeOf(r *http.Request) string {
+	if r.Pattern == "" {
+		return "none"
+	}
+	return r.Pattern
+}

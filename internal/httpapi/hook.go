@@ -1,0 +1,109 @@
+package httpapi
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// serveHook takes an event. Stripe sends it again unless it is answered with 200, which says
+// that it is durable.
+func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *hook) error {
+	if r.Method != http.MethodPost {
+		return wrongMethod(w, http.MethodPost)
+	}
+	buffer := s.buffer()
+	err := readInto(buffer, w, r, maxEvent)
+	if err != nil {
+		s.recycle(buffer)
+		return s.refuse(r, err)
+	}
+	from, err := s.verify(r, h, buffer.Bytes())
+	if err != nil {
+		s.recycle(buffer)
+		return s.refuse(r, err)
+	}
+	verdict, err := s.o.Inbox.Take(r.Context(), buffer.Bytes(), from)
+	switch {
+	case errors.Is(err, tracking.ErrBody):
+		return s.refuse(r, err)
+	case err != nil: // whatever it is, Stripe shall come again; somebody may still read the buffer
+		s.logFailure(r, err)
+		return errUnavailable
+	}
+	s.recycle(buffer)
+	if verdict.Status == tracking.Quarantined || verdict.Status == tracking.Refused {
+		s.o.Log.Warn("httpapi: an event was not taken as it is", "route", routeOf(r), "event", shown(verdict.Event),
+			"status", string(verdict.Status), "reason", shown(verdict.Reason))
+	}
+	send(w, http.StatusOK, verdict)
+	return nil
+}
+
+// verify returns where the event comes from, by the secret that it was signed with.
+func (s *server) verify(r *http.Request, h *hook, body []byte) (tracking.Origin, error) {
+	header := r.Header.Get("Stripe-Signature")
+	if header == "" {
+		return tracking.Origin{}, refusef(http.StatusBadRequest, "signature", "there is no Stripe-Signature")
+	}
+	which, err := s.o.Verify(header, body, h.Secrets, s.o.Now())
+	if err != nil {
+		return tracking.Origin{}, refusef(http.StatusBadRequest, "signature", "%v", err)
+	}
+	from := tracking.Origin{Connect: h.Connect, Source: tracking.FromWebhook}
+	if which == h.poll {
+		from.Source = tracking.FromPoll
+	}
+	return from, nil
+}
+
+// refuse logs that an event is not taken, and why as far as that repeats nothing of the body.
+func (s *server) refuse(r *http.Request, err error) error {
+	_, f, _ := faultOf(err)
+	if errors.Is(err, tracking.ErrBody) {
+		f.Text = tracking.ErrBody.Error()
+	}
+	s.o.Log.Warn("httpapi: refused an event", "route", routeOf(r), "remote", r.RemoteAddr, "code", f.Code, "error", f.Text)
+	return err
+}
+
+func (s *server) buffer() *bytes.Buffer {
+	if b, ok := s.bodies.Get().(*bytes.Buffer); ok {
+		return b
+	}
+	return new(bytes.Buffer)
+}
+
+// recycle keeps a buffer that nobody reads any more, unless a large event has grown it.
+func (s *server) recycle(b *bytes.Buffer) {
+	if b.Cap() <= maxPooled {
+		b.Reset()
+		s.bodies.Put(b)
+	}
+}
+
+// readInto reads the body of a request, whole or not at all.
+func readInto(b *bytes.Buffer, w http.ResponseWriter, r *http.Request, most int64) error {
+	if e := r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
+		return refusef(http.StatusUnsupportedMediaType, "encoding", "the body is encoded (%s): want it plain", e)
+	}
+	if r.ContentLength > most {
+		return tooLarge(w, most)
+	}
+	if _, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, most)); err != nil {
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			return tooLarge(w, most)
+		}
+		return refusef(http.StatusBadRequest, "broken", "the body broke off")
+	}
+	return nil
+}
+
+// tooLarge has the connection closed: the rest of the body is not waited for.
+func tooLarge(w http.ResponseWriter, most int64) error {
+	w.Header().Set("Connection", "close")
+	return refusef(http.StatusRequestEntityTooLarge, "too_large", "the body is larger than %d bytes", most)
+}

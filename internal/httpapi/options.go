@@ -1,0 +1,174 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// An Inbox takes events whose signature is good.
+type Inbox interface {
+	// Take returns nil when the event is durable, and tracking.ErrBody when it is none. The
+	// body is the caller's again once Take has returned nil.
+	Take(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error)
+}
+
+// A Shop sells, and shows what was sold.
+type Shop interface {
+	CreatePurchase(ctx context.Context, o tracking.Order) (*tracking.Created, error)
+	Purchases(ctx context.Context, account string) iter.Seq2[*tracking.Purchase, error]
+	Story(ctx context.Context, purchase string) (*tracking.Story, error)
+	Payments(ctx context.Context, account string) iter.Seq2[*tracking.Payment, error]
+	Payment(ctx context.Context, stripeAccount, id string) (*tracking.Payment, error)
+}
+
+// A Ledger shows the events that are stored.
+type Ledger interface {
+	Events(ctx context.Context, q tracking.EventQuery) iter.Seq2[tracking.EventRow, error]
+	Waiting(ctx context.Context) iter.Seq2[*tracking.Event, error]
+	Event(ctx context.Context, id string) (*tracking.Event, error)
+	Replay(ctx context.Context, id string) (tracking.Verdict, error)
+}
+
+// A Registry knows the connected accounts, how far the poller is with each, and takes what
+// the poller saw at Stripe.
+type Registry interface {
+	ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.ConnectedAccount, error]
+	Register(ctx context.Context, account, stripeAccount string) (*tracking.ConnectedAccount, error)
+	SavePoll(ctx context.Context, stripeAccount string, p tracking.PollState) error
+	Apply(ctx context.Context, at string, o tracking.Object) (changed bool, err error)
+}
+
+// Options are what a server works with. All are needed but those that say otherwise.
+type Options struct {
+	Inbox    Inbox // needed with Hooks
+	Shop     Shop
+	Ledger   Ledger
+	Registry Registry
+
+	// Verify returns which of the secrets the body of an event was signed with. Its errors are
+	// shown to whoever sent it. Needed with Hooks.
+	Verify func(header string, body []byte, secrets []secret.Text, now time.Time) (which int, err error)
+	Hooks  []Hook // may be none
+
+	// Key is what callers of /v1 and /internal have to show, of at least 16 bytes. None: both
+	// answer 503.
+	Key secret.Text
+	// Card reports whether a text holds what looks like a card number. No order with one goes on.
+	Card func(text string) bool
+
+	Now   func() time.Time                // nil: time.Now
+	Log   *slog.Logger                    // nil: nothing is logged
+	Ready func(ctx context.Context) error // nil: ready as long as it runs
+}
+
+// A Hook is an endpoint for Stripe's events.
+type Hook struct {
+	Path    string // such as /webhooks/stripe
+	Connect bool   // events of connected accounts come to it
+	// Secrets are the signing secrets that are good here, any number of them.
+	Secrets []secret.Text
+	// Poll is the one of Secrets that our own poller signs with, or none.
+	Poll secret.Text
+}
+
+const (
+	minKey    = 16      // bytes of an API key
+	maxEvent  = 1 << 20 // bytes of an event
+	maxForm   = 256 << 10
+	maxPooled = 64 << 10 // bytes of a buffer that is kept for the next event
+)
+
+// A hook is a Hook that was found to be good.
+type hook struct {
+	Hook
+	poll int // index of Poll in Secrets, or -1
+}
+
+// A server answers requests.
+type server struct {
+	o      Options
+	hooks  map[string]*hook
+	api    *http.ServeMux
+	key    [sha256.Size]byte // of Options.Key
+	cross  *http.CrossOriginProtection
+	bodies sync.Pool // of *bytes.Buffer
+}
+
+// New returns the handler of all that there is. Its errors name the option that is wrong.
+func New(o Options) (http.Handler, error) {
+	switch {
+	case o.Shop == nil, o.Ledger == nil, o.Registry == nil, o.Card == nil:
+		return nil, errors.New("httpapi: Shop, Ledger, Registry and Card are needed")
+	case len(o.Hooks) > 0 && (o.Inbox == nil || o.Verify == nil):
+		return nil, errors.New("httpapi: Hooks need Inbox and Verify")
+	case !o.Key.IsZero() && len(o.Key.Reveal()) < minKey:
+		return nil, fmt.Errorf("httpapi: the API key is too short: want at least %d characters", minKey)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &server{o: o, hooks: map[string]*hook{}, key: sha256.Sum256([]byte(o.Key.Reveal())), cross: http.NewCrossOriginProtection()}
+	for _, h := range o.Hooks {
+		if err := h.check(); err != nil {
+			return nil, fmt.Errorf("httpapi: the endpoint %q: %w", h.Path, err)
+		}
+		if s.hooks[h.Path] != nil {
+			return nil, fmt.Errorf("httpapi: the endpoint %q is there twice", h.Path)
+		}
+		h.Secrets = slices.Clone(h.Secrets)
+		s.hooks[h.Path] = &hook{Hook: h, poll: indexOf(h.Secrets, h.Poll)}
+	}
+	s.api = s.routes()
+	return s, nil
+}
+
+func (h Hook) check() error {
+	switch {
+	case !strings.HasPrefix(h.Path, "/") || h.Path == "/" || path.Clean(h.Path) != h.Path || strings.ContainsAny(h.Path, "?#%{} "):
+		return errors.New("want a plain path such as /webhooks/stripe")
+	case isAPI(h.Path) || h.Path == pathHealth || h.Path == pathReady:
+		return errors.New("this path is taken")
+	case len(h.Secrets) == 0:
+		return errors.New("it has no signing secret: want at least one, or everybody's events would be taken")
+	case !h.Poll.IsZero() && indexOf(h.Secrets, h.Poll) < 0:
+		return errors.New("the poller's secret is none of its signing secrets: want it among them")
+	}
+	for i, one := range h.Secrets {
+		if one.IsZero() {
+			return errors.New("a signing secret is empty")
+		}
+		if indexOf(h.Secrets, one) != i {
+			return errors.New("a signing secret is there twice")
+		}
+	}
+	return nil
+}
+
+// indexOf returns where the secret is, or -1; none is nowhere.
+func indexOf(secrets []secret.Text, one secret.Text) int {
+	if one.IsZero() {
+		return -1
+	}
+	return slices.IndexFunc(secrets, func(t secret.Text) bool { return t.Reveal() == one.Reveal() })
+}
+
+// isAPI reports whether the path needs the key.
+func isAPI(path string) bool {
+	return path == "/v1" || path == "/internal" || strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/internal/")
+}

@@ -1,0 +1,140 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+func TestCreatePurchase(t *testing.T) {
+	w := newWorld()
+	server := w.serve(t)
+	create := func() reply {
+		return do(t, authorized(t, "POST", server.URL+"/v1/purchases", orderBody, "Idempotency-Key", "order 1"))
+	}
+	a := create()
+	want := tracking.Order{Account: account, Kind: tracking.Legacy, Key: "order 1", Amount: 1299, Currency: "EUR", Description: "A book"}
+	if w.order != want {
+		t.Errorf("got the order %+v, want %+v", w.order, want)
+	}
+	if a.status != 201 || a.header.Get("Location") != "/v1/purchases/p1" || strings.Contains(a.text, "declined") || strings.Contains(a.text, "client_secret") {
+		t.Errorf("got %d %s", a.status, a.text)
+	}
+	w.created = &tracking.Created{Purchase: &tracking.Purchase{ID: "p1"}, Sale: tracking.Sale{
+		Objects: []tracking.Object{{Kind: "payment_intent", ID: "pi_1"}}, Customer: "cus_1", ClientSecret: secret.New("pi_1_secret_x"), Declined: "card_declined", Action: true,
+	}}
+	a = create()
+	for _, part := range []string{`"client_secret":"pi_1_secret_x"`, `"declined":"card_declined"`, `"action_required":true`, `"customer":"cus_1"`, `"kind":"payment_intent","id":"pi_1"`} {
+		if a.status != 201 || !strings.Contains(a.text, part) {
+			t.Errorf("a decline: got %d %s, want 201 and %s", a.status, a.text, part)
+		}
+	}
+	w.created.Repeated = true
+	if a = create(); a.status != 200 || !strings.Contains(a.text, `"repeated":true`) {
+		t.Errorf("repeated: got %d %s", a.status, a.text)
+	}
+	if strings.Contains(w.logged(), "_secret_") {
+		t.Error("the client secret is in the log")
+	}
+}
+
+func TestCreatePurchase_Refuses(t *testing.T) {
+	w := newWorld()
+	server := w.serve(t)
+	order := func(field string) string { return `{"account":"` + account + `","kind":"legacy",` + field + `}` }
+	for _, tt := range []struct {
+		name, body string
+		status     int
+		code       string
+		want       string // of the text or the field
+	}{
+		{"unknown field", order(`"colour":"red"`), 400, "json", `unknown field "colour"`},
+		{"the key", order(`"key":"k"`), 400, "json", "unknown field"},
+		{"the tag", order(`"Tag":{}`), 400, "json", "unknown field"},
+		{"large letters", order(`"Amount":5`), 400, "json", "unknown field"},
+		{"letters that fold", order(`"ſtripe":5`), 400, "json", "unknown field"},
+		{"twice", order(`"amount":5,"amount":6`), 400, "json", "twice"},
+		{"escaped twice", order(`"amount":5,"\u0061mount":6`), 400, "json", "twice"},
+		{"something after", order(`"amount":5`) + "{}", 400, "json", "after"},
+		{"deep", order(`"name":` + strings.Repeat("[", 100) + strings.Repeat("]", 100)), 400, "json", "levels"},
+		{"open", `{"account":"a"`, 400, "json", "valid JSON"},
+		{"a list", "[]", 400, "json", "JSON object"},
+		{"null", "null", 400, "json", "JSON object"},
+		{"empty", " ", 400, "json", "JSON object"},
+		{"no UTF-8", order("\"name\":\"\xff\""), 400, "json", "UTF-8"},
+		{"a fraction", order(`"amount":12.99`), 422, "field", "amount"},
+		{"a text", order(`"amount":"12"`), 422, "field", "amount"},
+		{"too much", order(`"amount":9223372036854775808`), 422, "field", "amount"},
+		{"a number", order(`"email":4242424242424242`), 422, "field", "email"},
+		{"large", order(`"name":"` + strings.Repeat("a", 256<<10) + `"`), 413, "too_large", ""},
+		{"card number", order(`"description":"for 4242 4242 4242 4242, please"`), 422, "field", "description"},
+		{"card number", order(`"name":"4242424242424242"`), 422, "field", "name"},
+		{"card number", order(`"email":"378282246310005@example.com"`), 422, "field", "email"},
+		{"card number", order(`"payment_method":"4242-4242-4242-4242"`), 422, "field", "payment_method"},
+		{"card number", order(`"price":"4242424242424242"`), 422, "field", "price"},
+		{"card number", order(`"customer":"cus 4242424242424242"`), 422, "field", "customer"},
+		{"card number", order(`"name":"\u0034242424242424242"`), 422, "field", "name"},
+	} {
+		a := do(t, authorized(t, "POST", server.URL+"/v1/purchases", tt.body, "Idempotency-Key", "k"))
+		if a.status != tt.status || a.code != tt.code || (tt.code == "field" && a.field != tt.want) || (tt.code != "field" && !strings.Contains(a.err, tt.want)) {
+			t.Errorf("%s: got %d %s, want %d %s %q", tt.name, a.status, a.text, tt.status, tt.code, tt.want)
+		}
+		if strings.Contains(a.text+w.logged(), "4242") {
+			t.Errorf("%s: the card number comes back: %s", tt.name, a.text)
+		}
+	}
+	for name, header := range map[string][]string{
+		"content_type": {"Idempotency-Key", "k", "Content-Type", "text/plain"}, "encoding": {"Idempotency-Key", "k", "Content-Encoding", "gzip"},
+	} {
+		if a := do(t, authorized(t, "POST", server.URL+"/v1/purchases", orderBody, header...)); a.status != 415 || a.code != name {
+			t.Errorf("%s: got %d %s", name, a.status, a.text)
+		}
+	}
+	for _, key := range []string{"", strings.Repeat("k", 256), "é", "a\tb"} {
+		if a := do(t, authorized(t, "POST", server.URL+"/v1/purchases", orderBody, "Idempotency-Key", key)); a.status != 400 || a.code != "idempotency_key" {
+			t.Errorf("the key %.20q: got %d %s", key, a.status, a.text)
+		}
+	}
+	twice := authorized(t, "POST", server.URL+"/v1/purchases", orderBody)
+	twice.Header["Idempotency-Key"] = []string{"a", "b"}
+	if a := do(t, twice); a.status != 400 {
+		t.Errorf("two keys: got %d %s", a.status, a.text)
+	}
+	if got := w.calls(); len(got) != 0 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestListPurchases(t *testing.T) {
+	w := newWorld()
+	for i := range 1500 {
+		w.purchases = append(w.purchases, &tracking.Purchase{ID: fmt.Sprint(i)})
+	}
+	server := w.serve(t)
+	for _, tt := range []struct {
+		query, accept string
+		rows          int
+		more          string
+	}{
+		{"", "", 100, `"more":true`},
+		{"&limit=1", "application/json", 1, `"more":true`},
+		{"&limit=1000", "", 1000, `"more":true`},
+		{"", "application/x-ndjson", 1500, `{"end":true}`},
+		{"&limit=1200", "application/x-ndjson; charset=utf-8", 1200, `{"end":true}`},
+	} {
+		a := do(t, authorized(t, "GET", server.URL+"/v1/purchases?account=a"+tt.query, "", "Accept", tt.accept))
+		if got := strings.Count(a.text, `"stripe_account"`); a.status != 200 || got != tt.rows || !strings.Contains(a.text, tt.more) {
+			t.Errorf("%s %s: got %d, %d rows; want %d and %s", tt.query, tt.accept, a.status, got, tt.rows, tt.more)
+		}
+	}
+	w.purchases = w.purchases[:100]
+	if a := do(t, authorized(t, "GET", server.URL+"/v1/purchases?account=a", "")); !strings.Contains(a.text, `"more":false`) {
+		t.Errorf("got %.200s, want no more", a.text)
+	}
+	if a := do(t, authorized(t, "GET", server.URL+"/v1/payments?account=a", "")); strings.TrimSpace(a.text) != `{"more":false,"payments":[]}` {
+		t.Errorf("got %s, want an empty list", a.text)
+	}
+}

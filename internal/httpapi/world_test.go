@@ -1,0 +1,317 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/httpapi"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+const (
+	apiKey        = "key-of-at-least-16-bytes"
+	account       = "6f2c0f5e-0b7e-4d7e-9d0a-1c2d3e4f5a6b"
+	stripeAccount = "acct_1A2b3C"
+	platformPath  = "/webhooks/stripe"
+	connectPath   = "/webhooks/stripe/connect"
+)
+
+// The secrets of the two endpoints: an old and a new one of Stripe's, and the poller's.
+var (
+	oldSecret     = secret.New("whsec_old")
+	newSecret     = secret.New("whsec_new")
+	pollSecret    = secret.New("whsec_poll")
+	connectSecret = secret.New("whsec_connect")
+)
+
+// A world is a server over real HTTP, and what is behind it: everything it was asked, and
+// what it answers.
+type world struct {
+	take func(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error)
+	fail error // of everything but Take; of a list after its rows
+
+	mu     sync.Mutex
+	asked  []string // calls, but for Take
+	taken  []tracking.Origin
+	log    bytes.Buffer
+	order  tracking.Order
+	query  tracking.EventQuery
+	object tracking.Object
+	poll   tracking.PollState
+
+	created   *tracking.Created
+	story     *tracking.Story
+	purchases []*tracking.Purchase
+	payments  []*tracking.Payment
+	rows      []tracking.EventRow
+	events    []*tracking.Event
+	accounts  []*tracking.ConnectedAccount
+	verdict   tracking.Verdict
+	now       time.Time
+}
+
+func newWorld() *world {
+	w := &world{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), created: &tracking.Created{Purchase: &tracking.Purchase{ID: "p1"}}}
+	w.take = func(context.Context, []byte, tracking.Origin) (tracking.Verdict, error) {
+		return tracking.Verdict{Event: "evt_1", Status: tracking.Applied}, nil
+	}
+	return w
+}
+
+// Write takes the log.
+func (w *world) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.log.Write(p)
+}
+
+func (w *world) logged() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.log.String()
+}
+
+func (w *world) calls() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.asked...)
+}
+
+func (w *world) origins() []tracking.Origin {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]tracking.Origin(nil), w.taken...)
+}
+
+func (w *world) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = append(w.asked, fmt.Sprintf(format, args...))
+}
+
+func (w *world) options() httpapi.Options {
+	return httpapi.Options{
+		Inbox: w, Shop: w, Ledger: w, Registry: w, Verify: stripe.VerifySignature, Key: secret.New(apiKey), Card: billing.HasCardNumber,
+		Hooks: []httpapi.Hook{
+			{Path: platformPath, Secrets: []secret.Text{oldSecret, newSecret, pollSecret}, Poll: pollSecret},
+			{Path: connectPath, Connect: true, Secrets: []secret.Text{connectSecret, pollSecret}, Poll: pollSecret},
+		},
+		Now: func() time.Time { return w.now },
+		Log: slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+}
+
+func (w *world) handler(t testing.TB) http.Handler {
+	t.Helper()
+	h, err := httpapi.New(w.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func (w *world) serve(t testing.TB) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(w.handler(t))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func (w *world) client(t testing.TB) *httpapi.Client {
+	t.Helper()
+	c, err := httpapi.NewClient(w.serve(t).URL, secret.New(apiKey), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// A reply is an answer as it came.
+type reply struct {
+	status int
+	header http.Header
+	text   string
+	code   string // of an error
+	field  string
+	err    string
+}
+
+// do sends a request, and holds the answer to what all answers have.
+func do(t testing.TB, r *http.Request) reply {
+	t.Helper()
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read(t, response)
+}
+
+func read(t testing.TB, response *http.Response) reply {
+	t.Helper()
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"} {
+		if got := response.Header.Get(name); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+	if kind := response.Header.Get("Content-Type"); kind != "application/json" && kind != "application/x-ndjson" {
+		t.Errorf("got Content-Type %q with status %d", kind, response.StatusCode)
+	}
+	var f struct{ Error, Code, Field string }
+	if err := json.Unmarshal(text, &f); err != nil && response.Header.Get("Content-Type") == "application/json" && response.Request.Method != http.MethodHead {
+		t.Errorf("the answer is no JSON: %v: %q", err, text)
+	}
+	if (response.StatusCode >= 400) != (f.Error != "" && f.Code != "") && response.Request.Method != http.MethodHead {
+		t.Errorf("status %d with %q", response.StatusCode, text)
+	}
+	return reply{response.StatusCode, response.Header, string(text), f.Code, f.Field, f.Error}
+}
+
+func request(t testing.TB, method, url, body string, header ...string) *http.Request {
+	t.Helper()
+	var in io.Reader
+	if body != "" {
+		in = strings.NewReader(body)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, url, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		if header[i+1] != "" {
+			r.Header.Set(header[i], header[i+1])
+		}
+	}
+	return r
+}
+
+// authorized is a request with the key, and JSON in it.
+func authorized(t testing.TB, method, url, body string, header ...string) *http.Request {
+	t.Helper()
+	header = append([]string{"Authorization", "Bearer " + apiKey}, header...)
+	if body != "" {
+		header = append([]string{"Content-Type", "application/json"}, header...)
+	}
+	return request(t, method, url, body, header...)
+}
+
+func sequence[T any](all []T, err error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, v := range all {
+			if !yield(v, nil) {
+				return
+			}
+		}
+		if err != nil {
+			var none T
+			yield(none, err)
+		}
+	}
+}
+
+func (w *world) Take(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error) {
+	w.mu.Lock()
+	w.taken = append(w.taken, from)
+	w.mu.Unlock()
+	return w.take(ctx, body, from)
+}
+
+func (w *world) CreatePurchase(_ context.Context, o tracking.Order) (*tracking.Created, error) {
+	w.note("create %s", o.Key)
+	w.order = o
+	if w.fail != nil {
+		return nil, w.fail
+	}
+	return w.created, nil
+}
+
+func (w *world) Purchases(_ context.Context, account string) iter.Seq2[*tracking.Purchase, error] {
+	w.note("purchases of %s", account)
+	return sequence(w.purchases, w.fail)
+}
+
+func (w *world) Story(_ context.Context, id string) (*tracking.Story, error) {
+	w.note("story %s", id)
+	return w.story, w.fail
+}
+
+func (w *world) Payments(_ context.Context, account string) iter.Seq2[*tracking.Payment, error] {
+	w.note("payments of %s", account)
+	return sequence(w.payments, w.fail)
+}
+
+func (w *world) Payment(_ context.Context, at, id string) (*tracking.Payment, error) {
+	w.note("payment %s %s", at, id)
+	if w.fail != nil {
+		return nil, w.fail
+	}
+	return w.payments[0], nil
+}
+
+func (w *world) Events(_ context.Context, q tracking.EventQuery) iter.Seq2[tracking.EventRow, error] {
+	w.note("events")
+	w.query = q
+	return sequence(w.rows, w.fail)
+}
+
+func (w *world) Waiting(context.Context) iter.Seq2[*tracking.Event, error] {
+	w.note("waiting")
+	return sequence(w.events, w.fail)
+}
+
+func (w *world) Event(_ context.Context, id string) (*tracking.Event, error) {
+	w.note("event %s", id)
+	if w.fail != nil {
+		return nil, w.fail
+	}
+	return w.events[0], nil
+}
+
+func (w *world) Replay(_ context.Context, id string) (tracking.Verdict, error) {
+	w.note("replay %s", id)
+	return w.verdict, w.fail
+}
+
+func (w *world) ConnectedAccounts(context.Context) iter.Seq2[*tracking.ConnectedAccount, error] {
+	w.note("accounts")
+	return sequence(w.accounts, w.fail)
+}
+
+func (w *world) Register(_ context.Context, account, at string) (*tracking.ConnectedAccount, error) {
+	w.note("register %s %s", account, at)
+	if w.fail != nil {
+		return nil, w.fail
+	}
+	return w.accounts[0], nil
+}
+
+func (w *world) SavePoll(_ context.Context, at string, p tracking.PollState) error {
+	w.note("poll %s", at)
+	w.poll = p
+	return w.fail
+}
+
+func (w *world) Apply(_ context.Context, at string, o tracking.Object) (bool, error) {
+	w.note("apply %s", at)
+	w.object = o
+	return true, w.fail
+}
