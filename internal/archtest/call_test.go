@@ -32,6 +32,7 @@ func TestTheClockIsReadAtTheEdge(t *testing.T) {
 		reasons{
 			"internal/bench/":                                      "it measures",
 			"internal/billing/run.go run":                          "how long a run took is measured, and decides nothing",
+			"internal/httpapi/options.go New":                      "the default of Options.Now",
 			"internal/sandbox/sandbox.go Open":                     "the default of Options.Now",
 			"internal/sandbox/server.go extend":                    "the deadlines of a connection are on the real clock",
 			"internal/store/dynamostore/options.go Open":           "the default of Options.Now",
@@ -44,6 +45,8 @@ func TestTheClockIsReadAtTheEdge(t *testing.T) {
 			"internal/store/pebblestore/open.go withDefaults":      "the default of Options.Now",
 			"internal/store/pebblestore/options.go WaitIdle":       "benchmarks wait by it",
 			"internal/store/storeurl/storeurl.go Open":             "the default of Options.Now",
+			"internal/tracking/poll.go NewPoller":                  "the default of Options.Now",
+			"internal/tracking/service.go Open":                    "the default of Options.Now",
 		},
 		plant{"internal/civil/p.go", "package p\nimport \"time\"\nvar x = time.Now()", "time.Now: the clock is handed in"},
 		plant{"internal/civil/p.go", "package p\nimport clock \"time\"\nfunc f() { g(clock.Now) }", "time.Now"})

@@ -15,7 +15,7 @@ var layers = map[string][]string{
 	"internal/archtest": {},
 	// pebblestore: for its options, and to wait until it is idle; memstore: units are counted over it
 	"internal/bench": {"billing", "capacity", "civil", "httpapi", "money", "outbox", "sandbox", "schema", "secret", "store", "store/memstore", "store/pebblestore",
-		"stripe", "tracking"},
+		"stripe", "stripefake", "tracking"},
 	"internal/billing":               {"civil", "money", "outbox", "schema", "secret", "store"},
 	"internal/book":                  {"billing", "civil", "money", "schema"},
 	"internal/capacity":              {"store"},
