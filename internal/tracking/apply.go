@@ -49,6 +49,8 @@ func ignored(reason string) finding { return finding{status: Ignored, reason: re
 // take merges one object. Nothing is kept of one that comes to a need.
 func (a *application) take(ctx context.Context, o Object) (finding, error) {
 	switch {
+	case o.thin():
+		return finding{need: need{kind: o.Kind, id: o.ID}}, nil
 	case o.Tag.Installation != "" && o.Tag.Installation != a.s.o.Installation:
 		return ignored("made by another installation"), nil
 	case o.Tag.Charge:
@@ -68,6 +70,11 @@ func (a *application) take(ctx context.Context, o Object) (finding, error) {
 	return a.takePayment(ctx, o)
 }
 
+// thin reports whether an event told of the object and not how it is.
+func (o *Object) thin() bool {
+	return !o.Seen && o.Status == "" && (o.Kind == KindPayment || o.Kind == KindSubscription || o.Kind == KindSchedule)
+}
+
 func (a *application) takePayment(ctx context.Context, o Object) (finding, error) {
 	if err := a.loadPayment(ctx, o.Payment); err != nil {
 		return finding{}, err
@@ -75,7 +82,9 @@ func (a *application) takePayment(ctx context.Context, o Object) (finding, error
 	if a.payment == nil {
 		switch {
 		case o.Tag.Purchase != "" && (o.InvoiceTold || o.Kind == KindInvoice || !recurring(o.Tag.Kind)):
-		case o.Kind == KindPayment && o.InvoiceTold && (o.Invoice == "" || o.Seen):
+		case o.Kind == KindPayment && o.InvoiceTold && (o.Seen || o.Invoice == "" && o.Customer == ""):
+			// Of one with a customer, a version that tells the invoice may not tell those of newer
+			// kinds: then Stripe is asked.
 			return ignored("not ours"), nil
 		case o.Kind == KindInvoice:
 			return ignored("not ours"), nil
@@ -384,6 +393,10 @@ func (a *application) decide(ctx context.Context, o Object) (finding, error) {
 			return finding{}, err
 		}
 		a.undecided(need{}) // begin anew, with what is known now
+		if o.thin() {
+			o, objects = more, []Object{more}
+			continue
+		}
 		objects = slices.Insert(objects, len(objects)-1, more)
 	}
 }
