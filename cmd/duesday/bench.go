@@ -37,6 +37,7 @@ func (p *program) benchCommand() *cobra.Command {
 		one("due", "Stream the rows of a due date, in turn with W3 on bare Pebble", b.due),
 		one("import", "Import a file, checks and all, in turn with W4 on bare Pebble", b.imports),
 		one("day", "Cost per charge on days when 1 % is due, a tenth of the book in turn with the whole", b.days),
+		b.webhooksCommand(),
 		p.benchUnitsCommand())
 	f := g.PersistentFlags()
 	f.IntVar(&b.subscriptions, "subscriptions", 1_000_000, "`N` subscriptions in the book")

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/duesday/duesday/internal/bench"
 )
@@ -79,6 +80,11 @@ func (b *benchmark) print(cells []bench.Cell) error {
 	type sideView struct {
 		Rate bench.Range `json:"per_second"`
 		CPU  bench.Range `json:"cpu_seconds_per_100k"`
+		P50  bench.Range `json:"p50_ms,omitzero"`
+		P99  bench.Range `json:"p99_ms,omitzero"`
+	}
+	sideOf := func(s []bench.Sample) sideView {
+		return sideView{bench.Rates(s), bench.CPUs(s), bench.Milliseconds(s, p50), bench.Milliseconds(s, p99)}
 	}
 	type cellView struct {
 		Name  string      `json:"name"`
@@ -90,8 +96,7 @@ func (b *benchmark) print(cells []bench.Cell) error {
 	if b.cfg.JSON {
 		var views []cellView
 		for _, c := range cells {
-			views = append(views, cellView{c.Name, c.Unit, sideView{bench.Rates(c.Ours), bench.CPUs(c.Ours)},
-				sideView{bench.Rates(c.Bare), bench.CPUs(c.Bare)}, c.Ratios()})
+			views = append(views, cellView{c.Name, c.Unit, sideOf(c.Ours), sideOf(c.Bare), c.Ratios()})
 		}
 		return b.object(map[string]any{"cells": views, "peak_memory_mib": bench.PeakMemory() >> 20, "subscriptions": b.subscriptions,
 			"workers": b.workers, "seconds": b.seconds, "rounds": b.rounds})
@@ -101,9 +106,17 @@ func (b *benchmark) print(cells []bench.Cell) error {
 		line := func(name string, r bench.Range, format, cpu string) {
 			t.row(name, fmt.Sprintf(format, r.Min), fmt.Sprintf(format, r.Median), fmt.Sprintf(format, r.Max), cpu)
 		}
+		times := func(of []bench.Sample) {
+			if p := bench.Milliseconds(of, p99); p.Max > 0 {
+				line("  p50, ms", bench.Milliseconds(of, p50), "%.1f", "")
+				line("  p99, ms", p, "%.1f", "")
+			}
+		}
 		line(c.Name+", "+c.Unit+"/s", bench.Rates(c.Ours), "%.0f", fmt.Sprintf("%.1f", bench.CPUs(c.Ours).Median))
+		times(c.Ours)
 		if len(c.Bare) > 0 {
 			line("baseline", bench.Rates(c.Bare), "%.0f", fmt.Sprintf("%.1f", bench.CPUs(c.Bare).Median))
+			times(c.Bare)
 			line("ratio", c.Ratios(), "%.2f", "")
 		}
 	}
@@ -114,3 +127,6 @@ func (b *benchmark) print(cells []bench.Cell) error {
 		bench.PeakMemory()>>20, b.subscriptions, b.workers, b.rounds, b.seconds)
 	return nil
 }
+
+func p50(s bench.Sample) time.Duration { return s.P50 }
+func p99(s bench.Sample) time.Duration { return s.P99 }

@@ -10,13 +10,14 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
 func (p *program) outboxCommand() *cobra.Command {
 	list := &cobra.Command{
 		Use:   "list",
-		Short: "Count the mail that waits, and list what was given up",
+		Short: "Count the mail that waits, and what serve has to do, and list what was given up",
 		Args:  want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.with(cmd.Context(), need{read: true}, func(s *session) error { return p.listOutbox(cmd.Context(), s) })
@@ -24,7 +25,7 @@ func (p *program) outboxCommand() *cobra.Command {
 	}
 	replay := &cobra.Command{
 		Use:   "replay ID",
-		Short: "Put a mail that was given up back: it is due now and tried afresh",
+		Short: "Put back what was given up: it is due now and tried afresh",
 		Args:  want("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.with(cmd.Context(), need{}, func(s *session) error { return p.replay(cmd.Context(), s, args[0]) })
@@ -42,14 +43,27 @@ could not be delivered.`,
 	}
 	g := group("outbox", "Look at the mail that has not left, and deliver it", list, replay, send)
 	g.Long = `Look at the mail that has not left, and deliver it. A mail that fails is tried ten times
-over three days and then given up; one that can never be sent is given up at once.`
+over three days and then given up; one that can never be sent is given up at once. The same
+goes for what duesday serve has to do: the actions of purchases, and the inbox of what came
+in and could not be dealt with at once. Those it takes itself.`
 	return g
 }
 
-// A deadView is an element of outbox list: a mail that was given up. Of one that cannot be
-// read it has what can be.
+// A lane is a part of the outbox, by its name for people.
+type lane struct {
+	name string // "" of mail
+	lane outbox.Lane
+}
+
+func lanes() []lane {
+	return []lane{{"", outbox.Mail}, {"actions", outbox.Actions}, {"inbox", outbox.Inbox}}
+}
+
+// A deadView is an element of outbox list: a mail that was given up, or in a lane something
+// else. Of one that cannot be read it has what can be.
 type deadView struct {
 	ID           string `json:"id"`
+	Lane         string `json:"lane,omitempty"` // actions or inbox; none of mail
 	Kind         string `json:"kind"`
 	Email        string `json:"email"`
 	Account      string `json:"account"`
@@ -59,16 +73,35 @@ type deadView struct {
 	Created      string `json:"created_at"`
 }
 
-func viewDead(e outbox.Effect) deadView {
-	return deadView{ID: e.ID, Kind: e.Kind, Email: e.Data[outbox.DataEmail], Account: e.Data[outbox.DataAccount],
-		Subscription: e.Data[outbox.DataSubscription], Tries: e.Tries, Reason: billing.MaskCards(e.Error), Created: stamp(e.Created)}
+func viewDead(e outbox.Effect, lane string) deadView {
+	return deadView{ID: e.ID, Lane: lane, Kind: e.Kind, Email: e.Data[outbox.DataEmail], Account: e.Data[outbox.DataAccount],
+		Subscription: e.Data[outbox.DataSubscription], Tries: e.Tries, Reason: billing.MaskCards(secret.Redact(e.Error)), Created: stamp(e.Created)}
 }
 
-// An outboxView is the JSON of outbox list, after its list of dead letters.
-type outboxView struct {
+// A laneView counts what is in a lane.
+type laneView struct {
 	Due   int `json:"due"`
 	Later int `json:"later"` // such as put off after a failure
 	Dead  int `json:"dead"`
+}
+
+// An outboxView is the JSON of outbox list, after its list of dead letters: the mail, and the
+// other lanes where there is something in them.
+type outboxView struct {
+	laneView
+	Actions laneView `json:"actions,omitzero"`
+	Inbox   laneView `json:"inbox,omitzero"`
+}
+
+// of returns the counts of a lane.
+func (v *outboxView) of(l lane) *laneView {
+	switch l.lane {
+	case outbox.Actions:
+		return &v.Actions
+	case outbox.Inbox:
+		return &v.Inbox
+	}
+	return &v.laneView
 }
 
 func (p *program) listOutbox(ctx context.Context, s *session) error {
@@ -77,39 +110,64 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 		return err
 	}
 	var v outboxView
-	if v.Due, v.Later, v.Dead, err = o.Pending(ctx); err != nil {
-		return err
+	dead := 0
+	for _, l := range lanes() {
+		c := v.of(l)
+		if c.Due, c.Later, c.Dead, err = o.On(l.lane).Pending(ctx); err != nil {
+			return err
+		}
+		dead += c.Dead
 	}
 	if p.cfg.JSON {
-		list := newObjectWriter(p.stdout, "dead_letters")
-		v.Dead = 0 // as many as are listed, whatever another process does meanwhile
-		for e, err := range o.Dead(ctx) {
-			if err == nil {
-				err = list.add(viewDead(e))
-			}
-			if err != nil {
-				return err
-			}
-			v.Dead++
-		}
-		return list.end(v)
+		return p.listOutboxJSON(ctx, o, &v)
 	}
-	p.say("%d due, %d later, %d given up", v.Due, v.Later, v.Dead)
-	if v.Dead == 0 {
+	for _, l := range lanes() {
+		if c := v.of(l); l.name == "" || *c != (laneView{}) {
+			p.say("%s%d due, %d later, %d given up", suffixed(l.name, ": "), c.Due, c.Later, c.Dead)
+		}
+	}
+	if dead == 0 {
 		return nil
 	}
 	p.say("")
 	t := newTable(p.stdout, "ID", "KIND", "TO", "TRIES", "WHY")
-	for e, err := range o.Dead(ctx) {
-		if err != nil {
-			return err
+	for _, l := range lanes() {
+		for e, err := range o.On(l.lane).Dead(ctx) {
+			if err != nil {
+				return err
+			}
+			d := viewDead(e, l.name)
+			t.row(d.ID, d.Kind, firstText(d.Email, d.Lane), strconv.Itoa(d.Tries), d.Reason)
 		}
-		d := viewDead(e)
-		t.row(d.ID, d.Kind, d.Email, strconv.Itoa(d.Tries), d.Reason)
 	}
 	t.flush()
 	p.say("\nPut one back: %s", p.hint("outbox replay ID"))
 	return nil
+}
+
+func (p *program) listOutboxJSON(ctx context.Context, o *outbox.Outbox, v *outboxView) error {
+	list := newObjectWriter(p.stdout, "dead_letters")
+	for _, l := range lanes() {
+		c := v.of(l)
+		c.Dead = 0 // as many as are listed, whatever another process does meanwhile
+		for e, err := range o.On(l.lane).Dead(ctx) {
+			if err == nil {
+				err = list.add(viewDead(e, l.name))
+			}
+			if err != nil {
+				return err
+			}
+			c.Dead++
+		}
+	}
+	return list.end(v)
+}
+
+func suffixed(text, suffix string) string {
+	if text == "" {
+		return ""
+	}
+	return text + suffix
 }
 
 type replayView struct {
@@ -121,17 +179,26 @@ func (p *program) replay(ctx context.Context, s *session, id string) error {
 	if err != nil {
 		return err
 	}
-	switch err := o.Replay(ctx, id); {
-	case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrUnknown):
-		return fmt.Errorf("%w: %s shows whether it is still there", err, p.hint("outbox list"))
-	case err != nil:
-		return notFound(err, "mail "+id+" that was given up")
+	for _, l := range lanes() {
+		if err = o.On(l.lane).Replay(ctx, id); errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnknown) {
+			err = fmt.Errorf("%w: %s shows whether it is still there", err, p.hint("outbox list"))
+		}
+		switch {
+		case err != nil:
+			return err
+		case p.cfg.JSON:
+			return p.object(replayView{id})
+		case l.name == "":
+			p.say("mail %s is due again: %s", id, p.hint("outbox send"))
+		default:
+			p.say("%s is due again: a running duesday serve takes it", id)
+		}
+		return nil
 	}
-	if p.cfg.JSON {
-		return p.object(replayView{id})
-	}
-	p.say("mail %s is due again: %s", id, p.hint("outbox send"))
-	return nil
+	return notFound(err, "mail "+id+" that was given up")
 }
 
 type sendView struct {

@@ -3,13 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/sandbox"
-	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/stripe"
 )
 
@@ -37,20 +38,29 @@ func (s *session) openProcessor(c *config.Config) error {
 }
 
 func (s *session) openStripe(c *config.Config) error {
-	o, err := stripe.Parse(c.Processor)
-	if err == nil {
-		err = c.Stripe.CheckKey()
-	}
+	p, err := newStripe(c.Processor, &c.Stripe, s.now, s.log)
 	if err != nil {
-		return &usageError{err}
-	}
-	o.Key, o.Base, o.Now, o.Log, o.Proxy = c.Stripe.Key, c.Stripe.APIBase, s.now, s.log, http.ProxyFromEnvironment
-	p, err := stripe.New(o)
-	if err != nil {
-		return &usageError{err}
+		return err
 	}
 	s.processor, s.ledger = p, p
 	return nil
+}
+
+// newStripe returns Stripe as the text and the settings say. Its errors are a usageError.
+func newStripe(text string, c *config.Stripe, now func() time.Time, log *slog.Logger) (*stripe.Processor, error) {
+	o, err := stripe.Parse(text)
+	if err == nil {
+		err = c.CheckKey()
+	}
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	o.Key, o.Base, o.Now, o.Log, o.Proxy = c.Key, c.APIBase, now, log, http.ProxyFromEnvironment
+	p, err := stripe.New(o)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return p, nil
 }
 
 // noPages reports whether customers have no way back from Stripe's pages, and so there are none.
@@ -67,17 +77,7 @@ func (p *program) warnOfPages() {
 
 // readKey reads the key's file, where there is one. Only then is it known whether the
 // processor is a live one.
-func (p *program) readKey() (err error) {
-	s := &p.cfg.Stripe
-	if s.KeyFile == "" || !s.Key.IsZero() {
-		return nil
-	}
-	if s.Key, err = secret.FromFile(s.KeyFile); err != nil {
-		return usagef("%s: %w", config.EnvStripeKeyFile, err)
-	}
-	s.KeyFile = ""
-	return nil
-}
+func (p *program) readKey() (err error) { return readStripeKey(&p.cfg.Stripe) }
 
 // explain says what to do about errors of the processor that a person meets when a store is
 // opened.

@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/tracking"
 )
 
 // The exit codes.
@@ -66,6 +67,9 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 func (p *program) fail(err error, command string) int {
 	_, usage := errors.AsType[*usageError](err)
 	if _, field := errors.AsType[*billing.FieldError](err); field {
+		usage = true
+	}
+	if _, field := errors.AsType[*tracking.FieldError](err); field {
 		usage = true
 	}
 	message := billing.MaskCards(secret.Redact(err.Error()))
@@ -132,6 +136,7 @@ was charged once. Start with: duesday demo`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(p.demoCommand(), p.importCommand(), p.runCommand(), p.dueCommand(), p.accountCommand(), p.subscriptionCommand(),
 		p.receiptCommand(), p.verifyCommand(), p.exportCommand(), p.chargingCommand(), p.outboxCommand(),
+		p.serveCommand(), p.connectCommand(), p.purchaseCommand(), p.paymentCommand(), p.eventCommand(), p.replayCommand(), p.rebuildCommand(), p.pollCommand(),
 		p.reconcileCommand(), p.storeCommand(), p.schemaCommand(), p.sandboxCommand(), p.stripeFakeCommand(), p.benchCommand(), p.capacityCommand(), p.versionCommand())
 	p.noteWork(root)
 	return root

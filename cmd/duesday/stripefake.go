@@ -23,15 +23,26 @@ const (
 	envHookSecret = "DUESDAY_STRIPE_FAKE_WEBHOOK_SECRET"
 	// usualHookSecret is that of who names none; like the keys, it is no secret.
 	usualHookSecret = "whsec_duesday"
+	// envConnectSecret has what webhooks to --connect-webhook-url are signed with.
+	envConnectSecret = "DUESDAY_STRIPE_FAKE_CONNECT_SECRET"
+	// usualConnectSecret is that of who names none.
+	usualConnectSecret = "whsec_duesday_connect"
 )
 
 // stripeFakeFlags are those of duesday stripe-fake.
 type stripeFakeFlags struct {
-	listen     string
-	version    string
-	hooks      []string
+	listen   string
+	version  string
+	accounts []string // that are connected
+	own      hookFlags
+	connect  hookFlags
+	faults   stripefake.Faults
+}
+
+// hookFlags are those of the webhook endpoints of one sort.
+type hookFlags struct {
+	urls       []string
 	secretFile string
-	faults     stripefake.Faults
 }
 
 func (p *program) stripeFakeCommand() *cobra.Command {
@@ -49,7 +60,7 @@ documents, and are checked against fixed examples only.
 Its keys are fixed, and no secrets: sk_test_duesday, sk_live_duesday and the restricted
 rk_test_duesday. Cards are Stripe's own test ids, such as pm_card_visa, and for declines
 pm_card_chargeCustomerFail; none has to be typed in. Webhook endpoints are made as at
-Stripe, or by --webhook-url. Where Stripe has a page of its own, such as for a checkout
+Stripe, or by --webhook-url and --connect-webhook-url. Where Stripe has a page of its own, such as for a checkout
 session of mode setup, the link that the API returns leads to a page of this fake.
 
 Its clock, faults, connected accounts and ledger are under /_fake/ at the same address,
@@ -59,6 +70,7 @@ It asks for no password. Whoever reaches the address can use it and control it.
 
 A rate is a probability from 0 to 1.`,
 		Example: `  duesday stripe-fake
+  duesday stripe-fake --connect acct_shop --connect-webhook-url http://127.0.0.1:8080/v1/webhooks/connect
   duesday stripe-fake --latency 200ms --rate 25 --lost-replies 0.01 --late-errors 0.01 --seed 7
   ` + useOfStripeFake("http://"+stripeFakeAddress) + `
   curl http://` + stripeFakeAddress + `/v1/customers -u ` + stripeFakeKey + `: -d name=Ann -d payment_method=pm_card_visa
@@ -77,8 +89,12 @@ A rate is a probability from 0 to 1.`,
 	f.Float64Var(&o.faults.LateErrors, "late-errors", 0, "`RATE` of requests answered 500 and carried out all the same")
 	f.Float64Var(&o.faults.Busy, "busy", 0, "`RATE` of requests answered 429 or 409 and not carried out")
 	f.Uint64Var(&o.faults.Seed, "seed", 0, "`NUMBER` that the dice start from")
-	f.StringArrayVar(&o.hooks, "webhook-url", nil, "`URL` that all events are sent to; may be given several times")
-	f.StringVar(&o.secretFile, "webhook-secret-file", "", "`FILE` with what webhooks to --webhook-url are signed with (default $"+envHookSecret+", or "+usualHookSecret+")")
+	f.StringArrayVar(&o.accounts, "connect", nil, "`ACCOUNT`, acct_…, that is connected from the start; may be given several times")
+	f.StringArrayVar(&o.own.urls, "webhook-url", nil, "`URL` that all events are sent to, but those of connected accounts; may be given several times")
+	f.StringVar(&o.own.secretFile, "webhook-secret-file", "", "`FILE` with what webhooks to --webhook-url are signed with (default $"+envHookSecret+", or "+usualHookSecret+")")
+	f.StringArrayVar(&o.connect.urls, "connect-webhook-url", nil, "`URL` that all events of connected accounts are sent to; may be given several times")
+	f.StringVar(&o.connect.secretFile, "connect-webhook-secret-file", "", "`FILE` with what webhooks to --connect-webhook-url are signed with (default $"+envConnectSecret+", or "+usualConnectSecret+")")
+	f.Float64Var(&o.faults.EventLosses, "event-losses", 0, "`RATE` of changes of which there is no event at all, neither sent nor listed")
 	f.Float64Var(&o.faults.WebhookCopies, "webhook-copies", 0, "`RATE` of webhooks that are sent twice")
 	f.Float64Var(&o.faults.WebhookDrops, "webhook-drops", 0, "`RATE` of webhooks that are never sent")
 	f.BoolVar(&o.faults.WebhookShuffle, "webhook-shuffle", false, "send webhooks in any order")
@@ -111,8 +127,13 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 	if err != nil {
 		return err
 	}
+	for _, id := range o.accounts {
+		if err := stripefake.CheckAccount(id); err != nil || id == stripefake.DefaultAccount {
+			return usagef("--connect %q: want acct_ and letters or digits, and not %s, whose keys it has", id, stripefake.DefaultAccount)
+		}
+	}
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: p.cfg.LogLevel}))
-	fake := stripefake.New(stripefake.Options{Now: p.now, Real: time.Now, Webhooks: hooks, Faults: o.faults, Log: log})
+	fake := stripefake.New(stripefake.Options{Now: p.now, Real: time.Now, Connected: o.accounts, Webhooks: hooks, Faults: o.faults, Log: log})
 	defer func() { err = errors.Join(err, fake.Close()) }()
 	if err := fake.SetVersion(stripefake.DefaultAccount, o.version); err != nil {
 		return usagef("--api-version: %v", err)
@@ -129,24 +150,37 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 
 // hooks are the endpoints that the flags ask for.
 func (p *program) hooks(o stripeFakeFlags) ([]stripefake.Webhook, error) {
-	key := p.env(envHookSecret)
-	if len(o.hooks) == 0 && o.secretFile != "" {
-		return nil, usagef("--webhook-secret-file is for --webhook-url, and there is none")
+	own, err := p.hooksOf("webhook", o.own, envHookSecret, usualHookSecret)
+	if err != nil {
+		return nil, err
+	}
+	connect, err := p.hooksOf("connect-webhook", o.connect, envConnectSecret, usualConnectSecret)
+	for i := range connect {
+		connect[i].Connect = true
+	}
+	return append(own, connect...), err
+}
+
+// hooksOf are the endpoints of the flags whose names begin like that.
+func (p *program) hooksOf(name string, o hookFlags, env, usual string) ([]stripefake.Webhook, error) {
+	key := p.env(env)
+	if len(o.urls) == 0 && o.secretFile != "" {
+		return nil, usagef("--%s-secret-file is for --%s-url, and there is none", name, name)
 	}
 	if o.secretFile != "" {
 		text, err := secret.FromFile(o.secretFile)
 		if err != nil {
-			return nil, fmt.Errorf("--webhook-secret-file: %w", err)
+			return nil, fmt.Errorf("--%s-secret-file: %w", name, err)
 		}
 		key = text.Reveal()
 	}
 	if key == "" {
-		key = usualHookSecret
+		key = usual
 	}
 	var list []stripefake.Webhook
-	for _, url := range o.hooks {
+	for _, url := range o.urls {
 		if err := stripefake.CheckURL(url); err != nil {
-			return nil, usagef("--webhook-url: %v", err)
+			return nil, usagef("--%s-url: %v", name, err)
 		}
 		list = append(list, stripefake.Webhook{URL: url, Secret: key})
 	}

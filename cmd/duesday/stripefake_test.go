@@ -58,11 +58,20 @@ func (c *cli) stripeFakeBase(args ...string) (base string, stop func() result) {
 // stripeAsk sends a request with the key that the fake has told.
 func stripeAsk(t *testing.T, base, path, params string) (int, string) {
 	t.Helper()
+	return stripeAskAt(t, "", base, path, params)
+}
+
+// stripeAskAt is stripeAsk about a connected account; "": our own.
+func stripeAskAt(t *testing.T, account, base, path, params string) (int, string) {
+	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "POST", base+path, strings.NewReader(params))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+stripeFakeKey)
+	if account != "" {
+		r.Header.Set("Stripe-Account", account)
+	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -110,8 +119,8 @@ func TestStripeFake_SaysHowToUseIt(t *testing.T) {
 	contains(t, stop().errors, "can use and control this fake: it asks for no password")
 }
 
-// TestStripeFake_Webhooks: the URLs get every event, signed with what the environment or the
-// file says.
+// TestStripeFake_Webhooks: the URLs get every event, of the account or of those that are
+// connected, signed with what the environment or the file says.
 func TestStripeFake_Webhooks(t *testing.T) {
 	c := newCLI(t)
 	file := filepath.Join(t.TempDir(), "secret")
@@ -122,7 +131,7 @@ func TestStripeFake_Webhooks(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		at, sum, _ := strings.Cut(strings.TrimPrefix(r.Header.Get("Stripe-Signature"), "t="), ",v1=")
-		for _, secret := range []string{"whsec_duesday", "whsec_of_the_environment", "whsec_of_a_file"} {
+		for _, secret := range []string{"whsec_duesday", "whsec_duesday_connect", "whsec_of_the_environment", "whsec_of_a_file"} {
 			mac := hmac.New(sha256.New, []byte(secret))
 			mac.Write([]byte(at + "." + string(body)))
 			if hex.EncodeToString(mac.Sum(nil)) == sum {
@@ -131,16 +140,26 @@ func TestStripeFake_Webhooks(t *testing.T) {
 		}
 	}))
 	defer receiver.Close()
+	const environment = "whsec_of_the_environment"
 	for _, tt := range []struct {
+		connect         bool
 		env, file, want string
-	}{{"", "", "whsec_duesday"}, {"whsec_of_the_environment", "", "whsec_of_the_environment"}, {"whsec_of_the_environment", file, "whsec_of_a_file"}} {
-		c.env[envHookSecret] = tt.env
-		args := []string{"--webhook-url", receiver.URL + "/a"}
+	}{
+		{false, "", "", "whsec_duesday"}, {false, environment, "", environment}, {false, environment, file, "whsec_of_a_file"},
+		{true, "", "", "whsec_duesday_connect"}, {true, environment, "", environment}, {true, environment, file, "whsec_of_a_file"},
+	} {
+		c.env[envHookSecret], c.env[envConnectSecret] = tt.env, ""
+		args, name, account := []string{"--connect", "acct_a"}, "webhook", ""
+		if tt.connect {
+			c.env[envHookSecret], c.env[envConnectSecret] = "", tt.env
+			name, account = "connect-webhook", "acct_a"
+		}
+		args = append(args, "--"+name+"-url", receiver.URL+"/a")
 		if tt.file != "" {
-			args = append(args, "--webhook-secret-file", tt.file)
+			args = append(args, "--"+name+"-secret-file", tt.file)
 		}
 		base, stop := c.stripeFakeBase(args...)
-		if status, text := stripeAsk(t, base, "/v1/customers", "name=A"); status != http.StatusOK {
+		if status, text := stripeAskAt(t, account, base, "/v1/customers", "name=A"); status != http.StatusOK {
 			t.Fatalf("got %d %s", status, text)
 		}
 		equal(t, "signed by", <-got, "/a "+tt.want)
@@ -157,7 +176,12 @@ func TestStripeFake_Refuses(t *testing.T) {
 		"add up to 1.5":                {"--errors", ".5", "--busy", "1"},
 		"--latency is -1s":             {"--latency", "-1s"},
 		"--webhook-url: want http://":  {"--webhook-url", "a.example"},
+		"--connect-webhook-url: want":  {"--connect-webhook-url", "a.example"},
 		"and there is none":            {"--webhook-secret-file", "x"},
+		"is for --connect-webhook-url": {"--connect-webhook-secret-file", "x", "--webhook-url", "http://a.example"},
+		"want acct_ and letters":       {"--connect", "shop"},
+		"and not acct_duesday":         {"--connect", "acct_duesday"},
+		"--event-losses is 2":          {"--event-losses", "2"},
 		"--api-version: Invalid":       {"--api-version", "new"},
 		"unknown flag: --key":          {"--key", "sk_test_x"},
 		"takes no argument":            {"sandbox"},

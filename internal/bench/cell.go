@@ -10,6 +10,7 @@ import (
 type Sample struct {
 	PerSecond float64
 	CPU       time.Duration // user and system, of the whole process, per unit
+	P50, P99  time.Duration // of one unit, for its caller; zero where that was not measured
 }
 
 // A Cell is one figure: ours and the bare side's, measured in turn, pair by pair.
@@ -49,6 +50,15 @@ func CPUs(samples []Sample) Range {
 	values := make([]float64, len(samples))
 	for i, s := range samples {
 		values[i] = s.CPU.Seconds() * 100_000
+	}
+	return RangeOf(values)
+}
+
+// Milliseconds returns the times of one unit that of picks from the samples.
+func Milliseconds(samples []Sample, of func(Sample) time.Duration) Range {
+	values := make([]float64, len(samples))
+	for i, s := range samples {
+		values[i] = of(s).Seconds() * 1000
 	}
 	return RangeOf(values)
 }

@@ -25,7 +25,7 @@ func (c *Config) UsesStripe() bool {
 func (s *Stripe) CheckKey() error {
 	switch {
 	case s.Key.IsZero() && s.KeyFile == "":
-		return fmt.Errorf("the processor is Stripe, and there is no key: set %s, or %s to a file that holds it and that nobody else can read", EnvStripeKey, EnvStripeKeyFile)
+		return fmt.Errorf("Stripe is to be asked, and there is no key: set %s, or %s to a file that holds it and that nobody else can read", EnvStripeKey, EnvStripeKeyFile)
 	case !s.Key.IsZero() && s.KeyFile != "":
 		return fmt.Errorf("%s and %s are both set: unset one", EnvStripeKey, EnvStripeKeyFile)
 	}

@@ -271,7 +271,8 @@ func (s *sender) isCut(at string) bool {
 }
 
 // words are the words of Stripe's paths that are used; everything else in one is an id.
-const words = " account accounts attach cancel checkout confirm customers disputes payment_intents payment_methods refunds sessions setup_intents v1 "
+const words = " account accounts attach cancel checkout confirm customers disputes events finalize invoice_payments invoiceitems invoices pay " +
+	"payment_intents payment_methods prices refunds sessions setup_intents subscription_schedules subscriptions v1 void "
 
 // endpoint returns what Stripe counts by: the method and the path, without ids.
 func endpoint(method, path string) string {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // An account is one of Stripe's.
@@ -98,7 +99,9 @@ func createAccount(c *call) (object, error) {
 	if err := c.accountMembers(members); err != nil {
 		return nil, err
 	}
-	return c.addAccount(c.newID("acct"), c.space.account, members).object, nil
+	o := c.addAccount(c.newID("acct"), c.space.account, members).object
+	c.tellApplication(o.id(), appAuthorized)
+	return o, nil
 }
 
 func updateAccount(c *call) (object, error) {
@@ -131,7 +134,7 @@ func deleteAccount(c *call) (object, error) {
 	if o.id() == c.space.account {
 		return nil, invalid("", "account", "You cannot delete your own account via the API.")
 	}
-	c.accounts[o.id()].gone = true
+	c.leave(o.id())
 	return object{"id": o.id(), "object": "account", "deleted": true}, nil
 }
 
@@ -139,4 +142,31 @@ func deleteAccount(c *call) (object, error) {
 func (c *call) connected() bool {
 	a := c.accounts[c.space.account]
 	return a != nil && a.platform != ""
+}
+
+// The types of events by which a platform learns that an account has come, or gone.
+const (
+	appAuthorized   = "account.application.authorized"
+	appDeauthorized = "account.application.deauthorized"
+)
+
+// leave has a connected account disconnect from its platform, in both modes.
+func (c *call) leave(id string) {
+	a := c.accounts[id]
+	if a.gone {
+		return
+	}
+	c.tellApplication(id, appDeauthorized)
+	a.gone = true
+}
+
+// tellApplication makes the account's event about its platform's application, in each mode: an
+// application is authorized for both.
+func (c *call) tellApplication(id, typ string) {
+	platform, asked := c.accounts[id].platform, c.space
+	for _, live := range []bool{false, true} {
+		c.space = c.in(id, live)
+		c.emit(typ, object{"id": "ca_" + strings.TrimPrefix(platform, "acct_"), "object": "application", "name": platform}, nil)
+	}
+	c.space = asked
 }

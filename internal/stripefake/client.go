@@ -217,6 +217,15 @@ func (c Control) Roll(ctx context.Context, endpoint string) (string, error) {
 	return out.Secret, err
 }
 
+// Resend sends an event to all endpoints again, and returns how many these are.
+func (c Control) Resend(ctx context.Context, event string) (int, error) {
+	var out struct {
+		Sent int `json:"sent"`
+	}
+	err := c.do(ctx, http.MethodPost, "events/"+event+"/resend", struct{}{}, &out)
+	return out.Sent, err
+}
+
 // Flush tries every waiting webhook once, and returns how many wait still.
 func (c Control) Flush(ctx context.Context) (int, error) {
 	var out struct {

@@ -1,6 +1,7 @@
 package stripefake
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -103,11 +104,19 @@ func (f *Fake) CloseDispute(id, status string) error {
 	return f.act("dispute", id, func(c *call, o object) error { return c.closeDispute(o, status) })
 }
 
+// CheckAccount says whether an account can have the id.
+func CheckAccount(id string) error {
+	if tail, ok := strings.CutPrefix(id, "acct_"); !ok || tail == "" || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' }) {
+		return errors.New("want acct_ and letters or digits")
+	}
+	return nil
+}
+
 // Connect connects the account to the platform, DefaultAccount if that is "": a new one, or
-// one that was disconnected.
+// one that was disconnected. The platform's Connect endpoints are told.
 func (f *Fake) Connect(id, platform string) error {
-	if !strings.HasPrefix(id, "acct_") || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' }) {
-		return invalid("", "id", "Invalid id: want acct_ and letters or digits")
+	if err := CheckAccount(id); err != nil {
+		return invalid("", "id", "Invalid id: "+err.Error())
 	}
 	if platform == "" {
 		platform = DefaultAccount
@@ -119,15 +128,18 @@ func (f *Fake) Connect(id, platform string) error {
 		return invalid("", "platform", "Invalid platform: '"+shown(platform)+"' is nobody who has keys")
 	case a == nil:
 		f.addAccount(id, platform, nil)
+		f.system(f.in(id, false)).tellApplication(id, appAuthorized)
 	case a.platform != platform:
 		return invalid("", "id", "Invalid id: the account is there, and is not the platform's")
-	default:
+	case a.gone:
 		a.gone = false
+		f.system(f.in(id, false)).tellApplication(id, appAuthorized)
 	}
 	return nil
 }
 
-// Disconnect has the connected account leave its platform. What it has stays.
+// Disconnect has the connected account leave its platform, whose Connect endpoints are told.
+// What it has stays.
 func (f *Fake) Disconnect(id string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -135,7 +147,7 @@ func (f *Fake) Disconnect(id string) error {
 	if a == nil || a.platform == "" {
 		return missing("account", id, "id")
 	}
-	a.gone = true
+	f.system(f.in(id, false)).leave(id)
 	return nil
 }
 

@@ -48,6 +48,10 @@ func (f *Fake) controls() *http.ServeMux {
 		secret, err := f.Roll(r.PathValue("id"))
 		return map[string]string{"secret": secret}, err
 	}))
+	handle("POST /_fake/events/{id}/resend", posted(func(r *http.Request, _ struct{}) (any, error) {
+		sent, err := f.Resend(r.PathValue("id"))
+		return map[string]int{"sent": sent}, err
+	}))
 	handle("POST /_fake/webhooks/flush", posted(func(r *http.Request, _ struct{}) (any, error) {
 		left, err := f.Flush(r.Context())
 		return map[string]int{"waiting": left}, err

@@ -38,7 +38,7 @@ func TestControl(t *testing.T) {
 	equal(t, "now", now, testStart)
 
 	want := Faults{Latency: time.Millisecond, LostRequests: .1, LostReplies: .2, Errors: .05, LateErrors: .15, Busy: .25, Rate: 7, Seed: 8,
-		WebhookCopies: .9, WebhookDrops: .8, WebhookShuffle: true, WebhookDelay: time.Second}
+		EventLosses: .7, WebhookCopies: .9, WebhookDrops: .8, WebhookShuffle: true, WebhookDelay: time.Second}
 	check("set faults", c.SetFaults(ctx, want))
 	got, err := c.Faults(ctx)
 	check("faults", err)
@@ -64,6 +64,11 @@ func TestControl(t *testing.T) {
 	secret, err := c.Roll(ctx, hook)
 	check("roll", err)
 	equal(t, "secret", strings.HasPrefix(secret, "whsec_"), true)
+	w.customer("")
+	made := w.Events(DefaultAccount, false, "")
+	sent, err := c.Resend(ctx, made[len(made)-1].ID)
+	check("resend", err)
+	equal(t, "sent again", sent, 1)
 	left, err := c.Flush(ctx)
 	check("flush", err)
 	equal(t, "waiting", left, 0)
@@ -72,6 +77,7 @@ func TestControl(t *testing.T) {
 		"No such payment_intent: 'pi_none'": c.Authenticate(ctx, "pi_none", true), "No such setup_intent: 'seti_none'": c.Authenticate(ctx, "seti_none", true),
 		"No such payment_intent: 'pi_no'": c.Finish(ctx, "pi_no", true), "No such refund: 're_no'": c.FinishRefund(ctx, "re_no", true), "No such dispute: 'du_none'": c.CloseDispute(ctx, "du_none", "won"),
 		"must be one of won, lost": c.CloseDispute(ctx, "du_none", "drawn"), "No such account: 'acct_x'": c.Disconnect(ctx, "acct_x"),
+		"No such event: 'evt_none'": func() error { _, err := c.Resend(ctx, "evt_none"); return err }(),
 	} {
 		if err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("got %v, want %q", err, what)

@@ -73,7 +73,7 @@ func createEndpoint(c *call) (object, error) {
 func (c *call) addEndpoint(w Webhook) {
 	c.create("webhook_endpoint", "we", object{
 		"api_version": nil, "application": nil, "description": nil, "status": "enabled", "url": w.URL, "enabled_events": []any{"*"},
-		"_secrets": []any{object{"secret": w.Secret, "until": int64(0)}},
+		"_secrets": []any{object{"secret": w.Secret, "until": int64(0)}}, "_connect": w.Connect,
 	})
 }
 

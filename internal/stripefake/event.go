@@ -26,14 +26,17 @@ func eventRoutes() []route {
 }
 
 // emit makes the event of a change of the object: an event object with a snapshot, in the
-// account's default version, and what has to be sent to webhook endpoints. previous are the
-// members that have changed, as they were, as differences gives them; nil unless the type is
-// one of …updated.
+// account's default version, and what has to be sent to webhook endpoints; or nothing at all,
+// as the faults are. previous are the members that have changed, as they were, as differences
+// gives them; nil unless the type is one of …updated.
 func (c *call) emit(typ string, o object, previous object) {
-	version := c.defaultVersion(c.space.account)
+	if c.chance(c.faults.EventLosses) {
+		return
+	}
+	version, kept := c.defaultVersion(c.space.account), c.keep(o, previous)
 	members := object{
 		"api_version": version, "type": typ, "request": object{"id": textOrNull(c.id), "idempotency_key": textOrNull(c.key)}, "pending_webhooks": int64(0),
-		"data": c.snapshot(o, previous, version), "_at": c.time().Unix(),
+		"data": c.snapshot(kept, version), "_at": c.time().Unix(), "_kept": kept,
 	}
 	if c.connected() {
 		members["account"] = c.space.account
@@ -42,12 +45,8 @@ func (c *call) emit(typ string, o object, previous object) {
 	targets := c.subscribed(typ)
 	e["pending_webhooks"] = int64(len(targets))
 	for _, endpoint := range targets {
-		shown := e.clone()
-		if v := endpoint.str("api_version"); v != "" && v != version {
-			shown["api_version"], shown["data"] = v, c.snapshot(o, previous, v)
-		}
-		strip(shown)
-		c.send(letter{event: e, endpoint: endpoint, payload: encode(shown)})
+		kept.waiting[endpoint.id()] = true
+		c.send(letter{event: e, endpoint: endpoint, payload: c.payload(e, endpoint.str("api_version"))})
 	}
 }
 
@@ -58,9 +57,9 @@ func textOrNull(s string) any {
 	return s
 }
 
-// snapshot is the data of an event in the version. It is kept as text: an event never changes.
-func (c *call) snapshot(o, previous object, version string) json.RawMessage {
-	old := *c
+// snapshot is the data of an event in the version, as text: an event never changes.
+func (c *call) snapshot(k *kept, version string) json.RawMessage {
+	old, o, previous := *c, k.object, k.previous
 	old.version = version
 	data := object{"object": old.render(o, nil)}
 	switch {
@@ -88,13 +87,13 @@ func (c *call) send(l letter) {
 	}
 	c.post.put(l)
 	if c.chance(c.faults.WebhookCopies) {
-		l.copied = true
 		c.post.put(l)
 	}
 }
 
 // subscribed returns the endpoints that the type is sent to: those of the account, and the
-// Connect endpoints of its platform. A live Connect endpoint gets events of both modes.
+// Connect endpoints of its platform. A live Connect endpoint gets events of both modes. Once
+// the account has disconnected, the platform hears of nothing else.
 func (c *call) subscribed(typ string) []object {
 	var list []object
 	collect := func(s *space, connect bool) {
@@ -105,7 +104,7 @@ func (c *call) subscribed(typ string) []object {
 		}
 	}
 	collect(c.space, false)
-	if c.connected() {
+	if c.connected() && (typ == appDeauthorized || !c.accounts[c.space.account].gone) {
 		platform := c.accounts[c.space.account].platform
 		collect(c.in(platform, c.space.live), true)
 		if !c.space.live {

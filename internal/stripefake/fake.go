@@ -13,8 +13,11 @@ type Options struct {
 	Now      func() time.Time // the clock it starts from; nil: time.Now
 	Real     func() time.Time // the clock that Rate is measured by, which nobody moves; nil: time.Now
 	Keys     []Key            // that it knows; nil: DefaultKeys
-	Webhooks []Webhook        // endpoints of DefaultAccount that are there from the start, for both modes and all events
-	Log      *slog.Logger     // nil discards
+	Webhooks []Webhook        // endpoints of DefaultAccount that are there from the start, for events of both modes and all types
+	// Connected are the accounts, by id, that are connected to DefaultAccount from the start.
+	// There is no event of that. The ids have to pass CheckAccount.
+	Connected []string
+	Log       *slog.Logger // nil discards
 	Faults
 }
 
@@ -27,8 +30,9 @@ type Key struct {
 
 // A Webhook is an endpoint that events are sent to.
 type Webhook struct {
-	URL    string // http or https
-	Secret string // whsec_…, that it is signed with
+	URL     string // http or https
+	Secret  string // whsec_…, that it is signed with
+	Connect bool   // for the events of connected accounts, and not for those of the account itself
 }
 
 // DefaultAccount is whose keys DefaultKeys are.
@@ -113,9 +117,16 @@ func New(o Options) *Fake {
 			f.addAccount(k.Account, "", nil)
 		}
 	}
+	for _, id := range o.Connected {
+		if f.accounts[id] == nil {
+			f.addAccount(id, DefaultAccount, nil)
+		}
+	}
 	for _, hook := range o.Webhooks {
 		for _, live := range []bool{false, true} {
-			f.system(f.in(DefaultAccount, live)).addEndpoint(hook)
+			if live || !hook.Connect { // a live Connect endpoint gets events of both modes
+				f.system(f.in(DefaultAccount, live)).addEndpoint(hook)
+			}
 		}
 	}
 	return f

@@ -20,6 +20,8 @@ type Faults struct {
 	Rate         int           // requests a second on one endpoint, of one account in one mode, above which it answers 429; 0: no limit
 	Seed         uint64        // of the dice
 
+	// EventLosses are changes of which there is no event at all, neither sent nor listed.
+	EventLosses    float64
 	WebhookCopies  float64       // webhooks that are sent twice
 	WebhookDrops   float64       // webhooks that are never sent
 	WebhookShuffle bool          // webhooks leave in any order
@@ -75,7 +77,7 @@ func (f Faults) rates() []rate {
 	return []rate{
 		{"lost_requests", f.LostRequests, lostRequest}, {"lost_replies", f.LostReplies, lostReply}, {"errors", f.Errors, failed},
 		{"late_errors", f.LateErrors, failedLate}, {"busy", f.Busy, busy},
-		{"webhook_copies", f.WebhookCopies, normal}, {"webhook_drops", f.WebhookDrops, normal},
+		{"event_losses", f.EventLosses, normal}, {"webhook_copies", f.WebhookCopies, normal}, {"webhook_drops", f.WebhookDrops, normal},
 	}
 }
 

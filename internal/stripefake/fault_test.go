@@ -148,6 +148,7 @@ func TestFaults_Check(t *testing.T) {
 		"add up to 1.2":   {Errors: .6, LostReplies: .6},
 		"latency is -1ns": {Latency: -1},
 		"rate is -1":      {Rate: -1},
+		"event_losses":    {EventLosses: -1},
 		"webhook_copies":  {WebhookCopies: 2},
 		"webhook_delay":   {WebhookDelay: -1},
 	} {

@@ -36,17 +36,18 @@ func (c *call) render(o object, paths [][]string) object {
 func (c *call) shape(o object) object {
 	o = o.clone()
 	if c.version < latestCharge {
-		c.gather(o)
+		c.gather(o, o.str("object"))
 	}
 	reshapeAll(o, c.version)
 	return o
 }
 
-// gather puts the objects themselves where a copy of a payment intent or a charge has the ids
-// of its charges and refunds, for the versions that show them.
-func (c *call) gather(o object) {
+// gather puts the objects themselves where a copy of a payment intent or a charge, or of some of
+// its members, has the ids of its charges and refunds, for the versions that show them. Those
+// that were gathered before stay as they were then.
+func (c *call) gather(o object, kindName string) {
 	member, of := "", ""
-	switch o.str("object") {
+	switch kindName {
 	case "payment_intent":
 		member, of = "_charges", "charge"
 	case "charge":
@@ -56,9 +57,12 @@ func (c *call) gather(o object) {
 	}
 	list := o.list(member)
 	for i, v := range list {
-		id, _ := v.(string)
+		id, ok := v.(string)
+		if !ok {
+			continue
+		}
 		inner := c.space.get(of, id).clone()
-		c.gather(inner)
+		c.gather(inner, of)
 		list[i] = inner
 	}
 }

@@ -185,7 +185,7 @@ const lifeOfAShop = "product.created price.created customer.created payment_meth
 // goes wrong.
 func TestScenario(t *testing.T) {
 	shop, spec := listen(t), stripetest.Load(t)
-	w := newWorld(t, Options{Webhooks: []Webhook{{shop.URL + "/new", "whsec_new"}}})
+	w := newWorld(t, Options{Webhooks: []Webhook{{URL: shop.URL + "/new", Secret: "whsec_new"}}})
 	v := w.visit()
 	old := v.ask("POST", "webhook_endpoints", "", "url="+shop.URL+"/old", "api_version=2024-06-20", "enabled_events[]=invoice.paid", "enabled_events[]=customer.subscription.updated")
 	v.renew(v.sell())
@@ -223,7 +223,7 @@ func TestScenario(t *testing.T) {
 func TestScenario_faults(t *testing.T) {
 	shop := listen(t)
 	w := newWorld(t, Options{
-		Webhooks: []Webhook{{shop.URL + "/new", "whsec_new"}},
+		Webhooks: []Webhook{{URL: shop.URL + "/new", Secret: "whsec_new"}},
 		Faults:   Faults{Seed: 5, WebhookCopies: .4, WebhookDrops: .3, WebhookShuffle: true},
 	})
 	v := w.visit()

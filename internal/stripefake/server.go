@@ -258,7 +258,7 @@ func (x *exchange) answer(a reply) {
 	x.count(a.status)
 	h := x.w.Header()
 	for name, value := range map[string]string{
-		"Content-Type": "application/json", "Cache-Control": "no-cache, no-store", "Request-Id": x.call.id, "Stripe-Version": x.call.version,
+		"Content-Type": "application/json", "Date": x.f.Now().UTC().Format(http.TimeFormat), "Cache-Control": "no-cache, no-store", "Request-Id": x.call.id, "Stripe-Version": x.call.version,
 		"Idempotency-Key": headerValue(x.call.key), "Stripe-Account": headerValue(x.r.Header.Get("Stripe-Account")), "Stripe-Should-Retry": a.retry,
 	} {
 		if value != "" {

@@ -32,8 +32,7 @@ type letter struct {
 	due      time.Time // by the real clock; zero: at once
 	giveUp   time.Time // by the fake's clock
 	tries    int
-	copied   bool // a second one: it does not count as a delivery
-	flushed  int  // the number of the Flush that has tried it
+	flushed  int // the number of the Flush that has tried it
 }
 
 // A postOffice delivers webhooks: for each endpoint one worker, which sends one at a time.
@@ -197,9 +196,7 @@ func (p *postOffice) try(ctx context.Context, b *box, l *letter) {
 	status, err := p.send(ctx, url, Signature(now, l.payload, keys...), l.payload)
 	f.mu.Lock()
 	if err == nil && status/100 == 2 {
-		if !l.copied {
-			l.event["pending_webhooks"] = l.event.num("pending_webhooks") - 1
-		}
+		accepted(l.event, l.endpoint.id())
 		f.mu.Unlock()
 		return
 	}

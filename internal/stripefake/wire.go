@@ -22,6 +22,7 @@ type faultsForm struct {
 	Busy           *float64  `json:"busy,omitempty"`
 	Rate           *int      `json:"rate,omitempty"`
 	Seed           *uint64   `json:"seed,omitempty"`
+	EventLosses    *float64  `json:"event_losses,omitempty"`
 	WebhookCopies  *float64  `json:"webhook_copies,omitempty"`
 	WebhookDrops   *float64  `json:"webhook_drops,omitempty"`
 	WebhookShuffle *bool     `json:"webhook_shuffle,omitempty"`
@@ -47,7 +48,7 @@ func (d *duration) UnmarshalText(text []byte) error {
 func formOfFaults(f Faults) faultsForm {
 	return faultsForm{
 		new(duration(f.Latency)), &f.LostRequests, &f.LostReplies, &f.Errors, &f.LateErrors, &f.Busy, &f.Rate, &f.Seed,
-		&f.WebhookCopies, &f.WebhookDrops, &f.WebhookShuffle, new(duration(f.WebhookDelay)),
+		&f.EventLosses, &f.WebhookCopies, &f.WebhookDrops, &f.WebhookShuffle, new(duration(f.WebhookDelay)),
 	}
 }
 
@@ -60,6 +61,7 @@ func (form faultsForm) over(f Faults) Faults {
 	set(&f.Busy, form.Busy)
 	set(&f.Rate, form.Rate)
 	set(&f.Seed, form.Seed)
+	set(&f.EventLosses, form.EventLosses)
 	set(&f.WebhookCopies, form.WebhookCopies)
 	set(&f.WebhookDrops, form.WebhookDrops)
 	set(&f.WebhookShuffle, form.WebhookShuffle)

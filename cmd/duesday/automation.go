@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+const (
+	commandLimit   = 30 * time.Second // that a command may take
+	permanentExit  = 100              // of a command that no repetition would help
+	commandOutput  = 4096             // bytes of a command's output that are looked at
+	commandMessage = 200              // characters of it that an error repeats
+)
+
+// A command does an action by a shell command of the merchant's own: the job is its standard
+// input, as JSON, and the job's fields are in its environment. It gets PATH and HOME besides,
+// and nothing else that we know.
+type command struct {
+	line  string
+	env   []string
+	limit time.Duration
+}
+
+var _ tracking.Automation = (*command)(nil)
+
+// Name implements tracking.Automation.
+func (c *command) Name() string { return "command" }
+
+// Do implements tracking.Automation. Exit 0 means done, 100 that it can never be done, and
+// everything else that it is to be tried again.
+func (c *command) Do(ctx context.Context, j tracking.Job) error {
+	input, err := json.Marshal(j)
+	if err != nil {
+		return err // unreachable: a job has a JSON form
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", c.line)
+	cmd.Env = append(append([]string{}, c.env...), "DUESDAY_ACTION="+string(j.Action), "DUESDAY_PURCHASE="+j.Purchase,
+		"DUESDAY_ACCOUNT="+j.Account, "DUESDAY_STRIPE_ACCOUNT="+j.StripeAccount, "DUESDAY_JOB_ID="+j.ID)
+	cmd.Stdin = bytes.NewReader(input)
+	var said firstBytes
+	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.WaitDelay = time.Second                           // a child that has left the group may hold the pipes
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its end is the end of all that it has started
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	err = cmd.Run()
+	exit, exited := errors.AsType[*exec.ExitError](err)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("the command did not end within %s and was killed%s", c.limit, said.message())
+	case exited && exit.ExitCode() == permanentExit:
+		return fmt.Errorf("%w: the command says that it never can (exit %d)%s", outbox.ErrPermanent, permanentExit, said.message())
+	case errors.Is(err, exec.ErrWaitDelay):
+		return fmt.Errorf("the command left something running that holds its output%s", said.message())
+	}
+	return fmt.Errorf("the command failed: %w%s", err, said.message())
+}
+
+// firstBytes keeps the beginning of what a command says.
+type firstBytes struct {
+	mu   sync.Mutex
+	kept []byte // guarded by mu
+}
+
+// Write implements io.Writer.
+func (f *firstBytes) Write(b []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kept = append(f.kept, b[:min(len(b), commandOutput-len(f.kept))]...)
+	return len(b), nil
+}
+
+// message returns the first line that says something, without secrets, to end an error with.
+func (f *firstBytes) message() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for line := range strings.Lines(string(f.kept)) {
+		line = strings.TrimSpace(strings.ToValidUTF8(line, ""))
+		if line = printable(billing.MaskCards(secret.Redact(line))); line != "-" {
+			runes := []rune(line)
+			return ": " + string(runes[:min(len(runes), commandMessage)])
+		}
+	}
+	return ""
+}
+
+// A logged does an action by writing a line to the log: for those that have no command.
+type logged struct{ log *slog.Logger }
+
+var _ tracking.Automation = (*logged)(nil)
+
+// Name implements tracking.Automation.
+func (l *logged) Name() string { return "log" }
+
+// Do implements tracking.Automation.
+func (l *logged) Do(ctx context.Context, j tracking.Job) error {
+	l.log.WarnContext(ctx, "no command is set for this action", "action", j.Action, "purchase", j.Purchase, "account", j.Account,
+		"stripe_account", j.StripeAccount, "kind", j.Kind, "reason", j.Reason, "job", j.ID)
+	return nil
+}
+
+// A byAction has its own automation for each action.
+type byAction struct{ fulfil, unsubscribe tracking.Automation }
+
+var _ tracking.Automation = (*byAction)(nil)
+
+// Name implements tracking.Automation.
+func (b *byAction) Name() string {
+	fulfil, unsubscribe := b.fulfil.Name(), b.unsubscribe.Name()
+	if fulfil == unsubscribe {
+		return fulfil
+	}
+	return fulfil + " for fulfil, " + unsubscribe + " for unsubscribe"
+}
+
+// Do implements tracking.Automation.
+func (b *byAction) Do(ctx context.Context, j tracking.Job) error {
+	if j.Action == tracking.ActionUnsubscribe {
+		return b.unsubscribe.Do(ctx, j)
+	}
+	return b.fulfil.Do(ctx, j)
+}
+
+// automation is what the command lines do; "" is logged.
+func (p *program) automation(fulfil, unsubscribe string, log *slog.Logger) tracking.Automation {
+	var env []string
+	for _, name := range []string{"PATH", "HOME"} {
+		if value := p.env(name); value != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	of := func(line string) tracking.Automation {
+		if line == "" {
+			return &logged{log}
+		}
+		return &command{line: line, env: env, limit: commandLimit}
+	}
+	return &byAction{of(fulfil), of(unsubscribe)}
+}

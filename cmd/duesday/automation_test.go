@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+func testJob() tracking.Job {
+	return tracking.Job{ID: "job/1", Action: tracking.ActionFulfil, Purchase: "p-1", Account: "a-1", StripeAccount: "acct_1", Kind: tracking.Legacy,
+		Reason: "paid pi_1", At: time.Date(2026, 3, 15, 10, 30, 0, 0, time.UTC)}
+}
+
+func testCommand(t *testing.T, line string) *command {
+	t.Helper()
+	return &command{line: line, env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, limit: time.Minute}
+}
+
+// TestCommand_GetsTheJobAndNoSecrets: what it is given is the job, PATH and HOME.
+func TestCommand_GetsTheJobAndNoSecrets(t *testing.T) {
+	t.Setenv("DUESDAY_STRIPE_KEY", "sk_test_hidden")
+	t.Setenv("DUESDAY_API_KEY", "hidden")
+	out := filepath.Join(t.TempDir(), "out")
+	c := testCommand(t, "cat > "+out+"; env >> "+out)
+	if err := c.Do(t.Context(), testJob()); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, string(b), `{"id":"job/1","action":"fulfil","purchase":"p-1","account":"a-1","stripe_account":"acct_1","kind":"legacy","reason":"paid pi_1","at":"2026-03-15T10:30:00Z"}`,
+		"DUESDAY_ACTION=fulfil\n", "DUESDAY_PURCHASE=p-1\n", "DUESDAY_ACCOUNT=a-1\n", "DUESDAY_STRIPE_ACCOUNT=acct_1\n", "DUESDAY_JOB_ID=job/1\n", "HOME=", "PATH=")
+	if strings.Contains(string(b), "hidden") {
+		t.Errorf("a secret is in what the command gets: %s", b)
+	}
+}
+
+func TestCommand_Fails(t *testing.T) {
+	for _, x := range []struct {
+		line, says string
+		permanent  bool
+	}{
+		{"echo; echo no such product >&2; echo more; exit 3", "exit status 3: no such product", false},
+		{"echo never; exit 100", "(exit 100): never", true},
+		{"echo key sk_test_hidden card 4242424242424242; exit 1", "key sk_test_*** card ", false},
+		{"printf 'a\\033[2Jb'; exit 1", "a [2Jb", false},
+		{"exit 1", "exit status 1", false},
+		{"no-such-command-at-all", "exit status 127", false},
+		{"kill -9 $$", "signal: killed", false},
+		{"head -c 100000 /dev/zero | tr '\\0' x; exit 1", strings.Repeat("x", commandMessage), false},
+	} {
+		err := testCommand(t, x.line).Do(t.Context(), testJob())
+		if err == nil || !strings.Contains(err.Error(), x.says) || errors.Is(err, outbox.ErrPermanent) != x.permanent {
+			t.Errorf("%s: %v, want %q, permanent %t", x.line, err, x.says, x.permanent)
+			continue
+		}
+		for _, hidden := range []string{"hidden", "4242424242424242", "more", strings.Repeat("x", commandMessage+1), "\x1b"} {
+			if strings.Contains(err.Error(), hidden) {
+				t.Errorf("%s: %q is in %v", x.line, hidden, err)
+			}
+		}
+	}
+}
+
+func TestCommand_HasALimit(t *testing.T) {
+	c := testCommand(t, "echo begun; sleep 600")
+	c.limit = 50 * time.Millisecond
+	err := c.Do(t.Context(), testJob())
+	if err == nil || !strings.Contains(err.Error(), "did not end within 50ms and was killed") || errors.Is(err, outbox.ErrPermanent) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestCommand_IsKilledWithItsChildren: the pipe ends when nobody holds it any more.
+func TestCommand_IsKilledWithItsChildren(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	c := testCommand(t, "sh -c 'echo begun; exec sleep 600' >"+pipe+" & wait")
+	go func() { done <- c.Do(ctx, testJob()) }()
+	f, err := os.Open(pipe) // waits for the child
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	begun := make([]byte, len("begun\n"))
+	if _, err := io.ReadFull(f, begun); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-done; err == nil {
+		t.Error("a command that was killed is done")
+	}
+	if rest, err := io.ReadAll(f); err != nil || len(rest) > 0 {
+		t.Errorf("got %q, %v", rest, err)
+	}
+}
+
+func TestLogged_SaysWhatIsAsked(t *testing.T) {
+	var out bytes.Buffer
+	l := &logged{slog.New(slog.NewTextHandler(&out, nil))}
+	if err := l.Do(t.Context(), testJob()); err != nil || l.Name() != "log" {
+		t.Errorf("%s: %v", l.Name(), err)
+	}
+	contains(t, out.String(), "action=fulfil", "purchase=p-1", "stripe_account=acct_1", "job=job/1")
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/bench"
+)
+
+// maxWebhookSeconds keeps a round within the time for which a signature is good.
+const maxWebhookSeconds = 120
+
+func (b *benchmark) webhooksCommand() *cobra.Command {
+	var subscriptions, connections int
+	c := &cobra.Command{
+		Use:   "webhooks",
+		Short: "Take webhooks over HTTP for some seconds, in turn with W2 on bare Pebble",
+		Long: `Sends signed events of Stripe's over HTTP to the real endpoint, in this process and over
+loopback, in turn with W2 on bare Pebble: a third each are payments that are made,
+subscriptions that are changed, and invoices that are paid. Each is answered when it is
+durable. Purchases and bodies are made before the clock runs; what purchases ask for is
+put into the outbox, and not delivered. The CPU includes that of whoever sends.`,
+		Args: want(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b.subscriptions, b.workers = subscriptions, connections
+			return b.run(cmd.Context(), b.webhooks)
+		},
+	}
+	c.Flags().IntVar(&subscriptions, "subscriptions", 20_000, "`N` subscriptions that are known")
+	c.Flags().IntVar(&connections, "workers", 64, "`N` connections")
+	return c
+}
+
+func (b *benchmark) webhooks(ctx context.Context) (cells []bench.Cell, err error) {
+	if b.seconds > maxWebhookSeconds {
+		return nil, usagef("--seconds %d: want at most %d, as signatures go out of date", b.seconds, maxWebhookSeconds)
+	}
+	ours, err := bench.OpenWebhooks(ctx, filepath.Join(b.folder, "ours"), b.cache())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, ours.Close()) }()
+	var bare *bench.Bare
+	if !b.alone {
+		if bare, err = bench.OpenBare(filepath.Join(b.folder, "bare"), b.cache()); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, bare.Close()) }()
+	}
+	cell := bench.Cell{Name: "webhooks", Unit: "events"}
+	perSecond, taken := 15_000, 0 // until it is known
+	for round := range b.rounds {
+		b.note("webhooks, round %d of %d: preparing events of %d bytes", round+1, b.rounds, ours.BodyBytes())
+		if err := ours.Prepare(ctx, b.subscriptions, b.seconds*perSecond); err != nil {
+			return nil, err
+		}
+		ours.Settle()
+		s, err := timed(func() (int, []time.Duration, error) { return ours.Run(ctx, b.workers, b.length()) })
+		if err != nil {
+			return nil, err
+		}
+		cell.Ours, perSecond = append(cell.Ours, s), int(s.PerSecond*3/2)
+		if bare == nil {
+			continue
+		}
+		bare.Settle()
+		s, err = timed(func() (units int, took []time.Duration, err error) {
+			units, took, err = bare.Take(taken, b.workers, b.subscriptions, b.length())
+			taken += units
+			return units, took, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		cell.Bare = append(cell.Bare, s)
+	}
+	return []bench.Cell{cell}, nil
+}
+
+// timed is a sample with the times of its units.
+func timed(do func() (int, []time.Duration, error)) (bench.Sample, error) {
+	var took []time.Duration
+	s, err := bench.Measure(func() (units int, err error) {
+		units, took, err = do()
+		return units, err
+	})
+	s.P50, s.P99 = bench.Percentile(took, 50), bench.Percentile(took, 99)
+	return s, err
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+func (p *program) connectCommand() *cobra.Command {
+	g := group("connect", "Say which Stripe account is of which customer account, and look how far its events are known",
+		p.connectAdd(), p.connectList(), p.connectShow())
+	g.Long = `Say which Stripe account is of which customer account. Events of a Stripe account that is
+not registered are put aside, and looked at again when it is. The account of our own key
+is registered the same way, if buyers pay there.`
+	return g
+}
+
+func (p *program) connectAdd() *cobra.Command {
+	var f deskFlags
+	var account string
+	c := &cobra.Command{
+		Use:   "add --account UUID ACCT",
+		Short: "Register a Stripe account as a customer account's",
+		Args:  want("ACCT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.at(cmd.Context(), &f, deskNeed{create: true, stripe: true}, func(d *desk) error {
+				a, err := d.registry.Register(cmd.Context(), account, args[0])
+				if err != nil {
+					return err
+				}
+				return p.showConnected(a, "registered")
+			})
+		},
+	}
+	c.Flags().StringVar(&account, "account", "", "`UUID` of the customer account that it is of")
+	c.MarkFlagRequired("account")
+	return f.on(c)
+}
+
+func (p *program) connectList() *cobra.Command {
+	var f deskFlags
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the Stripe accounts that are followed",
+		Args:  want(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.at(cmd.Context(), &f, deskNeed{}, func(d *desk) error {
+				columns := []string{"STRIPE ACCOUNT", "ACCOUNT", "STATUS", "VERIFIED THROUGH", "CHECKED", "ERROR"}
+				n, err := list(p, d.registry.ConnectedAccounts(cmd.Context()), as[*tracking.ConnectedAccount], columns, func(a *tracking.ConnectedAccount) []string {
+					return []string{a.StripeAccount, a.Account, string(a.Status), stamp(a.Polled.Through), stamp(a.Polled.Checked), a.Polled.Error}
+				})
+				if err == nil {
+					p.say("\n%s", plural(n, "Stripe account"))
+				}
+				return err
+			})
+		},
+	}
+	return f.on(c)
+}
+
+// as shows a value as it is: it has a JSON form.
+func as[T any](v T) T { return v }
+
+func (p *program) connectShow() *cobra.Command {
+	var f deskFlags
+	c := &cobra.Command{
+		Use:   "show ACCT",
+		Short: "Show a Stripe account that is followed, and how far its events are known",
+		Args:  want("ACCT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.at(cmd.Context(), &f, deskNeed{}, func(d *desk) error {
+				a, err := d.connected(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return p.showConnected(a, "")
+			})
+		},
+	}
+	return f.on(c)
+}
+
+// connected returns the registered Stripe account. tracking.ErrUnregistered: there is none.
+func (d *desk) connected(ctx context.Context, stripeAccount string) (*tracking.ConnectedAccount, error) {
+	for a, err := range d.registry.ConnectedAccounts(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if a.StripeAccount == stripeAccount {
+			return a, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", stripeAccount, tracking.ErrUnregistered)
+}
+
+func (p *program) showConnected(a *tracking.ConnectedAccount, what string) error {
+	if p.cfg.JSON {
+		return p.object(a)
+	}
+	if what != "" {
+		p.say("Stripe account %s %s", a.StripeAccount, what)
+	}
+	own, polled := "", a.Polled
+	if a.Own {
+		own = "the account of our key"
+	}
+	fields(p.stdout, "Stripe account", a.StripeAccount, "account", a.Account, "own", own, "status", string(a.Status),
+		"verified through", stamp(polled.Through), "checked", stamp(polled.Checked), "next check", stamp(polled.Next), "compared", stamp(polled.Swept),
+		"error", polled.Error, "registered", stamp(a.Created), "changed", stamp(a.Updated))
+	return nil
+}

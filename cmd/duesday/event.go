@@ -1,0 +1,131 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+func (p *program) eventCommand() *cobra.Command {
+	g := group("event", "Look at what Stripe has told", p.eventList(), p.eventShow())
+	g.Long = `Look at what Stripe has told. An event is kept for 30 days, and longer while something
+waits for it: list those with --waiting, and have one looked at again with
+duesday replay.`
+	return g
+}
+
+// An eventView is an event in JSON, without its body.
+type eventView struct {
+	ID            string               `json:"id"`
+	Type          string               `json:"type"`
+	StripeAccount string               `json:"stripe_account,omitempty"`
+	Account       string               `json:"account,omitempty"`
+	Subscription  string               `json:"subscription,omitempty"`
+	Object        string               `json:"object,omitempty"` // that it is about: its id at Stripe
+	Status        tracking.EventStatus `json:"status"`
+	Reason        string               `json:"reason,omitempty"`
+	Source        tracking.Source      `json:"source,omitempty"`
+	Live          bool                 `json:"live"`
+	APIVersion    string               `json:"api_version,omitempty"`
+	Created       time.Time            `json:"created,omitzero"`
+	Received      time.Time            `json:"received,omitzero"`
+	Applied       time.Time            `json:"applied,omitzero"`
+}
+
+func viewEvent(e *tracking.Event) eventView {
+	return eventView{ID: e.ID, Type: e.Type, StripeAccount: e.StripeAccount, Account: e.Account, Subscription: e.Subscription, Object: e.Object.ID,
+		Status: e.Status, Reason: e.Reason, Source: e.Source, Live: e.Live, APIVersion: e.APIVersion, Created: e.Created, Received: e.Received, Applied: e.Applied}
+}
+
+func (p *program) eventShow() *cobra.Command {
+	var f deskFlags
+	body := false
+	c := &cobra.Command{
+		Use:   "show EVENT",
+		Short: "Show an event, and what became of it",
+		Args:  want("EVENT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.at(cmd.Context(), &f, deskNeed{}, func(d *desk) error {
+				e, err := d.ledger.Event(cmd.Context(), args[0])
+				if err != nil {
+					return notFound(err, "event "+args[0])
+				}
+				return p.showEvent(e, body)
+			})
+		},
+	}
+	c.Flags().BoolVar(&body, "body", false, "print its body, as Stripe sent it, and nothing else")
+	return f.on(c)
+}
+
+func (p *program) showEvent(e *tracking.Event, body bool) error {
+	switch {
+	case body:
+		p.stdout.Write(e.Body)
+		if n := len(e.Body); n == 0 || e.Body[n-1] != '\n' {
+			p.stdout.WriteByte('\n')
+		}
+		return nil
+	case p.cfg.JSON:
+		return p.object(viewEvent(e))
+	}
+	mode := "test"
+	if e.Live {
+		mode = "live"
+	}
+	fields(p.stdout, "event", e.ID, "type", e.Type, "about", e.Object.ID, "Stripe account", e.StripeAccount, "account", e.Account,
+		"subscription", e.Subscription, "status", string(e.Status)+prefixed(": ", e.Reason), "came by", string(e.Source), "mode", mode,
+		"API version", e.APIVersion, "created", stamp(e.Created), "received", stamp(e.Received), "applied", stamp(e.Applied))
+	return nil
+}
+
+func (p *program) replayCommand() *cobra.Command {
+	var f deskFlags
+	c := &cobra.Command{
+		Use:   "replay EVENT...",
+		Short: "Look at events again: those that were put aside or given up, or any other",
+		Long: `Look at events again: those that were put aside or given up, or any other. It does no harm:
+what an event says is merged into what is known, and nothing is done twice. Exits 3 when
+one of them still waits.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("%s: EVENT is missing", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.at(cmd.Context(), &f, deskNeed{stripe: true}, func(d *desk) error { return p.replayEvents(cmd.Context(), d, args) })
+		},
+	}
+	return f.on(c)
+}
+
+// replayEvents goes on after an event that is not there, and then fails.
+func (p *program) replayEvents(ctx context.Context, d *desk, ids []string) error {
+	var missing []error
+	verdicts := func(yield func(tracking.Verdict, error) bool) {
+		for _, id := range ids {
+			v, err := d.ledger.Replay(ctx, id)
+			if errors.Is(err, store.ErrNotFound) {
+				missing = append(missing, notFound(err, "event "+id))
+				continue
+			}
+			if err == nil && !v.Status.Final() {
+				p.code = exitPerson
+			}
+			if !yield(v, err) || err != nil {
+				return
+			}
+		}
+	}
+	_, err := list(p, verdicts, as[tracking.Verdict], []string{"EVENT", "STATUS", "WHY"}, func(v tracking.Verdict) []string {
+		return []string{v.Event, string(v.Status), v.Reason}
+	})
+	return cmp.Or(err, errors.Join(missing...))
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// eventFlags are those of event list.
+type eventFlags struct {
+	deskFlags
+	account, subscription string
+	from, to              instantFlag
+	limit                 int
+	waiting               bool
+}
+
+func (p *program) eventList() *cobra.Command {
+	f := new(eventFlags)
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List events, the oldest first: all, or those of an account or a subscription",
+		Args:  want(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			return p.at(cmd.Context(), &f.deskFlags, deskNeed{}, func(d *desk) error {
+				if f.waiting {
+					return p.listWaiting(cmd.Context(), d)
+				}
+				return p.listEvents(cmd.Context(), d, f)
+			})
+		},
+	}
+	fs := c.Flags()
+	fs.StringVar(&f.account, "account", "", "only those of the `ACCOUNT`: acct_… at Stripe, or a customer account's UUID")
+	fs.StringVar(&f.subscription, "subscription", "", "only those about the `SUBSCRIPTION` at Stripe")
+	fs.Var(&f.from, "from", "only those from then on, by Stripe's clock")
+	fs.Var(&f.to, "to", "only those before")
+	fs.IntVar(&f.limit, "limit", 0, "at most so many; 0 for all")
+	fs.BoolVar(&f.waiting, "waiting", false, "those that are not applied: to be done, put aside, or given up")
+	return f.on(c)
+}
+
+func (f *eventFlags) check() error {
+	switch {
+	case f.limit < 0:
+		return usagef("--limit %d: want 0 or more", f.limit)
+	case f.account != "" && f.subscription != "":
+		return usagef("--account and --subscription: give one of them")
+	case f.waiting && (f.account != "" || f.subscription != "" || f.limit != 0 || !f.from.IsZero() || !f.to.IsZero()):
+		return usagef("--waiting lists all that wait: give it alone")
+	case !f.to.IsZero() && !f.to.After(f.from.Time):
+		return usagef("--to %s is not after --from %s", f.to.String(), f.from.String())
+	}
+	return nil
+}
+
+func (p *program) listEvents(ctx context.Context, d *desk, f *eventFlags) error {
+	q := tracking.EventQuery{Subscription: f.subscription, From: f.from.Time, To: f.to.Time, Limit: f.limit}
+	events := d.ledger.Events(ctx, q)
+	if strings.HasPrefix(f.account, "acct_") {
+		q.StripeAccount = f.account
+		events = d.ledger.Events(ctx, q)
+	} else if f.account != "" {
+		places, err := d.places(ctx, f.account)
+		if err != nil {
+			return err
+		}
+		var each []iter.Seq2[tracking.EventRow, error]
+		for _, at := range places {
+			q.StripeAccount = at
+			each = append(each, d.ledger.Events(ctx, q))
+		}
+		events = firstOf(f.limit, merged(each, func(a, b tracking.EventRow) int { return a.At.Compare(b.At) }))
+	}
+	n, err := list(p, events, as[tracking.EventRow], []string{"EVENT", "TYPE", "STRIPE ACCOUNT", "SUBSCRIPTION", "AT"}, func(e tracking.EventRow) []string {
+		return []string{e.ID, e.Type, e.StripeAccount, e.Subscription, stamp(e.At)}
+	})
+	if err == nil {
+		p.say("\n%s", plural(n, "event"))
+	}
+	return err
+}
+
+// places returns the Stripe accounts that are registered for the customer account.
+func (d *desk) places(ctx context.Context, account string) ([]string, error) {
+	var places []string
+	for a, err := range d.registry.ConnectedAccounts(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if strings.EqualFold(a.Account, account) {
+			places = append(places, a.StripeAccount)
+		}
+	}
+	if len(places) == 0 {
+		return nil, fmt.Errorf("account %s: %w", account, tracking.ErrUnregistered)
+	}
+	return places, nil
+}
+
+// merged yields what the sequences yield, each of which is in order, in one order.
+func merged[T any](each []iter.Seq2[T, error], compare func(a, b T) int) iter.Seq2[T, error] {
+	if len(each) == 1 {
+		return each[0]
+	}
+	return func(yield func(T, error) bool) {
+		type head struct {
+			value T
+			err   error
+			next  func() (T, error, bool)
+		}
+		var heads []*head
+		for _, seq := range each {
+			next, stop := iter.Pull2(seq)
+			defer stop()
+			if v, err, ok := next(); ok {
+				heads = append(heads, &head{v, err, next})
+			}
+		}
+		for len(heads) > 0 {
+			first := slices.MinFunc(heads, func(a, b *head) int { return compare(a.value, b.value) })
+			for _, h := range heads {
+				if h.err != nil {
+					first = h
+				}
+			}
+			if !yield(first.value, first.err) || first.err != nil {
+				return
+			}
+			var ok bool
+			if first.value, first.err, ok = first.next(); !ok {
+				heads = slices.DeleteFunc(heads, func(h *head) bool { return h == first })
+			}
+		}
+	}
+}
+
+// firstOf yields at most n; 0 is all.
+func firstOf[T any](n int, all iter.Seq2[T, error]) iter.Seq2[T, error] {
+	if n == 0 {
+		return all
+	}
+	return func(yield func(T, error) bool) {
+		left := n
+		for v, err := range all {
+			if left--; !yield(v, err) || left == 0 {
+				return
+			}
+		}
+	}
+}
+
+func (p *program) listWaiting(ctx context.Context, d *desk) error {
+	n, err := list(p, d.ledger.Waiting(ctx), viewEvent, []string{"EVENT", "TYPE", "STRIPE ACCOUNT", "STATUS", "RECEIVED", "WHY"}, func(e *tracking.Event) []string {
+		return []string{e.ID, e.Type, e.StripeAccount, string(e.Status), stamp(e.Received), e.Reason}
+	})
+	if err == nil {
+		p.say("\n%s", plural(n, "event"))
+	}
+	return err
+}
+
+// An instantFlag is a flag that takes a time, or a date for its beginning; UTC. Zero when it is
+// not given.
+type instantFlag struct{ time.Time }
+
+// Set implements pflag.Value.
+func (i *instantFlag) Set(text string) error {
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil && t.Year() >= firstYear {
+			i.Time = t.UTC()
+			return nil
+		}
+	}
+	return usagef("want a time such as 2026-03-15T10:30:00Z, or a date such as 2026-03-15 for its beginning in UTC")
+}
+
+func (i *instantFlag) String() string { return stamp(i.Time) }
+
+// Type implements pflag.Value.
+func (i *instantFlag) Type() string { return "TIME" }

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// pollFlags are those of duesday poll.
+type pollFlags struct {
+	deskFlags
+	once, all, sweep bool
+	every            time.Duration
+}
+
+func (p *program) pollCommand() *cobra.Command {
+	f := new(pollFlags)
+	c := &cobra.Command{
+		Use:   "poll",
+		Short: "Find the events that never came, and have them come",
+		Long: `Find the events that never came, and have them come: list those of every connected account
+at Stripe, and send what is missing to the webhook endpoints of a running duesday serve,
+the oldest first. It runs until it is interrupted, or does one round with --once. A duesday
+serve does the same by itself, unless it was told --no-poll.
+
+It needs the address of the server, its API key, and the key at Stripe. Exits 3 when a round
+could not get through to some account, or when events are lost that Stripe does not list any
+more.`,
+		Args: want(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !f.once && (f.all || f.sweep) {
+				return usagef("--all and --sweep are for one round: give --once, too")
+			}
+			if f.every < leastPollEvery || f.every > mostPollEvery {
+				return usagef("--poll-every %s: want %s to %s", f.every, leastPollEvery, mostPollEvery)
+			}
+			return p.poll(cmd.Context(), f)
+		},
+	}
+	c.Flags().BoolVar(&f.once, "once", false, "do one round, and say what it found")
+	c.Flags().BoolVar(&f.all, "all", false, "with --once: ask for every account, also those whose time has not come")
+	c.Flags().BoolVar(&f.sweep, "sweep", false, "with --once: compare the objects themselves, too: Stripe may never have sent an event")
+	c.Flags().DurationVar(&f.every, "poll-every", pollEvery, "`TIME` from one round to the next")
+	return f.on(c)
+}
+
+// A pollView is what one round found, and a sweep if one was asked for.
+type pollView struct {
+	tracking.PollReport
+	Sweep *tracking.SweepReport `json:"sweep,omitempty"`
+}
+
+func (p *program) poll(ctx context.Context, f *pollFlags) error {
+	t, err := config.NewTracking(p.cfg, f.server, p.env)
+	if err != nil {
+		return &usageError{err}
+	}
+	if t.Server == "" {
+		return usagef("%s sends what is missing to a running duesday serve: name it by --server, or %s", p.command, config.EnvServer)
+	}
+	client, err := p.client(&t)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if err := readStripeKey(&t.Stripe); err != nil {
+		return err
+	}
+	log := p.logger()
+	processor, err := newStripe(t.Processor, &t.Stripe, p.now, log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = processor.Close() }() // idle connections alone
+	sender, err := p.sender(t.Server, pollSecret(t.APIKey))
+	if err != nil {
+		return err
+	}
+	poller := tracking.NewPoller(tracking.PollOptions{Ledger: client, Sender: sender, Lister: processor.Tracker(), Now: p.now, Log: log, Interval: f.every})
+	if !f.once {
+		p.say("The events that %s has not got are looked for every %s", t.Server, f.every)
+		if err := p.stdout.Flush(); err != nil {
+			return err
+		}
+		return poller.Run(ctx)
+	}
+	var v pollView
+	if v.PollReport, err = poller.Round(ctx, f.all); err != nil {
+		return err
+	}
+	if f.sweep {
+		r, err := poller.Sweep(ctx, true)
+		if err != nil {
+			return err
+		}
+		v.Sweep = &r
+	}
+	return p.showPoll(&v)
+}
+
+func (p *program) showPoll(v *pollView) error {
+	if v.Failed+len(v.Lost) > 0 || v.Sweep != nil && v.Sweep.Failed > 0 {
+		p.code = exitPerson
+	}
+	if p.cfg.JSON {
+		return p.object(v)
+	}
+	p.say("%s asked for, %d left alone: %s, %d missing, %d of them sent", plural(v.Accounts, "Stripe account"), v.Skipped, plural(v.Listed, "event"), v.Missing, v.Sent)
+	if !v.Through.IsZero() {
+		p.say("every event before %s is here", stamp(v.Through))
+	}
+	failures := v.Failures
+	if s := v.Sweep; s != nil {
+		p.say("%s compared at %s: %d had changed without an event", plural(s.Objects, "object"), plural(s.Accounts, "Stripe account"), s.Changed)
+		failures = append(failures, s.Failures...)
+	}
+	for _, l := range v.Lost {
+		p.warn("events of %s from %s to %s are lost: Stripe does not list them any more; %s", l.StripeAccount, stamp(l.From), stamp(l.To), p.hint("poll --once --all --sweep"))
+	}
+	if len(failures) == 0 {
+		return nil
+	}
+	p.say("\nNot got through to:")
+	t := newTable(p.stdout, "  STRIPE ACCOUNT", "WHY")
+	for _, x := range failures {
+		t.row("  "+x.StripeAccount, secret.Redact(x.Error))
+	}
+	return t.flush()
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+func (p *program) purchaseCommand() *cobra.Command {
+	g := group("purchase", "Sell something through Stripe, and look what became of it", p.purchaseCreate(), p.purchaseList(), p.purchaseShow())
+	g.Long = `Sell something through Stripe, and look what became of it: a purchase is paid by Stripe,
+by one payment or by a subscription of Stripe's, and its events say when it is to be
+fulfilled and when it has ended. What Duesday charges itself is under subscription.`
+	return g
+}
+
+// purchaseFlags are those of purchase create.
+type purchaseFlags struct {
+	deskFlags
+	order            tracking.Order
+	kind             choiceFlag
+	amount, currency string
+}
+
+func (p *program) purchaseCreate() *cobra.Command {
+	f := &purchaseFlags{kind: choiceFlag{choices: []string{string(tracking.Legacy), string(tracking.Product), string(tracking.Subscribe), string(tracking.SplitPayment)}}}
+	c := &cobra.Command{
+		Use:   "create",
+		Short: "Sell something: make the payment, subscription or schedule at Stripe",
+		Long: `Sell something: make the payment, subscription or schedule at Stripe.
+
+  legacy        a payment intent that the buyer's client completes, of an --amount
+  product       one payment, taken at once: of an --amount or a --price
+  subscription  a subscription of Stripe's, of a --price
+  split         a --price that is paid in a fixed number of --payments
+
+The same --key of the same account is the same purchase: repeat the command when it is not
+known whether it worked. The client secret, which the buyer's client needs to complete a
+payment, is printed and kept nowhere. Exits 3 when the payment was declined, or when the
+bank wants the buyer to confirm it.`,
+		Example: `  duesday purchase create --account UUID --kind legacy --key order-1 --amount 12.99 --currency USD
+  duesday purchase create --account UUID --kind split --key order-2 --price price_123 --payments 3 --email ann@example.com --payment-method pm_123`,
+		Args: want(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.fill(); err != nil {
+				return err
+			}
+			return p.at(cmd.Context(), &f.deskFlags, deskNeed{stripe: true}, func(d *desk) error { return p.sell(cmd.Context(), d, f) })
+		},
+	}
+	o, fs := &f.order, c.Flags()
+	fs.StringVar(&o.Account, "account", "", "`UUID` of the customer account that sells")
+	fs.Var(&f.kind, "kind", "how it is paid")
+	fs.StringVar(&o.Key, "key", "", "`TEXT` of your own that tells this order from others")
+	fs.StringVar(&f.amount, "amount", "", "`AMOUNT` such as 12.99: of legacy, and of product without a price")
+	fs.StringVar(&f.currency, "currency", "", "ISO 4217 `CODE`, with an amount")
+	fs.StringVar(&o.Price, "price", "", "`PRICE` at Stripe: of subscription and split, and of product without an amount")
+	fs.IntVar(&o.Payments, "payments", 0, "`NUMBER` of payments, of split")
+	fs.StringVar(&o.Customer, "customer", "", "`CUSTOMER` at Stripe (default: found by --email, or made)")
+	fs.StringVar(&o.Email, "email", "", "`ADDRESS` of the buyer")
+	fs.StringVar(&o.Name, "name", "", "`NAME` of the buyer")
+	fs.StringVar(&o.PaymentMethod, "payment-method", "", "`METHOD` that the buyer's client has made: of all but legacy")
+	fs.StringVar(&o.Description, "description", "", "`TEXT` that buyers see")
+	for _, name := range []string{"account", "kind", "key"} {
+		c.MarkFlagRequired(name)
+	}
+	return f.on(c)
+}
+
+// fill makes the order of the flags.
+func (f *purchaseFlags) fill() error {
+	o := &f.order
+	o.Kind = tracking.Kind(f.kind.value)
+	for _, text := range [...]struct{ flag, value string }{{"key", o.Key}, {"description", o.Description}, {"email", o.Email}, {"name", o.Name},
+		{"customer", o.Customer}, {"price", o.Price}, {"payment-method", o.PaymentMethod}} {
+		if billing.HasCardNumber(text.value) {
+			return usagef("--%s: this looks like a card number, which must never come here: it is given to Stripe alone", text.flag)
+		}
+	}
+	if f.amount == "" {
+		if f.currency != "" {
+			return usagef("--currency is for --amount: a price has its own")
+		}
+		return nil
+	}
+	currency, err := money.ParseCurrency(f.currency)
+	if err != nil {
+		return usagef("--currency: %w", err)
+	}
+	amount, err := money.Parse(f.amount, currency)
+	if err != nil {
+		return usagef("--amount: %w", err)
+	}
+	o.Amount, o.Currency = amount.Minor(), currency.Code()
+	return nil
+}
+
+// A soldView is a purchase that was made, with what the caller needs to go on.
+type soldView struct {
+	Purchase     *tracking.Purchase `json:"purchase"`
+	Customer     string             `json:"customer,omitempty"`      // at Stripe
+	ClientSecret string             `json:"client_secret,omitempty"` // for the buyer's client
+	Declined     string             `json:"declined,omitempty"`
+	Action       bool               `json:"action_required,omitempty"`
+	Repeated     bool               `json:"repeated,omitempty"`
+}
+
+func (p *program) sell(ctx context.Context, d *desk, f *purchaseFlags) error {
+	created, err := d.shop.CreatePurchase(ctx, f.order)
+	if err != nil {
+		return err
+	}
+	sale := &created.Sale
+	if sale.Declined != "" || sale.Action {
+		p.code = exitPerson
+	}
+	v := soldView{Purchase: created.Purchase, Customer: sale.Customer, ClientSecret: sale.ClientSecret.Reveal(), Declined: sale.Declined,
+		Action: sale.Action, Repeated: created.Repeated}
+	if p.cfg.JSON {
+		return p.object(v)
+	}
+	what := "made"
+	if v.Repeated {
+		what = "was made before, with the same key"
+	}
+	p.say("purchase %s %s", v.Purchase.ID, what)
+	action := ""
+	if v.Action {
+		action = "the buyer has to confirm the payment"
+	}
+	p.purchaseFields(v.Purchase, "declined", v.Declined, "waits", action, "client secret", v.ClientSecret)
+	p.say("\nLook what becomes of it: %s", f.hint(p, "purchase show "+v.Purchase.ID))
+	return nil
+}
+
+func (p *program) purchaseList() *cobra.Command {
+	var f deskFlags
+	var account string
+	c := &cobra.Command{
+		Use:   "list --account UUID",
+		Short: "List an account's purchases, the newest first",
+		Args:  want(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.at(cmd.Context(), &f, deskNeed{}, func(d *desk) error {
+				columns := []string{"PURCHASE", "KIND", "CREATED", "FULFILLED", "UNSUBSCRIBE", "SUBSCRIPTIONS", "PROBLEM"}
+				n, err := list(p, d.shop.Purchases(cmd.Context(), strings.ToLower(account)), as[*tracking.Purchase], columns, func(x *tracking.Purchase) []string {
+					return []string{x.ID, string(x.Kind), stamp(x.Created), yesNo(x.Fulfilled), string(x.Unsubscribe.State), coursesText(x), x.Problem}
+				})
+				if err == nil {
+					p.say("\n%s", plural(n, "purchase"))
+				}
+				return err
+			})
+		},
+	}
+	c.Flags().StringVar(&account, "account", "", "`UUID` of the customer account")
+	c.MarkFlagRequired("account")
+	return f.on(c)
+}
+
+func (p *program) purchaseShow() *cobra.Command {
+	var f deskFlags
+	c := &cobra.Command{
+		Use:   "show PURCHASE",
+		Short: "Show a purchase, its payments and subscriptions, and its story: what was asked, what came, what was done",
+		Args:  want("PURCHASE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.at(cmd.Context(), &f, deskNeed{}, func(d *desk) error {
+				story, err := d.shop.Story(cmd.Context(), args[0])
+				if err != nil {
+					return notFound(err, "purchase "+args[0])
+				}
+				if p.cfg.JSON {
+					return p.object(story)
+				}
+				return p.showStory(story)
+			})
+		},
+	}
+	return f.on(c)
+}

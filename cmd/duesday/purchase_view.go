@@ -1,0 +1,106 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// purchaseFields prints a purchase, and more pairs of names and values.
+func (p *program) purchaseFields(x *tracking.Purchase, more ...string) {
+	o := &x.Order
+	payments := ""
+	if o.Payments > 0 {
+		payments = strconv.Itoa(o.Payments)
+	}
+	fields(p.stdout, append([]string{"purchase", x.ID, "account", x.Account, "Stripe account", x.StripeAccount, "kind", string(x.Kind),
+		"amount", formatMinor(o.Amount, o.Currency), "price", o.Price, "payments", payments, "description", o.Description,
+		"customer", firstText(x.Customer, o.Customer), "email", o.Email, "name", o.Name, "fulfilled", yesNo(x.Fulfilled),
+		"fulfilment", effectText(x.Fulfilment), "unsubscribe", effectText(x.Unsubscribe), "automations", automationsText(x.Automations),
+		"problem", x.Problem, "created", stamp(x.Created), "changed", stamp(x.Updated)}, more...)...)
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
+}
+
+// effectText says how far an effect is, or "" when nothing asked for it.
+func effectText(e tracking.Effect) string {
+	switch e.State {
+	case tracking.NotAsked:
+		return ""
+	case tracking.Waits:
+		return "waits for the fulfilment" + prefixed(": ", e.Reason)
+	case tracking.DoneWith:
+		return "done at " + stamp(e.Done) + prefixed(": ", e.Reason)
+	}
+	return "asked for at " + stamp(e.Asked) + prefixed(": ", e.Reason)
+}
+
+func automationsText(all []tracking.Done) string {
+	var parts []string
+	for _, d := range all {
+		parts = append(parts, string(d.Action)+" by "+d.Automation+" at "+stamp(d.At))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// formatMinor returns an amount of minor units as people write it, or "" for none.
+func formatMinor(minor int64, code string) string {
+	if code == "" {
+		return ""
+	}
+	currency, err := money.ParseCurrency(code)
+	if err != nil { // one that Stripe has and we do not know
+		return strconv.FormatInt(minor, 10) + " minor units of " + code
+	}
+	return money.New(minor, currency).Format()
+}
+
+func coursesText(x *tracking.Purchase) string {
+	var parts []string
+	for id, c := range x.Courses {
+		parts = append(parts, id+" "+string(c.Status))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}
+
+func (p *program) showStory(s *tracking.Story) error {
+	p.purchaseFields(s.Purchase)
+	if len(s.Payments) > 0 {
+		p.say("\nPayments:")
+		t := newTable(p.stdout, "  PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "INVOICE", "SUBSCRIPTION")
+		for _, x := range s.Payments {
+			t.row("  "+x.ID, paymentStatus(x), formatMinor(x.Amount, x.Currency), refundedText(x), disputesText(x), stamp(x.Created), x.Invoice, x.Subscription)
+		}
+		t.flush()
+	}
+	if len(s.Subscriptions) > 0 {
+		p.say("\nSubscriptions:")
+		t := newTable(p.stdout, "  SUBSCRIPTION", "STATUS", "AT STRIPE", "ENDING", "SCHEDULE", "CREATED", "CHANGED")
+		for _, x := range s.Subscriptions {
+			t.row("  "+x.ID, string(x.Status), x.Detail, string(x.Ending), x.Schedule, stamp(x.Created), stamp(x.Updated))
+		}
+		t.flush()
+	}
+	if len(s.Steps) == 0 {
+		return nil
+	}
+	p.say("\nStory:")
+	t := newTable(p.stdout, "  AT", "WHAT", "OF", "EVENT", "")
+	for _, x := range s.Steps {
+		about := x.About
+		if about == s.Purchase.ID {
+			about = "the purchase"
+		}
+		t.row("  "+stamp(x.At), x.What, about, x.Event, x.Detail)
+	}
+	return t.flush()
+}

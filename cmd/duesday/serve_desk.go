@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/httpapi"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// A desk is where a command finds what is followed: in the store, or at a running duesday
+// serve, which has the store to itself.
+type desk struct {
+	shop     httpapi.Shop
+	ledger   httpapi.Ledger
+	registry httpapi.Registry
+	service  *tracking.Service // nil at a server's
+}
+
+// A deskFlags are those of every command that asks at a desk.
+type deskFlags struct{ server string }
+
+func (f *deskFlags) on(c *cobra.Command) *cobra.Command {
+	c.Flags().StringVar(&f.server, "server", "", "`URL` of a running duesday serve to ask, instead of opening the store (default $"+config.EnvServer+")")
+	return c
+}
+
+// hint is p.hint of a command that asks at the same desk.
+func (f *deskFlags) hint(p *program, command string) string {
+	if command = p.hint(command); f.server != "" {
+		command += " --server " + quoted(f.server)
+	}
+	return command
+}
+
+// deskNeed says what a command does there.
+type deskNeed struct {
+	create bool // the store, when there is none
+	stripe bool // Stripe is asked: without it, there is only reading
+}
+
+// at finds the desk, does it, and closes what was opened.
+func (p *program) at(ctx context.Context, f *deskFlags, n deskNeed, do func(*desk) error) error {
+	t, err := config.NewTracking(p.cfg, f.server, p.env)
+	if err != nil {
+		return &usageError{err}
+	}
+	if t.Server != "" {
+		client, err := p.client(&t)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		return p.explainDesk(f, do(&desk{shop: client, ledger: client, registry: client}))
+	}
+	err = p.with(ctx, need{create: n.create, read: !n.create && !n.stripe}, func(s *session) error {
+		return p.track(ctx, s, &t, n.stripe, tracking.Options{}, func(it followed) error {
+			return p.explainDesk(f, do(&desk{shop: it.service, ledger: it.service, registry: it.service, service: it.service}))
+		})
+	})
+	if errors.Is(err, store.ErrLocked) {
+		return fmt.Errorf("%w; if duesday serve has it, ask that by --server, or %s", err, config.EnvServer)
+	}
+	return err
+}
+
+// client is the way to the server that the settings name.
+func (p *program) client(t *config.Tracking) (*httpapi.Client, error) {
+	if err := readAPIKey(t); err != nil {
+		return nil, err
+	}
+	if t.APIKey.IsZero() {
+		return nil, usagef("%s wants its API key: set %s, or %s to a file that holds it and that nobody else can read", t.Server, config.EnvAPIKey, config.EnvAPIKeyFile)
+	}
+	return httpapi.NewClient(t.Server, t.APIKey, nil)
+}
+
+// What is followed: with the Stripe account of the key, and its mode.
+type followed struct {
+	service   *tracking.Service
+	processor *stripe.Processor // nil where nothing is asked
+	own       string            // acct_…
+	live      bool
+}
+
+// track opens what follows Stripe in the session's store, does it, and closes it again. Of
+// the options it fills in what the settings and the session say. Unless it asks Stripe, it only
+// reads, and no key is needed.
+func (p *program) track(ctx context.Context, s *session, t *config.Tracking, asks bool, o tracking.Options, do func(followed) error) (err error) {
+	meta, err := s.engine.Meta(ctx)
+	if err != nil {
+		return err
+	}
+	var f followed
+	if !asks {
+		f.own, f.live, err = pinned(ctx, s)
+	} else {
+		var opened bool
+		if f.processor, opened, err = p.stripeOf(s, t); err != nil {
+			return err
+		}
+		if opened {
+			defer func() { err = errors.Join(err, f.processor.Close()) }()
+		}
+		o.Finder, o.Seller = f.processor.Tracker(), f.processor.Tracker()
+		f.own, f.live, err = p.whose(ctx, t, f.processor)
+	}
+	if err != nil {
+		return err
+	}
+	if p.cfg.UsesStripe() { // billing's own payment intents are on this store
+		o.Settler = settlerOf(s.engine)
+	}
+	o.Store, o.Tables, o.Now, o.Log, o.Installation = s.store, s.tables, p.now, s.log, meta.Installation
+	o.Own, o.Live, o.Decode = f.own, f.live, stripe.DecodeEvent
+	if f.service, err = tracking.Open(ctx, o); err != nil {
+		return err
+	}
+	return do(f)
+}
+
+// pinned returns the Stripe account and the mode that the store follows.
+func pinned(ctx context.Context, s *session) (own string, live bool, err error) {
+	it, err := s.store.Get(ctx, s.tables.Tracking.Registry.Name, store.Key{PK: "OWN", SK: "OWN"})
+	if errors.Is(err, store.ErrNotFound) {
+		return "", false, errors.New("nothing that Stripe runs is followed in this store yet: duesday serve begins it, as does duesday connect add")
+	}
+	return it.Str(schema.TrackedStripeAccount), it.Get(schema.TrackedLive).Bool(), err
+}
+
+// settlerOf returns the engine, if it takes what is told of its payment intents.
+func settlerOf(engine any) tracking.Settler {
+	if settler, ok := engine.(tracking.Settler); ok {
+		return settler
+	}
+	return nil
+}
+
+// stripeOf returns Stripe: the session's processor, if it is that, or one that is opened and
+// has to be closed.
+func (p *program) stripeOf(s *session, t *config.Tracking) (processor *stripe.Processor, opened bool, err error) {
+	if processor, ok := s.processor.(*stripe.Processor); ok {
+		return processor, false, nil
+	}
+	if err := readStripeKey(&t.Stripe); err != nil {
+		return nil, false, err
+	}
+	processor, err = newStripe(t.Processor, &t.Stripe, p.now, s.log)
+	return processor, err == nil, err
+}
+
+// readStripeKey reads the key's file, where there is one.
+func readStripeKey(c *config.Stripe) (err error) {
+	if c.KeyFile == "" || !c.Key.IsZero() {
+		return nil
+	}
+	if c.Key, err = secret.FromFile(c.KeyFile); err != nil {
+		return usagef("%s: %w", config.EnvStripeKeyFile, err)
+	}
+	c.KeyFile = ""
+	return nil
+}
+
+// whose asks which account the key is of, and in which mode.
+func (p *program) whose(ctx context.Context, t *config.Tracking, processor *stripe.Processor) (own string, live bool, err error) {
+	identity, err := processor.Identity(ctx)
+	switch {
+	case errors.Is(err, billing.ErrRefused):
+		return "", false, fmt.Errorf("%w; nothing was done: look at the key in %s or %s", err, config.EnvStripeKey, config.EnvStripeKeyFile)
+	case err != nil && t.Stripe.APIBase != "":
+		return "", false, fmt.Errorf("%w; nothing was done: does Stripe, or its fake, answer at %s (%s)", err, t.Stripe.APIBase, config.EnvStripeAPIBase)
+	case err != nil:
+		return "", false, err
+	}
+	words := strings.Fields(identity) // stripe acct_… test
+	if len(words) != 3 {
+		return "", false, fmt.Errorf("the key is of %q, as Stripe says: want an account and a mode", identity)
+	}
+	return words[1], words[2] == "live", nil
+}
+
+// explainDesk says what to do about errors that a person meets at a desk.
+func (p *program) explainDesk(f *deskFlags, err error) error {
+	switch {
+	case errors.Is(err, tracking.ErrUnregistered):
+		return fmt.Errorf("%w; register it: %s", err, f.hint(p, "connect add --account UUID ACCT"))
+	case errors.Is(err, tracking.ErrDisconnected):
+		return fmt.Errorf("%w; the merchant has to connect it at Stripe again", err)
+	}
+	return err
+}
+
+// readAPIKey reads the API key's file, where there is one.
+func readAPIKey(t *config.Tracking) (err error) {
+	if t.APIKeyFile == "" {
+		return nil
+	}
+	if t.APIKey, err = secret.FromFile(t.APIKeyFile); err != nil {
+		return usagef("%s: %w", config.EnvAPIKeyFile, err)
+	}
+	if err = config.CheckAPIKey(config.EnvAPIKeyFile, t.APIKey); err != nil {
+		return &usageError{err}
+	}
+	t.APIKeyFile = ""
+	return nil
+}

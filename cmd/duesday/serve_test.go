@@ -1,0 +1,442 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/stripefake"
+)
+
+const (
+	shopAccount = "0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58" // of acct_shop
+	ownAccount  = "5d1c9a52-8a0e-4b62-9f0d-2f6f5f0f6a11" // of the key's own
+	testAPIKey  = "0123456789abcdef0123"
+	hookSecret  = "whsec_platform"
+	shopSecret  = "whsec_connect"
+)
+
+// A serveCLI is duesday serve before a fake of Stripe that sends its webhooks there.
+type serveCLI struct {
+	*stripeCLI
+	front *httptest.Server       // where the fake sends webhooks to
+	to    atomic.Pointer[string] // where front leads: the base of what serves now
+	pipe  *os.File
+	jobs  *bufio.Reader // of pipe: a line for each job that a command was run for
+}
+
+func newServeCLI(t *testing.T) *serveCLI {
+	t.Helper()
+	c := new(serveCLI)
+	c.front = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		base := c.to.Load()
+		if base == nil {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		to, err := url.Parse(*base)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		httputil.NewSingleHostReverseProxy(to).ServeHTTP(w, r)
+	}))
+	t.Cleanup(c.front.Close)
+	c.stripeCLI = newStripeCLI(t, stripefake.Options{Connected: []string{"acct_shop"}, Webhooks: []stripefake.Webhook{
+		{URL: c.front.URL + hookPath, Secret: hookSecret}, {URL: c.front.URL + connectPath, Secret: shopSecret, Connect: true}}})
+	maps.Copy(c.env, map[string]string{"DUESDAY_STRIPE_WEBHOOK_SECRETS": "whsec_older, " + hookSecret, "DUESDAY_STRIPE_CONNECT_SECRETS": shopSecret,
+		"DUESDAY_API_KEY": testAPIKey, "DUESDAY_PROCESSOR": "", "PATH": os.Getenv("PATH"), "HOME": t.TempDir()})
+	c.env["DUESDAY_PROCESSOR"] = "stripe:?rate=1000"
+	pipe := filepath.Join(t.TempDir(), "jobs")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(pipe, os.O_RDWR, 0) // it never ends
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	c.pipe, c.jobs = f, bufio.NewReader(f)
+	c.env["TEST_PIPE"] = pipe
+	return c
+}
+
+// job is the command line that notes the job.
+func (c *serveCLI) job() string {
+	return `echo "$DUESDAY_ACTION $DUESDAY_PURCHASE" > ` + c.env["TEST_PIPE"]
+}
+
+// serve runs duesday serve until stop, and returns what it announced.
+func (c *serveCLI) serve(args ...string) (v serveView, stop func() result) {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(c.t.Context())
+	read, write := io.Pipe()
+	var errors strings.Builder
+	now := c.now
+	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), write, &errors, func() time.Time { return now })
+	done := make(chan int, 1)
+	go func() {
+		done <- p.run(ctx, append([]string{"serve", "--json", "--listen", "127.0.0.1:0"}, args...))
+		write.Close()
+	}()
+	out := bufio.NewReader(read)
+	first, err := out.ReadString('\n')
+	if err != nil {
+		cancel()
+		c.t.Fatalf("duesday serve %s: exit %d, %s", strings.Join(args, " "), <-done, errors.String())
+	}
+	stop = sync.OnceValue(func() result {
+		c.to.Store(nil)
+		cancel()
+		text, _ := io.ReadAll(out)
+		return result{<-done, string(text), errors.String()}
+	})
+	c.t.Cleanup(func() { stop() })
+	if err := json.Unmarshal([]byte(first), &v); err != nil {
+		c.t.Fatal(err)
+	}
+	c.to.Store(&v.Base)
+	return v, stop
+}
+
+// await reads lines of jobs until there are as many.
+func (c *serveCLI) await(n int) map[string]int {
+	c.t.Helper()
+	if err := c.pipe.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		c.t.Fatal(err)
+	}
+	jobs := map[string]int{}
+	for range n {
+		line, err := c.jobs.ReadString('\n')
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		jobs[strings.TrimSpace(line)]++
+	}
+	return jobs
+}
+
+// until waits until it holds.
+func (c *serveCLI) until(what string, holds func() bool) {
+	c.t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for range 2000 {
+		if holds() {
+			return
+		}
+		<-tick.C
+	}
+	c.t.Fatalf("it never came to: %s", what)
+}
+
+// askAt is ask at a connected account.
+func (c *stripeCLI) askAt(at, method, path, params string) map[string]any {
+	c.t.Helper()
+	r, err := http.NewRequestWithContext(c.t.Context(), method, c.base+path, strings.NewReader(params))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+c.key)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Stripe-Account", at)
+	status, text, _ := c.send(r)
+	if status != http.StatusOK {
+		c.t.Fatalf("%s %s at %s: %d %s", method, path, at, status, text)
+	}
+	return decode(c.t, text).(map[string]any)
+}
+
+func TestServe_SellsAndFulfils(t *testing.T) {
+	c := newServeCLI(t)
+	v, stop := c.serve("--on-fulfil", c.job(), "--on-unsubscribe", c.job(), "--no-poll")
+	equal(t, "announced", []any{v.StripeAccount, v.Mode, v.API, v.PollEvery, v.Webhooks}, []any{stripefake.DefaultAccount, "test", true, "", []string{v.Base + hookPath, v.Base + connectPath}})
+	c.env["DUESDAY_SERVER"] = v.Base
+	equal(t, "registered", members(c.object(exitDone, "connect", "add", "--account", shopAccount, "acct_shop"), "stripe_account", "account", "status"), []any{"acct_shop", shopAccount, "connected"})
+	c.must("connect", "add", "--account", ownAccount, stripefake.DefaultAccount)
+	price := c.askAt("acct_shop", "POST", "/v1/prices", "unit_amount=900&currency=usd&recurring[interval]=month&product_data[name]=Gym")["id"].(string)
+
+	sell := func(code int, account, kind string, args ...string) map[string]any {
+		t.Helper()
+		return c.object(code, append([]string{"purchase", "create", "--account", account, "--kind", kind}, args...)...)
+	}
+	id := func(sold map[string]any) string { return sold["purchase"].(map[string]any)["id"].(string) }
+	legacy := sell(exitDone, shopAccount, "legacy", "--key", "1", "--amount", "12.99", "--currency", "usd")
+	secret := legacy["client_secret"].(string)
+	intent, _, _ := strings.Cut(secret, "_secret_")
+	c.askAt("acct_shop", "POST", "/v1/payment_intents/"+intent+"/confirm", "payment_method=pm_card_visa&return_url=http://shop.example")
+	product := sell(exitDone, ownAccount, "product", "--key", "1", "--amount", "500", "--currency", "JPY", "--email", "ann@example.com", "--payment-method", "pm_card_visa")
+	recurring := sell(exitDone, shopAccount, "subscription", "--key", "2", "--price", price, "--email", "ann@example.com", "--payment-method", "pm_card_visa")
+	split := sell(exitDone, shopAccount, "split", "--key", "3", "--price", price, "--payments", "3", "--email", "bob@example.com", "--payment-method", "pm_card_visa")
+	again := sell(exitDone, shopAccount, "split", "--key", "3", "--price", price, "--payments", "3", "--email", "bob@example.com", "--payment-method", "pm_card_visa")
+	equal(t, "repeated", []any{id(again), again["repeated"]}, []any{id(split), true})
+
+	want := map[string]int{}
+	for _, sold := range []map[string]any{legacy, product, recurring, split} {
+		want["fulfil "+id(sold)] = 1
+	}
+	equal(t, "fulfilled", c.await(4), want)
+	for sold := range want {
+		_, purchase, _ := strings.Cut(sold, " ")
+		c.until(sold, func() bool {
+			return c.object(exitDone, "purchase", "show", purchase)["purchase"].(map[string]any)["fulfilled"] == true
+		})
+	}
+
+	declined := sell(exitPerson, shopAccount, "product", "--key", "4", "--amount", "7", "--currency", "EUR", "--email", "cy@example.com", "--payment-method", "pm_card_chargeCustomerFail")
+	equal(t, "declined", declined["declined"], "generic_decline: Your card was declined.")
+	c.showsAll(id(legacy), id(recurring), intent)
+
+	// The buyer's subscription ends: an unsubscribe, and once.
+	sub := c.list("event", "list", "--account", "acct_shop")
+	equal(t, "events of the account", len(sub) > 4, true)
+	for name := range c.object(exitDone, "purchase", "show", id(recurring))["purchase"].(map[string]any)["subscriptions"].(map[string]any) {
+		c.askAt("acct_shop", "DELETE", "/v1/subscriptions/"+name, "")
+		if n := len(c.list("event", "list", "--subscription", name)); n < 2 {
+			t.Errorf("%d events of %s", n, name)
+		}
+	}
+	equal(t, "ended", c.await(1), map[string]int{"unsubscribe " + id(recurring): 1})
+
+	r := stop()
+	equal(t, "stopped", []any{r.code, r.out, r.errors}, []any{exitDone, "", ""})
+	delete(c.env, "DUESDAY_SERVER")
+	equal(t, "once more", c.list("event", "list", "--waiting"), []any{})
+	equal(t, "purchases", len(c.list("purchase", "list", "--account", shopAccount)), 4)
+	c.must("rebuild")
+	for text := range c.items() {
+		if strings.Contains(text, "_secret_") {
+			t.Errorf("a client secret is stored: %s", text)
+		}
+	}
+}
+
+// showsAll reads by every command that reads, for people.
+func (c *serveCLI) showsAll(legacy, recurring, intent string) {
+	t := c.t
+	t.Helper()
+	contains(t, c.must("purchase", "show", legacy), "legacy", "$12.99", "fulfilled", "yes", "by command", "Payments:", intent, "paid", "Story:", "evt_", "payment_intent.succeeded")
+	contains(t, c.must("purchase", "show", recurring), "Subscriptions:", "active", "Story:")
+	contains(t, c.must("purchase", "list", "--account", strings.ToUpper(shopAccount)), legacy, recurring, "4 purchases")
+	contains(t, c.must("payment", "list", "--account", shopAccount), "acct_shop/"+intent, "failed: generic_decline", "€7.00")
+	contains(t, c.must("payment", "show", "acct_shop/"+intent), legacy, "paid", "$12.99", "Story:")
+	contains(t, c.must("connect", "list"), "acct_shop", shopAccount, ownAccount, "connected", "2 Stripe accounts")
+	contains(t, c.must("connect", "show", stripefake.DefaultAccount), "the account of our key")
+	contains(t, c.must("event", "list", "--account", shopAccount, "--limit", "3"), "acct_shop", "3 events")
+	event := c.list("event", "list", "--limit", "1")[0].(map[string]any)["id"].(string)
+	contains(t, c.must("event", "show", event), event, "webhook", "applied")
+	equal(t, "body", decode(t, c.must("event", "show", event, "--body")).(map[string]any)["id"], event)
+	equal(t, "replayed", c.list("replay", event)[0].(map[string]any)["event"], event)
+}
+
+// TestServe_FindsWhatNeverCame: webhooks are dropped, and the poller of another process brings
+// what they would have told.
+func TestServe_FindsWhatNeverCame(t *testing.T) {
+	c := newServeCLI(t)
+	v, stop := c.serve("--on-fulfil", c.job(), "--no-poll")
+	c.env["DUESDAY_SERVER"] = v.Base
+	c.must("connect", "add", "--account", shopAccount, "acct_shop")
+	if err := c.fake.SetFaults(stripefake.Faults{WebhookDrops: 1}); err != nil {
+		t.Fatal(err)
+	}
+	legacy := c.object(exitDone, "purchase", "create", "--account", shopAccount, "--kind", "legacy", "--key", "1", "--amount", "12.99", "--currency", "USD")
+	intent, _, _ := strings.Cut(legacy["client_secret"].(string), "_secret_")
+	c.askAt("acct_shop", "POST", "/v1/payment_intents/"+intent+"/confirm", "payment_method=pm_card_visa&return_url=http://shop.example")
+	equal(t, "none came", c.list("event", "list"), []any{})
+	found := c.object(exitDone, "poll", "--once")
+	equal(t, "found", found["missing"], found["sent"])
+	if n := found["sent"].(float64); n < 2 {
+		t.Errorf("%v were sent", n)
+	}
+	equal(t, "fulfilled", c.await(1), map[string]int{"fulfil " + legacy["purchase"].(map[string]any)["id"].(string): 1})
+	again := c.object(exitDone, "poll", "--once", "--all", "--sweep")
+	equal(t, "not again", []any{again["missing"], again["sweep"].(map[string]any)["changed"]}, []any{0, 0})
+	contains(t, c.must("poll", "--once", "--all", "--sweep"), "1 Stripe account asked for", "0 missing", "compared at 1 Stripe account: 0 had changed")
+	for _, e := range c.list("event", "list", "--account", "acct_shop") {
+		if v := c.object(exitDone, "event", "show", e.(map[string]any)["id"].(string)); v["source"] != "poll" || v["status"] == "refused" {
+			t.Errorf("event %v", v)
+		}
+	}
+	equal(t, "verified", c.object(exitDone, "connect", "show", "acct_shop")["polled"].(map[string]any)["verified_through"] != nil, true)
+	equal(t, "stopped", stop().code, exitDone)
+
+	// A serve with a poller of its own does it by itself.
+	delete(c.env, "DUESDAY_SERVER")
+	legacy = c.object(exitDone, "purchase", "create", "--account", shopAccount, "--kind", "legacy", "--key", "2", "--amount", "1", "--currency", "USD")
+	intent, _, _ = strings.Cut(legacy["client_secret"].(string), "_secret_")
+	c.askAt("acct_shop", "POST", "/v1/payment_intents/"+intent+"/confirm", "payment_method=pm_card_visa&return_url=http://shop.example")
+	c.now = c.now.Add(48 * time.Hour) // whatever was put off is due
+	delete(c.env, "DUESDAY_API_KEY")
+	_, stop = c.serve("--on-fulfil", c.job(), "--poll-every", "1s")
+	equal(t, "fulfilled", c.await(1), map[string]int{"fulfil " + legacy["purchase"].(map[string]any)["id"].(string): 1})
+	r := stop()
+	equal(t, "exit", r.code, exitDone)
+	contains(t, r.errors, `{"warning":"/v1 and /internal are closed: set DUESDAY_API_KEY"}`)
+}
+
+func TestServe_Quarantines(t *testing.T) {
+	c := newServeCLI(t)
+	v, _ := c.serve("--on-fulfil", c.job(), "--no-poll")
+	c.env["DUESDAY_SERVER"] = v.Base
+	c.askAt("acct_shop", "POST", "/v1/payment_intents", "amount=100&currency=usd&payment_method=pm_card_visa&confirm=true&return_url=http://shop.example")
+	c.until("quarantined", func() bool { return strings.Contains(c.must("event", "list", "--waiting"), "quarantined") })
+	id := c.list("event", "list", "--waiting")[0].(map[string]any)["id"].(string)
+	r := c.run("replay", id)
+	equal(t, "exit", r.code, exitPerson)
+	contains(t, r.out, id, "quarantined")
+	c.must("connect", "add", "--account", shopAccount, "acct_shop")
+	c.until("taken", func() bool { return len(c.list("event", "list", "--waiting")) == 0 })
+	r = c.run("replay", "evt_none")
+	equal(t, "exit", r.code, exitFailed)
+	contains(t, r.errors, "there is no event evt_none")
+}
+
+func TestServe_LocksTheStore(t *testing.T) {
+	c := newServeCLI(t)
+	v, _ := c.serve("--no-poll")
+	for _, line := range []string{"connect list", "purchase list --account " + shopAccount, "event list", "replay evt_1"} {
+		r := c.run(strings.Fields(line)...)
+		equal(t, line, r.code, exitFailed)
+		contains(t, r.errors, "is in use by", "duesday serve", "--server", "DUESDAY_SERVER")
+	}
+	c.must("connect", "list", "--server", v.Base)
+	c.env["DUESDAY_API_KEY"] = "another-key-of-20-characters"
+	r := c.run("connect", "list", "--server", v.Base)
+	equal(t, "with another key", r.code, exitFailed)
+	contains(t, r.errors, "401")
+	delete(c.env, "DUESDAY_API_KEY")
+	r = c.run("connect", "list", "--server", v.Base)
+	equal(t, "without a key", r.code, exitUsage)
+	contains(t, r.errors, "DUESDAY_API_KEY")
+}
+
+func TestServe_Refuses(t *testing.T) {
+	c := newServeCLI(t)
+	for _, x := range []struct {
+		args, env, value string
+		code             int
+		says             string
+	}{
+		{"--listen 8080", "", "", exitUsage, "want HOST:PORT"},
+		{"--listen 0.0.0.0:0", "", "", exitUsage, "--behind-proxy"},
+		{"--listen :0", "", "", exitUsage, "--behind-proxy"},
+		{"--listen shop.example:80", "", "", exitUsage, "--behind-proxy"},
+		{"--ended-by canceled", "", "", exitUsage, "unpaid, paused, past_due"},
+		{"--ended-by unpaid,unpaid", "", "", exitUsage, "twice"},
+		{"--poll-every 1ms", "", "", exitUsage, "want 1s"},
+		{"--poll-every 5m --no-poll", "", "", exitUsage, "give one of them"},
+		{"more", "", "", exitUsage, "takes no argument"},
+		{"", "DUESDAY_STRIPE_KEY", "", exitUsage, "DUESDAY_STRIPE_KEY_FILE"},
+		{"", "DUESDAY_STRIPE_KEY", "sk_test_nobody", exitFailed, "look at the key"},
+		{"", "DUESDAY_STRIPE_WEBHOOK_SECRETS", "whsec_hidden,", exitUsage, "DUESDAY_STRIPE_WEBHOOK_SECRETS: one of them is empty"},
+		{"", "DUESDAY_STRIPE_CONNECT_SECRETS_FILE", "none", exitUsage, "DUESDAY_STRIPE_CONNECT_SECRETS and DUESDAY_STRIPE_CONNECT_SECRETS_FILE are both set"},
+		{"", "DUESDAY_API_KEY", "hidden", exitUsage, "DUESDAY_API_KEY: want at least 16"},
+		{"", "DUESDAY_STRIPE_API_BASE", "http://127.0.0.1:1", exitFailed, "does Stripe, or its fake, answer"},
+	} {
+		old := c.env[x.env]
+		c.env[x.env] = x.value
+		r := c.run(append([]string{"serve"}, strings.Fields(x.args)...)...)
+		c.env[x.env] = old
+		if r.code != x.code || strings.Contains(r.errors, "hidden") {
+			t.Errorf("%s %s=%s: exit %d, want %d: %s", x.args, x.env, x.value, r.code, x.code, r.errors)
+		}
+		contains(t, r.errors, x.says)
+	}
+}
+
+// TestServe_SecretsInFiles: several in one file, as they are exchanged.
+func TestServe_SecretsInFiles(t *testing.T) {
+	c := newServeCLI(t)
+	delete(c.env, "DUESDAY_STRIPE_WEBHOOK_SECRETS")
+	c.env["DUESDAY_STRIPE_WEBHOOK_SECRETS_FILE"] = c.file("hooks", "whsec_older\n"+hookSecret+"\n")
+	delete(c.env, "DUESDAY_API_KEY")
+	c.env["DUESDAY_API_KEY_FILE"] = c.file("key", testAPIKey+"\n")
+	if err := os.Chmod("hooks", 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := c.run("serve")
+	equal(t, "for all to read", r.code, exitUsage)
+	contains(t, r.errors, "DUESDAY_STRIPE_WEBHOOK_SECRETS_FILE", "chmod 600")
+	if err := os.Chmod("hooks", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v, stop := c.serve("--no-poll", "--behind-proxy", "--listen", ":0") // the last --listen counts
+	contains(t, v.Base, "http://localhost:")
+	c.env["DUESDAY_SERVER"] = v.Base
+	c.must("connect", "add", "--account", ownAccount, stripefake.DefaultAccount)
+	c.ask("POST", "/v1/payment_intents", "amount=100&currency=usd&payment_method=pm_card_visa&confirm=true&return_url=http://shop.example")
+	c.until("taken", func() bool { return len(c.list("event", "list", "--account", ownAccount)) > 0 })
+	equal(t, "exit", stop().code, exitDone)
+}
+
+func TestPurchaseCreate_Refuses(t *testing.T) {
+	c := newServeCLI(t)
+	base := "purchase create --account " + shopAccount + " --key k --kind "
+	for line, says := range map[string]string{
+		base + "gift": "want legacy, product, subscription, split",
+		base + "legacy --amount 1.999 --currency USD":                            "--amount",
+		base + "legacy --amount 1":                                               "--currency",
+		base + "legacy --currency USD":                                           "--currency is for --amount",
+		base + "legacy --amount 1 --currency USD --description 4242424242424242": "--description: this looks like a card number",
+		"purchase create --kind legacy --key k":                                  `"account"`,
+		"payment show pi_1":                                                      "want STRIPE_ACCOUNT/PAYMENT",
+		"event list --limit -1":                                                  "--limit -1",
+		"event list --account acct_1 --subscription sub_1":                       "give one of them",
+		"event list --waiting --limit 3":                                         "give it alone",
+		"event list --from yesterday":                                            "2026-03-15T10:30:00Z",
+		"event list --from 2026-03-15 --to 2026-03-15":                           "is not after",
+		"poll --once":                "DUESDAY_SERVER",
+		"poll --all":                 "give --once",
+		"replay":                     "EVENT is missing",
+		"connect add acct_1":         `"account"`,
+		"connect list --server here": "--server: want the address",
+		"connect list --server http://10.1.2.3:80": "https",
+	} {
+		r := c.run(strings.Fields(line)...)
+		if r.code != exitUsage || strings.Contains(r.errors, "4242424242424242") {
+			t.Errorf("%s: exit %d: %s", line, r.code, r.errors)
+		}
+		contains(t, r.errors, says)
+	}
+	if _, err := os.Stat("duesday-data"); err == nil {
+		t.Error("a store was made")
+	}
+	c.must("connect", "add", "--account", shopAccount, "acct_shop")
+	for line, says := range map[string]string{
+		base + "legacy":                                  "amount",
+		base + "split --price price_1":                   "payments",
+		"connect add --account 1 acct_shop":              "account: want a UUID",
+		"connect add --account " + shopAccount + " shop": "stripe_account: want",
+	} {
+		r := c.run(strings.Fields(line)...)
+		equal(t, line, r.code, exitUsage)
+		contains(t, r.errors, says)
+	}
+	for line, says := range map[string]string{
+		"purchase create --account " + ownAccount + " --key k --kind legacy --amount 1 --currency USD": "duesday connect add",
+		"connect show acct_other":                             "not registered",
+		"connect add --account " + ownAccount + " acct_shop":  "used before for something else",
+		"connect add --account " + ownAccount + " acct_other": "not connected",
+		"purchase show " + ownAccount:                         "there is no purchase",
+		"payment show acct_shop/pi_1":                         "there is no payment acct_shop/pi_1",
+		"event show evt_1":                                    "there is no event evt_1",
+	} {
+		r := c.run(strings.Fields(line)...)
+		equal(t, line, r.code, exitFailed)
+		contains(t, r.errors, says)
+	}
+}

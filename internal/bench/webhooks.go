@@ -1,0 +1,218 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/duesday/duesday/internal/httpapi"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/store/pebblestore"
+	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+const (
+	installation  = "00000000-0000-4000-8000-00000000beef"
+	hookPath      = "/webhooks/connect"
+	hookAccounts  = 860 // connected accounts, as many as the published design had
+	setUpAtOnce   = 64
+	minimalEvents = 1000
+)
+
+// Webhooks is the product from the socket on: the endpoint, the signature, the merge and the
+// embedded store. What purchases ask for is put into the outbox, and not delivered.
+type Webhooks struct {
+	store     *pebblestore.Store
+	service   *tracking.Service
+	key       secret.Text
+	templates []template
+	address   string
+	stop      context.CancelFunc
+	served    chan error
+
+	subscriptions []string // the purchase of each
+	payments      []string // of those that are not paid yet; the others are ""
+	paid          int      // events about payments so far
+	events        []hookEvent
+	made          int // events so far
+	base          time.Time
+}
+
+// OpenWebhooks opens an empty one in the folder, with connected accounts, and listens.
+func OpenWebhooks(ctx context.Context, dir string, cacheBytes int64) (*Webhooks, error) {
+	tables := schema.New(schema.DefaultPrefix)
+	s, err := pebblestore.Open(dir, pebblestore.Options{Tables: tables.All(), Names: schema.Names(), Create: true,
+		CacheBytes: cacheBytes, Holder: "duesday bench"})
+	if err != nil {
+		return nil, err
+	}
+	w := &Webhooks{store: s, key: secret.New("whsec_of_the_benchmark"), stop: func() {}, served: make(chan error, 1), base: time.Now()}
+	if err := w.open(ctx, tables); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return w, nil
+}
+
+func (w *Webhooks) open(ctx context.Context, tables schema.Tables) (err error) {
+	if w.templates, err = templates(ctx); err != nil {
+		return err
+	}
+	w.service, err = tracking.Open(ctx, tracking.Options{Store: w.store, Tables: tables, Installation: installation, Own: "acct_" + idTail,
+		Decode: stripe.DecodeEvent, Finder: nobody{}, Seller: nobody{}})
+	if err != nil {
+		return err
+	}
+	for n := range hookAccounts {
+		if _, err := w.service.Register(ctx, fmt.Sprintf("00000000-0000-4000-8000-%012d", n), stripeID("acct", n)); err != nil {
+			return err
+		}
+	}
+	h, err := httpapi.New(httpapi.Options{Inbox: w.service, Shop: w.service, Ledger: w.service, Registry: w.service, Verify: stripe.VerifySignature,
+		Hooks: []httpapi.Hook{{Path: hookPath, Connect: true, Secrets: []secret.Text{w.key}}}, Card: func(string) bool { return false }})
+	if err != nil {
+		return err
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	ctx, w.stop = context.WithCancel(ctx)
+	w.address = l.Addr().String()
+	go func() { w.served <- httpapi.Serve(ctx, l, h, slog.New(slog.DiscardHandler)) }()
+	return nil
+}
+
+// Close stops the server and closes the store.
+func (w *Webhooks) Close() error {
+	w.stop()
+	return errors.Join(<-w.served, w.store.Close())
+}
+
+// Settle waits until no compaction runs, two minutes at most.
+func (w *Webhooks) Settle() { w.store.WaitIdle(2 * time.Minute) }
+
+// BodyBytes is the mean size of the events' bodies.
+func (w *Webhooks) BodyBytes() int {
+	sum := 0
+	for _, t := range w.templates {
+		sum += len(t.body)
+	}
+	return sum / len(w.templates)
+}
+
+// Prepare makes purchases until there are that many subscriptions and enough payments for the
+// next events, and signs these. They are to be sent within five minutes.
+func (w *Webhooks) Prepare(ctx context.Context, subscriptions, events int) error {
+	events = max(events, minimalEvents)
+	if err := w.sell(ctx, tracking.Subscribe, &w.subscriptions, subscriptions); err != nil {
+		return err
+	}
+	if err := w.sell(ctx, tracking.Legacy, &w.payments, w.paid+events/len(w.templates)+1); err != nil {
+		return err
+	}
+	w.events = w.events[:0]
+	now := time.Now()
+	for i := range events {
+		w.events = append(w.events, w.event(w.made+i, now))
+	}
+	return nil
+}
+
+// sell makes purchases of the kind until there are n.
+func (w *Webhooks) sell(ctx context.Context, kind tracking.Kind, list *[]string, n int) error {
+	first := len(*list)
+	for len(*list) < n {
+		*list = append(*list, "")
+	}
+	_, _, err := load(setUpAtOnce, time.Hour, func(_, i int) (bool, error) {
+		i += first
+		if i >= n || ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		o := tracking.Order{Account: fmt.Sprintf("00000000-0000-4000-8000-%012d", i%hookAccounts), Kind: kind, Key: fmt.Sprint(kind, i),
+			Customer: stripeID("cus", i), Amount: 4900, Currency: "USD"}
+		if kind == tracking.Subscribe {
+			o.Amount, o.Currency, o.Price, o.PaymentMethod = 0, "", "price_"+idTail, "pm_"+idTail
+		}
+		made, err := w.service.CreatePurchase(ctx, o)
+		if err != nil {
+			return false, err
+		}
+		(*list)[i] = made.Purchase.ID
+		return true, nil
+	})
+	return err
+}
+
+// Run sends the prepared events over so many connections, each waiting for its answer before
+// the next, for the time given or until all are sent. It returns how long each took, in order
+// of that. Every one has to be applied.
+func (w *Webhooks) Run(ctx context.Context, connections int, length time.Duration) (units int, took []time.Duration, err error) {
+	clients := make([]*hookClient, connections)
+	for i := range clients {
+		if clients[i], err = newHookClient(ctx, w.address, w.templates); err != nil {
+			return 0, nil, err
+		}
+		defer clients[i].conn.Close()
+	}
+	units, took, err = load(connections, length, func(worker, i int) (bool, error) {
+		if i >= len(w.events) {
+			return false, nil
+		}
+		return true, clients[worker].send(w.templates, &w.events[i])
+	})
+	w.made += units // no event was begun after the last one
+	w.paid = (w.made + len(w.templates) - 1) / len(w.templates)
+	return units, took, err
+}
+
+// nobody is Stripe, who is asked for nothing that is not known: purchases are made from their
+// customer's number alone.
+type nobody struct{}
+
+var errNobody = errors.New("the benchmark has no Stripe to ask")
+
+func (nobody) Payment(context.Context, string, string) (tracking.Object, error) {
+	return tracking.Object{}, errNobody
+}
+
+func (nobody) Subscription(context.Context, string, string) (tracking.Object, error) {
+	return tracking.Object{}, errNobody
+}
+
+func (nobody) Schedule(context.Context, string, string) (tracking.Object, error) {
+	return tracking.Object{}, errNobody
+}
+
+func (nobody) Connected(context.Context, string) error { return nil }
+
+func (nobody) Find(context.Context, tracking.Order) (tracking.Sale, error) {
+	return tracking.Sale{}, errNobody
+}
+
+// Sell implements tracking.Seller.
+func (nobody) Sell(_ context.Context, o tracking.Order, _ bool) (tracking.Sale, error) {
+	n, err := strconv.Atoi(o.Customer[len(o.Customer)-10:])
+	if err != nil {
+		return tracking.Sale{}, err
+	}
+	payment := tracking.Object{Kind: tracking.KindPayment, ID: stripeID("pi", n), Status: "requires_payment_method", Tag: o.Tag, Seen: true,
+		Amount: 4900, Currency: "USD", Customer: o.Customer, InvoiceTold: true}
+	if o.Kind == tracking.Legacy {
+		return tracking.Sale{Objects: []tracking.Object{payment}, Customer: o.Customer}, nil
+	}
+	payment.ID, payment.Status = stripeID("pi", 2*firstInvoice+n), "succeeded"
+	payment.Subscription, payment.Invoice = stripeID("sub", n), stripeID("in", n)
+	return tracking.Sale{Customer: o.Customer, Objects: []tracking.Object{payment,
+		{Kind: tracking.KindSubscription, ID: payment.Subscription, Status: "active", Tag: o.Tag, Seen: true, Customer: o.Customer}}}, nil
+}
+
+// firstInvoice is the number of the first invoice that events are about, and of its payment: above
+// those of all others. Twice as much is that of the first payment of a subscription.
+const firstInvoice = 1_000_000_000

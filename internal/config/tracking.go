@@ -1,0 +1,146 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/duesday/duesday/internal/secret"
+)
+
+// The environment variables of following what Stripe runs.
+const (
+	EnvWebhookSecrets     = "DUESDAY_STRIPE_WEBHOOK_SECRETS"
+	EnvWebhookSecretsFile = "DUESDAY_STRIPE_WEBHOOK_SECRETS_FILE"
+	EnvConnectSecrets     = "DUESDAY_STRIPE_CONNECT_SECRETS"
+	EnvConnectSecretsFile = "DUESDAY_STRIPE_CONNECT_SECRETS_FILE"
+	EnvAPIKey             = "DUESDAY_API_KEY"
+	EnvAPIKeyFile         = "DUESDAY_API_KEY_FILE"
+	EnvServer             = "DUESDAY_SERVER"
+)
+
+// leastAPIKey is how many characters an API key has at least: fewer can be guessed.
+const leastAPIKey = 16
+
+// Tracking is what following Stripe's payments works with. Secrets come from the environment
+// or from files, and never from the command line.
+type Tracking struct {
+	Stripe    Stripe // filled in whatever the processor is
+	Processor string // stripe with its options, for stripe.Parse
+
+	Webhook Secrets // of the endpoint for events of our own account
+	Connect Secrets // of the endpoint for events of connected accounts
+
+	APIKey     secret.Text // for /v1 and /internal; none when there is none, or it is in APIKeyFile
+	APIKeyFile string
+	Server     string // address of a running duesday serve, without a slash at its end; "" when none is named
+}
+
+// Secrets are those of one webhook endpoint: more than one while they are exchanged.
+type Secrets struct {
+	List []secret.Text
+	File string // that holds them; "" when there is none or it has been read
+}
+
+// NewTracking reads the settings for commands that follow what Stripe runs. server is the
+// flag's value, which wins over the environment's. Its errors name the variable that is wrong,
+// and repeat no secret.
+func NewTracking(c Config, server string, env func(string) string) (Tracking, error) {
+	t := Tracking{Processor: "stripe", APIKey: secret.New(env(EnvAPIKey)), APIKeyFile: env(EnvAPIKeyFile)}
+	if c.UsesStripe() {
+		t.Processor = c.Processor
+	}
+	var err error
+	if t.Stripe, err = newStripe(env); err != nil {
+		return t, err
+	}
+	if !c.Stripe.Key.IsZero() { // it has been read from its file
+		t.Stripe.Key, t.Stripe.KeyFile = c.Stripe.Key, c.Stripe.KeyFile
+	}
+	if t.Webhook, err = newSecrets(env, EnvWebhookSecrets, EnvWebhookSecretsFile); err != nil {
+		return t, err
+	}
+	if t.Connect, err = newSecrets(env, EnvConnectSecrets, EnvConnectSecretsFile); err != nil {
+		return t, err
+	}
+	if t.APIKeyFile != "" && !t.APIKey.IsZero() {
+		return t, bothSet(EnvAPIKey, EnvAPIKeyFile)
+	}
+	if !t.APIKey.IsZero() {
+		if err := CheckAPIKey(EnvAPIKey, t.APIKey); err != nil {
+			return t, err
+		}
+	}
+	name := "--server"
+	if server == "" {
+		server, name = env(EnvServer), EnvServer
+	}
+	t.Server, err = checkServer(name, server)
+	return t, err
+}
+
+func bothSet(one, other string) error {
+	return fmt.Errorf("%s and %s are both set: unset one", one, other)
+}
+
+func newSecrets(env func(string) string, name, fileName string) (s Secrets, err error) {
+	text := env(name)
+	if s.File = env(fileName); text == "" {
+		return s, nil
+	}
+	if s.File != "" {
+		return s, bothSet(name, fileName)
+	}
+	s.List, err = ParseSecrets(name, text)
+	return s, err
+}
+
+// ParseSecrets reads webhook secrets that are separated by commas, spaces or lines. The error
+// begins with the name of where they come from, and repeats none.
+func ParseSecrets(name, text string) ([]secret.Text, error) {
+	var list []secret.Text
+	for part := range strings.SplitSeq(text, ",") {
+		words := strings.Fields(part)
+		if len(words) == 0 {
+			return nil, fmt.Errorf("%s: one of them is empty: want webhook secrets, separated by commas, spaces or lines", name)
+		}
+		for _, word := range words {
+			if rest, ok := strings.CutPrefix(word, "whsec_"); !ok || rest == "" {
+				return nil, fmt.Errorf("%s: number %d is no webhook secret: want what Stripe shows beside the endpoint, which begins with whsec_", name, len(list)+1)
+			}
+			if slices.ContainsFunc(list, func(t secret.Text) bool { return t.Reveal() == word }) {
+				return nil, fmt.Errorf("%s: number %d is there twice", name, len(list)+1)
+			}
+			list = append(list, secret.New(word))
+		}
+	}
+	return list, nil
+}
+
+// CheckAPIKey refuses a key that is easily guessed, or that no header can carry. The error
+// begins with the name of where it comes from.
+func CheckAPIKey(name string, key secret.Text) error {
+	text := key.Reveal()
+	if utf8.RuneCountInString(text) < leastAPIKey || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("%s: want at least %d letters, digits and signs without a space, by chance, such as openssl rand -hex 32 prints", name, leastAPIKey)
+	}
+	return nil
+}
+
+// checkServer wants an address to which the API key may go.
+func checkServer(name, text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		return "", fmt.Errorf("%s: want the address of a duesday serve, such as http://127.0.0.1:8080", name)
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && !ip.IsLoopback() {
+		return "", fmt.Errorf("%s: want https: the API key goes to another machine by https alone", name)
+	}
+	return strings.TrimRight(text, "/"), nil
+}

@@ -1,0 +1,103 @@
+package config_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/secret"
+)
+
+const apiKey = "0123456789abcdef"
+
+func tracking(t *testing.T, processor, server string, env map[string]string) (config.Tracking, error) {
+	t.Helper()
+	c, err := config.New(config.Flags{Processor: processor}, environment(env))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config.NewTracking(c, server, environment(env))
+}
+
+func TestNewTracking(t *testing.T) {
+	env := map[string]string{config.EnvStripeKey: "sk_test_x", config.EnvStripeAPIBase: "http://127.0.0.1:12111/",
+		config.EnvWebhookSecrets: "whsec_a, whsec_b\nwhsec_c\n", config.EnvConnectSecretsFile: "connect",
+		config.EnvAPIKey: apiKey, config.EnvServer: "https://pay.example/duesday/"}
+	got, err := tracking(t, "", "", env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Processor != "stripe" || got.Stripe.Key.Reveal() != "sk_test_x" || got.Stripe.APIBase != "http://127.0.0.1:12111" {
+		t.Errorf("of Stripe, with a sandbox as the processor: %q, %+v", got.Processor, got.Stripe)
+	}
+	var secrets []string
+	for _, s := range got.Webhook.List {
+		secrets = append(secrets, s.Reveal())
+	}
+	if text := strings.Join(secrets, " "); text != "whsec_a whsec_b whsec_c" || got.Connect.File != "connect" || got.Connect.List != nil {
+		t.Errorf("secrets %q, %+v", text, got.Connect)
+	}
+	if got.APIKey.Reveal() != apiKey || got.Server != "https://pay.example/duesday" {
+		t.Errorf("key %q, server %q", got.APIKey.Reveal(), got.Server)
+	}
+	if text := fmt.Sprintf("%v %+v %#v", got, got, got); strings.Contains(text, "whsec_") || strings.Contains(text, apiKey) || strings.Contains(text, "sk_test") {
+		t.Errorf("a secret is printed: %s", text)
+	}
+}
+
+func TestNewTracking_TakesTheProcessorsOptions(t *testing.T) {
+	got, err := tracking(t, "stripe:?rate=5", "http://localhost:1", map[string]string{config.EnvServer: "http://[::1]:2"})
+	if err != nil || got.Processor != "stripe:?rate=5" || got.Server != "http://localhost:1" {
+		t.Errorf("got %q, server %q, %v", got.Processor, got.Server, err)
+	}
+}
+
+// TestNewTracking_KeepsTheKeyThatWasRead: the command line has read the key's file before.
+func TestNewTracking_KeepsTheKeyThatWasRead(t *testing.T) {
+	env := environment(map[string]string{config.EnvStripeKeyFile: "key"})
+	c, err := config.New(config.Flags{Processor: "stripe"}, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Stripe.Key, c.Stripe.KeyFile = secret.New("sk_test_x"), ""
+	got, err := config.NewTracking(c, "", env)
+	if err != nil || got.Stripe.Key.Reveal() != "sk_test_x" || got.Stripe.CheckKey() != nil {
+		t.Errorf("got %q, %v, %v", got.Stripe.KeyFile, got.Stripe.CheckKey(), err)
+	}
+}
+
+func TestNewTracking_Refuses(t *testing.T) {
+	for _, c := range []struct{ name, value, want string }{
+		{config.EnvWebhookSecrets, "whsec_hidden,,whsec_b", "one of them is empty"},
+		{config.EnvWebhookSecrets, "whsec_hidden,", "one of them is empty"},
+		{config.EnvWebhookSecrets, " \n", "one of them is empty"},
+		{config.EnvConnectSecrets, "whsec_hidden sk_test_hidden", "number 2 is no webhook secret"},
+		{config.EnvConnectSecrets, "whsec_hidden whsec_b whsec_hidden", "number 3 is there twice"},
+		{config.EnvConnectSecrets, "whsec_", "number 1 is no webhook secret"},
+		{config.EnvAPIKey, "hidden890123456", "at least 16"},
+		{config.EnvAPIKey, "hidden 890 123 456", "at least 16"},
+		{config.EnvAPIKey, "hidden7890123456ü", "at least 16"},
+		{config.EnvServer, "127.0.0.1:8080", "want the address of a duesday serve"},
+		{config.EnvServer, "http://user:hidden@localhost", "want the address"},
+		{config.EnvServer, "http://localhost?x", "want the address"},
+		{config.EnvServer, "ftp://localhost", "want the address"},
+		{config.EnvServer, "http://10.0.0.1:8080", "by https alone"},
+		{config.EnvServer, "http://localhost.example", "by https alone"},
+	} {
+		_, err := tracking(t, "", "", map[string]string{c.name: c.value})
+		if err == nil || !strings.HasPrefix(err.Error(), c.name+": ") || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%s=%s: %v, want %q in it", c.name, c.value, err, c.want)
+		}
+	}
+	for name, file := range map[string]string{config.EnvWebhookSecrets: config.EnvWebhookSecretsFile,
+		config.EnvConnectSecrets: config.EnvConnectSecretsFile, config.EnvAPIKey: config.EnvAPIKeyFile} {
+		_, err := tracking(t, "", "", map[string]string{name: "whsec_0123456789", file: "x"})
+		if err == nil || err.Error() != name+" and "+file+" are both set: unset one" {
+			t.Errorf("%s and %s: %v", name, file, err)
+		}
+	}
+	if _, err := tracking(t, "", "here", nil); err == nil || !strings.HasPrefix(err.Error(), "--server: ") {
+		t.Errorf("by flag: %v", err)
+	}
+}

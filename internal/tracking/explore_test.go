@@ -1,0 +1,339 @@
+package tracking_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/memstore"
+	"github.com/duesday/duesday/internal/store/storetest"
+	"github.com/duesday/duesday/internal/stripefake"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// The exploration walks the graph of all that can become of a flow. A node is what is stored,
+// without times, versions and histories, with the jobs that were done so far. From each node
+// every event can come, be it for the first time or again; every row of the inbox and of the
+// actions can be worked on. Each such step ends at every point at which a crash can end it, and
+// is done again with each of its commits lost on the way, and with each reply lost on the way
+// back. What comes to a node that was seen is not followed again: all that follows is the
+// same. So every order of the events is covered, each delivered any number of times.
+//
+// The clock stands still, but for a row that is due later, which is worked on at that time.
+
+// mostFaults is how many faults of one flow are told.
+const mostFaults = 3
+
+// A node is a state that was reached.
+type node struct {
+	store *memstore.Store
+	view  *view
+	jobs  []string
+	from  *node
+	by    string
+	back  []*node // that lead here
+	good  bool    // an end is reached from here
+}
+
+func nodeKey(v *view, jobs []string) [sha256.Size]byte {
+	return sha256.Sum256(append(v.key[:], strings.Join(jobs, " ")...))
+}
+
+// path is how the node was reached first.
+func (n *node) path() string {
+	var steps []string
+	for ; n != nil; n = n.from {
+		steps = append(steps, n.by)
+	}
+	slices.Reverse(steps)
+	return strings.Join(steps, "\n\t")
+}
+
+// An explorer explores one flow.
+type explorer struct {
+	tape   *tape
+	house  *house
+	events []stripefake.Event
+	seen   map[[sha256.Size]byte]*node
+	queue  []*node
+	ends   map[string]int // nodes at which nothing is left to do, by what was done
+	wrong  []string       // what must not happen
+	most   int            // nodes, after which it is given up
+
+	steps, crashes, lost, edges, setbacks int
+}
+
+// explore follows everything from every root.
+func explore(t testing.TB, tp *tape, version string, most int, change ...func(*tracking.Options)) *explorer {
+	t.Helper()
+	x := &explorer{tape: tp, events: tp.explored(version), seen: map[[sha256.Size]byte]*node{}, ends: map[string]int{}, most: most}
+	x.house = tp.house(t, tp.roots[0].Snapshot(), change...)
+	for i, root := range tp.roots {
+		x.reach(nil, fmt.Sprintf("root %d", i), state{root.Snapshot(), nil})
+	}
+	for len(x.queue) > 0 && len(x.wrong) < mostFaults && len(x.seen) < x.most {
+		n := x.queue[0]
+		x.queue = x.queue[1:]
+		x.expand(n)
+	}
+	if len(x.queue) == 0 {
+		x.judge()
+	}
+	return x
+}
+
+// A state is what a step, or a part of it, has come to.
+type state struct {
+	store *memstore.Store
+	jobs  []string
+}
+
+// reach notes a state, and looks at it when it is new.
+func (x *explorer) reach(from *node, by string, s state) *node {
+	v, err := see(s.store, x.tape.purchase)
+	if err != nil {
+		x.fault(from, by, err.Error())
+		return nil
+	}
+	x.edges++
+	key := nodeKey(v, s.jobs)
+	n, there := x.seen[key]
+	if !there {
+		n = &node{store: s.store, view: v, jobs: s.jobs, from: from, by: by}
+		x.seen[key] = n
+		x.queue = append(x.queue, n)
+		for _, text := range v.wrong {
+			x.fault(from, by, text)
+		}
+	}
+	if from == nil || from == n {
+		return n
+	}
+	for _, text := range v.after(from.view) {
+		x.fault(from, by, text)
+	}
+	n.back = append(n.back, from)
+	return n
+}
+
+func (x *explorer) fault(n *node, by, text string) {
+	if len(x.wrong) < mostFaults {
+		x.wrong = append(x.wrong, fmt.Sprintf("%s, by\n\t%s\n\t%s", text, n.path(), by))
+	}
+}
+
+// expand takes every step from the node.
+func (x *explorer) expand(n *node) {
+	for i, e := range x.events {
+		_, stored := n.view.events[e.ID]
+		status := 0
+		x.step(n, fmt.Sprintf("event %d %s", i, e.Type), !stored, func(on store.Store, faulty bool) string {
+			x.house.stage.Store = on
+			if status = x.house.hear(e.Body); status != 200 && (status != 503 || !faulty) {
+				return fmt.Sprintf("it is answered with %d", status)
+			}
+			return ""
+		}, func(end *node) string {
+			if _, there := end.view.events[e.ID]; status == 200 && !there {
+				return "it is answered with 200, and not stored"
+			}
+			if stored && end != n {
+				return "it was stored before, and changes something"
+			}
+			return ""
+		})
+	}
+	for _, r := range n.view.rows {
+		work := func(on store.Store, faulty bool) string {
+			x.house.stage.Store = spotlight{on, r.key}
+			x.house.clock = r.due
+			drain := x.house.service.Work
+			if r.lane == outbox.Actions {
+				drain = x.house.service.Deliver
+			}
+			report, err := drain(context.Background())
+			x.house.clock = shopStart
+			x.setbacks += report.Failed
+			if err != nil && !faulty {
+				return err.Error()
+			}
+			return ""
+		}
+		fine := func(*node) string { return "" }
+		x.step(n, string(r.lane)+" "+r.id, true, work, fine)
+		if r.lane == outbox.Actions && !r.told {
+			x.house.robot.fails = true
+			x.step(n, "in vain "+r.id, false, work, fine)
+			x.house.robot.fails = false
+		}
+	}
+}
+
+// step does something from the node: without a fault, and, with all, with each commit lost. Where
+// a crash can end it is a state of its own.
+func (x *explorer) step(n *node, by string, all bool, do func(on store.Store, faulty bool) (wrong string), is func(*node) (wrong string)) {
+	commits := x.run(n, by, func(int, storetest.Phase) error { return nil }, func(on store.Store) string { return do(on, false) }, is)
+	if !all {
+		return
+	}
+	for at := 1; at <= commits; at++ {
+		for _, phase := range []storetest.Phase{storetest.Before, storetest.After} {
+			x.lost++
+			x.run(n, fmt.Sprintf("%s, commit %d lost (%d)", by, at, phase), func(commit int, now storetest.Phase) error {
+				if commit == at && now == phase {
+					return store.ErrUnknown
+				}
+				return nil
+			}, func(on store.Store) string { return do(on, true) }, is)
+		}
+	}
+}
+
+// run does it once. Before and after each commit is where a process can die, and what is stored
+// then is what the next one finds.
+func (x *explorer) run(n *node, by string, fault func(commit int, phase storetest.Phase) error, do func(store.Store) (wrong string), is func(*node) (wrong string)) (commits int) {
+	x.steps++
+	s := n.store.Snapshot()
+	x.house.robot.done = slices.Clone(n.jobs)
+	landed := &landing{Store: s}
+	faulty := storetest.NewFaulty(landed)
+	at, jobs, end := 0, len(n.jobs), n // what was looked at last
+	look := func(how string) {
+		if landed.commits == at && len(x.house.robot.jobs()) == jobs {
+			return // nothing has changed
+		}
+		at, jobs = landed.commits, len(x.house.robot.jobs())
+		end = x.reach(n, by+how, state{s.Snapshot(), x.jobs(n, by)})
+	}
+	faulty.Hook = func(op storetest.Operation, phase storetest.Phase) error {
+		if op.Kind != storetest.Commit {
+			return nil
+		}
+		x.crashes++
+		look(fmt.Sprintf(", died at commit %d (%d)", op.Commit, phase))
+		return fault(op.Commit, phase)
+	}
+	wrong := do(faulty)
+	faulty.Hook = nil
+	if look(""); wrong == "" {
+		wrong = is(end)
+	}
+	if wrong != "" {
+		x.fault(end, by, wrong)
+	}
+	return faulty.Commits()
+}
+
+// A landing counts the commits that have landed.
+type landing struct {
+	store.Store
+	commits int
+}
+
+// Commit implements store.Store.
+func (l *landing) Commit(ctx context.Context, writes ...store.Write) error {
+	err := l.Store.Commit(ctx, writes...)
+	if err == nil {
+		l.commits++
+	}
+	return err
+}
+
+// jobs are those that were done, each once: a repetition is allowed, as long as nothing has been
+// done since.
+func (x *explorer) jobs(n *node, by string) (list []string) {
+	for _, id := range x.house.robot.jobs() {
+		at := slices.Index(list, id)
+		if at < 0 {
+			list = append(list, id)
+		} else if at != len(list)-1 {
+			x.fault(n, by, "repeated too late: "+id)
+		}
+	}
+	if want := []string{"fulfil/" + x.tape.purchase, "unsubscribe/" + x.tape.purchase}; len(list) > 2 || !slices.Equal(list, want[:len(list)]) {
+		x.fault(n, by, fmt.Sprintf("jobs %q", list))
+	}
+	return list
+}
+
+// judge looks at the ends, and whether one is reached from everywhere.
+func (x *explorer) judge() {
+	var reached []*node
+	for _, n := range x.seen {
+		if len(n.view.rows) > 0 || slices.ContainsFunc(x.events, func(e stripefake.Event) bool { return !n.view.events[e.ID].Final() }) {
+			continue
+		}
+		n.good = true
+		reached = append(reached, n)
+		x.ends[verbs(n.jobs)]++
+		for _, text := range x.tape.judge(n.view, n.jobs, x.events) {
+			x.fault(n, "the end", text)
+		}
+	}
+	for len(reached) > 0 {
+		n := reached[0]
+		reached = reached[1:]
+		for _, b := range n.back {
+			if !b.good {
+				b.good = true
+				reached = append(reached, b)
+			}
+		}
+	}
+	for _, n := range x.seen {
+		if !n.good {
+			x.fault(n, "nothing", "no end is reached from here")
+		}
+	}
+}
+
+// verbs are the actions of jobs.
+func verbs(jobs []string) string {
+	var list []string
+	for _, id := range jobs {
+		verb, _, _ := strings.Cut(id, "/")
+		list = append(list, verb)
+	}
+	return strings.Join(list, " ")
+}
+
+// judge says what is wrong when all of these events were told, and nothing is left to be done.
+func (tp *tape) judge(v *view, jobs []string, events []stripefake.Event) (wrong []string) {
+	payments, subscriptions := v.outcome()
+	if ofPayments := slices.ContainsFunc(events, func(e stripefake.Event) bool { return strings.HasPrefix(e.Type, "payment_intent.") }); ofPayments && !slices.Equal(payments, tp.payments) {
+		wrong = append(wrong, fmt.Sprintf("payments %q, want %q", payments, tp.payments))
+	}
+	if !slices.Equal(subscriptions, tp.subscriptions) {
+		wrong = append(wrong, fmt.Sprintf("subscriptions %q, want %q", subscriptions, tp.subscriptions))
+	}
+	if !slices.Contains(tp.jobs, verbs(jobs)) {
+		wrong = append(wrong, fmt.Sprintf("jobs %q, want one of %q", verbs(jobs), tp.jobs))
+	}
+	if asked := v.fulfil != tracking.NotAsked; asked != (len(jobs) > 0) || asked && v.fulfil != tracking.DoneWith {
+		wrong = append(wrong, fmt.Sprintf("the fulfilment is %q after %q", v.fulfil, jobs))
+	}
+	if asked := v.unsubscribe != tracking.NotAsked; asked != (len(jobs) > 1) || asked && v.unsubscribe != tracking.DoneWith {
+		wrong = append(wrong, fmt.Sprintf("the unsubscribe is %q after %q", v.unsubscribe, jobs))
+	}
+	return wrong
+}
+
+func TestExplore(t *testing.T) {
+	for _, f := range flows() {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			tp := play(t, f)
+			x := explore(t, tp, stripefake.NewestVersion, 1500)
+			for _, text := range x.wrong {
+				t.Error(text)
+			}
+			t.Logf("%d events: %d nodes, %d edges, %d steps, %d crashes, %d commits lost, %d set back, ends %v",
+				len(x.events), len(x.seen), x.edges, x.steps, x.crashes, x.lost, x.setbacks, x.ends)
+		})
+	}
+}

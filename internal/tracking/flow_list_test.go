@@ -1,0 +1,136 @@
+package tracking_test
+
+import (
+	"time"
+
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// The types of events that say something of a payment, and of a subscription with its schedule.
+var (
+	ofPayment      = []string{"payment_intent.", "charge.refund", "refund.", "charge.dispute"}
+	ofSubscription = []string{"customer.subscription.", "subscription_schedule."}
+	ofBoth         = append(append([]string{}, ofPayment...), ofSubscription...)
+)
+
+const (
+	fulfilled  = "fulfil"
+	unfollowed = "fulfil unsubscribe"
+	nothing    = ""
+)
+
+// flows are those of the seed.
+func flows() []*flow {
+	return append(paymentFlows(), subscriptionFlows()...)
+}
+
+func paymentFlows() []*flow {
+	one := func(jobs ...string) []string { return jobs }
+	return []*flow{
+		{name: "legacy success", order: legacy(), told: []string{"payment_intent.", "charge."},
+			then:     func(s *shop, c *tracking.Created) { confirm(s, c, goodCard) },
+			payments: one("paid 1500 USD"), jobs: one(fulfilled)},
+		{name: "legacy failure then success", order: legacy(), told: []string{"payment_intent.", "charge."},
+			then:     func(s *shop, c *tracking.Created) { confirm(s, c, "pm_card_chargeDeclined"); confirm(s, c, goodCard) },
+			payments: one("paid 1500 USD, declined generic_decline"), jobs: one(fulfilled)},
+		{name: "legacy failure then canceled", order: legacy(), told: []string{"payment_intent.", "charge."},
+			then: func(s *shop, c *tracking.Created) {
+				confirm(s, c, "pm_card_chargeDeclined")
+				s.post("payment_intents/" + payment(s, c) + "/cancel")
+			},
+			payments: one("failed 1500 USD, declined generic_decline"), jobs: one(nothing)},
+		{name: "product success", order: buys(tracking.Product, goodCard), told: []string{"payment_intent.", "charge.", "invoice.created", "invoice.paid"},
+			payments: one("paid 1500 USD, invoiced"), jobs: one(fulfilled)},
+		{name: "product declined", order: buys(tracking.Product, badCard), told: []string{"payment_intent.", "charge.", "invoice.created", "invoice.payment_failed", "invoice.voided"},
+			payments: one("failed 1500 USD, invoiced, declined generic_decline"), jobs: one(nothing)},
+		{name: "product refunded in part", order: buys(tracking.Product, goodCard), told: ofPayment, then: refund("400"),
+			payments: one("paid 1500 USD, invoiced, refunded 400: succeeded"), jobs: one(fulfilled)},
+		{name: "product refunded twice", order: buys(tracking.Product, goodCard), told: ofPayment, then: both(refund("400"), later(time.Hour), refund("")),
+			payments: one("paid 1500 USD, invoiced, refunded 1500: succeeded succeeded"), jobs: one(fulfilled)},
+		{name: "product, refund fails", order: buys(tracking.Product, "pm_card_refundFail"), told: ofPayment,
+			then: func(s *shop, c *tracking.Created) {
+				s.must(s.fake.FinishRefund(s.post("refunds", "payment_intent="+payment(s, c)).id(), false))
+			},
+			payments: one("paid 1500 USD, invoiced, refunded 0: failed"), jobs: one(fulfilled)},
+		{name: "product disputed and won", order: buys(tracking.Product, goodCard), told: ofPayment, then: dispute("won"),
+			payments: one("paid 1500 USD, invoiced, disputed won"), jobs: one(fulfilled)},
+		{name: "product disputed and lost", order: buys(tracking.Product, goodCard), told: ofPayment, then: dispute("lost"),
+			payments: one("paid 1500 USD, invoiced, disputed lost"), jobs: one(fulfilled)},
+		{name: "product among what is not ours", order: buys(tracking.Product, goodCard), then: foreign,
+			told:     []string{"payment_intent.succeeded", "customer.subscription.deleted", "invoice.paid"},
+			payments: one("paid 1500 USD, invoiced"), jobs: one(fulfilled)},
+	}
+}
+
+func legacy() tracking.Order { return buys(tracking.Legacy, "") }
+
+// recurring is a payment of a subscription.
+const recurring = "paid 1500 USD, invoiced, of a subscription"
+
+func subscriptionFlows() []*flow {
+	one := func(jobs ...string) []string { return jobs }
+	sub := func(method string) tracking.Order { return buys(tracking.Subscribe, method) }
+	split := buys(tracking.SplitPayment, goodCard)
+	return []*flow{
+		{name: "subscription then canceled", order: sub(goodCard), told: append([]string{"invoice.paid"}, ofBoth...), then: cancelSubscription,
+			payments: one(recurring), subscriptions: one("terminated canceled (canceled)"), jobs: one(unfollowed, nothing)},
+		{name: "subscription declined, then expired", order: sub(badCard), told: ofBoth, then: later(25 * time.Hour),
+			payments: one("failed 1500 USD, invoiced, of a subscription, declined generic_decline"), subscriptions: one("terminated incomplete_expired (expired)"), jobs: one(nothing)},
+		{name: "subscription incomplete, then active", order: sub(badCard), told: ofBoth, then: both(later(time.Hour), func(s *shop, c *tracking.Created) { payLatest(s, c, goodCard) }),
+			payments: one("paid 1500 USD, invoiced, of a subscription, declined generic_decline"), subscriptions: one("active active"), jobs: one(fulfilled)},
+		{name: "subscription waits for the buyer", order: sub("pm_card_authenticationRequired"), told: append([]string{"invoice.created", "invoice.finalized"}, ofBoth...),
+			payments: one("new 1500 USD, invoiced, of a subscription"), subscriptions: one("new incomplete"), jobs: one(nothing)},
+		{name: "renewal, past due, recovered", order: sub(goodCard), told: ofSubscription,
+			then: both(later(10*day), func(s *shop, c *tracking.Created) { card(s, c, badCard) }, later(25*day),
+				func(s *shop, c *tracking.Created) { payLatest(s, c, goodCard) }),
+			payments:      one(recurring, "paid 1500 USD, invoiced, of a subscription, declined generic_decline"),
+			subscriptions: one("active active"), jobs: one(fulfilled)},
+		{name: "past due", order: sub(goodCard), told: ofSubscription,
+			then:          both(later(10*day), func(s *shop, c *tracking.Created) { card(s, c, badCard) }, later(22*day)),
+			payments:      one("failed 1500 USD, invoiced, of a subscription, declined generic_decline", recurring),
+			subscriptions: one("active past_due"), jobs: one(fulfilled)},
+		{name: "unpaid, which is no end", order: sub(goodCard), told: ofSubscription, then: unpaid,
+			payments:      one("failed 1500 USD, invoiced, of a subscription, declined generic_decline", recurring),
+			subscriptions: one("active unpaid"), jobs: one(fulfilled)},
+		{name: "unpaid, which is an end", order: sub(goodCard), endedBy: one("unpaid"), told: ofSubscription, then: unpaid,
+			payments:      one("failed 1500 USD, invoiced, of a subscription, declined generic_decline", recurring),
+			subscriptions: one("terminated unpaid (setting)"), jobs: one(unfollowed, nothing)},
+		{name: "split completed", order: split, told: ofSubscription, then: later(16 * day),
+			payments: one(recurring, recurring), subscriptions: one("terminated canceled (completed) scheduled"), jobs: one(fulfilled)},
+		{name: "split, schedule canceled", order: split, told: ofSubscription,
+			then: both(later(2*time.Hour), func(s *shop, c *tracking.Created) {
+				s.post("subscription_schedules/" + objectOf(s, c, tracking.KindSchedule) + "/cancel")
+			}),
+			payments: one(recurring), subscriptions: one("terminated canceled (canceled) scheduled"), jobs: one(unfollowed, nothing)},
+		{name: "split, subscription canceled", order: split, told: ofSubscription, then: both(later(2*time.Hour), cancelSubscription),
+			payments: one(recurring), subscriptions: one("terminated canceled (canceled) scheduled"), jobs: one(unfollowed, nothing)},
+		{name: "split, released", order: split, told: ofSubscription,
+			then: both(later(2*time.Hour), func(s *shop, c *tracking.Created) {
+				s.post("subscription_schedules/" + objectOf(s, c, tracking.KindSchedule) + "/release")
+			}),
+			payments: one(recurring), subscriptions: one("active active scheduled"), jobs: one(fulfilled)},
+		{name: "two subscriptions, both ended", order: sub(goodCard), told: ofSubscription,
+			then: func(s *shop, c *tracking.Created) {
+				other := second(s, c)
+				cancelSubscription(s, c)
+				s.do("DELETE", "subscriptions/"+other)
+			},
+			payments: one(recurring, recurring), subscriptions: one("terminated canceled (canceled)", "terminated canceled (canceled)"), jobs: one(unfollowed, nothing)},
+		{name: "two subscriptions, one ended", order: sub(goodCard), told: ofSubscription,
+			then: func(s *shop, c *tracking.Created) {
+				second(s, c)
+				cancelSubscription(s, c)
+			},
+			payments: one(recurring, recurring), subscriptions: one("active active", "terminated canceled (canceled)"), jobs: one(fulfilled, unfollowed)},
+		{name: "subscription among what is not ours", order: sub(goodCard), told: ofSubscription, then: both(foreign, cancelSubscription),
+			payments: one(recurring), subscriptions: one("terminated canceled (canceled)"), jobs: one(unfollowed, nothing)},
+	}
+}
+
+// unpaid has the renewal declined until Stripe gives up, and leaves the subscription unpaid.
+func unpaid(s *shop, c *tracking.Created) {
+	s.post("subscriptions/"+subscription(s, c), "metadata[fake_after_retries]=unpaid")
+	s.fake.Advance(10 * day)
+	card(s, c, badCard)
+	s.fake.Advance(60 * day)
+}

@@ -1,0 +1,223 @@
+package tracking_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/memstore"
+	"github.com/duesday/duesday/internal/store/storetest"
+	"github.com/duesday/duesday/internal/stripefake"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// A flow is one way that a purchase can take, and what has to be stored and done when all of it
+// has been told, in whatever order.
+type flow struct {
+	name    string
+	order   tracking.Order
+	endedBy []string
+	then    func(s *shop, c *tracking.Created) // what happens after the purchase was made
+
+	// told are beginnings of the types of the events that are explored in every order; the rest,
+	// which changes nothing, is in the samples. None: all.
+	told []string
+
+	payments, subscriptions []string // sorted
+	jobs                    []string // that may be done, space between them; the first is what comes of the events in their order
+	problem                 string   // a part of the purchase's problem; "": whatever it is
+}
+
+// A tape is a flow that has happened at Stripe.
+type tape struct {
+	*flow
+	purchase string
+	finder   *memory
+	seller   *look
+	roots    []*memstore.Store // what may be stored when the events begin to come
+	events   map[string][]stripefake.Event
+}
+
+// play has the flow happen, and stores nothing but what creating the purchase stores: as it is
+// after each commit of that, where a crash may have ended it, and not at all.
+func play(t testing.TB, f *flow, versions ...string) *tape {
+	t.Helper()
+	s := newShop(t)
+	tp := &tape{flow: f, finder: &memory{Finder: s.tracker, told: map[string]told{}}, events: map[string][]stripefake.Event{}}
+	empty := memory0(t)
+	faulty := storetest.NewFaulty(empty)
+	h := newHouse(t, faulty, s.tracker, s.tracker, f.endedBy)
+	if _, err := h.service.Register(t.Context(), shopAccount, shopAt); err != nil {
+		t.Fatal(err)
+	}
+	tp.roots = append(tp.roots, empty.Snapshot())
+	faulty.Hook = func(op storetest.Operation, phase storetest.Phase) error {
+		if op.Kind == storetest.Commit && phase == storetest.After {
+			tp.roots = append(tp.roots, empty.Snapshot())
+		}
+		return nil
+	}
+	o := f.order
+	o.Account, o.Key = shopAccount, "one"
+	switch o.Price {
+	case "monthly":
+		o.Price = s.monthly
+	case "weekly":
+		o.Price = s.weekly
+	}
+	c, err := h.service.CreatePurchase(t.Context(), o)
+	if err != nil {
+		t.Fatalf("%s: %v", f.name, err)
+	}
+	if tp.purchase = c.Purchase.ID; f.then != nil {
+		f.then(s, c)
+	}
+	ordered := tracking.Order{Tag: tracking.Tag{Installation: installation, Purchase: tp.purchase, Kind: o.Kind}, At: shopAt, Account: shopAccount,
+		Kind: o.Kind, Key: o.Key, Amount: o.Amount, Currency: o.Currency, Price: o.Price, Payments: o.Payments, Email: o.Email, PaymentMethod: o.PaymentMethod}
+	tp.seller = &look{Seller: s.tracker, once: sync.OnceValues(func() (tracking.Sale, error) { return s.tracker.Find(context.Background(), ordered) })}
+	for _, v := range append(versions, stripefake.NewestVersion) {
+		tp.events[v] = s.fake.Events(shopAt, false, v)
+	}
+	return tp
+}
+
+func memory0(t testing.TB) *memstore.Store {
+	t.Helper()
+	m, err := memstore.Open(used, func() time.Time { return shopStart })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// explored are the events that are told in every order.
+func (tp *tape) explored(version string) []stripefake.Event {
+	if len(tp.told) == 0 {
+		return tp.events[version]
+	}
+	var list []stripefake.Event
+	for _, e := range tp.events[version] {
+		for _, prefix := range tp.told {
+			if strings.HasPrefix(e.Type, prefix) {
+				list = append(list, e)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// house is a process that works on what is stored there.
+func (tp *tape) house(t testing.TB, on store.Store, change ...func(*tracking.Options)) *house {
+	t.Helper()
+	return newHouse(t, on, tp.finder, tp.seller, tp.endedBy, change...)
+}
+
+const (
+	goodCard = "pm_card_visa"
+	badCard  = "pm_card_chargeCustomerFail" // can be attached, and is declined
+)
+
+func buys(k tracking.Kind, method string) tracking.Order {
+	o := tracking.Order{Kind: k, Email: "ann@example.com", PaymentMethod: method}
+	switch k {
+	case tracking.Legacy, tracking.Product:
+		o.Amount, o.Currency = 1500, "USD"
+	case tracking.Subscribe:
+		o.Price = "monthly"
+	case tracking.SplitPayment:
+		o.Price, o.Payments = "weekly", 2
+	}
+	return o
+}
+
+func objectOf(s *shop, c *tracking.Created, kind string) string {
+	s.Helper()
+	for _, o := range c.Sale.Objects {
+		if o.Kind == kind {
+			return o.ID
+		}
+	}
+	s.Fatalf("the sale has no %s: %+v", kind, c.Sale.Objects)
+	return ""
+}
+
+func payment(s *shop, c *tracking.Created) string { return objectOf(s, c, tracking.KindPayment) }
+
+func subscription(s *shop, c *tracking.Created) string {
+	return objectOf(s, c, tracking.KindSubscription)
+}
+
+func confirm(s *shop, c *tracking.Created, method string) {
+	s.call("POST", "payment_intents/"+payment(s, c)+"/confirm", "payment_method="+method, "return_url=https://shop.example")
+}
+
+func cancelSubscription(s *shop, c *tracking.Created) {
+	s.do("DELETE", "subscriptions/"+subscription(s, c))
+}
+
+// card gives the customer of the subscription another card to pay with.
+func card(s *shop, c *tracking.Created, method string) {
+	added := s.post("payment_methods/"+method+"/attach", "customer="+c.Sale.Customer)
+	s.post("subscriptions/"+subscription(s, c), "default_payment_method="+added.id())
+}
+
+// payLatest pays the latest invoice of the subscription.
+func payLatest(s *shop, c *tracking.Created, method string) {
+	sub := s.do("GET", "subscriptions/"+subscription(s, c))
+	added := s.post("payment_methods/"+method+"/attach", "customer="+c.Sale.Customer)
+	s.post("invoices/"+sub.str("latest_invoice")+"/pay", "payment_method="+added.id())
+}
+
+func refund(amount string) func(*shop, *tracking.Created) {
+	return func(s *shop, c *tracking.Created) {
+		pairs := []string{"payment_intent=" + payment(s, c)}
+		if amount != "" {
+			pairs = append(pairs, "amount="+amount)
+		}
+		s.post("refunds", pairs...)
+	}
+}
+
+func dispute(verdict string) func(*shop, *tracking.Created) {
+	return func(s *shop, c *tracking.Created) {
+		id, err := s.fake.Dispute(payment(s, c), "")
+		s.must(err)
+		s.must(s.fake.CloseDispute(id, verdict))
+	}
+}
+
+const day = 24 * time.Hour
+
+// second makes another subscription of the same purchase, by hand.
+func second(s *shop, c *tracking.Created) string {
+	return s.post("subscriptions", "customer="+c.Sale.Customer, "items[0][price]="+s.weekly, "default_payment_method="+methodOf(s, c),
+		"metadata[duesday_installation]="+installation, "metadata[duesday_purchase]="+c.Purchase.ID, "metadata[duesday_purchase_kind]="+string(c.Purchase.Kind)).id()
+}
+
+func methodOf(s *shop, c *tracking.Created) string {
+	return s.do("GET", "subscriptions/"+subscription(s, c)).str("default_payment_method")
+}
+
+// foreign sells what is not ours at the same account.
+func foreign(s *shop, _ *tracking.Created) {
+	s.post("payment_intents", "amount=700", "currency=usd", "confirm=true", "payment_method="+goodCard, "return_url=https://shop.example")
+	who := s.post("customers", "payment_method="+goodCard, "invoice_settings[default_payment_method]="+goodCard)
+	sub := s.post("subscriptions", "customer="+who.id(), "items[0][price]="+s.weekly)
+	s.do("DELETE", "subscriptions/"+sub.id())
+}
+
+func both(do ...func(*shop, *tracking.Created)) func(*shop, *tracking.Created) {
+	return func(s *shop, c *tracking.Created) {
+		for _, f := range do {
+			f(s, c)
+		}
+	}
+}
+
+func later(d time.Duration) func(*shop, *tracking.Created) {
+	return func(s *shop, _ *tracking.Created) { s.fake.Advance(d) }
+}

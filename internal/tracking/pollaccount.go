@@ -1,0 +1,303 @@
+package tracking
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/secret"
+)
+
+// since is from when on an account is asked for. The mark is by Stripe's clock, and so no
+// clock of ours can have it skip anything. The first round of a day that gets through goes back
+// to the beginning of the day before: what was listed late by a day is found then.
+func (r *round) since(a *ConnectedAccount) time.Time {
+	through := a.Polled.Through
+	if through.IsZero() {
+		return time.Unix(0, 0).UTC() // Stripe ends its list by itself, where 30 days are over
+	}
+	since := through.Add(-r.p.o.Overlap)
+	today := dayOf(r.now)
+	if dayOf(a.Polled.Checked).Equal(today) {
+		return since
+	}
+	return earlier(since, today.Add(-day))
+}
+
+// A catchUp is one account's part of a round.
+type catchUp struct {
+	*round
+	a     *ConnectedAccount
+	state PollState
+	known func(context.Context, RawEvent) (bool, error) // whether an event is stored
+
+	missing []RawEvent           // newest first: those that are held
+	bytes   int64                // of their bodies
+	dropped int                  // missing too, newer than those, and not held
+	cut     time.Time            // when the oldest of these was created
+	again   map[string]time.Time // when those were created that were sent, and are listed again from the cut on
+	gap     error                // why the objects could not be compared, where events are lost
+	news    bool                 // something has happened since the last round
+	listed  int
+	found   int // missing
+	sent    int
+}
+
+// poll asks for the events of one account, sends what is missing, and saves how far it got.
+func (r *round) poll(ctx context.Context, a *ConnectedAccount) {
+	c := &catchUp{round: r, a: a, state: a.Polled, again: map[string]time.Time{}}
+	err := c.run(ctx)
+	c.release()
+	if ctx.Err() == nil { // else nothing is known, and the next round asks once more
+		c.state = r.p.next(c.state, a.StripeAccount, r.now, c.news, err)
+		err = errors.Join(err, c.save(ctx))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := &r.report
+	t.Accounts++
+	t.Listed, t.Missing, t.Sent = t.Listed+c.listed, t.Missing+c.found, t.Sent+c.sent
+	if err == nil {
+		return
+	}
+	if t.Failed++; len(t.Failures) < maxFailures {
+		t.Failures = append(t.Failures, PollFailure{a.StripeAccount, textOf(err)})
+		r.p.o.Log.Warn("the events of an account could not be verified", "stripe_account", a.StripeAccount, "error", textOf(err))
+	}
+}
+
+// run brings the account up to Stripe's present. When more is missing than may be held, the
+// oldest are sent, and the rest is listed anew: each time the mark moves on.
+func (c *catchUp) run(ctx context.Context) error {
+	since := c.since(c.a)
+	c.known = (&span{p: c.p, account: c.a.StripeAccount}).has
+	if c.isShort(since) {
+		c.known = func(_ context.Context, e RawEvent) (bool, error) {
+			ids, err := c.stored()
+			_, ok := ids[e.ID]
+			return ok, err
+		}
+	}
+	for first := true; ; first = false {
+		now, err := c.list(ctx, since)
+		if err != nil {
+			return err
+		}
+		if first {
+			c.lost(ctx, now)
+		}
+		sent := c.sent
+		if err := c.send(ctx); err != nil {
+			return err
+		}
+		if c.dropped == 0 {
+			c.verified(now)
+			return c.gap
+		}
+		if !first && c.sent == sent && !c.cut.After(since) {
+			return errors.New("more happened in one second than may be held, and it was not seen yet that it came by itself")
+		}
+		since = c.cut
+		maps.DeleteFunc(c.again, func(_ string, created time.Time) bool { return created.Before(since) })
+		c.verified(earlier(c.cut, now))
+		if err := c.save(ctx); err != nil {
+			return err
+		}
+		c.known = (&span{p: c.p, account: c.a.StripeAccount}).has // what was just sent is not in what was read before
+	}
+}
+
+// verified moves the mark forward, but not over a gap that is still open.
+func (c *catchUp) verified(through time.Time) {
+	if c.gap == nil {
+		c.state.Through = later(c.state.Through, through)
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// list holds the oldest of the events that are missing. It returns the time by Stripe's clock.
+func (c *catchUp) list(ctx context.Context, since time.Time) (time.Time, error) {
+	c.release()
+	c.dropped = 0
+	last := c.a.Polled.Through
+	if last.IsZero() {
+		last = c.round.now.Add(-c.p.o.Interval) // a new account's past says little about how busy it is
+	}
+	var broken error
+	now, err := c.p.o.Lister.ListEvents(ctx, atOf(c.a), since, func(e RawEvent) error {
+		c.listed++
+		c.news = c.news || !e.Created.Before(last)
+		known, err := c.known(ctx, e)
+		if _, sent := c.again[e.ID]; err == nil && !known && !sent {
+			c.hold(e)
+		}
+		broken = err
+		return err
+	})
+	switch {
+	case broken != nil:
+		return now, broken
+	case err != nil:
+		return now, fmt.Errorf("list the events: %w", err)
+	}
+	return now, nil
+}
+
+// hold keeps an event, and lets go of the newest when there are too many.
+func (c *catchUp) hold(e RawEvent) {
+	e.Body = bytes.Clone(e.Body) // it may be a part of a whole page
+	c.missing = append(c.missing, e)
+	c.count(len(e.Body))
+	for n := len(c.missing); n > c.p.o.Batch || n > leastHeld && c.p.held.Load() > c.p.maxHeld; n-- {
+		newest := c.missing[0]
+		if c.missing[0], c.missing = (RawEvent{}), c.missing[1:]; c.dropped == 0 {
+			c.cut = newest.Created
+		}
+		c.cut = earlier(c.cut, newest.Created)
+		c.dropped++
+		c.count(-len(newest.Body))
+	}
+}
+
+func (c *catchUp) count(size int) {
+	c.bytes += int64(size)
+	c.p.held.Add(int64(size))
+}
+
+func (c *catchUp) release() {
+	c.count(int(-c.bytes))
+	c.missing = nil
+}
+
+// send sends what is held, oldest first, but for what has come by itself meanwhile. The first
+// that is not taken ends it: those after it may need it.
+func (c *catchUp) send(ctx context.Context) error {
+	if len(c.missing) == 0 {
+		return nil
+	}
+	slices.Reverse(c.missing)
+	slices.SortStableFunc(c.missing, func(a, b RawEvent) int { return a.Created.Compare(b.Created) })
+	if err := c.leaveOut(ctx); err != nil {
+		return err
+	}
+	c.found += len(c.missing)
+	for i, e := range c.missing {
+		if err := c.p.o.Sender.Send(ctx, !c.a.Own, e.Body); err != nil {
+			return fmt.Errorf("send %s to the webhook endpoint: %w", e.ID, err)
+		}
+		c.sent++
+		c.again[e.ID] = e.Created
+		c.count(-len(e.Body))
+		c.missing[i].Body = nil
+	}
+	return nil
+}
+
+// leaveOut lets go of what is stored by now, and of what was listed twice.
+func (c *catchUp) leaveOut(ctx context.Context) error {
+	held := make(map[string]bool, len(c.missing)) // by id: it is still to be sent
+	for _, e := range c.missing {
+		held[e.ID] = true
+	}
+	q := EventQuery{StripeAccount: c.a.StripeAccount, From: c.missing[0].Created, To: c.missing[len(c.missing)-1].Created.Add(time.Second)}
+	if err := c.p.readIDs(ctx, q, func(id string) { delete(held, id) }); err != nil {
+		return err
+	}
+	c.missing = slices.DeleteFunc(c.missing, func(e RawEvent) bool {
+		wanted := held[e.ID]
+		if delete(held, e.ID); !wanted {
+			c.count(-len(e.Body))
+		}
+		return !wanted
+	})
+	return nil
+}
+
+// lost notes what Stripe, whose time it is, does not list any more, and compares the objects
+// from that time on, which is all that can be done about it.
+func (c *catchUp) lost(ctx context.Context, now time.Time) {
+	gap := PollGap{StripeAccount: c.a.StripeAccount, From: c.state.Through, To: now.Add(-stripeKeeps)}
+	if gap.From.IsZero() || !gap.From.Before(gap.To) {
+		return
+	}
+	c.p.o.Log.Error("events of an account are lost: Stripe keeps them for 30 days. Its objects are compared",
+		"stripe_account", c.a.StripeAccount, "from", gap.From, "to", gap.To)
+	if _, gap.Changed, c.gap = c.p.compare(ctx, c.a, gap.From.Add(-sweepOverlap)); c.gap == nil {
+		c.state.Swept = c.now
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.report.Lost = append(c.report.Lost, gap)
+}
+
+// save makes durable how far the account is.
+func (c *catchUp) save(ctx context.Context) error {
+	if err := c.p.o.Ledger.SavePoll(ctx, c.a.StripeAccount, c.state); err != nil {
+		return fmt.Errorf("save how far it is: %w", err)
+	}
+	c.a.Polled = c.state
+	return nil
+}
+
+// next returns the state after an account's round: one in which nothing had happened waits
+// for twice as long as the time before.
+func (p *Poller) next(s PollState, stripeAccount string, now time.Time, news bool, err error) PollState {
+	wait := p.o.Interval
+	s.Error = ""
+	if err == nil || dayOf(s.Checked).Equal(dayOf(now)) {
+		s.Checked = now
+	}
+	switch {
+	case err != nil:
+		s.Error = textOf(err)
+		if errors.Is(err, ErrDisconnected) {
+			wait = p.o.MaxQuiet
+		}
+	case news:
+		s.Quiet = 0
+	default:
+		s.Quiet++
+		for range s.Quiet {
+			if wait = min(2*wait, p.o.MaxQuiet); wait == p.o.MaxQuiet {
+				break
+			}
+		}
+	}
+	// At most half of it earlier, always the same for one account: not all of them together.
+	s.Next = now.Add(wait - time.Duration(hashOf(stripeAccount)%uint64(wait/2+1)))
+	return s
+}
+
+func hashOf(id string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(id)) // never fails
+	return h.Sum64()
+}
+
+// textOf is an error for the store and for people.
+func textOf(err error) string {
+	text := secret.Redact(err.Error())
+	if len(text) > maxErrorText {
+		text = strings.ToValidUTF8(text[:maxErrorText], "") + "…"
+	}
+	return text
+}

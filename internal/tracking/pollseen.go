@@ -1,0 +1,72 @@
+package tracking
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// shortWindow is the longest time for which the events of all accounts are read together, by
+// the time index. It is what the first round of a day looks at, at most. Of a longer one, an
+// account's events are read by the account index.
+const shortWindow = 2 * 24 * time.Hour
+
+const day = 24 * time.Hour
+
+func (r *round) isShort(since time.Time) bool { return r.now.Sub(since) <= shortWindow }
+
+// readDays reads which events are stored of all accounts since then, a day at a time, as the
+// time index has them. Those that come while it reads may be missing: what is to be sent is
+// looked up once more.
+func (r *round) readDays(ctx context.Context, from time.Time) (map[string]struct{}, error) {
+	ids := map[string]struct{}{}
+	to := r.now.Add(time.Hour) // Stripe's clock may be ahead of ours
+	for at := from; at.Before(to); at = dayOf(at).Add(day) {
+		q := EventQuery{From: at, To: dayOf(at).Add(day)}
+		if to.Before(q.To) {
+			q.To = to
+		}
+		if err := r.p.readIDs(ctx, q, func(id string) { ids[id] = struct{}{} }); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+func (p *Poller) readIDs(ctx context.Context, q EventQuery, each func(id string)) error {
+	for e, err := range p.o.Ledger.Events(ctx, q) {
+		if err != nil {
+			return fmt.Errorf("read which events are stored: %w", err)
+		}
+		each(e.ID)
+	}
+	return nil
+}
+
+// dayOf is midnight in UTC.
+func dayOf(t time.Time) time.Time { return t.UTC().Truncate(day) }
+
+// A span is which events of one account are stored in some days. Stripe lists the newest
+// events first, so that one span after the other is needed, and only one is in memory.
+type span struct {
+	p       *Poller
+	account string
+	from    time.Time // inclusive; spanLength long
+	ids     map[string]struct{}
+}
+
+const spanLength = 5 * day
+
+// has reports whether the event is stored.
+func (s *span) has(ctx context.Context, e RawEvent) (bool, error) {
+	if from := e.Created.UTC().Truncate(spanLength); s.ids == nil || !s.from.Equal(from) {
+		ids := map[string]struct{}{}
+		q := EventQuery{StripeAccount: s.account, From: from, To: from.Add(spanLength)}
+		if err := s.p.readIDs(ctx, q, func(id string) { ids[id] = struct{}{} }); err != nil {
+			return false, err
+		}
+		s.from, s.ids = from, ids
+	}
+	_, ok := s.ids[e.ID]
+	return ok, nil
+}

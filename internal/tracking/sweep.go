@@ -1,0 +1,106 @@
+package tracking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	sweepEvery   = 7 * day
+	sweepOverlap = 2 * day // how far before the last sweep an object may have been made
+	sweepErrors  = 10      // objects that cannot be applied, after which an account's sweep is given up
+)
+
+// A SweepReport says what a sweep found.
+type SweepReport struct {
+	Accounts int           `json:"accounts"` // whose objects were asked for
+	Skipped  int           `json:"skipped"`  // connected, and compared less than a week ago
+	Objects  int           `json:"objects"`  // that Stripe told of
+	Changed  int           `json:"changed"`  // of them, that no event had told of as they are
+	Failed   int           `json:"failed"`   // accounts that could not be compared as a whole
+	Failures []PollFailure `json:"failures,omitempty"`
+}
+
+// Sweep compares the objects of every connected account that has not been compared for a week,
+// or with all of every one, with what is known of them: Stripe may fail to make an event at
+// all, and keeps none for longer than 30 days. What goes wrong with one account is in the
+// report, and stops no other. The error is that of reading the registry, or of ctx.
+func (p *Poller) Sweep(ctx context.Context, all bool) (SweepReport, error) {
+	accounts, err := p.connected(ctx)
+	if err != nil {
+		return SweepReport{}, err
+	}
+	now := p.o.Now()
+	var due []*ConnectedAccount
+	for _, a := range accounts {
+		if age := now.Sub(a.Polled.Swept); all || age >= sweepEvery || age < 0 {
+			due = append(due, a)
+		}
+	}
+	var mu sync.Mutex // guards the report
+	report := SweepReport{Skipped: len(accounts) - len(due)}
+	p.inParallel(ctx, due, func(ctx context.Context, a *ConnectedAccount) {
+		objects, changed, err := p.sweep(ctx, a, now)
+		mu.Lock()
+		defer mu.Unlock()
+		report.Accounts++
+		report.Objects, report.Changed = report.Objects+objects, report.Changed+changed
+		if err == nil {
+			return
+		}
+		if report.Failed++; len(report.Failures) < maxFailures {
+			report.Failures = append(report.Failures, PollFailure{a.StripeAccount, textOf(err)})
+			p.o.Log.Warn("the objects of an account could not be compared", "stripe_account", a.StripeAccount, "error", textOf(err))
+		}
+	})
+	return report, context.Cause(ctx)
+}
+
+// sweep compares the objects of one account, and saves that it did. One that cannot be applied
+// is left to the next sweep, which looks at the same time once more.
+func (p *Poller) sweep(ctx context.Context, a *ConnectedAccount, now time.Time) (objects, changed int, err error) {
+	since := a.Polled.Swept.Add(-sweepOverlap)
+	if a.Polled.Swept.IsZero() || a.Polled.Swept.After(now) { // never, or by a clock that was wrong
+		since = now.Add(-stripeKeeps)
+	}
+	if objects, changed, err = p.compare(ctx, a, since); err != nil {
+		return objects, changed, err
+	}
+	state := a.Polled
+	state.Swept = now
+	if err := p.o.Ledger.SavePoll(ctx, a.StripeAccount, state); err != nil {
+		return objects, changed, fmt.Errorf("save that it was compared: %w", err)
+	}
+	return objects, changed, nil
+}
+
+// compare applies the objects of an account that were made since then.
+func (p *Poller) compare(ctx context.Context, a *ConnectedAccount, since time.Time) (objects, changed int, err error) {
+	at := atOf(a)
+	var broken []error
+	err = p.o.Lister.ListObjects(ctx, at, since, func(o Object) error {
+		objects++
+		is, err := p.o.Ledger.Apply(ctx, at, o)
+		if is {
+			changed++
+		}
+		if err == nil {
+			return nil
+		}
+		err = fmt.Errorf("apply %s %s: %w", o.Kind, o.ID, err)
+		if broken = append(broken, err); len(broken) < sweepErrors && ctx.Err() == nil {
+			return nil
+		}
+		return err
+	})
+	switch {
+	case len(broken) > 0:
+		return objects, changed, errors.Join(broken...)
+	case err != nil:
+		return objects, changed, fmt.Errorf("list the objects: %w", err)
+	}
+	return objects, changed, nil
+}
