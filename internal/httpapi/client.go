@@ -131,6 +131,9 @@ func (c *Client) Events(ctx context.Context, q tracking.EventQuery) iter.Seq2[tr
 	if q.Limit > 0 {
 		set("limit", strconv.Itoa(q.Limit))
 	}
+	if q.Whole {
+		set("whole", "true")
+	}
 	return list(ctx, c, "/internal/events?"+values.Encode(), func(r *tracking.EventRow) tracking.EventRow { return *r })
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 func (s *server) listEvents(w http.ResponseWriter, r *http.Request) error {
-	values, err := params(r, "stripe_account", "subscription", "from", "to", "limit")
+	values, err := params(r, "stripe_account", "subscription", "from", "to", "limit", "whole")
 	if err != nil {
 		return err
 	}
@@ -23,6 +23,13 @@ func (s *server) listEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 	if q.To, err = instant(values, "to"); err != nil {
 		return err
+	}
+	switch text := values.Get("whole"); text {
+	case "", "false":
+	case "true":
+		q.Whole = true
+	default:
+		return &tracking.FieldError{Field: "whole", Problem: "want true or false"}
 	}
 	if q.Limit, err = count(values, "limit", 0, maxStreamed); err != nil {
 		return err

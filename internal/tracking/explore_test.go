@@ -140,7 +140,7 @@ func (x *explorer) expand(n *node) {
 			return ""
 		}, func(end *node) string {
 			if _, there := end.view.events[e.ID]; status == 200 && !there {
-				return "it is answered with 200, and not stored"
+				return fmt.Sprintf("it is answered with 200, and %s is not stored: %v %s", e.ID, end.view.events, end.path())
 			}
 			if stored && end != n {
 				return "it was stored before, and changes something"
@@ -328,7 +328,7 @@ func TestExplore(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			tp := play(t, f)
-			x := explore(t, tp, stripefake.NewestVersion, 1500)
+			x := explore(t, tp, stripefake.NewestVersion, 6000)
 			for _, text := range x.wrong {
 				t.Error(text)
 			}

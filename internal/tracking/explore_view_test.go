@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -129,8 +130,10 @@ func writtenValue(b []byte, v store.Value) []byte {
 			b = append(writtenValue(b, e), ',')
 		}
 		return b
+	case store.KindBool:
+		return strconv.AppendBool(b, v.Bool())
 	}
-	return append(b, v.Raw()...)
+	return append(append(append(b, v.Str()...), v.Num()...), v.Raw()...)
 }
 
 var effectRank = map[tracking.EffectState]int{tracking.NotAsked: 0, tracking.Waits: 1, tracking.Asked: 2, tracking.DoneWith: 3}

@@ -2,6 +2,7 @@ package tracking
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -86,6 +87,7 @@ type EventQuery struct {
 	StripeAccount, Subscription string    // at most one of them
 	From, To                    time.Time // when they were published: from, inclusive, to, exclusive; zero To: now; zero From: 30 days before To
 	Limit                       int       // 0: all
+	Whole                       bool      // read each event itself where its index has no more than its id and time
 }
 
 // An EventRow is what an index shows of an event.
@@ -114,7 +116,16 @@ func (s *Service) Events(ctx context.Context, q EventQuery) iter.Seq2[EventRow, 
 				yield(EventRow{}, err)
 				return
 			}
-			if !yield(rowOf(it), nil) {
+			row := rowOf(it)
+			if q.Whole && row.Type == "" {
+				if row, err = s.wholeRow(ctx, row); errors.Is(err, store.ErrNotFound) {
+					continue // expired meanwhile
+				} else if err != nil {
+					yield(EventRow{}, err)
+					return
+				}
+			}
+			if !yield(row, nil) {
 				return
 			}
 			if n++; n == q.Limit {
@@ -122,6 +133,11 @@ func (s *Service) Events(ctx context.Context, q EventQuery) iter.Seq2[EventRow, 
 			}
 		}
 	}
+}
+
+func (s *Service) wholeRow(ctx context.Context, row EventRow) (EventRow, error) {
+	it, err := s.o.Store.Get(ctx, s.events, store.Key{PK: row.ID})
+	return rowOf(it), err
 }
 
 func (s *Service) eventItems(ctx context.Context, q EventQuery) iter.Seq2[store.Item, error] {
