@@ -2,7 +2,11 @@ package tracking
 
 import (
 	"errors"
+	"fmt"
 	"time"
+
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
 )
 
 // An Event is something that Stripe has told.
@@ -58,3 +62,61 @@ type Decode func(body []byte) (Event, error)
 
 // ErrBody: this is no event of Stripe's.
 var ErrBody = errors.New("this is no event of Stripe's")
+
+// keep is how long an event is kept once nothing more will become of it: as long as Stripe
+// keeps it, counted from when it was published.
+const keep = 30 * 24 * time.Hour
+
+// item is the event as the published table has it, and what we know of it. One that is not
+// final has no expiration: it must not vanish before it has been dealt with.
+func (e *Event) item() (store.Item, error) {
+	var w writer
+	at := stamp(e.Created)
+	w.text(schema.TrackedAccount, e.Account)
+	w.time(schema.TrackedApplied, e.Applied)
+	if len(e.Body) > 0 {
+		body, err := pack(e.Body)
+		if err != nil {
+			return nil, fmt.Errorf("event %s: %w", e.ID, err)
+		}
+		w.it.Set(schema.TrackedBody, store.B(body))
+	}
+	w.text(schema.TrackedDate, at[:len("2020-01-01")])
+	if e.Status.Final() {
+		w.number(schema.TrackedExpiration, e.Created.Add(keep).Unix())
+	}
+	w.text(schema.TrackedID, e.ID)
+	w.text(schema.TrackedReason, e.Reason)
+	w.time(schema.TrackedReceived, e.Received)
+	w.text(schema.TrackedSource, string(e.Source))
+	w.text(schema.TrackedStatus, string(e.Status))
+	w.text(schema.TrackedStripeAccount, e.StripeAccount)
+	w.text(schema.TrackedSubscription, e.Subscription)
+	w.text(schema.TrackedTime, at[len("2020-01-01 "):])
+	w.text(schema.TrackedTimestamp, at)
+	w.text(schema.TrackedType, e.Type)
+	return w.it, nil
+}
+
+func eventOf(it store.Item) (*Event, error) {
+	e := &Event{ID: it.Str(schema.TrackedID), Type: it.Str(schema.TrackedType), StripeAccount: it.Str(schema.TrackedStripeAccount),
+		Created: parseStamp(it.Str(schema.TrackedTimestamp)), Account: it.Str(schema.TrackedAccount), Subscription: it.Str(schema.TrackedSubscription),
+		Status: EventStatus(it.Str(schema.TrackedStatus)), Reason: it.Str(schema.TrackedReason), Source: Source(it.Str(schema.TrackedSource)),
+		Received: parseStamp(it.Str(schema.TrackedReceived)), Applied: parseStamp(it.Str(schema.TrackedApplied))}
+	body, err := unpack(it.Get(schema.TrackedBody).Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("event %s: its body cannot be read: %w", e.ID, err)
+	}
+	e.Body = body
+	return e, nil
+}
+
+// rowOf reads what an index projects of an event.
+func rowOf(it store.Item) EventRow {
+	at := it.Str(schema.TrackedTimestamp)
+	if at == "" {
+		at = it.Str(schema.TrackedDate) + " " + it.Str(schema.TrackedTime)
+	}
+	return EventRow{ID: it.Str(schema.TrackedID), Type: it.Str(schema.TrackedType), StripeAccount: it.Str(schema.TrackedStripeAccount),
+		Subscription: it.Str(schema.TrackedSubscription), At: parseStamp(at)}
+}

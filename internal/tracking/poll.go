@@ -21,6 +21,8 @@ type Ledger interface {
 	Apply(ctx context.Context, at string, o Object) (changed bool, err error)
 }
 
+var _ Ledger = (*Service)(nil)
+
 // A Sender sends the bodies of events to the webhook endpoint. It is called from several
 // goroutines, and puts its own limit on how long it takes.
 type Sender interface {

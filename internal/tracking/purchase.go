@@ -1,6 +1,17 @@
 package tracking
 
-import "time"
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
 
 // A Purchase is what a buyer has bought, or tried to. It is new until it was fulfilled.
 type Purchase struct {
@@ -68,4 +79,109 @@ type Change struct {
 	At    time.Time `json:"at"` // when we noted it
 	What  string    `json:"what"`
 	Event string    `json:"event,omitempty"` // evt_… that told it
+}
+
+func (p *Purchase) item() (store.Item, error) {
+	var w writer
+	w.head(p.ID, p.StripeAccount, p.Account, p.Created, p.Updated, p.version)
+	w.it.Set(schema.TrackedFulfilled, store.Bool(p.Fulfilled))
+	w.text(schema.TrackedKind, string(p.Kind))
+	w.text(schema.TrackedCustomer, p.Customer)
+	w.text(schema.TrackedProblem, p.Problem)
+	w.text(schema.TrackedKeyHash, p.keyHash)
+	if p.keyHash != "" {
+		order, err := json.Marshal(p.Order)
+		if err != nil {
+			return nil, fmt.Errorf("purchase %s: %w", p.ID, err)
+		}
+		w.text(schema.TrackedOrder, string(order))
+	}
+	w.effect(schema.TrackedFulfilment, p.Fulfilment)
+	w.effect(schema.TrackedUnsubscribe, p.Unsubscribe)
+	if len(p.Automations) > 0 {
+		values := make([]store.Value, len(p.Automations))
+		for i, d := range p.Automations {
+			var of writer
+			of.text(schema.EffectAction, string(d.Action))
+			of.time(schema.EffectAt, d.At)
+			of.text(schema.EffectAutomation, d.Automation)
+			values[i] = store.M(of.it)
+		}
+		w.it.Set(schema.TrackedAutomations, store.L(values...))
+	}
+	if len(p.Courses) > 0 {
+		var courses store.Item
+		for _, id := range slices.Sorted(maps.Keys(p.Courses)) {
+			var of writer
+			of.text(schema.TrackedEnding, string(p.Courses[id].Ending))
+			of.text(schema.TrackedSchedule, p.Courses[id].Schedule)
+			of.text(schema.TrackedStatus, string(p.Courses[id].Status))
+			courses.Set(id, store.M(of.it))
+		}
+		w.it.Set(schema.TrackedCourses, store.M(courses))
+	}
+	w.history(p.History)
+	return w.it, nil
+}
+
+func (w *writer) effect(name string, e Effect) {
+	if e.State == NotAsked {
+		return
+	}
+	var of writer
+	of.time(schema.EffectAsked, e.Asked)
+	of.time(schema.EffectDone, e.Done)
+	of.text(schema.TrackedReason, e.Reason)
+	of.text(schema.EffectState, string(e.State))
+	w.it.Set(name, store.M(of.it))
+}
+
+func effectOf(it store.Item, name string) Effect {
+	of := it.Get(name).Map()
+	return Effect{State: EffectState(of.Str(schema.EffectState)), Reason: of.Str(schema.TrackedReason),
+		Asked: parseStamp(of.Str(schema.EffectAsked)), Done: parseStamp(of.Str(schema.EffectDone))}
+}
+
+func purchaseOf(it store.Item) (*Purchase, error) {
+	p := &Purchase{ID: it.Str(schema.TrackedID), Account: it.Str(schema.TrackedAccount), StripeAccount: it.Str(schema.TrackedStripeAccount),
+		Kind: Kind(it.Str(schema.TrackedKind)), Created: parseStamp(it.Str(schema.TrackedCreated)), Updated: parseStamp(it.Str(schema.TrackedUpdated)),
+		Fulfilled: it.Get(schema.TrackedFulfilled).Bool(), Customer: it.Str(schema.TrackedCustomer), Problem: it.Str(schema.TrackedProblem),
+		Fulfilment: effectOf(it, schema.TrackedFulfilment), Unsubscribe: effectOf(it, schema.TrackedUnsubscribe),
+		History: historyOf(it), keyHash: it.Str(schema.TrackedKeyHash), version: it.Int(schema.TrackedVersion)}
+	if order := it.Str(schema.TrackedOrder); order != "" {
+		if err := json.Unmarshal([]byte(order), &p.Order); err != nil {
+			return nil, fmt.Errorf("purchase %s: its order cannot be read: %w: %w", p.ID, errPoison, err)
+		}
+	}
+	for _, v := range it.Get(schema.TrackedAutomations).List() {
+		of := v.Map()
+		p.Automations = append(p.Automations, Done{Automation: of.Str(schema.EffectAutomation), Action: Action(of.Str(schema.EffectAction)), At: parseStamp(of.Str(schema.EffectAt))})
+	}
+	for _, a := range it.Get(schema.TrackedCourses).Map() {
+		of := a.Value.Map()
+		if p.Courses == nil {
+			p.Courses = map[string]Course{}
+		}
+		p.Courses[a.Name] = Course{Status: SubscriptionStatus(of.Str(schema.TrackedStatus)), Ending: Ending(of.Str(schema.TrackedEnding)), Schedule: of.Str(schema.TrackedSchedule)}
+	}
+	return p, nil
+}
+
+// Purchase returns the purchase, or store.ErrNotFound.
+func (s *Service) Purchase(ctx context.Context, id string) (*Purchase, error) {
+	id, err := checkUUID("purchase", id)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, store.ErrNotFound)
+	}
+	it, err := s.o.Store.Get(ctx, s.o.Tables.Tracking.Purchases.Name, store.Key{PK: id})
+	if err != nil {
+		return nil, err
+	}
+	return purchaseOf(it)
+}
+
+// Purchases yields the purchases from a customer account, the newest first. It reads an index: a
+// purchase of a moment ago may be missing.
+func (s *Service) Purchases(ctx context.Context, account string) iter.Seq2[*Purchase, error] {
+	return read(s.rows(ctx, s.o.Tables.Tracking.Purchases.Name, schema.AccountIndex, account, true), purchaseOf)
 }

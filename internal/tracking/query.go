@@ -3,7 +3,6 @@ package tracking
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"time"
 
@@ -11,76 +10,6 @@ import (
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
-
-// Purchase returns the purchase, or store.ErrNotFound.
-func (s *Service) Purchase(ctx context.Context, id string) (*Purchase, error) {
-	id, err := checkUUID("purchase", id)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", err, store.ErrNotFound)
-	}
-	it, err := s.o.Store.Get(ctx, s.o.Tables.Tracking.Purchases.Name, store.Key{PK: id})
-	if err != nil {
-		return nil, err
-	}
-	return purchaseOf(it)
-}
-
-// Payment returns the payment, or store.ErrNotFound.
-func (s *Service) Payment(ctx context.Context, stripeAccount, id string) (*Payment, error) {
-	if !isID(stripeAccount, "acct_") || !isID(id, "pi_") {
-		return nil, fmt.Errorf("payment %s/%s: %w", stripeAccount, id, store.ErrNotFound)
-	}
-	it, err := s.o.Store.Get(ctx, s.o.Tables.Tracking.Payments.Name, store.Key{PK: stripeAccount, SK: id})
-	if err != nil {
-		return nil, err
-	}
-	return paymentOf(it), nil
-}
-
-// Subscription returns the subscription, or store.ErrNotFound.
-func (s *Service) Subscription(ctx context.Context, stripeAccount, id string) (*Subscription, error) {
-	if !isID(stripeAccount, "acct_") || !isID(id, "sub_") {
-		return nil, fmt.Errorf("subscription %s/%s: %w", stripeAccount, id, store.ErrNotFound)
-	}
-	it, err := s.o.Store.Get(ctx, s.o.Tables.Tracking.Subscriptions.Name, store.Key{PK: stripeAccount, SK: id})
-	if err != nil {
-		return nil, err
-	}
-	return subscriptionOf(it), nil
-}
-
-// Purchases yields the purchases from a customer account, the newest first. It reads an index: a
-// purchase of a moment ago may be missing.
-func (s *Service) Purchases(ctx context.Context, account string) iter.Seq2[*Purchase, error] {
-	return read(s.rows(ctx, s.o.Tables.Tracking.Purchases.Name, schema.AccountIndex, account, true), purchaseOf)
-}
-
-// Payments yields the payments to a customer account, the newest first, from an index.
-func (s *Service) Payments(ctx context.Context, account string) iter.Seq2[*Payment, error] {
-	return read(s.rows(ctx, s.o.Tables.Tracking.Payments.Name, schema.AccountIndex, account, true), func(it store.Item) (*Payment, error) { return paymentOf(it), nil })
-}
-
-func (s *Service) rows(ctx context.Context, table, index, partition string, reverse bool) iter.Seq2[store.Item, error] {
-	if partition == "" {
-		return func(func(store.Item, error) bool) {}
-	}
-	return s.o.Store.Query(ctx, store.Query{Table: table, Index: index, Partition: partition, Reverse: reverse})
-}
-
-// read makes what people read of items; an error comes last.
-func read[T any](items iter.Seq2[store.Item, error], of func(store.Item) (T, error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for it, err := range items {
-			var v T
-			if err == nil {
-				v, err = of(it)
-			}
-			if !yield(v, err) || err != nil {
-				return
-			}
-		}
-	}
-}
 
 // An EventQuery asks for events: of a Stripe account, of a subscription, or of all.
 type EventQuery struct {
