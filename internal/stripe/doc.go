@@ -1,10 +1,11 @@
 // Package stripe takes payments through Stripe: a billing.Processor over PaymentIntents,
 // with its Wallet (customers, cards and the page by which they are given), its Refunder
-// (refunds and disputes) and its identity, on our own account and on connected ones. It is
-// the only package that uses Stripe's client library.
+// (refunds and disputes) and its identity, on our own account and on connected ones; and a
+// Tracker, which is what package tracking asks of Stripe, with the reading of events and the
+// check of their signatures. It is the only package that uses Stripe's client library.
 //
-// It decides nothing about periods, retries on later days or dunning: package billing does.
-// It does not receive webhooks, keeps nothing on disk, stores no card data, and never uses
+// It decides nothing about periods, retries on later days or dunning: package billing does. Nor
+// what an event changes: package tracking does. It serves no HTTP, keeps nothing on disk, stores no card data, and never uses
 // Stripe's search, which lags behind.
 //
 // # What can be relied on
@@ -24,5 +25,7 @@
 //   - classify.go, decline.go: what an answer means; failure.go: how it is told
 //   - currency.go: amounts as Stripe writes them, and their limits
 //   - wallet.go, refund.go, dispute.go, identity.go, platform.go: the other seams of package billing
+//   - event*.go: an event of any version, in one form; signature.go: that it is Stripe's, and signing as Stripe does
+//   - sell*.go: what a purchase asks for; find*.go: what an event does not tell; listing.go: events and objects, for the poller
 //   - ref.go, metadata.go: how intents are named and marked as ours
 package stripe

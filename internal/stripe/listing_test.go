@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -153,6 +154,31 @@ func TestListObjects_AsTheFinderHasThem(t *testing.T) {
 			return nil
 		}); err != nil || got[tracking.KindSubscription] != 2 || len(got) != 1 {
 			t.Errorf("nothing is newer than now, but every subscription is told: got %v, %v", got, err)
+		}
+	}
+}
+
+// What is asked for, and the tag of a subscription that its invoice does not repeat.
+func TestListObjects_Asks(t *testing.T) {
+	tag := fields{tracking.MetaInstallation: "inst", tracking.MetaPurchase: testPurchase, tracking.MetaKind: "subscription"}
+	s := newScript(t,
+		list(false, object(fields{"object": "subscription", "id": "sub_1", "status": "canceled", "metadata": tag})),
+		list(false),
+		list(false, object(fields{"object": "invoice_payment", "id": "inpay_1", "payment": fields{"type": "payment_intent", "payment_intent": "pi_1"}, "invoice": fields{
+			"object": "invoice", "id": "in_1", "parent": fields{"subscription_details": fields{"subscription": "sub_1"}}}})),
+		list(false, object(fields{"object": "payment_intent", "id": "pi_1", "status": "succeeded"}), object(fields{"object": "payment_intent", "id": "pi_2"})))
+	var got []string
+	err := processor(t, s).Tracker().ListObjects(t.Context(), "", time.Unix(9000, 0), func(o tracking.Object) error {
+		got = append(got, strings.Join([]string{o.ID, o.Invoice, o.Subscription, o.Tag.Purchase}, " "))
+		return nil
+	})
+	if want := []string{"sub_1  sub_1 " + testPurchase, "pi_1 in_1 sub_1 " + testPurchase, "pi_2   "}; err != nil || strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+	for i, want := range []string{"limit=100&status=all", "created[gte]=9000&limit=100", "created[gte]=5400&expand[]=data.invoice&limit=100", "created[gte]=9000&limit=100"} {
+		values, err := url.ParseQuery(want)
+		if got := s.requests()[i]; err != nil || got.form.Encode() != values.Encode() {
+			t.Errorf("%s was asked for with %v, want %s", got.path, got.form, want)
 		}
 	}
 }

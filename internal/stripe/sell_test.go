@@ -291,6 +291,16 @@ func TestSell_SplitEnds(t *testing.T) {
 	}
 }
 
+// A subscription that its schedule has let go of does not name it any more.
+func TestFind_LinksTheSchedule(t *testing.T) {
+	s := newScript(t, ok(`{"object":"subscription","id":"sub_1","status":"active","schedule":null,"latest_invoice":null}`))
+	sale := &sale{t: processor(t, s).Tracker(), o: tracking.Order{Kind: tracking.SplitPayment}}
+	got, err := sale.scheduled(t.Context(), []byte(`{"object":"subscription_schedule","id":"sub_sched_1","status":"released","released_subscription":"sub_1"}`))
+	if err != nil || len(got.Objects) != 2 || got.Objects[0].Subscription != "sub_1" || got.Objects[1].Schedule != "sub_sched_1" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
 func TestSell_BadOrders(t *testing.T) {
 	s := open(t, "acct_shop")
 	n := 0

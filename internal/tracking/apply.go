@@ -63,10 +63,22 @@ func (a *application) take(ctx context.Context, o Object) (finding, error) {
 	case o.Kind != KindInvoice && o.Kind != KindCharge && o.Kind != KindRefund && o.Kind != KindDispute:
 		return ignored(""), nil
 	}
-	if o.Payment == "" {
-		return ignored("no payment intent"), nil
+	switch {
+	case o.Payment != "":
+		return a.takePayment(ctx, o)
+	case o.Kind == KindInvoice && o.Status == "paid" && o.Tag.Purchase != "" && o.Subscription == "" && !recurring(o.Tag.Kind):
+		return a.takeInvoice(ctx, o)
 	}
-	return a.takePayment(ctx, o)
+	return ignored("no payment intent"), nil
+}
+
+// takeInvoice: the invoice of a product is paid, and does not say by what, or nothing was due.
+func (a *application) takeInvoice(ctx context.Context, o Object) (finding, error) {
+	if f, err := a.own(ctx, o); err != nil || f.status != "" {
+		return f, err
+	}
+	a.cross(true, "paid "+o.ID)
+	return finding{status: Applied}, nil
 }
 
 // thin reports whether an event told of the object and not how it is.
