@@ -38,7 +38,7 @@ const (
 // A PollState is how far the poller is with an account.
 type PollState struct {
 	Through time.Time `json:"verified_through,omitzero"` // every event before it is stored here; exclusive
-	Checked time.Time `json:"checked,omitzero"`          // when it was asked last
+	Checked time.Time `json:"checked,omitzero"`          // when it was asked last; a round that failed does not move it into another day
 	Next    time.Time `json:"next,omitzero"`             // not before it, unless somebody wants it
 	Quiet   int       `json:"quiet,omitempty"`           // rounds in a row in which nothing had happened
 	Swept   time.Time `json:"swept,omitzero"`            // when its objects were compared last
@@ -198,15 +198,11 @@ func (s *Service) stripeAccountOf(ctx context.Context, account string) (string, 
 	return it.Str(schema.TrackedStripeAccount), err
 }
 
-// SavePoll records how far the poller is with the account. What is verified, and swept, is never
-// taken back.
+// SavePoll records how far the poller is with the account. What is verified is never taken back.
 func (s *Service) SavePoll(ctx context.Context, stripeAccount string, p PollState) error {
 	_, err := s.changeAccount(ctx, stripeAccount, func(a *ConnectedAccount) bool {
 		if p.Through.Before(a.Polled.Through) {
 			p.Through = a.Polled.Through
-		}
-		if p.Swept.Before(a.Polled.Swept) {
-			p.Swept = a.Polled.Swept
 		}
 		changed := a.Polled != p
 		a.Polled = p

@@ -396,7 +396,7 @@ func TestRound_LongUnpolled(t *testing.T) {
 	if r := w.round(t, p, true); r.Failed != 0 || !slices.Equal(r.Lost, []PollGap{gap}) || r.Sent != 0 || !r.Through.Equal(w.stripe) {
 		t.Errorf("got %+v, want %+v", r, gap)
 	}
-	if s, since := w.state("acct_a").Swept, w.swept["acct_a"]; !s.Equal(w.stripe) || !since.Equal(pollStart.Add(-2*day)) {
+	if s, since := w.state("acct_a").Swept, w.swept["acct_a"]; !s.Equal(w.stripe) || !since.Equal(pollStart.Add(-30*day)) {
 		t.Errorf("swept %v from %v: want the objects from before the gap", s, since)
 	}
 	if r := w.round(t, p, true); len(r.Lost) != 0 {
@@ -430,7 +430,7 @@ func TestRound_CutShort(t *testing.T) {
 			for range 10 {
 				w.happen("acct_a", pollStart.Add(-time.Hour), 0)
 			}
-			w.stored["evt_acct_a_000"] = w.events[0]
+			w.alone, w.stored["evt_acct_a_000"] = true, w.events[0]
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			w.fail = func(failing, _ string) error {

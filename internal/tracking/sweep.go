@@ -10,8 +10,8 @@ import (
 
 const (
 	sweepEvery   = 7 * day
-	sweepOverlap = 2 * day // how far before the last sweep an object may have been made
-	sweepErrors  = 10      // objects that cannot be applied, after which an account's sweep is given up
+	sweepOverlap = 30 * day // how far before the last sweep an object may have been made: a payment may be completed weeks later
+	sweepErrors  = 10       // objects that cannot be applied, after which an account's sweep is given up
 )
 
 // A SweepReport says what a sweep found.

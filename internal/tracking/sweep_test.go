@@ -42,9 +42,9 @@ func TestSweep_ComparesObjects(t *testing.T) {
 		since time.Time // zero: it is not asked
 	}{
 		"a second early":      {swept: pollStart.Add(-7*day + time.Second)},
-		"early, and wanted":   {pollStart.Add(-time.Hour), true, pollStart.Add(-time.Hour - 2*day)},
-		"a week ago":          {pollStart.Add(-7 * day), false, pollStart.Add(-9 * day)},
-		"far behind":          {pollStart.Add(-70 * day), false, pollStart.Add(-72 * day)},
+		"early, and wanted":   {pollStart.Add(-time.Hour), true, pollStart.Add(-time.Hour - 30*day)},
+		"a week ago":          {pollStart.Add(-7 * day), false, pollStart.Add(-37 * day)},
+		"far behind":          {pollStart.Add(-70 * day), false, pollStart.Add(-100 * day)},
 		"a clock was wrong":   {pollStart.Add(400 * day), false, pollStart.Add(-30 * day)},
 		"wrong, and wanted":   {pollStart.Add(400 * day), true, pollStart.Add(-30 * day)},
 		"never, and the rest": {time.Time{}, true, pollStart.Add(-30 * day)},
