@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os/exec"
 	"strings"
 	"sync"
@@ -30,15 +29,19 @@ const (
 // input, as JSON, and the job's fields are in its environment. It gets PATH and HOME besides,
 // and nothing else that we know.
 type command struct {
-	line  string
-	env   []string
-	limit time.Duration
+	action tracking.Action
+	line   string
+	env    []string
+	limit  time.Duration
 }
 
 var _ tracking.Automation = (*command)(nil)
 
 // Name implements tracking.Automation.
 func (c *command) Name() string { return "command" }
+
+// Takes implements tracking.Automation.
+func (c *command) Takes(a tracking.Action) bool { return a == c.action }
 
 // Do implements tracking.Automation. Exit 0 means done, 100 that it can never be done, and
 // everything else that it is to be tried again.
@@ -101,56 +104,18 @@ func (f *firstBytes) message() string {
 	return ""
 }
 
-// A logged does an action by writing a line to the log: for those that have no command.
-type logged struct{ log *slog.Logger }
-
-var _ tracking.Automation = (*logged)(nil)
-
-// Name implements tracking.Automation.
-func (l *logged) Name() string { return "log" }
-
-// Do implements tracking.Automation.
-func (l *logged) Do(ctx context.Context, j tracking.Job) error {
-	l.log.WarnContext(ctx, "no command is set for this action", "action", j.Action, "purchase", j.Purchase, "account", j.Account,
-		"stripe_account", j.StripeAccount, "kind", j.Kind, "reason", j.Reason, "job", j.ID)
-	return nil
-}
-
-// A byAction has its own automation for each action.
-type byAction struct{ fulfil, unsubscribe tracking.Automation }
-
-var _ tracking.Automation = (*byAction)(nil)
-
-// Name implements tracking.Automation.
-func (b *byAction) Name() string {
-	fulfil, unsubscribe := b.fulfil.Name(), b.unsubscribe.Name()
-	if fulfil == unsubscribe {
-		return fulfil
-	}
-	return fulfil + " for fulfil, " + unsubscribe + " for unsubscribe"
-}
-
-// Do implements tracking.Automation.
-func (b *byAction) Do(ctx context.Context, j tracking.Job) error {
-	if j.Action == tracking.ActionUnsubscribe {
-		return b.unsubscribe.Do(ctx, j)
-	}
-	return b.fulfil.Do(ctx, j)
-}
-
-// automation is what the command lines do; "" is logged.
-func (p *program) automation(fulfil, unsubscribe string, log *slog.Logger) tracking.Automation {
+// automations are the commands that there are: what has none is logged by who asks for it.
+func (p *program) automations(fulfil, unsubscribe string) (list []tracking.Automation) {
 	var env []string
 	for _, name := range []string{"PATH", "HOME"} {
 		if value := p.env(name); value != "" {
 			env = append(env, name+"="+value)
 		}
 	}
-	of := func(line string) tracking.Automation {
-		if line == "" {
-			return &logged{log}
+	for action, line := range map[tracking.Action]string{tracking.ActionFulfil: fulfil, tracking.ActionUnsubscribe: unsubscribe} {
+		if line != "" {
+			list = append(list, &command{action: action, line: line, env: env, limit: commandLimit})
 		}
-		return &command{line: line, env: env, limit: commandLimit}
 	}
-	return &byAction{of(fulfil), of(unsubscribe)}
+	return list
 }

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -112,11 +110,14 @@ func TestCommand_IsKilledWithItsChildren(t *testing.T) {
 	}
 }
 
-func TestLogged_SaysWhatIsAsked(t *testing.T) {
-	var out bytes.Buffer
-	l := &logged{slog.New(slog.NewTextHandler(&out, nil))}
-	if err := l.Do(t.Context(), testJob()); err != nil || l.Name() != "log" {
-		t.Errorf("%s: %v", l.Name(), err)
+// TestAutomations: a command takes its own action, and there is none for an empty line.
+func TestAutomations(t *testing.T) {
+	p := newProgram(func(string) string { return "" }, nil, io.Discard, io.Discard, nil)
+	if list := p.automations("", ""); len(list) != 0 {
+		t.Errorf("%d automations of no command", len(list))
 	}
-	contains(t, out.String(), "action=fulfil", "purchase=p-1", "stripe_account=acct_1", "job=job/1")
+	list := p.automations("", "true")
+	if len(list) != 1 || list[0].Takes(tracking.ActionFulfil) || !list[0].Takes(tracking.ActionUnsubscribe) || list[0].Name() != "command" {
+		t.Errorf("%+v", list)
+	}
 }

@@ -65,7 +65,7 @@ func (f *eventFlags) check() error {
 }
 
 func (p *program) listEvents(ctx context.Context, d *desk, f *eventFlags) error {
-	q := tracking.EventQuery{Subscription: f.subscription, From: f.from.Time, To: f.to.Time, Limit: f.limit}
+	q := tracking.EventQuery{Subscription: f.subscription, From: f.from.Time, To: f.to.Time, Limit: f.limit, Whole: true}
 	events := d.ledger.Events(ctx, q)
 	if strings.HasPrefix(f.account, "acct_") {
 		q.StripeAccount = f.account
@@ -82,9 +82,13 @@ func (p *program) listEvents(ctx context.Context, d *desk, f *eventFlags) error 
 		}
 		events = firstOf(f.limit, merged(each, func(a, b tracking.EventRow) int { return a.At.Compare(b.At) }))
 	}
-	n, err := list(p, events, as[tracking.EventRow], []string{"EVENT", "TYPE", "STRIPE ACCOUNT", "SUBSCRIPTION", "AT"}, func(e tracking.EventRow) []string {
+	columns, cells := []string{"EVENT", "TYPE", "STRIPE ACCOUNT", "SUBSCRIPTION", "AT"}, func(e tracking.EventRow) []string {
 		return []string{e.ID, e.Type, e.StripeAccount, e.Subscription, stamp(e.At)}
-	})
+	}
+	if f.account == "" && f.subscription == "" { // the index by time has no more
+		columns, cells = []string{"EVENT", "AT"}, func(e tracking.EventRow) []string { return []string{e.ID, stamp(e.At)} }
+	}
+	n, err := list(p, events, as[tracking.EventRow], columns, cells)
 	if err == nil {
 		p.say("\n%s", plural(n, "event"))
 	}

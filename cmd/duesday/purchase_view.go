@@ -94,7 +94,7 @@ func (p *program) showStory(s *tracking.Story) error {
 		return nil
 	}
 	p.say("\nStory:")
-	t := newTable(p.stdout, "  AT", "WHAT", "OF", "EVENT", "")
+	t := newTable(p.stdout, "  AT", "WHAT", "OF", "EVENT", "TYPE")
 	for _, x := range s.Steps {
 		about := x.About
 		if about == s.Purchase.ID {

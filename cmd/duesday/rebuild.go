@@ -7,29 +7,25 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
 func (p *program) rebuildCommand() *cobra.Command {
 	var account string
+	var f deskFlags
 	c := &cobra.Command{
 		Use:   "rebuild",
 		Short: "Fold the stored events anew, and compare what they come to with what is stored",
 		Long: `Fold the stored events anew, and compare what they come to with what is stored. It changes
 nothing. What has lost its first events, which are kept for 30 days, is counted and not
-compared. Exits 3 when there is a difference. It reads the store itself, and so it cannot be
-asked of a running duesday serve.`,
+compared. Exits 3 when there is a difference.`,
 		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if p.env(config.EnvServer) != "" {
-				return usagef("%s reads the store itself: unset %s, and stop the server meanwhile if the store is a folder", cmd.CommandPath(), config.EnvServer)
-			}
-			return p.at(cmd.Context(), &deskFlags{}, deskNeed{}, func(d *desk) error { return p.rebuild(cmd.Context(), d, account) })
+			return p.at(cmd.Context(), &f, deskNeed{}, func(d *desk) error { return p.rebuild(cmd.Context(), d, account) })
 		},
 	}
 	c.Flags().StringVar(&account, "account", "", "only the events of the Stripe `ACCOUNT` (default: of every one that is registered)")
-	return c
+	return f.on(c)
 }
 
 func (p *program) rebuild(ctx context.Context, d *desk, account string) error {
@@ -61,13 +57,13 @@ func (p *program) rebuild(ctx context.Context, d *desk, account string) error {
 func (d *desk) rebuilt(ctx context.Context, account string) iter.Seq2[*tracking.Rebuilt, error] {
 	return func(yield func(*tracking.Rebuilt, error) bool) {
 		if account != "" {
-			yield(d.service.Rebuild(ctx, account))
+			yield(d.ledger.Rebuild(ctx, account))
 			return
 		}
 		for a, err := range d.registry.ConnectedAccounts(ctx) {
 			var r *tracking.Rebuilt
 			if err == nil {
-				r, err = d.service.Rebuild(ctx, a.StripeAccount)
+				r, err = d.ledger.Rebuild(ctx, a.StripeAccount)
 			}
 			if !yield(r, err) || err != nil {
 				return

@@ -60,7 +60,7 @@ func TestSchema_Workbench(t *testing.T) {
 		names = append(names, table.(map[string]any)["TableName"])
 	}
 	equal(t, "tables", names, []any{"live-recurring-payments", "live-outbox", "live-stripe-payments-events",
-		"live-stripe-payments-purchases", "live-stripe-payments-subscriptions", "live-stripe-payments-payments"})
+		"live-stripe-payments-purchases", "live-stripe-payments-subscriptions", "live-stripe-payments-payments", "live-stripe-payments-registry"})
 	if strings.Contains(model, "duesday-") || strings.Contains(model, "Reoccuring") || strings.Contains(model, "1234123412341234") || strings.Contains(model, "REC#12023") {
 		t.Errorf("the model:\n%s", model)
 	}
@@ -80,7 +80,7 @@ func TestSchema_CloudFormation(t *testing.T) {
 	plain := decode(t, c.must("schema", "cloudformation", "--prefix", "live-")).(map[string]any)
 	equal(t, "prefix", plain["Parameters"].(map[string]any)["Prefix"].(map[string]any)["Default"], "live-")
 	resources := plain["Resources"].(map[string]any)
-	equal(t, "resources", len(resources), 6)
+	equal(t, "resources", len(resources), 7)
 	settings := func(resources map[string]any) []any {
 		p := resources["StripePaymentsEvents"].(map[string]any)["Properties"].(map[string]any)
 		return append(members(p, "BillingMode", "DeletionProtectionEnabled"), p["PointInTimeRecoverySpecification"])
@@ -89,7 +89,7 @@ func TestSchema_CloudFormation(t *testing.T) {
 	full := c.must("schema", "cloudformation", "--provisioned", "--deletion-protection", "--point-in-time-recovery")
 	resources = decode(t, full).(map[string]any)["Resources"].(map[string]any)
 	equal(t, "all flags", settings(resources), []any{"PROVISIONED", true, map[string]any{"PointInTimeRecoveryEnabled": true}})
-	equal(t, "with autoscaling", len(resources), 6+4*(6+10)) // tables; a target and a policy, for reads and writes, of tables and indexes
+	equal(t, "with autoscaling", len(resources), 7+4*(7+10)) // tables; a target and a policy, for reads and writes, of tables and indexes
 }
 
 func TestSchema_IAM(t *testing.T) {

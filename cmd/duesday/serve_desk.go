@@ -11,7 +11,6 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/httpapi"
-	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe"
@@ -24,7 +23,6 @@ type desk struct {
 	shop     httpapi.Shop
 	ledger   httpapi.Ledger
 	registry httpapi.Registry
-	service  *tracking.Service // nil at a server's
 }
 
 // A deskFlags are those of every command that asks at a desk.
@@ -63,9 +61,9 @@ func (p *program) at(ctx context.Context, f *deskFlags, n deskNeed, do func(*des
 		defer client.Close()
 		return p.explainDesk(f, do(&desk{shop: client, ledger: client, registry: client}))
 	}
-	err = p.with(ctx, need{create: n.create, read: !n.create && !n.stripe}, func(s *session) error {
+	err = p.with(ctx, need{create: n.create, processor: n.stripe && p.cfg.UsesStripe(), read: !n.create && !n.stripe}, func(s *session) error {
 		return p.track(ctx, s, &t, n.stripe, tracking.Options{}, func(it followed) error {
-			return p.explainDesk(f, do(&desk{shop: it.service, ledger: it.service, registry: it.service, service: it.service}))
+			return p.explainDesk(f, do(&desk{shop: it.service, ledger: it.service, registry: it.service}))
 		})
 	})
 	if errors.Is(err, store.ErrLocked) {
@@ -114,12 +112,18 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 		}
 		o.Finder, o.Seller = f.processor.Tracker(), f.processor.Tracker()
 		f.own, f.live, err = p.whose(ctx, t, f.processor)
+		if err != nil && !errors.Is(err, billing.ErrRefused) { // webhooks are taken in all the same
+			if own, live, missing := tracking.Pinned(ctx, s.store, s.tables); missing == nil && live == strings.Contains(t.Stripe.Key.Reveal(), "_live_") {
+				p.warn("%v; until Stripe answers, this goes on for %s, which the store follows", err, own)
+				f.own, f.live, err = own, live, nil
+			}
+		}
 	}
 	if err != nil {
 		return err
 	}
-	if p.cfg.UsesStripe() { // billing's own payment intents are on this store
-		o.Settler = settlerOf(s.engine)
+	if p.cfg.UsesStripe() && s.processor != nil { // billing's own payment intents are settled by what is told of them
+		o.Settler = s.engine
 	}
 	o.Store, o.Tables, o.Now, o.Log, o.Installation = s.store, s.tables, p.now, s.log, meta.Installation
 	o.Own, o.Live, o.Decode = f.own, f.live, stripe.DecodeEvent
@@ -131,19 +135,11 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 
 // pinned returns the Stripe account and the mode that the store follows.
 func pinned(ctx context.Context, s *session) (own string, live bool, err error) {
-	it, err := s.store.Get(ctx, s.tables.Tracking.Registry.Name, store.Key{PK: "OWN", SK: "OWN"})
+	own, live, err = tracking.Pinned(ctx, s.store, s.tables)
 	if errors.Is(err, store.ErrNotFound) {
-		return "", false, errors.New("nothing that Stripe runs is followed in this store yet: duesday serve begins it, as does duesday connect add")
+		err = errors.New("nothing that Stripe runs is followed in this store yet: duesday serve begins it, as does duesday connect add")
 	}
-	return it.Str(schema.TrackedStripeAccount), it.Get(schema.TrackedLive).Bool(), err
-}
-
-// settlerOf returns the engine, if it takes what is told of its payment intents.
-func settlerOf(engine any) tracking.Settler {
-	if settler, ok := engine.(tracking.Settler); ok {
-		return settler
-	}
-	return nil
+	return own, live, err
 }
 
 // stripeOf returns Stripe: the session's processor, if it is that, or one that is opened and

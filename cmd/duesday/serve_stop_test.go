@@ -1,12 +1,17 @@
 package main
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/stripefake"
 )
 
 // buy sells something at our own account that is paid at once, and returns the purchase's id.
@@ -89,9 +94,70 @@ func TestServe_LogsWithoutACommand(t *testing.T) {
 	c.must("connect", "add", "--account", ownAccount, "acct_duesday")
 	id := c.buy("1")
 	c.until("fulfilled", func() bool {
-		return strings.Contains(c.must("purchase", "show", id), "fulfil by log for fulfil, command for unsubscribe")
+		return strings.Contains(c.must("purchase", "show", id), "fulfil by log")
 	})
 	r := stop()
 	equal(t, "exit", r.code, exitDone)
-	contains(t, r.errors, "no command is set for this action", "action=fulfil", "purchase="+id)
+	contains(t, r.errors, "nothing does what a purchase asks for", "action=fulfil", "purchase="+id)
+}
+
+// TestServe_SettlesWhatBillingCharges: the customer authenticates a payment of Duesday's own
+// subscription, and the event that tells of it settles the period, once.
+func TestServe_SettlesWhatBillingCharges(t *testing.T) {
+	c := newServeCLI(t)
+	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_authenticationRequired\n"))
+	if r := c.run("run", "payments"); r.code != exitDone && r.code != exitPerson {
+		t.Fatal(r.errors)
+	}
+	open := c.object(exitDone, "subscription", "show", "1/1")["open"].(map[string]any)
+	equal(t, "open", open["state"], "requires_action")
+	v, stop := c.serve("--no-poll")
+	c.env["DUESDAY_SERVER"] = v.Base
+	if err := c.fake.Authenticate(open["intent"].(string), true); err != nil {
+		t.Fatal(err)
+	}
+	c.until("taken in", func() bool { return strings.Contains(c.must("event", "list", "--waiting"), "payment_intent.succeeded") })
+	equal(t, "stopped", stop().code, exitDone)
+	delete(c.env, "DUESDAY_SERVER")
+	equal(t, "not yet", c.list("receipt", "list", "1"), []any{})
+	waiting := c.list("event", "list", "--waiting")[0].(map[string]any)["id"].(string)
+	c.now = c.now.Add(time.Minute) // a run that had confirmed it would have settled it by now
+	_, stop = c.serve("--no-poll")
+	equal(t, "stopped", stop().code, exitDone)
+	equal(t, "settled", len(c.list("receipt", "list", "1")), 1)
+	equal(t, "event", c.object(exitDone, "event", "show", waiting)["status"], "applied")
+	equal(t, "replayed", c.list("replay", waiting)[0].(map[string]any)["status"], "applied")
+	equal(t, "once", len(c.list("receipt", "list", "1")), 1)
+}
+
+// TestPoll_RunsUntilItIsStopped: as a process of its own, which has the server's API key.
+func TestPoll_RunsUntilItIsStopped(t *testing.T) {
+	c := newServeCLI(t)
+	v, _ := c.serve("--on-fulfil", c.job(), "--no-poll")
+	c.env["DUESDAY_SERVER"] = v.Base
+	c.must("connect", "add", "--account", shopAccount, "acct_shop")
+	if err := c.fake.SetFaults(stripefake.Faults{WebhookDrops: 1}); err != nil {
+		t.Fatal(err)
+	}
+	sold := c.object(exitDone, "purchase", "create", "--account", shopAccount, "--kind", "legacy", "--key", "1", "--amount", "1", "--currency", "USD")
+	intent, _, _ := strings.Cut(sold["client_secret"].(string), "_secret_")
+	c.askAt("acct_shop", "POST", "/v1/payment_intents/"+intent+"/confirm", "payment_method=pm_card_visa&return_url=http://shop.example")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var out strings.Builder
+	now := c.now
+	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), &out, io.Discard, func() time.Time { return now })
+	done := make(chan int, 1)
+	go func() { done <- p.run(ctx, []string{"poll"}) }()
+	equal(t, "fulfilled", c.await(1), map[string]int{"fulfil " + sold["purchase"].(map[string]any)["id"].(string): 1})
+	cancel()
+	equal(t, "exit", <-done, exitDone)
+	equal(t, "output", out.String(), "The events that "+v.Base+" has not got are looked for every 10m0s\n")
+
+	r := c.run("rebuild")
+	equal(t, "of a server", r.code, exitDone)
+	delete(c.env, "DUESDAY_STRIPE_KEY")
+	r = c.run("poll", "--once")
+	equal(t, "no key", r.code, exitUsage)
+	contains(t, r.errors, "DUESDAY_STRIPE_KEY")
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -53,14 +54,15 @@ func newServeCLI(t *testing.T) *serveCLI {
 			t.Error(err)
 			return
 		}
-		httputil.NewSingleHostReverseProxy(to).ServeHTTP(w, r)
+		proxy := httputil.NewSingleHostReverseProxy(to)
+		proxy.ErrorLog = log.New(io.Discard, "", 0) // of webhooks that come while nothing serves
+		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(c.front.Close)
 	c.stripeCLI = newStripeCLI(t, stripefake.Options{Connected: []string{"acct_shop"}, Webhooks: []stripefake.Webhook{
 		{URL: c.front.URL + hookPath, Secret: hookSecret}, {URL: c.front.URL + connectPath, Secret: shopSecret, Connect: true}}})
 	maps.Copy(c.env, map[string]string{"DUESDAY_STRIPE_WEBHOOK_SECRETS": "whsec_older, " + hookSecret, "DUESDAY_STRIPE_CONNECT_SECRETS": shopSecret,
-		"DUESDAY_API_KEY": testAPIKey, "DUESDAY_PROCESSOR": "", "PATH": os.Getenv("PATH"), "HOME": t.TempDir()})
-	c.env["DUESDAY_PROCESSOR"] = "stripe:?rate=1000"
+		"DUESDAY_API_KEY": testAPIKey, "PATH": os.Getenv("PATH"), "HOME": t.TempDir()})
 	pipe := filepath.Join(t.TempDir(), "jobs")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
@@ -128,6 +130,14 @@ func (c *serveCLI) await(n int) map[string]int {
 		jobs[strings.TrimSpace(line)]++
 	}
 	return jobs
+}
+
+// flush has the fake deliver all its webhooks.
+func (c *serveCLI) flush() {
+	c.t.Helper()
+	if left, err := c.fake.Flush(c.t.Context()); left > 0 || err != nil {
+		c.t.Fatalf("%d webhooks are left: %v", left, err)
+	}
 }
 
 // until waits until it holds.
@@ -199,6 +209,7 @@ func TestServe_SellsAndFulfils(t *testing.T) {
 
 	declined := sell(exitPerson, shopAccount, "product", "--key", "4", "--amount", "7", "--currency", "EUR", "--email", "cy@example.com", "--payment-method", "pm_card_chargeCustomerFail")
 	equal(t, "declined", declined["declined"], "generic_decline: Your card was declined.")
+	c.flush()
 	c.showsAll(id(legacy), id(recurring), intent)
 
 	// The buyer's subscription ends: an unsubscribe, and once.
@@ -206,6 +217,7 @@ func TestServe_SellsAndFulfils(t *testing.T) {
 	equal(t, "events of the account", len(sub) > 4, true)
 	for name := range c.object(exitDone, "purchase", "show", id(recurring))["purchase"].(map[string]any)["subscriptions"].(map[string]any) {
 		c.askAt("acct_shop", "DELETE", "/v1/subscriptions/"+name, "")
+		c.flush()
 		if n := len(c.list("event", "list", "--subscription", name)); n < 2 {
 			t.Errorf("%d events of %s", n, name)
 		}
@@ -349,7 +361,7 @@ func TestServe_Refuses(t *testing.T) {
 	} {
 		old := c.env[x.env]
 		c.env[x.env] = x.value
-		r := c.run(append([]string{"serve"}, strings.Fields(x.args)...)...)
+		r := c.run(append([]string{"serve", "--listen", "127.0.0.1:0"}, strings.Fields(x.args)...)...)
 		c.env[x.env] = old
 		if r.code != x.code || strings.Contains(r.errors, "hidden") {
 			t.Errorf("%s %s=%s: exit %d, want %d: %s", x.args, x.env, x.value, r.code, x.code, r.errors)

@@ -70,7 +70,7 @@ It asks for no password. Whoever reaches the address can use it and control it.
 
 A rate is a probability from 0 to 1.`,
 		Example: `  duesday stripe-fake
-  duesday stripe-fake --connect acct_shop --connect-webhook-url http://127.0.0.1:8080/v1/webhooks/connect
+  duesday stripe-fake --connect acct_shop --connect-webhook-url http://127.0.0.1:8080` + connectPath + `
   duesday stripe-fake --latency 200ms --rate 25 --lost-replies 0.01 --late-errors 0.01 --seed 7
   ` + useOfStripeFake("http://"+stripeFakeAddress) + `
   curl http://` + stripeFakeAddress + `/v1/customers -u ` + stripeFakeKey + `: -d name=Ann -d payment_method=pm_card_visa

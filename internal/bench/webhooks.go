@@ -39,8 +39,9 @@ type Webhooks struct {
 	subscriptions []string // the purchase of each
 	payments      []string // of those that are not paid yet; the others are ""
 	paid          int      // events about payments so far
-	events        []hookEvent
-	made          int // events so far
+	made          int      // events so far
+	ready         []mac    // of the events after these
+	signed        time.Time
 	base          time.Time
 }
 
@@ -116,12 +117,7 @@ func (w *Webhooks) Prepare(ctx context.Context, subscriptions, events int) error
 	if err := w.sell(ctx, tracking.Legacy, &w.payments, w.paid+events/len(w.templates)+1); err != nil {
 		return err
 	}
-	w.events = w.events[:0]
-	now := time.Now()
-	for i := range events {
-		w.events = append(w.events, w.event(w.made+i, now))
-	}
-	return nil
+	return w.sign(events)
 }
 
 // sell makes purchases of the kind until there are n.
@@ -156,16 +152,18 @@ func (w *Webhooks) sell(ctx context.Context, kind tracking.Kind, list *[]string,
 func (w *Webhooks) Run(ctx context.Context, connections int, length time.Duration) (units int, took []time.Duration, err error) {
 	clients := make([]*hookClient, connections)
 	for i := range clients {
-		if clients[i], err = newHookClient(ctx, w.address, w.templates); err != nil {
+		if clients[i], err = newHookClient(ctx, w.address, w.templates, w.head()); err != nil {
 			return 0, nil, err
 		}
 		defer clients[i].conn.Close()
 	}
+	first := w.made
 	units, took, err = load(connections, length, func(worker, i int) (bool, error) {
-		if i >= len(w.events) {
+		if i >= len(w.ready) {
 			return false, nil
 		}
-		return true, clients[worker].send(w.templates, &w.events[i])
+		e := w.event(first + i)
+		return true, clients[worker].send(&w.templates[e.template], &e, w.ready[i])
 	})
 	w.made += units // no event was begun after the last one
 	w.paid = (w.made + len(w.templates) - 1) / len(w.templates)

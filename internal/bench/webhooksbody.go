@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/duesday/duesday/internal/stripefake"
 	"github.com/duesday/duesday/internal/tracking"
@@ -46,6 +45,7 @@ type template struct {
 }
 
 // text puts the value of a slot, which always has the same length, into a copy of the body.
+// It is for what is no number.
 func (t *template) text(body []byte, s slot, value string) {
 	for _, at := range t.at[s] {
 		copy(body[at:], value)
@@ -196,8 +196,3 @@ type recorder struct {
 func (w *recorder) Header() http.Header         { return w.header }
 func (w *recorder) WriteHeader(status int)      { w.status = status }
 func (w *recorder) Write(p []byte) (int, error) { return w.body.Write(p) }
-
-// oneSecond of events have the same second as their time.
-const oneSecond = 5000
-
-func unixAt(base time.Time, i int) string { return fmt.Sprint(base.Unix() + int64(i/oneSecond)) }

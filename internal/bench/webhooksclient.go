@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -18,11 +19,11 @@ type hookClient struct {
 	in     *bufio.Reader
 	copies [][]byte // by template: a request, ready but for its slots
 	bodies []int    // where the body begins
-	signed []int    // where the signature begins
+	signed []int    // where the mac begins
 	answer []byte
 }
 
-func newHookClient(ctx context.Context, address string, list []template) (*hookClient, error) {
+func newHookClient(ctx context.Context, address string, list []template, signature string) (*hookClient, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
@@ -30,21 +31,18 @@ func newHookClient(ctx context.Context, address string, list []template) (*hookC
 	c := &hookClient{conn: conn, in: bufio.NewReaderSize(conn, 4<<10)}
 	for _, t := range list {
 		head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nAccept: */*; q=0.5, application/xml\r\nCache-Control: no-cache\r\nContent-Length: %d\r\n"+
-			"Content-Type: application/json; charset=utf-8\r\nUser-Agent: Stripe/1.0 (+https://stripe.com/docs/webhooks)\r\nStripe-Signature: ", hookPath, address, len(t.body))
-		request := fmt.Appendf(nil, "%s%*s\r\n\r\n%s", head, signatureLen, "", t.body)
+			"Content-Type: application/json; charset=utf-8\r\nUser-Agent: Stripe/1.0 (+https://stripe.com/docs/webhooks)\r\nStripe-Signature: %s", hookPath, address, len(t.body), signature)
+		request := fmt.Appendf(nil, "%s%*s\r\n\r\n%s", head, hex.EncodedLen(len(mac{})), "", t.body)
 		c.copies, c.signed, c.bodies = append(c.copies, request), append(c.signed, len(head)), append(c.bodies, len(request)-len(t.body))
 	}
 	return c, nil
 }
 
-// signatureLen is the length of t=…,v1=….
-const signatureLen = len("t=1700000000,v1=") + 64
-
 // send sends the event and waits for the answer, which has to say that it was applied.
-func (c *hookClient) send(list []template, e *hookEvent) error {
+func (c *hookClient) send(t *template, e *hookEvent, m mac) error {
 	request := c.copies[e.template]
-	copy(request[c.signed[e.template]:], e.signature[:])
-	e.fill(&list[e.template], request[c.bodies[e.template]:])
+	hex.Encode(request[c.signed[e.template]:], m[:])
+	e.fill(t, request[c.bodies[e.template]:])
 	if _, err := c.conn.Write(request); err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func newItem(attributes map[string]attribute) *item {
 func (it *item) isOfStore() bool {
 	kind, _, _ := strings.Cut(it.pk, "#")
 	switch kind {
-	case "META", "RUN", "LEASE", "OUT":
+	case "META", "RUN", "LEASE", "OUT", "ACT", "INB", "ACCOUNT", "CUSTOMER", "QUARANTINE", "OWN": // the outbox's lanes and the registry among them
 		return true
 	}
 	return kind == "ACC" && strings.HasPrefix(it.sk, "PER#")

@@ -92,6 +92,9 @@ func (m *model) keys() error {
 	}
 	m.line()
 	for _, t := range schema.New("").Tracking.All() {
+		if t.PartitionKey == schema.PK { // the registry has the keys of a book; its items are passed over one by one
+			continue
+		}
 		m.tracking = m.tracking || (t.PartitionKey == k.PartitionKey.AttributeName && t.SortKey == k.SortKey.AttributeName)
 	}
 	return nil

@@ -161,6 +161,14 @@ func (c *Client) Event(ctx context.Context, id string) (*tracking.Event, error) 
 	return f.event(), nil
 }
 
+// Rebuild is that of tracking.Service.
+func (c *Client) Rebuild(ctx context.Context, stripeAccount string) (*tracking.Rebuilt, error) {
+	if err := checkNames(stripeAccount); err != nil {
+		return nil, err
+	}
+	return call[tracking.Rebuilt](ctx, c, http.MethodGet, "/internal/accounts/"+stripeAccount+"/rebuild", nil)
+}
+
 // Replay is that of tracking.Service.
 func (c *Client) Replay(ctx context.Context, id string) (tracking.Verdict, error) {
 	if err := checkNames(id); err != nil {

@@ -92,6 +92,10 @@ func TestClient_IsAService(t *testing.T) {
 		e.Body = nil
 	}
 	same(t, "Waiting", waiting, w.events, err)
+	rebuilt, err := c.Rebuild(ctx, "acct_1")
+	if err != nil || rebuilt.StripeAccount != "acct_1" || rebuilt.Events != 3 || len(rebuilt.Differences) != 1 || rebuilt.Differences[0].Folded != "paid" {
+		t.Errorf("Rebuild: %+v, %v", rebuilt, err)
+	}
 	verdict, err := c.Replay(ctx, "evt_1")
 	same(t, "Replay", verdict, w.verdict, err)
 	accounts, err := collect(c.ConnectedAccounts(ctx))
@@ -142,6 +146,7 @@ func clientCalls(ctx context.Context, c *httpapi.Client) map[string]error {
 	_, errs["Waiting"] = collect(c.Waiting(ctx))
 	_, errs["Event"] = c.Event(ctx, "evt_1")
 	_, errs["Replay"] = c.Replay(ctx, "evt_1")
+	_, errs["Rebuild"] = c.Rebuild(ctx, "acct_1")
 	_, errs["ConnectedAccounts"] = collect(c.ConnectedAccounts(ctx))
 	_, errs["Register"] = c.Register(ctx, account, "acct_1")
 	errs["SavePoll"] = c.SavePoll(ctx, "acct_1", tracking.PollState{})

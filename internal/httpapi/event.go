@@ -57,6 +57,21 @@ func (s *server) showEvent(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// rebuild may take longer than an answer is waited for: then the connection ends, and nothing
+// has changed.
+func (s *server) rebuild(w http.ResponseWriter, r *http.Request) error {
+	account, err := named(r, "stripe_account")
+	if err != nil {
+		return err
+	}
+	rebuilt, err := s.o.Ledger.Rebuild(r.Context(), account)
+	if err != nil {
+		return err
+	}
+	send(w, http.StatusOK, rebuilt)
+	return nil
+}
+
 func (s *server) replayEvent(w http.ResponseWriter, r *http.Request) error {
 	id, err := named(r, "id")
 	if err != nil {

@@ -170,19 +170,20 @@ func (n *refused) WriteHeader(status int)      { n.status = status }
 func (s *server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	for pattern, do := range map[string]func(http.ResponseWriter, *http.Request) error{
-		"POST /v1/purchases":                           s.createPurchase,
-		"GET /v1/purchases":                            s.listPurchases,
-		"GET /v1/purchases/{id}":                       s.showPurchase,
-		"GET /v1/payments":                             s.listPayments,
-		"GET /v1/payments/{stripe_account}/{id}":       s.showPayment,
-		"GET /internal/events":                         s.listEvents,
-		"GET /internal/events/waiting":                 s.listWaiting,
-		"GET /internal/events/{id}":                    s.showEvent,
-		"POST /internal/events/{id}/replay":            s.replayEvent,
-		"GET /internal/accounts":                       s.listAccounts,
-		"POST /internal/accounts":                      s.registerAccount,
-		"PUT /internal/accounts/{stripe_account}/poll": s.savePoll,
-		"POST /internal/objects":                       s.applyObject,
+		"POST /v1/purchases":                              s.createPurchase,
+		"GET /v1/purchases":                               s.listPurchases,
+		"GET /v1/purchases/{id}":                          s.showPurchase,
+		"GET /v1/payments":                                s.listPayments,
+		"GET /v1/payments/{stripe_account}/{id}":          s.showPayment,
+		"GET /internal/events":                            s.listEvents,
+		"GET /internal/events/waiting":                    s.listWaiting,
+		"GET /internal/events/{id}":                       s.showEvent,
+		"POST /internal/events/{id}/replay":               s.replayEvent,
+		"GET /internal/accounts/{stripe_account}/rebuild": s.rebuild,
+		"GET /internal/accounts":                          s.listAccounts,
+		"POST /internal/accounts":                         s.registerAccount,
+		"PUT /internal/accounts/{stripe_account}/poll":    s.savePoll,
+		"POST /internal/objects":                          s.applyObject,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			if err := do(w, r); err != nil {

@@ -40,6 +40,7 @@ type Ledger interface {
 	Waiting(ctx context.Context) iter.Seq2[*tracking.Event, error]
 	Event(ctx context.Context, id string) (*tracking.Event, error)
 	Replay(ctx context.Context, id string) (tracking.Verdict, error)
+	Rebuild(ctx context.Context, stripeAccount string) (*tracking.Rebuilt, error)
 }
 
 // A Registry knows the connected accounts, how far the poller is with each, and takes what

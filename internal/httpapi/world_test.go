@@ -291,6 +291,14 @@ func (w *world) Replay(_ context.Context, id string) (tracking.Verdict, error) {
 	return w.verdict, w.fail
 }
 
+func (w *world) Rebuild(_ context.Context, at string) (*tracking.Rebuilt, error) {
+	w.note("rebuild %s", at)
+	if w.fail != nil {
+		return nil, w.fail
+	}
+	return &tracking.Rebuilt{StripeAccount: at, Events: 3, Compared: 2, Differences: []tracking.Difference{{ID: "pi_1", Stored: "new", Folded: "paid"}}}, nil
+}
+
 func (w *world) ConnectedAccounts(context.Context) iter.Seq2[*tracking.ConnectedAccount, error] {
 	w.note("accounts")
 	return sequence(w.accounts, w.fail)

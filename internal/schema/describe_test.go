@@ -124,8 +124,8 @@ func TestTrackingIsTheDesign(t *testing.T) {
 			if want := tt.indexes[x.Name]; (key{x.PartitionKey, x.SortKey}) != want {
 				t.Errorf("%s %s: %+v, want %v", tt.name, x.Name, x, want)
 			}
-			if all := tt.name != "live-stripe-payments-events"; x.All != all {
-				t.Errorf("%s %s: projects all: %v", tt.name, x.Name, x.All)
+			if x.All {
+				t.Errorf("%s %s: projects all", tt.name, x.Name)
 			}
 		}
 		if len(tt.table.Indexes) != len(tt.indexes) {

@@ -100,8 +100,8 @@ type Tracking struct {
 // keyed by its Stripe account first: an id is unique in its account alone.
 func newTracking(prefix string) Tracking {
 	prefix += "stripe-payments-"
-	byAccount := store.Index{Name: AccountIndex, PartitionKey: TrackedAccount, SortKey: TrackedCreated, All: true}
-	byPurchase := store.Index{Name: PurchaseIndex, PartitionKey: TrackedPurchase, SortKey: TrackedCreated, All: true}
+	byAccount := store.Index{Name: AccountIndex, PartitionKey: TrackedAccount, SortKey: TrackedCreated}
+	byPurchase := store.Index{Name: PurchaseIndex, PartitionKey: TrackedPurchase, SortKey: TrackedCreated}
 	return Tracking{
 		Events: store.Table{Name: prefix + "events", PartitionKey: TrackedID, TTL: TrackedExpiration,
 			Indexes: []store.Index{

@@ -2,46 +2,41 @@ package tracking
 
 import (
 	"bytes"
-	"compress/flate"
 	"errors"
-	"io"
-	"sync"
+	"fmt"
+
+	"github.com/klauspost/compress/s2"
 )
 
 // maxBody is how large a stored body may become when it is read: more than any that is taken in.
 const maxBody = 4 << 20
 
-// Compressors are large; there is one for each event that is being stored.
-var packers = sync.Pool{New: func() any {
-	w, _ := flate.NewWriter(nil, flate.BestSpeed) // the level is valid
-	return w
-}}
+// formatS2 begins a body that is compressed by S2. Of the formats that were measured it is the one
+// that costs little enough to be done for every event: 8 us for 4.8 KB at 2.6 to 1, where flate
+// took 63 us, a quarter of all that an event costs, at 3.5 to 1.
+const formatS2 = 1
 
+// pack is what is stored of a body.
 func pack(body []byte) ([]byte, error) {
-	var b bytes.Buffer
-	b.Grow(len(body) / 2)
-	w, ok := packers.Get().(*flate.Writer)
-	if !ok {
-		return nil, errors.New("no compressor") // unreachable: the pool holds nothing else
+	if len(body) > maxBody {
+		return nil, fmt.Errorf("a body of %d bytes: at most %d are stored", len(body), maxBody)
 	}
-	defer packers.Put(w)
-	w.Reset(&b)
-	if _, err := w.Write(body); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	packed := make([]byte, 1+s2.MaxEncodedLen(len(body)))
+	packed[0] = formatS2
+	return packed[:1+len(s2.Encode(packed[1:], body))], nil
 }
 
 func unpack(packed []byte) ([]byte, error) {
 	if len(packed) == 0 {
 		return nil, nil
 	}
-	r := flate.NewReader(bytes.NewReader(packed))
-	body, err := io.ReadAll(io.LimitReader(r, maxBody))
-	return body, errors.Join(err, r.Close())
+	if packed[0] != formatS2 {
+		return nil, fmt.Errorf("it is in format %d, which this Duesday does not know", packed[0])
+	}
+	if n, err := s2.DecodedLen(packed[1:]); err != nil || n > maxBody {
+		return nil, errors.Join(err, fmt.Errorf("%d bytes are in it", n))
+	}
+	return s2.Decode(nil, packed[1:])
 }
 
 // secretMember is a member of Stripe's objects that lets whoever has it complete a payment.
@@ -50,7 +45,7 @@ const secretMember = `"client_secret"`
 // withoutSecrets returns the body with the client secrets taken out of it: they are nobody's to
 // keep. What the body says otherwise stays as it is.
 func withoutSecrets(body []byte) []byte {
-	if !bytes.Contains(body, []byte(secretMember)) {
+	if !bytes.Contains(body, []byte(secretMember[1:])) { // without the quote: it is found faster
 		return body
 	}
 	out := make([]byte, 0, len(body))

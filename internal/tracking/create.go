@@ -53,7 +53,7 @@ func (s *Service) CreatePurchase(ctx context.Context, o Order) (*Created, error)
 	sale, err := s.o.Seller.Sell(ctx, s.orderOf(p), repeated)
 	if err != nil {
 		if errors.Is(err, ErrOrder) || errors.Is(err, ErrDisconnected) {
-			err = errors.Join(err, s.remark(ctx, p.ID, short(err.Error()), ""))
+			err = errors.Join(err, s.remark(ctx, p.ID, refusedProblem+short(err.Error()), ""))
 		}
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (s *Service) record(ctx context.Context, p *Purchase, sale Sale) (*Purchase
 	}
 	problem := ""
 	if sale.Declined != "" {
-		problem = "declined: " + short(sale.Declined)
+		problem = declinedProblem + short(sale.Declined)
 	}
 	if err := s.remark(ctx, p.ID, problem, sale.Customer); err != nil {
 		return nil, err
@@ -129,12 +129,26 @@ func (s *Service) record(ctx context.Context, p *Purchase, sale Sale) (*Purchase
 	return s.Purchase(ctx, p.ID)
 }
 
-// remark notes on the purchase what stands in its way, or that nothing does.
+// How the problems begin that creating a purchase runs into. Others are for a person, and are
+// not taken back.
+const (
+	declinedProblem = "declined: "
+	refusedProblem  = "not made: "
+)
+
+func ofCreating(problem string) bool {
+	return problem == "" || strings.HasPrefix(problem, declinedProblem) || strings.HasPrefix(problem, refusedProblem)
+}
+
+// remark notes on the purchase what creating it ran into, or that it did not, and its customer.
 func (s *Service) remark(ctx context.Context, id, problem, customer string) error {
 	for range maxTries {
 		p, err := s.Purchase(ctx, id)
 		if err != nil {
 			return err
+		}
+		if !ofCreating(p.Problem) {
+			problem = p.Problem
 		}
 		if p.Problem == problem && (customer == "" || p.Customer == customer) {
 			return nil
@@ -173,6 +187,9 @@ func (s *Service) recoverPurchase(ctx context.Context, id string) error {
 		return err
 	}
 	if _, err = s.applySeen(ctx, p.StripeAccount, false, s.tagged(p, sale.Objects)...); err != nil || sale.Customer == "" {
+		return err
+	}
+	if p, err = s.Purchase(ctx, p.ID); err != nil { // as it is by now
 		return err
 	}
 	return s.remark(ctx, p.ID, p.Problem, sale.Customer)

@@ -37,7 +37,8 @@ type Job struct {
 // An Automation does what jobs ask for. It is called from several goroutines, and puts its own
 // limit on how long it takes. An error that is outbox.ErrPermanent is not tried again.
 type Automation interface {
-	Name() string // recorded on the purchase
+	Name() string        // recorded on the purchase
+	Takes(a Action) bool // whether it does such jobs at all
 	Do(ctx context.Context, j Job) error
 }
 
@@ -60,7 +61,7 @@ func (w *actor) Deliver(ctx context.Context, e outbox.Effect) error {
 	if action != ActionFulfil && action != ActionUnsubscribe {
 		return fmt.Errorf("%w: nobody does %q", outbox.ErrPermanent, e.Kind)
 	}
-	p, err := s.Purchase(ctx, e.Data[pendingID])
+	p, err := s.loadPurchase(ctx, e.Data[pendingID])
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%w: there is no purchase %s", outbox.ErrPermanent, e.Data[pendingID])
 	}
@@ -71,8 +72,9 @@ func (w *actor) Deliver(ctx context.Context, e outbox.Effect) error {
 		return nil
 	}
 	j := p.job(action)
-	for i, a := range s.o.Automations {
-		last := i == len(s.o.Automations)-1
+	takers := slices.DeleteFunc(slices.Clone(s.o.Automations), func(a Automation) bool { return !a.Takes(action) })
+	for i, a := range takers {
+		last := i == len(takers)-1
 		if p.applied(a.Name(), action) && !last {
 			continue
 		}
@@ -85,8 +87,8 @@ func (w *actor) Deliver(ctx context.Context, e outbox.Effect) error {
 			return err
 		}
 	}
-	if len(s.o.Automations) == 0 {
-		s.o.Log.Info("purchase", "id", j.ID, "action", action, "purchase", p.ID, "account", p.Account, "reason", j.Reason)
+	if len(takers) == 0 {
+		s.o.Log.Warn("nothing does what a purchase asks for, so it is logged", "id", j.ID, "action", action, "purchase", p.ID, "account", p.Account, "reason", j.Reason)
 		_, err = s.done(ctx, p, logAutomation, action, true)
 	}
 	return err
@@ -153,7 +155,7 @@ func (s *Service) done(ctx context.Context, p *Purchase, automation string, a Ac
 		if !again(err) {
 			return nil, err
 		}
-		if p, err = s.Purchase(ctx, p.ID); err != nil {
+		if p, err = s.loadPurchase(ctx, p.ID); err != nil {
 			return nil, err
 		}
 	}

@@ -36,8 +36,9 @@ type node struct {
 	jobs  []string
 	from  *node
 	by    string
-	back  []*node // that lead here
-	good  bool    // an end is reached from here
+	back  map[*node]bool // that lead here
+	end   bool           // nothing is left to be done
+	good  bool           // an end is reached from here
 }
 
 func nodeKey(v *view, jobs []string) [sha256.Size]byte {
@@ -63,7 +64,10 @@ type explorer struct {
 	queue  []*node
 	ends   map[string]int // nodes at which nothing is left to do, by what was done
 	wrong  []string       // what must not happen
+	all    bool           // automations fail too
 	most   int            // nodes, after which it is given up
+	left   map[string]int // rows that were taken away, by id
+	doubts []doubt        // of them, that are to be tried out
 
 	steps, crashes, lost, edges, setbacks int
 }
@@ -71,7 +75,7 @@ type explorer struct {
 // explore follows everything from every root.
 func explore(t testing.TB, tp *tape, version string, most int, change ...func(*tracking.Options)) *explorer {
 	t.Helper()
-	x := &explorer{tape: tp, events: tp.explored(version), seen: map[[sha256.Size]byte]*node{}, ends: map[string]int{}, most: most}
+	x := &explorer{tape: tp, events: tp.explored(version), seen: map[[sha256.Size]byte]*node{}, ends: map[string]int{}, left: map[string]int{}, all: soak(), most: most}
 	x.house = tp.house(t, tp.roots[0].Snapshot(), change...)
 	for i, root := range tp.roots {
 		x.reach(nil, fmt.Sprintf("root %d", i), state{root.Snapshot(), nil})
@@ -80,9 +84,13 @@ func explore(t testing.TB, tp *tape, version string, most int, change ...func(*t
 		n := x.queue[0]
 		x.queue = x.queue[1:]
 		x.expand(n)
+		n.store, n.view = nil, nil // they are not needed again
+		if err := x.dispel(); err != nil {
+			x.fault(n, "what is left", err.Error())
+		}
 	}
 	if len(x.queue) == 0 {
-		x.judge()
+		x.finish()
 	}
 	return x
 }
@@ -94,31 +102,88 @@ type state struct {
 }
 
 // reach notes a state, and looks at it when it is new.
-func (x *explorer) reach(from *node, by string, s state) *node {
+func (x *explorer) reach(from *node, by string, s state) (*node, *view) {
 	v, err := see(s.store, x.tape.purchase)
+	if err == nil {
+		s.store, v, err = x.clean(s.store, v)
+	}
 	if err != nil {
 		x.fault(from, by, err.Error())
-		return nil
+		return from, from.view
 	}
 	x.edges++
 	key := nodeKey(v, s.jobs)
 	n, there := x.seen[key]
 	if !there {
-		n = &node{store: s.store, view: v, jobs: s.jobs, from: from, by: by}
+		n = &node{store: s.store, view: v, jobs: s.jobs, from: from, by: by, back: map[*node]bool{}}
 		x.seen[key] = n
 		x.queue = append(x.queue, n)
 		for _, text := range v.wrong {
 			x.fault(from, by, text)
 		}
+		x.judge(n)
 	}
 	if from == nil || from == n {
-		return n
+		return n, v
 	}
 	for _, text := range v.after(from.view) {
 		x.fault(from, by, text)
 	}
-	n.back = append(n.back, from)
-	return n
+	n.back[from] = true
+	return n, v
+}
+
+// clean takes away what a crash has left in the outbox of what was dealt with. Working on such a
+// row does that and nothing else, at whatever time, which is tried out often enough; to
+// follow each of them would cover the same states a thousand times.
+func (x *explorer) clean(s *memstore.Store, v *view) (*memstore.Store, *view, error) {
+	was := s
+	for _, r := range v.rows {
+		if r.dead || !v.idle(r) {
+			continue
+		}
+		with := s
+		s = s.Snapshot()
+		if err := s.Commit(context.Background(), store.Delete(tables.Outbox.Name, r.key)); err != nil {
+			return nil, nil, err
+		}
+		if x.left[r.id]++; x.left[r.id] <= leftTries {
+			x.doubts = append(x.doubts, doubt{with, s, r})
+		}
+	}
+	if s == was {
+		return s, v, nil
+	}
+	v, err := see(s, x.tape.purchase)
+	return s, v, err
+}
+
+// leftTries is how often it is tried out that what is left of something does nothing.
+const leftTries = 25
+
+// A doubt is a store with a row that should not do anything, and without.
+type doubt struct {
+	with, without *memstore.Store
+	row           row
+}
+
+// dispel works on the rows that should not do anything.
+func (x *explorer) dispel() error {
+	for _, d := range x.doubts {
+		with := d.with.Snapshot()
+		if _, err := x.house.work(with, d.row); err != nil {
+			return err
+		}
+		got, err := see(with, x.tape.purchase)
+		if err != nil {
+			return err
+		}
+		if want, err := see(d.without, x.tape.purchase); err != nil || got.key != want.key {
+			return fmt.Errorf("what is left of %s does something: %w", d.row.id, err)
+		}
+	}
+	x.doubts = nil
+	return nil
 }
 
 func (x *explorer) fault(n *node, by, text string) {
@@ -138,9 +203,9 @@ func (x *explorer) expand(n *node) {
 				return fmt.Sprintf("it is answered with %d", status)
 			}
 			return ""
-		}, func(end *node) string {
-			if _, there := end.view.events[e.ID]; status == 200 && !there {
-				return fmt.Sprintf("it is answered with 200, and %s is not stored: %v %s", e.ID, end.view.events, end.path())
+		}, func(end *node, v *view) string {
+			if _, there := v.events[e.ID]; status == 200 && !there {
+				return "it is answered with 200, and not stored"
 			}
 			if stored && end != n {
 				return "it was stored before, and changes something"
@@ -150,23 +215,16 @@ func (x *explorer) expand(n *node) {
 	}
 	for _, r := range n.view.rows {
 		work := func(on store.Store, faulty bool) string {
-			x.house.stage.Store = spotlight{on, r.key}
-			x.house.clock = r.due
-			drain := x.house.service.Work
-			if r.lane == outbox.Actions {
-				drain = x.house.service.Deliver
-			}
-			report, err := drain(context.Background())
-			x.house.clock = shopStart
+			report, err := x.house.work(on, r)
 			x.setbacks += report.Failed
 			if err != nil && !faulty {
 				return err.Error()
 			}
 			return ""
 		}
-		fine := func(*node) string { return "" }
+		fine := func(*node, *view) string { return "" }
 		x.step(n, string(r.lane)+" "+r.id, true, work, fine)
-		if r.lane == outbox.Actions && !r.told {
+		if r.lane == outbox.Actions && !r.told && x.all {
 			x.house.robot.fails = true
 			x.step(n, "in vain "+r.id, false, work, fine)
 			x.house.robot.fails = false
@@ -176,7 +234,7 @@ func (x *explorer) expand(n *node) {
 
 // step does something from the node: without a fault, and, with all, with each commit lost. Where
 // a crash can end it is a state of its own.
-func (x *explorer) step(n *node, by string, all bool, do func(on store.Store, faulty bool) (wrong string), is func(*node) (wrong string)) {
+func (x *explorer) step(n *node, by string, all bool, do func(on store.Store, faulty bool) (wrong string), is func(*node, *view) (wrong string)) {
 	commits := x.run(n, by, func(int, storetest.Phase) error { return nil }, func(on store.Store) string { return do(on, false) }, is)
 	if !all {
 		return
@@ -196,19 +254,19 @@ func (x *explorer) step(n *node, by string, all bool, do func(on store.Store, fa
 
 // run does it once. Before and after each commit is where a process can die, and what is stored
 // then is what the next one finds.
-func (x *explorer) run(n *node, by string, fault func(commit int, phase storetest.Phase) error, do func(store.Store) (wrong string), is func(*node) (wrong string)) (commits int) {
+func (x *explorer) run(n *node, by string, fault func(commit int, phase storetest.Phase) error, do func(store.Store) (wrong string), is func(*node, *view) (wrong string)) (commits int) {
 	x.steps++
 	s := n.store.Snapshot()
 	x.house.robot.done = slices.Clone(n.jobs)
 	landed := &landing{Store: s}
 	faulty := storetest.NewFaulty(landed)
-	at, jobs, end := 0, len(n.jobs), n // what was looked at last
+	at, jobs, end, v := 0, len(n.jobs), n, n.view // what was looked at last
 	look := func(how string) {
 		if landed.commits == at && len(x.house.robot.jobs()) == jobs {
 			return // nothing has changed
 		}
 		at, jobs = landed.commits, len(x.house.robot.jobs())
-		end = x.reach(n, by+how, state{s.Snapshot(), x.jobs(n, by)})
+		end, v = x.reach(n, by+how, state{s.Snapshot(), x.jobs(n, by)})
 	}
 	faulty.Hook = func(op storetest.Operation, phase storetest.Phase) error {
 		if op.Kind != storetest.Commit {
@@ -221,7 +279,7 @@ func (x *explorer) run(n *node, by string, fault func(commit int, phase storetes
 	wrong := do(faulty)
 	faulty.Hook = nil
 	if look(""); wrong == "" {
-		wrong = is(end)
+		wrong = is(end, v)
 	}
 	if wrong != "" {
 		x.fault(end, by, wrong)
@@ -261,24 +319,31 @@ func (x *explorer) jobs(n *node, by string) (list []string) {
 	return list
 }
 
-// judge looks at the ends, and whether one is reached from everywhere.
-func (x *explorer) judge() {
+// judge looks whether the node is an end, and then whether it is a right one.
+func (x *explorer) judge(n *node) {
+	if len(n.view.rows) > 0 || slices.ContainsFunc(x.events, func(e stripefake.Event) bool { return !n.view.events[e.ID].Final() }) {
+		return
+	}
+	n.end = true
+	x.ends[verbs(n.jobs)]++
+	for _, text := range x.tape.judge(n.view, n.jobs, x.events) {
+		x.fault(n, "the end", text)
+	}
+}
+
+// finish looks whether an end is reached from everywhere.
+func (x *explorer) finish() {
 	var reached []*node
 	for _, n := range x.seen {
-		if len(n.view.rows) > 0 || slices.ContainsFunc(x.events, func(e stripefake.Event) bool { return !n.view.events[e.ID].Final() }) {
-			continue
-		}
-		n.good = true
-		reached = append(reached, n)
-		x.ends[verbs(n.jobs)]++
-		for _, text := range x.tape.judge(n.view, n.jobs, x.events) {
-			x.fault(n, "the end", text)
+		if n.end {
+			n.good = true
+			reached = append(reached, n)
 		}
 	}
 	for len(reached) > 0 {
 		n := reached[0]
 		reached = reached[1:]
-		for _, b := range n.back {
+		for b := range n.back {
 			if !b.good {
 				b.good = true
 				reached = append(reached, b)
@@ -317,23 +382,44 @@ func (tp *tape) judge(v *view, jobs []string, events []stripefake.Event) (wrong 
 	if asked := v.fulfil != tracking.NotAsked; asked != (len(jobs) > 0) || asked && v.fulfil != tracking.DoneWith {
 		wrong = append(wrong, fmt.Sprintf("the fulfilment is %q after %q", v.fulfil, jobs))
 	}
-	if asked := v.unsubscribe != tracking.NotAsked; asked != (len(jobs) > 1) || asked && v.unsubscribe != tracking.DoneWith {
+	asked := v.unsubscribe != tracking.NotAsked
+	withdrawn := len(jobs) > 1 && !asked && v.problem != "" // it was done, and that was not noted when another subscription was heard of
+	if !withdrawn && (asked != (len(jobs) > 1) || asked && v.unsubscribe != tracking.DoneWith) {
 		wrong = append(wrong, fmt.Sprintf("the unsubscribe is %q after %q", v.unsubscribe, jobs))
 	}
 	return wrong
 }
 
-func TestExplore(t *testing.T) {
+// TestEveryOrder explores all flows, each with a few events that matter. DUESDAY_SOAK=1 explores
+// them with up to seven, and with automations that fail.
+func TestEveryOrder(t *testing.T) {
+	versions := []string{stripefake.NewestVersion}
+	if soak() {
+		versions = append(versions, oldestVersion)
+	}
 	for _, f := range flows() {
-		t.Run(f.name, func(t *testing.T) {
-			t.Parallel()
-			tp := play(t, f)
-			x := explore(t, tp, stripefake.NewestVersion, 6000)
-			for _, text := range x.wrong {
-				t.Error(text)
-			}
-			t.Logf("%d events: %d nodes, %d edges, %d steps, %d crashes, %d commits lost, %d set back, ends %v",
-				len(x.events), len(x.seen), x.edges, x.steps, x.crashes, x.lost, x.setbacks, x.ends)
-		})
+		for _, version := range versions {
+			t.Run(f.name+" "+version, func(t *testing.T) {
+				t.Parallel()
+				tp := play(t, f, version)
+				x := explore(t, tp, version, mostNodes)
+				for _, text := range x.wrong {
+					t.Error(text)
+				}
+				if len(x.seen) >= mostNodes {
+					t.Errorf("given up after %d nodes", len(x.seen))
+				}
+				if in := f.jobs[0]; len(x.wrong) == 0 && x.ends[in] == 0 {
+					t.Errorf("the jobs %q are never done", in)
+				}
+				t.Logf("%d events: %d nodes, %d edges, %d steps, %d crashes, %d commits lost, %d set back, ends %v",
+					len(x.events), len(x.seen), x.edges, x.steps, x.crashes, x.lost, x.setbacks, x.ends)
+			})
+		}
 	}
 }
+
+const (
+	oldestVersion = "2020-08-27"
+	mostNodes     = 200_000
+)

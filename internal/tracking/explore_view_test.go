@@ -29,6 +29,7 @@ type view struct {
 	rows          []row
 	wrong         []string // what must not be, whatever has happened
 	problem       string
+	bill          bool // an invoice without a subscription was told to be paid
 }
 
 // A row is one of the outbox.
@@ -47,7 +48,7 @@ var untold = map[string]bool{
 	schema.TrackedVersion: true, schema.TrackedHistory: true, schema.TrackedCreated: true, schema.TrackedUpdated: true, schema.TrackedReceived: true,
 	schema.TrackedApplied: true, schema.TrackedBody: true, schema.TrackedReason: true, schema.EffectAsked: true, schema.EffectDone: true, schema.EffectAt: true,
 	schema.TrackedExpiration: true, schema.CreatedDate: true, schema.LastError: true, schema.TrackedDate: true, schema.TrackedTime: true, schema.TrackedTimestamp: true,
-	schema.TrackedSource: true, schema.TrackedProblem: true, schema.DeadDate: true,
+	schema.TrackedSource: true, schema.DeadDate: true,
 }
 
 // see reads a store.
@@ -90,7 +91,9 @@ func (v *view) take(table string, it store.Item, purchase string) {
 	of := it.Str(schema.TrackedPurchase)
 	switch table {
 	case t.Events.Name:
-		v.events[it.Str(schema.TrackedID)] = tracking.EventStatus(it.Str(schema.TrackedStatus))
+		status := tracking.EventStatus(it.Str(schema.TrackedStatus))
+		v.events[it.Str(schema.TrackedID)] = status
+		v.bill = v.bill || status == tracking.Applied && it.Str(schema.TrackedSubscription) == "" && strings.HasPrefix(it.Str(schema.TrackedType), "invoice.pa")
 	case t.Purchases.Name:
 		of = it.Str(schema.TrackedID)
 		v.kind, v.problem = tracking.Kind(it.Str(schema.TrackedKind)), it.Str(schema.TrackedProblem)
@@ -173,6 +176,18 @@ func (v *view) ends() bool {
 	return over > 0 && over == len(v.courses) && v.courseOf("terminated completed") == 0
 }
 
+// idle reports whether the row is of something that was dealt with, and never comes back.
+func (v *view) idle(r row) bool {
+	event, is := strings.CutPrefix(r.id, "event/")
+	switch {
+	case r.lane == outbox.Inbox:
+		return is && v.events[event].Final()
+	case strings.HasPrefix(r.id, "fulfil/"):
+		return v.fulfil == tracking.DoneWith
+	}
+	return v.unsubscribe == tracking.DoneWith
+}
+
 func (v *view) waits(lane outbox.Lane, id string) bool {
 	return slices.ContainsFunc(v.rows, func(r row) bool { return r.lane == lane && r.id == id && !r.dead })
 }
@@ -220,7 +235,7 @@ func (v *view) after(before *view) (wrong []string) {
 	must(withdrawn || effectRank[v.unsubscribe] >= effectRank[before.unsubscribe], "the unsubscribe goes from %q to %q", before.unsubscribe, v.unsubscribe)
 	if before.fulfil == tracking.NotAsked && v.fulfil != tracking.NotAsked {
 		recurs := v.kind == tracking.Subscribe || v.kind == tracking.SplitPayment
-		must(v.is(tracking.SubscriptionActive) > 0 || v.courseOf("terminated completed") > 0 || !recurs && v.paid(), "a fulfilment is asked for, and nothing is active or paid")
+		must(v.is(tracking.SubscriptionActive) > 0 || v.courseOf("terminated completed") > 0 || !recurs && (v.paid() || v.bill), "a fulfilment is asked for, and nothing is active or paid")
 	}
 	for id, s := range before.subscriptions {
 		was, is := s.Str(schema.TrackedStatus), v.subscriptions[id].Str(schema.TrackedStatus)

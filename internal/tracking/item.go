@@ -2,6 +2,7 @@ package tracking
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"time"
@@ -94,11 +95,25 @@ func (w *writer) head(id, stripeAccount, account string, created, updated time.T
 	w.number(schema.TrackedVersion, version)
 }
 
-func (s *Service) rows(ctx context.Context, table, index, partition string, reverse bool) iter.Seq2[store.Item, error] {
-	if partition == "" {
-		return func(func(store.Item, error) bool) {}
+// items yields the items of a table that an index has under the partition. The index has their
+// keys alone: it is written with every change of an item, and lists are read seldom.
+func (s *Service) items(ctx context.Context, t *store.Table, index, partition string, reverse bool) iter.Seq2[store.Item, error] {
+	return func(yield func(store.Item, error) bool) {
+		if partition == "" {
+			return
+		}
+		for row, err := range s.o.Store.Query(ctx, store.Query{Table: t.Name, Index: index, Partition: partition, Reverse: reverse}) {
+			if err == nil {
+				row, err = s.o.Store.Get(ctx, t.Name, t.KeyOf(row))
+			}
+			if errors.Is(err, store.ErrNotFound) {
+				continue
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
 	}
-	return s.o.Store.Query(ctx, store.Query{Table: table, Index: index, Partition: partition, Reverse: reverse})
 }
 
 // read makes what people read of items; an error comes last.

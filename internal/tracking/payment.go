@@ -121,5 +121,5 @@ func (s *Service) Payment(ctx context.Context, stripeAccount, id string) (*Payme
 
 // Payments yields the payments to a customer account, the newest first, from an index.
 func (s *Service) Payments(ctx context.Context, account string) iter.Seq2[*Payment, error] {
-	return read(s.rows(ctx, s.o.Tables.Tracking.Payments.Name, schema.AccountIndex, account, true), func(it store.Item) (*Payment, error) { return paymentOf(it), nil })
+	return read(s.items(ctx, &s.o.Tables.Tracking.Payments, schema.AccountIndex, account, true), func(it store.Item) (*Payment, error) { return paymentOf(it), nil })
 }

@@ -38,6 +38,7 @@ type Purchase struct {
 	History []Change `json:"-"`
 
 	keyHash string // of the order, to tell another one under the same key
+	order   string // as it is stored; Order is made of it for people alone
 	version int64
 }
 
@@ -89,13 +90,14 @@ func (p *Purchase) item() (store.Item, error) {
 	w.text(schema.TrackedCustomer, p.Customer)
 	w.text(schema.TrackedProblem, p.Problem)
 	w.text(schema.TrackedKeyHash, p.keyHash)
-	if p.keyHash != "" {
+	if p.keyHash != "" && p.order == "" {
 		order, err := json.Marshal(p.Order)
 		if err != nil {
 			return nil, fmt.Errorf("purchase %s: %w", p.ID, err)
 		}
-		w.text(schema.TrackedOrder, string(order))
+		p.order = string(order)
 	}
+	w.text(schema.TrackedOrder, p.order)
 	w.effect(schema.TrackedFulfilment, p.Fulfilment)
 	w.effect(schema.TrackedUnsubscribe, p.Unsubscribe)
 	if len(p.Automations) > 0 {
@@ -142,17 +144,12 @@ func effectOf(it store.Item, name string) Effect {
 		Asked: parseStamp(of.Str(schema.EffectAsked)), Done: parseStamp(of.Str(schema.EffectDone))}
 }
 
-func purchaseOf(it store.Item) (*Purchase, error) {
+func purchaseOf(it store.Item) *Purchase {
 	p := &Purchase{ID: it.Str(schema.TrackedID), Account: it.Str(schema.TrackedAccount), StripeAccount: it.Str(schema.TrackedStripeAccount),
 		Kind: Kind(it.Str(schema.TrackedKind)), Created: parseStamp(it.Str(schema.TrackedCreated)), Updated: parseStamp(it.Str(schema.TrackedUpdated)),
 		Fulfilled: it.Get(schema.TrackedFulfilled).Bool(), Customer: it.Str(schema.TrackedCustomer), Problem: it.Str(schema.TrackedProblem),
 		Fulfilment: effectOf(it, schema.TrackedFulfilment), Unsubscribe: effectOf(it, schema.TrackedUnsubscribe),
-		History: historyOf(it), keyHash: it.Str(schema.TrackedKeyHash), version: it.Int(schema.TrackedVersion)}
-	if order := it.Str(schema.TrackedOrder); order != "" {
-		if err := json.Unmarshal([]byte(order), &p.Order); err != nil {
-			return nil, fmt.Errorf("purchase %s: its order cannot be read: %w: %w", p.ID, errPoison, err)
-		}
-	}
+		History: historyOf(it), keyHash: it.Str(schema.TrackedKeyHash), order: it.Str(schema.TrackedOrder), version: it.Int(schema.TrackedVersion)}
 	for _, v := range it.Get(schema.TrackedAutomations).List() {
 		of := v.Map()
 		p.Automations = append(p.Automations, Done{Automation: of.Str(schema.EffectAutomation), Action: Action(of.Str(schema.EffectAction)), At: parseStamp(of.Str(schema.EffectAt))})
@@ -164,11 +161,31 @@ func purchaseOf(it store.Item) (*Purchase, error) {
 		}
 		p.Courses[a.Name] = Course{Status: SubscriptionStatus(of.Str(schema.TrackedStatus)), Ending: Ending(of.Str(schema.TrackedEnding)), Schedule: of.Str(schema.TrackedSchedule)}
 	}
-	return p, nil
+	return p
 }
 
 // Purchase returns the purchase, or store.ErrNotFound.
 func (s *Service) Purchase(ctx context.Context, id string) (*Purchase, error) {
+	p, err := s.loadPurchase(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return p.whole()
+}
+
+// whole reads the order, too: events do without it, and it is the larger part of the reading.
+func (p *Purchase) whole() (*Purchase, error) {
+	if p.order == "" {
+		return p, nil
+	}
+	if err := json.Unmarshal([]byte(p.order), &p.Order); err != nil {
+		return nil, fmt.Errorf("purchase %s: its order cannot be read: %w: %w", p.ID, errPoison, err)
+	}
+	return p, nil
+}
+
+// loadPurchase is Purchase, without the order.
+func (s *Service) loadPurchase(ctx context.Context, id string) (*Purchase, error) {
 	id, err := checkUUID("purchase", id)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, store.ErrNotFound)
@@ -177,11 +194,11 @@ func (s *Service) Purchase(ctx context.Context, id string) (*Purchase, error) {
 	if err != nil {
 		return nil, err
 	}
-	return purchaseOf(it)
+	return purchaseOf(it), nil
 }
 
 // Purchases yields the purchases from a customer account, the newest first. It reads an index: a
 // purchase of a moment ago may be missing.
 func (s *Service) Purchases(ctx context.Context, account string) iter.Seq2[*Purchase, error] {
-	return read(s.rows(ctx, s.o.Tables.Tracking.Purchases.Name, schema.AccountIndex, account, true), purchaseOf)
+	return read(s.items(ctx, &s.o.Tables.Tracking.Purchases, schema.AccountIndex, account, true), func(it store.Item) (*Purchase, error) { return purchaseOf(it).whole() })
 }

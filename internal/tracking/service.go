@@ -28,7 +28,8 @@ type Options struct {
 	// EndedBy are the statuses of a Stripe subscription, of unpaid, paused and past_due, that end
 	// it for the buyer. None: they are shown, and the buyer stays.
 	EndedBy []string
-	// Automations do what purchases ask for. None: it is logged, which is an automation too.
+	// Automations do what purchases ask for. What none of them takes is logged, which is an
+	// automation too.
 	Automations []Automation
 }
 

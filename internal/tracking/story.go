@@ -38,13 +38,13 @@ func (s *Service) Story(ctx context.Context, id string) (*Story, error) {
 	}
 	t := &s.o.Tables.Tracking
 	story := &Story{Purchase: p, Payments: []*Payment{}, Subscriptions: []*Subscription{}}
-	for payment, err := range read(s.rows(ctx, t.Payments.Name, schema.PurchaseIndex, p.ID, false), func(it store.Item) (*Payment, error) { return paymentOf(it), nil }) {
+	for payment, err := range read(s.items(ctx, &t.Payments, schema.PurchaseIndex, p.ID, false), func(it store.Item) (*Payment, error) { return paymentOf(it), nil }) {
 		if err != nil {
 			return nil, err
 		}
 		story.Payments = append(story.Payments, payment)
 	}
-	for sub, err := range read(s.rows(ctx, t.Subscriptions.Name, schema.PurchaseIndex, p.ID, false), func(it store.Item) (*Subscription, error) { return subscriptionOf(it), nil }) {
+	for sub, err := range read(s.items(ctx, &t.Subscriptions, schema.PurchaseIndex, p.ID, false), func(it store.Item) (*Subscription, error) { return subscriptionOf(it), nil }) {
 		if err != nil {
 			return nil, err
 		}

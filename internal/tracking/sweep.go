@@ -51,7 +51,7 @@ func (p *Poller) Sweep(ctx context.Context, all bool) (SweepReport, error) {
 		if err == nil {
 			return
 		}
-		if report.Failed++; len(report.Failures) < maxFailures {
+		if report.Failed++; len(report.Failures) < maxFailures && ctx.Err() == nil {
 			report.Failures = append(report.Failures, PollFailure{a.StripeAccount, textOf(err)})
 			p.o.Log.Warn("the objects of an account could not be compared", "stripe_account", a.StripeAccount, "error", textOf(err))
 		}

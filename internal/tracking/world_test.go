@@ -209,6 +209,9 @@ type robot struct {
 // Name implements tracking.Automation.
 func (*robot) Name() string { return "robot" }
 
+// Takes implements tracking.Automation.
+func (*robot) Takes(tracking.Action) bool { return true }
+
 // Do implements tracking.Automation.
 func (r *robot) Do(_ context.Context, j tracking.Job) error {
 	r.mu.Lock()
@@ -265,6 +268,17 @@ func (h *house) hear(body []byte) int {
 	answer := httptest.NewRecorder()
 	h.hooks.ServeHTTP(answer, r)
 	return answer.Code
+}
+
+// work has one row of the outbox worked on, when it is due.
+func (h *house) work(on store.Store, r row) (outbox.Report, error) {
+	before := h.clock
+	defer func() { h.clock = before }()
+	h.stage.Store, h.clock = spotlight{on, r.key}, r.due
+	if r.lane == outbox.Actions {
+		return h.service.Deliver(context.Background())
+	}
+	return h.service.Work(context.Background())
 }
 
 // settle lets time go by until nothing waits, as a process that is left alone does.
