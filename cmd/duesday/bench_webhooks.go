@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,6 +28,9 @@ put into the outbox, and not delivered. The CPU includes that of whoever sends.`
 		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b.subscriptions, b.workers = subscriptions, connections
+			if b.env("GOGC") == "" { // as duesday serve has it
+				defer debug.SetGCPercent(debug.SetGCPercent(serveGCPercent))
+			}
 			return b.run(cmd.Context(), b.webhooks)
 		},
 	}

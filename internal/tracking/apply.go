@@ -66,7 +66,7 @@ func (a *application) take(ctx context.Context, o Object) (finding, error) {
 	switch {
 	case o.Payment != "":
 		return a.takePayment(ctx, o)
-	case o.Kind == KindInvoice && o.Status == "paid" && o.Tag.Purchase != "" && o.Subscription == "" && !recurring(o.Tag.Kind):
+	case o.Kind == KindInvoice && o.Status == "paid" && o.Tag.Purchase != "" && o.Subscription == "":
 		return a.takeInvoice(ctx, o)
 	}
 	return ignored("no payment intent"), nil
@@ -77,7 +77,9 @@ func (a *application) takeInvoice(ctx context.Context, o Object) (finding, error
 	if f, err := a.own(ctx, o); err != nil || f.status != "" {
 		return f, err
 	}
-	a.cross(true, "paid "+o.ID)
+	if !recurring(a.purchase.Kind) {
+		a.cross(true, "paid "+o.ID)
+	}
 	return finding{status: Applied}, nil
 }
 
@@ -189,7 +191,7 @@ func (a *application) takeSubscription(ctx context.Context, o Object) (finding, 
 		a.trouble("subscription " + sub.ID + " is active again at Stripe, after it had ended here because it was not paid: decide what the buyer gets")
 	}
 	a.dirty[0] = mergeCourse(a.purchase, sub) || a.dirty[0]
-	if sub.Status == SubscriptionActive && before != SubscriptionActive && a.purchase.Unsubscribe.State == DoneWith {
+	if sub.Status == SubscriptionActive && before != SubscriptionActive && (a.purchase.Unsubscribe.State == DoneWith || a.purchase.Unsubscribe.State == Begun) {
 		a.trouble("subscription " + sub.ID + " is active, and the buyer was unsubscribed when the others had ended: decide what the buyer gets")
 	}
 	reason := string(sub.Status) + " " + sub.ID

@@ -68,7 +68,15 @@ func (w *actor) Deliver(ctx context.Context, e outbox.Effect) error {
 	if err != nil {
 		return err
 	}
-	if p.effect(action).State != Asked { // done, or withdrawn
+	switch p.effect(action).State {
+	case Begun:
+	case Asked:
+		if action == ActionUnsubscribe {
+			if begun, err := s.beginUnsubscribe(ctx, p); err != nil || !begun {
+				return err
+			}
+		}
+	default: // done, or withdrawn
 		return nil
 	}
 	j := p.job(action)
@@ -92,6 +100,31 @@ func (w *actor) Deliver(ctx context.Context, e outbox.Effect) error {
 		_, err = s.done(ctx, p, logAutomation, action, true)
 	}
 	return err
+}
+
+// beginUnsubscribe notes that the buyer is being unsubscribed, unless that was withdrawn: from
+// then on it may have been done, whatever happens to us.
+func (s *Service) beginUnsubscribe(ctx context.Context, p *Purchase) (begun bool, err error) {
+	for range maxTries {
+		if p.Unsubscribe.State != Asked {
+			return p.Unsubscribe.State == Begun, nil
+		}
+		a := &application{s: s, purchase: p}
+		p.Unsubscribe.State, a.dirty[0] = Begun, true
+		writes, err := a.writes()
+		if err != nil {
+			return false, err
+		}
+		if err = s.commit(ctx, writes...); err == nil || !again(err) {
+			return err == nil, err
+		}
+		fresh, err := s.loadPurchase(ctx, p.ID)
+		if err != nil {
+			return false, err
+		}
+		*p = *fresh
+	}
+	return false, fmt.Errorf("purchase %s: overtaken by others %d times", p.ID, maxTries)
 }
 
 // logAutomation is what takes actions where there is nothing else: they are logged.
@@ -128,9 +161,6 @@ func (s *Service) done(ctx context.Context, p *Purchase, automation string, a Ac
 		}
 		var more []store.Write
 		if last {
-			if e.State == NotAsked {
-				p.Problem = string(a) + " was withdrawn while it was being done: decide what the buyer gets"
-			}
 			e.State, e.Done = DoneWith, now
 			p.Fulfilled = p.Fulfilled || a == ActionFulfil
 			if a == ActionFulfil && p.Unsubscribe.State == Waits {

@@ -302,21 +302,29 @@ func (l *landing) Commit(ctx context.Context, writes ...store.Write) error {
 	return err
 }
 
-// jobs are those that were done, each once: a repetition is allowed, as long as nothing has been
-// done since.
-func (x *explorer) jobs(n *node, by string) (list []string) {
-	for _, id := range x.house.robot.jobs() {
+func (x *explorer) jobs(n *node, by string) []string {
+	list, wrong := order(x.house.robot.jobs(), x.tape.purchase)
+	if wrong != "" {
+		x.fault(n, by, wrong)
+	}
+	return list
+}
+
+// order returns the jobs that were done, each once. A repetition is allowed, as long as nothing
+// has been done since.
+func order(done []string, purchase string) (list []string, wrong string) {
+	for _, id := range done {
 		at := slices.Index(list, id)
 		if at < 0 {
 			list = append(list, id)
 		} else if at != len(list)-1 {
-			x.fault(n, by, "repeated too late: "+id)
+			wrong = "repeated too late: " + id
 		}
 	}
-	if want := []string{"fulfil/" + x.tape.purchase, "unsubscribe/" + x.tape.purchase}; len(list) > 2 || !slices.Equal(list, want[:len(list)]) {
-		x.fault(n, by, fmt.Sprintf("jobs %q", list))
+	if want := []string{"fulfil/" + purchase, "unsubscribe/" + purchase}; len(list) > 2 || !slices.Equal(list, want[:len(list)]) {
+		wrong = fmt.Sprintf("jobs %q", list)
 	}
-	return list
+	return list, wrong
 }
 
 // judge looks whether the node is an end, and then whether it is a right one.

@@ -29,7 +29,7 @@ type view struct {
 	rows          []row
 	wrong         []string // what must not be, whatever has happened
 	problem       string
-	bill          bool // an invoice without a subscription was told to be paid
+	bill          bool // an invoice without a subscription was told of, which may be paid
 }
 
 // A row is one of the outbox.
@@ -93,7 +93,7 @@ func (v *view) take(table string, it store.Item, purchase string) {
 	case t.Events.Name:
 		status := tracking.EventStatus(it.Str(schema.TrackedStatus))
 		v.events[it.Str(schema.TrackedID)] = status
-		v.bill = v.bill || status == tracking.Applied && it.Str(schema.TrackedSubscription) == "" && strings.HasPrefix(it.Str(schema.TrackedType), "invoice.pa")
+		v.bill = v.bill || status == tracking.Applied && it.Str(schema.TrackedSubscription) == "" && strings.HasPrefix(it.Str(schema.TrackedType), "invoice.")
 	case t.Purchases.Name:
 		of = it.Str(schema.TrackedID)
 		v.kind, v.problem = tracking.Kind(it.Str(schema.TrackedKind)), it.Str(schema.TrackedProblem)

@@ -24,8 +24,10 @@ type flow struct {
 	then    func(s *shop, c *tracking.Created) // what happens after the purchase was made
 
 	// told are beginnings of the types of the events that are explored in every order, quick of
-	// those that are without DUESDAY_SOAK; none: told. The rest is in the samples.
+	// those that are without DUESDAY_SOAK; none: told. last: without it only the first one is, and
+	// the last so many; 0: all. The rest is in the samples.
 	told, quick []string
+	last        int
 
 	payments, subscriptions []string // sorted
 	jobs                    []string // that may be done, space between them; the first is what comes of the events in their order
@@ -100,9 +102,13 @@ func (tp *tape) explored(version string) []stripefake.Event {
 	if tp.quick != nil && !soak() {
 		prefixes = tp.quick
 	}
-	return slices.DeleteFunc(slices.Clone(tp.events[version]), func(e stripefake.Event) bool {
+	list := slices.DeleteFunc(slices.Clone(tp.events[version]), func(e stripefake.Event) bool {
 		return !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(e.Type, prefix) })
 	})
+	if tp.last > 0 && !soak() {
+		list = slices.Delete(list, 1, len(list)-tp.last)
+	}
+	return list
 }
 
 // house is a process that works on what is stored there.

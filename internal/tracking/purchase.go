@@ -65,6 +65,7 @@ const (
 	NotAsked EffectState = ""
 	Waits    EffectState = "waits" // of unsubscribe: for the fulfilment, which comes first
 	Asked    EffectState = "asked" // in the outbox
+	Begun    EffectState = "begun" // of unsubscribe: it may have been done, and is not withdrawn any more
 	DoneWith EffectState = "done"  // delivered
 )
 

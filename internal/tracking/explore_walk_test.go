@@ -1,0 +1,200 @@
+package tracking_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/storetest"
+	"github.com/duesday/duesday/internal/stripefake"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// A walk takes one way through a flow with all of its events: in an order that the dice say, each
+// one to three times and until it was answered with 200, with drains and single rows in between,
+// and with processes that die at a commit and commits whose request or reply is lost.
+type walk struct {
+	tape   *tape
+	dice   *rand.Rand
+	house  *house
+	store  store.Store
+	before *view
+	steps  []string
+	faults int
+	change []func(*tracking.Options)
+}
+
+// newWalk begins a walk on the store; faults says how many of ten steps have one.
+func newWalk(t testing.TB, tp *tape, on store.Store, seed uint64, faults int, change ...func(*tracking.Options)) *walk {
+	t.Helper()
+	w := &walk{tape: tp, dice: rand.New(rand.NewPCG(seed, 5)), store: on, faults: faults, change: change}
+	w.house = tp.house(t, on, change...)
+	return w
+}
+
+// deck is every event one to three times, shuffled; in order and once without a shuffle.
+func (w *walk) deck(events []stripefake.Event, shuffled bool) (deck []stripefake.Event) {
+	if !shuffled {
+		return slices.Clone(events)
+	}
+	for _, e := range events {
+		for range 1 + w.dice.IntN(3) {
+			deck = append(deck, e)
+		}
+	}
+	w.dice.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
+	return deck
+}
+
+// run walks to the end, and says what was wrong first.
+func (w *walk) run(t testing.TB, events []stripefake.Event, shuffled bool) error {
+	t.Helper()
+	deck := w.deck(events, shuffled)
+	for len(deck) > 0 {
+		if w.dice.IntN(3) == 0 {
+			if err := w.step(t, w.work); err != nil && !errors.Is(err, errLost) {
+				return err
+			}
+			continue
+		}
+		e := deck[0]
+		deck = deck[1:]
+		err := w.step(t, func(on store.Store) error {
+			w.steps = append(w.steps, e.ID+" "+e.Type)
+			w.house.stage.Store = on
+			switch status := w.house.hear(e.Body); status {
+			case 200:
+				return nil
+			case 503:
+				return errLost
+			default:
+				return fmt.Errorf("it is answered with %d", status)
+			}
+		})
+		if errors.Is(err, errLost) { // Stripe sends it again, later
+			deck = slices.Insert(deck, w.dice.IntN(len(deck)+1), e)
+		} else if err != nil {
+			return err
+		}
+	}
+	return w.end(t, events)
+}
+
+// errLost: it was not done, or not as a whole, for the fault that was put into it.
+var errLost = errors.New("lost")
+
+// work is a drain, or one row of the outbox.
+func (w *walk) work(on store.Store) error {
+	if rows := w.before; rows != nil && len(rows.rows) > 0 && w.dice.IntN(2) == 0 {
+		r := rows.rows[w.dice.IntN(len(rows.rows))]
+		w.steps = append(w.steps, "row "+r.id)
+		_, err := w.house.work(on, r)
+		return err
+	}
+	w.steps = append(w.steps, "drains")
+	w.house.stage.Store = on
+	_, err := w.house.service.Work(context.Background())
+	_, wrong := w.house.service.Deliver(context.Background())
+	return errors.Join(err, wrong)
+}
+
+// step does something, perhaps with a fault, and looks at what is stored then.
+func (w *walk) step(t testing.TB, do func(on store.Store) error) error {
+	faulty := storetest.NewFaulty(w.store)
+	crash := false
+	if w.dice.IntN(10) < w.faults {
+		n, phase := 1+w.dice.IntN(3), storetest.Before+storetest.Phase(w.dice.IntN(2))
+		if crash = w.dice.IntN(2) == 0; crash {
+			faulty.Hook = storetest.CrashAt(n, phase)
+		} else {
+			faulty.Hook = storetest.LoseReply(n, phase)
+		}
+		w.steps = append(w.steps, fmt.Sprintf("with a fault at commit %d (%d), the process dies: %v", n, phase, crash))
+	}
+	err := do(faulty)
+	if faulty.Hook == nil && err != nil {
+		return err
+	}
+	done := w.house.robot.jobs()
+	if crash {
+		w.house = w.tape.house(t, w.store, w.change...) // the next process
+		w.house.robot.done = done
+	}
+	v, wrong := see(w.store, w.tape.purchase)
+	if wrong != nil {
+		return wrong
+	}
+	if w.before != nil {
+		v.wrong = append(v.wrong, v.after(w.before)...)
+	}
+	if _, text := order(done, w.tape.purchase); text != "" {
+		v.wrong = append(v.wrong, text)
+	}
+	if w.before = v; len(v.wrong) > 0 {
+		return errors.New(strings.Join(v.wrong, "; "))
+	}
+	if err != nil {
+		return errLost
+	}
+	return nil
+}
+
+// end drains everything, as time goes by, and judges.
+func (w *walk) end(t testing.TB, events []stripefake.Event) error {
+	t.Helper()
+	if err := w.house.settle(w.store); err != nil {
+		return err
+	}
+	v, err := see(w.store, w.tape.purchase)
+	if err != nil {
+		return err
+	}
+	jobs, wrong := order(w.house.robot.jobs(), w.tape.purchase)
+	v.wrong = append(append(v.wrong, v.after(w.before)...), w.tape.judge(v, jobs, events)...)
+	for _, e := range events {
+		if !v.events[e.ID].Final() {
+			v.wrong = append(v.wrong, fmt.Sprintf("event %s is %q", e.ID, v.events[e.ID]))
+		}
+	}
+	if wrong != "" || len(v.wrong) > 0 {
+		return errors.New(strings.Join(append(v.wrong, wrong), "; "))
+	}
+	return nil
+}
+
+func (w *walk) path() string { return "\n\t" + strings.Join(w.steps, "\n\t") }
+
+// walkVersions are those in which the events come in the samples.
+var walkVersions = []string{oldestVersion, "2022-11-15", "2024-04-10", "2025-03-31.basil", stripefake.NewestVersion}
+
+// TestSampledOrders walks through all flows with all of their events, in several versions of
+// the API. DUESDAY_SOAK=1 walks 2,000 times through each in each version.
+func TestSampledOrders(t *testing.T) {
+	times := 3
+	if soak() {
+		times = 2000
+	}
+	for _, f := range flows() {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			tp := play(t, f, walkVersions...)
+			steps, most := 0, 0
+			for i := range times * len(walkVersions) {
+				version := walkVersions[i%len(walkVersions)]
+				root := tp.roots[i%len(tp.roots)].Snapshot()
+				w := newWalk(t, tp, root, uint64(i), 3)
+				if err := w.run(t, tp.events[version], i >= len(walkVersions)); err != nil {
+					t.Fatalf("walk %d from root %d in %s: %v%s", i, i%len(tp.roots), version, err, w.path())
+				}
+				steps += len(w.steps)
+				most = max(most, len(tp.events[version]))
+			}
+			t.Logf("%d walks of up to %d events, %d steps", times*len(walkVersions), most, steps)
+		})
+	}
+}
