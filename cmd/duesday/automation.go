@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/tracking"
@@ -96,7 +95,7 @@ func (f *firstBytes) message() string {
 	defer f.mu.Unlock()
 	for line := range strings.Lines(string(f.kept)) {
 		line = strings.TrimSpace(strings.ToValidUTF8(line, ""))
-		if line = printable(billing.MaskCards(secret.Redact(line))); line != "-" {
+		if line = printable(secret.MaskCards(secret.Redact(line))); line != "-" {
 			runes := []rune(line)
 			return ": " + string(runes[:min(len(runes), commandMessage)])
 		}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
@@ -78,7 +78,7 @@ func (f *purchaseFlags) fill() error {
 	o.Kind = tracking.Kind(f.kind.value)
 	for _, text := range [...]struct{ flag, value string }{{"key", o.Key}, {"description", o.Description}, {"email", o.Email}, {"name", o.Name},
 		{"customer", o.Customer}, {"price", o.Price}, {"payment-method", o.PaymentMethod}} {
-		if billing.HasCardNumber(text.value) {
+		if secret.HasCardNumber(text.value) {
 			return usagef("--%s: this looks like a card number, which must never come here: it is given to Stripe alone", text.flag)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/outbox"
@@ -89,7 +88,7 @@ func (w *waiter) run(ctx context.Context) error {
 // handler is all that is answered over HTTP.
 func (w *waiter) handler(hooks []hookOf, poll secret.Text) (http.Handler, error) {
 	o := httpapi.Options{Inbox: w.service, Shop: w.service, Ledger: w.service, Registry: w.service, Verify: stripe.VerifySignature,
-		Key: w.t.APIKey, Card: billing.HasCardNumber, Now: w.p.now, Log: w.s.log,
+		Key: w.t.APIKey, Now: w.p.now, Log: w.s.log,
 		Ready: func(ctx context.Context) error { _, err := w.s.engine.Meta(ctx); return err }}
 	for _, h := range hooks {
 		o.Hooks = append(o.Hooks, httpapi.Hook{Path: h.path, Connect: h.connect, Secrets: h.secrets, Poll: poll})

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/secret"
 )
 
 // A methodFile is a mapping of accounts to payment methods while it is read: CSV with the
@@ -70,7 +71,7 @@ func parseMethods(content []byte) (methods map[string]string, errs []string) {
 
 func (f *methodFile) fault(line int, format string, args ...any) {
 	if f.failed++; f.failed <= maxMethodErrors {
-		f.errs = append(f.errs, fmt.Sprintf("line %d: ", line)+billing.MaskCards(fmt.Sprintf(format, args...)))
+		f.errs = append(f.errs, fmt.Sprintf("line %d: ", line)+secret.MaskCards(fmt.Sprintf(format, args...)))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamotable"
 	"github.com/duesday/duesday/internal/store/dynamotest"
@@ -92,7 +93,7 @@ func TestStoreAdopt_MethodFiles(t *testing.T) {
 		{`[{"account":"1","payment_method":"pm"}]`, "line 1: "},
 	} {
 		r := c.run("store", "adopt", "--methods", c.file("methods", x.content))
-		if r.code != exitFailed || r.out != "" || billing.HasCardNumber(r.errors) {
+		if r.code != exitFailed || r.out != "" || secret.HasCardNumber(r.errors) {
 			t.Errorf("%q: exit %d, out %q", x.content, r.code, r.out)
 		}
 		contains(t, r.errors, x.want)
@@ -120,7 +121,7 @@ func FuzzMethods(f *testing.F) {
 			}
 		}
 		for _, reason := range errs {
-			if billing.HasCardNumber(reason) {
+			if secret.HasCardNumber(reason) {
 				t.Errorf("a card number in %q", reason)
 			}
 		}
@@ -316,8 +317,8 @@ func TestStoreAdopt_OnDynamoDB(t *testing.T) {
 		if slices.ContainsFunc(left, func(pk string) bool { return strings.Contains(it, "PK: "+pk) }) {
 			continue
 		}
-		if billing.HasCardNumber(it) || strings.Contains(it, "default-card") {
-			t.Errorf("a card number is left: %.60s", billing.MaskCards(it))
+		if secret.HasCardNumber(it) || strings.Contains(it, "default-card") {
+			t.Errorf("a card number is left: %.60s", secret.MaskCards(it))
 		}
 	}
 }

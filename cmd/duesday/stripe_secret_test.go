@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripefake"
 )
@@ -56,8 +56,8 @@ func leaks(text string, links bool) (found []string) {
 
 // cardsIn returns a text that has what looks like a card number.
 func cardsIn(text string) []string {
-	if billing.HasCardNumber(hashes.ReplaceAllString(text, "")) {
-		return []string{"a card number: " + billing.MaskCards(text)}
+	if secret.HasCardNumber(hashes.ReplaceAllString(text, "")) {
+		return []string{"a card number: " + secret.MaskCards(text)}
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ var layers = map[string][]string{
 	"internal/bench": {"billing", "capacity", "civil", "httpapi", "money", "outbox", "sandbox", "schema", "secret", "store", "store/memstore", "store/pebblestore",
 		"stripe", "stripefake", "tracking"},
 	"internal/billing":               {"civil", "money", "outbox", "schema", "secret", "store"},
-	"internal/book":                  {"billing", "civil", "money", "schema"},
+	"internal/book":                  {"billing", "civil", "money", "schema", "secret"},
 	"internal/capacity":              {"store"},
 	"internal/civil":                 {},
 	"internal/config":                {"secret"},

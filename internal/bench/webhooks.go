@@ -75,7 +75,7 @@ func (w *Webhooks) open(ctx context.Context, tables schema.Tables) (err error) {
 		}
 	}
 	h, err := httpapi.New(httpapi.Options{Inbox: w.service, Shop: w.service, Ledger: w.service, Registry: w.service, Verify: stripe.VerifySignature,
-		Hooks: []httpapi.Hook{{Path: hookPath, Connect: true, Secrets: []secret.Text{w.key}}}, Card: func(string) bool { return false }})
+		Hooks: []httpapi.Hook{{Path: hookPath, Connect: true, Secrets: []secret.Text{w.key}}}})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -81,7 +82,7 @@ func decodeAccount(it store.Item) *Account {
 	if a.TimeZone == "" {
 		a.TimeZone = "UTC"
 	}
-	if HasCardNumber(a.Method) { // of another tool's making
+	if secret.HasCardNumber(a.Method) { // of another tool's making
 		a.Method = ""
 	}
 	return a

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -70,7 +71,7 @@ const mostFindings = 20
 
 func (f *Findings) add(item, format string, args ...any) {
 	f.Count++
-	x := Finding{MaskCards(item), MaskCards(fmt.Sprintf(format, args...))}
+	x := Finding{secret.MaskCards(item), secret.MaskCards(fmt.Sprintf(format, args...))}
 	i, _ := slices.BinarySearchFunc(f.First, x, func(a, b Finding) int { return strings.Compare(a.Item, b.Item) })
 	if f.First = slices.Insert(f.First, i, x); len(f.First) > mostFindings {
 		f.First = f.First[:mostFindings]

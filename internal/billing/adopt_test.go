@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/storetest"
 )
@@ -230,7 +231,7 @@ func TestAdoptReports(t *testing.T) {
 			continue
 		}
 		for i, x := range f.First {
-			if line := x.Item + ": " + x.Reason; !strings.HasPrefix(line, want[i]) || billing.HasCardNumber(line) || strings.Contains(line, "$12") {
+			if line := x.Item + ": " + x.Reason; !strings.HasPrefix(line, want[i]) || secret.HasCardNumber(line) || strings.Contains(line, "$12") {
 				t.Errorf("%s: %q, want %q", name, line, want[i])
 			}
 		}
@@ -258,7 +259,7 @@ func TestSurveyWritesNothing(t *testing.T) {
 	}
 	_, err = billing.Survey(t.Context(), billing.Options{Store: f, Tables: w.tables, Now: w.now}, billing.AdoptOptions{Methods: map[string]string{"1": card}})
 	wantAny(t, err)
-	if billing.HasCardNumber(err.Error()) {
+	if secret.HasCardNumber(err.Error()) {
 		t.Error("the error shows the card number")
 	}
 }
@@ -298,7 +299,7 @@ func TestAdoptedTable(t *testing.T) {
 	}
 	for it, err := range w.spy.mem.Scan(t.Context(), store.Scan{Table: w.tables.RecurringPayments.Name}) {
 		mustNot(t, err)
-		if billing.HasCardNumber(shown(it)) || strings.Contains(strings.ToLower(shown(it)), "default-card") {
+		if secret.HasCardNumber(shown(it)) || strings.Contains(strings.ToLower(shown(it)), "default-card") {
 			t.Errorf("a card number is left in %s", it.Str("SK"))
 		}
 		if !strings.HasPrefix(it.Str("SK"), "SUB#") || !strings.HasPrefix(it.Str("PK"), "ACC#a") {
@@ -511,7 +512,7 @@ func TestAdoptTakesAnything(t *testing.T) {
 				r.Fatal(err)
 			}
 			if it.Get(schema.Version).Kind() == store.KindNumber && it.Has(schema.PaymentDetails) && it.Has(schema.Period) {
-				if billing.HasCardNumber(shown(it)) {
+				if secret.HasCardNumber(shown(it)) {
 					r.Fatalf("a card number is left: %s", shown(it))
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -117,13 +118,13 @@ func (e *Engine) setback(ctx context.Context, s *Subscription, today civil.Date,
 	case errors.Is(err, ErrRefused):
 		return step{}, &StopError{err}
 	case errors.Is(err, ErrNoIntent) && s.Open != nil && s.Open.Payer.At != "": // the connected account's own affair
-		return e.remain(ctx, s, today, OutcomePending, MaskCards(err.Error()))
+		return e.remain(ctx, s, today, OutcomePending, secret.MaskCards(err.Error()))
 	case errors.Is(err, ErrNoIntent):
 		return step{}, &StopError{fmt.Errorf("subscription %s: %w: is this the processor, and the account at it, that this store was charged with", s.Name, err)}
 	case errors.Is(err, ErrInvalid):
-		return e.park(ctx, s, today, MaskCards(err.Error()))
+		return e.park(ctx, s, today, secret.MaskCards(err.Error()))
 	}
-	return e.remain(ctx, s, today, OutcomePending, MaskCards(err.Error()))
+	return e.remain(ctx, s, today, OutcomePending, secret.MaskCards(err.Error()))
 }
 
 // A StopError ends the whole job: going on would meet the same error everywhere.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -101,7 +102,7 @@ func (s *Subscription) adopted(t *terms) error {
 			return &unreadable{d.name, "is before " + oldestDate().String(), nil}
 		}
 	}
-	if HasCardNumber(t.amount) {
+	if secret.HasCardNumber(t.amount) {
 		return &unreadable{schema.PaymentAmount, "looks like a card number", nil}
 	}
 	if s.TimeZone != "" {
@@ -110,11 +111,11 @@ func (s *Subscription) adopted(t *terms) error {
 		}
 	}
 	for _, text := range [...]*string{&s.Method, &s.Email} {
-		if HasCardNumber(*text) {
+		if secret.HasCardNumber(*text) {
 			*text = ""
 		}
 	}
-	s.Address = MaskCards(s.Address)
+	s.Address = secret.MaskCards(s.Address)
 	if s.Status == Active && s.NextPayment.IsZero() && t.anchor == "" {
 		return s.offAgenda()
 	}
@@ -156,14 +157,14 @@ func withoutCards(v store.Value) (store.Value, int) {
 	found := 0
 	switch v.Kind() {
 	case store.KindString, store.KindNumber, store.KindBinary:
-		if HasCardNumber(textOf(v) + v.Raw()) {
+		if secret.HasCardNumber(textOf(v) + v.Raw()) {
 			return store.Value{}, 1
 		}
 	case store.KindMap:
 		var kept store.Item
 		for _, a := range v.Map() {
 			inner, n := withoutCards(a.Value)
-			if isCardName(a.Name) || HasCardNumber(a.Name) {
+			if isCardName(a.Name) || secret.HasCardNumber(a.Name) {
 				inner, n = store.Value{}, max(n, 1)
 			}
 			if found += n; !inner.IsZero() {
@@ -191,7 +192,7 @@ func withoutCards(v store.Value) (store.Value, int) {
 // keep copies the attributes that are not ours, but never a card number.
 func keep(it *store.Item, raw store.Item, ours func(string) bool) {
 	for _, a := range raw {
-		if ours(a.Name) || isCardName(a.Name) || HasCardNumber(a.Name) {
+		if ours(a.Name) || isCardName(a.Name) || secret.HasCardNumber(a.Name) {
 			continue
 		}
 		if v, _ := withoutCards(a.Value); !v.IsZero() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/secret"
 )
 
 // DefaultReminderDays is how long before a payment its reminder is sent.
@@ -75,7 +76,7 @@ func (n *NewSubscription) Check() error {
 	}
 	if n.TimeZone != "" {
 		if _, err := civil.Zone(n.TimeZone); err != nil {
-			return fieldError("time_zone", "want an IANA name such as Europe/Berlin, not "+strconv.Quote(MaskCards(n.TimeZone)))
+			return fieldError("time_zone", "want an IANA name such as Europe/Berlin, not "+strconv.Quote(secret.MaskCards(n.TimeZone)))
 		}
 	}
 	if n.ReminderDays < 0 || n.ReminderDays > 366 {
@@ -118,9 +119,37 @@ func CheckID(field, id string) error {
 func CheckEmail(email string) error {
 	a, err := mail.ParseAddress(email)
 	if err != nil || a.Address != email || len(email) > 254 {
-		return fieldError("email", "want an address such as ada@example.com, not "+strconv.Quote(MaskCards(email)))
+		return fieldError("email", "want an address such as ada@example.com, not "+strconv.Quote(secret.MaskCards(email)))
 	}
 	return CheckText("email", email, 254)
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
+
+// FieldError says which field of an input is wrong, and what would be right.
+type FieldError struct {
+	Field  string // by its name in files and JSON: payment_day
+	Reason string // without any digits of a card number
+}
+
+func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }
+
+func fieldError(field, reason string) error {
+	return &FieldError{Field: field, Reason: secret.MaskCards(reason)}
+}
+
+// CheckText returns why the text cannot be stored in the named field, or nil: control
+// characters, invalid UTF-8, more than limit bytes, or a card number.
+func CheckText(field, text string, limit int) error {
+	switch {
+	case len(text) > limit:
+		return fieldError(field, "too long: at most "+itoa(limit)+" bytes")
+	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
+		return fieldError(field, "control characters or invalid UTF-8")
+	case secret.Redact(text) != text:
+		return fieldError(field, "looks like a secret key or token of the processor's: Duesday never stores one")
+	case secret.HasCardNumber(text):
+		return fieldError(field, "looks like a card number ("+secret.MaskCards(text)+"): Duesday never takes one; give the processor's token")
+	}
+	return nil
+}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -36,7 +37,7 @@ type Name struct {
 func ParseName(text string) (Name, error) {
 	account, id, ok := strings.Cut(text, "/")
 	if !ok || CheckID("account", account) != nil || CheckID("subscription", id) != nil {
-		return Name{}, fmt.Errorf("subscription %q: want ACCOUNT/SUBSCRIPTION, such as 123/456", MaskCards(text))
+		return Name{}, fmt.Errorf("subscription %q: want ACCOUNT/SUBSCRIPTION, such as 123/456", secret.MaskCards(text))
 	}
 	return Name{Account: account, ID: id}, nil
 }

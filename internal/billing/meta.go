@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -131,7 +132,7 @@ func (e *Engine) SetCharging(ctx context.Context, on bool, reason string) error 
 	if on || reason == "" {
 		remove = []string{schema.Reason}
 	} else {
-		set.Set(schema.Reason, store.S(MaskCards(reason)))
+		set.Set(schema.Reason, store.S(secret.MaskCards(reason)))
 	}
 	err := e.store.Commit(ctx, store.Update(e.table, metaItem, set, remove, store.AttributeAbsent(schema.Moved)))
 	if errors.Is(err, store.ErrConflict) {

@@ -8,6 +8,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -46,10 +47,10 @@ func (e *Engine) dueRows(ctx context.Context, index string, d civil.Date) iter.S
 			if !ok {
 				continue
 			}
-			row := DueRow{Name: n, Email: MaskCards(it.Str(schema.Email)), PaymentDay: it.Str(schema.PaymentDay),
+			row := DueRow{Name: n, Email: secret.MaskCards(it.Str(schema.Email)), PaymentDay: it.Str(schema.PaymentDay),
 				NextPayment: dateOf(it.Str(schema.NextPaymentDate)), NextReminder: dateOf(it.Str(schema.NextReminderDate))}
 			if details := it.Get(schema.PaymentDetails).Map(); index == schema.PaymentIndex {
-				row.Method = MaskCards(details.Str(schema.PaymentMethod))
+				row.Method = secret.MaskCards(details.Str(schema.PaymentMethod))
 				if row.Amount, err = decodeAmount(it.Str(schema.PaymentAmount), details.Str(schema.Currency)); err != nil {
 					yield(DueRow{}, fmt.Errorf("subscription %s: %w", n, err))
 					return

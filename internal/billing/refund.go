@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -268,7 +269,7 @@ func (e *Engine) send(ctx context.Context, r *ReturnRecord, looked time.Time) (*
 			return now, lerr
 		}
 		if definite(err) {
-			why := MaskCards(err.Error())
+			why := secret.MaskCards(err.Error())
 			now, _, err := e.settleReturn(ctx, r, func(r *ReturnRecord) bool { return r.refuse(why, e.now()) })
 			return now, err
 		}

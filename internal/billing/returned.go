@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -82,7 +83,7 @@ func (r *ReturnRecord) take(seen Return, now time.Time) bool {
 		return false
 	}
 	if r.Reason == "" {
-		r.Reason = MaskCards(seen.Reason)
+		r.Reason = secret.MaskCards(seen.Reason)
 	}
 	r.State, r.Ended = seen.State, time.Time{}
 	if r.State.final() {

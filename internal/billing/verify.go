@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -204,7 +205,7 @@ func (a *audit) take(it store.Item) {
 		}
 		a.takeSubscription(s)
 	case strings.HasPrefix(key.SK, subPrefix):
-		a.problem("unreadable subscription", Name{Account: trimAccount(key.PK)}, 0, "%s: want %s", MaskCards(key.SK), subscriptionForm)
+		a.problem("unreadable subscription", Name{Account: trimAccount(key.PK)}, 0, "%s: want %s", secret.MaskCards(key.SK), subscriptionForm)
 	case key.SK == accountSK:
 		acc := decodeAccount(it)
 		a.emails[acc.ID] = acc.Email

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/secret"
 )
 
 const header = "account,email,subscription,sku,amount,currency,payment_day,payment_method"
@@ -32,7 +32,7 @@ func readAll(t testing.TB, f Format, text string) ([]Record, []string) {
 			continue
 		}
 		for _, shown := range []string{bad.Column, bad.Reason, bad.Raw} {
-			if billing.HasCardNumber(shown) {
+			if secret.HasCardNumber(shown) {
 				t.Errorf("line %d shows a card number: %s", bad.Line, shown)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/secret"
 )
 
 // A table reads the rows of one CSV.
@@ -55,7 +55,7 @@ func (t *table) readHeader() bool {
 		problems = t.sampleHeader(names)
 	}
 	t.rejectHeader(line, problems...)
-	t.session.header = billing.MaskCards(t.raw())
+	t.session.header = secret.MaskCards(t.raw())
 	t.src.advance(t.csv.InputOffset())
 	return len(problems) == 0
 }
@@ -68,7 +68,7 @@ func (t *table) bookHeader(names []string) (problems []problem) {
 		switch {
 		case name == "":
 			problems = append(problems, problem{"", "column " + strconv.Itoa(i+1) + " of the header has no name"})
-		case !ok && billing.HasCardNumber(name):
+		case !ok && secret.HasCardNumber(name):
 			problems = append(problems, problem{name, cardReason(name)})
 		case !ok:
 			problems = append(problems, unknownColumn(name))

@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
 )
 
 // record returns what the item is, by its keys, or what is wrong with it by the names of
@@ -163,7 +164,7 @@ func (it *item) check(name string, err error) {
 // checkText is check for errors that quote the text: cut off, or with escapes that end in
 // digits, it could show a card number that the mask does not find.
 func (it *item) checkText(name, text string, err error) {
-	if err != nil && billing.HasCardNumber(text) {
+	if err != nil && secret.HasCardNumber(text) {
 		it.fault(name, cardReason(text))
 		return
 	}

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/secret"
 )
 
 func (c *checker) amount(text, code string) money.Amount {
@@ -72,7 +72,7 @@ const shortestCard = 13
 // card reports, and notes, that the text looks like a card number. It comes before the
 // field is read: a long amount can be a card number, and an error would quote it cut off.
 func (c *checker) card(col column, text string) bool {
-	if len(text) < shortestCard || !billing.HasCardNumber(text) {
+	if len(text) < shortestCard || !secret.HasCardNumber(text) {
 		return false
 	}
 	c.fault(col, cardReason(text))
@@ -90,7 +90,7 @@ func (c *checker) masked(t *texts) {
 }
 
 func cardReason(text string) string {
-	return fmt.Sprintf("looks like a card number (%.40s): Duesday never takes one; give the processor's token", billing.MaskCards(text))
+	return fmt.Sprintf("looks like a card number (%.40s): Duesday never takes one; give the processor's token", secret.MaskCards(text))
 }
 
 // isNumber reports whether the text is an amount in some currency.

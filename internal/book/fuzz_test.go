@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/secret"
 )
 
 // checkYields reads any bytes at all: no panic; what is accepted passes the rules and holds
@@ -60,7 +60,7 @@ func kinds(r Record) (n int) {
 func noCards(t *testing.T, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		if billing.HasCardNumber(text) {
+		if secret.HasCardNumber(text) {
 			t.Fatalf("a card number survives in %q", text)
 		}
 	}

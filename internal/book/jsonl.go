@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"io"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/secret"
 )
 
 func (s *session) readJSONLines(src *source) {
@@ -68,7 +68,7 @@ func (s *session) jsonLine(line int, b []byte) bool {
 func strange(name, value string) problem {
 	value = unescaped(value)
 	for _, text := range [...]string{name, value} {
-		if billing.HasCardNumber(text) {
+		if secret.HasCardNumber(text) {
 			return problem{name, cardReason(text)}
 		}
 	}
@@ -84,7 +84,7 @@ func fieldText(value string) (text, reason string) {
 	case 'n':
 		return "", ""
 	case '{', '[', 't', 'f':
-		if value = unescaped(value); billing.HasCardNumber(value) {
+		if value = unescaped(value); secret.HasCardNumber(value) {
 			return "", cardReason(value)
 		}
 		return "", "want a string or a number"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/secret"
 )
 
 const jsonSpace = " \t\r\n"
@@ -133,7 +133,7 @@ func maskValue(value any) any {
 	case string:
 		return maskText(v)
 	case json.Number:
-		if billing.HasCardNumber(v.String()) {
+		if secret.HasCardNumber(v.String()) {
 			return maskText(v.String())
 		}
 	case []any:
@@ -154,7 +154,7 @@ func maskValue(value any) any {
 
 // maskText also replaces what JSON would write with an escape that ends in digits.
 func maskText(text string) string {
-	return billing.MaskCards(strings.Map(func(r rune) rune {
+	return secret.MaskCards(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' {
 			return '\uFFFD'
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/secret"
 )
 
 // A Record is one row or item that is good. Exactly one of its pointers is set; what they
@@ -104,7 +105,7 @@ type session struct {
 // rejectRow yields a Rejection for each of the problems. raw is masked here.
 func (s *session) rejectRow(line int, raw string, problems []problem) bool {
 	s.badRows++
-	masked := billing.MaskCards(raw)
+	masked := secret.MaskCards(raw)
 	for _, p := range problems {
 		r := p.rejection(line)
 		r.Raw, r.row, r.header = masked, s.badRows, &s.header
@@ -146,7 +147,7 @@ func (p problem) rejection(line int) *Rejection {
 func mask(text string) string {
 	text = maskText(text)
 	if len(text) > maxReason {
-		text = billing.MaskCards(strings.ToValidUTF8(text[:maxReason], "") + "…")
+		text = secret.MaskCards(strings.ToValidUTF8(text[:maxReason], "") + "…")
 	}
 	return text
 }

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
 )
 
 // readSamples reads the CSV that NoSQL Workbench takes for sample data: a column for each
@@ -36,7 +36,7 @@ func (t *table) sampleHeader(names []string) (problems []problem) {
 		switch {
 		case name == "":
 			problems = append(problems, problem{"", "column " + strconv.Itoa(i+1) + " of the header has no name"})
-		case billing.HasCardNumber(name):
+		case secret.HasCardNumber(name):
 			problems = append(problems, problem{name, cardReason(name)})
 		case slices.Contains(t.header, name):
 			problems = append(problems, problem{name, "is twice in the header"})

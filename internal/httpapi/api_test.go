@@ -221,7 +221,7 @@ func TestNew_Refuses(t *testing.T) {
 	}
 	for want, change := range map[string]func(*httpapi.Options){
 		"Shop, Ledger":             func(o *httpapi.Options) { o.Shop = nil },
-		"Registry and Card":        func(o *httpapi.Options) { o.Card = nil },
+		"and Registry":             func(o *httpapi.Options) { o.Registry = nil },
 		"need Inbox":               func(o *httpapi.Options) { o.Inbox = nil },
 		"and Verify":               func(o *httpapi.Options) { o.Verify = nil },
 		"too short":                func(o *httpapi.Options) { o.Key = secret.New("short") },

@@ -67,8 +67,6 @@ type Options struct {
 	// Key is what callers of /v1 and /internal have to show, of at least 16 bytes. None: both
 	// answer 503.
 	Key secret.Text
-	// Card reports whether a text holds what looks like a card number. No order with one goes on.
-	Card func(text string) bool
 
 	Now   func() time.Time                // nil: time.Now
 	Log   *slog.Logger                    // nil: nothing is logged
@@ -111,8 +109,8 @@ type server struct {
 // New returns the handler of all that there is. Its errors name the option that is wrong.
 func New(o Options) (http.Handler, error) {
 	switch {
-	case o.Shop == nil, o.Ledger == nil, o.Registry == nil, o.Card == nil:
-		return nil, errors.New("httpapi: Shop, Ledger, Registry and Card are needed")
+	case o.Shop == nil, o.Ledger == nil, o.Registry == nil:
+		return nil, errors.New("httpapi: Shop, Ledger and Registry are needed")
 	case len(o.Hooks) > 0 && (o.Inbox == nil || o.Verify == nil):
 		return nil, errors.New("httpapi: Hooks need Inbox and Verify")
 	case !o.Key.IsZero() && len(o.Key.Reveal()) < minKey:

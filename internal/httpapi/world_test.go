@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/stripe"
@@ -105,7 +104,7 @@ func (w *world) note(format string, args ...any) {
 
 func (w *world) options() httpapi.Options {
 	return httpapi.Options{
-		Inbox: w, Shop: w, Ledger: w, Registry: w, Verify: stripe.VerifySignature, Key: secret.New(apiKey), Card: billing.HasCardNumber,
+		Inbox: w, Shop: w, Ledger: w, Registry: w, Verify: stripe.VerifySignature, Key: secret.New(apiKey),
 		Hooks: []httpapi.Hook{
 			{Path: platformPath, Secrets: []secret.Text{oldSecret, newSecret, pollSecret}, Poll: pollSecret},
 			{Path: connectPath, Connect: true, Secrets: []secret.Text{connectSecret, pollSecret}, Poll: pollSecret},

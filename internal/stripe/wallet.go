@@ -11,6 +11,7 @@ import (
 	sdk "github.com/stripe/stripe-go/v86"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/secret"
 )
 
 // MakeCustomer implements billing.Wallet.
@@ -119,7 +120,7 @@ func (p *Processor) Card(ctx context.Context, at, method string) (billing.Card, 
 
 func (p *Processor) method(ctx context.Context, at, method string) (*sdk.PaymentMethod, error) {
 	if !isMethod(method) {
-		return nil, unsent("payment method %s: want pm_…", shown(billing.MaskCards(method)))
+		return nil, unsent("payment method %s: want pm_…", shown(secret.MaskCards(method)))
 	}
 	params := &sdk.PaymentMethodRetrieveParams{}
 	params.StripeAccount = account(at)

@@ -390,9 +390,7 @@ func (tp *tape) judge(v *view, jobs []string, events []stripefake.Event) (wrong 
 	if asked := v.fulfil != tracking.NotAsked; asked != (len(jobs) > 0) || asked && v.fulfil != tracking.DoneWith {
 		wrong = append(wrong, fmt.Sprintf("the fulfilment is %q after %q", v.fulfil, jobs))
 	}
-	asked := v.unsubscribe != tracking.NotAsked
-	withdrawn := len(jobs) > 1 && !asked && v.problem != "" // it was done, and that was not noted when another subscription was heard of
-	if !withdrawn && (asked != (len(jobs) > 1) || asked && v.unsubscribe != tracking.DoneWith) {
+	if asked := v.unsubscribe != tracking.NotAsked; asked != (len(jobs) > 1) || asked && v.unsubscribe != tracking.DoneWith {
 		wrong = append(wrong, fmt.Sprintf("the unsubscribe is %q after %q", v.unsubscribe, jobs))
 	}
 	return wrong

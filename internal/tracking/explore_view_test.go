@@ -139,7 +139,7 @@ func writtenValue(b []byte, v store.Value) []byte {
 	return append(append(append(b, v.Str()...), v.Num()...), v.Raw()...)
 }
 
-var effectRank = map[tracking.EffectState]int{tracking.NotAsked: 0, tracking.Waits: 1, tracking.Asked: 2, tracking.DoneWith: 3}
+var effectRank = map[tracking.EffectState]int{tracking.NotAsked: 0, tracking.Waits: 1, tracking.Asked: 2, tracking.Begun: 3, tracking.DoneWith: 4}
 
 // is counts the subscriptions in the state.
 func (v *view) is(status tracking.SubscriptionStatus) (n int) {
@@ -209,7 +209,7 @@ func (v *view) check(purchase string) {
 	must(v.unsubscribe != tracking.DoneWith || v.courseOf("active") == 0 || v.problem != "", "the buyer was unsubscribed and has an active subscription, and nobody is told")
 	must(!v.ends() || !asked || v.unsubscribe != tracking.NotAsked, "all subscriptions have ended, and no unsubscribe was asked for")
 	must(v.fulfil != tracking.Asked || v.waits(outbox.Actions, "fulfil/"+purchase), "the fulfilment that was asked for is lost")
-	must(v.unsubscribe != tracking.Asked || v.waits(outbox.Actions, "unsubscribe/"+purchase), "the unsubscribe that was asked for is lost")
+	must(v.unsubscribe != tracking.Asked && v.unsubscribe != tracking.Begun || v.waits(outbox.Actions, "unsubscribe/"+purchase), "the unsubscribe that was asked for is lost")
 	for id, status := range v.events {
 		must(status.Final() || status == tracking.Received, "event %s is %s", id, status)
 		must(status != tracking.Received || v.waits(outbox.Inbox, "event/"+id), "event %s is received, and nobody works on it", id)
@@ -231,7 +231,7 @@ func (v *view) after(before *view) (wrong []string) {
 		}
 	}
 	must(effectRank[v.fulfil] >= effectRank[before.fulfil], "the fulfilment goes from %q to %q", before.fulfil, v.fulfil)
-	withdrawn := v.unsubscribe == tracking.NotAsked && before.unsubscribe != tracking.DoneWith && !v.ends()
+	withdrawn := v.unsubscribe == tracking.NotAsked && effectRank[before.unsubscribe] < effectRank[tracking.Begun] && !v.ends()
 	must(withdrawn || effectRank[v.unsubscribe] >= effectRank[before.unsubscribe], "the unsubscribe goes from %q to %q", before.unsubscribe, v.unsubscribe)
 	if before.fulfil == tracking.NotAsked && v.fulfil != tracking.NotAsked {
 		recurs := v.kind == tracking.Subscribe || v.kind == tracking.SplitPayment

@@ -85,11 +85,11 @@ func subscriptionFlows() []*flow {
 				func(s *shop, c *tracking.Created) { payLatest(s, c, goodCard) }),
 			payments:      one(recurring, "paid 1500 USD, invoiced, of a subscription, declined generic_decline"),
 			subscriptions: one("active active"), jobs: one(fulfilled)},
-		{name: "past due", order: sub(goodCard), last: 2, told: ofSubscription,
+		{name: "past due", order: sub(goodCard), last: 1, told: ofSubscription,
 			then:          both(later(10*day), func(s *shop, c *tracking.Created) { card(s, c, badCard) }, later(22*day)),
 			payments:      one("failed 1500 USD, invoiced, of a subscription, declined generic_decline", recurring),
 			subscriptions: one("active past_due"), jobs: one(fulfilled)},
-		{name: "unpaid, which is no end", order: sub(goodCard), last: 2, told: ofSubscription, then: unpaid,
+		{name: "unpaid, which is no end", order: sub(goodCard), last: 1, told: ofSubscription, then: unpaid,
 			payments:      one("failed 1500 USD, invoiced, of a subscription, declined generic_decline", recurring),
 			subscriptions: one("active unpaid"), jobs: one(fulfilled)},
 		{name: "unpaid, which is an end", order: sub(goodCard), endedBy: one("unpaid"), last: 2, told: ofSubscription, then: unpaid,
@@ -97,19 +97,19 @@ func subscriptionFlows() []*flow {
 			subscriptions: one("terminated unpaid (setting)"), jobs: one(unfollowed, nothing)},
 		{name: "split completed", order: split, quick: []string{"customer.subscription.deleted", "subscription_schedule.c"}, told: ofSubscription, then: later(16 * day),
 			payments: one(recurring, recurring), subscriptions: one("terminated canceled (completed) scheduled"), jobs: one(fulfilled)},
-		{name: "split, schedule canceled", order: split, told: ofSubscription,
+		{name: "split, schedule canceled", order: split, last: 2, told: ofSubscription,
 			then: both(later(2*time.Hour), func(s *shop, c *tracking.Created) {
 				s.post("subscription_schedules/" + objectOf(s, c, tracking.KindSchedule) + "/cancel")
 			}),
 			payments: one(recurring), subscriptions: one("terminated canceled (canceled) scheduled"), jobs: one(unfollowed, nothing)},
-		{name: "split, subscription canceled", order: split, told: ofSubscription, then: both(later(2*time.Hour), cancelSubscription),
+		{name: "split, subscription canceled", order: split, last: 2, told: ofSubscription, then: both(later(2*time.Hour), cancelSubscription),
 			payments: one(recurring), subscriptions: one("terminated canceled (canceled) scheduled"), jobs: one(unfollowed, nothing)},
 		{name: "split, released", order: split, told: ofSubscription,
 			then: both(later(2*time.Hour), func(s *shop, c *tracking.Created) {
 				s.post("subscription_schedules/" + objectOf(s, c, tracking.KindSchedule) + "/release")
 			}),
 			payments: one(recurring), subscriptions: one("active active scheduled"), jobs: one(fulfilled)},
-		{name: "two subscriptions, both ended", order: sub(goodCard), told: ofSubscription,
+		{name: "two subscriptions, both ended", order: sub(goodCard), last: 2, told: ofSubscription,
 			then: func(s *shop, c *tracking.Created) {
 				other := second(s, c)
 				cancelSubscription(s, c)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/duesday/duesday/internal/secret"
 )
 
 // checkUUID returns the UUID in lower case, or a FieldError.
@@ -49,12 +51,15 @@ func isID(text, prefix string) bool {
 }
 
 // checkText returns a FieldError unless the text is at most that many characters that can be
-// printed, and no card number: it will be stored.
+// printed, and neither a card number nor a secret: it will be stored.
 func checkText(field, text string, most int) error {
 	if err := checkPrintable(field, text, most); err != nil {
 		return err
 	}
-	if hasCardNumber(text) {
+	switch {
+	case secret.Redact(text) != text:
+		return &FieldError{field, "this looks like a secret of Stripe's, which is never stored"}
+	case secret.HasCardNumber(text):
 		return &FieldError{field, "this looks like a card number, which is never stored"}
 	}
 	return nil
@@ -68,39 +73,4 @@ func checkPrintable(field, text string, most int) error {
 		return &FieldError{field, fmt.Sprintf("want at most %d characters", most)}
 	}
 	return nil
-}
-
-// hasCardNumber reports whether the text has 13 to 19 digits, with spaces and hyphens between
-// them at most, of which the check digit is right.
-func hasCardNumber(text string) bool {
-	var digits []byte
-	for i := 0; i <= len(text); i++ {
-		switch {
-		case i < len(text) && text[i] >= '0' && text[i] <= '9':
-			digits = append(digits, text[i]-'0')
-		case i < len(text) && len(digits) > 0 && (text[i] == ' ' || text[i] == '-'):
-		default:
-			digits = digits[:0]
-		}
-		for n := 13; n <= min(19, len(digits)); n++ {
-			if luhn(digits[len(digits)-n:]) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func luhn(digits []byte) bool {
-	sum := 0
-	for i := range digits {
-		d := int(digits[len(digits)-1-i])
-		if i%2 == 1 {
-			if d *= 2; d > 9 {
-				d -= 9
-			}
-		}
-		sum += d
-	}
-	return sum%10 == 0
 }

@@ -254,7 +254,7 @@ func newHouse(t testing.TB, on store.Store, finder tracking.Finder, seller track
 		t.Fatal(err)
 	}
 	h.hooks, err = httpapi.New(httpapi.Options{Inbox: h.service, Shop: h.service, Ledger: h.service, Registry: h.service, Verify: stripe.VerifySignature,
-		Hooks: []httpapi.Hook{{Path: hookPath, Connect: true, Secrets: []secret.Text{hookSecret}}}, Card: func(string) bool { return false }, Now: now})
+		Hooks: []httpapi.Hook{{Path: hookPath, Connect: true, Secrets: []secret.Text{hookSecret}}}, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/schema/workbench"
+	"github.com/duesday/duesday/internal/secret"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -34,7 +34,7 @@ func golden(t *testing.T, name string, got []byte) {
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s has changed (go test -update writes it anew):\n%s", path, got)
 	}
-	if billing.HasCardNumber(string(got)) {
+	if secret.HasCardNumber(string(got)) {
 		t.Errorf("%s holds what looks like a card number", path)
 	}
 }

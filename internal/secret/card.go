@@ -1,10 +1,8 @@
-package billing
+package secret
 
 import (
 	"iter"
 	"strings"
-
-	"github.com/duesday/duesday/internal/secret"
 )
 
 // HasCardNumber reports whether the text contains what looks like a card number: 13 to
@@ -126,32 +124,4 @@ func mask(text []byte, digits int) {
 			digits--
 		}
 	}
-}
-
-// FieldError says which field of an input is wrong, and what would be right.
-type FieldError struct {
-	Field  string // by its name in files and JSON: payment_day
-	Reason string // without any digits of a card number
-}
-
-func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }
-
-func fieldError(field, reason string) error {
-	return &FieldError{Field: field, Reason: MaskCards(reason)}
-}
-
-// CheckText returns why the text cannot be stored in the named field, or nil: control
-// characters, invalid UTF-8, more than limit bytes, or a card number.
-func CheckText(field, text string, limit int) error {
-	switch {
-	case len(text) > limit:
-		return fieldError(field, "too long: at most "+itoa(limit)+" bytes")
-	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
-		return fieldError(field, "control characters or invalid UTF-8")
-	case secret.Redact(text) != text:
-		return fieldError(field, "looks like a secret key or token of the processor's: Duesday never stores one")
-	case HasCardNumber(text):
-		return fieldError(field, "looks like a card number ("+MaskCards(text)+"): Duesday never takes one; give the processor's token")
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package billing_test
+package secret_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/secret"
 )
 
 func TestMaskCards(t *testing.T) {
@@ -24,10 +24,10 @@ func TestMaskCards(t *testing.T) {
 		"acct_0000000001":                  "acct_0000000001",
 		"":                                 "",
 	} {
-		if got := billing.MaskCards(text); got != want {
+		if got := secret.MaskCards(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
-		if billing.HasCardNumber(text) != (text != want) {
+		if secret.HasCardNumber(text) != (text != want) {
 			t.Errorf("%q: has a card number: %v", text, text == want)
 		}
 	}
@@ -38,8 +38,8 @@ func TestMaskCards(t *testing.T) {
 func TestMaskCards_LeavesNone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[0-9 .\-a]{0,40}`).Draw(t, "text")
-		got := billing.MaskCards(text)
-		if billing.HasCardNumber(got) {
+		got := secret.MaskCards(text)
+		if secret.HasCardNumber(got) {
 			t.Fatalf("%q: %q still has one", text, got)
 		}
 		for i := range len(text) {

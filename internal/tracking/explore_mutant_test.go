@@ -1,0 +1,156 @@
+package tracking_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/stripefake"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// A mutant is a service with something broken around it, which is as good as broken itself: the
+// programme has to notice.
+type mutant struct {
+	name, flow string
+	change     func(tp *tape, o *tracking.Options)
+	says       string // part of a fault that is found
+}
+
+// without is a store that loses some of the conditions, or some of the writes, of a commit.
+type without struct {
+	store.Store
+	condition func(w *store.Write) bool // whose conditions are lost
+	write     func(w *store.Write) bool // that are lost themselves
+}
+
+// Commit implements store.Store.
+func (s without) Commit(ctx context.Context, writes ...store.Write) error {
+	var kept []store.Write
+	for _, w := range writes {
+		if s.write != nil && s.write(&w) {
+			continue
+		}
+		if s.condition != nil && s.condition(&w) {
+			w.If = nil
+		}
+		kept = append(kept, w)
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	return s.Store.Commit(ctx, kept...)
+}
+
+// lying is a Finder that tells something else.
+type lying struct {
+	tracking.Finder
+	payment, subscription func(*tracking.Object)
+}
+
+// Payment implements tracking.Finder.
+func (l lying) Payment(ctx context.Context, at, id string) (tracking.Object, error) {
+	o, err := l.Finder.Payment(ctx, at, id)
+	if l.payment != nil {
+		l.payment(&o)
+	}
+	return o, err
+}
+
+// Subscription implements tracking.Finder.
+func (l lying) Subscription(ctx context.Context, at, id string) (tracking.Object, error) {
+	o, err := l.Finder.Subscription(ctx, at, id)
+	if l.subscription != nil {
+		l.subscription(&o)
+	}
+	return o, err
+}
+
+func decoding(change func(e *tracking.Event)) func(*tape, *tracking.Options) {
+	return func(_ *tape, o *tracking.Options) {
+		o.Decode = func(body []byte) (tracking.Event, error) {
+			e, err := stripe.DecodeEvent(body)
+			change(&e)
+			return e, err
+		}
+	}
+}
+
+func storing(s without) func(*tape, *tracking.Options) {
+	return func(_ *tape, o *tracking.Options) {
+		s.Store = o.Store
+		o.Store = s
+	}
+}
+
+func finding(l lying) func(*tape, *tracking.Options) {
+	return func(_ *tape, o *tracking.Options) {
+		l.Finder = o.Finder
+		o.Finder = l
+	}
+}
+
+func to(table string) func(*store.Write) bool {
+	return func(w *store.Write) bool { return w.Table == table }
+}
+
+func row0(prefix string) func(*store.Write) bool {
+	return func(w *store.Write) bool {
+		return w.Op == store.OpPut && w.Table == tables.Outbox.Name && strings.Contains(w.Item.Str("SK"), "#"+prefix)
+	}
+}
+
+func mutants() []mutant {
+	t := tables.Tracking
+	return []mutant{
+		{"an event is seen, and what it says is not kept", "product refunded in part",
+			storing(without{write: to(t.Payments.Name)}), "payments"},
+		{"a purchase is written over what others have written", "two subscriptions, both ended",
+			storing(without{write: func(w *store.Write) bool { return w.Table == t.Purchases.Name && len(w.If) > 0 && w.Item.Has("subscriptions") }}), ""},
+		{"an event that came is stored once more", "legacy success",
+			storing(without{condition: to(t.Events.Name)}), "changes something"},
+		{"the inbox forgets", "subscription then canceled", storing(without{write: row0("event/")}), "nobody works on it"},
+		{"a fulfilment is lost", "legacy success", storing(without{write: row0("fulfil/")}), "lost"},
+		{"an unsubscribe is lost", "subscription then canceled", storing(without{write: row0("unsubscribe/")}), "lost"},
+		{"a payment of a subscription is said to be none", "subscription then canceled",
+			finding(lying{payment: func(o *tracking.Object) { o.Invoice, o.Subscription = "", "" }}), "payments"},
+		{"what Stripe answers is of another time", "renewal, past due, recovered",
+			finding(lying{subscription: func(o *tracking.Object) { o.Status = "past_due" }}), "subscriptions"},
+		{"a refund is not told", "product refunded in part", decoding(func(e *tracking.Event) { e.Object.Refunds, e.Object.Refunded = nil, 0 }), "payments"},
+		{"a schedule that has run its course is said to be canceled", "split completed", decoding(func(e *tracking.Event) {
+			if e.Object.Kind == tracking.KindSchedule && e.Object.Status == "completed" {
+				e.Object.Status = "canceled"
+			}
+		}), "completed"},
+		{"an end is not told", "subscription then canceled", decoding(func(e *tracking.Event) {
+			if e.Type == "customer.subscription.deleted" {
+				e.Object.Status = "active"
+			}
+		}), ""},
+		{"whose purchase it is is not told", "subscription declined, then expired", decoding(func(e *tracking.Event) { e.Object.Tag = tracking.Tag{} }), "subscriptions"},
+	}
+}
+
+// TestExplore_Mutants has the programme find what is broken on purpose.
+func TestExplore_Mutants(t *testing.T) {
+	byName := map[string]*flow{}
+	for _, f := range flows() {
+		byName[f.name] = f
+	}
+	for _, m := range mutants() {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			tp := play(t, byName[m.flow])
+			x := explore(t, tp, stripefake.NewestVersion, 1500, func(o *tracking.Options) { m.change(tp, o) })
+			if len(x.wrong) == 0 {
+				t.Fatalf("nothing is found on %d nodes", len(x.seen))
+			}
+			if all := strings.Join(x.wrong, "\n"); !strings.Contains(all, m.says) {
+				t.Errorf("want %q, found\n%s", m.says, all)
+			}
+			t.Log(x.wrong[0])
+		})
+	}
+}
