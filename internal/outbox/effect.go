@@ -28,4 +28,5 @@ type Effect struct {
 	Data    map[string]string // what the delivery needs; no secret, no card data
 	Tries   int               // deliveries that failed so far
 	Error   string            // why the last one failed
+	Dead    bool              // it was given up
 }

@@ -80,8 +80,8 @@ func setFailure(it *store.Item, tries int, reason string) {
 // decode reads a row. With an error, the effect holds what could be read.
 func decode(it store.Item) (Effect, error) {
 	var wrong []error
-	lane, _, _ := strings.Cut(it.Str(schema.PK), "#")
-	e := Effect{Lane: Lane(lane), Kind: it.Str(schema.Kind), Tries: int(max(it.Int(schema.Tries), 0)), Error: it.Str(schema.LastError)}
+	lane, shard, _ := strings.Cut(it.Str(schema.PK), "#")
+	e := Effect{Lane: Lane(lane), Dead: shard == "DEAD", Kind: it.Str(schema.Kind), Tries: int(max(it.Int(schema.Tries), 0)), Error: it.Str(schema.LastError)}
 	due, id, ok := strings.Cut(it.Str(schema.SK), "#")
 	if !ok || id == "" {
 		wrong, id = append(wrong, errors.New("its key has no id")), it.Str(schema.SK)

@@ -118,7 +118,7 @@ func (a *application) takePayment(ctx context.Context, o Object) (finding, error
 	before := p.Status
 	changes := mergePayment(p, o)
 	if len(changes) == 0 && a.event != "" && o.Kind == KindPayment { // no index leads to it: it is in the story by this
-		changes = append(changes, "changed nothing")
+		changes = append(changes, changedNothing)
 	}
 	a.note(&p.History, changes)
 	a.dirty[1] = a.dirty[1] || len(changes) > 0
@@ -138,6 +138,9 @@ func (a *application) takePayment(ctx context.Context, o Object) (finding, error
 	}
 	return finding{status: Applied}, nil
 }
+
+// changedNothing is what an event did that told what was known.
+const changedNothing = "told again"
 
 func recurring(k Kind) bool { return k == Subscribe || k == SplitPayment }
 
@@ -307,6 +310,9 @@ func (a *application) cross(paid bool, reason string) {
 		a.note(&a.purchase.History, []string{"unsubscribe waits for the fulfilment: " + reason})
 	case before != NotAsked && after == NotAsked:
 		a.note(&a.purchase.History, []string{"unsubscribe is withdrawn: " + reason})
+	}
+	if len(asked) > 0 && ofCreating(a.purchase.Problem) { // what stood in its way does not any more
+		a.purchase.Problem = ""
 	}
 	a.asked = append(a.asked, asked...)
 	a.dirty[0] = a.dirty[0] || len(asked) > 0 || before != a.purchase.Unsubscribe.State

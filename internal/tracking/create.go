@@ -38,7 +38,7 @@ func (s *Service) CreatePurchase(ctx context.Context, o Order) (*Created, error)
 	if err != nil {
 		return nil, err
 	}
-	o.Account = account
+	o.Account, o.Currency = account, strings.ToUpper(o.Currency)
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
@@ -120,8 +120,11 @@ func (s *Service) record(ctx context.Context, p *Purchase, sale Sale) (*Purchase
 		return nil, fmt.Errorf("purchase %s: %w", p.ID, err)
 	}
 	problem := ""
-	if sale.Declined != "" {
+	switch {
+	case sale.Declined != "":
 		problem = declinedProblem + short(sale.Declined)
+	case sale.Action:
+		problem = buyerProblem
 	}
 	if err := s.remark(ctx, p.ID, problem, sale.Customer); err != nil {
 		return nil, err
@@ -134,10 +137,11 @@ func (s *Service) record(ctx context.Context, p *Purchase, sale Sale) (*Purchase
 const (
 	declinedProblem = "declined: "
 	refusedProblem  = "not made: "
+	buyerProblem    = "waits for the buyer, who has to authenticate the payment"
 )
 
 func ofCreating(problem string) bool {
-	return problem == "" || strings.HasPrefix(problem, declinedProblem) || strings.HasPrefix(problem, refusedProblem)
+	return problem == "" || problem == buyerProblem || strings.HasPrefix(problem, declinedProblem) || strings.HasPrefix(problem, refusedProblem)
 }
 
 // remark notes on the purchase what creating it ran into, or that it did not, and its customer.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -30,8 +31,9 @@ type Job struct {
 	Account       string    `json:"account"`
 	StripeAccount string    `json:"stripe_account"`
 	Kind          Kind      `json:"kind"`
-	Reason        string    `json:"reason"` // what crossed the edge: paid pi_…, active sub_…, canceled sub_…
-	At            time.Time `json:"at"`     // when it was crossed
+	Key           string    `json:"key,omitempty"` // the order's, by whoever made the purchase
+	Reason        string    `json:"reason"`        // what crossed the edge: paid pi_…, active sub_…, canceled sub_…
+	At            time.Time `json:"at"`            // when it was crossed
 }
 
 // An Automation does what jobs ask for. It is called from several goroutines, and puts its own
@@ -52,6 +54,46 @@ func (s *Service) actions() *outbox.Outbox {
 	return outbox.New(s.o.Store, s.o.Tables.Outbox, s.now, (*actor)(s), nil).On(outbox.Actions)
 }
 
+// A WaitingJob is a job that is not done yet.
+type WaitingJob struct {
+	ID       string    `json:"id"`
+	Action   Action    `json:"action"`
+	Purchase string    `json:"purchase"`
+	Due      time.Time `json:"due,omitzero"`    // when it is tried next
+	Tries    int       `json:"tries,omitempty"` // that failed
+	Error    string    `json:"error,omitempty"` // why the last one did
+	Dead     bool      `json:"dead,omitempty"`  // it was given up: for a person, who can replay it
+}
+
+// Jobs yields the jobs that are not done, those that were given up last.
+func (s *Service) Jobs(ctx context.Context) iter.Seq2[WaitingJob, error] {
+	return func(yield func(WaitingJob, error) bool) {
+		for e, err := range s.actions().Waiting(ctx) {
+			if err != nil {
+				yield(WaitingJob{}, err)
+				return
+			}
+			j := WaitingJob{ID: e.ID, Action: Action(e.Kind), Purchase: e.Data[pendingID], Due: e.Due, Tries: e.Tries, Error: e.Error, Dead: e.Dead}
+			if j.Dead {
+				j.Due = time.Time{}
+			}
+			if !yield(j, nil) {
+				return
+			}
+		}
+	}
+}
+
+// ReplayJob makes a job that was given up due now, with as many tries as at first. It returns
+// store.ErrNotFound when there is none.
+func (s *Service) ReplayJob(ctx context.Context, id string) error {
+	err := s.actions().Replay(ctx, id)
+	if err == nil {
+		s.nudge()
+	}
+	return err
+}
+
 // An actor is the deliverer of the actions.
 type actor Service
 
@@ -61,7 +103,7 @@ func (w *actor) Deliver(ctx context.Context, e outbox.Effect) error {
 	if action != ActionFulfil && action != ActionUnsubscribe {
 		return fmt.Errorf("%w: nobody does %q", outbox.ErrPermanent, e.Kind)
 	}
-	p, err := s.loadPurchase(ctx, e.Data[pendingID])
+	p, err := s.Purchase(ctx, e.Data[pendingID])
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%w: there is no purchase %s", outbox.ErrPermanent, e.Data[pendingID])
 	}
@@ -139,7 +181,7 @@ func (p *Purchase) effect(a Action) *Effect {
 
 func (p *Purchase) job(a Action) Job {
 	e := p.effect(a)
-	return Job{ID: string(a) + "/" + p.ID, Action: a, Purchase: p.ID, Account: p.Account, StripeAccount: p.StripeAccount, Kind: p.Kind, Reason: e.Reason, At: e.Asked}
+	return Job{ID: string(a) + "/" + p.ID, Action: a, Purchase: p.ID, Account: p.Account, StripeAccount: p.StripeAccount, Kind: p.Kind, Key: p.Order.Key, Reason: e.Reason, At: e.Asked}
 }
 
 func (p *Purchase) applied(automation string, a Action) bool {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/duesday/duesday/internal/store"
@@ -17,11 +18,14 @@ import (
 
 // A walk takes one way through a flow with all of its events: in an order that the dice say, each
 // one to three times and until it was answered with 200, with drains and single rows in between,
-// and with processes that die at a commit and commits whose request or reply is lost.
+// and with processes that die at a commit, commits whose request or reply is lost, and another
+// process that is faster: between what one reads and its commit the other does something.
 type walk struct {
 	tape   *tape
 	dice   *rand.Rand
 	house  *house
+	other  *house // another process
+	events []stripefake.Event
 	store  store.Store
 	before *view
 	steps  []string
@@ -32,8 +36,10 @@ type walk struct {
 // newWalk begins a walk on the store; faults says how many of ten steps have one.
 func newWalk(t testing.TB, tp *tape, on store.Store, seed uint64, faults int, change ...func(*tracking.Options)) *walk {
 	t.Helper()
-	w := &walk{tape: tp, dice: rand.New(rand.NewPCG(seed, 5)), store: on, faults: faults, change: change}
+	w := &walk{tape: tp, dice: rand.New(rand.NewPCG(seed, 5)), store: on, faults: faults}
 	w.house = tp.house(t, on, change...)
+	w.change = append(slices.Clone(change), with(w.house.robot))
+	w.other = tp.house(t, on, w.change...)
 	return w
 }
 
@@ -55,6 +61,7 @@ func (w *walk) deck(events []stripefake.Event, shuffled bool) (deck []stripefake
 func (w *walk) run(t testing.TB, events []stripefake.Event, shuffled bool) error {
 	t.Helper()
 	deck := w.deck(events, shuffled)
+	w.events = events
 	for len(deck) > 0 {
 		if w.dice.IntN(3) == 0 {
 			if err := w.step(t, w.work); err != nil && !errors.Is(err, errLost) {
@@ -106,8 +113,12 @@ func (w *walk) work(on store.Store) error {
 // step does something, perhaps with a fault, and looks at what is stored then.
 func (w *walk) step(t testing.TB, do func(on store.Store) error) error {
 	faulty := storetest.NewFaulty(w.store)
-	crash := false
-	if w.dice.IntN(10) < w.faults {
+	crash, overtaken := false, false
+	switch dice := w.dice.IntN(10); {
+	case dice >= 10-w.faults:
+		overtaken = true
+		w.overtake(faulty)
+	case dice < w.faults:
 		n, phase := 1+w.dice.IntN(3), storetest.Before+storetest.Phase(w.dice.IntN(2))
 		if crash = w.dice.IntN(2) == 0; crash {
 			faulty.Hook = storetest.CrashAt(n, phase)
@@ -117,13 +128,12 @@ func (w *walk) step(t testing.TB, do func(on store.Store) error) error {
 		w.steps = append(w.steps, fmt.Sprintf("with a fault at commit %d (%d), the process dies: %v", n, phase, crash))
 	}
 	err := do(faulty)
-	if faulty.Hook == nil && err != nil {
+	if (faulty.Hook == nil || overtaken) && err != nil {
 		return err
 	}
 	done := w.house.robot.jobs()
 	if crash {
 		w.house = w.tape.house(t, w.store, w.change...) // the next process
-		w.house.robot.done = done
 	}
 	v, wrong := see(w.store, w.tape.purchase)
 	if wrong != nil {
@@ -165,6 +175,30 @@ func (w *walk) end(t testing.TB, events []stripefake.Event) error {
 		return errors.New(strings.Join(append(v.wrong, wrong), "; "))
 	}
 	return nil
+}
+
+// overtake has another process hear of an event, or drain, right before the first commit of this
+// one.
+func (w *walk) overtake(faulty *storetest.Faulty) {
+	e := w.events[w.dice.IntN(len(w.events))]
+	drains := w.dice.IntN(4) == 0
+	w.steps = append(w.steps, fmt.Sprintf("overtaken by %s, or a drain: %v", e.ID, drains))
+	var once sync.Once
+	faulty.Hook = func(op storetest.Operation, phase storetest.Phase) error {
+		if op.Kind != storetest.Commit || phase != storetest.Before {
+			return nil
+		}
+		once.Do(func() {
+			w.other.stage.Store = w.store
+			if !drains {
+				w.other.hear(e.Body)
+				return
+			}
+			_, _ = w.other.service.Work(context.Background()) // what it does is seen in the store
+			_, _ = w.other.service.Deliver(context.Background())
+		})
+		return nil
+	}
 }
 
 func (w *walk) path() string { return "\n\t" + strings.Join(w.steps, "\n\t") }

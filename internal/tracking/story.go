@@ -1,9 +1,8 @@
 package tracking
 
 import (
-	"cmp"
 	"context"
-	"maps"
+	"errors"
 	"slices"
 	"time"
 
@@ -29,8 +28,9 @@ type Step struct {
 }
 
 // Story returns what happened to a purchase: what was asked for, which events came, what was
-// done, and when. Events that changed nothing are in it as long as they are kept, where they are
-// about a subscription. It returns store.ErrNotFound for a purchase that is not there.
+// done, and when, by our own clock. Events that changed nothing are in it as well: those about
+// payments for good, those about subscriptions as long as they are kept. It returns
+// store.ErrNotFound for a purchase that is not there.
 func (s *Service) Story(ctx context.Context, id string) (*Story, error) {
 	p, err := s.Purchase(ctx, id)
 	if err != nil {
@@ -38,61 +38,94 @@ func (s *Service) Story(ctx context.Context, id string) (*Story, error) {
 	}
 	t := &s.o.Tables.Tracking
 	story := &Story{Purchase: p, Payments: []*Payment{}, Subscriptions: []*Subscription{}}
-	for payment, err := range read(s.items(ctx, &t.Payments, schema.PurchaseIndex, p.ID, false), func(it store.Item) (*Payment, error) { return paymentOf(it), nil }) {
+	for it, err := range s.items(ctx, &t.Payments, schema.PurchaseIndex, p.ID, false) {
 		if err != nil {
 			return nil, err
 		}
-		story.Payments = append(story.Payments, payment)
+		story.Payments = append(story.Payments, paymentOf(it))
 	}
-	for sub, err := range read(s.items(ctx, &t.Subscriptions, schema.PurchaseIndex, p.ID, false), func(it store.Item) (*Subscription, error) { return subscriptionOf(it), nil }) {
+	for it, err := range s.items(ctx, &t.Subscriptions, schema.PurchaseIndex, p.ID, false) {
 		if err != nil {
 			return nil, err
 		}
-		story.Subscriptions = append(story.Subscriptions, sub)
+		story.Subscriptions = append(story.Subscriptions, subscriptionOf(it))
 	}
-	return story, s.tell(ctx, story)
+	told := teller{s: s, story: story, events: map[string]*Event{}}
+	return story, told.tell(ctx)
 }
 
-// tell puts the steps together.
-func (s *Service) tell(ctx context.Context, story *Story) error {
-	told := map[string]bool{} // events that changed something
-	add := func(about string, list []Change) {
-		for _, c := range list {
-			story.Steps = append(story.Steps, Step{At: c.At, About: about, What: c.What, Event: c.Event})
-			told[c.Event] = true
+// A teller puts the steps of a story together.
+type teller struct {
+	s      *Service
+	story  *Story
+	events map[string]*Event // by id; nil of one that has expired
+}
+
+func (t *teller) tell(ctx context.Context) error {
+	type object struct {
+		id      string
+		history []Change
+	}
+	objects := []object{{t.story.Purchase.ID, t.story.Purchase.History}}
+	for _, p := range t.story.Payments {
+		objects = append(objects, object{p.ID, p.History})
+	}
+	for _, sub := range t.story.Subscriptions {
+		objects = append(objects, object{sub.ID, sub.History})
+	}
+	for _, o := range objects {
+		for _, c := range o.history {
+			step := Step{At: c.At, About: o.id, What: c.What, Event: c.Event}
+			if c.Event != "" {
+				e, err := t.event(ctx, c.Event)
+				if err != nil {
+					return err
+				}
+				if e != nil {
+					step.Detail = e.Type
+				}
+			}
+			t.story.Steps = append(t.story.Steps, step)
 		}
 	}
-	add(story.Purchase.ID, story.Purchase.History)
-	for _, p := range story.Payments {
-		add(p.ID, p.History)
-	}
-	types := map[string]string{}
-	for _, sub := range story.Subscriptions {
-		add(sub.ID, sub.History)
-	}
-	for _, sub := range story.Subscriptions {
-		for e, err := range s.Events(ctx, EventQuery{Subscription: sub.ID}) {
-			if err != nil {
-				return err
-			}
-			types[e.ID] = e.Type
-			if !told[e.ID] && e.StripeAccount == sub.StripeAccount {
-				told[e.ID] = true
-				story.Steps = append(story.Steps, Step{At: e.At, About: sub.ID, What: "changed nothing", Event: e.ID})
-			}
+	for _, sub := range t.story.Subscriptions {
+		if err := t.silent(ctx, sub); err != nil {
+			return err
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(told)) {
-		if id == "" || types[id] != "" {
+	slices.SortStableFunc(t.story.Steps, func(a, b Step) int { return a.At.Compare(b.At) })
+	return nil
+}
+
+// silent adds the events of a subscription that changed nothing.
+func (t *teller) silent(ctx context.Context, sub *Subscription) error {
+	for row, err := range t.s.Events(ctx, EventQuery{Subscription: sub.ID}) {
+		if err != nil {
+			return err
+		}
+		if _, told := t.events[row.ID]; told || row.StripeAccount != sub.StripeAccount {
 			continue
 		}
-		if e, err := s.Event(ctx, id); err == nil {
-			types[id] = e.Type
+		e, err := t.event(ctx, row.ID)
+		if err != nil {
+			return err
+		}
+		if e != nil {
+			t.story.Steps = append(t.story.Steps, Step{At: e.Received, About: sub.ID, What: changedNothing, Event: e.ID, Detail: e.Type})
 		}
 	}
-	for i := range story.Steps {
-		story.Steps[i].Detail = types[story.Steps[i].Event]
-	}
-	slices.SortStableFunc(story.Steps, func(a, b Step) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Event, b.Event)) })
 	return nil
+}
+
+// event reads an event once; nil has expired.
+func (t *teller) event(ctx context.Context, id string) (*Event, error) {
+	if e, known := t.events[id]; known {
+		return e, nil
+	}
+	e, err := t.s.Event(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		e, err = nil, nil
+	}
+	t.events[id] = e
+	return e, err
 }

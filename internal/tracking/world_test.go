@@ -249,6 +249,9 @@ func newHouse(t testing.TB, on store.Store, finder tracking.Finder, seller track
 	for _, c := range change {
 		c(&o)
 	}
+	if r, is := o.Automations[0].(*robot); is {
+		h.robot = r
+	}
 	var err error
 	if h.service, err = tracking.Open(context.Background(), o); err != nil {
 		t.Fatal(err)
@@ -259,6 +262,11 @@ func newHouse(t testing.TB, on store.Store, finder tracking.Finder, seller track
 		t.Fatal(err)
 	}
 	return h
+}
+
+// with has the robot of another process take the jobs.
+func with(r *robot) func(*tracking.Options) {
+	return func(o *tracking.Options) { o.Automations = []tracking.Automation{r} }
 }
 
 // hear hands a webhook to the endpoint, signed, and returns the answer's status.
