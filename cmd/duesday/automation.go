@@ -25,7 +25,7 @@ const (
 )
 
 // A command does an action by a shell command of the merchant's own: the job is its standard
-// input, as JSON, and the job's fields are in its environment. It gets PATH and HOME besides,
+// input, as one line of JSON, and the job's fields are in its environment. It gets PATH and HOME besides,
 // and nothing else that we know.
 type command struct {
 	action tracking.Action
@@ -53,8 +53,8 @@ func (c *command) Do(ctx context.Context, j tracking.Job) error {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", c.line)
 	cmd.Env = append(append([]string{}, c.env...), "DUESDAY_ACTION="+string(j.Action), "DUESDAY_PURCHASE="+j.Purchase,
-		"DUESDAY_ACCOUNT="+j.Account, "DUESDAY_STRIPE_ACCOUNT="+j.StripeAccount, "DUESDAY_JOB_ID="+j.ID)
-	cmd.Stdin = bytes.NewReader(input)
+		"DUESDAY_KEY="+j.Key, "DUESDAY_ACCOUNT="+j.Account, "DUESDAY_STRIPE_ACCOUNT="+j.StripeAccount, "DUESDAY_JOB_ID="+j.ID)
+	cmd.Stdin = bytes.NewReader(append(input, '\n')) // a shell's read wants whole lines, and so does who gathers them in a file
 	var said firstBytes
 	cmd.Stdout, cmd.Stderr = &said, &said
 	cmd.WaitDelay = time.Second                           // a child that has left the group may hold the pipes
@@ -69,8 +69,8 @@ func (c *command) Do(ctx context.Context, j tracking.Job) error {
 		return fmt.Errorf("the command did not end within %s and was killed%s", c.limit, said.message())
 	case exited && exit.ExitCode() == permanentExit:
 		return fmt.Errorf("%w: the command says that it never can (exit %d)%s", outbox.ErrPermanent, permanentExit, said.message())
-	case errors.Is(err, exec.ErrWaitDelay):
-		return fmt.Errorf("the command left something running that holds its output%s", said.message())
+	case errors.Is(err, exec.ErrWaitDelay): // it has exited with 0, and left something running that holds its output
+		return nil
 	}
 	return fmt.Errorf("the command failed: %w%s", err, said.message())
 }

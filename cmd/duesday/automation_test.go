@@ -16,7 +16,7 @@ import (
 )
 
 func testJob() tracking.Job {
-	return tracking.Job{ID: "job/1", Action: tracking.ActionFulfil, Purchase: "p-1", Account: "a-1", StripeAccount: "acct_1", Kind: tracking.Legacy,
+	return tracking.Job{ID: "job/1", Action: tracking.ActionFulfil, Purchase: "p-1", Account: "a-1", StripeAccount: "acct_1", Kind: tracking.Legacy, Key: "order 1",
 		Reason: "paid pi_1", At: time.Date(2026, 3, 15, 10, 30, 0, 0, time.UTC)}
 }
 
@@ -38,8 +38,8 @@ func TestCommand_GetsTheJobAndNoSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	contains(t, string(b), `{"id":"job/1","action":"fulfil","purchase":"p-1","account":"a-1","stripe_account":"acct_1","kind":"legacy","reason":"paid pi_1","at":"2026-03-15T10:30:00Z"}`,
-		"DUESDAY_ACTION=fulfil\n", "DUESDAY_PURCHASE=p-1\n", "DUESDAY_ACCOUNT=a-1\n", "DUESDAY_STRIPE_ACCOUNT=acct_1\n", "DUESDAY_JOB_ID=job/1\n", "HOME=", "PATH=")
+	contains(t, string(b), `{"id":"job/1","action":"fulfil","purchase":"p-1","account":"a-1","stripe_account":"acct_1","kind":"legacy","key":"order 1","reason":"paid pi_1","at":"2026-03-15T10:30:00Z"}`+"\n",
+		"DUESDAY_ACTION=fulfil\n", "DUESDAY_PURCHASE=p-1\n", "DUESDAY_KEY=order 1\n", "DUESDAY_ACCOUNT=a-1\n", "DUESDAY_STRIPE_ACCOUNT=acct_1\n", "DUESDAY_JOB_ID=job/1\n", "HOME=", "PATH=")
 	if strings.Contains(string(b), "hidden") {
 		t.Errorf("a secret is in what the command gets: %s", b)
 	}

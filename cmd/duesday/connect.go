@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -28,8 +29,14 @@ func (p *program) connectAdd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.at(cmd.Context(), &f, deskNeed{create: true, stripe: true}, func(d *desk) error {
 				a, err := d.registry.Register(cmd.Context(), account, args[0])
+				if errors.Is(err, tracking.ErrOther) {
+					return fmt.Errorf("%s, and is that one's for good: its purchases and payments are", withoutOther(err))
+				}
+				if e, ok := errors.AsType[*tracking.FieldError](err); ok && e.Field == "stripe_account" {
+					return usagef("ACCT %q: %s", args[0], e.Problem)
+				}
 				if err != nil {
-					return err
+					return byFlag(err)
 				}
 				return p.showConnected(a, "registered")
 			})

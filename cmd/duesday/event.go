@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/stripe"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
@@ -31,7 +32,7 @@ type eventView struct {
 	Status        tracking.EventStatus `json:"status"`
 	Reason        string               `json:"reason,omitempty"`
 	Source        tracking.Source      `json:"source,omitempty"`
-	Live          bool                 `json:"live"`
+	Live          *bool                `json:"live,omitempty"` // nil: its body is not there to tell
 	APIVersion    string               `json:"api_version,omitempty"`
 	Created       time.Time            `json:"created,omitzero"`
 	Received      time.Time            `json:"received,omitzero"`
@@ -39,8 +40,12 @@ type eventView struct {
 }
 
 func viewEvent(e *tracking.Event) eventView {
-	return eventView{ID: e.ID, Type: e.Type, StripeAccount: e.StripeAccount, Account: e.Account, Subscription: e.Subscription, Object: e.Object.ID,
-		Status: e.Status, Reason: e.Reason, Source: e.Source, Live: e.Live, APIVersion: e.APIVersion, Created: e.Created, Received: e.Received, Applied: e.Applied}
+	v := eventView{ID: e.ID, Type: e.Type, StripeAccount: e.StripeAccount, Account: e.Account, Subscription: e.Subscription, Object: e.Object.ID,
+		Status: e.Status, Reason: e.Reason, Source: e.Source, APIVersion: e.APIVersion, Created: e.Created, Received: e.Received, Applied: e.Applied}
+	if len(e.Body) > 0 {
+		v.Live = &e.Live
+	}
+	return v
 }
 
 func (p *program) eventShow() *cobra.Command {
@@ -55,6 +60,9 @@ func (p *program) eventShow() *cobra.Command {
 				e, err := d.ledger.Event(cmd.Context(), args[0])
 				if err != nil {
 					return notFound(err, "event "+args[0])
+				}
+				if told, err := stripe.DecodeEvent(e.Body); err == nil { // its row has not all that its body tells
+					e.Live, e.APIVersion, e.Object = told.Live, told.APIVersion, told.Object
 				}
 				return p.showEvent(e, body)
 			})

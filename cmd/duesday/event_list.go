@@ -51,6 +51,11 @@ func (p *program) eventList() *cobra.Command {
 }
 
 func (f *eventFlags) check() error {
+	if f.account != "" {
+		if err := checkAccountFlag(f.account, true); err != nil {
+			return err
+		}
+	}
 	switch {
 	case f.limit < 0:
 		return usagef("--limit %d: want 0 or more", f.limit)
@@ -65,12 +70,12 @@ func (f *eventFlags) check() error {
 }
 
 func (p *program) listEvents(ctx context.Context, d *desk, f *eventFlags) error {
-	q := tracking.EventQuery{Subscription: f.subscription, From: f.from.Time, To: f.to.Time, Limit: f.limit, Whole: true}
+	q := tracking.EventQuery{Subscription: f.subscription, From: f.from.Time, To: f.to.Time, Whole: true}
+	if f.limit > 0 {
+		q.Limit = f.limit + 1 // one more, to see whether there are more
+	}
 	events := d.ledger.Events(ctx, q)
-	if strings.HasPrefix(f.account, "acct_") {
-		q.StripeAccount = f.account
-		events = d.ledger.Events(ctx, q)
-	} else if f.account != "" {
+	if f.account != "" {
 		places, err := d.places(ctx, f.account)
 		if err != nil {
 			return err
@@ -80,23 +85,30 @@ func (p *program) listEvents(ctx context.Context, d *desk, f *eventFlags) error 
 			q.StripeAccount = at
 			each = append(each, d.ledger.Events(ctx, q))
 		}
-		events = firstOf(f.limit, merged(each, func(a, b tracking.EventRow) int { return a.At.Compare(b.At) }))
+		events = merged(each, func(a, b tracking.EventRow) int { return a.At.Compare(b.At) })
 	}
+	more := false
 	columns, cells := []string{"EVENT", "TYPE", "STRIPE ACCOUNT", "SUBSCRIPTION", "AT"}, func(e tracking.EventRow) []string {
 		return []string{e.ID, e.Type, e.StripeAccount, e.Subscription, stamp(e.At)}
 	}
-	if f.account == "" && f.subscription == "" { // the index by time has no more
-		columns, cells = []string{"EVENT", "AT"}, func(e tracking.EventRow) []string { return []string{e.ID, stamp(e.At)} }
-	}
-	n, err := list(p, events, as[tracking.EventRow], columns, cells)
-	if err == nil {
+	n, err := list(p, firstOf(f.limit, events, &more), as[tracking.EventRow], columns, cells)
+	switch {
+	case err != nil:
+		return err
+	case more:
+		p.say("\n%s, and there are more: a larger --limit, or a later --from, shows them", plural(n, "event"))
+	default:
 		p.say("\n%s", plural(n, "event"))
 	}
-	return err
+	return nil
 }
 
-// places returns the Stripe accounts that are registered for the customer account.
+// places returns the Stripe accounts that are registered for the customer account, or the Stripe
+// account itself where the text names one.
 func (d *desk) places(ctx context.Context, account string) ([]string, error) {
+	if strings.HasPrefix(account, "acct_") {
+		return []string{account}, nil
+	}
 	var places []string
 	for a, err := range d.registry.ConnectedAccounts(ctx) {
 		if err != nil {
@@ -107,7 +119,7 @@ func (d *desk) places(ctx context.Context, account string) ([]string, error) {
 		}
 	}
 	if len(places) == 0 {
-		return nil, fmt.Errorf("account %s: %w", account, tracking.ErrUnregistered)
+		return nil, fmt.Errorf("customer account %s has no Stripe account here: %w", account, tracking.ErrUnregistered)
 	}
 	return places, nil
 }
@@ -149,15 +161,20 @@ func merged[T any](each []iter.Seq2[T, error], compare func(a, b T) int) iter.Se
 	}
 }
 
-// firstOf yields at most n; 0 is all.
-func firstOf[T any](n int, all iter.Seq2[T, error]) iter.Seq2[T, error] {
+// firstOf yields at most n; 0 is all. It notes whether there are more.
+func firstOf[T any](n int, all iter.Seq2[T, error], more *bool) iter.Seq2[T, error] {
 	if n == 0 {
 		return all
 	}
 	return func(yield func(T, error) bool) {
 		left := n
 		for v, err := range all {
-			if left--; !yield(v, err) || left == 0 {
+			if left == 0 && err == nil {
+				*more = true
+				return
+			}
+			left--
+			if !yield(v, err) {
 				return
 			}
 		}

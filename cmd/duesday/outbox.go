@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -19,7 +20,7 @@ func (p *program) outboxCommand() *cobra.Command {
 		Short: "Count the mail that waits, and what serve has to do, and list what was given up",
 		Args:  want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.with(cmd.Context(), need{read: true}, func(s *session) error { return p.listOutbox(cmd.Context(), s) })
+			return besideServe(p.with(cmd.Context(), need{read: true}, func(s *session) error { return p.listOutbox(cmd.Context(), s) }))
 		},
 	}
 	replay := &cobra.Command{
@@ -27,7 +28,7 @@ func (p *program) outboxCommand() *cobra.Command {
 		Short: "Put back what was given up: it is due now and tried afresh",
 		Args:  want("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.with(cmd.Context(), need{}, func(s *session) error { return p.replay(cmd.Context(), s, args[0]) })
+			return besideServe(p.with(cmd.Context(), need{}, func(s *session) error { return p.replay(cmd.Context(), s, args[0]) }))
 		},
 	}
 	send := &cobra.Command{
@@ -44,8 +45,18 @@ could not be delivered.`,
 	g.Long = `Look at the mail that has not left, and deliver it. A mail that fails is tried ten times
 over three days and then given up; one that can never be sent is given up at once. The same
 goes for what duesday serve has to do: the actions of purchases, and the inbox of what came
-in and could not be dealt with at once. Those it takes itself.`
+in and could not be dealt with at once. Those it takes itself; while it runs, duesday job and
+duesday event list --waiting show them. What is later in the inbox is mostly purchases, each
+of which is looked for at Stripe once more some minutes after it was begun.`
 	return g
+}
+
+// besideServe says what can be asked while duesday serve has the store.
+func besideServe(err error) error {
+	if errors.Is(err, store.ErrLocked) {
+		return fmt.Errorf("%w; if duesday serve has it: duesday job list shows what it has to do and what it gave up, and duesday job replay has that tried again, with --server or %s", err, config.EnvServer)
+	}
+	return err
 }
 
 // A lane is a part of the outbox, by its name for people.

@@ -22,6 +22,9 @@ func (p *program) paymentList() *cobra.Command {
 		Short: "List an account's payments, the newest first",
 		Args:  want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkAccountFlag(account, false); err != nil {
+				return err
+			}
 			return p.at(cmd.Context(), &f, deskNeed{}, func(d *desk) error {
 				columns := []string{"PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "PURCHASE"}
 				n, err := list(p, d.shop.Payments(cmd.Context(), strings.ToLower(account)), as[*tracking.Payment], columns, func(x *tracking.Payment) []string {

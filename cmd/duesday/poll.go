@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,9 +29,10 @@ at Stripe, and send what is missing to the webhook endpoints of a running duesda
 the oldest first. It runs until it is interrupted, or does one round with --once. A duesday
 serve does the same by itself, unless it was told --no-poll.
 
-It needs the address of the server, its API key, and the key at Stripe. Exits 3 when a round
-could not get through to some account, or when events are lost that Stripe does not list any
-more.`,
+It needs the address of the server, by --server or ` + config.EnvServer + `, its API key in
+` + config.EnvAPIKey + ` or _FILE, and the key at Stripe in ` + config.EnvStripeKey + ` or _FILE; for
+a fake of Stripe ` + config.EnvStripeAPIBase + `, too. Exits 3 when a round could not get through to
+some account, or when events are lost that Stripe does not list any more.`,
 		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !f.once && (f.all || f.sweep) {
@@ -52,7 +54,8 @@ more.`,
 // A pollView is what one round found, and a sweep if one was asked for.
 type pollView struct {
 	tracking.PollReport
-	Sweep *tracking.SweepReport `json:"sweep,omitempty"`
+	Sweep        *tracking.SweepReport `json:"sweep,omitempty"`
+	Disconnected []string              `json:"disconnected,omitempty"` // Stripe accounts that let us in no more: not asked for
 }
 
 func (p *program) poll(ctx context.Context, f *pollFlags) error {
@@ -83,7 +86,7 @@ func (p *program) poll(ctx context.Context, f *pollFlags) error {
 	}
 	poller := tracking.NewPoller(tracking.PollOptions{Ledger: client, Sender: sender, Lister: processor.Tracker(), Now: p.now, Log: log, Interval: f.every})
 	if !f.once {
-		p.say("The events that %s has not got are looked for every %s", t.Server, f.every)
+		p.say("The events that %s has not got are looked for every %s; --log-level info tells what was found", t.Server, f.every)
 		if err := p.stdout.Flush(); err != nil {
 			return err
 		}
@@ -91,14 +94,22 @@ func (p *program) poll(ctx context.Context, f *pollFlags) error {
 	}
 	var v pollView
 	if v.PollReport, err = poller.Round(ctx, f.all); err != nil {
-		return err
+		return p.explainDesk(&f.deskFlags, err)
 	}
 	if f.sweep {
 		r, err := poller.Sweep(ctx, true)
 		if err != nil {
-			return err
+			return p.explainDesk(&f.deskFlags, err)
 		}
 		v.Sweep = &r
+	}
+	for a, err := range client.ConnectedAccounts(ctx) {
+		if err != nil {
+			return p.explainDesk(&f.deskFlags, err)
+		}
+		if a.Status == tracking.Disconnected {
+			v.Disconnected = append(v.Disconnected, a.StripeAccount)
+		}
 	}
 	return p.showPoll(&v)
 }
@@ -113,6 +124,9 @@ func (p *program) showPoll(v *pollView) error {
 	p.say("%s asked for, %d left alone: %s, %d missing, %d of them sent", plural(v.Accounts, "Stripe account"), v.Skipped, plural(v.Listed, "event"), v.Missing, v.Sent)
 	if !v.Through.IsZero() {
 		p.say("every event before %s is here", stamp(v.Through))
+	}
+	if len(v.Disconnected) > 0 {
+		p.say("not asked for, as not connected any more: %s", strings.Join(v.Disconnected, ", "))
 	}
 	failures := v.Failures
 	if s := v.Sweep; s != nil {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,7 +44,11 @@ func (p *program) purchaseCreate() *cobra.Command {
 The same --key of the same account is the same purchase: repeat the command when it is not
 known whether it worked. The client secret, which the buyer's client needs to complete a
 payment, is printed and kept nowhere. Exits 3 when the payment was declined, or when the
-bank wants the buyer to confirm it.`,
+bank wants the buyer to confirm it.
+
+A subscription or split is fulfilled when its subscription is active. That of a split is
+active at once: Stripe takes the first payment about an hour later. In JSON amounts are whole
+numbers of minor units, as Stripe has them: 500 is 5.00 EUR.`,
 		Example: `  duesday purchase create --account UUID --kind legacy --key order-1 --amount 12.99 --currency USD
   duesday purchase create --account UUID --kind split --key order-2 --price price_123 --payments 3 --email ann@example.com --payment-method pm_123`,
 		Args: want(),
@@ -76,7 +82,7 @@ bank wants the buyer to confirm it.`,
 func (f *purchaseFlags) fill() error {
 	o := &f.order
 	o.Kind = tracking.Kind(f.kind.value)
-	for _, text := range [...]struct{ flag, value string }{{"key", o.Key}, {"description", o.Description}, {"email", o.Email}, {"name", o.Name},
+	for _, text := range [...]struct{ flag, value string }{{"description", o.Description}, {"email", o.Email}, {"name", o.Name},
 		{"customer", o.Customer}, {"price", o.Price}, {"payment-method", o.PaymentMethod}} {
 		if secret.HasCardNumber(text.value) {
 			return usagef("--%s: this looks like a card number, which must never come here: it is given to Stripe alone", text.flag)
@@ -86,7 +92,7 @@ func (f *purchaseFlags) fill() error {
 		if f.currency != "" {
 			return usagef("--currency is for --amount: a price has its own")
 		}
-		return nil
+		return byFlag(o.Check())
 	}
 	currency, err := money.ParseCurrency(f.currency)
 	if err != nil {
@@ -97,12 +103,20 @@ func (f *purchaseFlags) fill() error {
 		return usagef("--amount: %w", err)
 	}
 	o.Amount, o.Currency = amount.Minor(), currency.Code()
-	return nil
+	return byFlag(o.Check())
+}
+
+// A soldObject is what there is at Stripe of a purchase that was made.
+type soldObject struct {
+	Kind   string `json:"kind"` // in Stripe's words: payment_intent, …
+	ID     string `json:"id"`
+	Status string `json:"status,omitempty"` // Stripe's word
 }
 
 // A soldView is a purchase that was made, with what the caller needs to go on.
 type soldView struct {
 	Purchase     *tracking.Purchase `json:"purchase"`
+	Objects      []soldObject       `json:"objects"`                 // the payment, subscription, schedule at Stripe
 	Customer     string             `json:"customer,omitempty"`      // at Stripe
 	ClientSecret string             `json:"client_secret,omitempty"` // for the buyer's client
 	Declined     string             `json:"declined,omitempty"`
@@ -112,15 +126,21 @@ type soldView struct {
 
 func (p *program) sell(ctx context.Context, d *desk, f *purchaseFlags) error {
 	created, err := d.shop.CreatePurchase(ctx, f.order)
+	if errors.Is(err, tracking.ErrOther) {
+		return fmt.Errorf("--key %s was used before, for another order: %s; give a new order a key of its own, or repeat the old one as it was", quoted(f.order.Key), withoutOther(err))
+	}
 	if err != nil {
-		return err
+		return byFlag(err)
 	}
 	sale := &created.Sale
 	if sale.Declined != "" || sale.Action {
 		p.code = exitPerson
 	}
 	v := soldView{Purchase: created.Purchase, Customer: sale.Customer, ClientSecret: sale.ClientSecret.Reveal(), Declined: sale.Declined,
-		Action: sale.Action, Repeated: created.Repeated}
+		Action: sale.Action, Repeated: created.Repeated, Objects: []soldObject{}}
+	for _, o := range sale.Objects {
+		v.Objects = append(v.Objects, soldObject{o.Kind, o.ID, o.Status})
+	}
 	if p.cfg.JSON {
 		return p.object(v)
 	}
@@ -129,11 +149,7 @@ func (p *program) sell(ctx context.Context, d *desk, f *purchaseFlags) error {
 		what = "was made before, with the same key"
 	}
 	p.say("purchase %s %s", v.Purchase.ID, what)
-	action := ""
-	if v.Action {
-		action = "the buyer has to confirm the payment"
-	}
-	p.purchaseFields(v.Purchase, "declined", v.Declined, "waits", action, "client secret", v.ClientSecret)
+	p.purchaseFields(v.Purchase, "client secret", v.ClientSecret)
 	p.say("\nLook what becomes of it: %s", f.hint(p, "purchase show "+v.Purchase.ID))
 	return nil
 }
@@ -146,10 +162,13 @@ func (p *program) purchaseList() *cobra.Command {
 		Short: "List an account's purchases, the newest first",
 		Args:  want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkAccountFlag(account, false); err != nil {
+				return err
+			}
 			return p.at(cmd.Context(), &f, deskNeed{}, func(d *desk) error {
-				columns := []string{"PURCHASE", "KIND", "CREATED", "FULFILLED", "UNSUBSCRIBE", "SUBSCRIPTIONS", "PROBLEM"}
+				columns := []string{"PURCHASE", "KEY", "KIND", "CREATED", "FULFILLED", "UNSUBSCRIBE", "SUBSCRIPTIONS", "PROBLEM"}
 				n, err := list(p, d.shop.Purchases(cmd.Context(), strings.ToLower(account)), as[*tracking.Purchase], columns, func(x *tracking.Purchase) []string {
-					return []string{x.ID, string(x.Kind), stamp(x.Created), yesNo(x.Fulfilled), string(x.Unsubscribe.State), coursesText(x), x.Problem}
+					return []string{x.ID, x.Order.Key, string(x.Kind), stamp(x.Created), yesNo(x.Fulfilled), string(x.Unsubscribe.State), coursesText(x), x.Problem}
 				})
 				if err == nil {
 					p.say("\n%s", plural(n, "purchase"))
@@ -178,7 +197,7 @@ func (p *program) purchaseShow() *cobra.Command {
 				if p.cfg.JSON {
 					return p.object(story)
 				}
-				return p.showStory(story)
+				return p.showStory(cmd.Context(), d, story)
 			})
 		},
 	}

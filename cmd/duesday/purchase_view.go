@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
@@ -16,7 +18,7 @@ func (p *program) purchaseFields(x *tracking.Purchase, more ...string) {
 	if o.Payments > 0 {
 		payments = strconv.Itoa(o.Payments)
 	}
-	fields(p.stdout, append([]string{"purchase", x.ID, "account", x.Account, "Stripe account", x.StripeAccount, "kind", string(x.Kind),
+	fields(p.stdout, append([]string{"purchase", x.ID, "key", o.Key, "account", x.Account, "Stripe account", x.StripeAccount, "kind", string(x.Kind),
 		"amount", formatMinor(o.Amount, o.Currency), "price", o.Price, "payments", payments, "description", o.Description,
 		"customer", firstText(x.Customer, o.Customer), "email", o.Email, "name", o.Name, "fulfilled", yesNo(x.Fulfilled),
 		"fulfilment", effectText(x.Fulfilment), "unsubscribe", effectText(x.Unsubscribe), "automations", automationsText(x.Automations),
@@ -63,6 +65,29 @@ func formatMinor(minor int64, code string) string {
 	return money.New(minor, currency).Format()
 }
 
+// trouble names the jobs of the purchase that have failed, and why: names and values.
+func (d *desk) trouble(ctx context.Context, x *tracking.Purchase) ([]string, error) {
+	asked := func(e tracking.Effect) bool { return e.State == tracking.Asked || e.State == tracking.Begun }
+	if !asked(x.Fulfilment) && !asked(x.Unsubscribe) {
+		return nil, nil
+	}
+	var pairs []string
+	for j, err := range d.backlog.Jobs(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if j.Purchase != x.ID || j.Error == "" {
+			continue
+		}
+		what := "tried again at " + stamp(j.Due)
+		if j.Dead {
+			what = "given up"
+		}
+		pairs = append(pairs, "job "+j.ID, what+": "+secret.MaskCards(secret.Redact(j.Error)))
+	}
+	return pairs, nil
+}
+
 func coursesText(x *tracking.Purchase) string {
 	var parts []string
 	for id, c := range x.Courses {
@@ -72,8 +97,12 @@ func coursesText(x *tracking.Purchase) string {
 	return strings.Join(parts, ", ")
 }
 
-func (p *program) showStory(s *tracking.Story) error {
-	p.purchaseFields(s.Purchase)
+func (p *program) showStory(ctx context.Context, d *desk, s *tracking.Story) error {
+	trouble, err := d.trouble(ctx, s.Purchase)
+	if err != nil {
+		return err
+	}
+	p.purchaseFields(s.Purchase, trouble...)
 	if len(s.Payments) > 0 {
 		p.say("\nPayments:")
 		t := newTable(p.stdout, "  PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "INVOICE", "SUBSCRIPTION")

@@ -21,10 +21,15 @@ nothing. What has lost its first events, which are kept for 30 days, is counted 
 compared. Exits 3 when there is a difference.`,
 		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if account != "" {
+				if err := checkAccountFlag(account, true); err != nil {
+					return err
+				}
+			}
 			return p.at(cmd.Context(), &f, deskNeed{}, func(d *desk) error { return p.rebuild(cmd.Context(), d, account) })
 		},
 	}
-	c.Flags().StringVar(&account, "account", "", "only the events of the Stripe `ACCOUNT` (default: of every one that is registered)")
+	c.Flags().StringVar(&account, "account", "", "only the events of the `ACCOUNT`: acct_… at Stripe, or a customer account's UUID (default: of every Stripe account that is registered)")
 	return f.on(c)
 }
 
@@ -53,11 +58,19 @@ func (p *program) rebuild(ctx context.Context, d *desk, account string) error {
 	return t.flush()
 }
 
-// rebuilt rebuilds one Stripe account, or with "" every one that is registered.
+// rebuilt rebuilds the Stripe accounts of the account, or with "" every one that is registered.
 func (d *desk) rebuilt(ctx context.Context, account string) iter.Seq2[*tracking.Rebuilt, error] {
 	return func(yield func(*tracking.Rebuilt, error) bool) {
 		if account != "" {
-			yield(d.ledger.Rebuild(ctx, account))
+			places, err := d.places(ctx, account)
+			if err != nil {
+				yield(nil, err)
+			}
+			for _, at := range places {
+				if r, err := d.ledger.Rebuild(ctx, at); !yield(r, err) || err != nil {
+					return
+				}
+			}
 			return
 		}
 		for a, err := range d.registry.ConnectedAccounts(ctx) {

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,10 +67,12 @@ command line. Of an endpoint there may be several, separated by commas, spaces o
   ` + config.EnvAPIKey + ` or _FILE                 for /v1 and /internal
 
 A command of yours for --on-fulfil or --on-unsubscribe is run by sh. The job is its standard
-input, as JSON; DUESDAY_ACTION, DUESDAY_PURCHASE, DUESDAY_ACCOUNT, DUESDAY_STRIPE_ACCOUNT and
-DUESDAY_JOB_ID are in its environment, and of ours PATH and HOME alone. It may be run more
-than once for one job, which DUESDAY_JOB_ID tells. Exit 0 is done, 100 can never be done, and
-everything else is tried again, as is what takes longer than 30 seconds.
+input, as a line of JSON; DUESDAY_ACTION, DUESDAY_PURCHASE, DUESDAY_KEY (the order's, by whoever
+made the purchase), DUESDAY_ACCOUNT, DUESDAY_STRIPE_ACCOUNT and DUESDAY_JOB_ID are in its
+environment, and of ours PATH and HOME alone. It may be run before purchase create has
+answered, and more than once for one job, which DUESDAY_JOB_ID tells. Exit 0 is done, 100 can
+never be done, and everything else is tried again, as is what takes longer than 30 seconds.
+What waits or was given up is listed by duesday job.
 
 It speaks plain HTTP: a proxy in front of it speaks TLS.`,
 		Args: want(),
@@ -82,7 +86,7 @@ It speaks plain HTTP: a proxy in front of it speaks TLS.`,
 	f := c.Flags()
 	f.StringVar(&o.listen, "listen", serveAddress, "`ADDR` to be reached at, HOST:PORT; port 0 takes a free one")
 	f.BoolVar(&o.behindProxy, "behind-proxy", false, "listen beyond this machine: what comes in goes through a proxy that speaks TLS")
-	f.StringVar(&o.fulfil, "on-fulfil", "", "`COMMAND` that fulfils a purchase (default: a line in the log)")
+	f.StringVar(&o.fulfil, "on-fulfil", "", "`COMMAND` that fulfils a purchase (default: a line in the log, and it is fulfilled)")
 	f.StringVar(&o.unsubscribe, "on-unsubscribe", "", "`COMMAND` for when a fulfilled subscription has ended (default: a line in the log)")
 	f.StringSliceVar(&o.endedBy, "ended-by", nil, "`STATUSES` of a subscription at Stripe that end it for the buyer: of unpaid, paused, past_due")
 	f.DurationVar(&o.every, "poll-every", pollEvery, "`TIME` from one look for missing events to the next")
@@ -136,6 +140,9 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 	// Bound before the store is made: an address that is taken leaves nothing behind.
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", o.listen)
 	if err != nil {
+		if errors.Is(err, syscall.EADDRINUSE) {
+			err = fmt.Errorf("%w; does another duesday serve run there", err)
+		}
 		return fmt.Errorf("--listen %s: %w", o.listen, err)
 	}
 	defer func() { _ = l.Close() }() // the server has closed it, unless it came to none
@@ -228,6 +235,22 @@ func (w *waiter) announce(hooks []hookOf, base string) error {
 	if len(v.Webhooks) > 0 {
 		what = "webhooks at " + strings.Join(v.Webhooks, " and ")
 	}
+	if len(v.Webhooks) == 1 {
+		what += w.closedHook(v.Webhooks[0])
+	}
 	p.say("%s at Stripe (%s mode) is followed in %s: %s", v.StripeAccount, v.Mode, v.Store, what)
+	for _, o := range [][2]string{{"on-fulfil", w.o.fulfil}, {"on-unsubscribe", w.o.unsubscribe}} {
+		if o[1] == "" {
+			p.say("without --%s, a line in the log is all that is done, and counts as done", o[0])
+		}
+	}
 	return p.sayServed(v)
+}
+
+// closedHook names the endpoint that is not open, where the other one is.
+func (w *waiter) closedHook(open string) string {
+	if strings.HasSuffix(open, connectPath) {
+		return "; " + hookPath + ", for events of " + w.own + " itself, is closed: set " + config.EnvWebhookSecrets
+	}
+	return "; " + connectPath + ", for events of connected accounts, is closed: set " + config.EnvConnectSecrets
 }

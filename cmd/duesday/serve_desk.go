@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,6 +25,7 @@ type desk struct {
 	shop     httpapi.Shop
 	ledger   httpapi.Ledger
 	registry httpapi.Registry
+	backlog  httpapi.Backlog
 }
 
 // A deskFlags are those of every command that asks at a desk.
@@ -44,7 +47,8 @@ func (f *deskFlags) hint(p *program, command string) string {
 // deskNeed says what a command does there.
 type deskNeed struct {
 	create bool // the store, when there is none
-	stripe bool // Stripe is asked: without it, there is only reading
+	stripe bool // Stripe is asked
+	write  bool // something is changed, without Stripe; with none of these, there is only reading
 }
 
 // at finds the desk, does it, and closes what was opened.
@@ -59,14 +63,17 @@ func (p *program) at(ctx context.Context, f *deskFlags, n deskNeed, do func(*des
 			return err
 		}
 		defer client.Close()
-		return p.explainDesk(f, do(&desk{shop: client, ledger: client, registry: client}))
+		return p.explainDesk(f, do(&desk{shop: client, ledger: client, registry: client, backlog: client}))
 	}
-	err = p.with(ctx, need{create: n.create, processor: n.stripe && p.cfg.UsesStripe(), read: !n.create && !n.stripe}, func(s *session) error {
+	err = p.with(ctx, need{create: n.create, processor: n.stripe && p.cfg.UsesStripe(), read: n == deskNeed{}}, func(s *session) error {
 		return p.track(ctx, s, &t, n.stripe, tracking.Options{}, func(it followed) error {
-			return p.explainDesk(f, do(&desk{shop: it.service, ledger: it.service, registry: it.service}))
+			return p.explainDesk(f, do(&desk{shop: it.service, ledger: it.service, registry: it.service, backlog: it.service}))
 		})
 	})
-	if errors.Is(err, store.ErrLocked) {
+	switch {
+	case errors.Is(err, store.ErrMissing):
+		return fmt.Errorf("there is no store at %s yet: duesday serve makes one, as does duesday connect add; or ask a running duesday serve by --server, or %s", secret.Redact(p.cfg.Store), config.EnvServer)
+	case errors.Is(err, store.ErrLocked):
 		return fmt.Errorf("%w; if duesday serve has it, ask that by --server, or %s", err, config.EnvServer)
 	}
 	return err
@@ -189,11 +196,42 @@ func (p *program) whose(ctx context.Context, t *config.Tracking, processor *stri
 func (p *program) explainDesk(f *deskFlags, err error) error {
 	switch {
 	case errors.Is(err, tracking.ErrUnregistered):
-		return fmt.Errorf("%w; register it: %s", err, f.hint(p, "connect add --account UUID ACCT"))
+		return fmt.Errorf("%w; which Stripe account is of which customer account is said by %s", err, f.hint(p, "connect add --account UUID ACCT"))
 	case errors.Is(err, tracking.ErrDisconnected):
 		return fmt.Errorf("%w; the merchant has to connect it at Stripe again", err)
 	}
+	if e, ok := errors.AsType[*httpapi.StatusError](err); ok && e.Status == http.StatusUnauthorized {
+		return fmt.Errorf("%w; look at %s or %s: it has to be that of the server", err, config.EnvAPIKey, config.EnvAPIKeyFile)
+	}
 	return err
+}
+
+// byFlag names the flag of a field that is wrong.
+func byFlag(err error) error {
+	if e, ok := errors.AsType[*tracking.FieldError](err); ok {
+		return usagef("--%s: %s", strings.ReplaceAll(e.Field, "_", "-"), e.Problem)
+	}
+	return err
+}
+
+// withoutOther takes away what tracking.ErrOther says, where better is known.
+func withoutOther(err error) string {
+	return strings.TrimSuffix(err.Error(), ": "+tracking.ErrOther.Error())
+}
+
+// uuidForm is what the id of a customer account looks like.
+var uuidForm = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
+
+// checkAccountFlag wants the UUID of a customer account, or with stripe also the id of a Stripe
+// account.
+func checkAccountFlag(account string, stripe bool) error {
+	switch {
+	case uuidForm.MatchString(account) || stripe && strings.HasPrefix(account, "acct_"):
+		return nil
+	case stripe:
+		return usagef("--account %q: want an account at Stripe, acct_…, or the UUID of a customer account", account)
+	}
+	return usagef("--account %q: want the UUID of a customer account, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58", account)
 }
 
 // readAPIKey reads the API key's file, where there is one.

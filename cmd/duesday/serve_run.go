@@ -71,8 +71,8 @@ func (w *waiter) run(ctx context.Context) error {
 	var running sync.WaitGroup
 	inbox, actions := make(chan struct{}, 1), make(chan struct{}, 1)
 	running.Go(func() { spread(stop, w.service.Wake(), inbox, actions) })
-	running.Go(func() { w.drain(after, stop, inbox, "events", w.service.Work) })
-	running.Go(func() { w.drain(after, stop, actions, "actions", w.service.Deliver) })
+	running.Go(func() { w.drain(after, stop, inbox, "events", "duesday event list --waiting", w.service.Work) })
+	running.Go(func() { w.drain(after, stop, actions, "jobs", "duesday job list", w.service.Deliver) })
 	if !w.o.noPoll {
 		running.Go(func() { err = errors.Join(err, poller.Run(ctx)) })
 	}
@@ -87,7 +87,7 @@ func (w *waiter) run(ctx context.Context) error {
 
 // handler is all that is answered over HTTP.
 func (w *waiter) handler(hooks []hookOf, poll secret.Text) (http.Handler, error) {
-	o := httpapi.Options{Inbox: w.service, Shop: w.service, Ledger: w.service, Registry: w.service, Verify: stripe.VerifySignature,
+	o := httpapi.Options{Inbox: w.service, Shop: w.service, Ledger: w.service, Registry: w.service, Backlog: w.service, Verify: stripe.VerifySignature,
 		Key: w.t.APIKey, Now: w.p.now, Log: w.s.log,
 		Ready: func(ctx context.Context) error { _, err := w.s.engine.Meta(ctx); return err }}
 	for _, h := range hooks {
@@ -181,7 +181,7 @@ func spread(stop <-chan struct{}, wake <-chan struct{}, to ...chan<- struct{}) {
 
 // drain does what is due, at once, whenever it is woken, and every few seconds, until stop.
 // What is under way then is finished, unless ctx ends.
-func (w *waiter) drain(ctx context.Context, stop, wake <-chan struct{}, what string, do func(context.Context) (outbox.Report, error)) {
+func (w *waiter) drain(ctx context.Context, stop, wake <-chan struct{}, what, see string, do func(context.Context) (outbox.Report, error)) {
 	tick := time.NewTicker(drainEvery)
 	defer tick.Stop()
 	for {
@@ -190,7 +190,7 @@ func (w *waiter) drain(ctx context.Context, stop, wake <-chan struct{}, what str
 		case err != nil && ctx.Err() == nil:
 			w.s.log.Error("draining the "+what+" failed, and is tried again", "error", err)
 		case r.Failed+r.Dead > 0:
-			w.s.log.Warn("some "+what+" could not be dealt with", "done", r.Delivered, "later", r.Failed, "given_up", r.Dead)
+			w.s.log.Warn("some "+what+" could not be dealt with", "done", r.Delivered, "later", r.Failed, "given_up", r.Dead, "see", see)
 		}
 		select {
 		case <-stop:

@@ -31,7 +31,7 @@ var layers = map[string][]string{
 	"internal/stripe":                {"billing", "money", "secret", "tracking"},
 	"internal/stripefake":            {}, // it must not know what it is used for
 	"internal/stripetest":            {},
-	"internal/tracking":              {"outbox", "schema", "secret", "store"},
+	"internal/tracking":              {"money", "outbox", "schema", "secret", "store"},
 	"internal/schema/cloudformation": {"schema", "store"},
 	"internal/schema/iam":            {"schema"},
 	"internal/schema/workbench":      {"schema", "store"},

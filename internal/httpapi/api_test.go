@@ -32,6 +32,8 @@ var routes = []struct{ method, path, body, call string }{
 	{"POST", "/internal/accounts", `{"account":"a","stripe_account":"b"}`, "register a b"},
 	{"PUT", "/internal/accounts/acct_1/poll", `{"quiet":3,"verified_through":"2026-11-21T12:00:00Z"}`, "poll acct_1"},
 	{"POST", "/internal/objects", `{"at":"acct_1","object":{"kind":"charge","id":"ch_1","refunds":[{"id":"re_1","amount":5}],"tag":{"kind":"legacy"}}}`, "apply acct_1"},
+	{"GET", "/internal/jobs", "", "jobs"},
+	{"POST", "/internal/jobs/replay", `{"id":"fulfil/p1"}`, "replay job fulfil/p1"},
 }
 
 func mustNew(t testing.TB, o httpapi.Options) http.Handler {
@@ -52,6 +54,7 @@ func fullWorld() *world {
 	w.rows = []tracking.EventRow{{ID: "evt_1"}, {ID: "evt_2"}}
 	w.events = []*tracking.Event{{ID: "evt_1", Body: []byte(eventBody)}}
 	w.accounts = []*tracking.ConnectedAccount{{StripeAccount: "acct_1"}}
+	w.jobs = []tracking.WaitingJob{{ID: "fulfil/p1", Error: "no sk_test_1234567890abcdef"}}
 	return w
 }
 
@@ -61,7 +64,11 @@ func TestAPI_EveryRouteWantsTheKey(t *testing.T) {
 	for _, to := range routes {
 		for _, given := range []string{"", "Bearer ", "Bearer wrong", "Bearer " + apiKey + "x", "Bearer " + apiKey[1:], apiKey, "Basic " + apiKey, "Bearer" + apiKey} {
 			a := do(t, request(t, to.method, server.URL+to.path, to.body, "Authorization", given, "Content-Type", "application/json", "Idempotency-Key", "k1"))
-			if want := `{"error":"want the API key: Authorization: Bearer KEY","code":"key"}` + "\n"; a.status != 401 || a.text != want || a.header.Get("WWW-Authenticate") != "Bearer" {
+			says := "this is not the API key of this server: want Authorization: Bearer KEY"
+			if given == "" {
+				says = "want the API key: Authorization: Bearer KEY"
+			}
+			if want := `{"error":"` + says + `","code":"key"}` + "\n"; a.status != 401 || a.text != want || a.header.Get("WWW-Authenticate") != "Bearer" {
 				t.Errorf("%s %s with %q: got %d %q", to.method, to.path, given, a.status, a.text)
 			}
 		}
@@ -87,7 +94,7 @@ func TestAPI_EveryRouteWithTheKey(t *testing.T) {
 			t.Errorf("%s %s: got %d %s and %v, want %s", to.method, to.path, a.status, a.text, got, to.call)
 		}
 		w = fullWorld()
-		w.rows, w.events, w.accounts, w.purchases, w.payments = nil, nil, nil, nil, nil // so that lists begin with the error
+		w.rows, w.events, w.accounts, w.purchases, w.payments, w.jobs = nil, nil, nil, nil, nil, nil // so that lists begin with the error
 		w.fail = errors.New("private: sk_test_1234567890abcdef")
 		a = do(t, authorized(t, to.method, w.serve(t).URL+to.path, to.body, "Idempotency-Key", "k1"))
 		if a.status != 503 || a.header.Get("Retry-After") == "" || strings.Contains(a.text, "private") {
@@ -191,6 +198,7 @@ func TestAPI_ErrorsHaveTheirStatus(t *testing.T) {
 		{tracking.ErrUnregistered, 422, "unregistered", ""},
 		{fmt.Errorf("order: %w", tracking.ErrOther), 422, "other", ""},
 		{fmt.Errorf("%w: no such price", tracking.ErrOrder), 422, "order", ""},
+		{fmt.Errorf("purchase p1: %w", tracking.ErrTooLate), 422, "too_late", ""},
 		{tracking.ErrDisconnected, 409, "disconnected", ""},
 		{store.ErrNotFound, 404, "not_found", "unknown"},
 		{tracking.ErrBody, 400, "body", "unknown"},
@@ -245,8 +253,29 @@ func TestNew_Refuses(t *testing.T) {
 	}
 	o := newWorld().options()
 	o.Hooks, o.Inbox, o.Verify, o.Now, o.Log = nil, nil, nil, nil, nil
-	if _, err := httpapi.New(o); err != nil {
-		t.Errorf("without endpoints: %v", err)
+	o.Backlog = nil
+	h, err := httpapi.New(o)
+	if err != nil {
+		t.Fatalf("without endpoints: %v", err)
+	}
+	if a := do(t, authorized(t, "GET", newServer(t, h)+"/internal/jobs", "")); a.status != 404 {
+		t.Errorf("without a backlog: got %d %s", a.status, a.text)
+	}
+}
+
+func TestAPI_Jobs(t *testing.T) {
+	w := fullWorld()
+	server := w.serve(t)
+	a := do(t, authorized(t, "GET", server.URL+"/internal/jobs", ""))
+	if a.status != 200 || !strings.HasPrefix(a.text, `{"id":"fulfil/p1"`) || !strings.HasSuffix(a.text, "{\"end\":true}\n") || strings.Contains(a.text, "1234567890abcdef") {
+		t.Errorf("got %d %s, want the job without the secret", a.status, a.text)
+	}
+	if a = do(t, authorized(t, "POST", server.URL+"/internal/jobs/replay", "{}")); a.status != 422 || a.field != "id" {
+		t.Errorf("no id: got %d %s", a.status, a.text)
+	}
+	w.fail = fmt.Errorf("job x: %w", store.ErrNotFound)
+	if a = do(t, authorized(t, "POST", server.URL+"/internal/jobs/replay", `{"id":"x"}`)); a.status != 404 || a.code != "not_found" {
+		t.Errorf("another: got %d %s", a.status, a.text)
 	}
 }
 

@@ -209,6 +209,17 @@ func (c *Client) Apply(ctx context.Context, at string, o tracking.Object) (chang
 	return f.Changed, nil
 }
 
+// Jobs is that of tracking.Service.
+func (c *Client) Jobs(ctx context.Context) iter.Seq2[tracking.WaitingJob, error] {
+	return list(ctx, c, "/internal/jobs", func(j *tracking.WaitingJob) tracking.WaitingJob { return *j })
+}
+
+// ReplayJob is that of tracking.Service.
+func (c *Client) ReplayJob(ctx context.Context, id string) error {
+	_, err := call[doneForm](ctx, c, http.MethodPost, "/internal/jobs/replay", jobForm{id})
+	return err
+}
+
 func same[T any](v *T) *T { return v }
 
 // checkNames refuses ids that no path can carry: nothing is found by them.

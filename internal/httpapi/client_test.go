@@ -21,14 +21,14 @@ import (
 )
 
 // kept are the fields that do not leave the house.
-var kept = []string{"Order.Tag", "Order.At", "Order.Key", "Purchase.History", "Sale.ClientSecret"}
+var kept = []string{"Order.Tag", "Order.At", "Purchase.History", "Sale.ClientSecret"}
 
 func filledWorld() *world {
 	w := newWorld()
 	w.created, w.story = &tracking.Created{}, &tracking.Story{}
 	fill(w.created, kept...)
 	w.created.Sale.ClientSecret = secret.New("pi_1_secret_abc")
-	for _, v := range []any{w.story, &w.purchases, &w.payments, &w.rows, &w.events, &w.accounts, &w.verdict} {
+	for _, v := range []any{w.story, &w.purchases, &w.payments, &w.rows, &w.events, &w.accounts, &w.jobs, &w.verdict} {
 		fill(v, kept...)
 	}
 	return w
@@ -111,6 +111,10 @@ func TestClient_IsAService(t *testing.T) {
 	changed, err := c.Apply(ctx, "", object)
 	same(t, "Apply", changed, true, err)
 	same(t, "the object", w.object, object, nil)
+	jobs, err := collect(c.Jobs(ctx))
+	same(t, "Jobs", jobs, w.jobs, err)
+	same(t, "ReplayJob", nil, nil, c.ReplayJob(ctx, "fulfil/p 1"))
+	same(t, "the job", w.calls()[len(w.calls())-1], "replay job fulfil/p 1", nil)
 	if strings.Contains(w.logged(), "_secret_") || strings.Contains(w.logged(), apiKey) {
 		t.Errorf("a secret is in the log: %s", w.logged())
 	}
@@ -151,6 +155,8 @@ func clientCalls(ctx context.Context, c *httpapi.Client) map[string]error {
 	_, errs["Register"] = c.Register(ctx, account, "acct_1")
 	errs["SavePoll"] = c.SavePoll(ctx, "acct_1", tracking.PollState{})
 	_, errs["Apply"] = c.Apply(ctx, "", tracking.Object{})
+	_, errs["Jobs"] = collect(c.Jobs(ctx))
+	errs["ReplayJob"] = c.ReplayJob(ctx, "fulfil/p1")
 	return errs
 }
 

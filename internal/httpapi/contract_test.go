@@ -14,4 +14,6 @@ var (
 	_ httpapi.Shop     = (*httpapi.Client)(nil)
 	_ httpapi.Ledger   = (*httpapi.Client)(nil)
 	_ httpapi.Registry = (*httpapi.Client)(nil)
+	_ httpapi.Backlog  = (*tracking.Service)(nil)
+	_ httpapi.Backlog  = (*httpapi.Client)(nil)
 )

@@ -27,10 +27,13 @@ var kinds = [...]struct {
 	{tracking.ErrDisconnected, http.StatusConflict, "disconnected"},
 	{tracking.ErrUnregistered, http.StatusUnprocessableEntity, "unregistered"},
 	{tracking.ErrOther, http.StatusUnprocessableEntity, "other"},
+	{tracking.ErrTooLate, http.StatusUnprocessableEntity, "too_late"},
 	{tracking.ErrOrder, http.StatusUnprocessableEntity, "order"},
+	{tracking.ErrTooLate, http.StatusConflict, "too_late"},
 }
 
 const (
+	codeKey     = "key"     // the API key is missing, or another one
 	codeField   = "field"   // a tracking.FieldError
 	codeUnknown = "unknown" // of an order: it may or may not have been carried out
 	retryAfter  = "5"       // seconds

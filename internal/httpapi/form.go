@@ -72,7 +72,7 @@ type eventFields struct {
 	Type          string               `json:"type"`
 	StripeAccount string               `json:"stripe_account,omitempty"`
 	Created       time.Time            `json:"created,omitzero"`
-	Live          bool                 `json:"live"`
+	Live          bool                 `json:"live,omitempty"` // not of one that is stored: its body says it
 	APIVersion    string               `json:"api_version,omitempty"`
 	Object        tracking.Object      `json:"-"`
 	Account       string               `json:"account,omitempty"`
@@ -164,5 +164,8 @@ type (
 	}
 	doneForm struct {
 		Done bool `json:"done"`
+	}
+	jobForm struct {
+		ID string `json:"id"` // has a slash in it, and so is in no path
 	}
 )

@@ -103,7 +103,8 @@ func (s *server) route(w http.ResponseWriter, r *http.Request) {
 var (
 	errNoRoute = &refusal{http.StatusNotFound, "no_route", "there is nothing here"}
 	errNoKey   = &refusal{http.StatusServiceUnavailable, "no_key", "this server was given no API key, so /v1 and /internal are closed: give it one"}
-	errKey     = &refusal{http.StatusUnauthorized, "key", "want the API key: Authorization: Bearer KEY"}
+	errKey     = &refusal{http.StatusUnauthorized, codeKey, "want the API key: Authorization: Bearer KEY"}
+	errNotKey  = &refusal{http.StatusUnauthorized, codeKey, "this is not the API key of this server: want Authorization: Bearer KEY"}
 	errCross   = &refusal{http.StatusForbidden, "cross_origin", "a page of another origin may not do this"}
 )
 
@@ -119,6 +120,9 @@ func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) error {
 	if !s.admits(r.Header) {
 		s.o.Log.Warn("httpapi: refused a request without the API key", "remote", r.RemoteAddr, "key", given(r.Header))
 		w.Header().Set("WWW-Authenticate", "Bearer")
+		if r.Header.Get("Authorization") != "" {
+			return errNotKey
+		}
 		return errKey
 	}
 	if path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect it
@@ -169,7 +173,7 @@ func (n *refused) WriteHeader(status int)      { n.status = status }
 // routes are what is behind the key.
 func (s *server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	for pattern, do := range map[string]func(http.ResponseWriter, *http.Request) error{
+	all := map[string]func(http.ResponseWriter, *http.Request) error{
 		"POST /v1/purchases":                              s.createPurchase,
 		"GET /v1/purchases":                               s.listPurchases,
 		"GET /v1/purchases/{id}":                          s.showPurchase,
@@ -184,7 +188,11 @@ func (s *server) routes() *http.ServeMux {
 		"POST /internal/accounts":                         s.registerAccount,
 		"PUT /internal/accounts/{stripe_account}/poll":    s.savePoll,
 		"POST /internal/objects":                          s.applyObject,
-	} {
+	}
+	if s.o.Backlog != nil {
+		all["GET /internal/jobs"], all["POST /internal/jobs/replay"] = s.listJobs, s.replayJob
+	}
+	for pattern, do := range all {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			if err := do(w, r); err != nil {
 				s.fail(w, r, err)

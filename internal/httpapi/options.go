@@ -52,12 +52,19 @@ type Registry interface {
 	Apply(ctx context.Context, at string, o tracking.Object) (changed bool, err error)
 }
 
+// A Backlog shows what is still to be done of what purchases ask for.
+type Backlog interface {
+	Jobs(ctx context.Context) iter.Seq2[tracking.WaitingJob, error]
+	ReplayJob(ctx context.Context, id string) error
+}
+
 // Options are what a server works with. All are needed but those that say otherwise.
 type Options struct {
 	Inbox    Inbox // needed with Hooks
 	Shop     Shop
 	Ledger   Ledger
 	Registry Registry
+	Backlog  Backlog // nil: there is no /internal/jobs
 
 	// Verify returns which of the secrets the body of an event was signed with. Its errors are
 	// shown to whoever sent it. Needed with Hooks.

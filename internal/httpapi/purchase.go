@@ -28,6 +28,9 @@ func (s *server) createPurchase(w http.ResponseWriter, r *http.Request) error {
 	if err := checkCards(&order); err != nil {
 		return err
 	}
+	if order.Key != "" && order.Key != keys[0] {
+		return &tracking.FieldError{Field: "key", Problem: "this is not the " + idempotencyHeader + " of the request: leave it out"}
+	}
 	order.Key = keys[0]
 	created, err := s.o.Shop.CreatePurchase(r.Context(), order)
 	if err != nil {

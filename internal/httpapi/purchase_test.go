@@ -52,7 +52,7 @@ func TestCreatePurchase_Refuses(t *testing.T) {
 		want       string // of the text or the field
 	}{
 		{"unknown field", order(`"colour":"red"`), 400, "json", `unknown field "colour"`},
-		{"the key", order(`"key":"k"`), 400, "json", "unknown field"},
+		{"another key", order(`"key":"l"`), 422, "field", "key"},
 		{"the tag", order(`"Tag":{}`), 400, "json", "unknown field"},
 		{"large letters", order(`"Amount":5`), 400, "json", "unknown field"},
 		{"letters that fold", order(`"ſtripe":5`), 400, "json", "unknown field"},

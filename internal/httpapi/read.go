@@ -55,7 +55,7 @@ func decodeStrict(text []byte, form any) error {
 	in.DisallowUnknownFields()
 	err := in.Decode(form)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		return &tracking.FieldError{Field: wrong.Field, Problem: "want " + wanted(wrong.Type)}
+		return &tracking.FieldError{Field: wrong.Field, Problem: "want " + wanted(wrong.Field, wrong.Type)}
 	}
 	if err != nil {
 		return refusef(http.StatusBadRequest, "json", "the body: %s", strings.TrimPrefix(err.Error(), "json: "))
@@ -63,12 +63,15 @@ func decodeStrict(text []byte, form any) error {
 	return nil
 }
 
-// wanted says what a field of the type holds. It does not repeat what was given.
-func wanted(t reflect.Type) string {
+// wanted says what a field of the name and type holds. It does not repeat what was given.
+func wanted(name string, t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
 		return "a text"
 	case reflect.Int, reflect.Int64:
+		if name == "amount" || strings.HasSuffix(name, ".amount") {
+			return "a whole number of minor units, as Stripe has them: 500 is 5.00 EUR"
+		}
 		return "a whole number"
 	case reflect.Bool:
 		return "true or false"

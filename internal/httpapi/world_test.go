@@ -59,6 +59,7 @@ type world struct {
 	rows      []tracking.EventRow
 	events    []*tracking.Event
 	accounts  []*tracking.ConnectedAccount
+	jobs      []tracking.WaitingJob
 	verdict   tracking.Verdict
 	now       time.Time
 }
@@ -104,7 +105,7 @@ func (w *world) note(format string, args ...any) {
 
 func (w *world) options() httpapi.Options {
 	return httpapi.Options{
-		Inbox: w, Shop: w, Ledger: w, Registry: w, Verify: stripe.VerifySignature, Key: secret.New(apiKey),
+		Inbox: w, Shop: w, Ledger: w, Registry: w, Backlog: w, Verify: stripe.VerifySignature, Key: secret.New(apiKey),
 		Hooks: []httpapi.Hook{
 			{Path: platformPath, Secrets: []secret.Text{oldSecret, newSecret, pollSecret}, Poll: pollSecret},
 			{Path: connectPath, Connect: true, Secrets: []secret.Text{connectSecret, pollSecret}, Poll: pollSecret},
@@ -321,4 +322,14 @@ func (w *world) Apply(_ context.Context, at string, o tracking.Object) (bool, er
 	w.note("apply %s", at)
 	w.object = o
 	return true, w.fail
+}
+
+func (w *world) Jobs(context.Context) iter.Seq2[tracking.WaitingJob, error] {
+	w.note("jobs")
+	return sequence(w.jobs, w.fail)
+}
+
+func (w *world) ReplayJob(_ context.Context, id string) error {
+	w.note("replay job %s", id)
+	return w.fail
 }

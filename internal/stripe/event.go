@@ -115,10 +115,10 @@ func (e *envelope) problem() string {
 	return ""
 }
 
-// isType reports whether the text can be the type of an event.
+// isType reports whether the text can be the type of an event, such as v2.core.account[identity].updated.
 func isType(text string) bool {
 	return text != "" && len(text) <= 255 && !strings.ContainsFunc(text, func(c rune) bool {
-		return c != '.' && c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z')
+		return !strings.ContainsRune("._-[]", c) && (c < '0' || c > '9') && (c < 'a' || c > 'z')
 	})
 }
 

@@ -105,7 +105,8 @@ func (s *Service) Register(ctx context.Context, account, stripeAccount string) (
 	a := &ConnectedAccount{StripeAccount: stripeAccount, Account: account, Own: stripeAccount == s.o.Own, Created: now, Updated: now, Status: Connected, version: 1}
 	of := store.NewItem(store.Attribute{Name: schema.PK, Value: store.S(customerRows)}, store.Attribute{Name: schema.SK, Value: store.S(account)},
 		store.Attribute{Name: schema.TrackedStripeAccount, Value: store.S(stripeAccount)})
-	err = s.commit(ctx, store.Put(s.registry, a.item(), store.Absent()), store.Put(s.registry, of))
+	// The inbox releases what was quarantined if this process does not come to it.
+	err = s.commit(ctx, store.Put(s.registry, a.item(), store.Absent()), store.Put(s.registry, of), s.pending(pendingRelease, stripeAccount, releaseWait))
 	if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnknown) {
 		there, reading := s.ConnectedAccount(ctx, stripeAccount)
 		switch {
@@ -204,7 +205,11 @@ func (s *Service) SavePoll(ctx context.Context, stripeAccount string, p PollStat
 		if p.Through.Before(a.Polled.Through) {
 			p.Through = a.Polled.Through
 		}
-		changed := a.Polled != p
+		back := a.Status == Disconnected && p.Error == "" && p.Checked.After(a.Updated)
+		if back { // it was listed after it had let go of us
+			a.Status, a.Updated = Connected, s.now()
+		}
+		changed := a.Polled != p || back
 		a.Polled = p
 		return changed
 	})
@@ -214,9 +219,11 @@ func (s *Service) SavePoll(ctx context.Context, stripeAccount string, p PollStat
 // connection records whether the account lets us in.
 func (s *Service) connection(ctx context.Context, stripeAccount string, status AccountStatus) (*ConnectedAccount, error) {
 	return s.changeAccount(ctx, stripeAccount, func(a *ConnectedAccount) bool {
-		changed := a.Status != status
+		if a.Status == status {
+			return false
+		}
 		a.Status, a.Updated = status, s.now()
-		return changed
+		return true
 	})
 }
 

@@ -18,6 +18,7 @@ type application struct {
 	at      string // the Stripe account
 	account string // its customer account
 	event   string // evt_… that tells it; "" of what was seen
+	seen    bool   // nobody told it: it was looked for
 	force   bool   // decide what stays undecided
 	fresh   bool   // the subscription's object was asked for after its row was read
 
@@ -285,7 +286,11 @@ func (a *application) loadSubscription(ctx context.Context, id string) (err erro
 
 func (a *application) note(history *[]Change, changes []string) {
 	if len(changes) > 0 {
-		*history = remember(*history, Change{At: a.s.now(), What: strings.Join(changes, "; "), Event: a.event})
+		what := strings.Join(changes, "; ")
+		if a.seen {
+			what = "seen at Stripe: " + what
+		}
+		*history = remember(*history, Change{At: a.s.now(), What: what, Event: a.event})
 	}
 }
 

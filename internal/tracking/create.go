@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -31,7 +32,7 @@ const recoverAfter = 5 * time.Minute
 // then what is there is gone on with, and nothing is made or paid twice.
 //
 // Errors: FieldError; ErrUnregistered; ErrOther, the key was used for another order; ErrOrder and
-// ErrDisconnected, from Stripe. After any other it is not known how far it came: call again with
+// ErrDisconnected, from Stripe; ErrTooLate. After any other it is not known how far it came: call again with
 // the same key. A decline is no error.
 func (s *Service) CreatePurchase(ctx context.Context, o Order) (*Created, error) {
 	account, err := checkUUID("account", o.Account)
@@ -50,7 +51,7 @@ func (s *Service) CreatePurchase(ctx context.Context, o Order) (*Created, error)
 	if err != nil {
 		return nil, err
 	}
-	sale, err := s.o.Seller.Sell(ctx, s.orderOf(p), repeated)
+	sale, err := s.sell(ctx, p, repeated)
 	if err != nil {
 		if errors.Is(err, ErrOrder) || errors.Is(err, ErrDisconnected) {
 			err = errors.Join(err, s.remark(ctx, p.ID, refusedProblem+short(err.Error()), ""))
@@ -61,6 +62,31 @@ func (s *Service) CreatePurchase(ctx context.Context, o Order) (*Created, error)
 		return nil, err
 	}
 	return &Created{Purchase: p, Sale: sale, Repeated: repeated}, nil
+}
+
+// sellWithin is how long after its beginning a purchase may still be made at Stripe: as long as
+// Stripe is sure to remember the idempotency keys of the first time.
+const sellWithin = 23 * time.Hour
+
+// ErrTooLate: the purchase was begun too long ago to be gone on with, and there is nothing of it
+// at Stripe. It takes another key.
+var ErrTooLate = errors.New("begun too long ago to be gone on with: use another key")
+
+// sell has Stripe make what the purchase asks for. Of one that was begun before, what is there is
+// found and gone on with while Stripe remembers the keys. Later it is only found: a buyer whose
+// customer has changed meanwhile could not be, and would pay again.
+func (s *Service) sell(ctx context.Context, p *Purchase, repeated bool) (Sale, error) {
+	if s.now().Sub(p.Created) < sellWithin {
+		return s.o.Seller.Sell(ctx, s.orderOf(p), repeated)
+	}
+	sale, err := s.o.Seller.Find(ctx, s.orderOf(p))
+	if err != nil || len(sale.Objects) > 0 || p.Fulfilment.State != NotAsked || len(p.Courses) > 0 {
+		return sale, err
+	}
+	for _, err := range s.items(ctx, &s.o.Tables.Tracking.Payments, schema.PurchaseIndex, p.ID, false) {
+		return sale, err // something is known of it
+	}
+	return sale, fmt.Errorf("purchase %s: %w", p.ID, ErrTooLate)
 }
 
 // begin stores the incomplete purchase, or finds the one of that key.
@@ -99,6 +125,9 @@ func (s *Service) begin(ctx context.Context, o Order, at string) (p *Purchase, r
 func (s *Service) orderOf(p *Purchase) Order {
 	o := p.Order
 	o.Tag = Tag{Installation: s.o.Installation, Purchase: p.ID, Kind: p.Kind}
+	if o.Customer == "" {
+		o.Customer = p.Customer // who was found or made the first time
+	}
 	if o.At = p.StripeAccount; o.At == s.o.Own {
 		o.At = ""
 	}

@@ -126,7 +126,7 @@ func (x *explorer) reach(from *node, by string, s state) (*node, *view) {
 	if from == nil || from == n {
 		return n, v
 	}
-	for _, text := range v.after(from.view) {
+	for _, text := range v.after(from.view, true) {
 		x.fault(from, by, text)
 	}
 	n.back[from] = true

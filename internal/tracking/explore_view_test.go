@@ -223,8 +223,8 @@ func (v *view) check(purchase string) {
 	}
 }
 
-// after looks for what no step may do.
-func (v *view) after(before *view) (wrong []string) {
+// after looks for what no step may do. alone: it was one step and not two, of two processes.
+func (v *view) after(before *view, alone bool) (wrong []string) {
 	must := func(ok bool, text string, args ...any) {
 		if !ok {
 			wrong = append(wrong, fmt.Sprintf(text, args...))
@@ -233,7 +233,7 @@ func (v *view) after(before *view) (wrong []string) {
 	must(effectRank[v.fulfil] >= effectRank[before.fulfil], "the fulfilment goes from %q to %q", before.fulfil, v.fulfil)
 	withdrawn := v.unsubscribe == tracking.NotAsked && effectRank[before.unsubscribe] < effectRank[tracking.Begun] && !v.ends()
 	must(withdrawn || effectRank[v.unsubscribe] >= effectRank[before.unsubscribe], "the unsubscribe goes from %q to %q", before.unsubscribe, v.unsubscribe)
-	if before.fulfil == tracking.NotAsked && v.fulfil != tracking.NotAsked {
+	if alone && before.fulfil == tracking.NotAsked && v.fulfil != tracking.NotAsked {
 		recurs := v.kind == tracking.Subscribe || v.kind == tracking.SplitPayment
 		must(v.is(tracking.SubscriptionActive) > 0 || v.courseOf("terminated completed") > 0 || !recurs && (v.paid() || v.bill), "a fulfilment is asked for, and nothing is active or paid")
 	}

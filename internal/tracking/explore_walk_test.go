@@ -140,7 +140,7 @@ func (w *walk) step(t testing.TB, do func(on store.Store) error) error {
 		return wrong
 	}
 	if w.before != nil {
-		v.wrong = append(v.wrong, v.after(w.before)...)
+		v.wrong = append(v.wrong, v.after(w.before, !overtaken)...)
 	}
 	if _, text := order(done, w.tape.purchase); text != "" {
 		v.wrong = append(v.wrong, text)
@@ -165,7 +165,7 @@ func (w *walk) end(t testing.TB, events []stripefake.Event) error {
 		return err
 	}
 	jobs, wrong := order(w.house.robot.jobs(), w.tape.purchase)
-	v.wrong = append(append(v.wrong, v.after(w.before)...), w.tape.judge(v, jobs, events)...)
+	v.wrong = append(append(v.wrong, v.after(w.before, false)...), w.tape.judge(v, jobs, events)...)
 	for _, e := range events {
 		if !v.events[e.ID].Final() {
 			v.wrong = append(v.wrong, fmt.Sprintf("event %s is %q", e.ID, v.events[e.ID]))

@@ -92,7 +92,7 @@ func subscriptionFlows() []*flow {
 		{name: "unpaid, which is no end", order: sub(goodCard), last: 1, told: ofSubscription, then: unpaid,
 			payments:      one("failed 1500 USD, invoiced, of a subscription, declined generic_decline", recurring),
 			subscriptions: one("active unpaid"), jobs: one(fulfilled)},
-		{name: "unpaid, which is an end", order: sub(goodCard), endedBy: one("unpaid"), last: 2, told: ofSubscription, then: unpaid,
+		{name: "unpaid, which is an end", order: sub(goodCard), endedBy: one("unpaid"), last: 1, told: ofSubscription, then: unpaid,
 			payments:      one("failed 1500 USD, invoiced, of a subscription, declined generic_decline", recurring),
 			subscriptions: one("terminated unpaid (setting)"), jobs: one(unfollowed, nothing)},
 		{name: "split completed", order: split, quick: []string{"customer.subscription.deleted", "subscription_schedule.c"}, told: ofSubscription, then: later(16 * day),
@@ -122,7 +122,7 @@ func subscriptionFlows() []*flow {
 				cancelSubscription(s, c)
 			},
 			payments: one(recurring, recurring), subscriptions: one("active active", "terminated canceled (canceled)"), jobs: one(fulfilled, unfollowed)},
-		{name: "subscription among what is not ours", order: sub(goodCard), told: ofSubscription, then: both(foreign, cancelSubscription),
+		{name: "subscription among what is not ours", order: sub(goodCard), last: 2, told: ofSubscription, then: both(foreign, cancelSubscription),
 			payments: one(recurring), subscriptions: one("terminated canceled (canceled)"), jobs: one(unfollowed, nothing)},
 	}
 }

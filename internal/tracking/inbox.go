@@ -167,6 +167,9 @@ func (s *Service) file(ctx context.Context, e *Event, status EventStatus, reason
 			status, others = Dead, nil // it could not be read again
 		}
 		return s.file(ctx, e, status, reason, others...)
+	case errors.Is(err, store.ErrTooLarge) && len(others) > 0: // a row that has grown over all bounds
+		s.o.Log.Error("what an event changes is too large to be stored", "event", e.ID, "type", e.Type, "account", e.StripeAccount)
+		return s.file(ctx, e, Dead, "what it changes is too large to be stored")
 	case !again(err):
 		return Verdict{}, err
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/duesday/duesday/internal/money"
 )
 
 // The merge is pure: it reads no clock and no store. Every field of a payment and of a
@@ -58,7 +60,7 @@ func mergeIntent(p *Payment, o Object) (changes []string) {
 	status := paymentStatus(o)
 	if (status == PaymentPaid || p.Status != PaymentPaid && o.Amount > p.Amount) && (p.Amount != o.Amount || p.Currency != o.Currency) {
 		p.Amount, p.Currency = o.Amount, o.Currency
-		changes = append(changes, fmt.Sprintf("amount %d %s", p.Amount, p.Currency))
+		changes = append(changes, amountText(p.Amount, p.Currency))
 	}
 	if status == PaymentFailed && o.Code != "" && len(p.Codes) < maxCodes {
 		if at, there := slices.BinarySearch(p.Codes, o.Code); !there {
@@ -71,6 +73,15 @@ func mergeIntent(p *Payment, o Object) (changes []string) {
 		changes = append(changes, string(status))
 	}
 	return changes
+}
+
+// amountText is for people.
+func amountText(minor int64, code string) string {
+	currency, err := money.ParseCurrency(code)
+	if err != nil {
+		return fmt.Sprintf("%d minor units of %s", minor, code)
+	}
+	return money.New(minor, currency).String()
 }
 
 // maxCodes is how many reasons for declines of one payment are kept.

@@ -156,16 +156,18 @@ func (p *Poller) Round(ctx context.Context, all bool) (PollReport, error) {
 	return r.report, context.Cause(ctx)
 }
 
-// connected returns the accounts that let us in.
+// connected returns the accounts: also those that have let go of us, which are asked now and
+// then, since the event of their coming back may be lost.
 func (p *Poller) connected(ctx context.Context) ([]*ConnectedAccount, error) {
 	var list []*ConnectedAccount
 	for a, err := range p.o.Ledger.ConnectedAccounts(ctx) {
 		if err != nil {
 			return nil, fmt.Errorf("poll: read the connected accounts: %w", err)
 		}
-		if a.Status != Disconnected {
-			list = append(list, a)
+		if a.Status == Disconnected && a.Polled.Next.IsZero() {
+			a.Polled.Next = a.Updated.Add(p.o.MaxQuiet)
 		}
+		list = append(list, a)
 	}
 	return list, nil
 }

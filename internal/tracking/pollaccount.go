@@ -201,7 +201,10 @@ func (c *catchUp) send(ctx context.Context) error {
 	}
 	c.found += len(c.missing)
 	for i, e := range c.missing {
-		if err := c.p.o.Sender.Send(ctx, !c.a.Own, e.Body); err != nil {
+		err := c.p.o.Sender.Send(ctx, !c.a.Own, e.Body)
+		if errors.Is(err, ErrBody) { // sending it again changes nothing, and those after it must not wait for ever
+			c.p.o.Log.Error("an event that Stripe lists is not taken for one", "stripe_account", c.a.StripeAccount, "event", e.ID, "error", textOf(err))
+		} else if err != nil {
 			return fmt.Errorf("send %s to the webhook endpoint: %w", e.ID, err)
 		}
 		c.sent++

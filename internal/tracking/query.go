@@ -14,7 +14,7 @@ import (
 // An EventQuery asks for events: of a Stripe account, of a subscription, or of all.
 type EventQuery struct {
 	StripeAccount, Subscription string    // at most one of them
-	From, To                    time.Time // when they were published: from, inclusive, to, exclusive; zero To: now; zero From: 30 days before To
+	From, To                    time.Time // when they were published: from, inclusive, to, exclusive; zero To: no end; zero From: 30 days ago
 	Limit                       int       // 0: all
 	Whole                       bool      // read each event itself where its index has no more than its id and time
 }
@@ -32,9 +32,6 @@ type EventRow struct {
 // the time index, which has ids and times alone. It reads an index: an event of a moment ago may
 // be missing.
 func (s *Service) Events(ctx context.Context, q EventQuery) iter.Seq2[EventRow, error] {
-	if q.To.IsZero() {
-		q.To = s.now().Add(keep) // also what a clock ahead of ours has published
-	}
 	if q.From.IsZero() {
 		q.From = s.now().Add(-keep)
 	}
@@ -70,6 +67,10 @@ func (s *Service) wholeRow(ctx context.Context, row EventRow) (EventRow, error) 
 }
 
 func (s *Service) eventItems(ctx context.Context, q EventQuery) iter.Seq2[store.Item, error] {
+	open := q.To.IsZero()
+	if open {
+		q.To = s.now().Add(keep) // also what a clock ahead of ours has published
+	}
 	index, partition := schema.AccountIndex, q.StripeAccount
 	if q.Subscription != "" {
 		index, partition = schema.SubscriptionIndex, q.Subscription
@@ -79,7 +80,11 @@ func (s *Service) eventItems(ctx context.Context, q EventQuery) iter.Seq2[store.
 		return func(func(store.Item, error) bool) {}
 	}
 	if partition != "" {
-		return s.o.Store.Query(ctx, store.Query{Table: s.events, Index: index, Partition: partition, From: stamp(q.From), To: stamp(last)})
+		of := store.Query{Table: s.events, Index: index, Partition: partition, From: stamp(q.From)}
+		if !open {
+			of.To = stamp(last)
+		}
+		return s.o.Store.Query(ctx, of)
 	}
 	return func(yield func(store.Item, error) bool) {
 		for day := q.From.UTC().Truncate(24 * time.Hour); !day.After(last); day = day.Add(24 * time.Hour) {

@@ -16,6 +16,7 @@ type Rebuilt struct {
 	Events        int          `json:"events"`      // that were folded
 	Compared      int          `json:"compared"`    // payments and subscriptions whose whole history is there
 	Partial       int          `json:"partial"`     // those of which events have expired: not compared
+	Ahead         int          `json:"ahead"`       // of those compared: more was seen at Stripe than its events tell
 	Differences   []Difference `json:"differences"` // by object
 }
 
@@ -36,7 +37,7 @@ type folded struct {
 // Rebuild folds the stored events of a Stripe account into fresh state and compares it with what
 // is stored, for the objects whose whole history is still there: whose first event is. It changes
 // nothing, and asks Stripe nothing. What is stored may be ahead of the events by what was seen at
-// Stripe: that is a difference too, and says that an event is missing.
+// Stripe: Stripe never made an event of it, or it is on its way. That is counted, and no difference.
 func (s *Service) Rebuild(ctx context.Context, stripeAccount string) (*Rebuilt, error) {
 	if _, err := s.ConnectedAccount(ctx, stripeAccount); err != nil {
 		return nil, err
@@ -116,6 +117,7 @@ func foldSubscription(s *Subscription, o Object) {
 
 func (s *Service) compare(ctx context.Context, r *Rebuilt, id string, f *folded) error {
 	var stored, now string
+	var ahead bool
 	switch {
 	case f.payment != nil:
 		p, err := s.Payment(ctx, r.StripeAccount, id)
@@ -124,7 +126,7 @@ func (s *Service) compare(ctx context.Context, r *Rebuilt, id string, f *folded)
 		} else if err != nil {
 			return err
 		}
-		stored, now = p.summary(), f.payment.summary()
+		stored, now, ahead = p.summary(), f.payment.summary(), p.includes(f.payment)
 	default:
 		sub, err := s.Subscription(ctx, r.StripeAccount, id)
 		if errors.Is(err, store.ErrNotFound) {
@@ -132,17 +134,43 @@ func (s *Service) compare(ctx context.Context, r *Rebuilt, id string, f *folded)
 		} else if err != nil {
 			return err
 		}
-		stored, now = sub.summary(), f.subscription.summary()
+		stored, now, ahead = sub.summary(), f.subscription.summary(), sub.includes(f.subscription)
 	}
 	if !f.whole {
 		r.Partial++
 		return nil
 	}
 	r.Compared++
-	if stored != now {
+	switch {
+	case stored == now:
+	case ahead:
+		r.Ahead++
+	default:
 		r.Differences = append(r.Differences, Difference{ID: id, Stored: stored, Folded: now})
 	}
 	return nil
+}
+
+// includes reports whether all that the other one says is in this one.
+func (p *Payment) includes(q *Payment) bool {
+	if paymentRank[q.Status] > paymentRank[p.Status] || q.told > p.told {
+		return false
+	}
+	for id, r := range q.Refunds {
+		if refundRank[r.Status] > refundRank[p.Refunds[id].Status] {
+			return false
+		}
+	}
+	for id, d := range q.Disputes {
+		if disputeRank[d.Status] > disputeRank[p.Disputes[id].Status] {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Subscription) includes(t *Subscription) bool {
+	return (!t.activated || s.activated) && (!t.over || s.over) && (!t.expired || s.expired) && scheduleRank[t.scheduleStatus] <= scheduleRank[s.scheduleStatus]
 }
 
 // summary is what events alone decide, in one line.

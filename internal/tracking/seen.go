@@ -41,7 +41,7 @@ func (s *Service) applySeen(ctx context.Context, at string, force bool, objects 
 
 func (s *Service) applyOne(ctx context.Context, at, account string, force bool, o Object) (changed bool, err error) {
 	for range maxTries {
-		a := &application{s: s, at: at, account: account, force: force}
+		a := &application{s: s, at: at, account: account, seen: true, force: force}
 		if _, err := a.decide(ctx, o); err != nil {
 			return false, err
 		}
@@ -139,7 +139,7 @@ func (s *Service) refreshSubscription(ctx context.Context, at, id string, force 
 		if err != nil {
 			return err
 		}
-		a := &application{s: s, at: at, account: account, force: force, fresh: true}
+		a := &application{s: s, at: at, account: account, seen: true, force: force, fresh: true}
 		if _, err := a.decide(ctx, o); err != nil {
 			return err
 		}

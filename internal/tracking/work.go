@@ -19,6 +19,7 @@ const (
 	pendingCharge   = "charge"   // an event about a payment intent of billing's
 	pendingRefresh  = "refresh"  // <account>/<subscription>: its state at Stripe has to be asked for
 	pendingPurchase = "purchase" // a purchase that was begun: what there is of it at Stripe
+	pendingRelease  = "release"  // a Stripe account was registered: what was quarantined of it
 	pendingID       = "id"
 )
 
@@ -26,6 +27,8 @@ const (
 	workers = 16 // of the inbox, and of the actions
 	// settleWait gives the run that has confirmed a payment the time to settle it itself.
 	settleWait = 10 * time.Second
+	// releaseWait gives who registers an account the time to do the rest.
+	releaseWait = 30 * time.Second
 	// forceTries are after how many tries, some hours, a split payment that is over, and whose
 	// schedule does not tell how, is taken for cancelled.
 	forceTries = 5
@@ -74,6 +77,8 @@ func (w *inboxWorker) Deliver(ctx context.Context, e outbox.Effect) (err error) 
 			return nil
 		}
 		return err
+	case pendingRelease:
+		return s.release(ctx, id)
 	case pendingPurchase:
 		return s.recoverPurchase(ctx, id)
 	}
@@ -121,9 +126,15 @@ func (s *Service) finish(ctx context.Context, id string, force bool) (Verdict, e
 
 // redo applies the stored event, whatever its status, in one commit with the new status.
 func (s *Service) redo(ctx context.Context, e *Event, force bool) (Verdict, error) {
+	if e.Status == Refused { // it is not for this store, whoever asks
+		return Verdict{Event: e.ID, Status: e.Status, Reason: e.Reason, Duplicate: true}, nil
+	}
 	told, err := s.o.Decode(e.Body)
 	if err != nil {
 		return Verdict{}, fmt.Errorf("%w: %w", outbox.ErrPermanent, err)
+	}
+	if told.Live != s.o.Live {
+		return Verdict{}, fmt.Errorf("%w: it is of the other mode", outbox.ErrPermanent)
 	}
 	e.Object = told.Object
 	f, others, err := s.examine(ctx, e, force)

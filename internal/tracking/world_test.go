@@ -22,6 +22,7 @@ import (
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/dynamotest"
 	"github.com/duesday/duesday/internal/stripe"
 	"github.com/duesday/duesday/internal/stripefake"
 	"github.com/duesday/duesday/internal/tracking"
@@ -37,7 +38,7 @@ const (
 var (
 	shopStart  = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	hookSecret = secret.New("whsec_connect_of_the_test")
-	tables     = schema.New("duesday-")
+	tables     = schema.New(dynamotest.Prefix(nil)) // no other test has them
 	used       = append([]store.Table{tables.Outbox}, tables.Tracking.All()...)
 )
 

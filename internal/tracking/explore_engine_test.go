@@ -1,0 +1,97 @@
+package tracking_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/dynamostore"
+	"github.com/duesday/duesday/internal/store/dynamotable"
+	"github.com/duesday/duesday/internal/store/dynamotest"
+	"github.com/duesday/duesday/internal/store/pebblestore"
+	"github.com/duesday/duesday/internal/stripefake"
+)
+
+// fill copies what is stored into another store, whose tables it empties first.
+func fill(t testing.TB, to, from store.Store) {
+	t.Helper()
+	for _, table := range used {
+		var writes []store.Write
+		for it, err := range to.Scan(t.Context(), store.Scan{Table: table.Name}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			writes = append(writes, store.Delete(table.Name, table.KeyOf(it)))
+		}
+		for it, err := range from.Scan(t.Context(), store.Scan{Table: table.Name}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			writes = append(writes, store.Put(table.Name, it))
+		}
+		for _, w := range writes {
+			if err := to.Commit(t.Context(), w); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// onEngine takes every flow through the engine: its events in order, and in another with
+// repetitions and faults. Without DUESDAY_SOAK it is each so many flows.
+func onEngine(t *testing.T, s store.Store, each int) {
+	for i, f := range flows() {
+		if i%each != 0 && !soak() {
+			continue
+		}
+		tp := play(t, f, oldestVersion)
+		for j, version := range []string{stripefake.NewestVersion, oldestVersion} {
+			shuffled := j == 1
+			empty := memory0(t)
+			fill(t, s, empty) // what the flow before has left is gone
+			fill(t, s, tp.roots[(i+j)%len(tp.roots)])
+			w := newWalk(t, tp, s, uint64(i), 3*j)
+			if err := w.run(t, tp.events[version], shuffled); err != nil {
+				t.Errorf("%s, shuffled %v: %v%s", f.name, shuffled, err, w.path())
+			}
+		}
+	}
+}
+
+func TestFlows_OnPebble(t *testing.T) {
+	s, err := pebblestore.Open(t.TempDir(), pebblestore.Options{Tables: used, Now: func() time.Time { return shopStart }, Create: true, CacheBytes: 16 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	onEngine(t, s, 1)
+}
+
+// TestFlows_OnDynamoDB is the same on DynamoDB Local.
+func TestFlows_OnDynamoDB(t *testing.T) {
+	client := dynamotest.ClientAt(dynamotest.Endpoint(t))
+	if _, err := dynamotable.Ensure(t.Context(), client, used); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := dynamotable.Drop(context.Background(), client, used, "", nil); err != nil {
+			t.Error(err)
+		}
+	})
+	s, err := dynamostore.Open(t.Context(), dynamostore.Options{Tables: used, Now: func() time.Time { return shopStart }, Client: client,
+		Pace: dynamostore.Pace{First: time.Millisecond, Longest: 20 * time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	onEngine(t, s, 5)
+}
