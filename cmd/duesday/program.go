@@ -62,6 +62,7 @@ type session struct {
 	now       func() time.Time
 	mail      string
 	log       *slog.Logger
+	shared    bool         // other processes may work on the store at the same time
 	linkless  atomic.Int64 // mails put off, since the last drain's end, for want of their link
 }
 
@@ -103,7 +104,7 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 	}
 	o := billing.Options{Store: s.store, Tables: s.tables, Processor: s.processor, Now: p.now, Config: policy(&p.cfg), Log: log,
 		Shards: n.shards, ReadOnly: n.read, Making: n.making()}
-	if place.Shared() {
+	if s.shared = place.Shared(); s.shared {
 		o.Lease = cmp.Or(n.lease, billing.DefaultLease)
 	}
 	s.engine, err = billing.Open(ctx, o)

@@ -91,7 +91,7 @@ func (d *desk) trouble(ctx context.Context, x *tracking.Purchase) ([]string, err
 func coursesText(x *tracking.Purchase) string {
 	var parts []string
 	for id, c := range x.Courses {
-		parts = append(parts, id+" "+string(c.Status))
+		parts = append(parts, id+" "+string(c.Status)+prefixed(": ", string(c.Ending)))
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, ", ")

@@ -132,6 +132,7 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 	if p.cfg.UsesStripe() && s.processor != nil { // billing's own payment intents are settled by what is told of them
 		o.Settler = s.engine
 	}
+	o.Shared = s.shared
 	o.Store, o.Tables, o.Now, o.Log, o.Installation = s.store, s.tables, p.now, s.log, meta.Installation
 	o.Own, o.Live, o.Decode = f.own, f.live, stripe.DecodeEvent
 	if f.service, err = tracking.Open(ctx, o); err != nil {

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -248,9 +249,13 @@ func (c *serveCLI) showsAll(legacy, recurring, intent string) {
 	contains(t, c.must("payment", "show", "acct_shop/"+intent), legacy, "paid", "$12.99", "Story:")
 	contains(t, c.must("connect", "list"), "acct_shop", shopAccount, ownAccount, "connected", "2 Stripe accounts")
 	contains(t, c.must("connect", "show", stripefake.DefaultAccount), "the account of our key")
-	contains(t, c.must("event", "list", "--account", shopAccount, "--limit", "3"), "acct_shop", "3 events")
+	contains(t, c.must("event", "list", "--account", shopAccount, "--limit", "3"), "acct_shop", "3 events, and there are more")
+	all := c.list("event", "list")
+	contains(t, c.must("event", "list", "--limit", strconv.Itoa(len(all))), "TYPE", "STRIPE ACCOUNT", "acct_shop", "payment_intent.succeeded", strconv.Itoa(len(all))+" events\n")
+	contains(t, c.must("rebuild", "--account", shopAccount), "acct_shop")
 	event := c.list("event", "list", "--limit", "1")[0].(map[string]any)["id"].(string)
-	contains(t, c.must("event", "show", event), event, "webhook", "applied")
+	contains(t, c.must("event", "show", event), event, "webhook", "applied", "about", "mode", "test", "API version")
+	equal(t, "mode", c.object(exitDone, "event", "show", event)["live"], false)
 	equal(t, "body", decode(t, c.must("event", "show", event, "--body")).(map[string]any)["id"], event)
 	equal(t, "replayed", c.list("replay", event)[0].(map[string]any)["event"], event)
 }
@@ -329,7 +334,7 @@ func TestServe_LocksTheStore(t *testing.T) {
 	c.env["DUESDAY_API_KEY"] = "another-key-of-20-characters"
 	r := c.run("connect", "list", "--server", v.Base)
 	equal(t, "with another key", r.code, exitFailed)
-	contains(t, r.errors, "401")
+	contains(t, r.errors, "401", "this is not the API key of this server", "DUESDAY_API_KEY")
 	delete(c.env, "DUESDAY_API_KEY")
 	r = c.run("connect", "list", "--server", v.Base)
 	equal(t, "without a key", r.code, exitUsage)
@@ -411,11 +416,20 @@ func TestPurchaseCreate_Refuses(t *testing.T) {
 		"event list --waiting --limit 3":                                         "give it alone",
 		"event list --from yesterday":                                            "2026-03-15T10:30:00Z",
 		"event list --from 2026-03-15 --to 2026-03-15":                           "is not after",
-		"poll --once":                "DUESDAY_SERVER",
-		"poll --all":                 "give --once",
-		"replay":                     "EVENT is missing",
-		"connect add acct_1":         `"account"`,
-		"connect list --server here": "--server: want the address",
+		base + "legacy":                                                          "--amount: want more than zero",
+		base + "split --price price_1":                                           "--payment",
+		base + "product --amount 1 --currency EUR --email a@example.com":         "--payment-method: want",
+		"purchase create --account " + shopAccount + " --kind legacy --amount 1 --currency EUR --key 4242424242424242": "--key: want a letter in it",
+		"event list --account shop":                "UUID",
+		"rebuild --account shop":                   "UUID",
+		"purchase list --account acct_1":           "want the UUID of a customer account",
+		"payment list --account 1":                 "want the UUID of a customer account",
+		"job replay":                               "JOB is missing",
+		"poll --once":                              "DUESDAY_SERVER",
+		"poll --all":                               "give --once",
+		"replay":                                   "EVENT is missing",
+		"connect add acct_1":                       `"account"`,
+		"connect list --server here":               "--server: want the address",
 		"connect list --server http://10.1.2.3:80": "https",
 	} {
 		r := c.run(strings.Fields(line)...)
@@ -429,10 +443,8 @@ func TestPurchaseCreate_Refuses(t *testing.T) {
 	}
 	c.must("connect", "add", "--account", shopAccount, "acct_shop")
 	for line, says := range map[string]string{
-		base + "legacy":                                  "amount",
-		base + "split --price price_1":                   "payments",
-		"connect add --account 1 acct_shop":              "account: want a UUID",
-		"connect add --account " + shopAccount + " shop": "stripe_account: want",
+		"connect add --account 1 acct_shop":              "--account: want a UUID",
+		"connect add --account " + shopAccount + " shop": `ACCT "shop": want`,
 	} {
 		r := c.run(strings.Fields(line)...)
 		equal(t, line, r.code, exitUsage)
@@ -441,11 +453,14 @@ func TestPurchaseCreate_Refuses(t *testing.T) {
 	for line, says := range map[string]string{
 		"purchase create --account " + ownAccount + " --key k --kind legacy --amount 1 --currency USD": "duesday connect add",
 		"connect show acct_other":                             "not registered",
-		"connect add --account " + ownAccount + " acct_shop":  "used before for something else",
+		"connect add --account " + ownAccount + " acct_shop":  "and is that one's for good",
 		"connect add --account " + ownAccount + " acct_other": "not connected",
 		"purchase show " + ownAccount:                         "there is no purchase",
 		"payment show acct_shop/pi_1":                         "there is no payment acct_shop/pi_1",
 		"event show evt_1":                                    "there is no event evt_1",
+		"job replay fulfil/1":                                 "there is no job fulfil/1 that was given up",
+		"rebuild --account " + ownAccount:                     "has no Stripe account here",
+		"event list --account " + ownAccount:                  "has no Stripe account here",
 	} {
 		r := c.run(strings.Fields(line)...)
 		equal(t, line, r.code, exitFailed)

@@ -93,6 +93,13 @@ func (o *Outbox) process(ctx context.Context, it store.Item, r *Report) error {
 	if err != nil {
 		return o.bury(ctx, it, e.Tries, err, r)
 	}
+	if o.lease > 0 {
+		claimed, mine, err := o.claim(ctx, it, e)
+		if err != nil || !mine {
+			return err
+		}
+		it = claimed
+	}
 	wanted, err := o.attempt(ctx, e)
 	switch {
 	case err == nil:
@@ -110,6 +117,22 @@ func (o *Outbox) process(ctx context.Context, it store.Item, r *Report) error {
 		return o.bury(ctx, it, e.Tries+1, err, r)
 	}
 	return o.putOff(ctx, it, e, err, r)
+}
+
+// claim puts the row off for the lease, and returns it as it then is. It is not ours when another
+// process was faster, or may have been.
+func (o *Outbox) claim(ctx context.Context, it store.Item, e Effect) (claimed store.Item, mine bool, err error) {
+	claimed = it.Clone()
+	writes := o.moved(claimed, o.lane.keyOf(e.ID, o.now().Add(o.lease)))
+	o.table.SetKey(&claimed, o.lane.keyOf(e.ID, o.now().Add(o.lease)))
+	err = o.store.Commit(ctx, writes...)
+	switch {
+	case err == nil:
+		return claimed, true, nil
+	case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrUnknown):
+		return nil, false, nil
+	}
+	return nil, false, fmt.Errorf("claim an effect: %w", err)
 }
 
 // attempt asks the guard and delivers. A panic is an error like any other: one effect

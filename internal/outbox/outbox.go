@@ -35,6 +35,7 @@ type Outbox struct {
 	deliver Deliverer
 	guard   Guard
 	lane    Lane
+	lease   time.Duration // 0: effects are not claimed
 }
 
 // New returns the outbox of the lane Mail that is kept in table t of s; now is the clock that effects become
@@ -47,6 +48,16 @@ func New(s store.Store, t store.Table, now func() time.Time, d Deliverer, g Guar
 func (o *Outbox) On(l Lane) *Outbox {
 	other := *o
 	other.lane = l
+	return &other
+}
+
+// Claiming returns the outbox with a claim before each delivery: the effect is put off for so
+// long, which only one of several processes can do, and delivered by that one. Without it each
+// process that drains the table at the same time delivers what it sees. It costs a commit, and an
+// effect whose process has died waits for so long.
+func (o *Outbox) Claiming(lease time.Duration) *Outbox {
+	other := *o
+	other.lease = lease
 	return &other
 }
 

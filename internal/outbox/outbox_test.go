@@ -15,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
+	"github.com/duesday/duesday/internal/store/storetest"
 )
 
 var start = time.Date(2023, 5, 18, 14, 15, 39, 247e6, time.UTC)
@@ -370,3 +371,47 @@ func TestDrain_TwoAtOnce(t *testing.T) {
 	}
 	wantPending(t, o, 0, 0, 0)
 }
+
+// TestClaiming_OneProcessDelivers: of two that drain the same table at the same time one delivers
+// each effect; of one that died after its claim the effect is due again after the lease.
+func TestClaiming_OneProcessDelivers(t *testing.T) {
+	c := &clock{t: start}
+	s := open(t, c)
+	put(t, s, effect("one"), effect("two"))
+	first := &receiver{}
+	second := outbox.New(s, table, c.now, first, nil).Claiming(time.Minute)
+	nested := outbox.New(s, table, c.now, deliverFunc(func(ctx context.Context, e outbox.Effect) error {
+		_, err := second.Drain(ctx, 2) // while we deliver, the other process drains
+		if err != nil {
+			return err
+		}
+		return first.Deliver(ctx, e)
+	}), nil).Claiming(time.Minute)
+	drain(t, nested)
+	for _, id := range []string{"one", "two"} {
+		if n := first.got[id]; n != 1 {
+			t.Errorf("%s was delivered %d times", id, n)
+		}
+	}
+	wantPending(t, second, 0, 0, 0)
+
+	put(t, s, effect("three"))
+	died := storetest.NewFaulty(s)
+	died.Hook = storetest.CrashAt(1, storetest.After)
+	if _, err := outbox.New(died, table, c.now, first, nil).Claiming(time.Minute).Drain(t.Context(), 1); !errors.Is(err, storetest.ErrCrash) {
+		t.Fatal(err)
+	}
+	drain(t, second)
+	if n := first.got["three"]; n != 0 {
+		t.Errorf("a claimed effect was delivered %d times before its lease was over", n)
+	}
+	c.move(time.Minute)
+	drain(t, second)
+	if n := first.got["three"]; n != 1 {
+		t.Errorf("after the lease it was delivered %d times", n)
+	}
+}
+
+type deliverFunc func(ctx context.Context, e outbox.Effect) error
+
+func (f deliverFunc) Deliver(ctx context.Context, e outbox.Effect) error { return f(ctx, e) }

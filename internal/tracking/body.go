@@ -39,15 +39,39 @@ func unpack(packed []byte) ([]byte, error) {
 	return s2.Decode(nil, packed[1:])
 }
 
-// secretMember is a member of Stripe's objects that lets whoever has it complete a payment.
-const secretMember = `"client_secret"`
+// A client secret lets whoever has it complete a payment. In Stripe's objects it is a member of
+// that name, or part of an address: pi_…_secret_…, seti_…_secret_….
+const (
+	secretMember = `"client_secret"`
+	secretPart   = "_secret_"
+)
 
 // withoutSecrets returns the body with the client secrets taken out of it: they are nobody's to
 // keep. What the body says otherwise stays as it is.
 func withoutSecrets(body []byte) []byte {
-	if !bytes.Contains(body, []byte(secretMember[1:])) { // without the quote: it is found faster
+	if !bytes.Contains(body, []byte(secretPart[1:])) && !bytes.Contains(body, []byte(secretMember[1:])) {
 		return body
 	}
+	return withoutParts(withoutMembers(body))
+}
+
+// withoutParts cuts what follows secretPart, wherever it is.
+func withoutParts(body []byte) []byte {
+	out := make([]byte, 0, len(body))
+	for {
+		i := bytes.Index(body, []byte(secretPart))
+		if i < 0 {
+			return append(out, body...)
+		}
+		i += len(secretPart)
+		out = append(out, body[:i]...)
+		body = bytes.TrimLeftFunc(body[i:], func(r rune) bool {
+			return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		})
+	}
+}
+
+func withoutMembers(body []byte) []byte {
 	out := make([]byte, 0, len(body))
 	for {
 		i := bytes.Index(body, []byte(secretMember))

@@ -47,7 +47,8 @@ func (s *Service) CreatePurchase(ctx context.Context, o Order) (*Created, error)
 	if err != nil {
 		return nil, err
 	}
-	p, repeated, err := s.begin(ctx, o, at)
+	var row store.Write // of the inbox: it looks for the purchase, should we not come to its end
+	p, repeated, err := s.begin(ctx, o, at, &row)
 	if err != nil {
 		return nil, err
 	}
@@ -60,6 +61,11 @@ func (s *Service) CreatePurchase(ctx context.Context, o Order) (*Created, error)
 	}
 	if p, err = s.record(ctx, p, sale); err != nil {
 		return nil, err
+	}
+	if !repeated { // there is nothing to be looked for; if it stays, it is looked for in vain
+		if err := s.commit(ctx, store.Delete(row.Table, s.o.Tables.Outbox.KeyOf(row.Item))); err != nil && !again(err) {
+			return nil, err
+		}
 	}
 	return &Created{Purchase: p, Sale: sale, Repeated: repeated}, nil
 }
@@ -90,7 +96,7 @@ func (s *Service) sell(ctx context.Context, p *Purchase, repeated bool) (Sale, e
 }
 
 // begin stores the incomplete purchase, or finds the one of that key.
-func (s *Service) begin(ctx context.Context, o Order, at string) (p *Purchase, repeated bool, err error) {
+func (s *Service) begin(ctx context.Context, o Order, at string, row *store.Write) (p *Purchase, repeated bool, err error) {
 	hash, err := o.hash()
 	if err != nil {
 		return nil, false, err
@@ -103,7 +109,8 @@ func (s *Service) begin(ctx context.Context, o Order, at string) (p *Purchase, r
 	if err != nil {
 		return nil, false, err
 	}
-	err = s.commit(ctx, store.Put(s.o.Tables.Tracking.Purchases.Name, it, store.Absent()), s.pending(pendingPurchase, p.ID, recoverAfter))
+	*row = s.pending(pendingPurchase, p.ID, recoverAfter)
+	err = s.commit(ctx, store.Put(s.o.Tables.Tracking.Purchases.Name, it, store.Absent()), *row)
 	if err == nil || !again(err) {
 		return p, false, err
 	}

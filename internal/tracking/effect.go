@@ -51,7 +51,7 @@ func (s *Service) Deliver(ctx context.Context) (outbox.Report, error) {
 }
 
 func (s *Service) actions() *outbox.Outbox {
-	return outbox.New(s.o.Store, s.o.Tables.Outbox, s.now, (*actor)(s), nil).On(outbox.Actions)
+	return s.lane(outbox.Actions, (*actor)(s))
 }
 
 // A WaitingJob is a job that is not done yet.
@@ -130,6 +130,7 @@ func (w *actor) Deliver(ctx context.Context, e outbox.Effect) error {
 		}
 		if !p.applied(a.Name(), action) {
 			if err := a.Do(ctx, j); err != nil {
+				s.o.Log.Warn("a job was not done", "job", j.ID, "automation", a.Name(), "tries", e.Tries+1, "why", short(err.Error()))
 				return fmt.Errorf("%s of purchase %s by %s: %w", action, p.ID, a.Name(), err)
 			}
 		}

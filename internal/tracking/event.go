@@ -86,6 +86,7 @@ func (e *Event) item() (store.Item, error) {
 		w.number(schema.TrackedExpiration, e.Created.Add(keep).Unix())
 	}
 	w.text(schema.TrackedID, e.ID)
+	w.yes(schema.TrackedLive, e.Live)
 	w.text(schema.TrackedReason, e.Reason)
 	w.time(schema.TrackedReceived, e.Received)
 	w.text(schema.TrackedSource, string(e.Source))
@@ -102,7 +103,7 @@ func eventOf(it store.Item) (*Event, error) {
 	e := &Event{ID: it.Str(schema.TrackedID), Type: it.Str(schema.TrackedType), StripeAccount: it.Str(schema.TrackedStripeAccount),
 		Created: parseStamp(it.Str(schema.TrackedTimestamp)), Account: it.Str(schema.TrackedAccount), Subscription: it.Str(schema.TrackedSubscription),
 		Status: EventStatus(it.Str(schema.TrackedStatus)), Reason: it.Str(schema.TrackedReason), Source: Source(it.Str(schema.TrackedSource)),
-		Received: parseStamp(it.Str(schema.TrackedReceived)), Applied: parseStamp(it.Str(schema.TrackedApplied))}
+		Live: it.Get(schema.TrackedLive).Bool(), Received: parseStamp(it.Str(schema.TrackedReceived)), Applied: parseStamp(it.Str(schema.TrackedApplied))}
 	body, err := unpack(it.Get(schema.TrackedBody).Bytes())
 	if err != nil {
 		return nil, fmt.Errorf("event %s: its body cannot be read: %w", e.ID, err)

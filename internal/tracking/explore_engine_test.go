@@ -93,5 +93,5 @@ func TestFlows_OnDynamoDB(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	onEngine(t, s, 5)
+	onEngine(t, s, 9)
 }

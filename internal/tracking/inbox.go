@@ -37,7 +37,7 @@ type Verdict struct {
 // stored, durably, and will be dealt with, or has been. ErrBody: it is no event. Any other error:
 // nothing is known to be stored, and it has to be handed in again.
 func (s *Service) Take(ctx context.Context, body []byte, from Origin) (Verdict, error) {
-	e, err := s.o.Decode(body)
+	e, err := s.decode(body)
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -61,7 +61,7 @@ func (s *Service) Take(ctx context.Context, body []byte, from Origin) (Verdict, 
 	e.Account, err = s.customerOf(ctx, e.StripeAccount)
 	switch {
 	case errors.Is(err, ErrUnregistered) && e.StripeAccount == s.o.Own && e.Object.Tag.Purchase == "":
-		return s.file(ctx, &e, Ignored, "our own account sells nothing here")
+		return s.file(ctx, &e, Ignored, ownSellsNothing)
 	case errors.Is(err, ErrUnregistered):
 		v, err := s.file(ctx, &e, Quarantined, "the Stripe account is not registered", s.quarantine(e.StripeAccount, e.ID)...)
 		if errors.Is(err, store.ErrConflict) { // it is, since a moment ago
@@ -72,6 +72,19 @@ func (s *Service) Take(ctx context.Context, body []byte, from Origin) (Verdict, 
 		return Verdict{}, err
 	}
 	return s.admit(ctx, &e)
+}
+
+const ownSellsNothing = "our own account sells nothing here"
+
+// decode reads a body that may be poison to the reader.
+func (s *Service) decode(body []byte) (e Event, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.o.Log.Error("a body that was signed cannot be read", "bytes", len(body), "panic", p)
+			err = fmt.Errorf("%w: reading it panicked", ErrBody)
+		}
+	}()
+	return s.o.Decode(body)
 }
 
 // settles reports whether the event is about a payment intent of billing's.
@@ -163,13 +176,12 @@ func (s *Service) file(ctx context.Context, e *Event, status EventStatus, reason
 		}
 		return Verdict{Event: e.ID, Status: status, Reason: reason}, nil
 	case errors.Is(err, store.ErrTooLarge) && e.Body != nil:
-		if e.Body, reason = nil, cmp.Or(reason, "its body was too large to be stored"); !status.Final() {
-			status, others = Dead, nil // it could not be read again
+		if e.Body, reason = nil, cmp.Or(reason, bodyTooLarge); !status.Final() { // it could not be read again
+			return s.bury(ctx, e, bodyTooLarge)
 		}
 		return s.file(ctx, e, status, reason, others...)
 	case errors.Is(err, store.ErrTooLarge) && len(others) > 0: // a row that has grown over all bounds
-		s.o.Log.Error("what an event changes is too large to be stored", "event", e.ID, "type", e.Type, "account", e.StripeAccount)
-		return s.file(ctx, e, Dead, "what it changes is too large to be stored")
+		return s.bury(ctx, e, "what it changes is too large to be stored")
 	case !again(err):
 		return Verdict{}, err
 	}
@@ -182,6 +194,15 @@ func (s *Service) file(ctx context.Context, e *Event, status EventStatus, reason
 		return Verdict{}, err
 	}
 	return Verdict{}, reading
+}
+
+const bodyTooLarge = "its body was too large to be stored"
+
+// bury files an event that nothing can be done about, for a person to see.
+func (s *Service) bury(ctx context.Context, e *Event, reason string) (Verdict, error) {
+	s.o.Log.Error("an event was given up", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why", reason)
+	e.Body = nil
+	return s.file(ctx, e, Dead, reason, s.pending(pendingEvent, e.ID, 0)) // the row dies with it, and is seen
 }
 
 // Event returns the event as it is stored, or store.ErrNotFound.

@@ -14,6 +14,7 @@ import (
 type Rebuilt struct {
 	StripeAccount string       `json:"stripe_account"`
 	Events        int          `json:"events"`      // that were folded
+	Unread        int          `json:"unread"`      // that could not be: their bodies are not there
 	Compared      int          `json:"compared"`    // payments and subscriptions whose whole history is there
 	Partial       int          `json:"partial"`     // those of which events have expired: not compared
 	Ahead         int          `json:"ahead"`       // of those compared: more was seen at Stripe than its events tell
@@ -57,9 +58,10 @@ func (s *Service) Rebuild(ctx context.Context, stripeAccount string) (*Rebuilt, 
 		if !e.Status.Final() || e.Status == Refused {
 			continue
 		}
-		told, err := s.o.Decode(e.Body)
-		if err != nil {
-			return nil, fmt.Errorf("event %s: %w", e.ID, err)
+		told, err := s.decode(e.Body)
+		if err != nil { // one whose body was too large to be kept
+			r.Unread++
+			continue
 		}
 		r.Events++
 		fold(objects, told)

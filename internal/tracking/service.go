@@ -25,6 +25,7 @@ type Options struct {
 	Finder       Finder           // needed by Work, Register
 	Seller       Seller           // needed by CreatePurchase and Work
 	Settler      Settler          // takes events about billing's own payment intents; nil: they are ignored
+	Shared       bool             // several processes may work on the store: jobs are claimed before they are done
 	// EndedBy are the statuses of a Stripe subscription, of unpaid, paused and past_due, that end
 	// it for the buyer. None: they are shown, and the buyer stays.
 	EndedBy []string

@@ -29,6 +29,8 @@ const (
 	settleWait = 10 * time.Second
 	// releaseWait gives who registers an account the time to do the rest.
 	releaseWait = 30 * time.Second
+	// claimFor is longer than any automation takes.
+	claimFor = 2 * time.Minute
 	// forceTries are after how many tries, some hours, a split payment that is over, and whose
 	// schedule does not tell how, is taken for cancelled.
 	forceTries = 5
@@ -48,7 +50,16 @@ func (s *Service) Work(ctx context.Context) (outbox.Report, error) {
 }
 
 func (s *Service) inbox() *outbox.Outbox {
-	return outbox.New(s.o.Store, s.o.Tables.Outbox, s.now, (*inboxWorker)(s), nil).On(outbox.Inbox)
+	return s.lane(outbox.Inbox, (*inboxWorker)(s))
+}
+
+// lane is the outbox of one lane. Where several processes drain it, each claims what it takes.
+func (s *Service) lane(l outbox.Lane, d outbox.Deliverer) *outbox.Outbox {
+	o := outbox.New(s.o.Store, s.o.Tables.Outbox, s.now, d, nil).On(l)
+	if s.o.Shared {
+		o = o.Claiming(claimFor)
+	}
+	return o
 }
 
 // An inboxWorker is the deliverer of the inbox.
@@ -129,7 +140,7 @@ func (s *Service) redo(ctx context.Context, e *Event, force bool) (Verdict, erro
 	if e.Status == Refused { // it is not for this store, whoever asks
 		return Verdict{Event: e.ID, Status: e.Status, Reason: e.Reason, Duplicate: true}, nil
 	}
-	told, err := s.o.Decode(e.Body)
+	told, err := s.decode(e.Body)
 	if err != nil {
 		return Verdict{}, fmt.Errorf("%w: %w", outbox.ErrPermanent, err)
 	}
@@ -159,6 +170,9 @@ func (s *Service) examine(ctx context.Context, e *Event, force bool) (f finding,
 		return finding{status: Applied, reason: "settled by billing"}, nil, nil
 	}
 	account, err := s.customerOf(ctx, e.StripeAccount)
+	if errors.Is(err, ErrUnregistered) && e.StripeAccount == s.o.Own && e.Object.Tag.Purchase == "" {
+		return ignored(ownSellsNothing), nil, nil
+	}
 	if errors.Is(err, ErrUnregistered) {
 		return finding{status: Quarantined, reason: "the Stripe account is not registered"}, s.quarantine(e.StripeAccount, e.ID), nil
 	}
