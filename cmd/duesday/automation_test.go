@@ -110,6 +110,25 @@ func TestCommand_IsKilledWithItsChildren(t *testing.T) {
 	}
 }
 
+// TestCommand_LeavesSomethingRunning: exit 0 is done, and what is done is not done again.
+func TestCommand_LeavesSomethingRunning(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := testCommand(t, "read -r line < "+pipe+" &").Do(t.Context(), testJob()); err != nil {
+		t.Errorf("exit 0: %v", err)
+	}
+	f, err := os.OpenFile(pipe, os.O_WRONLY, 0) // the child still reads, and ends with this
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString("go\n"); err != nil {
+		t.Error(err)
+	}
+	f.Close()
+}
+
 // TestAutomations: a command takes its own action, and there is none for an empty line.
 func TestAutomations(t *testing.T) {
 	p := newProgram(func(string) string { return "" }, nil, io.Discard, io.Discard, nil)

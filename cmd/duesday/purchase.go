@@ -127,7 +127,7 @@ type soldView struct {
 func (p *program) sell(ctx context.Context, d *desk, f *purchaseFlags) error {
 	created, err := d.shop.CreatePurchase(ctx, f.order)
 	if errors.Is(err, tracking.ErrOther) {
-		return fmt.Errorf("--key %s was used before, for another order: %s; give a new order a key of its own, or repeat the old one as it was", quoted(f.order.Key), withoutOther(err))
+		return fmt.Errorf("--key %s was used before, for another order (%s): give a new order a key of its own, or repeat the old one as it was", quoted(f.order.Key), withoutOther(err))
 	}
 	if err != nil {
 		return byFlag(err)

@@ -18,7 +18,8 @@ func (p *program) rebuildCommand() *cobra.Command {
 		Short: "Fold the stored events anew, and compare what they come to with what is stored",
 		Long: `Fold the stored events anew, and compare what they come to with what is stored. It changes
 nothing. What has lost its first events, which are kept for 30 days, is counted and not
-compared. Exits 3 when there is a difference.`,
+compared. What is ahead of its events, since more was seen at Stripe than they tell, is
+counted and no difference. Exits 3 when there is a difference.`,
 		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if account != "" {
@@ -35,13 +36,13 @@ compared. Exits 3 when there is a difference.`,
 
 func (p *program) rebuild(ctx context.Context, d *desk, account string) error {
 	var differences []tracking.Difference
-	columns := []string{"STRIPE ACCOUNT", "EVENTS", "COMPARED", "NOT COMPARED", "DIFFERENT"}
+	columns := []string{"STRIPE ACCOUNT", "EVENTS", "UNREAD", "COMPARED", "NOT COMPARED", "AHEAD", "DIFFERENT"}
 	_, err := list(p, d.rebuilt(ctx, account), func(r *tracking.Rebuilt) *tracking.Rebuilt {
 		differences = append(differences, r.Differences...)
 		return r
 	}, columns, func(r *tracking.Rebuilt) []string {
 		differences = append(differences, r.Differences...)
-		return []string{r.StripeAccount, strconv.Itoa(r.Events), strconv.Itoa(r.Compared), strconv.Itoa(r.Partial), strconv.Itoa(len(r.Differences))}
+		return []string{r.StripeAccount, strconv.Itoa(r.Events), strconv.Itoa(r.Unread), strconv.Itoa(r.Compared), strconv.Itoa(r.Partial), strconv.Itoa(r.Ahead), strconv.Itoa(len(r.Differences))}
 	})
 	if err != nil || len(differences) == 0 {
 		return err

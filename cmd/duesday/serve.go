@@ -72,7 +72,10 @@ made the purchase), DUESDAY_ACCOUNT, DUESDAY_STRIPE_ACCOUNT and DUESDAY_JOB_ID a
 environment, and of ours PATH and HOME alone. It may be run before purchase create has
 answered, and more than once for one job, which DUESDAY_JOB_ID tells. Exit 0 is done, 100 can
 never be done, and everything else is tried again, as is what takes longer than 30 seconds.
-What waits or was given up is listed by duesday job.
+What it leaves running is not waited for. What waits or was given up is listed by duesday job.
+
+Requests to Stripe are held to 20 a second on each endpoint, sales and the search for missing
+events together: --processor 'stripe:?rate=NUMBER' says otherwise.
 
 It speaks plain HTTP: a proxy in front of it speaks TLS.`,
 		Args: want(),
@@ -239,10 +242,11 @@ func (w *waiter) announce(hooks []hookOf, base string) error {
 		what += w.closedHook(v.Webhooks[0])
 	}
 	p.say("%s at Stripe (%s mode) is followed in %s: %s", v.StripeAccount, v.Mode, v.Store, what)
-	for _, o := range [][2]string{{"on-fulfil", w.o.fulfil}, {"on-unsubscribe", w.o.unsubscribe}} {
-		if o[1] == "" {
-			p.say("without --%s, a line in the log is all that is done, and counts as done", o[0])
-		}
+	if w.o.fulfil == "" {
+		p.warn("there is no --on-fulfil: a purchase is fulfilled by a line in the log, for good")
+	}
+	if w.o.unsubscribe == "" {
+		p.say("there is no --on-unsubscribe: when a subscription ends, that is a line in the log")
 	}
 	return p.sayServed(v)
 }

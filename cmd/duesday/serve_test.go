@@ -208,6 +208,11 @@ func TestServe_SellsAndFulfils(t *testing.T) {
 		})
 	}
 
+	r := c.run("purchase", "create", "--account", shopAccount, "--kind", "legacy", "--key", "1", "--amount", "13", "--currency", "usd")
+	equal(t, "another order", r.code, exitFailed)
+	contains(t, r.errors, "--key 1 was used before, for another order (the key of purchase "+id(legacy)+")")
+	equal(t, "objects", members(legacy["objects"].([]any)[0].(map[string]any), "kind", "id"), []any{"payment_intent", intent})
+
 	declined := sell(exitPerson, shopAccount, "product", "--key", "4", "--amount", "7", "--currency", "EUR", "--email", "cy@example.com", "--payment-method", "pm_card_chargeCustomerFail")
 	equal(t, "declined", declined["declined"], "generic_decline: Your card was declined.")
 	c.flush()
@@ -225,7 +230,7 @@ func TestServe_SellsAndFulfils(t *testing.T) {
 	}
 	equal(t, "ended", c.await(1), map[string]int{"unsubscribe " + id(recurring): 1})
 
-	r := stop()
+	r = stop()
 	equal(t, "stopped", []any{r.code, r.out, r.errors}, []any{exitDone, "", ""})
 	delete(c.env, "DUESDAY_SERVER")
 	equal(t, "once more", c.list("event", "list", "--waiting"), []any{})

@@ -127,6 +127,6 @@ func Names() []string {
 		TrackedHistory, TrackedInvoice, TrackedRefunds, TrackedToldRefunded, TrackedDisputes, TrackedDetail, TrackedEnding,
 		TrackedSchedule, TrackedScheduleSays, TrackedOver, TrackedActivated, TrackedLive, TrackedPolled,
 		"state", "asked", "done", "automation", "action", "what", "event", "through", "checked", "next", "quiet", "swept", "error",
-		TrackedExpired, TrackedSoft, TrackedAsking,
+		TrackedExpired, TrackedSoft, TrackedAsking, TrackedSalt,
 	}
 }

@@ -57,6 +57,7 @@ const (
 	TrackedExpired      = "expired"
 	TrackedSoft         = "soft"
 	TrackedAsking       = "asking"
+	TrackedSalt         = "salt"
 	TrackedPolled       = "polled"
 
 	// Of the maps within.

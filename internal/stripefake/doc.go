@@ -26,7 +26,7 @@
 //   - Lists are in the order in which things were made, newest first; what is made while
 //     somebody walks through the pages moves nothing.
 //   - An event is in the shape of the account's default version for good. Webhooks are in that
-//     of their endpoint, signed with the fake's clock, and tried for three days of it, with
+//     of their endpoint, signed by the clock that the fake started from, which nobody moves, and tried for three days of it, with
 //     pauses of a second, two, four and so on up to a minute of the real clock.
 //   - After the last retry of an invoice its subscription is cancelled, unless the
 //     subscription's metadata have fake_after_retries: past_due, or unpaid. At Stripe that is a

@@ -187,7 +187,7 @@ func (p *postOffice) try(ctx context.Context, b *box, l *letter) {
 	defer cancel()
 	f := p.f
 	f.mu.Lock()
-	now, url, keys := f.time(), l.endpoint.str("url"), secrets(l.endpoint, f.time().Unix())
+	now, url, keys := f.o.Now(), l.endpoint.str("url"), secrets(l.endpoint, f.time().Unix())
 	off := l.endpoint.yes("deleted") || l.endpoint.str("status") != "enabled"
 	f.mu.Unlock()
 	if off {

@@ -123,7 +123,8 @@ func (a *application) takePayment(ctx context.Context, o Object) (finding, error
 	}
 	a.note(&p.History, changes)
 	a.dirty[1] = a.dirty[1] || len(changes) > 0
-	if p.Status != PaymentPaid || before == PaymentPaid && !a.dirty[1] {
+	settled := o.Kind == KindInvoice && o.Status == "paid" // by other means than this payment, it may be
+	if !settled && (p.Status != PaymentPaid || before == PaymentPaid && !a.dirty[1]) {
 		return finding{status: Applied}, nil
 	}
 	// A payment is recurring when an invoice made it that is for a subscription: then the
@@ -134,8 +135,11 @@ func (a *application) takePayment(ctx context.Context, o Object) (finding, error
 	if f, err := a.loadPurchase(ctx, p.Purchase, Object{}); err != nil || f.status != "" {
 		return f, err
 	}
-	if !recurring(a.purchase.Kind) {
-		a.cross(true, "paid "+p.ID)
+	if reason := "paid " + p.ID; !recurring(a.purchase.Kind) {
+		if settled {
+			reason = "paid " + o.ID
+		}
+		a.cross(true, reason)
 	}
 	return finding{status: Applied}, nil
 }

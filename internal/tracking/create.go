@@ -102,7 +102,7 @@ func (s *Service) begin(ctx context.Context, o Order, at string, row *store.Writ
 		return nil, false, err
 	}
 	now := s.now()
-	p = &Purchase{ID: purchaseID(s.o.Installation, o.Account, o.Key), Account: o.Account, StripeAccount: at, Kind: o.Kind, Created: now, Updated: now,
+	p = &Purchase{ID: purchaseID(s.salt, o.Account, o.Key), Account: o.Account, StripeAccount: at, Kind: o.Kind, Created: now, Updated: now,
 		Order: o, Customer: o.Customer, keyHash: hash, version: 1}
 	p.History = remember(nil, Change{At: now, What: "asked for: " + string(o.Kind)})
 	it, err := p.item()
@@ -223,6 +223,9 @@ func (s *Service) recoverPurchase(ctx context.Context, id string) error {
 		return err
 	}
 	sale, err := s.o.Seller.Find(ctx, s.orderOf(p))
+	if errors.Is(err, ErrOrder) { // then nothing was made of it
+		return s.remark(ctx, p.ID, refusedProblem+short(err.Error()), "")
+	}
 	if err != nil || len(sale.Objects) == 0 {
 		return err
 	}
@@ -236,7 +239,9 @@ func (s *Service) recoverPurchase(ctx context.Context, id string) error {
 }
 
 // purchaseID is the id of the purchase under a caller's key: the same for the same key, so that
-// storing it once is all it takes. It is a UUID of version 8: custom.
+// storing it once is all it takes. The salt, which never leaves the store, keeps who knows the key
+// from knowing the id: a merchant could take it by writing it into metadata. It is a UUID of
+// version 8: custom.
 func purchaseID(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/duesday/duesday/internal/secret"
@@ -26,10 +27,9 @@ import (
 type line struct {
 	fake *stripefake.Fake
 
-	mu     sync.Mutex
-	n      int                              // requests so far; guarded by mu
-	fault  func(n int, after bool) error    // asked before each request, and after; guarded by mu
-	served func(method, path string, n int) // told of each; guarded by mu
+	mu    sync.Mutex
+	n     int                           // requests so far; guarded by mu
+	fault func(n int, after bool) error // asked before each request, and after; guarded by mu
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -44,7 +44,9 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	in := httptest.NewRequestWithContext(context.WithoutCancel(r.Context()), r.Method, r.URL.String(), http.NoBody)
-	in.Header = r.Header
+	for name, values := range r.Header {
+		in.Header[http.CanonicalHeaderKey(name)] = values // as it is over the wire
+	}
 	if r.Body != nil {
 		in.Body = r.Body
 	}
@@ -74,18 +76,21 @@ type counter struct {
 
 func newCounter(t testing.TB, change ...func(*tracking.Options)) *counter {
 	t.Helper()
-	c := &counter{shop: newShop(t)}
-	c.line = &line{fake: c.shop.fake}
+	fake := stripefake.New(stripefake.Options{Now: func() time.Time { return shopStart }, Connected: []string{shopAt}})
+	c := &counter{shop: &shop{TB: t, fake: fake}, line: &line{fake: fake}}
 	p, err := stripe.New(stripe.Options{Key: secret.New("sk_test_duesday"), Base: "http://localhost:1", Rate: 1000, Now: c.shop.fake.Now, Transport: c.line})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
+		if err := errors.Join(p.Close(), fake.Close()); err != nil {
 			t.Error(err)
 		}
 	})
 	c.tracker = p.Tracker()
+	tea := c.shop.post("products", "name=Tea").id()
+	c.shop.monthly = c.shop.post("prices", "currency=usd", "unit_amount=1500", "recurring[interval]=month", "product="+tea).id()
+	c.shop.weekly = c.shop.post("prices", "currency=usd", "unit_amount=1500", "recurring[interval]=week", "product="+tea).id()
 	c.desk = newDesk(t, append([]func(*tracking.Options){func(o *tracking.Options) { o.Finder, o.Seller = c.tracker, c.tracker }}, change...)...)
 	return c
 }
@@ -258,36 +263,59 @@ func TestCreatePurchase_Crashes(t *testing.T) {
 	cards := []string{goodCard, badCard, actionCard}
 	for _, kind := range []tracking.Kind{tracking.Legacy, tracking.Product, tracking.Subscribe, tracking.SplitPayment} {
 		for _, card := range cards {
-			if kind == tracking.Legacy && card != goodCard {
+			if card != goodCard && (kind == tracking.Legacy || kind == tracking.SplitPayment) { // nothing is paid at once
 				continue
 			}
 			t.Run(string(kind)+" "+card, func(t *testing.T) {
 				t.Parallel()
-				right := newCounter(t)
-				made, err := right.service.CreatePurchase(t.Context(), right.order(kind, card))
-				if err != nil {
-					t.Fatal(err)
-				}
-				right.hearAll()
-				want, charges := right.sold(made.Purchase.ID), right.charges()
-				if asked := made.Purchase.Fulfilment.State == tracking.Asked; asked != (charges > 0) {
-					t.Errorf("%d charges, and %s", charges, want)
-				}
-				moments := 0
-				for _, what := range []string{"commit dies", "commit unknown", "request dies", "request breaks"} {
-					for _, phase := range []storetest.Phase{storetest.Before, storetest.After} {
-						for at := 1; crashes(t, trouble{what, phase, at}, kind, card, want, charges); at++ {
-							moments++
-						}
-					}
-				}
-				if moments < 8 {
-					t.Errorf("only %d moments", moments)
-				}
-				t.Logf("%d moments; %s", moments, want)
+				synctest.Test(t, func(t *testing.T) { crashesAll(t, kind, card) }) // nobody waits for tries of a request
 			})
 		}
 	}
+}
+
+// crashesAll goes through all moments of one purchase.
+func crashesAll(t *testing.T, kind tracking.Kind, card string) {
+	right := newCounter(t)
+	made, err := right.service.CreatePurchase(t.Context(), right.order(kind, card))
+	if err != nil {
+		t.Fatal(err)
+	}
+	right.hearAll()
+	want, charges := right.sold(made.Purchase.ID), right.charges()
+	if asked := made.Purchase.Fulfilment.State == tracking.Asked; asked != right.deserved() {
+		t.Errorf("%d charges, and %s", charges, want)
+	}
+	moments := 0
+	for _, what := range troubles(card) {
+		for _, phase := range []storetest.Phase{storetest.Before, storetest.After} {
+			for at := 1; crashes(t, trouble{what, phase, at}, kind, card, want, charges); at++ {
+				moments++
+			}
+		}
+	}
+	if moments < 8 {
+		t.Errorf("only %d moments", moments)
+	}
+	t.Logf("%d moments; %s", moments, want)
+}
+
+// troubles are those that are tried without DUESDAY_SOAK; with it, all.
+func troubles(card string) []string {
+	switch {
+	case soak():
+		return []string{"commit dies", "commit unknown", "request dies", "request breaks"}
+	case card == goodCard:
+		return []string{"commit dies", "request dies"}
+	}
+	return []string{"request dies"}
+}
+
+// deserved reports whether there is something at Stripe that is fulfilled: a charge, or a split
+// payment's subscription, whose first invoice Stripe keeps as a draft for an hour.
+func (c *counter) deserved() bool {
+	c.Helper()
+	return c.charges() > 0 || c.made("subscription_schedules") > 0
 }
 
 // crashes is one of them; it reports whether the trouble has come.
@@ -311,7 +339,7 @@ func crashes(t *testing.T, x trouble, kind tracking.Kind, card, want string, cha
 		}
 		purchase = it.Str("id")
 	}
-	charged := c.charges()
+	charged, deserved := c.charges(), c.deserved()
 	c.oneSet(name)
 
 	// The events alone, and the inbox alone, come to the same.
@@ -324,7 +352,7 @@ func crashes(t *testing.T, x trouble, kind tracking.Kind, card, want string, cha
 			t.Errorf("%s: the events come to\n\t%s\nand the inbox to\n\t%s", name, a, b)
 		}
 		for _, by := range []*counter{told, looked} {
-			if p := by.purchase(purchase); (p.Fulfilment.State == tracking.Asked) != (charged > 0) || p.Account != shopAccount {
+			if p := by.purchase(purchase); (p.Fulfilment.State == tracking.Asked) != deserved || p.Account != shopAccount {
 				t.Errorf("%s: %d charges, and %s", name, charged, by.sold(purchase))
 			}
 		}
@@ -336,7 +364,7 @@ func crashes(t *testing.T, x trouble, kind tracking.Kind, card, want string, cha
 		}
 		for _, by := range []*counter{told, looked} {
 			by.deliver()
-			if jobs := by.robot.jobs(); len(jobs) != charged {
+			if jobs := by.robot.jobs(); len(jobs) > 1 || (len(jobs) == 1) != deserved {
 				t.Errorf("%s: %d charges, and jobs %v", name, charged, jobs)
 			}
 			noSecrets(t, by.items())
@@ -368,7 +396,7 @@ func crashes(t *testing.T, x trouble, kind tracking.Kind, card, want string, cha
 		t.Errorf("%s: called again: got\n\t%s\nwant\n\t%s", name, got, want)
 	}
 	again.deliver()
-	if jobs := again.robot.jobs(); len(jobs) != charges {
+	if jobs := again.robot.jobs(); len(jobs) > 1 || (len(jobs) == 1) != again.deserved() {
 		t.Errorf("%s: called again: %d charges, and jobs %v", name, charges, jobs)
 	}
 	noSecrets(t, again.items())
@@ -409,6 +437,7 @@ func TestCreatePurchase_AtOnce(t *testing.T) {
 		if n != cap(ids) {
 			t.Errorf("%s: %d of %d callers have an answer", kind, n, cap(ids))
 		}
+		c.shop.fake.Advance(2 * time.Hour) // the first invoice of a split payment is paid
 		c.hearAll()
 		c.oneSet(string(kind))
 		if want := map[bool]int{true: 0, false: 1}[kind == tracking.Legacy]; c.charges() != want {
@@ -484,7 +513,9 @@ func TestCreatePurchase_Refused(t *testing.T) {
 		c.hearAll()
 		c.clock = c.clock.Add(5 * time.Minute)
 		c.drain()
-		c.waits(0, 0, 0)
+		if inbox, _, dead, err := c.service.Pending(t.Context()); inbox+dead > 0 || err != nil {
+			t.Errorf("%s: %d rows wait, %d are dead, %v", name, inbox, dead, err)
+		}
 		for p, err := range c.service.Purchases(t.Context(), shopAccount) {
 			if err != nil || p.Problem == "" || p.Fulfilment.State != tracking.NotAsked {
 				t.Errorf("%s: %+v, %v", name, p, err)
@@ -501,19 +532,17 @@ func TestCreatePurchase_Refused(t *testing.T) {
 	if _, err := c.service.CreatePurchase(t.Context(), c.order(tracking.Product, goodCard)); !errors.Is(err, tracking.ErrDisconnected) {
 		t.Errorf("disconnected: %v", err)
 	}
-	if err := c.shop.fake.Connect(shopAt, ""); err != nil {
-		t.Fatal(err)
-	}
-	made, err := c.service.CreatePurchase(t.Context(), c.order(tracking.Product, goodCard))
-	if err != nil || made.Purchase.Problem != "" || c.charges() != 1 {
-		t.Errorf("connected again: %+v, %v", made, err)
+	for p, err := range c.service.Purchases(t.Context(), shopAccount) {
+		if err != nil || !strings.HasPrefix(p.Problem, "not made: ") {
+			t.Errorf("disconnected: %+v, %v", p, err)
+		}
 	}
 }
 
 // TestCreatePurchase_Declined: the payment failed, the purchase is new, says why, and is not made
 // good by calling again.
 func TestCreatePurchase_Declined(t *testing.T) {
-	for _, kind := range []tracking.Kind{tracking.Product, tracking.Subscribe, tracking.SplitPayment} {
+	for _, kind := range []tracking.Kind{tracking.Product, tracking.Subscribe} {
 		c := newCounter(t)
 		for range 2 {
 			made, err := c.service.CreatePurchase(t.Context(), c.order(kind, badCard))
@@ -543,7 +572,7 @@ func TestCreatePurchase_Declined(t *testing.T) {
 // TestCreatePurchase_Action: the bank wants the buyer. Once they have answered it is paid; and the
 // secret by which they do is stored nowhere.
 func TestCreatePurchase_Action(t *testing.T) {
-	for _, kind := range []tracking.Kind{tracking.Product, tracking.Subscribe, tracking.SplitPayment} {
+	for _, kind := range []tracking.Kind{tracking.Product, tracking.Subscribe} {
 		c := newCounter(t)
 		made, err := c.service.CreatePurchase(t.Context(), c.order(kind, actionCard))
 		if err != nil {

@@ -141,7 +141,7 @@ func TestExplore_Mutants(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			tp := play(t, byName[m.flow])
-			x := explore(t, tp, stripefake.NewestVersion, 1500, 1, func(o *tracking.Options) { m.change(tp, o) })
+			x := explore(t, tp, stripefake.NewestVersion, 3000, 1, func(o *tracking.Options) { m.change(tp, o) })
 			if len(x.wrong) == 0 {
 				t.Fatalf("nothing is found on %d nodes", len(x.seen))
 			}

@@ -21,7 +21,7 @@ import (
 // every event can come, be it for the first time or again; every row of the inbox and of the
 // actions can be worked on. Each such step ends at every point at which a crash can end it, and
 // is done again with each of its commits lost on the way, and with each reply lost on the way
-// back (without DUESDAY_SOAK at each third node). What comes to a node that was seen is not followed again: all that follows is the
+// back (without DUESDAY_SOAK at each fourth node). What comes to a node that was seen is not followed again: all that follows is the
 // same. So every order of the events is covered, each delivered any number of times.
 //
 // The clock stands still, but for a row that is due later, which is worked on at that time.
@@ -64,7 +64,7 @@ type explorer struct {
 	queue  []*node
 	ends   map[string]int // nodes at which nothing is left to do, by what was done
 	wrong  []string       // what must not happen
-	all    bool           // automations fail too, and commits are lost at every node and not at each third one
+	all    bool           // automations fail too, and commits are lost at every node, else at each fourth one
 	most   int            // nodes, after which it is given up
 	left   map[string]int // rows that were taken away, by id
 	doubts []doubt        // of them, that are to be tried out
@@ -237,7 +237,7 @@ func (x *explorer) expand(n *node) {
 // a crash can end it is a state of its own.
 func (x *explorer) step(n *node, by string, all bool, do func(on store.Store, faulty bool) (wrong string), is func(*node, *view) (wrong string)) {
 	commits := x.run(n, by, func(int, storetest.Phase) error { return nil }, func(on store.Store) string { return do(on, false) }, is)
-	if !all || !x.all && x.expanded%3 != 1 {
+	if !all || !x.all && x.expanded%4 != 1 {
 		return
 	}
 	for at := 1; at <= commits; at++ {

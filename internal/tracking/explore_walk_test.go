@@ -209,7 +209,7 @@ var walkVersions = []string{oldestVersion, "2022-11-15", "2024-04-10", "2025-03-
 // TestSampledOrders walks through all flows with all of their events, in several versions of
 // the API. DUESDAY_SOAK=1 walks 2,000 times through each in each version.
 func TestSampledOrders(t *testing.T) {
-	times := 3
+	times := 2
 	if soak() {
 		times = 2000
 	}

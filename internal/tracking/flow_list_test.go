@@ -104,7 +104,7 @@ func subscriptionFlows() []*flow {
 			payments: one(recurring), subscriptions: one("terminated canceled (canceled) scheduled"), jobs: one(unfollowed, nothing)},
 		{name: "split, subscription canceled", order: split, last: 2, told: ofSubscription, then: both(later(2*time.Hour), cancelSubscription),
 			payments: one(recurring), subscriptions: one("terminated canceled (canceled) scheduled"), jobs: one(unfollowed, nothing)},
-		{name: "split, released", order: split, told: ofSubscription,
+		{name: "split, released", order: split, last: 2, told: ofSubscription,
 			then: both(later(2*time.Hour), func(s *shop, c *tracking.Created) {
 				s.post("subscription_schedules/" + objectOf(s, c, tracking.KindSchedule) + "/release")
 			}),

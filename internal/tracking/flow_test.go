@@ -31,7 +31,6 @@ type flow struct {
 
 	payments, subscriptions []string // sorted
 	jobs                    []string // that may be done, space between them; the first is what comes of the events in their order
-	problem                 string   // a part of the purchase's problem; "": whatever it is
 }
 
 // A tape is a flow that has happened at Stripe.
@@ -54,6 +53,9 @@ func play(t testing.TB, f *flow, versions ...string) *tape {
 	faulty := storetest.NewFaulty(empty)
 	h := newHouse(t, faulty, s.tracker, s.tracker, f.endedBy)
 	if _, err := h.service.Register(t.Context(), shopAccount, shopAt); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.settle(faulty); err != nil {
 		t.Fatal(err)
 	}
 	tp.roots = append(tp.roots, empty.Snapshot())

@@ -160,12 +160,13 @@ func (p *Poller) Round(ctx context.Context, all bool) (PollReport, error) {
 // then, since the event of their coming back may be lost.
 func (p *Poller) connected(ctx context.Context) ([]*ConnectedAccount, error) {
 	var list []*ConnectedAccount
+	now := p.o.Now()
 	for a, err := range p.o.Ledger.ConnectedAccounts(ctx) {
 		if err != nil {
 			return nil, fmt.Errorf("poll: read the connected accounts: %w", err)
 		}
-		if a.Status == Disconnected && a.Polled.Next.IsZero() {
-			a.Polled.Next = a.Updated.Add(p.o.MaxQuiet)
+		if a.Status == Disconnected && now.Before(later(a.Polled.Next, a.Updated.Add(p.o.MaxQuiet))) {
+			continue
 		}
 		list = append(list, a)
 	}

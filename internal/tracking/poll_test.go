@@ -406,7 +406,7 @@ func TestRound_LongUnpolled(t *testing.T) {
 
 func TestRound_Disconnected(t *testing.T) {
 	w := newPollWorld("acct_a", "acct_b", "acct_c")
-	w.accounts[2].Status = Disconnected
+	w.accounts[2].Status, w.accounts[2].Updated = Disconnected, pollStart.Add(-time.Hour)
 	w.fail = func(op, account string) error {
 		if op == "list" && account == "acct_a" {
 			return fmt.Errorf("asked: %w", ErrDisconnected)
@@ -606,4 +606,15 @@ func TestRun(t *testing.T) {
 			"saved 17m0s", "saved 27m0s", "saved 37m0s",
 		})
 	})
+}
+
+// TestRound_AsksWhoMayBeBack: an account that had let go of us is asked after a while, whether or
+// not its coming back was told.
+func TestRound_AsksWhoMayBeBack(t *testing.T) {
+	w := newPollWorld("acct_a", "acct_b")
+	w.accounts[0].Status, w.accounts[0].Updated = Disconnected, pollStart.Add(-6*time.Hour)
+	w.accounts[1].Status, w.accounts[1].Updated = Disconnected, pollStart.Add(-5*time.Hour)
+	if r := w.round(t, w.poller(), false); r.Accounts != 1 || !slices.Contains(w.asked, "acct_a") {
+		t.Errorf("got %+v, asked %v", r, w.asked)
+	}
 }

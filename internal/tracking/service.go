@@ -2,6 +2,7 @@ package tracking
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -45,6 +46,7 @@ type Settler interface {
 type Service struct {
 	o                Options
 	events, registry string        // names of tables
+	salt             string        // of the ids of purchases
 	wake             chan struct{} // holds one when something was put into the inbox or the actions
 
 	mu       sync.Mutex
@@ -106,11 +108,15 @@ func (s *Service) pin(ctx context.Context) error {
 		case err == nil && (it.Str(schema.TrackedStripeAccount) != s.o.Own || it.Get(schema.TrackedLive).Bool() != s.o.Live):
 			return fmt.Errorf("%w: it was opened with %s (%s), and the key is of %s (%s)", ErrOtherStripe,
 				it.Str(schema.TrackedStripeAccount), mode(it.Get(schema.TrackedLive).Bool()), s.o.Own, mode(s.o.Live))
-		case err == nil || !errors.Is(err, store.ErrNotFound):
+		case err == nil:
+			s.salt = it.Str(schema.TrackedSalt)
+			return nil
+		case !errors.Is(err, store.ErrNotFound):
 			return err
 		}
 		it = store.NewItem(store.Attribute{Name: schema.PK, Value: store.S(key.PK)}, store.Attribute{Name: schema.SK, Value: store.S(key.SK)},
-			store.Attribute{Name: schema.TrackedStripeAccount, Value: store.S(s.o.Own)}, store.Attribute{Name: schema.TrackedLive, Value: store.Bool(s.o.Live)})
+			store.Attribute{Name: schema.TrackedStripeAccount, Value: store.S(s.o.Own)}, store.Attribute{Name: schema.TrackedLive, Value: store.Bool(s.o.Live)},
+			store.Attribute{Name: schema.TrackedSalt, Value: store.S(rand.Text())})
 		if err := s.commit(ctx, store.Put(s.registry, it, store.Absent())); err != nil && !again(err) {
 			return err
 		}

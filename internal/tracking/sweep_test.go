@@ -23,7 +23,7 @@ func (w *pollWorld) sweep(t *testing.T, all bool) SweepReport {
 
 func TestSweep_ComparesObjects(t *testing.T) {
 	w := newPollWorld("acct_own", "acct_a", "acct_b")
-	w.accounts = append(w.accounts, &ConnectedAccount{StripeAccount: "acct_gone", Status: Disconnected})
+	w.accounts = append(w.accounts, &ConnectedAccount{StripeAccount: "acct_gone", Status: Disconnected, Updated: pollStart})
 	w.objects["acct_own"] = []Object{{ID: "pi_1", Status: "changed"}}
 	w.objects["acct_a"] = []Object{{ID: "sub_1"}, {ID: "sub_2", Status: "changed"}, {ID: "pi_2", Status: "changed"}}
 	w.state("acct_b").Swept = pollStart.Add(-7*day + time.Second)

@@ -1,0 +1,289 @@
+package tracking_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/storetest"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// A hand is an automation that does some actions, and fails as it is told.
+type hand struct {
+	name  string
+	takes []tracking.Action // none: all
+
+	mu    sync.Mutex
+	fails error
+	did   []tracking.Job
+}
+
+// Name implements tracking.Automation.
+func (h *hand) Name() string { return h.name }
+
+// Takes implements tracking.Automation.
+func (h *hand) Takes(a tracking.Action) bool { return len(h.takes) == 0 || slices.Contains(h.takes, a) }
+
+// Do implements tracking.Automation.
+func (h *hand) Do(_ context.Context, j tracking.Job) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.did = append(h.did, j)
+	return h.fails
+}
+
+func (h *hand) ids() (list []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, j := range h.did {
+		list = append(list, j.ID)
+	}
+	return list
+}
+
+func withHands(hands ...tracking.Automation) func(*tracking.Options) {
+	return func(o *tracking.Options) { o.Automations = hands }
+}
+
+func (d *desk) sub(event, status string) {
+	d.Helper()
+	typ := map[string]string{"active": "customer.subscription.created", "canceled": "customer.subscription.deleted"}[status]
+	d.takes(message(event, typ, shopAt, object(tracking.KindSubscription, "sub_1", status, aPurchase, tracking.Subscribe)), tracking.Applied)
+}
+
+func applied(p *tracking.Purchase) (list []string) {
+	for _, a := range p.Automations {
+		list = append(list, a.Automation+" "+string(a.Action))
+	}
+	return list
+}
+
+func TestDeliver_ByAction(t *testing.T) {
+	mail, gate, crm := &hand{name: "mail", takes: []tracking.Action{tracking.ActionFulfil}}, &hand{name: "gate"}, &hand{name: "crm", takes: []tracking.Action{tracking.ActionUnsubscribe}}
+	d := newDesk(t, withHands(mail, gate, crm))
+	d.sub("evt_1", "active")
+	d.clock = d.clock.Add(time.Minute)
+	d.deliver()
+	at := d.clock
+	d.clock = d.clock.Add(time.Hour)
+	d.sub("evt_2", "canceled")
+	d.deliver()
+	p := d.purchase(aPurchase)
+	if got, want := applied(p), []string{"mail fulfil", "gate fulfil", "gate unsubscribe", "crm unsubscribe"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if !p.Automations[0].At.Equal(at) || !p.Fulfilment.Done.Equal(at) || !p.Fulfilment.Asked.Equal(shopStart) || !p.Unsubscribe.Done.Equal(d.clock) {
+		t.Errorf("times: %+v", p)
+	}
+	job := mail.did[0]
+	want := tracking.Job{ID: "fulfil/" + aPurchase, Action: tracking.ActionFulfil, Purchase: aPurchase, Account: shopAccount, StripeAccount: shopAt, Kind: tracking.Subscribe, Reason: "active sub_1", At: shopStart}
+	if job != want {
+		t.Errorf("got %+v, want %+v", job, want)
+	}
+	if got := crm.did[0]; got.Reason != "canceled sub_1" || got.ID != "unsubscribe/"+aPurchase {
+		t.Errorf("got %+v", got)
+	}
+	d.waits(0, 0, 0)
+}
+
+// TestDeliver_ToNobody: what no automation takes is logged, which is one too.
+func TestDeliver_ToNobody(t *testing.T) {
+	d := newDesk(t, withHands(&hand{name: "mail", takes: []tracking.Action{tracking.ActionUnsubscribe}}))
+	d.sub("evt_1", "active")
+	d.deliver()
+	if p := d.purchase(aPurchase); !p.Fulfilled || !slices.Equal(applied(p), []string{"log fulfil"}) || !strings.Contains(d.said.String(), aPurchase) {
+		t.Errorf("got %+v; logged %s", p, d.said)
+	}
+}
+
+// TestDeliver_OneFails: those that have done it are not asked again, those after the one that
+// fails wait, and the purchase is fulfilled when all have.
+func TestDeliver_OneFails(t *testing.T) {
+	first, second, third := &hand{name: "first"}, &hand{name: "second", fails: errors.New("busy")}, &hand{name: "third"}
+	d := newDesk(t, withHands(first, second, third))
+	d.sub("evt_1", "active")
+	d.sub("evt_2", "canceled") // at once: its unsubscribe waits
+	for range 3 {
+		d.deliver()
+		d.clock = d.clock.Add(24 * time.Hour)
+	}
+	p := d.purchase(aPurchase)
+	if p.Fulfilled || p.Fulfilment.State != tracking.Asked || p.Unsubscribe.State != tracking.Waits || !slices.Equal(applied(p), []string{"first fulfil"}) {
+		t.Errorf("a day later: %+v", p)
+	}
+	if got := [3]int{len(first.ids()), len(second.ids()), len(third.ids())}; got != [3]int{1, 3, 0} {
+		t.Errorf("asked %v times", got)
+	}
+	second.fails = nil
+	d.deliver()
+	d.deliver()
+	if got, want := applied(d.purchase(aPurchase)), []string{"first fulfil", "second fulfil", "third fulfil", "first unsubscribe", "second unsubscribe", "third unsubscribe"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := third.ids(); !slices.Equal(got, []string{"fulfil/" + aPurchase, "unsubscribe/" + aPurchase}) {
+		t.Errorf("in the order %v", got)
+	}
+	d.waits(0, 0, 0)
+}
+
+// TestDeliver_Permanent: it is not tried again, a person sees it, and what comes after it waits
+// until it is done.
+func TestDeliver_Permanent(t *testing.T) {
+	h := &hand{name: "gate", fails: fmt.Errorf("%w: no such list", outbox.ErrPermanent)}
+	d := newDesk(t, withHands(h))
+	d.sub("evt_1", "active")
+	if r := d.deliver(); r.Dead != 1 {
+		t.Errorf("got %+v", r)
+	}
+	d.sub("evt_2", "canceled")
+	d.clock = d.clock.Add(100 * 24 * time.Hour)
+	d.deliver()
+	if p := d.purchase(aPurchase); p.Fulfilled || p.Unsubscribe.State != tracking.Waits || len(h.ids()) != 1 {
+		t.Errorf("%v, %+v", h.ids(), p)
+	}
+	d.waits(0, 0, 1)
+	dead := 0
+	for j, err := range d.service.Jobs(t.Context()) {
+		if dead++; err != nil || !j.Dead || j.ID != "fulfil/"+aPurchase || j.Purchase != aPurchase || !strings.Contains(j.Error, "no such list") {
+			t.Errorf("shown: %+v, %v", j, err)
+		}
+	}
+	if dead != 1 {
+		t.Errorf("%d are shown", dead)
+	}
+	if err := d.service.ReplayJob(t.Context(), "fulfil/none"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+	h.fails = nil
+	if err := d.service.ReplayJob(t.Context(), "fulfil/"+aPurchase); err != nil {
+		t.Fatal(err)
+	}
+	d.deliver()
+	d.deliver()
+	if got := h.ids(); !slices.Equal(got, []string{"fulfil/" + aPurchase, "fulfil/" + aPurchase, "unsubscribe/" + aPurchase}) {
+		t.Errorf("got %v", got)
+	}
+	d.waits(0, 0, 0)
+}
+
+// TestDeliver_Crashes: at any commit. It is done at least once, always under one id, and in
+// order; what is recorded is each once.
+func TestDeliver_Crashes(t *testing.T) {
+	for _, dies := range []bool{true, false} {
+		for at, more := 1, true; more; at++ {
+			for _, phase := range []storetest.Phase{storetest.Before, storetest.After} {
+				a, b := &hand{name: "a"}, &hand{name: "b"}
+				d := newDesk(t, withHands(a, b))
+				d.sub("evt_1", "active")
+				d.sub("evt_2", "canceled")
+				hook, met := dying(at, phase)
+				if !dies {
+					hook, met = failing(at, phase, store.ErrUnknown, storetest.Commit)
+				}
+				d.during(hook, func() {
+					for range 3 {
+						_, _ = d.service.Deliver(t.Context()) // it fails
+					}
+				})
+				more = met()
+				for range 4 {
+					d.clock = d.clock.Add(time.Minute)
+					d.deliver()
+				}
+				if got, want := applied(d.purchase(aPurchase)), []string{"a fulfil", "b fulfil", "a unsubscribe", "b unsubscribe"}; !slices.Equal(got, want) {
+					t.Errorf("%v at %d, phase %d: got %v, want %v", dies, at, phase, got, want)
+				}
+				for _, h := range []*hand{a, b} {
+					if got := slices.Compact(h.ids()); !slices.Equal(got, []string{"fulfil/" + aPurchase, "unsubscribe/" + aPurchase}) {
+						t.Errorf("%v at %d, phase %d: %s did %v", dies, at, phase, h.name, h.ids())
+					}
+				}
+				d.waits(0, 0, 0)
+			}
+			if !more && at < 6 {
+				t.Errorf("only %d commits", at-1)
+			}
+		}
+	}
+}
+
+// TestDeliver_AtOnce: two processes deliver, while events go on changing the purchase.
+func TestDeliver_AtOnce(t *testing.T) {
+	h := &hand{name: "gate"}
+	d := newDesk(t, withHands(h))
+	other := d.another(withHands(h))
+	d.sub("evt_1", "active")
+	var running sync.WaitGroup
+	for _, s := range []*tracking.Service{d.service, other.service} {
+		running.Go(func() {
+			for range 20 {
+				if _, err := s.Deliver(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	running.Go(func() {
+		for i := range 20 {
+			id := fmt.Sprint("sub_", i+2)
+			body := message(fmt.Sprint("evt_", i+2), "customer.subscription.created", shopAt, object(tracking.KindSubscription, id, "active", aPurchase, tracking.Subscribe))
+			if _, err := d.service.Take(context.Background(), body, webhook(true)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	running.Wait()
+	d.deliver()
+	if p := d.purchase(aPurchase); !p.Fulfilled || !slices.Equal(applied(p), []string{"gate fulfil"}) || len(p.Courses) != 21 {
+		t.Errorf("%v, %d subscriptions", applied(p), len(p.Courses))
+	}
+	if got := slices.Compact(h.ids()); len(got) != 1 {
+		t.Errorf("ids %v", got)
+	}
+}
+
+// TestDeliver_Withdrawn: a second subscription takes back an unsubscribe that nobody has begun; one
+// that was begun goes on, and says so.
+func TestDeliver_Withdrawn(t *testing.T) {
+	second := message("evt_3", "customer.subscription.created", shopAt, object(tracking.KindSubscription, "sub_2", "active", aPurchase, tracking.Subscribe))
+	h := &hand{name: "gate"}
+	d := newDesk(t, withHands(h))
+	d.sub("evt_1", "active")
+	d.deliver()
+	d.sub("evt_2", "canceled")
+	d.takes(second, tracking.Applied)
+	d.deliver()
+	if p := d.purchase(aPurchase); p.Unsubscribe.State != tracking.NotAsked || len(h.ids()) != 1 || p.Problem != "" {
+		t.Errorf("not begun: %v, %+v", h.ids(), p)
+	}
+	d.waits(0, 0, 0)
+	// And it is asked for again when that one has ended, too.
+	d.takes(message("evt_4", "customer.subscription.deleted", shopAt, object(tracking.KindSubscription, "sub_2", "canceled", aPurchase, tracking.Subscribe)), tracking.Applied)
+	d.deliver()
+	if got := h.ids(); len(got) != 2 {
+		t.Errorf("after the end of both: %v", got)
+	}
+
+	h = &hand{name: "gate"}
+	d = newDesk(t, withHands(h))
+	d.sub("evt_1", "active")
+	d.deliver()
+	d.sub("evt_2", "canceled")
+	h.fails = errors.New("busy")
+	d.deliver()
+	d.takes(second, tracking.Applied)
+	h.fails = nil
+	d.clock = d.clock.Add(time.Hour)
+	d.deliver()
+	if p := d.purchase(aPurchase); p.Unsubscribe.State != tracking.DoneWith || p.Problem == "" {
+		t.Errorf("begun: %+v", p)
+	}
+}
