@@ -152,7 +152,7 @@ func TestPoll_RunsUntilItIsStopped(t *testing.T) {
 	equal(t, "fulfilled", c.await(1), map[string]int{"fulfil " + sold["purchase"].(map[string]any)["id"].(string): 1})
 	cancel()
 	equal(t, "exit", <-done, exitDone)
-	equal(t, "output", out.String(), "The events that "+v.Base+" has not got are looked for every 10m0s\n")
+	equal(t, "output", out.String(), "The events that "+v.Base+" has not got are looked for every 10m0s; --log-level info tells what was found\n")
 
 	r := c.run("rebuild")
 	equal(t, "of a server", r.code, exitDone)
@@ -160,4 +160,11 @@ func TestPoll_RunsUntilItIsStopped(t *testing.T) {
 	r = c.run("poll", "--once")
 	equal(t, "no key", r.code, exitUsage)
 	contains(t, r.errors, "DUESDAY_STRIPE_KEY")
+}
+
+// TestClosedHook: whoever has set one secret is told of the endpoint that has none.
+func TestClosedHook(t *testing.T) {
+	w := &waiter{followed: followed{own: "acct_own"}}
+	contains(t, w.closedHook("http://127.0.0.1:1"+hookPath), connectPath+", for events of connected accounts, is closed", "DUESDAY_STRIPE_CONNECT_SECRETS")
+	contains(t, w.closedHook("http://127.0.0.1:1"+connectPath), hookPath+", for events of acct_own itself, is closed", "DUESDAY_STRIPE_WEBHOOK_SECRETS")
 }

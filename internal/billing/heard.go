@@ -13,13 +13,18 @@ import (
 // the processor has told that something happened to it. It looks, and settles by the function
 // that runs settle by; it confirms nothing and opens nothing. What it was told of is not
 // believed: anybody who can write metadata at the processor can name a subscription. Nothing is
-// done, and nil returned, when the intent is not the one that is bound to an open period.
+// done, and nil returned, when the intent is not the one that is bound to an open period, and while
+// charging is off.
 func (e *Engine) Heard(ctx context.Context, account, subscription, intent string) error {
 	if err := e.checkClock(ctx); err != nil {
 		return err
 	}
-	if err := e.live(ctx); err != nil {
+	meta, err := e.readMeta(ctx)
+	if err != nil {
 		return err
+	}
+	if meta.Moved != "" || !meta.Charging { // runs look at what is open when charging is on again
+		return nil
 	}
 	s, err := e.Subscription(ctx, Name{Account: account, ID: subscription})
 	if errors.Is(err, store.ErrNotFound) {

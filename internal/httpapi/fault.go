@@ -23,6 +23,7 @@ var kinds = [...]struct {
 	code   string // by which a Client knows it
 }{
 	{tracking.ErrBody, http.StatusBadRequest, "body"},
+	{tracking.ErrEndpoint, http.StatusBadRequest, "endpoint"},
 	{store.ErrNotFound, http.StatusNotFound, "not_found"},
 	{tracking.ErrDisconnected, http.StatusConflict, "disconnected"},
 	{tracking.ErrUnregistered, http.StatusUnprocessableEntity, "unregistered"},

@@ -15,6 +15,9 @@ func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *hook) erro
 	if r.Method != http.MethodPost {
 		return wrongMethod(w, http.MethodPost)
 	}
+	if r.Header.Get("Stripe-Signature") == "" { // before anything is read for somebody who has no secret
+		return s.refuse(r, errUnsigned)
+	}
 	buffer := s.buffer()
 	err := readInto(buffer, w, r, maxEvent)
 	if err != nil {
@@ -28,7 +31,7 @@ func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *hook) erro
 	}
 	verdict, err := s.o.Inbox.Take(r.Context(), buffer.Bytes(), from)
 	switch {
-	case errors.Is(err, tracking.ErrBody):
+	case errors.Is(err, tracking.ErrBody), errors.Is(err, tracking.ErrEndpoint):
 		return s.refuse(r, err)
 	case err != nil: // whatever it is, Stripe shall come again; somebody may still read the buffer
 		s.logFailure(r, err)
@@ -43,13 +46,11 @@ func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *hook) erro
 	return nil
 }
 
+var errUnsigned = &refusal{http.StatusBadRequest, "signature", "there is no Stripe-Signature"}
+
 // verify returns where the event comes from, by the secret that it was signed with.
 func (s *server) verify(r *http.Request, h *hook, body []byte) (tracking.Origin, error) {
-	header := r.Header.Get("Stripe-Signature")
-	if header == "" {
-		return tracking.Origin{}, refusef(http.StatusBadRequest, "signature", "there is no Stripe-Signature")
-	}
-	which, err := s.o.Verify(header, body, h.Secrets, s.o.Now())
+	which, err := s.o.Verify(r.Header.Get("Stripe-Signature"), body, h.Secrets, s.o.Now())
 	if err != nil {
 		return tracking.Origin{}, refusef(http.StatusBadRequest, "signature", "%v", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/duesday/duesday/internal/tracking"
 )
 
 const sendTimeout = 30 * time.Second // for an event to be taken
@@ -66,6 +68,9 @@ func (s *Sender) Send(ctx context.Context, connect bool, body []byte) error {
 		return noAnswer(address, err)
 	}
 	defer response.Body.Close()
+	if response.StatusCode == http.StatusRequestEntityTooLarge { // nor will it ever be taken
+		return fmt.Errorf("%w: %w", tracking.ErrBody, readFault(response))
+	}
 	if response.StatusCode/100 != 2 {
 		return readFault(response)
 	}

@@ -123,8 +123,9 @@ func (o *Outbox) process(ctx context.Context, it store.Item, r *Report) error {
 // process was faster, or may have been.
 func (o *Outbox) claim(ctx context.Context, it store.Item, e Effect) (claimed store.Item, mine bool, err error) {
 	claimed = it.Clone()
-	writes := o.moved(claimed, o.lane.keyOf(e.ID, o.now().Add(o.lease)))
-	o.table.SetKey(&claimed, o.lane.keyOf(e.ID, o.now().Add(o.lease)))
+	to := o.lane.keyOf(e.ID, o.now().Add(o.lease))
+	writes := o.moved(it.Clone(), to)
+	o.table.SetKey(&claimed, to)
 	err = o.store.Commit(ctx, writes...)
 	switch {
 	case err == nil:

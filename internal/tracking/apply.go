@@ -147,6 +147,9 @@ func (a *application) takePayment(ctx context.Context, o Object) (finding, error
 // changedNothing is what an event did that told what was known.
 const changedNothing = "told again"
 
+// maxCourses is how many subscriptions one purchase has at most: its item has to hold them.
+const maxCourses = 100
+
 func recurring(k Kind) bool { return k == Subscribe || k == SplitPayment }
 
 func (a *application) takeSubscription(ctx context.Context, o Object) (finding, error) {
@@ -163,6 +166,9 @@ func (a *application) takeSubscription(ctx context.Context, o Object) (finding, 
 		}
 		if f, err := a.own(ctx, o); err != nil || f.status != "" {
 			return f, err
+		}
+		if len(a.purchase.Courses) >= maxCourses { // whoever owns the Stripe account writes its metadata
+			return finding{status: Refused, reason: "the purchase has too many subscriptions"}, nil
 		}
 		created := o.Created
 		if created.IsZero() {

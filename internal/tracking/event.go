@@ -60,6 +60,9 @@ const (
 // ErrBody.
 type Decode func(body []byte) (Event, error)
 
+// ErrEndpoint: the event came to the endpoint for others.
+var ErrEndpoint = errors.New("this event is for another endpoint")
+
 // ErrBody: this is no event of Stripe's.
 var ErrBody = errors.New("this is no event of Stripe's")
 

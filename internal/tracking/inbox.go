@@ -34,7 +34,8 @@ type Verdict struct {
 }
 
 // Take takes in an event whose signature has been verified. When it returns nil the event is
-// stored, durably, and will be dealt with, or has been. ErrBody: it is no event. Any other error:
+// stored, durably, and will be dealt with, or has been. ErrBody: it is no event. ErrEndpoint: it
+// belongs to the other endpoint, and must not be in the way when it comes there. Any other error:
 // nothing is known to be stored, and it has to be handed in again.
 func (s *Service) Take(ctx context.Context, body []byte, from Origin) (Verdict, error) {
 	e, err := s.decode(body)
@@ -50,9 +51,9 @@ func (s *Service) Take(ctx context.Context, body []byte, from Origin) (Verdict, 
 	case e.Live != s.o.Live:
 		return s.file(ctx, &e, Refused, "of the other mode")
 	case from.Connect && given == "":
-		return s.file(ctx, &e, Refused, "it came to the Connect endpoint and is of no connected account")
+		return Verdict{}, fmt.Errorf("%w: it is of no connected account, and this endpoint is for those", ErrEndpoint)
 	case !from.Connect && given != "" && given != s.o.Own:
-		return s.file(ctx, &e, Refused, "it came to our own account's endpoint and is of a connected account")
+		return Verdict{}, fmt.Errorf("%w: it is of a connected account, and this endpoint is for our own", ErrEndpoint)
 	case !isID(e.StripeAccount, "acct_"):
 		return s.file(ctx, &e, Refused, "of no account that can be")
 	case s.settles(&e):
@@ -175,13 +176,14 @@ func (s *Service) file(ctx context.Context, e *Event, status EventStatus, reason
 			s.nudge()
 		}
 		return Verdict{Event: e.ID, Status: status, Reason: reason}, nil
+	case errors.Is(err, store.ErrTooLarge) && len(others) > 0 && len(it.Get(schema.TrackedBody).Bytes()) < largeBody:
+		return s.bury(ctx, e, "what it changes is too large to be stored")
 	case errors.Is(err, store.ErrTooLarge) && e.Body != nil:
 		if e.Body, reason = nil, cmp.Or(reason, bodyTooLarge); !status.Final() { // it could not be read again
+			e.Body = nil
 			return s.bury(ctx, e, bodyTooLarge)
 		}
 		return s.file(ctx, e, status, reason, others...)
-	case errors.Is(err, store.ErrTooLarge) && len(others) > 0: // a row that has grown over all bounds
-		return s.bury(ctx, e, "what it changes is too large to be stored")
 	case !again(err):
 		return Verdict{}, err
 	}
@@ -196,12 +198,14 @@ func (s *Service) file(ctx context.Context, e *Event, status EventStatus, reason
 	return Verdict{}, reading
 }
 
-const bodyTooLarge = "its body was too large to be stored"
+const (
+	bodyTooLarge = "its body was too large to be stored"
+	largeBody    = 300 << 10 // bytes, compressed: from here on it is the body that an item has no room for
+)
 
 // bury files an event that nothing can be done about, for a person to see.
 func (s *Service) bury(ctx context.Context, e *Event, reason string) (Verdict, error) {
 	s.o.Log.Error("an event was given up", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why", reason)
-	e.Body = nil
 	return s.file(ctx, e, Dead, reason, s.pending(pendingEvent, e.ID, 0)) // the row dies with it, and is seen
 }
 

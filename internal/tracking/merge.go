@@ -20,7 +20,7 @@ import (
 var (
 	paymentRank  = map[PaymentStatus]int{PaymentNew: 1, PaymentFailed: 2, PaymentPaid: 3}
 	refundRank   = map[string]int{"pending": 1, "requires_action": 2, "succeeded": 3, "canceled": 4, "failed": 5}
-	disputeRank  = map[string]int{"warning_needs_response": 1, "warning_under_review": 2, "needs_response": 3, "under_review": 4, "warning_closed": 5, "won": 6, "lost": 7}
+	disputeRank  = map[string]int{"warning_needs_response": 1, "warning_under_review": 2, "needs_response": 3, "under_review": 4, "warning_closed": 5, "prevented": 6, "charge_refunded": 7, "won": 8, "lost": 9}
 	scheduleRank = map[string]int{"not_started": 1, "active": 2, "released": 3, "completed": 4, "canceled": 5}
 )
 
@@ -223,7 +223,7 @@ func (s *Subscription) decide() (SubscriptionStatus, Ending) {
 	switch {
 	case s.scheduleStatus == "canceled":
 		return SubscriptionTerminated, EndCanceled
-	case s.scheduleStatus == "completed":
+	case s.scheduleStatus == "completed" && (s.over || s.ID == s.Schedule): // else it was let go of at the end, and goes on
 		return SubscriptionTerminated, EndCompleted
 	case s.over && s.expired:
 		return SubscriptionTerminated, EndExpired

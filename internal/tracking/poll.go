@@ -151,7 +151,8 @@ func (p *Poller) Round(ctx context.Context, all bool) (PollReport, error) {
 	r.stored = sync.OnceValues(func() (map[string]struct{}, error) { return r.readDays(ctx, from) })
 	r.report.Skipped = len(rest)
 	p.inParallel(ctx, due, r.poll)
-	r.report.Through = throughOf(accounts)
+	accounts = slices.DeleteFunc(accounts, func(a *ConnectedAccount) bool { return a.Status == Disconnected && a.Polled.Error != "" })
+	r.report.Through = throughOf(accounts) // of those that let us in
 	r.warn(accounts)
 	return r.report, context.Cause(ctx)
 }

@@ -63,7 +63,7 @@ func (r *round) poll(ctx context.Context, a *ConnectedAccount) {
 	t := &r.report
 	t.Accounts++
 	t.Listed, t.Missing, t.Sent = t.Listed+c.listed, t.Missing+c.found, t.Sent+c.sent
-	if err == nil {
+	if err == nil || a.Status == Disconnected && errors.Is(err, ErrDisconnected) { // it has not come back
 		return
 	}
 	if t.Failed++; len(t.Failures) < maxFailures {

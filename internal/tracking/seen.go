@@ -69,6 +69,9 @@ func (a *application) decide(ctx context.Context, o Object) (finding, error) {
 			return finding{}, fmt.Errorf("%s %s: %w", o.Kind, o.ID, errUndecided)
 		}
 		more, err := a.s.find(ctx, a.at, f.need)
+		if errors.Is(err, ErrGone) && f.need.kind != KindPayment && !o.thin() { // that a part is gone says nothing of the whole
+			return finding{}, fmt.Errorf("%s %s: %w: %v", o.Kind, o.ID, errUndecided, err)
+		}
 		if err != nil {
 			return finding{}, err
 		}
