@@ -262,6 +262,10 @@ func TestRegister_Races(t *testing.T) {
 				if _, err := second.service.Register(t.Context(), otherAccount, otherAt); err != nil {
 					t.Error(err)
 				}
+				second.clock = second.clock.Add(time.Minute)
+				if _, err := second.service.Work(t.Context()); err != nil { // it releases what there is
+					t.Error(err)
+				}
 			}
 			return nil
 		}, func() { d.take(paid("evt_1", otherAt, bPurchase)) })

@@ -134,6 +134,23 @@ func TestDeliver_OneFails(t *testing.T) {
 	d.waits(0, 0, 0)
 }
 
+// TestDeliver_Fewer: an automation that is gone is not waited for, and what was done is not done
+// again.
+func TestDeliver_Fewer(t *testing.T) {
+	first, second := &hand{name: "first"}, &hand{name: "second", fails: errors.New("busy")}
+	d := newDesk(t, withHands(first, second))
+	d.sub("evt_1", "active")
+	d.deliver()
+	later := d.another(withHands(first))
+	later.clock = later.clock.Add(time.Hour)
+	if _, err := later.service.Deliver(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if p := d.purchase(aPurchase); !p.Fulfilled || len(first.ids()) != 1 || !slices.Equal(applied(p), []string{"first fulfil"}) {
+		t.Errorf("%v, %+v", first.ids(), p)
+	}
+}
+
 // TestDeliver_Permanent: it is not tried again, a person sees it, and what comes after it waits
 // until it is done.
 func TestDeliver_Permanent(t *testing.T) {
