@@ -274,15 +274,15 @@ func (v *view) outcome() (payments, subscriptions []string) {
 }
 
 func paymentText(p store.Item) string {
-	text := fmt.Sprintf("%s %d %s", p.Str(schema.TrackedStatus), p.Int(schema.TrackedAmount), p.Str(schema.TrackedCurrency))
+	parts := []string{fmt.Sprintf("%s %d %s", p.Str(schema.TrackedStatus), p.Int(schema.TrackedAmount), p.Str(schema.TrackedCurrency))}
 	if p.Has(schema.TrackedInvoice) {
-		text += ", invoiced"
+		parts = append(parts, "invoiced")
 	}
 	if p.Has(schema.TrackedSubscription) {
-		text += ", of a subscription"
+		parts = append(parts, "of a subscription")
 	}
 	for _, code := range p.Get(schema.TrackedCode).List() {
-		text += ", declined " + code.Str()
+		parts = append(parts, "declined "+code.Str())
 	}
 	if refunds := p.Get(schema.TrackedRefunds).Map(); len(refunds) > 0 {
 		var sum int64
@@ -295,10 +295,10 @@ func paymentText(p store.Item) string {
 			states = append(states, status)
 		}
 		slices.Sort(states)
-		text += fmt.Sprintf(", refunded %d: %s", sum, strings.Join(states, " "))
+		parts = append(parts, fmt.Sprintf("refunded %d: %s", sum, strings.Join(states, " ")))
 	}
 	for _, d := range p.Get(schema.TrackedDisputes).Map() {
-		text += ", disputed " + d.Value.Map().Str(schema.TrackedStatus)
+		parts = append(parts, "disputed "+d.Value.Map().Str(schema.TrackedStatus))
 	}
-	return text
+	return strings.Join(parts, ", ")
 }

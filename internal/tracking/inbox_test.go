@@ -20,8 +20,8 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// TestTake_Whose: what is of the other mode, or came to the wrong endpoint, is stored and changes
-// nothing.
+// TestTake_Whose: what is of the other mode is stored and changes nothing; what came to the wrong
+// endpoint is not even that.
 func TestTake_Whose(t *testing.T) {
 	live := thing{"livemode": true}
 	for name, c := range map[string]struct {
@@ -33,9 +33,9 @@ func TestTake_Whose(t *testing.T) {
 		"live":                        {true, paid("evt_1", shopAt, aPurchase, live), tracking.Refused},
 		"live, our own":               {false, paid("evt_1", "", aPurchase, live), tracking.Refused},
 		"live, of nobody":             {true, paid("evt_1", otherAt, aPurchase, live), tracking.Refused},
-		"our own at Connect":          {true, paid("evt_1", "", aPurchase), tracking.Refused},
-		"connected at our own":        {false, paid("evt_1", shopAt, aPurchase), tracking.Refused},
-		"of nobody at our own":        {false, paid("evt_1", otherAt, aPurchase), tracking.Refused},
+		"our own at Connect":          {true, paid("evt_1", "", aPurchase), ""},
+		"connected at our own":        {false, paid("evt_1", shopAt, aPurchase), ""},
+		"of nobody at our own":        {false, paid("evt_1", otherAt, aPurchase), ""},
 		"of nobody":                   {true, paid("evt_1", otherAt, aPurchase), tracking.Quarantined},
 		"our own, and not registered": {false, message("evt_1", "payment_intent.succeeded", "", object(tracking.KindPayment, "pi_1", "succeeded", "", "")), tracking.Ignored},
 		"our own, for a purchase":     {false, paid("evt_1", "", aPurchase), tracking.Quarantined},
@@ -51,6 +51,12 @@ func TestTake_Whose(t *testing.T) {
 		d := newDesk(t)
 		before := d.state()
 		v, err := d.service.Take(t.Context(), c.body, webhook(c.connect))
+		if c.status == "" { // an answer that says so: it is for the other endpoint
+			if after := d.state(); !errors.Is(err, tracking.ErrEndpoint) || after != before || len(d.items(tables.Tracking.Events.Name)) > 0 {
+				t.Errorf("%s: got %+v, %v", name, v, err)
+			}
+			continue
+		}
 		if err != nil || v.Status != c.status || v.Event != "evt_1" {
 			t.Errorf("%s: got %+v, %v, want it %s", name, v, err, c.status)
 			continue
@@ -226,8 +232,11 @@ func TestTake_Answers(t *testing.T) {
 	if got := d.hear([]byte("{}")); got != http.StatusBadRequest {
 		t.Errorf("no event: %d", got)
 	}
-	if got := d.hear(paid("evt_2", "", aPurchase)); got != http.StatusOK { // refused, and nothing that Stripe could do better
-		t.Errorf("refused: %d", got)
+	if got := d.hear(paid("evt_2", shopAt, aPurchase, thing{"livemode": true})); got != http.StatusOK { // refused, and nothing that Stripe could do better
+		t.Errorf("of the other mode: %d", got)
+	}
+	if got := d.hear(paid("evt_3", "", aPurchase)); got != http.StatusBadRequest {
+		t.Errorf("for another endpoint: %d", got)
 	}
 }
 
@@ -236,7 +245,7 @@ func TestTake_Duplicates(t *testing.T) {
 	for status, body := range map[tracking.EventStatus][]byte{
 		tracking.Applied:     paid("evt_1", shopAt, aPurchase),
 		tracking.Ignored:     message("evt_1", "balance.available", shopAt, thing{"object": "balance"}),
-		tracking.Refused:     paid("evt_1", "", aPurchase),
+		tracking.Refused:     paid("evt_1", shopAt, aPurchase, thing{"livemode": true}),
 		tracking.Quarantined: paid("evt_1", otherAt, aPurchase),
 		tracking.Received:    message("evt_1", "payment_intent.succeeded", shopAt, object(tracking.KindPayment, "pi_1", "succeeded", "", "", thing{"customer": "cus_1"})),
 		tracking.Dead:        message("evt_1", "payment_intent.succeeded", shopAt, object(tracking.KindPayment, "pi_1", "succeeded", "", "", thing{"customer": "cus_1"})),

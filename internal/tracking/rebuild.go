@@ -136,7 +136,7 @@ func (s *Service) compare(ctx context.Context, r *Rebuilt, id string, f *folded)
 		} else if err != nil {
 			return err
 		}
-		stored, now, ahead = sub.summary(), f.subscription.summary(), sub.includes(f.subscription)
+		stored, now, ahead = sub.summary(), f.subscription.summary(), sub.sound() && sub.includes(f.subscription)
 	}
 	if !f.whole {
 		r.Partial++
@@ -169,6 +169,12 @@ func (p *Payment) includes(q *Payment) bool {
 		}
 	}
 	return true
+}
+
+// sound reports whether the status is what the rest of the row comes to.
+func (s *Subscription) sound() bool {
+	status, ending := s.decide()
+	return s.Status == status && s.Ending == ending
 }
 
 func (s *Subscription) includes(t *Subscription) bool {

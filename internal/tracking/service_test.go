@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,7 +18,6 @@ import (
 
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
-	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/internal/store/storetest"
@@ -472,14 +472,15 @@ func TestWake(t *testing.T) {
 	}
 }
 
+// unstored is what must not be in any item: the rest of a client secret, a card number, a key.
+var unstored = regexp.MustCompile(`_secret_[A-Za-z0-9].{0,20}|4242424242424242|4000000000000002|sk_test.{0,20}`)
+
 // noSecrets holds that nothing that must not be stored is.
 func noSecrets(t testing.TB, items []string) {
 	t.Helper()
 	for _, it := range items {
-		for _, bad := range []string{"_secret_", "4242424242424242", "4000000000000002", "sk_test", secret.Mask + "_"} {
-			if strings.Contains(it, bad) {
-				t.Errorf("%s is stored: %.300s", bad, it)
-			}
+		if bad := unstored.FindString(it); bad != "" {
+			t.Errorf("%s is stored: %.100s", bad, it)
 		}
 	}
 }
