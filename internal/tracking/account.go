@@ -98,7 +98,7 @@ func (s *Service) Register(ctx context.Context, account, stripeAccount string) (
 	}
 	if stripeAccount != s.o.Own {
 		if err := s.o.Finder.Connected(ctx, stripeAccount); err != nil {
-			return nil, fmt.Errorf("Stripe account %s: %w", stripeAccount, err)
+			return nil, fmt.Errorf("account %s: %w", stripeAccount, err)
 		}
 	}
 	now := s.now()
@@ -113,7 +113,7 @@ func (s *Service) Register(ctx context.Context, account, stripeAccount string) (
 		case reading != nil:
 			return nil, errors.Join(err, reading)
 		case there.Account != account:
-			return nil, fmt.Errorf("Stripe account %s is registered for customer account %s: %w", stripeAccount, there.Account, ErrOther)
+			return nil, fmt.Errorf("account %s is registered for customer account %s: %w", stripeAccount, there.Account, ErrOther)
 		}
 		if a, err = s.connection(ctx, stripeAccount, Connected); err == nil {
 			err = s.commit(ctx, store.Put(s.registry, of)) // its purchases are made there from now on
@@ -144,11 +144,11 @@ func (s *Service) release(ctx context.Context, stripeAccount string) error {
 // ConnectedAccount returns the Stripe account as it is registered, or ErrUnregistered.
 func (s *Service) ConnectedAccount(ctx context.Context, stripeAccount string) (*ConnectedAccount, error) {
 	if !isID(stripeAccount, "acct_") {
-		return nil, fmt.Errorf("Stripe account %q: %w", stripeAccount, ErrUnregistered)
+		return nil, fmt.Errorf("account %q: %w", stripeAccount, ErrUnregistered)
 	}
 	it, err := s.o.Store.Get(ctx, s.registry, accountKey(stripeAccount))
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, fmt.Errorf("Stripe account %s: %w", stripeAccount, ErrUnregistered)
+		return nil, fmt.Errorf("account %s: %w", stripeAccount, ErrUnregistered)
 	}
 	if err != nil {
 		return nil, err
@@ -240,7 +240,7 @@ func (s *Service) changeAccount(ctx context.Context, stripeAccount string, chang
 			return a, err
 		}
 	}
-	return nil, fmt.Errorf("Stripe account %s: overtaken by others %d times", stripeAccount, maxTries)
+	return nil, fmt.Errorf("account %s: overtaken by others %d times", stripeAccount, maxTries)
 }
 
 // quarantine is the row by which the events of an account that is not registered are found, and

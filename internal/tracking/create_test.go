@@ -145,14 +145,15 @@ func (c *counter) sold(id string) string {
 		c.Fatal(err)
 	}
 	p := story.Purchase
-	text := fmt.Sprintf("%s fulfil:%s unsubscribe:%s", p.Kind, p.Fulfilment.State, p.Unsubscribe.State)
+	var text strings.Builder
+	text.WriteString(fmt.Sprintf("%s fulfil:%s unsubscribe:%s", p.Kind, p.Fulfilment.State, p.Unsubscribe.State))
 	for _, pay := range story.Payments {
-		text += fmt.Sprintf(" payment:%s %d%s recurring:%v", pay.Status, pay.Amount, pay.Currency, pay.Subscription != "")
+		text.WriteString(fmt.Sprintf(" payment:%s %d%s recurring:%v", pay.Status, pay.Amount, pay.Currency, pay.Subscription != ""))
 	}
 	for _, s := range story.Subscriptions {
-		text += fmt.Sprintf(" subscription:%s %s scheduled:%v", s.Status, s.Detail, s.Schedule != "")
+		text.WriteString(fmt.Sprintf(" subscription:%s %s scheduled:%v", s.Status, s.Detail, s.Schedule != ""))
 	}
-	return text
+	return text.String()
 }
 
 // made are the objects at Stripe that carry the purchase and are not void.

@@ -168,7 +168,7 @@ func TestTake_Failures(t *testing.T) {
 		for at, more := 1, true; more; at++ {
 			for _, phase := range []storetest.Phase{storetest.Before, storetest.After} {
 				for _, fails := range []error{disk, store.ErrUnknown, store.ErrConflict} {
-					if fails == store.ErrConflict && phase == storetest.After { //nolint:errorlint // by identity
+					if fails == store.ErrConflict && phase == storetest.After {
 						continue // it says that nothing was done
 					}
 					d := newDesk(t)

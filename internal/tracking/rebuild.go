@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/duesday/duesday/internal/store"
 )
@@ -183,14 +184,14 @@ func (s *Subscription) includes(t *Subscription) bool {
 
 // summary is what events alone decide, in one line.
 func (p *Payment) summary() string {
-	text := string(p.Status)
+	parts := []string{string(p.Status)}
 	if p.Refunded > 0 {
-		text += fmt.Sprintf(", %d refunded", p.Refunded)
+		parts = append(parts, fmt.Sprintf("%d refunded", p.Refunded))
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.Disputes)) {
-		text += ", dispute " + p.Disputes[id].Status
+		parts = append(parts, "dispute "+p.Disputes[id].Status)
 	}
-	return text
+	return strings.Join(parts, ", ")
 }
 
 func (s *Subscription) summary() string {

@@ -52,11 +52,11 @@ type Sale struct {
 
 var (
 	// ErrGone: Stripe has no such object.
-	ErrGone = errors.New("Stripe has no such object")
+	ErrGone = errors.New("there is no such object at Stripe")
 	// ErrDisconnected: the connected account has let go of us, or never was connected.
 	ErrDisconnected = errors.New("the Stripe account is not connected")
 	// ErrOrder: Stripe calls the order wrong, before any money moved: the text says what.
-	ErrOrder = errors.New("Stripe refused the order")
+	ErrOrder = errors.New("the order was refused by Stripe")
 )
 
 // A Lister lists what there is at Stripe: for the poller.
