@@ -299,7 +299,10 @@ func (d *desk) during(hook storetest.Hook, do func()) {
 // failing fails the operation with that number, among those of the kinds, in that phase.
 func failing(at int, phase storetest.Phase, err error, kinds ...storetest.Kind) (hook storetest.Hook, met func() bool) {
 	n, target, hit := 0, 0, false
+	var mu sync.Mutex // guards them: drains have several workers
 	return func(op storetest.Operation, p storetest.Phase) error {
+		mu.Lock()
+		defer mu.Unlock()
 		if !slices.Contains(kinds, op.Kind) {
 			return nil
 		}
@@ -313,13 +316,16 @@ func failing(at int, phase storetest.Phase, err error, kinds ...storetest.Kind) 
 			return err
 		}
 		return nil
-	}, func() bool { return hit }
+	}, func() bool { mu.Lock(); defer mu.Unlock(); return hit }
 }
 
 // dying is failing of a process that dies there: nothing works after.
 func dying(at int, phase storetest.Phase) (hook storetest.Hook, met func() bool) {
 	n, dead := 0, false
+	var mu sync.Mutex // guards them
 	return func(op storetest.Operation, p storetest.Phase) error {
+		mu.Lock()
+		defer mu.Unlock()
 		if op.Kind == storetest.Commit && p == storetest.Before {
 			n++
 		}
@@ -328,7 +334,7 @@ func dying(at int, phase storetest.Phase) (hook storetest.Hook, met func() bool)
 			return storetest.ErrCrash
 		}
 		return nil
-	}, func() bool { return dead }
+	}, func() bool { mu.Lock(); defer mu.Unlock(); return dead }
 }
 
 // message is an event as Stripe writes it, of a connected account or, "", of none.

@@ -57,7 +57,7 @@ type Copy struct {
 // How many segments of a table are copied at a time.
 const (
 	DefaultSegments = 8
-	MaxSegments     = 16 // of each table: the places of all tables, the plan and META are made in one commit
+	MaxSegments     = 14 // of each table: the places of all tables, the plan and META are made in one commit
 )
 
 // A Report says how far a copy has come.
