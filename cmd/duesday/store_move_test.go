@@ -165,7 +165,7 @@ func TestStoreCopy_Usage(t *testing.T) {
 		"are the same store":            "--from pebble:a --to pebble:./a",
 		"--rate -1":                     "--from pebble:a --to pebble:b --rate -1",
 		"--shards 101: want 1 to 100":   "--from pebble:a --to pebble:b --shards 101",
-		"--segments 0: want 1 to 16":    "--from pebble:a --to pebble:b --segments 0",
+		"--segments 0: want 1 to 14":    "--from pebble:a --to pebble:b --segments 0",
 		"gone with this process":        "--from pebble:a --to mem:",
 		"no scheme":                     "--from a --to pebble:b",
 	} {
