@@ -180,7 +180,6 @@ func (s *Service) file(ctx context.Context, e *Event, status EventStatus, reason
 		return s.bury(ctx, e, "what it changes is too large to be stored")
 	case errors.Is(err, store.ErrTooLarge) && e.Body != nil:
 		if e.Body, reason = nil, cmp.Or(reason, bodyTooLarge); !status.Final() { // it could not be read again
-			e.Body = nil
 			return s.bury(ctx, e, bodyTooLarge)
 		}
 		return s.file(ctx, e, status, reason, others...)

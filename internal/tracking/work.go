@@ -227,14 +227,23 @@ func (s *Service) Replay(ctx context.Context, id string) (Verdict, error) {
 			continue
 		}
 		if err == nil && dead {
-			err = s.inbox().Replay(ctx, pendingEvent+"/"+id) // its row finds that there is nothing left to do
-			if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrConflict) {
-				err = nil
-			}
+			err = s.revive(ctx, id)
 		}
 		return v, err
 	}
 	return Verdict{}, fmt.Errorf("event %s: overtaken by others %d times", id, maxTries)
+}
+
+// revive takes the event's row out of the dead letters, of whichever kind it is: the inbox finds
+// that there is nothing left to do.
+func (s *Service) revive(ctx context.Context, id string) error {
+	for _, kind := range []string{pendingEvent, pendingCharge} {
+		err := s.inbox().Replay(ctx, kind+"/"+id)
+		if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+	return nil
 }
 
 // maxReason is how many bytes of a reason are kept.

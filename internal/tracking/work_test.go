@@ -300,3 +300,22 @@ func TestWork_Settles(t *testing.T) {
 	d = newDesk(t)
 	take(charged("evt_1", installation, "payment_intent.succeeded", "succeeded"), tracking.Ignored)
 }
+
+// TestReplay_OfACharge: an event about billing's own that was given up leaves no dead letter
+// behind when it is replayed: its row is of another kind than those of other events.
+func TestReplay_OfACharge(t *testing.T) {
+	s := settler{fails: errors.New("the store is busy")}
+	d := newDesk(t, func(o *tracking.Options) { o.Settler = &s })
+	if v, err := d.service.Take(t.Context(), charged("evt_1", installation, "payment_intent.succeeded", "succeeded"), webhook(false)); err != nil || v.Status != tracking.Received {
+		t.Fatalf("got %+v, %v", v, err)
+	}
+	d.clock = d.clock.Add(10 * time.Second)
+	d.dies("evt_1")
+	d.waits(0, 0, 1)
+	s.fails = nil
+	if v, err := d.service.Replay(t.Context(), "evt_1"); err != nil || v.Status != tracking.Applied {
+		t.Fatalf("got %+v, %v", v, err)
+	}
+	d.drain()
+	d.waits(0, 0, 0)
+}
