@@ -67,7 +67,7 @@ func texts(t *testing.T) iter.Seq2[string, string] {
 			switch {
 			case d.IsDir() && (d.Name() == ".git" || isLeftOver(relative)):
 				return filepath.SkipDir
-			case !d.Type().IsRegular() || isLeftOver(relative):
+			case !d.Type().IsRegular() || d.Name() == ".git" || isLeftOver(relative): // .git is a file in a worktree
 				return nil
 			}
 			text, err := os.ReadFile(name)
