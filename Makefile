@@ -93,7 +93,7 @@ demo: ## make a realistic book, run months of billing days, audit them
 
 .PHONY: cover
 cover: ## statement coverage of every package, by all tests; coverage.html shows the lines
-	go test -coverpkg=./internal/...,./cmd/... -coverprofile=coverage.out ./...
+	go test -coverpkg=./... -coverprofile=coverage.out ./...
 	go tool cover -html=coverage.out -o coverage.html
 	go tool cover -func=coverage.out | tail -n 1
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/config"
-	"github.com/duesday/duesday/internal/stripefake"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // A demoFake is the fake Stripe whose clock a demo moves; nil where the processor is another.

@@ -10,7 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/schema/iam"
 	"github.com/duesday/duesday/internal/store/dynamotest"
-	"github.com/duesday/duesday/internal/stripefake"
+	"github.com/duesday/duesday/stripefake"
 )
 
 func TestPolicy_DefaultIsBillings(t *testing.T) {

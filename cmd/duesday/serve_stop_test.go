@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/stripefake"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // buy sells something at our own account that is paid at once, and returns the purchase's id.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/stripefake"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // returned sums the ledger's refunds by payment intent.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/stripefake"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // BenchmarkStripePayments is a payment run of a processor that takes 200 ms for every request

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/stripefake"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // subscribe makes a subscription that is due today and is charged what its account has.

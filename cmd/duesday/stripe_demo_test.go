@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/duesday/duesday/internal/stripefake"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // TestStripeDemo lives through the demo with Stripe's fake as the processor, over HTTP, while

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/stripefake"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // thanks is where customers come back to from Stripe's pages. Nobody is there.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/secret"
-	"github.com/duesday/duesday/internal/stripefake"
+	"github.com/duesday/duesday/stripefake"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/stripefake"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // stripeFake runs duesday stripe-fake until stop, and returns the first line that it prints.

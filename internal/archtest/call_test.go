@@ -39,7 +39,7 @@ func TestTheClockIsReadAtTheEdge(t *testing.T) {
 			"internal/store/dynamostore/retry.go over":             "a machine that slept is told by the wall clock alone",
 			"internal/stripe/budget.go monotonic":                  "requests are spaced by the machine's clock: a demo's stands still",
 			"internal/stripe/processor.go fill":                    "the default of Options.Now",
-			"internal/stripefake/fake.go New":                      "the defaults of Options.Now and Options.Real",
+			"stripefake/fake.go New":                               "the defaults of Options.Now and Options.Real",
 			"internal/store/pebblestore/committer.go finishGroups": "how long a sync takes is measured, and decides only how long the next group may gather",
 			"internal/store/pebblestore/lock.go writeHolder":       "tells people since when a process has the store",
 			"internal/store/pebblestore/open.go withDefaults":      "the default of Options.Now",

@@ -29,7 +29,7 @@ var layers = map[string][]string{
 	"internal/schema":                {"store"},
 	"internal/secret":                {},
 	"internal/stripe":                {"billing", "money", "secret", "tracking"},
-	"internal/stripefake":            {}, // it must not know what it is used for
+	"stripefake":                     {}, // it must not know what it is used for
 	"internal/stripetest":            {},
 	"internal/tracking":              {"money", "outbox", "schema", "secret", "store"},
 	"internal/schema/cloudformation": {"schema", "store"},

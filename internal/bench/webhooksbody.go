@@ -10,8 +10,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/duesday/duesday/internal/stripefake"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // idTail ends every id of Stripe's in the bodies, before so many digits: real ids are as long.

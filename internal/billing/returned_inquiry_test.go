@@ -5,7 +5,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/stripefake"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // TestInquiryLeavesTheMoney: a bank that only asks has no money yet: a refund is possible, and

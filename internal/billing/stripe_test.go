@@ -23,7 +23,7 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store/storetest"
 	"github.com/duesday/duesday/internal/stripe"
-	"github.com/duesday/duesday/internal/stripefake"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // A stripeBank is Stripe's fake over real HTTP, with faults of its own, and Duesday's client

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/stripefake"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // documented are events in testdata, written by hand from the shapes that Stripe documents for

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/secret"
-	"github.com/duesday/duesday/internal/stripefake"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // eventVersions are those that a body is decoded in: one from every change of shape that

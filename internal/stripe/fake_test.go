@@ -8,8 +8,8 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/secret"
-	"github.com/duesday/duesday/internal/stripefake"
 	"github.com/duesday/duesday/internal/stripetest"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // stateful returns a Processor of a fake with a memory, each request and answer of which is

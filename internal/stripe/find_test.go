@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/stripefake"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // What was sold is found by its payment, its subscription and its schedule, on either account.

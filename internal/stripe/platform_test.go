@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/stripefake"
+	"github.com/duesday/duesday/stripefake"
 )
 
 func accountReply(id string) reply { return ok(object(fields{"id": id, "object": "account"})) }

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/stripefake"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // A crash is what befalls one request of a sale.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/storetest"
-	"github.com/duesday/duesday/internal/stripefake"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/stripefake"
 )
 
 func TestRegister_Refuses(t *testing.T) {

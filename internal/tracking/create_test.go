@@ -19,8 +19,8 @@ import (
 	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/internal/store/storetest"
 	"github.com/duesday/duesday/internal/stripe"
-	"github.com/duesday/duesday/internal/stripefake"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // A line is the way to the fake, on which one request may be lost.

@@ -11,7 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/store/dynamotable"
 	"github.com/duesday/duesday/internal/store/dynamotest"
 	"github.com/duesday/duesday/internal/store/pebblestore"
-	"github.com/duesday/duesday/internal/stripefake"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // fill copies what is stored into another store, whose tables it empties first.

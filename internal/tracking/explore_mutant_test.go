@@ -7,8 +7,8 @@ import (
 
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe"
-	"github.com/duesday/duesday/internal/stripefake"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // A mutant is a service with something broken around it, which is as good as broken itself: the

@@ -12,8 +12,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/internal/store/storetest"
-	"github.com/duesday/duesday/internal/stripefake"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // The exploration walks the graph of all that can become of a flow. A node is what is stored,

@@ -12,8 +12,8 @@ import (
 
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/storetest"
-	"github.com/duesday/duesday/internal/stripefake"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // A walk takes one way through a flow with all of its events: in an order that the dice say, each

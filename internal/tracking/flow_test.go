@@ -11,8 +11,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/internal/store/storetest"
-	"github.com/duesday/duesday/internal/stripefake"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // A flow is one way that a purchase can take, and what has to be stored and done when all of it

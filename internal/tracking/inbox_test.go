@@ -16,8 +16,8 @@ import (
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/storetest"
-	"github.com/duesday/duesday/internal/stripefake"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // TestTake_Whose: what is of the other mode is stored and changes nothing; what came to the wrong

@@ -17,8 +17,8 @@ import (
 
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/stripe"
-	"github.com/duesday/duesday/internal/stripefake"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // The figures of the poller that this one follows: 860 connected accounts, asked one after the

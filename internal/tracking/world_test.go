@@ -24,8 +24,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamotest"
 	"github.com/duesday/duesday/internal/stripe"
-	"github.com/duesday/duesday/internal/stripefake"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/stripefake"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/stripefake"
 	"github.com/duesday/duesday/internal/stripetest"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // A till is a fake and somebody who asks it.
