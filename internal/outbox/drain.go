@@ -130,7 +130,7 @@ func (o *Outbox) claim(ctx context.Context, it store.Item, e Effect) (claimed st
 	switch {
 	case err == nil:
 		return claimed, true, nil
-	case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrUnknown):
+	case store.Retryable(err):
 		return nil, false, nil
 	}
 	return nil, false, fmt.Errorf("claim an effect: %w", err)
