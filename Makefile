@@ -82,10 +82,8 @@ fuzz: ## every fuzz target for FUZZTIME (5m), one after the other
 .PHONY: bench
 bench: ## the benchmarks, then the figures of docs/performance.md (long)
 	go test -run='^$$' -bench=. -benchmem -timeout 2h ./...
-	go run ./cmd/duesday bench payments
-	go run ./cmd/duesday bench due
-	go run ./cmd/duesday bench import
-	go run ./cmd/duesday bench units
+	go build -trimpath -o .cache/duesday-bench ./cmd/duesday-bench
+	for figure in payments import due day webhooks units; do .cache/duesday-bench $$figure || exit 1; done
 
 .PHONY: demo
 demo: ## make a realistic book, run months of billing days, audit them

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -8,25 +9,28 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/duesday/duesday/internal/bench"
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/capacity/estimate"
 )
 
 // measuredForCapacity is how many subscriptions the figures per period are measured with. More
 // give the same write units, and read units that differ by the rounding of pages.
 const measuredForCapacity = 200
 
+// maxItemBytes keeps a subscription within an item of DynamoDB.
+const maxItemBytes = 300_000
+
 func (p *program) capacityCommand() *cobra.Command {
-	var o bench.PeakOptions
-	measured := bench.UnitOptions{Subscriptions: measuredForCapacity}
+	var o estimate.PeakOptions
+	measured := estimate.Options{Subscriptions: measuredForCapacity}
 	var share shareFlag
 	c := &cobra.Command{
 		Use:   "capacity",
 		Short: "What a book of subscriptions asks of DynamoDB: units, hours and shards of its peak day",
 		Long: `Computes what the busiest day of a book consumes on DynamoDB, how long it takes at
 the processor's rate, and how many shards a date needs so that no index partition
-is throttled. The figures per period are measured on the engine first, as bench
-units does; nothing is asked of AWS.`,
+is throttled. The figures per period are measured on the engine first, over a store
+in memory. AWS is not asked.`,
 		Example: "  duesday capacity --subscriptions 1000000 --peak-share 20%",
 		Args:    want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -34,11 +38,14 @@ units does; nothing is asked of AWS.`,
 			if err := checkPeak(cmd, o); err != nil {
 				return err
 			}
-			costs, err := p.measureUnits(cmd.Context(), measured)
-			if err != nil {
-				return err
+			if measured.ItemBytes < 0 || measured.ItemBytes > maxItemBytes {
+				return usagef("--item-bytes %d: want 0 to %d", measured.ItemBytes, maxItemBytes)
 			}
-			return p.printPeak(bench.PlanPeak(costs, o), o, costs.SubscriptionBytes())
+			costs, err := estimate.Measure(cmd.Context(), measured)
+			if err != nil {
+				return fmt.Errorf("measuring units: %w", err)
+			}
+			return p.printPeak(estimate.PlanPeak(costs, o), o, costs.SubscriptionBytes())
 		},
 	}
 	f := c.Flags()
@@ -46,11 +53,11 @@ units does; nothing is asked of AWS.`,
 	f.Var(&share, "peak-share", "`SHARE` of them due on the busiest day, such as 0.2 or 20% (required)")
 	f.Float64Var(&o.Hours, "hours", 0, "`H` hours in which that day shall be done (default as long as the processor takes)")
 	f.Float64Var(&o.ChargeRate, "charge-rate", 25, "`R` charges a second that the processor allows")
-	itemBytesFlag(c, &measured)
+	f.IntVar(&measured.ItemBytes, "item-bytes", 0, "`BYTES` of a subscription between its payments (default the size of an ordinary one)")
 	return c
 }
 
-func checkPeak(cmd *cobra.Command, o bench.PeakOptions) error {
+func checkPeak(cmd *cobra.Command, o estimate.PeakOptions) error {
 	const most = 10_000_000_000
 	finite := func(x float64) bool { return x > 0 && !math.IsInf(x, 0) } // false for NaN
 	switch {
@@ -71,13 +78,13 @@ func checkPeak(cmd *cobra.Command, o bench.PeakOptions) error {
 }
 
 // printPeak shows the sums, one a line.
-func (p *program) printPeak(peak *bench.Peak, o bench.PeakOptions, itemBytes int) error {
+func (p *program) printPeak(peak *estimate.Peak, o estimate.PeakOptions, itemBytes int) error {
 	if p.cfg.JSON {
 		return p.object(peak)
 	}
 	t := newTable(p.stdout, "what", "value", "how")
 	for _, s := range peak.Sums {
-		t.row(s.What, bench.Number(s.Value), s.How)
+		t.row(s.What, estimate.Number(s.Value), s.How)
 	}
 	if err := t.flush(); err != nil {
 		return err
@@ -87,7 +94,7 @@ func (p *program) printPeak(peak *bench.Peak, o bench.PeakOptions, itemBytes int
 		p.say("This does not fit: a store has %d shards per date at most.", billing.MaxShards)
 	}
 	if peak.RateNeeded() > o.ChargeRate {
-		p.say("This does not fit: the processor has to allow %s charges a second, not %s.", bench.Number(math.Ceil(peak.RateNeeded())), bench.Number(o.ChargeRate))
+		p.say("This does not fit: the processor has to allow %s charges a second, not %s.", estimate.Number(math.Ceil(peak.RateNeeded())), estimate.Number(o.ChargeRate))
 	}
 	return nil
 }

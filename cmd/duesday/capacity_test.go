@@ -5,32 +5,6 @@ import (
 	"testing"
 )
 
-func TestBenchUnits(t *testing.T) {
-	c := newCLI(t)
-	out := c.must("bench", "units", "--subscriptions", "20")
-	for _, want := range []string{"a paid period", "BIND put", "SETTLE put, in a transaction", "receipt", "GSI-2", "a reminder", "a due row, found", "LOOK BACK get"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
-	}
-	if again := c.must("bench", "units", "--subscriptions", "20"); again != out {
-		t.Errorf("the second time it says\n%s\nnot\n%s", again, out)
-	}
-	o := c.json(exitDone, "bench", "units", "--subscriptions", "20").(map[string]any)
-	paid := o["paid_period"].(map[string]any)["units"].(map[string]any)
-	if paid["write"] != 11.0 {
-		t.Errorf("paid period: %v, want 11 write units", paid)
-	}
-	for _, args := range [][]string{{"--subscriptions", "0"}, {"--subscriptions", "1000000"}, {"--item-bytes", "-1"}, {"--item-bytes", "500000"}, {"extra"}} {
-		if r := c.run(append([]string{"bench", "units"}, args...)...); r.code != exitUsage || r.errors == "" || r.out != "" {
-			t.Errorf("%v: %+v, want wrong usage", args, r)
-		}
-	}
-	if r := c.run("bench", "units", "--subscriptions", "10", "--item-bytes", "100"); r.code != exitFailed || !strings.Contains(r.errors, "cannot be smaller") {
-		t.Errorf("a subscription of 100 bytes: %+v", r)
-	}
-}
-
 func TestCapacity(t *testing.T) {
 	c := newCLI(t)
 	out := c.must("capacity", "--subscriptions", "1000000", "--peak-share", "20%")

@@ -137,7 +137,7 @@ was charged once. Start with: duesday demo`,
 	root.AddCommand(p.demoCommand(), p.importCommand(), p.runCommand(), p.dueCommand(), p.accountCommand(), p.subscriptionCommand(),
 		p.receiptCommand(), p.verifyCommand(), p.exportCommand(), p.chargingCommand(), p.outboxCommand(),
 		p.serveCommand(), p.connectCommand(), p.purchaseCommand(), p.paymentCommand(), p.eventCommand(), p.replayCommand(), p.jobCommand(), p.rebuildCommand(), p.pollCommand(),
-		p.reconcileCommand(), p.storeCommand(), p.schemaCommand(), p.sandboxCommand(), p.stripeFakeCommand(), p.benchCommand(), p.capacityCommand(), p.versionCommand())
+		p.reconcileCommand(), p.storeCommand(), p.schemaCommand(), p.sandboxCommand(), p.stripeFakeCommand(), p.capacityCommand(), p.versionCommand())
 	p.noteWork(root)
 	return root
 }

@@ -66,7 +66,7 @@ func (v violation) String() string {
 }
 
 // Reasons are the exceptions of a rule: for a function ("internal/mail/folder.go open"),
-// a file, or a folder ("internal/bench/"), why the rule does not hold there.
+// a file, or a folder ("cmd/duesday-bench/bench/"), why the rule does not hold there.
 type reasons map[string]string
 
 // excuse returns the exception that covers a violation, or "".
@@ -201,7 +201,7 @@ func (p *pkg) sources() []*file {
 	return slices.DeleteFunc(slices.Clone(p.files), func(f *file) bool { return f.test })
 }
 
-func (p *pkg) isCommand() bool { return strings.HasPrefix(p.dir, "cmd/") }
+func (p *pkg) isCommand() bool { return path.Dir(p.dir) == "cmd" }
 
 func (s *source) at(f *file, at token.Pos, format string, args ...any) violation {
 	v := violation{file: f.name, line: s.fset.Position(at).Line, text: fmt.Sprintf(format, args...)}

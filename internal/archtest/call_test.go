@@ -30,7 +30,7 @@ func forbid(why string, inCommands bool, names ...string) rule {
 func TestTheClockIsReadAtTheEdge(t *testing.T) {
 	check(t, forbid("the clock is handed in, so that tests and the demo can set it", false, "time.Now", "time.Since", "time.Until"),
 		reasons{
-			"internal/bench/":                                      "it measures",
+			"cmd/duesday-bench/bench/":                             "it measures",
 			"internal/billing/run.go run":                          "how long a run took is measured, and decides nothing",
 			"internal/httpapi/options.go New":                      "the default of Options.Now",
 			"internal/sandbox/sandbox.go Open":                     "the default of Options.Now",
@@ -91,7 +91,7 @@ func TestEveryCommitIsSynced(t *testing.T) {
 		return found
 	}
 	check(t, unsynced,
-		reasons{"internal/bench/bare.go Load": "the bare baseline makes its whole import durable by one sync at the end"},
+		reasons{"cmd/duesday-bench/bench/bare.go Load": "the bare baseline makes its whole import durable by one sync at the end"},
 		plant{"internal/store/pebblestore/p.go", "package p\nimport \"github.com/cockroachdb/pebble/v2\"\nvar o = pebble.NoSync", "NoSync"},
 		plant{"internal/store/pebblestore/p.go", "package p\nvar o = options{DisableWAL: true}", "DisableWAL"})
 }

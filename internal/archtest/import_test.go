@@ -13,12 +13,12 @@ import (
 // (but see administered); nobody imports a command. Tests may import what they need.
 var layers = map[string][]string{
 	"internal/archtest": {},
-	// pebblestore: for its options, and to wait until it is idle; memstore: units are counted over it
-	"internal/bench": {"billing", "capacity", "civil", "httpapi", "money", "outbox", "sandbox", "schema", "secret", "store", "store/memstore", "store/pebblestore",
-		"stripe", "stripefake", "tracking"},
+	// pebblestore: for its options, and to wait until it is idle
+	"cmd/duesday-bench/bench":        {"billing", "capacity/estimate", "civil", "httpapi", "sandbox", "schema", "secret", "store/pebblestore", "stripe", "stripefake", "tracking"},
 	"internal/billing":               {"civil", "money", "outbox", "schema", "secret", "store"},
 	"internal/book":                  {"billing", "civil", "money", "schema", "secret"},
 	"internal/capacity":              {"store"},
+	"internal/capacity/estimate":     {"billing", "capacity", "civil", "money", "outbox", "sandbox", "schema", "store", "store/memstore"}, // memstore: units are counted over it
 	"internal/civil":                 {},
 	"internal/config":                {"secret"},
 	"internal/httpapi":               {"secret", "store", "tracking"},
@@ -97,10 +97,10 @@ var thirdParty = map[string]struct {
 	"github.com/aws/aws-sdk-go-v2": {in: []string{"internal/store/dynamostore", "internal/store/dynamotable", "internal/store/dynamotest"}, // its client, service/dynamodb
 		testsIn: []string{"internal/billing", "internal/schema/cloudformation", "cmd/duesday"}}, // the published access patterns and model, by plain calls; the template as CreateTable
 	"github.com/aws/smithy-go": {in: []string{"internal/store/dynamostore"}}, // the errors of that client
-	"github.com/cockroachdb/pebble/v2": {in: []string{"internal/store/pebblestore", "internal/bench"}, // bench: the bare baseline
+	"github.com/cockroachdb/pebble/v2": {in: []string{"internal/store/pebblestore", "cmd/duesday-bench/bench"}, // bench: the bare baseline
 		testsIn: []string{"internal/billing"}}, // its file system, which forgets what was not synced
 	"github.com/klauspost/compress":   {in: []string{"internal/tracking"}}, // S2, for the bodies of events
-	"github.com/spf13/cobra":          {in: []string{"cmd/duesday"}},
+	"github.com/spf13/cobra":          {in: []string{"cmd/duesday", "cmd/duesday-bench"}},
 	"github.com/spf13/pflag":          {in: []string{"cmd/duesday"}},
 	"github.com/stripe/stripe-go/v86": {in: []string{"internal/stripe"}},
 	"golang.org/x/term":               {in: []string{"cmd/duesday"}},

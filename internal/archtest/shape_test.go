@@ -112,7 +112,7 @@ func TestNoInitNoGlobals(t *testing.T) {
 }
 
 var (
-	starts  = regexp.MustCompile(`^(Package|Command) ([a-z0-9]+) `)
+	starts  = regexp.MustCompile(`^(Package|Command) ([a-z0-9-]+) `)
 	refuses = regexp.MustCompile(`(?i)\b(does not|do not|knows? nothing|knows? no|never|is not|moves no|decides nothing|makes no|has no)\b`)
 )
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/duesday/duesday/internal/capacity/estimate"
 	"github.com/duesday/duesday/internal/stripe"
 )
 
@@ -29,7 +30,7 @@ func (w *Webhooks) event(i int) hookEvent {
 	if e.template == 0 {
 		e.object, e.payment, e.purchase = n, n, w.payments[n]
 	} else {
-		e.object = int(uint32(Scatter(n))) % len(w.subscriptions)
+		e.object = int(uint32(estimate.Scatter(n))) % len(w.subscriptions)
 		e.purchase, e.payment = w.subscriptions[e.object], firstInvoice+i
 	}
 	return e
@@ -39,7 +40,7 @@ func (w *Webhooks) event(i int) hookEvent {
 func (e *hookEvent) fill(t *template, body []byte) {
 	t.text(body, slotPurchase, e.purchase)
 	t.number(body, slotCreated, int(e.created))
-	t.number(body, slotEvent, Scatter(e.event))
+	t.number(body, slotEvent, estimate.Scatter(e.event))
 	t.number(body, slotAccount, e.object%hookAccounts)
 	t.number(body, slotCustomer, e.object)
 	t.number(body, slotPayment, e.payment)

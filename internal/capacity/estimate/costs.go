@@ -1,4 +1,4 @@
-package bench
+package estimate
 
 import (
 	"cmp"
@@ -12,21 +12,21 @@ import (
 	"github.com/duesday/duesday/internal/schema"
 )
 
-// UnitOptions say what UnitCosts measures with.
-type UnitOptions struct {
+// Options say what Costs measures with.
+type Options struct {
 	Subscriptions int // all due on one day; at least 1
 	ItemBytes     int // of a subscription between its payments; 0 leaves what it comes to by itself
 }
 
-// A UnitCost is what one thing that the product does consumes on DynamoDB.
-type UnitCost struct {
+// A Cost is what one thing that the product does consumes on DynamoDB.
+type Cost struct {
 	Name  string         `json:"name"`
 	Units capacity.Units `json:"units"` // for one
-	Lines []UnitLine     `json:"lines,omitempty"`
+	Lines []Line         `json:"lines,omitempty"`
 }
 
-// A UnitLine is a part of a UnitCost.
-type UnitLine struct {
+// A Line is a part of a Cost.
+type Line struct {
 	Step        string         `json:"step"` // of the protocol: FIND, READ, BIND, SETTLE …
 	Op          capacity.Op    `json:"op"`
 	Item        string         `json:"item"`
@@ -37,18 +37,18 @@ type UnitLine struct {
 	Units       capacity.Units `json:"units"`
 }
 
-// UnitCosts are the units of everything that happens to a subscription, measured on the real
+// Costs are the units of everything that happens to a subscription, measured on the real
 // engine in its second period.
-type UnitCosts struct {
+type Costs struct {
 	Subscriptions int         `json:"subscriptions"`
-	Created       UnitCost    `json:"created"`        // per subscription imported
-	Reminder      UnitCost    `json:"reminder"`       // per reminder, mail and all
-	Paid          UnitCost    `json:"paid_period"`    // per period paid, from FIND to the mail, and the look back of later runs
-	Declined      UnitCost    `json:"declined"`       // per first attempt that is declined, mail and all
-	DeclinedAgain UnitCost    `json:"retry_declined"` // per later attempt
-	Row           UnitCost    `json:"due_row"`        // per row that a job finds, before it is read
-	Day           UnitCost    `json:"day"`            // per day on which nothing is due: both jobs and the mail
-	Lease         UnitCost    `json:"lease"`          // per partition of a date on which something is due, renewals aside
+	Created       Cost        `json:"created"`        // per subscription imported
+	Reminder      Cost        `json:"reminder"`       // per reminder, mail and all
+	Paid          Cost        `json:"paid_period"`    // per period paid, from FIND to the mail, and the look back of later runs
+	Declined      Cost        `json:"declined"`       // per first attempt that is declined, mail and all
+	DeclinedAgain Cost        `json:"retry_declined"` // per later attempt
+	Row           Cost        `json:"due_row"`        // per row that a job finds, before it is read
+	Day           Cost        `json:"day"`            // per day on which nothing is due: both jobs and the mail
+	Lease         Cost        `json:"lease"`          // per partition of a date on which something is due, renewals aside
 	Dates         []DateUnits `json:"dates"`          // per period, on the index partitions of the dates it moves between
 }
 
@@ -69,15 +69,15 @@ const (
 // lookBackDays is how many days after a payment its run's successors may still look at it.
 const lookBackDays = 4
 
-// MeasureUnits runs the engine over a store that counts, and returns what each thing consumed.
+// Measure runs the engine over a store that counts, and returns what each thing consumed.
 // The same options always give the same answer.
-func MeasureUnits(ctx context.Context, o UnitOptions) (*UnitCosts, error) {
+func Measure(ctx context.Context, o Options) (*Costs, error) {
 	if o.Subscriptions < 1 {
 		return nil, fmt.Errorf("%d subscriptions: want at least 1", o.Subscriptions)
 	}
 	padding := 0
 	if o.ItemBytes > 0 { // what is missing goes into the address
-		one, err := MeasureUnits(ctx, UnitOptions{Subscriptions: 1})
+		one, err := Measure(ctx, Options{Subscriptions: 1})
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +85,7 @@ func MeasureUnits(ctx context.Context, o UnitOptions) (*UnitCosts, error) {
 			return nil, fmt.Errorf("a subscription of %d bytes: it has %d by itself, and cannot be smaller", o.ItemBytes, one.SubscriptionBytes())
 		}
 	}
-	c := &UnitCosts{Subscriptions: o.Subscriptions}
+	c := &Costs{Subscriptions: o.Subscriptions}
 	if err := c.measurePaid(ctx, padding); err != nil {
 		return nil, err
 	}
@@ -93,12 +93,12 @@ func MeasureUnits(ctx context.Context, o UnitOptions) (*UnitCosts, error) {
 }
 
 // All returns what has a cost, in the order in which it happens.
-func (c *UnitCosts) All() []UnitCost {
-	return []UnitCost{c.Created, c.Reminder, c.Row, c.Paid, c.Declined, c.DeclinedAgain, c.Day, c.Lease}
+func (c *Costs) All() []Cost {
+	return []Cost{c.Created, c.Reminder, c.Row, c.Paid, c.Declined, c.DeclinedAgain, c.Day, c.Lease}
 }
 
 // SubscriptionBytes returns the size of a subscription's item between its payments.
-func (c *UnitCosts) SubscriptionBytes() int {
+func (c *Costs) SubscriptionBytes() int {
 	for _, l := range c.Paid.Lines {
 		if l.Step == stepRead {
 			return int(l.Bytes)
@@ -108,8 +108,8 @@ func (c *UnitCosts) SubscriptionBytes() int {
 }
 
 // measurePaid lets every subscription be paid twice, and counts the second time.
-func (c *UnitCosts) measurePaid(ctx context.Context, padding int) error {
-	w, err := openUnitWorld(ctx)
+func (c *Costs) measurePaid(ctx context.Context, padding int) error {
+	w, err := openWorld(ctx)
 	if err != nil {
 		return err
 	}

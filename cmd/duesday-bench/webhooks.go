@@ -3,14 +3,19 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/duesday/duesday/internal/bench"
+	"github.com/duesday/duesday/cmd/duesday-bench/bench"
 )
+
+// serveGCPercent is the setting of duesday serve.
+const serveGCPercent = 400
 
 // maxWebhookSeconds keeps a round within the time for which a signature is good.
 const maxWebhookSeconds = 120
@@ -25,10 +30,10 @@ loopback, in turn with W2 on bare Pebble: a third each are payments that are mad
 subscriptions that are changed, and invoices that are paid. Each is answered when it is
 durable. Purchases and bodies are made before the clock runs; what purchases ask for is
 put into the outbox, and not delivered. The CPU includes that of whoever sends.`,
-		Args: want(),
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b.subscriptions, b.workers = subscriptions, connections
-			if b.env("GOGC") == "" { // as duesday serve has it
+			if os.Getenv("GOGC") == "" { // as duesday serve has it
 				defer debug.SetGCPercent(debug.SetGCPercent(serveGCPercent))
 			}
 			return b.run(cmd.Context(), b.webhooks)
@@ -41,7 +46,7 @@ put into the outbox, and not delivered. The CPU includes that of whoever sends.`
 
 func (b *benchmark) webhooks(ctx context.Context) (cells []bench.Cell, err error) {
 	if b.seconds > maxWebhookSeconds {
-		return nil, usagef("--seconds %d: want at most %d, as signatures go out of date", b.seconds, maxWebhookSeconds)
+		return nil, fmt.Errorf("--seconds %d: want at most %d, as signatures go out of date", b.seconds, maxWebhookSeconds)
 	}
 	ours, err := bench.OpenWebhooks(ctx, filepath.Join(b.folder, "ours"), b.cache())
 	if err != nil {

@@ -1,4 +1,4 @@
-package bench
+package estimate
 
 import (
 	"context"
@@ -19,8 +19,8 @@ type part struct {
 }
 
 // cost divides what the parts consumed by n.
-func cost(name string, n float64, parts ...part) UnitCost {
-	c := UnitCost{Name: name}
+func cost(name string, n float64, parts ...part) Cost {
+	c := Cost{Name: name}
 	for _, p := range parts {
 		first := len(c.Lines)
 		for l, count := range p.usage.Sorted() {
@@ -28,7 +28,7 @@ func cost(name string, n float64, parts ...part) UnitCost {
 			if step == "" {
 				continue
 			}
-			line := UnitLine{Step: step, Op: l.Op, Item: l.Item, Index: l.Index, Transaction: l.Transaction,
+			line := Line{Step: step, Op: l.Op, Item: l.Item, Index: l.Index, Transaction: l.Transaction,
 				Times: float64(count.Times) / n, Units: count.Units.Times(1 / n)}
 			switch {
 			case l.Op == capacity.OpQuery && n > 1: // a page has many rows; one is what counts here
@@ -40,7 +40,7 @@ func cost(name string, n float64, parts ...part) UnitCost {
 			c.Lines = append(c.Lines, line)
 			c.Units = rounded(c.Units.Plus(line.Units))
 		}
-		slices.SortStableFunc(c.Lines[first:], func(a, b UnitLine) int { return order(a.Step) - order(b.Step) })
+		slices.SortStableFunc(c.Lines[first:], func(a, b Line) int { return order(a.Step) - order(b.Step) })
 	}
 	return c
 }
@@ -134,8 +134,8 @@ func gateStep(l capacity.Line) string {
 }
 
 // measureDeclined lets every subscription's first and second attempt be declined.
-func (c *UnitCosts) measureDeclined(ctx context.Context, padding int) error {
-	w, err := openUnitWorld(ctx)
+func (c *Costs) measureDeclined(ctx context.Context, padding int) error {
+	w, err := openWorld(ctx)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (c *UnitCosts) measureDeclined(ctx context.Context, padding int) error {
 	}
 	n := float64(c.Subscriptions)
 	for _, d := range []struct {
-		into *UnitCost
+		into *Cost
 		name string
 	}{{&c.Declined, "a first attempt, declined"}, {&c.DeclinedAgain, "a later attempt, declined"}} {
 		day, err := w.day(ctx)

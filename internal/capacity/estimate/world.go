@@ -1,4 +1,4 @@
-package bench
+package estimate
 
 import (
 	"context"
@@ -18,10 +18,10 @@ import (
 	"github.com/duesday/duesday/internal/store/memstore"
 )
 
-// A unitWorld is the product over a store in memory that counts units: the engine, the sandbox
+// A world is the product over a store in memory that counts units: the engine, the sandbox
 // in memory, and mail that goes nowhere. Its clock stands still within a day, so that the same
 // book always consumes the same.
-type unitWorld struct {
+type world struct {
 	meter  *capacity.Meter
 	tables schema.Tables
 	engine *billing.Engine
@@ -39,7 +39,7 @@ const (
 )
 
 // kindOfItem names the item, or the partition of a query, at the key.
-func (w *unitWorld) kindOfItem(table string, k store.Key) string {
+func (w *world) kindOfItem(table string, k store.Key) string {
 	if table == w.tables.Outbox.Name {
 		return itemMail
 	}
@@ -63,11 +63,11 @@ func (w *unitWorld) kindOfItem(table string, k store.Key) string {
 	return "due dates"
 }
 
-// firstUnitDay is when the world begins: any day does.
-func firstUnitDay() time.Time { return time.Date(2026, 1, 1, 6, 0, 0, 0, time.UTC) }
+// firstDay is when the world begins: any day does.
+func firstDay() time.Time { return time.Date(2026, 1, 1, 6, 0, 0, 0, time.UTC) }
 
-func openUnitWorld(ctx context.Context) (*unitWorld, error) {
-	w := &unitWorld{tables: schema.New(schema.DefaultPrefix), now: firstUnitDay()}
+func openWorld(ctx context.Context) (*world, error) {
+	w := &world{tables: schema.New(schema.DefaultPrefix), now: firstDay()}
 	clock := func() time.Time { return w.now }
 	s, err := memstore.Open(w.tables.All(), clock)
 	if err != nil {
@@ -94,7 +94,7 @@ func openUnitWorld(ctx context.Context) (*unitWorld, error) {
 
 // identify gives the store an installation id that is not random: the mails' shards follow
 // from it, and how full the pages of the outbox are.
-func (w *unitWorld) identify(ctx context.Context) error {
+func (w *world) identify(ctx context.Context) error {
 	text := func(name, value string) store.Attribute { return store.Attribute{Name: name, Value: store.S(value)} }
 	return w.meter.Commit(ctx, store.Put(w.tables.RecurringPayments.Name, store.NewItem(text(schema.PK, "META"), text(schema.SK, "META"),
 		text(schema.Installation, "MEASUREDINSTALLATIONABCDEF"), text(schema.CreatedDate, w.now.Format("2006-01-02T15:04:05.000Z")),
@@ -109,12 +109,12 @@ type nowhere struct{}
 func (nowhere) Deliver(context.Context, outbox.Effect) error { return nil }
 
 // load imports n subscriptions that fall due on one day, charged by the method.
-func (w *unitWorld) load(ctx context.Context, n int, due civil.Date, method string, padding int) error {
+func (w *world) load(ctx context.Context, n int, due civil.Date, method string, padding int) error {
 	const chunk = 48
 	for at := 0; at < n; at += chunk {
 		var batch []billing.NewSubscription
 		for i := at; i < min(n, at+chunk); i++ {
-			s := newSubscription(i, due)
+			s := Subscription(i, due)
 			s.Method = method
 			s.Address += strings.Repeat(".", padding)
 			batch = append(batch, s)
@@ -135,7 +135,7 @@ type dayUsage struct {
 
 // day runs the day's jobs one after the other, a worker each, and then moves the clock to the
 // next day.
-func (w *unitWorld) day(ctx context.Context) (d dayUsage, err error) {
+func (w *world) day(ctx context.Context) (d dayUsage, err error) {
 	o := billing.RunOptions{Date: civil.Of(w.now), Workers: 1}
 	before, rowsBefore := w.meter.Usage(), w.meter.Partitions()
 	reminders, err := w.engine.RunReminders(ctx, o)
@@ -167,7 +167,7 @@ func less(a, b map[capacity.Partition]capacity.Units) map[capacity.Partition]cap
 }
 
 // pass lets days go by until the one given.
-func (w *unitWorld) pass(ctx context.Context, until civil.Date) error {
+func (w *world) pass(ctx context.Context, until civil.Date) error {
 	for civil.Of(w.now).Before(until) {
 		if _, err := w.day(ctx); err != nil {
 			return err

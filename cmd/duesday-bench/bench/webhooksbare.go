@@ -3,6 +3,8 @@ package bench
 import (
 	"fmt"
 	"time"
+
+	"github.com/duesday/duesday/internal/capacity/estimate"
 )
 
 // The fixed bytes of W2: an event with three index entries, and the item that it changes. With
@@ -20,7 +22,7 @@ func (b *Bare) Take(first, workers, states int, length time.Duration) (units int
 }
 
 func (b *Bare) take(i, states int) error {
-	n := Scatter(i)
+	n := estimate.Scatter(i)
 	event := key('e', n)
 	if _, closer, err := b.db.Get(event); err == nil {
 		_ = closer.Close()
@@ -31,6 +33,6 @@ func (b *Bare) take(i, states int) error {
 	for _, kind := range []byte{'6', '7', '8'} { // by time, by account, by subscription
 		_ = batch.Set(indexKey(kind, uint16(i%1000), n), b.value(i+int(kind), eventIndexBytes), nil)
 	}
-	_ = batch.Set(key('t', Scatter(i%states)), b.value(i+1, stateBytes), nil)
+	_ = batch.Set(key('t', estimate.Scatter(i%states)), b.value(i+1, stateBytes), nil)
 	return b.commit(batch)
 }

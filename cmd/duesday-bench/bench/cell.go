@@ -84,13 +84,17 @@ func Measure(do func() (units int, err error)) (Sample, error) {
 	return Sample{PerSecond: float64(units) / took.Seconds(), CPU: (processCPU() - cpu) / time.Duration(units)}, nil
 }
 
-// processCPU returns the user and system time that this process has used so far.
+// processCPU returns the user and system time of this process so far, and of the processes
+// that it ran and waited for.
 func processCPU() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
+	var sum time.Duration
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(who, &u); err == nil {
+			sum += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		}
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	return sum
 }
 
 // PeakMemory returns the largest resident size of this process so far, in bytes.

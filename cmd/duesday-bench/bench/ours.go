@@ -3,14 +3,13 @@ package bench
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/capacity/estimate"
 	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store/pebblestore"
@@ -31,7 +30,7 @@ func OpenOurs(ctx context.Context, dir string, cacheBytes int64) (*Ours, error) 
 	ahead := new(atomic.Int64)
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	s, err := pebblestore.Open(dir, pebblestore.Options{Tables: tables.All(), Names: schema.Names(), Create: true,
-		CacheBytes: cacheBytes, Now: now, Holder: "duesday bench"})
+		CacheBytes: cacheBytes, Now: now, Holder: "duesday-bench"})
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +65,7 @@ func (o *Ours) Load(ctx context.Context, n, days, workers int) (float64, error) 
 				}
 				batch := make([]billing.NewSubscription, 0, chunk)
 				for i := at; i < min(n, at+chunk); i++ {
-					batch = append(batch, o.subscription(i, days))
+					batch = append(batch, estimate.Subscription(i, o.first.AddDays(i%days)))
 				}
 				if _, err := o.engine.ImportBatch(ctx, batch); err != nil {
 					errs <- err
@@ -79,30 +78,6 @@ func (o *Ours) Load(ctx context.Context, n, days, workers int) (float64, error) 
 	close(errs)
 	o.n = n
 	return float64(n) / time.Since(start).Seconds(), <-errs
-}
-
-// Scatter maps the order in which subscriptions were made, which is the order in which
-// they fall due, to account numbers that say nothing of it: ids are random in practice, and
-// a run visits the accounts of a book in no order of their keys. Both sides do.
-func Scatter(i int) int { return int(uint32(i) * 2654435761) }
-
-// usd cannot fail: the currency is known.
-var usd, _ = money.ParseCurrency("USD")
-
-func (o *Ours) subscription(i, days int) billing.NewSubscription {
-	return newSubscription(i, o.first.AddDays(i%days))
-}
-
-// newSubscription is the i-th subscription of a book: of realistic size, of an account of
-// its own.
-func newSubscription(i int, due civil.Date) billing.NewSubscription {
-	id := Scatter(i)
-	return billing.NewSubscription{
-		Account: fmt.Sprintf("acct_%010d", id), Email: fmt.Sprintf("customer.%d@example.com", id), ID: fmt.Sprintf("sub_%010d", id),
-		SKU: fmt.Sprintf("plan-%03d", i%200), Amount: money.New(int64(500+i%5000), usd), PaymentDay: due.Day(),
-		Method: "pm_card_visa", Address: fmt.Sprintf("%d Bridge Street, Birmingham, B12 7ST, United Kingdom", i%900+1),
-		ReminderDays: billing.DefaultReminderDays, NextPayment: due,
-	}
 }
 
 // Pay runs the payment job of the day for the time given and returns how many it charged

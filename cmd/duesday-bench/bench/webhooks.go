@@ -49,7 +49,7 @@ type Webhooks struct {
 func OpenWebhooks(ctx context.Context, dir string, cacheBytes int64) (*Webhooks, error) {
 	tables := schema.New(schema.DefaultPrefix)
 	s, err := pebblestore.Open(dir, pebblestore.Options{Tables: tables.All(), Names: schema.Names(), Create: true,
-		CacheBytes: cacheBytes, Holder: "duesday bench"})
+		CacheBytes: cacheBytes, Holder: "duesday-bench"})
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/duesday/duesday/internal/capacity/estimate"
 	"github.com/duesday/duesday/internal/store/pebblestore"
 )
 
@@ -76,7 +77,7 @@ func (b *Bare) Load(n int) (float64, error) {
 	for at := 0; at < n; at += chunk {
 		batch := b.db.NewBatch()
 		for i := at; i < min(n, at+chunk); i++ {
-			n := Scatter(i)
+			n := estimate.Scatter(i)
 			_ = batch.Set(key('s', n), b.value(i, subscriptionBytes), nil)
 			_ = batch.Set(indexKey('1', 0, n), b.value(i+1, indexBytes), nil)
 			_ = batch.Set(indexKey('2', 0, n), b.value(i+2, indexBytes), nil)
@@ -171,7 +172,7 @@ func (b *Bare) Pay(first, workers int, length time.Duration) (units int, err err
 }
 
 func (b *Bare) pay(i int) error {
-	n, round := Scatter(i%b.n), uint16(i/b.n)
+	n, round := estimate.Scatter(i%b.n), uint16(i/b.n)
 	attempt := key('a', n, byte(round>>8), byte(round))
 	if _, closer, err := b.db.Get(attempt); err == nil {
 		_ = closer.Close()

@@ -1,4 +1,4 @@
-package bench
+package estimate
 
 import (
 	"math"
@@ -9,15 +9,15 @@ import (
 	"github.com/duesday/duesday/internal/capacity"
 )
 
-// TestUnits holds the costs of the protocol to what docs/performance.md says: who makes it
+// TestMeasure holds the costs of the protocol to what docs/performance.md says: who makes it
 // cheaper or dearer changes both.
-func TestUnits(t *testing.T) {
-	c, err := MeasureUnits(t.Context(), UnitOptions{Subscriptions: 100})
+func TestMeasure(t *testing.T) {
+	c, err := Measure(t.Context(), Options{Subscriptions: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, w := range []struct {
-		cost         UnitCost
+		cost         Cost
 		write, reads float64 // reads of single items, without the shares of pages
 	}{
 		{c.Created, 6, 0}, {c.Reminder, 6, 2}, {c.Paid, 11, 4}, {c.Declined, 8, 1}, {c.DeclinedAgain, 7, 1}, {c.Row, 0, 0}, {c.Day, 2, 63}, {c.Lease, 2, 1},
@@ -53,19 +53,19 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-func TestUnits_AreAlwaysTheSame(t *testing.T) {
-	first, err := MeasureUnits(t.Context(), UnitOptions{Subscriptions: 20})
+func TestMeasure_AreAlwaysTheSame(t *testing.T) {
+	first, err := Measure(t.Context(), Options{Subscriptions: 20})
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := MeasureUnits(t.Context(), UnitOptions{Subscriptions: 20})
+	again, err := Measure(t.Context(), Options{Subscriptions: 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(first, again) {
 		t.Errorf("first %+v\nthen %+v", first, again)
 	}
-	more, err := MeasureUnits(t.Context(), UnitOptions{Subscriptions: 30})
+	more, err := Measure(t.Context(), Options{Subscriptions: 30})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,10 +74,10 @@ func TestUnits_AreAlwaysTheSame(t *testing.T) {
 	}
 }
 
-// TestUnits_SizeClasses: above 1 KB with its open period, a subscription costs a unit more at
+// TestMeasure_SizeClasses: above 1 KB with its open period, a subscription costs a unit more at
 // each write, two in a transaction.
-func TestUnits_SizeClasses(t *testing.T) {
-	c, err := MeasureUnits(t.Context(), UnitOptions{Subscriptions: 20, ItemBytes: 1000})
+func TestMeasure_SizeClasses(t *testing.T) {
+	c, err := Measure(t.Context(), Options{Subscriptions: 20, ItemBytes: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,24 +87,24 @@ func TestUnits_SizeClasses(t *testing.T) {
 	if c.Paid.Units.Write != 14 || c.Created.Units.Write != 6 {
 		t.Errorf("paid %v, created %v; want 14 and 6 write units", c.Paid.Units, c.Created.Units)
 	}
-	for _, o := range []UnitOptions{{}, {Subscriptions: 10, ItemBytes: 100}} {
-		if _, err := MeasureUnits(t.Context(), o); err == nil {
+	for _, o := range []Options{{}, {Subscriptions: 10, ItemBytes: 100}} {
+		if _, err := Measure(t.Context(), o); err == nil {
 			t.Errorf("%+v: no error", o)
 		}
 	}
 }
 
 // costs are round figures, to follow the sums by hand.
-func costs() *UnitCosts {
-	return &UnitCosts{
-		Paid: UnitCost{Units: capacity.Units{Read: 4, Write: 10}, Lines: []UnitLine{
+func costs() *Costs {
+	return &Costs{
+		Paid: Cost{Units: capacity.Units{Read: 4, Write: 10}, Lines: []Line{
 			{Step: stepRead, Item: itemSubscription, Units: capacity.Units{Read: 4}},
 			{Step: stepBind, Item: itemSubscription, Units: capacity.Units{Write: 1}},
 			{Step: stepSettle, Item: itemSubscription, Units: capacity.Units{Write: 4}},
 			{Step: stepSettle, Item: itemMail, Units: capacity.Units{Write: 2}},
 			{Step: stepSettle, Index: "GSI-2", Item: itemSubscription, Units: capacity.Units{Write: 3}}}},
-		Reminder: UnitCost{Units: capacity.Units{Read: 1, Write: 5}},
-		Day:      UnitCost{Units: capacity.Units{Read: 50, Write: 2}},
+		Reminder: Cost{Units: capacity.Units{Read: 1, Write: 5}},
+		Day:      Cost{Units: capacity.Units{Read: 50, Write: 2}},
 		Dates:    []DateUnits{{"GSI-1", "a date", capacity.Units{Write: 1}}, {"GSI-2", "another", capacity.Units{Write: 2, Read: 0.1}}},
 	}
 }

@@ -1,4 +1,4 @@
-package bench
+package estimate
 
 import (
 	"strings"
@@ -14,7 +14,7 @@ import (
 // TestWhatWouldSave measures the alternatives of docs/performance.md, What it costs on
 // DynamoDB, with items of the sizes that the engine writes: write units per paid period.
 func TestWhatWouldSave(t *testing.T) {
-	c, err := MeasureUnits(t.Context(), UnitOptions{Subscriptions: 20})
+	c, err := Measure(t.Context(), Options{Subscriptions: 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestWhatWouldSave(t *testing.T) {
 		{"not bound", [][]store.Write{{settle, receipt, mail}, {sent}}, 10},
 		{"above 1 KB", [][]store.Write{{sub(due, "", 500)}, {sub(next, reminder, 500), receipt, mail}, {sent}}, 14},
 	} {
-		s, err := memstore.Open(tables.All(), func() time.Time { return firstUnitDay() })
+		s, err := memstore.Open(tables.All(), func() time.Time { return firstDay() })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package bench
+package estimate
 
 import (
 	"fmt"
@@ -39,7 +39,7 @@ type Peak struct {
 }
 
 // PlanPeak computes the peak from measured units. The options must make sense.
-func PlanPeak(c *UnitCosts, o PeakOptions) *Peak {
+func PlanPeak(c *Costs, o PeakOptions) *Peak {
 	p := &Peak{Due: int(math.Round(float64(o.Subscriptions) * o.Share)), ChargeRate: o.ChargeRate, Fits: true}
 	due := float64(p.Due)
 	p.sum("periods due on the peak day", due, "%s subscriptions × %s %%", Number(float64(o.Subscriptions)), Number(o.Share*100))
@@ -58,7 +58,7 @@ func PlanPeak(c *UnitCosts, o PeakOptions) *Peak {
 
 // walked adds what more than one shard costs: both jobs look at every partition of each date,
 // and lease those in which something is due.
-func (p *Peak) walked(c *UnitCosts) (day capacity.Units) {
+func (p *Peak) walked(c *Costs) (day capacity.Units) {
 	day = c.Day.Units
 	if more := p.Shards; more > 1 {
 		reads := float64(2*more*billing.WalkDates) * float64(capacity.Eventual)
@@ -75,7 +75,7 @@ func (p *Peak) sum(what string, value float64, how string, args ...any) {
 }
 
 // units adds up the day, what it needs a second, and the month.
-func (p *Peak) units(c *UnitCosts, o PeakOptions, due float64) {
+func (p *Peak) units(c *Costs, o PeakOptions, due float64) {
 	paid := c.Paid.Units
 	p.sum("write units of a paid period", paid.Write, "%s", parts(&c.Paid, func(u capacity.Units) float64 { return u.Write }))
 	p.sum("read units of a paid period", paid.Read, "%s", parts(&c.Paid, func(u capacity.Units) float64 { return u.Read }))
@@ -99,7 +99,7 @@ func (p *Peak) units(c *UnitCosts, o PeakOptions, due float64) {
 
 // dates finds the busiest partition of one date. A throttled write of an index row rejects
 // the write of its item, so the index partition is the limit, however many units the table has.
-func (p *Peak) dates(c *UnitCosts) {
+func (p *Peak) dates(c *Costs) {
 	p.Shards = 1
 	for _, d := range c.Dates {
 		w, r := d.Units.Write*p.ChargeRate, d.Units.Read*p.ChargeRate
@@ -113,7 +113,7 @@ func (p *Peak) dates(c *UnitCosts) {
 func ceil(x float64) int { return int(math.Ceil(x - 1e-9)) }
 
 // parts tells how the units of something come about, step by step.
-func parts(c *UnitCost, of func(capacity.Units) float64) string {
+func parts(c *Cost, of func(capacity.Units) float64) string {
 	var names []string
 	sums := make(map[string]float64)
 	for _, l := range c.Lines {
@@ -137,7 +137,7 @@ type place struct {
 }
 
 // places tells where the writes go: each table and each index has a capacity of its own.
-func places(c *UnitCost) (all []place) {
+func places(c *Cost) (all []place) {
 	for _, l := range c.Lines {
 		name := "the table recurring-payments"
 		switch {

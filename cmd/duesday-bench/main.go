@@ -1,0 +1,152 @@
+// Command duesday-bench measures Duesday on this machine: the ratios of docs/performance.md to
+// a bare, tuned Pebble, and the units of DynamoDB for each thing that the engine does.
+//
+// It is no part of the product, and decides nothing about what is fast enough.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/cmd/duesday-bench/bench"
+)
+
+// productGCPercent is the setting of duesday itself.
+const productGCPercent = 150
+
+func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(productGCPercent)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := command(os.Stdout, os.Stderr).ExecuteContext(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "duesday-bench: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// A benchmark is one invocation: its flags, its streams and its working folder.
+type benchmark struct {
+	subscriptions int
+	workers       int
+	seconds       int
+	rounds        int
+	cacheMiB      int
+	folder        string
+	product       string // the duesday binary; empty builds one
+	alone         bool   // without the bare side: for the memory, and for a profile
+	json          bool
+	peakMemory    int64 // in bytes, of the product in a process of its own; 0: it runs in this one
+	stdout        io.Writer
+	stderr        io.Writer
+}
+
+// command returns the tree of commands.
+func command(stdout, stderr io.Writer) *cobra.Command {
+	b := &benchmark{stdout: stdout, stderr: stderr}
+	root := &cobra.Command{Use: "duesday-bench", Short: "Measure Duesday on this machine", SilenceErrors: true, SilenceUsage: true}
+	one := func(name, short string, measure func(context.Context) ([]bench.Cell, error)) *cobra.Command {
+		return &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+			return b.run(cmd.Context(), measure)
+		}}
+	}
+	imports := one("import", "Import a file, checks and all, in turn with W4 on bare Pebble", b.imports)
+	imports.Flags().StringVar(&b.product, "duesday", "", "`FILE` of the product to measure (default: built from the module of the working folder)")
+	root.AddCommand(
+		one("payments", "Charge for some seconds, in turn with W1 on bare Pebble", b.payments),
+		one("due", "Stream the rows of a due date, in turn with W3 on bare Pebble", b.due),
+		imports,
+		one("day", "Charge on days when 1 % is due, a tenth of the book in turn with the whole", b.days),
+		b.webhooksCommand(), b.unitsCommand())
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	f := root.PersistentFlags()
+	f.IntVar(&b.subscriptions, "subscriptions", 1_000_000, "`N` subscriptions in the book")
+	f.IntVar(&b.workers, "workers", 128, "`N` at a time")
+	f.IntVar(&b.seconds, "seconds", 20, "`N` seconds for each figure")
+	f.IntVar(&b.rounds, "rounds", 3, "`N` rounds of both sides in turn")
+	f.IntVar(&b.cacheMiB, "cache", 512, "`MiB` of block cache for each side")
+	f.StringVar(&b.folder, "dir", "", "`FOLDER` to work in; its disk is measured (default a new one in the temporary folder)")
+	f.BoolVar(&b.alone, "alone", false, "leave the bare side out")
+	f.BoolVar(&b.json, "json", false, "print JSON, for programs")
+	return root
+}
+
+func (b *benchmark) run(ctx context.Context, measure func(context.Context) ([]bench.Cell, error)) (err error) {
+	if b.subscriptions < 1000 || b.workers < 1 || b.seconds < 1 || b.rounds < 1 || b.cacheMiB < 8 {
+		return errors.New("want at least 1000 subscriptions, 1 worker, 1 second, 1 round and 8 MiB of cache")
+	}
+	if b.folder, err = os.MkdirTemp(b.folder, "duesday-bench-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.folder)) }()
+	cells, err := measure(ctx)
+	if err != nil {
+		return err
+	}
+	return b.print(cells)
+}
+
+func (b *benchmark) length() time.Duration { return time.Duration(b.seconds) * time.Second }
+
+func (b *benchmark) cache() int64 { return int64(b.cacheMiB) << 20 }
+
+// sides opens both sides in folders of their own. bare is nil when it is left out.
+func (b *benchmark) sides(ctx context.Context, name string) (ours *bench.Ours, bare *bench.Bare, done func() error, err error) {
+	dir := filepath.Join(b.folder, name)
+	if ours, err = bench.OpenOurs(ctx, filepath.Join(dir, "ours"), b.cache()); err != nil {
+		return nil, nil, nil, err
+	}
+	if !b.alone {
+		if bare, err = bench.OpenBare(filepath.Join(dir, "bare"), b.cache()); err != nil {
+			return nil, nil, nil, errors.Join(err, ours.Close())
+		}
+	}
+	return ours, bare, func() error {
+		err := ours.Close()
+		if bare != nil {
+			err = errors.Join(err, bare.Close())
+		}
+		return errors.Join(err, os.RemoveAll(dir))
+	}, nil
+}
+
+// load fills both sides and waits until neither compacts.
+func (b *benchmark) load(ctx context.Context, ours *bench.Ours, bare *bench.Bare, n, days int) error {
+	b.note("loading %d subscriptions", n)
+	if _, err := ours.Load(ctx, n, days, 8); err != nil {
+		return err
+	}
+	if bare != nil {
+		if _, err := bare.Load(n); err != nil {
+			return err
+		}
+		bare.Settle()
+	}
+	ours.Settle()
+	return nil
+}
+
+// note shows a person the progress: a benchmark takes minutes.
+func (b *benchmark) note(format string, args ...any) {
+	fmt.Fprintf(b.stderr, "bench: "+format+"\n", args...)
+}
+
+// object prints one value as JSON.
+func (b *benchmark) object(v any) error {
+	enc := json.NewEncoder(b.stdout)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}

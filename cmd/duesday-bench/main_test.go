@@ -1,0 +1,78 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// run executes one command line and returns its output.
+func run(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out, errors strings.Builder
+	c := command(&out, &errors)
+	c.SetArgs(args)
+	err := c.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"webhooks --seconds 121":                    "--seconds 121: want at most 120",
+		"webhooks --subscriptions 10":               "at least 1000 subscriptions",
+		"webhooks --workers 0":                      "1 worker",
+		"webhooks all":                              `unknown command "all"`,
+		"payments --rounds 0":                       "1 round",
+		"units --subscriptions 0":                   "want 1 to 200000",
+		"units --subscriptions 1000000":             "want 1 to 200000",
+		"units --item-bytes -1":                     "want 0 to 300000",
+		"units --item-bytes 500000":                 "want 0 to 300000",
+		"units --subscriptions 10 --item-bytes 100": "cannot be smaller",
+		"units extra":                               `unknown command "extra"`,
+	} {
+		out, err := run(t, append(strings.Fields(args), "--dir", t.TempDir())...)
+		if err == nil || !strings.Contains(err.Error(), want) || out != "" {
+			t.Errorf("%s: got %q and error %v, want an error with %q", args, out, err, want)
+		}
+	}
+}
+
+func TestUnits(t *testing.T) {
+	t.Parallel()
+	out, err := run(t, "units", "--subscriptions", "20")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"a paid period", "BIND put", "SETTLE put, in a transaction", "receipt", "GSI-2", "a reminder", "a due row, found", "LOOK BACK get"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if again, err := run(t, "units", "--subscriptions", "20"); again != out || err != nil {
+		t.Errorf("the second time, with error %v:\n%s\nnot\n%s", err, again, out)
+	}
+	text, err := run(t, "units", "--subscriptions", "20", "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o struct {
+		Paid struct {
+			Units struct{ Write float64 }
+		} `json:"paid_period"`
+	}
+	if err := json.Unmarshal([]byte(text), &o); err != nil || o.Paid.Units.Write != 11 {
+		t.Errorf("paid period: %v write units and error %v, want 11", o.Paid.Units.Write, err)
+	}
+}
+
+// TestRatios runs each measurement small, so that none of them rots.
+func TestRatios(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"payments", "due", "day"} {
+		out, err := run(t, name, "--dir", t.TempDir(), "--subscriptions", "1000", "--seconds", "1", "--rounds", "1", "--cache", "16")
+		if err != nil || !strings.Contains(out, "ratio") {
+			t.Errorf("%s: got %q and error %v", name, out, err)
+		}
+	}
+}

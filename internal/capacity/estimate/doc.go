@@ -1,0 +1,7 @@
+// Package estimate measures what the engine consumes on DynamoDB and computes the units, hours
+// and shards of a book's peak day.
+//
+// It runs the engine over a store in memory and counts read and write units by the rules of
+// package capacity. The figures do not depend on the machine: the same book always gives the
+// same. It asks nothing of AWS and knows no prices.
+package estimate
