@@ -10,6 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/tracking/poller"
 )
 
 // pollFlags are those of duesday poll.
@@ -53,9 +54,9 @@ some account, or when events are lost that Stripe does not list any more.`,
 
 // A pollView is what one round found, and a sweep if one was asked for.
 type pollView struct {
-	tracking.PollReport
-	Sweep        *tracking.SweepReport `json:"sweep,omitempty"`
-	Disconnected []string              `json:"disconnected,omitempty"` // Stripe accounts that let us in no more: not asked for
+	poller.Report
+	Sweep        *poller.SweepReport `json:"sweep,omitempty"`
+	Disconnected []string            `json:"disconnected,omitempty"` // Stripe accounts that let us in no more: not asked for
 }
 
 func (p *program) poll(ctx context.Context, f *pollFlags) error {
@@ -84,20 +85,20 @@ func (p *program) poll(ctx context.Context, f *pollFlags) error {
 	if err != nil {
 		return err
 	}
-	poller := tracking.NewPoller(tracking.PollOptions{Ledger: client, Sender: sender, Lister: processor.Tracker(), Now: p.now, Log: log, Interval: f.every})
+	finder := poller.New(poller.Options{Ledger: client, Sender: sender, Lister: processor.Tracker(), Now: p.now, Log: log, Interval: f.every})
 	if !f.once {
 		p.say("The events that %s has not got are looked for every %s; --log-level info tells what was found", t.Server, f.every)
 		if err := p.stdout.Flush(); err != nil {
 			return err
 		}
-		return poller.Run(ctx)
+		return finder.Run(ctx)
 	}
 	var v pollView
-	if v.PollReport, err = poller.Round(ctx, f.all); err != nil {
+	if v.Report, err = finder.Round(ctx, f.all); err != nil {
 		return p.explainDesk(&f.deskFlags, err)
 	}
 	if f.sweep {
-		r, err := poller.Sweep(ctx, true)
+		r, err := finder.Sweep(ctx, true)
 		if err != nil {
 			return p.explainDesk(&f.deskFlags, err)
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/stripe"
-	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/tracking/poller"
 )
 
 const (
@@ -97,12 +97,12 @@ func (w *waiter) handler(hooks []hookOf, poll secret.Text) (http.Handler, error)
 }
 
 // poller looks for missing events, and sends them to the endpoints at the base.
-func (w *waiter) poller(base string, poll secret.Text) (*tracking.Poller, error) {
+func (w *waiter) poller(base string, poll secret.Text) (*poller.Poller, error) {
 	sender, err := w.p.sender(base, poll)
 	if err != nil {
 		return nil, err
 	}
-	return tracking.NewPoller(tracking.PollOptions{Ledger: w.service, Sender: sender, Lister: w.processor.Tracker(), Now: w.p.now, Log: w.s.log, Interval: w.o.every}), nil
+	return poller.New(poller.Options{Ledger: w.service, Sender: sender, Lister: w.processor.Tracker(), Now: w.p.now, Log: w.s.log, Interval: w.o.every}), nil
 }
 
 // sender sends events to the endpoints of the server at the base, as Stripe would.

@@ -45,7 +45,7 @@ func TestTheClockIsReadAtTheEdge(t *testing.T) {
 			"internal/store/pebblestore/open.go withDefaults":      "the default of Options.Now",
 			"internal/store/pebblestore/options.go WaitIdle":       "benchmarks wait by it",
 			"internal/store/storeurl/storeurl.go Open":             "the default of Options.Now",
-			"internal/tracking/poll.go NewPoller":                  "the default of Options.Now",
+			"internal/tracking/poller/poller.go New":               "the default of Options.Now",
 			"internal/tracking/service.go Open":                    "the default of Options.Now",
 		},
 		plant{"internal/civil/p.go", "package p\nimport \"time\"\nvar x = time.Now()", "time.Now: the clock is handed in"},

@@ -28,10 +28,11 @@ var layers = map[string][]string{
 	"internal/sandbox":               {"billing", "money"},
 	"internal/schema":                {"store"},
 	"internal/secret":                {},
-	"internal/stripe":                {"billing", "money", "secret", "tracking"},
+	"internal/stripe":                {"billing", "money", "secret", "tracking", "tracking/poller"},
 	"stripefake":                     {}, // it must not know what it is used for
 	"internal/stripetest":            {},
 	"internal/tracking":              {"money", "outbox", "schema", "secret", "store"},
+	"internal/tracking/poller":       {"secret", "tracking"},
 	"internal/schema/cloudformation": {"schema", "store"},
 	"internal/schema/iam":            {"schema"},
 	"internal/schema/workbench":      {"schema", "store"},

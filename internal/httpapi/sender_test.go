@@ -11,9 +11,10 @@ import (
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/stripe"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/tracking/poller"
 )
 
-var _ tracking.Sender = (*httpapi.Sender)(nil)
+var _ poller.Sender = (*httpapi.Sender)(nil)
 
 func TestSender(t *testing.T) {
 	w := newWorld()

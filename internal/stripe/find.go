@@ -9,6 +9,7 @@ import (
 	"net/url"
 
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/tracking/poller"
 )
 
 // A Tracker is Stripe as package tracking has it. It sends by its Processor, under the same
@@ -18,7 +19,7 @@ type Tracker struct{ p *Processor }
 var (
 	_ tracking.Finder = Tracker{}
 	_ tracking.Seller = Tracker{}
-	_ tracking.Lister = Tracker{}
+	_ poller.Lister   = Tracker{}
 )
 
 // Tracker returns the processor's Tracker. They are two types, since billing.Platform and

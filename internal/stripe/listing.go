@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/tracking/poller"
 )
 
-// ListEvents implements tracking.Lister. since counts in whole seconds, rounded down. Of the
+// ListEvents implements poller.Lister. since counts in whole seconds, rounded down. Of the
 // two clocks, Stripe's and ours, the earlier one is told: Stripe's is that of its answer's
 // header, in whole seconds, and ours that of the moment before it was asked.
-func (t Tracker) ListEvents(ctx context.Context, at string, since time.Time, each func(tracking.RawEvent) error) (now time.Time, err error) {
+func (t Tracker) ListEvents(ctx context.Context, at string, since time.Time, each func(poller.RawEvent) error) (now time.Time, err error) {
 	if err := checkAt(at); err != nil {
 		return time.Time{}, err
 	}
@@ -52,7 +53,7 @@ func madeSince(t time.Time) url.Values {
 // rawEvent reads no more of an event than what tells it from others, and takes the white space
 // out of it. Stripe names the account in what it sends to a Connect endpoint, and not always in
 // a list that was asked for in the account's name.
-func rawEvent(at string, raw json.RawMessage) (tracking.RawEvent, error) {
+func rawEvent(at string, raw json.RawMessage) (poller.RawEvent, error) {
 	var e struct {
 		ID      string `json:"id"`
 		Object  string `json:"object"`
@@ -62,21 +63,21 @@ func rawEvent(at string, raw json.RawMessage) (tracking.RawEvent, error) {
 	var body bytes.Buffer
 	switch {
 	case json.Unmarshal(raw, &e) != nil || e.Object != "event" || !isID(e.ID, "evt_") || json.Compact(&body, raw) != nil:
-		return tracking.RawEvent{}, strange("a list of events", "there is something else in it: a %q with the id %q", e.Object, e.ID)
+		return poller.RawEvent{}, strange("a list of events", "there is something else in it: a %q with the id %q", e.Object, e.ID)
 	case at != "" && e.Account != "" && e.Account != at:
-		return tracking.RawEvent{}, strange("a list of events", "%s of the account %q is in that of %s", e.ID, e.Account, at)
+		return poller.RawEvent{}, strange("a list of events", "%s of the account %q is in that of %s", e.ID, e.Account, at)
 	case at != "" && e.Account == "": // last, so that it holds even where there is a null before it
 		body.Truncate(body.Len() - 1)
 		body.WriteString(`,"account":"` + at + `"}`)
 	}
-	return tracking.RawEvent{ID: e.ID, Created: instant(e.Created), Body: body.Bytes()}, nil
+	return poller.RawEvent{ID: e.ID, Created: instant(e.Created), Body: body.Bytes()}, nil
 }
 
 // beforeIntent is how long before its payment intent an invoice payment may have been made:
 // Stripe makes both when the invoice is finalized.
 const beforeIntent = time.Hour
 
-// ListObjects implements tracking.Lister: subscriptions first, then schedules, then payment
+// ListObjects implements poller.Lister: subscriptions first, then schedules, then payment
 // intents. since counts in whole seconds, rounded down. The links of the payments that invoices
 // made come from the list of invoice payments, which has for all of them what Finder.Payment
 // would have to ask for one by one.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/tracking/poller"
 )
 
 func eventFields(id string, changes ...fields) string {
@@ -53,7 +54,7 @@ func TestListEvents(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newScript(t, tt.replies...)
 			var got []string
-			now, err := processor(t, s).Tracker().ListEvents(t.Context(), tt.at, time.Unix(900, 5e8), func(e tracking.RawEvent) error {
+			now, err := processor(t, s).Tracker().ListEvents(t.Context(), tt.at, time.Unix(900, 5e8), func(e poller.RawEvent) error {
 				var body struct {
 					ID, Account string
 					Data        struct{ Object struct{ ID string } }
@@ -76,7 +77,7 @@ func TestListEvents(t *testing.T) {
 		})
 	}
 	stop := errors.New("enough")
-	_, err := processor(t, newScript(t, list(true, eventFields("evt_2"), eventFields("evt_1")))).Tracker().ListEvents(t.Context(), "", time.Time{}, func(tracking.RawEvent) error { return stop })
+	_, err := processor(t, newScript(t, list(true, eventFields("evt_2"), eventFields("evt_1")))).Tracker().ListEvents(t.Context(), "", time.Time{}, func(poller.RawEvent) error { return stop })
 	if !errors.Is(err, stop) {
 		t.Errorf("got %v, want what each returned", err)
 	}
@@ -90,7 +91,7 @@ func TestListEvents_OfTheFake(t *testing.T) {
 			s.make("customers", fmt.Sprintf("email=buyer%d@example.com", i))
 		}
 		last, n := "", 0
-		now, err := s.tracker.ListEvents(t.Context(), at, testNow, func(e tracking.RawEvent) error {
+		now, err := s.tracker.ListEvents(t.Context(), at, testNow, func(e poller.RawEvent) error {
 			var body struct{ ID, Account string }
 			if err := json.Unmarshal(e.Body, &body); err != nil || body.ID != e.ID || body.Account != at || last != "" && e.ID >= last {
 				t.Errorf("got %s after %s, of %q, %v", e.ID, last, body.Account, err)
@@ -102,7 +103,7 @@ func TestListEvents_OfTheFake(t *testing.T) {
 		if n < 120 || err != nil || now.After(testNow) {
 			t.Errorf("%d events until %v, %v", n, now, err)
 		}
-		if _, err := s.tracker.ListEvents(t.Context(), at, testNow.Add(time.Second), func(e tracking.RawEvent) error {
+		if _, err := s.tracker.ListEvents(t.Context(), at, testNow.Add(time.Second), func(e poller.RawEvent) error {
 			t.Errorf("%s is before the time that was asked for", e.ID)
 			return nil
 		}); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/stripetest"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/tracking/poller"
 )
 
 // Every request of a Tracker is one of Stripe's: as TestEveryRequestIsStripes has it of the
@@ -38,7 +39,7 @@ func TestEveryRequestOfTrackingIsStripes(t *testing.T) {
 		note(tracker.Subscription(ctx, at, "sub_1"))
 		note(tracker.Schedule(ctx, at, "sub_sched_1"))
 		note(nil, tracker.Connected(ctx, at))
-		note(tracker.ListEvents(ctx, at, testNow, func(tracking.RawEvent) error { return nil }))
+		note(tracker.ListEvents(ctx, at, testNow, func(poller.RawEvent) error { return nil }))
 		note(nil, tracker.ListObjects(ctx, at, testNow, func(tracking.Object) error { return nil }))
 		note(tracker.links(ctx, at, testNow))
 		for _, kind := range allKinds {

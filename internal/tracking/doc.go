@@ -1,9 +1,9 @@
 // Package tracking follows the payments that Stripe runs: purchases that buyers make through
 // Stripe, their payments and subscriptions, and the events that tell what became of them. It
-// stores each event once, merges it into what is known in the same commit, asks for
-// fulfilment and for unsubscribe actions once, and finds what webhooks missed.
+// stores each event once, merges it into what is known in the same commit, and asks for
+// fulfilment and for unsubscribe actions once. What webhooks missed is found by package poller.
 //
 // It does not speak HTTP and does not know Stripe's library: what it asks of Stripe are the
-// interfaces Finder, Seller and Lister, and what an event says is an Object. It takes no
+// interfaces Finder and Seller, and what an event says is an Object. It takes no
 // recurring payments itself; that is package billing, which it does not know either.
 package tracking

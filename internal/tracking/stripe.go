@@ -3,7 +3,6 @@ package tracking
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/duesday/duesday/internal/secret"
 )
@@ -58,22 +57,3 @@ var (
 	// ErrOrder: Stripe calls the order wrong, before any money moved: the text says what.
 	ErrOrder = errors.New("the order was refused by Stripe")
 )
-
-// A Lister lists what there is at Stripe: for the poller.
-type Lister interface {
-	// ListEvents calls each for every event of the account since then, inclusive, all pages, in
-	// Stripe's order: the newest first. It returns the time by Stripe's clock when the first page
-	// was answered: what happened before it is in the list. An error of each ends it.
-	ListEvents(ctx context.Context, at string, since time.Time, each func(RawEvent) error) (now time.Time, err error)
-	// ListObjects calls each for every subscription of the account, in whatever state, and every
-	// schedule and payment intent made since then, as they are now: all Seen. A payment that an invoice
-	// made has the invoice's links, as of Finder.Payment.
-	ListObjects(ctx context.Context, at string, since time.Time, each func(Object) error) error
-}
-
-// A RawEvent is an event as Stripe lists it.
-type RawEvent struct {
-	ID      string
-	Created time.Time
-	Body    []byte // whole, with "account" filled in for a connected account's
-}

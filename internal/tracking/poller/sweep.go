@@ -1,4 +1,4 @@
-package tracking
+package poller
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/duesday/duesday/internal/tracking"
 )
 
 const (
@@ -16,12 +18,12 @@ const (
 
 // A SweepReport says what a sweep found.
 type SweepReport struct {
-	Accounts int           `json:"accounts"` // whose objects were asked for
-	Skipped  int           `json:"skipped"`  // connected, and compared less than a week ago
-	Objects  int           `json:"objects"`  // that Stripe told of
-	Changed  int           `json:"changed"`  // of them, that no event had told of as they are
-	Failed   int           `json:"failed"`   // accounts that could not be compared as a whole
-	Failures []PollFailure `json:"failures,omitempty"`
+	Accounts int       `json:"accounts"` // whose objects were asked for
+	Skipped  int       `json:"skipped"`  // connected, and compared less than a week ago
+	Objects  int       `json:"objects"`  // that Stripe told of
+	Changed  int       `json:"changed"`  // of them, that no event had told of as they are
+	Failed   int       `json:"failed"`   // accounts that could not be compared as a whole
+	Failures []Failure `json:"failures,omitempty"`
 }
 
 // Sweep compares the objects of every connected account that has not been compared for a week,
@@ -34,7 +36,7 @@ func (p *Poller) Sweep(ctx context.Context, all bool) (SweepReport, error) {
 		return SweepReport{}, err
 	}
 	now := p.o.Now()
-	var due []*ConnectedAccount
+	var due []*tracking.ConnectedAccount
 	for _, a := range accounts {
 		if age := now.Sub(a.Polled.Swept); all || age >= sweepEvery || age < 0 {
 			due = append(due, a)
@@ -42,7 +44,7 @@ func (p *Poller) Sweep(ctx context.Context, all bool) (SweepReport, error) {
 	}
 	var mu sync.Mutex // guards the report
 	report := SweepReport{Skipped: len(accounts) - len(due)}
-	p.inParallel(ctx, due, func(ctx context.Context, a *ConnectedAccount) {
+	p.inParallel(ctx, due, func(ctx context.Context, a *tracking.ConnectedAccount) {
 		objects, changed, err := p.sweep(ctx, a, now)
 		mu.Lock()
 		defer mu.Unlock()
@@ -52,7 +54,7 @@ func (p *Poller) Sweep(ctx context.Context, all bool) (SweepReport, error) {
 			return
 		}
 		if report.Failed++; len(report.Failures) < maxFailures && ctx.Err() == nil {
-			report.Failures = append(report.Failures, PollFailure{a.StripeAccount, textOf(err)})
+			report.Failures = append(report.Failures, Failure{a.StripeAccount, textOf(err)})
 			p.o.Log.Warn("the objects of an account could not be compared", "stripe_account", a.StripeAccount, "error", textOf(err))
 		}
 	})
@@ -61,7 +63,7 @@ func (p *Poller) Sweep(ctx context.Context, all bool) (SweepReport, error) {
 
 // sweep compares the objects of one account, and saves that it did. One that cannot be applied
 // is left to the next sweep, which looks at the same time once more.
-func (p *Poller) sweep(ctx context.Context, a *ConnectedAccount, now time.Time) (objects, changed int, err error) {
+func (p *Poller) sweep(ctx context.Context, a *tracking.ConnectedAccount, now time.Time) (objects, changed int, err error) {
 	since := a.Polled.Swept.Add(-sweepOverlap)
 	if a.Polled.Swept.IsZero() || a.Polled.Swept.After(now) { // never, or by a clock that was wrong
 		since = now.Add(-stripeKeeps)
@@ -78,10 +80,10 @@ func (p *Poller) sweep(ctx context.Context, a *ConnectedAccount, now time.Time) 
 }
 
 // compare applies the objects of an account that were made since then.
-func (p *Poller) compare(ctx context.Context, a *ConnectedAccount, since time.Time) (objects, changed int, err error) {
+func (p *Poller) compare(ctx context.Context, a *tracking.ConnectedAccount, since time.Time) (objects, changed int, err error) {
 	at := atOf(a)
 	var broken []error
-	err = p.o.Lister.ListObjects(ctx, at, since, func(o Object) error {
+	err = p.o.Lister.ListObjects(ctx, at, since, func(o tracking.Object) error {
 		objects++
 		is, err := p.o.Ledger.Apply(ctx, at, o)
 		if is {

@@ -1,4 +1,4 @@
-package tracking_test
+package poller_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/stripe"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/tracking/poller"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -38,7 +39,7 @@ type fleet struct {
 
 	mu       sync.Mutex
 	accounts []*tracking.ConnectedAccount // guarded by mu
-	stored   map[string]tracking.RawEvent // by account and id; guarded by mu
+	stored   map[string]poller.RawEvent   // by account and id; guarded by mu
 	missing  map[string]bool              // by id; guarded by mu
 	wrong    int                          // events that were sent and are stored; guarded by mu
 	answered map[int]int                  // requests by status; guarded by mu
@@ -49,7 +50,7 @@ type fleet struct {
 // event of every tenth account never came.
 func newFleet(tb testing.TB) *fleet {
 	tb.Helper()
-	f := &fleet{stored: map[string]tracking.RawEvent{}, missing: map[string]bool{}, answered: map[int]int{}}
+	f := &fleet{stored: map[string]poller.RawEvent{}, missing: map[string]bool{}, answered: map[int]int{}}
 	f.handler = http.HandlerFunc(f.limit)
 	var ids []string
 	for i := range fleetAccounts {
@@ -89,7 +90,7 @@ func (f *fleet) happen(tb testing.TB, account string, lost bool) {
 	if lost {
 		f.missing[e.ID] = true
 	} else {
-		f.stored[account+"/"+e.ID] = tracking.RawEvent{ID: e.ID, Created: e.Created}
+		f.stored[account+"/"+e.ID] = poller.RawEvent{ID: e.ID, Created: e.Created}
 	}
 }
 
@@ -191,7 +192,7 @@ func (f *fleet) Send(_ context.Context, connect bool, body []byte) error {
 		f.wrong++
 	}
 	delete(f.missing, e.ID)
-	f.stored[e.Account+"/"+e.ID] = tracking.RawEvent{ID: e.ID, Created: time.Unix(e.Created, 0)}
+	f.stored[e.Account+"/"+e.ID] = poller.RawEvent{ID: e.ID, Created: time.Unix(e.Created, 0)}
 	return nil
 }
 
@@ -216,11 +217,11 @@ func (f *fleet) poll(tb testing.TB, o stripe.Options) (r fleetResult) {
 			tb.Error(err)
 		}
 	}()
-	poller := tracking.NewPoller(tracking.PollOptions{Ledger: f, Sender: f, Lister: processor.Tracker(), Now: f.fake.Now})
+	p := poller.New(poller.Options{Ledger: f, Sender: f, Lister: processor.Tracker(), Now: f.fake.Now})
 	round := func(least, most, missing int) (time.Duration, int) {
 		tb.Helper()
 		before, start := f.requests(), time.Now()
-		report, err := poller.Round(tb.Context(), false)
+		report, err := p.Round(tb.Context(), false)
 		took := time.Since(start)
 		if err != nil || report.Failed != 0 || report.Accounts < least || report.Accounts > most || report.Missing != missing || report.Sent != missing {
 			tb.Errorf("got %+v, %v; want %d to %d accounts and %d missing", report, err, least, most, missing)

@@ -1,4 +1,4 @@
-package tracking
+package poller
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/duesday/duesday/internal/tracking"
 )
 
 // sweep does a sweep that has to get through as a whole.
@@ -23,9 +25,9 @@ func (w *pollWorld) sweep(t *testing.T, all bool) SweepReport {
 
 func TestSweep_ComparesObjects(t *testing.T) {
 	w := newPollWorld("acct_own", "acct_a", "acct_b")
-	w.accounts = append(w.accounts, &ConnectedAccount{StripeAccount: "acct_gone", Status: Disconnected, Updated: pollStart})
-	w.objects["acct_own"] = []Object{{ID: "pi_1", Status: "changed"}}
-	w.objects["acct_a"] = []Object{{ID: "sub_1"}, {ID: "sub_2", Status: "changed"}, {ID: "pi_2", Status: "changed"}}
+	w.accounts = append(w.accounts, &tracking.ConnectedAccount{StripeAccount: "acct_gone", Status: tracking.Disconnected, Updated: pollStart})
+	w.objects["acct_own"] = []tracking.Object{{ID: "pi_1", Status: "changed"}}
+	w.objects["acct_a"] = []tracking.Object{{ID: "sub_1"}, {ID: "sub_2", Status: "changed"}, {ID: "pi_2", Status: "changed"}}
 	w.state("acct_b").Swept = pollStart.Add(-7*day + time.Second)
 	r := w.sweep(t, false)
 	if want := (SweepReport{Accounts: 2, Skipped: 1, Objects: 4, Changed: 3}); fmt.Sprint(r) != fmt.Sprint(want) {
@@ -50,7 +52,7 @@ func TestSweep_ComparesObjects(t *testing.T) {
 		"never, and the rest": {time.Time{}, true, pollStart.Add(-30 * day)},
 	} {
 		w := newPollWorld("acct_a")
-		before := PollState{Through: pollStart.Add(-time.Hour), Quiet: 3, Next: pollStart.Add(time.Hour), Error: "x", Swept: c.swept}
+		before := tracking.PollState{Through: pollStart.Add(-time.Hour), Quiet: 3, Next: pollStart.Add(time.Hour), Error: "x", Swept: c.swept}
 		*w.state("acct_a") = before
 		w.sweep(t, c.all)
 		if got := w.swept["acct_a"]; !got.Equal(c.since) {
@@ -71,8 +73,8 @@ func TestSweep_AFailureIsOneAccounts(t *testing.T) {
 		applied int
 	}{"list": {"acct_a", 1}, "apply": {"acct_a/sub_2", 3}, "save": {"acct_a", 4}} {
 		w := newPollWorld("acct_a", "acct_b")
-		w.objects["acct_a"] = []Object{{ID: "sub_1"}, {ID: "sub_2"}, {ID: "sub_3"}}
-		w.objects["acct_b"] = []Object{{ID: "sub_4"}}
+		w.objects["acct_a"] = []tracking.Object{{ID: "sub_1"}, {ID: "sub_2"}, {ID: "sub_3"}}
+		w.objects["acct_b"] = []tracking.Object{{ID: "sub_4"}}
 		w.fail = func(failing, account string) error {
 			if failing == op && account == c.of {
 				return errors.New("out of order")
@@ -93,7 +95,7 @@ func TestSweep_AFailureIsOneAccounts(t *testing.T) {
 func TestSweep_GivesUp(t *testing.T) {
 	w := newPollWorld("acct_a")
 	for range 50 {
-		w.objects["acct_a"] = append(w.objects["acct_a"], Object{ID: "sub"})
+		w.objects["acct_a"] = append(w.objects["acct_a"], tracking.Object{ID: "sub"})
 	}
 	n := 0
 	w.fail = func(op, _ string) error {
@@ -110,7 +112,7 @@ func TestSweep_GivesUp(t *testing.T) {
 
 func TestSweep_CutShort(t *testing.T) {
 	w := newPollWorld("acct_a", "acct_b")
-	w.objects["acct_a"] = []Object{{ID: "sub_1"}, {ID: "sub_2"}}
+	w.objects["acct_a"] = []tracking.Object{{ID: "sub_1"}, {ID: "sub_2"}}
 	ctx, cancel := context.WithCancel(t.Context())
 	w.fail = func(op, _ string) error {
 		if op == "apply" {

@@ -1,4 +1,4 @@
-package tracking
+package poller
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/duesday/duesday/internal/tracking"
 	"pgregory.net/rapid"
 )
 
@@ -44,10 +45,10 @@ func sendsWhatIsMissing(t *testing.T, unsorted bool) {
 	}
 	late := w.happen("acct_a", at(2*time.Hour), 0) // listed by when it was made
 	ours := w.happen("acct_own", at(time.Minute), 0)
-	r := w.round(t, w.poller(func(o *PollOptions) { o.Parallel = 1 }), false)
+	r := w.round(t, w.poller(func(o *Options) { o.Parallel = 1 }), false)
 	slices.SortStableFunc(w.sent, func(a, b string) int { return strings.Compare(a[:10], b[:10]) }) // by account
 	equalLists(t, "sent", w.sent, []string{first.id, late.id, "evt_acct_a_003", "evt_acct_a_005", "evt_acct_a_007", ours.id})
-	want := PollReport{Accounts: 3, Listed: 10, Missing: 6, Sent: 6, Through: pollStart}
+	want := Report{Accounts: 3, Listed: 10, Missing: 6, Sent: 6, Through: pollStart}
 	if fmt.Sprint(r) != fmt.Sprint(want) {
 		t.Errorf("got %+v, want %+v", r, want)
 	}
@@ -105,7 +106,7 @@ func TestRound_AFailureIsOneAccounts(t *testing.T) {
 // TestRound_HoldsNoMoreThanItMay: the oldest are sent, the mark moves, and the rest is listed
 // anew.
 func TestRound_HoldsNoMoreThanItMay(t *testing.T) {
-	for name, limit := range map[string]func(*PollOptions){"by number": func(o *PollOptions) { o.Batch = 4 }, "by size": func(*PollOptions) {}} {
+	for name, limit := range map[string]func(*Options){"by number": func(o *Options) { o.Batch = 4 }, "by size": func(*Options) {}} {
 		t.Run(name, func(t *testing.T) {
 			w := newPollWorld("acct_a")
 			var want []string
@@ -130,7 +131,7 @@ func TestRound_HoldsNoMoreThanItMay(t *testing.T) {
 			if limit := leastHeld * size; most > limit || name == "by number" && most != 4*size {
 				t.Errorf("%d bytes were held, want at most %d", most, limit)
 			}
-			if n := len(w.saves); n < len(want)/leastHeld || !slices.IsSortedFunc(w.saves, func(a, b PollState) int { return a.Through.Compare(b.Through) }) {
+			if n := len(w.saves); n < len(want)/leastHeld || !slices.IsSortedFunc(w.saves, func(a, b tracking.PollState) int { return a.Through.Compare(b.Through) }) {
 				t.Errorf("%d marks: %v", n, w.saves)
 			}
 		})
@@ -146,7 +147,7 @@ func TestRound_OneSecond(t *testing.T) {
 			w.happen("acct_a", pollStart.Add(-time.Hour), 0)
 		}
 		w.blind = blind
-		r := w.round(t, w.poller(func(o *PollOptions) { o.Batch = 2 }), false)
+		r := w.round(t, w.poller(func(o *Options) { o.Batch = 2 }), false)
 		if r.Failed != 0 || r.Sent != 7 || !r.Through.Equal(pollStart) {
 			t.Errorf("got %+v", r)
 		}
@@ -168,7 +169,7 @@ func TestRound_NoEnd(t *testing.T) {
 			}
 		}
 	}
-	p := w.poller(func(o *PollOptions) { o.Batch = 2 })
+	p := w.poller(func(o *Options) { o.Batch = 2 })
 	if r := w.round(t, p, false); r.Failed != 1 || r.Sent != 0 || !strings.Contains(r.Failures[0].Error, "in one second") || !w.state("acct_a").Through.Equal(pollStart.Add(-time.Hour)) {
 		t.Errorf("got %+v, %+v", r, w.state("acct_a"))
 	}
@@ -181,7 +182,7 @@ func TestRound_NoEnd(t *testing.T) {
 // TestRound_ClockFarBehind reads too little by the time index, and sends nothing twice for it.
 func TestRound_ClockFarBehind(t *testing.T) {
 	w := newPollWorld("acct_a")
-	p := w.poller(func(o *PollOptions) { o.Batch = 1 })
+	p := w.poller(func(o *Options) { o.Batch = 1 })
 	w.round(t, p, false)
 	at := pollStart.Add(-time.Hour) // where the window begins
 	e, missing := w.happen("acct_a", at, 0), w.happen("acct_a", at, 0)
@@ -197,7 +198,7 @@ func TestRound_ClockFarBehind(t *testing.T) {
 func TestRound_WhoeverIsBehindComesFirst(t *testing.T) {
 	w := newPollWorld("acct_a", "acct_b", "acct_c")
 	w.state("acct_a").Through, w.state("acct_b").Through = pollStart.Add(-day), pollStart.Add(-2*day)
-	w.round(t, w.poller(func(o *PollOptions) { o.Parallel = 1 }), true)
+	w.round(t, w.poller(func(o *Options) { o.Parallel = 1 }), true)
 	equalLists(t, "asked", w.asked, []string{"acct_c", "acct_b", "acct_a"})
 }
 
@@ -235,7 +236,7 @@ func TestRound_Windows(t *testing.T) {
 		"behind, the first of its day": {noon, noon.Add(-6 * day), noon.Add(-5 * day), dayOf(noon).Add(-6 * day)},
 	} {
 		r := &round{p: newPollWorld().poller(), now: c.now}
-		if got := r.since(&ConnectedAccount{Polled: PollState{Through: c.through, Checked: c.checked}}); !got.Equal(c.want) {
+		if got := r.since(&tracking.ConnectedAccount{Polled: tracking.PollState{Through: c.through, Checked: c.checked}}); !got.Equal(c.want) {
 			t.Errorf("%s: since %v, want %v", name, got, c.want)
 		}
 	}
@@ -360,7 +361,7 @@ func TestRound_QuietAccountsWait(t *testing.T) {
 func TestRound_LongUnpolled(t *testing.T) {
 	w := newPollWorld("acct_a", "acct_b", "acct_c")
 	var log bytes.Buffer
-	p := w.poller(func(o *PollOptions) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	p := w.poller(func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	w.round(t, p, false)
 	w.stripe = w.stripe.Add(21 * day)
 	down := errors.New("down")
@@ -376,9 +377,9 @@ func TestRound_LongUnpolled(t *testing.T) {
 	w.stripe = w.stripe.Add(11 * day)
 	w.happen("acct_a", w.stripe.Add(-31*day), 0)
 	found := w.happen("acct_a", w.stripe.Add(-29*day), 0)
-	w.objects["acct_a"] = []Object{{ID: "pi_1"}, {ID: "pi_2", Status: "changed"}}
+	w.objects["acct_a"] = []tracking.Object{{ID: "pi_1"}, {ID: "pi_2", Status: "changed"}}
 	log.Reset()
-	gap := PollGap{"acct_a", pollStart, w.stripe.Add(-30 * day), 1}
+	gap := Gap{"acct_a", pollStart, w.stripe.Add(-30 * day), 1}
 	w.fail = func(op, account string) error {
 		if op == "apply" && account == "acct_a/pi_1" {
 			return down
@@ -393,7 +394,7 @@ func TestRound_LongUnpolled(t *testing.T) {
 	}
 	w.fail = nil
 	gap.Changed = 1
-	if r := w.round(t, p, true); r.Failed != 0 || !slices.Equal(r.Lost, []PollGap{gap}) || r.Sent != 0 || !r.Through.Equal(w.stripe) {
+	if r := w.round(t, p, true); r.Failed != 0 || !slices.Equal(r.Lost, []Gap{gap}) || r.Sent != 0 || !r.Through.Equal(w.stripe) {
 		t.Errorf("got %+v, want %+v", r, gap)
 	}
 	if s, since := w.state("acct_a").Swept, w.swept["acct_a"]; !s.Equal(w.stripe) || !since.Equal(pollStart.Add(-30*day)) {
@@ -406,10 +407,10 @@ func TestRound_LongUnpolled(t *testing.T) {
 
 func TestRound_Disconnected(t *testing.T) {
 	w := newPollWorld("acct_a", "acct_b", "acct_c")
-	w.accounts[2].Status, w.accounts[2].Updated = Disconnected, pollStart.Add(-time.Hour)
+	w.accounts[2].Status, w.accounts[2].Updated = tracking.Disconnected, pollStart.Add(-time.Hour)
 	w.fail = func(op, account string) error {
 		if op == "list" && account == "acct_a" {
-			return fmt.Errorf("asked: %w", ErrDisconnected)
+			return fmt.Errorf("asked: %w", tracking.ErrDisconnected)
 		}
 		return nil
 	}
@@ -417,7 +418,7 @@ func TestRound_Disconnected(t *testing.T) {
 	if r.Accounts != 2 || r.Failed != 1 || r.Failures[0].StripeAccount != "acct_a" || slices.Contains(w.asked, "acct_c") {
 		t.Errorf("got %+v, asked %v", r, w.asked)
 	}
-	if s := w.state("acct_a"); s.Next.Before(pollStart.Add(3*time.Hour)) || !strings.Contains(s.Error, ErrDisconnected.Error()) {
+	if s := w.state("acct_a"); s.Next.Before(pollStart.Add(3*time.Hour)) || !strings.Contains(s.Error, tracking.ErrDisconnected.Error()) {
 		t.Errorf("got %+v, want a long wait", s)
 	}
 }
@@ -441,12 +442,12 @@ func TestRound_CutShort(t *testing.T) {
 				}
 				return ctx.Err()
 			}
-			_, err := w.poller(func(o *PollOptions) { o.Parallel = 1 }).Round(ctx, true)
+			_, err := w.poller(func(o *Options) { o.Parallel = 1 }).Round(ctx, true)
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
 			w.check(t)
-			if s := w.state("acct_a"); *s != (PollState{}) {
+			if s := w.state("acct_a"); *s != (tracking.PollState{}) {
 				t.Errorf("saved %+v", s)
 			}
 			w.fail = nil
@@ -476,7 +477,7 @@ func TestRound_NoRegistry(t *testing.T) {
 func TestRounds_FindEveryEvent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newPollWorld("acct_own", "acct_a")
-		p := w.poller(func(o *PollOptions) {
+		p := w.poller(func(o *Options) {
 			o.Batch = rapid.IntRange(1, 8).Draw(t, "batch")
 			o.Parallel = rapid.IntRange(1, 3).Draw(t, "parallel")
 		})
@@ -570,7 +571,7 @@ func TestRun(t *testing.T) {
 		w := newPollWorld("acct_a")
 		start := time.Now()
 		w.stripe = start.Add(365 * day) // marks are not what this is about
-		w.objects["acct_a"] = []Object{{ID: "sub_1"}}
+		w.objects["acct_a"] = []tracking.Object{{ID: "sub_1"}}
 		var got []string
 		note := func(what string) { got = append(got, fmt.Sprint(what, " ", time.Since(start))) }
 		w.fail = func(op, _ string) error {
@@ -588,7 +589,7 @@ func TestRun(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
-		p := w.poller(func(o *PollOptions) { o.Now, o.MaxQuiet = nil, 10*time.Minute })
+		p := w.poller(func(o *Options) { o.Now, o.MaxQuiet = nil, 10*time.Minute })
 		running.Go(func() {
 			if err := p.Run(ctx); err != nil {
 				t.Error(err)
@@ -612,8 +613,8 @@ func TestRun(t *testing.T) {
 // not its coming back was told.
 func TestRound_AsksWhoMayBeBack(t *testing.T) {
 	w := newPollWorld("acct_a", "acct_b")
-	w.accounts[0].Status, w.accounts[0].Updated = Disconnected, pollStart.Add(-6*time.Hour)
-	w.accounts[1].Status, w.accounts[1].Updated = Disconnected, pollStart.Add(-5*time.Hour)
+	w.accounts[0].Status, w.accounts[0].Updated = tracking.Disconnected, pollStart.Add(-6*time.Hour)
+	w.accounts[1].Status, w.accounts[1].Updated = tracking.Disconnected, pollStart.Add(-5*time.Hour)
 	if r := w.round(t, w.poller(), false); r.Accounts != 1 || !slices.Contains(w.asked, "acct_a") {
 		t.Errorf("got %+v, asked %v", r, w.asked)
 	}

@@ -1,4 +1,4 @@
-package tracking
+package poller
 
 import (
 	"cmp"
@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/duesday/duesday/internal/tracking"
 )
 
 // pollStart is noon, so that days do not change unless a test has them change.
@@ -30,18 +32,18 @@ type pollWorld struct {
 	mu       sync.Mutex
 	stripe   time.Time     // Stripe's clock
 	skew     time.Duration // of ours
-	accounts []*ConnectedAccount
+	accounts []*tracking.ConnectedAccount
 	events   []pollEvent // in the order in which they were made
-	objects  map[string][]Object
+	objects  map[string][]tracking.Object
 	stored   map[string]pollEvent // by id: processed, or on the way
 	sent     []string             // ids, in the order in which they were taken
 	wrong    []string             // what must not happen
-	queries  []EventQuery
+	queries  []tracking.EventQuery
 	asked    []string             // accounts that were listed, and since when
 	since    map[string]time.Time // of the last listing of events, by account
 	swept    map[string]time.Time // of the last listing of objects, by account
 	applied  []string
-	saves    []PollState
+	saves    []tracking.PollState
 	blind    bool // the account index shows nothing yet
 	alone    bool // one account is served at a time, so that nothing is saved after the end
 	unsorted bool // Stripe lists events as they were made, whatever they say of when
@@ -55,7 +57,7 @@ type pollWorld struct {
 const pollPage = 3
 
 func newPollWorld(accounts ...string) *pollWorld {
-	w := &pollWorld{stripe: pollStart, stored: map[string]pollEvent{}, objects: map[string][]Object{}, since: map[string]time.Time{}, swept: map[string]time.Time{}}
+	w := &pollWorld{stripe: pollStart, stored: map[string]pollEvent{}, objects: map[string][]tracking.Object{}, since: map[string]time.Time{}, swept: map[string]time.Time{}}
 	for _, a := range accounts {
 		w.register(a)
 	}
@@ -63,11 +65,11 @@ func newPollWorld(accounts ...string) *pollWorld {
 }
 
 func (w *pollWorld) register(account string) {
-	w.accounts = append(w.accounts, &ConnectedAccount{StripeAccount: account, Own: account == "acct_own", Created: w.stripe, Status: Connected})
+	w.accounts = append(w.accounts, &tracking.ConnectedAccount{StripeAccount: account, Own: account == "acct_own", Created: w.stripe, Status: tracking.Connected})
 }
 
-func (w *pollWorld) poller(change ...func(*PollOptions)) *Poller {
-	o := PollOptions{Ledger: w, Sender: w, Lister: w, Now: func() time.Time {
+func (w *pollWorld) poller(change ...func(*Options)) *Poller {
+	o := Options{Ledger: w, Sender: w, Lister: w, Now: func() time.Time {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.stripe.Add(w.skew)
@@ -75,7 +77,7 @@ func (w *pollWorld) poller(change ...func(*PollOptions)) *Poller {
 	for _, c := range change {
 		c(&o)
 	}
-	return NewPoller(o)
+	return New(o)
 }
 
 // happen makes an event, listed from late on.
@@ -85,8 +87,8 @@ func (w *pollWorld) happen(account string, at time.Time, late time.Duration) pol
 	return e
 }
 
-func (w *pollWorld) state(account string) *PollState {
-	i := slices.IndexFunc(w.accounts, func(a *ConnectedAccount) bool { return a.StripeAccount == account })
+func (w *pollWorld) state(account string) *tracking.PollState {
+	i := slices.IndexFunc(w.accounts, func(a *tracking.ConnectedAccount) bool { return a.StripeAccount == account })
 	return &w.accounts[i].Polled
 }
 
@@ -97,8 +99,8 @@ func (w *pollWorld) broken(op, account string) error {
 	return w.fail(op, account)
 }
 
-func (w *pollWorld) ConnectedAccounts(ctx context.Context) iter.Seq2[*ConnectedAccount, error] {
-	return func(yield func(*ConnectedAccount, error) bool) {
+func (w *pollWorld) ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.ConnectedAccount, error] {
+	return func(yield func(*tracking.ConnectedAccount, error) bool) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		for _, a := range w.accounts {
@@ -113,8 +115,8 @@ func (w *pollWorld) ConnectedAccounts(ctx context.Context) iter.Seq2[*ConnectedA
 	}
 }
 
-func (w *pollWorld) Events(ctx context.Context, q EventQuery) iter.Seq2[EventRow, error] {
-	return func(yield func(EventRow, error) bool) {
+func (w *pollWorld) Events(ctx context.Context, q tracking.EventQuery) iter.Seq2[tracking.EventRow, error] {
+	return func(yield func(tracking.EventRow, error) bool) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.queries = append(w.queries, q)
@@ -127,17 +129,17 @@ func (w *pollWorld) Events(ctx context.Context, q EventQuery) iter.Seq2[EventRow
 				continue
 			}
 			if err := cmp.Or(ctx.Err(), w.broken("events", q.StripeAccount)); err != nil {
-				yield(EventRow{}, err)
+				yield(tracking.EventRow{}, err)
 				return
 			}
-			if !yield(EventRow{ID: e.id, StripeAccount: e.account, At: e.created}, nil) {
+			if !yield(tracking.EventRow{ID: e.id, StripeAccount: e.account, At: e.created}, nil) {
 				return
 			}
 		}
 	}
 }
 
-func (w *pollWorld) SavePoll(ctx context.Context, account string, p PollState) error {
+func (w *pollWorld) SavePoll(ctx context.Context, account string, p tracking.PollState) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.alone && ctx.Err() != nil {
@@ -160,7 +162,7 @@ func (w *pollWorld) SavePoll(ctx context.Context, account string, p PollState) e
 	return nil
 }
 
-func (w *pollWorld) Apply(ctx context.Context, at string, o Object) (bool, error) {
+func (w *pollWorld) Apply(ctx context.Context, at string, o tracking.Object) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := cmp.Or(ctx.Err(), w.broken("apply", cmp.Or(at, "acct_own")+"/"+o.ID)); err != nil {
@@ -231,7 +233,7 @@ func (w *pollWorld) page(ctx context.Context, account string) error {
 	return cmp.Or(ctx.Err(), w.broken("list", account))
 }
 
-func (w *pollWorld) ListObjects(ctx context.Context, at string, since time.Time, each func(Object) error) error {
+func (w *pollWorld) ListObjects(ctx context.Context, at string, since time.Time, each func(tracking.Object) error) error {
 	account := cmp.Or(at, "acct_own")
 	w.mu.Lock()
 	w.asked, w.swept[account] = append(w.asked, account), since
@@ -262,7 +264,7 @@ func (w *pollWorld) check(t interface {
 }
 
 // round does one that has to get through as a whole.
-func (w *pollWorld) round(t *testing.T, p *Poller, all bool) PollReport {
+func (w *pollWorld) round(t *testing.T, p *Poller, all bool) Report {
 	t.Helper()
 	r, err := p.Round(t.Context(), all)
 	if err != nil {

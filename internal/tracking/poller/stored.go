@@ -1,9 +1,11 @@
-package tracking
+package poller
 
 import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/duesday/duesday/internal/tracking"
 )
 
 // shortWindow is the longest time for which the events of all accounts are read together, by
@@ -22,7 +24,7 @@ func (r *round) readDays(ctx context.Context, from time.Time) (map[string]struct
 	ids := map[string]struct{}{}
 	to := r.now.Add(time.Hour) // Stripe's clock may be ahead of ours
 	for at := from; at.Before(to); at = dayOf(at).Add(day) {
-		q := EventQuery{From: at, To: dayOf(at).Add(day)}
+		q := tracking.EventQuery{From: at, To: dayOf(at).Add(day)}
 		if to.Before(q.To) {
 			q.To = to
 		}
@@ -33,7 +35,7 @@ func (r *round) readDays(ctx context.Context, from time.Time) (map[string]struct
 	return ids, nil
 }
 
-func (p *Poller) readIDs(ctx context.Context, q EventQuery, each func(id string)) error {
+func (p *Poller) readIDs(ctx context.Context, q tracking.EventQuery, each func(id string)) error {
 	for e, err := range p.o.Ledger.Events(ctx, q) {
 		if err != nil {
 			return fmt.Errorf("read which events are stored: %w", err)
@@ -61,7 +63,7 @@ const spanLength = 5 * day
 func (s *span) has(ctx context.Context, e RawEvent) (bool, error) {
 	if from := e.Created.UTC().Truncate(spanLength); s.ids == nil || !s.from.Equal(from) {
 		ids := map[string]struct{}{}
-		q := EventQuery{StripeAccount: s.account, From: from, To: from.Add(spanLength)}
+		q := tracking.EventQuery{StripeAccount: s.account, From: from, To: from.Add(spanLength)}
 		if err := s.p.readIDs(ctx, q, func(id string) { ids[id] = struct{}{} }); err != nil {
 			return false, err
 		}

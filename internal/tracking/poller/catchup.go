@@ -1,4 +1,4 @@
-package tracking
+package poller
 
 import (
 	"bytes"
@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/tracking"
 )
 
 // since is from when on an account is asked for. The mark is by Stripe's clock, and so no
 // clock of ours can have it skip anything. The first round of a day that gets through goes back
 // to the beginning of the day before: what was listed late by a day is found then.
-func (r *round) since(a *ConnectedAccount) time.Time {
+func (r *round) since(a *tracking.ConnectedAccount) time.Time {
 	through := a.Polled.Through
 	if through.IsZero() {
 		return time.Unix(0, 0).UTC() // Stripe ends its list by itself, where 30 days are over
@@ -33,8 +34,8 @@ func (r *round) since(a *ConnectedAccount) time.Time {
 // A catchUp is one account's part of a round.
 type catchUp struct {
 	*round
-	a     *ConnectedAccount
-	state PollState
+	a     *tracking.ConnectedAccount
+	state tracking.PollState
 	known func(context.Context, RawEvent) (bool, error) // whether an event is stored
 
 	missing []RawEvent           // newest first: those that are held
@@ -50,7 +51,7 @@ type catchUp struct {
 }
 
 // poll asks for the events of one account, sends what is missing, and saves how far it got.
-func (r *round) poll(ctx context.Context, a *ConnectedAccount) {
+func (r *round) poll(ctx context.Context, a *tracking.ConnectedAccount) {
 	c := &catchUp{round: r, a: a, state: a.Polled, again: map[string]time.Time{}}
 	err := c.run(ctx)
 	c.release()
@@ -63,11 +64,11 @@ func (r *round) poll(ctx context.Context, a *ConnectedAccount) {
 	t := &r.report
 	t.Accounts++
 	t.Listed, t.Missing, t.Sent = t.Listed+c.listed, t.Missing+c.found, t.Sent+c.sent
-	if err == nil || a.Status == Disconnected && errors.Is(err, ErrDisconnected) { // it has not come back
+	if err == nil || a.Status == tracking.Disconnected && errors.Is(err, tracking.ErrDisconnected) { // it has not come back
 		return
 	}
 	if t.Failed++; len(t.Failures) < maxFailures {
-		t.Failures = append(t.Failures, PollFailure{a.StripeAccount, textOf(err)})
+		t.Failures = append(t.Failures, Failure{a.StripeAccount, textOf(err)})
 		r.p.o.Log.Warn("the events of an account could not be verified", "stripe_account", a.StripeAccount, "error", textOf(err))
 	}
 }
@@ -202,7 +203,7 @@ func (c *catchUp) send(ctx context.Context) error {
 	c.found += len(c.missing)
 	for i, e := range c.missing {
 		err := c.p.o.Sender.Send(ctx, !c.a.Own, e.Body)
-		if errors.Is(err, ErrBody) { // sending it again changes nothing, and those after it must not wait for ever
+		if errors.Is(err, tracking.ErrBody) { // sending it again changes nothing, and those after it must not wait for ever
 			c.p.o.Log.Error("an event that Stripe lists is not taken for one", "stripe_account", c.a.StripeAccount, "event", e.ID, "error", textOf(err))
 		} else if err != nil {
 			return fmt.Errorf("send %s to the webhook endpoint: %w", e.ID, err)
@@ -221,7 +222,7 @@ func (c *catchUp) leaveOut(ctx context.Context) error {
 	for _, e := range c.missing {
 		held[e.ID] = true
 	}
-	q := EventQuery{StripeAccount: c.a.StripeAccount, From: c.missing[0].Created, To: c.missing[len(c.missing)-1].Created.Add(time.Second)}
+	q := tracking.EventQuery{StripeAccount: c.a.StripeAccount, From: c.missing[0].Created, To: c.missing[len(c.missing)-1].Created.Add(time.Second)}
 	if err := c.p.readIDs(ctx, q, func(id string) { delete(held, id) }); err != nil {
 		return err
 	}
@@ -238,7 +239,7 @@ func (c *catchUp) leaveOut(ctx context.Context) error {
 // lost notes what Stripe, whose time it is, does not list any more, and compares the objects
 // from that time on, which is all that can be done about it.
 func (c *catchUp) lost(ctx context.Context, now time.Time) {
-	gap := PollGap{StripeAccount: c.a.StripeAccount, From: c.state.Through, To: now.Add(-stripeKeeps)}
+	gap := Gap{StripeAccount: c.a.StripeAccount, From: c.state.Through, To: now.Add(-stripeKeeps)}
 	if gap.From.IsZero() || !gap.From.Before(gap.To) {
 		return
 	}
@@ -263,7 +264,7 @@ func (c *catchUp) save(ctx context.Context) error {
 
 // next returns the state after an account's round: one in which nothing had happened waits
 // for twice as long as the time before.
-func (p *Poller) next(s PollState, stripeAccount string, now time.Time, news bool, err error) PollState {
+func (p *Poller) next(s tracking.PollState, stripeAccount string, now time.Time, news bool, err error) tracking.PollState {
 	wait := p.o.Interval
 	s.Error = ""
 	if err == nil || dayOf(s.Checked).Equal(dayOf(now)) {
@@ -272,7 +273,7 @@ func (p *Poller) next(s PollState, stripeAccount string, now time.Time, news boo
 	switch {
 	case err != nil:
 		s.Error = textOf(err)
-		if errors.Is(err, ErrDisconnected) {
+		if errors.Is(err, tracking.ErrDisconnected) {
 			wait = p.o.MaxQuiet
 		}
 	case news:
