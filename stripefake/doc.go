@@ -1,39 +1,40 @@
-// Package stripefake is Stripe's API for tests and for trying things out, over HTTP and with
-// a memory: customers, cards, payment intents, refunds, invoices, subscriptions, events and
-// webhooks that follow from each other as they do at Stripe, test payment methods, idempotency
-// keys as documented, connected accounts, a clock of its own, and faults on request.
+// Package stripefake is Stripe's API in memory, over HTTP, for tests: customers, cards, payment
+// intents, refunds, invoices, subscriptions, events and webhooks follow from each other as they
+// do at Stripe. It has Stripe's test payment methods, documented idempotency keys, connected
+// accounts, a clock that tests move, faults on request and a ledger of the money that moved.
 //
-// It moves no money and keeps nothing on disk. It knows nothing of Duesday: what it does is
-// held against Stripe's own OpenAPI spec, not against what Duesday would like. That spec has
-// the shapes since 2025-03-31.basil alone: those of versions before it follow the changes that
-// Stripe's changelog documents, and are held by golden files of this package only.
+// Start starts a fake for one test. Any Stripe library works with its URL and its key. New
+// returns the fake as an http.Handler instead: the API is under /v1, the control API under
+// /_fake, and the pages for customers everywhere else. The methods of Fake and the control API
+// do the same; Control is the control API's client.
 //
-// New makes a Fake, which is an http.Handler; Serve serves it. The API is under /v1, for the
-// keys of DefaultKeys, the pages that customers see beside it, and the control API under
-// /_fake: clock, faults, ledger, connected accounts, revoked keys. The methods of Fake do the
-// same, and so does a Control from another process.
+// The fake moves no money and keeps nothing on disk. It knows nothing of Duesday: Stripe's own
+// OpenAPI spec judges it. That spec has the shapes since 2025-03-31.basil alone. Older shapes
+// follow Stripe's changelog, and golden files of this package hold them.
 //
-// Where Stripe's documentation leaves room, this is what it does:
-//   - An idempotency key is forgotten 24 hours after its first request was answered, to the
-//     second; a replay does not prolong that. A 400 about the parameters frees it (codes
-//     parameter_…, a few like amount_too_small, or none); every other error that a request
-//     runs into while it is carried out is saved. What comes before that is never saved: 401,
-//     403, 429, 409, unknown parameters.
-//   - A 429 has no Retry-After; it and 409 have Stripe-Should-Retry: true, other errors below
-//     500 have false, a 500 has none.
-//   - The rate limit is on the real clock, as whoever is limited waits on that; all else is on
-//     the fake's.
-//   - Lists are in the order in which things were made, newest first; what is made while
-//     somebody walks through the pages moves nothing.
-//   - An event is in the shape of the account's default version for good. Webhooks are in that
-//     of their endpoint, signed by the clock that the fake started from, which nobody moves, and tried for three days of it, with
-//     pauses of a second, two, four and so on up to a minute of the real clock.
-//   - After the last retry of an invoice its subscription is cancelled, unless the
-//     subscription's metadata have fake_after_retries: past_due, or unpaid. At Stripe that is a
-//     setting of the account.
-//   - What happens by itself, such as a renewal or the end of a checkout session, happens when
-//     the clock is moved past it or the next request comes, at its own time and in order.
-//   - A payment intent that an invoice has made cannot be cancelled; the invoice can be voided.
-//   - Requests wait and have their faults before they are carried out, side by side; they are
-//     carried out one at a time.
+// Where Stripe's documentation leaves room, the fake does this:
+//   - It forgets an idempotency key 24 hours after the first answer, to the second; a replay does
+//     not prolong that. A 400 about the parameters frees the key (codes parameter_…, a few such
+//     as amount_too_small, or none). Every other error of a request that is carried out is
+//     saved. Earlier errors are never saved: 401, 403, 429, 409, unknown parameters.
+//   - A 429 has no Retry-After. A 429 and a 409 have Stripe-Should-Retry: true, other errors
+//     below 500 have false, a 500 has none.
+//   - The rate limit runs by the real clock, because the client waits by it. Everything else runs
+//     by the fake's clock, with the exceptions named here.
+//   - A list is in the order of creation, newest first. Objects made during a walk through its
+//     pages move nothing.
+//   - An event keeps the shape of the account's default version. A webhook has the version of its
+//     endpoint.
+//   - A webhook is tried for three days of the fake's clock, the one that Advance moves. The
+//     pauses between two tries are of the real clock: a second, two, four, up to a minute. The
+//     signature has the time of Options.Now, which nobody moves, because receivers refuse a
+//     signature whose time is not theirs.
+//   - The last failed retry of an invoice cancels its subscription. The metadata
+//     fake_after_retries of the subscription changes that to past_due or unpaid; at Stripe it is
+//     a setting of the account.
+//   - Scheduled changes, such as a renewal or the end of a checkout session, happen when the clock
+//     moves past them or with the next request, each at its own time and in order.
+//   - A payment intent of an invoice cannot be cancelled; the invoice can be voided.
+//   - Latency and faults come before a request is carried out, for all requests side by side.
+//     Requests are carried out one at a time.
 package stripefake

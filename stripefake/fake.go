@@ -123,13 +123,19 @@ func New(o Options) *Fake {
 		}
 	}
 	for _, hook := range o.Webhooks {
-		for _, live := range []bool{false, true} {
-			if live || !hook.Connect { // a live Connect endpoint gets events of both modes
-				f.system(f.in(DefaultAccount, live)).addEndpoint(hook)
-			}
-		}
+		f.addWebhook(hook)
 	}
 	return f
+}
+
+// addWebhook adds the endpoint in both modes. A Connect endpoint is added in live mode alone,
+// where it gets the events of both. mu is held.
+func (f *Fake) addWebhook(hook Webhook) {
+	for _, live := range []bool{false, true} {
+		if live || !hook.Connect {
+			f.system(f.in(DefaultAccount, live)).addEndpoint(hook)
+		}
+	}
 }
 
 // time is that of the fake's clock. mu is held.

@@ -100,12 +100,13 @@ var thirdParty = map[string]struct {
 	"github.com/aws/smithy-go": {in: []string{"internal/store/dynamostore"}}, // the errors of that client
 	"github.com/cockroachdb/pebble/v2": {in: []string{"internal/store/pebblestore", "cmd/duesday-bench/bench"}, // bench: the bare baseline
 		testsIn: []string{"internal/billing"}}, // its file system, which forgets what was not synced
-	"github.com/klauspost/compress":   {in: []string{"internal/tracking"}}, // S2, for the bodies of events
-	"github.com/spf13/cobra":          {in: []string{"cmd/duesday", "cmd/duesday-bench"}},
-	"github.com/spf13/pflag":          {in: []string{"cmd/duesday"}},
-	"github.com/stripe/stripe-go/v86": {in: []string{"internal/stripe"}},
-	"golang.org/x/term":               {in: []string{"cmd/duesday"}},
-	"pgregory.net/rapid":              {testsOnly: true},
+	"github.com/klauspost/compress": {in: []string{"internal/tracking"}}, // S2, for the bodies of events
+	"github.com/spf13/cobra":        {in: []string{"cmd/duesday", "cmd/duesday-bench"}},
+	"github.com/spf13/pflag":        {in: []string{"cmd/duesday"}},
+	"github.com/stripe/stripe-go/v86": {in: []string{"internal/stripe"},
+		testsIn: []string{"stripefake"}}, // its examples point that library at the fake
+	"golang.org/x/term":  {in: []string{"cmd/duesday"}},
+	"pgregory.net/rapid": {testsOnly: true},
 }
 
 func dependencies(s *source, p *pkg) (found []violation) {
