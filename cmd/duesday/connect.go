@@ -20,15 +20,15 @@ is registered the same way, if buyers pay there.`
 }
 
 func (p *program) connectAdd() *cobra.Command {
-	var f deskFlags
+	var f backendFlags
 	var account string
 	c := &cobra.Command{
 		Use:   "add --account UUID ACCT",
 		Short: "Register a Stripe account as a customer account's",
 		Args:  want("ACCT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.at(cmd.Context(), &f, deskNeed{create: true, stripe: true}, func(d *desk) error {
-				a, err := d.registry.Register(cmd.Context(), account, args[0])
+			return p.withBackend(cmd.Context(), &f, backendNeed{create: true, stripe: true}, func(b *backend) error {
+				a, err := b.registry.Register(cmd.Context(), account, args[0])
 				if errors.Is(err, tracking.ErrOther) {
 					return fmt.Errorf("%s, and is that one's for good: its purchases and payments are", withoutOther(err))
 				}
@@ -48,15 +48,15 @@ func (p *program) connectAdd() *cobra.Command {
 }
 
 func (p *program) connectList() *cobra.Command {
-	var f deskFlags
+	var f backendFlags
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the Stripe accounts that are followed",
 		Args:  want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.at(cmd.Context(), &f, deskNeed{}, func(d *desk) error {
+			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error {
 				columns := []string{"STRIPE ACCOUNT", "ACCOUNT", "STATUS", "VERIFIED THROUGH", "CHECKED", "ERROR"}
-				n, err := list(p, d.registry.ConnectedAccounts(cmd.Context()), as[*tracking.ConnectedAccount], columns, func(a *tracking.ConnectedAccount) []string {
+				n, err := list(p, b.registry.ConnectedAccounts(cmd.Context()), as[*tracking.ConnectedAccount], columns, func(a *tracking.ConnectedAccount) []string {
 					return []string{a.StripeAccount, a.Account, string(a.Status), stamp(a.Polled.Through), stamp(a.Polled.Checked), a.Polled.Error}
 				})
 				if err == nil {
@@ -73,14 +73,14 @@ func (p *program) connectList() *cobra.Command {
 func as[T any](v T) T { return v }
 
 func (p *program) connectShow() *cobra.Command {
-	var f deskFlags
+	var f backendFlags
 	c := &cobra.Command{
 		Use:   "show ACCT",
 		Short: "Show a Stripe account that is followed, and how far its events are known",
 		Args:  want("ACCT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.at(cmd.Context(), &f, deskNeed{}, func(d *desk) error {
-				a, err := d.connected(cmd.Context(), args[0])
+			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error {
+				a, err := b.connected(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
@@ -92,8 +92,8 @@ func (p *program) connectShow() *cobra.Command {
 }
 
 // connected returns the registered Stripe account. tracking.ErrUnregistered: there is none.
-func (d *desk) connected(ctx context.Context, stripeAccount string) (*tracking.ConnectedAccount, error) {
-	for a, err := range d.registry.ConnectedAccounts(ctx) {
+func (b *backend) connected(ctx context.Context, stripeAccount string) (*tracking.ConnectedAccount, error) {
+	for a, err := range b.registry.ConnectedAccounts(ctx) {
 		if err != nil {
 			return nil, err
 		}

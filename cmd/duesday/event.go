@@ -49,15 +49,15 @@ func viewEvent(e *tracking.Event) eventView {
 }
 
 func (p *program) eventShow() *cobra.Command {
-	var f deskFlags
+	var f backendFlags
 	body := false
 	c := &cobra.Command{
 		Use:   "show EVENT",
 		Short: "Show an event, and what became of it",
 		Args:  want("EVENT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.at(cmd.Context(), &f, deskNeed{}, func(d *desk) error {
-				e, err := d.ledger.Event(cmd.Context(), args[0])
+			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error {
+				e, err := b.ledger.Event(cmd.Context(), args[0])
 				if err != nil {
 					return notFound(err, "event "+args[0])
 				}
@@ -94,7 +94,7 @@ func (p *program) showEvent(e *tracking.Event, body bool) error {
 }
 
 func (p *program) replayCommand() *cobra.Command {
-	var f deskFlags
+	var f backendFlags
 	c := &cobra.Command{
 		Use:   "replay EVENT...",
 		Short: "Look at events again: those that were put aside or given up, or any other",
@@ -108,18 +108,18 @@ one of them still waits.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.at(cmd.Context(), &f, deskNeed{stripe: true}, func(d *desk) error { return p.replayEvents(cmd.Context(), d, args) })
+			return p.withBackend(cmd.Context(), &f, backendNeed{stripe: true}, func(b *backend) error { return p.replayEvents(cmd.Context(), b, args) })
 		},
 	}
 	return f.on(c)
 }
 
 // replayEvents goes on after an event that is not there, and then fails.
-func (p *program) replayEvents(ctx context.Context, d *desk, ids []string) error {
+func (p *program) replayEvents(ctx context.Context, b *backend, ids []string) error {
 	var missing []error
 	verdicts := func(yield func(tracking.Verdict, error) bool) {
 		for _, id := range ids {
-			v, err := d.ledger.Replay(ctx, id)
+			v, err := b.ledger.Replay(ctx, id)
 			if errors.Is(err, store.ErrNotFound) {
 				missing = append(missing, notFound(err, "event "+id))
 				continue

@@ -15,7 +15,7 @@ import (
 
 // eventFlags are those of event list.
 type eventFlags struct {
-	deskFlags
+	backendFlags
 	account, subscription string
 	from, to              instantFlag
 	limit                 int
@@ -32,11 +32,11 @@ func (p *program) eventList() *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
-			return p.at(cmd.Context(), &f.deskFlags, deskNeed{}, func(d *desk) error {
+			return p.withBackend(cmd.Context(), &f.backendFlags, backendNeed{}, func(b *backend) error {
 				if f.waiting {
-					return p.listWaiting(cmd.Context(), d)
+					return p.listWaiting(cmd.Context(), b)
 				}
-				return p.listEvents(cmd.Context(), d, f)
+				return p.listEvents(cmd.Context(), b, f)
 			})
 		},
 	}
@@ -69,21 +69,21 @@ func (f *eventFlags) check() error {
 	return nil
 }
 
-func (p *program) listEvents(ctx context.Context, d *desk, f *eventFlags) error {
+func (p *program) listEvents(ctx context.Context, b *backend, f *eventFlags) error {
 	q := tracking.EventQuery{Subscription: f.subscription, From: f.from.Time, To: f.to.Time, Whole: true}
 	if f.limit > 0 {
 		q.Limit = f.limit + 1 // one more, to see whether there are more
 	}
-	events := d.ledger.Events(ctx, q)
+	events := b.ledger.Events(ctx, q)
 	if f.account != "" {
-		places, err := d.places(ctx, f.account)
+		places, err := b.places(ctx, f.account)
 		if err != nil {
 			return err
 		}
 		var each []iter.Seq2[tracking.EventRow, error]
 		for _, at := range places {
 			q.StripeAccount = at
-			each = append(each, d.ledger.Events(ctx, q))
+			each = append(each, b.ledger.Events(ctx, q))
 		}
 		events = merged(each, func(a, b tracking.EventRow) int { return a.At.Compare(b.At) })
 	}
@@ -105,12 +105,12 @@ func (p *program) listEvents(ctx context.Context, d *desk, f *eventFlags) error 
 
 // places returns the Stripe accounts that are registered for the customer account, or the Stripe
 // account itself where the text names one.
-func (d *desk) places(ctx context.Context, account string) ([]string, error) {
+func (b *backend) places(ctx context.Context, account string) ([]string, error) {
 	if strings.HasPrefix(account, "acct_") {
 		return []string{account}, nil
 	}
 	var places []string
-	for a, err := range d.registry.ConnectedAccounts(ctx) {
+	for a, err := range b.registry.ConnectedAccounts(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -181,8 +181,8 @@ func firstOf[T any](n int, all iter.Seq2[T, error], more *bool) iter.Seq2[T, err
 	}
 }
 
-func (p *program) listWaiting(ctx context.Context, d *desk) error {
-	n, err := list(p, d.ledger.Waiting(ctx), viewEvent, []string{"EVENT", "TYPE", "STRIPE ACCOUNT", "STATUS", "RECEIVED", "WHY"}, func(e *tracking.Event) []string {
+func (p *program) listWaiting(ctx context.Context, b *backend) error {
+	n, err := list(p, b.ledger.Waiting(ctx), viewEvent, []string{"EVENT", "TYPE", "STRIPE ACCOUNT", "STATUS", "RECEIVED", "WHY"}, func(e *tracking.Event) []string {
 		return []string{e.ID, e.Type, e.StripeAccount, string(e.Status), stamp(e.Received), e.Reason}
 	})
 	if err == nil {

@@ -19,22 +19,22 @@ that says that it can never be done is given up at once.`
 }
 
 func (p *program) jobList() *cobra.Command {
-	var f deskFlags
+	var f backendFlags
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the jobs that are not done, those that were given up last",
 		Args:  want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.at(cmd.Context(), &f, deskNeed{}, func(d *desk) error { return p.listJobs(cmd.Context(), d, &f) })
+			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error { return p.listJobs(cmd.Context(), b, &f) })
 		},
 	}
 	return f.on(c)
 }
 
-func (p *program) listJobs(ctx context.Context, d *desk, f *deskFlags) error {
+func (p *program) listJobs(ctx context.Context, b *backend, f *backendFlags) error {
 	shown := func(text string) string { return secret.MaskCards(secret.Redact(text)) }
 	dead := 0
-	n, err := list(p, d.backlog.Jobs(ctx), func(j tracking.WaitingJob) tracking.WaitingJob {
+	n, err := list(p, b.backlog.Jobs(ctx), func(j tracking.WaitingJob) tracking.WaitingJob {
 		j.Error = shown(j.Error)
 		return j
 	}, []string{"JOB", "STATE", "NEXT TRY", "TRIES", "WHY"}, func(j tracking.WaitingJob) []string {
@@ -56,15 +56,15 @@ func (p *program) listJobs(ctx context.Context, d *desk, f *deskFlags) error {
 }
 
 func (p *program) jobReplay() *cobra.Command {
-	var f deskFlags
+	var f backendFlags
 	c := &cobra.Command{
 		Use:   "replay JOB",
 		Short: "Have a job that was given up tried again, with as many tries as at first",
 		Args:  want("JOB"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.at(cmd.Context(), &f, deskNeed{write: true}, func(d *desk) error {
+			return p.withBackend(cmd.Context(), &f, backendNeed{write: true}, func(b *backend) error {
 				id := args[0]
-				if err := d.backlog.ReplayJob(cmd.Context(), id); err != nil {
+				if err := b.backlog.ReplayJob(cmd.Context(), id); err != nil {
 					return notFound(err, "job "+id+" that was given up")
 				}
 				if p.cfg.JSON {

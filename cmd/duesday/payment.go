@@ -15,7 +15,7 @@ func (p *program) paymentCommand() *cobra.Command {
 }
 
 func (p *program) paymentList() *cobra.Command {
-	var f deskFlags
+	var f backendFlags
 	var account string
 	c := &cobra.Command{
 		Use:   "list --account UUID",
@@ -25,9 +25,9 @@ func (p *program) paymentList() *cobra.Command {
 			if err := checkAccountFlag(account, false); err != nil {
 				return err
 			}
-			return p.at(cmd.Context(), &f, deskNeed{}, func(d *desk) error {
+			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error {
 				columns := []string{"PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "PURCHASE"}
-				n, err := list(p, d.shop.Payments(cmd.Context(), strings.ToLower(account)), as[*tracking.Payment], columns, func(x *tracking.Payment) []string {
+				n, err := list(p, b.shop.Payments(cmd.Context(), strings.ToLower(account)), as[*tracking.Payment], columns, func(x *tracking.Payment) []string {
 					return []string{x.StripeAccount + "/" + x.ID, paymentStatus(x), formatMinor(x.Amount, x.Currency), refundedText(x), disputesText(x), stamp(x.Created), x.Purchase}
 				})
 				if err == nil {
@@ -43,7 +43,7 @@ func (p *program) paymentList() *cobra.Command {
 }
 
 func (p *program) paymentShow() *cobra.Command {
-	var f deskFlags
+	var f backendFlags
 	c := &cobra.Command{
 		Use:   "show STRIPE_ACCOUNT/PAYMENT",
 		Short: "Show a payment, its refunds and disputes, and what happened to it",
@@ -53,8 +53,8 @@ func (p *program) paymentShow() *cobra.Command {
 			if !ok || at == "" || id == "" || strings.Contains(id, "/") {
 				return usagef("payment %q: want STRIPE_ACCOUNT/PAYMENT, such as acct_123/pi_456", args[0])
 			}
-			return p.at(cmd.Context(), &f, deskNeed{}, func(d *desk) error {
-				x, err := d.shop.Payment(cmd.Context(), at, id)
+			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error {
+				x, err := b.shop.Payment(cmd.Context(), at, id)
 				if err != nil {
 					return notFound(err, "payment "+args[0])
 				}

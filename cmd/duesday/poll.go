@@ -9,13 +9,14 @@ import (
 
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/server"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/tracking/poller"
 )
 
 // pollFlags are those of duesday poll.
 type pollFlags struct {
-	deskFlags
+	backendFlags
 	once, all, sweep bool
 	every            time.Duration
 }
@@ -81,7 +82,7 @@ func (p *program) poll(ctx context.Context, f *pollFlags) error {
 		return err
 	}
 	defer func() { _ = processor.Close() }() // idle connections alone
-	sender, err := p.sender(t.Server, pollSecret(t.APIKey))
+	sender, err := server.NewSender(t.Server, t.APIKey, p.now)
 	if err != nil {
 		return err
 	}
@@ -95,18 +96,18 @@ func (p *program) poll(ctx context.Context, f *pollFlags) error {
 	}
 	var v pollView
 	if v.Report, err = finder.Round(ctx, f.all); err != nil {
-		return p.explainDesk(&f.deskFlags, err)
+		return p.explainBackend(&f.backendFlags, err)
 	}
 	if f.sweep {
 		r, err := finder.Sweep(ctx, true)
 		if err != nil {
-			return p.explainDesk(&f.deskFlags, err)
+			return p.explainBackend(&f.backendFlags, err)
 		}
 		v.Sweep = &r
 	}
 	for a, err := range client.ConnectedAccounts(ctx) {
 		if err != nil {
-			return p.explainDesk(&f.deskFlags, err)
+			return p.explainBackend(&f.backendFlags, err)
 		}
 		if a.Status == tracking.Disconnected {
 			v.Disconnected = append(v.Disconnected, a.StripeAccount)

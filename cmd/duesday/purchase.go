@@ -23,7 +23,7 @@ fulfilled and when it has ended. What Duesday charges itself is under subscripti
 
 // purchaseFlags are those of purchase create.
 type purchaseFlags struct {
-	deskFlags
+	backendFlags
 	order            tracking.Order
 	kind             choiceFlag
 	amount, currency string
@@ -56,7 +56,7 @@ numbers of minor units, as Stripe has them: 500 is 5.00 EUR.`,
 			if err := f.fill(); err != nil {
 				return err
 			}
-			return p.at(cmd.Context(), &f.deskFlags, deskNeed{stripe: true}, func(d *desk) error { return p.sell(cmd.Context(), d, f) })
+			return p.withBackend(cmd.Context(), &f.backendFlags, backendNeed{stripe: true}, func(b *backend) error { return p.sell(cmd.Context(), b, f) })
 		},
 	}
 	o, fs := &f.order, c.Flags()
@@ -124,8 +124,8 @@ type soldView struct {
 	Repeated     bool               `json:"repeated,omitempty"`
 }
 
-func (p *program) sell(ctx context.Context, d *desk, f *purchaseFlags) error {
-	created, err := d.shop.CreatePurchase(ctx, f.order)
+func (p *program) sell(ctx context.Context, b *backend, f *purchaseFlags) error {
+	created, err := b.shop.CreatePurchase(ctx, f.order)
 	if errors.Is(err, tracking.ErrOther) {
 		return fmt.Errorf("--key %s was used before, for another order (%s): give a new order a key of its own, or repeat the old one as it was", quoted(f.order.Key), withoutOther(err))
 	}
@@ -155,7 +155,7 @@ func (p *program) sell(ctx context.Context, d *desk, f *purchaseFlags) error {
 }
 
 func (p *program) purchaseList() *cobra.Command {
-	var f deskFlags
+	var f backendFlags
 	var account string
 	c := &cobra.Command{
 		Use:   "list --account UUID",
@@ -165,9 +165,9 @@ func (p *program) purchaseList() *cobra.Command {
 			if err := checkAccountFlag(account, false); err != nil {
 				return err
 			}
-			return p.at(cmd.Context(), &f, deskNeed{}, func(d *desk) error {
+			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error {
 				columns := []string{"PURCHASE", "KEY", "KIND", "CREATED", "FULFILLED", "UNSUBSCRIBE", "SUBSCRIPTIONS", "PROBLEM"}
-				n, err := list(p, d.shop.Purchases(cmd.Context(), strings.ToLower(account)), as[*tracking.Purchase], columns, func(x *tracking.Purchase) []string {
+				n, err := list(p, b.shop.Purchases(cmd.Context(), strings.ToLower(account)), as[*tracking.Purchase], columns, func(x *tracking.Purchase) []string {
 					return []string{x.ID, x.Order.Key, string(x.Kind), stamp(x.Created), yesNo(x.Fulfilled), string(x.Unsubscribe.State), coursesText(x), x.Problem}
 				})
 				if err == nil {
@@ -183,21 +183,21 @@ func (p *program) purchaseList() *cobra.Command {
 }
 
 func (p *program) purchaseShow() *cobra.Command {
-	var f deskFlags
+	var f backendFlags
 	c := &cobra.Command{
 		Use:   "show PURCHASE",
 		Short: "Show a purchase, its payments and subscriptions, and its story: what was asked, what came, what was done",
 		Args:  want("PURCHASE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.at(cmd.Context(), &f, deskNeed{}, func(d *desk) error {
-				story, err := d.shop.Story(cmd.Context(), args[0])
+			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error {
+				story, err := b.shop.Story(cmd.Context(), args[0])
 				if err != nil {
 					return notFound(err, "purchase "+args[0])
 				}
 				if p.cfg.JSON {
 					return p.object(story)
 				}
-				return p.showStory(cmd.Context(), d, story)
+				return p.showStory(cmd.Context(), b, story)
 			})
 		},
 	}

@@ -66,13 +66,13 @@ func formatMinor(minor int64, code string) string {
 }
 
 // trouble names the jobs of the purchase that have failed, and why: names and values.
-func (d *desk) trouble(ctx context.Context, x *tracking.Purchase) ([]string, error) {
+func (b *backend) trouble(ctx context.Context, x *tracking.Purchase) ([]string, error) {
 	asked := func(e tracking.Effect) bool { return e.State == tracking.Asked || e.State == tracking.Begun }
 	if !asked(x.Fulfilment) && !asked(x.Unsubscribe) {
 		return nil, nil
 	}
 	var pairs []string
-	for j, err := range d.backlog.Jobs(ctx) {
+	for j, err := range b.backlog.Jobs(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -97,8 +97,8 @@ func coursesText(x *tracking.Purchase) string {
 	return strings.Join(parts, ", ")
 }
 
-func (p *program) showStory(ctx context.Context, d *desk, s *tracking.Story) error {
-	trouble, err := d.trouble(ctx, s.Purchase)
+func (p *program) showStory(ctx context.Context, b *backend, s *tracking.Story) error {
+	trouble, err := b.trouble(ctx, s.Purchase)
 	if err != nil {
 		return err
 	}

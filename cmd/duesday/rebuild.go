@@ -12,7 +12,7 @@ import (
 
 func (p *program) rebuildCommand() *cobra.Command {
 	var account string
-	var f deskFlags
+	var f backendFlags
 	c := &cobra.Command{
 		Use:   "rebuild",
 		Short: "Fold the stored events anew, and compare what they come to with what is stored",
@@ -27,17 +27,17 @@ counted and no difference. Exits 3 when there is a difference.`,
 					return err
 				}
 			}
-			return p.at(cmd.Context(), &f, deskNeed{}, func(d *desk) error { return p.rebuild(cmd.Context(), d, account) })
+			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error { return p.rebuild(cmd.Context(), b, account) })
 		},
 	}
 	c.Flags().StringVar(&account, "account", "", "only the events of the `ACCOUNT`: acct_… at Stripe, or a customer account's UUID (default: of every Stripe account that is registered)")
 	return f.on(c)
 }
 
-func (p *program) rebuild(ctx context.Context, d *desk, account string) error {
+func (p *program) rebuild(ctx context.Context, b *backend, account string) error {
 	var differences []tracking.Difference
 	columns := []string{"STRIPE ACCOUNT", "EVENTS", "UNREAD", "COMPARED", "NOT COMPARED", "AHEAD", "DIFFERENT"}
-	_, err := list(p, d.rebuilt(ctx, account), func(r *tracking.Rebuilt) *tracking.Rebuilt {
+	_, err := list(p, b.rebuilt(ctx, account), func(r *tracking.Rebuilt) *tracking.Rebuilt {
 		differences = append(differences, r.Differences...)
 		return r
 	}, columns, func(r *tracking.Rebuilt) []string {
@@ -60,24 +60,24 @@ func (p *program) rebuild(ctx context.Context, d *desk, account string) error {
 }
 
 // rebuilt rebuilds the Stripe accounts of the account, or with "" every one that is registered.
-func (d *desk) rebuilt(ctx context.Context, account string) iter.Seq2[*tracking.Rebuilt, error] {
+func (b *backend) rebuilt(ctx context.Context, account string) iter.Seq2[*tracking.Rebuilt, error] {
 	return func(yield func(*tracking.Rebuilt, error) bool) {
 		if account != "" {
-			places, err := d.places(ctx, account)
+			places, err := b.places(ctx, account)
 			if err != nil {
 				yield(nil, err)
 			}
 			for _, at := range places {
-				if r, err := d.ledger.Rebuild(ctx, at); !yield(r, err) || err != nil {
+				if r, err := b.ledger.Rebuild(ctx, at); !yield(r, err) || err != nil {
 					return
 				}
 			}
 			return
 		}
-		for a, err := range d.registry.ConnectedAccounts(ctx) {
+		for a, err := range b.registry.ConnectedAccounts(ctx) {
 			var r *tracking.Rebuilt
 			if err == nil {
-				r, err = d.ledger.Rebuild(ctx, a.StripeAccount)
+				r, err = b.ledger.Rebuild(ctx, a.StripeAccount)
 			}
 			if !yield(r, err) || err != nil {
 				return

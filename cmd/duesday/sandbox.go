@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/sandbox"
+	"github.com/duesday/duesday/internal/server"
 )
 
 const sandboxAddress = "127.0.0.1:12121"
@@ -72,21 +73,13 @@ func (p *program) announce(at net.Addr) error {
 	return p.sayServed(v)
 }
 
-// baseURL is how this machine reaches what is served at the address. It warns if others
-// reach it as well, and says what they can do then.
-func (p *program) baseURL(at net.Addr, do string) (string, error) {
-	host, port, err := net.SplitHostPort(at.String())
-	if err != nil {
-		return "", err
+// baseURL returns the URL at which this machine reaches a server at the address. It warns if
+// other machines reach it too, with the power that they have then.
+func (p *program) baseURL(at net.Addr, power string) (string, error) {
+	if host, _, err := net.SplitHostPort(at.String()); err == nil && !net.ParseIP(host).IsLoopback() {
+		p.warn("whoever reaches %s can %s: it asks for no password", at, power)
 	}
-	ip := net.ParseIP(host)
-	if !ip.IsLoopback() {
-		p.warn("whoever reaches %s can %s: it asks for no password", at, do)
-	}
-	if ip.IsUnspecified() { // every address of this machine: the one that is sure to work here
-		host = "localhost"
-	}
-	return "http://" + net.JoinHostPort(host, port), nil
+	return server.LocalBase(at)
 }
 
 // sayServed prints the view as a line of JSON, if JSON is wanted, and sends off all that was

@@ -15,14 +15,12 @@ import (
 
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/server"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
 const (
-	serveAddress = "127.0.0.1:8080"
-	hookPath     = "/hooks/stripe"         // of events of our own account
-	connectPath  = "/hooks/stripe/connect" // of events of connected accounts
-
+	serveAddress   = "127.0.0.1:8080"
 	serveGCPercent = 400 // a fifth of the CPU of a webhook less than at 150
 )
 
@@ -52,8 +50,8 @@ func (p *program) serveCommand() *cobra.Command {
 store when there is none, has it to itself, and runs until it is interrupted; then it
 finishes what it has begun.
 
-  ` + hookPath + `          webhooks for events of our own account
-  ` + connectPath + `  webhooks for events of connected accounts
+  ` + server.HookPath + `          webhooks for events of our own account
+  ` + server.ConnectPath + `  webhooks for events of connected accounts
   /v1                    purchases and payments, for programs
   /internal              events and accounts, for other commands with --server
   /healthz, /readyz      whether it runs, and whether it can work
@@ -62,8 +60,8 @@ Secrets are in the environment, or in files that nobody else can read, and never
 command line. Of an endpoint there may be several, separated by commas, spaces or lines:
 
   ` + config.EnvStripeKey + ` or _FILE              the API key at Stripe
-  ` + config.EnvWebhookSecrets + ` or _FILE  of ` + hookPath + `
-  ` + config.EnvConnectSecrets + ` or _FILE  of ` + connectPath + `
+  ` + config.EnvWebhookSecrets + ` or _FILE  of ` + server.HookPath + `
+  ` + config.EnvConnectSecrets + ` or _FILE  of ` + server.ConnectPath + `
   ` + config.EnvAPIKey + ` or _FILE                 for /v1 and /internal
 
 A command of yours for --on-fulfil or --on-unsubscribe is run by sh. The job is its standard
@@ -150,12 +148,51 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 	}
 	defer func() { _ = l.Close() }() // the server has closed it, unless it came to none
 	return p.with(ctx, need{create: true, processor: p.cfg.UsesStripe()}, func(s *session) error {
-		options := tracking.Options{EndedBy: o.endedBy, Automations: p.automations(o.fulfil, o.unsubscribe)}
-		return p.track(ctx, s, &t, true, options, func(f followed) error {
-			w := &waiter{p: p, s: s, t: &t, o: o, followed: f, listener: l}
-			return w.run(ctx)
-		})
+		options := tracking.Options{EndedBy: o.endedBy, Automations: p.automations(o)}
+		return p.track(ctx, s, &t, true, options, func(f followed) error { return p.runServer(ctx, s, &t, o, f, l) })
 	})
+}
+
+// runServer announces the server and runs it until ctx ends.
+func (p *program) runServer(ctx context.Context, s *session, t *config.Tracking, o *serveFlags, f followed, l net.Listener) error {
+	options := server.Options{Service: f.service, Lister: f.processor.Tracker(), Listener: l,
+		Ready:          func(ctx context.Context) error { _, err := s.engine.Meta(ctx); return err },
+		WebhookSecrets: t.Webhook.List, ConnectSecrets: t.Connect.List, APIKey: t.APIKey, Now: p.now, Log: s.log}
+	if !o.noPoll {
+		options.PollEvery = o.every
+	}
+	running, err := server.New(options)
+	if err != nil {
+		return err
+	}
+	v := serveView{Address: l.Addr().String(), Base: running.Base(), Store: secret.Redact(p.cfg.Store), StripeAccount: f.own, Mode: "test",
+		Webhooks: running.Webhooks(), API: !t.APIKey.IsZero()}
+	if f.live {
+		v.Mode = "live"
+	}
+	if !o.noPoll {
+		v.PollEvery = o.every.String()
+	}
+	if err := p.announceServer(v, o); err != nil {
+		return err
+	}
+	return running.Run(ctx)
+}
+
+// automations are the commands in the flags. The service logs an action that has none.
+func (p *program) automations(o *serveFlags) (list []tracking.Automation) {
+	var env []string
+	for _, name := range []string{"PATH", "HOME"} {
+		if value := p.env(name); value != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	for action, line := range map[tracking.Action]string{tracking.ActionFulfil: o.fulfil, tracking.ActionUnsubscribe: o.unsubscribe} {
+		if line != "" {
+			list = append(list, &server.Command{Action: action, Line: line, Env: env})
+		}
+	}
+	return list
 }
 
 // readHookSecrets reads the files of the webhook endpoints' secrets, where there are some.
@@ -164,7 +201,7 @@ func readHookSecrets(t *config.Tracking) error {
 		if of.File == "" {
 			continue
 		}
-		text, err := secretLines(of.File)
+		text, err := secret.ReadFile(of.File)
 		if err != nil {
 			return usagef("%s: %w", name, err)
 		}
@@ -174,30 +211,6 @@ func readHookSecrets(t *config.Tracking) error {
 		of.File = ""
 	}
 	return nil
-}
-
-// hooksOf are the webhook endpoints: those that there are secrets for. poll is that of the
-// poller, which is good at both.
-func hooksOf(t *config.Tracking, poll secret.Text) []hookOf {
-	var hooks []hookOf
-	for _, h := range []hookOf{{path: hookPath, secrets: t.Webhook.List}, {path: connectPath, connect: true, secrets: t.Connect.List}} {
-		h.public = len(h.secrets) > 0
-		if !poll.IsZero() {
-			h.secrets = append(slices.Clone(h.secrets), poll)
-		}
-		if len(h.secrets) > 0 {
-			hooks = append(hooks, h)
-		}
-	}
-	return hooks
-}
-
-// A hookOf is a webhook endpoint.
-type hookOf struct {
-	path    string
-	connect bool
-	secrets []secret.Text
-	public  bool // Stripe has a secret of it
 }
 
 // A serveView is what a program has to know to use the server: one line of JSON.
@@ -212,22 +225,8 @@ type serveView struct {
 	PollEvery     string   `json:"poll_every,omitempty"`
 }
 
-// announce prints the line that whoever started this waits for.
-func (w *waiter) announce(hooks []hookOf, base string) error {
-	p := w.p
-	v := serveView{Address: w.listener.Addr().String(), Base: base, Store: secret.Redact(p.cfg.Store), StripeAccount: w.own, Mode: "test", Webhooks: []string{},
-		API: !w.t.APIKey.IsZero()}
-	if w.live {
-		v.Mode = "live"
-	}
-	if !w.o.noPoll {
-		v.PollEvery = w.o.every.String()
-	}
-	for _, h := range hooks {
-		if h.public {
-			v.Webhooks = append(v.Webhooks, base+h.path)
-		}
-	}
+// announceServer prints the line for which the starter of the server waits.
+func (p *program) announceServer(v serveView, o *serveFlags) error {
 	if len(v.Webhooks) == 0 {
 		p.warn("webhooks of Stripe's are refused: set %s or %s", config.EnvWebhookSecrets, config.EnvConnectSecrets)
 	}
@@ -239,22 +238,22 @@ func (w *waiter) announce(hooks []hookOf, base string) error {
 		what = "webhooks at " + strings.Join(v.Webhooks, " and ")
 	}
 	if len(v.Webhooks) == 1 {
-		what += w.closedHook(v.Webhooks[0])
+		what += closedHook(v.StripeAccount, v.Webhooks[0])
 	}
 	p.say("%s at Stripe (%s mode) is followed in %s: %s", v.StripeAccount, v.Mode, v.Store, what)
-	if w.o.fulfil == "" {
+	if o.fulfil == "" {
 		p.warn("there is no --on-fulfil: a purchase is fulfilled by a line in the log, for good")
 	}
-	if w.o.unsubscribe == "" {
+	if o.unsubscribe == "" {
 		p.say("there is no --on-unsubscribe: when a subscription ends, that is a line in the log")
 	}
 	return p.sayServed(v)
 }
 
-// closedHook names the endpoint that is not open, where the other one is.
-func (w *waiter) closedHook(open string) string {
-	if strings.HasSuffix(open, connectPath) {
-		return "; " + hookPath + ", for events of " + w.own + " itself, is closed: set " + config.EnvWebhookSecrets
+// closedHook names the closed endpoint beside the open one.
+func closedHook(own, open string) string {
+	if strings.HasSuffix(open, server.ConnectPath) {
+		return "; " + server.HookPath + ", for events of " + own + " itself, is closed: set " + config.EnvWebhookSecrets
 	}
-	return "; " + connectPath + ", for events of connected accounts, is closed: set " + config.EnvConnectSecrets
+	return "; " + server.ConnectPath + ", for events of connected accounts, is closed: set " + config.EnvConnectSecrets
 }

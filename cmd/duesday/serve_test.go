@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/server"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -61,7 +62,7 @@ func newServeCLI(t *testing.T) *serveCLI {
 	}))
 	t.Cleanup(c.front.Close)
 	c.stripeCLI = newStripeCLI(t, stripefake.Options{Connected: []string{"acct_shop"}, Webhooks: []stripefake.Webhook{
-		{URL: c.front.URL + hookPath, Secret: hookSecret}, {URL: c.front.URL + connectPath, Secret: shopSecret, Connect: true}}})
+		{URL: c.front.URL + server.HookPath, Secret: hookSecret}, {URL: c.front.URL + server.ConnectPath, Secret: shopSecret, Connect: true}}})
 	maps.Copy(c.env, map[string]string{"DUESDAY_STRIPE_WEBHOOK_SECRETS": "whsec_older, " + hookSecret, "DUESDAY_STRIPE_CONNECT_SECRETS": shopSecret,
 		"DUESDAY_API_KEY": testAPIKey, "PATH": os.Getenv("PATH"), "HOME": t.TempDir()})
 	pipe := filepath.Join(t.TempDir(), "jobs")
@@ -175,7 +176,7 @@ func (c *stripeCLI) askAt(at, method, path, params string) map[string]any {
 func TestServe_SellsAndFulfils(t *testing.T) {
 	c := newServeCLI(t)
 	v, stop := c.serve("--on-fulfil", c.job(), "--on-unsubscribe", c.job(), "--no-poll")
-	equal(t, "announced", []any{v.StripeAccount, v.Mode, v.API, v.PollEvery, v.Webhooks}, []any{stripefake.DefaultAccount, "test", true, "", []string{v.Base + hookPath, v.Base + connectPath}})
+	equal(t, "announced", []any{v.StripeAccount, v.Mode, v.API, v.PollEvery, v.Webhooks}, []any{stripefake.DefaultAccount, "test", true, "", []string{v.Base + server.HookPath, v.Base + server.ConnectPath}})
 	c.env["DUESDAY_SERVER"] = v.Base
 	equal(t, "registered", members(c.object(exitDone, "connect", "add", "--account", shopAccount, "acct_shop"), "stripe_account", "account", "status"), []any{"acct_shop", shopAccount, "connected"})
 	c.must("connect", "add", "--account", ownAccount, stripefake.DefaultAccount)

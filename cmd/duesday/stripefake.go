@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/listen"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/server"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -27,6 +30,14 @@ const (
 	envConnectSecret = "DUESDAY_STRIPE_FAKE_CONNECT_SECRET"
 	// usualConnectSecret is that of who names none.
 	usualConnectSecret = "whsec_duesday_connect"
+)
+
+// The limits of the fake's server.
+const (
+	fakeReadTimeout  = 30 * time.Second // of a request
+	fakeWriteTimeout = 2 * time.Minute  // of an answer; a request may have to wait for one of them
+	fakeIdleTimeout  = 5 * time.Minute  // of a connection
+	fakeMaxHeader    = 64 << 10         // bytes of a request's header
 )
 
 // stripeFakeFlags are those of duesday stripe-fake.
@@ -70,7 +81,7 @@ It asks for no password. Whoever reaches the address can use it and control it.
 
 A rate is a probability from 0 to 1.`,
 		Example: `  duesday stripe-fake
-  duesday stripe-fake --connect acct_shop --connect-webhook-url http://127.0.0.1:8080` + connectPath + `
+  duesday stripe-fake --connect acct_shop --connect-webhook-url http://127.0.0.1:8080` + server.ConnectPath + `
   duesday stripe-fake --latency 200ms --rate 25 --lost-replies 0.01 --late-errors 0.01 --seed 7
   ` + useOfStripeFake("http://"+stripeFakeAddress) + `
   curl http://` + stripeFakeAddress + `/v1/customers -u ` + stripeFakeKey + `: -d name=Ann -d payment_method=pm_card_visa
@@ -145,7 +156,8 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 	if err := p.announceStripeFake(l.Addr()); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	return stripefake.Serve(ctx, l, fake, log)
+	return listen.Serve(ctx, l, &http.Server{Handler: fake, ReadHeaderTimeout: fakeReadTimeout, ReadTimeout: fakeReadTimeout,
+		WriteTimeout: fakeWriteTimeout, IdleTimeout: fakeIdleTimeout, MaxHeaderBytes: fakeMaxHeader}, log)
 }
 
 // hooks are the endpoints that the flags ask for.

@@ -21,13 +21,15 @@ var layers = map[string][]string{
 	"internal/capacity/estimate":     {"billing", "capacity", "civil", "money", "outbox", "sandbox", "schema", "store", "store/memstore"}, // memstore: units are counted over it
 	"internal/civil":                 {},
 	"internal/config":                {"secret"},
-	"internal/httpapi":               {"secret", "store", "tracking"},
+	"internal/httpapi":               {"listen", "secret", "store", "tracking"},
+	"internal/listen":                {},
 	"internal/mail":                  {"billing", "outbox"},
 	"internal/money":                 {},
 	"internal/outbox":                {"schema", "store"},
-	"internal/sandbox":               {"billing", "money"},
+	"internal/sandbox":               {"billing", "listen", "money"},
 	"internal/schema":                {"store"},
 	"internal/secret":                {},
+	"internal/server":                {"httpapi", "outbox", "secret", "stripe", "tracking", "tracking/poller"},
 	"internal/stripe":                {"billing", "money", "secret", "tracking", "tracking/poller"},
 	"stripefake":                     {}, // it must not know what it is used for
 	"internal/stripetest":            {},

@@ -3,8 +3,6 @@ package sandbox
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"log/slog"
@@ -14,38 +12,20 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/listen"
 )
 
 const (
 	readTimeout  = 30 * time.Second // of a request
 	writeTimeout = time.Minute      // of an answer, or of a part of a long one
 	idleTimeout  = 5 * time.Minute  // of a connection: longer than a Client keeps one, so that it is not closed under a request
-	graceTime    = 20 * time.Second // for what has begun, once the server is to stop
 )
 
-// Serve lets Clients use the ledger until ctx ends, then finishes what has begun, within
-// 20 seconds, and returns nil. It closes the listener, and leaves the sandbox open. Whoever
-// reaches the listener can use it.
+// Serve lets Clients use the ledger, as listen.Serve serves, and leaves the sandbox open. It
+// authenticates nobody.
 func Serve(ctx context.Context, l net.Listener, s *Sandbox, log *slog.Logger) error {
-	server := &http.Server{
-		Handler: Handler(s), ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout + s.o.Latency,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxBody, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-	}
-	stopped := make(chan error, 1)
-	cancel := context.AfterFunc(ctx, func() {
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceTime)
-		defer cancel()
-		err := server.Shutdown(grace)
-		if err != nil {
-			err = errors.Join(fmt.Errorf("calls were cut off %v after the stop: %w", graceTime, err), server.Close())
-		}
-		stopped <- err
-	})
-	err := server.Serve(l)
-	if cancel() { // it ended by itself
-		return errors.Join(err, server.Close())
-	}
-	return <-stopped
+	return listen.Serve(ctx, l, &http.Server{Handler: Handler(s), ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout,
+		WriteTimeout: writeTimeout + s.o.Latency, IdleTimeout: idleTimeout, MaxHeaderBytes: maxBody}, log)
 }
 
 // Handler serves the ledger under /v1. A call that the processor would not answer gets an

@@ -165,7 +165,7 @@ func (l *watched) Close() error {
 	return l.Listener.Close()
 }
 
-func listen(t *testing.T) *watched {
+func listenLocal(t *testing.T) *watched {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -183,7 +183,7 @@ func TestServe_FinishesWhatHasBegun(t *testing.T) {
 		}
 		return nil
 	}})
-	l := listen(t)
+	l := listenLocal(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	served := make(chan error, 1)
@@ -216,7 +216,7 @@ func TestServe_FinishesWhatHasBegun(t *testing.T) {
 }
 
 func TestServe_ListenerFails(t *testing.T) {
-	l := listen(t)
+	l := listenLocal(t)
 	l.Listener.Close()
 	if err := Serve(t.Context(), l, openSandbox(t, "", Options{}), slog.New(slog.DiscardHandler)); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("%v, want the listener's error", err)

@@ -19,40 +19,40 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// A desk is where a command finds what is followed: in the store, or at a running duesday
-// serve, which has the store to itself.
-type desk struct {
+// A backend is where a tracking command reads and writes: the store, or a running duesday serve
+// that has the store open.
+type backend struct {
 	shop     httpapi.Shop
 	ledger   httpapi.Ledger
 	registry httpapi.Registry
 	backlog  httpapi.Backlog
 }
 
-// A deskFlags are those of every command that asks at a desk.
-type deskFlags struct{ server string }
+// backendFlags are the flags of every command that uses a backend.
+type backendFlags struct{ server string }
 
-func (f *deskFlags) on(c *cobra.Command) *cobra.Command {
+func (f *backendFlags) on(c *cobra.Command) *cobra.Command {
 	c.Flags().StringVar(&f.server, "server", "", "`URL` of a running duesday serve to ask, instead of opening the store (default $"+config.EnvServer+")")
 	return c
 }
 
-// hint is p.hint of a command that asks at the same desk.
-func (f *deskFlags) hint(p *program, command string) string {
+// hint is p.hint of a command with the same backend.
+func (f *backendFlags) hint(p *program, command string) string {
 	if command = p.hint(command); f.server != "" {
 		command += " --server " + quoted(f.server)
 	}
 	return command
 }
 
-// deskNeed says what a command does there.
-type deskNeed struct {
-	create bool // the store, when there is none
-	stripe bool // Stripe is asked
-	write  bool // something is changed, without Stripe; with none of these, there is only reading
+// backendNeed is what a command does with its backend.
+type backendNeed struct {
+	create bool // makes the store if there is none
+	stripe bool // asks Stripe
+	write  bool // changes the store without asking Stripe; without any of these it only reads
 }
 
-// at finds the desk, does it, and closes what was opened.
-func (p *program) at(ctx context.Context, f *deskFlags, n deskNeed, do func(*desk) error) error {
+// withBackend opens the backend, calls do and closes the backend again.
+func (p *program) withBackend(ctx context.Context, f *backendFlags, n backendNeed, do func(*backend) error) error {
 	t, err := config.NewTracking(p.cfg, f.server, p.env)
 	if err != nil {
 		return &usageError{err}
@@ -63,11 +63,11 @@ func (p *program) at(ctx context.Context, f *deskFlags, n deskNeed, do func(*des
 			return err
 		}
 		defer client.Close()
-		return p.explainDesk(f, do(&desk{shop: client, ledger: client, registry: client, backlog: client}))
+		return p.explainBackend(f, do(&backend{shop: client, ledger: client, registry: client, backlog: client}))
 	}
-	err = p.with(ctx, need{create: n.create, processor: n.stripe && p.cfg.UsesStripe(), read: n == deskNeed{}}, func(s *session) error {
+	err = p.with(ctx, need{create: n.create, processor: n.stripe && p.cfg.UsesStripe(), read: n == backendNeed{}}, func(s *session) error {
 		return p.track(ctx, s, &t, n.stripe, tracking.Options{}, func(it followed) error {
-			return p.explainDesk(f, do(&desk{shop: it.service, ledger: it.service, registry: it.service, backlog: it.service}))
+			return p.explainBackend(f, do(&backend{shop: it.service, ledger: it.service, registry: it.service, backlog: it.service}))
 		})
 	})
 	switch {
@@ -79,7 +79,7 @@ func (p *program) at(ctx context.Context, f *deskFlags, n deskNeed, do func(*des
 	return err
 }
 
-// client is the way to the server that the settings name.
+// client returns a client of the server in the settings.
 func (p *program) client(t *config.Tracking) (*httpapi.Client, error) {
 	if err := readAPIKey(t); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (p *program) client(t *config.Tracking) (*httpapi.Client, error) {
 	return httpapi.NewClient(t.Server, t.APIKey, nil)
 }
 
-// What is followed: with the Stripe account of the key, and its mode.
+// followed is an open tracking service with the Stripe account and mode that it follows.
 type followed struct {
 	service   *tracking.Service
 	processor *stripe.Processor // nil where nothing is asked
@@ -98,9 +98,9 @@ type followed struct {
 	live      bool
 }
 
-// track opens what follows Stripe in the session's store, does it, and closes it again. Of
-// the options it fills in what the settings and the session say. Unless it asks Stripe, it only
-// reads, and no key is needed.
+// track opens the tracking service in the session's store, calls do and closes it again. It fills
+// in the options from the settings and the session. Unless asks is set, do only reads, and no
+// Stripe key is needed.
 func (p *program) track(ctx context.Context, s *session, t *config.Tracking, asks bool, o tracking.Options, do func(followed) error) (err error) {
 	meta, err := s.engine.Meta(ctx)
 	if err != nil {
@@ -141,7 +141,7 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 	return do(f)
 }
 
-// pinned returns the Stripe account and the mode that the store follows.
+// pinned returns the Stripe account and mode that the store follows.
 func pinned(ctx context.Context, s *session) (own string, live bool, err error) {
 	own, live, err = tracking.Pinned(ctx, s.store, s.tables)
 	if errors.Is(err, store.ErrNotFound) {
@@ -150,8 +150,8 @@ func pinned(ctx context.Context, s *session) (own string, live bool, err error) 
 	return own, live, err
 }
 
-// stripeOf returns Stripe: the session's processor, if it is that, or one that is opened and
-// has to be closed.
+// stripeOf returns the session's processor if it is Stripe. Otherwise it opens one, which the
+// caller must close.
 func (p *program) stripeOf(s *session, t *config.Tracking) (processor *stripe.Processor, opened bool, err error) {
 	if processor, ok := s.processor.(*stripe.Processor); ok {
 		return processor, false, nil
@@ -175,7 +175,7 @@ func readStripeKey(c *config.Stripe) (err error) {
 	return nil
 }
 
-// whose asks which account the key is of, and in which mode.
+// whose asks Stripe for the account and the mode of the key.
 func (p *program) whose(ctx context.Context, t *config.Tracking, processor *stripe.Processor) (own string, live bool, err error) {
 	identity, err := processor.Identity(ctx)
 	switch {
@@ -193,8 +193,8 @@ func (p *program) whose(ctx context.Context, t *config.Tracking, processor *stri
 	return words[1], words[2] == "live", nil
 }
 
-// explainDesk says what to do about errors that a person meets at a desk.
-func (p *program) explainDesk(f *deskFlags, err error) error {
+// explainBackend adds a way out to errors of a backend.
+func (p *program) explainBackend(f *backendFlags, err error) error {
 	switch {
 	case errors.Is(err, tracking.ErrUnregistered):
 		return fmt.Errorf("%w; which Stripe account is of which customer account is said by %s", err, f.hint(p, "connect add --account UUID ACCT"))
@@ -207,7 +207,7 @@ func (p *program) explainDesk(f *deskFlags, err error) error {
 	return err
 }
 
-// byFlag names the flag of a field that is wrong.
+// byFlag names the flag of an invalid field.
 func byFlag(err error) error {
 	if e, ok := errors.AsType[*tracking.FieldError](err); ok {
 		return usagef("--%s: %s", strings.ReplaceAll(e.Field, "_", "-"), e.Problem)
@@ -215,7 +215,7 @@ func byFlag(err error) error {
 	return err
 }
 
-// withoutOther takes away what tracking.ErrOther says, where better is known.
+// withoutOther removes the text of tracking.ErrOther from the end of the error.
 func withoutOther(err error) string {
 	return strings.TrimSuffix(err.Error(), ": "+tracking.ErrOther.Error())
 }

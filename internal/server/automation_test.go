@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -20,9 +20,9 @@ func testJob() tracking.Job {
 		Reason: "paid pi_1", At: time.Date(2026, 3, 15, 10, 30, 0, 0, time.UTC)}
 }
 
-func testCommand(t *testing.T, line string) *command {
+func testCommand(t *testing.T, line string) *Command {
 	t.Helper()
-	return &command{line: line, env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, limit: time.Minute}
+	return &Command{Line: line, Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, limit: time.Minute}
 }
 
 // TestCommand_GetsTheJobAndNoSecrets: what it is given is the job, PATH and HOME.
@@ -38,8 +38,12 @@ func TestCommand_GetsTheJobAndNoSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	contains(t, string(b), `{"id":"job/1","action":"fulfil","purchase":"p-1","account":"a-1","stripe_account":"acct_1","kind":"legacy","key":"order 1","reason":"paid pi_1","at":"2026-03-15T10:30:00Z"}`+"\n",
-		"DUESDAY_ACTION=fulfil\n", "DUESDAY_PURCHASE=p-1\n", "DUESDAY_KEY=order 1\n", "DUESDAY_ACCOUNT=a-1\n", "DUESDAY_STRIPE_ACCOUNT=acct_1\n", "DUESDAY_JOB_ID=job/1\n", "HOME=", "PATH=")
+	for _, want := range []string{`{"id":"job/1","action":"fulfil","purchase":"p-1","account":"a-1","stripe_account":"acct_1","kind":"legacy","key":"order 1","reason":"paid pi_1","at":"2026-03-15T10:30:00Z"}` + "\n",
+		"DUESDAY_ACTION=fulfil\n", "DUESDAY_PURCHASE=p-1\n", "DUESDAY_KEY=order 1\n", "DUESDAY_ACCOUNT=a-1\n", "DUESDAY_STRIPE_ACCOUNT=acct_1\n", "DUESDAY_JOB_ID=job/1\n", "HOME=", "PATH="} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("no %q in %s", want, b)
+		}
+	}
 	if strings.Contains(string(b), "hidden") {
 		t.Errorf("a secret is in what the command gets: %s", b)
 	}
@@ -127,16 +131,4 @@ func TestCommand_LeavesSomethingRunning(t *testing.T) {
 		t.Error(err)
 	}
 	f.Close()
-}
-
-// TestAutomations: a command takes its own action, and there is none for an empty line.
-func TestAutomations(t *testing.T) {
-	p := newProgram(func(string) string { return "" }, nil, io.Discard, io.Discard, nil)
-	if list := p.automations("", ""); len(list) != 0 {
-		t.Errorf("%d automations of no command", len(list))
-	}
-	list := p.automations("", "true")
-	if len(list) != 1 || list[0].Takes(tracking.ActionFulfil) || !list[0].Takes(tracking.ActionUnsubscribe) || list[0].Name() != "command" {
-		t.Errorf("%+v", list)
-	}
 }

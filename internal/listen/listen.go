@@ -1,0 +1,38 @@
+// Package listen serves HTTP on a listener until it is told to stop. It does not know what is
+// served, and does not open the listener.
+package listen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// grace is the time that requests under way have once the server is to stop.
+const grace = 20 * time.Second
+
+// Serve serves until ctx ends, lets requests under way finish for up to 20 seconds, and returns
+// nil. It returns an error if requests were cut off, or if the listener fails before ctx ends.
+// It closes the listener. Errors of connections go to the log.
+func Serve(ctx context.Context, l net.Listener, server *http.Server, log *slog.Logger) error {
+	server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
+	stopped := make(chan error, 1)
+	cancel := context.AfterFunc(ctx, func() {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		err := server.Shutdown(limited)
+		if err != nil {
+			err = errors.Join(fmt.Errorf("requests were cut off %v after the stop: %w", grace, err), server.Close())
+		}
+		stopped <- err
+	})
+	err := server.Serve(l)
+	if cancel() { // the listener failed
+		return errors.Join(err, server.Close())
+	}
+	return <-stopped
+}

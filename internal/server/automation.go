@@ -1,0 +1,115 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unicode"
+
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+const (
+	commandLimit   = 30 * time.Second // for one command
+	permanentExit  = 100              // of a command whose job can never be done
+	commandOutput  = 4096             // bytes of a command's output that are kept
+	commandMessage = 200              // characters of it that an error repeats
+)
+
+// A Command delivers one kind of action by a shell command of the merchant's. The command gets
+// the job as one line of JSON on its standard input and as variables of its environment. It gets
+// Env besides, and nothing of this process's own environment.
+type Command struct {
+	Action tracking.Action
+	Line   string        // run by sh
+	Env    []string      // such as PATH=/usr/bin
+	limit  time.Duration // 0: commandLimit
+}
+
+var _ tracking.Automation = (*Command)(nil)
+
+// Name implements tracking.Automation.
+func (c *Command) Name() string { return "command" }
+
+// Takes implements tracking.Automation.
+func (c *Command) Takes(a tracking.Action) bool { return a == c.Action }
+
+// Do implements tracking.Automation. Exit 0 means done, exit 100 never possible, and every other
+// end a retry.
+func (c *Command) Do(ctx context.Context, j tracking.Job) error {
+	input, err := json.Marshal(j)
+	if err != nil {
+		return err // unreachable: a job has a JSON form
+	}
+	limit := cmp.Or(c.limit, commandLimit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", c.Line)
+	cmd.Env = append(append([]string{}, c.Env...), "DUESDAY_ACTION="+string(j.Action), "DUESDAY_PURCHASE="+j.Purchase,
+		"DUESDAY_KEY="+j.Key, "DUESDAY_ACCOUNT="+j.Account, "DUESDAY_STRIPE_ACCOUNT="+j.StripeAccount, "DUESDAY_JOB_ID="+j.ID)
+	cmd.Stdin = bytes.NewReader(append(input, '\n')) // a shell's read takes whole lines
+	var said firstBytes
+	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.WaitDelay = time.Second                           // a child that has left the group may hold the pipes
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // killing the group kills its children
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	err = cmd.Run()
+	exit, exited := errors.AsType[*exec.ExitError](err)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("the command did not end within %s and was killed%s", limit, said.message())
+	case exited && exit.ExitCode() == permanentExit:
+		return fmt.Errorf("%w: the command says that it never can (exit %d)%s", outbox.ErrPermanent, permanentExit, said.message())
+	case errors.Is(err, exec.ErrWaitDelay): // it exited with 0; a child of it still holds the output
+		return nil
+	}
+	return fmt.Errorf("the command failed: %w%s", err, said.message())
+}
+
+// firstBytes keeps the beginning of a command's output.
+type firstBytes struct {
+	mu   sync.Mutex
+	kept []byte // guarded by mu
+}
+
+// Write implements io.Writer.
+func (f *firstBytes) Write(b []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kept = append(f.kept, b[:min(len(b), commandOutput-len(f.kept))]...)
+	return len(b), nil
+}
+
+// message returns the first line with text, without secrets, as the end of an error message.
+func (f *firstBytes) message() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for line := range strings.Lines(string(f.kept)) {
+		line = strings.TrimSpace(strings.ToValidUTF8(line, ""))
+		if line = strings.Map(spaceForControl, secret.MaskCards(secret.Redact(line))); line != "" {
+			runes := []rune(line)
+			return ": " + string(runes[:min(len(runes), commandMessage)])
+		}
+	}
+	return ""
+}
+
+// spaceForControl keeps a text on one line of a terminal.
+func spaceForControl(r rune) rune {
+	if unicode.IsControl(r) {
+		return ' '
+	}
+	return r
+}
