@@ -8,14 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/demo"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -59,33 +58,26 @@ func (p *program) demo(ctx context.Context, f *demoFlags) error {
 	}
 	defer tidy()
 	begun := time.Now()
-	clock := &demoClock{}
-	real := p.now().UTC().Truncate(time.Millisecond)
-	start := real.AddDate(0, -f.months, 0)
-	clock.set(start)
-	if err := fake.set(ctx, start); err != nil {
+	clock := new(demo.Clock)
+	last := p.now().UTC().Truncate(time.Millisecond)
+	first := last.AddDate(0, -f.months, 0)
+	set := func(ctx context.Context, now time.Time) error {
+		clock.Set(now)
+		return fake.set(ctx, now)
+	}
+	if err := set(ctx, first); err != nil {
 		return err
 	}
-	p.now = clock.now
-	p.cfg.Policy = config.DefaultPolicy() // one seed, one book, wherever it runs
+	p.now = clock.Now
+	p.cfg.Policy = config.DefaultPolicy() // the same seed gives the same book everywhere
 	return p.with(ctx, need{create: true, processor: true}, func(s *session) error {
-		s.now = clock.now
-		d := &demonstration{s: s, clock: clock, life: newLife(f.seed, f.accounts, civil.Of(start), civil.Of(real)), tally: map[string]*monthTally{}}
-		days := civil.Of(real).DaysSince(civil.Of(start))
-		bar := p.progress("days", int64(days+1), nil)
-		for i := range days + 1 {
-			clock.set(real.AddDate(0, 0, i-days))
-			err := fake.set(ctx, clock.now())
-			if err == nil {
-				err = d.day(ctx)
-			}
-			if err != nil {
-				bar.end()
-				return fmt.Errorf("on %s: %w", civil.Of(clock.now()), err)
-			}
-			bar.add(1)
-		}
+		bar := p.progress("days", int64(civil.Of(last).DaysSince(civil.Of(first))+1), nil)
+		report, err := demo.Run(ctx, demo.Options{Engine: s.engine, Seed: f.seed, Accounts: f.accounts, First: first, Last: last, Set: set,
+			Deliver: s.deliverDemo, EachDay: func() { bar.add(1) }})
 		bar.end()
+		if err != nil {
+			return err
+		}
 		audit, err := s.engine.Verify(ctx)
 		if err != nil {
 			return err
@@ -93,27 +85,18 @@ func (p *program) demo(ctx context.Context, f *demoFlags) error {
 		if !audit.OK {
 			p.code = exitFailed
 		}
-		return p.showDemo(f, d, audit, time.Since(begun))
+		return p.showDemo(f, report, audit, time.Since(begun))
 	})
 }
 
-// A demoClock stands still until it is set. It keeps the time of day of the real clock, so
-// that the demo's last day is never ahead of it.
-type demoClock struct {
-	mu sync.Mutex
-	t  time.Time // guarded by mu
-}
-
-func (c *demoClock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.t
-}
-
-func (c *demoClock) set(t time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.t = t
+// deliverDemo delivers the mail of a day. A mail that waits for a link goes out on a later day.
+func (s *session) deliverDemo(ctx context.Context) (delivered int, err error) {
+	mail, err := s.drain(ctx, nil)
+	waiting := int(s.linkless.Swap(0))
+	if lost := mail.Failed + mail.Dead - waiting; err == nil && lost > 0 {
+		err = fmt.Errorf("%d mails could not be written to %s", lost, s.mail)
+	}
+	return mail.Delivered, err
 }
 
 const (
@@ -223,55 +206,4 @@ func (p *program) demoInUse(dir string) error {
 		return err
 	}
 	return nil // broken or half made: it is to be deleted anyway
-}
-
-// A demonstration runs the days.
-type demonstration struct {
-	s     *session
-	clock *demoClock
-	life  *life
-	tally map[string]*monthTally
-	names []string // of the months, in order
-}
-
-func (d *demonstration) month() *monthTally {
-	name := date(civil.Of(d.clock.now()))[:7]
-	t := d.tally[name]
-	if t == nil {
-		t = &monthTally{Month: name, seen: map[string]bool{}}
-		d.tally[name] = t
-		d.names = append(d.names, name)
-	}
-	return t
-}
-
-// day is one day of the demo: life happens, then both jobs run and the mail goes.
-func (d *demonstration) day(ctx context.Context) error {
-	month, engine := d.month(), d.s.engine
-	if err := d.life.day(ctx, engine, civil.Of(d.clock.now()), month); err != nil {
-		return err
-	}
-	reminded, err := engine.RunReminders(ctx, billing.RunOptions{Workers: 16})
-	if err != nil {
-		return err
-	}
-	month.Reminders += reminded.Sent
-	var mu sync.Mutex
-	var failed error
-	_, err = engine.RunPayments(ctx, billing.RunOptions{Workers: 16, Each: func(r billing.Result) {
-		mu.Lock()
-		defer mu.Unlock()
-		d.life.notice(r)
-		failed = errors.Join(failed, month.add(r))
-	}})
-	if err = errors.Join(err, failed); err != nil {
-		return err
-	}
-	mail, err := d.s.drain(ctx, nil)
-	month.Mails += mail.Delivered
-	waiting := int(d.s.linkless.Swap(0)) // for a link: they go on a later day
-	if lost := mail.Failed + mail.Dead - waiting; err == nil && lost > 0 {
-		err = fmt.Errorf("%d mails could not be written to %s", lost, d.s.mail)
-	}
-	return err
 }

@@ -6,61 +6,8 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/demo"
 )
-
-// A monthTally is what happened in one month of a demo.
-type monthTally struct {
-	Month     string
-	Joined    int // subscriptions that began
-	Changes   int // that people asked for
-	Reminders int
-	Paid      int
-	Outside   int // paid outside
-	Retry     int // declined attempts that are repeated
-	Failed    int
-	Pending   int // periods that waited for the customer at some time
-	Parked    int
-	Mails     int
-	Amounts   money.Totals
-
-	seen map[string]bool // pending and parked periods, which every run meets again
-}
-
-// add counts the outcome of one period.
-func (t *monthTally) add(r billing.Result) error {
-	switch r.Outcome {
-	case billing.OutcomePaid:
-		t.Paid++
-		return t.Amounts.Add(r.Amount)
-	case billing.OutcomeRetry:
-		t.Retry++
-	case billing.OutcomeFailed:
-		t.Failed++
-	case billing.OutcomePending:
-		t.Pending += t.once(r)
-	case billing.OutcomeParked:
-		t.Parked += t.once(r)
-	}
-	return nil
-}
-
-func (t *monthTally) once(r billing.Result) int {
-	key := string(r.Outcome) + " " + r.Name.String() + " " + strconv.Itoa(r.Period)
-	if t.seen[key] {
-		return 0
-	}
-	t.seen[key] = true
-	return 1
-}
-
-// change counts what a person asked for, if it was done.
-func (t *monthTally) change(_ *billing.Subscription, err error) error {
-	if err == nil {
-		t.Changes++
-	}
-	return err
-}
 
 type monthView struct {
 	Month     string            `json:"month"`
@@ -90,24 +37,22 @@ type demoView struct {
 	ElapsedMS     int64       `json:"elapsed_ms"`
 }
 
-func (p *program) showDemo(f *demoFlags, d *demonstration, audit *billing.Audit, elapsed time.Duration) error {
+func (p *program) showDemo(f *demoFlags, report *demo.Report, audit *billing.Audit, elapsed time.Duration) error {
 	if p.cfg.JSON {
-		v := demoView{OK: audit.OK, Accounts: f.accounts, Subscriptions: d.life.subscribers(), Seed: f.seed, Audit: viewAudit(audit),
+		v := demoView{OK: audit.OK, Accounts: f.accounts, Subscriptions: report.Subscriptions, Seed: f.seed, Audit: viewAudit(audit),
 			Store: p.cfg.Store, Processor: p.cfg.Processor, Mail: p.cfg.Mail, ElapsedMS: elapsed.Milliseconds()}
-		for _, name := range d.names {
-			t := d.tally[name]
-			v.Months = append(v.Months, monthView{t.Month, t.Joined, t.Changes, t.Reminders, t.Paid, t.Outside, t.Retry, t.Failed,
+		for _, t := range report.Months {
+			v.Months = append(v.Months, monthView{t.Name, t.Joined, t.Changes, t.Reminders, t.Paid, t.Outside, t.Retry, t.Failed,
 				t.Pending, t.Parked, t.Mails, t.Amounts.Strings()})
 		}
 		return p.object(v)
 	}
 	p.say("A made-up book of %d accounts with %d subscriptions; both jobs ran on every day of %d months, in %s.\n",
-		f.accounts, d.life.subscribers(), f.months, short(elapsed))
+		f.accounts, report.Subscriptions, f.months, short(elapsed))
 	n := strconv.Itoa
 	t := newTable(p.stdout, "MONTH", "REMINDED", "CHARGED", "DECLINED", "FAILED", "PENDING", "PARKED", "OUTSIDE", "AMOUNTS CHARGED")
-	for _, name := range d.names {
-		m := d.tally[name]
-		t.row(m.Month, n(m.Reminders), n(m.Paid), n(m.Retry), n(m.Failed), n(m.Pending), n(m.Parked), n(m.Outside), formatTotals(&m.Amounts))
+	for _, m := range report.Months {
+		t.row(m.Name, n(m.Reminders), n(m.Paid), n(m.Retry), n(m.Failed), n(m.Pending), n(m.Parked), n(m.Outside), formatTotals(&m.Amounts))
 	}
 	t.flush()
 	p.say("\n%s", verdict(audit))

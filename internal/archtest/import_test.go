@@ -21,6 +21,7 @@ var layers = map[string][]string{
 	"internal/capacity/estimate":     {"billing", "capacity", "civil", "money", "outbox", "sandbox", "schema", "store", "store/memstore"}, // memstore: units are counted over it
 	"internal/civil":                 {},
 	"internal/config":                {"secret"},
+	"internal/demo":                  {"billing", "civil", "money", "store"},
 	"internal/httpapi":               {"listen", "secret", "store", "tracking"},
 	"internal/listen":                {},
 	"internal/mail":                  {"billing", "outbox"},

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A life is what people do during a demo. It follows from its seed alone: it decides in
-// the order of the book, by what has happened before, and never by who came first.
+// A life makes the people of a demo act. It follows from its seed alone: it decides in the order
+// of the book, by the outcomes of earlier days, and never by the order of concurrent results.
 type life struct {
 	random *rand.Rand
 	joins  map[civil.Date][]billing.NewSubscription // by the day on which they begin
@@ -22,16 +22,16 @@ type life struct {
 	byName map[billing.Name]*subscriber
 }
 
-// A subscriber is a subscription as the one who pays for it knows it.
+// A subscriber is a subscription from the view of its customer.
 type subscriber struct {
 	name     billing.Name
 	paysCash bool       // by transfer, before the job comes
 	resumes  civil.Date // zero: not paused
-	troubled bool       // has heard that a payment did not go through
+	troubled bool       // was told of a failed payment
 }
 
-// newLife makes up the book: seven in ten accounts from the first day on, the others
-// joining during the first two thirds.
+// newLife makes up the book: seven in ten accounts begin on the first day, the others during
+// the first two thirds.
 func newLife(seed uint64, accounts int, first, last civil.Date) *life {
 	l := &life{random: rand.New(rand.NewPCG(seed, 0x64756573646179)), joins: map[civil.Date][]billing.NewSubscription{}, byName: map[billing.Name]*subscriber{}}
 	for number := range accounts {
@@ -39,7 +39,7 @@ func newLife(seed uint64, accounts int, first, last civil.Date) *life {
 		if l.random.IntN(10) >= 7 {
 			begins = first.AddDays(l.random.IntN(1 + last.DaysSince(first)*2/3))
 		}
-		l.joins[begins] = append(l.joins[begins], demoAccount(l.random, 1+number, begins)...)
+		l.joins[begins] = append(l.joins[begins], newAccount(l.random, 1+number, begins)...)
 	}
 	return l
 }
@@ -52,15 +52,15 @@ func plain(n billing.Name) billing.Name {
 	return n
 }
 
-// notice tells the subscriber what became of a payment.
+// notice tells the subscriber the outcome of a payment.
 func (l *life) notice(r billing.Result) {
 	if s := l.byName[plain(r.Name)]; s != nil {
 		s.troubled = r.Outcome != billing.OutcomePaid && r.Outcome != billing.OutcomeSkipped
 	}
 }
 
-// day lets a day's life happen.
-func (l *life) day(ctx context.Context, e *billing.Engine, today civil.Date, month *monthTally) error {
+// day lets people join and act on the day.
+func (l *life) day(ctx context.Context, e *billing.Engine, today civil.Date, month *Month) error {
 	if joining := l.joins[today]; len(joining) > 0 {
 		if _, err := e.ImportBatch(ctx, joining); err != nil {
 			return err
@@ -74,7 +74,7 @@ func (l *life) day(ctx context.Context, e *billing.Engine, today civil.Date, mon
 	for _, s := range l.people {
 		err := l.act(ctx, e, s, today, month)
 		if errors.Is(err, billing.ErrState) || errors.Is(err, store.ErrNotFound) || unanswered(err) {
-			continue // what was wanted does not fit any more: it is over, say; or people leave it at that for today
+			continue // the subscription has ended, for example, or the answer is missing: they give up for today
 		}
 		if err != nil {
 			return err
@@ -83,14 +83,13 @@ func (l *life) day(ctx context.Context, e *billing.Engine, today civil.Date, mon
 	return nil
 }
 
-// unanswered reports whether the processor, which may be told to have faults, has not said
-// yes or no.
+// unanswered reports whether the processor has given no answer. It may be told to have faults.
 func unanswered(err error) bool {
 	return errors.Is(err, billing.ErrUnknown) || errors.Is(err, billing.ErrNotExecuted)
 }
 
-// act is what one subscriber does on one day: mostly nothing.
-func (l *life) act(ctx context.Context, e *billing.Engine, s *subscriber, today civil.Date, month *monthTally) error {
+// act lets one subscriber act on one day: mostly there is no action.
+func (l *life) act(ctx context.Context, e *billing.Engine, s *subscriber, today civil.Date, month *Month) error {
 	dice := l.random.IntN(10_000)
 	switch {
 	case !s.resumes.IsZero():
@@ -125,7 +124,7 @@ func (l *life) act(ctx context.Context, e *billing.Engine, s *subscriber, today 
 	return nil
 }
 
-func (l *life) newCard(ctx context.Context, e *billing.Engine, s *subscriber, month *monthTally) error {
+func (l *life) newCard(ctx context.Context, e *billing.Engine, s *subscriber, month *Month) error {
 	method := "pm_card_visa"
 	sub, err := e.UpdateSubscription(ctx, s.name, billing.Change{Method: &method})
 	if err != nil {
@@ -144,9 +143,9 @@ func (l *life) newCard(ctx context.Context, e *billing.Engine, s *subscriber, mo
 	return err
 }
 
-// newPrice raises the price by a tenth, in whole minor units; in thousandths to a whole ten, as
-// card networks want it.
-func (l *life) newPrice(ctx context.Context, e *billing.Engine, s *subscriber, month *monthTally) error {
+// newPrice raises the price by a tenth, in whole minor units. In currencies with thousandths, the
+// last digit must be 0 for card networks.
+func (l *life) newPrice(ctx context.Context, e *billing.Engine, s *subscriber, month *Month) error {
 	sub, err := e.Subscription(ctx, s.name)
 	if err != nil {
 		return err
@@ -160,7 +159,7 @@ func (l *life) newPrice(ctx context.Context, e *billing.Engine, s *subscriber, m
 }
 
 // payOutside records a transfer on the day that the payment is due.
-func (l *life) payOutside(ctx context.Context, e *billing.Engine, s *subscriber, today civil.Date, month *monthTally) error {
+func (l *life) payOutside(ctx context.Context, e *billing.Engine, s *subscriber, today civil.Date, month *Month) error {
 	sub, err := e.Subscription(ctx, s.name)
 	if err != nil || sub.Open != nil || sub.Status != billing.Active {
 		return err

@@ -1,0 +1,61 @@
+package demo
+
+import (
+	"strconv"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/money"
+)
+
+// A Month counts the events of one month of a demo.
+type Month struct {
+	Name      string // such as 2026-03
+	Joined    int    // subscriptions that began
+	Changes   int    // that people asked for
+	Reminders int
+	Paid      int
+	Outside   int // paid outside
+	Retry     int // declined attempts with a retry to come
+	Failed    int
+	Pending   int // periods that waited for the customer at least once
+	Parked    int
+	Mails     int
+	Amounts   money.Totals
+
+	seen map[string]bool // pending and parked periods: every run meets them
+}
+
+// add counts the outcome of one period.
+func (t *Month) add(r billing.Result) error {
+	switch r.Outcome {
+	case billing.OutcomePaid:
+		t.Paid++
+		return t.Amounts.Add(r.Amount)
+	case billing.OutcomeRetry:
+		t.Retry++
+	case billing.OutcomeFailed:
+		t.Failed++
+	case billing.OutcomePending:
+		t.Pending += t.once(r)
+	case billing.OutcomeParked:
+		t.Parked += t.once(r)
+	}
+	return nil
+}
+
+func (t *Month) once(r billing.Result) int {
+	key := string(r.Outcome) + " " + r.Name.String() + " " + strconv.Itoa(r.Period)
+	if t.seen[key] {
+		return 0
+	}
+	t.seen[key] = true
+	return 1
+}
+
+// change counts a request of a person that was carried out.
+func (t *Month) change(_ *billing.Subscription, err error) error {
+	if err == nil {
+		t.Changes++
+	}
+	return err
+}
