@@ -32,10 +32,9 @@ func (p *program) jobList() *cobra.Command {
 }
 
 func (p *program) listJobs(ctx context.Context, b *backend, f *backendFlags) error {
-	shown := func(text string) string { return secret.MaskCards(secret.Redact(text)) }
 	dead := 0
 	n, err := list(p, b.backlog.Jobs(ctx), func(j tracking.WaitingJob) tracking.WaitingJob {
-		j.Error = shown(j.Error)
+		j.Error = secret.Clean(j.Error)
 		return j
 	}, []string{"JOB", "STATE", "NEXT TRY", "TRIES", "WHY"}, func(j tracking.WaitingJob) []string {
 		state := "waits"
@@ -43,7 +42,7 @@ func (p *program) listJobs(ctx context.Context, b *backend, f *backendFlags) err
 			state = "given up"
 			dead++
 		}
-		return []string{j.ID, state, stamp(j.Due), strconv.Itoa(j.Tries), shown(j.Error)}
+		return []string{j.ID, state, stamp(j.Due), strconv.Itoa(j.Tries), secret.Clean(j.Error)}
 	})
 	if err != nil {
 		return err

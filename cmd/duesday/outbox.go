@@ -85,7 +85,7 @@ type deadView struct {
 
 func viewDead(e outbox.Effect, lane string) deadView {
 	return deadView{ID: e.ID, Lane: lane, Kind: e.Kind, Email: e.Data[outbox.DataEmail], Account: e.Data[outbox.DataAccount],
-		Subscription: e.Data[outbox.DataSubscription], Tries: e.Tries, Reason: secret.MaskCards(secret.Redact(e.Error)), Created: stamp(e.Created)}
+		Subscription: e.Data[outbox.DataSubscription], Tries: e.Tries, Reason: secret.Clean(e.Error), Created: stamp(e.Created)}
 }
 
 // A laneView counts what is in a lane.

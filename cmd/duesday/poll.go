@@ -144,7 +144,7 @@ func (p *program) showPoll(v *pollView) error {
 	p.say("\nNot got through to:")
 	t := newTable(p.stdout, "  STRIPE ACCOUNT", "WHY")
 	for _, x := range failures {
-		t.row("  "+x.StripeAccount, secret.Redact(x.Error))
+		t.row("  "+x.StripeAccount, secret.Clean(x.Error))
 	}
 	return t.flush()
 }

@@ -83,7 +83,7 @@ func (b *backend) trouble(ctx context.Context, x *tracking.Purchase) ([]string, 
 		if j.Dead {
 			what = "given up"
 		}
-		pairs = append(pairs, "job "+j.ID, what+": "+secret.MaskCards(secret.Redact(j.Error)))
+		pairs = append(pairs, "job "+j.ID, what+": "+secret.Clean(j.Error))
 	}
 	return pairs, nil
 }

@@ -72,7 +72,7 @@ func (p *program) fail(err error, command string) int {
 	if _, field := errors.AsType[*tracking.FieldError](err); field {
 		usage = true
 	}
-	message := secret.MaskCards(secret.Redact(err.Error()))
+	message := secret.Clean(err.Error())
 	if p.cfg.JSON {
 		p.problem("error", message)
 	} else {
@@ -98,7 +98,7 @@ func (p *program) problem(key, message string) {
 
 // warn tells a person something that is no reason to fail.
 func (p *program) warn(format string, args ...any) {
-	message := secret.MaskCards(secret.Redact(fmt.Sprintf(format, args...)))
+	message := secret.Clean(fmt.Sprintf(format, args...))
 	if p.cfg.JSON {
 		p.problem("warning", message)
 		return

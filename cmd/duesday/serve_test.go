@@ -425,7 +425,7 @@ func TestPurchaseCreate_Refuses(t *testing.T) {
 		base + "legacy":                                                          "--amount: want more than zero",
 		base + "split --price price_1":                                           "--payment",
 		base + "product --amount 1 --currency EUR --email a@example.com":         "--payment-method: want",
-		"purchase create --account " + shopAccount + " --kind legacy --amount 1 --currency EUR --key 4242424242424242": "--key: want a letter in it",
+		"purchase create --account " + shopAccount + " --kind legacy --amount 1 --currency EUR --key 4242424242424242": "--key: this looks like a card number",
 		"event list --account shop":                "UUID",
 		"rebuild --account shop":                   "UUID",
 		"purchase list --account acct_1":           "want the UUID of a customer account",

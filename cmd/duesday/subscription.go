@@ -209,13 +209,13 @@ func (p *program) lookForLink(ctx context.Context, s *session, sub *billing.Subs
 	}
 	if s.processor == nil {
 		if err := s.openProcessor(&p.cfg); err != nil {
-			v.NoLink = secret.Redact(err.Error())
+			v.NoLink = secret.Clean(err.Error())
 			return
 		}
 	}
 	switch in, err := s.processor.Lookup(ctx, sub.Open.Ref); {
 	case err != nil:
-		v.NoLink = secret.Redact(err.Error())
+		v.NoLink = secret.Clean(err.Error())
 	case in.State != billing.RequiresAction:
 		v.NoLink = "it is " + string(in.State) + " at the processor by now; the next payment run goes on from there"
 	case in.Link == "":

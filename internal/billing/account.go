@@ -82,7 +82,7 @@ func decodeAccount(it store.Item) *Account {
 	if a.TimeZone == "" {
 		a.TimeZone = "UTC"
 	}
-	if secret.HasCardNumber(a.Method) { // of another tool's making
+	if secret.HasCardInMethod(a.Method) { // of another tool's making
 		a.Method = ""
 	}
 	return a

@@ -83,7 +83,13 @@ func CheckMethod(token string) error {
 	if token == "" {
 		return fieldError("payment_method", "is missing: want the processor's token, such as pm_card_visa")
 	}
-	return CheckText("payment_method", token, maxID)
+	if err := checkPlain("payment_method", token, maxID); err != nil {
+		return err
+	}
+	if secret.HasCardInMethod(token) {
+		return cardError("payment_method", secret.MaskMethod(token))
+	}
+	return nil
 }
 
 // Adopt makes a table that other tools have filled from the published model ready for both

@@ -110,10 +110,11 @@ func (s *Subscription) adopted(t *terms) error {
 			return &unreadable{schema.TimeZone, "is no IANA name", err}
 		}
 	}
-	for _, text := range [...]*string{&s.Method, &s.Email} {
-		if secret.HasCardNumber(*text) {
-			*text = ""
-		}
+	if secret.HasCardInMethod(s.Method) {
+		s.Method = ""
+	}
+	if secret.HasCardNumber(s.Email) {
+		s.Email = ""
 	}
 	s.Address = secret.MaskCards(s.Address)
 	if s.Status == Active && s.NextPayment.IsZero() && t.anchor == "" {
@@ -150,9 +151,8 @@ func (s *Subscription) offAgenda() error {
 // isCardName reports the model's member for a card number.
 func isCardName(name string) bool { return strings.EqualFold(name, schema.DefaultCard) }
 
-// withoutCards returns the value without anything in it that MaskCards recognises as a card
-// number, and without the model's default-card, and how many there were. It is the zero
-// Value when it is one itself.
+// withoutCards returns the value without its card numbers and without the model's default-card,
+// and how many there were. It is the zero Value when it is one itself.
 func withoutCards(v store.Value) (store.Value, int) {
 	found := 0
 	switch v.Kind() {
@@ -164,7 +164,7 @@ func withoutCards(v store.Value) (store.Value, int) {
 		var kept store.Item
 		for _, a := range v.Map() {
 			inner, n := withoutCards(a.Value)
-			if isCardName(a.Name) || secret.HasCardNumber(a.Name) {
+			if isCardName(a.Name) || secret.HasCardNumber(a.Name) || a.Name == schema.PaymentMethod && secret.HasCardInMethod(textOf(a.Value)) {
 				inner, n = store.Value{}, max(n, 1)
 			}
 			if found += n; !inner.IsZero() {

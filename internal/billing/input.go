@@ -68,8 +68,10 @@ func (n *NewSubscription) Check() error {
 	if n.PaymentDay < 1 || n.PaymentDay > last {
 		return fieldError("payment_day", "want 1 to "+itoa(last)+", not "+itoa(n.PaymentDay))
 	}
-	if err := CheckText("payment_method", n.Method, maxID); err != nil {
-		return err
+	if n.Method != "" {
+		if err := CheckMethod(n.Method); err != nil {
+			return err
+		}
 	}
 	if err := CheckText("address", n.Address, maxText); err != nil {
 		return err
@@ -141,6 +143,17 @@ func fieldError(field, reason string) error {
 // CheckText returns why the text cannot be stored in the named field, or nil: control
 // characters, invalid UTF-8, more than limit bytes, or a card number.
 func CheckText(field, text string, limit int) error {
+	if err := checkPlain(field, text, limit); err != nil {
+		return err
+	}
+	if secret.HasCardNumber(text) {
+		return cardError(field, secret.MaskCards(text))
+	}
+	return nil
+}
+
+// checkPlain is CheckText without the search for a card number.
+func checkPlain(field, text string, limit int) error {
 	switch {
 	case len(text) > limit:
 		return fieldError(field, "too long: at most "+itoa(limit)+" bytes")
@@ -148,8 +161,10 @@ func CheckText(field, text string, limit int) error {
 		return fieldError(field, "control characters or invalid UTF-8")
 	case secret.Redact(text) != text:
 		return fieldError(field, "looks like a secret key or token of the processor's: Duesday never stores one")
-	case secret.HasCardNumber(text):
-		return fieldError(field, "looks like a card number ("+secret.MaskCards(text)+"): Duesday never takes one; give the processor's token")
 	}
 	return nil
+}
+
+func cardError(field, masked string) error {
+	return fieldError(field, "looks like a card number ("+masked+"): Duesday never takes one; give the processor's token")
 }

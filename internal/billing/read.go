@@ -50,7 +50,7 @@ func (e *Engine) dueRows(ctx context.Context, index string, d civil.Date) iter.S
 			row := DueRow{Name: n, Email: secret.MaskCards(it.Str(schema.Email)), PaymentDay: it.Str(schema.PaymentDay),
 				NextPayment: dateOf(it.Str(schema.NextPaymentDate)), NextReminder: dateOf(it.Str(schema.NextReminderDate))}
 			if details := it.Get(schema.PaymentDetails).Map(); index == schema.PaymentIndex {
-				row.Method = secret.MaskCards(details.Str(schema.PaymentMethod))
+				row.Method = secret.MaskMethod(details.Str(schema.PaymentMethod))
 				if row.Amount, err = decodeAmount(it.Str(schema.PaymentAmount), details.Str(schema.Currency)); err != nil {
 					yield(DueRow{}, fmt.Errorf("subscription %s: %w", n, err))
 					return

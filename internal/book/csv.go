@@ -103,7 +103,7 @@ func (t *table) next() bool {
 		if i := len(fields); i < len(t.header) {
 			name = t.header[i]
 		}
-		return t.rejectRow(perr.StartLine, t.raw(), []problem{{name, quoteReason(perr)}})
+		return t.rejectRow(perr.StartLine, secret.MaskMethod(t.raw()), []problem{{name, quoteReason(perr)}})
 	}
 	if err == io.EOF {
 		return false
@@ -120,7 +120,7 @@ func (t *table) next() bool {
 	}
 	line, _ := t.csv.FieldPos(0)
 	if len(fields) != len(t.header) {
-		return t.rejectRow(line, t.raw(), []problem{t.miscount(len(fields))})
+		return t.rejectRow(line, secret.MaskMethod(t.raw()), []problem{t.miscount(len(fields))})
 	}
 	if t.items != nil {
 		return t.sample(line, fields)
@@ -133,7 +133,11 @@ func (t *table) next() bool {
 	}
 	n := t.subscription(line, &row)
 	if len(t.problems) > 0 {
-		return t.rejectRow(line, t.raw(), t.problems)
+		raw := t.raw()
+		if method := row[paymentMethod]; secret.HasCardInMethod(method) {
+			raw = strings.ReplaceAll(secret.MaskMethod(raw), method, secret.MaskMethod(method))
+		}
+		return t.rejectRow(line, raw, t.problems)
 	}
 	return t.yield(Record{Line: line, Subscription: n}, nil)
 }

@@ -239,14 +239,14 @@ func TestCSV_RowsAgainstEachOther(t *testing.T) {
 	}
 }
 
-// TestCSV_CardsInEveryColumn: whatever stands beside it, a card number is refused in its
-// column and shown nowhere.
+// TestCSV_CardsInEveryColumn: a card number is refused in its column and shown nowhere,
+// whatever stands before it that does not make it a part of an id.
 func TestCSV_CardsInEveryColumn(t *testing.T) {
 	good := map[string]string{"account": "a1", "email": "s@s.com", "subscription": "s1", "sku": "k", "amount": "12.99", "currency": "JPY",
 		"payment_day": "28", "payment_method": "pm_card_visa"}
 	for _, name := range columnNames {
 		for _, card := range []string{"4242424242424242", "4242 4242 4242 4242", "4242-4242-4242-4242", "378282246310005"} {
-			for _, before := range []string{"", "x", "é", "\u2028", "\u00a0", "\x01", "\xff", "\"", strings.Repeat("y", 33)} {
+			for _, before := range []string{"", "x:", "é", "\u2028", "\u00a0", "\x01", "\xff", "\"", strings.Repeat("y", 33) + "="} {
 				row := maps.Clone(good)
 				row[name] = before + card
 				text := csvOf(t, row)
@@ -260,6 +260,27 @@ func TestCSV_CardsInEveryColumn(t *testing.T) {
 					t.Errorf("%s %q: %s", name, row[name], shown)
 				}
 			}
+		}
+	}
+}
+
+// TestCSV_NumbersThatAreNoCards: ids and telephone numbers are taken as they are. Only as a
+// payment method is a number of 13 digits refused, and only there is it masked.
+func TestCSV_NumbersThatAreNoCards(t *testing.T) {
+	const uuid, phone = "1e6f3b52-1234-4012-8888-888888881881", "4915112345679"
+	row := map[string]string{"account": uuid, "email": "a@b.c", "subscription": "order-4242424242424242", "sku": "1764150000123", "amount": "12.99",
+		"currency": "EUR", "payment_day": "28", "payment_method": "pm_card_visa", "address": phone}
+	records, got := readAll(t, CSV, csvOf(t, row))
+	if rejects(t, got); len(records) != 1 || records[0].Subscription.Account != uuid {
+		t.Errorf("got %d records", len(records))
+	}
+	for _, card := range []string{"4222222222222", "4222 2222 2222 2", "1234123412341234"} {
+		row["payment_method"] = card
+		text := csvOf(t, row)
+		_, got := readAll(t, CSV, text)
+		rejects(t, got, "2 payment_method: looks like a card number (***")
+		if file := rejectedFile(t, CSV, text); strings.Contains(file, card) || !strings.Contains(file, "2") || !strings.Contains(file, uuid) {
+			t.Errorf("%s: %s", card, file)
 		}
 	}
 }

@@ -72,10 +72,16 @@ const shortestCard = 13
 // card reports, and notes, that the text looks like a card number. It comes before the
 // field is read: a long amount can be a card number, and an error would quote it cut off.
 func (c *checker) card(col column, text string) bool {
-	if len(text) < shortestCard || !secret.HasCardNumber(text) {
+	switch {
+	case len(text) < shortestCard:
+		return false
+	case col == paymentMethod && secret.HasCardInMethod(text):
+		c.fault(col, maskedReason(secret.MaskMethod(text)))
+	case secret.HasCardNumber(text):
+		c.fault(col, cardReason(text))
+	default:
 		return false
 	}
-	c.fault(col, cardReason(text))
 	return true
 }
 
@@ -89,8 +95,10 @@ func (c *checker) masked(t *texts) {
 	}
 }
 
-func cardReason(text string) string {
-	return fmt.Sprintf("looks like a card number (%.40s): Duesday never takes one; give the processor's token", secret.MaskCards(text))
+func cardReason(text string) string { return maskedReason(secret.MaskCards(text)) }
+
+func maskedReason(masked string) string {
+	return fmt.Sprintf("looks like a card number (%.40s): Duesday never takes one; give the processor's token", masked)
 }
 
 // isNumber reports whether the text is an amount in some currency.

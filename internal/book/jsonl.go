@@ -35,7 +35,7 @@ func (s *session) readJSONLines(src *source) {
 func (s *session) jsonLine(line int, b []byte) bool {
 	text := string(b)
 	if b[0] != '{' || !json.Valid(b) {
-		return s.rejectRow(line, unescaped(text), []problem{{"", syntaxReason(b)}})
+		return s.rejectRow(line, secret.MaskMethod(unescaped(text)), []problem{{"", syntaxReason(b)}})
 	}
 	var row texts
 	var seen columnSet

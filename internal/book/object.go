@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 )
 
@@ -121,35 +122,43 @@ func maskObject(object string) string {
 		if dec.Decode(&v) != nil {
 			v = nil // unreachable: the value is valid
 		}
-		b = appendJSON(b, maskValue(v))
+		b = appendJSON(b, maskValue(v, maskFor(name, maskText)))
 	}
 	return string(append(b, '}'))
 }
 
 // maskValue masks every text in a JSON value and drops every default-card: that is never
 // shown, not even masked.
-func maskValue(value any) any {
+func maskValue(value any, mask func(string) string) any {
 	switch v := value.(type) {
 	case string:
-		return maskText(v)
+		return mask(v)
 	case json.Number:
-		if secret.HasCardNumber(v.String()) {
-			return maskText(v.String())
+		if masked := mask(v.String()); masked != v.String() {
+			return masked
 		}
 	case []any:
 		for i := range v {
-			v[i] = maskValue(v[i])
+			v[i] = maskValue(v[i], mask)
 		}
 	case map[string]any:
 		masked := make(map[string]any, len(v))
 		for name, inner := range v {
 			if !isDefaultCard(name) {
-				masked[maskText(name)] = maskValue(inner)
+				masked[maskText(name)] = maskValue(inner, maskFor(name, mask))
 			}
 		}
 		return masked
 	}
 	return value
+}
+
+// maskFor returns the mask of the member of that name in an object whose own mask is given.
+func maskFor(name string, mask func(string) string) func(string) string {
+	if name == columnNames[paymentMethod] || name == schema.PaymentMethod {
+		return func(text string) string { return secret.MaskMethod(maskText(text)) }
+	}
+	return mask
 }
 
 // maskText also replaces what JSON would write with an escape that ends in digits.

@@ -73,7 +73,7 @@ func (t *table) sample(line int, fields []string) bool {
 		}
 		attributes[name] = a
 	}
-	b, err := json.Marshal(maskValue(shown))
+	b, err := json.Marshal(maskValue(shown, maskText))
 	if err != nil {
 		b = nil // unreachable: it is made of texts
 	}

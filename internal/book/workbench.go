@@ -224,5 +224,5 @@ func withoutCards(raw json.RawMessage) string {
 	if err := dec.Decode(&value); err != nil {
 		return "" // unreachable: it has been read before
 	}
-	return string(appendJSON(nil, maskValue(value)))
+	return string(appendJSON(nil, maskValue(value, maskText)))
 }

@@ -36,7 +36,7 @@ func (s *server) savePoll(w http.ResponseWriter, r *http.Request) error {
 	if err := readForm(w, r, &state); err != nil {
 		return err
 	}
-	state.Error = secret.Redact(state.Error)
+	state.Error = secret.Clean(state.Error)
 	if err := s.o.Registry.SavePoll(r.Context(), at, state); err != nil {
 		return err
 	}

@@ -110,14 +110,14 @@ func send(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(append(text, '\n')) // a caller that is gone learns nothing, as it should
 }
 
-// shown is a text from elsewhere, fit for a log and an answer: one short line without secrets.
+// shown is a text from elsewhere, fit for a log and an answer: one short line without secrets and cards.
 func shown(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == 0x2028 || r == 0x2029 {
 			return ' '
 		}
 		return r
-	}, secret.Redact(text))
+	}, secret.Clean(text))
 	if len(text) <= maxText {
 		return text
 	}

@@ -12,7 +12,7 @@ func (s *server) listJobs(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return stream(s, w, r, s.o.Backlog.Jobs(r.Context()), 0, func(j tracking.WaitingJob) any {
-		j.Error = secret.Redact(j.Error)
+		j.Error = secret.Clean(j.Error)
 		return j
 	})
 }

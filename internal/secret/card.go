@@ -1,127 +1,93 @@
 package secret
 
-import (
-	"iter"
-	"strings"
+// The lengths of a card number, in digits. A bare number of 13 digits is more often a
+// telephone number or a timestamp than one of Visa's old cards, so only payment-method fields
+// are searched for it.
+const (
+	minDigits       = 14
+	minMethodDigits = 13
+	maxDigits       = 19
 )
 
-// HasCardNumber reports whether the text contains what looks like a card number: 13 to
-// 19 digits, possibly in groups joined by single spaces, hyphens or dots, that pass the Luhn
-// check, or sixteen digits in a row, which are refused whether they pass or not: a field with
-// them is meant as a card number.
-func HasCardNumber(text string) bool { return MaskCards(text) != text }
+// HasCardNumber reports whether the text contains a card number. A card number has the length,
+// the prefix and the grouping of a card network, and a valid check digit. It is a whole word:
+// digits inside an id, a UUID, a hexadecimal or decimal number, or a telephone number that
+// begins with + are none. Digits may be full-width.
+func HasCardNumber(text string) bool { return len(find(text, minDigits)) > 0 }
 
-// MaskCards replaces the digits of everything that looks like a card number by stars,
-// but for the last four. Texts that a person typed go through it before they are shown,
-// logged or written anywhere. What it returns has no card number, not even one that the
-// digits left over happen to make.
-func MaskCards(text string) string {
-	for {
-		masked := maskOnce(text)
-		if masked == text {
-			return text
-		}
-		text = masked
-	}
+// HasCardInMethod is HasCardNumber for a payment-method field. There it also finds 13 digits
+// of Visa, and any field made of 13 to 19 digits: no processor's token is a bare number, but a
+// mistyped card number is.
+func HasCardInMethod(text string) bool {
+	return isLongNumber(text) || len(find(text, minMethodDigits)) > 0
 }
 
-func maskOnce(text string) string {
-	var out []byte
-	for i := 0; i < len(text); {
-		groups, end := digitGroups(text, i)
-		if len(groups) == 0 {
-			i++
-			continue
-		}
-		for from, to := range cards(text, groups) {
-			if out == nil {
-				out = []byte(text)
-			}
-			mask(out[from:to], digitsIn(text[from:to])-4)
-		}
-		i = end
+// MaskCards replaces the digits of every card number in the text by stars, except the last
+// four. Typed texts go through it before they are shown, logged or stored. The returned text
+// has no card number.
+func MaskCards(text string) string { return maskAll(text, minDigits) }
+
+// MaskMethod is MaskCards for a payment-method field. It masks all that HasCardInMethod finds.
+func MaskMethod(text string) string {
+	if isLongNumber(text) {
+		return mask(text, []span{{0, len(text)}})
 	}
-	if out == nil {
-		return text
+	return maskAll(text, minMethodDigits)
+}
+
+// Clean returns the text without secrets and card numbers, as Redact and MaskCards do.
+func Clean(text string) string { return MaskCards(Redact(text)) }
+
+// maskAll masks until no number is left: numbers can overlap, and share the digits that the
+// mask of one of them leaves.
+func maskAll(text string, shortest int) string {
+	for spans := find(text, shortest); len(spans) > 0; spans = find(text, shortest) {
+		text = mask(text, spans)
+	}
+	return text
+}
+
+// mask returns the text with stars for the digits of the spans, except each span's last four.
+// A digit that two spans share is masked if one of them says so.
+func mask(text string, spans []span) string {
+	hidden := map[int]bool{}
+	for _, s := range spans {
+		var at []int
+		for i := s.from; i < s.to; {
+			class, _, size := read(text[i:])
+			if class == digit {
+				at = append(at, i)
+			}
+			i += size
+		}
+		for _, i := range at[:max(0, len(at)-4)] {
+			hidden[i] = true
+		}
+	}
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); {
+		_, _, size := read(text[i:])
+		if hidden[i] {
+			out = append(out, '*')
+		} else {
+			out = append(out, text[i:i+size]...)
+		}
+		i += size
 	}
 	return string(out)
 }
 
-// A group is a run of digits in a text: text[from:to].
-type group struct{ from, to int }
-
-// digitGroups returns the groups of digits that begin at i and follow each other with one
-// space, hyphen or dot between them, and where they end.
-func digitGroups(text string, i int) (groups []group, end int) {
-	for i < len(text) {
-		j := i
-		for j < len(text) && text[j] >= '0' && text[j] <= '9' {
-			j++
+// isLongNumber reports whether the text is 13 to 19 digits and separators, and nothing else.
+func isLongNumber(text string) bool {
+	digits := 0
+	for i := 0; i < len(text); {
+		class, _, size := read(text[i:])
+		if class == digit {
+			digits++
+		} else if class == letter || class == other {
+			return false
 		}
-		if j == i {
-			break
-		}
-		groups, end = append(groups, group{i, j}), j
-		if j == len(text) || !strings.ContainsRune(" -.", rune(text[j])) {
-			break
-		}
-		i = j + 1
+		i += size
 	}
-	return groups, end
-}
-
-// cards yields the places of card numbers that consist of whole groups. Whatever else stands
-// beside them, joined by a space or not, hides none.
-func cards(text string, groups []group) iter.Seq2[int, int] {
-	return func(yield func(from, to int) bool) {
-		for i := range groups {
-			for j := i; j < len(groups); j++ {
-				from, to := groups[i].from, groups[j].to
-				n := digitsIn(text[from:to])
-				if n > 19 {
-					break
-				}
-				if n >= 13 && (luhn(text[from:to]) || (i == j && n == 16) || (n == 16 && j == i+3)) && !yield(from, to) {
-					return
-				}
-			}
-		}
-	}
-}
-
-func digitsIn(text string) int {
-	n := 0
-	for i := range len(text) {
-		if text[i] >= '0' && text[i] <= '9' {
-			n++
-		}
-	}
-	return n
-}
-
-// luhn reports whether the digits of the text pass the check that card numbers pass.
-func luhn(text string) bool {
-	sum, double := 0, false
-	for i := len(text) - 1; i >= 0; i-- {
-		if text[i] < '0' || text[i] > '9' {
-			continue
-		}
-		d := int(text[i] - '0')
-		if double {
-			if d *= 2; d > 9 {
-				d -= 9
-			}
-		}
-		sum, double = sum+d, !double
-	}
-	return sum%10 == 0
-}
-
-func mask(text []byte, digits int) {
-	for i := range text {
-		if digits > 0 && text[i] >= '0' && text[i] <= '9' {
-			text[i] = '*'
-			digits--
-		}
-	}
+	return digits >= minMethodDigits && digits <= maxDigits
 }

@@ -1,6 +1,5 @@
-// Package secret keeps API keys and the like out of what people read: a Text that prints
-// as ***, the reading of one from a file, and the redaction of texts and log records into
-// which one may have slipped. Card numbers, which are nobody's to keep either, it finds and masks.
+// Package secret keeps API keys and card numbers out of output. A Text is a secret that prints
+// as ***. Redact removes secrets from texts and log records; MaskCards masks card numbers.
 //
 // It does not encrypt, does not read the environment, and knows no secret by its value:
 // Redact knows the forms that Stripe's secrets have. It is no defence against a debugger.

@@ -98,7 +98,7 @@ func (f *firstBytes) message() string {
 	defer f.mu.Unlock()
 	for line := range strings.Lines(string(f.kept)) {
 		line = strings.TrimSpace(strings.ToValidUTF8(line, ""))
-		if line = strings.Map(spaceForControl, secret.MaskCards(secret.Redact(line))); line != "" {
+		if line = strings.Map(spaceForControl, secret.Clean(line)); line != "" {
 			runes := []rune(line)
 			return ": " + string(runes[:min(len(runes), commandMessage)])
 		}

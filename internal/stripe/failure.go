@@ -84,7 +84,7 @@ const maxText = 300
 
 // clean makes a text of others fit for an error: one short line, without secrets and cards.
 func clean(text string) string {
-	text = secret.MaskCards(secret.Redact(strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")))
+	text = secret.Clean(strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " "))
 	if len(text) > maxText {
 		text = strings.ToValidUTF8(text[:maxText], "") + "…"
 	}

@@ -120,7 +120,7 @@ func (p *Processor) Card(ctx context.Context, at, method string) (billing.Card, 
 
 func (p *Processor) method(ctx context.Context, at, method string) (*sdk.PaymentMethod, error) {
 	if !isMethod(method) {
-		return nil, unsent("payment method %s: want pm_…", shown(secret.MaskCards(method)))
+		return nil, unsent("payment method %s: want pm_…", shown(secret.MaskMethod(method)))
 	}
 	params := &sdk.PaymentMethodRetrieveParams{}
 	params.StripeAccount = account(at)

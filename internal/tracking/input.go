@@ -53,24 +53,15 @@ func isID(text, prefix string) bool {
 // checkText returns a FieldError unless the text is at most that many characters that can be
 // printed, and neither a card number nor a secret: it will be stored.
 func checkText(field, text string, most int) error {
-	if err := checkPrintable(field, text, most); err != nil {
-		return err
-	}
-	switch {
-	case secret.Redact(text) != text:
-		return &FieldError{field, "this looks like a secret of Stripe's, which is never stored"}
-	case secret.HasCardNumber(text):
-		return &FieldError{field, "this looks like a card number, which is never stored"}
-	}
-	return nil
-}
-
-func checkPrintable(field, text string, most int) error {
 	switch {
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }):
 		return &FieldError{field, "want printable characters"}
 	case utf8.RuneCountInString(text) > most:
 		return &FieldError{field, fmt.Sprintf("want at most %d characters", most)}
+	case secret.Redact(text) != text:
+		return &FieldError{field, "this looks like a secret of Stripe's, which is never stored"}
+	case secret.HasCardNumber(text):
+		return &FieldError{field, "this looks like a card number, which is never stored"}
 	}
 	return nil
 }

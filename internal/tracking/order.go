@@ -3,8 +3,6 @@ package tracking
 import (
 	"cmp"
 	"strings"
-
-	"github.com/duesday/duesday/internal/secret"
 )
 
 // A Kind says how a purchase is paid.
@@ -27,7 +25,7 @@ type Order struct {
 	Account string `json:"account"` // UUID of the customer account that sells
 	Kind    Kind   `json:"kind"`
 	// Key is the caller's own name of this order: the same key of the same account is the same
-	// purchase. 1 to 255 characters. No bare number as long as a card's: it is stored.
+	// purchase. 1 to 255 characters. No card number: it is stored.
 	Key string `json:"key"`
 
 	Amount      int64  `json:"amount,omitempty"`      // minor units: of legacy, and of product without a price
@@ -53,13 +51,10 @@ const (
 // Check returns a FieldError for the first field that is wrong, or nil. Whether the amount suits
 // the currency, and whether what is named exists, Stripe says.
 func (o *Order) Check() error {
-	if err := checkPrintable("key", o.Key, maxKey); err != nil {
-		return err
-	}
 	for _, f := range [...]struct {
 		field, text string
 		most        int
-	}{{"description", o.Description, maxDescription}, {"email", o.Email, maxKey}, {"name", o.Name, maxName}} {
+	}{{"key", o.Key, maxKey}, {"description", o.Description, maxDescription}, {"email", o.Email, maxKey}, {"name", o.Name, maxName}} {
 		if err := checkText(f.field, f.text, f.most); err != nil {
 			return err
 		}
@@ -72,10 +67,6 @@ func (o *Order) Check() error {
 	switch {
 	case o.Key == "":
 		return &FieldError{"key", "want a key of your own, by which a repetition is known"}
-	case isLongNumber(o.Key):
-		return &FieldError{"key", "want a letter in it, such as order-…: a bare number of 13 to 19 digits could be a card's, which is never stored"}
-	case secret.Redact(o.Key) != o.Key:
-		return &FieldError{"key", "this looks like a secret of Stripe's, which is never stored"}
 	case o.Kind != Legacy && o.Kind != Product && o.Kind != Subscribe && o.Kind != SplitPayment:
 		return &FieldError{"kind", "want legacy, product, subscription or split"}
 	case o.Email != "" && !strings.Contains(o.Email, "@"):
@@ -117,17 +108,6 @@ func (o *Order) checkBuyer() error {
 		return &FieldError{"customer", "want a customer, cus_…, or an email by which one is found or made"}
 	}
 	return nil
-}
-
-// isLongNumber reports whether the text is 13 to 19 digits, with what people put between them.
-func isLongNumber(text string) bool {
-	digits := strings.Map(func(r rune) rune {
-		if strings.ContainsRune(" -.", r) {
-			return -1
-		}
-		return r
-	}, text)
-	return len(digits) >= 13 && len(digits) <= 19 && strings.Trim(digits, "0123456789") == ""
 }
 
 func isCurrency(code string) bool {

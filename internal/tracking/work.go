@@ -251,6 +251,6 @@ const maxReason = 300
 
 // short makes an error's text fit to be kept and shown.
 func short(text string) string {
-	text = secret.Redact(text)
+	text = secret.Clean(text)
 	return strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
 }

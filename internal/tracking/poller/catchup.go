@@ -299,7 +299,7 @@ func hashOf(id string) uint64 {
 
 // textOf is an error for the store and for people.
 func textOf(err error) string {
-	text := secret.Redact(err.Error())
+	text := secret.Clean(err.Error())
 	if len(text) > maxErrorText {
 		text = strings.ToValidUTF8(text[:maxErrorText], "") + "…"
 	}
