@@ -16,6 +16,8 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/stripe/event"
+	"github.com/duesday/duesday/internal/stripe/sell"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
@@ -117,7 +119,8 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 		if opened {
 			defer func() { err = errors.Join(err, f.processor.Close()) }()
 		}
-		o.Finder, o.Seller = f.processor.Tracker(), f.processor.Tracker()
+		asked := sell.New(f.processor.API())
+		o.Finder, o.Seller = asked, asked
 		f.own, f.live, err = p.whose(ctx, t, f.processor)
 		if err != nil && !errors.Is(err, billing.ErrRefused) { // webhooks are taken in all the same
 			if own, live, missing := tracking.Pinned(ctx, s.store, s.tables); missing == nil && live == strings.Contains(t.Stripe.Key.Reveal(), "_live_") {
@@ -134,7 +137,7 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 	}
 	o.Shared = s.shared
 	o.Store, o.Tables, o.Now, o.Log, o.Installation = s.store, s.tables, p.now, s.log, meta.Installation
-	o.Own, o.Live, o.Decode = f.own, f.live, stripe.DecodeEvent
+	o.Own, o.Live, o.Decode = f.own, f.live, event.Decode
 	if f.service, err = tracking.Open(ctx, o); err != nil {
 		return err
 	}
@@ -177,20 +180,14 @@ func readStripeKey(c *config.Stripe) (err error) {
 
 // whose asks Stripe for the account and the mode of the key.
 func (p *program) whose(ctx context.Context, t *config.Tracking, processor *stripe.Processor) (own string, live bool, err error) {
-	identity, err := processor.Identity(ctx)
+	own, live, err = processor.API().Own(ctx)
 	switch {
 	case errors.Is(err, billing.ErrRefused):
 		return "", false, fmt.Errorf("%w; nothing was done: look at the key in %s or %s", err, config.EnvStripeKey, config.EnvStripeKeyFile)
 	case err != nil && t.Stripe.APIBase != "":
 		return "", false, fmt.Errorf("%w; nothing was done: does Stripe, or its fake, answer at %s (%s)", err, t.Stripe.APIBase, config.EnvStripeAPIBase)
-	case err != nil:
-		return "", false, err
 	}
-	words := strings.Fields(identity) // stripe acct_… test
-	if len(words) != 3 {
-		return "", false, fmt.Errorf("the key is of %q, as Stripe says: want an account and a mode", identity)
-	}
-	return words[1], words[2] == "live", nil
+	return own, live, err
 }
 
 // explainBackend adds a way out to errors of a backend.

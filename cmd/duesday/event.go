@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/store"
-	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
@@ -61,7 +61,7 @@ func (p *program) eventShow() *cobra.Command {
 				if err != nil {
 					return notFound(err, "event "+args[0])
 				}
-				if told, err := stripe.DecodeEvent(e.Body); err == nil { // its row has not all that its body tells
+				if told, err := event.Decode(e.Body); err == nil { // its row has not all that its body tells
 					e.Live, e.APIVersion, e.Object = told.Live, told.APIVersion, told.Object
 				}
 				return p.showEvent(e, body)

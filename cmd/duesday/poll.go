@@ -10,6 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/server"
+	"github.com/duesday/duesday/internal/stripe/sell"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/tracking/poller"
 )
@@ -86,7 +87,7 @@ func (p *program) poll(ctx context.Context, f *pollFlags) error {
 	if err != nil {
 		return err
 	}
-	finder := poller.New(poller.Options{Ledger: client, Sender: sender, Lister: processor.Tracker(), Now: p.now, Log: log, Interval: f.every})
+	finder := poller.New(poller.Options{Ledger: client, Sender: sender, Lister: sell.New(processor.API()), Now: p.now, Log: log, Interval: f.every})
 	if !f.once {
 		p.say("The events that %s has not got are looked for every %s; --log-level info tells what was found", t.Server, f.every)
 		if err := p.stdout.Flush(); err != nil {

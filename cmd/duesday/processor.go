@@ -55,7 +55,7 @@ func newStripe(text string, c *config.Stripe, now func() time.Time, log *slog.Lo
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	o.Key, o.Base, o.Now, o.Log, o.Proxy = c.Key, c.APIBase, now, log, http.ProxyFromEnvironment
+	o.API.Key, o.API.Base, o.API.Now, o.API.Log, o.API.Proxy = c.Key, c.APIBase, now, log, http.ProxyFromEnvironment
 	p, err := stripe.New(o)
 	if err != nil {
 		return nil, &usageError{err}

@@ -16,6 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/server"
+	"github.com/duesday/duesday/internal/stripe/sell"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
@@ -155,7 +156,7 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 
 // runServer announces the server and runs it until ctx ends.
 func (p *program) runServer(ctx context.Context, s *session, t *config.Tracking, o *serveFlags, f followed, l net.Listener) error {
-	options := server.Options{Service: f.service, Lister: f.processor.Tracker(), Listener: l,
+	options := server.Options{Service: f.service, Lister: sell.New(f.processor.API()), Listener: l,
 		Ready:          func(ctx context.Context) error { _, err := s.engine.Meta(ctx); return err },
 		WebhookSecrets: t.Webhook.List, ConnectSecrets: t.Connect.List, APIKey: t.APIKey, Now: p.now, Log: s.log}
 	if !o.noPoll {

@@ -14,7 +14,7 @@ import (
 var layers = map[string][]string{
 	"internal/archtest": {},
 	// pebblestore: for its options, and to wait until it is idle
-	"cmd/duesday-bench/bench":        {"billing", "capacity/estimate", "civil", "httpapi", "sandbox", "schema", "secret", "store/pebblestore", "stripe", "stripefake", "tracking"},
+	"cmd/duesday-bench/bench":        {"billing", "capacity/estimate", "civil", "httpapi", "sandbox", "schema", "secret", "store/pebblestore", "stripe/event", "stripefake", "tracking"},
 	"internal/billing":               {"civil", "money", "outbox", "schema", "secret", "store"},
 	"internal/book":                  {"billing", "civil", "money", "schema", "secret"},
 	"internal/capacity":              {"store"},
@@ -30,8 +30,12 @@ var layers = map[string][]string{
 	"internal/sandbox":               {"billing", "listen", "money"},
 	"internal/schema":                {"store"},
 	"internal/secret":                {},
-	"internal/server":                {"httpapi", "outbox", "secret", "stripe", "tracking", "tracking/poller"},
-	"internal/stripe":                {"billing", "money", "secret", "tracking", "tracking/poller"},
+	"internal/server":                {"httpapi", "outbox", "secret", "stripe/event", "tracking", "tracking/poller"},
+	"internal/stripe":                {"billing", "secret", "stripe/api"},
+	"internal/stripe/api":            {"billing", "money", "secret"},
+	"internal/stripe/apitest":        {"money", "stripefake", "stripetest"},
+	"internal/stripe/event":          {"secret", "stripe/api", "tracking"},
+	"internal/stripe/sell":           {"money", "secret", "stripe/api", "stripe/event", "tracking", "tracking/poller"},
 	"stripefake":                     {}, // it must not know what it is used for
 	"internal/stripetest":            {},
 	"internal/tracking":              {"money", "outbox", "schema", "secret", "store"},
@@ -106,7 +110,7 @@ var thirdParty = map[string]struct {
 	"github.com/klauspost/compress": {in: []string{"internal/tracking"}}, // S2, for the bodies of events
 	"github.com/spf13/cobra":        {in: []string{"cmd/duesday", "cmd/duesday-bench"}},
 	"github.com/spf13/pflag":        {in: []string{"cmd/duesday"}},
-	"github.com/stripe/stripe-go/v86": {in: []string{"internal/stripe"},
+	"github.com/stripe/stripe-go/v86": {in: []string{"internal/stripe", "internal/stripe/api"},
 		testsIn: []string{"stripefake"}}, // its examples point that library at the fake
 	"golang.org/x/term":  {in: []string{"cmd/duesday"}},
 	"pgregory.net/rapid": {testsOnly: true},

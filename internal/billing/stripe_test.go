@@ -23,6 +23,7 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store/storetest"
 	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/stripe/api"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -48,7 +49,7 @@ func newStripeBank(t testing.TB, w *world, faults stripefake.Faults) *stripeBank
 	b := &stripeBank{t: t, fake: stripefake.New(stripefake.Options{Now: w.now, Faults: faults})}
 	b.server = httptest.NewServer(b.fake)
 	var err error
-	b.Processor, err = stripe.New(stripe.Options{Key: secret.New(fakeKey), Base: b.server.URL, Now: w.now, Rate: 1000, ReturnURL: "https://shop.example/thanks"})
+	b.Processor, err = stripe.New(stripe.Options{API: api.Options{Key: secret.New(fakeKey), Base: b.server.URL, Now: w.now, Rate: 1000}, ReturnURL: "https://shop.example/thanks"})
 	if err != nil {
 		t.Fatal(err)
 	}

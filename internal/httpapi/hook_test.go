@@ -18,14 +18,14 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/secret"
-	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
 const eventBody = `{"id":"evt_1","object":"event"}`
 
 func signed(w *world, body string, key secret.Text) string {
-	return stripe.SignBody([]byte(body), key, w.now)
+	return event.Sign([]byte(body), key, w.now)
 }
 
 func TestHook_TakesWhatIsSigned(t *testing.T) {
@@ -66,7 +66,7 @@ func TestHook_Refuses(t *testing.T) {
 	server := w.serve(t)
 	large := strings.Repeat("a", 1<<20+1)
 	sign := func(key secret.Text, at time.Duration) string {
-		return stripe.SignBody([]byte(eventBody), key, w.now.Add(at))
+		return event.Sign([]byte(eventBody), key, w.now.Add(at))
 	}
 	good := sign(newSecret, 0)
 	texts := map[string]bool{}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/httpapi"
-	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/tracking/poller"
 )
@@ -21,7 +21,7 @@ func TestSender(t *testing.T) {
 	server := w.serve(t)
 	key := pollSecret
 	o := httpapi.SenderOptions{Platform: server.URL + platformPath, Connect: server.URL + connectPath,
-		Sign: func(_ bool, body []byte) string { return stripe.SignBody(body, key, w.now) }}
+		Sign: func(_ bool, body []byte) string { return event.Sign(body, key, w.now) }}
 	s, err := httpapi.NewSender(o)
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/secret"
-	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
@@ -105,7 +105,7 @@ func (w *world) note(format string, args ...any) {
 
 func (w *world) options() httpapi.Options {
 	return httpapi.Options{
-		Inbox: w, Shop: w, Ledger: w, Registry: w, Backlog: w, Verify: stripe.VerifySignature, Key: secret.New(apiKey),
+		Inbox: w, Shop: w, Ledger: w, Registry: w, Backlog: w, Verify: event.Verify, Key: secret.New(apiKey),
 		Hooks: []httpapi.Hook{
 			{Path: platformPath, Secrets: []secret.Text{oldSecret, newSecret, pollSecret}, Poll: pollSecret},
 			{Path: connectPath, Connect: true, Secrets: []secret.Text{connectSecret, pollSecret}, Poll: pollSecret},

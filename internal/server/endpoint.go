@@ -11,7 +11,7 @@ import (
 
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/secret"
-	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/stripe/event"
 )
 
 // The paths of the webhook endpoints.
@@ -44,7 +44,7 @@ func NewSender(base string, apiKey secret.Text, now func() time.Time) (*httpapi.
 
 func newSender(base string, poll secret.Text, now func() time.Time) (*httpapi.Sender, error) {
 	return httpapi.NewSender(httpapi.SenderOptions{Platform: base + HookPath, Connect: base + ConnectPath,
-		Sign: func(_ bool, body []byte) string { return stripe.SignBody(body, poll, now()) }})
+		Sign: func(_ bool, body []byte) string { return event.Sign(body, poll, now()) }})
 }
 
 // pollSecret derives the poller's signing secret from the API key. Without a key it is random.

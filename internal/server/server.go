@@ -15,7 +15,7 @@ import (
 
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/secret"
-	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/tracking/poller"
 )
@@ -60,7 +60,7 @@ func New(o Options) (*Server, error) {
 	s.addHook(HookPath, false, o.WebhookSecrets, poll)
 	s.addHook(ConnectPath, true, o.ConnectSecrets, poll)
 	s.handler, err = httpapi.New(httpapi.Options{Inbox: o.Service, Shop: o.Service, Ledger: o.Service, Registry: o.Service, Backlog: o.Service,
-		Verify: stripe.VerifySignature, Hooks: s.hooks, Key: o.APIKey, Now: o.Now, Log: o.Log, Ready: o.Ready})
+		Verify: event.Verify, Hooks: s.hooks, Key: o.APIKey, Now: o.Now, Log: o.Log, Ready: o.Ready})
 	if err != nil || o.PollEvery == 0 {
 		return s, err
 	}

@@ -4,23 +4,24 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/stripe/apitest"
 )
 
 func withPage(o *Options) { o.ReturnURL = "https://example.com/back" }
 
 const actionPage = "https://hooks.example/auth"
 
-func needsAction() reply {
-	return fails(402, cardError("authentication_required", "authentication_required", "", "ch_1", fields{}))
+func needsAction() apitest.Reply {
+	return apitest.Fails(402, cardError("authentication_required", "authentication_required", "", "ch_1", apitest.Fields{}))
 }
 
-func page200() reply {
-	return okIntent(fields{"status": "requires_action", "latest_charge": "ch_1", "next_action": fields{"type": "redirect_to_url", "redirect_to_url": fields{"url": actionPage}}})
+func page200() apitest.Reply {
+	return apitest.OKIntent(apitest.Fields{"status": "requires_action", "latest_charge": "ch_1", "next_action": apitest.Fields{"type": "redirect_to_url", "redirect_to_url": apitest.Fields{"url": actionPage}}})
 }
 
 func TestConfirm_AuthenticationWithoutAPage(t *testing.T) {
-	e := cardError("authentication_required", "authentication_required", "", "ch_1", fields{})
-	s := newScript(t, fails(402, e), ok(object(e["payment_intent"].(fields))))
+	e := cardError("authentication_required", "authentication_required", "", "ch_1", apitest.Fields{})
+	s := apitest.NewScript(t, apitest.Fails(402, e), apitest.OK(apitest.Object(e["payment_intent"].(apitest.Fields))))
 	p := processor(t, s)
 	first, err := p.Confirm(t.Context(), confirmRequest)
 	if err != nil || first.State != billing.RequiresAction || first.Latest != "ch_1/action" || first.Link != "" || first.Code != "authentication_required" {
@@ -34,50 +35,50 @@ func TestConfirm_AuthenticationWithoutAPage(t *testing.T) {
 
 // The page is made by a second confirm of the same intent, under a key of its own.
 func TestConfirm_MakesThePage(t *testing.T) {
-	s := newScript(t, needsAction(), page200())
+	s := apitest.NewScript(t, needsAction(), page200())
 	got, err := processor(t, s, withPage).Confirm(t.Context(), confirmRequest)
 	if err != nil || got.State != billing.RequiresAction || got.Link != actionPage || got.Latest != "ch_1/action" {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	first, second := s.requests()[0], s.requests()[1]
-	if second.path != first.path || second.form.Has("off_session") || second.form.Get("return_url") != "https://example.com/back" || second.form.Get("payment_method") != "pm_1" {
-		t.Errorf("sent %s %v", second.path, second.form)
+	first, second := s.Requests()[0], s.Requests()[1]
+	if second.Path != first.Path || second.Form.Has("off_session") || second.Form.Get("return_url") != "https://example.com/back" || second.Form.Get("payment_method") != "pm_1" {
+		t.Errorf("sent %s %v", second.Path, second.Form)
 	}
-	if k := second.header.Get("Idempotency-Key"); k == "" || k == first.header.Get("Idempotency-Key") {
+	if k := second.Header.Get("Idempotency-Key"); k == "" || k == first.Header.Get("Idempotency-Key") {
 		t.Errorf("the second confirm went under %q", k)
 	}
-	other := newScript(t, needsAction(), page200())
+	other := apitest.NewScript(t, needsAction(), page200())
 	next := confirmRequest
 	next.Key = "dd_next"
-	if _, err := processor(t, other, withPage).Confirm(t.Context(), next); err != nil || other.requests()[1].header.Get("Idempotency-Key") == second.header.Get("Idempotency-Key") {
+	if _, err := processor(t, other, withPage).Confirm(t.Context(), next); err != nil || other.Requests()[1].Header.Get("Idempotency-Key") == second.Header.Get("Idempotency-Key") {
 		t.Errorf("two attempts ask for their pages under one key: %v", err)
 	}
 }
 
 func TestConfirm_WhatThePageCameTo(t *testing.T) {
 	for name, tt := range map[string]struct {
-		replies []reply
+		replies []apitest.Reply
 		state   billing.State
 		latest  string
 		err     error
 	}{
-		"paid at once": {[]reply{okIntent(fields{"status": "succeeded", "latest_charge": "ch_2"})}, billing.Succeeded, "ch_2", nil},
-		"still needed": {[]reply{needsAction()}, billing.RequiresAction, "ch_1/action", nil},
-		"not possible": {[]reply{fails(400, fields{"type": "invalid_request_error", "code": "parameter_unknown", "param": "return_url"})}, billing.RequiresAction, "ch_1/action", nil},
-		"declined":     {[]reply{fails(402, cardError("card_declined", "insufficient_funds", "", "ch_2", fields{}))}, billing.Declined, "ch_2", nil},
-		"paid meanwhile": {[]reply{fails(400, fields{"type": "invalid_request_error", "code": "payment_intent_unexpected_state"}),
-			okIntent(fields{"status": "succeeded", "latest_charge": "ch_2"})}, billing.Succeeded, "ch_2", nil},
+		"paid at once": {[]apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": "ch_2"})}, billing.Succeeded, "ch_2", nil},
+		"still needed": {[]apitest.Reply{needsAction()}, billing.RequiresAction, "ch_1/action", nil},
+		"not possible": {[]apitest.Reply{apitest.Fails(400, apitest.Fields{"type": "invalid_request_error", "code": "parameter_unknown", "param": "return_url"})}, billing.RequiresAction, "ch_1/action", nil},
+		"declined":     {[]apitest.Reply{apitest.Fails(402, cardError("card_declined", "insufficient_funds", "", "ch_2", apitest.Fields{}))}, billing.Declined, "ch_2", nil},
+		"paid meanwhile": {[]apitest.Reply{apitest.Fails(400, apitest.Fields{"type": "invalid_request_error", "code": "payment_intent_unexpected_state"}),
+			apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": "ch_2"})}, billing.Succeeded, "ch_2", nil},
 		// The money may have been taken: the customer must not be asked for it.
-		"answer lost": {[]reply{{}}, "", "", billing.ErrUnknown},
+		"answer lost": {[]apitest.Reply{{}}, "", "", billing.ErrUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScript(t, append([]reply{needsAction()}, tt.replies...)...)
+			s := apitest.NewScript(t, append([]apitest.Reply{needsAction()}, tt.replies...)...)
 			got, err := processor(t, s, withPage).Confirm(t.Context(), confirmRequest)
 			if got.State != tt.state || got.Latest != tt.latest || (err == nil) != (tt.err == nil) {
 				t.Errorf("got %+v, %v", got, err)
 			}
 			if tt.err != nil {
-				wantError(t, name, err, tt.err)
+				apitest.WantError(t, name, err, tt.err)
 			}
 		})
 	}
@@ -85,8 +86,8 @@ func TestConfirm_WhatThePageCameTo(t *testing.T) {
 
 // A note of an earlier attempt must not hide that the customer is waited for.
 func TestConfirm_AuthenticationAfterANote(t *testing.T) {
-	now := intentFields()
-	needed := fails(402, fields{"type": "card_error", "code": "authentication_required"})
+	now := apitest.IntentFields()
+	needed := apitest.Fails(402, apitest.Fields{"type": "card_error", "code": "authentication_required"})
 	p := processor(t, memory(t, now, tooOften(), needed))
 	first, err := p.Confirm(t.Context(), confirmRequest)
 	if err != nil || first.State != billing.Declined {

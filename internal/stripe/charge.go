@@ -13,6 +13,7 @@ import (
 	sdk "github.com/stripe/stripe-go/v86"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/stripe/api"
 )
 
 // Open implements billing.Processor. All parameters are the request's: none is of today's
@@ -33,7 +34,7 @@ func (p *Processor) Open(ctx context.Context, r billing.OpenRequest) (billing.In
 		}
 		params.IdempotencyKey = &key
 		pi, err = p.client.V1PaymentIntents.Create(ctx, params)
-		if f, lost := is(err, unknown); !lost || f.answer.status < http.StatusInternalServerError || ctx.Err() != nil {
+		if f, lost := api.Is(err, api.Unknown); !lost || f.Answer.Status < http.StatusInternalServerError || ctx.Err() != nil {
 			break
 		}
 	}
@@ -49,12 +50,12 @@ func (p *Processor) Open(ctx context.Context, r billing.OpenRequest) (billing.In
 
 func openParams(r billing.OpenRequest) (*sdk.PaymentIntentCreateParams, error) {
 	if r.Key == "" {
-		return nil, unsent("no idempotency key")
+		return nil, api.Unsent("no idempotency key")
 	}
-	if err := checkAt(r.Payer.At); err != nil {
+	if err := api.CheckAt(r.Payer.At); err != nil {
 		return nil, err
 	}
-	units, err := chargeUnits(r.Amount)
+	units, err := api.ChargeUnits(r.Amount)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func openParams(r billing.OpenRequest) (*sdk.PaymentIntentCreateParams, error) {
 	params := &sdk.PaymentIntentCreateParams{
 		Amount: &units, Currency: new(strings.ToLower(r.Amount.Currency().Code())),
 		// Without a payment method: that comes with each confirm. One that is gone is then a
-		// decline of that attempt, which the customer hears of, and no refusal of the intent.
+		// Decline of that attempt, which the customer hears of, and no refusal of the intent.
 		Confirm: new(false), Metadata: meta,
 		Description: new(fmt.Sprintf("%s, period %d", cmp.Or(r.Tag.SKU, "subscription"), r.Tag.Period)),
 		// Whatever kind of method was saved may pay, if it can without the customer: one that
@@ -73,11 +74,11 @@ func openParams(r billing.OpenRequest) (*sdk.PaymentIntentCreateParams, error) {
 		// parameter of every confirm.
 		AutomaticPaymentMethods: &sdk.PaymentIntentCreateAutomaticPaymentMethodsParams{Enabled: new(true), AllowRedirects: new("never")},
 	}
-	params.StripeAccount = account(r.Payer.At)
+	params.StripeAccount = api.Account(r.Payer.At)
 	if r.Payer.Customer != "" {
 		params.Customer = &r.Payer.Customer
 	}
-	fee, err := feeUnits(units, r.Payer.Fee, r.Amount.Currency())
+	fee, err := api.FeeUnits(units, r.Payer.Fee, r.Amount.Currency())
 	if err != nil {
 		return nil, err
 	}
@@ -102,13 +103,13 @@ func (p *Processor) Lookup(ctx context.Context, text string) (billing.Intent, er
 
 func (p *Processor) retrieve(ctx context.Context, at ref) (*sdk.PaymentIntent, error) {
 	params := &sdk.PaymentIntentRetrieveParams{Expand: expandCharge()}
-	params.StripeAccount = account(at.at)
+	params.StripeAccount = api.Account(at.at)
 	pi, err := p.client.V1PaymentIntents.Retrieve(ctx, at.id, params)
 	if err != nil {
 		return nil, noIntent(at, err)
 	}
 	if pi.ID != at.id {
-		return nil, strange("a payment intent", "%s was asked for, and %q came", at, pi.ID)
+		return nil, api.Unusable("a payment intent", "%s was asked for, and %q came", at, pi.ID)
 	}
 	return pi, nil
 }
@@ -121,9 +122,9 @@ func (p *Processor) Cancel(ctx context.Context, text string) (billing.Intent, er
 		return billing.Intent{}, err
 	}
 	params := &sdk.PaymentIntentCancelParams{CancellationReason: new("abandoned"), Expand: expandCharge()}
-	params.StripeAccount = account(at.at)
+	params.StripeAccount = api.Account(at.at)
 	pi, err := p.client.V1PaymentIntents.Cancel(ctx, at.id, params)
-	if _, ok := is(err, moved); ok {
+	if _, ok := api.Is(err, api.Moved); ok {
 		return p.Lookup(ctx, text)
 	}
 	if err != nil {
@@ -135,7 +136,7 @@ func (p *Processor) Cancel(ctx context.Context, text string) (billing.Intent, er
 // same is intent, of the intent that was asked for.
 func (p *Processor) same(at ref, pi *sdk.PaymentIntent) (billing.Intent, error) {
 	if pi.ID != at.id {
-		return billing.Intent{}, strange("a payment intent", "%s was meant, and %q answered", at, pi.ID)
+		return billing.Intent{}, api.Unusable("a payment intent", "%s was meant, and %q answered", at, pi.ID)
 	}
 	return p.intent(at.at, pi)
 }
@@ -172,31 +173,23 @@ func (p *Processor) List(ctx context.Context, r billing.ListRequest) iter.Seq2[b
 
 func checkList(r billing.ListRequest) error {
 	if r.Customer != "" {
-		if err := checkID("customer", r.Customer, "cus_"); err != nil {
+		if err := api.CheckID("customer", r.Customer, "cus_"); err != nil {
 			return err
 		}
 	}
-	return checkAt(r.At)
+	return api.CheckAt(r.At)
 }
 
 // noIntent tells of an error that is about the intent itself, whose name was in the path, as
 // ErrNoIntent.
 func noIntent(at ref, err error) error {
-	if f, ok := is(err, gone); ok {
-		return fmt.Errorf("%w: %s: %s", billing.ErrNoIntent, at, f.text)
+	if f, ok := api.Is(err, api.Gone); ok {
+		return fmt.Errorf("%w: %s: %s", billing.ErrNoIntent, at, f.Text)
 	}
 	return err
 }
 
 func expandCharge() []*string { return []*string{new("latest_charge")} }
-
-// account returns the library's parameter for a connected account, or none.
-func account(at string) *string {
-	if at == "" {
-		return nil
-	}
-	return &at
-}
 
 // created returns the range of what was made at or after from, and before until, in whole
 // seconds; a zero time is no bound.

@@ -11,72 +11,74 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/stripe/api"
+	"github.com/duesday/duesday/internal/stripe/apitest"
 )
 
 func openRequest(t *testing.T) billing.OpenRequest {
-	return billing.OpenRequest{Key: "dd_key", Tag: testTag, Amount: usd(t, 1299), Method: "pm_1"}
+	return billing.OpenRequest{Key: "dd_key", Tag: testTag, Amount: apitest.USD(t, 1299), Method: "pm_1"}
 }
 
 func TestOpen_SendsTheFrozenParameters(t *testing.T) {
-	s := newScript(t, okIntent())
+	s := apitest.NewScript(t, apitest.OKIntent())
 	p := processor(t, s, func(o *Options) { o.ReturnURL = "https://example.com" })
 	got, err := p.Open(t.Context(), openRequest(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := billing.Intent{Ref: "pi_1", State: billing.Opened, Tag: testTag, Amount: usd(t, 1299), Changed: instant(1000), Opened: instant(1000)}
+	want := billing.Intent{Ref: "pi_1", State: billing.Opened, Tag: testTag, Amount: apitest.USD(t, 1299), Changed: api.Instant(1000), Opened: api.Instant(1000)}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	r := s.requests()[0]
+	r := s.Requests()[0]
 	wantForm := url.Values{"amount": {"1299"}, "currency": {"usd"}, "confirm": {"false"},
 		"description": {"gold, period 3"}, "automatic_payment_methods[enabled]": {"true"}, "automatic_payment_methods[allow_redirects]": {"never"},
 		"metadata[duesday_installation]": {"inst"}, "metadata[duesday_account]": {"acme"}, "metadata[duesday_subscription]": {"sub"},
 		"metadata[duesday_sku]": {"gold"}, "metadata[duesday_period]": {"3"}, "metadata[duesday_generation]": {"1"}}
-	if r.method != "POST" || r.path != "/v1/payment_intents" || r.form.Encode() != wantForm.Encode() {
-		t.Errorf("got %s %s %v\nwant %v", r.method, r.path, r.form, wantForm)
+	if r.Method != "POST" || r.Path != "/v1/payment_intents" || r.Form.Encode() != wantForm.Encode() {
+		t.Errorf("got %s %s %v\nwant %v", r.Method, r.Path, r.Form, wantForm)
 	}
-	for name, want := range map[string]string{"Idempotency-Key": "dd_key", "Stripe-Account": "", "Authorization": "Bearer " + testKey, "X-Stripe-Client-Telemetry": ""} {
-		if got := strings.Join(r.header.Values(name), "|"); got != want {
+	for name, want := range map[string]string{"Idempotency-Key": "dd_key", "Stripe-Account": "", "Authorization": "Bearer " + apitest.Key, "X-Stripe-Client-Telemetry": ""} {
+		if got := strings.Join(r.Header.Values(name), "|"); got != want {
 			t.Errorf("header %s: got %q, want %q", name, got, want)
 		}
 	}
 }
 
 func TestOpen_OnAConnectedAccount(t *testing.T) {
-	s := newScript(t, okIntent())
+	s := apitest.NewScript(t, apitest.OKIntent())
 	r := openRequest(t)
 	r.Payer = billing.Payer{At: "acct_7", Customer: "cus_1", Fee: 250}
 	got, err := processor(t, s).Open(t.Context(), r)
 	if err != nil || got.Ref != "acct_7/pi_1" {
 		t.Fatalf("got %q, %v", got.Ref, err)
 	}
-	sent := s.requests()[0]
-	if sent.header.Get("Stripe-Account") != "acct_7" || sent.form.Get("customer") != "cus_1" || sent.form.Get("application_fee_amount") != "32" {
-		t.Errorf("sent account %q, customer %q, fee %q", sent.header.Get("Stripe-Account"), sent.form.Get("customer"), sent.form.Get("application_fee_amount"))
+	sent := s.Requests()[0]
+	if sent.Header.Get("Stripe-Account") != "acct_7" || sent.Form.Get("customer") != "cus_1" || sent.Form.Get("application_fee_amount") != "32" {
+		t.Errorf("sent account %q, customer %q, fee %q", sent.Header.Get("Stripe-Account"), sent.Form.Get("customer"), sent.Form.Get("application_fee_amount"))
 	}
 }
 
 func TestOpen_LeavesUsNoFeeOnOurOwnAccount(t *testing.T) {
-	s := newScript(t, okIntent())
+	s := apitest.NewScript(t, apitest.OKIntent())
 	r := openRequest(t)
 	r.Payer.Fee = 250
-	if _, err := processor(t, s).Open(t.Context(), r); err != nil || s.requests()[0].form.Has("application_fee_amount") {
-		t.Errorf("sent %v, %v", s.requests()[0].form, err)
+	if _, err := processor(t, s).Open(t.Context(), r); err != nil || s.Requests()[0].Form.Has("application_fee_amount") {
+		t.Errorf("sent %v, %v", s.Requests()[0].Form, err)
 	}
 }
 
 func TestOpen_SendsNothingThatCannotBe(t *testing.T) {
-	p := processor(t, newScript(t))
+	p := processor(t, apitest.NewScript(t))
 	for name, change := range map[string]func(*billing.OpenRequest){
 		"no key":             func(r *billing.OpenRequest) { r.Key = "" },
 		"account":            func(r *billing.OpenRequest) { r.Payer.At = "acct_1/../x" },
-		"below the minimum":  func(r *billing.OpenRequest) { r.Amount = usd(t, 49) },
-		"above the maximum":  func(r *billing.OpenRequest) { r.Amount = usd(t, 100_000_000) },
-		"zero":               func(r *billing.OpenRequest) { r.Amount = usd(t, 0) },
-		"negative":           func(r *billing.OpenRequest) { r.Amount = usd(t, -1299) },
-		"no such currency":   func(r *billing.OpenRequest) { r.Amount = amount(t, "KPW", 1299) },
-		"three decimals":     func(r *billing.OpenRequest) { r.Amount = amount(t, "KWD", 1299) },
+		"below the minimum":  func(r *billing.OpenRequest) { r.Amount = apitest.USD(t, 49) },
+		"above the maximum":  func(r *billing.OpenRequest) { r.Amount = apitest.USD(t, 100_000_000) },
+		"zero":               func(r *billing.OpenRequest) { r.Amount = apitest.USD(t, 0) },
+		"negative":           func(r *billing.OpenRequest) { r.Amount = apitest.USD(t, -1299) },
+		"no such currency":   func(r *billing.OpenRequest) { r.Amount = apitest.Money(t, "KPW", 1299) },
+		"three decimals":     func(r *billing.OpenRequest) { r.Amount = apitest.Money(t, "KWD", 1299) },
 		"fee":                func(r *billing.OpenRequest) { r.Payer.Fee = 10001 },
 		"too long a SKU":     func(r *billing.OpenRequest) { r.Tag.SKU = strings.Repeat("é", 501) },
 		"an amount's nature": func(r *billing.OpenRequest) { r.Amount = billing.Intent{}.Amount },
@@ -93,13 +95,13 @@ func TestOpen_SendsNothingThatCannotBe(t *testing.T) {
 // money, and the period is charged today.
 func TestOpen_GoesOnAfterACachedFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScript(t, reply{status: 500, body: "oops"}, fails(500, fields{"type": "api_error"}), okIntent())
+		s := apitest.NewScript(t, apitest.Reply{Status: 500, Body: "oops"}, apitest.Fails(500, apitest.Fields{"type": "api_error"}), apitest.OKIntent())
 		if _, err := processor(t, s).Open(t.Context(), openRequest(t)); err != nil {
 			t.Fatal(err)
 		}
 		var keys []string
-		for _, r := range s.requests() {
-			keys = append(keys, r.header.Get("Idempotency-Key"))
+		for _, r := range s.Requests() {
+			keys = append(keys, r.Header.Get("Idempotency-Key"))
 		}
 		if got := strings.Join(keys, " "); got != "dd_key dd_key_2 dd_key_3" {
 			t.Errorf("keys: got %s", got)
@@ -108,21 +110,21 @@ func TestOpen_GoesOnAfterACachedFailure(t *testing.T) {
 }
 
 func TestOpen_OfALostAnswerIsUnknown(t *testing.T) {
-	s := newScript(t, reply{})
+	s := apitest.NewScript(t, apitest.Reply{})
 	_, err := processor(t, s).Open(t.Context(), openRequest(t))
-	wantError(t, "no answer", err, billing.ErrUnknown)
+	apitest.WantError(t, "no answer", err, billing.ErrUnknown)
 }
 
 func TestOpen_RefusesAnIntentOverAnotherAmount(t *testing.T) {
-	s := newScript(t, okIntent(fields{"amount": 1300}))
+	s := apitest.NewScript(t, apitest.OKIntent(apitest.Fields{"amount": 1300}))
 	_, err := processor(t, s).Open(t.Context(), openRequest(t))
-	wantError(t, "another amount", err, billing.ErrInvalid)
+	apitest.WantError(t, "another amount", err, billing.ErrInvalid)
 }
 
 var confirmRequest = billing.ConfirmRequest{Key: "dd_confirm", Ref: "pi_1", Method: "pm_1", Attempt: 1}
 
-func cardError(code, decline, advice, charge string, in fields) fields {
-	e := fields{"type": "card_error", "code": code, "message": "Your card 4242424242424242 was declined. " + testKey}
+func cardError(code, decline, advice, charge string, in apitest.Fields) apitest.Fields {
+	e := apitest.Fields{"type": "card_error", "code": code, "message": "Your card 4242424242424242 was declined. " + apitest.Key}
 	for k, v := range map[string]string{"decline_code": decline, "advice_code": advice, "charge": charge} {
 		if v != "" {
 			e[k] = v
@@ -130,7 +132,7 @@ func cardError(code, decline, advice, charge string, in fields) fields {
 	}
 	if in != nil {
 		last := maps.Clone(e)
-		all := intentFields()
+		all := apitest.IntentFields()
 		all["status"], all["last_payment_error"] = "requires_payment_method", last
 		if charge != "" {
 			all["latest_charge"] = charge
@@ -142,79 +144,81 @@ func cardError(code, decline, advice, charge string, in fields) fields {
 }
 
 func TestConfirm_AnswersOfStripe(t *testing.T) {
-	missing := func(param string) fields {
-		return fields{"type": "invalid_request_error", "code": "resource_missing", "param": param, "message": "No such thing"}
+	missing := func(param string) apitest.Fields {
+		return apitest.Fields{"type": "invalid_request_error", "code": "resource_missing", "param": param, "message": "No such thing"}
 	}
-	request := func(code string) fields { return fields{"type": "invalid_request_error", "code": code, "message": "m"} }
+	request := func(code string) apitest.Fields {
+		return apitest.Fields{"type": "invalid_request_error", "code": code, "message": "m"}
+	}
 	tests := []struct {
 		name    string
-		replies []reply
+		replies []apitest.Reply
 		want    billing.Intent // State, Latest, Code, Hard
 		err     error
 	}{
-		{"succeeded", []reply{okIntent(fields{"status": "succeeded", "latest_charge": chargeFields("ch_1")})},
+		{"succeeded", []apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")})},
 			billing.Intent{State: billing.Succeeded, Latest: "ch_1"}, nil},
-		{"processing", []reply{okIntent(fields{"status": "processing", "latest_charge": "ch_1"})}, billing.Intent{State: billing.Processing, Latest: "ch_1"}, nil},
-		{"requires_capture", []reply{okIntent(fields{"status": "requires_capture"})}, billing.Intent{State: billing.Processing}, nil},
-		{"requires_action", []reply{okIntent(fields{"status": "requires_action"})},
+		{"processing", []apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "processing", "latest_charge": "ch_1"})}, billing.Intent{State: billing.Processing, Latest: "ch_1"}, nil},
+		{"requires_capture", []apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "requires_capture"})}, billing.Intent{State: billing.Processing}, nil},
+		{"requires_action", []apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "requires_action"})},
 			billing.Intent{State: billing.RequiresAction, Latest: "pi_1/action", Code: "authentication_required"}, nil},
-		{"soft decline", []reply{fails(402, cardError("card_declined", "insufficient_funds", "", "ch_2", fields{}))},
+		{"soft decline", []apitest.Reply{apitest.Fails(402, cardError("card_declined", "insufficient_funds", "", "ch_2", apitest.Fields{}))},
 			billing.Intent{State: billing.Declined, Latest: "ch_2", Code: "insufficient_funds"}, nil},
-		{"hard decline", []reply{fails(402, cardError("card_declined", "stolen_card", "", "ch_2", fields{}))},
+		{"hard decline", []apitest.Reply{apitest.Fails(402, cardError("card_declined", "stolen_card", "", "ch_2", apitest.Fields{}))},
 			billing.Intent{State: billing.Declined, Latest: "ch_2", Code: "stolen_card", Hard: true}, nil},
-		{"advised against", []reply{fails(402, cardError("card_declined", "generic_decline", "do_not_try_again", "ch_2", fields{}))},
+		{"advised against", []apitest.Reply{apitest.Fails(402, cardError("card_declined", "generic_decline", "do_not_try_again", "ch_2", apitest.Fields{}))},
 			billing.Intent{State: billing.Declined, Latest: "ch_2", Code: "generic_decline", Hard: true}, nil},
-		{"advised to wait", []reply{fails(402, cardError("card_declined", "stolen_card", "try_again_later", "ch_2", fields{}))},
+		{"advised to wait", []apitest.Reply{apitest.Fails(402, cardError("card_declined", "stolen_card", "try_again_later", "ch_2", apitest.Fields{}))},
 			billing.Intent{State: billing.Declined, Latest: "ch_2", Code: "stolen_card"}, nil},
-		{"decline without the intent", []reply{fails(402, cardError("expired_card", "", "", "ch_2", nil)),
-			okIntent(fields{"status": "requires_payment_method", "latest_charge": chargeFields("ch_2"), "last_payment_error": cardError("expired_card", "", "", "ch_2", nil)})},
+		{"decline without the intent", []apitest.Reply{apitest.Fails(402, cardError("expired_card", "", "", "ch_2", nil)),
+			apitest.OKIntent(apitest.Fields{"status": "requires_payment_method", "latest_charge": apitest.ChargeFields("ch_2"), "last_payment_error": cardError("expired_card", "", "", "ch_2", nil)})},
 			billing.Intent{State: billing.Declined, Latest: "ch_2", Code: "expired_card", Hard: true}, nil},
-		{"decline by which the intent ended", []reply{fails(402, cardError("card_declined", "", "", "ch_2", fields{"status": "canceled"}))},
+		{"decline by which the intent ended", []apitest.Reply{apitest.Fails(402, cardError("card_declined", "", "", "ch_2", apitest.Fields{"status": "canceled"}))},
 			billing.Intent{State: billing.Canceled, Latest: "ch_2"}, nil},
-		{"moved, and has succeeded", []reply{fails(400, request("payment_intent_unexpected_state")), okIntent(fields{"status": "succeeded", "latest_charge": chargeFields("ch_1")})},
+		{"moved, and has succeeded", []apitest.Reply{apitest.Fails(400, request("payment_intent_unexpected_state")), apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")})},
 			billing.Intent{State: billing.Succeeded, Latest: "ch_1"}, nil},
-		{"moved, and is canceled", []reply{fails(400, request("payment_intent_unexpected_state")), okIntent(fields{"status": "canceled"})},
+		{"moved, and is canceled", []apitest.Reply{apitest.Fails(400, request("payment_intent_unexpected_state")), apitest.OKIntent(apitest.Fields{"status": "canceled"})},
 			billing.Intent{State: billing.Canceled}, nil},
-		{"no intent", []reply{fails(404, missing("intent")), fails(404, missing("intent"))}, billing.Intent{}, billing.ErrNoIntent},
-		{"no mandate, of one that has succeeded", []reply{fails(404, missing("mandate")), okIntent(fields{"status": "succeeded", "latest_charge": chargeFields("ch_1")})},
+		{"no intent", []apitest.Reply{apitest.Fails(404, missing("intent")), apitest.Fails(404, missing("intent"))}, billing.Intent{}, billing.ErrNoIntent},
+		{"no mandate, of one that has succeeded", []apitest.Reply{apitest.Fails(404, missing("mandate")), apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")})},
 			billing.Intent{State: billing.Succeeded, Latest: "ch_1"}, nil},
-		{"nobody knows what is missing", []reply{fails(404, missing("")), fails(403, request(""))}, billing.Intent{}, billing.ErrRefused},
-		{"key of other parameters", []reply{fails(400, fields{"type": "idempotency_error", "message": "m"})}, billing.Intent{}, billing.ErrInvalid},
-		{"wrong request", []reply{fails(400, request("parameter_unknown"))}, billing.Intent{}, billing.ErrInvalid},
-		{"unauthorized", []reply{fails(401, fields{"type": "invalid_request_error", "message": "Invalid API Key provided: " + testKey})}, billing.Intent{}, billing.ErrRefused},
-		{"forbidden", []reply{fails(403, request(""))}, billing.Intent{}, billing.ErrRefused},
-		{"server error", []reply{fails(500, fields{"type": "api_error", "message": clientSecret})}, billing.Intent{}, billing.ErrUnknown},
-		{"a proxy's page", []reply{{status: 502, body: "<html>" + clientSecret}}, billing.Intent{}, billing.ErrUnknown},
-		{"a proxy that forbids", []reply{{status: 403, body: "<html>no"}}, billing.Intent{}, billing.ErrUnknown},
-		{"a proxy that knows nobody", []reply{{status: 401, body: "{}"}}, billing.Intent{}, billing.ErrUnknown},
-		{"another server's 404", []reply{{status: 404, body: "not found"}}, billing.Intent{}, billing.ErrUnknown},
-		{"a redirect", []reply{{status: 302, body: "{}", header: map[string]string{"Location": "https://example.com"}}}, billing.Intent{}, billing.ErrUnknown},
-		{"no JSON", []reply{ok(`{"id":"pi_1","name":"Ada","client_secret":"` + clientSecret + `","object":`)}, billing.Intent{}, billing.ErrUnknown},
-		{"an empty object", []reply{ok(`{}`)}, billing.Intent{}, billing.ErrUnknown},
-		{"another object", []reply{okIntent(fields{"object": "charge"})}, billing.Intent{}, billing.ErrUnknown},
-		{"another intent", []reply{okIntent(fields{"id": "pi_2", "status": "succeeded"})}, billing.Intent{}, billing.ErrUnknown},
-		{"a status of the future", []reply{okIntent(fields{"status": "requires_prayer"})}, billing.Intent{}, billing.ErrUnknown},
-		{"live mode", []reply{okIntent(fields{"livemode": true, "status": "succeeded"})}, billing.Intent{}, billing.ErrRefused},
-		{"nothing", []reply{{}}, billing.Intent{}, billing.ErrUnknown},
+		{"nobody knows what is missing", []apitest.Reply{apitest.Fails(404, missing("")), apitest.Fails(403, request(""))}, billing.Intent{}, billing.ErrRefused},
+		{"key of other parameters", []apitest.Reply{apitest.Fails(400, apitest.Fields{"type": "idempotency_error", "message": "m"})}, billing.Intent{}, billing.ErrInvalid},
+		{"wrong request", []apitest.Reply{apitest.Fails(400, request("parameter_unknown"))}, billing.Intent{}, billing.ErrInvalid},
+		{"unauthorized", []apitest.Reply{apitest.Fails(401, apitest.Fields{"type": "invalid_request_error", "message": "Invalid API Key provided: " + apitest.Key})}, billing.Intent{}, billing.ErrRefused},
+		{"forbidden", []apitest.Reply{apitest.Fails(403, request(""))}, billing.Intent{}, billing.ErrRefused},
+		{"server error", []apitest.Reply{apitest.Fails(500, apitest.Fields{"type": "api_error", "message": apitest.ClientSecret})}, billing.Intent{}, billing.ErrUnknown},
+		{"a proxy's page", []apitest.Reply{{Status: 502, Body: "<html>" + apitest.ClientSecret}}, billing.Intent{}, billing.ErrUnknown},
+		{"a proxy that forbids", []apitest.Reply{{Status: 403, Body: "<html>no"}}, billing.Intent{}, billing.ErrUnknown},
+		{"a proxy that knows nobody", []apitest.Reply{{Status: 401, Body: "{}"}}, billing.Intent{}, billing.ErrUnknown},
+		{"another server's 404", []apitest.Reply{{Status: 404, Body: "not found"}}, billing.Intent{}, billing.ErrUnknown},
+		{"a redirect", []apitest.Reply{{Status: 302, Body: "{}", Header: map[string]string{"Location": "https://example.com"}}}, billing.Intent{}, billing.ErrUnknown},
+		{"no JSON", []apitest.Reply{apitest.OK(`{"id":"pi_1","name":"Ada","client_secret":"` + apitest.ClientSecret + `","object":`)}, billing.Intent{}, billing.ErrUnknown},
+		{"an empty object", []apitest.Reply{apitest.OK(`{}`)}, billing.Intent{}, billing.ErrUnknown},
+		{"another object", []apitest.Reply{apitest.OKIntent(apitest.Fields{"object": "charge"})}, billing.Intent{}, billing.ErrUnknown},
+		{"another intent", []apitest.Reply{apitest.OKIntent(apitest.Fields{"id": "pi_2", "status": "succeeded"})}, billing.Intent{}, billing.ErrUnknown},
+		{"a status of the future", []apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "requires_prayer"})}, billing.Intent{}, billing.ErrUnknown},
+		{"live mode", []apitest.Reply{apitest.OKIntent(apitest.Fields{"livemode": true, "status": "succeeded"})}, billing.Intent{}, billing.ErrRefused},
+		{"nothing", []apitest.Reply{{}}, billing.Intent{}, billing.ErrUnknown},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newScript(t, tt.replies...)
+			s := apitest.NewScript(t, tt.replies...)
 			got, err := processor(t, s).Confirm(t.Context(), confirmRequest)
 			if !errors.Is(err, tt.err) {
 				t.Fatalf("got error %v, want %v", err, tt.err)
 			}
 			if err != nil {
-				if hush(t, err.Error()); strings.Contains(err.Error(), "Ada") {
+				if apitest.Hush(t, err.Error()); strings.Contains(err.Error(), "Ada") {
 					t.Errorf("the error shows a customer: %v", err)
 				}
 				return
 			}
-			if got.State != tt.want.State || got.Latest != tt.want.Latest || got.Code != tt.want.Code || got.Hard != tt.want.Hard || got.Ref != "pi_1" || got.Tag != testTag || got.Amount != usd(t, 1299) {
+			if got.State != tt.want.State || got.Latest != tt.want.Latest || got.Code != tt.want.Code || got.Hard != tt.want.Hard || got.Ref != "pi_1" || got.Tag != testTag || got.Amount != apitest.USD(t, 1299) {
 				t.Errorf("got %+v, want %+v", got, tt.want)
 			}
-			if r := s.requests()[0]; r.form.Get("off_session") != "true" || r.form.Get("payment_method") != "pm_1" || r.header.Get("Idempotency-Key") != "dd_confirm" || r.path != "/v1/payment_intents/pi_1/confirm" {
-				t.Errorf("sent %s %v under %q", r.path, r.form, r.header.Get("Idempotency-Key"))
+			if r := s.Requests()[0]; r.Form.Get("off_session") != "true" || r.Form.Get("payment_method") != "pm_1" || r.Header.Get("Idempotency-Key") != "dd_confirm" || r.Path != "/v1/payment_intents/pi_1/confirm" {
+				t.Errorf("sent %s %v under %q", r.Path, r.Form, r.Header.Get("Idempotency-Key"))
 			}
 		})
 	}
@@ -223,20 +227,20 @@ func TestConfirm_AnswersOfStripe(t *testing.T) {
 // What Stripe repeats under a key is of an earlier day: what has come of it since counts.
 func TestConfirm_OfARepeatedAnswer(t *testing.T) {
 	replay := map[string]string{"Idempotent-Replayed": "true"}
-	for name, first := range map[string]reply{
-		"waits":    okIntent(fields{"status": "requires_action"}),
-		"declined": fails(402, cardError("card_declined", "do_not_honor", "", "ch_1", fields{})),
-		"action":   fails(402, cardError("authentication_required", "", "", "ch_1", fields{})),
+	for name, first := range map[string]apitest.Reply{
+		"waits":    apitest.OKIntent(apitest.Fields{"status": "requires_action"}),
+		"declined": apitest.Fails(402, cardError("card_declined", "do_not_honor", "", "ch_1", apitest.Fields{})),
+		"action":   apitest.Fails(402, cardError("authentication_required", "", "", "ch_1", apitest.Fields{})),
 	} {
-		first.header = replay
-		s := newScript(t, first, okIntent(fields{"status": "succeeded", "latest_charge": chargeFields("ch_2")}))
+		first.Header = replay
+		s := apitest.NewScript(t, first, apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_2")}))
 		if got, err := processor(t, s, withPage).Confirm(t.Context(), confirmRequest); err != nil || got.State != billing.Succeeded {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
 	}
-	final := okIntent(fields{"status": "succeeded", "latest_charge": chargeFields("ch_1")})
-	final.header = replay
-	if got, err := processor(t, newScript(t, final)).Confirm(t.Context(), confirmRequest); err != nil || got.State != billing.Succeeded {
+	final := apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")})
+	final.Header = replay
+	if got, err := processor(t, apitest.NewScript(t, final)).Confirm(t.Context(), confirmRequest); err != nil || got.State != billing.Succeeded {
 		t.Errorf("succeeded: got %+v, %v", got, err)
 	}
 }
@@ -244,9 +248,9 @@ func TestConfirm_OfARepeatedAnswer(t *testing.T) {
 // The next look-up has to tell the same attempt as the confirm told: else it would be made
 // again, or counted twice.
 func TestConfirm_ADeclineLooksTheSameLater(t *testing.T) {
-	e := cardError("card_declined", "stolen_card", "try_again_later", "ch_2", fields{})
-	later := e["payment_intent"].(fields)
-	s := newScript(t, fails(402, e), ok(object(later, fields{"latest_charge": chargeFields("ch_2", fields{"outcome": fields{"advice_code": "try_again_later"}})})))
+	e := cardError("card_declined", "stolen_card", "try_again_later", "ch_2", apitest.Fields{})
+	later := e["payment_intent"].(apitest.Fields)
+	s := apitest.NewScript(t, apitest.Fails(402, e), apitest.OK(apitest.Object(later, apitest.Fields{"latest_charge": apitest.ChargeFields("ch_2", apitest.Fields{"outcome": apitest.Fields{"advice_code": "try_again_later"}})})))
 	p := processor(t, s)
 	first, err := p.Confirm(t.Context(), confirmRequest)
 	if err != nil {
@@ -259,7 +263,7 @@ func TestConfirm_ADeclineLooksTheSameLater(t *testing.T) {
 	if first.Hard {
 		t.Error("the issuer's advice to try again did not count")
 	}
-	if !first.Changed.Equal(testNow) || !second.Changed.Equal(instant(5000)) {
+	if !first.Changed.Equal(apitest.Now) || !second.Changed.Equal(api.Instant(5000)) {
 		t.Errorf("changed: got %v and %v", first.Changed, second.Changed)
 	}
 	if first.Changed = second.Changed; first != second {
@@ -268,22 +272,22 @@ func TestConfirm_ADeclineLooksTheSameLater(t *testing.T) {
 }
 
 func TestLookup(t *testing.T) {
-	s := newScript(t, okIntent(fields{"status": "succeeded", "latest_charge": chargeFields("ch_1")}),
-		fails(404, fields{"type": "invalid_request_error", "code": "resource_missing", "param": "intent"}),
-		okIntent(fields{"status": "canceled", "canceled_at": 7000, "latest_charge": chargeFields("ch_1")}),
-		okIntent(fields{"status": "requires_payment_method"}),
-		okIntent(fields{"status": "requires_action", "next_action": fields{"type": "redirect_to_url", "redirect_to_url": fields{"url": "https://hooks.example/x"}}}))
+	s := apitest.NewScript(t, apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")}),
+		apitest.Fails(404, apitest.Fields{"type": "invalid_request_error", "code": "resource_missing", "param": "intent"}),
+		apitest.OKIntent(apitest.Fields{"status": "canceled", "canceled_at": 7000, "latest_charge": apitest.ChargeFields("ch_1")}),
+		apitest.OKIntent(apitest.Fields{"status": "requires_payment_method"}),
+		apitest.OKIntent(apitest.Fields{"status": "requires_action", "next_action": apitest.Fields{"type": "redirect_to_url", "redirect_to_url": apitest.Fields{"url": "https://hooks.example/x"}}}))
 	p := processor(t, s)
 	got, err := p.Lookup(t.Context(), "acct_9/pi_1")
-	if err != nil || got.State != billing.Succeeded || got.Ref != "acct_9/pi_1" || !got.Changed.Equal(instant(5000)) || !got.Opened.Equal(instant(1000)) {
+	if err != nil || got.State != billing.Succeeded || got.Ref != "acct_9/pi_1" || !got.Changed.Equal(api.Instant(5000)) || !got.Opened.Equal(api.Instant(1000)) {
 		t.Errorf("succeeded: got %+v, %v", got, err)
 	}
-	if r := s.requests()[0]; r.form.Get("expand[0]") != "latest_charge" || r.header.Get("Stripe-Account") != "acct_9" || r.header.Get("Idempotency-Key") != "" {
-		t.Errorf("sent %v, %v", r.form, r.header)
+	if r := s.Requests()[0]; r.Form.Get("expand[0]") != "latest_charge" || r.Header.Get("Stripe-Account") != "acct_9" || r.Header.Get("Idempotency-Key") != "" {
+		t.Errorf("sent %v, %v", r.Form, r.Header)
 	}
 	_, err = p.Lookup(t.Context(), "pi_1")
-	wantError(t, "no intent", err, billing.ErrNoIntent)
-	if got, err = p.Lookup(t.Context(), "pi_1"); err != nil || got.State != billing.Canceled || !got.Changed.Equal(instant(7000)) {
+	apitest.WantError(t, "no intent", err, billing.ErrNoIntent)
+	if got, err = p.Lookup(t.Context(), "pi_1"); err != nil || got.State != billing.Canceled || !got.Changed.Equal(api.Instant(7000)) {
 		t.Errorf("canceled: got %+v, %v", got, err)
 	}
 	if got, err = p.Lookup(t.Context(), "pi_1"); err != nil || got.State != billing.Opened || got.Latest != "" {
@@ -294,32 +298,32 @@ func TestLookup(t *testing.T) {
 	}
 	for _, text := range []string{"", "in_1", "sb_1", "pi_", "pi_1/x", "acct_1/", "/pi_1", "acct_1/pi_1/x", "pi_1?x=1", "pi_..", strings.Repeat("pi_1", 99)} {
 		_, err := p.Lookup(t.Context(), text)
-		wantError(t, text, err, billing.ErrNoIntent)
+		apitest.WantError(t, text, err, billing.ErrNoIntent)
 	}
 }
 
 func TestCancel(t *testing.T) {
-	unexpected := fails(400, fields{"type": "invalid_request_error", "code": "payment_intent_unexpected_state"})
-	s := newScript(t, okIntent(fields{"status": "canceled", "canceled_at": 9}),
-		unexpected, okIntent(fields{"status": "succeeded", "latest_charge": chargeFields("ch_1")}),
-		reply{status: 500, body: "x"})
+	unexpected := apitest.Fails(400, apitest.Fields{"type": "invalid_request_error", "code": "payment_intent_unexpected_state"})
+	s := apitest.NewScript(t, apitest.OKIntent(apitest.Fields{"status": "canceled", "canceled_at": 9}),
+		unexpected, apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")}),
+		apitest.Reply{Status: 500, Body: "x"})
 	p := processor(t, s)
 	if got, err := p.Cancel(t.Context(), "pi_1"); err != nil || got.State != billing.Canceled {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if r := s.requests()[0]; r.form.Get("cancellation_reason") != "abandoned" || len(r.header.Values("Idempotency-Key")) != 0 {
-		t.Errorf("sent %v, under %v", r.form, r.header.Values("Idempotency-Key"))
+	if r := s.Requests()[0]; r.Form.Get("cancellation_reason") != "abandoned" || len(r.Header.Values("Idempotency-Key")) != 0 {
+		t.Errorf("sent %v, under %v", r.Form, r.Header.Values("Idempotency-Key"))
 	}
 	if got, err := p.Cancel(t.Context(), "pi_1"); err != nil || got.State != billing.Succeeded {
 		t.Errorf("after a success: got %+v, %v", got, err)
 	}
 	_, err := p.Cancel(t.Context(), "pi_1")
-	wantError(t, "no answer", err, billing.ErrUnknown)
+	apitest.WantError(t, "no answer", err, billing.ErrUnknown)
 }
 
 func TestList(t *testing.T) {
-	foreign := object(intentFields(), fields{"id": "pi_9", "metadata": fields{}, "currency": "usdc", "amount": 5, "status": "of_tomorrow"})
-	s := newScript(t, list(true, object(intentFields()), foreign), list(false, object(intentFields(), fields{"id": "pi_3", "status": "succeeded", "latest_charge": chargeFields("ch_1")})))
+	foreign := apitest.Object(apitest.IntentFields(), apitest.Fields{"id": "pi_9", "metadata": apitest.Fields{}, "currency": "usdc", "amount": 5, "status": "of_tomorrow"})
+	s := apitest.NewScript(t, apitest.List(true, apitest.Object(apitest.IntentFields()), foreign), apitest.List(false, apitest.Object(apitest.IntentFields(), apitest.Fields{"id": "pi_3", "status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")})))
 	p := processor(t, s)
 	var got []billing.Intent
 	for in, err := range p.List(t.Context(), billing.ListRequest{At: "acct_1", Customer: "cus_1", Since: time.Unix(99, 999_999_999)}) {
@@ -331,13 +335,13 @@ func TestList(t *testing.T) {
 	if len(got) != 3 || got[0].Tag != testTag || got[1].Tag != (billing.Tag{}) || got[1].Ref != "acct_1/pi_9" || got[2].State != billing.Succeeded {
 		t.Errorf("got %+v", got)
 	}
-	first, second := s.requests()[0], s.requests()[1]
+	first, second := s.Requests()[0], s.Requests()[1]
 	want := url.Values{"created[gte]": {"99"}, "customer": {"cus_1"}, "limit": {"100"}, "expand[0]": {"data.latest_charge"}}
-	if first.form.Encode() != want.Encode() || first.header.Get("Stripe-Account") != "acct_1" {
-		t.Errorf("got %v, want %v", first.form, want)
+	if first.Form.Encode() != want.Encode() || first.Header.Get("Stripe-Account") != "acct_1" {
+		t.Errorf("got %v, want %v", first.Form, want)
 	}
-	if want.Set("starting_after", "pi_9"); second.form.Encode() != want.Encode() || second.header.Get("Stripe-Account") != "acct_1" {
-		t.Errorf("got %v, want %v", second.form, want)
+	if want.Set("starting_after", "pi_9"); second.Form.Encode() != want.Encode() || second.Header.Get("Stripe-Account") != "acct_1" {
+		t.Errorf("got %v, want %v", second.Form, want)
 	}
 }
 
@@ -345,22 +349,22 @@ func TestList(t *testing.T) {
 // charged, as far as the store can tell.
 func TestList_EndsWithAnErrorWhereItIsNotWhole(t *testing.T) {
 	for name, tt := range map[string]struct {
-		replies []reply
+		replies []apitest.Reply
 		yields  int
 		want    error
 	}{
-		"no list":              {[]reply{ok(`{}`)}, 0, billing.ErrUnknown},
-		"an intent":            {[]reply{okIntent()}, 0, billing.ErrUnknown},
-		"more, but nothing":    {[]reply{list(true)}, 0, billing.ErrUnknown},
-		"the same page again":  {[]reply{list(true, object(intentFields())), list(true, object(intentFields()))}, 2, billing.ErrUnknown},
-		"of the other mode":    {[]reply{list(false, object(intentFields(), fields{"livemode": true}))}, 0, billing.ErrRefused},
-		"our key":              {[]reply{fails(401, fields{"type": "invalid_request_error"})}, 0, billing.ErrRefused},
-		"the second page lost": {[]reply{list(true, object(intentFields())), fails(400, fields{"type": "invalid_request_error"})}, 1, billing.ErrInvalid},
+		"no list":              {[]apitest.Reply{apitest.OK(`{}`)}, 0, billing.ErrUnknown},
+		"an intent":            {[]apitest.Reply{apitest.OKIntent()}, 0, billing.ErrUnknown},
+		"more, but nothing":    {[]apitest.Reply{apitest.List(true)}, 0, billing.ErrUnknown},
+		"the same page again":  {[]apitest.Reply{apitest.List(true, apitest.Object(apitest.IntentFields())), apitest.List(true, apitest.Object(apitest.IntentFields()))}, 2, billing.ErrUnknown},
+		"of the other mode":    {[]apitest.Reply{apitest.List(false, apitest.Object(apitest.IntentFields(), apitest.Fields{"livemode": true}))}, 0, billing.ErrRefused},
+		"our key":              {[]apitest.Reply{apitest.Fails(401, apitest.Fields{"type": "invalid_request_error"})}, 0, billing.ErrRefused},
+		"the second page lost": {[]apitest.Reply{apitest.List(true, apitest.Object(apitest.IntentFields())), apitest.Fails(400, apitest.Fields{"type": "invalid_request_error"})}, 1, billing.ErrInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var last error
 			n := 0
-			for _, err := range processor(t, newScript(t, tt.replies...)).List(t.Context(), billing.ListRequest{}) {
+			for _, err := range processor(t, apitest.NewScript(t, tt.replies...)).List(t.Context(), billing.ListRequest{}) {
 				if last != nil {
 					t.Error("something came after the error")
 				}
@@ -368,7 +372,7 @@ func TestList_EndsWithAnErrorWhereItIsNotWhole(t *testing.T) {
 					n++
 				}
 			}
-			wantError(t, name, last, tt.want)
+			apitest.WantError(t, name, last, tt.want)
 			if n != tt.yields {
 				t.Errorf("got %d intents, want %d", n, tt.yields)
 			}
@@ -379,7 +383,7 @@ func TestList_EndsWithAnErrorWhereItIsNotWhole(t *testing.T) {
 func TestCancelledContextIsUnknown(t *testing.T) {
 	reason := errors.New("the night is over")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	s := newScript(t, reply{check: func(seen) { cancel(reason) }})
+	s := apitest.NewScript(t, apitest.Reply{Check: func(apitest.Seen) { cancel(reason) }})
 	p := processor(t, s)
 	_, err := p.Confirm(ctx, confirmRequest)
 	if !errors.Is(err, billing.ErrUnknown) || !errors.Is(err, context.Canceled) || !errors.Is(err, reason) {
@@ -393,10 +397,10 @@ func TestCancelledContextIsUnknown(t *testing.T) {
 
 // TestTelemetry: the library tells of a request's duration with the one after it.
 func TestTelemetry(t *testing.T) {
-	s := newScript(t)
-	s.always = func(seen) reply {
-		r := okIntent()
-		r.header = map[string]string{"Request-Id": "req_1"} // it tells of none without
+	s := apitest.NewScript(t)
+	s.Always = func(apitest.Seen) apitest.Reply {
+		r := apitest.OKIntent()
+		r.Header = map[string]string{"Request-Id": "req_1"} // it tells of none without
 		return r
 	}
 	p := processor(t, s)
@@ -405,11 +409,11 @@ func TestTelemetry(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(s.requests()) != 4 {
-		t.Fatalf("%d requests", len(s.requests()))
+	if len(s.Requests()) != 4 {
+		t.Fatalf("%d requests", len(s.Requests()))
 	}
-	for i, r := range s.requests() {
-		if got := r.header.Get("X-Stripe-Client-Telemetry"); got != "" {
+	for i, r := range s.Requests() {
+		if got := r.Header.Get("X-Stripe-Client-Telemetry"); got != "" {
 			t.Errorf("request %d tells %s", i, got)
 		}
 	}

@@ -4,25 +4,26 @@ import (
 	sdk "github.com/stripe/stripe-go/v86"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/stripe/api"
 )
 
 // dispute tells what Stripe's dispute means. A status that is unknown here is not decided. An
 // inquiry, warning_…, claims no money yet, and may become a claim under the same id.
 func (p *Processor) dispute(at string, x *sdk.Dispute) (billing.Return, error) {
-	if !isID(x.ID, "dp_") && !isID(x.ID, "du_") {
-		return billing.Return{}, strange("a dispute", "the answer is a %q with the id %q", x.Object, x.ID)
+	if !api.IsID(x.ID, "dp_") && !api.IsID(x.ID, "du_") {
+		return billing.Return{}, api.Unusable("a dispute", "the answer is a %q with the id %q", x.Object, x.ID)
 	}
-	if err := p.checkMode(x.ID, x.Livemode); err != nil {
+	if err := p.api.CheckMode(x.ID, x.Livemode); err != nil {
 		return billing.Return{}, err
 	}
-	r := billing.Return{Kind: billing.Disputed, ID: x.ID, Amount: amountOf(x.Amount, string(x.Currency)),
-		Reason: string(x.Reason), Created: instant(x.Created)}
+	r := billing.Return{Kind: billing.Disputed, ID: x.ID, Amount: api.Amount(x.Amount, string(x.Currency)),
+		Reason: string(x.Reason), Created: api.Instant(x.Created)}
 	var err error
 	if r.Ref, r.Tag, err = p.returned(at, x.PaymentIntent); err != nil {
 		return billing.Return{}, err
 	}
 	if !r.Amount.IsPositive() && r.Tag != (billing.Tag{}) {
-		return billing.Return{}, strange("a dispute", "%s is of %d of %q", x.ID, x.Amount, x.Currency)
+		return billing.Return{}, api.Unusable("a dispute", "%s is of %d of %q", x.ID, x.Amount, x.Currency)
 	}
 	switch x.Status {
 	case sdk.DisputeStatusWon:

@@ -1,14 +1,14 @@
 package stripe
 
 import (
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/secret"
-	"github.com/duesday/duesday/internal/stripetest"
+	"github.com/duesday/duesday/internal/stripe/api"
+	"github.com/duesday/duesday/internal/stripe/apitest"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -16,27 +16,9 @@ import (
 // held against Stripe's specification.
 func stateful(t *testing.T, change ...func(*Options)) (*Processor, *stripefake.Fake) {
 	t.Helper()
-	spec := stripetest.Load(t)
-	fake := stripefake.New(stripefake.Options{Now: func() time.Time { return testNow }})
-	server := httptest.NewServer(spec.Watch(t, fake))
-	o := Options{Key: secret.New("sk_test_duesday"), Base: server.URL, Rate: maxRate, Now: func() time.Time { return testNow }}
-	for _, c := range change {
-		c(&o)
-	}
-	p, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-		server.Close()
-		if err := fake.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return p, fake
+	base, fake := apitest.NewFake(t)
+	o := Options{API: api.Options{Key: secret.New("sk_test_duesday"), Base: base, Rate: api.MaxRate, Now: func() time.Time { return apitest.Now }}}
+	return newProcessor(t, o, change...), fake
 }
 
 // customer makes a customer with the card and returns the request for an intent.
@@ -46,7 +28,7 @@ func customer(t *testing.T, p *Processor, at, method string) billing.OpenRequest
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := billing.OpenRequest{Key: "dd_o" + t.Name(), Tag: testTag, Amount: usd(t, 1299), Payer: billing.Payer{At: at, Customer: id, Fee: 100}}
+	r := billing.OpenRequest{Key: "dd_o" + t.Name(), Tag: testTag, Amount: apitest.USD(t, 1299), Payer: billing.Payer{At: at, Customer: id, Fee: 100}}
 	if at == "" {
 		r.Payer.Fee = 0
 	}
@@ -91,7 +73,7 @@ func TestFake_ALife(t *testing.T) {
 	for _, at := range []string{"", "acct_shop"} {
 		t.Run("at "+at, func(t *testing.T) {
 			in, c := charged(t, p, customer(t, p, at, "pm_card_visa"))
-			if in.State != billing.Succeeded || in.Latest == "" || in.Amount != usd(t, 1299) || !in.Changed.Equal(testNow) {
+			if in.State != billing.Succeeded || in.Latest == "" || in.Amount != apitest.USD(t, 1299) || !in.Changed.Equal(apitest.Now) {
 				t.Errorf("got %+v", in)
 			}
 			c.Key += "again"
@@ -101,12 +83,12 @@ func TestFake_ALife(t *testing.T) {
 			if again, err := p.Cancel(t.Context(), in.Ref); err != nil || again != in {
 				t.Errorf("canceled after it: got %+v, %v", again, err)
 			}
-			back, err := p.Refund(t.Context(), billing.RefundRequest{Key: "dd_r" + at, ID: "r1", Ref: in.Ref, Amount: usd(t, 300), Reason: billing.RequestedByCustomer, Tag: testTag})
-			if err != nil || back.State != billing.ReturnSucceeded || back.Ref != in.Ref || back.Tag != testTag || back.Request != "r1" || back.Amount != usd(t, 300) {
+			back, err := p.Refund(t.Context(), billing.RefundRequest{Key: "dd_r" + at, ID: "r1", Ref: in.Ref, Amount: apitest.USD(t, 300), Reason: billing.RequestedByCustomer, Tag: testTag})
+			if err != nil || back.State != billing.ReturnSucceeded || back.Ref != in.Ref || back.Tag != testTag || back.Request != "r1" || back.Amount != apitest.USD(t, 300) {
 				t.Errorf("refunded: got %+v, %v", back, err)
 			}
-			_, err = p.Refund(t.Context(), billing.RefundRequest{Key: "dd_s" + at, ID: "r2", Ref: in.Ref, Amount: usd(t, 1000), Tag: testTag})
-			wantError(t, "more than is left", err, billing.ErrInvalid)
+			_, err = p.Refund(t.Context(), billing.RefundRequest{Key: "dd_s" + at, ID: "r2", Ref: in.Ref, Amount: apitest.USD(t, 1000), Tag: testTag})
+			apitest.WantError(t, "more than is left", err, billing.ErrInvalid)
 			if _, err := fake.Dispute(strings.TrimPrefix(in.Ref, at+"/"), "fraudulent"); err != nil {
 				t.Fatal(err)
 			}
@@ -115,12 +97,12 @@ func TestFake_ALife(t *testing.T) {
 				t.Errorf("returns: got %+v, %v", all, err)
 			}
 			n := 0
-			for r, err := range p.Returns(t.Context(), billing.ListRequest{At: at, Since: testNow}) {
+			for r, err := range p.Returns(t.Context(), billing.ListRequest{At: at, Since: apitest.Now}) {
 				if n++; err != nil || r != all[n-1] {
 					t.Errorf("listed: got %+v, %v; want %+v", r, err, all[n-1])
 				}
 			}
-			for got, err := range p.List(t.Context(), billing.ListRequest{At: at, Since: testNow}) {
+			for got, err := range p.List(t.Context(), billing.ListRequest{At: at, Since: apitest.Now}) {
 				if n++; err != nil || got != in {
 					t.Errorf("listed: got %+v, %v; want %+v", got, err, in)
 				}
@@ -211,7 +193,7 @@ func TestFake_RefusesOneAccountAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := p.Open(t.Context(), r)
-	wantError(t, "a disconnected account", err, billing.ErrAccountRefused)
+	apitest.WantError(t, "a disconnected account", err, billing.ErrAccountRefused)
 	if got, _ := charged(t, p, customer(t, p, "acct_b", "pm_card_visa")); got.State != billing.Succeeded {
 		t.Errorf("the other account: got %+v", got)
 	}
@@ -219,9 +201,9 @@ func TestFake_RefusesOneAccountAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = p.Lookup(t.Context(), "acct_b/pi_1")
-	wantError(t, "a revoked key", err, billing.ErrRefused)
+	apitest.WantError(t, "a revoked key", err, billing.ErrRefused)
 	_, err = p.Identity(t.Context())
-	wantError(t, "a revoked key", err, billing.ErrRefused)
+	apitest.WantError(t, "a revoked key", err, billing.ErrRefused)
 }
 
 func TestFake_CardsByLink(t *testing.T) {
@@ -231,10 +213,10 @@ func TestFake_CardsByLink(t *testing.T) {
 	}
 	r := customer(t, p, "", "pm_card_visa")
 	link, err := p.CardLink(t.Context(), billing.LinkRequest{Key: "dd_l", Payer: r.Payer, Installation: "inst", Account: "acme", Currency: "USD"})
-	if err != nil || link.URL == "" || !link.Expires.After(testNow) {
+	if err != nil || link.URL == "" || !link.Expires.After(apitest.Now) {
 		t.Errorf("got %+v, %v", link, err)
 	}
-	for s, err := range p.Setups(t.Context(), billing.ListRequest{Since: testNow}) {
+	for s, err := range p.Setups(t.Context(), billing.ListRequest{Since: apitest.Now}) {
 		t.Errorf("nobody has given a card: got %+v, %v", s, err)
 	}
 }

@@ -2,27 +2,27 @@ package stripe
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	sdk "github.com/stripe/stripe-go/v86"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// intent tells what Stripe's intent means, or what makes it an answer that cannot be used.
+// Intent tells what Stripe's intent means, or what makes it an answer that cannot be used.
 func (p *Processor) intent(at string, pi *sdk.PaymentIntent) (billing.Intent, error) {
 	const what = "a payment intent"
-	if pi.Object != "payment_intent" || !isID(pi.ID, "pi_") {
-		return billing.Intent{}, strange(what, "the answer is a %q with the id %q", pi.Object, pi.ID)
+	if pi.Object != "payment_intent" || !api.IsID(pi.ID, "pi_") {
+		return billing.Intent{}, api.Unusable(what, "the answer is a %q with the id %q", pi.Object, pi.ID)
 	}
-	if err := p.checkMode(pi.ID, pi.Livemode); err != nil {
+	if err := p.api.CheckMode(pi.ID, pi.Livemode); err != nil {
 		return billing.Intent{}, err
 	}
-	in := billing.Intent{Ref: ref{at, pi.ID}.String(), Tag: tagOf(pi.Metadata), Amount: amountOf(pi.Amount, string(pi.Currency)),
-		Latest: chargeOf(pi), Opened: instant(pi.Created), Changed: changed(pi)}
+	in := billing.Intent{Ref: ref{at, pi.ID}.String(), Tag: tagOf(pi.Metadata), Amount: api.Amount(pi.Amount, string(pi.Currency)),
+		Latest: chargeOf(pi), Opened: api.Instant(pi.Created), Changed: changed(pi)}
 	if in.Tag != (billing.Tag{}) && !in.Amount.IsPositive() {
-		return billing.Intent{}, strange(what, "%s is over %d of %q", pi.ID, pi.Amount, pi.Currency)
+		return billing.Intent{}, api.Unusable(what, "%s is over %d of %q", pi.ID, pi.Amount, pi.Currency)
 	}
 	switch pi.Status {
 	case sdk.PaymentIntentStatusRequiresConfirmation, sdk.PaymentIntentStatusRequiresPaymentMethod:
@@ -42,7 +42,7 @@ func (p *Processor) intent(at string, pi *sdk.PaymentIntent) (billing.Intent, er
 		if in.State = billing.Processing; in.Tag == (billing.Tag{}) {
 			return in, nil // none of ours: it must not hide those that are
 		}
-		return billing.Intent{}, strange(what, "%s has the status %q, which is unknown here", pi.ID, pi.Status)
+		return billing.Intent{}, api.Unusable(what, "%s has the status %q, which is unknown here", pi.ID, pi.Status)
 	}
 	in.NoPage = in.State == billing.RequiresAction && in.Link == "" && p.returnURL != ""
 	return in, nil
@@ -65,11 +65,11 @@ func attempted(in *billing.Intent, pi *sdk.PaymentIntent) {
 		if pi.LatestCharge != nil {
 			in.Code = pi.LatestCharge.FailureCode
 		}
-	case isAction(string(last.Code), string(last.DeclineCode)):
+	case api.IsAction(string(last.Code), string(last.DeclineCode)):
 		in.State, in.Latest, in.Code = billing.RequiresAction, waiting(pi), "authentication_required"
 	default:
 		in.State, in.Code = billing.Declined, cmp.Or(string(last.DeclineCode), string(last.Code))
-		in.Hard = isHard(string(last.Code), string(last.DeclineCode), lastAdvice(pi))
+		in.Hard = api.IsHard(string(last.Code), string(last.DeclineCode), lastAdvice(pi))
 	}
 }
 
@@ -88,7 +88,7 @@ func chargeOf(pi *sdk.PaymentIntent) string {
 
 func lastAdvice(pi *sdk.PaymentIntent) string {
 	if pi.LastResponse != nil {
-		if advice := adviceOf(pi.LastResponse.RawJSON); advice != "" {
+		if advice := api.AdviceOf(pi.LastResponse.RawJSON); advice != "" {
 			return advice
 		}
 	}
@@ -103,32 +103,9 @@ func lastAdvice(pi *sdk.PaymentIntent) string {
 func changed(pi *sdk.PaymentIntent) time.Time {
 	switch {
 	case pi.Status == sdk.PaymentIntentStatusCanceled && pi.CanceledAt > 0:
-		return instant(pi.CanceledAt)
+		return api.Instant(pi.CanceledAt)
 	case pi.LatestCharge != nil && pi.LatestCharge.Created > 0 && pi.Status != sdk.PaymentIntentStatusCanceled:
-		return instant(pi.LatestCharge.Created)
+		return api.Instant(pi.LatestCharge.Created)
 	}
-	return instant(pi.Created)
-}
-
-// instant reads Stripe's seconds; 0 is no time.
-func instant(unix int64) time.Time {
-	if unix == 0 {
-		return time.Time{}
-	}
-	return time.Unix(unix, 0).UTC()
-}
-
-// checkMode refuses an object of the other mode: whoever answers is not who the key is for.
-func (p *Processor) checkMode(id string, live bool) error {
-	if live == p.live {
-		return nil
-	}
-	return fmt.Errorf("%w: %s is of %s mode, and the key of %s mode: is this the address of Stripe's API", billing.ErrRefused, id, mode(live), mode(p.live))
-}
-
-func mode(live bool) string {
-	if live {
-		return "live"
-	}
-	return "test"
+	return api.Instant(pi.Created)
 }

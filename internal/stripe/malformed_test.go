@@ -14,12 +14,13 @@ import (
 	"testing/synctest"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/stripe/apitest"
 )
 
 // A conversation is one call and the answers to its requests, by method and path.
 type conversation struct {
-	answers map[string]reply
-	call    func(t *testing.T, p *Processor) ([]string, error) // what it says of refs and amounts
+	answers map[string]apitest.Reply
+	call    func(t *testing.T, p *Processor) ([]string, error) // Request it says of refs and amounts
 }
 
 func ofIntent(in billing.Intent, err error) ([]string, error) {
@@ -53,15 +54,15 @@ func ofAll[T any](all iter.Seq2[T, error], ours func(T) bool, say func(T, error)
 }
 
 func conversations(t *testing.T) map[string]conversation {
-	charge := chargeFields("ch_1", fields{"outcome": fields{"advice_code": "try_again_later"}, "failure_code": nil})
-	paid := okIntent(fields{"status": "succeeded", "latest_charge": charge})
-	waits := okIntent(fields{"status": "requires_action", "next_action": fields{"type": "redirect_to_url", "redirect_to_url": fields{"url": actionPage}}})
-	refusal := fails(402, cardError("card_declined", "insufficient_funds", "try_again_later", "ch_1", fields{"latest_charge": charge}))
-	refused := ok(object(cardError("card_declined", "insufficient_funds", "", "ch_1", fields{"latest_charge": charge})["payment_intent"].(fields)))
-	card := ok(cardFields("pm_1", "cus_1"))
+	charge := apitest.ChargeFields("ch_1", apitest.Fields{"outcome": apitest.Fields{"advice_code": "try_again_later"}, "failure_code": nil})
+	paid := apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": charge})
+	waits := apitest.OKIntent(apitest.Fields{"status": "requires_action", "next_action": apitest.Fields{"type": "redirect_to_url", "redirect_to_url": apitest.Fields{"url": actionPage}}})
+	refusal := apitest.Fails(402, cardError("card_declined", "insufficient_funds", "try_again_later", "ch_1", apitest.Fields{"latest_charge": charge}))
+	refused := apitest.OK(apitest.Object(cardError("card_declined", "insufficient_funds", "", "ch_1", apitest.Fields{"latest_charge": charge})["payment_intent"].(apitest.Fields)))
+	card := apitest.OK(cardFields("pm_1", "cus_1"))
 	setup := func(id string) string {
-		return object(fields{"id": id, "object": "setup_intent", "status": "succeeded", "livemode": false, "customer": "cus_1", "payment_method": json.RawMessage(card.body),
-			"metadata": fields{"duesday_installation": "inst", "duesday_account": "acme"}})
+		return apitest.Object(apitest.Fields{"id": id, "object": "setup_intent", "status": "succeeded", "livemode": false, "customer": "cus_1", "payment_method": json.RawMessage(card.Body),
+			"metadata": apitest.Fields{"duesday_installation": "inst", "duesday_account": "acme"}})
 	}
 	confirm := func(t *testing.T, p *Processor) ([]string, error) {
 		return ofIntent(p.Confirm(t.Context(), confirmRequest))
@@ -80,24 +81,24 @@ func conversations(t *testing.T) map[string]conversation {
 	const intent, intents = "/v1/payment_intents/pi_1", "/v1/payment_intents"
 	const refunds, disputes, method, customer = "/v1/refunds", "/v1/disputes", "/v1/payment_methods/pm_1", "/v1/customers/cus_1"
 	return map[string]conversation{
-		"Open": {map[string]reply{"POST " + intents: okIntent()}, func(t *testing.T, p *Processor) ([]string, error) {
+		"Open": {map[string]apitest.Reply{"POST " + intents: apitest.OKIntent()}, func(t *testing.T, p *Processor) ([]string, error) {
 			in, err := p.Open(t.Context(), openRequest(t))
 			return ofIntent(in, err)
 		}},
-		"Lookup": {map[string]reply{"GET " + intent: paid}, func(t *testing.T, p *Processor) ([]string, error) { return ofIntent(p.Lookup(t.Context(), "pi_1")) }},
-		"Cancel": {map[string]reply{"POST " + intent + "/cancel": okIntent(fields{"status": "canceled", "canceled_at": 9, "latest_charge": charge})},
+		"Lookup": {map[string]apitest.Reply{"GET " + intent: paid}, func(t *testing.T, p *Processor) ([]string, error) { return ofIntent(p.Lookup(t.Context(), "pi_1")) }},
+		"Cancel": {map[string]apitest.Reply{"POST " + intent + "/cancel": apitest.OKIntent(apitest.Fields{"status": "canceled", "canceled_at": 9, "latest_charge": charge})},
 			func(t *testing.T, p *Processor) ([]string, error) { return ofIntent(p.Cancel(t.Context(), "pi_1")) }},
-		"Confirm":       {map[string]reply{"POST " + intent + "/confirm": paid}, confirm},
-		"Confirm waits": {map[string]reply{"POST " + intent + "/confirm": waits}, confirm},
-		"Confirm declined": {map[string]reply{"POST " + intent + "/confirm": refusal, "GET " + intent: refused, "POST " + intent: refused},
+		"Confirm":       {map[string]apitest.Reply{"POST " + intent + "/confirm": paid}, confirm},
+		"Confirm waits": {map[string]apitest.Reply{"POST " + intent + "/confirm": waits}, confirm},
+		"Confirm declined": {map[string]apitest.Reply{"POST " + intent + "/confirm": refusal, "GET " + intent: refused, "POST " + intent: refused},
 			confirm},
-		"Confirm without a method": {map[string]reply{"POST " + intent + "/confirm": noMethod(), "GET " + intent: refused, "POST " + intent: refused}, confirm},
-		"Confirm to authenticate":  {map[string]reply{"POST " + intent + "/confirm": needsAction(), "GET " + intent: waits, "POST " + intent: waits}, confirm},
-		"List":                     {map[string]reply{"GET " + intents: list(false, paid.body, waits.body)}, ofList},
-		"Refund": {map[string]reply{"POST " + refunds: ok(refundFields())}, func(t *testing.T, p *Processor) ([]string, error) {
-			return ofReturn(p.Refund(t.Context(), billing.RefundRequest{Key: "k", ID: "r1", Ref: "pi_1", Amount: usd(t, 500), Tag: testTag}))
+		"Confirm without a method": {map[string]apitest.Reply{"POST " + intent + "/confirm": noMethod(), "GET " + intent: refused, "POST " + intent: refused}, confirm},
+		"Confirm to authenticate":  {map[string]apitest.Reply{"POST " + intent + "/confirm": needsAction(), "GET " + intent: waits, "POST " + intent: waits}, confirm},
+		"List":                     {map[string]apitest.Reply{"GET " + intents: apitest.List(false, paid.Body, waits.Body)}, ofList},
+		"Refund": {map[string]apitest.Reply{"POST " + refunds: apitest.OK(refundFields())}, func(t *testing.T, p *Processor) ([]string, error) {
+			return ofReturn(p.Refund(t.Context(), billing.RefundRequest{Key: "k", ID: "r1", Ref: "pi_1", Amount: apitest.USD(t, 500), Tag: testTag}))
 		}},
-		"ReturnsOf": {map[string]reply{"GET " + refunds: list(false, refundFields()), "GET " + disputes: list(false, disputeFields())},
+		"ReturnsOf": {map[string]apitest.Reply{"GET " + refunds: apitest.List(false, refundFields()), "GET " + disputes: apitest.List(false, disputeFields())},
 			func(t *testing.T, p *Processor) (said []string, err error) {
 				all, err := p.ReturnsOf(t.Context(), "pi_1")
 				for _, r := range all {
@@ -106,40 +107,40 @@ func conversations(t *testing.T) map[string]conversation {
 				}
 				return said, err
 			}},
-		"Returns": {map[string]reply{"GET " + refunds: list(false, refundFields()), "GET " + disputes: list(false, disputeFields())},
+		"Returns": {map[string]apitest.Reply{"GET " + refunds: apitest.List(false, refundFields()), "GET " + disputes: apitest.List(false, disputeFields())},
 			func(t *testing.T, p *Processor) ([]string, error) {
 				return ofAll(p.Returns(t.Context(), billing.ListRequest{}), func(r billing.Return) bool { return tagged(r.Tag) }, ofReturn)
 			}},
-		"MakeCustomer": {map[string]reply{"POST /v1/customers": customerFields()}, func(t *testing.T, p *Processor) ([]string, error) {
+		"MakeCustomer": {map[string]apitest.Reply{"POST /v1/customers": customerFields()}, func(t *testing.T, p *Processor) ([]string, error) {
 			return ofText(p.MakeCustomer(t.Context(), billing.CustomerRequest{Key: "k"}))
 		}},
-		"Attach": {map[string]reply{"GET " + customer: customerFields(), "GET " + method: ok(cardFields("pm_1", "")), "POST " + method + "/attach": card}, attach("pm_1")},
-		"Attach the default": {map[string]reply{"GET " + customer: customerFields(fields{"invoice_settings": fields{"default_payment_method": "pm_1"}}), "GET " + method: card,
-			"GET /v1/payment_methods": list(false, card.body)}, attach("")},
-		"Attach the newest": {map[string]reply{"GET " + customer: customerFields(), "GET /v1/payment_methods": list(false, card.body)}, attach("")},
-		"Card": {map[string]reply{"GET " + method: card}, func(t *testing.T, p *Processor) ([]string, error) {
+		"Attach": {map[string]apitest.Reply{"GET " + customer: customerFields(), "GET " + method: apitest.OK(cardFields("pm_1", "")), "POST " + method + "/attach": card}, attach("pm_1")},
+		"Attach the default": {map[string]apitest.Reply{"GET " + customer: customerFields(apitest.Fields{"invoice_settings": apitest.Fields{"default_payment_method": "pm_1"}}), "GET " + method: card,
+			"GET /v1/payment_methods": apitest.List(false, card.Body)}, attach("")},
+		"Attach the newest": {map[string]apitest.Reply{"GET " + customer: customerFields(), "GET /v1/payment_methods": apitest.List(false, card.Body)}, attach("")},
+		"Card": {map[string]apitest.Reply{"GET " + method: card}, func(t *testing.T, p *Processor) ([]string, error) {
 			c, err := p.Card(t.Context(), "", "pm_1")
 			return ofText(c.Method, err)
 		}},
-		"CardLink": {map[string]reply{"POST /v1/checkout/sessions": ok(`{"id":"cs_1","object":"checkout.session","livemode":false,"url":"https://checkout.example/c","expires_at":8000}`)},
+		"CardLink": {map[string]apitest.Reply{"POST /v1/checkout/sessions": apitest.OK(`{"id":"cs_1","object":"checkout.session","livemode":false,"url":"https://checkout.example/c","expires_at":8000}`)},
 			func(t *testing.T, p *Processor) ([]string, error) {
 				l, err := p.CardLink(t.Context(), billing.LinkRequest{Key: "k", Payer: payer, Currency: "USD"})
 				return ofText(l.URL, err)
 			}},
-		"Setups": {map[string]reply{"GET /v1/setup_intents": list(false, setup("seti_1"), setup("seti_2"))}, func(t *testing.T, p *Processor) ([]string, error) {
+		"Setups": {map[string]apitest.Reply{"GET /v1/setup_intents": apitest.List(false, setup("seti_1"), setup("seti_2"))}, func(t *testing.T, p *Processor) ([]string, error) {
 			return ofAll(p.Setups(t.Context(), billing.ListRequest{}), func(billing.Setup) bool { return true },
 				func(s billing.Setup, err error) ([]string, error) { return ofText(s.ID+" "+s.Card.Method, err) })
 		}},
-		"Identity": {map[string]reply{"GET /v1/account": accountReply("acct_1")}, func(t *testing.T, p *Processor) ([]string, error) {
+		"Identity": {map[string]apitest.Reply{"GET /v1/account": accountReply("acct_1")}, func(t *testing.T, p *Processor) ([]string, error) {
 			return ofText(p.Identity(t.Context()))
 		}},
-		"CheckConnected": {map[string]reply{"GET /v1/account": accountReply("acct_1")}, func(t *testing.T, p *Processor) ([]string, error) {
+		"CheckConnected": {map[string]apitest.Reply{"GET /v1/account": accountReply("acct_1")}, func(t *testing.T, p *Processor) ([]string, error) {
 			if err := p.CheckConnected(t.Context(), "acct_1"); err == nil {
 				return []string{"connected"}, nil // which it is not: it is our own
 			}
 			return nil, nil
 		}},
-		"Connected": {map[string]reply{"GET /v1/accounts": list(false, accountReply("acct_1").body, accountReply("acct_2").body)}, func(t *testing.T, p *Processor) ([]string, error) {
+		"Connected": {map[string]apitest.Reply{"GET /v1/accounts": apitest.List(false, accountReply("acct_1").Body, accountReply("acct_2").Body)}, func(t *testing.T, p *Processor) ([]string, error) {
 			return ofAll(p.Connected(t.Context()), func(string) bool { return true }, ofText)
 		}},
 	}
@@ -147,19 +148,19 @@ func conversations(t *testing.T) map[string]conversation {
 
 // have is what the conversation comes to when the one request is answered like that.
 func (c conversation) have(t *testing.T, request, body string) (said []string, err error) {
-	s := newScript(t)
-	s.always = func(r seen) reply {
-		a, known := c.answers[r.method+" "+r.path]
+	s := apitest.NewScript(t)
+	s.Always = func(r apitest.Seen) apitest.Reply {
+		a, known := c.answers[r.Method+" "+r.Path]
 		if !known {
-			return fails(400, fields{"type": "invalid_request_error", "message": "nobody expected " + r.path})
+			return apitest.Fails(400, apitest.Fields{"type": "invalid_request_error", "message": "nobody expected " + r.Path})
 		}
-		if r.method+" "+r.path == request {
-			a.body = body
+		if r.Method+" "+r.Path == request {
+			a.Body = body
 		}
-		if n := r.form.Get("metadata[" + metaAttempt + "]"); n != "" { // the note is written
-			a.body = strings.Replace(a.body, `"metadata":{`, `"metadata":{"`+metaAttempt+`":`+strconv.Quote(n)+`,`, 1)
+		if n := r.Form.Get("metadata[" + metaAttempt + "]"); n != "" { // the note is written
+			a.Body = strings.Replace(a.Body, `"metadata":{`, `"metadata":{"`+metaAttempt+`":`+strconv.Quote(n)+`,`, 1)
 		}
-		a.header = map[string]string{"Stripe-Should-Retry": "false"}
+		a.Header = map[string]string{"Stripe-Should-Retry": "false"}
 		return a
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -184,7 +185,7 @@ func TestMalformedAnswers(t *testing.T) {
 				t.Fatalf("nothing is wrong: got %v", err)
 			}
 			for request, answer := range c.answers {
-				tree := decode(t, answer.body)
+				tree := decode(t, answer.Body)
 				for _, path := range pathsOf(tree) {
 					check := func(how, body string) {
 						said, err := c.have(t, request, body)
@@ -192,7 +193,7 @@ func TestMalformedAnswers(t *testing.T) {
 							t.Errorf("%s with %s at %v: said %q\nwhich is right of %q", request, how, path, said[i], right)
 						}
 						if err != nil {
-							hush(t, err.Error())
+							apitest.Hush(t, err.Error())
 						}
 					}
 					for _, w := range wrong {
@@ -210,12 +211,12 @@ func TestMalformedAnswers(t *testing.T) {
 func TestMalformedLists(t *testing.T) {
 	for name, c := range conversations(t) {
 		for request, answer := range c.answers {
-			if tree, isObject := decode(t, answer.body).(fields); !isObject || tree["object"] != "list" || name == "Attach the default" {
+			if tree, isObject := decode(t, answer.Body).(apitest.Fields); !isObject || tree["object"] != "list" || name == "Attach the default" {
 				continue
 			}
 			for _, body := range []string{`{"object":"list","has_more":false,"data":[null]}`, `{"object":"list","has_more":false,"data":null}`, `{"object":"list","has_more":false}`,
 				`{"object":"list","data":[]}`, `{"object":"list","has_more":null,"data":[]}`, `{"data":[],"has_more":false}`, `null`, `[]`,
-				strings.Replace(answer.body, `"data":[`, `"data":[null,`, 1)} {
+				strings.Replace(answer.Body, `"data":[`, `"data":[null,`, 1)} {
 				if said, err := c.have(t, request, body); err == nil {
 					t.Errorf("%s, %s: got %q of %.80s", name, request, said, body)
 				}
@@ -250,7 +251,7 @@ func pathsOf(tree any) [][]any {
 		}
 	}
 	switch x := tree.(type) {
-	case fields:
+	case apitest.Fields:
 		for _, name := range slices.Sorted(maps.Keys(x)) {
 			under(name, x[name])
 		}
@@ -274,7 +275,7 @@ func replaced(tree any, path []any, to any) any {
 		return to
 	}
 	switch x := tree.(type) {
-	case fields:
+	case apitest.Fields:
 		x = maps.Clone(x)
 		name := path[0].(string)
 		if x[name] = replaced(x[name], path[1:], to); x[name] == nil && to == nil && len(path) == 1 {

@@ -5,13 +5,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/stripe/api"
 )
 
 // The metadata by which an object at Stripe is known as Duesday's.
 const (
 	metaInstallation = "duesday_installation"
-	metaAccount      = "duesday_account"
-	metaSubscription = "duesday_subscription"
 	metaSKU          = "duesday_sku"
 	metaPeriod       = "duesday_period"
 	metaGeneration   = "duesday_generation"
@@ -25,7 +24,7 @@ const maxMetadata = 500
 // metadataOf returns the tag as metadata. An empty value is left out: Stripe takes it for the
 // wish to remove one.
 func metadataOf(t billing.Tag) (map[string]string, error) {
-	return metadata(metaInstallation, t.Installation, metaAccount, t.Account, metaSubscription, t.Subscription, metaSKU, t.SKU,
+	return metadata(metaInstallation, t.Installation, api.MetaAccount, t.Account, api.MetaSubscription, t.Subscription, metaSKU, t.SKU,
 		metaPeriod, strconv.Itoa(t.Period), metaGeneration, strconv.Itoa(t.Generation))
 }
 
@@ -34,7 +33,7 @@ func metadata(pairs ...string) (map[string]string, error) {
 	for i := 0; i < len(pairs); i += 2 {
 		name, value := pairs[i], pairs[i+1]
 		if utf8.RuneCountInString(value) > maxMetadata {
-			return nil, unsent("%s has %d characters; Stripe keeps at most %d", name, utf8.RuneCountInString(value), maxMetadata)
+			return nil, api.Unsent("%s has %d characters; Stripe keeps at most %d", name, utf8.RuneCountInString(value), maxMetadata)
 		}
 		if value != "" {
 			m[name] = value
@@ -57,6 +56,6 @@ func tagOf(m map[string]string) billing.Tag {
 	if err != nil {
 		return billing.Tag{}
 	}
-	return billing.Tag{Installation: m[metaInstallation], Account: m[metaAccount], Subscription: m[metaSubscription], SKU: m[metaSKU],
+	return billing.Tag{Installation: m[metaInstallation], Account: m[api.MetaAccount], Subscription: m[api.MetaSubscription], SKU: m[metaSKU],
 		Period: period, Generation: generation}
 }

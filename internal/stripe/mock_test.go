@@ -10,6 +10,8 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/stripe/api"
+	"github.com/duesday/duesday/internal/stripe/apitest"
 	"github.com/duesday/duesday/internal/stripetest"
 )
 
@@ -19,15 +21,15 @@ import (
 func TestEveryRequestIsStripes(t *testing.T) {
 	base := stripetest.Mock(t)
 	sent := map[string]bool{}
-	count := roundTripper(func(r *http.Request) (*http.Response, error) {
-		sent[endpoint(r.Method, r.URL.Path)] = true
+	count := apitest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		sent[api.Endpoint(r.Method, r.URL.Path)] = true
 		resp, err := http.DefaultTransport.RoundTrip(r)
 		if err == nil && resp.StatusCode != http.StatusOK {
 			t.Errorf("%s %s: status %d", r.Method, r.URL.Path, resp.StatusCode)
 		}
 		return resp, err
 	})
-	p, err := New(Options{Key: secret.New("sk_test_123"), Base: base, Transport: stripetest.Load(t).RequestTransport(t, count), Rate: maxRate, ReturnURL: "https://example.com/back"})
+	p, err := New(Options{API: api.Options{Key: secret.New("sk_test_123"), Base: base, Transport: stripetest.Load(t).RequestTransport(t, count), Rate: api.MaxRate}, ReturnURL: "https://example.com/back"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,11 +40,11 @@ func TestEveryRequestIsStripes(t *testing.T) {
 		payer := billing.Payer{At: at, Customer: "cus_1", Fee: 100}
 		own := ref{at, "pi_1"}.String()
 		tag := testTag
-		_, err = p.Open(ctx, billing.OpenRequest{Key: "dd_1", Tag: tag, Amount: usd(t, 1099), Method: "pm_1", Payer: payer})
+		_, err = p.Open(ctx, billing.OpenRequest{Key: "dd_1", Tag: tag, Amount: apitest.USD(t, 1099), Method: "pm_1", Payer: payer})
 		note(err)
 		_, err = p.Confirm(ctx, billing.ConfirmRequest{Key: "dd_2", Ref: own, Method: "pm_1"})
 		note(err)
-		_, err = p.authenticate(ctx, ref{at, "pi_1"}, billing.ConfirmRequest{Key: "dd_3", Ref: own, Method: "pm_1"}, &failure{verdict: action})
+		_, err = p.authenticate(ctx, ref{at, "pi_1"}, billing.ConfirmRequest{Key: "dd_3", Ref: own, Method: "pm_1"}, &api.Error{Verdict: api.Action})
 		note(err)
 		_, err = p.leave(ctx, ref{at, "pi_1"}, newNote("dd_4", "resource_missing", true), new(sdk.PaymentIntent))
 		note(err)
@@ -69,7 +71,7 @@ func TestEveryRequestIsStripes(t *testing.T) {
 		for _, err := range p.Setups(ctx, r) {
 			note(err)
 		}
-		_, err = p.Refund(ctx, billing.RefundRequest{Key: "dd_7", ID: "r1", Ref: own, Amount: usd(t, 100), Reason: billing.RequestedByCustomer, Tag: tag})
+		_, err = p.Refund(ctx, billing.RefundRequest{Key: "dd_7", ID: "r1", Ref: own, Amount: apitest.USD(t, 100), Reason: billing.RequestedByCustomer, Tag: tag})
 		note(err)
 		_, err = p.ReturnsOf(ctx, own)
 		note(err)
@@ -100,7 +102,3 @@ func TestEveryRequestIsStripes(t *testing.T) {
 		t.Errorf("%s was sent, and is not in the list", what)
 	}
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

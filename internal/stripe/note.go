@@ -10,6 +10,7 @@ import (
 	sdk "github.com/stripe/stripe-go/v86"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/stripe/api"
 )
 
 // An attempt that Stripe refuses before it makes a charge (the payment method is gone, the
@@ -20,7 +21,7 @@ type note struct {
 	id     string // of the attempt
 	hard   bool
 	action bool   // the customer has to authenticate
-	code   string // decline code
+	code   string // Decline code
 	after  string // the latest charge when it was refused, or ""
 	before string // id of the attempt whose note it took the place of, or ""
 }
@@ -72,18 +73,18 @@ func noteOf(pi *sdk.PaymentIntent) (n note, latest bool) {
 	return n, n.after == chargeOf(pi)
 }
 
-// earlier reports whether the answer is one that Stripe repeats, of an attempt under the key
+// isEarlier reports whether the answer is one that Stripe repeats, of an attempt under the key
 // that another has followed, as far as the intent tells: then nothing is told or noted of it,
 // which would hide the other one.
-func (f *failure) earlier(key string, pi *sdk.PaymentIntent) bool {
-	if !f.replayed {
+func isEarlier(f *api.Error, key string, pi *sdk.PaymentIntent) bool {
+	if !f.Replayed {
 		return false
 	}
 	n, latest := noteOf(pi)
-	if f.charge != "" {
-		return f.charge != chargeOf(pi) || latest && n.id != noteID(key)
+	if f.Charge != "" {
+		return f.Charge != chargeOf(pi) || latest && n.id != noteID(key)
 	}
-	if was := f.intent; was != nil && was.ID == pi.ID && chargeOf(was) != chargeOf(pi) {
+	if was := f.Intent; was != nil && was.ID == pi.ID && chargeOf(was) != chargeOf(pi) {
 		return true
 	}
 	return n.before == noteID(key) || n.id == noteID(key) && !latest
@@ -100,16 +101,16 @@ func (p *Processor) leave(ctx context.Context, r ref, n note, seen *sdk.PaymentI
 		n.before = held.before
 	}
 	params := &sdk.PaymentIntentUpdateParams{Expand: expandCharge(), Metadata: map[string]string{metaAttempt: n.String()}}
-	params.StripeAccount = account(r.at)
+	params.StripeAccount = api.Account(r.at)
 	pi, err := p.client.V1PaymentIntents.Update(ctx, r.id, params)
-	if f, final := is(err, moved, invalid, declined, action, payerGone); final {
-		return billing.Intent{}, strange("a note", "%s takes none of an attempt that made no charge: %s", r, f.text)
+	if f, final := api.Is(err, api.Moved, api.Invalid, api.Declined, api.Action, api.PayerGone); final {
+		return billing.Intent{}, api.Unusable("a note", "%s takes none of an attempt that made no charge: %s", r, f.Text)
 	}
 	if err != nil {
 		return billing.Intent{}, noIntent(r, err)
 	}
 	if pi.Metadata[metaAttempt] != n.String() {
-		return billing.Intent{}, strange("a note", "%s has none of an attempt that made no charge, after it was written", r)
+		return billing.Intent{}, api.Unusable("a note", "%s has none of an attempt that made no charge, after it was written", r)
 	}
 	return p.same(r, pi)
 }

@@ -5,25 +5,27 @@ import (
 	"iter"
 
 	sdk "github.com/stripe/stripe-go/v86"
+
+	"github.com/duesday/duesday/internal/stripe/api"
 )
 
 // CheckConnected implements billing.Platform. ErrInvalid: it is no id of an account, or our
 // own. Stripe would take that one, too: what is there would be listed twice. ErrAccountRefused:
 // it is not connected to us, as far as Stripe tells.
 func (p *Processor) CheckConnected(ctx context.Context, at string) error {
-	if err := checkID("connected account", at, "acct_"); err != nil {
+	if err := api.CheckID("connected account", at, "acct_"); err != nil {
 		return err
 	}
-	own, err := p.accountID(ctx, "")
+	own, err := p.api.AccountID(ctx, "")
 	if err != nil {
 		return err
 	}
 	if at == own {
-		return unsent("%s is our own account at Stripe, and not connected to it: payments are taken there where no account is named", at)
+		return api.Unsent("%s is our own account at Stripe, and not connected to it: payments are taken there where no account is named", at)
 	}
-	got, err := p.accountID(ctx, at)
+	got, err := p.api.AccountID(ctx, at)
 	if err == nil && got != at {
-		return strange("an account", "%s was asked for, and %s answered", at, got)
+		return api.Unusable("an account", "%s was asked for, and %s answered", at, got)
 	}
 	return err
 }
@@ -37,7 +39,7 @@ func (p *Processor) Connected(ctx context.Context) iter.Seq2[string, error] {
 		for a, err := range pages(fetch, func(a *sdk.Account) string { return a.ID }) {
 			var id string
 			if err == nil {
-				id, err = idOf(a)
+				id, err = api.IDOf(a)
 			}
 			if !yield(id, err) || err != nil {
 				return

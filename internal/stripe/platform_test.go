@@ -7,39 +7,42 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/stripe/apitest"
 	"github.com/duesday/duesday/stripefake"
 )
 
-func accountReply(id string) reply { return ok(object(fields{"id": id, "object": "account"})) }
+func accountReply(id string) apitest.Reply {
+	return apitest.OK(apitest.Object(apitest.Fields{"id": id, "object": "account"}))
+}
 
 func TestCheckConnected(t *testing.T) {
-	forbidden := fails(403, fields{"type": "invalid_request_error", "code": "account_invalid", "message": "m"})
+	forbidden := apitest.Fails(403, apitest.Fields{"type": "invalid_request_error", "code": "account_invalid", "message": "m"})
 	for name, tt := range map[string]struct {
 		at      string
-		replies []reply
+		replies []apitest.Reply
 		text    string // of the error
 		want    error
 	}{
-		"connected":           {"acct_2", []reply{accountReply("acct_1"), accountReply("acct_2")}, "", nil},
-		"our own":             {"acct_1", []reply{accountReply("acct_1")}, "acct_1 is our own account", billing.ErrInvalid},
+		"connected":           {"acct_2", []apitest.Reply{accountReply("acct_1"), accountReply("acct_2")}, "", nil},
+		"our own":             {"acct_1", []apitest.Reply{accountReply("acct_1")}, "acct_1 is our own account", billing.ErrInvalid},
 		"our own, by no name": {"", nil, "want acct_…", billing.ErrInvalid},
 		"a customer":          {"cus_1", nil, "want acct_…", billing.ErrInvalid},
 		"a path":              {"acct_1/../x", nil, "want acct_…", billing.ErrInvalid},
-		"a stranger's":        {"acct_2", []reply{accountReply("acct_1"), forbidden}, "", billing.ErrAccountRefused},
-		"our key":             {"acct_2", []reply{fails(401, fields{"type": "invalid_request_error"})}, "", billing.ErrRefused},
-		"another's answer":    {"acct_2", []reply{accountReply("acct_1"), accountReply("acct_3")}, "", billing.ErrUnknown},
-		"our own answer":      {"acct_2", []reply{accountReply("acct_1"), accountReply("acct_1")}, "", billing.ErrUnknown},
-		"no answer":           {"acct_2", []reply{ok("{}")}, "", billing.ErrUnknown},
+		"a stranger's":        {"acct_2", []apitest.Reply{accountReply("acct_1"), forbidden}, "", billing.ErrAccountRefused},
+		"our key":             {"acct_2", []apitest.Reply{apitest.Fails(401, apitest.Fields{"type": "invalid_request_error"})}, "", billing.ErrRefused},
+		"another's answer":    {"acct_2", []apitest.Reply{accountReply("acct_1"), accountReply("acct_3")}, "", billing.ErrUnknown},
+		"our own answer":      {"acct_2", []apitest.Reply{accountReply("acct_1"), accountReply("acct_1")}, "", billing.ErrUnknown},
+		"no answer":           {"acct_2", []apitest.Reply{apitest.OK("{}")}, "", billing.ErrUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScript(t, tt.replies...)
+			s := apitest.NewScript(t, tt.replies...)
 			err := processor(t, s).CheckConnected(t.Context(), tt.at)
 			if !errors.Is(err, tt.want) || tt.text != "" && !strings.Contains(err.Error(), tt.text) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
-			for i, r := range s.requests() {
-				if want := []string{"", tt.at}[i]; r.path != "/v1/account" || r.header.Get("Stripe-Account") != want {
-					t.Errorf("asked %s of %q, want of %q", r.path, r.header.Get("Stripe-Account"), want)
+			for i, r := range s.Requests() {
+				if want := []string{"", tt.at}[i]; r.Path != "/v1/account" || r.Header.Get("Stripe-Account") != want {
+					t.Errorf("asked %s of %q, want of %q", r.Path, r.Header.Get("Stripe-Account"), want)
 				}
 			}
 		})
@@ -47,8 +50,8 @@ func TestCheckConnected(t *testing.T) {
 }
 
 func TestConnected(t *testing.T) {
-	item := func(id string) string { return accountReply(id).body }
-	s := newScript(t, list(true, item("acct_1"), item("acct_2")), list(false, item("acct_3")))
+	item := func(id string) string { return accountReply(id).Body }
+	s := apitest.NewScript(t, apitest.List(true, item("acct_1"), item("acct_2")), apitest.List(false, item("acct_3")))
 	p := processor(t, s)
 	var got []string
 	for id, err := range p.Connected(t.Context()) {
@@ -60,20 +63,20 @@ func TestConnected(t *testing.T) {
 	if want := []string{"acct_1", "acct_2", "acct_3"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if r := s.requests()[1]; r.path != "/v1/accounts" || r.form.Get("starting_after") != "acct_2" || r.header.Get("Stripe-Account") != "" {
-		t.Errorf("sent %s %v", r.path, r.form)
+	if r := s.Requests()[1]; r.Path != "/v1/accounts" || r.Form.Get("starting_after") != "acct_2" || r.Header.Get("Stripe-Account") != "" {
+		t.Errorf("sent %s %v", r.Path, r.Form)
 	}
 	for name, tt := range map[string]struct {
-		reply reply
+		reply apitest.Reply
 		want  error
-	}{"our key": {fails(403, fields{"type": "invalid_request_error"}), billing.ErrRefused}, "what is no account": {list(false, item("cus_1")), billing.ErrUnknown}} {
+	}{"our key": {apitest.Fails(403, apitest.Fields{"type": "invalid_request_error"}), billing.ErrRefused}, "what is no account": {apitest.List(false, item("cus_1")), billing.ErrUnknown}} {
 		var last error
-		for id, err := range processor(t, newScript(t, tt.reply)).Connected(t.Context()) {
+		for id, err := range processor(t, apitest.NewScript(t, tt.reply)).Connected(t.Context()) {
 			if last = err; err == nil {
 				t.Errorf("%s: got %q", name, id)
 			}
 		}
-		wantError(t, name, last, tt.want)
+		apitest.WantError(t, name, last, tt.want)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	sdk "github.com/stripe/stripe-go/v86"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/stripe/api"
 )
 
 // Refund implements billing.Refunder. The fee that a connected account has left to us stays
@@ -16,15 +17,15 @@ func (p *Processor) Refund(ctx context.Context, r billing.RefundRequest) (billin
 	if err != nil {
 		return billing.Return{}, err
 	}
-	units, err := unitsOf(r.Amount)
+	units, err := api.Units(r.Amount)
 	if err != nil {
 		return billing.Return{}, err
 	}
 	switch {
 	case units <= 0:
-		return billing.Return{}, unsent("refund of %s: want an amount above zero", r.Amount)
+		return billing.Return{}, api.Unsent("refund of %s: want an amount above zero", r.Amount)
 	case r.Key == "" || r.ID == "":
-		return billing.Return{}, unsent("refund without an idempotency key or an id")
+		return billing.Return{}, api.Unsent("refund without an idempotency key or an id")
 	}
 	meta, err := metadataOf(r.Tag)
 	if err != nil {
@@ -35,14 +36,14 @@ func (p *Processor) Refund(ctx context.Context, r billing.RefundRequest) (billin
 	if r.Reason != "" {
 		params.Reason = new(string(r.Reason))
 	}
-	params.IdempotencyKey, params.StripeAccount = &r.Key, account(at.at)
+	params.IdempotencyKey, params.StripeAccount = &r.Key, api.Account(at.at)
 	refund, err := p.client.V1Refunds.Create(ctx, params)
 	if err != nil {
 		return billing.Return{}, noIntent(at, err)
 	}
 	got, err := p.refund(at.at, refund)
 	if err == nil && (got.Ref != r.Ref || got.Amount != r.Amount || got.Request != r.ID) {
-		return billing.Return{}, strange("a refund", "%s of %s of %s was asked for, and %s of %s of %s came", r.ID, r.Amount, r.Ref, got.Request, got.Amount, got.Ref)
+		return billing.Return{}, api.Unusable("a refund", "%s of %s of %s was asked for, and %s of %s of %s came", r.ID, r.Amount, r.Ref, got.Request, got.Amount, got.Ref)
 	}
 	return got, err
 }
@@ -59,7 +60,7 @@ func (p *Processor) ReturnsOf(ctx context.Context, text string) ([]billing.Retur
 			return nil, noIntent(at, err)
 		}
 		if r.Ref != text {
-			return nil, strange("a list", "what has gone back of %s was asked for, and %s of %q came", at, r.ID, r.Ref)
+			return nil, api.Unusable("a list", "what has gone back of %s was asked for, and %s of %q came", at, r.ID, r.Ref)
 		}
 		all = append(all, r)
 	}
@@ -115,17 +116,17 @@ func (p *Processor) returns(ctx context.Context, r billing.ListRequest, intent *
 
 // refund tells what Stripe's refund means.
 func (p *Processor) refund(at string, x *sdk.Refund) (billing.Return, error) {
-	if !isID(x.ID, "re_") && !isID(x.ID, "pyr_") {
-		return billing.Return{}, strange("a refund", "the answer is a %q with the id %q", x.Object, x.ID)
+	if !api.IsID(x.ID, "re_") && !api.IsID(x.ID, "pyr_") {
+		return billing.Return{}, api.Unusable("a refund", "the answer is a %q with the id %q", x.Object, x.ID)
 	}
-	r := billing.Return{Kind: billing.Refunded, ID: x.ID, Request: x.Metadata[metaRefund], Amount: amountOf(x.Amount, string(x.Currency)),
-		Reason: string(x.Reason), Created: instant(x.Created)}
+	r := billing.Return{Kind: billing.Refunded, ID: x.ID, Request: x.Metadata[metaRefund], Amount: api.Amount(x.Amount, string(x.Currency)),
+		Reason: string(x.Reason), Created: api.Instant(x.Created)}
 	var err error
 	if r.Ref, r.Tag, err = p.returned(at, x.PaymentIntent); err != nil {
 		return billing.Return{}, err
 	}
 	if !r.Amount.IsPositive() && (r.Request != "" || r.Tag != (billing.Tag{})) {
-		return billing.Return{}, strange("a refund", "%s is of %d of %q", x.ID, x.Amount, x.Currency)
+		return billing.Return{}, api.Unusable("a refund", "%s is of %d of %q", x.ID, x.Amount, x.Currency)
 	}
 	switch x.Status {
 	case sdk.RefundStatusPending, sdk.RefundStatusRequiresAction:
@@ -140,7 +141,7 @@ func (p *Processor) refund(at string, x *sdk.Refund) (billing.Return, error) {
 		if r.State = billing.ReturnPending; r.Request == "" {
 			return r, nil // not asked for here: it must not hide those that were
 		}
-		return billing.Return{}, strange("a refund", "%s has the status %q, which is unknown here", x.ID, x.Status)
+		return billing.Return{}, api.Unusable("a refund", "%s has the status %q, which is unknown here", x.ID, x.Status)
 	}
 	return r, nil
 }
@@ -150,11 +151,11 @@ func (p *Processor) returned(at string, pi *sdk.PaymentIntent) (string, billing.
 	if pi == nil {
 		return "", billing.Tag{}, nil
 	}
-	if !isID(pi.ID, "pi_") {
-		return "", billing.Tag{}, strange("a refund or dispute", "it is of a %q with the id %q", pi.Object, pi.ID)
+	if !api.IsID(pi.ID, "pi_") {
+		return "", billing.Tag{}, api.Unusable("a refund or dispute", "it is of a %q with the id %q", pi.Object, pi.ID)
 	}
 	if pi.Object != "" { // else it is its id alone
-		if err := p.checkMode(pi.ID, pi.Livemode); err != nil {
+		if err := p.api.CheckMode(pi.ID, pi.Livemode); err != nil {
 			return "", billing.Tag{}, err
 		}
 	}

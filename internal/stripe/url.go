@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/stripe/api"
 )
 
 const knownParameters = "rate, return_url"
@@ -15,7 +15,7 @@ const knownParameters = "rate, return_url"
 // Parse reads stripe, stripe: or stripe:?PARAMETERS. The parameters are rate (requests a
 // second to each endpoint) and return_url (where customers come back to from Stripe's pages).
 // The key is not among them, since command lines are seen by others, and errors do not repeat
-// what may be one.
+// Request may be one.
 func Parse(text string) (Options, error) {
 	rest, ok := strings.CutPrefix(text, "stripe")
 	query, hasQuery := strings.CutPrefix(rest, ":?")
@@ -32,7 +32,7 @@ func Parse(text string) (Options, error) {
 	var o Options
 	for name, list := range values {
 		if len(list) > 1 {
-			return Options{}, fmt.Errorf("processor stripe: parameter %s is given %d times", shown(name), len(list))
+			return Options{}, fmt.Errorf("processor stripe: parameter %s is given %d times", api.Quote(name), len(list))
 		}
 		if err := o.set(name, list[0]); err != nil {
 			return Options{}, fmt.Errorf("processor stripe: %w", err)
@@ -45,35 +45,19 @@ func (o *Options) set(name, value string) error {
 	switch name {
 	case "rate":
 		n, err := strconv.Atoi(value)
-		if err != nil || n < 1 || n > maxRate {
-			return fmt.Errorf("parameter rate: want a whole number from 1 to %d, not %s", maxRate, shown(value))
+		if err != nil || n < 1 || n > api.MaxRate {
+			return fmt.Errorf("parameter rate: want a whole number from 1 to %d, not %s", api.MaxRate, api.Quote(value))
 		}
-		o.Rate = n
+		o.API.Rate = n
 	case "return_url":
-		if err := checkURL(value); err != nil {
+		if err := api.CheckURL(value); err != nil {
 			return fmt.Errorf("parameter return_url: %w", err)
 		}
 		o.ReturnURL = value
 	case "key", "api_key", "apikey", "secret", "secret_key", "token":
 		return fmt.Errorf("parameter %s: the API key is not given here, where others may see it, but by the environment or a file", name)
 	default:
-		return fmt.Errorf("unknown parameter %s; known: %s", shown(name), knownParameters)
-	}
-	return nil
-}
-
-// shown is what an error repeats of what was typed.
-func shown(text string) string { return fmt.Sprintf("%.40q", secret.Redact(text)) }
-
-// checkURL refuses what is no absolute http address. It does not repeat it: a password may be
-// in it.
-func checkURL(text string) error {
-	u, err := url.Parse(text)
-	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return errors.New("want an absolute address with http or https, such as https://example.com")
-	case u.User != nil:
-		return errors.New("a user and a password are not asked for")
+		return fmt.Errorf("unknown parameter %s; known: %s", api.Quote(name), knownParameters)
 	}
 	return nil
 }

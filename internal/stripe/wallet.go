@@ -12,14 +12,15 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/stripe/api"
 )
 
 // MakeCustomer implements billing.Wallet.
 func (p *Processor) MakeCustomer(ctx context.Context, r billing.CustomerRequest) (string, error) {
-	if err := checkAt(r.At); err != nil {
+	if err := api.CheckAt(r.At); err != nil {
 		return "", err
 	}
-	meta, err := metadata(metaInstallation, r.Installation, metaAccount, r.Account)
+	meta, err := metadata(metaInstallation, r.Installation, api.MetaAccount, r.Account)
 	if err != nil {
 		return "", err
 	}
@@ -27,38 +28,38 @@ func (p *Processor) MakeCustomer(ctx context.Context, r billing.CustomerRequest)
 	if r.Email != "" {
 		params.Email = &r.Email
 	}
-	params.IdempotencyKey, params.StripeAccount = &r.Key, account(r.At)
+	params.IdempotencyKey, params.StripeAccount = &r.Key, api.Account(r.At)
 	c, err := p.client.V1Customers.Create(ctx, params)
 	if err != nil {
 		return "", err
 	}
-	if !isID(c.ID, "cus_") {
-		return "", strange("a customer", "the answer is a %q with the id %q", c.Object, c.ID)
+	if !api.IsID(c.ID, "cus_") {
+		return "", api.Unusable("a customer", "the answer is a %q with the id %q", c.Object, c.ID)
 	}
-	return c.ID, p.checkMode(c.ID, c.Livemode)
+	return c.ID, p.api.CheckMode(c.ID, c.Livemode)
 }
 
 // Attach implements billing.Wallet. The default is the one of the customer's invoices at
 // Stripe, or else the card given last. Nothing is set at Stripe but whose the method is.
 func (p *Processor) Attach(ctx context.Context, payer billing.Payer, method string) (billing.Card, error) {
-	if err := checkAt(payer.At); err != nil {
+	if err := api.CheckAt(payer.At); err != nil {
 		return billing.Card{}, err
 	}
-	if err := checkID("customer", payer.Customer, "cus_"); err != nil {
+	if err := api.CheckID("customer", payer.Customer, "cus_"); err != nil {
 		return billing.Card{}, err
 	}
 	params := &sdk.CustomerRetrieveParams{}
-	params.StripeAccount = account(payer.At)
+	params.StripeAccount = api.Account(payer.At)
 	c, err := p.client.V1Customers.Retrieve(ctx, payer.Customer, params)
 	switch {
 	case err != nil:
 		return billing.Card{}, err
 	case c.ID != payer.Customer:
-		return billing.Card{}, strange("a customer", "%s was asked for, and %q came", payer.Customer, c.ID)
+		return billing.Card{}, api.Unusable("a customer", "%s was asked for, and %q came", payer.Customer, c.ID)
 	case c.Deleted:
 		return billing.Card{}, fmt.Errorf("%w: customer %s has been deleted at Stripe", billing.ErrInvalid, c.ID)
 	}
-	if err := p.checkMode(c.ID, c.Livemode); err != nil {
+	if err := p.api.CheckMode(c.ID, c.Livemode); err != nil {
 		return billing.Card{}, err
 	}
 	if method == "" {
@@ -73,13 +74,13 @@ func (p *Processor) Attach(ctx context.Context, payer billing.Payer, method stri
 	}
 	if pm.Customer == nil {
 		attach := &sdk.PaymentMethodAttachParams{Customer: &payer.Customer}
-		attach.StripeAccount = account(payer.At)
+		attach.StripeAccount = api.Account(payer.At)
 		if pm, err = p.client.V1PaymentMethods.Attach(ctx, method, attach); err != nil {
 			return billing.Card{}, err
 		}
 	}
 	if pm.Customer == nil || pm.Customer.ID != payer.Customer {
-		return billing.Card{}, fmt.Errorf("%w: payment method %s is not customer %s's", billing.ErrInvalid, clean(method), payer.Customer)
+		return billing.Card{}, fmt.Errorf("%w: payment method %s is not customer %s's", billing.ErrInvalid, api.Clean(method), payer.Customer)
 	}
 	return p.card(pm)
 }
@@ -108,7 +109,7 @@ func (p *Processor) newest(ctx context.Context, payer billing.Payer) (billing.Ca
 
 // Card implements billing.Wallet.
 func (p *Processor) Card(ctx context.Context, at, method string) (billing.Card, error) {
-	if err := checkAt(at); err != nil {
+	if err := api.CheckAt(at); err != nil {
 		return billing.Card{}, err
 	}
 	pm, err := p.method(ctx, at, method)
@@ -119,25 +120,23 @@ func (p *Processor) Card(ctx context.Context, at, method string) (billing.Card, 
 }
 
 func (p *Processor) method(ctx context.Context, at, method string) (*sdk.PaymentMethod, error) {
-	if !isMethod(method) {
-		return nil, unsent("payment method %s: want pm_…", shown(secret.MaskMethod(method)))
+	if !api.IsMethod(method) {
+		return nil, api.Unsent("payment method %s: want pm_…", api.Quote(secret.MaskMethod(method)))
 	}
 	params := &sdk.PaymentMethodRetrieveParams{}
-	params.StripeAccount = account(at)
+	params.StripeAccount = api.Account(at)
 	return p.client.V1PaymentMethods.Retrieve(ctx, method, params)
 }
 
-func isMethod(id string) bool { return isID(id, "pm_") || isID(id, "card_") || isID(id, "src_") }
-
 // card tells what may be told of a payment method.
 func (p *Processor) card(pm *sdk.PaymentMethod) (billing.Card, error) {
-	if !isMethod(pm.ID) || pm.Object != "payment_method" {
-		return billing.Card{}, strange("a payment method", "the answer is a %q with the id %q", pm.Object, pm.ID)
+	if !api.IsMethod(pm.ID) || pm.Object != "payment_method" {
+		return billing.Card{}, api.Unusable("a payment method", "the answer is a %q with the id %q", pm.Object, pm.ID)
 	}
-	if err := p.checkMode(pm.ID, pm.Livemode); err != nil {
+	if err := p.api.CheckMode(pm.ID, pm.Livemode); err != nil {
 		return billing.Card{}, err
 	}
-	c := billing.Card{Method: pm.ID, Brand: string(pm.Type), Made: instant(pm.Created)}
+	c := billing.Card{Method: pm.ID, Brand: string(pm.Type), Made: api.Instant(pm.Created)}
 	switch {
 	case pm.Card != nil:
 		c.Brand, c.Last4 = cmp.Or(string(pm.Card.Brand), c.Brand), pm.Card.Last4
@@ -157,15 +156,15 @@ func (p *Processor) card(pm *sdk.PaymentMethod) (billing.Card, error) {
 // CardLink implements billing.Wallet, by a Checkout Session in setup mode.
 func (p *Processor) CardLink(ctx context.Context, r billing.LinkRequest) (billing.CardLink, error) {
 	if p.returnURL == "" {
-		return billing.CardLink{}, unsent("a page for cards needs an address where the customer comes back to: set return_url, as in stripe:?return_url=https://example.com/thanks")
+		return billing.CardLink{}, api.Unsent("a page for cards needs an address where the customer comes back to: set return_url, as in stripe:?return_url=https://example.com/thanks")
 	}
-	if err := checkAt(r.Payer.At); err != nil {
+	if err := api.CheckAt(r.Payer.At); err != nil {
 		return billing.CardLink{}, err
 	}
-	if err := checkID("customer", r.Payer.Customer, "cus_"); err != nil {
+	if err := api.CheckID("customer", r.Payer.Customer, "cus_"); err != nil {
 		return billing.CardLink{}, err
 	}
-	meta, err := metadata(metaInstallation, r.Installation, metaAccount, r.Account, metaSubscription, r.Subscription)
+	meta, err := metadata(metaInstallation, r.Installation, api.MetaAccount, r.Account, api.MetaSubscription, r.Subscription)
 	if err != nil {
 		return billing.CardLink{}, err
 	}
@@ -174,15 +173,15 @@ func (p *Processor) CardLink(ctx context.Context, r billing.LinkRequest) (billin
 		Metadata: meta, SetupIntentData: &sdk.CheckoutSessionCreateSetupIntentDataParams{Metadata: meta},
 	}
 	params.IdempotencyKey = new("dd_" + digest(r.Key, "link", p.returnURL)) // the address is a setting, and may change
-	params.StripeAccount = account(r.Payer.At)
+	params.StripeAccount = api.Account(r.Payer.At)
 	s, err := p.client.V1CheckoutSessions.Create(ctx, params)
 	if err != nil {
 		return billing.CardLink{}, err
 	}
-	if checkURL(s.URL) != nil || s.ExpiresAt <= 0 {
-		return billing.CardLink{}, strange("a page for cards", "it has no address, or no end")
+	if api.CheckURL(s.URL) != nil || s.ExpiresAt <= 0 {
+		return billing.CardLink{}, api.Unusable("a page for cards", "it has no address, or no end")
 	}
-	return billing.CardLink{URL: s.URL, Expires: instant(s.ExpiresAt)}, p.checkMode("the page", s.Livemode)
+	return billing.CardLink{URL: s.URL, Expires: api.Instant(s.ExpiresAt)}, p.api.CheckMode("the page", s.Livemode)
 }
 
 // Setups implements billing.Wallet. r.Since and r.Until count in whole seconds, rounded down.
@@ -210,7 +209,7 @@ func (p *Processor) Setups(ctx context.Context, r billing.ListRequest) iter.Seq2
 				continue
 			}
 			if si.PaymentMethod == nil || si.PaymentMethod.Object == "" {
-				p.log.Warn("a card that a customer gave is left out: stripe does not tell its payment method", "setup", si.ID, "at", r.At)
+				p.api.Log.Warn("a card that a customer gave is left out: stripe does not tell its payment method", "setup", si.ID, "at", r.At)
 				continue
 			}
 			s, err := p.setup(r.At, si)
@@ -222,18 +221,18 @@ func (p *Processor) Setups(ctx context.Context, r billing.ListRequest) iter.Seq2
 }
 
 func (p *Processor) setup(at string, si *sdk.SetupIntent) (billing.Setup, error) {
-	if !isID(si.ID, "seti_") {
-		return billing.Setup{}, strange("a setup intent", "the answer is a %q with the id %q", si.Object, si.ID)
+	if !api.IsID(si.ID, "seti_") {
+		return billing.Setup{}, api.Unusable("a setup intent", "the answer is a %q with the id %q", si.Object, si.ID)
 	}
-	if err := p.checkMode(si.ID, si.Livemode); err != nil {
+	if err := p.api.CheckMode(si.ID, si.Livemode); err != nil {
 		return billing.Setup{}, err
 	}
 	card, err := p.card(si.PaymentMethod)
 	if err != nil {
 		return billing.Setup{}, err
 	}
-	s := billing.Setup{ID: si.ID, At: at, Installation: si.Metadata[metaInstallation], Account: si.Metadata[metaAccount],
-		Subscription: si.Metadata[metaSubscription], Card: card}
+	s := billing.Setup{ID: si.ID, At: at, Installation: si.Metadata[metaInstallation], Account: si.Metadata[api.MetaAccount],
+		Subscription: si.Metadata[api.MetaSubscription], Card: card}
 	if si.Customer != nil {
 		s.Customer = si.Customer.ID
 	}

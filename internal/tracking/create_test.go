@@ -18,7 +18,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/internal/store/storetest"
-	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/stripe/api"
+	"github.com/duesday/duesday/internal/stripe/sell"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/stripefake"
 )
@@ -71,23 +72,23 @@ type counter struct {
 	*desk
 	shop    *shop
 	line    *line
-	tracker stripe.Tracker
+	tracker sell.Tracker
 }
 
 func newCounter(t testing.TB, change ...func(*tracking.Options)) *counter {
 	t.Helper()
 	fake := stripefake.New(stripefake.Options{Now: func() time.Time { return shopStart }, Connected: []string{shopAt}})
 	c := &counter{shop: &shop{TB: t, fake: fake}, line: &line{fake: fake}}
-	p, err := stripe.New(stripe.Options{Key: secret.New("sk_test_duesday"), Base: "http://localhost:1", Rate: 1000, Now: c.shop.fake.Now, Transport: c.line})
+	client, err := api.New(api.Options{Key: secret.New("sk_test_duesday"), Base: "http://localhost:1", Rate: 1000, Now: c.shop.fake.Now, Transport: c.line})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(p.Close(), fake.Close()); err != nil {
+		if err := errors.Join(client.Close(), fake.Close()); err != nil {
 			t.Error(err)
 		}
 	})
-	c.tracker = p.Tracker()
+	c.tracker = sell.New(client)
 	tea := c.shop.post("products", "name=Tea").id()
 	c.shop.monthly = c.shop.post("prices", "currency=usd", "unit_amount=1500", "recurring[interval]=month", "product="+tea).id()
 	c.shop.weekly = c.shop.post("prices", "currency=usd", "unit_amount=1500", "recurring[interval]=week", "product="+tea).id()

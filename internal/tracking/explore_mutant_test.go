@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/store"
-	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/stripefake"
 )
@@ -71,7 +71,7 @@ func (l lying) Subscription(ctx context.Context, at, id string) (tracking.Object
 func decoding(change func(e *tracking.Event)) func(*tape, *tracking.Options) {
 	return func(_ *tape, o *tracking.Options) {
 		o.Decode = func(body []byte) (tracking.Event, error) {
-			e, err := stripe.DecodeEvent(body)
+			e, err := event.Decode(body)
 			change(&e)
 			return e, err
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/internal/store/storetest"
-	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/stripefake"
 )
@@ -380,7 +380,7 @@ func paid(event, at, purchase string, more ...thing) []byte {
 func TestOpen(t *testing.T) {
 	d := newDesk(t)
 	open := func(change func(*tracking.Options)) error {
-		o := tracking.Options{Store: d.mem, Tables: tables, Installation: installation, Own: stripefake.DefaultAccount, Decode: stripe.DecodeEvent}
+		o := tracking.Options{Store: d.mem, Tables: tables, Installation: installation, Own: stripefake.DefaultAccount, Decode: event.Decode}
 		change(&o)
 		_, err := tracking.Open(t.Context(), o)
 		return err

@@ -12,11 +12,11 @@ import (
 
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/storetest"
-	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-func decode(body []byte) (tracking.Event, error) { return stripe.DecodeEvent(body) }
+func decode(body []byte) (tracking.Event, error) { return event.Decode(body) }
 
 // dies has the inbox give the event up: Stripe answers nothing for ten tries.
 func (d *desk) dies(id string) *tracking.Event {

@@ -23,7 +23,9 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamotest"
-	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/stripe/api"
+	"github.com/duesday/duesday/internal/stripe/event"
+	"github.com/duesday/duesday/internal/stripe/sell"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/stripefake"
 )
@@ -48,7 +50,7 @@ func soak() bool { return os.Getenv("DUESDAY_SOAK") != "" }
 type shop struct {
 	testing.TB
 	fake            *stripefake.Fake
-	tracker         stripe.Tracker
+	tracker         sell.Tracker
 	monthly, weekly string // prices of 15.00
 }
 
@@ -56,17 +58,17 @@ func newShop(t testing.TB) *shop {
 	t.Helper()
 	s := &shop{TB: t, fake: stripefake.New(stripefake.Options{Now: func() time.Time { return shopStart }, Connected: []string{shopAt}})}
 	server := httptest.NewServer(s.fake)
-	p, err := stripe.New(stripe.Options{Key: secret.New("sk_test_duesday"), Base: server.URL, Rate: 1000, Now: s.fake.Now})
+	client, err := api.New(api.Options{Key: secret.New("sk_test_duesday"), Base: server.URL, Rate: 1000, Now: s.fake.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(p.Close(), s.fake.Close()); err != nil {
+		if err := errors.Join(client.Close(), s.fake.Close()); err != nil {
 			t.Error(err)
 		}
 		server.Close()
 	})
-	s.tracker = p.Tracker()
+	s.tracker = sell.New(client)
 	tea := s.post("products", "name=Tea")
 	for at, interval := range map[*string]string{&s.monthly: "month", &s.weekly: "week"} {
 		*at = s.post("prices", "currency=usd", "unit_amount=1500", "recurring[interval]="+interval, "product="+tea.id())["id"].(string)
@@ -245,7 +247,7 @@ func newHouse(t testing.TB, on store.Store, finder tracking.Finder, seller track
 	t.Helper()
 	h := &house{TB: t, stage: &stage{on}, robot: &robot{}, clock: shopStart}
 	now := func() time.Time { return h.clock }
-	o := tracking.Options{Store: h.stage, Tables: tables, Installation: installation, Own: stripefake.DefaultAccount, Now: now, Decode: stripe.DecodeEvent,
+	o := tracking.Options{Store: h.stage, Tables: tables, Installation: installation, Own: stripefake.DefaultAccount, Now: now, Decode: event.Decode,
 		Finder: finder, Seller: seller, EndedBy: endedBy, Automations: []tracking.Automation{h.robot}}
 	for _, c := range change {
 		c(&o)
@@ -257,7 +259,7 @@ func newHouse(t testing.TB, on store.Store, finder tracking.Finder, seller track
 	if h.service, err = tracking.Open(context.Background(), o); err != nil {
 		t.Fatal(err)
 	}
-	h.hooks, err = httpapi.New(httpapi.Options{Inbox: h.service, Shop: h.service, Ledger: h.service, Registry: h.service, Verify: stripe.VerifySignature,
+	h.hooks, err = httpapi.New(httpapi.Options{Inbox: h.service, Shop: h.service, Ledger: h.service, Registry: h.service, Verify: event.Verify,
 		Hooks: []httpapi.Hook{{Path: hookPath, Connect: true, Secrets: []secret.Text{hookSecret}}}, Now: now})
 	if err != nil {
 		t.Fatal(err)
@@ -273,7 +275,7 @@ func with(r *robot) func(*tracking.Options) {
 // hear hands a webhook to the endpoint, signed, and returns the answer's status.
 func (h *house) hear(body []byte) int {
 	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, hookPath, bytes.NewReader(body))
-	r.Header.Set("Stripe-Signature", stripe.SignBody(body, hookSecret, h.clock))
+	r.Header.Set("Stripe-Signature", event.Sign(body, hookSecret, h.clock))
 	answer := httptest.NewRecorder()
 	h.hooks.ServeHTTP(answer, r)
 	return answer.Code

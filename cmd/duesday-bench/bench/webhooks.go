@@ -13,7 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store/pebblestore"
-	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
@@ -65,7 +65,7 @@ func (w *Webhooks) open(ctx context.Context, tables schema.Tables) (err error) {
 		return err
 	}
 	w.service, err = tracking.Open(ctx, tracking.Options{Store: w.store, Tables: tables, Installation: installation, Own: "acct_" + idTail,
-		Decode: stripe.DecodeEvent, Finder: nobody{}, Seller: nobody{}})
+		Decode: event.Decode, Finder: nobody{}, Seller: nobody{}})
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (w *Webhooks) open(ctx context.Context, tables schema.Tables) (err error) {
 			return err
 		}
 	}
-	h, err := httpapi.New(httpapi.Options{Inbox: w.service, Shop: w.service, Ledger: w.service, Registry: w.service, Verify: stripe.VerifySignature,
+	h, err := httpapi.New(httpapi.Options{Inbox: w.service, Shop: w.service, Ledger: w.service, Registry: w.service, Verify: event.Verify,
 		Hooks: []httpapi.Hook{{Path: hookPath, Connect: true, Secrets: []secret.Text{w.key}}}})
 	if err != nil {
 		return err

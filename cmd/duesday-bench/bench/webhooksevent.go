@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/capacity/estimate"
-	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/stripe/event"
 )
 
 // A hookEvent is what there is to be filled into the template of an event.
@@ -60,7 +60,7 @@ func (w *Webhooks) sign(events int) error {
 		body := append([]byte(nil), w.templates[e.template].body...)
 		e.fill(&w.templates[e.template], body)
 		var m mac
-		if _, err := hex.Decode(m[:], []byte(stripe.SignBody(body, w.key, w.signed)[len(w.head()):])); err != nil {
+		if _, err := hex.Decode(m[:], []byte(event.Sign(body, w.key, w.signed)[len(w.head()):])); err != nil {
 			return err
 		}
 		w.ready = append(w.ready, m)

@@ -16,7 +16,8 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/secret"
-	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/stripe/api"
+	"github.com/duesday/duesday/internal/stripe/sell"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/tracking/poller"
 	"github.com/duesday/duesday/stripefake"
@@ -205,19 +206,19 @@ type fleetResult struct {
 
 // poll does a round over all accounts, and one ten minutes later, when nothing more has
 // happened.
-func (f *fleet) poll(tb testing.TB, o stripe.Options) (r fleetResult) {
+func (f *fleet) poll(tb testing.TB, o api.Options) (r fleetResult) {
 	tb.Helper()
 	o.Key, o.Rate, o.Now = secret.New("sk_test_duesday"), fleetRate, f.fake.Now
-	processor, err := stripe.New(o)
+	client, err := api.New(o)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	defer func() {
-		if err := processor.Close(); err != nil {
+		if err := client.Close(); err != nil {
 			tb.Error(err)
 		}
 	}()
-	p := poller.New(poller.Options{Ledger: f, Sender: f, Lister: processor.Tracker(), Now: f.fake.Now})
+	p := poller.New(poller.Options{Ledger: f, Sender: f, Lister: sell.New(client), Now: f.fake.Now})
 	round := func(least, most, missing int) (time.Duration, int) {
 		tb.Helper()
 		before, start := f.requests(), time.Now()
@@ -262,7 +263,7 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestPoll860(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
-		r := f.poll(t, stripe.Options{Base: "http://localhost", Transport: inProcess{f.handler}})
+		r := f.poll(t, api.Options{Base: "http://localhost", Transport: inProcess{f.handler}})
 		if r.requests != fleetAccounts || r.refused != 0 || r.quiet > r.full/8 {
 			t.Errorf("got %+v", r)
 		}
@@ -277,7 +278,7 @@ func BenchmarkPoll860(b *testing.B) {
 	for b.Loop() {
 		f := newFleet(b)
 		server := httptest.NewServer(f.handler)
-		r := f.poll(b, stripe.Options{Base: server.URL})
+		r := f.poll(b, api.Options{Base: server.URL})
 		server.Close()
 		if err := f.fake.Close(); err != nil {
 			b.Error(err)

@@ -1,0 +1,106 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+const (
+	requestTimeout = 30 * time.Second // of one request, its answer included
+	maxBody        = 32 << 20         // of an answer
+	connections    = 64
+)
+
+// An exchange is what of one request and its answer Stripe's library does not tell. It
+// travels in the request's context.
+type exchange struct {
+	keyless bool // it is sent without an idempotency key
+	unsent  bool // there was no connection to send it by
+	status  int
+	header  http.Header
+}
+
+type exchangeKey struct{}
+
+// A transport sends requests one by one, as they were meant.
+type transport struct{ next http.RoundTripper }
+
+const keyHeader = "Idempotency-Key"
+
+// RoundTrip implements http.RoundTripper.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	x, ok := r.Context().Value(exchangeKey{}).(*exchange)
+	if !ok {
+		return t.next.RoundTrip(r)
+	}
+	r = r.Clone(r.Context())
+	// A Header that is not written as net/http writes it means the same to a server. net/http
+	// sends a request that has the header again by itself when a connection breaks; the loop
+	// in sender.go is to be the only one that does.
+	key := r.Header.Get(keyHeader)
+	r.Header.Del(keyHeader)
+	if key != "" && !x.keyless { // the library makes up one where there is none: that protects nothing
+		r.Header["idempotency-key"] = []string{key}
+	}
+	resp, err := t.next.RoundTrip(r)
+	if err != nil {
+		op, ok := errors.AsType[*net.OpError](err)
+		x.unsent = ok && op.Op == "dial"
+		return nil, err
+	}
+	x.status, x.header = resp.StatusCode, resp.Header
+	resp.Body = &limited{resp.Body, maxBody}
+	return resp, nil
+}
+
+// limited is a body that ends with an error when it is too long.
+type limited struct {
+	io.ReadCloser
+	left int
+}
+
+var errTooLong = errors.New("the answer is too long")
+
+func (l *limited) Read(p []byte) (int, error) {
+	n, err := l.ReadCloser.Read(p)
+	if l.left -= n; l.left < 0 {
+		return 0, errTooLong
+	}
+	return n, err
+}
+
+// newHTTPClient returns the client for all requests. HTTP/1: with one connection for each
+// request that is under way, one that breaks takes no other with it.
+func newHTTPClient(next http.RoundTripper, proxy func(*http.Request) (*url.URL, error)) *http.Client {
+	if next == nil {
+		protocols := new(http.Protocols)
+		protocols.SetHTTP1(true)
+		dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
+		next = &http.Transport{
+			Proxy: proxy, DialContext: dialer.DialContext, Protocols: protocols, TLSHandshakeTimeout: 10 * time.Second,
+			MaxIdleConns: connections, MaxIdleConnsPerHost: connections, IdleConnTimeout: 45 * time.Second, MaxResponseHeaderBytes: 1 << 20,
+		}
+	}
+	return &http.Client{Transport: transport{next}, Timeout: requestTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// pause waits, or returns the context's error.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,141 @@
+package event
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/stripe/api"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// Decode reads an event as a webhook carries it, or the API lists it, in any version from
+// 2020-08-27 on: what links objects is found under its old and its new name. It is a
+// tracking.Decode. An event of version 2 of the API tells what it is about, and not what that
+// looks like: of its Object, Kind alone is filled in.
+//
+// Whoever calls it has verified the signature. A member of the event itself that cannot be
+// used is an ErrBody, which names it and repeats nothing of it; one of the object in it is
+// zero.
+func Decode(body []byte) (tracking.Event, error) {
+	r := jsonReader{text: body}
+	if r.peek() != '{' {
+		return tracking.Event{}, fmt.Errorf("%w: it is no JSON object", tracking.ErrBody)
+	}
+	e := readEnvelope(&r)
+	if !r.end() {
+		return tracking.Event{}, fmt.Errorf("%w: it is not whole, or no JSON, or nested too deep", tracking.ErrBody)
+	}
+	if problem := e.problem(); problem != "" {
+		return tracking.Event{}, fmt.Errorf("%w: %s", tracking.ErrBody, problem)
+	}
+	return e.event(), nil
+}
+
+// The members object of the two forms of events.
+const (
+	snapshotEvent = "event"         // has the object
+	thinEvent     = "v2.core.event" // names it
+)
+
+// An envelope is what is looked for in an event.
+type envelope struct {
+	form, id, kind, version string
+	created                 time.Time
+	account                 string
+	noAccount               bool   // there is no member account, or it is null
+	context                 string // whose event a thin one is: acct_…, or org_…/acct_…
+	live, liveKnown         bool
+	object                  wire
+	objectKnown             bool
+	related                 string // the kind of object that a thin event is about
+}
+
+func readEnvelope(r *jsonReader) envelope {
+	e := envelope{noAccount: true}
+	for name := range r.members() {
+		switch string(name) {
+		case "object":
+			e.form = r.str()
+		case "id":
+			e.id = r.id()
+		case "type":
+			e.kind = r.str()
+		case "created":
+			e.created = r.instant()
+		case "account":
+			e.noAccount = r.null()
+			e.account = r.id()
+		case "context":
+			e.context = r.str()
+		case "livemode":
+			e.live, e.liveKnown = r.flag()
+		case "api_version":
+			e.version = r.word()
+		case "data":
+			e.objectKnown = false
+			for name := range r.members() {
+				if string(name) == "object" {
+					e.objectKnown = r.peek() == '{'
+					e.object = readWire(r)
+				}
+			}
+		case "related_object":
+			e.related = ""
+			for name := range r.members() {
+				if string(name) == "type" {
+					e.related = r.word()
+				}
+			}
+		}
+	}
+	return e
+}
+
+// problem says which member cannot be used, and what would be right; "" if all can.
+func (e *envelope) problem() string {
+	thin := e.form == thinEvent
+	switch {
+	case !thin && e.form != snapshotEvent:
+		return "object: want event or v2.core.event"
+	case !api.IsID(e.id, "evt_"):
+		return "id: want evt_…"
+	case !isType(e.kind):
+		return "type: want one such as payment_intent.succeeded"
+	case e.created.IsZero() && thin:
+		return "created: want a time such as 2026-01-31T12:00:00Z"
+	case e.created.IsZero():
+		return "created: want Unix seconds"
+	case !e.noAccount && !api.IsID(e.account, "acct_"):
+		return "account: want acct_…, or none"
+	case !e.liveKnown && !thin:
+		return "livemode: want true or false"
+	case !e.objectKnown && !thin:
+		return "data.object: want an object"
+	}
+	return ""
+}
+
+// isType reports whether the text can be the type of an event, such as v2.core.account[identity].updated.
+func isType(text string) bool {
+	return text != "" && len(text) <= 255 && !strings.ContainsFunc(text, func(c rune) bool {
+		return !strings.ContainsRune("._-[]", c) && (c < '0' || c > '9') && (c < 'a' || c > 'z')
+	})
+}
+
+func (e *envelope) event() tracking.Event {
+	out := tracking.Event{ID: e.id, Type: e.kind, StripeAccount: e.account, Created: e.created, Live: e.live, APIVersion: e.version}
+	if e.form == thinEvent {
+		out.Object.Kind = e.related
+		if at := e.context[strings.LastIndexByte(e.context, '/')+1:]; out.StripeAccount == "" && api.IsID(at, "acct_") {
+			out.StripeAccount = at
+		}
+		return out
+	}
+	if e.kind == "payment_intent.payment_failed" {
+		e.object.declined = true // whether or not it says so
+	}
+	out.Object = e.object.object()
+	out.Subscription = out.Object.Subscription
+	return out
+}

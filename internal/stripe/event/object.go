@@ -1,0 +1,212 @@
+package event
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/stripe/api"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// DecodeObject reads one of Stripe's objects, as an answer has it, in whatever version it is
+// written; see tracking.Object. It is not Seen: the caller says that. A member that cannot be
+// used is zero; an error, which is an ErrBody, only if it is no object of Stripe's at all.
+func DecodeObject(raw []byte) (tracking.Object, error) {
+	r := jsonReader{text: raw}
+	w := readWire(&r)
+	switch {
+	case !r.end():
+		return tracking.Object{}, fmt.Errorf("%w: it is not whole, or no JSON, or nested too deep", tracking.ErrBody)
+	case w.kind == "":
+		return tracking.Object{}, fmt.Errorf("%w: object: want the kind of an object", tracking.ErrBody)
+	}
+	return w.object(), nil
+}
+
+// A wire is what is looked for in an object of Stripe's, whatever its kind: "object" need not
+// be its first member.
+type wire struct {
+	kind, id, status, reason, currency string
+	created                            time.Time
+	amount, refunded                   int64
+	tag, detailsTag                    tracking.Tag // detailsTag: of the subscription, as an invoice repeats it
+
+	payment, invoice, subscription, released, schedule, customer string // links
+
+	told     bool        // there is a member invoice
+	declined bool        // last_payment_error
+	code     string      // of it
+	canceled string      // the reason in cancellation_details
+	paidBy   invoicePaid // of an invoice
+	inner    invoicePaid // the member payment, of an invoice payment
+	parent   string      // the subscription in parent.subscription_details
+	refunds  []tracking.Refund
+}
+
+// An invoicePaid is a payment that an invoice has, or can be paid by.
+type invoicePaid struct {
+	intent string // "" where it is none of Stripe's intents
+	rank   int    // against others of the invoice
+}
+
+// readWire takes the next value, which is an object of Stripe's.
+func readWire(r *jsonReader) (w wire) {
+	for name := range r.members() {
+		switch string(name) {
+		case "id":
+			w.id = r.id()
+		case "object":
+			w.kind = r.word()
+		case "status":
+			w.status = r.word()
+		case "reason":
+			w.reason = r.word()
+		case "currency":
+			w.currency = currencyIn(r.str())
+		case "created":
+			w.created = r.instant()
+		case "amount":
+			w.amount = r.number()
+		case "amount_refunded":
+			w.refunded = r.number()
+		case "metadata":
+			w.tag = readTag(r)
+		default:
+			w.readLink(r, name)
+		}
+	}
+	return w
+}
+
+// readLink takes the value of a member that says what the object belongs to, or what belongs
+// to it.
+func (w *wire) readLink(r *jsonReader, name []byte) {
+	switch string(name) {
+	case "payment_intent":
+		w.payment = r.link()
+	case "invoice":
+		none := r.peek() == 'n'
+		w.invoice = r.link()
+		w.told = none || w.invoice != ""
+	case "subscription":
+		w.subscription = r.link()
+	case "released_subscription":
+		w.released = r.link()
+	case "schedule":
+		w.schedule = r.link()
+	case "customer":
+		w.customer = r.link()
+	case "last_payment_error":
+		w.declined, w.code = readDecline(r)
+	case "cancellation_details":
+		w.canceled = ""
+		for name := range r.members() {
+			if string(name) == "reason" {
+				w.canceled = r.word()
+			}
+		}
+	case "payment":
+		w.inner = readPayment(r)
+	case "payments":
+		w.paidBy = readPayments(r)
+	case "refunds":
+		w.refunds = readRefunds(r)
+	case "subscription_details":
+		w.detailsTag = cmp.Or(readDetails(r).tag, w.detailsTag)
+	case "parent":
+		for name := range r.members() {
+			if string(name) == "subscription_details" {
+				d := readDetails(r)
+				w.parent, w.detailsTag = d.subscription, cmp.Or(d.tag, w.detailsTag)
+			}
+		}
+	}
+}
+
+// Object says what the wire means, by the kind of its object.
+func (w *wire) object() tracking.Object {
+	o := tracking.Object{Kind: w.kind, ID: w.id, Status: w.status, Created: w.created, Tag: w.tag}
+	switch w.kind {
+	case tracking.KindPayment:
+		o.Amount, o.Currency, o.Customer, o.Invoice, o.InvoiceTold = w.amount, w.currency, w.customer, w.invoice, w.told
+		if o.Failed = w.declined && w.status != "succeeded"; o.Failed {
+			o.Code = w.code
+		}
+	case tracking.KindSubscription:
+		o.Subscription, o.Schedule, o.Customer, o.Code = w.id, w.schedule, w.customer, w.canceled
+	case tracking.KindSchedule:
+		o.Schedule, o.Subscription, o.Customer = w.id, cmp.Or(w.subscription, w.released), w.customer
+	case tracking.KindInvoice:
+		o.Invoice, o.Payment, o.Subscription = w.id, cmp.Or(w.payment, w.paidBy.intent), cmp.Or(w.subscription, w.parent)
+		o.Customer, o.Tag = w.customer, cmp.Or(w.tag, w.detailsTag)
+	case tracking.KindInvoicePayment:
+		o.Invoice, o.Payment = w.invoice, w.inner.intent
+	case tracking.KindCharge:
+		o.Payment, o.Invoice, o.Customer = w.payment, w.invoice, w.customer
+		o.Amount, o.Currency, o.Refunded, o.Refunds = w.amount, w.currency, w.refunded, w.refunds
+	case tracking.KindRefund:
+		o.Payment, o.Amount, o.Currency = w.payment, w.amount, w.currency
+		if w.id != "" {
+			o.Refunds = []tracking.Refund{{ID: w.id, Amount: w.amount, Status: w.status}}
+		}
+	case tracking.KindDispute:
+		o.Payment, o.Amount, o.Currency, o.Code = w.payment, w.amount, w.currency, w.reason
+	}
+	return o
+}
+
+// id takes the next value if it is an id that can be part of a key or a path.
+func (r *jsonReader) id() string {
+	if s := r.str(); api.IsID(s, "") {
+		return s
+	}
+	return ""
+}
+
+// word takes the next value if it is one of Stripe's words, such as a status.
+func (r *jsonReader) word() string {
+	if s := r.str(); len(s) <= 255 && !strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return s
+	}
+	return ""
+}
+
+// link takes the next value if it is an id, or the object itself, expanded.
+func (r *jsonReader) link() (id string) {
+	if r.peek() != '{' {
+		return r.id()
+	}
+	for name := range r.members() {
+		if string(name) == "id" {
+			id = r.id()
+		}
+	}
+	return id
+}
+
+// Instant takes the next value if it is a time: Unix seconds, or RFC 3339 as in version 2 of
+// the API. In UTC; zero where it is none, or not after 1970 and before the year 10000.
+func (r *jsonReader) instant() time.Time {
+	const most = 253402300800
+	if r.peek() == '"' {
+		t, err := time.Parse(time.RFC3339, r.str())
+		if err != nil || t.Unix() <= 0 || t.Unix() >= most {
+			return time.Time{}
+		}
+		return t.UTC()
+	}
+	if seconds := r.number(); seconds > 0 && seconds < most {
+		return api.Instant(seconds)
+	}
+	return time.Time{}
+}
+
+// currencyIn returns the currency as it is written here, or "" if it is none.
+func currencyIn(code string) string {
+	if len(code) != 3 || strings.ContainsFunc(code, func(c rune) bool { return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') }) {
+		return ""
+	}
+	return strings.ToUpper(code)
+}

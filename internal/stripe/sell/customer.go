@@ -1,0 +1,134 @@
+package sell
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/url"
+	"slices"
+
+	"github.com/duesday/duesday/internal/stripe/api"
+	"github.com/duesday/duesday/internal/stripe/event"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// customers returns who the order's buyer may be at Stripe, the likeliest first: the one that
+// it names, or those with exactly its email address, those of this purchase before those of
+// Duesday's before others, the oldest first of each, so that the order does not change when
+// one is made. Without an address it is who was made for this purchase lately.
+func (s *sale) customers(ctx context.Context) ([]string, error) {
+	if s.o.Customer != "" {
+		return []string{s.o.Customer}, nil
+	}
+	query := url.Values{"email": {s.o.Email}}
+	if s.o.Email == "" {
+		query = madeSince(s.t.api.Now().Add(-findWindow))
+	}
+	type candidate struct {
+		id   string
+		rank int
+	}
+	var list []candidate
+	for raw, err := range s.t.rows(ctx, s.o.At, "/v1/customers", query, nil) {
+		if err != nil {
+			return nil, err
+		}
+		o, err := seenAs("customer", "", raw)
+		if err != nil {
+			return nil, err
+		}
+		c := candidate{o.ID, 3}
+		switch {
+		case s.isOurs(o.Tag):
+			c.rank = 1
+		case s.o.Email == "":
+			continue
+		case o.Tag.Installation == s.o.Tag.Installation:
+			c.rank = 2
+		}
+		list = append(list, c)
+	}
+	slices.Reverse(list)
+	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(a.rank, b.rank) })
+	var ids []string
+	for _, c := range list {
+		ids = append(ids, c.id)
+	}
+	return ids, nil
+}
+
+// customer returns the order's buyer, who is made if there is none.
+func (s *sale) customer(ctx context.Context) (string, error) {
+	if s.o.Customer != "" || s.o.Email != "" {
+		if ids, err := s.customers(ctx); err != nil || len(ids) > 0 {
+			return slices.Concat(ids, []string{""})[0], err
+		}
+	}
+	form := cloned(s.meta)
+	set(form, "email", s.o.Email)
+	set(form, "name", s.o.Name)
+	raw, err := s.post(ctx, "customer", "/v1/customers", form)
+	if err != nil {
+		return "", err
+	}
+	o, err := seenAs("customer", "", raw)
+	return o.ID, err
+}
+
+// A payer is who pays, and by what.
+type payer struct{ customer, method string }
+
+// payer returns the order's buyer with the payment method attached, by the id that it then
+// has. It does not become what the customer pays other things with: whoever gives the email
+// address of somebody else must not change how that one pays. declined says that the bank
+// Refused it when it was attached.
+func (s *sale) payer(ctx context.Context) (who payer, declined string, err error) {
+	if who.customer, err = s.customer(ctx); err != nil {
+		return payer{}, "", err
+	}
+	raw, err := s.t.get(ctx, s.o.At, "/v1/payment_methods/"+s.o.PaymentMethod, nil)
+	if err != nil {
+		return payer{}, "", err
+	}
+	who.method, err = s.attached(raw, who.customer)
+	if who.method != "" || err != nil {
+		return who, "", err
+	}
+	raw, err = s.post(ctx, "attach", "/v1/payment_methods/"+s.o.PaymentMethod+"/attach", s.attachForm(who.customer))
+	if text, is := isDecline(err); is {
+		return who, text, nil
+	}
+	if err != nil {
+		return payer{}, "", err
+	}
+	if who.method, err = s.attached(raw, who.customer); who.method == "" && err == nil {
+		err = api.Unusable("a payment method", "%s was attached, and is not", api.Quote(s.o.PaymentMethod))
+	}
+	return who, "", err
+}
+
+func (*sale) attachForm(customer string) url.Values { return url.Values{"customer": {customer}} }
+
+// attached returns the id of the payment method if it is the customer's, or "" if it is
+// nobody's.
+func (s *sale) attached(raw json.RawMessage, customer string) (string, error) {
+	o, err := event.DecodeObject(raw)
+	var m struct {
+		Customer json.RawMessage `json:"customer"`
+	}
+	if err != nil || o.Kind != "payment_method" || !api.IsMethod(o.ID) || json.Unmarshal(raw, &m) != nil {
+		return "", api.Unusable("a payment method", "the answer is a %q with the id %q", o.Kind, o.ID)
+	}
+	switch idOfEither(m.Customer) {
+	case "":
+		return "", nil
+	case customer:
+		return o.ID, nil
+	}
+	return "", api.Unsent("payment method %s is another customer's at Stripe", o.ID)
+}
+
+// refusedAt is a sale whose payment method was declined before there was anything to pay.
+func refusedAt(customer, declined string) tracking.Sale {
+	return tracking.Sale{Customer: customer, Declined: declined}
+}

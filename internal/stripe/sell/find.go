@@ -1,0 +1,191 @@
+package sell
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/duesday/duesday/internal/stripe/api"
+	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/tracking/poller"
+)
+
+// A Tracker is Stripe as package tracking has it. It decides nothing about purchases.
+type Tracker struct{ api *api.Client }
+
+var (
+	_ tracking.Finder = Tracker{}
+	_ tracking.Seller = Tracker{}
+	_ poller.Lister   = Tracker{}
+)
+
+// New returns a Tracker that sends by the client, under its budget.
+func New(c *api.Client) Tracker { return Tracker{c} }
+
+// Payment implements tracking.Finder. A payment intent since 2025-03-31.basil does not name
+// its invoice: the way there is the list of invoice payments. What Duesday has made without an
+// invoice is not asked about any further.
+func (t Tracker) Payment(ctx context.Context, at, id string) (tracking.Object, error) {
+	o, err := t.one(ctx, at, tracking.KindPayment, id)
+	if err != nil {
+		return tracking.Object{}, err
+	}
+	var invoice tracking.Object
+	switch {
+	case o.InvoiceTold && o.Invoice == "", o.Tag.Charge, o.Tag.Kind == tracking.Legacy:
+	case o.Invoice != "":
+		if invoice, err = t.one(ctx, at, tracking.KindInvoice, o.Invoice); err != nil {
+			return tracking.Object{}, notGone(err)
+		}
+	default:
+		if invoice, err = t.invoiceOf(ctx, at, id); err != nil {
+			return tracking.Object{}, notGone(asTracked(err))
+		}
+	}
+	o = madeBy(o, invoice)
+	if o.Tag.Purchase != "" || o.Tag.Charge || o.Subscription == "" {
+		return o, nil
+	}
+	sub, err := t.Subscription(ctx, at, o.Subscription)
+	if err != nil {
+		return tracking.Object{}, notGone(err)
+	}
+	o.Tag = firstTag(o.Tag, sub.Tag)
+	return o, nil
+}
+
+// madeBy gives a payment the links of the invoice that made it; the zero Object is none.
+func madeBy(o, invoice tracking.Object) tracking.Object {
+	o.Invoice, o.Subscription, o.InvoiceTold = invoice.ID, invoice.Subscription, true
+	o.Tag = firstTag(o.Tag, invoice.Tag)
+	return o
+}
+
+// firstTag returns the first tag that says what it is for, or else the first one.
+func firstTag(tags ...tracking.Tag) tracking.Tag {
+	for _, tag := range tags {
+		if tag.Purchase != "" || tag.Charge {
+			return tag
+		}
+	}
+	return cmp.Or(tags...)
+}
+
+// notGone keeps an ErrGone about a part from being told of the whole.
+func notGone(err error) error {
+	if err == nil {
+		return nil
+	}
+	return api.Unusable("a payment intent", "what it belongs to cannot be read: %v", err)
+}
+
+// invoiceOf returns the invoice that the payment intent pays: the one that it has paid, where
+// there are several, or else the one that made it. The zero Object: there is none.
+func (t Tracker) invoiceOf(ctx context.Context, at, intent string) (tracking.Object, error) {
+	query := url.Values{"payment[type]": {"payment_intent"}, "payment[payment_intent]": {intent}, "expand[]": {"data.invoice"}}
+	var best invoicePayment
+	for raw, err := range t.rows(ctx, at, "/v1/invoice_payments", query, nil) {
+		if err != nil {
+			return tracking.Object{}, err
+		}
+		if p := readPart(raw); p.rank() > best.rank() {
+			best = p
+		}
+	}
+	switch id := idOfEither(best.Invoice); {
+	case best.ID == "":
+		return tracking.Object{}, nil
+	case isObject(best.Invoice):
+		return seenAs(tracking.KindInvoice, "", best.Invoice)
+	default:
+		return t.one(ctx, at, tracking.KindInvoice, id)
+	}
+}
+
+// An invoicePayment is what leads from a payment to its invoice, and back.
+type invoicePayment struct {
+	ID      string          `json:"id"`
+	Invoice json.RawMessage `json:"invoice"` // id, or expanded
+	Default bool            `json:"is_default"`
+	Status  string          `json:"status"`
+	Payment struct {
+		Intent json.RawMessage `json:"payment_intent"` // id, or expanded; none of other types
+	} `json:"payment"`
+}
+
+func readPart(raw json.RawMessage) (p invoicePayment) {
+	if json.Unmarshal(raw, &p) != nil {
+		return invoicePayment{}
+	}
+	return p
+}
+
+// rank orders the payments of an invoice, and the invoices of a payment: paid before default
+// before all others; 0 of none.
+func (p invoicePayment) rank() int {
+	switch {
+	case p.ID == "":
+		return 0
+	case p.Status == "paid":
+		return 3
+	case p.Default:
+		return 2
+	}
+	return 1
+}
+
+// Subscription implements tracking.Finder.
+func (t Tracker) Subscription(ctx context.Context, at, id string) (tracking.Object, error) {
+	return t.one(ctx, at, tracking.KindSubscription, id)
+}
+
+// Schedule implements tracking.Finder.
+func (t Tracker) Schedule(ctx context.Context, at, id string) (tracking.Object, error) {
+	return t.one(ctx, at, tracking.KindSchedule, id)
+}
+
+// Connected implements tracking.Finder. It asks Stripe even if the account refused us a moment
+// ago: that may be why somebody has connected it again.
+func (t Tracker) Connected(ctx context.Context, at string) error {
+	if err := api.CheckAt(at); err != nil {
+		return err
+	}
+	t.api.Forget(at)
+	got, err := t.api.AccountID(ctx, at)
+	if err == nil && at != "" && got != at {
+		return api.Unusable("an account", "%s was asked for, and %s answered", at, got)
+	}
+	return asTracked(err)
+}
+
+// one returns an object by its id. Errors are those of tracking.Finder.
+func (t Tracker) one(ctx context.Context, at, kind, id string) (tracking.Object, error) {
+	path, prefix := pathOf(kind)
+	if !api.IsID(id, prefix) {
+		return tracking.Object{}, fmt.Errorf("%w: %s %.60q: want %s…", tracking.ErrGone, kind, id, prefix)
+	}
+	if err := api.CheckAt(at); err != nil {
+		return tracking.Object{}, err
+	}
+	raw, _, err := t.api.Ask(ctx, http.MethodGet, path+id, at, "", nil)
+	if err != nil {
+		return tracking.Object{}, asTracked(err)
+	}
+	return seenAs(kind, id, raw)
+}
+
+// pathOf returns where objects of the kind are at Stripe, and how their ids begin.
+func pathOf(kind string) (path, prefix string) {
+	switch kind {
+	case tracking.KindPayment:
+		return "/v1/payment_intents/", "pi_"
+	case tracking.KindSubscription:
+		return "/v1/subscriptions/", "sub_"
+	case tracking.KindSchedule:
+		return "/v1/subscription_schedules/", "sub_sched_"
+	}
+	return "/v1/invoices/", "in_"
+}

@@ -1,0 +1,277 @@
+package sell
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/duesday/duesday/internal/stripe/api"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// invoice makes the invoice of a product, and pays it. First the draft, then the item that
+// names it, and when that is on it the payment. The diagram of this flow as it was published has the item before
+// the invoice, and so unattached to any: another invoice of the same customer that is made in
+// between, such as a renewal's, would draw it in, and the buyer would pay for it there.
+func (s *sale) invoice(ctx context.Context) (tracking.Sale, error) {
+	who, declined, err := s.payer(ctx)
+	if err != nil {
+		return tracking.Sale{}, err
+	}
+	if declined != "" {
+		return refusedAt(who.customer, declined), nil
+	}
+	raw, err := s.post(ctx, "invoice", "/v1/invoices", s.invoiceForm(who))
+	if err != nil {
+		return tracking.Sale{}, err
+	}
+	return s.goOn(ctx, raw)
+}
+
+func (s *sale) invoiceForm(who payer) url.Values {
+	form := with(url.Values{
+		"customer": {who.customer}, "default_payment_method": {who.method}, "collection_method": {"charge_automatically"},
+		"auto_advance":                   {"false"},   // nobody but us asks for the payment
+		"pending_invoice_items_behavior": {"exclude"}, // Request else the buyer owes is not paid here
+	}, s.meta)
+	if s.units > 0 {
+		form.Set("currency", strings.ToLower(s.o.Currency))
+	}
+	set(form, "description", s.o.Description)
+	return form
+}
+
+// expandPayments asks for an invoice with its payments.
+func expandPayments() url.Values {
+	return url.Values{"expand[]": {"payments.data.payment.payment_intent"}}
+}
+
+// A bill is an invoice, with what it is paid by.
+type bill struct {
+	tracking.Object
+	method  string // that it is to be paid with
+	lines   int    // on the first page of them
+	payment paying // the zero one: there is none yet
+}
+
+// bill asks for an invoice as it is now, with its payment.
+func (s *sale) bill(ctx context.Context, id string) (bill, error) {
+	if !api.IsID(id, "in_") {
+		return bill{}, api.Unusable("an invoice", "its id is %.60q", id)
+	}
+	raw, err := s.t.get(ctx, s.o.At, "/v1/invoices/"+id, expandPayments())
+	if err != nil {
+		return bill{}, err
+	}
+	return s.billOf(ctx, id, raw)
+}
+
+// billOf reads an invoice that was asked for with expandPayments.
+func (s *sale) billOf(ctx context.Context, id string, raw json.RawMessage) (b bill, err error) {
+	if b.Object, err = seenAs(tracking.KindInvoice, id, raw); err != nil {
+		return bill{}, err
+	}
+	var more struct {
+		Method json.RawMessage `json:"default_payment_method"`
+		Lines  struct {
+			Data []json.RawMessage `json:"data"`
+		} `json:"lines"`
+		Payments struct {
+			Data []invoicePayment `json:"data"`
+		} `json:"payments"`
+	}
+	if json.Unmarshal(raw, &more) != nil {
+		return bill{}, api.Unusable("an invoice", "%s cannot be read", b.ID)
+	}
+	b.method, b.lines = idOfEither(more.Method), len(more.Lines.Data)
+	var best invoicePayment
+	for _, p := range more.Payments.Data {
+		if p.rank() > best.rank() && idOfEither(p.Payment.Intent) != "" {
+			best = p
+		}
+	}
+	intent := best.Payment.Intent
+	if best.ID == "" {
+		return b, nil
+	}
+	if id := idOfEither(intent); !isObject(intent) {
+		if !api.IsID(id, "pi_") {
+			return bill{}, api.Unusable("an invoice", "%s has a payment with the id %.60q", b.ID, id)
+		}
+		if intent, err = s.t.get(ctx, s.o.At, "/v1/payment_intents/"+id, nil); err != nil {
+			return bill{}, err
+		}
+	}
+	if b.payment, err = s.paymentOf(intent); err != nil {
+		return bill{}, err
+	}
+	b.payment.Invoice, b.payment.Subscription, b.payment.InvoiceTold = b.ID, b.Subscription, true
+	return b, nil
+}
+
+// isUntried reports whether nobody has tried to pay it yet.
+func (b bill) isUntried() bool {
+	p := b.payment
+	return b.Status == "open" && (p.ID == "" || !p.Failed && (p.Status == "requires_payment_method" || p.Status == "requires_confirmation"))
+}
+
+// isDeclined reports whether it was tried, and refused.
+func (b bill) isDeclined() bool {
+	return b.payment.ID != "" && (b.payment.Status == "canceled" || b.payment.Failed && b.payment.Status != actionStatus)
+}
+
+// sale is what the invoice means to the purchase.
+func (b bill) sale() tracking.Sale {
+	sale := tracking.Sale{Customer: b.Customer}
+	switch {
+	case b.payment.ID != "":
+		sale.Objects = []tracking.Object{b.payment.Object}
+	case b.Status == "paid": // by what the customer had as a credit: there is no payment to tell of
+		sale.Objects = []tracking.Object{b.Object}
+	}
+	if b.isDeclined() {
+		sale.Objects[0].Failed, sale.Declined = true, cmp.Or(b.payment.decline, "declined")
+	}
+	if b.payment.Status == actionStatus {
+		sale.Action, sale.ClientSecret = true, b.payment.secret
+	}
+	return sale
+}
+
+// goOn takes the invoice from where it is to where it is paid, declined, or waits for the buyer
+// or a bank. raw need not have its payments.
+func (s *sale) goOn(ctx context.Context, raw json.RawMessage) (tracking.Sale, error) {
+	id, err := idIn(raw)
+	if err != nil {
+		return tracking.Sale{}, err
+	}
+	b, err := s.billOf(ctx, id, raw)
+	if err == nil && b.Status != "draft" { // a draft has no payments
+		b, err = s.bill(ctx, id)
+	}
+	if err != nil || s.only {
+		return b.sale(), err
+	}
+	if b.Status == "draft" {
+		open, err := s.finalize(ctx, b)
+		if api.IsRejected(err) {
+			err = s.discard(ctx, b, err)
+		}
+		if err != nil {
+			return tracking.Sale{}, err
+		}
+		b = open
+	}
+	if b.isUntried() {
+		if b, err = s.pay(ctx, b); err != nil {
+			return tracking.Sale{}, err
+		}
+	}
+	if b.Status == "open" && b.isDeclined() {
+		return s.close(ctx, b)
+	}
+	return b.sale(), nil
+}
+
+// finalize puts what is sold on the draft, unless it is there, and makes it an invoice that can
+// be paid: it then has its payment intent, or is paid if nothing is due.
+func (s *sale) finalize(ctx context.Context, draft bill) (bill, error) {
+	if draft.lines == 0 {
+		if err := s.item(ctx, draft); err != nil {
+			return bill{}, err
+		}
+	}
+	form := with(expandPayments(), url.Values{"auto_advance": {"false"}})
+	raw, err := s.post(ctx, "finalize", "/v1/invoices/"+draft.ID+"/finalize", form)
+	if err != nil {
+		return bill{}, err
+	}
+	b, err := s.billOf(ctx, draft.ID, raw)
+	if err == nil && b.Status == "draft" {
+		err = api.Unusable("an invoice", "%s was finalized, and is a draft", b.ID)
+	}
+	return b, err
+}
+
+func (s *sale) item(ctx context.Context, b bill) error {
+	form := with(url.Values{"customer": {b.Customer}, "invoice": {b.ID}}, s.meta)
+	if s.units > 0 {
+		form.Set("amount", strconv.FormatInt(s.units, 10))
+		form.Set("currency", strings.ToLower(s.o.Currency))
+	} else {
+		form.Set("pricing[price]", s.o.Price)
+	}
+	set(form, "description", s.o.Description)
+	_, err := s.post(ctx, "item", "/v1/invoiceitems", form)
+	return err
+}
+
+// pay has the invoice paid, and returns it as it is then. It says declined, and not why it does
+// not know, only where Stripe does: whatever the answer was, it is the payment that counts.
+func (s *sale) pay(ctx context.Context, b bill) (bill, error) {
+	form := with(expandPayments(), url.Values{"off_session": {"false"}})
+	set(form, "payment_method", b.method)
+	raw, err := s.post(ctx, "pay", "/v1/invoices/"+b.ID+"/pay", form)
+	if err == nil {
+		var paid bill
+		if paid, err = s.billOf(ctx, b.ID, raw); err == nil && !paid.isUntried() {
+			return paid, nil
+		}
+		err = api.Unusable("an invoice", "%s was paid, and nobody has tried to", b.ID)
+	}
+	if f, ok := api.Is(err, api.Busy, api.Refused, api.AccountRefused); ok {
+		return bill{}, f
+	}
+	now, problem := s.bill(ctx, b.ID)
+	if problem != nil {
+		return bill{}, err
+	}
+	if !now.isUntried() {
+		return now, nil
+	}
+	if text, is := isDecline(err); is && now.payment.ID != "" { // there was no charge that would tell of it
+		now.payment.Failed, now.payment.decline = true, text
+		return now, nil
+	}
+	if api.IsRejected(err) {
+		return bill{}, s.discard(ctx, now, err)
+	}
+	return bill{}, err
+}
+
+// close voids an invoice whose payment was declined, so that nobody pays it later, when the
+// buyer has bought elsewhere or again. That its payment is canceled by it makes it no less
+// declined. Until it is known to be closed the decline is not told, so that Sell is called again.
+func (s *sale) close(ctx context.Context, b bill) (tracking.Sale, error) {
+	_, err := s.post(ctx, "void", "/v1/invoices/"+b.ID+"/void", nil)
+	if err == nil {
+		return b.sale(), nil
+	}
+	if !api.IsRejected(err) {
+		return tracking.Sale{}, err
+	}
+	now, problem := s.bill(ctx, b.ID) // somebody was faster: it is paid, or closed
+	if problem == nil && now.Status == "open" {
+		problem = api.Unusable("an invoice", "%s cannot be voided: %v", b.ID, err)
+	}
+	return now.sale(), problem
+}
+
+// discard takes back an invoice that cannot be what was ordered, and returns why, unless it is
+// not known to be gone: a draft is deleted, and an open one voided.
+func (s *sale) discard(ctx context.Context, b bill, why error) error {
+	var err error
+	if b.Status == "draft" {
+		_, _, err = s.t.api.Ask(ctx, http.MethodDelete, "/v1/invoices/"+b.ID, s.o.At, "", nil)
+	} else {
+		_, err = s.post(ctx, "void", "/v1/invoices/"+b.ID+"/void", nil)
+	}
+	if _, was := api.Is(err, api.Gone); err != nil && !was {
+		return api.Unusable("an invoice", "%s is left over (%v): %v", b.ID, err, why)
+	}
+	return why
+}

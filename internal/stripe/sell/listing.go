@@ -1,0 +1,163 @@
+package sell
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/stripe/api"
+	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/tracking/poller"
+)
+
+// ListEvents implements poller.Lister. since counts in whole seconds, rounded down. Of the
+// two clocks, Stripe's and ours, the earlier one is told: Stripe's is that of its answer's
+// header, in whole seconds, and ours that of the moment before it was asked.
+func (t Tracker) ListEvents(ctx context.Context, at string, since time.Time, each func(poller.RawEvent) error) (now time.Time, err error) {
+	if err := api.CheckAt(at); err != nil {
+		return time.Time{}, err
+	}
+	now = t.api.Now().UTC()
+	answered := func(h http.Header) {
+		if theirs, err := http.ParseTime(h.Get("Date")); err == nil && theirs.Before(now) {
+			now = theirs.UTC()
+		}
+	}
+	for raw, err := range t.rows(ctx, at, "/v1/events", madeSince(since), answered) {
+		if err != nil {
+			return time.Time{}, asTracked(err)
+		}
+		e, err := rawEvent(at, raw)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if err := each(e); err != nil {
+			return time.Time{}, err
+		}
+	}
+	return now, nil
+}
+
+// madeSince asks for what was made at the time or later; the zero time asks for all.
+func madeSince(t time.Time) url.Values {
+	if t.IsZero() {
+		return url.Values{}
+	}
+	return url.Values{"created[gte]": {strconv.FormatInt(max(0, t.Unix()), 10)}}
+}
+
+// rawEvent reads no more of an event than what tells it from others, and takes the white space
+// out of it. Stripe names the account in what it sends to a Connect endpoint, and not always in
+// a list that was asked for in the account's name.
+func rawEvent(at string, raw json.RawMessage) (poller.RawEvent, error) {
+	var e struct {
+		ID      string `json:"id"`
+		Object  string `json:"object"`
+		Created int64  `json:"created"`
+		Account string `json:"account"`
+	}
+	var body bytes.Buffer
+	switch {
+	case json.Unmarshal(raw, &e) != nil || e.Object != "event" || !api.IsID(e.ID, "evt_") || json.Compact(&body, raw) != nil:
+		return poller.RawEvent{}, api.Unusable("a list of events", "there is something else in it: a %q with the id %q", e.Object, e.ID)
+	case at != "" && e.Account != "" && e.Account != at:
+		return poller.RawEvent{}, api.Unusable("a list of events", "%s of the account %q is in that of %s", e.ID, e.Account, at)
+	case at != "" && e.Account == "": // last, so that it holds even where there is a null before it
+		body.Truncate(body.Len() - 1)
+		body.WriteString(`,"account":"` + at + `"}`)
+	}
+	return poller.RawEvent{ID: e.ID, Created: api.Instant(e.Created), Body: body.Bytes()}, nil
+}
+
+// beforeIntent is how long before its payment intent an invoice payment may have been made:
+// Stripe makes both when the invoice is finalized.
+const beforeIntent = time.Hour
+
+// ListObjects implements poller.Lister: subscriptions first, then schedules, then payment
+// intents. since counts in whole seconds, rounded down. The links of the payments that invoices
+// made come from the list of invoice payments, which has for all of them what Finder.Payment
+// would have to ask for one by one.
+func (t Tracker) ListObjects(ctx context.Context, at string, since time.Time, each func(tracking.Object) error) error {
+	if err := api.CheckAt(at); err != nil {
+		return err
+	}
+	tags := map[string]tracking.Tag{} // by subscription
+	visit := func(o tracking.Object) error {
+		if o.Kind == tracking.KindSubscription && o.Tag != (tracking.Tag{}) {
+			tags[o.ID] = o.Tag
+		}
+		return each(o)
+	}
+	if err := t.walk(ctx, at, tracking.KindSubscription, url.Values{"status": {"all"}}, visit); err != nil {
+		return err
+	}
+	if err := t.walk(ctx, at, tracking.KindSchedule, madeSince(since), visit); err != nil {
+		return err
+	}
+	links, err := t.links(ctx, at, since)
+	if err != nil {
+		return asTracked(err)
+	}
+	return t.walk(ctx, at, tracking.KindPayment, madeSince(since), func(o tracking.Object) error {
+		o = madeBy(o, links[o.ID].invoice)
+		o.Tag = firstTag(o.Tag, tags[o.Subscription])
+		return each(o)
+	})
+}
+
+// walk calls visit for what a list has, all of which is of the kind.
+func (t Tracker) walk(ctx context.Context, at, kind string, query url.Values, visit func(tracking.Object) error) error {
+	path, _ := pathOf(kind)
+	for raw, err := range t.rows(ctx, at, strings.TrimSuffix(path, "/"), query, nil) {
+		if err != nil {
+			return asTracked(err)
+		}
+		o, err := seenAs(kind, "", raw)
+		if err != nil {
+			return err
+		}
+		if err := visit(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A tie is the invoice of a payment, and how close they are.
+type tie struct {
+	invoice tracking.Object
+	rank    int
+}
+
+// links returns the invoices of the payment intents that were made since then, by intent.
+func (t Tracker) links(ctx context.Context, at string, since time.Time) (map[string]tie, error) {
+	if !since.IsZero() {
+		since = since.Add(-beforeIntent)
+	}
+	query := madeSince(since)
+	query.Set("expand[]", "data.invoice")
+	links := map[string]tie{}
+	for raw, err := range t.rows(ctx, at, "/v1/invoice_payments", query, nil) {
+		if err != nil {
+			return nil, err
+		}
+		p := readPart(raw)
+		intent := idOfEither(p.Payment.Intent)
+		if intent == "" || p.rank() <= links[intent].rank {
+			continue
+		}
+		invoice := tracking.Object{ID: idOfEither(p.Invoice)}
+		if isObject(p.Invoice) {
+			if invoice, err = seenAs(tracking.KindInvoice, "", p.Invoice); err != nil {
+				return nil, err
+			}
+		}
+		links[intent] = tie{invoice, p.rank()}
+	}
+	return links, nil
+}

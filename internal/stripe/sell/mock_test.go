@@ -1,0 +1,97 @@
+package sell
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/stripe/api"
+	"github.com/duesday/duesday/internal/stripe/apitest"
+	"github.com/duesday/duesday/internal/stripetest"
+	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/tracking/poller"
+)
+
+// Every request of a Tracker is one of Stripe's: as TestEveryRequestIsStripes has it of the
+// others. Where the answers of stripe-mock, which has no memory, lead no further, the step is
+// asked for by itself.
+func TestEveryRequestOfTrackingIsStripes(t *testing.T) {
+	base := stripetest.Mock(t)
+	sent := map[string]bool{}
+	count := apitest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		sent[api.Endpoint(r.Method, r.URL.Path)] = true
+		resp, err := http.DefaultTransport.RoundTrip(r)
+		if err == nil && resp.StatusCode != http.StatusOK {
+			t.Errorf("%s %s: status %d", r.Method, r.URL.Path, resp.StatusCode)
+		}
+		return resp, err
+	})
+	c, err := api.New(api.Options{Key: secret.New("sk_test_123"), Base: base, Transport: stripetest.Load(t).RequestTransport(t, count), Rate: api.MaxRate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, tracker := t.Context(), New(c)
+	var errs []error
+	note := func(_ any, err error) { errs = append(errs, err) }
+	for _, at := range []string{"", "acct_1"} {
+		note(tracker.Payment(ctx, at, "pi_1"))
+		note(tracker.invoiceOf(ctx, at, "pi_1"))
+		note(tracker.Subscription(ctx, at, "sub_1"))
+		note(tracker.Schedule(ctx, at, "sub_sched_1"))
+		note(nil, tracker.Connected(ctx, at))
+		note(tracker.ListEvents(ctx, at, apitest.Now, func(poller.RawEvent) error { return nil }))
+		note(nil, tracker.ListObjects(ctx, at, apitest.Now, func(tracking.Object) error { return nil }))
+		note(tracker.links(ctx, at, apitest.Now))
+		for _, kind := range allKinds {
+			for _, customer := range []string{"", "cus_1"} {
+				for _, email := range []string{"", "a@example.com"} {
+					o := tracking.Order{Kind: kind, At: at, Tag: tracking.Tag{Installation: "i", Purchase: testPurchase, Kind: kind}, Customer: customer, Email: email, Name: "A",
+						Description: "D", PaymentMethod: "pm_1", Price: "price_1", Payments: 3}
+					if kind == tracking.Legacy || kind == tracking.Product {
+						o.Price, o.Amount, o.Currency = "", 1299, "EUR"
+					}
+					note(tracker.Sell(ctx, o, false))
+					note(tracker.Sell(ctx, o, true))
+					note(tracker.Find(ctx, o))
+					s, err := tracker.order(o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					b := bill{Object: tracking.Object{ID: "in_1", Customer: "cus_1", Status: "draft"}, method: "pm_1"}
+					who := payer{"cus_1", "pm_1"}
+					note(s.customer(ctx))
+					note(s.post(ctx, "attach", "/v1/payment_methods/pm_1/attach", s.attachForm(who.customer)))
+					note(s.post(ctx, "invoice", "/v1/invoices", s.invoiceForm(who)))
+					note(s.finalize(ctx, b))
+					note(s.pay(ctx, b))
+					note(s.close(ctx, b))
+					note(nil, s.discard(ctx, b, nil))
+					note(s.bill(ctx, "in_1"))
+					s.o.Price, s.o.Payments = "price_1", 3
+					note(s.post(ctx, "subscription", "/v1/subscriptions", s.subscriptionForm(who)))
+					note(s.post(ctx, "schedule", "/v1/subscription_schedules", s.scheduleForm(who, term{"month", 2})))
+					note(s.split(ctx))
+				}
+			}
+		}
+	}
+	for _, err := range errs {
+		if errors.Is(err, billing.ErrRefused) || errors.Is(err, billing.ErrNotExecuted) || errors.Is(err, tracking.ErrDisconnected) {
+			t.Errorf("stripe-mock did not take it: %v", err)
+		}
+	}
+	for _, want := range []string{"GET /v1/payment_intents/{id}", "GET /v1/invoice_payments", "GET /v1/subscriptions/{id}", "GET /v1/subscription_schedules/{id}", "GET /v1/account",
+		"GET /v1/events", "GET /v1/subscriptions", "GET /v1/subscription_schedules", "GET /v1/payment_intents", "GET /v1/customers", "GET /v1/invoices", "GET /v1/invoices/{id}",
+		"GET /v1/payment_methods/{id}", "GET /v1/prices/{id}", "POST /v1/payment_intents", "POST /v1/customers", "POST /v1/payment_methods/{id}/attach", "POST /v1/invoices",
+		"POST /v1/invoiceitems", "POST /v1/invoices/{id}/pay", "POST /v1/invoices/{id}/void", "POST /v1/invoices/{id}/finalize", "DELETE /v1/invoices/{id}", "POST /v1/subscriptions", "POST /v1/subscription_schedules"} {
+		if !sent[want] {
+			t.Errorf("%s was never sent", want)
+		}
+		delete(sent, want)
+	}
+	for what := range sent {
+		t.Errorf("%s was sent, and is not in the list", what)
+	}
+}

@@ -1,0 +1,138 @@
+package sell
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strconv"
+
+	"github.com/duesday/duesday/internal/stripe/api"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// subscribe makes a subscription, whose first invoice is paid at once. One that is declined
+// leaves it incomplete: Stripe has it expire within a day.
+func (s *sale) subscribe(ctx context.Context) (tracking.Sale, error) {
+	who, refused, err := s.payer(ctx)
+	if err != nil || refused != "" {
+		return refusedAt(who.customer, refused), err
+	}
+	raw, err := s.post(ctx, "subscription", "/v1/subscriptions", s.subscriptionForm(who))
+	if text, is := isDecline(err); is {
+		return refusedAt(who.customer, text), nil
+	}
+	if err != nil {
+		return tracking.Sale{}, err
+	}
+	return s.subscribed(ctx, raw)
+}
+
+func (s *sale) subscriptionForm(who payer) url.Values {
+	form := with(url.Values{"customer": {who.customer}, "items[0][price]": {s.o.Price}, "default_payment_method": {who.method},
+		"payment_behavior": {"allow_incomplete"}, "off_session": {"false"}}, s.meta)
+	set(form, "description", s.o.Description)
+	return form
+}
+
+// subscribed is the sale that a subscription is.
+func (s *sale) subscribed(ctx context.Context, raw json.RawMessage) (tracking.Sale, error) {
+	o, err := seenAs(tracking.KindSubscription, "", raw)
+	if err != nil {
+		return tracking.Sale{}, err
+	}
+	o.Tag = s.o.Tag
+	sale := tracking.Sale{Objects: []tracking.Object{o}, Customer: o.Customer}
+	var more struct {
+		Latest json.RawMessage `json:"latest_invoice"`
+	}
+	if json.Unmarshal(raw, &more) != nil {
+		return tracking.Sale{}, api.Unusable("a subscription", "%s cannot be read", o.ID)
+	}
+	latest := idOfEither(more.Latest)
+	if latest == "" {
+		return sale, nil
+	}
+	b, err := s.bill(ctx, latest)
+	if err != nil || b.payment.ID == "" {
+		return sale, err
+	}
+	first := b.sale()
+	sale.Objects = append(sale.Objects, first.Objects...)
+	if o.Status == "incomplete" || o.Status == "incomplete_expired" { // else it is a later payment's, and no matter of the sale
+		sale.Declined, sale.Action, sale.ClientSecret = first.Declined, first.Action, first.ClientSecret
+	}
+	return sale, nil
+}
+
+// A term is how often a price is paid.
+type term struct {
+	Interval string `json:"interval"`
+	Count    int    `json:"interval_count"`
+}
+
+// split makes a schedule whose one phase is as long as all payments together, and which ends
+// with it. (A number of periods is no parameter of a phase since 2025-09-30.clover.) Its first
+// invoice is a draft for about an hour, as those of all schedules are: the first payment comes
+// with the events.
+func (s *sale) split(ctx context.Context) (tracking.Sale, error) {
+	raw, err := s.t.get(ctx, s.o.At, "/v1/prices/"+s.o.Price, nil)
+	if err != nil {
+		return tracking.Sale{}, err
+	}
+	var price struct {
+		Object    string `json:"object"`
+		Recurring *term  `json:"recurring"`
+	}
+	if json.Unmarshal(raw, &price) != nil || price.Object != "price" {
+		return tracking.Sale{}, api.Unusable("a price", "the answer is a %q", price.Object)
+	}
+	if price.Recurring == nil || price.Recurring.Count < 1 {
+		return tracking.Sale{}, api.Unsent("price %s is paid once: want a recurring one, which is paid %d times", s.o.Price, s.o.Payments)
+	}
+	who, refused, err := s.payer(ctx)
+	if err != nil || refused != "" {
+		return refusedAt(who.customer, refused), err
+	}
+	if raw, err = s.post(ctx, "schedule", "/v1/subscription_schedules", s.scheduleForm(who, *price.Recurring)); err != nil {
+		return tracking.Sale{}, err
+	}
+	return s.scheduled(ctx, raw)
+}
+
+func (s *sale) scheduleForm(who payer, every term) url.Values {
+	form := with(url.Values{"customer": {who.customer}, "start_date": {"now"}, "end_behavior": {"cancel"},
+		"default_settings[default_payment_method]": {who.method},
+		"phases[0][items][0][price]":               {s.o.Price},
+		"phases[0][duration][interval]":            {every.Interval},
+		"phases[0][duration][interval_count]":      {strconv.Itoa(every.Count * s.o.Payments)},
+	}, s.meta)
+	form = with(form, s.metadata("phases[0][metadata]")) // Request the subscription gets
+	set(form, "default_settings[description]", s.o.Description)
+	return form
+}
+
+// scheduled is the sale that a schedule is.
+func (s *sale) scheduled(ctx context.Context, raw json.RawMessage) (tracking.Sale, error) {
+	o, err := seenAs(tracking.KindSchedule, "", raw)
+	if err != nil {
+		return tracking.Sale{}, err
+	}
+	o.Tag = s.o.Tag
+	sale := tracking.Sale{Objects: []tracking.Object{o}, Customer: o.Customer}
+	if o.Subscription == "" {
+		return sale, nil
+	}
+	if !api.IsID(o.Subscription, "sub_") {
+		return tracking.Sale{}, api.Unusable("a schedule", "%s has a subscription with the id %.60q", o.ID, o.Subscription)
+	}
+	if raw, err = s.t.get(ctx, s.o.At, "/v1/subscriptions/"+o.Subscription, nil); err != nil {
+		return tracking.Sale{}, err
+	}
+	under, err := s.subscribed(ctx, raw)
+	if err != nil {
+		return tracking.Sale{}, err
+	}
+	under.Objects[0].Schedule = o.ID // one that has ended does not name it any more
+	sale.Objects = append(sale.Objects, under.Objects...)
+	return sale, nil
+}
