@@ -122,8 +122,7 @@ runtime         what run and the commands about one account need: no scan of a t
 operator        runtime, and what reads a whole table: import, export, verify, store
                 adopt, store copy, and lists of all accounts or subscriptions
 administration  what store create, describe and drop need, which scans the
-                recurring-payments table to see that it is empty; with --provisioned also
-                autoscaling`,
+                recurring-payments table to see that it is empty`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("prefix") {
@@ -139,7 +138,6 @@ administration  what store create, describe and drop need, which scans the
 	c.Flags().StringVar(&o.Account, "account", "123456789012", "`NUMBER` of the AWS account, 12 digits")
 	c.Flags().StringVar(&o.Region, "region", "*", "`REGION` such as eu-west-1, or * for all")
 	c.Flags().StringVar(&o.RecurringTable, "recurring-table", "", "`NAME` of the recurring-payments table, if it has one of its own")
-	c.Flags().BoolVar(&o.Provisioned, "provisioned", false, "let administration set autoscaling too")
 	return c
 }
 

@@ -188,7 +188,7 @@ func TestPolicies_AllowWhatCommandsDo(t *testing.T) {
 	operator.allowedBy(iam.Operator, o, "DescribeTable", "DescribeTimeToLive", "Scan", "PutItem")
 
 	admin.does(exitDone, "store drop --confirm "+prefix)
-	admin.allowedBy(iam.Administration, iam.Options{Account: o.Account, Region: "*", Prefix: prefix, Provisioned: true}, "CreateTable", "UpdateTable", "UpdateTimeToLive", "DeleteTable", "PutItem")
+	admin.allowedBy(iam.Administration, iam.Options{Account: o.Account, Region: "*", Prefix: prefix}, "CreateTable", "UpdateTable", "UpdateTimeToLive", "DeleteTable", "PutItem")
 }
 
 // aMonth runs the jobs and the commands about one account on the small book.

@@ -108,10 +108,6 @@ func TestSchema_IAM(t *testing.T) {
 	if strings.Contains(runtime, "Scan") || strings.Contains(runtime, "Describe") || strings.Contains(runtime, "recurring-payments") {
 		t.Errorf("runtime:\n%s", runtime)
 	}
-	if strings.Contains(c.must("schema", "iam", "administration"), "autoscaling") {
-		t.Error("administration may set autoscaling without --provisioned")
-	}
-	contains(t, c.must("schema", "iam", "administration", "--provisioned"), "application-autoscaling:RegisterScalableTarget")
 }
 
 func TestSchema_WrongUse(t *testing.T) {

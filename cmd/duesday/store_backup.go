@@ -77,7 +77,7 @@ var errPointInTime = errors.New(`this is for pebble: stores; DynamoDB makes its 
   - switch point-in-time recovery on once: duesday store create --point-in-time-recovery
   - to go back, stop every job, and restore every table to the same second, under other names (aws dynamodb
     restore-table-to-point-in-time): with another prefix, such as restored-recurring-payments and restored-outbox
-  - open the restored tables: --store 'dynamodb:?prefix=restored-'; TTL and autoscaling are not restored: duesday store create
+  - open the restored tables: --store 'dynamodb:?prefix=restored-'; TTL is not restored: duesday store create; nor is autoscaling
     sees to the former
   - duesday run payments asks the processor first, and switches charging off when that has charges that the restored tables
     do not know; then duesday reconcile adopts them, and duesday charging on lets the next run charge

@@ -21,7 +21,7 @@ import (
 // say something of provisioned capacity.
 const (
 	sharedFlags   = "provisioned deletion-protection point-in-time-recovery " + capacityFlags
-	capacityFlags = "read-units write-units min-units max-units target-utilization"
+	capacityFlags = "read-units write-units"
 )
 
 // storeCreation is what store create was asked for.
@@ -39,8 +39,8 @@ func (p *program) storeCreateCommand() *cobra.Command {
 		Short: "Make the store: DynamoDB's tables, or a folder",
 		Long: `Make the store that --store names. On DynamoDB it makes the tables that are missing, waits
 until they are active, and switches TTL on; on demand unless --provisioned says otherwise,
-which has the published model's capacity and autoscaling. A table that is there with other
-keys, or without an index or a part of one, is refused, and nothing is made; more indexes,
+which has the published model's capacity, fixed (schema cloudformation --provisioned has its
+autoscaling too). A table that is there with other keys, or without an index or a part of one, is refused, and nothing is made; more indexes,
 and indexes that project more, do no harm. What was cut off is completed by the same
 command; a setting that is asked for is switched on for tables that exist, too, and none is
 switched off.
@@ -52,12 +52,9 @@ until a day brings more than about 1,000 writes a second.`,
 	}
 	f := c.Flags()
 	f.IntVar(&o.shards, "shards", 1, "`NUMBER` of shards per date, 1 to 100")
-	f.BoolVar(&o.provisioned, "provisioned", false, "pay for capacity by the hour, with autoscaling, instead of by the request")
-	f.Int64Var(&o.capacity.ReadUnits, "read-units", o.capacity.ReadUnits, "`UNITS` of read capacity a table and an index begin with")
-	f.Int64Var(&o.capacity.WriteUnits, "write-units", o.capacity.WriteUnits, "`UNITS` of write capacity a table and an index begin with")
-	f.Int32Var(&o.capacity.MinUnits, "min-units", o.capacity.MinUnits, "`UNITS` that autoscaling does not go below")
-	f.Int32Var(&o.capacity.MaxUnits, "max-units", o.capacity.MaxUnits, "`UNITS` that autoscaling does not go above")
-	f.IntVar(&o.capacity.TargetUtilization, "target-utilization", o.capacity.TargetUtilization, "`PERCENT` of the capacity that autoscaling holds, 20 to 90")
+	f.BoolVar(&o.provisioned, "provisioned", false, "pay for fixed capacity by the hour instead of by the request")
+	f.Int64Var(&o.capacity.ReadUnits, "read-units", o.capacity.ReadUnits, "`UNITS` of read capacity of each table and index")
+	f.Int64Var(&o.capacity.WriteUnits, "write-units", o.capacity.WriteUnits, "`UNITS` of write capacity of each table and index")
 	f.BoolVar(&o.settings.DeletionProtection, "deletion-protection", false, "let DynamoDB refuse to delete the tables")
 	f.BoolVar(&o.settings.PointInTimeRecovery, "point-in-time-recovery", false, "let DynamoDB keep the tables restorable to any second of the last 35 days")
 	return c
@@ -87,12 +84,6 @@ func (o *storeCreation) check(flags *pflag.FlagSet, place storeurl.Place) error 
 		return usagef("--read-units %d: want 1 or more", c.ReadUnits)
 	case c.WriteUnits < 1:
 		return usagef("--write-units %d: want 1 or more", c.WriteUnits)
-	case c.MinUnits < 1:
-		return usagef("--min-units %d: want 1 or more", c.MinUnits)
-	case c.MaxUnits < c.MinUnits:
-		return usagef("--max-units %d: want %d, as --min-units says, or more", c.MaxUnits, c.MinUnits)
-	case c.TargetUtilization < 20 || c.TargetUtilization > 90:
-		return usagef("--target-utilization %d: want 20 to 90", c.TargetUtilization)
 	}
 	return nil
 }

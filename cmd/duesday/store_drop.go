@@ -71,7 +71,7 @@ func (p *program) dropStore(ctx context.Context, confirm string) error {
 	if err != nil {
 		return err
 	}
-	dropped, err := dynamotable.Drop(ctx, client, tables, "", p.tell)
+	dropped, err := dynamotable.Drop(ctx, client, tables, p.tell)
 	if err != nil {
 		return err
 	}

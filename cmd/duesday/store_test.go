@@ -92,7 +92,7 @@ func TestStore_SettingsOfTables(t *testing.T) {
 	c := newCLI(t)
 	at, prefix := onDynamo(t)
 	out := c.must("store", "create", "--store", at, "--provisioned", "--read-units", "7", "--deletion-protection")
-	contains(t, out, "provisioned: 7 read and 5 write units", "deletion protection on", "autoscaling not set: there is no Application Auto Scaling at http://")
+	contains(t, out, "provisioned: 7 read and 5 write units", "deletion protection on")
 	first := c.object(exitDone, "store", "describe", "--store", at)["tables"].([]any)[0].(map[string]any)
 	equal(t, "table", members(first, "billing_mode", "read_units", "write_units", "deletion_protection"), []any{"provisioned", 7, 5, true})
 	r := c.run("store", "drop", "--store", at, "--confirm", prefix)
@@ -141,12 +141,9 @@ func TestStore_WrongUsage(t *testing.T) {
 		{"store create --deletion-protection", "--deletion-protection is for a dynamodb: store"},
 		{"store create --shards 0", "--shards 0: want 1 to 100"},
 		{"store create --shards 101", "--shards 101: want 1 to 100"},
-		{"store create --store dynamodb: --max-units 4", "--max-units wants --provisioned beside it"},
+		{"store create --store dynamodb: --read-units 4", "--read-units wants --provisioned beside it"},
 		{"store create --store dynamodb: --provisioned --read-units 0", "--read-units 0: want 1 or more"},
 		{"store create --store dynamodb: --provisioned --write-units 0", "--write-units 0: want 1 or more"},
-		{"store create --store dynamodb: --provisioned --min-units 0", "--min-units 0: want 1 or more"},
-		{"store create --store dynamodb: --provisioned --min-units 20", "--max-units 10: want 20, as --min-units says, or more"},
-		{"store create --store dynamodb: --provisioned --target-utilization 95", "--target-utilization 95: want 20 to 90"},
 		{"store create extra", "takes no argument"},
 		{"store drop --store dynamodb:", "duesday-recurring-payments, duesday-outbox"},
 		{"store create --store dynamodb:?bucket=1", `unknown parameter "bucket"`},

@@ -65,13 +65,13 @@ func (s *service) drop() {
 	if err := s.store.Close(); err != nil {
 		s.t.Error(err)
 	}
-	if _, err := dynamotable.Drop(context.Background(), dynamotest.ClientAt(s.endpoint), []store.Table{s.tables.RecurringPayments, s.tables.Outbox}, "", nil); err != nil {
+	if _, err := dynamotable.Drop(context.Background(), dynamotest.ClientAt(s.endpoint), []store.Table{s.tables.RecurringPayments, s.tables.Outbox}, nil); err != nil {
 		s.t.Error(err)
 	}
 }
 
 func (s *service) dropTable(t store.Table) {
-	if _, err := dynamotable.Drop(context.Background(), dynamotest.ClientAt(s.endpoint), []store.Table{t}, "", nil); err != nil {
+	if _, err := dynamotable.Drop(context.Background(), dynamotest.ClientAt(s.endpoint), []store.Table{t}, nil); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -84,7 +84,7 @@ func TestFlows_OnDynamoDB(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if _, err := dynamotable.Drop(context.Background(), client, lasting, "", nil); err != nil {
+		if _, err := dynamotable.Drop(context.Background(), client, lasting, nil); err != nil {
 			t.Error(err)
 		}
 	})

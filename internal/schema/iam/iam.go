@@ -34,7 +34,6 @@ type Options struct {
 	Region         string // such as eu-west-1, or * for all
 	Prefix         string // of the tables; "": schema.DefaultPrefix, and any prefix in the published policy
 	RecurringTable string // the recurring-payments table, when it has a name of its own
-	Provisioned    bool   // administration may set autoscaling too
 }
 
 // A Policy is a policy document. Its JSON is valid, which the published one's is not.
@@ -184,35 +183,10 @@ func (o Options) administration() []Statement {
 	}
 	meta := allow("StoreItself", []string{"GetItem", "PutItem"}, o.table(t.RecurringPayments.Name))
 	meta.Condition = map[string]map[string]list{"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": {"META"}}}
-	statements := []Statement{
+	return []Statement{
 		allow("Tables", []string{"CreateTable", "DescribeTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive", "DescribeTimeToLive",
 			"UpdateContinuousBackups", "DescribeContinuousBackups"}, tables...),
 		meta,
 		allow("StoreEmpty", []string{"Scan"}, o.table(t.RecurringPayments.Name)),
 	}
-	if o.Provisioned {
-		statements = append(statements, o.scaling()...)
-	}
-	return statements
-}
-
-// scaling is for Application Auto Scaling, which makes alarms in the caller's name, and its
-// own role the first time that it is used in an account.
-func (o Options) scaling() []Statement {
-	return []Statement{
-		{Sid: "Autoscaling", Effect: "Allow", Resource: list{"*"},
-			Action: list{"application-autoscaling:RegisterScalableTarget", "application-autoscaling:PutScalingPolicy",
-				"application-autoscaling:DeregisterScalableTarget"},
-			Condition: map[string]map[string]list{"StringEquals": {"application-autoscaling:service-namespace": {"dynamodb"}}}},
-		{Sid: "Alarms", Effect: "Allow", Action: list{"cloudwatch:PutMetricAlarm", "cloudwatch:DeleteAlarms"},
-			Resource: list{o.arn("cloudwatch", "alarm:TargetTracking-table/*")}},
-		{Sid: "AlarmsSeen", Effect: "Allow", Action: list{"cloudwatch:DescribeAlarms"}, Resource: list{"*"}},
-		{Sid: "AutoscalingRole", Effect: "Allow", Action: list{"iam:CreateServiceLinkedRole"}, Resource: list{o.role()},
-			Condition: map[string]map[string]list{"StringLike": {"iam:AWSServiceName": {"dynamodb.application-autoscaling.amazonaws.com"}}}},
-	}
-}
-
-// role is the ARN of the role that is linked to the service; roles have no region.
-func (o Options) role() string {
-	return "arn:" + o.partition() + ":iam::" + o.Account + ":role/aws-service-role/dynamodb.application-autoscaling.amazonaws.com/" + schema.ScalingRole
 }

@@ -38,9 +38,7 @@ func document(t *testing.T, name string, o iam.Options) (policy map[string]any, 
 
 func TestGolden(t *testing.T) {
 	for _, name := range iam.Names() {
-		o := usual
-		o.Provisioned = true
-		_, got := document(t, name, o)
+		_, got := document(t, name, usual)
 		path := filepath.Join("testdata", name+".json")
 		if *update {
 			if err := os.WriteFile(path, append(got, '\n'), 0o644); err != nil {
@@ -159,8 +157,8 @@ func TestRuntimeIsLeastPrivilege(t *testing.T) {
 	}
 }
 
-// TestAdministrationTouchesNoItems but the store's own, and sees whether there are others; and
-// autoscaling only when asked.
+// TestAdministrationTouchesNoItems but the store's own, and sees whether there are others. It
+// uses no service but DynamoDB.
 func TestAdministrationTouchesNoItems(t *testing.T) {
 	p, err := iam.New(iam.Administration, usual)
 	if err != nil {
@@ -176,25 +174,15 @@ func TestAdministrationTouchesNoItems(t *testing.T) {
 				t.Errorf("%s on any item: %+v", a, s)
 			}
 			if !strings.HasPrefix(a, "dynamodb:") {
-				t.Errorf("%s without being asked for autoscaling", a)
+				t.Errorf("%s is of another service", a)
 			}
 		}
-	}
-	provisioned := usual
-	provisioned.Provisioned = true
-	services := map[string]bool{}
-	for _, g := range grants(t, iam.Administration, provisioned) {
-		service, _, _ := strings.Cut(g.action, ":")
-		services[service] = true
-	}
-	if want := map[string]bool{"dynamodb": true, "application-autoscaling": true, "cloudwatch": true, "iam": true}; !reflect.DeepEqual(services, want) {
-		t.Errorf("services %v", services)
 	}
 }
 
 // TestPoliciesFit: a managed policy has at most 6,144 characters besides white space.
 func TestPoliciesFit(t *testing.T) {
-	o := iam.Options{Account: "123456789012", Region: "ap-southeast-3", Prefix: "billing-production-", Provisioned: true}
+	o := iam.Options{Account: "123456789012", Region: "ap-southeast-3", Prefix: "billing-production-"}
 	for _, name := range iam.Names() {
 		policy, _ := document(t, name, o)
 		b, err := json.Marshal(policy)
@@ -206,7 +194,7 @@ func TestPoliciesFit(t *testing.T) {
 
 func TestPartitions(t *testing.T) {
 	for region, want := range map[string]string{"*": "arn:aws:", "eu-west-1": "arn:aws:", "cn-north-1": "arn:aws-cn:", "us-gov-east-1": "arn:aws-us-gov:"} {
-		for _, g := range grants(t, iam.Administration, iam.Options{Account: "123456789012", Region: region, Provisioned: true}) {
+		for _, g := range grants(t, iam.Administration, iam.Options{Account: "123456789012", Region: region}) {
 			if g.resource != "*" && !strings.HasPrefix(g.resource, want) {
 				t.Errorf("%s: %v", region, g)
 			}

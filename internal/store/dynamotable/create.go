@@ -80,10 +80,6 @@ func (s Settings) check() error {
 		return nil
 	case p.ReadUnits < 1 || p.WriteUnits < 1:
 		return fmt.Errorf("provisioned capacity of %d read and %d write units: want 1 or more", p.ReadUnits, p.WriteUnits)
-	case p.MinUnits < 1 || p.MaxUnits < p.MinUnits:
-		return fmt.Errorf("autoscaling between %d and %d units: want 1 or more, and the lower one first", p.MinUnits, p.MaxUnits)
-	case p.TargetUtilization < 20 || p.TargetUtilization > 90:
-		return fmt.Errorf("target utilization of %d %%: want 20 to 90", p.TargetUtilization)
 	}
 	return nil
 }
@@ -128,7 +124,7 @@ func (m *maker) table(ctx context.Context, t store.Table, d Description) (ours b
 	if ours {
 		m.progress.say(t.Name, "active")
 	}
-	for _, step := range [...]func(context.Context, store.Table, Description) error{m.ttl, m.protect, m.provision, m.recovery, m.autoscale} {
+	for _, step := range [...]func(context.Context, store.Table, Description) error{m.ttl, m.protect, m.provision, m.recovery} {
 		if err := step(ctx, t, d); err != nil {
 			return ours, err
 		}

@@ -187,15 +187,11 @@ type coded interface {
 // patient lets a request be tried again, whatever the client was made for: all requests of
 // this package may be repeated.
 func patient(o *dynamodb.Options) {
-	o.Retryer = retryer()
-	// The SDK warns of a wrong checksum on standard error whenever the service answers with
-	// an error, such as that there is no table, since it does not read that to its end.
-	o.DisableValidateResponseChecksum = true
-}
-
-func retryer() aws.Retryer {
-	return retry.NewStandard(func(o *retry.StandardOptions) {
+	o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = 5
 		o.MaxBackoff = 2 * time.Second
 	})
+	// The SDK warns of a wrong checksum on standard error whenever the service answers with
+	// an error, such as that there is no table, since it does not read that to its end.
+	o.DisableValidateResponseChecksum = true
 }

@@ -1,6 +1,7 @@
 // Package dynamotable makes, describes, compares and drops the DynamoDB tables of
 // []store.Table: keys, indexes with their projections, TTL, the billing mode, deletion
-// protection, point-in-time recovery and autoscaling.
+// protection and point-in-time recovery. It does not set up autoscaling; package cloudformation
+// writes templates with it.
 //
 // It is for operators' commands: everything here is a control-plane call, and every
 // function may be run again after it was cut off. It does not read or write items, and it
@@ -8,6 +9,6 @@
 //
 //   - input.go: what a table is created with
 //   - describe.go, compare.go: what is there, and where it is not what was declared
-//   - create.go, setting.go, scaling.go: making it so
+//   - create.go, setting.go: making it so
 //   - drop.go: taking it away
 package dynamotable

@@ -24,10 +24,7 @@ func (e *ProtectedError) Error() string {
 // the names of those it dropped. A missing table is no error. Nothing is dropped when one
 // is protected (ProtectedError) or is not the declared one (DifferentError): here an index
 // more counts too, for somebody else has a use for that table.
-//
-// The autoscaling of a provisioned table is taken away too, at the endpoint that
-// scalingEndpoint names; "" is Amazon's.
-func Drop(ctx context.Context, client *dynamodb.Client, tables []store.Table, scalingEndpoint string, progress Progress) (dropped []string, err error) {
+func Drop(ctx context.Context, client *dynamodb.Client, tables []store.Table, progress Progress) (dropped []string, err error) {
 	found, err := Look(ctx, client, tables)
 	if err == nil {
 		err = different(found, func(d Difference) bool { return !d.Mends })
@@ -55,11 +52,6 @@ func Drop(ctx context.Context, client *dynamodb.Client, tables []store.Table, sc
 			return dropped, fmt.Errorf("dropping table %s: %w", t.Name, err)
 		}
 		dropped = append(dropped, t.Name)
-		if s := scaler(client, scalingEndpoint); s != nil && !d.OnDemand {
-			if err := forget(ctx, s, *t); err != nil {
-				return dropped, err
-			}
-		}
 		progress.say(t.Name, "gone")
 	}
 	return dropped, nil

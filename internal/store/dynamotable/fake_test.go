@@ -15,11 +15,9 @@ import (
 )
 
 // A fake is a service that answers as it is told, for what DynamoDB Local has not: each
-// operation has a list of answers, of which the last one is given again and again. It
-// stands for DynamoDB and for Application Auto Scaling.
+// operation has a list of answers, of which the last one is given again and again.
 type fake struct {
 	t       *testing.T
-	url     string
 	mu      sync.Mutex
 	answers map[string][]string // by operation
 	asked   []string            // "Operation {body}", without the operations that only look
@@ -30,7 +28,6 @@ func newFake(t *testing.T, answers map[string][]string) (*fake, *dynamodb.Client
 	f := &fake{t: t, answers: answers}
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
-	f.url = server.URL
 	return f, dynamotest.ClientAt(server.URL)
 }
 

@@ -19,19 +19,12 @@ type Settings struct {
 	PointInTimeRecovery bool         // continuous backups, restorable to any second of the last 35 days
 }
 
-// Provisioned is capacity that is paid for whether it is used or not, for a table and for
-// each of its indexes alike, with autoscaling around it.
-type Provisioned struct {
-	ReadUnits, WriteUnits int64  // a second, until autoscaling changes them
-	MinUnits, MaxUnits    int32  // what autoscaling stays between
-	TargetUtilization     int    // per cent of the units, which autoscaling holds
-	ScalingEndpoint       string // base URL of Application Auto Scaling; "" is Amazon's for the client's region
-}
+// Provisioned is fixed capacity in units a second, the same for a table and each of its
+// indexes. It is paid for whether it is used or not.
+type Provisioned struct{ ReadUnits, WriteUnits int64 }
 
 // DefaultProvisioned returns the capacity of the published model.
-func DefaultProvisioned() Provisioned {
-	return Provisioned{ReadUnits: 5, WriteUnits: 5, MinUnits: 1, MaxUnits: 10, TargetUtilization: 70}
-}
+func DefaultProvisioned() Provisioned { return Provisioned{ReadUnits: 5, WriteUnits: 5} }
 
 // Input returns the request that creates the table: this and nothing else is sent. All key
 // attributes are strings.

@@ -84,13 +84,13 @@ func TestLocal_CreateDescribeDrop(t *testing.T) {
 	if strings.Count(told, "exists already") != len(all) || strings.Contains(told, "TTL") {
 		t.Errorf("the second time: %s", told)
 	}
-	dropped, err := dynamotable.Drop(t.Context(), client, all, "", nil)
+	dropped, err := dynamotable.Drop(t.Context(), client, all, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	same(t, "dropped", dropped, names(all))
 	same(t, "left", existing(t, client, all), nil)
-	if dropped, err = dynamotable.Drop(t.Context(), client, all, "", nil); err != nil || len(dropped) > 0 {
+	if dropped, err = dynamotable.Drop(t.Context(), client, all, nil); err != nil || len(dropped) > 0 {
 		t.Errorf("dropped again: %q, %v", dropped, err)
 	}
 }
@@ -158,7 +158,7 @@ func TestLocal_RefusesWhatDiffers(t *testing.T) {
 				}
 			}
 			same(t, "there", existing(t, client, all), []string{theirs.Name})
-			if _, err := dynamotable.Drop(t.Context(), client, all, "", nil); !errors.As(err, &different) {
+			if _, err := dynamotable.Drop(t.Context(), client, all, nil); !errors.As(err, &different) {
 				t.Errorf("dropped what is somebody else's: %v", err)
 			}
 		})
@@ -194,7 +194,7 @@ func TestLocal_WiderIsUsed(t *testing.T) {
 	if found[0].OnDemand || found[0].Table.TTL != all[0].TTL {
 		t.Errorf("not completed: %+v", found[0])
 	}
-	if dropped, err := dynamotable.Drop(t.Context(), client, all, "", nil); err == nil || len(dropped) > 0 || !strings.Contains(err.Error(), "index mine: want none, got Email ALL") {
+	if dropped, err := dynamotable.Drop(t.Context(), client, all, nil); err == nil || len(dropped) > 0 || !strings.Contains(err.Error(), "index mine: want none, got Email ALL") {
 		t.Errorf("dropped %q, %v", dropped, err)
 	}
 }
@@ -248,7 +248,7 @@ func TestLocal_DeletionProtection(t *testing.T) {
 	client, all := dynamotest.Client(t), tables(t)
 	create(t, client, all[:1], dynamotable.Settings{})
 	create(t, client, all, dynamotable.Settings{DeletionProtection: true}) // of the first, by an update
-	_, err := dynamotable.Drop(t.Context(), client, all, "", nil)
+	_, err := dynamotable.Drop(t.Context(), client, all, nil)
 	protected, ok := errors.AsType[*dynamotable.ProtectedError](err)
 	if !ok {
 		t.Fatalf("got %v", err)
@@ -265,10 +265,7 @@ func TestLocal_Provisioned(t *testing.T) {
 	create(t, client, all[:1], dynamotable.Settings{}) // becomes provisioned by an update
 	p := dynamotable.DefaultProvisioned()
 	p.ReadUnits, p.WriteUnits = 7, 3
-	_, told := create(t, client, all, dynamotable.Settings{Provisioned: &p})
-	if strings.Count(told, "autoscaling not set: there is no Application Auto Scaling at http://") != len(all) {
-		t.Errorf("nothing is said of autoscaling: %s", told)
-	}
+	create(t, client, all, dynamotable.Settings{Provisioned: &p})
 	found, err := dynamotable.Describe(t.Context(), client, all)
 	if err != nil {
 		t.Fatal(err)
@@ -296,8 +293,7 @@ func TestLocal_NoPointInTimeRecovery(t *testing.T) {
 
 func TestCreate_SettingsThatCannotBe(t *testing.T) {
 	client := dynamotest.ClientAt("http://127.0.0.1:1") // never asked
-	for _, p := range []dynamotable.Provisioned{{}, {ReadUnits: 1, WriteUnits: 1}, {ReadUnits: 1, WriteUnits: 1, MinUnits: 2, MaxUnits: 1, TargetUtilization: 70},
-		{ReadUnits: 1, WriteUnits: 1, MinUnits: 1, MaxUnits: 1, TargetUtilization: 95}} {
+	for _, p := range []dynamotable.Provisioned{{}, {ReadUnits: 1}, {WriteUnits: 1}} {
 		if _, err := dynamotable.Create(t.Context(), client, nil, dynamotable.Settings{Provisioned: &p}, nil); err == nil || !strings.Contains(err.Error(), "want ") {
 			t.Errorf("%+v: %v", p, err)
 		}

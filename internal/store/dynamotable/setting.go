@@ -42,8 +42,8 @@ func (m *maker) protect(ctx context.Context, t store.Table, d Description) error
 	return nil
 }
 
-// provision makes an on-demand table a provisioned one. The units of one that is
-// provisioned already are autoscaling's affair.
+// provision makes an on-demand table a provisioned one. It leaves the units of a table that is
+// provisioned already: an operator or autoscaling has set them.
 func (m *maker) provision(ctx context.Context, t store.Table, d Description) error {
 	p := m.settings.Provisioned
 	if p == nil {

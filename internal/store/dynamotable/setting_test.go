@@ -89,35 +89,17 @@ func TestFake_EverythingOnAnExistingTable(t *testing.T) {
 		"DescribeTable": {described("ACTIVE", "ACTIVE", onDemand)}, "DescribeTimeToLive": {isOff},
 		"UpdateTimeToLive": {"{}"}, "UpdateTable": {"!ResourceInUseException", "{}"},
 		"DescribeContinuousBackups": {fmt.Sprintf(backups, "DISABLED")}, "UpdateContinuousBackups": {"{}"},
-		"RegisterScalableTarget": {"!ConcurrentUpdateException", "{}"}, "PutScalingPolicy": {`{"PolicyARN":"arn"}`},
 	})
 	p := dynamotable.DefaultProvisioned()
-	p.MinUnits, p.MaxUnits, p.TargetUtilization, p.ScalingEndpoint = 2, 20, 55, f.url
 	made, told := create(t, client, one(), dynamotable.Settings{Provisioned: &p, DeletionProtection: true, PointInTimeRecovery: true})
 	same(t, "made", made, nil)
 	same(t, "told", strings.Split(told, "\n"), []string{"one: exists already", "one: TTL on, attribute until", "one: deletion protection on",
-		"one: provisioned: 5 read and 5 write units", "one: point-in-time recovery on", "one: autoscaling on: 2 to 20 units at 55 %, table and indexes"})
+		"one: provisioned: 5 read and 5 write units", "one: point-in-time recovery on"})
 	protects := `UpdateTable {"TableName":"one","DeletionProtectionEnabled":true}`
-	want := []string{startsTTL, protects, protects,
+	f.expect(startsTTL, protects, protects,
 		`UpdateTable {"TableName":"one","BillingMode":"PROVISIONED","ProvisionedThroughput":{"ReadCapacityUnits":5,"WriteCapacityUnits":5},
 			"GlobalSecondaryIndexUpdates":[{"Update":{"IndexName":"by-day","ProvisionedThroughput":{"ReadCapacityUnits":5,"WriteCapacityUnits":5}}}]}`,
-		startsBackups}
-	scaling := autoscaling("table/one", "table", "Read")
-	want = append(want, scaling[0]) // once in vain
-	want = append(want, scaling...)
-	want = append(want, autoscaling("table/one", "table", "Write")...)
-	want = append(want, autoscaling("table/one/index/by-day", "index", "Read")...)
-	want = append(want, autoscaling("table/one/index/by-day", "index", "Write")...)
-	f.expect(want...)
-}
-
-// autoscaling returns the requests for one capacity, between 2 and 20 units at 55 %.
-func autoscaling(resource, kind, way string) []string {
-	target := fmt.Sprintf(`{"ServiceNamespace":"dynamodb","ResourceId":%q,"ScalableDimension":"dynamodb:%s:%sCapacityUnits"`, resource, kind, way)
-	return []string{
-		"RegisterScalableTarget " + target + `,"MinCapacity":2,"MaxCapacity":20}`,
-		"PutScalingPolicy " + target + fmt.Sprintf(`,"PolicyName":"DynamoDB%[1]sCapacityUtilization","PolicyType":"TargetTrackingScaling",
-			"TargetTrackingScalingPolicyConfiguration":{"TargetValue":55,"PredefinedMetricSpecification":{"PredefinedMetricType":"DynamoDB%[1]sCapacityUtilization"}}}`, way)}
+		startsBackups)
 }
 
 // TestFake_NothingToDo: what is on already is not switched on again.
@@ -158,31 +140,13 @@ func TestFake_UnusableTables(t *testing.T) {
 	}
 }
 
-// TestFake_DropTakesAutoscalingAway: of a provisioned table, once it is gone.
-func TestFake_DropTakesAutoscalingAway(t *testing.T) {
-	f, client := newFake(t, map[string][]string{
-		"DescribeTable": {described("ACTIVE", "ACTIVE", ""), described("DELETING", "DELETING", ""), "!ResourceNotFoundException"},
-		"DeleteTable":   {"{}"}, "DescribeTimeToLive": {isOn}, "DeregisterScalableTarget": {"{}", "!ObjectNotFoundException", "{}"},
-	})
-	dropped, err := dynamotable.Drop(t.Context(), client, one(), f.url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	same(t, "dropped", dropped, []string{"one"})
-	want := []string{`DeleteTable {"TableName":"one"}`}
-	for _, x := range [][3]string{{"table/one", "table", "Read"}, {"table/one", "table", "Write"}, {"table/one/index/by-day", "index", "Read"}, {"table/one/index/by-day", "index", "Write"}} {
-		want = append(want, fmt.Sprintf(`DeregisterScalableTarget {"ServiceNamespace":"dynamodb","ResourceId":%q,"ScalableDimension":"dynamodb:%s:%sCapacityUnits"}`, x[0], x[1], x[2]))
-	}
-	f.expect(want...)
-}
-
 // TestFake_DropWaitsItsTurn: a table that is being changed is dropped after that.
 func TestFake_DropWaitsItsTurn(t *testing.T) {
 	f, client := newFake(t, map[string][]string{
 		"DescribeTable": {described("UPDATING", "ACTIVE", onDemand), described("UPDATING", "ACTIVE", onDemand), "!ResourceNotFoundException"},
 		"DeleteTable":   {"!ResourceInUseException", "{}"}, "DescribeTimeToLive": {isOn},
 	})
-	if _, err := dynamotable.Drop(t.Context(), client, one(), "", nil); err != nil {
+	if _, err := dynamotable.Drop(t.Context(), client, one(), nil); err != nil {
 		t.Fatal(err)
 	}
 	f.expect(`DeleteTable {"TableName":"one"}`, `DeleteTable {"TableName":"one"}`)
