@@ -1,68 +1,73 @@
-// Package store is the storage contract of Duesday: tables of items with
-// conditional, atomic, durable writes, drawn from DynamoDB so that the embedded
-// engines and DynamoDB itself can keep it to the letter.
+// Package store is the storage contract of Duesday: tables of items with conditional,
+// atomic, durable writes. It is drawn from DynamoDB, so that the embedded engines and
+// DynamoDB itself can keep it to the letter.
 //
-// It knows keys, attributes and conditions. It knows nothing of payments: what
-// the tables are is package schema's business, what the items mean is billing's.
+// It knows keys, attributes and conditions. It does not know payments: package schema
+// declares the tables, and package billing gives the items their meaning.
 //
 // # What every engine guarantees
 //
-// Durability. When Commit returns nil, the writes survive a crash of the process
-// and of the machine (on a disk that honours fsync), and every later read, by
-// anybody, sees them. memstore keeps the same order of events without a disk.
+// The comment of package storetest names the case of each sentence.
 //
-// Durable reads. Get, Query and Scan show only durable state. A value whose
-// commit has not been synced yet is never shown: a reader that acted on it would
-// act on something a power cut can take back.
+// Durability. When Commit returns nil, the writes survive a crash of the process and of the
+// machine (on a disk that honours fsync). Every later read by any process sees them. The
+// engine memstore keeps the same order of events without a disk.
 //
-// Atomicity. A Commit applies all its writes or none. A Get concurrent with a
-// Commit sees the item before or after it. Query and Scan are no snapshots: a
-// write made during the iteration may or may not be seen; what was durable before
-// it began and is not touched meanwhile is seen exactly once.
+// Durable reads. Get, Query and Scan show only durable state. A value is never shown before
+// its sync has returned, because a power cut could still take it back.
 //
-// Isolation. Commits on one key are serialised: of two commits whose conditions
-// exclude each other at most one succeeds. The other gets a conflict, or ErrThrottled:
-// DynamoDB cancels transactions that meet, and an engine gives up after a while.
+// Atomicity. A Commit applies all its writes or none. A Get concurrent with a Commit sees
+// the item before or after it. Query and Scan are no snapshots: they may or may not see a
+// write made during the iteration. They yield every item exactly once that was durable
+// before the iteration began and is not touched during it.
 //
-// Absence. An update or delete of an item that is absent is a conflict, never a
-// silent insert or a silent success.
+// Isolation. Commits on one key are serialised: of two commits whose conditions exclude each
+// other at most one succeeds. The other one returns ErrConflict or ErrThrottled: DynamoDB
+// cancels transactions that meet, and an engine stops retrying after a while.
 //
-// Expiry. An item whose TTL attribute (a number of Unix seconds) is at or before
-// the clock's now is expired: Get, base Query and Scan never return it, and it is
-// absent to every condition, however late the engine deletes it. An index Query
-// may still yield it. A TTL of zero, below zero or that is no number never expires an
-// item. One with a fraction is ErrInvalid: a condition of DynamoDB can compare it, but
-// not tell that it is not whole. The clock is handed in when the engine is opened.
+// Absence. An update or delete of an absent item is a conflict: it never inserts silently
+// and never succeeds silently.
 //
-// Indexes. An item is in an index only while it has all of that index's key
-// attributes, as non-empty strings. An index may lag behind its table, may yield
-// items twice and may yield expired ones: what it yields is a hint, and the base
-// item decides. An index row carries the key attributes of table and index and the
-// projected attributes, no others.
+// Expiry. An item expires at the second in its TTL attribute (a number of Unix seconds).
+// From then on Get, base Query and Scan never return it and it is absent to every condition,
+// however late the engine deletes it. An index Query may still yield it. A TTL that is zero,
+// negative or no number never expires an item. A TTL with a fraction is ErrInvalid, because
+// conditions of DynamoDB cannot tell that a number is not whole. The clock is handed in when
+// the engine is opened.
 //
-// Order. Sort keys are ordered byte by byte. Index rows with equal index sort keys, and
-// all rows of an index without a sort key, are in an order of the engine's own, which
-// stays while nothing is written and which cursors follow; DynamoDB promises no other.
-// Descending order turns the sort keys round, and ties or not. Partitions have no order.
+// Indexes. An item is in an index only while it has all of that index's key attributes, as
+// non-empty strings. An index may lag behind its table, may yield items twice and may yield
+// expired ones: an index row is a hint, and the base item decides. An index row carries the
+// key attributes of table and index and the projected attributes, no others.
+//
+// Order. Sort keys are ordered byte by byte. Index rows with equal sort keys, and all rows
+// of an index without a sort key, have an order of the engine's own: it stays while nothing
+// is written, and cursors follow it. Descending order reverses the sort keys; it may or may
+// not reverse rows with equal ones. Partitions have no order.
 //
 // Text. Keys, attribute names, strings and the bounds of queries are UTF-8, or ErrInvalid:
-// DynamoDB has no other strings, and a client would replace the bytes in silence.
-// Bytes go into a binary value.
+// DynamoDB has no other strings, and a client would replace the bytes in silence. Bytes go
+// into a binary value.
 //
-// Foreign values. In tables that other programs can write to (DynamoDB's) an item may have
-// what a Value cannot be. NULL is as good as absent, also inside maps and lists. An
-// attribute that is a set, or holds one, is left out of what Query and Scan yield, so that
-// no one item ends an iteration; Get of that item, and a lone Check, return ErrFormat and
-// name table, key and attribute, so that nobody puts the item back without it. Who copies
-// items out of a Query or Scan to put them elsewhere has to Get those he cannot lose part of.
+// Unsupported values. Where other programs can write to a table (in DynamoDB), an item may
+// have attributes that a Value cannot represent. NULL reads as absent, also inside maps and
+// lists, and is absent to conditions. An attribute that is or holds a set is left out by
+// Query and Scan, so that one item does not end an iteration. Get of its item, and a lone
+// Check, return ErrFormat and name table, key and attribute, so that no caller puts the item
+// back without it. To conditions the attribute is present and equal to no Value. An update
+// of other attributes keeps it. A caller that copies items must therefore Get each item that
+// it must not lose a part of.
 //
-// Limits. Every engine refuses what DynamoDB would refuse (see the constants in
+// Unreadable items. If an engine cannot read the stored form of an item, Get and a Commit
+// that needs the item return ErrFormat. A Query or Scan that meets it ends with ErrFormat.
+//
+// Limits. Every engine refuses a request that DynamoDB would refuse (see the constants in
 // limits.go) with ErrTooLarge or ErrInvalid, before anything is written.
 //
-// Ownership. An Item that an engine returns belongs to the caller; an Item handed
-// to Commit may be used again by the caller as soon as Commit has returned.
+// Ownership. The caller owns an Item that an engine returns. It may use an Item that it
+// passed to Commit again as soon as Commit has returned.
 //
-// Unknown outcomes. ErrUnknown from Commit means that the writes may or may not
-// have landed, now or a moment later: read again before retrying. An engine never
-// returns it for a commit that cannot have landed.
+// Unknown outcomes. ErrUnknown from Commit means that all the writes or none of them have
+// landed, or will land a moment later. The caller must read again before it retries. An
+// engine never returns ErrUnknown for a commit that cannot have landed.
 package store

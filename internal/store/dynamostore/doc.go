@@ -20,12 +20,7 @@
 // changes, a version for instance. Otherwise its outcome is store.ErrUnknown. (A caller
 // that puts an old value back under such a condition defeats it.)
 //
-// Other programs can write values into a table that the contract does not have. NULL reads
-// as absent, at the top of an item and inside maps and lists, and AttributeAbsent holds of
-// it; a put drops it. An attribute that is a set, or a map or list with one somewhere
-// inside, is left out of what Query and Scan yield, while Get and a lone Check of its item
-// return ErrFormat with table, key and attribute. To conditions it is present and equal to
-// nothing; an update or delete of the item goes ahead, and an update keeps the set.
+// Values that the contract does not support (NULL and sets) are kept as package store has it.
 //
 // An item that is too large for its token is written without one, in a transaction.
 //

@@ -2,12 +2,15 @@ package dynamostore_test
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"iter"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
@@ -93,4 +96,100 @@ func (p *prefixed) Close() error {
 		err = errors.Join(err, dropped)
 	}
 	return err
+}
+
+// losing is a store behind a proxy that can lose the answers to all of its requests.
+type losing struct {
+	*prefixed
+	proxy *dynamotest.Proxy
+}
+
+// openLosing opens a store that gives a request up soon.
+func openLosing(t testing.TB, tables []store.Table, now func() time.Time) *losing {
+	t.Helper()
+	p := dynamotest.NewProxy(t, dynamotest.Endpoint(t), dynamotest.Options{Seed: 1})
+	pace := quick()
+	pace.Total = 200 * time.Millisecond
+	return &losing{openLocal(t, tables, dynamostore.Options{Now: now, Client: p.Client(), Pace: pace}), p}
+}
+
+// LoseAnswers implements storetest.AnswerLoser: what is asked about a lost write is lost too.
+func (l *losing) LoseAnswers(done bool) (restore func()) {
+	fault := dynamotest.RequestLost
+	if done {
+		fault = dynamotest.ReplyLost
+	}
+	l.proxy.SetHook(func(dynamotest.Request) dynamotest.Fault { return fault })
+	return func() { l.proxy.SetHook(nil) }
+}
+
+// PutJSON implements storetest.JSONWriter.
+func (p *prefixed) PutJSON(table, item string) error {
+	var parsed map[string]map[string]any
+	if err := json.Unmarshal([]byte(item), &parsed); err != nil {
+		return err
+	}
+	table = p.prefix + table
+	_, err := p.client.PutItem(context.Background(), &dynamodb.PutItemInput{TableName: &table, Item: fromJSON(parsed)})
+	return err
+}
+
+func fromJSON(item map[string]map[string]any) map[string]types.AttributeValue {
+	m := map[string]types.AttributeValue{}
+	for name, v := range item {
+		m[name] = valueFromJSON(v)
+	}
+	return m
+}
+
+// valueFromJSON turns {"S": "text"} and the like into a value of the SDK.
+func valueFromJSON(typed map[string]any) types.AttributeValue {
+	for kind, v := range typed {
+		switch kind {
+		case "S":
+			return &types.AttributeValueMemberS{Value: v.(string)}
+		case "N":
+			return &types.AttributeValueMemberN{Value: v.(string)}
+		case "BOOL":
+			return &types.AttributeValueMemberBOOL{Value: v.(bool)}
+		case "NULL":
+			return &types.AttributeValueMemberNULL{Value: v.(bool)}
+		case "B":
+			return &types.AttributeValueMemberB{Value: bytesFromJSON(v)}
+		case "SS":
+			return &types.AttributeValueMemberSS{Value: stringsFromJSON(v)}
+		case "NS":
+			return &types.AttributeValueMemberNS{Value: stringsFromJSON(v)}
+		case "BS":
+			return &types.AttributeValueMemberBS{Value: [][]byte{bytesFromJSON(v.([]any)[0])}}
+		case "L":
+			list := []types.AttributeValue{}
+			for _, e := range v.([]any) {
+				list = append(list, valueFromJSON(e.(map[string]any)))
+			}
+			return &types.AttributeValueMemberL{Value: list}
+		case "M":
+			m := map[string]types.AttributeValue{}
+			for name, e := range v.(map[string]any) {
+				m[name] = valueFromJSON(e.(map[string]any))
+			}
+			return &types.AttributeValueMemberM{Value: m}
+		}
+	}
+	return nil
+}
+
+func bytesFromJSON(v any) []byte {
+	b, err := base64.StdEncoding.DecodeString(v.(string))
+	if err != nil {
+		panic(err) // the tests' own text
+	}
+	return append([]byte{}, b...)
+}
+
+func stringsFromJSON(v any) (all []string) {
+	for _, s := range v.([]any) {
+		all = append(all, s.(string))
+	}
+	return all
 }

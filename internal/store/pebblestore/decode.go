@@ -1,14 +1,13 @@
 package pebblestore
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/duesday/duesday/internal/store"
 )
 
-var errItem = errors.New("malformed item")
+var errItem = fmt.Errorf("%w: malformed item", store.ErrFormat)
 
 // A keyAttribute is an attribute that is read from the key of a row: s, or when s is
 // empty the raw component, which may be escaped.

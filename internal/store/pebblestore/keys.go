@@ -3,7 +3,7 @@ package pebblestore
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/duesday/duesday/internal/store"
@@ -32,7 +32,7 @@ var (
 	// metaKey holds what the store says of itself; no table has that id.
 	metaKey = []byte("\x00meta")
 
-	errKey = errors.New("malformed key")
+	errKey = fmt.Errorf("%w: malformed key", store.ErrFormat)
 )
 
 // appendEscaped appends s escaped, without an end.

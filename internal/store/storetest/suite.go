@@ -55,6 +55,9 @@ func Run(t *testing.T, open Opener) {
 		{"Iteration", testIteration},
 		{"Lifecycle", testLifecycle},
 		{"Concurrency", testConcurrency},
+		{"Unknown", testUnknown},
+		{"Unsupported", testUnsupported},
+		{"Unreadable", testUnreadable},
 		{"Model", testModel},
 	} {
 		t.Run(topic.name, func(t *testing.T) { topic.run(t, open) })
@@ -172,7 +175,7 @@ func (r *rig) put(items ...store.Item) {
 func (r *rig) refuse(want error, writes ...store.Write) error {
 	r.Helper()
 	err := r.Commit(r.Context(), writes...)
-	if !errors.Is(err, want) {
+	if !errors.Is(err, want) || errors.Is(err, store.ErrUnknown) {
 		r.Fatalf("Commit = %v, want %v", err, want)
 	}
 	return err

@@ -1,0 +1,223 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// An AnswerLoser is a store under test whose engine can lose the answer to a commit. After
+// LoseAnswers the engine gets no answer to a write; done says whether the write is carried
+// out before its answer is lost, if the engine can tell the two apart. restore ends it, if
+// the engine survives it.
+type AnswerLoser interface {
+	LoseAnswers(done bool) (restore func())
+}
+
+// classes are the errors that a caller tells apart.
+func classes() []error {
+	return []error{store.ErrNotFound, store.ErrConflict, store.ErrTooLarge, store.ErrInvalid, store.ErrThrottled, store.ErrUnknown,
+		store.ErrClosed, store.ErrLocked, store.ErrMissing, store.ErrFormat, store.ErrOvertaken, context.Canceled}
+}
+
+// wantClass checks that the error is of that class and of no other.
+func (r *rig) wantClass(err, want error) {
+	r.Helper()
+	for _, class := range classes() {
+		if errors.Is(err, class) != (class == want) {
+			r.Fatalf("Commit = %v, want %v and no other class", err, want)
+		}
+	}
+}
+
+func testUnknown(t *testing.T, open Opener) {
+	play(t, open,
+		scenario{"a refusal is not unknown", testRefusalClasses},
+		scenario{"a commit cancelled under way", testCancelled},
+		scenario{"a commit under way when the store is closed", testClosing},
+	)
+	t.Run("the answer is lost", func(t *testing.T) {
+		for _, done := range []bool{false, true} {
+			for name, writes := range lostWrites() {
+				t.Run(fmt.Sprintf("%s, done %t", name, done), func(t *testing.T) { testLost(setUp(t, open), done, writes) })
+			}
+		}
+	})
+}
+
+// testRefusalClasses has a commit of every refusal: each is of one class, which is not
+// ErrUnknown, and writes nothing.
+func testRefusalClasses(r *rig) {
+	r.put(item("a", "1"))
+	good := store.Put(ledger, item("b", "1"))
+	cancelled, cancel := context.WithCancel(r.Context())
+	cancel()
+	refusals := func(ctx context.Context, w store.Write, want error) {
+		r.Helper()
+		r.wantClass(r.Commit(ctx, w), want)
+		r.wantClass(r.Commit(ctx, good, w), want)
+	}
+	r.unchanged(func() {
+		refusals(r.Context(), store.Put(ledger, item("a", "1"), store.Absent()), store.ErrConflict)
+		refusals(r.Context(), store.Delete(ledger, store.Key{PK: "z", SK: "1"}), store.ErrConflict)
+		refusals(r.Context(), store.Check(plain, store.Key{PK: "z"}), store.ErrConflict)
+		refusals(r.Context(), store.Put(ledger, item("", "1")), store.ErrInvalid)
+		refusals(r.Context(), store.Put("nowhere", item("a", "1")), store.ErrInvalid)
+		refusals(r.Context(), store.Put(ledger, item("a", strings.Repeat("k", store.MaxSortKeyBytes+1))), store.ErrTooLarge)
+		refusals(cancelled, store.Put(ledger, item("a", "2")), context.Canceled)
+	})
+	if err := r.Close(); err != nil {
+		r.Fatalf("Close: %v", err)
+	}
+	refusals(r.Context(), store.Put(ledger, item("a", "2")), store.ErrClosed)
+}
+
+// pair is a commit of two items, each if it is absent.
+func pair(pk string) []store.Write {
+	return []store.Write{store.Put(ledger, item(pk, "1"), store.Absent()), store.Put(ledger, item(pk, "2"), store.Absent())}
+}
+
+// testCancelled has workers cancel their commits at about the moment at which these land. One
+// that succeeds is there, one that is refused never lands, and of an unknown one the
+// conditions of a second try tell: it ends with both items, written once.
+func testCancelled(r *rig) {
+	answers := make([][]error, workers)
+	r.together(func(worker int) error {
+		for i, spins := 0, 1; i < r.each(); i++ {
+			err := r.commitCancelled(spins, pair(fmt.Sprint(worker, "-", i))...)
+			answers[worker] = append(answers[worker], err)
+			switch {
+			case err == nil:
+				spins = spins*3/4 + 1 // a little earlier
+			case errors.Is(err, store.ErrUnknown):
+			case errors.Is(err, context.Canceled):
+				spins = spins*3/2 + 1
+			default:
+				return fmt.Errorf("want success, the cancellation or ErrUnknown: %w", err)
+			}
+		}
+		return nil
+	})
+	for worker := range answers {
+		for i, err := range answers[worker] {
+			q := store.Query{Table: ledger, Partition: fmt.Sprint(worker, "-", i)}
+			if errors.Is(err, store.ErrUnknown) {
+				if err := r.Commit(r.Context(), pair(q.Partition)...); err != nil {
+					r.wantClass(err, store.ErrConflict)
+				}
+				err = nil
+			}
+			if n := len(r.rows(q)); (err == nil && n != 2) || (err != nil && n != 0) {
+				r.Fatalf("%d items of two after Commit = %v", n, err)
+			}
+		}
+	}
+}
+
+// commitCancelled commits with a context that ends after so many turns of the scheduler.
+func (r *rig) commitCancelled(spins int, writes ...store.Write) error {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	go func() {
+		for range spins {
+			runtime.Gosched()
+		}
+		cancel()
+	}()
+	return r.Commit(ctx, writes...)
+}
+
+// testClosing closes the store while commits run: Close waits for those that have begun, and
+// refuses the others. None is unknown.
+func testClosing(r *rig) {
+	var landed atomic.Int64
+	var closed atomic.Bool
+	errs := make(chan error, workers+1)
+	enough := make(chan struct{})
+	for worker := range workers {
+		go func() {
+			for i := 0; ; i++ {
+				late := closed.Load()
+				err := r.Commit(r.Context(), pair(fmt.Sprint(worker, "-", i))...)
+				switch {
+				case err == nil && late:
+					errs <- errors.New("a commit after Close has succeeded")
+					return
+				case err != nil:
+					errs <- err
+					return
+				case landed.Add(1) == workers:
+					close(enough)
+				}
+			}
+		}()
+	}
+	<-enough
+	if err := r.Close(); err != nil {
+		r.Fatalf("Close: %v", err)
+	}
+	closed.Store(true)
+	for range workers {
+		r.wantClass(<-errs, store.ErrClosed)
+	}
+}
+
+// lostWrites are commits of one write and of several.
+func lostWrites() map[string][]store.Write {
+	put := store.Put(ledger, item("a", "1", number("version", 2), text("owner", "o")))
+	return map[string][]store.Write{
+		"a put":           {put},
+		"an update":       {store.Update(ledger, store.Key{PK: "a", SK: "1"}, store.NewItem(number("amount", 2)), nil)},
+		"a guarded put":   {store.Put(ledger, put.Item, store.AttributeEquals("version", store.Int(1)))},
+		"a delete":        {store.Delete(ledger, store.Key{PK: "a", SK: "1"})},
+		"several writes":  {put, store.Put(ledger, item("a", "2", text("owner", "o"))), store.Delete(ledger, store.Key{PK: "b", SK: "1"})},
+		"an absent check": {store.Check(ledger, store.Key{PK: "c", SK: "1"}, store.Absent()), store.Put(ledger, item("c", "2"))},
+	}
+}
+
+// testLost loses the answer to a commit: its outcome is unknown and all or nothing of it is
+// there. What the engine refuses without asking has an outcome all the same.
+func testLost(r *rig, done bool, writes []store.Write) {
+	loser, ok := r.Store.(AnswerLoser)
+	if !ok {
+		r.Skip("this engine loses no answers")
+	}
+	prepare := func(r *rig) { r.put(item("a", "1", number("version", 1)), item("b", "1")) }
+	prepare(r)
+	before := r.dump()
+	restore := loser.LoseAnswers(done)
+	cancelled, cancel := context.WithCancel(r.Context())
+	cancel()
+	r.wantClass(r.Commit(cancelled, writes...), context.Canceled)
+	r.wantClass(r.Commit(r.Context(), append(writes[:len(writes):len(writes)], writes...)...), store.ErrInvalid)
+	r.wantClass(r.Commit(r.Context(), writes...), store.ErrUnknown)
+	restore()
+	r.wantAllOrNone(before, writes)
+}
+
+// wantAllOrNone checks that the store is as before, or that the writes have been applied.
+func (r *rig) wantAllOrNone(before []string, writes []store.Write) {
+	r.Helper()
+	landed, after := 0, r.dump()
+	for _, w := range writes {
+		t := r.table(w.Table)
+		it, err := r.Get(r.Context(), w.Table, w.KeyIn(t))
+		switch {
+		case err != nil && !errors.Is(err, store.ErrNotFound):
+			r.Fatalf("Get: %v", err)
+		case w.Op == store.OpPut && it.Equal(w.Item), w.Op == store.OpDelete && it == nil, w.Op == store.OpCheck:
+			landed++
+		case w.Op == store.OpUpdate && it.Get(w.Set[0].Name).Equal(w.Set[0].Value):
+			landed++
+		}
+	}
+	if fmt.Sprint(before) != fmt.Sprint(after) && landed != len(writes) {
+		r.Fatalf("%d of %d writes have landed:\nbefore %q\nafter  %q", landed, len(writes), before, after)
+	}
+}
