@@ -29,7 +29,7 @@ func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *hook) erro
 		s.recycle(buffer)
 		return s.refuse(r, err)
 	}
-	verdict, err := s.o.Inbox.Take(r.Context(), buffer.Bytes(), from)
+	verdict, err := s.o.Inbox.Ingest(r.Context(), buffer.Bytes(), from)
 	switch {
 	case errors.Is(err, tracking.ErrBody), errors.Is(err, tracking.ErrEndpoint):
 		return s.refuse(r, err)

@@ -210,7 +210,7 @@ func TestHook_Panic(t *testing.T) {
 }
 
 // TestHook_Concurrent: buffers are used again, and never while somebody reads them: not
-// while Take runs, and not after it has failed.
+// while Ingest runs, and not after it has failed.
 func TestHook_Concurrent(t *testing.T) {
 	w := newWorld()
 	type kept struct {
@@ -261,7 +261,7 @@ func TestHook_Concurrent(t *testing.T) {
 	}
 	for _, k := range left {
 		if sha256.Sum256(k.body) != k.sum {
-			t.Fatal("the body of an event whose Take failed was overwritten")
+			t.Fatal("the body of an event whose Ingest failed was overwritten")
 		}
 	}
 }
@@ -296,6 +296,6 @@ func BenchmarkHook(b *testing.B) {
 // A taker is an inbox that notes nothing.
 type taker struct{ w *world }
 
-func (t taker) Take(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error) {
+func (t taker) Ingest(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error) {
 	return t.w.take(ctx, body, from)
 }

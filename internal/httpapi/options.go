@@ -20,9 +20,9 @@ import (
 
 // An Inbox takes events whose signature is good.
 type Inbox interface {
-	// Take returns nil when the event is durable, and tracking.ErrBody when it is none. The
-	// body is the caller's again once Take has returned nil.
-	Take(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error)
+	// Ingest returns nil when the event is durable, and tracking.ErrBody when it is none. The
+	// body is the caller's again once Ingest has returned nil.
+	Ingest(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error)
 }
 
 // A Shop sells, and shows what was sold.

@@ -170,7 +170,7 @@ func TestServe_Stop(t *testing.T) {
 			}
 			client.CloseIdleConnections()
 			synctest.Wait()
-			<-time.After(tt.takes) // so that Take of the one that was cut is over
+			<-time.After(tt.takes) // so that Ingest of the one that was cut is over
 		})
 	}
 }

@@ -41,10 +41,10 @@ var (
 // what it answers.
 type world struct {
 	take func(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error)
-	fail error // of everything but Take; of a list after its rows
+	fail error // of everything but Ingest; of a list after its rows
 
 	mu     sync.Mutex
-	asked  []string // calls, but for Take
+	asked  []string // calls, but for Ingest
 	taken  []tracking.Origin
 	log    bytes.Buffer
 	order  tracking.Order
@@ -228,7 +228,7 @@ func sequence[T any](all []T, err error) iter.Seq2[T, error] {
 	}
 }
 
-func (w *world) Take(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error) {
+func (w *world) Ingest(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error) {
 	w.mu.Lock()
 	w.taken = append(w.taken, from)
 	w.mu.Unlock()

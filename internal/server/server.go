@@ -92,7 +92,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	draining, finish := context.WithCancel(context.WithoutCancel(ctx))
 	defer finish()
 	stop := make(chan struct{})
-	events := drain{name: "events", see: "duesday event list --waiting", run: s.o.Service.Work, wake: make(chan struct{}, 1), log: s.o.Log}
+	events := drain{name: "events", see: "duesday event list --waiting", run: s.o.Service.DrainInbox, wake: make(chan struct{}, 1), log: s.o.Log}
 	actions := drain{name: "jobs", see: "duesday job list", run: s.o.Service.Deliver, wake: make(chan struct{}, 1), log: s.o.Log}
 	var running sync.WaitGroup
 	running.Go(func() { wakeAll(stop, s.o.Service.Wake(), events.wake, actions.wake) })

@@ -231,7 +231,7 @@ func TestRegister_Races(t *testing.T) {
 		d.during(func(storetest.Operation, storetest.Phase) error {
 			if n++; n == at {
 				came = true
-				if _, err := second.service.Take(t.Context(), paid("evt_1", otherAt, bPurchase), webhook(true)); err != nil {
+				if _, err := second.service.Ingest(t.Context(), paid("evt_1", otherAt, bPurchase), webhook(true)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -263,7 +263,7 @@ func TestRegister_Races(t *testing.T) {
 					t.Error(err)
 				}
 				second.clock = second.clock.Add(time.Minute)
-				if _, err := second.service.Work(t.Context()); err != nil { // it releases what there is
+				if _, err := second.service.DrainInbox(t.Context()); err != nil { // it releases what there is
 					t.Error(err)
 				}
 			}

@@ -1,6 +1,7 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -47,8 +48,7 @@ func (s *Service) CreatePurchase(ctx context.Context, o Order) (*Created, error)
 	if err != nil {
 		return nil, err
 	}
-	var row store.Write // of the inbox: it looks for the purchase, should we not come to its end
-	p, repeated, err := s.begin(ctx, o, at, &row)
+	p, row, repeated, err := s.begin(ctx, o, at)
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +62,8 @@ func (s *Service) CreatePurchase(ctx context.Context, o Order) (*Created, error)
 	if p, err = s.record(ctx, p, sale); err != nil {
 		return nil, err
 	}
-	if !repeated { // there is nothing to be looked for; if it stays, it is looked for in vain
-		if err := s.commit(ctx, store.Delete(row.Table, s.o.Tables.Outbox.KeyOf(row.Item))); err != nil && !again(err) {
+	if !repeated { // the inbox need not look for it any more; if the row stays, it finds nothing to do
+		if err := s.commit(ctx, store.Delete(row.Table, s.o.Tables.Outbox.KeyOf(row.Item))); err != nil && !store.Retryable(err) {
 			return nil, err
 		}
 	}
@@ -97,37 +97,34 @@ func (s *Service) sell(ctx context.Context, p *Purchase, repeated bool) (Sale, e
 	return sale, fmt.Errorf("purchase %s: %w", p.ID, ErrTooLate)
 }
 
-// begin stores the incomplete purchase, or finds the one of that key.
-func (s *Service) begin(ctx context.Context, o Order, at string, row *store.Write) (p *Purchase, repeated bool, err error) {
-	hash, err := o.hash()
+// begin stores the incomplete purchase, with a row of the inbox that looks for it if this process
+// dies; or it finds the purchase of that key.
+func (s *Service) begin(ctx context.Context, o Order, at string) (p *Purchase, row store.Write, repeated bool, err error) {
+	stored, hash, err := o.encode()
 	if err != nil {
-		return nil, false, err
+		return nil, row, false, err
 	}
 	now := s.now()
-	p = &Purchase{ID: purchaseID(s.salt, o.Account, o.Key), Account: o.Account, StripeAccount: at, Kind: o.Kind, Created: now, Updated: now,
-		Order: o, Customer: o.Customer, keyHash: hash, version: 1}
+	p = &Purchase{ID: purchaseID(s.salt, o.Account, o.Key), Account: o.Account, StripeAccount: at, Kind: o.Kind, Created: now,
+		Order: o, Customer: o.Customer, order: stored, keyHash: hash}
 	p.History = remember(nil, Change{At: now, What: "asked for: " + string(o.Kind)})
-	it, err := p.item()
-	if err != nil {
-		return nil, false, err
-	}
-	*row = s.pending(pendingPurchase, p.ID, recoverAfter)
-	err = s.commit(ctx, store.Put(s.o.Tables.Tracking.Purchases.Name, it, store.Absent()), *row)
-	if err == nil || !again(err) {
-		return p, false, err
+	row = s.pending(pendingPurchase, p.ID, recoverAfter)
+	err = s.commit(ctx, put(s.o.Tables.Tracking.Purchases.Name, p.fields, now), row)
+	if !store.Retryable(err) {
+		return p, row, false, err
 	}
 	there, reading := s.Purchase(ctx, p.ID)
 	switch {
 	case errors.Is(reading, store.ErrNotFound):
-		return nil, false, err
+		return nil, row, false, err
 	case reading != nil:
-		return nil, false, reading
+		return nil, row, false, reading
 	case there.keyHash == "": // first heard of through Stripe: its order was lost with an older store
-		return nil, false, fmt.Errorf("purchase %s: its order is not known: %w", there.ID, ErrOther)
+		return nil, row, false, fmt.Errorf("purchase %s: its order is not known: %w", there.ID, ErrOther)
 	case there.keyHash != hash:
-		return nil, false, fmt.Errorf("the key of purchase %s: %w", there.ID, ErrOther)
+		return nil, row, false, fmt.Errorf("the key of purchase %s: %w", there.ID, ErrOther)
 	}
-	return there, true, nil
+	return there, row, true, nil
 }
 
 // orderOf is the order as it was stored: what is sent to Stripe never differs between two tries.
@@ -154,7 +151,7 @@ func (s *Service) tagged(p *Purchase, objects []Object) []Object {
 
 // record merges what there is at Stripe, and notes the buyer's customer.
 func (s *Service) record(ctx context.Context, p *Purchase, sale Sale) (*Purchase, error) {
-	if _, err := s.applySeen(ctx, p.StripeAccount, false, s.tagged(p, sale.Objects)...); err != nil {
+	if _, err := s.applyFetched(ctx, p.StripeAccount, s.tagged(p, sale.Objects)...); err != nil {
 		return nil, fmt.Errorf("purchase %s: %w", p.ID, err)
 	}
 	problem := ""
@@ -182,36 +179,27 @@ func ofCreating(problem string) bool {
 	return problem == "" || problem == buyerProblem || strings.HasPrefix(problem, declinedProblem) || strings.HasPrefix(problem, refusedProblem)
 }
 
-// remark notes on the purchase what creating it ran into, or that it did not, and its customer.
+// remark notes on the purchase the problem of creating it, if any, and its customer.
 func (s *Service) remark(ctx context.Context, id, problem, customer string) error {
-	for range maxTries {
-		p, err := s.Purchase(ctx, id)
-		if err != nil {
-			return err
-		}
-		if !ofCreating(p.Problem) {
-			problem = p.Problem
-		}
-		if p.Problem == problem && (customer == "" || p.Customer == customer) {
-			return nil
-		}
-		a := &application{s: s, purchase: p}
-		if problem != "" && problem != p.Problem {
-			a.note(&p.History, []string{problem})
-		}
-		if p.Problem = problem; customer != "" {
-			p.Customer = customer
-		}
-		a.dirty[0] = true
-		writes, err := a.writes()
-		if err != nil {
-			return err
-		}
-		if err := s.commit(ctx, writes...); !again(err) {
-			return err
-		}
+	p, err := s.loadPurchase(ctx, id)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("purchase %s: overtaken by others %d times", id, maxTries)
+	_, err = s.changePurchase(ctx, p, func(p *Purchase) (bool, []store.Write) {
+		now := problem
+		if !ofCreating(p.Problem) {
+			now = p.Problem
+		}
+		if p.Problem == now && (customer == "" || p.Customer == customer) {
+			return false, nil
+		}
+		if now != "" && now != p.Problem {
+			p.History = remember(p.History, Change{At: s.now(), What: now})
+		}
+		p.Problem, p.Customer = now, cmp.Or(customer, p.Customer)
+		return true, nil
+	})
+	return err
 }
 
 // recoverPurchase looks at Stripe for what was made of a purchase that was begun some minutes
@@ -231,7 +219,7 @@ func (s *Service) recoverPurchase(ctx context.Context, id string) error {
 	if err != nil || len(sale.Objects) == 0 {
 		return err
 	}
-	if _, err = s.applySeen(ctx, p.StripeAccount, false, s.tagged(p, sale.Objects)...); err != nil || sale.Customer == "" {
+	if _, err = s.applyFetched(ctx, p.StripeAccount, s.tagged(p, sale.Objects)...); err != nil || sale.Customer == "" {
 		return err
 	}
 	if p, err = s.Purchase(ctx, p.ID); err != nil { // as it is by now
@@ -255,13 +243,17 @@ func purchaseID(parts ...string) string {
 	return strings.Join([]string{x[:8], x[8:12], x[12:16], x[16:20], x[20:]}, "-")
 }
 
-// hash tells one order from another. The key is not in it.
-func (o Order) hash() (string, error) {
-	o.Key = ""
+// encode returns the order as it is stored, and a hash that tells it from others. The key is not
+// in the hash.
+func (o Order) encode() (stored, hash string, err error) {
 	b, err := json.Marshal(o)
 	if err != nil {
-		return "", fmt.Errorf("order: %w", err)
+		return "", "", fmt.Errorf("order: %w", err)
+	}
+	stored, o.Key = string(b), ""
+	if b, err = json.Marshal(o); err != nil {
+		return "", "", fmt.Errorf("order: %w", err)
 	}
 	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:16]), nil
+	return stored, hex.EncodeToString(sum[:16]), nil
 }

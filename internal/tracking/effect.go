@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/outbox"
-	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -51,7 +50,7 @@ func (s *Service) Deliver(ctx context.Context) (outbox.Report, error) {
 }
 
 func (s *Service) actions() *outbox.Outbox {
-	return s.lane(outbox.Actions, (*actor)(s))
+	return s.queue(outbox.Actions, (*actor)(s))
 }
 
 // A WaitingJob is a job that is not done yet.
@@ -110,67 +109,41 @@ func (w *actor) Deliver(ctx context.Context, e outbox.Effect) error {
 	if err != nil {
 		return err
 	}
-	switch p.effect(action).State {
-	case Begun:
-	case Asked:
-		if action == ActionUnsubscribe {
-			if begun, err := s.beginUnsubscribe(ctx, p); err != nil || !begun {
-				return err
-			}
+	ready := Asked
+	if action == ActionUnsubscribe {
+		if p, err = s.beginUnsubscribe(ctx, p); err != nil {
+			return err
 		}
-	default: // done, or withdrawn
+		ready = Begun
+	}
+	if p.effect(action).State != ready { // done, or withdrawn
 		return nil
 	}
 	j := p.job(action)
 	takers := slices.DeleteFunc(slices.Clone(s.o.Automations), func(a Automation) bool { return !a.Takes(action) })
+	if len(takers) == 0 {
+		s.o.Log.Warn("nothing does what a purchase asks for, so it is logged", "id", j.ID, "action", action, "purchase", p.ID, "account", p.Account, "reason", j.Reason)
+		_, err = s.done(ctx, p, logAutomation, action, true)
+		return err
+	}
 	for i, a := range takers {
 		last := i == len(takers)-1
-		if p.applied(a.Name(), action) && !last {
-			continue
-		}
 		if !p.applied(a.Name(), action) {
 			if err := a.Do(ctx, j); err != nil {
 				s.o.Log.Warn("a job was not done", "job", j.ID, "automation", a.Name(), "tries", e.Tries+1, "why", short(err.Error()))
 				return fmt.Errorf("%s of purchase %s by %s: %w", action, p.ID, a.Name(), err)
 			}
+		} else if !last {
+			continue
 		}
 		if p, err = s.done(ctx, p, a.Name(), action, last); err != nil {
 			return err
 		}
 	}
-	if len(takers) == 0 {
-		s.o.Log.Warn("nothing does what a purchase asks for, so it is logged", "id", j.ID, "action", action, "purchase", p.ID, "account", p.Account, "reason", j.Reason)
-		_, err = s.done(ctx, p, logAutomation, action, true)
-	}
-	return err
+	return nil
 }
 
-// beginUnsubscribe notes that the buyer is being unsubscribed, unless that was withdrawn: from
-// then on it may have been done, whatever happens to us.
-func (s *Service) beginUnsubscribe(ctx context.Context, p *Purchase) (begun bool, err error) {
-	for range maxTries {
-		if p.Unsubscribe.State != Asked {
-			return p.Unsubscribe.State == Begun, nil
-		}
-		a := &application{s: s, purchase: p}
-		p.Unsubscribe.State, a.dirty[0] = Begun, true
-		writes, err := a.writes()
-		if err != nil {
-			return false, err
-		}
-		if err = s.commit(ctx, writes...); err == nil || !again(err) {
-			return err == nil, err
-		}
-		fresh, err := s.loadPurchase(ctx, p.ID)
-		if err != nil {
-			return false, err
-		}
-		*p = *fresh
-	}
-	return false, fmt.Errorf("purchase %s: overtaken by others %d times", p.ID, maxTries)
-}
-
-// logAutomation is what takes actions where there is nothing else: they are logged.
+// logAutomation is the name under which the log records an action that no automation takes.
 const logAutomation = "log"
 
 func (p *Purchase) effect(a Action) *Effect {
@@ -189,48 +162,37 @@ func (p *Purchase) applied(automation string, a Action) bool {
 	return slices.ContainsFunc(p.Automations, func(d Done) bool { return d.Automation == automation && d.Action == a })
 }
 
-// done records that an automation was applied, and with the last one that the action is done:
-// what waited for that goes out in the same commit.
-func (s *Service) done(ctx context.Context, p *Purchase, automation string, a Action, last bool) (*Purchase, error) {
-	for range maxTries {
-		e := p.effect(a)
-		if p.applied(automation, a) && (!last || e.State == DoneWith) {
-			return p, nil
+// beginUnsubscribe records that the buyer is being unsubscribed, unless that was withdrawn. From
+// then on it is not withdrawn: it may have been done, even if this process dies.
+func (s *Service) beginUnsubscribe(ctx context.Context, p *Purchase) (*Purchase, error) {
+	return s.changePurchase(ctx, p, func(p *Purchase) (bool, []store.Write) {
+		begins := p.Unsubscribe.State == Asked
+		if begins {
+			p.Unsubscribe.State = Begun
 		}
-		now, before := s.now(), p.version
+		return begins, nil
+	})
+}
+
+// done records that an automation was applied. With the last one the action is done; an
+// unsubscribe that waited for it is asked for in the same commit.
+func (s *Service) done(ctx context.Context, p *Purchase, automation string, a Action, last bool) (*Purchase, error) {
+	return s.changePurchase(ctx, p, func(p *Purchase) (changed bool, with []store.Write) {
+		e, now := p.effect(a), s.now()
 		if !p.applied(automation, a) {
 			p.Automations = append(p.Automations, Done{Automation: automation, Action: a, At: now})
 			p.History = remember(p.History, Change{At: now, What: string(a) + ": " + automation})
+			changed = true
 		}
-		var more []store.Write
-		if last {
-			e.State, e.Done = DoneWith, now
-			p.Fulfilled = p.Fulfilled || a == ActionFulfil
-			if a == ActionFulfil && p.Unsubscribe.State == Waits {
-				p.Unsubscribe.State, p.Unsubscribe.Asked = Asked, now
-				more = append(more, s.ask(p, ActionUnsubscribe))
-			}
+		if !last || e.State == DoneWith {
+			return changed, nil
 		}
-		p.Updated = now
-		p.version++
-		it, err := p.item()
-		if err != nil {
-			return nil, err
+		e.State, e.Done = DoneWith, now
+		p.Fulfilled = p.Fulfilled || a == ActionFulfil
+		if a == ActionFulfil && p.Unsubscribe.State == Waits {
+			p.Unsubscribe.State, p.Unsubscribe.Asked = Asked, now
+			with = append(with, s.ask(p, ActionUnsubscribe))
 		}
-		put := store.Put(s.o.Tables.Tracking.Purchases.Name, it, store.AttributeEquals(schema.TrackedVersion, store.Int(before)))
-		err = s.commit(ctx, append([]store.Write{put}, more...)...)
-		if err == nil {
-			if len(more) > 0 {
-				s.nudge()
-			}
-			return p, nil
-		}
-		if !again(err) {
-			return nil, err
-		}
-		if p, err = s.loadPurchase(ctx, p.ID); err != nil {
-			return nil, err
-		}
-	}
-	return nil, fmt.Errorf("purchase %s: overtaken by others %d times", p.ID, maxTries)
+		return true, with
+	})
 }

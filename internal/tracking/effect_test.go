@@ -252,7 +252,7 @@ func TestDeliver_AtOnce(t *testing.T) {
 		for i := range 20 {
 			id := fmt.Sprint("sub_", i+2)
 			body := message(fmt.Sprint("evt_", i+2), "customer.subscription.created", shopAt, object(tracking.KindSubscription, id, "active", aPurchase, tracking.Subscribe))
-			if _, err := d.service.Take(context.Background(), body, webhook(true)); err != nil {
+			if _, err := d.service.Ingest(context.Background(), body, webhook(true)); err != nil {
 				t.Error(err)
 			}
 		}

@@ -70,43 +70,45 @@ var ErrBody = errors.New("this is no event of Stripe's")
 // keeps it, counted from when it was published.
 const keep = 30 * 24 * time.Hour
 
-// item is the event as the published table has it, and what we know of it. One that is not
-// final has no expiration: it must not vanish before it has been dealt with.
+func (e *Event) fields(c *codec) {
+	text(c, schema.TrackedAccount, &e.Account)
+	c.time(schema.TrackedApplied, &e.Applied)
+	text(c, schema.TrackedID, &e.ID)
+	c.flag(schema.TrackedLive, &e.Live)
+	text(c, schema.TrackedReason, &e.Reason)
+	c.time(schema.TrackedReceived, &e.Received)
+	text(c, schema.TrackedSource, &e.Source)
+	text(c, schema.TrackedStatus, &e.Status)
+	text(c, schema.TrackedStripeAccount, &e.StripeAccount)
+	text(c, schema.TrackedSubscription, &e.Subscription)
+	c.time(schema.TrackedTimestamp, &e.Created)
+	text(c, schema.TrackedType, &e.Type)
+}
+
+// item is the event as the published table has it, with the attributes of our own. An event that
+// is not final has no expiration: it must not vanish before it is applied.
 func (e *Event) item() (store.Item, error) {
-	var w writer
+	var c codec
+	e.fields(&c)
 	at := stamp(e.Created)
-	w.text(schema.TrackedAccount, e.Account)
-	w.time(schema.TrackedApplied, e.Applied)
+	c.it.Set(schema.TrackedTimestamp, store.S(at))
+	c.it.Set(schema.TrackedDate, store.S(at[:len("2020-01-01")]))
+	c.it.Set(schema.TrackedTime, store.S(at[len("2020-01-01 "):]))
+	if e.Status.Final() {
+		c.it.Set(schema.TrackedExpiration, store.Int(e.Created.Add(keep).Unix()))
+	}
 	if len(e.Body) > 0 {
 		body, err := pack(e.Body)
 		if err != nil {
 			return nil, fmt.Errorf("event %s: %w", e.ID, err)
 		}
-		w.it.Set(schema.TrackedBody, store.B(body))
+		c.it.Set(schema.TrackedBody, store.B(body))
 	}
-	w.text(schema.TrackedDate, at[:len("2020-01-01")])
-	if e.Status.Final() {
-		w.number(schema.TrackedExpiration, e.Created.Add(keep).Unix())
-	}
-	w.text(schema.TrackedID, e.ID)
-	w.yes(schema.TrackedLive, e.Live)
-	w.text(schema.TrackedReason, e.Reason)
-	w.time(schema.TrackedReceived, e.Received)
-	w.text(schema.TrackedSource, string(e.Source))
-	w.text(schema.TrackedStatus, string(e.Status))
-	w.text(schema.TrackedStripeAccount, e.StripeAccount)
-	w.text(schema.TrackedSubscription, e.Subscription)
-	w.text(schema.TrackedTime, at[len("2020-01-01 "):])
-	w.text(schema.TrackedTimestamp, at)
-	w.text(schema.TrackedType, e.Type)
-	return w.it, nil
+	return c.it, nil
 }
 
 func eventOf(it store.Item) (*Event, error) {
-	e := &Event{ID: it.Str(schema.TrackedID), Type: it.Str(schema.TrackedType), StripeAccount: it.Str(schema.TrackedStripeAccount),
-		Created: parseStamp(it.Str(schema.TrackedTimestamp)), Account: it.Str(schema.TrackedAccount), Subscription: it.Str(schema.TrackedSubscription),
-		Status: EventStatus(it.Str(schema.TrackedStatus)), Reason: it.Str(schema.TrackedReason), Source: Source(it.Str(schema.TrackedSource)),
-		Live: it.Get(schema.TrackedLive).Bool(), Received: parseStamp(it.Str(schema.TrackedReceived)), Applied: parseStamp(it.Str(schema.TrackedApplied))}
+	e := from(it, (*Event).fields)
 	body, err := unpack(it.Get(schema.TrackedBody).Bytes())
 	if err != nil {
 		return nil, fmt.Errorf("event %s: its body cannot be read: %w", e.ID, err)

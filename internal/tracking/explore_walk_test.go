@@ -105,7 +105,7 @@ func (w *walk) work(on store.Store) error {
 	}
 	w.steps = append(w.steps, "drains")
 	w.house.stage.Store = on
-	_, err := w.house.service.Work(context.Background())
+	_, err := w.house.service.DrainInbox(context.Background())
 	_, wrong := w.house.service.Deliver(context.Background())
 	return errors.Join(err, wrong)
 }
@@ -194,7 +194,7 @@ func (w *walk) overtake(faulty *storetest.Faulty) {
 				w.other.hear(e.Body)
 				return
 			}
-			_, _ = w.other.service.Work(context.Background()) // what it does is seen in the store
+			_, _ = w.other.service.DrainInbox(context.Background()) // what it does is seen in the store
 			_, _ = w.other.service.Deliver(context.Background())
 		})
 		return nil

@@ -1,235 +1,185 @@
 package tracking
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
-// The event protocol (docs/design.md, Following Stripe). In the normal case one commit has all
-// of it: the event, absent so far; what it changes, if nobody else has meanwhile; the effects of
-// every edge that was crossed. An event that cannot be decided from what is stored is stored as
-// received, with a row in the inbox, and dealt with after Stripe has its answer. That an event
-// is stored says nothing: only its status says that it was applied, and it is in the commit that
-// applies it.
-
-// An Origin says how an event came.
-type Origin struct {
-	Connect bool // to the Connect endpoint: then it says of which connected account it is
-	Source  Source
-}
-
-// A Verdict says what became of an event that was handed in.
-type Verdict struct {
-	Event     string      `json:"event"`
-	Status    EventStatus `json:"status"`
-	Reason    string      `json:"reason,omitempty"`
-	Duplicate bool        `json:"duplicate,omitempty"` // it was stored before; Status is what became of it then
-}
-
-// Take takes in an event whose signature has been verified. When it returns nil the event is
-// stored, durably, and will be dealt with, or has been. ErrBody: it is no event. ErrEndpoint: it
-// belongs to the other endpoint, and must not be in the way when it comes there. Any other error:
-// nothing is known to be stored, and it has to be handed in again.
-func (s *Service) Take(ctx context.Context, body []byte, from Origin) (Verdict, error) {
-	e, err := s.decode(body)
-	if err != nil {
-		return Verdict{}, err
-	}
-	e.Body, e.Source, e.Received = withoutSecrets(body), from.Source, s.now()
-	given := e.StripeAccount
-	if given == "" {
-		e.StripeAccount = s.o.Own
-	}
-	switch {
-	case e.Live != s.o.Live:
-		return s.file(ctx, &e, Refused, "of the other mode")
-	case from.Connect && given == "":
-		return Verdict{}, fmt.Errorf("%w: it is of no connected account, and this endpoint is for those", ErrEndpoint)
-	case !from.Connect && given != "" && given != s.o.Own:
-		return Verdict{}, fmt.Errorf("%w: it is of a connected account, and this endpoint is for our own", ErrEndpoint)
-	case !isID(e.StripeAccount, "acct_"):
-		return s.file(ctx, &e, Refused, "of no account that can be")
-	case s.settles(&e):
-		return s.file(ctx, &e, Received, "for billing to settle", s.pending(pendingCharge, e.ID, settleWait))
-	}
-	e.Account, err = s.customerOf(ctx, e.StripeAccount)
-	switch {
-	case errors.Is(err, ErrUnregistered) && e.StripeAccount == s.o.Own && e.Object.Tag.Purchase == "":
-		return s.file(ctx, &e, Ignored, ownSellsNothing)
-	case errors.Is(err, ErrUnregistered):
-		v, err := s.file(ctx, &e, Quarantined, "the Stripe account is not registered", s.quarantine(e.StripeAccount, e.ID)...)
-		if errors.Is(err, store.ErrConflict) { // it is, since a moment ago
-			return s.admit(ctx, &e)
-		}
-		return v, err
-	case err != nil:
-		return Verdict{}, err
-	}
-	return s.admit(ctx, &e)
-}
-
-const ownSellsNothing = "our own account sells nothing here"
-
-// decode reads a body that may be poison to the reader.
-func (s *Service) decode(body []byte) (e Event, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.o.Log.Error("a body that was signed cannot be read", "bytes", len(body), "panic", p)
-			err = fmt.Errorf("%w: reading it panicked", ErrBody)
-		}
-	}()
-	return s.o.Decode(body)
-}
-
-// settles reports whether the event is about a payment intent of billing's.
-func (s *Service) settles(e *Event) bool {
-	return e.Object.Kind == KindPayment && e.Object.Tag.Charge && e.Object.Tag.Installation == s.o.Installation && s.o.Settler != nil
-}
-
-// admit applies an event of an account that is registered, or puts it into the inbox.
-func (s *Service) admit(ctx context.Context, e *Event) (Verdict, error) {
-	var err error
-	if e.Account == "" {
-		if e.Account, err = s.customerOf(ctx, e.StripeAccount); err != nil {
-			return Verdict{}, err
-		}
-	}
-	if strings.HasPrefix(e.Type, "account.application.") {
-		return s.file(ctx, e, Received, "to be looked at", s.pending(pendingEvent, e.ID, 0))
-	}
-	for range maxTries {
-		a := &application{s: s, at: e.StripeAccount, account: e.Account, event: e.ID}
-		f, err := a.try(ctx, e.Object)
-		if errors.Is(err, errPoison) { // it must not be handed in for ever: the inbox gives it up in the end
-			s.o.Log.Error("an event cannot be applied", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why", short(err.Error()))
-			return s.file(ctx, e, Received, short(err.Error()), s.pending(pendingEvent, e.ID, 0))
-		}
-		if err != nil {
-			return Verdict{}, err
-		}
-		if f.need.id != "" {
-			return s.file(ctx, e, Received, "Stripe has to be asked for "+f.need.kind+" "+f.need.id, s.pending(pendingEvent, e.ID, 0))
-		}
-		var writes []store.Write
-		if f.status == Applied {
-			e.Subscription = a.about(e.Subscription)
-			if writes, err = a.writes(); err != nil {
-				return Verdict{}, err
-			}
-		}
-		v, err := s.file(ctx, e, f.status, f.reason, writes...)
-		if !again(err) {
-			return v, err
-		}
-	}
-	return Verdict{}, fmt.Errorf("event %s: overtaken by others %d times", e.ID, maxTries)
-}
-
-// errPoison: the fault is with what is told or stored, and the store works.
-var errPoison = errors.New("it cannot be applied")
-
-// try is take, of what may be poison.
-func (a *application) try(ctx context.Context, o Object) (f finding, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: it panicked: %v", errPoison, p)
-		}
-	}()
-	return a.take(ctx, o)
-}
-
-// about is the subscription that the event is about, as far as is known.
-func (a *application) about(told string) string {
-	switch {
-	case told != "":
-		return told
-	case a.subscription != nil:
-		return a.subscription.ID
-	case a.payment != nil:
-		return a.payment.Subscription
-	}
-	return ""
-}
-
-// file stores the event, absent so far, and what goes with it, in one commit. One that is stored
-// already is a duplicate, whatever it says now.
-func (s *Service) file(ctx context.Context, e *Event, status EventStatus, reason string, others ...store.Write) (Verdict, error) {
-	e.Status, e.Reason = status, reason
-	if status.Final() {
-		e.Applied = s.now()
-	}
-	it, err := e.item()
-	if err != nil {
-		return Verdict{}, err
-	}
-	err = s.commit(ctx, append([]store.Write{store.Put(s.events, it, store.Absent())}, others...)...)
-	switch {
-	case err == nil:
-		if len(others) > 0 {
-			s.nudge()
-		}
-		return Verdict{Event: e.ID, Status: status, Reason: reason}, nil
-	case errors.Is(err, store.ErrTooLarge) && len(others) > 0 && len(it.Get(schema.TrackedBody).Bytes()) < largeBody:
-		return s.bury(ctx, e, "what it changes is too large to be stored")
-	case errors.Is(err, store.ErrTooLarge) && e.Body != nil:
-		if e.Body, reason = nil, cmp.Or(reason, bodyTooLarge); !status.Final() { // it could not be read again
-			return s.bury(ctx, e, bodyTooLarge)
-		}
-		return s.file(ctx, e, status, reason, others...)
-	case !again(err):
-		return Verdict{}, err
-	}
-	there, reading := s.Event(ctx, e.ID)
-	switch {
-	case reading == nil:
-		s.nudge() // it may be ours, whose answer was lost
-		return Verdict{Event: e.ID, Status: there.Status, Reason: there.Reason, Duplicate: true}, nil
-	case errors.Is(reading, store.ErrNotFound):
-		return Verdict{}, err
-	}
-	return Verdict{}, reading
-}
-
+// The kinds of what waits in the inbox, and the name under which its row has the id.
 const (
-	bodyTooLarge = "its body was too large to be stored"
-	largeBody    = 300 << 10 // bytes, compressed: from here on it is the body that an item has no room for
+	pendingEvent    = "event"    // an event that could not be decided at once
+	pendingCharge   = "charge"   // an event about a payment intent of billing's
+	pendingRefresh  = "refresh"  // <account>/<subscription>: its state at Stripe has to be asked for
+	pendingPurchase = "purchase" // a purchase that was begun: what there is of it at Stripe
+	pendingRelease  = "release"  // a Stripe account was registered: what was quarantined of it
+	pendingID       = "id"
 )
 
-// bury files an event that nothing can be done about, for a person to see.
-func (s *Service) bury(ctx context.Context, e *Event, reason string) (Verdict, error) {
-	s.o.Log.Error("an event was given up", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why", reason)
-	return s.file(ctx, e, Dead, reason, s.pending(pendingEvent, e.ID, 0)) // the row dies with it, and is seen
+const (
+	workers = 16 // of the inbox, and of the actions
+	// settleWait gives the run that has confirmed a payment the time to settle it itself.
+	settleWait = 10 * time.Second
+	// releaseWait gives Register the time to release the quarantined events itself.
+	releaseWait = 30 * time.Second
+	// claimFor is longer than any automation takes.
+	claimFor = 2 * time.Minute
+	// forceTries is the number of tries, some hours, after which the end of a split payment is
+	// decided without its schedule: as cancelled.
+	forceTries = 5
+	lastTry    = 9 // tries before an effect's last: the schedule of package outbox
+)
+
+// DrainInbox applies what waits in the inbox and is due. A row that fails waits longer each time;
+// after ten tries it is dead.
+func (s *Service) DrainInbox(ctx context.Context) (outbox.Report, error) {
+	return s.inbox().Drain(ctx, workers)
 }
 
-// Event returns the event as it is stored, or store.ErrNotFound.
-func (s *Service) Event(ctx context.Context, id string) (*Event, error) {
-	if !isID(id, "evt_") {
-		return nil, fmt.Errorf("event %q: %w", id, store.ErrNotFound)
-	}
-	it, err := s.o.Store.Get(ctx, s.events, store.Key{PK: id})
-	if err != nil {
-		return nil, err
-	}
-	return eventOf(it)
+func (s *Service) inbox() *outbox.Outbox {
+	return s.queue(outbox.Inbox, (*inboxWorker)(s))
 }
 
-// settle makes an event that was waiting final, with what it changes, in one commit.
-func (s *Service) settle(ctx context.Context, e *Event, f finding, others ...store.Write) error {
-	before := e.Status
-	e.Status, e.Reason, e.Applied = f.status, f.reason, time.Time{}
-	if f.status.Final() {
-		e.Applied = s.now()
+// queue is the outbox of one queue. If several processes drain it, each claims the rows it delivers.
+func (s *Service) queue(l outbox.Lane, d outbox.Deliverer) *outbox.Outbox {
+	o := outbox.New(s.o.Store, s.o.Tables.Outbox, s.now, d, nil).On(l)
+	if s.o.Shared {
+		o = o.Claiming(claimFor)
 	}
-	it, err := e.item()
-	if err != nil {
+	return o
+}
+
+// An inboxWorker is the deliverer of the inbox.
+type inboxWorker Service
+
+// Deliver implements outbox.Deliverer.
+func (w *inboxWorker) Deliver(ctx context.Context, e outbox.Effect) error {
+	s, id := (*Service)(w), e.Data[pendingID]
+	by := askStripe
+	if e.Tries >= forceTries {
+		by = forced
+	}
+	switch e.Kind {
+	case pendingEvent, pendingCharge:
+		err := s.finish(ctx, id, by)
+		if err != nil && ctx.Err() == nil {
+			err = s.setback(ctx, id, e.Tries, err)
+		}
 		return err
+	case pendingRefresh:
+		at, sub, _ := strings.Cut(id, "/")
+		err := s.refreshSubscription(ctx, at, sub, by == forced)
+		if errors.Is(err, ErrGone) || errors.Is(err, ErrUnregistered) {
+			return nil
+		}
+		return err
+	case pendingRelease:
+		return s.release(ctx, id)
+	case pendingPurchase:
+		return s.recoverPurchase(ctx, id)
 	}
-	return s.commit(ctx, append([]store.Write{store.Put(s.events, it, store.AttributeEquals(schema.TrackedStatus, store.S(string(before))))}, others...)...)
+	return fmt.Errorf("%w: nothing is done with a %q", outbox.ErrPermanent, e.Kind)
+}
+
+// setback notes on the event why it waits, and that it is dead when this was its last try.
+func (s *Service) setback(ctx context.Context, id string, tries int, cause error) error {
+	e, err := s.Event(ctx, id)
+	if err != nil || e.Status.Final() {
+		return cause
+	}
+	status := store.S(string(e.Status))
+	set := store.NewItem(store.Attribute{Name: schema.TrackedReason, Value: store.S(short(cause.Error()))})
+	if tries >= lastTry || errors.Is(cause, outbox.ErrPermanent) {
+		set.Set(schema.TrackedStatus, store.S(string(Dead)))
+		s.o.Log.Error("an event was given up", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why", short(cause.Error()))
+	}
+	err = s.commit(ctx, store.Update(s.events, store.Key{PK: e.ID}, set, nil, store.AttributeEquals(schema.TrackedStatus, status)))
+	if err != nil && !store.Retryable(err) {
+		return errors.Join(cause, err)
+	}
+	return cause
+}
+
+// finish applies a stored event that is not final yet. An event that has expired is none.
+func (s *Service) finish(ctx context.Context, id string, by effort) error {
+	return store.Retry(ctx, "event "+id, func() error {
+		e, err := s.Event(ctx, id)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return nil
+		case err != nil || e.Status.Final():
+			return err
+		}
+		_, err = s.redo(ctx, e, by)
+		return err
+	})
+}
+
+// redo decides a stored event anew, whatever its status. Only a refused event stays refused: it is
+// not for this store.
+func (s *Service) redo(ctx context.Context, e *Event, by effort) (Verdict, error) {
+	if e.Status == Refused {
+		return Verdict{Event: e.ID, Status: e.Status, Reason: e.Reason, Duplicate: true}, nil
+	}
+	told, err := s.decode(e.Body)
+	if err != nil {
+		return Verdict{}, fmt.Errorf("%w: %w", outbox.ErrPermanent, err)
+	}
+	if told.Live != s.o.Live {
+		return Verdict{}, fmt.Errorf("%w: it is of the other mode", outbox.ErrPermanent)
+	}
+	e.Object = told.Object
+	d, err := s.decide(ctx, e, by)
+	if err != nil {
+		return Verdict{}, err
+	}
+	return s.file(ctx, e, d)
+}
+
+// Replay applies a stored event at once, whatever its status: dead, waiting, or applied, in which
+// case it changes nothing more. It returns store.ErrNotFound if the event is not stored.
+func (s *Service) Replay(ctx context.Context, id string) (v Verdict, err error) {
+	err = store.Retry(ctx, "event "+id, func() error {
+		e, err := s.Event(ctx, id)
+		if err != nil {
+			return err
+		}
+		by, dead := askStripe, e.Status == Dead
+		if dead {
+			by = forced
+		}
+		if v, err = s.redo(ctx, e, by); err == nil && dead {
+			err = s.revive(ctx, id)
+		}
+		return err
+	})
+	return v, err
+}
+
+// revive takes the event's row out of the dead letters, of whichever kind it is: the inbox finds
+// that there is nothing left to do.
+func (s *Service) revive(ctx context.Context, id string) error {
+	for _, kind := range []string{pendingEvent, pendingCharge} {
+		err := s.inbox().Replay(ctx, kind+"/"+id)
+		if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxReason is how many bytes of a reason are kept.
+const maxReason = 300
+
+// short makes an error's text fit to be kept and shown.
+func short(text string) string {
+	text = secret.Clean(text)
+	return strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
 }

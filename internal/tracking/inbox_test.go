@@ -2,353 +2,148 @@ package tracking_test
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/storetest"
+	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
-	"github.com/duesday/duesday/stripefake"
 )
 
-// TestTake_Whose: what is of the other mode is stored and changes nothing; what came to the wrong
-// endpoint is not even that.
-func TestTake_Whose(t *testing.T) {
-	live := thing{"livemode": true}
-	for name, c := range map[string]struct {
-		connect bool
-		body    []byte
-		status  tracking.EventStatus
-	}{
-		"connected":                   {true, paid("evt_1", shopAt, aPurchase), tracking.Applied},
-		"live":                        {true, paid("evt_1", shopAt, aPurchase, live), tracking.Refused},
-		"live, our own":               {false, paid("evt_1", "", aPurchase, live), tracking.Refused},
-		"live, of nobody":             {true, paid("evt_1", otherAt, aPurchase, live), tracking.Refused},
-		"our own at Connect":          {true, paid("evt_1", "", aPurchase), ""},
-		"connected at our own":        {false, paid("evt_1", shopAt, aPurchase), ""},
-		"of nobody at our own":        {false, paid("evt_1", otherAt, aPurchase), ""},
-		"of nobody":                   {true, paid("evt_1", otherAt, aPurchase), tracking.Quarantined},
-		"our own, and not registered": {false, message("evt_1", "payment_intent.succeeded", "", object(tracking.KindPayment, "pi_1", "succeeded", "", "")), tracking.Ignored},
-		"our own, for a purchase":     {false, paid("evt_1", "", aPurchase), tracking.Quarantined},
-		"our own, by name":            {false, paid("evt_1", stripefake.DefaultAccount, aPurchase), tracking.Quarantined},
-		"another type":                {true, message("evt_1", "terminal.reader.action_succeeded", shopAt, thing{"object": "terminal.reader", "id": "tmr_1"}), tracking.Ignored},
-		"of tomorrow":                 {true, message("evt_1", "payment_intent.folded", shopAt, object("payment_dream", "pd_1", "deep", aPurchase, tracking.Legacy)), tracking.Ignored},
-		"of another installation": {true, message("evt_1", "payment_intent.succeeded", shopAt, object(tracking.KindPayment, "pi_1", "succeeded", "", "",
-			thing{"metadata": thing{tracking.MetaInstallation: "theirs", tracking.MetaPurchase: aPurchase, tracking.MetaKind: "legacy"}})), tracking.Ignored},
-		"a subscription of another installation": {true, message("evt_1", "customer.subscription.created", shopAt, object(tracking.KindSubscription, "sub_1", "active", "", "",
-			thing{"metadata": thing{tracking.MetaInstallation: "theirs", tracking.MetaPurchase: aPurchase}})), tracking.Ignored},
-		"nobody's subscription": {true, message("evt_1", "customer.subscription.created", shopAt, object(tracking.KindSubscription, "sub_1", "active", "", "")), tracking.Ignored},
-	} {
-		d := newDesk(t)
-		before := d.state()
-		v, err := d.service.Take(t.Context(), c.body, webhook(c.connect))
-		if c.status == "" { // an answer that says so: it is for the other endpoint
-			if after := d.state(); !errors.Is(err, tracking.ErrEndpoint) || after != before || len(d.items(tables.Tracking.Events.Name)) > 0 {
-				t.Errorf("%s: got %+v, %v", name, v, err)
-			}
-			continue
-		}
-		if err != nil || v.Status != c.status || v.Event != "evt_1" {
-			t.Errorf("%s: got %+v, %v, want it %s", name, v, err, c.status)
-			continue
-		}
-		after := d.state()
-		if c.status != tracking.Applied && c.status != tracking.Quarantined && after != before {
-			t.Errorf("%s: it has changed\n%s\nto\n%s", name, before, after)
-		}
-		if bought := strings.Contains(after, tables.Tracking.Purchases.Name); bought != (c.status == tracking.Applied) {
-			t.Errorf("%s: stored:\n%s", name, after)
-		}
-		d.stored("evt_1", c.status)
-	}
-}
+func decode(body []byte) (tracking.Event, error) { return event.Decode(body) }
 
-// stored holds an event as it is stored against what the published table says of it.
-func (d *desk) stored(id string, status tracking.EventStatus) {
+// dies has the inbox give the event up: Stripe answers nothing for ten tries.
+func (d *desk) dies(id string) *tracking.Event {
 	d.Helper()
-	it, err := d.mem.Get(d.Context(), tables.Tracking.Events.Name, store.Key{PK: id})
-	if err != nil {
-		d.Fatal(err)
-	}
-	got := []string{it.Str("id"), it.Str("status"), it.Str("timestamp"), it.Str("date"), it.Str("time")}
-	if want := []string{id, string(status), shopStart.Format("2006-01-02 15:04:05.000"), shopStart.Format(time.DateOnly), "09:00:00.000"}; !slices.Equal(got, want) {
-		d.Errorf("stored: got %v, want %v", got, want)
-	}
-	want := shopStart.Add(30 * 24 * time.Hour).Unix()
-	if !status.Final() {
-		want = 0
-	}
-	if got := it.Int("expiration"); got != want {
-		d.Errorf("%s, %s: it expires at %d, want %d", id, status, got, want)
-	}
-	if it.Str("type") == "" || it.Str("stripe_account") == "" {
-		d.Errorf("stored without what the table asks for: %v", it)
+	d.stub.down = errors.New("no answer to pi_1_secret_abc, whatever is asked")
+	defer func() { d.stub.down = nil }()
+	for try := 1; ; try++ {
+		r := d.drain()
+		e := d.event(id)
+		if try == 10 {
+			if e.Status != tracking.Dead || r.Dead != 1 {
+				d.Errorf("after ten tries: %s, %+v", e.Status, r)
+			}
+			return e
+		}
+		if e.Status != tracking.Received || r.Failed != 1 {
+			d.Fatalf("after %d tries: %s (%s), %+v", try, e.Status, e.Reason, r)
+		}
+		if e.Reason == "" || e.Body == nil {
+			d.Errorf("after %d tries: reason %q, %d bytes", try, e.Reason, len(e.Body))
+		}
+		d.clock = d.clock.Add(25 * time.Hour)
 	}
 }
 
-func TestTake_NoEvent(t *testing.T) {
+// undecided is an event of a payment intent that does not say whose it is.
+func undecided(id, intent string) []byte {
+	return message(id, "payment_intent.succeeded", shopAt, object(tracking.KindPayment, intent, "succeeded", "", "", thing{"customer": "cus_1"}))
+}
+
+func seenPayment(intent, purchase string) tracking.Object {
+	o := tracking.Object{Kind: tracking.KindPayment, ID: intent, Status: "succeeded", Amount: 1500, Currency: "USD", Seen: true, InvoiceTold: true, Customer: "cus_1"}
+	if purchase != "" {
+		o.Tag = tracking.Tag{Installation: installation, Purchase: purchase, Kind: tracking.Product}
+	}
+	return o
+}
+
+func TestWork_AsksStripe(t *testing.T) {
 	d := newDesk(t)
-	before := strings.Join(d.items(), "\n")
-	for _, body := range []string{"", "{", "null", "[]", `{"object":"event"}`, `{"object":"charge","id":"ch_1"}`, string(message("ev_1", "a.b", shopAt, thing{})), string(message("evt_1", "a.b", "shop", thing{}))} {
-		if _, err := d.service.Take(t.Context(), []byte(body), webhook(true)); !errors.Is(err, tracking.ErrBody) {
-			t.Errorf("%.80s: %v", body, err)
-		}
+	d.stub.objects["pi_1"], d.stub.objects["pi_2"] = seenPayment("pi_1", aPurchase), seenPayment("pi_2", "")
+	for i, intent := range []string{"pi_1", "pi_2", "pi_gone"} {
+		d.takes(undecided(fmt.Sprint("evt_", i+1), intent), tracking.Received)
+		d.stored(fmt.Sprint("evt_", i+1), tracking.Received)
 	}
-	if after := strings.Join(d.items(), "\n"); after != before {
-		t.Errorf("stored:\n%s", after)
+	if r := d.drain(); r.Delivered != 3 {
+		t.Errorf("got %+v", r)
 	}
-}
-
-// TestTake_NotTheirs: what another account writes into its metadata touches no purchase of ours,
-// by whatever object, told or seen.
-func TestTake_NotTheirs(t *testing.T) {
-	old := thing{"api_version": "2022-11-15"}
-	link := thing{"payment_intent": "pi_b"}
-	for name, o := range map[string]thing{
-		"paid":          object(tracking.KindPayment, "pi_b", "succeeded", aPurchase, tracking.Legacy),
-		"new":           object(tracking.KindPayment, "pi_b", "requires_payment_method", aPurchase, tracking.Legacy),
-		"recurring":     object(tracking.KindPayment, "pi_b", "succeeded", aPurchase, tracking.Subscribe, thing{"invoice": "in_b"}),
-		"canceled":      object(tracking.KindSubscription, "sub_b", "canceled", aPurchase, tracking.Subscribe),
-		"active":        object(tracking.KindSubscription, "sub_b", "active", aPurchase, tracking.Subscribe),
-		"of its id":     object(tracking.KindSubscription, "sub_a", "canceled", aPurchase, tracking.Subscribe),
-		"schedule":      object(tracking.KindSchedule, "sub_sched_b", "canceled", aPurchase, tracking.SplitPayment, thing{"subscription": "sub_b"}),
-		"invoice":       object(tracking.KindInvoice, "in_b", "paid", aPurchase, tracking.Product, link),
-		"invoice alone": object(tracking.KindInvoice, "in_b", "paid", aPurchase, tracking.Product),
-		"charge":        object(tracking.KindCharge, "ch_b", "succeeded", aPurchase, tracking.Legacy, link, thing{"amount_refunded": 1500}),
-		"refund":        object(tracking.KindRefund, "re_b", "succeeded", aPurchase, tracking.Legacy, link, thing{"amount": 1500}),
-		"dispute":       object(tracking.KindDispute, "du_b", "lost", aPurchase, tracking.Legacy, link),
-	} {
-		for _, version := range []thing{nil, old} {
-			d := newDesk(t)
-			if _, err := d.service.Register(t.Context(), otherAccount, otherAt); err != nil {
-				t.Fatal(err)
-			}
-			d.takes(message("evt_1", "customer.subscription.created", shopAt, object(tracking.KindSubscription, "sub_a", "active", aPurchase, tracking.Subscribe)), tracking.Applied)
-			d.deliver()
-			before := d.state()
-			d.takes(message("evt_2", "some.thing", otherAt, o, version), tracking.Refused)
-			if after := d.state(); after != before {
-				t.Errorf("%s: it has changed\n%s\nto\n%s", name, before, after)
-			}
-			e, err := d.service.Replay(t.Context(), "evt_2")
-			if after := d.state(); after != before || err != nil || e.Status != tracking.Refused {
-				t.Errorf("%s, replayed: %+v, %v", name, e, err)
-			}
-			told, err := decode(message("evt_3", "some.thing", otherAt, o, version))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if changed, err := d.service.Apply(t.Context(), otherAt, told.Object); changed || err != nil {
-				t.Errorf("%s, seen: %v, %v", name, changed, err)
-			}
-			if after := d.state(); after != before {
-				t.Errorf("%s, seen: it has changed\n%s\nto\n%s", name, before, after)
-			}
-		}
-	}
-}
-
-// TestTake_Failures: with every operation of the store failing, dying or losing its reply, an
-// event that was not taken comes again, and is applied once.
-func TestTake_Failures(t *testing.T) {
-	disk := errors.New("disk full")
-	bodies := map[string][]byte{"applied": paid("evt_1", shopAt, aPurchase),
-		"asked for": message("evt_1", "payment_intent.succeeded", shopAt, object(tracking.KindPayment, "pi_evt_1", "succeeded", "", "", thing{"customer": "cus_1"}))}
-	moments := 0
-	for name, body := range bodies {
-		for at, more := 1, true; more; at++ {
-			for _, phase := range []storetest.Phase{storetest.Before, storetest.After} {
-				for _, fails := range []error{disk, store.ErrUnknown, store.ErrConflict} {
-					if fails == store.ErrConflict && phase == storetest.After {
-						continue // it says that nothing was done
-					}
-					d := newDesk(t)
-					d.stub.objects["pi_evt_1"] = tracking.Object{Kind: tracking.KindPayment, ID: "pi_evt_1", Status: "succeeded", Seen: true, InvoiceTold: true,
-						Tag: tracking.Tag{Installation: installation, Purchase: aPurchase, Kind: tracking.Legacy}}
-					fresh := d.another() // knows no account yet
-					d.stage.Store, fresh.stage.Store = d.mem, d.faulty
-					hook, met := failing(at, phase, fails, storetest.Get, storetest.Commit)
-					var err error
-					d.during(hook, func() { _, err = fresh.service.Take(t.Context(), body, webhook(true)) })
-					if more = met(); !more {
-						break
-					}
-					moments++
-					if err == nil {
-						d.event("evt_1") // or it is lost
-					}
-					if errors.Is(err, tracking.ErrBody) {
-						t.Errorf("%s at %d: answered that it is no event: %v", name, at, err)
-					}
-					if v := d.take(body); err == nil && !v.Duplicate {
-						t.Errorf("%s at %d phase %d %v: it had been taken, and is taken once more: %+v", name, at, phase, fails, v)
-					}
-					d.drain()
-					d.deliver()
-					d.is("evt_1", tracking.Applied)
-					if jobs := d.robot.jobs(); !slices.Equal(jobs, []string{"fulfil/" + aPurchase}) {
-						t.Errorf("%s at %d phase %d %v: jobs %v", name, at, phase, fails, jobs)
-					}
-					d.waits(0, 0, 0)
-				}
-				if !more {
-					break
-				}
-			}
-		}
-	}
-	if moments < 20 {
-		t.Errorf("only %d moments", moments)
-	}
-}
-
-// TestTake_Answers: the endpoint says 200 of what is durable, 503 when that is not known, and 400
-// of what is no event.
-func TestTake_Answers(t *testing.T) {
-	d := newDesk(t)
-	body := paid("evt_1", shopAt, aPurchase)
-	for _, fails := range []error{errors.New("disk full"), storetest.ErrCrash} {
-		hook, _ := failing(1, storetest.Before, fails, storetest.Commit)
-		d.during(hook, func() {
-			if got := d.hear(body); got != http.StatusServiceUnavailable {
-				t.Errorf("%v: %d", fails, got)
-			}
-		})
-	}
-	for range 2 {
-		if got := d.hear(body); got != http.StatusOK {
-			t.Errorf("got %d", got)
-		}
-	}
-	if got := d.hear([]byte("{}")); got != http.StatusBadRequest {
-		t.Errorf("no event: %d", got)
-	}
-	if got := d.hear(paid("evt_2", shopAt, aPurchase, thing{"livemode": true})); got != http.StatusOK { // refused, and nothing that Stripe could do better
-		t.Errorf("of the other mode: %d", got)
-	}
-	if got := d.hear(paid("evt_3", "", aPurchase)); got != http.StatusBadRequest {
-		t.Errorf("for another endpoint: %d", got)
-	}
-}
-
-// TestTake_Duplicates: an event that is stored is left alone, whatever became of it.
-func TestTake_Duplicates(t *testing.T) {
-	for status, body := range map[tracking.EventStatus][]byte{
-		tracking.Applied:     paid("evt_1", shopAt, aPurchase),
-		tracking.Ignored:     message("evt_1", "balance.available", shopAt, thing{"object": "balance"}),
-		tracking.Refused:     paid("evt_1", shopAt, aPurchase, thing{"livemode": true}),
-		tracking.Quarantined: paid("evt_1", otherAt, aPurchase),
-		tracking.Received:    message("evt_1", "payment_intent.succeeded", shopAt, object(tracking.KindPayment, "pi_1", "succeeded", "", "", thing{"customer": "cus_1"})),
-		tracking.Dead:        message("evt_1", "payment_intent.succeeded", shopAt, object(tracking.KindPayment, "pi_1", "succeeded", "", "", thing{"customer": "cus_1"})),
-	} {
-		d := newDesk(t)
-		d.take(body)
-		if status == tracking.Dead {
-			d.dies("evt_1")
-		}
-		before := strings.Join(d.items(), "\n")
-		for range 3 {
-			v := d.take(body)
-			if v.Status != status || !v.Duplicate {
-				t.Errorf("%s: got %+v", status, v)
-			}
-		}
-		// It says something else now: what was stored first counts.
-		if v := d.take(message("evt_1", "payment_intent.canceled", shopAt, object(tracking.KindPayment, "pi_1", "canceled", bPurchase, tracking.Legacy))); !v.Duplicate || v.Status != status {
-			t.Errorf("%s, with another body: %+v", status, v)
-		}
-		if after := strings.Join(d.items(), "\n"); after != before {
-			t.Errorf("%s: it has changed\n%s\nto\n%s", status, before, after)
-		}
-	}
-}
-
-// TestTake_AtOnce: one event in eight requests at a time is applied once, and eight events of one
-// payment are all applied.
-func TestTake_AtOnce(t *testing.T) {
-	d := newDesk(t)
-	errs := make(chan error, 16)
-	var fresh atomic.Int32
-	for i := range 8 {
-		go func() {
-			v, err := d.service.Take(context.Background(), paid("evt_1", shopAt, aPurchase), webhook(true))
-			if err == nil && !v.Duplicate {
-				fresh.Add(1)
-			}
-			errs <- err
-		}()
-		go func() {
-			_, err := d.service.Take(context.Background(), message(fmt.Sprint("evt_r", i), "refund.created", shopAt,
-				object(tracking.KindRefund, fmt.Sprint("re_", i), "succeeded", aPurchase, tracking.Legacy, thing{"payment_intent": "pi_evt_1", "amount": 100})), webhook(true))
-			errs <- err
-		}()
-	}
-	for range cap(errs) {
-		if err := <-errs; err != nil {
-			t.Error(err)
-		}
-	}
-	if n := fresh.Load(); n != 1 {
-		t.Errorf("taken for new %d times", n)
-	}
-	d.drain()
-	p, err := d.service.Payment(t.Context(), shopAt, "pi_evt_1")
-	if err != nil || p.Status != tracking.PaymentPaid || len(p.Refunds) != 8 || p.Refunded != 800 {
-		t.Errorf("got %+v, %v", p, err)
-	}
-	if r := d.deliver(); r.Delivered != 1 {
-		t.Errorf("delivered %+v", r)
-	}
-}
-
-// A panicking store panics when a payment is read.
-type panicking struct {
-	store.Store
-	on *atomic.Bool
-}
-
-// Get implements store.Store.
-func (p panicking) Get(ctx context.Context, table string, key store.Key) (store.Item, error) {
-	if p.on.Load() && table == tables.Tracking.Payments.Name {
-		panic("what is this? pi_1_secret_abc")
-	}
-	return p.Store.Get(ctx, table, key)
-}
-
-// TestTake_Poison: what cannot be applied is stored, answered 200, tried ten times, logged and
-// kept for a person.
-func TestTake_Poison(t *testing.T) {
-	var on atomic.Bool
-	d := newDesk(t, func(o *tracking.Options) { o.Store = panicking{o.Store, &on} })
-	on.Store(true)
-	if got := d.hear(paid("evt_1", shopAt, aPurchase)); got != http.StatusOK {
-		t.Errorf("answered %d", got)
-	}
-	d.is("evt_1", tracking.Received)
-	d.hear(message("evt_2", "balance.available", shopAt, thing{"object": "balance"})) // others go on
+	d.is("evt_1", tracking.Applied)
 	d.is("evt_2", tracking.Ignored)
-	e := d.dies("evt_1")
-	if !strings.Contains(e.Reason, "panicked") || strings.Contains(e.Reason, "_secret_abc") {
-		t.Errorf("reason: %s", e.Reason)
+	d.is("evt_3", tracking.Ignored)
+	for i := range 3 {
+		d.stored(fmt.Sprint("evt_", i+1), d.event(fmt.Sprint("evt_", i+1)).Status)
 	}
-	for _, want := range []string{"an event was given up", "evt_1", "level=ERROR"} {
-		if !strings.Contains(d.said.String(), want) {
-			t.Errorf("%q is not in the log: %s", want, d.said)
+	if want := []string{"payment " + shopAt + "/pi_1", "payment " + shopAt + "/pi_2", "payment " + shopAt + "/pi_gone"}; !sameSet(d.stub.asked[1:], want) {
+		t.Errorf("asked for %v, want %v", d.stub.asked[1:], want)
+	}
+	d.waits(0, 1, 0)
+	if p := d.purchase(aPurchase); p.Fulfilment.State != tracking.Asked || p.Kind != tracking.Product {
+		t.Errorf("got %+v", p)
+	}
+}
+
+func sameSet(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// TestWork_Crashes: whatever becomes of any commit of the inbox, it comes to the same.
+func TestWork_Crashes(t *testing.T) {
+	for at, more := 1, true; more; at++ {
+		for _, phase := range []storetest.Phase{storetest.Before, storetest.After} {
+			for _, dies := range []bool{true, false} {
+				d := newDesk(t)
+				d.stub.objects["pi_1"] = seenPayment("pi_1", aPurchase)
+				d.takes(undecided("evt_1", "pi_1"), tracking.Received)
+				hook, met := dying(at, phase)
+				if !dies {
+					hook, met = failing(at, phase, store.ErrUnknown, storetest.Commit)
+				}
+				d.during(hook, func() { _, _ = d.service.DrainInbox(t.Context()) }) // it fails
+				more = met()
+				d.clock = d.clock.Add(time.Minute)
+				d.drain()
+				d.is("evt_1", tracking.Applied)
+				d.deliver()
+				if jobs := d.robot.jobs(); !slices.Equal(jobs, []string{"fulfil/" + aPurchase}) {
+					t.Errorf("at %d, phase %d: jobs %v", at, phase, jobs)
+				}
+				d.waits(0, 0, 0)
+			}
+		}
+		if !more && at < 3 {
+			t.Errorf("only %d commits", at-1)
 		}
 	}
-	if strings.Contains(d.said.String(), "_secret_abc") {
-		t.Errorf("logged: %s", d.said)
+}
+
+func TestWork_GivesUp(t *testing.T) {
+	d := newDesk(t)
+	d.takes(undecided("evt_1", "pi_1"), tracking.Received)
+	e := d.dies("evt_1")
+	if !strings.Contains(e.Reason, "no answer") || strings.Contains(e.Reason, "_secret_abc") || !e.Applied.IsZero() {
+		t.Errorf("reason %q, applied %v", e.Reason, e.Applied)
 	}
-	on.Store(false)
+	d.stored("evt_1", tracking.Dead)
+	d.waits(0, 0, 1)
+	if n := strings.Count(d.said.String(), "an event was given up"); n != 1 || !strings.Contains(d.said.String(), "evt_1") || strings.Contains(d.said.String(), "_secret_abc") {
+		t.Errorf("logged %d times: %s", n, d.said)
+	}
+	var waiting []string
+	for e, err := range d.service.Waiting(t.Context()) {
+		waiting = append(waiting, fmt.Sprint(e.ID, " ", e.Status, " ", err))
+	}
+	if !slices.Equal(waiting, []string{"evt_1 dead <nil>"}) {
+		t.Errorf("waiting: %v", waiting)
+	}
+	d.clock = d.clock.Add(365 * 24 * time.Hour)
+	d.drain()
+	d.is("evt_1", tracking.Dead) // it does not vanish, and nothing happens by itself
+	d.stub.down = errors.New("still no answer")
+	if v, err := d.service.Replay(t.Context(), "evt_1"); err == nil {
+		t.Errorf("replayed: %+v", v)
+	}
+	d.is("evt_1", tracking.Dead)
+	d.waits(0, 0, 1)
+	d.stub.down = nil
+	d.stub.objects["pi_1"] = seenPayment("pi_1", aPurchase)
 	if v, err := d.service.Replay(t.Context(), "evt_1"); err != nil || v.Status != tracking.Applied {
 		t.Errorf("replayed: %+v, %v", v, err)
 	}
@@ -356,120 +151,171 @@ func TestTake_Poison(t *testing.T) {
 	d.waits(0, 1, 0)
 }
 
-// TestTake_DecodePanics: a body that the reader cannot stand is an answer, not the end of the
-// process.
-func TestTake_DecodePanics(t *testing.T) {
-	d := newDesk(t, func(o *tracking.Options) {
-		o.Decode = func([]byte) (tracking.Event, error) { panic("index out of range") }
-	})
-	defer func() {
-		if p := recover(); p != nil {
-			t.Errorf("it panicked: %v", p)
-		}
-	}()
-	if v, err := d.service.Take(t.Context(), []byte("{}"), webhook(true)); err == nil {
-		t.Errorf("got %+v", v)
-	}
-}
-
-// TestTake_GarbageOrder: a stored order that cannot be read stops no event of its purchase. What
-// hands it on waits for a person.
-func TestTake_GarbageOrder(t *testing.T) {
+// TestWork_Expired: a row whose event is not there any more is dropped.
+func TestWork_Expired(t *testing.T) {
 	d := newDesk(t)
-	o := legacy()
-	o.Account, o.Key = shopAccount, "1"
-	c, err := d.service.CreatePurchase(t.Context(), o)
-	if err != nil {
+	d.takes(undecided("evt_1", "pi_1"), tracking.Received)
+	if err := d.mem.Commit(t.Context(), store.Delete(tables.Tracking.Events.Name, store.Key{PK: "evt_1"})); err != nil {
 		t.Fatal(err)
 	}
-	key := store.Key{PK: c.Purchase.ID}
-	order := func(text string) string {
+	if r := d.drain(); r.Failed+r.Dead > 0 {
+		t.Errorf("got %+v", r)
+	}
+	d.waits(0, 0, 0)
+	// One that is final, and past its time, is gone, and may come again without an effect.
+	d.takes(paid("evt_2", shopAt, aPurchase), tracking.Applied)
+	d.deliver()
+	d.clock = d.clock.Add(31 * 24 * time.Hour)
+	if _, err := d.service.Event(t.Context(), "evt_2"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+	d.takes(paid("evt_2", shopAt, aPurchase), tracking.Applied)
+	d.deliver()
+	if jobs := d.robot.jobs(); len(jobs) != 1 {
+		t.Errorf("jobs %v", jobs)
+	}
+}
+
+func TestReplay(t *testing.T) {
+	d := newDesk(t)
+	replay := func(id string, want tracking.EventStatus) {
 		t.Helper()
-		it, err := d.mem.Get(t.Context(), tables.Tracking.Purchases.Name, key)
-		if err != nil {
-			t.Fatal(err)
+		v, err := d.service.Replay(t.Context(), id)
+		if err != nil || v.Status != want || v.Event != id {
+			t.Errorf("%s: got %+v, %v, want it %s", id, v, err, want)
 		}
-		set := store.NewItem(store.Attribute{Name: schema.TrackedOrder, Value: store.S(text)})
-		if err := d.mem.Commit(t.Context(), store.Update(tables.Tracking.Purchases.Name, key, set, nil)); err != nil {
-			t.Fatal(err)
-		}
-		return it.Str(schema.TrackedOrder)
+		d.stored(id, want)
 	}
-	right := order("{")
-	d.takes(paid("evt_1", shopAt, c.Purchase.ID), tracking.Applied)
+	for _, id := range []string{"evt_none", "none", ""} {
+		if _, err := d.service.Replay(t.Context(), id); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+	// Applied: it changes nothing that it has not changed.
+	d.takes(paid("evt_1", shopAt, aPurchase), tracking.Applied)
 	d.deliver()
-	if p, err := d.service.Purchase(t.Context(), c.Purchase.ID); err == nil {
-		t.Errorf("shown: %+v", p)
+	d.clock = d.clock.Add(time.Hour)
+	replay("evt_1", tracking.Applied)
+	if r := d.deliver(); r.Delivered != 0 {
+		t.Errorf("delivered again: %+v", r)
 	}
-	if was := order(right); was != "{" {
-		t.Errorf("the order has become %q", was)
+	// Applied, and lost since: it heals.
+	if err := d.mem.Commit(t.Context(), store.Delete(tables.Tracking.Payments.Name, store.Key{PK: shopAt, SK: "pi_evt_1"})); err != nil {
+		t.Fatal(err)
 	}
+	replay("evt_1", tracking.Applied)
+	if p, err := d.service.Payment(t.Context(), shopAt, "pi_evt_1"); err != nil || p.Status != tracking.PaymentPaid {
+		t.Errorf("not healed: %+v, %v", p, err)
+	}
+	// Received: at once.
+	d.takes(undecided("evt_2", "pi_2"), tracking.Received)
+	d.stub.objects["pi_2"] = seenPayment("pi_2", bPurchase)
+	replay("evt_2", tracking.Applied)
+	d.drain()
+	d.waits(0, 1, 0)
+	// Ignored stays ignored, of our own account too, and of nobody quarantined.
+	d.takes(message("evt_3", "balance.available", shopAt, thing{"object": "balance"}), tracking.Ignored)
+	replay("evt_3", tracking.Ignored)
+	if v, err := d.service.Ingest(t.Context(), message("evt_4", "payment_intent.succeeded", "", object(tracking.KindPayment, "pi_4", "succeeded", "", "")), webhook(false)); err != nil || v.Status != tracking.Ignored {
+		t.Errorf("our own: %+v, %v", v, err)
+	}
+	replay("evt_4", tracking.Ignored)
+	d.takes(paid("evt_5", otherAt, bPurchase), tracking.Quarantined)
+	replay("evt_5", tracking.Quarantined)
+	if e := d.event("evt_5"); !e.Applied.IsZero() {
+		t.Errorf("quarantined, and applied at %v", e.Applied)
+	}
+}
+
+// TestReplay_Refused: what was refused stays refused: above all what is of the other mode.
+func TestReplay_Refused(t *testing.T) {
+	d := newDesk(t)
+	d.takes(paid("evt_1", shopAt, aPurchase, thing{"livemode": true}), tracking.Refused)
+	before := d.state()
+	if v, err := d.service.Replay(t.Context(), "evt_1"); err == nil && v.Status != tracking.Refused {
+		t.Errorf("an event of the other mode was replayed: %+v", v)
+	}
+	if after := d.state(); after != before {
+		t.Errorf("it has changed\n%s\nto\n%s", before, after)
+	}
+}
+
+// A settler writes down what it is told.
+type settler struct {
+	mu    sync.Mutex
+	heard []string
+	fails error
+}
+
+// Heard implements tracking.Settler.
+func (s *settler) Heard(_ context.Context, account, subscription, intent string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard = append(s.heard, account+"/"+subscription+" "+intent)
+	return s.fails
+}
+
+// charged is an event about a payment intent of billing's.
+func charged(id, installation, typ, status string) []byte {
+	return message(id, typ, "", object(tracking.KindPayment, "pi_"+id, status, "", "",
+		thing{"metadata": thing{tracking.MetaInstallation: installation, "duesday_account": "acme", "duesday_subscription": "gold", "duesday_sku": "news", "duesday_period": "3", "duesday_generation": "1"}}))
+}
+
+func TestWork_Settles(t *testing.T) {
+	var s settler
+	d := newDesk(t, func(o *tracking.Options) { o.Settler = &s })
+	take := func(body []byte, want tracking.EventStatus) {
+		t.Helper()
+		if v, err := d.service.Ingest(t.Context(), body, webhook(false)); err != nil || v.Status != want {
+			t.Errorf("got %+v, %v, want it %s", v, err, want)
+		}
+	}
+	take(charged("evt_1", installation, "payment_intent.succeeded", "succeeded"), tracking.Received)
+	take(charged("evt_2", "theirs", "payment_intent.succeeded", "succeeded"), tracking.Ignored)
+	take(charged("evt_3", installation, "payment_intent.created", "requires_confirmation"), tracking.Received)
+	take(message("evt_4", "payment_intent.succeeded", "", object(tracking.KindPayment, "pi_4", "succeeded", "", "")), tracking.Ignored)
+	if r := d.drain(); r.Delivered != 0 {
+		t.Errorf("settled at once, while the run that has confirmed it does: %+v", r)
+	}
+	d.clock = d.clock.Add(10 * time.Second)
+	s.fails = errors.New("the store is busy")
+	if r := d.drain(); r.Failed != 2 {
+		t.Errorf("got %+v", r)
+	}
+	d.is("evt_1", tracking.Received)
+	s.fails = nil
 	d.clock = d.clock.Add(time.Minute)
-	d.deliver()
-	if p := d.purchase(c.Purchase.ID); !p.Fulfilled {
-		t.Errorf("got %+v", p)
+	d.drain()
+	d.is("evt_1", tracking.Applied)
+	d.is("evt_2", tracking.Ignored)
+	d.is("evt_3", tracking.Applied)
+	if want := []string{"acme/gold pi_evt_1", "acme/gold pi_evt_1", "acme/gold pi_evt_3", "acme/gold pi_evt_3"}; !sameSet(s.heard, want) {
+		t.Errorf("heard %v, want %v", s.heard, want)
 	}
+	if got := d.items(tables.Tracking.Payments.Name, tables.Tracking.Purchases.Name); len(got) > 0 {
+		t.Errorf("tracked: %v", got)
+	}
+	d.waits(0, 0, 0)
+	// Without a settler they are nothing to us.
+	d = newDesk(t)
+	take(charged("evt_1", installation, "payment_intent.succeeded", "succeeded"), tracking.Ignored)
 }
 
-// huge is more than fits into an item, and not to be compressed.
-func huge(t testing.TB) thing {
-	t.Helper()
-	b := make([]byte, 480<<10)
-	for i, r := 0, rand.New(rand.NewPCG(1, 2)); i < len(b); i++ {
-		b[i] = byte(r.Uint32())
+// TestReplay_OfACharge: an event about billing's own that was given up leaves no dead letter
+// behind when it is replayed: its row is of another kind than those of other events.
+func TestReplay_OfACharge(t *testing.T) {
+	s := settler{fails: errors.New("the store is busy")}
+	d := newDesk(t, func(o *tracking.Options) { o.Settler = &s })
+	if v, err := d.service.Ingest(t.Context(), charged("evt_1", installation, "payment_intent.succeeded", "succeeded"), webhook(false)); err != nil || v.Status != tracking.Received {
+		t.Fatalf("got %+v, %v", v, err)
 	}
-	return thing{"padding": base64.StdEncoding.EncodeToString(b)}
-}
-
-// TestTake_TooLarge: an event whose body is too large for an item is applied all the same; what
-// cannot be decided at once waits for a person, who finds it.
-func TestTake_TooLarge(t *testing.T) {
-	d := newDesk(t)
-	d.takes(message("evt_1", "payment_intent.succeeded", shopAt, object(tracking.KindPayment, "pi_1", "succeeded", aPurchase, tracking.Legacy, huge(t))), tracking.Applied)
-	if e := d.is("evt_1", tracking.Applied); len(e.Body) > 0 || !strings.Contains(e.Reason, "too large") {
-		t.Errorf("reason %q, %d bytes", e.Reason, len(e.Body))
+	d.clock = d.clock.Add(10 * time.Second)
+	d.dies("evt_1")
+	d.waits(0, 0, 1)
+	s.fails = nil
+	if v, err := d.service.Replay(t.Context(), "evt_1"); err != nil || v.Status != tracking.Applied {
+		t.Fatalf("got %+v, %v", v, err)
 	}
-	d.stored("evt_1", tracking.Applied)
-	if r := d.deliver(); r.Delivered != 1 {
-		t.Errorf("delivered: %+v", r)
-	}
-	d.takes(message("evt_2", "balance.available", shopAt, huge(t)), tracking.Ignored)
-	d.takes(message("evt_3", "payment_intent.succeeded", shopAt, object(tracking.KindPayment, "pi_3", "succeeded", "", "", thing{"customer": "cus_1"}, huge(t))), tracking.Dead)
-	d.takes(message("evt_4", "payment_intent.succeeded", otherAt, object(tracking.KindPayment, "pi_4", "succeeded", aPurchase, tracking.Legacy, huge(t))), tracking.Dead)
-	var waiting []string
-	for e, err := range d.service.Waiting(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		waiting = append(waiting, e.ID)
-	}
-	if slices.Sort(waiting); !slices.Equal(waiting, []string{"evt_3", "evt_4"}) {
-		t.Errorf("a person is shown %v", waiting)
-	}
-	for _, id := range []string{"evt_3", "evt_4"} {
-		if !strings.Contains(d.said.String(), id) {
-			t.Errorf("%s was given up without a word", id)
-		}
-	}
-	if r, err := d.service.Rebuild(t.Context(), shopAt); err != nil {
-		t.Errorf("rebuilt: %+v, %v", r, err)
-	}
-}
-
-// TestTake_KeepsNoSecret: neither in an item, nor in a body as it is read.
-func TestTake_KeepsNoSecret(t *testing.T) {
-	d := newDesk(t)
-	const secret = "pi_1_secret_S3cr3tOfTheBuyer"
-	for i, more := range []thing{
-		{"client_secret": secret},
-		{"client_secret": secret, "status": "requires_payment_method", "charges": thing{"data": []thing{{"client_secret": secret}}}},
-		{"status": "requires_action", "next_action": thing{"type": "redirect_to_url", "redirect_to_url": thing{
-			"url":        "https://hooks.stripe.com/3d_secure_2/hosted?merchant=acct_1&payment_intent=pi_1&payment_intent_client_secret=" + secret + "&publishable_key=pk_test_1",
-			"return_url": "https://shop.example/?back=1"}}},
-		{"confirmation_secret": thing{"type": "payment_intent", "client_secret": secret}},
-	} {
-		d.takes(message(fmt.Sprint("evt_", i), "payment_intent.changed", shopAt, object(tracking.KindPayment, "pi_1", "succeeded", aPurchase, tracking.Legacy, more)), tracking.Applied)
-	}
-	noSecrets(t, d.items())
-	noSecrets(t, d.bodies())
+	d.drain()
+	d.waits(0, 0, 0)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,12 +12,12 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// stampLayout is that of the published tables: UTC, sorts as text as it does in time.
+// stampLayout is the time format of the published tables: UTC, and text order is time order.
 const stampLayout = "2006-01-02 15:04:05.000"
 
 func stamp(t time.Time) string { return t.UTC().Format(stampLayout) }
 
-// parseStamp returns zero for what is no stamp.
+// parseStamp returns the zero time if the text is not a stamp.
 func parseStamp(text string) time.Time {
 	t, err := time.Parse(stampLayout, text)
 	if err != nil {
@@ -25,57 +26,149 @@ func parseStamp(text string) time.Time {
 	return t
 }
 
-// A writer makes an item of what is not zero.
-type writer struct{ it store.Item }
+// A codec reads an item or writes one: a type lists its attributes once, for both directions.
+// A zero value is not written.
+type codec struct {
+	it     store.Item
+	reads  bool
+	now    time.Time // of writing
+	before int64     // the version that was read, when writing
+}
 
-func (w *writer) text(name, value string) {
-	if value != "" {
-		w.it.Set(name, store.S(value))
+func text[T ~string](c *codec, name string, v *T) {
+	if c.reads {
+		*v = T(c.it.Str(name))
+	} else if *v != "" {
+		c.it.Set(name, store.S(string(*v)))
 	}
 }
 
-func (w *writer) time(name string, t time.Time) {
-	if !t.IsZero() {
-		w.it.Set(name, store.S(stamp(t)))
+func number[T ~int | ~int64](c *codec, name string, v *T) {
+	if c.reads {
+		*v = T(c.it.Int(name))
+	} else if *v != 0 {
+		c.it.Set(name, store.Int(int64(*v)))
 	}
 }
 
-func (w *writer) number(name string, n int64) {
-	if n != 0 {
-		w.it.Set(name, store.Int(n))
+func (c *codec) time(name string, v *time.Time) {
+	if c.reads {
+		*v = parseStamp(c.it.Str(name))
+	} else if !v.IsZero() {
+		c.it.Set(name, store.S(stamp(*v)))
 	}
 }
 
-func (w *writer) yes(name string, b bool) {
-	if b {
-		w.it.Set(name, store.Bool(true))
+func (c *codec) flag(name string, v *bool) {
+	if c.reads {
+		*v = c.it.Get(name).Bool()
+	} else if *v {
+		c.it.Set(name, store.Bool(true))
 	}
 }
 
-func (w *writer) history(list []Change) {
-	if len(list) == 0 {
+// part reads or writes a map attribute. An empty map is not written.
+func (c *codec) part(name string, fields func(*codec)) {
+	of := codec{it: c.it.Get(name).Map(), reads: c.reads}
+	if !c.reads {
+		of.it = nil
+	}
+	if fields(&of); !c.reads && len(of.it) > 0 {
+		c.it.Set(name, store.M(of.it))
+	}
+}
+
+// list reads or writes a list of maps.
+func list[T any](c *codec, name string, v *[]T, fields func(*codec, *T)) {
+	if c.reads {
+		for _, value := range c.it.Get(name).List() {
+			var one T
+			fields(&codec{it: value.Map(), reads: true}, &one)
+			*v = append(*v, one)
+		}
 		return
 	}
-	values := make([]store.Value, len(list))
-	for i, c := range list {
-		var of writer
-		of.time(schema.EffectAt, c.At)
-		of.text(schema.EffectEvent, c.Event)
-		of.text(schema.EffectWhat, c.What)
+	values := make([]store.Value, len(*v))
+	for i := range *v {
+		var of codec
+		fields(&of, &(*v)[i])
 		values[i] = store.M(of.it)
 	}
-	w.it.Set(schema.TrackedHistory, store.L(values...))
-}
-
-func historyOf(it store.Item) (list []Change) {
-	for _, v := range it.Get(schema.TrackedHistory).List() {
-		of := v.Map()
-		list = append(list, Change{At: parseStamp(of.Str(schema.EffectAt)), What: of.Str(schema.EffectWhat), Event: of.Str(schema.EffectEvent)})
+	if len(values) > 0 {
+		c.it.Set(name, store.L(values...))
 	}
-	return list
 }
 
-// maxHistory is how many changes of one object are kept: the first, and the latest.
+// parts reads or writes a map of maps, by id.
+func parts[T any](c *codec, name string, v *map[string]T, fields func(c *codec, id string, v *T)) {
+	c.part(name, func(all *codec) {
+		if c.reads {
+			for _, a := range all.it {
+				if *v == nil {
+					*v = map[string]T{}
+				}
+				var one T
+				fields(&codec{it: a.Value.Map(), reads: true}, a.Name, &one)
+				(*v)[a.Name] = one
+			}
+			return
+		}
+		for _, id := range slices.Sorted(maps.Keys(*v)) {
+			var of codec
+			one := (*v)[id]
+			fields(&of, id, &one)
+			all.it.Set(id, store.M(of.it))
+		}
+	})
+}
+
+func (c *codec) texts(name string, v *[]string) {
+	if c.reads {
+		for _, value := range c.it.Get(name).List() {
+			*v = append(*v, value.Str())
+		}
+		return
+	}
+	values := make([]store.Value, len(*v))
+	for i, one := range *v {
+		values[i] = store.S(one)
+	}
+	if len(values) > 0 {
+		c.it.Set(name, store.L(values...))
+	}
+}
+
+// head lists the attributes that purchases, payments and subscriptions have in common.
+func head(c *codec, id, stripeAccount, account *string, created, updated *time.Time, version *int64) {
+	text(c, schema.TrackedID, id)
+	text(c, schema.TrackedStripeAccount, stripeAccount)
+	text(c, schema.TrackedAccount, account)
+	c.time(schema.TrackedCreated, created)
+	if !c.reads {
+		*updated = c.now
+	}
+	c.time(schema.TrackedUpdated, updated)
+	c.version(version)
+}
+
+// version counts the changes of a row.
+func (c *codec) version(v *int64) {
+	if !c.reads {
+		c.before = *v
+		*v++
+	}
+	number(c, schema.TrackedVersion, v)
+}
+
+func (c *codec) history(v *[]Change) {
+	list(c, schema.TrackedHistory, v, func(c *codec, h *Change) {
+		c.time(schema.EffectAt, &h.At)
+		text(c, schema.EffectEvent, &h.Event)
+		text(c, schema.EffectWhat, &h.What)
+	})
+}
+
+// maxHistory is the number of changes that are kept of one object: the first, and the latest.
 const maxHistory = 100
 
 func remember(list []Change, c Change) []Change {
@@ -85,18 +178,26 @@ func remember(list []Change, c Change) []Change {
 	return append(list, c)
 }
 
-// head writes what the published tables have in common.
-func (w *writer) head(id, stripeAccount, account string, created, updated time.Time, version int64) {
-	w.text(schema.TrackedID, id)
-	w.text(schema.TrackedStripeAccount, stripeAccount)
-	w.text(schema.TrackedAccount, account)
-	w.time(schema.TrackedCreated, created)
-	w.time(schema.TrackedUpdated, updated)
-	w.number(schema.TrackedVersion, version)
+// put stores what fields lists, on the condition that its row still has the version that was read.
+func put(table string, fields func(*codec), now time.Time) store.Write {
+	c := codec{now: now}
+	fields(&c)
+	condition := store.Absent()
+	if c.before != 0 {
+		condition = store.AttributeEquals(schema.TrackedVersion, store.Int(c.before))
+	}
+	return store.Put(table, c.it, condition)
 }
 
-// items yields the items of a table that an index has under the partition. The index has their
-// keys alone: it is written with every change of an item, and lists are read seldom.
+// from reads a T from an item.
+func from[T any](it store.Item, fields func(*T, *codec)) *T {
+	v := new(T)
+	fields(v, &codec{it: it, reads: true})
+	return v
+}
+
+// items yields the items of a table that an index has under the partition. The index has only
+// their keys, which keeps writes cheap: lists are read seldom.
 func (s *Service) items(ctx context.Context, t *store.Table, index, partition string, reverse bool) iter.Seq2[store.Item, error] {
 	return func(yield func(store.Item, error) bool) {
 		if partition == "" {
@@ -116,7 +217,7 @@ func (s *Service) items(ctx context.Context, t *store.Table, index, partition st
 	}
 }
 
-// read makes what people read of items; an error comes last.
+// read converts items; an error comes last.
 func read[T any](items iter.Seq2[store.Item, error], of func(store.Item) (T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for it, err := range items {

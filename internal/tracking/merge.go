@@ -237,12 +237,6 @@ func (s *Subscription) decide() (SubscriptionStatus, Ending) {
 	return SubscriptionNew, ""
 }
 
-// fields are what a subscription keeps that people do not see.
-func (s *Subscription) fields() [7]string {
-	yes := map[bool]string{true: "yes"}
-	return [...]string{s.Schedule, s.scheduleStatus, yes[s.over], yes[s.expired], yes[s.soft], yes[s.activated], yes[s.asking]}
-}
-
 // mergeCourse takes in how far a subscription under the purchase has come, and reports whether
 // anything has changed. A schedule that had not begun goes by its own id until its subscription
 // is known.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/duesday/duesday/internal/schema"
@@ -47,62 +45,39 @@ const (
 	PaymentFailed PaymentStatus = "failed"
 )
 
-func (p *Payment) item() store.Item {
-	var w writer
-	w.head(p.ID, p.StripeAccount, p.Account, p.Created, p.Updated, p.version)
-	w.text(schema.TrackedPurchase, p.Purchase)
-	w.text(schema.TrackedStatus, string(p.Status))
-	w.number(schema.TrackedAmount, p.Amount)
-	w.text(schema.TrackedCurrency, p.Currency)
-	w.text(schema.TrackedInvoice, p.Invoice)
-	w.text(schema.TrackedSubscription, p.Subscription)
-	w.number(schema.TrackedToldRefunded, p.told)
-	if len(p.Codes) > 0 {
-		values := make([]store.Value, len(p.Codes))
-		for i, code := range p.Codes {
-			values[i] = store.S(code)
-		}
-		w.it.Set(schema.TrackedCode, store.L(values...))
+func (p *Payment) fields(c *codec) {
+	head(c, &p.ID, &p.StripeAccount, &p.Account, &p.Created, &p.Updated, &p.version)
+	text(c, schema.TrackedPurchase, &p.Purchase)
+	text(c, schema.TrackedStatus, &p.Status)
+	number(c, schema.TrackedAmount, &p.Amount)
+	text(c, schema.TrackedCurrency, &p.Currency)
+	text(c, schema.TrackedInvoice, &p.Invoice)
+	text(c, schema.TrackedSubscription, &p.Subscription)
+	number(c, schema.TrackedToldRefunded, &p.told)
+	c.texts(schema.TrackedCode, &p.Codes)
+	parts(c, schema.TrackedRefunds, &p.Refunds, func(c *codec, id string, r *Refund) {
+		r.ID = id
+		c.amount(&r.Amount, &r.Status)
+	})
+	parts(c, schema.TrackedDisputes, &p.Disputes, func(c *codec, id string, d *Dispute) {
+		d.ID = id
+		c.amount(&d.Amount, &d.Status)
+	})
+	c.history(&p.History)
+}
+
+// amount reads or writes a refund or a dispute.
+func (c *codec) amount(minor *int64, status *string) {
+	if c.reads {
+		*minor, *status = c.it.Int(schema.TrackedAmount), c.it.Str(schema.TrackedStatus)
+		return
 	}
-	parts := func(name string, ids []string, part func(id string) (int64, string)) {
-		if len(ids) == 0 {
-			return
-		}
-		var all store.Item
-		for _, id := range ids {
-			amount, status := part(id)
-			all.Set(id, store.M(store.NewItem(store.Attribute{Name: schema.TrackedAmount, Value: store.Int(amount)},
-				store.Attribute{Name: schema.TrackedStatus, Value: store.S(status)})))
-		}
-		w.it.Set(name, store.M(all))
-	}
-	parts(schema.TrackedRefunds, slices.Sorted(maps.Keys(p.Refunds)), func(id string) (int64, string) { return p.Refunds[id].Amount, p.Refunds[id].Status })
-	parts(schema.TrackedDisputes, slices.Sorted(maps.Keys(p.Disputes)), func(id string) (int64, string) { return p.Disputes[id].Amount, p.Disputes[id].Status })
-	w.history(p.History)
-	return w.it
+	c.it.Set(schema.TrackedAmount, store.Int(*minor))
+	c.it.Set(schema.TrackedStatus, store.S(*status))
 }
 
 func paymentOf(it store.Item) *Payment {
-	p := &Payment{ID: it.Str(schema.TrackedID), StripeAccount: it.Str(schema.TrackedStripeAccount), Account: it.Str(schema.TrackedAccount),
-		Purchase: it.Str(schema.TrackedPurchase), Created: parseStamp(it.Str(schema.TrackedCreated)), Updated: parseStamp(it.Str(schema.TrackedUpdated)),
-		Status: PaymentStatus(it.Str(schema.TrackedStatus)), Amount: it.Int(schema.TrackedAmount), Currency: it.Str(schema.TrackedCurrency),
-		Invoice: it.Str(schema.TrackedInvoice), Subscription: it.Str(schema.TrackedSubscription), History: historyOf(it),
-		told: it.Int(schema.TrackedToldRefunded), version: it.Int(schema.TrackedVersion)}
-	for _, v := range it.Get(schema.TrackedCode).List() {
-		p.Codes = append(p.Codes, v.Str())
-	}
-	for _, a := range it.Get(schema.TrackedRefunds).Map() {
-		if p.Refunds == nil {
-			p.Refunds = map[string]Refund{}
-		}
-		p.Refunds[a.Name] = Refund{ID: a.Name, Amount: a.Value.Map().Int(schema.TrackedAmount), Status: a.Value.Map().Str(schema.TrackedStatus)}
-	}
-	for _, a := range it.Get(schema.TrackedDisputes).Map() {
-		if p.Disputes == nil {
-			p.Disputes = map[string]Dispute{}
-		}
-		p.Disputes[a.Name] = Dispute{ID: a.Name, Amount: a.Value.Map().Int(schema.TrackedAmount), Status: a.Value.Map().Str(schema.TrackedStatus)}
-	}
+	p := from(it, (*Payment).fields)
 	mergeRefunds(p, Object{}) // Refunded follows from what is stored
 	return p
 }

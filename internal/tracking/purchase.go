@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/duesday/duesday/internal/schema"
@@ -83,86 +81,38 @@ type Change struct {
 	Event string    `json:"event,omitempty"` // evt_… that told it
 }
 
-func (p *Purchase) item() (store.Item, error) {
-	var w writer
-	w.head(p.ID, p.StripeAccount, p.Account, p.Created, p.Updated, p.version)
-	w.it.Set(schema.TrackedFulfilled, store.Bool(p.Fulfilled))
-	w.text(schema.TrackedKind, string(p.Kind))
-	w.text(schema.TrackedCustomer, p.Customer)
-	w.text(schema.TrackedProblem, p.Problem)
-	w.text(schema.TrackedKeyHash, p.keyHash)
-	if p.keyHash != "" && p.order == "" {
-		order, err := json.Marshal(p.Order)
-		if err != nil {
-			return nil, fmt.Errorf("purchase %s: %w", p.ID, err)
-		}
-		p.order = string(order)
+func (p *Purchase) fields(c *codec) {
+	head(c, &p.ID, &p.StripeAccount, &p.Account, &p.Created, &p.Updated, &p.version)
+	if c.flag(schema.TrackedFulfilled, &p.Fulfilled); !c.reads && !p.Fulfilled {
+		c.it.Set(schema.TrackedFulfilled, store.Bool(false))
 	}
-	w.text(schema.TrackedOrder, p.order)
-	w.effect(schema.TrackedFulfilment, p.Fulfilment)
-	w.effect(schema.TrackedUnsubscribe, p.Unsubscribe)
-	if len(p.Automations) > 0 {
-		values := make([]store.Value, len(p.Automations))
-		for i, d := range p.Automations {
-			var of writer
-			of.text(schema.EffectAction, string(d.Action))
-			of.time(schema.EffectAt, d.At)
-			of.text(schema.EffectAutomation, d.Automation)
-			values[i] = store.M(of.it)
-		}
-		w.it.Set(schema.TrackedAutomations, store.L(values...))
-	}
-	if len(p.Courses) > 0 {
-		var courses store.Item
-		for _, id := range slices.Sorted(maps.Keys(p.Courses)) {
-			var of writer
-			of.text(schema.TrackedEnding, string(p.Courses[id].Ending))
-			of.text(schema.TrackedSchedule, p.Courses[id].Schedule)
-			of.text(schema.TrackedStatus, string(p.Courses[id].Status))
-			courses.Set(id, store.M(of.it))
-		}
-		w.it.Set(schema.TrackedCourses, store.M(courses))
-	}
-	w.history(p.History)
-	return w.it, nil
+	text(c, schema.TrackedKind, &p.Kind)
+	text(c, schema.TrackedCustomer, &p.Customer)
+	text(c, schema.TrackedProblem, &p.Problem)
+	text(c, schema.TrackedKeyHash, &p.keyHash)
+	text(c, schema.TrackedOrder, &p.order)
+	p.Fulfilment.fields(c, schema.TrackedFulfilment)
+	p.Unsubscribe.fields(c, schema.TrackedUnsubscribe)
+	list(c, schema.TrackedAutomations, &p.Automations, func(c *codec, d *Done) {
+		text(c, schema.EffectAction, &d.Action)
+		c.time(schema.EffectAt, &d.At)
+		text(c, schema.EffectAutomation, &d.Automation)
+	})
+	parts(c, schema.TrackedCourses, &p.Courses, func(c *codec, _ string, v *Course) {
+		text(c, schema.TrackedEnding, &v.Ending)
+		text(c, schema.TrackedSchedule, &v.Schedule)
+		text(c, schema.TrackedStatus, &v.Status)
+	})
+	c.history(&p.History)
 }
 
-func (w *writer) effect(name string, e Effect) {
-	if e.State == NotAsked {
-		return
-	}
-	var of writer
-	of.time(schema.EffectAsked, e.Asked)
-	of.time(schema.EffectDone, e.Done)
-	of.text(schema.TrackedReason, e.Reason)
-	of.text(schema.EffectState, string(e.State))
-	w.it.Set(name, store.M(of.it))
-}
-
-func effectOf(it store.Item, name string) Effect {
-	of := it.Get(name).Map()
-	return Effect{State: EffectState(of.Str(schema.EffectState)), Reason: of.Str(schema.TrackedReason),
-		Asked: parseStamp(of.Str(schema.EffectAsked)), Done: parseStamp(of.Str(schema.EffectDone))}
-}
-
-func purchaseOf(it store.Item) *Purchase {
-	p := &Purchase{ID: it.Str(schema.TrackedID), Account: it.Str(schema.TrackedAccount), StripeAccount: it.Str(schema.TrackedStripeAccount),
-		Kind: Kind(it.Str(schema.TrackedKind)), Created: parseStamp(it.Str(schema.TrackedCreated)), Updated: parseStamp(it.Str(schema.TrackedUpdated)),
-		Fulfilled: it.Get(schema.TrackedFulfilled).Bool(), Customer: it.Str(schema.TrackedCustomer), Problem: it.Str(schema.TrackedProblem),
-		Fulfilment: effectOf(it, schema.TrackedFulfilment), Unsubscribe: effectOf(it, schema.TrackedUnsubscribe),
-		History: historyOf(it), keyHash: it.Str(schema.TrackedKeyHash), order: it.Str(schema.TrackedOrder), version: it.Int(schema.TrackedVersion)}
-	for _, v := range it.Get(schema.TrackedAutomations).List() {
-		of := v.Map()
-		p.Automations = append(p.Automations, Done{Automation: of.Str(schema.EffectAutomation), Action: Action(of.Str(schema.EffectAction)), At: parseStamp(of.Str(schema.EffectAt))})
-	}
-	for _, a := range it.Get(schema.TrackedCourses).Map() {
-		of := a.Value.Map()
-		if p.Courses == nil {
-			p.Courses = map[string]Course{}
-		}
-		p.Courses[a.Name] = Course{Status: SubscriptionStatus(of.Str(schema.TrackedStatus)), Ending: Ending(of.Str(schema.TrackedEnding)), Schedule: of.Str(schema.TrackedSchedule)}
-	}
-	return p
+func (e *Effect) fields(c *codec, name string) {
+	c.part(name, func(c *codec) {
+		c.time(schema.EffectAsked, &e.Asked)
+		c.time(schema.EffectDone, &e.Done)
+		text(c, schema.TrackedReason, &e.Reason)
+		text(c, schema.EffectState, &e.State)
+	})
 }
 
 // Purchase returns the purchase, or store.ErrNotFound.
@@ -195,11 +145,35 @@ func (s *Service) loadPurchase(ctx context.Context, id string) (*Purchase, error
 	if err != nil {
 		return nil, err
 	}
-	return purchaseOf(it), nil
+	return from(it, (*Purchase).fields), nil
 }
 
 // Purchases yields the purchases from a customer account, the newest first. It reads an index: a
 // purchase of a moment ago may be missing.
 func (s *Service) Purchases(ctx context.Context, account string) iter.Seq2[*Purchase, error] {
-	return read(s.items(ctx, &s.o.Tables.Tracking.Purchases, schema.AccountIndex, account, true), func(it store.Item) (*Purchase, error) { return purchaseOf(it).whole() })
+	return read(s.items(ctx, &s.o.Tables.Tracking.Purchases, schema.AccountIndex, account, true), func(it store.Item) (*Purchase, error) { return from(it, (*Purchase).fields).whole() })
+}
+
+// changePurchase changes a purchase as it was read, and stores it with other writes. While others
+// are faster it does so again with the purchase that they stored.
+func (s *Service) changePurchase(ctx context.Context, p *Purchase, change func(*Purchase) (changed bool, with []store.Write)) (*Purchase, error) {
+	id, stale := p.ID, false
+	err := store.Retry(ctx, "purchase "+id, func() (err error) {
+		if stale {
+			if p, err = s.Purchase(ctx, id); err != nil {
+				return err
+			}
+		}
+		stale = true
+		changed, with := change(p)
+		if !changed {
+			return nil
+		}
+		err = s.commit(ctx, append([]store.Write{put(s.o.Tables.Tracking.Purchases.Name, p.fields, s.now())}, with...)...)
+		if err == nil && len(with) > 0 {
+			s.nudge()
+		}
+		return err
+	})
+	return p, err
 }

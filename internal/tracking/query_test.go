@@ -42,7 +42,7 @@ func TestEvents(t *testing.T) {
 		if id == "evt_b" || id == "evt_c" || id == "evt_d" {
 			sub = "sub_1"
 		}
-		v, err := d.service.Take(t.Context(), message(id, "customer.subscription.updated", account, object(tracking.KindSubscription, sub, "active", "", "")), webhook(true))
+		v, err := d.service.Ingest(t.Context(), message(id, "customer.subscription.updated", account, object(tracking.KindSubscription, sub, "active", "", "")), webhook(true))
 		if err != nil || v.Status != tracking.Ignored {
 			t.Fatalf("%+v, %v", v, err)
 		}

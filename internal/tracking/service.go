@@ -22,9 +22,9 @@ type Options struct {
 	Live         bool             // the mode of our key; events of the other mode are refused
 	Now          func() time.Time // nil: time.Now
 	Log          *slog.Logger     // nil: nothing is logged
-	Decode       Decode           // needed by Take, Work and Rebuild
-	Finder       Finder           // needed by Work, Register
-	Seller       Seller           // needed by CreatePurchase and Work
+	Decode       Decode           // needed by Ingest, DrainInbox and Rebuild
+	Finder       Finder           // needed by DrainInbox and Register
+	Seller       Seller           // needed by CreatePurchase and DrainInbox
 	Settler      Settler          // takes events about billing's own payment intents; nil: they are ignored
 	Shared       bool             // several processes may work on the store: jobs are claimed before they are done
 	// EndedBy are the statuses of a Stripe subscription, of unpaid, paused and past_due, that end
@@ -49,8 +49,8 @@ type Service struct {
 	salt             string        // of the ids of purchases
 	wake             chan struct{} // holds one when something was put into the inbox or the actions
 
-	mu       sync.Mutex
-	accounts map[string]string // customer account by Stripe account, of those that are registered; guarded by mu
+	mu        sync.Mutex
+	merchants map[string]string // by registered Stripe account; guarded by mu
 }
 
 var (
@@ -88,7 +88,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 		return nil, fmt.Errorf("tracking: want the Stripe account of the key and the store's installation, not %q and %q", o.Own, o.Installation)
 	}
 	s := &Service{o: o, events: o.Tables.Tracking.Events.Name, registry: o.Tables.Tracking.Registry.Name,
-		wake: make(chan struct{}, 1), accounts: map[string]string{}}
+		wake: make(chan struct{}, 1), merchants: map[string]string{}}
 	return s, s.pin(ctx)
 }
 
@@ -102,26 +102,23 @@ func Pinned(ctx context.Context, s store.Store, t schema.Tables) (own string, li
 // pin holds the store to the Stripe account and mode it was opened with first.
 func (s *Service) pin(ctx context.Context) error {
 	key := store.Key{PK: ownRow, SK: ownRow}
-	for range maxTries {
+	return store.Retry(ctx, "tracking: the registry", func() error {
 		it, err := s.o.Store.Get(ctx, s.registry, key)
+		own, live := it.Str(schema.TrackedStripeAccount), it.Get(schema.TrackedLive).Bool()
 		switch {
-		case err == nil && (it.Str(schema.TrackedStripeAccount) != s.o.Own || it.Get(schema.TrackedLive).Bool() != s.o.Live):
-			return fmt.Errorf("%w: it was opened with %s (%s), and the key is of %s (%s)", ErrOtherStripe,
-				it.Str(schema.TrackedStripeAccount), mode(it.Get(schema.TrackedLive).Bool()), s.o.Own, mode(s.o.Live))
+		case err == nil && (own != s.o.Own || live != s.o.Live):
+			return fmt.Errorf("%w: it was opened with %s (%s), and the key is of %s (%s)", ErrOtherStripe, own, mode(live), s.o.Own, mode(s.o.Live))
 		case err == nil:
 			s.salt = it.Str(schema.TrackedSalt)
 			return nil
 		case !errors.Is(err, store.ErrNotFound):
 			return err
 		}
-		it = store.NewItem(store.Attribute{Name: schema.PK, Value: store.S(key.PK)}, store.Attribute{Name: schema.SK, Value: store.S(key.SK)},
-			store.Attribute{Name: schema.TrackedStripeAccount, Value: store.S(s.o.Own)}, store.Attribute{Name: schema.TrackedLive, Value: store.Bool(s.o.Live)},
-			store.Attribute{Name: schema.TrackedSalt, Value: store.S(rand.Text())})
-		if err := s.commit(ctx, store.Put(s.registry, it, store.Absent())); err != nil && !again(err) {
-			return err
-		}
-	}
-	return fmt.Errorf("tracking: the registry was overtaken by others %d times", maxTries)
+		s.salt = rand.Text()
+		it = registryRow(ownRow, ownRow, store.Attribute{Name: schema.TrackedStripeAccount, Value: store.S(s.o.Own)},
+			store.Attribute{Name: schema.TrackedLive, Value: store.Bool(s.o.Live)}, store.Attribute{Name: schema.TrackedSalt, Value: store.S(s.salt)})
+		return s.commit(ctx, store.Put(s.registry, it, store.Absent()))
+	})
 }
 
 func mode(live bool) string {

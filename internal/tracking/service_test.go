@@ -167,7 +167,7 @@ func webhook(connect bool) tracking.Origin {
 // take hands in an event of a connected account, which must be taken.
 func (d *desk) take(body []byte) tracking.Verdict {
 	d.Helper()
-	v, err := d.service.Take(d.Context(), body, webhook(true))
+	v, err := d.service.Ingest(d.Context(), body, webhook(true))
 	if err != nil {
 		d.Fatalf("%v\n%s", err, body)
 	}
@@ -214,7 +214,7 @@ func (d *desk) purchase(id string) *tracking.Purchase {
 
 func (d *desk) drain() outbox.Report {
 	d.Helper()
-	r, err := d.service.Work(d.Context())
+	r, err := d.service.DrainInbox(d.Context())
 	if err != nil {
 		d.Fatal(err)
 	}

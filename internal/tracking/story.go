@@ -48,7 +48,7 @@ func (s *Service) Story(ctx context.Context, id string) (*Story, error) {
 		if err != nil {
 			return nil, err
 		}
-		story.Subscriptions = append(story.Subscriptions, subscriptionOf(it))
+		story.Subscriptions = append(story.Subscriptions, from(it, (*Subscription).fields))
 	}
 	told := teller{s: s, story: story, events: map[string]*Event{}}
 	return story, told.tell(ctx)

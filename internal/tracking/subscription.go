@@ -24,13 +24,23 @@ type Subscription struct {
 	Schedule      string             `json:"schedule,omitempty"`      // sub_sched_… that runs it
 	History       []Change           `json:"history,omitempty"`
 
+	progress
+	version int64
+}
+
+// A progress is what a subscription keeps of what was told, beside the parts that people see.
+type progress struct {
 	scheduleStatus string // Stripe's word, the furthest that was told
 	over           bool   // the subscription itself has ended
-	expired        bool   // of one that is over: its first payment was never made
-	soft           bool   // it was seen in a state that the setting says ends it
+	expired        bool   // its first payment was never made
+	soft           bool   // it was fetched in a state that ends it by the setting
 	activated      bool   // it has been active, or past it
 	asking         bool   // its Detail is being asked for
-	version        int64
+}
+
+// differs reports whether the two differ in a part that people do not see.
+func (s *Subscription) differs(t *Subscription) bool {
+	return s.Schedule != t.Schedule || s.progress != t.progress
 }
 
 // A SubscriptionStatus is where a subscription stands. Terminated absorbs.
@@ -54,31 +64,20 @@ const (
 	EndSetting   Ending = "setting"   // unpaid, paused or past due, and the setting says that this ends it
 )
 
-func (s *Subscription) item() store.Item {
-	var w writer
-	w.head(s.ID, s.StripeAccount, s.Account, s.Created, s.Updated, s.version)
-	w.text(schema.TrackedPurchase, s.Purchase)
-	w.text(schema.TrackedStatus, string(s.Status))
-	w.text(schema.TrackedDetail, s.Detail)
-	w.text(schema.TrackedEnding, string(s.Ending))
-	w.text(schema.TrackedSchedule, s.Schedule)
-	w.text(schema.TrackedScheduleSays, s.scheduleStatus)
-	w.yes(schema.TrackedOver, s.over)
-	w.yes(schema.TrackedExpired, s.expired)
-	w.yes(schema.TrackedSoft, s.soft)
-	w.yes(schema.TrackedActivated, s.activated)
-	w.yes(schema.TrackedAsking, s.asking)
-	w.history(s.History)
-	return w.it
-}
-
-func subscriptionOf(it store.Item) *Subscription {
-	return &Subscription{ID: it.Str(schema.TrackedID), StripeAccount: it.Str(schema.TrackedStripeAccount), Account: it.Str(schema.TrackedAccount),
-		Purchase: it.Str(schema.TrackedPurchase), Created: parseStamp(it.Str(schema.TrackedCreated)), Updated: parseStamp(it.Str(schema.TrackedUpdated)),
-		Status: SubscriptionStatus(it.Str(schema.TrackedStatus)), Detail: it.Str(schema.TrackedDetail), Ending: Ending(it.Str(schema.TrackedEnding)),
-		Schedule: it.Str(schema.TrackedSchedule), History: historyOf(it), scheduleStatus: it.Str(schema.TrackedScheduleSays),
-		over: it.Get(schema.TrackedOver).Bool(), expired: it.Get(schema.TrackedExpired).Bool(), soft: it.Get(schema.TrackedSoft).Bool(),
-		activated: it.Get(schema.TrackedActivated).Bool(), asking: it.Get(schema.TrackedAsking).Bool(), version: it.Int(schema.TrackedVersion)}
+func (s *Subscription) fields(c *codec) {
+	head(c, &s.ID, &s.StripeAccount, &s.Account, &s.Created, &s.Updated, &s.version)
+	text(c, schema.TrackedPurchase, &s.Purchase)
+	text(c, schema.TrackedStatus, &s.Status)
+	text(c, schema.TrackedDetail, &s.Detail)
+	text(c, schema.TrackedEnding, &s.Ending)
+	text(c, schema.TrackedSchedule, &s.Schedule)
+	text(c, schema.TrackedScheduleSays, &s.scheduleStatus)
+	c.flag(schema.TrackedOver, &s.over)
+	c.flag(schema.TrackedExpired, &s.expired)
+	c.flag(schema.TrackedSoft, &s.soft)
+	c.flag(schema.TrackedActivated, &s.activated)
+	c.flag(schema.TrackedAsking, &s.asking)
+	c.history(&s.History)
 }
 
 // Subscription returns the subscription, or store.ErrNotFound.
@@ -90,5 +89,5 @@ func (s *Service) Subscription(ctx context.Context, stripeAccount, id string) (*
 	if err != nil {
 		return nil, err
 	}
-	return subscriptionOf(it), nil
+	return from(it, (*Subscription).fields), nil
 }

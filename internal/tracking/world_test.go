@@ -289,7 +289,7 @@ func (h *house) work(on store.Store, r row) (outbox.Report, error) {
 	if r.lane == outbox.Actions {
 		return h.service.Deliver(context.Background())
 	}
-	return h.service.Work(context.Background())
+	return h.service.DrainInbox(context.Background())
 }
 
 // settle lets time go by until nothing waits, as a process that is left alone does.
@@ -298,7 +298,7 @@ func (h *house) settle(on store.Store) error {
 	before := h.clock
 	defer func() { h.clock = before }()
 	for range 40 {
-		_, err := h.service.Work(context.Background())
+		_, err := h.service.DrainInbox(context.Background())
 		_, wrong := h.service.Deliver(context.Background())
 		if err = errors.Join(err, wrong); err != nil {
 			return err

@@ -1,0 +1,101 @@
+package tracking
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+func recurring(k Kind) bool { return k == Subscribe || k == SplitPayment }
+
+// maxSubscriptions is the number of subscriptions that one purchase's item may list.
+const maxSubscriptions = 100
+
+func (a *application) applySubscription(ctx context.Context, o Object) (decision, error) {
+	id := o.ID
+	if o.Kind == KindSchedule && o.Subscription != "" {
+		id = o.Subscription
+	}
+	if err := a.loadSubscription(ctx, id); err != nil {
+		return decision{}, err
+	}
+	if a.subscription.Subscription == nil {
+		if o.Tag.Purchase == "" {
+			return ignored("not tracked"), nil
+		}
+		if err := a.beginSubscription(ctx, id, o); err != nil {
+			return decision{}, err
+		}
+	}
+	sub, r := a.subscription.Subscription, rule{a.s.o.EndedBy, a.force, a.fresh}
+	if !a.subscription.changed && sub.unchanged(o, r) {
+		return applied, nil
+	}
+	if err := a.loadPurchase(ctx, sub.Purchase, o); err != nil {
+		return decision{}, err
+	}
+	if a.purchase.Kind == SplitPayment && o.Kind == KindSubscription && ended(o.Status) && sub.Schedule == "" && o.Schedule == "" && !a.force {
+		return decision{}, need{kind: KindSubscription, id: id} // the event does not name its schedule
+	}
+	before := *sub
+	changes, undecided, ask := mergeSubscription(sub, o, r)
+	if undecided {
+		return decision{}, need{kind: KindSchedule, id: cmp.Or(sub.Schedule, o.Schedule), of: id}
+	}
+	if ask {
+		a.refresh = sub.ID
+	}
+	a.note(&sub.History, changes)
+	a.subscription.changed = a.subscription.changed || len(changes) > 0 || ask || sub.differs(&before)
+	if sub.Ending == EndSetting && a.fresh && o.Status == "active" && before.Status == SubscriptionTerminated {
+		a.trouble("subscription " + sub.ID + " is active again at Stripe, after it had ended here because it was not paid: decide what the buyer gets")
+	}
+	if mergeCourse(a.purchase.Purchase, sub) {
+		a.purchase.changed = true
+	}
+	unsubscribed := a.purchase.Unsubscribe.State == DoneWith || a.purchase.Unsubscribe.State == Begun
+	if sub.Status == SubscriptionActive && before.Status != SubscriptionActive && unsubscribed {
+		a.trouble("subscription " + sub.ID + " is active, and the buyer was unsubscribed when the others had ended: decide what the buyer gets")
+	}
+	a.cross(false, cmp.Or(string(sub.Ending), string(sub.Status))+" "+sub.ID)
+	return applied, nil
+}
+
+// beginSubscription makes the row of a subscription that its tag says is a purchase's.
+func (a *application) beginSubscription(ctx context.Context, id string, o Object) error {
+	if err := a.loadPurchase(ctx, o.Tag.Purchase, o); err != nil {
+		return err
+	}
+	if len(a.purchase.Courses) >= maxSubscriptions { // the owner of the Stripe account writes its metadata
+		return refusal("the purchase has too many subscriptions")
+	}
+	a.subscription = subscriptionRow{&Subscription{ID: id, StripeAccount: a.at, Account: a.merchant, Purchase: o.Tag.Purchase, Status: SubscriptionNew, Created: a.created(o)}, true}
+	return nil
+}
+
+// unchanged reports whether the object repeats what is stored, as most events of a subscription
+// do, such as its renewals. Then its purchase need not be read.
+func (s *Subscription) unchanged(o Object, r rule) bool {
+	if ended(o.Status) || s.Ending != "" {
+		return false
+	}
+	trial := *s
+	changes, undecided, ask := mergeSubscription(&trial, o, r)
+	return len(changes) == 0 && !undecided && !ask && !trial.differs(s)
+}
+
+func (a *application) loadSubscription(ctx context.Context, id string) error {
+	if s := a.subscription.Subscription; s != nil && s.ID == id {
+		return nil
+	} else if a.subscription.changed {
+		return fmt.Errorf("%w: two subscriptions in one commit: %s and %s", errPoison, s.ID, id)
+	}
+	s, err := a.s.Subscription(ctx, a.at, id)
+	if a.subscription.Subscription = s; errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}

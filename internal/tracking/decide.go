@@ -1,0 +1,140 @@
+package tracking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A decision says what becomes of an event. One commit stores the event's status, and the rows
+// that go with it.
+type decision struct {
+	status EventStatus
+	reason string
+	writes []store.Write
+}
+
+// applied is the decision about a merged object, before its writes are known.
+var applied = decision{status: Applied}
+
+func ignored(reason string) decision { return decision{status: Ignored, reason: reason} }
+
+// later leaves the event to the inbox.
+func (s *Service) later(e *Event, kind, reason string, wait time.Duration) decision {
+	return decision{Received, reason, []store.Write{s.pending(kind, e.ID, wait)}}
+}
+
+// An effort says by which means an event may be decided.
+type effort int
+
+const (
+	fromStore effort = iota // by stored rows; the inbox decides the rest
+	askStripe               // by asking Stripe as well
+	forced                  // as askStripe; a schedule that does not tell how it ended was cancelled
+)
+
+// decide decides an event that is for this store, and fills in its merchant and its subscription.
+// It returns an errPoison if the event or a row makes it panic.
+func (s *Service) decide(ctx context.Context, e *Event, by effort) (d decision, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: it panicked: %v", errPoison, p)
+		}
+	}()
+	if s.settles(e) {
+		return s.decideCharge(ctx, e, by)
+	}
+	e.Account, err = s.merchantOf(ctx, e.StripeAccount)
+	switch {
+	case errors.Is(err, ErrUnregistered) && e.StripeAccount == s.o.Own && e.Object.Tag.Purchase == "":
+		return ignored("our own account sells nothing here"), nil
+	case errors.Is(err, ErrUnregistered):
+		return decision{Quarantined, "the Stripe account is not registered", s.quarantine(e.StripeAccount, e.ID)}, nil
+	case err != nil:
+		return decision{}, err
+	case strings.HasPrefix(e.Type, "account.application."):
+		return s.decideConnection(ctx, e, by)
+	}
+	from := source{at: e.StripeAccount, merchant: e.Account, event: e.ID, force: by == forced}
+	var a *application
+	if by == fromStore {
+		a = &application{s: s, source: from}
+		d, err = a.apply(ctx, e.Object)
+		if n, undecided := errors.AsType[need](err); undecided {
+			return s.later(e, pendingEvent, n.Error(), 0), nil
+		}
+	} else if a, d, err = s.applyAsking(ctx, from, e.Object); errors.Is(err, ErrGone) {
+		return ignored("Stripe has no such object any more"), nil
+	}
+	if err == nil && d.status == Applied {
+		e.Subscription = a.about(e.Subscription)
+		d.writes = a.writes()
+	}
+	return d, err
+}
+
+// settles reports whether the event is about a payment intent of billing's.
+func (s *Service) settles(e *Event) bool {
+	return e.Object.Kind == KindPayment && e.Object.Tag.Charge && e.Object.Tag.Installation == s.o.Installation && s.o.Settler != nil
+}
+
+// decideCharge has billing settle its payment intent.
+func (s *Service) decideCharge(ctx context.Context, e *Event, by effort) (decision, error) {
+	if by == fromStore {
+		return s.later(e, pendingCharge, "for billing to settle", settleWait), nil
+	}
+	tag := e.Object.Tag
+	if err := s.o.Settler.Heard(ctx, tag.ChargeAccount, tag.ChargeSubscription, e.Object.ID); err != nil {
+		return decision{}, err
+	}
+	return decision{status: Applied, reason: "settled by billing"}, nil
+}
+
+// decideConnection asks Stripe whether the account gives us access: of two events that say so, the
+// later one is not known.
+func (s *Service) decideConnection(ctx context.Context, e *Event, by effort) (decision, error) {
+	if by == fromStore {
+		return s.later(e, pendingEvent, "to be looked at", 0), nil
+	}
+	status := Connected
+	err := s.o.Finder.Connected(ctx, e.StripeAccount)
+	switch {
+	case errors.Is(err, ErrDisconnected):
+		status = Disconnected
+		s.o.Log.Warn("a Stripe account has disconnected", "account", e.StripeAccount)
+	case err != nil:
+		return decision{}, err
+	}
+	_, err = s.connection(ctx, e.StripeAccount, status)
+	return decision{status: Applied, reason: string(status)}, err
+}
+
+// file stores the event with what was decided, in one commit, on the condition that its row is as
+// it was read: absent, if it has no status yet.
+func (s *Service) file(ctx context.Context, e *Event, d decision) (Verdict, error) {
+	condition := store.Absent()
+	if e.Status != "" {
+		condition = store.AttributeEquals(schema.TrackedStatus, store.S(string(e.Status)))
+	}
+	filed := *e
+	filed.Status, filed.Reason, filed.Applied = d.status, d.reason, time.Time{}
+	if d.status.Final() {
+		filed.Applied = s.now()
+	}
+	it, err := filed.item()
+	if err != nil {
+		return Verdict{}, err
+	}
+	if err = s.commit(ctx, append([]store.Write{store.Put(s.events, it, condition)}, d.writes...)...); err != nil {
+		return Verdict{}, err
+	}
+	if len(d.writes) > 0 {
+		s.nudge()
+	}
+	return Verdict{Event: e.ID, Status: d.status, Reason: d.reason}, nil
+}

@@ -1,0 +1,157 @@
+package tracking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Apply merges an object that was fetched from Stripe, as if an event had told it, and reports
+// whether it changed anything. at is the connected account, "" for our own. An object of no
+// purchase of ours changes nothing.
+func (s *Service) Apply(ctx context.Context, at string, o Object) (changed bool, err error) {
+	return s.applyFetched(ctx, at, o)
+}
+
+// applyFetched merges objects of which each may be about another row, one commit each.
+func (s *Service) applyFetched(ctx context.Context, at string, objects ...Object) (changed bool, err error) {
+	if at == "" {
+		at = s.o.Own
+	}
+	merchant, err := s.merchantOf(ctx, at)
+	if err != nil {
+		return false, err
+	}
+	for _, o := range objects {
+		o.Seen = true
+		err := store.Retry(ctx, o.Kind+" "+o.ID, func() error {
+			a, _, err := s.applyAsking(ctx, source{at: at, merchant: merchant}, o)
+			if err != nil {
+				return err
+			}
+			writes := a.writes()
+			if len(writes) == 0 {
+				return nil
+			}
+			if err = s.commit(ctx, writes...); err == nil {
+				changed = true
+			}
+			return err
+		})
+		if err != nil {
+			return changed, err
+		}
+	}
+	if changed {
+		s.nudge()
+	}
+	return changed, nil
+}
+
+// applyAsking merges the object. Objects that it needs are fetched from Stripe, and merged before
+// it.
+func (s *Service) applyAsking(ctx context.Context, from source, o Object) (*application, decision, error) {
+	objects := []Object{o}
+	for {
+		a := &application{s: s, source: from}
+		d, err := a.applyAll(ctx, objects)
+		n, undecided := errors.AsType[need](err)
+		if !undecided {
+			return a, d, err
+		}
+		if slices.ContainsFunc(objects[:len(objects)-1], func(o Object) bool { return o.Kind == n.kind && o.ID == n.id }) {
+			return nil, d, fmt.Errorf("%s %s: %w", o.Kind, o.ID, errUndecided)
+		}
+		more, err := s.fetch(ctx, from.at, n)
+		if errors.Is(err, ErrGone) && n.kind != KindPayment && !o.thin() { // a lost part does not mean that the whole is gone
+			return nil, d, fmt.Errorf("%s %s: %w: %v", o.Kind, o.ID, errUndecided, err)
+		}
+		if err != nil {
+			return nil, d, err
+		}
+		if o.thin() {
+			o, objects = more, []Object{more}
+			continue
+		}
+		objects = slices.Insert(objects, len(objects)-1, more)
+	}
+}
+
+// applyAll merges objects of one row, in turn. The decision is that of the last object, or of the
+// first fetched one that is not ours: then none of them is.
+func (a *application) applyAll(ctx context.Context, objects []Object) (d decision, err error) {
+	for i, o := range objects {
+		d, err = a.apply(ctx, o)
+		if i == len(objects)-1 || err == nil && d.status != Applied {
+			break
+		}
+		if _, undecided := errors.AsType[need](err); undecided { // the fetched object does not tell either
+			err = fmt.Errorf("%s %s: %w", o.Kind, o.ID, errUndecided)
+		}
+		if err != nil {
+			break
+		}
+	}
+	return d, err
+}
+
+// errUndecided: Stripe was asked, and does not tell enough, or not yet.
+var errUndecided = errors.New("what Stripe tells does not decide it yet")
+
+// fetch asks Stripe for an object that another one needs.
+func (s *Service) fetch(ctx context.Context, at string, n need) (o Object, err error) {
+	if at == s.o.Own {
+		at = ""
+	}
+	switch n.kind {
+	case KindSubscription:
+		o, err = s.o.Finder.Subscription(ctx, at, n.id)
+	case KindSchedule:
+		o, err = s.o.Finder.Schedule(ctx, at, n.id)
+	default:
+		o, err = s.o.Finder.Payment(ctx, at, n.id)
+	}
+	if o.Seen = true; o.Kind == KindSchedule && o.Subscription == "" {
+		o.Subscription = n.of // Stripe may forget it once the schedule has ended
+	}
+	return o, err
+}
+
+// refreshSubscription fetches a subscription whose state its events cannot tell. The answer counts
+// only if nothing was told of the subscription meanwhile, which may be newer.
+func (s *Service) refreshSubscription(ctx context.Context, at, id string, force bool) error {
+	merchant, err := s.merchantOf(ctx, at)
+	if err != nil {
+		return err
+	}
+	return store.Retry(ctx, "subscription "+id, func() error {
+		row, err := s.Subscription(ctx, at, id)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		o, err := s.fetch(ctx, at, need{kind: KindSubscription, id: id})
+		if err != nil {
+			return err
+		}
+		a, _, err := s.applyAsking(ctx, source{at: at, merchant: merchant, force: force, fresh: true}, o)
+		if err != nil {
+			return err
+		}
+		if sub := a.subscription.Subscription; sub == nil || sub.version != row.version {
+			return fmt.Errorf("%w: it was told of meanwhile", store.ErrConflict)
+		}
+		writes := a.writes()
+		if len(writes) == 0 {
+			return nil
+		}
+		if err = s.commit(ctx, writes...); err == nil {
+			s.nudge()
+		}
+		return err
+	})
+}

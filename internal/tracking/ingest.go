@@ -1,0 +1,142 @@
+package tracking
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// The event protocol (docs/design.md, Following Stripe). In the normal case one commit holds all
+// of it: the event, absent so far; the rows that it changes, unless somebody else has changed them
+// meanwhile; and the effects that it asks for. An event that the stored rows cannot decide is
+// stored as received, with a row in the inbox, and decided after Stripe has its answer. A stored
+// event may not be applied yet: its status says so, in the commit that applies it.
+
+// An Origin says how an event came.
+type Origin struct {
+	Connect bool // to the endpoint for connected accounts: then it must name its account
+	Source  Source
+}
+
+// A Verdict says what became of an event.
+type Verdict struct {
+	Event     string      `json:"event"`
+	Status    EventStatus `json:"status"`
+	Reason    string      `json:"reason,omitempty"`
+	Duplicate bool        `json:"duplicate,omitempty"` // it was stored before; Status is the stored one
+}
+
+// Ingest stores an event whose signature has been verified. If it returns nil, the event is
+// durable, and it has been applied or the inbox will apply it. It returns an ErrBody if the body is
+// not an event, and ErrEndpoint if the event belongs to the other endpoint; neither is stored.
+// After any other error the caller must ingest the event again.
+func (s *Service) Ingest(ctx context.Context, body []byte, from Origin) (Verdict, error) {
+	e, err := s.decode(body)
+	if err != nil {
+		return Verdict{}, err
+	}
+	e.Body, e.Source, e.Received = withoutSecrets(body), from.Source, s.now()
+	told := e.StripeAccount
+	e.StripeAccount = cmp.Or(told, s.o.Own)
+	switch {
+	case e.Live != s.o.Live:
+		return s.fileNew(ctx, &e, decision{status: Refused, reason: "of the other mode"})
+	case from.Connect && told == "":
+		return Verdict{}, fmt.Errorf("%w: it names no connected account, and this endpoint is for those", ErrEndpoint)
+	case !from.Connect && told != "" && told != s.o.Own:
+		return Verdict{}, fmt.Errorf("%w: it is of a connected account, and this endpoint is for our own", ErrEndpoint)
+	case !isID(e.StripeAccount, "acct_"):
+		return s.fileNew(ctx, &e, decision{status: Refused, reason: "of no account that can be"})
+	}
+	var v Verdict
+	err = store.Retry(ctx, "event "+e.ID, func() error {
+		d, err := s.decide(ctx, &e, fromStore)
+		if errors.Is(err, errPoison) { // Stripe must not send it for ever: the inbox gives it up in the end
+			s.o.Log.Error("an event cannot be applied", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why", short(err.Error()))
+			d, err = s.later(&e, pendingEvent, short(err.Error()), 0), nil
+		}
+		if err == nil {
+			v, err = s.fileNew(ctx, &e, d)
+		}
+		return err
+	})
+	return v, err
+}
+
+// decode reads a body. It returns an ErrBody if the body makes the reader panic.
+func (s *Service) decode(body []byte) (e Event, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.o.Log.Error("a signed body cannot be read", "bytes", len(body), "panic", p)
+			err = fmt.Errorf("%w: reading it panicked", ErrBody)
+		}
+	}()
+	return s.o.Decode(body)
+}
+
+const (
+	bodyTooLarge = "its body was too large to be stored"
+	largeBody    = 300 << 10 // bytes, compressed: from here on the body is what an item has no room for
+)
+
+// fileNew files an event that has just come. An event that is stored already is a duplicate,
+// whatever its body says now.
+func (s *Service) fileNew(ctx context.Context, e *Event, d decision) (Verdict, error) {
+	v, err := s.file(ctx, e, d)
+	if errors.Is(err, store.ErrTooLarge) {
+		return s.fileSmaller(ctx, e, d, err)
+	}
+	if !store.Retryable(err) {
+		return v, err
+	}
+	there, reading := s.Event(ctx, e.ID)
+	switch {
+	case reading == nil:
+		s.nudge() // it may be ours, if the answer to the commit was lost
+		return Verdict{Event: e.ID, Status: there.Status, Reason: there.Reason, Duplicate: true}, nil
+	case errors.Is(reading, store.ErrNotFound):
+		return Verdict{}, err
+	}
+	return Verdict{}, reading
+}
+
+// fileSmaller files an event that was too large: without its body, if that is large and not needed
+// any more. Else it gives the event up.
+func (s *Service) fileSmaller(ctx context.Context, e *Event, d decision, tooLarge error) (Verdict, error) {
+	packed, err := pack(e.Body)
+	switch {
+	case err != nil:
+		return Verdict{}, err
+	case len(d.writes) > 0 && len(packed) < largeBody:
+		return s.bury(ctx, e, "what it changes is too large to be stored")
+	case e.Body == nil:
+		return Verdict{}, tooLarge
+	}
+	e.Body = nil
+	if !d.status.Final() { // the inbox could not read it
+		return s.bury(ctx, e, bodyTooLarge)
+	}
+	d.reason = cmp.Or(d.reason, bodyTooLarge)
+	return s.fileNew(ctx, e, d)
+}
+
+// bury files an event as dead. Its row in the inbox dies with it, so that a person sees it.
+func (s *Service) bury(ctx context.Context, e *Event, reason string) (Verdict, error) {
+	s.o.Log.Error("an event was given up", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why", reason)
+	return s.fileNew(ctx, e, decision{Dead, reason, []store.Write{s.pending(pendingEvent, e.ID, 0)}})
+}
+
+// Event returns the stored event, or store.ErrNotFound.
+func (s *Service) Event(ctx context.Context, id string) (*Event, error) {
+	if !isID(id, "evt_") {
+		return nil, fmt.Errorf("event %q: %w", id, store.ErrNotFound)
+	}
+	it, err := s.o.Store.Get(ctx, s.events, store.Key{PK: id})
+	if err != nil {
+		return nil, err
+	}
+	return eventOf(it)
+}
