@@ -227,11 +227,11 @@ func checkRows(s *Store) error {
 // returns the first loss.
 func crashes(t *testing.T, cycles int, seed uint64, how *pebble.WriteOptions) error {
 	rng := rand.New(rand.NewPCG(seed, 0))
-	disk := vfs.NewCrashableMem()
+	disk := newCrashDisk()
 	w := &witness{}
 	for cycle := range cycles {
 		if cycle%20 == 0 { // audits read all there is
-			disk, w = vfs.NewCrashableMem(), &witness{}
+			disk, w = newCrashDisk(), &witness{}
 		}
 		s, err := Open("d/store", Options{Tables: crashTables(), FS: disk, Create: true, tune: small,
 			Fatal: func(err error) { t.Errorf("the disk has failed: %v", err) }})
@@ -252,7 +252,7 @@ func crashes(t *testing.T, cycles int, seed uint64, how *pebble.WriteOptions) er
 			t.Error("the writers are stuck")
 		}
 		w = &witness{versions: next.so()} // before the cut
-		after := disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 25 * rng.IntN(5), RNG: rng})
+		after := disk.crash(vfs.CrashCloneCfg{UnsyncedDataPercent: 25 * rng.IntN(5), RNG: rng})
 		cancel()
 		wg.Wait()
 		if err := s.Close(); err != nil {
@@ -263,22 +263,32 @@ func crashes(t *testing.T, cycles int, seed uint64, how *pebble.WriteOptions) er
 	return nil
 }
 
+// TestCrash runs its cycles in shares of random seeds, at the same time.
 func TestCrash(t *testing.T) {
-	cycles := 200
-	if os.Getenv("DUESDAY_SOAK") != "" {
-		cycles = 20_000
+	t.Parallel()
+	const shares, ordinary, soak = 4, 50, 5000
+	cycles := ordinary
+	switch {
+	case os.Getenv("DUESDAY_SOAK") != "":
+		cycles = soak
+	case testing.Short():
+		cycles = ordinary / 4
 	}
-	if testing.Short() {
-		cycles = 50
+	for range shares {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			if err := crashes(t, cycles, seed, pebble.Sync); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-	seed := rand.Uint64()
-	if err := crashes(t, cycles, seed, pebble.Sync); err != nil {
-		t.Error(err)
-	}
+	t.Logf("%d power cuts; %d are left to DUESDAY_SOAK=1", shares*cycles, shares*(soak-cycles))
 }
 
 // The crash test must see the loss when commits are not synced, or it shows nothing.
 func TestPlantedNoSyncIsCaught(t *testing.T) {
+	t.Parallel()
 	if err := crashes(t, 100, 1, pebble.NoSync); err == nil {
 		t.Error("100 crashes with unsynced commits, and no loss was found")
 	} else {

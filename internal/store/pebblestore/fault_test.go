@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -54,7 +53,7 @@ const scriptCommits = 40
 // runScript opens a store on a disk with a fault and commits until that is over. It
 // leaves the script behind when the failure has stopped that for ever, inside Open or
 // Close: the process would be gone.
-func runScript(t *testing.T, disk *vfs.MemFS, fault *faultAt) faulted {
+func runScript(t *testing.T, disk vfs.FS, fault *faultAt) faulted {
 	failed := make(chan struct{})
 	var acknowledged atomic.Int64
 	o := Options{Tables: crashTables(), FS: errorfs.Wrap(disk, fault), Create: true, tune: tiny,
@@ -115,57 +114,44 @@ func runScript(t *testing.T, disk *vfs.MemFS, fault *faultAt) faulted {
 	}
 }
 
-// crashClone is what a power cut leaves of the disk; nil when a goroutine that the fault has
-// stopped for good holds the lock of the file system in memory, which no real disk has.
-func crashClone(disk *vfs.MemFS) *vfs.MemFS {
-	clone := make(chan *vfs.MemFS, 1)
-	go func() { clone <- disk.CrashClone(vfs.CrashCloneCfg{}) }()
-	select {
-	case c := <-clone:
-		return c
-	case <-time.After(20 * time.Second):
-		return nil
-	}
-}
-
 // Whichever write or sync fails, what was acknowledged survives, and the folder can
 // be opened again, also when the fault came while it was being made.
 func TestEveryFault(t *testing.T) {
+	t.Parallel()
 	for _, lasting := range []bool{false, true} {
-		fatal, stuck, at := 0, 0, int64(0)
-		for ; ; at++ {
-			disk := vfs.NewCrashableMem()
-			fault := &faultAt{at: at, lasting: lasting}
-			got := runScript(t, disk, fault)
-			if got.fatal {
-				fatal++
-			}
-			clone := crashClone(disk)
-			if clone == nil {
-				if stuck++; stuck > 3 {
-					t.Fatalf("%v: what it stopped holds the file system for the %dth time", fault, stuck)
-				}
-				at-- // the same fault again
-				continue
-			}
-			if err := auditFaulted(t, clone, got.acknowledged); err != nil {
-				t.Errorf("%v: %v", fault, err)
-			}
-			if fault.ops.Load() <= at { // the script ended before it
-				break
-			}
-			if t.Failed() {
-				return
-			}
-		}
-		t.Logf("%d operations, lasting faults %v: %d were fatal", at, lasting, fatal)
-		if at < 100 || fatal < int(at)/4 {
-			t.Errorf("%d operations failed, %d of them fatally: the faults do not reach the store", at, fatal)
-		}
+		t.Run(fmt.Sprintf("lasting %t", lasting), func(t *testing.T) {
+			t.Parallel()
+			testEveryFault(t, lasting)
+		})
 	}
 }
 
-func auditFaulted(t *testing.T, disk *vfs.MemFS, acknowledged int64) error {
+func testEveryFault(t *testing.T, lasting bool) {
+	fatal, at := 0, int64(0)
+	for ; ; at++ {
+		disk := newCrashDisk()
+		fault := &faultAt{at: at, lasting: lasting}
+		got := runScript(t, disk, fault)
+		if got.fatal {
+			fatal++
+		}
+		if err := auditFaulted(t, disk.crash(vfs.CrashCloneCfg{}), got.acknowledged); err != nil {
+			t.Errorf("%v: %v", fault, err)
+		}
+		if fault.ops.Load() <= at { // the script ended before it
+			break
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("%d operations failed, %d of them fatally", at, fatal)
+	if at < 100 || fatal < int(at)/4 {
+		t.Errorf("%d operations failed, %d of them fatally: the faults do not reach the store", at, fatal)
+	}
+}
+
+func auditFaulted(t *testing.T, disk vfs.FS, acknowledged int64) error {
 	s, err := Open("d/store", Options{Tables: crashTables(), FS: disk, Create: true, tune: tiny,
 		Fatal: func(err error) { t.Errorf("the disk has failed: %v", err) }})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 )
 
 func TestSuiteInMemory(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(t *testing.T, tables []store.Table, now func() time.Time) store.Store {
 		s := &inMemory{t: t, failing: new(atomic.Bool)}
 		s.options = Options{Tables: tables, Now: now, Create: true,
@@ -75,6 +76,7 @@ func (s *inMemory) Close() error {
 }
 
 func TestSuiteOnDisk(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(t *testing.T, tables []store.Table, now func() time.Time) store.Store {
 		dir := t.TempDir()
 		return onDisk{openTest(t, dir, Options{Tables: tables, Now: now, Create: true}), dir}

@@ -21,9 +21,9 @@ import (
 // with the store.
 type Opener func(t *testing.T, tables []store.Table, now func() time.Time) store.Store
 
-// Run holds the engine to the contract, each topic on stores of its own. Of a store whose
-// method Remote says true, one that is asked over a network, it does the same cases with
-// fewer rounds of what repeats them.
+// Run holds the engine to the contract, each topic on stores of its own and at the same time
+// as the others. On a store whose method Remote returns true, one across a network, it runs
+// the same cases with fewer rounds.
 func Run(t *testing.T, open Opener) {
 	for _, topic := range []struct {
 		name string
@@ -60,7 +60,10 @@ func Run(t *testing.T, open Opener) {
 		{"Unreadable", testUnreadable},
 		{"Model", testModel},
 	} {
-		t.Run(topic.name, func(t *testing.T) { topic.run(t, open) })
+		t.Run(topic.name, func(t *testing.T) {
+			t.Parallel()
+			topic.run(t, open)
+		})
 	}
 }
 
