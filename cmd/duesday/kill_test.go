@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/duesday/duesday/internal/soaktest"
 )
 
 // TestKillNine kills the real binary with SIGKILL at random moments of a payment run, again
@@ -24,14 +26,15 @@ func TestKillNine(t *testing.T) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	rounds, books := 12, 1
-	if os.Getenv("DUESDAY_SOAK") != "" {
+	if soaktest.On() {
 		books = 20
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 9))
-	kills := 0
+	random := rand.New(rand.NewPCG(soaktest.Seed(t), 9))
+	kills, programme := 0, soaktest.Start(t)
 	for book := range books {
+		if !programme.Next() {
+			break
+		}
 		kills += killBook(t, binary, filepath.Join(dir, fmt.Sprint("book", book)), rounds, random)
 	}
 	if kills == 0 {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -28,14 +29,15 @@ func TestStripeKillNine(t *testing.T) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	books := 1
-	if os.Getenv("DUESDAY_SOAK") != "" {
+	if soaktest.On() {
 		books = 20
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 14))
-	kills := 0
+	random := rand.New(rand.NewPCG(soaktest.Seed(t), 14))
+	kills, programme := 0, soaktest.Start(t)
 	for book := range books {
+		if !programme.Next() {
+			break
+		}
 		kills += stripeKillBook(t, binary, filepath.Join(dir, fmt.Sprint("book", book)), random)
 	}
 	if kills == 0 {

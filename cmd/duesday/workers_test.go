@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store/dynamotest"
 )
 
@@ -23,7 +24,7 @@ import (
 // DUESDAY_SOAK=1 takes 20,000 subscriptions.
 func TestThreeWorkers(t *testing.T) {
 	n := 600
-	if os.Getenv("DUESDAY_SOAK") != "" {
+	if soaktest.On() {
 		n = 20_000
 	}
 	f := newFleet(t)

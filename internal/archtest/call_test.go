@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -76,6 +77,30 @@ func TestTheProcessEndsInMain(t *testing.T) {
 func TestSettingsComeInThroughTheCommand(t *testing.T) {
 	check(t, forbid("the command reads the environment and hands in what it means", false, "os.Getenv", "os.LookupEnv", "os.Environ", "os.Setenv"), nil,
 		plant{"internal/billing/p.go", "package p\nimport \"os\"\nvar x = os.Getenv(\"HOME\")", "os.Getenv"})
+}
+
+// soakVariables: the length of a long programme is read in one place, for tests too.
+func soakVariables(s *source, p *pkg) (found []violation) {
+	for _, f := range p.files {
+		if p.dir == "internal/soaktest" || p.dir == "internal/archtest" {
+			continue
+		}
+		ast.Inspect(f.File, func(n ast.Node) bool {
+			if l, ok := n.(*ast.BasicLit); ok && (strings.HasPrefix(l.Value, `"DUESDAY_SOAK`) || strings.HasPrefix(l.Value, `"DUESDAY_SEED`)) {
+				if name, err := strconv.Unquote(l.Value); err == nil && !strings.ContainsAny(name, " =%") {
+					found = append(found, s.at(f, l.Pos(), "%s is read by soaktest", name))
+				}
+			}
+			return true
+		})
+	}
+	return found
+}
+
+func TestSoakVariablesAreReadOnce(t *testing.T) {
+	check(t, soakVariables, nil,
+		plant{"internal/mail/p_test.go", "package p\nimport \"os\"\nvar x = os.Getenv(\"DUESDAY_SEED\")", "DUESDAY_SEED is read by soaktest"},
+		plant{"internal/mail/p.go", "package p\nvar x = \"DUESDAY_SOAK\"", "DUESDAY_SOAK is read by soaktest"})
 }
 
 func TestEveryCommitIsSynced(t *testing.T) {

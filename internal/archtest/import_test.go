@@ -43,6 +43,7 @@ var layers = map[string][]string{
 	"internal/schema/cloudformation": {"schema", "store"},
 	"internal/schema/iam":            {"schema"},
 	"internal/schema/workbench":      {"schema", "store"},
+	"internal/soaktest":              {},
 	"internal/store":                 {},
 	"internal/store/dynamostore":     {"store"},
 	"internal/store/dynamotable":     {"store"},

@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/soaktest"
 )
 
 // An outcome is what the processor makes of the charge.
@@ -271,12 +272,13 @@ type programme struct {
 	cases atomic.Int64
 	bad   atomic.Int64
 	pairs atomic.Int64 // of crashes, without a request
+	soak  *soaktest.Programme
 	queue chan *crash
 	wait  sync.WaitGroup
 }
 
 func newProgramme(t testing.TB) *programme {
-	g := &programme{t: t, queue: make(chan *crash, 64)}
+	g := &programme{t: t, soak: soaktest.Start(t), queue: make(chan *crash, 64)}
 	for range runtime.GOMAXPROCS(0) {
 		g.wait.Go(func() {
 			for c := range g.queue {
@@ -285,6 +287,13 @@ func newProgramme(t testing.TB) *programme {
 		})
 	}
 	return g
+}
+
+// put has a case played, unless the time is over.
+func (g *programme) put(c *crash) {
+	if g.soak.Next() {
+		g.queue <- c
+	}
 }
 
 func (g *programme) play(c *crash) {
@@ -319,7 +328,7 @@ func TestExactlyOnce_EveryCrashPoint(t *testing.T) {
 		if raced {
 			percent /= 4
 		}
-		return soak() || rng.IntN(100) < percent
+		return soaktest.On() || rng.IntN(100) < percent
 	}
 	for _, o := range outcomes() {
 		calm := crash{outcome: o}
@@ -331,7 +340,7 @@ func TestExactlyOnce_EveryCrashPoint(t *testing.T) {
 					if later > point {
 						first = append(first, fault{later, true})
 					}
-					g.queue <- &crash{outcome: o, first: first, delay: delays[0]}
+					g.put(&crash{outcome: o, first: first, delay: delays[0]})
 				}
 			}
 			for _, delay := range delays {
@@ -341,28 +350,31 @@ func TestExactlyOnce_EveryCrashPoint(t *testing.T) {
 	}
 	g.end()
 	t.Logf("%d cases (%d of them exhaustive pairs of crashes), %d with violations", g.cases.Load(), g.pairs.Load(), g.bad.Load())
-	if g.cases.Load() < 5000 {
+	if g.cases.Load() < 5000 && g.soak.Whole() {
 		t.Errorf("only %d cases: the programme has lost its teeth", g.cases.Load())
 	}
 }
 
 // crashAt plays all that may follow one crash in the first life.
 func (g *programme) crashAt(o outcome, point int, delay time.Duration, share func(int) bool) {
+	if !g.soak.Whole() {
+		return
+	}
 	first := []fault{{point, true}}
 	once := crash{outcome: o, first: first, delay: delay}
 	g.play(&once)
 	points := once.lives[2]
-	if soak() {
+	if soaktest.On() {
 		points = once.recovery
 	}
 	for second := 1; second <= points; second++ {
-		if raced && !soak() && delays[(point+second)%3] != delay {
+		if raced && !soaktest.On() && delays[(point+second)%3] != delay {
 			continue
 		}
 		g.pairs.Add(1)
-		g.queue <- &crash{outcome: o, first: first, delay: delay, second: fault{second, true}, again: delays[(second+point)%3]}
+		g.put(&crash{outcome: o, first: first, delay: delay, second: fault{second, true}, again: delays[(second+point)%3]})
 		if share(12) {
-			g.queue <- &crash{outcome: o, first: first, delay: delay, second: fault{second, false}}
+			g.put(&crash{outcome: o, first: first, delay: delay, second: fault{second, false}})
 		}
 	}
 	for i, r := range requests() {
@@ -373,15 +385,15 @@ func (g *programme) crashAt(o outcome, point int, delay time.Duration, share fun
 		g.play(&asked)
 		for cut := 1; cut <= asked.lives[1]; cut++ {
 			if share(8) {
-				g.queue <- &crash{outcome: o, first: first, delay: delay, request: &r, during: fault{cut, true}, again: delays[cut%3]}
+				g.put(&crash{outcome: o, first: first, delay: delay, request: &r, during: fault{cut, true}, again: delays[cut%3]})
 			}
 			if share(5) {
-				g.queue <- &crash{outcome: o, first: first, delay: delay, request: &r, during: fault{cut, false}, again: delays[cut%3]}
+				g.put(&crash{outcome: o, first: first, delay: delay, request: &r, during: fault{cut, false}, again: delays[cut%3]})
 			}
 		}
 		for second := 1; second <= asked.lives[2]; second++ {
 			if share(5) {
-				g.queue <- &crash{outcome: o, first: first, delay: delay, request: &r, second: fault{second, true}, again: delays[second%3]}
+				g.put(&crash{outcome: o, first: first, delay: delay, request: &r, second: fault{second, true}, again: delays[second%3]})
 			}
 		}
 	}

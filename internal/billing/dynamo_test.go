@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
@@ -96,13 +95,14 @@ func (f wireFaults) wantEach(t *testing.T, least int) {
 
 // TestExactlyOnceOnDynamoDB is a seeded sample of the crash programme (crash_test.go) over a
 // faulty DynamoDB: crashes at any point, twice, with requests in between. DUESDAY_SOAK=1
-// plays 4,000 cases, DUESDAY_CASES=n so many, DUESDAY_SEED=n begins with that one.
+// plays 4,000 cases.
 func TestExactlyOnceOnDynamoDB(t *testing.T) {
-	cases, first := sample(t, "DUESDAY_CASES", 20, 4000)
+	cases := 0
 	endpoint := dynamotest.Endpoint(t)
 	befell := wireFaults{}
 	var bad atomic.Int64
-	for seed := first; seed < first+uint64(cases); seed++ {
+	for seed := range soaktest.Seeds(t, 20, 4000) {
+		cases++
 		s := &service{t: t, endpoint: endpoint, rates: harsh()}
 		rng := rand.New(rand.NewPCG(seed, 11))
 		c := randomCrash(rng)
@@ -141,14 +141,15 @@ func randomCrash(rng *rand.Rand) *crash {
 // TestSimulationOnDynamoDB plays seeds of the simulation (sim_test.go) over a faulty
 // DynamoDB: overlapping processes, people and downtime. DUESDAY_SOAK=1 plays 60 of 400 days.
 func TestSimulationOnDynamoDB(t *testing.T) {
-	seeds, first := sample(t, "DUESDAY_SEEDS", 1, 60)
+	seeds := 0
 	endpoint := dynamotest.Endpoint(t)
 	befell := wireFaults{}
 	charges := 0
-	for seed := first; seed < first+uint64(seeds); seed++ {
+	for seed := range soaktest.Seeds(t, 1, 60) {
+		seeds++
 		service := &service{t: t, endpoint: endpoint, rates: harsh()}
 		s := newSimulation(seed, planted{engine: service.engine(seed)})
-		if !soak() {
+		if !soaktest.On() {
 			s.days = 25
 		}
 		for _, v := range s.play() {
@@ -167,29 +168,6 @@ func TestSimulationOnDynamoDB(t *testing.T) {
 	if charges < 5*seeds {
 		t.Errorf("only %d charges in %d seeds", charges, seeds)
 	}
-}
-
-// sample returns how many cases to play and the first seed, by the environment.
-func sample(t *testing.T, variable string, usual, soaked int) (n int, first uint64) {
-	t.Helper()
-	n, first = usual, 1
-	if soak() {
-		n = soaked
-	}
-	if text := os.Getenv(variable); text != "" {
-		v, err := strconv.Atoi(text)
-		mustNot(t, err)
-		n = v
-	}
-	if text := os.Getenv("DUESDAY_SEED"); text != "" {
-		v, err := strconv.ParseUint(text, 10, 64)
-		mustNot(t, err)
-		first = v
-		if os.Getenv(variable) == "" {
-			n = 1
-		}
-	}
-	return n, first
 }
 
 // TestRunsNeedNoScanAndNoAdministration: the jobs and what people ask for work under the

@@ -13,6 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/pebblestore"
 	"github.com/duesday/duesday/internal/store/storetest"
@@ -157,14 +158,12 @@ func (s *spy) compare(t *testing.T) {
 // TestPowerCuts runs import, reminders, payments and requests on a Pebble store whose power
 // is cut in the middle of random commits, and audits what has become of it.
 func TestPowerCuts(t *testing.T) {
-	seeds, cuts := 12, 0
+	usual, seeds, cuts := 12, 0, 0
 	if raced {
-		seeds = 4
+		usual = 4
 	}
-	if soak() {
-		seeds = 3000
-	}
-	for seed := range uint64(seeds) {
+	for seed := range soaktest.Seeds(t, usual, 3000) {
+		seeds++
 		cuts += powerCuts(t, seed)
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)

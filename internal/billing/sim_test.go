@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -294,22 +293,9 @@ func (w *world) accounts() []*billing.Account {
 
 // TestSimulation plays seeds. DUESDAY_SEED=n plays that one alone, DUESDAY_SEEDS=n so many.
 func TestSimulation(t *testing.T) {
-	first, seeds := uint64(1), 40
+	usual, seeds := 40, 0
 	if raced {
-		seeds = 12
-	}
-	if soak() {
-		seeds = 3000
-	}
-	if text := os.Getenv("DUESDAY_SEEDS"); text != "" {
-		n, err := strconv.Atoi(text)
-		mustNot(t, err)
-		seeds = n
-	}
-	if text := os.Getenv("DUESDAY_SEED"); text != "" {
-		n, err := strconv.ParseUint(text, 10, 64)
-		mustNot(t, err)
-		first, seeds = n, 1
+		usual = 12
 	}
 	var mu sync.Mutex
 	did := map[string]int{}
@@ -339,8 +325,9 @@ func TestSimulation(t *testing.T) {
 			}
 		})
 	}
-	for i := range seeds {
-		next <- first + uint64(i)
+	for seed := range soaktest.Seeds(t, usual, 3000) {
+		next <- seed
+		seeds++
 	}
 	close(next)
 	workers.Wait()

@@ -21,6 +21,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store/storetest"
 	"github.com/duesday/duesday/internal/stripe"
 	"github.com/duesday/duesday/internal/stripe/api"
@@ -206,11 +207,11 @@ func (b *stripeBank) get(path string, into any) error {
 // TestExactlyOnceOnStripe is a seeded sample of the crash programme (crash_test.go) with
 // Stripe as the processor, over HTTP, with faults on the way and at Stripe: crashes at any
 // point, twice, a day and more between them, with requests in between. DUESDAY_SOAK=1 plays
-// 4,000 cases, DUESDAY_CASES=n so many, DUESDAY_SEED=n begins with that one.
+// 4,000 cases.
 func TestExactlyOnceOnStripe(t *testing.T) {
-	cases, first := sample(t, "DUESDAY_CASES", 30, 4000)
-	bad, successes := 0, 0
-	for seed := first; seed < first+uint64(cases); seed++ {
+	cases, bad, successes := 0, 0, 0
+	for seed := range soaktest.Seeds(t, 30, 4000) {
+		cases++
 		rng := rand.New(rand.NewPCG(seed, 13))
 		c := randomCrash(rng)
 		c.outcome = pick(rng, outcomes()...)
@@ -241,15 +242,15 @@ func TestExactlyOnceOnStripe(t *testing.T) {
 // TestSimulationOnStripe plays seeds of the simulation (sim_test.go) with Stripe as the
 // processor: overlapping processes, people and downtime. DUESDAY_SOAK=1 plays 60 of 400 days.
 func TestSimulationOnStripe(t *testing.T) {
-	seeds, first := sample(t, "DUESDAY_SEEDS", 1, 60)
-	successes := 0
-	for seed := first; seed < first+uint64(seeds); seed++ {
+	seeds, successes := 0, 0
+	for seed := range soaktest.Seeds(t, 1, 60) {
+		seeds++
 		var b *stripeBank
 		s := newSimulation(seed, planted{bank: func(w *world) bank {
 			b = newStripeBank(t, w, stripeFaults(seed))
 			return b
 		}})
-		if !soak() {
+		if !soaktest.On() {
 			s.days = 25
 		}
 		for _, v := range s.play() {

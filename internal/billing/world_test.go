@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -491,8 +490,6 @@ func (w *world) report(t *testing.T) {
 		t.Error(v)
 	}
 }
-
-func soak() bool { return os.Getenv("DUESDAY_SOAK") != "" }
 
 func mustNot(t *testing.T, err error) {
 	t.Helper()

@@ -3,13 +3,13 @@ package secret_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/soaktest"
 )
 
 // published are test cards of 14 to 19 digits from the documentation of processors: Stripe,
@@ -92,7 +92,7 @@ func TestHasCardNumber_Published(t *testing.T) {
 func share(t *testing.T) (n int, r *rand.Rand) {
 	seed := rand.Uint64()
 	n = 100_000
-	if os.Getenv("DUESDAY_SOAK") != "" {
+	if soaktest.On() {
 		n = 10_000_000
 	}
 	t.Logf("%d of each kind of 10,000,000, seed %d", n, seed)

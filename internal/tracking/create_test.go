@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/internal/store/storetest"
@@ -305,7 +306,7 @@ func crashesAll(t *testing.T, kind tracking.Kind, card string) {
 // troubles are those that are tried without DUESDAY_SOAK; with it, all.
 func troubles(card string) []string {
 	switch {
-	case soak():
+	case soaktest.On():
 		return []string{"commit dies", "commit unknown", "request dies", "request breaks"}
 	case card == goodCard:
 		return []string{"commit dies", "request dies"}

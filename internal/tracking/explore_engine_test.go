@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
@@ -43,7 +44,7 @@ func fill(t testing.TB, to, from store.Store) {
 // repetitions and faults. Without DUESDAY_SOAK it is each so many flows.
 func onEngine(t *testing.T, s store.Store, each int) {
 	for i, f := range flows() {
-		if i%each != 0 && !soak() {
+		if i%each != 0 && !soaktest.On() {
 			continue
 		}
 		tp := play(t, f, oldestVersion)

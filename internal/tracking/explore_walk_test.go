@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/storetest"
 	"github.com/duesday/duesday/internal/tracking"
@@ -210,15 +211,20 @@ var walkVersions = []string{oldestVersion, "2022-11-15", "2024-04-10", "2025-03-
 // the API. DUESDAY_SOAK=1 walks 2,000 times through each in each version.
 func TestSampledOrders(t *testing.T) {
 	times := 2
-	if soak() {
+	if soaktest.On() {
 		times = 2000
 	}
 	for _, f := range flows() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			tp := play(t, f, walkVersions...)
-			steps, most := 0, 0
+			walks, steps, most := 0, 0, 0
+			programme := soaktest.Start(t)
 			for i := range times * len(walkVersions) {
+				if !programme.Next() {
+					break
+				}
+				walks++
 				version := walkVersions[i%len(walkVersions)]
 				root := tp.roots[i%len(tp.roots)].Snapshot()
 				w := newWalk(t, tp, root, uint64(i), 3)
@@ -228,7 +234,7 @@ func TestSampledOrders(t *testing.T) {
 				steps += len(w.steps)
 				most = max(most, len(tp.events[version]))
 			}
-			t.Logf("%d walks of up to %d events, %d steps", times*len(walkVersions), most, steps)
+			t.Logf("%d walks of up to %d events, %d steps", walks, most, steps)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/internal/store/storetest"
@@ -101,13 +102,13 @@ func memory0(t testing.TB) *memstore.Store {
 // explored are the events that are told in every order.
 func (tp *tape) explored(version string) []stripefake.Event {
 	prefixes := tp.told
-	if tp.quick != nil && !soak() {
+	if tp.quick != nil && !soaktest.On() {
 		prefixes = tp.quick
 	}
 	list := slices.DeleteFunc(slices.Clone(tp.events[version]), func(e stripefake.Event) bool {
 		return !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(e.Type, prefix) })
 	})
-	if tp.last > 0 && !soak() {
+	if tp.last > 0 && !soaktest.On() {
 		list = slices.Delete(list, 1, len(list)-tp.last)
 	}
 	return list

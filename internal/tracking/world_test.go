@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -43,8 +42,6 @@ var (
 	tables     = schema.New(dynamotest.Prefix(nil)) // no other test has them
 	used       = append([]store.Table{tables.Outbox}, tables.Tracking.All()...)
 )
-
-func soak() bool { return os.Getenv("DUESDAY_SOAK") != "" }
 
 // A shop is Stripe, over real HTTP, with one connected account that sells.
 type shop struct {

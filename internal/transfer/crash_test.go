@@ -2,13 +2,13 @@ package transfer_test
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/storetest"
 	"github.com/duesday/duesday/internal/transfer"
@@ -22,16 +22,16 @@ var phases = []storetest.Phase{storetest.Before, storetest.After}
 // able to charge; taken up again, the destination becomes live with everything in it. With a
 // second crash, and on embedded and shared sources.
 func TestCrash_EveryCommitOfACopy(t *testing.T) {
-	cases := 0
+	cases, programme := 0, soaktest.Start(t)
 	for _, shared := range []bool{false, true} {
 		total := commits(t, shared)
 		for n := range total {
 			for _, phase := range phases {
 				stride := 1 + total/2
-				if os.Getenv("DUESDAY_SOAK") != "" {
+				if soaktest.On() {
 					stride = 1
 				}
-				for second := int64(0); second <= total; second += stride {
+				for second := int64(0); second <= total && programme.Next(); second += stride {
 					cases++
 					w := newWorld(t, shared)
 					crash(t, w, n+1, phase)
@@ -167,13 +167,13 @@ func sleeperCalls(t *testing.T) int {
 func TestSleeper_WakesWhileCopying(t *testing.T) {
 	calls, total := sleeperCalls(t), commits(t, true)
 	stride := 7 // of calls
-	if os.Getenv("DUESDAY_SOAK") != "" {
+	if soaktest.On() {
 		stride = 1
 	}
-	cases, mended := 0, 0
+	cases, mended, programme := 0, 0, soaktest.Start(t)
 	for n := 1; n <= calls; n++ {
 		for when := int64(1); when <= total; when++ {
-			if (n+int(when))%stride != 0 {
+			if (n+int(when))%stride != 0 || !programme.Next() {
 				continue
 			}
 			cases++

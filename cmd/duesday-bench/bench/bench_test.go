@@ -1,15 +1,16 @@
 package bench
 
 import (
-	"os"
 	"testing"
 	"time"
+
+	"github.com/duesday/duesday/internal/soaktest"
 )
 
 // TestSides runs both sides small, so that the command bench cannot rot.
 func TestSides(t *testing.T) {
 	n, secs := 20000, 100*time.Millisecond
-	if os.Getenv("DUESDAY_SOAK") != "" {
+	if soaktest.On() {
 		n, secs = 1000000, 5*time.Second
 	}
 	o, err := OpenOurs(t.Context(), t.TempDir(), 512<<20)

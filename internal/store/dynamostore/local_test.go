@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
@@ -52,7 +53,7 @@ type prefixed struct {
 }
 
 // Remote tells the suite to do with fewer rounds.
-func (p *prefixed) Remote() bool { return !soak() }
+func (p *prefixed) Remote() bool { return !soaktest.On() }
 
 func (p *prefixed) plainly(err error) error {
 	if c, ok := errors.AsType[*store.ConflictError](err); ok {

@@ -2,27 +2,24 @@ package dynamostore_test
 
 import (
 	"flag"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotest"
 	"github.com/duesday/duesday/internal/store/storetest"
 )
 
-// soak reports whether everything is to be tried, however long it takes.
-func soak() bool { return os.Getenv("DUESDAY_SOAK") != "" }
-
 // few lowers the number of random checks to what DynamoDB Local does in seconds, unless
 // it was given.
 func few(t *testing.T) {
 	t.Helper()
 	checks := flag.Lookup("rapid.checks")
-	if soak() || checks.Value.String() != checks.DefValue {
+	if soaktest.On() || checks.Value.String() != checks.DefValue {
 		return
 	}
 	if err := checks.Value.Set("6"); err != nil {
@@ -56,7 +53,7 @@ func TestSuiteUnderFaults(t *testing.T) {
 		dynamotest.SmallPage: 0.7, dynamotest.EmptyPage: 0.1,
 	}
 	storetest.Run(t, func(t *testing.T, tables []store.Table, now func() time.Time) store.Store {
-		if topic := strings.Split(t.Name(), "/")[1]; !soak() && !slices.Contains([]string{"Update", "Atomicity", "Expiry", "ExpiredWrites", "Returned", "Model", "Unknown", "Unsupported"}, topic) {
+		if topic := strings.Split(t.Name(), "/")[1]; !soaktest.On() && !slices.Contains([]string{"Update", "Atomicity", "Expiry", "ExpiredWrites", "Returned", "Model", "Unknown", "Unsupported"}, topic) {
 			t.Skip("this topic is left to DUESDAY_SOAK=1")
 		}
 		p := dynamotest.NewProxy(t, endpoint, dynamotest.Options{Seed: 1, Rates: rates})

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotest"
@@ -22,7 +23,7 @@ import (
 func TestAnswersAreTrue(t *testing.T) {
 	const workers, counters = 4, 3
 	steps := 25
-	if soak() {
+	if soaktest.On() {
 		steps = 1000
 	}
 	proxy := dynamotest.NewProxy(t, dynamotest.Endpoint(t), dynamotest.Options{Seed: 7, Rates: dynamotest.Rates{

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -228,8 +228,11 @@ func checkRows(s *Store) error {
 func crashes(t *testing.T, cycles int, seed uint64, how *pebble.WriteOptions) error {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	disk := newCrashDisk()
-	w := &witness{}
+	w, programme := &witness{}, soaktest.Start(t)
 	for cycle := range cycles {
+		if !programme.Next() {
+			return nil
+		}
 		if cycle%20 == 0 { // audits read all there is
 			disk, w = newCrashDisk(), &witness{}
 		}
@@ -268,14 +271,11 @@ func TestCrash(t *testing.T) {
 	t.Parallel()
 	const shares, ordinary, soak = 4, 50, 5000
 	cycles := ordinary
-	switch {
-	case os.Getenv("DUESDAY_SOAK") != "":
+	if soaktest.On() {
 		cycles = soak
-	case testing.Short():
-		cycles = ordinary / 4
 	}
-	for range shares {
-		seed := rand.Uint64()
+	first := soaktest.Seed(t)
+	for seed := first; seed < first+shares; seed++ {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			if err := crashes(t, cycles, seed, pebble.Sync); err != nil {

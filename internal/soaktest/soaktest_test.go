@@ -1,0 +1,60 @@
+package soaktest_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/duesday/duesday/internal/soaktest"
+)
+
+// clear removes what the caller of go test has set.
+func clear(t *testing.T) {
+	soaktest.Long(t)
+	for _, name := range []string{"DUESDAY_SOAK", "DUESDAY_SOAK_MINUTES", "DUESDAY_SEED", "DUESDAY_SEEDS"} {
+		t.Setenv(name, "")
+	}
+}
+
+func TestSeeds(t *testing.T) {
+	clear(t)
+	want := func(when string, seeds ...uint64) {
+		t.Helper()
+		if got := slices.Collect(soaktest.Seeds(t, 2, 4)); !slices.Equal(got, seeds) {
+			t.Errorf("%s: got %v, want %v", when, got, seeds)
+		}
+	}
+	want("usually", 1, 2)
+	t.Setenv("DUESDAY_SOAK", "1")
+	want("in a soak", 1, 2, 3, 4)
+	t.Setenv("DUESDAY_SEED", "17")
+	want("one seed", 17)
+	t.Setenv("DUESDAY_SEEDS", "3")
+	want("three from one", 17, 18, 19)
+}
+
+// TestProgramme_EndsInTime also holds that subtests share the time of their test.
+func TestProgramme_EndsInTime(t *testing.T) {
+	clear(t)
+	if !soaktest.Start(t).Next() {
+		t.Error("without a soak a programme ended")
+	}
+	t.Setenv("DUESDAY_SOAK", "1")
+	t.Setenv("DUESDAY_SOAK_MINUTES", "0.5")
+	synctest.Test(t, func(t *testing.T) {
+		p := soaktest.Start(t)
+		begun := time.Now()
+		for p.Next() {
+			<-time.After(time.Second)
+		}
+		if took := time.Since(begun); took < 29*time.Second || took > 31*time.Second || p.Whole() {
+			t.Errorf("ended after %v, whole %v; want after 30 s, and not whole", took, p.Whole())
+		}
+	})
+	t.Run("subtest", func(t *testing.T) {
+		if soaktest.Start(t).Next() {
+			t.Error("a subtest goes on when the time of its test is over")
+		}
+	})
+}
