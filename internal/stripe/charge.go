@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	sdk "github.com/stripe/stripe-go/v86"
 
@@ -141,43 +140,12 @@ func (p *Processor) same(at ref, pi *sdk.PaymentIntent) (billing.Intent, error) 
 	return p.intent(at.at, pi)
 }
 
-// List implements billing.Processor, from Stripe's list, which shows what was made a moment
-// ago. Stripe lists by when intents were made: one made before r.Since that has succeeded
-// since is not among them. r.Since and r.Until count in whole seconds, rounded down: of two
-// listings, one until where the other begins, each intent is in one.
+// List implements billing.Processor. Stripe lists by creation: an intent made before r.Since that
+// has succeeded since then is not among them. r.Since and r.Until count in whole seconds, rounded
+// down: of two listings, one until where the other begins, each intent is in one.
 func (p *Processor) List(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Intent, error] {
-	return func(yield func(billing.Intent, error) bool) {
-		if err := checkList(r); err != nil {
-			yield(billing.Intent{}, err)
-			return
-		}
-		fetch := func(after string) *sdk.V1List[*sdk.PaymentIntent] {
-			params := &sdk.PaymentIntentListParams{CreatedRange: created(r.Since, r.Until), Expand: []*string{new("data.latest_charge")}}
-			if r.Customer != "" {
-				params.Customer = &r.Customer
-			}
-			params.ListParams = page(r.At, after)
-			return p.client.V1PaymentIntents.List(ctx, params)
-		}
-		for pi, err := range pages(fetch, func(pi *sdk.PaymentIntent) string { return pi.ID }) {
-			var in billing.Intent
-			if err == nil {
-				in, err = p.intent(r.At, pi)
-			}
-			if !yield(in, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-func checkList(r billing.ListRequest) error {
-	if r.Customer != "" {
-		if err := api.CheckID("customer", r.Customer, "cus_"); err != nil {
-			return err
-		}
-	}
-	return api.CheckAt(r.At)
+	rows := p.rows(ctx, "/v1/payment_intents", r, "expand[]", "data.latest_charge")
+	return list(rows, func(pi *sdk.PaymentIntent) (billing.Intent, error) { return p.intent(r.At, pi) })
 }
 
 // noIntent tells of an error that is about the intent itself, whose name was in the path, as
@@ -190,25 +158,3 @@ func noIntent(at ref, err error) error {
 }
 
 func expandCharge() []*string { return []*string{new("latest_charge")} }
-
-// created returns the range of what was made at or after from, and before until, in whole
-// seconds; a zero time is no bound.
-func created(from, until time.Time) *sdk.RangeQueryParams {
-	if until.IsZero() {
-		return since(from)
-	}
-	r := since(from)
-	if r == nil {
-		r = new(sdk.RangeQueryParams)
-	}
-	r.LesserThan = max(until.Unix(), 1)
-	return r
-}
-
-// since returns the range of all that was made at or after t.
-func since(t time.Time) *sdk.RangeQueryParams {
-	if t.IsZero() {
-		return nil
-	}
-	return &sdk.RangeQueryParams{GreaterThanOrEqual: max(t.Unix(), 1)}
-}

@@ -336,7 +336,7 @@ func TestList(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	first, second := s.Requests()[0], s.Requests()[1]
-	want := url.Values{"created[gte]": {"99"}, "customer": {"cus_1"}, "limit": {"100"}, "expand[0]": {"data.latest_charge"}}
+	want := url.Values{"created[gte]": {"99"}, "customer": {"cus_1"}, "limit": {"100"}, "expand[]": {"data.latest_charge"}}
 	if first.Form.Encode() != want.Encode() || first.Header.Get("Stripe-Account") != "acct_1" {
 		t.Errorf("got %v, want %v", first.Form, want)
 	}

@@ -48,7 +48,7 @@ func (p *Processor) answered(ctx context.Context, at ref, key string, err error)
 	if _, ok := api.Is(err, api.Moved); ok {
 		return p.Lookup(ctx, at.String())
 	}
-	f, ok := api.Is(err, api.Declined, api.PayerGone, api.Gone) // Request is gone may be a mandate: whether it is the intent, the look at it tells
+	f, ok := api.Is(err, api.Declined, api.PayerGone, api.Gone) // what is gone may be a mandate: whether it is the intent, the look at it tells
 	if !ok {
 		return billing.Intent{}, err
 	}

@@ -20,7 +20,7 @@ import (
 // A conversation is one call and the answers to its requests, by method and path.
 type conversation struct {
 	answers map[string]apitest.Reply
-	call    func(t *testing.T, p *Processor) ([]string, error) // Request it says of refs and amounts
+	call    func(t *testing.T, p *Processor) ([]string, error) // what it says of refs and amounts
 }
 
 func ofIntent(in billing.Intent, err error) ([]string, error) {

@@ -21,7 +21,7 @@ type note struct {
 	id     string // of the attempt
 	hard   bool
 	action bool   // the customer has to authenticate
-	code   string // Decline code
+	code   string // decline code
 	after  string // the latest charge when it was refused, or ""
 	before string // id of the attempt whose note it took the place of, or ""
 }

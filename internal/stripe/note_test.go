@@ -141,7 +141,7 @@ func TestConfirm_ARepeatedAnswerHidesNoLaterAttempt(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		before []apitest.Reply // attempts under dd_confirm and then dd_1, dd_2, …
-		now    apitest.Fields  // Request the intent is after them
+		now    apitest.Fields  // what the intent is after them
 		repeat apitest.Reply
 	}{
 		"a charge":                         {nil, declined("ch_2"), old("stolen_card")},

@@ -4,8 +4,7 @@ import (
 	"context"
 	"iter"
 
-	sdk "github.com/stripe/stripe-go/v86"
-
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
@@ -32,18 +31,15 @@ func (p *Processor) CheckConnected(ctx context.Context, at string) error {
 
 // Connected implements billing.Platform. One that has disconnected is not among them.
 func (p *Processor) Connected(ctx context.Context) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		fetch := func(after string) *sdk.V1List[*sdk.Account] {
-			return p.client.V1Accounts.List(ctx, &sdk.AccountListParams{ListParams: page("", after)})
-		}
-		for a, err := range pages(fetch, func(a *sdk.Account) string { return a.ID }) {
-			var id string
-			if err == nil {
-				id, err = api.IDOf(a)
-			}
-			if !yield(id, err) || err != nil {
-				return
-			}
-		}
+	return list(p.rows(ctx, "/v1/accounts", billing.ListRequest{}), api.IDOf)
+}
+
+// Identity implements billing.Identified: "stripe acct_123 test". It asks Stripe for the account
+// of the key, and takes the mode from the key.
+func (p *Processor) Identity(ctx context.Context) (string, error) {
+	id, live, err := p.api.Own(ctx)
+	if err != nil {
+		return "", err
 	}
+	return "stripe " + id + " " + api.Mode(live), nil
 }

@@ -15,9 +15,9 @@ type Options struct {
 	ReturnURL string // where customers come back to from Stripe's pages, http or https; "": there are no such pages
 }
 
-// A Processor is Stripe, as billing.Processor, billing.Wallet, billing.Refunder,
-// billing.Platform and billing.Identified have it. It is safe for concurrent use, and all requests made through
-// it share one budget.
+// A Processor is Stripe, as billing.Processor, billing.Wallet, billing.Refunder, billing.Platform
+// and billing.Identified have it. It is safe for concurrent use, and all requests made through it
+// share one budget.
 type Processor struct {
 	api       *api.Client
 	client    *sdk.Client // of api

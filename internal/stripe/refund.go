@@ -55,7 +55,7 @@ func (p *Processor) ReturnsOf(ctx context.Context, text string) ([]billing.Retur
 		return nil, err
 	}
 	var all []billing.Return
-	for r, err := range p.returns(ctx, billing.ListRequest{At: at.at}, &at.id) {
+	for r, err := range p.reversals(ctx, billing.ListRequest{At: at.at}, "payment_intent", at.id) {
 		if err != nil {
 			return nil, noIntent(at, err)
 		}
@@ -70,45 +70,24 @@ func (p *Processor) ReturnsOf(ctx context.Context, text string) ([]billing.Retur
 // Returns implements billing.Refunder. r.Since and r.Until count in whole seconds, rounded
 // down; r.Customer leaves nothing out, since Stripe does not list by it.
 func (p *Processor) Returns(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Return, error] {
-	return func(yield func(billing.Return, error) bool) {
-		if err := checkList(r); err != nil {
-			yield(billing.Return{}, err)
-			return
-		}
-		p.returns(ctx, r, nil)(yield)
+	if err := checkList(r); err != nil {
+		return func(yield func(billing.Return, error) bool) { yield(billing.Return{}, err) }
 	}
+	r.Customer = ""
+	return p.reversals(ctx, r)
 }
 
-// returns yields the refunds and then the disputes, of one intent or of all.
-func (p *Processor) returns(ctx context.Context, r billing.ListRequest, intent *string) iter.Seq2[billing.Return, error] {
-	expand := []*string{new("data.payment_intent")}
+// reversals yields the refunds and then the disputes. The pairs are parameters of both lists.
+func (p *Processor) reversals(ctx context.Context, r billing.ListRequest, pairs ...string) iter.Seq2[billing.Return, error] {
+	pairs = append(pairs, "expand[]", "data.payment_intent")
+	refunds := list(p.rows(ctx, "/v1/refunds", r, pairs...), func(x *sdk.Refund) (billing.Return, error) { return p.refund(r.At, x) })
+	disputes := list(p.rows(ctx, "/v1/disputes", r, pairs...), func(x *sdk.Dispute) (billing.Return, error) { return p.dispute(r.At, x) })
 	return func(yield func(billing.Return, error) bool) {
-		refunds := pages(func(after string) *sdk.V1List[*sdk.Refund] {
-			params := &sdk.RefundListParams{PaymentIntent: intent, CreatedRange: created(r.Since, r.Until), Expand: expand}
-			params.ListParams = page(r.At, after)
-			return p.client.V1Refunds.List(ctx, params)
-		}, func(x *sdk.Refund) string { return x.ID })
-		for x, err := range refunds {
-			var ret billing.Return
-			if err == nil {
-				ret, err = p.refund(r.At, x)
-			}
-			if !yield(ret, err) || err != nil {
-				return
-			}
-		}
-		disputes := pages(func(after string) *sdk.V1List[*sdk.Dispute] {
-			params := &sdk.DisputeListParams{PaymentIntent: intent, CreatedRange: created(r.Since, r.Until), Expand: expand}
-			params.ListParams = page(r.At, after)
-			return p.client.V1Disputes.List(ctx, params)
-		}, func(x *sdk.Dispute) string { return x.ID })
-		for x, err := range disputes {
-			var ret billing.Return
-			if err == nil {
-				ret, err = p.dispute(r.At, x)
-			}
-			if !yield(ret, err) || err != nil {
-				return
+		for _, part := range [...]iter.Seq2[billing.Return, error]{refunds, disputes} {
+			for reversal, err := range part {
+				if !yield(reversal, err) || err != nil {
+					return
+				}
 			}
 		}
 	}

@@ -121,7 +121,7 @@ func TestReturns(t *testing.T) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	for i, path := range []string{"/v1/refunds", "/v1/refunds", "/v1/disputes"} {
-		if r := s.Requests()[i]; r.Path != path || r.Form.Get("created[gte]") != "77" || r.Form.Get("created[lt]") != "88" || r.Form.Get("expand[0]") != "data.payment_intent" || r.Header.Get("Stripe-Account") != "acct_1" {
+		if r := s.Requests()[i]; r.Path != path || r.Form.Get("created[gte]") != "77" || r.Form.Get("created[lt]") != "88" || r.Form.Get("expand[]") != "data.payment_intent" || r.Header.Get("Stripe-Account") != "acct_1" {
 			t.Errorf("sent %s %v", r.Path, r.Form)
 		}
 	}

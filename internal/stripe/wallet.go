@@ -88,12 +88,8 @@ func (p *Processor) Attach(ctx context.Context, payer billing.Payer, method stri
 // newest returns the card that the customer has given last.
 func (p *Processor) newest(ctx context.Context, payer billing.Payer) (billing.Card, error) {
 	var newest *sdk.PaymentMethod
-	fetch := func(after string) *sdk.V1List[*sdk.PaymentMethod] {
-		params := &sdk.PaymentMethodListParams{Customer: &payer.Customer, Type: new("card")}
-		params.ListParams = page(payer.At, after)
-		return p.client.V1PaymentMethods.List(ctx, params)
-	}
-	for pm, err := range pages(fetch, func(pm *sdk.PaymentMethod) string { return pm.ID }) {
+	request := billing.ListRequest{At: payer.At, Customer: payer.Customer}
+	for pm, err := range list(p.rows(ctx, "/v1/payment_methods", request, "type", "card"), whole[sdk.PaymentMethod]) {
 		if err != nil {
 			return billing.Card{}, err
 		}
@@ -188,19 +184,8 @@ func (p *Processor) CardLink(ctx context.Context, r billing.LinkRequest) (billin
 // A setup that cannot be read for want of its payment method hides no others.
 func (p *Processor) Setups(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Setup, error] {
 	return func(yield func(billing.Setup, error) bool) {
-		if err := checkList(r); err != nil {
-			yield(billing.Setup{}, err)
-			return
-		}
-		fetch := func(after string) *sdk.V1List[*sdk.SetupIntent] {
-			params := &sdk.SetupIntentListParams{CreatedRange: created(r.Since, r.Until), Expand: []*string{new("data.payment_method")}}
-			if r.Customer != "" {
-				params.Customer = &r.Customer
-			}
-			params.ListParams = page(r.At, after)
-			return p.client.V1SetupIntents.List(ctx, params)
-		}
-		for si, err := range pages(fetch, func(si *sdk.SetupIntent) string { return si.ID }) {
+		rows := p.rows(ctx, "/v1/setup_intents", r, "expand[]", "data.payment_method")
+		for si, err := range list(rows, whole[sdk.SetupIntent]) {
 			if err != nil {
 				yield(billing.Setup{}, err)
 				return

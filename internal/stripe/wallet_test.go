@@ -145,7 +145,7 @@ func TestSetups(t *testing.T) {
 	if len(got) != 1 || got[0] != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if r := s.Requests()[0]; r.Path != "/v1/setup_intents" || r.Form.Get("created[gte]") != "50" || r.Form.Get("created[lt]") != "60" || r.Form.Get("expand[0]") != "data.payment_method" {
+	if r := s.Requests()[0]; r.Path != "/v1/setup_intents" || r.Form.Get("created[gte]") != "50" || r.Form.Get("created[lt]") != "60" || r.Form.Get("expand[]") != "data.payment_method" {
 		t.Errorf("sent %s %v", r.Path, r.Form)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -11,25 +13,25 @@ import (
 	sdk "github.com/stripe/stripe-go/v86"
 )
 
-// PageSize is the most that Stripe gives at once.
-const PageSize = 100
+// pageSize is the longest page that Stripe gives.
+const pageSize = "100"
 
-// An asked is the answer to a request that is read as it was written, and not by the types of
-// Stripe's library: those know one version of the API, and leave out what they do not know.
-type asked struct{ sdk.APIResource }
+// rawAnswer receives an answer as Stripe wrote it. The types of Stripe's library know one version
+// of the API and leave out unknown members.
+type rawAnswer struct{ sdk.APIResource }
 
-// UnmarshalJSON implements json.Unmarshaler. All is in the last response.
-func (*asked) UnmarshalJSON([]byte) error { return nil }
+// UnmarshalJSON implements json.Unmarshaler. The text is in the last response.
+func (*rawAnswer) UnmarshalJSON([]byte) error { return nil }
 
-// Ask sends a request, and returns the answer as it was written. A key of "" is none. Its
-// errors are those of the sender.
+// Ask sends a request and returns the answer as Stripe wrote it. An empty key is none. Its errors
+// are of type *Error.
 func (c *Client) Ask(ctx context.Context, method, path, at, key string, form url.Values) (json.RawMessage, http.Header, error) {
 	params := &sdk.Params{Context: ctx, StripeAccount: Account(at)}
 	if key != "" {
 		params.IdempotencyKey = &key
 	}
-	var a asked
-	service := c.SDK.V1Events // all services have the same way and key
+	var a rawAnswer
+	service := c.SDK.V1Events // all services share one backend and one API key
 	if err := service.B.CallRaw(method, path, service.Key, []byte(form.Encode()), params, &a); err != nil {
 		return nil, nil, err
 	}
@@ -39,25 +41,94 @@ func (c *Client) Ask(ctx context.Context, method, path, at, key string, form url
 	return a.LastResponse.RawJSON, a.LastResponse.Header, nil
 }
 
-// A wholeList is where Stripe's library reads an answer into. The library trusts that a list
-// has no null in it; and one without its data, or without a word on whether there is more, is
-// no empty one.
+// Get asks for one object.
+func (c *Client) Get(ctx context.Context, at, path string, query url.Values) (json.RawMessage, error) {
+	raw, _, err := c.Ask(ctx, http.MethodGet, path, at, "", query)
+	return raw, err
+}
+
+// Rows yields the objects on all pages of a list, as Stripe wrote them. An error comes last.
+// answered, unless nil, gets the header of the first page. An answer other than a list is an error,
+// and so is a page from which no other follows although Stripe says so.
+func (c *Client) Rows(ctx context.Context, at, path string, query url.Values, answered func(http.Header)) iter.Seq2[json.RawMessage, error] {
+	return func(yield func(json.RawMessage, error) bool) {
+		query := maps.Clone(query)
+		if query == nil {
+			query = url.Values{}
+		}
+		query.Set("limit", pageSize)
+		for after := ""; ; {
+			if after != "" {
+				query.Set("starting_after", after)
+			}
+			raw, header, err := c.Ask(ctx, http.MethodGet, path, at, "", query)
+			var list struct {
+				Object string            `json:"object"`
+				Data   []json.RawMessage `json:"data"`
+				More   bool              `json:"has_more"`
+			}
+			if err == nil && (json.Unmarshal(raw, &list) != nil || list.Object != "list") {
+				err = Unusable("a list", "the answer is no list")
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if answered != nil {
+				answered(header)
+				answered = nil
+			}
+			last := ""
+			for _, row := range list.Data {
+				if last, err = IDIn(row); err != nil {
+					yield(nil, err)
+					return
+				}
+				if !yield(row, nil) {
+					return
+				}
+			}
+			switch {
+			case !list.More:
+				return
+			case last == "" || last == after:
+				yield(nil, Unusable("a list", "there is said to be more of it, and no way there"))
+				return
+			}
+			after = last
+		}
+	}
+}
+
+// IDIn returns the id of an object, or an error if it has none.
+func IDIn(raw json.RawMessage) (string, error) {
+	var o struct {
+		ID string `json:"id"`
+	}
+	if json.Unmarshal(raw, &o) != nil || !IsID(o.ID, "") {
+		return "", Unusable("a list", "there is something in it without an id")
+	}
+	return o.ID, nil
+}
+
+// wholeList refuses an incomplete list before Stripe's library reads it. The library does not
+// expect a null in a list, and takes a list without data or has_more for an empty one.
 type wholeList struct{ sdk.LastResponseSetter }
 
 var errNotWhole = errors.New("a list that is not whole")
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (w wholeList) UnmarshalJSON(raw []byte) error {
-	var what struct {
+	var list struct {
 		Object any             `json:"object"`
 		Data   json.RawMessage `json:"data"`
 		More   *bool           `json:"has_more"`
 	}
-	if json.Unmarshal(raw, &what) == nil { // else the library says what is wrong
+	if json.Unmarshal(raw, &list) == nil { // else the library returns the error
 		var data []json.RawMessage
-		err := json.Unmarshal(what.Data, &data)
+		err := json.Unmarshal(list.Data, &data)
 		isNull := func(x json.RawMessage) bool { return string(x) == "null" }
-		if slices.ContainsFunc(data, isNull) || what.Object == "list" && (err != nil || data == nil || what.More == nil) {
+		if slices.ContainsFunc(data, isNull) || list.Object == "list" && (err != nil || data == nil || list.More == nil) {
 			return errNotWhole
 		}
 	}

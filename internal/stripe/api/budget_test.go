@@ -72,7 +72,7 @@ func TestBudget_SavesNothingUp(t *testing.T) {
 
 // A timer that is late by a moment must not make every request after it late as well.
 func TestLane_MakesUpForLateTimers(t *testing.T) {
-	l := newLane(25)
+	l := newPace(25)
 	start := time.Unix(0, 0)
 	if wait := l.slot(start); wait != 0 {
 		t.Fatalf("the first waits %v", wait)
@@ -162,7 +162,7 @@ func TestLane_SlowsDownAndGrowsBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := b.lane("e")
+		l := b.pace("e")
 		start := time.Now()
 		l.slow(sent, 2*time.Second)
 		l.slow(sent, 2*time.Second) // another that was sent before the cut
@@ -179,11 +179,11 @@ func TestLane_SlowsDownAndGrowsBack(t *testing.T) {
 		if got := b.total.current(time.Now()); got != 80 {
 			t.Errorf("all endpoints together have %d, want 80: it was one endpoint's", got)
 		}
-		fresh := newLane(20)
+		fresh := newPace(20)
 		fresh.slow(start, 2*time.Second)
 		began := time.Now()
 		for after, want := range rates {
-			again := &lane{full: fresh.full, rate: fresh.rate, cut: fresh.cut, until: fresh.until}
+			again := &pace{full: fresh.full, rate: fresh.rate, cut: fresh.cut, until: fresh.until}
 			if got := again.current(began.Add(after)); got != want {
 				t.Errorf("%v after the cut: got %d a second, want %d", after, got, want)
 			}

@@ -1,14 +1,15 @@
 package api
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 )
 
-// An Answer is what of Stripe's answer decides what it means.
+// An Answer holds the parts of Stripe's answer by which it is classified.
 type Answer struct {
-	Status    int    // of HTTP; 0: there was none
-	readable  bool   // it is in Stripe's form
+	Status    int    // of HTTP; 0: no answer came
+	readable  bool   // in Stripe's form
 	Kind      string // the error's type
 	Code      string
 	Decline   string
@@ -17,21 +18,21 @@ type Answer struct {
 	connected bool // the request was for a connected account
 }
 
-// A Verdict is what an answer means.
+// A Verdict is the meaning of an answer.
 type Verdict string
 
-// The verdicts. Only declined, action and payerGone say that an attempt to take money has
-// failed; only they, moved, gone, invalid, refused and accountRefused are certain.
+// The verdicts. Declined, Action and PayerGone alone mean a failed attempt to take money. All but
+// Busy and Unknown are certain.
 const (
-	Declined       Verdict = "declined"        // a definite no of this attempt
+	Declined       Verdict = "declined"        // a definite no to this attempt
 	Action         Verdict = "action"          // the customer has to authenticate
-	PayerGone      Verdict = "payer gone"      // there is no such customer or payment method: a definite no
+	PayerGone      Verdict = "payer gone"      // no such customer or payment method: a definite no
 	Moved          Verdict = "moved"           // the intent is in another state: look it up
-	Gone           Verdict = "gone"            // there is no such object
-	Busy           Verdict = "busy"            // not executed: the same request may be sent again
+	Gone           Verdict = "gone"            // no such object
+	Busy           Verdict = "busy"            // not executed: retryable with the same key
 	Invalid        Verdict = "invalid"         // the request is wrong
 	Refused        Verdict = "refused"         // our credentials
-	AccountRefused Verdict = "account refused" // our credentials at this connected account
+	AccountRefused Verdict = "account refused" // our credentials, at this connected account
 	Unknown        Verdict = "unknown"         // done, or not
 )
 
@@ -44,13 +45,13 @@ const (
 	accountGoneCodes = " account_invalid "
 )
 
-// classify tells what an answer that is no success means. It is total: what it does not know
-// Is unknown where the money may have moved, and invalid, which a person looks at, where
-// Stripe says that the request was wrong.
+// classify returns the meaning of an answer other than a success. It is total. An answer it does
+// not know is Unknown if the money may have moved. It is Invalid, for a person to look at, if
+// Stripe calls the request wrong.
 func classify(a Answer) Verdict {
 	switch {
 	case a.Status == http.StatusTooManyRequests && !a.readable:
-		return Busy // of what stands before Stripe's servers: nothing got behind it
+		return Busy // from a proxy before Stripe's servers: the request got no further
 	case !a.readable || a.Status < 400 || a.Status >= 500 || a.Status == http.StatusRequestTimeout:
 		return Unknown
 	case a.Status == http.StatusUnauthorized || listed(credentialCodes, a.Code):
@@ -77,16 +78,79 @@ func classify(a Answer) Verdict {
 	case a.Status == http.StatusPaymentRequired || a.Kind == "card_error" || listed(softErrors, a.Code) || listed(hardErrors, a.Code):
 		return Declined
 	case a.Status == http.StatusConflict:
-		return Unknown // two requests met: which of them was carried out is not said
+		return Unknown // two requests met, and Stripe does not say which one it carried out
 	}
 	return Invalid
 }
 
-// cuts reports whether the answer says that a connected account has let go of us: asking
-// again soon is pointless.
-func (a Answer) cuts() bool { return a.connected && listed(accountGoneCodes, a.Code) }
+// disconnects reports whether a connected account has disconnected. Soon after, another request
+// is pointless.
+func (a Answer) disconnects() bool { return a.connected && listed(accountGoneCodes, a.Code) }
 
-// listed reports whether the word is in a list that begins and ends with a space.
+// listed reports whether a list, which begins and ends with a space, has the word.
 func listed(list, word string) bool {
 	return word != "" && !strings.Contains(word, " ") && strings.Contains(list, " "+word+" ")
+}
+
+// The issuer's advice says whether a decline is final, or else the code does. The lists follow
+// docs.stripe.com/declines/codes and the codes that Stripe's own retries leave alone
+// (docs.stripe.com/billing/revenue-recovery/smart-retries). An unknown code is soft: a period has
+// few attempts.
+const (
+	hardDeclines = " card_not_supported currency_not_supported do_not_try_again expired_card fraudulent highest_risk_level incorrect_number " +
+		"invalid_account invalid_expiry_month invalid_expiry_year invalid_number lost_card merchant_blacklist pickup_card restricted_card " +
+		"revocation_of_all_authorizations revocation_of_authorization stolen_card stop_payment_order testmode_decline transaction_not_allowed "
+	// hardErrors are codes of errors without a decline code.
+	hardErrors = " account_closed account_number_invalid bank_account_restricted bank_account_unusable billing_invalid_mandate debit_not_authorized " +
+		"expired_card incorrect_number india_recurring_payment_mandate_canceled invalid_card_type invalid_expiry_month invalid_expiry_year " +
+		"invalid_number payment_intent_mandate_invalid payment_method_bank_account_blocked resource_missing "
+	// softErrors are codes of declines, under any status.
+	softErrors = " balance_insufficient bank_account_declined card_decline_rate_limit_exceeded card_declined charge_exceeds_source_limit " +
+		"charge_exceeds_transaction_limit incorrect_address incorrect_cvc incorrect_zip insufficient_funds invalid_cvc " +
+		"payment_intent_payment_attempt_expired payment_intent_payment_attempt_failed payment_method_customer_decline " +
+		"payment_method_provider_decline payment_method_provider_timeout processing_error "
+	// customerCodes require the customer to authenticate.
+	customerCodes = " authentication_required payment_intent_action_required payment_intent_authentication_failure "
+)
+
+// IsHard reports whether another attempt with the same card is pointless.
+func IsHard(code, decline, advice string) bool {
+	switch advice {
+	case "do_not_try_again", "confirm_card_data":
+		return true
+	case "try_again_later":
+		return false
+	}
+	if decline != "" && decline != "generic_decline" {
+		return listed(hardDeclines, decline)
+	}
+	return listed(hardErrors, code)
+}
+
+// IsAction reports whether the customer must authenticate.
+func IsAction(code, decline string) bool {
+	return listed(customerCodes, code) || decline == "authentication_required"
+}
+
+// AdviceOf reads the issuer's advice from an error or an intent as Stripe wrote it. The library
+// leaves it out.
+func AdviceOf(raw []byte) string {
+	var body struct {
+		Error *struct {
+			Advice string `json:"advice_code"`
+		} `json:"error"`
+		Last *struct {
+			Advice string `json:"advice_code"`
+		} `json:"last_payment_error"`
+	}
+	if json.Unmarshal(raw, &body) != nil { // then the library read nothing else of it either
+		return ""
+	}
+	switch {
+	case body.Error != nil:
+		return body.Error.Advice
+	case body.Last != nil:
+		return body.Last.Advice
+	}
+	return ""
 }

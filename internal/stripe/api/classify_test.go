@@ -73,7 +73,7 @@ func TestClassify(t *testing.T) {
 }
 
 // Whatever comes: there is a verdict, what Stripe did not say is never a no, and neither is
-// Request its servers failed at.
+// what its servers failed at.
 func TestClassify_IsTotal(t *testing.T) {
 	all := []Verdict{Declined, Action, PayerGone, Moved, Gone, Busy, Invalid, Refused, AccountRefused, Unknown}
 	words := strings.Fields(hardDeclines + hardErrors + softErrors + customerCodes + busyCodes + credentialCodes + atAccountCodes + otherStateCodes +

@@ -20,26 +20,25 @@ import (
 // DefaultBase is the address of Stripe's API.
 const DefaultBase = "https://api.stripe.com"
 
-// DefaultRate is how many requests a second are sent to one endpoint: Stripe allows 25.
+// DefaultRate is the number of requests a second to one endpoint. Stripe allows 25.
 const DefaultRate = 20
 
-// MaxRate is the highest rate that can be asked for.
+// MaxRate is the highest rate of Options.
 const MaxRate = 1000
 
 // Options say how Stripe is reached. Key is needed.
 type Options struct {
 	Key  secret.Text      // sk_test_…, rk_test_…, sk_live_… or rk_live_…
 	Base string           // address of the API; "": DefaultBase
-	Now  func() time.Time // for what is recorded; nil: time.Now. Requests are spaced by the machine's own clock
-	Log  *slog.Logger     // nil: nothing is logged
-	Rate int              // Requests a second to each endpoint, 1 to maxRate; 0: DefaultRate
+	Now  func() time.Time // for records; nil: time.Now. The machine's own clock spaces requests
+	Log  *slog.Logger     // nil: no log
+	Rate int              // requests a second to each endpoint, 1 to maxRate; 0: DefaultRate
 
 	Proxy     func(*http.Request) (*url.URL, error) // as in http.Transport; nil: none
 	Transport http.RoundTripper                     // nil: our own, with Proxy
 }
 
-// A Client is the way to Stripe: all requests made through it share one budget. It is safe for
-// concurrent use.
+// A Client sends requests to Stripe, all under one budget. It is safe for concurrent use.
 type Client struct {
 	SDK  *sdk.Client // Stripe's library, which sends through this client
 	Now  func() time.Time
@@ -50,7 +49,7 @@ type Client struct {
 	sender *sender
 }
 
-// New returns a client. It sends nothing yet. No error repeats the key.
+// New returns a Client, and sends nothing yet. No error repeats the key.
 func New(o Options) (*Client, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
@@ -67,18 +66,18 @@ func New(o Options) (*Client, error) {
 	backends := sdk.NewBackendsWithConfig(&sdk.BackendConfig{
 		HTTPClient: c, URL: &base, MaxNetworkRetries: new(int64(0)), EnableTelemetry: new(false), LeveledLogger: silent{},
 	})
-	s := &sender{next: backends.API, budget: newBudget(o.Rate), now: o.Now, log: o.Log, cutoffs: map[string]time.Time{}}
+	s := &sender{next: backends.API, budget: newBudget(o.Rate), now: o.Now, log: o.Log, disconnected: map[string]time.Time{}}
 	backends.API = s
 	return &Client{SDK: sdk.NewClient(o.Key.Reveal(), sdk.WithBackends(backends)), Now: o.Now, Log: o.Log, live: live, http: c, sender: s}, nil
 }
 
-// Close lets go of idle connections.
+// Close closes idle connections.
 func (c *Client) Close() error {
 	c.http.CloseIdleConnections()
 	return nil
 }
 
-// fill puts in the defaults and refuses what cannot be.
+// fill sets the defaults and refuses invalid options.
 func (o *Options) fill() error {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -98,13 +97,13 @@ func (o *Options) fill() error {
 	if err := CheckURL(o.Base); err != nil {
 		return fmt.Errorf("stripe: address of the API: %w", err)
 	}
-	if u, err := url.Parse(o.Base); err != nil || strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "" || u.ForceQuery { // the library builds on it
+	if u, err := url.Parse(o.Base); err != nil || strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "" || u.ForceQuery { // the library appends paths to it
 		return errors.New("stripe: address of the API: want a host, and a port at most, such as " + DefaultBase)
 	}
 	return nil
 }
 
-// modeOf tells the mode that the key is for. Its error does not repeat the key.
+// modeOf returns the mode of the key. Its error does not repeat the key.
 func modeOf(key secret.Text) (live bool, err error) {
 	if key.IsZero() {
 		return false, errors.New("stripe: there is no API key: want one that begins with rk_test_, sk_test_, rk_live_ or sk_live_")
@@ -120,7 +119,7 @@ func modeOf(key secret.Text) (live bool, err error) {
 	return false, errors.New("stripe: this is no secret or restricted API key: want one that begins with rk_test_, sk_test_, rk_live_ or sk_live_")
 }
 
-// checkClear keeps a live key off a line that others can read.
+// checkClear refuses to send a live key unencrypted beyond this machine.
 func checkClear(base string, live bool) error {
 	u, err := url.Parse(base)
 	if err != nil || !live || u.Scheme == "https" {
@@ -132,25 +131,23 @@ func checkClear(base string, live bool) error {
 	return errors.New("stripe: address of the API: a live key is sent by https alone, or within this machine")
 }
 
-// CheckMode refuses an object of the other mode: whoever answers is not who the key is for.
+// CheckMode refuses an object of the other mode, which comes from another API than the key's.
 func (c *Client) CheckMode(id string, live bool) error {
 	if live == c.live {
 		return nil
 	}
-	return fmt.Errorf("%w: %s is of %s mode, and the key of %s mode: is this the address of Stripe's API", billing.ErrRefused, id, mode(live), mode(c.live))
+	return fmt.Errorf("%w: %s is of %s mode, and the key of %s mode: is this the address of Stripe's API", billing.ErrRefused, id, Mode(live), Mode(c.live))
 }
 
-// Mode returns the mode of the key: live or test.
-func (c *Client) Mode() string { return mode(c.live) }
-
-func mode(live bool) string {
+// Mode returns the name of a mode.
+func Mode(live bool) string {
 	if live {
 		return "live"
 	}
 	return "test"
 }
 
-// AccountID asks which account answers there; at is a connected one, or "".
+// AccountID asks for the id of an account: a connected one, or our own if at is empty.
 func (c *Client) AccountID(ctx context.Context, at string) (string, error) {
 	params := &sdk.AccountRetrieveParams{}
 	params.StripeAccount = Account(at)
@@ -161,7 +158,7 @@ func (c *Client) AccountID(ctx context.Context, at string) (string, error) {
 	return IDOf(a)
 }
 
-// IDOf returns the id of an account, which has to be one.
+// IDOf returns the id of an account, or an error if it is none.
 func IDOf(a *sdk.Account) (string, error) {
 	if !IsID(a.ID, "acct_") {
 		return "", Unusable("an account", "the answer is a %q with the id %q", a.Object, a.ID)
@@ -169,21 +166,21 @@ func IDOf(a *sdk.Account) (string, error) {
 	return a.ID, nil
 }
 
-// Own asks whose the key is: acct_…. live is its mode. Errors are those of accountID.
+// Own asks for the account of the key, acct_…, and returns the key's mode with it.
 func (c *Client) Own(ctx context.Context) (id string, live bool, err error) {
 	id, err = c.AccountID(ctx, "")
 	return id, c.live, err
 }
 
-// Forget lets the next request to an account through that had let go of us.
+// Forget lets the next request to a disconnected account through.
 func (c *Client) Forget(at string) {
 	c.sender.mu.Lock()
 	defer c.sender.mu.Unlock()
-	delete(c.sender.cutoffs, at)
+	delete(c.sender.disconnected, at)
 }
 
-// silent is the logger of Stripe's library, which logs whole answers, with the secrets in
-// them. What is worth knowing is in the errors.
+// silent replaces the logger of Stripe's library, which logs whole answers with the secrets in
+// them. The errors tell enough.
 type silent struct{}
 
 func (silent) Debugf(context.Context, string, ...any) {}

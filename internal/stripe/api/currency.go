@@ -9,14 +9,14 @@ import (
 
 // The tables follow docs.stripe.com/currencies: supported presentment currencies, zero-decimal
 // and three-decimal currencies, special cases, and minimum and maximum charge amounts. Stripe
-// writes an amount as a whole number of units, which are not always ISO 4217's minor units.
+// writes an amount as a whole number of units, which can differ from ISO 4217's minor units.
 const (
 	// twoDecimals: a unit is a hundredth, as ISO 4217 has it.
 	twoDecimals = "AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BMD BND BOB BRL BSD BWP BYN BZD CAD CDF CHF CNY COP CRC CVE CZK " +
 		"DKK DOP DZD EGP ETB EUR FJD FKP GBP GEL GHS GIP GMD GTQ GYD HKD HNL HTG HUF IDR ILS INR JMD KES KGS KHR KYD KZT LAK LBP LKR LRD LSL " +
 		"MAD MDL MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD PAB PEN PGK PHP PKR PLN QAR RON RSD RUB SAR SBD SCR SEK " +
 		"SGD SHP SLE SOS SRD STN SVC SZL THB TJS TOP TRY TTD TWD TZS UAH USD UYU UZS WST XCD XCG YER ZAR ZMW"
-	// zeroDecimals: a unit is the whole. MGA has two decimals in ISO 4217, which nobody pays.
+	// zeroDecimals: a unit is the whole. MGA has two decimals in ISO 4217, which are not in use.
 	zeroDecimals = "BIF CLP DJF GNF JPY KMF KRW MGA PYG RWF VND VUV XAF XOF XPF"
 	// wholeOnly: written in hundredths, and the hundredths are always 00.
 	wholeOnly = "ISK UGX"
@@ -24,7 +24,7 @@ const (
 	threeDecimals = "BHD JOD KWD OMR TND"
 )
 
-// A scale is how Stripe writes amounts of a currency.
+// A scale describes how Stripe writes amounts of a currency.
 type scale struct {
 	decimals int   // of a unit
 	step     int64 // amounts are multiples of so many units
@@ -45,8 +45,8 @@ func scaleOf(c money.Currency) (scale, bool) {
 	return scale{}, false
 }
 
-// Units returns the amount in Stripe's units, or ErrInvalid where it cannot be written in
-// them or the currency is not supported.
+// Units returns the amount in Stripe's units, or ErrInvalid if it cannot be written in them or
+// Stripe does not support the currency.
 func Units(a money.Amount) (int64, error) {
 	c := a.Currency()
 	s, ok := scaleOf(c)
@@ -75,8 +75,7 @@ func Units(a money.Amount) (int64, error) {
 	return 0, Unsent("%s: Stripe takes whole amounts of %s alone", a, c)
 }
 
-// ChargeUnits is unitsOf for an amount that is to be charged: it has to be within Stripe's
-// limits.
+// ChargeUnits is Units for a charge, whose amount must be within Stripe's limits.
 func ChargeUnits(a money.Amount) (int64, error) {
 	units, err := Units(a)
 	if err != nil {
@@ -90,9 +89,9 @@ func ChargeUnits(a money.Amount) (int64, error) {
 	return units, nil
 }
 
-// limits returns the least and the most that Stripe charges, in its units. It publishes a
-// minimum for the currencies that accounts settle in; where there is none here, the account's
-// own settlement currency decides, and Stripe says so.
+// limits returns the least and the most that Stripe charges, in its units. Stripe publishes a
+// minimum for settlement currencies. For the others the account's own settlement currency decides,
+// and Stripe refuses the charge itself.
 func limits(code string) (least, most int64) {
 	least, most = 1, 99_999_999
 	switch code {
@@ -134,8 +133,8 @@ func limits(code string) (least, most int64) {
 	return least, most
 }
 
-// Amount reads Stripe's units. It is zero of no currency where Duesday does not know the
-// currency, or the units are no amount of it: which is no amount that was ever asked for.
+// Amount returns the amount of Stripe's units. It is the zero Amount, which is never asked for, if
+// Duesday does not know the currency or the units are no amount of it.
 func Amount(units int64, code string) money.Amount {
 	c, err := money.ParseCurrency(code)
 	if err != nil {
@@ -160,8 +159,8 @@ func Amount(units int64, code string) money.Amount {
 	return money.New(units, c)
 }
 
-// FeeUnits is what of units a connected account leaves to us at so many hundredths of a
-// percent, rounded down to what the currency can be paid in.
+// FeeUnits returns a connected account's fee to us. fee is in hundredths of a percent of the units.
+// The result is rounded down to a payable amount of the currency.
 func FeeUnits(units int64, fee int, c money.Currency) (int64, error) {
 	if fee < 0 || fee > 10000 {
 		return 0, Unsent("application fee of %d hundredths of a percent: want 0 to 10000", fee)

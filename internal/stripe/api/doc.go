@@ -1,12 +1,13 @@
-// Package api sends requests to Stripe and says what its answers mean. The packages of
-// internal/stripe share one Client: its key, its connections and its budget of requests a second.
+// Package api sends requests to Stripe and classifies its answers. The packages of internal/stripe
+// share one Client: its key, its connections and its budget of requests a second.
 //
-// It knows no periods, purchases or events, keeps nothing on disk, and decides nothing after an
-// answer but whether the same request may be sent again at once.
+// It knows no periods, purchases or events, and keeps nothing on disk. After an answer it decides
+// only whether to send the same request again at once.
 //
-//   - client.go: options, the Client and its key; ask.go: a request whose answer is read as it was written
-//   - sender.go, transport.go: one request, and the one loop that sends it again; budget.go: how many a second
-//   - classify.go, decline.go: the meaning of an answer; error.go: how it is told
+//   - client.go: options, the Client and its key; ask.go: requests whose answers are read as written
+//   - sender.go, transport.go: one request and its sends; retry.go: when it is sent again
+//   - budget.go: the number of requests a second
+//   - classify.go: the meaning of an answer; error.go: its error
 //   - currency.go: amounts as Stripe writes them, and their limits
 //   - id.go: ids, addresses and times as Stripe writes them
 package api

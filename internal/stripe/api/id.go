@@ -4,13 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// The metadata by which billing and tracking tell Duesday's objects at Stripe apart.
+// The metadata of a charge, which events are read for too.
 const (
 	MetaAccount      = "duesday_account"
 	MetaSubscription = "duesday_subscription"
@@ -24,7 +25,7 @@ func IsID(text, prefix string) bool {
 	})
 }
 
-// CheckAt refuses what is no connected account; "" is our own.
+// CheckAt refuses a malformed connected account; "" is our own account.
 func CheckAt(at string) error {
 	if at != "" && !IsID(at, "acct_") {
 		return Unsent("connected account %.60q: want acct_…", at)
@@ -32,21 +33,22 @@ func CheckAt(at string) error {
 	return nil
 }
 
-// CheckID refuses what cannot be an id, so that it is no part of another path.
-func CheckID(what, id, prefix string) error {
+// CheckID refuses a malformed id, from which another path could be made.
+func CheckID(name, id, prefix string) error {
 	if !IsID(id, prefix) {
-		return Unsent("%s %.60q: want %s…", what, id, prefix)
+		return Unsent("%s %.60q: want %s…", name, id, prefix)
 	}
 	return nil
 }
 
+// IsMethod reports whether the text is an id of a payment method.
 func IsMethod(id string) bool { return IsID(id, "pm_") || IsID(id, "card_") || IsID(id, "src_") }
 
-// Quote is what an error repeats of what was typed.
+// Quote returns a typed text as an error may repeat it.
 func Quote(text string) string { return fmt.Sprintf("%.40q", secret.Redact(text)) }
 
-// CheckURL refuses what is no absolute http address. It does not repeat it: a password may be
-// in it.
+// CheckURL refuses all but an absolute http address. It does not repeat the text, which may hold a
+// password.
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -58,7 +60,7 @@ func CheckURL(text string) error {
 	return nil
 }
 
-// Instant reads Stripe's seconds; 0 is no time.
+// Instant returns the time of Unix seconds; 0 is the zero time.
 func Instant(unix int64) time.Time {
 	if unix == 0 {
 		return time.Time{}
@@ -72,4 +74,16 @@ func Account(at string) *string {
 		return nil
 	}
 	return &at
+}
+
+// CreatedBetween returns the parameters of a list of objects created at or after from, and before
+// until. Stripe counts whole seconds. A zero time is no bound.
+func CreatedBetween(from, until time.Time) url.Values {
+	query := url.Values{}
+	for name, t := range map[string]time.Time{"created[gte]": from, "created[lt]": until} {
+		if !t.IsZero() {
+			query.Set(name, strconv.FormatInt(max(t.Unix(), 1), 10))
+		}
+	}
+	return query
 }

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -16,29 +14,19 @@ import (
 	sdk "github.com/stripe/stripe-go/v86"
 )
 
-const (
-	busyTries    = 8 // sends of one request that Stripe is too busy for
-	readTries    = 3 // sends of a look-up whose answer was lost
-	advisedTries = 3 // sends of a request that Stripe itself asks to send again
-	firstRest    = 500 * time.Millisecond
-	longestRest  = 8 * time.Second
+// disconnectedFor is how long a disconnected account gets no request.
+const disconnectedFor = 10 * time.Minute
 
-	firstLaneRest = 50 * time.Millisecond
-	longestAsked  = time.Minute      // of a Retry-After
-	refusalLife   = 10 * time.Minute // how long a connected account is left alone that has let go of us
-)
-
-// A sender is the way of every request to Stripe: it keeps to the budget, sends again what
-// may be sent again, in the one loop there is, and says what the answer means. It is the
-// backend of Stripe's library, so that each page of a list goes this way too.
+// A sender is the backend of Stripe's library, and so carries every request. It keeps to the
+// budget, has the one loop that sends again, and returns the meaning of an answer.
 type sender struct {
 	next   sdk.Backend
 	budget *budget
 	now    func() time.Time
 	log    *slog.Logger
 
-	mu      sync.Mutex
-	cutoffs map[string]time.Time // by connected account: when it let go of us; guarded by mu
+	mu           sync.Mutex
+	disconnected map[string]time.Time // time of the refusal, by connected account; guarded by mu
 }
 
 var _ sdk.Backend = (*sender)(nil)
@@ -65,29 +53,29 @@ func (s *sender) CallMultipart(string, string, string, string, *bytes.Buffer, *s
 	return errNoSuchCall
 }
 
-// SetMaxNetworkRetries implements the library's Backend: there are none but the loop's.
+// SetMaxNetworkRetries implements the library's Backend: only the loop sends again.
 func (s *sender) SetMaxNetworkRetries(int64) {}
 
 // A call is one request and its sends.
 type call struct {
-	method string
-	what   string // Method and path, without ids: the endpoint
-	at     string // connected account, or ""
-	tries  int    // sends so far
-	doubt  bool   // one of them may have been carried out
+	method   string
+	endpoint string
+	at       string // connected account, or ""
+	tries    int    // sends so far
+	maybe    bool   // an earlier send may have been carried out
 }
 
-// send is the loop. Its error is a *failure.
+// send is the loop. Its error is an *Error.
 func (s *sender) send(method, path string, p *sdk.Params, do func() error) error {
 	ctx := p.Context
-	c := &call{method: method, what: Endpoint(method, path), at: sdk.StringValue(p.StripeAccount)}
+	c := &call{method: method, endpoint: Endpoint(method, path), at: sdk.StringValue(p.StripeAccount)}
 	for {
-		if s.isCut(c.at) {
-			return c.end(&Error{Verdict: AccountRefused, Request: c.what, Text: "account " + c.at + " refused us a moment ago; nothing was sent"})
+		if s.isDisconnected(c.at) {
+			return c.end(&Error{Verdict: AccountRefused, Request: c.endpoint, Text: "account " + c.at + " refused us a moment ago; nothing was sent"})
 		}
-		sent, err := s.budget.take(ctx, c.what)
+		sent, err := s.budget.take(ctx, c.endpoint)
 		if err != nil {
-			return c.end(canceled(ctx, &Error{Verdict: Unknown, Request: c.what}))
+			return c.end(canceled(ctx, &Error{Verdict: Unknown, Request: c.endpoint}))
 		}
 		x := &exchange{keyless: p.IdempotencyKey == nil}
 		p.Context = context.WithValue(ctx, exchangeKey{}, x)
@@ -97,160 +85,120 @@ func (s *sender) send(method, path string, p *sdk.Params, do func() error) error
 		if err == nil && x.status/100 == 2 {
 			return nil
 		}
-		f := c.read(ctx, x, err)
-		s.log.Debug("stripe did not do it", "request", c.what, "status", x.status, "verdict", string(f.Verdict), "code", f.Answer.Code, "try", c.tries)
-		c.doubt = c.doubt || f.Verdict == Unknown
-		rest := rest(c.tries, x.header)
-		s.learn(c, x, f, sent, rest)
-		if !c.again(x, f) {
-			return c.end(f)
+		e := c.read(ctx, x, err)
+		s.log.Debug("stripe did not do it", "request", c.endpoint, "status", x.status, "verdict", string(e.Verdict), "code", e.Answer.Code, "try", c.tries)
+		c.maybe = c.maybe || e.Verdict == Unknown
+		rest := restAfter(c.tries, x.header)
+		s.learn(c, x, e, sent, rest)
+		if !c.retryable(x, e) {
+			return c.end(e)
 		}
 		if pause(ctx, rest) != nil {
-			return c.end(canceled(ctx, f))
+			return c.end(canceled(ctx, e))
 		}
 	}
 }
 
-// end is the last word on a call: what may have been done by an earlier send is not called
-// undone because a later one was not let in.
-func (c *call) end(f *Error) error {
-	if c.doubt && f.Verdict == Busy {
-		f.Verdict = Unknown
+// end returns the error of the call. If an earlier send may have been carried out, a later Busy
+// does not undo it.
+func (c *call) end(e *Error) error {
+	if c.maybe && e.Verdict == Busy {
+		e.Verdict = Unknown
 	}
-	return f
+	return e
 }
 
 // canceled notes that the context has ended.
-func canceled(ctx context.Context, f *Error) *Error {
-	f.cause = errors.Join(ctx.Err(), context.Cause(ctx))
-	if f.Verdict = Unknown; f.Text == "" {
-		f.Text = ctx.Err().Error()
+func canceled(ctx context.Context, e *Error) *Error {
+	e.cause = errors.Join(ctx.Err(), context.Cause(ctx))
+	if e.Verdict = Unknown; e.Text == "" {
+		e.Text = ctx.Err().Error()
 	}
-	return f
+	return e
 }
 
-// read tells what an answer means.
+// read returns the meaning of an answer.
 func (c *call) read(ctx context.Context, x *exchange, err error) *Error {
-	f := &Error{Request: c.what, Answer: Answer{Status: x.status, connected: c.at != ""}}
-	e, ok := errors.AsType[*sdk.Error](err)
+	e := &Error{Request: c.endpoint, Answer: Answer{Status: x.status, connected: c.at != ""}}
+	told, ok := errors.AsType[*sdk.Error](err)
 	switch {
 	case err == nil:
-		f.Text = fmt.Sprintf("status %d is no answer of Stripe's", x.status)
+		e.Text = fmt.Sprintf("status %d is no answer of Stripe's", x.status)
+	case !ok && x.status/100 == 2: // the answer may hold a customer's data
+		e.Text = fmt.Sprintf("status %d with an answer that cannot be read", x.status)
+	case !ok && x.status != 0:
+		e.Text = fmt.Sprintf("status %d with an answer that cannot be read: %s", x.status, Clean(err.Error()))
 	case !ok:
-		f.Text = Clean(err.Error())
-		if x.status/100 == 2 { // Request it holds is a customer's, and not for an error
-			f.Text = fmt.Sprintf("status %d with an answer that cannot be read", x.status)
-		} else if x.status != 0 {
-			f.Text = fmt.Sprintf("status %d with an answer that cannot be read: %s", x.status, f.Text)
-		}
+		e.Text = Clean(err.Error())
 	default:
-		a := &f.Answer
-		a.readable, a.Status, a.Kind, a.Code, a.Decline, a.param = e.Type != "", e.HTTPStatusCode, string(e.Type), string(e.Code), string(e.DeclineCode), e.Param
-		if e.LastResponse != nil {
-			a.Advice = AdviceOf(e.LastResponse.RawJSON)
-		}
-		f.Intent, f.Charge, f.Replayed = e.PaymentIntent, e.ChargeID, IsReplay(x.header)
-		codes := strings.Fields(fmt.Sprintf("status %d %s %s %s", e.HTTPStatusCode, e.Type, e.Code, e.DeclineCode))
-		f.Text = Clean(strings.Join(codes, " ") + ": " + e.Msg)
-		if e.RequestID != "" {
-			f.Text += " (request " + Clean(e.RequestID) + ")"
-		}
+		e.fill(told, IsReplay(x.header))
 	}
-	f.Verdict = classify(f.Answer)
-	if f.Verdict == Unknown && x.unsent {
-		f.Verdict = Busy
+	e.Verdict = classify(e.Answer)
+	if e.Verdict == Unknown && x.unsent {
+		e.Verdict = Busy
 	}
 	if !ok && ctx.Err() != nil {
-		return canceled(ctx, f)
+		return canceled(ctx, e)
 	}
-	return f
+	return e
 }
 
-// again reports whether the request may be sent once more, with the same key.
-func (c *call) again(x *exchange, f *Error) bool {
-	if f.cause != nil || f.Verdict != Busy && f.Verdict != Unknown {
-		return false
+// fill takes an error in Stripe's form.
+func (e *Error) fill(told *sdk.Error, replayed bool) {
+	a := &e.Answer
+	a.readable, a.Status, a.param = told.Type != "", told.HTTPStatusCode, told.Param
+	a.Kind, a.Code, a.Decline = string(told.Type), string(told.Code), string(told.DeclineCode)
+	if told.LastResponse != nil {
+		a.Advice = AdviceOf(told.LastResponse.RawJSON)
 	}
-	switch x.header.Get("Stripe-Should-Retry") {
-	case "false":
-		return false
-	case "true":
-		if f.Verdict == Unknown {
-			return c.tries < advisedTries
-		}
+	e.Intent, e.Charge, e.Replayed = told.PaymentIntent, told.ChargeID, replayed
+	codes := strings.Fields(fmt.Sprintf("status %d %s %s %s", told.HTTPStatusCode, told.Type, told.Code, told.DeclineCode))
+	e.Text = Clean(strings.Join(codes, " ") + ": " + told.Msg)
+	if told.RequestID != "" {
+		e.Text += " (request " + Clean(told.RequestID) + ")"
 	}
-	switch {
-	case f.Verdict == Busy && x.unsent, f.Verdict == Unknown && c.method == http.MethodGet:
-		return c.tries < readTries
-	case f.Verdict == Busy:
-		return c.tries < busyTries
-	}
-	return false // whether to ask again, and by which key, is decided after a look-up
 }
 
-// rest returns how long to wait before the next send: what Stripe asks for, or longer each
-// time, with a spread so that workers do not come back together.
-func rest(tries int, h http.Header) time.Duration {
-	if asked, err := strconv.Atoi(h.Get("Retry-After")); err == nil && asked >= 0 {
-		return min(time.Duration(asked)*time.Second, longestAsked)
-	}
-	d := longestRest
-	if tries < 5 {
-		d = firstRest << (tries - 1)
-	}
-	return d/2 + rand.N(d/2)
-}
-
-// laneRest is for how long nobody sends after a 429: as long as Stripe says, where it does;
-// else a moment where the first send met it, since the pace is about right, and as long as the
-// request itself waits when it comes again.
-func laneRest(tries int, rest time.Duration, h http.Header) time.Duration {
-	if tries == 1 && h.Get("Retry-After") == "" {
-		return min(rest, firstLaneRest)
-	}
-	return rest
-}
-
-// learn slows down the endpoint, or all of them, after a 429 that was for their rate, and
-// remembers a connected account that has let go of us.
-func (s *sender) learn(c *call, x *exchange, f *Error, sent time.Time, rest time.Duration) {
+// learn slows down the endpoint, or all of them, after a 429 for their rate. It remembers a
+// disconnected account.
+func (s *sender) learn(c *call, x *exchange, e *Error, sent time.Time, rest time.Duration) {
 	reason := x.header.Get("Stripe-Rate-Limited-Reason")
 	switch {
-	case f.Answer.cuts():
+	case e.Answer.disconnects():
 		s.mu.Lock()
-		s.cutoffs[c.at] = s.now()
+		s.disconnected[c.at] = s.now()
 		s.mu.Unlock()
-		s.log.Warn("a connected account refuses us", "account", c.at, "request", c.what)
-	case f.Verdict != Busy || x.status != http.StatusTooManyRequests || reason == "resource-specific" || listed(busyCodesOfObjects, f.Answer.Code):
+		s.log.Warn("a connected account refuses us", "account", c.at, "request", c.endpoint)
+	case e.Verdict != Busy || x.status != http.StatusTooManyRequests || reason == "resource-specific" || listed(busyCodesOfObjects, e.Answer.Code):
 	case strings.HasPrefix(reason, "global"):
-		s.budget.total.slow(sent, laneRest(c.tries, rest, x.header))
+		s.budget.total.slow(sent, paceRest(c.tries, rest, x.header))
 	default:
-		s.budget.lane(c.what).slow(sent, laneRest(c.tries, rest, x.header))
+		s.budget.pace(c.endpoint).slow(sent, paceRest(c.tries, rest, x.header))
 	}
 }
 
 // busyCodesOfObjects are about one object, and not about a rate.
 const busyCodesOfObjects = " idempotency_key_in_use lock_timeout payment_intent_rate_limit_exceeded "
 
-func (s *sender) isCut(at string) bool {
+func (s *sender) isDisconnected(at string) bool {
 	if at == "" {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	since, ok := s.cutoffs[at]
-	if age := s.now().Sub(since); ok && (age < 0 || age >= refusalLife) {
-		delete(s.cutoffs, at)
+	since, ok := s.disconnected[at]
+	if age := s.now().Sub(since); ok && (age < 0 || age >= disconnectedFor) {
+		delete(s.disconnected, at)
 		return false
 	}
 	return ok
 }
 
-// words are the words of Stripe's paths that are used; everything else in one is an id.
+// words are the fixed words of the paths in use; any other word of a path is an id.
 const words = " account accounts attach cancel checkout confirm customers disputes events finalize invoice_payments invoiceitems invoices pay " +
 	"payment_intents payment_methods prices refunds sessions setup_intents subscription_schedules subscriptions v1 void "
 
-// Endpoint returns what Stripe counts by: the method and the path, without ids.
+// Endpoint returns the unit of Stripe's rate limits: the method and the path, without ids.
 func Endpoint(method, path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	for i, part := range parts {

@@ -161,7 +161,7 @@ func TestSender_WaitsAsLongAsItIsAsked(t *testing.T) {
 		})
 	}
 	for try := 1; try < 40; try++ {
-		if d := rest(try, http.Header{"Retry-After": {"Wed, 21 Oct 2026 07:28:00 GMT"}}); d < firstRest/2 || d > longestRest {
+		if d := restAfter(try, http.Header{"Retry-After": {"Wed, 21 Oct 2026 07:28:00 GMT"}}); d < firstRest/2 || d > longestRest {
 			t.Errorf("try %d: rest of %v", try, d)
 		}
 	}
@@ -189,7 +189,7 @@ func TestSender_SlowsTheRightLane(t *testing.T) {
 				t.Errorf("%s: got %v", name, err)
 			}
 			b := c.sender.budget
-			if got := [2]int{b.lane(endpoint).current(time.Now()), b.total.current(time.Now())}; got != [2]int{tt.confirm, tt.general} {
+			if got := [2]int{b.pace(endpoint).current(time.Now()), b.total.current(time.Now())}; got != [2]int{tt.confirm, tt.general} {
 				t.Errorf("%s: rates %v, want %d and %d", name, got, tt.confirm, tt.general)
 			}
 		})
@@ -204,7 +204,7 @@ func TestSender_RestsTheLaneForAMomentFirst(t *testing.T) {
 		header      map[string]string
 		least, most time.Duration
 	}{
-		"the first":                   {1, nil, firstLaneRest, firstLaneRest},
+		"the first":                   {1, nil, firstPaceRest, firstPaceRest},
 		"the first, with no wait":     {1, map[string]string{"Retry-After": "0"}, 0, 5 * time.Millisecond}, // the slot's
 		"the first, with a long wait": {1, map[string]string{"Retry-After": "7"}, 7 * time.Second, 7 * time.Second},
 		"the second":                  {2, nil, firstRest, 2 * firstRest},
@@ -310,7 +310,7 @@ func TestSender_LeavesAnAccountAloneThatLetGo(t *testing.T) {
 	if err := lookup(t.Context(), c, ""); err != nil {
 		t.Errorf("our own: %v", err)
 	}
-	now = now.Add(refusalLife - time.Second)
+	now = now.Add(disconnectedFor - time.Second)
 	apitest.WantError(t, "soon after", lookup(t.Context(), c, "acct_1"), billing.ErrAccountRefused)
 	now = now.Add(time.Second)
 	if err := lookup(t.Context(), c, "acct_1"); err != nil {

@@ -16,18 +16,18 @@ const (
 	connections    = 64
 )
 
-// An exchange is what of one request and its answer Stripe's library does not tell. It
-// travels in the request's context.
+// An exchange is one request with the parts of its answer which Stripe's library drops. It travels
+// in the request's context.
 type exchange struct {
-	keyless bool // it is sent without an idempotency key
-	unsent  bool // there was no connection to send it by
+	keyless bool // has no idempotency key
+	unsent  bool // no connection was made
 	status  int
 	header  http.Header
 }
 
 type exchangeKey struct{}
 
-// A transport sends requests one by one, as they were meant.
+// A transport sends each request once and under its own key.
 type transport struct{ next http.RoundTripper }
 
 const keyHeader = "Idempotency-Key"
@@ -39,12 +39,11 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.next.RoundTrip(r)
 	}
 	r = r.Clone(r.Context())
-	// A Header that is not written as net/http writes it means the same to a server. net/http
-	// sends a request that has the header again by itself when a connection breaks; the loop
-	// in sender.go is to be the only one that does.
+	// net/http sends a request with this header again when a connection breaks, and only the loop
+	// in sender.go may do so. It does not know the header in another case; servers do.
 	key := r.Header.Get(keyHeader)
 	r.Header.Del(keyHeader)
-	if key != "" && !x.keyless { // the library makes up one where there is none: that protects nothing
+	if key != "" && !x.keyless { // the library invents a key if there is none
 		r.Header["idempotency-key"] = []string{key}
 	}
 	resp, err := t.next.RoundTrip(r)
@@ -58,7 +57,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// limited is a body that ends with an error when it is too long.
+// limited is a body that ends with an error if it is too long.
 type limited struct {
 	io.ReadCloser
 	left int
@@ -74,8 +73,8 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// newHTTPClient returns the client for all requests. HTTP/1: with one connection for each
-// request that is under way, one that breaks takes no other with it.
+// newHTTPClient returns the HTTP client of all requests. It uses HTTP/1: each request under way has
+// its own connection, and a broken one does not end the others.
 func newHTTPClient(next http.RoundTripper, proxy func(*http.Request) (*url.URL, error)) *http.Client {
 	if next == nil {
 		protocols := new(http.Protocols)

@@ -9,13 +9,13 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// Decode reads an event as a webhook carries it, or the API lists it, in any version from
-// 2020-08-27 on: what links objects is found under its old and its new name. It is a
-// tracking.Decode. An event of version 2 of the API tells what it is about, and not what that
-// looks like: of its Object, Kind alone is filled in.
+// Decode reads an event from a webhook or a list of the API, in any version from 2020-08-27 on. It
+// finds the links between objects under their old and their new names. It is a tracking.Decode. An
+// event of version 2 of the API names its object without its contents: of Object, Kind alone is
+// set.
 //
-// Whoever calls it has verified the signature. A member of the event itself that cannot be
-// used is an ErrBody, which names it and repeats nothing of it; one of the object in it is
+// The caller must have verified the signature. An unusable member of the event itself is an
+// ErrBody, which names the member and repeats nothing of it. An unusable member of the object is
 // zero.
 func Decode(body []byte) (tracking.Event, error) {
 	r := jsonReader{text: body}
@@ -32,23 +32,23 @@ func Decode(body []byte) (tracking.Event, error) {
 	return e.event(), nil
 }
 
-// The members object of the two forms of events.
+// The values of the member object in the two forms of events.
 const (
 	snapshotEvent = "event"         // has the object
 	thinEvent     = "v2.core.event" // names it
 )
 
-// An envelope is what is looked for in an event.
+// An envelope is the part of an event in use.
 type envelope struct {
 	form, id, kind, version string
 	created                 time.Time
 	account                 string
-	noAccount               bool   // there is no member account, or it is null
-	context                 string // whose event a thin one is: acct_…, or org_…/acct_…
+	noAccount               bool   // the member account is missing or null
+	context                 string // account of a thin event: acct_…, or org_…/acct_…
 	live, liveKnown         bool
 	object                  wire
 	objectKnown             bool
-	related                 string // the kind of object that a thin event is about
+	related                 string // kind of a thin event's object
 }
 
 func readEnvelope(r *jsonReader) envelope {
@@ -92,7 +92,7 @@ func readEnvelope(r *jsonReader) envelope {
 	return e
 }
 
-// problem says which member cannot be used, and what would be right; "" if all can.
+// problem names an unusable member and its right form; "" if there is none.
 func (e *envelope) problem() string {
 	thin := e.form == thinEvent
 	switch {
@@ -116,7 +116,8 @@ func (e *envelope) problem() string {
 	return ""
 }
 
-// isType reports whether the text can be the type of an event, such as v2.core.account[identity].updated.
+// isType reports whether the text can be the type of an event, such as
+// v2.core.account[identity].updated.
 func isType(text string) bool {
 	return text != "" && len(text) <= 255 && !strings.ContainsFunc(text, func(c rune) bool {
 		return !strings.ContainsRune("._-[]", c) && (c < '0' || c > '9') && (c < 'a' || c > 'z')
@@ -133,7 +134,7 @@ func (e *envelope) event() tracking.Event {
 		return out
 	}
 	if e.kind == "payment_intent.payment_failed" {
-		e.object.declined = true // whether or not it says so
+		e.object.declined = true // even if the object does not say so
 	}
 	out.Object = e.object.object()
 	out.Subscription = out.Object.Subscription

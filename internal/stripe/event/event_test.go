@@ -145,7 +145,7 @@ func TestDecodeEvent_refuses(t *testing.T) {
 }
 
 // TestDecodeEvent_tolerates: a member of the object that cannot be used is zero, and the rest
-// Is there.
+// is there.
 func TestDecodeEvent_tolerates(t *testing.T) {
 	const id = `"object":"payment_intent","id":"pi_1",`
 	base := tracking.Object{Kind: "payment_intent", ID: "pi_1"}

@@ -10,9 +10,9 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// DecodeObject reads one of Stripe's objects, as an answer has it, in whatever version it is
-// written; see tracking.Object. It is not Seen: the caller says that. A member that cannot be
-// used is zero; an error, which is an ErrBody, only if it is no object of Stripe's at all.
+// DecodeObject reads one of Stripe's objects in any version; see tracking.Object. The caller sets
+// Seen. An unusable member is zero. The error is an ErrBody, and means no object of Stripe's at
+// all.
 func DecodeObject(raw []byte) (tracking.Object, error) {
 	r := jsonReader{text: raw}
 	w := readWire(&r)
@@ -25,8 +25,8 @@ func DecodeObject(raw []byte) (tracking.Object, error) {
 	return w.object(), nil
 }
 
-// A wire is what is looked for in an object of Stripe's, whatever its kind: "object" need not
-// be its first member.
+// A wire holds the members in use of an object of any kind: its kind, the member "object", need not
+// come first.
 type wire struct {
 	kind, id, status, reason, currency string
 	created                            time.Time
@@ -35,7 +35,7 @@ type wire struct {
 
 	payment, invoice, subscription, released, schedule, customer string // links
 
-	told     bool        // there is a member invoice
+	told     bool        // the member invoice is there
 	declined bool        // last_payment_error
 	code     string      // of it
 	canceled string      // the reason in cancellation_details
@@ -45,13 +45,13 @@ type wire struct {
 	refunds  []tracking.Refund
 }
 
-// An invoicePaid is a payment that an invoice has, or can be paid by.
+// An invoicePaid is a payment of an invoice.
 type invoicePaid struct {
-	intent string // "" where it is none of Stripe's intents
-	rank   int    // against others of the invoice
+	intent string // "" if it is no payment intent
+	rank   int    // among the payments of the invoice
 }
 
-// readWire takes the next value, which is an object of Stripe's.
+// readWire takes the next value, an object of Stripe's.
 func readWire(r *jsonReader) (w wire) {
 	for name := range r.members() {
 		switch string(name) {
@@ -80,8 +80,7 @@ func readWire(r *jsonReader) (w wire) {
 	return w
 }
 
-// readLink takes the value of a member that says what the object belongs to, or what belongs
-// to it.
+// readLink takes the value of a member that links the object to another, if it is one.
 func (w *wire) readLink(r *jsonReader, name []byte) {
 	switch string(name) {
 	case "payment_intent":
@@ -125,7 +124,7 @@ func (w *wire) readLink(r *jsonReader, name []byte) {
 	}
 }
 
-// Object says what the wire means, by the kind of its object.
+// object returns the object by its kind.
 func (w *wire) object() tracking.Object {
 	o := tracking.Object{Kind: w.kind, ID: w.id, Status: w.status, Created: w.created, Tag: w.tag}
 	switch w.kind {
@@ -157,7 +156,7 @@ func (w *wire) object() tracking.Object {
 	return o
 }
 
-// id takes the next value if it is an id that can be part of a key or a path.
+// id takes the next value if it is an id, safe in a key or a path.
 func (r *jsonReader) id() string {
 	if s := r.str(); api.IsID(s, "") {
 		return s
@@ -186,8 +185,8 @@ func (r *jsonReader) link() (id string) {
 	return id
 }
 
-// Instant takes the next value if it is a time: Unix seconds, or RFC 3339 as in version 2 of
-// the API. In UTC; zero where it is none, or not after 1970 and before the year 10000.
+// instant takes the next value if it is a time: Unix seconds, or RFC 3339 as in version 2 of the
+// API. It is in UTC. It is zero if the value is no time after 1970 and before the year 10000.
 func (r *jsonReader) instant() time.Time {
 	const most = 253402300800
 	if r.peek() == '"' {
@@ -203,7 +202,7 @@ func (r *jsonReader) instant() time.Time {
 	return time.Time{}
 }
 
-// currencyIn returns the currency as it is written here, or "" if it is none.
+// currencyIn returns the currency in upper case, or "" if it is none.
 func currencyIn(code string) string {
 	if len(code) != 3 || strings.ContainsFunc(code, func(c rune) bool { return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') }) {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// readDecline takes a last_payment_error: there tells whether it is one, and not null.
+// readDecline takes a last_payment_error. there is false if it is null.
 func readDecline(r *jsonReader) (there bool, code string) {
 	there = r.peek() == '{'
 	var decline string
@@ -23,8 +23,8 @@ func readDecline(r *jsonReader) (there bool, code string) {
 	return there, cmp.Or(decline, code)
 }
 
-// readPayments takes the list of an invoice's payments, which is there from 2025-03-31.basil
-// on, and where it was asked for.
+// readPayments takes the list of an invoice's payments. It is there from 2025-03-31.basil on, if
+// the request expands it.
 func readPayments(r *jsonReader) (best invoicePaid) {
 	for name := range r.members() {
 		if string(name) != "data" {
@@ -40,8 +40,8 @@ func readPayments(r *jsonReader) (best invoicePaid) {
 	return best
 }
 
-// readInvoicePayment takes one of an invoice's payments. An invoice can have several: that
-// which paid goes before that which is meant to, and that before all others.
+// readInvoicePayment takes one of an invoice's payments. An invoice can have several: a paid one
+// goes before the default one, and the default one before all others.
 func readInvoicePayment(r *jsonReader) (p invoicePaid) {
 	rank := 1
 	for name := range r.members() {
@@ -74,8 +74,8 @@ func readPayment(r *jsonReader) (p invoicePaid) {
 	return p
 }
 
-// readRefunds takes a charge's list of refunds, which is there before 2022-11-15, and where it
-// was asked for.
+// readRefunds takes a charge's list of refunds. It is there before 2022-11-15, and if the request
+// expands it.
 func readRefunds(r *jsonReader) (list []tracking.Refund) {
 	for name := range r.members() {
 		if string(name) != "data" {
@@ -105,7 +105,7 @@ func readRefund(r *jsonReader) (refund tracking.Refund) {
 	return refund
 }
 
-// A subscriptionDetails is what an invoice says of its subscription.
+// subscriptionDetails are an invoice's copy of facts about its subscription.
 type subscriptionDetails struct {
 	subscription string
 	tag          tracking.Tag
@@ -123,8 +123,7 @@ func readDetails(r *jsonReader) (d subscriptionDetails) {
 	return d
 }
 
-// readTag takes metadata, and says what they are of: the zero Tag where they are not
-// Duesday's.
+// readTag takes metadata and returns their Tag: the zero Tag if they are not Duesday's.
 func readTag(r *jsonReader) tracking.Tag {
 	var t tracking.Tag
 	var purchase, kind, account, subscription string

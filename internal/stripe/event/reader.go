@@ -6,27 +6,26 @@ import (
 	"unicode/utf8"
 )
 
-// maxNesting is how deep objects and lists may be in one another. Stripe's are below 20.
+// maxNesting is the deepest nesting of objects and lists. Stripe's is below 20.
 const maxNesting = 500
 
-// A jsonReader goes once through a JSON text, from value to value. Whoever asks for a value
-// of another type than is there gets the zero value, and the reader goes on behind it. All of
-// the text is checked on the way, as encoding/json would.
+// A jsonReader goes once through a JSON text, from value to value. A read of another type than the
+// value's returns the zero value, and the reader goes on behind the value. It checks the whole
+// text, as encoding/json would.
 //
-// It is there for speed, which encoding/json has not when it has to look for a few members of
-// which it does not know in what order they come and of what type they are.
+// It exists for speed: encoding/json is slow at a few members of unknown order and type.
 type jsonReader struct {
 	text   []byte
 	at     int
-	within int  // objects and lists
-	broken bool // it is no JSON, or nested too deep: there are no more values
+	within int  // nesting at this place
+	broken bool // no JSON, or nested too deep: no more values follow
 }
 
 func (r *jsonReader) fail() {
 	r.broken, r.at = true, len(r.text)
 }
 
-// peek goes to the next character that is no white space, and returns it; 0 at the end.
+// peek skips white space and returns the next character; 0 at the end.
 func (r *jsonReader) peek() byte {
 	text, i := r.text, r.at
 	for i < len(text) && (text[i] == ' ' || text[i] == '\n' || text[i] == '\t' || text[i] == '\r') {
@@ -38,7 +37,7 @@ func (r *jsonReader) peek() byte {
 	return 0
 }
 
-// Is takes the character if it is the next one.
+// is takes the character if it is the next one.
 func (r *jsonReader) is(c byte) bool {
 	if r.peek() != c || r.at == len(r.text) {
 		return false
@@ -47,15 +46,15 @@ func (r *jsonReader) is(c byte) bool {
 	return true
 }
 
-// end reports whether the text was JSON, and nothing is left of it.
+// end reports whether the whole text was read and is JSON.
 func (r *jsonReader) end() bool {
 	r.peek()
 	return !r.broken && r.at == len(r.text)
 }
 
-// members yields the names of the next value's members, if it is an object. The loop may take
-// the member's value; what it does not take is passed over. It must not be left early. A name
-// Is good until the next one.
+// members yields the names of the next value's members, if it is an object. The loop may take the
+// member's value, or else members skips it. The loop must not end early. A name is valid until the
+// next one.
 func (r *jsonReader) members() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		if r.peek() != '{' {
@@ -81,7 +80,8 @@ func (r *jsonReader) members() iter.Seq[[]byte] {
 	}
 }
 
-// elements yields once for every element of the next value, if it is a list; as members does.
+// elements yields once for every element of the next value, if it is a list. The rules of members
+// hold.
 func (r *jsonReader) elements() func(func() bool) {
 	return func(yield func() bool) {
 		if r.peek() != '[' {
@@ -98,7 +98,7 @@ func (r *jsonReader) elements() func(func() bool) {
 	}
 }
 
-// enter takes the bracket that begins an object or a list.
+// enter takes the opening bracket of an object or a list.
 func (r *jsonReader) enter() {
 	r.at++
 	if r.within++; r.within > maxNesting {
@@ -106,7 +106,7 @@ func (r *jsonReader) enter() {
 	}
 }
 
-// each has the value looked at, and passes over it where that did not.
+// each lets look take the value, or else skips it.
 func (r *jsonReader) each(look func() bool) bool {
 	r.peek()
 	begin := r.at
@@ -120,7 +120,7 @@ func (r *jsonReader) each(look func() bool) bool {
 	return !r.broken
 }
 
-// another reports whether one more member or element follows, or else takes the end.
+// another reports whether one more member or element follows. If none does it takes the end.
 func (r *jsonReader) another(end byte) bool {
 	if r.is(',') {
 		return true
@@ -131,7 +131,7 @@ func (r *jsonReader) another(end byte) bool {
 	return false
 }
 
-// skip passes over the next value.
+// skip skips the next value.
 func (r *jsonReader) skip() {
 	switch c := r.peek(); c {
 	case '{':
@@ -165,7 +165,7 @@ func (r *jsonReader) literal(word string) bool {
 // null takes the next value if it is null.
 func (r *jsonReader) null() bool { return r.peek() == 'n' && r.literal("null") }
 
-// flag takes the next value if it is true or false; known says whether it was.
+// flag takes the next value if it is true or false, and then returns known as true.
 func (r *jsonReader) flag() (is, known bool) {
 	switch r.peek() {
 	case 't':
@@ -192,12 +192,12 @@ func (r *jsonReader) str() string {
 	}
 	var s string
 	if json.Unmarshal(r.text[begin:r.at], &s) != nil {
-		r.fail() // unreachable: quoted lets through what encoding/json does
+		r.fail() // unreachable: quoted accepts the same texts as encoding/json
 	}
 	return s
 }
 
-// name takes a text, and copies it only if it has to.
+// name takes a text. It copies a text with escapes alone.
 func (r *jsonReader) name() []byte {
 	begin := r.at
 	if plain := r.quoted(); !plain && !r.broken {
@@ -210,8 +210,8 @@ func (r *jsonReader) name() []byte {
 	return r.text[begin+1 : r.at-1]
 }
 
-// number takes the next value if it is a number: 0 where it is not written as a whole one, or
-// Is larger than any amount could be.
+// number takes the next value if it is a number. It is 0 if the number is not written as a whole
+// one or is larger than any amount.
 func (r *jsonReader) number() int64 {
 	if c := r.peek(); c != '-' && (c < '0' || c > '9') {
 		return 0

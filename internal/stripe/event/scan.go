@@ -2,7 +2,7 @@ package event
 
 import "math"
 
-// quoted passes over a text. plain: what is between the quotes is the text itself.
+// quoted skips a text. plain reports a text without escapes.
 func (r *jsonReader) quoted() (plain bool) {
 	text, i := r.text, r.at+1
 	for plain = true; ; plain = false {
@@ -22,7 +22,7 @@ func (r *jsonReader) quoted() (plain bool) {
 	}
 }
 
-// escaped returns how long the escape is with which the text begins; 0 if there is none.
+// escaped returns the length of the escape at the beginning of the text; 0 if there is none.
 func escaped(text []byte) int {
 	if len(text) < 2 || text[0] != '\\' {
 		return 0
@@ -42,7 +42,7 @@ func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
 
-// whole reads a JSON number that has neither a fraction nor an exponent, and fits.
+// whole reads a JSON number without fraction and exponent, or 0 if it does not fit.
 func whole(digits []byte) (n int64) {
 	negative := digits[0] == '-'
 	if negative {
@@ -60,7 +60,7 @@ func whole(digits []byte) (n int64) {
 	return n
 }
 
-// digits passes over a number.
+// digits skips a number.
 func (r *jsonReader) digits() {
 	i := r.at
 	at := func() byte {

@@ -13,33 +13,33 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// What is wrong with the header Stripe-Signature of a webhook.
+// The errors of a header Stripe-Signature.
 var (
-	// ErrSignature: it is not there, cannot be read, or was not made with one of the secrets.
+	// ErrSignature means a header that is missing, malformed, or not made with one of the secrets.
 	ErrSignature = errors.New("webhook signature")
-	// ErrStale: it is right, and was made too long ago: an old webhook is sent once more.
+	// ErrStale means a right signature made too long ago: somebody sends an old webhook again.
 	ErrStale = errors.New("webhook signature is too old")
-	// ErrFuture: it is right, and was made too far in the future: one of the clocks is wrong.
+	// ErrFuture means a right signature made too far in the future: one of the clocks is wrong.
 	ErrFuture = errors.New("webhook signature is from the future")
 )
 
 const (
-	// signatureTolerance is how far, either way, a signature's time may be from ours. Stripe signs
-	// anew whenever it tries again.
+	// signatureTolerance is the greatest distance, either way, of a signature's time from ours.
+	// Stripe signs anew at each delivery.
 	signatureTolerance = 300 * time.Second
-	// maxSignatures is how many v1 a header may have: one for every secret that is not expired.
+	// maxSignatures is the most v1 of a header, which has one for every live secret.
 	maxSignatures = 16
 	maxHeader     = 4096 // bytes
 )
 
-// Verify checks that the body of a webhook was signed with one of the secrets, at
-// most 300 seconds before or after now: header is its Stripe-Signature, with a time t and one
-// signature v1 or more; other schemes are passed over. It returns which of the secrets it
-// was. A zero secret signs nothing. The body has to be as it came, to the byte.
+// Verify checks a webhook's body against its header Stripe-Signature, which has a time t and one or
+// more signatures v1. One of the secrets must have signed the body, as it came, at most 300 seconds
+// before or after now. Verify returns the place of that secret. It ignores other schemes, and a
+// zero secret, which signs nothing.
 //
-// Errors are ErrSignature, ErrStale and ErrFuture. The last two are told only of what is
-// signed rightly. None repeats a signature or a secret. How long it takes depends on the
-// lengths of what it was given, and not on which secret or signature is right, or how nearly.
+// Errors are ErrSignature, ErrStale and ErrFuture; the last two are of right signatures alone. None
+// repeats a signature or a secret. The running time depends on the lengths of the arguments, and
+// not on the secret or signature that matches, or on how nearly one does.
 func Verify(header string, body []byte, secrets []secret.Text, now time.Time) (which int, err error) {
 	h, err := parseSignature(header)
 	if err != nil {
@@ -72,11 +72,11 @@ func Verify(header string, body []byte, secrets []secret.Text, now time.Time) (w
 	return which, nil
 }
 
-// A signatureHeader is what a header Stripe-Signature says.
+// A signatureHeader is a parsed header Stripe-Signature.
 type signatureHeader struct {
-	t  string // as it is written, since it is signed so
+	t  string // as written, since it is signed so
 	at time.Time
-	v1 [][]byte // nil for one that is not hexadecimal: it matches nothing, and another one may
+	v1 [][]byte // nil for a signature in other than hexadecimal digits: it matches nothing
 }
 
 func parseSignature(header string) (h signatureHeader, err error) {
@@ -129,8 +129,8 @@ func signature(t string, body []byte, key secret.Text) []byte {
 	return mac.Sum(nil)
 }
 
-// Sign returns the header Stripe-Signature of a body that is sent at that time: the body
-// then passes VerifySignature with the key. With a zero key it does not.
+// Sign returns the header Stripe-Signature of a body sent now. Verify accepts it with the same key,
+// unless the key is zero.
 func Sign(body []byte, key secret.Text, now time.Time) string {
 	t := strconv.FormatInt(now.Unix(), 10)
 	return "t=" + t + ",v1=" + hex.EncodeToString(signature(t, body, key))

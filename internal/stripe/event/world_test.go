@@ -28,7 +28,7 @@ type webhook struct {
 }
 
 // An eventWorld is a platform with a connected account, and one Connect endpoint for every version,
-// At a path of its name.
+// at a path of its name.
 type eventWorld struct {
 	t       *testing.T
 	fake    *stripefake.Fake

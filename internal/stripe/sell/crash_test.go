@@ -144,7 +144,7 @@ func (s *shop) make(path, form string) string {
 	if err != nil {
 		s.Fatal(err)
 	}
-	id, err := idIn(raw)
+	id, err := api.IDIn(raw)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func (s *shop) there(path string) (list []string) {
 	if path == "subscriptions" {
 		query.Set("status", "all")
 	}
-	for raw, err := range s.tracker.rows(s.Context(), s.at, "/v1/"+path, query, nil) {
+	for raw, err := range s.tracker.api.Rows(s.Context(), s.at, "/v1/"+path, query, nil) {
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -206,7 +206,7 @@ func (s *shop) paid() (list []stripefake.Entry) {
 	return list
 }
 
-// Check holds what is at Stripe against one purchase that went as far as the card lets it, and
+// check holds what is at Stripe against one purchase that went as far as the card lets it, and
 // the sale against both.
 func (s *shop) check(o tracking.Order, card string, sale tracking.Sale, err error) {
 	s.Helper()
@@ -324,7 +324,7 @@ func crashedSale(t *testing.T, kind tracking.Kind, card string, how crash, then 
 	case "after 25 h":
 		s.fake.Advance(25 * time.Hour)
 	case "twice": // the second attempt has the same happen to a request
-		_ = sell(true) // Is looked at by what it left
+		_ = sell(true) // is looked at by what it left
 	case "found first":
 		s.way.arm(0, "", nil)
 		if _, err := s.tracker.Find(t.Context(), o); err != nil {

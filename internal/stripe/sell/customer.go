@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/duesday/duesday/internal/stripe/api"
 	"github.com/duesday/duesday/internal/stripe/event"
@@ -22,18 +24,18 @@ func (s *sale) customers(ctx context.Context) ([]string, error) {
 	}
 	query := url.Values{"email": {s.o.Email}}
 	if s.o.Email == "" {
-		query = madeSince(s.t.api.Now().Add(-findWindow))
+		query = api.CreatedBetween(s.t.api.Now().Add(-findWindow), time.Time{})
 	}
 	type candidate struct {
 		id   string
 		rank int
 	}
 	var list []candidate
-	for raw, err := range s.t.rows(ctx, s.o.At, "/v1/customers", query, nil) {
+	for raw, err := range s.t.api.Rows(ctx, s.o.At, "/v1/customers", query, nil) {
 		if err != nil {
 			return nil, err
 		}
-		o, err := seenAs("customer", "", raw)
+		o, err := fetched("customer", "", raw)
 		if err != nil {
 			return nil, err
 		}
@@ -64,14 +66,14 @@ func (s *sale) customer(ctx context.Context) (string, error) {
 			return slices.Concat(ids, []string{""})[0], err
 		}
 	}
-	form := cloned(s.meta)
+	form := maps.Clone(s.meta)
 	set(form, "email", s.o.Email)
 	set(form, "name", s.o.Name)
 	raw, err := s.post(ctx, "customer", "/v1/customers", form)
 	if err != nil {
 		return "", err
 	}
-	o, err := seenAs("customer", "", raw)
+	o, err := fetched("customer", "", raw)
 	return o.ID, err
 }
 
@@ -86,7 +88,7 @@ func (s *sale) payer(ctx context.Context) (who payer, declined string, err error
 	if who.customer, err = s.customer(ctx); err != nil {
 		return payer{}, "", err
 	}
-	raw, err := s.t.get(ctx, s.o.At, "/v1/payment_methods/"+s.o.PaymentMethod, nil)
+	raw, err := s.t.api.Get(ctx, s.o.At, "/v1/payment_methods/"+s.o.PaymentMethod, nil)
 	if err != nil {
 		return payer{}, "", err
 	}
@@ -119,7 +121,7 @@ func (s *sale) attached(raw json.RawMessage, customer string) (string, error) {
 	if err != nil || o.Kind != "payment_method" || !api.IsMethod(o.ID) || json.Unmarshal(raw, &m) != nil {
 		return "", api.Unusable("a payment method", "the answer is a %q with the id %q", o.Kind, o.ID)
 	}
-	switch idOfEither(m.Customer) {
+	switch linkedID(m.Customer) {
 	case "":
 		return "", nil
 	case customer:

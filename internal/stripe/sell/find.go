@@ -87,7 +87,7 @@ func notGone(err error) error {
 func (t Tracker) invoiceOf(ctx context.Context, at, intent string) (tracking.Object, error) {
 	query := url.Values{"payment[type]": {"payment_intent"}, "payment[payment_intent]": {intent}, "expand[]": {"data.invoice"}}
 	var best invoicePayment
-	for raw, err := range t.rows(ctx, at, "/v1/invoice_payments", query, nil) {
+	for raw, err := range t.api.Rows(ctx, at, "/v1/invoice_payments", query, nil) {
 		if err != nil {
 			return tracking.Object{}, err
 		}
@@ -95,11 +95,11 @@ func (t Tracker) invoiceOf(ctx context.Context, at, intent string) (tracking.Obj
 			best = p
 		}
 	}
-	switch id := idOfEither(best.Invoice); {
+	switch id := linkedID(best.Invoice); {
 	case best.ID == "":
 		return tracking.Object{}, nil
 	case isObject(best.Invoice):
-		return seenAs(tracking.KindInvoice, "", best.Invoice)
+		return fetched(tracking.KindInvoice, "", best.Invoice)
 	default:
 		return t.one(ctx, at, tracking.KindInvoice, id)
 	}
@@ -174,7 +174,7 @@ func (t Tracker) one(ctx context.Context, at, kind, id string) (tracking.Object,
 	if err != nil {
 		return tracking.Object{}, asTracked(err)
 	}
-	return seenAs(kind, id, raw)
+	return fetched(kind, id, raw)
 }
 
 // pathOf returns where objects of the kind are at Stripe, and how their ids begin.

@@ -190,7 +190,7 @@ func TestFinder_Connected(t *testing.T) {
 	}
 	for _, at := range []string{"acct_shop", "acct_nobodys"} {
 		apitest.WantError(t, at, tracker.Connected(t.Context(), at), tracking.ErrDisconnected)
-		_, err := tracker.Subscription(t.Context(), at, "sub_1") // Is not sent
+		_, err := tracker.Subscription(t.Context(), at, "sub_1") // is not sent
 		apitest.WantError(t, at, err, tracking.ErrDisconnected)
 	}
 	if err := fake.Connect("acct_shop", ""); err != nil {
@@ -214,7 +214,7 @@ func TestFinder_Connected(t *testing.T) {
 func TestAsked_ShowsNoSecrets(t *testing.T) {
 	s := apitest.NewScript(t, apitest.OKIntent(), apitest.Reply{Status: 200, Body: `{"client_secret":"pi_1_secret_Hush123"`})
 	tracker := scripted(t, s)
-	if _, err := tracker.get(t.Context(), "", "/v1/payment_intents/pi_1", url.Values{"expand[]": {"latest_charge"}}); err != nil {
+	if _, err := tracker.api.Get(t.Context(), "", "/v1/payment_intents/pi_1", url.Values{"expand[]": {"latest_charge"}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.Requests()[0]; got.Method != http.MethodGet || got.Form.Get("expand[]") != "latest_charge" || got.Header.Get("Idempotency-Key") != "" {

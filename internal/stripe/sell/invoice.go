@@ -13,10 +13,10 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// invoice makes the invoice of a product, and pays it. First the draft, then the item that
-// names it, and when that is on it the payment. The diagram of this flow as it was published has the item before
-// the invoice, and so unattached to any: another invoice of the same customer that is made in
-// between, such as a renewal's, would draw it in, and the buyer would pay for it there.
+// invoice makes the invoice of a product, and pays it. First the draft, then the item that names
+// it, and when that is on it the payment. The diagram of this flow as it was published has the item
+// before the invoice, and so unattached to any: another invoice of the same customer that is made
+// in between, such as a renewal's, would draw it in, and the buyer would pay for it there.
 func (s *sale) invoice(ctx context.Context) (tracking.Sale, error) {
 	who, declined, err := s.payer(ctx)
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *sale) invoiceForm(who payer) url.Values {
 	form := with(url.Values{
 		"customer": {who.customer}, "default_payment_method": {who.method}, "collection_method": {"charge_automatically"},
 		"auto_advance":                   {"false"},   // nobody but us asks for the payment
-		"pending_invoice_items_behavior": {"exclude"}, // Request else the buyer owes is not paid here
+		"pending_invoice_items_behavior": {"exclude"}, // what else the buyer owes is not paid here
 	}, s.meta)
 	if s.units > 0 {
 		form.Set("currency", strings.ToLower(s.o.Currency))
@@ -63,7 +63,7 @@ func (s *sale) bill(ctx context.Context, id string) (bill, error) {
 	if !api.IsID(id, "in_") {
 		return bill{}, api.Unusable("an invoice", "its id is %.60q", id)
 	}
-	raw, err := s.t.get(ctx, s.o.At, "/v1/invoices/"+id, expandPayments())
+	raw, err := s.t.api.Get(ctx, s.o.At, "/v1/invoices/"+id, expandPayments())
 	if err != nil {
 		return bill{}, err
 	}
@@ -72,7 +72,7 @@ func (s *sale) bill(ctx context.Context, id string) (bill, error) {
 
 // billOf reads an invoice that was asked for with expandPayments.
 func (s *sale) billOf(ctx context.Context, id string, raw json.RawMessage) (b bill, err error) {
-	if b.Object, err = seenAs(tracking.KindInvoice, id, raw); err != nil {
+	if b.Object, err = fetched(tracking.KindInvoice, id, raw); err != nil {
 		return bill{}, err
 	}
 	var more struct {
@@ -87,10 +87,10 @@ func (s *sale) billOf(ctx context.Context, id string, raw json.RawMessage) (b bi
 	if json.Unmarshal(raw, &more) != nil {
 		return bill{}, api.Unusable("an invoice", "%s cannot be read", b.ID)
 	}
-	b.method, b.lines = idOfEither(more.Method), len(more.Lines.Data)
+	b.method, b.lines = linkedID(more.Method), len(more.Lines.Data)
 	var best invoicePayment
 	for _, p := range more.Payments.Data {
-		if p.rank() > best.rank() && idOfEither(p.Payment.Intent) != "" {
+		if p.rank() > best.rank() && linkedID(p.Payment.Intent) != "" {
 			best = p
 		}
 	}
@@ -98,11 +98,11 @@ func (s *sale) billOf(ctx context.Context, id string, raw json.RawMessage) (b bi
 	if best.ID == "" {
 		return b, nil
 	}
-	if id := idOfEither(intent); !isObject(intent) {
+	if id := linkedID(intent); !isObject(intent) {
 		if !api.IsID(id, "pi_") {
 			return bill{}, api.Unusable("an invoice", "%s has a payment with the id %.60q", b.ID, id)
 		}
-		if intent, err = s.t.get(ctx, s.o.At, "/v1/payment_intents/"+id, nil); err != nil {
+		if intent, err = s.t.api.Get(ctx, s.o.At, "/v1/payment_intents/"+id, nil); err != nil {
 			return bill{}, err
 		}
 	}
@@ -145,7 +145,7 @@ func (b bill) sale() tracking.Sale {
 // goOn takes the invoice from where it is to where it is paid, declined, or waits for the buyer
 // or a bank. raw need not have its payments.
 func (s *sale) goOn(ctx context.Context, raw json.RawMessage) (tracking.Sale, error) {
-	id, err := idIn(raw)
+	id, err := api.IDIn(raw)
 	if err != nil {
 		return tracking.Sale{}, err
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -28,7 +27,7 @@ func (t Tracker) ListEvents(ctx context.Context, at string, since time.Time, eac
 			now = theirs.UTC()
 		}
 	}
-	for raw, err := range t.rows(ctx, at, "/v1/events", madeSince(since), answered) {
+	for raw, err := range t.api.Rows(ctx, at, "/v1/events", api.CreatedBetween(since, time.Time{}), answered) {
 		if err != nil {
 			return time.Time{}, asTracked(err)
 		}
@@ -41,14 +40,6 @@ func (t Tracker) ListEvents(ctx context.Context, at string, since time.Time, eac
 		}
 	}
 	return now, nil
-}
-
-// madeSince asks for what was made at the time or later; the zero time asks for all.
-func madeSince(t time.Time) url.Values {
-	if t.IsZero() {
-		return url.Values{}
-	}
-	return url.Values{"created[gte]": {strconv.FormatInt(max(0, t.Unix()), 10)}}
 }
 
 // rawEvent reads no more of an event than what tells it from others, and takes the white space
@@ -96,14 +87,14 @@ func (t Tracker) ListObjects(ctx context.Context, at string, since time.Time, ea
 	if err := t.walk(ctx, at, tracking.KindSubscription, url.Values{"status": {"all"}}, visit); err != nil {
 		return err
 	}
-	if err := t.walk(ctx, at, tracking.KindSchedule, madeSince(since), visit); err != nil {
+	if err := t.walk(ctx, at, tracking.KindSchedule, api.CreatedBetween(since, time.Time{}), visit); err != nil {
 		return err
 	}
 	links, err := t.links(ctx, at, since)
 	if err != nil {
 		return asTracked(err)
 	}
-	return t.walk(ctx, at, tracking.KindPayment, madeSince(since), func(o tracking.Object) error {
+	return t.walk(ctx, at, tracking.KindPayment, api.CreatedBetween(since, time.Time{}), func(o tracking.Object) error {
 		o = madeBy(o, links[o.ID].invoice)
 		o.Tag = firstTag(o.Tag, tags[o.Subscription])
 		return each(o)
@@ -113,11 +104,11 @@ func (t Tracker) ListObjects(ctx context.Context, at string, since time.Time, ea
 // walk calls visit for what a list has, all of which is of the kind.
 func (t Tracker) walk(ctx context.Context, at, kind string, query url.Values, visit func(tracking.Object) error) error {
 	path, _ := pathOf(kind)
-	for raw, err := range t.rows(ctx, at, strings.TrimSuffix(path, "/"), query, nil) {
+	for raw, err := range t.api.Rows(ctx, at, strings.TrimSuffix(path, "/"), query, nil) {
 		if err != nil {
 			return asTracked(err)
 		}
-		o, err := seenAs(kind, "", raw)
+		o, err := fetched(kind, "", raw)
 		if err != nil {
 			return err
 		}
@@ -139,21 +130,21 @@ func (t Tracker) links(ctx context.Context, at string, since time.Time) (map[str
 	if !since.IsZero() {
 		since = since.Add(-beforeIntent)
 	}
-	query := madeSince(since)
+	query := api.CreatedBetween(since, time.Time{})
 	query.Set("expand[]", "data.invoice")
 	links := map[string]tie{}
-	for raw, err := range t.rows(ctx, at, "/v1/invoice_payments", query, nil) {
+	for raw, err := range t.api.Rows(ctx, at, "/v1/invoice_payments", query, nil) {
 		if err != nil {
 			return nil, err
 		}
 		p := readPart(raw)
-		intent := idOfEither(p.Payment.Intent)
+		intent := linkedID(p.Payment.Intent)
 		if intent == "" || p.rank() <= links[intent].rank {
 			continue
 		}
-		invoice := tracking.Object{ID: idOfEither(p.Invoice)}
+		invoice := tracking.Object{ID: linkedID(p.Invoice)}
 		if isObject(p.Invoice) {
-			if invoice, err = seenAs(tracking.KindInvoice, "", p.Invoice); err != nil {
+			if invoice, err = fetched(tracking.KindInvoice, "", p.Invoice); err != nil {
 				return nil, err
 			}
 		}

@@ -36,7 +36,7 @@ func (s *sale) subscriptionForm(who payer) url.Values {
 
 // subscribed is the sale that a subscription is.
 func (s *sale) subscribed(ctx context.Context, raw json.RawMessage) (tracking.Sale, error) {
-	o, err := seenAs(tracking.KindSubscription, "", raw)
+	o, err := fetched(tracking.KindSubscription, "", raw)
 	if err != nil {
 		return tracking.Sale{}, err
 	}
@@ -48,7 +48,7 @@ func (s *sale) subscribed(ctx context.Context, raw json.RawMessage) (tracking.Sa
 	if json.Unmarshal(raw, &more) != nil {
 		return tracking.Sale{}, api.Unusable("a subscription", "%s cannot be read", o.ID)
 	}
-	latest := idOfEither(more.Latest)
+	latest := linkedID(more.Latest)
 	if latest == "" {
 		return sale, nil
 	}
@@ -75,7 +75,7 @@ type term struct {
 // invoice is a draft for about an hour, as those of all schedules are: the first payment comes
 // with the events.
 func (s *sale) split(ctx context.Context) (tracking.Sale, error) {
-	raw, err := s.t.get(ctx, s.o.At, "/v1/prices/"+s.o.Price, nil)
+	raw, err := s.t.api.Get(ctx, s.o.At, "/v1/prices/"+s.o.Price, nil)
 	if err != nil {
 		return tracking.Sale{}, err
 	}
@@ -106,14 +106,14 @@ func (s *sale) scheduleForm(who payer, every term) url.Values {
 		"phases[0][duration][interval]":            {every.Interval},
 		"phases[0][duration][interval_count]":      {strconv.Itoa(every.Count * s.o.Payments)},
 	}, s.meta)
-	form = with(form, s.metadata("phases[0][metadata]")) // Request the subscription gets
+	form = with(form, s.metadata("phases[0][metadata]")) // what the subscription gets
 	set(form, "default_settings[description]", s.o.Description)
 	return form
 }
 
 // scheduled is the sale that a schedule is.
 func (s *sale) scheduled(ctx context.Context, raw json.RawMessage) (tracking.Sale, error) {
-	o, err := seenAs(tracking.KindSchedule, "", raw)
+	o, err := fetched(tracking.KindSchedule, "", raw)
 	if err != nil {
 		return tracking.Sale{}, err
 	}
@@ -125,7 +125,7 @@ func (s *sale) scheduled(ctx context.Context, raw json.RawMessage) (tracking.Sal
 	if !api.IsID(o.Subscription, "sub_") {
 		return tracking.Sale{}, api.Unusable("a schedule", "%s has a subscription with the id %.60q", o.ID, o.Subscription)
 	}
-	if raw, err = s.t.get(ctx, s.o.At, "/v1/subscriptions/"+o.Subscription, nil); err != nil {
+	if raw, err = s.t.api.Get(ctx, s.o.At, "/v1/subscriptions/"+o.Subscription, nil); err != nil {
 		return tracking.Sale{}, err
 	}
 	under, err := s.subscribed(ctx, raw)

@@ -151,7 +151,7 @@ func (s *sale) sell(ctx context.Context, again bool) (tracking.Sale, error) {
 // whether anything was: a customer alone is nothing.
 func (s *sale) found(ctx context.Context) (found tracking.Sale, there bool, err error) {
 	if s.o.Kind == tracking.Legacy {
-		query := madeSince(s.t.api.Now().Add(-findWindow))
+		query := api.CreatedBetween(s.t.api.Now().Add(-findWindow), time.Time{})
 		if s.o.Customer != "" {
 			query = url.Values{"customer": {s.o.Customer}}
 		}
@@ -192,7 +192,7 @@ func (s *sale) found(ctx context.Context) (found tracking.Sale, there bool, err 
 // which may be nil. There is one, unless somebody has copied our metadata by hand.
 func (s *sale) best(ctx context.Context, path string, query url.Values, before json.RawMessage) (json.RawMessage, error) {
 	best := before
-	for raw, err := range s.t.rows(ctx, s.o.At, path, query, nil) {
+	for raw, err := range s.t.api.Rows(ctx, s.o.At, path, query, nil) {
 		if err != nil {
 			return nil, err
 		}
@@ -217,7 +217,7 @@ func progress(raw json.RawMessage) int {
 	var o struct {
 		Status string `json:"status"`
 	}
-	_ = json.Unmarshal(raw, &o) // Request cannot be read comes first
+	_ = json.Unmarshal(raw, &o) // what cannot be read comes first
 	const order = " void canceled incomplete_expired uncollectible draft requires_payment_method requires_confirmation incomplete open " +
 		"requires_action not_started processing past_due unpaid released completed active paid succeeded "
 	return strings.Index(order, " "+o.Status+" ")
@@ -225,7 +225,7 @@ func progress(raw json.RawMessage) int {
 
 // legacy makes a payment intent that the buyer's client completes.
 func (s *sale) legacy(ctx context.Context) (tracking.Sale, error) {
-	form := cloned(s.meta)
+	form := maps.Clone(s.meta)
 	form.Set("amount", strconv.FormatInt(s.units, 10))
 	form.Set("currency", strings.ToLower(s.o.Currency))
 	form.Set("automatic_payment_methods[enabled]", "true")
@@ -256,11 +256,11 @@ const actionStatus = "requires_action"
 type paying struct {
 	tracking.Object
 	secret  secret.Text
-	decline string // Request its last attempt came to, if it was declined
+	decline string // what its last attempt came to, if it was declined
 }
 
 func (s *sale) paymentOf(raw json.RawMessage) (p paying, err error) {
-	if p.Object, err = seenAs(tracking.KindPayment, "", raw); err != nil {
+	if p.Object, err = fetched(tracking.KindPayment, "", raw); err != nil {
 		return paying{}, err
 	}
 	var more struct {

@@ -75,7 +75,7 @@ func TestSell_Banks(t *testing.T) {
 		declined string // that the reason begins with
 		action   bool
 		invoice  string // its status
-		last     string // Status of the last object
+		last     string // status of the last object
 	}{
 		{"a product is declined", tracking.Product, "tok_chargeCustomerFail", "generic_decline: ", false, "void", "requires_payment_method"},
 		{"a subscription is declined", tracking.Subscribe, "tok_chargeCustomerFail", "generic_decline: ", false, "open", "requires_payment_method"},
@@ -106,7 +106,7 @@ func TestSell_Banks(t *testing.T) {
 				}
 			}
 			var status []string
-			for raw, err := range s.tracker.rows(t.Context(), s.at, "/v1/invoices", url.Values{}, nil) {
+			for raw, err := range s.tracker.api.Rows(t.Context(), s.at, "/v1/invoices", url.Values{}, nil) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -242,7 +242,7 @@ func TestSell_WithoutAnAddress(t *testing.T) {
 func TestSell_LeavesOtherInvoicesAlone(t *testing.T) {
 	s := open(t, "")
 	cus := s.make("customers", "email=buyer@example.com")
-	s.make("invoiceitems", "customer="+cus+"&amount=777&currency=usd") // Request the buyer owes for something else
+	s.make("invoiceitems", "customer="+cus+"&amount=777&currency=usd") // what the buyer owes for something else
 	o := s.order(tracking.Product, s.card("tok_visa"))
 	sale, err := s.tracker.Sell(t.Context(), o, false)
 	s.check(o, "tok_visa", sale, err)
