@@ -15,11 +15,11 @@ import (
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// Open implements billing.Processor. All parameters are the request's: none is of today's
-// settings or clock, so that a key has the same parameters whenever it is sent.
+// Open implements billing.Processor. All parameters come from the request, and none from settings
+// or the clock: a key has the same parameters whenever it is sent.
 //
-// Where the key is answered by a 5xx, which Stripe repeats for a day, the intent is asked for
-// under a second and a third key: an intent that is never confirmed moves no money.
+// A 5xx under a key is repeated by Stripe for a day. Open then asks under a second and a third key:
+// an intent that is never confirmed moves no money.
 func (p *Processor) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
 	params, err := openParams(r)
 	if err != nil {
@@ -33,7 +33,8 @@ func (p *Processor) Open(ctx context.Context, r billing.OpenRequest) (billing.In
 		}
 		params.IdempotencyKey = &key
 		pi, err = p.client.V1PaymentIntents.Create(ctx, params)
-		if f, lost := api.Is(err, api.Unknown); !lost || f.Answer.Status < http.StatusInternalServerError || ctx.Err() != nil {
+		if f, lost := api.Is(err, api.Unknown); !lost || f.Answer.Status < http.StatusInternalServerError ||
+			ctx.Err() != nil {
 			break
 		}
 	}
@@ -42,7 +43,8 @@ func (p *Processor) Open(ctx context.Context, r billing.OpenRequest) (billing.In
 	}
 	in, err := p.intent(r.Payer.At, pi)
 	if err == nil && in.Amount != r.Amount {
-		return billing.Intent{}, fmt.Errorf("%w: %s was asked for and Stripe made %s over %s", billing.ErrInvalid, r.Amount, in.Ref, in.Amount)
+		return billing.Intent{}, fmt.Errorf("%w: %s was asked for and Stripe made %s over %s", billing.ErrInvalid, r.Amount,
+			in.Ref, in.Amount)
 	}
 	return in, err
 }
@@ -64,14 +66,14 @@ func openParams(r billing.OpenRequest) (*sdk.PaymentIntentCreateParams, error) {
 	}
 	params := &sdk.PaymentIntentCreateParams{
 		Amount: &units, Currency: new(strings.ToLower(r.Amount.Currency().Code())),
-		// Without a payment method: that comes with each confirm. One that is gone is then a
-		// Decline of that attempt, which the customer hears of, and no refusal of the intent.
+		// The payment method comes with each confirm. One that is gone is then a decline of that
+		// attempt, of which the customer hears, and no refusal of the intent.
 		Confirm: new(false), Metadata: meta,
 		Description: new(fmt.Sprintf("%s, period %d", cmp.Or(r.Tag.SKU, "subscription"), r.Tag.Period)),
-		// Whatever kind of method was saved may pay, if it can without the customer: one that
-		// redirects cannot, and to allow it would make a return address, which is a setting, a
-		// parameter of every confirm.
-		AutomaticPaymentMethods: &sdk.PaymentIntentCreateAutomaticPaymentMethodsParams{Enabled: new(true), AllowRedirects: new("never")},
+		// Any saved method may pay that works without the customer. A method that redirects does
+		// not, and would make the return address, a setting, a parameter of every confirm.
+		AutomaticPaymentMethods: &sdk.PaymentIntentCreateAutomaticPaymentMethodsParams{Enabled: new(true),
+			AllowRedirects: new("never")},
 	}
 	params.StripeAccount = api.Account(r.Payer.At)
 	if r.Payer.Customer != "" {
@@ -113,8 +115,8 @@ func (p *Processor) retrieve(ctx context.Context, at ref) (*sdk.PaymentIntent, e
 	return pi, nil
 }
 
-// Cancel implements billing.Processor. It goes without an idempotency key: to cancel twice is
-// to cancel, and a key would repeat yesterday's refusal.
+// Cancel implements billing.Processor. It sends no idempotency key: a second cancellation changes
+// nothing, and a key would repeat yesterday's refusal.
 func (p *Processor) Cancel(ctx context.Context, text string) (billing.Intent, error) {
 	at, err := parseRef(text)
 	if err != nil {
@@ -129,11 +131,11 @@ func (p *Processor) Cancel(ctx context.Context, text string) (billing.Intent, er
 	if err != nil {
 		return billing.Intent{}, noIntent(at, err)
 	}
-	return p.same(at, pi)
+	return p.sameIntent(at, pi)
 }
 
-// same is intent, of the intent that was asked for.
-func (p *Processor) same(at ref, pi *sdk.PaymentIntent) (billing.Intent, error) {
+// sameIntent reads the intent of the request.
+func (p *Processor) sameIntent(at ref, pi *sdk.PaymentIntent) (billing.Intent, error) {
 	if pi.ID != at.id {
 		return billing.Intent{}, api.Unusable("a payment intent", "%s was meant, and %q answered", at, pi.ID)
 	}
@@ -148,8 +150,7 @@ func (p *Processor) List(ctx context.Context, r billing.ListRequest) iter.Seq2[b
 	return list(rows, func(pi *sdk.PaymentIntent) (billing.Intent, error) { return p.intent(r.At, pi) })
 }
 
-// noIntent tells of an error that is about the intent itself, whose name was in the path, as
-// ErrNoIntent.
+// noIntent returns ErrNoIntent for an error about the intent itself, which the path named.
 func noIntent(at ref, err error) error {
 	if f, ok := api.Is(err, api.Gone); ok {
 		return fmt.Errorf("%w: %s: %s", billing.ErrNoIntent, at, f.Text)

@@ -10,9 +10,9 @@ import (
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// Confirm implements billing.Processor. It says no only where Stripe's code says no: the
-// table in api/classify.go. An intent that the customer has to authenticate is confirmed once
-// more, in the customer's presence as it were, which makes the page to do it on.
+// Confirm implements billing.Processor. It says no only if Stripe's code says no, by the table in
+// api/classify.go. If the customer must authenticate, Confirm confirms the intent once more as if
+// the customer were present, which makes the page.
 func (p *Processor) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
 	at, err := parseRef(r.Ref)
 	if err != nil {
@@ -30,34 +30,34 @@ func (p *Processor) Confirm(ctx context.Context, r billing.ConfirmRequest) (bill
 	if f, ok := api.Is(err, api.Action); ok {
 		return p.authenticate(ctx, at, r, f)
 	}
-	return p.answered(ctx, at, r.Key, err)
+	return p.confirmFailed(ctx, at, r.Key, err)
 }
 
-// confirmed tells what a confirm came to. An answer that Stripe repeats from an earlier send
-// Is of then: unless it is final the intent is looked up as it is now.
+// confirmed returns the intent after a confirm. If Stripe repeats the answer to an earlier send,
+// and that is not final, it looks the intent up.
 func (p *Processor) confirmed(ctx context.Context, at ref, pi *sdk.PaymentIntent) (billing.Intent, error) {
-	in, err := p.same(at, pi)
+	in, err := p.sameIntent(at, pi)
 	if err == nil && in.State != billing.Succeeded && pi.LastResponse != nil && api.IsReplay(pi.LastResponse.Header) {
 		return p.Lookup(ctx, at.String())
 	}
 	return in, err
 }
 
-// answered tells what a confirm came to that was answered by an error.
-func (p *Processor) answered(ctx context.Context, at ref, key string, err error) (billing.Intent, error) {
+// confirmFailed returns the intent after a confirm that was answered by an error.
+func (p *Processor) confirmFailed(ctx context.Context, at ref, key string, err error) (billing.Intent, error) {
 	if _, ok := api.Is(err, api.Moved); ok {
 		return p.Lookup(ctx, at.String())
 	}
-	f, ok := api.Is(err, api.Declined, api.PayerGone, api.Gone) // what is gone may be a mandate: whether it is the intent, the look at it tells
+	f, ok := api.Is(err, api.Declined, api.PayerGone, api.Gone) // Gone may be a mandate's: the look-up tells
 	if !ok {
 		return billing.Intent{}, err
 	}
-	pi, in, err := p.seen(ctx, at, f)
+	pi, in, err := p.afterFailure(ctx, at, f)
 	if err != nil {
 		return billing.Intent{}, err
 	}
 	if in.State == billing.Succeeded || in.State == billing.Processing || in.State == billing.Canceled {
-		return in, nil // the intent knows better, whoever moved it
+		return in, nil // the intent has moved on since
 	}
 	if isEarlier(f, key, pi) {
 		return in, nil
@@ -65,7 +65,7 @@ func (p *Processor) answered(ctx context.Context, at ref, key string, err error)
 	a := f.Answer
 	code, hard := cmp.Or(a.Decline, a.Code, a.Kind), api.IsHard(a.Code, a.Decline, a.Advice)
 	if f.Charge == "" || f.Charge != chargeOf(pi) {
-		in, err = p.leave(ctx, at, newNote(key, code, hard), pi)
+		in, err = p.leaveNote(ctx, at, newNote(key, code, hard), pi)
 		if err != nil {
 			return billing.Intent{}, err
 		}
@@ -73,14 +73,15 @@ func (p *Processor) answered(ctx context.Context, at ref, key string, err error)
 		in.State, in.Latest, in.Code, in.Hard, in.Link = billing.Declined, f.Charge, code, hard, ""
 	}
 	if pi.LatestCharge == nil || pi.LatestCharge.Created == 0 || pi.LatestCharge.ID != f.Charge {
-		in.Changed = p.api.Now() // of an attempt that was answered this moment
+		in.Changed = p.api.Now() // the attempt was answered now
 	}
 	return in, nil
 }
 
-// Seen returns the intent as it is after a failed attempt: from the error, which holds it, or
-// by looking where it does not, or repeats an earlier one.
-func (p *Processor) seen(ctx context.Context, at ref, f *api.Error) (*sdk.PaymentIntent, billing.Intent, error) {
+// afterFailure returns the intent after a failed attempt: from the error, or by a look-up if the
+// error has none or repeats an earlier one.
+func (p *Processor) afterFailure(ctx context.Context, at ref,
+	f *api.Error) (*sdk.PaymentIntent, billing.Intent, error) {
 	pi := f.Intent
 	if pi == nil || pi.ID != at.id || pi.Status == "" || f.Replayed {
 		var err error
@@ -92,11 +93,11 @@ func (p *Processor) seen(ctx context.Context, at ref, f *api.Error) (*sdk.Paymen
 	return pi, in, err
 }
 
-// authenticate asks for the page on which the customer can authenticate the attempt that f
-// was the answer to. It is the same intent, so that there is no second charge: whatever the
-// page leads to completes it.
-func (p *Processor) authenticate(ctx context.Context, at ref, r billing.ConfirmRequest, f *api.Error) (billing.Intent, error) {
-	pi, first, err := p.seen(ctx, at, f)
+// authenticate asks for the page on which the customer can authenticate the attempt that failed
+// with f. The page completes the same intent, so there is no second charge.
+func (p *Processor) authenticate(ctx context.Context, at ref, r billing.ConfirmRequest,
+	f *api.Error) (billing.Intent, error) {
+	pi, first, err := p.afterFailure(ctx, at, f)
 	if err != nil {
 		return billing.Intent{}, err
 	}
@@ -107,14 +108,15 @@ func (p *Processor) authenticate(ctx context.Context, at ref, r billing.ConfirmR
 	if isEarlier(f, r.Key, pi) {
 		return first, nil
 	}
-	if pi.Metadata[metaAttempt] != "" { // about an earlier attempt; it would hide this one
+	if pi.Metadata[metaAttempt] != "" { // of an earlier attempt; it would hide this one
 		n := newNote(r.Key, "authentication_required", false)
 		n.action = true
-		if first, err = p.leave(ctx, at, n, pi); err != nil {
+		if first, err = p.leaveNote(ctx, at, n, pi); err != nil {
 			return billing.Intent{}, err
 		}
 	} else {
-		first.State, first.Latest, first.Code, first.Hard = billing.RequiresAction, waiting(pi), "authentication_required", false
+		first.State, first.Latest, first.Code, first.Hard = billing.RequiresAction, waiting(pi), "authentication_required",
+			false
 	}
 	first.Changed = p.api.Now()
 	if p.returnURL == "" || first.Link != "" {
@@ -127,10 +129,10 @@ func (p *Processor) authenticate(ctx context.Context, at ref, r billing.ConfirmR
 	if err == nil {
 		return p.confirmed(ctx, at, pi)
 	}
-	// A Decline is the news: the customer has nothing to authenticate any more. What nobody
-	// knows is not called a wait for the customer: the money may have been taken.
+	// After a decline the customer has nothing to authenticate any more. After an unknown outcome
+	// the money may have been taken, so the customer must not be asked.
 	if _, news := api.Is(err, api.Declined, api.PayerGone, api.Moved, api.Unknown); news {
-		return p.answered(ctx, at, *params.IdempotencyKey, err)
+		return p.confirmFailed(ctx, at, *params.IdempotencyKey, err)
 	}
 	p.api.Log.Warn("stripe made no page for the customer to authenticate on", "intent", at.String(), "error", err.Error())
 	return first, nil

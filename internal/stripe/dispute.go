@@ -7,8 +7,8 @@ import (
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// dispute tells what Stripe's dispute means. A status that is unknown here is not decided. An
-// inquiry, warning_…, claims no money yet, and may become a claim under the same id.
+// dispute reads Stripe's dispute. An unknown status counts as undecided. An inquiry, warning_…,
+// claims no money yet, and may become a claim under the same id.
 func (p *Processor) dispute(at string, x *sdk.Dispute) (billing.Return, error) {
 	if !api.IsID(x.ID, "dp_") && !api.IsID(x.ID, "du_") {
 		return billing.Return{}, api.Unusable("a dispute", "the answer is a %q with the id %q", x.Object, x.ID)

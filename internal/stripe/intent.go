@@ -10,7 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// Intent tells what Stripe's intent means, or what makes it an answer that cannot be used.
+// intent reads Stripe's intent. Its error is of an unusable answer.
 func (p *Processor) intent(at string, pi *sdk.PaymentIntent) (billing.Intent, error) {
 	const what = "a payment intent"
 	if pi.Object != "payment_intent" || !api.IsID(pi.ID, "pi_") {
@@ -19,7 +19,8 @@ func (p *Processor) intent(at string, pi *sdk.PaymentIntent) (billing.Intent, er
 	if err := p.api.CheckMode(pi.ID, pi.Livemode); err != nil {
 		return billing.Intent{}, err
 	}
-	in := billing.Intent{Ref: ref{at, pi.ID}.String(), Tag: tagOf(pi.Metadata), Amount: api.Amount(pi.Amount, string(pi.Currency)),
+	in := billing.Intent{Ref: ref{at, pi.ID}.String(), Tag: tagOf(pi.Metadata),
+		Amount: api.Amount(pi.Amount, string(pi.Currency)),
 		Latest: chargeOf(pi), Opened: api.Instant(pi.Created), Changed: changed(pi)}
 	if in.Tag != (billing.Tag{}) && !in.Amount.IsPositive() {
 		return billing.Intent{}, api.Unusable(what, "%s is over %d of %q", pi.ID, pi.Amount, pi.Currency)
@@ -40,7 +41,7 @@ func (p *Processor) intent(at string, pi *sdk.PaymentIntent) (billing.Intent, er
 		in.State = billing.Canceled
 	default:
 		if in.State = billing.Processing; in.Tag == (billing.Tag{}) {
-			return in, nil // none of ours: it must not hide those that are
+			return in, nil // not ours: it must not end a list
 		}
 		return billing.Intent{}, api.Unusable(what, "%s has the status %q, which is unknown here", pi.ID, pi.Status)
 	}
@@ -48,8 +49,7 @@ func (p *Processor) intent(at string, pi *sdk.PaymentIntent) (billing.Intent, er
 	return in, nil
 }
 
-// attempted fills in what is known of an intent that waits to be confirmed, for the first
-// time or again.
+// attempted sets the state of an intent that waits for a confirm, the first or another.
 func attempted(in *billing.Intent, pi *sdk.PaymentIntent) {
 	last := pi.LastPaymentError
 	n, noted := noteOf(pi)
@@ -73,8 +73,8 @@ func attempted(in *billing.Intent, pi *sdk.PaymentIntent) {
 	}
 }
 
-// actionSuffix makes the id of an attempt that waits for the customer differ from the ids of
-// those before it, when Stripe made no charge for it yet.
+// actionSuffix makes the id of an attempt that waits for the customer differ from earlier ids as
+// long as it has no charge.
 const actionSuffix = "/action"
 
 func waiting(pi *sdk.PaymentIntent) string { return cmp.Or(chargeOf(pi), pi.ID) + actionSuffix }
@@ -98,8 +98,8 @@ func lastAdvice(pi *sdk.PaymentIntent) string {
 	return ""
 }
 
-// changed returns when the intent came into its state, as well as Stripe tells: the latest
-// charge's time, where there is one.
+// changed returns the time of the intent's state: of the latest charge if there is one, and
+// otherwise the best that Stripe tells.
 func changed(pi *sdk.PaymentIntent) time.Time {
 	switch {
 	case pi.Status == sdk.PaymentIntentStatusCanceled && pi.CanceledAt > 0:

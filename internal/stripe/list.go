@@ -9,8 +9,9 @@ import (
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// rows yields the objects of a list that a request asks for. The pairs are further parameters.
-func (p *Processor) rows(ctx context.Context, path string, r billing.ListRequest, pairs ...string) iter.Seq2[json.RawMessage, error] {
+// rows yields the objects of a list for a request. The pairs are further parameters.
+func (p *Processor) rows(ctx context.Context, path string, r billing.ListRequest,
+	pairs ...string) iter.Seq2[json.RawMessage, error] {
 	query := api.CreatedBetween(r.Since, r.Until)
 	if r.Customer != "" {
 		query.Set("customer", r.Customer)
@@ -36,7 +37,7 @@ func checkList(r billing.ListRequest) error {
 	return api.CheckAt(r.At)
 }
 
-// list yields what read makes of each object. The first error comes last.
+// list yields the results of read for each object. It ends at the first error.
 func list[S, T any](rows iter.Seq2[json.RawMessage, error], read func(*S) (T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for raw, err := range rows {

@@ -8,7 +8,7 @@ import (
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// The metadata by which an object at Stripe is known as Duesday's.
+// The metadata of Duesday's objects at Stripe.
 const (
 	metaInstallation = "duesday_installation"
 	metaSKU          = "duesday_sku"
@@ -18,13 +18,14 @@ const (
 	metaAttempt      = "duesday_attempt" // the note of note.go
 )
 
-// maxMetadata is how many characters Stripe takes as a value.
+// maxMetadata is the most characters of a value at Stripe.
 const maxMetadata = 500
 
-// metadataOf returns the tag as metadata. An empty value is left out: Stripe takes it for the
-// wish to remove one.
+// metadataOf returns the tag as metadata, without empty values: to Stripe an empty value means to
+// remove one.
 func metadataOf(t billing.Tag) (map[string]string, error) {
-	return metadata(metaInstallation, t.Installation, api.MetaAccount, t.Account, api.MetaSubscription, t.Subscription, metaSKU, t.SKU,
+	return metadata(metaInstallation, t.Installation, api.MetaAccount, t.Account, api.MetaSubscription, t.Subscription,
+		metaSKU, t.SKU,
 		metaPeriod, strconv.Itoa(t.Period), metaGeneration, strconv.Itoa(t.Generation))
 }
 
@@ -33,7 +34,8 @@ func metadata(pairs ...string) (map[string]string, error) {
 	for i := 0; i < len(pairs); i += 2 {
 		name, value := pairs[i], pairs[i+1]
 		if utf8.RuneCountInString(value) > maxMetadata {
-			return nil, api.Unsent("%s has %d characters; Stripe keeps at most %d", name, utf8.RuneCountInString(value), maxMetadata)
+			return nil, api.Unsent("%s has %d characters; Stripe keeps at most %d", name, utf8.RuneCountInString(value),
+				maxMetadata)
 		}
 		if value != "" {
 			m[name] = value
@@ -42,8 +44,7 @@ func metadata(pairs ...string) (map[string]string, error) {
 	return m, nil
 }
 
-// tagOf reads the tag back: the zero Tag where it is not Duesday's, or was made unreadable by
-// hand.
+// tagOf reads the tag back. It is zero if it is not Duesday's, or was made unreadable by hand.
 func tagOf(m map[string]string) billing.Tag {
 	if m[metaInstallation] == "" {
 		return billing.Tag{}
@@ -56,6 +57,7 @@ func tagOf(m map[string]string) billing.Tag {
 	if err != nil {
 		return billing.Tag{}
 	}
-	return billing.Tag{Installation: m[metaInstallation], Account: m[api.MetaAccount], Subscription: m[api.MetaSubscription], SKU: m[metaSKU],
+	return billing.Tag{Installation: m[metaInstallation], Account: m[api.MetaAccount],
+		Subscription: m[api.MetaSubscription], SKU: m[metaSKU],
 		Period: period, Generation: generation}
 }

@@ -46,7 +46,7 @@ func TestEveryRequestIsStripes(t *testing.T) {
 		note(err)
 		_, err = p.authenticate(ctx, ref{at, "pi_1"}, billing.ConfirmRequest{Key: "dd_3", Ref: own, Method: "pm_1"}, &api.Error{Verdict: api.Action})
 		note(err)
-		_, err = p.leave(ctx, ref{at, "pi_1"}, newNote("dd_4", "resource_missing", true), new(sdk.PaymentIntent))
+		_, err = p.leaveNote(ctx, ref{at, "pi_1"}, newNote("dd_4", "resource_missing", true), new(sdk.PaymentIntent))
 		note(err)
 		_, err = p.Lookup(ctx, own)
 		note(err)

@@ -13,17 +13,17 @@ import (
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// An attempt that Stripe refuses before it makes a charge (the payment method is gone, the
-// card was declined too often today) leaves nothing on the intent that tells it from the
-// attempt before: seen later, it did not happen, and it would be made again for ever or
-// counted twice. So it is noted in the intent's metadata, and holds until a charge follows.
+// A note records an attempt that Stripe refused without a charge: the payment method is gone, or
+// the card was declined too often today. Such an attempt leaves no trace on the intent. Seen later
+// it did not happen, and would be made again for ever or counted twice. The note is in the intent's
+// metadata, and holds until a charge follows.
 type note struct {
 	id     string // of the attempt
 	hard   bool
-	action bool   // the customer has to authenticate
+	action bool   // the customer must authenticate
 	code   string // decline code
-	after  string // the latest charge when it was refused, or ""
-	before string // id of the attempt whose note it took the place of, or ""
+	after  string // the latest charge before it, or ""
+	before string // id of the attempt in the note it replaced, or ""
 }
 
 const (
@@ -33,14 +33,14 @@ const (
 	noneNoted  = "-" // no charge, or no attempt
 )
 
-// newNote notes the attempt that was sent under the key.
+// newNote notes an attempt sent under the key.
 func newNote(key, code string, hard bool) note {
 	return note{id: noteID(key), code: code, hard: hard}
 }
 
 func noteID(key string) string { return "none_" + digest(key) }
 
-// digest names what was asked under a key, without telling the key.
+// digest names a request under a key, without the key.
 func digest(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:12])
@@ -57,7 +57,7 @@ func (n note) String() string {
 	return strings.Join([]string{n.id, kind, n.code, cmp.Or(n.after, noneNoted), cmp.Or(n.before, noneNoted)}, " ")
 }
 
-// noteOf returns the note on the intent, and whether it is about the latest attempt.
+// noteOf returns the note on the intent. latest reports whether it is of the latest attempt.
 func noteOf(pi *sdk.PaymentIntent) (n note, latest bool) {
 	f := strings.Split(pi.Metadata[metaAttempt], " ")
 	if len(f) != 5 || f[0] == "" {
@@ -73,9 +73,9 @@ func noteOf(pi *sdk.PaymentIntent) (n note, latest bool) {
 	return n, n.after == chargeOf(pi)
 }
 
-// isEarlier reports whether the answer is one that Stripe repeats, of an attempt under the key
-// that another has followed, as far as the intent tells: then nothing is told or noted of it,
-// which would hide the other one.
+// isEarlier reports whether Stripe repeats the answer to an attempt under the key that another
+// attempt has followed, as far as the intent tells. Such an answer must not be told or noted: it
+// would hide the later attempt.
 func isEarlier(f *api.Error, key string, pi *sdk.PaymentIntent) bool {
 	if !f.Replayed {
 		return false
@@ -90,11 +90,10 @@ func isEarlier(f *api.Error, key string, pi *sdk.PaymentIntent) bool {
 	return n.before == noteID(key) || n.id == noteID(key) && !latest
 }
 
-// leave writes the note on the intent and returns the intent as the note has it. While the
-// note is not known to be written the attempt is not told either, but ErrUnknown: to make it
-// once more changes nothing, and what the next look does not show would be counted and not
-// have happened.
-func (p *Processor) leave(ctx context.Context, r ref, n note, seen *sdk.PaymentIntent) (billing.Intent, error) {
+// leaveNote writes the note on the intent and returns the intent with it. Until the note is known
+// to be written the result is ErrUnknown. To make the attempt once more then changes nothing, while
+// an attempt told but not noted would be counted and, at the next look-up, not have happened.
+func (p *Processor) leaveNote(ctx context.Context, r ref, n note, seen *sdk.PaymentIntent) (billing.Intent, error) {
 	n.after, n.code = chargeOf(seen), strings.Join(strings.Fields(n.code), "_")
 	held, _ := noteOf(seen)
 	if n.before = held.id; held.id == n.id {
@@ -110,7 +109,8 @@ func (p *Processor) leave(ctx context.Context, r ref, n note, seen *sdk.PaymentI
 		return billing.Intent{}, noIntent(r, err)
 	}
 	if pi.Metadata[metaAttempt] != n.String() {
-		return billing.Intent{}, api.Unusable("a note", "%s has none of an attempt that made no charge, after it was written", r)
+		return billing.Intent{}, api.Unusable("a note",
+			"%s has none of an attempt that made no charge, after it was written", r)
 	}
-	return p.same(r, pi)
+	return p.sameIntent(r, pi)
 }

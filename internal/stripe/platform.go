@@ -8,9 +8,9 @@ import (
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// CheckConnected implements billing.Platform. ErrInvalid: it is no id of an account, or our
-// own. Stripe would take that one, too: what is there would be listed twice. ErrAccountRefused:
-// it is not connected to us, as far as Stripe tells.
+// CheckConnected implements billing.Platform. It returns ErrInvalid if at is no id of an account,
+// or is our own account, whose payments would be listed twice. It returns ErrAccountRefused if the
+// account is not connected to us.
 func (p *Processor) CheckConnected(ctx context.Context, at string) error {
 	if err := api.CheckID("connected account", at, "acct_"); err != nil {
 		return err
@@ -20,7 +20,8 @@ func (p *Processor) CheckConnected(ctx context.Context, at string) error {
 		return err
 	}
 	if at == own {
-		return api.Unsent("%s is our own account at Stripe, and not connected to it: payments are taken there where no account is named", at)
+		return api.Unsent("%s is our own account at Stripe, and not connected to it: payments are taken there where no "+
+			"account is named", at)
 	}
 	got, err := p.api.AccountID(ctx, at)
 	if err == nil && got != at {
@@ -29,7 +30,7 @@ func (p *Processor) CheckConnected(ctx context.Context, at string) error {
 	return err
 }
 
-// Connected implements billing.Platform. One that has disconnected is not among them.
+// Connected implements billing.Platform. It leaves disconnected accounts out.
 func (p *Processor) Connected(ctx context.Context) iter.Seq2[string, error] {
 	return list(p.rows(ctx, "/v1/accounts", billing.ListRequest{}), api.IDOf)
 }

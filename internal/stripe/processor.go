@@ -9,15 +9,8 @@ import (
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// Options say how Stripe is reached. Parse reads some of them from a text.
-type Options struct {
-	API       api.Options
-	ReturnURL string // where customers come back to from Stripe's pages, http or https; "": there are no such pages
-}
-
-// A Processor is Stripe, as billing.Processor, billing.Wallet, billing.Refunder, billing.Platform
-// and billing.Identified have it. It is safe for concurrent use, and all requests made through it
-// share one budget.
+// A Processor is Stripe as a billing.Processor, billing.Wallet, billing.Refunder, billing.Platform
+// and billing.Identified. It is safe for concurrent use.
 type Processor struct {
 	api       *api.Client
 	client    *sdk.Client // of api
@@ -32,7 +25,7 @@ var (
 	_ billing.Identified = (*Processor)(nil)
 )
 
-// New returns a Processor. It sends nothing yet. No error repeats the key.
+// New returns a Processor, and sends nothing yet. No error repeats the key.
 func New(o Options) (*Processor, error) {
 	c, err := api.New(o.API)
 	if err != nil {
@@ -46,7 +39,7 @@ func New(o Options) (*Processor, error) {
 	return &Processor{api: c, client: c.SDK, returnURL: o.ReturnURL}, nil
 }
 
-// API returns the processor's way to Stripe, for others to share.
+// API returns the processor's Client, to share its budget.
 func (p *Processor) API() *api.Client { return p.api }
 
 // Close lets go of idle connections.

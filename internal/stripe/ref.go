@@ -21,15 +21,15 @@ func (r ref) String() string {
 	return r.at + "/" + r.id
 }
 
-// parseRef reads a ref. One that is none of Stripe's is ErrNoIntent: it is another
-// processor's.
+// parseRef reads a ref. A text in another form is ErrNoIntent: it is another processor's.
 func parseRef(text string) (ref, error) {
 	at, id, connected := strings.Cut(text, "/")
 	if !connected {
 		at, id = "", text
 	}
 	if !api.IsID(id, "pi_") || connected && !api.IsID(at, "acct_") {
-		return ref{}, fmt.Errorf("%w: %.60q is no payment intent of Stripe's: want pi_… or acct_…/pi_…", billing.ErrNoIntent, text)
+		return ref{}, fmt.Errorf("%w: %.60q is no payment intent of Stripe's: want pi_… or acct_…/pi_…", billing.ErrNoIntent,
+			text)
 	}
 	return ref{at, id}, nil
 }

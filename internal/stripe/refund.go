@@ -10,8 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// Refund implements billing.Refunder. The fee that a connected account has left to us stays
-// with us.
+// Refund implements billing.Refunder. A connected account's fee to us stays with us.
 func (p *Processor) Refund(ctx context.Context, r billing.RefundRequest) (billing.Return, error) {
 	at, err := parseRef(r.Ref)
 	if err != nil {
@@ -32,7 +31,8 @@ func (p *Processor) Refund(ctx context.Context, r billing.RefundRequest) (billin
 		return billing.Return{}, err
 	}
 	meta[metaRefund] = r.ID
-	params := &sdk.RefundCreateParams{PaymentIntent: &at.id, Amount: &units, Metadata: meta, Expand: []*string{new("payment_intent")}}
+	params := &sdk.RefundCreateParams{PaymentIntent: &at.id, Amount: &units, Metadata: meta,
+		Expand: []*string{new("payment_intent")}}
 	if r.Reason != "" {
 		params.Reason = new(string(r.Reason))
 	}
@@ -43,7 +43,8 @@ func (p *Processor) Refund(ctx context.Context, r billing.RefundRequest) (billin
 	}
 	got, err := p.refund(at.at, refund)
 	if err == nil && (got.Ref != r.Ref || got.Amount != r.Amount || got.Request != r.ID) {
-		return billing.Return{}, api.Unusable("a refund", "%s of %s of %s was asked for, and %s of %s of %s came", r.ID, r.Amount, r.Ref, got.Request, got.Amount, got.Ref)
+		return billing.Return{}, api.Unusable("a refund", "%s of %s of %s was asked for, and %s of %s of %s came", r.ID,
+			r.Amount, r.Ref, got.Request, got.Amount, got.Ref)
 	}
 	return got, err
 }
@@ -78,10 +79,13 @@ func (p *Processor) Returns(ctx context.Context, r billing.ListRequest) iter.Seq
 }
 
 // reversals yields the refunds and then the disputes. The pairs are parameters of both lists.
-func (p *Processor) reversals(ctx context.Context, r billing.ListRequest, pairs ...string) iter.Seq2[billing.Return, error] {
+func (p *Processor) reversals(ctx context.Context, r billing.ListRequest, pairs ...string) iter.Seq2[billing.Return,
+	error] {
 	pairs = append(pairs, "expand[]", "data.payment_intent")
-	refunds := list(p.rows(ctx, "/v1/refunds", r, pairs...), func(x *sdk.Refund) (billing.Return, error) { return p.refund(r.At, x) })
-	disputes := list(p.rows(ctx, "/v1/disputes", r, pairs...), func(x *sdk.Dispute) (billing.Return, error) { return p.dispute(r.At, x) })
+	refunds := list(p.rows(ctx, "/v1/refunds", r, pairs...),
+		func(x *sdk.Refund) (billing.Return, error) { return p.refund(r.At, x) })
+	disputes := list(p.rows(ctx, "/v1/disputes", r, pairs...),
+		func(x *sdk.Dispute) (billing.Return, error) { return p.dispute(r.At, x) })
 	return func(yield func(billing.Return, error) bool) {
 		for _, part := range [...]iter.Seq2[billing.Return, error]{refunds, disputes} {
 			for reversal, err := range part {
@@ -93,12 +97,13 @@ func (p *Processor) reversals(ctx context.Context, r billing.ListRequest, pairs 
 	}
 }
 
-// refund tells what Stripe's refund means.
+// refund reads Stripe's refund.
 func (p *Processor) refund(at string, x *sdk.Refund) (billing.Return, error) {
 	if !api.IsID(x.ID, "re_") && !api.IsID(x.ID, "pyr_") {
 		return billing.Return{}, api.Unusable("a refund", "the answer is a %q with the id %q", x.Object, x.ID)
 	}
-	r := billing.Return{Kind: billing.Refunded, ID: x.ID, Request: x.Metadata[metaRefund], Amount: api.Amount(x.Amount, string(x.Currency)),
+	r := billing.Return{Kind: billing.Refunded, ID: x.ID, Request: x.Metadata[metaRefund],
+		Amount: api.Amount(x.Amount, string(x.Currency)),
 		Reason: string(x.Reason), Created: api.Instant(x.Created)}
 	var err error
 	if r.Ref, r.Tag, err = p.returned(at, x.PaymentIntent); err != nil {
@@ -118,14 +123,14 @@ func (p *Processor) refund(at string, x *sdk.Refund) (billing.Return, error) {
 		r.State = billing.ReturnCanceled
 	default:
 		if r.State = billing.ReturnPending; r.Request == "" {
-			return r, nil // not asked for here: it must not hide those that were
+			return r, nil // not Duesday's: it must not end a list
 		}
 		return billing.Return{}, api.Unusable("a refund", "%s has the status %q, which is unknown here", x.ID, x.Status)
 	}
 	return r, nil
 }
 
-// returned names the intent whose money went back, if it is of one.
+// returned returns the ref and the tag of the intent of a refund or dispute, if it has one.
 func (p *Processor) returned(at string, pi *sdk.PaymentIntent) (string, billing.Tag, error) {
 	if pi == nil {
 		return "", billing.Tag{}, nil

@@ -39,8 +39,8 @@ func (p *Processor) MakeCustomer(ctx context.Context, r billing.CustomerRequest)
 	return c.ID, p.api.CheckMode(c.ID, c.Livemode)
 }
 
-// Attach implements billing.Wallet. The default is the one of the customer's invoices at
-// Stripe, or else the card given last. Nothing is set at Stripe but whose the method is.
+// Attach implements billing.Wallet. The default method is that of the customer's invoices at
+// Stripe, or else the newest card. Attach sets nothing at Stripe but the method's customer.
 func (p *Processor) Attach(ctx context.Context, payer billing.Payer, method string) (billing.Card, error) {
 	if err := api.CheckAt(payer.At); err != nil {
 		return billing.Card{}, err
@@ -80,12 +80,13 @@ func (p *Processor) Attach(ctx context.Context, payer billing.Payer, method stri
 		}
 	}
 	if pm.Customer == nil || pm.Customer.ID != payer.Customer {
-		return billing.Card{}, fmt.Errorf("%w: payment method %s is not customer %s's", billing.ErrInvalid, api.Clean(method), payer.Customer)
+		return billing.Card{}, fmt.Errorf("%w: payment method %s is not customer %s's", billing.ErrInvalid,
+			api.Clean(method), payer.Customer)
 	}
 	return p.card(pm)
 }
 
-// newest returns the card that the customer has given last.
+// newest returns the customer's newest card.
 func (p *Processor) newest(ctx context.Context, payer billing.Payer) (billing.Card, error) {
 	var newest *sdk.PaymentMethod
 	request := billing.ListRequest{At: payer.At, Customer: payer.Customer}
@@ -98,7 +99,8 @@ func (p *Processor) newest(ctx context.Context, payer billing.Payer) (billing.Ca
 		}
 	}
 	if newest == nil {
-		return billing.Card{}, fmt.Errorf("%w: customer %s has no default payment method and no card at Stripe", billing.ErrInvalid, payer.Customer)
+		return billing.Card{}, fmt.Errorf("%w: customer %s has no default payment method and no card at Stripe",
+			billing.ErrInvalid, payer.Customer)
 	}
 	return p.card(newest)
 }
@@ -124,7 +126,7 @@ func (p *Processor) method(ctx context.Context, at, method string) (*sdk.Payment
 	return p.client.V1PaymentMethods.Retrieve(ctx, method, params)
 }
 
-// card tells what may be told of a payment method.
+// card returns the facts about a payment method that may be shown.
 func (p *Processor) card(pm *sdk.PaymentMethod) (billing.Card, error) {
 	if !api.IsMethod(pm.ID) || pm.Object != "payment_method" {
 		return billing.Card{}, api.Unusable("a payment method", "the answer is a %q with the id %q", pm.Object, pm.ID)
@@ -137,7 +139,8 @@ func (p *Processor) card(pm *sdk.PaymentMethod) (billing.Card, error) {
 	case pm.Card != nil:
 		c.Brand, c.Last4 = cmp.Or(string(pm.Card.Brand), c.Brand), pm.Card.Last4
 		if m := pm.Card.ExpMonth; m >= 1 && m <= 12 && pm.Card.ExpYear > 0 {
-			c.Expires = time.Date(int(pm.Card.ExpYear), time.Month(m)+1, 1, 0, 0, 0, 0, time.UTC) // it is good to the month's end
+			// valid to the end of its month
+			c.Expires = time.Date(int(pm.Card.ExpYear), time.Month(m)+1, 1, 0, 0, 0, 0, time.UTC)
 		}
 	case pm.SEPADebit != nil:
 		c.Last4 = pm.SEPADebit.Last4
@@ -152,7 +155,8 @@ func (p *Processor) card(pm *sdk.PaymentMethod) (billing.Card, error) {
 // CardLink implements billing.Wallet, by a Checkout Session in setup mode.
 func (p *Processor) CardLink(ctx context.Context, r billing.LinkRequest) (billing.CardLink, error) {
 	if p.returnURL == "" {
-		return billing.CardLink{}, api.Unsent("a page for cards needs an address where the customer comes back to: set return_url, as in stripe:?return_url=https://example.com/thanks")
+		return billing.CardLink{}, api.Unsent("a page for cards needs an address where the customer comes back to: set " +
+			"return_url, as in stripe:?return_url=https://example.com/thanks")
 	}
 	if err := api.CheckAt(r.Payer.At); err != nil {
 		return billing.CardLink{}, err
@@ -160,12 +164,14 @@ func (p *Processor) CardLink(ctx context.Context, r billing.LinkRequest) (billin
 	if err := api.CheckID("customer", r.Payer.Customer, "cus_"); err != nil {
 		return billing.CardLink{}, err
 	}
-	meta, err := metadata(metaInstallation, r.Installation, api.MetaAccount, r.Account, api.MetaSubscription, r.Subscription)
+	meta, err := metadata(metaInstallation, r.Installation, api.MetaAccount, r.Account, api.MetaSubscription,
+		r.Subscription)
 	if err != nil {
 		return billing.CardLink{}, err
 	}
 	params := &sdk.CheckoutSessionCreateParams{
-		Mode: new(string(sdk.CheckoutSessionModeSetup)), Customer: &r.Payer.Customer, Currency: new(strings.ToLower(r.Currency)), SuccessURL: &p.returnURL,
+		Mode: new(string(sdk.CheckoutSessionModeSetup)), Customer: &r.Payer.Customer,
+		Currency: new(strings.ToLower(r.Currency)), SuccessURL: &p.returnURL,
 		Metadata: meta, SetupIntentData: &sdk.CheckoutSessionCreateSetupIntentDataParams{Metadata: meta},
 	}
 	params.IdempotencyKey = new("dd_" + digest(r.Key, "link", p.returnURL)) // the address is a setting, and may change
@@ -180,8 +186,8 @@ func (p *Processor) CardLink(ctx context.Context, r billing.LinkRequest) (billin
 	return billing.CardLink{URL: s.URL, Expires: api.Instant(s.ExpiresAt)}, p.api.CheckMode("the page", s.Livemode)
 }
 
-// Setups implements billing.Wallet. r.Since and r.Until count in whole seconds, rounded down.
-// A setup that cannot be read for want of its payment method hides no others.
+// Setups implements billing.Wallet. r.Since and r.Until count in whole seconds, rounded down. It
+// leaves out, and logs, a setup without its payment method.
 func (p *Processor) Setups(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Setup, error] {
 	return func(yield func(billing.Setup, error) bool) {
 		rows := p.rows(ctx, "/v1/setup_intents", r, "expand[]", "data.payment_method")
@@ -194,7 +200,8 @@ func (p *Processor) Setups(ctx context.Context, r billing.ListRequest) iter.Seq2
 				continue
 			}
 			if si.PaymentMethod == nil || si.PaymentMethod.Object == "" {
-				p.api.Log.Warn("a card that a customer gave is left out: stripe does not tell its payment method", "setup", si.ID, "at", r.At)
+				p.api.Log.Warn("a card that a customer gave is left out: stripe does not tell its payment method", "setup", si.ID,
+					"at", r.At)
 				continue
 			}
 			s, err := p.setup(r.At, si)
@@ -216,7 +223,8 @@ func (p *Processor) setup(at string, si *sdk.SetupIntent) (billing.Setup, error)
 	if err != nil {
 		return billing.Setup{}, err
 	}
-	s := billing.Setup{ID: si.ID, At: at, Installation: si.Metadata[metaInstallation], Account: si.Metadata[api.MetaAccount],
+	s := billing.Setup{ID: si.ID, At: at, Installation: si.Metadata[metaInstallation],
+		Account:      si.Metadata[api.MetaAccount],
 		Subscription: si.Metadata[api.MetaSubscription], Card: card}
 	if si.Customer != nil {
 		s.Customer = si.Customer.ID

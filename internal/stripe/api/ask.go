@@ -25,7 +25,8 @@ func (*rawAnswer) UnmarshalJSON([]byte) error { return nil }
 
 // Ask sends a request and returns the answer as Stripe wrote it. An empty key is none. Its errors
 // are of type *Error.
-func (c *Client) Ask(ctx context.Context, method, path, at, key string, form url.Values) (json.RawMessage, http.Header, error) {
+func (c *Client) Ask(ctx context.Context, method, path, at, key string,
+	form url.Values) (json.RawMessage, http.Header, error) {
 	params := &sdk.Params{Context: ctx, StripeAccount: Account(at)}
 	if key != "" {
 		params.IdempotencyKey = &key
@@ -50,7 +51,8 @@ func (c *Client) Get(ctx context.Context, at, path string, query url.Values) (js
 // Rows yields the objects on all pages of a list, as Stripe wrote them. An error comes last.
 // answered, unless nil, gets the header of the first page. An answer other than a list is an error,
 // and so is a page from which no other follows although Stripe says so.
-func (c *Client) Rows(ctx context.Context, at, path string, query url.Values, answered func(http.Header)) iter.Seq2[json.RawMessage, error] {
+func (c *Client) Rows(ctx context.Context, at, path string, query url.Values,
+	answered func(http.Header)) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		query := maps.Clone(query)
 		if query == nil {

@@ -166,7 +166,8 @@ func TestLane_SlowsDownAndGrowsBack(t *testing.T) {
 		start := time.Now()
 		l.slow(sent, 2*time.Second)
 		l.slow(sent, 2*time.Second) // another that was sent before the cut
-		rates := map[time.Duration]int{0: 18, time.Second: 18, 2 * time.Second: 18, 3 * time.Second: 19, 4 * time.Second: 20, time.Hour: 20}
+		rates := map[time.Duration]int{0: 18, time.Second: 18, 2 * time.Second: 18, 3 * time.Second: 19, 4 * time.Second: 20,
+			time.Hour: 20}
 		at := passes(t, b, "e", 16, 20)
 		if got := at[0].Sub(start); got != 2*time.Second {
 			t.Errorf("the first came after %v, want the rest of 2s", got)

@@ -75,7 +75,8 @@ func classify(a Answer) Verdict {
 		return PayerGone
 	case a.Code == "resource_missing":
 		return Gone
-	case a.Status == http.StatusPaymentRequired || a.Kind == "card_error" || listed(softErrors, a.Code) || listed(hardErrors, a.Code):
+	case a.Status == http.StatusPaymentRequired || a.Kind == "card_error" || listed(softErrors, a.Code) ||
+		listed(hardErrors, a.Code):
 		return Declined
 	case a.Status == http.StatusConflict:
 		return Unknown // two requests met, and Stripe does not say which one it carried out
@@ -97,18 +98,21 @@ func listed(list, word string) bool {
 // (docs.stripe.com/billing/revenue-recovery/smart-retries). An unknown code is soft: a period has
 // few attempts.
 const (
-	hardDeclines = " card_not_supported currency_not_supported do_not_try_again expired_card fraudulent highest_risk_level incorrect_number " +
-		"invalid_account invalid_expiry_month invalid_expiry_year invalid_number lost_card merchant_blacklist pickup_card restricted_card " +
-		"revocation_of_all_authorizations revocation_of_authorization stolen_card stop_payment_order testmode_decline transaction_not_allowed "
+	hardDeclines = " card_not_supported currency_not_supported do_not_try_again expired_card fraudulent " +
+		"highest_risk_level incorrect_number invalid_account invalid_expiry_month invalid_expiry_year invalid_number " +
+		"lost_card merchant_blacklist pickup_card restricted_card revocation_of_all_authorizations " +
+		"revocation_of_authorization stolen_card stop_payment_order testmode_decline transaction_not_allowed "
 	// hardErrors are codes of errors without a decline code.
-	hardErrors = " account_closed account_number_invalid bank_account_restricted bank_account_unusable billing_invalid_mandate debit_not_authorized " +
-		"expired_card incorrect_number india_recurring_payment_mandate_canceled invalid_card_type invalid_expiry_month invalid_expiry_year " +
+	hardErrors = " account_closed account_number_invalid bank_account_restricted bank_account_unusable " +
+		"billing_invalid_mandate debit_not_authorized expired_card incorrect_number " +
+		"india_recurring_payment_mandate_canceled invalid_card_type invalid_expiry_month invalid_expiry_year " +
 		"invalid_number payment_intent_mandate_invalid payment_method_bank_account_blocked resource_missing "
 	// softErrors are codes of declines, under any status.
-	softErrors = " balance_insufficient bank_account_declined card_decline_rate_limit_exceeded card_declined charge_exceeds_source_limit " +
-		"charge_exceeds_transaction_limit incorrect_address incorrect_cvc incorrect_zip insufficient_funds invalid_cvc " +
-		"payment_intent_payment_attempt_expired payment_intent_payment_attempt_failed payment_method_customer_decline " +
-		"payment_method_provider_decline payment_method_provider_timeout processing_error "
+	softErrors = " balance_insufficient bank_account_declined card_decline_rate_limit_exceeded card_declined " +
+		"charge_exceeds_source_limit charge_exceeds_transaction_limit incorrect_address incorrect_cvc incorrect_zip " +
+		"insufficient_funds invalid_cvc payment_intent_payment_attempt_expired payment_intent_payment_attempt_failed " +
+		"payment_method_customer_decline payment_method_provider_decline payment_method_provider_timeout " +
+		"processing_error "
 	// customerCodes require the customer to authenticate.
 	customerCodes = " authentication_required payment_intent_action_required payment_intent_authentication_failure "
 )

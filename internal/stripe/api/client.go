@@ -66,9 +66,11 @@ func New(o Options) (*Client, error) {
 	backends := sdk.NewBackendsWithConfig(&sdk.BackendConfig{
 		HTTPClient: c, URL: &base, MaxNetworkRetries: new(int64(0)), EnableTelemetry: new(false), LeveledLogger: silent{},
 	})
-	s := &sender{next: backends.API, budget: newBudget(o.Rate), now: o.Now, log: o.Log, disconnected: map[string]time.Time{}}
+	s := &sender{next: backends.API, budget: newBudget(o.Rate), now: o.Now, log: o.Log,
+		disconnected: map[string]time.Time{}}
 	backends.API = s
-	return &Client{SDK: sdk.NewClient(o.Key.Reveal(), sdk.WithBackends(backends)), Now: o.Now, Log: o.Log, live: live, http: c, sender: s}, nil
+	return &Client{SDK: sdk.NewClient(o.Key.Reveal(), sdk.WithBackends(backends)), Now: o.Now, Log: o.Log, live: live,
+		http: c, sender: s}, nil
 }
 
 // Close closes idle connections.
@@ -97,7 +99,8 @@ func (o *Options) fill() error {
 	if err := CheckURL(o.Base); err != nil {
 		return fmt.Errorf("stripe: address of the API: %w", err)
 	}
-	if u, err := url.Parse(o.Base); err != nil || strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "" || u.ForceQuery { // the library appends paths to it
+	// the library appends paths to it
+	if u, err := url.Parse(o.Base); err != nil || strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "" || u.ForceQuery {
 		return errors.New("stripe: address of the API: want a host, and a port at most, such as " + DefaultBase)
 	}
 	return nil
@@ -106,7 +109,8 @@ func (o *Options) fill() error {
 // modeOf returns the mode of the key. Its error does not repeat the key.
 func modeOf(key secret.Text) (live bool, err error) {
 	if key.IsZero() {
-		return false, errors.New("stripe: there is no API key: want one that begins with rk_test_, sk_test_, rk_live_ or sk_live_")
+		return false, errors.New("stripe: there is no API key: want one that begins with rk_test_, sk_test_, rk_live_ or " +
+			"sk_live_")
 	}
 	for _, kind := range []string{"sk_", "rk_"} {
 		if IsID(key.Reveal(), kind+"test_") {
@@ -116,7 +120,8 @@ func modeOf(key secret.Text) (live bool, err error) {
 			return true, nil
 		}
 	}
-	return false, errors.New("stripe: this is no secret or restricted API key: want one that begins with rk_test_, sk_test_, rk_live_ or sk_live_")
+	return false, errors.New("stripe: this is no secret or restricted API key: want one that begins with rk_test_, " +
+		"sk_test_, rk_live_ or sk_live_")
 }
 
 // checkClear refuses to send a live key unencrypted beyond this machine.
@@ -136,7 +141,8 @@ func (c *Client) CheckMode(id string, live bool) error {
 	if live == c.live {
 		return nil
 	}
-	return fmt.Errorf("%w: %s is of %s mode, and the key of %s mode: is this the address of Stripe's API", billing.ErrRefused, id, Mode(live), Mode(c.live))
+	return fmt.Errorf("%w: %s is of %s mode, and the key of %s mode: is this the address of Stripe's API",
+		billing.ErrRefused, id, Mode(live), Mode(c.live))
 }
 
 // Mode returns the name of a mode.

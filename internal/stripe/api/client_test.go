@@ -9,9 +9,11 @@ import (
 )
 
 func TestNewClient_RefusesWhatCannotBe(t *testing.T) {
-	for _, key := range []string{"", "pk_test_1", "whsec_1", "sk_test_", "sk_test_a b", "sk_test_a\n", "SK_TEST_1", "sk_1", "sk_org_live_1", " " + apitest.Key, apitest.Key + "ü", "Hush123"} {
+	for _, key := range []string{"", "pk_test_1", "whsec_1", "sk_test_", "sk_test_a b", "sk_test_a\n", "SK_TEST_1",
+		"sk_1", "sk_org_live_1", " " + apitest.Key, apitest.Key + "ü", "Hush123"} {
 		_, err := New(Options{Key: secret.New(key)})
-		if err == nil || !strings.Contains(err.Error(), "begins with rk_test_, sk_test_, rk_live_ or sk_live_") || strings.Contains(err.Error(), "Hush123") || strings.Contains(err.Error(), apitest.Key) {
+		if err == nil || !strings.Contains(err.Error(), "begins with rk_test_, sk_test_, rk_live_ or sk_live_") ||
+			strings.Contains(err.Error(), "Hush123") || strings.Contains(err.Error(), apitest.Key) {
 			t.Errorf("a key of %d characters: got %v", len(key), err)
 		}
 	}

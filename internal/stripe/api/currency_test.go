@@ -43,7 +43,8 @@ func TestUnits(t *testing.T) {
 			t.Errorf("%d units: got %s back, want %s", got, back, a)
 		}
 	}
-	for _, wrong := range []money.Amount{Amount(550, "isk"), Amount(1, "xxx"), Amount(1, "usdc"), Amount(1, "kpw"), Amount(math.MaxInt64, "mga"), Amount(1, "")} {
+	for _, wrong := range []money.Amount{Amount(550, "isk"), Amount(1, "xxx"), Amount(1, "usdc"), Amount(1, "kpw"),
+		Amount(math.MaxInt64, "mga"), Amount(1, "")} {
 		if wrong != (money.Amount{}) {
 			t.Errorf("what is no amount was read as %s", wrong)
 		}
@@ -55,8 +56,10 @@ func TestChargeLimits(t *testing.T) {
 		code        string
 		least, most int64 // minor units
 	}{
-		{"USD", 50, 99_999_999}, {"EUR", 50, 99_999_999}, {"GBP", 30, 99_999_999}, {"JPY", 50, 9_999_999_999}, {"HUF", 17500, 9_999_999_999},
-		{"SEK", 300, 99_999_999}, {"CZK", 1500, 99_999_999}, {"MXN", 1000, 99_999_999}, {"IDR", 1, 999_999_999_999}, {"KRW", 1, 99_999_999},
+		{"USD", 50, 99_999_999}, {"EUR", 50, 99_999_999}, {"GBP", 30, 99_999_999}, {"JPY", 50, 9_999_999_999},
+		{"HUF", 17500, 9_999_999_999},
+		{"SEK", 300, 99_999_999}, {"CZK", 1500, 99_999_999}, {"MXN", 1000, 99_999_999}, {"IDR", 1, 999_999_999_999},
+		{"KRW", 1, 99_999_999},
 		{"ISK", 1, 999_999}, {"KWD", 10, 99_999_990},
 	} {
 		for minor, want := range map[int64]bool{tt.least: true, tt.most: true, 0: false, -tt.least: false} {
@@ -129,7 +132,8 @@ func TestUnits_RoundTrip(t *testing.T) {
 			t.Fatalf("%s became %d and then %s", a, units, back)
 		}
 		s, _ := scaleOf(a.Currency())
-		if exact := new(big.Rat).SetFrac(big.NewInt(units), pow10(s.decimals)); exact.Cmp(new(big.Rat).SetFrac(big.NewInt(minor), pow10(a.Currency().Exponent()))) != 0 {
+		if exact := new(big.Rat).SetFrac(big.NewInt(units),
+			pow10(s.decimals)); exact.Cmp(new(big.Rat).SetFrac(big.NewInt(minor), pow10(a.Currency().Exponent()))) != 0 {
 			t.Fatalf("%s became %d units", a, units)
 		}
 	})
@@ -138,13 +142,15 @@ func TestUnits_RoundTrip(t *testing.T) {
 func pow10(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
 
 func TestFee_IsRoundedDown(t *testing.T) {
-	usd, kwd, isk := apitest.Money(t, "USD", 0).Currency(), apitest.Money(t, "KWD", 0).Currency(), apitest.Money(t, "ISK", 0).Currency()
+	usd, kwd, isk := apitest.Money(t, "USD", 0).Currency(), apitest.Money(t, "KWD", 0).Currency(), apitest.Money(t, "ISK",
+		0).Currency()
 	for _, tt := range []struct {
 		units int64
 		fee   int
 		in    money.Currency
 		want  int64
-	}{{1299, 250, usd, 32}, {1299, 10000, usd, 1299}, {1299, 0, usd, 0}, {99, 100, usd, 0}, {100, 100, usd, 1}, {1230, 1000, kwd, 120}, {50000, 333, isk, 1600}} {
+	}{{1299, 250, usd, 32}, {1299, 10000, usd, 1299}, {1299, 0, usd, 0}, {99, 100, usd, 0}, {100, 100, usd, 1},
+		{1230, 1000, kwd, 120}, {50000, 333, isk, 1600}} {
 		if got, err := FeeUnits(tt.units, tt.fee, tt.in); err != nil || got != tt.want {
 			t.Errorf("%d of %d %s: got %d, %v; want %d", tt.fee, tt.units, tt.in, got, err, tt.want)
 		}

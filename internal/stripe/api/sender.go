@@ -33,12 +33,14 @@ var _ sdk.Backend = (*sender)(nil)
 
 // Call implements the library's Backend.
 func (s *sender) Call(method, path, key string, params sdk.ParamsContainer, v sdk.LastResponseSetter) error {
-	return s.send(method, path, params.GetParams(), func() error { return s.next.Call(method, path, key, params, &wholeList{v}) })
+	return s.send(method, path, params.GetParams(),
+		func() error { return s.next.Call(method, path, key, params, &wholeList{v}) })
 }
 
 // CallRaw implements the library's Backend.
 func (s *sender) CallRaw(method, path, key string, body []byte, params *sdk.Params, v sdk.LastResponseSetter) error {
-	return s.send(method, path, params, func() error { return s.next.CallRaw(method, path, key, body, params, &wholeList{v}) })
+	return s.send(method, path, params,
+		func() error { return s.next.CallRaw(method, path, key, body, params, &wholeList{v}) })
 }
 
 var errNoSuchCall = errors.New("stripe: calls of this kind are not used")
@@ -49,7 +51,8 @@ func (s *sender) CallStreaming(string, string, string, sdk.ParamsContainer, sdk.
 }
 
 // CallMultipart implements the library's Backend: it is not used.
-func (s *sender) CallMultipart(string, string, string, string, *bytes.Buffer, *sdk.Params, sdk.LastResponseSetter) error {
+func (s *sender) CallMultipart(string, string, string, string, *bytes.Buffer, *sdk.Params,
+	sdk.LastResponseSetter) error {
 	return errNoSuchCall
 }
 
@@ -71,7 +74,8 @@ func (s *sender) send(method, path string, p *sdk.Params, do func() error) error
 	c := &call{method: method, endpoint: Endpoint(method, path), at: sdk.StringValue(p.StripeAccount)}
 	for {
 		if s.isDisconnected(c.at) {
-			return c.end(&Error{Verdict: AccountRefused, Request: c.endpoint, Text: "account " + c.at + " refused us a moment ago; nothing was sent"})
+			return c.end(&Error{Verdict: AccountRefused, Request: c.endpoint, Text: "account " + c.at +
+				" refused us a moment ago; nothing was sent"})
 		}
 		sent, err := s.budget.take(ctx, c.endpoint)
 		if err != nil {
@@ -86,7 +90,8 @@ func (s *sender) send(method, path string, p *sdk.Params, do func() error) error
 			return nil
 		}
 		e := c.read(ctx, x, err)
-		s.log.Debug("stripe did not do it", "request", c.endpoint, "status", x.status, "verdict", string(e.Verdict), "code", e.Answer.Code, "try", c.tries)
+		s.log.Debug("stripe did not do it", "request", c.endpoint, "status", x.status, "verdict", string(e.Verdict), "code",
+			e.Answer.Code, "try", c.tries)
 		c.maybe = c.maybe || e.Verdict == Unknown
 		rest := restAfter(c.tries, x.header)
 		s.learn(c, x, e, sent, rest)
@@ -169,7 +174,8 @@ func (s *sender) learn(c *call, x *exchange, e *Error, sent time.Time, rest time
 		s.disconnected[c.at] = s.now()
 		s.mu.Unlock()
 		s.log.Warn("a connected account refuses us", "account", c.at, "request", c.endpoint)
-	case e.Verdict != Busy || x.status != http.StatusTooManyRequests || reason == "resource-specific" || listed(busyCodesOfObjects, e.Answer.Code):
+	case e.Verdict != Busy || x.status != http.StatusTooManyRequests || reason == "resource-specific" ||
+		listed(busyCodesOfObjects, e.Answer.Code):
 	case strings.HasPrefix(reason, "global"):
 		s.budget.total.slow(sent, paceRest(c.tries, rest, x.header))
 	default:
@@ -195,8 +201,9 @@ func (s *sender) isDisconnected(at string) bool {
 }
 
 // words are the fixed words of the paths in use; any other word of a path is an id.
-const words = " account accounts attach cancel checkout confirm customers disputes events finalize invoice_payments invoiceitems invoices pay " +
-	"payment_intents payment_methods prices refunds sessions setup_intents subscription_schedules subscriptions v1 void "
+const words = " account accounts attach cancel checkout confirm customers disputes events finalize " +
+	"invoice_payments invoiceitems invoices pay payment_intents payment_methods prices refunds sessions setup_intents " +
+	"subscription_schedules subscriptions v1 void "
 
 // Endpoint returns the unit of Stripe's rate limits: the method and the path, without ids.
 func Endpoint(method, path string) string {

@@ -24,7 +24,8 @@ import (
 // testClient returns a client that the script answers.
 func testClient(t *testing.T, s *apitest.Script, change ...func(*Options)) *Client {
 	t.Helper()
-	o := Options{Key: secret.New(apitest.Key), Transport: s, Rate: MaxRate, Now: func() time.Time { return apitest.Now }, Log: apitest.Log(t)}
+	o := Options{Key: secret.New(apitest.Key), Transport: s, Rate: MaxRate,
+		Now: func() time.Time { return apitest.Now }, Log: apitest.Log(t)}
 	for _, f := range change {
 		f(&o)
 	}
@@ -42,7 +43,8 @@ func testClient(t *testing.T, s *apitest.Script, change ...func(*Options)) *Clie
 
 // confirm sends a request that has an idempotency key.
 func confirm(ctx context.Context, c *Client, key string) error {
-	raw, _, err := c.Ask(ctx, http.MethodPost, "/v1/payment_intents/pi_1/confirm", "", key, url.Values{"payment_method": {"pm_1"}})
+	raw, _, err := c.Ask(ctx, http.MethodPost, "/v1/payment_intents/pi_1/confirm", "", key,
+		url.Values{"payment_method": {"pm_1"}})
 	if err == nil && !strings.Contains(string(raw), `"status":"succeeded"`) {
 		err = fmt.Errorf("got %s", raw)
 	}
@@ -69,7 +71,8 @@ var succeeded = apitest.Fields{"status": "succeeded", "latest_charge": "ch_1"}
 
 // What Stripe has not executed is sent again as it was, under the same key.
 func TestSender_SendsAgainWhatWasNotExecuted(t *testing.T) {
-	for name, first := range map[string]apitest.Reply{"rate": tooMany(nil), "lock": locked(429, "lock_timeout"), "in use": locked(409, "idempotency_key_in_use"),
+	for name, first := range map[string]apitest.Reply{"rate": tooMany(nil), "lock": locked(429, "lock_timeout"),
+		"in use":           locked(409, "idempotency_key_in_use"),
 		"a balancer's 429": {Status: 429, Body: "slow down"}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := apitest.NewScript(t, first, first, first, apitest.OKIntent(succeeded))
@@ -99,16 +102,21 @@ func TestSender_GivesUp(t *testing.T) {
 		want  error
 		get   bool
 	}{
-		"a rate":                {tooMany(nil), busyTries, billing.ErrNotExecuted, false},
-		"a rate, for good":      {tooMany(map[string]string{"Stripe-Should-Retry": "false"}), 1, billing.ErrNotExecuted, false},
-		"a look-up":             {lost, readTries, billing.ErrUnknown, true},
-		"a look-up's 500":       {apitest.Reply{Status: 500, Body: "x"}, readTries, billing.ErrUnknown, true},
-		"a confirm":             {lost, 1, billing.ErrUnknown, false},
-		"a 500":                 {apitest.Reply{Status: 500, Body: "x"}, 1, billing.ErrUnknown, false},
-		"a 500 to send again":   {apitest.Reply{Status: 500, Body: "x", Header: map[string]string{"Stripe-Should-Retry": "true"}}, advisedTries, billing.ErrUnknown, false},
-		"a decision":            {apitest.Fails(400, apitest.Fields{"type": "invalid_request_error"}), 1, billing.ErrInvalid, false},
-		"a decision to repeat":  {apitest.Reply{Status: 400, Body: `{"error":{"type":"invalid_request_error"}}`, Header: map[string]string{"Stripe-Should-Retry": "true"}}, 1, billing.ErrInvalid, false},
-		"our key, for a lookup": {apitest.Fails(401, apitest.Fields{"type": "invalid_request_error"}), 1, billing.ErrRefused, true},
+		"a rate": {tooMany(nil), busyTries, billing.ErrNotExecuted, false},
+		"a rate, for good": {tooMany(map[string]string{"Stripe-Should-Retry": "false"}), 1, billing.ErrNotExecuted,
+			false},
+		"a look-up":       {lost, readTries, billing.ErrUnknown, true},
+		"a look-up's 500": {apitest.Reply{Status: 500, Body: "x"}, readTries, billing.ErrUnknown, true},
+		"a confirm":       {lost, 1, billing.ErrUnknown, false},
+		"a 500":           {apitest.Reply{Status: 500, Body: "x"}, 1, billing.ErrUnknown, false},
+		"a 500 to send again": {apitest.Reply{Status: 500, Body: "x",
+			Header: map[string]string{"Stripe-Should-Retry": "true"}}, advisedTries, billing.ErrUnknown, false},
+		"a decision": {apitest.Fails(400, apitest.Fields{"type": "invalid_request_error"}), 1, billing.ErrInvalid,
+			false},
+		"a decision to repeat": {apitest.Reply{Status: 400, Body: `{"error":{"type":"invalid_request_error"}}`,
+			Header: map[string]string{"Stripe-Should-Retry": "true"}}, 1, billing.ErrInvalid, false},
+		"our key, for a lookup": {apitest.Fails(401, apitest.Fields{"type": "invalid_request_error"}), 1, billing.ErrRefused,
+			true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := apitest.NewScript(t)
@@ -161,7 +169,8 @@ func TestSender_WaitsAsLongAsItIsAsked(t *testing.T) {
 		})
 	}
 	for try := 1; try < 40; try++ {
-		if d := restAfter(try, http.Header{"Retry-After": {"Wed, 21 Oct 2026 07:28:00 GMT"}}); d < firstRest/2 || d > longestRest {
+		if d := restAfter(try, http.Header{"Retry-After": {"Wed, 21 Oct 2026 07:28:00 GMT"}}); d < firstRest/2 ||
+			d > longestRest {
 			t.Errorf("try %d: rest of %v", try, d)
 		}
 	}
@@ -189,7 +198,8 @@ func TestSender_SlowsTheRightLane(t *testing.T) {
 				t.Errorf("%s: got %v", name, err)
 			}
 			b := c.sender.budget
-			if got := [2]int{b.pace(endpoint).current(time.Now()), b.total.current(time.Now())}; got != [2]int{tt.confirm, tt.general} {
+			if got := [2]int{b.pace(endpoint).current(time.Now()), b.total.current(time.Now())}; got != [2]int{tt.confirm,
+				tt.general} {
 				t.Errorf("%s: rates %v, want %d and %d", name, got, tt.confirm, tt.general)
 			}
 		})
@@ -250,8 +260,10 @@ func TestSender_RestsTheLaneForAMomentFirst(t *testing.T) {
 
 func TestSender_ErrorsReadAsSentences(t *testing.T) {
 	for want, e := range map[string]apitest.Fields{
-		"status 401 invalid_request_error: Invalid API Key (request req_1)": {"type": "invalid_request_error", "message": "Invalid API Key"},
-		"status 401 invalid_request_error x: Invalid : Key (request req_1)": {"type": "invalid_request_error", "code": "x", "message": " Invalid  : Key"},
+		"status 401 invalid_request_error: Invalid API Key (request req_1)": {"type": "invalid_request_error",
+			"message": "Invalid API Key"},
+		"status 401 invalid_request_error x: Invalid : Key (request req_1)": {"type": "invalid_request_error", "code": "x",
+			"message": " Invalid  : Key"},
 	} {
 		err := lookup(t.Context(), testClient(t, apitest.NewScript(t, apitest.Fails(401, e))), "")
 		if err == nil || !strings.HasSuffix(err.Error(), ": "+want) {
@@ -297,7 +309,8 @@ func TestSender_ChargesAsFastAsItMay(t *testing.T) {
 }
 
 func TestSender_LeavesAnAccountAloneThatLetGo(t *testing.T) {
-	gone := apitest.Fails(403, apitest.Fields{"type": "invalid_request_error", "code": "account_invalid", "message": "The provided key '" + apitest.Key + "' does not have access to account 'acct_1'"})
+	gone := apitest.Fails(403, apitest.Fields{"type": "invalid_request_error", "code": "account_invalid",
+		"message": "The provided key '" + apitest.Key + "' does not have access to account 'acct_1'"})
 	s := apitest.NewScript(t, gone, apitest.OKIntent(succeeded), apitest.OKIntent(succeeded), apitest.OKIntent(succeeded))
 	now := apitest.Now
 	c := testClient(t, s, func(o *Options) { o.Now = func() time.Time { return now } })
@@ -320,7 +333,8 @@ func TestSender_LeavesAnAccountAloneThatLetGo(t *testing.T) {
 
 // A permission that our key lacks there is about the call; the account goes on being charged.
 func TestSender_AMissingPermissionSuspendsNobody(t *testing.T) {
-	s := apitest.NewScript(t, apitest.Fails(403, apitest.Fields{"type": "invalid_request_error", "message": "permissions"}), apitest.OKIntent(succeeded))
+	s := apitest.NewScript(t, apitest.Fails(403, apitest.Fields{"type": "invalid_request_error",
+		"message": "permissions"}), apitest.OKIntent(succeeded))
 	c := testClient(t, s)
 	apitest.WantError(t, "forbidden", lookup(t.Context(), c, "acct_1"), billing.ErrAccountRefused)
 	if err := lookup(t.Context(), c, "acct_1"); err != nil {
@@ -361,7 +375,8 @@ func TestTransport_SendsOnce(t *testing.T) {
 		t.Error(err)
 	}
 	for _, r := range s.Requests() {
-		if got := r.Header.Values("Idempotency-Key"); !slices.Equal(got, []string{"dd_confirm"}) || r.Header.Get("User-Agent") == "" {
+		if got := r.Header.Values("Idempotency-Key"); !slices.Equal(got, []string{"dd_confirm"}) ||
+			r.Header.Get("User-Agent") == "" {
 			t.Errorf("keys %v", got)
 		}
 	}

@@ -82,7 +82,8 @@ func newHTTPClient(next http.RoundTripper, proxy func(*http.Request) (*url.URL, 
 		dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
 		next = &http.Transport{
 			Proxy: proxy, DialContext: dialer.DialContext, Protocols: protocols, TLSHandshakeTimeout: 10 * time.Second,
-			MaxIdleConns: connections, MaxIdleConnsPerHost: connections, IdleConnTimeout: 45 * time.Second, MaxResponseHeaderBytes: 1 << 20,
+			MaxIdleConns: connections, MaxIdleConnsPerHost: connections, IdleConnTimeout: 45 * time.Second,
+			MaxResponseHeaderBytes: 1 << 20,
 		}
 	}
 	return &http.Client{Transport: transport{next}, Timeout: requestTimeout,

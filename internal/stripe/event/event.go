@@ -125,7 +125,8 @@ func isType(text string) bool {
 }
 
 func (e *envelope) event() tracking.Event {
-	out := tracking.Event{ID: e.id, Type: e.kind, StripeAccount: e.account, Created: e.created, Live: e.live, APIVersion: e.version}
+	out := tracking.Event{ID: e.id, Type: e.kind, StripeAccount: e.account, Created: e.created, Live: e.live,
+		APIVersion: e.version}
 	if e.form == thinEvent {
 		out.Object.Kind = e.related
 		if at := e.context[strings.LastIndexByte(e.context, '/')+1:]; out.StripeAccount == "" && api.IsID(at, "acct_") {

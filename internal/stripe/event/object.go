@@ -204,7 +204,8 @@ func (r *jsonReader) instant() time.Time {
 
 // currencyIn returns the currency in upper case, or "" if it is none.
 func currencyIn(code string) string {
-	if len(code) != 3 || strings.ContainsFunc(code, func(c rune) bool { return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') }) {
+	if len(code) != 3 ||
+		strings.ContainsFunc(code, func(c rune) bool { return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') }) {
 		return ""
 	}
 	return strings.ToUpper(code)

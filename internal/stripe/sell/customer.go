@@ -14,10 +14,11 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// customers returns who the order's buyer may be at Stripe, the likeliest first: the one that
-// it names, or those with exactly its email address, those of this purchase before those of
-// Duesday's before others, the oldest first of each, so that the order does not change when
-// one is made. Without an address it is who was made for this purchase lately.
+// customers returns the customers at Stripe who may be the order's buyer, the likeliest first. It
+// is the customer in the order. Otherwise it is those with exactly the buyer's email address: first
+// those of this purchase, then those of Duesday, then others, and the oldest first of each, so that
+// a new customer does not change the order. Without an address it is those made for this purchase
+// lately.
 func (s *sale) customers(ctx context.Context) ([]string, error) {
 	if s.o.Customer != "" {
 		return []string{s.o.Customer}, nil
@@ -59,7 +60,7 @@ func (s *sale) customers(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// customer returns the order's buyer, who is made if there is none.
+// customer returns the order's buyer. It makes a customer if there is none.
 func (s *sale) customer(ctx context.Context) (string, error) {
 	if s.o.Customer != "" || s.o.Email != "" {
 		if ids, err := s.customers(ctx); err != nil || len(ids) > 0 {
@@ -67,8 +68,8 @@ func (s *sale) customer(ctx context.Context) (string, error) {
 		}
 	}
 	form := maps.Clone(s.meta)
-	set(form, "email", s.o.Email)
-	set(form, "name", s.o.Name)
+	setNonEmpty(form, "email", s.o.Email)
+	setNonEmpty(form, "name", s.o.Name)
 	raw, err := s.post(ctx, "customer", "/v1/customers", form)
 	if err != nil {
 		return "", err
@@ -77,42 +78,41 @@ func (s *sale) customer(ctx context.Context) (string, error) {
 	return o.ID, err
 }
 
-// A payer is who pays, and by what.
+// A payer is a customer with a payment method.
 type payer struct{ customer, method string }
 
-// payer returns the order's buyer with the payment method attached, by the id that it then
-// has. It does not become what the customer pays other things with: whoever gives the email
-// address of somebody else must not change how that one pays. declined says that the bank
-// Refused it when it was attached.
-func (s *sale) payer(ctx context.Context) (who payer, declined string, err error) {
-	if who.customer, err = s.customer(ctx); err != nil {
+// payer returns the order's buyer with the payment method attached, under the id that it then has.
+// It does not make the method the customer's default: a buyer who gives another person's email
+// address must not change how that person pays. declined tells of a bank that refused the
+// attachment.
+func (s *sale) payer(ctx context.Context) (buyer payer, declined string, err error) {
+	if buyer.customer, err = s.customer(ctx); err != nil {
 		return payer{}, "", err
 	}
 	raw, err := s.t.api.Get(ctx, s.o.At, "/v1/payment_methods/"+s.o.PaymentMethod, nil)
 	if err != nil {
 		return payer{}, "", err
 	}
-	who.method, err = s.attached(raw, who.customer)
-	if who.method != "" || err != nil {
-		return who, "", err
+	buyer.method, err = s.attached(raw, buyer.customer)
+	if buyer.method != "" || err != nil {
+		return buyer, "", err
 	}
-	raw, err = s.post(ctx, "attach", "/v1/payment_methods/"+s.o.PaymentMethod+"/attach", s.attachForm(who.customer))
+	raw, err = s.post(ctx, "attach", "/v1/payment_methods/"+s.o.PaymentMethod+"/attach", s.attachForm(buyer.customer))
 	if text, is := isDecline(err); is {
-		return who, text, nil
+		return buyer, text, nil
 	}
 	if err != nil {
 		return payer{}, "", err
 	}
-	if who.method, err = s.attached(raw, who.customer); who.method == "" && err == nil {
+	if buyer.method, err = s.attached(raw, buyer.customer); buyer.method == "" && err == nil {
 		err = api.Unusable("a payment method", "%s was attached, and is not", api.Quote(s.o.PaymentMethod))
 	}
-	return who, "", err
+	return buyer, "", err
 }
 
 func (*sale) attachForm(customer string) url.Values { return url.Values{"customer": {customer}} }
 
-// attached returns the id of the payment method if it is the customer's, or "" if it is
-// nobody's.
+// attached returns the id of the payment method if it is the customer's, or "" if it has no owner.
 func (s *sale) attached(raw json.RawMessage, customer string) (string, error) {
 	o, err := event.DecodeObject(raw)
 	var m struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/tracking/poller"
 )
 
-// A Tracker is Stripe as package tracking has it. It decides nothing about purchases.
+// A Tracker is Stripe for package tracking. It decides nothing about purchases.
 type Tracker struct{ api *api.Client }
 
 var (
@@ -22,12 +22,12 @@ var (
 	_ poller.Lister   = Tracker{}
 )
 
-// New returns a Tracker that sends by the client, under its budget.
+// New returns a Tracker that sends by the client.
 func New(c *api.Client) Tracker { return Tracker{c} }
 
-// Payment implements tracking.Finder. A payment intent since 2025-03-31.basil does not name
-// its invoice: the way there is the list of invoice payments. What Duesday has made without an
-// invoice is not asked about any further.
+// Payment implements tracking.Finder. A payment intent since 2025-03-31.basil does not name its
+// invoice, which the list of invoice payments leads to. Payment asks no further about an intent
+// that Duesday made without an invoice.
 func (t Tracker) Payment(ctx context.Context, at, id string) (tracking.Object, error) {
 	o, err := t.one(ctx, at, tracking.KindPayment, id)
 	if err != nil {
@@ -64,7 +64,7 @@ func madeBy(o, invoice tracking.Object) tracking.Object {
 	return o
 }
 
-// firstTag returns the first tag that says what it is for, or else the first one.
+// firstTag returns the first tag of a purchase or a charge, or else the first tag.
 func firstTag(tags ...tracking.Tag) tracking.Tag {
 	for _, tag := range tags {
 		if tag.Purchase != "" || tag.Charge {
@@ -74,7 +74,7 @@ func firstTag(tags ...tracking.Tag) tracking.Tag {
 	return cmp.Or(tags...)
 }
 
-// notGone keeps an ErrGone about a part from being told of the whole.
+// notGone hides an ErrGone about a part of the payment, so that the payment does not seem gone.
 func notGone(err error) error {
 	if err == nil {
 		return nil
@@ -82,16 +82,17 @@ func notGone(err error) error {
 	return api.Unusable("a payment intent", "what it belongs to cannot be read: %v", err)
 }
 
-// invoiceOf returns the invoice that the payment intent pays: the one that it has paid, where
-// there are several, or else the one that made it. The zero Object: there is none.
+// invoiceOf returns the invoice of the payment intent. If there are several it is the paid one, or
+// else the one that made the intent. The zero Object means none.
 func (t Tracker) invoiceOf(ctx context.Context, at, intent string) (tracking.Object, error) {
-	query := url.Values{"payment[type]": {"payment_intent"}, "payment[payment_intent]": {intent}, "expand[]": {"data.invoice"}}
+	query := url.Values{"payment[type]": {"payment_intent"}, "payment[payment_intent]": {intent},
+		"expand[]": {"data.invoice"}}
 	var best invoicePayment
 	for raw, err := range t.api.Rows(ctx, at, "/v1/invoice_payments", query, nil) {
 		if err != nil {
 			return tracking.Object{}, err
 		}
-		if p := readPart(raw); p.rank() > best.rank() {
+		if p := readInvoicePayment(raw); p.rank() > best.rank() {
 			best = p
 		}
 	}
@@ -105,7 +106,7 @@ func (t Tracker) invoiceOf(ctx context.Context, at, intent string) (tracking.Obj
 	}
 }
 
-// An invoicePayment is what leads from a payment to its invoice, and back.
+// An invoicePayment links a payment and its invoice.
 type invoicePayment struct {
 	ID      string          `json:"id"`
 	Invoice json.RawMessage `json:"invoice"` // id, or expanded
@@ -116,15 +117,15 @@ type invoicePayment struct {
 	} `json:"payment"`
 }
 
-func readPart(raw json.RawMessage) (p invoicePayment) {
+func readInvoicePayment(raw json.RawMessage) (p invoicePayment) {
 	if json.Unmarshal(raw, &p) != nil {
 		return invoicePayment{}
 	}
 	return p
 }
 
-// rank orders the payments of an invoice, and the invoices of a payment: paid before default
-// before all others; 0 of none.
+// rank orders the payments of an invoice, and the invoices of a payment: paid before default before
+// all others; 0 means none.
 func (p invoicePayment) rank() int {
 	switch {
 	case p.ID == "":
@@ -147,8 +148,8 @@ func (t Tracker) Schedule(ctx context.Context, at, id string) (tracking.Object, 
 	return t.one(ctx, at, tracking.KindSchedule, id)
 }
 
-// Connected implements tracking.Finder. It asks Stripe even if the account refused us a moment
-// ago: that may be why somebody has connected it again.
+// Connected implements tracking.Finder. It asks Stripe even if the account refused us a moment ago:
+// the refusal may be the reason for a new connection.
 func (t Tracker) Connected(ctx context.Context, at string) error {
 	if err := api.CheckAt(at); err != nil {
 		return err
@@ -177,7 +178,7 @@ func (t Tracker) one(ctx context.Context, at, kind, id string) (tracking.Object,
 	return fetched(kind, id, raw)
 }
 
-// pathOf returns where objects of the kind are at Stripe, and how their ids begin.
+// pathOf returns the path of objects of the kind, and the prefix of their ids.
 func pathOf(kind string) (path, prefix string) {
 	switch kind {
 	case tracking.KindPayment:

@@ -13,35 +13,35 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// invoice makes the invoice of a product, and pays it. First the draft, then the item that names
-// it, and when that is on it the payment. The diagram of this flow as it was published has the item
-// before the invoice, and so unattached to any: another invoice of the same customer that is made
-// in between, such as a renewal's, would draw it in, and the buyer would pay for it there.
+// invoice makes the invoice of a product, and pays it: the draft, then an item that names it, then
+// the payment. In the published diagram of this flow the item comes before the invoice and belongs
+// to none. Another invoice of the customer made in between, such as a renewal's, would then take
+// the item, and the buyer would pay for it there.
 func (s *sale) invoice(ctx context.Context) (tracking.Sale, error) {
-	who, declined, err := s.payer(ctx)
+	buyer, declined, err := s.payer(ctx)
 	if err != nil {
 		return tracking.Sale{}, err
 	}
 	if declined != "" {
-		return refusedAt(who.customer, declined), nil
+		return refusedAt(buyer.customer, declined), nil
 	}
-	raw, err := s.post(ctx, "invoice", "/v1/invoices", s.invoiceForm(who))
+	raw, err := s.post(ctx, "invoice", "/v1/invoices", s.invoiceForm(buyer))
 	if err != nil {
 		return tracking.Sale{}, err
 	}
-	return s.goOn(ctx, raw)
+	return s.advance(ctx, raw)
 }
 
-func (s *sale) invoiceForm(who payer) url.Values {
+func (s *sale) invoiceForm(buyer payer) url.Values {
 	form := with(url.Values{
-		"customer": {who.customer}, "default_payment_method": {who.method}, "collection_method": {"charge_automatically"},
-		"auto_advance":                   {"false"},   // nobody but us asks for the payment
-		"pending_invoice_items_behavior": {"exclude"}, // what else the buyer owes is not paid here
+		"customer": {buyer.customer}, "default_payment_method": {buyer.method}, "collection_method": {"charge_automatically"},
+		"auto_advance":                   {"false"},   // only this package asks for the payment
+		"pending_invoice_items_behavior": {"exclude"}, // the buyer's other debts are not paid here
 	}, s.meta)
 	if s.units > 0 {
 		form.Set("currency", strings.ToLower(s.o.Currency))
 	}
-	set(form, "description", s.o.Description)
+	setNonEmpty(form, "description", s.o.Description)
 	return form
 }
 
@@ -50,16 +50,16 @@ func expandPayments() url.Values {
 	return url.Values{"expand[]": {"payments.data.payment.payment_intent"}}
 }
 
-// A bill is an invoice, with what it is paid by.
+// A bill is an invoice with its payment.
 type bill struct {
 	tracking.Object
-	method  string // that it is to be paid with
-	lines   int    // on the first page of them
-	payment paying // the zero one: there is none yet
+	method  string  // that it is to be paid with
+	lines   int     // on the first page of them
+	payment payment // zero: there is none yet
 }
 
-// bill asks for an invoice as it is now, with its payment.
-func (s *sale) bill(ctx context.Context, id string) (bill, error) {
+// lookUp asks for an invoice as it is now, with its payment.
+func (s *sale) lookUp(ctx context.Context, id string) (bill, error) {
 	if !api.IsID(id, "in_") {
 		return bill{}, api.Unusable("an invoice", "its id is %.60q", id)
 	}
@@ -67,11 +67,11 @@ func (s *sale) bill(ctx context.Context, id string) (bill, error) {
 	if err != nil {
 		return bill{}, err
 	}
-	return s.billOf(ctx, id, raw)
+	return s.readBill(ctx, id, raw)
 }
 
-// billOf reads an invoice that was asked for with expandPayments.
-func (s *sale) billOf(ctx context.Context, id string, raw json.RawMessage) (b bill, err error) {
+// readBill reads an invoice, asked for with expandPayments.
+func (s *sale) readBill(ctx context.Context, id string, raw json.RawMessage) (b bill, err error) {
 	if b.Object, err = fetched(tracking.KindInvoice, id, raw); err != nil {
 		return bill{}, err
 	}
@@ -106,31 +106,32 @@ func (s *sale) billOf(ctx context.Context, id string, raw json.RawMessage) (b bi
 			return bill{}, err
 		}
 	}
-	if b.payment, err = s.paymentOf(intent); err != nil {
+	if b.payment, err = s.readPayment(intent); err != nil {
 		return bill{}, err
 	}
 	b.payment.Invoice, b.payment.Subscription, b.payment.InvoiceTold = b.ID, b.Subscription, true
 	return b, nil
 }
 
-// isUntried reports whether nobody has tried to pay it yet.
+// isUntried reports whether there was no attempt to pay it yet.
 func (b bill) isUntried() bool {
 	p := b.payment
-	return b.Status == "open" && (p.ID == "" || !p.Failed && (p.Status == "requires_payment_method" || p.Status == "requires_confirmation"))
+	return b.Status == "open" && (p.ID == "" || !p.Failed &&
+		(p.Status == "requires_payment_method" || p.Status == "requires_confirmation"))
 }
 
-// isDeclined reports whether it was tried, and refused.
+// isDeclined reports whether an attempt to pay it was refused.
 func (b bill) isDeclined() bool {
 	return b.payment.ID != "" && (b.payment.Status == "canceled" || b.payment.Failed && b.payment.Status != actionStatus)
 }
 
-// sale is what the invoice means to the purchase.
+// sale returns the invoice as the sale of the purchase.
 func (b bill) sale() tracking.Sale {
 	sale := tracking.Sale{Customer: b.Customer}
 	switch {
 	case b.payment.ID != "":
 		sale.Objects = []tracking.Object{b.payment.Object}
-	case b.Status == "paid": // by what the customer had as a credit: there is no payment to tell of
+	case b.Status == "paid": // by the customer's credit: there is no payment
 		sale.Objects = []tracking.Object{b.Object}
 	}
 	if b.isDeclined() {
@@ -142,18 +143,18 @@ func (b bill) sale() tracking.Sale {
 	return sale
 }
 
-// goOn takes the invoice from where it is to where it is paid, declined, or waits for the buyer
-// or a bank. raw need not have its payments.
-func (s *sale) goOn(ctx context.Context, raw json.RawMessage) (tracking.Sale, error) {
+// advance takes the invoice from its present state until it is paid, declined, or waits for the
+// buyer or a bank. raw need not have its payments.
+func (s *sale) advance(ctx context.Context, raw json.RawMessage) (tracking.Sale, error) {
 	id, err := api.IDIn(raw)
 	if err != nil {
 		return tracking.Sale{}, err
 	}
-	b, err := s.billOf(ctx, id, raw)
+	b, err := s.readBill(ctx, id, raw)
 	if err == nil && b.Status != "draft" { // a draft has no payments
-		b, err = s.bill(ctx, id)
+		b, err = s.lookUp(ctx, id)
 	}
-	if err != nil || s.only {
+	if err != nil || s.lookOnly {
 		return b.sale(), err
 	}
 	if b.Status == "draft" {
@@ -177,8 +178,8 @@ func (s *sale) goOn(ctx context.Context, raw json.RawMessage) (tracking.Sale, er
 	return b.sale(), nil
 }
 
-// finalize puts what is sold on the draft, unless it is there, and makes it an invoice that can
-// be paid: it then has its payment intent, or is paid if nothing is due.
+// finalize puts the item on the draft, unless it is there, and finalizes the invoice. The invoice
+// then has its payment intent, or is paid if nothing is due.
 func (s *sale) finalize(ctx context.Context, draft bill) (bill, error) {
 	if draft.lines == 0 {
 		if err := s.item(ctx, draft); err != nil {
@@ -190,7 +191,7 @@ func (s *sale) finalize(ctx context.Context, draft bill) (bill, error) {
 	if err != nil {
 		return bill{}, err
 	}
-	b, err := s.billOf(ctx, draft.ID, raw)
+	b, err := s.readBill(ctx, draft.ID, raw)
 	if err == nil && b.Status == "draft" {
 		err = api.Unusable("an invoice", "%s was finalized, and is a draft", b.ID)
 	}
@@ -205,20 +206,21 @@ func (s *sale) item(ctx context.Context, b bill) error {
 	} else {
 		form.Set("pricing[price]", s.o.Price)
 	}
-	set(form, "description", s.o.Description)
+	setNonEmpty(form, "description", s.o.Description)
 	_, err := s.post(ctx, "item", "/v1/invoiceitems", form)
 	return err
 }
 
-// pay has the invoice paid, and returns it as it is then. It says declined, and not why it does
-// not know, only where Stripe does: whatever the answer was, it is the payment that counts.
+// pay has the invoice paid, and returns it as it is then. The payment decides whether it was
+// declined, whatever the answer to the request. Only a refusal without a charge is read from the
+// answer.
 func (s *sale) pay(ctx context.Context, b bill) (bill, error) {
 	form := with(expandPayments(), url.Values{"off_session": {"false"}})
-	set(form, "payment_method", b.method)
+	setNonEmpty(form, "payment_method", b.method)
 	raw, err := s.post(ctx, "pay", "/v1/invoices/"+b.ID+"/pay", form)
 	if err == nil {
 		var paid bill
-		if paid, err = s.billOf(ctx, b.ID, raw); err == nil && !paid.isUntried() {
+		if paid, err = s.readBill(ctx, b.ID, raw); err == nil && !paid.isUntried() {
 			return paid, nil
 		}
 		err = api.Unusable("an invoice", "%s was paid, and nobody has tried to", b.ID)
@@ -226,14 +228,14 @@ func (s *sale) pay(ctx context.Context, b bill) (bill, error) {
 	if f, ok := api.Is(err, api.Busy, api.Refused, api.AccountRefused); ok {
 		return bill{}, f
 	}
-	now, problem := s.bill(ctx, b.ID)
+	now, problem := s.lookUp(ctx, b.ID)
 	if problem != nil {
 		return bill{}, err
 	}
 	if !now.isUntried() {
 		return now, nil
 	}
-	if text, is := isDecline(err); is && now.payment.ID != "" { // there was no charge that would tell of it
+	if text, is := isDecline(err); is && now.payment.ID != "" { // a refusal without a charge
 		now.payment.Failed, now.payment.decline = true, text
 		return now, nil
 	}
@@ -243,9 +245,9 @@ func (s *sale) pay(ctx context.Context, b bill) (bill, error) {
 	return bill{}, err
 }
 
-// close voids an invoice whose payment was declined, so that nobody pays it later, when the
-// buyer has bought elsewhere or again. That its payment is canceled by it makes it no less
-// declined. Until it is known to be closed the decline is not told, so that Sell is called again.
+// close voids an invoice whose payment was declined. Otherwise somebody could pay it after the
+// buyer has bought elsewhere or again. Voiding cancels the payment, which stays declined. close
+// returns the decline only after the invoice is closed, so that until then Sell is called again.
 func (s *sale) close(ctx context.Context, b bill) (tracking.Sale, error) {
 	_, err := s.post(ctx, "void", "/v1/invoices/"+b.ID+"/void", nil)
 	if err == nil {
@@ -254,16 +256,16 @@ func (s *sale) close(ctx context.Context, b bill) (tracking.Sale, error) {
 	if !api.IsRejected(err) {
 		return tracking.Sale{}, err
 	}
-	now, problem := s.bill(ctx, b.ID) // somebody was faster: it is paid, or closed
+	now, problem := s.lookUp(ctx, b.ID) // it may be paid or closed by now
 	if problem == nil && now.Status == "open" {
 		problem = api.Unusable("an invoice", "%s cannot be voided: %v", b.ID, err)
 	}
 	return now.sale(), problem
 }
 
-// discard takes back an invoice that cannot be what was ordered, and returns why, unless it is
-// not known to be gone: a draft is deleted, and an open one voided.
-func (s *sale) discard(ctx context.Context, b bill, why error) error {
+// discard takes back an invoice that cannot become the order, and returns the cause. A draft is
+// deleted, and an open invoice voided. The error is another one if the invoice may be left.
+func (s *sale) discard(ctx context.Context, b bill, cause error) error {
 	var err error
 	if b.Status == "draft" {
 		_, _, err = s.t.api.Ask(ctx, http.MethodDelete, "/v1/invoices/"+b.ID, s.o.At, "", nil)
@@ -271,7 +273,7 @@ func (s *sale) discard(ctx context.Context, b bill, why error) error {
 		_, err = s.post(ctx, "void", "/v1/invoices/"+b.ID+"/void", nil)
 	}
 	if _, was := api.Is(err, api.Gone); err != nil && !was {
-		return api.Unusable("an invoice", "%s is left over (%v): %v", b.ID, err, why)
+		return api.Unusable("an invoice", "%s is left over (%v): %v", b.ID, err, cause)
 	}
-	return why
+	return cause
 }

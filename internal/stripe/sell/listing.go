@@ -14,10 +14,11 @@ import (
 	"github.com/duesday/duesday/internal/tracking/poller"
 )
 
-// ListEvents implements poller.Lister. since counts in whole seconds, rounded down. Of the
-// two clocks, Stripe's and ours, the earlier one is told: Stripe's is that of its answer's
-// header, in whole seconds, and ours that of the moment before it was asked.
-func (t Tracker) ListEvents(ctx context.Context, at string, since time.Time, each func(poller.RawEvent) error) (now time.Time, err error) {
+// ListEvents implements poller.Lister. since counts in whole seconds, rounded down. now is the
+// earlier of two clocks: Stripe's, from the header of the answer in whole seconds, and ours, read
+// before the request.
+func (t Tracker) ListEvents(ctx context.Context, at string, since time.Time,
+	each func(poller.RawEvent) error) (now time.Time, err error) {
 	if err := api.CheckAt(at); err != nil {
 		return time.Time{}, err
 	}
@@ -42,9 +43,9 @@ func (t Tracker) ListEvents(ctx context.Context, at string, since time.Time, eac
 	return now, nil
 }
 
-// rawEvent reads no more of an event than what tells it from others, and takes the white space
-// out of it. Stripe names the account in what it sends to a Connect endpoint, and not always in
-// a list that was asked for in the account's name.
+// rawEvent reads the members that identify an event, and takes white space out of the body. Stripe
+// names the account in events for a Connect endpoint, but not always in a list asked for in its
+// name.
 func rawEvent(at string, raw json.RawMessage) (poller.RawEvent, error) {
 	var e struct {
 		ID      string `json:"id"`
@@ -54,25 +55,27 @@ func rawEvent(at string, raw json.RawMessage) (poller.RawEvent, error) {
 	}
 	var body bytes.Buffer
 	switch {
-	case json.Unmarshal(raw, &e) != nil || e.Object != "event" || !api.IsID(e.ID, "evt_") || json.Compact(&body, raw) != nil:
-		return poller.RawEvent{}, api.Unusable("a list of events", "there is something else in it: a %q with the id %q", e.Object, e.ID)
+	case json.Unmarshal(raw, &e) != nil || e.Object != "event" || !api.IsID(e.ID, "evt_") ||
+		json.Compact(&body, raw) != nil:
+		return poller.RawEvent{}, api.Unusable("a list of events", "there is something else in it: a %q with the id %q",
+			e.Object, e.ID)
 	case at != "" && e.Account != "" && e.Account != at:
-		return poller.RawEvent{}, api.Unusable("a list of events", "%s of the account %q is in that of %s", e.ID, e.Account, at)
-	case at != "" && e.Account == "": // last, so that it holds even where there is a null before it
+		return poller.RawEvent{}, api.Unusable("a list of events", "%s of the account %q is in that of %s", e.ID, e.Account,
+			at)
+	case at != "" && e.Account == "": // at the end, where it overrides a null
 		body.Truncate(body.Len() - 1)
 		body.WriteString(`,"account":"` + at + `"}`)
 	}
 	return poller.RawEvent{ID: e.ID, Created: api.Instant(e.Created), Body: body.Bytes()}, nil
 }
 
-// beforeIntent is how long before its payment intent an invoice payment may have been made:
-// Stripe makes both when the invoice is finalized.
+// beforeIntent is the most by which an invoice payment is older than its payment intent: Stripe
+// makes both when the invoice is finalized.
 const beforeIntent = time.Hour
 
-// ListObjects implements poller.Lister: subscriptions first, then schedules, then payment
-// intents. since counts in whole seconds, rounded down. The links of the payments that invoices
-// made come from the list of invoice payments, which has for all of them what Finder.Payment
-// would have to ask for one by one.
+// ListObjects implements poller.Lister: subscriptions first, then schedules, then payment intents.
+// since counts in whole seconds, rounded down. The list of invoice payments links payments and
+// invoices, for which Finder.Payment would ask one by one.
 func (t Tracker) ListObjects(ctx context.Context, at string, since time.Time, each func(tracking.Object) error) error {
 	if err := api.CheckAt(at); err != nil {
 		return err
@@ -101,7 +104,7 @@ func (t Tracker) ListObjects(ctx context.Context, at string, since time.Time, ea
 	})
 }
 
-// walk calls visit for what a list has, all of which is of the kind.
+// walk calls visit for each object of a list, which must be of the kind.
 func (t Tracker) walk(ctx context.Context, at, kind string, query url.Values, visit func(tracking.Object) error) error {
 	path, _ := pathOf(kind)
 	for raw, err := range t.api.Rows(ctx, at, strings.TrimSuffix(path, "/"), query, nil) {
@@ -119,25 +122,25 @@ func (t Tracker) walk(ctx context.Context, at, kind string, query url.Values, vi
 	return nil
 }
 
-// A tie is the invoice of a payment, and how close they are.
-type tie struct {
+// A linkedInvoice is the invoice of a payment, with the rank of their link.
+type linkedInvoice struct {
 	invoice tracking.Object
 	rank    int
 }
 
-// links returns the invoices of the payment intents that were made since then, by intent.
-func (t Tracker) links(ctx context.Context, at string, since time.Time) (map[string]tie, error) {
+// links returns the invoices of the payment intents made at or after since, by intent.
+func (t Tracker) links(ctx context.Context, at string, since time.Time) (map[string]linkedInvoice, error) {
 	if !since.IsZero() {
 		since = since.Add(-beforeIntent)
 	}
 	query := api.CreatedBetween(since, time.Time{})
 	query.Set("expand[]", "data.invoice")
-	links := map[string]tie{}
+	links := map[string]linkedInvoice{}
 	for raw, err := range t.api.Rows(ctx, at, "/v1/invoice_payments", query, nil) {
 		if err != nil {
 			return nil, err
 		}
-		p := readPart(raw)
+		p := readInvoicePayment(raw)
 		intent := linkedID(p.Payment.Intent)
 		if intent == "" || p.rank() <= links[intent].rank {
 			continue
@@ -148,7 +151,7 @@ func (t Tracker) links(ctx context.Context, at string, since time.Time) (map[str
 				return nil, err
 			}
 		}
-		links[intent] = tie{invoice, p.rank()}
+		links[intent] = linkedInvoice{invoice, p.rank()}
 	}
 	return links, nil
 }

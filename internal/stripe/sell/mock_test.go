@@ -68,7 +68,7 @@ func TestEveryRequestOfTrackingIsStripes(t *testing.T) {
 					note(s.pay(ctx, b))
 					note(s.close(ctx, b))
 					note(nil, s.discard(ctx, b, nil))
-					note(s.bill(ctx, "in_1"))
+					note(s.lookUp(ctx, "in_1"))
 					s.o.Price, s.o.Payments = "price_1", 3
 					note(s.post(ctx, "subscription", "/v1/subscriptions", s.subscriptionForm(who)))
 					note(s.post(ctx, "schedule", "/v1/subscription_schedules", s.scheduleForm(who, term{"month", 2})))

@@ -10,16 +10,16 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// subscribe makes a subscription, whose first invoice is paid at once. One that is declined
-// leaves it incomplete: Stripe has it expire within a day.
+// subscribe makes a subscription, whose first invoice is paid at once. A declined payment leaves
+// the subscription incomplete: Stripe has it expire within a day.
 func (s *sale) subscribe(ctx context.Context) (tracking.Sale, error) {
-	who, refused, err := s.payer(ctx)
+	buyer, refused, err := s.payer(ctx)
 	if err != nil || refused != "" {
-		return refusedAt(who.customer, refused), err
+		return refusedAt(buyer.customer, refused), err
 	}
-	raw, err := s.post(ctx, "subscription", "/v1/subscriptions", s.subscriptionForm(who))
+	raw, err := s.post(ctx, "subscription", "/v1/subscriptions", s.subscriptionForm(buyer))
 	if text, is := isDecline(err); is {
-		return refusedAt(who.customer, text), nil
+		return refusedAt(buyer.customer, text), nil
 	}
 	if err != nil {
 		return tracking.Sale{}, err
@@ -27,14 +27,15 @@ func (s *sale) subscribe(ctx context.Context) (tracking.Sale, error) {
 	return s.subscribed(ctx, raw)
 }
 
-func (s *sale) subscriptionForm(who payer) url.Values {
-	form := with(url.Values{"customer": {who.customer}, "items[0][price]": {s.o.Price}, "default_payment_method": {who.method},
-		"payment_behavior": {"allow_incomplete"}, "off_session": {"false"}}, s.meta)
-	set(form, "description", s.o.Description)
+func (s *sale) subscriptionForm(buyer payer) url.Values {
+	form := with(url.Values{"customer": {buyer.customer}, "items[0][price]": {s.o.Price},
+		"default_payment_method": {buyer.method},
+		"payment_behavior":       {"allow_incomplete"}, "off_session": {"false"}}, s.meta)
+	setNonEmpty(form, "description", s.o.Description)
 	return form
 }
 
-// subscribed is the sale that a subscription is.
+// subscribed returns the sale of a subscription.
 func (s *sale) subscribed(ctx context.Context, raw json.RawMessage) (tracking.Sale, error) {
 	o, err := fetched(tracking.KindSubscription, "", raw)
 	if err != nil {
@@ -52,28 +53,27 @@ func (s *sale) subscribed(ctx context.Context, raw json.RawMessage) (tracking.Sa
 	if latest == "" {
 		return sale, nil
 	}
-	b, err := s.bill(ctx, latest)
+	b, err := s.lookUp(ctx, latest)
 	if err != nil || b.payment.ID == "" {
 		return sale, err
 	}
 	first := b.sale()
 	sale.Objects = append(sale.Objects, first.Objects...)
-	if o.Status == "incomplete" || o.Status == "incomplete_expired" { // else it is a later payment's, and no matter of the sale
+	if o.Status == "incomplete" || o.Status == "incomplete_expired" { // else it is a later payment's, not the sale's
 		sale.Declined, sale.Action, sale.ClientSecret = first.Declined, first.Action, first.ClientSecret
 	}
 	return sale, nil
 }
 
-// A term is how often a price is paid.
+// A term is the interval of a recurring price.
 type term struct {
 	Interval string `json:"interval"`
 	Count    int    `json:"interval_count"`
 }
 
-// split makes a schedule whose one phase is as long as all payments together, and which ends
-// with it. (A number of periods is no parameter of a phase since 2025-09-30.clover.) Its first
-// invoice is a draft for about an hour, as those of all schedules are: the first payment comes
-// with the events.
+// split makes a schedule with one phase, as long as all payments together, that ends with it. (A
+// number of periods is no parameter of a phase since 2025-09-30.clover.) As with all schedules, the
+// first invoice is a draft for about an hour: events tell of the first payment.
 func (s *sale) split(ctx context.Context) (tracking.Sale, error) {
 	raw, err := s.t.api.Get(ctx, s.o.At, "/v1/prices/"+s.o.Price, nil)
 	if err != nil {
@@ -87,31 +87,33 @@ func (s *sale) split(ctx context.Context) (tracking.Sale, error) {
 		return tracking.Sale{}, api.Unusable("a price", "the answer is a %q", price.Object)
 	}
 	if price.Recurring == nil || price.Recurring.Count < 1 {
-		return tracking.Sale{}, api.Unsent("price %s is paid once: want a recurring one, which is paid %d times", s.o.Price, s.o.Payments)
+		return tracking.Sale{}, api.Unsent("price %s is paid once: want a recurring one, which is paid %d times", s.o.Price,
+			s.o.Payments)
 	}
-	who, refused, err := s.payer(ctx)
+	buyer, refused, err := s.payer(ctx)
 	if err != nil || refused != "" {
-		return refusedAt(who.customer, refused), err
+		return refusedAt(buyer.customer, refused), err
 	}
-	if raw, err = s.post(ctx, "schedule", "/v1/subscription_schedules", s.scheduleForm(who, *price.Recurring)); err != nil {
+	if raw, err = s.post(ctx, "schedule", "/v1/subscription_schedules",
+		s.scheduleForm(buyer, *price.Recurring)); err != nil {
 		return tracking.Sale{}, err
 	}
 	return s.scheduled(ctx, raw)
 }
 
-func (s *sale) scheduleForm(who payer, every term) url.Values {
-	form := with(url.Values{"customer": {who.customer}, "start_date": {"now"}, "end_behavior": {"cancel"},
-		"default_settings[default_payment_method]": {who.method},
+func (s *sale) scheduleForm(buyer payer, every term) url.Values {
+	form := with(url.Values{"customer": {buyer.customer}, "start_date": {"now"}, "end_behavior": {"cancel"},
+		"default_settings[default_payment_method]": {buyer.method},
 		"phases[0][items][0][price]":               {s.o.Price},
 		"phases[0][duration][interval]":            {every.Interval},
 		"phases[0][duration][interval_count]":      {strconv.Itoa(every.Count * s.o.Payments)},
 	}, s.meta)
-	form = with(form, s.metadata("phases[0][metadata]")) // what the subscription gets
-	set(form, "default_settings[description]", s.o.Description)
+	form = with(form, s.metadata("phases[0][metadata]")) // for the subscription
+	setNonEmpty(form, "default_settings[description]", s.o.Description)
 	return form
 }
 
-// scheduled is the sale that a schedule is.
+// scheduled returns the sale of a schedule.
 func (s *sale) scheduled(ctx context.Context, raw json.RawMessage) (tracking.Sale, error) {
 	o, err := fetched(tracking.KindSchedule, "", raw)
 	if err != nil {
@@ -132,7 +134,7 @@ func (s *sale) scheduled(ctx context.Context, raw json.RawMessage) (tracking.Sal
 	if err != nil {
 		return tracking.Sale{}, err
 	}
-	under.Objects[0].Schedule = o.ID // one that has ended does not name it any more
+	under.Objects[0].Schedule = o.ID // an ended subscription does not name it
 	sale.Objects = append(sale.Objects, under.Objects...)
 	return sale, nil
 }

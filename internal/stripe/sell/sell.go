@@ -20,22 +20,21 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// findWindow is for how long what Stripe lists by no customer is looked for: a purchase that
-// came to nothing is taken up again within minutes or not at all.
+// findWindow is the age of the oldest object looked for in lists without a customer. A failed
+// purchase is tried again within minutes or not at all.
 const findWindow = 7 * 24 * time.Hour
 
+// maxEmail is Stripe's limit.
 const maxEmail = 512 // as long as Stripe takes one
 
-// maxKeys is how many keys one step may use up: one that is answered by a 5xx is of no use for
-// a day, as Stripe repeats that answer.
+// maxKeys is the most keys of one step. Stripe repeats a 5xx under its key for a day.
 const maxKeys = 3
 
-// Sell implements tracking.Seller. Two things keep it from making or paying anything twice. In
-// the first day it is Stripe's idempotency keys, which name the purchase and the step. At any
-// time it is the look at what is there: with again it comes before anything is made; and an
-// invoice, which is what a payment is asked by, can be paid once only.
+// Sell implements tracking.Seller. Two things prevent a second object or payment. For a day it is
+// Stripe's idempotency keys, which name the purchase and the step. At any time it is a look-up,
+// which with again comes before anything is made; and an invoice can be paid only once.
 //
-// A buyer is present: the bank may be asked to let them authenticate the payment.
+// A buyer is present, so the bank may ask to authenticate the payment.
 func (t Tracker) Sell(ctx context.Context, o tracking.Order, again bool) (tracking.Sale, error) {
 	s, err := t.order(o)
 	if err != nil {
@@ -50,8 +49,8 @@ func (t Tracker) Sell(ctx context.Context, o tracking.Order, again bool) (tracki
 		if !lost || !f.Replayed || f.Answer.Status < http.StatusInternalServerError || s.spent[s.step]+1 >= maxKeys {
 			return tracking.Sale{}, asSold(err)
 		}
-		// The request under this key is over, and nobody knows what it did. What it made is seen
-		// now; if that is nothing the step has another key.
+		// The request under this key has an unknown outcome and is over. The next round finds what
+		// it made, or else uses another key.
 		s.spent[s.step]++
 		again = true
 	}
@@ -63,7 +62,7 @@ func (t Tracker) Find(ctx context.Context, o tracking.Order) (tracking.Sale, err
 	if err != nil {
 		return tracking.Sale{}, err
 	}
-	s.only = true
+	s.lookOnly = true
 	sale, _, err := s.found(ctx)
 	if err != nil {
 		return tracking.Sale{}, asSold(err)
@@ -71,19 +70,19 @@ func (t Tracker) Find(ctx context.Context, o tracking.Order) (tracking.Sale, err
 	return sale, nil
 }
 
-// A sale is one order on its way.
+// A sale is one order under way.
 type sale struct {
-	t     Tracker
-	o     tracking.Order
-	only  bool // to look, and to do nothing
-	units int64
-	meta  url.Values
-	step  string         // the last that a key was sent for
-	spent map[string]int // keys that are of no use any more, by step
+	t        Tracker
+	o        tracking.Order
+	lookOnly bool // make nothing
+	units    int64
+	meta     url.Values
+	step     string         // the last step sent with a key
+	spent    map[string]int // used up keys, by step
 }
 
-// order checks what would make a request another one than it is meant to be. The rest is for
-// Stripe to say. Errors are an ErrOrder.
+// order checks an order before its requests are built; Stripe judges the rest. Its errors are
+// ErrOrder.
 func (t Tracker) order(o tracking.Order) (*sale, error) {
 	s := &sale{t: t, o: o, spent: map[string]int{}}
 	err := api.CheckAt(o.At)
@@ -108,7 +107,8 @@ func (t Tracker) order(o tracking.Order) (*sale, error) {
 	needs := map[tracking.Kind]bool{tracking.Legacy: s.units > 0, tracking.Product: (s.units > 0) != (o.Price != ""),
 		tracking.Subscribe: o.Price != "", tracking.SplitPayment: o.Price != "" && o.Payments > 0}
 	if err == nil && !needs[o.Kind] {
-		err = api.Unsent("a purchase of the kind %.20q: want an amount or a price, and how many payments if it is split", o.Kind)
+		err = api.Unsent("a purchase of the kind %.20q: want an amount or a price, and how many payments if it is split",
+			o.Kind)
 	}
 	if err == nil && (o.Tag.Purchase == "" || o.Tag.Installation == "") {
 		err = api.Unsent("a purchase without an id")
@@ -147,8 +147,8 @@ func (s *sale) sell(ctx context.Context, again bool) (tracking.Sale, error) {
 	return s.legacy(ctx)
 }
 
-// found looks for what was made, and goes on with it unless it is only to look. there reports
-// whether anything was: a customer alone is nothing.
+// found looks for objects of this purchase, and goes on with the furthest, or only returns it if
+// lookOnly is set. there reports whether it found any; a customer alone does not count.
 func (s *sale) found(ctx context.Context) (found tracking.Sale, there bool, err error) {
 	if s.o.Kind == tracking.Legacy {
 		query := api.CreatedBetween(s.t.api.Now().Add(-findWindow), time.Time{})
@@ -167,7 +167,7 @@ func (s *sale) found(ctx context.Context) (found tracking.Sale, there bool, err 
 		return tracking.Sale{}, false, err
 	}
 	path, query := "/v1/invoices", url.Values{}
-	next := s.goOn
+	next := s.advance
 	switch s.o.Kind {
 	case tracking.Subscribe:
 		path, query, next = "/v1/subscriptions", url.Values{"status": {"all"}}, s.subscribed
@@ -188,9 +188,10 @@ func (s *sale) found(ctx context.Context) (found tracking.Sale, there bool, err 
 	return found, true, err
 }
 
-// best returns the furthest that was made for this purchase of what is on a list, or before,
-// which may be nil. There is one, unless somebody has copied our metadata by hand.
-func (s *sale) best(ctx context.Context, path string, query url.Values, before json.RawMessage) (json.RawMessage, error) {
+// best returns the furthest object of this purchase in a list, or else before, which may be nil.
+// There is only one unless somebody has copied our metadata by hand.
+func (s *sale) best(ctx context.Context, path string, query url.Values,
+	before json.RawMessage) (json.RawMessage, error) {
 	best := before
 	for raw, err := range s.t.api.Rows(ctx, s.o.At, path, query, nil) {
 		if err != nil {
@@ -206,32 +207,33 @@ func (s *sale) best(ctx context.Context, path string, query url.Values, before j
 	return best, nil
 }
 
-// isOurs compares what has to be the same: the kind may be one that a later Duesday writes.
+// isOurs compares the purchase, and not the kind: a later Duesday may write another one.
 func (s *sale) isOurs(t tracking.Tag) bool {
 	return t.Installation == s.o.Tag.Installation && strings.EqualFold(t.Purchase, s.o.Tag.Purchase)
 }
 
-// progress orders what was made for the same purchase by its status: what has taken money, or
-// may have, comes last.
+// progress orders objects of the same purchase by status. An object that took money, or may have,
+// comes last.
 func progress(raw json.RawMessage) int {
 	var o struct {
 		Status string `json:"status"`
 	}
-	_ = json.Unmarshal(raw, &o) // what cannot be read comes first
-	const order = " void canceled incomplete_expired uncollectible draft requires_payment_method requires_confirmation incomplete open " +
-		"requires_action not_started processing past_due unpaid released completed active paid succeeded "
+	_ = json.Unmarshal(raw, &o) // an unreadable object comes first
+	const order = " void canceled incomplete_expired uncollectible draft requires_payment_method " +
+		"requires_confirmation incomplete open requires_action not_started processing past_due unpaid released completed " +
+		"active paid succeeded "
 	return strings.Index(order, " "+o.Status+" ")
 }
 
-// legacy makes a payment intent that the buyer's client completes.
+// legacy makes a payment intent for the buyer's client to complete.
 func (s *sale) legacy(ctx context.Context) (tracking.Sale, error) {
 	form := maps.Clone(s.meta)
 	form.Set("amount", strconv.FormatInt(s.units, 10))
 	form.Set("currency", strings.ToLower(s.o.Currency))
 	form.Set("automatic_payment_methods[enabled]", "true")
-	set(form, "description", s.o.Description)
-	set(form, "customer", s.o.Customer)
-	set(form, "receipt_email", s.o.Email)
+	setNonEmpty(form, "description", s.o.Description)
+	setNonEmpty(form, "customer", s.o.Customer)
+	setNonEmpty(form, "receipt_email", s.o.Email)
 	raw, err := s.post(ctx, "intent", "/v1/payment_intents", form)
 	if err != nil {
 		return tracking.Sale{}, err
@@ -239,9 +241,9 @@ func (s *sale) legacy(ctx context.Context) (tracking.Sale, error) {
 	return s.intent(raw)
 }
 
-// Intent is the sale that a payment intent without an invoice is.
+// intent returns the sale of a payment intent without an invoice.
 func (s *sale) intent(raw json.RawMessage) (tracking.Sale, error) {
-	p, err := s.paymentOf(raw)
+	p, err := s.readPayment(raw)
 	if err != nil {
 		return tracking.Sale{}, err
 	}
@@ -252,16 +254,16 @@ func (s *sale) intent(raw json.RawMessage) (tracking.Sale, error) {
 
 const actionStatus = "requires_action"
 
-// A paying is a payment intent of the order's.
-type paying struct {
+// A payment is a payment intent of the order.
+type payment struct {
 	tracking.Object
 	secret  secret.Text
-	decline string // what its last attempt came to, if it was declined
+	decline string // reason of the last attempt, if it was declined
 }
 
-func (s *sale) paymentOf(raw json.RawMessage) (p paying, err error) {
+func (s *sale) readPayment(raw json.RawMessage) (p payment, err error) {
 	if p.Object, err = fetched(tracking.KindPayment, "", raw); err != nil {
-		return paying{}, err
+		return payment{}, err
 	}
 	var more struct {
 		Secret string `json:"client_secret"`
@@ -270,24 +272,24 @@ func (s *sale) paymentOf(raw json.RawMessage) (p paying, err error) {
 		} `json:"last_payment_error"`
 	}
 	if json.Unmarshal(raw, &more) != nil {
-		return paying{}, api.Unusable("a payment intent", "%s cannot be read", p.ID)
+		return payment{}, api.Unusable("a payment intent", "%s cannot be read", p.ID)
 	}
 	p.secret, p.Tag = secret.New(more.Secret), s.o.Tag
 	if p.Failed && more.Last != nil {
-		p.decline = why(p.Code, more.Last.Message)
+		p.decline = declineText(p.Code, more.Last.Message)
 	}
 	return p, nil
 }
 
-// why is a decline in Stripe's words.
-func why(code, message string) string {
+// declineText returns a decline in Stripe's words.
+func declineText(code, message string) string {
 	if text := strings.Trim(api.Clean(code)+": "+api.Clean(message), ": "); text != "" {
 		return text
 	}
 	return "declined"
 }
 
-func set(form url.Values, name, value string) {
+func setNonEmpty(form url.Values, name, value string) {
 	if value != "" {
 		form.Set(name, value)
 	}
@@ -309,7 +311,7 @@ func (s *sale) post(ctx context.Context, step, path string, form url.Values) (js
 	return raw, err
 }
 
-// asSold says what an error means in the words of tracking.Seller.
+// asSold returns an error in the words of tracking.Seller.
 func asSold(err error) error {
 	f, ok := errors.AsType[*api.Error](err)
 	switch {
@@ -323,12 +325,12 @@ func asSold(err error) error {
 	return err
 }
 
-// isDecline reports whether the error says that a bank has refused, and in what words.
+// isDecline returns the reason of a refusal by a bank, if the error is one.
 func isDecline(err error) (string, bool) {
 	f, ok := api.Is(err, api.Declined, api.Action)
 	if !ok {
 		return "", false
 	}
 	_, message, _ := strings.Cut(f.Text, ": ")
-	return why(cmp.Or(f.Answer.Decline, f.Answer.Code), message), true
+	return declineText(cmp.Or(f.Answer.Decline, f.Answer.Code), message), true
 }

@@ -10,24 +10,32 @@ import (
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
+// Options say how Stripe is reached. Parse reads some of them from a text.
+type Options struct {
+	API       api.Options
+	ReturnURL string // address to which customers return from Stripe's pages, http or https; "": no pages
+}
+
 const knownParameters = "rate, return_url"
 
-// Parse reads stripe, stripe: or stripe:?PARAMETERS. The parameters are rate (requests a
-// second to each endpoint) and return_url (where customers come back to from Stripe's pages).
-// The key is not among them, since command lines are seen by others, and errors do not repeat
-// Request may be one.
+// Parse reads stripe, stripe: or stripe:?PARAMETERS. The parameters are rate (requests a second to
+// each endpoint) and return_url (the address to which customers return from Stripe's pages). The
+// API key is no parameter, since others see command lines. Errors do not repeat a text that may be
+// a key.
 func Parse(text string) (Options, error) {
 	rest, ok := strings.CutPrefix(text, "stripe")
 	query, hasQuery := strings.CutPrefix(rest, ":?")
 	if !ok || !hasQuery && rest != "" && rest != ":" {
-		return Options{}, errors.New("processor: want stripe, stripe: or stripe:?PARAMETERS, with nothing else in it: the API key is not given here, but by the environment or a file")
+		return Options{}, errors.New("processor: want stripe, stripe: or stripe:?PARAMETERS, with nothing else in it: the " +
+			"API key is not given here, but by the environment or a file")
 	}
 	if !hasQuery {
 		query = ""
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return Options{}, errors.New("processor stripe: the parameters cannot be read: want stripe:?rate=20&return_url=https://example.com/thanks")
+		return Options{}, errors.New("processor stripe: the parameters cannot be read: want " +
+			"stripe:?rate=20&return_url=https://example.com/thanks")
 	}
 	var o Options
 	for name, list := range values {
@@ -55,7 +63,8 @@ func (o *Options) set(name, value string) error {
 		}
 		o.ReturnURL = value
 	case "key", "api_key", "apikey", "secret", "secret_key", "token":
-		return fmt.Errorf("parameter %s: the API key is not given here, where others may see it, but by the environment or a file", name)
+		return fmt.Errorf("parameter %s: the API key is not given here, where others may see it, but by the environment "+
+			"or a file", name)
 	default:
 		return fmt.Errorf("unknown parameter %s; known: %s", api.Quote(name), knownParameters)
 	}
