@@ -16,8 +16,8 @@ help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build ./duesday
-	go build -trimpath -o duesday ./cmd/duesday
+build: ## build ./duesday: static, stripped; its version is the tag or the commit (go version -m duesday)
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o duesday ./cmd/duesday
 
 .PHONY: quick
 quick: format vet ## after each change: format, vet, and the tests without the long programmes
