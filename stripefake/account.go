@@ -1,6 +1,7 @@
 package stripefake
 
 import (
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -169,4 +170,67 @@ func (c *call) tellApplication(id, typ string) {
 		c.emit(typ, object{"id": "ca_" + strings.TrimPrefix(platform, "acct_"), "object": "application", "name": platform}, nil)
 	}
 	c.space = asked
+}
+
+// CheckAccount says whether an account can have the id.
+func CheckAccount(id string) error {
+	if tail, ok := strings.CutPrefix(id, "acct_"); !ok || tail == "" || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' }) {
+		return errors.New("want acct_ and letters or digits")
+	}
+	return nil
+}
+
+// Connect connects the account to the platform, DefaultAccount if that is "": a new one, or
+// one that was disconnected. The platform's Connect endpoints are told.
+func (f *Fake) Connect(id, platform string) error {
+	if err := CheckAccount(id); err != nil {
+		return invalid("", "id", "Invalid id: "+err.Error())
+	}
+	if platform == "" {
+		platform = DefaultAccount
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch a := f.accounts[id]; {
+	case f.accounts[platform] == nil || f.accounts[platform].platform != "":
+		return invalid("", "platform", "Invalid platform: '"+shown(platform)+"' is nobody who has keys")
+	case a == nil:
+		f.addAccount(id, platform, nil)
+		f.system(f.in(id, false)).tellApplication(id, appAuthorized)
+	case a.platform != platform:
+		return invalid("", "id", "Invalid id: the account is there, and is not the platform's")
+	case a.gone:
+		a.gone = false
+		f.system(f.in(id, false)).tellApplication(id, appAuthorized)
+	}
+	return nil
+}
+
+// Disconnect has the connected account leave its platform, whose Connect endpoints are told.
+// What it has stays.
+func (f *Fake) Disconnect(id string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a := f.accounts[id]
+	if a == nil || a.platform == "" {
+		return missing("account", id, "id")
+	}
+	f.system(f.in(id, false)).leave(id)
+	return nil
+}
+
+// SetVersion makes it the account's default version of the API. A connected account has that
+// of its platform.
+func (f *Fake) SetVersion(account, version string) error {
+	if err := checkVersion(version); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a := f.accounts[account]
+	if a == nil {
+		return missing("account", account, "id")
+	}
+	a.version = version
+	return nil
 }

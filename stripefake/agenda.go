@@ -12,6 +12,13 @@ type agenda struct {
 	queued map[string]int64 // the earliest time at which an id is to be looked at; what is in items besides is out of date
 }
 
+// A timed kind is one whose objects change by themselves when their time has come.
+type timed struct {
+	rank    int                        // kinds that are due at the same second are looked at in this order
+	due     func(object) (int64, bool) // the Unix second of the next change, if there is one
+	happens func(*call, object)        // carries out the one change that is due now
+}
+
 // maxAtOnce is how often one object may be due at the same second. It is never reached but by
 // an error of the fake, which would go on for ever.
 const maxAtOnce = 100
@@ -20,13 +27,10 @@ const maxAtOnce = 100
 type due struct {
 	at    int64 // Unix seconds
 	kind  string
+	rank  int // of the kind
 	id    string
 	space *space
 }
-
-// ranks are the order in which kinds that are due at the same second are looked at: a phase
-// of a schedule ends before its subscription would renew.
-var ranks = map[string]int{"subscription_schedule": 0, "invoice": 1, "subscription": 2, "checkout.session": 3}
 
 func (a *agenda) Len() int      { return len(a.items) }
 func (a *agenda) Swap(i, j int) { a.items[i], a.items[j] = a.items[j], a.items[i] }
@@ -42,8 +46,8 @@ func (a *agenda) Less(i, j int) bool {
 	if x.at != y.at {
 		return x.at < y.at
 	}
-	if x.kind != y.kind {
-		return ranks[x.kind] < ranks[y.kind]
+	if x.rank != y.rank {
+		return x.rank < y.rank
 	}
 	return strings.Compare(x.id, y.id) < 0
 }
@@ -67,7 +71,7 @@ func (c *call) agendaOf(clock string) *agenda {
 // plan has the fake look at the object when something of it is due. It has to be called after
 // every change of a subscription, an invoice or a schedule, and for a new checkout session.
 func (c *call) plan(o object) {
-	when, ok := dueAt(o)
+	when, ok := c.dueAt(o)
 	if !ok {
 		return
 	}
@@ -77,22 +81,7 @@ func (c *call) plan(o object) {
 		return
 	}
 	a.queued[o.id()] = when
-	heap.Push(a, due{when, o.str("object"), o.id(), c.space})
-}
-
-// dueAt returns when something happens to the object by itself, in Unix seconds.
-func dueAt(o object) (int64, bool) {
-	switch o.str("object") {
-	case "subscription":
-		return subscriptionDue(o)
-	case "invoice":
-		return invoiceDue(o)
-	case "subscription_schedule":
-		return scheduleDue(o)
-	case "checkout.session":
-		return o.num("expires_at"), o.str("status") == "open"
-	}
-	return 0, false
+	heap.Push(a, due{when, o.str("object"), c.scheduled[o.str("object")].rank, o.id(), c.space})
 }
 
 // tick carries out everything that is due on the fake's own clock up to c.now, each thing at
@@ -121,7 +110,7 @@ func (c *call) run(clock object, until int64) {
 		delete(a.queued, d.id)
 		c.space, c.now = d.space, d.at
 		o := d.space.get(d.kind, d.id)
-		when, ok := dueAt(o)
+		when, ok := c.dueAt(o)
 		if !ok || when > d.at {
 			c.plan(o)
 			continue
@@ -136,37 +125,17 @@ func (c *call) run(clock object, until int64) {
 			c.Fake.o.Log.Error("stripefake: something is due again and again and is dropped", "id", d.id, "at", d.at)
 			continue
 		}
-		c.happen(o)
+		c.scheduled[d.kind].happens(c, o)
 		c.plan(o)
 	}
 	*c = asked
 }
 
-// happen carries out the one thing that is due now.
-func (c *call) happen(o object) {
-	switch o.str("object") {
-	case "subscription":
-		c.subscriptionHappens(o)
-	case "invoice":
-		c.invoiceHappens(o)
-	case "subscription_schedule":
-		c.scheduleHappens(o)
-	case "checkout.session":
-		c.expireSession(o)
+// dueAt returns when something happens to the object by itself, in Unix seconds.
+func (c *call) dueAt(o object) (int64, bool) {
+	kind, ok := c.scheduled[o.str("object")]
+	if !ok {
+		return 0, false
 	}
-}
-
-// drop forgets an object.
-func (s *space) drop(kindName, id string) {
-	k := s.kinds[kindName]
-	if k == nil {
-		return
-	}
-	delete(k.byID, id)
-	for i, other := range k.order {
-		if other == id {
-			k.order = append(k.order[:i:i], k.order[i+1:]...)
-			return
-		}
-	}
+	return kind.due(o)
 }

@@ -74,3 +74,19 @@ func (f *Fake) account(k Key, r *http.Request) (string, error) {
 	}
 	return id, nil
 }
+
+// Revoke has the key answered 401 from now on; Restore takes that back.
+func (f *Fake) Revoke(key string) error { return f.revoke(key, true) }
+
+// Restore takes Revoke back.
+func (f *Fake) Restore(key string) error { return f.revoke(key, false) }
+
+func (f *Fake) revoke(key string, revoked bool) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !slices.ContainsFunc(f.o.Keys, func(k Key) bool { return k.Secret == key }) {
+		return &apiError{status: http.StatusNotFound, kind: "invalid_request_error", code: "resource_missing", param: "key", message: "No such key: " + mask(key)}
+	}
+	f.revoked[key] = revoked
+	return nil
+}

@@ -1,7 +1,5 @@
 package stripefake
 
-import "net/http"
-
 // A call is one API request that is being carried out, with the fake's lock held.
 type call struct {
 	*Fake
@@ -30,28 +28,9 @@ type route struct {
 	parts []string // of the path; the router's
 }
 
-// An apiError is the error of an answer, and carries everything that Stripe puts into one.
-type apiError struct {
-	status  int
-	kind    string // card_error, invalid_request_error, idempotency_error, api_error, …
-	code    string
-	decline string // decline_code
-	advice  string // advice_code
-	param   string
-	message string
-	intent  object // payment_intent or setup_intent, shown in the error; nil: none
-	method  object // payment_method; nil: none
-	charge  string
-}
-
-func (e *apiError) Error() string { return e.message }
-
-func missing(kindName, id, param string) error {
-	return &apiError{status: http.StatusNotFound, kind: "invalid_request_error", code: "resource_missing", param: param,
-		message: "No such " + kindName + ": '" + shown(id) + "'"}
-}
-
-// invalid is a 400 about a parameter.
-func invalid(code, param, message string) error {
-	return &apiError{status: http.StatusBadRequest, kind: "invalid_request_error", code: code, param: param, message: message}
+// follow has the package that is registered for the step do its part of it.
+func (c *call) follow(step string, o object) {
+	if do := c.followers[step]; do != nil {
+		do(c, o)
+	}
 }

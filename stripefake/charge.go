@@ -88,7 +88,7 @@ func (c *call) captureIntent() (object, error) {
 	pi["status"], pi["amount_capturable"], pi["amount_received"] = succeeded, int64(0), amount
 	c.emit("charge.captured", charge, nil)
 	c.emit("payment_intent.succeeded", pi, nil)
-	c.tellInvoice(pi)
+	c.follow(intentMoved, pi)
 	return pi, nil
 }
 

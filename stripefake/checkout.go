@@ -199,3 +199,6 @@ const sessionMark = "{CHECKOUT_SESSION_ID}"
 func successURL(o object) string {
 	return strings.ReplaceAll(o.str("success_url"), sessionMark, o.id())
 }
+
+// sessionDue is when an open session expires.
+func sessionDue(o object) (int64, bool) { return o.num("expires_at"), o.str("status") == "open" }

@@ -2,15 +2,8 @@ package stripefake
 
 import "strconv"
 
-const clockKind = "test_helpers.test_clock"
-
 // clockLife is after how long Stripe deletes a test clock, in seconds. The fake only says so.
 const clockLife = 30 * day
-
-const (
-	hour = int64(60 * 60)
-	day  = 24 * hour
-)
 
 // freeStep is how far a test clock without subscriptions goes in one step, in seconds.
 const freeStep = 2 * 366 * day
@@ -24,23 +17,6 @@ func clockRoutes() []route {
 		on("DELETE", path+"/{test_clock}", "", (*call).deleteClock),
 		on("POST", path+"/{test_clock}/advance", "frozen_time expand", (*call).advanceClock),
 	}
-}
-
-// clockNow is what time it is for a customer, in Unix seconds: that of its test clock, or the
-// fake's.
-func (c *call) clockNow(customer object) int64 {
-	if clock := c.space.get(clockKind, customer.str("test_clock")); clock != nil {
-		return clock.num("frozen_time")
-	}
-	return c.now
-}
-
-// inTimeOf sets the call's time to that of the customer, until the returned function is
-// called.
-func (c *call) inTimeOf(customer object) (back func()) {
-	now := c.now
-	c.now = c.clockNow(customer)
-	return func() { c.now = now }
 }
 
 func (c *call) createClock() (object, error) {
@@ -58,15 +34,6 @@ func (c *call) createClock() (object, error) {
 		"deletes_after": c.now + clockLife, "status": "ready", "status_details": object{}})
 	c.emit("test_helpers.test_clock.created", clock, nil)
 	return clock, nil
-}
-
-// amountless is a whole number that is no amount: it may be larger than one.
-func (c *call) amountless(param string) (int64, error) {
-	n, err := c.num(param)
-	if err == nil && n < 0 {
-		err = invalid("parameter_invalid_integer", param, "This value must be greater than or equal to 0.")
-	}
-	return n, err
 }
 
 func (c *call) listClocks() (object, error) {

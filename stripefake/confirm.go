@@ -176,15 +176,9 @@ func (c *call) paid(pi, m object) {
 	pi["status"], pi["amount_received"] = succeeded, pi.num("amount")
 	c.emit("charge.succeeded", charge, nil)
 	c.emit("payment_intent.succeeded", pi, nil)
-	c.tellInvoice(pi)
+	c.follow(intentMoved, pi)
 	if acts := behaviourOf(m); acts.disputes != "" {
 		c.disputeOf(charge, acts.disputes, acts.inquiry)
-	}
-}
-
-func (c *call) tellInvoice(pi object) {
-	if pi.str("_invoice") != "" {
-		c.intentMoved(pi)
 	}
 }
 
@@ -208,14 +202,14 @@ func (c *call) paymentFailed(pi, why, charge object) {
 		c.emit("charge.failed", charge, nil)
 	}
 	c.emit("payment_intent.payment_failed", pi, nil)
-	c.tellInvoice(pi)
+	c.follow(intentMoved, pi)
 }
 
 // askCustomer is the attempt that waits for the customer.
 func (c *call) askCustomer(pi, m object) {
 	pi["status"], pi["next_action"] = needsAction, c.nextAction(pi)
 	c.emit("payment_intent.requires_action", pi, nil)
-	c.tellInvoice(pi)
+	c.follow(intentMoved, pi)
 }
 
 // nextAction leads the customer to a page of this fake, for a payment or setup intent.
@@ -268,7 +262,7 @@ func (c *call) finish(o object, ok bool) error {
 		o["status"], o["amount_received"] = succeeded, o.num("amount")
 		c.emit("charge.succeeded", charge, nil)
 		c.emit("payment_intent.succeeded", o, nil)
-		c.tellInvoice(o)
+		c.follow(intentMoved, o)
 		return nil
 	}
 	if code == "" {

@@ -2,7 +2,6 @@ package stripefake
 
 import (
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 )
@@ -82,22 +81,4 @@ func showMoney(amount int64, currency string) string {
 		return "£" + text
 	}
 	return text
-}
-
-// beyond refuses parameters that Stripe has and this fake does not do, rather than pass over
-// them in silence.
-func (c *call) beyond(params string) error {
-	for name := range strings.FieldsSeq(params) {
-		if c.form.has(name) {
-			return invalid("", name, "stripefake does not do what "+name+" asks for, although Stripe does.")
-		}
-	}
-	return nil
-}
-
-// absent is Stripe's error about a parameter that names something which is not there: a 400,
-// whereas an object that the path names is a 404.
-func absent(kindName, id, param string) error {
-	return &apiError{status: http.StatusBadRequest, kind: "invalid_request_error", code: "resource_missing", param: param,
-		message: "No such " + kindName + ": '" + shown(id) + "'"}
 }

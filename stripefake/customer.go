@@ -2,7 +2,6 @@ package stripefake
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 )
 
@@ -42,15 +41,6 @@ func (c *call) customerOfPath() (object, error) {
 // with, or "".
 func (c *call) defaultMethod(customer object) string {
 	return customer.sub("invoice_settings").str("default_payment_method")
-}
-
-// timeOf is the Unix second at which something of the customer ("": nobody's) happens: that of
-// the customer's test clock, if there is one.
-func (c *call) timeOf(customer string) int64 {
-	if o := c.space.get("customer", customer); o != nil && o.str("test_clock") != "" {
-		return c.clockNow(o)
-	}
-	return c.now
 }
 
 func (c *call) createCustomer() (object, error) {
@@ -155,18 +145,6 @@ func (c *call) describeCustomer(o object) error {
 	return nil
 }
 
-// beyondPart is beyond for a part of a parameter.
-func (c *call) beyondPart(name string) error {
-	return invalid("", name, "stripefake does not do what "+name+" asks for; if Stripe has it, Stripe does.")
-}
-
-// with returns a copy of the object with the member set.
-func (o object) with(name string, value any) object {
-	o = maps.Clone(o)
-	o[name] = value
-	return o
-}
-
 func (c *call) updateCustomer() (object, error) {
 	o, err := c.customerOfPath()
 	if err != nil {
@@ -199,7 +177,7 @@ func (c *call) deleteCustomer() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.customerGone(o)
+	c.follow(customerLeaves, o)
 	for _, m := range c.space.all("payment_method") {
 		if m.str("customer") == o.id() {
 			c.detach(m)

@@ -99,22 +99,3 @@ func paymentError(kind string, d decline, charge string, method object) object {
 	}
 	return e
 }
-
-// orNil is the text, or null where there is none.
-func orNil(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
-}
-
-// shownOf is a copy of the object without the fake's own members, as it is at this moment.
-func shownOf(o object) object {
-	s := o.clone()
-	for name := range s {
-		if strings.HasPrefix(name, "_") {
-			delete(s, name)
-		}
-	}
-	return s
-}

@@ -99,7 +99,7 @@ func (c *call) endpointMembers(o object) error {
 		set["enabled_events"] = types
 	}
 	if c.form.has("description") {
-		set["description"] = textOrNull(c.form.str("description"))
+		set["description"] = orNil(c.form.str("description"))
 	}
 	if err := c.metadata(o); err != nil {
 		return err
@@ -179,4 +179,17 @@ func secrets(endpoint object, now int64) []string {
 
 func coreRoutes() []route {
 	return append(append(accountRoutes(), eventRoutes()...), endpointRoutes()...)
+}
+
+// Roll gives a webhook endpoint a new secret, and returns it. The old one signs beside it for
+// 24 hours of the fake's clock.
+func (f *Fake) Roll(endpoint string) (secret string, err error) {
+	err = f.act("webhook_endpoint", endpoint, func(c *call, o object) error {
+		if o.yes("deleted") {
+			return missing("webhook_endpoint", endpoint, "id")
+		}
+		secret = c.roll(o)
+		return nil
+	})
+	return secret, err
 }

@@ -35,7 +35,7 @@ func (c *call) emit(typ string, o object, previous object) {
 	}
 	version, kept := c.defaultVersion(c.space.account), c.keep(o, previous)
 	members := object{
-		"api_version": version, "type": typ, "request": object{"id": textOrNull(c.id), "idempotency_key": textOrNull(c.key)}, "pending_webhooks": int64(0),
+		"api_version": version, "type": typ, "request": object{"id": orNil(c.id), "idempotency_key": orNil(c.key)}, "pending_webhooks": int64(0),
 		"data": c.snapshot(kept, version), "_at": c.time().Unix(), "_kept": kept,
 	}
 	if c.connected() {
@@ -48,13 +48,6 @@ func (c *call) emit(typ string, o object, previous object) {
 		kept.waiting[endpoint.id()] = true
 		c.send(letter{event: e, endpoint: endpoint, payload: c.payload(e, endpoint.str("api_version"))})
 	}
-}
-
-func textOrNull(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
 }
 
 // snapshot is the data of an event in the version, as text: an event never changes.

@@ -56,6 +56,9 @@ type Fake struct {
 	pages   http.Handler
 	post    *postOffice
 
+	scheduled map[string]timed               // by kind
+	followers map[string]func(*call, object) // by the name of the step
+
 	mu       sync.Mutex
 	faults   Faults              // guarded by mu
 	dice     *rand.Rand          // guarded by mu
@@ -107,6 +110,13 @@ func New(o Options) *Fake {
 		spaces: map[spaceKey]*space{}, accounts: map[string]*account{}, revoked: map[string]bool{},
 		own: newAgenda(), windows: map[string]*window{}, counts: map[countKey]*tally{},
 	}
+	f.scheduled = map[string]timed{
+		"subscription_schedule": {0, scheduleDue, (*call).scheduleHappens}, // a phase of it ends before its subscription would renew
+		"invoice":               {1, invoiceDue, (*call).invoiceHappens},
+		"subscription":          {2, subscriptionDue, (*call).subscriptionHappens},
+		"checkout.session":      {3, sessionDue, (*call).expireSession},
+	}
+	f.followers = map[string]func(*call, object){intentMoved: (*call).followIntent, customerLeaves: (*call).customerGone}
 	f.control = f.controls()
 	f.pages = f.pageHandler()
 	f.post = newPostOffice(f)

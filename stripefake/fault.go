@@ -176,3 +176,24 @@ func hangUp(w http.ResponseWriter) {
 	_ = rc.SetWriteDeadline(time.Unix(1, 0)) // HTTP/2 ends the stream by that
 	w.WriteHeader(http.StatusBadGateway)
 }
+
+// Faults returns the faults in effect.
+func (f *Fake) Faults() Faults {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.faults
+}
+
+// SetFaults replaces all faults. The dice begin anew if the seed is another one.
+func (f *Fake) SetFaults(to Faults) error {
+	if err := to.Check(); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if to.Seed != f.faults.Seed {
+		f.dice = newDice(to.Seed)
+	}
+	f.faults = to
+	return nil
+}

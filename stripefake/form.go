@@ -2,7 +2,6 @@ package stripefake
 
 import (
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -208,13 +207,4 @@ func (p position) compare(q position) int {
 		return 1
 	}
 	return strings.Compare(p.key, q.key)
-}
-
-// readForm returns the parameters of a request, from its URL and its body.
-func readForm(w http.ResponseWriter, r *http.Request) (form, error) {
-	body, err := readBody(w, r)
-	if err != nil {
-		return nil, err
-	}
-	return parseForm(r.URL.RawQuery, body)
 }

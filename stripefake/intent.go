@@ -20,6 +20,12 @@ const (
 	canceled     = "canceled"
 )
 
+// The steps that other packages may follow.
+const (
+	intentMoved    = "payment_intent.moved" // with the payment intent in its new state
+	customerLeaves = "customer.leaves"      // with the customer, before it is deleted
+)
+
 const (
 	// describing are the parameters of payment intents that creating and updating have in common.
 	describing = "amount currency customer payment_method payment_method_types application_fee_amount capture_method description metadata receipt_email " +

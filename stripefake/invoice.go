@@ -64,10 +64,6 @@ func (c *call) subscriptionOf(invoice object) object {
 	return c.space.get("subscription", subscriptionID(invoice))
 }
 
-func subscriptionID(invoice object) string {
-	return invoice.sub("parent").sub("subscription_details").str("subscription")
-}
-
 func (c *call) createInvoice() (object, error) {
 	customer, err := c.buyer()
 	if err != nil {
@@ -85,7 +81,7 @@ func (c *call) createInvoice() (object, error) {
 		return nil, err
 	}
 	defer c.inTimeOf(customer)()
-	members := object{"default_payment_method": idOrNil(method)}
+	members := object{"default_payment_method": orNil(method)}
 	var sub object
 	if id := c.form.str("subscription"); id != "" {
 		if sub, err = c.find("subscription", id, "subscription"); err != nil {
@@ -214,7 +210,7 @@ func (c *call) updateInvoice() (object, error) {
 		return nil, err
 	}
 	if c.form.has("default_payment_method") {
-		invoice["default_payment_method"] = idOrNil(method)
+		invoice["default_payment_method"] = orNil(method)
 	}
 	advance(invoice, c.now)
 	c.changed("invoice.updated", before, invoice)

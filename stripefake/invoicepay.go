@@ -124,8 +124,8 @@ func (c *call) collect(invoice object, method string, offSession, automatic bool
 	return err
 }
 
-// intentMoved carries what has become of a payment intent over to the invoice that it is for.
-func (c *call) intentMoved(pi object) {
+// followIntent carries what has become of a payment intent over to the invoice that it is for.
+func (c *call) followIntent(pi object) {
 	invoice := c.space.get("invoice", pi.str("_invoice"))
 	if invoice == nil || invoice.str("status") != "open" && invoice.str("status") != "uncollectible" {
 		return

@@ -1,24 +1,16 @@
 package stripefake
 
-import "maps"
-
-import "strconv"
-
-// linesOf are the lines of an invoice.
-func linesOf(invoice object) []object {
-	var lines []object
-	for _, v := range invoice.sub("lines").list("data") {
-		lines = append(lines, v.(object))
-	}
-	return lines
-}
+import (
+	"maps"
+	"strconv"
+)
 
 // newLine is a line with what all lines have.
 func (c *call) newLine(invoice object, members object) object {
 	line := object{
 		"id": c.newID("il"), "object": "line_item", "description": nil, "discount_amounts": []any{}, "discountable": true,
 		"discounts": []any{}, "invoice": invoice.id(), "livemode": c.space.live, "metadata": object{}, "pretax_credit_amounts": []any{},
-		"pricing": nil, "subscription": idOrNil(subscriptionID(invoice)), "taxes": []any{},
+		"pricing": nil, "subscription": orNil(subscriptionID(invoice)), "taxes": []any{},
 	}
 	maps.Copy(line, members)
 	line["currency"], line["subtotal"] = invoice["currency"], line["amount"]
@@ -105,3 +97,6 @@ func (c *call) onto(invoice, item object) {
 	add(invoice, c.itemLine(invoice, item))
 	c.changed("invoiceitem.updated", before, item)
 }
+
+// linesOf are the lines of an invoice.
+func linesOf(invoice object) []object { return objectsOf(invoice.sub("lines").list("data")) }

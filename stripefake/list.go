@@ -119,20 +119,3 @@ func (c *call) created() (func(int64) bool, error) {
 }
 
 func isForm(v any) bool { _, ok := v.(form); return ok }
-
-// listOf is a list that is a member of an object, or an answer that is never paged: all of
-// data, in its order.
-func listOf(data []any, url string) object {
-	if data == nil {
-		data = []any{}
-	}
-	return object{"object": "list", "data": data, "has_more": false, "url": url}
-}
-
-// madeAt is when the object was made, in Unix seconds.
-func madeAt(o object) int64 {
-	if at, ok := o["created"].(int64); ok {
-		return at
-	}
-	return o.num("_created")
-}

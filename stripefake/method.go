@@ -123,13 +123,6 @@ func (c *call) describeMethod(m object) error {
 	return nil
 }
 
-// setText sets the member of that name where the parameters have it; empty is null.
-func setText(o object, f form, name string) {
-	if f.has(name) {
-		o[name] = orNil(f.str(name))
-	}
-}
-
 func addressOf(before object, f form) object {
 	a := noAddress()
 	maps.Copy(a, before)
@@ -185,15 +178,6 @@ func (c *call) renew(card object, f form) error {
 	return nil
 }
 
-// change makes the object what after is, and the event of it if anything is different.
-func (c *call) change(event string, o, after object) {
-	before := o.clone()
-	maps.Copy(o, after)
-	if previous := differences(before, o); isPublic(previous) {
-		c.emit(event, o, previous)
-	}
-}
-
 func (c *call) attachMethod() (object, error) {
 	if err := c.require("customer"); err != nil {
 		return nil, err
@@ -240,12 +224,6 @@ func (c *call) attached(m object, customer string) {
 	m["customer"] = customer
 	m.sub("card").setIfThere("checks", object{"address_line1_check": nil, "address_postal_code_check": nil, "cvc_check": "pass"})
 	c.emit("payment_method.attached", m, nil)
-}
-
-func (o object) setIfThere(name string, value any) {
-	if _, there := o[name]; there {
-		o[name] = value
-	}
 }
 
 func (c *call) detachMethod() (object, error) {

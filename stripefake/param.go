@@ -2,23 +2,10 @@ package stripefake
 
 import (
 	"fmt"
-	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
-
-// The limits of metadata, in keys and in characters.
-const (
-	metadataKeys  = 50
-	metadataKey   = 40
-	metadataValue = 500
-)
-
-// maxAmount is the largest amount, of eight digits as for nearly every currency.
-const maxAmount = 99_999_999
 
 // require returns Stripe's error if one of the parameters is not there or is empty. Their
 // names may have brackets.
@@ -86,23 +73,6 @@ func (c *call) choice(param string, of ...string) (string, error) {
 	return s, nil
 }
 
-// longDigits may be the number of a card.
-var longDigits = regexp.MustCompile(`[0-9](?:[ -]?[0-9]){11,}`)
-
-// shown is a parameter as an error shows it: what is long, or no text, is cut, and what may
-// be the number of a card is hidden.
-func shown(v any) string {
-	s, ok := v.(string)
-	s = longDigits.ReplaceAllString(s, "************")
-	switch {
-	case !ok:
-		return "a value with brackets"
-	case len(s) > 40:
-		return strings.ToValidUTF8(s[:40], "") + "…"
-	}
-	return s
-}
-
 // metadata merges the parameter metadata into that of the object: an empty value takes the
 // key away, and empty metadata take all.
 func (c *call) metadata(o object) error {
@@ -113,42 +83,27 @@ func (c *call) metadata(o object) error {
 	return mergeMetadata(o, v, "metadata")
 }
 
-// mergeMetadata is metadata for any parameter, such as subscription_data[metadata], whose
-// value is a form or an empty text. The object is changed only if there is no error.
-func mergeMetadata(o object, v any, param string) error {
-	if v == "" {
-		o["metadata"] = object{}
-		return nil
-	}
-	f, ok := v.(form)
-	if !ok {
-		return invalid("", param, "Invalid hash: "+param+" has to be a hash of texts")
-	}
-	m := maps.Clone(o.sub("metadata"))
-	if m == nil {
-		m = object{}
-	}
-	for key, v := range f {
-		value, ok := v.(string)
-		name := param + "[" + key + "]"
-		switch {
-		case !ok:
-			return invalid("", name, "Invalid string: "+name+" has to be a text")
-		case key == "" || strings.ContainsAny(key, "[]"):
-			return invalid("parameter_invalid_empty", param, "Metadata keys must not be empty or have brackets.")
-		case utf8.RuneCountInString(key) > metadataKey:
-			return invalid("parameter_invalid_string_blank", param, fmt.Sprintf("Metadata keys can have at most %d characters.", metadataKey))
-		case utf8.RuneCountInString(value) > metadataValue:
-			return invalid("parameter_invalid_string_blank", name, fmt.Sprintf("Metadata values can have at most %d characters.", metadataValue))
-		case value == "":
-			delete(m, key)
-		default:
-			m[key] = value
+// beyond refuses parameters that Stripe has and this fake does not do, rather than pass over
+// them in silence.
+func (c *call) beyond(params string) error {
+	for name := range strings.FieldsSeq(params) {
+		if c.form.has(name) {
+			return invalid("", name, "stripefake does not do what "+name+" asks for, although Stripe does.")
 		}
 	}
-	if len(m) > metadataKeys {
-		return invalid("", param, fmt.Sprintf("Metadata can have at most %d keys.", metadataKeys))
-	}
-	o["metadata"] = m
 	return nil
+}
+
+// beyondPart is beyond for a part of a parameter.
+func (c *call) beyondPart(name string) error {
+	return invalid("", name, "stripefake does not do what "+name+" asks for; if Stripe has it, Stripe does.")
+}
+
+// amountless is a whole number that is no amount: it may be larger than one.
+func (c *call) amountless(param string) (int64, error) {
+	n, err := c.num(param)
+	if err == nil && n < 0 {
+		err = invalid("parameter_invalid_integer", param, "This value must be greater than or equal to 0.")
+	}
+	return n, err
 }

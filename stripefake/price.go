@@ -112,31 +112,6 @@ func unitAmount(f form, param string) (int64, error) {
 	return n, nil
 }
 
-// inside is the name of a parameter that is within another, or stands alone.
-func inside(param, name string) string {
-	if param == "" {
-		return name
-	}
-	first, rest, more := strings.Cut(name, "[")
-	if more {
-		return param + "[" + first + "][" + rest
-	}
-	return param + "[" + name + "]"
-}
-
-// whole is a whole number within a form; 0 if it is not there.
-func whole(f form, name, param string) (int64, error) {
-	s := f.str(name)
-	if s == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || s[0] == '+' {
-		return 0, invalid("parameter_invalid_integer", param, "Invalid integer: "+shown(s))
-	}
-	return n, nil
-}
-
 func (c *call) getPrice() (object, error) { return c.find("price", c.path["price"], "price") }
 
 func (c *call) listPrices() (object, error) {

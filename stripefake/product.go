@@ -102,38 +102,3 @@ func (c *call) updateProduct() (object, error) {
 	c.changed("product.updated", before, product)
 	return product, nil
 }
-
-// textOrNil is a parameter that is null where it is not there or empty.
-func textOrNil(f form, name string) any {
-	if s := f.str(name); s != "" {
-		return s
-	}
-	return nil
-}
-
-func flagOrNil(f form, name string) any {
-	if f.has(name) {
-		return f.yes(name)
-	}
-	return nil
-}
-
-// texts are the texts of a list; never nil.
-func texts(list []any) []any {
-	out := []any{}
-	for _, v := range list {
-		if s, ok := v.(string); ok {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-func has(list []any, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
-}

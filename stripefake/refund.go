@@ -177,9 +177,3 @@ func (c *call) cancelRefund() (object, error) {
 func (c *call) listRefunds() (object, error) {
 	return c.list("refund", c.filter("charge", "payment_intent"))
 }
-
-// FinishRefund is the bank's answer to a refund: one that is pending succeeds or fails, and
-// one that has succeeded can still fail.
-func (f *Fake) FinishRefund(id string, ok bool) error {
-	return f.act("refund", id, func(c *call, o object) error { return c.finish(o, ok) })
-}

@@ -1,9 +1,7 @@
 package stripefake
 
 import (
-	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -122,15 +120,4 @@ func (c *call) errorObject(e *apiError) object {
 		o["payment_method_type"] = e.method.str("type")
 	}
 	return object{"error": o}
-}
-
-// isValidation says whether the error is one that Stripe finds before it begins to carry
-// the request out, so that its idempotency key is still free.
-func (e *apiError) isValidation() bool {
-	return e.status == http.StatusBadRequest && e.kind == "invalid_request_error" &&
-		(e.code == "" || strings.HasPrefix(e.code, "parameter_") || slices.Contains([]string{"amount_too_large", "amount_too_small", "email_invalid", "url_invalid"}, e.code))
-}
-
-func unknownParam(name string) error {
-	return invalid("parameter_unknown", name, "Received unknown parameter: "+shown(name))
 }

@@ -1,8 +1,9 @@
 package stripefake
 
-import "maps"
-
-import "strings"
+import (
+	"maps"
+	"strings"
+)
 
 // expiring is how long before its end a schedule is announced to be over, in seconds.
 const expiring = 7 * day
@@ -143,7 +144,7 @@ func (c *call) scheduleParams(o, customer object) error {
 		}
 		defaults := o.sub("default_settings").clone()
 		if settings.has("default_payment_method") {
-			defaults["default_payment_method"] = idOrNil(method)
+			defaults["default_payment_method"] = orNil(method)
 		}
 		if settings.has("description") {
 			defaults["description"] = textOrNil(settings, "description")

@@ -21,14 +21,6 @@ func phaseItem(price object, quantity int64) object {
 	return object{"billing_thresholds": nil, "discounts": []any{}, "metadata": object{}, "price": price.id(), "quantity": quantity, "tax_rates": []any{}}
 }
 
-func phasesOf(schedule object) []object {
-	var list []object
-	for _, v := range schedule.list("phases") {
-		list = append(list, v.(object))
-	}
-	return list
-}
-
 // phaseAt is the phase in which the Unix second is, or nil.
 func phaseAt(schedule object, t int64) object {
 	for _, phase := range phasesOf(schedule) {
@@ -85,7 +77,7 @@ func (c *call) phase(f form, param string, start int64, customer object) (object
 	if err != nil {
 		return nil, err
 	}
-	phase["default_payment_method"], phase["description"] = idOrNil(method), textOrNil(f, "description")
+	phase["default_payment_method"], phase["description"] = orNil(method), textOrNil(f, "description")
 	if f.has("metadata") {
 		if err := mergeMetadata(phase, f["metadata"], param+"[metadata]"); err != nil {
 			return nil, err
@@ -289,3 +281,6 @@ func (c *call) enter(o, phase object) {
 	c.foresee(o, sub)
 	c.changed("customer.subscription.updated", before, sub)
 }
+
+// phasesOf are the phases of a schedule.
+func phasesOf(schedule object) []object { return objectsOf(schedule.list("phases")) }

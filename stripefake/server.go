@@ -320,3 +320,12 @@ func (s *space) limitName() string {
 	}
 	return s.account + " test "
 }
+
+// readForm returns the parameters of a request, from its URL and its body.
+func readForm(w http.ResponseWriter, r *http.Request) (form, error) {
+	body, err := readBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	return parseForm(r.URL.RawQuery, body)
+}

@@ -84,9 +84,9 @@ func forget(o object, names ...string) {
 
 // oldInvoice ties an invoice to its payment intent, its charge and its subscription.
 func oldInvoice(o object, version string) {
-	o["payment_intent"], o["charge"] = idOrNil(o.str("_payment_intent")), idOrNil(o.str("_charge"))
+	o["payment_intent"], o["charge"] = orNil(o.str("_payment_intent")), orNil(o.str("_charge"))
 	o["paid"], o["paid_out_of_band"] = o.str("status") == "paid", o.yes("_paid_out_of_band")
-	o["subscription"], o["subscription_details"] = idOrNil(subscriptionID(o)), object{"metadata": nil}
+	o["subscription"], o["subscription_details"] = orNil(subscriptionID(o)), object{"metadata": nil}
 	if details := o.sub("parent").sub("subscription_details"); details != nil {
 		o["subscription_details"] = object{"metadata": details["metadata"]}
 	}
@@ -143,13 +143,13 @@ func priced(o object) {
 func oldItem(o object) {
 	priced(o)
 	price := o.sub("_price")
-	o["subscription"] = idOrNil(o.str("_subscription"))
+	o["subscription"] = orNil(o.str("_subscription"))
 	o["unit_amount"], o["unit_amount_decimal"] = price["unit_amount"], price["unit_amount_decimal"]
 	forget(o, "parent", "pricing")
 }
 
 func oldIntent(o object, version string) {
-	o["invoice"] = idOrNil(o.str("_invoice"))
+	o["invoice"] = orNil(o.str("_invoice"))
 	if version < marketing && o.str("capture_method") == "automatic_async" {
 		o["capture_method"] = "automatic" // the default then
 	}
@@ -161,7 +161,7 @@ func oldIntent(o object, version string) {
 }
 
 func oldCharge(o object, version string) {
-	o["invoice"] = idOrNil(o.str("_invoice"))
+	o["invoice"] = orNil(o.str("_invoice"))
 	o["source"], o["order"], o["destination"] = nil, nil, nil
 	if version >= latestCharge || o["refunds"] != nil {
 		return
@@ -182,9 +182,8 @@ func counted(all []any, url string) object {
 
 // oldSubscription has one period for all of its items.
 func oldSubscription(o object) {
-	items := o.sub("items").list("data")
-	for i, v := range items {
-		item, _ := v.(object)
+	items := objectsOf(o.sub("items").list("data"))
+	for i, item := range items {
 		start, end := item.num("_start"), item.num("_end")
 		if i == 0 || end < o.num("current_period_end") {
 			o["current_period_start"], o["current_period_end"] = start, end
@@ -192,18 +191,16 @@ func oldSubscription(o object) {
 	}
 	o["plan"], o["quantity"], o["discount"] = nil, nil, nil
 	if len(items) == 1 {
-		item, _ := items[0].(object)
-		o["plan"], o["quantity"] = cloneValue(item["plan"]), item["quantity"]
+		o["plan"], o["quantity"] = cloneValue(items[0]["plan"]), items[0]["quantity"]
 	}
 	withCount(o.sub("items"))
 	forget(o, "billing_mode")
 }
 
 func oldSchedule(o object) {
-	for _, phase := range phasesOf(o) {
+	for _, phase := range objectsOf(o.list("phases")) {
 		phase["coupon"] = nil
-		for _, v := range phase.list("items") {
-			item, _ := v.(object)
+		for _, item := range objectsOf(phase.list("items")) {
 			item["plan"] = item["price"]
 		}
 	}
@@ -213,15 +210,19 @@ func oldSchedule(o object) {
 
 // planOf is the plan that a recurring price was called before; nil for others.
 func planOf(price object) object {
-	r, ok := recurrenceOf(price)
-	if !ok {
+	recurring := price.sub("recurring")
+	if recurring == nil {
 		return nil
 	}
 	return object{
 		"id": price.id(), "object": "plan", "active": price["active"], "aggregate_usage": nil, "amount": price["unit_amount"],
 		"amount_decimal": strconv.FormatInt(price.num("unit_amount"), 10), "billing_scheme": "per_unit", "created": price["created"],
-		"currency": price["currency"], "interval": r.interval, "interval_count": r.count, "livemode": price["livemode"],
+		"currency": price["currency"], "interval": recurring.str("interval"), "interval_count": max(1, recurring.num("interval_count")), "livemode": price["livemode"],
 		"metadata": cloneValue(price["metadata"]), "nickname": price["nickname"], "product": price["product"], "tiers_mode": nil,
 		"transform_usage": nil, "trial_period_days": nil, "usage_type": "licensed",
 	}
+}
+
+func subscriptionID(invoice object) string {
+	return invoice.sub("parent").sub("subscription_details").str("subscription")
 }

@@ -35,15 +35,6 @@ func over(sub object) bool {
 	return sub.str("status") == "canceled" || sub.str("status") == "incomplete_expired"
 }
 
-// itemsOf are the items of a subscription.
-func itemsOf(sub object) []object {
-	var items []object
-	for _, v := range sub.sub("items").list("data") {
-		items = append(items, v.(object))
-	}
-	return items
-}
-
 func (c *call) listSubscriptions() (object, error) {
 	status, err := c.choice("status", "active", "all", "canceled", "ended", "incomplete", "incomplete_expired", "past_due", "paused", "trialing", "unpaid")
 	if err != nil {
@@ -196,3 +187,6 @@ func currencyOf(list []wanted, param string) (string, error) {
 	}
 	return currency, nil
 }
+
+// itemsOf are the items of a subscription.
+func itemsOf(sub object) []object { return objectsOf(sub.sub("items").list("data")) }

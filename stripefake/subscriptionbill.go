@@ -63,7 +63,7 @@ func (c *call) invoicePaid(sub, invoice object) {
 	before := sub.clone()
 	pi := c.intentOf(invoice)
 	if sub.sub("payment_settings").str("save_default_payment_method") == "on_subscription" && pi.str("status") == "succeeded" {
-		sub["default_payment_method"] = idOrNil(pi.str("payment_method"))
+		sub["default_payment_method"] = orNil(pi.str("payment_method"))
 	}
 	was := sub.str("status")
 	switch was {

@@ -1,8 +1,9 @@
 package stripefake
 
-import "maps"
-
-import "strings"
+import (
+	"maps"
+	"strings"
+)
 
 // subscriptionParams sets what the parameters say about a subscription, new or old, but for
 // its items and its times.
@@ -12,7 +13,7 @@ func (c *call) subscriptionParams(o, customer object) error {
 		if err != nil {
 			return err
 		}
-		o["default_payment_method"] = idOrNil(method)
+		o["default_payment_method"] = orNil(method)
 	}
 	if c.form.has("description") {
 		o["description"] = textOrNil(c.form, "description")

@@ -8,39 +8,6 @@ import (
 	"strings"
 )
 
-// An object is one of Stripe's, in the shape of the newest API version, with nothing
-// expanded: what it refers to is there by id. A member whose name begins with an underscore is
-// the fake's own and is never shown. Numbers are int64, lists []any, maps object.
-type object map[string]any
-
-func (o object) id() string             { return o.str("id") }
-func (o object) str(name string) string { s, _ := o[name].(string); return s }
-func (o object) num(name string) int64  { n, _ := o[name].(int64); return n }
-func (o object) yes(name string) bool   { b, _ := o[name].(bool); return b }
-func (o object) sub(name string) object { s, _ := o[name].(object); return s }
-func (o object) list(name string) []any { l, _ := o[name].([]any); return l }
-
-// clone copies the object with all that is in it.
-func (o object) clone() object { return cloneValue(o).(object) }
-
-func cloneValue(v any) any {
-	switch v := v.(type) {
-	case object:
-		c := make(object, len(v))
-		for name, value := range v {
-			c[name] = cloneValue(value)
-		}
-		return c
-	case []any:
-		c := slices.Clone(v)
-		for i := range c {
-			c[i] = cloneValue(c[i])
-		}
-		return c
-	}
-	return v
-}
-
 // lacks says which of the members that nearly every object has those of a kind do not have.
 var lacks = map[string]string{
 	"account":                 "livemode",
@@ -133,4 +100,31 @@ func (f *Fake) newID(prefix string) string {
 	f.numbered++
 	tail := strconv.FormatUint(f.numbered, 36)
 	return prefix + "_fake" + strings.Repeat("0", max(0, 10-len(tail))) + tail
+}
+
+// drop forgets an object.
+func (s *space) drop(kindName, id string) {
+	k := s.kinds[kindName]
+	if k == nil {
+		return
+	}
+	delete(k.byID, id)
+	for i, other := range k.order {
+		if other == id {
+			k.order = append(k.order[:i:i], k.order[i+1:]...)
+			return
+		}
+	}
+}
+
+// act has something happen to the object, wherever it is.
+func (f *Fake) act(kindName, id string, do func(*call, object) error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tick()
+	s := f.holder(kindName, id)
+	if s == nil {
+		return missing(kindName, id, "id")
+	}
+	return do(f.system(s), s.get(kindName, id))
 }
