@@ -82,17 +82,17 @@ func (s *shop) until(text string) {
 // products, prices, customers and payment methods.
 func (s *shop) story() string {
 	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	space := s.in(DefaultAccount, false)
+	s.api.Mu.Lock()
+	defer s.api.Mu.Unlock()
+	space := s.api.In(DefaultAccount, false)
 	var list []string
-	events := space.all("event")
+	events := space.All("event")
 	for _, e := range events {
 		if e["_heard"] != nil {
 			continue
 		}
 		e["_heard"] = true
-		typ := e.str("type")
+		typ := e.Str("type")
 		kind, _, _ := strings.Cut(typ, ".")
 		if kind == "product" || kind == "price" || kind == "payment_method" || kind == "test_helpers" || strings.HasPrefix(typ, "customer.") && !strings.HasPrefix(typ, "customer.subscription.") {
 			continue

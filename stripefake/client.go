@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
 )
 
 // A Control controls a fake over HTTP, as the methods of Fake do.
@@ -71,7 +73,7 @@ func (c Control) send(ctx context.Context, method, path string, in any) (*http.R
 	}
 	defer res.Body.Close()
 	var told errorForm
-	text, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
+	text, err := io.ReadAll(io.LimitReader(res.Body, api.MaxBody))
 	if err == nil && json.Unmarshal(text, &told) == nil && told.Error != "" {
 		return nil, errors.New(told.Error)
 	}

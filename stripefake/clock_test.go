@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/stripetest"
 	"pgregory.net/rapid"
+
+	"github.com/duesday/duesday/internal/stripetest"
+	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
 func (s *shop) frozen(from time.Time) string {
@@ -49,19 +51,23 @@ func TestClock(t *testing.T) {
 // books are what the customers' invoices have come to, without ids.
 func (s *shop) books() []string {
 	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.api.Mu.Lock()
+	defer s.api.Mu.Unlock()
 	var list []string
-	space := s.in(DefaultAccount, false)
-	for _, o := range space.all("invoice") {
-		list = append(list, fmt.Sprint(o["created"], o["number"], o["status"], o["amount_paid"], o["attempt_count"], o["next_payment_attempt"], o["billing_reason"], o.sub("status_transitions")))
+	space := s.api.In(DefaultAccount, false)
+	for _, o := range space.All("invoice") {
+		list = append(list, fmt.Sprint(o["created"], o["number"], o["status"], o["amount_paid"], o["attempt_count"], o["next_payment_attempt"], o["billing_reason"], o.Sub("status_transitions")))
 	}
 	for _, kind := range []string{"subscription", "subscription_schedule"} {
-		for _, o := range space.all(kind) {
-			list = append(list, fmt.Sprint(o["status"], o["ended_at"], o["canceled_at"], firstEnd(o), o["completed_at"]))
+		for _, o := range space.All(kind) {
+			var ends []any
+			for _, item := range shape.ObjectsOf(o.Sub("items").List("data")) {
+				ends = append(ends, item["current_period_end"])
+			}
+			list = append(list, fmt.Sprint(o["status"], o["ended_at"], o["canceled_at"], ends, o["completed_at"]))
 		}
 	}
-	for _, o := range space.all("event") {
+	for _, o := range space.All("event") {
 		list = append(list, fmt.Sprint(o["type"], o["created"]))
 	}
 	return list
@@ -128,13 +134,13 @@ func TestClock_events(t *testing.T) {
 	}
 	s.Advance(24 * time.Hour)
 	seen := map[string]bool{}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, e := range s.in(DefaultAccount, false).all("event") {
-		seen[e.str("type")] = true
-		shown := shownOf(e)
-		for _, problem := range spec.CheckEvent(encode(shown)) {
-			t.Errorf("%s %s: %s", e.str("type"), e.id(), problem)
+	s.api.Mu.Lock()
+	defer s.api.Mu.Unlock()
+	for _, e := range s.api.In(DefaultAccount, false).All("event") {
+		seen[e.Str("type")] = true
+		shown := shape.ShownOf(e)
+		for _, problem := range spec.CheckEvent(shape.Encode(shown)) {
+			t.Errorf("%s %s: %s", e.Str("type"), e.ID(), problem)
 		}
 	}
 	if len(seen) < 25 {

@@ -4,6 +4,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
 )
 
 func TestKeys(t *testing.T) {
@@ -120,6 +122,6 @@ func TestHost(t *testing.T) {
 	for host, want := range map[string]string{"127.0.0.1:12111": "http://127.0.0.1:12111", "[::1]:1": "http://[::1]:1", "a\"><script>": "http://localhost", "": "http://localhost"} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Host = host
-		equal(t, host, baseOf(r), want)
+		equal(t, host, api.BaseOf(r), want)
 	}
 }

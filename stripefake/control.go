@@ -1,52 +1,127 @@
 package stripefake
 
 import (
-	"fmt"
-	"strings"
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/payment"
+	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// Authenticate is the customer, who does (ok) or does not pass the authentication that a
-// payment intent or setup intent requires.
+// Now returns the time of the fake's clock.
+func (f *Fake) Now() time.Time { return f.api.TimeNow() }
+
+// SetNow sets the fake's clock, which goes on from there, and carries out every change that is
+// due by then. Idempotency keys and the 30 days of events follow this clock too; test clocks do
+// not.
+func (f *Fake) SetNow(t time.Time) { f.api.SetNow(t) }
+
+// Advance moves the fake's clock forward, or back, as SetNow does.
+func (f *Fake) Advance(d time.Duration) { f.api.Advance(d) }
+
+// Authenticate answers for the customer of whom a payment intent or setup intent requires
+// authentication: ok says whether it succeeds.
 func (f *Fake) Authenticate(id string, ok bool) error {
-	kindName := "payment_intent"
-	if strings.HasPrefix(id, "seti_") {
-		kindName = "setup_intent"
-	}
-	return f.act(kindName, id, func(c *call, o object) error { return c.authenticate(o, ok) })
+	return f.api.Act(payment.IntentKind(id), id, func(c *api.Call, o shape.Object) error { return payment.Call{Call: c}.Authenticate(o, ok) })
 }
 
-// Finish ends the processing of a payment intent, with success or not.
-func (f *Fake) Finish(id string, ok bool) error {
-	return f.act("payment_intent", id, func(c *call, o object) error { return c.finish(o, ok) })
+// Finish answers for the bank: a payment intent that is processing succeeds or fails.
+func (f *Fake) Finish(id string, ok bool) error { return f.finish("payment_intent", id, ok) }
+
+// FinishRefund answers for the bank: a pending refund succeeds or fails, and one that has
+// succeeded can still fail.
+func (f *Fake) FinishRefund(id string, ok bool) error { return f.finish("refund", id, ok) }
+
+func (f *Fake) finish(kindName, id string, ok bool) error {
+	return f.api.Act(kindName, id, func(c *api.Call, o shape.Object) error { return payment.Call{Call: c}.Finish(o, ok) })
 }
 
-// Dispute has the customer of a succeeded payment intent dispute it, and returns the
+// Dispute makes the customer of a succeeded payment intent dispute it, and returns the
 // dispute's id. The reason is one of Stripe's, or "" for general.
 func (f *Fake) Dispute(intent, reason string) (id string, err error) {
-	if reason == "" {
-		reason = "general"
-	}
-	err = f.act("payment_intent", intent, func(c *call, o object) error {
-		d, err := c.dispute(o, reason)
-		id = d.id()
+	err = f.api.Act("payment_intent", intent, func(c *api.Call, o shape.Object) error {
+		d, err := payment.Call{Call: c}.Dispute(o, cmp.Or(reason, "general"))
+		id = d.ID()
 		return err
 	})
 	return id, err
 }
 
-// CloseDispute decides a dispute: won or lost.
+// CloseDispute ends a dispute. The status is won or lost.
 func (f *Fake) CloseDispute(id, status string) error {
 	if status != "won" && status != "lost" {
-		return invalid("", "status", "Invalid status: must be one of won, lost")
+		return shape.Invalid("", "status", "Invalid status: must be one of won, lost")
 	}
-	return f.act("dispute", id, func(c *call, o object) error { return c.closeDispute(o, status) })
+	return f.api.Act("dispute", id, func(c *api.Call, o shape.Object) error { return payment.Call{Call: c}.CloseDispute(o, status) })
 }
 
-// String says what the fake is.
-func (f *Fake) String() string { return fmt.Sprintf("a fake of Stripe's API %s", NewestVersion) }
+// Connect connects a new account, or one that was disconnected, to the platform; "":
+// DefaultAccount. The platform's Connect endpoints get the event.
+func (f *Fake) Connect(id, platform string) error { return f.api.Connect(id, platform) }
 
-// FinishRefund is the bank's answer to a refund: one that is pending succeeds or fails, and
-// one that has succeeded can still fail.
-func (f *Fake) FinishRefund(id string, ok bool) error {
-	return f.act("refund", id, func(c *call, o object) error { return c.finish(o, ok) })
+// Disconnect makes the connected account leave its platform, whose Connect endpoints get the
+// event. The account's objects stay.
+func (f *Fake) Disconnect(id string) error { return f.api.Disconnect(id) }
+
+// SetVersion sets the account's default version of the API. A connected account has the version
+// of its platform.
+func (f *Fake) SetVersion(account, version string) error { return f.api.SetVersion(account, version) }
+
+// Revoke makes the fake answer 401 to the key.
+func (f *Fake) Revoke(key string) error { return f.api.Revoke(key, true) }
+
+// Restore takes Revoke back.
+func (f *Fake) Restore(key string) error { return f.api.Revoke(key, false) }
+
+// Roll gives a webhook endpoint a new secret, and returns it. The old one signs beside it for
+// 24 hours of the fake's clock.
+func (f *Fake) Roll(endpoint string) (secret string, err error) { return f.api.Roll(endpoint) }
+
+// An Event is an event that the fake has made.
+type Event struct {
+	ID      string
+	Type    string
+	Account string
+	Created time.Time // UTC, in whole seconds
+	Body    []byte    // as a webhook carries it
 }
+
+// Events returns all events of the account in the mode, however old, in the order in which they
+// were made. The bodies have the version; "": the version of each event.
+func (f *Fake) Events(account string, live bool, version string) []Event {
+	var list []Event
+	for _, e := range f.api.Events(account, live, version) {
+		list = append(list, Event(e))
+	}
+	return list
+}
+
+// Resend sends an event again, and without a fault, to every endpoint that gets its type now. It
+// returns the number of these endpoints.
+func (f *Fake) Resend(event string) (sent int, err error) { return f.api.Resend(event) }
+
+// Flush tries every waiting webhook once, whatever its delay, and those that result from it. It
+// returns the number of webhooks that were not accepted and still wait, or an error if ctx ends.
+func (f *Fake) Flush(ctx context.Context) (left int, err error) { return f.api.Flush(ctx) }
+
+// A Count is the number of answers of an endpoint with a status.
+type Count struct {
+	Endpoint string `json:"endpoint"` // POST /v1/payment_intents/{intent}/confirm; unknown: no endpoint of the fake
+	Status   int    `json:"status"`   // 0: the connection broke
+	Requests int64  `json:"requests"`
+	Replays  int64  `json:"replays"` // answers among them that repeat an earlier one
+}
+
+// Requests returns the counts so far, by endpoint and status.
+func (f *Fake) Requests() []Count {
+	list := []Count{}
+	for _, n := range f.api.Requests() {
+		list = append(list, Count(n))
+	}
+	return list
+}
+
+// String names the fake.
+func (f *Fake) String() string { return "a fake of Stripe's API " + NewestVersion }

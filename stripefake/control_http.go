@@ -5,6 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
 const linesType = "application/x-ndjson"
@@ -58,12 +61,12 @@ func (f *Fake) controls() *http.ServeMux {
 	}))
 	mux.HandleFunc("GET /_fake/ledger", f.controlLedger)
 	known = append(known, "GET /_fake/ledger")
-	slices.SortFunc(known, byPath)
+	slices.SortFunc(known, api.ByPath)
 	mux.HandleFunc("GET /_fake/{$}", func(w http.ResponseWriter, _ *http.Request) {
-		writeControl(w, Identity{"stripefake", NewestVersion, DefaultAccount, f.Now(), known, f.router.endpoints()}, nil)
+		writeControl(w, Identity{"stripefake", NewestVersion, DefaultAccount, f.Now(), known, f.api.Endpoints()}, nil)
 	})
 	mux.HandleFunc("/_fake/", func(w http.ResponseWriter, r *http.Request) {
-		writeControl(w, nil, &apiError{status: http.StatusNotFound, message: "there is no " + r.Method + " " + shown(r.URL.Path) + ": GET /_fake/ lists what there is"})
+		writeControl(w, nil, &shape.Error{Status: http.StatusNotFound, Message: "there is no " + r.Method + " " + shape.Shown(r.URL.Path) + ": GET /_fake/ lists what there is"})
 	})
 	return mux
 }
@@ -100,14 +103,14 @@ func writeControl(w http.ResponseWriter, v any, err error) {
 	status := http.StatusOK
 	if err != nil {
 		status = http.StatusBadRequest
-		if e, ok := errors.AsType[*apiError](err); ok {
-			status = e.status
+		if e, ok := errors.AsType[*shape.Error](err); ok {
+			status = e.Status
 		}
 		v = errorForm{err.Error()}
 	}
 	w.Header().Set("Content-Type", jsonType)
 	w.WriteHeader(status)
-	_, _ = w.Write(encode(v)) // a caller that is gone learns nothing
+	_, _ = w.Write(shape.Encode(v)) // a caller that is gone learns nothing
 }
 
 func (f *Fake) controlClock(w http.ResponseWriter, r *http.Request) (any, error) {

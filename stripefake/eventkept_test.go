@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/stripetest"
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
 // TestDate: an answer says what time it is at Stripe, whatever its status.
@@ -158,9 +160,9 @@ func TestWebhook_Application(t *testing.T) {
 	_, err := w.Resend(last)
 	check(err)
 	came("again", gone[0])
-	check(w.act("webhook_endpoint", w.ok("GET", "/v1/webhook_endpoints", "").ids()[0], func(c *call, _ object) error { // a change of the account's own
-		c.space = c.in("acct_a", false)
-		c.emit("customer.created", object{"id": "cus_1", "object": "customer"}, nil)
+	check(w.api.Act("webhook_endpoint", w.ok("GET", "/v1/webhook_endpoints", "").ids()[0], func(c *api.Call, _ shape.Object) error { // a change of the account's own
+		c.Space = c.In("acct_a", false)
+		c.Emit("customer.created", shape.Object{"id": "cus_1", "object": "customer"}, nil)
 		return nil
 	}))
 	came("what happens afterwards")

@@ -1,43 +1,14 @@
 package stripefake
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/billing"
+	"github.com/duesday/duesday/stripefake/internal/payment"
 )
-
-func TestKindOf(t *testing.T) {
-	for id, want := range map[string]string{
-		"pi_fake0000000001": "payment_intent", "sub_fake1": "subscription", "sub_sched_fake1": "subscription_schedule", "in_fake1": "invoice",
-		"inpay_fake1": "invoice_payment", "pm_card_visa": "payment_method", "x_1": "", "pi": "", "": "", "_": "",
-	} {
-		equal(t, id, kindOf(id), want)
-	}
-}
-
-// TestExpand_Tables: what can be expanded leads to kinds that have a table, or no further.
-func TestExpand_Tables(t *testing.T) {
-	known := map[string]bool{"": true}
-	for _, kind := range idKinds {
-		known[kind] = true
-	}
-	known["line_item"] = true
-	for kind, entries := range expandable {
-		if !known[kind] {
-			t.Errorf("%s is no kind", kind)
-		}
-		for entry := range strings.FieldsSeq(entries) {
-			if _, to, ok := strings.Cut(entry, ":"); !ok || !known[to] {
-				t.Errorf("%s: %s leads nowhere", kind, entry)
-			}
-		}
-	}
-	for _, r := range allRoutes() {
-		c := call{route: newRouter([]route{r}).byShape[shapeOf(r.method, len(strings.Split(r.path, "/")))][0]}
-		if c.resultKind() == "" {
-			t.Errorf("%s answers with no kind", r.endpoint())
-		}
-	}
-}
 
 func TestExpand(t *testing.T) {
 	w := newWorld(t, Options{})
@@ -110,4 +81,18 @@ func TestLedger(t *testing.T) {
 		{"charge", "", DefaultAccount, pi, 1000, "eur", "1"}, {"charge", "", "acct_a", connected, 1000, "eur", ""},
 		{"refund", refund, DefaultAccount, pi, 300, "eur", "1"}, {"dispute", dispute, "acct_a", connected, 1000, "eur", ""},
 	})
+}
+
+// TestExpand_Routes: every route answers with a kind, or nothing of it could be expanded.
+func TestExpand_Routes(t *testing.T) {
+	for _, r := range allRoutes() {
+		if r.ResultKind() == "" {
+			t.Errorf("%s answers with no kind", r.Endpoint())
+		}
+	}
+}
+
+// allRoutes are the routes of the whole API.
+func allRoutes() []api.Route {
+	return slices.Concat(api.CoreRoutes(), payment.Routes(), billing.Routes())
 }

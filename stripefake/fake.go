@@ -2,20 +2,26 @@ package stripefake
 
 import (
 	"log/slog"
-	"math/rand/v2"
+	"maps"
 	"net/http"
-	"sync"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/billing"
+	"github.com/duesday/duesday/stripefake/internal/page"
+	"github.com/duesday/duesday/stripefake/internal/payment"
 )
 
 // Options say how a Fake behaves. The zero value is a fake without faults.
 type Options struct {
-	Now      func() time.Time // the clock it starts from; nil: time.Now
-	Real     func() time.Time // the clock that Rate is measured by, which nobody moves; nil: time.Now
-	Keys     []Key            // that it knows; nil: DefaultKeys
-	Webhooks []Webhook        // endpoints of DefaultAccount that are there from the start, for events of both modes and all types
-	// Connected are the accounts, by id, that are connected to DefaultAccount from the start.
-	// There is no event of that. The ids have to pass CheckAccount.
+	Now      func() time.Time // the clock that the fake's clock starts from; nil: time.Now
+	Real     func() time.Time // the clock of the rate limit and of the pauses between webhooks; nil: time.Now
+	Keys     []Key            // nil: DefaultKeys
+	Webhooks []Webhook        // endpoints of DefaultAccount, for events of every type and both modes
+	// Connected are the ids of accounts that are connected to DefaultAccount from the start,
+	// without an event. Each must pass CheckAccount.
 	Connected []string
 	Log       *slog.Logger // nil discards
 	Faults
@@ -23,22 +29,25 @@ type Options struct {
 
 // A Key is an API key of the fake.
 type Key struct {
-	Secret  string   // sk_test_…, rk_test_…, sk_live_…, rk_live_…: the mode is in the prefix
-	Account string   // acct_… whose key it is
-	Refused []string // beginnings of what a restricted key may not do: "/v1/refunds", or "POST /v1/customers" for the method alone
+	Secret  string   // sk_test_…, rk_test_…, sk_live_…, rk_live_…: the prefix has the mode
+	Account string   // acct_…, the key's account
+	Refused []string // path prefixes that a restricted key may not use: "/v1/refunds", or "POST /v1/customers" for one method
 }
 
 // A Webhook is an endpoint that events are sent to.
 type Webhook struct {
 	URL     string // http or https
-	Secret  string // whsec_…, that it is signed with
-	Connect bool   // for the events of connected accounts, and not for those of the account itself
+	Secret  string // whsec_…, which signs its webhooks
+	Connect bool   // it gets the events of connected accounts instead of the account's own
 }
 
-// DefaultAccount is whose keys DefaultKeys are.
-const DefaultAccount = "acct_duesday"
+// The default version of the API, and the account of the default keys.
+const (
+	NewestVersion  = api.NewestVersion
+	DefaultAccount = api.DefaultAccount
+)
 
-// DefaultKeys are the keys of a fake that was told none. They are no secrets.
+// DefaultKeys are the keys of a fake without Options.Keys. They are no secrets.
 func DefaultKeys() []Key {
 	return []Key{
 		{Secret: "sk_test_duesday", Account: DefaultAccount},
@@ -47,51 +56,15 @@ func DefaultKeys() []Key {
 	}
 }
 
-// A Fake is Stripe's API. It is safe for concurrent use: requests are carried out one at a
-// time, under one lock, but for the time that they wait.
+// A Fake is Stripe's API. It is safe for concurrent use: requests wait side by side, and are
+// carried out one at a time, under one lock.
 type Fake struct {
-	o       Options
-	router  *router
+	api     *api.Fake
 	control http.Handler
 	pages   http.Handler
-	post    *postOffice
-
-	scheduled map[string]timed               // by kind
-	followers map[string]func(*call, object) // by the name of the step
-
-	mu       sync.Mutex
-	faults   Faults              // guarded by mu
-	dice     *rand.Rand          // guarded by mu
-	spaces   map[spaceKey]*space // guarded by mu
-	accounts map[string]*account // guarded by mu; all that there ever were, by id
-	revoked  map[string]bool     // guarded by mu; keys that are answered 401
-	offset   time.Duration       // guarded by mu; of its clock to Options.Now
-	own      *agenda             // guarded by mu; of its clock, for all accounts
-	numbered uint64              // guarded by mu; ids so far
-	windows  map[string]*window  // guarded by mu; of the rate limit, by account, mode and endpoint
-	counts   map[countKey]*tally // guarded by mu
 }
 
-// A space is the objects of one account in one mode.
-type space struct {
-	account string
-	live    bool
-	kinds   map[string]*kind // by the name of the kind: payment_intent
-	keys    idempotency
-}
-
-type spaceKey struct {
-	account string
-	live    bool
-}
-
-// A kind is the objects of one kind, in the order in which they were made.
-type kind struct {
-	byID  map[string]object
-	order []string
-}
-
-// New returns a Fake. Its faults have to pass their Check. Close it when it has sent webhooks.
+// New returns a Fake. Its faults must pass Check. The caller must close it if it has webhooks.
 func New(o Options) *Fake {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -105,75 +78,45 @@ func New(o Options) *Fake {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	f := &Fake{
-		o: o, router: newRouter(allRoutes()), faults: o.Faults, dice: newDice(o.Seed),
-		spaces: map[spaceKey]*space{}, accounts: map[string]*account{}, revoked: map[string]bool{},
-		own: newAgenda(), windows: map[string]*window{}, counts: map[countKey]*tally{},
-	}
-	f.scheduled = map[string]timed{
-		"subscription_schedule": {0, scheduleDue, (*call).scheduleHappens}, // a phase of it ends before its subscription would renew
-		"invoice":               {1, invoiceDue, (*call).invoiceHappens},
-		"subscription":          {2, subscriptionDue, (*call).subscriptionHappens},
-		"checkout.session":      {3, sessionDue, (*call).expireSession},
-	}
-	f.followers = map[string]func(*call, object){intentMoved: (*call).followIntent, customerLeaves: (*call).customerGone}
-	f.control = f.controls()
-	f.pages = f.pageHandler()
-	f.post = newPostOffice(f)
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	timed := billing.Timed()
+	maps.Copy(timed, payment.Timed())
+	inner := api.Options{Now: o.Now, Real: o.Real, Connected: o.Connected, Log: o.Log, Faults: api.Faults(o.Faults),
+		Resources: api.Resources{Routes: slices.Concat(payment.Routes(), billing.Routes()), Timed: timed, Followers: billing.Followers()}}
 	for _, k := range o.Keys {
-		if f.accounts[k.Account] == nil {
-			f.addAccount(k.Account, "", nil)
-		}
+		inner.Keys = append(inner.Keys, api.Key(k))
 	}
-	for _, id := range o.Connected {
-		if f.accounts[id] == nil {
-			f.addAccount(id, DefaultAccount, nil)
-		}
-	}
+	f := &Fake{api: api.New(inner)}
+	f.control, f.pages = f.controls(), page.Handler(f.api)
 	for _, hook := range o.Webhooks {
-		f.addWebhook(hook)
+		f.api.AddWebhook(hook.URL, hook.Secret, hook.Connect)
 	}
 	return f
 }
 
-// addWebhook adds the endpoint in both modes. A Connect endpoint is added in live mode alone,
-// where it gets the events of both. mu is held.
-func (f *Fake) addWebhook(hook Webhook) {
-	for _, live := range []bool{false, true} {
-		if live || !hook.Connect {
-			f.system(f.in(DefaultAccount, live)).addEndpoint(hook)
-		}
+// ServeHTTP serves the API under /v1, the control API under /_fake, and the pages for customers
+// everywhere else.
+func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch path := r.URL.Path; {
+	case strings.HasPrefix(path, "/v1/"):
+		f.api.ServeHTTP(w, r)
+	case path == "/_fake" || strings.HasPrefix(path, "/_fake/"):
+		f.serveControl(w, r)
+	default:
+		f.pages.ServeHTTP(w, r)
 	}
 }
 
-// time is that of the fake's clock. mu is held.
-func (f *Fake) time() time.Time { return f.o.Now().Add(f.offset) }
+// Close stops the sending of webhooks. Webhooks that have not been delivered are lost.
+func (f *Fake) Close() error { return f.api.Close() }
 
-// in returns the objects of the account. mu is held.
-func (f *Fake) in(account string, live bool) *space {
-	k := spaceKey{account, live}
-	s := f.spaces[k]
-	if s == nil {
-		s = &space{account: account, live: live, kinds: map[string]*kind{}}
-		f.spaces[k] = s
-	}
-	return s
-}
+// CheckURL returns an error if webhooks cannot be sent to the URL.
+func CheckURL(text string) error { return api.CheckURL(text) }
 
-// system is a call by nobody: what happens at Stripe by itself, or is asked for by the
-// control API or a page. mu is held.
-func (f *Fake) system(s *space) *call {
-	return &call{Fake: f, space: s, now: f.time().Unix(), version: f.defaultVersion(s.account), form: form{}, path: map[string]string{}}
-}
+// CheckAccount returns an error if no account can have the id.
+func CheckAccount(id string) error { return api.CheckAccount(id) }
 
-// holder returns the space that has the object, or nil. mu is held.
-func (f *Fake) holder(kindName, id string) *space {
-	for _, s := range f.spaces {
-		if s.get(kindName, id) != nil {
-			return s
-		}
-	}
-	return nil
+// Signature returns the header Stripe-Signature of a webhook that is sent at that time: one v1
+// for every secret.
+func Signature(at time.Time, payload []byte, secrets ...string) string {
+	return api.Signature(at, payload, secrets...)
 }

@@ -1,199 +1,35 @@
 package stripefake
 
 import (
-	"context"
-	"fmt"
-	"math/rand/v2"
-	"net/http"
 	"time"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
 )
 
-// Faults are what goes wrong on request. Rates are probabilities from 0 to 1, and of the
-// first five together at most 1.
+// Faults are the failures that a fake makes on request. Rates are probabilities from 0 to 1;
+// the first five add up to at most 1.
 type Faults struct {
 	Latency      time.Duration // of every request, before it is carried out; at most a minute
 	LostRequests float64       // not carried out, and the connection breaks
 	LostReplies  float64       // carried out, and the connection breaks
-	Errors       float64       // 500, not carried out; its idempotency key replays it
-	LateErrors   float64       // 500, and carried out all the same; its idempotency key replays the 500
+	Errors       float64       // 500, not carried out; the idempotency key replays the 500
+	LateErrors   float64       // 500, and carried out all the same; the idempotency key replays the 500
 	Busy         float64       // 429 or 409 (rate_limit, lock_timeout, idempotency_key_in_use), not carried out, not saved
-	Rate         int           // requests a second on one endpoint, of one account in one mode, above which it answers 429; 0: no limit
+	Rate         int           // requests a second on one endpoint, of one account in one mode, above which the fake answers 429; 0: no limit
 	Seed         uint64        // of the dice
 
-	// EventLosses are changes of which there is no event at all, neither sent nor listed.
-	EventLosses    float64
+	EventLosses    float64       // changes without any event, neither sent nor listed
 	WebhookCopies  float64       // webhooks that are sent twice
 	WebhookDrops   float64       // webhooks that are never sent
 	WebhookShuffle bool          // webhooks leave in any order
-	WebhookDelay   time.Duration // at most so long, by chance
+	WebhookDelay   time.Duration // the longest delay of a webhook; the dice choose
 }
 
-const maxLatency = time.Minute
-
-// Check returns what is wrong with the faults, by the names that the control API gives
-// them.
-func (f Faults) Check() error {
-	sum := 0.0
-	for _, r := range f.rates() {
-		if !(r.rate >= 0 && r.rate <= 1) {
-			return fmt.Errorf("%s is %v: want a probability from 0 to 1", r.name, r.rate)
-		}
-		if r.fate != normal {
-			sum += r.rate
-		}
-	}
-	switch {
-	case sum > 1+1e-9:
-		return fmt.Errorf("lost_requests, lost_replies, errors, late_errors and busy add up to %v: want at most 1", sum)
-	case f.Latency < 0 || f.Latency > maxLatency:
-		return fmt.Errorf("latency is %v: want from 0 to %v", f.Latency, maxLatency)
-	case f.WebhookDelay < 0:
-		return fmt.Errorf("webhook_delay is %v: want 0 or more", f.WebhookDelay)
-	case f.Rate < 0:
-		return fmt.Errorf("rate is %d: want 0 or more", f.Rate)
-	}
-	return nil
-}
-
-// A fate is what befalls one request.
-type fate int
-
-const (
-	normal fate = iota
-	lostRequest
-	lostReply
-	failed
-	failedLate
-	busy
-)
-
-type rate struct {
-	name string
-	rate float64
-	fate fate
-}
-
-func (f Faults) rates() []rate {
-	return []rate{
-		{"lost_requests", f.LostRequests, lostRequest}, {"lost_replies", f.LostReplies, lostReply}, {"errors", f.Errors, failed},
-		{"late_errors", f.LateErrors, failedLate}, {"busy", f.Busy, busy},
-		{"event_losses", f.EventLosses, normal}, {"webhook_copies", f.WebhookCopies, normal}, {"webhook_drops", f.WebhookDrops, normal},
-	}
-}
-
-func newDice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
-
-// draw is one draw for each request, so that their order and the seed decide. mu is held.
-func (f *Fake) draw() fate {
-	u := f.dice.Float64()
-	for _, r := range f.faults.rates() {
-		if r.fate == normal {
-			continue
-		}
-		if u < r.rate {
-			return r.fate
-		}
-		u -= r.rate
-	}
-	return normal
-}
-
-// chance says yes with the probability. mu is held.
-func (f *Fake) chance(p float64) bool { return p > 0 && f.dice.Float64() < p }
-
-// isBusy returns the error of one of those that come before a request is looked at. mu is
-// held.
-func (f *Fake) isBusy(key string) error {
-	switch n := f.dice.IntN(3); {
-	case n == 0:
-		return tooMany()
-	case n == 1 && key != "":
-		return keyInUse(key)
-	}
-	return &apiError{status: http.StatusTooManyRequests, kind: "invalid_request_error", code: "lock_timeout",
-		message: "This object cannot be accessed right now because another API request or Stripe process is currently accessing it. If you see this error intermittently, retry the request."}
-}
-
-func tooMany() error {
-	return &apiError{status: http.StatusTooManyRequests, kind: "invalid_request_error", code: "rate_limit",
-		message: "Request rate limit exceeded. You can learn more about rate limits here https://stripe.com/docs/rate-limits."}
-}
-
-// broken is the error of a request for which something goes wrong at Stripe.
-func broken() error {
-	return &apiError{status: http.StatusInternalServerError, kind: "api_error",
-		message: "Sorry! There was an error while talking to the servers of this fake. It was asked for."}
-}
-
-// A window is when the last requests of an endpoint were let through.
-type window struct{ last []time.Time }
-
-// admit says whether an endpoint has room for one more request: at most Rate are let
-// through in any second of the real clock. Those that are refused do not count.
-func (f *Fake) admit(endpoint string) bool {
-	if f.faults.Rate == 0 {
-		return true
-	}
-	w, now := f.windows[endpoint], f.o.Real()
-	if w == nil {
-		w = &window{}
-		f.windows[endpoint] = w
-	}
-	for len(w.last) > 0 && now.Sub(w.last[0]) >= time.Second {
-		w.last = w.last[1:]
-	}
-	if len(w.last) >= f.faults.Rate {
-		return false
-	}
-	w.last = append(w.last, now)
-	return true
-}
-
-// wait is the latency of a request. It is an error if the caller has gone.
-func wait(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// hangUp breaks the connection without an answer. Where the server cannot (a recorder in a
-// test), the answer is a 502 without a body, as of a broken proxy.
-func hangUp(w http.ResponseWriter) {
-	rc := http.NewResponseController(w)
-	conn, _, err := rc.Hijack()
-	if err == nil {
-		_ = conn.Close() // whoever asked learns nothing, as it should
-		return
-	}
-	_ = rc.SetWriteDeadline(time.Unix(1, 0)) // HTTP/2 ends the stream by that
-	w.WriteHeader(http.StatusBadGateway)
-}
+// Check returns the first mistake in the faults, by the names of the control API.
+func (f Faults) Check() error { return api.Faults(f).Check() }
 
 // Faults returns the faults in effect.
-func (f *Fake) Faults() Faults {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.faults
-}
+func (f *Fake) Faults() Faults { return Faults(f.api.Faults()) }
 
 // SetFaults replaces all faults. The dice begin anew if the seed is another one.
-func (f *Fake) SetFaults(to Faults) error {
-	if err := to.Check(); err != nil {
-		return err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if to.Seed != f.faults.Seed {
-		f.dice = newDice(to.Seed)
-	}
-	f.faults = to
-	return nil
-}
+func (f *Fake) SetFaults(to Faults) error { return f.api.SetFaults(api.Faults(to)) }

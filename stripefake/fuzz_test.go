@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
 )
 
 // fuzzFake has one object of most kinds.
@@ -42,11 +44,11 @@ func fuzzAsk(fake *Fake, method, path, params string) (int, string) {
 func FuzzHandler(f *testing.F) {
 	fake := fuzzFake(f)
 	endpoints := allRoutes()
-	slices.SortFunc(endpoints, func(a, b route) int { return strings.Compare(a.endpoint(), b.endpoint()) })
+	slices.SortFunc(endpoints, func(a, b api.Route) int { return strings.Compare(a.Endpoint(), b.Endpoint()) })
 	for i, r := range endpoints {
 		f.Add(uint16(i), "pi_fake0000000001", "limit=3&expand[]=data.customer")
 		var all []string
-		for param := range strings.FieldsSeq(r.params) {
+		for param := range strings.FieldsSeq(r.Params) {
 			all = append(all, param+"=1", param+"[0][price]=x", param+"[a][b]=1", param+"=")
 		}
 		f.Add(uint16(i), "../x", strings.Join(all, "&"))
@@ -56,16 +58,16 @@ func FuzzHandler(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, which uint16, id, params string) {
 		r := endpoints[int(which)%len(endpoints)]
-		parts := strings.Split(r.path, "/")
+		parts := strings.Split(r.Path, "/")
 		for i, part := range parts {
 			if strings.HasPrefix(part, "{") {
 				parts[i] = id
 			}
 		}
 		path := strings.Join(parts, "/")
-		code, body := fuzzAsk(fake, r.method, path, params)
+		code, body := fuzzAsk(fake, r.Method, path, params)
 		if code == 500 || strings.HasPrefix(path, "/v1/") && !json.Valid([]byte(body)) {
-			t.Errorf("%s %s %s: %d %s", r.method, path, params, code, body)
+			t.Errorf("%s %s %s: %d %s", r.Method, path, params, code, body)
 		}
 	})
 }

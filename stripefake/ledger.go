@@ -5,6 +5,9 @@ import (
 	"iter"
 	"slices"
 	"time"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
 // An Entry is one movement of money, or a claim to one, at the fake.
@@ -35,21 +38,19 @@ func (f *Fake) Ledger() iter.Seq[Entry] {
 }
 
 func (f *Fake) entries() []Entry {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	var list []Entry
-	for _, s := range f.spaces {
-		for _, ch := range s.all("charge") {
-			if ch.str("status") == "succeeded" && ch.yes("captured") {
-				list = append(list, s.entry("charge", ch, ch))
+	f.api.EachSpace(func(s *api.Space) {
+		for _, ch := range s.All("charge") {
+			if ch.Str("status") == "succeeded" && ch.Yes("captured") {
+				list = append(list, entryOf(s, "charge", ch, ch))
 			}
 		}
 		for _, kindName := range []string{"refund", "dispute"} {
-			for _, o := range s.all(kindName) {
-				list = append(list, s.entry(kindName, o, s.get("charge", o.str("charge"))))
+			for _, o := range s.All(kindName) {
+				list = append(list, entryOf(s, kindName, o, s.Get("charge", o.Str("charge"))))
 			}
 		}
-	}
+	})
 	slices.SortFunc(list, func(a, b Entry) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(numberOf(a.ID), numberOf(b.ID)), cmp.Compare(a.ID, b.ID))
 	})
@@ -65,23 +66,23 @@ func numberOf(id string) string {
 	return id[len(id)-least:]
 }
 
-func (s *space) entry(typ string, o, charge object) Entry {
+func entryOf(s *api.Space, typ string, o, charge shape.Object) Entry {
 	e := Entry{
-		Type: typ, ID: o.id(), Account: s.account, Live: s.live, Charge: o.str("charge"), Intent: o.str("payment_intent"),
-		Amount: o.num("amount"), Currency: o.str("currency"), Status: o.str("status"), At: time.Unix(madeAt(o), 0).UTC(), Metadata: map[string]string{},
+		Type: typ, ID: o.ID(), Account: s.Account, Live: s.Live, Charge: o.Str("charge"), Intent: o.Str("payment_intent"),
+		Amount: o.Num("amount"), Currency: o.Str("currency"), Status: o.Str("status"), At: time.Unix(shape.MadeAt(o), 0).UTC(), Metadata: map[string]string{},
 	}
 	if typ == "charge" {
-		e.Charge = o.id()
+		e.Charge = o.ID()
 		if _, there := o["amount_captured"]; there {
-			e.Amount = o.num("amount_captured")
+			e.Amount = o.Num("amount_captured")
 		}
 	}
 	if e.Intent == "" {
-		e.Intent = charge.str("payment_intent")
+		e.Intent = charge.Str("payment_intent")
 	}
-	for _, from := range []object{s.get("payment_intent", e.Intent), charge, o} {
-		for name := range from.sub("metadata") {
-			e.Metadata[name] = from.sub("metadata").str(name)
+	for _, from := range []shape.Object{s.Get("payment_intent", e.Intent), charge, o} {
+		for name := range from.Sub("metadata") {
+			e.Metadata[name] = from.Sub("metadata").Str(name)
 		}
 	}
 	return e

@@ -7,28 +7,30 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/stripetest"
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
 // TestParams_areStripes holds every name that a route takes against the specification: the
 // fake takes nothing that Stripe refuses, and so hides no mistake.
 func TestParams_areStripes(t *testing.T) {
 	spec := stripetest.Load(t)
-	unknown := func(route route, name string) bool {
+	unknown := func(route api.Route, name string) bool {
 		query, form := url.Values{name: {"x"}}, url.Values(nil)
-		if route.method == "POST" {
+		if route.Method == "POST" {
 			query, form = nil, query
 		}
-		return slices.Contains(spec.CheckRequest(route.method, route.path, query, form), "parameter "+name+" is unknown to Stripe")
+		return slices.Contains(spec.CheckRequest(route.Method, route.Path, query, form), "parameter "+name+" is unknown to Stripe")
 	}
 	names := 0
 	for _, route := range allRoutes() {
 		if !unknown(route, "of_nobody") {
-			t.Errorf("%s: the specification takes anything", route.endpoint())
+			t.Errorf("%s: the specification takes anything", route.Endpoint())
 		}
-		for _, name := range append(strings.Fields(route.params), "expand") {
+		for _, name := range append(strings.Fields(route.Params), "expand") {
 			names++
-			if route.know(form{name: "x"}, NewestVersion) == nil && unknown(route, name) {
-				t.Errorf("%s takes %s, which Stripe has not", route.endpoint(), name)
+			if route.Know(shape.Form{name: "x"}, NewestVersion) == nil && unknown(route, name) {
+				t.Errorf("%s takes %s, which Stripe has not", route.Endpoint(), name)
 			}
 		}
 	}

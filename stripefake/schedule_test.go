@@ -125,3 +125,12 @@ func TestSchedule_phases(t *testing.T) {
 	s.is(s.try("subscription_schedules", "customer="+customer, "phases[0][items][0][price]="+s.monthly, "phases[0][iterations]=3"), "error.code=parameter_unknown")
 	s.handler = handler
 }
+
+func at(t testing.TB, text string) int64 {
+	t.Helper()
+	when, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return when.Unix()
+}

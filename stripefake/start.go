@@ -69,8 +69,6 @@ func (s *Server) SendWebhooks(url string) error {
 	if err := CheckURL(url); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.addWebhook(Webhook{URL: url, Secret: s.WebhookSecret})
+	s.api.AddWebhook(url, s.WebhookSecret, false)
 	return nil
 }

@@ -5,6 +5,10 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/payment"
+	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
 // TestRoutes_allAnswer goes to every route there is and wants a 200, which the specification
@@ -22,8 +26,8 @@ func TestRoutes_allAnswer(t *testing.T) {
 		answered[c.Endpoint] = answered[c.Endpoint] || c.Status == 200
 	}
 	for _, route := range allRoutes() {
-		if !answered[route.endpoint()] {
-			t.Errorf("%s is on no tour", route.endpoint())
+		if !answered[route.Endpoint()] {
+			t.Errorf("%s is on no tour", route.Endpoint())
 		}
 	}
 }
@@ -109,11 +113,11 @@ func (s *shop) tourCharges() {
 	refund := s.post("refunds", "charge="+charge, "amount=300").id()
 	s.finds(refund, "refunds", "refunds", "charge="+charge)
 	s.is(s.post("refunds/"+refund, "metadata[a]=b"), "metadata.a=b")
-	waits := func(_ *call, o object) error { // for the customer, as no refund of this fake does by itself
-		o["status"] = needsAction
+	waits := func(_ *api.Call, o shape.Object) error { // for the customer, as no refund of this fake does by itself
+		o["status"] = payment.NeedsAction
 		return nil
 	}
-	if err := s.act("refund", refund, waits); err != nil {
+	if err := s.api.Act("refund", refund, waits); err != nil {
 		s.t.Fatal(err)
 	}
 	s.is(s.post("refunds/"+refund+"/cancel"), "status=canceled")

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
 )
 
 // A receiver is where webhooks arrive, without a network.
@@ -74,7 +76,7 @@ func (d delivery) signed(secret string) bool {
 // receive has the fake's webhooks come to a receiver.
 func (w *world) receive() *receiver {
 	r := &receiver{}
-	w.post.client.Transport = r
+	w.api.SetTransport(r)
 	return r
 }
 
@@ -123,7 +125,7 @@ func TestWebhook_Event(t *testing.T) {
 	w := newWorld(t, Options{})
 	r := w.receive()
 	id, _ := w.endpointAt("a", "enabled_events[]=customer.created")
-	release := w.hold(id)
+	release := w.api.Hold(id)
 	w.endpointAt("b", "enabled_events[]=invoice.paid")
 	a := w.ok("POST", customers, "name=A", "Idempotency-Key", "k")
 	event := w.ok("GET", "/v1/events", "").body["data"].([]any)[0].(map[string]any)
@@ -171,7 +173,7 @@ func TestWebhook_GivesUp(t *testing.T) {
 	w.endpointAt("a", "enabled_events[]=*")
 	w.customer("")
 	w.flush(1)
-	w.Advance(retryFor - time.Second)
+	w.Advance(api.RetryFor - time.Second)
 	w.flush(1)
 	w.Advance(time.Second)
 	w.flush(0)
@@ -188,7 +190,7 @@ func TestWebhook_Faults(t *testing.T) {
 		r := w.receive()
 		r.status = func(n int) int { return []int{500, 200}[min(n-1, 1)] } // nothing leaves before the flush
 		id, _ := w.endpointAt("a", "enabled_events[]=customer.created")
-		turn := w.hold(id)
+		turn := w.api.Hold(id)
 		for range 50 {
 			w.customer("")
 		}
@@ -216,15 +218,6 @@ func TestWebhook_Faults(t *testing.T) {
 	sent, got = play(Faults{WebhookShuffle: true})
 	equal(t, "all came", sorted(got), sorted(sent))
 	equal(t, "in order", slices.IsSorted(got[1:50]), false)
-}
-
-// hold keeps the endpoint's worker from sending until the returned function is called.
-func (w *world) hold(id string) (release func()) {
-	b := &box{turn: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
-	w.post.mu.Lock()
-	defer w.post.mu.Unlock()
-	w.post.boxes[id] = b
-	return func() { b.turn <- struct{}{} }
 }
 
 func TestWebhook_Delay(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"reflect"
 	"time"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
 )
 
 // faultsForm is Faults in the control API. What is not there stays as it is.
@@ -141,7 +143,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != jsonType {
 		return errors.New("the content type has to be " + jsonType + ": with curl, -H 'Content-Type: " + jsonType + "'")
 	}
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, api.MaxBody))
 	if err != nil {
 		return errors.New("the body cannot be read, or is larger than 1 MiB")
 	}

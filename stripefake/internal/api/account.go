@@ -1,0 +1,238 @@
+package api
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+// An account is one of Stripe's.
+type account struct {
+	object   object
+	platform string // the account that it is connected to; "": it is nobody's
+	gone     bool   // it has disconnected
+	version  string // of the API, for requests and webhooks that name none; "": NewestVersion
+}
+
+const accountParams = "email business_type metadata capabilities business_profile default_currency company individual settings tos_acceptance"
+
+func accountRoutes() []Route {
+	return []Route{
+		{Method: "GET", Path: "/v1/account", Do: func(c *Call) (object, error) { return c.accounts[c.Space.Account].object, nil }},
+		on("GET", "/v1/accounts", ListParams+"created", listAccounts),
+		on("POST", "/v1/accounts", accountParams+" type country controller", createAccount),
+		{Method: "GET", Path: "/v1/accounts/{account}", Do: func(c *Call) (object, error) { return c.member(c.Path["account"]) }},
+		on("POST", "/v1/accounts/{account}", accountParams, updateAccount),
+		on("DELETE", "/v1/accounts/{account}", "", deleteAccount),
+	}
+}
+
+// addAccount makes an account, which is connected to the platform unless that is "". mu is
+// held.
+func (f *Fake) addAccount(id, platform string, members object) *account {
+	o := object{
+		"id": id, "object": "account", "type": "standard", "country": "US", "default_currency": "usd", "email": nil, "business_type": nil,
+		"charges_enabled": true, "payouts_enabled": true, "details_submitted": true, "metadata": object{}, "created": f.time().Unix(),
+	}
+	maps.Copy(o, members)
+	a := &account{object: o, platform: platform}
+	f.accounts[id] = a
+	return a
+}
+
+// accountObject returns the account that the call may see, or nil.
+func (c *Call) accountObject(id string) object {
+	if a := c.accounts[id]; a != nil && !a.gone && (id == c.Space.Account || a.platform == c.Space.Account) {
+		return a.object
+	}
+	return nil
+}
+
+// defaultVersion is what the account's requests are answered in, and its events are made
+// in. A connected account has that of its platform. mu is held.
+func (f *Fake) defaultVersion(id string) string {
+	a := f.accounts[id]
+	if a != nil && a.platform != "" {
+		a = f.accounts[a.platform]
+	}
+	if a == nil || a.version == "" {
+		return NewestVersion
+	}
+	return a.version
+}
+
+// member returns an account that the call may see, or the error that hides all others.
+func (c *Call) member(id string) (object, error) {
+	if o := c.accountObject(id); o != nil {
+		return o, nil
+	}
+	return nil, noAccess(id)
+}
+
+func noAccess(id string) error {
+	return &shape.Error{Status: http.StatusForbidden, Kind: "invalid_request_error", Code: "account_invalid",
+		Message: "The provided key does not have access to account '" + shape.Shown(id) + "' (or that account does not exist). Application access may have been revoked."}
+}
+
+func listAccounts(c *Call) (object, error) {
+	var all []object
+	for _, a := range c.accounts {
+		if a.platform == c.Space.Account && !a.gone {
+			all = append(all, a.object)
+		}
+	}
+	slices.SortFunc(all, func(a, b object) int {
+		if a.Num("created") != b.Num("created") {
+			return int(a.Num("created") - b.Num("created"))
+		}
+		if a.ID() < b.ID() {
+			return -1
+		}
+		return 1
+	})
+	return c.Page(all, nil)
+}
+
+func createAccount(c *Call) (object, error) {
+	members := object{}
+	if err := c.accountMembers(members); err != nil {
+		return nil, err
+	}
+	o := c.addAccount(c.NewID("acct"), c.Space.Account, members).object
+	c.tellApplication(o.ID(), appAuthorized)
+	return o, nil
+}
+
+func updateAccount(c *Call) (object, error) {
+	o, err := c.member(c.Path["account"])
+	if err != nil {
+		return nil, err
+	}
+	return o, c.accountMembers(o)
+}
+
+// accountMembers puts what the parameters say into the members; of the many that an account
+// can have, those that are texts.
+func (c *Call) accountMembers(o object) error {
+	if err := c.Metadata(o); err != nil {
+		return err
+	}
+	for _, name := range []string{"type", "country", "email", "business_type", "default_currency"} {
+		if c.Form.Has(name) {
+			o[name] = c.Form.Str(name)
+		}
+	}
+	return nil
+}
+
+func deleteAccount(c *Call) (object, error) {
+	o, err := c.member(c.Path["account"])
+	if err != nil {
+		return nil, err
+	}
+	if o.ID() == c.Space.Account {
+		return nil, shape.Invalid("", "account", "You cannot delete your own account via the API.")
+	}
+	c.leave(o.ID())
+	return object{"id": o.ID(), "object": "account", "deleted": true}, nil
+}
+
+// Connected says whether the call is about a connected account.
+func (c *Call) Connected() bool {
+	a := c.accounts[c.Space.Account]
+	return a != nil && a.platform != ""
+}
+
+// The types of events by which a platform learns that an account has come, or gone.
+const (
+	appAuthorized   = "account.application.authorized"
+	appDeauthorized = "account.application.deauthorized"
+)
+
+// leave has a connected account disconnect from its platform, in both modes.
+func (c *Call) leave(id string) {
+	a := c.accounts[id]
+	if a.gone {
+		return
+	}
+	c.tellApplication(id, appDeauthorized)
+	a.gone = true
+}
+
+// tellApplication makes the account's event about its platform's application, in each mode: an
+// application is authorized for both.
+func (c *Call) tellApplication(id, typ string) {
+	platform, asked := c.accounts[id].platform, c.Space
+	for _, live := range []bool{false, true} {
+		c.Space = c.In(id, live)
+		c.Emit(typ, object{"id": "ca_" + strings.TrimPrefix(platform, "acct_"), "object": "application", "name": platform}, nil)
+	}
+	c.Space = asked
+}
+
+// CheckAccount says whether an account can have the id.
+func CheckAccount(id string) error {
+	if tail, ok := strings.CutPrefix(id, "acct_"); !ok || tail == "" || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' }) {
+		return errors.New("want acct_ and letters or digits")
+	}
+	return nil
+}
+
+// Connect connects the account to the platform, DefaultAccount if that is "": a new one, or
+// one that was disconnected. The platform's Connect endpoints are told.
+func (f *Fake) Connect(id, platform string) error {
+	if err := CheckAccount(id); err != nil {
+		return shape.Invalid("", "id", "Invalid id: "+err.Error())
+	}
+	if platform == "" {
+		platform = DefaultAccount
+	}
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	switch a := f.accounts[id]; {
+	case f.accounts[platform] == nil || f.accounts[platform].platform != "":
+		return shape.Invalid("", "platform", "Invalid platform: '"+shape.Shown(platform)+"' is nobody who has keys")
+	case a == nil:
+		f.addAccount(id, platform, nil)
+		f.System(f.In(id, false)).tellApplication(id, appAuthorized)
+	case a.platform != platform:
+		return shape.Invalid("", "id", "Invalid id: the account is there, and is not the platform's")
+	case a.gone:
+		a.gone = false
+		f.System(f.In(id, false)).tellApplication(id, appAuthorized)
+	}
+	return nil
+}
+
+// Disconnect has the connected account leave its platform, whose Connect endpoints are told.
+// What it has stays.
+func (f *Fake) Disconnect(id string) error {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	a := f.accounts[id]
+	if a == nil || a.platform == "" {
+		return shape.Missing("account", id, "id")
+	}
+	f.System(f.In(id, false)).leave(id)
+	return nil
+}
+
+// SetVersion makes it the account's default version of the API. A connected account has that
+// of its platform.
+func (f *Fake) SetVersion(account, version string) error {
+	if err := checkVersion(version); err != nil {
+		return err
+	}
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	a := f.accounts[account]
+	if a == nil {
+		return shape.Missing("account", account, "id")
+	}
+	a.version = version
+	return nil
+}

@@ -1,0 +1,44 @@
+// Package api is the machinery under Stripe's resources: accounts and modes with their objects,
+// calls, routes, lists, expansion, idempotency keys, faults, events, webhooks, and the changes
+// that happen by themselves. It has the routes of accounts, events and webhook endpoints; it
+// does not know payments and invoices, which register theirs.
+package api
+
+// A Call is one API request that is being carried out, with the fake's lock held.
+type Call struct {
+	*Fake
+	Space   *Space
+	Now     int64             // Unix seconds, by the fake's clock
+	Version string            // of the API, as YYYY-MM-DD.name, that the answer is in
+	Path    map[string]string // the parts of the path that the route names
+	Form    form
+	key     string // idempotency key
+	id      string // of the request, req_…; "" for what Stripe does by itself
+	url     string // the request's path: /v1/customers
+	Base    string // how the fake was reached, for links to its own pages: http://127.0.0.1:12111
+	route   *Route // nil for what Stripe does by itself
+
+	BreakOff bool // the connection is to be broken instead of an answer; set by what the request does
+}
+
+// A Route is one method and path of the API.
+type Route struct {
+	Method string
+	Path   string // with {names}, as in Stripe's spec: /v1/payment_intents/{intent}/confirm
+	Params string // the top-level parameters that it knows, separated by spaces; expand need not be said unless it is a DELETE, listParams are those of lists
+	Former string // those that only versions before 2025-03-31.basil know
+	Do     func(*Call) (object, error)
+
+	parts []string // of the path; the router's
+}
+
+// Follow has the package that is registered for the step do its part of it.
+func (c *Call) Follow(step string, o object) {
+	if do := c.Options.Followers[step]; do != nil {
+		do(c, o)
+	}
+}
+
+func on(method, path, params string, do func(*Call) (object, error)) Route {
+	return Route{Method: method, Path: path, Params: params, Do: do}
+}

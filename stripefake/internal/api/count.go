@@ -1,0 +1,51 @@
+package api
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A Count says how often an endpoint answered in a way.
+type Count struct {
+	Endpoint string // POST /v1/payment_intents/{intent}/confirm; unknown: no endpoint of the fake
+	Status   int    // 0: the connection broke
+	Requests int64
+	Replays  int64 // of these, answers that were those of an earlier request
+}
+
+type countKey struct {
+	endpoint string
+	status   int
+}
+
+// A tally is how often it was.
+type tally struct{ requests, replays int64 }
+
+func (x *exchange) count(status int) {
+	x.f.Mu.Lock()
+	defer x.f.Mu.Unlock()
+	k := countKey{x.name, status}
+	n := x.f.counts[k]
+	if n == nil {
+		n = &tally{}
+		x.f.counts[k] = n
+	}
+	n.requests++
+	if x.replay != nil {
+		n.replays++
+	}
+}
+
+// Requests returns what was answered so far, by endpoint and status.
+func (f *Fake) Requests() []Count {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	list := make([]Count, 0, len(f.counts))
+	for k, n := range f.counts {
+		list = append(list, Count{k.endpoint, k.status, n.requests, n.replays})
+	}
+	slices.SortFunc(list, func(a, b Count) int {
+		return cmp.Or(cmp.Compare(a.Endpoint, b.Endpoint), cmp.Compare(a.Status, b.Status))
+	})
+	return list
+}

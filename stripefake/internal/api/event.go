@@ -1,0 +1,152 @@
+package api
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+const (
+	eventHorizon = 30 * 24 * time.Hour // how long events are listed, by the fake's clock
+	maxTypes     = 20                  // that a list of events can be asked for
+)
+
+func eventRoutes() []Route {
+	return []Route{
+		on("GET", "/v1/events", ListParams+"created type types delivery_success", listEvents),
+		{Method: "GET", Path: "/v1/events/{id}", Do: func(c *Call) (object, error) {
+			o, err := c.Find("event", c.Path["id"], "id")
+			if err == nil && !c.isRecent(o) {
+				err = shape.Missing("event", c.Path["id"], "id")
+			}
+			return o, err
+		}},
+	}
+}
+
+// Emit makes the event of a change of the object: an event object with a snapshot, in the
+// account's default version, and what has to be sent to webhook endpoints; or nothing at all,
+// as the faults are. previous are the members that have changed, as they were, as differences
+// gives them; nil unless the type is one of …updated.
+func (c *Call) Emit(typ string, o object, previous object) {
+	if c.chance(c.faults.EventLosses) {
+		return
+	}
+	version, kept := c.defaultVersion(c.Space.Account), c.keep(o, previous)
+	members := object{
+		"api_version": version, "type": typ, "request": object{"id": shape.OrNil(c.id), "idempotency_key": shape.OrNil(c.key)}, "pending_webhooks": int64(0),
+		"data": c.snapshot(kept, version), "_at": c.time().Unix(), "_kept": kept,
+	}
+	if c.Connected() {
+		members["account"] = c.Space.Account
+	}
+	e := c.Create("event", "evt", members)
+	targets := c.subscribed(typ)
+	e["pending_webhooks"] = int64(len(targets))
+	for _, endpoint := range targets {
+		kept.waiting[endpoint.ID()] = true
+		c.send(letter{event: e, endpoint: endpoint, payload: c.payload(e, endpoint.Str("api_version"))})
+	}
+}
+
+// snapshot is the data of an event in the version, as text: an event never changes.
+func (c *Call) snapshot(k *kept, version string) json.RawMessage {
+	old, o, previous := *c, k.object, k.previous
+	old.Version = version
+	data := object{"object": old.render(o, nil)}
+	switch {
+	case previous == nil:
+	case version >= shape.Clover: // objects are shown as they are kept
+		p := previous.Clone()
+		strip(p)
+		data["previous_attributes"] = p
+	default: // what has changed for that version is seen only when both are in its shape
+		before := o.Clone()
+		shape.PutBack(before, previous)
+		data["previous_attributes"] = shape.Differences(old.render(before, nil), data.Sub("object"))
+	}
+	return shape.Encode(data)
+}
+
+// send hands a webhook to the post, or drops or doubles it, as the faults are.
+func (c *Call) send(l letter) {
+	if c.chance(c.faults.WebhookDrops) {
+		return
+	}
+	l.giveUp = c.time().Add(RetryFor)
+	if most := c.faults.WebhookDelay; most > 0 {
+		l.due = c.Options.Real().Add(time.Duration(c.dice.Int64N(int64(most) + 1)))
+	}
+	c.post.put(l)
+	if c.chance(c.faults.WebhookCopies) {
+		c.post.put(l)
+	}
+}
+
+// subscribed returns the endpoints that the type is sent to: those of the account, and the
+// Connect endpoints of its platform. A live Connect endpoint gets events of both modes. Once
+// the account has disconnected, the platform hears of nothing else.
+func (c *Call) subscribed(typ string) []object {
+	var list []object
+	collect := func(s *Space, connect bool) {
+		for _, e := range s.All("webhook_endpoint") {
+			if e.Yes("_connect") == connect && wants(e, typ) {
+				list = append(list, e)
+			}
+		}
+	}
+	collect(c.Space, false)
+	if c.Connected() && (typ == appDeauthorized || !c.accounts[c.Space.Account].gone) {
+		platform := c.accounts[c.Space.Account].platform
+		collect(c.In(platform, c.Space.Live), true)
+		if !c.Space.Live {
+			collect(c.In(platform, true), true)
+		}
+	}
+	return list
+}
+
+func wants(endpoint object, typ string) bool {
+	if endpoint.Yes("deleted") || endpoint.Str("status") != "enabled" {
+		return false
+	}
+	types := endpoint.List("enabled_events")
+	return slices.Contains(types, any("*")) || slices.Contains(types, any(typ))
+}
+
+// isRecent goes by when the event was made, not by the test clock of what it is about.
+func (c *Call) isRecent(event object) bool {
+	return time.Unix(event.Num("_at"), 0).After(c.time().Add(-eventHorizon))
+}
+
+func listEvents(c *Call) (object, error) {
+	types, one := c.Form.List("types"), c.Form.Str("type")
+	switch {
+	case c.Form.Has("types") && one != "":
+		return nil, shape.Invalid("", "type", "You may only specify one of these parameters: type, types.")
+	case len(types) > maxTypes:
+		return nil, shape.Invalid("", "types", "You may specify at most 20 types.")
+	case c.Form.Has("types") && len(types) == 0:
+		return nil, shape.Invalid("", "types", "Invalid array: types has to be a list: types[]=…")
+	}
+	delivered, err := c.Flag("delivery_success")
+	if err != nil {
+		return nil, err
+	}
+	return c.List("event", func(e object) bool {
+		typ := e.Str("type")
+		prefix, wildcard := strings.CutSuffix(one, "*")
+		switch {
+		case !c.isRecent(e),
+			len(types) > 0 && !slices.Contains(types, any(typ)),
+			wildcard && !strings.HasPrefix(typ, prefix),
+			!wildcard && one != "" && one != typ,
+			c.Form.Has("delivery_success") && delivered != (e.Num("pending_webhooks") == 0):
+			return false
+		}
+		return true
+	})
+}

@@ -1,0 +1,147 @@
+package api
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Options are stripefake.Options, with the resources that the fake serves.
+type Options struct {
+	Now, Real func() time.Time
+	Keys      []Key
+	Connected []string
+	Log       *slog.Logger
+	Faults
+	Resources
+}
+
+// Resources are the routes and the kinds of objects that the packages above this one add.
+type Resources struct {
+	Routes    []Route
+	Timed     map[string]Timed               // by kind: payment_intent
+	Followers map[string]func(*Call, object) // by the name of the step that they follow
+}
+
+// A Key is an API key of the fake. Its prefix has the mode.
+type Key struct {
+	Secret, Account string
+	Refused         []string
+}
+
+// DefaultAccount is the account of the default keys.
+const DefaultAccount = "acct_duesday"
+
+// A Fake is Stripe's API. It is safe for concurrent use: requests are carried out one at a
+// time, under one lock, but for the time that they wait.
+type Fake struct {
+	Options Options
+	router  *router
+	post    *postOffice
+
+	Mu       sync.Mutex
+	faults   Faults              // guarded by mu
+	dice     *rand.Rand          // guarded by mu
+	spaces   map[spaceKey]*Space // guarded by mu
+	accounts map[string]*account // guarded by mu; all that there ever were, by id
+	revoked  map[string]bool     // guarded by mu; keys that are answered 401
+	offset   time.Duration       // guarded by mu; of its clock to Options.Now
+	own      *agenda             // guarded by mu; of its clock, for all accounts
+	Numbered uint64              // guarded by mu; ids so far
+	windows  map[string]*window  // guarded by mu; of the rate limit, by account, mode and endpoint
+	counts   map[countKey]*tally // guarded by mu
+}
+
+// A Space is the objects of one account in one mode.
+type Space struct {
+	Account string
+	Live    bool
+	kinds   map[string]*kind // by the name of the kind: payment_intent
+	keys    idempotency
+}
+
+type spaceKey struct {
+	account string
+	live    bool
+}
+
+// A kind is the objects of one kind, in the order in which they were made.
+type kind struct {
+	byID  map[string]object
+	order []string
+}
+
+// New returns a Fake. Its options are complete: every clock, the log and the keys are there.
+func New(o Options) *Fake {
+	f := &Fake{
+		Options: o, router: newRouter(append(CoreRoutes(), o.Routes...)), faults: o.Faults, dice: newDice(o.Seed),
+		spaces: map[spaceKey]*Space{}, accounts: map[string]*account{}, revoked: map[string]bool{},
+		own: newAgenda(), windows: map[string]*window{}, counts: map[countKey]*tally{},
+	}
+	f.post = newPostOffice(f)
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	for _, k := range o.Keys {
+		if f.accounts[k.Account] == nil {
+			f.addAccount(k.Account, "", nil)
+		}
+	}
+	for _, id := range o.Connected {
+		if f.accounts[id] == nil {
+			f.addAccount(id, DefaultAccount, nil)
+		}
+	}
+	return f
+}
+
+// AddWebhook adds the endpoint in both modes. A Connect endpoint is added in live mode alone,
+// where it gets the events of both.
+func (f *Fake) AddWebhook(url, secret string, connect bool) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	for _, live := range []bool{false, true} {
+		if live || !connect {
+			f.System(f.In(DefaultAccount, live)).addEndpoint(url, secret, connect)
+		}
+	}
+}
+
+// time is that of the fake's clock. mu is held.
+func (f *Fake) time() time.Time { return f.Options.Now().Add(f.offset) }
+
+// In returns the objects of the account. mu is held.
+func (f *Fake) In(account string, live bool) *Space {
+	k := spaceKey{account, live}
+	s := f.spaces[k]
+	if s == nil {
+		s = &Space{Account: account, Live: live, kinds: map[string]*kind{}}
+		f.spaces[k] = s
+	}
+	return s
+}
+
+// System is a call by nobody: what happens at Stripe by itself, or is asked for by the
+// control API or a page. mu is held.
+func (f *Fake) System(s *Space) *Call {
+	return &Call{Fake: f, Space: s, Now: f.time().Unix(), Version: f.defaultVersion(s.Account), Form: form{}, Path: map[string]string{}}
+}
+
+// Holder returns the space that has the object, or nil. mu is held.
+func (f *Fake) Holder(kindName, id string) *Space {
+	for _, s := range f.spaces {
+		if s.Get(kindName, id) != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// EachSpace shows every account's objects, in both modes.
+func (f *Fake) EachSpace(show func(*Space)) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	for _, s := range f.spaces {
+		show(s)
+	}
+}

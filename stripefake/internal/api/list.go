@@ -1,0 +1,123 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+const (
+	pageDefault = 10
+	pageMax     = 100
+)
+
+// ListParams are the parameters that every list knows.
+const ListParams = " limit starting_after ending_before expand "
+
+// List answers with a page of the objects of the kind that keep lets through (nil: all),
+// newest first: limit, starting_after, ending_before and created are obeyed. Deleted
+// objects are not listed.
+func (c *Call) List(kindName string, keep func(object) bool) (object, error) {
+	return c.Page(c.Space.All(kindName), keep)
+}
+
+// Page is list over the objects, oldest first.
+func (c *Call) Page(all []object, keep func(object) bool) (object, error) {
+	limit, err := c.Num("limit")
+	switch {
+	case err != nil:
+		return nil, err
+	case !c.Form.Has("limit"):
+		limit = pageDefault
+	case limit < 1 || limit > pageMax:
+		return nil, shape.Invalid("parameter_invalid_integer", "limit", "Invalid limit: it has to be from 1 to "+strconv.Itoa(pageMax)+".")
+	}
+	inTime, err := c.created()
+	if err != nil {
+		return nil, err
+	}
+	after, before := c.Form.Str("starting_after"), c.Form.Str("ending_before")
+	if after != "" && before != "" {
+		return nil, shape.Invalid("", "starting_after", "You may only specify one of these parameters: starting_after, ending_before.")
+	}
+	from, to := 0, len(all) // of what may be on the page
+	if after != "" {
+		if to, err = cursor(all, after, "starting_after"); err != nil {
+			return nil, err
+		}
+	}
+	if before != "" {
+		if from, err = cursor(all, before, "ending_before"); err != nil {
+			return nil, err
+		}
+		from++
+	}
+	data, more := []any{}, false
+	for i := range all[from:to] {
+		o := all[to-1-i]
+		if before != "" {
+			o = all[from+i]
+		}
+		if o.Yes("deleted") || !inTime(shape.MadeAt(o)) || keep != nil && !keep(o) {
+			continue
+		}
+		if int64(len(data)) == limit {
+			more = true
+			break
+		}
+		data = append(data, o)
+	}
+	if before != "" {
+		slices.Reverse(data)
+	}
+	return object{"object": "list", "data": data, "has_more": more, "url": c.url}, nil
+}
+
+// cursor returns the position of the object with the id.
+func cursor(all []object, id, param string) (int, error) {
+	i := slices.IndexFunc(all, func(o object) bool { return o.ID() == id })
+	if i < 0 {
+		return 0, &shape.Error{Status: http.StatusBadRequest, Kind: "invalid_request_error", Code: "resource_missing", Param: param,
+			Message: "No such object: '" + shape.Shown(id) + "'"}
+	}
+	return i, nil
+}
+
+// created returns whether the Unix second is one that the parameter created asks for.
+func (c *Call) created() (func(int64) bool, error) {
+	var tests []func(int64) bool
+	for _, name := range []string{"created", "created[gt]", "created[gte]", "created[lt]", "created[lte]"} {
+		if v, ok := c.Form.At(name); !ok || name == "created" && isForm(v) {
+			continue
+		}
+		limit, err := c.Num(name)
+		if err != nil {
+			return nil, err
+		}
+		tests = append(tests, func(at int64) bool {
+			switch name {
+			case "created[gt]":
+				return at > limit
+			case "created[gte]":
+				return at >= limit
+			case "created[lt]":
+				return at < limit
+			case "created[lte]":
+				return at <= limit
+			}
+			return at == limit
+		})
+	}
+	for name := range c.Form.Sub("created") {
+		if !slices.Contains([]string{"gt", "gte", "lt", "lte"}, name) {
+			return nil, shape.UnknownParam("created[" + name + "]")
+		}
+	}
+	return func(at int64) bool {
+		return !slices.ContainsFunc(tests, func(ok func(int64) bool) bool { return !ok(at) })
+	}, nil
+}
+
+func isForm(v any) bool { _, ok := v.(form); return ok }

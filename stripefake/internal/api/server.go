@@ -1,0 +1,287 @@
+package api
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+const (
+	MaxBody    = 1 << 20     // bytes of a request
+	MaxLatency = time.Minute // of Faults.Latency
+)
+
+// A reply is an answer, ready to be sent, now and whenever its idempotency key comes again.
+type reply struct {
+	status int
+	body   []byte
+	retry  string // Stripe-Should-Retry; "": Stripe does not say
+}
+
+// An exchange is a request from its arrival to its answer.
+type exchange struct {
+	f       *Fake
+	w       http.ResponseWriter
+	r       *http.Request
+	call    *Call
+	expand  [][]string
+	fate    fate
+	attempt *attempt // of the idempotency key; nil without one
+	replay  *attempt // whose reply is to be repeated
+	name    string   // of the endpoint, in counts
+}
+
+func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{f: f, w: w, r: r, name: "unknown"}
+	params, err := readForm(w, r)
+	if err = x.admit(params, err); err != nil {
+		x.answer(x.failure(err))
+		return
+	}
+	x.carryOut()
+}
+
+// admit is what comes before a request is carried out. Its errors are saved under no
+// idempotency key.
+func (x *exchange) admit(params form, err error) error {
+	f := x.f
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	x.call = f.System(f.In(DefaultAccount, false))
+	c := x.call
+	c.id, c.url, c.Base = f.NewID("req"), x.r.URL.Path, BaseOf(x.r)
+	if x.r.Method == http.MethodPost {
+		c.key = x.r.Header.Get("Idempotency-Key")
+	}
+	route, names := f.router.find(x.r.Method, x.r.URL.Path)
+	if route == nil {
+		return unrecognized(x.r)
+	}
+	c.route, c.Path, c.Form, x.name = route, names, params, route.Endpoint()
+	if err := x.enter(); err != nil {
+		return err
+	}
+	if err != nil { // of the parameters: whoever has no key learns nothing about them
+		return err
+	}
+	if err := route.Know(params, c.Version); err != nil {
+		return err
+	}
+	if x.expand, err = c.expansions(); err != nil {
+		return err
+	}
+	if !f.admit(c.Space.limitName() + x.name) {
+		return tooMany()
+	}
+	if x.fate = f.draw(); x.fate == busy {
+		return f.isBusy(c.key)
+	}
+	return x.claim()
+}
+
+// enter finds out who asks, about whose objects, and in which version.
+func (x *exchange) enter() error {
+	c := x.call
+	key, err := x.f.authenticate(x.r)
+	if err != nil {
+		return err
+	}
+	account, err := x.f.account(key, x.r)
+	if err != nil {
+		return err
+	}
+	if err := key.permit(x.r, account); err != nil {
+		return err
+	}
+	c.Space, c.Version = x.f.In(account, key.live()), x.f.defaultVersion(account)
+	if version := x.r.Header.Get("Stripe-Version"); version != "" {
+		if err := checkVersion(version); err != nil {
+			return err
+		}
+		c.Version = version
+	}
+	return nil
+}
+
+// claim takes the idempotency key for this request, or finds the reply to be repeated.
+func (x *exchange) claim() error {
+	c := x.call
+	if c.key == "" {
+		return nil
+	}
+	a := attempt{key: c.key, endpoint: c.url, request: c.id}
+	first, err := c.Space.keys.begin(x.f.time(), a, c.Form)
+	switch {
+	case err != nil:
+		return err
+	case first.running:
+		x.attempt = first
+	default:
+		x.replay = first
+	}
+	return nil
+}
+
+// carryOut waits, executes and answers, as the fate of the request is.
+func (x *exchange) carryOut() {
+	f, done := x.f, (*reply)(nil)
+	defer func() { // also if the caller is gone, or a route panics
+		f.Mu.Lock()
+		defer f.Mu.Unlock()
+		x.call.Space.keys.end(x.attempt, f.time(), done)
+	}()
+	if wait(x.r.Context(), f.latency()) != nil || x.fate == lostRequest {
+		x.count(0)
+		hangUp(x.w)
+		return
+	}
+	var answer reply
+	switch {
+	case x.replay != nil:
+		answer = *x.replay.reply
+	case x.fate == failed:
+		answer = x.failure(broken())
+		done = &answer
+	default:
+		var saved bool
+		answer, saved = x.execute()
+		if x.fate == failedLate {
+			answer, saved = x.failure(broken()), true
+		}
+		if saved {
+			done = &answer
+		}
+	}
+	if x.fate == lostReply || x.call.BreakOff {
+		x.count(0)
+		hangUp(x.w)
+		return
+	}
+	x.answer(answer)
+}
+
+func (f *Fake) latency() time.Duration {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	return f.faults.Latency
+}
+
+// execute carries the request out, and says whether its idempotency key keeps the reply.
+func (x *exchange) execute() (r reply, saved bool) {
+	f, c := x.f, x.call
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	c.Now = f.time().Unix()
+	c.tick()
+	o, err := c.route.Do(c)
+	if err != nil {
+		e, known := errors.AsType[*shape.Error](err)
+		return x.failed(err), !known || !e.IsValidation()
+	}
+	return reply{status: http.StatusOK, body: shape.Encode(c.render(o, x.expand))}, true
+}
+
+// failure is the reply of an error.
+func (x *exchange) failure(err error) reply {
+	x.f.Mu.Lock()
+	defer x.f.Mu.Unlock()
+	return x.failed(err)
+}
+
+func (x *exchange) failed(err error) reply {
+	e, ok := errors.AsType[*shape.Error](err)
+	if !ok {
+		x.f.Options.Log.Error("stripefake: a request failed by an error of the fake", "endpoint", x.name, "error", err)
+		e = &shape.Error{Status: http.StatusInternalServerError, Kind: "api_error", Message: "An error of the fake: " + err.Error()}
+	}
+	r := reply{status: e.Status, body: shape.Encode(x.call.errorObject(e))}
+	switch e.Status {
+	case http.StatusConflict, http.StatusTooManyRequests:
+		r.retry = "true"
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound:
+		r.retry = "false"
+	}
+	return r
+}
+
+// answer sends the reply.
+func (x *exchange) answer(a reply) {
+	x.count(a.status)
+	h := x.w.Header()
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Date": x.f.TimeNow().UTC().Format(http.TimeFormat), "Cache-Control": "no-cache, no-store", "Request-Id": x.call.id, "Stripe-Version": x.call.Version,
+		"Idempotency-Key": headerValue(x.call.key), "Stripe-Account": headerValue(x.r.Header.Get("Stripe-Account")), "Stripe-Should-Retry": a.retry,
+	} {
+		if value != "" {
+			h.Set(name, value)
+		}
+	}
+	if x.replay != nil {
+		h.Set("Idempotent-Replayed", "true")
+		h.Set("Original-Request", x.replay.request)
+	}
+	x.w.WriteHeader(a.status)
+	_, _ = x.w.Write(a.body) // a caller that is gone learns nothing, as it should
+}
+
+// headerValue is a text of the caller's as it may stand in a header.
+func headerValue(s string) string { return strings.Map(printable, s[:min(len(s), maxKeyLen)]) }
+
+func printable(r rune) rune {
+	if r < ' ' || r > '~' {
+		return '?'
+	}
+	return r
+}
+
+// readBody returns the form of a request's body.
+func readBody(w http.ResponseWriter, r *http.Request) (string, error) {
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return "", shape.Invalid("", "", "The request is larger than 1 MiB.")
+	}
+	if err != nil {
+		return "", shape.Invalid("", "", "The request cannot be read.")
+	}
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	if kind = strings.TrimSpace(kind); len(text) > 0 && kind != "" && !strings.EqualFold(kind, "application/x-www-form-urlencoded") {
+		return "", shape.Invalid("", "", "The body has to be application/x-www-form-urlencoded, and is "+shape.Shown(kind)+".")
+	}
+	return string(text), nil
+}
+
+// hostForm is what a Host has to look like to be shown in a link.
+var hostForm = regexp.MustCompile(`^[A-Za-z0-9.:\[\]-]+$`)
+
+// BaseOf is how the caller reached the fake.
+func BaseOf(r *http.Request) string {
+	if !hostForm.MatchString(r.Host) {
+		return "http://localhost"
+	}
+	if r.TLS != nil {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
+// limitName is what endpoints are counted by for the rate limit, with the endpoint's name.
+func (s *Space) limitName() string {
+	if s.Live {
+		return s.Account + " live "
+	}
+	return s.Account + " test "
+}
+
+// readForm returns the parameters of a request, from its URL and its body.
+func readForm(w http.ResponseWriter, r *http.Request) (form, error) {
+	body, err := readBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	return shape.ParseForm(r.URL.RawQuery, body)
+}

@@ -1,0 +1,339 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	RetryFor       = 3 * 24 * time.Hour // how long a webhook is tried, by the fake's clock
+	retryFirst     = time.Second        // until the second try, by the real clock; twice as long each time
+	retryMost      = time.Minute
+	webhookTimeout = 10 * time.Second // of one try
+)
+
+// A letter is one webhook on its way to one endpoint.
+type letter struct {
+	event    object
+	endpoint object
+	payload  []byte
+	due      time.Time // by the real clock; zero: at once
+	giveUp   time.Time // by the fake's clock
+	tries    int
+	flushed  int // the number of the Flush that has tried it
+}
+
+// A postOffice delivers webhooks: for each endpoint one worker, which sends one at a time.
+type postOffice struct {
+	f      *Fake
+	client *http.Client
+	ctx    context.Context // ends with Close
+	stop   context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	dice    *rand.Rand      // guarded by mu
+	boxes   map[string]*box // guarded by mu; by the endpoint's id
+	flushes int             // guarded by mu; so far
+}
+
+// A box is what waits for one endpoint.
+type box struct {
+	turn    chan struct{} // has one element while nobody sends
+	wake    chan struct{} // something has come
+	letters []*letter     // guarded by postOffice.mu
+	sending bool          // guarded by postOffice.mu; a letter is out
+}
+
+func newPostOffice(f *Fake) *postOffice {
+	ctx, stop := context.WithCancel(context.Background())
+	return &postOffice{f: f, ctx: ctx, stop: stop, boxes: map[string]*box{}, dice: newDice(f.Options.Seed + 1), client: &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect is a failure
+	}}
+}
+
+// Close stops the sending of webhooks; those that have not been delivered are lost.
+func (f *Fake) Close() error {
+	f.post.mu.Lock() // so that no worker begins from here on
+	f.post.stop()
+	f.post.mu.Unlock()
+	f.post.wg.Wait()
+	f.post.client.CloseIdleConnections()
+	return nil
+}
+
+// put hands in a letter.
+func (p *postOffice) put(l letter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx.Err() != nil {
+		return
+	}
+	id := l.endpoint.ID()
+	b := p.boxes[id]
+	if b == nil {
+		b = &box{turn: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
+		b.turn <- struct{}{}
+		p.boxes[id] = b
+		p.wg.Go(func() { p.work(b) })
+	}
+	b.letters = append(b.letters, &l)
+	b.call()
+}
+
+func (b *box) call() {
+	select {
+	case b.wake <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// drop forgets what waits for an endpoint.
+func (p *postOffice) drop(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b := p.boxes[id]; b != nil {
+		b.letters = nil
+	}
+}
+
+// work sends what is due, until the post office closes.
+func (p *postOffice) work(b *box) {
+	timer := time.NewTimer(retryMost)
+	defer timer.Stop()
+	for {
+		select {
+		case <-b.turn:
+		case <-p.ctx.Done():
+			return
+		}
+		l, pause := p.next(b)
+		if l != nil {
+			p.try(p.ctx, b, l)
+		}
+		b.turn <- struct{}{}
+		if l != nil {
+			continue
+		}
+		timer.Reset(pause)
+		select {
+		case <-timer.C:
+		case <-b.wake:
+		case <-p.ctx.Done():
+			return
+		}
+	}
+}
+
+// next takes the letter out that is to be sent now, or says how long there is none.
+func (p *postOffice) next(b *box) (*letter, time.Duration) {
+	now, shuffle := p.f.Options.Real(), p.f.shuffles()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var due []int
+	pause := retryMost
+	for i, l := range b.letters {
+		if left := l.due.Sub(now); left > 0 {
+			pause = min(pause, left)
+			continue
+		}
+		due = append(due, i)
+		if !shuffle {
+			break
+		}
+	}
+	if len(due) == 0 {
+		return nil, pause
+	}
+	return b.take(due[p.dice.IntN(len(due))]), 0
+}
+
+// take takes the letter out that is now to be sent. postOffice.mu is held.
+func (b *box) take(i int) *letter {
+	l := b.letters[i]
+	b.letters, b.sending = slices.Delete(b.letters, i, i+1), true
+	return l
+}
+
+// sent says that the letter which was taken is delivered, given up, or back.
+func (p *postOffice) sent(b *box) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b.sending = false
+}
+
+func (f *Fake) shuffles() bool {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	return f.faults.WebhookShuffle
+}
+
+// try sends the letter once, and puts it back if it was not accepted.
+func (p *postOffice) try(ctx context.Context, b *box, l *letter) {
+	defer p.sent(b)
+	ctx, cancel := context.WithTimeout(ctx, webhookTimeout)
+	defer cancel()
+	f := p.f
+	f.Mu.Lock()
+	now, url, keys := f.Options.Now(), l.endpoint.Str("url"), secrets(l.endpoint, f.time().Unix())
+	off := l.endpoint.Yes("deleted") || l.endpoint.Str("status") != "enabled"
+	f.Mu.Unlock()
+	if off {
+		return
+	}
+	status, err := p.send(ctx, url, Signature(now, l.payload, keys...), l.payload)
+	f.Mu.Lock()
+	if err == nil && status/100 == 2 {
+		accepted(l.event, l.endpoint.ID())
+		f.Mu.Unlock()
+		return
+	}
+	late := !f.time().Before(l.giveUp)
+	f.Mu.Unlock()
+	f.Options.Log.Debug("stripefake: a webhook was not accepted", "endpoint", l.endpoint.ID(), "event", l.event.ID(), "status", status, "gives_up", late)
+	if late {
+		return
+	}
+	l.tries++
+	l.due = f.Options.Real().Add(min(retryMost, retryFirst<<min(l.tries-1, 10)))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b.letters = append(b.letters, l)
+}
+
+func (p *postOffice) send(ctx context.Context, url, signature string, payload []byte) (int, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(payload))
+	if err != nil {
+		return 0, err
+	}
+	r.Header.Set("Content-Type", "application/json; charset=utf-8")
+	r.Header.Set("User-Agent", "Stripe/1.0 (a fake; not from stripe.com)")
+	r.Header.Set("Stripe-Signature", signature)
+	res, err := p.client.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	_, _ = io.CopyN(io.Discard, res.Body, MaxBody) // so that the connection can be used again
+	return res.StatusCode, res.Body.Close()
+}
+
+// Signature is the header Stripe-Signature of a webhook that is sent at that time: one v1
+// for every secret.
+func Signature(at time.Time, payload []byte, secrets ...string) string {
+	t := strconv.FormatInt(at.Unix(), 10)
+	parts := []string{"t=" + t}
+	for _, secret := range secrets {
+		mac := hmac.New(sha256.New, []byte(secret))
+		mac.Write([]byte(t + "."))
+		mac.Write(payload)
+		parts = append(parts, "v1="+hex.EncodeToString(mac.Sum(nil)))
+	}
+	return strings.Join(parts, ",")
+}
+
+// Flush tries every webhook that waits now, once, whatever its delay, and those that come
+// of it. It returns how many wait still, as they were not accepted; an error if ctx ends.
+func (f *Fake) Flush(ctx context.Context) (left int, err error) {
+	p := f.post
+	p.mu.Lock()
+	p.flushes++
+	n := p.flushes
+	p.mu.Unlock()
+	for {
+		b, any := p.unflushed(n)
+		if !any {
+			break
+		}
+		if err := p.flush(ctx, b, n); err != nil {
+			return 0, fmt.Errorf("webhooks: %w", err)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, b := range p.boxes {
+		left += len(b.letters)
+	}
+	return left, nil
+}
+
+// unflushed returns a box that has a letter which the flush has not tried, or one in which
+// something is under way.
+func (p *postOffice) unflushed(n int) (*box, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, b := range p.boxes {
+		if b.sending || slices.ContainsFunc(b.letters, func(l *letter) bool { return l.flushed < n }) {
+			return b, true
+		}
+	}
+	return nil, false
+}
+
+// flush waits for its turn at the box and tries each letter that was not tried.
+func (p *postOffice) flush(ctx context.Context, b *box, n int) error {
+	select {
+	case <-b.turn:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.ctx.Done():
+		return p.ctx.Err()
+	}
+	defer func() { b.turn <- struct{}{}; b.call() }()
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		l := p.take(b, n)
+		if l == nil {
+			return nil
+		}
+		p.try(ctx, b, l)
+	}
+}
+
+func (p *postOffice) take(b *box, n int) *letter {
+	shuffle := p.f.shuffles()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var of []int
+	for i, l := range b.letters {
+		if l.flushed < n {
+			of = append(of, i)
+		}
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	i := of[0]
+	if shuffle {
+		i = of[p.dice.IntN(len(of))]
+	}
+	l := b.take(i)
+	l.flushed = n
+	return l
+}
+
+// SetTransport sends webhooks by the transport, in tests.
+func (f *Fake) SetTransport(t http.RoundTripper) { f.post.client.Transport = t }
+
+// Hold keeps an endpoint that has no webhooks yet from sending any, in tests. After release
+// only Flush sends them.
+func (f *Fake) Hold(endpoint string) (release func()) {
+	b := &box{turn: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
+	f.post.mu.Lock()
+	defer f.post.mu.Unlock()
+	f.post.boxes[endpoint] = b
+	return func() { b.turn <- struct{}{} }
+}

@@ -1,0 +1,125 @@
+package billing
+
+import (
+	"strconv"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+// clockLife is after how long Stripe deletes a test clock, in seconds. The fake only says so.
+const clockLife = 30 * api.Day
+
+// freeStep is how far a test clock without subscriptions goes in one step, in seconds.
+const freeStep = 2 * 366 * api.Day
+
+func clockRoutes() []api.Route {
+	const path = "/v1/test_helpers/test_clocks"
+	return []api.Route{
+		on("POST", path, "frozen_time name expand", call.createClock),
+		on("GET", path, api.ListParams, call.listClocks),
+		on("GET", path+"/{test_clock}", "expand", call.getClock),
+		on("DELETE", path+"/{test_clock}", "", call.deleteClock),
+		on("POST", path+"/{test_clock}/advance", "frozen_time expand", call.advanceClock),
+	}
+}
+
+func (c call) createClock() (object, error) {
+	if c.Space.Live {
+		return nil, shape.Invalid("", "", "Test clocks can only be made in test mode.")
+	}
+	if err := c.Require("frozen_time"); err != nil {
+		return nil, err
+	}
+	frozen, err := c.Amountless("frozen_time")
+	if err != nil {
+		return nil, err
+	}
+	clock := c.Create(api.ClockKind, "clock", object{"name": shape.TextOrNil(c.Form, "name"), "frozen_time": frozen,
+		"deletes_after": c.Now + clockLife, "status": "ready", "status_details": object{}})
+	c.Emit("test_helpers.test_clock.created", clock, nil)
+	return clock, nil
+}
+
+func (c call) listClocks() (object, error) {
+	return c.List(api.ClockKind, func(o object) bool { return o.Str("object") == api.ClockKind })
+}
+
+func (c call) getClock() (object, error) { return c.clock() }
+
+func (c call) clock() (object, error) {
+	clock, err := c.Find(api.ClockKind, c.Path["test_clock"], "test_clock")
+	if err == nil && clock.Yes("deleted") {
+		return nil, shape.Missing("test_clock", clock.ID(), "test_clock")
+	}
+	return clock, err
+}
+
+// deleteClock takes the clock's customers with it, as Stripe does.
+func (c call) deleteClock() (object, error) {
+	clock, err := c.clock()
+	if err != nil {
+		return nil, err
+	}
+	for _, customer := range c.Space.All("customer") {
+		if customer.Str("test_clock") == clock.ID() && !customer.Yes("deleted") {
+			back := c.InTimeOf(customer)
+			c.customerGone(customer)
+			c.Emit("customer.deleted", customer, nil)
+			c.Space.Put("customer", object{"id": customer.ID(), "object": "customer", "deleted": true})
+			back()
+		}
+	}
+	clock["deleted"] = true
+	c.Emit("test_helpers.test_clock.deleted", clock, nil)
+	return object{"id": clock.ID(), "object": api.ClockKind, "deleted": true}, nil
+}
+
+// advanceClock carries out everything up to the new time at once. The answer still says
+// advancing, as Stripe's does, where it takes a while: whoever asks again finds the clock
+// ready.
+func (c call) advanceClock() (object, error) {
+	clock, err := c.clock()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Require("frozen_time"); err != nil {
+		return nil, err
+	}
+	target, err := c.Amountless("frozen_time")
+	if err != nil {
+		return nil, err
+	}
+	frozen := clock.Num("frozen_time")
+	if target <= frozen {
+		return nil, shape.Invalid("", "frozen_time", "The new frozen_time must be after the current one, "+strconv.FormatInt(frozen, 10)+".")
+	}
+	if most := c.furthest(clock); target > most {
+		return nil, shape.Invalid("", "frozen_time", "Cannot advance the clock by more than two intervals of its shortest subscription at a time: at most to "+
+			strconv.FormatInt(most, 10)+".")
+	}
+	clock["status"], clock["status_details"] = "advancing", object{"advancing": object{"target_frozen_time": target}}
+	c.Emit("test_helpers.test_clock.advancing", clock, nil)
+	answer := clock.Clone()
+	c.Run(clock, target)
+	clock["frozen_time"], clock["status"], clock["status_details"] = target, "ready", object{}
+	c.Emit("test_helpers.test_clock.ready", clock, nil)
+	return answer, nil
+}
+
+// furthest is the latest time to which the clock may go in one step, in Unix seconds.
+func (c call) furthest(clock object) int64 {
+	frozen := clock.Num("frozen_time")
+	most := frozen + freeStep
+	for _, sub := range c.Space.All("subscription") {
+		if sub.Str("test_clock") != clock.ID() || over(sub) {
+			continue
+		}
+		for _, item := range itemsOf(sub) {
+			if r, ok := recurrenceOf(item.Sub("price")); ok {
+				most = min(most, r.after(frozen, 2))
+			}
+		}
+	}
+	return most
+}

@@ -1,0 +1,254 @@
+package billing
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+func invoiceRoutes() []api.Route {
+	const params = "auto_advance automatically_finalizes_at collection_method default_payment_method description footer metadata payment_settings statement_descriptor "
+	const path = "/v1/invoices/{invoice}"
+	return []api.Route{
+		on("POST", "/v1/invoices", params+"currency customer pending_invoice_items_behavior subscription", call.createInvoice),
+		on("GET", "/v1/invoices", api.ListParams+"collection_method created customer status subscription", call.listInvoices),
+		on("GET", path, "", call.getInvoice),
+		on("POST", path, params, call.updateInvoice),
+		on("DELETE", path, "", call.deleteInvoice),
+		on("GET", path+"/lines", api.ListParams, call.listLines),
+		on("POST", path+"/finalize", "auto_advance", call.finalizeInvoice),
+		on("POST", path+"/pay", "off_session paid_out_of_band payment_method", call.payInvoice),
+		on("POST", path+"/void", "", call.voidInvoice),
+		on("POST", path+"/mark_uncollectible", "", call.giveUpInvoice),
+	}
+}
+
+// newInvoice stores a draft of the customer without lines, and says nothing of it yet.
+func (c call) newInvoice(customer object, reason string, members object) object {
+	o := object{
+		"account_country": "US", "account_name": nil, "account_tax_ids": nil, "amount_due": int64(0), "amount_overpaid": int64(0),
+		"amount_paid": int64(0), "amount_paid_off_stripe": int64(0), "amount_remaining": int64(0), "amount_shipping": int64(0),
+		"application": nil, "attempt_count": int64(0), "attempted": false, "auto_advance": false,
+		"automatic_tax":              object{"disabled_reason": nil, "enabled": false, "liability": nil, "provider": nil, "status": nil},
+		"automatically_finalizes_at": nil, "billing_reason": reason, "collection_method": "charge_automatically",
+		"currency": nil, "custom_fields": nil, "customer": customer.ID(), "customer_account": nil,
+		"customer_address": customer["address"], "customer_email": customer["email"], "customer_name": customer["name"],
+		"customer_phone": customer["phone"], "customer_shipping": customer["shipping"], "customer_tax_exempt": "none",
+		"customer_tax_ids": []any{}, "default_payment_method": nil, "default_source": nil, "default_tax_rates": []any{},
+		"description": nil, "discounts": []any{}, "due_date": nil, "effective_at": nil, "ending_balance": nil, "footer": nil,
+		"from_invoice": nil, "hosted_invoice_url": nil, "invoice_pdf": nil, "issuer": issuer(), "last_finalization_error": nil,
+		"latest_revision": nil, "metadata": object{}, "next_payment_attempt": nil, "number": nil, "on_behalf_of": nil, "parent": nil,
+		"payment_settings": object{"default_mandate": nil, "payment_method_options": nil, "payment_method_types": nil},
+		"period_end":       c.Now, "period_start": c.Now, "post_payment_credit_notes_amount": int64(0),
+		"pre_payment_credit_notes_amount": int64(0), "receipt_number": nil, "rendering": nil, "shipping_cost": nil,
+		"shipping_details": nil, "starting_balance": int64(0), "statement_descriptor": nil, "status": "draft",
+		"status_transitions": object{"finalized_at": nil, "marked_uncollectible_at": nil, "paid_at": nil, "voided_at": nil},
+		"subtotal":           int64(0), "subtotal_excluding_tax": int64(0), "test_clock": customer["test_clock"], "total": int64(0),
+		"total_discount_amounts": []any{}, "total_excluding_tax": int64(0), "total_pretax_credit_amounts": []any{}, "total_taxes": []any{},
+		"webhooks_delivered_at": c.Now,
+	}
+	maps.Copy(o, members)
+	o = c.Create("invoice", "in", o)
+	o["lines"] = shape.ListOf(nil, "/v1/invoices/"+o.ID()+"/lines")
+	return o
+}
+
+// onSubscription is the parent of an invoice that a subscription has made.
+func onSubscription(sub object) object {
+	return object{"type": "subscription_details", "quote_details": nil,
+		"subscription_details": object{"subscription": sub.ID(), "metadata": sub.Sub("metadata").Clone()}}
+}
+
+// subscriptionOf is the subscription that the invoice is of, or nil.
+func (c call) subscriptionOf(invoice object) object {
+	return c.Space.Get("subscription", shape.SubscriptionID(invoice))
+}
+
+func (c call) createInvoice() (object, error) {
+	customer, err := c.buyer()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.collection(); err != nil {
+		return nil, err
+	}
+	behavior, err := c.Choice("pending_invoice_items_behavior", "include", "exclude")
+	if err != nil {
+		return nil, err
+	}
+	method, err := c.payer(c.Form, "default_payment_method", "default_payment_method", customer)
+	if err != nil {
+		return nil, err
+	}
+	defer c.InTimeOf(customer)()
+	members := object{"default_payment_method": shape.OrNil(method)}
+	var sub object
+	if id := c.Form.Str("subscription"); id != "" {
+		if sub, err = c.Find("subscription", id, "subscription"); err != nil {
+			return nil, err
+		}
+		if sub.Str("customer") != customer.ID() {
+			return nil, shape.Invalid("", "subscription", "The subscription "+id+" is not the customer's.")
+		}
+		members["parent"], members["currency"] = onSubscription(sub), sub["currency"]
+	}
+	if err := c.invoiceParams(members); err != nil {
+		return nil, err
+	}
+	if currency := strings.ToLower(c.Form.Str("currency")); currency != "" {
+		members["currency"] = currency
+	}
+	var items []object
+	if behavior == "include" || behavior == "" && (sub != nil || c.Version < "2022-08-01") { // the default was changed then
+		items = c.pending(customer, sub, members.Str("currency"))
+		if len(items) > 0 && members["currency"] == nil {
+			members["currency"] = items[0]["currency"]
+		}
+	}
+	if members["currency"] == nil {
+		members["currency"] = "usd"
+		if s := customer.Str("currency"); s != "" {
+			members["currency"] = s
+		}
+	}
+	invoice := c.newInvoice(customer, "manual", members)
+	c.take(invoice, items)
+	c.opened(invoice)
+	return invoice, nil
+}
+
+// opened says that there is a new draft.
+func (c call) opened(invoice object) {
+	advance(invoice, c.Now)
+	c.Plan(invoice)
+	c.Emit("invoice.created", invoice, nil)
+}
+
+// advance says when a draft that advances by itself does.
+func advance(invoice object, now int64) {
+	if !invoice.Yes("auto_advance") || invoice.Str("status") != "draft" {
+		return
+	}
+	if invoice["automatically_finalizes_at"] == nil {
+		invoice["automatically_finalizes_at"] = now + draftLife
+	}
+	invoice["next_payment_attempt"] = invoice["automatically_finalizes_at"]
+}
+
+// invoiceParams sets what the parameters say about an invoice, new or old.
+func (c call) invoiceParams(o object) error {
+	for _, name := range []string{"description", "footer", "statement_descriptor"} {
+		if c.Form.Has(name) {
+			o[name] = shape.TextOrNil(c.Form, name)
+		}
+	}
+	if c.Form.Has("automatically_finalizes_at") {
+		at, err := c.Amountless("automatically_finalizes_at")
+		if err != nil {
+			return err
+		}
+		o["automatically_finalizes_at"], o["auto_advance"] = at, true
+	}
+	if c.Form.Has("auto_advance") {
+		yes, err := c.Flag("auto_advance")
+		if err != nil {
+			return err
+		}
+		o["auto_advance"] = yes
+		if !yes {
+			o["automatically_finalizes_at"], o["next_payment_attempt"] = nil, nil
+		}
+	}
+	return c.Metadata(o)
+}
+
+func (c call) getInvoice() (object, error) { return c.Find("invoice", c.Path["invoice"], "invoice") }
+
+func (c call) listInvoices() (object, error) {
+	if _, err := c.Choice("status", "draft", "open", "paid", "uncollectible", "void"); err != nil {
+		return nil, err
+	}
+	return c.List("invoice", func(o object) bool {
+		if c.Form.Has("subscription") && c.Form.Str("subscription") != shape.SubscriptionID(o) {
+			return false
+		}
+		return !slices.ContainsFunc([]string{"customer", "status", "collection_method"}, func(name string) bool {
+			return c.Form.Has(name) && c.Form.Str(name) != o.Str(name)
+		})
+	})
+}
+
+func (c call) listLines() (object, error) {
+	invoice, err := c.getInvoice()
+	if err != nil {
+		return nil, err
+	}
+	lines := linesOf(invoice)
+	slices.Reverse(lines) // page turns them round
+	return c.Page(lines, nil)
+}
+
+func (c call) updateInvoice() (object, error) {
+	invoice, err := c.getInvoice()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.collection(); err != nil {
+		return nil, err
+	}
+	customer := c.Space.Get("customer", invoice.Str("customer"))
+	method, err := c.payer(c.Form, "default_payment_method", "default_payment_method", customer)
+	if err != nil {
+		return nil, err
+	}
+	if s := invoice.Str("status"); s != "draft" && s != "open" && (c.Form.Has("auto_advance") || c.Form.Has("description") || method != "") {
+		return nil, notEditable(invoice)
+	}
+	defer c.InTimeOf(customer)()
+	before := invoice.Clone()
+	if err := c.invoiceParams(invoice); err != nil {
+		return nil, err
+	}
+	if c.Form.Has("default_payment_method") {
+		invoice["default_payment_method"] = shape.OrNil(method)
+	}
+	advance(invoice, c.Now)
+	c.Changed("invoice.updated", before, invoice)
+	return invoice, nil
+}
+
+func notEditable(invoice object) error {
+	return shape.Invalid("invoice_not_editable", "", "This invoice is "+invoice.Str("status")+" and can no longer be edited.")
+}
+
+// draft returns the invoice, if it still is one.
+func (c call) draft(id, param string) (object, error) {
+	invoice, err := c.Find("invoice", id, param)
+	if err == nil && invoice.Str("status") != "draft" {
+		return nil, notEditable(invoice)
+	}
+	return invoice, err
+}
+
+func (c call) deleteInvoice() (object, error) {
+	invoice, err := c.draft(c.Path["invoice"], "invoice")
+	if err != nil {
+		return nil, err
+	}
+	if invoice["parent"] != nil {
+		return nil, shape.Invalid("invoice_not_editable", "", "You can only delete one-off invoices. This invoice is of a subscription: void it.")
+	}
+	for _, line := range linesOf(invoice) {
+		if item := c.Space.Get("invoiceitem", line.Str("_item")); item != nil {
+			before := item.Clone()
+			item["invoice"] = nil
+			c.Changed("invoiceitem.updated", before, item)
+		}
+	}
+	c.Space.Drop("invoice", invoice.ID())
+	c.Emit("invoice.deleted", invoice, nil)
+	return object{"id": invoice.ID(), "object": "invoice", "deleted": true}, nil
+}

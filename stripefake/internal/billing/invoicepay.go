@@ -1,0 +1,224 @@
+package billing
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/payment"
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+// retryDays are how many days after its first failure an invoice is tried again: Stripe's
+// recommended eight times in two weeks. Stripe chooses the times by what it has learnt; the
+// fake's are fixed.
+var retryDays = [...]int64{1, 3, 5, 7, 9, 11, 13, 14}
+
+// hard are the declines after which Stripe does not charge the same payment method again.
+// It goes on counting attempts: they are made as soon as there is another one.
+var hard = []string{"incorrect_number", "lost_card", "pickup_card", "stolen_card", "revocation_of_authorization",
+	"revocation_of_all_authorizations", "authentication_required", "highest_risk_level", "transaction_not_allowed"}
+
+func (c call) payInvoice() (object, error) {
+	invoice, err := c.getInvoice()
+	if err != nil {
+		return nil, err
+	}
+	customer := c.Space.Get("customer", invoice.Str("customer"))
+	defer c.InTimeOf(customer)()
+	method, err := c.payer(c.Form, "payment_method", "payment_method", customer)
+	if err != nil {
+		return nil, err
+	}
+	offSession, err := c.Flag("off_session")
+	if err != nil {
+		return nil, err
+	}
+	outside, err := c.Flag("paid_out_of_band")
+	if err != nil {
+		return nil, err
+	}
+	switch invoice.Str("status") {
+	case "paid":
+		return nil, shape.Invalid("invoice_already_paid", "", "Invoice is already paid")
+	case "void":
+		return nil, shape.Invalid("invoice_not_open", "", "This invoice is void and can no longer be paid.")
+	case "draft":
+		if err := c.finalize(invoice); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case invoice.Str("status") == "paid": // nothing was due
+		return invoice, nil
+	case outside:
+		invoice["_paid_out_of_band"] = true
+		invoice["amount_paid_off_stripe"] = invoice["amount_due"]
+		c.cancelPayment(invoice, "abandoned")
+		c.settle(invoice, invoice.Num("amount_due"), "")
+		return invoice, nil
+	case method == "":
+		method = c.methodFor(invoice)
+	}
+	if method == "" {
+		return nil, noMethod()
+	}
+	if err := c.collect(invoice, method, offSession || !c.Form.Has("off_session"), false); err != nil {
+		return nil, err
+	}
+	return invoice, nil
+}
+
+func noMethod() error {
+	return shape.Invalid("resource_missing", "", "This customer has no attached payment source or default payment method. Please consider adding a default payment method.")
+}
+
+// attempt tries to collect an invoice by itself.
+func (c call) attempt(invoice object) {
+	method := c.methodFor(invoice)
+	if method == "" {
+		c.failed(invoice, nil, true)
+		return
+	}
+	n := invoice.Num("attempt_count")
+	err := c.collect(invoice, method, true, true) // what became of it is in the invoice
+	if err != nil && invoice.Str("status") == "open" && invoice.Num("attempt_count") == n {
+		c.failed(invoice, nil, true) // it could not even be tried
+	}
+}
+
+// retry is a later attempt. A payment method that was refused for good is not charged again.
+func (c call) retry(invoice object) {
+	method := c.methodFor(invoice)
+	if method == "" || method == invoice.Str("_hard") {
+		if last := c.count(invoice, true); last {
+			c.gaveUp(c.subscriptionOf(invoice))
+		}
+		return
+	}
+	c.attempt(invoice)
+}
+
+// collect confirms the invoice's payment intent. automatic says that it is the fake that
+// tries, and not a request. The payment intent's move has changed the invoice when it returns.
+// A payment for which the bank wants the customer waits for the customer, as Stripe's billing
+// has it, although nobody is there.
+func (c call) collect(invoice object, method string, offSession, automatic bool) error {
+	pi := c.intentOf(invoice)
+	if pi == nil {
+		return shape.Invalid("invoice_not_open", "", "This invoice has nothing to be paid.")
+	}
+	if m := c.Space.Get("payment_method", method); m != nil {
+		acts := payment.BehaviourOf(m)
+		offSession = offSession && (!acts.Off || acts.SetupFrees && m.Yes("_setup"))
+	}
+	invoice["_automatic"] = automatic
+	err := c.Confirm(pi, method, offSession, "")
+	switch pi.Str("status") {
+	case payment.Processing: // what becomes of it still is this attempt's
+		before := invoice.Clone()
+		invoice["attempted"], invoice["next_payment_attempt"] = true, nil
+		c.sayChanged(before, invoice)
+		return err
+	case payment.NeedsAction:
+		err = &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: "invoice_payment_intent_requires_action", Intent: pi,
+			Message: "This payment requires additional user action before it can be completed successfully. Payment can be completed using the PaymentIntent associated with the invoice."}
+	}
+	delete(invoice, "_automatic")
+	return err
+}
+
+// followIntent carries what has become of a payment intent over to the invoice that it is for.
+func (c call) followIntent(pi object) {
+	invoice := c.Space.Get("invoice", pi.Str("_invoice"))
+	if invoice == nil || invoice.Str("status") != "open" && invoice.Str("status") != "uncollectible" {
+		return
+	}
+	defer c.InTimeOf(c.Space.Get("customer", invoice.Str("customer")))()
+	switch pi.Str("status") {
+	case payment.Succeeded:
+		c.settle(invoice, pi.Num("amount_received"), pi.Str("latest_charge"))
+	case payment.NeedsAction:
+		c.failed(invoice, pi, invoice.Yes("_automatic"))
+	case payment.NeedsMethod:
+		if pi["last_payment_error"] != nil {
+			c.failed(invoice, pi, invoice.Yes("_automatic"))
+		}
+	}
+	delete(invoice, "_automatic")
+}
+
+// settle makes an open invoice paid. charge is "" if none was needed.
+func (c call) settle(invoice object, amount int64, charge string) {
+	if part := c.Space.Get("invoice_payment", invoice.Str("_payment")); part.Str("status") == "open" {
+		part["status"], part["amount_paid"] = "paid", amount
+		part.Sub("status_transitions")["paid_at"] = c.Now
+		c.Emit("invoice_payment.paid", part, nil)
+	}
+	before := invoice.Clone()
+	invoice["status"], invoice["amount_paid"], invoice["amount_remaining"] = "paid", amount, invoice.Num("amount_due")-amount
+	invoice["auto_advance"], invoice["next_payment_attempt"], invoice["attempted"] = false, nil, true
+	if charge != "" {
+		invoice["_charge"] = charge
+		if invoice.Num("attempt_count") == 0 || invoice.Yes("_automatic") {
+			invoice["attempt_count"] = invoice.Num("attempt_count") + 1
+		}
+	}
+	invoice.Sub("status_transitions")["paid_at"] = c.Now
+	if sub := c.subscriptionOf(invoice); sub != nil {
+		c.invoicePaid(sub, invoice)
+	}
+	c.sayChanged(before, invoice)
+	c.say("invoice.paid", invoice, nil)
+	c.say("invoice.payment_succeeded", invoice, nil)
+}
+
+// failed counts a failed attempt, and says when the next one is. pi is nil if there was
+// nothing to charge.
+func (c call) failed(invoice, pi object, automatic bool) {
+	problem := pi.Sub("last_payment_error")
+	delete(invoice, "_hard")
+	if pi.Str("status") == payment.NeedsAction || slices.Contains(hard, problem.Str("decline_code")) || slices.Contains(hard, problem.Str("code")) {
+		invoice["_hard"] = pi.Str("payment_method")
+		if invoice["_hard"] == "" {
+			invoice["_hard"] = problem.Sub("payment_method").Str("id")
+		}
+	}
+	if charge := pi.Str("latest_charge"); charge != "" {
+		invoice["_charge"] = charge
+	}
+	last := c.count(invoice, automatic)
+	if pi.Str("status") == payment.NeedsAction || problem.Str("code") == "authentication_required" {
+		c.say("invoice.payment_action_required", invoice, nil)
+	}
+	c.say("invoice.payment_failed", invoice, nil)
+	if sub := c.subscriptionOf(invoice); sub != nil {
+		c.invoiceFailed(sub)
+		if last {
+			c.gaveUp(sub)
+		}
+	}
+}
+
+// count counts an attempt: the first one, and those that the fake has made by itself. What
+// requests have tried after the first one does not change when it tries again. last says that
+// it will not.
+func (c call) count(invoice object, automatic bool) (last bool) {
+	before := invoice.Clone()
+	n := invoice.Num("attempt_count")
+	if n == 0 {
+		invoice["_first"] = c.Now
+	}
+	if n == 0 || automatic {
+		n++
+		invoice["attempt_count"] = n
+		invoice["next_payment_attempt"] = nil
+		if int(n) <= len(retryDays) && invoice.Yes("auto_advance") && c.subscriptionOf(invoice).Str("status") != "incomplete" {
+			invoice["next_payment_attempt"] = invoice.Num("_first") + retryDays[n-1]*api.Day
+		}
+		last = int(n) > len(retryDays)
+	}
+	invoice["attempted"] = true
+	c.sayChanged(before, invoice)
+	return last
+}

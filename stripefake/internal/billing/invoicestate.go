@@ -1,0 +1,212 @@
+package billing
+
+import (
+	"fmt"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/payment"
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+// draftLife is for how long an invoice that advances by itself stays a draft, in seconds.
+// Stripe waits for about as long after its webhook has been answered.
+const draftLife = api.Hour
+
+// say emits an event of an invoice: at once, or, while it is not clear whether its
+// subscription is going to be there at all, later or never.
+func (c call) say(typ string, invoice, previous object) {
+	if sub := c.subscriptionOf(invoice); sub.Yes("_strict") {
+		sub["_held"] = append(sub.List("_held"), object{"type": typ, "of": invoice.Clone(), "previous": previous})
+		return
+	}
+	c.Emit(typ, invoice, previous)
+}
+
+// sayChanged is changed for an invoice.
+func (c call) sayChanged(before, invoice object) {
+	c.Plan(invoice)
+	if previous := shape.Differences(before, invoice); shape.IsPublic(previous) {
+		c.say("invoice.updated", invoice, previous)
+	}
+}
+
+func (c call) finalizeInvoice() (object, error) {
+	invoice, err := c.draft(c.Path["invoice"], "invoice")
+	if err != nil {
+		return nil, err
+	}
+	defer c.InTimeOf(c.Space.Get("customer", invoice.Str("customer")))()
+	if c.Form.Has("auto_advance") {
+		if invoice["auto_advance"], err = c.Flag("auto_advance"); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.finalize(invoice); err != nil {
+		return nil, err
+	}
+	if invoice.Str("status") == "open" && invoice.Yes("auto_advance") { // Stripe tries within the hour
+		before := invoice.Clone()
+		invoice["next_payment_attempt"] = c.Now + draftLife
+		c.sayChanged(before, invoice)
+	}
+	return invoice, nil
+}
+
+// finalize opens a draft: it gets its number, and a payment intent for what is due. Where
+// nothing is due it is paid.
+func (c call) finalize(invoice object) error {
+	before := invoice.Clone()
+	pi, err := c.intentFor(invoice)
+	if err != nil {
+		return err
+	}
+	customer := c.Space.Get("customer", invoice.Str("customer"))
+	n := customer.Num("next_invoice_sequence")
+	customer["next_invoice_sequence"] = n + 1
+	invoice["number"] = fmt.Sprintf("%s-%04d", customer.Str("invoice_prefix"), n)
+	invoice["status"], invoice["effective_at"], invoice["ending_balance"] = "open", c.Now, int64(0)
+	invoice["automatically_finalizes_at"], invoice["next_payment_attempt"] = nil, nil
+	invoice["hosted_invoice_url"] = "https://invoice.stripe.com/i/" + c.Space.Account + "/" + invoice.ID()
+	invoice["invoice_pdf"] = "https://pay.stripe.com/invoice/" + c.Space.Account + "/" + invoice.ID() + "/pdf"
+	invoice.Sub("status_transitions")["finalized_at"] = c.Now
+	if pi != nil {
+		part := c.Create("invoice_payment", "inpay", object{
+			"amount_paid": nil, "amount_requested": invoice["amount_due"], "currency": invoice["currency"], "invoice": invoice.ID(),
+			"is_default": true, "payment": object{"type": "payment_intent", "payment_intent": pi.ID()}, "status": "open",
+			"status_transitions": object{"canceled_at": nil, "paid_at": nil}, "_customer": invoice["customer"],
+		})
+		invoice["_payment"], invoice["_payment_intent"] = part.ID(), pi.ID()
+		invoice["_confirmation_secret"] = object{"type": "payment_intent", "client_secret": pi["client_secret"]}
+	}
+	c.sayChanged(before, invoice)
+	c.say("invoice.finalized", invoice, nil)
+	if pi == nil && invoice.Str("_pause") == "" {
+		c.settle(invoice, 0, "")
+	}
+	return nil
+}
+
+// intentFor makes the payment intent of an invoice; nil if it needs none. Less than Stripe's
+// smallest amount is not charged: Stripe puts it on the customer's balance, which the fake
+// does not keep.
+func (c call) intentFor(invoice object) (object, error) {
+	if invoice.Num("amount_due") == 0 || invoice.Str("_pause") != "" {
+		return nil, nil
+	}
+	members := object{"amount": invoice["amount_due"], "currency": invoice["currency"], "customer": invoice["customer"],
+		"_invoice": invoice.ID()}
+	if method := c.methodFor(invoice); method != "" {
+		members["payment_method"] = method
+	}
+	if sub := c.subscriptionOf(invoice); sub != nil {
+		members["description"] = map[bool]string{true: "Subscription creation", false: "Subscription update"}[invoice.Str("billing_reason") == "subscription_create"]
+		if sub.Sub("payment_settings").Str("save_default_payment_method") == "on_subscription" {
+			members["setup_future_usage"] = "off_session"
+		}
+	}
+	pi, err := c.NewIntent(members)
+	if e, ok := err.(*shape.Error); ok && e.Code == "amount_too_small" {
+		return nil, nil
+	}
+	return pi, err
+}
+
+func (c call) intentOf(invoice object) object {
+	return c.Space.Get("payment_intent", invoice.Str("_payment_intent"))
+}
+
+func (c call) voidInvoice() (object, error) {
+	invoice, err := c.getInvoice()
+	if err != nil {
+		return nil, err
+	}
+	if s := invoice.Str("status"); s != "open" && s != "uncollectible" {
+		return nil, shape.Invalid("invoice_not_open", "", "You can only void open or uncollectible invoices. This invoice is "+s+".")
+	}
+	defer c.InTimeOf(c.Space.Get("customer", invoice.Str("customer")))()
+	c.void(invoice)
+	return invoice, nil
+}
+
+func (c call) void(invoice object) {
+	c.close(invoice, "void", "voided_at", "invoice.voided")
+}
+
+func (c call) giveUpInvoice() (object, error) {
+	invoice, err := c.getInvoice()
+	if err != nil {
+		return nil, err
+	}
+	if s := invoice.Str("status"); s != "open" {
+		return nil, shape.Invalid("invoice_not_open", "", "You can only mark open invoices uncollectible. This invoice is "+s+".")
+	}
+	defer c.InTimeOf(c.Space.Get("customer", invoice.Str("customer")))()
+	c.close(invoice, "uncollectible", "marked_uncollectible_at", "invoice.marked_uncollectible")
+	return invoice, nil
+}
+
+// close ends an invoice that is not going to be paid. One that is uncollectible still can be.
+func (c call) close(invoice object, status, transition, typ string) {
+	before := invoice.Clone()
+	invoice["status"], invoice["auto_advance"], invoice["next_payment_attempt"] = status, false, nil
+	invoice.Sub("status_transitions")[transition] = c.Now
+	if status == "void" {
+		c.cancelPayment(invoice, "void_invoice")
+	}
+	c.sayChanged(before, invoice)
+	c.say(typ, invoice, nil)
+	if sub := c.subscriptionOf(invoice); sub != nil && sub.Str("latest_invoice") == invoice.ID() {
+		c.invoiceClosed(sub, status)
+	}
+}
+
+// cancelPayment cancels the invoice's payment intent, if that can still be cancelled.
+func (c call) cancelPayment(invoice object, reason string) {
+	if pi := c.intentOf(invoice); pi != nil && payment.IsOpen(pi) {
+		_ = c.CancelIntent(pi, reason) // an open one can be
+	}
+	if part := c.Space.Get("invoice_payment", invoice.Str("_payment")); part.Str("status") == "open" {
+		part["status"] = "canceled"
+		part.Sub("status_transitions")["canceled_at"] = c.Now
+	}
+}
+
+// invoiceDue is when an invoice is finalized or tried again by itself.
+func invoiceDue(o object) (int64, bool) {
+	if !o.Yes("auto_advance") {
+		return 0, false
+	}
+	var at any
+	switch o.Str("status") {
+	case "draft":
+		at = o["automatically_finalizes_at"]
+	case "open":
+		at = o["next_payment_attempt"]
+	}
+	when, ok := at.(int64)
+	return when, ok
+}
+
+func (c call) invoiceHappens(invoice object) {
+	if invoice.Str("status") == "open" {
+		c.retry(invoice)
+		return
+	}
+	if err := c.finalize(invoice); err != nil { // as Stripe does: it stays a draft
+		before := invoice.Clone()
+		invoice["auto_advance"], invoice["automatically_finalizes_at"] = false, nil
+		invoice["last_finalization_error"] = object{"type": "invalid_request_error", "message": err.Error()}
+		c.sayChanged(before, invoice)
+		c.say("invoice.finalization_failed", invoice, nil)
+		return
+	}
+	switch pause := invoice.Str("_pause"); {
+	case invoice.Str("status") != "open":
+	case pause == "void":
+		c.void(invoice)
+	case pause == "mark_uncollectible":
+		c.close(invoice, "uncollectible", "marked_uncollectible_at", "invoice.marked_uncollectible")
+	default:
+		c.attempt(invoice)
+	}
+}

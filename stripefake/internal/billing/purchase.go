@@ -1,0 +1,55 @@
+package billing
+
+import "github.com/duesday/duesday/stripefake/internal/shape"
+
+// buyer returns the customer that a parameter names, who is there.
+func (c call) buyer() (object, error) {
+	if err := c.Require("customer"); err != nil {
+		return nil, err
+	}
+	return c.Customer(c.Form.Str("customer"), "customer")
+}
+
+// payer returns the payment method of the parameter, which has to be the customer's; "" if
+// there is none.
+func (c call) payer(f form, name, param string, customer object) (string, error) {
+	id := f.Str(name)
+	if id == "" {
+		return "", nil
+	}
+	method, err := c.Find("payment_method", id, param)
+	if err != nil {
+		return "", err
+	}
+	if method.Str("customer") != customer.ID() {
+		return "", shape.Invalid("resource_missing", param, "The payment method "+id+" does not belong to the customer "+customer.ID()+
+			". Please attach it to the customer first.")
+	}
+	return method.ID(), nil
+}
+
+// methodFor is the payment method that an invoice is paid with: its own, its subscription's,
+// or the customer's; "" if there is none.
+func (c call) methodFor(invoice object) string {
+	if id := invoice.Str("default_payment_method"); id != "" {
+		return id
+	}
+	if sub := c.subscriptionOf(invoice); sub != nil && sub.Str("default_payment_method") != "" {
+		return sub.Str("default_payment_method")
+	}
+	if customer := c.Space.Get("customer", invoice.Str("customer")); customer != nil {
+		return c.DefaultMethod(customer)
+	}
+	return ""
+}
+
+// collection checks the parameter collection_method: the fake charges, and sends no invoices.
+func (c call) collection() error {
+	if c.Form.Has("collection_method") && c.Form.Str("collection_method") != "charge_automatically" {
+		return shape.Invalid("", "collection_method", "This fake knows the collection_method charge_automatically only.")
+	}
+	return nil
+}
+
+// issuer is who makes an invoice out: the account itself.
+func issuer() object { return object{"type": "self"} }

@@ -1,0 +1,255 @@
+package billing
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+// expiring is how long before its end a schedule is announced to be over, in seconds.
+const expiring = 7 * api.Day
+
+func scheduleRoutes() []api.Route {
+	const path = "/v1/subscription_schedules/{schedule}"
+	const params = "default_settings end_behavior metadata phases "
+	return []api.Route{
+		on("POST", "/v1/subscription_schedules", params+"billing_mode customer from_subscription start_date", call.createSchedule),
+		on("GET", "/v1/subscription_schedules", api.ListParams+"created customer scheduled", call.listSchedules),
+		on("GET", path, "", call.schedule),
+		on("POST", path, params+"proration_behavior", call.updateSchedule),
+		on("POST", path+"/cancel", "invoice_now prorate", call.cancelSchedule),
+		on("POST", path+"/release", "preserve_cancel_date", call.releaseSchedule),
+	}
+}
+
+func (c call) schedule() (object, error) {
+	return c.Find("subscription_schedule", c.Path["schedule"], "schedule")
+}
+
+func (c call) listSchedules() (object, error) {
+	return c.List("subscription_schedule", func(o object) bool {
+		return (!c.Form.Has("customer") || c.Form.Str("customer") == o.Str("customer")) &&
+			(!c.Form.Yes("scheduled") || o.Str("status") == "not_started")
+	})
+}
+
+// newSchedule is a schedule without phases, not stored yet.
+func (c call) newSchedule(customer object) object {
+	mode := object{"type": "flexible", "flexible": object{}}
+	if c.Version < shape.Clover {
+		mode = object{"type": "classic", "flexible": nil}
+	}
+	return object{
+		"application": nil, "billing_mode": mode, "canceled_at": nil, "completed_at": nil, "current_phase": nil, "customer": customer.ID(),
+		"customer_account": nil, "end_behavior": "release", "metadata": object{}, "phases": []any{}, "released_at": nil,
+		"released_subscription": nil, "status": "not_started", "subscription": nil, "test_clock": customer["test_clock"],
+		"default_settings": object{"application_fee_percent": nil, "automatic_tax": object{"disabled_reason": nil, "enabled": false, "liability": nil},
+			"billing_cycle_anchor": "automatic", "billing_thresholds": nil, "collection_method": "charge_automatically",
+			"default_payment_method": nil, "description": nil, "on_behalf_of": nil, "transfer_data": nil,
+			"invoice_settings": object{"account_tax_ids": nil, "custom_fields": nil, "days_until_due": nil, "description": nil, "footer": nil, "issuer": issuer()}},
+	}
+}
+
+func (c call) createSchedule() (object, error) {
+	if c.Form.Has("from_subscription") {
+		return c.scheduleFrom()
+	}
+	customer, err := c.buyer()
+	if err != nil {
+		return nil, err
+	}
+	defer c.InTimeOf(customer)()
+	start := c.Now
+	if s := c.Form.Str("start_date"); s != "" && s != "now" {
+		if start, err = c.Amountless("start_date"); err != nil {
+			return nil, err
+		}
+		if start < c.Now {
+			return nil, shape.Invalid("", "start_date", "This fake cannot start a schedule in the past.")
+		}
+	}
+	o := c.newSchedule(customer)
+	if err := c.scheduleParams(o, customer); err != nil {
+		return nil, err
+	}
+	if len(c.Form.List("phases")) == 0 {
+		return nil, shape.Invalid("parameter_missing", "phases", "Missing required param: phases.")
+	}
+	if o["phases"], err = c.phases(start, customer); err != nil {
+		return nil, err
+	}
+	o = c.Create("subscription_schedule", "sub_sched", o)
+	if start <= c.Now {
+		c.startSchedule(o)
+	}
+	c.Plan(o)
+	c.Emit("subscription_schedule.created", o, nil)
+	return o, nil
+}
+
+// scheduleFrom puts a schedule over a subscription that is there: one phase, for its current
+// period.
+func (c call) scheduleFrom() (object, error) {
+	sub, err := c.Find("subscription", c.Form.Str("from_subscription"), "from_subscription")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"phases", "customer", "end_behavior", "start_date", "default_settings"} {
+		if c.Form.Has(name) {
+			return nil, shape.Invalid("", name, "You cannot set `"+name+"` if `from_subscription` is set.")
+		}
+	}
+	if over(sub) || sub["schedule"] != nil {
+		return nil, shape.Invalid("", "from_subscription", "You cannot migrate a subscription that is "+sub.Str("status")+" or is already attached to a schedule.")
+	}
+	customer := c.Space.Get("customer", sub.Str("customer"))
+	defer c.InTimeOf(customer)()
+	o := c.newSchedule(customer)
+	if err := c.Metadata(o); err != nil {
+		return nil, err
+	}
+	phase := newPhase(sub.Str("currency"))
+	for _, item := range itemsOf(sub) {
+		phase["items"] = append(phase.List("items"), phaseItem(item.Sub("price"), item.Num("quantity")))
+		phase["start_date"], phase["end_date"] = item.Num("current_period_start"), lastEnd(sub)
+	}
+	phase["default_payment_method"] = sub["default_payment_method"]
+	o["phases"] = []any{phase}
+	o["status"], o["subscription"] = "active", sub.ID()
+	o["current_phase"] = object{"start_date": phase["start_date"], "end_date": phase["end_date"]}
+	o = c.Create("subscription_schedule", "sub_sched", o)
+	before := sub.Clone()
+	sub["schedule"] = o.ID()
+	c.Changed("customer.subscription.updated", before, sub)
+	c.Plan(o)
+	c.Emit("subscription_schedule.created", o, nil)
+	return o, nil
+}
+
+// scheduleParams sets what the parameters say about a schedule, new or old, but for its
+// phases.
+func (c call) scheduleParams(o, customer object) error {
+	behavior, err := c.Choice("end_behavior", "cancel", "none", "release", "renew")
+	switch {
+	case err != nil:
+		return err
+	case behavior == "none" || behavior == "renew":
+		return shape.Invalid("", "end_behavior", "This fake knows the end_behavior cancel and release only.")
+	case behavior != "":
+		o["end_behavior"] = behavior
+	}
+	if settings := c.Form.Sub("default_settings"); settings != nil {
+		method, err := c.payer(settings, "default_payment_method", "default_settings[default_payment_method]", customer)
+		if err != nil {
+			return err
+		}
+		defaults := o.Sub("default_settings").Clone()
+		if settings.Has("default_payment_method") {
+			defaults["default_payment_method"] = shape.OrNil(method)
+		}
+		if settings.Has("description") {
+			defaults["description"] = shape.TextOrNil(settings, "description")
+		}
+		for name := range settings {
+			if !strings.Contains(" default_payment_method description collection_method billing_cycle_anchor ", " "+name+" ") {
+				return shape.Invalid("", "default_settings["+name+"]", "This fake does not know default_settings["+name+"].")
+			}
+		}
+		o["default_settings"] = defaults
+	}
+	return c.Metadata(o)
+}
+
+func (c call) updateSchedule() (object, error) {
+	o, err := c.openSchedule()
+	if err != nil {
+		return nil, err
+	}
+	customer := c.Space.Get("customer", o.Str("customer"))
+	defer c.InTimeOf(customer)()
+	next := o.Clone()
+	if err := c.scheduleParams(next, customer); err != nil {
+		return nil, err
+	}
+	if c.Form.Has("phases") {
+		start := phasesOf(o)[0].Num("start_date")
+		if next["phases"], err = c.phases(start, customer); err != nil {
+			return nil, err
+		}
+		if current := o.Sub("current_phase"); current != nil {
+			phase := phaseAt(next, c.Now)
+			if phase == nil {
+				return nil, shape.Invalid("", "phases", "The phases must have the current one, which began at "+shownTime(current.Num("start_date"))+".")
+			}
+			next["current_phase"] = object{"start_date": phase["start_date"], "end_date": phase["end_date"]}
+		}
+	}
+	before := o.Clone()
+	maps.Copy(o, next)
+	if sub := c.Space.Get("subscription", o.Str("subscription")); sub != nil {
+		was := sub.Clone()
+		c.foresee(o, sub)
+		c.Changed("customer.subscription.updated", was, sub)
+	}
+	c.Changed("subscription_schedule.updated", before, o)
+	return o, nil
+}
+
+// openSchedule returns the schedule of the path, which has not ended.
+func (c call) openSchedule() (object, error) {
+	o, err := c.schedule()
+	if err == nil && o.Str("status") != "active" && o.Str("status") != "not_started" {
+		return nil, shape.Invalid("", "", "You cannot change a subscription schedule that is currently in the `"+o.Str("status")+
+			"` status. Only `not_started` and `active` ones can be.")
+	}
+	return o, err
+}
+
+// cancelSchedule cancels its subscription too.
+func (c call) cancelSchedule() (object, error) {
+	o, err := c.openSchedule()
+	if err != nil {
+		return nil, err
+	}
+	defer c.InTimeOf(c.Space.Get("customer", o.Str("customer")))()
+	if sub := c.Space.Get("subscription", o.Str("subscription")); sub != nil {
+		c.end(sub, "cancellation_requested") // and with it the schedule
+		return o, nil
+	}
+	o["status"], o["canceled_at"] = "canceled", c.Now
+	c.Emit("subscription_schedule.canceled", o, nil)
+	return o, nil
+}
+
+func (c call) releaseSchedule() (object, error) {
+	o, err := c.openSchedule()
+	if err != nil {
+		return nil, err
+	}
+	keep, err := c.Flag("preserve_cancel_date")
+	if err != nil {
+		return nil, err
+	}
+	defer c.InTimeOf(c.Space.Get("customer", o.Str("customer")))()
+	c.release(o, keep)
+	return o, nil
+}
+
+// release lets the subscription go on by itself. keep leaves the end that it has got.
+func (c call) release(o object, keep bool) {
+	sub := c.Space.Get("subscription", o.Str("subscription"))
+	o["status"], o["released_at"], o["current_phase"] = "released", c.Now, nil
+	o["released_subscription"], o["subscription"] = o["subscription"], nil
+	if sub != nil {
+		before := sub.Clone()
+		sub["schedule"] = nil
+		if !keep && sub.Yes("_foreseen") {
+			sub["cancel_at"], sub["canceled_at"] = nil, nil
+		}
+		delete(sub, "_foreseen")
+		c.Changed("customer.subscription.updated", before, sub)
+	}
+	c.Emit("subscription_schedule.released", o, nil)
+}

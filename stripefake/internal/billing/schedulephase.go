@@ -1,0 +1,288 @@
+package billing
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+func newPhase(currency string) object {
+	return object{
+		"add_invoice_items": []any{}, "application_fee_percent": nil, "automatic_tax": object{"disabled_reason": nil, "enabled": false, "liability": nil},
+		"billing_cycle_anchor": nil, "billing_thresholds": nil, "collection_method": nil, "currency": currency, "default_payment_method": nil,
+		"default_tax_rates": []any{}, "description": nil, "discounts": []any{}, "end_date": int64(0), "invoice_settings": nil, "items": []any{},
+		"metadata": object{}, "on_behalf_of": nil, "proration_behavior": "create_prorations", "start_date": int64(0), "transfer_data": nil,
+		"trial_end": nil,
+	}
+}
+
+func phaseItem(price object, quantity int64) object {
+	return object{"billing_thresholds": nil, "discounts": []any{}, "metadata": object{}, "price": price.ID(), "quantity": quantity, "tax_rates": []any{}}
+}
+
+// phaseAt is the phase in which the Unix second is, or nil.
+func phaseAt(schedule object, t int64) object {
+	for _, phase := range phasesOf(schedule) {
+		if phase.Num("start_date") <= t && t < phase.Num("end_date") {
+			return phase
+		}
+	}
+	return nil
+}
+
+func shownTime(t int64) string { return time.Unix(t, 0).UTC().Format(time.RFC3339) }
+
+// phases reads the phases, the first of which begins at start.
+func (c call) phases(start int64, customer object) ([]any, error) {
+	var list []any
+	for i, v := range c.Form.List("phases") {
+		f, _ := v.(form)
+		phase, err := c.phase(f, "phases["+strconv.Itoa(i)+"]", start, customer)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, phase)
+		start = phase.Num("end_date")
+	}
+	return list, nil
+}
+
+// knownInPhase are the parameters of a phase. iterations went with 2025-09-30.clover, where duration
+// took its place.
+const knownInPhase = " currency collection_method default_payment_method description duration end_date items iterations metadata proration_behavior start_date trial trial_end "
+
+func (c call) phase(f form, param string, start int64, customer object) (object, error) {
+	for name := range f {
+		if !strings.Contains(knownInPhase, " "+name+" ") || name == "iterations" && c.Version >= shape.Clover {
+			return nil, shape.UnknownParam(param + "[" + name + "]")
+		}
+	}
+	wanted, err := c.wantedItems(f, param)
+	if err != nil {
+		return nil, err
+	}
+	currency, err := currencyOf(wanted, param+"[items]")
+	if err != nil {
+		return nil, err
+	}
+	phase := newPhase(currency)
+	for _, w := range wanted {
+		phase["items"] = append(phase.List("items"), phaseItem(w.price, max(w.quantity, boolInt(w.quantity < 0))))
+	}
+	if s := f.Str("start_date"); s != "" && s != "now" && s != strconv.FormatInt(start, 10) {
+		return nil, shape.Invalid("", param+"[start_date]", "The phase has to begin where the one before it ends, at "+strconv.FormatInt(start, 10)+".")
+	}
+	method, err := c.payer(f, "default_payment_method", param+"[default_payment_method]", customer)
+	if err != nil {
+		return nil, err
+	}
+	phase["default_payment_method"], phase["description"] = shape.OrNil(method), shape.TextOrNil(f, "description")
+	if f.Has("metadata") {
+		if err := shape.MergeMetadata(phase, f["metadata"], param+"[metadata]"); err != nil {
+			return nil, err
+		}
+	}
+	if f.Has("proration_behavior") {
+		behavior := f.Str("proration_behavior")
+		if !slices.Contains([]string{"always_invoice", "create_prorations", "none"}, behavior) {
+			return nil, shape.Invalid("", param+"[proration_behavior]", "Invalid proration_behavior: must be one of always_invoice, create_prorations, or none")
+		}
+		phase["proration_behavior"] = behavior
+	}
+	end, err := c.phaseEnd(f, param, start, wanted[0].price)
+	if err != nil {
+		return nil, err
+	}
+	phase["start_date"], phase["end_date"] = start, end
+	return phase, phaseTrial(phase, f, param)
+}
+
+// phaseEnd is where a phase ends: at end_date, after a duration or a number of periods, or
+// after one period.
+func (c call) phaseEnd(f form, param string, start int64, price object) (int64, error) {
+	r, _ := recurrenceOf(price)
+	n := 0
+	for _, name := range []string{"end_date", "duration", "iterations"} {
+		if f.Has(name) {
+			n++
+		}
+	}
+	if n > 1 {
+		return 0, shape.Invalid("", param+"[end_date]", "You may only specify one of these parameters: end_date, duration, iterations.")
+	}
+	switch {
+	case f.Has("end_date"):
+		end, err := shape.Whole(f, "end_date", param+"[end_date]")
+		if err == nil && end <= start {
+			err = shape.Invalid("", param+"[end_date]", "The end_date must be after the start of the phase, "+strconv.FormatInt(start, 10)+".")
+		}
+		return end, err
+	case f.Has("duration"):
+		d := f.Sub("duration")
+		r = recurrence{d.Str("interval"), 1}
+		if d.Has("interval_count") {
+			var err error
+			if r.count, err = shape.Whole(d, "interval_count", param+"[duration][interval_count]"); err != nil {
+				return 0, err
+			}
+		}
+		if !slices.Contains([]string{"day", "week", "month", "year"}, r.interval) || r.count < 1 || r.count > 3650 {
+			return 0, shape.Invalid("", param+"[duration]", "Invalid duration: interval must be one of day, week, month, or year, and interval_count at least 1")
+		}
+		return r.after(start, 1), nil
+	case f.Has("iterations"):
+		times, err := shape.Whole(f, "iterations", param+"[iterations]")
+		if err != nil || times < 1 || times > 3650 {
+			return 0, shape.Invalid("parameter_invalid_integer", param+"[iterations]", "Invalid integer: "+shape.Shown(f.Str("iterations")))
+		}
+		return r.after(start, times), nil
+	}
+	return r.after(start, 1), nil
+}
+
+func phaseTrial(phase object, f form, param string) error {
+	switch {
+	case f.Yes("trial") && f.Has("trial_end"):
+		return shape.Invalid("", param+"[trial]", "You may only specify one of these parameters: trial, trial_end.")
+	case f.Yes("trial"):
+		phase["trial_end"] = phase["end_date"]
+	case f.Has("trial_end"):
+		end, err := shape.Whole(f, "trial_end", param+"[trial_end]")
+		if err != nil {
+			return err
+		}
+		if end <= phase.Num("start_date") || end > phase.Num("end_date") {
+			return shape.Invalid("", param+"[trial_end]", "The trial_end must be within the phase.")
+		}
+		phase["trial_end"] = end
+	}
+	return nil
+}
+
+// startSchedule makes the subscription of a schedule, now. It is active at once; its first
+// invoice is a draft for about an hour.
+func (c call) startSchedule(o object) {
+	phase := phasesOf(o)[0]
+	customer := c.Space.Get("customer", o.Str("customer"))
+	members := object{"status": "active", "schedule": o.ID(), "billing_mode": o.Sub("billing_mode").Clone(), "metadata": phase.Sub("metadata").Clone()}
+	if members["default_payment_method"] = phase["default_payment_method"]; members["default_payment_method"] == nil {
+		members["default_payment_method"] = o.Sub("default_settings")["default_payment_method"]
+	}
+	if end, ok := phase["trial_end"].(int64); ok {
+		members["status"], members["trial_start"], members["trial_end"], members["billing_cycle_anchor"] = "trialing", c.Now, end, end
+	}
+	sub := c.newSubscription(customer, phase.Str("currency"), members)
+	for _, v := range phase.List("items") {
+		item := v.(object)
+		c.addItem(sub, c.Space.Get("price", item.Str("price")), item.Num("quantity"), object{})
+	}
+	o["status"], o["subscription"] = "active", sub.ID()
+	o["current_phase"] = object{"start_date": phase["start_date"], "end_date": phase["end_date"]}
+	c.foresee(o, sub)
+	invoice := c.billed(sub, "subscription_create", c.Now, c.firstBills(sub))
+	c.Plan(sub)
+	c.Emit("customer.subscription.created", sub, nil)
+	c.opened(invoice)
+}
+
+// foresee gives a subscription the end that its schedule has for it, in the last phase.
+func (c call) foresee(o, sub object) {
+	phases := phasesOf(o)
+	last := phases[len(phases)-1]
+	switch {
+	case o.Str("end_behavior") == "cancel" && last.Num("start_date") <= c.Now:
+		sub["cancel_at"], sub["_foreseen"] = last["end_date"], true
+		if sub["canceled_at"] == nil {
+			sub["canceled_at"] = c.Now
+		}
+	case sub.Yes("_foreseen"):
+		sub["cancel_at"], sub["canceled_at"] = nil, nil
+		delete(sub, "_foreseen")
+	}
+}
+
+// scheduleDue is when a schedule starts, is about to expire, or a phase of it ends.
+func scheduleDue(o object) (int64, bool) {
+	phases := phasesOf(o)
+	if len(phases) == 0 {
+		return 0, false
+	}
+	switch o.Str("status") {
+	case "not_started":
+		return phases[0].Num("start_date"), true
+	case "active":
+		end := o.Sub("current_phase").Num("end_date")
+		if last := phases[len(phases)-1].Num("end_date"); !o.Yes("_told") && last-expiring < end {
+			return last - expiring, true
+		}
+		return end, true
+	}
+	return 0, false
+}
+
+func (c call) scheduleHappens(o object) {
+	before := o.Clone()
+	if o.Str("status") == "not_started" {
+		c.startSchedule(o)
+		c.Changed("subscription_schedule.updated", before, o)
+		return
+	}
+	end := o.Sub("current_phase").Num("end_date")
+	if c.Now < end {
+		o["_told"] = true
+		c.Emit("subscription_schedule.expiring", o, nil)
+		return
+	}
+	if phase := phaseAt(o, c.Now); phase != nil {
+		o["current_phase"] = object{"start_date": phase["start_date"], "end_date": phase["end_date"]}
+		c.enter(o, phase)
+		c.Changed("subscription_schedule.updated", before, o)
+		return
+	}
+	if o.Str("end_behavior") == "release" {
+		c.release(o, false)
+		return
+	}
+	o["status"], o["completed_at"], o["current_phase"] = "completed", c.Now, nil
+	if sub := c.Space.Get("subscription", o.Str("subscription")); sub != nil && !over(sub) {
+		c.end(sub, "cancellation_requested")
+	}
+	c.Emit("subscription_schedule.completed", o, nil)
+}
+
+// enter gives the subscription the prices of a phase that begins, without prorating.
+func (c call) enter(o, phase object) {
+	sub := c.Space.Get("subscription", o.Str("subscription"))
+	if sub == nil || over(sub) {
+		return
+	}
+	before := sub.Clone()
+	items := itemsOf(sub)
+	sub.Sub("items")["data"] = []any{}
+	for i, v := range phase.List("items") {
+		item := v.(object)
+		price := c.Space.Get("price", item.Str("price"))
+		if i < len(items) {
+			was, _ := recurrenceOf(items[i].Sub("price"))
+			if is, _ := recurrenceOf(price); is == was {
+				items[i]["price"], items[i]["quantity"] = price.Clone(), item.Num("quantity")
+				sub.Sub("items")["data"] = append(sub.Sub("items").List("data"), items[i])
+				continue
+			}
+		}
+		c.addItem(sub, price, item.Num("quantity"), object{})
+		added := itemsOf(sub)[i]
+		added["current_period_end"] = added["current_period_start"] // its first period is still to be billed
+	}
+	if method := phase["default_payment_method"]; method != nil {
+		sub["default_payment_method"] = method
+	}
+	c.foresee(o, sub)
+	c.Changed("customer.subscription.updated", before, sub)
+}
+
+// phasesOf are the phases of a schedule.
+func phasesOf(schedule object) []object { return shape.ObjectsOf(schedule.List("phases")) }

@@ -1,0 +1,195 @@
+package billing
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+// firstPayment is how long the first invoice of a subscription may wait for its payment, in
+// seconds.
+const firstPayment = 23 * api.Hour
+
+func subscriptionRoutes() []api.Route {
+	const path = "/v1/subscriptions/{subscription_exposed_id}"
+	const params = "cancel_at cancel_at_period_end collection_method default_payment_method description items metadata off_session payment_behavior payment_settings proration_behavior trial_end trial_settings "
+	return []api.Route{
+		on("POST", "/v1/subscriptions", params+"billing_cycle_anchor billing_mode currency customer trial_period_days", call.createSubscription),
+		on("GET", "/v1/subscriptions", api.ListParams+"collection_method created customer price status test_clock", call.listSubscriptions),
+		on("GET", path, "", call.subscription),
+		on("POST", path, params+"cancellation_details pause_collection", call.updateSubscription),
+		on("DELETE", path, "cancellation_details expand invoice_now prorate", call.cancelSubscription),
+		on("POST", "/v1/subscriptions/{subscription}/resume", "billing_cycle_anchor proration_behavior", call.resumeSubscription),
+		on("GET", "/v1/subscription_items", api.ListParams+"subscription", call.listSubscriptionItems),
+		on("GET", "/v1/subscription_items/{item}", "", call.getSubscriptionItem),
+	}
+}
+
+func (c call) subscription() (object, error) {
+	id := c.Path["subscription_exposed_id"] + c.Path["subscription"] // Stripe's spec has both names
+	return c.Find("subscription", id, "id")
+}
+
+// over says that a subscription will never be anything else.
+func over(sub object) bool {
+	return sub.Str("status") == "canceled" || sub.Str("status") == "incomplete_expired"
+}
+
+func (c call) listSubscriptions() (object, error) {
+	status, err := c.Choice("status", "active", "all", "canceled", "ended", "incomplete", "incomplete_expired", "past_due", "paused", "trialing", "unpaid")
+	if err != nil {
+		return nil, err
+	}
+	return c.List("subscription", func(o object) bool {
+		switch is := o.Str("status"); {
+		case status == "" && is == "canceled", status == "ended" && !over(o):
+			return false
+		case status != "" && status != "all" && status != "ended" && status != is:
+			return false
+		}
+		if price := c.Form.Str("price"); price != "" &&
+			!slices.ContainsFunc(itemsOf(o), func(item object) bool { return item.Sub("price").ID() == price }) {
+			return false
+		}
+		return !slices.ContainsFunc([]string{"customer", "collection_method", "test_clock"}, func(name string) bool {
+			return c.Form.Has(name) && c.Form.Str(name) != o.Str(name)
+		})
+	})
+}
+
+func (c call) listSubscriptionItems() (object, error) {
+	if err := c.Require("subscription"); err != nil {
+		return nil, err
+	}
+	sub, err := c.Find("subscription", c.Form.Str("subscription"), "subscription")
+	if err != nil {
+		return nil, err
+	}
+	items := itemsOf(sub)
+	slices.Reverse(items) // page turns them round
+	return c.Page(items, nil)
+}
+
+func (c call) getSubscriptionItem() (object, error) {
+	for _, sub := range c.Space.All("subscription") {
+		for _, item := range itemsOf(sub) {
+			if item.ID() == c.Path["item"] {
+				return item, nil
+			}
+		}
+	}
+	return nil, shape.Missing("subscription_item", c.Path["item"], "item")
+}
+
+// newSubscription stores a subscription of the customer that begins now, and says nothing of
+// it yet.
+func (c call) newSubscription(customer object, currency string, members object) object {
+	mode := object{"type": "flexible", "flexible": object{}}
+	if c.Version < shape.Clover { // the default was changed then
+		mode = object{"type": "classic", "flexible": nil}
+	}
+	o := object{
+		"application": nil, "application_fee_percent": nil, "automatic_tax": object{"disabled_reason": nil, "enabled": false, "liability": nil},
+		"billing_cycle_anchor": c.Now, "billing_cycle_anchor_config": nil, "billing_mode": mode, "billing_schedules": []any{},
+		"billing_thresholds": nil, "cancel_at": nil, "cancel_at_period_end": false, "canceled_at": nil,
+		"cancellation_details": object{"comment": nil, "feedback": nil, "feedback_option": nil, "reason": nil},
+		"collection_method":    "charge_automatically", "currency": currency, "customer": customer.ID(), "customer_account": nil,
+		"days_until_due": nil, "default_payment_method": nil, "default_source": nil, "default_tax_rates": []any{}, "description": nil,
+		"discounts": []any{}, "ended_at": nil,
+		"invoice_settings": object{"account_tax_ids": nil, "custom_fields": nil, "description": nil, "footer": nil, "issuer": issuer()},
+		"latest_invoice":   nil, "managed_payments": nil, "metadata": object{}, "next_pending_invoice_item_invoice": nil, "on_behalf_of": nil,
+		"pause_collection":              nil,
+		"payment_settings":              object{"payment_method_options": nil, "payment_method_types": nil, "save_default_payment_method": "off"},
+		"pending_invoice_item_interval": nil, "pending_setup_intent": nil, "pending_update": nil, "schedule": nil, "start_date": c.Now,
+		"status": "incomplete", "test_clock": customer["test_clock"], "transfer_data": nil, "trial_end": nil,
+		"trial_settings": object{"end_behavior": object{"missing_payment_method": "create_invoice"}}, "trial_start": nil,
+	}
+	maps.Copy(o, members)
+	o = c.Create("subscription", "sub", o)
+	o["items"] = shape.ListOf(nil, "/v1/subscription_items?subscription="+o.ID())
+	return o
+}
+
+// addItem gives a subscription another item, whose first period begins now.
+func (c call) addItem(sub, price object, quantity int64, metadata object) {
+	r, _ := recurrenceOf(price)
+	end := r.next(sub.Num("billing_cycle_anchor"), c.Now)
+	if trial, ok := sub["trial_end"].(int64); ok && trial > c.Now {
+		end = trial
+	}
+	items := sub.Sub("items")
+	items["data"] = append(items.List("data"), object{
+		"id": c.NewID("si"), "object": "subscription_item", "billing_thresholds": nil, "created": c.Now, "current_period_start": c.Now,
+		"current_period_end": end, "discounts": []any{}, "metadata": metadata, "price": price.Clone(), "quantity": quantity,
+		"subscription": sub.ID(), "tax_rates": []any{},
+	})
+}
+
+// A wanted is an element of the parameter items.
+type wanted struct {
+	id       string // of the item that is there already
+	price    object // nil: as it is
+	quantity int64
+	metadata object
+	deleted  bool
+}
+
+// wantedItems reads the list items of a form.
+func (c call) wantedItems(f form, param string) ([]wanted, error) {
+	var list []wanted
+	for i, v := range f.List("items") {
+		element, _ := v.(form)
+		name := shape.Inside(param, "items["+strconv.Itoa(i)+"]")
+		w := wanted{id: element.Str("id"), quantity: -1, deleted: element.Yes("deleted"), metadata: object{}}
+		if err := shape.MergeMetadata(w.metadata, orEmpty(element["metadata"]), name+"[metadata]"); err != nil {
+			return nil, err
+		}
+		w.metadata = w.metadata.Sub("metadata")
+		if element.Has("quantity") {
+			n, err := shape.Whole(element, "quantity", name+"[quantity]")
+			if err != nil || n < 0 {
+				return nil, shape.Invalid("parameter_invalid_integer", name+"[quantity]", "Invalid integer: "+shape.Shown(element.Str("quantity")))
+			}
+			w.quantity = n
+		}
+		if w.id == "" || element.Has("price") || element.Has("price_data") {
+			price, err := c.priceFor(element, name)
+			if err != nil {
+				return nil, err
+			}
+			if _, ok := recurrenceOf(price); !ok {
+				return nil, shape.Invalid("", name+"[price]", "The price specified is set to `type=one_time` but this field only accepts prices with `type=recurring`.")
+			}
+			w.price = price
+		}
+		list = append(list, w)
+	}
+	return list, nil
+}
+
+func orEmpty(v any) any {
+	if v == nil {
+		return form{}
+	}
+	return v
+}
+
+// currencyOf returns the one currency of what is wanted.
+func currencyOf(list []wanted, param string) (string, error) {
+	if len(list) == 0 {
+		return "", shape.Invalid("parameter_missing", param, "Missing required param: "+param+".")
+	}
+	currency := list[0].price.Str("currency")
+	for _, w := range list {
+		if w.price.Str("currency") != currency {
+			return "", shape.Invalid("", param, "All prices on a subscription must have the same currency.")
+		}
+	}
+	return currency, nil
+}
+
+// itemsOf are the items of a subscription.
+func itemsOf(sub object) []object { return shape.ObjectsOf(sub.Sub("items").List("data")) }

@@ -1,0 +1,210 @@
+package billing
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+// A term is when a subscription begins to be paid, and when it ends.
+type term struct {
+	trialEnd any   // Unix seconds, or nil
+	anchor   int64 // of its periods
+}
+
+func (c call) createSubscription() (object, error) {
+	customer, err := c.buyer()
+	if err != nil {
+		return nil, err
+	}
+	behavior, err := c.Choice("payment_behavior", "allow_incomplete", "default_incomplete", "error_if_incomplete", "pending_if_incomplete")
+	switch {
+	case err != nil:
+		return nil, err
+	case behavior == "pending_if_incomplete":
+		return nil, shape.Invalid("", "payment_behavior", "`pending_if_incomplete` is for updates. Use default_incomplete, allow_incomplete or error_if_incomplete.")
+	}
+	if err := c.collection(); err != nil {
+		return nil, err
+	}
+	defer c.InTimeOf(customer)()
+	wanted, err := c.wantedItems(c.Form, "")
+	if err != nil {
+		return nil, err
+	}
+	currency, err := currencyOf(wanted, "items")
+	if err != nil {
+		return nil, err
+	}
+	if asked := c.Form.Str("currency"); asked != "" && strings.ToLower(asked) != currency {
+		return nil, shape.Invalid("", "currency", "The prices are in "+currency+".")
+	}
+	members := object{}
+	if err := c.subscriptionParams(members, customer); err != nil {
+		return nil, err
+	}
+	if mode := c.Form.Sub("billing_mode"); mode != nil {
+		if mode.Str("type") != "flexible" && mode.Str("type") != "classic" {
+			return nil, shape.Invalid("", "billing_mode[type]", "Invalid billing_mode[type]: must be one of classic or flexible")
+		}
+		members["billing_mode"] = object{"type": mode.Str("type"), "flexible": nil}
+		if mode.Str("type") == "flexible" {
+			members["billing_mode"] = object{"type": "flexible", "flexible": object{}}
+		}
+	}
+	term, err := c.termOf(wanted)
+	if err != nil {
+		return nil, err
+	}
+	members["billing_cycle_anchor"], members["trial_end"] = term.anchor, term.trialEnd
+	if term.trialEnd != nil {
+		members["trial_start"], members["status"] = c.Now, "trialing"
+	}
+	if err := c.cancelAt(members, c.Now); err != nil {
+		return nil, err
+	}
+	return c.begin(customer, currency, wanted, members, behavior)
+}
+
+// termOf reads trial_period_days, trial_end and billing_cycle_anchor.
+func (c call) termOf(wanted []wanted) (term, error) {
+	t := term{anchor: c.Now}
+	days, err := c.Amount("trial_period_days")
+	if err != nil {
+		return t, err
+	}
+	if days > 730 {
+		return t, shape.Invalid("", "trial_period_days", "The trial can be 730 days at most.")
+	}
+	end := c.Now + days*api.Day
+	if c.Form.Has("trial_end") && c.Form.Str("trial_end") != "now" {
+		if days > 0 {
+			return t, shape.Invalid("", "trial_end", "You may only specify one of these parameters: trial_end, trial_period_days.")
+		}
+		if end, err = c.Amountless("trial_end"); err != nil {
+			return t, err
+		}
+		if end <= c.Now {
+			return t, shape.Invalid("", "trial_end", "Invalid timestamp: must be an integer Unix timestamp in the future.")
+		}
+	}
+	if end > c.Now {
+		t.trialEnd, t.anchor = end, end
+	}
+	if c.Form.Has("billing_cycle_anchor") {
+		if t.anchor, err = c.Amountless("billing_cycle_anchor"); err != nil {
+			return t, err
+		}
+		r, _ := recurrenceOf(wanted[0].price)
+		if t.anchor < end || t.anchor > r.after(end, 1) {
+			return t, shape.Invalid("", "billing_cycle_anchor", "billing_cycle_anchor must be in the future and cannot be later than the next natural billing date.")
+		}
+	}
+	return t, nil
+}
+
+// begin makes the subscription and its first invoice, and has that paid as the behaviour
+// says.
+func (c call) begin(customer object, currency string, wanted []wanted, members object, behavior string) (object, error) {
+	sub := c.newSubscription(customer, currency, members)
+	for _, w := range wanted {
+		c.addItem(sub, w.price, max(w.quantity, boolInt(w.quantity < 0)), w.metadata)
+	}
+	bills := c.firstBills(sub)
+	owed := int64(0)
+	for _, b := range bills {
+		if !b.trial && !b.free {
+			owed += b.item.Sub("price").Num("unit_amount") * b.item.Num("quantity")
+		}
+	}
+	later := behavior == "default_incomplete"
+	if owed > 0 && !later && c.subscriptionMethod(sub, customer) == "" {
+		c.Space.Drop("subscription", sub.ID())
+		return nil, noMethod()
+	}
+	if sub["cancel_at"] == int64(0) { // min_period_end and max_period_end need the items
+		if err := c.cancelAt(sub, c.Now); err != nil {
+			return nil, err
+		}
+	}
+	c.cancelAtPeriodEnd(sub)
+	sub["_quiet"], sub["_strict"] = true, behavior == "error_if_incomplete"
+	invoice := c.billed(sub, "subscription_create", c.Now, bills)
+	invoice["automatically_finalizes_at"] = c.Now
+	if invoice.Num("amount_due") == 0 && sub.Str("status") == "incomplete" {
+		sub["status"] = "active"
+	}
+	if later || sub.Str("status") != "incomplete" {
+		c.tell(sub, sub)
+	}
+	if sub["trial_end"] != nil && sub.Num("trial_end")-trialNotice <= c.Now {
+		sub["_told"] = true
+		c.Emit("customer.subscription.trial_will_end", sub, nil)
+	}
+	c.say("invoice.created", invoice, nil)
+	err := c.collectNow(invoice, !later)
+	switch {
+	case err == nil:
+	case sub.Yes("_strict"):
+		return nil, c.neverMind(sub, invoice, err)
+	case c.intentOf(invoice) == nil: // it could not even be finalized
+		return nil, err
+	}
+	delete(sub, "_strict")
+	if sub.Yes("_quiet") {
+		c.tell(sub, sub)
+	}
+	for _, v := range sub.List("_held") {
+		held := v.(object)
+		c.Emit(held.Str("type"), held.Sub("of"), held.Sub("previous"))
+	}
+	delete(sub, "_held")
+	c.Plan(sub)
+	return sub, nil
+}
+
+func boolInt(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (c call) subscriptionMethod(sub, customer object) string {
+	if id := sub.Str("default_payment_method"); id != "" {
+		return id
+	}
+	return c.DefaultMethod(customer)
+}
+
+// firstBills are the lines of the first invoice: for the trial, or up to the anchor, or for
+// whole periods.
+func (c call) firstBills(sub object) []bill {
+	var bills []bill
+	for _, item := range itemsOf(sub) {
+		b := bill{item: item, start: c.Now, end: item.Num("current_period_end"), trial: sub["trial_end"] != nil}
+		if anchor := sub.Num("billing_cycle_anchor"); anchor > c.Now && !b.trial {
+			r, _ := recurrenceOf(item.Sub("price"))
+			b.period = b.end - r.after(anchor, -1)
+			b.free = c.Form.Str("proration_behavior") == "none"
+		}
+		bills = append(bills, b)
+	}
+	return bills
+}
+
+// neverMind takes back a subscription whose first payment has failed and that is not to be
+// there then. The payment intent stays, as what was tried with it cannot be taken back.
+func (c call) neverMind(sub, invoice object, err error) error {
+	c.cancelPayment(invoice, "void_invoice")
+	c.Space.Drop("invoice_payment", invoice.Str("_payment"))
+	c.Space.Drop("invoice", invoice.ID())
+	c.Space.Drop("subscription", sub.ID())
+	if e, ok := err.(*shape.Error); ok && e.Code == "invoice_payment_intent_requires_action" {
+		e.Code = "subscription_payment_intent_requires_action"
+		e.Status = http.StatusPaymentRequired
+	}
+	return err
+}

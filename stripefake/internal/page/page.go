@@ -1,0 +1,268 @@
+// Package page is the pages that customers see: the checkout page, and the page of a bank that
+// asks for authentication. It does not ask for card numbers.
+package page
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/payment"
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+// style is that of all pages. Their Content-Security-Policy allows it by its hash.
+const style = `body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:3rem auto;padding:0 1rem;color:#1a1f36;background:#f7f8fa}
+main{background:#fff;border:1px solid #d5dbe1;border-radius:8px;padding:1.5rem}
+label{display:block;padding:.4rem 0}button{font:inherit;padding:.5rem 1rem;margin:.5rem .5rem 0 0;cursor:pointer}
+.error{color:#a41c4e}.fine{color:#5f6b7a;font-size:.85rem}`
+
+// pageText is the one page there is: a title, a sentence, and perhaps a form.
+const pageText = `<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{{.Title}}</title><style>{{.Style}}</style></head>
+<body><main>
+<h1>{{.Title}}</h1>
+{{with .Error}}<p class="error" role="alert">{{.}}</p>{{end}}
+<p>{{.Text}}</p>
+{{if or .Cards .Buttons}}<form method="post">
+{{range .Cards}}<label><input type="radio" name="card" value="{{.ID}}"{{if .First}} checked{{end}}> {{.Name}}</label>
+{{end}}{{range .Buttons}}<button name="{{.Name}}" value="{{.Value}}">{{.Text}}</button>
+{{end}}</form>{{end}}
+{{with .Back}}<p><a href="{{.}}" rel="noreferrer">Back</a></p>{{end}}
+<p class="fine">This is stripefake. No card is asked for, and no money is moved.</p>
+</main></body></html>
+`
+
+type page struct {
+	Title, Text, Error, Back string
+	Style                    template.CSS
+	Cards                    []choice
+	Buttons                  []button
+	status                   int    // 0: 200
+	leads                    string // where a post may lead to, beside this page: an address
+}
+
+type choice struct {
+	ID, Name string
+	First    bool
+}
+
+type button struct{ Name, Value, Text string }
+
+// cardChoices are the cards that a customer can give on the checkout page.
+func cardChoices() []choice {
+	return []choice{
+		{"pm_card_visa", "Visa ending in 4242: pays", true},
+		{"pm_card_mastercard", "Mastercard ending in 4444: pays", false},
+		{"pm_card_amex", "American Express ending in 0005: pays", false},
+		{"pm_card_authenticationRequired", "Visa ending in 3184: asks the customer every time", false},
+		{"pm_card_authenticationRequiredOnSetup", "Visa ending in 3155: asks the customer now, and then no more", false},
+		{"pm_card_chargeCustomerFail", "Visa ending in 0341: is taken, and declined when it is charged", false},
+		{payment.SandboxDecline + "insufficient_funds", "Visa: is taken, and has insufficient funds when it is charged", false},
+		{"pm_card_visa_chargeDeclined", "Visa ending in 0002: is declined now", false},
+	}
+}
+
+// A pageServer serves the pages that customers see.
+type pageServer struct {
+	f        *api.Fake
+	template *template.Template
+	hash     string // of the style, as a Content-Security-Policy has it
+}
+
+// Handler serves the pages for customers: /checkout/ID, where a card is given, and
+// /redirect/authenticate/ID, where a bank would ask whether it is them. Whoever knows the
+// address can use the page, as at Stripe. Forms that another site sends are refused.
+func Handler(f *api.Fake) http.Handler {
+	sum := sha256.Sum256([]byte(style))
+	s := &pageServer{f: f, template: template.Must(template.New("page").Parse(pageText)), hash: "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		s.show(w, page{Title: "stripefake", Text: "The API of Stripe is below /v1, and that of the fake itself below /_fake/."})
+	})
+	mux.HandleFunc("GET /checkout/{id}", s.checkout)
+	mux.HandleFunc("POST /checkout/{id}", s.checkout)
+	mux.HandleFunc("GET /redirect/authenticate/{id}", s.authenticate)
+	mux.HandleFunc("POST /redirect/authenticate/{id}", s.authenticate)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { s.show(w, nothingHere()) })
+	return http.NewCrossOriginProtection().Handler(mux)
+}
+
+func nothingHere() page {
+	return page{Title: "There is no such page", Text: "The link may be mistyped, or from another run of the fake.", status: http.StatusNotFound}
+}
+
+// show answers with the page.
+func (s *pageServer) show(w http.ResponseWriter, p page) {
+	p.Style = style
+	var b bytes.Buffer
+	if err := s.template.Execute(&b, p); err != nil {
+		s.f.Options.Log.Error("stripefake: a page failed", "error", err)
+		http.Error(w, "The page failed.", http.StatusInternalServerError)
+		return
+	}
+	forms := "'self'"
+	if u, err := url.Parse(p.leads); err == nil && u.Host != "" { // browsers hold redirects after a post against form-action
+		forms += " " + u.Scheme + "://" + u.Host
+	}
+	h := w.Header()
+	for name, value := range map[string]string{
+		"Content-Type":            "text/html; charset=utf-8",
+		"Content-Security-Policy": "default-src 'none'; style-src " + s.hash + "; form-action " + forms + "; base-uri 'none'; frame-ancestors 'none'",
+		"X-Content-Type-Options":  "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+	} {
+		h.Set(name, value)
+	}
+	if p.status != 0 {
+		w.WriteHeader(p.status)
+	}
+	_, _ = w.Write(b.Bytes()) // a caller that is gone sees nothing, as it should
+}
+
+// leave sends the customer elsewhere.
+func leave(w http.ResponseWriter, r *http.Request, to string) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+// chosen returns the named value of a posted form.
+func chosen(w http.ResponseWriter, r *http.Request, name string) string {
+	r.Body = http.MaxBytesReader(w, r.Body, api.MaxBody)
+	return r.PostFormValue(name)
+}
+
+func (s *pageServer) checkout(w http.ResponseWriter, r *http.Request) {
+	id, card := r.PathValue("id"), ""
+	if r.Method == http.MethodPost {
+		card = chosen(w, r, "card")
+	}
+	to, p := s.visitCheckout(id, card, api.BaseOf(r))
+	if to != "" {
+		leave(w, r, to)
+		return
+	}
+	s.show(w, p)
+}
+
+// visitCheckout returns where the customer is sent, or the page. card is what the customer
+// has chosen; "": nothing yet.
+func (s *pageServer) visitCheckout(id, card, base string) (string, page) {
+	s.f.Mu.Lock()
+	defer s.f.Mu.Unlock()
+	s.f.Tick()
+	space := s.f.Holder("checkout.session", id)
+	if space == nil {
+		return "", nothingHere()
+	}
+	c := payment.Call{Call: s.f.System(space)}
+	c.Base = base
+	session := space.Get("checkout.session", id)
+	setup := space.Get("setup_intent", session.Str("setup_intent"))
+	form := page{Title: "Your card", Text: "Which card shall be charged from now on?", Cards: cardChoices(), Back: session.Str("cancel_url"),
+		Buttons: []button{{"save", "yes", "Save this card"}}, leads: session.Str("success_url")}
+	switch status := session.Str("status"); {
+	case status == "complete":
+		return payment.SuccessURL(session), page{}
+	case status != "open":
+		return "", page{Title: "This link has expired", Text: "Ask for a new one.", status: http.StatusGone}
+	case card == "":
+		if why := setup.Sub("last_setup_error").Str("message"); why != "" {
+			form.Error = why
+		}
+		return "", form
+	}
+	known := false
+	for _, choice := range form.Cards {
+		known = known || choice.ID == card
+	}
+	if !known {
+		form.Error, form.status = "Choose one of these cards.", http.StatusBadRequest
+		return "", form
+	}
+	setup["_return_url"] = base + "/checkout/" + id
+	if err := c.ConfirmSetup(setup, card); err != nil {
+		form.Error = err.Error()
+		return "", form
+	}
+	if next := setup.Sub("next_action").Sub("redirect_to_url").Str("url"); next != "" {
+		return next, page{}
+	}
+	return payment.SuccessURL(session), page{}
+}
+
+func (s *pageServer) authenticate(w http.ResponseWriter, r *http.Request) {
+	answer := ""
+	if r.Method == http.MethodPost {
+		answer = chosen(w, r, "answer")
+	}
+	to, p := s.visitAuthentication(r.PathValue("id"), answer)
+	if to != "" {
+		leave(w, r, to)
+		return
+	}
+	s.show(w, p)
+}
+
+// visitAuthentication is visitCheckout for the page of a bank. answer is complete or fail.
+func (s *pageServer) visitAuthentication(id, answer string) (string, page) {
+	s.f.Mu.Lock()
+	defer s.f.Mu.Unlock()
+	kindName := payment.IntentKind(id)
+	s.f.Tick()
+	space := s.f.Holder(kindName, id)
+	if space == nil {
+		return "", nothingHere()
+	}
+	c := payment.Call{Call: s.f.System(space)}
+	o := space.Get(kindName, id)
+	form := page{Title: "Is this you?", Text: "Your bank asks whether you agree to keep this card on file.", leads: o.Str("_return_url"),
+		Buttons: []button{{"answer", "complete", "Complete authentication"}, {"answer", "fail", "Fail authentication"}}}
+	if session := space.Get("checkout.session", o.Str("_session")); session != nil {
+		form.leads = session.Str("success_url") // by way of the checkout page
+	}
+	if kindName == "payment_intent" {
+		form.Text = "Your bank asks whether you agree to pay " + payment.ShowMoney(o.Num("amount"), o.Str("currency")) + " " + strings.ToUpper(o.Str("currency")) + "."
+	}
+	switch {
+	case o.Str("status") != payment.NeedsAction:
+		return "", page{Title: "There is nothing to do here", Text: "This is done already, or no longer needed."}
+	case answer != "complete" && answer != "fail":
+		return "", form
+	}
+	if err := c.Authenticate(o, answer == "complete"); err != nil {
+		return "", page{Title: "That did not work", Text: err.Error(), status: http.StatusConflict}
+	}
+	back := o.Str("_return_url")
+	if back == "" {
+		return "", page{Title: "Thank you", Text: "You can close this page."}
+	}
+	if o.Str("_session") != "" {
+		return back, page{}
+	}
+	return withOutcome(back, kindName, o), page{}
+}
+
+// withOutcome adds what Stripe adds to a return_url.
+func withOutcome(back, kindName string, o shape.Object) string {
+	u, err := url.Parse(back)
+	if err != nil {
+		return back
+	}
+	outcome := "failed"
+	if o.Str("status") == payment.Succeeded || o.Str("status") == payment.Processing || o.Str("status") == payment.NeedsCapture {
+		outcome = "succeeded"
+	}
+	q := u.Query()
+	q.Set(kindName, o.ID())
+	q.Set(kindName+"_client_secret", o.Str("client_secret"))
+	q.Set("redirect_status", outcome)
+	u.RawQuery = q.Encode()
+	return u.String()
+}

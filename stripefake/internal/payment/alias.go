@@ -1,0 +1,8 @@
+package payment
+
+import "github.com/duesday/duesday/stripefake/internal/shape"
+
+type (
+	object = shape.Object
+	form   = shape.Form
+)

@@ -1,0 +1,207 @@
+package payment
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+const (
+	sessionLife  = 24 * 60 * 60 // seconds that a session is open
+	shortestLife = 30 * 60      // that can be asked for
+)
+
+// beyondSession are parameters of checkout sessions that this fake does not do.
+const beyondSession = "adaptive_pricing after_expiration allow_promotion_codes automatic_tax billing_address_collection branding_settings consent_collection custom_fields custom_text customer_account " +
+	"customer_creation customer_update discounts excluded_payment_method_types integration_identifier invoice_creation line_items managed_payments name_collection optional_items " +
+	"origin_context payment_intent_data payment_method_collection payment_method_configuration payment_method_data payment_method_options permissions phone_number_collection redirect_on_completion " +
+	"return_url saved_payment_method_options shipping_address_collection shipping_options submit_type subscription_data tax_id_collection wallet_options"
+
+func checkoutRoutes() []api.Route {
+	const one = "/v1/checkout/sessions/{session}"
+	return []api.Route{
+		on("POST", "/v1/checkout/sessions", "cancel_url client_reference_id currency customer customer_email expires_at locale metadata mode payment_method_types setup_intent_data success_url ui_mode "+beyondSession, Call.createSession),
+		on("GET", "/v1/checkout/sessions", "created customer payment_intent status subscription"+api.ListParams, Call.listSessions),
+		on("GET", one, "", Call.sessionOfPath),
+		on("POST", one, "metadata", Call.updateSession),
+		on("POST", one+"/expire", "", Call.expireOfPath),
+	}
+}
+
+func (c Call) createSession() (object, error) {
+	if err := c.Beyond(beyondSession); err != nil {
+		return nil, err
+	}
+	if err := c.Require("mode", "success_url"); err != nil {
+		return nil, err
+	}
+	if mode := c.Form.Str("mode"); mode != "setup" {
+		return nil, shape.Invalid("", "mode", "stripefake has checkout sessions with mode=setup alone, although Stripe has payment and subscription as well.")
+	}
+	if _, err := c.Choice("ui_mode", "hosted", "hosted_page"); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"success_url", "cancel_url"} {
+		if text := c.Form.Str(name); text != "" {
+			if err := checkURL(strings.ReplaceAll(text, sessionMark, ""), name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	o := emptySession()
+	if err := c.describeSession(o); err != nil {
+		return nil, err
+	}
+	setup, err := c.setupOf(o)
+	if err != nil {
+		return nil, err
+	}
+	prefix := "cs_test"
+	if c.Space.Live {
+		prefix = "cs_live"
+	}
+	o["id"] = c.NewID(prefix)
+	o["url"] = c.Base + "/checkout/" + o.ID()
+	setup["_session"] = o.ID()
+	o["setup_intent"] = c.newSetup(setup).ID()
+	o = c.Create("checkout.session", prefix, o)
+	c.Plan(o)
+	return o, nil
+}
+
+// emptySession is a session of mode setup of which nothing is said.
+func emptySession() object {
+	o := object{"automatic_tax": object{"enabled": false, "liability": nil, "provider": nil, "status": nil}, "custom_fields": []any{},
+		"custom_text": object{"after_submit": nil, "shipping_address": nil, "submit": nil, "terms_of_service_acceptance": nil},
+		"metadata":    object{}, "mode": "setup", "payment_method_collection": "always",
+		"payment_method_options": object{"card": object{"request_three_d_secure": "automatic"}}, "payment_method_types": []any{"card"},
+		"payment_status": "no_payment_required", "phone_number_collection": object{"enabled": false}, "shipping_options": []any{}, "status": "open", "ui_mode": "hosted_page"}
+	for name := range strings.FieldsSeq("adaptive_pricing after_expiration allow_promotion_codes amount_subtotal amount_total billing_address_collection cancel_url client_reference_id " +
+		"client_secret collected_information consent consent_collection currency currency_conversion customer customer_account customer_creation customer_details customer_email " +
+		"discounts invoice invoice_creation locale origin_context payment_intent payment_link payment_method_configuration_details permissions recovered_from " +
+		"saved_payment_method_options shipping_address_collection shipping_cost submit_type subscription total_details wallet_options") {
+		o[name] = nil
+	}
+	return o
+}
+
+// describeSession sets what the request says of a new session.
+func (c Call) describeSession(o object) error {
+	for _, name := range []string{"cancel_url", "client_reference_id", "customer_email", "locale", "success_url"} {
+		shape.SetText(o, c.Form, name)
+	}
+	if !c.Form.Has("currency") && !c.Form.Has("payment_method_types") {
+		return shape.Invalid("parameter_missing", "currency", "Missing required param: currency. In setup mode, either currency or payment_method_types has to be given.")
+	}
+	if c.Form.Has("currency") {
+		o["currency"] = strings.ToLower(c.Form.Str("currency"))
+		if err := checkCurrency(o.Str("currency")); err != nil {
+			return err
+		}
+	}
+	if id := c.Form.Str("customer"); id != "" {
+		if c.Form.Has("customer_email") {
+			return shape.Invalid("", "customer_email", "You may only specify one of these parameters: customer, customer_email.")
+		}
+		customer, err := c.Customer(id, "customer")
+		if err != nil {
+			return err
+		}
+		o["customer"] = id
+		o["customer_details"] = object{"address": nil, "email": customer["email"], "name": nil, "phone": nil, "tax_exempt": "none", "tax_ids": nil, "business_name": nil, "individual_name": nil}
+	}
+	if err := c.methodTypes(o); err != nil {
+		return err
+	}
+	o["expires_at"] = c.Now + sessionLife
+	if c.Form.Has("expires_at") {
+		at, err := c.Num("expires_at")
+		if err != nil {
+			return err
+		}
+		if at < c.Now+shortestLife || at > c.Now+sessionLife {
+			return shape.Invalid("", "expires_at", "The `expires_at` timestamp must be from 30 minutes to 24 hours from Checkout Session creation.")
+		}
+		o["expires_at"] = at
+	}
+	return c.Metadata(o)
+}
+
+// setupOf returns the members of the session's setup intent.
+func (c Call) setupOf(session object) (object, error) {
+	setup := object{"customer": session["customer"], "payment_method_types": session["payment_method_types"], "metadata": object{}}
+	data := c.Form.Sub("setup_intent_data")
+	for name, value := range data {
+		switch name {
+		case "description":
+			setup["description"] = shape.OrNil(data.Str("description"))
+		case "metadata":
+			if err := shape.MergeMetadata(setup, value, "setup_intent_data[metadata]"); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, c.BeyondPart("setup_intent_data[" + name + "]")
+		}
+	}
+	return setup, nil
+}
+
+func (c Call) sessionOfPath() (object, error) {
+	o := c.Space.Get("checkout.session", c.Path["session"])
+	if o == nil {
+		return nil, shape.Missing("checkout.session", c.Path["session"], "session")
+	}
+	return o, nil
+}
+
+// expireSession ends the session unused: because somebody asks for it, or because its time is
+// over.
+func (c Call) expireSession(o object) {
+	o["status"], o["url"] = "expired", nil
+	if setup := c.Space.Get("setup_intent", o.Str("setup_intent")); IsOpen(setup) {
+		c.cancelSetup(setup, "abandoned")
+	}
+	c.Emit("checkout.session.expired", o, nil)
+}
+
+func (c Call) completeSession(o object) {
+	o["status"], o["url"] = "complete", nil
+	c.Emit("checkout.session.completed", o, nil)
+}
+
+func (c Call) expireOfPath() (object, error) {
+	o, err := c.sessionOfPath()
+	if err != nil {
+		return nil, err
+	}
+	if o.Str("status") != "open" {
+		return nil, shape.Invalid("", "", fmt.Sprintf("Only Checkout Sessions with a status in [\"open\"] can be expired. This Checkout Session has a status of `%s`.", o.Str("status")))
+	}
+	c.expireSession(o)
+	return o, nil
+}
+
+func (c Call) updateSession() (object, error) {
+	o, err := c.sessionOfPath()
+	if err != nil {
+		return nil, err
+	}
+	return o, c.Metadata(o)
+}
+
+func (c Call) listSessions() (object, error) {
+	return c.List("checkout.session", c.filter("customer", "payment_intent", "status", "subscription"))
+}
+
+// sessionMark is what Stripe replaces by the session's id in success_url.
+const sessionMark = "{CHECKOUT_SESSION_ID}"
+
+// SuccessURL is where the customer goes after the session.
+func SuccessURL(o object) string {
+	return strings.ReplaceAll(o.Str("success_url"), sessionMark, o.ID())
+}
+
+// sessionDue is when an open session expires.
+func sessionDue(o object) (int64, bool) { return o.Num("expires_at"), o.Str("status") == "open" }

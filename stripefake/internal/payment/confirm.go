@@ -1,0 +1,278 @@
+package payment
+
+import (
+	"maps"
+	"net/http"
+	"strings"
+
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+// maxConfirms is how often a payment intent can be confirmed; the next time cancels it.
+// Stripe documents that there is such a limit, and that it varies.
+const maxConfirms = 20
+
+const (
+	lacksMethod = "You cannot confirm this PaymentIntent because it's missing a payment method. You can either update the PaymentIntent with a payment method and then confirm it again, " +
+		"or confirm it again directly with a payment method or ConfirmationToken."
+	noReturnURL = "This PaymentIntent is configured to accept payment methods enabled in your Dashboard. Because some of these payment methods might redirect your customer off of your page, " +
+		"you must provide a `return_url`. If you don't want to accept redirect-based payment methods, set `automatic_payment_methods[enabled]` to `true` and " +
+		"`automatic_payment_methods[allow_redirects]` to `never` when creating Setup Intents and Payment Intents."
+	failedAuthentication = "The provided PaymentMethod has failed authentication. You can provide payment_method_data or a new PaymentMethod to attempt to fulfill this PaymentIntent again."
+)
+
+// confirming reads what a request says of how the payment intent is confirmed.
+func (c Call) confirming(pi object) (offSession bool, err error) {
+	off, err := c.Choice("off_session", "true", "false", "one_off", "recurring")
+	if err != nil {
+		return false, err
+	}
+	strict, err := c.Flag("error_on_requires_action")
+	if err != nil {
+		return false, err
+	}
+	sdk, err := c.Flag("use_stripe_sdk")
+	if err != nil {
+		return false, err
+	}
+	if back := c.Form.Str("return_url"); back != "" {
+		if err := checkURL(back, "return_url"); err != nil {
+			return false, err
+		}
+	} else if !sdk && pi.Sub("automatic_payment_methods").Str("allow_redirects") == "always" && pi.Str("_return_url") == "" {
+		return false, shape.Invalid("", "return_url", noReturnURL)
+	}
+	offSession = off != "" && off != "false"
+	pi["_strict"] = strict
+	pi["_sdk"] = sdk
+	return offSession, nil
+}
+
+func (c Call) confirmIntent() (object, error) {
+	pi, err := c.intentOfPath()
+	if err != nil {
+		return nil, err
+	}
+	if err := confirmable(pi); err != nil {
+		return nil, err
+	}
+	after := pi.Clone()
+	if err := c.describeIntent(after); err != nil {
+		return nil, err
+	}
+	offSession, err := c.confirming(after)
+	if err != nil {
+		return nil, err
+	}
+	method := c.Form.Str("payment_method")
+	if method == "" {
+		method = pi.Str("payment_method")
+	}
+	if method == "" {
+		return nil, unexpected(pi, lacksMethod)
+	}
+	m, err := c.fitting(after, method)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(pi, after)
+	return pi, c.Confirm(pi, m.ID(), offSession, c.Form.Str("return_url"))
+}
+
+func confirmable(pi object) error {
+	switch status := pi.Str("status"); {
+	case status == Succeeded:
+		return unexpected(pi, "You cannot confirm this PaymentIntent because it has already succeeded after being previously confirmed.")
+	case !IsOpen(pi):
+		return unexpected(pi, "You cannot confirm this PaymentIntent because it has a status of "+status+
+			". Only a PaymentIntent with one of the following statuses may be confirmed: requires_confirmation, requires_action.")
+	}
+	return nil
+}
+
+// Confirm tries to collect the payment with the method ("": that of the payment intent).
+// The error is an *apiError: that of a decline, after which the payment intent needs another
+// method, or that nothing has been done. returnURL may be empty.
+func (c Call) Confirm(pi object, method string, offSession bool, returnURL string) error {
+	if err := confirmable(pi); err != nil {
+		return err
+	}
+	if method == "" {
+		method = pi.Str("payment_method")
+	}
+	if method == "" {
+		return unexpected(pi, lacksMethod)
+	}
+	m, err := c.fitting(pi, method)
+	if err != nil {
+		return err
+	}
+	if returnURL != "" {
+		pi["_return_url"] = returnURL
+	}
+	if pi["_confirms"] = pi.Num("_confirms") + 1; pi.Num("_confirms") > maxConfirms {
+		if err := c.CancelIntent(pi, "automatic"); err != nil {
+			return err
+		}
+		return confirmable(pi)
+	}
+	pi["payment_method"], pi["next_action"], pi["last_payment_error"] = m.ID(), nil, nil
+	return c.tryPayment(pi, m, offSession, false)
+}
+
+// tryPayment is one try to collect the payment.
+func (c Call) tryPayment(pi, m object, offSession, authenticated bool) error {
+	acts := BehaviourOf(m)
+	asks := !authenticated && (!offSession && acts.on || offSession && acts.Off && !(acts.SetupFrees && m.Yes("_setup")))
+	switch {
+	case asks && (offSession || pi.Yes("_strict")):
+		return c.declined(pi, m, "authentication_required")
+	case asks:
+		c.askCustomer(pi, m)
+		return nil
+	case acts.bank:
+		charge := c.charge(pi, m, object{"status": "pending", "captured": false, "outcome": nil})
+		pi["status"], pi["latest_charge"], pi["processing"] = Processing, charge.ID(), nil
+		c.spend(pi, m)
+		c.Emit("charge.pending", charge, nil)
+		c.Emit("payment_intent.processing", pi, nil)
+		return nil
+	case acts.declines != "":
+		return c.declined(pi, m, acts.declines)
+	case acts.flaky && !pi.Yes("_flaked"):
+		pi["_flaked"] = true
+		return c.declined(pi, m, "generic_decline")
+	}
+	c.paid(pi, m)
+	if acts.breaks {
+		c.BreakOff = true
+	}
+	return nil
+}
+
+// spend notes that the payment method has been used: for once, unless a customer has it or is
+// to have it.
+func (c Call) spend(pi, m object) {
+	switch {
+	case m.Str("customer") != "":
+	case pi.Str("setup_future_usage") != "" && pi.Str("customer") != "":
+		c.attached(m, pi.Str("customer"))
+	default:
+		m["_used"] = true
+	}
+}
+
+// paid is the attempt that succeeds.
+func (c Call) paid(pi, m object) {
+	manual := pi.Str("capture_method") == "manual"
+	c.spend(pi, m)
+	charge := c.charge(pi, m, object{"status": Succeeded, "paid": true, "captured": !manual, "outcome": authorized()})
+	pi["latest_charge"], pi["next_action"] = charge.ID(), nil
+	if manual {
+		pi["status"], pi["amount_capturable"] = NeedsCapture, pi.Num("amount")
+		c.Emit("charge.succeeded", charge, nil)
+		c.Emit("payment_intent.amount_capturable_updated", pi, nil)
+		return
+	}
+	charge["amount_captured"] = charge.Num("amount")
+	pi["status"], pi["amount_received"] = Succeeded, pi.Num("amount")
+	c.Emit("charge.succeeded", charge, nil)
+	c.Emit("payment_intent.succeeded", pi, nil)
+	c.Follow(IntentMoved, pi)
+	if acts := BehaviourOf(m); acts.disputes != "" {
+		c.disputeOf(charge, acts.disputes, acts.inquiry)
+	}
+}
+
+// declined is the attempt that fails for the code.
+func (c Call) declined(pi, m object, code string) error {
+	d := reasonFor(code)
+	if m.Str("customer") == "" {
+		m["_used"] = true
+	}
+	charge := c.charge(pi, m, object{"status": "failed", "captured": false, "outcome": declineOutcome(code), "failure_code": d.code, "failure_message": d.message})
+	pi["latest_charge"] = charge.ID()
+	c.paymentFailed(pi, paymentError("card_error", d, charge.ID(), m), charge)
+	return &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: d.code, Decline: d.decline, Advice: d.advice, Message: d.message,
+		Intent: pi, Method: m, Charge: charge.ID()}
+}
+
+// paymentFailed is what becomes of the payment intent after a failed attempt; charge may be nil.
+func (c Call) paymentFailed(pi, why, charge object) {
+	pi["status"], pi["payment_method"], pi["next_action"], pi["last_payment_error"] = NeedsMethod, nil, nil, why
+	if charge != nil {
+		c.Emit("charge.failed", charge, nil)
+	}
+	c.Emit("payment_intent.payment_failed", pi, nil)
+	c.Follow(IntentMoved, pi)
+}
+
+// askCustomer is the attempt that waits for the customer.
+func (c Call) askCustomer(pi, m object) {
+	pi["status"], pi["next_action"] = NeedsAction, c.nextAction(pi)
+	c.Emit("payment_intent.requires_action", pi, nil)
+	c.Follow(IntentMoved, pi)
+}
+
+// nextAction leads the customer to a page of this fake, for a payment or setup intent.
+func (c Call) nextAction(o object) object {
+	page := c.Base + "/redirect/authenticate/" + o.ID()
+	if back := o.Str("_return_url"); back != "" && !o.Yes("_sdk") {
+		return object{"type": "redirect_to_url", "redirect_to_url": object{"return_url": back, "url": page}}
+	}
+	return object{"type": "use_stripe_sdk", "use_stripe_sdk": object{"type": "three_d_secure_redirect", "stripe_js": page, "source": strings.Replace(o.ID(), "_", "_src_", 1)}}
+}
+
+// Authenticate is the customer's answer to requires_action, for a payment intent or a setup
+// intent. A payment that is declined after it is no error.
+func (c Call) Authenticate(o object, ok bool) error {
+	if o.Str("status") != NeedsAction {
+		return unexpected(o, "There is nothing to authenticate: "+o.ID()+" has a status of "+o.Str("status")+".")
+	}
+	if o.Str("object") == "setup_intent" {
+		return c.authenticateSetup(o, ok)
+	}
+	m := c.Space.Get("payment_method", o.Str("payment_method"))
+	if !ok {
+		if m.Str("customer") == "" {
+			m["_used"] = true
+		}
+		d := decline{code: "payment_intent_authentication_failure", message: failedAuthentication}
+		c.paymentFailed(o, paymentError("invalid_request_error", d, "", m), nil)
+		return nil
+	}
+	_ = c.tryPayment(o, m, false, true) // the payment intent keeps the decline
+	return nil
+}
+
+// Finish is the bank's answer to a payment intent that is processing, or to a refund that is
+// still open to one.
+func (c Call) Finish(o object, ok bool) error {
+	if o.Str("object") == "refund" {
+		return c.finishRefund(o, ok)
+	}
+	if o.Str("status") != Processing {
+		return unexpected(o, "There is nothing to finish: "+o.ID()+" has a status of "+o.Str("status")+".")
+	}
+	charge := c.Space.Get("charge", o.Str("latest_charge"))
+	m := c.Space.Get("payment_method", o.Str("payment_method"))
+	code := BehaviourOf(m).declines
+	if ok && code == "" {
+		charge["status"], charge["paid"], charge["captured"], charge["amount_captured"], charge["outcome"] = Succeeded, true, true, charge.Num("amount"), authorized()
+		o["status"], o["amount_received"] = Succeeded, o.Num("amount")
+		c.Emit("charge.succeeded", charge, nil)
+		c.Emit("payment_intent.succeeded", o, nil)
+		c.Follow(IntentMoved, o)
+		return nil
+	}
+	if code == "" {
+		code = "insufficient_funds"
+	}
+	d := decline{code: "payment_intent_payment_attempt_failed", decline: code, message: "The payment failed: " + strings.ReplaceAll(code, "_", " ") + "."}
+	charge["status"], charge["failure_code"], charge["failure_message"] = "failed", code, d.message
+	outcome := declineOutcome("generic_decline")
+	outcome["advice_code"], outcome["reason"] = nil, code
+	charge["outcome"] = outcome
+	c.paymentFailed(o, paymentError("card_error", d, charge.ID(), m), charge)
+	return nil
+}

@@ -1,0 +1,168 @@
+package payment
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+func disputeRoutes() []api.Route {
+	return []api.Route{
+		on("GET", "/v1/disputes", "charge created payment_intent"+api.ListParams, Call.listDisputes),
+		on("GET", "/v1/disputes/{dispute}", "", Call.disputeOfPath),
+		on("POST", "/v1/disputes/{dispute}", "evidence metadata submit", Call.updateDispute),
+		on("POST", "/v1/disputes/{dispute}/close", "", Call.closeOfPath),
+	}
+}
+
+// evidenceTexts are what evidence can have.
+const evidenceTexts = "access_activity_log billing_address cancellation_policy cancellation_policy_disclosure cancellation_rebuttal customer_communication customer_email_address customer_name " +
+	"customer_purchase_ip customer_signature duplicate_charge_documentation duplicate_charge_explanation duplicate_charge_id product_description receipt refund_policy refund_policy_disclosure " +
+	"refund_refusal_explanation service_date service_documentation shipping_address shipping_carrier shipping_date shipping_documentation shipping_tracking_number uncategorized_file uncategorized_text"
+
+const evidenceTime = 9 * 24 * 60 * 60 // seconds that there are for evidence
+
+// Dispute makes a dispute of the whole payment. The reason ("": fraudulent) is one of
+// Stripe's.
+func (c Call) Dispute(pi object, reason string) (object, error) {
+	charge := c.Space.Get("charge", pi.Str("latest_charge"))
+	switch {
+	case charge == nil || charge.Str("status") != Succeeded || !charge.Yes("captured"):
+		return nil, shape.Invalid("", "payment_intent", "This PaymentIntent ("+pi.ID()+") does not have a successful charge to dispute.")
+	case charge.Yes("disputed"):
+		return nil, shape.Invalid("", "payment_intent", "Charge "+charge.ID()+" is disputed already.")
+	case reason == "":
+		reason = "fraudulent"
+	}
+	return c.disputeOf(charge, reason, false), nil
+}
+
+func (c Call) disputeOf(charge object, reason string, inquiry bool) object {
+	evidence := object{"enhanced_evidence": object{}}
+	for name := range strings.FieldsSeq(evidenceTexts) {
+		evidence[name] = nil
+	}
+	now := c.TimeOf(charge.Str("customer"))
+	o := object{"amount": charge.Num("amount"), "balance_transactions": []any{}, "charge": charge.ID(), "created": now, "currency": charge.Str("currency"),
+		"enhanced_eligibility_types": []any{}, "evidence": evidence, "is_charge_refundable": inquiry, "payment_intent": charge["payment_intent"], "reason": reason,
+		"status": "needs_response", "metadata": object{},
+		"evidence_details": object{"due_by": now + evidenceTime, "enhanced_eligibility": object{}, "has_evidence": false, "past_due": false, "submission_count": int64(0)}}
+	if card := charge.Sub("payment_method_details").Sub("card"); card != nil {
+		kind, code := "chargeback", "10.4"
+		if inquiry {
+			kind = "inquiry"
+		}
+		if reason != "fraudulent" {
+			code = "13.1"
+		}
+		o["payment_method_details"] = object{"type": "card", "card": object{"brand": card.Str("brand"), "case_type": kind, "network": card.Str("brand"), "network_reason_code": code}}
+	}
+	if inquiry {
+		o["status"] = "warning_needs_response"
+	}
+	charge["disputed"], charge["_inquiry"] = true, inquiry
+	o = c.Create("dispute", "du", o)
+	c.Emit("charge.dispute.created", o, nil)
+	if !inquiry {
+		c.Emit("charge.dispute.funds_withdrawn", o, nil)
+	}
+	return o
+}
+
+// isClosed reports whether the dispute is over.
+func isClosed(o object) bool {
+	return slices.Contains([]string{"won", "lost", "warning_closed", "prevented"}, o.Str("status"))
+}
+
+// CloseDispute ends the dispute: status is won or lost. An inquiry that ends is
+// warning_closed, whoever is right.
+func (c Call) CloseDispute(o object, status string) error {
+	switch {
+	case status != "won" && status != "lost":
+		return shape.Invalid("", "status", "Invalid status: must be one of won, lost")
+	case isClosed(o):
+		return shape.Invalid("", "dispute", "This dispute is already closed.")
+	case strings.HasPrefix(o.Str("status"), "warning_"):
+		status = "warning_closed"
+	}
+	o["status"] = status
+	c.Emit("charge.dispute.closed", o, nil)
+	if status == "won" {
+		c.Emit("charge.dispute.funds_reinstated", o, nil)
+	}
+	return nil
+}
+
+func (c Call) disputeOfPath() (object, error) {
+	return c.Find("dispute", c.Path["dispute"], "dispute")
+}
+
+// openDispute returns the dispute in the path if it is not over.
+func (c Call) openDispute() (object, error) {
+	o, err := c.disputeOfPath()
+	if err == nil && isClosed(o) {
+		return nil, shape.Invalid("", "dispute", "This dispute is already closed.")
+	}
+	return o, err
+}
+
+// updateDispute takes evidence. As in Stripe's test mode, evidence that is submitted with
+// the text winning_evidence or losing_evidence decides the dispute.
+func (c Call) updateDispute() (object, error) {
+	o, err := c.disputeOfPath()
+	if err != nil {
+		return nil, err
+	}
+	if c.Form.Has("evidence") && isClosed(o) {
+		return nil, shape.Invalid("", "dispute", "This dispute is already closed.")
+	}
+	after := o.Clone()
+	evidence := after.Sub("evidence")
+	for name := range c.Form.Sub("evidence") {
+		if !among(" "+evidenceTexts+" ", name) {
+			return nil, c.BeyondPart("evidence[" + name + "]")
+		}
+		shape.SetText(evidence, c.Form.Sub("evidence"), name)
+	}
+	if err := c.Metadata(after); err != nil {
+		return nil, err
+	}
+	submit := true
+	if c.Form.Has("submit") {
+		if submit, err = c.Flag("submit"); err != nil {
+			return nil, err
+		}
+	}
+	details := after.Sub("evidence_details")
+	if c.Form.Sub("evidence") != nil {
+		details["has_evidence"] = true
+		if submit {
+			details["submission_count"] = details.Num("submission_count") + 1
+			after["status"] = strings.Replace(o.Str("status"), "needs_response", "under_review", 1)
+		}
+	}
+	c.Change("charge.dispute.updated", o, after)
+	if submit && !isClosed(o) {
+		switch c.Form.Sub("evidence").Str("uncategorized_text") {
+		case "winning_evidence":
+			return o, c.CloseDispute(o, "won")
+		case "losing_evidence":
+			return o, c.CloseDispute(o, "lost")
+		}
+	}
+	return o, nil
+}
+
+func (c Call) closeOfPath() (object, error) {
+	o, err := c.openDispute()
+	if err != nil {
+		return nil, err
+	}
+	return o, c.CloseDispute(o, "lost")
+}
+
+func (c Call) listDisputes() (object, error) {
+	return c.List("dispute", c.filter("charge", "payment_intent"))
+}

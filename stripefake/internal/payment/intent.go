@@ -1,0 +1,368 @@
+package payment
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+// The states of a payment intent.
+const (
+	NeedsMethod  = "requires_payment_method"
+	needsConfirm = "requires_confirmation"
+	NeedsAction  = "requires_action"
+	NeedsCapture = "requires_capture"
+	Processing   = "processing"
+	Succeeded    = "succeeded"
+	canceled     = "canceled"
+)
+
+const (
+	// describing are the parameters of payment intents that creating and updating have in common.
+	describing = "amount currency customer payment_method payment_method_types application_fee_amount capture_method description metadata receipt_email " +
+		"setup_future_usage statement_descriptor statement_descriptor_suffix transfer_data transfer_group " + beyondIntent
+	// beyondIntent are those that creating, updating and confirming have in common and this
+	// fake does not do. Some of the others are for whoever creates or updates, some for
+	// whoever creates or confirms, and some for one of these alone.
+	beyondIntent   = "allowed_payment_method_types amount_details excluded_payment_method_types hooks payment_details payment_method_data payment_method_options shipping "
+	beyondOpen     = "customer_account payment_method_configuration "
+	beyondPay      = "confirmation_token mandate mandate_data radar_options "
+	beyondCreating = "confirmation_method on_behalf_of "
+	beyondConfirm  = "amount_to_confirm "
+	allBeyond      = beyondIntent + beyondOpen + beyondPay + beyondCreating + beyondConfirm
+
+	confirming = "off_session error_on_requires_action return_url use_stripe_sdk"
+)
+
+func intentRoutes() []api.Route {
+	const one = "/v1/payment_intents/{intent}"
+	return []api.Route{
+		on("POST", "/v1/payment_intents", describing+beyondOpen+beyondPay+beyondCreating+"automatic_payment_methods confirm "+confirming, Call.createIntent),
+		on("GET", "/v1/payment_intents", "customer created"+api.ListParams, Call.listIntents),
+		on("GET", one, "client_secret", Call.intentOfPath),
+		on("POST", one, describing+beyondOpen, Call.updateIntent),
+		on("POST", one+"/confirm", "payment_method payment_method_types receipt_email setup_future_usage capture_method "+beyondIntent+beyondPay+beyondConfirm+confirming, Call.confirmIntent),
+		on("POST", one+"/capture", "amount_to_capture metadata final_capture", Call.captureIntent),
+		on("POST", one+"/cancel", "cancellation_reason", Call.cancelOfPath),
+	}
+}
+
+// NewIntent makes a payment intent that is not confirmed. Of the members, amount and
+// currency are needed; customer, payment_method (a test id makes one) and whatever else
+// Stripe's object has may be there, in its shape.
+func (c Call) NewIntent(members object) (object, error) {
+	if err := checkMoney(members.Num("amount"), members.Str("currency")); err != nil {
+		return nil, err
+	}
+	if id := members.Str("customer"); id != "" {
+		if _, err := c.Customer(id, "customer"); err != nil {
+			return nil, err
+		}
+	}
+	o := object{"amount": nil, "amount_capturable": int64(0), "amount_details": object{"tip": object{}}, "amount_received": int64(0), "application": nil, "application_fee_amount": nil,
+		"automatic_payment_methods": nil, "canceled_at": nil, "cancellation_reason": nil, "capture_method": "automatic_async", "client_secret": nil,
+		"confirmation_method": "automatic", "currency": nil, "customer": nil, "customer_account": nil, "description": nil, "last_payment_error": nil, "latest_charge": nil,
+		"metadata": object{}, "next_action": nil, "on_behalf_of": nil, "payment_method": nil, "payment_method_configuration_details": nil,
+		"payment_method_options": cardOptions(), "payment_method_types": []any{"card"}, "processing": nil, "receipt_email": nil, "review": nil,
+		"setup_future_usage": nil, "shipping": nil, "statement_descriptor": nil, "statement_descriptor_suffix": nil, "status": NeedsMethod,
+		"transfer_data": nil, "transfer_group": nil, "created": c.TimeOf(members.Str("customer"))}
+	maps.Copy(o, members)
+	if id := members.Str("payment_method"); id != "" {
+		m, err := c.fitting(o, id)
+		if err != nil {
+			return nil, err
+		}
+		o["payment_method"], o["status"] = m.ID(), needsConfirm
+	}
+	o["id"] = c.NewID("pi")
+	o["client_secret"] = c.secretOf(o.ID())
+	o = c.Create("payment_intent", "pi", o)
+	c.Emit("payment_intent.created", o, nil)
+	return o, nil
+}
+
+// secretOf makes a client secret. It opens nothing here.
+func (c Call) secretOf(id string) string { return id + "_" + c.NewID("secret") }
+
+func cardOptions() object {
+	return object{"card": object{"installments": nil, "mandate_options": nil, "network": nil, "request_three_d_secure": "automatic"}}
+}
+
+// fitting returns the payment method if the payment intent can be confirmed with it.
+func (c Call) fitting(pi object, id string) (object, error) {
+	m, err := c.usable(id, pi.Str("customer"), "payment_method")
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(pi.List("payment_method_types"), any(m.Str("type"))) {
+		return nil, shape.Invalid("payment_intent_incompatible_payment_method", "payment_method", "The PaymentMethod provided ("+m.Str("type")+") is not allowed for this PaymentIntent. "+
+			"Please attach a PaymentMethod of one of the following types: "+joined(pi.List("payment_method_types"))+".")
+	}
+	return m, nil
+}
+
+func joined(list []any) string { return strings.Trim(fmt.Sprint(list), "[]") }
+
+func (c Call) createIntent() (object, error) {
+	if err := c.Require("amount", "currency"); err != nil {
+		return nil, err
+	}
+	members := object{"customer": shape.OrNil(c.Form.Str("customer")), "payment_method_types": []any{"card"}, "status": NeedsMethod}
+	if err := c.describeIntent(members); err != nil {
+		return nil, err
+	}
+	if err := c.automatic(members); err != nil {
+		return nil, err
+	}
+	confirm, err := c.Flag("confirm")
+	if err != nil {
+		return nil, err
+	}
+	for name := range strings.FieldsSeq(confirming) {
+		if !confirm && c.Form.Has(name) {
+			return nil, shape.Invalid("", name, "`"+name+"` can only be given if `confirm` is true.")
+		}
+	}
+	method := c.Form.Str("payment_method")
+	members["payment_method"] = shape.OrNil(method)
+	if !confirm {
+		return c.NewIntent(members)
+	}
+	if method == "" {
+		return nil, shape.Invalid("payment_intent_unexpected_state", "", lacksMethod)
+	}
+	offSession, err := c.confirming(members)
+	if err != nil {
+		return nil, err
+	}
+	pi, err := c.NewIntent(members)
+	if err != nil {
+		return nil, err
+	}
+	return pi, c.Confirm(pi, "", offSession, c.Form.Str("return_url"))
+}
+
+// automatic sets what kinds of payment methods the payment intent takes: those that are
+// asked for or, since 2023-08-16, those of the account's settings.
+func (c Call) automatic(members object) error {
+	types := c.Form.List("payment_method_types")
+	automatic := c.Form.Sub("automatic_payment_methods")
+	switch {
+	case types != nil && automatic.Yes("enabled"):
+		return shape.Invalid("", "payment_method_types", "You may only specify one of these parameters: automatic_payment_methods, payment_method_types.")
+	case types != nil || automatic == nil && c.Version < "2023-08-16":
+		return nil
+	case automatic != nil && !automatic.Yes("enabled"):
+		return nil
+	}
+	redirects, err := c.Choice("automatic_payment_methods[allow_redirects]", "always", "never")
+	if err != nil {
+		return err
+	}
+	if redirects == "" {
+		redirects = "always"
+	}
+	members["automatic_payment_methods"] = object{"allow_redirects": redirects, "enabled": true}
+	if members.Str("currency") == "usd" {
+		members["payment_method_types"] = []any{"card", "us_bank_account"}
+	}
+	return nil
+}
+
+// describeIntent sets what a request says of a payment intent, but of its payment method and
+// its customer, which stand in o already.
+func (c Call) describeIntent(o object) error {
+	if err := c.Beyond(allBeyond); err != nil {
+		return err
+	}
+	if c.Form.Has("amount") || c.Form.Has("currency") {
+		if c.Form.Has("amount") {
+			n, err := c.Num("amount")
+			if err != nil {
+				return err
+			}
+			o["amount"] = n
+		}
+		if c.Form.Has("currency") {
+			o["currency"] = strings.ToLower(c.Form.Str("currency"))
+		}
+		if err := checkMoney(o.Num("amount"), o.Str("currency")); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"description", "receipt_email", "statement_descriptor", "statement_descriptor_suffix", "transfer_group"} {
+		shape.SetText(o, c.Form, name)
+	}
+	for name, of := range map[string][]string{"capture_method": {"automatic", "automatic_async", "manual"}, "setup_future_usage": {"", "off_session", "on_session"}} {
+		if v, err := c.Choice(name, of...); err != nil {
+			return err
+		} else if c.Form.Has(name) {
+			o[name] = shape.OrNil(v)
+		}
+	}
+	if err := c.methodTypes(o); err != nil {
+		return err
+	}
+	if err := c.share(o); err != nil {
+		return err
+	}
+	return c.Metadata(o)
+}
+
+func (c Call) methodTypes(o object) error {
+	types := c.Form.List("payment_method_types")
+	for _, typ := range types {
+		if typ != "card" && typ != "us_bank_account" {
+			return shape.Invalid("", "payment_method_types", fmt.Sprintf("stripefake has no payment methods of type %v, although Stripe has: card and us_bank_account are there.", typ))
+		}
+	}
+	if types != nil {
+		o["payment_method_types"] = types
+	}
+	return nil
+}
+
+// share sets what of the payment goes to another account.
+func (c Call) share(o object) error {
+	if transfer := c.Form.Sub("transfer_data"); transfer != nil {
+		if to := transfer.Str("destination"); !strings.HasPrefix(to, "acct_") {
+			return shape.Absent("destination", to, "transfer_data[destination]")
+		}
+		o["transfer_data"] = object{"destination": transfer.Str("destination")}
+	}
+	if !c.Form.Has("application_fee_amount") {
+		return nil
+	}
+	fee, err := c.Amount("application_fee_amount")
+	switch {
+	case err != nil:
+		return err
+	case !c.Connected() && o["transfer_data"] == nil:
+		return shape.Invalid("", "application_fee_amount", "Can only apply an application_fee when the request is made on behalf of another account (using an OAuth key, the Stripe-Account header, or the destination parameter).")
+	case fee > o.Num("amount"):
+		return shape.Invalid("", "application_fee_amount", "The application fee must be less than or equal to the charge amount.")
+	}
+	o["application_fee_amount"] = fee
+	return nil
+}
+
+func (c Call) intentOfPath() (object, error) {
+	return c.Find("payment_intent", c.Path["intent"], "intent")
+}
+
+func (c Call) listIntents() (object, error) {
+	customer := c.Form.Str("customer")
+	if customer != "" && c.Space.Get("customer", customer) == nil {
+		return nil, shape.Absent("customer", customer, "customer")
+	}
+	return c.List("payment_intent", func(pi object) bool { return customer == "" || pi.Str("customer") == customer })
+}
+
+// unexpected is the error of what cannot be done to the payment intent in its state.
+func unexpected(pi object, message string) error {
+	return &shape.Error{Status: http.StatusBadRequest, Kind: "invalid_request_error", Code: "payment_intent_unexpected_state", Message: message, Intent: pi}
+}
+
+// IsOpen reports whether the payment intent can still be confirmed and changed.
+func IsOpen(pi object) bool {
+	return slices.Contains([]string{NeedsMethod, needsConfirm, NeedsAction}, pi.Str("status"))
+}
+
+func (c Call) updateIntent() (object, error) {
+	pi, err := c.intentOfPath()
+	if err != nil {
+		return nil, err
+	}
+	for name := range c.Form {
+		if name != "metadata" && name != "description" && name != "expand" && !IsOpen(pi) {
+			return nil, unexpected(pi, "This PaymentIntent's "+name+" could not be updated because it has a status of "+pi.Str("status")+
+				". You may only update the "+name+" of a PaymentIntent with one of the following statuses: requires_payment_method, requires_confirmation, requires_action.")
+		}
+	}
+	for _, name := range []string{"amount", "currency", "application_fee_amount", "transfer_data"} {
+		if c.Form.Has(name) && pi.Str("_invoice") != "" {
+			return nil, shape.Invalid("", name, "The parameter "+name+" cannot be updated on a PaymentIntent that was created by an invoice. You can try again without that parameter.")
+		}
+	}
+	after := pi.Clone()
+	if id := c.Form.Str("customer"); id != "" && id != pi.Str("customer") {
+		if pi.Str("customer") != "" {
+			return nil, shape.Invalid("", "customer", "You cannot modify `customer` on a PaymentIntent once it already has been set. To fulfill a payment with a different Customer, cancel this PaymentIntent and create a new one.")
+		}
+		if _, err := c.Customer(id, "customer"); err != nil {
+			return nil, err
+		}
+		after["customer"] = id
+	}
+	if err := c.describeIntent(after); err != nil {
+		return nil, err
+	}
+	again := after.Num("amount") != pi.Num("amount") || after.Str("currency") != pi.Str("currency")
+	if c.Form.Has("payment_method") {
+		again = true
+		after["payment_method"], after["status"] = nil, NeedsMethod
+		if id := c.Form.Str("payment_method"); id != "" {
+			m, err := c.fitting(after, id)
+			if err != nil {
+				return nil, err
+			}
+			after["payment_method"], after["status"] = m.ID(), needsConfirm
+		}
+	}
+	if again && after.Str("status") == NeedsAction {
+		after["status"] = needsConfirm
+	}
+	if again {
+		after["next_action"] = nil
+	}
+	after["last_payment_error"] = nil // as documented: by an update for any reason
+	maps.Copy(pi, after)
+	return pi, nil
+}
+
+func (c Call) cancelOfPath() (object, error) {
+	pi, err := c.intentOfPath()
+	if err != nil {
+		return nil, err
+	}
+	if pi.Str("_invoice") != "" {
+		return nil, unexpected(pi, "You cannot cancel this PaymentIntent because it was created by an invoice. Void the invoice instead.")
+	}
+	reason, err := c.Choice("cancellation_reason", "abandoned", "duplicate", "fraudulent", "requested_by_customer")
+	if err != nil {
+		return nil, err
+	}
+	return pi, c.CancelIntent(pi, reason)
+}
+
+// CancelIntent cancels the payment intent; what was authorized goes back. The reason may be
+// empty, and is one of the object's: more than a request may give.
+func (c Call) CancelIntent(pi object, reason string) error {
+	if !IsOpen(pi) && pi.Str("status") != NeedsCapture {
+		return unexpected(pi, "You cannot cancel this PaymentIntent because it has a status of "+pi.Str("status")+
+			". Only a PaymentIntent with one of the following statuses may be canceled: requires_payment_method, requires_capture, requires_confirmation, requires_action, processing.")
+	}
+	if pi.Str("status") == NeedsCapture {
+		charge := c.Space.Get("charge", pi.Str("latest_charge"))
+		charge["amount_refunded"], charge["refunded"] = charge.Num("amount"), true
+		c.Emit("charge.refunded", charge, nil)
+	}
+	pi["status"], pi["canceled_at"], pi["cancellation_reason"] = canceled, c.TimeOf(pi.Str("customer")), shape.OrNil(reason)
+	pi["amount_capturable"], pi["next_action"] = int64(0), nil
+	c.Emit("payment_intent.canceled", pi, nil)
+	return nil
+}
+
+// checkURL refuses what no browser can be sent to.
+func checkURL(text, param string) error {
+	if u, err := url.Parse(text); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || len(text) > 5000 {
+		return shape.Invalid("url_invalid", param, "Not a valid URL: "+param+" has to begin with https:// or http://.")
+	}
+	return nil
+}

@@ -1,0 +1,264 @@
+package payment
+
+import (
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+func methodRoutes() []api.Route {
+	return []api.Route{
+		on("POST", "/v1/payment_methods", "type card billing_details allow_redisplay metadata customer payment_method us_bank_account", Call.createMethod),
+		on("GET", "/v1/payment_methods", "type customer allow_redisplay"+api.ListParams, Call.listMethods),
+		on("GET", "/v1/payment_methods/{payment_method}", "", Call.retrieveMethod),
+		on("POST", "/v1/payment_methods/{payment_method}", "card billing_details allow_redisplay metadata", Call.updateMethod),
+		on("POST", "/v1/payment_methods/{payment_method}/attach", "customer", Call.attachMethod),
+		on("POST", "/v1/payment_methods/{payment_method}/detach", "", Call.detachMethod),
+		on("GET", "/v1/customers/{customer}/payment_methods", "type allow_redisplay"+api.ListParams, Call.listMethods),
+		on("GET", "/v1/customers/{customer}/payment_methods/{payment_method}", "", Call.retrieveMethod),
+	}
+}
+
+const (
+	usedUp = "The provided PaymentMethod was previously used with a PaymentIntent without Customer attachment, shared with a connected account without Customer attachment, " +
+		"or was detached from a Customer. It may not be used again. To use a PaymentMethod multiple times, you must attach it to a Customer first."
+	usedUpForAttach = "This PaymentMethod was previously used without being attached to a Customer or was detached from a Customer, and may not be used again."
+	rawNumber       = "Sending credit card numbers directly to the Stripe API is generally unsafe. We suggest you use test tokens that map to the test card you are using, see https://stripe.com/docs/testing."
+)
+
+// method returns the payment method that the parameter names. The id of a test payment method
+// makes a new one.
+func (c Call) method(id, param string) (object, error) {
+	if m := c.Space.Get("payment_method", id); m != nil {
+		return m, nil
+	}
+	if _, ok := CardOf(id); ok {
+		return c.testMethod(id), nil
+	}
+	return nil, shape.Absent("PaymentMethod", id, param)
+}
+
+// methodOfPath is method for the one in the path.
+func (c Call) methodOfPath() (object, error) {
+	id := c.Path["payment_method"]
+	m, err := c.method(id, "payment_method")
+	if err != nil || c.Path["customer"] != "" && m.Str("customer") != c.Path["customer"] {
+		return nil, shape.Missing("PaymentMethod", id, "payment_method")
+	}
+	return m, nil
+}
+
+// usable is method for one that is to be charged or set up for the customer ("": none).
+func (c Call) usable(id, customer, param string) (object, error) {
+	if m := c.Space.Get("payment_method", id); m != nil {
+		switch of := m.Str("customer"); {
+		case of != "" && customer == "":
+			return nil, shape.Invalid("", param, "The payment method supplied ("+id+") belongs to a Customer. Please include the Customer in the `customer` parameter of the request.")
+		case of != "" && of != customer:
+			return nil, shape.Invalid("", param, "The customer does not have a payment method with the ID "+id+". The payment method must be attached to the customer.")
+		case m.Yes("_used"):
+			return nil, shape.Invalid("", param, usedUp)
+		}
+	}
+	return c.method(id, param)
+}
+
+func (c Call) createMethod() (object, error) {
+	if err := c.Beyond("customer payment_method us_bank_account"); err != nil {
+		return nil, err
+	}
+	if err := c.Require("type"); err != nil {
+		return nil, err
+	}
+	if typ := c.Form.Str("type"); typ != "card" {
+		return nil, shape.Invalid("", "type", "stripefake makes payment methods of type card alone, although Stripe makes others.")
+	}
+	card := c.Form.Sub("card")
+	if card.Has("number") || card.Has("cvc") {
+		return nil, &shape.Error{Status: http.StatusPaymentRequired, Kind: "invalid_request_error", Param: "card[number]", Message: rawNumber}
+	}
+	if err := c.Require("card[token]"); err != nil {
+		return nil, err
+	}
+	id, ok := tokenMethod(card.Str("token"))
+	if !ok {
+		return nil, shape.Absent("token", card.Str("token"), "card[token]")
+	}
+	changed := object{"billing_details": noBilling()}
+	if err := c.describeMethod(changed); err != nil {
+		return nil, err
+	}
+	m := c.testMethod(id)
+	maps.Copy(m, changed)
+	return m, nil
+}
+
+// describeMethod sets what a request says of a payment method, but of its card.
+func (c Call) describeMethod(m object) error {
+	if err := c.Metadata(m); err != nil {
+		return err
+	}
+	show, err := c.Choice("allow_redisplay", "always", "limited", "unspecified")
+	if err != nil {
+		return err
+	}
+	if show != "" {
+		m["allow_redisplay"] = show
+	}
+	given := c.Form.Sub("billing_details")
+	details := m.Sub("billing_details").Clone()
+	for _, name := range []string{"email", "name", "phone", "tax_id"} {
+		shape.SetText(details, given, name)
+	}
+	if address := given.Sub("address"); address != nil {
+		details["address"] = addressOf(details.Sub("address"), address)
+	}
+	m["billing_details"] = details
+	return nil
+}
+
+func addressOf(before object, f form) object {
+	a := noAddress()
+	maps.Copy(a, before)
+	for name := range noAddress() {
+		shape.SetText(a, f, name)
+	}
+	return a
+}
+
+func (c Call) retrieveMethod() (object, error) { return c.methodOfPath() }
+
+func (c Call) updateMethod() (object, error) {
+	m, err := c.methodOfPath()
+	if err != nil {
+		return nil, err
+	}
+	if m.Str("customer") == "" {
+		return nil, shape.Invalid("", "", "You must save this PaymentMethod to a customer before you can update it.")
+	}
+	after := m.Clone()
+	if err := c.describeMethod(after); err != nil {
+		return nil, err
+	}
+	if card := c.Form.Sub("card"); card != nil {
+		if err := c.renew(after.Sub("card"), card); err != nil {
+			return nil, err
+		}
+	}
+	c.Change("payment_method.updated", m, after)
+	return m, nil
+}
+
+// renew sets the expiry of a card.
+func (c Call) renew(card object, f form) error {
+	for name := range f {
+		if name != "exp_month" && name != "exp_year" {
+			return shape.UnknownParam("card[" + name + "]")
+		}
+		n, err := c.Num("card[" + name + "]")
+		if err != nil {
+			return err
+		}
+		card[name] = n
+	}
+	year, month := card.Num("exp_year"), card.Num("exp_month")
+	today := time.Unix(c.Now, 0).UTC()
+	switch {
+	case month < 1 || month > 12:
+		return &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: "invalid_expiry_month", Param: "exp_month", Message: "Your card's expiration month is invalid."}
+	case year < int64(today.Year()) || year > int64(today.Year()+50) || year == int64(today.Year()) && month < int64(today.Month()):
+		return &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: "invalid_expiry_year", Param: "exp_year", Message: "Your card's expiration year is invalid."}
+	}
+	return nil
+}
+
+func (c Call) attachMethod() (object, error) {
+	if err := c.Require("customer"); err != nil {
+		return nil, err
+	}
+	customer, err := c.Customer(c.Form.Str("customer"), "customer")
+	if err != nil {
+		return nil, err
+	}
+	m, err := c.methodOfPath()
+	if err != nil {
+		return nil, err
+	}
+	return m, c.attach(m, customer)
+}
+
+// attach makes the payment method the customer's.
+func (c Call) attach(m, customer object) error {
+	if m.Str("customer") == customer.ID() {
+		return nil
+	}
+	if err := attachable(m); err != nil {
+		return err
+	}
+	c.attached(m, customer.ID())
+	return nil
+}
+
+// attachable refuses a payment method that cannot become a customer's. That includes a card
+// that its bank refuses: Stripe asks the bank when a card is saved.
+func attachable(m object) error {
+	switch acts := BehaviourOf(m); {
+	case m.Str("customer") != "":
+		return shape.Invalid("", "", "The payment method you provided has already been attached to a customer.")
+	case m.Yes("_used"):
+		return shape.Invalid("", "", usedUpForAttach)
+	case acts.refuses:
+		d := reasonFor(acts.declines)
+		return &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: d.code, Decline: d.decline, Advice: d.advice, Message: d.message}
+	}
+	return nil
+}
+
+func (c Call) attached(m object, customer string) {
+	m["customer"] = customer
+	m.Sub("card").SetIfThere("checks", object{"address_line1_check": nil, "address_postal_code_check": nil, "cvc_check": "pass"})
+	c.Emit("payment_method.attached", m, nil)
+}
+
+func (c Call) detachMethod() (object, error) {
+	m, err := c.methodOfPath()
+	if err != nil {
+		return nil, err
+	}
+	if m.Str("customer") == "" {
+		return nil, shape.Invalid("", "", "The payment method you provided is not attached to a customer so detachment is impossible.")
+	}
+	c.detach(m)
+	return m, nil
+}
+
+// detach takes the payment method from its customer, for good.
+func (c Call) detach(m object) {
+	of := m.Str("customer")
+	if customer := c.Space.Get("customer", of); customer != nil && c.DefaultMethod(customer) == m.ID() {
+		customer.Sub("invoice_settings")["default_payment_method"] = nil
+	}
+	m["customer"], m["_used"] = nil, true
+	c.Emit("payment_method.detached", m, object{"customer": of})
+}
+
+func (c Call) listMethods() (object, error) {
+	customer := c.Path["customer"]
+	if customer == "" {
+		customer = c.Form.Str("customer")
+		if customer != "" {
+			if _, err := c.Customer(customer, "customer"); err != nil {
+				return nil, err
+			}
+		}
+	} else if _, err := c.customerOfPath(); err != nil {
+		return nil, err
+	}
+	typ, show := c.Form.Str("type"), c.Form.Str("allow_redisplay")
+	return c.List("payment_method", func(m object) bool {
+		return m.Str("customer") != "" && (customer == "" || m.Str("customer") == customer) && (typ == "" || m.Str("type") == typ) && (show == "" || m.Str("allow_redisplay") == show)
+	})
+}

@@ -1,0 +1,44 @@
+// Package payment is customers and what moves money: payment methods, payment and setup
+// intents, checkout sessions, charges, refunds and disputes. It does not know invoices and
+// subscriptions: package billing follows the steps that are named here.
+package payment
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
+)
+
+// A Call is a request about these resources, or a change of them that nobody asked for.
+type Call struct{ *api.Call }
+
+// The steps that other packages may follow.
+const (
+	IntentMoved    = "payment_intent.moved" // with the payment intent in its new state
+	CustomerLeaves = "customer.leaves"      // with the customer, before it is deleted
+)
+
+// Routes are the endpoints of this package.
+func Routes() []api.Route {
+	return slices.Concat(customerRoutes(), methodRoutes(), intentRoutes(), setupRoutes(), checkoutRoutes(), chargeRoutes(), refundRoutes(), disputeRoutes())
+}
+
+// Timed are the kinds of this package that change by themselves.
+func Timed() map[string]api.Timed {
+	return map[string]api.Timed{
+		"checkout.session": {Rank: 3, Due: sessionDue, Happens: func(c *api.Call, o object) { Call{c}.expireSession(o) }},
+	}
+}
+
+func on(method, path, params string, do func(Call) (object, error)) api.Route {
+	return api.Route{Method: method, Path: path, Params: params, Do: func(c *api.Call) (object, error) { return do(Call{c}) }}
+}
+
+// IntentKind is the kind of the payment intent or setup intent, by the prefix of its id.
+func IntentKind(id string) string {
+	if strings.HasPrefix(id, "seti_") {
+		return "setup_intent"
+	}
+	return "payment_intent"
+}

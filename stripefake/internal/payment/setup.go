@@ -1,0 +1,282 @@
+package payment
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+// Parameters of setup intents that this fake does not do: those that creating, updating and
+// confirming have in common, those of whoever creates or updates, of whoever creates or
+// confirms, and of whoever creates.
+const (
+	beyondSetup        = "allowed_payment_method_types payment_method_data payment_method_options "
+	beyondOpenSetup    = "attach_to_self customer_account excluded_payment_method_types flow_directions payment_method_configuration "
+	beyondPaySetup     = "confirmation_token mandate_data "
+	beyondCreatedSetup = "on_behalf_of single_use "
+	allBeyondSetup     = beyondSetup + beyondOpenSetup + beyondPaySetup + beyondCreatedSetup
+)
+
+func setupRoutes() []api.Route {
+	const one = "/v1/setup_intents/{intent}"
+	return []api.Route{
+		on("POST", "/v1/setup_intents", "automatic_payment_methods confirm customer description metadata payment_method payment_method_types return_url usage use_stripe_sdk "+allBeyondSetup, Call.createSetup),
+		on("GET", "/v1/setup_intents", "created customer payment_method"+api.ListParams, Call.listSetups),
+		on("GET", one, "client_secret", Call.setupOfPath),
+		on("POST", one, "customer description metadata payment_method payment_method_types "+beyondSetup+beyondOpenSetup, Call.updateSetup),
+		on("POST", one+"/confirm", "payment_method return_url use_stripe_sdk "+beyondSetup+beyondPaySetup, Call.confirmSetupOfPath),
+		on("POST", one+"/cancel", "cancellation_reason", Call.cancelSetupOfPath),
+	}
+}
+
+// newSetup makes a setup intent that is not confirmed.
+func (c Call) newSetup(members object) object {
+	o := object{"application": nil, "automatic_payment_methods": nil, "cancellation_reason": nil, "created": c.TimeOf(members.Str("customer")), "customer": nil,
+		"customer_account": nil, "description": nil, "flow_directions": nil, "last_setup_error": nil, "latest_attempt": nil, "mandate": nil, "metadata": object{},
+		"next_action": nil, "on_behalf_of": nil, "payment_method": nil, "payment_method_configuration_details": nil,
+		"payment_method_options": object{"card": object{"mandate_options": nil, "network": nil, "request_three_d_secure": "automatic"}},
+		"payment_method_types":   []any{"card"}, "single_use_mandate": nil, "status": NeedsMethod, "usage": "off_session"}
+	maps.Copy(o, members)
+	if o.Str("payment_method") != "" {
+		o["status"] = needsConfirm
+	}
+	o["id"] = c.NewID("seti")
+	o["client_secret"] = c.secretOf(o.ID())
+	o = c.Create("setup_intent", "seti", o)
+	c.Emit("setup_intent.created", o, nil)
+	return o
+}
+
+func (c Call) createSetup() (object, error) {
+	o := object{"customer": nil, "payment_method_types": []any{"card"}}
+	if err := c.describeSetup(o); err != nil {
+		return nil, err
+	}
+	if err := c.automatic(o); err != nil {
+		return nil, err
+	}
+	usage, err := c.Choice("usage", "off_session", "on_session")
+	if err != nil {
+		return nil, err
+	}
+	if usage != "" {
+		o["usage"] = usage
+	}
+	confirm, err := c.Flag("confirm")
+	if err != nil {
+		return nil, err
+	}
+	method := c.Form.Str("payment_method")
+	switch {
+	case confirm && method == "":
+		return nil, shape.Invalid("setup_intent_unexpected_state", "", lacksSetupMethod)
+	case confirm:
+		if err := c.setupReturn(o); err != nil {
+			return nil, err
+		}
+	case c.Form.Has("return_url"):
+		return nil, shape.Invalid("", "return_url", "`return_url` can only be given if `confirm` is true.")
+	}
+	if method != "" {
+		m, err := c.usable(method, o.Str("customer"), "payment_method")
+		if err != nil {
+			return nil, err
+		}
+		o["payment_method"] = m.ID()
+	}
+	o = c.newSetup(o)
+	if confirm {
+		return o, c.ConfirmSetup(o, o.Str("payment_method"))
+	}
+	return o, nil
+}
+
+const lacksSetupMethod = "You cannot confirm this SetupIntent because it's missing a payment method. Update the SetupIntent with a payment method and then confirm it again."
+
+// describeSetup sets what a request says of a setup intent, but of its payment method.
+func (c Call) describeSetup(o object) error {
+	if err := c.Beyond(allBeyondSetup); err != nil {
+		return err
+	}
+	if id := c.Form.Str("customer"); id != "" {
+		if of := o.Str("customer"); of != "" && of != id {
+			return shape.Invalid("", "customer", "You cannot modify `customer` on a SetupIntent once it already has been set.")
+		}
+		if _, err := c.Customer(id, "customer"); err != nil {
+			return err
+		}
+		o["customer"] = id
+	}
+	shape.SetText(o, c.Form, "description")
+	if err := c.methodTypes(o); err != nil {
+		return err
+	}
+	return c.Metadata(o)
+}
+
+// setupReturn reads where the customer is to be sent back to.
+func (c Call) setupReturn(o object) error {
+	sdk, err := c.Flag("use_stripe_sdk")
+	if err != nil {
+		return err
+	}
+	o["_sdk"] = sdk
+	switch back := c.Form.Str("return_url"); {
+	case back != "":
+		o["_return_url"] = back
+		return checkURL(back, "return_url")
+	case !sdk && o.Sub("automatic_payment_methods").Str("allow_redirects") == "always":
+		return shape.Invalid("", "return_url", noReturnURL)
+	}
+	return nil
+}
+
+func (c Call) setupOfPath() (object, error) {
+	o := c.Space.Get("setup_intent", c.Path["intent"])
+	if o == nil {
+		return nil, shape.Missing("setupintent", c.Path["intent"], "intent")
+	}
+	return o, nil
+}
+
+func (c Call) listSetups() (object, error) {
+	return c.List("setup_intent", c.filter("customer", "payment_method"))
+}
+
+func unexpectedSetup(o object, verb string) error {
+	return &shape.Error{Status: http.StatusBadRequest, Kind: "invalid_request_error", Code: "setup_intent_unexpected_state", Intent: o,
+		Message: "You cannot " + verb + " this SetupIntent because it has a status of " + o.Str("status") + "."}
+}
+
+// openSetup returns the setup intent in the path if the verb can be done to it.
+func (c Call) openSetup(verb string) (object, error) {
+	o, err := c.setupOfPath()
+	switch {
+	case err != nil:
+		return nil, err
+	case !IsOpen(o):
+		return nil, unexpectedSetup(o, verb)
+	case o.Str("_session") != "" && verb != "update":
+		return nil, shape.Invalid("", "intent", "You cannot "+verb+" the SetupIntent for a Checkout Session. To cancel it, expire the Checkout Session instead.")
+	}
+	return o, nil
+}
+
+func (c Call) updateSetup() (object, error) {
+	o, err := c.openSetup("update")
+	if err != nil {
+		return nil, err
+	}
+	after := o.Clone()
+	if err := c.describeSetup(after); err != nil {
+		return nil, err
+	}
+	if id := c.Form.Str("payment_method"); id != "" {
+		m, err := c.usable(id, after.Str("customer"), "payment_method")
+		if err != nil {
+			return nil, err
+		}
+		after["payment_method"], after["status"], after["next_action"] = m.ID(), needsConfirm, nil
+	}
+	after["last_setup_error"] = nil
+	maps.Copy(o, after)
+	return o, nil
+}
+
+func (c Call) confirmSetupOfPath() (object, error) {
+	o, err := c.openSetup("confirm")
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Beyond(allBeyondSetup); err != nil {
+		return nil, err
+	}
+	method := c.Form.Str("payment_method")
+	if method == "" {
+		method = o.Str("payment_method")
+	}
+	if method == "" {
+		return nil, &shape.Error{Status: http.StatusBadRequest, Kind: "invalid_request_error", Code: "setup_intent_unexpected_state", Message: lacksSetupMethod, Intent: o}
+	}
+	after := o.Clone()
+	if err := c.setupReturn(after); err != nil {
+		return nil, err
+	}
+	o["_return_url"], o["_sdk"] = after["_return_url"], after["_sdk"]
+	return o, c.ConfirmSetup(o, method)
+}
+
+// ConfirmSetup tries to save the payment method. The error is an *apiError, as in confirm.
+func (c Call) ConfirmSetup(o object, method string) error {
+	m, err := c.usable(method, o.Str("customer"), "payment_method")
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(o.List("payment_method_types"), any(m.Str("type"))) {
+		return shape.Invalid("setup_intent_invalid_parameter", "payment_method", "The PaymentMethod provided ("+m.Str("type")+") is not allowed for this SetupIntent.")
+	}
+	o["payment_method"], o["next_action"], o["last_setup_error"] = m.ID(), nil, nil
+	switch acts := BehaviourOf(m); {
+	case acts.refuses:
+		d := reasonFor(acts.declines)
+		c.setupFailed(o, paymentError("card_error", d, "", m))
+		return &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: d.code, Decline: d.decline, Advice: d.advice, Message: d.message, Intent: o, Method: m}
+	case acts.on:
+		o["status"], o["next_action"] = NeedsAction, c.nextAction(o)
+		c.Emit("setup_intent.requires_action", o, nil)
+		return nil
+	}
+	c.setupSucceeded(o, m)
+	return nil
+}
+
+func (c Call) setupFailed(o, why object) {
+	o["status"], o["payment_method"], o["next_action"], o["last_setup_error"] = NeedsMethod, nil, nil, why
+	c.Emit("setup_intent.setup_failed", o, nil)
+}
+
+// setupSucceeded saves the payment method: for the customer, if the setup intent has one.
+func (c Call) setupSucceeded(o, m object) {
+	o["status"], o["next_action"] = Succeeded, nil
+	m["_setup"] = o.Str("usage") == "off_session" || m.Yes("_setup")
+	if of := o.Str("customer"); of != "" && m.Str("customer") == "" {
+		c.attached(m, of)
+	}
+	c.Emit("setup_intent.succeeded", o, nil)
+	if session := c.Space.Get("checkout.session", o.Str("_session")); session != nil {
+		c.completeSession(session)
+	}
+}
+
+// authenticateSetup is authenticate for a setup intent.
+func (c Call) authenticateSetup(o object, ok bool) error {
+	m := c.Space.Get("payment_method", o.Str("payment_method"))
+	if !ok {
+		d := decline{code: "setup_intent_authentication_failure", message: "The latest attempt to set up the payment method has failed because authentication failed."}
+		c.setupFailed(o, paymentError("invalid_request_error", d, "", m))
+		return nil
+	}
+	c.setupSucceeded(o, m)
+	return nil
+}
+
+func (c Call) cancelSetupOfPath() (object, error) {
+	o, err := c.openSetup("cancel")
+	if err != nil {
+		return nil, err
+	}
+	reason, err := c.Choice("cancellation_reason", "abandoned", "duplicate", "requested_by_customer")
+	if err != nil {
+		return nil, err
+	}
+	c.cancelSetup(o, reason)
+	return o, nil
+}
+
+func (c Call) cancelSetup(o object, reason string) {
+	o["status"], o["cancellation_reason"], o["next_action"] = canceled, shape.OrNil(reason), nil
+	c.Emit("setup_intent.canceled", o, nil)
+}

@@ -1,0 +1,51 @@
+package shape
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// An apiError is the error of an answer, and carries everything that Stripe puts into one.
+type Error struct {
+	Status  int
+	Kind    string // card_error, invalid_request_error, idempotency_error, api_error, …
+	Code    string
+	Decline string // decline_code
+	Advice  string // advice_code
+	Param   string
+	Message string
+	Intent  Object // payment_intent or setup_intent, shown in the error; nil: none
+	Method  Object // payment_method; nil: none
+	Charge  string
+}
+
+func (e *Error) Error() string { return e.Message }
+
+func Missing(kindName, id, param string) error {
+	return &Error{Status: http.StatusNotFound, Kind: "invalid_request_error", Code: "resource_missing", Param: param,
+		Message: "No such " + kindName + ": '" + Shown(id) + "'"}
+}
+
+// Invalid is a 400 about a parameter.
+func Invalid(code, param, message string) error {
+	return &Error{Status: http.StatusBadRequest, Kind: "invalid_request_error", Code: code, Param: param, Message: message}
+}
+
+// Absent is Stripe's error about a parameter that names something which is not there: a 400,
+// whereas an object that the path names is a 404.
+func Absent(kindName, id, param string) error {
+	return &Error{Status: http.StatusBadRequest, Kind: "invalid_request_error", Code: "resource_missing", Param: param,
+		Message: "No such " + kindName + ": '" + Shown(id) + "'"}
+}
+
+// IsValidation says whether the error is one that Stripe finds before it begins to carry
+// the request out, so that its idempotency key is still free.
+func (e *Error) IsValidation() bool {
+	return e.Status == http.StatusBadRequest && e.Kind == "invalid_request_error" &&
+		(e.Code == "" || strings.HasPrefix(e.Code, "parameter_") || slices.Contains([]string{"amount_too_large", "amount_too_small", "email_invalid", "url_invalid"}, e.Code))
+}
+
+func UnknownParam(name string) error {
+	return Invalid("parameter_unknown", name, "Received unknown parameter: "+Shown(name))
+}
