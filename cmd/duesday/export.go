@@ -97,7 +97,7 @@ func (p *program) exportTo(ctx context.Context, s *session, what string, f *expo
 		})
 	}
 	if what == "refunds" {
-		return exportRows(w, asJSON, returnColumns, counted(s.engine.ReturnRecords(ctx), bar), func(r *billing.ReturnRecord) ([]string, any) {
+		return exportRows(w, asJSON, returnColumns, counted(s.engine.ReversalRecords(ctx), bar), func(r *billing.ReversalRecord) ([]string, any) {
 			v := viewReturn(r)
 			return []string{v.Account, v.Subscription, v.SKU, strconv.Itoa(v.Period), v.Kind, v.ID, v.Created, v.Amount, v.Currency, v.State, v.Reason, v.Charge, v.Ref}, v
 		})

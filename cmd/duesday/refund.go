@@ -33,8 +33,8 @@ type returnView struct {
 	Ended        string `json:"ended_at,omitempty"`
 }
 
-func viewReturn(r *billing.ReturnRecord) returnView {
-	return returnView{Account: r.Account, Subscription: r.ID, SKU: r.SKU, Period: r.Period, Kind: string(r.Kind), ID: r.ReturnID,
+func viewReturn(r *billing.ReversalRecord) returnView {
+	return returnView{Account: r.Account, Subscription: r.ID, SKU: r.SKU, Period: r.Period, Kind: string(r.Kind), ID: r.ReversalID,
 		Created: stamp(r.Created), Amount: r.Amount.Decimal(), Currency: r.Amount.Currency().Code(), State: string(r.State), Reason: r.Reason,
 		Refusal: r.Refusal, Charge: r.Charge, Ref: r.Ref, Processed: stamp(r.Processed), Ended: stamp(r.Ended)}
 }
@@ -83,7 +83,7 @@ func (p *program) refund(ctx context.Context, s *session, o billing.RefundOrder,
 			return usagef("--amount %s: want more than zero", amount)
 		}
 	}
-	r, repeated, err := s.engine.Refund(ctx, o)
+	r, repeated, err := s.engine.Refunds().Refund(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -108,11 +108,11 @@ type listedReceiptView struct {
 }
 
 // accountReturns are the refunds and disputes of an account by their charge.
-type accountReturns map[string][]*billing.ReturnRecord
+type accountReturns map[string][]*billing.ReversalRecord
 
 func returnsOf(ctx context.Context, s *session, account string) (accountReturns, error) {
 	all := accountReturns{}
-	for r, err := range s.engine.GetReturnsByAccount(ctx, account) {
+	for r, err := range s.engine.GetReversalsByAccount(ctx, account) {
 		if err != nil {
 			return nil, err
 		}
@@ -123,7 +123,7 @@ func returnsOf(ctx context.Context, s *session, account string) (accountReturns,
 
 // of returns what has gone back of the receipt's charge, and the sum of the refunds that
 // stand.
-func (a accountReturns) of(r *billing.Receipt) (list []*billing.ReturnRecord, refunded money.Amount) {
+func (a accountReturns) of(r *billing.Receipt) (list []*billing.ReversalRecord, refunded money.Amount) {
 	refunded = money.New(0, r.Amount.Currency())
 	if r.Kind != billing.Charged {
 		return nil, refunded
@@ -160,15 +160,15 @@ func (a accountReturns) cell(r *billing.Receipt) string {
 		switch {
 		case x.Kind == billing.Disputed && x.Counts():
 			parts = append(parts, x.Amount.Format()+" "+disputeState(x.State))
-		case x.Counts() && x.State != billing.ReturnSucceeded:
+		case x.Counts() && x.State != billing.ReversalSucceeded:
 			parts = append(parts, x.Amount.Format()+" of it "+string(x.State))
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
-func disputeState(s billing.ReturnState) string {
-	if s == billing.ReturnSucceeded {
+func disputeState(s billing.ReversalState) string {
+	if s == billing.ReversalSucceeded {
 		return "dispute lost"
 	}
 	return "disputed"

@@ -197,7 +197,7 @@ func viewReport(r *billing.Report, read, written float64) any {
 	return paymentsView{Kind: string(r.Kind), Date: date(r.Date), From: date(r.From), Due: r.Due(), Paid: r.Counts[billing.OutcomePaid],
 		Retry: r.Counts[billing.OutcomeRetry], Failed: r.Counts[billing.OutcomeFailed], Pending: r.Counts[billing.OutcomePending],
 		Parked: r.Counts[billing.OutcomeParked], Skipped: r.Counts[billing.OutcomeSkipped], Amounts: r.Amounts.Strings(),
-		Cards: r.Cards, Returns: r.Returns, Orphans: r.Orphans, Elapsed: r.Elapsed.Milliseconds(), DryRun: r.DryRun, Off: r.Off, Read: read, Written: written}
+		Cards: r.Cards, Returns: r.Reversals, Orphans: r.Orphans, Elapsed: r.Elapsed.Milliseconds(), DryRun: r.DryRun, Off: r.Off, Read: read, Written: written}
 }
 
 func (p *program) showReport(r *billing.Report, waiting *firstFew) {
@@ -237,7 +237,7 @@ func (p *program) showUpkeep(r *billing.Report) {
 	for _, did := range [...]struct {
 		n          int
 		noun, what string
-	}{{r.Cards, "card", "that customers have given: used from now on"}, {r.Returns, "change", "of refunds and disputes: recorded"},
+	}{{r.Cards, "card", "that customers have given: used from now on"}, {r.Reversals, "change", "of refunds and disputes: recorded"},
 		{r.Orphans, "payment intent", "that nothing was bound to: cancelled"}} {
 		if did.n > 0 {
 			p.say("also: %s %s", plural(did.n, did.noun), did.what)

@@ -48,7 +48,7 @@ Exits 3 when something needs a person.`,
 const adoptWorkers = 32
 
 func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
-	o := billing.AdoptOptions{Workers: adoptWorkers, DryRun: dry}
+	o := billing.AdoptOptions{CatchUp: p.cfg.Policy.CatchUp, Workers: adoptWorkers, DryRun: dry}
 	place, err := storeurl.Parse(p.cfg.Store)
 	if err != nil {
 		return &usageError{err}
@@ -75,7 +75,7 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 		r, err = p.surveyStore(ctx, place, tables, o)
 	} else {
 		err = p.with(ctx, need{adopt: true}, func(s *session) (err error) {
-			r, err = s.engine.Adopt(ctx, o)
+			r, err = billing.Adopt(ctx, s.engine.Records, o)
 			return err
 		})
 	}
@@ -106,7 +106,7 @@ func (p *program) surveyStore(ctx context.Context, place storeurl.Place, tables 
 			err = cerr
 		}
 	}()
-	return billing.Survey(ctx, billing.Options{Store: s, Tables: tables, Now: p.now, Config: policy(&p.cfg)}, o)
+	return billing.Scan(ctx, billing.NewRecords(s, tables, p.now, nil), o)
 }
 
 // readyTables compares the table to be adopted with the model, then makes the others that

@@ -1,14 +1,12 @@
 package billing
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/secret"
@@ -18,6 +16,7 @@ import (
 // AdoptOptions are what Adopt may be told.
 type AdoptOptions struct {
 	Methods  map[string]string // the processor's token by account, for subscriptions without one of their own
+	CatchUp  int               // missed periods that a run charges before it parks a subscription; 0: DefaultCatchUp
 	Workers  int               // accounts written at once; at least 1
 	DryRun   bool              // look and report, write nothing
 	Progress func(items int64) // how many items have been read; nil: nobody asks
@@ -78,31 +77,17 @@ func (f *Findings) add(item, format string, args ...any) {
 	}
 }
 
-// CheckMethod returns why the text cannot be a payment method's token.
-func CheckMethod(token string) error {
-	if token == "" {
-		return fieldError("payment_method", "is missing: want the processor's token, such as pm_card_visa")
-	}
-	if err := checkPlain("payment_method", token, maxID); err != nil {
-		return err
-	}
-	if secret.HasCardInMethod(token) {
-		return cardError("payment_method", secret.MaskMethod(token))
-	}
-	return nil
-}
-
 // Adopt makes a table that other tools have filled from the published model ready for both
 // jobs: it scans it once, lowers the floors to the oldest dates found, and writes an item for
 // every account, with its payment method. It changes no subscription: each is completed by
 // its first write, when it comes due. Doing it again changes nothing; cut off anywhere, it is
 // finished by doing it again. It may run beside other workers, but not beside the tools
 // that it adopts from: what they write after the scan is not under the floor.
-func (e *Engine) Adopt(ctx context.Context, o AdoptOptions) (*AdoptReport, error) {
-	if e.meta.Installation == "" {
-		return nil, fmt.Errorf("table %s has an item %s that is not Duesday's: it cannot be adopted", e.table, metaKey)
+func Adopt(ctx context.Context, e *Records, o AdoptOptions) (*AdoptReport, error) {
+	if e.Opened.Installation == "" {
+		return nil, fmt.Errorf("table %s has an item %s that is not Duesday's: it cannot be adopted", e.Table, metaKey)
 	}
-	v, err := e.survey(ctx, o)
+	v, err := scanTable(ctx, e, o)
 	if err != nil || o.DryRun {
 		return &v.report, err
 	}
@@ -113,28 +98,26 @@ func (e *Engine) Adopt(ctx context.Context, o AdoptOptions) (*AdoptReport, error
 		if f.date.IsZero() {
 			continue
 		}
-		if err := e.lowerTo(ctx, f.kind, f.date); err != nil {
+		if err := e.LowerWatermark(ctx, f.kind, f.date); err != nil {
 			return &v.report, err
 		}
 	}
-	return &v.report, e.writeAccounts(ctx, v, max(1, o.Workers))
+	return &v.report, v.writeAccounts(ctx, max(1, o.Workers))
 }
 
-// Survey is Adopt's dry run over a store that need not be Duesday's yet: Open would make it
-// so. Of the options it takes the store, the tables, the clock and the policy.
-func Survey(ctx context.Context, o Options, a AdoptOptions) (*AdoptReport, error) {
-	o.Config.CatchUp = cmp.Or(o.Config.CatchUp, DefaultConfig().CatchUp)
-	a.DryRun = true
-	e := &Engine{store: o.Store, tables: o.Tables, table: o.Tables.RecurringPayments.Name, now: func() time.Time { return o.Now().UTC() }, cfg: o.Config}
-	v, err := e.survey(ctx, a)
+// Scan is Adopt's dry run over a store that need not be Duesday's yet: Open would make it
+// so.
+func Scan(ctx context.Context, e *Records, o AdoptOptions) (*AdoptReport, error) {
+	o.DryRun = true
+	v, err := scanTable(ctx, e, o)
 	return &v.report, err
 }
 
 // writeAccounts writes what the survey's accounts lack.
-func (e *Engine) writeAccounts(ctx context.Context, v *survey, workers int) error {
+func (v *adoptionScan) writeAccounts(ctx context.Context, workers int) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	todo := make(chan *surveyed, workers)
+	todo := make(chan *scannedAccount, workers)
 	var group sync.WaitGroup
 	for range workers {
 		group.Go(func() {
@@ -142,7 +125,7 @@ func (e *Engine) writeAccounts(ctx context.Context, v *survey, workers int) erro
 				if ctx.Err() != nil {
 					continue
 				}
-				if err := e.writeAccount(ctx, s); err != nil {
+				if err := v.writeAccount(ctx, s); err != nil {
 					stop(err)
 				}
 			}
@@ -160,16 +143,17 @@ func (e *Engine) writeAccounts(ctx context.Context, v *survey, workers int) erro
 }
 
 // writeAccount makes the account's item, or completes the one that is there.
-func (e *Engine) writeAccount(ctx context.Context, s *surveyed) error {
+func (v *adoptionScan) writeAccount(ctx context.Context, s *scannedAccount) error {
+	e := v.Records
 	now := s.account
 	for range maxTries {
-		w := s.completion(e.table, now)
+		w := s.completion(e.Table, now)
 		if now == nil {
-			w = store.Put(e.table, s.made(e.now()).item(), store.Absent())
+			w = store.Put(e.Table, s.made(e.Now()).item(), store.Absent())
 		} else if len(w.Set) == 0 {
 			return nil
 		}
-		err := e.store.Commit(ctx, w)
+		err := e.Store.Commit(ctx, w)
 		if !again(err) {
 			return err
 		}

@@ -93,7 +93,7 @@ func shown(it store.Item) string {
 
 func (w *world) adopt(t *testing.T, methods map[string]string) *billing.AdoptReport {
 	t.Helper()
-	r, err := w.start().Adopt(t.Context(), billing.AdoptOptions{Methods: methods, Workers: 2})
+	r, err := billing.Adopt(t.Context(), w.start().Records, billing.AdoptOptions{Methods: methods, Workers: 2})
 	mustNot(t, err)
 	return r
 }
@@ -252,12 +252,12 @@ func TestSurveyWritesNothing(t *testing.T) {
 	w := newWorld("2023-06-30T09:00", planted{})
 	w.write(foreign("1", "1"))
 	f := storetest.NewFaulty(w.spy.mem)
-	r, err := billing.Survey(t.Context(), billing.Options{Store: f, Tables: w.tables, Now: w.now}, billing.AdoptOptions{Methods: map[string]string{"1": "pm_card_visa"}})
+	r, err := billing.Scan(t.Context(), billing.NewRecords(f, w.tables, w.now, nil), billing.AdoptOptions{Methods: map[string]string{"1": "pm_card_visa"}})
 	mustNot(t, err)
 	if r.AccountsMade != 1 || r.Due != 1 || !r.DryRun || f.Commits() != 0 {
 		t.Errorf("%d commits, report %+v", f.Commits(), r)
 	}
-	_, err = billing.Survey(t.Context(), billing.Options{Store: f, Tables: w.tables, Now: w.now}, billing.AdoptOptions{Methods: map[string]string{"1": card}})
+	_, err = billing.Scan(t.Context(), billing.NewRecords(f, w.tables, w.now, nil), billing.AdoptOptions{Methods: map[string]string{"1": card}})
 	wantAny(t, err)
 	if secret.HasCardNumber(err.Error()) {
 		t.Error("the error shows the card number")
@@ -354,7 +354,7 @@ func TestAdoptCrashes(t *testing.T) {
 				f.Hook = fault(n, phase)
 				e, err := billing.Open(t.Context(), billing.Options{Store: f, Tables: w.tables, Now: w.now, Config: w.cfg})
 				mustNot(t, err)
-				_, err = e.Adopt(t.Context(), billing.AdoptOptions{Methods: methods, Workers: 1})
+				_, err = billing.Adopt(t.Context(), e.Records, billing.AdoptOptions{Methods: methods, Workers: 1})
 				if i == 0 {
 					wantErr(t, err, storetest.ErrCrash)
 					w.adopt(t, methods)
@@ -496,7 +496,7 @@ func TestAdoptTakesAnything(t *testing.T) {
 				subs++
 			}
 		}
-		rep, err := w.start().Adopt(t.Context(), billing.AdoptOptions{Methods: map[string]string{"0": "pm_card_visa"}})
+		rep, err := billing.Adopt(t.Context(), w.start().Records, billing.AdoptOptions{Methods: map[string]string{"0": "pm_card_visa"}})
 		if err != nil || rep.Subscriptions+rep.Unreadable.Count != subs {
 			r.Fatalf("%d subscriptions, %v, report %+v", subs, err, rep)
 		}
@@ -517,7 +517,7 @@ func TestAdoptTakesAnything(t *testing.T) {
 				}
 			}
 		}
-		if again, err := w.start().Adopt(t.Context(), billing.AdoptOptions{Methods: map[string]string{"0": "pm_card_visa"}}); err != nil || again.AccountsMade+again.AccountsSet > 0 {
+		if again, err := billing.Adopt(t.Context(), w.start().Records, billing.AdoptOptions{Methods: map[string]string{"0": "pm_card_visa"}}); err != nil || again.AccountsMade+again.AccountsSet > 0 {
 			r.Fatalf("the second time: %v, %+v", err, again)
 		}
 	})

@@ -16,7 +16,7 @@ const failing State = "failing"
 
 // advance brings an open period forward: one look-up or one attempt, then what its answer
 // asks for.
-func (e *Engine) advance(ctx context.Context, s *Subscription, m mode, today civil.Date, fresh bool) (step, error) {
+func (e *Engine) advance(ctx context.Context, s *Subscription, m trigger, today civil.Date, fresh bool) (step, error) {
 	o := s.Open
 	if !o.Retry.IsZero() && o.Retry.After(today) && s.Requested == RequestNone && !m.manual && !m.heard {
 		return step{}, nil // its day has not come; the walk found a stale row
@@ -36,7 +36,7 @@ func (e *Engine) advance(ctx context.Context, s *Subscription, m mode, today civ
 	} else if o.State != failing && (m.sent.earlier(o, in) || o.overtaken(in)) { // a period that is to end is tried no more
 		o.Base, o.State, o.Overtaken = in.Latest, "", false
 		o.Attempt++ // the one before may have been sent, by who is not there to tell
-		return step{again: true}, e.put(ctx, s)
+		return step{again: true}, e.Put(ctx, s)
 	}
 	ours := in.Amount == o.Amount && (in.Tag.Installation == "" || in.Tag.Period == o.Period)
 	if !ours && (in.State == Succeeded || !s.ending()) { // one that only has to be cancelled may be anything
@@ -53,7 +53,7 @@ func (e *Engine) advance(ctx context.Context, s *Subscription, m mode, today civ
 			return step{}, err
 		} else if again {
 			o.Base, o.State = in.Latest, ""
-			return step{again: true}, e.put(ctx, s)
+			return step{again: true}, e.Put(ctx, s)
 		}
 		if in, err = e.confirm(ctx, s); err != nil {
 			return e.setback(ctx, s, today, err)
@@ -66,21 +66,8 @@ func (e *Engine) advance(ctx context.Context, s *Subscription, m mode, today civ
 	return e.act(ctx, s, m, in, today)
 }
 
-// overtaken reports whether what the intent shows may have come of an attempt before the
-// period's own, which a person's new method has overtaken. It is then not held against that
-// method: at worst it is tried once more.
-func (o *OpenPeriod) overtaken(in Intent) bool {
-	return o.Overtaken && in.Latest != o.Base && (in.State == Declined || in.State == RequiresAction)
-}
-
-// ending reports whether the open period is to end unpaid as soon as its intent is shown
-// cancelled.
-func (s *Subscription) ending() bool {
-	return s.Requested != RequestNone || (s.Open != nil && s.Open.State == failing)
-}
-
 // act does what the intent's state asks for: the table in docs/design.md.
-func (e *Engine) act(ctx context.Context, s *Subscription, m mode, in Intent, today civil.Date) (step, error) {
+func (e *Engine) act(ctx context.Context, s *Subscription, m trigger, in Intent, today civil.Date) (step, error) {
 	switch {
 	case in.State == Succeeded:
 		return e.settle(ctx, s, in, today)
@@ -99,7 +86,7 @@ func (e *Engine) act(ctx context.Context, s *Subscription, m mode, in Intent, to
 	case in.Latest != "" && e.overdue(s, today):
 		s.Open.State = failing
 		s.NextPayment = later(s.NextPayment, today)
-		return step{again: true}, e.put(ctx, s)
+		return step{again: true}, e.Put(ctx, s)
 	case in.State == RequiresAction:
 		return e.wait(ctx, s, today, RequiresAction, in.Latest, "the customer has to authenticate the payment")
 	case in.State == Declined && in.Latest != s.Open.Base:
@@ -152,7 +139,7 @@ func (e *Engine) wait(ctx context.Context, s *Subscription, today civil.Date, st
 			return step{}, err
 		} else if again {
 			o.Base, o.State = latest, ""
-			return step{again: true}, e.put(ctx, s)
+			return step{again: true}, e.Put(ctx, s)
 		}
 	}
 	told := o.State == state // by an older Duesday, which set no deadline
@@ -166,7 +153,7 @@ func (e *Engine) wait(ctx context.Context, s *Subscription, today civil.Date, st
 		others = e.notice(noticeAction, s, s.Open, nil)
 	}
 	r := s.result(OutcomePending, reason)
-	return step{result: r}, e.put(ctx, s, others...)
+	return step{result: r}, e.Put(ctx, s, others...)
 }
 
 // remain leaves the period as it is, but moves its row to the run's day when it is older,
@@ -177,7 +164,7 @@ func (e *Engine) remain(ctx context.Context, s *Subscription, today civil.Date, 
 		return step{result: r}, nil
 	}
 	s.NextPayment = today
-	return step{result: r}, e.put(ctx, s)
+	return step{result: r}, e.Put(ctx, s)
 }
 
 // result describes the period to be paid next.
@@ -188,11 +175,4 @@ func (s *Subscription) result(outcome Outcome, reason string) *Result {
 		r.Amount = s.Open.Amount
 	}
 	return r
-}
-
-func later(a, b civil.Date) civil.Date {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -32,7 +32,7 @@ func (e *Engine) CardLink(ctx context.Context, account, subscription string) (Ca
 	if a, err = e.customer(ctx, w, a); err != nil {
 		return CardLink{}, err
 	}
-	return w.CardLink(ctx, LinkRequest{Key: hashKey("link", e.meta.Installation, rand.Text()), Payer: a.Payer, Installation: e.meta.Installation,
+	return w.CardLink(ctx, LinkRequest{Key: hashKey("link", e.Opened.Installation, rand.Text()), Payer: a.Payer, Installation: e.Opened.Installation,
 		Account: account, Subscription: subscription, Currency: currency})
 }
 
@@ -70,7 +70,7 @@ func (e *Engine) Link(ctx context.Context, f outbox.Effect) (CardLink, error) {
 		return CardLink{}, fmt.Errorf("no link for the mail yet: %w", err)
 	}
 	if err != nil {
-		e.log.WarnContext(ctx, "a mail goes out without its link", "effect", f.ID, "error", err)
+		e.Log.WarnContext(ctx, "a mail goes out without its link", "effect", f.ID, "error", err)
 		return CardLink{}, nil
 	}
 	return link, nil
@@ -99,7 +99,7 @@ func (e *Engine) link(ctx context.Context, f outbox.Effect) (CardLink, error) {
 	if _, ok := e.proc.(Wallet); !ok || e.cfg.NoLinks {
 		return CardLink{}, nil
 	}
-	s, err := e.load(ctx, Name{Account: account, ID: subscription, SKU: f.Data[outbox.DataSKU]})
+	s, err := e.Load(ctx, Name{Account: account, ID: subscription, SKU: f.Data[outbox.DataSKU]})
 	if errors.Is(err, store.ErrNotFound) || (err == nil && s.over()) {
 		return CardLink{}, nil
 	}

@@ -50,7 +50,7 @@ type step struct {
 }
 
 // mode says on whose behalf a subscription is worked on.
-type mode struct {
+type trigger struct {
 	day    civil.Date // business day; zero: the clock's in the subscription's zone
 	manual bool       // a person charges a parked period
 	finish bool       // only bring the open period to the end that was requested, or that its intent shows
@@ -78,16 +78,16 @@ func (x *sent) earlier(o *OpenPeriod, in Intent) bool {
 // collect brings one subscription forward as far as it goes today: recovers what is open,
 // charges what is due, oldest first, and reports each period it dealt with. A row that
 // turns out not to be due reports nothing.
-func (e *Engine) collect(ctx context.Context, n Name, m mode, report func(Result)) error {
+func (e *Engine) collect(ctx context.Context, n Name, m trigger, report func(Result)) error {
 	defer e.locks.lock(n)()
 	m.sent = new(sent)
 	var fresh *Subscription // bound by us a moment ago: nothing to look up
-	var doubt doubt
+	var doubt pendingSettle
 	for paid, tries := 0, 0; tries < maxTries; {
 		s, isFresh := fresh, fresh != nil
 		if fresh = nil; !isFresh {
 			var err error
-			if s, err = e.load(ctx, n); errors.Is(err, store.ErrNotFound) {
+			if s, err = e.Load(ctx, n); errors.Is(err, store.ErrNotFound) {
 				return nil
 			} else if err != nil {
 				return err
@@ -121,23 +121,23 @@ func (e *Engine) collect(ctx context.Context, n Name, m mode, report func(Result
 }
 
 // A doubt is a settling of which nobody knows whether it has landed, now or a moment later.
-type doubt struct {
+type pendingSettle struct {
 	result *Result
 	charge string
 }
 
-func (d *doubt) take(s *Subscription, r *Result, err error) {
+func (d *pendingSettle) take(s *Subscription, r *Result, err error) {
 	switch {
 	case errors.Is(err, store.ErrUnknown) && r != nil && r.Outcome == OutcomePaid:
-		*d = doubt{r, s.LastCharge}
+		*d = pendingSettle{r, s.LastCharge}
 	case err == nil:
-		*d = doubt{}
+		*d = pendingSettle{}
 	}
 }
 
 // landed returns the result when the subscription shows that it has: row 11 of the crash
 // matrix in docs/design.md.
-func (d *doubt) landed(s *Subscription) *Result {
+func (d *pendingSettle) landed(s *Subscription) *Result {
 	if d.result != nil && s.Period == d.result.Period+1 && s.LastCharge == d.charge {
 		return d.result
 	}
@@ -145,8 +145,8 @@ func (d *doubt) landed(s *Subscription) *Result {
 }
 
 // decide takes the next step of the subscription as it was read.
-func (e *Engine) decide(ctx context.Context, s *Subscription, m mode, paid int, fresh bool) (step, error) {
-	today := s.today(m.day, e.now())
+func (e *Engine) decide(ctx context.Context, s *Subscription, m trigger, paid int, fresh bool) (step, error) {
+	today := s.today(m.day, e.Now())
 	if s.Open != nil {
 		return e.advance(ctx, s, m, today, fresh)
 	}
@@ -159,7 +159,7 @@ func (e *Engine) decide(ctx context.Context, s *Subscription, m mode, paid int, 
 		return e.realign(ctx, s, due, today)
 	case lapse:
 		s.cancel()
-		return step{}, e.put(ctx, s)
+		return step{}, e.Put(ctx, s)
 	case overload:
 		return e.park(ctx, s, today, fmt.Sprintf("more than %d periods were due at once", e.cfg.CatchUp))
 	case charge:
@@ -177,17 +177,17 @@ func (e *Engine) realign(ctx context.Context, s *Subscription, due, today civil.
 		return step{}, nil
 	}
 	s.NextPayment = due
-	return step{}, e.put(ctx, s)
+	return step{}, e.Put(ctx, s)
 }
 
 // open is OPEN and BIND: an unconfirmed intent, then one conditional commit that binds it
 // to the period. A crash in between leaves an orphan that moves no money.
-func (e *Engine) open(ctx context.Context, s *Subscription, m mode, due, today civil.Date) (step, error) {
-	method, payer, err := e.wallet(ctx, s)
+func (e *Engine) open(ctx context.Context, s *Subscription, m trigger, due, today civil.Date) (step, error) {
+	method, payer, err := e.methodOf(ctx, s)
 	if err != nil {
 		return step{}, err
 	}
-	o := &OpenPeriod{Period: s.Period, Amount: s.Amount, Method: method, Payer: payer, Due: due, Attempt: 1, Opened: e.now()}
+	o := &OpenPeriod{Period: s.Period, Amount: s.Amount, Method: method, Payer: payer, Due: due, Attempt: 1, Opened: e.Now()}
 	if method == "" {
 		return e.park(ctx, s, today, noMethod)
 	}
@@ -196,7 +196,7 @@ func (e *Engine) open(ctx context.Context, s *Subscription, m mode, due, today c
 
 // rebind replaces an intent that the processor shows cancelled, though nobody here asked
 // for it: the next generation, never before that answer.
-func (e *Engine) rebind(ctx context.Context, s *Subscription, m mode, today civil.Date) (step, error) {
+func (e *Engine) rebind(ctx context.Context, s *Subscription, m trigger, today civil.Date) (step, error) {
 	o := *s.Open
 	o.Retired = append(append([]string(nil), o.Retired...), o.Ref)
 	o.Generation++
@@ -210,11 +210,11 @@ func (e *Engine) rebind(ctx context.Context, s *Subscription, m mode, today civi
 // maxGenerations bounds the intents of one period; more means that something cancels them.
 const maxGenerations = 8
 
-func (e *Engine) bind(ctx context.Context, s *Subscription, m mode, o *OpenPeriod, today civil.Date) (step, error) {
+func (e *Engine) bind(ctx context.Context, s *Subscription, m trigger, o *OpenPeriod, today civil.Date) (step, error) {
 	if m.refused[o.Payer.At] {
 		return e.setback(ctx, s, today, fmt.Errorf("%w: %s", ErrAccountRefused, o.Payer.At))
 	}
-	tag := Tag{Installation: e.meta.Installation, Account: s.Account, Subscription: s.ID, SKU: s.SKU, Period: o.Period, Generation: o.Generation}
+	tag := Tag{Installation: e.Opened.Installation, Account: s.Account, Subscription: s.ID, SKU: s.SKU, Period: o.Period, Generation: o.Generation}
 	in, err := e.openIntent(ctx, OpenRequest{Key: e.openKey(s, o), Tag: tag, Amount: o.Amount, Method: o.Method, Payer: o.Payer})
 	if err != nil {
 		return e.setback(ctx, s, today, err)
@@ -222,7 +222,7 @@ func (e *Engine) bind(ctx context.Context, s *Subscription, m mode, o *OpenPerio
 	o.Ref = in.Ref
 	s.Open = o
 	s.NextPayment = later(s.NextPayment, today)
-	if err := e.put(ctx, s); err != nil {
+	if err := e.Put(ctx, s); err != nil {
 		return step{}, err
 	}
 	return step{bound: s}, nil
@@ -237,16 +237,6 @@ func (e *Engine) openIntent(ctx context.Context, r OpenRequest) (in Intent, err 
 		}
 	}
 	return in, err
-}
-
-// maxSends bounds how often one request is sent in one step before it is left in doubt
-// for the next run.
-const maxSends = 3
-
-// definite reports whether the error tells for certain that nothing was done and that
-// asking again gives the same answer.
-func definite(err error) bool {
-	return errors.Is(err, ErrRefused) || errors.Is(err, ErrAccountRefused) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrNoIntent)
 }
 
 // confirm is CONFIRM: it sends the attempt, and where the answer is lost looks up whether
@@ -290,17 +280,6 @@ func (e *Engine) makePage(ctx context.Context, s *Subscription, in Intent, today
 	return now
 }
 
-// ran reports whether the intent shows that the period's current attempt has run.
-func ran(o *OpenPeriod, in Intent) bool {
-	switch in.State {
-	case Succeeded, Canceled, Processing:
-		return true
-	case Declined, RequiresAction:
-		return in.Latest != o.Base
-	}
-	return false
-}
-
 // openKey hashes all that must be one and the same for two requests to mean one intent.
 func (e *Engine) openKey(s *Subscription, o *OpenPeriod) string {
 	more := []string{o.Amount.Decimal(), o.Amount.Currency().Code(), o.Method}
@@ -317,7 +296,7 @@ func (e *Engine) confirmKey(s *Subscription, resend int) string {
 }
 
 func (e *Engine) idempotencyKey(call string, s *Subscription, period, generation int, more ...string) string {
-	parts := append([]string{call, e.meta.Installation, s.Account, s.key().SK, stamp(s.Created), itoa(period), itoa(generation)}, more...)
+	parts := append([]string{call, e.Opened.Installation, s.Account, s.key().SK, stamp(s.Created), itoa(period), itoa(generation)}, more...)
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return "dd_" + hex.EncodeToString(sum[:16])
 }

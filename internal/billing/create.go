@@ -22,7 +22,7 @@ func (e *Engine) CreateSubscription(ctx context.Context, n NewSubscription) (*Su
 		if err != nil {
 			return s, err
 		}
-		if err = e.store.Commit(ctx, writes...); err == nil {
+		if err = e.Store.Commit(ctx, writes...); err == nil {
 			s.raw = s.item()
 			return s, nil
 		} else if !again(err) {
@@ -34,7 +34,7 @@ func (e *Engine) CreateSubscription(ctx context.Context, n NewSubscription) (*Su
 
 // creation decides what creating the subscription writes, as the store stands now.
 func (e *Engine) creation(ctx context.Context, n NewSubscription) ([]store.Write, *Subscription, error) {
-	if err := e.live(ctx); err != nil {
+	if err := e.Live(ctx); err != nil {
 		return nil, nil, err
 	}
 	a, err := e.Account(ctx, n.Account)
@@ -55,14 +55,14 @@ func (e *Engine) creation(ctx context.Context, n NewSubscription) ([]store.Write
 	if err != nil {
 		return nil, nil, err
 	}
-	writes := []store.Write{s.create(e.table)}
+	writes := []store.Write{s.create(e.Table)}
 	if a == nil {
 		a = &Account{ID: n.Account, Email: n.Email, TimeZone: n.TimeZone, Created: s.Created, Version: 1}
-		writes = append(writes, store.Put(e.table, a.item(), store.Absent()))
+		writes = append(writes, store.Put(e.Table, a.item(), store.Absent()))
 	} else {
-		writes = append(writes, a.bump(e.table))
+		writes = append(writes, a.bump(e.Table))
 	}
-	floor, err := e.floorWrites(ctx, s.NextPayment, s.NextReminder)
+	floor, err := e.WatermarkWrites(ctx, s.NextPayment, s.NextReminder)
 	return append(writes, floor...), s, err
 }
 
@@ -106,10 +106,10 @@ func (e *Engine) Precheck(ctx context.Context, n NewSubscription) error {
 // are there from the start, because an item without them would be in no index and would
 // never be charged.
 func (e *Engine) build(n *NewSubscription) (*Subscription, error) {
-	now := e.now()
+	now := e.Now()
 	s := &Subscription{Name: Name{Account: n.Account, ID: n.ID, SKU: n.SKU}, Email: n.Email, PaymentDay: n.PaymentDay,
 		Amount: n.Amount, Method: n.Method, Address: n.Address, Interval: n.Interval, TimeZone: n.TimeZone,
-		ReminderDays: n.ReminderDays, Created: now, Status: Active, Installments: n.Installments, Version: 1, shards: e.meta.Shards}
+		ReminderDays: n.ReminderDays, Created: now, Status: Active, Installments: n.Installments, Version: 1, shards: e.Opened.Shards}
 	if s.Interval == (civil.Interval{}) {
 		s.Interval = Monthly
 	}
@@ -148,10 +148,6 @@ func (e *Engine) build(n *NewSubscription) (*Subscription, error) {
 	return s, nil
 }
 
-func (s *Subscription) create(table string) store.Write {
-	return store.Put(table, s.item(), store.Absent())
-}
-
 // An ImportCount says what an import did with a batch.
 type ImportCount struct {
 	Created  int
@@ -184,7 +180,7 @@ func (e *Engine) ImportBatch(ctx context.Context, batch []NewSubscription) (Impo
 // importSome tries to create the first subscriptions of the batch in one commit. done is
 // false when one of them, or its account, is there already: then nothing was written.
 func (e *Engine) importSome(ctx context.Context, batch []NewSubscription, count *ImportCount) (n int, done bool, err error) {
-	if err := e.live(ctx); err != nil {
+	if err := e.Live(ctx); err != nil {
 		return 0, false, err
 	}
 	const room = store.MaxWrites - 4 // a subscription and its account, and the floors
@@ -198,23 +194,23 @@ func (e *Engine) importSome(ctx context.Context, batch []NewSubscription, count 
 		if err != nil {
 			return n, false, err
 		}
-		writes = append(writes, s.create(e.table))
+		writes = append(writes, s.create(e.Table))
 		if !accounts[b.Account] {
 			accounts[b.Account] = true
 			a := &Account{ID: b.Account, Email: b.Email, TimeZone: b.TimeZone, Created: s.Created, Version: 1}
-			writes = append(writes, store.Put(e.table, a.item(), store.Absent()))
+			writes = append(writes, store.Put(e.Table, a.item(), store.Absent()))
 		}
-		if !s.NextPayment.After(zoneToday(s.TimeZone, e.now())) {
+		if !s.NextPayment.After(zoneToday(s.TimeZone, e.Now())) {
 			due++
 		}
 		payment, reminder = earlier(payment, s.NextPayment), earlier(reminder, s.NextReminder)
 		n++
 	}
-	floor, err := e.floorWrites(ctx, payment, reminder)
+	floor, err := e.WatermarkWrites(ctx, payment, reminder)
 	if err != nil {
 		return n, false, err
 	}
-	if err = e.store.Commit(ctx, append(writes, floor...)...); again(err) {
+	if err = e.Store.Commit(ctx, append(writes, floor...)...); again(err) {
 		return n, false, nil
 	} else if err != nil {
 		return n, false, err
@@ -234,35 +230,27 @@ func (e *Engine) importOne(ctx context.Context, n NewSubscription, count *Import
 		return fmt.Errorf("%s/%s: %w", n.Account, n.ID, err)
 	}
 	count.Created++
-	if !s.NextPayment.After(zoneToday(s.TimeZone, e.now())) {
+	if !s.NextPayment.After(zoneToday(s.TimeZone, e.Now())) {
 		count.Due++
 	}
 	return nil
-}
-
-// earlier returns the earlier of two dates; a zero date counts as none.
-func earlier(a, b civil.Date) civil.Date {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
 }
 
 // ImportReceipt stores a receipt that came with imported data; it changes nothing else. One
 // that has expired already is kept as long as a new one, so that the import can be looked
 // at. It returns false when it is there already.
 func (e *Engine) ImportReceipt(ctx context.Context, r Receipt) (bool, error) {
-	if err := e.live(ctx); err != nil {
+	if err := e.Live(ctx); err != nil {
 		return false, err
 	}
 	r.Kind = Imported
-	if now := e.now(); !r.Expires.IsZero() && !r.Expires.After(now) {
+	if now := e.Now(); !r.Expires.IsZero() && !r.Expires.After(now) {
 		r.Expires = time.Time{}
 		if e.cfg.ReceiptMonths > 0 {
 			r.Expires = now.AddDate(0, e.cfg.ReceiptMonths, 0)
 		}
 	}
-	err := e.store.Commit(ctx, store.Put(e.table, r.item(), store.Absent()))
+	err := e.Store.Commit(ctx, store.Put(e.Table, r.item(), store.Absent()))
 	if errors.Is(err, store.ErrConflict) {
 		return false, nil
 	}

@@ -1,12 +1,10 @@
 package billing
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/store"
@@ -68,9 +66,6 @@ func (t *Attachment) payer(p Payer) (Payer, error) {
 	return p, nil
 }
 
-// same reports whether the two are one customer at one place.
-func (p Payer) same(q Payer) bool { return p.At == q.At && p.Customer == q.Customer }
-
 // Attach sets with what the account's subscriptions are charged, after a look at the
 // processor where a customer is concerned: ErrNoWallet when it keeps none, ErrInvalid when it
 // does not know customer or method. A new method takes effect at once for the subscriptions
@@ -97,7 +92,7 @@ func (e *Engine) Attach(ctx context.Context, id string, t Attachment) (*Account,
 		}
 	}
 	if t.Customer != "" || t.Method != "" {
-		if err := e.guardAccount(ctx, id); err != nil {
+		if err := e.checkRollbackOf(ctx, id); err != nil {
 			return nil, err
 		}
 	}
@@ -114,7 +109,7 @@ func (e *Engine) Attach(ctx context.Context, id string, t Attachment) (*Account,
 		}
 		now.Payer, now.Method, now.Given = payer, method, given
 		return nil
-	}, e.registerPlace(payer)...)
+	}, e.RegisterPlace(payer)...)
 	if err != nil {
 		return nil, err
 	}
@@ -131,14 +126,14 @@ func (e *Engine) Attach(ctx context.Context, id string, t Attachment) (*Account,
 func (e *Engine) attached(ctx context.Context, old *Account, payer Payer, t Attachment) (method string, given time.Time, err error) {
 	switch {
 	case t.Customer == "" && t.Method == "" && payer.At != old.Payer.At:
-		return "", e.now(), nil // the old one is no use there
+		return "", e.Now(), nil // the old one is no use there
 	case t.Customer == "" && t.Method == "":
 		return old.Method, old.Given, nil
 	case payer.Customer == "":
-		return t.Method, e.now(), nil // a plain token: its first charge tells what it is good for
+		return t.Method, e.Now(), nil // a plain token: its first charge tells what it is good for
 	}
 	card, err := e.ownCard(ctx, payer, t.Method)
-	return card.Method, e.now(), err
+	return card.Method, e.Now(), err
 }
 
 // ownCard returns the card that the customer is to be charged with.
@@ -160,8 +155,8 @@ func (e *Engine) customer(ctx context.Context, w Wallet, a *Account) (*Account, 
 	if a.Payer.Customer != "" {
 		return a, nil
 	}
-	r := CustomerRequest{Key: hashKey("customer", e.meta.Installation, a.ID, a.Payer.At, a.Email), At: a.Payer.At,
-		Installation: e.meta.Installation, Account: a.ID, Email: a.Email}
+	r := CustomerRequest{Key: hashKey("customer", e.Opened.Installation, a.ID, a.Payer.At, a.Email), At: a.Payer.At,
+		Installation: e.Opened.Installation, Account: a.ID, Email: a.Email}
 	made, err := w.MakeCustomer(ctx, r)
 	if err != nil {
 		return nil, err
@@ -178,7 +173,7 @@ func (e *Engine) customer(ctx context.Context, w Wallet, a *Account) (*Account, 
 		}
 		now.Payer.Customer = made
 		return nil
-	}, e.registerPlace(a.Payer)...)
+	}, e.RegisterPlace(a.Payer)...)
 }
 
 // AccountCard returns what may be told of the account's payment method: ErrNoWallet when the
@@ -205,27 +200,38 @@ func (e *Engine) cardOf(ctx context.Context, s *Subscription) (Card, bool) {
 	if !ok {
 		return Card{}, false
 	}
-	method, payer, err := e.wallet(ctx, s)
+	method, payer, err := e.methodOf(ctx, s)
 	if err != nil || method == "" {
 		return Card{}, false
 	}
 	card, err := w.Card(ctx, payer.At, method)
 	if err != nil {
-		e.log.DebugContext(ctx, "no card to tell of", "subscription", s.Name.String(), "error", err)
+		e.Log.DebugContext(ctx, "no card to tell of", "subscription", s.Name.String(), "error", err)
 		return Card{}, false
 	}
 	return card, true
-}
-
-// hashKey makes an idempotency key of all that must be one and the same for two requests to
-// mean one thing.
-func hashKey(parts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return "dd_" + hex.EncodeToString(sum[:16])
 }
 
 // passing reports whether the error says nothing about what was asked for: asking later may
 // be answered.
 func passing(err error) bool {
 	return !definite(err) && !errors.Is(err, ErrNoWallet) && !errors.Is(err, ErrState) && !errors.Is(err, store.ErrNotFound)
+}
+
+// methodOf returns what the subscription's next period is charged with: its own token, or its
+// account's, "" when neither has one; and the payer. The account is only read for what the
+// subscription does not know: a processor without customers needs no payer.
+func (e *Engine) methodOf(ctx context.Context, s *Subscription) (method string, p Payer, err error) {
+	if _, ok := e.proc.(Wallet); !ok && s.Method != "" {
+		return s.Method, p, nil
+	}
+	it, err := e.Store.Get(ctx, e.Table, accountKey(s.Account))
+	if errors.Is(err, store.ErrNotFound) {
+		return s.Method, p, nil
+	}
+	if err != nil {
+		return "", p, err
+	}
+	a := decodeAccount(it)
+	return cmp.Or(s.Method, a.Method), a.Payer, nil
 }

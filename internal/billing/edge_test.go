@@ -31,7 +31,7 @@ func (s *shop) adopting(items ...store.Item) (*billing.Engine, *billing.AdoptRep
 		}
 	}
 	e := s.engine(s.mem, s.box)
-	r, err := e.Adopt(s.Context(), billing.AdoptOptions{Methods: map[string]string{"f1": "pm_card_visa"}})
+	r, err := billing.Adopt(s.Context(), e.Records, billing.AdoptOptions{Methods: map[string]string{"f1": "pm_card_visa"}})
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -22,5 +22,5 @@ func WithRaw(s *Subscription, name string, v store.Value) store.Item {
 
 // Sweep is the part of a payment run that cancels orphans.
 func (e *Engine) Sweep(ctx context.Context, previous time.Time) (int, error) {
-	return e.sweep(ctx, previous)
+	return e.cancelOrphans(ctx, previous)
 }

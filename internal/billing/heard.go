@@ -3,7 +3,6 @@ package billing
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/store"
@@ -19,7 +18,7 @@ func (e *Engine) Heard(ctx context.Context, account, subscription, intent string
 	if err := e.checkClock(ctx); err != nil {
 		return err
 	}
-	meta, err := e.readMeta(ctx)
+	meta, err := e.Meta(ctx)
 	if err != nil {
 		return err
 	}
@@ -33,7 +32,7 @@ func (e *Engine) Heard(ctx context.Context, account, subscription, intent string
 	if err != nil || !s.bound(intent) {
 		return err
 	}
-	if retry := s.Open.Retry; !retry.IsZero() && retry.After(s.today(civil.Date{}, e.now())) {
+	if retry := s.Open.Retry; !retry.IsZero() && retry.After(s.today(civil.Date{}, e.Now())) {
 		// The decline is recorded, and its day has not come: only money that was taken all the
 		// same is news.
 		in, err := e.proc.Lookup(ctx, s.Open.Ref)
@@ -41,15 +40,5 @@ func (e *Engine) Heard(ctx context.Context, account, subscription, intent string
 			return err
 		}
 	}
-	return e.collect(ctx, s.Name, mode{finish: true, heard: true}, func(Result) {})
-}
-
-// bound reports whether the intent is that of the open period. An id of an intent is one of all
-// connected accounts.
-func (s *Subscription) bound(intent string) bool {
-	if s.Open == nil || intent == "" {
-		return false
-	}
-	_, id, connected := strings.Cut(s.Open.Ref, "/")
-	return s.Open.Ref == intent || connected && id == intent
+	return e.collect(ctx, s.Name, trigger{finish: true, heard: true}, func(Result) {})
 }

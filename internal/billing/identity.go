@@ -30,12 +30,12 @@ func (e *Engine) pin(ctx context.Context, readOnly bool) error {
 	}
 	for range maxTries {
 		switch {
-		case e.meta.Processor == identity, e.meta.Processor == "" && readOnly:
+		case e.Opened.Processor == identity, e.Opened.Processor == "" && readOnly:
 			return nil
-		case e.meta.Processor != "":
-			return fmt.Errorf("%w: it is charged through %s, and this is %s", ErrOtherProcessor, e.meta.Processor, orSandbox(identity))
+		case e.Opened.Processor != "":
+			return fmt.Errorf("%w: it is charged through %s, and this is %s", ErrOtherProcessor, e.Opened.Processor, orSandbox(identity))
 		}
-		ran, err := anything(e.store.Query(ctx, store.Query{Table: e.table, Partition: runPK(Payments), To: "9999-12-31~", Limit: 1}))
+		ran, err := anything(e.Store.Query(ctx, store.Query{Table: e.Table, Partition: runPK(Payments), To: "9999-12-31~", Limit: 1}))
 		if err != nil {
 			return err
 		}
@@ -43,11 +43,11 @@ func (e *Engine) pin(ctx context.Context, readOnly bool) error {
 			return fmt.Errorf("%w: it has been charged through a sandbox, and this is %s", ErrOtherProcessor, identity)
 		}
 		set := store.NewItem(store.Attribute{Name: schema.Processor, Value: store.S(identity)})
-		err = e.store.Commit(ctx, store.Update(e.table, metaItem, set, nil, store.AttributeAbsent(schema.Processor)))
+		err = e.Store.Commit(ctx, store.Update(e.Table, metaItem, set, nil, store.AttributeAbsent(schema.Processor)))
 		if err != nil && !again(err) {
 			return err
 		}
-		if e.meta, err = e.readMeta(ctx); err != nil {
+		if e.Opened, err = e.Meta(ctx); err != nil {
 			return err
 		}
 	}

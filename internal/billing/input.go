@@ -168,3 +168,17 @@ func checkPlain(field, text string, limit int) error {
 func cardError(field, masked string) error {
 	return fieldError(field, "looks like a card number ("+masked+"): Duesday never takes one; give the processor's token")
 }
+
+// CheckMethod returns why the text cannot be a payment method's token.
+func CheckMethod(token string) error {
+	if token == "" {
+		return fieldError("payment_method", "is missing: want the processor's token, such as pm_card_visa")
+	}
+	if err := checkPlain("payment_method", token, maxID); err != nil {
+		return err
+	}
+	if secret.HasCardInMethod(token) {
+		return cardError("payment_method", secret.MaskMethod(token))
+	}
+	return nil
+}

@@ -1,10 +1,13 @@
 package billing
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -18,7 +21,7 @@ const (
 	recPrefix   = "REC#"
 	perPrefix   = "PER#"
 	metaKey     = "META"
-	floorSK     = "FLOOR"
+	watermarkSK = "FLOOR"
 	stampLayout = "2006-01-02T15:04:05.000Z"
 )
 
@@ -113,3 +116,30 @@ func parseStamp(s string) time.Time {
 	}
 	return t.UTC()
 }
+
+func leasePK(kind Kind) string { return "LEASE#" + string(kind) }
+
+// hashKey makes an idempotency key of all that must be one and the same for two requests to
+// mean one thing.
+func hashKey(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return "dd_" + hex.EncodeToString(sum[:16])
+}
+
+func trimAccount(pk string) string { return strings.TrimPrefix(pk, "ACC#") }
+
+// A Kind is one of the two daily jobs.
+type Kind string
+
+// The jobs.
+const (
+	Payments  Kind = "payments"
+	Reminders Kind = "reminders"
+)
+
+func keyOf(it store.Item) store.Key {
+	return store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)}
+}
+
+// subscriptionForm is the sort key of a subscription.
+const subscriptionForm = subPrefix + "<subscription>#SKU#<sku>"

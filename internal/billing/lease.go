@@ -28,14 +28,12 @@ type lease struct {
 	lost  bool      // guarded by mu
 }
 
-func leasePK(kind Kind) string { return "LEASE#" + string(kind) }
-
 // acquire takes the lease of the partition, or returns nil when another worker that shows
 // signs of life holds it.
 func (e *Engine) acquire(ctx context.Context, kind Kind, partition, owner string) (*lease, error) {
 	l := &lease{e: e, key: store.Key{PK: leasePK(kind), SK: partition}, owner: owner}
 	for range maxTries {
-		it, err := e.store.Get(ctx, e.table, l.key)
+		it, err := e.Store.Get(ctx, e.Table, l.key)
 		was := []store.Condition{store.Absent()}
 		switch {
 		case errors.Is(err, store.ErrNotFound):
@@ -60,7 +58,7 @@ func (e *Engine) acquire(ctx context.Context, kind Kind, partition, owner string
 // claims to last longer was written by a clock that is ahead, and is not believed.
 func (e *Engine) alive(it store.Item) bool {
 	until := parseStamp(it.Str(schema.Until))
-	now := e.now()
+	now := e.Now()
 	return now.Before(until) && !until.After(now.Add(2*e.lease))
 }
 
@@ -69,8 +67,8 @@ func (l *lease) conditions(owner, until string) []store.Condition {
 }
 
 func (l *lease) write(ctx context.Context, was []store.Condition) error {
-	until := l.e.now().Add(l.e.lease)
-	err := l.e.store.Commit(ctx, store.Put(l.e.table, store.NewItem(
+	until := l.e.Now().Add(l.e.lease)
+	err := l.e.Store.Commit(ctx, store.Put(l.e.Table, store.NewItem(
 		store.Attribute{Name: schema.PK, Value: store.S(l.key.PK)},
 		store.Attribute{Name: schema.SK, Value: store.S(l.key.SK)},
 		store.Attribute{Name: schema.Owner, Value: store.S(l.owner)},
@@ -93,7 +91,7 @@ func (l *lease) held() bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lost = l.lost || !l.e.now().Before(l.until.Add(-l.e.lease/12))
+	l.lost = l.lost || !l.e.Now().Before(l.until.Add(-l.e.lease/12))
 	return !l.lost
 }
 
@@ -128,7 +126,7 @@ func (l *lease) release(ctx context.Context) error {
 	l.mu.Lock()
 	until := l.until
 	l.mu.Unlock()
-	err := l.e.store.Commit(ctx, store.Delete(l.e.table, l.key, l.conditions(l.owner, stamp(until))...))
+	err := l.e.Store.Commit(ctx, store.Delete(l.e.Table, l.key, l.conditions(l.owner, stamp(until))...))
 	if again(err) {
 		return nil // somebody else's by now
 	}

@@ -2,14 +2,12 @@ package billing
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"iter"
 	"time"
 
 	"github.com/duesday/duesday/internal/schema"
-	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -28,59 +26,12 @@ type Meta struct {
 // refused, since its items may mean what this one does not know.
 const format = 1
 
-// A Making says what Open does about a store that has no META item.
-type Making uint8
-
-// What Open may do.
-const (
-	MakeNew     Making = iota // make one, in a table that is empty
-	MakeNever                 // ErrNoStore
-	MakeAdopted               // make one beside the items that other tools have written
-)
-
 // ErrNoStore: the table is no store of Duesday's, or not one any more. It is
 // store.ErrMissing, too.
 var ErrNoStore = fmt.Errorf("this is no store of Duesday's (%w)", store.ErrMissing)
 
 // metaItem is the key of the store's item about itself.
 var metaItem = store.Key{PK: metaKey, SK: metaKey}
-
-func (e *Engine) makeMeta(ctx context.Context, making Making, shards int) error {
-	if err := e.mayMake(ctx, making); err != nil {
-		return err
-	}
-	return e.store.Commit(ctx, store.Put(e.table, store.NewItem(
-		store.Attribute{Name: schema.PK, Value: store.S(metaKey)},
-		store.Attribute{Name: schema.SK, Value: store.S(metaKey)},
-		store.Attribute{Name: schema.Installation, Value: store.S(rand.Text())},
-		store.Attribute{Name: schema.Format, Value: store.Int(format)},
-		store.Attribute{Name: schema.Shards, Value: store.Int(int64(shards))},
-		store.Attribute{Name: schema.Charging, Value: store.Bool(true)},
-		store.Attribute{Name: schema.CreatedDate, Value: store.S(stamp(e.now()))}), store.Absent()))
-}
-
-// mayMake refuses to make a store out of a table where that is not what was asked for: a copy
-// of another store without its META would be a new installation, and charge everybody again.
-func (e *Engine) mayMake(ctx context.Context, making Making) error {
-	switch making {
-	case MakeNever:
-		return fmt.Errorf("table %s has no META item: %w", e.table, ErrNoStore)
-	case MakeAdopted:
-		for _, kind := range [...]Kind{Payments, Reminders} {
-			if there, err := anything(e.store.Query(ctx, store.Query{Table: e.table, Partition: runPK(kind), Limit: 1})); err != nil {
-				return err
-			} else if there {
-				return fmt.Errorf("table %s has runs of Duesday's in it and no META item: %w; it was part of a store, which has to be put back whole", e.table, ErrNoStore)
-			}
-		}
-		return nil
-	}
-	there, err := anything(e.store.Scan(ctx, store.Scan{Table: e.table}))
-	if err == nil && there {
-		err = fmt.Errorf("table %s has items in it and no META item: %w; duesday store adopt takes over a table that other tools have made", e.table, ErrNoStore)
-	}
-	return err
-}
 
 // anything reports whether there is an item.
 func anything(items iter.Seq2[store.Item, error]) (there bool, err error) {
@@ -90,8 +41,9 @@ func anything(items iter.Seq2[store.Item, error]) (there bool, err error) {
 	return false, nil
 }
 
-func (e *Engine) readMeta(ctx context.Context) (Meta, error) {
-	it, err := e.store.Get(ctx, e.table, metaItem)
+// Meta returns what the store says about itself now.
+func (e *Records) Meta(ctx context.Context) (Meta, error) {
+	it, err := e.Store.Get(ctx, e.Table, metaItem)
 	if err != nil {
 		return Meta{}, err
 	}
@@ -105,38 +57,17 @@ func (e *Engine) readMeta(ctx context.Context) (Meta, error) {
 
 // live refuses a store that has been moved elsewhere since it was opened, where others can
 // have done that: what is written now would be in no store that anybody looks at.
-func (e *Engine) live(ctx context.Context) error {
-	if e.lease == 0 {
+func (e *Records) Live(ctx context.Context) error {
+	if !e.Shared {
 		return nil
 	}
-	meta, err := e.readMeta(ctx)
+	meta, err := e.Meta(ctx)
 	if err == nil && meta.Moved != "" {
 		err = fmt.Errorf("%w: %s", ErrMoved, meta.Moved)
 	}
 	return err
 }
 
-// Meta returns what the store says about itself now.
-func (e *Engine) Meta(ctx context.Context) (Meta, error) { return e.readMeta(ctx) }
-
-// SetCharging switches charging on or off for the whole store. While it is off no job
-// opens or confirms anything. Switching it on also accepts the clock as it stands.
-func (e *Engine) SetCharging(ctx context.Context, on bool, reason string) error {
-	if on {
-		if err := e.acceptClock(ctx); err != nil {
-			return err
-		}
-	}
-	set := store.NewItem(store.Attribute{Name: schema.Charging, Value: store.Bool(on)})
-	var remove []string
-	if on || reason == "" {
-		remove = []string{schema.Reason}
-	} else {
-		set.Set(schema.Reason, store.S(secret.MaskCards(reason)))
-	}
-	err := e.store.Commit(ctx, store.Update(e.table, metaItem, set, remove, store.AttributeAbsent(schema.Moved)))
-	if errors.Is(err, store.ErrConflict) {
-		return fmt.Errorf("this store was %w", ErrMoved)
-	}
-	return err
-}
+// ErrMoved: the store, or the subscription, has been copied to another store, which charges
+// from now on.
+var ErrMoved = errors.New("moved to another store")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -319,26 +318,4 @@ func (s Side) LiveLeases(ctx context.Context, now time.Time) (held []string, err
 		}
 	}
 	return held, nil
-}
-
-// Restored records that the store was put back to a copy that was made then, and makes the
-// next runs look at every date since the store was made: what is due in the copy may be
-// older than where the walks of the lost time began. Charging is switched off: what people
-// asked for in the lost time, and what was charged then, is not in the copy, and only the
-// latter can be seen (Reconcile). A person switches it on again.
-func (e *Engine) Restored(ctx context.Context, made time.Time, from string) error {
-	oldest := earlier(civil.Of(e.meta.Created), civil.Of(made))
-	for _, kind := range [...]Kind{Payments, Reminders} {
-		if err := e.lowerTo(ctx, kind, oldest); err != nil {
-			return err
-		}
-	}
-	set := store.NewItem(
-		store.Attribute{Name: restoredDate, Value: store.S(stamp(e.now()))},
-		store.Attribute{Name: restoredFrom, Value: store.S(from)})
-	if e.meta.Moved == "" {
-		set.Set(schema.Charging, store.Bool(false))
-		set.Set(schema.Reason, store.S("put back to how it stood at "+stamp(made)+": duesday reconcile adopts what was charged since"))
-	}
-	return e.store.Commit(ctx, store.Update(e.table, metaItem, set, nil))
 }

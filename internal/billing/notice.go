@@ -25,7 +25,7 @@ func (e *Engine) notice(kind string, s *Subscription, o *OpenPeriod, rec *Receip
 	if s.Email == "" {
 		return nil
 	}
-	return []store.Write{outbox.Write(e.outbox, e.effect(kind, s, o, rec))}
+	return []store.Write{outbox.Write(e.Tables.Outbox.Name, e.effect(kind, s, o, rec))}
 }
 
 // reminder is the notice of the next payment, with the card that it will be taken from, if
@@ -44,7 +44,7 @@ func (e *Engine) reminder(s *Subscription, due civil.Date, card *Card, noMethod 
 			f.Data[outbox.DataCardExpired] = "true"
 		}
 	}
-	return []store.Write{outbox.Write(e.outbox, f)}
+	return []store.Write{outbox.Write(e.Tables.Outbox.Name, f)}
 }
 
 func (e *Engine) effect(kind string, s *Subscription, o *OpenPeriod, rec *Receipt) outbox.Effect {
@@ -53,7 +53,7 @@ func (e *Engine) effect(kind string, s *Subscription, o *OpenPeriod, rec *Receip
 	data := map[string]string{outbox.DataAccount: s.Account, outbox.DataEmail: s.Email, outbox.DataSubscription: s.ID, outbox.DataSKU: s.SKU}
 	// The parts cannot contain a slash, so no two effects share an id; the installation is
 	// there because a mail's Message-ID is made of it.
-	id := kind + "/" + e.meta.Installation[:min(8, len(e.meta.Installation))] + "/" + s.Account + "/" + s.ID + "/" + itoa(period)
+	id := kind + "/" + e.Opened.Installation[:min(8, len(e.Opened.Installation))] + "/" + s.Account + "/" + s.ID + "/" + itoa(period)
 	if o != nil {
 		amount, due = o.Amount, o.Due
 		if kind == noticeDeclined {
@@ -77,7 +77,7 @@ func (e *Engine) effect(kind string, s *Subscription, o *OpenPeriod, rec *Receip
 	data[outbox.DataPeriod], data[outbox.DataDueDate] = itoa(period), due.String()
 	data[outbox.DataAmount], data[outbox.DataCurrency] = amount.Decimal(), amount.Currency().Code()
 	data[outbox.DataAmountText] = amount.Format()
-	now := e.now()
+	now := e.Now()
 	return outbox.Effect{ID: id, Kind: kind, Due: now, Created: now, Data: data}
 }
 

@@ -135,18 +135,15 @@ type Intent struct {
 	Link    string    // where the customer can authenticate, of RequiresAction; holds a secret: shown and mailed, never stored or logged
 }
 
-var (
-	// ErrUnknown: the answer was lost; the processor may have done it or not.
-	ErrUnknown = errors.New("the processor's answer was lost")
-	// ErrNotExecuted: refused before anything happened (rate limit, lock); the same
-	// request may be sent again.
-	ErrNotExecuted = errors.New("the processor is busy")
-	// ErrInvalid: the processor calls the request wrong. A person has to look.
-	ErrInvalid = errors.New("the processor refused the request as invalid")
-	// ErrRefused: the processor refuses our credentials. The job stops.
-	ErrRefused = errors.New("the processor refused our credentials")
-	// ErrAccountRefused: the processor refuses this account alone.
-	ErrAccountRefused = errors.New("the processor refused this account")
-	// ErrNoIntent: there is no such intent.
-	ErrNoIntent = errors.New("the processor has no such payment intent")
-)
+// same reports whether the two are one customer at one place.
+func (p Payer) same(q Payer) bool { return p.At == q.At && p.Customer == q.Customer }
+
+// maxSends bounds how often one request is sent in one step before it is left in doubt
+// for the next run.
+const maxSends = 3
+
+// definite reports whether the error tells for certain that nothing was done and that
+// asking again gives the same answer.
+func definite(err error) bool {
+	return errors.Is(err, ErrRefused) || errors.Is(err, ErrAccountRefused) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrNoIntent)
+}

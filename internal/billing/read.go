@@ -26,19 +26,19 @@ type DueRow struct {
 
 // GetDueRemindersByDate is access pattern 4: the rows of GSI-1 whose NextReminderDate is
 // exactly the date.
-func (e *Engine) GetDueRemindersByDate(ctx context.Context, d civil.Date) iter.Seq2[DueRow, error] {
+func (e *Records) GetDueRemindersByDate(ctx context.Context, d civil.Date) iter.Seq2[DueRow, error] {
 	return e.dueRows(ctx, schema.ReminderIndex, d)
 }
 
 // GetDuePaymentsByDate is access pattern 5: the rows of GSI-2 whose NextPaymentDate is
 // exactly the date.
-func (e *Engine) GetDuePaymentsByDate(ctx context.Context, d civil.Date) iter.Seq2[DueRow, error] {
+func (e *Records) GetDuePaymentsByDate(ctx context.Context, d civil.Date) iter.Seq2[DueRow, error] {
 	return e.dueRows(ctx, schema.PaymentIndex, d)
 }
 
-func (e *Engine) dueRows(ctx context.Context, index string, d civil.Date) iter.Seq2[DueRow, error] {
+func (e *Records) dueRows(ctx context.Context, index string, d civil.Date) iter.Seq2[DueRow, error] {
 	return func(yield func(DueRow, error) bool) {
-		for it, err := range e.indexed(ctx, index, d) {
+		for it, err := range e.Indexed(ctx, index, d) {
 			if err != nil {
 				yield(DueRow{}, err)
 				return
@@ -64,10 +64,10 @@ func (e *Engine) dueRows(ctx context.Context, index string, d civil.Date) iter.S
 }
 
 // indexed yields the rows that an index has on the date, shard by shard.
-func (e *Engine) indexed(ctx context.Context, index string, d civil.Date) iter.Seq2[store.Item, error] {
+func (e *Records) Indexed(ctx context.Context, index string, d civil.Date) iter.Seq2[store.Item, error] {
 	return func(yield func(store.Item, error) bool) {
 		for partition := range e.partitions(d) {
-			for it, err := range e.store.Query(ctx, store.Query{Table: e.table, Index: index, Partition: partition}) {
+			for it, err := range e.Store.Query(ctx, store.Query{Table: e.Table, Index: index, Partition: partition}) {
 				if !yield(it, err) || err != nil {
 					return
 				}
@@ -78,26 +78,26 @@ func (e *Engine) indexed(ctx context.Context, index string, d civil.Date) iter.S
 
 // GetSubscriptionsByAccount is access pattern 6: the items of the account that begin with
 // SUB#, in order of their sort key.
-func (e *Engine) GetSubscriptionsByAccount(ctx context.Context, account string) iter.Seq2[*Subscription, error] {
-	return decoded(e, ctx, store.Query{Table: e.table, Partition: accountPK(account), Prefix: subPrefix}, decodeSubscription)
+func (e *Records) GetSubscriptionsByAccount(ctx context.Context, account string) iter.Seq2[*Subscription, error] {
+	return decoded(e, ctx, store.Query{Table: e.Table, Partition: accountPK(account), Prefix: subPrefix}, decodeSubscription)
 }
 
 // GetReceiptsByAccount is access pattern 7: the items of the account that begin with
 // REC#, oldest first. Expired ones are not among them.
-func (e *Engine) GetReceiptsByAccount(ctx context.Context, account string) iter.Seq2[*Receipt, error] {
-	return decoded(e, ctx, store.Query{Table: e.table, Partition: accountPK(account), Prefix: recPrefix}, decodeReceipt)
+func (e *Records) GetReceiptsByAccount(ctx context.Context, account string) iter.Seq2[*Receipt, error] {
+	return decoded(e, ctx, store.Query{Table: e.Table, Partition: accountPK(account), Prefix: recPrefix}, decodeReceipt)
 }
 
 // GetEndedPeriods yields the periods of the subscription that did not end paid, oldest
 // first, the parked one among them.
-func (e *Engine) GetEndedPeriods(ctx context.Context, n Name) iter.Seq2[*EndedPeriod, error] {
+func (e *Records) GetEndedPeriods(ctx context.Context, n Name) iter.Seq2[*EndedPeriod, error] {
 	prefix := perPrefix + n.ID + "#SKU#" + n.SKU + "#"
-	return decoded(e, ctx, store.Query{Table: e.table, Partition: accountPK(n.Account), Prefix: prefix}, decodePeriod)
+	return decoded(e, ctx, store.Query{Table: e.Table, Partition: accountPK(n.Account), Prefix: prefix}, decodePeriod)
 }
 
-func decoded[T any](e *Engine, ctx context.Context, q store.Query, decode func(store.Item) (*T, error)) iter.Seq2[*T, error] {
+func decoded[T any](e *Records, ctx context.Context, q store.Query, decode func(store.Item) (*T, error)) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		for it, err := range e.store.Query(ctx, q) {
+		for it, err := range e.Store.Query(ctx, q) {
 			var v *T
 			if err == nil {
 				v, err = decode(it)
@@ -111,11 +111,11 @@ func decoded[T any](e *Engine, ctx context.Context, q store.Query, decode func(s
 
 // Subscription finds the subscription by its name, with or without its SKU, or returns
 // store.ErrNotFound.
-func (e *Engine) Subscription(ctx context.Context, n Name) (*Subscription, error) {
+func (e *Records) Subscription(ctx context.Context, n Name) (*Subscription, error) {
 	if n.SKU != "" {
-		return e.load(ctx, n)
+		return e.Load(ctx, n)
 	}
-	q := store.Query{Table: e.table, Partition: accountPK(n.Account), Prefix: subPrefix + n.ID + "#SKU#", Limit: 1}
+	q := store.Query{Table: e.Table, Partition: accountPK(n.Account), Prefix: subPrefix + n.ID + "#SKU#", Limit: 1}
 	for s, err := range decoded(e, ctx, q, decodeSubscription) {
 		return s, err
 	}
@@ -123,22 +123,18 @@ func (e *Engine) Subscription(ctx context.Context, n Name) (*Subscription, error
 }
 
 // Subscriptions yields all subscriptions. It scans: for operators, not for jobs.
-func (e *Engine) Subscriptions(ctx context.Context) iter.Seq2[*Subscription, error] {
+func (e *Records) Subscriptions(ctx context.Context) iter.Seq2[*Subscription, error] {
 	return scanned(e, ctx, func(it store.Item) bool { _, ok := nameOf(keyOf(it)); return ok }, decodeSubscription)
 }
 
 // Receipts yields all receipts that have not expired. It scans.
-func (e *Engine) Receipts(ctx context.Context) iter.Seq2[*Receipt, error] {
+func (e *Records) Receipts(ctx context.Context) iter.Seq2[*Receipt, error] {
 	return scanned(e, ctx, isReceipt, decodeReceipt)
 }
 
-func keyOf(it store.Item) store.Key {
-	return store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)}
-}
-
-func scanned[T any](e *Engine, ctx context.Context, is func(store.Item) bool, decode func(store.Item) (*T, error)) iter.Seq2[*T, error] {
+func scanned[T any](e *Records, ctx context.Context, is func(store.Item) bool, decode func(store.Item) (*T, error)) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		for it, err := range e.store.Scan(ctx, store.Scan{Table: e.table}) {
+		for it, err := range e.Store.Scan(ctx, store.Scan{Table: e.Table}) {
 			var v *T
 			if err == nil {
 				if !is(it) {

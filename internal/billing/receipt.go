@@ -85,11 +85,11 @@ func decodeReceipt(it store.Item) (*Receipt, error) {
 	}
 	var err error
 	if r.Amount, err = decodeAmount(textOf(it.Get(schema.ProcessedAmount)), it.Str(schema.Currency)); err != nil {
-		return nil, &unreadable{schema.ProcessedAmount, "is no amount in the receipt's currency", err}
+		return nil, &UnreadableError{schema.ProcessedAmount, "is no amount in the receipt's currency", err}
 	}
 	if text := it.Str(schema.DueDate); text != "" {
 		if r.Due, err = civil.Parse(text); err != nil {
-			return nil, &unreadable{schema.DueDate, "is no date", err}
+			return nil, &UnreadableError{schema.DueDate, "is no date", err}
 		}
 	}
 	return r, nil
@@ -106,4 +106,4 @@ func (r *Receipt) readKey(sk string) {
 	}
 }
 
-func trimAccount(pk string) string { return strings.TrimPrefix(pk, "ACC#") }
+func isReceipt(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), recPrefix) }

@@ -43,7 +43,7 @@ import (
 //	before or at RECORD (4)      | requested, and done; or 4 | LOOK: there. RECORD (4); or nothing is left to do
 //	the store is lost behind 2   | nothing here, and done    | LOOK records it under its id before 2 is thought of
 //
-// Who comes next is the same command again, or the next payment run (CollectReturns), which
+// Who comes next is the same command again, or the next payment run (CollectReversals), which
 // finds the name among the unfinished.
 
 // A RefundOrder is what a person asks for.
@@ -56,30 +56,26 @@ type RefundOrder struct {
 	Charge string       // of a period whose receipt has expired: the processor's reference; else ""
 }
 
+// A RefundService gives money back, and records what went back by others' hands.
+type RefundService struct {
+	*Records
+	proc Processor
+}
+
+// NewRefunds returns the service over the records; proc is asked for what it can as a Refunder.
+func NewRefunds(r *Records, proc Processor) *RefundService { return &RefundService{r, proc} }
+
 // ErrNoRefunds: the processor gives nothing back.
 var ErrNoRefunds = errors.New("this processor cannot give money back")
 
-const (
-	requestPrefix = "rf_"
-	// lookAge is how long after a look at the processor a request may be sent.
-	lookAge = 10 * time.Minute
-)
-
-// isRequest reports whether the id is one that refundID makes.
-func isRequest(id string) bool {
-	hexed, ok := strings.CutPrefix(id, requestPrefix)
-	_, err := hex.DecodeString(hexed)
-	return ok && err == nil && len(hexed) == 32
-}
-
 // refundID is one and the same for the same order. An order for the rest has no amount in
 // it: what the rest is changes once it is recorded.
-func (e *Engine) refundID(o RefundOrder, charge string) string {
+func (e *RefundService) refundID(o RefundOrder, charge string) string {
 	amount := "rest"
 	if !o.Amount.IsZero() {
 		amount = o.Amount.Decimal() + " " + o.Amount.Currency().Code()
 	}
-	sum := sha256.Sum256([]byte(strings.Join([]string{"refund", e.meta.Installation, charge, amount, o.Key}, "\x00")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{"refund", e.Opened.Installation, charge, amount, o.Key}, "\x00")))
 	return requestPrefix + hex.EncodeToString(sum[:16])
 }
 
@@ -103,7 +99,7 @@ func (o *RefundOrder) check() error {
 // tells that it had been answered already. With an error the record, if there is one, says
 // how far it has come: failed when the processor has refused it (ErrState), requested when its
 // answer was lost (the processor's error).
-func (e *Engine) Refund(ctx context.Context, o RefundOrder) (r *ReturnRecord, repeated bool, err error) {
+func (e *RefundService) Refund(ctx context.Context, o RefundOrder) (r *ReversalRecord, repeated bool, err error) {
 	if err := o.check(); err != nil {
 		return nil, false, err
 	}
@@ -121,10 +117,10 @@ func (e *Engine) Refund(ctx context.Context, o RefundOrder) (r *ReturnRecord, re
 	}
 	id := e.refundID(o, charge.Ref)
 	for range maxTries {
-		if err := e.live(ctx); err != nil {
+		if err := e.Live(ctx); err != nil {
 			return nil, false, err
 		}
-		looked := e.now()
+		looked := e.Now()
 		list, a, err := e.lookInto(ctx, s.Name, charge.Ref)
 		if err != nil {
 			return nil, false, err
@@ -137,13 +133,13 @@ func (e *Engine) Refund(ctx context.Context, o RefundOrder) (r *ReturnRecord, re
 			continue
 		case err != nil:
 			return nil, false, err
-		case r.State == ReturnRequested:
+		case r.State == ReversalRequested:
 			r, err = e.send(ctx, r, looked)
 		default:
 			repeated = true
 		}
-		if err == nil && r.State == ReturnFailed {
-			err = fmt.Errorf("refund %s of %s was refused by the processor%s; asking again takes another key: %w", r.ReturnID, r.Amount, after(": ", r.Refusal), ErrState)
+		if err == nil && r.State == ReversalFailed {
+			err = fmt.Errorf("refund %s of %s was refused by the processor%s; asking again takes another key: %w", r.ReversalID, r.Amount, after(": ", r.Refusal), ErrState)
 		}
 		return r, repeated, err
 	}
@@ -160,7 +156,7 @@ func after(lead, text string) string {
 // chargeOf finds the charge of the period: by its receipt, or where that has expired by the
 // reference that the order or the subscription has. The processor's word on it is what
 // counts.
-func (e *Engine) chargeOf(ctx context.Context, s *Subscription, o RefundOrder) (Intent, error) {
+func (e *RefundService) chargeOf(ctx context.Context, s *Subscription, o RefundOrder) (Intent, error) {
 	if o.Period >= s.Period {
 		return Intent{}, fmt.Errorf("subscription %s: period %d is not paid: %w", s.Name, o.Period, ErrState)
 	}
@@ -188,7 +184,7 @@ func (e *Engine) chargeOf(ctx context.Context, s *Subscription, o RefundOrder) (
 	}
 	in, err := e.lookupCharge(ctx, ref)
 	t := in.Tag
-	ours := t.Installation == "" || t.Installation == e.meta.Installation
+	ours := t.Installation == "" || t.Installation == e.Opened.Installation
 	switch {
 	case lost && (errors.Is(err, ErrNoIntent) || err == nil && t.Period != o.Period):
 		return Intent{}, missing
@@ -202,7 +198,7 @@ func (e *Engine) chargeOf(ctx context.Context, s *Subscription, o RefundOrder) (
 	return in, nil
 }
 
-func (e *Engine) lookupCharge(ctx context.Context, ref string) (in Intent, err error) {
+func (e *RefundService) lookupCharge(ctx context.Context, ref string) (in Intent, err error) {
 	for range maxSends {
 		if in, err = e.proc.Lookup(ctx, ref); err == nil || definite(err) || ctx.Err() != nil {
 			break
@@ -212,20 +208,20 @@ func (e *Engine) lookupCharge(ctx context.Context, ref string) (in Intent, err e
 }
 
 // recordRefund is RECORD (2).
-func (e *Engine) recordRefund(ctx context.Context, o RefundOrder, charge Intent, id string, list []*ReturnRecord, a *Account) (*ReturnRecord, error) {
+func (e *RefundService) recordRefund(ctx context.Context, o RefundOrder, charge Intent, id string, list []*ReversalRecord, a *Account) (*ReversalRecord, error) {
 	if a == nil {
 		return nil, fmt.Errorf("account %s has no item in the store: make it with account create: %w", o.Account, ErrState)
 	}
-	r := &ReturnRecord{Name: o.Name, ReturnID: id, Kind: Refunded, Period: o.Period, Generation: charge.Tag.Generation, Charge: charge.Ref,
-		Amount: o.Amount, State: ReturnRequested, Reason: string(o.Reason), Created: e.now()}
+	r := &ReversalRecord{Name: o.Name, ReversalID: id, Kind: Refunded, Period: o.Period, Generation: charge.Tag.Generation, Charge: charge.Ref,
+		Amount: o.Amount, State: ReversalRequested, Reason: string(o.Reason), Created: e.Now()}
 	left, gone := charge.Amount.Minor(), ""
 	for _, was := range list {
 		if was.Charge != charge.Ref || !was.Counts() || was.Amount.Currency() != charge.Amount.Currency() {
 			continue
 		}
 		left -= was.Amount.Minor()
-		gone += fmt.Sprintf("; %s %s of %s is %s", was.Kind, was.ReturnID, was.Amount, was.State)
-		if was.State == ReturnRequested {
+		gone += fmt.Sprintf("; %s %s of %s is %s", was.Kind, was.ReversalID, was.Amount, was.State)
+		if was.State == ReversalRequested {
 			gone += ", and the order that it was asked for with goes on with it"
 		}
 	}
@@ -240,91 +236,82 @@ func (e *Engine) recordRefund(ctx context.Context, o RefundOrder, charge Intent,
 	case o.Amount.Minor() > rest.Minor():
 		return nil, fieldError("amount", fmt.Sprintf("%s of the %s is left, and that is less than %s%s", rest, charge.Amount, o.Amount, gone))
 	}
-	return r, e.store.Commit(ctx, r.create(e.table, a)...)
+	return r, e.Store.Commit(ctx, r.create(e.Table, a)...)
 }
 
 // send is SEND and RECORD (4), of a request that the processor did not have when it was
 // looked at. Its error leaves the request as it stands.
-func (e *Engine) send(ctx context.Context, r *ReturnRecord, looked time.Time) (*ReturnRecord, error) {
+func (e *RefundService) send(ctx context.Context, r *ReversalRecord, looked time.Time) (*ReversalRecord, error) {
 	proc := e.proc.(Refunder)
-	request := RefundRequest{Key: refundKey(r.ReturnID), ID: r.ReturnID, Ref: r.Charge, Amount: r.Amount, Reason: RefundReason(r.Reason),
-		Tag: Tag{Installation: e.meta.Installation, Account: r.Account, Subscription: r.ID, SKU: r.SKU, Period: r.Period, Generation: r.Generation}}
+	request := RefundRequest{Key: refundKey(r.ReversalID), ID: r.ReversalID, Ref: r.Charge, Amount: r.Amount, Reason: RefundReason(r.Reason),
+		Tag: Tag{Installation: e.Opened.Installation, Account: r.Account, Subscription: r.ID, SKU: r.SKU, Period: r.Period, Generation: r.Generation}}
 	var err error
 	for range maxSends {
-		if age := e.now().Sub(looked); age < 0 || age > lookAge {
-			if now, lerr := e.look(ctx, r); lerr != nil || now.State != ReturnRequested {
+		if age := e.Now().Sub(looked); age < 0 || age > lookAge {
+			if now, lerr := e.look(ctx, r); lerr != nil || now.State != ReversalRequested {
 				return now, lerr
 			}
 		}
-		var made Return
+		var made Reversal
 		if made, err = proc.Refund(ctx, request); err == nil {
-			now, _, err := e.settleReturn(ctx, r, func(r *ReturnRecord) bool { return r.take(made, e.now()) })
+			now, _, err := e.settleReversal(ctx, r, func(r *ReversalRecord) bool { return r.take(made, e.Now()) })
 			return now, err
 		}
 		if errors.Is(err, ErrRefused) || errors.Is(err, ErrAccountRefused) || ctx.Err() != nil {
 			break
 		}
-		looked = e.now()
-		if now, lerr := e.look(ctx, r); lerr != nil || now.State != ReturnRequested {
+		looked = e.Now()
+		if now, lerr := e.look(ctx, r); lerr != nil || now.State != ReversalRequested {
 			return now, lerr
 		}
 		if definite(err) {
 			why := secret.MaskCards(err.Error())
-			now, _, err := e.settleReturn(ctx, r, func(r *ReturnRecord) bool { return r.refuse(why, e.now()) })
+			now, _, err := e.settleReversal(ctx, r, func(r *ReversalRecord) bool { return r.refuse(why, e.Now()) })
 			return now, err
 		}
 	}
 	return r, unfinished(r, err)
 }
 
-func unfinished(r *ReturnRecord, err error) error {
-	return fmt.Errorf("refund %s of %s is recorded, and not done yet: %w; the same command goes on with it, as does the next payment run", r.ReturnID, r.Amount, err)
-}
-
-// refuse is the definite answer that nothing goes back.
-func (r *ReturnRecord) refuse(why string, now time.Time) bool {
-	if r.State != ReturnRequested {
-		return false
-	}
-	r.State, r.Refusal, r.Ended = ReturnFailed, why, now
-	return true
+func unfinished(r *ReversalRecord, err error) error {
+	return fmt.Errorf("refund %s of %s is recorded, and not done yet: %w; the same command goes on with it, as does the next payment run", r.ReversalID, r.Amount, err)
 }
 
 func refundKey(id string) string { return "dd_" + id }
 
 // settleReturn changes the record, deciding anew on it as it stands when others were faster,
 // and returns it and whether it was changed.
-func (e *Engine) settleReturn(ctx context.Context, r *ReturnRecord, change func(*ReturnRecord) bool) (_ *ReturnRecord, changed bool, err error) {
+func (e *RefundService) settleReversal(ctx context.Context, r *ReversalRecord, change func(*ReversalRecord) bool) (_ *ReversalRecord, changed bool, err error) {
 	for range maxTries {
 		was := *r
 		if !change(r) {
 			return r, changed, nil
 		}
-		if err = e.store.Commit(ctx, r.move(e.table, &was)...); err == nil {
+		if err = e.Store.Commit(ctx, r.move(e.Table, &was)...); err == nil {
 			return r, true, nil
 		} else if !again(err) {
 			return &was, false, err
 		}
 		changed = errors.Is(err, store.ErrUnknown) // if nothing is left to change, it landed
-		it, err := e.store.Get(ctx, e.table, was.key())
+		it, err := e.Store.Get(ctx, e.Table, was.key())
 		if err != nil {
 			return &was, false, err
 		}
-		if r, err = decodeReturn(it); err != nil {
+		if r, err = decodeReversal(it); err != nil {
 			return &was, false, err
 		}
 	}
-	return r, false, fmt.Errorf("refund %s: overtaken by others %d times", r.ReturnID, maxTries)
+	return r, false, fmt.Errorf("refund %s: overtaken by others %d times", r.ReversalID, maxTries)
 }
 
 // look looks at the processor for the request, and records what it shows of the charge.
-func (e *Engine) look(ctx context.Context, r *ReturnRecord) (*ReturnRecord, error) {
+func (e *RefundService) look(ctx context.Context, r *ReversalRecord) (*ReversalRecord, error) {
 	list, _, err := e.lookInto(ctx, r.Name, r.Charge)
 	if err != nil {
 		return r, unfinished(r, err)
 	}
-	if now := recordOfID(list, r.ReturnID); now != nil {
+	if now := recordOfID(list, r.ReversalID); now != nil {
 		return now, nil
 	}
-	return r, fmt.Errorf("refund %s is not in the store any more: %w", r.ReturnID, store.ErrNotFound)
+	return r, fmt.Errorf("refund %s is not in the store any more: %w", r.ReversalID, store.ErrNotFound)
 }

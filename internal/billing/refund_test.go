@@ -57,18 +57,18 @@ func through[T any](x *wire, op, key string, do func() (T, error)) (v T, err err
 	return v, nil
 }
 
-func (g *giver) Refund(ctx context.Context, r billing.RefundRequest) (billing.Return, error) {
-	return through(g.wire, "refund", r.Key, func() (billing.Return, error) { return g.box.Refund(ctx, r) })
+func (g *giver) Refund(ctx context.Context, r billing.RefundRequest) (billing.Reversal, error) {
+	return through(g.wire, "refund", r.Key, func() (billing.Reversal, error) { return g.box.Refund(ctx, r) })
 }
 
-func (g *giver) ReturnsOf(ctx context.Context, ref string) ([]billing.Return, error) {
-	return through(g.wire, "returns", "", func() ([]billing.Return, error) { return g.box.ReturnsOf(ctx, ref) })
+func (g *giver) ReturnsOf(ctx context.Context, ref string) ([]billing.Reversal, error) {
+	return through(g.wire, "returns", "", func() ([]billing.Reversal, error) { return g.box.ReturnsOf(ctx, ref) })
 }
 
-func (g *giver) Returns(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Return, error] {
-	return func(yield func(billing.Return, error) bool) {
-		list, err := through(g.wire, "returns", "", func() (list []billing.Return, err error) {
-			for seen, err := range g.box.Returns(ctx, r) {
+func (g *giver) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
+	return func(yield func(billing.Reversal, error) bool) {
+		list, err := through(g.wire, "returns", "", func() (list []billing.Reversal, err error) {
+			for seen, err := range g.box.Reversals(ctx, r) {
 				if err != nil {
 					return nil, err
 				}
@@ -82,7 +82,7 @@ func (g *giver) Returns(ctx context.Context, r billing.ListRequest) iter.Seq2[bi
 			}
 		}
 		if err != nil {
-			yield(billing.Return{}, err)
+			yield(billing.Reversal{}, err)
 		}
 	}
 }
@@ -144,14 +144,14 @@ func (w *world) sandbox() *sandbox.Sandbox { return w.box.(*sandbox.Sandbox) }
 
 // collect is what the payment job does about refunds.
 func (p *process) collect() (int, error) {
-	return p.CollectReturns(context.Background(), p.w.now().AddDate(0, 0, -120))
+	return p.Refunds().CollectReversals(context.Background(), p.w.now().AddDate(0, 0, -120))
 }
 
 // asked asks again and again, a day apart, until the order is done or refused for good.
-func (p *process) asked(o billing.RefundOrder) (r *billing.ReturnRecord, err error) {
+func (p *process) asked(o billing.RefundOrder) (r *billing.ReversalRecord, err error) {
 	for range 6 {
 		_, cerr := p.collect()
-		if r, _, err = p.Refund(context.Background(), o); cerr == nil && (err == nil || !passes(err)) {
+		if r, _, err = p.Refunds().Refund(context.Background(), o); cerr == nil && (err == nil || !passes(err)) {
 			return r, err
 		}
 		p.w.pass(24 * time.Hour)
@@ -174,10 +174,10 @@ func (w *world) inAccount(prefix string) (items []store.Item) {
 // records say something else than the processor.
 func (w *world) gaveBack(want ...int64) {
 	var got []int64
-	made := map[string]billing.Return{}
+	made := map[string]billing.Reversal{}
 	for r := range w.sandbox().AllReturns() {
 		made[r.ID] = r
-		if r.Kind == billing.Refunded && r.State == billing.ReturnSucceeded {
+		if r.Kind == billing.Refunded && r.State == billing.ReversalSucceeded {
 			got = append(got, r.Amount.Minor())
 		}
 	}
@@ -186,20 +186,20 @@ func (w *world) gaveBack(want ...int64) {
 		w.violate("the processor gave back %v, want %v", got, want)
 	}
 	ids := map[string]bool{}
-	for r, err := range w.start().GetReturnsByAccount(context.Background(), "a1") {
+	for r, err := range w.start().GetReversalsByAccount(context.Background(), "a1") {
 		if err != nil {
 			w.violate("%v", err)
 			return
 		}
 		seen := made[r.Ref]
 		switch {
-		case ids[r.ReturnID] || r.Ref != "" && ids[r.Ref]:
-			w.violate("%s, %s is recorded twice", r.ReturnID, r.Ref)
-		case r.State == billing.ReturnFailed && r.Ref == "":
+		case ids[r.ReversalID] || r.Ref != "" && ids[r.Ref]:
+			w.violate("%s, %s is recorded twice", r.ReversalID, r.Ref)
+		case r.State == billing.ReversalFailed && r.Ref == "":
 		case r.State != seen.State || r.Amount != seen.Amount || r.Kind != seen.Kind || r.Charge != seen.Ref || r.Period != 0 || r.AskedHere() != (seen.Request != ""):
 			w.violate("the record is %+v, the processor has %+v", r, seen)
 		}
-		ids[r.ReturnID], ids[r.Ref] = true, true
+		ids[r.ReversalID], ids[r.Ref] = true, true
 		delete(made, r.Ref)
 	}
 	for _, r := range made {
@@ -235,7 +235,7 @@ func (c *giveback) play() []string {
 	w.script.left = slices.Clone(c.fates)
 	order := billing.RefundOrder{Name: n, Amount: usd(500), Reason: billing.Duplicate}
 	p := w.start(c.first)
-	_, _, err := p.Refund(ctx, order)
+	_, _, err := p.Refunds().Refund(ctx, order)
 	c.lives[0] = p.faults.passed()
 	if err == nil && p.faults.died() {
 		w.violate("a dead process was told that its refund is done")
@@ -246,19 +246,19 @@ func (c *giveback) play() []string {
 		if c.job {
 			_, _ = p.collect()
 		} else {
-			_, _, _ = p.Refund(ctx, order)
+			_, _, _ = p.Refunds().Refund(ctx, order)
 		}
 		if c.lives[1] = p.faults.passed(); p.faults.died() {
 			w.pass(c.again)
 		}
 	}
 	p = w.start()
-	if r, err := p.asked(order); err != nil || r.State != billing.ReturnSucceeded || r.Amount != usd(500) || r.Reason != "duplicate" {
+	if r, err := p.asked(order); err != nil || r.State != billing.ReversalSucceeded || r.Amount != usd(500) || r.Reason != "duplicate" {
 		w.violate("in the end: %+v, %v", r, err)
 	}
 	for _, o := range []billing.RefundOrder{{Amount: usd(500), Key: "another"}, {}, {}, {Amount: usd(500)}} {
 		o.Name = n
-		if _, _, err := p.Refund(ctx, o); err != nil {
+		if _, _, err := p.Refunds().Refund(ctx, o); err != nil {
 			w.violate("%+v: %v", o, err)
 		}
 	}
@@ -365,7 +365,7 @@ func refundTwins(p planted) []string {
 			q := w.start(fault{rng.IntN(40), rng.IntN(2) == 0})
 			threads = append(threads, func(edge func()) {
 				q.edge = func() { w.pass(time.Millisecond); edge() }
-				_, _, _ = q.Refund(context.Background(), orders[i])
+				_, _, _ = q.Refunds().Refund(context.Background(), orders[i])
 			})
 		}
 		interleave(rng, threads)
@@ -400,14 +400,14 @@ type bentGiver struct {
 	blind  bool
 }
 
-func (b *bentGiver) Refund(ctx context.Context, r billing.RefundRequest) (billing.Return, error) {
+func (b *bentGiver) Refund(ctx context.Context, r billing.RefundRequest) (billing.Reversal, error) {
 	if b.refund != nil {
 		b.refund(&r)
 	}
 	return b.giver.Refund(ctx, r)
 }
 
-func (b *bentGiver) ReturnsOf(ctx context.Context, ref string) ([]billing.Return, error) {
+func (b *bentGiver) ReturnsOf(ctx context.Context, ref string) ([]billing.Reversal, error) {
 	if b.blind {
 		return nil, nil
 	}
@@ -478,7 +478,7 @@ func TestRefund_PlantedBugs(t *testing.T) {
 func unfinishedByJob(p planted) []string {
 	w, n := charged(p)
 	w.script.left = []scripted{{"lost", "refund", 3}}
-	if _, _, err := w.start().Refund(context.Background(), billing.RefundOrder{Name: n, Amount: usd(500)}); err == nil {
+	if _, _, err := w.start().Refunds().Refund(context.Background(), billing.RefundOrder{Name: n, Amount: usd(500)}); err == nil {
 		w.violate("done without an answer")
 	}
 	w.tomorrow()

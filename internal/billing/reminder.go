@@ -22,14 +22,14 @@ func (e *Engine) remind(ctx context.Context, n Name, day civil.Date, dry bool, r
 	var card *Card
 	asked := false
 	for range maxTries {
-		s, err := e.load(ctx, n)
+		s, err := e.Load(ctx, n)
 		if errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		today := s.today(day, e.now())
+		today := s.today(day, e.Now())
 		if s.NextReminder.IsZero() || s.NextReminder.After(today) {
 			return nil
 		}
@@ -47,18 +47,18 @@ func (e *Engine) remind(ctx context.Context, n Name, day civil.Date, dry bool, r
 				}
 				asked = true
 			}
-			method, _, err := e.wallet(ctx, s)
+			method, _, err := e.methodOf(ctx, s)
 			if err != nil {
 				return err
 			}
 			others = e.reminder(s, due, card, method == "")
-			s.LastReminder = e.now()
+			s.LastReminder = e.Now()
 		}
 		if s.NextReminder = (civil.Date{}); dry {
 			report(*r)
 			return nil
 		}
-		if err = e.put(ctx, s, others...); err == nil {
+		if err = e.Put(ctx, s, others...); err == nil {
 			report(*r)
 			return nil
 		}
@@ -76,7 +76,7 @@ func (e *Engine) StillWanted(ctx context.Context, f outbox.Effect) (bool, error)
 	if f.Kind != noticeReminder && (f.Kind != noticeAction || f.Data[outbox.DataRef] == "") {
 		return true, nil
 	}
-	s, err := e.load(ctx, Name{Account: f.Data[outbox.DataAccount], ID: f.Data[outbox.DataSubscription], SKU: f.Data[outbox.DataSKU]})
+	s, err := e.Load(ctx, Name{Account: f.Data[outbox.DataAccount], ID: f.Data[outbox.DataSubscription], SKU: f.Data[outbox.DataSKU]})
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}

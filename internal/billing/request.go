@@ -7,19 +7,8 @@ import (
 	"slices"
 
 	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/store"
 )
-
-// A Change is what updateSubscription (access pattern 3) takes from a person; nil fields
-// stay as they are.
-type Change struct {
-	Amount       *money.Amount // from the next period that is not open yet
-	PaymentDay   *int          // from the first such day on or after the next due date
-	Method       *string       // at once, also for a period that is open
-	Address      *string
-	ReminderDays *int
-}
 
 // change decides anew until its commit meets the subscription as it was read.
 func (e *Engine) change(ctx context.Context, n Name, decide func(s *Subscription, today civil.Date) ([]store.Write, error)) (*Subscription, error) {
@@ -32,15 +21,15 @@ func (e *Engine) change(ctx context.Context, n Name, decide func(s *Subscription
 	}
 	defer e.locks.lock(full.Name)()
 	for range maxTries {
-		s, err := e.load(ctx, full.Name)
+		s, err := e.Load(ctx, full.Name)
 		if err != nil {
 			return nil, err
 		}
-		others, err := decide(s, s.today(civil.Date{}, e.now()))
+		others, err := decide(s, s.today(civil.Date{}, e.Now()))
 		if err != nil {
 			return s, err
 		}
-		if err = e.put(ctx, s, others...); err == nil {
+		if err = e.Put(ctx, s, others...); err == nil {
 			return s, nil
 		} else if !again(err) {
 			return nil, err
@@ -58,7 +47,7 @@ func (e *Engine) UpdateSubscription(ctx context.Context, n Name, c Change) (*Sub
 		if err := CheckMethod(*c.Method); err != nil {
 			return nil, err
 		}
-		if err := e.guardAccount(ctx, n.Account); err != nil {
+		if err := e.checkRollbackOf(ctx, n.Account); err != nil {
 			return nil, err
 		}
 		method, p, err := e.ownMethod(ctx, n, *c.Method)
@@ -85,58 +74,6 @@ func (e *Engine) UpdateSubscription(ctx context.Context, n Name, c Change) (*Sub
 	return s, err
 }
 
-func (s *Subscription) changeTerms(c Change, today civil.Date) error {
-	if c.Amount != nil {
-		if !c.Amount.IsPositive() || c.Amount.Currency() != s.Amount.Currency() {
-			return fieldError("amount", "want more than zero "+s.Amount.Currency().Code())
-		}
-		s.Amount = *c.Amount
-	}
-	if c.Address != nil {
-		if err := CheckText("address", *c.Address, maxText); err != nil {
-			return err
-		}
-		s.Address = *c.Address
-	}
-	if c.PaymentDay != nil {
-		if err := s.changeDay(*c.PaymentDay, today); err != nil {
-			return err
-		}
-	}
-	if c.ReminderDays != nil {
-		if *c.ReminderDays < 0 || *c.ReminderDays > 366 {
-			return fieldError("reminder_days", "want 0 (none) to 366")
-		}
-		s.ReminderDays = *c.ReminderDays
-		if due, err := s.Due(); err == nil && s.Open == nil {
-			s.schedule(due, today)
-		}
-	}
-	return nil
-}
-
-// changeDay anchors the schedule anew: on the first such day on or after the old next due
-// date. A period that is open keeps its due date.
-func (s *Subscription) changeDay(day int, today civil.Date) error {
-	next := s.Period
-	if s.Open != nil {
-		next++
-	}
-	old, err := s.Schedule().Due(next)
-	if err != nil {
-		return err
-	}
-	first, err := civil.FirstOnOrAfter(old, day, s.Interval)
-	if err != nil {
-		return fieldError("payment_day", err.Error())
-	}
-	s.PaymentDay, s.Anchor, s.AnchorPeriod = day, first, next
-	if s.Open == nil {
-		s.schedule(first, today)
-	}
-	return nil
-}
-
 // ownMethod returns the method as the subscription is to be charged with it, and the payer.
 func (e *Engine) ownMethod(ctx context.Context, n Name, method string) (string, Payer, error) {
 	if _, ok := e.proc.(Wallet); !ok {
@@ -159,7 +96,7 @@ func (e *Engine) ownMethod(ctx context.Context, n Name, method string) (string, 
 // changeMethod sets the subscription's own method. An open period is tried with it at once,
 // unless its end has begun. past_due becomes active again, without a back-charge.
 func (e *Engine) changeMethod(ctx context.Context, s *Subscription, method string, p Payer, today civil.Date) ([]store.Write, error) {
-	s.give(method, e.now())
+	s.give(method, e.Now())
 	if s.Open != nil {
 		if err := e.retry(ctx, s, method, p, today); err != nil && !errors.Is(err, errAsIs) {
 			return nil, err
@@ -211,8 +148,8 @@ func (e *Engine) Cancel(ctx context.Context, n Name, atPeriodEnd bool) (*Subscri
 		}
 		void := e.ended(s, EndVoid, "the subscription was cancelled", nil)
 		s.Requested = RequestCancel
-		e.pass(s, today, false, e.now())
-		return []store.Write{void.write(e.table)}, nil
+		e.pass(s, today, false, e.Now())
+		return []store.Write{void.write(e.Table)}, nil
 	}, Active, Paused, PastDue, ParkedState)
 }
 
@@ -237,10 +174,10 @@ func (e *Engine) request(ctx context.Context, n Name, r Request, closed func(*Su
 		return s, err
 	}
 	name := s.Name
-	if err := e.collect(ctx, name, mode{finish: true}, func(Result) {}); err != nil {
+	if err := e.collect(ctx, name, trigger{finish: true}, func(Result) {}); err != nil {
 		return s, fmt.Errorf("%s is requested and will be done by the next payment run: %w", r, err)
 	}
-	if s, err = e.load(ctx, name); err == nil && s.Open != nil {
+	if s, err = e.Load(ctx, name); err == nil && s.Open != nil {
 		return s, fmt.Errorf("%s is requested; the processor has not yet shown the payment intent cancelled, the next payment run asks again: %w", r, ErrState)
 	}
 	return s, err
@@ -250,7 +187,7 @@ func (e *Engine) request(ctx context.Context, n Name, r Request, closed func(*Su
 // cancellation at the period's end. Due dates that passed meanwhile are void: nobody is
 // charged for them.
 func (e *Engine) Resume(ctx context.Context, n Name) (*Subscription, error) {
-	if err := e.guardCharge(ctx, n.Account); err != nil {
+	if err := e.checkCharge(ctx, n.Account); err != nil {
 		return nil, err
 	}
 	for {
@@ -303,7 +240,7 @@ func (e *Engine) reactivate(s *Subscription, today civil.Date) ([]store.Write, e
 		if len(writes) == most {
 			return writes, nil
 		}
-		writes = append(writes, e.ended(s, EndVoid, "due while "+string(was), nil).write(e.table))
+		writes = append(writes, e.ended(s, EndVoid, "due while "+string(was), nil).write(e.Table))
 		s.Period++
 	}
 }
@@ -317,7 +254,7 @@ func (e *Engine) ChargeParked(ctx context.Context, n Name) ([]Result, *Subscript
 	if err != nil {
 		return nil, s, err
 	}
-	return e.collectNow(ctx, s, mode{manual: true})
+	return e.collectNow(ctx, s, trigger{manual: true})
 }
 
 // CollectNow does for one subscription what the payment job would do today.
@@ -326,30 +263,30 @@ func (e *Engine) CollectNow(ctx context.Context, n Name) ([]Result, *Subscriptio
 	if err != nil {
 		return nil, nil, err
 	}
-	return e.collectNow(ctx, s, mode{})
+	return e.collectNow(ctx, s, trigger{})
 }
 
 // SkipParked ends the period that waits for a person without a charge. A live intent is
 // cancelled first; if the money was taken before, the receipt stands.
 func (e *Engine) SkipParked(ctx context.Context, n Name) (*Subscription, error) {
-	if err := e.guardCharge(ctx, n.Account); err != nil {
+	if err := e.checkCharge(ctx, n.Account); err != nil {
 		return nil, err
 	}
 	return e.request(ctx, n, RequestSkip, func(s *Subscription, today civil.Date) ([]store.Write, error) {
 		skipped := e.ended(s, EndSkipped, "skipped by a person", nil)
-		writes := []store.Write{skipped.write(e.table)}
-		if parked := e.pass(s, today, false, e.now()); parked != nil {
-			writes = append(writes, parked.write(e.table))
+		writes := []store.Write{skipped.write(e.Table)}
+		if parked := e.pass(s, today, false, e.Now()); parked != nil {
+			writes = append(writes, parked.write(e.Table))
 		}
 		return writes, nil
 	}, ParkedState)
 }
 
-func (e *Engine) collectNow(ctx context.Context, s *Subscription, m mode) ([]Result, *Subscription, error) {
-	if err := e.guardCharge(ctx, s.Account); err != nil {
+func (e *Engine) collectNow(ctx context.Context, s *Subscription, m trigger) ([]Result, *Subscription, error) {
+	if err := e.checkCharge(ctx, s.Account); err != nil {
 		return nil, s, err
 	}
-	if meta, err := e.readMeta(ctx); err != nil {
+	if meta, err := e.Meta(ctx); err != nil {
 		return nil, s, err
 	} else if !meta.Charging {
 		return nil, s, ErrChargingOff
@@ -359,9 +296,6 @@ func (e *Engine) collectNow(ctx context.Context, s *Subscription, m mode) ([]Res
 	if err != nil {
 		return results, s, err
 	}
-	s, err = e.load(ctx, s.Name)
+	s, err = e.Load(ctx, s.Name)
 	return results, s, err
 }
-
-// ErrChargingOff: charging is switched off for the whole store.
-var ErrChargingOff = errors.New("charging is switched off: duesday charging on")

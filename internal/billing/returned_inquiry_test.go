@@ -17,13 +17,13 @@ func TestInquiryLeavesTheMoney(t *testing.T) {
 	e := b.mustEngine(w)
 	run(t, e)
 	var states []string
-	for r, err := range e.GetReturnsByAccount(t.Context(), n.Account) {
+	for r, err := range e.GetReversalsByAccount(t.Context(), n.Account) {
 		mustNot(t, err)
 		states = append(states, string(r.State))
 	}
-	equal(t, states, []string{string(billing.ReturnInquiry)})
-	r, _, err := e.Refund(t.Context(), billing.RefundOrder{Name: n, Period: 0})
-	if err != nil || r.State != billing.ReturnSucceeded || r.Amount != usd(1299) {
+	equal(t, states, []string{string(billing.ReversalInquiry)})
+	r, _, err := e.Refunds().Refund(t.Context(), billing.RefundOrder{Name: n, Period: 0})
+	if err != nil || r.State != billing.ReversalSucceeded || r.Amount != usd(1299) {
 		t.Errorf("refund %+v, %v", r, err)
 	}
 	w.report(t)

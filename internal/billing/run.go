@@ -15,15 +15,6 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Kind is one of the two daily jobs.
-type Kind string
-
-// The jobs.
-const (
-	Payments  Kind = "payments"
-	Reminders Kind = "reminders"
-)
-
 // RunOptions are what a run may be told.
 type RunOptions struct {
 	Date     civil.Date // business day for every account; zero: each account's own today
@@ -45,10 +36,10 @@ type Report struct {
 	DryRun  bool
 	Off     bool // charging is off: nothing was charged
 
-	Cards   int     // that customers gave by links, and are used from now on
-	Returns int     // refunds and disputes that were recorded, or have changed
-	Orphans int     // payment intents that nothing was bound to, and are cancelled now
-	Missed  []error // what a payment run does beside charging, and could not: the next one does it
+	Cards     int     // that customers gave by links, and are used from now on
+	Reversals int     // refunds and disputes that were recorded, or have changed
+	Orphans   int     // payment intents that nothing was bound to, and are cancelled now
+	Missed    []error // what a payment run does beside charging, and could not: the next one does it
 }
 
 // Due is the number of periods that were due; it equals the sum of all outcomes.
@@ -65,23 +56,19 @@ func (r *Report) NeedsPerson() bool {
 	return r.Off || r.Counts[OutcomePending] > 0 || r.Counts[OutcomeParked] > 0
 }
 
-// lookBack is how many days before the last completed one a walk begins: rows that an
-// index showed late are found by then.
-const lookBack = 35
-
 // WalkDates is how many dates a daily job looks at: the last completed one, those before it
 // that a late row may be on, and the day ahead that has begun somewhere.
 const WalkDates = lookBack + 2
 
 // job is one run under way.
 type job struct {
-	e        *Engine
-	kind     Kind
-	options  RunOptions
-	started  time.Time
-	floor    *floor          // as the walk found it
-	previous time.Time       // when the run before ended; set where upkeep needs it
-	refused  map[string]bool // connected accounts that the gate could not ask
+	e         *Engine
+	kind      Kind
+	options   RunOptions
+	started   time.Time
+	watermark *Watermark      // as the walk found it
+	previous  time.Time       // when the run before ended; set where upkeep needs it
+	refused   map[string]bool // connected accounts that the gate could not ask
 
 	mu      sync.Mutex
 	report  Report          // guarded by mu
@@ -100,7 +87,7 @@ type waiting struct {
 // RunPayments is the daily payment job: it charges what is due up to the day, and brings
 // every open period forward. It may be run at any time, any number of times.
 func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error) {
-	meta, err := e.readMeta(ctx)
+	meta, err := e.Meta(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -108,14 +95,14 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 		if j.waits(n) {
 			return nil
 		}
-		return e.collect(ctx, n, mode{day: o.Date, refused: j.refused}, j.add)
+		return e.collect(ctx, n, trigger{day: o.Date, refused: j.refused}, j.add)
 	}
 	j := &job{e: e, kind: Payments, options: o}
 	j.report.Off, j.report.DryRun = !meta.Charging, o.DryRun
 	if o.DryRun || !meta.Charging {
 		return j.run(ctx, schema.PaymentIndex, func(ctx context.Context, j *job, n Name) error { return e.plan(ctx, n, o.Date, j.add) })
 	}
-	if j.refused, err = e.guard(ctx); err != nil {
+	if j.refused, err = e.checkRollback(ctx); err != nil {
 		return nil, err
 	}
 	if err := j.before(ctx); err != nil {
@@ -138,7 +125,7 @@ func (e *Engine) RunReminders(ctx context.Context, o RunOptions) (*Report, error
 }
 
 func (j *job) run(ctx context.Context, index string, handle func(context.Context, *job, Name) error) (*Report, error) {
-	j.started = j.e.now()
+	j.started = j.e.Now()
 	j.waiting, j.left = make(map[waiting]int), make(map[Name]bool)
 	j.report.Kind, j.report.Counts = j.kind, make(map[Outcome]int)
 	from, until, err := j.span(ctx)
@@ -229,73 +216,20 @@ func (j *job) span(ctx context.Context) (from, until civil.Date, err error) {
 		j.report.Date = today
 		until = today.AddDays(1) // the far side of the date line is a day ahead
 	}
-	last, err := e.lastCompleted(ctx, j.kind)
-	if err != nil {
-		return from, until, err
-	}
-	if last.IsZero() { // no run has found what fell due since the store was made
-		last = civil.Of(e.meta.Created)
-	}
 	if past := j.report.Date.Before(today); past && !j.options.DryRun { // payments write both jobs' dates
-		if err := errors.Join(e.lowerTo(ctx, Payments, j.report.Date), e.lowerTo(ctx, Reminders, j.report.Date)); err != nil {
+		if err := errors.Join(e.LowerWatermark(ctx, Payments, j.report.Date), e.LowerWatermark(ctx, Reminders, j.report.Date)); err != nil {
 			return from, until, err
 		}
 	}
-	from = earlier(today, earlier(last, j.report.Date)).AddDays(-lookBack)
-	if j.floor, err = e.floor(ctx, j.kind); err != nil {
-		return from, until, err
-	}
-	if j.floor != nil {
-		from = earlier(from, j.floor.date)
-	}
-	j.report.From = from
-	return from, until, nil
-}
-
-// WalkStart returns the oldest date that a run of this kind would look at today.
-func (e *Engine) WalkStart(ctx context.Context, kind Kind) (civil.Date, error) {
-	j := &job{e: e, kind: kind, options: RunOptions{DryRun: true}}
-	from, _, err := j.span(ctx)
-	return from, err
-}
-
-// lowerTo lowers the floor to a business day before the last completed one: what this run
-// writes may be older than where later walks would begin.
-func (e *Engine) lowerTo(ctx context.Context, kind Kind, d civil.Date) error {
-	for range maxTries {
-		w, err := e.lowerFloor(ctx, kind, d)
-		if err != nil {
-			return err
-		}
-		if err = e.store.Commit(ctx, w); !again(err) {
-			return err
-		}
-	}
-	return fmt.Errorf("the floor of %s: overtaken by others %d times", kind, maxTries)
-}
-
-// lastCompleted returns the latest day that a run has completed, or zero. The first look is
-// at the latest runs alone: all of them are a megabyte one day, read for one line.
-func (e *Engine) lastCompleted(ctx context.Context, kind Kind) (civil.Date, error) {
-	for _, limit := range [...]int{16, 0} {
-		q := store.Query{Table: e.table, Partition: runPK(kind), To: "9999-12-31~", Reverse: true, Limit: limit}
-		for it, err := range e.store.Query(ctx, q) {
-			if err != nil {
-				return civil.Date{}, err
-			}
-			if it.Get(schema.Completed).Bool() {
-				return civil.Parse(it.Str(schema.RunDate))
-			}
-		}
-	}
-	return civil.Date{}, nil
+	j.report.From, j.watermark, err = e.WalkFrom(ctx, j.kind, j.report.Date)
+	return j.report.From, until, err
 }
 
 // record writes the run, and lifts the floor when this run has emptied everything older.
 // A day later than the clock's today is never recorded as completed.
 func (j *job) record(ctx context.Context, ok bool) error {
 	e, r := j.e, &j.report
-	ended := e.now()
+	ended := e.Now()
 	complete := ok && !r.Date.After(civil.Of(ended))
 	var counts store.Item
 	for outcome, n := range r.Counts {
@@ -314,11 +248,11 @@ func (j *job) record(ctx context.Context, ok bool) error {
 		store.Attribute{Name: schema.EndedDate, Value: store.S(stamp(ended))},
 		store.Attribute{Name: schema.Completed, Value: store.Bool(complete)},
 		store.Attribute{Name: schema.Counts, Value: store.M(counts)})
-	if err := e.store.Commit(ctx, store.Put(e.table, it)); err != nil && !errors.Is(err, store.ErrUnknown) {
+	if err := e.Store.Commit(ctx, store.Put(e.Table, it)); err != nil && !errors.Is(err, store.ErrUnknown) {
 		return fmt.Errorf("recording the run: %w", err)
 	}
-	if complete && j.floor != nil && r.Date == civil.Of(j.started) && j.emptied(ctx) {
-		return e.liftFloor(ctx, j.kind, j.floor, j.started)
+	if complete && j.watermark != nil && r.Date == civil.Of(j.started) && j.emptied(ctx) {
+		return e.RaiseWatermark(ctx, j.kind, j.watermark, j.started)
 	}
 	return nil
 }
@@ -330,8 +264,8 @@ func (j *job) emptied(ctx context.Context) bool {
 	if j.kind == Reminders {
 		index = schema.ReminderIndex
 	}
-	for d := j.floor.date; d.Before(j.report.Date.AddDays(-lookBack)); d = d.AddDays(1) {
-		for range j.e.indexed(ctx, index, d) {
+	for d := j.watermark.date; d.Before(j.report.Date.AddDays(-lookBack)); d = d.AddDays(1) {
+		for range j.e.Indexed(ctx, index, d) {
 			return false // a row, or an error: either way not known to be empty
 		}
 	}

@@ -15,19 +15,19 @@ func (e *Engine) settle(ctx context.Context, s *Subscription, in Intent, today c
 	r := s.result(OutcomePaid, "")
 	processed := in.Changed
 	if processed.IsZero() {
-		processed = e.now()
+		processed = e.Now()
 	}
 	rec := e.receipt(s, Charged, o.Amount, o.Due, processed, in.Ref)
-	others := append(e.notice(noticeReceipt, s, o, rec), store.Put(e.table, rec.item(), store.Absent()))
+	others := append(e.notice(noticeReceipt, s, o, rec), store.Put(e.Table, rec.item(), store.Absent()))
 	if s.Status == ParkedState {
-		others = append(others, store.Delete(e.table, periodKey(s.Name, s.Period)))
+		others = append(others, store.Delete(e.Table, periodKey(s.Name, s.Period)))
 	}
 	s.LastCharge = in.Ref
 	more := e.pass(s, today, true, processed)
 	if more != nil {
-		others = append(others, more.write(e.table))
+		others = append(others, more.write(e.Table))
 	}
-	if err := e.put(ctx, s, others...); err != nil {
+	if err := e.Put(ctx, s, others...); err != nil {
 		return step{result: r}, err
 	}
 	return step{result: r, again: s.Status == Active && !s.NextPayment.After(today)}, nil
@@ -62,38 +62,6 @@ func (e *Engine) pass(s *Subscription, today civil.Date, paid bool, at time.Time
 	return parked
 }
 
-// schedule sets the days on which the jobs look at the subscription again. Nothing is
-// written that is older than the run's own day, so that a walk finds it. A reminder day
-// that has passed becomes today if the due date is ahead, else it is dropped.
-func (s *Subscription) schedule(due, today civil.Date) {
-	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
-	if s.Status == ParkedState {
-		s.NextPayment = today // every run shows it until a person has decided
-	}
-	if s.Status != Active {
-		return
-	}
-	s.NextPayment = later(due, today)
-	if s.ReminderDays > 0 && !s.CancelAtEnd && due.After(today) {
-		s.NextReminder = later(due.AddDays(-s.ReminderDays), today)
-	}
-}
-
-// paidOff reports whether all installments have been paid: nothing is ever charged again.
-func (s *Subscription) paidOff() bool { return s.Installments > 0 && s.Paid >= s.Installments }
-
-func (s *Subscription) cancel() {
-	s.Status, s.CancelAtEnd = CanceledSub, false
-	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
-	s.Requested, s.Parked = RequestNone, ""
-}
-
-func (s *Subscription) pause(today civil.Date) {
-	s.Status, s.PausedOn = Paused, today
-	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
-	s.Requested = RequestNone
-}
-
 // decline records a declined attempt and sets the retry date, counted from the first
 // decline; a hard decline, or the last of the retries, marks the period as failing.
 func (e *Engine) decline(ctx context.Context, s *Subscription, in Intent, today civil.Date) (step, error) {
@@ -106,24 +74,24 @@ func (e *Engine) decline(ctx context.Context, s *Subscription, in Intent, today 
 	if again, err := e.newer(ctx, s, today); err != nil {
 		return step{}, err
 	} else if again {
-		return step{again: true}, e.put(ctx, s)
+		return step{again: true}, e.Put(ctx, s)
 	}
 	if s.Status == ParkedState { // a person tried it; a person decides what next
 		o.Attempt++
 		s.NextPayment = later(s.NextPayment, today)
 		r := s.result(OutcomeParked, "declined: "+in.Code)
-		return step{result: r}, e.put(ctx, s)
+		return step{result: r}, e.Put(ctx, s)
 	}
 	o.Retry = e.retryDate(o.First, today)
 	if in.Hard || o.Retry.IsZero() {
 		o.State, o.Retry = failing, civil.Date{}
 		s.NextPayment = later(s.NextPayment, today)
-		return step{again: true}, e.put(ctx, s)
+		return step{again: true}, e.Put(ctx, s)
 	}
 	o.Attempt++
 	s.NextPayment = o.Retry
 	r := s.result(OutcomeRetry, "declined: "+in.Code)
-	return step{result: r}, e.put(ctx, s, e.notice(noticeDeclined, s, o, nil)...)
+	return step{result: r}, e.Put(ctx, s, e.notice(noticeDeclined, s, o, nil)...)
 }
 
 // newer has the open period tried at once with a method that its account was given after it was
@@ -133,7 +101,7 @@ func (e *Engine) newer(ctx context.Context, s *Subscription, today civil.Date) (
 	if s.Method != "" || s.ending() || s.Status == ParkedState { // its own is rewritten by whoever gives it
 		return false, nil
 	}
-	method, payer, err := e.wallet(ctx, s)
+	method, payer, err := e.methodOf(ctx, s)
 	if err != nil || method == "" || method == o.Method || !payer.same(o.Payer) {
 		return false, err
 	}
@@ -171,14 +139,14 @@ func (e *Engine) end(ctx context.Context, s *Subscription, today civil.Date) (st
 	case ending != EndFailed:
 	case o.unanswered():
 		reason = "the customer did not authenticate the payment"
-		o.Attempts = append(o.Attempts, Attempt{Number: o.Attempt, Code: notAuthenticated, Method: o.Method, At: e.now()})
+		o.Attempts = append(o.Attempts, Attempt{Number: o.Attempt, Code: notAuthenticated, Method: o.Method, At: e.Now()})
 	default:
 		reason = "declined: " + o.Attempts[len(o.Attempts)-1].Code
 	}
-	others := []store.Write{e.ended(s, ending, reason, o).write(e.table)}
+	others := []store.Write{e.ended(s, ending, reason, o).write(e.Table)}
 	if ending == EndFailed {
 		others = append(others, e.notice(noticeFailed, s, o, nil)...)
-		method, _, err := e.wallet(ctx, s)
+		method, _, err := e.methodOf(ctx, s)
 		if err != nil {
 			return step{}, err
 		}
@@ -187,21 +155,14 @@ func (e *Engine) end(ctx context.Context, s *Subscription, today civil.Date) (st
 		}
 	}
 	r := s.result(outcome, reason)
-	if parked := e.pass(s, today, false, e.now()); parked != nil {
-		others = append(others, parked.write(e.table))
+	if parked := e.pass(s, today, false, e.Now()); parked != nil {
+		others = append(others, parked.write(e.Table))
 	}
-	return step{result: r}, e.put(ctx, s, others...)
+	return step{result: r}, e.Put(ctx, s, others...)
 }
 
 // notAuthenticated is the code of an attempt that the customer was to authenticate, and did not.
 const notAuthenticated = "authentication_required"
-
-// unanswered reports whether the attempt that was made last came to no decline: the customer
-// was to authenticate it.
-func (o *OpenPeriod) unanswered() bool {
-	n := len(o.Attempts)
-	return n == 0 || o.Attempts[n-1].Number < o.Attempt
-}
 
 // park hands the period to a person. Its row stays in the index: every run shows it until
 // the person has decided, and looks whether the money of an intent that is bound was taken,
@@ -213,12 +174,12 @@ func (e *Engine) park(ctx context.Context, s *Subscription, today civil.Date, re
 	s.Status, s.Parked = ParkedState, reason
 	s.NextPayment, s.NextReminder = today, civil.Date{}
 	r := s.result(OutcomeParked, reason)
-	return step{result: r}, e.put(ctx, s, e.ended(s, EndParked, reason, s.Open).write(e.table))
+	return step{result: r}, e.Put(ctx, s, e.ended(s, EndParked, reason, s.Open).write(e.Table))
 }
 
 // ended makes the record of the period to be paid next; o is its open period, if any.
 func (e *Engine) ended(s *Subscription, ending Ending, reason string, o *OpenPeriod) *EndedPeriod {
-	p := &EndedPeriod{Name: s.Name, Period: s.Period, Ending: ending, Ended: e.now(), Reason: reason, Amount: s.Amount}
+	p := &EndedPeriod{Name: s.Name, Period: s.Period, Ending: ending, Ended: e.Now(), Reason: reason, Amount: s.Amount}
 	p.Due, _ = s.Due()
 	if o != nil {
 		p.Amount, p.Ref, p.Attempts, p.Due = o.Amount, o.Ref, o.Attempts, o.Due

@@ -40,12 +40,12 @@ func dateOf(text string) string {
 
 // partitions yields the partitions of an index in which the rows of the date are: the bare
 // date always, as other tools write it.
-func (e *Engine) partitions(d civil.Date) iter.Seq[string] {
+func (e *Records) partitions(d civil.Date) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		if !yield(d.String()) || e.meta.Shards <= 1 {
+		if !yield(d.String()) || e.Opened.Shards <= 1 {
 			return
 		}
-		for i := range e.meta.Shards {
+		for i := range e.Opened.Shards {
 			if !yield(fmt.Sprintf("%s%s%02d", d, shardMark, i)) {
 				return
 			}
@@ -54,7 +54,7 @@ func (e *Engine) partitions(d civil.Date) iter.Seq[string] {
 }
 
 // walks reports whether a job looks at the partition that the attribute puts its item in.
-func (e *Engine) walks(attribute string) bool {
+func (e *Records) Walks(attribute string) bool {
 	d, err := civil.Parse(dateOf(attribute))
 	if err != nil {
 		return attribute == ""

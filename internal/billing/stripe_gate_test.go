@@ -418,7 +418,7 @@ func TestRun_AnUnreadableRowStopsNothingElse(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "a4/s1") {
 				t.Errorf("error %v", err)
 			}
-			if r == nil || r.Returns != 2 {
+			if r == nil || r.Reversals != 2 {
 				t.Fatalf("%+v", r)
 			}
 			for i, ref := range orphans {
@@ -443,7 +443,7 @@ func TestReturns_AnUnreadableRecord(t *testing.T) {
 	run(t, e)
 	m.lost = true
 	for _, a := range accounts { // recorded, and not sent
-		_, _, err := e.Refund(t.Context(), billing.RefundOrder{Name: billing.Name{Account: a, ID: "s1"}, Amount: usd(100)})
+		_, _, err := e.Refunds().Refund(t.Context(), billing.RefundOrder{Name: billing.Name{Account: a, ID: "s1"}, Amount: usd(100)})
 		wantErr(t, err, billing.ErrUnknown)
 	}
 	m.lost = false
@@ -470,7 +470,7 @@ func TestReturns_AnUnreadableRecord(t *testing.T) {
 	}
 	for _, a := range []string{"a1", "a3"} {
 		var got []string
-		for r, err := range e.GetReturnsByAccount(t.Context(), a) {
+		for r, err := range e.GetReversalsByAccount(t.Context(), a) {
 			mustNot(t, err)
 			got = append(got, r.Amount.Decimal()+" "+string(r.State))
 		}

@@ -60,9 +60,9 @@ func (m *meddler) Lookup(ctx context.Context, ref string) (billing.Intent, error
 	return m.stripeBank.Lookup(ctx, ref)
 }
 
-func (m *meddler) Refund(ctx context.Context, r billing.RefundRequest) (billing.Return, error) {
+func (m *meddler) Refund(ctx context.Context, r billing.RefundRequest) (billing.Reversal, error) {
 	if m.lost {
-		return billing.Return{}, billing.ErrUnknown
+		return billing.Reversal{}, billing.ErrUnknown
 	}
 	return m.stripeBank.Refund(ctx, r)
 }

@@ -388,23 +388,23 @@ func (x *wholeWire) Setups(ctx context.Context, r billing.ListRequest) iter.Seq2
 	return x.bank.Setups(ctx, r)
 }
 
-func (x *wholeWire) Refund(ctx context.Context, r billing.RefundRequest) (billing.Return, error) {
+func (x *wholeWire) Refund(ctx context.Context, r billing.RefundRequest) (billing.Reversal, error) {
 	if err := x.alive(); err != nil {
-		return billing.Return{}, err
+		return billing.Reversal{}, err
 	}
 	return x.bank.Refund(ctx, r)
 }
 
-func (x *wholeWire) ReturnsOf(ctx context.Context, ref string) ([]billing.Return, error) {
+func (x *wholeWire) ReturnsOf(ctx context.Context, ref string) ([]billing.Reversal, error) {
 	if err := x.alive(); err != nil {
 		return nil, err
 	}
 	return x.bank.ReturnsOf(ctx, ref)
 }
 
-func (x *wholeWire) Returns(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Return, error] {
+func (x *wholeWire) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
 	if err := x.alive(); err != nil {
-		return func(yield func(billing.Return, error) bool) { yield(billing.Return{}, err) }
+		return func(yield func(billing.Reversal, error) bool) { yield(billing.Reversal{}, err) }
 	}
-	return x.bank.Returns(ctx, r)
+	return x.bank.Reversals(ctx, r)
 }

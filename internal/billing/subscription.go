@@ -118,7 +118,7 @@ func decodeSubscription(it store.Item) (*Subscription, error) {
 		return nil, fmt.Errorf("subscription %s: %w", name, err)
 	}
 	if !t.ours {
-		if err := s.adopted(&t); err != nil {
+		if err := s.readLegacy(&t); err != nil {
 			return nil, fmt.Errorf("subscription %s: %w", name, err)
 		}
 	}
@@ -203,14 +203,14 @@ func (t *terms) take(name string, v store.Value) {
 func (s *Subscription) decodeTerms(t *terms) (err error) {
 	s.Method, s.Address = t.details.Str(schema.PaymentMethod), t.details.Str(schema.DefaultAddress)
 	if s.Amount, err = decodeAmount(t.amount, t.details.Str(schema.Currency)); err != nil {
-		return &unreadable{schema.PaymentAmount, "is no amount in the subscription's currency", err}
+		return &UnreadableError{schema.PaymentAmount, "is no amount in the subscription's currency", err}
 	}
 	if s.PaymentDay, err = atoi(t.day); err != nil {
-		return &unreadable{schema.PaymentDay, "is no number", err}
+		return &UnreadableError{schema.PaymentDay, "is no number", err}
 	}
 	if t.interval != "" {
 		if s.Interval, err = civil.ParseInterval(t.interval); err != nil {
-			return &unreadable{schema.Interval, "is no interval", err}
+			return &UnreadableError{schema.Interval, "is no interval", err}
 		}
 	}
 	for _, f := range [...]struct {
@@ -220,7 +220,7 @@ func (s *Subscription) decodeTerms(t *terms) (err error) {
 		{schema.Anchor, t.anchor, &s.Anchor}, {schema.PausedDate, t.paused, &s.PausedOn}} {
 		if f.text != "" {
 			if *f.to, err = civil.Parse(f.text); err != nil {
-				return &unreadable{f.name, "is no date", err}
+				return &UnreadableError{f.name, "is no date", err}
 			}
 		}
 	}
@@ -372,4 +372,8 @@ func decodeAmount(text, currency string) (money.Amount, error) {
 		return money.Amount{}, err
 	}
 	return money.Parse(text, c)
+}
+
+func (s *Subscription) create(table string) store.Write {
+	return store.Put(table, s.item(), store.Absent())
 }

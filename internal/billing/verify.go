@@ -41,16 +41,18 @@ type Problem struct {
 
 // audit gathers store and ledger, then compares them.
 type audit struct {
-	e       *Engine
-	now     time.Time
-	subs    map[Name]*audited
-	emails  map[string]string // by account
-	mixed   map[string]bool   // accounts whose subscriptions may have other addresses
-	charges map[periodOf][]Intent
-	blind   map[string]bool // connected accounts that refuse to be asked
-	from    civil.Date      // the oldest date that a run looks at
-	returns auditedReturns
-	result  Audit
+	*Records
+	proc          Processor
+	receiptMonths int
+	now           time.Time
+	subs          map[Name]*audited
+	emails        map[string]string // by account
+	mixed         map[string]bool   // accounts whose subscriptions may have other addresses
+	charges       map[periodOf][]Intent
+	blind         map[string]bool // connected accounts that refuse to be asked
+	from          civil.Date      // the oldest date that a run looks at
+	reversals     auditedReversals
+	result        Audit
 }
 
 type periodOf struct {
@@ -76,13 +78,13 @@ type audited struct {
 // none skipped, every receipt has its charge and every charge its receipt (or, once that has
 // expired, its period is past), every run balances, and every subscription that is to be
 // charged is in the index that finds it. It scans, and changes nothing.
-func (e *Engine) Verify(ctx context.Context) (*Audit, error) {
-	a := &audit{e: e, now: e.now(), subs: map[Name]*audited{}, emails: map[string]string{}, mixed: map[string]bool{}, blind: map[string]bool{}, charges: map[periodOf][]Intent{}}
+func Verify(ctx context.Context, e *Records, proc Processor, receiptMonths int) (*Audit, error) {
+	a := &audit{Records: e, proc: proc, receiptMonths: receiptMonths, now: e.Now(), subs: map[Name]*audited{}, emails: map[string]string{}, mixed: map[string]bool{}, blind: map[string]bool{}, charges: map[periodOf][]Intent{}}
 	var err error
 	if a.from, err = e.WalkStart(ctx, Payments); err != nil {
 		return nil, err
 	}
-	for it, err := range e.store.Scan(ctx, store.Scan{Table: e.table}) {
+	for it, err := range e.Store.Scan(ctx, store.Scan{Table: e.Table}) {
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +95,7 @@ func (e *Engine) Verify(ctx context.Context) (*Audit, error) {
 	}
 	a.compareCharges()
 	a.compareSubscriptions(ctx)
-	if err := a.compareReturns(ctx); err != nil {
+	if err := a.compareReversals(ctx); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(a.result.Problems, func(x, y Problem) int {
@@ -105,12 +107,12 @@ func (e *Engine) Verify(ctx context.Context) (*Audit, error) {
 
 // list sorts in the successes of the processor, at every place that the store has charged at.
 func (a *audit) list(ctx context.Context) error {
-	places, err := a.e.places(ctx)
+	places, err := a.Places(ctx)
 	if err != nil {
 		return err
 	}
 	for _, at := range places {
-		all, err := a.e.successesAt(ctx, at)
+		all, err := a.successesAt(ctx, at)
 		switch {
 		case at != "" && (errors.Is(err, ErrAccountRefused) || errors.Is(err, ErrInvalid)):
 			if a.blind[at] = true; !a.chargedAt(at) {
@@ -142,10 +144,10 @@ func (a *audit) chargedAt(at string) bool {
 }
 
 // successesAt lists all charges of one place. A listing that breaks off is begun anew.
-func (e *Engine) successesAt(ctx context.Context, at string) (all []Intent, err error) {
+func (a *audit) successesAt(ctx context.Context, at string) (all []Intent, err error) {
 	for range maxSends {
 		all, err = all[:0], nil
-		for in, lerr := range e.proc.List(ctx, ListRequest{At: at}) {
+		for in, lerr := range a.proc.List(ctx, ListRequest{At: at}) {
 			if err = lerr; err != nil {
 				break
 			}
@@ -161,7 +163,7 @@ func (e *Engine) successesAt(ctx context.Context, at string) (all []Intent, err 
 }
 
 func (a *audit) charge(in Intent) {
-	if in.Tag.Installation != a.e.meta.Installation && (in.Tag.Installation != "" || in.Tag.Account == "") {
+	if in.Tag.Installation != a.Opened.Installation && (in.Tag.Installation != "" || in.Tag.Account == "") {
 		a.result.Foreign++
 		return
 	}
@@ -222,8 +224,8 @@ func (a *audit) take(it store.Item) {
 			return
 		}
 		a.takeReceipt(r)
-	case isReturn(it):
-		a.takeReturn(it)
+	case isReversal(it):
+		a.takeReversal(it)
 	case strings.HasPrefix(key.SK, perPrefix):
 		p, err := decodePeriod(it)
 		if err != nil {
@@ -235,7 +237,7 @@ func (a *audit) take(it store.Item) {
 			s.ended = map[int]Ending{}
 		}
 		s.ended[p.Period] = p.Ending
-	case strings.HasPrefix(key.PK, "RUN#") && key.SK != floorSK:
+	case strings.HasPrefix(key.PK, "RUN#") && key.SK != watermarkSK:
 		a.takeRun(key, it)
 	}
 }
@@ -249,7 +251,7 @@ func (a *audit) takeSubscription(s *Subscription) {
 	k.next, k.status, k.created, k.email = s.Period, s.Status, s.Created, s.Email
 	k.schedule = s.Schedule()
 	k.indexed = !s.NextPayment.IsZero() && !s.NextPayment.Before(a.from) && s.raw.Has(schema.LastPaymentDate) &&
-		a.e.walks(s.raw.Str(schema.NextPaymentDate))
+		a.Walks(s.raw.Str(schema.NextPaymentDate))
 	if s.Installments > 0 && s.Paid > s.Installments {
 		a.problem("too many installments", s.Name, s.Period, "%d of %d were paid", s.Paid, s.Installments)
 	}
@@ -335,7 +337,7 @@ func (a *audit) compareCharge(k periodOf, s *audited, in Intent) {
 
 // expired reports whether a receipt of that time may have expired by now.
 func (a *audit) expired(processed time.Time) bool {
-	months := a.e.cfg.ReceiptMonths
+	months := a.receiptMonths
 	return months > 0 && !processed.AddDate(0, months, 0).After(a.now)
 }
 
@@ -370,7 +372,7 @@ func (a *audit) compareOpen(ctx context.Context, n Name, s *audited) {
 	if s.open == "" {
 		return
 	}
-	if _, err := a.e.proc.Lookup(ctx, s.open); errors.Is(err, ErrNoIntent) {
+	if _, err := a.proc.Lookup(ctx, s.open); errors.Is(err, ErrNoIntent) {
 		a.problem("unknown to the processor", n, s.next, "payment intent %s is open here; is this the ledger, or the account, that the store was charged with?", s.open)
 	}
 }

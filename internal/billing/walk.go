@@ -96,7 +96,7 @@ func (w *walk) visit(ctx context.Context, partition string) error {
 	if !w.shared {
 		return w.hand(ctx, partition, nil)
 	}
-	for _, err := range w.j.e.store.Query(ctx, store.Query{Table: w.j.e.table, Index: w.index, Partition: partition, Limit: 1}) {
+	for _, err := range w.j.e.Store.Query(ctx, store.Query{Table: w.j.e.Table, Index: w.index, Partition: partition, Limit: 1}) {
 		if err != nil {
 			return w.later(partition, err)
 		}
@@ -143,7 +143,7 @@ func (w *walk) share(ctx context.Context, partition string) error {
 	end()
 	keeper.Wait()
 	if err := l.release(always); err != nil {
-		w.j.e.log.Warn("a lease could not be given back and runs out by itself", "partition", partition, "error", err)
+		w.j.e.Log.Warn("a lease could not be given back and runs out by itself", "partition", partition, "error", err)
 	}
 	return err
 }
@@ -151,7 +151,7 @@ func (w *walk) share(ctx context.Context, partition string) error {
 // hand hands out the rows of one partition and, under a lease, waits until they are done.
 func (w *walk) hand(ctx context.Context, partition string, l *lease) error {
 	var mine sync.WaitGroup
-	for it, err := range w.j.e.store.Query(ctx, store.Query{Table: w.j.e.table, Index: w.index, Partition: partition}) {
+	for it, err := range w.j.e.Store.Query(ctx, store.Query{Table: w.j.e.Table, Index: w.index, Partition: partition}) {
 		if err != nil {
 			mine.Wait()
 			return err
@@ -183,7 +183,7 @@ func (w *walk) hand(ctx context.Context, partition string, l *lease) error {
 // lease takes the lease of a partition, if the store is still the live one and payments may
 // be taken: somebody may be about to move it.
 func (w *walk) lease(ctx context.Context, partition string) (*lease, error) {
-	meta, err := w.j.e.readMeta(ctx)
+	meta, err := w.j.e.Meta(ctx)
 	switch {
 	case err != nil:
 		return nil, err

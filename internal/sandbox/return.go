@@ -20,22 +20,22 @@ var _ billing.Refunder = (*Sandbox)(nil)
 // a program of before there were any does not take them for something else: it refuses the
 // file, and names the line.
 var returnWords = [...]struct {
-	kind  billing.ReturnKind
-	state billing.ReturnState
+	kind  billing.ReversalKind
+	state billing.ReversalState
 	word  string
 }{
-	{billing.Refunded, billing.ReturnSucceeded, "refunded"},
-	{billing.Refunded, billing.ReturnPending, "refund_pending"},
-	{billing.Refunded, billing.ReturnFailed, "refund_failed"},
-	{billing.Refunded, billing.ReturnCanceled, "refund_canceled"},
-	{billing.Disputed, billing.ReturnPending, "disputed"},
-	{billing.Disputed, billing.ReturnSucceeded, "dispute_lost"},
-	{billing.Disputed, billing.ReturnFailed, "dispute_won"},
-	{billing.Disputed, billing.ReturnCanceled, "dispute_closed"},
+	{billing.Refunded, billing.ReversalSucceeded, "refunded"},
+	{billing.Refunded, billing.ReversalPending, "refund_pending"},
+	{billing.Refunded, billing.ReversalFailed, "refund_failed"},
+	{billing.Refunded, billing.ReversalCanceled, "refund_canceled"},
+	{billing.Disputed, billing.ReversalPending, "disputed"},
+	{billing.Disputed, billing.ReversalSucceeded, "dispute_lost"},
+	{billing.Disputed, billing.ReversalFailed, "dispute_won"},
+	{billing.Disputed, billing.ReversalCanceled, "dispute_closed"},
 }
 
 // wordOf returns the outcome, or "" when there is none.
-func wordOf(kind billing.ReturnKind, state billing.ReturnState) string {
+func wordOf(kind billing.ReversalKind, state billing.ReversalState) string {
 	for _, o := range returnWords {
 		if o.kind == kind && o.state == state {
 			return o.word
@@ -45,7 +45,7 @@ func wordOf(kind billing.ReturnKind, state billing.ReturnState) string {
 }
 
 // ofWord is the reverse of wordOf; ok is false for an outcome of an intent, and for none.
-func ofWord(word string) (kind billing.ReturnKind, state billing.ReturnState, ok bool) {
+func ofWord(word string) (kind billing.ReversalKind, state billing.ReversalState, ok bool) {
 	for _, o := range returnWords {
 		if o.word == word {
 			return o.kind, o.state, true
@@ -66,12 +66,12 @@ type returns struct {
 
 // A returned is one of them as it stands.
 type returned struct {
-	billing.Return
-	first billing.ReturnState // which the key answers with
+	billing.Reversal
+	first billing.ReversalState // which the key answers with
 }
 
 // add takes a line: of a new one, or of one whose state it changes.
-func (l *returns) add(r billing.Return, key *keyHash) {
+func (l *returns) add(r billing.Reversal, key *keyHash) {
 	l.lines++
 	i, known := l.ids[r.ID]
 	if known {
@@ -94,7 +94,7 @@ func (l *returns) add(r billing.Return, key *keyHash) {
 func (l *returns) left(ref string, charged money.Amount) money.Amount {
 	minor := charged.Minor()
 	for _, i := range l.of[ref] {
-		if r := &l.list[i]; r.State == billing.ReturnSucceeded || r.State == billing.ReturnPending {
+		if r := &l.list[i]; r.State == billing.ReversalSucceeded || r.State == billing.ReversalPending {
 			minor -= r.Amount.Minor()
 		}
 	}
@@ -103,19 +103,19 @@ func (l *returns) left(ref string, charged money.Amount) money.Amount {
 
 // Refund implements billing.Refunder. Within KeyLife the key answers as it did first. What
 // was charged on pm_card_pendingRefund goes back only when MoveReturn says so.
-func (s *Sandbox) Refund(ctx context.Context, r billing.RefundRequest) (billing.Return, error) {
-	return call(ctx, s, OpRefund, r.Key, func() (billing.Return, error) { return s.refund(r) })
+func (s *Sandbox) Refund(ctx context.Context, r billing.RefundRequest) (billing.Reversal, error) {
+	return call(ctx, s, OpRefund, r.Key, func() (billing.Reversal, error) { return s.refund(r) })
 }
 
 // ReturnsOf implements billing.Refunder.
-func (s *Sandbox) ReturnsOf(ctx context.Context, ref string) ([]billing.Return, error) {
-	return call(ctx, s, OpReturnsOf, "", func() (list []billing.Return, err error) {
+func (s *Sandbox) ReturnsOf(ctx context.Context, ref string) ([]billing.Reversal, error) {
+	return call(ctx, s, OpReturnsOf, "", func() (list []billing.Reversal, err error) {
 		return s.returned(func() error {
 			if _, err := s.find(ref); err != nil {
 				return err
 			}
 			for _, i := range s.ledger.returns.of[ref] {
-				list = append(list, s.ledger.returns.list[i].Return)
+				list = append(list, s.ledger.returns.list[i].Reversal)
 			}
 			return nil
 		}, &list)
@@ -125,15 +125,15 @@ func (s *Sandbox) ReturnsOf(ctx context.Context, ref string) ([]billing.Return, 
 // Returns implements billing.Refunder: it yields what was made at or after r.Since, oldest
 // first, as it stood when it was called. An error comes last; one of a lost answer may come
 // after a part of the list.
-func (s *Sandbox) Returns(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Return, error] {
-	return func(yield func(billing.Return, error) bool) {
+func (s *Sandbox) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
+	return func(yield func(billing.Reversal, error) bool) {
 		if err := checkList(r); err != nil {
-			yield(billing.Return{}, err)
+			yield(billing.Reversal{}, err)
 			return
 		}
 		f, err := s.begin(ctx, OpReturns, "")
 		if err != nil {
-			yield(billing.Return{}, err)
+			yield(billing.Reversal{}, err)
 			return
 		}
 		list, err := s.since(r.Since)
@@ -146,32 +146,32 @@ func (s *Sandbox) Returns(ctx context.Context, r billing.ListRequest) iter.Seq2[
 			}
 		}
 		if err = s.end(OpReturns, f, err); err != nil {
-			yield(billing.Return{}, err)
+			yield(billing.Reversal{}, err)
 		}
 	}
 }
 
 // AllReturns yields every refund and dispute as it stands. Like Entries it is the auditor's
 // view and takes part in none of the faults.
-func (s *Sandbox) AllReturns() iter.Seq[billing.Return] {
+func (s *Sandbox) AllReturns() iter.Seq[billing.Reversal] {
 	s.mu.Lock()
 	list := slices.Clone(s.ledger.returns.list)
 	s.mu.Unlock()
-	return func(yield func(billing.Return) bool) {
+	return func(yield func(billing.Reversal) bool) {
 		for _, r := range list {
-			if !yield(r.Return) {
+			if !yield(r.Reversal) {
 				return
 			}
 		}
 	}
 }
 
-func (s *Sandbox) since(since time.Time) (list []billing.Return, err error) {
+func (s *Sandbox) since(since time.Time) (list []billing.Reversal, err error) {
 	since = since.Truncate(time.Millisecond)
 	return s.returned(func() error {
 		for _, r := range s.ledger.returns.list {
 			if !r.Created.Before(since) {
-				list = append(list, r.Return)
+				list = append(list, r.Reversal)
 			}
 		}
 		return nil
@@ -180,7 +180,7 @@ func (s *Sandbox) since(since time.Time) (list []billing.Return, err error) {
 
 // returned runs the step under the lock, and returns what it has put into the list once
 // every line of refunds and disputes is on disk.
-func (s *Sandbox) returned(step func() error, list *[]billing.Return) ([]billing.Return, error) {
+func (s *Sandbox) returned(step func() error, list *[]billing.Reversal) ([]billing.Reversal, error) {
 	lines, err := s.lockedReturns(step)
 	if err == nil && s.out != nil {
 		err = s.out.waitReturns(lines)
@@ -201,52 +201,52 @@ func (s *Sandbox) lockedReturns(step func() error) (lines uint32, err error) {
 	return s.ledger.returns.lines, err
 }
 
-func (s *Sandbox) refund(r billing.RefundRequest) (billing.Return, error) {
+func (s *Sandbox) refund(r billing.RefundRequest) (billing.Reversal, error) {
 	if err := checkRefund(r); err != nil {
-		return billing.Return{}, err
+		return billing.Reversal{}, err
 	}
-	return s.change(func(now time.Time) (billing.Return, error) {
+	return s.change(func(now time.Time) (billing.Reversal, error) {
 		made, ok, err := s.savedReturn(r.Key, now)
 		if err != nil {
-			return billing.Return{}, err
+			return billing.Reversal{}, err
 		}
 		if ok {
 			if made.Request != r.ID || made.Ref != r.Ref || made.Amount != r.Amount || made.Reason != string(r.Reason) {
-				return billing.Return{}, invalid("the idempotency key was used with other parameters")
+				return billing.Reversal{}, invalid("the idempotency key was used with other parameters")
 			}
 			return made, nil
 		}
-		state := billing.ReturnSucceeded
+		state := billing.ReversalSucceeded
 		if in, err := s.find(r.Ref); err != nil {
-			return billing.Return{}, err
+			return billing.Reversal{}, err
 		} else if s.ledger.name(s.ledger.lines.at(in.last).method) == methodPendingRefund {
-			state = billing.ReturnPending
+			state = billing.ReversalPending
 		}
-		return s.make(billing.Return{Kind: billing.Refunded, Request: r.ID, Ref: r.Ref, Amount: r.Amount, State: state, Reason: string(r.Reason)}, r.Key, now)
+		return s.make(billing.Reversal{Kind: billing.Refunded, Request: r.ID, Ref: r.Ref, Amount: r.Amount, State: state, Reason: string(r.Reason)}, r.Key, now)
 	})
 }
 
 // MakeReturn makes a refund or a dispute as somebody else does at the processor, of r.Kind,
 // r.Ref, r.Amount, r.State and r.Reason, and returns it whole. It is no call of the
 // processor's clients: no faults, no latency, no hook.
-func (s *Sandbox) MakeReturn(r billing.Return) (billing.Return, error) {
+func (s *Sandbox) MakeReturn(r billing.Reversal) (billing.Reversal, error) {
 	if wordOf(r.Kind, r.State) == "" || !utf8.ValidString(r.Reason) {
-		return billing.Return{}, invalid(fmt.Sprintf("there is no %s that is %s", r.Kind, r.State))
+		return billing.Reversal{}, invalid(fmt.Sprintf("there is no %s that is %s", r.Kind, r.State))
 	}
-	return s.change(func(now time.Time) (billing.Return, error) { return s.make(r, "", now) })
+	return s.change(func(now time.Time) (billing.Reversal, error) { return s.make(r, "", now) })
 }
 
 // MoveReturn brings a refund or dispute into another state, as the bank does. Like
 // MakeReturn it is no call of the processor's clients.
-func (s *Sandbox) MoveReturn(id string, state billing.ReturnState) error {
-	_, err := s.change(func(now time.Time) (billing.Return, error) {
+func (s *Sandbox) MoveReturn(id string, state billing.ReversalState) error {
+	_, err := s.change(func(now time.Time) (billing.Reversal, error) {
 		i, ok := s.ledger.returns.ids[id]
 		if !ok {
-			return billing.Return{}, invalid(fmt.Sprintf("there is no refund or dispute %.64q", id))
+			return billing.Reversal{}, invalid(fmt.Sprintf("there is no refund or dispute %.64q", id))
 		}
-		r := s.ledger.returns.list[i].Return
+		r := s.ledger.returns.list[i].Reversal
 		if r.State = state; wordOf(r.Kind, state) == "" {
-			return billing.Return{}, invalid(fmt.Sprintf("there is no %s that is %s", r.Kind, state))
+			return billing.Reversal{}, invalid(fmt.Sprintf("there is no %s that is %s", r.Kind, state))
 		}
 		s.writeReturn(r, "", now)
 		return r, nil
@@ -255,36 +255,36 @@ func (s *Sandbox) MoveReturn(id string, state billing.ReturnState) error {
 }
 
 // change runs the step under the lock and waits until its line is on disk.
-func (s *Sandbox) change(step func(now time.Time) (billing.Return, error)) (r billing.Return, err error) {
+func (s *Sandbox) change(step func(now time.Time) (billing.Reversal, error)) (r billing.Reversal, err error) {
 	now := s.o.Now().UTC().Truncate(time.Millisecond)
 	if err := checkClock(now); err != nil {
-		return billing.Return{}, err
+		return billing.Reversal{}, err
 	}
-	var list []billing.Return
+	var list []billing.Reversal
 	_, err = s.returned(func() (err error) {
 		r, err = step(now)
 		return err
 	}, &list)
 	if err != nil {
-		return billing.Return{}, err
+		return billing.Reversal{}, err
 	}
 	return r, nil
 }
 
 // make adds one, if the intent has so much to give back. mu is held.
-func (s *Sandbox) make(r billing.Return, key string, now time.Time) (billing.Return, error) {
+func (s *Sandbox) make(r billing.Reversal, key string, now time.Time) (billing.Reversal, error) {
 	in, err := s.find(r.Ref)
 	if err != nil {
-		return billing.Return{}, err
+		return billing.Reversal{}, err
 	}
 	last := s.ledger.lines.at(in.last)
 	if last.state != succeeded {
-		return billing.Return{}, invalid(fmt.Sprintf("the intent is %s: there is nothing to give back", states[last.state]))
+		return billing.Reversal{}, invalid(fmt.Sprintf("the intent is %s: there is nothing to give back", states[last.state]))
 	}
 	t := s.ledger.terms.at(last.terms)
 	left := s.ledger.returns.left(r.Ref, t.amount())
 	if r.Amount.Currency() != left.Currency() || !r.Amount.IsPositive() || r.Amount.Minor() > left.Minor() {
-		return billing.Return{}, invalid(fmt.Sprintf("%s is left to give back, and not %s", left, r.Amount))
+		return billing.Reversal{}, invalid(fmt.Sprintf("%s is left to give back, and not %s", left, r.Amount))
 	}
 	s.made++
 	prefix := refundPrefix
@@ -302,7 +302,7 @@ const (
 )
 
 // writeReturn appends the line, in memory and to what the writer has to write. mu is held.
-func (s *Sandbox) writeReturn(r billing.Return, key string, at time.Time) {
+func (s *Sandbox) writeReturn(r billing.Reversal, key string, at time.Time) {
 	var h *keyHash
 	if key != "" {
 		h = new(hashKey(key))
@@ -316,7 +316,7 @@ func (s *Sandbox) writeReturn(r billing.Return, key string, at time.Time) {
 }
 
 // savedReturn returns what answered the key, as it was then, if it is remembered. mu is held.
-func (s *Sandbox) savedReturn(key string, now time.Time) (r billing.Return, ok bool, err error) {
+func (s *Sandbox) savedReturn(key string, now time.Time) (r billing.Reversal, ok bool, err error) {
 	i, ok := s.returnOf(hashKey(key), now.UnixMilli())
 	if !ok {
 		if _, ok, err = s.saved(key, now.UnixMilli()); ok {
@@ -324,7 +324,7 @@ func (s *Sandbox) savedReturn(key string, now time.Time) (r billing.Return, ok b
 		}
 		return r, false, err
 	}
-	r = s.ledger.returns.list[i].Return
+	r = s.ledger.returns.list[i].Reversal
 	r.State = s.ledger.returns.list[i].first
 	return r, true, nil
 }
@@ -350,27 +350,27 @@ func checkRefund(r billing.RefundRequest) error {
 }
 
 // recordOfReturn is a line of the file, and the form on the wire: there at is when it was made.
-func recordOfReturn(r billing.Return) record {
+func recordOfReturn(r billing.Reversal) record {
 	return record{Ref: r.ID, Account: r.Tag.Account, Subscription: r.Tag.Subscription, SKU: r.Tag.SKU, Period: r.Tag.Period,
 		Generation: r.Tag.Generation, Amount: r.Amount.Decimal(), Currency: r.Amount.Currency().Code(), Outcome: wordOf(r.Kind, r.State),
 		At: r.Created.Format(atLayout), Install: r.Tag.Installation, Of: r.Ref, Request: r.Request, Reason: r.Reason}
 }
 
-func (r *record) readReturn() (billing.Return, error) {
+func (r *record) readReturn() (billing.Reversal, error) {
 	kind, state, ok := ofWord(r.Outcome)
 	switch {
 	case !ok:
-		return billing.Return{}, fmt.Errorf("outcome %q: want one of a refund or dispute", r.Outcome)
+		return billing.Reversal{}, fmt.Errorf("outcome %q: want one of a refund or dispute", r.Outcome)
 	case r.Of == "":
-		return billing.Return{}, errors.New("of is missing")
+		return billing.Reversal{}, errors.New("of is missing")
 	}
 	plain := *r
 	plain.Outcome = string(billing.Succeeded)
 	n, tag, amount, err := plain.parse()
 	if err != nil {
-		return billing.Return{}, err
+		return billing.Reversal{}, err
 	}
-	return billing.Return{Kind: kind, ID: r.Ref, Request: r.Request, Ref: r.Of, Tag: tag, Amount: amount, State: state, Reason: r.Reason,
+	return billing.Reversal{Kind: kind, ID: r.Ref, Request: r.Request, Ref: r.Of, Tag: tag, Amount: amount, State: state, Reason: r.Reason,
 		Created: time.UnixMilli(n.at).UTC()}, nil
 }
 

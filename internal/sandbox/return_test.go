@@ -25,7 +25,7 @@ func refundOf(t testing.TB, key, ref, sum string) billing.RefundRequest {
 	return billing.RefundRequest{Key: key, ID: "id-" + key, Ref: ref, Amount: amount(t, sum, "EUR"), Reason: billing.Duplicate}
 }
 
-func mustRefund(t testing.TB, s any, r billing.RefundRequest) billing.Return {
+func mustRefund(t testing.TB, s any, r billing.RefundRequest) billing.Reversal {
 	t.Helper()
 	made, err := s.(billing.Refunder).Refund(t.Context(), r)
 	if err != nil {
@@ -34,9 +34,9 @@ func mustRefund(t testing.TB, s any, r billing.RefundRequest) billing.Return {
 	return made
 }
 
-func listReturns(t testing.TB, s billing.Processor, since time.Time) (list []billing.Return) {
+func listReturns(t testing.TB, s billing.Processor, since time.Time) (list []billing.Reversal) {
 	t.Helper()
-	for r, err := range s.(billing.Refunder).Returns(t.Context(), billing.ListRequest{Since: since}) {
+	for r, err := range s.(billing.Refunder).Reversals(t.Context(), billing.ListRequest{Since: since}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,8 +51,8 @@ func TestRefund(t *testing.T) {
 		in := paidIntent(t, p, 1, "pm_card_visa")
 		c.move(time.Hour)
 		first := mustRefund(t, p, refundOf(t, "a", in.Ref, "5.00"))
-		want := billing.Return{Kind: billing.Refunded, ID: first.ID, Request: "id-a", Ref: in.Ref, Tag: in.Tag, Amount: amount(t, "5.00", "EUR"),
-			State: billing.ReturnSucceeded, Reason: "duplicate", Created: c.Now()}
+		want := billing.Reversal{Kind: billing.Refunded, ID: first.ID, Request: "id-a", Ref: in.Ref, Tag: in.Tag, Amount: amount(t, "5.00", "EUR"),
+			State: billing.ReversalSucceeded, Reason: "duplicate", Created: c.Now()}
 		if first != want || !strings.HasPrefix(first.ID, refundPrefix) {
 			t.Errorf("got %+v, want %+v", first, want)
 		}
@@ -84,13 +84,13 @@ func TestRefund(t *testing.T) {
 		c.move(time.Hour)
 		second := mustRefund(t, p, refundOf(t, "b", in.Ref, "7.99"))
 		of, err := p.(billing.Refunder).ReturnsOf(t.Context(), in.Ref)
-		if want := []billing.Return{first, second}; err != nil || !slices.Equal(of, want) {
+		if want := []billing.Reversal{first, second}; err != nil || !slices.Equal(of, want) {
 			t.Errorf("of the intent: %+v, %v, want %+v", of, err, want)
 		}
 		if _, err := p.(billing.Refunder).ReturnsOf(t.Context(), "pi_x"); !errors.Is(err, billing.ErrNoIntent) {
 			t.Errorf("of no intent: %v", err)
 		}
-		if got := listReturns(t, p, second.Created); !slices.Equal(got, []billing.Return{second}) {
+		if got := listReturns(t, p, second.Created); !slices.Equal(got, []billing.Reversal{second}) {
 			t.Errorf("since then: %+v", got)
 		}
 		if now, err := p.Lookup(t.Context(), in.Ref); err != nil || now != in {
@@ -108,32 +108,32 @@ func TestMakeAndMoveReturn(t *testing.T) {
 	everyWhere(t, func(t *testing.T, s *subject, c *clock) {
 		in := paidIntent(t, s.Processor, 1, methodPendingRefund)
 		pending := mustRefund(t, s.Processor, refundOf(t, "a", in.Ref, "5.00"))
-		if pending.State != billing.ReturnPending {
+		if pending.State != billing.ReversalPending {
 			t.Errorf("refund: %+v", pending)
 		}
-		dispute, err := s.box.MakeReturn(billing.Return{Kind: billing.Disputed, Ref: in.Ref, Amount: amount(t, "7.99", "EUR"), State: billing.ReturnPending, Reason: "fraudulent"})
+		dispute, err := s.box.MakeReturn(billing.Reversal{Kind: billing.Disputed, Ref: in.Ref, Amount: amount(t, "7.99", "EUR"), State: billing.ReversalPending, Reason: "fraudulent"})
 		if err != nil || dispute.Tag != in.Tag || dispute.Request != "" || !strings.HasPrefix(dispute.ID, disputePrefix) {
 			t.Fatalf("dispute: %+v, %v", dispute, err)
 		}
 		c.move(time.Hour)
-		for id, state := range map[string]billing.ReturnState{pending.ID: billing.ReturnFailed, dispute.ID: billing.ReturnSucceeded} {
+		for id, state := range map[string]billing.ReversalState{pending.ID: billing.ReversalFailed, dispute.ID: billing.ReversalSucceeded} {
 			if err := s.box.MoveReturn(id, state); err != nil {
 				t.Fatal(err)
 			}
 		}
 		moved, lost := pending, dispute
-		moved.State, lost.State = billing.ReturnFailed, billing.ReturnSucceeded
-		if got := listReturns(t, s.Processor, time.Time{}); !slices.Equal(got, []billing.Return{moved, lost}) {
+		moved.State, lost.State = billing.ReversalFailed, billing.ReversalSucceeded
+		if got := listReturns(t, s.Processor, time.Time{}); !slices.Equal(got, []billing.Reversal{moved, lost}) {
 			t.Errorf("listed: %+v", got)
 		}
 		if again := mustRefund(t, s.Processor, refundOf(t, "a", in.Ref, "5.00")); again != pending {
 			t.Errorf("the key answers %+v, and answered %+v first", again, pending)
 		}
 		mustRefund(t, s.Processor, refundOf(t, "b", in.Ref, "5.00")) // what failed may go back again
-		if err := s.box.MoveReturn("re_x", billing.ReturnFailed); !errors.Is(err, billing.ErrInvalid) {
+		if err := s.box.MoveReturn("re_x", billing.ReversalFailed); !errors.Is(err, billing.ErrInvalid) {
 			t.Errorf("nothing of that id: %v", err)
 		}
-		if err := s.box.MoveReturn(dispute.ID, billing.ReturnRequested); !errors.Is(err, billing.ErrInvalid) {
+		if err := s.box.MoveReturn(dispute.ID, billing.ReversalRequested); !errors.Is(err, billing.ErrInvalid) {
 			t.Errorf("a state that is none: %v", err)
 		}
 	})
@@ -148,7 +148,7 @@ func TestRefund_Reopened(t *testing.T) {
 	c.move(time.Second)
 	other := paidIntent(t, s, 2, "pm_card_visa")
 	mustRefund(t, s, refundOf(t, "b", other.Ref, "2.00"))
-	if err := s.MoveReturn(a.ID, billing.ReturnSucceeded); err != nil {
+	if err := s.MoveReturn(a.ID, billing.ReversalSucceeded); err != nil {
 		t.Fatal(err)
 	}
 	before := slices.Collect(s.AllReturns())
@@ -231,7 +231,7 @@ func TestRefund_Faults(t *testing.T) {
 			t.Errorf("%+v: of the intent: %v", x.o, err)
 		}
 		var last error
-		for _, last = range s.Returns(t.Context(), billing.ListRequest{}) {
+		for _, last = range s.Reversals(t.Context(), billing.ListRequest{}) {
 			continue
 		}
 		if !errors.Is(last, x.want) {
@@ -297,7 +297,7 @@ func TestClient_RefundWithoutAnAnswer(t *testing.T) {
 	in := paidIntent(t, s.Processor, 1, "pm_card_visa")
 	made := mustRefund(t, s.Processor, refundOf(t, "a", in.Ref, "1"))
 	of, err := s.Processor.(billing.Refunder).ReturnsOf(t.Context(), in.Ref)
-	if err != nil || !slices.Equal(of, []billing.Return{made}) {
+	if err != nil || !slices.Equal(of, []billing.Reversal{made}) {
 		t.Errorf("%+v, %v", of, err)
 	}
 	if err := s.box.Close(); err != nil {

@@ -42,14 +42,14 @@ func (s *Sandbox) serveRefund(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		request, err = form.request()
 	}
-	var made billing.Return
+	var made billing.Reversal
 	if err == nil {
 		made, err = s.Refund(r.Context(), request)
 	}
 	answerWith(w, replyOf(made), err)
 }
 
-func replyOf(r billing.Return) reply { return reply{Return: new(recordOfReturn(r))} }
+func replyOf(r billing.Reversal) reply { return reply{Return: new(recordOfReturn(r))} }
 
 func (s *Sandbox) serveReturns(w http.ResponseWriter, r *http.Request) {
 	since, err := parseSince(r.URL.Query().Get("since"))
@@ -57,37 +57,37 @@ func (s *Sandbox) serveReturns(w http.ResponseWriter, r *http.Request) {
 		answer(w, billing.Intent{}, err)
 		return
 	}
-	stream(w, s.Returns(r.Context(), billing.ListRequest{Since: since}), replyOf)
+	stream(w, s.Reversals(r.Context(), billing.ListRequest{Since: since}), replyOf)
 }
 
 func (s *Sandbox) serveReturnsOf(w http.ResponseWriter, r *http.Request) {
 	list, err := s.ReturnsOf(r.Context(), r.PathValue("ref"))
-	stream(w, func(yield func(billing.Return, error) bool) {
+	stream(w, func(yield func(billing.Reversal, error) bool) {
 		for _, made := range list {
 			if !yield(made, nil) {
 				return
 			}
 		}
 		if err != nil {
-			yield(billing.Return{}, err)
+			yield(billing.Reversal{}, err)
 		}
 	}, replyOf)
 }
 
 // Refund implements billing.Refunder.
-func (c *Client) Refund(ctx context.Context, r billing.RefundRequest) (billing.Return, error) {
+func (c *Client) Refund(ctx context.Context, r billing.RefundRequest) (billing.Reversal, error) {
 	if err := checkRefund(r); err != nil { // also because not all of it can be sent as it is
-		return billing.Return{}, err
+		return billing.Reversal{}, err
 	}
 	if err := checkRef(r.Ref); err != nil {
-		return billing.Return{}, err
+		return billing.Reversal{}, err
 	}
 	form := refundForm{Key: r.Key, ID: r.ID, Ref: r.Ref, Amount: r.Amount.Decimal(), Currency: r.Amount.Currency().Code(), Reason: string(r.Reason)}
 	return ask(ctx, c, http.MethodPost, pathRefund, form, (*reply).readReturn)
 }
 
 // ReturnsOf implements billing.Refunder.
-func (c *Client) ReturnsOf(ctx context.Context, ref string) (list []billing.Return, err error) {
+func (c *Client) ReturnsOf(ctx context.Context, ref string) (list []billing.Reversal, err error) {
 	if err := checkRef(ref); err != nil {
 		return nil, err
 	}
@@ -102,10 +102,10 @@ func (c *Client) ReturnsOf(ctx context.Context, ref string) (list []billing.Retu
 
 // Returns implements billing.Refunder. It yields while the answer comes; a list that breaks
 // off ends with ErrUnknown.
-func (c *Client) Returns(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Return, error] {
-	return func(yield func(billing.Return, error) bool) {
+func (c *Client) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
+	return func(yield func(billing.Reversal, error) bool) {
 		if err := checkList(r); err != nil {
-			yield(billing.Return{}, err)
+			yield(billing.Reversal{}, err)
 			return
 		}
 		replies(ctx, c, pathReturns+"?since="+url.QueryEscape(formatSince(r.Since)), (*reply).readReturn)(yield)
@@ -113,12 +113,12 @@ func (c *Client) Returns(ctx context.Context, r billing.ListRequest) iter.Seq2[b
 }
 
 // readReturn returns what the reply holds.
-func (a *reply) readReturn() (billing.Return, error) {
+func (a *reply) readReturn() (billing.Reversal, error) {
 	switch {
 	case a.Error != nil:
-		return billing.Return{}, a.Error.err()
+		return billing.Reversal{}, a.Error.err()
 	case a.Return == nil:
-		return billing.Return{}, errors.New("the answer has no refund or dispute")
+		return billing.Reversal{}, errors.New("the answer has no refund or dispute")
 	}
 	return a.Return.readReturn()
 }

@@ -9,33 +9,33 @@ import (
 
 // dispute reads Stripe's dispute. An unknown status counts as undecided. An inquiry, warning_…,
 // claims no money yet, and may become a claim under the same id.
-func (p *Processor) dispute(at string, x *sdk.Dispute) (billing.Return, error) {
+func (p *Processor) dispute(at string, x *sdk.Dispute) (billing.Reversal, error) {
 	if !api.IsID(x.ID, "dp_") && !api.IsID(x.ID, "du_") {
-		return billing.Return{}, api.Unusable("a dispute", "the answer is a %q with the id %q", x.Object, x.ID)
+		return billing.Reversal{}, api.Unusable("a dispute", "the answer is a %q with the id %q", x.Object, x.ID)
 	}
 	if err := p.api.CheckMode(x.ID, x.Livemode); err != nil {
-		return billing.Return{}, err
+		return billing.Reversal{}, err
 	}
-	r := billing.Return{Kind: billing.Disputed, ID: x.ID, Amount: api.Amount(x.Amount, string(x.Currency)),
+	r := billing.Reversal{Kind: billing.Disputed, ID: x.ID, Amount: api.Amount(x.Amount, string(x.Currency)),
 		Reason: string(x.Reason), Created: api.Instant(x.Created)}
 	var err error
 	if r.Ref, r.Tag, err = p.returned(at, x.PaymentIntent); err != nil {
-		return billing.Return{}, err
+		return billing.Reversal{}, err
 	}
 	if !r.Amount.IsPositive() && r.Tag != (billing.Tag{}) {
-		return billing.Return{}, api.Unusable("a dispute", "%s is of %d of %q", x.ID, x.Amount, x.Currency)
+		return billing.Reversal{}, api.Unusable("a dispute", "%s is of %d of %q", x.ID, x.Amount, x.Currency)
 	}
 	switch x.Status {
 	case sdk.DisputeStatusWon:
-		r.State = billing.ReturnFailed
+		r.State = billing.ReversalFailed
 	case sdk.DisputeStatusLost:
-		r.State = billing.ReturnSucceeded
+		r.State = billing.ReversalSucceeded
 	case sdk.DisputeStatusWarningClosed, "prevented": // no money was claimed in the end
-		r.State = billing.ReturnCanceled
+		r.State = billing.ReversalCanceled
 	case sdk.DisputeStatusWarningNeedsResponse, sdk.DisputeStatusWarningUnderReview:
-		r.State = billing.ReturnInquiry
+		r.State = billing.ReversalInquiry
 	default:
-		r.State = billing.ReturnPending
+		r.State = billing.ReversalPending
 	}
 	return r, nil
 }

@@ -84,7 +84,7 @@ func TestFake_ALife(t *testing.T) {
 				t.Errorf("canceled after it: got %+v, %v", again, err)
 			}
 			back, err := p.Refund(t.Context(), billing.RefundRequest{Key: "dd_r" + at, ID: "r1", Ref: in.Ref, Amount: apitest.USD(t, 300), Reason: billing.RequestedByCustomer, Tag: testTag})
-			if err != nil || back.State != billing.ReturnSucceeded || back.Ref != in.Ref || back.Tag != testTag || back.Request != "r1" || back.Amount != apitest.USD(t, 300) {
+			if err != nil || back.State != billing.ReversalSucceeded || back.Ref != in.Ref || back.Tag != testTag || back.Request != "r1" || back.Amount != apitest.USD(t, 300) {
 				t.Errorf("refunded: got %+v, %v", back, err)
 			}
 			_, err = p.Refund(t.Context(), billing.RefundRequest{Key: "dd_s" + at, ID: "r2", Ref: in.Ref, Amount: apitest.USD(t, 1000), Tag: testTag})
@@ -93,11 +93,11 @@ func TestFake_ALife(t *testing.T) {
 				t.Fatal(err)
 			}
 			all, err := p.ReturnsOf(t.Context(), in.Ref)
-			if err != nil || len(all) != 2 || all[0] != back || all[1].Kind != billing.Disputed || all[1].State != billing.ReturnPending || all[1].Tag != testTag || all[1].Ref != in.Ref {
+			if err != nil || len(all) != 2 || all[0] != back || all[1].Kind != billing.Disputed || all[1].State != billing.ReversalPending || all[1].Tag != testTag || all[1].Ref != in.Ref {
 				t.Errorf("returns: got %+v, %v", all, err)
 			}
 			n := 0
-			for r, err := range p.Returns(t.Context(), billing.ListRequest{At: at, Since: apitest.Now}) {
+			for r, err := range p.Reversals(t.Context(), billing.ListRequest{At: at, Since: apitest.Now}) {
 				if n++; err != nil || r != all[n-1] {
 					t.Errorf("listed: got %+v, %v; want %+v", r, err, all[n-1])
 				}

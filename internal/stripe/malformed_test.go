@@ -30,7 +30,7 @@ func ofIntent(in billing.Intent, err error) ([]string, error) {
 	return []string{fmt.Sprintf("%s is over %s, succeeded %t", in.Ref, in.Amount, in.State == billing.Succeeded)}, nil
 }
 
-func ofReturn(r billing.Return, err error) ([]string, error) {
+func ofReturn(r billing.Reversal, err error) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func conversations(t *testing.T) map[string]conversation {
 			}},
 		"Returns": {map[string]apitest.Reply{"GET " + refunds: apitest.List(false, refundFields()), "GET " + disputes: apitest.List(false, disputeFields())},
 			func(t *testing.T, p *Processor) ([]string, error) {
-				return ofAll(p.Returns(t.Context(), billing.ListRequest{}), func(r billing.Return) bool { return tagged(r.Tag) }, ofReturn)
+				return ofAll(p.Reversals(t.Context(), billing.ListRequest{}), func(r billing.Reversal) bool { return tagged(r.Tag) }, ofReturn)
 			}},
 		"MakeCustomer": {map[string]apitest.Reply{"POST /v1/customers": customerFields()}, func(t *testing.T, p *Processor) ([]string, error) {
 			return ofText(p.MakeCustomer(t.Context(), billing.CustomerRequest{Key: "k"}))

@@ -75,7 +75,7 @@ func TestEveryRequestIsStripes(t *testing.T) {
 		note(err)
 		_, err = p.ReturnsOf(ctx, own)
 		note(err)
-		for _, err := range p.Returns(ctx, r) {
+		for _, err := range p.Reversals(ctx, r) {
 			note(err)
 		}
 	}

@@ -11,24 +11,24 @@ import (
 )
 
 // Refund implements billing.Refunder. A connected account's fee to us stays with us.
-func (p *Processor) Refund(ctx context.Context, r billing.RefundRequest) (billing.Return, error) {
+func (p *Processor) Refund(ctx context.Context, r billing.RefundRequest) (billing.Reversal, error) {
 	at, err := parseRef(r.Ref)
 	if err != nil {
-		return billing.Return{}, err
+		return billing.Reversal{}, err
 	}
 	units, err := api.Units(r.Amount)
 	if err != nil {
-		return billing.Return{}, err
+		return billing.Reversal{}, err
 	}
 	switch {
 	case units <= 0:
-		return billing.Return{}, api.Unsent("refund of %s: want an amount above zero", r.Amount)
+		return billing.Reversal{}, api.Unsent("refund of %s: want an amount above zero", r.Amount)
 	case r.Key == "" || r.ID == "":
-		return billing.Return{}, api.Unsent("refund without an idempotency key or an id")
+		return billing.Reversal{}, api.Unsent("refund without an idempotency key or an id")
 	}
 	meta, err := metadataOf(r.Tag)
 	if err != nil {
-		return billing.Return{}, err
+		return billing.Reversal{}, err
 	}
 	meta[metaRefund] = r.ID
 	params := &sdk.RefundCreateParams{PaymentIntent: &at.id, Amount: &units, Metadata: meta,
@@ -39,23 +39,23 @@ func (p *Processor) Refund(ctx context.Context, r billing.RefundRequest) (billin
 	params.IdempotencyKey, params.StripeAccount = &r.Key, api.Account(at.at)
 	refund, err := p.client.V1Refunds.Create(ctx, params)
 	if err != nil {
-		return billing.Return{}, noIntent(at, err)
+		return billing.Reversal{}, noIntent(at, err)
 	}
 	got, err := p.refund(at.at, refund)
 	if err == nil && (got.Ref != r.Ref || got.Amount != r.Amount || got.Request != r.ID) {
-		return billing.Return{}, api.Unusable("a refund", "%s of %s of %s was asked for, and %s of %s of %s came", r.ID,
+		return billing.Reversal{}, api.Unusable("a refund", "%s of %s of %s was asked for, and %s of %s of %s came", r.ID,
 			r.Amount, r.Ref, got.Request, got.Amount, got.Ref)
 	}
 	return got, err
 }
 
 // ReturnsOf implements billing.Refunder.
-func (p *Processor) ReturnsOf(ctx context.Context, text string) ([]billing.Return, error) {
+func (p *Processor) ReturnsOf(ctx context.Context, text string) ([]billing.Reversal, error) {
 	at, err := parseRef(text)
 	if err != nil {
 		return nil, err
 	}
-	var all []billing.Return
+	var all []billing.Reversal
 	for r, err := range p.reversals(ctx, billing.ListRequest{At: at.at}, "payment_intent", at.id) {
 		if err != nil {
 			return nil, noIntent(at, err)
@@ -70,24 +70,24 @@ func (p *Processor) ReturnsOf(ctx context.Context, text string) ([]billing.Retur
 
 // Returns implements billing.Refunder. r.Since and r.Until count in whole seconds, rounded
 // down; r.Customer leaves nothing out, since Stripe does not list by it.
-func (p *Processor) Returns(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Return, error] {
+func (p *Processor) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
 	if err := checkList(r); err != nil {
-		return func(yield func(billing.Return, error) bool) { yield(billing.Return{}, err) }
+		return func(yield func(billing.Reversal, error) bool) { yield(billing.Reversal{}, err) }
 	}
 	r.Customer = ""
 	return p.reversals(ctx, r)
 }
 
 // reversals yields the refunds and then the disputes. The pairs are parameters of both lists.
-func (p *Processor) reversals(ctx context.Context, r billing.ListRequest, pairs ...string) iter.Seq2[billing.Return,
+func (p *Processor) reversals(ctx context.Context, r billing.ListRequest, pairs ...string) iter.Seq2[billing.Reversal,
 	error] {
 	pairs = append(pairs, "expand[]", "data.payment_intent")
 	refunds := list(p.rows(ctx, "/v1/refunds", r, pairs...),
-		func(x *sdk.Refund) (billing.Return, error) { return p.refund(r.At, x) })
+		func(x *sdk.Refund) (billing.Reversal, error) { return p.refund(r.At, x) })
 	disputes := list(p.rows(ctx, "/v1/disputes", r, pairs...),
-		func(x *sdk.Dispute) (billing.Return, error) { return p.dispute(r.At, x) })
-	return func(yield func(billing.Return, error) bool) {
-		for _, part := range [...]iter.Seq2[billing.Return, error]{refunds, disputes} {
+		func(x *sdk.Dispute) (billing.Reversal, error) { return p.dispute(r.At, x) })
+	return func(yield func(billing.Reversal, error) bool) {
+		for _, part := range [...]iter.Seq2[billing.Reversal, error]{refunds, disputes} {
 			for reversal, err := range part {
 				if !yield(reversal, err) || err != nil {
 					return
@@ -98,34 +98,34 @@ func (p *Processor) reversals(ctx context.Context, r billing.ListRequest, pairs 
 }
 
 // refund reads Stripe's refund.
-func (p *Processor) refund(at string, x *sdk.Refund) (billing.Return, error) {
+func (p *Processor) refund(at string, x *sdk.Refund) (billing.Reversal, error) {
 	if !api.IsID(x.ID, "re_") && !api.IsID(x.ID, "pyr_") {
-		return billing.Return{}, api.Unusable("a refund", "the answer is a %q with the id %q", x.Object, x.ID)
+		return billing.Reversal{}, api.Unusable("a refund", "the answer is a %q with the id %q", x.Object, x.ID)
 	}
-	r := billing.Return{Kind: billing.Refunded, ID: x.ID, Request: x.Metadata[metaRefund],
+	r := billing.Reversal{Kind: billing.Refunded, ID: x.ID, Request: x.Metadata[metaRefund],
 		Amount: api.Amount(x.Amount, string(x.Currency)),
 		Reason: string(x.Reason), Created: api.Instant(x.Created)}
 	var err error
 	if r.Ref, r.Tag, err = p.returned(at, x.PaymentIntent); err != nil {
-		return billing.Return{}, err
+		return billing.Reversal{}, err
 	}
 	if !r.Amount.IsPositive() && (r.Request != "" || r.Tag != (billing.Tag{})) {
-		return billing.Return{}, api.Unusable("a refund", "%s is of %d of %q", x.ID, x.Amount, x.Currency)
+		return billing.Reversal{}, api.Unusable("a refund", "%s is of %d of %q", x.ID, x.Amount, x.Currency)
 	}
 	switch x.Status {
 	case sdk.RefundStatusPending, sdk.RefundStatusRequiresAction:
-		r.State = billing.ReturnPending
+		r.State = billing.ReversalPending
 	case sdk.RefundStatusSucceeded:
-		r.State = billing.ReturnSucceeded
+		r.State = billing.ReversalSucceeded
 	case sdk.RefundStatusFailed:
-		r.State = billing.ReturnFailed
+		r.State = billing.ReversalFailed
 	case sdk.RefundStatusCanceled:
-		r.State = billing.ReturnCanceled
+		r.State = billing.ReversalCanceled
 	default:
-		if r.State = billing.ReturnPending; r.Request == "" {
+		if r.State = billing.ReversalPending; r.Request == "" {
 			return r, nil // not Duesday's: it must not end a list
 		}
-		return billing.Return{}, api.Unusable("a refund", "%s has the status %q, which is unknown here", x.ID, x.Status)
+		return billing.Reversal{}, api.Unusable("a refund", "%s has the status %q, which is unknown here", x.ID, x.Status)
 	}
 	return r, nil
 }

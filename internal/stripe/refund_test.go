@@ -24,9 +24,9 @@ func disputeFields(changes ...apitest.Fields) string {
 		"livemode": false, "payment_intent": in}, changes...)
 }
 
-func wantRefund(t *testing.T) billing.Return {
-	return billing.Return{Kind: billing.Refunded, ID: "re_1", Request: "r1", Ref: "acct_1/pi_1", Tag: testTag, Amount: apitest.USD(t, 500),
-		State: billing.ReturnSucceeded, Reason: "duplicate", Created: api.Instant(6000)}
+func wantRefund(t *testing.T) billing.Reversal {
+	return billing.Reversal{Kind: billing.Refunded, ID: "re_1", Request: "r1", Ref: "acct_1/pi_1", Tag: testTag, Amount: apitest.USD(t, 500),
+		State: billing.ReversalSucceeded, Reason: "duplicate", Created: api.Instant(6000)}
 }
 
 func TestRefund(t *testing.T) {
@@ -84,17 +84,17 @@ func TestRefund_Refusals(t *testing.T) {
 }
 
 func TestReturnStates(t *testing.T) {
-	for status, want := range map[string]billing.ReturnState{"pending": billing.ReturnPending, "requires_action": billing.ReturnPending,
-		"succeeded": billing.ReturnSucceeded, "failed": billing.ReturnFailed, "canceled": billing.ReturnCanceled} {
+	for status, want := range map[string]billing.ReversalState{"pending": billing.ReversalPending, "requires_action": billing.ReversalPending,
+		"succeeded": billing.ReversalSucceeded, "failed": billing.ReversalFailed, "canceled": billing.ReversalCanceled} {
 		s := apitest.NewScript(t, apitest.OK(refundFields(apitest.Fields{"status": status})))
 		got, err := processor(t, s).Refund(t.Context(), billing.RefundRequest{Key: "k", ID: "r1", Ref: "pi_1", Amount: apitest.USD(t, 500)})
 		if err != nil || got.State != want {
 			t.Errorf("refund %s: got %s, %v; want %s", status, got.State, err, want)
 		}
 	}
-	for status, want := range map[string]billing.ReturnState{"warning_needs_response": billing.ReturnInquiry, "warning_under_review": billing.ReturnInquiry,
-		"warning_closed": billing.ReturnCanceled, "needs_response": billing.ReturnPending, "under_review": billing.ReturnPending, "won": billing.ReturnFailed,
-		"lost": billing.ReturnSucceeded, "prevented": billing.ReturnCanceled, "of tomorrow": billing.ReturnPending} {
+	for status, want := range map[string]billing.ReversalState{"warning_needs_response": billing.ReversalInquiry, "warning_under_review": billing.ReversalInquiry,
+		"warning_closed": billing.ReversalCanceled, "needs_response": billing.ReversalPending, "under_review": billing.ReversalPending, "won": billing.ReversalFailed,
+		"lost": billing.ReversalSucceeded, "prevented": billing.ReversalCanceled, "of tomorrow": billing.ReversalPending} {
 		p := processor(t, apitest.NewScript(t, apitest.List(false), apitest.List(false, disputeFields(apitest.Fields{"status": status}))))
 		got, err := p.ReturnsOf(t.Context(), "pi_1")
 		if err != nil || len(got) != 1 || got[0].State != want {
@@ -106,17 +106,17 @@ func TestReturnStates(t *testing.T) {
 func TestReturns(t *testing.T) {
 	foreign := refundFields(apitest.Fields{"id": "pyr_2", "metadata": nil, "payment_intent": nil, "currency": "usdc"})
 	s := apitest.NewScript(t, apitest.List(true, refundFields()), apitest.List(false, foreign, refundFields(apitest.Fields{"id": "re_3", "status": nil, "metadata": nil, "payment_intent": nil})), apitest.List(false, disputeFields()))
-	var got []billing.Return
-	for r, err := range processor(t, s).Returns(t.Context(), billing.ListRequest{At: "acct_1", Since: time.Unix(77, 0), Until: time.Unix(88, 0)}) {
+	var got []billing.Reversal
+	for r, err := range processor(t, s).Reversals(t.Context(), billing.ListRequest{At: "acct_1", Since: time.Unix(77, 0), Until: time.Unix(88, 0)}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, r)
 	}
-	want := []billing.Return{wantRefund(t),
-		{Kind: billing.Refunded, ID: "pyr_2", State: billing.ReturnSucceeded, Reason: "duplicate", Created: api.Instant(6000)},
-		{Kind: billing.Refunded, ID: "re_3", Amount: apitest.USD(t, 500), State: billing.ReturnPending, Reason: "duplicate", Created: api.Instant(6000)},
-		{Kind: billing.Disputed, ID: "dp_1", Ref: "acct_1/pi_1", Tag: testTag, Amount: apitest.USD(t, 1299), State: billing.ReturnPending, Reason: "fraudulent", Created: api.Instant(6500)}}
+	want := []billing.Reversal{wantRefund(t),
+		{Kind: billing.Refunded, ID: "pyr_2", State: billing.ReversalSucceeded, Reason: "duplicate", Created: api.Instant(6000)},
+		{Kind: billing.Refunded, ID: "re_3", Amount: apitest.USD(t, 500), State: billing.ReversalPending, Reason: "duplicate", Created: api.Instant(6000)},
+		{Kind: billing.Disputed, ID: "dp_1", Ref: "acct_1/pi_1", Tag: testTag, Amount: apitest.USD(t, 1299), State: billing.ReversalPending, Reason: "fraudulent", Created: api.Instant(6500)}}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}

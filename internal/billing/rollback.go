@@ -28,8 +28,8 @@ const gateMargin = 48 * time.Hour
 // has charged, or the charge would be hidden. The latter turns charging off. It returns the
 // connected accounts that could not be asked, because they refuse us: nothing may be opened
 // there by who relies on this answer.
-func (e *Engine) guard(ctx context.Context) (refused map[string]bool, err error) {
-	places, err := e.places(ctx)
+func (e *Engine) checkRollback(ctx context.Context) (refused map[string]bool, err error) {
+	places, err := e.Places(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -37,28 +37,28 @@ func (e *Engine) guard(ctx context.Context) (refused map[string]bool, err error)
 	for i, at := range places {
 		scope[i].At = at
 	}
-	return e.guardScope(ctx, scope)
+	return e.checkScope(ctx, scope)
 }
 
 // guardAccount is guard for a command about one account that charges nobody and settles
 // nothing. Where the processor knows its customer, nobody else's intents are listed: what it
 // would miss, charges at a customer that the account had in the lost time, the next command
 // that moves money is stopped by.
-func (e *Engine) guardAccount(ctx context.Context, id string) error {
+func (e *Engine) checkRollbackOf(ctx context.Context, id string) error {
 	a, err := e.Account(ctx, id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	if err != nil || a.Payer.Customer == "" {
-		return e.guardCharge(ctx, id)
+		return e.checkCharge(ctx, id)
 	}
-	refused, err := e.guardScope(ctx, []ListRequest{{At: a.Payer.At, Customer: a.Payer.Customer}})
+	refused, err := e.checkScope(ctx, []ListRequest{{At: a.Payer.At, Customer: a.Payer.Customer}})
 	return e.unasked(err, refused, a)
 }
 
 // guardCharge is guard for a command that may charge the account, or settle one of its
 // periods.
-func (e *Engine) guardCharge(ctx context.Context, id string) error {
+func (e *Engine) checkCharge(ctx context.Context, id string) error {
 	a, err := e.Account(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		a, err = &Account{}, nil
@@ -66,7 +66,7 @@ func (e *Engine) guardCharge(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	refused, err := e.guard(ctx)
+	refused, err := e.checkRollback(ctx)
 	return e.unasked(err, refused, a)
 }
 
@@ -78,7 +78,7 @@ func (e *Engine) unasked(err error, refused map[string]bool, a *Account) error {
 	return err
 }
 
-func (e *Engine) guardScope(ctx context.Context, scope []ListRequest) (refused map[string]bool, err error) {
+func (e *Engine) checkScope(ctx context.Context, scope []ListRequest) (refused map[string]bool, err error) {
 	if err := e.complete(ctx); err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (e *Engine) guardScope(ctx context.Context, scope []ListRequest) (refused m
 		return nil, err
 	}
 	if ended.IsZero() {
-		ended = e.meta.Created
+		ended = e.Opened.Created
 	}
 	for i := range scope {
 		scope[i].Since = ended.Add(-gateMargin)
@@ -110,7 +110,7 @@ func (e *Engine) guardScope(ctx context.Context, scope []ListRequest) (refused m
 
 // complete refuses a store without its outbox table: a charge could be taken and not settled.
 func (e *Engine) complete(ctx context.Context) error {
-	_, err := e.store.Get(ctx, e.outbox, store.Key{PK: metaKey, SK: metaKey}) // no such item
+	_, err := e.Store.Get(ctx, e.Tables.Outbox.Name, store.Key{PK: metaKey, SK: metaKey}) // no such item
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
@@ -130,11 +130,11 @@ func (e *Engine) checkClock(ctx context.Context) error {
 }
 
 func (e *Engine) checkClockAfter(ended time.Time) error {
-	if !e.now().Before(ended.Add(-5 * time.Minute)) {
+	if !e.Now().Before(ended.Add(-5 * time.Minute)) {
 		return nil
 	}
 	return fmt.Errorf("%w: it is %s, and the last run ended at %s: set the clock right; if it is right now, say duesday charging on",
-		ErrClock, stamp(e.now()), stamp(ended))
+		ErrClock, stamp(e.Now()), stamp(ended))
 }
 
 // lost returns the processor's intents in the scope that the store does not know, and on
@@ -171,7 +171,7 @@ func (e *Engine) lostAt(ctx context.Context, r ListRequest) (lost []Intent, err 
 				err = fmt.Errorf("listing the processor's payment intents: %w", lerr)
 				break
 			}
-			if in.Tag.Installation != e.meta.Installation || in.State == Opened || in.State == Canceled {
+			if in.Tag.Installation != e.Opened.Installation || in.State == Opened || in.State == Canceled {
 				continue
 			}
 			now, known, kerr := e.recognise(ctx, in)
@@ -214,11 +214,11 @@ func (e *Engine) recognise(ctx context.Context, in Intent) (now Intent, known bo
 // this very intent; or, of a success, its period is past and did not end otherwise.
 func (e *Engine) knows(ctx context.Context, in Intent) (bool, error) {
 	n := Name{Account: in.Tag.Account, ID: in.Tag.Subscription, SKU: in.Tag.SKU}
-	s, err := e.load(ctx, n)
+	s, err := e.Load(ctx, n)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
-	if _, bad := errors.AsType[*illegible](err); bad { // by another tool's hand: it cannot be charged, and every run names it
+	if _, bad := errors.AsType[*illegibleError](err); bad { // by another tool's hand: it cannot be charged, and every run names it
 		return true, nil
 	}
 	if err != nil {
@@ -230,39 +230,24 @@ func (e *Engine) knows(ctx context.Context, in Intent) (bool, error) {
 	case s.LastCharge == in.Ref: // settled by this very charge: the record need not be looked for
 		return true, nil
 	}
-	_, err = e.store.Get(ctx, e.table, periodKey(n, in.Tag.Period))
+	_, err = e.Store.Get(ctx, e.Table, periodKey(n, in.Tag.Period))
 	if errors.Is(err, store.ErrNotFound) {
 		return true, nil
 	}
 	return false, err
 }
 
-// lastEnded returns when the latest payment run ended, by the clock of that run.
-func (e *Engine) lastEnded(ctx context.Context) (time.Time, error) {
-	q := store.Query{Table: e.table, Partition: runPK(Payments), To: "9999-12-31~", Reverse: true, Limit: 10 * lookBack}
-	var last time.Time
-	for it, err := range e.store.Query(ctx, q) {
-		if err != nil {
-			return last, err
-		}
-		if at := parseStamp(it.Str(schema.EndedDate)); at.After(last) && !it.Get(schema.Accepted).Bool() {
-			last = at
-		}
-	}
-	return last, nil
-}
-
 // acceptClock marks the runs that ended later than now: a person says that the clock was
 // ahead then, and is right now.
 func (e *Engine) acceptClock(ctx context.Context) error {
-	q := store.Query{Table: e.table, Partition: runPK(Payments), To: "9999-12-31~"}
-	for it, err := range e.store.Query(ctx, q) {
+	q := store.Query{Table: e.Table, Partition: runPK(Payments), To: "9999-12-31~"}
+	for it, err := range e.Store.Query(ctx, q) {
 		if err != nil {
 			return err
 		}
-		if parseStamp(it.Str(schema.EndedDate)).After(e.now()) {
+		if parseStamp(it.Str(schema.EndedDate)).After(e.Now()) {
 			set := store.NewItem(store.Attribute{Name: schema.Accepted, Value: store.Bool(true)})
-			if err := e.store.Commit(ctx, store.Update(e.table, keyOf(it), set, nil)); err != nil {
+			if err := e.Store.Commit(ctx, store.Update(e.Table, keyOf(it), set, nil)); err != nil {
 				return err
 			}
 		}
@@ -330,7 +315,7 @@ func (e *Engine) adopt(ctx context.Context, in Intent) error {
 	n := Name{Account: in.Tag.Account, ID: in.Tag.Subscription, SKU: in.Tag.SKU}
 	defer e.locks.lock(n)()
 	for tries := 0; tries < maxTries; {
-		s, err := e.load(ctx, n)
+		s, err := e.Load(ctx, n)
 		if err != nil {
 			return err
 		}
@@ -360,13 +345,13 @@ func (e *Engine) adoptEnded(ctx context.Context, s *Subscription, in Intent) err
 	if due, err := s.Schedule().Due(rec.Period); err == nil {
 		rec.Due = due
 	}
-	return e.store.Commit(ctx, store.Put(e.table, rec.item(), store.Absent()), store.Delete(e.table, periodKey(s.Name, rec.Period)))
+	return e.Store.Commit(ctx, store.Put(e.Table, rec.item(), store.Absent()), store.Delete(e.Table, periodKey(s.Name, rec.Period)))
 }
 
 // adoptInto takes one step towards the success: cancels an intent of ours that stands in
 // its place, voids one period before it, or settles it.
 func (e *Engine) adoptInto(ctx context.Context, s *Subscription, in Intent) error {
-	today := zoneToday(s.TimeZone, e.now())
+	today := zoneToday(s.TimeZone, e.Now())
 	if s.Open != nil && s.Open.Ref != in.Ref {
 		seen, err := e.proc.Cancel(ctx, s.Open.Ref)
 		switch {
@@ -380,18 +365,18 @@ func (e *Engine) adoptInto(ctx context.Context, s *Subscription, in Intent) erro
 		}
 	}
 	if s.Period < in.Tag.Period {
-		others := []store.Write{e.ended(s, EndVoid, "no charge at the processor when the store was reconciled", s.Open).write(e.table)}
-		if parked := e.pass(s, today, false, e.now()); parked != nil {
-			others = append(others, parked.write(e.table))
+		others := []store.Write{e.ended(s, EndVoid, "no charge at the processor when the store was reconciled", s.Open).write(e.Table)}
+		if parked := e.pass(s, today, false, e.Now()); parked != nil {
+			others = append(others, parked.write(e.Table))
 		}
-		return e.put(ctx, s, others...)
+		return e.Put(ctx, s, others...)
 	}
 	due, err := s.Due()
 	if err != nil {
 		return err
 	}
 	if s.Open == nil || s.Open.Ref != in.Ref {
-		s.Open = &OpenPeriod{Period: s.Period, Generation: in.Tag.Generation, Ref: in.Ref, Amount: in.Amount, Method: s.Method, Due: due, Attempt: 1, Opened: e.now()}
+		s.Open = &OpenPeriod{Period: s.Period, Generation: in.Tag.Generation, Ref: in.Ref, Amount: in.Amount, Method: s.Method, Due: due, Attempt: 1, Opened: e.Now()}
 	}
 	_, err = e.settle(ctx, s, in, today)
 	return err

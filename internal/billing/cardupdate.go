@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -68,7 +67,7 @@ func (r recipient) String() string {
 // newestCards returns, by recipient, the card that was given last. What a place could not tell
 // is in the error, beside what others did.
 func (e *Engine) newestCards(ctx context.Context, w Wallet, since time.Time) (map[recipient]Setup, error) {
-	places, err := e.places(ctx)
+	places, err := e.Places(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +81,7 @@ func (e *Engine) newestCards(ctx context.Context, w Wallet, since time.Time) (ma
 	for i, at := range places {
 		switch err := errs[i]; {
 		case at != "" && errors.Is(err, ErrAccountRefused):
-			e.log.WarnContext(ctx, "a connected account refuses to list cards", "connected", at)
+			e.Log.WarnContext(ctx, "a connected account refuses to list cards", "connected", at)
 			continue
 		case err != nil && (errors.Is(err, ErrRefused) || ctx.Err() != nil):
 			return nil, err
@@ -109,7 +108,7 @@ func (e *Engine) setups(ctx context.Context, w Wallet, r ListRequest) (found []S
 				err = fmt.Errorf("listing the cards that customers have given: %w", lerr)
 				break
 			}
-			if s.Installation != e.meta.Installation || CheckMethod(s.Card.Method) != nil || s.Card.Made.IsZero() {
+			if s.Installation != e.Opened.Installation || CheckMethod(s.Card.Method) != nil || s.Card.Made.IsZero() {
 				continue
 			}
 			s.At, s.Card.Made = r.At, s.Card.Made.UTC().Truncate(time.Millisecond) // as precise as it is stored
@@ -164,7 +163,7 @@ func (e *Engine) takeOverOne(ctx context.Context, g Setup) (taken bool, err erro
 		if isNew && errors.Is(err, errAsIs) {
 			err = nil
 		}
-		return append(writes, a.still(e.table)), err
+		return append(writes, a.still(e.Table)), err
 	})
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
@@ -200,14 +199,14 @@ func (e *Engine) spread(ctx context.Context, account string, urgent bool) (int, 
 				}
 				writes, err := e.follow(ctx, s, choice{s.Method, s.given(), a.Payer}, today, urgent)
 				changed = changed || err == nil
-				return append(writes, a.still(e.table)), err
+				return append(writes, a.still(e.Table)), err
 			}
 			if a.Method == "" {
 				return nil, errAsIs
 			}
 			writes, err := e.follow(ctx, s, choice{a.Method, a.Given, a.Payer}, today, urgent)
 			changed = changed || err == nil
-			return append(writes, a.still(e.table)), err
+			return append(writes, a.still(e.Table)), err
 		})
 		if changed && err == nil {
 			n++
@@ -220,24 +219,6 @@ func (e *Engine) spread(ctx context.Context, account string, urgent bool) (int, 
 		}
 	}
 	return n, errors.Join(failed...)
-}
-
-// still holds while the account is as it was read.
-func (a *Account) still(table string) store.Write {
-	return store.Check(table, accountKey(a.ID), a.unchanged())
-}
-
-// over reports whether nothing will ever be charged for the subscription again.
-func (s *Subscription) over() bool { return s.Status == CanceledSub || s.Status == Completed }
-
-// given returns when the subscription's own method was given; zero when that is not known.
-// Like what is not ours, it is kept where it stands on the item.
-func (s *Subscription) given() time.Time { return readStamp(s.raw.Str(schema.MethodDate)) }
-
-func (s *Subscription) give(method string, at time.Time) {
-	s.Method = method
-	s.raw = s.raw.Clone()
-	s.raw.Set(schema.MethodDate, store.S(stamp(at)))
 }
 
 // changeAll is change, repeated while a past_due subscription has more due dates to void than
@@ -294,13 +275,13 @@ func (e *Engine) unpark(s *Subscription, today civil.Date) ([]store.Write, error
 	}
 	s.Status, s.Parked = Active, ""
 	s.schedule(due, today)
-	return []store.Write{store.Delete(e.table, periodKey(s.Name, s.Period))}, nil
+	return []store.Write{store.Delete(e.Table, periodKey(s.Name, s.Period))}, nil
 }
 
 // failedWith reports whether the period before, which failed, was last tried with the choice.
 // One that nobody authenticated has no attempt to tell it by.
 func (e *Engine) failedWith(ctx context.Context, s *Subscription, c choice) (bool, error) {
-	it, err := e.store.Get(ctx, e.table, periodKey(s.Name, s.Period-1))
+	it, err := e.Store.Get(ctx, e.Table, periodKey(s.Name, s.Period-1))
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}

@@ -18,23 +18,23 @@ import (
 // is ours and takes the card numbers out.
 
 // unreadable says which attribute of an item cannot be read, and why.
-type unreadable struct {
+type UnreadableError struct {
 	attribute, reason string // without any value of the item
 	err               error  // may show it; may be nil
 }
 
-func (e *unreadable) Error() string {
+func (e *UnreadableError) Error() string {
 	if e.err == nil {
 		return e.attribute + " " + e.reason
 	}
 	return e.attribute + " " + e.reason + ": " + e.err.Error()
 }
 
-func (e *unreadable) Unwrap() error { return e.err }
+func (e *UnreadableError) Unwrap() error { return e.err }
 
 // reasonOf says why an item cannot be read, without any value of it but its key's.
 func reasonOf(err error) string {
-	if e, ok := errors.AsType[*unreadable](err); ok {
+	if e, ok := errors.AsType[*UnreadableError](err); ok {
 		return e.attribute + " " + e.reason
 	}
 	if e, ok := errors.AsType[*FieldError](err); ok {
@@ -78,11 +78,11 @@ func keepStamp(it *store.Item, raw store.Item, name string, t time.Time) {
 }
 
 // oldestDate is the oldest date that is believed: a walk goes from day to day.
-func oldestDate() civil.Date { return civil.Of(time.Unix(0, 0).UTC()) }
+func OldestDate() civil.Date { return civil.Of(time.Unix(0, 0).UTC()) }
 
 // adopted completes a subscription that Duesday has never written, or says why it cannot be
 // charged as it is: a guess would be somebody's money.
-func (s *Subscription) adopted(t *terms) error {
+func (s *Subscription) readLegacy(t *terms) error {
 	for _, f := range [...]struct{ name, id string }{{"account", s.Account}, {"subscription", s.ID}, {"sku", s.SKU}} {
 		if err := CheckID(f.name, f.id); err != nil {
 			return err
@@ -91,23 +91,23 @@ func (s *Subscription) adopted(t *terms) error {
 	switch s.Status {
 	case Active, Paused, PastDue, ParkedState, CanceledSub, Completed:
 	default:
-		return &unreadable{schema.Status, fmt.Sprintf("is none that Duesday knows: want no such attribute, or %s, %s, %s or %s",
+		return &UnreadableError{schema.Status, fmt.Sprintf("is none that Duesday knows: want no such attribute, or %s, %s, %s or %s",
 			Active, Paused, CanceledSub, Completed), nil}
 	}
 	for _, d := range [...]struct {
 		name string
 		date civil.Date
 	}{{schema.NextPaymentDate, s.NextPayment}, {schema.NextReminderDate, s.NextReminder}} {
-		if !d.date.IsZero() && d.date.Before(oldestDate()) {
-			return &unreadable{d.name, "is before " + oldestDate().String(), nil}
+		if !d.date.IsZero() && d.date.Before(OldestDate()) {
+			return &UnreadableError{d.name, "is before " + OldestDate().String(), nil}
 		}
 	}
 	if secret.HasCardNumber(t.amount) {
-		return &unreadable{schema.PaymentAmount, "looks like a card number", nil}
+		return &UnreadableError{schema.PaymentAmount, "looks like a card number", nil}
 	}
 	if s.TimeZone != "" {
 		if _, err := civil.Zone(s.TimeZone); err != nil {
-			return &unreadable{schema.TimeZone, "is no IANA name", err}
+			return &UnreadableError{schema.TimeZone, "is no IANA name", err}
 		}
 	}
 	if secret.HasCardInMethod(s.Method) {
@@ -124,7 +124,7 @@ func (s *Subscription) adopted(t *terms) error {
 		return nil
 	}
 	if _, err := s.Due(); err != nil {
-		return &unreadable{schema.NextPaymentDate, "is not on the " + schema.PaymentDay, err}
+		return &UnreadableError{schema.NextPaymentDate, "is not on the " + schema.PaymentDay, err}
 	}
 	return nil
 }
@@ -138,11 +138,11 @@ func (s *Subscription) offAgenda() error {
 		last = s.Created
 	}
 	if last.IsZero() {
-		return &unreadable{schema.NextPaymentDate, fmt.Sprintf("is missing, and so are %s and %s", schema.LastPaymentDate, schema.CreatedDate), nil}
+		return &UnreadableError{schema.NextPaymentDate, fmt.Sprintf("is missing, and so are %s and %s", schema.LastPaymentDate, schema.CreatedDate), nil}
 	}
 	var err error
 	if s.Anchor, err = civil.FirstOnOrAfter(civil.Of(last).AddDays(1), s.PaymentDay, s.Interval); err != nil {
-		return &unreadable{schema.PaymentDay, "is no payment day", err}
+		return &UnreadableError{schema.PaymentDay, "is no payment day", err}
 	}
 	s.Status = Paused
 	return nil

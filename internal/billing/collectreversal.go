@@ -10,7 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// CollectReturns records the refunds and disputes that were made at the processor since
+// CollectReversals records the refunds and disputes that were made at the processor since
 // then, whoever made them, and how those that are recorded have gone on; and it finishes the
 // refunds that were asked for here and cut off. It returns how many records were made or
 // changed. What belongs to no subscription of this store is left alone. A connected account
@@ -18,19 +18,19 @@ import (
 //
 // It reads the records of each account once that has something in the list, and nothing else
 // while nothing is new.
-func (e *Engine) CollectReturns(ctx context.Context, since time.Time) (recorded int, err error) {
+func (e *RefundService) CollectReversals(ctx context.Context, since time.Time) (recorded int, err error) {
 	proc, ok := e.proc.(Refunder)
 	if !ok {
 		return 0, nil
 	}
-	places, err := e.places(ctx)
+	places, err := e.Places(ctx)
 	if err != nil {
 		return 0, err
 	}
-	c := &collector{e: e, records: map[string][]*ReturnRecord{}}
-	found, errs := make([][]Return, len(places)), make([]error, len(places))
+	c := &collector{e: e, records: map[string][]*ReversalRecord{}}
+	found, errs := make([][]Reversal, len(places)), make([]error, len(places))
 	atEach(places, func(i int, at string) error {
-		found[i], errs[i] = e.returnsAt(ctx, proc, ListRequest{At: at, Since: since})
+		found[i], errs[i] = e.reversalsAt(ctx, proc, ListRequest{At: at, Since: since})
 		return errs[i]
 	})
 	var failed []error
@@ -52,7 +52,7 @@ func (e *Engine) CollectReturns(ctx context.Context, since time.Time) (recorded 
 	}
 	failed = append(failed, c.finishAll(ctx))
 	if c.others > 0 {
-		e.log.Debug("refunds and disputes of no subscription in this store", "count", c.others)
+		e.Log.Debug("refunds and disputes of no subscription in this store", "count", c.others)
 	}
 	return c.recorded, errors.Join(failed...)
 }
@@ -60,26 +60,26 @@ func (e *Engine) CollectReturns(ctx context.Context, since time.Time) (recorded 
 // mayPass reports whether the error is one of the processor's that may befall one request
 // and not the next.
 func mayPass(ctx context.Context, err error) bool {
-	if _, bad := errors.AsType[*illegible](err); bad {
+	if _, bad := errors.AsType[*illegibleError](err); bad {
 		return true
 	}
 	return ctx.Err() == nil && (errors.Is(err, ErrUnknown) || errors.Is(err, ErrNotExecuted) || errors.Is(err, ErrAccountRefused) ||
 		errors.Is(err, ErrInvalid) || errors.Is(err, ErrNoIntent))
 }
 
-// A collector is one pass of CollectReturns.
+// A collector is one pass of CollectReversals.
 type collector struct {
-	e        *Engine
-	records  map[string][]*ReturnRecord // by account, as they were read in this pass
+	e        *RefundService
+	records  map[string][]*ReversalRecord // by account, as they were read in this pass
 	recorded int
 	others   int
 }
 
 // returnsAt lists one place. A listing that breaks off is begun anew.
-func (e *Engine) returnsAt(ctx context.Context, proc Refunder, r ListRequest) (all []Return, err error) {
+func (e *RefundService) reversalsAt(ctx context.Context, proc Refunder, r ListRequest) (all []Reversal, err error) {
 	for range maxSends {
 		all, err = all[:0], nil
-		for seen, lerr := range proc.Returns(ctx, r) {
+		for seen, lerr := range proc.Reversals(ctx, r) {
 			if lerr != nil {
 				err = fmt.Errorf("listing the processor's refunds and disputes: %w", lerr)
 				break
@@ -93,22 +93,22 @@ func (e *Engine) returnsAt(ctx context.Context, proc Refunder, r ListRequest) (a
 	return all, err
 }
 
-func (c *collector) take(ctx context.Context, seen Return) (err error) {
+func (c *collector) take(ctx context.Context, seen Reversal) (err error) {
 	account := seen.Tag.Account
-	if seen.Tag.Installation != c.e.meta.Installation || account == "" {
+	if seen.Tag.Installation != c.e.Opened.Installation || account == "" {
 		c.others++
 		return nil
 	}
 	list, read := c.records[account]
 	if !read {
-		if list, err = c.e.returnsOf(ctx, account); err != nil {
+		if list, err = c.e.reversalsOf(ctx, account); err != nil {
 			return err
 		}
 		c.records[account] = list
 	}
 	n := Name{Account: account, ID: seen.Tag.Subscription, SKU: seen.Tag.SKU}
 	if r := recordFor(list, seen); r != nil {
-		if same := *r; !same.take(seen, c.e.now()) {
+		if same := *r; !same.take(seen, c.e.Now()) {
 			return nil
 		}
 	} else if s, err := c.e.Subscription(ctx, n); errors.Is(err, store.ErrNotFound) || errors.Is(err, ErrMoved) {
@@ -120,7 +120,7 @@ func (c *collector) take(ctx context.Context, seen Return) (err error) {
 		n = s.Name
 	}
 	delete(c.records, account)
-	changed, _, _, err := c.e.takeReturns(ctx, n, seen)
+	changed, _, _, err := c.e.applyReversals(ctx, n, seen)
 	c.recorded += changed
 	return err
 }
@@ -128,14 +128,14 @@ func (c *collector) take(ctx context.Context, seen Return) (err error) {
 // takeReturns brings the records of a subscription's account to what the processor shows,
 // and returns how many it made or changed, the records as they stand, and the account as it
 // stood before they were read, nil when it has no item.
-func (e *Engine) takeReturns(ctx context.Context, n Name, all ...Return) (changed int, list []*ReturnRecord, a *Account, err error) {
+func (e *RefundService) applyReversals(ctx context.Context, n Name, all ...Reversal) (changed int, list []*ReversalRecord, a *Account, err error) {
 	for range maxTries {
 		// The account first: whatever is recorded after that makes it another version.
 		if a, err = e.Account(ctx, n.Account); errors.Is(err, store.ErrNotFound) {
 			a, err = nil, nil
 		}
 		if err == nil {
-			list, err = e.returnsOf(ctx, n.Account)
+			list, err = e.reversalsOf(ctx, n.Account)
 		}
 		if err != nil {
 			return changed, nil, nil, err
@@ -143,7 +143,7 @@ func (e *Engine) takeReturns(ctx context.Context, n Name, all ...Return) (change
 		next := func() bool {
 			for _, seen := range all {
 				var did bool
-				if did, err = e.takeReturn(ctx, n, seen, list, a); did {
+				if did, err = e.applyReversal(ctx, n, seen, list, a); did {
 					changed++
 				}
 				if did || err != nil {
@@ -164,33 +164,33 @@ func (e *Engine) takeReturns(ctx context.Context, n Name, all ...Return) (change
 
 // takeReturn makes or changes the one record of what the processor shows, or returns false
 // when it says nothing new.
-func (e *Engine) takeReturn(ctx context.Context, n Name, seen Return, list []*ReturnRecord, a *Account) (bool, error) {
-	take := func(r *ReturnRecord) bool { return r.take(seen, e.now()) }
+func (e *RefundService) applyReversal(ctx context.Context, n Name, seen Reversal, list []*ReversalRecord, a *Account) (bool, error) {
+	take := func(r *ReversalRecord) bool { return r.take(seen, e.Now()) }
 	r := recordFor(list, seen)
 	if r != nil {
 		if same := *r; !take(&same) {
 			return false, nil
 		}
 	}
-	if err := e.live(ctx); err != nil {
+	if err := e.Live(ctx); err != nil {
 		return false, err
 	}
 	if r != nil {
-		_, changed, err := e.settleReturn(ctx, r, take)
+		_, changed, err := e.settleReversal(ctx, r, take)
 		return changed, err
 	}
 	id := seen.ID
 	if isRequest(seen.Request) && recordOfID(list, seen.Request) == nil {
 		id = seen.Request
 	}
-	err := e.store.Commit(ctx, recordOf(n, seen, id, e.now()).create(e.table, a)...)
+	err := e.Store.Commit(ctx, recordOf(n, seen, id, e.Now()).create(e.Table, a)...)
 	return err == nil, err
 }
 
 // lookInto asks the processor what has gone back of the charge, and brings the records to
 // it; see takeReturns.
-func (e *Engine) lookInto(ctx context.Context, n Name, charge string) (list []*ReturnRecord, a *Account, err error) {
-	var seen []Return
+func (e *RefundService) lookInto(ctx context.Context, n Name, charge string) (list []*ReversalRecord, a *Account, err error) {
+	var seen []Reversal
 	for range maxSends {
 		if seen, err = e.proc.(Refunder).ReturnsOf(ctx, charge); err == nil || definite(err) || ctx.Err() != nil {
 			break
@@ -199,14 +199,14 @@ func (e *Engine) lookInto(ctx context.Context, n Name, charge string) (list []*R
 	if err != nil {
 		return nil, nil, fmt.Errorf("asking the processor what has gone back of charge %s: %w", charge, err)
 	}
-	_, list, a, err = e.takeReturns(ctx, n, seen...)
+	_, list, a, err = e.applyReversals(ctx, n, seen...)
 	return list, a, err
 }
 
 // finishAll goes on with every refund that is recorded and was not answered.
 func (c *collector) finishAll(ctx context.Context) error {
 	var names []store.Key
-	for it, err := range c.e.store.Query(ctx, store.Query{Table: c.e.table, Partition: unfinishedPK}) {
+	for it, err := range c.e.Store.Query(ctx, store.Query{Table: c.e.Table, Partition: unfinishedPK}) {
 		if err != nil {
 			return err
 		}
@@ -228,27 +228,27 @@ func (c *collector) finishAll(ctx context.Context) error {
 }
 
 // finishRefund goes on with one refund that is recorded and was not answered.
-func (e *Engine) finishRefund(ctx context.Context, key store.Key) (done bool, err error) {
-	it, err := e.store.Get(ctx, e.table, key)
+func (e *RefundService) finishRefund(ctx context.Context, key store.Key) (done bool, err error) {
+	it, err := e.Store.Get(ctx, e.Table, key)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	r, err := decodeReturn(it)
+	r, err := decodeReversal(it)
 	if err != nil {
-		return false, &illegible{err}
+		return false, &illegibleError{err}
 	}
-	if r.State != ReturnRequested {
+	if r.State != ReversalRequested {
 		return false, nil
 	}
-	if err = e.live(ctx); err != nil {
+	if err = e.Live(ctx); err != nil {
 		return false, err
 	}
-	looked := e.now()
-	if r, err = e.look(ctx, r); err == nil && r.State == ReturnRequested {
+	looked := e.Now()
+	if r, err = e.look(ctx, r); err == nil && r.State == ReversalRequested {
 		r, err = e.send(ctx, r, looked)
 	}
-	return err == nil && r.State != ReturnRequested, err
+	return err == nil && r.State != ReversalRequested, err
 }

@@ -22,7 +22,7 @@ const (
 
 // judge is what both the job and its dry run decide by. charged is the number of periods of
 // the subscription that this run has charged already.
-func (e *Engine) judge(s *Subscription, due, today civil.Date, m mode, charged int) verdict {
+func (e *Engine) judge(s *Subscription, due, today civil.Date, m trigger, charged int) verdict {
 	switch {
 	case s.Status == ParkedState && !m.manual && !m.finish:
 		return undecided
@@ -36,32 +36,24 @@ func (e *Engine) judge(s *Subscription, due, today civil.Date, m mode, charged i
 		return leave
 	case charged >= e.cfg.CatchUp && !m.manual:
 		return overload
-	case !m.manual && !s.ours() && e.arrears(s, today):
+	case !m.manual && !s.ours() && s.Arrears(e.cfg.CatchUp, today):
 		return overload
 	}
 	return charge
-}
-
-// arrears reports whether more periods are due than are caught up with in one run. One that
-// other tools have left so, and Duesday has never charged, is parked as it is: it may have
-// been abandoned years ago.
-func (e *Engine) arrears(s *Subscription, today civil.Date) bool {
-	last, err := s.Schedule().Due(s.Period + e.cfg.CatchUp)
-	return err == nil && !last.After(today)
 }
 
 // plan reports what collect would do with the subscription, and does none of it: every
 // period that would be opened or tried again is reported as skipped, and what is or would be
 // parked as parked.
 func (e *Engine) plan(ctx context.Context, n Name, day civil.Date, report func(Result)) error {
-	s, err := e.load(ctx, n)
+	s, err := e.Load(ctx, n)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	today := s.today(day, e.now())
+	today := s.today(day, e.Now())
 	if s.Open != nil {
 		o := s.Open
 		if !o.Retry.IsZero() && o.Retry.After(today) && s.Requested == RequestNone {
@@ -75,9 +67,9 @@ func (e *Engine) plan(ctx context.Context, n Name, day civil.Date, report func(R
 		if err != nil {
 			return err
 		}
-		switch e.judge(s, due, today, mode{}, charged) {
+		switch e.judge(s, due, today, trigger{}, charged) {
 		case charge:
-			method, _, err := e.wallet(ctx, s)
+			method, _, err := e.methodOf(ctx, s)
 			if err != nil {
 				return err
 			}

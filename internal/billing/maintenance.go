@@ -31,7 +31,7 @@ func (j *job) before(ctx context.Context) (err error) {
 		return err
 	}
 	if j.previous.IsZero() {
-		j.previous = j.e.meta.Created
+		j.previous = j.e.Opened.Created
 	}
 	j.report.Cards, err = j.e.CollectCards(ctx, j.previous.Add(-gateMargin))
 	if errors.Is(err, ErrRefused) { // who may not ask this may not charge either
@@ -42,7 +42,7 @@ func (j *job) before(ctx context.Context) (err error) {
 
 func (j *job) after(ctx context.Context) (err error) {
 	if _, ok := j.e.proc.(Refunder); ok {
-		j.report.Returns, err = j.e.CollectReturns(ctx, j.e.now().Add(-returnAge))
+		j.report.Reversals, err = j.e.Refunds().CollectReversals(ctx, j.e.Now().Add(-returnAge))
 		if err = j.missed(ctx, "recording refunds and disputes", err); err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (j *job) after(ctx context.Context) (err error) {
 	if _, ok := j.e.proc.(Wallet); !ok { // without customers there are no people who look at intents
 		return nil
 	}
-	j.report.Orphans, err = j.e.sweep(ctx, j.previous)
+	j.report.Orphans, err = j.e.cancelOrphans(ctx, j.previous)
 	return j.missed(ctx, "cancelling payment intents that nothing was bound to", err)
 }
 
@@ -72,15 +72,15 @@ func (j *job) missed(ctx context.Context, what string, err error) error {
 // never tried, and are bound to nothing: a worker died between OPEN and BIND. They move no
 // money, but people see them at the processor. Those that were that old when the run before
 // ended have been looked at by it, or by those of the week before it.
-func (e *Engine) sweep(ctx context.Context, previous time.Time) (canceled int, err error) {
-	places, err := e.places(ctx)
+func (e *Engine) cancelOrphans(ctx context.Context, previous time.Time) (canceled int, err error) {
+	places, err := e.Places(ctx)
 	if err != nil {
 		return 0, err
 	}
 	const week = 7 * 24 * time.Hour
 	counts, errs := make([]int, len(places)), make([]error, len(places))
 	atEach(places, func(i int, at string) error {
-		counts[i], errs[i] = e.sweepAt(ctx, ListRequest{At: at, Since: previous.Add(-orphanAge - week), Until: e.now().Add(-orphanAge)})
+		counts[i], errs[i] = e.cancelOrphansAt(ctx, ListRequest{At: at, Since: previous.Add(-orphanAge - week), Until: e.Now().Add(-orphanAge)})
 		return errs[i]
 	})
 	for i, at := range places {
@@ -92,12 +92,12 @@ func (e *Engine) sweep(ctx context.Context, previous time.Time) (canceled int, e
 	return canceled, errors.Join(errs...)
 }
 
-func (e *Engine) sweepAt(ctx context.Context, r ListRequest) (canceled int, err error) {
+func (e *Engine) cancelOrphansAt(ctx context.Context, r ListRequest) (canceled int, err error) {
 	for in, err := range e.proc.List(ctx, r) {
 		if err != nil {
 			return canceled, fmt.Errorf("listing the processor's payment intents: %w", err)
 		}
-		if in.Tag.Installation != e.meta.Installation || in.State != Opened || in.Opened.IsZero() || in.Opened.After(e.now().Add(-orphanAge)) {
+		if in.Tag.Installation != e.Opened.Installation || in.State != Opened || in.Opened.IsZero() || in.Opened.After(e.Now().Add(-orphanAge)) {
 			continue
 		}
 		bound, err := e.bound(ctx, in)
@@ -117,11 +117,11 @@ func (e *Engine) sweepAt(ctx context.Context, r ListRequest) (canceled int, err 
 
 // bound reports whether a period is open with the intent.
 func (e *Engine) bound(ctx context.Context, in Intent) (bool, error) {
-	s, err := e.load(ctx, Name{Account: in.Tag.Account, ID: in.Tag.Subscription, SKU: in.Tag.SKU})
+	s, err := e.Load(ctx, Name{Account: in.Tag.Account, ID: in.Tag.Subscription, SKU: in.Tag.SKU})
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
-	if _, bad := errors.AsType[*illegible](err); bad {
+	if _, bad := errors.AsType[*illegibleError](err); bad {
 		return true, nil // for all that is known
 	}
 	if err != nil {

@@ -3,15 +3,11 @@ package billing
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/money"
-	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
-
-func isReceipt(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), recPrefix) }
 
 // CreateReceipt is access pattern 2 as a person's operation: a payment taken outside
 // settles the period that is due, without a charge. It is refused while an intent is live,
@@ -25,12 +21,12 @@ func (e *Engine) CreateReceipt(ctx context.Context, n Name, amount money.Amount,
 	if err != nil {
 		return nil, err
 	}
-	if err := e.guardCharge(ctx, n.Account); err != nil {
+	if err := e.checkCharge(ctx, n.Account); err != nil {
 		return nil, err
 	}
 	defer e.locks.lock(full.Name)()
 	for range maxTries {
-		s, err := e.load(ctx, full.Name)
+		s, err := e.Load(ctx, full.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -43,7 +39,7 @@ func (e *Engine) CreateReceipt(ctx context.Context, n Name, amount money.Amount,
 }
 
 func (e *Engine) settleOutside(ctx context.Context, s *Subscription, amount money.Amount, note string, at time.Time) (*Receipt, error) {
-	today := zoneToday(s.TimeZone, e.now())
+	today := zoneToday(s.TimeZone, e.Now())
 	if s.Open != nil {
 		in, err := e.proc.Lookup(ctx, s.Open.Ref)
 		if err != nil {
@@ -68,17 +64,17 @@ func (e *Engine) settleOutside(ctx context.Context, s *Subscription, amount mone
 		return nil, fieldError("amount", "want more than zero "+s.Amount.Currency().Code())
 	}
 	if at.IsZero() {
-		at = e.now()
+		at = e.Now()
 	}
 	rec := e.receipt(s, External, amount, due, at.UTC().Truncate(time.Millisecond), note)
 	notice := *s
 	notice.Amount = amount
-	others := append(e.notice(noticeReceipt, &notice, nil, rec), store.Put(e.table, rec.item(), store.Absent()))
+	others := append(e.notice(noticeReceipt, &notice, nil, rec), store.Put(e.Table, rec.item(), store.Absent()))
 	if s.Status == ParkedState {
-		others = append(others, store.Delete(e.table, periodKey(s.Name, s.Period)))
+		others = append(others, store.Delete(e.Table, periodKey(s.Name, s.Period)))
 	}
 	if parked := e.pass(s, today, true, rec.Processed); parked != nil {
-		others = append(others, parked.write(e.table))
+		others = append(others, parked.write(e.Table))
 	}
-	return rec, e.put(ctx, s, others...)
+	return rec, e.Put(ctx, s, others...)
 }

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
@@ -21,18 +22,18 @@ const (
 	unfinishedPK = "REFUNDS"
 )
 
-// A ReturnRecord is the item REF#… beside a receipt: money of the charge that went back, or
+// A ReversalRecord is the item REF#… beside a receipt: money of the charge that went back, or
 // is claimed back. The receipt stays as it is. The record never expires, and only its state,
 // and what the processor says with it, ever changes.
-type ReturnRecord struct {
+type ReversalRecord struct {
 	Name
-	ReturnID   string // ours of a refund that was asked for here; else the processor's
-	Kind       ReturnKind
+	ReversalID string // ours of a refund that was asked for here; else the processor's
+	Kind       ReversalKind
 	Period     int
 	Generation int    // of the charge's intent
 	Charge     string // reference of the charge's intent
 	Amount     money.Amount
-	State      ReturnState
+	State      ReversalState
 	Reason     string    // in the processor's words, "" when none was given
 	Refusal    string    // why the processor refused it
 	Ref        string    // the processor's id; "" while it has not answered, and when it refused
@@ -42,29 +43,29 @@ type ReturnRecord struct {
 }
 
 // AskedHere reports whether the refund was asked for by this store.
-func (r *ReturnRecord) AskedHere() bool { return isRequest(r.ReturnID) }
+func (r *ReversalRecord) AskedHere() bool { return isRequest(r.ReversalID) }
 
 // Counts reports whether the record's money is, or may be, back with the customer. A bank that
 // only asks has it not: a refund may be the answer.
-func (r *ReturnRecord) Counts() bool {
-	return r.State != ReturnFailed && r.State != ReturnCanceled && r.State != ReturnInquiry
+func (r *ReversalRecord) Counts() bool {
+	return r.State != ReversalFailed && r.State != ReversalCanceled && r.State != ReversalInquiry
 }
 
-func (s ReturnState) final() bool {
-	return s == ReturnSucceeded || s == ReturnFailed || s == ReturnCanceled
+func (s ReversalState) final() bool {
+	return s == ReversalSucceeded || s == ReversalFailed || s == ReversalCanceled
 }
 
 // follows reports whether a record that is in the state was may come into s. Nothing goes
 // back from a final state; but a bank may send a refund back that had succeeded, and a
 // dispute that was lost may be won after all.
-func (s ReturnState) follows(was ReturnState) bool {
+func (s ReversalState) follows(was ReversalState) bool {
 	switch was {
-	case ReturnInquiry:
-		return s == ReturnPending || s.final()
-	case ReturnPending:
+	case ReversalInquiry:
+		return s == ReversalPending || s.final()
+	case ReversalPending:
 		return s.final()
-	case ReturnSucceeded:
-		return s == ReturnFailed
+	case ReversalSucceeded:
+		return s == ReversalFailed
 	}
 	return false
 }
@@ -72,9 +73,9 @@ func (s ReturnState) follows(was ReturnState) bool {
 // take brings the record to what the processor shows, or returns false when that says
 // nothing new. What the processor shows of a refund that it had refused is right: the
 // refusal was an answer to another try.
-func (r *ReturnRecord) take(seen Return, now time.Time) bool {
-	if !seen.State.final() && seen.State != ReturnInquiry {
-		seen.State = ReturnPending
+func (r *ReversalRecord) take(seen Reversal, now time.Time) bool {
+	if !seen.State.final() && seen.State != ReversalInquiry {
+		seen.State = ReversalPending
 	}
 	switch {
 	case r.Ref == "":
@@ -94,23 +95,23 @@ func (r *ReturnRecord) take(seen Return, now time.Time) bool {
 
 // recordOf makes the record of what was made at the processor, without its being asked for
 // here, or in a part of the store that is lost.
-func recordOf(n Name, seen Return, id string, now time.Time) *ReturnRecord {
-	r := &ReturnRecord{Name: n, ReturnID: id, Kind: seen.Kind, Period: seen.Tag.Period, Generation: seen.Tag.Generation, Charge: seen.Ref,
-		Amount: seen.Amount, State: ReturnRequested, Created: seen.Created}
+func recordOf(n Name, seen Reversal, id string, now time.Time) *ReversalRecord {
+	r := &ReversalRecord{Name: n, ReversalID: id, Kind: seen.Kind, Period: seen.Tag.Period, Generation: seen.Tag.Generation, Charge: seen.Ref,
+		Amount: seen.Amount, State: ReversalRequested, Created: seen.Created}
 	r.take(seen, now)
 	return r
 }
 
-func (r *ReturnRecord) key() store.Key {
-	return store.Key{PK: accountPK(r.Account), SK: refPrefix + stamp(r.Created) + "#" + r.ReturnID}
+func (r *ReversalRecord) key() store.Key {
+	return store.Key{PK: accountPK(r.Account), SK: refPrefix + stamp(r.Created) + "#" + r.ReversalID}
 }
 
 // unfinishedKey is of the item that names the record: <account>#<sort key of the record>.
-func (r *ReturnRecord) unfinishedKey() store.Key {
+func (r *ReversalRecord) unfinishedKey() store.Key {
 	return store.Key{PK: unfinishedPK, SK: r.Account + "#" + r.key().SK}
 }
 
-func (r *ReturnRecord) item() store.Item {
+func (r *ReversalRecord) item() store.Item {
 	key := r.key()
 	it := store.NewItem(
 		store.Attribute{Name: schema.PK, Value: store.S(key.PK)},
@@ -127,7 +128,7 @@ func (r *ReturnRecord) item() store.Item {
 		it.Set(schema.Generation, store.Int(int64(r.Generation)))
 	}
 	if r.AskedHere() {
-		it.Set(schema.Request, store.S(r.ReturnID))
+		it.Set(schema.Request, store.S(r.ReversalID))
 	}
 	for _, a := range r.moving() {
 		it.Set(a.Name, a.Value)
@@ -136,7 +137,7 @@ func (r *ReturnRecord) item() store.Item {
 }
 
 // moving are the attributes that change with the record's state.
-func (r *ReturnRecord) moving() []store.Attribute {
+func (r *ReversalRecord) moving() []store.Attribute {
 	list := []store.Attribute{{Name: schema.State, Value: store.S(string(r.State))}}
 	for _, f := range [...]struct{ name, text string }{{schema.Reason, r.Reason}, {schema.LastError, r.Refusal}, {schema.Refund, r.Ref}} {
 		if f.text != "" {
@@ -156,14 +157,14 @@ func (r *ReturnRecord) moving() []store.Attribute {
 
 // create returns the writes that record r, if nothing of its account's has been recorded
 // since the account was read; a is nil for an account that has no item.
-func (r *ReturnRecord) create(table string, a *Account) []store.Write {
+func (r *ReversalRecord) create(table string, a *Account) []store.Write {
 	writes := []store.Write{store.Put(table, r.item(), store.Absent())}
 	if a == nil {
 		writes = append(writes, store.Check(table, accountKey(r.Account), store.Absent()))
 	} else {
 		writes = append(writes, a.bump(table))
 	}
-	if r.State == ReturnRequested {
+	if r.State == ReversalRequested {
 		key := r.unfinishedKey()
 		writes = append(writes, store.Put(table, store.NewItem(
 			store.Attribute{Name: schema.PK, Value: store.S(key.PK)},
@@ -173,7 +174,7 @@ func (r *ReturnRecord) create(table string, a *Account) []store.Write {
 }
 
 // move returns the writes that bring the record from was to r, if it is still as it was.
-func (r *ReturnRecord) move(table string, was *ReturnRecord) []store.Write {
+func (r *ReversalRecord) move(table string, was *ReversalRecord) []store.Write {
 	set := store.NewItem(r.moving()...)
 	var remove []string
 	for _, a := range was.moving() {
@@ -186,48 +187,48 @@ func (r *ReturnRecord) move(table string, was *ReturnRecord) []store.Write {
 		still[1] = store.AttributeEquals(schema.Refund, store.S(was.Ref))
 	}
 	writes := []store.Write{store.Update(table, r.key(), set, remove, still...)}
-	if was.State == ReturnRequested && r.State != ReturnRequested {
+	if was.State == ReversalRequested && r.State != ReversalRequested {
 		writes = append(writes, store.Delete(table, r.unfinishedKey()))
 	}
 	return writes
 }
 
-func decodeReturn(it store.Item) (*ReturnRecord, error) {
+func decodeReversal(it store.Item) (*ReversalRecord, error) {
 	_, id, _ := strings.Cut(strings.TrimPrefix(it.Str(schema.SK), refPrefix), "#")
-	r := &ReturnRecord{Name: Name{Account: trimAccount(it.Str(schema.PK)), ID: it.Str(schema.Subscription), SKU: it.Str(schema.SKU)},
-		ReturnID: id, Kind: ReturnKind(it.Str(schema.Kind)), Period: int(it.Int(schema.Period)), Generation: int(it.Int(schema.Generation)),
-		Charge: it.Str(schema.Charge), State: ReturnState(it.Str(schema.State)), Reason: it.Str(schema.Reason), Refusal: it.Str(schema.LastError),
+	r := &ReversalRecord{Name: Name{Account: trimAccount(it.Str(schema.PK)), ID: it.Str(schema.Subscription), SKU: it.Str(schema.SKU)},
+		ReversalID: id, Kind: ReversalKind(it.Str(schema.Kind)), Period: int(it.Int(schema.Period)), Generation: int(it.Int(schema.Generation)),
+		Charge: it.Str(schema.Charge), State: ReversalState(it.Str(schema.State)), Reason: it.Str(schema.Reason), Refusal: it.Str(schema.LastError),
 		Ref: it.Str(schema.Refund), Created: parseStamp(it.Str(schema.CreatedDate)), Processed: parseStamp(it.Str(schema.ProcessedDate)),
 		Ended: parseStamp(it.Str(schema.EndedDate))}
 	if r.key() != keyOf(it) {
-		return nil, &unreadable{schema.SK, "does not go with CreatedDate", nil}
+		return nil, &UnreadableError{schema.SK, "does not go with CreatedDate", nil}
 	}
-	if r.State != ReturnRequested && r.State != ReturnInquiry && r.State != ReturnPending && !r.State.final() {
-		return nil, &unreadable{schema.State, "is none of a refund's or dispute's", nil}
+	if r.State != ReversalRequested && r.State != ReversalInquiry && r.State != ReversalPending && !r.State.final() {
+		return nil, &UnreadableError{schema.State, "is none of a refund's or dispute's", nil}
 	}
 	var err error
 	if r.Amount, err = decodeAmount(it.Str(schema.Amount), it.Str(schema.Currency)); err != nil {
-		return nil, &unreadable{schema.Amount, "is no amount in the record's currency", err}
+		return nil, &UnreadableError{schema.Amount, "is no amount in the record's currency", err}
 	}
 	return r, nil
 }
 
-func isReturn(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), refPrefix) }
+func isReversal(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), refPrefix) }
 
 // GetReturnsByAccount yields the account's refunds and disputes, oldest first.
-func (e *Engine) GetReturnsByAccount(ctx context.Context, account string) iter.Seq2[*ReturnRecord, error] {
-	return decoded(e, ctx, store.Query{Table: e.table, Partition: accountPK(account), Prefix: refPrefix}, decodeReturn)
+func (e *Records) GetReversalsByAccount(ctx context.Context, account string) iter.Seq2[*ReversalRecord, error] {
+	return decoded(e, ctx, store.Query{Table: e.Table, Partition: accountPK(account), Prefix: refPrefix}, decodeReversal)
 }
 
-// ReturnRecords yields all refunds and disputes that are recorded. It scans.
-func (e *Engine) ReturnRecords(ctx context.Context) iter.Seq2[*ReturnRecord, error] {
-	return scanned(e, ctx, isReturn, decodeReturn)
+// ReversalRecords yields all refunds and disputes that are recorded. It scans.
+func (e *Records) ReversalRecords(ctx context.Context) iter.Seq2[*ReversalRecord, error] {
+	return scanned(e, ctx, isReversal, decodeReversal)
 }
 
-func (e *Engine) returnsOf(ctx context.Context, account string) (list []*ReturnRecord, err error) {
-	for r, err := range e.GetReturnsByAccount(ctx, account) {
-		if _, bad := errors.AsType[*unreadable](err); bad {
-			err = &illegible{err}
+func (e *Records) reversalsOf(ctx context.Context, account string) (list []*ReversalRecord, err error) {
+	for r, err := range e.GetReversalsByAccount(ctx, account) {
+		if _, bad := errors.AsType[*UnreadableError](err); bad {
+			err = &illegibleError{err}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("account %s: reading a refund or dispute: %w", account, err)
@@ -239,14 +240,14 @@ func (e *Engine) returnsOf(ctx context.Context, account string) (list []*ReturnR
 
 // recordFor returns the record of what the processor shows, or nil. Should one request have
 // come to two refunds there, only one of them is the request's.
-func recordFor(list []*ReturnRecord, seen Return) *ReturnRecord {
-	var asked *ReturnRecord
+func recordFor(list []*ReversalRecord, seen Reversal) *ReversalRecord {
+	var asked *ReversalRecord
 	for _, r := range list {
 		switch {
 		case r.Kind != seen.Kind:
 		case r.Ref == seen.ID:
 			return r
-		case r.Ref == "" && r.ReturnID == seen.Request && r.AskedHere():
+		case r.Ref == "" && r.ReversalID == seen.Request && r.AskedHere():
 			asked = r
 		}
 	}
@@ -254,11 +255,33 @@ func recordFor(list []*ReturnRecord, seen Return) *ReturnRecord {
 }
 
 // recordOfID returns the record of the id, or nil.
-func recordOfID(list []*ReturnRecord, id string) *ReturnRecord {
+func recordOfID(list []*ReversalRecord, id string) *ReversalRecord {
 	for _, r := range list {
-		if r.ReturnID == id {
+		if r.ReversalID == id {
 			return r
 		}
 	}
 	return nil
+}
+
+const (
+	requestPrefix = "rf_"
+	// lookAge is how long after a look at the processor a request may be sent.
+	lookAge = 10 * time.Minute
+)
+
+// isRequest reports whether the id is one that refundID makes.
+func isRequest(id string) bool {
+	hexed, ok := strings.CutPrefix(id, requestPrefix)
+	_, err := hex.DecodeString(hexed)
+	return ok && err == nil && len(hexed) == 32
+}
+
+// refuse is the definite answer that nothing goes back.
+func (r *ReversalRecord) refuse(why string, now time.Time) bool {
+	if r.State != ReversalRequested {
+		return false
+	}
+	r.State, r.Refusal, r.Ended = ReversalFailed, why, now
+	return true
 }

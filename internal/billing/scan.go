@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
 	"iter"
@@ -16,16 +17,17 @@ import (
 
 // A survey is what one scan of the table finds. It keeps a few words for every account and
 // eight bytes for every subscription.
-type survey struct {
-	e        *Engine
+type adoptionScan struct {
+	*Records
+	catchUp  int
 	report   AdoptReport
-	accounts map[string]*surveyed
+	accounts map[string]*scannedAccount
 	seed     maphash.Seed
 	names    map[uint64]struct{} // of subscriptions, without their SKU
 }
 
 // surveyed is what the survey keeps of one account.
-type surveyed struct {
+type scannedAccount struct {
 	id      string
 	account *Account // its item; nil: none
 	method  string   // from the options
@@ -53,12 +55,9 @@ func (a version) before(b version) bool {
 	return a.sk < b.sk
 }
 
-// subscriptionForm is the sort key of a subscription.
-const subscriptionForm = subPrefix + "<subscription>#SKU#<sku>"
-
 // survey checks the options, scans the table, and sums up.
-func (e *Engine) survey(ctx context.Context, o AdoptOptions) (*survey, error) {
-	v := &survey{e: e, accounts: map[string]*surveyed{}, seed: maphash.MakeSeed(), names: map[uint64]struct{}{}}
+func scanTable(ctx context.Context, e *Records, o AdoptOptions) (*adoptionScan, error) {
+	v := &adoptionScan{Records: e, catchUp: cmp.Or(o.CatchUp, DefaultCatchUp), accounts: map[string]*scannedAccount{}, seed: maphash.MakeSeed(), names: map[uint64]struct{}{}}
 	v.report.DryRun = o.DryRun
 	for account, token := range o.Methods {
 		if err := CheckID("account", account); err != nil {
@@ -68,7 +67,7 @@ func (e *Engine) survey(ctx context.Context, o AdoptOptions) (*survey, error) {
 			return v, err
 		}
 	}
-	for it, err := range e.store.Scan(ctx, store.Scan{Table: e.table}) {
+	for it, err := range e.Store.Scan(ctx, store.Scan{Table: e.Table}) {
 		if err != nil {
 			return v, err
 		}
@@ -91,7 +90,7 @@ func (e *Engine) survey(ctx context.Context, o AdoptOptions) (*survey, error) {
 }
 
 // take sorts one item in.
-func (v *survey) take(it store.Item) {
+func (v *adoptionScan) take(it store.Item) {
 	key := keyOf(it)
 	id, inAccount := strings.CutPrefix(key.PK, accountPK(""))
 	if !inAccount {
@@ -106,7 +105,7 @@ func (v *survey) take(it store.Item) {
 	s := v.accounts[id]
 	if s == nil {
 		v.report.Accounts++
-		s = &surveyed{id: id}
+		s = &scannedAccount{id: id}
 		v.accounts[id] = s
 	}
 	if strings.HasPrefix(key.SK, subPrefix) {
@@ -126,7 +125,7 @@ func (v *survey) take(it store.Item) {
 	}
 }
 
-func (v *survey) takeReceipt(s *surveyed, key store.Key, it store.Item) {
+func (v *adoptionScan) takeReceipt(s *scannedAccount, key store.Key, it store.Item) {
 	r, err := decodeReceipt(it)
 	if err != nil {
 		v.report.Unreadable.add(label(key), "%s", reasonOf(err))
@@ -136,7 +135,7 @@ func (v *survey) takeReceipt(s *surveyed, key store.Key, it store.Item) {
 	s.address(r.Email, version{false, r.Processed, key.SK})
 }
 
-func (v *survey) takeSubscription(s *surveyed, key store.Key, it store.Item) {
+func (v *adoptionScan) takeSubscription(s *scannedAccount, key store.Key, it store.Item) {
 	r := &v.report
 	r.Cards += cardsIn(it)
 	v.floors(it)
@@ -177,19 +176,19 @@ func (v *survey) takeSubscription(s *surveyed, key store.Key, it store.Item) {
 
 // floors notes the oldest dates under which jobs have to look for the item, also of one that
 // cannot be read yet.
-func (v *survey) floors(it store.Item) {
+func (v *adoptionScan) floors(it store.Item) {
 	for _, f := range [...]struct {
 		name   string
 		oldest *civil.Date
 	}{{schema.NextPaymentDate, &v.report.OldestPayment}, {schema.NextReminderDate, &v.report.OldestReminder}} {
-		if d, err := civil.Parse(dateOf(it.Str(f.name))); err == nil && d.Before(v.e.Today()) && !d.Before(oldestDate()) {
+		if d, err := civil.Parse(dateOf(it.Str(f.name))); err == nil && d.Before(v.Today()) && !d.Before(OldestDate()) {
 			*f.oldest = earlier(*f.oldest, d)
 		}
 	}
 }
 
 // indexed notes a row that is in no index because it has one of its key attributes alone.
-func (v *survey) indexed(key store.Key, it store.Item, sub *Subscription) {
+func (v *adoptionScan) indexed(key store.Key, it store.Item, sub *Subscription) {
 	var missing []string
 	if !sub.NextPayment.IsZero() && it.Str(schema.LastPaymentDate) == "" {
 		missing = append(missing, "never charged: it has no "+schema.LastPaymentDate)
@@ -198,7 +197,7 @@ func (v *survey) indexed(key store.Key, it store.Item, sub *Subscription) {
 		missing = append(missing, "never reminded: it has no "+schema.LastReminderDate)
 	}
 	for _, name := range [...]string{schema.NextPaymentDate, schema.NextReminderDate} {
-		if !v.e.walks(it.Str(name)) {
+		if !v.Walks(it.Str(name)) {
 			missing = append(missing, "never found: its "+name+" is in a shard that this store does not have")
 		}
 	}
@@ -207,19 +206,19 @@ func (v *survey) indexed(key store.Key, it store.Item, sub *Subscription) {
 	}
 }
 
-func (v *survey) due(sub *Subscription) {
-	today := sub.today(civil.Date{}, v.e.now())
+func (v *adoptionScan) due(sub *Subscription) {
+	today := sub.today(civil.Date{}, v.Now())
 	if due, err := sub.Due(); err != nil || due.After(today) {
 		return
 	}
 	v.report.Due++
-	if v.e.arrears(sub, today) {
+	if sub.Arrears(v.catchUp, today) {
 		v.report.Arrears++
 	}
 }
 
 // address takes an address that the account's items have.
-func (s *surveyed) address(email string, from version) {
+func (s *scannedAccount) address(email string, from version) {
 	if s.from.subscription && from.subscription && email != s.email {
 		s.mixed = true
 	}
@@ -229,7 +228,7 @@ func (s *surveyed) address(email string, from version) {
 }
 
 // sum counts what is known of an account when everything has been read.
-func (v *survey) sum(s *surveyed) {
+func (v *adoptionScan) sum(s *scannedAccount) {
 	r := &v.report
 	if s.account != nil && s.account.Email != "" && s.from.subscription && s.email != s.account.Email {
 		s.mixed = true
@@ -254,11 +253,11 @@ func (v *survey) sum(s *surveyed) {
 
 // valid reports whether the id can be an account's. What is in another's partition is
 // unreadable.
-func (s *surveyed) valid() bool { return CheckID("account", s.id) == nil }
+func (s *scannedAccount) valid() bool { return CheckID("account", s.id) == nil }
 
 // unfinished yields the accounts that have something to be written, in order.
-func (v *survey) unfinished() iter.Seq[*surveyed] {
-	return func(yield func(*surveyed) bool) {
+func (v *adoptionScan) unfinished() iter.Seq[*scannedAccount] {
+	return func(yield func(*scannedAccount) bool) {
 		for _, id := range slices.Sorted(maps.Keys(v.accounts)) {
 			s := v.accounts[id]
 			if !s.valid() || (s.account != nil && len(s.completion("", s.account).Set) == 0) {
@@ -272,7 +271,7 @@ func (v *survey) unfinished() iter.Seq[*surveyed] {
 }
 
 // made is the account as it is to be made.
-func (s *surveyed) made(now time.Time) *Account {
+func (s *scannedAccount) made(now time.Time) *Account {
 	a := &Account{ID: s.id, Email: s.email, Method: s.method, Created: s.created, Mixed: s.mixed, Version: 1}
 	if a.Created.IsZero() {
 		a.Created = now
@@ -282,7 +281,7 @@ func (s *surveyed) made(now time.Time) *Account {
 
 // completion returns the update that gives the account its method and, when other tools
 // have made it, its address; it sets nothing when nothing is lacking.
-func (s *surveyed) completion(table string, now *Account) store.Write {
+func (s *scannedAccount) completion(table string, now *Account) store.Write {
 	var set store.Item
 	if now == nil {
 		return store.Write{}

@@ -16,30 +16,30 @@ import (
 const unfinishedAge = time.Hour
 
 // auditedReturns is what the audit keeps of refunds and disputes.
-type auditedReturns struct {
-	records []*ReturnRecord
-	byRef   map[string]*ReturnRecord // by the processor's id
-	byID    map[string]*ReturnRecord
+type auditedReversals struct {
+	records []*ReversalRecord
+	byRef   map[string]*ReversalRecord // by the processor's id
+	byID    map[string]*ReversalRecord
 	asked   map[string]string // the processor's id by the request
 }
 
 // takeReturn sorts in one item REF#….
-func (a *audit) takeReturn(it store.Item) {
-	r, err := decodeReturn(it)
+func (a *audit) takeReversal(it store.Item) {
+	r, err := decodeReversal(it)
 	if err != nil {
 		a.problem("unreadable refund", Name{Account: trimAccount(keyOf(it).PK)}, 0, "%s: %v", keyOf(it).SK, err)
 		return
 	}
-	switch k := &a.returns; {
+	switch k := &a.reversals; {
 	case k.byRef == nil:
-		k.byRef, k.byID = map[string]*ReturnRecord{}, map[string]*ReturnRecord{}
-	case k.byID[r.ReturnID] != nil || r.Ref != "" && k.byRef[r.Ref] != nil:
-		a.problem("two records of one refund", r.Name, r.Period, "%s, %s", r.ReturnID, r.Ref)
+		k.byRef, k.byID = map[string]*ReversalRecord{}, map[string]*ReversalRecord{}
+	case k.byID[r.ReversalID] != nil || r.Ref != "" && k.byRef[r.Ref] != nil:
+		a.problem("two records of one refund", r.Name, r.Period, "%s, %s", r.ReversalID, r.Ref)
 	}
-	a.returns.records = append(a.returns.records, r)
-	a.returns.byID[r.ReturnID] = r
+	a.reversals.records = append(a.reversals.records, r)
+	a.reversals.byID[r.ReversalID] = r
 	if r.Ref != "" {
-		a.returns.byRef[r.Ref] = r
+		a.reversals.byRef[r.Ref] = r
 	}
 	if r.Kind == Disputed {
 		a.result.Disputes++
@@ -50,7 +50,7 @@ func (a *audit) takeReturn(it store.Item) {
 
 // compareReturns holds the records of refunds and disputes against the processor's, in both
 // directions, and refunds against what was charged.
-func (a *audit) compareReturns(ctx context.Context) error {
+func (a *audit) compareReversals(ctx context.Context) error {
 	charged := map[string]money.Amount{}
 	for _, list := range a.charges {
 		for _, in := range list {
@@ -58,9 +58,9 @@ func (a *audit) compareReturns(ctx context.Context) error {
 		}
 	}
 	refunded := map[string]int64{}
-	for _, r := range a.returns.records {
-		if r.State == ReturnRequested && a.now.Sub(r.Created) > unfinishedAge {
-			a.problem("unfinished refund", r.Name, r.Period, "%s of %s was asked for at %s: the next payment run goes on with it", r.ReturnID, r.Amount, stamp(r.Created))
+	for _, r := range a.reversals.records {
+		if r.State == ReversalRequested && a.now.Sub(r.Created) > unfinishedAge {
+			a.problem("unfinished refund", r.Name, r.Period, "%s of %s was asked for at %s: the next payment run goes on with it", r.ReversalID, r.Amount, stamp(r.Created))
 		}
 		if r.Kind != Refunded || !r.Counts() {
 			continue
@@ -72,18 +72,18 @@ func (a *audit) compareReturns(ctx context.Context) error {
 			a.problem("refunded more than charged", r.Name, r.Period, "%s of %s", r.Charge, total)
 		}
 	}
-	proc, ok := a.e.proc.(Refunder)
+	proc, ok := a.proc.(Refunder)
 	if !ok {
 		return nil
 	}
-	places, err := a.e.places(ctx)
+	places, err := a.Places(ctx)
 	if err != nil {
 		return err
 	}
 	seen := map[string]bool{}
-	a.returns.asked = map[string]string{}
+	a.reversals.asked = map[string]string{}
 	for _, at := range places {
-		for r, err := range proc.Returns(ctx, ListRequest{At: at}) {
+		for r, err := range proc.Reversals(ctx, ListRequest{At: at}) {
 			switch {
 			case at != "" && (errors.Is(err, ErrAccountRefused) || errors.Is(err, ErrInvalid)):
 				if !a.blind[at] {
@@ -94,11 +94,11 @@ func (a *audit) compareReturns(ctx context.Context) error {
 				return fmt.Errorf("listing the processor's refunds and disputes: %w", err)
 			default:
 				seen[r.ID] = true
-				a.compareReturn(r)
+				a.compareReversal(r)
 			}
 		}
 	}
-	for _, r := range a.returns.records {
+	for _, r := range a.reversals.records {
 		at, _, _ := strings.Cut(r.Charge, "/") // where connected accounts are, refs say at which
 		if r.Ref != "" && r.Counts() && !seen[r.Ref] && !a.blind[at] {
 			a.problem("refund unknown to the processor", r.Name, r.Period, "%s %s of %s is %s here", r.Kind, r.Ref, r.Amount, r.State)
@@ -109,21 +109,21 @@ func (a *audit) compareReturns(ctx context.Context) error {
 
 // compareReturn looks for the record of what the processor shows of a subscription of this
 // store's.
-func (a *audit) compareReturn(seen Return) {
+func (a *audit) compareReversal(seen Reversal) {
 	n := Name{Account: seen.Tag.Account, ID: seen.Tag.Subscription}
-	if s := a.subs[n]; seen.Tag.Installation != a.e.meta.Installation || s == nil || s.next < 0 {
+	if s := a.subs[n]; seen.Tag.Installation != a.Opened.Installation || s == nil || s.next < 0 {
 		return
 	}
-	if first := a.returns.asked[seen.Request]; isRequest(seen.Request) && seen.State != ReturnFailed && seen.State != ReturnCanceled {
+	if first := a.reversals.asked[seen.Request]; isRequest(seen.Request) && seen.State != ReversalFailed && seen.State != ReversalCanceled {
 		if first != "" && first != seen.ID {
 			a.problem("refunded twice", n, seen.Tag.Period, "%s was asked for once: %s and %s", seen.Request, first, seen.ID)
 		}
-		a.returns.asked[seen.Request] = seen.ID
+		a.reversals.asked[seen.Request] = seen.ID
 	}
-	switch r, asked := a.returns.byRef[seen.ID], a.returns.byID[seen.Request]; {
+	switch r, asked := a.reversals.byRef[seen.ID], a.reversals.byID[seen.Request]; {
 	case r != nil && r.Amount != seen.Amount:
 		a.problem("amounts differ", n, seen.Tag.Period, "%s %s is %s, its record says %s", seen.Kind, seen.ID, seen.Amount, r.Amount)
-	case r == nil && (asked == nil || asked.Ref != "" || asked.State != ReturnRequested): // else it is about to be found
+	case r == nil && (asked == nil || asked.Ref != "" || asked.State != ReversalRequested): // else it is about to be found
 		a.problem("refund not recorded", n, seen.Tag.Period, "%s %s of %s is %s at the processor: the next payment run records it", seen.Kind, seen.ID, seen.Amount, seen.State)
 	}
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-func (w *world) refund(t *testing.T, o billing.RefundOrder) *billing.ReturnRecord {
+func (w *world) refund(t *testing.T, o billing.RefundOrder) *billing.ReversalRecord {
 	t.Helper()
-	r, _, err := w.start().Refund(t.Context(), o)
+	r, _, err := w.start().Refunds().Refund(t.Context(), o)
 	mustNot(t, err)
 	return r
 }
@@ -37,7 +37,7 @@ func (w *world) mustCollect(t *testing.T, want int) {
 func (w *world) states(t *testing.T) string {
 	t.Helper()
 	var all []string
-	for r, err := range w.start().GetReturnsByAccount(t.Context(), "a1") {
+	for r, err := range w.start().GetReversalsByAccount(t.Context(), "a1") {
 		mustNot(t, err)
 		all = append(all, fmt.Sprintf("%s %s %s", r.Kind, r.Amount.Decimal(), r.State))
 	}
@@ -51,50 +51,50 @@ func (w *world) wantStates(t *testing.T, want string) {
 	}
 }
 
-func (w *world) makeReturn(t *testing.T, kind billing.ReturnKind, ref string, cents int64, state billing.ReturnState) billing.Return {
+func (w *world) makeReturn(t *testing.T, kind billing.ReversalKind, ref string, cents int64, state billing.ReversalState) billing.Reversal {
 	t.Helper()
 	w.pass(time.Second)
-	r, err := w.sandbox().MakeReturn(billing.Return{Kind: kind, Ref: ref, Amount: usd(cents), State: state, Reason: "theirs"})
+	r, err := w.sandbox().MakeReturn(billing.Reversal{Kind: kind, Ref: ref, Amount: usd(cents), State: state, Reason: "theirs"})
 	mustNot(t, err)
 	return r
 }
 
-// TestCollectReturns_OfOthers records what was made at the processor, and how it goes on.
-func TestCollectReturns_OfOthers(t *testing.T) {
+// TestCollectReversals_OfOthers records what was made at the processor, and how it goes on.
+func TestCollectReversals_OfOthers(t *testing.T) {
 	w, n := charged(planted{})
 	ref := w.sub(n).LastCharge
 	w.mustCollect(t, 0)
-	refund := w.makeReturn(t, billing.Refunded, ref, 200, billing.ReturnPending)
-	dispute := w.makeReturn(t, billing.Disputed, ref, 1099, billing.ReturnPending)
+	refund := w.makeReturn(t, billing.Refunded, ref, 200, billing.ReversalPending)
+	dispute := w.makeReturn(t, billing.Disputed, ref, 1099, billing.ReversalPending)
 	if v := w.audit(); len(v) != 2 || !strings.Contains(v[0]+v[1], "refund not recorded") {
 		t.Errorf("audit before: %q", v)
 	}
 	w.mustCollect(t, 2)
 	w.wantStates(t, "refund 2.00 pending, dispute 10.99 pending")
 	w.mustCollect(t, 0)
-	mustNot(t, w.sandbox().MoveReturn(refund.ID, billing.ReturnSucceeded))
-	mustNot(t, w.sandbox().MoveReturn(dispute.ID, billing.ReturnSucceeded))
+	mustNot(t, w.sandbox().MoveReturn(refund.ID, billing.ReversalSucceeded))
+	mustNot(t, w.sandbox().MoveReturn(dispute.ID, billing.ReversalSucceeded))
 	w.mustCollect(t, 2)
 	w.wantStates(t, "refund 2.00 succeeded, dispute 10.99 succeeded")
 	// A bank may send a refund back; nothing else leaves a final state.
-	mustNot(t, w.sandbox().MoveReturn(refund.ID, billing.ReturnFailed))
-	mustNot(t, w.sandbox().MoveReturn(dispute.ID, billing.ReturnPending))
+	mustNot(t, w.sandbox().MoveReturn(refund.ID, billing.ReversalFailed))
+	mustNot(t, w.sandbox().MoveReturn(dispute.ID, billing.ReversalPending))
 	w.mustCollect(t, 1)
 	w.wantStates(t, "refund 2.00 failed, dispute 10.99 succeeded")
-	mustNot(t, w.sandbox().MoveReturn(refund.ID, billing.ReturnSucceeded))
+	mustNot(t, w.sandbox().MoveReturn(refund.ID, billing.ReversalSucceeded))
 	w.mustCollect(t, 0)
 	w.wantStates(t, "refund 2.00 failed, dispute 10.99 succeeded")
 
-	for r, err := range w.start().GetReturnsByAccount(t.Context(), "a1") {
+	for r, err := range w.start().GetReversalsByAccount(t.Context(), "a1") {
 		mustNot(t, err)
-		if r.AskedHere() || r.Ref != r.ReturnID || r.Reason != "theirs" || r.Charge != ref || r.Period != 0 || r.SKU != "gold" || r.Created.IsZero() || r.Ended.IsZero() {
+		if r.AskedHere() || r.Ref != r.ReversalID || r.Reason != "theirs" || r.Charge != ref || r.Period != 0 || r.SKU != "gold" || r.Created.IsZero() || r.Ended.IsZero() {
 			t.Errorf("record: %+v", r)
 		}
 	}
 }
 
-// TestCollectReturns_OfOtherStores leaves alone what belongs to nobody here.
-func TestCollectReturns_OfOtherStores(t *testing.T) {
+// TestCollectReversals_OfOtherStores leaves alone what belongs to nobody here.
+func TestCollectReversals_OfOtherStores(t *testing.T) {
 	w, n := charged(planted{})
 	box := w.sandbox()
 	for i, tag := range []billing.Tag{{Installation: "other", Account: "a1", Subscription: "s1", SKU: "gold"}, {},
@@ -103,10 +103,10 @@ func TestCollectReturns_OfOtherStores(t *testing.T) {
 		mustNot(t, err)
 		_, err = box.Confirm(t.Context(), billing.ConfirmRequest{Key: fmt.Sprint("c", i), Ref: in.Ref, Method: "pm_card_visa"})
 		mustNot(t, err)
-		w.makeReturn(t, billing.Refunded, in.Ref, 500, billing.ReturnSucceeded)
+		w.makeReturn(t, billing.Refunded, in.Ref, 500, billing.ReversalSucceeded)
 	}
 	w.mustCollect(t, 0)
-	w.makeReturn(t, billing.Refunded, w.sub(n).LastCharge, 500, billing.ReturnSucceeded)
+	w.makeReturn(t, billing.Refunded, w.sub(n).LastCharge, 500, billing.ReversalSucceeded)
 	w.mustCollect(t, 1)
 }
 
@@ -132,12 +132,12 @@ func (r *reads) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, 
 	return r.Store.Query(ctx, q)
 }
 
-// TestCollectReturns_IsCheap: an account's records are read once, however many are listed.
-func TestCollectReturns_IsCheap(t *testing.T) {
+// TestCollectReversals_IsCheap: an account's records are read once, however many are listed.
+func TestCollectReversals_IsCheap(t *testing.T) {
 	n := 0
 	w, name := charged(planted{proc: gives, store: func(_ *world, s store.Store) store.Store { return &reads{s, &n} }})
 	for range 20 {
-		w.makeReturn(t, billing.Refunded, w.sub(name).LastCharge, 10, billing.ReturnSucceeded)
+		w.makeReturn(t, billing.Refunded, w.sub(name).LastCharge, 10, billing.ReversalSucceeded)
 	}
 	w.mustCollect(t, 20)
 	p := w.start()
@@ -157,21 +157,21 @@ type scattered struct {
 	asked  *[]string // guarded by mu
 }
 
-func (s *scattered) Returns(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Return, error] {
+func (s *scattered) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
 	s.mu.Lock()
 	*s.asked = append(*s.asked, r.At)
 	s.mu.Unlock()
 	if err := s.refuse[r.At]; err != nil {
-		return func(yield func(billing.Return, error) bool) { yield(billing.Return{}, err) }
+		return func(yield func(billing.Reversal, error) bool) { yield(billing.Reversal{}, err) }
 	}
 	if r.At != "acct_3" { // where the charge is, in this test
-		return func(func(billing.Return, error) bool) {}
+		return func(func(billing.Reversal, error) bool) {}
 	}
 	r.At = ""
-	return s.giver.Returns(ctx, r)
+	return s.giver.Reversals(ctx, r)
 }
 
-func TestCollectReturns_OneRefusedAccount(t *testing.T) {
+func TestCollectReversals_OneRefusedAccount(t *testing.T) {
 	refuse := map[string]error{"acct_2": billing.ErrAccountRefused}
 	var mu sync.Mutex
 	var asked []string
@@ -182,7 +182,7 @@ func TestCollectReturns_OneRefusedAccount(t *testing.T) {
 		mustNot(t, w.spy.Commit(t.Context(), store.Put(w.tables.RecurringPayments.Name, store.NewItem(
 			store.Attribute{Name: schema.PK, Value: store.S("PROCESSOR")}, store.Attribute{Name: schema.SK, Value: store.S(at)}))))
 	}
-	w.makeReturn(t, billing.Refunded, w.sub(n).LastCharge, 500, billing.ReturnSucceeded)
+	w.makeReturn(t, billing.Refunded, w.sub(n).LastCharge, 500, billing.ReversalSucceeded)
 	asked = nil
 	recorded, err := w.start().collect()
 	wantErr(t, err, billing.ErrAccountRefused)
@@ -201,24 +201,24 @@ func TestCollectReturns_OneRefusedAccount(t *testing.T) {
 // TestRefund_Refused: the processor says no, and another key asks again.
 func TestRefund_Refused(t *testing.T) {
 	w, n := charged(planted{})
-	foreign := w.makeReturn(t, billing.Disputed, w.sub(n).LastCharge, 1299, billing.ReturnPending)
-	_, _, err := w.start().Refund(t.Context(), billing.RefundOrder{Name: n})
+	foreign := w.makeReturn(t, billing.Disputed, w.sub(n).LastCharge, 1299, billing.ReversalPending)
+	_, _, err := w.start().Refunds().Refund(t.Context(), billing.RefundOrder{Name: n})
 	wantErr(t, err, billing.ErrState)
 	wantText(t, err, "nothing is left of the 12.99 USD", foreign.ID, "pending")
-	mustNot(t, w.sandbox().MoveReturn(foreign.ID, billing.ReturnFailed))
+	mustNot(t, w.sandbox().MoveReturn(foreign.ID, billing.ReversalFailed))
 
 	// The processor refuses what was recorded: somebody was faster there.
 	w.plant.proc = func(w *world, p billing.Processor) billing.Processor {
 		return &bentGiver{giver: gives(w, p).(*giver), refund: func(r *billing.RefundRequest) { r.Amount = usd(9999) }}
 	}
 	order := billing.RefundOrder{Name: n, Amount: usd(500)}
-	r, repeated, err := w.start().Refund(t.Context(), order)
+	r, repeated, err := w.start().Refunds().Refund(t.Context(), order)
 	wantErr(t, err, billing.ErrState)
-	if r.State != billing.ReturnFailed || r.Refusal == "" || repeated {
+	if r.State != billing.ReversalFailed || r.Refusal == "" || repeated {
 		t.Errorf("%+v, repeated %t", r, repeated)
 	}
 	w.plant.proc = gives
-	_, repeated, err = w.start().Refund(t.Context(), order)
+	_, repeated, err = w.start().Refunds().Refund(t.Context(), order)
 	if wantErr(t, err, billing.ErrState); !repeated {
 		t.Error("the refusal was asked for again")
 	}
@@ -257,14 +257,14 @@ func TestRefund_WhatCannotBe(t *testing.T) {
 		{billing.RefundOrder{Name: n, Charge: "pi_nobody"}, "pi_nobody"},
 		{billing.RefundOrder{Name: billing.Name{Account: "a1", ID: "gone"}}, "gone"},
 	} {
-		_, _, err := w.start().Refund(t.Context(), test.o)
+		_, _, err := w.start().Refunds().Refund(t.Context(), test.o)
 		if wantAny(t, err); len(w.inAccount("REF#")) > 0 {
 			t.Fatalf("%+v: something was recorded", test.o)
 		}
 		wantText(t, err, test.want)
 	}
 	w.plant.proc = func(_ *world, p billing.Processor) billing.Processor { return p }
-	_, _, err = w.start().Refund(t.Context(), billing.RefundOrder{Name: n})
+	_, _, err = w.start().Refunds().Refund(t.Context(), billing.RefundOrder{Name: n})
 	wantErr(t, err, billing.ErrNoRefunds)
 	w.mustCollect(t, 0)
 	w.report(t)
@@ -277,7 +277,7 @@ func TestRefund_OtherReceipts(t *testing.T) {
 	w.goTo(date("2024-02-29"))
 	_, err := w.start().CreateReceipt(t.Context(), n, money.Amount{}, "cash", time.Time{})
 	mustNot(t, err)
-	_, _, err = w.start().Refund(t.Context(), billing.RefundOrder{Name: n, Period: 1})
+	_, _, err = w.start().Refunds().Refund(t.Context(), billing.RefundOrder{Name: n, Period: 1})
 	wantErr(t, err, billing.ErrState)
 	wantText(t, err, "outside", "cash")
 
@@ -285,7 +285,7 @@ func TestRefund_OtherReceipts(t *testing.T) {
 	if len(w.inAccount("REC#")) != 0 {
 		t.Fatal("the receipts are there")
 	}
-	_, _, err = w.start().Refund(t.Context(), billing.RefundOrder{Name: n, Period: 1})
+	_, _, err = w.start().Refunds().Refund(t.Context(), billing.RefundOrder{Name: n, Period: 1})
 	wantErr(t, err, billing.ErrState)
 	wantText(t, err, "period 1 has no receipt", "--charge")
 	w.refund(t, billing.RefundOrder{Name: n, Amount: usd(100)})
@@ -294,9 +294,9 @@ func TestRefund_OtherReceipts(t *testing.T) {
 	if w.sub(n).LastCharge == first {
 		t.Fatal("nothing more was charged")
 	}
-	_, _, err = w.start().Refund(t.Context(), billing.RefundOrder{Name: n, Amount: usd(200)})
+	_, _, err = w.start().Refunds().Refund(t.Context(), billing.RefundOrder{Name: n, Amount: usd(200)})
 	wantText(t, err, "--charge")
-	_, _, err = w.start().Refund(t.Context(), billing.RefundOrder{Name: n, Period: 1, Charge: first})
+	_, _, err = w.start().Refunds().Refund(t.Context(), billing.RefundOrder{Name: n, Period: 1, Charge: first})
 	wantText(t, err, "is not of period 1")
 	w.refund(t, billing.RefundOrder{Name: n, Amount: usd(200), Charge: first})
 	w.gaveBack(100, 200)
@@ -310,9 +310,9 @@ func TestRefund_RestoredStore(t *testing.T) {
 	made := w.refund(t, order)
 	w.spy = before
 	w.pass(30 * time.Hour)
-	r, repeated, err := w.start().Refund(t.Context(), order)
+	r, repeated, err := w.start().Refunds().Refund(t.Context(), order)
 	mustNot(t, err)
-	if !repeated || r.Ref != made.Ref || r.ReturnID != made.ReturnID {
+	if !repeated || r.Ref != made.Ref || r.ReversalID != made.ReversalID {
 		t.Errorf("%+v, repeated %t", r, repeated)
 	}
 	w.gaveBack(500)
@@ -325,17 +325,17 @@ func TestRefund_Pending(t *testing.T) {
 	n := w.create(one("2024-01-31", func(s *billing.NewSubscription) { s.Method = "pm_card_pendingRefund" }))
 	w.start().run(civil.Date{})
 	r := w.refund(t, billing.RefundOrder{Name: n})
-	if r.State != billing.ReturnPending || !r.Ended.IsZero() {
+	if r.State != billing.ReversalPending || !r.Ended.IsZero() {
 		t.Errorf("%+v", r)
 	}
-	_, repeated, err := w.start().Refund(t.Context(), billing.RefundOrder{Name: n})
+	_, repeated, err := w.start().Refunds().Refund(t.Context(), billing.RefundOrder{Name: n})
 	if mustNot(t, err); !repeated {
 		t.Error("not told that it was asked for before")
 	}
-	mustNot(t, w.sandbox().MoveReturn(r.Ref, billing.ReturnFailed))
+	mustNot(t, w.sandbox().MoveReturn(r.Ref, billing.ReversalFailed))
 	w.tomorrow()
-	if rep := w.start().run(civil.Date{}); rep.Returns != 1 {
-		t.Errorf("the run has recorded %d", rep.Returns)
+	if rep := w.start().run(civil.Date{}); rep.Reversals != 1 {
+		t.Errorf("the run has recorded %d", rep.Reversals)
 	}
 	w.wantStates(t, "refund 12.99 failed")
 	w.refund(t, billing.RefundOrder{Name: n, Key: "2"})
@@ -350,7 +350,7 @@ func TestVerify_Returns(t *testing.T) {
 	}{
 		"unfinished": {func(w *world, n billing.Name) {
 			w.script.left = []scripted{{"lost", "refund", 9}}
-			_, _, err := w.start().Refund(t.Context(), billing.RefundOrder{Name: n})
+			_, _, err := w.start().Refunds().Refund(t.Context(), billing.RefundOrder{Name: n})
 			wantErr(t, err, billing.ErrUnknown)
 			if v := w.audit(); len(v) > 0 {
 				t.Errorf("at once: %q", v)
@@ -415,7 +415,7 @@ func TestRefund_ASenderThatSleeps(t *testing.T) {
 				return
 			}
 			slept = true
-			_, _, err := w.start().Refund(context.Background(), order)
+			_, _, err := w.start().Refunds().Refund(context.Background(), order)
 			mustNot(t, err)
 			w.pass(25 * time.Hour)
 		}}
@@ -430,9 +430,9 @@ func TestRefund_ASenderThatSleeps(t *testing.T) {
 	w.report(t)
 }
 
-// TestCollectReturns_Overtaken: what was seen longer ago does not replace what is newer.
-func TestCollectReturns_Overtaken(t *testing.T) {
-	var made billing.Return
+// TestCollectReversals_Overtaken: what was seen longer ago does not replace what is newer.
+func TestCollectReversals_Overtaken(t *testing.T) {
+	var made billing.Reversal
 	overtaken := false
 	w, n := charged(planted{proc: gives, store: func(w *world, s store.Store) store.Store {
 		return &sleeper{Store: s, before: func(writes []store.Write) {
@@ -440,13 +440,13 @@ func TestCollectReturns_Overtaken(t *testing.T) {
 				return
 			}
 			overtaken = true
-			mustNot(t, w.sandbox().MoveReturn(made.ID, billing.ReturnFailed))
+			mustNot(t, w.sandbox().MoveReturn(made.ID, billing.ReversalFailed))
 			w.mustCollect(t, 1)
 		}}
 	}})
-	made = w.makeReturn(t, billing.Refunded, w.sub(n).LastCharge, 500, billing.ReturnPending)
+	made = w.makeReturn(t, billing.Refunded, w.sub(n).LastCharge, 500, billing.ReversalPending)
 	w.mustCollect(t, 1)
-	mustNot(t, w.sandbox().MoveReturn(made.ID, billing.ReturnSucceeded))
+	mustNot(t, w.sandbox().MoveReturn(made.ID, billing.ReversalSucceeded))
 	w.mustCollect(t, 0)
 	if w.wantStates(t, "refund 5.00 failed"); !overtaken {
 		t.Error("nobody was overtaken")

@@ -1,0 +1,87 @@
+package billing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Records are billing's items in a store: what all that works on them reads and writes them
+// by. They decide nothing.
+type Records struct {
+	Store  store.Store
+	Tables schema.Tables
+	Table  string           // the recurring-payments table
+	Now    func() time.Time // UTC, whole milliseconds
+	Log    *slog.Logger
+	Opened Meta // as the store was opened
+	Shared bool // other processes may write to the store at the same time
+}
+
+// NewRecords returns the records of the store. A nil log discards.
+func NewRecords(s store.Store, t schema.Tables, now func() time.Time, log *slog.Logger) *Records {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Records{Store: s, Tables: t, Table: t.RecurringPayments.Name, Log: log,
+		Now: func() time.Time { return now().UTC().Truncate(time.Millisecond) }}
+}
+
+// Today returns the clock's day in UTC.
+func (e *Records) Today() civil.Date { return civil.Of(e.Now()) }
+
+// load returns the subscription as it stands, or store.ErrNotFound.
+func (e *Records) Load(ctx context.Context, n Name) (*Subscription, error) {
+	it, err := e.Store.Get(ctx, e.Table, n.key())
+	if err != nil {
+		return nil, err
+	}
+	s, err := decodeSubscription(it)
+	switch {
+	case err != nil:
+		return nil, &illegibleError{err}
+	case s.moved:
+		return nil, fmt.Errorf("subscription %s was %w", n, ErrMoved)
+	}
+	return s, nil
+}
+
+// illegible is the error of an item that is there and cannot be read: another tool has written
+// it. Asking again changes nothing, and it concerns nobody else.
+type illegibleError struct{ error }
+
+func (e *illegibleError) Unwrap() error { return e.error }
+
+// put commits the subscription if it is still as it was read, together with the other
+// writes. After an error s must be read again.
+func (e *Records) Put(ctx context.Context, s *Subscription, others ...store.Write) error {
+	s.shards = e.Opened.Shards
+	w := s.write(e.Table)
+	err := e.Store.Commit(ctx, append([]store.Write{w}, others...)...)
+	if errors.Is(err, store.ErrUnknown) { // all or nothing: what stands there tells which
+		if now, lerr := e.Load(ctx, s.Name); lerr == nil && now.raw.Equal(w.Item) {
+			err = nil
+		}
+	}
+	if err == nil {
+		s.raw = w.Item
+	}
+	return err
+}
+
+// again reports whether the error of a commit means: read again and decide anew. A lost
+// reply is only left here when the item is not as it was written: nothing landed, or
+// somebody has gone on from it.
+func again(err error) bool {
+	return errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnknown)
+}
+
+// maxTries bounds how often one step is decided anew before the job gives the row up
+// for this run; only livelock or a broken store comes near it.
+const maxTries = 32

@@ -1,0 +1,186 @@
+package billing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A floor is the item RUN#<kind>/FLOOR: no row of that kind's index is on an older date
+// than it, where a walk would not look otherwise.
+type Watermark struct {
+	date    civil.Date
+	lowered time.Time // when a row was last written under its protection, to the hour
+}
+
+func watermarkKey(kind Kind) store.Key { return store.Key{PK: runPK(kind), SK: watermarkSK} }
+
+func (e *Records) Watermark(ctx context.Context, kind Kind) (*Watermark, error) {
+	it, err := e.Store.Get(ctx, e.Table, watermarkKey(kind))
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	d, err := civil.Parse(it.Str(schema.RunDate))
+	return &Watermark{date: d, lowered: parseStamp(it.Str(schema.LoweredDate))}, err
+}
+
+// conditions hold while the floor is as it was read.
+func (f *Watermark) conditions() []store.Condition {
+	if f == nil {
+		return []store.Condition{store.Absent()}
+	}
+	return []store.Condition{store.AttributeEquals(schema.RunDate, store.S(f.date.String())),
+		store.AttributeEquals(schema.LoweredDate, store.S(stamp(f.lowered)))}
+}
+
+// floorWrites returns what must be in the commit that writes these dates (zero: none) into
+// the indexes, so that walks find them though they have passed.
+func (e *Records) WatermarkWrites(ctx context.Context, payment, reminder civil.Date) ([]store.Write, error) {
+	var writes []store.Write
+	for _, k := range [...]struct {
+		kind Kind
+		date civil.Date
+	}{{Payments, payment}, {Reminders, reminder}} {
+		if k.date.IsZero() || !k.date.Before(e.Today()) {
+			continue
+		}
+		w, err := e.lowerWatermark(ctx, k.kind, k.date)
+		if err != nil {
+			return nil, err
+		}
+		writes = append(writes, w)
+	}
+	return writes, nil
+}
+
+func (e *Records) lowerWatermark(ctx context.Context, kind Kind, d civil.Date) (store.Write, error) {
+	f, err := e.Watermark(ctx, kind)
+	if err != nil {
+		return store.Write{}, err
+	}
+	hour := e.Now().Truncate(time.Hour)
+	if f != nil && !f.date.After(d) && f.lowered.Equal(hour) {
+		return store.Check(e.Table, watermarkKey(kind), f.conditions()...), nil
+	}
+	if f != nil {
+		d = earlier(f.date, d)
+	}
+	key := watermarkKey(kind)
+	return store.Put(e.Table, store.NewItem(
+		store.Attribute{Name: schema.PK, Value: store.S(key.PK)},
+		store.Attribute{Name: schema.SK, Value: store.S(key.SK)},
+		store.Attribute{Name: schema.RunDate, Value: store.S(d.String())},
+		store.Attribute{Name: schema.LoweredDate, Value: store.S(stamp(hour))}), f.conditions()...), nil
+}
+
+// liftFloor removes the floor that a walk began at, if nothing was written under it since
+// and the index has had a day to show what was.
+func (e *Records) RaiseWatermark(ctx context.Context, kind Kind, f *Watermark, started time.Time) error {
+	if f == nil || started.Sub(f.lowered) < 25*time.Hour {
+		return nil
+	}
+	err := e.Store.Commit(ctx, store.Delete(e.Table, watermarkKey(kind), f.conditions()...))
+	if again(err) {
+		return nil // lowered meanwhile, or it will be tried again after the next run
+	}
+	return err
+}
+
+// earlier returns the earlier of two dates; a zero date counts as none.
+func earlier(a, b civil.Date) civil.Date {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+// lastEnded returns when the latest payment run ended, by the clock of that run.
+func (e *Records) lastEnded(ctx context.Context) (time.Time, error) {
+	q := store.Query{Table: e.Table, Partition: runPK(Payments), To: "9999-12-31~", Reverse: true, Limit: 10 * lookBack}
+	var last time.Time
+	for it, err := range e.Store.Query(ctx, q) {
+		if err != nil {
+			return last, err
+		}
+		if at := parseStamp(it.Str(schema.EndedDate)); at.After(last) && !it.Get(schema.Accepted).Bool() {
+			last = at
+		}
+	}
+	return last, nil
+}
+
+func later(a, b civil.Date) civil.Date {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// lowerTo lowers the floor to a business day before the last completed one: what this run
+// writes may be older than where later walks would begin.
+func (e *Records) LowerWatermark(ctx context.Context, kind Kind, d civil.Date) error {
+	for range maxTries {
+		w, err := e.lowerWatermark(ctx, kind, d)
+		if err != nil {
+			return err
+		}
+		if err = e.Store.Commit(ctx, w); !again(err) {
+			return err
+		}
+	}
+	return fmt.Errorf("the floor of %s: overtaken by others %d times", kind, maxTries)
+}
+
+// lastCompleted returns the latest day that a run has completed, or zero. The first look is
+// at the latest runs alone: all of them are a megabyte one day, read for one line.
+func (e *Records) LastCompleted(ctx context.Context, kind Kind) (civil.Date, error) {
+	for _, limit := range [...]int{16, 0} {
+		q := store.Query{Table: e.Table, Partition: runPK(kind), To: "9999-12-31~", Reverse: true, Limit: limit}
+		for it, err := range e.Store.Query(ctx, q) {
+			if err != nil {
+				return civil.Date{}, err
+			}
+			if it.Get(schema.Completed).Bool() {
+				return civil.Parse(it.Str(schema.RunDate))
+			}
+		}
+	}
+	return civil.Date{}, nil
+}
+
+// WalkFrom returns the oldest date that a run of this kind looks at on the business day: the
+// oldest of the last completed day (before there is one, the day on which the store was made)
+// less lookBack, today and the business day less lookBack, and the low watermark, which it
+// returns as well; nil: there is none.
+func (e *Records) WalkFrom(ctx context.Context, kind Kind, day civil.Date) (from civil.Date, w *Watermark, err error) {
+	last, err := e.LastCompleted(ctx, kind)
+	if err != nil {
+		return from, nil, err
+	}
+	if last.IsZero() { // no run has found what fell due since the store was made
+		last = civil.Of(e.Opened.Created)
+	}
+	from = earlier(e.Today(), earlier(last, day)).AddDays(-lookBack)
+	if w, err = e.Watermark(ctx, kind); w != nil {
+		from = earlier(from, w.date)
+	}
+	return from, w, err
+}
+
+// lookBack is how many days before the last completed one a walk begins: rows that an
+// index showed late are found by then.
+const lookBack = 35
+
+// WalkStart returns the oldest date that a run of this kind would look at today.
+func (e *Records) WalkStart(ctx context.Context, kind Kind) (civil.Date, error) {
+	from, _, err := e.WalkFrom(ctx, kind, e.Today())
+	return from, err
+}
