@@ -2,8 +2,10 @@ package billing
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"strings"
+	"sync"
 
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -46,4 +48,26 @@ func (e *Records) RegisterPlace(p Payer) []store.Write {
 	return []store.Write{store.Put(e.Table, store.NewItem(
 		store.Attribute{Name: schema.PK, Value: store.S(processorPK)},
 		store.Attribute{Name: schema.SK, Value: store.S(strings.Clone(p.At))}))}
+}
+
+// maxListings is how many accounts of the processor are listed at one time.
+const maxListings = 16
+
+// atEach calls do for every element of what is asked for, the first alone and then
+// maxListings at a time, and returns when all are done. Where the first is answered that our
+// credentials are refused, nobody else is asked.
+func atEach[T any](asked []T, do func(i int, what T) error) {
+	if len(asked) == 0 || errors.Is(do(0, asked[0]), ErrRefused) {
+		return
+	}
+	var all sync.WaitGroup
+	free := make(chan struct{}, maxListings)
+	for i := 1; i < len(asked); i++ {
+		free <- struct{}{}
+		all.Go(func() {
+			_ = do(i, asked[i]) // whoever asks keeps the answers
+			<-free
+		})
+	}
+	all.Wait()
 }

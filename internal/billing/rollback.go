@@ -381,3 +381,29 @@ func (e *Engine) adoptInto(ctx context.Context, s *Subscription, in Intent) erro
 	_, err = e.settle(ctx, s, in, today)
 	return err
 }
+
+// allPlaces is places, with the connected accounts that the processor knows: one that was
+// used first in the lost time is in no store that was restored.
+func (e *Engine) allPlaces(ctx context.Context) ([]string, error) {
+	places, err := e.Places(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, ok := e.proc.(Platform)
+	if !ok {
+		return places, nil
+	}
+	for at, err := range p.Connected(ctx) {
+		if errors.Is(err, ErrRefused) && len(places) == 1 { // a key that need not see any
+			e.Log.WarnContext(ctx, "the key may not list connected accounts, and none was ever used here", "error", err)
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing the connected accounts: %w", err)
+		}
+		if !slices.Contains(places, at) {
+			places = append(places, at)
+		}
+	}
+	return places, nil
+}
