@@ -233,7 +233,7 @@ func (m *importer) check(ctx context.Context, s *session) (fatal bool, err error
 		}
 		m.sum.Bad++
 		m.refused[rec.Line] = true
-		m.report(rec.Line, field.Field, field.Reason)
+		m.report(rec.Line, field.Field, field.Problem)
 		return rejected.addRow(rec, field)
 	})
 	return fatal, err

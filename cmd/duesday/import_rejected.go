@@ -121,7 +121,7 @@ func (r *rejectedFile) writeLater(header bool) error {
 	}
 	for _, x := range r.later {
 		values := bookRow(&x.row)
-		cells := []string{strconv.Itoa(x.line), x.field.Field, x.field.Reason}
+		cells := []string{strconv.Itoa(x.line), x.field.Field, x.field.Problem}
 		for _, name := range names {
 			cells = append(cells, values[name])
 		}
@@ -132,7 +132,7 @@ func (r *rejectedFile) writeLater(header bool) error {
 }
 
 func rejectedObject(x refusedRow) map[string]any {
-	o := map[string]any{"rejected_line": x.line, "rejected_column": x.field.Field, "rejected_reason": x.field.Reason}
+	o := map[string]any{"rejected_line": x.line, "rejected_column": x.field.Field, "rejected_reason": x.field.Problem}
 	for name, value := range bookRow(&x.row) {
 		if value != "" {
 			o[name] = value

@@ -28,7 +28,7 @@ type Account struct {
 }
 
 // mixed is FanOut of an account whose Mixed is set.
-const mixed = "mixed"
+const MixedAddresses = "mixed"
 
 func (a *Account) item() store.Item {
 	it := store.NewItem(
@@ -52,7 +52,7 @@ func (a *Account) item() store.Item {
 	case a.Copying:
 		it.Set(schema.FanOut, store.Bool(true))
 	case a.Mixed:
-		it.Set(schema.FanOut, store.S(mixed))
+		it.Set(schema.FanOut, store.S(MixedAddresses))
 	}
 	keep(&it, a.raw, func(name string) bool { return accountOwns[name] })
 	return it
@@ -66,9 +66,9 @@ var accountOwns = map[string]bool{
 }
 
 func decodeAccount(it store.Item) *Account {
-	a := &Account{ID: trimAccount(it.Str(schema.PK)), Email: it.Str(schema.Email), TimeZone: it.Str(schema.TimeZone),
+	a := &Account{ID: AccountOf(it.Str(schema.PK)), Email: it.Str(schema.Email), TimeZone: it.Str(schema.TimeZone),
 		Method: it.Str(schema.PaymentMethod), Given: readStamp(it.Str(schema.MethodDate)), Payer: payerOf(it), Created: readStamp(it.Str(schema.CreatedDate)), Copying: it.Get(schema.FanOut).Bool(),
-		Mixed: it.Str(schema.FanOut) == mixed, Version: it.Int(schema.Version), raw: it}
+		Mixed: it.Str(schema.FanOut) == MixedAddresses, Version: it.Int(schema.Version), raw: it}
 	if a.TimeZone == "" {
 		a.TimeZone = "UTC"
 	}
@@ -88,7 +88,7 @@ func (a *Account) unchanged() store.Condition {
 
 // bump returns the put of the account if it is still as it was read. Every change in the
 // account's set of subscriptions goes through it, which keeps their ids unique.
-func (a *Account) bump(table string) store.Write {
+func (a *Account) BumpVersion(table string) store.Write {
 	a.Version++
 	return store.Put(table, a.item(), a.unchanged())
 }
@@ -106,7 +106,7 @@ func (e *Records) Account(ctx context.Context, id string) (*Account, error) {
 }
 
 // errAsIs is what a change decides when there is nothing to be written.
-var errAsIs = errors.New("nothing to change")
+var ErrUnchanged = errors.New("nothing to change")
 
 // Accounts yields all accounts. It scans: for operators, not for jobs.
 func (e *Records) Accounts(ctx context.Context) iter.Seq2[*Account, error] {
@@ -124,6 +124,6 @@ func (e *Records) Accounts(ctx context.Context) iter.Seq2[*Account, error] {
 }
 
 // still holds while the account is as it was read.
-func (a *Account) still(table string) store.Write {
+func (a *Account) UnchangedCheck(table string) store.Write {
 	return store.Check(table, accountKey(a.ID), a.unchanged())
 }

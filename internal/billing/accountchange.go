@@ -20,7 +20,7 @@ func (e *Engine) CreateAccount(ctx context.Context, id, email, zone string) (*Ac
 	}
 	if zone != "" {
 		if _, err := civil.Zone(zone); err != nil {
-			return nil, fieldError("time_zone", err.Error())
+			return nil, Invalid("time_zone", err.Error())
 		}
 	}
 	if err := e.Live(ctx); err != nil {
@@ -51,7 +51,7 @@ func (e *Engine) UpdateAccount(ctx context.Context, id string, c AccountChange) 
 	}
 	if c.TimeZone != nil {
 		if _, err := civil.Zone(*c.TimeZone); err != nil {
-			return nil, fieldError("time_zone", err.Error())
+			return nil, Invalid("time_zone", err.Error())
 		}
 	}
 	a, err := e.changeAccount(ctx, id, func(a *Account) error {
@@ -89,7 +89,7 @@ func (e *Engine) UpdateAccount(ctx context.Context, id string, c AccountChange) 
 // whether it landed; errAsIs from it writes nothing and is no error. The writes go into the
 // same commit.
 func (e *Engine) changeAccount(ctx context.Context, id string, change func(*Account) error, others ...store.Write) (*Account, error) {
-	for range maxTries {
+	for range store.MaxTries {
 		if err := e.Live(ctx); err != nil {
 			return nil, err
 		}
@@ -97,20 +97,20 @@ func (e *Engine) changeAccount(ctx context.Context, id string, change func(*Acco
 		if err != nil {
 			return nil, err
 		}
-		if err := change(a); errors.Is(err, errAsIs) {
+		if err := change(a); errors.Is(err, ErrUnchanged) {
 			return a, nil
 		} else if err != nil {
 			return nil, err
 		}
-		w := a.bump(e.Table)
+		w := a.BumpVersion(e.Table)
 		if err = e.Store.Commit(ctx, append([]store.Write{w}, others...)...); err == nil {
 			a.raw = w.Item
 			return a, nil
-		} else if !again(err) {
+		} else if !store.Retryable(err) {
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("account %s: overtaken by others %d times", id, maxTries)
+	return nil, fmt.Errorf("account %s: overtaken by others %d times", id, store.MaxTries)
 }
 
 // copyInto writes the account's values into one subscription or receipt that differs. The
@@ -121,7 +121,7 @@ func (e *Engine) copyInto(ctx context.Context, it store.Item, a *Account) error 
 	if !isSubscription && it.Str(schema.Email) == a.Email {
 		return nil
 	}
-	for range maxTries {
+	for range store.MaxTries {
 		now, err := e.Account(ctx, a.ID)
 		if err != nil {
 			return err
@@ -147,9 +147,9 @@ func (e *Engine) copyInto(ctx context.Context, it store.Item, a *Account) error 
 			set := store.NewItem(store.Attribute{Name: schema.Email, Value: store.S(a.Email)})
 			err = e.Store.Commit(ctx, store.Update(e.Table, keyOf(it), set, nil), still)
 		}
-		if !again(err) {
+		if !store.Retryable(err) {
 			return err
 		}
 	}
-	return fmt.Errorf("%s %s: overtaken by others %d times", it.Str(schema.PK), it.Str(schema.SK), maxTries)
+	return fmt.Errorf("%s %s: overtaken by others %d times", it.Str(schema.PK), it.Str(schema.SK), store.MaxTries)
 }

@@ -85,7 +85,7 @@ func (f *Findings) add(item, format string, args ...any) {
 // that it adopts from: what they write after the scan is not under the floor.
 func Adopt(ctx context.Context, e *Records, o AdoptOptions) (*AdoptReport, error) {
 	if e.Opened.Installation == "" {
-		return nil, fmt.Errorf("table %s has an item %s that is not Duesday's: it cannot be adopted", e.Table, metaKey)
+		return nil, fmt.Errorf("table %s has an item %s that is not Duesday's: it cannot be adopted", e.Table, MetaPK)
 	}
 	v, err := scanTable(ctx, e, o)
 	if err != nil || o.DryRun {
@@ -146,7 +146,7 @@ func (v *adoptionScan) writeAccounts(ctx context.Context, workers int) error {
 func (v *adoptionScan) writeAccount(ctx context.Context, s *scannedAccount) error {
 	e := v.Records
 	now := s.account
-	for range maxTries {
+	for range store.MaxTries {
 		w := s.completion(e.Table, now)
 		if now == nil {
 			w = store.Put(e.Table, s.made(e.Now()).item(), store.Absent())
@@ -154,7 +154,7 @@ func (v *adoptionScan) writeAccount(ctx context.Context, s *scannedAccount) erro
 			return nil
 		}
 		err := e.Store.Commit(ctx, w)
-		if !again(err) {
+		if !store.Retryable(err) {
 			return err
 		}
 		if now, err = e.Account(ctx, s.id); errors.Is(err, store.ErrNotFound) {
@@ -163,5 +163,5 @@ func (v *adoptionScan) writeAccount(ctx context.Context, s *scannedAccount) erro
 			return err
 		}
 	}
-	return fmt.Errorf("account %s: overtaken by others %d times", s.id, maxTries)
+	return fmt.Errorf("account %s: overtaken by others %d times", s.id, store.MaxTries)
 }

@@ -10,10 +10,6 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// failing marks an open period whose last attempt was declined for good: its intent has to
-// be shown cancelled before the period may end failed.
-const failing State = "failing"
-
 // advance brings an open period forward: one look-up or one attempt, then what its answer
 // asks for.
 func (e *Engine) advance(ctx context.Context, s *Subscription, m trigger, today civil.Date, fresh bool) (step, error) {
@@ -33,7 +29,7 @@ func (e *Engine) advance(ctx context.Context, s *Subscription, m trigger, today 
 	}
 	if fresh {
 		*m.sent = sent{o.Ref, o.Attempt, in.Latest}
-	} else if o.State != failing && (m.sent.earlier(o, in) || o.overtaken(in)) { // a period that is to end is tried no more
+	} else if o.State != failing && (m.sent.earlier(o, in) || o.ShowsOvertaken(in)) { // a period that is to end is tried no more
 		o.Base, o.State, o.Overtaken = in.Latest, "", false
 		o.Attempt++ // the one before may have been sent, by who is not there to tell
 		return step{again: true}, e.Put(ctx, s)
@@ -48,7 +44,7 @@ func (e *Engine) advance(ctx context.Context, s *Subscription, m trigger, today 
 			return e.setback(ctx, s, today, err)
 		}
 	}
-	if !fresh && !s.ending() && !ran(o, in) && (o.State != RequiresAction || in.State == Opened) && (s.Status != ParkedState || m.manual) && !m.finish {
+	if !fresh && !s.ending() && !AttemptRan(o, in) && (o.State != RequiresAction || in.State == Opened) && (s.Status != ParkedState || m.manual) && !m.finish {
 		if again, err := e.newer(ctx, s, today); err != nil {
 			return step{}, err
 		} else if again {
@@ -85,7 +81,7 @@ func (e *Engine) act(ctx context.Context, s *Subscription, m trigger, in Intent,
 		return e.wait(ctx, s, today, Processing, in.Latest, "the processor is still processing it")
 	case in.Latest != "" && e.overdue(s, today):
 		s.Open.State = failing
-		s.NextPayment = later(s.NextPayment, today)
+		s.NextPayment = civil.Later(s.NextPayment, today)
 		return step{again: true}, e.Put(ctx, s)
 	case in.State == RequiresAction:
 		return e.wait(ctx, s, today, RequiresAction, in.Latest, "the customer has to authenticate the payment")
@@ -144,7 +140,7 @@ func (e *Engine) wait(ctx context.Context, s *Subscription, today civil.Date, st
 	}
 	told := o.State == state // by an older Duesday, which set no deadline
 	o.State, o.Asked, o.Overtaken = state, civil.Date{}, false
-	s.NextPayment = later(s.NextPayment, today)
+	s.NextPayment = civil.Later(s.NextPayment, today)
 	var others []store.Write
 	if state == RequiresAction {
 		o.Asked = today
@@ -152,14 +148,14 @@ func (e *Engine) wait(ctx context.Context, s *Subscription, today civil.Date, st
 	if state == RequiresAction && !told {
 		others = e.notice(noticeAction, s, s.Open, nil)
 	}
-	r := s.result(OutcomePending, reason)
+	r := resultOf(s, OutcomePending, reason)
 	return step{result: r}, e.Put(ctx, s, others...)
 }
 
 // remain leaves the period as it is, but moves its row to the run's day when it is older,
 // so that walks that have moved on still find it.
 func (e *Engine) remain(ctx context.Context, s *Subscription, today civil.Date, outcome Outcome, reason string) (step, error) {
-	r := s.result(outcome, reason)
+	r := resultOf(s, outcome, reason)
 	if s.NextPayment.IsZero() || !s.NextPayment.Before(today) {
 		return step{result: r}, nil
 	}
@@ -167,8 +163,8 @@ func (e *Engine) remain(ctx context.Context, s *Subscription, today civil.Date, 
 	return step{result: r}, e.Put(ctx, s)
 }
 
-// result describes the period to be paid next.
-func (s *Subscription) result(outcome Outcome, reason string) *Result {
+// resultOf describes the subscription's period to be paid next.
+func resultOf(s *Subscription, outcome Outcome, reason string) *Result {
 	r := &Result{Name: s.Name, Period: s.Period, Outcome: outcome, Amount: s.Amount, Reason: reason}
 	r.Due, _ = s.Due()
 	if s.Open != nil {

@@ -72,7 +72,7 @@ func (e *Engine) newestCards(ctx context.Context, w Wallet, since time.Time) (ma
 		return nil, err
 	}
 	found, errs := make([][]Setup, len(places)), make([]error, len(places))
-	atEach(places, func(i int, at string) error {
+	AskEach(places, func(i int, at string) error {
 		found[i], errs[i] = e.setups(ctx, w, ListRequest{At: at, Since: since})
 		return errs[i]
 	})
@@ -129,7 +129,7 @@ func (e *Engine) takeOver(ctx context.Context, g Setup) (taken bool, err error) 
 	}
 	a, err := e.changeAccount(ctx, g.Account, func(now *Account) error {
 		if !now.Payer.same(Payer{At: g.At, Customer: g.Customer}) || !g.Card.Made.After(now.Given) {
-			return errAsIs
+			return ErrUnchanged
 		}
 		now.Method, now.Given = g.Card.Method, g.Card.Made
 		taken = true
@@ -151,19 +151,19 @@ func (e *Engine) takeOverOne(ctx context.Context, g Setup) (taken bool, err erro
 		if err != nil {
 			return nil, err
 		}
-		isNew := g.Card.Made.After(s.given())
+		isNew := g.Card.Made.After(s.MethodGiven())
 		if !a.Payer.same(Payer{At: g.At, Customer: g.Customer}) || s.over() || (!isNew && s.Method != g.Card.Method) {
-			return nil, errAsIs
+			return nil, ErrUnchanged
 		}
 		if isNew {
-			s.give(g.Card.Method, g.Card.Made)
+			s.SetMethod(g.Card.Method, g.Card.Made)
 			taken = true
 		}
-		writes, err := e.follow(ctx, s, choice{s.Method, s.given(), a.Payer}, today, false)
-		if isNew && errors.Is(err, errAsIs) {
+		writes, err := e.follow(ctx, s, choice{s.Method, s.MethodGiven(), a.Payer}, today, false)
+		if isNew && errors.Is(err, ErrUnchanged) {
 			err = nil
 		}
-		return append(writes, a.still(e.Table)), err
+		return append(writes, a.UnchangedCheck(e.Table)), err
 	})
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
@@ -191,22 +191,22 @@ func (e *Engine) spread(ctx context.Context, account string, urgent bool) (int, 
 				return nil, err
 			}
 			if s.over() {
-				return nil, errAsIs
+				return nil, ErrUnchanged
 			}
 			if s.Method != "" { // only who pays with it has changed: an intent of another customer cannot take it
 				if s.Open == nil || s.Open.Payer.same(a.Payer) {
-					return nil, errAsIs
+					return nil, ErrUnchanged
 				}
-				writes, err := e.follow(ctx, s, choice{s.Method, s.given(), a.Payer}, today, urgent)
+				writes, err := e.follow(ctx, s, choice{s.Method, s.MethodGiven(), a.Payer}, today, urgent)
 				changed = changed || err == nil
-				return append(writes, a.still(e.Table)), err
+				return append(writes, a.UnchangedCheck(e.Table)), err
 			}
 			if a.Method == "" {
-				return nil, errAsIs
+				return nil, ErrUnchanged
 			}
 			writes, err := e.follow(ctx, s, choice{a.Method, a.Given, a.Payer}, today, urgent)
 			changed = changed || err == nil
-			return append(writes, a.still(e.Table)), err
+			return append(writes, a.UnchangedCheck(e.Table)), err
 		})
 		if changed && err == nil {
 			n++
@@ -226,7 +226,7 @@ func (e *Engine) spread(ctx context.Context, account string, urgent bool) (int, 
 func (e *Engine) changeAll(ctx context.Context, n Name, decide func(*Subscription, civil.Date) ([]store.Write, error)) (*Subscription, error) {
 	for {
 		s, err := e.change(ctx, n, decide)
-		if errors.Is(err, errAsIs) {
+		if errors.Is(err, ErrUnchanged) {
 			return s, nil
 		}
 		if err != nil || s.Status != PastDue || s.Open != nil {
@@ -261,7 +261,7 @@ func (e *Engine) follow(ctx context.Context, s *Subscription, c choice, today ci
 	case s.Status == ParkedState && s.Parked == noMethod:
 		return e.unpark(s, today)
 	}
-	return nil, errAsIs
+	return nil, ErrUnchanged
 }
 
 // noMethod is why a subscription is parked that came due before anybody gave it a method.
@@ -274,7 +274,7 @@ func (e *Engine) unpark(s *Subscription, today civil.Date) ([]store.Write, error
 		return nil, err
 	}
 	s.Status, s.Parked = Active, ""
-	s.schedule(due, today)
+	s.Reschedule(due, today)
 	return []store.Write{store.Delete(e.Table, periodKey(s.Name, s.Period))}, nil
 }
 
@@ -318,11 +318,11 @@ func (e *Engine) retry(ctx context.Context, s *Subscription, method string, p Pa
 	}
 	switch {
 	case in.State == Canceled && s.ending(), moved && in.State != Canceled:
-		return errAsIs
+		return ErrUnchanged
 	case moved:
 		o.Payer = p
 	}
-	o.Overtaken = !ran(o, in) // somebody may be about to make that attempt
+	o.Overtaken = !AttemptRan(o, in) // somebody may be about to make that attempt
 	o.Method, o.Base, o.State, o.Retry = method, in.Latest, "", civil.Date{}
 	o.Attempt++
 	s.NextPayment = today

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/duesday/duesday/internal/civil"
@@ -83,7 +84,7 @@ func (e *Engine) collect(ctx context.Context, n Name, m trigger, report func(Res
 	m.sent = new(sent)
 	var fresh *Subscription // bound by us a moment ago: nothing to look up
 	var doubt pendingSettle
-	for paid, tries := 0, 0; tries < maxTries; {
+	for paid, tries := 0, 0; tries < store.MaxTries; {
 		s, isFresh := fresh, fresh != nil
 		if fresh = nil; !isFresh {
 			var err error
@@ -100,7 +101,7 @@ func (e *Engine) collect(ctx context.Context, n Name, m trigger, report func(Res
 		}
 		st, err := e.decide(ctx, s, m, paid, isFresh)
 		doubt.take(s, st.result, err)
-		if again(err) {
+		if store.Retryable(err) {
 			tries++
 			continue
 		}
@@ -117,7 +118,7 @@ func (e *Engine) collect(ctx context.Context, n Name, m trigger, report func(Res
 			return nil
 		}
 	}
-	return fmt.Errorf("subscription %s: %d decisions in a row were overtaken by others; left for the next run", n, maxTries)
+	return fmt.Errorf("subscription %s: %d decisions in a row were overtaken by others; left for the next run", n, store.MaxTries)
 }
 
 // A doubt is a settling of which nobody knows whether it has landed, now or a moment later.
@@ -221,7 +222,7 @@ func (e *Engine) bind(ctx context.Context, s *Subscription, m trigger, o *OpenPe
 	}
 	o.Ref = in.Ref
 	s.Open = o
-	s.NextPayment = later(s.NextPayment, today)
+	s.NextPayment = civil.Later(s.NextPayment, today)
 	if err := e.Put(ctx, s); err != nil {
 		return step{}, err
 	}
@@ -259,7 +260,7 @@ func (e *Engine) confirm(ctx context.Context, s *Subscription) (Intent, error) {
 		if lerr != nil {
 			return Intent{}, lerr
 		}
-		if ran(o, seen) && !(seen.NoPage && resend+1 < maxSends) {
+		if AttemptRan(o, seen) && !(seen.NoPage && resend+1 < maxSends) {
 			return seen, nil
 		}
 	}
@@ -272,7 +273,7 @@ func (e *Engine) confirm(ctx context.Context, s *Subscription) (Intent, error) {
 // and the next day's run tries again.
 func (e *Engine) makePage(ctx context.Context, s *Subscription, in Intent, today civil.Date) Intent {
 	o := s.Open
-	key := e.idempotencyKey("page", s, o.Period, o.Generation, o.Ref, itoa(o.Attempt), in.Latest, today.String(), o.Method)
+	key := e.idempotencyKey("page", s, o.Period, o.Generation, o.Ref, strconv.Itoa(o.Attempt), in.Latest, today.String(), o.Method)
 	now, err := e.proc.Confirm(ctx, ConfirmRequest{Key: key, Ref: o.Ref, Method: o.Method, Attempt: o.Attempt})
 	if err != nil {
 		return in
@@ -284,7 +285,7 @@ func (e *Engine) makePage(ctx context.Context, s *Subscription, in Intent, today
 func (e *Engine) openKey(s *Subscription, o *OpenPeriod) string {
 	more := []string{o.Amount.Decimal(), o.Amount.Currency().Code(), o.Method}
 	if o.Payer != (Payer{}) {
-		more = append(more, o.Payer.At, o.Payer.Customer, itoa(o.Payer.Fee))
+		more = append(more, o.Payer.At, o.Payer.Customer, strconv.Itoa(o.Payer.Fee))
 	}
 	return e.idempotencyKey("open", s, o.Period, o.Generation, more...)
 }
@@ -292,11 +293,11 @@ func (e *Engine) openKey(s *Subscription, o *OpenPeriod) string {
 // confirmKey hashes one sending of one attempt on the bound intent.
 func (e *Engine) confirmKey(s *Subscription, resend int) string {
 	o := s.Open
-	return e.idempotencyKey("confirm", s, o.Period, o.Generation, o.Ref, itoa(o.Attempt), itoa(resend), o.Method)
+	return e.idempotencyKey("confirm", s, o.Period, o.Generation, o.Ref, strconv.Itoa(o.Attempt), strconv.Itoa(resend), o.Method)
 }
 
 func (e *Engine) idempotencyKey(call string, s *Subscription, period, generation int, more ...string) string {
-	parts := append([]string{call, e.Opened.Installation, s.Account, s.key().SK, stamp(s.Created), itoa(period), itoa(generation)}, more...)
+	parts := append([]string{call, e.Opened.Installation, s.Account, s.key().SK, stamp(s.Created), strconv.Itoa(period), strconv.Itoa(generation)}, more...)
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return "dd_" + hex.EncodeToString(sum[:16])
 }

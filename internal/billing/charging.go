@@ -25,7 +25,7 @@ func (e *Engine) SetCharging(ctx context.Context, on bool, reason string) error 
 	} else {
 		set.Set(schema.Reason, store.S(secret.MaskCards(reason)))
 	}
-	err := e.Store.Commit(ctx, store.Update(e.Table, metaItem, set, remove, store.AttributeAbsent(schema.Moved)))
+	err := e.Store.Commit(ctx, store.Update(e.Table, MetaKey, set, remove, store.AttributeAbsent(schema.Moved)))
 	if errors.Is(err, store.ErrConflict) {
 		return fmt.Errorf("this store was %w", ErrMoved)
 	}

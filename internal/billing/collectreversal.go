@@ -29,7 +29,7 @@ func (e *RefundService) CollectReversals(ctx context.Context, since time.Time) (
 	}
 	c := &collector{e: e, records: map[string][]*ReversalRecord{}}
 	found, errs := make([][]Reversal, len(places)), make([]error, len(places))
-	atEach(places, func(i int, at string) error {
+	AskEach(places, func(i int, at string) error {
 		found[i], errs[i] = e.reversalsAt(ctx, proc, ListRequest{At: at, Since: since})
 		return errs[i]
 	})
@@ -107,8 +107,8 @@ func (c *collector) take(ctx context.Context, seen Reversal) (err error) {
 		c.records[account] = list
 	}
 	n := Name{Account: account, ID: seen.Tag.Subscription, SKU: seen.Tag.SKU}
-	if r := recordFor(list, seen); r != nil {
-		if same := *r; !same.take(seen, c.e.Now()) {
+	if r := FindReversal(list, seen); r != nil {
+		if same := *r; !same.Apply(seen, c.e.Now()) {
 			return nil
 		}
 	} else if s, err := c.e.Subscription(ctx, n); errors.Is(err, store.ErrNotFound) || errors.Is(err, ErrMoved) {
@@ -129,7 +129,7 @@ func (c *collector) take(ctx context.Context, seen Reversal) (err error) {
 // and returns how many it made or changed, the records as they stand, and the account as it
 // stood before they were read, nil when it has no item.
 func (e *RefundService) applyReversals(ctx context.Context, n Name, all ...Reversal) (changed int, list []*ReversalRecord, a *Account, err error) {
-	for range maxTries {
+	for range store.MaxTries {
 		// The account first: whatever is recorded after that makes it another version.
 		if a, err = e.Account(ctx, n.Account); errors.Is(err, store.ErrNotFound) {
 			a, err = nil, nil
@@ -155,18 +155,18 @@ func (e *RefundService) applyReversals(ctx context.Context, n Name, all ...Rever
 		if !next() {
 			return changed, list, a, nil
 		}
-		if err != nil && !again(err) {
+		if err != nil && !store.Retryable(err) {
 			return changed, nil, nil, err
 		}
 	}
-	return changed, nil, nil, fmt.Errorf("account %s: overtaken by others %d times", n.Account, maxTries)
+	return changed, nil, nil, fmt.Errorf("account %s: overtaken by others %d times", n.Account, store.MaxTries)
 }
 
 // takeReturn makes or changes the one record of what the processor shows, or returns false
 // when it says nothing new.
 func (e *RefundService) applyReversal(ctx context.Context, n Name, seen Reversal, list []*ReversalRecord, a *Account) (bool, error) {
-	take := func(r *ReversalRecord) bool { return r.take(seen, e.Now()) }
-	r := recordFor(list, seen)
+	take := func(r *ReversalRecord) bool { return r.Apply(seen, e.Now()) }
+	r := FindReversal(list, seen)
 	if r != nil {
 		if same := *r; !take(&same) {
 			return false, nil
@@ -180,10 +180,10 @@ func (e *RefundService) applyReversal(ctx context.Context, n Name, seen Reversal
 		return changed, err
 	}
 	id := seen.ID
-	if isRequest(seen.Request) && recordOfID(list, seen.Request) == nil {
+	if IsRefundID(seen.Request) && FindReversalID(list, seen.Request) == nil {
 		id = seen.Request
 	}
-	err := e.Store.Commit(ctx, recordOf(n, seen, id, e.Now()).create(e.Table, a)...)
+	err := e.Store.Commit(ctx, NewReversalRecord(n, seen, id, e.Now()).create(e.Table, a)...)
 	return err == nil, err
 }
 

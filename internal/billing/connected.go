@@ -56,7 +56,7 @@ const maxListings = 16
 // atEach calls do for every element of what is asked for, the first alone and then
 // maxListings at a time, and returns when all are done. Where the first is answered that our
 // credentials are refused, nobody else is asked.
-func atEach[T any](asked []T, do func(i int, what T) error) {
+func AskEach[T any](asked []T, do func(i int, what T) error) {
 	if len(asked) == 0 || errors.Is(do(0, asked[0]), ErrRefused) {
 		return
 	}

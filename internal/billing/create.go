@@ -17,7 +17,7 @@ func (e *Engine) CreateSubscription(ctx context.Context, n NewSubscription) (*Su
 	if err := n.Check(); err != nil {
 		return nil, err
 	}
-	for range maxTries {
+	for range store.MaxTries {
 		writes, s, err := e.creation(ctx, n)
 		if err != nil {
 			return s, err
@@ -25,11 +25,11 @@ func (e *Engine) CreateSubscription(ctx context.Context, n NewSubscription) (*Su
 		if err = e.Store.Commit(ctx, writes...); err == nil {
 			s.raw = s.item()
 			return s, nil
-		} else if !again(err) {
+		} else if !store.Retryable(err) {
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("subscription %s/%s: overtaken by others %d times", n.Account, n.ID, maxTries)
+	return nil, fmt.Errorf("subscription %s/%s: overtaken by others %d times", n.Account, n.ID, store.MaxTries)
 }
 
 // creation decides what creating the subscription writes, as the store stands now.
@@ -41,7 +41,7 @@ func (e *Engine) creation(ctx context.Context, n NewSubscription) ([]store.Write
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		if n.Email == "" {
-			return nil, nil, fieldError("email", "is missing: account "+n.Account+" does not exist yet")
+			return nil, nil, Invalid("email", "is missing: account "+n.Account+" does not exist yet")
 		}
 		a = nil
 	case err != nil:
@@ -60,7 +60,7 @@ func (e *Engine) creation(ctx context.Context, n NewSubscription) ([]store.Write
 		a = &Account{ID: n.Account, Email: n.Email, TimeZone: n.TimeZone, Created: s.Created, Version: 1}
 		writes = append(writes, store.Put(e.Table, a.item(), store.Absent()))
 	} else {
-		writes = append(writes, a.bump(e.Table))
+		writes = append(writes, a.BumpVersion(e.Table))
 	}
 	floor, err := e.WatermarkWrites(ctx, s.NextPayment, s.NextReminder)
 	return append(writes, floor...), s, err
@@ -72,15 +72,15 @@ func (e *Engine) fits(ctx context.Context, a *Account, n *NewSubscription) (*Sub
 	old, err := e.Subscription(ctx, Name{Account: n.Account, ID: n.ID})
 	switch {
 	case err == nil && old.SKU != n.SKU:
-		return old, fieldError("sku", "subscription "+old.String()+" has SKU "+old.SKU+" and keeps it; take another subscription id")
+		return old, Invalid("sku", "subscription "+old.String()+" has SKU "+old.SKU+" and keeps it; take another subscription id")
 	case err == nil:
 		return old, fmt.Errorf("subscription %s %w", old, ErrExists)
 	case !errors.Is(err, store.ErrNotFound):
 		return nil, err
 	case n.Email != "" && n.Email != a.Email:
-		return nil, fieldError("email", "account "+a.ID+" has another address; change it with account update")
+		return nil, Invalid("email", "account "+a.ID+" has another address; change it with account update")
 	case n.TimeZone != "" && n.TimeZone != a.TimeZone:
-		return nil, fieldError("time_zone", "account "+a.ID+" is in "+a.TimeZone)
+		return nil, Invalid("time_zone", "account "+a.ID+" is in "+a.TimeZone)
 	}
 	n.Email, n.TimeZone = a.Email, a.TimeZone
 	return nil, nil
@@ -123,7 +123,7 @@ func (e *Engine) build(n *NewSubscription) (*Subscription, error) {
 	if !n.LastReminder.IsZero() {
 		s.LastReminder = n.LastReminder
 	}
-	today := zoneToday(n.TimeZone, now)
+	today := TodayIn(n.TimeZone, now)
 	if s.Anchor = n.NextPayment; s.Anchor.IsZero() {
 		start := n.Start
 		if start.IsZero() {
@@ -131,13 +131,13 @@ func (e *Engine) build(n *NewSubscription) (*Subscription, error) {
 		}
 		var err error
 		if s.Anchor, err = civil.FirstOnOrAfter(start, n.PaymentDay, s.Interval); err != nil {
-			return nil, fieldError("payment_day", err.Error())
+			return nil, Invalid("payment_day", err.Error())
 		}
 	}
 	if due, err := s.Schedule().Due(0); err != nil || due != s.Anchor {
-		return nil, fieldError("next_payment_date", fmt.Sprintf("%s is no payment day %d", s.Anchor, s.PaymentDay))
+		return nil, Invalid("next_payment_date", fmt.Sprintf("%s is no payment day %d", s.Anchor, s.PaymentDay))
 	}
-	s.schedule(s.Anchor, today)
+	s.Reschedule(s.Anchor, today)
 	s.NextPayment = s.Anchor // honoured, past or future: the floor makes the walk find it
 	if s.ReminderDays > 0 && !s.Anchor.After(today) {
 		s.NextReminder = s.Anchor.AddDays(-s.ReminderDays) // for a run on a business day before it
@@ -200,17 +200,17 @@ func (e *Engine) importSome(ctx context.Context, batch []NewSubscription, count 
 			a := &Account{ID: b.Account, Email: b.Email, TimeZone: b.TimeZone, Created: s.Created, Version: 1}
 			writes = append(writes, store.Put(e.Table, a.item(), store.Absent()))
 		}
-		if !s.NextPayment.After(zoneToday(s.TimeZone, e.Now())) {
+		if !s.NextPayment.After(TodayIn(s.TimeZone, e.Now())) {
 			due++
 		}
-		payment, reminder = earlier(payment, s.NextPayment), earlier(reminder, s.NextReminder)
+		payment, reminder = civil.Earlier(payment, s.NextPayment), civil.Earlier(reminder, s.NextReminder)
 		n++
 	}
 	floor, err := e.WatermarkWrites(ctx, payment, reminder)
 	if err != nil {
 		return n, false, err
 	}
-	if err = e.Store.Commit(ctx, append(writes, floor...)...); again(err) {
+	if err = e.Store.Commit(ctx, append(writes, floor...)...); store.Retryable(err) {
 		return n, false, nil
 	} else if err != nil {
 		return n, false, err
@@ -230,7 +230,7 @@ func (e *Engine) importOne(ctx context.Context, n NewSubscription, count *Import
 		return fmt.Errorf("%s/%s: %w", n.Account, n.ID, err)
 	}
 	count.Created++
-	if !s.NextPayment.After(zoneToday(s.TimeZone, e.Now())) {
+	if !s.NextPayment.After(TodayIn(s.TimeZone, e.Now())) {
 		count.Due++
 	}
 	return nil

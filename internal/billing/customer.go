@@ -22,7 +22,7 @@ type Attachment struct {
 // Check returns a FieldError for the first field that is wrong, or nil.
 func (t *Attachment) Check() error {
 	if t.Customer == "" && t.Method == "" && t.Connected == nil && t.Fee == nil {
-		return fieldError("customer", "nothing to attach: give a customer, a payment method, a connected account or a fee")
+		return Invalid("customer", "nothing to attach: give a customer, a payment method, a connected account or a fee")
 	}
 	fields := [...]struct{ name, text string }{{"customer", t.Customer}, {"payment_method", t.Method}, {"connected", deref(t.Connected)}}
 	for _, f := range fields {
@@ -34,7 +34,7 @@ func (t *Attachment) Check() error {
 		}
 	}
 	if t.Fee != nil && (*t.Fee < 0 || *t.Fee > maxFee) {
-		return fieldError("fee", "want 0 to 100 %")
+		return Invalid("fee", "want 0 to 100 %")
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func (t *Attachment) payer(p Payer) (Payer, error) {
 		p.Fee = *t.Fee
 	}
 	if p.Fee > 0 && p.At == "" {
-		return p, fieldError("fee", "only a connected account leaves us a fee, and the account is charged at our own")
+		return p, Invalid("fee", "only a connected account leaves us a fee, and the account is charged at our own")
 	}
 	return p, nil
 }
@@ -103,7 +103,7 @@ func (e *Engine) Attach(ctx context.Context, id string, t Attachment) (*Account,
 	a, err := e.changeAccount(ctx, id, func(now *Account) error {
 		switch {
 		case now.Payer == payer && now.Method == method && now.Given.Equal(given):
-			return errAsIs // as it was, or landed before an answer that was lost
+			return ErrUnchanged // as it was, or landed before an answer that was lost
 		case now.Payer != old.Payer || now.Method != old.Method:
 			return fmt.Errorf("account %s was given another customer or payment method meanwhile: %w; look, and attach again", id, ErrState)
 		}
@@ -169,7 +169,7 @@ func (e *Engine) customer(ctx context.Context, w Wallet, a *Account) (*Account, 
 		case now.Payer.At != r.At:
 			return fmt.Errorf("account %s was attached elsewhere meanwhile: %w; ask again", a.ID, ErrState)
 		case now.Payer.Customer != "":
-			return errAsIs
+			return ErrUnchanged
 		}
 		now.Payer.Customer = made
 		return nil

@@ -3,6 +3,7 @@ package billing
 import (
 	"context"
 	"errors"
+	"strconv"
 
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/store"
@@ -45,7 +46,7 @@ func (e *Engine) judge(s *Subscription, due, today civil.Date, m trigger, charge
 // plan reports what collect would do with the subscription, and does none of it: every
 // period that would be opened or tried again is reported as skipped, and what is or would be
 // parked as parked.
-func (e *Engine) plan(ctx context.Context, n Name, day civil.Date, report func(Result)) error {
+func (e *Engine) dryRun(ctx context.Context, n Name, day civil.Date, report func(Result)) error {
 	s, err := e.Load(ctx, n)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
@@ -59,7 +60,7 @@ func (e *Engine) plan(ctx context.Context, n Name, day civil.Date, report func(R
 		if !o.Retry.IsZero() && o.Retry.After(today) && s.Requested == RequestNone {
 			return nil
 		}
-		report(*s.planOpen())
+		report(*dryRunOpen(s))
 		return nil
 	}
 	for charged := 0; ; charged++ {
@@ -74,15 +75,15 @@ func (e *Engine) plan(ctx context.Context, n Name, day civil.Date, report func(R
 				return err
 			}
 			if method == "" {
-				report(*s.result(OutcomeParked, noMethod))
+				report(*resultOf(s, OutcomeParked, noMethod))
 				return nil
 			}
-			report(*s.result(OutcomeSkipped, "would be charged"))
+			report(*resultOf(s, OutcomeSkipped, "would be charged"))
 		case overload:
-			report(*s.result(OutcomeParked, "would be parked"))
+			report(*resultOf(s, OutcomeParked, "would be parked"))
 			return nil
 		case undecided:
-			report(*s.result(OutcomeParked, s.Parked))
+			report(*resultOf(s, OutcomeParked, s.Parked))
 			return nil
 		default:
 			return nil
@@ -93,19 +94,19 @@ func (e *Engine) plan(ctx context.Context, n Name, day civil.Date, report func(R
 	}
 }
 
-// planOpen says what would become of the open period: only one that would be tried again is
+// dryRunOpen says what would become of the open period: only one that would be tried again is
 // reported as skipped, like those that would be charged.
-func (s *Subscription) planOpen() *Result {
+func dryRunOpen(s *Subscription) *Result {
 	switch o := s.Open; {
 	case s.ending():
-		return s.result(OutcomePending, "its payment intent is being cancelled")
+		return resultOf(s, OutcomePending, "its payment intent is being cancelled")
 	case s.Status == ParkedState:
-		return s.result(OutcomeParked, s.Parked)
+		return resultOf(s, OutcomeParked, s.Parked)
 	case o.State == RequiresAction:
-		return s.result(OutcomePending, "the customer has to authenticate the payment")
+		return resultOf(s, OutcomePending, "the customer has to authenticate the payment")
 	case o.State == Processing:
-		return s.result(OutcomePending, "the processor is still processing it")
+		return resultOf(s, OutcomePending, "the processor is still processing it")
 	default:
-		return s.result(OutcomeSkipped, "open: attempt "+itoa(o.Attempt))
+		return resultOf(s, OutcomeSkipped, "open: attempt "+strconv.Itoa(o.Attempt))
 	}
 }

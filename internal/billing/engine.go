@@ -84,11 +84,11 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		e.cfg.CatchUp = DefaultConfig().CatchUp
 	}
 	var err error
-	for range maxTries { // a lost reply or a twin that made it first: read again
+	for range store.MaxTries { // a lost reply or a twin that made it first: read again
 		if e.Opened, err = e.Meta(ctx); !errors.Is(err, store.ErrNotFound) {
 			break
 		}
-		if making := e.makeMeta(ctx, o.Making, max(1, o.Shards)); making != nil && !again(making) {
+		if making := e.makeMeta(ctx, o.Making, max(1, o.Shards)); making != nil && !store.Retryable(making) {
 			err = making
 			break
 		}

@@ -28,14 +28,14 @@ func (e *Engine) pin(ctx context.Context, readOnly bool) error {
 			return fmt.Errorf("asking the processor whose account it is: %w", err)
 		}
 	}
-	for range maxTries {
+	for range store.MaxTries {
 		switch {
 		case e.Opened.Processor == identity, e.Opened.Processor == "" && readOnly:
 			return nil
 		case e.Opened.Processor != "":
 			return fmt.Errorf("%w: it is charged through %s, and this is %s", ErrOtherProcessor, e.Opened.Processor, orSandbox(identity))
 		}
-		ran, err := anything(e.Store.Query(ctx, store.Query{Table: e.Table, Partition: runPK(Payments), To: "9999-12-31~", Limit: 1}))
+		ran, err := AnyItem(e.Store.Query(ctx, store.Query{Table: e.Table, Partition: runPK(Payments), To: "9999-12-31~", Limit: 1}))
 		if err != nil {
 			return err
 		}
@@ -43,15 +43,15 @@ func (e *Engine) pin(ctx context.Context, readOnly bool) error {
 			return fmt.Errorf("%w: it has been charged through a sandbox, and this is %s", ErrOtherProcessor, identity)
 		}
 		set := store.NewItem(store.Attribute{Name: schema.Processor, Value: store.S(identity)})
-		err = e.Store.Commit(ctx, store.Update(e.Table, metaItem, set, nil, store.AttributeAbsent(schema.Processor)))
-		if err != nil && !again(err) {
+		err = e.Store.Commit(ctx, store.Update(e.Table, MetaKey, set, nil, store.AttributeAbsent(schema.Processor)))
+		if err != nil && !store.Retryable(err) {
 			return err
 		}
 		if e.Opened, err = e.Meta(ctx); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("noting the processor in the store: overtaken by others %d times", maxTries)
+	return fmt.Errorf("noting the processor in the store: overtaken by others %d times", store.MaxTries)
 }
 
 func orSandbox(identity string) string {

@@ -55,7 +55,7 @@ func (n *NewSubscription) Check() error {
 		}
 	}
 	if n.Amount.Currency().IsZero() || !n.Amount.IsPositive() {
-		return fieldError("amount", "must be more than zero")
+		return Invalid("amount", "must be more than zero")
 	}
 	interval := n.Interval
 	if interval == (civil.Interval{}) {
@@ -66,7 +66,7 @@ func (n *NewSubscription) Check() error {
 		last = 7
 	}
 	if n.PaymentDay < 1 || n.PaymentDay > last {
-		return fieldError("payment_day", "want 1 to "+itoa(last)+", not "+itoa(n.PaymentDay))
+		return Invalid("payment_day", "want 1 to "+strconv.Itoa(last)+", not "+strconv.Itoa(n.PaymentDay))
 	}
 	if n.Method != "" {
 		if err := CheckMethod(n.Method); err != nil {
@@ -78,22 +78,22 @@ func (n *NewSubscription) Check() error {
 	}
 	if n.TimeZone != "" {
 		if _, err := civil.Zone(n.TimeZone); err != nil {
-			return fieldError("time_zone", "want an IANA name such as Europe/Berlin, not "+strconv.Quote(secret.MaskCards(n.TimeZone)))
+			return Invalid("time_zone", "want an IANA name such as Europe/Berlin, not "+strconv.Quote(secret.MaskCards(n.TimeZone)))
 		}
 	}
 	if n.ReminderDays < 0 || n.ReminderDays > 366 {
-		return fieldError("reminder_days", "want 0 (none) to 366, not "+itoa(n.ReminderDays))
+		return Invalid("reminder_days", "want 0 (none) to 366, not "+strconv.Itoa(n.ReminderDays))
 	}
 	for _, f := range [...]struct {
 		name string
 		date civil.Date
 	}{{"start_date", n.Start}, {"next_payment_date", n.NextPayment}} {
 		if !f.date.IsZero() && (f.date.Year() < 1970 || f.date.Year() > 9000) {
-			return fieldError(f.name, "want a year from 1970 to 9000, not "+f.date.String())
+			return Invalid(f.name, "want a year from 1970 to 9000, not "+f.date.String())
 		}
 	}
 	if n.Installments < 0 || n.Installments > 9999 {
-		return fieldError("installments", "want 0 (no end) to 9999, not "+itoa(n.Installments))
+		return Invalid("installments", "want 0 (no end) to 9999, not "+strconv.Itoa(n.Installments))
 	}
 	return nil
 }
@@ -106,13 +106,13 @@ var Monthly = civil.Interval{N: 1, Unit: civil.Month}
 func CheckID(field, id string) error {
 	switch {
 	case id == "":
-		return fieldError(field, "is missing")
+		return Invalid(field, "is missing")
 	case len(id) > maxID:
-		return fieldError(field, "too long: at most "+itoa(maxID)+" bytes")
+		return Invalid(field, "too long: at most "+strconv.Itoa(maxID)+" bytes")
 	case strings.ContainsAny(id, "#/"):
-		return fieldError(field, "must not contain # or /")
+		return Invalid(field, "must not contain # or /")
 	case strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\uFFFD' || r == '\u00a0' }):
-		return fieldError(field, "must not contain spaces or control characters")
+		return Invalid(field, "must not contain spaces or control characters")
 	}
 	return CheckText(field, id, maxID)
 }
@@ -121,23 +121,21 @@ func CheckID(field, id string) error {
 func CheckEmail(email string) error {
 	a, err := mail.ParseAddress(email)
 	if err != nil || a.Address != email || len(email) > 254 {
-		return fieldError("email", "want an address such as ada@example.com, not "+strconv.Quote(secret.MaskCards(email)))
+		return Invalid("email", "want an address such as ada@example.com, not "+strconv.Quote(secret.MaskCards(email)))
 	}
 	return CheckText("email", email, 254)
 }
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
 // FieldError says which field of an input is wrong, and what would be right.
 type FieldError struct {
 	Field  string // by its name in files and JSON: payment_day
-	Reason string // without any digits of a card number
+	Problem string // without any digits of a card number
 }
 
-func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }
+func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
 
-func fieldError(field, reason string) error {
-	return &FieldError{Field: field, Reason: secret.MaskCards(reason)}
+func Invalid(field, reason string) error {
+	return &FieldError{Field: field, Problem: secret.MaskCards(reason)}
 }
 
 // CheckText returns why the text cannot be stored in the named field, or nil: control
@@ -156,23 +154,23 @@ func CheckText(field, text string, limit int) error {
 func checkPlain(field, text string, limit int) error {
 	switch {
 	case len(text) > limit:
-		return fieldError(field, "too long: at most "+itoa(limit)+" bytes")
+		return Invalid(field, "too long: at most "+strconv.Itoa(limit)+" bytes")
 	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
-		return fieldError(field, "control characters or invalid UTF-8")
+		return Invalid(field, "control characters or invalid UTF-8")
 	case secret.Redact(text) != text:
-		return fieldError(field, "looks like a secret key or token of the processor's: Duesday never stores one")
+		return Invalid(field, "looks like a secret key or token of the processor's: Duesday never stores one")
 	}
 	return nil
 }
 
 func cardError(field, masked string) error {
-	return fieldError(field, "looks like a card number ("+masked+"): Duesday never takes one; give the processor's token")
+	return Invalid(field, "looks like a card number ("+masked+"): Duesday never takes one; give the processor's token")
 }
 
 // CheckMethod returns why the text cannot be a payment method's token.
 func CheckMethod(token string) error {
 	if token == "" {
-		return fieldError("payment_method", "is missing: want the processor's token, such as pm_card_visa")
+		return Invalid("payment_method", "is missing: want the processor's token, such as pm_card_visa")
 	}
 	if err := checkPlain("payment_method", token, maxID); err != nil {
 		return err

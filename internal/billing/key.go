@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ const (
 	subPrefix   = "SUB#"
 	recPrefix   = "REC#"
 	perPrefix   = "PER#"
-	metaKey     = "META"
+	MetaPK     = "META"
 	watermarkSK = "FLOOR"
 	stampLayout = "2006-01-02T15:04:05.000Z"
 )
@@ -70,7 +71,7 @@ func nameOf(k store.Key) (n Name, ok bool) {
 // and the period.
 func receiptKey(n Name, processed time.Time, period int) store.Key {
 	return store.Key{PK: accountPK(n.Account),
-		SK: recPrefix + stamp(processed) + "#SKU#" + n.SKU + "#SUB#" + n.ID + "#" + itoa(period)}
+		SK: recPrefix + stamp(processed) + "#SKU#" + n.SKU + "#SUB#" + n.ID + "#" + strconv.Itoa(period)}
 }
 
 func periodKey(n Name, period int) store.Key {
@@ -126,7 +127,7 @@ func hashKey(parts ...string) string {
 	return "dd_" + hex.EncodeToString(sum[:16])
 }
 
-func trimAccount(pk string) string { return strings.TrimPrefix(pk, "ACC#") }
+func AccountOf(pk string) string { return strings.TrimPrefix(pk, "ACC#") }
 
 // A Kind is one of the two daily jobs.
 type Kind string

@@ -32,7 +32,7 @@ type lease struct {
 // signs of life holds it.
 func (e *Engine) acquire(ctx context.Context, kind Kind, partition, owner string) (*lease, error) {
 	l := &lease{e: e, key: store.Key{PK: leasePK(kind), SK: partition}, owner: owner}
-	for range maxTries {
+	for range store.MaxTries {
 		it, err := e.Store.Get(ctx, e.Table, l.key)
 		was := []store.Condition{store.Absent()}
 		switch {
@@ -44,14 +44,14 @@ func (e *Engine) acquire(ctx context.Context, kind Kind, partition, owner string
 		default:
 			was = l.conditions(it.Str(schema.Owner), it.Str(schema.Until))
 		}
-		if err = l.write(ctx, was); !again(err) {
+		if err = l.write(ctx, was); !store.Retryable(err) {
 			if err != nil {
 				return nil, err
 			}
 			return l, nil
 		}
 	}
-	return nil, fmt.Errorf("the lease of %s: overtaken by others %d times", partition, maxTries)
+	return nil, fmt.Errorf("the lease of %s: overtaken by others %d times", partition, store.MaxTries)
 }
 
 // alive reports whether the lease's owner has written it within the lease's length. One that
@@ -127,7 +127,7 @@ func (l *lease) release(ctx context.Context) error {
 	until := l.until
 	l.mu.Unlock()
 	err := l.e.Store.Commit(ctx, store.Delete(l.e.Table, l.key, l.conditions(l.owner, stamp(until))...))
-	if again(err) {
+	if store.Retryable(err) {
 		return nil // somebody else's by now
 	}
 	return err

@@ -33,7 +33,7 @@ func (e *UnreadableError) Error() string {
 func (e *UnreadableError) Unwrap() error { return e.err }
 
 // reasonOf says why an item cannot be read, without any value of it but its key's.
-func reasonOf(err error) string {
+func UnreadableReason(err error) string {
 	if e, ok := errors.AsType[*UnreadableError](err); ok {
 		return e.attribute + " " + e.reason
 	}

@@ -27,7 +27,7 @@ func (j *job) before(ctx context.Context) (err error) {
 	if _, ok := j.e.proc.(Wallet); !ok {
 		return nil
 	}
-	if j.previous, err = j.e.lastEnded(ctx); err != nil {
+	if j.previous, err = j.e.LastRunEnded(ctx); err != nil {
 		return err
 	}
 	if j.previous.IsZero() {
@@ -79,7 +79,7 @@ func (e *Engine) cancelOrphans(ctx context.Context, previous time.Time) (cancele
 	}
 	const week = 7 * 24 * time.Hour
 	counts, errs := make([]int, len(places)), make([]error, len(places))
-	atEach(places, func(i int, at string) error {
+	AskEach(places, func(i int, at string) error {
 		counts[i], errs[i] = e.cancelOrphansAt(ctx, ListRequest{At: at, Since: previous.Add(-orphanAge - week), Until: e.Now().Add(-orphanAge)})
 		return errs[i]
 	})

@@ -25,21 +25,21 @@ func (e *Engine) CreateReceipt(ctx context.Context, n Name, amount money.Amount,
 		return nil, err
 	}
 	defer e.locks.lock(full.Name)()
-	for range maxTries {
+	for range store.MaxTries {
 		s, err := e.Load(ctx, full.Name)
 		if err != nil {
 			return nil, err
 		}
 		rec, err := e.settleOutside(ctx, s, amount, note, at)
-		if !again(err) {
+		if !store.Retryable(err) {
 			return rec, err
 		}
 	}
-	return nil, fmt.Errorf("subscription %s: overtaken by others %d times", n, maxTries)
+	return nil, fmt.Errorf("subscription %s: overtaken by others %d times", n, store.MaxTries)
 }
 
 func (e *Engine) settleOutside(ctx context.Context, s *Subscription, amount money.Amount, note string, at time.Time) (*Receipt, error) {
-	today := zoneToday(s.TimeZone, e.Now())
+	today := TodayIn(s.TimeZone, e.Now())
 	if s.Open != nil {
 		in, err := e.proc.Lookup(ctx, s.Open.Ref)
 		if err != nil {
@@ -61,7 +61,7 @@ func (e *Engine) settleOutside(ctx context.Context, s *Subscription, amount mone
 	case amount == money.Amount{}:
 		amount = s.Amount
 	case !amount.IsPositive() || amount.Currency() != s.Amount.Currency():
-		return nil, fieldError("amount", "want more than zero "+s.Amount.Currency().Code())
+		return nil, Invalid("amount", "want more than zero "+s.Amount.Currency().Code())
 	}
 	if at.IsZero() {
 		at = e.Now()

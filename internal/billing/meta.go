@@ -24,17 +24,17 @@ type Meta struct {
 
 // format is the version of the items' layout. A store written by a newer Duesday is
 // refused, since its items may mean what this one does not know.
-const format = 1
+const FormatVersion = 1
 
 // ErrNoStore: the table is no store of Duesday's, or not one any more. It is
 // store.ErrMissing, too.
 var ErrNoStore = fmt.Errorf("this is no store of Duesday's (%w)", store.ErrMissing)
 
 // metaItem is the key of the store's item about itself.
-var metaItem = store.Key{PK: metaKey, SK: metaKey}
+var MetaKey = store.Key{PK: MetaPK, SK: MetaPK}
 
 // anything reports whether there is an item.
-func anything(items iter.Seq2[store.Item, error]) (there bool, err error) {
+func AnyItem(items iter.Seq2[store.Item, error]) (there bool, err error) {
 	for _, err := range items {
 		return err == nil, err
 	}
@@ -43,12 +43,12 @@ func anything(items iter.Seq2[store.Item, error]) (there bool, err error) {
 
 // Meta returns what the store says about itself now.
 func (e *Records) Meta(ctx context.Context) (Meta, error) {
-	it, err := e.Store.Get(ctx, e.Table, metaItem)
+	it, err := e.Store.Get(ctx, e.Table, MetaKey)
 	if err != nil {
 		return Meta{}, err
 	}
-	if f := it.Int(schema.Format); f > format {
-		return Meta{}, fmt.Errorf("%w: this store has format %d, this Duesday knows up to %d: use a newer one", store.ErrFormat, f, format)
+	if f := it.Int(schema.Format); f > FormatVersion {
+		return Meta{}, fmt.Errorf("%w: this store has format %d, this Duesday knows up to %d: use a newer one", store.ErrFormat, f, FormatVersion)
 	}
 	return Meta{Installation: it.Str(schema.Installation), Charging: it.Get(schema.Charging).Bool(),
 		Reason: it.Str(schema.Reason), Created: parseStamp(it.Str(schema.CreatedDate)),

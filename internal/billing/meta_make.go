@@ -24,10 +24,10 @@ func (e *Engine) makeMeta(ctx context.Context, making Making, shards int) error 
 		return err
 	}
 	return e.Store.Commit(ctx, store.Put(e.Table, store.NewItem(
-		store.Attribute{Name: schema.PK, Value: store.S(metaKey)},
-		store.Attribute{Name: schema.SK, Value: store.S(metaKey)},
+		store.Attribute{Name: schema.PK, Value: store.S(MetaPK)},
+		store.Attribute{Name: schema.SK, Value: store.S(MetaPK)},
 		store.Attribute{Name: schema.Installation, Value: store.S(rand.Text())},
-		store.Attribute{Name: schema.Format, Value: store.Int(format)},
+		store.Attribute{Name: schema.Format, Value: store.Int(FormatVersion)},
 		store.Attribute{Name: schema.Shards, Value: store.Int(int64(shards))},
 		store.Attribute{Name: schema.Charging, Value: store.Bool(true)},
 		store.Attribute{Name: schema.CreatedDate, Value: store.S(stamp(e.Now()))}), store.Absent()))
@@ -41,7 +41,7 @@ func (e *Engine) mayMake(ctx context.Context, making Making) error {
 		return fmt.Errorf("table %s has no META item: %w", e.Table, ErrNoStore)
 	case MakeAdopted:
 		for _, kind := range [...]Kind{Payments, Reminders} {
-			if there, err := anything(e.Store.Query(ctx, store.Query{Table: e.Table, Partition: runPK(kind), Limit: 1})); err != nil {
+			if there, err := AnyItem(e.Store.Query(ctx, store.Query{Table: e.Table, Partition: runPK(kind), Limit: 1})); err != nil {
 				return err
 			} else if there {
 				return fmt.Errorf("table %s has runs of Duesday's in it and no META item: %w; it was part of a store, which has to be put back whole", e.Table, ErrNoStore)
@@ -49,7 +49,7 @@ func (e *Engine) mayMake(ctx context.Context, making Making) error {
 		}
 		return nil
 	}
-	there, err := anything(e.Store.Scan(ctx, store.Scan{Table: e.Table}))
+	there, err := AnyItem(e.Store.Scan(ctx, store.Scan{Table: e.Table}))
 	if err == nil && there {
 		err = fmt.Errorf("table %s has items in it and no META item: %w; duesday store adopt takes over a table that other tools have made", e.Table, ErrNoStore)
 	}

@@ -55,12 +55,12 @@ type MoveState struct {
 
 // MoveState reads META, or returns store.ErrNotFound.
 func (s Side) MoveState(ctx context.Context) (*MoveState, error) {
-	it, err := s.Store.Get(ctx, s.table(), metaItem)
+	it, err := s.Store.Get(ctx, s.table(), MetaKey)
 	if err != nil {
 		return nil, err
 	}
-	if f := it.Int(schema.Format); f > format {
-		return nil, fmt.Errorf("%w: this store has format %d, this Duesday knows up to %d: use a newer one", store.ErrFormat, f, format)
+	if f := it.Int(schema.Format); f > FormatVersion {
+		return nil, fmt.Errorf("%w: this store has format %d, this Duesday knows up to %d: use a newer one", store.ErrFormat, f, FormatVersion)
 	}
 	return &MoveState{
 		Meta: Meta{Installation: it.Str(schema.Installation), Charging: it.Get(schema.Charging).Bool(), Reason: it.Str(schema.Reason),
@@ -92,7 +92,7 @@ func (s Side) Claim(ctx context.Context, source *MoveState, id, from string, sha
 // Fence switches the source off for good, in favour of the copy id, and remembers whether
 // it charged. It does nothing when the source is fenced for that copy already.
 func (s Side) Fence(ctx context.Context, id, to string) error {
-	for range maxTries {
+	for range store.MaxTries {
 		st, err := s.MoveState(ctx)
 		if err != nil {
 			return err
@@ -114,13 +114,13 @@ func (s Side) Fence(ctx context.Context, id, to string) error {
 		if st.Reason != "" {
 			was = store.AttributeEquals(schema.Reason, store.S(st.Reason))
 		}
-		err = s.Store.Commit(ctx, store.Update(s.table(), metaItem, set, nil, was, store.AttributeAbsent(schema.Moved),
+		err = s.Store.Commit(ctx, store.Update(s.table(), MetaKey, set, nil, was, store.AttributeAbsent(schema.Moved),
 			store.AttributeEquals(schema.Charging, store.Bool(st.Charging))))
-		if !again(err) {
+		if !store.Retryable(err) {
 			return err
 		}
 	}
-	return fmt.Errorf("switching the source off: overtaken by others %d times", maxTries)
+	return fmt.Errorf("switching the source off: overtaken by others %d times", store.MaxTries)
 }
 
 // Finish decides at the source that the copy id becomes the live store: Activate may follow,
@@ -141,7 +141,7 @@ func (s Side) GiveUp(ctx context.Context, id string, destinationCanceled bool) e
 }
 
 func (s Side) decide(ctx context.Context, id, outcome string, undecided ...store.Condition) error {
-	for range maxTries {
+	for range store.MaxTries {
 		st, err := s.MoveState(ctx)
 		if err != nil {
 			return err
@@ -150,31 +150,31 @@ func (s Side) decide(ctx context.Context, id, outcome string, undecided ...store
 			return nil
 		}
 		set := store.NewItem(store.Attribute{Name: movedOutcome, Value: store.S(outcome)})
-		err = s.Store.Commit(ctx, store.Update(s.table(), metaItem, set, nil,
+		err = s.Store.Commit(ctx, store.Update(s.table(), MetaKey, set, nil,
 			append(undecided, store.AttributeEquals(movedID, store.S(id)))...))
 		if !errors.Is(err, store.ErrUnknown) {
 			return err
 		}
 	}
-	return fmt.Errorf("deciding on a copy: overtaken by others %d times", maxTries)
+	return fmt.Errorf("deciding on a copy: overtaken by others %d times", store.MaxTries)
 }
 
 // Unfence gives a source that is fenced for the copy id its charging state back. The copy
 // must have been given up before.
 func (s Side) Unfence(ctx context.Context, id string) error {
-	for range maxTries {
+	for range store.MaxTries {
 		st, err := s.MoveState(ctx)
 		if err != nil || st.Moved == "" || st.MovedID != id {
 			return err
 		}
 		set, remove := st.before()
-		err = s.Store.Commit(ctx, store.Update(s.table(), metaItem, set, append(remove, schema.Moved, movedID, movedCharging, movedReason, movedOutcome),
+		err = s.Store.Commit(ctx, store.Update(s.table(), MetaKey, set, append(remove, schema.Moved, movedID, movedCharging, movedReason, movedOutcome),
 			store.AttributeEquals(movedID, store.S(id)), store.AttributeEquals(movedOutcome, store.S(canceled))))
-		if !again(err) {
+		if !store.Retryable(err) {
 			return err
 		}
 	}
-	return fmt.Errorf("switching the source on again: overtaken by others %d times", maxTries)
+	return fmt.Errorf("switching the source on again: overtaken by others %d times", store.MaxTries)
 }
 
 // before returns the change of META that brings back what a fenced source was before.
@@ -191,7 +191,7 @@ func (st *MoveState) before() (set store.Item, remove []string) {
 // destination: a copier that wakes after the copy has become live, or was given up, writes
 // nothing.
 func (s Side) StillCopying(id string) store.Write {
-	return store.Check(s.table(), metaItem, stillCopying(id)...)
+	return store.Check(s.table(), MetaKey, stillCopying(id)...)
 }
 
 func stillCopying(id string) []store.Condition {
@@ -206,7 +206,7 @@ func (s Side) Activate(ctx context.Context, source *MoveState, others ...store.W
 		return errors.New("the source is not switched off for good")
 	}
 	set, remove := source.before()
-	return s.Store.Commit(ctx, append(others, store.Update(s.table(), metaItem, set,
+	return s.Store.Commit(ctx, append(others, store.Update(s.table(), MetaKey, set,
 		append(remove, schema.Moved, copyState), stillCopying(source.MovedID)...))...)
 }
 
@@ -218,14 +218,14 @@ func (s Side) CancelCopy(ctx context.Context, id string, others ...store.Write) 
 		store.Attribute{Name: schema.Reason, Value: store.S(reason)},
 		store.Attribute{Name: schema.Moved, Value: store.S("this is a " + reason + ", of no use to anybody: drop it")},
 		store.Attribute{Name: copyState, Value: store.S(canceled)})
-	return s.Store.Commit(ctx, append(others, store.Update(s.table(), metaItem, set, nil, stillCopying(id)...))...)
+	return s.Store.Commit(ctx, append(others, store.Update(s.table(), MetaKey, set, nil, stillCopying(id)...))...)
 }
 
 // Stays reports whether an item of the recurring-payments table is not copied: what the
 // store says of itself is written anew, and who holds a lease, or how far a copy has come,
 // is nothing to the destination.
 func Stays(k store.Key) bool {
-	return k == metaItem || k.PK == CopyPK || k.PK == leasePK(Payments) || k.PK == leasePK(Reminders)
+	return k == MetaKey || k.PK == CopyPK || k.PK == leasePK(Payments) || k.PK == leasePK(Reminders)
 }
 
 // StillFenced is the condition on META under which the copy id may mark subscriptions of its
@@ -236,7 +236,7 @@ func (s Side) StillFenced(id string, final bool) store.Write {
 	if final {
 		outcome = store.AttributeEquals(movedOutcome, store.S(finished))
 	}
-	return store.Check(s.table(), metaItem, store.AttributeEquals(movedID, store.S(id)), outcome)
+	return store.Check(s.table(), MetaKey, store.AttributeEquals(movedID, store.S(id)), outcome)
 }
 
 // StillLifting is the condition on META under which the marks of the copy id may be taken off
@@ -244,9 +244,9 @@ func (s Side) StillFenced(id string, final bool) store.Write {
 // and any mark in it is one that was left.
 func (s Side) StillLifting(id string) store.Write {
 	if id == "" {
-		return store.Check(s.table(), metaItem, store.AttributeAbsent(schema.Moved))
+		return store.Check(s.table(), MetaKey, store.AttributeAbsent(schema.Moved))
 	}
-	return store.Check(s.table(), metaItem, store.AttributeEquals(movedID, store.S(id)), store.AttributeEquals(movedOutcome, store.S(canceled)))
+	return store.Check(s.table(), MetaKey, store.AttributeEquals(movedID, store.S(id)), store.AttributeEquals(movedOutcome, store.S(canceled)))
 }
 
 // Mark returns the write that fences one subscription of a shared source for the copy id,

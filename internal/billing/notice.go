@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
@@ -53,7 +54,7 @@ func (e *Engine) effect(kind string, s *Subscription, o *OpenPeriod, rec *Receip
 	data := map[string]string{outbox.DataAccount: s.Account, outbox.DataEmail: s.Email, outbox.DataSubscription: s.ID, outbox.DataSKU: s.SKU}
 	// The parts cannot contain a slash, so no two effects share an id; the installation is
 	// there because a mail's Message-ID is made of it.
-	id := kind + "/" + e.Opened.Installation[:min(8, len(e.Opened.Installation))] + "/" + s.Account + "/" + s.ID + "/" + itoa(period)
+	id := kind + "/" + e.Opened.Installation[:min(8, len(e.Opened.Installation))] + "/" + s.Account + "/" + s.ID + "/" + strconv.Itoa(period)
 	if o != nil {
 		amount, due = o.Amount, o.Due
 		if kind == noticeDeclined {
@@ -61,7 +62,7 @@ func (e *Engine) effect(kind string, s *Subscription, o *OpenPeriod, rec *Receip
 		}
 		if n := len(o.Attempts); n > 0 && (kind == noticeDeclined || kind == noticeFailed) {
 			data[outbox.DataCode] = o.Attempts[n-1].Code
-			id += "/" + itoa(n)
+			id += "/" + strconv.Itoa(n)
 		}
 	}
 	switch kind { // what is told anew must not pass for a repetition
@@ -69,12 +70,12 @@ func (e *Engine) effect(kind string, s *Subscription, o *OpenPeriod, rec *Receip
 		id += "/" + due.String()
 	case noticeAction:
 		data[outbox.DataRef] = o.Ref
-		id += "/" + itoa(o.Generation) + "/" + itoa(o.Attempt)
+		id += "/" + strconv.Itoa(o.Generation) + "/" + strconv.Itoa(o.Attempt)
 	}
 	if rec != nil {
 		data[outbox.DataProcessed], data[outbox.DataCharge] = stamp(rec.Processed), rec.Charge
 	}
-	data[outbox.DataPeriod], data[outbox.DataDueDate] = itoa(period), due.String()
+	data[outbox.DataPeriod], data[outbox.DataDueDate] = strconv.Itoa(period), due.String()
 	data[outbox.DataAmount], data[outbox.DataCurrency] = amount.Decimal(), amount.Currency().Code()
 	data[outbox.DataAmountText] = amount.Format()
 	now := e.Now()

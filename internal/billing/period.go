@@ -2,7 +2,6 @@ package billing
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
@@ -185,7 +184,7 @@ func (p *EndedPeriod) write(table string) store.Write {
 }
 
 func decodePeriod(it store.Item) (*EndedPeriod, error) {
-	p := &EndedPeriod{Name: Name{Account: trimAccount(it.Str(schema.PK)), ID: it.Str(schema.Subscription), SKU: it.Str(schema.SKU)},
+	p := &EndedPeriod{Name: Name{Account: AccountOf(it.Str(schema.PK)), ID: it.Str(schema.Subscription), SKU: it.Str(schema.SKU)},
 		Period: int(it.Int(schema.Period)), Ending: Ending(it.Str(schema.Status)), Ended: parseStamp(it.Str(schema.EndedDate)),
 		Reason: it.Str(schema.Reason), Ref: it.Str(schema.Ref), Attempts: decodeAttempts(it.Get(schema.Attempts))}
 	var err error
@@ -195,5 +194,3 @@ func decodePeriod(it store.Item) (*EndedPeriod, error) {
 	p.Due, err = civil.Parse(it.Str(schema.DueDate))
 	return p, err
 }
-
-func atoi(text string) (int, error) { return strconv.Atoi(text) }

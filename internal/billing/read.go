@@ -48,7 +48,7 @@ func (e *Records) dueRows(ctx context.Context, index string, d civil.Date) iter.
 				continue
 			}
 			row := DueRow{Name: n, Email: secret.MaskCards(it.Str(schema.Email)), PaymentDay: it.Str(schema.PaymentDay),
-				NextPayment: dateOf(it.Str(schema.NextPaymentDate)), NextReminder: dateOf(it.Str(schema.NextReminderDate))}
+				NextPayment: IndexDate(it.Str(schema.NextPaymentDate)), NextReminder: IndexDate(it.Str(schema.NextReminderDate))}
 			if details := it.Get(schema.PaymentDetails).Map(); index == schema.PaymentIndex {
 				row.Method = secret.MaskMethod(details.Str(schema.PaymentMethod))
 				if row.Amount, err = decodeAmount(it.Str(schema.PaymentAmount), details.Str(schema.Currency)); err != nil {

@@ -70,7 +70,7 @@ func (r *Receipt) item() store.Item {
 }
 
 func decodeReceipt(it store.Item) (*Receipt, error) {
-	r := &Receipt{Name: Name{Account: trimAccount(it.Str(schema.PK)), ID: it.Str(schema.Subscription), SKU: it.Str(schema.SKU)},
+	r := &Receipt{Name: Name{Account: AccountOf(it.Str(schema.PK)), ID: it.Str(schema.Subscription), SKU: it.Str(schema.SKU)},
 		Email: it.Str(schema.Email), Kind: ReceiptKind(it.Str(schema.Kind)), Period: int(it.Int(schema.Period)),
 		Processed: readStamp(it.Str(schema.ProcessedDate)), Charge: it.Str(schema.Charge), raw: it}
 	if r.Kind == "" {

@@ -74,14 +74,3 @@ func (e *Records) Put(ctx context.Context, s *Subscription, others ...store.Writ
 	}
 	return err
 }
-
-// again reports whether the error of a commit means: read again and decide anew. A lost
-// reply is only left here when the item is not as it was written: nothing landed, or
-// somebody has gone on from it.
-func again(err error) bool {
-	return errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnknown)
-}
-
-// maxTries bounds how often one step is decided anew before the job gives the row up
-// for this run; only livelock or a broken store comes near it.
-const maxTries = 32

@@ -65,6 +65,9 @@ type RefundService struct {
 // NewRefunds returns the service over the records; proc is asked for what it can as a Refunder.
 func NewRefunds(r *Records, proc Processor) *RefundService { return &RefundService{r, proc} }
 
+// lookAge is how long after a look at the processor a request may be sent.
+const lookAge = 10 * time.Minute
+
 // ErrNoRefunds: the processor gives nothing back.
 var ErrNoRefunds = errors.New("this processor cannot give money back")
 
@@ -76,17 +79,17 @@ func (e *RefundService) refundID(o RefundOrder, charge string) string {
 		amount = o.Amount.Decimal() + " " + o.Amount.Currency().Code()
 	}
 	sum := sha256.Sum256([]byte(strings.Join([]string{"refund", e.Opened.Installation, charge, amount, o.Key}, "\x00")))
-	return requestPrefix + hex.EncodeToString(sum[:16])
+	return RefundIDPrefix + hex.EncodeToString(sum[:16])
 }
 
 func (o *RefundOrder) check() error {
 	switch {
 	case o.Period < 0:
-		return fieldError("period", "want 0 or more, as receipt list shows it")
+		return Invalid("period", "want 0 or more, as receipt list shows it")
 	case !o.Amount.IsZero() && !o.Amount.IsPositive():
-		return fieldError("amount", "must be more than zero")
+		return Invalid("amount", "must be more than zero")
 	case o.Reason != "" && o.Reason != Duplicate && o.Reason != Fraudulent && o.Reason != RequestedByCustomer:
-		return fieldError("reason", fmt.Sprintf("want %s, %s or %s", Duplicate, Fraudulent, RequestedByCustomer))
+		return Invalid("reason", fmt.Sprintf("want %s, %s or %s", Duplicate, Fraudulent, RequestedByCustomer))
 	}
 	if err := CheckText("key", o.Key, maxID); err != nil {
 		return err
@@ -116,7 +119,7 @@ func (e *RefundService) Refund(ctx context.Context, o RefundOrder) (r *ReversalR
 		return nil, false, err
 	}
 	id := e.refundID(o, charge.Ref)
-	for range maxTries {
+	for range store.MaxTries {
 		if err := e.Live(ctx); err != nil {
 			return nil, false, err
 		}
@@ -125,11 +128,11 @@ func (e *RefundService) Refund(ctx context.Context, o RefundOrder) (r *ReversalR
 		if err != nil {
 			return nil, false, err
 		}
-		if r = recordOfID(list, id); r == nil {
+		if r = FindReversalID(list, id); r == nil {
 			r, err = e.recordRefund(ctx, o, charge, id, list, a)
 		}
 		switch {
-		case again(err):
+		case store.Retryable(err):
 			continue
 		case err != nil:
 			return nil, false, err
@@ -143,7 +146,7 @@ func (e *RefundService) Refund(ctx context.Context, o RefundOrder) (r *ReversalR
 		}
 		return r, repeated, err
 	}
-	return nil, false, fmt.Errorf("account %s: overtaken by others %d times", o.Account, maxTries)
+	return nil, false, fmt.Errorf("account %s: overtaken by others %d times", o.Account, store.MaxTries)
 }
 
 func after(lead, text string) string {
@@ -191,7 +194,7 @@ func (e *RefundService) chargeOf(ctx context.Context, s *Subscription, o RefundO
 	case err != nil:
 		return Intent{}, fmt.Errorf("subscription %s: charge %s cannot be looked up: %w", s.Name, ref, err)
 	case !(ours && t.Account == s.Account && t.Subscription == s.ID && t.Period == o.Period):
-		return Intent{}, fieldError("charge", fmt.Sprintf("%s is not of period %d of subscription %s", ref, o.Period, s.Name))
+		return Intent{}, Invalid("charge", fmt.Sprintf("%s is not of period %d of subscription %s", ref, o.Period, s.Name))
 	case in.State != Succeeded:
 		return Intent{}, fmt.Errorf("subscription %s: charge %s is %s at the processor, and nothing can go back: %w", s.Name, ref, in.State, ErrState)
 	}
@@ -232,9 +235,9 @@ func (e *RefundService) recordRefund(ctx context.Context, o RefundOrder, charge 
 	case o.Amount.IsZero():
 		r.Amount = rest
 	case o.Amount.Currency() != rest.Currency():
-		return nil, fieldError("amount", "want "+rest.Currency().Code()+", which was charged")
+		return nil, Invalid("amount", "want "+rest.Currency().Code()+", which was charged")
 	case o.Amount.Minor() > rest.Minor():
-		return nil, fieldError("amount", fmt.Sprintf("%s of the %s is left, and that is less than %s%s", rest, charge.Amount, o.Amount, gone))
+		return nil, Invalid("amount", fmt.Sprintf("%s of the %s is left, and that is less than %s%s", rest, charge.Amount, o.Amount, gone))
 	}
 	return r, e.Store.Commit(ctx, r.create(e.Table, a)...)
 }
@@ -254,7 +257,7 @@ func (e *RefundService) send(ctx context.Context, r *ReversalRecord, looked time
 		}
 		var made Reversal
 		if made, err = proc.Refund(ctx, request); err == nil {
-			now, _, err := e.settleReversal(ctx, r, func(r *ReversalRecord) bool { return r.take(made, e.Now()) })
+			now, _, err := e.settleReversal(ctx, r, func(r *ReversalRecord) bool { return r.Apply(made, e.Now()) })
 			return now, err
 		}
 		if errors.Is(err, ErrRefused) || errors.Is(err, ErrAccountRefused) || ctx.Err() != nil {
@@ -282,14 +285,14 @@ func refundKey(id string) string { return "dd_" + id }
 // settleReturn changes the record, deciding anew on it as it stands when others were faster,
 // and returns it and whether it was changed.
 func (e *RefundService) settleReversal(ctx context.Context, r *ReversalRecord, change func(*ReversalRecord) bool) (_ *ReversalRecord, changed bool, err error) {
-	for range maxTries {
+	for range store.MaxTries {
 		was := *r
 		if !change(r) {
 			return r, changed, nil
 		}
-		if err = e.Store.Commit(ctx, r.move(e.Table, &was)...); err == nil {
+		if err = e.Store.Commit(ctx, r.Change(e.Table, &was)...); err == nil {
 			return r, true, nil
-		} else if !again(err) {
+		} else if !store.Retryable(err) {
 			return &was, false, err
 		}
 		changed = errors.Is(err, store.ErrUnknown) // if nothing is left to change, it landed
@@ -301,7 +304,7 @@ func (e *RefundService) settleReversal(ctx context.Context, r *ReversalRecord, c
 			return &was, false, err
 		}
 	}
-	return r, false, fmt.Errorf("refund %s: overtaken by others %d times", r.ReversalID, maxTries)
+	return r, false, fmt.Errorf("refund %s: overtaken by others %d times", r.ReversalID, store.MaxTries)
 }
 
 // look looks at the processor for the request, and records what it shows of the charge.
@@ -310,7 +313,7 @@ func (e *RefundService) look(ctx context.Context, r *ReversalRecord) (*ReversalR
 	if err != nil {
 		return r, unfinished(r, err)
 	}
-	if now := recordOfID(list, r.ReversalID); now != nil {
+	if now := FindReversalID(list, r.ReversalID); now != nil {
 		return now, nil
 	}
 	return r, fmt.Errorf("refund %s is not in the store any more: %w", r.ReversalID, store.ErrNotFound)

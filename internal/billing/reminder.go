@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
@@ -21,7 +22,7 @@ const outcomeSent Outcome = "sent"
 func (e *Engine) remind(ctx context.Context, n Name, day civil.Date, dry bool, report func(Result)) error {
 	var card *Card
 	asked := false
-	for range maxTries {
+	for range store.MaxTries {
 		s, err := e.Load(ctx, n)
 		if errors.Is(err, store.ErrNotFound) {
 			return nil
@@ -37,7 +38,7 @@ func (e *Engine) remind(ctx context.Context, n Name, day civil.Date, dry bool, r
 		if err != nil {
 			return err
 		}
-		r := s.result(OutcomeSkipped, "nothing to remind of")
+		r := resultOf(s, OutcomeSkipped, "nothing to remind of")
 		var others []store.Write
 		if s.Status == Active && s.Open == nil && !s.CancelAtEnd && due.After(today) {
 			r.Outcome, r.Reason = outcomeSent, ""
@@ -62,11 +63,11 @@ func (e *Engine) remind(ctx context.Context, n Name, day civil.Date, dry bool, r
 			report(*r)
 			return nil
 		}
-		if !again(err) {
+		if !store.Retryable(err) {
 			return err
 		}
 	}
-	return fmt.Errorf("subscription %s: overtaken by others %d times", n, maxTries)
+	return fmt.Errorf("subscription %s: overtaken by others %d times", n, store.MaxTries)
 }
 
 // StillWanted is the outbox's guard: asked right before a delivery, it drops a reminder of
@@ -90,5 +91,5 @@ func (e *Engine) StillWanted(ctx context.Context, f outbox.Effect) (bool, error)
 	if err != nil || s.Status != Active || s.Open != nil || s.CancelAtEnd {
 		return false, err
 	}
-	return itoa(s.Period) == f.Data[outbox.DataPeriod] && due.String() == f.Data[outbox.DataDueDate], nil
+	return strconv.Itoa(s.Period) == f.Data[outbox.DataPeriod] && due.String() == f.Data[outbox.DataDueDate], nil
 }

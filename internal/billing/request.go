@@ -20,7 +20,7 @@ func (e *Engine) change(ctx context.Context, n Name, decide func(s *Subscription
 		return nil, err
 	}
 	defer e.locks.lock(full.Name)()
-	for range maxTries {
+	for range store.MaxTries {
 		s, err := e.Load(ctx, full.Name)
 		if err != nil {
 			return nil, err
@@ -31,11 +31,11 @@ func (e *Engine) change(ctx context.Context, n Name, decide func(s *Subscription
 		}
 		if err = e.Put(ctx, s, others...); err == nil {
 			return s, nil
-		} else if !again(err) {
+		} else if !store.Retryable(err) {
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("subscription %s: overtaken by others %d times", n, maxTries)
+	return nil, fmt.Errorf("subscription %s: overtaken by others %d times", n, store.MaxTries)
 }
 
 // UpdateSubscription changes amount, day, method, address or reminder. A new method for an
@@ -96,9 +96,9 @@ func (e *Engine) ownMethod(ctx context.Context, n Name, method string) (string, 
 // changeMethod sets the subscription's own method. An open period is tried with it at once,
 // unless its end has begun. past_due becomes active again, without a back-charge.
 func (e *Engine) changeMethod(ctx context.Context, s *Subscription, method string, p Payer, today civil.Date) ([]store.Write, error) {
-	s.give(method, e.Now())
+	s.SetMethod(method, e.Now())
 	if s.Open != nil {
-		if err := e.retry(ctx, s, method, p, today); err != nil && !errors.Is(err, errAsIs) {
+		if err := e.retry(ctx, s, method, p, today); err != nil && !errors.Is(err, ErrUnchanged) {
 			return nil, err
 		}
 		s.NextPayment = today
@@ -199,7 +199,7 @@ func (e *Engine) Resume(ctx context.Context, n Name) (*Subscription, error) {
 			case s.CancelAtEnd && s.Status == Active:
 				s.CancelAtEnd = false
 				if due, err := s.Due(); err == nil && s.Open == nil {
-					s.schedule(due, today)
+					s.Reschedule(due, today)
 				}
 				return nil, nil
 			case s.Status != Paused && s.Status != PastDue:
@@ -229,12 +229,12 @@ func (e *Engine) reactivate(s *Subscription, today civil.Date) ([]store.Write, e
 		}
 		if s.paidOff() {
 			s.Status, s.PausedOn = Completed, civil.Date{}
-			s.schedule(due, today)
+			s.Reschedule(due, today)
 			return writes, nil
 		}
 		if !due.Before(today) {
 			s.Status, s.PausedOn = Active, civil.Date{}
-			s.schedule(due, today)
+			s.Reschedule(due, today)
 			return writes, nil
 		}
 		if len(writes) == most {

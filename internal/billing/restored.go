@@ -15,7 +15,7 @@ import (
 // asked for in the lost time, and what was charged then, is not in the copy, and only the
 // latter can be seen (Reconcile). A person switches it on again.
 func (e *Engine) Restored(ctx context.Context, made time.Time, from string) error {
-	oldest := earlier(civil.Of(e.Opened.Created), civil.Of(made))
+	oldest := civil.Earlier(civil.Of(e.Opened.Created), civil.Of(made))
 	for _, kind := range [...]Kind{Payments, Reminders} {
 		if err := e.LowerWatermark(ctx, kind, oldest); err != nil {
 			return err
@@ -28,5 +28,5 @@ func (e *Engine) Restored(ctx context.Context, made time.Time, from string) erro
 		set.Set(schema.Charging, store.Bool(false))
 		set.Set(schema.Reason, store.S("put back to how it stood at "+stamp(made)+": duesday reconcile adopts what was charged since"))
 	}
-	return e.Store.Commit(ctx, store.Update(e.Table, metaItem, set, nil))
+	return e.Store.Commit(ctx, store.Update(e.Table, MetaKey, set, nil))
 }

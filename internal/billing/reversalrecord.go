@@ -43,7 +43,7 @@ type ReversalRecord struct {
 }
 
 // AskedHere reports whether the refund was asked for by this store.
-func (r *ReversalRecord) AskedHere() bool { return isRequest(r.ReversalID) }
+func (r *ReversalRecord) AskedHere() bool { return IsRefundID(r.ReversalID) }
 
 // Counts reports whether the record's money is, or may be, back with the customer. A bank that
 // only asks has it not: a refund may be the answer.
@@ -73,7 +73,7 @@ func (s ReversalState) follows(was ReversalState) bool {
 // take brings the record to what the processor shows, or returns false when that says
 // nothing new. What the processor shows of a refund that it had refused is right: the
 // refusal was an answer to another try.
-func (r *ReversalRecord) take(seen Reversal, now time.Time) bool {
+func (r *ReversalRecord) Apply(seen Reversal, now time.Time) bool {
 	if !seen.State.final() && seen.State != ReversalInquiry {
 		seen.State = ReversalPending
 	}
@@ -95,10 +95,10 @@ func (r *ReversalRecord) take(seen Reversal, now time.Time) bool {
 
 // recordOf makes the record of what was made at the processor, without its being asked for
 // here, or in a part of the store that is lost.
-func recordOf(n Name, seen Reversal, id string, now time.Time) *ReversalRecord {
+func NewReversalRecord(n Name, seen Reversal, id string, now time.Time) *ReversalRecord {
 	r := &ReversalRecord{Name: n, ReversalID: id, Kind: seen.Kind, Period: seen.Tag.Period, Generation: seen.Tag.Generation, Charge: seen.Ref,
 		Amount: seen.Amount, State: ReversalRequested, Created: seen.Created}
-	r.take(seen, now)
+	r.Apply(seen, now)
 	return r
 }
 
@@ -162,7 +162,7 @@ func (r *ReversalRecord) create(table string, a *Account) []store.Write {
 	if a == nil {
 		writes = append(writes, store.Check(table, accountKey(r.Account), store.Absent()))
 	} else {
-		writes = append(writes, a.bump(table))
+		writes = append(writes, a.BumpVersion(table))
 	}
 	if r.State == ReversalRequested {
 		key := r.unfinishedKey()
@@ -174,7 +174,7 @@ func (r *ReversalRecord) create(table string, a *Account) []store.Write {
 }
 
 // move returns the writes that bring the record from was to r, if it is still as it was.
-func (r *ReversalRecord) move(table string, was *ReversalRecord) []store.Write {
+func (r *ReversalRecord) Change(table string, was *ReversalRecord) []store.Write {
 	set := store.NewItem(r.moving()...)
 	var remove []string
 	for _, a := range was.moving() {
@@ -195,7 +195,7 @@ func (r *ReversalRecord) move(table string, was *ReversalRecord) []store.Write {
 
 func decodeReversal(it store.Item) (*ReversalRecord, error) {
 	_, id, _ := strings.Cut(strings.TrimPrefix(it.Str(schema.SK), refPrefix), "#")
-	r := &ReversalRecord{Name: Name{Account: trimAccount(it.Str(schema.PK)), ID: it.Str(schema.Subscription), SKU: it.Str(schema.SKU)},
+	r := &ReversalRecord{Name: Name{Account: AccountOf(it.Str(schema.PK)), ID: it.Str(schema.Subscription), SKU: it.Str(schema.SKU)},
 		ReversalID: id, Kind: ReversalKind(it.Str(schema.Kind)), Period: int(it.Int(schema.Period)), Generation: int(it.Int(schema.Generation)),
 		Charge: it.Str(schema.Charge), State: ReversalState(it.Str(schema.State)), Reason: it.Str(schema.Reason), Refusal: it.Str(schema.LastError),
 		Ref: it.Str(schema.Refund), Created: parseStamp(it.Str(schema.CreatedDate)), Processed: parseStamp(it.Str(schema.ProcessedDate)),
@@ -240,7 +240,7 @@ func (e *Records) reversalsOf(ctx context.Context, account string) (list []*Reve
 
 // recordFor returns the record of what the processor shows, or nil. Should one request have
 // come to two refunds there, only one of them is the request's.
-func recordFor(list []*ReversalRecord, seen Reversal) *ReversalRecord {
+func FindReversal(list []*ReversalRecord, seen Reversal) *ReversalRecord {
 	var asked *ReversalRecord
 	for _, r := range list {
 		switch {
@@ -255,7 +255,7 @@ func recordFor(list []*ReversalRecord, seen Reversal) *ReversalRecord {
 }
 
 // recordOfID returns the record of the id, or nil.
-func recordOfID(list []*ReversalRecord, id string) *ReversalRecord {
+func FindReversalID(list []*ReversalRecord, id string) *ReversalRecord {
 	for _, r := range list {
 		if r.ReversalID == id {
 			return r
@@ -265,14 +265,12 @@ func recordOfID(list []*ReversalRecord, id string) *ReversalRecord {
 }
 
 const (
-	requestPrefix = "rf_"
-	// lookAge is how long after a look at the processor a request may be sent.
-	lookAge = 10 * time.Minute
+	RefundIDPrefix = "rf_"
 )
 
 // isRequest reports whether the id is one that refundID makes.
-func isRequest(id string) bool {
-	hexed, ok := strings.CutPrefix(id, requestPrefix)
+func IsRefundID(id string) bool {
+	hexed, ok := strings.CutPrefix(id, RefundIDPrefix)
 	_, err := hex.DecodeString(hexed)
 	return ok && err == nil && len(hexed) == 32
 }

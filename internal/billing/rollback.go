@@ -82,7 +82,7 @@ func (e *Engine) checkScope(ctx context.Context, scope []ListRequest) (refused m
 	if err := e.complete(ctx); err != nil {
 		return nil, err
 	}
-	ended, err := e.lastEnded(ctx)
+	ended, err := e.LastRunEnded(ctx)
 	if err == nil {
 		err = e.checkClockAfter(ended)
 	}
@@ -110,7 +110,7 @@ func (e *Engine) checkScope(ctx context.Context, scope []ListRequest) (refused m
 
 // complete refuses a store without its outbox table: a charge could be taken and not settled.
 func (e *Engine) complete(ctx context.Context) error {
-	_, err := e.Store.Get(ctx, e.Tables.Outbox.Name, store.Key{PK: metaKey, SK: metaKey}) // no such item
+	_, err := e.Store.Get(ctx, e.Tables.Outbox.Name, store.Key{PK: MetaPK, SK: MetaPK}) // no such item
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (e *Engine) complete(ctx context.Context) error {
 
 // checkClock refuses a clock that stands before the end of an earlier run.
 func (e *Engine) checkClock(ctx context.Context) error {
-	ended, err := e.lastEnded(ctx)
+	ended, err := e.LastRunEnded(ctx)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (e *Engine) lost(ctx context.Context, scope []ListRequest) (lost []Intent, 
 		return nil, nil, errors.New("this needs the payment processor")
 	}
 	found, errs := make([][]Intent, len(scope)), make([]error, len(scope))
-	atEach(scope, func(i int, r ListRequest) error {
+	AskEach(scope, func(i int, r ListRequest) error {
 		found[i], errs[i] = e.lostAt(ctx, r)
 		return errs[i]
 	})
@@ -314,7 +314,7 @@ func (e *Engine) finish(ctx context.Context, in Intent) (Intent, error) {
 func (e *Engine) adopt(ctx context.Context, in Intent) error {
 	n := Name{Account: in.Tag.Account, ID: in.Tag.Subscription, SKU: in.Tag.SKU}
 	defer e.locks.lock(n)()
-	for tries := 0; tries < maxTries; {
+	for tries := 0; tries < store.MaxTries; {
 		s, err := e.Load(ctx, n)
 		if err != nil {
 			return err
@@ -328,13 +328,13 @@ func (e *Engine) adopt(ctx context.Context, in Intent) error {
 		} else {
 			err = e.adoptInto(ctx, s, in)
 		}
-		if again(err) {
+		if store.Retryable(err) {
 			tries++
 		} else if err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("overtaken by others %d times", maxTries)
+	return fmt.Errorf("overtaken by others %d times", store.MaxTries)
 }
 
 // adoptEnded turns the record of a period that ended without a payment into a receipt: the
@@ -351,7 +351,7 @@ func (e *Engine) adoptEnded(ctx context.Context, s *Subscription, in Intent) err
 // adoptInto takes one step towards the success: cancels an intent of ours that stands in
 // its place, voids one period before it, or settles it.
 func (e *Engine) adoptInto(ctx context.Context, s *Subscription, in Intent) error {
-	today := zoneToday(s.TimeZone, e.Now())
+	today := TodayIn(s.TimeZone, e.Now())
 	if s.Open != nil && s.Open.Ref != in.Ref {
 		seen, err := e.proc.Cancel(ctx, s.Open.Ref)
 		switch {

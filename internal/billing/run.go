@@ -100,7 +100,7 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 	j := &job{e: e, kind: Payments, options: o}
 	j.report.Off, j.report.DryRun = !meta.Charging, o.DryRun
 	if o.DryRun || !meta.Charging {
-		return j.run(ctx, schema.PaymentIndex, func(ctx context.Context, j *job, n Name) error { return e.plan(ctx, n, o.Date, j.add) })
+		return j.run(ctx, schema.PaymentIndex, func(ctx context.Context, j *job, n Name) error { return e.dryRun(ctx, n, o.Date, j.add) })
 	}
 	if j.refused, err = e.checkRollback(ctx); err != nil {
 		return nil, err

@@ -94,7 +94,7 @@ func (v *adoptionScan) take(it store.Item) {
 	key := keyOf(it)
 	id, inAccount := strings.CutPrefix(key.PK, accountPK(""))
 	if !inAccount {
-		if key == metaItem || strings.HasPrefix(key.PK, runPK("")) || strings.HasPrefix(key.PK, leasePK("")) {
+		if key == MetaKey || strings.HasPrefix(key.PK, runPK("")) || strings.HasPrefix(key.PK, leasePK("")) {
 			v.report.Own++
 			return
 		}
@@ -128,7 +128,7 @@ func (v *adoptionScan) take(it store.Item) {
 func (v *adoptionScan) takeReceipt(s *scannedAccount, key store.Key, it store.Item) {
 	r, err := decodeReceipt(it)
 	if err != nil {
-		v.report.Unreadable.add(label(key), "%s", reasonOf(err))
+		v.report.Unreadable.add(label(key), "%s", UnreadableReason(err))
 		return
 	}
 	v.report.Receipts++
@@ -144,7 +144,7 @@ func (v *adoptionScan) takeSubscription(s *scannedAccount, key store.Key, it sto
 		if _, ok := nameOf(key); !ok {
 			r.Unreadable.add(label(key), "the sort key is not %s", subscriptionForm)
 		} else {
-			r.Unreadable.add(label(key), "%s", reasonOf(err))
+			r.Unreadable.add(label(key), "%s", UnreadableReason(err))
 		}
 		return
 	}
@@ -181,8 +181,8 @@ func (v *adoptionScan) floors(it store.Item) {
 		name   string
 		oldest *civil.Date
 	}{{schema.NextPaymentDate, &v.report.OldestPayment}, {schema.NextReminderDate, &v.report.OldestReminder}} {
-		if d, err := civil.Parse(dateOf(it.Str(f.name))); err == nil && d.Before(v.Today()) && !d.Before(OldestDate()) {
-			*f.oldest = earlier(*f.oldest, d)
+		if d, err := civil.Parse(IndexDate(it.Str(f.name))); err == nil && d.Before(v.Today()) && !d.Before(OldestDate()) {
+			*f.oldest = civil.Earlier(*f.oldest, d)
 		}
 	}
 }
@@ -293,7 +293,7 @@ func (s *scannedAccount) completion(table string, now *Account) store.Write {
 		set.Set(schema.Email, store.S(s.email))
 	}
 	if now.Version == 0 && s.mixed && !now.Mixed {
-		set.Set(schema.FanOut, store.S(mixed))
+		set.Set(schema.FanOut, store.S(MixedAddresses))
 	}
 	if len(set) > 0 {
 		set.Set(schema.Version, store.Int(now.Version+1))

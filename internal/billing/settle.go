@@ -12,7 +12,7 @@ import (
 // and events all settle through it, and the item's version lets one of them win.
 func (e *Engine) settle(ctx context.Context, s *Subscription, in Intent, today civil.Date) (step, error) {
 	o := s.Open
-	r := s.result(OutcomePaid, "")
+	r := resultOf(s, OutcomePaid, "")
 	processed := in.Changed
 	if processed.IsZero() {
 		processed = e.Now()
@@ -58,7 +58,7 @@ func (e *Engine) pass(s *Subscription, today civil.Date, paid bool, at time.Time
 		parked.Due = due
 	}
 	s.Requested = RequestNone
-	s.schedule(due, today)
+	s.Reschedule(due, today)
 	return parked
 }
 
@@ -78,19 +78,19 @@ func (e *Engine) decline(ctx context.Context, s *Subscription, in Intent, today 
 	}
 	if s.Status == ParkedState { // a person tried it; a person decides what next
 		o.Attempt++
-		s.NextPayment = later(s.NextPayment, today)
-		r := s.result(OutcomeParked, "declined: "+in.Code)
+		s.NextPayment = civil.Later(s.NextPayment, today)
+		r := resultOf(s, OutcomeParked, "declined: "+in.Code)
 		return step{result: r}, e.Put(ctx, s)
 	}
 	o.Retry = e.retryDate(o.First, today)
 	if in.Hard || o.Retry.IsZero() {
 		o.State, o.Retry = failing, civil.Date{}
-		s.NextPayment = later(s.NextPayment, today)
+		s.NextPayment = civil.Later(s.NextPayment, today)
 		return step{again: true}, e.Put(ctx, s)
 	}
 	o.Attempt++
 	s.NextPayment = o.Retry
-	r := s.result(OutcomeRetry, "declined: "+in.Code)
+	r := resultOf(s, OutcomeRetry, "declined: "+in.Code)
 	return step{result: r}, e.Put(ctx, s, e.notice(noticeDeclined, s, o, nil)...)
 }
 
@@ -107,7 +107,7 @@ func (e *Engine) newer(ctx context.Context, s *Subscription, today civil.Date) (
 	}
 	o.Method, o.Retry = method, civil.Date{}
 	o.Attempt++
-	s.NextPayment = later(s.NextPayment, today)
+	s.NextPayment = civil.Later(s.NextPayment, today)
 	return true, nil
 }
 
@@ -154,7 +154,7 @@ func (e *Engine) end(ctx context.Context, s *Subscription, today civil.Date) (st
 			s.Status = PastDue
 		}
 	}
-	r := s.result(outcome, reason)
+	r := resultOf(s, outcome, reason)
 	if parked := e.pass(s, today, false, e.Now()); parked != nil {
 		others = append(others, parked.write(e.Table))
 	}
@@ -173,7 +173,7 @@ func (e *Engine) park(ctx context.Context, s *Subscription, today civil.Date, re
 	}
 	s.Status, s.Parked = ParkedState, reason
 	s.NextPayment, s.NextReminder = today, civil.Date{}
-	r := s.result(OutcomeParked, reason)
+	r := resultOf(s, OutcomeParked, reason)
 	return step{result: r}, e.Put(ctx, s, e.ended(s, EndParked, reason, s.Open).write(e.Table))
 }
 

@@ -33,7 +33,7 @@ func placed(d civil.Date, n Name, shards int) string {
 
 // dateOf returns the date of an attribute that placed has written, or anybody else who
 // wrote the bare date.
-func dateOf(text string) string {
+func IndexDate(text string) string {
 	d, _, _ := strings.Cut(text, shardMark)
 	return d
 }
@@ -55,7 +55,7 @@ func (e *Records) partitions(d civil.Date) iter.Seq[string] {
 
 // walks reports whether a job looks at the partition that the attribute puts its item in.
 func (e *Records) Walks(attribute string) bool {
-	d, err := civil.Parse(dateOf(attribute))
+	d, err := civil.Parse(IndexDate(attribute))
 	if err != nil {
 		return attribute == ""
 	}
@@ -76,7 +76,7 @@ func Reshard(it store.Item, shards int) store.Item {
 	}
 	it = it.Clone()
 	for _, name := range [...]string{schema.NextPaymentDate, schema.NextReminderDate} {
-		if d, err := civil.Parse(dateOf(it.Str(name))); err == nil {
+		if d, err := civil.Parse(IndexDate(it.Str(name))); err == nil {
 			it.Set(name, store.S(placed(d, n, shards)))
 		}
 	}

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
@@ -89,10 +90,10 @@ func (s *Subscription) today(day civil.Date, now time.Time) civil.Date {
 	if !day.IsZero() {
 		return day
 	}
-	return zoneToday(s.TimeZone, now)
+	return TodayIn(s.TimeZone, now)
 }
 
-func zoneToday(zone string, now time.Time) civil.Date {
+func TodayIn(zone string, now time.Time) civil.Date {
 	if zone != "" && zone != "UTC" {
 		if loc, err := civil.Zone(zone); err == nil {
 			return civil.Today(now, loc)
@@ -205,7 +206,7 @@ func (s *Subscription) decodeTerms(t *terms) (err error) {
 	if s.Amount, err = decodeAmount(t.amount, t.details.Str(schema.Currency)); err != nil {
 		return &UnreadableError{schema.PaymentAmount, "is no amount in the subscription's currency", err}
 	}
-	if s.PaymentDay, err = atoi(t.day); err != nil {
+	if s.PaymentDay, err = strconv.Atoi(t.day); err != nil {
 		return &UnreadableError{schema.PaymentDay, "is no number", err}
 	}
 	if t.interval != "" {
@@ -216,7 +217,7 @@ func (s *Subscription) decodeTerms(t *terms) (err error) {
 	for _, f := range [...]struct {
 		name, text string
 		to         *civil.Date
-	}{{schema.NextPaymentDate, dateOf(t.next), &s.NextPayment}, {schema.NextReminderDate, dateOf(t.reminder), &s.NextReminder},
+	}{{schema.NextPaymentDate, IndexDate(t.next), &s.NextPayment}, {schema.NextReminderDate, IndexDate(t.reminder), &s.NextReminder},
 		{schema.Anchor, t.anchor, &s.Anchor}, {schema.PausedDate, t.paused, &s.PausedOn}} {
 		if f.text != "" {
 			if *f.to, err = civil.Parse(f.text); err != nil {
@@ -283,7 +284,7 @@ func (s *Subscription) item() store.Item {
 	set(schema.Parked, s.Parked)
 	date(schema.PausedDate, s.PausedOn)
 	set(schema.PaymentAmount, s.Amount.Decimal())
-	set(schema.PaymentDay, itoa(s.PaymentDay))
+	set(schema.PaymentDay, strconv.Itoa(s.PaymentDay))
 	it.Set(schema.PaymentDetails, s.details())
 	count(schema.Period, s.Period, 0)
 	count(schema.ReminderDays, s.ReminderDays, DefaultReminderDays)

@@ -13,7 +13,7 @@ import (
 // schedule sets the days on which the jobs look at the subscription again. Nothing is
 // written that is older than the run's own day, so that a walk finds it. A reminder day
 // that has passed becomes today if the due date is ahead, else it is dropped.
-func (s *Subscription) schedule(due, today civil.Date) {
+func (s *Subscription) Reschedule(due, today civil.Date) {
 	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
 	if s.Status == ParkedState {
 		s.NextPayment = today // every run shows it until a person has decided
@@ -21,9 +21,9 @@ func (s *Subscription) schedule(due, today civil.Date) {
 	if s.Status != Active {
 		return
 	}
-	s.NextPayment = later(due, today)
+	s.NextPayment = civil.Later(due, today)
 	if s.ReminderDays > 0 && !s.CancelAtEnd && due.After(today) {
-		s.NextReminder = later(due.AddDays(-s.ReminderDays), today)
+		s.NextReminder = civil.Later(due.AddDays(-s.ReminderDays), today)
 	}
 }
 
@@ -62,7 +62,7 @@ func (s *Subscription) bound(intent string) bool {
 // overtaken reports whether what the intent shows may have come of an attempt before the
 // period's own, which a person's new method has overtaken. It is then not held against that
 // method: at worst it is tried once more.
-func (o *OpenPeriod) overtaken(in Intent) bool {
+func (o *OpenPeriod) ShowsOvertaken(in Intent) bool {
 	return o.Overtaken && in.Latest != o.Base && (in.State == Declined || in.State == RequiresAction)
 }
 
@@ -77,16 +77,16 @@ func (s *Subscription) over() bool { return s.Status == CanceledSub || s.Status 
 
 // given returns when the subscription's own method was given; zero when that is not known.
 // Like what is not ours, it is kept where it stands on the item.
-func (s *Subscription) given() time.Time { return readStamp(s.raw.Str(schema.MethodDate)) }
+func (s *Subscription) MethodGiven() time.Time { return readStamp(s.raw.Str(schema.MethodDate)) }
 
-func (s *Subscription) give(method string, at time.Time) {
+func (s *Subscription) SetMethod(method string, at time.Time) {
 	s.Method = method
 	s.raw = s.raw.Clone()
 	s.raw.Set(schema.MethodDate, store.S(stamp(at)))
 }
 
 // ran reports whether the intent shows that the period's current attempt has run.
-func ran(o *OpenPeriod, in Intent) bool {
+func AttemptRan(o *OpenPeriod, in Intent) bool {
 	switch in.State {
 	case Succeeded, Canceled, Processing:
 		return true
@@ -109,7 +109,7 @@ type Change struct {
 func (s *Subscription) changeTerms(c Change, today civil.Date) error {
 	if c.Amount != nil {
 		if !c.Amount.IsPositive() || c.Amount.Currency() != s.Amount.Currency() {
-			return fieldError("amount", "want more than zero "+s.Amount.Currency().Code())
+			return Invalid("amount", "want more than zero "+s.Amount.Currency().Code())
 		}
 		s.Amount = *c.Amount
 	}
@@ -126,11 +126,11 @@ func (s *Subscription) changeTerms(c Change, today civil.Date) error {
 	}
 	if c.ReminderDays != nil {
 		if *c.ReminderDays < 0 || *c.ReminderDays > 366 {
-			return fieldError("reminder_days", "want 0 (none) to 366")
+			return Invalid("reminder_days", "want 0 (none) to 366")
 		}
 		s.ReminderDays = *c.ReminderDays
 		if due, err := s.Due(); err == nil && s.Open == nil {
-			s.schedule(due, today)
+			s.Reschedule(due, today)
 		}
 	}
 	return nil
@@ -149,11 +149,11 @@ func (s *Subscription) changeDay(day int, today civil.Date) error {
 	}
 	first, err := civil.FirstOnOrAfter(old, day, s.Interval)
 	if err != nil {
-		return fieldError("payment_day", err.Error())
+		return Invalid("payment_day", err.Error())
 	}
 	s.PaymentDay, s.Anchor, s.AnchorPeriod = day, first, next
 	if s.Open == nil {
-		s.schedule(first, today)
+		s.Reschedule(first, today)
 	}
 	return nil
 }
@@ -168,3 +168,7 @@ func (s *Subscription) Arrears(catchUp int, today civil.Date) bool {
 
 // DefaultCatchUp is Config.CatchUp when nothing else is said.
 const DefaultCatchUp = 3
+
+// failing marks an open period whose last attempt was declined for good: its intent has to
+// be shown cancelled before the period may end failed.
+const failing State = "failing"

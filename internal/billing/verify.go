@@ -207,7 +207,7 @@ func (a *audit) take(it store.Item) {
 		}
 		a.takeSubscription(s)
 	case strings.HasPrefix(key.SK, subPrefix):
-		a.problem("unreadable subscription", Name{Account: trimAccount(key.PK)}, 0, "%s: want %s", secret.MaskCards(key.SK), subscriptionForm)
+		a.problem("unreadable subscription", Name{Account: AccountOf(key.PK)}, 0, "%s: want %s", secret.MaskCards(key.SK), subscriptionForm)
 	case key.SK == accountSK:
 		acc := decodeAccount(it)
 		a.emails[acc.ID] = acc.Email
@@ -220,7 +220,7 @@ func (a *audit) take(it store.Item) {
 	case strings.HasPrefix(key.SK, recPrefix):
 		r, err := decodeReceipt(it)
 		if err != nil {
-			a.problem("unreadable receipt", Name{Account: trimAccount(key.PK)}, 0, "%s: %v", key.SK, err)
+			a.problem("unreadable receipt", Name{Account: AccountOf(key.PK)}, 0, "%s: %v", key.SK, err)
 			return
 		}
 		a.takeReceipt(r)
@@ -229,7 +229,7 @@ func (a *audit) take(it store.Item) {
 	case strings.HasPrefix(key.SK, perPrefix):
 		p, err := decodePeriod(it)
 		if err != nil {
-			a.problem("unreadable period", Name{Account: trimAccount(key.PK)}, 0, "%s: %v", key.SK, err)
+			a.problem("unreadable period", Name{Account: AccountOf(key.PK)}, 0, "%s: %v", key.SK, err)
 			return
 		}
 		s := a.sub(p.Name)

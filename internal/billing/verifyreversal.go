@@ -27,7 +27,7 @@ type auditedReversals struct {
 func (a *audit) takeReversal(it store.Item) {
 	r, err := decodeReversal(it)
 	if err != nil {
-		a.problem("unreadable refund", Name{Account: trimAccount(keyOf(it).PK)}, 0, "%s: %v", keyOf(it).SK, err)
+		a.problem("unreadable refund", Name{Account: AccountOf(keyOf(it).PK)}, 0, "%s: %v", keyOf(it).SK, err)
 		return
 	}
 	switch k := &a.reversals; {
@@ -114,7 +114,7 @@ func (a *audit) compareReversal(seen Reversal) {
 	if s := a.subs[n]; seen.Tag.Installation != a.Opened.Installation || s == nil || s.next < 0 {
 		return
 	}
-	if first := a.reversals.asked[seen.Request]; isRequest(seen.Request) && seen.State != ReversalFailed && seen.State != ReversalCanceled {
+	if first := a.reversals.asked[seen.Request]; IsRefundID(seen.Request) && seen.State != ReversalFailed && seen.State != ReversalCanceled {
 		if first != "" && first != seen.ID {
 			a.problem("refunded twice", n, seen.Tag.Period, "%s was asked for once: %s and %s", seen.Request, first, seen.ID)
 		}

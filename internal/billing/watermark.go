@@ -71,7 +71,7 @@ func (e *Records) lowerWatermark(ctx context.Context, kind Kind, d civil.Date) (
 		return store.Check(e.Table, watermarkKey(kind), f.conditions()...), nil
 	}
 	if f != nil {
-		d = earlier(f.date, d)
+		d = civil.Earlier(f.date, d)
 	}
 	key := watermarkKey(kind)
 	return store.Put(e.Table, store.NewItem(
@@ -88,22 +88,14 @@ func (e *Records) RaiseWatermark(ctx context.Context, kind Kind, f *Watermark, s
 		return nil
 	}
 	err := e.Store.Commit(ctx, store.Delete(e.Table, watermarkKey(kind), f.conditions()...))
-	if again(err) {
+	if store.Retryable(err) {
 		return nil // lowered meanwhile, or it will be tried again after the next run
 	}
 	return err
 }
 
-// earlier returns the earlier of two dates; a zero date counts as none.
-func earlier(a, b civil.Date) civil.Date {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
-}
-
 // lastEnded returns when the latest payment run ended, by the clock of that run.
-func (e *Records) lastEnded(ctx context.Context) (time.Time, error) {
+func (e *Records) LastRunEnded(ctx context.Context) (time.Time, error) {
 	q := store.Query{Table: e.Table, Partition: runPK(Payments), To: "9999-12-31~", Reverse: true, Limit: 10 * lookBack}
 	var last time.Time
 	for it, err := range e.Store.Query(ctx, q) {
@@ -117,26 +109,19 @@ func (e *Records) lastEnded(ctx context.Context) (time.Time, error) {
 	return last, nil
 }
 
-func later(a, b civil.Date) civil.Date {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // lowerTo lowers the floor to a business day before the last completed one: what this run
 // writes may be older than where later walks would begin.
 func (e *Records) LowerWatermark(ctx context.Context, kind Kind, d civil.Date) error {
-	for range maxTries {
+	for range store.MaxTries {
 		w, err := e.lowerWatermark(ctx, kind, d)
 		if err != nil {
 			return err
 		}
-		if err = e.Store.Commit(ctx, w); !again(err) {
+		if err = e.Store.Commit(ctx, w); !store.Retryable(err) {
 			return err
 		}
 	}
-	return fmt.Errorf("the floor of %s: overtaken by others %d times", kind, maxTries)
+	return fmt.Errorf("the floor of %s: overtaken by others %d times", kind, store.MaxTries)
 }
 
 // lastCompleted returns the latest day that a run has completed, or zero. The first look is
@@ -168,9 +153,9 @@ func (e *Records) WalkFrom(ctx context.Context, kind Kind, day civil.Date) (from
 	if last.IsZero() { // no run has found what fell due since the store was made
 		last = civil.Of(e.Opened.Created)
 	}
-	from = earlier(e.Today(), earlier(last, day)).AddDays(-lookBack)
+	from = civil.Earlier(e.Today(), civil.Earlier(last, day)).AddDays(-lookBack)
 	if w, err = e.Watermark(ctx, kind); w != nil {
-		from = earlier(from, w.date)
+		from = civil.Earlier(from, w.date)
 	}
 	return from, w, err
 }

@@ -155,7 +155,7 @@ func (m *model) currency() string {
 // check notes the error of a rule, if there is one.
 func (it *item) check(name string, err error) {
 	if f, ok := errors.AsType[*billing.FieldError](err); ok {
-		it.fault(name, f.Reason)
+		it.fault(name, f.Problem)
 	} else if err != nil {
 		it.fault(name, err.Error())
 	}

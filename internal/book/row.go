@@ -116,11 +116,11 @@ func (c *checker) rules(n *billing.NewSubscription, t *texts) {
 		}
 		col, ok := columnNamed(f.Field)
 		if !ok || !c.repair(&probe, col) {
-			c.problems = append(c.problems, problem{f.Field, f.Reason})
+			c.problems = append(c.problems, problem{f.Field, f.Problem})
 			return
 		}
 		if !c.card(col, t[col]) { // before a reason that quotes it, with escapes that end in digits
-			c.fault(col, f.Reason)
+			c.fault(col, f.Problem)
 		}
 		if err = probe.Check(); err == nil {
 			return

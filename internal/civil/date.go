@@ -147,3 +147,19 @@ func daysIn(year int, month time.Month) int {
 		return 31
 	}
 }
+
+// Earlier returns the earlier of two days.
+func Earlier(a, b Date) Date {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Later returns the later of two days.
+func Later(a, b Date) Date {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
