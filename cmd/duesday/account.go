@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 )
 
@@ -157,7 +158,7 @@ func (p *program) accountUpdate() *cobra.Command {
 its subscriptions too: it decides what day it is for them from now on.`,
 		Args: want("ACCOUNT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var change billing.AccountChange
+			var change engine.AccountChange
 			if cmd.Flags().Changed("email") {
 				change.Email = &email
 			}

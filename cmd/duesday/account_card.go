@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -54,8 +55,8 @@ there and is forgotten.`,
 }
 
 // attachment checks the flags.
-func (f *attachFlags) attachment(given func(string) bool) (billing.Attachment, error) {
-	t := billing.Attachment{Customer: f.customer, Method: f.method}
+func (f *attachFlags) attachment(given func(string) bool) (engine.Attachment, error) {
+	t := engine.Attachment{Customer: f.customer, Method: f.method}
 	for flag, text := range map[string]string{"customer": f.customer, "payment-method": f.method} {
 		if given(flag) && text == "" {
 			return t, usagef("--%s is empty", flag)

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/audit"
+
 	"github.com/duesday/duesday/internal/demo"
 )
 
@@ -37,7 +38,7 @@ type demoView struct {
 	ElapsedMS     int64       `json:"elapsed_ms"`
 }
 
-func (p *program) showDemo(f *demoFlags, report *demo.Report, audit *billing.Audit, elapsed time.Duration) error {
+func (p *program) showDemo(f *demoFlags, report *demo.Report, audit *audit.Audit, elapsed time.Duration) error {
 	if p.cfg.JSON {
 		v := demoView{OK: audit.OK, Accounts: f.accounts, Subscriptions: report.Subscriptions, Seed: f.seed, Audit: viewAudit(audit),
 			Store: p.cfg.Store, Processor: p.cfg.Processor, Mail: p.cfg.Mail, ElapsedMS: elapsed.Milliseconds()}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 )
 
@@ -61,7 +62,7 @@ func (p *program) due(ctx context.Context, kind billing.Kind, f *dueFlags) error
 	})
 }
 
-func dueOn(ctx context.Context, e *billing.Engine, kind billing.Kind, d civil.Date) iter.Seq2[billing.DueRow, error] {
+func dueOn(ctx context.Context, e *engine.Engine, kind billing.Kind, d civil.Date) iter.Seq2[billing.DueRow, error] {
 	if kind == billing.Reminders {
 		return e.GetDueRemindersByDate(ctx, d)
 	}
@@ -69,7 +70,7 @@ func dueOn(ctx context.Context, e *billing.Engine, kind billing.Kind, d civil.Da
 }
 
 // dueUntil walks the dates that a run would walk, up to the day given.
-func dueUntil(ctx context.Context, e *billing.Engine, kind billing.Kind, until civil.Date) iter.Seq2[billing.DueRow, error] {
+func dueUntil(ctx context.Context, e *engine.Engine, kind billing.Kind, until civil.Date) iter.Seq2[billing.DueRow, error] {
 	return func(yield func(billing.DueRow, error) bool) {
 		from, err := e.WalkStart(ctx, kind)
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/book"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/store"
@@ -239,7 +240,7 @@ func (m *importer) check(ctx context.Context, s *session) (fatal bool, err error
 	return fatal, err
 }
 
-func hasAccounts(ctx context.Context, e *billing.Engine) bool {
+func hasAccounts(ctx context.Context, e *engine.Engine) bool {
 	for range e.Accounts(ctx) {
 		return true
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/schema/iam"
 	"github.com/duesday/duesday/internal/store/dynamotest"
@@ -14,7 +14,7 @@ import (
 )
 
 func TestPolicy_DefaultIsBillings(t *testing.T) {
-	if got, want := policy(&config.Config{Policy: config.DefaultPolicy()}), billing.DefaultConfig(); !reflect.DeepEqual(got, want) {
+	if got, want := policy(&config.Config{Policy: config.DefaultPolicy()}), engine.DefaultConfig(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

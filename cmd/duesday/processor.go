@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/stripe"
@@ -83,7 +84,7 @@ func (p *program) readKey() (err error) { return readStripeKey(&p.cfg.Stripe) }
 // opened.
 func (p *program) explain(err error) error {
 	switch {
-	case errors.Is(err, billing.ErrOtherProcessor):
+	case errors.Is(err, engine.ErrOtherProcessor):
 		return fmt.Errorf("%w; nothing was done. Use the key and the mode that this store was charged with, or another store", err)
 	case errors.Is(err, billing.ErrRefused) && p.cfg.UsesStripe():
 		return fmt.Errorf("%w; nothing was done: look at the key in %s or %s", err, config.EnvStripeKey, config.EnvStripeKeyFile)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
@@ -56,7 +57,7 @@ type need struct {
 type session struct {
 	store     store.Store
 	tables    schema.Tables
-	engine    *billing.Engine
+	engine    *engine.Engine
 	processor billing.Processor // nil: not needed
 	ledger    io.Closer         // what the processor has open; nil as it is
 	now       func() time.Time
@@ -102,14 +103,14 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 			return nil, errors.Join(err, s.store.Close())
 		}
 	}
-	o := billing.Options{Store: s.store, Tables: s.tables, Processor: s.processor, Now: p.now, Config: policy(&p.cfg), Log: log,
+	o := engine.Options{Store: s.store, Tables: s.tables, Processor: s.processor, Now: p.now, Config: policy(&p.cfg), Log: log,
 		Shards: n.shards, ReadOnly: n.read, Making: n.making()}
 	if s.shared = place.Shared(); s.shared {
-		o.Lease = cmp.Or(n.lease, billing.DefaultLease)
+		o.Lease = cmp.Or(n.lease, engine.DefaultLease)
 	}
-	s.engine, err = billing.Open(ctx, o)
+	s.engine, err = engine.Open(ctx, o)
 	switch {
-	case errors.Is(err, billing.ErrNoStore) && n.making() != billing.MakeNever:
+	case errors.Is(err, billing.ErrNoStore) && n.making() != engine.MakeNever:
 		return nil, errors.Join(err, s.close())
 	case errors.Is(err, store.ErrMissing): // DynamoDB tells at the first request
 		return nil, errors.Join(&missingStore{p.cfg.Store}, s.close())
@@ -129,14 +130,14 @@ func (p *program) warnMoved(ctx context.Context, s *session) {
 	}
 }
 
-func (n need) making() billing.Making {
+func (n need) making() engine.Making {
 	switch {
 	case n.adopt:
-		return billing.MakeAdopted
+		return engine.MakeAdopted
 	case n.create || n.fill:
-		return billing.MakeNew
+		return engine.MakeNew
 	}
-	return billing.MakeNever
+	return engine.MakeNever
 }
 
 // tablesAt returns the tables of the store at the place, by the names that it says. Names
@@ -155,9 +156,9 @@ func (p *program) logger() *slog.Logger {
 }
 
 // policy hands the policy to the engine.
-func policy(c *config.Config) billing.Config {
+func policy(c *config.Config) engine.Config {
 	p := c.Policy
-	return billing.Config{RetryDays: p.RetryDays, CatchUp: p.CatchUp, ReceiptMonths: p.ReceiptMonths, ActionDays: p.ActionDays, CardURL: c.CardURL, NoLinks: noPages(c)}
+	return engine.Config{RetryDays: p.RetryDays, CatchUp: p.CatchUp, ReceiptMonths: p.ReceiptMonths, ActionDays: p.ActionDays, CardURL: c.CardURL, NoLinks: noPages(c)}
 }
 
 func (s *session) close() error {

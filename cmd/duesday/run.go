@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/store"
@@ -33,7 +34,7 @@ func (p *program) runCommand() *cobra.Command {
 		}
 		c.Flags().Var(&f.date, "date", "business day for every account (default: each account's own today)")
 		c.Flags().IntVar(&f.workers, "workers", 16, "how many subscriptions to work on at once")
-		c.Flags().DurationVar(&f.lease, "lease", billing.DefaultLease, "how long a process on a shared store may be silent before others take over its share")
+		c.Flags().DurationVar(&f.lease, "lease", engine.DefaultLease, "how long a process on a shared store may be silent before others take over its share")
 		c.Flags().BoolVar(&f.dry, "dry-run", false, "list what would be done, and do nothing")
 		return c
 	}
@@ -61,7 +62,7 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, f *runFlags) er
 	}
 	// Reminders ask the processor whether a card will have expired, where it knows cards.
 	return p.with(ctx, need{processor: kind == billing.Payments || p.cfg.UsesStripe(), lease: f.lease}, func(s *session) error {
-		o := billing.RunOptions{Date: f.date.Date, Workers: f.workers, DryRun: f.dry}
+		o := engine.RunOptions{Date: f.date.Date, Workers: f.workers, DryRun: f.dry}
 		if f.dry {
 			return p.dryRun(ctx, s, kind, o)
 		}
@@ -71,7 +72,7 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, f *runFlags) er
 }
 
 // start runs the job with a bar on the terminal.
-func (p *program) start(ctx context.Context, s *session, kind billing.Kind, o billing.RunOptions) (*billing.Report, error) {
+func (p *program) start(ctx context.Context, s *session, kind billing.Kind, o engine.RunOptions) (*engine.Report, error) {
 	bar := p.progress("subscriptions", 0, func(stop <-chan struct{}) int64 { return countDue(ctx, s, kind, o.Date, stop) })
 	defer bar.end()
 	o.Progress = bar.set
@@ -83,7 +84,7 @@ func (p *program) start(ctx context.Context, s *session, kind billing.Kind, o bi
 
 // wetRun runs the job, lets the mail go that it has caused, also when it failed half-way,
 // and says what came of it.
-func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o billing.RunOptions) error {
+func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o engine.RunOptions) error {
 	var waiting firstFew
 	o.Each = waiting.add
 	report, err := p.start(ctx, s, kind, o)
@@ -135,14 +136,14 @@ func consumed(s store.Store) (read, written float64) {
 
 // firstFew keeps the first results that wait for a person or a customer.
 type firstFew struct {
-	kept []billing.Result
+	kept []engine.Result
 	all  int
 }
 
 const shownWaiting = 20
 
-func (f *firstFew) add(r billing.Result) {
-	if r.Outcome != billing.OutcomePending && r.Outcome != billing.OutcomeParked {
+func (f *firstFew) add(r engine.Result) {
+	if r.Outcome != engine.OutcomePending && r.Outcome != engine.OutcomeParked {
 		return
 	}
 	if f.all++; len(f.kept) < shownWaiting {
@@ -189,27 +190,27 @@ type remindersView struct {
 	Written float64 `json:"write_units,omitempty"`
 }
 
-func viewReport(r *billing.Report, read, written float64) any {
+func viewReport(r *engine.Report, read, written float64) any {
 	if r.Kind == billing.Reminders {
 		return remindersView{Kind: string(r.Kind), Date: date(r.Date), From: date(r.From), Due: r.Due(), Sent: r.Sent,
-			Skipped: r.Counts[billing.OutcomeSkipped], Failed: r.Counts[billing.OutcomeFailed], Elapsed: r.Elapsed.Milliseconds(), DryRun: r.DryRun, Read: read, Written: written}
+			Skipped: r.Counts[engine.OutcomeSkipped], Failed: r.Counts[engine.OutcomeFailed], Elapsed: r.Elapsed.Milliseconds(), DryRun: r.DryRun, Read: read, Written: written}
 	}
-	return paymentsView{Kind: string(r.Kind), Date: date(r.Date), From: date(r.From), Due: r.Due(), Paid: r.Counts[billing.OutcomePaid],
-		Retry: r.Counts[billing.OutcomeRetry], Failed: r.Counts[billing.OutcomeFailed], Pending: r.Counts[billing.OutcomePending],
-		Parked: r.Counts[billing.OutcomeParked], Skipped: r.Counts[billing.OutcomeSkipped], Amounts: r.Amounts.Strings(),
+	return paymentsView{Kind: string(r.Kind), Date: date(r.Date), From: date(r.From), Due: r.Due(), Paid: r.Counts[engine.OutcomePaid],
+		Retry: r.Counts[engine.OutcomeRetry], Failed: r.Counts[engine.OutcomeFailed], Pending: r.Counts[engine.OutcomePending],
+		Parked: r.Counts[engine.OutcomeParked], Skipped: r.Counts[engine.OutcomeSkipped], Amounts: r.Amounts.Strings(),
 		Cards: r.Cards, Returns: r.Reversals, Orphans: r.Orphans, Elapsed: r.Elapsed.Milliseconds(), DryRun: r.DryRun, Off: r.Off, Read: read, Written: written}
 }
 
-func (p *program) showReport(r *billing.Report, waiting *firstFew) {
+func (p *program) showReport(r *engine.Report, waiting *firstFew) {
 	p.say("%s of %s (looked from %s on): %d due, in %s", r.Kind, r.Date, r.From, r.Due(), short(r.Elapsed))
 	t := newTable(p.stdout)
 	if r.Kind == billing.Reminders {
 		t.row("  sent", strconv.Itoa(r.Sent))
-		t.row("  skipped", strconv.Itoa(r.Counts[billing.OutcomeSkipped]), "nothing to remind of any more")
+		t.row("  skipped", strconv.Itoa(r.Counts[engine.OutcomeSkipped]), "nothing to remind of any more")
 	} else {
-		for _, o := range billing.Outcomes() {
+		for _, o := range engine.Outcomes() {
 			amounts := ""
-			if o == billing.OutcomePaid {
+			if o == engine.OutcomePaid {
 				amounts = formatTotals(&r.Amounts)
 			}
 			t.row("  "+string(o), strconv.Itoa(r.Counts[o]), firstText(amounts, outcomeText(o)))
@@ -233,7 +234,7 @@ func (p *program) showReport(r *billing.Report, waiting *firstFew) {
 }
 
 // showUpkeep says what a payment run did beside charging.
-func (p *program) showUpkeep(r *billing.Report) {
+func (p *program) showUpkeep(r *engine.Report) {
 	for _, did := range [...]struct {
 		n          int
 		noun, what string
@@ -245,17 +246,17 @@ func (p *program) showUpkeep(r *billing.Report) {
 	}
 }
 
-func outcomeText(o billing.Outcome) string {
+func outcomeText(o engine.Outcome) string {
 	switch o {
-	case billing.OutcomeRetry:
+	case engine.OutcomeRetry:
 		return "declined, tried again on a later day"
-	case billing.OutcomeFailed:
+	case engine.OutcomeFailed:
 		return "declined for good"
-	case billing.OutcomePending:
+	case engine.OutcomePending:
 		return "the customer or the processor has to act"
-	case billing.OutcomeParked:
+	case engine.OutcomeParked:
 		return "duesday subscription charge or skip"
-	case billing.OutcomeSkipped:
+	case engine.OutcomeSkipped:
 		return "cancelled, paused, or charging is off"
 	}
 	return ""
@@ -280,7 +281,7 @@ func formatTotals(t *money.Totals) string {
 }
 
 // dryRun lists what the job would do, one by one as it is found.
-func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o billing.RunOptions) error {
+func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o engine.RunOptions) error {
 	name := "would_charge"
 	if kind == billing.Reminders {
 		name = "would_remind"
@@ -290,12 +291,12 @@ func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o b
 	var totals money.Totals
 	n := 0
 	var failed error
-	o.Each = func(r billing.Result) {
-		if kind == billing.Reminders && r.Outcome == billing.OutcomeSkipped {
+	o.Each = func(r engine.Result) {
+		if kind == billing.Reminders && r.Outcome == engine.OutcomeSkipped {
 			return
 		}
 		if kind == billing.Payments {
-			if r.Outcome == billing.OutcomeParked {
+			if r.Outcome == engine.OutcomeParked {
 				return
 			}
 			if err := totals.Add(r.Amount); err != nil && failed == nil {

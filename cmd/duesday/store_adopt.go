@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/adoption"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
@@ -48,7 +49,7 @@ Exits 3 when something needs a person.`,
 const adoptWorkers = 32
 
 func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
-	o := billing.AdoptOptions{CatchUp: p.cfg.Policy.CatchUp, Workers: adoptWorkers, DryRun: dry}
+	o := adoption.AdoptOptions{CatchUp: p.cfg.Policy.CatchUp, Workers: adoptWorkers, DryRun: dry}
 	place, err := storeurl.Parse(p.cfg.Store)
 	if err != nil {
 		return &usageError{err}
@@ -70,12 +71,12 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 	bar := p.progress("items", 0, nil)
 	defer bar.end()
 	o.Progress = bar.set
-	var r *billing.AdoptReport
+	var r *adoption.AdoptReport
 	if dry {
 		r, err = p.surveyStore(ctx, place, tables, o)
 	} else {
 		err = p.with(ctx, need{adopt: true}, func(s *session) (err error) {
-			r, err = billing.Adopt(ctx, s.engine.Records, o)
+			r, err = adoption.Adopt(ctx, s.engine.Records, o)
 			return err
 		})
 	}
@@ -93,7 +94,7 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 }
 
 // surveyStore looks at the table without making it Duesday's.
-func (p *program) surveyStore(ctx context.Context, place storeurl.Place, tables schema.Tables, o billing.AdoptOptions) (r *billing.AdoptReport, err error) {
+func (p *program) surveyStore(ctx context.Context, place storeurl.Place, tables schema.Tables, o adoption.AdoptOptions) (r *adoption.AdoptReport, err error) {
 	s, err := place.Open(ctx, storeurl.Options{Tables: tables.All(), Names: schema.Names(), Now: p.now, Holder: p.command})
 	if errors.Is(err, store.ErrMissing) {
 		return nil, &missingStore{p.cfg.Store}
@@ -106,7 +107,7 @@ func (p *program) surveyStore(ctx context.Context, place storeurl.Place, tables 
 			err = cerr
 		}
 	}()
-	return billing.Scan(ctx, billing.NewRecords(s, tables, p.now, nil), o)
+	return adoption.Scan(ctx, billing.NewRecords(s, tables, p.now, nil), o)
 }
 
 // readyTables compares the table to be adopted with the model, then makes the others that
@@ -180,7 +181,7 @@ type itemView struct {
 	Reason string `json:"reason"`
 }
 
-func viewAdoption(tables schema.Tables, r *billing.AdoptReport) adoptionView {
+func viewAdoption(tables schema.Tables, r *adoption.AdoptReport) adoptionView {
 	v := adoptionView{Table: tables.RecurringPayments.Name, DryRun: r.DryRun, Items: r.Items, Accounts: r.Accounts,
 		Subscriptions: r.Subscriptions, Receipts: r.Receipts, Own: r.Own, Others: r.Others, Upgraded: r.Upgraded,
 		OffAgenda: r.OffAgenda, Due: r.Due, Arrears: r.Arrears, Cards: r.Cards, CardsLeft: r.CardsLeft,
@@ -188,7 +189,7 @@ func viewAdoption(tables schema.Tables, r *billing.AdoptReport) adoptionView {
 		AccountsMade: r.AccountsMade, AccountsSet: r.AccountsSet, Findings: []findingView{}}
 	for _, f := range [...]struct {
 		kind string
-		billing.Findings
+		adoption.Findings
 	}{{"unreadable", r.Unreadable}, {"without a payment method", r.WithoutMethod}, {"in no index", r.NotIndexed},
 		{"two of one id", r.Duplicates}, {"different addresses", r.Addresses}, {"account not in the table", r.Unknown}} {
 		if f.Count == 0 {
@@ -203,7 +204,7 @@ func viewAdoption(tables schema.Tables, r *billing.AdoptReport) adoptionView {
 	return v
 }
 
-func (p *program) showAdoption(tables schema.Tables, r *billing.AdoptReport) {
+func (p *program) showAdoption(tables schema.Tables, r *adoption.AdoptReport) {
 	v := viewAdoption(tables, r)
 	if r.DryRun {
 		p.say("table %s was looked at, and nothing was written", v.Table)

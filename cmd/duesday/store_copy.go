@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
@@ -362,7 +363,7 @@ func (b *phaseBar) waits(tell func(string, ...any)) func([]string) {
 		if len(leases) > 0 && !told {
 			told = true
 			tell("waiting for workers on the source to end: %s (a lease that is not renewed runs out within %s)",
-				strings.Join(leases[:min(len(leases), 5)], ", "), billing.DefaultLease.Round(time.Second))
+				strings.Join(leases[:min(len(leases), 5)], ", "), engine.DefaultLease.Round(time.Second))
 		}
 	}
 }

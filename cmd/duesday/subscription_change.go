@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/money"
 )
 
@@ -90,7 +91,7 @@ func (p *program) chargeOpen(ctx context.Context, s *session, sub *billing.Subsc
 		sub = after
 	}
 	p.deliver(ctx, s)
-	if err != nil && !errors.Is(err, billing.ErrChargingOff) {
+	if err != nil && !errors.Is(err, engine.ErrChargingOff) {
 		return err
 	}
 	p.sayResults(results)
@@ -174,7 +175,7 @@ func (p *program) subscriptionCharge() *cobra.Command {
 	}
 }
 
-func (p *program) sayResults(results []billing.Result) {
+func (p *program) sayResults(results []engine.Result) {
 	for _, r := range results {
 		p.say("period %d, due %s, %s: %s%s", r.Period, date(r.Due), r.Amount.Format(), r.Outcome, prefixed(" (", closed(r.Reason)))
 	}

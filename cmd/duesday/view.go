@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 )
 
@@ -223,7 +224,7 @@ type resultView struct {
 	Reason       string `json:"reason,omitempty"`
 }
 
-func viewResult(r billing.Result) resultView {
+func viewResult(r engine.Result) resultView {
 	return resultView{Account: r.Account, Subscription: r.ID, SKU: r.SKU, Period: r.Period, Due: date(r.Due),
 		Amount: r.Amount.Decimal(), Currency: r.Amount.Currency().Code(), Outcome: string(r.Outcome), Reason: r.Reason}
 }

@@ -14,14 +14,18 @@ import (
 var layers = map[string][]string{
 	"internal/archtest": {},
 	// pebblestore: for its options, and to wait until it is idle
-	"cmd/duesday-bench/bench":    {"billing", "capacity/estimate", "civil", "httpapi", "sandbox", "schema", "secret", "store/pebblestore", "stripe/event", "stripefake", "tracking"},
-	"internal/billing":           {"civil", "money", "outbox", "schema", "secret", "store"},
+	"cmd/duesday-bench/bench":    {"billing", "billing/engine", "capacity/estimate", "civil", "httpapi", "sandbox", "schema", "secret", "store/pebblestore", "stripe/event", "stripefake", "tracking"},
+	"internal/billing":           {"civil", "money", "schema", "secret", "store"},
+	"internal/billing/adoption":  {"billing", "civil", "schema", "secret", "store"},
+	"internal/billing/audit":     {"billing", "civil", "money", "schema", "secret", "store"},
+	"internal/billing/engine":    {"billing", "billing/audit", "billing/refund", "civil", "money", "outbox", "schema", "secret", "store"},
+	"internal/billing/refund":    {"billing", "money", "secret", "store"},
 	"internal/book":              {"billing", "civil", "money", "schema", "secret"},
 	"internal/capacity":          {"store"},
-	"internal/capacity/estimate": {"billing", "capacity", "civil", "money", "outbox", "sandbox", "schema", "store", "store/memstore"}, // memstore: units are counted over it
+	"internal/capacity/estimate": {"billing", "billing/engine", "capacity", "civil", "money", "outbox", "sandbox", "schema", "store", "store/memstore"}, // memstore: units are counted over it
 	"internal/civil":             {},
 	"internal/config":            {"secret"},
-	"internal/demo":              {"billing", "civil", "money", "store"},
+	"internal/demo":              {"billing", "billing/engine", "civil", "money", "store"},
 	"internal/httpapi":           {"listen", "secret", "store", "tracking"},
 	"internal/listen":            {},
 	"internal/mail":              {"billing", "outbox"},
@@ -59,7 +63,7 @@ var layers = map[string][]string{
 	"internal/store/storetest":       {"store"},
 	"internal/store/storeurl":        {"store", "store/dynamostore", "store/dynamotable", "store/memstore", "store/pebblestore"},
 	// pebblestore: a backup is a copy of its folder, made by whoever holds it
-	"internal/transfer": {"billing", "schema", "store", "store/pebblestore"},
+	"internal/transfer": {"billing", "billing/engine", "schema", "store", "store/pebblestore"},
 }
 
 // administered is what commands import of the packages under store: besides storeurl, what
@@ -110,10 +114,10 @@ var thirdParty = map[string]struct {
 	testsOnly bool
 }{
 	"github.com/aws/aws-sdk-go-v2": {in: []string{"internal/store/dynamostore", "internal/store/dynamotable", "internal/store/dynamotest"}, // its client, service/dynamodb
-		testsIn: []string{"internal/billing", "internal/schema/cloudformation", "cmd/duesday"}}, // the published access patterns and model, by plain calls; the template as CreateTable
+		testsIn: []string{"internal/billing/engine", "internal/schema/cloudformation", "cmd/duesday"}}, // the published access patterns and model, by plain calls; the template as CreateTable
 	"github.com/aws/smithy-go": {in: []string{"internal/store/dynamostore"}}, // the errors of that client
 	"github.com/cockroachdb/pebble/v2": {in: []string{"internal/store/pebblestore", "cmd/duesday-bench/bench"}, // bench: the bare baseline
-		testsIn: []string{"internal/billing"}}, // its file system, which forgets what was not synced
+		testsIn: []string{"internal/billing/engine"}}, // its file system, which forgets what was not synced
 	"github.com/klauspost/compress": {in: []string{"internal/tracking"}}, // S2, for the bodies of events
 	"github.com/spf13/cobra":        {in: []string{"cmd/duesday", "cmd/duesday-bench"}},
 	"github.com/spf13/pflag":        {in: []string{"cmd/duesday"}},

@@ -24,18 +24,18 @@ type Account struct {
 	Mixed    bool // its subscriptions came with different addresses, and keep them until the account is changed
 	Version  int64
 
-	raw store.Item // as read: attributes that are not ours are kept
+	Raw store.Item // as read: attributes that are not ours are kept
 }
 
 // mixed is FanOut of an account whose Mixed is set.
 const MixedAddresses = "mixed"
 
-func (a *Account) item() store.Item {
+func (a *Account) Item() store.Item {
 	it := store.NewItem(
-		store.Attribute{Name: schema.PK, Value: store.S(accountPK(a.ID))},
-		store.Attribute{Name: schema.SK, Value: store.S(accountSK)},
+		store.Attribute{Name: schema.PK, Value: store.S(AccountPK(a.ID))},
+		store.Attribute{Name: schema.SK, Value: store.S(AccountSK)},
 		store.Attribute{Name: schema.Version, Value: store.Int(a.Version)})
-	keepStamp(&it, a.raw, schema.CreatedDate, a.Created)
+	keepStamp(&it, a.Raw, schema.CreatedDate, a.Created)
 	for _, f := range [...]struct{ name, text string }{{schema.Email, a.Email}, {schema.PaymentMethod, a.Method}} {
 		if f.text != "" {
 			it.Set(f.name, store.S(f.text))
@@ -45,7 +45,7 @@ func (a *Account) item() store.Item {
 		it.Set(schema.TimeZone, store.S(a.TimeZone))
 	}
 	if !a.Given.IsZero() {
-		it.Set(schema.MethodDate, store.S(stamp(a.Given)))
+		it.Set(schema.MethodDate, store.S(Stamp(a.Given)))
 	}
 	a.Payer.set(&it)
 	switch {
@@ -54,7 +54,7 @@ func (a *Account) item() store.Item {
 	case a.Mixed:
 		it.Set(schema.FanOut, store.S(MixedAddresses))
 	}
-	keep(&it, a.raw, func(name string) bool { return accountOwns[name] })
+	keep(&it, a.Raw, func(name string) bool { return accountOwns[name] })
 	return it
 }
 
@@ -65,10 +65,10 @@ var accountOwns = map[string]bool{
 	schema.Customer: true, schema.ProcessorAccount: true, schema.ApplicationFee: true,
 }
 
-func decodeAccount(it store.Item) *Account {
+func DecodeAccount(it store.Item) *Account {
 	a := &Account{ID: AccountOf(it.Str(schema.PK)), Email: it.Str(schema.Email), TimeZone: it.Str(schema.TimeZone),
 		Method: it.Str(schema.PaymentMethod), Given: readStamp(it.Str(schema.MethodDate)), Payer: payerOf(it), Created: readStamp(it.Str(schema.CreatedDate)), Copying: it.Get(schema.FanOut).Bool(),
-		Mixed: it.Str(schema.FanOut) == MixedAddresses, Version: it.Int(schema.Version), raw: it}
+		Mixed: it.Str(schema.FanOut) == MixedAddresses, Version: it.Int(schema.Version), Raw: it}
 	if a.TimeZone == "" {
 		a.TimeZone = "UTC"
 	}
@@ -79,8 +79,8 @@ func decodeAccount(it store.Item) *Account {
 }
 
 // unchanged holds while the account is as it was read.
-func (a *Account) unchanged() store.Condition {
-	if v := a.raw.Get(schema.Version); !v.IsZero() {
+func (a *Account) Unchanged() store.Condition {
+	if v := a.Raw.Get(schema.Version); !v.IsZero() {
 		return store.AttributeEquals(schema.Version, v)
 	}
 	return store.AttributeAbsent(schema.Version)
@@ -90,7 +90,7 @@ func (a *Account) unchanged() store.Condition {
 // account's set of subscriptions goes through it, which keeps their ids unique.
 func (a *Account) BumpVersion(table string) store.Write {
 	a.Version++
-	return store.Put(table, a.item(), a.unchanged())
+	return store.Put(table, a.Item(), a.Unchanged())
 }
 
 // Account returns the account, or store.ErrNotFound.
@@ -98,11 +98,11 @@ func (e *Records) Account(ctx context.Context, id string) (*Account, error) {
 	if err := CheckID("account", id); err != nil {
 		return nil, err
 	}
-	it, err := e.Store.Get(ctx, e.Table, accountKey(id))
+	it, err := e.Store.Get(ctx, e.Table, AccountKey(id))
 	if err != nil {
 		return nil, err
 	}
-	return decodeAccount(it), nil
+	return DecodeAccount(it), nil
 }
 
 // errAsIs is what a change decides when there is nothing to be written.
@@ -116,7 +116,7 @@ func (e *Records) Accounts(ctx context.Context) iter.Seq2[*Account, error] {
 				yield(nil, err)
 				return
 			}
-			if it.Str(schema.SK) == accountSK && !yield(decodeAccount(it), nil) {
+			if it.Str(schema.SK) == AccountSK && !yield(DecodeAccount(it), nil) {
 				return
 			}
 		}
@@ -125,5 +125,5 @@ func (e *Records) Accounts(ctx context.Context) iter.Seq2[*Account, error] {
 
 // still holds while the account is as it was read.
 func (a *Account) UnchangedCheck(table string) store.Write {
-	return store.Check(table, accountKey(a.ID), a.unchanged())
+	return store.Check(table, AccountKey(a.ID), a.Unchanged())
 }

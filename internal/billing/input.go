@@ -38,8 +38,8 @@ type NewSubscription struct {
 }
 
 const (
-	maxID   = 128
-	maxText = 1024
+	MaxID   = 128
+	MaxText = 1024
 )
 
 // Check returns a FieldError for the first field that is wrong, or nil.
@@ -73,7 +73,7 @@ func (n *NewSubscription) Check() error {
 			return err
 		}
 	}
-	if err := CheckText("address", n.Address, maxText); err != nil {
+	if err := CheckText("address", n.Address, MaxText); err != nil {
 		return err
 	}
 	if n.TimeZone != "" {
@@ -107,14 +107,14 @@ func CheckID(field, id string) error {
 	switch {
 	case id == "":
 		return Invalid(field, "is missing")
-	case len(id) > maxID:
-		return Invalid(field, "too long: at most "+strconv.Itoa(maxID)+" bytes")
+	case len(id) > MaxID:
+		return Invalid(field, "too long: at most "+strconv.Itoa(MaxID)+" bytes")
 	case strings.ContainsAny(id, "#/"):
 		return Invalid(field, "must not contain # or /")
 	case strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\uFFFD' || r == '\u00a0' }):
 		return Invalid(field, "must not contain spaces or control characters")
 	}
-	return CheckText(field, id, maxID)
+	return CheckText(field, id, MaxID)
 }
 
 // CheckEmail returns why the text cannot be an address to write to.
@@ -128,7 +128,7 @@ func CheckEmail(email string) error {
 
 // FieldError says which field of an input is wrong, and what would be right.
 type FieldError struct {
-	Field  string // by its name in files and JSON: payment_day
+	Field   string // by its name in files and JSON: payment_day
 	Problem string // without any digits of a card number
 }
 
@@ -172,7 +172,7 @@ func CheckMethod(token string) error {
 	if token == "" {
 		return Invalid("payment_method", "is missing: want the processor's token, such as pm_card_visa")
 	}
-	if err := checkPlain("payment_method", token, maxID); err != nil {
+	if err := checkPlain("payment_method", token, MaxID); err != nil {
 		return err
 	}
 	if secret.HasCardInMethod(token) {

@@ -17,18 +17,18 @@ import (
 // and its JSON disagree on the subscription's sort key, the JSON wins.
 
 const (
-	accountSK   = "ACC"
-	subPrefix   = "SUB#"
-	recPrefix   = "REC#"
-	perPrefix   = "PER#"
-	MetaPK     = "META"
-	watermarkSK = "FLOOR"
+	AccountSK   = "ACC"
+	SubPrefix   = "SUB#"
+	RecPrefix   = "REC#"
+	PerPrefix   = "PER#"
+	MetaPK      = "META"
+	WatermarkSK = "FLOOR"
 	stampLayout = "2006-01-02T15:04:05.000Z"
 )
 
-func accountPK(account string) string { return "ACC#" + account }
+func AccountPK(account string) string { return "ACC#" + account }
 
-func accountKey(account string) store.Key { return store.Key{PK: accountPK(account), SK: accountSK} }
+func AccountKey(account string) store.Key { return store.Key{PK: AccountPK(account), SK: AccountSK} }
 
 // A Name names a subscription: ACCOUNT/SUBSCRIPTION, and its SKU when it is known.
 type Name struct {
@@ -48,16 +48,16 @@ func ParseName(text string) (Name, error) {
 
 func (n Name) String() string { return n.Account + "/" + n.ID }
 
-func (n Name) key() store.Key {
-	return store.Key{PK: accountPK(n.Account), SK: subPrefix + n.ID + "#SKU#" + n.SKU}
+func (n Name) Key() store.Key {
+	return store.Key{PK: AccountPK(n.Account), SK: SubPrefix + n.ID + "#SKU#" + n.SKU}
 }
 
 // nameOf reads a subscription's name from its base key; ok is false for other items.
-func nameOf(k store.Key) (n Name, ok bool) {
+func NameOf(k store.Key) (n Name, ok bool) {
 	if n.Account, ok = strings.CutPrefix(k.PK, "ACC#"); !ok {
 		return Name{}, false
 	}
-	rest, ok := strings.CutPrefix(k.SK, subPrefix)
+	rest, ok := strings.CutPrefix(k.SK, SubPrefix)
 	if !ok {
 		return Name{}, false
 	}
@@ -70,19 +70,19 @@ func nameOf(k store.Key) (n Name, ok bool) {
 // receiptKey is the model's REC#<processed>#SKU#<sku>, made unique by the subscription
 // and the period.
 func receiptKey(n Name, processed time.Time, period int) store.Key {
-	return store.Key{PK: accountPK(n.Account),
-		SK: recPrefix + stamp(processed) + "#SKU#" + n.SKU + "#SUB#" + n.ID + "#" + strconv.Itoa(period)}
+	return store.Key{PK: AccountPK(n.Account),
+		SK: RecPrefix + Stamp(processed) + "#SKU#" + n.SKU + "#SUB#" + n.ID + "#" + strconv.Itoa(period)}
 }
 
-func periodKey(n Name, period int) store.Key {
-	return store.Key{PK: accountPK(n.Account), SK: fmt.Sprintf("%s%s#SKU#%s#%06d", perPrefix, n.ID, n.SKU, period)}
+func PeriodKey(n Name, period int) store.Key {
+	return store.Key{PK: AccountPK(n.Account), SK: fmt.Sprintf("%s%s#SKU#%s#%06d", PerPrefix, n.ID, n.SKU, period)}
 }
 
-func runPK(kind Kind) string { return "RUN#" + string(kind) }
+func RunPK(kind Kind) string { return "RUN#" + string(kind) }
 
 // stamp is the model's form of a timestamp: UTC with milliseconds. It is written by hand
 // because a payment run formats half a dozen for each charge, and time.Format was 3 % of it.
-func stamp(t time.Time) string {
+func Stamp(t time.Time) string {
 	t = t.UTC()
 	year, month, day := t.Date()
 	if year < 0 || year > 9999 {
@@ -110,7 +110,7 @@ func digits(b []byte, n int) {
 
 // parseStamp reads a timestamp in the model's form, or in RFC 3339's others; the zero time
 // when it is none.
-func parseStamp(s string) time.Time {
+func ParseStamp(s string) time.Time {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
 		return time.Time{}
@@ -118,11 +118,11 @@ func parseStamp(s string) time.Time {
 	return t.UTC()
 }
 
-func leasePK(kind Kind) string { return "LEASE#" + string(kind) }
+func LeasePK(kind Kind) string { return "LEASE#" + string(kind) }
 
 // hashKey makes an idempotency key of all that must be one and the same for two requests to
 // mean one thing.
-func hashKey(parts ...string) string {
+func HashKey(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return "dd_" + hex.EncodeToString(sum[:16])
 }
@@ -138,9 +138,9 @@ const (
 	Reminders Kind = "reminders"
 )
 
-func keyOf(it store.Item) store.Key {
+func KeyOf(it store.Item) store.Key {
 	return store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)}
 }
 
 // subscriptionForm is the sort key of a subscription.
-const subscriptionForm = subPrefix + "<subscription>#SKU#<sku>"
+const SubscriptionForm = SubPrefix + "<subscription>#SKU#<sku>"

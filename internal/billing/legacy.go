@@ -54,7 +54,7 @@ func textOf(v store.Value) string {
 // readStamp reads a timestamp of the model, or one that lacks its zone, which is UTC then,
 // or its time; the zero time when it is none.
 func readStamp(s string) time.Time {
-	t := parseStamp(s)
+	t := ParseStamp(s)
 	for _, layout := range [...]string{"2006-01-02T15:04:05", time.DateTime, time.DateOnly} {
 		if !t.IsZero() || s == "" {
 			break
@@ -69,12 +69,12 @@ func readStamp(s string) time.Time {
 // keepStamp writes the timestamp, or leaves what stands there when nobody could read it.
 func keepStamp(it *store.Item, raw store.Item, name string, t time.Time) {
 	if t.IsZero() {
-		if was, _ := withoutCards(raw.Get(name)); !was.IsZero() {
+		if was, _ := WithoutCards(raw.Get(name)); !was.IsZero() {
 			it.Set(name, was)
 		}
 		return
 	}
-	it.Set(name, store.S(stamp(t)))
+	it.Set(name, store.S(Stamp(t)))
 }
 
 // oldestDate is the oldest date that is believed: a walk goes from day to day.
@@ -151,9 +151,9 @@ func (s *Subscription) offAgenda() error {
 // isCardName reports the model's member for a card number.
 func isCardName(name string) bool { return strings.EqualFold(name, schema.DefaultCard) }
 
-// withoutCards returns the value without its card numbers and without the model's default-card,
+// WithoutCards returns the value without its card numbers and without the model's default-card,
 // and how many there were. It is the zero Value when it is one itself.
-func withoutCards(v store.Value) (store.Value, int) {
+func WithoutCards(v store.Value) (store.Value, int) {
 	found := 0
 	switch v.Kind() {
 	case store.KindString, store.KindNumber, store.KindBinary:
@@ -163,7 +163,7 @@ func withoutCards(v store.Value) (store.Value, int) {
 	case store.KindMap:
 		var kept store.Item
 		for _, a := range v.Map() {
-			inner, n := withoutCards(a.Value)
+			inner, n := WithoutCards(a.Value)
 			if isCardName(a.Name) || secret.HasCardNumber(a.Name) || a.Name == schema.PaymentMethod && secret.HasCardInMethod(textOf(a.Value)) {
 				inner, n = store.Value{}, max(n, 1)
 			}
@@ -177,7 +177,7 @@ func withoutCards(v store.Value) (store.Value, int) {
 	case store.KindList:
 		var kept []store.Value
 		for _, e := range v.List() {
-			inner, n := withoutCards(e)
+			inner, n := WithoutCards(e)
 			if found += n; !inner.IsZero() {
 				kept = append(kept, inner)
 			}
@@ -195,14 +195,14 @@ func keep(it *store.Item, raw store.Item, ours func(string) bool) {
 		if ours(a.Name) || isCardName(a.Name) || secret.HasCardNumber(a.Name) {
 			continue
 		}
-		if v, _ := withoutCards(a.Value); !v.IsZero() {
+		if v, _ := WithoutCards(a.Value); !v.IsZero() {
 			it.Set(a.Name, v)
 		}
 	}
 }
 
 // ours reports whether Duesday has written the subscription before.
-func (s *Subscription) ours() bool {
-	_, ours := s.raw.Get(schema.Version).Int64()
+func (s *Subscription) Ours() bool {
+	_, ours := s.Raw.Get(schema.Version).Int64()
 	return ours
 }

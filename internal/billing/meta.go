@@ -51,7 +51,7 @@ func (e *Records) Meta(ctx context.Context) (Meta, error) {
 		return Meta{}, fmt.Errorf("%w: this store has format %d, this Duesday knows up to %d: use a newer one", store.ErrFormat, f, FormatVersion)
 	}
 	return Meta{Installation: it.Str(schema.Installation), Charging: it.Get(schema.Charging).Bool(),
-		Reason: it.Str(schema.Reason), Created: parseStamp(it.Str(schema.CreatedDate)),
+		Reason: it.Str(schema.Reason), Created: ParseStamp(it.Str(schema.CreatedDate)),
 		Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved), Processor: it.Str(schema.Processor)}, nil
 }
 

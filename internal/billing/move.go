@@ -20,8 +20,8 @@ const (
 	copyID        = "CopyID"        // the copy that the destination was made by
 	copyState     = "CopyState"     // copying or canceled; absent when it is live
 	copiedFrom    = "CopiedFrom"
-	restoredDate  = "RestoredDate"
-	restoredFrom  = "RestoredFrom"
+	RestoredDate  = "RestoredDate"
+	RestoredFrom  = "RestoredFrom"
 
 	copying  = "copying"
 	canceled = "canceled"
@@ -64,7 +64,7 @@ func (s Side) MoveState(ctx context.Context) (*MoveState, error) {
 	}
 	return &MoveState{
 		Meta: Meta{Installation: it.Str(schema.Installation), Charging: it.Get(schema.Charging).Bool(), Reason: it.Str(schema.Reason),
-			Created: parseStamp(it.Str(schema.CreatedDate)), Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved), Processor: it.Str(schema.Processor)},
+			Created: ParseStamp(it.Str(schema.CreatedDate)), Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved), Processor: it.Str(schema.Processor)},
 		MovedID: it.Str(movedID), Final: it.Str(movedOutcome) == finished, GivenUp: it.Str(movedOutcome) == canceled,
 		CopyID: it.Str(copyID), Copying: it.Str(copyState) == copying, Canceled: it.Str(copyState) == canceled, item: it,
 	}, nil
@@ -225,7 +225,7 @@ func (s Side) CancelCopy(ctx context.Context, id string, others ...store.Write) 
 // store says of itself is written anew, and who holds a lease, or how far a copy has come,
 // is nothing to the destination.
 func Stays(k store.Key) bool {
-	return k == MetaKey || k.PK == CopyPK || k.PK == leasePK(Payments) || k.PK == leasePK(Reminders)
+	return k == MetaKey || k.PK == CopyPK || k.PK == LeasePK(Payments) || k.PK == LeasePK(Reminders)
 }
 
 // StillFenced is the condition on META under which the copy id may mark subscriptions of its
@@ -256,7 +256,7 @@ func (s Side) StillLifting(id string) store.Write {
 // never written it, there was no mark. One that reads it later is told that it has moved. An
 // item without a version gets none: Duesday would take it for its own.
 func (s Side) Mark(it store.Item, id string) (w store.Write, after store.Item, ok bool) {
-	if _, is := nameOf(keyOf(it)); !is || it.Str(schema.Moved) == id {
+	if _, is := NameOf(KeyOf(it)); !is || it.Str(schema.Moved) == id {
 		return store.Write{}, it, false
 	}
 	set := append(nextVersion(it), store.Attribute{Name: schema.Moved, Value: store.S(id)})
@@ -264,17 +264,17 @@ func (s Side) Mark(it store.Item, id string) (w store.Write, after store.Item, o
 	for _, a := range set {
 		after.Set(a.Name, a.Value)
 	}
-	return store.Update(s.table(), keyOf(it), store.NewItem(set...), nil, asRead(it)...), after, true
+	return store.Update(s.table(), KeyOf(it), store.NewItem(set...), nil, asRead(it)...), after, true
 }
 
 // Unmark returns the write that takes the mark of the copy id off again, or with no id any
 // mark; ok is false for an item without it. It belongs into one commit with StillLifting.
 func (s Side) Unmark(it store.Item, id string) (w store.Write, ok bool) {
 	mark := it.Str(schema.Moved)
-	if _, is := nameOf(keyOf(it)); !is || mark == "" || id != "" && mark != id {
+	if _, is := NameOf(KeyOf(it)); !is || mark == "" || id != "" && mark != id {
 		return store.Write{}, false
 	}
-	return store.Update(s.table(), keyOf(it), store.NewItem(nextVersion(it)...), []string{schema.Moved}, asRead(it)...), true
+	return store.Update(s.table(), KeyOf(it), store.NewItem(nextVersion(it)...), []string{schema.Moved}, asRead(it)...), true
 }
 
 // nextVersion returns the attribute that raises the item's version, or nothing if it has none.
@@ -289,7 +289,7 @@ func nextVersion(it store.Item) []store.Attribute {
 // Unmoved returns an item of the source as the destination is to have it: without its mark,
 // and for so many shards per date.
 func Unmoved(it store.Item, shards int) store.Item {
-	if _, is := nameOf(keyOf(it)); !is {
+	if _, is := NameOf(KeyOf(it)); !is {
 		return it
 	}
 	it = it.Clone()
@@ -299,7 +299,7 @@ func Unmoved(it store.Item, shards int) store.Item {
 
 // Marked reports whether the item needs no mark of the copy id, or has it.
 func Marked(it store.Item, id string) bool {
-	_, is := nameOf(keyOf(it))
+	_, is := NameOf(KeyOf(it))
 	return !is || it.Str(schema.Moved) == id
 }
 
@@ -308,11 +308,11 @@ func Marked(it store.Item, id string) bool {
 // by a clock that is ahead, and is not believed.
 func (s Side) LiveLeases(ctx context.Context, now time.Time) (held []string, err error) {
 	for _, kind := range [...]Kind{Payments, Reminders} {
-		for it, err := range s.Store.Query(ctx, store.Query{Table: s.table(), Partition: leasePK(kind)}) {
+		for it, err := range s.Store.Query(ctx, store.Query{Table: s.table(), Partition: LeasePK(kind)}) {
 			if err != nil {
 				return nil, err
 			}
-			if until := parseStamp(it.Str(schema.Until)); until.After(now) && until.Before(now.Add(time.Hour)) {
+			if until := ParseStamp(it.Str(schema.Until)); until.After(now) && until.Before(now.Add(time.Hour)) {
 				held = append(held, string(kind)+" "+it.Str(schema.SK))
 			}
 		}

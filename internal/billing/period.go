@@ -55,7 +55,7 @@ func (o *OpenPeriod) item() store.Item {
 		it.Set(schema.Attempts, attemptList(o.Attempts))
 	}
 	set(schema.Base, o.Base)
-	set(schema.CreatedDate, stamp(o.Opened))
+	set(schema.CreatedDate, Stamp(o.Opened))
 	set(schema.Currency, o.Amount.Currency().Code())
 	set(schema.DueDate, o.Due.String())
 	if !o.First.IsZero() {
@@ -91,7 +91,7 @@ func (o *OpenPeriod) item() store.Item {
 func decodeOpen(it store.Item) (*OpenPeriod, error) {
 	o := &OpenPeriod{Period: int(it.Int(schema.Period)), Generation: int(it.Int(schema.Generation)), Ref: it.Str(schema.Ref),
 		Method: it.Str(schema.Method), Payer: payerOf(it), Overtaken: it.Get(schema.Overtaken).Bool(), Attempt: max(1, int(it.Int(schema.Attempt))), Base: it.Str(schema.Base),
-		State: State(it.Str(schema.State)), Opened: parseStamp(it.Str(schema.CreatedDate))}
+		State: State(it.Str(schema.State)), Opened: ParseStamp(it.Str(schema.CreatedDate))}
 	var err error
 	if o.Amount, err = decodeAmount(it.Str(schema.Amount), it.Str(schema.Currency)); err != nil {
 		return nil, fmt.Errorf("open period: %w", err)
@@ -120,7 +120,7 @@ func attemptList(attempts []Attempt) store.Value {
 			store.Attribute{Name: schema.Attempt, Value: store.Int(int64(a.Number))},
 			store.Attribute{Name: schema.Code, Value: store.S(a.Code)},
 			store.Attribute{Name: schema.Method, Value: store.S(a.Method)},
-			store.Attribute{Name: schema.ProcessedDate, Value: store.S(stamp(a.At))}))
+			store.Attribute{Name: schema.ProcessedDate, Value: store.S(Stamp(a.At))}))
 	}
 	return store.L(list...)
 }
@@ -130,7 +130,7 @@ func decodeAttempts(v store.Value) []Attempt {
 	for _, e := range v.List() {
 		m := e.Map()
 		attempts = append(attempts, Attempt{Number: int(m.Int(schema.Attempt)), Code: m.Str(schema.Code),
-			Method: m.Str(schema.Method), At: parseStamp(m.Str(schema.ProcessedDate))})
+			Method: m.Str(schema.Method), At: ParseStamp(m.Str(schema.ProcessedDate))})
 	}
 	return attempts
 }
@@ -160,15 +160,15 @@ type EndedPeriod struct {
 	Attempts []Attempt
 }
 
-func (p *EndedPeriod) write(table string) store.Write {
-	key := periodKey(p.Name, p.Period)
+func (p *EndedPeriod) Write(table string) store.Write {
+	key := PeriodKey(p.Name, p.Period)
 	it := store.NewItem(
 		store.Attribute{Name: schema.PK, Value: store.S(key.PK)},
 		store.Attribute{Name: schema.SK, Value: store.S(key.SK)},
 		store.Attribute{Name: schema.Amount, Value: store.S(p.Amount.Decimal())},
 		store.Attribute{Name: schema.Currency, Value: store.S(p.Amount.Currency().Code())},
 		store.Attribute{Name: schema.DueDate, Value: store.S(p.Due.String())},
-		store.Attribute{Name: schema.EndedDate, Value: store.S(stamp(p.Ended))},
+		store.Attribute{Name: schema.EndedDate, Value: store.S(Stamp(p.Ended))},
 		store.Attribute{Name: schema.Period, Value: store.Int(int64(p.Period))},
 		store.Attribute{Name: schema.Reason, Value: store.S(p.Reason)},
 		store.Attribute{Name: schema.SKU, Value: store.S(p.SKU)},
@@ -183,9 +183,9 @@ func (p *EndedPeriod) write(table string) store.Write {
 	return store.Put(table, it)
 }
 
-func decodePeriod(it store.Item) (*EndedPeriod, error) {
+func DecodePeriod(it store.Item) (*EndedPeriod, error) {
 	p := &EndedPeriod{Name: Name{Account: AccountOf(it.Str(schema.PK)), ID: it.Str(schema.Subscription), SKU: it.Str(schema.SKU)},
-		Period: int(it.Int(schema.Period)), Ending: Ending(it.Str(schema.Status)), Ended: parseStamp(it.Str(schema.EndedDate)),
+		Period: int(it.Int(schema.Period)), Ending: Ending(it.Str(schema.Status)), Ended: ParseStamp(it.Str(schema.EndedDate)),
 		Reason: it.Str(schema.Reason), Ref: it.Str(schema.Ref), Attempts: decodeAttempts(it.Get(schema.Attempts))}
 	var err error
 	if p.Amount, err = decodeAmount(it.Str(schema.Amount), it.Str(schema.Currency)); err != nil {

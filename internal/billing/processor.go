@@ -136,14 +136,14 @@ type Intent struct {
 }
 
 // same reports whether the two are one customer at one place.
-func (p Payer) same(q Payer) bool { return p.At == q.At && p.Customer == q.Customer }
+func (p Payer) Same(q Payer) bool { return p.At == q.At && p.Customer == q.Customer }
 
 // maxSends bounds how often one request is sent in one step before it is left in doubt
 // for the next run.
-const maxSends = 3
+const MaxSends = 3
 
 // definite reports whether the error tells for certain that nothing was done and that
 // asking again gives the same answer.
-func definite(err error) bool {
+func Definite(err error) bool {
 	return errors.Is(err, ErrRefused) || errors.Is(err, ErrAccountRefused) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrNoIntent)
 }

@@ -43,7 +43,7 @@ func (e *Records) dueRows(ctx context.Context, index string, d civil.Date) iter.
 				yield(DueRow{}, err)
 				return
 			}
-			n, ok := nameOf(store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)})
+			n, ok := NameOf(store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)})
 			if !ok {
 				continue
 			}
@@ -66,7 +66,7 @@ func (e *Records) dueRows(ctx context.Context, index string, d civil.Date) iter.
 // indexed yields the rows that an index has on the date, shard by shard.
 func (e *Records) Indexed(ctx context.Context, index string, d civil.Date) iter.Seq2[store.Item, error] {
 	return func(yield func(store.Item, error) bool) {
-		for partition := range e.partitions(d) {
+		for partition := range e.Partitions(d) {
 			for it, err := range e.Store.Query(ctx, store.Query{Table: e.Table, Index: index, Partition: partition}) {
 				if !yield(it, err) || err != nil {
 					return
@@ -79,20 +79,20 @@ func (e *Records) Indexed(ctx context.Context, index string, d civil.Date) iter.
 // GetSubscriptionsByAccount is access pattern 6: the items of the account that begin with
 // SUB#, in order of their sort key.
 func (e *Records) GetSubscriptionsByAccount(ctx context.Context, account string) iter.Seq2[*Subscription, error] {
-	return decoded(e, ctx, store.Query{Table: e.Table, Partition: accountPK(account), Prefix: subPrefix}, decodeSubscription)
+	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(account), Prefix: SubPrefix}, DecodeSubscription)
 }
 
 // GetReceiptsByAccount is access pattern 7: the items of the account that begin with
 // REC#, oldest first. Expired ones are not among them.
 func (e *Records) GetReceiptsByAccount(ctx context.Context, account string) iter.Seq2[*Receipt, error] {
-	return decoded(e, ctx, store.Query{Table: e.Table, Partition: accountPK(account), Prefix: recPrefix}, decodeReceipt)
+	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(account), Prefix: RecPrefix}, DecodeReceipt)
 }
 
 // GetEndedPeriods yields the periods of the subscription that did not end paid, oldest
 // first, the parked one among them.
 func (e *Records) GetEndedPeriods(ctx context.Context, n Name) iter.Seq2[*EndedPeriod, error] {
-	prefix := perPrefix + n.ID + "#SKU#" + n.SKU + "#"
-	return decoded(e, ctx, store.Query{Table: e.Table, Partition: accountPK(n.Account), Prefix: prefix}, decodePeriod)
+	prefix := PerPrefix + n.ID + "#SKU#" + n.SKU + "#"
+	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(n.Account), Prefix: prefix}, DecodePeriod)
 }
 
 func decoded[T any](e *Records, ctx context.Context, q store.Query, decode func(store.Item) (*T, error)) iter.Seq2[*T, error] {
@@ -115,8 +115,8 @@ func (e *Records) Subscription(ctx context.Context, n Name) (*Subscription, erro
 	if n.SKU != "" {
 		return e.Load(ctx, n)
 	}
-	q := store.Query{Table: e.Table, Partition: accountPK(n.Account), Prefix: subPrefix + n.ID + "#SKU#", Limit: 1}
-	for s, err := range decoded(e, ctx, q, decodeSubscription) {
+	q := store.Query{Table: e.Table, Partition: AccountPK(n.Account), Prefix: SubPrefix + n.ID + "#SKU#", Limit: 1}
+	for s, err := range decoded(e, ctx, q, DecodeSubscription) {
 		return s, err
 	}
 	return nil, fmt.Errorf("subscription %s: %w", n, store.ErrNotFound)
@@ -124,12 +124,12 @@ func (e *Records) Subscription(ctx context.Context, n Name) (*Subscription, erro
 
 // Subscriptions yields all subscriptions. It scans: for operators, not for jobs.
 func (e *Records) Subscriptions(ctx context.Context) iter.Seq2[*Subscription, error] {
-	return scanned(e, ctx, func(it store.Item) bool { _, ok := nameOf(keyOf(it)); return ok }, decodeSubscription)
+	return scanned(e, ctx, func(it store.Item) bool { _, ok := NameOf(KeyOf(it)); return ok }, DecodeSubscription)
 }
 
 // Receipts yields all receipts that have not expired. It scans.
 func (e *Records) Receipts(ctx context.Context) iter.Seq2[*Receipt, error] {
-	return scanned(e, ctx, isReceipt, decodeReceipt)
+	return scanned(e, ctx, isReceipt, DecodeReceipt)
 }
 
 func scanned[T any](e *Records, ctx context.Context, is func(store.Item) bool, decode func(store.Item) (*T, error)) iter.Seq2[*T, error] {

@@ -33,13 +33,13 @@ type Receipt struct {
 	Charge    string    // the processor's reference; a person's note for an external payment
 	Expires   time.Time // zero: never
 
-	raw store.Item
+	Raw store.Item
 }
 
-func (r *Receipt) item() store.Item {
+func (r *Receipt) Item() store.Item {
 	key := receiptKey(r.Name, r.Processed, r.Period)
-	if r.Kind == Imported && r.raw != nil {
-		key.SK = r.raw.Str(schema.SK)
+	if r.Kind == Imported && r.Raw != nil {
+		key.SK = r.Raw.Str(schema.SK)
 	}
 	it := make(store.Item, 0, 16)
 	set := func(name, text string) {
@@ -59,7 +59,7 @@ func (r *Receipt) item() store.Item {
 	set(schema.PK, key.PK)
 	it.Set(schema.Period, store.Int(int64(r.Period)))
 	set(schema.ProcessedAmount, r.Amount.Decimal())
-	set(schema.ProcessedDate, stamp(r.Processed))
+	set(schema.ProcessedDate, Stamp(r.Processed))
 	set(schema.SK, key.SK)
 	set(schema.SKU, r.SKU)
 	set(schema.Subscription, r.ID)
@@ -69,10 +69,10 @@ func (r *Receipt) item() store.Item {
 	return it
 }
 
-func decodeReceipt(it store.Item) (*Receipt, error) {
+func DecodeReceipt(it store.Item) (*Receipt, error) {
 	r := &Receipt{Name: Name{Account: AccountOf(it.Str(schema.PK)), ID: it.Str(schema.Subscription), SKU: it.Str(schema.SKU)},
 		Email: it.Str(schema.Email), Kind: ReceiptKind(it.Str(schema.Kind)), Period: int(it.Int(schema.Period)),
-		Processed: readStamp(it.Str(schema.ProcessedDate)), Charge: it.Str(schema.Charge), raw: it}
+		Processed: readStamp(it.Str(schema.ProcessedDate)), Charge: it.Str(schema.Charge), Raw: it}
 	if r.Kind == "" {
 		r.Kind = Charged
 	}
@@ -97,7 +97,7 @@ func decodeReceipt(it store.Item) (*Receipt, error) {
 
 // readKey takes what the attributes do not say from the model's key, REC#<processed>#SKU#<sku>.
 func (r *Receipt) readKey(sk string) {
-	processed, rest, _ := strings.Cut(strings.TrimPrefix(sk, recPrefix), "#")
+	processed, rest, _ := strings.Cut(strings.TrimPrefix(sk, RecPrefix), "#")
 	if r.Processed.IsZero() {
 		r.Processed = readStamp(processed)
 	}
@@ -106,4 +106,4 @@ func (r *Receipt) readKey(sk string) {
 	}
 }
 
-func isReceipt(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), recPrefix) }
+func isReceipt(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), RecPrefix) }

@@ -38,15 +38,15 @@ func (e *Records) Today() civil.Date { return civil.Of(e.Now()) }
 
 // load returns the subscription as it stands, or store.ErrNotFound.
 func (e *Records) Load(ctx context.Context, n Name) (*Subscription, error) {
-	it, err := e.Store.Get(ctx, e.Table, n.key())
+	it, err := e.Store.Get(ctx, e.Table, n.Key())
 	if err != nil {
 		return nil, err
 	}
-	s, err := decodeSubscription(it)
+	s, err := DecodeSubscription(it)
 	switch {
 	case err != nil:
-		return nil, &illegibleError{err}
-	case s.moved:
+		return nil, &IllegibleError{Err: err}
+	case s.Moved:
 		return nil, fmt.Errorf("subscription %s was %w", n, ErrMoved)
 	}
 	return s, nil
@@ -54,23 +54,24 @@ func (e *Records) Load(ctx context.Context, n Name) (*Subscription, error) {
 
 // illegible is the error of an item that is there and cannot be read: another tool has written
 // it. Asking again changes nothing, and it concerns nobody else.
-type illegibleError struct{ error }
+type IllegibleError struct{ Err error }
 
-func (e *illegibleError) Unwrap() error { return e.error }
+func (e *IllegibleError) Error() string { return e.Err.Error() }
+func (e *IllegibleError) Unwrap() error { return e.Err }
 
 // put commits the subscription if it is still as it was read, together with the other
 // writes. After an error s must be read again.
 func (e *Records) Put(ctx context.Context, s *Subscription, others ...store.Write) error {
-	s.shards = e.Opened.Shards
+	s.Shards = e.Opened.Shards
 	w := s.write(e.Table)
 	err := e.Store.Commit(ctx, append([]store.Write{w}, others...)...)
 	if errors.Is(err, store.ErrUnknown) { // all or nothing: what stands there tells which
-		if now, lerr := e.Load(ctx, s.Name); lerr == nil && now.raw.Equal(w.Item) {
+		if now, lerr := e.Load(ctx, s.Name); lerr == nil && now.Raw.Equal(w.Item) {
 			err = nil
 		}
 	}
 	if err == nil {
-		s.raw = w.Item
+		s.Raw = w.Item
 	}
 	return err
 }

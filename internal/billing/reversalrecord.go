@@ -19,7 +19,7 @@ const (
 	refPrefix = "REF#"
 	// unfinishedPK is the partition that names the refunds that are recorded and not yet
 	// answered, so that they are found without a scan.
-	unfinishedPK = "REFUNDS"
+	UnfinishedPK = "REFUNDS"
 )
 
 // A ReversalRecord is the item REF#… beside a receipt: money of the charge that went back, or
@@ -102,23 +102,23 @@ func NewReversalRecord(n Name, seen Reversal, id string, now time.Time) *Reversa
 	return r
 }
 
-func (r *ReversalRecord) key() store.Key {
-	return store.Key{PK: accountPK(r.Account), SK: refPrefix + stamp(r.Created) + "#" + r.ReversalID}
+func (r *ReversalRecord) Key() store.Key {
+	return store.Key{PK: AccountPK(r.Account), SK: refPrefix + Stamp(r.Created) + "#" + r.ReversalID}
 }
 
 // unfinishedKey is of the item that names the record: <account>#<sort key of the record>.
 func (r *ReversalRecord) unfinishedKey() store.Key {
-	return store.Key{PK: unfinishedPK, SK: r.Account + "#" + r.key().SK}
+	return store.Key{PK: UnfinishedPK, SK: r.Account + "#" + r.Key().SK}
 }
 
 func (r *ReversalRecord) item() store.Item {
-	key := r.key()
+	key := r.Key()
 	it := store.NewItem(
 		store.Attribute{Name: schema.PK, Value: store.S(key.PK)},
 		store.Attribute{Name: schema.SK, Value: store.S(key.SK)},
 		store.Attribute{Name: schema.Amount, Value: store.S(r.Amount.Decimal())},
 		store.Attribute{Name: schema.Charge, Value: store.S(r.Charge)},
-		store.Attribute{Name: schema.CreatedDate, Value: store.S(stamp(r.Created))},
+		store.Attribute{Name: schema.CreatedDate, Value: store.S(Stamp(r.Created))},
 		store.Attribute{Name: schema.Currency, Value: store.S(r.Amount.Currency().Code())},
 		store.Attribute{Name: schema.Kind, Value: store.S(string(r.Kind))},
 		store.Attribute{Name: schema.Period, Value: store.Int(int64(r.Period))},
@@ -149,7 +149,7 @@ func (r *ReversalRecord) moving() []store.Attribute {
 		at   time.Time
 	}{{schema.ProcessedDate, r.Processed}, {schema.EndedDate, r.Ended}} {
 		if !f.at.IsZero() {
-			list = append(list, store.Attribute{Name: f.name, Value: store.S(stamp(f.at))})
+			list = append(list, store.Attribute{Name: f.name, Value: store.S(Stamp(f.at))})
 		}
 	}
 	return list
@@ -157,10 +157,10 @@ func (r *ReversalRecord) moving() []store.Attribute {
 
 // create returns the writes that record r, if nothing of its account's has been recorded
 // since the account was read; a is nil for an account that has no item.
-func (r *ReversalRecord) create(table string, a *Account) []store.Write {
+func (r *ReversalRecord) Create(table string, a *Account) []store.Write {
 	writes := []store.Write{store.Put(table, r.item(), store.Absent())}
 	if a == nil {
-		writes = append(writes, store.Check(table, accountKey(r.Account), store.Absent()))
+		writes = append(writes, store.Check(table, AccountKey(r.Account), store.Absent()))
 	} else {
 		writes = append(writes, a.BumpVersion(table))
 	}
@@ -186,21 +186,21 @@ func (r *ReversalRecord) Change(table string, was *ReversalRecord) []store.Write
 	if was.Ref != "" {
 		still[1] = store.AttributeEquals(schema.Refund, store.S(was.Ref))
 	}
-	writes := []store.Write{store.Update(table, r.key(), set, remove, still...)}
+	writes := []store.Write{store.Update(table, r.Key(), set, remove, still...)}
 	if was.State == ReversalRequested && r.State != ReversalRequested {
 		writes = append(writes, store.Delete(table, r.unfinishedKey()))
 	}
 	return writes
 }
 
-func decodeReversal(it store.Item) (*ReversalRecord, error) {
+func DecodeReversal(it store.Item) (*ReversalRecord, error) {
 	_, id, _ := strings.Cut(strings.TrimPrefix(it.Str(schema.SK), refPrefix), "#")
 	r := &ReversalRecord{Name: Name{Account: AccountOf(it.Str(schema.PK)), ID: it.Str(schema.Subscription), SKU: it.Str(schema.SKU)},
 		ReversalID: id, Kind: ReversalKind(it.Str(schema.Kind)), Period: int(it.Int(schema.Period)), Generation: int(it.Int(schema.Generation)),
 		Charge: it.Str(schema.Charge), State: ReversalState(it.Str(schema.State)), Reason: it.Str(schema.Reason), Refusal: it.Str(schema.LastError),
-		Ref: it.Str(schema.Refund), Created: parseStamp(it.Str(schema.CreatedDate)), Processed: parseStamp(it.Str(schema.ProcessedDate)),
-		Ended: parseStamp(it.Str(schema.EndedDate))}
-	if r.key() != keyOf(it) {
+		Ref: it.Str(schema.Refund), Created: ParseStamp(it.Str(schema.CreatedDate)), Processed: ParseStamp(it.Str(schema.ProcessedDate)),
+		Ended: ParseStamp(it.Str(schema.EndedDate))}
+	if r.Key() != KeyOf(it) {
 		return nil, &UnreadableError{schema.SK, "does not go with CreatedDate", nil}
 	}
 	if r.State != ReversalRequested && r.State != ReversalInquiry && r.State != ReversalPending && !r.State.final() {
@@ -213,22 +213,22 @@ func decodeReversal(it store.Item) (*ReversalRecord, error) {
 	return r, nil
 }
 
-func isReversal(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), refPrefix) }
+func IsReversal(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), refPrefix) }
 
 // GetReturnsByAccount yields the account's refunds and disputes, oldest first.
 func (e *Records) GetReversalsByAccount(ctx context.Context, account string) iter.Seq2[*ReversalRecord, error] {
-	return decoded(e, ctx, store.Query{Table: e.Table, Partition: accountPK(account), Prefix: refPrefix}, decodeReversal)
+	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(account), Prefix: refPrefix}, DecodeReversal)
 }
 
 // ReversalRecords yields all refunds and disputes that are recorded. It scans.
 func (e *Records) ReversalRecords(ctx context.Context) iter.Seq2[*ReversalRecord, error] {
-	return scanned(e, ctx, isReversal, decodeReversal)
+	return scanned(e, ctx, IsReversal, DecodeReversal)
 }
 
-func (e *Records) reversalsOf(ctx context.Context, account string) (list []*ReversalRecord, err error) {
+func (e *Records) ReversalsOf(ctx context.Context, account string) (list []*ReversalRecord, err error) {
 	for r, err := range e.GetReversalsByAccount(ctx, account) {
 		if _, bad := errors.AsType[*UnreadableError](err); bad {
-			err = &illegibleError{err}
+			err = &IllegibleError{Err: err}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("account %s: reading a refund or dispute: %w", account, err)
@@ -276,7 +276,7 @@ func IsRefundID(id string) bool {
 }
 
 // refuse is the definite answer that nothing goes back.
-func (r *ReversalRecord) refuse(why string, now time.Time) bool {
+func (r *ReversalRecord) Refuse(why string, now time.Time) bool {
 	if r.State != ReversalRequested {
 		return false
 	}

@@ -40,7 +40,7 @@ func IndexDate(text string) string {
 
 // partitions yields the partitions of an index in which the rows of the date are: the bare
 // date always, as other tools write it.
-func (e *Records) partitions(d civil.Date) iter.Seq[string] {
+func (e *Records) Partitions(d civil.Date) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if !yield(d.String()) || e.Opened.Shards <= 1 {
 			return
@@ -59,7 +59,7 @@ func (e *Records) Walks(attribute string) bool {
 	if err != nil {
 		return attribute == ""
 	}
-	for partition := range e.partitions(d) {
+	for partition := range e.Partitions(d) {
 		if partition == attribute {
 			return true
 		}
@@ -70,7 +70,7 @@ func (e *Records) Walks(attribute string) bool {
 // Reshard returns a subscription's item as a store with that many shards per date has it;
 // other items as they are.
 func Reshard(it store.Item, shards int) store.Item {
-	n, ok := nameOf(keyOf(it))
+	n, ok := NameOf(KeyOf(it))
 	if !ok {
 		return it
 	}

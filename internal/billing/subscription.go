@@ -67,9 +67,9 @@ type Subscription struct {
 	Open         *OpenPeriod
 	Version      int64 // of the item: each commit adds one
 
-	raw    store.Item // as read: attributes that are not ours are kept
-	shards int        // per date, of the store that it is written to
-	moved  bool       // it has been copied to another store, which charges it from now on
+	Raw    store.Item // as read: attributes that are not ours are kept
+	Shards int        // per date, of the store that it is written to
+	Moved  bool       // it has been copied to another store, which charges it from now on
 }
 
 // Schedule returns how due dates follow from the anchor.
@@ -86,7 +86,7 @@ func (s *Subscription) Due() (civil.Date, error) {
 }
 
 // today is the business day, or the clock's day in the subscription's time zone.
-func (s *Subscription) today(day civil.Date, now time.Time) civil.Date {
+func (s *Subscription) Today(day civil.Date, now time.Time) civil.Date {
 	if !day.IsZero() {
 		return day
 	}
@@ -104,13 +104,13 @@ func TodayIn(zone string, now time.Time) civil.Date {
 
 // decodeSubscription reads an item, also one written by other tools from the published
 // model: what is absent has its default.
-func decodeSubscription(it store.Item) (*Subscription, error) {
+func DecodeSubscription(it store.Item) (*Subscription, error) {
 	key := store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)}
-	name, ok := nameOf(key)
+	name, ok := NameOf(key)
 	if !ok {
 		return nil, fmt.Errorf("item %s/%s is no subscription", key.PK, key.SK)
 	}
-	s := &Subscription{Name: name, raw: it, ReminderDays: DefaultReminderDays, Status: Active, Interval: Monthly}
+	s := &Subscription{Name: name, Raw: it, ReminderDays: DefaultReminderDays, Status: Active, Interval: Monthly}
 	var t terms
 	for i := range it { // one pass: looking each up by its name was a twentieth of a payment run
 		s.take(&t, it[i].Name, it[i].Value)
@@ -165,7 +165,7 @@ func (s *Subscription) take(t *terms, name string, v store.Value) {
 	case schema.Requested:
 		s.Requested = Request(v.Str())
 	case schema.Moved:
-		s.moved = true
+		s.Moved = true
 	case schema.Status:
 		s.Status = Status(v.Str())
 	case schema.TimeZone:
@@ -236,7 +236,7 @@ func (s *Subscription) decodeTerms(t *terms) (err error) {
 
 // item returns the item to be stored: every attribute at its place, those that are not
 // ours as they were. Attributes with their default are left out: bytes are time.
-func (s *Subscription) item() store.Item {
+func (s *Subscription) Item() store.Item {
 	it := make(store.Item, 0, 32)
 	set := func(name, text string) {
 		if text != "" {
@@ -250,7 +250,7 @@ func (s *Subscription) item() store.Item {
 	}
 	indexed := func(name string, d civil.Date) {
 		if !d.IsZero() {
-			it.Set(name, store.S(placed(d, s.Name, s.shards)))
+			it.Set(name, store.S(placed(d, s.Name, s.Shards)))
 		}
 	}
 	count := func(name string, n, usual int) {
@@ -264,7 +264,7 @@ func (s *Subscription) item() store.Item {
 	if s.CancelAtEnd {
 		it.Set(schema.CancelAtEnd, store.Bool(true))
 	}
-	keepStamp(&it, s.raw, schema.CreatedDate, s.Created)
+	keepStamp(&it, s.Raw, schema.CreatedDate, s.Created)
 	set(schema.Email, s.Email)
 	count(schema.Installments, s.Installments, 0)
 	if s.Interval != Monthly {
@@ -278,7 +278,7 @@ func (s *Subscription) item() store.Item {
 	if s.Open != nil {
 		it.Set(schema.OpenPeriod, store.M(s.Open.item()))
 	}
-	key := s.key()
+	key := s.Key()
 	set(schema.PK, key.PK)
 	count(schema.Paid, s.Paid, 0)
 	set(schema.Parked, s.Parked)
@@ -296,7 +296,7 @@ func (s *Subscription) item() store.Item {
 		set(schema.TimeZone, s.TimeZone)
 	}
 	it.Set(schema.Version, store.Int(s.Version))
-	keep(&it, s.raw, func(name string) bool { return subscriptionOwns[name] })
+	keep(&it, s.Raw, func(name string) bool { return subscriptionOwns[name] })
 	if _, whole := it.Get(schema.TTL).Int64(); !whole {
 		it.Remove(schema.TTL) // other tools': it expires nothing, and no engine takes it
 	}
@@ -305,8 +305,8 @@ func (s *Subscription) item() store.Item {
 
 // last writes the sort key of an index, which must be there for the row to be in it.
 func (s *Subscription) last(it *store.Item, name string, t time.Time) {
-	if keepStamp(it, s.raw, name, t); !it.Has(name) {
-		it.Set(name, store.S(stamp(s.Created)))
+	if keepStamp(it, s.Raw, name, t); !it.Has(name) {
+		it.Set(name, store.S(Stamp(s.Created)))
 	}
 }
 
@@ -323,7 +323,7 @@ var subscriptionOwns = map[string]bool{
 // details keeps members that are not ours, but never a card number.
 func (s *Subscription) details() store.Value {
 	var d store.Item
-	keep(&d, s.raw.Get(schema.PaymentDetails).Map(), func(name string) bool {
+	keep(&d, s.Raw.Get(schema.PaymentDetails).Map(), func(name string) bool {
 		return name == schema.Currency || name == schema.PaymentMethod || name == schema.DefaultAddress
 	})
 	d.Set(schema.Currency, store.S(s.Amount.Currency().Code()))
@@ -338,9 +338,9 @@ func (s *Subscription) details() store.Value {
 
 // write returns the put that replaces the subscription if it is still as it was read.
 func (s *Subscription) write(table string) store.Write {
-	was := asRead(s.raw)
+	was := asRead(s.Raw)
 	s.Version++
-	return store.Put(table, s.item(), was...)
+	return store.Put(table, s.Item(), was...)
 }
 
 // asRead holds while the subscription's item is as it was read. One that other tools have
@@ -375,6 +375,6 @@ func decodeAmount(text, currency string) (money.Amount, error) {
 	return money.Parse(text, c)
 }
 
-func (s *Subscription) create(table string) store.Write {
-	return store.Put(table, s.item(), store.Absent())
+func (s *Subscription) Create(table string) store.Write {
+	return store.Put(table, s.Item(), store.Absent())
 }

@@ -28,15 +28,15 @@ func (s *Subscription) Reschedule(due, today civil.Date) {
 }
 
 // paidOff reports whether all installments have been paid: nothing is ever charged again.
-func (s *Subscription) paidOff() bool { return s.Installments > 0 && s.Paid >= s.Installments }
+func (s *Subscription) PaidOff() bool { return s.Installments > 0 && s.Paid >= s.Installments }
 
-func (s *Subscription) cancel() {
+func (s *Subscription) Cancel() {
 	s.Status, s.CancelAtEnd = CanceledSub, false
 	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
 	s.Requested, s.Parked = RequestNone, ""
 }
 
-func (s *Subscription) pause(today civil.Date) {
+func (s *Subscription) Pause(today civil.Date) {
 	s.Status, s.PausedOn = Paused, today
 	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
 	s.Requested = RequestNone
@@ -44,14 +44,14 @@ func (s *Subscription) pause(today civil.Date) {
 
 // unanswered reports whether the attempt that was made last came to no decline: the customer
 // was to authenticate it.
-func (o *OpenPeriod) unanswered() bool {
+func (o *OpenPeriod) Unanswered() bool {
 	n := len(o.Attempts)
 	return n == 0 || o.Attempts[n-1].Number < o.Attempt
 }
 
 // bound reports whether the intent is that of the open period. An id of an intent is one of all
 // connected accounts.
-func (s *Subscription) bound(intent string) bool {
+func (s *Subscription) Bound(intent string) bool {
 	if s.Open == nil || intent == "" {
 		return false
 	}
@@ -68,21 +68,21 @@ func (o *OpenPeriod) ShowsOvertaken(in Intent) bool {
 
 // ending reports whether the open period is to end unpaid as soon as its intent is shown
 // cancelled.
-func (s *Subscription) ending() bool {
-	return s.Requested != RequestNone || (s.Open != nil && s.Open.State == failing)
+func (s *Subscription) Ending() bool {
+	return s.Requested != RequestNone || (s.Open != nil && s.Open.State == Failing)
 }
 
 // over reports whether nothing will ever be charged for the subscription again.
-func (s *Subscription) over() bool { return s.Status == CanceledSub || s.Status == Completed }
+func (s *Subscription) Over() bool { return s.Status == CanceledSub || s.Status == Completed }
 
 // given returns when the subscription's own method was given; zero when that is not known.
 // Like what is not ours, it is kept where it stands on the item.
-func (s *Subscription) MethodGiven() time.Time { return readStamp(s.raw.Str(schema.MethodDate)) }
+func (s *Subscription) MethodGiven() time.Time { return readStamp(s.Raw.Str(schema.MethodDate)) }
 
 func (s *Subscription) SetMethod(method string, at time.Time) {
 	s.Method = method
-	s.raw = s.raw.Clone()
-	s.raw.Set(schema.MethodDate, store.S(stamp(at)))
+	s.Raw = s.Raw.Clone()
+	s.Raw.Set(schema.MethodDate, store.S(Stamp(at)))
 }
 
 // ran reports whether the intent shows that the period's current attempt has run.
@@ -106,7 +106,7 @@ type Change struct {
 	ReminderDays *int
 }
 
-func (s *Subscription) changeTerms(c Change, today civil.Date) error {
+func (s *Subscription) ChangeTerms(c Change, today civil.Date) error {
 	if c.Amount != nil {
 		if !c.Amount.IsPositive() || c.Amount.Currency() != s.Amount.Currency() {
 			return Invalid("amount", "want more than zero "+s.Amount.Currency().Code())
@@ -114,7 +114,7 @@ func (s *Subscription) changeTerms(c Change, today civil.Date) error {
 		s.Amount = *c.Amount
 	}
 	if c.Address != nil {
-		if err := CheckText("address", *c.Address, maxText); err != nil {
+		if err := CheckText("address", *c.Address, MaxText); err != nil {
 			return err
 		}
 		s.Address = *c.Address
@@ -171,4 +171,4 @@ const DefaultCatchUp = 3
 
 // failing marks an open period whose last attempt was declined for good: its intent has to
 // be shown cancelled before the period may end failed.
-const failing State = "failing"
+const Failing State = "failing"

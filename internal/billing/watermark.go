@@ -14,11 +14,11 @@ import (
 // A floor is the item RUN#<kind>/FLOOR: no row of that kind's index is on an older date
 // than it, where a walk would not look otherwise.
 type Watermark struct {
-	date    civil.Date
+	Date    civil.Date
 	lowered time.Time // when a row was last written under its protection, to the hour
 }
 
-func watermarkKey(kind Kind) store.Key { return store.Key{PK: runPK(kind), SK: watermarkSK} }
+func watermarkKey(kind Kind) store.Key { return store.Key{PK: RunPK(kind), SK: WatermarkSK} }
 
 func (e *Records) Watermark(ctx context.Context, kind Kind) (*Watermark, error) {
 	it, err := e.Store.Get(ctx, e.Table, watermarkKey(kind))
@@ -29,7 +29,7 @@ func (e *Records) Watermark(ctx context.Context, kind Kind) (*Watermark, error) 
 		return nil, err
 	}
 	d, err := civil.Parse(it.Str(schema.RunDate))
-	return &Watermark{date: d, lowered: parseStamp(it.Str(schema.LoweredDate))}, err
+	return &Watermark{Date: d, lowered: ParseStamp(it.Str(schema.LoweredDate))}, err
 }
 
 // conditions hold while the floor is as it was read.
@@ -37,8 +37,8 @@ func (f *Watermark) conditions() []store.Condition {
 	if f == nil {
 		return []store.Condition{store.Absent()}
 	}
-	return []store.Condition{store.AttributeEquals(schema.RunDate, store.S(f.date.String())),
-		store.AttributeEquals(schema.LoweredDate, store.S(stamp(f.lowered)))}
+	return []store.Condition{store.AttributeEquals(schema.RunDate, store.S(f.Date.String())),
+		store.AttributeEquals(schema.LoweredDate, store.S(Stamp(f.lowered)))}
 }
 
 // floorWrites returns what must be in the commit that writes these dates (zero: none) into
@@ -67,18 +67,18 @@ func (e *Records) lowerWatermark(ctx context.Context, kind Kind, d civil.Date) (
 		return store.Write{}, err
 	}
 	hour := e.Now().Truncate(time.Hour)
-	if f != nil && !f.date.After(d) && f.lowered.Equal(hour) {
+	if f != nil && !f.Date.After(d) && f.lowered.Equal(hour) {
 		return store.Check(e.Table, watermarkKey(kind), f.conditions()...), nil
 	}
 	if f != nil {
-		d = civil.Earlier(f.date, d)
+		d = civil.Earlier(f.Date, d)
 	}
 	key := watermarkKey(kind)
 	return store.Put(e.Table, store.NewItem(
 		store.Attribute{Name: schema.PK, Value: store.S(key.PK)},
 		store.Attribute{Name: schema.SK, Value: store.S(key.SK)},
 		store.Attribute{Name: schema.RunDate, Value: store.S(d.String())},
-		store.Attribute{Name: schema.LoweredDate, Value: store.S(stamp(hour))}), f.conditions()...), nil
+		store.Attribute{Name: schema.LoweredDate, Value: store.S(Stamp(hour))}), f.conditions()...), nil
 }
 
 // liftFloor removes the floor that a walk began at, if nothing was written under it since
@@ -96,13 +96,13 @@ func (e *Records) RaiseWatermark(ctx context.Context, kind Kind, f *Watermark, s
 
 // lastEnded returns when the latest payment run ended, by the clock of that run.
 func (e *Records) LastRunEnded(ctx context.Context) (time.Time, error) {
-	q := store.Query{Table: e.Table, Partition: runPK(Payments), To: "9999-12-31~", Reverse: true, Limit: 10 * lookBack}
+	q := store.Query{Table: e.Table, Partition: RunPK(Payments), To: "9999-12-31~", Reverse: true, Limit: 10 * LookBack}
 	var last time.Time
 	for it, err := range e.Store.Query(ctx, q) {
 		if err != nil {
 			return last, err
 		}
-		if at := parseStamp(it.Str(schema.EndedDate)); at.After(last) && !it.Get(schema.Accepted).Bool() {
+		if at := ParseStamp(it.Str(schema.EndedDate)); at.After(last) && !it.Get(schema.Accepted).Bool() {
 			last = at
 		}
 	}
@@ -128,7 +128,7 @@ func (e *Records) LowerWatermark(ctx context.Context, kind Kind, d civil.Date) e
 // at the latest runs alone: all of them are a megabyte one day, read for one line.
 func (e *Records) LastCompleted(ctx context.Context, kind Kind) (civil.Date, error) {
 	for _, limit := range [...]int{16, 0} {
-		q := store.Query{Table: e.Table, Partition: runPK(kind), To: "9999-12-31~", Reverse: true, Limit: limit}
+		q := store.Query{Table: e.Table, Partition: RunPK(kind), To: "9999-12-31~", Reverse: true, Limit: limit}
 		for it, err := range e.Store.Query(ctx, q) {
 			if err != nil {
 				return civil.Date{}, err
@@ -153,16 +153,16 @@ func (e *Records) WalkFrom(ctx context.Context, kind Kind, day civil.Date) (from
 	if last.IsZero() { // no run has found what fell due since the store was made
 		last = civil.Of(e.Opened.Created)
 	}
-	from = civil.Earlier(e.Today(), civil.Earlier(last, day)).AddDays(-lookBack)
+	from = civil.Earlier(e.Today(), civil.Earlier(last, day)).AddDays(-LookBack)
 	if w, err = e.Watermark(ctx, kind); w != nil {
-		from = civil.Earlier(from, w.date)
+		from = civil.Earlier(from, w.Date)
 	}
 	return from, w, err
 }
 
 // lookBack is how many days before the last completed one a walk begins: rows that an
 // index showed late are found by then.
-const lookBack = 35
+const LookBack = 35
 
 // WalkStart returns the oldest date that a run of this kind would look at today.
 func (e *Records) WalkStart(ctx context.Context, kind Kind) (civil.Date, error) {

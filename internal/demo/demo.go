@@ -12,7 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+
 	"github.com/duesday/duesday/internal/civil"
 )
 
@@ -20,7 +21,7 @@ const workers = 16 // of a job
 
 // Options are the parts of a demo. All are needed.
 type Options struct {
-	Engine      *billing.Engine
+	Engine      *engine.Engine
 	Seed        uint64
 	Accounts    int
 	First, Last time.Time                                      // of the days, at the same time of day
@@ -94,18 +95,18 @@ func (d *demonstration) month(today civil.Date) *Month {
 
 // day is one day of the demo: people act, both jobs run, and the mail is delivered.
 func (d *demonstration) day(ctx context.Context, today civil.Date) error {
-	month, engine := d.month(today), d.o.Engine
-	if err := d.life.day(ctx, engine, today, month); err != nil {
+	month, e := d.month(today), d.o.Engine
+	if err := d.life.day(ctx, e, today, month); err != nil {
 		return err
 	}
-	reminded, err := engine.RunReminders(ctx, billing.RunOptions{Workers: workers})
+	reminded, err := e.RunReminders(ctx, engine.RunOptions{Workers: workers})
 	if err != nil {
 		return err
 	}
 	month.Reminders += reminded.Sent
 	var mu sync.Mutex
 	var failed error
-	_, err = engine.RunPayments(ctx, billing.RunOptions{Workers: workers, Each: func(r billing.Result) {
+	_, err = e.RunPayments(ctx, engine.RunOptions{Workers: workers, Each: func(r engine.Result) {
 		mu.Lock()
 		defer mu.Unlock()
 		d.life.notice(r)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/store"
@@ -53,14 +54,14 @@ func plain(n billing.Name) billing.Name {
 }
 
 // notice tells the subscriber the outcome of a payment.
-func (l *life) notice(r billing.Result) {
+func (l *life) notice(r engine.Result) {
 	if s := l.byName[plain(r.Name)]; s != nil {
-		s.troubled = r.Outcome != billing.OutcomePaid && r.Outcome != billing.OutcomeSkipped
+		s.troubled = r.Outcome != engine.OutcomePaid && r.Outcome != engine.OutcomeSkipped
 	}
 }
 
 // day lets people join and act on the day.
-func (l *life) day(ctx context.Context, e *billing.Engine, today civil.Date, month *Month) error {
+func (l *life) day(ctx context.Context, e *engine.Engine, today civil.Date, month *Month) error {
 	if joining := l.joins[today]; len(joining) > 0 {
 		if _, err := e.ImportBatch(ctx, joining); err != nil {
 			return err
@@ -89,7 +90,7 @@ func unanswered(err error) bool {
 }
 
 // act lets one subscriber act on one day: mostly there is no action.
-func (l *life) act(ctx context.Context, e *billing.Engine, s *subscriber, today civil.Date, month *Month) error {
+func (l *life) act(ctx context.Context, e *engine.Engine, s *subscriber, today civil.Date, month *Month) error {
 	dice := l.random.IntN(10_000)
 	switch {
 	case !s.resumes.IsZero():
@@ -124,7 +125,7 @@ func (l *life) act(ctx context.Context, e *billing.Engine, s *subscriber, today 
 	return nil
 }
 
-func (l *life) newCard(ctx context.Context, e *billing.Engine, s *subscriber, month *Month) error {
+func (l *life) newCard(ctx context.Context, e *engine.Engine, s *subscriber, month *Month) error {
 	method := "pm_card_visa"
 	sub, err := e.UpdateSubscription(ctx, s.name, billing.Change{Method: &method})
 	if err != nil {
@@ -145,7 +146,7 @@ func (l *life) newCard(ctx context.Context, e *billing.Engine, s *subscriber, mo
 
 // newPrice raises the price by a tenth, in whole minor units. In currencies with thousandths, the
 // last digit must be 0 for card networks.
-func (l *life) newPrice(ctx context.Context, e *billing.Engine, s *subscriber, month *Month) error {
+func (l *life) newPrice(ctx context.Context, e *engine.Engine, s *subscriber, month *Month) error {
 	sub, err := e.Subscription(ctx, s.name)
 	if err != nil {
 		return err
@@ -159,7 +160,7 @@ func (l *life) newPrice(ctx context.Context, e *billing.Engine, s *subscriber, m
 }
 
 // payOutside records a transfer on the day that the payment is due.
-func (l *life) payOutside(ctx context.Context, e *billing.Engine, s *subscriber, today civil.Date, month *Month) error {
+func (l *life) payOutside(ctx context.Context, e *engine.Engine, s *subscriber, today civil.Date, month *Month) error {
 	sub, err := e.Subscription(ctx, s.name)
 	if err != nil || sub.Open != nil || sub.Status != billing.Active {
 		return err

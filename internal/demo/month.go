@@ -3,6 +3,8 @@ package demo
 import (
 	"strconv"
 
+	"github.com/duesday/duesday/internal/billing/engine"
+
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/money"
 )
@@ -26,24 +28,24 @@ type Month struct {
 }
 
 // add counts the outcome of one period.
-func (t *Month) add(r billing.Result) error {
+func (t *Month) add(r engine.Result) error {
 	switch r.Outcome {
-	case billing.OutcomePaid:
+	case engine.OutcomePaid:
 		t.Paid++
 		return t.Amounts.Add(r.Amount)
-	case billing.OutcomeRetry:
+	case engine.OutcomeRetry:
 		t.Retry++
-	case billing.OutcomeFailed:
+	case engine.OutcomeFailed:
 		t.Failed++
-	case billing.OutcomePending:
+	case engine.OutcomePending:
 		t.Pending += t.once(r)
-	case billing.OutcomeParked:
+	case engine.OutcomeParked:
 		t.Parked += t.once(r)
 	}
 	return nil
 }
 
-func (t *Month) once(r billing.Result) int {
+func (t *Month) once(r engine.Result) int {
 	key := string(r.Outcome) + " " + r.Name.String() + " " + strconv.Itoa(r.Period)
 	if t.seen[key] {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/pebblestore"
@@ -27,7 +27,7 @@ func newFolder(t *testing.T) *folder {
 	now := time.Date(2024, 1, 31, 9, 0, 0, 0, time.UTC)
 	f := &folder{t: t, base: t.TempDir(), Folders: transfer.Folders{Tables: schema.New(schema.DefaultPrefix), Names: schema.Names(),
 		Now: func() time.Time { return now }, Holder: "test"}}
-	f.open("store", true, func(e *billing.Engine) {
+	f.open("store", true, func(e *engine.Engine) {
 		if _, err := e.CreateAccount(t.Context(), "a1", "a@example.com", ""); err != nil {
 			t.Fatal(err)
 		}
@@ -37,13 +37,13 @@ func newFolder(t *testing.T) *folder {
 
 func (f *folder) path(name string) string { return filepath.Join(f.base, name) }
 
-func (f *folder) open(name string, create bool, do func(*billing.Engine)) {
+func (f *folder) open(name string, create bool, do func(*engine.Engine)) {
 	f.t.Helper()
 	s, err := pebblestore.Open(f.path(name), pebblestore.Options{Tables: f.Tables.All(), Names: f.Names, Now: f.Now, Create: create, CacheBytes: 32 << 20})
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	e, err := billing.Open(f.t.Context(), billing.Options{Store: s, Tables: f.Tables, Now: f.Now})
+	e, err := engine.Open(f.t.Context(), engine.Options{Store: s, Tables: f.Tables, Now: f.Now})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestBackup_Restore(t *testing.T) {
 	if err != nil || r.Aside != "" || r.Meta.Charging || r.Meta.Installation != m.Installation {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	f.open("again", false, func(e *billing.Engine) {
+	f.open("again", false, func(e *engine.Engine) {
 		if a, err := e.Account(t.Context(), "a1"); err != nil || a.Email != "a@example.com" {
 			t.Errorf("%+v, %v", a, err)
 		}
@@ -131,8 +131,8 @@ func TestRestore_NothingIsTouched(t *testing.T) {
 	restore("store", "new", false, transfer.ErrNoBackup, "BACKUP.json")
 	restore("backup", "backup", true, store.ErrInvalid, "is the backup itself")
 	restore("backup", "backup/new", false, store.ErrInvalid, "lie one in the other")
-	f.open("store", false, func(*billing.Engine) { restore("backup", "store", true, store.ErrLocked, "in use") })
-	f.open("backup", false, func(*billing.Engine) { restore("backup", "new", false, store.ErrLocked, "in use") })
+	f.open("store", false, func(*engine.Engine) { restore("backup", "store", true, store.ErrLocked, "in use") })
+	f.open("backup", false, func(*engine.Engine) { restore("backup", "new", false, store.ErrLocked, "in use") })
 
 	// A backup that has lost a file does not open.
 	lost, err := filepath.Glob(f.path("backup/*.sst"))
@@ -145,7 +145,7 @@ func TestRestore_NothingIsTouched(t *testing.T) {
 		}
 	}
 	restore("backup", "store", true, nil, "")
-	f.open("store", false, func(e *billing.Engine) {
+	f.open("store", false, func(e *engine.Engine) {
 		if _, err := e.Account(t.Context(), "a1"); err != nil {
 			t.Error(err)
 		}
@@ -155,7 +155,7 @@ func TestRestore_NothingIsTouched(t *testing.T) {
 func TestRestore_Replace(t *testing.T) {
 	f := newFolder(t)
 	f.backup("backup")
-	f.open("store", false, func(e *billing.Engine) {
+	f.open("store", false, func(e *engine.Engine) {
 		if _, err := e.CreateAccount(t.Context(), "late", "l@example.com", ""); err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +165,7 @@ func TestRestore_Replace(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	for name, is := range map[string]error{"store": store.ErrNotFound, filepath.Base(r.Aside): nil} {
-		f.open(name, false, func(e *billing.Engine) {
+		f.open(name, false, func(e *engine.Engine) {
 			if _, err := e.Account(t.Context(), "late"); !errors.Is(err, is) {
 				t.Errorf("%s: %v", name, err)
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
@@ -39,7 +40,7 @@ func TestCopy_SameItems(t *testing.T) {
 		for _, shards := range []int{0, 1, 16} {
 			w := newWorld(t, shared)
 			w.shards = shards
-			if _, err := w.open(w.from, w.box).RunPayments(t.Context(), billing.RunOptions{Workers: 1}); err != nil {
+			if _, err := w.open(w.from, w.box).RunPayments(t.Context(), engine.RunOptions{Workers: 1}); err != nil {
 				t.Fatal(err)
 			}
 			w.pass(time.Hour)
@@ -78,13 +79,13 @@ func TestCopy_TheSourceStaysOff(t *testing.T) {
 	w := newWorld(t, true)
 	live := w.open(w.from, w.box) // a process that has the source open all the time
 	w.finish()
-	if _, err := billing.Open(t.Context(), w.options(w.from, w.box)); !errors.Is(err, billing.ErrMoved) || !strings.Contains(err.Error(), "mem:b") {
+	if _, err := engine.Open(t.Context(), w.options(w.from, w.box)); !errors.Is(err, billing.ErrMoved) || !strings.Contains(err.Error(), "mem:b") {
 		t.Errorf("open: %v", err)
 	}
 	if err := live.SetCharging(t.Context(), true, ""); !errors.Is(err, billing.ErrMoved) {
 		t.Errorf("charging on: %v", err)
 	}
-	if _, err := live.RunPayments(t.Context(), billing.RunOptions{Workers: 1}); err == nil {
+	if _, err := live.RunPayments(t.Context(), engine.RunOptions{Workers: 1}); err == nil {
 		t.Log("a run on the source reports that charging is off")
 	}
 	if r := w.finish(); !r.Before {

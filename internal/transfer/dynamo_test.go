@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
@@ -53,7 +54,7 @@ func (w *world) closing(s billing.Side) billing.Side {
 // on it that sleeps meanwhile.
 func TestCopy_EnginesThereAndBack(t *testing.T) {
 	w := newWorld(t, false)
-	if _, err := w.open(w.from, w.box).RunPayments(t.Context(), billing.RunOptions{Workers: 1}); err != nil {
+	if _, err := w.open(w.from, w.box).RunPayments(t.Context(), engine.RunOptions{Workers: 1}); err != nil {
 		t.Fatal(err)
 	}
 	endpoint := dynamotest.Endpoint(t)

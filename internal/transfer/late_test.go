@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -194,7 +195,7 @@ func (w *world) create(id string) (wake chan struct{}, created chan error) {
 		s := newSleeper(w.from.Store, w.box, 0)
 		o := w.options(w.from, w.box)
 		o.Store = sleepingStore{s}
-		e, err := billing.Open(w.t.Context(), o)
+		e, err := engine.Open(w.t.Context(), o)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -270,7 +271,7 @@ func TestZombieCopier_AfterALostCancellation(t *testing.T) {
 			if err := w.elsewhere().Cancel(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if _, err := w.open(w.from, w.box).RunPayments(t.Context(), billing.RunOptions{Workers: 1}); err != nil {
+			if _, err := w.open(w.from, w.box).RunPayments(t.Context(), engine.RunOptions{Workers: 1}); err != nil {
 				t.Error(err)
 			}
 			w.pass(25 * time.Hour)
@@ -356,7 +357,7 @@ func TestZombieMender(t *testing.T) {
 	if err := w.elsewhere().Cancel(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.open(w.from, w.box).RunPayments(t.Context(), billing.RunOptions{Workers: 1}); err != nil {
+	if _, err := w.open(w.from, w.box).RunPayments(t.Context(), engine.RunOptions{Workers: 1}); err != nil {
 		t.Fatal(err)
 	}
 	w.pass(25 * time.Hour)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/pebblestore"
 )
@@ -147,7 +148,7 @@ func (f Folders) ready(ctx context.Context, r *Restored, from, dir string) (err 
 	if st.Installation != r.Installation {
 		return fmt.Errorf("%w: the backup is of installation %s, but says %s", ErrNoBackup, st.Installation, r.Installation)
 	}
-	e, err := billing.Open(ctx, billing.Options{Store: s, Tables: f.Tables, Now: f.Now, ReadOnly: true})
+	e, err := engine.Open(ctx, engine.Options{Store: s, Tables: f.Tables, Now: f.Now, ReadOnly: true})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/sandbox"
@@ -72,17 +73,17 @@ func (w *world) now() time.Time       { return time.Unix(0, w.clock.Load()).UTC(
 func (w *world) today() civil.Date    { return civil.Of(w.now()) }
 func (w *world) pass(d time.Duration) { w.clock.Add(int64(d)) }
 
-func (w *world) options(s billing.Side, p billing.Processor) billing.Options {
-	o := billing.Options{Store: s.Store, Tables: s.Tables, Processor: p, Now: w.now, Config: billing.DefaultConfig()}
+func (w *world) options(s billing.Side, p billing.Processor) engine.Options {
+	o := engine.Options{Store: s.Store, Tables: s.Tables, Processor: p, Now: w.now, Config: engine.DefaultConfig()}
 	if w.shared {
 		o.Lease = time.Minute
 	}
 	return o
 }
 
-func (w *world) open(s billing.Side, p billing.Processor) *billing.Engine {
+func (w *world) open(s billing.Side, p billing.Processor) *engine.Engine {
 	w.t.Helper()
-	e, err := billing.Open(context.Background(), w.options(s, p))
+	e, err := engine.Open(context.Background(), w.options(s, p))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func (w *world) able() (able []string) {
 		if _, err := s.MoveState(context.Background()); errors.Is(err, store.ErrNotFound) {
 			continue
 		}
-		e, err := billing.Open(context.Background(), w.options(s, w.box))
+		e, err := engine.Open(context.Background(), w.options(s, w.box))
 		if errors.Is(err, billing.ErrMoved) {
 			continue
 		}
@@ -184,7 +185,7 @@ func (w *world) able() (able []string) {
 func (w *world) settle(s billing.Side) {
 	w.t.Helper()
 	for range 4 {
-		if _, err := w.open(s, w.box).RunPayments(w.t.Context(), billing.RunOptions{Workers: 1}); err != nil {
+		if _, err := w.open(s, w.box).RunPayments(w.t.Context(), engine.RunOptions{Workers: 1}); err != nil {
 			w.t.Errorf("run: %v", err)
 		}
 		w.pass(25 * time.Hour)
@@ -285,7 +286,7 @@ func (w *world) work(n int) (s *sleeper, ended chan struct{}) {
 	s = newSleeper(w.from.Store, w.box, 0)
 	o := w.options(w.from, sleepingProcessor{s})
 	o.Store = sleepingStore{s}
-	e, err := billing.Open(context.Background(), o)
+	e, err := engine.Open(context.Background(), o)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -295,7 +296,7 @@ func (w *world) work(n int) (s *sleeper, ended chan struct{}) {
 	go func() {
 		defer close(ended)
 		// It may end with any error: what counts is what it has done to the ledger.
-		_, _ = e.RunPayments(context.Background(), billing.RunOptions{Workers: 1})
+		_, _ = e.RunPayments(context.Background(), engine.RunOptions{Workers: 1})
 	}()
 	select {
 	case <-s.asleep:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/capacity/estimate"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/sandbox"
@@ -18,7 +19,7 @@ import (
 // Ours is the product: engine, embedded store, and the sandbox in memory at no latency.
 type Ours struct {
 	store  *pebblestore.Store
-	engine *billing.Engine
+	engine *engine.Engine
 	first  civil.Date // the day on which the first subscriptions are due
 	n      int
 	ahead  *atomic.Int64 // of the real clock, in nanoseconds: days pass as they do for a daily job
@@ -38,7 +39,7 @@ func OpenOurs(ctx context.Context, dir string, cacheBytes int64) (*Ours, error) 
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	e, err := billing.Open(ctx, billing.Options{Store: s, Tables: tables, Processor: box, Now: now, Config: billing.DefaultConfig()})
+	e, err := engine.Open(ctx, engine.Options{Store: s, Tables: tables, Processor: box, Now: now, Config: engine.DefaultConfig()})
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -93,12 +94,12 @@ func (o *Ours) Pay(ctx context.Context, day civil.Date, workers int, length time
 		o.ahead.Store(int64(days) * int64(24*time.Hour))
 	}
 	start := time.Now()
-	r, err := o.engine.RunPayments(ctx, billing.RunOptions{Date: day, Workers: workers})
+	r, err := o.engine.RunPayments(ctx, engine.RunOptions{Date: day, Workers: workers})
 	took = time.Since(start)
 	if err != nil && (r == nil || !errors.Is(err, context.Canceled)) {
 		return 0, took, err
 	}
-	return r.Counts[billing.OutcomePaid], took, nil
+	return r.Counts[engine.OutcomePaid], took, nil
 }
 
 // Scan streams what is due on the day, decoded, and returns rows a second.

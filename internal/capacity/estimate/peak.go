@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/capacity"
 )
 
@@ -61,8 +62,8 @@ func PlanPeak(c *Costs, o PeakOptions) *Peak {
 func (p *Peak) walked(c *Costs) (day capacity.Units) {
 	day = c.Day.Units
 	if more := p.Shards; more > 1 {
-		reads := float64(2*more*billing.WalkDates) * float64(capacity.Eventual)
-		p.sum("read units of looking at so many shards", reads, "2 jobs × %d shards × %d dates × %s", more, billing.WalkDates, Number(float64(capacity.Eventual)))
+		reads := float64(2*more*engine.WalkDates) * float64(capacity.Eventual)
+		p.sum("read units of looking at so many shards", reads, "2 jobs × %d shards × %d dates × %s", more, engine.WalkDates, Number(float64(capacity.Eventual)))
 		day.Read += reads
 	}
 	leases := c.Lease.Units.Times(float64(p.Shards))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/capacity"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
@@ -24,7 +25,7 @@ import (
 type world struct {
 	meter  *capacity.Meter
 	tables schema.Tables
-	engine *billing.Engine
+	engine *engine.Engine
 	mail   *outbox.Outbox
 	now    time.Time
 }
@@ -83,8 +84,8 @@ func openWorld(ctx context.Context) (*world, error) {
 	if err := w.identify(ctx); err != nil {
 		return nil, err
 	}
-	w.engine, err = billing.Open(ctx, billing.Options{Store: w.meter, Tables: w.tables, Processor: box, Now: clock, Config: billing.DefaultConfig(),
-		Lease: billing.DefaultLease})
+	w.engine, err = engine.Open(ctx, engine.Options{Store: w.meter, Tables: w.tables, Processor: box, Now: clock, Config: engine.DefaultConfig(),
+		Lease: engine.DefaultLease})
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +137,7 @@ type dayUsage struct {
 // day runs the day's jobs one after the other, a worker each, and then moves the clock to the
 // next day.
 func (w *world) day(ctx context.Context) (d dayUsage, err error) {
-	o := billing.RunOptions{Date: civil.Of(w.now), Workers: 1}
+	o := engine.RunOptions{Date: civil.Of(w.now), Workers: 1}
 	before, rowsBefore := w.meter.Usage(), w.meter.Partitions()
 	reminders, err := w.engine.RunReminders(ctx, o)
 	if err != nil {
@@ -153,7 +154,7 @@ func (w *world) day(ctx context.Context) (d dayUsage, err error) {
 		return d, errors.Join(err, fmt.Errorf("%d mails were not delivered", report.Failed+report.Dead))
 	}
 	d.reminders, d.payments, d.mail = afterReminders.Since(before), afterPayments.Since(afterReminders), w.meter.Usage().Since(afterPayments)
-	d.paid, d.declined, d.reminded = payments.Counts[billing.OutcomePaid], payments.Counts[billing.OutcomeRetry], reminders.Sent
+	d.paid, d.declined, d.reminded = payments.Counts[engine.OutcomePaid], payments.Counts[engine.OutcomeRetry], reminders.Sent
 	w.now = w.now.AddDate(0, 0, 1)
 	return d, nil
 }

@@ -1,0 +1,317 @@
+package adoption
+
+import (
+	"cmp"
+	"context"
+	"hash/maphash"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A survey is what one scan of the table finds. It keeps a few words for every account and
+// eight bytes for every subscription.
+type adoptionScan struct {
+	*billing.Records
+	catchUp  int
+	report   AdoptReport
+	accounts map[string]*scannedAccount
+	seed     maphash.Seed
+	names    map[uint64]struct{} // of subscriptions, without their SKU
+}
+
+// surveyed is what the survey keeps of one account.
+type scannedAccount struct {
+	id      string
+	account *billing.Account // its item; nil: none
+	method  string           // from the options
+	email   string           // of the subscription that was created last, or of a receipt
+	from    version          // where email is from
+	mixed   bool             // subscriptions have different addresses
+	created time.Time
+	bare    []string // sort keys of subscriptions that are to be charged and have no method
+}
+
+// version orders the sources of an address, whatever order they are met in.
+type version struct {
+	subscription bool
+	created      time.Time
+	sk           string
+}
+
+func (a version) before(b version) bool {
+	switch {
+	case a.subscription != b.subscription:
+		return b.subscription
+	case !a.created.Equal(b.created):
+		return a.created.Before(b.created)
+	}
+	return a.sk < b.sk
+}
+
+// survey checks the options, scans the table, and sums up.
+func scanTable(ctx context.Context, e *billing.Records, o AdoptOptions) (*adoptionScan, error) {
+	v := &adoptionScan{Records: e, catchUp: cmp.Or(o.CatchUp, billing.DefaultCatchUp), accounts: map[string]*scannedAccount{}, seed: maphash.MakeSeed(), names: map[uint64]struct{}{}}
+	v.report.DryRun = o.DryRun
+	for account, token := range o.Methods {
+		if err := billing.CheckID("account", account); err != nil {
+			return v, err
+		}
+		if err := billing.CheckMethod(token); err != nil {
+			return v, err
+		}
+	}
+	for it, err := range e.Store.Scan(ctx, store.Scan{Table: e.Table}) {
+		if err != nil {
+			return v, err
+		}
+		v.take(it)
+		if v.report.Items++; o.Progress != nil {
+			o.Progress(v.report.Items)
+		}
+	}
+	for account, token := range o.Methods {
+		if s := v.accounts[account]; s != nil {
+			s.method = token
+		} else {
+			v.report.Unknown.add(account, "has nothing in the table")
+		}
+	}
+	for _, s := range v.accounts {
+		v.sum(s)
+	}
+	return v, nil
+}
+
+// take sorts one item in.
+func (v *adoptionScan) take(it store.Item) {
+	key := billing.KeyOf(it)
+	id, inAccount := strings.CutPrefix(key.PK, billing.AccountPK(""))
+	if !inAccount {
+		if key == billing.MetaKey || strings.HasPrefix(key.PK, billing.RunPK("")) || strings.HasPrefix(key.PK, billing.LeasePK("")) {
+			v.report.Own++
+			return
+		}
+		v.report.Others++
+		v.report.CardsLeft += cardsIn(it)
+		return
+	}
+	s := v.accounts[id]
+	if s == nil {
+		v.report.Accounts++
+		s = &scannedAccount{id: id}
+		v.accounts[id] = s
+	}
+	if strings.HasPrefix(key.SK, billing.SubPrefix) {
+		v.takeSubscription(s, key, it)
+		return
+	}
+	v.report.CardsLeft += cardsIn(it)
+	switch {
+	case key.SK == billing.AccountSK:
+		s.account = billing.DecodeAccount(it)
+	case strings.HasPrefix(key.SK, billing.RecPrefix):
+		v.takeReceipt(s, key, it)
+	case strings.HasPrefix(key.SK, billing.PerPrefix):
+		v.report.Own++
+	default:
+		v.report.Others++
+	}
+}
+
+func (v *adoptionScan) takeReceipt(s *scannedAccount, key store.Key, it store.Item) {
+	r, err := billing.DecodeReceipt(it)
+	if err != nil {
+		v.report.Unreadable.add(label(key), "%s", billing.UnreadableReason(err))
+		return
+	}
+	v.report.Receipts++
+	s.address(r.Email, version{false, r.Processed, key.SK})
+}
+
+func (v *adoptionScan) takeSubscription(s *scannedAccount, key store.Key, it store.Item) {
+	r := &v.report
+	r.Cards += cardsIn(it)
+	v.floors(it)
+	sub, err := billing.DecodeSubscription(it)
+	if err != nil {
+		if _, ok := billing.NameOf(key); !ok {
+			r.Unreadable.add(label(key), "the sort key is not %s", billing.SubscriptionForm)
+		} else {
+			r.Unreadable.add(label(key), "%s", billing.UnreadableReason(err))
+		}
+		return
+	}
+	r.Subscriptions++
+	if sub.Version > 0 {
+		r.Upgraded++
+	}
+	s.address(sub.Email, version{true, sub.Created, key.SK})
+	if !sub.Created.IsZero() && (s.created.IsZero() || sub.Created.Before(s.created)) {
+		s.created = sub.Created
+	}
+	name := maphash.Comparable(v.seed, billing.Name{Account: sub.Account, ID: sub.ID})
+	if _, twice := v.names[name]; twice {
+		r.Duplicates.add(label(key), "the account has another subscription of this id")
+	}
+	v.names[name] = struct{}{}
+	v.indexed(key, it, sub)
+	if sub.Status != billing.Active && sub.Status != billing.ParkedState || sub.Moved {
+		if sub.Status == billing.Paused && !it.Has(schema.Status) {
+			r.OffAgenda++
+		}
+		return
+	}
+	if sub.Method == "" {
+		s.bare = append(s.bare, key.SK)
+	}
+	v.due(sub)
+}
+
+// floors notes the oldest dates under which jobs have to look for the item, also of one that
+// cannot be read yet.
+func (v *adoptionScan) floors(it store.Item) {
+	for _, f := range [...]struct {
+		name   string
+		oldest *civil.Date
+	}{{schema.NextPaymentDate, &v.report.OldestPayment}, {schema.NextReminderDate, &v.report.OldestReminder}} {
+		if d, err := civil.Parse(billing.IndexDate(it.Str(f.name))); err == nil && d.Before(v.Today()) && !d.Before(billing.OldestDate()) {
+			*f.oldest = civil.Earlier(*f.oldest, d)
+		}
+	}
+}
+
+// indexed notes a row that is in no index because it has one of its key attributes alone.
+func (v *adoptionScan) indexed(key store.Key, it store.Item, sub *billing.Subscription) {
+	var missing []string
+	if !sub.NextPayment.IsZero() && it.Str(schema.LastPaymentDate) == "" {
+		missing = append(missing, "never charged: it has no "+schema.LastPaymentDate)
+	}
+	if !sub.NextReminder.IsZero() && it.Str(schema.LastReminderDate) == "" {
+		missing = append(missing, "never reminded: it has no "+schema.LastReminderDate)
+	}
+	for _, name := range [...]string{schema.NextPaymentDate, schema.NextReminderDate} {
+		if !v.Walks(it.Str(name)) {
+			missing = append(missing, "never found: its "+name+" is in a shard that this store does not have")
+		}
+	}
+	if len(missing) > 0 {
+		v.report.NotIndexed.add(label(key), "%s", strings.Join(missing, "; "))
+	}
+}
+
+func (v *adoptionScan) due(sub *billing.Subscription) {
+	today := sub.Today(civil.Date{}, v.Now())
+	if due, err := sub.Due(); err != nil || due.After(today) {
+		return
+	}
+	v.report.Due++
+	if sub.Arrears(v.catchUp, today) {
+		v.report.Arrears++
+	}
+}
+
+// address takes an address that the account's items have.
+func (s *scannedAccount) address(email string, from version) {
+	if s.from.subscription && from.subscription && email != s.email {
+		s.mixed = true
+	}
+	if s.from == (version{}) || s.from.before(from) {
+		s.email, s.from = email, from
+	}
+}
+
+// sum counts what is known of an account when everything has been read.
+func (v *adoptionScan) sum(s *scannedAccount) {
+	r := &v.report
+	if s.account != nil && s.account.Email != "" && s.from.subscription && s.email != s.account.Email {
+		s.mixed = true
+	}
+	if s.mixed {
+		r.Addresses.add(s.id, "its subscriptions have different addresses; account update sets one for all")
+	}
+	if s.method == "" && (s.account == nil || s.account.Method == "") {
+		for _, sk := range s.bare {
+			r.WithoutMethod.add(label(store.Key{PK: billing.AccountPK(s.id), SK: sk}), "neither the subscription nor the account has a payment method")
+		}
+	}
+	if !s.valid() {
+		return
+	}
+	if s.account == nil {
+		r.AccountsMade++
+	} else if len(s.completion("", s.account).Set) > 0 {
+		r.AccountsSet++
+	}
+}
+
+// valid reports whether the id can be an account's. What is in another's partition is
+// unreadable.
+func (s *scannedAccount) valid() bool { return billing.CheckID("account", s.id) == nil }
+
+// unfinished yields the accounts that have something to be written, in order.
+func (v *adoptionScan) unfinished() iter.Seq[*scannedAccount] {
+	return func(yield func(*scannedAccount) bool) {
+		for _, id := range slices.Sorted(maps.Keys(v.accounts)) {
+			s := v.accounts[id]
+			if !s.valid() || (s.account != nil && len(s.completion("", s.account).Set) == 0) {
+				continue
+			}
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// made is the account as it is to be made.
+func (s *scannedAccount) made(now time.Time) *billing.Account {
+	a := &billing.Account{ID: s.id, Email: s.email, Method: s.method, Created: s.created, Mixed: s.mixed, Version: 1}
+	if a.Created.IsZero() {
+		a.Created = now
+	}
+	return a
+}
+
+// completion returns the update that gives the account its method and, when other tools
+// have made it, its address; it sets nothing when nothing is lacking.
+func (s *scannedAccount) completion(table string, now *billing.Account) store.Write {
+	var set store.Item
+	if now == nil {
+		return store.Write{}
+	}
+	if s.method != "" && s.method != now.Method {
+		set.Set(schema.PaymentMethod, store.S(s.method))
+	}
+	if now.Version == 0 && now.Email == "" && s.email != "" {
+		set.Set(schema.Email, store.S(s.email))
+	}
+	if now.Version == 0 && s.mixed && !now.Mixed {
+		set.Set(schema.FanOut, store.S(billing.MixedAddresses))
+	}
+	if len(set) > 0 {
+		set.Set(schema.Version, store.Int(now.Version+1))
+	}
+	return store.Update(table, billing.AccountKey(s.id), set, nil, now.Unchanged())
+}
+
+// cardsIn counts the card numbers in an item's attributes.
+func cardsIn(it store.Item) int {
+	n := 0
+	for _, a := range it {
+		if a.Name != schema.PK && a.Name != schema.SK { // a key with one makes the item unreadable
+			_, found := billing.WithoutCards(store.M(store.NewItem(a)))
+			n += found
+		}
+	}
+	return n
+}
+
+func label(k store.Key) string { return k.PK + " " + k.SK }

@@ -1,0 +1,400 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/soaktest"
+)
+
+// An outcome is what the processor makes of the charge.
+type outcome struct {
+	name     string
+	method   string
+	script   []scripted
+	customer string // what happens to an intent that waits: authenticates, pays, bounces or nothing
+}
+
+func outcomes() []outcome {
+	return []outcome{
+		{name: "pays", method: "pm_card_visa"},
+		{name: "soft decline", method: "pm_card_visa_chargeDeclined"},
+		{name: "hard decline", method: "pm_card_visa_chargeDeclinedLostCard"},
+		{name: "unknown token", method: "pm_nobody_knows"},
+		{name: "flaky", method: "pm_sandbox_flaky"},
+		{name: "timeout", method: "pm_sandbox_timeout"},
+		{name: "authenticates", method: "pm_card_authenticationRequired", customer: "authenticates"},
+		{name: "never authenticates", method: "pm_card_authenticationRequired", customer: "gives up"},
+		{name: "processing, pays", method: "pm_sandbox_processing", customer: "pays"},
+		{name: "processing, bounces", method: "pm_sandbox_processing", customer: "bounces"},
+		{name: "cached 500 on open", method: "pm_card_visa", script: []scripted{{"cached", "open", 4}}},
+		{name: "cached 500 on confirm", method: "pm_card_visa", script: []scripted{{"cached", "confirm", 1}}},
+		{name: "cached 500 on every confirm", method: "pm_card_visa", script: []scripted{{"cached", "confirm", 4}}},
+		{name: "lost requests", method: "pm_card_visa", script: []scripted{{"lost", "", 7}}},
+		{name: "lost replies", method: "pm_card_visa", script: []scripted{{"unknown", "", 7}}},
+		{name: "lost replies to a flaky one", method: "pm_sandbox_flaky", script: []scripted{{"unknown", "", 5}}},
+		{name: "lost cancel", method: "pm_card_visa_chargeDeclinedLostCard", script: []scripted{{"unknown", "cancel", 2}, {"lost", "cancel", 2}}},
+		{name: "busy", method: "pm_card_visa", script: []scripted{{"busy", "", 5}}},
+	}
+}
+
+// A request is what a person asks for between crash and recovery.
+type request struct {
+	name string
+	do   func(c *crash, p *process)
+}
+
+func requests() []request {
+	ctx := context.Background()
+	update := func(change func(*billing.Change)) func(*crash, *process) {
+		return func(c *crash, p *process) {
+			var ch billing.Change
+			change(&ch)
+			if _, err := p.UpdateSubscription(ctx, c.name, ch); err != nil && !errors.Is(err, billing.ErrState) {
+				c.refused(p, err)
+			}
+		}
+	}
+	return []request{
+		{"cancel", func(c *crash, p *process) {
+			s, err := p.Cancel(ctx, c.name, false)
+			c.w.noteCanceled(s, err)
+			c.refused(p, err)
+		}},
+		{"cancel at period end", func(c *crash, p *process) {
+			_, err := p.Cancel(ctx, c.name, true)
+			c.refused(p, err)
+		}},
+		{"pause, resume", func(c *crash, p *process) {
+			_, err := p.Pause(ctx, c.name)
+			c.refused(p, err)
+			p.run(civil.Date{})
+			c.w.pass(3 * 24 * time.Hour)
+			_, err = p.Resume(ctx, c.name)
+			c.refused(p, err)
+		}},
+		{"pause, resume at once", func(c *crash, p *process) {
+			_, err := p.Pause(ctx, c.name)
+			c.refused(p, err)
+			_, err = p.Resume(ctx, c.name)
+			c.refused(p, err)
+		}},
+		{"price", func(c *crash, p *process) {
+			c.price(p, usd(1999))
+		}},
+		{"good method", update(func(ch *billing.Change) { ch.Method = new("pm_card_visa") })},
+		{"bad method", update(func(ch *billing.Change) { ch.Method = new("pm_card_visa_chargeDeclined") })},
+		{"day", update(func(ch *billing.Change) { ch.PaymentDay = new(15) })},
+		{"receipt", func(c *crash, p *process) {
+			_, err := p.CreateReceipt(ctx, c.name, money.Amount{}, "cash", time.Time{})
+			c.refused(p, err)
+		}},
+	}
+}
+
+// A crash is one case of the programme: a first life that is cut at a point, a request,
+// a second life that may be cut as well, and then peace until all is settled.
+type crash struct {
+	outcome outcome
+	first   []fault
+	delay   time.Duration
+	request *request
+	during  fault // strikes the request
+	second  fault // strikes the recovery
+	again   time.Duration
+	plant   planted
+
+	w    *world
+	name billing.Name
+
+	lives    [3]int // points in the first life, the request, and the first run of the recovery
+	recovery int    // points of the whole recovery
+	due      civil.Date
+}
+
+func (c *crash) String() string {
+	text := fmt.Sprintf("%s, first %v, after %s", c.outcome.name, c.first, c.delay)
+	if c.request != nil {
+		text += ", " + c.request.name + fmt.Sprintf(" %v", c.during)
+	}
+	if c.second.point > 0 {
+		text += fmt.Sprintf(", second %v after %s", c.second, c.again)
+	}
+	return text
+}
+
+// refused: a person's request may be refused for the state it meets, or end with the
+// process; nothing else.
+func (c *crash) refused(p *process, err error) {
+	if err != nil && !errors.Is(err, billing.ErrState) && !p.faults.struck() && len(c.outcome.script) == 0 {
+		c.w.violate("request refused: %v", err)
+	}
+}
+
+// price changes the price, and notes what the periods must be charged from now on.
+func (c *crash) price(p *process, a money.Amount) {
+	before := c.w.sub(c.name)
+	_, err := p.UpdateSubscription(context.Background(), c.name, billing.Change{Amount: &a})
+	c.refused(p, err)
+	if p.faults.struck() { // it may have landed or not
+		clear(c.w.amounts)
+		return
+	}
+	if err != nil {
+		return
+	}
+	for n := range 24 {
+		if n > before.Period || (n == before.Period && before.Open == nil) {
+			c.w.amounts[fmt.Sprintf("ACC#a1/s1/%d", n)] = a
+		}
+	}
+}
+
+// play plays the case and returns its violations.
+func (c *crash) play() []string {
+	c.w = newWorld("2024-01-31T09:00", c.plant)
+	w := c.w
+	c.due = w.today()
+	c.name = w.create(one("2024-01-31", func(n *billing.NewSubscription) { n.Method = c.outcome.method }))
+	for n := range 24 {
+		w.amounts[fmt.Sprintf("ACC#a1/s1/%d", n)] = usd(1299)
+	}
+	w.script.left = append([]scripted(nil), c.outcome.script...)
+
+	p := w.start(c.first...)
+	c.days(p, nil)
+	c.lives[0] = p.faults.passed()
+	if p.faults.died() {
+		w.pass(c.delay)
+		if c.request != nil {
+			q := w.start(c.during)
+			c.request.do(c, q)
+			c.lives[1] = q.faults.passed()
+			if q.faults.died() {
+				w.pass(c.again)
+			}
+		}
+		p = w.start(c.second)
+		c.days(p, &c.lives[2])
+		c.recovery = p.faults.passed()
+		if p.faults.died() {
+			w.pass(c.again)
+		}
+	}
+	p = w.start()
+	c.days(p, nil)
+	if !w.settled(c.name) && !p.faults.died() {
+		w.violate("not settled after %d days: %+v", patience, *w.sub(c.name).Open)
+	}
+	c.next(p)
+	return w.audit()
+}
+
+// patience is after how many days without a fault everything must have been settled.
+const patience = 40
+
+// days runs the job day by day until all is settled or the process is dead.
+func (c *crash) days(p *process, first *int) {
+	for day := range patience {
+		p.run(civil.Date{})
+		if day == 0 && first != nil {
+			*first = p.faults.passed()
+		}
+		if p.faults.died() || c.w.settled(c.name) {
+			return
+		}
+		c.customer(p, day)
+		c.w.tomorrow()
+	}
+}
+
+// customer does what is not ours to do: an intent that waits is authenticated or decided.
+func (c *crash) customer(p *process, day int) {
+	s := c.w.sub(c.name)
+	if day < 1 || s.Open == nil {
+		return
+	}
+	switch state := c.w.state(s.Open.Ref); {
+	case state == billing.RequiresAction && c.outcome.customer == "authenticates":
+		_ = c.w.box.Authenticate(s.Open.Ref)
+	case state == billing.RequiresAction && day >= 10:
+		s, err := p.Cancel(context.Background(), c.name, false)
+		c.w.noteCanceled(s, err)
+	case state == billing.Processing:
+		_ = c.w.box.Finish(s.Open.Ref, c.outcome.customer != "bounces")
+	}
+}
+
+// next goes on to the next due date: nothing of the past may stand in its way, or in for it.
+func (c *crash) next(p *process) {
+	s := c.w.sub(c.name)
+	if s.Status == billing.ParkedState {
+		c.w.violate("parked: %s", s.Parked)
+	}
+	if s.Status != billing.Active || s.Open != nil {
+		return
+	}
+	n := s.Period
+	due, err := s.Due()
+	if err != nil || s.NextPayment != due {
+		c.w.violate("period %d is due on %s, but NextPaymentDate is %s (%v)", n, due, s.NextPayment, err)
+		return
+	}
+	if eve := due.AddDays(-1); c.w.today().Before(eve) { // on that day already: the clock must not go back to its morning
+		c.w.goTo(eve)
+	}
+	if before := c.w.dealings(); s.NextPayment.After(c.w.today()) {
+		p.run(civil.Date{})
+		if c.w.dealings() != before {
+			c.w.violate("something was done a day before %s", due)
+		}
+	}
+	c.w.tomorrow()
+	c.days(p, nil)
+	if s = c.w.sub(c.name); s.Period == n && s.Status == billing.Active {
+		c.w.violate("period %d, due on %s, was not dealt with by %s", n, due, c.w.today())
+	}
+}
+
+// A programme counts the cases of a programme and keeps its first violations.
+type programme struct {
+	t     testing.TB
+	cases atomic.Int64
+	bad   atomic.Int64
+	pairs atomic.Int64 // of crashes, without a request
+	soak  *soaktest.Programme
+	queue chan *crash
+	wait  sync.WaitGroup
+}
+
+func newProgramme(t testing.TB) *programme {
+	g := &programme{t: t, soak: soaktest.Start(t), queue: make(chan *crash, 64)}
+	for range runtime.GOMAXPROCS(0) {
+		g.wait.Go(func() {
+			for c := range g.queue {
+				g.play(c)
+			}
+		})
+	}
+	return g
+}
+
+// put has a case played, unless the time is over.
+func (g *programme) put(c *crash) {
+	if g.soak.Next() {
+		g.queue <- c
+	}
+}
+
+func (g *programme) play(c *crash) {
+	g.cases.Add(1)
+	violations := c.play()
+	if len(violations) == 0 {
+		return
+	}
+	if g.bad.Add(1) <= 5 {
+		for _, v := range violations {
+			g.t.Errorf("%s: %s", c, v)
+		}
+	}
+}
+
+func (g *programme) end() {
+	close(g.queue)
+	g.wait.Wait()
+}
+
+var delays = []time.Duration{time.Second, 25 * time.Hour, 10 * 24 * time.Hour}
+
+// TestExactlyOnce_EveryCrashPoint is the exhaustive programme: every point at which the
+// first life can be cut (before and after each commit and each call of the processor), in
+// a crash or by a lost answer, for every outcome, times the delay until the recovery,
+// times every point at which the first run of the recovery can be cut, or a request in
+// between. DUESDAY_SOAK=1 cuts the whole recovery, and the requests, at every point too.
+func TestExactlyOnce_EveryCrashPoint(t *testing.T) {
+	g := newProgramme(t)
+	rng := rand.New(rand.NewPCG(1, 1))
+	share := func(percent int) bool {
+		if raced {
+			percent /= 4
+		}
+		return soaktest.On() || rng.IntN(100) < percent
+	}
+	for _, o := range outcomes() {
+		calm := crash{outcome: o}
+		g.play(&calm)
+		for point := 1; point <= calm.lives[0]; point++ {
+			for later := point; later <= min(calm.lives[0], point+12); later++ { // a lost answer, and perhaps a crash soon after
+				if later == point || share(8) {
+					first := []fault{{point, false}}
+					if later > point {
+						first = append(first, fault{later, true})
+					}
+					g.put(&crash{outcome: o, first: first, delay: delays[0]})
+				}
+			}
+			for _, delay := range delays {
+				g.crashAt(o, point, delay, share)
+			}
+		}
+	}
+	g.end()
+	t.Logf("%d cases (%d of them exhaustive pairs of crashes), %d with violations", g.cases.Load(), g.pairs.Load(), g.bad.Load())
+	if g.cases.Load() < 5000 && g.soak.Whole() {
+		t.Errorf("only %d cases: the programme has lost its teeth", g.cases.Load())
+	}
+}
+
+// crashAt plays all that may follow one crash in the first life.
+func (g *programme) crashAt(o outcome, point int, delay time.Duration, share func(int) bool) {
+	if !g.soak.Whole() {
+		return
+	}
+	first := []fault{{point, true}}
+	once := crash{outcome: o, first: first, delay: delay}
+	g.play(&once)
+	points := once.lives[2]
+	if soaktest.On() {
+		points = once.recovery
+	}
+	for second := 1; second <= points; second++ {
+		if raced && !soaktest.On() && delays[(point+second)%3] != delay {
+			continue
+		}
+		g.pairs.Add(1)
+		g.put(&crash{outcome: o, first: first, delay: delay, second: fault{second, true}, again: delays[(second+point)%3]})
+		if share(12) {
+			g.put(&crash{outcome: o, first: first, delay: delay, second: fault{second, false}})
+		}
+	}
+	for i, r := range requests() {
+		if delays[(point+i)%3] != delay && !share(20) { // each request after one of the delays at least
+			continue
+		}
+		asked := crash{outcome: o, first: first, delay: delay, request: &r}
+		g.play(&asked)
+		for cut := 1; cut <= asked.lives[1]; cut++ {
+			if share(8) {
+				g.put(&crash{outcome: o, first: first, delay: delay, request: &r, during: fault{cut, true}, again: delays[cut%3]})
+			}
+			if share(5) {
+				g.put(&crash{outcome: o, first: first, delay: delay, request: &r, during: fault{cut, false}, again: delays[cut%3]})
+			}
+		}
+		for second := 1; second <= asked.lives[2]; second++ {
+			if share(5) {
+				g.put(&crash{outcome: o, first: first, delay: delay, request: &r, second: fault{second, true}, again: delays[second%3]})
+			}
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// CreateSubscription is access pattern 1: it stores a subscription, and its account when
+// there is none yet. It returns the one that is there, and ErrExists, when the account
+// has a subscription of that id already: an id is never used again.
+func (e *Engine) CreateSubscription(ctx context.Context, n billing.NewSubscription) (*billing.Subscription, error) {
+	if err := n.Check(); err != nil {
+		return nil, err
+	}
+	for range store.MaxTries {
+		writes, s, err := e.creation(ctx, n)
+		if err != nil {
+			return s, err
+		}
+		if err = e.Store.Commit(ctx, writes...); err == nil {
+			s.Raw = s.Item()
+			return s, nil
+		} else if !store.Retryable(err) {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("subscription %s/%s: overtaken by others %d times", n.Account, n.ID, store.MaxTries)
+}
+
+// creation decides what creating the subscription writes, as the store stands now.
+func (e *Engine) creation(ctx context.Context, n billing.NewSubscription) ([]store.Write, *billing.Subscription, error) {
+	if err := e.Live(ctx); err != nil {
+		return nil, nil, err
+	}
+	a, err := e.Account(ctx, n.Account)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		if n.Email == "" {
+			return nil, nil, billing.Invalid("email", "is missing: account "+n.Account+" does not exist yet")
+		}
+		a = nil
+	case err != nil:
+		return nil, nil, err
+	default:
+		if s, err := e.fits(ctx, a, &n); err != nil {
+			return nil, s, err
+		}
+	}
+	s, err := e.build(&n)
+	if err != nil {
+		return nil, nil, err
+	}
+	writes := []store.Write{s.Create(e.Table)}
+	if a == nil {
+		a = &billing.Account{ID: n.Account, Email: n.Email, TimeZone: n.TimeZone, Created: s.Created, Version: 1}
+		writes = append(writes, store.Put(e.Table, a.Item(), store.Absent()))
+	} else {
+		writes = append(writes, a.BumpVersion(e.Table))
+	}
+	floor, err := e.WatermarkWrites(ctx, s.NextPayment, s.NextReminder)
+	return append(writes, floor...), s, err
+}
+
+// fits checks the new subscription against the account it is for, and fills in what it
+// takes from it.
+func (e *Engine) fits(ctx context.Context, a *billing.Account, n *billing.NewSubscription) (*billing.Subscription, error) {
+	old, err := e.Subscription(ctx, billing.Name{Account: n.Account, ID: n.ID})
+	switch {
+	case err == nil && old.SKU != n.SKU:
+		return old, billing.Invalid("sku", "subscription "+old.String()+" has SKU "+old.SKU+" and keeps it; take another subscription id")
+	case err == nil:
+		return old, fmt.Errorf("subscription %s %w", old, billing.ErrExists)
+	case !errors.Is(err, store.ErrNotFound):
+		return nil, err
+	case n.Email != "" && n.Email != a.Email:
+		return nil, billing.Invalid("email", "account "+a.ID+" has another address; change it with account update")
+	case n.TimeZone != "" && n.TimeZone != a.TimeZone:
+		return nil, billing.Invalid("time_zone", "account "+a.ID+" is in "+a.TimeZone)
+	}
+	n.Email, n.TimeZone = a.Email, a.TimeZone
+	return nil, nil
+}
+
+// Precheck returns why the store would refuse the subscription, or nil; what exists
+// already is no reason, since importing twice changes nothing.
+func (e *Engine) Precheck(ctx context.Context, n billing.NewSubscription) error {
+	a, err := e.Account(ctx, n.Account)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		_, err = e.fits(ctx, a, &n)
+	}
+	if errors.Is(err, billing.ErrExists) {
+		return nil
+	}
+	return err
+}
+
+// build makes the subscription as it is to be stored. LastPaymentDate and LastReminderDate
+// are there from the start, because an item without them would be in no index and would
+// never be charged.
+func (e *Engine) build(n *billing.NewSubscription) (*billing.Subscription, error) {
+	now := e.Now()
+	s := &billing.Subscription{Name: billing.Name{Account: n.Account, ID: n.ID, SKU: n.SKU}, Email: n.Email, PaymentDay: n.PaymentDay,
+		Amount: n.Amount, Method: n.Method, Address: n.Address, Interval: n.Interval, TimeZone: n.TimeZone,
+		ReminderDays: n.ReminderDays, Created: now, Status: billing.Active, Installments: n.Installments, Version: 1, Shards: e.Opened.Shards}
+	if s.Interval == (civil.Interval{}) {
+		s.Interval = billing.Monthly
+	}
+	if !n.Created.IsZero() {
+		s.Created = n.Created
+	}
+	s.LastPayment, s.LastReminder = s.Created, s.Created
+	if !n.LastPayment.IsZero() {
+		s.LastPayment = n.LastPayment
+	}
+	if !n.LastReminder.IsZero() {
+		s.LastReminder = n.LastReminder
+	}
+	today := billing.TodayIn(n.TimeZone, now)
+	if s.Anchor = n.NextPayment; s.Anchor.IsZero() {
+		start := n.Start
+		if start.IsZero() {
+			start = today
+		}
+		var err error
+		if s.Anchor, err = civil.FirstOnOrAfter(start, n.PaymentDay, s.Interval); err != nil {
+			return nil, billing.Invalid("payment_day", err.Error())
+		}
+	}
+	if due, err := s.Schedule().Due(0); err != nil || due != s.Anchor {
+		return nil, billing.Invalid("next_payment_date", fmt.Sprintf("%s is no payment day %d", s.Anchor, s.PaymentDay))
+	}
+	s.Reschedule(s.Anchor, today)
+	s.NextPayment = s.Anchor // honoured, past or future: the floor makes the walk find it
+	if s.ReminderDays > 0 && !s.Anchor.After(today) {
+		s.NextReminder = s.Anchor.AddDays(-s.ReminderDays) // for a run on a business day before it
+	}
+	if !n.NextReminder.IsZero() {
+		s.NextReminder = n.NextReminder
+	}
+	return s, nil
+}
+
+// An ImportCount says what an import did with a batch.
+type ImportCount struct {
+	Created  int
+	Existing int // were there already and stay as they are
+	Due      int // created, and due today or before
+}
+
+// ImportBatch creates the subscriptions, each checked before by Check and Precheck. New
+// accounts go in commits of up to a hundred writes; what meets something in the store goes
+// one by one.
+func (e *Engine) ImportBatch(ctx context.Context, batch []billing.NewSubscription) (ImportCount, error) {
+	var count ImportCount
+	for len(batch) > 0 {
+		n, done, err := e.importSome(ctx, batch, &count)
+		if err != nil {
+			return count, err
+		}
+		if !done {
+			for i := range batch[:n] {
+				if err := e.importOne(ctx, batch[i], &count); err != nil {
+					return count, err
+				}
+			}
+		}
+		batch = batch[n:]
+	}
+	return count, nil
+}
+
+// importSome tries to create the first subscriptions of the batch in one commit. done is
+// false when one of them, or its account, is there already: then nothing was written.
+func (e *Engine) importSome(ctx context.Context, batch []billing.NewSubscription, count *ImportCount) (n int, done bool, err error) {
+	if err := e.Live(ctx); err != nil {
+		return 0, false, err
+	}
+	const room = store.MaxWrites - 4 // a subscription and its account, and the floors
+	writes := make([]store.Write, 0, store.MaxWrites)
+	accounts := make(map[string]bool, len(batch))
+	var payment, reminder civil.Date
+	due := 0
+	for n < len(batch) && len(writes) < room {
+		b := &batch[n]
+		s, err := e.build(b)
+		if err != nil {
+			return n, false, err
+		}
+		writes = append(writes, s.Create(e.Table))
+		if !accounts[b.Account] {
+			accounts[b.Account] = true
+			a := &billing.Account{ID: b.Account, Email: b.Email, TimeZone: b.TimeZone, Created: s.Created, Version: 1}
+			writes = append(writes, store.Put(e.Table, a.Item(), store.Absent()))
+		}
+		if !s.NextPayment.After(billing.TodayIn(s.TimeZone, e.Now())) {
+			due++
+		}
+		payment, reminder = civil.Earlier(payment, s.NextPayment), civil.Earlier(reminder, s.NextReminder)
+		n++
+	}
+	floor, err := e.WatermarkWrites(ctx, payment, reminder)
+	if err != nil {
+		return n, false, err
+	}
+	if err = e.Store.Commit(ctx, append(writes, floor...)...); store.Retryable(err) {
+		return n, false, nil
+	} else if err != nil {
+		return n, false, err
+	}
+	count.Created += n
+	count.Due += due
+	return n, true, nil
+}
+
+func (e *Engine) importOne(ctx context.Context, n billing.NewSubscription, count *ImportCount) error {
+	s, err := e.CreateSubscription(ctx, n)
+	switch {
+	case errors.Is(err, billing.ErrExists):
+		count.Existing++
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s/%s: %w", n.Account, n.ID, err)
+	}
+	count.Created++
+	if !s.NextPayment.After(billing.TodayIn(s.TimeZone, e.Now())) {
+		count.Due++
+	}
+	return nil
+}
+
+// ImportReceipt stores a receipt that came with imported data; it changes nothing else. One
+// that has expired already is kept as long as a new one, so that the import can be looked
+// at. It returns false when it is there already.
+func (e *Engine) ImportReceipt(ctx context.Context, r billing.Receipt) (bool, error) {
+	if err := e.Live(ctx); err != nil {
+		return false, err
+	}
+	r.Kind = billing.Imported
+	if now := e.Now(); !r.Expires.IsZero() && !r.Expires.After(now) {
+		r.Expires = time.Time{}
+		if e.cfg.ReceiptMonths > 0 {
+			r.Expires = now.AddDate(0, e.cfg.ReceiptMonths, 0)
+		}
+	}
+	err := e.Store.Commit(ctx, store.Put(e.Table, r.Item(), store.Absent()))
+	if errors.Is(err, store.ErrConflict) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,238 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// An Attachment says with what, from whom and where an account's subscriptions are charged.
+// What is zero stays as it is.
+type Attachment struct {
+	Customer  string  // the processor's customer, cus_…
+	Method    string  // the payment method's token; with a Customer, "" is that customer's default
+	Connected *string // the connected account at the processor, acct_…; "" for our own. What was given at another one is no use there, and is forgotten
+	Fee       *int    // what the connected account leaves to us, 0 to 10000 hundredths of a percent
+}
+
+// Check returns a FieldError for the first field that is wrong, or nil.
+func (t *Attachment) Check() error {
+	if t.Customer == "" && t.Method == "" && t.Connected == nil && t.Fee == nil {
+		return billing.Invalid("customer", "nothing to attach: give a customer, a payment method, a connected account or a fee")
+	}
+	fields := [...]struct{ name, text string }{{"customer", t.Customer}, {"payment_method", t.Method}, {"connected", deref(t.Connected)}}
+	for _, f := range fields {
+		if f.text == "" {
+			continue
+		}
+		if err := billing.CheckID(f.name, f.text); err != nil {
+			return err
+		}
+	}
+	if t.Fee != nil && (*t.Fee < 0 || *t.Fee > maxFee) {
+		return billing.Invalid("fee", "want 0 to 100 %")
+	}
+	return nil
+}
+
+// maxFee is all of it, in hundredths of a percent.
+const maxFee = 10_000
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// payer returns the payer that the attachment makes of the one there is.
+func (t *Attachment) payer(p billing.Payer) (billing.Payer, error) {
+	if t.Connected != nil && *t.Connected != p.At {
+		p = billing.Payer{At: *t.Connected}
+	}
+	if t.Customer != "" {
+		p.Customer = t.Customer
+	}
+	if t.Fee != nil {
+		p.Fee = *t.Fee
+	}
+	if p.Fee > 0 && p.At == "" {
+		return p, billing.Invalid("fee", "only a connected account leaves us a fee, and the account is charged at our own")
+	}
+	return p, nil
+}
+
+// Attach sets with what the account's subscriptions are charged, after a look at the
+// processor where a customer is concerned: ErrNoWallet when it keeps none, ErrInvalid when it
+// does not know customer or method. A new method takes effect at once for the subscriptions
+// without one of their own: a period that is open is tried with it by the next payment run,
+// and past_due ones are active again. Cut off anywhere, it is finished by doing it again.
+func (e *Engine) Attach(ctx context.Context, id string, t Attachment) (*billing.Account, error) {
+	if err := t.Check(); err != nil {
+		return nil, err
+	}
+	old, err := e.Account(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	payer, err := t.payer(old.Payer)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := e.proc.(billing.Wallet); !ok && payer != old.Payer {
+		return nil, billing.ErrNoWallet
+	}
+	if p, ok := e.proc.(billing.Platform); ok && payer.At != "" && payer.At != old.Payer.At {
+		if err := p.CheckConnected(ctx, payer.At); err != nil { // what is registered once is asked by every run
+			return nil, fmt.Errorf("connected account: %w", err)
+		}
+	}
+	if t.Customer != "" || t.Method != "" {
+		if err := e.checkRollbackOf(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	method, given, err := e.attached(ctx, old, payer, t)
+	if err != nil {
+		return nil, err
+	}
+	a, err := e.changeAccount(ctx, id, func(now *billing.Account) error {
+		switch {
+		case now.Payer == payer && now.Method == method && now.Given.Equal(given):
+			return billing.ErrUnchanged // as it was, or landed before an answer that was lost
+		case now.Payer != old.Payer || now.Method != old.Method:
+			return fmt.Errorf("account %s was given another customer or payment method meanwhile: %w; look, and attach again", id, billing.ErrState)
+		}
+		now.Payer, now.Method, now.Given = payer, method, given
+		return nil
+	}, e.RegisterPlace(payer)...)
+	if err != nil {
+		return nil, err
+	}
+	if t.Customer == "" && t.Method == "" {
+		return a, nil
+	}
+	if _, err := e.spread(ctx, id, true); err != nil {
+		return a, fmt.Errorf("account %s has its payment method, but not all of its subscriptions could be told: %w; attach again to finish", id, err)
+	}
+	return a, nil
+}
+
+// attached returns the method that the account will have, and since when.
+func (e *Engine) attached(ctx context.Context, old *billing.Account, payer billing.Payer, t Attachment) (method string, given time.Time, err error) {
+	switch {
+	case t.Customer == "" && t.Method == "" && payer.At != old.Payer.At:
+		return "", e.Now(), nil // the old one is no use there
+	case t.Customer == "" && t.Method == "":
+		return old.Method, old.Given, nil
+	case payer.Customer == "":
+		return t.Method, e.Now(), nil // a plain token: its first charge tells what it is good for
+	}
+	card, err := e.ownCard(ctx, payer, t.Method)
+	return card.Method, e.Now(), err
+}
+
+// ownCard returns the card that the customer is to be charged with.
+func (e *Engine) ownCard(ctx context.Context, payer billing.Payer, method string) (billing.Card, error) {
+	w, ok := e.proc.(billing.Wallet)
+	if !ok {
+		return billing.Card{}, billing.ErrNoWallet
+	}
+	card, err := w.Attach(ctx, payer, method)
+	if err != nil {
+		return card, err
+	}
+	return card, billing.CheckMethod(card.Method)
+}
+
+// customer returns the account with a customer at the processor, which is made when it has
+// none. Of two that make one at the same time, one is taken and the other stays unused.
+func (e *Engine) customer(ctx context.Context, w billing.Wallet, a *billing.Account) (*billing.Account, error) {
+	if a.Payer.Customer != "" {
+		return a, nil
+	}
+	r := billing.CustomerRequest{Key: billing.HashKey("customer", e.Opened.Installation, a.ID, a.Payer.At, a.Email), At: a.Payer.At,
+		Installation: e.Opened.Installation, Account: a.ID, Email: a.Email}
+	made, err := w.MakeCustomer(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := billing.CheckID("customer", made); err != nil {
+		return nil, err
+	}
+	return e.changeAccount(ctx, a.ID, func(now *billing.Account) error {
+		switch {
+		case now.Payer.At != r.At:
+			return fmt.Errorf("account %s was attached elsewhere meanwhile: %w; ask again", a.ID, billing.ErrState)
+		case now.Payer.Customer != "":
+			return billing.ErrUnchanged
+		}
+		now.Payer.Customer = made
+		return nil
+	}, e.RegisterPlace(a.Payer)...)
+}
+
+// AccountCard returns what may be told of the account's payment method: ErrNoWallet when the
+// processor keeps none, store.ErrNotFound when the account has none, else the processor's error.
+func (e *Engine) AccountCard(ctx context.Context, id string) (billing.Card, error) {
+	w, ok := e.proc.(billing.Wallet)
+	if !ok {
+		return billing.Card{}, billing.ErrNoWallet
+	}
+	a, err := e.Account(ctx, id)
+	if err != nil {
+		return billing.Card{}, err
+	}
+	if a.Method == "" {
+		return billing.Card{}, fmt.Errorf("payment method of account %s: %w", id, store.ErrNotFound)
+	}
+	return w.Card(ctx, a.Payer.At, a.Method)
+}
+
+// cardOf returns the card that the subscription is charged with, or false when it cannot be
+// told: the processor keeps none, or does not answer.
+func (e *Engine) cardOf(ctx context.Context, s *billing.Subscription) (billing.Card, bool) {
+	w, ok := e.proc.(billing.Wallet)
+	if !ok {
+		return billing.Card{}, false
+	}
+	method, payer, err := e.methodOf(ctx, s)
+	if err != nil || method == "" {
+		return billing.Card{}, false
+	}
+	card, err := w.Card(ctx, payer.At, method)
+	if err != nil {
+		e.Log.DebugContext(ctx, "no card to tell of", "subscription", s.Name.String(), "error", err)
+		return billing.Card{}, false
+	}
+	return card, true
+}
+
+// passing reports whether the error says nothing about what was asked for: asking later may
+// be answered.
+func passing(err error) bool {
+	return !billing.Definite(err) && !errors.Is(err, billing.ErrNoWallet) && !errors.Is(err, billing.ErrState) && !errors.Is(err, store.ErrNotFound)
+}
+
+// methodOf returns what the subscription's next period is charged with: its own token, or its
+// account's, "" when neither has one; and the payer. The account is only read for what the
+// subscription does not know: a processor without customers needs no payer.
+func (e *Engine) methodOf(ctx context.Context, s *billing.Subscription) (method string, p billing.Payer, err error) {
+	if _, ok := e.proc.(billing.Wallet); !ok && s.Method != "" {
+		return s.Method, p, nil
+	}
+	it, err := e.Store.Get(ctx, e.Table, billing.AccountKey(s.Account))
+	if errors.Is(err, store.ErrNotFound) {
+		return s.Method, p, nil
+	}
+	if err != nil {
+		return "", p, err
+	}
+	a := billing.DecodeAccount(it)
+	return cmp.Or(s.Method, a.Method), a.Payer, nil
+}

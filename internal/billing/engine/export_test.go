@@ -1,0 +1,27 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// SetEmail changes only the address.
+func (e *Engine) SetEmail(ctx context.Context, id, email string) (*billing.Account, error) {
+	return e.UpdateAccount(ctx, id, AccountChange{Email: &email})
+}
+
+// WithRaw is the item that would be written of a subscription that was read with the attribute.
+func WithRaw(s *billing.Subscription, name string, v store.Value) store.Item {
+	c := *s
+	c.Raw = s.Raw.Clone()
+	c.Raw.Set(name, v)
+	return c.Item()
+}
+
+// Sweep is the part of a payment run that cancels orphans.
+func (e *Engine) Sweep(ctx context.Context, previous time.Time) (int, error) {
+	return e.cancelOrphans(ctx, previous)
+}

@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Leases share the work of a run among the processes that run it at the same time on a
+// shared store: who holds the lease of a partition of an index works on its rows, the
+// others on other partitions. They save work and decide nothing: that a period is charged
+// once follows from the charge protocol alone, whatever the clocks say and however many
+// hold the same lease.
+
+// A lease is the item LEASE#<kind>/<partition> as this process has written it.
+type lease struct {
+	e     *Engine
+	key   store.Key
+	owner string // random, of one run in one process
+
+	mu    sync.Mutex
+	until time.Time // guarded by mu
+	lost  bool      // guarded by mu
+}
+
+// acquire takes the lease of the partition, or returns nil when another worker that shows
+// signs of life holds it.
+func (e *Engine) acquire(ctx context.Context, kind billing.Kind, partition, owner string) (*lease, error) {
+	l := &lease{e: e, key: store.Key{PK: billing.LeasePK(kind), SK: partition}, owner: owner}
+	for range store.MaxTries {
+		it, err := e.Store.Get(ctx, e.Table, l.key)
+		was := []store.Condition{store.Absent()}
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+		case err != nil:
+			return nil, err
+		case it.Str(schema.Owner) != owner && e.alive(it):
+			return nil, nil
+		default:
+			was = l.conditions(it.Str(schema.Owner), it.Str(schema.Until))
+		}
+		if err = l.write(ctx, was); !store.Retryable(err) {
+			if err != nil {
+				return nil, err
+			}
+			return l, nil
+		}
+	}
+	return nil, fmt.Errorf("the lease of %s: overtaken by others %d times", partition, store.MaxTries)
+}
+
+// alive reports whether the lease's owner has written it within the lease's length. One that
+// claims to last longer was written by a clock that is ahead, and is not believed.
+func (e *Engine) alive(it store.Item) bool {
+	until := billing.ParseStamp(it.Str(schema.Until))
+	now := e.Now()
+	return now.Before(until) && !until.After(now.Add(2*e.lease))
+}
+
+func (l *lease) conditions(owner, until string) []store.Condition {
+	return []store.Condition{store.AttributeEquals(schema.Owner, store.S(owner)), store.AttributeEquals(schema.Until, store.S(until))}
+}
+
+func (l *lease) write(ctx context.Context, was []store.Condition) error {
+	until := l.e.Now().Add(l.e.lease)
+	err := l.e.Store.Commit(ctx, store.Put(l.e.Table, store.NewItem(
+		store.Attribute{Name: schema.PK, Value: store.S(l.key.PK)},
+		store.Attribute{Name: schema.SK, Value: store.S(l.key.SK)},
+		store.Attribute{Name: schema.Owner, Value: store.S(l.owner)},
+		store.Attribute{Name: schema.Until, Value: store.S(billing.Stamp(until))},
+		store.Attribute{Name: schema.TTL, Value: store.Int(until.Add(24 * time.Hour).Unix())}), was...))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		l.until = until
+	}
+	return err
+}
+
+// held reports whether the lease is good for another row: a worker that has slept finds its
+// share taken over, and does not begin what somebody else is doing. A lease that was found to
+// have run out stays lost, also when nobody has taken it over: rows may have been left out.
+func (l *lease) held() bool {
+	if l == nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost = l.lost || !l.e.Now().Before(l.until.Add(-l.e.lease/12))
+	return !l.lost
+}
+
+// keep renews the lease four times in its length until ctx ends. One that somebody has taken
+// over is lost; a renewal that fails otherwise is tried again, and the lease runs out at last.
+func (l *lease) keep(ctx context.Context) {
+	tick := time.NewTicker(max(l.e.lease/4, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		l.mu.Lock()
+		was, lost := l.until, l.lost
+		l.mu.Unlock()
+		if lost {
+			return
+		}
+		if err := l.write(ctx, l.conditions(l.owner, billing.Stamp(was))); errors.Is(err, store.ErrConflict) {
+			l.mu.Lock()
+			l.lost = true
+			l.mu.Unlock()
+			return
+		}
+	}
+}
+
+// release gives the lease back. That it may fail does no harm: it runs out.
+func (l *lease) release(ctx context.Context) error {
+	l.mu.Lock()
+	until := l.until
+	l.mu.Unlock()
+	err := l.e.Store.Commit(ctx, store.Delete(l.e.Table, l.key, l.conditions(l.owner, billing.Stamp(until))...))
+	if store.Retryable(err) {
+		return nil // somebody else's by now
+	}
+	return err
+}

@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// CreateReceipt is access pattern 2 as a person's operation: a payment taken outside
+// settles the period that is due, without a charge. It is refused while an intent is live,
+// which could still take the money a second time, and when nothing is due. A zero amount
+// means the subscription's; note is the person's reference.
+func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, amount money.Amount, note string, at time.Time) (*billing.Receipt, error) {
+	if err := billing.CheckText("note", note, billing.MaxText); err != nil {
+		return nil, err
+	}
+	full, err := e.Subscription(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.checkCharge(ctx, n.Account); err != nil {
+		return nil, err
+	}
+	defer e.locks.lock(full.Name)()
+	for range store.MaxTries {
+		s, err := e.Load(ctx, full.Name)
+		if err != nil {
+			return nil, err
+		}
+		rec, err := e.settleOutside(ctx, s, amount, note, at)
+		if !store.Retryable(err) {
+			return rec, err
+		}
+	}
+	return nil, fmt.Errorf("subscription %s: overtaken by others %d times", n, store.MaxTries)
+}
+
+func (e *Engine) settleOutside(ctx context.Context, s *billing.Subscription, amount money.Amount, note string, at time.Time) (*billing.Receipt, error) {
+	today := billing.TodayIn(s.TimeZone, e.Now())
+	if s.Open != nil {
+		in, err := e.proc.Lookup(ctx, s.Open.Ref)
+		if err != nil {
+			return nil, fmt.Errorf("subscription %s: its payment intent cannot be looked up: %w", s.Name, err)
+		}
+		if in.State != billing.Canceled {
+			return nil, fmt.Errorf("subscription %s: payment intent %s is live (%s) and could still be paid; cancel, pause or skip first: %w",
+				s.Name, s.Open.Ref, in.State, billing.ErrState)
+		}
+	}
+	due, err := s.Due()
+	switch {
+	case err != nil:
+		return nil, err
+	case s.Status != billing.Active && s.Status != billing.ParkedState:
+		return nil, fmt.Errorf("subscription %s is %s: nothing is due: %w", s.Name, s.Status, billing.ErrState)
+	case due.After(today):
+		return nil, fmt.Errorf("subscription %s: nothing is due before %s: %w", s.Name, due, billing.ErrState)
+	case amount == money.Amount{}:
+		amount = s.Amount
+	case !amount.IsPositive() || amount.Currency() != s.Amount.Currency():
+		return nil, billing.Invalid("amount", "want more than zero "+s.Amount.Currency().Code())
+	}
+	if at.IsZero() {
+		at = e.Now()
+	}
+	rec := e.receipt(s, billing.External, amount, due, at.UTC().Truncate(time.Millisecond), note)
+	notice := *s
+	notice.Amount = amount
+	others := append(e.notice(noticeReceipt, &notice, nil, rec), store.Put(e.Table, rec.Item(), store.Absent()))
+	if s.Status == billing.ParkedState {
+		others = append(others, store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period)))
+	}
+	if parked := e.pass(s, today, true, rec.Processed); parked != nil {
+		others = append(others, parked.Write(e.Table))
+	}
+	return rec, e.Put(ctx, s, others...)
+}

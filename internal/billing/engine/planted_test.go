@@ -1,0 +1,424 @@
+package engine_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// TestPlantedBugs puts the classic bugs of billing systems between the engine and its
+// store or processor, one at a time, and wants the named test to see it: a test that
+// cannot fail proves nothing. NoSync and a read before it is durable are pebblestore's.
+func TestPlantedBugs(t *testing.T) {
+	tests := []struct {
+		bug   string
+		plant planted
+		test  string // which catches it
+		run   func(planted) []string
+		want  string // what it says
+	}{
+		{"no condition", planted{store: unconditional}, "TestTwins", twins, "ended with|went from|was charged|written 2 times|has 2 receipts"},
+		{"random key", planted{proc: randomKeys}, "TestTwins", twins, "opened twice within a day"},
+		{"key without the account", planted{proc: keysWithoutAccount}, "TestSameIDInTwoAccounts", sameIDs, "idempotency key was used"},
+		{"timeout taken for a decline", planted{proc: timeoutIsDecline}, "TestExactlyOnce_EveryCrashPoint", timeouts, "the processor knows 0"},
+		{"equality query", planted{store: onlyToday}, "TestDowntime", func(p planted) []string { return downtime(60, p) }, "is due and not dealt with"},
+		{"AddDate chain", planted{store: chained}, "TestMonthEnds", monthEnds, "2023-12-01"},
+		{"receipt read as guard", planted{store: receiptsDecide}, "TestExpiredReceipts", expiredReceipts, "was charged 2 times"},
+		{"first page only", planted{store: firstPage}, "TestOneRunChargesAll", oneRun, "of 600 were charged"},
+		{"next date written in the past", planted{store: pastDates}, "TestLongPending", longPending, "is paid at the processor and still open"},
+		{"pause that drops an open period from the index", planted{store: pauseDrops}, "TestExactlyOnce_EveryCrashPoint", pauses, "not settled after"},
+		{"intent left live after a final failure", planted{proc: lyingCancel}, "TestExactlyOnce_EveryCrashPoint", failures, "has ended, and its intent"},
+	}
+	for _, test := range tests {
+		t.Run(test.bug, func(t *testing.T) {
+			if calm := test.run(planted{}); len(calm) > 0 {
+				t.Fatalf("%s fails without the bug: %s", test.test, calm[0])
+			}
+			found := test.run(test.plant)
+			for _, v := range found {
+				for want := range strings.SplitSeq(test.want, "|") {
+					if strings.Contains(v, want) {
+						t.Logf("caught by %s: %s", test.test, v)
+						return
+					}
+				}
+			}
+			t.Errorf("%s does not see it; it says %q", test.test, found)
+		})
+	}
+}
+
+// few plays some cases of the crash programme: every first crash, and every crash in the
+// request after it. It returns the violations of the first case that has any but of the
+// kind that is not of interest.
+func few(p planted, ask, outcomeName, ignore string) []string {
+	play := func(c *crash) (found []string) {
+		for _, v := range c.play() {
+			if ignore == "" || !strings.Contains(v, ignore) {
+				found = append(found, v)
+			}
+		}
+		return found
+	}
+	for _, o := range outcomes() {
+		if o.name != outcomeName {
+			continue
+		}
+		calm := crash{outcome: o, plant: p}
+		if v := play(&calm); len(v) > 0 {
+			return v
+		}
+		for _, r := range requests() {
+			for point := 1; point <= calm.lives[0] && r.name == ask; point++ {
+				c := crash{outcome: o, plant: p, first: []fault{{point, true}}, delay: time.Second, request: &r}
+				if v := play(&c); len(v) > 0 {
+					return v
+				}
+				for cut := 1; cut <= c.lives[1]; cut++ {
+					d := crash{outcome: o, plant: p, first: c.first, delay: time.Second, request: &r, during: fault{cut, true}, again: time.Second}
+					if v := play(&d); len(v) > 0 {
+						return v
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func timeouts(p planted) []string { return few(p, "", "timeout", "") }
+
+func failures(p planted) []string { return few(p, "", "hard decline", "") }
+
+// pauses looks at what comes of a pause; that the commit itself is wrong the spy sees at once.
+func pauses(p planted) []string { return few(p, "pause, resume", "pays", "has left the index") }
+
+// twins lets two processes run at once over and over, interleaved by chance at each call.
+func twins(p planted) []string {
+	for seed := range uint64(40) {
+		w := newWorld("2024-01-31T09:00", p)
+		for i, method := range []string{"pm_card_visa", "pm_sandbox_flaky", "pm_card_visa_chargeDeclinedLostCard"} {
+			n := one("2024-01-31")
+			n.ID, n.Method = fmt.Sprintf("s%d", i), method
+			w.create(n)
+		}
+		rng := seeded(seed)
+		for range 3 {
+			var threads []func(func())
+			for range 2 {
+				q := w.start()
+				threads = append(threads, func(edge func()) { q.edge = edge; q.run(civil.Date{}) })
+			}
+			interleave(rng, threads)
+			w.tomorrow()
+		}
+		if v := w.audit(); len(v) > 0 {
+			return v
+		}
+	}
+	return nil
+}
+
+func TestTwins(t *testing.T) {
+	for _, v := range twins(planted{}) {
+		t.Error(v)
+	}
+}
+
+// sameIDs charges two accounts that number their subscriptions alike.
+func sameIDs(p planted) []string {
+	w := newWorld("2024-01-31T09:00", p)
+	var names []billing.Name
+	for _, account := range []string{"a1", "a2"} {
+		n := one("2024-01-31")
+		n.Account = account
+		names = append(names, w.create(n))
+	}
+	w.start().run(civil.Date{})
+	for _, n := range names {
+		if s := w.sub(n); s.Period != 1 {
+			w.violate("%s is %s: %s", n, s.Status, s.Parked)
+		}
+	}
+	return w.audit()
+}
+
+func TestSameIDInTwoAccounts(t *testing.T) {
+	for _, v := range sameIDs(planted{}) {
+		t.Error(v)
+	}
+}
+
+// expiredReceipts lives a year with receipts that expire after a month.
+func expiredReceipts(p planted) []string {
+	w := newWorld("2024-01-31T09:00", p)
+	w.cfg.ReceiptMonths = 1
+	n := w.create(one("2024-01-31"))
+	for range 366 {
+		w.start().run(civil.Date{})
+		w.tomorrow()
+	}
+	if got := len(w.paidOn(n)); got != 12 {
+		w.violate("%s was charged %d times in a year", n, got)
+	}
+	return w.audit()
+}
+
+func TestExpiredReceipts(t *testing.T) {
+	for _, v := range expiredReceipts(planted{}) {
+		t.Error(v)
+	}
+}
+
+// oneRun has more due on one day than any engine yields in a page.
+func oneRun(p planted) []string {
+	const many = 600
+	w := newWorld("2024-01-31T09:00", p)
+	batch := make([]billing.NewSubscription, many)
+	for i := range batch {
+		batch[i] = one("2024-01-31")
+		batch[i].Account = fmt.Sprintf("a%d", i)
+	}
+	if _, err := w.start().ImportBatch(context.Background(), batch); err != nil {
+		w.violate("%v", err)
+	}
+	if rep := w.start().run(civil.Date{}); rep.Counts[engine.OutcomePaid] != many {
+		w.violate("%d of %d were charged", rep.Counts[engine.OutcomePaid], many)
+	}
+	return w.audit()
+}
+
+func TestOneRunChargesAll(t *testing.T) {
+	for _, v := range oneRun(planted{}) {
+		t.Error(v)
+	}
+}
+
+// longPending has a payment that the bank takes ninety days to decide on.
+func longPending(p planted) []string {
+	w := newWorld("2024-01-31T09:00", p)
+	n := w.create(one("2024-01-31", func(n *billing.NewSubscription) { n.Method = "pm_sandbox_processing" }))
+	for range 90 {
+		w.start().run(civil.Date{})
+		w.tomorrow()
+	}
+	ref := w.sub(n).Open.Ref
+	if err := w.box.Finish(ref, true); err != nil {
+		w.violate("%v", err)
+	}
+	for range 3 {
+		w.start().run(civil.Date{})
+		w.tomorrow()
+	}
+	if s := w.sub(n); s.Open != nil && s.Open.Ref == ref {
+		w.violate("period %d is paid at the processor and still open", s.Period)
+	}
+	return w.audit()
+}
+
+func TestLongPending(t *testing.T) {
+	for _, v := range longPending(planted{}) {
+		t.Error(v)
+	}
+}
+
+// rewrite is a store that changes what is committed.
+type rewrite struct {
+	store.Store
+	write func(store.Write) store.Write
+}
+
+func (r *rewrite) Commit(ctx context.Context, writes ...store.Write) error {
+	changed := make([]store.Write, len(writes))
+	for i, w := range writes {
+		w.Item = w.Item.Clone()
+		changed[i] = r.write(w)
+	}
+	return r.Store.Commit(ctx, changed...)
+}
+
+func isSub(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), "SUB#") }
+
+func unconditional(_ *world, s store.Store) store.Store {
+	return &rewrite{s, func(w store.Write) store.Write {
+		if w.Op == store.OpPut && isSub(w.Item) {
+			w.If = nil
+		}
+		return w
+	}}
+}
+
+func pauseDrops(_ *world, s store.Store) store.Store {
+	return &rewrite{s, func(w store.Write) store.Write {
+		if w.Op == store.OpPut && isSub(w.Item) && w.Item.Str(schema.Requested) == "pause" && w.Item.Has(schema.OpenPeriod) {
+			w.Item.Remove(schema.NextPaymentDate)
+		}
+		return w
+	}}
+}
+
+// pastDates writes the due date of an open period where the run's day belongs.
+func pastDates(_ *world, s store.Store) store.Store {
+	return &rewrite{s, func(w store.Write) store.Write {
+		if open := w.Item.Get(schema.OpenPeriod).Map(); w.Op == store.OpPut && isSub(w.Item) && open != nil && open.Str(schema.RetryDate) == "" {
+			w.Item.Set(schema.NextPaymentDate, store.S(open.Str(schema.DueDate)))
+		}
+		return w
+	}}
+}
+
+// chained computes a due date from the one before, by AddDate.
+func chained(w *world, s store.Store) store.Store {
+	return &rewrite{s, func(wr store.Write) store.Write {
+		if wr.Op != store.OpPut || !isSub(wr.Item) {
+			return wr
+		}
+		w.spy.mu.Lock()
+		was := w.spy.subs["ACC#a1/s1"]
+		w.spy.mu.Unlock()
+		if was == nil || was.Int(schema.Period) == wr.Item.Int(schema.Period) {
+			return wr
+		}
+		due := civil.Of(date(was.Str(schema.Anchor)).In(time.UTC).AddDate(0, 1, 0))
+		wr.Item.Set(schema.AnchorPeriod, wr.Item.Get(schema.Period))
+		wr.Item.Set(schema.Anchor, store.S(due.String()))
+		wr.Item.Set(schema.PaymentDay, store.S(fmt.Sprint(due.Day())))
+		wr.Item.Set(schema.NextPaymentDate, store.S(due.String()))
+		return wr
+	}}
+}
+
+// query is a store that answers queries and reads in its own way.
+type query struct {
+	store.Store
+	query func(context.Context, store.Query) iter.Seq2[store.Item, error]
+	get   func(store.Item) store.Item
+}
+
+func (s *query) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, error] {
+	if s.query == nil {
+		return s.Store.Query(ctx, q)
+	}
+	return s.query(ctx, q)
+}
+
+func (s *query) Get(ctx context.Context, table string, key store.Key) (store.Item, error) {
+	it, err := s.Store.Get(ctx, table, key)
+	if err == nil && s.get != nil {
+		it = s.get(it)
+	}
+	return it, err
+}
+
+func onlyToday(w *world, s store.Store) store.Store {
+	return &query{Store: s, query: func(ctx context.Context, q store.Query) iter.Seq2[store.Item, error] {
+		if q.Index != "" && q.Partition != w.today().String() {
+			return func(func(store.Item, error) bool) {}
+		}
+		return s.Query(ctx, q)
+	}}
+}
+
+func firstPage(_ *world, s store.Store) store.Store {
+	return &query{Store: s, query: func(ctx context.Context, q store.Query) iter.Seq2[store.Item, error] {
+		if q.Limit == 0 && q.Index != "" {
+			q.Limit = 256
+		}
+		return s.Query(ctx, q)
+	}}
+}
+
+// receiptsDecide takes the number of the next period from the receipts that are there.
+func receiptsDecide(w *world, s store.Store) store.Store {
+	return &query{Store: s, get: func(it store.Item) store.Item {
+		if !isSub(it) || it.Has(schema.OpenPeriod) {
+			return it
+		}
+		n := int64(0)
+		q := store.Query{Table: w.tables.RecurringPayments.Name, Partition: it.Str(schema.PK), Prefix: "REC#"}
+		for r, err := range s.Query(context.Background(), q) {
+			if err == nil {
+				n = max(n, r.Int(schema.Period)+1)
+			}
+		}
+		it.Set(schema.Period, store.Int(n))
+		return it
+	}}
+}
+
+// bent is a processor that is asked, or answers, in another way.
+type bent struct {
+	billing.Processor
+	open    func(*billing.OpenRequest)
+	confirm func(*billing.ConfirmRequest)
+	answer  func(billing.ConfirmRequest, billing.Intent, error) (billing.Intent, error)
+	cancel  func(billing.Intent) billing.Intent
+}
+
+func (b *bent) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
+	if b.open != nil {
+		b.open(&r)
+	}
+	return b.Processor.Open(ctx, r)
+}
+
+func (b *bent) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
+	if b.confirm != nil {
+		b.confirm(&r)
+	}
+	in, err := b.Processor.Confirm(ctx, r)
+	if b.answer != nil {
+		return b.answer(r, in, err)
+	}
+	return in, err
+}
+
+func (b *bent) Cancel(ctx context.Context, ref string) (billing.Intent, error) {
+	if b.cancel == nil {
+		return b.Processor.Cancel(ctx, ref)
+	}
+	in, err := b.Processor.Lookup(ctx, ref)
+	return b.cancel(in), err
+}
+
+func randomKeys(_ *world, p billing.Processor) billing.Processor {
+	return &bent{Processor: p, open: func(r *billing.OpenRequest) { r.Key = rand.Text() }, confirm: func(r *billing.ConfirmRequest) { r.Key = rand.Text() }}
+}
+
+func keysWithoutAccount(_ *world, p billing.Processor) billing.Processor {
+	return &bent{Processor: p, open: func(r *billing.OpenRequest) {
+		r.Key = fmt.Sprint(r.Tag.Installation, r.Tag.Subscription, r.Tag.SKU, r.Tag.Period, r.Tag.Generation, r.Amount, r.Method)
+	}}
+}
+
+func timeoutIsDecline(_ *world, p billing.Processor) billing.Processor {
+	return &bent{Processor: p, answer: func(r billing.ConfirmRequest, in billing.Intent, err error) (billing.Intent, error) {
+		if !errors.Is(err, billing.ErrUnknown) {
+			return in, err
+		}
+		if in, err = p.Lookup(context.Background(), r.Ref); err == nil {
+			in.State, in.Code = billing.Declined, "timeout"
+		}
+		return in, err
+	}}
+}
+
+func lyingCancel(_ *world, p billing.Processor) billing.Processor {
+	return &bent{Processor: p, cancel: func(in billing.Intent) billing.Intent {
+		if in.State != billing.Succeeded {
+			in.State = billing.Canceled
+		}
+		return in
+	}}
+}

@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// settle is SETTLE: receipt, subscription and effects in one commit. Workers, recovery
+// and events all settle through it, and the item's version lets one of them win.
+func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing.Intent, today civil.Date) (step, error) {
+	o := s.Open
+	r := resultOf(s, OutcomePaid, "")
+	processed := in.Changed
+	if processed.IsZero() {
+		processed = e.Now()
+	}
+	rec := e.receipt(s, billing.Charged, o.Amount, o.Due, processed, in.Ref)
+	others := append(e.notice(noticeReceipt, s, o, rec), store.Put(e.Table, rec.Item(), store.Absent()))
+	if s.Status == billing.ParkedState {
+		others = append(others, store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period)))
+	}
+	s.LastCharge = in.Ref
+	more := e.pass(s, today, true, processed)
+	if more != nil {
+		others = append(others, more.Write(e.Table))
+	}
+	if err := e.Put(ctx, s, others...); err != nil {
+		return step{result: r}, err
+	}
+	return step{result: r, again: s.Status == billing.Active && !s.NextPayment.After(today)}, nil
+}
+
+// pass moves the subscription on to its next period, in memory: what was open is closed,
+// what was requested is done, the next dates are set. It returns the record of the next
+// period when that one waits for a person as well.
+func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at time.Time) (parked *billing.EndedPeriod) {
+	s.Open = nil
+	s.Period++
+	if paid {
+		s.Paid++
+		s.LastPayment = at
+	}
+	due, err := s.Schedule().Due(s.Period)
+	switch {
+	case s.Requested == billing.RequestCancel:
+		s.Cancel()
+	case err != nil || s.PaidOff():
+		s.Status = billing.Completed
+	case s.Requested == billing.RequestPause:
+		s.Pause(today)
+	case s.Status == billing.ParkedState && due.After(today):
+		s.Status, s.Parked = billing.Active, ""
+	case s.Status == billing.ParkedState:
+		parked = e.ended(s, billing.EndParked, s.Parked, nil)
+		parked.Due = due
+	}
+	s.Requested = billing.RequestNone
+	s.Reschedule(due, today)
+	return parked
+}
+
+// decline records a declined attempt and sets the retry date, counted from the first
+// decline; a hard decline, or the last of the retries, marks the period as failing.
+func (e *Engine) decline(ctx context.Context, s *billing.Subscription, in billing.Intent, today civil.Date) (step, error) {
+	o := s.Open
+	o.Attempts = append(o.Attempts, billing.Attempt{Number: o.Attempt, Code: in.Code, Method: o.Method, At: in.Changed})
+	o.Base, o.State, o.Overtaken = in.Latest, "", false
+	if o.First.IsZero() {
+		o.First = today
+	}
+	if again, err := e.newer(ctx, s, today); err != nil {
+		return step{}, err
+	} else if again {
+		return step{again: true}, e.Put(ctx, s)
+	}
+	if s.Status == billing.ParkedState { // a person tried it; a person decides what next
+		o.Attempt++
+		s.NextPayment = civil.Later(s.NextPayment, today)
+		r := resultOf(s, OutcomeParked, "declined: "+in.Code)
+		return step{result: r}, e.Put(ctx, s)
+	}
+	o.Retry = e.retryDate(o.First, today)
+	if in.Hard || o.Retry.IsZero() {
+		o.State, o.Retry = billing.Failing, civil.Date{}
+		s.NextPayment = civil.Later(s.NextPayment, today)
+		return step{again: true}, e.Put(ctx, s)
+	}
+	o.Attempt++
+	s.NextPayment = o.Retry
+	r := resultOf(s, OutcomeRetry, "declined: "+in.Code)
+	return step{result: r}, e.Put(ctx, s, e.notice(noticeDeclined, s, o, nil)...)
+}
+
+// newer has the open period tried at once with a method that its account was given after it was
+// opened: whoever gave it heard that it takes effect at once. It reports whether there is one.
+func (e *Engine) newer(ctx context.Context, s *billing.Subscription, today civil.Date) (bool, error) {
+	o := s.Open
+	if s.Method != "" || s.Ending() || s.Status == billing.ParkedState { // its own is rewritten by whoever gives it
+		return false, nil
+	}
+	method, payer, err := e.methodOf(ctx, s)
+	if err != nil || method == "" || method == o.Method || !payer.Same(o.Payer) {
+		return false, err
+	}
+	o.Method, o.Retry = method, civil.Date{}
+	o.Attempt++
+	s.NextPayment = civil.Later(s.NextPayment, today)
+	return true, nil
+}
+
+// retryDate returns the first retry date after today, or zero when there is none left. A
+// date that was missed is not made up for: one attempt a day is plenty.
+func (e *Engine) retryDate(first, today civil.Date) civil.Date {
+	for _, days := range e.cfg.RetryDays {
+		if d := first.AddDays(days); d.After(today) {
+			return d
+		}
+	}
+	return civil.Date{}
+}
+
+// end closes the open period unpaid. The processor has shown its intent cancelled: nobody
+// can pay it any more.
+func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.Date) (step, error) {
+	o := s.Open
+	ending, reason, outcome := billing.EndFailed, "declined", OutcomeFailed
+	switch s.Requested {
+	case billing.RequestCancel:
+		ending, reason, outcome = billing.EndVoid, "the subscription was cancelled", OutcomeSkipped
+	case billing.RequestPause:
+		ending, reason, outcome = billing.EndVoid, "the subscription was paused", OutcomeSkipped
+	case billing.RequestSkip:
+		ending, reason, outcome = billing.EndSkipped, "skipped by a person", OutcomeSkipped
+	}
+	switch {
+	case ending != billing.EndFailed:
+	case o.Unanswered():
+		reason = "the customer did not authenticate the payment"
+		o.Attempts = append(o.Attempts, billing.Attempt{Number: o.Attempt, Code: notAuthenticated, Method: o.Method, At: e.Now()})
+	default:
+		reason = "declined: " + o.Attempts[len(o.Attempts)-1].Code
+	}
+	others := []store.Write{e.ended(s, ending, reason, o).Write(e.Table)}
+	if ending == billing.EndFailed {
+		others = append(others, e.notice(noticeFailed, s, o, nil)...)
+		method, _, err := e.methodOf(ctx, s)
+		if err != nil {
+			return step{}, err
+		}
+		if method == o.Method { // else the customer has given another one, too late for this period
+			s.Status = billing.PastDue
+		}
+	}
+	r := resultOf(s, outcome, reason)
+	if parked := e.pass(s, today, false, e.Now()); parked != nil {
+		others = append(others, parked.Write(e.Table))
+	}
+	return step{result: r}, e.Put(ctx, s, others...)
+}
+
+// notAuthenticated is the code of an attempt that the customer was to authenticate, and did not.
+const notAuthenticated = "authentication_required"
+
+// park hands the period to a person. Its row stays in the index: every run shows it until
+// the person has decided, and looks whether the money of an intent that is bound was taken,
+// but confirms nothing.
+func (e *Engine) park(ctx context.Context, s *billing.Subscription, today civil.Date, reason string) (step, error) {
+	if s.Status == billing.ParkedState && s.Parked == reason {
+		return e.remain(ctx, s, today, OutcomeParked, reason)
+	}
+	s.Status, s.Parked = billing.ParkedState, reason
+	s.NextPayment, s.NextReminder = today, civil.Date{}
+	r := resultOf(s, OutcomeParked, reason)
+	return step{result: r}, e.Put(ctx, s, e.ended(s, billing.EndParked, reason, s.Open).Write(e.Table))
+}
+
+// ended makes the record of the period to be paid next; o is its open period, if any.
+func (e *Engine) ended(s *billing.Subscription, ending billing.Ending, reason string, o *billing.OpenPeriod) *billing.EndedPeriod {
+	p := &billing.EndedPeriod{Name: s.Name, Period: s.Period, Ending: ending, Ended: e.Now(), Reason: reason, Amount: s.Amount}
+	p.Due, _ = s.Due()
+	if o != nil {
+		p.Amount, p.Ref, p.Attempts, p.Due = o.Amount, o.Ref, o.Attempts, o.Due
+	}
+	return p
+}

@@ -1,0 +1,137 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// TestShards: whatever their number, a new subscription is in both indexes at once, access
+// patterns by date find it, and the run charges it; with one shard the attributes are the
+// published model's, with more each carries its shard.
+func TestShards(t *testing.T) {
+	for _, shards := range []int{1, 2, 16, billing.MaxShards} {
+		t.Run(fmt.Sprint(shards), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const n = 60
+				s := newShop(t, shards, n)
+				used := map[string]bool{}
+				for it, err := range s.mem.Scan(t.Context(), store.Scan{Table: s.tables.RecurringPayments.Name}) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if date := it.Str(schema.NextPaymentDate); date != "" {
+						used[date] = true
+						if it.Str(schema.NextReminderDate)[len("2006-01-02"):] != date[len("2006-01-02"):] {
+							t.Errorf("two shards: %s and %s", date, it.Str(schema.NextReminderDate))
+						}
+					}
+				}
+				if shards == 1 && (len(used) != 1 || !used[s.due.String()]) || shards > 1 && (len(used) < 2 || used[s.due.String()]) {
+					t.Errorf("NextPaymentDate has %v", used)
+				}
+				e := s.engine(s.mem, s.box)
+				payments, reminders := 0, 0
+				for row, err := range e.GetDuePaymentsByDate(t.Context(), s.due) {
+					if payments++; err != nil || row.NextPayment != s.due.String() {
+						t.Fatalf("%+v, %v", row, err)
+					}
+				}
+				for row, err := range e.GetDueRemindersByDate(t.Context(), s.due.AddDays(-7)) {
+					if reminders++; err != nil || row.NextPayment != s.due.String() || strings.Contains(row.NextReminder, "#") {
+						t.Fatalf("%+v, %v", row, err)
+					}
+				}
+				if payments != n || reminders != n {
+					t.Errorf("%d due payments and %d due reminders, want %d", payments, reminders, n)
+				}
+				if _, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 4}); err != nil {
+					t.Fatal(err)
+				}
+				s.wantAllCharged(n)
+			})
+		})
+	}
+}
+
+// TestBareDatesAreFoundWithShards: what another tool has written without a shard is charged,
+// and carries its shard from then on.
+func TestBareDatesAreFoundWithShards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t, 8, 5)
+		table := s.tables.RecurringPayments.Name
+		var keys []store.Key
+		for it, err := range s.mem.Scan(t.Context(), store.Scan{Table: table}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(it.Str(schema.SK), "SUB#") {
+				keys = append(keys, store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)})
+			}
+		}
+		for _, k := range keys {
+			bare := store.NewItem(store.Attribute{Name: schema.NextPaymentDate, Value: store.S(s.due.String())})
+			if err := s.mem.Commit(t.Context(), store.Update(table, k, bare, nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.engine(s.mem, s.box).RunPayments(t.Context(), engine.RunOptions{Workers: 2}); err != nil {
+			t.Fatal(err)
+		}
+		s.wantAllCharged(5)
+		for _, k := range keys {
+			if it, err := s.mem.Get(t.Context(), table, k); err != nil || !strings.Contains(it.Str(schema.NextPaymentDate), "#") {
+				t.Errorf("%s: %s, %v", k.PK, it.Str(schema.NextPaymentDate), err)
+			}
+		}
+	})
+}
+
+// TestReshard: resharding is what a store with that number would have written, whatever
+// number it had before; other items stay as they are.
+func TestReshard(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := rapid.IntRange(1, billing.MaxShards)
+		from, to := draw.Draw(t, "from"), draw.Draw(t, "to")
+		it := store.NewItem(
+			store.Attribute{Name: schema.PK, Value: store.S("ACC#" + rapid.StringMatching(`[a-z0-9]{1,9}`).Draw(t, "account"))},
+			store.Attribute{Name: schema.SK, Value: store.S("SUB#s#SKU#k")},
+			store.Attribute{Name: schema.NextPaymentDate, Value: store.S("2026-02-28")})
+		there := billing.Reshard(billing.Reshard(it, from), to)
+		if direct := billing.Reshard(it, to); !there.Equal(direct) {
+			t.Fatalf("by way of %d shards: %v; at once: %v", from, there, direct)
+		}
+		if back := billing.Reshard(there, 1); !back.Equal(it) {
+			t.Fatalf("back with one shard: %v, want %v", back, it)
+		}
+		other := store.NewItem(store.Attribute{Name: schema.PK, Value: store.S("META")}, store.Attribute{Name: schema.NextPaymentDate, Value: store.S("2026-02-28")})
+		if !billing.Reshard(other, to).Equal(other) {
+			t.Fatal("another item was changed")
+		}
+	})
+}
+
+// TestShardsAreSetOnce: the number is the store's, not the command's.
+func TestShardsAreSetOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t, 4, 0)
+		open := func(shards int) error {
+			_, err := engine.Open(t.Context(), engine.Options{Store: s.mem, Tables: s.tables, Now: time.Now, Shards: shards})
+			return err
+		}
+		for shards, ok := range map[int]bool{0: true, 4: true, 1: false, 5: false, -1: false, billing.MaxShards + 1: false} {
+			if err := open(shards); (err == nil) != ok {
+				t.Errorf("%d shards: %v", shards, err)
+			}
+		}
+	})
+}

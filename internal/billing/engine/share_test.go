@@ -1,0 +1,278 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/sandbox"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/storetest"
+)
+
+// slow is a processor that takes its time, and remembers when it was asked to open what.
+type slow struct {
+	*sandbox.Sandbox
+	takes time.Duration
+
+	mu    sync.Mutex
+	opens []time.Time
+}
+
+func (p *slow) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
+	p.mu.Lock()
+	p.opens = append(p.opens, time.Now())
+	p.mu.Unlock()
+	time.Sleep(p.takes)
+	return p.Sandbox.Open(ctx, r)
+}
+
+// between counts the intents that were opened after from and before to.
+func (p *slow) between(from, to time.Time) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, at := range p.opens {
+		if at.After(from) && at.Before(to) {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *shop) lease(partition, owner string, until time.Time) {
+	s.Helper()
+	if err := s.mem.Commit(s.Context(), store.Put(s.tables.RecurringPayments.Name, store.NewItem(
+		store.Attribute{Name: schema.PK, Value: store.S("LEASE#payments")}, store.Attribute{Name: schema.SK, Value: store.S(partition)},
+		store.Attribute{Name: schema.Owner, Value: store.S(owner)},
+		store.Attribute{Name: schema.Until, Value: store.S(until.UTC().Format("2006-01-02T15:04:05.000Z"))}))); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// TestALongShareStaysWithItsWorker: a lease is renewed for as long as its owner works.
+func TestALongShareStaysWithItsWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t, 1, 60)
+		var wg sync.WaitGroup
+		begun := time.Now()
+		wg.Go(func() {
+			r, err := s.engine(s.mem, &slow{Sandbox: s.box, takes: 10 * time.Second}).RunPayments(t.Context(), engine.RunOptions{Workers: 1})
+			if err != nil || r.Counts[engine.OutcomePaid] != 60 {
+				t.Errorf("the owner: %+v, %v; want all 60 paid by it", r, err)
+			}
+		})
+		time.Sleep(time.Second)
+		r, err := s.engine(s.mem, s.box).RunPayments(t.Context(), engine.RunOptions{Workers: 1})
+		if err != nil || r.Due() != 0 {
+			t.Errorf("the other: %+v, %v; want nothing left for it", r, err)
+		}
+		if time.Since(begun) < 2*engine.DefaultLease {
+			t.Error("the share was too short to try a lease")
+		}
+		wg.Wait()
+		s.wantAllCharged(60)
+	})
+}
+
+// TestAShareThatIsTakenAwayIsLeft: who finds at its renewal that the lease is somebody
+// else's begins nothing more, waits for it, and then does what is left.
+func TestAShareThatIsTakenAwayIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t, 1, 60)
+		p := &slow{Sandbox: s.box, takes: 5 * time.Second}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := s.engine(s.mem, p).RunPayments(t.Context(), engine.RunOptions{Workers: 2}); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(20 * time.Second)
+		taken := time.Now()
+		until := taken.Add(engine.DefaultLease)
+		s.lease(s.due.String(), "somebody else", until)
+		wg.Wait()
+		if n := p.between(taken.Add(engine.DefaultLease/4+time.Second), until); n > 0 {
+			t.Errorf("%d were begun under another's lease", n)
+		}
+		if p.between(until, until.Add(time.Hour)) == 0 {
+			t.Error("nothing was left to do when it had run out")
+		}
+		s.wantAllCharged(60)
+	})
+}
+
+// TestALeaseOfAClockThatIsAhead is not believed.
+func TestALeaseOfAClockThatIsAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t, 1, 5)
+		s.lease(s.due.String(), "ahead", time.Now().Add(10*time.Hour))
+		begun := time.Now()
+		if _, err := s.engine(s.mem, s.box).RunPayments(t.Context(), engine.RunOptions{Workers: 2}); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took > time.Minute {
+			t.Errorf("it took %s", took)
+		}
+		s.wantAllCharged(5)
+	})
+}
+
+// TestASleeperAloneDoesItsWork: a worker that stands still for longer than its lease, when
+// there is nobody to take it over, comes back to the rows that it left out. The run is
+// complete when, and only when, nothing is left.
+func TestASleeperAloneDoesItsWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t, 1, 400)
+		sleepy := storetest.NewFaulty(s.mem)
+		e := s.engine(sleepy, s.box)
+		var once sync.Once
+		var wakes time.Time
+		asleep := make(chan struct{})
+		sleepy.Hook = func(op storetest.Operation, phase storetest.Phase) error {
+			if op.Commit > 60 && phase == storetest.Before {
+				once.Do(func() { wakes = time.Now().Add(5 * time.Minute); close(asleep) })
+			}
+			select {
+			case <-asleep:
+				time.Sleep(time.Until(wakes))
+			default:
+			}
+			return nil
+		}
+		r, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 4})
+		if err != nil || r.Counts[engine.OutcomePaid] != 400 {
+			t.Errorf("%+v, %v; want 400 paid", r, err)
+		}
+		s.wantAllCharged(400)
+	})
+}
+
+// TestAnEarlySleeperLeavesRowsToTheirOwner: it wakes while the one that took its share over is
+// still at work, and does not begin the rows that it had in line.
+func TestAnEarlySleeperLeavesRowsToTheirOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t, 1, 120)
+		sleepy := storetest.NewFaulty(s.mem)
+		mine := &slow{Sandbox: s.box}
+		e := s.engine(sleepy, mine)
+		var once sync.Once
+		var wakes time.Time
+		asleep := make(chan struct{})
+		sleepy.Hook = func(op storetest.Operation, phase storetest.Phase) error {
+			if op.Commit > 20 && phase == storetest.Before {
+				once.Do(func() { wakes = time.Now().Add(3 * time.Minute); close(asleep) })
+			}
+			select {
+			case <-asleep:
+				time.Sleep(time.Until(wakes))
+			default:
+			}
+			return nil
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 2}); err != nil {
+				t.Error(err)
+			}
+		})
+		<-asleep
+		var ended time.Time
+		if _, err := s.engine(s.mem, &slow{Sandbox: s.box, takes: 20 * time.Second}).RunPayments(t.Context(), engine.RunOptions{Workers: 1}); err != nil {
+			t.Error(err)
+		}
+		ended = time.Now()
+		if !ended.After(wakes.Add(time.Minute)) {
+			t.Fatal("the other was done before the sleeper woke")
+		}
+		if n := mine.between(wakes, ended); n > 2 { // a worker each may have been about to
+			t.Errorf("the sleeper began %d rows of another's share", n)
+		}
+		wg.Wait()
+		s.wantAllCharged(120)
+	})
+}
+
+// TestChargingOffStopsARunBetweenShares: on a shared store a run that is under way sees it.
+func TestChargingOffStopsARunBetweenShares(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t, 16, 160)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := s.engine(s.mem, &slow{Sandbox: s.box, takes: time.Second}).RunPayments(t.Context(), engine.RunOptions{Workers: 1})
+			if !errors.Is(err, engine.ErrChargingOff) {
+				t.Errorf("the run: %v", err)
+			}
+		})
+		time.Sleep(30 * time.Second)
+		if err := s.engine(s.mem, s.box).SetCharging(t.Context(), false, "stop"); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		if n := len(s.charged()); n == 0 || n > 80 {
+			t.Errorf("%d were charged, want some and not the most", n)
+		}
+	})
+}
+
+// TestHiccupsAllDayLong: a store that refuses now and then, more often in all than a run puts up
+// with at one time, ends no run.
+func TestHiccupsAllDayLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t, 64, 400)
+		busy := storetest.NewFaulty(s.mem)
+		e := s.engine(busy, s.box)
+		var mu sync.Mutex
+		asked, refused := 0, 0
+		busy.Hook = func(op storetest.Operation, phase storetest.Phase) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if phase == storetest.Before && op.Kind == storetest.Commit && len(op.Writes) == 1 && op.Writes[0].Op == store.OpPut && op.Writes[0].Item.Has(schema.Owner) {
+				if asked++; asked%2 == 0 {
+					refused++
+					return store.ErrThrottled
+				}
+			}
+			return nil
+		}
+		if _, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 4}); err != nil || refused < 40 {
+			t.Errorf("%v after %d refusals", err, refused)
+		}
+		s.wantAllCharged(400)
+	})
+}
+
+// TestAHiccupCostsNobodyTheDay: a store that refuses for a while puts partitions off; the run
+// charges everything, and one that goes on refusing is an error.
+func TestAHiccupCostsNobodyTheDay(t *testing.T) {
+	for refusals, want := range map[int]error{3: nil, 10_000: store.ErrThrottled} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newShop(t, 8, 80)
+			busy := storetest.NewFaulty(s.mem)
+			e := s.engine(busy, s.box)
+			var mu sync.Mutex
+			left := refusals
+			busy.Hook = func(op storetest.Operation, phase storetest.Phase) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if phase == storetest.Before && op.Kind == storetest.Commit && len(op.Writes) == 1 && op.Writes[0].Op == store.OpPut &&
+					op.Writes[0].Item.Has(schema.Owner) && left > 0 {
+					left--
+					return store.ErrThrottled
+				}
+				return nil
+			}
+			if _, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 4}); !errors.Is(err, want) {
+				t.Fatalf("%d refusals: %v, want %v", refusals, err, want)
+			}
+			if want == nil {
+				s.wantAllCharged(80)
+			}
+		})
+	}
+}

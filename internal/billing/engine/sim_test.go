@@ -1,0 +1,406 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/soaktest"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A simulation is one seed: subscriptions, four hundred days, and everything that goes
+// wrong in them. Processes that overlap are interleaved at every call of store and
+// processor by the seed, one running at a time, so that a seed replays exactly.
+type simulation struct {
+	w     *world
+	rng   *rand.Rand
+	names []billing.Name
+	seed  uint64
+	days  int
+	did   map[string]int // what befell: so that a toothless simulation is seen
+}
+
+// interleave runs the threads one at a time, and changes at every edge by chance.
+func interleave(rng *rand.Rand, threads []func(edge func())) {
+	type thread struct{ resume chan struct{} }
+	at := make(chan bool) // a thread has come to an edge (true) or to its end
+	var waiting []*thread
+	for _, run := range threads {
+		th := &thread{make(chan struct{})}
+		waiting = append(waiting, th)
+		go func() {
+			<-th.resume
+			run(func() { at <- true; <-th.resume })
+			at <- false
+		}()
+	}
+	for len(waiting) > 0 {
+		i := rng.IntN(len(waiting))
+		waiting[i].resume <- struct{}{}
+		if !<-at {
+			waiting = append(waiting[:i], waiting[i+1:]...)
+		}
+	}
+}
+
+func pick[T any](rng *rand.Rand, list ...T) T { return list[rng.IntN(len(list))] }
+
+func newSimulation(seed uint64, p planted) *simulation {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	s := &simulation{w: newWorld("2023-11-20T09:00", p), rng: rng, seed: seed, did: map[string]int{}, days: 400}
+	s.w.shards = pick(rng, 1, 1, 3)
+	s.w.cfg.ReceiptMonths = pick(rng, 0, 1, 6)
+	// One that lost an answer sends again, under the next key, what a twin may have sent
+	// since it looked: an attempt may then run twice, and only one of them succeed.
+	s.w.twins = true
+	s.w.remindAgain = true // who resumes is reminded again
+	chaos := rand.New(rand.NewPCG(seed, 8))
+	rate := pick(rng, 0, 0.02, 0.1)
+	s.w.script.chance = func() string {
+		if chaos.Float64() >= rate {
+			return ""
+		}
+		return pick(chaos, "busy", "lost", "cached", "unknown", "unknown")
+	}
+	for i := range 20 + rng.IntN(41) {
+		s.names = append(s.names, s.w.create(s.subscription(i)))
+	}
+	return s
+}
+
+func (s *simulation) method() string {
+	return pick(s.rng, "pm_card_visa", "pm_card_visa", "pm_card_visa", "pm_sandbox_flaky", "pm_sandbox_timeout", "pm_card_visa_chargeDeclined",
+		"pm_card_visa_chargeDeclinedLostCard", "pm_card_authenticationRequired", "pm_sandbox_processing")
+}
+
+func (s *simulation) subscription(i int) billing.NewSubscription {
+	rng := s.rng
+	n := billing.NewSubscription{Account: fmt.Sprintf("a%d", i/3), ID: fmt.Sprintf("s%d", i), SKU: pick(rng, "gold", "tin"),
+		Amount: usd(100 + rng.Int64N(9900)), PaymentDay: pick(rng, 1, 15, 28, 29, 30, 31, 31), Method: s.method(),
+		ReminderDays: pick(rng, 0, 3, 7), Installments: pick(rng, 0, 0, 0, 4)}
+	if i%3 == 0 {
+		n.Email = fmt.Sprintf("a%d@example.com", i/3)
+		n.TimeZone = pick(rng, "UTC", "Pacific/Kiritimati", "Pacific/Honolulu", "Europe/Berlin")
+	}
+	switch rng.IntN(6) {
+	case 0:
+		n.Interval, n.PaymentDay = civil.Interval{N: 1 + rng.IntN(2), Unit: civil.Week}, 1+rng.IntN(7)
+	case 1:
+		n.Interval = civil.Interval{N: 3, Unit: civil.Month}
+	case 2:
+		n.Interval = civil.Interval{N: 1, Unit: civil.Year}
+	}
+	if rng.IntN(4) == 0 { // a trial
+		n.Start = date("2023-12-20")
+	}
+	return n
+}
+
+// faults cuts the process off, or loses an answer, at a point that it may come to.
+func (s *simulation) faults() []fault {
+	var list []fault
+	for s.rng.IntN(3) == 0 {
+		list = append(list, fault{1 + s.rng.IntN(40), s.rng.IntN(3) > 0})
+	}
+	return list
+}
+
+// moment lets some jobs and people work at one time.
+func (s *simulation) moment() {
+	var processes []*process
+	var threads []func(func())
+	add := func(do func(p *process)) {
+		p := s.w.start(s.faults()...)
+		processes = append(processes, p)
+		threads = append(threads, func(edge func()) { p.edge = edge; do(p) })
+	}
+	for range 1 + s.rng.IntN(4) {
+		add(func(p *process) { p.run(civil.Date{}) })
+	}
+	if s.rng.IntN(3) == 0 {
+		add(func(p *process) { p.remind() })
+	}
+	for s.rng.IntN(2) == 0 {
+		name, what, rng := pick(s.rng, s.names...), s.rng.IntN(14), rand.New(rand.NewPCG(s.rng.Uint64(), 0))
+		add(func(p *process) { s.ask(p, name, what, rng) })
+	}
+	interleave(s.rng, threads)
+	for _, p := range processes {
+		if p.faults.died() {
+			s.did["crash"]++
+		} else if p.faults.struck() {
+			s.did["lost answer"]++
+		}
+	}
+}
+
+// ask is a person's request.
+func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
+	ctx := context.Background()
+	var err error
+	switch what {
+	case 0:
+		var sub *billing.Subscription
+		if rng.IntN(3) == 0 {
+			sub, err = p.Cancel(ctx, n, false)
+			s.w.noteCanceled(sub, err)
+		}
+	case 1:
+		if rng.IntN(4) == 0 {
+			_, err = p.Cancel(ctx, n, true)
+		}
+	case 2, 3:
+		_, err = p.Pause(ctx, n)
+	case 4, 5, 6:
+		_, err = p.Resume(ctx, n)
+	case 7:
+		amount := usd(100 + rng.Int64N(9900))
+		_, err = p.UpdateSubscription(ctx, n, billing.Change{Amount: &amount})
+	case 8, 9:
+		method := pick(rng, "pm_card_visa", "pm_card_visa", "pm_sandbox_flaky", "pm_card_visa_chargeDeclined")
+		_, err = p.UpdateSubscription(ctx, n, billing.Change{Method: &method})
+	case 10:
+		_, err = p.CreateReceipt(ctx, n, money.Amount{}, "cash", time.Time{})
+	case 11:
+		_, _, err = p.ChargeParked(ctx, n)
+	case 12:
+		_, err = p.SkipParked(ctx, n)
+	case 13:
+		_, err = p.SetEmail(ctx, n.Account, fmt.Sprintf("new%d@example.com", rng.IntN(5)))
+	}
+	switch {
+	case err == nil:
+		s.did["request"]++
+	case errors.Is(err, billing.ErrState):
+	case !p.faults.struck() && !errors.Is(err, billing.ErrUnknown) && !errors.Is(err, billing.ErrNotExecuted):
+		s.w.violate("request %d on %s: %v", what, n, err)
+	}
+}
+
+// customers authenticate, and banks decide, after a while.
+func (s *simulation) customers(all bool) {
+	for _, n := range s.names {
+		sub := s.w.sub(n)
+		if sub.Open == nil || (!all && s.rng.IntN(3) > 0) {
+			continue
+		}
+		switch s.w.state(sub.Open.Ref) {
+		case billing.RequiresAction:
+			_ = s.w.box.Authenticate(sub.Open.Ref)
+		case billing.Processing:
+			_ = s.w.box.Finish(sub.Open.Ref, s.rng.IntN(3) > 0)
+		}
+		if s.rng.IntN(2) == 0 { // and the processor tells of it, now or once more
+			s.did["heard"]++
+			_ = s.w.start().Heard(context.Background(), n.Account, n.ID, sub.Open.Ref)
+		}
+	}
+}
+
+// play plays the seed and returns its violations.
+func (s *simulation) play() []string {
+	w := s.w
+	end := w.today().AddDays(s.days)
+	for w.today().Before(end) {
+		w.clock.Store(w.today().In(time.UTC).Add(time.Duration(s.rng.IntN(24*60)) * time.Minute).UnixNano())
+		s.moment()
+		s.customers(false)
+		next := w.today().AddDays(1)
+		if s.rng.IntN(60) == 0 {
+			next = w.today().AddDays(1 + s.rng.IntN(60))
+			s.did["downtime"]++
+		}
+		w.clock.Store(max(w.now().UnixNano(), next.In(time.UTC).UnixNano()))
+		if w.bad() {
+			break // what follows from it is of no interest
+		}
+	}
+	w.script.chance = nil
+	for range 25 { // peace: everything must come to its end
+		w.tomorrow()
+		p := w.start()
+		p.remind()
+		p.run(civil.Date{})
+		s.customers(true)
+		s.persons(p)
+	}
+	w.start().run(civil.Date{})
+	for _, n := range s.names {
+		// A period may be younger than its retries take; none is overdue.
+		sub := w.sub(n)
+		due, err := sub.Due()
+		overdue := err == nil && due.Before(w.today().AddDays(-1)) && sub.Status == billing.Active
+		if sub.Open != nil {
+			overdue = sub.Open.Opened.Before(w.now().Add(-12 * 24 * time.Hour))
+		}
+		if overdue {
+			w.violate("%s is not settled: %s", n, w.describe(n))
+		}
+	}
+	for _, a := range w.accounts() {
+		if a.Copying {
+			if _, err := w.start().SetEmail(context.Background(), a.ID, a.Email); err != nil {
+				w.violate("address of %s: %v", a.ID, err)
+			}
+		}
+	}
+	return w.audit()
+}
+
+// persons end every parked period.
+func (s *simulation) persons(p *process) {
+	for _, n := range s.names {
+		for s.w.sub(n).Status == billing.ParkedState {
+			before := s.w.sub(n)
+			s.did["parked"]++
+			if s.rng.IntN(2) == 0 {
+				if _, _, err := p.ChargeParked(context.Background(), n); err != nil {
+					s.w.violate("charge %s: %v", n, err)
+				}
+			}
+			if now := s.w.sub(n); now.Status == billing.ParkedState && now.Period == before.Period {
+				if _, err := p.SkipParked(context.Background(), n); err != nil {
+					s.w.violate("skip %s: %v", n, err)
+					return
+				}
+			}
+		}
+	}
+}
+
+func (w *world) bad() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.violations) > 0 }
+
+func (w *world) accounts() []*billing.Account {
+	var list []*billing.Account
+	for a, err := range w.start().Accounts(context.Background()) {
+		if err != nil {
+			panic(err)
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// TestSimulation plays seeds. DUESDAY_SEED=n plays that one alone, DUESDAY_SEEDS=n so many.
+func TestSimulation(t *testing.T) {
+	usual, seeds := 40, 0
+	if raced {
+		usual = 12
+	}
+	var mu sync.Mutex
+	did := map[string]int{}
+	var failed, charges atomic.Int64
+	next := make(chan uint64)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for seed := range next {
+				s := newSimulation(seed, planted{})
+				violations := s.play()
+				if len(violations) > 0 && failed.Add(1) <= 3 {
+					for _, v := range violations {
+						t.Errorf("DUESDAY_SEED=%d: %s", seed, v)
+					}
+				}
+				for _, e := range s.w.ledger() {
+					if e.Outcome == billing.Succeeded {
+						charges.Add(1)
+					}
+				}
+				mu.Lock()
+				for what, n := range s.did {
+					did[what] += n
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for seed := range soaktest.Seeds(t, usual, 3000) {
+		next <- seed
+		seeds++
+	}
+	close(next)
+	workers.Wait()
+	t.Logf("%d seeds, %d charges, %v; %d seeds with violations", seeds, charges.Load(), did, failed.Load())
+	for _, what := range []string{"crash", "lost answer", "request", "downtime", "parked"} {
+		if seeds > 1 && did[what] < seeds/4 {
+			t.Errorf("%s befell only %d times in %d seeds", what, did[what], seeds)
+		}
+	}
+}
+
+// TestSimulationReplays: a seed that fails can be played again.
+func TestSimulationReplays(t *testing.T) {
+	lines := func() (text string) {
+		s := newSimulation(5, planted{})
+		s.play()
+		for _, e := range s.w.ledger() {
+			text += fmt.Sprintf("%s %s/%s %d %d %s\n", e.At, e.Tag.Account, e.Tag.Subscription, e.Tag.Period, e.Attempt, e.Outcome)
+		}
+		return text
+	}
+	if first, second := lines(), lines(); first != second {
+		t.Errorf("two plays of one seed differ: %d and %d bytes", len(first), len(second))
+	}
+}
+
+// TestConcurrentEngines lets engines really run at once, each with several workers, with
+// people in between; under -race it also proves that they share nothing unguarded.
+func TestConcurrentEngines(t *testing.T) {
+	w := newWorld("2024-01-20T09:00", planted{})
+	var names []billing.Name
+	for i := range 40 {
+		n := one("2024-01-31")
+		n.Account, n.ID = fmt.Sprintf("a%d", i/2), fmt.Sprintf("s%d", i)
+		n.Method = []string{"pm_card_visa", "pm_sandbox_flaky", "pm_sandbox_timeout", "pm_card_visa_chargeDeclinedLostCard"}[i%4]
+		names = append(names, w.create(n))
+	}
+	for day := range 45 {
+		var running sync.WaitGroup
+		for range 3 {
+			running.Go(func() {
+				if _, err := w.start().RunPayments(context.Background(), engine.RunOptions{Workers: 4}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		running.Go(func() {
+			p, n, ctx := w.start(), names[day%len(names)], context.Background()
+			var err error
+			switch day % 4 {
+			case 0:
+				_, err = p.Pause(ctx, n)
+			case 1:
+				_, err = p.UpdateSubscription(ctx, n, billing.Change{Method: new("pm_card_visa")})
+			case 2:
+				var s *billing.Subscription
+				s, err = p.Cancel(ctx, n, false)
+				w.noteCanceled(s, err)
+			case 3:
+				_, err = p.RunReminders(ctx, engine.RunOptions{Workers: 4})
+			}
+			if err != nil && !errors.Is(err, billing.ErrState) && !errors.Is(err, store.ErrConflict) {
+				t.Error(err)
+			}
+		})
+		running.Wait()
+		w.tomorrow()
+	}
+	for _, n := range names {
+		if !w.settled(n) {
+			t.Errorf("%s is not settled: %s", n, w.describe(n))
+		}
+	}
+	w.report(t)
+}

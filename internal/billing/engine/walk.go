@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A walk reads an index date by date, the oldest first, each date partition by partition,
+// and hands every row to the run's workers. On a shared store it takes the lease of a
+// partition that has rows, and comes back at the end to those that others held: a run is
+// over when it has seen every partition to its end itself.
+type walk struct {
+	j       *job
+	index   string
+	rows    chan row
+	owner   string
+	shared  bool     // with other processes: by leases
+	behind  []string // partitions that others hold, or that the store refused for now
+	refused int      // how often it did since a partition was last seen to its end
+}
+
+// A row is what an index shows of a subscription: a hint.
+type row struct {
+	billing.Name
+	lease *lease // nil on a store of one process alone
+	done  func()
+}
+
+// walk hands every row of the index on the dates from..until to the workers.
+func (j *job) walk(ctx context.Context, index string, from, until civil.Date, handle func(context.Context, *job, billing.Name) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	begun := context.WithoutCancel(ctx) // what has begun is finished: a run that is stopped only takes no more rows
+	w := &walk{j: j, index: index, rows: make(chan row, 256), owner: rand.Text(),
+		shared: j.e.lease > 0 && !j.options.DryRun && !j.report.Off}
+	var workers sync.WaitGroup
+	for range max(1, j.options.Workers) {
+		workers.Go(func() {
+			for r := range w.rows {
+				if ctx.Err() == nil && r.lease.held() {
+					if err := handle(begun, j, r.Name); err != nil {
+						j.fail(err, stop)
+					}
+					j.progress()
+				}
+				r.done()
+			}
+		})
+	}
+	err := w.dates(ctx, from, until)
+	close(w.rows)
+	workers.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// dates goes through all partitions once, then waits for those that others hold. Rows that
+// workers move to a later date within the span are met again and found not to be due.
+func (w *walk) dates(ctx context.Context, from, until civil.Date) error {
+	for d := from; !d.After(until); d = d.AddDays(1) {
+		for partition := range w.j.e.Partitions(d) {
+			if err := w.visit(ctx, partition); err != nil {
+				return err
+			}
+		}
+	}
+	for len(w.behind) > 0 {
+		left := w.behind
+		w.behind = nil
+		for _, partition := range left {
+			if err := w.share(ctx, partition); err != nil {
+				return err
+			}
+		}
+		if len(w.behind) < len(left) {
+			continue
+		}
+		if err := pause(ctx, w.j.e.lease/40); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// visit hands out the rows of one partition, with its lease when others may want it too.
+func (w *walk) visit(ctx context.Context, partition string) error {
+	if !w.shared {
+		return w.hand(ctx, partition, nil)
+	}
+	for _, err := range w.j.e.Store.Query(ctx, store.Query{Table: w.j.e.Table, Index: w.index, Partition: partition, Limit: 1}) {
+		if err != nil {
+			return w.later(partition, err)
+		}
+		return w.share(ctx, partition)
+	}
+	return nil // empty, as most are: not worth a lease
+}
+
+// later puts the partition off when the store was too busy for it, or lost its answer: one
+// hiccup must not cost the others their day. One that goes on is an error.
+func (w *walk) later(partition string, err error) error {
+	const most = 32
+	if !errors.Is(err, store.ErrThrottled) && !errors.Is(err, store.ErrUnknown) {
+		return err
+	}
+	if w.refused++; w.refused > most {
+		return err
+	}
+	w.behind = append(w.behind, partition)
+	return nil
+}
+
+// share works on a partition under its lease, or notes that another worker is at it.
+func (w *walk) share(ctx context.Context, partition string) error {
+	l, err := w.lease(ctx, partition)
+	if err != nil {
+		return w.later(partition, err)
+	}
+	if l == nil {
+		w.behind = append(w.behind, partition)
+		return nil
+	}
+	always := context.WithoutCancel(ctx) // rows that have begun are finished under the lease
+	keeping, end := context.WithCancel(always)
+	var keeper sync.WaitGroup
+	keeper.Go(func() { l.keep(keeping) })
+	if err = w.hand(ctx, partition, l); err != nil {
+		err = w.later(partition, err)
+	} else if !l.held() { // we have slept: rows were left out
+		w.behind = append(w.behind, partition)
+	} else {
+		w.refused = 0
+	}
+	end()
+	keeper.Wait()
+	if err := l.release(always); err != nil {
+		w.j.e.Log.Warn("a lease could not be given back and runs out by itself", "partition", partition, "error", err)
+	}
+	return err
+}
+
+// hand hands out the rows of one partition and, under a lease, waits until they are done.
+func (w *walk) hand(ctx context.Context, partition string, l *lease) error {
+	var mine sync.WaitGroup
+	for it, err := range w.j.e.Store.Query(ctx, store.Query{Table: w.j.e.Table, Index: w.index, Partition: partition}) {
+		if err != nil {
+			mine.Wait()
+			return err
+		}
+		n, ok := billing.NameOf(billing.KeyOf(it))
+		if !ok {
+			continue
+		}
+		if !l.held() {
+			break
+		}
+		r := row{Name: n, lease: l, done: func() {}}
+		if l != nil {
+			mine.Add(1)
+			r.done = mine.Done
+		}
+		select {
+		case w.rows <- r:
+		case <-ctx.Done():
+			r.done()
+			mine.Wait()
+			return context.Cause(ctx)
+		}
+	}
+	mine.Wait()
+	return nil
+}
+
+// lease takes the lease of a partition, if the store is still the live one and payments may
+// be taken: somebody may be about to move it.
+func (w *walk) lease(ctx context.Context, partition string) (*lease, error) {
+	meta, err := w.j.e.Meta(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case meta.Moved != "":
+		return nil, fmt.Errorf("%w: %s", billing.ErrMoved, meta.Moved)
+	case w.j.kind == billing.Payments && !meta.Charging:
+		return nil, ErrChargingOff
+	}
+	return w.j.e.acquire(ctx, w.j.kind, partition, w.owner)
+}
+
+// pause waits, or returns why it must not.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(max(d, 10*time.Millisecond))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
