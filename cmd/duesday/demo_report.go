@@ -38,7 +38,7 @@ type demoView struct {
 	ElapsedMS     int64       `json:"elapsed_ms"`
 }
 
-func (p *program) showDemo(f *demoFlags, report *demo.Report, audit *audit.Audit, elapsed time.Duration) error {
+func (p *program) showDemo(f *demoFlags, report *demo.Report, audit *audit.Report, elapsed time.Duration) error {
 	if p.cfg.JSON {
 		v := demoView{OK: audit.OK, Accounts: f.accounts, Subscriptions: report.Subscriptions, Seed: f.seed, Audit: viewAudit(audit),
 			Store: p.cfg.Store, Processor: p.cfg.Processor, Mail: p.cfg.Mail, ElapsedMS: elapsed.Milliseconds()}

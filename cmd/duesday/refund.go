@@ -41,7 +41,7 @@ func viewReturn(r *billing.ReversalRecord) returnView {
 }
 
 func (p *program) receiptRefund() *cobra.Command {
-	var o refund.RefundOrder
+	var o refund.Order
 	var amount string
 	reason := choiceFlag{choices: []string{string(billing.Duplicate), string(billing.Fraudulent), string(billing.RequestedByCustomer)}}
 	c := &cobra.Command{
@@ -71,7 +71,7 @@ otherwise it changes nothing. Another refund of the same amount takes another --
 	return c
 }
 
-func (p *program) refund(ctx context.Context, s *session, o refund.RefundOrder, amount string) error {
+func (p *program) refund(ctx context.Context, s *session, o refund.Order, amount string) error {
 	sub, err := s.engine.Subscription(ctx, o.Name)
 	if err != nil {
 		return notFound(err, "subscription "+o.Name.String())

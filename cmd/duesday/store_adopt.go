@@ -49,7 +49,7 @@ Exits 3 when something needs a person.`,
 const adoptWorkers = 32
 
 func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
-	o := adoption.AdoptOptions{CatchUp: p.cfg.Policy.CatchUp, Workers: adoptWorkers, DryRun: dry}
+	o := adoption.Options{CatchUp: p.cfg.Policy.CatchUp, Workers: adoptWorkers, DryRun: dry}
 	place, err := storeurl.Parse(p.cfg.Store)
 	if err != nil {
 		return &usageError{err}
@@ -71,7 +71,7 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 	bar := p.progress("items", 0, nil)
 	defer bar.end()
 	o.Progress = bar.set
-	var r *adoption.AdoptReport
+	var r *adoption.Report
 	if dry {
 		r, err = p.surveyStore(ctx, place, tables, o)
 	} else {
@@ -94,7 +94,7 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 }
 
 // surveyStore looks at the table without making it Duesday's.
-func (p *program) surveyStore(ctx context.Context, place storeurl.Place, tables schema.Tables, o adoption.AdoptOptions) (r *adoption.AdoptReport, err error) {
+func (p *program) surveyStore(ctx context.Context, place storeurl.Place, tables schema.Tables, o adoption.Options) (r *adoption.Report, err error) {
 	s, err := place.Open(ctx, storeurl.Options{Tables: tables.All(), Names: schema.Names(), Now: p.now, Holder: p.command})
 	if errors.Is(err, store.ErrMissing) {
 		return nil, &missingStore{p.cfg.Store}
@@ -181,7 +181,7 @@ type itemView struct {
 	Reason string `json:"reason"`
 }
 
-func viewAdoption(tables schema.Tables, r *adoption.AdoptReport) adoptionView {
+func viewAdoption(tables schema.Tables, r *adoption.Report) adoptionView {
 	v := adoptionView{Table: tables.RecurringPayments.Name, DryRun: r.DryRun, Items: r.Items, Accounts: r.Accounts,
 		Subscriptions: r.Subscriptions, Receipts: r.Receipts, Own: r.Own, Others: r.Others, Upgraded: r.Upgraded,
 		OffAgenda: r.OffAgenda, Due: r.Due, Arrears: r.Arrears, Cards: r.Cards, CardsLeft: r.CardsLeft,
@@ -204,7 +204,7 @@ func viewAdoption(tables schema.Tables, r *adoption.AdoptReport) adoptionView {
 	return v
 }
 
-func (p *program) showAdoption(tables schema.Tables, r *adoption.AdoptReport) {
+func (p *program) showAdoption(tables schema.Tables, r *adoption.Report) {
 	v := viewAdoption(tables, r)
 	if r.DryRun {
 		p.say("table %s was looked at, and nothing was written", v.Table)

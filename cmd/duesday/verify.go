@@ -47,7 +47,7 @@ type problemView struct {
 	Detail       string `json:"detail"`
 }
 
-func viewAudit(a *audit.Audit) auditView {
+func viewAudit(a *audit.Report) auditView {
 	v := auditView{OK: a.OK, Subscriptions: a.Subscriptions, Receipts: a.Receipts, Charges: a.Charges, Imported: a.Imported,
 		External: a.External, Open: a.Open, Parked: a.Parked, Refunds: a.Refunds, Disputes: a.Disputes, Foreign: a.Foreign, Problems: make([]problemView, len(a.Problems))}
 	for i, x := range a.Problems {
@@ -97,7 +97,7 @@ func (p *program) verify(ctx context.Context, s *session) error {
 	return nil
 }
 
-func verdict(a *audit.Audit) string {
+func verdict(a *audit.Report) string {
 	if a.OK {
 		return "The audit is clean: no period was charged twice, none was skipped."
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // AdoptOptions are what Adopt may be told.
-type AdoptOptions struct {
+type Options struct {
 	Methods  map[string]string // the processor's token by account, for subscriptions without one of their own
 	CatchUp  int               // missed periods that a run charges before it parks a subscription; 0: DefaultCatchUp
 	Workers  int               // accounts written at once; at least 1
@@ -24,7 +24,7 @@ type AdoptOptions struct {
 }
 
 // An AdoptReport says what was found in the table, and what was written.
-type AdoptReport struct {
+type Report struct {
 	Items         int64
 	Accounts      int // that have an item of any kind
 	Subscriptions int // that can be read
@@ -53,7 +53,7 @@ type AdoptReport struct {
 }
 
 // NeedsPerson reports whether something was found that no job will deal with.
-func (r *AdoptReport) NeedsPerson() bool {
+func (r *Report) NeedsPerson() bool {
 	return r.Unreadable.Count+r.WithoutMethod.Count+r.NotIndexed.Count+r.Duplicates.Count > 0
 }
 
@@ -84,7 +84,7 @@ func (f *Findings) add(item, format string, args ...any) {
 // its first write, when it comes due. Doing it again changes nothing; cut off anywhere, it is
 // finished by doing it again. It may run beside other workers, but not beside the tools
 // that it adopts from: what they write after the scan is not under the floor.
-func Adopt(ctx context.Context, e *billing.Records, o AdoptOptions) (*AdoptReport, error) {
+func Adopt(ctx context.Context, e *billing.Records, o Options) (*Report, error) {
 	if e.Opened.Installation == "" {
 		return nil, fmt.Errorf("table %s has an item %s that is not Duesday's: it cannot be adopted", e.Table, billing.MetaPK)
 	}
@@ -108,14 +108,14 @@ func Adopt(ctx context.Context, e *billing.Records, o AdoptOptions) (*AdoptRepor
 
 // Scan is Adopt's dry run over a store that need not be Duesday's yet: Open would make it
 // so.
-func Scan(ctx context.Context, e *billing.Records, o AdoptOptions) (*AdoptReport, error) {
+func Scan(ctx context.Context, e *billing.Records, o Options) (*Report, error) {
 	o.DryRun = true
 	v, err := scanTable(ctx, e, o)
 	return &v.report, err
 }
 
 // writeAccounts writes what the survey's accounts lack.
-func (v *adoptionScan) writeAccounts(ctx context.Context, workers int) error {
+func (v *scan) writeAccounts(ctx context.Context, workers int) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	todo := make(chan *scannedAccount, workers)
@@ -144,7 +144,7 @@ func (v *adoptionScan) writeAccounts(ctx context.Context, workers int) error {
 }
 
 // writeAccount makes the account's item, or completes the one that is there.
-func (v *adoptionScan) writeAccount(ctx context.Context, s *scannedAccount) error {
+func (v *scan) writeAccount(ctx context.Context, s *scannedAccount) error {
 	e := v.Records
 	now := s.account
 	for range store.MaxTries {

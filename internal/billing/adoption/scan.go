@@ -18,10 +18,10 @@ import (
 
 // A survey is what one scan of the table finds. It keeps a few words for every account and
 // eight bytes for every subscription.
-type adoptionScan struct {
+type scan struct {
 	*billing.Records
 	catchUp  int
-	report   AdoptReport
+	report   Report
 	accounts map[string]*scannedAccount
 	seed     maphash.Seed
 	names    map[uint64]struct{} // of subscriptions, without their SKU
@@ -57,8 +57,8 @@ func (a version) before(b version) bool {
 }
 
 // survey checks the options, scans the table, and sums up.
-func scanTable(ctx context.Context, e *billing.Records, o AdoptOptions) (*adoptionScan, error) {
-	v := &adoptionScan{Records: e, catchUp: cmp.Or(o.CatchUp, billing.DefaultCatchUp), accounts: map[string]*scannedAccount{}, seed: maphash.MakeSeed(), names: map[uint64]struct{}{}}
+func scanTable(ctx context.Context, e *billing.Records, o Options) (*scan, error) {
+	v := &scan{Records: e, catchUp: cmp.Or(o.CatchUp, billing.DefaultCatchUp), accounts: map[string]*scannedAccount{}, seed: maphash.MakeSeed(), names: map[uint64]struct{}{}}
 	v.report.DryRun = o.DryRun
 	for account, token := range o.Methods {
 		if err := billing.CheckID("account", account); err != nil {
@@ -91,7 +91,7 @@ func scanTable(ctx context.Context, e *billing.Records, o AdoptOptions) (*adopti
 }
 
 // take sorts one item in.
-func (v *adoptionScan) take(it store.Item) {
+func (v *scan) take(it store.Item) {
 	key := billing.KeyOf(it)
 	id, inAccount := strings.CutPrefix(key.PK, billing.AccountPK(""))
 	if !inAccount {
@@ -126,7 +126,7 @@ func (v *adoptionScan) take(it store.Item) {
 	}
 }
 
-func (v *adoptionScan) takeReceipt(s *scannedAccount, key store.Key, it store.Item) {
+func (v *scan) takeReceipt(s *scannedAccount, key store.Key, it store.Item) {
 	r, err := billing.DecodeReceipt(it)
 	if err != nil {
 		v.report.Unreadable.add(label(key), "%s", billing.UnreadableReason(err))
@@ -136,7 +136,7 @@ func (v *adoptionScan) takeReceipt(s *scannedAccount, key store.Key, it store.It
 	s.address(r.Email, version{false, r.Processed, key.SK})
 }
 
-func (v *adoptionScan) takeSubscription(s *scannedAccount, key store.Key, it store.Item) {
+func (v *scan) takeSubscription(s *scannedAccount, key store.Key, it store.Item) {
 	r := &v.report
 	r.Cards += cardsIn(it)
 	v.floors(it)
@@ -177,7 +177,7 @@ func (v *adoptionScan) takeSubscription(s *scannedAccount, key store.Key, it sto
 
 // floors notes the oldest dates under which jobs have to look for the item, also of one that
 // cannot be read yet.
-func (v *adoptionScan) floors(it store.Item) {
+func (v *scan) floors(it store.Item) {
 	for _, f := range [...]struct {
 		name   string
 		oldest *civil.Date
@@ -189,7 +189,7 @@ func (v *adoptionScan) floors(it store.Item) {
 }
 
 // indexed notes a row that is in no index because it has one of its key attributes alone.
-func (v *adoptionScan) indexed(key store.Key, it store.Item, sub *billing.Subscription) {
+func (v *scan) indexed(key store.Key, it store.Item, sub *billing.Subscription) {
 	var missing []string
 	if !sub.NextPayment.IsZero() && it.Str(schema.LastPaymentDate) == "" {
 		missing = append(missing, "never charged: it has no "+schema.LastPaymentDate)
@@ -207,7 +207,7 @@ func (v *adoptionScan) indexed(key store.Key, it store.Item, sub *billing.Subscr
 	}
 }
 
-func (v *adoptionScan) due(sub *billing.Subscription) {
+func (v *scan) due(sub *billing.Subscription) {
 	today := sub.Today(civil.Date{}, v.Now())
 	if due, err := sub.Due(); err != nil || due.After(today) {
 		return
@@ -229,7 +229,7 @@ func (s *scannedAccount) address(email string, from version) {
 }
 
 // sum counts what is known of an account when everything has been read.
-func (v *adoptionScan) sum(s *scannedAccount) {
+func (v *scan) sum(s *scannedAccount) {
 	r := &v.report
 	if s.account != nil && s.account.Email != "" && s.from.subscription && s.email != s.account.Email {
 		s.mixed = true
@@ -257,7 +257,7 @@ func (v *adoptionScan) sum(s *scannedAccount) {
 func (s *scannedAccount) valid() bool { return billing.CheckID("account", s.id) == nil }
 
 // unfinished yields the accounts that have something to be written, in order.
-func (v *adoptionScan) unfinished() iter.Seq[*scannedAccount] {
+func (v *scan) unfinished() iter.Seq[*scannedAccount] {
 	return func(yield func(*scannedAccount) bool) {
 		for _, id := range slices.Sorted(maps.Keys(v.accounts)) {
 			s := v.accounts[id]

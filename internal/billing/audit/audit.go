@@ -16,7 +16,7 @@ import (
 )
 
 // An Audit is what Verify found.
-type Audit struct {
+type Report struct {
 	OK            bool
 	Subscriptions int
 	Receipts      int // of charges
@@ -41,7 +41,7 @@ type Problem struct {
 }
 
 // audit gathers store and ledger, then compares them.
-type audit struct {
+type auditor struct {
 	*billing.Records
 	proc          billing.Processor
 	receiptMonths int
@@ -53,7 +53,7 @@ type audit struct {
 	blind         map[string]bool // connected accounts that refuse to be asked
 	from          civil.Date      // the oldest date that a run looks at
 	reversals     auditedReversals
-	result        Audit
+	result        Report
 }
 
 type periodOf struct {
@@ -79,8 +79,8 @@ type audited struct {
 // none skipped, every receipt has its charge and every charge its receipt (or, once that has
 // expired, its period is past), every run balances, and every subscription that is to be
 // charged is in the index that finds it. It scans, and changes nothing.
-func Verify(ctx context.Context, e *billing.Records, proc billing.Processor, receiptMonths int) (*Audit, error) {
-	a := &audit{Records: e, proc: proc, receiptMonths: receiptMonths, now: e.Now(), subs: map[billing.Name]*audited{}, emails: map[string]string{}, mixed: map[string]bool{}, blind: map[string]bool{}, charges: map[periodOf][]billing.Intent{}}
+func Verify(ctx context.Context, e *billing.Records, proc billing.Processor, receiptMonths int) (*Report, error) {
+	a := &auditor{Records: e, proc: proc, receiptMonths: receiptMonths, now: e.Now(), subs: map[billing.Name]*audited{}, emails: map[string]string{}, mixed: map[string]bool{}, blind: map[string]bool{}, charges: map[periodOf][]billing.Intent{}}
 	var err error
 	if a.from, err = e.WalkStart(ctx, billing.Payments); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func Verify(ctx context.Context, e *billing.Records, proc billing.Processor, rec
 }
 
 // list sorts in the successes of the processor, at every place that the store has charged at.
-func (a *audit) list(ctx context.Context) error {
+func (a *auditor) list(ctx context.Context) error {
 	places, err := a.Places(ctx)
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (a *audit) list(ctx context.Context) error {
 }
 
 // chargedAt reports whether the store has a receipt of a charge at the connected account.
-func (a *audit) chargedAt(at string) bool {
+func (a *auditor) chargedAt(at string) bool {
 	for _, s := range a.subs {
 		for _, receipts := range s.receipts {
 			for _, r := range receipts {
@@ -145,7 +145,7 @@ func (a *audit) chargedAt(at string) bool {
 }
 
 // successesAt lists all charges of one place. A listing that breaks off is begun anew.
-func (a *audit) successesAt(ctx context.Context, at string) (all []billing.Intent, err error) {
+func (a *auditor) successesAt(ctx context.Context, at string) (all []billing.Intent, err error) {
 	for range billing.MaxSends {
 		all, err = all[:0], nil
 		for in, lerr := range a.proc.List(ctx, billing.ListRequest{At: at}) {
@@ -163,7 +163,7 @@ func (a *audit) successesAt(ctx context.Context, at string) (all []billing.Inten
 	return all, err
 }
 
-func (a *audit) charge(in billing.Intent) {
+func (a *auditor) charge(in billing.Intent) {
 	if in.Tag.Installation != a.Opened.Installation && (in.Tag.Installation != "" || in.Tag.Account == "") {
 		a.result.Foreign++
 		return
@@ -173,11 +173,11 @@ func (a *audit) charge(in billing.Intent) {
 	a.charges[k] = append(a.charges[k], in)
 }
 
-func (a *audit) problem(kind string, n billing.Name, period int, format string, args ...any) {
+func (a *auditor) problem(kind string, n billing.Name, period int, format string, args ...any) {
 	a.result.Problems = append(a.result.Problems, Problem{Kind: kind, Account: n.Account, Subscription: n.ID, Period: period, Detail: fmt.Sprintf(format, args...)})
 }
 
-func (a *audit) sub(n billing.Name) *audited {
+func (a *auditor) sub(n billing.Name) *audited {
 	n.SKU = ""
 	s := a.subs[n]
 	if s == nil {
@@ -197,7 +197,7 @@ func (s *audited) about(period int) time.Time {
 }
 
 // take sorts one item in.
-func (a *audit) take(it store.Item) {
+func (a *auditor) take(it store.Item) {
 	key := billing.KeyOf(it)
 	switch n, isSub := billing.NameOf(key); {
 	case isSub:
@@ -243,7 +243,7 @@ func (a *audit) take(it store.Item) {
 	}
 }
 
-func (a *audit) takeSubscription(s *billing.Subscription) {
+func (a *auditor) takeSubscription(s *billing.Subscription) {
 	a.result.Subscriptions++
 	k := a.sub(s.Name)
 	if k.next >= 0 {
@@ -268,7 +268,7 @@ func (a *audit) takeSubscription(s *billing.Subscription) {
 	}
 }
 
-func (a *audit) takeReceipt(r *billing.Receipt) {
+func (a *auditor) takeReceipt(r *billing.Receipt) {
 	switch r.Kind {
 	case billing.Imported:
 		a.result.Imported++
@@ -287,7 +287,7 @@ func (a *audit) takeReceipt(r *billing.Receipt) {
 }
 
 // takeRun holds a run to its balance.
-func (a *audit) takeRun(key store.Key, it store.Item) {
+func (a *auditor) takeRun(key store.Key, it store.Item) {
 	counts := it.Get(schema.Counts).Map()
 	sum := int64(0)
 	for _, c := range counts {
@@ -302,7 +302,7 @@ func (a *audit) takeRun(key store.Key, it store.Item) {
 }
 
 // compareCharges holds every success to one per period, to its receipt and to its amount.
-func (a *audit) compareCharges() {
+func (a *auditor) compareCharges() {
 	for k, charges := range a.charges {
 		if len(charges) > 1 {
 			a.problem("charged twice", k.Name, k.period, "%d successful charges: %s", len(charges), refs(charges))
@@ -318,7 +318,7 @@ func (a *audit) compareCharges() {
 	}
 }
 
-func (a *audit) compareCharge(k periodOf, s *audited, in billing.Intent) {
+func (a *auditor) compareCharge(k periodOf, s *audited, in billing.Intent) {
 	for _, r := range s.receipts[k.period] {
 		if r.Kind == billing.Charged && r.Charge == in.Ref {
 			if r.Amount != in.Amount {
@@ -337,14 +337,14 @@ func (a *audit) compareCharge(k periodOf, s *audited, in billing.Intent) {
 }
 
 // expired reports whether a receipt of that time may have expired by now.
-func (a *audit) expired(processed time.Time) bool {
+func (a *auditor) expired(processed time.Time) bool {
 	months := a.receiptMonths
 	return months > 0 && !processed.AddDate(0, months, 0).After(a.now)
 }
 
 // compareSubscriptions holds every receipt to its charge, and every period below the next
 // one to an end.
-func (a *audit) compareSubscriptions(ctx context.Context) {
+func (a *auditor) compareSubscriptions(ctx context.Context) {
 	for n, s := range a.subs {
 		a.compareOpen(ctx, n, s)
 		if s.next < 0 {
@@ -369,7 +369,7 @@ func (a *audit) compareSubscriptions(ctx context.Context) {
 }
 
 // compareOpen asks the processor for the intent that is bound: it must know it.
-func (a *audit) compareOpen(ctx context.Context, n billing.Name, s *audited) {
+func (a *auditor) compareOpen(ctx context.Context, n billing.Name, s *audited) {
 	if s.open == "" {
 		return
 	}
@@ -378,7 +378,7 @@ func (a *audit) compareOpen(ctx context.Context, n billing.Name, s *audited) {
 	}
 }
 
-func (a *audit) compareReceipts(n billing.Name, s *audited, period int, receipts []billing.Receipt) {
+func (a *auditor) compareReceipts(n billing.Name, s *audited, period int, receipts []billing.Receipt) {
 	if len(receipts) > 1 {
 		a.problem("two receipts", n, period, "%d receipts for one period", len(receipts))
 	}
@@ -395,7 +395,7 @@ func (a *audit) compareReceipts(n billing.Name, s *audited, period int, receipts
 	}
 }
 
-func (a *audit) comparePeriod(n billing.Name, s *audited, period int) {
+func (a *auditor) comparePeriod(n billing.Name, s *audited, period int) {
 	paid := len(s.receipts[period]) > 0 || len(a.charges[periodOf{n, period}]) > 0
 	switch ending := s.ended[period]; {
 	case ending == billing.EndParked:

@@ -25,7 +25,7 @@ type auditedReversals struct {
 }
 
 // takeReturn sorts in one item REF#….
-func (a *audit) takeReversal(it store.Item) {
+func (a *auditor) takeReversal(it store.Item) {
 	r, err := billing.DecodeReversal(it)
 	if err != nil {
 		a.problem("unreadable refund", billing.Name{Account: billing.AccountOf(billing.KeyOf(it).PK)}, 0, "%s: %v", billing.KeyOf(it).SK, err)
@@ -51,7 +51,7 @@ func (a *audit) takeReversal(it store.Item) {
 
 // compareReturns holds the records of refunds and disputes against the processor's, in both
 // directions, and refunds against what was charged.
-func (a *audit) compareReversals(ctx context.Context) error {
+func (a *auditor) compareReversals(ctx context.Context) error {
 	charged := map[string]money.Amount{}
 	for _, list := range a.charges {
 		for _, in := range list {
@@ -110,7 +110,7 @@ func (a *audit) compareReversals(ctx context.Context) error {
 
 // compareReturn looks for the record of what the processor shows of a subscription of this
 // store's.
-func (a *audit) compareReversal(seen billing.Reversal) {
+func (a *auditor) compareReversal(seen billing.Reversal) {
 	n := billing.Name{Account: seen.Tag.Account, ID: seen.Tag.Subscription}
 	if s := a.subs[n]; seen.Tag.Installation != a.Opened.Installation || s == nil || s.next < 0 {
 		return

@@ -93,9 +93,9 @@ func shown(it store.Item) string {
 	return value(store.M(it))
 }
 
-func (w *world) adopt(t *testing.T, methods map[string]string) *adoption.AdoptReport {
+func (w *world) adopt(t *testing.T, methods map[string]string) *adoption.Report {
 	t.Helper()
-	r, err := adoption.Adopt(t.Context(), w.start().Records, adoption.AdoptOptions{Methods: methods, Workers: 2})
+	r, err := adoption.Adopt(t.Context(), w.start().Records, adoption.Options{Methods: methods, Workers: 2})
 	mustNot(t, err)
 	return r
 }
@@ -254,12 +254,12 @@ func TestSurveyWritesNothing(t *testing.T) {
 	w := newWorld("2023-06-30T09:00", planted{})
 	w.write(foreign("1", "1"))
 	f := storetest.NewFaulty(w.spy.mem)
-	r, err := adoption.Scan(t.Context(), billing.NewRecords(f, w.tables, w.now, nil), adoption.AdoptOptions{Methods: map[string]string{"1": "pm_card_visa"}})
+	r, err := adoption.Scan(t.Context(), billing.NewRecords(f, w.tables, w.now, nil), adoption.Options{Methods: map[string]string{"1": "pm_card_visa"}})
 	mustNot(t, err)
 	if r.AccountsMade != 1 || r.Due != 1 || !r.DryRun || f.Commits() != 0 {
 		t.Errorf("%d commits, report %+v", f.Commits(), r)
 	}
-	_, err = adoption.Scan(t.Context(), billing.NewRecords(f, w.tables, w.now, nil), adoption.AdoptOptions{Methods: map[string]string{"1": card}})
+	_, err = adoption.Scan(t.Context(), billing.NewRecords(f, w.tables, w.now, nil), adoption.Options{Methods: map[string]string{"1": card}})
 	wantAny(t, err)
 	if secret.HasCardNumber(err.Error()) {
 		t.Error("the error shows the card number")
@@ -356,7 +356,7 @@ func TestAdoptCrashes(t *testing.T) {
 				f.Hook = fault(n, phase)
 				e, err := engine.Open(t.Context(), engine.Options{Store: f, Tables: w.tables, Now: w.now, Config: w.cfg})
 				mustNot(t, err)
-				_, err = adoption.Adopt(t.Context(), e.Records, adoption.AdoptOptions{Methods: methods, Workers: 1})
+				_, err = adoption.Adopt(t.Context(), e.Records, adoption.Options{Methods: methods, Workers: 1})
 				if i == 0 {
 					wantErr(t, err, storetest.ErrCrash)
 					w.adopt(t, methods)
@@ -498,7 +498,7 @@ func TestAdoptTakesAnything(t *testing.T) {
 				subs++
 			}
 		}
-		rep, err := adoption.Adopt(t.Context(), w.start().Records, adoption.AdoptOptions{Methods: map[string]string{"0": "pm_card_visa"}})
+		rep, err := adoption.Adopt(t.Context(), w.start().Records, adoption.Options{Methods: map[string]string{"0": "pm_card_visa"}})
 		if err != nil || rep.Subscriptions+rep.Unreadable.Count != subs {
 			r.Fatalf("%d subscriptions, %v, report %+v", subs, err, rep)
 		}
@@ -519,7 +519,7 @@ func TestAdoptTakesAnything(t *testing.T) {
 				}
 			}
 		}
-		if again, err := adoption.Adopt(t.Context(), w.start().Records, adoption.AdoptOptions{Methods: map[string]string{"0": "pm_card_visa"}}); err != nil || again.AccountsMade+again.AccountsSet > 0 {
+		if again, err := adoption.Adopt(t.Context(), w.start().Records, adoption.Options{Methods: map[string]string{"0": "pm_card_visa"}}); err != nil || again.AccountsMade+again.AccountsSet > 0 {
 			r.Fatalf("the second time: %v, %+v", err, again)
 		}
 	})

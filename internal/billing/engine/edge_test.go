@@ -25,7 +25,7 @@ func (s *shop) foreignDue(changes ...any) store.Item {
 }
 
 // adopting opens an engine that may take over what other tools have written, and does.
-func (s *shop) adopting(items ...store.Item) (*engine.Engine, *adoption.AdoptReport) {
+func (s *shop) adopting(items ...store.Item) (*engine.Engine, *adoption.Report) {
 	s.Helper()
 	for _, it := range items {
 		if err := s.mem.Commit(s.Context(), store.Put(s.tables.RecurringPayments.Name, it)); err != nil {
@@ -33,7 +33,7 @@ func (s *shop) adopting(items ...store.Item) (*engine.Engine, *adoption.AdoptRep
 		}
 	}
 	e := s.engine(s.mem, s.box)
-	r, err := adoption.Adopt(s.Context(), e.Records, adoption.AdoptOptions{Methods: map[string]string{"f1": "pm_card_visa"}})
+	r, err := adoption.Adopt(s.Context(), e.Records, adoption.Options{Methods: map[string]string{"f1": "pm_card_visa"}})
 	if err != nil {
 		s.Fatal(err)
 	}

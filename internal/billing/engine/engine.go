@@ -111,9 +111,9 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 }
 
 // Verify audits the whole store; see package audit.
-func (e *Engine) Verify(ctx context.Context) (*audit.Audit, error) {
+func (e *Engine) Verify(ctx context.Context) (*audit.Report, error) {
 	return audit.Verify(ctx, e.Records, e.proc, e.cfg.ReceiptMonths)
 }
 
 // Refunds returns the service that gives money back.
-func (e *Engine) Refunds() *refund.RefundService { return refund.NewRefunds(e.Records, e.proc) }
+func (e *Engine) Refunds() *refund.Service { return refund.New(e.Records, e.proc) }

@@ -43,7 +43,7 @@ func (j *job) before(ctx context.Context) (err error) {
 
 func (j *job) after(ctx context.Context) (err error) {
 	if _, ok := j.e.proc.(billing.Refunder); ok {
-		j.report.Reversals, err = j.e.Refunds().CollectReversals(ctx, j.e.Now().Add(-returnAge))
+		j.report.Reversals, err = j.e.Refunds().Collect(ctx, j.e.Now().Add(-returnAge))
 		if err = j.missed(ctx, "recording refunds and disputes", err); err != nil {
 			return err
 		}

@@ -145,11 +145,11 @@ func (w *world) sandbox() *sandbox.Sandbox { return w.box.(*sandbox.Sandbox) }
 
 // collect is what the payment job does about refunds.
 func (p *process) collect() (int, error) {
-	return p.Refunds().CollectReversals(context.Background(), p.w.now().AddDate(0, 0, -120))
+	return p.Refunds().Collect(context.Background(), p.w.now().AddDate(0, 0, -120))
 }
 
 // asked asks again and again, a day apart, until the order is done or refused for good.
-func (p *process) asked(o refund.RefundOrder) (r *billing.ReversalRecord, err error) {
+func (p *process) asked(o refund.Order) (r *billing.ReversalRecord, err error) {
 	for range 6 {
 		_, cerr := p.collect()
 		if r, _, err = p.Refunds().Refund(context.Background(), o); cerr == nil && (err == nil || !passes(err)) {
@@ -234,7 +234,7 @@ func (c *giveback) play() []string {
 	w, n := charged(c.plant)
 	receipts := w.inAccount("REC#")
 	w.script.left = slices.Clone(c.fates)
-	order := refund.RefundOrder{Name: n, Amount: usd(500), Reason: billing.Duplicate}
+	order := refund.Order{Name: n, Amount: usd(500), Reason: billing.Duplicate}
 	p := w.start(c.first)
 	_, _, err := p.Refunds().Refund(ctx, order)
 	c.lives[0] = p.faults.passed()
@@ -257,7 +257,7 @@ func (c *giveback) play() []string {
 	if r, err := p.asked(order); err != nil || r.State != billing.ReversalSucceeded || r.Amount != usd(500) || r.Reason != "duplicate" {
 		w.violate("in the end: %+v, %v", r, err)
 	}
-	for _, o := range []refund.RefundOrder{{Amount: usd(500), Key: "another"}, {}, {}, {Amount: usd(500)}} {
+	for _, o := range []refund.Order{{Amount: usd(500), Key: "another"}, {}, {}, {Amount: usd(500)}} {
 		o.Name = n
 		if _, _, err := p.Refunds().Refund(ctx, o); err != nil {
 			w.violate("%+v: %v", o, err)
@@ -355,10 +355,10 @@ func refundTwins(p planted) []string {
 		if rng.IntN(3) == 0 {
 			w.script.left = pick(rng, refundFates()...)
 		}
-		orders := [2]refund.RefundOrder{{Name: n, Amount: usd(600)}, {Name: n, Amount: usd(600)}}
+		orders := [2]refund.Order{{Name: n, Amount: usd(600)}, {Name: n, Amount: usd(600)}}
 		want := int64(600)
 		if seed%2 == 0 {
-			orders = [2]refund.RefundOrder{{Name: n, Amount: usd(800), Key: "x"}, {Name: n, Amount: usd(800), Key: "y"}}
+			orders = [2]refund.Order{{Name: n, Amount: usd(800), Key: "x"}, {Name: n, Amount: usd(800), Key: "y"}}
 			want = 800
 		}
 		var threads []func(func())
@@ -479,7 +479,7 @@ func TestRefund_PlantedBugs(t *testing.T) {
 func unfinishedByJob(p planted) []string {
 	w, n := charged(p)
 	w.script.left = []scripted{{"lost", "refund", 3}}
-	if _, _, err := w.start().Refunds().Refund(context.Background(), refund.RefundOrder{Name: n, Amount: usd(500)}); err == nil {
+	if _, _, err := w.start().Refunds().Refund(context.Background(), refund.Order{Name: n, Amount: usd(500)}); err == nil {
 		w.violate("done without an answer")
 	}
 	w.tomorrow()

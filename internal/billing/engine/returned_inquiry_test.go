@@ -23,7 +23,7 @@ func TestInquiryLeavesTheMoney(t *testing.T) {
 		states = append(states, string(r.State))
 	}
 	equal(t, states, []string{string(billing.ReversalInquiry)})
-	r, _, err := e.Refunds().Refund(t.Context(), refund.RefundOrder{Name: n, Period: 0})
+	r, _, err := e.Refunds().Refund(t.Context(), refund.Order{Name: n, Period: 0})
 	if err != nil || r.State != billing.ReversalSucceeded || r.Amount != usd(1299) {
 		t.Errorf("refund %+v, %v", r, err)
 	}

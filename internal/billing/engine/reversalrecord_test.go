@@ -18,7 +18,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-func (w *world) refund(t *testing.T, o refund.RefundOrder) *billing.ReversalRecord {
+func (w *world) refund(t *testing.T, o refund.Order) *billing.ReversalRecord {
 	t.Helper()
 	r, _, err := w.start().Refunds().Refund(t.Context(), o)
 	mustNot(t, err)
@@ -203,7 +203,7 @@ func TestCollectReversals_OneRefusedAccount(t *testing.T) {
 func TestRefund_Refused(t *testing.T) {
 	w, n := charged(planted{})
 	foreign := w.makeReturn(t, billing.Disputed, w.sub(n).LastCharge, 1299, billing.ReversalPending)
-	_, _, err := w.start().Refunds().Refund(t.Context(), refund.RefundOrder{Name: n})
+	_, _, err := w.start().Refunds().Refund(t.Context(), refund.Order{Name: n})
 	wantErr(t, err, billing.ErrState)
 	wantText(t, err, "nothing is left of the 12.99 USD", foreign.ID, "pending")
 	mustNot(t, w.sandbox().MoveReturn(foreign.ID, billing.ReversalFailed))
@@ -212,7 +212,7 @@ func TestRefund_Refused(t *testing.T) {
 	w.plant.proc = func(w *world, p billing.Processor) billing.Processor {
 		return &bentGiver{giver: gives(w, p).(*giver), refund: func(r *billing.RefundRequest) { r.Amount = usd(9999) }}
 	}
-	order := refund.RefundOrder{Name: n, Amount: usd(500)}
+	order := refund.Order{Name: n, Amount: usd(500)}
 	r, repeated, err := w.start().Refunds().Refund(t.Context(), order)
 	wantErr(t, err, billing.ErrState)
 	if r.State != billing.ReversalFailed || r.Refusal == "" || repeated {
@@ -245,18 +245,18 @@ func TestRefund_WhatCannotBe(t *testing.T) {
 	eur, err := money.ParseCurrency("EUR")
 	mustNot(t, err)
 	for _, test := range []struct {
-		o    refund.RefundOrder
+		o    refund.Order
 		want string
 	}{
-		{refund.RefundOrder{Name: n, Period: -1}, "period"},
-		{refund.RefundOrder{Name: n, Period: 1}, "period 1 is not paid"},
-		{refund.RefundOrder{Name: n, Amount: usd(-5)}, "amount"},
-		{refund.RefundOrder{Name: n, Amount: usd(1300)}, "12.99 USD of the 12.99 USD is left"},
-		{refund.RefundOrder{Name: n, Amount: money.New(1, eur)}, "want USD"},
-		{refund.RefundOrder{Name: n, Reason: "whim"}, "requested_by_customer"},
-		{refund.RefundOrder{Name: n, Key: "a\nb"}, "key"},
-		{refund.RefundOrder{Name: n, Charge: "pi_nobody"}, "pi_nobody"},
-		{refund.RefundOrder{Name: billing.Name{Account: "a1", ID: "gone"}}, "gone"},
+		{refund.Order{Name: n, Period: -1}, "period"},
+		{refund.Order{Name: n, Period: 1}, "period 1 is not paid"},
+		{refund.Order{Name: n, Amount: usd(-5)}, "amount"},
+		{refund.Order{Name: n, Amount: usd(1300)}, "12.99 USD of the 12.99 USD is left"},
+		{refund.Order{Name: n, Amount: money.New(1, eur)}, "want USD"},
+		{refund.Order{Name: n, Reason: "whim"}, "requested_by_customer"},
+		{refund.Order{Name: n, Key: "a\nb"}, "key"},
+		{refund.Order{Name: n, Charge: "pi_nobody"}, "pi_nobody"},
+		{refund.Order{Name: billing.Name{Account: "a1", ID: "gone"}}, "gone"},
 	} {
 		_, _, err := w.start().Refunds().Refund(t.Context(), test.o)
 		if wantAny(t, err); len(w.inAccount("REF#")) > 0 {
@@ -265,7 +265,7 @@ func TestRefund_WhatCannotBe(t *testing.T) {
 		wantText(t, err, test.want)
 	}
 	w.plant.proc = func(_ *world, p billing.Processor) billing.Processor { return p }
-	_, _, err = w.start().Refunds().Refund(t.Context(), refund.RefundOrder{Name: n})
+	_, _, err = w.start().Refunds().Refund(t.Context(), refund.Order{Name: n})
 	wantErr(t, err, refund.ErrNoRefunds)
 	w.mustCollect(t, 0)
 	w.report(t)
@@ -278,7 +278,7 @@ func TestRefund_OtherReceipts(t *testing.T) {
 	w.goTo(date("2024-02-29"))
 	_, err := w.start().CreateReceipt(t.Context(), n, money.Amount{}, "cash", time.Time{})
 	mustNot(t, err)
-	_, _, err = w.start().Refunds().Refund(t.Context(), refund.RefundOrder{Name: n, Period: 1})
+	_, _, err = w.start().Refunds().Refund(t.Context(), refund.Order{Name: n, Period: 1})
 	wantErr(t, err, billing.ErrState)
 	wantText(t, err, "outside", "cash")
 
@@ -286,20 +286,20 @@ func TestRefund_OtherReceipts(t *testing.T) {
 	if len(w.inAccount("REC#")) != 0 {
 		t.Fatal("the receipts are there")
 	}
-	_, _, err = w.start().Refunds().Refund(t.Context(), refund.RefundOrder{Name: n, Period: 1})
+	_, _, err = w.start().Refunds().Refund(t.Context(), refund.Order{Name: n, Period: 1})
 	wantErr(t, err, billing.ErrState)
 	wantText(t, err, "period 1 has no receipt", "--charge")
-	w.refund(t, refund.RefundOrder{Name: n, Amount: usd(100)})
+	w.refund(t, refund.Order{Name: n, Amount: usd(100)})
 	w.start().run(civil.Date{})
 	w.start().run(civil.Date{})
 	if w.sub(n).LastCharge == first {
 		t.Fatal("nothing more was charged")
 	}
-	_, _, err = w.start().Refunds().Refund(t.Context(), refund.RefundOrder{Name: n, Amount: usd(200)})
+	_, _, err = w.start().Refunds().Refund(t.Context(), refund.Order{Name: n, Amount: usd(200)})
 	wantText(t, err, "--charge")
-	_, _, err = w.start().Refunds().Refund(t.Context(), refund.RefundOrder{Name: n, Period: 1, Charge: first})
+	_, _, err = w.start().Refunds().Refund(t.Context(), refund.Order{Name: n, Period: 1, Charge: first})
 	wantText(t, err, "is not of period 1")
-	w.refund(t, refund.RefundOrder{Name: n, Amount: usd(200), Charge: first})
+	w.refund(t, refund.Order{Name: n, Amount: usd(200), Charge: first})
 	w.gaveBack(100, 200)
 }
 
@@ -307,7 +307,7 @@ func TestRefund_OtherReceipts(t *testing.T) {
 func TestRefund_RestoredStore(t *testing.T) {
 	w, n := charged(planted{})
 	before := w.spy.snapshot()
-	order := refund.RefundOrder{Name: n, Amount: usd(500)}
+	order := refund.Order{Name: n, Amount: usd(500)}
 	made := w.refund(t, order)
 	w.spy = before
 	w.pass(30 * time.Hour)
@@ -325,11 +325,11 @@ func TestRefund_Pending(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{proc: gives})
 	n := w.create(one("2024-01-31", func(s *billing.NewSubscription) { s.Method = "pm_card_pendingRefund" }))
 	w.start().run(civil.Date{})
-	r := w.refund(t, refund.RefundOrder{Name: n})
+	r := w.refund(t, refund.Order{Name: n})
 	if r.State != billing.ReversalPending || !r.Ended.IsZero() {
 		t.Errorf("%+v", r)
 	}
-	_, repeated, err := w.start().Refunds().Refund(t.Context(), refund.RefundOrder{Name: n})
+	_, repeated, err := w.start().Refunds().Refund(t.Context(), refund.Order{Name: n})
 	if mustNot(t, err); !repeated {
 		t.Error("not told that it was asked for before")
 	}
@@ -339,7 +339,7 @@ func TestRefund_Pending(t *testing.T) {
 		t.Errorf("the run has recorded %d", rep.Reversals)
 	}
 	w.wantStates(t, "refund 12.99 failed")
-	w.refund(t, refund.RefundOrder{Name: n, Key: "2"})
+	w.refund(t, refund.Order{Name: n, Key: "2"})
 	w.report(t)
 }
 
@@ -351,7 +351,7 @@ func TestVerify_Returns(t *testing.T) {
 	}{
 		"unfinished": {func(w *world, n billing.Name) {
 			w.script.left = []scripted{{"lost", "refund", 9}}
-			_, _, err := w.start().Refunds().Refund(t.Context(), refund.RefundOrder{Name: n})
+			_, _, err := w.start().Refunds().Refund(t.Context(), refund.Order{Name: n})
 			wantErr(t, err, billing.ErrUnknown)
 			if v := w.audit(); len(v) > 0 {
 				t.Errorf("at once: %q", v)
@@ -359,19 +359,19 @@ func TestVerify_Returns(t *testing.T) {
 			w.pass(2 * time.Hour)
 		}, "unfinished refund"},
 		"unknown to the processor": {func(w *world, n billing.Name) {
-			w.refund(t, refund.RefundOrder{Name: n})
+			w.refund(t, refund.Order{Name: n})
 			it := w.inAccount("REF#")[0].Clone()
 			it.Set(schema.Refund, store.S("re_lost"))
 			mustNot(t, w.spy.Commit(t.Context(), store.Put(w.tables.RecurringPayments.Name, it)))
 		}, "refund unknown to the processor"},
 		"more than charged": {func(w *world, n billing.Name) {
-			w.refund(t, refund.RefundOrder{Name: n})
+			w.refund(t, refund.Order{Name: n})
 			it := w.inAccount("REF#")[0].Clone()
 			it.Set(schema.Amount, store.S("13.00"))
 			mustNot(t, w.spy.Commit(t.Context(), store.Put(w.tables.RecurringPayments.Name, it)))
 		}, "refunded more than charged"},
 		"unreadable": {func(w *world, n billing.Name) {
-			w.refund(t, refund.RefundOrder{Name: n})
+			w.refund(t, refund.Order{Name: n})
 			it := w.inAccount("REF#")[0].Clone()
 			it.Set(schema.State, store.S("odd"))
 			mustNot(t, w.spy.Commit(t.Context(), store.Put(w.tables.RecurringPayments.Name, it)))
@@ -409,7 +409,7 @@ func (s *sleeper) Commit(ctx context.Context, writes ...store.Write) error {
 // key that another one has used meanwhile, looks again.
 func TestRefund_ASenderThatSleeps(t *testing.T) {
 	slept := false
-	var order refund.RefundOrder
+	var order refund.Order
 	sleeps := func(w *world, s store.Store) store.Store {
 		return &sleeper{Store: s, then: func(writes []store.Write) {
 			if slept || !isRef(writes[0].Item.Str(schema.SK)) {
@@ -422,7 +422,7 @@ func TestRefund_ASenderThatSleeps(t *testing.T) {
 		}}
 	}
 	w, n := charged(planted{proc: gives, store: sleeps})
-	order = refund.RefundOrder{Name: n, Amount: usd(500)}
+	order = refund.Order{Name: n, Amount: usd(500)}
 	w.refund(t, order)
 	if !slept {
 		t.Fatal("nobody slept")
@@ -460,11 +460,11 @@ func TestRefund_OfTheRightSubscription(t *testing.T) {
 	other := w.create(one("2024-01-31", func(s *billing.NewSubscription) { s.ID, s.Amount = "s2", usd(3000) }))
 	w.start().run(civil.Date{})
 	w.spy.Store = w.spy.mem // what balanced counts is of one subscription
-	r := w.refund(t, refund.RefundOrder{Name: billing.Name{Account: "a1", ID: "s2"}})
+	r := w.refund(t, refund.Order{Name: billing.Name{Account: "a1", ID: "s2"}})
 	if r.Charge != w.sub(other).LastCharge || r.Amount != usd(3000) || r.ID != "s2" {
 		t.Errorf("refund of s2: %+v", r)
 	}
-	r = w.refund(t, refund.RefundOrder{Name: n})
+	r = w.refund(t, refund.Order{Name: n})
 	if r.Charge != w.sub(n).LastCharge || r.Amount != usd(1299) || r.ID != "s1" {
 		t.Errorf("refund of s1: %+v", r)
 	}

@@ -445,7 +445,7 @@ func TestReturns_AnUnreadableRecord(t *testing.T) {
 	run(t, e)
 	m.lost = true
 	for _, a := range accounts { // recorded, and not sent
-		_, _, err := e.Refunds().Refund(t.Context(), refund.RefundOrder{Name: billing.Name{Account: a, ID: "s1"}, Amount: usd(100)})
+		_, _, err := e.Refunds().Refund(t.Context(), refund.Order{Name: billing.Name{Account: a, ID: "s1"}, Amount: usd(100)})
 		wantErr(t, err, billing.ErrUnknown)
 	}
 	m.lost = false

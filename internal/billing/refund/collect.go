@@ -19,7 +19,7 @@ import (
 //
 // It reads the records of each account once that has something in the list, and nothing else
 // while nothing is new.
-func (e *RefundService) CollectReversals(ctx context.Context, since time.Time) (recorded int, err error) {
+func (e *Service) Collect(ctx context.Context, since time.Time) (recorded int, err error) {
 	proc, ok := e.proc.(billing.Refunder)
 	if !ok {
 		return 0, nil
@@ -70,14 +70,14 @@ func mayPass(ctx context.Context, err error) bool {
 
 // A collector is one pass of CollectReversals.
 type collector struct {
-	e        *RefundService
+	e        *Service
 	records  map[string][]*billing.ReversalRecord // by account, as they were read in this pass
 	recorded int
 	others   int
 }
 
 // returnsAt lists one place. A listing that breaks off is begun anew.
-func (e *RefundService) reversalsAt(ctx context.Context, proc billing.Refunder, r billing.ListRequest) (all []billing.Reversal, err error) {
+func (e *Service) reversalsAt(ctx context.Context, proc billing.Refunder, r billing.ListRequest) (all []billing.Reversal, err error) {
 	for range billing.MaxSends {
 		all, err = all[:0], nil
 		for seen, lerr := range proc.Reversals(ctx, r) {
@@ -129,7 +129,7 @@ func (c *collector) take(ctx context.Context, seen billing.Reversal) (err error)
 // takeReturns brings the records of a subscription's account to what the processor shows,
 // and returns how many it made or changed, the records as they stand, and the account as it
 // stood before they were read, nil when it has no item.
-func (e *RefundService) applyReversals(ctx context.Context, n billing.Name, all ...billing.Reversal) (changed int, list []*billing.ReversalRecord, a *billing.Account, err error) {
+func (e *Service) applyReversals(ctx context.Context, n billing.Name, all ...billing.Reversal) (changed int, list []*billing.ReversalRecord, a *billing.Account, err error) {
 	for range store.MaxTries {
 		// The account first: whatever is recorded after that makes it another version.
 		if a, err = e.Account(ctx, n.Account); errors.Is(err, store.ErrNotFound) {
@@ -165,7 +165,7 @@ func (e *RefundService) applyReversals(ctx context.Context, n billing.Name, all 
 
 // takeReturn makes or changes the one record of what the processor shows, or returns false
 // when it says nothing new.
-func (e *RefundService) applyReversal(ctx context.Context, n billing.Name, seen billing.Reversal, list []*billing.ReversalRecord, a *billing.Account) (bool, error) {
+func (e *Service) applyReversal(ctx context.Context, n billing.Name, seen billing.Reversal, list []*billing.ReversalRecord, a *billing.Account) (bool, error) {
 	take := func(r *billing.ReversalRecord) bool { return r.Apply(seen, e.Now()) }
 	r := billing.FindReversal(list, seen)
 	if r != nil {
@@ -190,7 +190,7 @@ func (e *RefundService) applyReversal(ctx context.Context, n billing.Name, seen 
 
 // lookInto asks the processor what has gone back of the charge, and brings the records to
 // it; see takeReturns.
-func (e *RefundService) lookInto(ctx context.Context, n billing.Name, charge string) (list []*billing.ReversalRecord, a *billing.Account, err error) {
+func (e *Service) lookInto(ctx context.Context, n billing.Name, charge string) (list []*billing.ReversalRecord, a *billing.Account, err error) {
 	var seen []billing.Reversal
 	for range billing.MaxSends {
 		if seen, err = e.proc.(billing.Refunder).ReturnsOf(ctx, charge); err == nil || billing.Definite(err) || ctx.Err() != nil {
@@ -229,7 +229,7 @@ func (c *collector) finishAll(ctx context.Context) error {
 }
 
 // finishRefund goes on with one refund that is recorded and was not answered.
-func (e *RefundService) finishRefund(ctx context.Context, key store.Key) (done bool, err error) {
+func (e *Service) finishRefund(ctx context.Context, key store.Key) (done bool, err error) {
 	it, err := e.Store.Get(ctx, e.Table, key)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil

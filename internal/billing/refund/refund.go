@@ -48,7 +48,7 @@ import (
 // finds the name among the unfinished.
 
 // A RefundOrder is what a person asks for.
-type RefundOrder struct {
+type Order struct {
 	billing.Name
 	Period int
 	Amount money.Amount         // zero: all that has not gone back yet
@@ -58,14 +58,14 @@ type RefundOrder struct {
 }
 
 // A RefundService gives money back, and records what went back by others' hands.
-type RefundService struct {
+type Service struct {
 	*billing.Records
 	proc billing.Processor
 }
 
 // NewRefunds returns the service over the records; proc is asked for what it can as a Refunder.
-func NewRefunds(r *billing.Records, proc billing.Processor) *RefundService {
-	return &RefundService{r, proc}
+func New(r *billing.Records, proc billing.Processor) *Service {
+	return &Service{r, proc}
 }
 
 // lookAge is how long after a look at the processor a request may be sent.
@@ -76,7 +76,7 @@ var ErrNoRefunds = errors.New("this processor cannot give money back")
 
 // refundID is one and the same for the same order. An order for the rest has no amount in
 // it: what the rest is changes once it is recorded.
-func (e *RefundService) refundID(o RefundOrder, charge string) string {
+func (e *Service) refundID(o Order, charge string) string {
 	amount := "rest"
 	if !o.Amount.IsZero() {
 		amount = o.Amount.Decimal() + " " + o.Amount.Currency().Code()
@@ -85,7 +85,7 @@ func (e *RefundService) refundID(o RefundOrder, charge string) string {
 	return billing.RefundIDPrefix + hex.EncodeToString(sum[:16])
 }
 
-func (o *RefundOrder) check() error {
+func (o *Order) check() error {
 	switch {
 	case o.Period < 0:
 		return billing.Invalid("period", "want 0 or more, as receipt list shows it")
@@ -105,7 +105,7 @@ func (o *RefundOrder) check() error {
 // tells that it had been answered already. With an error the record, if there is one, says
 // how far it has come: failed when the processor has refused it (ErrState), requested when its
 // answer was lost (the processor's error).
-func (e *RefundService) Refund(ctx context.Context, o RefundOrder) (r *billing.ReversalRecord, repeated bool, err error) {
+func (e *Service) Refund(ctx context.Context, o Order) (r *billing.ReversalRecord, repeated bool, err error) {
 	if err := o.check(); err != nil {
 		return nil, false, err
 	}
@@ -162,7 +162,7 @@ func after(lead, text string) string {
 // chargeOf finds the charge of the period: by its receipt, or where that has expired by the
 // reference that the order or the subscription has. The processor's word on it is what
 // counts.
-func (e *RefundService) chargeOf(ctx context.Context, s *billing.Subscription, o RefundOrder) (billing.Intent, error) {
+func (e *Service) chargeOf(ctx context.Context, s *billing.Subscription, o Order) (billing.Intent, error) {
 	if o.Period >= s.Period {
 		return billing.Intent{}, fmt.Errorf("subscription %s: period %d is not paid: %w", s.Name, o.Period, billing.ErrState)
 	}
@@ -204,7 +204,7 @@ func (e *RefundService) chargeOf(ctx context.Context, s *billing.Subscription, o
 	return in, nil
 }
 
-func (e *RefundService) lookupCharge(ctx context.Context, ref string) (in billing.Intent, err error) {
+func (e *Service) lookupCharge(ctx context.Context, ref string) (in billing.Intent, err error) {
 	for range billing.MaxSends {
 		if in, err = e.proc.Lookup(ctx, ref); err == nil || billing.Definite(err) || ctx.Err() != nil {
 			break
@@ -214,7 +214,7 @@ func (e *RefundService) lookupCharge(ctx context.Context, ref string) (in billin
 }
 
 // recordRefund is RECORD (2).
-func (e *RefundService) recordRefund(ctx context.Context, o RefundOrder, charge billing.Intent, id string, list []*billing.ReversalRecord, a *billing.Account) (*billing.ReversalRecord, error) {
+func (e *Service) recordRefund(ctx context.Context, o Order, charge billing.Intent, id string, list []*billing.ReversalRecord, a *billing.Account) (*billing.ReversalRecord, error) {
 	if a == nil {
 		return nil, fmt.Errorf("account %s has no item in the store: make it with account create: %w", o.Account, billing.ErrState)
 	}
@@ -247,7 +247,7 @@ func (e *RefundService) recordRefund(ctx context.Context, o RefundOrder, charge 
 
 // send is SEND and RECORD (4), of a request that the processor did not have when it was
 // looked at. Its error leaves the request as it stands.
-func (e *RefundService) send(ctx context.Context, r *billing.ReversalRecord, looked time.Time) (*billing.ReversalRecord, error) {
+func (e *Service) send(ctx context.Context, r *billing.ReversalRecord, looked time.Time) (*billing.ReversalRecord, error) {
 	proc := e.proc.(billing.Refunder)
 	request := billing.RefundRequest{Key: refundKey(r.ReversalID), ID: r.ReversalID, Ref: r.Charge, Amount: r.Amount, Reason: billing.RefundReason(r.Reason),
 		Tag: billing.Tag{Installation: e.Opened.Installation, Account: r.Account, Subscription: r.ID, SKU: r.SKU, Period: r.Period, Generation: r.Generation}}
@@ -287,7 +287,7 @@ func refundKey(id string) string { return "dd_" + id }
 
 // settleReturn changes the record, deciding anew on it as it stands when others were faster,
 // and returns it and whether it was changed.
-func (e *RefundService) settleReversal(ctx context.Context, r *billing.ReversalRecord, change func(*billing.ReversalRecord) bool) (_ *billing.ReversalRecord, changed bool, err error) {
+func (e *Service) settleReversal(ctx context.Context, r *billing.ReversalRecord, change func(*billing.ReversalRecord) bool) (_ *billing.ReversalRecord, changed bool, err error) {
 	for range store.MaxTries {
 		was := *r
 		if !change(r) {
@@ -311,7 +311,7 @@ func (e *RefundService) settleReversal(ctx context.Context, r *billing.ReversalR
 }
 
 // look looks at the processor for the request, and records what it shows of the charge.
-func (e *RefundService) look(ctx context.Context, r *billing.ReversalRecord) (*billing.ReversalRecord, error) {
+func (e *Service) look(ctx context.Context, r *billing.ReversalRecord) (*billing.ReversalRecord, error) {
 	list, _, err := e.lookInto(ctx, r.Name, r.Charge)
 	if err != nil {
 		return r, unfinished(r, err)
