@@ -57,7 +57,7 @@ func (p *program) connectList() *cobra.Command {
 			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error {
 				columns := []string{"STRIPE ACCOUNT", "ACCOUNT", "STATUS", "VERIFIED THROUGH", "CHECKED", "ERROR"}
 				n, err := list(p, b.registry.ConnectedAccounts(cmd.Context()), as[*tracking.ConnectedAccount], columns, func(a *tracking.ConnectedAccount) []string {
-					return []string{a.StripeAccount, a.Account, string(a.Status), stamp(a.Polled.Through), stamp(a.Polled.Checked), a.Polled.Error}
+					return []string{a.StripeAccount, a.Merchant, string(a.Status), stamp(a.Polled.Through), stamp(a.Polled.Checked), a.Polled.Error}
 				})
 				if err == nil {
 					p.say("\n%s", plural(n, "Stripe account"))
@@ -115,7 +115,7 @@ func (p *program) showConnected(a *tracking.ConnectedAccount, what string) error
 	if a.Own {
 		own = "the account of our key"
 	}
-	fields(p.stdout, "Stripe account", a.StripeAccount, "account", a.Account, "own", own, "status", string(a.Status),
+	fields(p.stdout, "Stripe account", a.StripeAccount, "account", a.Merchant, "own", own, "status", string(a.Status),
 		"verified through", stamp(polled.Through), "checked", stamp(polled.Checked), "next check", stamp(polled.Next), "compared", stamp(polled.Swept),
 		"error", polled.Error, "registered", stamp(a.Created), "changed", stamp(a.Updated))
 	return nil

@@ -40,7 +40,7 @@ type eventView struct {
 }
 
 func viewEvent(e *tracking.Event) eventView {
-	v := eventView{ID: e.ID, Type: e.Type, StripeAccount: e.StripeAccount, Account: e.Account, Subscription: e.Subscription, Object: e.Object.ID,
+	v := eventView{ID: e.ID, Type: e.Type, StripeAccount: e.StripeAccount, Account: e.Merchant, Subscription: e.Subscription, Object: e.Object.ID,
 		Status: e.Status, Reason: e.Reason, Source: e.Source, APIVersion: e.APIVersion, Created: e.Created, Received: e.Received, Applied: e.Applied}
 	if len(e.Body) > 0 {
 		v.Live = &e.Live
@@ -87,7 +87,7 @@ func (p *program) showEvent(e *tracking.Event, body bool) error {
 	if e.Live {
 		mode = "live"
 	}
-	fields(p.stdout, "event", e.ID, "type", e.Type, "about", e.Object.ID, "Stripe account", e.StripeAccount, "account", e.Account,
+	fields(p.stdout, "event", e.ID, "type", e.Type, "about", e.Object.ID, "Stripe account", e.StripeAccount, "account", e.Merchant,
 		"subscription", e.Subscription, "status", string(e.Status)+prefixed(": ", e.Reason), "came by", string(e.Source), "mode", mode,
 		"API version", e.APIVersion, "created", stamp(e.Created), "received", stamp(e.Received), "applied", stamp(e.Applied))
 	return nil

@@ -114,7 +114,7 @@ func (b *backend) places(ctx context.Context, account string) ([]string, error) 
 		if err != nil {
 			return nil, err
 		}
-		if strings.EqualFold(a.Account, account) {
+		if strings.EqualFold(a.Merchant, account) {
 			places = append(places, a.StripeAccount)
 		}
 	}

@@ -69,7 +69,7 @@ func (p *program) paymentShow() *cobra.Command {
 }
 
 func (p *program) showPayment(x *tracking.Payment) error {
-	fields(p.stdout, "payment", x.ID, "Stripe account", x.StripeAccount, "account", x.Account, "purchase", x.Purchase, "status", paymentStatus(x),
+	fields(p.stdout, "payment", x.ID, "Stripe account", x.StripeAccount, "account", x.Merchant, "purchase", x.Purchase, "status", paymentStatus(x),
 		"amount", formatMinor(x.Amount, x.Currency), "refunded", refundedText(x), "invoice", x.Invoice, "subscription", x.Subscription,
 		"created", stamp(x.Created), "changed", stamp(x.Updated))
 	if len(x.Refunds)+len(x.Disputes) > 0 {
@@ -88,7 +88,7 @@ func (p *program) showPayment(x *tracking.Payment) error {
 	if len(x.History) == 0 {
 		return nil
 	}
-	p.say("\nStory:")
+	p.say("\nTimeline:")
 	t := newTable(p.stdout, "  AT", "WHAT", "EVENT")
 	for _, h := range x.History {
 		t.row("  "+stamp(h.At), h.What, h.Event)

@@ -60,7 +60,7 @@ numbers of minor units, as Stripe has them: 500 is 5.00 EUR.`,
 		},
 	}
 	o, fs := &f.order, c.Flags()
-	fs.StringVar(&o.Account, "account", "", "`UUID` of the customer account that sells")
+	fs.StringVar(&o.Merchant, "account", "", "`UUID` of the customer account that sells")
 	fs.Var(&f.kind, "kind", "how it is paid")
 	fs.StringVar(&o.Key, "key", "", "`TEXT` of your own that tells this order from others")
 	fs.StringVar(&f.amount, "amount", "", "`AMOUNT` such as 12.99: of legacy, and of product without a price")
@@ -186,18 +186,18 @@ func (p *program) purchaseShow() *cobra.Command {
 	var f backendFlags
 	c := &cobra.Command{
 		Use:   "show PURCHASE",
-		Short: "Show a purchase, its payments and subscriptions, and its story: what was asked, what came, what was done",
+		Short: "Show a purchase, its payments and subscriptions, and its timeline: what was asked, what came, what was done",
 		Args:  want("PURCHASE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error {
-				story, err := b.shop.Story(cmd.Context(), args[0])
+				timeline, err := b.shop.Timeline(cmd.Context(), args[0])
 				if err != nil {
 					return notFound(err, "purchase "+args[0])
 				}
 				if p.cfg.JSON {
-					return p.object(story)
+					return p.object(timeline)
 				}
-				return p.showStory(cmd.Context(), b, story)
+				return p.showTimeline(cmd.Context(), b, timeline)
 			})
 		},
 	}

@@ -18,7 +18,7 @@ func (p *program) purchaseFields(x *tracking.Purchase, more ...string) {
 	if o.Payments > 0 {
 		payments = strconv.Itoa(o.Payments)
 	}
-	fields(p.stdout, append([]string{"purchase", x.ID, "key", o.Key, "account", x.Account, "Stripe account", x.StripeAccount, "kind", string(x.Kind),
+	fields(p.stdout, append([]string{"purchase", x.ID, "key", o.Key, "account", x.Merchant, "Stripe account", x.StripeAccount, "kind", string(x.Kind),
 		"amount", formatMinor(o.Amount, o.Currency), "price", o.Price, "payments", payments, "description", o.Description,
 		"customer", firstText(x.Customer, o.Customer), "email", o.Email, "name", o.Name, "fulfilled", yesNo(x.Fulfilled),
 		"fulfilment", effectText(x.Fulfilment), "unsubscribe", effectText(x.Unsubscribe), "automations", automationsText(x.Automations),
@@ -90,14 +90,14 @@ func (b *backend) trouble(ctx context.Context, x *tracking.Purchase) ([]string, 
 
 func coursesText(x *tracking.Purchase) string {
 	var parts []string
-	for id, c := range x.Courses {
+	for id, c := range x.Subscriptions {
 		parts = append(parts, id+" "+string(c.Status)+prefixed(": ", string(c.Ending)))
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, ", ")
 }
 
-func (p *program) showStory(ctx context.Context, b *backend, s *tracking.Story) error {
+func (p *program) showTimeline(ctx context.Context, b *backend, s *tracking.Timeline) error {
 	trouble, err := b.trouble(ctx, s.Purchase)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (p *program) showStory(ctx context.Context, b *backend, s *tracking.Story) 
 	if len(s.Steps) == 0 {
 		return nil
 	}
-	p.say("\nStory:")
+	p.say("\nTimeline:")
 	t := newTable(p.stdout, "  AT", "WHAT", "OF", "EVENT", "TYPE")
 	for _, x := range s.Steps {
 		about := x.About

@@ -248,11 +248,11 @@ func TestServe_SellsAndFulfils(t *testing.T) {
 func (c *serveCLI) showsAll(legacy, recurring, intent string) {
 	t := c.t
 	t.Helper()
-	contains(t, c.must("purchase", "show", legacy), "legacy", "$12.99", "fulfilled", "yes", "by command", "Payments:", intent, "paid", "Story:", "evt_", "payment_intent.succeeded")
-	contains(t, c.must("purchase", "show", recurring), "Subscriptions:", "active", "Story:")
+	contains(t, c.must("purchase", "show", legacy), "legacy", "$12.99", "fulfilled", "yes", "by command", "Payments:", intent, "paid", "Timeline:", "evt_", "payment_intent.succeeded")
+	contains(t, c.must("purchase", "show", recurring), "Subscriptions:", "active", "Timeline:")
 	contains(t, c.must("purchase", "list", "--account", strings.ToUpper(shopAccount)), legacy, recurring, "4 purchases")
 	contains(t, c.must("payment", "list", "--account", shopAccount), "acct_shop/"+intent, "failed: generic_decline", "€7.00")
-	contains(t, c.must("payment", "show", "acct_shop/"+intent), legacy, "paid", "$12.99", "Story:")
+	contains(t, c.must("payment", "show", "acct_shop/"+intent), legacy, "paid", "$12.99", "Timeline:")
 	contains(t, c.must("connect", "list"), "acct_shop", shopAccount, ownAccount, "connected", "2 Stripe accounts")
 	contains(t, c.must("connect", "show", stripefake.DefaultAccount), "the account of our key")
 	contains(t, c.must("event", "list", "--account", shopAccount, "--limit", "3"), "acct_shop", "3 events, and there are more")
@@ -450,7 +450,7 @@ func TestPurchaseCreate_Refuses(t *testing.T) {
 	c.must("connect", "add", "--account", shopAccount, "acct_shop")
 	for line, says := range map[string]string{
 		"connect add --account 1 acct_shop":              "--account: want a UUID",
-		"connect add --account " + shopAccount + " shop": `ACCT "shop": want`,
+		"connect add --account " + shopAccount + " shop": `ACCT "shop": must`,
 	} {
 		r := c.run(strings.Fields(line)...)
 		equal(t, line, r.code, exitUsage)

@@ -21,7 +21,7 @@ const orderBody = `{"account":"` + account + `","kind":"legacy","amount":1299,"c
 var routes = []struct{ method, path, body, call string }{
 	{"POST", "/v1/purchases", orderBody, "create k1"},
 	{"GET", "/v1/purchases?account=" + account, "", "purchases of " + account},
-	{"GET", "/v1/purchases/p1", "", "story p1"},
+	{"GET", "/v1/purchases/p1", "", "timeline p1"},
 	{"GET", "/v1/payments?limit=5&account=" + account, "", "payments of " + account},
 	{"GET", "/v1/payments/acct_1/pi_1", "", "payment acct_1 pi_1"},
 	{"GET", "/internal/events", "", "events"},
@@ -48,7 +48,7 @@ func mustNew(t testing.TB, o httpapi.Options) http.Handler {
 // fullWorld has something to show for every route.
 func fullWorld() *world {
 	w := newWorld()
-	w.story = &tracking.Story{Purchase: &tracking.Purchase{ID: "p1"}}
+	w.timeline = &tracking.Timeline{Purchase: &tracking.Purchase{ID: "p1"}}
 	w.purchases = []*tracking.Purchase{{ID: "p1"}, {ID: "p2"}, {ID: "p3"}}
 	w.payments = []*tracking.Payment{{ID: "pi_1"}}
 	w.rows = []tracking.EventRow{{ID: "evt_1"}, {ID: "evt_2"}}

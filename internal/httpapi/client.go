@@ -95,12 +95,12 @@ func (c *Client) Purchases(ctx context.Context, account string) iter.Seq2[*track
 	return list(ctx, c, "/v1/purchases?"+url.Values{"account": {account}}.Encode(), same[tracking.Purchase])
 }
 
-// Story is that of tracking.Service.
-func (c *Client) Story(ctx context.Context, purchase string) (*tracking.Story, error) {
+// Timeline is that of tracking.Service.
+func (c *Client) Timeline(ctx context.Context, purchase string) (*tracking.Timeline, error) {
 	if err := checkNames(purchase); err != nil {
 		return nil, err
 	}
-	return call[tracking.Story](ctx, c, http.MethodGet, "/v1/purchases/"+purchase, nil)
+	return call[tracking.Timeline](ctx, c, http.MethodGet, "/v1/purchases/"+purchase, nil)
 }
 
 // Payments is that of tracking.Service.

@@ -25,10 +25,10 @@ var kept = []string{"Order.Tag", "Order.At", "Purchase.History", "Sale.ClientSec
 
 func filledWorld() *world {
 	w := newWorld()
-	w.created, w.story = &tracking.Created{}, &tracking.Story{}
+	w.created, w.timeline = &tracking.Created{}, &tracking.Timeline{}
 	fill(w.created, kept...)
 	w.created.Sale.ClientSecret = secret.New("pi_1_secret_abc")
-	for _, v := range []any{w.story, &w.purchases, &w.payments, &w.rows, &w.events, &w.accounts, &w.jobs, &w.verdict} {
+	for _, v := range []any{w.timeline, &w.purchases, &w.payments, &w.rows, &w.events, &w.accounts, &w.jobs, &w.verdict} {
 		fill(v, kept...)
 	}
 	return w
@@ -71,8 +71,8 @@ func TestClient_IsAService(t *testing.T) {
 	same(t, "Purchases", purchases, w.purchases, err)
 	payments, err := collect(c.Payments(ctx, account))
 	same(t, "Payments", payments, w.payments, err)
-	story, err := c.Story(ctx, "p1")
-	same(t, "Story", story, w.story, err)
+	timeline, err := c.Timeline(ctx, "p1")
+	same(t, "Timeline", timeline, w.timeline, err)
 	payment, err := c.Payment(ctx, "acct_1", "pi_1")
 	same(t, "Payment", payment, w.payments[0], err)
 	q := tracking.EventQuery{StripeAccount: "acct_1", Subscription: "sub_1", From: w.now.Add(time.Nanosecond), To: w.now.AddDate(0, 0, 1), Limit: 2}
@@ -143,7 +143,7 @@ func clientCalls(ctx context.Context, c *httpapi.Client) map[string]error {
 	errs := map[string]error{}
 	_, errs["CreatePurchase"] = c.CreatePurchase(ctx, tracking.Order{Key: "k"})
 	_, errs["Purchases"] = collect(c.Purchases(ctx, account))
-	_, errs["Story"] = c.Story(ctx, "p1")
+	_, errs["Timeline"] = c.Timeline(ctx, "p1")
 	_, errs["Payments"] = collect(c.Payments(ctx, account))
 	_, errs["Payment"] = c.Payment(ctx, "acct_1", "pi_1")
 	_, errs["Events"] = collect(c.Events(ctx, tracking.EventQuery{}))
@@ -214,12 +214,12 @@ func TestClient_IdsThatNoPathCarries(t *testing.T) {
 	w := fullWorld()
 	c, ctx := w.client(t), t.Context()
 	for _, id := range []string{"", ".", "..", "a/b", "a b", "é", strings.Repeat("a", 256)} {
-		_, story := c.Story(ctx, id)
+		_, timeline := c.Timeline(ctx, id)
 		_, payment := c.Payment(ctx, "acct_1", id)
 		_, at := c.Payment(ctx, id, "pi_1")
 		_, event := c.Event(ctx, id)
 		_, replay := c.Replay(ctx, id)
-		for _, err := range []error{story, payment, at, event, replay} {
+		for _, err := range []error{timeline, payment, at, event, replay} {
 			if !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("%q: got %v", id, err)
 			}
@@ -344,7 +344,7 @@ func TestClient_Silence(t *testing.T) {
 			t.Errorf("got %d rows, %v after %v; want 2 and an error after 65 s", rows, err, took)
 		}
 		begun = time.Now()
-		if _, err := c.Story(t.Context(), "p1"); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != 65*time.Second {
+		if _, err := c.Timeline(t.Context(), "p1"); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != 65*time.Second {
 			t.Errorf("got %v after %v, want the deadline after 65 s", err, time.Since(begun))
 		}
 		c.Close()
@@ -370,11 +370,11 @@ func TestNewClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Story(t.Context(), "p1"); err == nil || asked != 0 {
+	if _, err := c.Timeline(t.Context(), "p1"); err == nil || asked != 0 {
 		t.Errorf("a redirect was followed: got %v, %d requests", err, asked)
 	}
 	first.Close()
-	if _, err := c.Story(t.Context(), "p1"); err == nil || !strings.Contains(err.Error(), "no answer of the server at "+first.URL) {
+	if _, err := c.Timeline(t.Context(), "p1"); err == nil || !strings.Contains(err.Error(), "no answer of the server at "+first.URL) {
 		t.Errorf("no server: got %v", err)
 	}
 }

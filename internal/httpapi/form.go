@@ -27,7 +27,7 @@ type objectFields struct {
 	Status       string            `json:"status,omitempty"`
 	Created      time.Time         `json:"created,omitzero"`
 	Tag          tracking.Tag      `json:"-"`
-	Seen         bool              `json:"seen,omitempty"`
+	Fetched      bool              `json:"seen,omitempty"`
 	Failed       bool              `json:"failed,omitempty"`
 	Code         string            `json:"code,omitempty"`
 	Amount       int64             `json:"amount,omitempty"`
@@ -75,7 +75,7 @@ type eventFields struct {
 	Live          bool                 `json:"live,omitempty"` // not of one that is stored: its body says it
 	APIVersion    string               `json:"api_version,omitempty"`
 	Object        tracking.Object      `json:"-"`
-	Account       string               `json:"account,omitempty"`
+	Merchant      string               `json:"account,omitempty"`
 	Subscription  string               `json:"subscription,omitempty"`
 	Status        tracking.EventStatus `json:"status,omitempty"`
 	Reason        string               `json:"reason,omitempty"`

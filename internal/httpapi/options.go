@@ -29,7 +29,7 @@ type Inbox interface {
 type Shop interface {
 	CreatePurchase(ctx context.Context, o tracking.Order) (*tracking.Created, error)
 	Purchases(ctx context.Context, account string) iter.Seq2[*tracking.Purchase, error]
-	Story(ctx context.Context, purchase string) (*tracking.Story, error)
+	Timeline(ctx context.Context, purchase string) (*tracking.Timeline, error)
 	Payments(ctx context.Context, account string) iter.Seq2[*tracking.Payment, error]
 	Payment(ctx context.Context, stripeAccount, id string) (*tracking.Payment, error)
 }

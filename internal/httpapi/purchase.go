@@ -85,11 +85,11 @@ func (s *server) showPurchase(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	story, err := s.o.Shop.Story(r.Context(), id)
+	timeline, err := s.o.Shop.Timeline(r.Context(), id)
 	if err != nil {
 		return err
 	}
-	send(w, http.StatusOK, story)
+	send(w, http.StatusOK, timeline)
 	return nil
 }
 

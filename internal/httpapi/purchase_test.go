@@ -16,7 +16,7 @@ func TestCreatePurchase(t *testing.T) {
 		return do(t, authorized(t, "POST", server.URL+"/v1/purchases", orderBody, "Idempotency-Key", "order 1"))
 	}
 	a := create()
-	want := tracking.Order{Account: account, Kind: tracking.Legacy, Key: "order 1", Amount: 1299, Currency: "EUR", Description: "A book"}
+	want := tracking.Order{Merchant: account, Kind: tracking.Legacy, Key: "order 1", Amount: 1299, Currency: "EUR", Description: "A book"}
 	if w.order != want {
 		t.Errorf("got the order %+v, want %+v", w.order, want)
 	}

@@ -53,7 +53,7 @@ type world struct {
 	poll   tracking.PollState
 
 	created   *tracking.Created
-	story     *tracking.Story
+	timeline  *tracking.Timeline
 	purchases []*tracking.Purchase
 	payments  []*tracking.Payment
 	rows      []tracking.EventRow
@@ -249,9 +249,9 @@ func (w *world) Purchases(_ context.Context, account string) iter.Seq2[*tracking
 	return sequence(w.purchases, w.fail)
 }
 
-func (w *world) Story(_ context.Context, id string) (*tracking.Story, error) {
-	w.note("story %s", id)
-	return w.story, w.fail
+func (w *world) Timeline(_ context.Context, id string) (*tracking.Timeline, error) {
+	w.note("timeline %s", id)
+	return w.timeline, w.fail
 }
 
 func (w *world) Payments(_ context.Context, account string) iter.Seq2[*tracking.Payment, error] {

@@ -56,7 +56,7 @@ func (c *Command) Do(ctx context.Context, j tracking.Job) error {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", c.Line)
 	cmd.Env = append(append([]string{}, c.Env...), "DUESDAY_ACTION="+string(j.Action), "DUESDAY_PURCHASE="+j.Purchase,
-		"DUESDAY_KEY="+j.Key, "DUESDAY_ACCOUNT="+j.Account, "DUESDAY_STRIPE_ACCOUNT="+j.StripeAccount, "DUESDAY_JOB_ID="+j.ID)
+		"DUESDAY_KEY="+j.Key, "DUESDAY_ACCOUNT="+j.Merchant, "DUESDAY_STRIPE_ACCOUNT="+j.StripeAccount, "DUESDAY_JOB_ID="+j.ID)
 	cmd.Stdin = bytes.NewReader(append(input, '\n')) // a shell's read takes whole lines
 	var said firstBytes
 	cmd.Stdout, cmd.Stderr = &said, &said

@@ -16,7 +16,7 @@ import (
 )
 
 func testJob() tracking.Job {
-	return tracking.Job{ID: "job/1", Action: tracking.ActionFulfil, Purchase: "p-1", Account: "a-1", StripeAccount: "acct_1", Kind: tracking.Legacy, Key: "order 1",
+	return tracking.Job{ID: "job/1", Action: tracking.ActionFulfil, Purchase: "p-1", Merchant: "a-1", StripeAccount: "acct_1", Kind: tracking.Legacy, Key: "order 1",
 		Reason: "paid pi_1", At: time.Date(2026, 3, 15, 10, 30, 0, 0, time.UTC)}
 }
 

@@ -16,7 +16,7 @@ import (
 // it. The merchant never changes.
 type ConnectedAccount struct {
 	StripeAccount string        `json:"stripe_account"`
-	Account       string        `json:"account"`       // UUID
+	Merchant      string        `json:"account"`       // UUID
 	Own           bool          `json:"own,omitempty"` // the account of our key, which is connected to nobody
 	Created       time.Time     `json:"created"`
 	Updated       time.Time     `json:"last_updated"`
@@ -68,7 +68,7 @@ func (a *ConnectedAccount) fields(c *codec) {
 		c.it.Set(schema.PK, store.S(accountRows))
 	}
 	text(c, schema.SK, &a.StripeAccount)
-	text(c, schema.TrackedAccount, &a.Account)
+	text(c, schema.TrackedAccount, &a.Merchant)
 	c.time(schema.TrackedCreated, &a.Created)
 	c.time(schema.TrackedUpdated, &a.Updated)
 	text(c, schema.TrackedStatus, &a.Status)
@@ -107,7 +107,7 @@ func (s *Service) Register(ctx context.Context, merchant, stripeAccount string) 
 		}
 	}
 	now := s.now()
-	a := &ConnectedAccount{StripeAccount: stripeAccount, Account: merchant, Own: stripeAccount == s.o.Own, Created: now, Updated: now, Status: Connected}
+	a := &ConnectedAccount{StripeAccount: stripeAccount, Merchant: merchant, Own: stripeAccount == s.o.Own, Created: now, Updated: now, Status: Connected}
 	sells := store.Put(s.registry, registryRow(merchantRows, merchant, store.Attribute{Name: schema.TrackedStripeAccount, Value: store.S(stripeAccount)}))
 	// The inbox releases the quarantined events if this process dies before it has done so.
 	err = s.commit(ctx, put(s.registry, a.fields, now), sells, s.pending(pendingRelease, stripeAccount, releaseWait))
@@ -116,8 +116,8 @@ func (s *Service) Register(ctx context.Context, merchant, stripeAccount string) 
 		switch {
 		case reading != nil:
 			return nil, errors.Join(err, reading)
-		case there.Account != merchant:
-			return nil, fmt.Errorf("account %s is registered for merchant %s: %w", stripeAccount, there.Account, ErrOther)
+		case there.Merchant != merchant:
+			return nil, fmt.Errorf("account %s is registered for merchant %s: %w", stripeAccount, there.Merchant, ErrOther)
 		}
 		if a, err = s.connection(ctx, stripeAccount, Connected); err == nil {
 			err = s.commit(ctx, sells) // the merchant's purchases are made there from now on
@@ -181,8 +181,8 @@ func (s *Service) merchantOf(ctx context.Context, stripeAccount string) (string,
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.merchants[stripeAccount] = a.Account
-	return a.Account, nil
+	s.merchants[stripeAccount] = a.Merchant
+	return a.Merchant, nil
 }
 
 // stripeAccountOf returns the Stripe account at which a merchant sells now.

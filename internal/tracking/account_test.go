@@ -65,7 +65,7 @@ func TestRegister(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(again, first) {
 		t.Errorf("registered twice: got %+v, %v, want %+v", again, err, first)
 	}
-	if first.Account != shopAccount || first.Own || first.Status != tracking.Connected || !first.Created.Equal(shopStart) {
+	if first.Merchant != shopAccount || first.Own || first.Status != tracking.Connected || !first.Created.Equal(shopStart) {
 		t.Errorf("got %+v", first)
 	}
 	d.stub.asked = nil
@@ -97,7 +97,7 @@ func TestRegister_Moves(t *testing.T) {
 	at := func(key string) string {
 		t.Helper()
 		o := legacy()
-		o.Account, o.Key = shopAccount, key
+		o.Merchant, o.Key = shopAccount, key
 		c, err := d.service.CreatePurchase(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
@@ -137,8 +137,8 @@ func (d *desk) driven(name string) {
 	d.drain()
 	d.deliver()
 	for id, want := range map[string]tracking.EventStatus{"evt_1": tracking.Applied, "evt_2": tracking.Ignored, "evt_3": tracking.Applied} {
-		if e := d.event(id); e.Status != want || id == "evt_1" && e.Account != otherAccount {
-			d.Errorf("%s: %s is %s (%s) of %q, want it %s", name, id, e.Status, e.Reason, e.Account, want)
+		if e := d.event(id); e.Status != want || id == "evt_1" && e.Merchant != otherAccount {
+			d.Errorf("%s: %s is %s (%s) of %q, want it %s", name, id, e.Status, e.Reason, e.Merchant, want)
 		}
 	}
 	if jobs := d.robot.jobs(); !slices.Equal(jobs, []string{"fulfil/" + bPurchase}) {
@@ -301,7 +301,7 @@ func TestConnection(t *testing.T) {
 			d.clock = d.clock.Add(time.Minute)
 			d.drain()
 			a, err := d.service.ConnectedAccount(t.Context(), shopAt)
-			if err != nil || a.Status != want || a.Account != shopAccount {
+			if err != nil || a.Status != want || a.Merchant != shopAccount {
 				t.Errorf("%v, %s: got %+v, %v", order, want, a, err)
 			}
 			for i := range order {
@@ -330,7 +330,7 @@ func TestSavePoll(t *testing.T) {
 		}
 	}
 	a, err := d.service.ConnectedAccount(t.Context(), shopAt)
-	if err != nil || a.Polled != want || a.Account != shopAccount || a.Status != tracking.Connected {
+	if err != nil || a.Polled != want || a.Merchant != shopAccount || a.Status != tracking.Connected {
 		t.Errorf("got %+v, %v, want polled %+v", a, err, want)
 	}
 	if err := d.service.SavePoll(t.Context(), "acct_none", want); !errors.Is(err, tracking.ErrUnregistered) {

@@ -106,7 +106,7 @@ func (a *application) merge(ctx context.Context, o Object) (decision, error) {
 
 // thin reports whether an event named the object without its state.
 func (o *Object) thin() bool {
-	return !o.Seen && o.Status == "" && (o.Kind == KindPayment || o.Kind == KindSubscription || o.Kind == KindSchedule)
+	return !o.Fetched && o.Status == "" && (o.Kind == KindPayment || o.Kind == KindSubscription || o.Kind == KindSchedule)
 }
 
 // applyInvoice merges a paid invoice of a product that names no payment, or on which nothing was due.
@@ -130,7 +130,7 @@ func (a *application) loadPurchase(ctx context.Context, id string, o Object) err
 	p, err := a.s.loadPurchase(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		a.purchase = purchaseRow{&Purchase{ID: id, Account: a.merchant, StripeAccount: a.at, Kind: o.Tag.Kind, Created: a.created(o)}, true}
+		a.purchase = purchaseRow{&Purchase{ID: id, Merchant: a.merchant, StripeAccount: a.at, Kind: o.Tag.Kind, Created: a.created(o)}, true}
 		a.note(&a.purchase.History, []string{"first heard of through Stripe"})
 		return nil
 	case err != nil:

@@ -53,7 +53,7 @@ func (a *application) beginPayment(ctx context.Context, o Object) (decision, err
 	case o.Tag.Purchase != "" && (o.InvoiceTold || o.Kind == KindInvoice || !recurring(o.Tag.Kind)):
 	case o.Kind == KindInvoice:
 		return ignored("not ours"), nil
-	case o.Kind == KindPayment && o.InvoiceTold && (o.Seen || o.Invoice == "" && o.Customer == ""):
+	case o.Kind == KindPayment && o.InvoiceTold && (o.Fetched || o.Invoice == "" && o.Customer == ""):
 		// An event's payment with a customer may have an invoice of a newer kind, which its version
 		// of the API does not tell: then Stripe is asked.
 		return ignored("not ours"), nil
@@ -63,7 +63,7 @@ func (a *application) beginPayment(ctx context.Context, o Object) (decision, err
 	if err := a.loadPurchase(ctx, o.Tag.Purchase, o); err != nil {
 		return decision{}, err
 	}
-	a.payment = paymentRow{&Payment{ID: o.Payment, StripeAccount: a.at, Account: a.merchant, Purchase: o.Tag.Purchase, Status: PaymentNew, Created: a.created(o)}, true}
+	a.payment = paymentRow{&Payment{ID: o.Payment, StripeAccount: a.at, Merchant: a.merchant, Purchase: o.Tag.Purchase, Status: PaymentNew, Created: a.created(o)}, true}
 	return decision{}, nil
 }
 

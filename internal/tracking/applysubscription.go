@@ -53,7 +53,7 @@ func (a *application) applySubscription(ctx context.Context, o Object) (decision
 	if sub.Ending == EndSetting && a.fresh && o.Status == "active" && before.Status == SubscriptionTerminated {
 		a.trouble("subscription " + sub.ID + " is active again at Stripe, after it had ended here because it was not paid: decide what the buyer gets")
 	}
-	if mergeCourse(a.purchase.Purchase, sub) {
+	if mergeSubscriptionState(a.purchase.Purchase, sub) {
 		a.purchase.changed = true
 	}
 	unsubscribed := a.purchase.Unsubscribe.State == DoneWith || a.purchase.Unsubscribe.State == Begun
@@ -69,10 +69,10 @@ func (a *application) beginSubscription(ctx context.Context, id string, o Object
 	if err := a.loadPurchase(ctx, o.Tag.Purchase, o); err != nil {
 		return err
 	}
-	if len(a.purchase.Courses) >= maxSubscriptions { // the owner of the Stripe account writes its metadata
+	if len(a.purchase.Subscriptions) >= maxSubscriptions { // the owner of the Stripe account writes its metadata
 		return refusal("the purchase has too many subscriptions")
 	}
-	a.subscription = subscriptionRow{&Subscription{ID: id, StripeAccount: a.at, Account: a.merchant, Purchase: o.Tag.Purchase, Status: SubscriptionNew, Created: a.created(o)}, true}
+	a.subscription = subscriptionRow{&Subscription{ID: id, StripeAccount: a.at, Merchant: a.merchant, Purchase: o.Tag.Purchase, Status: SubscriptionNew, Created: a.created(o)}, true}
 	return nil
 }
 

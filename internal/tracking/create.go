@@ -36,11 +36,11 @@ const recoverAfter = 5 * time.Minute
 // ErrDisconnected, from Stripe; ErrTooLate. After any other it is not known how far it came: call again with
 // the same key. A decline is no error.
 func (s *Service) CreatePurchase(ctx context.Context, o Order) (*Created, error) {
-	account, err := checkUUID("account", o.Account)
+	account, err := checkUUID("account", o.Merchant)
 	if err != nil {
 		return nil, err
 	}
-	o.Account, o.Currency = account, strings.ToUpper(o.Currency)
+	o.Merchant, o.Currency = account, strings.ToUpper(o.Currency)
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (s *Service) sell(ctx context.Context, p *Purchase, repeated bool) (Sale, e
 		return s.o.Seller.Sell(ctx, s.orderOf(p), repeated || p.Kind != Legacy)
 	}
 	sale, err := s.o.Seller.Find(ctx, s.orderOf(p))
-	if err != nil || len(sale.Objects) > 0 || p.Fulfilment.State != NotAsked || len(p.Courses) > 0 {
+	if err != nil || len(sale.Objects) > 0 || p.Fulfilment.State != NotAsked || len(p.Subscriptions) > 0 {
 		return sale, err
 	}
 	for _, err := range s.items(ctx, &s.o.Tables.Tracking.Payments, schema.PurchaseIndex, p.ID, false) {
@@ -105,7 +105,7 @@ func (s *Service) begin(ctx context.Context, o Order, at string) (p *Purchase, r
 		return nil, row, false, err
 	}
 	now := s.now()
-	p = &Purchase{ID: purchaseID(s.salt, o.Account, o.Key), Account: o.Account, StripeAccount: at, Kind: o.Kind, Created: now,
+	p = &Purchase{ID: purchaseID(s.salt, o.Merchant, o.Key), Merchant: o.Merchant, StripeAccount: at, Kind: o.Kind, Created: now,
 		Order: o, Customer: o.Customer, order: stored, keyHash: hash}
 	p.History = remember(nil, Change{At: now, What: "asked for: " + string(o.Kind)})
 	row = s.pending(pendingPurchase, p.ID, recoverAfter)

@@ -102,7 +102,7 @@ func (c *counter) order(k tracking.Kind, method string) tracking.Order {
 		method = ""
 	}
 	o := buys(k, method)
-	o.Account, o.Key, o.Description = shopAccount, "one", "Tea"
+	o.Merchant, o.Key, o.Description = shopAccount, "one", "Tea"
 	o.Price = map[string]string{"monthly": c.shop.monthly, "weekly": c.shop.weekly}[o.Price]
 	return o
 }
@@ -140,7 +140,7 @@ func (c *counter) hearAll() {
 // sold is what is known of a purchase, without what differs between two that are equal.
 func (c *counter) sold(id string) string {
 	c.Helper()
-	story, err := c.service.Story(c.Context(), id)
+	story, err := c.service.Timeline(c.Context(), id)
 	if errors.Is(err, store.ErrNotFound) {
 		return "nothing"
 	} else if err != nil {
@@ -355,7 +355,7 @@ func crashes(t *testing.T, x trouble, kind tracking.Kind, card, want string, cha
 			t.Errorf("%s: the events come to\n\t%s\nand the inbox to\n\t%s", name, a, b)
 		}
 		for _, by := range []*counter{told, looked} {
-			if p := by.purchase(purchase); (p.Fulfilment.State == tracking.Asked) != deserved || p.Account != shopAccount {
+			if p := by.purchase(purchase); (p.Fulfilment.State == tracking.Asked) != deserved || p.Merchant != shopAccount {
 				t.Errorf("%s: %d charges, and %s", name, charged, by.sold(purchase))
 			}
 		}
@@ -481,12 +481,12 @@ func TestCreatePurchase_Key(t *testing.T) {
 		}
 	}
 	o := c.order(tracking.Product, goodCard)
-	o.Account = otherAccount
+	o.Merchant = otherAccount
 	other, err := c.service.CreatePurchase(t.Context(), o)
 	if err != nil || other.Repeated || other.Purchase.ID == first.Purchase.ID || other.Purchase.StripeAccount != stripefake.DefaultAccount {
 		t.Errorf("the same key of another account: %+v, %v", other, err)
 	}
-	o.Account = "11111111-2222-4333-8444-555555555555"
+	o.Merchant = "11111111-2222-4333-8444-555555555555"
 	if _, err := c.service.CreatePurchase(t.Context(), o); !errors.Is(err, tracking.ErrUnregistered) {
 		t.Errorf("of nobody: %v", err)
 	}
@@ -697,9 +697,9 @@ func TestOrder_Check(t *testing.T) {
 		}
 	}
 	d := newDesk(t)
-	for field, change := range map[string]func(*tracking.Order){"account": func(o *tracking.Order) { o.Account = "12" }, "kind": func(o *tracking.Order) { o.Kind = "gift" }} {
+	for field, change := range map[string]func(*tracking.Order){"account": func(o *tracking.Order) { o.Merchant = "12" }, "kind": func(o *tracking.Order) { o.Kind = "gift" }} {
 		o := product
-		o.Account = shopAccount
+		o.Merchant = shopAccount
 		change(&o)
 		if f, ok := errors.AsType[*tracking.FieldError](func() error { _, err := d.service.CreatePurchase(t.Context(), o); return err }()); !ok || f.Field != field {
 			t.Errorf("%s: %v", field, f)

@@ -49,7 +49,7 @@ func (s *Service) decide(ctx context.Context, e *Event, by effort) (d decision, 
 	if s.settles(e) {
 		return s.decideCharge(ctx, e, by)
 	}
-	e.Account, err = s.merchantOf(ctx, e.StripeAccount)
+	e.Merchant, err = s.merchantOf(ctx, e.StripeAccount)
 	switch {
 	case errors.Is(err, ErrUnregistered) && e.StripeAccount == s.o.Own && e.Object.Tag.Purchase == "":
 		return ignored("our own account sells nothing here"), nil
@@ -60,7 +60,7 @@ func (s *Service) decide(ctx context.Context, e *Event, by effort) (d decision, 
 	case strings.HasPrefix(e.Type, "account.application."):
 		return s.decideConnection(ctx, e, by)
 	}
-	from := source{at: e.StripeAccount, merchant: e.Account, event: e.ID, force: by == forced}
+	from := source{at: e.StripeAccount, merchant: e.Merchant, event: e.ID, force: by == forced}
 	var a *application
 	if by == fromStore {
 		a = &application{s: s, source: from}

@@ -27,7 +27,7 @@ type Job struct {
 	ID            string    `json:"id"` // stable: tells a repetition
 	Action        Action    `json:"action"`
 	Purchase      string    `json:"purchase"`
-	Account       string    `json:"account"`
+	Merchant      string    `json:"account"`
 	StripeAccount string    `json:"stripe_account"`
 	Kind          Kind      `json:"kind"`
 	Key           string    `json:"key,omitempty"` // the order's, by whoever made the purchase
@@ -122,7 +122,7 @@ func (w *actor) Deliver(ctx context.Context, e outbox.Effect) error {
 	j := p.job(action)
 	takers := slices.DeleteFunc(slices.Clone(s.o.Automations), func(a Automation) bool { return !a.Takes(action) })
 	if len(takers) == 0 {
-		s.o.Log.Warn("nothing does what a purchase asks for, so it is logged", "id", j.ID, "action", action, "purchase", p.ID, "account", p.Account, "reason", j.Reason)
+		s.o.Log.Warn("nothing does what a purchase asks for, so it is logged", "id", j.ID, "action", action, "purchase", p.ID, "account", p.Merchant, "reason", j.Reason)
 		_, err = s.done(ctx, p, logAutomation, action, true)
 		return err
 	}
@@ -155,7 +155,7 @@ func (p *Purchase) effect(a Action) *Effect {
 
 func (p *Purchase) job(a Action) Job {
 	e := p.effect(a)
-	return Job{ID: string(a) + "/" + p.ID, Action: a, Purchase: p.ID, Account: p.Account, StripeAccount: p.StripeAccount, Kind: p.Kind, Key: p.Order.Key, Reason: e.Reason, At: e.Asked}
+	return Job{ID: string(a) + "/" + p.ID, Action: a, Purchase: p.ID, Merchant: p.Merchant, StripeAccount: p.StripeAccount, Kind: p.Kind, Key: p.Order.Key, Reason: e.Reason, At: e.Asked}
 }
 
 func (p *Purchase) applied(automation string, a Action) bool {

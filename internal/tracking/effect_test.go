@@ -84,7 +84,7 @@ func TestDeliver_ByAction(t *testing.T) {
 		t.Errorf("times: %+v", p)
 	}
 	job := mail.did[0]
-	want := tracking.Job{ID: "fulfil/" + aPurchase, Action: tracking.ActionFulfil, Purchase: aPurchase, Account: shopAccount, StripeAccount: shopAt, Kind: tracking.Subscribe, Reason: "active sub_1", At: shopStart}
+	want := tracking.Job{ID: "fulfil/" + aPurchase, Action: tracking.ActionFulfil, Purchase: aPurchase, Merchant: shopAccount, StripeAccount: shopAt, Kind: tracking.Subscribe, Reason: "active sub_1", At: shopStart}
 	if job != want {
 		t.Errorf("got %+v, want %+v", job, want)
 	}
@@ -259,8 +259,8 @@ func TestDeliver_AtOnce(t *testing.T) {
 	})
 	running.Wait()
 	d.deliver()
-	if p := d.purchase(aPurchase); !p.Fulfilled || !slices.Equal(applied(p), []string{"gate fulfil"}) || len(p.Courses) != 21 {
-		t.Errorf("%v, %d subscriptions", applied(p), len(p.Courses))
+	if p := d.purchase(aPurchase); !p.Fulfilled || !slices.Equal(applied(p), []string{"gate fulfil"}) || len(p.Subscriptions) != 21 {
+		t.Errorf("%v, %d subscriptions", applied(p), len(p.Subscriptions))
 	}
 	if got := slices.Compact(h.ids()); len(got) != 1 {
 		t.Errorf("ids %v", got)

@@ -20,7 +20,7 @@ type Event struct {
 	Object        Object
 
 	// What is known of an event that is stored.
-	Account      string // UUID of the customer account; "" while it is not known
+	Merchant     string // UUID of the customer account; "" while it is not known
 	Subscription string // sub_… that it is about, or ""
 	Status       EventStatus
 	Reason       string // of the status, for people; "" where it is plain
@@ -71,7 +71,7 @@ var ErrBody = errors.New("this is no event of Stripe's")
 const keep = 30 * 24 * time.Hour
 
 func (e *Event) fields(c *codec) {
-	text(c, schema.TrackedAccount, &e.Account)
+	text(c, schema.TrackedAccount, &e.Merchant)
 	c.time(schema.TrackedApplied, &e.Applied)
 	text(c, schema.TrackedID, &e.ID)
 	c.flag(schema.TrackedLive, &e.Live)

@@ -26,7 +26,7 @@ func (s *Service) applyFetched(ctx context.Context, at string, objects ...Object
 		return false, err
 	}
 	for _, o := range objects {
-		o.Seen = true
+		o.Fetched = true
 		err := store.Retry(ctx, o.Kind+" "+o.ID, func() error {
 			a, _, err := s.applyAsking(ctx, source{at: at, merchant: merchant}, o)
 			if err != nil {
@@ -114,7 +114,7 @@ func (s *Service) fetch(ctx context.Context, at string, n need) (o Object, err e
 	default:
 		o, err = s.o.Finder.Payment(ctx, at, n.id)
 	}
-	if o.Seen = true; o.Kind == KindSchedule && o.Subscription == "" {
+	if o.Fetched = true; o.Kind == KindSchedule && o.Subscription == "" {
 		o.Subscription = n.of // Stripe may forget it once the schedule has ended
 	}
 	return o, err

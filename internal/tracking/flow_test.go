@@ -67,7 +67,7 @@ func play(t testing.TB, f *flow, versions ...string) *tape {
 		return nil
 	}
 	o := f.order
-	o.Account, o.Key = shopAccount, "one"
+	o.Merchant, o.Key = shopAccount, "one"
 	switch o.Price {
 	case "monthly":
 		o.Price = s.monthly
@@ -81,7 +81,7 @@ func play(t testing.TB, f *flow, versions ...string) *tape {
 	if tp.purchase = c.Purchase.ID; f.then != nil {
 		f.then(s, c)
 	}
-	ordered := tracking.Order{Tag: tracking.Tag{Installation: installation, Purchase: tp.purchase, Kind: o.Kind}, At: shopAt, Account: shopAccount,
+	ordered := tracking.Order{Tag: tracking.Tag{Installation: installation, Purchase: tp.purchase, Kind: o.Kind}, At: shopAt, Merchant: shopAccount,
 		Kind: o.Kind, Key: o.Key, Amount: o.Amount, Currency: o.Currency, Price: o.Price, Payments: o.Payments, Email: o.Email, PaymentMethod: o.PaymentMethod}
 	tp.seller = &look{Seller: s.tracker, once: sync.OnceValues(func() (tracking.Sale, error) { return s.tracker.Find(context.Background(), ordered) })}
 	for _, v := range append(versions, stripefake.NewestVersion) {

@@ -48,7 +48,7 @@ func undecided(id, intent string) []byte {
 }
 
 func seenPayment(intent, purchase string) tracking.Object {
-	o := tracking.Object{Kind: tracking.KindPayment, ID: intent, Status: "succeeded", Amount: 1500, Currency: "USD", Seen: true, InvoiceTold: true, Customer: "cus_1"}
+	o := tracking.Object{Kind: tracking.KindPayment, ID: intent, Status: "succeeded", Amount: 1500, Currency: "USD", Fetched: true, InvoiceTold: true, Customer: "cus_1"}
 	if purchase != "" {
 		o.Tag = tracking.Tag{Installation: installation, Purchase: purchase, Kind: tracking.Product}
 	}

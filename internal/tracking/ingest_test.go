@@ -172,7 +172,7 @@ func TestTake_Failures(t *testing.T) {
 						continue // it says that nothing was done
 					}
 					d := newDesk(t)
-					d.stub.objects["pi_evt_1"] = tracking.Object{Kind: tracking.KindPayment, ID: "pi_evt_1", Status: "succeeded", Seen: true, InvoiceTold: true,
+					d.stub.objects["pi_evt_1"] = tracking.Object{Kind: tracking.KindPayment, ID: "pi_evt_1", Status: "succeeded", Fetched: true, InvoiceTold: true,
 						Tag: tracking.Tag{Installation: installation, Purchase: aPurchase, Kind: tracking.Legacy}}
 					fresh := d.another() // knows no account yet
 					d.stage.Store, fresh.stage.Store = d.mem, d.faulty
@@ -377,7 +377,7 @@ func TestTake_DecodePanics(t *testing.T) {
 func TestTake_GarbageOrder(t *testing.T) {
 	d := newDesk(t)
 	o := legacy()
-	o.Account, o.Key = shopAccount, "1"
+	o.Merchant, o.Key = shopAccount, "1"
 	c, err := d.service.CreatePurchase(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

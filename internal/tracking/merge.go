@@ -237,28 +237,28 @@ func (s *Subscription) decide() (SubscriptionStatus, Ending) {
 	return SubscriptionNew, ""
 }
 
-// mergeCourse takes in how far a subscription under the purchase has come, and reports whether
+// mergeSubscriptionState takes in how far a subscription under the purchase has come, and reports whether
 // anything has changed. A schedule that had not begun goes by its own id until its subscription
 // is known.
-func mergeCourse(p *Purchase, s *Subscription) (changed bool) {
-	c := Course{Status: s.Status, Ending: s.Ending, Schedule: s.Schedule}
+func mergeSubscriptionState(p *Purchase, s *Subscription) (changed bool) {
+	c := SubscriptionState{Status: s.Status, Ending: s.Ending, Schedule: s.Schedule}
 	if s.ID == s.Schedule {
-		for id, other := range p.Courses {
+		for id, other := range p.Subscriptions {
 			if id != s.ID && other.Schedule == s.ID {
 				return false // it has begun: its subscription stands for it
 			}
 		}
-	} else if _, there := p.Courses[s.Schedule]; there && s.Schedule != "" {
-		delete(p.Courses, s.Schedule)
+	} else if _, there := p.Subscriptions[s.Schedule]; there && s.Schedule != "" {
+		delete(p.Subscriptions, s.Schedule)
 		changed = true
 	}
-	if p.Courses[s.ID] == c {
+	if p.Subscriptions[s.ID] == c {
 		return changed
 	}
-	if p.Courses == nil {
-		p.Courses = map[string]Course{}
+	if p.Subscriptions == nil {
+		p.Subscriptions = map[string]SubscriptionState{}
 	}
-	p.Courses[s.ID] = c
+	p.Subscriptions[s.ID] = c
 	return true
 }
 
@@ -268,7 +268,7 @@ func mergeCourse(p *Purchase, s *Subscription) (changed bool) {
 // what crossed it.
 func cross(p *Purchase, paid bool, reason string, now time.Time) (asked []Action) {
 	var active, over, completed int
-	for _, c := range p.Courses {
+	for _, c := range p.Subscriptions {
 		switch {
 		case c.Status == SubscriptionActive:
 			active++
@@ -283,7 +283,7 @@ func cross(p *Purchase, paid bool, reason string, now time.Time) (asked []Action
 		p.Fulfilment = Effect{State: Asked, Reason: reason, Asked: now}
 		asked = append(asked, ActionFulfil)
 	}
-	ends := len(p.Courses) > 0 && over == len(p.Courses) && completed == 0
+	ends := len(p.Subscriptions) > 0 && over == len(p.Subscriptions) && completed == 0
 	if !ends && (p.Unsubscribe.State == Waits || p.Unsubscribe.State == Asked) {
 		p.Unsubscribe = Effect{} // another one has begun, of which was heard only now
 	}

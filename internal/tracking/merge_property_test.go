@@ -139,7 +139,7 @@ func subscriptionTold(t *rapid.T) courseTold {
 		}
 	}
 	c.truth = at(last)
-	c.truth.Seen = true
+	c.truth.Fetched = true
 	c.rule.endedBy = rapid.SampledFrom([][]string{nil, {"unpaid"}, {"unpaid", "paused"}}).Draw(t, "ended by")
 	return c
 }
@@ -207,7 +207,7 @@ func TestMergeSubscription_TerminatedAbsorbs(t *testing.T) {
 		s := Subscription{ID: "sub_1", Status: SubscriptionNew}
 		for _, o := range rapid.Permutation(append(c.told, c.truth)).Draw(t, "told") {
 			before, r := s, c.rule
-			r.fresh = o.Seen
+			r.fresh = o.Fetched
 			mergeSubscription(&s, o, r)
 			switch {
 			case before.Status == SubscriptionTerminated && s.Status != SubscriptionTerminated:
@@ -249,8 +249,8 @@ func TestCross_EachOnceAndInOrder(t *testing.T) {
 			}
 			status := rapid.SampledFrom([]string{"incomplete", "active", "past_due", "canceled"}).Draw(t, "status")
 			mergeSubscription(subs[id], Object{Kind: KindSubscription, ID: id, Status: status}, rule{fresh: true})
-			mergeCourse(p, subs[id])
-			if changed := mergeCourse(p, subs[id]); changed {
+			mergeSubscriptionState(p, subs[id])
+			if changed := mergeSubscriptionState(p, subs[id]); changed {
 				t.Fatalf("the course of %s changes twice", id)
 			}
 			for _, a := range cross(p, false, "", now) {
@@ -289,11 +289,11 @@ func TestMergeCourse_ScheduleThenSubscription(t *testing.T) {
 		})
 		p := &Purchase{}
 		for i := range heard {
-			mergeCourse(p, &heard[i])
+			mergeSubscriptionState(p, &heard[i])
 		}
-		want := map[string]Course{"sub_1": {Status: SubscriptionActive, Schedule: "sub_sched_1"}, "sub_2": {Status: SubscriptionTerminated, Ending: EndCanceled}}
-		if !reflect.DeepEqual(p.Courses, want) {
-			t.Fatalf("got %+v, want %+v", p.Courses, want)
+		want := map[string]SubscriptionState{"sub_1": {Status: SubscriptionActive, Schedule: "sub_sched_1"}, "sub_2": {Status: SubscriptionTerminated, Ending: EndCanceled}}
+		if !reflect.DeepEqual(p.Subscriptions, want) {
+			t.Fatalf("got %+v, want %+v", p.Subscriptions, want)
 		}
 	})
 }

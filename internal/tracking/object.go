@@ -25,8 +25,8 @@ type Object struct {
 	Created time.Time // UTC
 	Tag     Tag       // our own metadata, of the object or of what it belongs to
 
-	// Seen: the object as Stripe had it when we asked, and not as an event told at some time.
-	Seen bool
+	// Fetched: the object as Stripe had it when we asked, and not as an event told at some time.
+	Fetched bool
 
 	// Failed, of a payment intent: its latest attempt was declined.
 	Failed bool

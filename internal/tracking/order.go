@@ -22,8 +22,8 @@ type Order struct {
 	Tag Tag    `json:"-"` // filled in by CreatePurchase
 	At  string `json:"-"` // the connected account, or "" for our own; filled in by CreatePurchase
 
-	Account string `json:"account"` // UUID of the customer account that sells
-	Kind    Kind   `json:"kind"`
+	Merchant string `json:"account"` // UUID of the customer account that sells
+	Kind     Kind   `json:"kind"`
 	// Key is the caller's own name of this order: the same key of the same account is the same
 	// purchase. 1 to 255 characters. No card number: it is stored.
 	Key string `json:"key"`

@@ -14,7 +14,7 @@ import (
 type Payment struct {
 	ID            string        `json:"id"` // pi_…
 	StripeAccount string        `json:"stripe_account"`
-	Account       string        `json:"account"`  // UUID of the customer account that was paid
+	Merchant      string        `json:"account"`  // UUID of the customer account that was paid
 	Purchase      string        `json:"purchase"` // UUID
 	Created       time.Time     `json:"created"`
 	Updated       time.Time     `json:"last_updated"`
@@ -46,7 +46,7 @@ const (
 )
 
 func (p *Payment) fields(c *codec) {
-	head(c, &p.ID, &p.StripeAccount, &p.Account, &p.Created, &p.Updated, &p.version)
+	head(c, &p.ID, &p.StripeAccount, &p.Merchant, &p.Created, &p.Updated, &p.version)
 	text(c, schema.TrackedPurchase, &p.Purchase)
 	text(c, schema.TrackedStatus, &p.Status)
 	number(c, schema.TrackedAmount, &p.Amount)

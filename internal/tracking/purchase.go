@@ -14,7 +14,7 @@ import (
 // A Purchase is what a buyer has bought, or tried to. It is new until it was fulfilled.
 type Purchase struct {
 	ID            string    `json:"id"`             // UUID
-	Account       string    `json:"account"`        // UUID of the customer account purchased from
+	Merchant      string    `json:"account"`        // UUID of the customer account purchased from
 	StripeAccount string    `json:"stripe_account"` // of that customer
 	Kind          Kind      `json:"kind"`
 	Created       time.Time `json:"created"` // when it was initiated; UTC, milliseconds
@@ -30,8 +30,8 @@ type Purchase struct {
 	Unsubscribe Effect `json:"unsubscribe,omitzero"`
 	Automations []Done `json:"automations,omitempty"` // which were applied, and when
 
-	// Courses are the subscriptions under this purchase, by their id at Stripe.
-	Courses map[string]Course `json:"subscriptions,omitempty"`
+	// Subscriptions are the subscriptions under this purchase, by their id at Stripe.
+	Subscriptions map[string]SubscriptionState `json:"subscriptions,omitempty"`
 
 	History []Change `json:"-"`
 
@@ -40,8 +40,8 @@ type Purchase struct {
 	version int64
 }
 
-// A Course is how far a subscription under a purchase has come: what decides about its effects.
-type Course struct {
+// A SubscriptionState is how far a subscription under a purchase has come: what decides about its effects.
+type SubscriptionState struct {
 	Status   SubscriptionStatus `json:"status"`
 	Ending   Ending             `json:"ending,omitempty"`
 	Schedule string             `json:"schedule,omitempty"`
@@ -82,7 +82,7 @@ type Change struct {
 }
 
 func (p *Purchase) fields(c *codec) {
-	head(c, &p.ID, &p.StripeAccount, &p.Account, &p.Created, &p.Updated, &p.version)
+	head(c, &p.ID, &p.StripeAccount, &p.Merchant, &p.Created, &p.Updated, &p.version)
 	if c.flag(schema.TrackedFulfilled, &p.Fulfilled); !c.reads && !p.Fulfilled {
 		c.it.Set(schema.TrackedFulfilled, store.Bool(false))
 	}
@@ -98,7 +98,7 @@ func (p *Purchase) fields(c *codec) {
 		c.time(schema.EffectAt, &d.At)
 		text(c, schema.EffectAutomation, &d.Automation)
 	})
-	parts(c, schema.TrackedCourses, &p.Courses, func(c *codec, _ string, v *Course) {
+	parts(c, schema.TrackedCourses, &p.Subscriptions, func(c *codec, _ string, v *SubscriptionState) {
 		text(c, schema.TrackedEnding, &v.Ending)
 		text(c, schema.TrackedSchedule, &v.Schedule)
 		text(c, schema.TrackedStatus, &v.Status)

@@ -113,7 +113,7 @@ func TestLists(t *testing.T) {
 	for i := range 5 {
 		d.clock = d.clock.Add(time.Second)
 		o := legacy()
-		o.Account, o.Key = shopAccount, fmt.Sprint(i)
+		o.Merchant, o.Key = shopAccount, fmt.Sprint(i)
 		c, err := d.service.CreatePurchase(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 type Subscription struct {
 	ID            string             `json:"id"` // sub_… or sub_sched_…
 	StripeAccount string             `json:"stripe_account"`
-	Account       string             `json:"account"` // UUID of the customer account it belongs to
+	Merchant      string             `json:"account"` // UUID of the customer account it belongs to
 	Purchase      string             `json:"purchase"`
 	Created       time.Time          `json:"created"`
 	Updated       time.Time          `json:"last_updated"`
@@ -65,7 +65,7 @@ const (
 )
 
 func (s *Subscription) fields(c *codec) {
-	head(c, &s.ID, &s.StripeAccount, &s.Account, &s.Created, &s.Updated, &s.version)
+	head(c, &s.ID, &s.StripeAccount, &s.Merchant, &s.Created, &s.Updated, &s.version)
 	text(c, schema.TrackedPurchase, &s.Purchase)
 	text(c, schema.TrackedStatus, &s.Status)
 	text(c, schema.TrackedDetail, &s.Detail)

@@ -131,7 +131,7 @@ func (w *Webhooks) sell(ctx context.Context, kind tracking.Kind, list *[]string,
 		if i >= n || ctx.Err() != nil {
 			return false, ctx.Err()
 		}
-		o := tracking.Order{Account: fmt.Sprintf("00000000-0000-4000-8000-%012d", i%hookAccounts), Kind: kind, Key: fmt.Sprint(kind, i),
+		o := tracking.Order{Merchant: fmt.Sprintf("00000000-0000-4000-8000-%012d", i%hookAccounts), Kind: kind, Key: fmt.Sprint(kind, i),
 			Customer: stripeID("cus", i), Amount: 4900, Currency: "USD"}
 		if kind == tracking.Subscribe {
 			o.Amount, o.Currency, o.Price, o.PaymentMethod = 0, "", "price_"+idTail, "pm_"+idTail
@@ -200,7 +200,7 @@ func (nobody) Sell(_ context.Context, o tracking.Order, _ bool) (tracking.Sale, 
 	if err != nil {
 		return tracking.Sale{}, err
 	}
-	payment := tracking.Object{Kind: tracking.KindPayment, ID: stripeID("pi", n), Status: "requires_payment_method", Tag: o.Tag, Seen: true,
+	payment := tracking.Object{Kind: tracking.KindPayment, ID: stripeID("pi", n), Status: "requires_payment_method", Tag: o.Tag, Fetched: true,
 		Amount: 4900, Currency: "USD", Customer: o.Customer, InvoiceTold: true}
 	if o.Kind == tracking.Legacy {
 		return tracking.Sale{Objects: []tracking.Object{payment}, Customer: o.Customer}, nil
@@ -208,7 +208,7 @@ func (nobody) Sell(_ context.Context, o tracking.Order, _ bool) (tracking.Sale, 
 	payment.ID, payment.Status = stripeID("pi", 2*firstInvoice+n), "succeeded"
 	payment.Subscription, payment.Invoice = stripeID("sub", n), stripeID("in", n)
 	return tracking.Sale{Customer: o.Customer, Objects: []tracking.Object{payment,
-		{Kind: tracking.KindSubscription, ID: payment.Subscription, Status: "active", Tag: o.Tag, Seen: true, Customer: o.Customer}}}, nil
+		{Kind: tracking.KindSubscription, ID: payment.Subscription, Status: "active", Tag: o.Tag, Fetched: true, Customer: o.Customer}}}, nil
 }
 
 // firstInvoice is the number of the first invoice that events are about, and of its payment: above

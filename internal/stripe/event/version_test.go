@@ -180,7 +180,7 @@ func (w *eventWorld) decode(g webhook) tracking.Event {
 	if err != nil {
 		w.t.Fatalf("%v\n%s", err, g.body)
 	}
-	if e.APIVersion != g.version || e.StripeAccount != eventShop || e.Created.IsZero() || e.Object.Seen {
+	if e.APIVersion != g.version || e.StripeAccount != eventShop || e.Created.IsZero() || e.Object.Fetched {
 		w.t.Errorf("%s in %s: got %+v", e.Type, g.version, e)
 	}
 	return e

@@ -231,7 +231,7 @@ func (s *shop) check(o tracking.Order, card string, sale tracking.Sale, err erro
 	var kinds []string
 	for _, got := range sale.Objects {
 		kinds = append(kinds, got.Kind)
-		if !got.Seen || got.Tag != o.Tag || got.Failed != isDeclined {
+		if !got.Fetched || got.Tag != o.Tag || got.Failed != isDeclined {
 			s.Errorf("got the object %+v", got)
 		}
 	}

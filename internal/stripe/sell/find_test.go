@@ -74,7 +74,7 @@ func TestFinder_FollowsTheLinks(t *testing.T) {
 			}
 			for _, e := range s.paid() {
 				got, err := s.tracker.Payment(t.Context(), at, e.Intent)
-				if err != nil || got.Tag != o.Tag || got.Invoice == "" || (got.Subscription == "") != (kind == tracking.Product) || !got.InvoiceTold || !got.Seen {
+				if err != nil || got.Tag != o.Tag || got.Invoice == "" || (got.Subscription == "") != (kind == tracking.Product) || !got.InvoiceTold || !got.Fetched {
 					t.Errorf("%s at %q: got %+v, %v", kind, at, got, err)
 				}
 			}
@@ -88,7 +88,7 @@ func equal(a, b tracking.Object) bool {
 }
 
 func key(o tracking.Object) [11]any {
-	return [...]any{o.Kind, o.ID, o.Status, o.Created, o.Tag, o.Seen, o.Failed, o.Amount, o.Invoice + " " + o.Subscription + " " + o.Schedule, o.Customer, o.InvoiceTold}
+	return [...]any{o.Kind, o.ID, o.Status, o.Created, o.Tag, o.Fetched, o.Failed, o.Amount, o.Invoice + " " + o.Subscription + " " + o.Schedule, o.Customer, o.InvoiceTold}
 }
 
 // The tag is that of the payment, or of its invoice, or of the subscription as the invoice has
@@ -121,7 +121,7 @@ func TestFinder_Tags(t *testing.T) {
 			}
 		}
 		got, err := scripted(t, apitest.NewScript(t, replies...)).Payment(t.Context(), "acct_1", "pi_1")
-		if err != nil || got.Tag.Purchase != want || got.Invoice != "in_1" || got.Subscription != "sub_1" || !got.InvoiceTold || !got.Seen {
+		if err != nil || got.Tag.Purchase != want || got.Invoice != "in_1" || got.Subscription != "sub_1" || !got.InvoiceTold || !got.Fetched {
 			t.Errorf("%04b: got %+v, %v; want the purchase %q", has, got, err, want)
 		}
 	}
@@ -163,7 +163,7 @@ func TestFinder_WaysToTheInvoice(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := scripted(t, apitest.NewScript(t, tt.replies...)).Payment(t.Context(), "acct_1", "pi_1")
 			apitest.WantError(t, tt.name, err, tt.err)
-			if err == nil && (got.Invoice != tt.want || !got.InvoiceTold || !got.Seen) {
+			if err == nil && (got.Invoice != tt.want || !got.InvoiceTold || !got.Fetched) {
 				t.Errorf("got %+v, want the invoice %q", got, tt.want)
 			}
 		})

@@ -20,7 +20,7 @@ func fetched(kind, id string, raw json.RawMessage) (tracking.Object, error) {
 	case o.Kind != kind || o.ID == "" || id != "" && o.ID != id:
 		return tracking.Object{}, api.Unusable("an object", "a %s %s was asked for, and a %s %q came", kind, id, o.Kind, o.ID)
 	}
-	o.Seen = true
+	o.Fetched = true
 	return o, nil
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Story is a purchase with all that belongs to it, and what happened in order.
-type Story struct {
+// A Timeline is a purchase with all that belongs to it, and what happened in order.
+type Timeline struct {
 	Purchase      *Purchase       `json:"purchase"`
 	Payments      []*Payment      `json:"payments"`      // oldest first
 	Subscriptions []*Subscription `json:"subscriptions"` // oldest first
@@ -27,38 +27,38 @@ type Step struct {
 	Detail string    `json:"detail,omitempty"` // type of the event
 }
 
-// Story returns what happened to a purchase: what was asked for, which events came, what was
+// Timeline returns what happened to a purchase: what was asked for, which events came, what was
 // done, and when, by our own clock. Events that changed nothing are in it as well: those about
 // payments for good, those about subscriptions as long as they are kept. It returns
 // store.ErrNotFound for a purchase that is not there.
-func (s *Service) Story(ctx context.Context, id string) (*Story, error) {
+func (s *Service) Timeline(ctx context.Context, id string) (*Timeline, error) {
 	p, err := s.Purchase(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	t := &s.o.Tables.Tracking
-	story := &Story{Purchase: p, Payments: []*Payment{}, Subscriptions: []*Subscription{}}
+	timeline := &Timeline{Purchase: p, Payments: []*Payment{}, Subscriptions: []*Subscription{}}
 	for it, err := range s.items(ctx, &t.Payments, schema.PurchaseIndex, p.ID, false) {
 		if err != nil {
 			return nil, err
 		}
-		story.Payments = append(story.Payments, paymentOf(it))
+		timeline.Payments = append(timeline.Payments, paymentOf(it))
 	}
 	for it, err := range s.items(ctx, &t.Subscriptions, schema.PurchaseIndex, p.ID, false) {
 		if err != nil {
 			return nil, err
 		}
-		story.Subscriptions = append(story.Subscriptions, from(it, (*Subscription).fields))
+		timeline.Subscriptions = append(timeline.Subscriptions, from(it, (*Subscription).fields))
 	}
-	told := teller{s: s, story: story, events: map[string]*Event{}}
-	return story, told.tell(ctx)
+	told := teller{s: s, timeline: timeline, events: map[string]*Event{}}
+	return timeline, told.tell(ctx)
 }
 
-// A teller puts the steps of a story together.
+// A teller puts the steps of a timeline together.
 type teller struct {
-	s      *Service
-	story  *Story
-	events map[string]*Event // by id; nil of one that has expired
+	s        *Service
+	timeline *Timeline
+	events   map[string]*Event // by id; nil of one that has expired
 }
 
 func (t *teller) tell(ctx context.Context) error {
@@ -66,11 +66,11 @@ func (t *teller) tell(ctx context.Context) error {
 		id      string
 		history []Change
 	}
-	objects := []object{{t.story.Purchase.ID, t.story.Purchase.History}}
-	for _, p := range t.story.Payments {
+	objects := []object{{t.timeline.Purchase.ID, t.timeline.Purchase.History}}
+	for _, p := range t.timeline.Payments {
 		objects = append(objects, object{p.ID, p.History})
 	}
-	for _, sub := range t.story.Subscriptions {
+	for _, sub := range t.timeline.Subscriptions {
 		objects = append(objects, object{sub.ID, sub.History})
 	}
 	for _, o := range objects {
@@ -85,15 +85,15 @@ func (t *teller) tell(ctx context.Context) error {
 					step.Detail = e.Type
 				}
 			}
-			t.story.Steps = append(t.story.Steps, step)
+			t.timeline.Steps = append(t.timeline.Steps, step)
 		}
 	}
-	for _, sub := range t.story.Subscriptions {
+	for _, sub := range t.timeline.Subscriptions {
 		if err := t.silent(ctx, sub); err != nil {
 			return err
 		}
 	}
-	slices.SortStableFunc(t.story.Steps, func(a, b Step) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(t.timeline.Steps, func(a, b Step) int { return a.At.Compare(b.At) })
 	return nil
 }
 
@@ -111,7 +111,7 @@ func (t *teller) silent(ctx context.Context, sub *Subscription) error {
 			return err
 		}
 		if e != nil {
-			t.story.Steps = append(t.story.Steps, Step{At: e.Received, About: sub.ID, What: changedNothing, Event: e.ID, Detail: e.Type})
+			t.timeline.Steps = append(t.timeline.Steps, Step{At: e.Received, About: sub.ID, What: changedNothing, Event: e.ID, Detail: e.Type})
 		}
 	}
 	return nil

@@ -12,14 +12,14 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// TestStory: what was asked for, which events came, what was done, and when; in order.
-func TestStory(t *testing.T) {
+// TestTimeline: what was asked for, which events came, what was done, and when; in order.
+func TestTimeline(t *testing.T) {
 	d := newDesk(t)
-	if _, err := d.service.Story(t.Context(), aPurchase); !errors.Is(err, store.ErrNotFound) {
+	if _, err := d.service.Timeline(t.Context(), aPurchase); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("of none: %v", err)
 	}
 	o := buys(tracking.Subscribe, goodCard)
-	o.Account, o.Key, o.Price = shopAccount, "1", "price_1"
+	o.Merchant, o.Key, o.Price = shopAccount, "1", "price_1"
 	c, err := d.service.CreatePurchase(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestStory(t *testing.T) {
 	step("evt_5", "customer.subscription.deleted", object(tracking.KindSubscription, "sub_1", "canceled", id, tracking.Subscribe))
 	d.clock = d.clock.Add(time.Minute)
 	d.deliver()
-	s, err := d.service.Story(t.Context(), id)
+	s, err := d.service.Timeline(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,15 +70,15 @@ func TestStory(t *testing.T) {
 	}
 	// What was done stays when the events have expired.
 	d.clock = d.clock.Add(40 * 24 * time.Hour)
-	s, err = d.service.Story(t.Context(), id)
+	s, err = d.service.Timeline(t.Context(), id)
 	if err != nil || !slices.ContainsFunc(s.Steps, func(st tracking.Step) bool { return st.Event == "evt_5" && strings.HasPrefix(st.What, "terminated") }) {
 		t.Errorf("later: %+v, %v", s, err)
 	}
 }
 
-// TestStory_Long: the history of one object is kept within bounds: the first changes, and the
+// TestTimeline_Long: the history of one object is kept within bounds: the first changes, and the
 // latest.
-func TestStory_Long(t *testing.T) {
+func TestTimeline_Long(t *testing.T) {
 	d := newDesk(t)
 	d.takes(paid("evt_0", shopAt, aPurchase), tracking.Applied)
 	for i := range 300 {
