@@ -11,7 +11,7 @@ import (
 )
 
 func (p *program) accountCommand() *cobra.Command {
-	return group("account", "Create, show, list and update accounts, and say with what they are charged",
+	return group("account", "Create, show, list and update accounts, and set their payment methods",
 		p.accountCreate(), p.accountShow(), p.accountList(), p.accountUpdate(), p.accountAttach(), p.accountCardLink())
 }
 

@@ -20,7 +20,7 @@ func (p *program) accountAttach() *cobra.Command {
 	f := new(attachFlags)
 	c := &cobra.Command{
 		Use:   "attach ACCOUNT --customer cus_… | --payment-method TOKEN",
-		Short: "Say with what, from whom and where an account's subscriptions are charged",
+		Short: "Set the payment method, customer or connected account of an account",
 		Long: `Say with what an account's subscriptions are charged: with a payment method, or with the
 default one of a customer at the processor, after a look whether they are there. A
 subscription that names a payment method of its own keeps it. What is not given stays.
@@ -100,7 +100,7 @@ func withoutWallet(err error) error {
 func (p *program) accountCardLink() *cobra.Command {
 	return &cobra.Command{
 		Use:   "card-link ACCOUNT[/SUBSCRIPTION]",
-		Short: "Make a link by which the customer gives a card, or a new one",
+		Short: "Make a link to a page where the customer enters a card",
 		Long: `Make a link to a page of the processor's by which the customer gives a card: for the account,
 or for one subscription alone. The account gets a customer at the processor when it has
 none. The next payment run takes the card over: for what is due, for what was declined,

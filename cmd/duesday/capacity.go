@@ -26,13 +26,12 @@ func (p *program) capacityCommand() *cobra.Command {
 	var share shareFlag
 	c := &cobra.Command{
 		Use:   "capacity",
-		Short: "What a book of subscriptions asks of DynamoDB: units, hours and shards of its peak day",
+		Short: "Compute the units, hours and shards of a book's peak day on DynamoDB",
 		Long: `Computes what the busiest day of a book consumes on DynamoDB, how long it takes at
 the processor's rate, and how many shards a date needs so that no index partition
 is throttled. The figures per period are measured on the engine first, over a store
 in memory. AWS is not asked.`,
-		Example: "  duesday capacity --subscriptions 1000000 --peak-share 20%",
-		Args:    want(),
+		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Share = share.value
 			if err := checkPeak(cmd, o); err != nil {

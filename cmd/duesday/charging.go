@@ -12,14 +12,14 @@ func (p *program) chargingCommand() *cobra.Command {
 	var reason string
 	off := &cobra.Command{
 		Use:   "off",
-		Short: "Charge nobody until it is switched on again",
+		Short: "Stop all charges until charging is switched on again",
 		Args:  want(),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return p.setCharging(cmd.Context(), false, reason) },
 	}
 	off.Flags().StringVar(&reason, "reason", "", "`TEXT` that runs and people are told")
 	on := &cobra.Command{
 		Use:   "on",
-		Short: "Charge again",
+		Short: "Let runs charge again",
 		Args:  want(),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return p.setCharging(cmd.Context(), true, "") },
 	}

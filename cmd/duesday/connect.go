@@ -11,7 +11,7 @@ import (
 )
 
 func (p *program) connectCommand() *cobra.Command {
-	g := group("connect", "Say which Stripe account is of which customer account, and look how far its events are known",
+	g := group("connect", "Register the Stripe accounts of merchants, and list them",
 		p.connectAdd(), p.connectList(), p.connectShow())
 	g.Long = `Say which Stripe account is of which customer account. Events of a Stripe account that is
 not registered are put aside, and looked at again when it is. The account of our own key
@@ -24,7 +24,7 @@ func (p *program) connectAdd() *cobra.Command {
 	var account string
 	c := &cobra.Command{
 		Use:   "add --account UUID ACCT",
-		Short: "Register a Stripe account as a customer account's",
+		Short: "Register a Stripe account for a merchant",
 		Args:  want("ACCT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withBackend(cmd.Context(), &f, backendNeed{create: true, stripe: true}, func(b *backend) error {
@@ -51,7 +51,7 @@ func (p *program) connectList() *cobra.Command {
 	var f backendFlags
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List the Stripe accounts that are followed",
+		Short: "List the registered Stripe accounts",
 		Args:  want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error {
@@ -76,7 +76,7 @@ func (p *program) connectShow() *cobra.Command {
 	var f backendFlags
 	c := &cobra.Command{
 		Use:   "show ACCT",
-		Short: "Show a Stripe account that is followed, and how far its events are known",
+		Short: "Show a registered Stripe account and how far its events are known",
 		Args:  want("ACCT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error {

@@ -56,7 +56,7 @@ func (p *program) showDemo(f *demoFlags, report *demo.Report, audit *audit.Repor
 		t.row(m.Name, n(m.Reminders), n(m.Paid), n(m.Retry), n(m.Failed), n(m.Pending), n(m.Parked), n(m.Outside), formatTotals(&m.Amounts))
 	}
 	t.flush()
-	p.say("\n%s", verdict(audit))
+	p.say("\n%s", p.verdict(audit))
 	p.say("%d charges at the processor, %d receipts, %d periods open, %d subscriptions parked.", audit.Charges, audit.Receipts, audit.Open, audit.Parked)
 	for _, x := range audit.Problems[:min(len(audit.Problems), shownWaiting)] {
 		p.say("  %s: %s/%s period %d: %s", x.Kind, x.Account, x.Subscription, x.Period, x.Detail)

@@ -27,9 +27,9 @@ func (p *program) dueCommand() *cobra.Command {
 		c.Flags().Var(&f.until, "until", "this day and all before it")
 		return c
 	}
-	return group("due", "List what the daily jobs will look at, from the indexes",
-		index(billing.Payments, "Subscriptions by the day of their next payment or retry"),
-		index(billing.Reminders, "Subscriptions by the day of their next reminder"))
+	return group("due", "List the subscriptions that the daily jobs will look at",
+		index(billing.Payments, "List subscriptions by the day of their next payment or retry"),
+		index(billing.Reminders, "List subscriptions by the day of their next reminder"))
 }
 
 func (p *program) due(ctx context.Context, kind billing.Kind, f *dueFlags) error {

@@ -14,7 +14,7 @@ import (
 )
 
 func (p *program) eventCommand() *cobra.Command {
-	g := group("event", "Look at what Stripe has told", p.eventList(), p.eventShow())
+	g := group("event", "List and show the events of Stripe", p.eventList(), p.eventShow())
 	g.Long = `Look at what Stripe has told. An event is kept for 30 days, and longer while something
 waits for it: list those with --waiting, and have one looked at again with
 duesday replay.`
@@ -53,7 +53,7 @@ func (p *program) eventShow() *cobra.Command {
 	body := false
 	c := &cobra.Command{
 		Use:   "show EVENT",
-		Short: "Show an event, and what became of it",
+		Short: "Show an event and its result",
 		Args:  want("EVENT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error {
@@ -97,7 +97,7 @@ func (p *program) replayCommand() *cobra.Command {
 	var f backendFlags
 	c := &cobra.Command{
 		Use:   "replay EVENT...",
-		Short: "Look at events again: those that were put aside or given up, or any other",
+		Short: "Apply stored events again",
 		Long: `Look at events again: those that were put aside or given up, or any other. It does no harm:
 what an event says is merged into what is known, and nothing is done twice. Exits 3 when
 one of them still waits.`,

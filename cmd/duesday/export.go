@@ -53,12 +53,12 @@ func (p *program) exportCommand() *cobra.Command {
 		return c
 	}
 	return group("export", "Write accounts, subscriptions, receipts or refunds as CSV or JSON lines",
-		kind("accounts", "All accounts", ""),
-		kind("subscriptions", "The active subscriptions, as a book that can be imported", `Write the active subscriptions as a book that import takes. Paused, past_due, parked and
+		kind("accounts", "Write all accounts", ""),
+		kind("subscriptions", "Write the active subscriptions, as a book that can be imported", `Write the active subscriptions as a book that import takes. Paused, past_due, parked and
 cancelled ones are left out, since an import would charge them again; --all adds them
 and a column status, which import refuses.`),
-		kind("receipts", "All receipts that have not expired", ""),
-		kind("refunds", "All refunds and disputes", ""))
+		kind("receipts", "Write all receipts that have not expired", ""),
+		kind("refunds", "Write all refunds and disputes", ""))
 }
 
 func (p *program) export(ctx context.Context, what string, f *exportFlags) error {

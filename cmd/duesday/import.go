@@ -173,16 +173,23 @@ func (m *importer) do(ctx context.Context) (err error) {
 	return nil
 }
 
-// read ranges over the file with a bar.
-func (m *importer) read(what string, each func(book.Record, *book.Rejection) error) error {
+// read ranges over the file with a bar of its rows. How many they are is estimated from the bytes
+// read, unless they were counted before.
+func (m *importer) read(what string, rows int, each func(book.Record, *book.Rejection) error) error {
 	file, err := os.Open(m.name)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	in := &countingReader{in: file, bar: m.p.progress(what, m.size, nil)}
-	defer in.bar.end()
+	in := &countingReader{in: file}
+	bar := m.p.progress(what, int64(rows), nil)
+	defer bar.end()
+	done := int64(0)
 	for rec, bad := range book.Read(bufio.NewReaderSize(in, 1<<20), m.format, m.options) {
+		if done++; rows == 0 && in.read > 0 {
+			bar.expect(done * m.size / in.read)
+		}
+		bar.set(done)
 		if err := each(rec, bad); err != nil {
 			return err
 		}
@@ -190,15 +197,15 @@ func (m *importer) read(what string, each func(book.Record, *book.Rejection) err
 	return nil
 }
 
-// A countingReader moves the bar by the bytes read.
+// A countingReader counts the bytes read.
 type countingReader struct {
-	in  io.Reader
-	bar *progress
+	in   io.Reader
+	read int64
 }
 
 func (r *countingReader) Read(b []byte) (int, error) {
 	n, err := r.in.Read(b)
-	r.bar.add(int64(n))
+	r.read += int64(n)
 	return n, err
 }
 
@@ -209,7 +216,7 @@ func (m *importer) check(ctx context.Context, s *session) (fatal bool, err error
 	defer func() { err = errors.Join(err, rejected.close(err == nil && !fatal)) }()
 	empty := s == nil || !hasAccounts(ctx, s.engine)
 	last := 0
-	err = m.read("bytes checked", func(rec book.Record, bad *book.Rejection) error {
+	err = m.read("rows checked", 0, func(rec book.Record, bad *book.Rejection) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

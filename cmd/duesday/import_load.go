@@ -35,7 +35,7 @@ func (m *importer) load(ctx context.Context, s *session) error {
 	for range m.flags.workers {
 		workers.Go(func() { l.work(ctx) })
 	}
-	err := m.read("bytes imported", func(rec book.Record, bad *book.Rejection) error {
+	err := m.read("rows imported", m.sum.Rows, func(rec book.Record, bad *book.Rejection) error {
 		if bad != nil || m.refused[rec.Line] {
 			return ctx.Err()
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 func (p *program) jobCommand() *cobra.Command {
-	g := group("job", "Look at what duesday serve has still to do for purchases, and at what it gave up", p.jobList(), p.jobReplay())
+	g := group("job", "List the open jobs of purchases, and retry those that were given up", p.jobList(), p.jobReplay())
 	g.Long = `Look at what duesday serve has still to do for purchases: the jobs of --on-fulfil and
 --on-unsubscribe. One that fails is tried ten times over three days and then given up; one
 that says that it can never be done is given up at once.`
@@ -22,7 +22,7 @@ func (p *program) jobList() *cobra.Command {
 	var f backendFlags
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List the jobs that are not done, those that were given up last",
+		Short: "List the open jobs, and after them those that were given up",
 		Args:  want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error { return p.listJobs(cmd.Context(), b, &f) })
@@ -58,7 +58,7 @@ func (p *program) jobReplay() *cobra.Command {
 	var f backendFlags
 	c := &cobra.Command{
 		Use:   "replay JOB",
-		Short: "Have a job that was given up tried again, with as many tries as at first",
+		Short: "Retry a job that was given up, with all its tries",
 		Args:  want("JOB"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withBackend(cmd.Context(), &f, backendNeed{write: true}, func(b *backend) error {

@@ -17,7 +17,7 @@ import (
 func (p *program) outboxCommand() *cobra.Command {
 	list := &cobra.Command{
 		Use:   "list",
-		Short: "Count the mail that waits, and what serve has to do, and list what was given up",
+		Short: "Count the rows that wait, and list those that were given up",
 		Args:  want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return besideServe(p.with(cmd.Context(), need{read: true}, func(s *session) error { return p.listOutbox(cmd.Context(), s) }))
@@ -25,7 +25,7 @@ func (p *program) outboxCommand() *cobra.Command {
 	}
 	replay := &cobra.Command{
 		Use:   "replay ID",
-		Short: "Put back what was given up: it is due now and tried afresh",
+		Short: "Make a row that was given up due again, with all its tries",
 		Args:  want("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return besideServe(p.with(cmd.Context(), need{}, func(s *session) error { return p.replay(cmd.Context(), s, args[0]) }))
@@ -41,7 +41,7 @@ could not be delivered.`,
 			return p.with(cmd.Context(), need{processor: p.cfg.UsesStripe()}, func(s *session) error { return p.send(cmd.Context(), s) })
 		},
 	}
-	g := group("outbox", "Look at the mail that has not left, and deliver it", list, replay, send)
+	g := group("outbox", "List and deliver the mail that has not been sent", list, replay, send)
 	g.Long = `Look at the mail that has not left, and deliver it. A mail that fails is tried ten times
 over three days and then given up; one that can never be sent is given up at once. The same
 goes for what duesday serve has to do: the actions of purchases, and the inbox of what came

@@ -11,7 +11,7 @@ import (
 )
 
 func (p *program) paymentCommand() *cobra.Command {
-	return group("payment", "Look at the payments that Stripe took for purchases", p.paymentList(), p.paymentShow())
+	return group("payment", "List and show the payments of purchases", p.paymentList(), p.paymentShow())
 }
 
 func (p *program) paymentList() *cobra.Command {
@@ -46,7 +46,7 @@ func (p *program) paymentShow() *cobra.Command {
 	var f backendFlags
 	c := &cobra.Command{
 		Use:   "show STRIPE_ACCOUNT/PAYMENT",
-		Short: "Show a payment, its refunds and disputes, and what happened to it",
+		Short: "Show a payment, its refunds, disputes and timeline",
 		Args:  want("STRIPE_ACCOUNT/PAYMENT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, id, ok := strings.Cut(args[0], "/")

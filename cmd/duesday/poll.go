@@ -26,7 +26,7 @@ func (p *program) pollCommand() *cobra.Command {
 	f := new(pollFlags)
 	c := &cobra.Command{
 		Use:   "poll",
-		Short: "Find the events that never came, and have them come",
+		Short: "Find events whose webhook was missed and deliver them",
 		Long: `Find the events that never came, and have them come: list those of every connected account
 at Stripe, and send what is missing to the webhook endpoints of a running duesday serve,
 the oldest first. It runs until it is interrupted, or does one round with --once. A duesday

@@ -27,6 +27,7 @@ type program struct {
 	env    func(string) string
 	stdin  io.Reader
 	stdout *bufio.Writer
+	screen io.Writer // below stdout
 	stderr io.Writer
 	now    func() time.Time
 
@@ -39,7 +40,7 @@ type program struct {
 }
 
 func newProgram(env func(string) string, stdin io.Reader, stdout, stderr io.Writer, now func() time.Time) *program {
-	return &program{env: env, stdin: stdin, stdout: bufio.NewWriterSize(stdout, 64<<10), stderr: stderr, now: now, command: "duesday", name: "duesday"}
+	return &program{env: env, stdin: stdin, stdout: bufio.NewWriterSize(stdout, 64<<10), screen: stdout, stderr: stderr, now: now, command: "duesday", name: "duesday"}
 }
 
 // need says what a command opens.

@@ -3,13 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/term"
 )
 
 // A progress shows on a terminal how far something has come. A nil one shows nothing, so
@@ -33,11 +30,10 @@ const (
 // progress begins a bar on standard error when that is a terminal. The count function, if
 // any, finds out what is left; it is called when the bar appears, and until stop.
 func (p *program) progress(what string, total int64, count func(stop <-chan struct{}) int64) *progress {
-	f, ok := p.stderr.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	if !isTerminal(p.stderr) {
 		return nil
 	}
-	b := &progress{out: f, what: what, begun: time.Now(), stop: make(chan struct{})}
+	b := &progress{out: p.stderr, what: what, begun: time.Now(), stop: make(chan struct{})}
 	b.total.Store(total)
 	b.ended.Go(func() { b.show(count) })
 	return b
@@ -52,6 +48,13 @@ func (b *progress) set(done int64) {
 func (b *progress) add(n int64) {
 	if b != nil {
 		b.done.Add(n)
+	}
+}
+
+// expect sets how much there is in all.
+func (b *progress) expect(total int64) {
+	if b != nil {
+		b.total.Store(total)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 )
 
 func (p *program) purchaseCommand() *cobra.Command {
-	g := group("purchase", "Sell something through Stripe, and look what became of it", p.purchaseCreate(), p.purchaseList(), p.purchaseShow())
-	g.Long = `Sell something through Stripe, and look what became of it: a purchase is paid by Stripe,
+	g := group("purchase", "Sell through Stripe, and show the results", p.purchaseCreate(), p.purchaseList(), p.purchaseShow())
+	g.Long = `Sell through Stripe, and show the results: a purchase is paid by Stripe,
 by one payment or by a subscription of Stripe's, and its events say when it is to be
 fulfilled and when it has ended. What Duesday charges itself is under subscription.`
 	return g
@@ -186,7 +186,7 @@ func (p *program) purchaseShow() *cobra.Command {
 	var f backendFlags
 	c := &cobra.Command{
 		Use:   "show PURCHASE",
-		Short: "Show a purchase, its payments and subscriptions, and its timeline: what was asked, what came, what was done",
+		Short: "Show a purchase, its payments, subscriptions and timeline",
 		Args:  want("PURCHASE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error {

@@ -15,7 +15,7 @@ func (p *program) rebuildCommand() *cobra.Command {
 	var f backendFlags
 	c := &cobra.Command{
 		Use:   "rebuild",
-		Short: "Fold the stored events anew, and compare what they come to with what is stored",
+		Short: "Compare the stored payments and subscriptions with their stored events",
 		Long: `Fold the stored events anew, and compare what they come to with what is stored. It changes
 nothing. What has lost its first events, which are kept for 30 days, is counted and not
 compared. What is ahead of its events, since more was seen at Stripe than they tell, is

@@ -11,7 +11,7 @@ import (
 )
 
 func (p *program) receiptCommand() *cobra.Command {
-	return group("receipt", "List an account's receipts, record a payment taken outside, or give money back",
+	return group("receipt", "List receipts, record manual payments and refund charges",
 		p.receiptList(), p.receiptCreate(), p.receiptRefund())
 }
 
@@ -59,7 +59,7 @@ func (p *program) receiptCreate() *cobra.Command {
 	var amount, note string
 	c := &cobra.Command{
 		Use:   "create " + subscriptionName,
-		Short: "Record that the due period was paid outside",
+		Short: "Record a manual payment of the due period",
 		Long: `Record a payment that was taken outside, in cash or by a transfer: it settles the
 period that is due, without a charge. Refused while a payment intent of the period is
 live, because that could still take the money a second time.`,

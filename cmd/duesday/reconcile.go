@@ -7,7 +7,7 @@ import (
 func (p *program) reconcileCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "reconcile",
-		Short: "Adopt charges that the processor has and the store does not know",
+		Short: "Adopt charges of the processor that the store does not know",
 		Long: `Adopt the processor's successful charges that the store does not know: after a restored
 backup, say. Each settles its period as if its answer had come late. A run that finds
 such charges switches charging off; switch it on again with duesday charging on.`,

@@ -46,7 +46,7 @@ func (p *program) receiptRefund() *cobra.Command {
 	reason := choiceFlag{choices: []string{string(billing.Duplicate), string(billing.Fraudulent), string(billing.RequestedByCustomer)}}
 	c := &cobra.Command{
 		Use:   "refund " + subscriptionName,
-		Short: "Give back what a period was charged, or a part of it",
+		Short: "Refund the charge of a period, or a part of it",
 		Long: `Give back what a period was charged, or a part of it, through the processor, and record
 it beside the receipt, which stays as it is. The same command again is the same refund:
 after a crash or a lost answer it goes on with it, as the next payment run does, and

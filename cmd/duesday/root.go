@@ -76,7 +76,7 @@ func (p *program) fail(err error, command string) int {
 	if p.cfg.JSON {
 		p.problem("error", message)
 	} else {
-		fmt.Fprintf(p.stderr, "duesday: %s\n", message)
+		fmt.Fprintf(p.stderr, "%s %s\n", p.painted(p.stderr, errorColour, "duesday:"), message)
 		if usage {
 			fmt.Fprintf(p.stderr, "see %s --help\n", command)
 		}
@@ -103,16 +103,18 @@ func (p *program) warn(format string, args ...any) {
 		p.problem("warning", message)
 		return
 	}
-	fmt.Fprintf(p.stderr, "duesday: %s\n", message)
+	fmt.Fprintf(p.stderr, "%s %s\n", p.painted(p.stderr, warnColour, "duesday:"), message)
 }
 
 func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "duesday",
-		Short: "Takes recurring payments and keeps the record of them",
+		Short: "Take recurring payments and keep the record of them",
 		Long: `Duesday takes recurring payments and keeps the record of them: import a book of
 subscriptions, run the two daily jobs, and let the audit prove that every period
 was charged once. Start with: duesday demo`,
+		Example:       indented("demo\nimport book.csv\nrun payments\nverify"),
+		Version:       buildVersion().text(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -134,10 +136,10 @@ was charged once. Start with: duesday demo`,
 	f.StringVar(&p.flags.ActionDays, "action-days", "", "`DAYS` that a customer has to authenticate a payment before it has failed, 0 for no end (default 14, or $"+config.EnvActionDays+")")
 	f.BoolVar(&p.flags.JSON, "json", false, "print JSON, for programs")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.AddCommand(p.demoCommand(), p.importCommand(), p.runCommand(), p.dueCommand(), p.accountCommand(), p.subscriptionCommand(),
-		p.receiptCommand(), p.verifyCommand(), p.exportCommand(), p.chargingCommand(), p.outboxCommand(),
-		p.serveCommand(), p.connectCommand(), p.purchaseCommand(), p.paymentCommand(), p.eventCommand(), p.replayCommand(), p.jobCommand(), p.rebuildCommand(), p.pollCommand(),
-		p.reconcileCommand(), p.storeCommand(), p.schemaCommand(), p.sandboxCommand(), p.stripeFakeCommand(), p.capacityCommand(), p.versionCommand())
+	root.SetVersionTemplate("duesday {{.Version}}\n")
+	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
+	p.groups(root)
+	p.finish(root)
 	p.noteWork(root)
 	return root
 }

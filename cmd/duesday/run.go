@@ -40,7 +40,7 @@ func (p *program) runCommand() *cobra.Command {
 	}
 	g := group("run", "Run one of the two daily jobs",
 		job(billing.Payments, "Charge every subscription that is due"),
-		job(billing.Reminders, "Remind of the payments that are a few days ahead"))
+		job(billing.Reminders, "Send the reminders of payments that are a few days ahead"))
 	g.Long = `Run one of the two daily jobs. Both may be run at any time and any number of times,
 and straight after a crash: a period is charged once. On a dynamodb: store any number
 of processes may run one at the same time: they share the work, shard by shard. Exits 3 when it is done but something waits for a person.`

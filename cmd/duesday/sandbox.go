@@ -22,7 +22,7 @@ func (p *program) sandboxCommand() *cobra.Command {
 	var listen string
 	c := &cobra.Command{
 		Use:   "sandbox",
-		Short: "Serve the built-in processor, so that several processes can use it",
+		Short: "Serve the built-in processor to several processes",
 		Long: `Serve the built-in processor's ledger to any number of processes, on this machine or
 others: each names it with --processor sandbox:http://HOST:PORT. Which ledger is served,
 and what goes wrong there on request, is said here, with --processor sandbox:FILE. It

@@ -39,7 +39,7 @@ func (p *program) workbenchCommand() *cobra.Command {
 	var prefix, csvTable string
 	c := &cobra.Command{
 		Use:   "nosql-workbench",
-		Short: "A NoSQL Workbench model of all tables, with sample data",
+		Short: "Print a NoSQL Workbench model of all tables, with sample data",
 		Long: `Print a NoSQL Workbench model of all tables (JSON, format version 3.0). The
 recurring-payments table has the published model's facets, aliases, indexes, capacity and
 sample data, and facets for Duesday's own items. The published table name is misspelt and
@@ -88,7 +88,7 @@ func (p *program) cloudformationCommand() *cobra.Command {
 	var s cloudformation.Settings
 	c := &cobra.Command{
 		Use:   "cloudformation",
-		Short: "An AWS CloudFormation template of the tables that store create makes",
+		Short: "Print an AWS CloudFormation template of the tables that store create makes",
 		Long: `Print an AWS CloudFormation template (JSON) of exactly the tables that duesday store
 create makes with the same flags. The prefix is a parameter of the stack. The tables stay
 when the stack is deleted.`,
@@ -112,7 +112,7 @@ func (p *program) iamCommand() *cobra.Command {
 	var prefix string
 	c := &cobra.Command{
 		Use:   "iam [" + strings.Join(iam.Names(), "|") + "]",
-		Short: "AWS IAM policies: the published one, and least-privilege ones",
+		Short: "Print AWS IAM policies: the published one and least-privilege ones",
 		Long: `Print an AWS IAM policy (JSON), or all of them by name.
 
 seed            the published policy over the stripe-payments tables, as valid JSON; with

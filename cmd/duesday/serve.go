@@ -46,7 +46,7 @@ func (p *program) serveCommand() *cobra.Command {
 	var o serveFlags
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Follow what Stripe runs: take its webhooks, sell, and have purchases fulfilled",
+		Short: "Serve webhooks, the API and the fulfilment of purchases",
 		Long: `Follow what Stripe runs: take its webhooks, sell, and have purchases fulfilled. It makes the
 store when there is none, has it to itself, and runs until it is interrupted; then it
 finishes what it has begun.
@@ -96,7 +96,10 @@ It speaks plain HTTP: a proxy in front of it speaks TLS.`,
 	return c
 }
 
-// check refuses what cannot be meant, before anything is opened.
+// endedByStatuses are the values of --ended-by.
+func endedByStatuses() []string { return []string{"unpaid", "paused", "past_due"} }
+
+// check refuses invalid flags before anything is opened.
 func (o *serveFlags) check() error {
 	host, _, err := net.SplitHostPort(o.listen)
 	if err != nil {
@@ -106,7 +109,7 @@ func (o *serveFlags) check() error {
 		return usagef("--listen %s is for other machines to reach, and this is plain HTTP: give --behind-proxy if all that comes in goes through a proxy that speaks TLS, or want %s", o.listen, serveAddress)
 	}
 	for i, status := range o.endedBy {
-		if !slices.Contains([]string{"unpaid", "paused", "past_due"}, status) {
+		if !slices.Contains(endedByStatuses(), status) {
 			return usagef("--ended-by %q: want some of unpaid, paused, past_due", status)
 		}
 		if slices.Contains(o.endedBy[:i], status) {

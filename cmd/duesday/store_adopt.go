@@ -23,7 +23,7 @@ func (p *program) storeAdoptCommand() *cobra.Command {
 	var dry bool
 	c := &cobra.Command{
 		Use:   "adopt",
-		Short: "Take over a table that other tools have filled from the published model",
+		Short: "Take over a table of the published model that other tools filled",
 		Long: `Take over a table of the published model Recurring payments schema design in DynamoDB that
 other tools have filled: --store 'dynamodb:?recurring_table=NAME'. Stop those tools first.
 

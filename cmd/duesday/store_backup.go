@@ -18,7 +18,7 @@ func (p *program) storeBackupCommand() *cobra.Command {
 	var within time.Duration
 	c := &cobra.Command{
 		Use:   "backup",
-		Short: "Copy a pebble: store to a folder, as it stands now, while it is in use",
+		Short: "Copy a pebble: store to a folder while it is in use",
 		Long: `Make a consistent copy of a pebble: store in a new folder. A command that has the store
 open goes on working, and is asked to make the copy. It takes little time: files that never
 change are shared with the store by hard links where the file system allows. So copy the

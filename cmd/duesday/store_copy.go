@@ -34,7 +34,7 @@ func (p *program) storeCopyCommand() *cobra.Command {
 	var f copyFlags
 	c := &cobra.Command{
 		Use:   "copy",
-		Short: "Move everything to another store, which charges from then on",
+		Short: "Move everything to another store, which then charges",
 		Long: `Copy a store to a new and empty place, of the same or another kind, compare both item by
 item, and make the copy the one that charges. The source is switched off before the first
 item is copied, and stays so: at no moment can both charge. Interrupted, the same command

@@ -22,7 +22,7 @@ import (
 func (p *program) storeDescribeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe",
-		Short: "Show the store's tables or folder, and what it says of itself",
+		Short: "Show the tables or the folder of the store, and its settings",
 		Long: `Show what is there of the store: on DynamoDB its tables with their indexes and settings,
 otherwise its folder; and what the store says of itself. Nothing is changed. Exits 1 when
 something is missing or is not as Duesday needs it, and names it; what a table has beyond

@@ -60,7 +60,7 @@ func (p *program) stripeFakeCommand() *cobra.Command {
 	var o stripeFakeFlags
 	c := &cobra.Command{
 		Use:   "stripe-fake",
-		Short: "Serve a fake of Stripe's API, to try things out and for tests",
+		Short: "Serve a fake of Stripe's API, for trying out and for tests",
 		Long: `Serve Stripe's API with a memory, test cards and test clocks, and with faults on
 request. It moves no money, keeps nothing on disk, and runs until it is interrupted.
 

@@ -17,10 +17,10 @@ import (
 func (p *program) subscriptionCommand() *cobra.Command {
 	return group("subscription", "Create, show, list and change subscriptions",
 		p.subscriptionCreate(), p.subscriptionShow(), p.subscriptionList(), p.subscriptionUpdate(),
-		p.subscriptionAction("pause", "Stop charging until resume; an open period is ended first", true, func(ctx context.Context, s *session, n billing.Name) (*billing.Subscription, error) {
+		p.subscriptionAction("pause", "Stop charging until resume; an open period ends first", true, func(ctx context.Context, s *session, n billing.Name) (*billing.Subscription, error) {
 			return s.engine.Pause(ctx, n)
 		}),
-		p.subscriptionAction("resume", "Charge a paused or past_due subscription again, from its next due date on, or take back cancel --at-period-end", true, func(ctx context.Context, s *session, n billing.Name) (*billing.Subscription, error) {
+		p.subscriptionAction("resume", "Charge a paused or past_due subscription again, or undo cancel --at-period-end", true, func(ctx context.Context, s *session, n billing.Name) (*billing.Subscription, error) {
 			return s.engine.Resume(ctx, n)
 		}),
 		p.subscriptionCancel(), p.subscriptionCharge(),
@@ -178,7 +178,7 @@ func (p *program) subscriptionTable(all iter.Seq2[*billing.Subscription, error])
 func (p *program) subscriptionShow() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show " + subscriptionName,
-		Short: "Show a subscription, its open period, what did not end paid, and its last receipts",
+		Short: "Show a subscription, its open and unpaid periods, and its last receipts",
 		Args:  want(subscriptionName),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := parseName(args[0])

@@ -147,7 +147,7 @@ type chargeView struct {
 func (p *program) subscriptionCharge() *cobra.Command {
 	return &cobra.Command{
 		Use:   "charge " + subscriptionName,
-		Short: "Charge the period of a parked subscription, now",
+		Short: "Charge the period of a parked subscription now",
 		Args:  want(subscriptionName),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := parseName(args[0])

@@ -70,7 +70,7 @@ func (p *program) verify(ctx context.Context, s *session) error {
 	if p.cfg.JSON {
 		return p.object(viewAudit(audit))
 	}
-	p.say("%s", verdict(audit))
+	p.say("%s", p.verdict(audit))
 	fields(p.stdout, "  subscriptions", strconv.Itoa(audit.Subscriptions), "  receipts", strconv.Itoa(audit.Receipts),
 		"  charges", strconv.Itoa(audit.Charges), "  imported receipts", positive(audit.Imported),
 		"  paid outside", positive(audit.External), "  periods open", positive(audit.Open), "  parked", positive(audit.Parked),
@@ -97,11 +97,11 @@ func (p *program) verify(ctx context.Context, s *session) error {
 	return nil
 }
 
-func verdict(a *audit.Report) string {
+func (p *program) verdict(a *audit.Report) string {
 	if a.OK {
-		return "The audit is clean: no period was charged twice, none was skipped."
+		return p.painted(p.screen, goodColour, "The audit is clean: no period was charged twice, none was skipped.")
 	}
-	return "THE AUDIT FOUND " + strings.ToUpper(plural(len(a.Problems), "problem")) + "."
+	return p.painted(p.screen, errorColour, "THE AUDIT FOUND "+strings.ToUpper(plural(len(a.Problems), "problem"))+".")
 }
 
 // positive returns the number, or "" for 0.

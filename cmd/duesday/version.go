@@ -26,17 +26,22 @@ func (p *program) versionCommand() *cobra.Command {
 			if p.cfg.JSON {
 				return p.object(v)
 			}
-			revision := v.Revision
-			if v.Modified {
-				revision += " (modified)"
-			}
-			p.say("duesday %s%s, %s, %s", v.Version, prefixed(", ", revision), v.Go, v.Platform)
+			p.say("duesday %s", v.text())
 			return nil
 		},
 	}
 }
 
-// buildVersion is what the Go toolchain wrote into the binary; no build flag is needed.
+// text is the version for people.
+func (v versionView) text() string {
+	revision := v.Revision
+	if v.Modified {
+		revision += " (modified)"
+	}
+	return v.Version + prefixed(", ", revision) + ", " + v.Go + ", " + v.Platform
+}
+
+// buildVersion returns the version that the Go toolchain wrote into the binary.
 func buildVersion() versionView {
 	v := versionView{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// every calls f for every command of ours below c.
+func every(c *cobra.Command, f func(*cobra.Command)) {
+	for _, child := range c.Commands() {
+		if child.Name() != "help" && child.Name() != "completion" {
+			f(child)
+			every(child, f)
+		}
+	}
+}
+
+// TestHelp holds that every command has a group, a short text in the imperative and examples
+// that can be parsed.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	p := newProgram(func(string) string { return "" }, nil, nil, nil, nil)
+	root := p.root()
+	for _, c := range root.Commands() {
+		if c.GroupID == "" {
+			t.Errorf("%s: no group", c.Name())
+		}
+	}
+	leaves := 0
+	every(root, func(c *cobra.Command) {
+		first, _, _ := strings.Cut(c.Short, " ")
+		if first == "" || first[0] < 'A' || first[0] > 'Z' || strings.HasSuffix(c.Short, ".") || strings.HasSuffix(first, "s") && first != "Process" || len(c.Short) > 80 {
+			t.Errorf("%s: %q: want a line in the imperative", c.CommandPath(), c.Short)
+		}
+		if c.HasSubCommands() {
+			return
+		}
+		leaves++
+		if c.Example == "" {
+			t.Errorf("%s: no example", c.CommandPath())
+		}
+		for line := range strings.Lines(c.Example) {
+			example(t, root, c, strings.TrimSpace(line))
+		}
+	})
+	for path := range examples {
+		if c, rest, err := root.Find(strings.Fields(path)); err != nil || len(rest) > 0 || c == root {
+			t.Errorf("there are examples of %q, which is no command", path)
+		}
+	}
+	if leaves < 50 {
+		t.Errorf("only %d commands were looked at", leaves)
+	}
+}
+
+// example parses one line: of c, if it begins like that, or of another command, or of another
+// program beside it.
+func example(t *testing.T, root, c *cobra.Command, line string) {
+	t.Helper()
+	at := strings.LastIndex(" "+line, " duesday ")
+	if at < 0 {
+		return
+	}
+	line = line[at+len("duesday "):]
+	line, _, _ = strings.Cut(line, " > ")
+	args := words(line)
+	to, rest, err := root.Find(args)
+	if err != nil || to.HasSubCommands() {
+		t.Errorf("%s: the example %q is of no command: %v", c.CommandPath(), line, err)
+		return
+	}
+	known := func(name string) *pflag.Flag {
+		if f := to.Flags().Lookup(name); f != nil {
+			return f
+		}
+		return root.PersistentFlags().Lookup(name)
+	}
+	positional := 0
+	for i := 0; i < len(rest); i++ {
+		name, isFlag := strings.CutPrefix(rest[i], "--")
+		if !isFlag {
+			positional++
+			continue
+		}
+		name, _, valued := strings.Cut(name, "=")
+		f := known(name)
+		switch {
+		case f == nil:
+			t.Errorf("%s: the example %q has an unknown flag --%s", c.CommandPath(), line, name)
+		case f.Value.Type() != "bool" && !valued:
+			i++
+		}
+	}
+	if to.Args != nil {
+		if err := to.Args(to, make([]string, positional)); err != nil {
+			t.Errorf("%s: the example %q: %v", c.CommandPath(), line, err)
+		}
+	}
+}
+
+// words splits a line at spaces that are not within single quotes.
+func words(line string) (list []string) {
+	quoted := false
+	for i, part := range strings.Split(line, "'") {
+		if quoted = i%2 == 1; quoted {
+			list = append(list, part)
+		} else {
+			list = append(list, strings.Fields(part)...)
+		}
+	}
+	return list
+}
+
+// TestHelp_GlobalFlagsOnce: they are in the help of the root and of no other command.
+func TestHelp_GlobalFlagsOnce(t *testing.T) {
+	c := newCLI(t)
+	root := c.must("--help")
+	contains(t, root, "Billing:", "Tracking of Stripe:", "Store:", "Operating:", "Trying out and testing:", "--receipt-months", "Examples:", "duesday import book.csv")
+	for _, args := range [][]string{{"run", "payments", "--help"}, {"store", "--help"}, {"serve", "--help"}} {
+		out := c.must(args...)
+		contains(t, out, "Global flags, such as --store and --json: duesday --help")
+		if strings.Contains(out, "--receipt-months") {
+			t.Errorf("%v has the global flags again:\n%s", args, out)
+		}
+	}
+}
+
+func TestHelp_Version(t *testing.T) {
+	c := newCLI(t)
+	equal(t, "--version", c.must("--version"), c.must("version"))
+}
+
+// TestCompletion asks for the values of flags and arguments as a shell does.
+func TestCompletion(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", smallBook))
+	for _, x := range []struct{ line, want string }{
+		{"subscription list --status |", "active paused past_due parked canceled completed"},
+		{"receipt refund 1/1 --reason |", "duplicate fraudulent requested_by_customer"},
+		{"export receipts --format |", "csv jsonl"},
+		{"serve --ended-by |", "unpaid paused past_due"},
+		{"verify --log-level |", "debug info warn error"},
+		{"account show |", "1 2 3 4 5"},
+		{"account attach 2|", "2"},
+		{"subscription show 1|", "1/1 1/2"},
+		{"subscription show 1/1 |", ""},
+		{"purchase show |", ""},
+		{"account show --store mem: |", ""},
+	} {
+		line, _ := strings.CutSuffix(x.line, "|")
+		args := strings.Fields(line)
+		if strings.HasSuffix(line, " ") {
+			args = append(args, "")
+		}
+		r := c.run(append([]string{"__complete"}, args...)...)
+		values, _, _ := strings.Cut(r.out, ":")
+		if got := strings.Join(strings.Fields(values), " "); got != x.want {
+			t.Errorf("%s: %q, want %q", x.line, got, x.want)
+		}
+	}
+}
+
+// TestPainted: a text that goes to no terminal has no colour.
+func TestPainted(t *testing.T) {
+	t.Parallel()
+	p := newProgram(func(string) string { return "" }, nil, &strings.Builder{}, &strings.Builder{}, nil)
+	if got := p.painted(p.screen, errorColour, "x"); got != "x" {
+		t.Errorf("got %q", got)
+	}
+}
