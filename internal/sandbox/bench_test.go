@@ -32,12 +32,15 @@ func benchmark(b *testing.B, file string) {
 }
 
 func charge(s *Sandbox, i int64, sum money.Amount) error {
-	in, err := s.Open(context.Background(), billing.OpenRequest{Key: fmt.Sprintf("open-0123456789abcdef-%d", i), Amount: sum, Method: "pm_card_visa",
-		Tag: billing.Tag{Installation: "installation", Account: fmt.Sprintf("account-%07d", i), Subscription: fmt.Sprintf("sub-%07d", i), SKU: "plan", Period: 3}})
+	in, err := s.Open(context.Background(), billing.OpenRequest{Key: fmt.Sprintf("open-0123456789abcdef-%d", i),
+		Amount: sum, Method: "pm_card_visa",
+		Tag: billing.Tag{Installation: "installation", Account: fmt.Sprintf("account-%07d", i),
+			Subscription: fmt.Sprintf("sub-%07d", i), SKU: "plan", Period: 3}})
 	if err != nil {
 		return err
 	}
-	_, err = s.Confirm(context.Background(), billing.ConfirmRequest{Key: fmt.Sprintf("confirm-0123456789abcdef-%d", i), Ref: in.Ref, Method: "pm_card_visa", Attempt: 1})
+	_, err = s.Confirm(context.Background(), billing.ConfirmRequest{Key: fmt.Sprintf("confirm-0123456789abcdef-%d", i),
+		Ref: in.Ref, Method: "pm_card_visa", Attempt: 1})
 	return err
 }
 

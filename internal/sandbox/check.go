@@ -49,7 +49,7 @@ func checkConfirm(r billing.ConfirmRequest) error {
 
 func fits(n int) bool { return n >= 0 && n <= math.MaxInt32 }
 
-// checkTexts refuses what a line of the ledger could not give back as it was.
+// checkTexts refuses texts that a line of the ledger cannot return unchanged.
 func checkTexts(key string, texts ...string) error {
 	if key == "" || len(key) > maxKey || !utf8.ValidString(key) {
 		return invalid("the idempotency key must be 1 to 255 bytes of UTF-8")

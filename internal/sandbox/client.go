@@ -21,26 +21,27 @@ import (
 // DefaultTimeout is how long a Client waits for an answer, and for each next part of a list.
 const DefaultTimeout = 30 * time.Second
 
-// A Client is a billing.Processor: the ledger that a server of Serve or Handler has open,
+// A Client is a billing.Processor over the ledger that a server of Serve or Handler has open. It is
 // safe for concurrent use.
 //
-// Its errors say no more than it knows. ErrNotExecuted is the server's word, or that there
-// was no connection to send anything by. Every other failure to get an answer that can be
-// read is ErrUnknown.
+// ErrNotExecuted is the server's own answer, or means that no connection was made. Any other
+// failure to get a readable answer is ErrUnknown.
 type Client struct {
 	base    string // http://HOST:PORT
 	http    *http.Client
 	timeout time.Duration
 }
 
-var _ billing.Processor = (*Client)(nil)
+var (
+	_ billing.Processor = (*Client)(nil)
+	_ billing.Refunder  = (*Client)(nil)
+)
 
-// Connect returns a Client of the server at the address that ParseServer gave. It sends
-// nothing yet.
+// Connect returns a Client of the server at an address of ParseServer. It sends nothing yet.
 func Connect(base string) *Client {
 	dialer := net.Dialer{Timeout: 5 * time.Second}
 	return &Client{base: base, timeout: DefaultTimeout, http: &http.Client{
-		Transport: &http.Transport{ // without a proxy: the address is what was given
+		Transport: &http.Transport{ // without a proxy: it connects to the given address
 			DialContext: dialer.DialContext, MaxIdleConns: 1024, MaxIdleConnsPerHost: 1024, IdleConnTimeout: time.Minute,
 			DisableCompression: true, MaxResponseHeaderBytes: maxBody,
 		},
@@ -48,7 +49,7 @@ func Connect(base string) *Client {
 	}}
 }
 
-// Close lets go of idle connections. The server goes on.
+// Close closes idle connections. The server goes on.
 func (c *Client) Close() error {
 	c.http.CloseIdleConnections()
 	return nil
@@ -56,7 +57,7 @@ func (c *Client) Close() error {
 
 // Open implements billing.Processor.
 func (c *Client) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
-	if err := checkOpen(r); err != nil { // also because not all of it can be sent as it is
+	if err := checkOpen(r); err != nil { // also because JSON cannot carry every text
 		return billing.Intent{}, err
 	}
 	return c.call(ctx, http.MethodPost, pathOpen, formOfOpen(r))
@@ -70,7 +71,8 @@ func (c *Client) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing
 	if err := checkRef(r.Ref); err != nil {
 		return billing.Intent{}, err
 	}
-	return c.call(ctx, http.MethodPost, pathConfirm, confirmForm{Key: r.Key, Ref: r.Ref, Method: r.Method, Attempt: r.Attempt})
+	return c.call(ctx, http.MethodPost, pathConfirm, confirmForm{Key: r.Key, Ref: r.Ref, Method: r.Method,
+		Attempt: r.Attempt})
 }
 
 // Cancel implements billing.Processor.
@@ -89,8 +91,8 @@ func (c *Client) Lookup(ctx context.Context, ref string) (billing.Intent, error)
 	return c.call(ctx, http.MethodGet, pathIntents+escapeRef(ref), nil)
 }
 
-// List implements billing.Processor. It yields while the answer comes; a list that breaks
-// off ends with ErrUnknown.
+// List implements billing.Processor. It yields while the answer comes. A list cut short ends with
+// ErrUnknown.
 func (c *Client) List(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Intent, error] {
 	return func(yield func(billing.Intent, error) bool) {
 		if err := checkList(r); err != nil {
@@ -101,8 +103,47 @@ func (c *Client) List(ctx context.Context, r billing.ListRequest) iter.Seq2[bill
 	}
 }
 
-// replies yields what the lines of a list hold, while they come. A list that breaks off ends
-// with ErrUnknown.
+// Refund implements billing.Refunder.
+func (c *Client) Refund(ctx context.Context, r billing.RefundRequest) (billing.Reversal, error) {
+	if err := checkRefund(r); err != nil { // also because JSON cannot carry every text
+		return billing.Reversal{}, err
+	}
+	if err := checkRef(r.Ref); err != nil {
+		return billing.Reversal{}, err
+	}
+	form := refundForm{Key: r.Key, ID: r.ID, Ref: r.Ref, Amount: r.Amount.Decimal(), Currency: r.Amount.Currency().Code(),
+		Reason: string(r.Reason)}
+	return ask(ctx, c, http.MethodPost, pathRefund, form, (*reply).readReversal)
+}
+
+// ReturnsOf implements billing.Refunder.
+func (c *Client) ReturnsOf(ctx context.Context, ref string) (list []billing.Reversal, err error) {
+	if err := checkRef(ref); err != nil {
+		return nil, err
+	}
+	for r, err := range replies(ctx, c, pathReversalsOf+escapeRef(ref), (*reply).readReversal) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// Returns implements billing.Refunder. It yields while the answer comes. A list cut short ends with
+// ErrUnknown.
+func (c *Client) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
+	return func(yield func(billing.Reversal, error) bool) {
+		if err := checkList(r); err != nil {
+			yield(billing.Reversal{}, err)
+			return
+		}
+		replies(ctx, c, pathReversals+"?since="+url.QueryEscape(formatSince(r.Since)), (*reply).readReversal)(yield)
+	}
+}
+
+// replies yields the values of a list's lines, while they come. A list cut short ends with
+// ErrUnknown.
 func replies[T any](ctx context.Context, c *Client, path string, read func(*reply) (T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -130,8 +171,8 @@ func replies[T any](ctx context.Context, c *Client, path string, read func(*repl
 	}
 }
 
-// Entries yields the server's ledger as Sandbox.Entries does. An error comes last, and says
-// that the rest is missing.
+// Entries yields the server's ledger as Sandbox.Entries does. An error comes last, and means that
+// the rest is missing.
 func (c *Client) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for text, err := range c.lines(ctx, pathEntries) {
@@ -158,7 +199,8 @@ func (c *Client) call(ctx context.Context, method, path string, form any) (billi
 	return ask(ctx, c, method, path, form, (*reply).read)
 }
 
-func ask[T any](ctx context.Context, c *Client, method, path string, form any, read func(*reply) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, c *Client, method, path string, form any,
+	read func(*reply) (T, error)) (T, error) {
 	var none T
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -201,9 +243,8 @@ func (c *Client) send(ctx context.Context, method, path string, form any) (*http
 	return response, nil
 }
 
-// unanswered says what is known of a request that has no answer. Of a dial that failed it
-// is certain that nothing was sent: the transport sends a request with a body once more only
-// when nothing of it was written.
+// unanswered returns the error of a request without an answer. After a failed dial nothing was
+// sent: the transport sends a request with a body again only if it wrote nothing of it.
 func (c *Client) unanswered(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok { // it repeats the request
 		err = wrapped.Err
@@ -214,7 +255,7 @@ func (c *Client) unanswered(err error) error {
 	return fmt.Errorf("%w: %w", billing.ErrUnknown, err)
 }
 
-// readReply reads an answer of one object. What is none is ErrUnknown.
+// readReply reads an answer of one object. An answer in another form is ErrUnknown.
 func readReply(response *http.Response) (*reply, error) {
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxReply))
 	if err != nil {
@@ -227,7 +268,7 @@ func readReply(response *http.Response) (*reply, error) {
 	return &a, nil
 }
 
-// read returns what the reply holds.
+// read returns the intent of the reply.
 func (a *reply) read() (billing.Intent, error) {
 	switch {
 	case a.Error != nil:
@@ -238,8 +279,19 @@ func (a *reply) read() (billing.Intent, error) {
 	return a.Intent.readIntent()
 }
 
-// asUnknown leaves the errors of a processor as they are; any other means that the answer
-// cannot be read.
+// readReversal returns the refund or dispute of the reply.
+func (a *reply) readReversal() (billing.Reversal, error) {
+	switch {
+	case a.Error != nil:
+		return billing.Reversal{}, a.Error.err()
+	case a.Return == nil:
+		return billing.Reversal{}, errors.New("the answer has no refund or dispute")
+	}
+	return a.Return.readReversal()
+}
+
+// asUnknown keeps the errors of a processor. Any other error means an unreadable answer:
+// ErrUnknown.
 func asUnknown(err error) error {
 	for _, c := range codes {
 		if errors.Is(err, c.err) {
@@ -249,10 +301,10 @@ func asUnknown(err error) error {
 	return fmt.Errorf("%w: %w", billing.ErrUnknown, err)
 }
 
-// escapeRef also escapes dots: a path may not keep a name that is nothing else.
+// escapeRef also escapes dots: paths drop a name of dots alone.
 func escapeRef(ref string) string { return strings.ReplaceAll(url.PathEscape(ref), ".", "%2E") }
 
-// checkRef refuses what no ledger holds and no line can carry.
+// checkRef refuses a ref that no ledger holds.
 func checkRef(ref string) error {
 	if ref == "" || !utf8.ValidString(ref) {
 		return fmt.Errorf("%w: %.64q", billing.ErrNoIntent, ref)

@@ -39,7 +39,8 @@ func TestClient_WhatIsNoAnswer(t *testing.T) {
 		"a half":                  text(200, `{"intent":{"ref":"pi_x","acc`),
 		"nothing":                 text(200, ``),
 		"an endless answer":       text(200, `{"intent":{"ref":"`+strings.Repeat("x", maxReply)),
-		"an odd intent":           text(200, `{"intent":{"ref":"pi_x","outcome":"fine","amount":"1","currency":"EUR","at":"2026-01-01T00:00:00Z"}}`),
+		"an odd intent": text(200,
+			`{"intent":{"ref":"pi_x","outcome":"fine","amount":"1","currency":"EUR","at":"2026-01-01T00:00:00Z"}}`),
 		"a redirect": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		},
@@ -68,7 +69,8 @@ func TestClient_NobodyThere(t *testing.T) {
 	client := connect(t, server)
 	server.Close()
 	everyCall(t, client, func(op string, err error) {
-		if !errors.Is(err, billing.ErrNotExecuted) || errors.Is(err, billing.ErrUnknown) || !strings.Contains(err.Error(), server.URL) {
+		if !errors.Is(err, billing.ErrNotExecuted) || errors.Is(err, billing.ErrUnknown) ||
+			!strings.Contains(err.Error(), server.URL) {
 			t.Errorf("%s: %v, want ErrNotExecuted and the address", op, err)
 		}
 	})
@@ -79,7 +81,8 @@ func TestClient_ContextEndedBefore(t *testing.T) {
 	client := connect(t, httptest.NewServer(Handler(box)))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := client.Open(ctx, request(t, 1, 0, "pm_card_visa")); !errors.Is(err, billing.ErrUnknown) || !errors.Is(err, context.Canceled) {
+	if _, err := client.Open(ctx, request(t, 1, 0, "pm_card_visa")); !errors.Is(err, billing.ErrUnknown) ||
+		!errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want ErrUnknown and the cancellation", err)
 	}
 	wantOutcomes(t, box, "")
@@ -270,7 +273,8 @@ func TestClient_ServerDies(t *testing.T) {
 						t.Errorf("%d: one key gave two intents", i)
 					}
 					refs[i] = in.Ref
-					in, err = client.Confirm(t.Context(), billing.ConfirmRequest{Key: fmt.Sprint("k", i, death), Ref: in.Ref, Method: "pm_card_visa"})
+					in, err = client.Confirm(t.Context(), billing.ConfirmRequest{Key: fmt.Sprint("k", i, death), Ref: in.Ref,
+						Method: "pm_card_visa"})
 					if err != nil {
 						return err
 					}
@@ -280,7 +284,8 @@ func TestClient_ServerDies(t *testing.T) {
 					paid[i] = in.Latest
 					return nil
 				}()
-				if err != nil && (death == deaths || !errors.Is(err, billing.ErrUnknown) && !errors.Is(err, billing.ErrNotExecuted)) {
+				if err != nil && (death == deaths || !errors.Is(err, billing.ErrUnknown) &&
+					!errors.Is(err, billing.ErrNotExecuted)) {
 					t.Errorf("server %d, %d: %v", death, i, err)
 				}
 			})

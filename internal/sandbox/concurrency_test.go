@@ -44,7 +44,8 @@ func TestConcurrent_OneKey(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				if _, err := s.Confirm(t.Context(), billing.ConfirmRequest{Key: "k", Ref: in.Ref, Method: "pm_card_visa_chargeDeclined"}); err != nil {
+				if _, err := s.Confirm(t.Context(), billing.ConfirmRequest{Key: "k", Ref: in.Ref,
+					Method: "pm_card_visa_chargeDeclined"}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -200,7 +201,8 @@ func TestWriter_FailedSync(t *testing.T) {
 	f.mu.Unlock()
 	for i := range 3 {
 		r := billing.ConfirmRequest{Key: fmt.Sprint(i), Ref: ref, Method: "pm_card_visa"}
-		if in, err := s.Confirm(t.Context(), r); !errors.Is(err, billing.ErrUnknown) || !errors.Is(err, f.fail) || in != (billing.Intent{}) {
+		if in, err := s.Confirm(t.Context(), r); !errors.Is(err, billing.ErrUnknown) || !errors.Is(err, f.fail) ||
+			in != (billing.Intent{}) {
 			t.Errorf("confirm: %+v, %v", in, err)
 		}
 	}

@@ -10,33 +10,33 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 )
 
-// A fate is what befalls one call.
+// A fate is the fault, or none, of one call.
 type fate int
 
 const (
 	normal  fate = iota
-	busy         // not done, and the caller is told so
-	lost         // not done, the caller cannot know
+	busy         // not done, and the caller knows
+	lost         // not done, and the caller cannot know
 	cached       // not done, and the key is spoilt
-	unknown      // done, the caller cannot know
+	unknown      // done, and the caller cannot know
 )
 
-// dice draw the fates: one draw for each call, so that the order of calls decides.
-type dice struct {
+// fates draws one fate for each call, so that the order of calls decides.
+type fates struct {
 	mu  sync.Mutex
 	rng *rand.Rand // guarded by mu; nil when there are no faults
 	o   *Options
 }
 
-func newDice(o *Options) *dice {
-	d := &dice{o: o}
+func newFates(o *Options) *fates {
+	d := &fates{o: o}
 	if o.UnknownRate+o.LostRate+o.BusyRate+o.CachedRate > 0 {
 		d.rng = rand.New(rand.NewPCG(o.Seed, 0))
 	}
 	return d
 }
 
-func (d *dice) draw() fate {
+func (d *fates) draw() fate {
 	if d.rng == nil {
 		return normal
 	}
@@ -55,8 +55,7 @@ func (d *dice) draw() fate {
 	return normal
 }
 
-// begin is the way of a call to the processor. The call is executed only when it
-// returns no error.
+// begin is the way of a call to the processor. The call is executed only if begin returns no error.
 func (s *Sandbox) begin(ctx context.Context, op, key string) (fate, error) {
 	if s.o.Hook != nil {
 		if err := s.o.Hook(op, Before); err != nil {
@@ -66,7 +65,7 @@ func (s *Sandbox) begin(ctx context.Context, op, key string) (fate, error) {
 	if err := s.delay(ctx); err != nil {
 		return normal, fmt.Errorf("%w: %w", billing.ErrUnknown, err)
 	}
-	f := s.dice.draw()
+	f := s.fates.draw()
 	switch {
 	case f == busy:
 		return f, billing.ErrNotExecuted
@@ -78,7 +77,7 @@ func (s *Sandbox) begin(ctx context.Context, op, key string) (fate, error) {
 	return f, nil
 }
 
-// end is the way of the answer back to the caller: err, or why it was lost.
+// end is the way of the answer back. It returns err, or the error of a lost answer.
 func (s *Sandbox) end(op string, f fate, err error) error {
 	if f == unknown {
 		err = billing.ErrUnknown
@@ -104,8 +103,8 @@ func (s *Sandbox) delay(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// spoil makes the key answer ErrUnknown for KeyLife, as Stripe replays a 500 that it
-// has saved. A key with a saved answer keeps it: spoil returns false.
+// spoil makes the key answer ErrUnknown for KeyLife, as Stripe replays a saved 500. It returns
+// false for a key with a saved answer, which keeps it.
 func (s *Sandbox) spoil(key string) bool {
 	h, now := hashKey(key), s.o.Now().UnixMilli()
 	s.mu.Lock()
@@ -113,7 +112,7 @@ func (s *Sandbox) spoil(key string) bool {
 	if n, ok := s.ledger.keys[h]; ok && s.alive(s.ledger.lines.at(n).at, now) {
 		return false
 	}
-	if _, ok := s.returnOf(h, now); ok {
+	if _, ok := s.reversalOf(h, now); ok {
 		return false
 	}
 	if at, ok := s.spoilt[h]; !ok || !s.alive(at, now) {
@@ -122,6 +121,6 @@ func (s *Sandbox) spoil(key string) bool {
 	return true
 }
 
-// alive reports whether a key saved at the one instant is remembered at the other. A
-// clock that went back has forgotten nothing.
+// alive reports whether a key saved at one instant is remembered at the other. A clock that went
+// back has not forgotten it.
 func (s *Sandbox) alive(at, now int64) bool { return now-at < s.o.KeyLife.Milliseconds() }

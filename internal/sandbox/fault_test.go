@@ -19,7 +19,7 @@ func TestFault_Unknown(t *testing.T) {
 		t.Errorf("%+v, %v, want ErrUnknown", in, err)
 	}
 	wantOutcomes(t, s, "opened")
-	s.o.UnknownRate, s.dice = 0, newDice(&Options{})
+	s.o.UnknownRate, s.fates = 0, newFates(&Options{})
 	mustOpen(t, s, r)
 	wantOutcomes(t, s, "opened")
 }
@@ -48,10 +48,10 @@ func TestFault_NotDone(t *testing.T) {
 func TestFault_Cached(t *testing.T) {
 	c := newClock()
 	s := openSandbox(t, "", Options{Now: c.Now, CachedRate: 1})
-	faulty, sound := s.dice, newDice(&Options{})
-	s.dice = sound
+	faulty, sound := s.fates, newFates(&Options{})
+	s.fates = sound
 	ref := mustOpen(t, s, request(t, 1, 0, "pm_card_visa")).Ref
-	s.dice = faulty
+	s.fates = faulty
 	r := billing.ConfirmRequest{Key: "spoilt", Ref: ref, Method: "pm_card_visa"}
 	if _, err := s.Confirm(t.Context(), r); !errors.Is(err, billing.ErrUnknown) {
 		t.Errorf("%v, want ErrUnknown", err)
@@ -59,7 +59,7 @@ func TestFault_Cached(t *testing.T) {
 	if _, err := s.Lookup(t.Context(), ref); !errors.Is(err, billing.ErrUnknown) {
 		t.Errorf("a lookup: %v, want ErrUnknown", err)
 	}
-	s.dice = sound
+	s.fates = sound
 	c.move(DefaultKeyLife - time.Millisecond)
 	if _, err := s.Confirm(t.Context(), r); !errors.Is(err, billing.ErrUnknown) {
 		t.Errorf("the same key: %v, want ErrUnknown", err)
@@ -70,11 +70,11 @@ func TestFault_Cached(t *testing.T) {
 	if err != nil || in.State != billing.Succeeded {
 		t.Errorf("another key: %+v, %v", in, err)
 	}
-	s.dice = faulty // a key with a saved answer keeps it
+	s.fates = faulty // a key with a saved answer keeps it
 	if again, err := s.Confirm(t.Context(), r); err != nil || again != in {
 		t.Errorf("saved answer: %+v, %v", again, err)
 	}
-	s.dice = sound
+	s.fates = sound
 	c.move(time.Millisecond)
 	r.Key = "spoilt"
 	if again, err := s.Confirm(t.Context(), r); err != nil || again != in {
@@ -101,7 +101,7 @@ func TestFault_Seeded(t *testing.T) {
 
 func TestDice_Rates(t *testing.T) {
 	const draws = 100_000
-	d := newDice(&Options{UnknownRate: 0.1, LostRate: 0.2, BusyRate: 0.3, CachedRate: 0.05, Seed: 1})
+	d := newFates(&Options{UnknownRate: 0.1, LostRate: 0.2, BusyRate: 0.3, CachedRate: 0.05, Seed: 1})
 	count := map[fate]float64{}
 	for range draws {
 		count[d.draw()]++
@@ -118,7 +118,7 @@ func TestList_LostHalfway(t *testing.T) {
 	for period := range 4 {
 		pay(t, s, period)
 	}
-	s.dice = newDice(&Options{UnknownRate: 1})
+	s.fates = newFates(&Options{UnknownRate: 1})
 	seen, ends := 0, 0
 	for _, err := range s.List(t.Context(), billing.ListRequest{}) {
 		if err == nil {
@@ -157,7 +157,8 @@ func TestContextEndedBefore(t *testing.T) {
 	s := openSandbox(t, "", Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Open(ctx, request(t, 1, 0, "pm_card_visa")); !errors.Is(err, billing.ErrUnknown) || !errors.Is(err, context.Canceled) {
+	if _, err := s.Open(ctx, request(t, 1, 0, "pm_card_visa")); !errors.Is(err, billing.ErrUnknown) ||
+		!errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want ErrUnknown and the cancellation", err)
 	}
 	wantOutcomes(t, s, "")
@@ -196,7 +197,8 @@ func TestHook(t *testing.T) {
 				t.Errorf("phase %v, call %d: %v", phase, i, err)
 			}
 		}
-		want := map[Phase]string{Before: "opened succeeded opened opened", After: "opened succeeded opened opened opened succeeded canceled"}
+		want := map[Phase]string{Before: "opened succeeded opened opened",
+			After: "opened succeeded opened opened opened succeeded canceled"}
 		wantOutcomes(t, s, want[phase])
 		if seen != map[Phase]int{Before: 1, After: 3}[phase] {
 			t.Errorf("phase %v: list yielded %d times", phase, seen)

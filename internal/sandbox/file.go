@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// ErrLocked: the ledger's file is open already, and one alone can have it.
+// ErrLocked means that the ledger's file is open already.
 var ErrLocked = errors.New("the file is in use: another process, or another sandbox of this one, has it open")
 
 // openFile opens and locks the file, fills the ledger from it, and leaves it at its end.
@@ -33,7 +33,7 @@ func prepare(f *os.File, l *ledger) error {
 		}
 		return fmt.Errorf("lock %s: %w", f.Name(), err)
 	}
-	// At each open: whoever made the file may have crashed before this.
+	// At each open: the process that made the file may have crashed before this.
 	if err := syncDir(filepath.Dir(f.Name())); err != nil {
 		return err
 	}
@@ -44,12 +44,12 @@ func prepare(f *os.File, l *ledger) error {
 	return mend(f, good, whole)
 }
 
-// read adds the file's lines to the ledger. good is how many bytes of them there are;
-// whole is false when the last of them lacks its newline.
+// read adds the file's lines to the ledger. good is the number of their bytes. whole is false if
+// the last line lacks its newline.
 //
-// A crash tears at most the end of the file, and whoever asked for the lines there has
-// had no answer: a last line without newline that cannot be read is not counted. One
-// that can be read counts, for it may have been added by hand.
+// A crash tears at most the end of the file, and the lines there were not answered yet. A last line
+// without newline does not count if it is unreadable. A readable one counts: it may have been added
+// by hand.
 func read(f *os.File, l *ledger) (good int64, whole bool, err error) {
 	in := bufio.NewReaderSize(f, 1<<20)
 	for number := 1; ; number++ {
@@ -74,7 +74,7 @@ func read(f *os.File, l *ledger) (good int64, whole bool, err error) {
 	}
 }
 
-// mend cuts off a torn end, so that the next line does not become a part of it.
+// mend cuts off a torn end, which would spoil the next line.
 func mend(f *os.File, good int64, whole bool) error {
 	info, err := f.Stat()
 	if err != nil {

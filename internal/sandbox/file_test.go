@@ -184,7 +184,8 @@ func TestFile_LinesByHand(t *testing.T) {
 	if declined.State != billing.Declined || declined.Latest == "" {
 		t.Errorf("%+v", declined)
 	}
-	if in := mustConfirm(t, s, "pi_x", "k", "pm_card_visa"); in.State != billing.Succeeded || in.Latest == declined.Latest {
+	if in := mustConfirm(t, s, "pi_x", "k", "pm_card_visa"); in.State != billing.Succeeded ||
+		in.Latest == declined.Latest {
 		t.Errorf("confirmed: %+v after %+v", in, declined)
 	}
 	if in := mustConfirm(t, s, "pi_y", "k2", "pm_card_visa"); in.Changed != time.Date(2026, 2, 3, 9, 0, 0, 0, time.UTC) {
@@ -207,7 +208,8 @@ func TestFile_DuplicateSuccess(t *testing.T) {
 		t.Errorf("list %v, want every line of the file", got)
 	}
 	entries := slices.Collect(s.Entries())
-	if len(entries) != 5 || entries[1] != entries[2] || entries[3].Ref != "pi_other" || entries[4].Amount != amount(t, "99.99", "EUR") {
+	if len(entries) != 5 || entries[1] != entries[2] || entries[3].Ref != "pi_other" ||
+		entries[4].Amount != amount(t, "99.99", "EUR") {
 		t.Errorf("entries %+v", entries)
 	}
 	if got := mustLookup(t, s, in.Ref); got != in {
@@ -222,7 +224,8 @@ func TestFile_SuccessAfterCancel(t *testing.T) {
 	if in := mustLookup(t, s, "pi_x"); in.State != billing.Canceled {
 		t.Errorf("a canceled intent was moved: %+v", in)
 	}
-	s = reopened(t, plain("pi_x", 1, "canceled", at)+plain("pi_x", 1, "opened", at)+plain("pi_x", 1, "succeeded", at)+plain("pi_x", 1, "canceled", at))
+	s = reopened(t, plain("pi_x", 1, "canceled", at)+plain("pi_x", 1, "opened", at)+plain("pi_x", 1, "succeeded", at)+
+		plain("pi_x", 1, "canceled", at))
 	if in := mustLookup(t, s, "pi_x"); in.State != billing.Succeeded {
 		t.Errorf("%+v", in)
 	}
@@ -230,7 +233,8 @@ func TestFile_SuccessAfterCancel(t *testing.T) {
 
 // Charges with ids of their own are kept, and new ones differ from them.
 func TestFile_OddCharge(t *testing.T) {
-	line := strings.Replace(plain("pi_x", 1, "declined", "2026-02-01T09:00:00.000Z"), "}", `,"charge":"ch_by_hand","method":"pm_sandbox_flaky"}`, 1)
+	line := strings.Replace(plain("pi_x", 1, "declined", "2026-02-01T09:00:00.000Z"), "}",
+		`,"charge":"ch_by_hand","method":"pm_sandbox_flaky"}`, 1)
 	s := reopened(t, line)
 	if in := mustLookup(t, s, "pi_x"); in.Latest != "ch_by_hand" {
 		t.Errorf("%+v", in)

@@ -11,21 +11,21 @@ import (
 	"github.com/duesday/duesday/internal/money"
 )
 
-// A ledger holds every line there is, and what follows from them. It is the same
-// whether the lines were answered one by one or read from the file: both go through add.
-// A million lines have to fit a small machine's memory, hence the numbers for strings.
+// A ledger holds all lines and the state that follows from them. Lines written now and lines read
+// from the file both go through add. A million lines must fit a small machine's memory, hence the
+// numbers for strings.
 type ledger struct {
 	view
 	refs      map[string]uint32  // intents by ref
-	keys      map[keyHash]uint32 // the line that answered the key
+	keys      map[keyHash]uint32 // the line of the key's answer
 	names     names
 	successes []uint32          // succeeded lines by (at, line)
 	flaky     map[flakyKey]bool // periods in which the flaky method has had its decline
-	returns   returns
+	reversals reversals
 }
 
-// A view shows the lines that were there when it was copied. The copy needs no lock:
-// lines and terms never change, and of an intent it reads the ref alone.
+// A view shows the lines at the time of its copy, and needs no lock: lines and terms never change,
+// and it reads only the ref of an intent.
 type view struct {
 	lines   pages[line]
 	terms   pages[terms]
@@ -49,8 +49,8 @@ type line struct {
 // oddCharge marks a charge whose id was not made here but read from the file.
 const oddCharge = 1 << 31
 
-// terms are what an intent was opened with, but for the method. A line by hand may
-// differ from its intent, and then has terms of its own: an audit has to see them.
+// terms are the parameters of an intent except the method. A line by hand may differ from its
+// intent, and then has terms of its own, for an audit to see.
 type terms struct {
 	ids                string // account and subscription, one after the other
 	minor              int64
@@ -62,7 +62,7 @@ type terms struct {
 
 func (t *terms) amount() money.Amount { return money.New(t.minor, t.currency) }
 
-// An intent's state is that of its last line.
+// An intent has the state of its last line.
 type intent struct {
 	ref     string
 	last    uint32 // line; it stays when the intent is final
@@ -101,6 +101,14 @@ func hashKey(key string) keyHash {
 	return keyHash(sum[:16])
 }
 
+// hashOf returns the hash of a key, or nil if there is none.
+func hashOf(key string) *keyHash {
+	if key == "" {
+		return nil
+	}
+	return new(hashKey(key))
+}
+
 func newLedger() *ledger {
 	return &ledger{refs: map[string]uint32{}, keys: map[keyHash]uint32{}, flaky: map[flakyKey]bool{}}
 }
@@ -115,9 +123,9 @@ func (l *ledger) add(n line, key *keyHash) uint32 {
 	if n.charge&oddCharge == 0 {
 		in.charges = max(in.charges, n.charge)
 	}
-	// Succeeded and canceled are final; but money that a line by hand says was taken
-	// after all was taken.
-	if was := l.lines.at(in.last).state; in.last == number || was != succeeded && (was != canceled || n.state == succeeded) {
+	// Succeeded and canceled are final, but a success by hand counts after a cancellation.
+	if was := l.lines.at(in.last).state; in.last == number || was != succeeded &&
+		(was != canceled || n.state == succeeded) {
 		in.last = number
 	}
 	switch {
@@ -129,7 +137,7 @@ func (l *ledger) add(n line, key *keyHash) uint32 {
 	return number
 }
 
-// addSuccess keeps successes in order also when the clock went back.
+// addSuccess keeps successes in order even if the clock went back.
 func (l *ledger) addSuccess(number uint32, at int64) {
 	i := len(l.successes)
 	if i > 0 && l.lines.at(l.successes[i-1]).at > at {
@@ -167,8 +175,8 @@ func (l *ledger) addIntent(ref string) uint32 {
 	return i
 }
 
-// addTerms copies the tag's strings: callers cut them out of larger ones. The account
-// has at most 65,535 bytes.
+// addTerms copies the tag's strings, which may be parts of larger ones. The account has at most
+// 65,535 bytes.
 func (l *ledger) addTerms(tag billing.Tag, amount money.Amount) uint32 {
 	return l.terms.add(terms{
 		ids: strings.Clone(tag.Account + tag.Subscription), cut: uint16(len(tag.Account)),
@@ -220,7 +228,7 @@ func (v *view) charge(n *line) string {
 	return chargeID(v.intents.at(n.intent).ref, n.charge)
 }
 
-// intent is the answer that the line was written for.
+// intent returns the answer of the line.
 func (v *view) intent(number uint32) billing.Intent {
 	n := v.lines.at(number)
 	t := v.terms.at(n.terms)

@@ -14,9 +14,8 @@ import (
 
 var errSilent = errors.New("the server fell silent")
 
-// lines yields the lines of an answer while they come. An error comes last. A line is valid
-// until the next. The time that the caller takes over a line does not count against the
-// server.
+// lines yields the lines of an answer while they come. An error comes last. A line is valid until
+// the next. The caller's time over a line does not count as the server's silence.
 func (c *Client) lines(ctx context.Context, path string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -52,7 +51,7 @@ func (c *Client) lines(ctx context.Context, path string) iter.Seq2[[]byte, error
 	}
 }
 
-// withCause adds why ctx has ended, which a transport does not always tell.
+// withCause adds the cause of ctx's end, which a transport may leave out.
 func withCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w (%w)", err, cause)

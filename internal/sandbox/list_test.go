@@ -114,7 +114,8 @@ func testContextEnds(t *testing.T, s *subject, _ *clock) {
 		errs = append(errs, err)
 		cancel()
 	}
-	if len(errs) != 2 || errs[0] != nil || !errors.Is(errs[1], billing.ErrUnknown) || !errors.Is(errs[1], context.Canceled) {
+	if len(errs) != 2 || errs[0] != nil || !errors.Is(errs[1], billing.ErrUnknown) ||
+		!errors.Is(errs[1], context.Canceled) {
 		t.Errorf("errors %v, want nil and then an unknown end", errs)
 	}
 }

@@ -11,14 +11,14 @@ const (
 	methodPendingRefund = "pm_card_pendingRefund" // pays, and its refunds take their time
 )
 
-// An outcome is what a payment method makes of an attempt.
+// An outcome is the result of an attempt with a payment method.
 type outcome struct {
 	state billing.State
 	code  string
 	hard  bool
 }
 
-// What the payment methods come to, by their tokens.
+// The outcomes of payment methods, by their tokens.
 var (
 	paid      = outcome{state: billing.Succeeded}
 	generic   = outcome{state: billing.Declined, code: "generic_decline"}
@@ -38,8 +38,8 @@ var (
 	}
 )
 
-// outcomeOf decides an attempt. Any token it does not know is one that the processor
-// has no payment method for: a definite decline, and trying again is pointless.
+// outcomeOf decides an attempt. To the processor an unknown token is no payment method: a definite
+// decline, and another attempt is pointless.
 func outcomeOf(method string, firstFlaky bool) outcome {
 	o, ok := byMethods[method]
 	switch {

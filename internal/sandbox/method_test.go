@@ -36,7 +36,8 @@ func testMethods(t *testing.T, s *subject, _ *clock) {
 		// What is not final or processing can be confirmed again.
 		again := mustConfirm(t, s, ref, fmt.Sprint("again", i), "pm_card_visa")
 		moved := test.state == billing.Declined || test.state == billing.RequiresAction
-		if moved && (again.State != billing.Succeeded || again.Latest == in.Latest || again.Code != "" || again.Hard) || !moved && again != in {
+		if moved && (again.State != billing.Succeeded || again.Latest == in.Latest || again.Code != "" || again.Hard) ||
+			!moved && again != in {
 			t.Errorf("%s, then pm_card_visa: %+v", test.method, again)
 		}
 	}

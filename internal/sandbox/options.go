@@ -9,15 +9,13 @@ import (
 	"time"
 )
 
-// DefaultKeyLife is how long an idempotency key is remembered: as long as Stripe
-// promises for its own.
+// DefaultKeyLife is the life of an idempotency key, as Stripe promises it.
 const DefaultKeyLife = 24 * time.Hour
 
-// Options say how the sandbox behaves; the zero value is a processor without faults.
-// Each rate is a probability per call, from 0 to 1; together they are at most 1, since
-// a call has one fate.
+// Options say how the sandbox behaves; the zero value has no faults. Each rate is a probability per
+// call, from 0 to 1. Together they are at most 1, since a call has one fate.
 type Options struct {
-	Now     func() time.Time // the only clock for all that is remembered; nil: time.Now
+	Now     func() time.Time // clock of the ledger and its keys; nil: time.Now
 	Latency time.Duration    // of every call, before it is executed; passes on the real clock
 	KeyLife time.Duration    // 0: DefaultKeyLife
 
@@ -36,13 +34,13 @@ type Options struct {
 // A Phase is a side of a call.
 type Phase int
 
-// The phases of a call that Options.Hook sees.
+// The phases of a call in Options.Hook.
 const (
 	Before Phase = iota
 	After
 )
 
-// The operations that Options.Hook sees.
+// The operations in Options.Hook.
 const (
 	OpOpen    = "open"
 	OpConfirm = "confirm"
@@ -50,9 +48,9 @@ const (
 	OpCancel  = "cancel"
 	OpList    = "list"
 
-	OpRefund    = "refund"
-	OpReturnsOf = "returns_of"
-	OpReturns   = "returns"
+	OpRefund      = "refund"
+	OpReversalsOf = "returns_of"
+	OpReversals   = "returns"
 )
 
 const scheme = "sandbox:"
@@ -63,10 +61,12 @@ const scheme = "sandbox:"
 func Parse(text string) (file string, o Options, err error) {
 	rest, ok := strings.CutPrefix(text, scheme)
 	if isServer(rest) {
-		return "", Options{}, errors.New("processor: this wants the ledger's file, sandbox: or sandbox:FILE, and not the address of a server")
+		return "", Options{}, errors.New("processor: this wants the ledger's file, sandbox: or sandbox:FILE, and not the " +
+			"address of a server")
 	}
 	if !ok || strings.HasPrefix(rest, "//") {
-		return "", Options{}, fmt.Errorf("processor %q: want sandbox: or sandbox:FILE, without //, or sandbox:http://HOST:PORT", text)
+		return "", Options{}, fmt.Errorf("processor %q: want sandbox: or sandbox:FILE, without //, or "+
+			"sandbox:http://HOST:PORT", text)
 	}
 	file, query, _ := strings.Cut(rest, "?")
 	values, err := url.ParseQuery(query)
@@ -100,7 +100,7 @@ func ParseServer(text string) (base string, ok bool, err error) {
 	}
 	port, wrong := strconv.ParseUint(u.Port(), 10, 16)
 	switch {
-	case err != nil: // it would repeat a password that stands there
+	case err != nil: // it could repeat a password
 		err = errors.New("this is no address")
 	case u.User != nil:
 		err = errors.New("a user and a password are not asked for")
@@ -113,11 +113,11 @@ func ParseServer(text string) (base string, ok bool, err error) {
 	default:
 		return "http://" + u.Host, true, nil
 	}
-	return "", true, fmt.Errorf("processor: want sandbox:http://HOST:PORT, such as sandbox:http://127.0.0.1:12121; %w", err)
+	return "", true, fmt.Errorf("processor: want sandbox:http://HOST:PORT, such as sandbox:http://127.0.0.1:12121; %w",
+		err)
 }
 
-// isServer reports whether what follows the scheme is an address. Two slashes cannot be meant
-// for a file: one is enough there.
+// isServer reports whether an address follows the scheme. A file's path needs one slash, never two.
 func isServer(rest string) bool {
 	name, _, ok := strings.Cut(rest, "://")
 	return ok && (strings.EqualFold(name, "http") || strings.EqualFold(name, "https"))
@@ -160,7 +160,7 @@ func (o *Options) check() error {
 		name string
 		p    float64
 	}{{"unknown", o.UnknownRate}, {"lost", o.LostRate}, {"busy", o.BusyRate}, {"cached500", o.CachedRate}} {
-		if !(rate.p >= 0 && rate.p <= 1) { // so that NaN fails too
+		if !(rate.p >= 0 && rate.p <= 1) { // NaN fails too
 			return fmt.Errorf("parameter %s: want a rate from 0 to 1, not %v", rate.name, rate.p)
 		}
 		sum += rate.p

@@ -1,8 +1,7 @@
 package sandbox
 
-// pages is a list that only grows and never moves what it holds: a copy of it made
-// under the lock goes on showing the same elements without the lock. It wastes at most
-// one page, where a slice wastes a quarter.
+// pages is a list that only grows. It never moves its elements: a copy made under the lock shows
+// the same elements without the lock. It wastes at most one page, and a slice a quarter.
 type pages[T any] struct {
 	full []*[pageSize]T
 	n    uint32
@@ -22,7 +21,7 @@ func (p *pages[T]) add(v T) uint32 {
 	return i
 }
 
-// names gives strings that occur again and again a number. Number 0 is the empty string.
+// names numbers repeated strings. Number 0 is the empty string.
 type names struct {
 	text   []string
 	number map[string]uint32

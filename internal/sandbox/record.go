@@ -13,7 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/money"
 )
 
-// A record is a line as it stands in the file.
+// A record is a line of the file.
 type record struct {
 	Ref          string `json:"ref"`
 	Account      string `json:"account"`
@@ -52,19 +52,20 @@ func (l *ledger) record(number uint32, key string) record {
 func recordOf(e Entry) record {
 	return record{Ref: e.Ref, Account: e.Tag.Account, Subscription: e.Tag.Subscription, SKU: e.Tag.SKU,
 		Period: e.Tag.Period, Generation: e.Tag.Generation, Attempt: e.Attempt,
-		Amount: e.Amount.Decimal(), Currency: e.Amount.Currency().Code(), Outcome: string(e.Outcome), At: e.At.Format(atLayout),
+		Amount: e.Amount.Decimal(), Currency: e.Amount.Currency().Code(), Outcome: string(e.Outcome),
+		At:      e.At.Format(atLayout),
 		Install: e.Tag.Installation, Method: e.Method, Charge: e.Charge, Code: e.Code, Hard: e.Hard}
 }
 
-// restore adds a line of the file. A line for a ref that was never opened makes the
-// intent: lines may be added by hand.
+// restore adds a line of the file. A line of an unknown ref makes the intent: lines may be added by
+// hand.
 func (l *ledger) restore(text []byte) error {
 	var r record
 	if err := json.Unmarshal(text, &r); err != nil {
 		return err
 	}
-	if _, _, ok := ofWord(r.Outcome); ok {
-		return l.restoreReturn(&r)
+	if _, _, ok := kindOf(r.Outcome); ok {
+		return l.restoreReversal(&r)
 	}
 	n, tag, amount, err := r.parse()
 	if err != nil {
@@ -81,11 +82,7 @@ func (l *ledger) restore(text []byte) error {
 	}
 	n.method, n.code = l.intern(r.Method), l.intern(r.Code)
 	n.charge = l.restoreCharge(&r, n.intent, n.state)
-	var key *keyHash
-	if r.Key != "" {
-		key = new(hashKey(r.Key))
-	}
-	l.add(n, key)
+	l.add(n, hashOf(r.Key))
 	return nil
 }
 
@@ -110,11 +107,7 @@ func (r *record) parse() (n line, tag billing.Tag, amount money.Amount, err erro
 	if err != nil {
 		return fail(fmt.Errorf("at: %w", err))
 	}
-	c, err := money.ParseCurrency(r.Currency)
-	if err != nil {
-		return fail(err)
-	}
-	if amount, err = money.Parse(r.Amount, c); err != nil {
+	if amount, err = parseAmount(r.Amount, r.Currency); err != nil {
 		return fail(err)
 	}
 	if !amount.IsPositive() {
@@ -126,8 +119,8 @@ func (r *record) parse() (n line, tag billing.Tag, amount money.Amount, err erro
 	return n, tag, amount, nil
 }
 
-// restoreCharge returns the number of the attempt that the line's charge names. A line
-// by hand may name none, and is then an attempt of its own.
+// restoreCharge returns the number of the attempt in the line's charge. A line by hand without a
+// charge is an attempt of its own.
 func (l *ledger) restoreCharge(r *record, i uint32, s state) uint32 {
 	in := l.intents.at(i)
 	if r.Charge == "" {

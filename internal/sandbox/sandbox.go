@@ -15,20 +15,20 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 )
 
-// A Sandbox is a billing.Processor, safe for concurrent use. Its intents succeed at
-// most once, whatever is confirmed how often, at once or years later.
+// A Sandbox is a billing.Processor, safe for concurrent use. Its intents succeed at most once,
+// however often and late they are confirmed.
 type Sandbox struct {
-	o    Options
-	dice *dice
-	out  *writer // nil: in memory
+	o     Options
+	fates *fates
+	out   *writer // nil: in memory
 
 	mu     sync.Mutex
 	ledger *ledger           // guarded by mu
-	spoilt map[keyHash]int64 // guarded by mu; since when the key answers ErrUnknown, in Unix milliseconds
+	spoilt map[keyHash]int64 // start of a key's ErrUnknown, in Unix milliseconds; guarded by mu
 	closed bool              // guarded by mu
 
-	// birth makes refs unique for ever: a count that goes on where the file ends would
-	// repeat itself after a restored backup of the file, and in memory after each start.
+	// birth makes refs unique for ever. A count from the end of the file would repeat itself after
+	// a restored backup, and in memory after each start.
 	birth string
 	made  uint64 // guarded by mu; refs since birth
 }
@@ -37,8 +37,8 @@ var _ billing.Processor = (*Sandbox)(nil)
 
 var errClosed = errors.New("the sandbox processor is closed")
 
-// Open opens the ledger in the file, which it makes if there is none; the directory has
-// to be there. An empty name is a ledger in memory. Two cannot have one file open.
+// Open opens the ledger in the file, or makes the file; the directory must exist. An empty name is
+// a ledger in memory. A file can be open only once.
 func Open(file string, o Options) (*Sandbox, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("sandbox processor: %w", err)
@@ -48,20 +48,19 @@ func Open(file string, o Options) (*Sandbox, error) {
 	}
 	o.KeyLife = cmp.Or(o.KeyLife, DefaultKeyLife)
 	s := &Sandbox{o: o, ledger: newLedger(), spoilt: map[keyHash]int64{}, birth: strings.ToLower(rand.Text()[:13])}
-	s.dice = newDice(&s.o)
+	s.fates = newFates(&s.o)
 	if file != "" {
 		f, err := openFile(file, s.ledger)
 		if err != nil {
 			return nil, fmt.Errorf("sandbox ledger: %w", err)
 		}
 		s.out = newWriter(f, s.ledger.lines.n)
-		s.out.returned.Store(s.ledger.returns.lines)
+		s.out.reversals.Store(s.ledger.reversals.lines)
 	}
 	return s, nil
 }
 
-// Close writes what has been executed and gives the file free. Calls after it fail;
-// Entries goes on to work.
+// Close writes the pending lines and unlocks the file. Calls after it fail, except Entries.
 func (s *Sandbox) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -77,9 +76,9 @@ func (s *Sandbox) Open(ctx context.Context, r billing.OpenRequest) (billing.Inte
 	return call(ctx, s, OpOpen, r.Key, func() (billing.Intent, error) { return s.open(r) })
 }
 
-// Confirm implements billing.Processor. Within KeyLife the key answers as it did first,
-// also when the intent has moved since. A new key on an intent that is processing finds
-// nothing to do, as on one that is final, and is not remembered.
+// Confirm implements billing.Processor. Within KeyLife the key answers as it did first, even if the
+// intent has moved since. A new key has no effect on an intent that is processing or final, and is
+// not remembered.
 func (s *Sandbox) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
 	return call(ctx, s, OpConfirm, r.Key, func() (billing.Intent, error) { return s.confirm(r) })
 }
@@ -102,42 +101,19 @@ func (s *Sandbox) Lookup(ctx context.Context, ref string) (billing.Intent, error
 	})
 }
 
-// List implements billing.Processor: it yields the successes that were in the ledger
-// when it was called, one for each line, oldest first, each as it was answered. r.Since counts
-// in whole milliseconds, as the ledger does; r.Customer leaves nothing out, since there are
-// none. An error comes last; one of a lost answer may come after a part of the list.
+// List implements billing.Processor: it yields the successes in the ledger at the call, one for
+// each line, oldest first, each as it was answered. r.Since counts in whole milliseconds, as the
+// ledger does. r.Customer leaves nothing out, since there are no customers. An error comes last.
+// The error of a lost answer may come after a part of the list.
 func (s *Sandbox) List(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Intent, error] {
-	return func(yield func(billing.Intent, error) bool) {
-		if err := checkList(r); err != nil {
-			yield(billing.Intent{}, err)
-			return
-		}
-		f, err := s.begin(ctx, OpList, "")
-		if err != nil {
-			yield(billing.Intent{}, err)
-			return
-		}
-		v, numbers, err := s.successes(r.Since)
-		if f == unknown {
-			numbers = numbers[:len(numbers)/2]
-		}
-		for _, number := range numbers {
-			if ctx.Err() != nil {
-				err = fmt.Errorf("%w: %w", billing.ErrUnknown, ctx.Err())
-				break
-			}
-			if !yield(v.intent(number), nil) {
-				return
-			}
-		}
-		if err = s.end(OpList, f, err); err != nil {
-			yield(billing.Intent{}, err)
-		}
-	}
+	return listCall(ctx, s, OpList, r, func(since time.Time) ([]uint32, func(uint32) billing.Intent, error) {
+		v, numbers, err := s.successes(since)
+		return numbers, v.intent, err
+	})
 }
 
-// Entries yields the ledger as it is now, in the order of the file. It takes part in
-// none of the faults: it is the auditor's view, which no processor offers.
+// Entries yields the ledger as it is now, in the order of the file. It has no faults: it is the
+// auditor's view, which no processor offers.
 func (s *Sandbox) Entries() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		s.mu.Lock()
@@ -151,7 +127,7 @@ func (s *Sandbox) Entries() iter.Seq[Entry] {
 	}
 }
 
-// call is the frame of every call that has one answer.
+// call is the frame of every call with one answer.
 func call[T any](ctx context.Context, s *Sandbox, op, key string, do func() (T, error)) (T, error) {
 	var none T
 	f, err := s.begin(ctx, op, key)
@@ -163,6 +139,40 @@ func call[T any](ctx context.Context, s *Sandbox, op, key string, do func() (T, 
 		return none, err
 	}
 	return v, nil
+}
+
+// listCall is the frame of every call answered by a list: find returns its keys, and the value of a
+// key.
+func listCall[K, T any](ctx context.Context, s *Sandbox, op string, r billing.ListRequest,
+	find func(since time.Time) ([]K, func(K) T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		if err := checkList(r); err != nil {
+			yield(none, err)
+			return
+		}
+		f, err := s.begin(ctx, op, "")
+		if err != nil {
+			yield(none, err)
+			return
+		}
+		keys, value, err := find(r.Since)
+		if f == unknown {
+			keys = keys[:len(keys)/2]
+		}
+		for _, key := range keys {
+			if ctx.Err() != nil {
+				err = fmt.Errorf("%w: %w", billing.ErrUnknown, ctx.Err())
+				break
+			}
+			if !yield(value(key), nil) {
+				return
+			}
+		}
+		if err = s.end(op, f, err); err != nil {
+			yield(none, err)
+		}
+	}
 }
 
 // nextRef must be called with mu held.

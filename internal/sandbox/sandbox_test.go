@@ -61,8 +61,9 @@ func openSandbox(t testing.TB, file string, o Options) *Sandbox {
 // request is an Open for the period, under a key of its own.
 func request(t testing.TB, period, generation int, method string) billing.OpenRequest {
 	return billing.OpenRequest{
-		Key:    fmt.Sprintf("open-%d-%d", period, generation),
-		Tag:    billing.Tag{Installation: "i1", Account: "123", Subscription: "456", SKU: "789", Period: period, Generation: generation},
+		Key: fmt.Sprintf("open-%d-%d", period, generation),
+		Tag: billing.Tag{Installation: "i1", Account: "123", Subscription: "456", SKU: "789", Period: period,
+			Generation: generation},
 		Amount: amount(t, "12.99", "EUR"), Method: method,
 	}
 }
@@ -203,7 +204,8 @@ func testOtherParameters(t *testing.T, s *subject, _ *clock) {
 			t.Errorf("other %s: %v, want ErrInvalid", name, err)
 		}
 	}
-	if _, err := s.Confirm(t.Context(), billing.ConfirmRequest{Key: r.Key, Ref: in.Ref, Method: r.Method}); !errors.Is(err, billing.ErrInvalid) {
+	if _, err := s.Confirm(t.Context(), billing.ConfirmRequest{Key: r.Key, Ref: in.Ref,
+		Method: r.Method}); !errors.Is(err, billing.ErrInvalid) {
 		t.Errorf("confirm with an open's key: %v, want ErrInvalid", err)
 	}
 	mustConfirm(t, s, in.Ref, "k", "pm_card_visa")
@@ -246,11 +248,13 @@ func TestConfirm_Replay(t *testing.T) {
 		if second.State != billing.Succeeded || second.Latest == first.Latest {
 			t.Errorf("a new key answered %+v after %+v", second, first)
 		}
-		if again := mustConfirm(t, s, ref, "k1", "pm_card_visa_chargeDeclined"); again != first || again.State != billing.Declined {
+		if again := mustConfirm(t, s, ref, "k1", "pm_card_visa_chargeDeclined"); again != first ||
+			again.State != billing.Declined {
 			t.Errorf("replay %+v, want the first answer %+v", again, first)
 		}
 		other := mustOpen(t, s, request(t, 2, 0, "")).Ref
-		for _, r := range []billing.ConfirmRequest{{Key: "k1", Ref: ref, Method: "pm_card_visa"}, {Key: "k1", Ref: other, Method: "pm_card_visa_chargeDeclined"}} {
+		for _, r := range []billing.ConfirmRequest{{Key: "k1", Ref: ref, Method: "pm_card_visa"},
+			{Key: "k1", Ref: other, Method: "pm_card_visa_chargeDeclined"}} {
 			if _, err := s.Confirm(t.Context(), r); !errors.Is(err, billing.ErrInvalid) {
 				t.Errorf("key with other parameters %+v: %v, want ErrInvalid", r, err)
 			}
@@ -298,7 +302,8 @@ func testConfirmInvalid(t *testing.T, s *subject, _ *clock) {
 			t.Errorf("%+v: %v, want ErrInvalid", r, err)
 		}
 	}
-	if _, err := s.Confirm(t.Context(), billing.ConfirmRequest{Key: "k", Ref: "pi_none", Method: "pm_card_visa"}); !errors.Is(err, billing.ErrNoIntent) {
+	if _, err := s.Confirm(t.Context(), billing.ConfirmRequest{Key: "k", Ref: "pi_none",
+		Method: "pm_card_visa"}); !errors.Is(err, billing.ErrNoIntent) {
 		t.Errorf("unknown ref: %v, want ErrNoIntent", err)
 	}
 	if in := mustConfirm(t, s, ref, "k", "pm_card_visa"); in.State != billing.Succeeded {
@@ -308,7 +313,8 @@ func testConfirmInvalid(t *testing.T, s *subject, _ *clock) {
 
 func TestCancel(t *testing.T) {
 	everyWhere(t, func(t *testing.T, s *subject, c *clock) {
-		for i, method := range []string{"", "pm_card_visa_chargeDeclined", "pm_card_authenticationRequired", "pm_sandbox_processing", "pm_card_visa"} {
+		for i, method := range []string{"", "pm_card_visa_chargeDeclined", "pm_card_authenticationRequired",
+			"pm_sandbox_processing", "pm_card_visa"} {
 			in := mustOpen(t, s, request(t, i, 0, method))
 			if method != "" {
 				in = mustConfirm(t, s, in.Ref, fmt.Sprint("k", i), method)
@@ -326,7 +332,8 @@ func TestCancel(t *testing.T) {
 				c.move(time.Second)
 			}
 		}
-		wantOutcomes(t, s, "opened canceled opened declined canceled opened requires_action canceled opened processing canceled opened succeeded")
+		wantOutcomes(t, s, "opened canceled opened declined canceled opened requires_action canceled opened processing "+
+			"canceled opened succeeded")
 		if _, err := s.Cancel(t.Context(), "pi_none"); !errors.Is(err, billing.ErrNoIntent) {
 			t.Errorf("unknown ref: %v, want ErrNoIntent", err)
 		}

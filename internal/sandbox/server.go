@@ -17,63 +17,72 @@ import (
 
 const (
 	readTimeout  = 30 * time.Second // of a request
-	writeTimeout = time.Minute      // of an answer, or of a part of a long one
-	idleTimeout  = 5 * time.Minute  // of a connection: longer than a Client keeps one, so that it is not closed under a request
+	writeTimeout = time.Minute      // of an answer, or a part of a long one
+	idleTimeout  = 5 * time.Minute  // of a connection: longer than a Client's, so that no request meets a closed one
 )
 
-// Serve lets Clients use the ledger, as listen.Serve serves, and leaves the sandbox open. It
-// authenticates nobody.
+// Serve serves the ledger to Clients, as listen.Serve does, and leaves the sandbox open. It
+// authenticates no caller.
 func Serve(ctx context.Context, l net.Listener, s *Sandbox, log *slog.Logger) error {
 	return listen.Serve(ctx, l, &http.Server{Handler: Handler(s), ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout,
 		WriteTimeout: writeTimeout + s.o.Latency, IdleTimeout: idleTimeout, MaxHeaderBytes: maxBody}, log)
 }
 
-// Handler serves the ledger under /v1. A call that the processor would not answer gets an
-// answer here, which says so: each error has its code. The latency and the faults of the
-// sandbox befall every call but that for the entries. A caller that goes away takes a call
-// back only before it is executed.
+// Handler serves the ledger under /v1. Every error has its code in the answer. The latency and the
+// faults of the sandbox befall every call except the entries. A caller that goes away cancels a
+// call only before its execution.
 func Handler(s *Sandbox) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+pathOpen, post(func(ctx context.Context, f *openForm) (billing.Intent, error) {
+	mux.HandleFunc("POST "+pathOpen, post(intentReply, func(ctx context.Context, f *openForm) (billing.Intent, error) {
 		r, err := f.request()
 		if err != nil {
 			return billing.Intent{}, err
 		}
 		return s.Open(ctx, r)
 	}))
-	mux.HandleFunc("POST "+pathConfirm, post(func(ctx context.Context, f *confirmForm) (billing.Intent, error) {
-		return s.Confirm(ctx, f.request())
-	}))
-	mux.HandleFunc("POST "+pathCancel, post(func(ctx context.Context, f *cancelForm) (billing.Intent, error) {
+	mux.HandleFunc("POST "+pathConfirm, post(intentReply,
+		func(ctx context.Context, f *confirmForm) (billing.Intent, error) {
+			return s.Confirm(ctx, f.request())
+		}))
+	mux.HandleFunc("POST "+pathCancel, post(intentReply, func(ctx context.Context, f *cancelForm) (billing.Intent, error) {
 		return s.Cancel(ctx, f.Ref)
 	}))
-	mux.HandleFunc("POST "+pathRefund, s.serveRefund)
+	mux.HandleFunc("POST "+pathRefund, post(reversalReply,
+		func(ctx context.Context, f *refundForm) (billing.Reversal, error) {
+			r, err := f.request()
+			if err != nil {
+				return billing.Reversal{}, err
+			}
+			return s.Refund(ctx, r)
+		}))
 	mux.HandleFunc("GET "+pathIntents+"{ref}", func(w http.ResponseWriter, r *http.Request) {
 		in, err := s.Lookup(r.Context(), r.PathValue("ref"))
-		answer(w, in, err)
+		answer(w, intentReply(in), err)
 	})
-	mux.HandleFunc("GET "+pathSuccesses, s.serveSuccesses)
-	mux.HandleFunc("GET "+pathReturns, s.serveReturns)
-	mux.HandleFunc("GET "+pathReturnsOf+"{ref}", s.serveReturnsOf)
+	mux.HandleFunc("GET "+pathSuccesses, stream(intentReply, s.List))
+	mux.HandleFunc("GET "+pathReversals, stream(reversalReply, s.Reversals))
+	mux.HandleFunc("GET "+pathReversalsOf+"{ref}", s.serveReversalsOf)
 	mux.HandleFunc("GET "+pathEntries, s.serveEntries)
 	return mux
 }
 
-// post serves a call that has a body of the form F.
-func post[F any](do func(context.Context, *F) (billing.Intent, error)) http.HandlerFunc {
+func intentReply(in billing.Intent) reply    { return reply{Intent: recordOfIntent(in)} }
+func reversalReply(r billing.Reversal) reply { return reply{Return: new(recordOfReversal(r))} }
+
+// post serves a call with a body of the form F.
+func post[F, T any](line func(T) reply, do func(context.Context, *F) (T, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		form := new(F)
-		if err := readForm(w, r, form); err != nil {
-			answer(w, billing.Intent{}, err)
-			return
+		var v T
+		err := readForm(w, r, form)
+		if err == nil {
+			v, err = do(r.Context(), form)
 		}
-		in, err := do(r.Context(), form)
-		answer(w, in, err)
+		answer(w, line(v), err)
 	}
 }
 
-// readForm wants the content type, too: a page in somebody's browser cannot send it
-// without asking.
+// readForm requires the content type too, which a page in a browser cannot send without asking.
 func readForm(w http.ResponseWriter, r *http.Request, form any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != jsonType {
 		return invalid("the content type must be " + jsonType)
@@ -85,11 +94,7 @@ func readForm(w http.ResponseWriter, r *http.Request, form any) error {
 	return decodeForm(text, form)
 }
 
-func answer(w http.ResponseWriter, in billing.Intent, err error) {
-	answerWith(w, reply{Intent: recordOfIntent(in)}, err)
-}
-
-func answerWith(w http.ResponseWriter, a reply, err error) {
+func answer(w http.ResponseWriter, a reply, err error) {
 	status := http.StatusOK
 	if err != nil {
 		a = reply{}
@@ -97,39 +102,53 @@ func answerWith(w http.ResponseWriter, a reply, err error) {
 	}
 	w.Header().Set("Content-Type", jsonType)
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(a) // a caller that is gone learns nothing, as it should
+	_ = json.NewEncoder(w).Encode(a) // a caller that has gone learns nothing
 }
 
-func (s *Sandbox) serveSuccesses(w http.ResponseWriter, r *http.Request) {
-	since, err := parseSince(r.URL.Query().Get("since"))
+// stream serves a list line by line, as it comes.
+func stream[T any](line func(T) reply,
+	list func(context.Context, billing.ListRequest) iter.Seq2[T, error]) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		since, err := parseSince(r.URL.Query().Get("since"))
+		if err != nil {
+			answer(w, reply{}, err)
+			return
+		}
+		out := newLines(w)
+		for v, err := range list(r.Context(), billing.ListRequest{Since: since}) {
+			switch {
+			case err != nil && out.n == 0:
+				answer(w, reply{}, err)
+				return
+			case err != nil:
+				form, _ := formOfError(err)
+				_ = out.write(reply{Error: form})
+				return
+			case out.write(line(v)) != nil:
+				return
+			}
+		}
+		_ = out.write(reply{End: true})
+	}
+}
+
+func (s *Sandbox) serveReversalsOf(w http.ResponseWriter, r *http.Request) {
+	list, err := s.ReturnsOf(r.Context(), r.PathValue("ref"))
 	if err != nil {
-		answer(w, billing.Intent{}, err)
+		answer(w, reply{}, err)
 		return
 	}
-	stream(w, s.List(r.Context(), billing.ListRequest{Since: since}), func(in billing.Intent) reply { return reply{Intent: recordOfIntent(in)} })
-}
-
-// stream writes a list line by line, while it comes.
-func stream[T any](w http.ResponseWriter, list iter.Seq2[T, error], line func(T) reply) {
 	out := newLines(w)
-	for v, err := range list {
-		switch {
-		case err != nil && out.n == 0:
-			answer(w, billing.Intent{}, err)
-			return
-		case err != nil:
-			form, _ := formOfError(err)
-			_ = out.write(reply{Error: form})
-			return
-		case out.write(line(v)) != nil:
+	for _, made := range list {
+		if out.write(reversalReply(made)) != nil {
 			return
 		}
 	}
 	_ = out.write(reply{End: true})
 }
 
-// serveEntries writes the lines as they are in a file, but for the keys. There is no line
-// to end it: a connection that breaks off is seen in the chunks of HTTP.
+// serveEntries writes the lines as in a file, without the keys. It needs no last line: HTTP's
+// chunks show a connection that broke.
 func (s *Sandbox) serveEntries(w http.ResponseWriter, _ *http.Request) {
 	out := newLines(w)
 	for e := range s.Entries() {
@@ -139,7 +158,7 @@ func (s *Sandbox) serveEntries(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// lines are an answer that is written while it comes.
+// lines writes an answer while it comes.
 type lines struct {
 	w   http.ResponseWriter
 	enc *json.Encoder
@@ -159,8 +178,9 @@ func (l *lines) write(v any) error {
 	return l.enc.Encode(v)
 }
 
-// extend gives the next part its own time: a list of any length may be read by a caller
-// that goes on reading.
+// extend gives the next part its own time, so that a list of any length reaches a caller that goes
+// on reading.
 func (l *lines) extend() {
-	_ = http.NewResponseController(l.w).SetWriteDeadline(time.Now().Add(writeTimeout)) // without it the server's own deadline holds
+	// without it the server's own deadline holds
+	_ = http.NewResponseController(l.w).SetWriteDeadline(time.Now().Add(writeTimeout))
 }

@@ -36,7 +36,8 @@ func everyCall(t *testing.T, p billing.Processor, each func(op string, err error
 }
 
 func TestServer_EveryErrorIsItself(t *testing.T) {
-	for _, want := range []error{billing.ErrUnknown, billing.ErrNotExecuted, billing.ErrInvalid, billing.ErrRefused, billing.ErrAccountRefused, billing.ErrNoIntent} {
+	for _, want := range []error{billing.ErrUnknown, billing.ErrNotExecuted, billing.ErrInvalid, billing.ErrRefused,
+		billing.ErrAccountRefused, billing.ErrNoIntent} {
 		s := served(t, openSandbox(t, "", Options{Hook: func(string, Phase) error { return want }}))
 		everyCall(t, s, func(op string, err error) {
 			if !errors.Is(err, want) {
@@ -79,7 +80,7 @@ func TestServer_ListLostHalfway(t *testing.T) {
 	for period := range 4 {
 		pay(t, box, period)
 	}
-	box.dice = newDice(&Options{UnknownRate: 1})
+	box.fates = newFates(&Options{UnknownRate: 1})
 	var errs []error
 	for _, err := range served(t, box).List(t.Context(), billing.ListRequest{}) {
 		errs = append(errs, err)
@@ -103,7 +104,8 @@ func TestServer_RefusesWhatIsNoRequest(t *testing.T) {
 		status                         int
 		want                           string
 	}{
-		{"another member", "POST", pathOpen, jsonType, strings.Replace(good, `{`, `{"color":"red",`, 1), 400, `unknown field \"color\"`},
+		{"another member", "POST", pathOpen, jsonType, strings.Replace(good, `{`, `{"color":"red",`, 1), 400,
+			`unknown field \"color\"`},
 		{"two objects", "POST", pathOpen, jsonType, good + good, 400, "more follows"},
 		{"a half", "POST", pathOpen, jsonType, good[:20], 400, "one JSON object"},
 		{"nothing", "POST", pathOpen, jsonType, "", 400, "one JSON object"},
@@ -143,7 +145,8 @@ func TestServer_RefusesWhatIsNoRequest(t *testing.T) {
 func TestServer_Entries(t *testing.T) {
 	box := openSandbox(t, "", Options{})
 	s := served(t, box)
-	for period, method := range []string{"pm_card_visa", "pm_card_visa_chargeDeclinedLostCard", "pm_card_authenticationRequired"} {
+	for period, method := range []string{"pm_card_visa", "pm_card_visa_chargeDeclinedLostCard",
+		"pm_card_authenticationRequired"} {
 		mustConfirm(t, s, mustOpen(t, s, request(t, period, 0, method)).Ref, method, method)
 	}
 	if got, want := slices.Collect(s.Entries()), slices.Collect(box.Entries()); !slices.Equal(got, want) || len(got) != 6 {
@@ -218,7 +221,8 @@ func TestServe_FinishesWhatHasBegun(t *testing.T) {
 func TestServe_ListenerFails(t *testing.T) {
 	l := listenLocal(t)
 	l.Listener.Close()
-	if err := Serve(t.Context(), l, openSandbox(t, "", Options{}), slog.New(slog.DiscardHandler)); !errors.Is(err, net.ErrClosed) {
+	if err := Serve(t.Context(), l, openSandbox(t, "", Options{}), slog.New(slog.DiscardHandler)); !errors.Is(err,
+		net.ErrClosed) {
 		t.Errorf("%v, want the listener's error", err)
 	}
 }

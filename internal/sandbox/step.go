@@ -8,8 +8,8 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 )
 
-// answer runs the step under the lock, waits until the line that it names is on disk,
-// and answers with it.
+// answer runs the step under the lock, waits until the line it returns is on disk, and answers with
+// it.
 func (s *Sandbox) answer(step func(now int64) (uint32, error)) (billing.Intent, error) {
 	now := s.o.Now().UTC()
 	if err := checkClock(now); err != nil {
@@ -42,20 +42,16 @@ func (s *Sandbox) locked(step func() (uint32, error)) (view, uint32, error) {
 	return s.ledger.view, number, err
 }
 
-// write appends the line, in memory and to what the writer has to write. mu is held.
+// write appends the line, in memory and to the writer. mu is held.
 func (s *Sandbox) write(n line, key string) uint32 {
-	var h *keyHash
-	if key != "" {
-		h = new(hashKey(key))
-	}
-	number := s.ledger.add(n, h)
+	number := s.ledger.add(n, hashOf(key))
 	if s.out != nil {
 		s.out.add(s.ledger.record(number, key))
 	}
 	return number
 }
 
-// wait returns when the first n lines are on disk, or with why they will not be.
+// wait returns when the first n lines are on disk, or with the error of the writer.
 func (s *Sandbox) wait(n uint32) error {
 	if s.out == nil {
 		return nil
@@ -63,7 +59,7 @@ func (s *Sandbox) wait(n uint32) error {
 	return s.out.wait(n)
 }
 
-// durable returns how many of the first n lines are on disk.
+// durable returns the number of the first n lines on disk.
 func (s *Sandbox) durable(n uint32) uint32 {
 	if s.out == nil {
 		return n
@@ -71,7 +67,7 @@ func (s *Sandbox) durable(n uint32) uint32 {
 	return min(n, s.out.durable.Load())
 }
 
-// saved returns the line that answered the key, if it is remembered. mu is held.
+// saved returns the line of the key's answer, if it is remembered. mu is held.
 func (s *Sandbox) saved(key string, now int64) (number uint32, ok bool, err error) {
 	h := hashKey(key)
 	if at, spoilt := s.spoilt[h]; spoilt {
@@ -80,7 +76,7 @@ func (s *Sandbox) saved(key string, now int64) (number uint32, ok bool, err erro
 		}
 		delete(s.spoilt, h)
 	}
-	if _, ok := s.returnOf(h, now); ok {
+	if _, ok := s.reversalOf(h, now); ok {
 		return 0, false, errOtherUse
 	}
 	number, ok = s.ledger.keys[h]
@@ -180,12 +176,12 @@ func (s *Sandbox) cancel(ref string) (billing.Intent, error) {
 	})
 }
 
-// Authenticate is the customer completing what an intent in state RequiresAction waits
-// for: the attempt succeeds. In any other state it is ErrInvalid.
+// Authenticate is the customer's authentication of an intent in state RequiresAction: the attempt
+// succeeds. In any other state it returns ErrInvalid.
 func (s *Sandbox) Authenticate(ref string) error { return s.decide(ref, requiresAction, paid) }
 
-// Finish is the bank deciding on an intent in state Processing: the attempt succeeds or
-// is declined. In any other state it is ErrInvalid.
+// Finish is the bank's decision on an intent in state Processing: the attempt succeeds or is
+// declined. In any other state it returns ErrInvalid.
 func (s *Sandbox) Finish(ref string, ok bool) error {
 	if ok {
 		return s.decide(ref, processing, paid)
@@ -193,8 +189,8 @@ func (s *Sandbox) Finish(ref string, ok bool) error {
 	return s.decide(ref, processing, generic)
 }
 
-// decide ends the attempt that is under way. It is no call of the processor's clients:
-// no faults, no latency, no hook.
+// decide ends the attempt under way. It is no call of the processor's clients, and has no faults,
+// latency or hook.
 func (s *Sandbox) decide(ref string, want state, o outcome) error {
 	_, err := s.answer(func(now int64) (uint32, error) {
 		in, err := s.find(ref)

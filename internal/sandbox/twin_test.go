@@ -86,8 +86,10 @@ func (w *twins) reopen() {
 func (w *twins) step() {
 	t := w.t
 	key := fmt.Sprint("key", rapid.IntRange(0, 12).Draw(t, "key"))
-	method := rapid.SampledFrom([]string{"pm_card_visa", "pm_card_visa_chargeDeclined", "pm_card_chargeDeclinedExpiredCard",
-		"pm_card_authenticationRequired", "pm_sandbox_processing", methodFlaky, methodFlaky, methodTimeout, "pm_x"}).Draw(t, "method")
+	method := rapid.SampledFrom([]string{"pm_card_visa", "pm_card_visa_chargeDeclined",
+		"pm_card_chargeDeclinedExpiredCard",
+		"pm_card_authenticationRequired", "pm_sandbox_processing", methodFlaky, methodFlaky, methodTimeout, "pm_x"}).Draw(t,
+		"method")
 	number := rapid.IntRange(0, 8).Draw(t, "intent")
 	ref := func(refs []string) string {
 		if number < len(refs) {
@@ -98,7 +100,8 @@ func (w *twins) step() {
 	switch op := rapid.IntRange(0, 9).Draw(t, "op"); op {
 	case 0, 1:
 		r := billing.OpenRequest{Key: key, Method: method, Amount: rapid.SampledFrom(w.sums).Draw(t, "amount"),
-			Tag: billing.Tag{Installation: "i", Account: rapid.SampledFrom([]string{"", "a", "é<&>\u2028"}).Draw(t, "account"), Period: number}}
+			Tag: billing.Tag{Installation: "i", Account: rapid.SampledFrom([]string{"", "a", "é<&>\u2028"}).Draw(t, "account"),
+				Period: number}}
 		w.same("open", func(s *Sandbox, _ []string) (billing.Intent, error) { return s.Open(t.Context(), r) })
 	case 2, 3, 4, 5:
 		w.same("confirm", func(s *Sandbox, refs []string) (billing.Intent, error) {
@@ -145,12 +148,14 @@ func (w *twins) check(since time.Time) {
 }
 
 func TestReopen_SameState(t *testing.T) {
-	sums := []money.Amount{amount(t, "12.99", "EUR"), amount(t, "1", "JPY"), amount(t, "92233720368547758.07", "USD"), amount(t, "0.001", "KWD")}
+	sums := []money.Amount{amount(t, "12.99", "EUR"), amount(t, "1", "JPY"), amount(t, "92233720368547758.07", "USD"),
+		amount(t, "0.001", "KWD")}
 	dir, run := t.TempDir(), 0
 	rapid.Check(t, func(t *rapid.T) {
 		c := newClock()
 		run++
-		w := &twins{t: t, o: Options{Now: c.Now}, sums: sums, known: [2]map[string]int{{}, {}}, file: filepath.Join(dir, fmt.Sprint(run))}
+		w := &twins{t: t, o: Options{Now: c.Now}, sums: sums, known: [2]map[string]int{{}, {}},
+			file: filepath.Join(dir, fmt.Sprint(run))}
 		for i, file := range []string{w.file, ""} {
 			s, err := Open(file, w.o)
 			if err != nil {

@@ -17,15 +17,15 @@ import (
 
 // The paths of a served ledger.
 const (
-	pathOpen      = "/v1/open"
-	pathConfirm   = "/v1/confirm"
-	pathCancel    = "/v1/cancel"
-	pathIntents   = "/v1/intents/" // and the ref
-	pathSuccesses = "/v1/successes"
-	pathRefund    = "/v1/refund"
-	pathReturns   = "/v1/returns"
-	pathReturnsOf = "/v1/returns/" // and the ref
-	pathEntries   = "/v1/entries"
+	pathOpen        = "/v1/open"
+	pathConfirm     = "/v1/confirm"
+	pathCancel      = "/v1/cancel"
+	pathIntents     = "/v1/intents/" // and the ref
+	pathSuccesses   = "/v1/successes"
+	pathRefund      = "/v1/refund"
+	pathReversals   = "/v1/returns"
+	pathReversalsOf = "/v1/returns/" // and the ref
+	pathEntries     = "/v1/entries"
 )
 
 const (
@@ -60,11 +60,21 @@ type cancelForm struct {
 	Ref string `json:"ref"`
 }
 
-// A reply is the answer to a call, and each line of a list, of which the last is an end or
-// an error. It has one of its members.
+// A refundForm is a billing.RefundRequest on the wire. The tag is the intent's own.
+type refundForm struct {
+	Key      string `json:"key"`
+	ID       string `json:"id"`
+	Ref      string `json:"ref"`
+	Amount   string `json:"amount"` // decimal, at the currency's exponent
+	Currency string `json:"currency"`
+	Reason   string `json:"reason"`
+}
+
+// A reply is the answer to a call, and each line of a list, whose last line is an end or an error.
+// It has one of its members.
 type reply struct {
-	Intent *record    `json:"intent,omitempty"` // without what only the ledger knows: attempt, method, key
-	Return *record    `json:"return,omitempty"` // at is when it was made
+	Intent *record    `json:"intent,omitempty"` // without the ledger's own attempt, method and key
+	Return *record    `json:"return,omitempty"` // at is the time of creation
 	Error  *errorForm `json:"error,omitempty"`
 	End    bool       `json:"end,omitempty"`
 }
@@ -74,8 +84,8 @@ type errorForm struct {
 	Message string `json:"message"`
 }
 
-// codes gives every error of a processor one code and one status. An error that wraps two
-// of them is the first.
+// codes gives every error of a processor one code and one status. An error that wraps two counts as
+// the first.
 var codes = [...]struct {
 	err    error
 	code   string
@@ -89,7 +99,7 @@ var codes = [...]struct {
 	{billing.ErrNoIntent, "no_intent", http.StatusNotFound},
 }
 
-// codeFailed is the code of every other error. Whoever gets it knows nothing.
+// codeFailed is the code of every other error, after which the outcome is unknown.
 const codeFailed = "failed"
 
 func formOfError(err error) (*errorForm, int) {
@@ -101,7 +111,7 @@ func formOfError(err error) (*errorForm, int) {
 	return &errorForm{Code: codeFailed, Message: err.Error()}, http.StatusInternalServerError
 }
 
-// err gives the error back. One without a known code is ErrUnknown.
+// err returns the error of the code. An unknown code is ErrUnknown.
 func (f *errorForm) err() error {
 	is := billing.ErrUnknown
 	for _, c := range codes {
@@ -117,20 +127,19 @@ func (f *errorForm) err() error {
 }
 
 func formOfOpen(r billing.OpenRequest) openForm {
-	return openForm{Key: r.Key, Install: r.Tag.Installation, Account: r.Tag.Account, Subscription: r.Tag.Subscription, SKU: r.Tag.SKU,
-		Period: r.Tag.Period, Generation: r.Tag.Generation, Amount: r.Amount.Decimal(), Currency: r.Amount.Currency().Code(), Method: r.Method}
+	return openForm{Key: r.Key, Install: r.Tag.Installation, Account: r.Tag.Account, Subscription: r.Tag.Subscription,
+		SKU:    r.Tag.SKU,
+		Period: r.Tag.Period, Generation: r.Tag.Generation, Amount: r.Amount.Decimal(), Currency: r.Amount.Currency().Code(),
+		Method: r.Method}
 }
 
 func (f *openForm) request() (billing.OpenRequest, error) {
-	c, err := money.ParseCurrency(f.Currency)
+	amount, err := parseAmount(f.Amount, f.Currency)
 	if err != nil {
 		return billing.OpenRequest{}, invalid(err.Error())
 	}
-	amount, err := money.Parse(f.Amount, c)
-	if err != nil {
-		return billing.OpenRequest{}, invalid(err.Error())
-	}
-	tag := billing.Tag{Installation: f.Install, Account: f.Account, Subscription: f.Subscription, SKU: f.SKU, Period: f.Period, Generation: f.Generation}
+	tag := billing.Tag{Installation: f.Install, Account: f.Account, Subscription: f.Subscription, SKU: f.SKU,
+		Period: f.Period, Generation: f.Generation}
 	return billing.OpenRequest{Key: f.Key, Tag: tag, Amount: amount, Method: f.Method}, nil
 }
 
@@ -138,9 +147,26 @@ func (f *confirmForm) request() billing.ConfirmRequest {
 	return billing.ConfirmRequest{Key: f.Key, Ref: f.Ref, Method: f.Method, Attempt: f.Attempt}
 }
 
-// decodeForm reads one JSON object that has no members but the form's.
+func (f *refundForm) request() (billing.RefundRequest, error) {
+	amount, err := parseAmount(f.Amount, f.Currency)
+	if err != nil {
+		return billing.RefundRequest{}, invalid(err.Error())
+	}
+	return billing.RefundRequest{Key: f.Key, ID: f.ID, Ref: f.Ref, Amount: amount,
+		Reason: billing.RefundReason(f.Reason)}, nil
+}
+
+func parseAmount(decimal, code string) (money.Amount, error) {
+	c, err := money.ParseCurrency(code)
+	if err != nil {
+		return money.Amount{}, err
+	}
+	return money.Parse(decimal, c)
+}
+
+// decodeForm reads one JSON object with the form's members alone.
 func decodeForm(text []byte, form any) error {
-	if !utf8.Valid(text) { // the decoder would put something else in its place
+	if !utf8.Valid(text) { // the decoder would replace it
 		return invalid("the body must be UTF-8")
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
@@ -155,13 +181,15 @@ func decodeForm(text []byte, form any) error {
 }
 
 func recordOfIntent(in billing.Intent) *record {
-	r := recordOf(Entry{Ref: in.Ref, Tag: in.Tag, Amount: in.Amount, Outcome: in.State, At: in.Changed, Charge: in.Latest, Code: in.Code, Hard: in.Hard})
+	r := recordOf(Entry{Ref: in.Ref, Tag: in.Tag, Amount: in.Amount, Outcome: in.State, At: in.Changed, Charge: in.Latest,
+		Code: in.Code, Hard: in.Hard})
 	return &r
 }
 
 func (r *record) readIntent() (billing.Intent, error) {
 	e, err := r.readEntry()
-	return billing.Intent{Ref: e.Ref, State: e.Outcome, Tag: e.Tag, Amount: e.Amount, Latest: e.Charge, Code: e.Code, Hard: e.Hard, Changed: e.At}, err
+	return billing.Intent{Ref: e.Ref, State: e.Outcome, Tag: e.Tag, Amount: e.Amount, Latest: e.Charge, Code: e.Code,
+		Hard: e.Hard, Changed: e.At}, err
 }
 
 func (r *record) readEntry() (Entry, error) {
@@ -169,12 +197,13 @@ func (r *record) readEntry() (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	return Entry{Ref: r.Ref, Tag: tag, Attempt: r.Attempt, Amount: amount, Outcome: states[n.state], At: time.UnixMilli(n.at).UTC(),
+	return Entry{Ref: r.Ref, Tag: tag, Attempt: r.Attempt, Amount: amount, Outcome: states[n.state],
+		At:     time.UnixMilli(n.at).UTC(),
 		Method: r.Method, Charge: r.Charge, Code: r.Code, Hard: r.Hard}, nil
 }
 
-// formatSince writes the instant as the wire has it. The ledger has years 0 to 9999 alone,
-// so one outside of them says no more than the nearest does.
+// formatSince writes the instant for the wire. The ledger has years 0 to 9999 alone, to which
+// another year is rounded.
 func formatSince(since time.Time) string {
 	since = since.UTC()
 	switch y := since.Year(); {

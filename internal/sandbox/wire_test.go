@@ -49,7 +49,8 @@ func TestParseServer_Wrong(t *testing.T) {
 		"sandbox:http://127.0.0.1:12121?lost=1": "parameters belong to the server",
 	} {
 		base, ok, err := ParseServer(text)
-		if base != "" || !ok || err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "want sandbox:http://HOST:PORT") {
+		if base != "" || !ok || err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "want sandbox:http://HOST:PORT") {
 			t.Errorf("%s: %q, %v, %v; want %q in it", text, base, ok, err, want)
 		}
 		if err != nil && strings.Contains(err.Error(), "hunter2") {
@@ -95,9 +96,11 @@ func drawOpen(t *rapid.T) billing.OpenRequest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return billing.OpenRequest{Key: text.Draw(t, "key"), Method: text.Draw(t, "method"), Amount: money.New(rapid.Int64Min(1).Draw(t, "minor"), c),
-		Tag: billing.Tag{Installation: text.Draw(t, "install"), Account: text.Draw(t, "account"), Subscription: text.Draw(t, "subscription"),
-			SKU: text.Draw(t, "sku"), Period: number.Draw(t, "period"), Generation: number.Draw(t, "generation")}}
+	return billing.OpenRequest{Key: text.Draw(t, "key"), Method: text.Draw(t, "method"),
+		Amount: money.New(rapid.Int64Min(1).Draw(t, "minor"), c),
+		Tag: billing.Tag{Installation: text.Draw(t, "install"), Account: text.Draw(t, "account"),
+			Subscription: text.Draw(t, "subscription"),
+			SKU:          text.Draw(t, "sku"), Period: number.Draw(t, "period"), Generation: number.Draw(t, "generation")}}
 }
 
 // What a client sends is what the server is asked, to the last byte.

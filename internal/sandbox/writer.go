@@ -11,16 +11,15 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 )
 
-// A writer brings lines to disk in the order in which they are added. Lines that are
-// added while others are being synced share the next sync.
+// A writer brings lines to disk in the order of add. Lines added during a sync share the next one.
 //
-// A failed write or sync is final: what the file holds is then unknown until it is
-// opened again, so every wait for a line that was not yet there fails from then on.
+// A failed write or sync is final: the content of the file is unknown until it is opened again.
+// Every wait for a line that was not on disk fails from then on.
 type writer struct {
 	file file
-	// Lines on disk, those read at the start among them: of intents, and of returns, which
-	// are counted apart because the lines of intents are numbered.
-	durable, returned atomic.Uint32
+	// Lines on disk, including those read at the start. Reversals are counted apart, because the
+	// lines of intents are numbered.
+	durable, reversals atomic.Uint32
 
 	mu      sync.Mutex
 	work    sync.Cond // pending, or closing
@@ -31,7 +30,7 @@ type writer struct {
 	err     error     // guarded by mu
 }
 
-// A file is what a writer needs of an *os.File.
+// A file is the part of an *os.File in use.
 type file interface {
 	io.WriteCloser
 	Sync() error
@@ -55,12 +54,12 @@ func (w *writer) add(r record) {
 	w.work.Signal()
 }
 
-// wait returns when the first n lines are on disk. Its error wraps ErrUnknown: the line
-// may yet be found there.
+// wait returns when the first n lines are on disk. Its error wraps ErrUnknown: the line may be
+// there.
 func (w *writer) wait(n uint32) error { return w.waitFor(&w.durable, n) }
 
-// waitReturns is wait for the lines of returns.
-func (w *writer) waitReturns(n uint32) error { return w.waitFor(&w.returned, n) }
+// waitReversals is wait for the lines of reversals.
+func (w *writer) waitReversals(n uint32) error { return w.waitFor(&w.reversals, n) }
 
 func (w *writer) waitFor(durable *atomic.Uint32, n uint32) error {
 	if durable.Load() >= n {
@@ -77,7 +76,7 @@ func (w *writer) waitFor(durable *atomic.Uint32, n uint32) error {
 	return nil
 }
 
-// close writes what is pending. It may be called more than once.
+// close writes the pending lines. It may be called more than once.
 func (w *writer) close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,7 +107,7 @@ func (w *writer) run() {
 				}
 			}
 			w.durable.Add(uint32(len(batch) - back))
-			w.returned.Add(uint32(back))
+			w.reversals.Add(uint32(back))
 		}
 		w.mu.Unlock()
 		w.done.Broadcast()
@@ -127,8 +126,8 @@ func (w *writer) run() {
 	w.done.Broadcast()
 }
 
-// next waits for lines, takes them all and leaves the empty slice in their place. more
-// is false when there are none and the writer is to close.
+// next waits for lines, takes them all and leaves the empty slice in their place. more is false if
+// there are none and the writer is closing.
 func (w *writer) next(empty []record) (batch []record, more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -55,7 +55,7 @@ func (w *world) wantStates(t *testing.T, want string) {
 func (w *world) makeReturn(t *testing.T, kind billing.ReversalKind, ref string, cents int64, state billing.ReversalState) billing.Reversal {
 	t.Helper()
 	w.pass(time.Second)
-	r, err := w.sandbox().MakeReturn(billing.Reversal{Kind: kind, Ref: ref, Amount: usd(cents), State: state, Reason: "theirs"})
+	r, err := w.sandbox().MakeReversal(billing.Reversal{Kind: kind, Ref: ref, Amount: usd(cents), State: state, Reason: "theirs"})
 	mustNot(t, err)
 	return r
 }
@@ -73,16 +73,16 @@ func TestCollectReversals_OfOthers(t *testing.T) {
 	w.mustCollect(t, 2)
 	w.wantStates(t, "refund 2.00 pending, dispute 10.99 pending")
 	w.mustCollect(t, 0)
-	mustNot(t, w.sandbox().MoveReturn(refund.ID, billing.ReversalSucceeded))
-	mustNot(t, w.sandbox().MoveReturn(dispute.ID, billing.ReversalSucceeded))
+	mustNot(t, w.sandbox().MoveReversal(refund.ID, billing.ReversalSucceeded))
+	mustNot(t, w.sandbox().MoveReversal(dispute.ID, billing.ReversalSucceeded))
 	w.mustCollect(t, 2)
 	w.wantStates(t, "refund 2.00 succeeded, dispute 10.99 succeeded")
 	// A bank may send a refund back; nothing else leaves a final state.
-	mustNot(t, w.sandbox().MoveReturn(refund.ID, billing.ReversalFailed))
-	mustNot(t, w.sandbox().MoveReturn(dispute.ID, billing.ReversalPending))
+	mustNot(t, w.sandbox().MoveReversal(refund.ID, billing.ReversalFailed))
+	mustNot(t, w.sandbox().MoveReversal(dispute.ID, billing.ReversalPending))
 	w.mustCollect(t, 1)
 	w.wantStates(t, "refund 2.00 failed, dispute 10.99 succeeded")
-	mustNot(t, w.sandbox().MoveReturn(refund.ID, billing.ReversalSucceeded))
+	mustNot(t, w.sandbox().MoveReversal(refund.ID, billing.ReversalSucceeded))
 	w.mustCollect(t, 0)
 	w.wantStates(t, "refund 2.00 failed, dispute 10.99 succeeded")
 
@@ -206,7 +206,7 @@ func TestRefund_Refused(t *testing.T) {
 	_, _, err := w.start().Refunds().Refund(t.Context(), refund.Order{Name: n})
 	wantErr(t, err, billing.ErrState)
 	wantText(t, err, "nothing is left of the 12.99 USD", foreign.ID, "pending")
-	mustNot(t, w.sandbox().MoveReturn(foreign.ID, billing.ReversalFailed))
+	mustNot(t, w.sandbox().MoveReversal(foreign.ID, billing.ReversalFailed))
 
 	// The processor refuses what was recorded: somebody was faster there.
 	w.plant.proc = func(w *world, p billing.Processor) billing.Processor {
@@ -333,7 +333,7 @@ func TestRefund_Pending(t *testing.T) {
 	if mustNot(t, err); !repeated {
 		t.Error("not told that it was asked for before")
 	}
-	mustNot(t, w.sandbox().MoveReturn(r.Ref, billing.ReversalFailed))
+	mustNot(t, w.sandbox().MoveReversal(r.Ref, billing.ReversalFailed))
 	w.tomorrow()
 	if rep := w.start().run(civil.Date{}); rep.Reversals != 1 {
 		t.Errorf("the run has recorded %d", rep.Reversals)
@@ -441,13 +441,13 @@ func TestCollectReversals_Overtaken(t *testing.T) {
 				return
 			}
 			overtaken = true
-			mustNot(t, w.sandbox().MoveReturn(made.ID, billing.ReversalFailed))
+			mustNot(t, w.sandbox().MoveReversal(made.ID, billing.ReversalFailed))
 			w.mustCollect(t, 1)
 		}}
 	}})
 	made = w.makeReturn(t, billing.Refunded, w.sub(n).LastCharge, 500, billing.ReversalPending)
 	w.mustCollect(t, 1)
-	mustNot(t, w.sandbox().MoveReturn(made.ID, billing.ReversalSucceeded))
+	mustNot(t, w.sandbox().MoveReversal(made.ID, billing.ReversalSucceeded))
 	w.mustCollect(t, 0)
 	if w.wantStates(t, "refund 5.00 failed"); !overtaken {
 		t.Error("nobody was overtaken")

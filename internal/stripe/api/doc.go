@@ -4,7 +4,7 @@
 // It knows no periods, purchases or events, and keeps nothing on disk. After an answer it decides
 // only whether to send the same request again at once.
 //
-//   - client.go: options, the Client and its key; ask.go: requests whose answers are read as written
+//   - client.go: options, the Client and its key; ask.go: requests with raw answers
 //   - sender.go, transport.go: one request and its sends; retry.go: when it is sent again
 //   - budget.go: the number of requests a second
 //   - classify.go: the meaning of an answer; error.go: its error

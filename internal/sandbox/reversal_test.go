@@ -22,7 +22,8 @@ func paidIntent(t testing.TB, s billing.Processor, period int, method string) bi
 }
 
 func refundOf(t testing.TB, key, ref, sum string) billing.RefundRequest {
-	return billing.RefundRequest{Key: key, ID: "id-" + key, Ref: ref, Amount: amount(t, sum, "EUR"), Reason: billing.Duplicate}
+	return billing.RefundRequest{Key: key, ID: "id-" + key, Ref: ref, Amount: amount(t, sum, "EUR"),
+		Reason: billing.Duplicate}
 }
 
 func mustRefund(t testing.TB, s any, r billing.RefundRequest) billing.Reversal {
@@ -51,8 +52,9 @@ func TestRefund(t *testing.T) {
 		in := paidIntent(t, p, 1, "pm_card_visa")
 		c.move(time.Hour)
 		first := mustRefund(t, p, refundOf(t, "a", in.Ref, "5.00"))
-		want := billing.Reversal{Kind: billing.Refunded, ID: first.ID, Request: "id-a", Ref: in.Ref, Tag: in.Tag, Amount: amount(t, "5.00", "EUR"),
-			State: billing.ReversalSucceeded, Reason: "duplicate", Created: c.Now()}
+		want := billing.Reversal{Kind: billing.Refunded, ID: first.ID, Request: "id-a", Ref: in.Ref, Tag: in.Tag,
+			Amount: amount(t, "5.00", "EUR"),
+			State:  billing.ReversalSucceeded, Reason: "duplicate", Created: c.Now()}
 		if first != want || !strings.HasPrefix(first.ID, refundPrefix) {
 			t.Errorf("got %+v, want %+v", first, want)
 		}
@@ -75,10 +77,12 @@ func TestRefund(t *testing.T) {
 				t.Errorf("%s: %v, want ErrInvalid", what, err)
 			}
 		}
-		if _, err := p.(billing.Refunder).Refund(t.Context(), refundOf(t, "b", "pi_x", "1")); !errors.Is(err, billing.ErrNoIntent) {
+		if _, err := p.(billing.Refunder).Refund(t.Context(), refundOf(t, "b", "pi_x", "1")); !errors.Is(err,
+			billing.ErrNoIntent) {
 			t.Errorf("no such intent: %v", err)
 		}
-		if _, err := p.Open(t.Context(), billing.OpenRequest{Key: "a", Amount: amount(t, "1", "EUR"), Method: "pm_card_visa"}); !errors.Is(err, billing.ErrInvalid) {
+		if _, err := p.Open(t.Context(), billing.OpenRequest{Key: "a", Amount: amount(t, "1", "EUR"),
+			Method: "pm_card_visa"}); !errors.Is(err, billing.ErrInvalid) {
 			t.Errorf("a refund's key for a charge: %v", err)
 		}
 		c.move(time.Hour)
@@ -98,7 +102,8 @@ func TestRefund(t *testing.T) {
 		}
 		wantOutcomes(t, s, "opened succeeded opened")
 		c.move(DefaultKeyLife) // the key is forgotten, and nothing is left
-		if _, err := p.(billing.Refunder).Refund(t.Context(), refundOf(t, "a", in.Ref, "5.00")); !errors.Is(err, billing.ErrInvalid) {
+		if _, err := p.(billing.Refunder).Refund(t.Context(), refundOf(t, "a", in.Ref, "5.00")); !errors.Is(err,
+			billing.ErrInvalid) {
 			t.Errorf("a day later: %v", err)
 		}
 	})
@@ -111,13 +116,15 @@ func TestMakeAndMoveReturn(t *testing.T) {
 		if pending.State != billing.ReversalPending {
 			t.Errorf("refund: %+v", pending)
 		}
-		dispute, err := s.box.MakeReturn(billing.Reversal{Kind: billing.Disputed, Ref: in.Ref, Amount: amount(t, "7.99", "EUR"), State: billing.ReversalPending, Reason: "fraudulent"})
+		dispute, err := s.box.MakeReversal(billing.Reversal{Kind: billing.Disputed, Ref: in.Ref,
+			Amount: amount(t, "7.99", "EUR"), State: billing.ReversalPending, Reason: "fraudulent"})
 		if err != nil || dispute.Tag != in.Tag || dispute.Request != "" || !strings.HasPrefix(dispute.ID, disputePrefix) {
 			t.Fatalf("dispute: %+v, %v", dispute, err)
 		}
 		c.move(time.Hour)
-		for id, state := range map[string]billing.ReversalState{pending.ID: billing.ReversalFailed, dispute.ID: billing.ReversalSucceeded} {
-			if err := s.box.MoveReturn(id, state); err != nil {
+		for id, state := range map[string]billing.ReversalState{pending.ID: billing.ReversalFailed,
+			dispute.ID: billing.ReversalSucceeded} {
+			if err := s.box.MoveReversal(id, state); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -130,10 +137,10 @@ func TestMakeAndMoveReturn(t *testing.T) {
 			t.Errorf("the key answers %+v, and answered %+v first", again, pending)
 		}
 		mustRefund(t, s.Processor, refundOf(t, "b", in.Ref, "5.00")) // what failed may go back again
-		if err := s.box.MoveReturn("re_x", billing.ReversalFailed); !errors.Is(err, billing.ErrInvalid) {
+		if err := s.box.MoveReversal("re_x", billing.ReversalFailed); !errors.Is(err, billing.ErrInvalid) {
 			t.Errorf("nothing of that id: %v", err)
 		}
-		if err := s.box.MoveReturn(dispute.ID, billing.ReversalRequested); !errors.Is(err, billing.ErrInvalid) {
+		if err := s.box.MoveReversal(dispute.ID, billing.ReversalRequested); !errors.Is(err, billing.ErrInvalid) {
 			t.Errorf("a state that is none: %v", err)
 		}
 	})
@@ -148,10 +155,10 @@ func TestRefund_Reopened(t *testing.T) {
 	c.move(time.Second)
 	other := paidIntent(t, s, 2, "pm_card_visa")
 	mustRefund(t, s, refundOf(t, "b", other.Ref, "2.00"))
-	if err := s.MoveReturn(a.ID, billing.ReversalSucceeded); err != nil {
+	if err := s.MoveReversal(a.ID, billing.ReversalSucceeded); err != nil {
 		t.Fatal(err)
 	}
-	before := slices.Collect(s.AllReturns())
+	before := slices.Collect(s.AllReversals())
 	entries := slices.Collect(s.Entries())
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -160,11 +167,12 @@ func TestRefund_Reopened(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, append(text, `{"ref":"re_torn","outcome":"refunded","of":"`+in.Ref+`","acc`...), 0o600); err != nil {
+	if err := os.WriteFile(file, append(text, `{"ref":"re_torn","outcome":"refunded","of":"`+in.Ref+`","acc`...),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	s = openSandbox(t, file, Options{Now: c.Now})
-	if got := slices.Collect(s.AllReturns()); !slices.Equal(got, before) || len(got) != 2 {
+	if got := slices.Collect(s.AllReversals()); !slices.Equal(got, before) || len(got) != 2 {
 		t.Errorf("returns: %+v, before %+v", got, before)
 	}
 	if got := slices.Collect(s.Entries()); !slices.Equal(got, entries) || len(got) != 4 {
@@ -237,13 +245,13 @@ func TestRefund_Faults(t *testing.T) {
 		if !errors.Is(last, x.want) {
 			t.Errorf("%+v: the list: %v", x.o, last)
 		}
-		if got := len(slices.Collect(s.AllReturns())); got != x.made {
+		if got := len(slices.Collect(s.AllReversals())); got != x.made {
 			t.Errorf("%+v: %d made, want %d", x.o, got, x.made)
 		}
 		if x.o.CachedRate == 0 {
 			continue
 		}
-		s.o.CachedRate, s.dice = 0, newDice(&Options{})
+		s.o.CachedRate, s.fates = 0, newFates(&Options{})
 		if _, err := s.Refund(t.Context(), refundOf(t, "a", in.Ref, "1")); !errors.Is(err, billing.ErrUnknown) {
 			t.Errorf("a saved failure: %v", err)
 		}
@@ -278,7 +286,7 @@ func TestRefund_AtOnce(t *testing.T) {
 	}
 	wait.Wait()
 	sums := map[string]int64{}
-	for r := range s.AllReturns() {
+	for r := range s.AllReversals() {
 		sums[r.Ref] += r.Amount.Minor()
 	}
 	for ref, sum := range sums {
@@ -303,7 +311,8 @@ func TestClient_RefundWithoutAnAnswer(t *testing.T) {
 	if err := s.box.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Processor.(billing.Refunder).Refund(t.Context(), refundOf(t, "b", in.Ref, "1")); !errors.Is(err, billing.ErrUnknown) {
+	if _, err := s.Processor.(billing.Refunder).Refund(t.Context(), refundOf(t, "b", in.Ref, "1")); !errors.Is(err,
+		billing.ErrUnknown) {
 		t.Errorf("of a sandbox that is closed: %v", err)
 	}
 	if _, err := s.Processor.(billing.Refunder).ReturnsOf(t.Context(), in.Ref); !errors.Is(err, billing.ErrUnknown) {

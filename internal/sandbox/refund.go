@@ -1,0 +1,229 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/duesday/duesday/internal/billing"
+)
+
+var _ billing.Refunder = (*Sandbox)(nil)
+
+// Refund implements billing.Refunder. Within KeyLife the key answers as it did first. A refund of a
+// charge on pm_card_pendingRefund is pending until MoveReversal changes it.
+func (s *Sandbox) Refund(ctx context.Context, r billing.RefundRequest) (billing.Reversal, error) {
+	return call(ctx, s, OpRefund, r.Key, func() (billing.Reversal, error) { return s.refund(r) })
+}
+
+// ReturnsOf implements billing.Refunder.
+func (s *Sandbox) ReturnsOf(ctx context.Context, ref string) ([]billing.Reversal, error) {
+	return call(ctx, s, OpReversalsOf, "", func() (list []billing.Reversal, err error) {
+		err = s.withReversals(func() error {
+			for _, i := range s.ledger.reversals.of[ref] {
+				list = append(list, s.ledger.reversals.list[i].Reversal)
+			}
+			_, err := s.find(ref)
+			return err
+		})
+		return list, err
+	})
+}
+
+// Returns implements billing.Refunder: it yields the refunds and disputes made at or after r.Since,
+// oldest first, as they stood at the call. An error comes last. The error of a lost answer may come
+// after a part of the list.
+func (s *Sandbox) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
+	return listCall(ctx, s, OpReversals, r,
+		func(since time.Time) (found []reversal, _ func(reversal) billing.Reversal, err error) {
+			since = since.Truncate(time.Millisecond)
+			err = s.withReversals(func() error {
+				for _, r := range s.ledger.reversals.list {
+					if !r.Created.Before(since) {
+						found = append(found, r)
+					}
+				}
+				return nil
+			})
+			return found, func(r reversal) billing.Reversal { return r.Reversal }, err
+		})
+}
+
+// AllReversals yields every refund and dispute as it stands. Like Entries it is the auditor's view,
+// and has no faults.
+func (s *Sandbox) AllReversals() iter.Seq[billing.Reversal] {
+	s.mu.Lock()
+	list := slices.Clone(s.ledger.reversals.list)
+	s.mu.Unlock()
+	return func(yield func(billing.Reversal) bool) {
+		for _, r := range list {
+			if !yield(r.Reversal) {
+				return
+			}
+		}
+	}
+}
+
+// withReversals runs the step under the lock, and then waits until every line of refunds and
+// disputes is on disk.
+func (s *Sandbox) withReversals(step func() error) error {
+	lines, err := s.lockedReversals(step)
+	if err == nil && s.out != nil {
+		err = s.out.waitReversals(lines)
+	}
+	return err
+}
+
+func (s *Sandbox) lockedReversals(step func() error) (lines uint32, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return 0, errClosed
+	}
+	err = step()
+	return s.ledger.reversals.lines, err
+}
+
+func (s *Sandbox) refund(r billing.RefundRequest) (billing.Reversal, error) {
+	if err := checkRefund(r); err != nil {
+		return billing.Reversal{}, err
+	}
+	return s.change(func(now time.Time) (billing.Reversal, error) {
+		made, ok, err := s.savedReversal(r.Key, now)
+		if err != nil {
+			return billing.Reversal{}, err
+		}
+		if ok {
+			if made.Request != r.ID || made.Ref != r.Ref || made.Amount != r.Amount || made.Reason != string(r.Reason) {
+				return billing.Reversal{}, invalid("the idempotency key was used with other parameters")
+			}
+			return made, nil
+		}
+		state := billing.ReversalSucceeded
+		if in, err := s.find(r.Ref); err != nil {
+			return billing.Reversal{}, err
+		} else if s.ledger.name(s.ledger.lines.at(in.last).method) == methodPendingRefund {
+			state = billing.ReversalPending
+		}
+		return s.makeReversal(billing.Reversal{Kind: billing.Refunded, Request: r.ID, Ref: r.Ref, Amount: r.Amount,
+			State: state, Reason: string(r.Reason)}, r.Key, now)
+	})
+}
+
+// MakeReversal makes a refund or a dispute as another person does at the processor, of r.Kind, r.Ref,
+// r.Amount, r.State and r.Reason, and returns it whole. It is no call of the processor's clients,
+// and has no faults, latency or hook.
+func (s *Sandbox) MakeReversal(r billing.Reversal) (billing.Reversal, error) {
+	if wordOf(r.Kind, r.State) == "" || !utf8.ValidString(r.Reason) {
+		return billing.Reversal{}, invalid(fmt.Sprintf("there is no %s that is %s", r.Kind, r.State))
+	}
+	return s.change(func(now time.Time) (billing.Reversal, error) { return s.makeReversal(r, "", now) })
+}
+
+// MoveReversal brings a refund or dispute into another state, as the bank does. It is no call of the
+// processor's clients either.
+func (s *Sandbox) MoveReversal(id string, state billing.ReversalState) error {
+	_, err := s.change(func(now time.Time) (billing.Reversal, error) {
+		i, ok := s.ledger.reversals.ids[id]
+		if !ok {
+			return billing.Reversal{}, invalid(fmt.Sprintf("there is no refund or dispute %.64q", id))
+		}
+		r := s.ledger.reversals.list[i].Reversal
+		if r.State = state; wordOf(r.Kind, state) == "" {
+			return billing.Reversal{}, invalid(fmt.Sprintf("there is no %s that is %s", r.Kind, state))
+		}
+		s.writeReversal(r, "", now)
+		return r, nil
+	})
+	return err
+}
+
+// change runs the step under the lock and waits until its line is on disk.
+func (s *Sandbox) change(step func(now time.Time) (billing.Reversal, error)) (r billing.Reversal, err error) {
+	now := s.o.Now().UTC().Truncate(time.Millisecond)
+	if err := checkClock(now); err != nil {
+		return billing.Reversal{}, err
+	}
+	err = s.withReversals(func() (err error) {
+		r, err = step(now)
+		return err
+	})
+	if err != nil {
+		return billing.Reversal{}, err
+	}
+	return r, nil
+}
+
+// makeReversal adds a refund or dispute of at most the amount left. mu is held.
+func (s *Sandbox) makeReversal(r billing.Reversal, key string, now time.Time) (billing.Reversal, error) {
+	in, err := s.find(r.Ref)
+	if err != nil {
+		return billing.Reversal{}, err
+	}
+	last := s.ledger.lines.at(in.last)
+	if last.state != succeeded {
+		return billing.Reversal{}, invalid(fmt.Sprintf("the intent is %s: there is nothing to give back", states[last.state]))
+	}
+	t := s.ledger.terms.at(last.terms)
+	left := s.ledger.reversals.left(r.Ref, t.amount())
+	if r.Amount.Currency() != left.Currency() || !r.Amount.IsPositive() || r.Amount.Minor() > left.Minor() {
+		return billing.Reversal{}, invalid(fmt.Sprintf("%s is left to give back, and not %s", left, r.Amount))
+	}
+	s.made++
+	prefix := refundPrefix
+	if r.Kind == billing.Disputed {
+		prefix = disputePrefix
+	}
+	r.ID, r.Tag, r.Created = prefix+s.birth+"_"+strconv.FormatUint(s.made, 36), s.ledger.tag(t), now
+	s.writeReversal(r, key, now)
+	return r, nil
+}
+
+// writeReversal appends the line, in memory and to the writer. mu is held.
+func (s *Sandbox) writeReversal(r billing.Reversal, key string, at time.Time) {
+	s.ledger.reversals.add(r, hashOf(key))
+	if s.out != nil {
+		line := recordOfReversal(r)
+		line.Key, line.At = key, at.Format(atLayout)
+		s.out.add(line)
+	}
+}
+
+// savedReversal returns the first answer of the key, if it is remembered. mu is held.
+func (s *Sandbox) savedReversal(key string, now time.Time) (r billing.Reversal, ok bool, err error) {
+	i, ok := s.reversalOf(hashKey(key), now.UnixMilli())
+	if !ok {
+		if _, ok, err = s.saved(key, now.UnixMilli()); ok {
+			err = errOtherUse
+		}
+		return r, false, err
+	}
+	r = s.ledger.reversals.list[i].Reversal
+	r.State = s.ledger.reversals.list[i].first
+	return r, true, nil
+}
+
+var errOtherUse = invalid("the idempotency key was used for something else")
+
+// reversalOf returns the place of the key's refund, if the key is remembered. mu is held.
+func (s *Sandbox) reversalOf(h keyHash, now int64) (i int, ok bool) {
+	if i, ok = s.ledger.reversals.keys[h]; ok {
+		ok = s.alive(s.ledger.reversals.list[i].Created.UnixMilli(), now)
+	}
+	return i, ok
+}
+
+func checkRefund(r billing.RefundRequest) error {
+	switch {
+	case !r.Amount.IsPositive() || r.Amount.Currency().IsZero():
+		return invalid("the amount must be more than zero")
+	case r.Reason != "" && r.Reason != billing.Duplicate && r.Reason != billing.Fraudulent &&
+		r.Reason != billing.RequestedByCustomer:
+		return invalid("there is no such reason")
+	}
+	return checkTexts(r.Key, r.ID, r.Ref)
+}

@@ -1,0 +1,141 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/money"
+)
+
+// reversalWords are the outcomes of the lines of refunds and disputes. None is an outcome of an
+// intent, so a program older than refunds refuses the file, and names the line.
+var reversalWords = [...]struct {
+	kind  billing.ReversalKind
+	state billing.ReversalState
+	word  string
+}{
+	{billing.Refunded, billing.ReversalSucceeded, "refunded"},
+	{billing.Refunded, billing.ReversalPending, "refund_pending"},
+	{billing.Refunded, billing.ReversalFailed, "refund_failed"},
+	{billing.Refunded, billing.ReversalCanceled, "refund_canceled"},
+	{billing.Disputed, billing.ReversalPending, "disputed"},
+	{billing.Disputed, billing.ReversalSucceeded, "dispute_lost"},
+	{billing.Disputed, billing.ReversalFailed, "dispute_won"},
+	{billing.Disputed, billing.ReversalCanceled, "dispute_closed"},
+}
+
+// wordOf returns the outcome, or "" if there is none.
+func wordOf(kind billing.ReversalKind, state billing.ReversalState) string {
+	for _, o := range reversalWords {
+		if o.kind == kind && o.state == state {
+			return o.word
+		}
+	}
+	return ""
+}
+
+// kindOf is the reverse of wordOf. ok is false for the outcome of an intent, and for an unknown
+// one.
+func kindOf(word string) (kind billing.ReversalKind, state billing.ReversalState, ok bool) {
+	for _, o := range reversalWords {
+		if o.word == word {
+			return o.kind, o.state, true
+		}
+	}
+	return "", "", false
+}
+
+// reversals are all refunds and disputes, oldest first. There are few beside the charges.
+type reversals struct {
+	list  []reversal
+	ids   map[string]int   // places in list
+	of    map[string][]int // by intent
+	keys  map[keyHash]int
+	lines uint32
+}
+
+// A reversal is a refund or dispute as it stands.
+type reversal struct {
+	billing.Reversal
+	first billing.ReversalState // in the answer of the key
+}
+
+// add takes a line: of a new reversal, or of another state of a known one.
+func (l *reversals) add(r billing.Reversal, key *keyHash) {
+	l.lines++
+	i, known := l.ids[r.ID]
+	if known {
+		l.list[i].State = r.State
+		return
+	}
+	if l.ids == nil {
+		l.ids, l.of, l.keys = map[string]int{}, map[string][]int{}, map[keyHash]int{}
+	}
+	i = len(l.list)
+	l.list = append(l.list, reversal{r, r.State})
+	l.ids[r.ID] = i
+	l.of[r.Ref] = append(l.of[r.Ref], i)
+	if key != nil {
+		l.keys[*key] = i
+	}
+}
+
+// left returns the part of the charge that was not reversed.
+func (l *reversals) left(ref string, charged money.Amount) money.Amount {
+	minor := charged.Minor()
+	for _, i := range l.of[ref] {
+		if r := &l.list[i]; r.State == billing.ReversalSucceeded || r.State == billing.ReversalPending {
+			minor -= r.Amount.Minor()
+		}
+	}
+	return money.New(max(0, minor), charged.Currency())
+}
+
+const (
+	refundPrefix  = "re_sandbox_"
+	disputePrefix = "dp_sandbox_"
+)
+
+// recordOfReversal is a line of the file, and the form on the wire, where at is the time of
+// creation.
+func recordOfReversal(r billing.Reversal) record {
+	return record{Ref: r.ID, Account: r.Tag.Account, Subscription: r.Tag.Subscription, SKU: r.Tag.SKU,
+		Period:     r.Tag.Period,
+		Generation: r.Tag.Generation, Amount: r.Amount.Decimal(), Currency: r.Amount.Currency().Code(),
+		Outcome: wordOf(r.Kind, r.State),
+		At:      r.Created.Format(atLayout), Install: r.Tag.Installation, Of: r.Ref, Request: r.Request, Reason: r.Reason}
+}
+
+func (r *record) readReversal() (billing.Reversal, error) {
+	kind, state, ok := kindOf(r.Outcome)
+	switch {
+	case !ok:
+		return billing.Reversal{}, fmt.Errorf("outcome %q: want one of a refund or dispute", r.Outcome)
+	case r.Of == "":
+		return billing.Reversal{}, errors.New("of is missing")
+	}
+	plain := *r
+	plain.Outcome = string(billing.Succeeded)
+	n, tag, amount, err := plain.parse()
+	if err != nil {
+		return billing.Reversal{}, err
+	}
+	return billing.Reversal{Kind: kind, ID: r.Ref, Request: r.Request, Ref: r.Of, Tag: tag, Amount: amount, State: state,
+		Reason:  r.Reason,
+		Created: time.UnixMilli(n.at).UTC()}, nil
+}
+
+// restoreReversal adds a line of the file.
+func (l *ledger) restoreReversal(line *record) error {
+	r, err := line.readReversal()
+	if err != nil {
+		return err
+	}
+	if _, known := l.refs[r.Ref]; !known {
+		return fmt.Errorf("of %.64q: there is no such ref before it", r.Ref)
+	}
+	l.reversals.add(r, hashOf(line.Key))
+	return nil
+}
