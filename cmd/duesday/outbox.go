@@ -62,7 +62,7 @@ func besideServe(err error) error {
 // A lane is a part of the outbox, by its name for people.
 type lane struct {
 	name string // "" of mail
-	lane outbox.Lane
+	lane outbox.Queue
 }
 
 func lanes() []lane {

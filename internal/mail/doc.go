@@ -1,11 +1,10 @@
-// Package mail turns effects into mail that customers read, and hands it over: each
-// message becomes one .eml file in a folder, for a mail server or a person to pick up.
+// Package mail turns effects into messages for customers. It writes each message as one .eml
+// file into a folder, for a mail server or a person to pick up.
 //
-// One effect is always one and the same message, byte for byte, with one Message-ID
-// and one file name: delivered twice, it replaces itself. Nothing that an effect says
-// can become a header, a second recipient or a path.
+// An effect always becomes the same message, byte for byte, with the same Message-ID and file
+// name. A second delivery replaces the first file. No data of an effect can become a header, a
+// second recipient or a path.
 //
-// It does not decide who gets mail, when, or whether it is still wanted (package
-// billing does, through package outbox), it formats no amounts, and it does not send:
-// there is no SMTP in it yet.
+// It does not choose recipients, times, or messages to drop: package billing does, through
+// package outbox. It formats no amounts and sends nothing: there is no SMTP in it yet.
 package mail

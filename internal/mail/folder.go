@@ -28,15 +28,14 @@ type Folder struct {
 
 var _ outbox.Deliverer = (*Folder)(nil)
 
-// A flush is one fsync of the folder that several deliveries wait for.
+// A flush is one fsync of the folder, shared by several deliveries.
 type flush struct {
 	done chan struct{} // closed when err is set
 	err  error
 }
 
-// NewFolder returns the folder at dir, for mail that comes from the given address
-// ("" for a default). The folder is made, for its owner alone, when the first mail is
-// delivered; one that exists keeps its mode.
+// NewFolder returns the folder at dir, for mail from the given address ("" for a default).
+// The first delivery makes the folder, for its owner alone; an existing folder keeps its mode.
 func NewFolder(dir, from string) (*Folder, error) {
 	if dir == "" {
 		return nil, errors.New("mail folder: no folder named")
@@ -51,9 +50,9 @@ func NewFolder(dir, from string) (*Folder, error) {
 	return &Folder{dir: filepath.Clean(dir), from: a}, nil
 }
 
-// Deliver implements outbox.Deliverer. When it returns nil, the whole file survives a
-// power cut; a reader never sees a part of it under its name. A repetition replaces
-// the file. A process that is killed can leave a hidden .tmp file behind.
+// Deliver implements outbox.Deliverer. When it returns nil, the whole file survives a power
+// cut. A reader never sees a part of it under its name. A repetition replaces the file. A
+// killed process can leave a hidden .tmp file behind.
 func (f *Folder) Deliver(ctx context.Context, e outbox.Effect) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -76,8 +75,8 @@ func (f *Folder) Deliver(ctx context.Context, e outbox.Effect) error {
 	return nil
 }
 
-// open opens the folder anew for each mail, so that a person may empty, move or
-// delete it at any time.
+// open opens the folder for each message again, because a person may empty, move or delete it
+// at any time.
 func (f *Folder) open() (*os.Root, error) {
 	root, err := os.OpenRoot(f.dir)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -89,7 +88,7 @@ func (f *Folder) open() (*os.Root, error) {
 	return os.OpenRoot(f.dir)
 }
 
-// makeDir makes the folder and those above it that are missing, durably.
+// makeDir makes the folder and its missing parents, durably.
 func makeDir(dir string) error {
 	err := os.Mkdir(dir, 0o700)
 	parent := filepath.Dir(dir)
@@ -114,7 +113,7 @@ func replace(root *os.Root, name string, content []byte) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			root.Remove(temporary) // the first error is the one to tell
+			root.Remove(temporary) // the first error is returned
 		}
 	}()
 	_, err = file.Write(content)
@@ -130,8 +129,8 @@ func replace(root *os.Root, name string, content []byte) (err error) {
 	return root.Rename(temporary, name)
 }
 
-// flush makes the renames before it durable. Deliveries that come while one fsync
-// runs share the next.
+// flush makes all earlier renames durable. Deliveries that arrive during one fsync share the
+// next one.
 func (f *Folder) flush() error {
 	f.mu.Lock()
 	mine := f.next
@@ -146,7 +145,7 @@ func (f *Folder) flush() error {
 
 	f.syncing.Lock()
 	f.mu.Lock()
-	f.next = nil // who comes from here on may have renamed too late for this one
+	f.next = nil // a later delivery may have renamed too late for this fsync
 	f.mu.Unlock()
 	mine.err = syncDir(f.dir)
 	f.syncing.Unlock()

@@ -17,16 +17,16 @@ import (
 
 const defaultFrom = "Duesday <billing@localhost>"
 
-// name returns what a message is called, without the ".eml" of its file and the
-// "@duesday" of its Message-ID: the kind, which compose has checked, and a hash of
-// the effect's id, which may hold anything and be long.
+// name returns the name of a message's file, without ".eml", and of its Message-ID, without
+// "@duesday": the kind, checked by compose, and a hash of the effect's id. The id itself may
+// be long and have any characters.
 func name(e outbox.Effect) string {
 	sum := sha256.Sum256([]byte(e.ID))
 	return strings.ReplaceAll(e.Kind, "_", "-") + "-" + hex.EncodeToString(sum[:16])
 }
 
-// compose returns the whole message for the effect, in the form of RFC 5322 with
-// CRLF. An effect that can never become a mail is an outbox.ErrPermanent.
+// compose returns the whole message for the effect, in the form of RFC 5322 with CRLF. It
+// returns outbox.ErrPermanent if the effect can never become a message.
 func compose(e outbox.Effect, from *mail.Address) ([]byte, error) {
 	text, err := write(e)
 	if err != nil {
@@ -54,8 +54,8 @@ func compose(e outbox.Effect, from *mail.Address) ([]byte, error) {
 	return b.Bytes(), w.Close()
 }
 
-// header writes one header, folded at its spaces where it grows longer than the 78
-// characters that RFC 5322 recommends. The value must have no line break.
+// header writes one header. It folds the value at spaces, to the 78 characters of RFC 5322.
+// The value must have no line break.
 func header(b *bytes.Buffer, name, value string) {
 	const width = 78
 	b.WriteString(name + ":")
@@ -71,8 +71,8 @@ func header(b *bytes.Buffer, name, value string) {
 	b.WriteString("\r\n")
 }
 
-// recipient parses the one bare address of an effect. The error does not show the
-// address: it is kept and logged.
+// recipient parses the one bare address of an effect. The error does not show the address,
+// because errors are stored and logged.
 func recipient(text string) (*mail.Address, error) {
 	a, err := mail.ParseAddress(text)
 	if err != nil || strings.ContainsFunc(text, unprintable) || len(text) > 320 {
@@ -81,9 +81,9 @@ func recipient(text string) (*mail.Address, error) {
 	return &mail.Address{Address: a.Address}, nil
 }
 
-// clean makes a value one line of bounded length that shows what it says: runs of
-// whitespace, control characters and characters that reorder or hide text become one
-// space, and nothing in it reads as an encoded word of a header.
+// clean makes a value one line of bounded length. Runs of whitespace, control characters and
+// characters that reorder or hide text become one space. No part of the result reads as an
+// encoded word of a header.
 func clean(value string) string {
 	const most = 200 // characters; no account, subscription or reference is as long
 	value = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(value, "\uFFFD"), func(r rune) bool {

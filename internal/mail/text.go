@@ -10,18 +10,17 @@ import (
 	"github.com/duesday/duesday/internal/outbox"
 )
 
-// A letter is what the customer reads.
-type letter struct {
+// content is the text of a message.
+type content struct {
 	subject string // one line
-	body    string // lines that end in \n
+	body    string // every line ends in \n
 }
 
-// data is an effect's data as people may read it: every value in one line, dates
-// written out.
+// data is an effect's data for people: every value in one line, dates written out.
 type data map[string]string
 
-// write returns the letter for an effect.
-func write(e outbox.Effect) (letter, error) {
+// write returns the content of the message for an effect.
+func write(e outbox.Effect) (content, error) {
 	d := make(data, len(e.Data))
 	for key, value := range e.Data {
 		d[key] = clean(value)
@@ -31,7 +30,7 @@ func write(e outbox.Effect) (letter, error) {
 	}
 	for _, key := range []string{outbox.DataSubscription, outbox.DataAmountText} {
 		if d[key] == "" {
-			return letter{}, fmt.Errorf("%w: a %s without %s", outbox.ErrPermanent, clean(e.Kind), key)
+			return content{}, fmt.Errorf("%w: a %s without %s", outbox.ErrPermanent, clean(e.Kind), key)
 		}
 	}
 	l := linkOf(e)
@@ -47,12 +46,12 @@ func write(e outbox.Effect) (letter, error) {
 	case outbox.KindActionRequired:
 		return d.actionRequired(l), nil
 	}
-	return letter{}, fmt.Errorf("%w: unknown kind %q", outbox.ErrPermanent, clean(e.Kind))
+	return content{}, fmt.Errorf("%w: unknown kind %q", outbox.ErrPermanent, clean(e.Kind))
 }
 
-func (d data) receipt() letter {
-	return letter{
-		subject: "Receipt: " + d.what(),
+func (d data) receipt() content {
+	return content{
+		subject: "Receipt: " + d.payment(),
 		body: d.body("We have received your payment of "+d[outbox.DataAmountText]+". Thank you!",
 			[2]string{"Paid on", d[outbox.DataProcessed]},
 			[2]string{"Due on", d[outbox.DataDueDate]},
@@ -61,28 +60,31 @@ func (d data) receipt() letter {
 	}
 }
 
-func (d data) reminder(l link) letter {
+func (d data) reminder(l link) content {
 	next := "We will charge your saved payment method on that day: there is nothing that\nyou need to do.\n"
 	if d[outbox.DataCardExpired] != "" {
-		next = "Your card will have expired by then.\n" + l.or("Please give us a new one here:", "Please give us a new one before that day.")
+		next = "Your card will have expired by then.\n" +
+			l.or("Please give us a new one here:", "Please give us a new one before that day.")
 	}
 	if d[outbox.DataNoMethod] != "" {
-		next = "There is no payment method that we could charge.\n" + l.or("Please give us one here:", "Please give us one before that day.")
+		next = "There is no payment method that we could charge.\n" +
+			l.or("Please give us one here:", "Please give us one before that day.")
 	}
-	return letter{
-		subject: "Reminder: " + d.what() + after(" is due on ", d[outbox.DataDueDate]),
-		body: d.body("Your next payment of "+d[outbox.DataAmountText]+" is due "+cmp.Or(after("on ", d[outbox.DataDueDate]), "soon")+".",
+	return content{
+		subject: "Reminder: " + d.payment() + after(" is due on ", d[outbox.DataDueDate]),
+		body: d.body("Your next payment of "+d[outbox.DataAmountText]+
+			" is due "+cmp.Or(after("on ", d[outbox.DataDueDate]), "soon")+".",
 			[2]string{"Due on", d[outbox.DataDueDate]},
 			[2]string{"Card", d[outbox.DataCard] + after(", good until ", month(d[outbox.DataCardExpires]))},
 		) + next + d.foot(),
 	}
 }
 
-func (d data) declined(l link) letter {
+func (d data) declined(l link) content {
 	next := "We will try again" + after(" on ", d[outbox.DataRetryDate]) + ". If your payment details have changed,\n" +
 		l.or("please give us the new ones here:", "please give us the new ones before then.")
-	return letter{
-		subject: "Payment declined: " + d.what(),
+	return content{
+		subject: "Payment declined: " + d.payment(),
 		body: d.body("Your payment of "+d[outbox.DataAmountText]+after(" due on ", d[outbox.DataDueDate])+" was declined.",
 			[2]string{"Due on", d[outbox.DataDueDate]},
 			[2]string{"Reason", reason(d[outbox.DataCode])},
@@ -91,39 +93,37 @@ func (d data) declined(l link) letter {
 	}
 }
 
-func (d data) failed(l link) letter {
+func (d data) failed(l link) content {
 	next := "We will not try again by ourselves. To keep your subscription, please give\n" +
 		l.or("us a new payment method here:", "us a new payment method.")
-	return letter{
-		subject: "Payment failed: " + d.what(),
-		body: d.body("We could not collect your payment of "+d[outbox.DataAmountText]+after(" due on ", d[outbox.DataDueDate])+".",
+	return content{
+		subject: "Payment failed: " + d.payment(),
+		body: d.body("We could not collect your payment of "+d[outbox.DataAmountText]+
+			after(" due on ", d[outbox.DataDueDate])+".",
 			[2]string{"Due on", d[outbox.DataDueDate]},
 			[2]string{"Reason", reason(d[outbox.DataCode])},
 		) + next + d.foot(),
 	}
 }
 
-func (d data) actionRequired(l link) letter {
+func (d data) actionRequired(l link) content {
 	next := l.or("Please confirm it here:", "Please get in touch with us, so that we can complete it together.")
-	return letter{
-		subject: "Please confirm your payment: " + d.what(),
-		body: d.body("Your bank asks you to confirm your payment of "+d[outbox.DataAmountText]+after(" due on ", d[outbox.DataDueDate])+".",
+	return content{
+		subject: "Please confirm your payment: " + d.payment(),
+		body: d.body("Your bank asks you to confirm your payment of "+d[outbox.DataAmountText]+
+			after(" due on ", d[outbox.DataDueDate])+".",
 			[2]string{"Due on", d[outbox.DataDueDate]},
 		) + next + d.foot(),
 	}
 }
 
-// what names the payment for a subject: "$12.99 for gold".
-func (d data) what() string {
-	product := d[outbox.DataSKU]
-	if product == "" {
-		product = d[outbox.DataSubscription]
-	}
-	return d[outbox.DataAmountText] + " for " + product
+// payment names the payment in a subject: "$12.99 for gold".
+func (d data) payment() string {
+	return d[outbox.DataAmountText] + " for " + cmp.Or(d[outbox.DataSKU], d[outbox.DataSubscription])
 }
 
-// body returns the greeting, the opening and a list of what the message is about:
-// subscription, product, amount, then the lines given. Empty ones are left out.
+// body returns the greeting, the opening and a list: subscription, product, amount, then the
+// given lines. It leaves out lines without a value.
 func (d data) body(opening string, lines ...[2]string) string {
 	var b strings.Builder
 	b.WriteString("Hello,\n\n" + opening + "\n\n")
@@ -145,7 +145,7 @@ func (d data) foot() string {
 	return "\nThis message was written automatically" + after(" for account ", d[outbox.DataAccount]) + ".\n"
 }
 
-// after returns the text behind its introduction, or nothing when there is no text.
+// after returns the introduction and the text, or "" if the text is empty.
 func after(introduction, text string) string {
 	if text == "" {
 		return ""
@@ -153,8 +153,8 @@ func after(introduction, text string) string {
 	return introduction + text
 }
 
-// day writes out the date that an ISO date or timestamp begins with, so that nobody
-// takes the day for the month; any other text stays as it is.
+// day writes out the date at the beginning of an ISO date or timestamp, so that the day and
+// the month cannot be confused. It returns any other text unchanged.
 func day(text string) string {
 	t, err := time.Parse(time.DateOnly, text[:min(len(text), len(time.DateOnly))])
 	if err != nil {
@@ -163,7 +163,7 @@ func day(text string) string {
 	return t.Format("2 January 2006")
 }
 
-// month writes out the month of 2026-12; any other text stays as it is.
+// month writes out a month such as 2026-12. It returns any other text unchanged.
 func month(text string) string {
 	t, err := time.Parse("2006-01", text)
 	if err != nil {
@@ -172,8 +172,8 @@ func month(text string) string {
 	return t.Format("January 2006")
 }
 
-// reason puts a decline code into words. Codes that are not here stay unsaid: some of
-// them (a card reported stolen, suspected fraud) are not for whoever reads the mail.
+// reason puts a decline code into words. It returns "" for all other codes: a reader of the
+// mail must not learn some of them (a card reported stolen, suspected fraud).
 func reason(code string) string {
 	switch code {
 	case "insufficient_funds":
@@ -188,11 +188,11 @@ func reason(code string) string {
 	return ""
 }
 
-// A link is where the mail leads; "" when it leads nowhere. It is shown as it came: cleaned,
-// it might lead elsewhere.
+// A link is the address for the customer's next step, unchanged: a cleaned address might lead
+// elsewhere.
 type link struct {
-	url   string
-	until string // in words; "" when it is not known
+	url   string // "" for no link
+	until string // in words; "" if unknown
 }
 
 func linkOf(e outbox.Effect) link {
@@ -206,7 +206,7 @@ func linkOf(e outbox.Effect) link {
 	return l
 }
 
-// or returns the words that lead to the link, and the link; or, when there is none, others.
+// or returns the introduction here and the link, or the text without if there is no link.
 func (l link) or(here, without string) string {
 	if l.url == "" {
 		return without + "\n"

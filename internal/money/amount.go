@@ -43,16 +43,17 @@ func (a Amount) Add(b Amount) (Amount, error) {
 	if a.currency != b.currency || a.currency.IsZero() {
 		return Amount{}, fmt.Errorf("adding %s and %s: %w", a, b, ErrCurrency)
 	}
-	if b.minor > 0 && a.minor > math.MaxInt64-b.minor || b.minor < 0 && a.minor < math.MinInt64-b.minor {
+	sum := a.minor + b.minor
+	if (sum > a.minor) != (b.minor > 0) { // it has wrapped around
 		return Amount{}, fmt.Errorf("adding %s and %s: %w", a, b, ErrOverflow)
 	}
-	return Amount{minor: a.minor + b.minor, currency: a.currency}, nil
+	return Amount{minor: sum, currency: a.currency}, nil
 }
 
 // Parse reads a decimal number such as "12.99", "12.9" or "-12" as an amount of
 // c. It takes ASCII digits with at most as many decimals as c has, at least one
-// digit on each side of a point, and no sign but a leading minus. The error says
-// what would be right, and wraps [ErrOverflow] when the number is well formed
+// digit on each side of a point, and no sign but a leading minus. The error names
+// the right form, and wraps [ErrOverflow] when the number is well formed
 // but too large.
 func Parse(text string, c Currency) (Amount, error) {
 	if c.IsZero() {
@@ -82,26 +83,20 @@ func Parse(text string, c Currency) (Amount, error) {
 // minor units. It reads to the end even after an overflow, so that a malformed
 // number is always reported as malformed.
 func readUnits(digits string, exponent int, limit uint64) (units uint64, overflow, ok bool) {
-	point := -1
-	for i := range len(digits) {
-		if digits[i] == '.' && point < 0 && i > 0 {
-			point = i
-			continue
-		}
-		digit := uint64(digits[i]) - '0'
-		if digit > 9 {
-			return 0, false, false
-		}
-		units, overflow = shift(units, digit, limit, overflow)
-	}
-	decimals := 0
-	if point >= 0 {
-		decimals = len(digits) - point - 1
-	}
-	if len(digits) == 0 || point >= 0 && decimals == 0 || decimals > exponent {
+	whole, fraction, point := strings.Cut(digits, ".")
+	if whole == "" || (point && fraction == "") || len(fraction) > exponent {
 		return 0, false, false
 	}
-	for range exponent - decimals {
+	for _, part := range [2]string{whole, fraction} {
+		for i := range len(part) {
+			digit := uint64(part[i]) - '0'
+			if digit > 9 {
+				return 0, false, false
+			}
+			units, overflow = shift(units, digit, limit, overflow)
+		}
+	}
+	for range exponent - len(fraction) {
 		units, overflow = shift(units, 0, limit, overflow)
 	}
 	return units, overflow, true

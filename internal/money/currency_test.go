@@ -92,6 +92,11 @@ func TestParseCurrency_FoldsCase(t *testing.T) {
 			t.Errorf("ParseCurrency(%s) = %v", code, c)
 		}
 	}
+	for lower, upper := range map[string]string{"aed": "AED", "zar": "ZAR", "nzd": "NZD", "azn": "AZN"} { // the ends of the alphabet
+		if c, err := ParseCurrency(lower); err != nil || c.Code() != upper {
+			t.Errorf("ParseCurrency(%s) = %v, %v", lower, c, err)
+		}
+	}
 }
 
 func TestCurrency_ZeroValueIsNoCurrency(t *testing.T) {

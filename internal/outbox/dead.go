@@ -9,25 +9,24 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// bury moves the row to the dead letters, with every attribute it has: what cannot be
-// read today may be readable to a later version.
+// bury moves the row to the dead letters. It keeps every attribute: a later version may be
+// able to read a row that this one cannot.
 func (o *Outbox) bury(ctx context.Context, it store.Item, tries int, reason error, r *Report) error {
 	dead := it.Clone()
 	setFailure(&dead, tries, reason.Error())
 	dead.Set(schema.DeadDate, store.S(stamp(o.now())))
-	mine, err := o.settle(ctx, o.moved(dead, store.Key{PK: o.lane.dead(), SK: o.table.KeyOf(it).SK})...)
+	mine, err := o.settle(ctx, o.moved(dead, store.Key{PK: o.queue.dead(), SK: o.table.KeyOf(it).SK})...)
 	if mine {
 		r.Dead++
 	}
 	return err
 }
 
-// Dead yields the effects that were given up, oldest first, each with the reason in
-// Error; of one that cannot be read it yields what can be. It yields an error at most
-// once, last.
+// Dead yields the dead letters, oldest first, each with the reason in Error. Of an unreadable
+// one it yields the readable attributes. It yields an error at most once, last.
 func (o *Outbox) Dead(ctx context.Context) iter.Seq2[Effect, error] {
 	return func(yield func(Effect, error) bool) {
-		for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: o.lane.dead()}) {
+		for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: o.queue.dead()}) {
 			if err != nil {
 				yield(Effect{}, fmt.Errorf("read the dead letters: %w", err))
 				return
@@ -40,12 +39,12 @@ func (o *Outbox) Dead(ctx context.Context) iter.Seq2[Effect, error] {
 	}
 }
 
-// Replay makes the dead letter with this id due now, with all its tries before it. Of
-// several with one id it takes the oldest. It returns store.ErrNotFound when there is
-// none, store.ErrConflict when another call was faster, and store.ErrUnknown when it
-// may have worked: Dead shows whether it has.
+// Replay makes the dead letter with this id due now, with all its tries before it. Of several
+// with one id it takes the oldest. It returns store.ErrNotFound if there is none,
+// store.ErrConflict if another call was faster, and store.ErrUnknown if the outcome is
+// unknown: Dead shows it.
 func (o *Outbox) Replay(ctx context.Context, id string) error {
-	for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: o.lane.dead()}) {
+	for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: o.queue.dead()}) {
 		if err != nil {
 			return fmt.Errorf("replay %s: %w", id, err)
 		}
@@ -56,24 +55,24 @@ func (o *Outbox) Replay(ctx context.Context, id string) error {
 	return fmt.Errorf("replay %s: no dead letter: %w", id, store.ErrNotFound)
 }
 
-// revive keeps the last error: it says why there was a replay, until the next try.
+// revive keeps the last error, the reason of the replay, until the next try.
 func (o *Outbox) revive(ctx context.Context, it store.Item, id string) error {
 	live := it.Clone()
 	live.Remove(schema.Tries)
 	live.Remove(schema.DeadDate)
-	if err := o.store.Commit(ctx, o.moved(live, o.lane.keyOf(id, o.now()))...); err != nil {
+	if err := o.store.Commit(ctx, o.moved(live, o.queue.keyOf(id, o.now()))...); err != nil {
 		return fmt.Errorf("replay %s: %w", id, err)
 	}
 	return nil
 }
 
-// Waiting yields every effect that has not been delivered: those that are to be, shard by shard,
-// and then the dead letters. Of one that cannot be read it yields what can be. An error comes
-// last.
+// Waiting yields every undelivered effect: first the live ones, shard by
+// shard, then the dead letters. Of an unreadable one it yields the readable attributes. It
+// yields an error at most once, last.
 func (o *Outbox) Waiting(ctx context.Context) iter.Seq2[Effect, error] {
 	return func(yield func(Effect, error) bool) {
 		for n := range shards {
-			for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: o.lane.shard(n)}) {
+			for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: o.queue.shard(n)}) {
 				if err != nil {
 					yield(Effect{}, fmt.Errorf("read the outbox: %w", err))
 					return

@@ -9,11 +9,11 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Report says what a drain did. The counts are disjoint.
+// A Report counts the effects of a drain. The counts are disjoint.
 type Report struct {
 	Delivered int
-	Dropped   int // not wanted any more
-	Failed    int // will be tried again
+	Dropped   int // no longer wanted
+	Failed    int // put off to another try
 	Dead      int // moved to the dead letters
 }
 
@@ -24,14 +24,14 @@ func (r *Report) add(s Report) {
 	r.Dead += s.Dead
 }
 
-// pageRows is how many rows are read at a time: no query stays open while a slow
-// receiver takes its time.
+// pageRows is the number of rows read at a time, so that no query stays open during slow
+// deliveries.
 const pageRows = 256
 
-// Drain delivers every effect that is due when it begins, at least once, by at most
-// so many workers at a time and in no particular order, and deletes it. An effect
-// that fails, or that cannot be read, is put aside and stops no other. It returns the
-// first error of the store, or of ctx; then some effects are left as they were.
+// Drain delivers, at least once, every effect that is due when it begins, and deletes it. At
+// most so many workers deliver at a time, in no particular order. An effect that fails or is
+// unreadable is put aside and does not stop the others. Drain returns the first error of the
+// store or of ctx; then some effects are left as they were.
 func (o *Outbox) Drain(ctx context.Context, workers int) (Report, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -42,7 +42,7 @@ func (o *Outbox) Drain(ctx context.Context, workers int) (Report, error) {
 		running.Go(func() {
 			for it := range due {
 				if ctx.Err() != nil {
-					continue // take the rest off the feeder's hands
+					continue // empty the channel, or feed would block
 				}
 				if err := o.process(ctx, it, &reports[i]); err != nil {
 					cancel(err)
@@ -66,7 +66,7 @@ func (o *Outbox) Drain(ctx context.Context, workers int) (Report, error) {
 func (o *Outbox) feed(ctx context.Context, due chan<- store.Item) error {
 	last := lastDue(o.now())
 	for n := range shards {
-		q := store.Query{Table: o.table.Name, Partition: o.lane.shard(n), To: last, Limit: pageRows}
+		q := store.Query{Table: o.table.Name, Partition: o.queue.shard(n), To: last, Limit: pageRows}
 		for more := true; more; {
 			page := make([]store.Item, 0, pageRows)
 			for it, err := range o.store.Query(ctx, q) {
@@ -86,8 +86,8 @@ func (o *Outbox) feed(ctx context.Context, due chan<- store.Item) error {
 	return nil
 }
 
-// process takes one row from due to done: delivered, dropped, put off or dead. Its
-// error is the store's and stops the drain.
+// process delivers, drops, puts off or buries one due row. It returns only errors of the
+// store, which stop the drain.
 func (o *Outbox) process(ctx context.Context, it store.Item, r *Report) error {
 	e, err := decode(it)
 	if err != nil {
@@ -106,24 +106,24 @@ func (o *Outbox) process(ctx context.Context, it store.Item, r *Report) error {
 		mine, err := o.settle(ctx, store.Delete(o.table.Name, o.table.KeyOf(it)))
 		switch {
 		case wanted:
-			r.Delivered++ // by us, whoever deleted it
+			r.Delivered++ // by this call, even if another one has deleted it
 		case mine:
 			r.Dropped++
 		}
 		return err
 	case ctx.Err() != nil:
-		return nil // stopped, and no fault of the effect
+		return nil // the drain was stopped; the effect did not fail
 	case errors.Is(err, ErrPermanent):
 		return o.bury(ctx, it, e.Tries+1, err, r)
 	}
 	return o.putOff(ctx, it, e, err, r)
 }
 
-// claim puts the row off for the lease, and returns it as it then is. It is not ours when another
-// process was faster, or may have been.
+// claim puts the row off for the length of the lease and returns the new row. mine is false
+// if another process was faster, or the outcome is unknown.
 func (o *Outbox) claim(ctx context.Context, it store.Item, e Effect) (claimed store.Item, mine bool, err error) {
 	claimed = it.Clone()
-	to := o.lane.keyOf(e.ID, o.now().Add(o.lease))
+	to := o.queue.keyOf(e.ID, o.now().Add(o.lease))
 	writes := o.moved(it.Clone(), to)
 	o.table.SetKey(&claimed, to)
 	err = o.store.Commit(ctx, writes...)
@@ -136,8 +136,8 @@ func (o *Outbox) claim(ctx context.Context, it store.Item, e Effect) (claimed st
 	return nil, false, fmt.Errorf("claim an effect: %w", err)
 }
 
-// attempt asks the guard and delivers. A panic is an error like any other: one effect
-// must not take down the process that carries all the others.
+// attempt asks the guard and delivers. It turns a panic into an error: one effect must not
+// end the process that delivers all the others.
 func (o *Outbox) attempt(ctx context.Context, e Effect) (wanted bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -155,13 +155,13 @@ func (o *Outbox) attempt(ctx context.Context, e Effect) (wanted bool, err error)
 // putOff moves the row to its next due time, or to the dead letters after its last.
 func (o *Outbox) putOff(ctx context.Context, it store.Item, e Effect, reason error, r *Report) error {
 	tries := e.Tries + 1
-	due, again := nextDue(tries, o.now())
-	if !again {
+	due, retry := nextDue(tries, o.now())
+	if !retry {
 		return o.bury(ctx, it, tries, reason, r)
 	}
 	later := it.Clone()
 	setFailure(&later, tries, reason.Error())
-	mine, err := o.settle(ctx, o.moved(later, o.lane.keyOf(e.ID, due))...)
+	mine, err := o.settle(ctx, o.moved(later, o.queue.keyOf(e.ID, due))...)
 	if mine {
 		r.Failed++
 	}

@@ -14,41 +14,40 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A row is the item of one effect. It is found at <lane>#<shard> / <due>#<id>, so that a
-// query up to now yields what is due, oldest first; a dead letter is at <lane>#DEAD
-// under the same sort key. The due time stands in the key alone: to move a row is to
-// delete it and to put it elsewhere, which only one of two workers can do.
+// A row is the item of one effect. Its key is <queue>#<shard> / <due>#<id>, so a query up to
+// now yields the due rows, oldest first. A dead letter is at <queue>#DEAD under the same sort
+// key. The due time stands in the key alone: moving a row deletes it and puts it elsewhere,
+// and of two workers only one can delete it.
 const (
-	shards      = 16                         // of a lane; fixed: a row's shard is computed from its id
-	stampLayout = "2006-01-02T15:04:05.000Z" // sorts as text as it does in time
-	maxReason   = 500                        // bytes of LastError that are kept
+	shards      = 16                         // of a queue; fixed: a row's shard is computed from its id
+	stampLayout = "2006-01-02T15:04:05.000Z" // the order of the texts is the order of the times
+	maxReason   = 500                        // bytes of LastError, at most
 )
 
-func (l Lane) shard(n int) string { return fmt.Sprintf("%s#%02d", l.prefix(), n) }
+func (q Queue) shard(n int) string { return fmt.Sprintf("%s#%02d", q.prefix(), n) }
 
-func (l Lane) dead() string { return l.prefix() + "#DEAD" }
+func (q Queue) dead() string { return q.prefix() + "#DEAD" }
 
-func (l Lane) prefix() string { return cmp.Or(string(l), string(Mail)) }
+func (q Queue) prefix() string { return cmp.Or(string(q), string(Mail)) }
 
-func (l Lane) keyOf(id string, due time.Time) store.Key {
+func (q Queue) keyOf(id string, due time.Time) store.Key {
 	h := fnv.New32a()
 	h.Write([]byte(id)) // never fails
-	return store.Key{PK: l.shard(int(h.Sum32() % shards)), SK: stamp(due) + "#" + id}
+	return store.Key{PK: q.shard(int(h.Sum32() % shards)), SK: stamp(due) + "#" + id}
 }
 
-// lastDue is the upper end, inclusive, of the sort keys that are due at now: '$'
-// comes next after '#'.
+// lastDue is the inclusive upper end of the sort keys that are due at now: '$' follows '#'.
 func lastDue(now time.Time) string { return stamp(now) + "$" }
 
 func stamp(t time.Time) string { return t.UTC().Format(stampLayout) }
 
-// Write returns the put that a cause includes in its own commit: the effect exists
-// if, and only if, the cause happened. It has no condition, the cause's own decide;
-// an effect written again under one id may be delivered again. A zero Due means at
-// once. An id longer than 999 bytes or data of hundreds of kilobytes make the commit
-// fail with store.ErrTooLarge. The table must be keyed by schema.PK and schema.SK.
+// Write returns the put of an effect. The cause includes it in its own commit, so the effect
+// exists if, and only if, the cause happened. The put has no condition: those of the cause
+// decide. An effect written twice under one id may be delivered twice. A zero Due means at
+// once. If the id is longer than 999 bytes, or the data has hundreds of kilobytes, the commit
+// fails with store.ErrTooLarge. The keys of the table must be schema.PK and schema.SK.
 func Write(table string, e Effect) store.Write {
-	key := e.Lane.keyOf(e.ID, e.Due)
+	key := e.Queue.keyOf(e.ID, e.Due)
 	data := make(store.Item, 0, len(e.Data))
 	for _, name := range slices.Sorted(maps.Keys(e.Data)) {
 		data.Set(name, store.S(e.Data[name]))
@@ -64,8 +63,8 @@ func Write(table string, e Effect) store.Write {
 	return store.Put(table, it)
 }
 
-// setFailure records the failed tries and the reason; none of either leaves no
-// attribute behind.
+// setFailure records the failed tries and the reason. Zero tries and an empty reason remove
+// their attributes.
 func setFailure(it *store.Item, tries int, reason string) {
 	it.Remove(schema.Tries)
 	if tries > 0 {
@@ -77,11 +76,12 @@ func setFailure(it *store.Item, tries int, reason string) {
 	}
 }
 
-// decode reads a row. With an error, the effect holds what could be read.
+// decode reads a row. With an error, the effect has the readable attributes.
 func decode(it store.Item) (Effect, error) {
 	var wrong []error
-	lane, shard, _ := strings.Cut(it.Str(schema.PK), "#")
-	e := Effect{Lane: Lane(lane), Dead: shard == "DEAD", Kind: it.Str(schema.Kind), Tries: int(max(it.Int(schema.Tries), 0)), Error: it.Str(schema.LastError)}
+	queue, shard, _ := strings.Cut(it.Str(schema.PK), "#")
+	e := Effect{Queue: Queue(queue), Dead: shard == "DEAD", Kind: it.Str(schema.Kind), Error: it.Str(schema.LastError)}
+	e.Tries = int(max(it.Int(schema.Tries), 0))
 	due, id, ok := strings.Cut(it.Str(schema.SK), "#")
 	if !ok || id == "" {
 		wrong, id = append(wrong, errors.New("its key has no id")), it.Str(schema.SK)

@@ -2,9 +2,9 @@ package outbox
 
 import "time"
 
-// schedule is that of Standard Webhooks 1.0: schedule[n] is the wait before the next
-// delivery when n have failed. A tenth failure, a bit over three days after the
-// first delivery, is the last.
+// schedule is the one of Standard Webhooks 1.0: schedule[n] is the wait before the next
+// delivery after n failed ones. The tenth failure, a bit over three days after the first
+// delivery, is the last.
 func schedule() [10]time.Duration {
 	return [10]time.Duration{
 		0, 5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour,
@@ -12,9 +12,9 @@ func schedule() [10]time.Duration {
 	}
 }
 
-// nextDue returns when an effect is due again of which tries deliveries have failed,
-// counted from now and not from the last due time: an outbox that was not drained for
-// days must not use up its tries in a minute. False means that it was the last.
+// nextDue returns when an effect with so many failed deliveries is due again, or false after
+// the last one. The wait counts from now, not from the last due time: an outbox that nobody
+// drained for days must not use up its tries in a minute.
 func nextDue(tries int, now time.Time) (time.Time, bool) {
 	waits := schedule()
 	if tries < 0 || tries >= len(waits) {

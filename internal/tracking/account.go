@@ -242,6 +242,6 @@ func (s *Service) quarantine(stripeAccount, event string) []store.Write {
 // pending writes a row of the inbox, due after the wait.
 func (s *Service) pending(kind, id string, wait time.Duration) store.Write {
 	now := s.now()
-	return outbox.Write(s.o.Tables.Outbox.Name, outbox.Effect{Lane: outbox.Inbox, ID: kind + "/" + id, Kind: kind, Due: now.Add(wait), Created: now,
+	return outbox.Write(s.o.Tables.Outbox.Name, outbox.Effect{Queue: outbox.Inbox, ID: kind + "/" + id, Kind: kind, Due: now.Add(wait), Created: now,
 		Data: map[string]string{pendingID: id}})
 }

@@ -35,7 +35,7 @@ type view struct {
 // A row is one of the outbox.
 type row struct {
 	key  store.Key
-	lane outbox.Lane
+	lane outbox.Queue
 	id   string
 	due  time.Time
 	dead bool
@@ -188,7 +188,7 @@ func (v *view) idle(r row) bool {
 	return v.unsubscribe == tracking.DoneWith
 }
 
-func (v *view) waits(lane outbox.Lane, id string) bool {
+func (v *view) waits(lane outbox.Queue, id string) bool {
 	return slices.ContainsFunc(v.rows, func(r row) bool { return r.lane == lane && r.id == id && !r.dead })
 }
 

@@ -48,7 +48,7 @@ func (s *Service) inbox() *outbox.Outbox {
 }
 
 // queue is the outbox of one queue. If several processes drain it, each claims the rows it delivers.
-func (s *Service) queue(l outbox.Lane, d outbox.Deliverer) *outbox.Outbox {
+func (s *Service) queue(l outbox.Queue, d outbox.Deliverer) *outbox.Outbox {
 	o := outbox.New(s.o.Store, s.o.Tables.Outbox, s.now, d, nil).On(l)
 	if s.o.Shared {
 		o = o.Claiming(claimFor)

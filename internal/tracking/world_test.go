@@ -317,7 +317,7 @@ func deadLetters(n int) error {
 }
 
 // laneOf says which lane a row of the outbox is in.
-func laneOf(k store.Key) outbox.Lane {
+func laneOf(k store.Key) outbox.Queue {
 	lane, _, _ := strings.Cut(k.PK, "#")
-	return outbox.Lane(lane)
+	return outbox.Queue(lane)
 }
