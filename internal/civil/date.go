@@ -148,9 +148,9 @@ func daysIn(year int, month time.Month) int {
 	}
 }
 
-// Earlier returns the earlier of two days.
+// Earlier returns the earlier of two days. A zero date counts as none.
 func Earlier(a, b Date) Date {
-	if b.Before(a) {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b
 	}
 	return a

@@ -216,6 +216,18 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+func TestEarlier_LeavesOutTheZeroDate(t *testing.T) {
+	none, a, b := Date{}, MustParse("2024-01-31"), MustParse("2024-02-01")
+	for _, test := range [...]struct{ a, b, earlier, later Date }{{a, b, a, b}, {b, a, a, b}, {none, a, a, a}, {a, none, a, a}, {none, none, none, none}} {
+		if got := Earlier(test.a, test.b); got != test.earlier {
+			t.Errorf("Earlier(%v, %v) = %v, want %v", test.a, test.b, got, test.earlier)
+		}
+		if got := Later(test.a, test.b); got != test.later {
+			t.Errorf("Later(%v, %v) = %v, want %v", test.a, test.b, got, test.later)
+		}
+	}
+}
+
 func BenchmarkParse(b *testing.B) {
 	for b.Loop() {
 		if _, err := Parse("2026-01-31"); err != nil {

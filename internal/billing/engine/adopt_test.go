@@ -103,7 +103,7 @@ func (w *world) adopt(t *testing.T, methods map[string]string) *adoption.Report 
 // published returns the items of the published model's own sample data.
 func published(t *testing.T) (items []store.Item) {
 	t.Helper()
-	b, err := os.ReadFile("../book/testdata/RecurringPaymentsSchema.json")
+	b, err := os.ReadFile("../../book/testdata/RecurringPaymentsSchema.json")
 	mustNot(t, err)
 	type attribute struct {
 		S *string
