@@ -62,6 +62,7 @@ func onEngine(t *testing.T, s store.Store, each int) {
 }
 
 func TestFlows_OnPebble(t *testing.T) {
+	t.Parallel()
 	s, err := pebblestore.Open(t.TempDir(), pebblestore.Options{Tables: used, Now: func() time.Time { return shopStart }, Create: true, CacheBytes: 16 << 20})
 	if err != nil {
 		t.Fatal(err)
@@ -76,6 +77,7 @@ func TestFlows_OnPebble(t *testing.T) {
 
 // TestFlows_OnDynamoDB is the same on DynamoDB Local.
 func TestFlows_OnDynamoDB(t *testing.T) {
+	t.Parallel()
 	client := dynamotest.ClientAt(dynamotest.Endpoint(t))
 	lasting := slices.Clone(used) // DynamoDB Local deletes what has expired, by the machine's clock
 	for i := range lasting {

@@ -105,7 +105,7 @@ type state struct {
 
 // reach notes a state, and looks at it when it is new.
 func (x *explorer) reach(from *node, by string, s state) (*node, *view) {
-	v, err := see(s.store, x.tape.purchase)
+	v, err := see(s.store, x.tape.purchase, true)
 	if err == nil {
 		s.store, v, err = x.clean(s.store, v)
 	}
@@ -156,7 +156,7 @@ func (x *explorer) clean(s *memstore.Store, v *view) (*memstore.Store, *view, er
 	if s == was {
 		return s, v, nil
 	}
-	v, err := see(s, x.tape.purchase)
+	v, err := see(s, x.tape.purchase, true)
 	return s, v, err
 }
 
@@ -176,11 +176,11 @@ func (x *explorer) dispel() error {
 		if _, err := x.house.work(with, d.row); err != nil {
 			return err
 		}
-		got, err := see(with, x.tape.purchase)
+		got, err := see(with, x.tape.purchase, true)
 		if err != nil {
 			return err
 		}
-		if want, err := see(d.without, x.tape.purchase); err != nil || got.key != want.key {
+		if want, err := see(d.without, x.tape.purchase, true); err != nil || got.key != want.key {
 			return fmt.Errorf("what is left of %s does something: %w", d.row.id, err)
 		}
 	}

@@ -51,8 +51,8 @@ var untold = map[string]bool{
 	schema.TrackedSource: true, schema.DeadDate: true,
 }
 
-// see reads a store.
-func see(s store.Store, purchase string) (*view, error) {
+// see reads a store. With keyed it makes the view's key as well.
+func see(s store.Store, purchase string, keyed bool) (*view, error) {
 	v := &view{subscriptions: map[string]store.Item{}, payments: map[string]store.Item{}, events: map[string]tracking.EventStatus{}}
 	var lines []string
 	for _, t := range used {
@@ -60,20 +60,22 @@ func see(s store.Store, purchase string) (*view, error) {
 			if err != nil {
 				return nil, err
 			}
-			line := t.Name
 			if t.Name == tables.Outbox.Name {
 				r := rowOf(it)
 				v.rows = append(v.rows, r)
-				it = it.Clone()
-				it.Set(schema.SK, store.S(r.id))
+				it.Set(schema.SK, store.S(r.id)) // a scan's item is ours
 			} else {
 				v.take(t.Name, it, purchase)
 			}
-			lines = append(lines, string(written([]byte(line), it)))
+			if keyed {
+				lines = append(lines, string(written([]byte(t.Name), it)))
+			}
 		}
 	}
-	slices.Sort(lines)
-	v.key = sha256.Sum256([]byte(strings.Join(lines, "\n")))
+	if keyed {
+		slices.Sort(lines)
+		v.key = sha256.Sum256([]byte(strings.Join(lines, "\n")))
+	}
 	v.check(purchase)
 	return v, nil
 }

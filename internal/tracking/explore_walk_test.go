@@ -136,7 +136,7 @@ func (w *walk) step(t testing.TB, do func(on store.Store) error) error {
 	if crash {
 		w.house = w.tape.house(t, w.store, w.change...) // the next process
 	}
-	v, wrong := see(w.store, w.tape.purchase)
+	v, wrong := see(w.store, w.tape.purchase, false)
 	if wrong != nil {
 		return wrong
 	}
@@ -161,7 +161,7 @@ func (w *walk) end(t testing.TB, events []stripefake.Event) error {
 	if err := w.house.settle(w.store); err != nil {
 		return err
 	}
-	v, err := see(w.store, w.tape.purchase)
+	v, err := see(w.store, w.tape.purchase, false)
 	if err != nil {
 		return err
 	}

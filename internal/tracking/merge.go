@@ -62,9 +62,10 @@ func mergeIntent(p *Payment, o Object) (changes []string) {
 		p.Amount, p.Currency = o.Amount, o.Currency
 		changes = append(changes, amountText(p.Amount, p.Currency))
 	}
-	if status == PaymentFailed && o.Code != "" && len(p.Codes) < maxCodes {
-		if at, there := slices.BinarySearch(p.Codes, o.Code); !there {
-			p.Codes = slices.Insert(p.Codes, at, o.Code)
+	if status == PaymentFailed && o.Code != "" {
+		if at, there := slices.BinarySearch(p.Codes, o.Code); !there && at < maxCodes {
+			codes := slices.Insert(slices.Clone(p.Codes), at, o.Code)
+			p.Codes = codes[:min(len(codes), maxCodes)]
 			changes = append(changes, "declined: "+o.Code)
 		}
 	}
@@ -84,7 +85,8 @@ func amountText(minor int64, code string) string {
 	return money.New(minor, currency).String()
 }
 
-// maxCodes is how many reasons for declines of one payment are kept.
+// maxCodes is the number of decline codes that a payment keeps: the first of the alphabet, so that
+// their order does not matter.
 const maxCodes = 10
 
 // mergeRefunds adds up by refund, where Stripe tells of each; a charge that tells the sum alone

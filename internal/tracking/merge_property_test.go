@@ -77,6 +77,19 @@ func TestMergePayment_OrderAndRepetitionDoNotMatter(t *testing.T) {
 	})
 }
 
+func TestMergePayment_KeepsTheFirstCodesOfTheAlphabet(t *testing.T) {
+	var told []Object
+	for i := range maxCodes + 5 {
+		told = append(told, Object{Kind: KindPayment, ID: "pi_1", Status: "requires_payment_method", Failed: true, Code: fmt.Sprintf("code_%02d", i)})
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		p := paymentOfAll(shuffled(t, told))
+		if len(p.Codes) != maxCodes || p.Codes[0] != "code_00" || p.Codes[maxCodes-1] != fmt.Sprintf("code_%02d", maxCodes-1) {
+			t.Fatalf("codes %q", p.Codes)
+		}
+	})
+}
+
 // What a merge changes it says, as nothing else has the row written.
 func TestMergePayment_SaysWhatItChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -42,6 +44,13 @@ var (
 	tables     = schema.New(dynamotest.Prefix(nil)) // no other test has them
 	used       = append([]store.Table{tables.Outbox}, tables.Tracking.All()...)
 )
+
+// TestMain has garbage collected less often: the programmes copy stores all the time, and it took a
+// third of their time.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
 
 // A shop is Stripe, over real HTTP, with one connected account that sells.
 type shop struct {
