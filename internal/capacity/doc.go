@@ -1,36 +1,36 @@
-// Package capacity counts the read and write units that DynamoDB would consume, by its
-// documented rules: pure functions over sizes, items and tables (rules.go, size.go), and a
-// Meter that counts every call to a store (meter.go).
+// Package capacity counts the read and write units DynamoDB would consume, by its documented
+// rules. It has pure functions over sizes, items and tables (rules.go, size.go), and a Meter that
+// counts every call to a store (meter.go).
 //
 // It does not talk to DynamoDB, knows nothing of payments, and turns no unit into money:
 // prices differ by region and change.
 //
-// # What it relies on
+// # Sources
 //
 // Single writes and reads are held to DynamoDB Local by a test. The rest is the developer
-// guide's, and where that is silent, what others have measured on the real service:
+// guide's, and where that is silent, others' measurements on the real service:
 //
 //   - "DynamoDB performs two underlying reads or writes of every item in the transaction: one
 //     to prepare the transaction and one to commit the transaction" (Capacity management for
 //     transactions). So a write in a transaction costs twice. DynamoDB Local says otherwise.
 //   - "Changes made with transactions are propagated to global secondary indexes (GSIs) …
 //     eventually, after the transaction completes" (TransactWriteItems API). So an index row
-//     is written once, not prepared and committed, and costs what it costs outside a
+//     is written once, not prepared and committed, and costs as much as outside a
 //     transaction. The guide does not say this in as many words; measurements on the real
 //     service do (dynoxide, pull request 188, August 2026).
-//   - A check in a transaction writes nothing and is charged like a write of the item that it
-//     looks at, twice (the same measurements, and dynamodb-conformance, pull request 67).
+//   - A check in a transaction writes nothing and is charged like a write of the checked item,
+//     twice (the same measurements, and dynamodb-conformance, pull request 67).
 //   - "If a ConditionExpression evaluates to false during a conditional write, DynamoDB still
 //     consumes write capacity from the table. The amount consumed is dependent on the size of
 //     the item (whether it's an existing item in the table or a new one you are attempting to
 //     create or update)" (Read and write operations). Neither the service nor Local reports
 //     such units.
 //
-// # What is doubtful
+// # Open questions
 //
-//   - What a cancelled transaction consumes is not documented, and its answer does not tell.
+//   - The consumption of a cancelled transaction is not documented, and not in its answer.
 //     All its table writes are counted, twice each, and no index write: the most it can be.
-//   - The size of a number is documented as approximate. What is counted is what Local counts.
+//   - The size of a number is documented as approximate. The count follows DynamoDB Local.
 //   - Expired items are read, and paid for, until DynamoDB has deleted them; the deletion
-//     itself is free. The Meter does not see what the engine hides, so it leaves them out.
+//     itself is free. The engine hides them from the Meter, so it leaves them out.
 package capacity

@@ -159,7 +159,8 @@ func (p *pair) query(t fatalT, what string, q store.Query) {
 
 // item makes an item at ACC#1/SUB#n of so many bytes, with further attributes.
 func item(n, bytes int, more ...store.Attribute) store.Item {
-	it := store.NewItem(append(more, store.Attribute{Name: "PK", Value: store.S("ACC#1")}, store.Attribute{Name: "SK", Value: store.S(fmt.Sprint("SUB#", n))})...)
+	it := store.NewItem(append(more, store.Attribute{Name: "PK", Value: store.S("ACC#1")},
+		store.Attribute{Name: "SK", Value: store.S(fmt.Sprint("SUB#", n))})...)
 	if rest := bytes - capacity.ItemBytes(it) - len("Fill"); rest >= 0 {
 		it.Set("Fill", store.S(strings.Repeat("x", rest)))
 	}
@@ -170,7 +171,8 @@ func item(n, bytes int, more ...store.Attribute) store.Item {
 func brief(it store.Item) string {
 	var b strings.Builder
 	for _, a := range it {
-		fmt.Fprintf(&b, "%s=%.30s ", a.Name, fmt.Sprint(a.Value.Str(), " of ", capacity.ItemBytes(store.Item{{Name: "", Value: a.Value}})))
+		fmt.Fprintf(&b, "%s=%.30s ", a.Name, fmt.Sprint(a.Value.Str(), " of ",
+			capacity.ItemBytes(store.Item{{Name: "", Value: a.Value}})))
 	}
 	return b.String()
 }
@@ -223,7 +225,8 @@ func TestReadsAreAsOnDynamoDBLocal(t *testing.T) {
 	p.query(t, "sizes are added up, then rounded", store.Query{Partition: "ACC#1"})
 	p.query(t, "with a limit", store.Query{Partition: "ACC#1", Limit: 2})
 	for n := range 24 {
-		p.put(t, "put", item(10_000+n, 1500, text("Day", "2026-01-05"), text("Last", "2025"), text("Email", strings.Repeat("e", n))))
+		p.put(t, "put", item(10_000+n, 1500, text("Day", "2026-01-05"), text("Last", "2025"),
+			text("Email", strings.Repeat("e", n))))
 		p.query(t, fmt.Sprint("rows in the index: ", n+1), store.Query{Index: "by-day", Partition: "2026-01-05"})
 	}
 }
@@ -236,7 +239,8 @@ func TestAPageIsAMegabyte(t *testing.T) {
 	}
 	total := map[string]float64{}
 	pages := 0
-	request := object{"TableName": p.table.Name, "ReturnConsumedCapacity": "INDEXES", "ConsistentRead": true, "KeyConditionExpression": "PK = :p",
+	request := object{"TableName": p.table.Name, "ReturnConsumedCapacity": "INDEXES", "ConsistentRead": true,
+		"KeyConditionExpression":    "PK = :p",
 		"ExpressionAttributeValues": object{":p": object{"S": "ACC#1"}}}
 	for more := true; more; pages++ {
 		answer, err := p.call("Query", request)
@@ -272,7 +276,8 @@ func TestAnyWriteIsAsOnDynamoDBLocal(t *testing.T) {
 		rapid.Map(rapid.IntRange(900, 1100), func(n int) store.Value { return store.S(strings.Repeat("x", n)) }),
 		rapid.Map(rapid.Int64(), store.Int),
 		rapid.Map(rapid.Int64(), func(n int64) store.Value {
-			return store.M(store.NewItem(text("a", "b"), store.Attribute{Name: "l", Value: store.L(store.Bool(true), store.Int(n))}))
+			return store.M(store.NewItem(text("a", "b"), store.Attribute{Name: "l",
+				Value: store.L(store.Bool(true), store.Int(n))}))
 		}))
 	attributes := func(t *rapid.T) (it store.Item) {
 		for _, name := range []string{"Day", "SKU", "Last"} { // keys of indexes: few values, so that they come again
@@ -291,7 +296,8 @@ func TestAnyWriteIsAsOnDynamoDBLocal(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		account++
 		for range rapid.IntRange(1, 6).Draw(rt, "writes") {
-			k := store.Key{PK: fmt.Sprintf("ACC#%09d", account), SK: rapid.SampledFrom([]string{"SUB#1", "SUB#2"}).Draw(rt, "key")}
+			k := store.Key{PK: fmt.Sprintf("ACC#%09d", account),
+				SK: rapid.SampledFrom([]string{"SUB#1", "SUB#2"}).Draw(rt, "key")}
 			it := attributes(rt)
 			old, err := p.meter.Get(t.Context(), p.table.Name, k)
 			there := err == nil
@@ -329,7 +335,8 @@ func TestNumbersAreAsOnDynamoDBLocal(t *testing.T) {
 			p.remove(t, "delete", key(1))
 		}
 	}
-	for _, n := range []string{"0", "1", "12", "123", "1000", "1700000000", "1745678901", "-1", "-12", "-123", "0.5", "1.2", "12.5", "1.25", "0.001", "-0.05",
+	for _, n := range []string{"0", "1", "12", "123", "1000", "1700000000", "1745678901", "-1", "-12", "-123",
+		"0.5", "1.2", "12.5", "1.25", "0.001", "-0.05",
 		"100000000000000000000", "12345678901234567890123456789012345678", "1e100", "1.5e-100"} {
 		check(t, n)
 	}
@@ -347,7 +354,8 @@ func TestLocalChargesTransactionsOtherwise(t *testing.T) {
 	put := func(it store.Item) object {
 		return object{"Put": object{"TableName": p.table.Name, "Item": wireItem(it)}}
 	}
-	answer, err := p.call("TransactWriteItems", object{"ReturnConsumedCapacity": "INDEXES", "TransactItems": []object{put(it), put(other)}})
+	answer, err := p.call("TransactWriteItems", object{"ReturnConsumedCapacity": "INDEXES",
+		"TransactItems": []object{put(it), put(other)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +364,8 @@ func TestLocalChargesTransactionsOtherwise(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	t.Logf("two puts of 1,500 and 100 bytes, one of them in an index: documented %v, DynamoDB Local %v", got, consumed(answer))
+	t.Logf("two puts of 1,500 and 100 bytes, one of them in an index: documented %v, DynamoDB Local %v", got,
+		consumed(answer))
 	if want := map[string]float64{"": 2*2 + 2*1, "by-day": 1}; !maps.Equal(got, want) {
 		t.Errorf("the meter counts %v, documented %v", got, want)
 	}

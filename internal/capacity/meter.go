@@ -9,28 +9,28 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// TokenBytes is what the DynamoDB engine adds to every item that it puts or updates: the
-// attribute _token of sixteen bytes, by which it tells its own writes after a lost reply.
+// TokenBytes is the size of the attribute _token, with its name. The DynamoDB engine adds it to
+// every item of a put or update, and recognises its own writes by it after a lost reply.
 const TokenBytes = len(tokenName) + 16
 
 const tokenName = "_token"
 
-// Options say what a Meter counts by.
+// Options of a Meter.
 type Options struct {
 	Tables []store.Table // of the store
 	// TokenBytes is added to the size of every item, not to index rows: see the constant.
 	TokenBytes int
-	// Name says what kind of item is at a key, for Line.Item; nil: nothing is told apart.
+	// Name returns the kind of the item at a key, for Line.Item; nil: all items are one kind.
 	Name func(table string, k store.Key) string
 }
 
-// A Meter is a store.Store that counts what DynamoDB would consume for the calls made to the
+// A Meter is a store.Store that counts the units DynamoDB would consume for the calls to the
 // store in it. One write is counted as a conditional write, several as a transaction; Get, base
 // Query, Scan and a lone check as strongly consistent reads, a Query of an index as eventually
 // consistent: as the DynamoDB engine sends them.
 //
-// It reads the old items from the store in it, one commit at a time, so that each is counted
-// against exactly what it replaces: it is for measuring, not for work.
+// It makes one commit at a time and reads the old items first, to count each write against the
+// item it replaces. It is too slow for anything but measuring.
 type Meter struct {
 	store.Store
 	schema store.Schema
@@ -43,33 +43,34 @@ type Meter struct {
 	partitions map[Partition]Units // guarded by mu
 }
 
-// A Partition is one partition of an index: all rows that share its partition key.
+// A Partition is one partition of an index: all rows with one partition key.
 type Partition struct{ Table, Index, Key string }
 
 var _ store.Store = (*Meter)(nil)
 
-// NewMeter returns a Meter over s. Closing it closes s. Its error is that of tables that
-// cannot be.
+// NewMeter returns a Meter over s. Closing it closes s. It returns an error for
+// invalid tables.
 func NewMeter(s store.Store, o Options) (*Meter, error) {
 	schema, err := store.NewSchema(o.Tables...)
 	if err != nil {
 		return nil, err
 	}
-	m := &Meter{Store: s, schema: schema, token: o.TokenBytes, name: o.Name, usage: make(Usage), partitions: make(map[Partition]Units)}
+	m := &Meter{Store: s, schema: schema, token: o.TokenBytes, name: o.Name, usage: make(Usage),
+		partitions: make(map[Partition]Units)}
 	if m.name == nil {
 		m.name = func(string, store.Key) string { return "" }
 	}
 	return m, nil
 }
 
-// Usage returns what has been consumed so far.
+// Usage returns the consumption so far.
 func (m *Meter) Usage() Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.usage.clone()
 }
 
-// Partitions returns what has been consumed so far on each partition of the indexes. Those of
+// Partitions returns the consumption so far of each partition of the indexes. Partitions of
 // tables are not kept: there is one for each account.
 func (m *Meter) Partitions() map[Partition]Units {
 	m.mu.Lock()
@@ -177,14 +178,14 @@ func (m *Meter) stored(x *store.Index, it store.Item, version byte) store.Item {
 	return it
 }
 
-// intended returns what the write leaves behind, its conditions aside.
+// intended returns the item after the write, without regard to its conditions.
 func intended(t *store.Table, w *store.Write, before store.Item) store.Item {
 	bare := *w
 	bare.If = nil
 	if after, err := bare.Resolve(t, 0, before); err == nil {
 		return after
 	}
-	it := w.Set.Clone() // of an item that is absent, or would be too large
+	it := w.Set.Clone() // the item is absent, or would be too large
 	t.SetKey(&it, w.KeyIn(t))
 	return it
 }

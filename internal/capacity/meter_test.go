@@ -29,7 +29,8 @@ func TestContract(t *testing.T) {
 }
 
 func TestNewMeter_BadTables(t *testing.T) {
-	if m, err := capacity.NewMeter(nil, capacity.Options{Tables: []store.Table{{Name: "t"}}}); !errors.Is(err, store.ErrInvalid) || m != nil {
+	if m, err := capacity.NewMeter(nil, capacity.Options{Tables: []store.Table{{Name: "t"}}}); !errors.Is(err,
+		store.ErrInvalid) || m != nil {
 		t.Errorf("NewMeter = %v, %v; want ErrInvalid", m, err)
 	}
 }
@@ -63,21 +64,24 @@ func TestTransactions(t *testing.T) {
 // counts, and no index row.
 func TestFailedConditionsArePaidFor(t *testing.T) {
 	m := newMeter(t, capacity.Options{Tables: []store.Table{table}})
-	if err := m.Commit(t.Context(), store.Put(table.Name, item(1, 2500, text("Day", "1"), text("Last", "1")))); err != nil {
+	if err := m.Commit(t.Context(), store.Put(table.Name,
+		item(1, 2500, text("Day", "1"), text("Last", "1")))); err != nil {
 		t.Fatal(err)
 	}
 	for what, c := range map[string]struct {
 		want   float64 // units, of reads for a lone check
 		writes []store.Write
 	}{
-		"put of less":          {3, []store.Write{store.Put(table.Name, item(1, 100), store.Absent())}},
-		"put of more":          {5, []store.Write{store.Put(table.Name, item(1, 4500), store.Absent())}},
-		"update":               {3, []store.Write{store.Update(table.Name, key(1), store.NewItem(text("Day", "2")), nil, store.AttributeAbsent("Last"))}},
-		"update of nothing":    {1, []store.Write{store.Update(table.Name, key(9), store.NewItem(text("Day", "2")), nil)}},
-		"delete":               {3, []store.Write{store.Delete(table.Name, key(1), store.AttributeAbsent("Last"))}},
-		"delete of nothing":    {1, []store.Write{store.Delete(table.Name, key(9))}},
-		"check, a read alone":  {1, []store.Write{store.Check(table.Name, key(1), store.Absent())}},
-		"all of a transaction": {2 * (3 + 1), []store.Write{store.Put(table.Name, item(1, 100), store.Absent()), store.Put(table.Name, item(2, 100))}},
+		"put of less": {3, []store.Write{store.Put(table.Name, item(1, 100), store.Absent())}},
+		"put of more": {5, []store.Write{store.Put(table.Name, item(1, 4500), store.Absent())}},
+		"update": {3, []store.Write{store.Update(table.Name, key(1), store.NewItem(text("Day", "2")),
+			nil, store.AttributeAbsent("Last"))}},
+		"update of nothing":   {1, []store.Write{store.Update(table.Name, key(9), store.NewItem(text("Day", "2")), nil)}},
+		"delete":              {3, []store.Write{store.Delete(table.Name, key(1), store.AttributeAbsent("Last"))}},
+		"delete of nothing":   {1, []store.Write{store.Delete(table.Name, key(9))}},
+		"check, a read alone": {1, []store.Write{store.Check(table.Name, key(1), store.Absent())}},
+		"all of a transaction": {2 * (3 + 1), []store.Write{store.Put(table.Name, item(1, 100), store.Absent()),
+			store.Put(table.Name, item(2, 100))}},
 	} {
 		before := m.Usage()
 		if err := m.Commit(t.Context(), c.writes...); !errors.Is(err, store.ErrConflict) {
@@ -111,7 +115,8 @@ func TestToken(t *testing.T) {
 		})
 	}
 	in := []store.Attribute{text("Day", "1"), text("Last", "1"), text("SKU", "1")}
-	if got, want := put(item(1, 1002, in...)), map[string]float64{"": 1, "by-day": 1, "by-sku": 1}; !maps.Equal(got, want) {
+	if got, want := put(item(1, 1002, in...)), map[string]float64{"": 1, "by-day": 1,
+		"by-sku": 1}; !maps.Equal(got, want) {
 		t.Errorf("1,002 bytes and 22: counted %v, want %v", got, want)
 	}
 	if got, want := put(item(1, 1002, in...)), map[string]float64{"": 1, "by-sku": 1}; !maps.Equal(got, want) {

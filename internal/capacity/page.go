@@ -7,8 +7,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Query implements store.Store. It reads a page and then yields it, as an engine does that
-// sends requests: a loop that ends early has paid for its page.
+// Query implements store.Store. It reads a page and then yields it, as an engine with
+// requests does: a loop that ends early has paid for its page.
 func (m *Meter) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, error] {
 	l := Line{Op: OpQuery, Table: q.Table, Index: q.Index, Item: m.name(q.Table, store.Key{PK: q.Partition})}
 	c := Strong
@@ -27,16 +27,17 @@ func (m *Meter) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, 
 
 // Scan implements store.Store. It reads a page and then yields it.
 func (m *Meter) Scan(ctx context.Context, s store.Scan) iter.Seq2[store.Item, error] {
-	return m.pages(Line{Op: OpScan, Table: s.Table}, "", Strong, 0, func(after store.Cursor, _ int) iter.Seq2[store.Item, error] {
-		rest := s
-		if !after.IsZero() {
-			rest.After = after
-		}
-		return m.Store.Scan(ctx, rest)
-	})
+	return m.pages(Line{Op: OpScan, Table: s.Table}, "", Strong, 0,
+		func(after store.Cursor, _ int) iter.Seq2[store.Item, error] {
+			rest := s
+			if !after.IsZero() {
+				rest.After = after
+			}
+			return m.Store.Scan(ctx, rest)
+		})
 }
 
-// pages yields what read does, page by page, and counts each page. read begins after the
+// pages yields the items of read, page by page, and counts each page. read begins after the
 // cursor, or at the start for the zero one, and yields at most limit items, 0 meaning all.
 func (m *Meter) pages(l Line, partition string, c Consistency, limit int,
 	read func(after store.Cursor, limit int) iter.Seq2[store.Item, error]) iter.Seq2[store.Item, error] {
@@ -69,7 +70,8 @@ func (m *Meter) pages(l Line, partition string, c Consistency, limit int,
 }
 
 // page collects one page; full means that it ended because of its size.
-func (m *Meter) page(index bool, items iter.Seq2[store.Item, error]) (page []store.Item, bytes int, full bool, err error) {
+func (m *Meter) page(index bool, items iter.Seq2[store.Item, error]) (page []store.Item, bytes int, full bool,
+	err error) {
 	for it, err := range items {
 		if err != nil {
 			return page, bytes, false, err

@@ -6,16 +6,16 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// The sizes and limits that the rules speak of.
+// The sizes and limits of the rules.
 const (
 	WriteUnitBytes  = 1 << 10 // of one write unit
 	ReadUnitBytes   = 4 << 10 // of one strongly consistent read unit
 	PageBytes       = 1 << 20 // at most, of items read by one query or scan request
-	PartitionWrites = 1000    // units a second that one partition takes, whatever the table has
+	PartitionWrites = 1000    // most units a second of one partition, with any capacity of the table
 	PartitionReads  = 3000
 )
 
-// Units are what calls consume. Write units are whole; eventually consistent reads come in
+// Units are the consumption of calls. Write units are whole; eventually consistent reads come in
 // halves.
 type Units struct {
 	Read  float64 `json:"read"`
@@ -33,7 +33,7 @@ func (u Units) Times(n float64) Units { return Units{u.Read * n, u.Write * n} }
 
 func (u Units) String() string { return fmt.Sprintf("%g read, %g write", u.Read, u.Write) }
 
-// A Consistency says what a read promises, and so what it costs.
+// A Consistency is the promise of a read, as its cost.
 type Consistency float64
 
 // The consistencies, in read units for each 4 KB.
@@ -50,28 +50,28 @@ func ReadUnits(bytes int, c Consistency) float64 {
 	return float64(units(bytes, ReadUnitBytes)) * float64(c)
 }
 
-// WriteUnits returns the units that a put, update or delete consumes in the table: the larger
-// of the item's sizes before and after counts; 0 stands for no item. A write whose condition
-// fails consumes the same, after being what would have been written.
+// WriteUnits returns the units of a put, update or delete in the table: the larger of the item's
+// sizes before and after counts; 0 stands for no item. A write with a failed condition consumes
+// the same; then after is the size of the refused item.
 func WriteUnits(before, after int) float64 {
 	return float64(units(max(before, after), WriteUnitBytes))
 }
 
-// TransactionUnits returns the units that a put, update, delete or check in a transaction
-// consumes in the table. Index rows are not doubled: see the package comment.
+// TransactionUnits returns the units in the table of a put, update, delete or check in a
+// transaction. Index rows are not doubled: see the package comment.
 func TransactionUnits(before, after int) float64 { return 2 * WriteUnits(before, after) }
 
-// A RowWrite is one write to an index: what a write of an item leads to there.
+// A RowWrite is one write to an index, caused by a write of an item.
 type RowWrite struct {
 	Partition string // the index partition it goes to
 	Bytes     int    // the larger size of the row
 	Units     float64
 }
 
-// IndexWrites returns the writes that turning the item before into after needs in index x of
-// table t, in a transaction or not; nil stands for no item. A row that comes or goes is one
-// write; one whose key changes two, each of its own size; a row that changes in its place one
-// of the larger size; one that does not change none.
+// IndexWrites returns the writes in index x of table t when item before becomes after, in a
+// transaction or not; nil stands for no item. A new or a deleted row is one write. A row with a
+// new key is two writes, each of its own size. A row changed in its place is one write of the
+// larger size. An equal row is none.
 func IndexWrites(t *store.Table, x *store.Index, before, after store.Item) []RowWrite {
 	was, wasIn := x.KeyOf(before)
 	is, isIn := x.KeyOf(after)

@@ -35,29 +35,29 @@ func opOf(o store.Op) Op {
 	return OpCheck
 }
 
-// A Line is what units are told apart by.
+// A Line is a kind of consumption.
 type Line struct {
 	Op          Op
 	Table       string
 	Index       string // "" for the table itself
-	Item        string // by Options.Name: what the item is; of a query, what its partition is
+	Item        string // the kind of the item, by Options.Name; of a query, of its partition
 	Transaction bool   // one of several writes: the item is written twice, an index row is not
 	Failed      bool   // a condition failed: nothing was written, and it was paid for
 }
 
-// A Count says what the calls of one Line came to.
+// A Count is the sum of the calls of one Line.
 type Count struct {
 	Times int   // single writes, index rows or requests
-	Bytes int64 // of all items that units were computed from, the larger side of each write
+	Bytes int64 // of all items counted, the larger side of each write
 	Units Units
 }
 
-// A Usage is what has been consumed, line by line.
+// A Usage is the consumption, line by line.
 type Usage map[Line]Count
 
 func (u Usage) clone() Usage { return maps.Clone(u) }
 
-// Since returns what was consumed between the earlier snapshot and this one.
+// Since returns the consumption between the earlier snapshot and this one.
 func (u Usage) Since(earlier Usage) Usage {
 	d := make(Usage)
 	for l, c := range u {
@@ -80,7 +80,7 @@ func (u Usage) Plus(v Usage) Usage {
 	return sum
 }
 
-// Total returns the sum of the lines that want is true of; nil wants all.
+// Total returns the sum of the lines chosen by want; nil chooses all.
 func (u Usage) Total(want func(Line) bool) (c Count) {
 	for l, n := range u {
 		if want == nil || want(l) {
@@ -92,11 +92,11 @@ func (u Usage) Total(want func(Line) bool) (c Count) {
 	return c
 }
 
-// Sorted yields the lines in an order that depends on nothing but them: table, item, index,
-// kind.
+// Sorted yields the lines by table, item, index and kind.
 func (u Usage) Sorted() iter.Seq2[Line, Count] {
 	lines := slices.SortedFunc(maps.Keys(u), func(a, b Line) int {
-		return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Index, b.Index), cmp.Compare(a.Op, b.Op),
+		return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Index, b.Index),
+			cmp.Compare(a.Op, b.Op),
 			flag(a.Transaction)-flag(b.Transaction), flag(a.Failed)-flag(b.Failed))
 	})
 	return func(yield func(Line, Count) bool) {

@@ -39,14 +39,16 @@ func newLocal(t *testing.T, table store.Table) *local {
 		}
 		return []object{{"AttributeName": partition, "KeyType": "HASH"}, {"AttributeName": sort, "KeyType": "RANGE"}}
 	}
-	request := object{"TableName": l.table.Name, "BillingMode": "PAY_PER_REQUEST", "KeySchema": keys(table.PartitionKey, table.SortKey)}
+	request := object{"TableName": l.table.Name, "BillingMode": "PAY_PER_REQUEST",
+		"KeySchema": keys(table.PartitionKey, table.SortKey)}
 	var indexes []object
 	for _, x := range table.Indexes {
 		projection := object{"ProjectionType": "ALL"}
 		if !x.All {
 			projection = object{"ProjectionType": "INCLUDE", "NonKeyAttributes": x.Include}
 		}
-		indexes = append(indexes, object{"IndexName": x.Name, "KeySchema": keys(x.PartitionKey, x.SortKey), "Projection": projection})
+		indexes = append(indexes, object{"IndexName": x.Name, "KeySchema": keys(x.PartitionKey, x.SortKey),
+			"Projection": projection})
 	}
 	request["GlobalSecondaryIndexes"], request["AttributeDefinitions"] = indexes, names
 	if _, err := l.call("CreateTable", request); err != nil {

@@ -1,8 +1,7 @@
-// Package config is what an invocation of Duesday works with: flags, environment and
-// defaults become one Config, checked once. Flags win over the environment.
+// Package config makes one checked Config from flags, environment and defaults. Flags win over
+// the environment.
 //
-// It opens nothing, and it knows nothing of commands; what only one command takes is that
-// command's business.
+// It opens nothing and knows no commands. A setting of a single command belongs to that command.
 package config
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// The environment variables that are read.
+// The environment variables of every command.
 const (
 	EnvStore     = "DUESDAY_STORE"
 	EnvProcessor = "DUESDAY_PROCESSOR"
@@ -31,7 +30,7 @@ const (
 	EnvActionDays    = "DUESDAY_ACTION_DAYS"
 )
 
-// The defaults: everything in the folder that one stands in.
+// The defaults: everything is in the current folder.
 const (
 	DefaultStore     = "pebble:./duesday-data"
 	DefaultProcessor = "sandbox:./duesday-sandbox.jsonl"
@@ -42,16 +41,17 @@ const (
 // KnownProcessors says which processors there are, for messages.
 const KnownProcessors = "stripe, sandbox:FILE and sandbox:http://HOST:PORT"
 
-// A Config is what every command works with.
+// A Config has the settings of every command.
 type Config struct {
-	Store     string     // URL of the store; package storeurl knows the schemes
-	Processor string     // URL of the payment processor: stripe, sandbox:FILE, or sandbox:http://HOST:PORT
-	Stripe    Stripe     // zero unless the processor is Stripe
-	CardURL   string     // the merchant's page for giving a card, with {account} and {subscription}; "" for the processor's
-	Mail      string     // folder for mail that leaves
-	LogLevel  slog.Level // what is logged to standard error
-	JSON      bool       // output and errors are JSON
-	Policy    Policy     // how it charges
+	Store     string // URL of the store; package storeurl knows the schemes
+	Processor string // URL of the payment processor: stripe, sandbox:FILE, or sandbox:http://HOST:PORT
+	Stripe    Stripe // zero unless the processor is Stripe
+	// the merchant's page for giving a card, with {account} and {subscription}; "" for the processor's
+	CardURL  string
+	Mail     string     // folder for outgoing mail
+	LogLevel slog.Level // of the log on standard error
+	JSON     bool       // output and errors are JSON
+	Policy   Policy     // of charging
 
 	StoreGiven, ProcessorGiven, MailGiven bool // by flag or environment, not by default
 }
@@ -64,8 +64,7 @@ type Flags struct {
 	JSON                              bool
 }
 
-// New makes the Config of flags, environment and defaults. Its errors say what is wrong
-// with which of them.
+// New returns the Config of flags, environment and defaults. Its errors name the wrong setting.
 func New(f Flags, env func(string) string) (Config, error) {
 	c := Config{JSON: f.JSON}
 	pick := func(flag, name, usual string) (value string, given bool) {
@@ -101,8 +100,8 @@ func New(f Flags, env func(string) string) (Config, error) {
 	return c, err
 }
 
-// Live reports whether the processor moves real money. A key that has not been read from its
-// file yet is taken for a live one.
+// Live reports whether the processor moves real money. It is true while the key is still unread
+// in its file.
 func (c *Config) Live() bool {
 	key := c.Stripe.Key.Reveal()
 	return c.UsesStripe() && !strings.HasPrefix(key, "sk_test_") && !strings.HasPrefix(key, "rk_test_")

@@ -67,8 +67,10 @@ func TestNew_Stripe(t *testing.T) {
 		key  string
 		live bool
 	}{{"sk_test_x", false}, {"rk_test_x", false}, {"sk_live_x", true}, {"rk_live_x", true}, {"", true}} {
-		got, err := config.New(config.Flags{Processor: "stripe"}, environment(map[string]string{config.EnvStripeKey: c.key, config.EnvStripeAPIBase: "http://127.0.0.1:12111/"}))
-		if err != nil || got.Live() != c.live || got.Stripe.APIBase != "http://127.0.0.1:12111" || got.Stripe.Key.Reveal() != c.key {
+		got, err := config.New(config.Flags{Processor: "stripe"},
+			environment(map[string]string{config.EnvStripeKey: c.key, config.EnvStripeAPIBase: "http://127.0.0.1:12111/"}))
+		if err != nil || got.Live() != c.live || got.Stripe.APIBase != "http://127.0.0.1:12111" ||
+			got.Stripe.Key.Reveal() != c.key {
 			t.Errorf("%q: %+v, %v", c.key, got, err)
 		}
 		if missing := got.Stripe.CheckKey(); (missing != nil) != (c.key == "") {
@@ -78,7 +80,8 @@ func TestNew_Stripe(t *testing.T) {
 			t.Errorf("the key is printed: %s", text)
 		}
 	}
-	if got, err := config.New(config.Flags{}, environment(map[string]string{config.EnvStripeKey: "sk_test_x"})); err != nil || !got.Stripe.Key.IsZero() {
+	if got, err := config.New(config.Flags{},
+		environment(map[string]string{config.EnvStripeKey: "sk_test_x"})); err != nil || !got.Stripe.Key.IsZero() {
 		t.Errorf("read without need: %v, %v", got, err)
 	}
 }
@@ -92,7 +95,9 @@ func TestNew_RefusesOfStripe(t *testing.T) {
 		{config.EnvCardURL, "https://shop.example/my card", "want an address such as"},
 		{config.EnvCardURL, "https://shop.example/card?a={acount}", "want an address such as"},
 	} {
-		if _, err := config.New(config.Flags{Processor: "stripe"}, environment(map[string]string{c.name: c.value})); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.name) || strings.Contains(err.Error(), "pass") {
+		if _, err := config.New(config.Flags{Processor: "stripe"},
+			environment(map[string]string{c.name: c.value})); err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), c.name) || strings.Contains(err.Error(), "pass") {
 			t.Errorf("%s=%s: %v, want %q in it", c.name, c.value, err, c.want)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// The bounds of the policy. They keep sums of dates within a calendar and a retry within
-// the patience of card networks; nobody is known to want more.
+// The bounds of the policy. They keep dates within the calendar, and retries within the time
+// that card networks allow.
 const (
 	maxReceiptMonths = 1200
 	maxRetries       = 8
@@ -17,25 +17,24 @@ const (
 	maxActionDays    = 365
 )
 
-// noRetry is the word for no retry days: an empty text is no text at all.
+// noRetry is the value for no retry days: an empty text means the default.
 const noRetry = "none"
 
-// A Policy is how an installation charges: the retries, the catching up, how long receipts
-// are kept. It has been checked; package billing takes it as it is.
+// A Policy has the rules of an installation for retries, missed periods and receipts. New has
+// checked it; package billing does not check it again.
 type Policy struct {
 	ReceiptMonths int   // until a receipt expires; 0: never
 	RetryDays     []int // days after the first decline, ascending; empty and not nil: no retry
 	CatchUp       int   // missed periods charged in one run before a subscription is parked
-	ActionDays    int   // that a customer has to authenticate a payment before it has failed; 0: no end
+	ActionDays    int   // a customer has to authenticate a payment; 0: no limit
 }
 
-// DefaultPolicy returns the policy of an installation that says nothing.
+// DefaultPolicy returns the policy of an installation without settings of its own.
 func DefaultPolicy() Policy {
 	return Policy{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, CatchUp: 3, ActionDays: 14}
 }
 
-// Flags returns the flags and their values that make this policy, without those that are
-// the default.
+// Flags returns the flags, with their values, for the settings other than the default.
 func (p *Policy) Flags() []string {
 	usual := DefaultPolicy()
 	var flags []string
@@ -62,8 +61,8 @@ func (p *Policy) Flags() []string {
 	return flags
 }
 
-// newPolicy makes the policy of flags, environment and defaults. Its errors name the flag
-// or the variable that is wrong, since a person may have forgotten that there is one.
+// newPolicy returns the policy of flags, environment and defaults. Its errors name the wrong
+// flag or variable: a person may have forgotten a variable.
 func newPolicy(f Flags, env func(string) string) (Policy, error) {
 	p := DefaultPolicy()
 	for _, setting := range []struct {
@@ -73,7 +72,8 @@ func newPolicy(f Flags, env func(string) string) (Policy, error) {
 		{f.ReceiptMonths, "--receipt-months", EnvReceiptMonths, "0 (kept for ever) to " + strconv.Itoa(maxReceiptMonths),
 			func(text string) bool { return number(&p.ReceiptMonths, text, 0, maxReceiptMonths) }},
 		{f.RetryDays, "--retry-days", EnvRetryDays,
-			fmt.Sprintf("at most %d ascending days from 1 to %d such as 1,3,5,7, or %s", maxRetries, maxRetryDay, noRetry), p.setRetryDays},
+			fmt.Sprintf("at most %d ascending days from 1 to %d such as 1,3,5,7, or %s", maxRetries, maxRetryDay,
+				noRetry), p.setRetryDays},
 		{f.CatchUp, "--catch-up", EnvCatchUp, "1 to " + strconv.Itoa(maxCatchUp),
 			func(text string) bool { return number(&p.CatchUp, text, 1, maxCatchUp) }},
 		{f.ActionDays, "--action-days", EnvActionDays, "0 (for ever) to " + strconv.Itoa(maxActionDays),

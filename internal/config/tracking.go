@@ -11,7 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// The environment variables of following what Stripe runs.
+// The environment variables of tracking.
 const (
 	EnvWebhookSecrets     = "DUESDAY_STRIPE_WEBHOOK_SECRETS"
 	EnvWebhookSecretsFile = "DUESDAY_STRIPE_WEBHOOK_SECRETS_FILE"
@@ -28,7 +28,7 @@ const leastAPIKey = 16
 // Tracking is what following Stripe's payments works with. Secrets come from the environment
 // or from files, and never from the command line.
 type Tracking struct {
-	Stripe    Stripe // filled in whatever the processor is
+	Stripe    Stripe // filled in with every processor
 	Processor string // stripe with its options, for stripe.Parse
 
 	Webhook Secrets // of the endpoint for events of our own account
@@ -39,10 +39,10 @@ type Tracking struct {
 	Server     string // address of a running duesday serve, without a slash at its end; "" when none is named
 }
 
-// Secrets are those of one webhook endpoint: more than one while they are exchanged.
+// Secrets belong to one webhook endpoint. There are two of them while one replaces the other.
 type Secrets struct {
 	List []secret.Text
-	File string // that holds them; "" when there is none or it has been read
+	File string // of the secrets; "" when there is none or it has been read
 }
 
 // NewTracking reads the settings for commands that follow what Stripe runs. server is the
@@ -109,7 +109,9 @@ func ParseSecrets(name, text string) ([]secret.Text, error) {
 		}
 		for _, word := range words {
 			if rest, ok := strings.CutPrefix(word, "whsec_"); !ok || rest == "" {
-				return nil, fmt.Errorf("%s: number %d is no webhook secret: want what Stripe shows beside the endpoint, which begins with whsec_", name, len(list)+1)
+				return nil, fmt.Errorf(
+					"%s: number %d is no webhook secret: want what Stripe shows beside the endpoint, which begins with whsec_",
+					name, len(list)+1)
 			}
 			if slices.ContainsFunc(list, func(t secret.Text) bool { return t.Reveal() == word }) {
 				return nil, fmt.Errorf("%s: number %d is there twice", name, len(list)+1)
@@ -124,8 +126,11 @@ func ParseSecrets(name, text string) ([]secret.Text, error) {
 // begins with the name of where it comes from.
 func CheckAPIKey(name string, key secret.Text) error {
 	text := key.Reveal()
-	if utf8.RuneCountInString(text) < leastAPIKey || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return fmt.Errorf("%s: want at least %d letters, digits and signs without a space, by chance, such as openssl rand -hex 32 prints", name, leastAPIKey)
+	if utf8.RuneCountInString(text) < leastAPIKey || strings.ContainsFunc(text,
+		func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf(
+			"%s: want at least %d letters, digits and signs without a space, by chance, such as openssl rand -hex 32 prints",
+			name, leastAPIKey)
 	}
 	return nil
 }
@@ -136,7 +141,8 @@ func checkServer(name, text string) (string, error) {
 		return "", nil
 	}
 	u, err := url.Parse(text)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil ||
+		u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
 		return "", fmt.Errorf("%s: want the address of a duesday serve, such as http://127.0.0.1:8080", name)
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && !ip.IsLoopback() {

@@ -28,20 +28,23 @@ func TestNewTracking(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Processor != "stripe" || got.Stripe.Key.Reveal() != "sk_test_x" || got.Stripe.APIBase != "http://127.0.0.1:12111" {
+	if got.Processor != "stripe" || got.Stripe.Key.Reveal() != "sk_test_x" ||
+		got.Stripe.APIBase != "http://127.0.0.1:12111" {
 		t.Errorf("of Stripe, with a sandbox as the processor: %q, %+v", got.Processor, got.Stripe)
 	}
 	var secrets []string
 	for _, s := range got.Webhook.List {
 		secrets = append(secrets, s.Reveal())
 	}
-	if text := strings.Join(secrets, " "); text != "whsec_a whsec_b whsec_c" || got.Connect.File != "connect" || got.Connect.List != nil {
+	if text := strings.Join(secrets, " "); text != "whsec_a whsec_b whsec_c" || got.Connect.File != "connect" ||
+		got.Connect.List != nil {
 		t.Errorf("secrets %q, %+v", text, got.Connect)
 	}
 	if got.APIKey.Reveal() != apiKey || got.Server != "https://pay.example/duesday" {
 		t.Errorf("key %q, server %q", got.APIKey.Reveal(), got.Server)
 	}
-	if text := fmt.Sprintf("%v %+v %#v", got, got, got); strings.Contains(text, "whsec_") || strings.Contains(text, apiKey) || strings.Contains(text, "sk_test") {
+	if text := fmt.Sprintf("%v %+v %#v", got, got, got); strings.Contains(text, "whsec_") ||
+		strings.Contains(text, apiKey) || strings.Contains(text, "sk_test") {
 		t.Errorf("a secret is printed: %s", text)
 	}
 }
@@ -86,7 +89,8 @@ func TestNewTracking_Refuses(t *testing.T) {
 		{config.EnvServer, "http://localhost.example", "by https alone"},
 	} {
 		_, err := tracking(t, "", "", map[string]string{c.name: c.value})
-		if err == nil || !strings.HasPrefix(err.Error(), c.name+": ") || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hidden") {
+		if err == nil || !strings.HasPrefix(err.Error(), c.name+": ") || !strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%s=%s: %v, want %q in it", c.name, c.value, err, c.want)
 		}
 	}

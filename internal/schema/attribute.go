@@ -31,10 +31,10 @@ const (
 
 // Duesday's own attributes.
 const (
-	Accepted     = "Accepted" // of a run: it ended by a clock that was ahead, as a person has said
+	Accepted     = "Accepted" // of a run: it ended by a fast clock, as a person has said
 	Account      = "Account"
-	Anchor       = "Anchor"       // date of the first due date that the schedule is computed from
-	AnchorPeriod = "AnchorPeriod" // the period that is due on Anchor
+	Anchor       = "Anchor"       // first due date, from which the schedule is computed
+	AnchorPeriod = "AnchorPeriod" // the period due on Anchor
 	Attempt      = "Attempt"
 	Attempts     = "Attempts"
 	Base         = "Base"        // the latest attempt at the processor when the current one began
@@ -86,16 +86,16 @@ const (
 	DeadDate     = "DeadDate"
 	LastError    = "LastError"
 
-	// What an account, and a period that is open, knows of its processor's side.
+	// The processor's side of an account and of an open period.
 	Customer         = "Customer"         // the processor's id of the customer
 	ProcessorAccount = "ProcessorAccount" // a connected account at the processor
 	ApplicationFee   = "ApplicationFee"   // in hundredths of a percent
 	MethodDate       = "MethodDate"       // when the payment method was given
-	Processor        = "Processor"        // of the store: whose money it moves
+	Processor        = "Processor"        // of the store: the account whose money it moves
 
 	// Of a refund or dispute.
-	Overtaken = "Overtaken" // of a period that is open: its attempt was set while another may have been under way
-	AskedDate = "AskedDate" // of a period that is open: when the customer was asked to authenticate it
+	Overtaken = "Overtaken" // of an open period: its attempt was set while another may have been under way
+	AskedDate = "AskedDate" // of an open period: when the customer was asked to authenticate it
 	Refund    = "Refund"    // the processor's id of it
 	Request   = "Request"   // our own id, when it was asked for here
 )
@@ -123,10 +123,12 @@ func Names() []string {
 		"ref", "at", "card", "card_expires", // of effects
 		AskedDate, Overtaken,
 		TrackedVersion, TrackedBody, TrackedReason, TrackedSource, TrackedReceived, TrackedApplied, TrackedKind, TrackedOrder,
-		TrackedKeyHash, TrackedCustomer, TrackedProblem, TrackedFulfilment, TrackedUnsubscribe, TrackedAutomations, TrackedCourses,
+		TrackedKeyHash, TrackedCustomer, TrackedProblem, TrackedFulfilment, TrackedUnsubscribe, TrackedAutomations,
+		TrackedCourses,
 		TrackedHistory, TrackedInvoice, TrackedRefunds, TrackedToldRefunded, TrackedDisputes, TrackedDetail, TrackedEnding,
 		TrackedSchedule, TrackedScheduleSays, TrackedOver, TrackedActivated, TrackedLive, TrackedPolled,
-		"state", "asked", "done", "automation", "action", "what", "event", "through", "checked", "next", "quiet", "swept", "error",
+		"state", "asked", "done", "automation", "action", "what", "event", "through", "checked", "next", "quiet", "swept",
+		"error",
 		TrackedExpired, TrackedSoft, TrackedAsking, TrackedSalt,
 	}
 }

@@ -2,14 +2,14 @@ package schema
 
 import "github.com/duesday/duesday/internal/store"
 
-// A Description is what people want to see of a table besides its declaration: which
+// A Description is for people, beside the declaration of a table: which
 // attributes its items have, which kinds of items there are, and samples. Nothing of it
 // decides anything at run time.
 type Description struct {
 	Table      store.Table
 	Attributes []Attribute  // all but the table's own keys
-	Facets     []Facet      // the kinds of items, in a table that has several
-	Items      []store.Item // samples, in a table that has no facets
+	Facets     []Facet      // the kinds of items, in a table with several
+	Items      []store.Item // samples, in a table without facets
 }
 
 // An Attribute is a name and its type as DynamoDB writes it: S, N, BOOL, M or L.
@@ -18,13 +18,13 @@ type Attribute struct{ Name, Type string }
 // A Facet is one kind of items.
 type Facet struct {
 	Name           string
-	PartitionAlias string // what the partition key says, for people
+	PartitionAlias string // name of the partition key for people
 	SortAlias      string
 	Attributes     []string     // names, without the table's keys
 	Items          []store.Item // samples
 }
 
-// The capacity of the published model, for each table and each index: what a provisioned one
+// The capacity of the published model, for each table and each index: a provisioned one
 // begins with, and between which bounds it is scaled. Units are DynamoDB's, per second.
 const (
 	ReadUnits   = 5
@@ -37,7 +37,8 @@ const (
 
 // Describe returns the descriptions of all tables, in the order of All.
 func (t Tables) Describe() []Description {
-	return append([]Description{describeRecurring(t.RecurringPayments), describeOutbox(t.Outbox)}, t.Tracking.describe()...)
+	return append([]Description{describeRecurring(t.RecurringPayments), describeOutbox(t.Outbox)},
+		t.Tracking.describe()...)
 }
 
 // Samples returns the table's sample items, facet by facet.

@@ -9,7 +9,8 @@ import (
 )
 
 // kinds are the types of values as DynamoDB writes them.
-var kinds = map[store.Kind]string{store.KindString: "S", store.KindNumber: "N", store.KindBool: "BOOL", store.KindMap: "M", store.KindList: "L"}
+var kinds = map[store.Kind]string{store.KindString: "S", store.KindNumber: "N", store.KindBool: "BOOL",
+	store.KindMap: "M", store.KindList: "L"}
 
 // TestDescriptionsFitTheirTables: every table is described once, every attribute that a facet,
 // a sample or an index names is declared with its type, and the samples are items that the
@@ -110,8 +111,10 @@ func TestTrackingIsTheDesign(t *testing.T) {
 		indexes map[string]key
 	}{
 		{got.Events, "live-stripe-payments-events", key{"id", ""}, "expiration", map[string]key{
-			"time": {"date", "time"}, "account": {"stripe_account", "timestamp"}, "subscription": {"subscription", "timestamp"}}},
-		{got.Purchases, "live-stripe-payments-purchases", key{"id", ""}, "", map[string]key{"account": {"account", "created"}}},
+			"time": {"date", "time"}, "account": {"stripe_account", "timestamp"}, "subscription": {"subscription",
+				"timestamp"}}},
+		{got.Purchases, "live-stripe-payments-purchases", key{"id", ""}, "",
+			map[string]key{"account": {"account", "created"}}},
 		{got.Subscriptions, "live-stripe-payments-subscriptions", key{"stripe_account", "id"}, "", map[string]key{
 			"account": {"account", "created"}, "purchase": {"purchase", "created"}}},
 		{got.Payments, "live-stripe-payments-payments", key{"stripe_account", "id"}, "", map[string]key{
@@ -132,7 +135,8 @@ func TestTrackingIsTheDesign(t *testing.T) {
 			t.Errorf("%s has %d indexes", tt.name, len(tt.table.Indexes))
 		}
 	}
-	for name, want := range map[string][]string{"time": nil, "account": {"type", "subscription"}, "subscription": {"type", "stripe_account"}} {
+	for name, want := range map[string][]string{"time": nil, "account": {"type", "subscription"},
+		"subscription": {"type", "stripe_account"}} {
 		if include := got.Events.Index(name).Include; !slices.Equal(include, want) {
 			t.Errorf("events %s: projects %v, want %v", name, include, want)
 		}

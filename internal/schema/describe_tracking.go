@@ -6,7 +6,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// What the samples are about: one customer, one purchase, one Stripe account.
+// The samples are about one customer, one purchase, one Stripe account.
 const (
 	sampleAccount  = "0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58"
 	samplePurchase = "6a1d3f0a-52c7-4a3b-8f0d-9a0c6b1f2e47"
@@ -33,7 +33,8 @@ func (t Tracking) describe() []Description {
 			Attributes: slices.Concat(times, typed("S", TrackedAccount, TrackedPurchase, TrackedStatus)),
 			Items:      record("pi_sample", text(TrackedPurchase, samplePurchase), text(TrackedStatus, "paid"))},
 		{Table: t.Registry,
-			Attributes: slices.Concat(times, typed("S", TrackedAccount, TrackedStripeAccount, TrackedStatus), typed("M", TrackedPolled)),
+			Attributes: slices.Concat(times, typed("S", TrackedAccount, TrackedStripeAccount, TrackedStatus),
+				typed("M", TrackedPolled)),
 			Items: []store.Item{store.NewItem(text(PK, "ACCOUNT"), text(SK, sampleStripe), text(TrackedAccount, sampleAccount),
 				text(TrackedStatus, "connected"), text(TrackedCreated, sampleCreated), text(TrackedUpdated, sampleUpdated))}},
 	}
@@ -43,7 +44,8 @@ func (t Tracking) describe() []Description {
 // in that index.
 func (t Tracking) describeEvents() Description {
 	event := func(id, kind, time string, expiration int64, more ...store.Attribute) store.Item {
-		return store.NewItem(append(more, text(TrackedID, id), text(TrackedType, kind), text(TrackedStripeAccount, sampleStripe),
+		return store.NewItem(append(more, text(TrackedID, id), text(TrackedType, kind),
+			text(TrackedStripeAccount, sampleStripe),
 			text(TrackedTimestamp, "2020-01-01 "+time), text(TrackedDate, "2020-01-01"), text(TrackedTime, time),
 			number(TrackedExpiration, expiration))...)
 	}
@@ -52,6 +54,7 @@ func (t Tracking) describeEvents() Description {
 			typed("N", TrackedExpiration), typed("S", TrackedSubscription)),
 		Items: []store.Item{
 			event("evt_sample_1", "payment_intent.succeeded", "01:02:34.567", 1580432554),
-			event("evt_sample_2", "customer.subscription.updated", "01:02:35.000", 1580432555, text(TrackedSubscription, "sub_sample")),
+			event("evt_sample_2", "customer.subscription.updated", "01:02:35.000", 1580432555,
+				text(TrackedSubscription, "sub_sample")),
 		}}
 }

@@ -40,7 +40,8 @@ func TestOlderStoreOpens(t *testing.T) {
 	within(t, dir, tables.All(), names, func(s *pebblestore.Store) {
 		holds(t, s, &events, got)
 		rows := 0
-		for row, err := range s.Query(t.Context(), store.Query{Table: events.Name, Index: schema.SubscriptionIndex, Partition: "sub_sample"}) {
+		for row, err := range s.Query(t.Context(), store.Query{Table: events.Name, Index: schema.SubscriptionIndex,
+			Partition: "sub_sample"}) {
 			if err != nil || row.Str(schema.TrackedType) == "" || row.Has(schema.TrackedDate) {
 				t.Errorf("row %v, %v", row, err)
 			}

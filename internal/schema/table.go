@@ -3,7 +3,7 @@
 // the one of the published DynamoDB model (Recurring payments schema design in
 // DynamoDB) with Duesday's own attributes beside it.
 //
-// It does not read or write items; what they mean is billing's business.
+// It does not read or write items, and does not know their meaning; package billing does.
 package schema
 
 import (
@@ -48,7 +48,7 @@ func New(prefix string) Tables {
 }
 
 // Named returns the tables whose names begin with prefix, but for the recurring-payments
-// table, which is called recurring when that is not "": a table that exists already.
+// table: if recurring is not "", it names an existing table.
 func Named(prefix, recurring string) Tables {
 	t := New(prefix)
 	if recurring != "" {

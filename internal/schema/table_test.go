@@ -51,7 +51,8 @@ func readModel(t *testing.T) model {
 func TestTableIsThePublishedModel(t *testing.T) {
 	want := readModel(t).DataModel[0]
 	got := schema.New(schema.DefaultPrefix).RecurringPayments
-	if got.PartitionKey != want.KeyAttributes.PartitionKey.AttributeName || got.SortKey != want.KeyAttributes.SortKey.AttributeName {
+	if got.PartitionKey != want.KeyAttributes.PartitionKey.AttributeName ||
+		got.SortKey != want.KeyAttributes.SortKey.AttributeName {
 		t.Errorf("keys %s, %s, want %+v", got.PartitionKey, got.SortKey, want.KeyAttributes)
 	}
 	if got.TTL != "TTL" {
@@ -65,7 +66,8 @@ func TestTableIsThePublishedModel(t *testing.T) {
 		if x == nil {
 			t.Fatalf("no index %s", w.IndexName)
 		}
-		if x.PartitionKey != w.KeyAttributes.PartitionKey.AttributeName || x.SortKey != w.KeyAttributes.SortKey.AttributeName {
+		if x.PartitionKey != w.KeyAttributes.PartitionKey.AttributeName ||
+			x.SortKey != w.KeyAttributes.SortKey.AttributeName {
 			t.Errorf("%s: keys %s, %s, want %+v", x.Name, x.PartitionKey, x.SortKey, w.KeyAttributes)
 		}
 		if x.All || w.Projection.ProjectionType != "INCLUDE" {

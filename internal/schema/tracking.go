@@ -8,13 +8,13 @@ import "github.com/duesday/duesday/internal/store"
 const (
 	TrackedID            = "id"             // of the event, purchase, subscription or payment
 	TrackedType          = "type"           // of an event, such as payment_intent.succeeded
-	TrackedAccount       = "account"        // of the customer who was paid
-	TrackedStripeAccount = "stripe_account" // of that customer, at Stripe
+	TrackedAccount       = "account"        // of the merchant
+	TrackedStripeAccount = "stripe_account" // of the merchant, at Stripe
 	TrackedTimestamp     = "timestamp"      // when the event was published
 	TrackedDate          = "date"           // of the timestamp: "2020-01-01"
 	TrackedTime          = "time"           // of the timestamp: "01:02:34.567"
 	TrackedExpiration    = "expiration"     // Unix seconds; Stripe keeps an event for 30 days
-	TrackedSubscription  = "subscription"   // at Stripe, that an event is about
+	TrackedSubscription  = "subscription"   // the subject of an event, at Stripe
 	TrackedCreated       = "created"
 	TrackedUpdated       = "last_updated"
 	TrackedFulfilled     = "fulfilled"
@@ -86,15 +86,15 @@ const (
 	PurchaseIndex     = "purchase"     // purchase, created
 )
 
-// Tracking are the tables of payments that Stripe's own subscriptions take. Their names
+// Tracking are the tables for the payments of Stripe's own subscriptions. Their names
 // contain "-stripe-payments-" when the prefix ends in a hyphen, which is what the design's
 // IAM policy goes by.
 type Tracking struct {
-	Events        store.Table // what Stripe has published, for 30 days
+	Events        store.Table // events of Stripe, for 30 days
 	Purchases     store.Table
 	Subscriptions store.Table
 	Payments      store.Table
-	Registry      store.Table // which accounts are followed, how far, and what waits for one to be registered
+	Registry      store.Table // followed accounts with their progress, and events of accounts not registered yet
 }
 
 // newTracking has the events exactly as the design models them. What has an id of Stripe's is

@@ -82,7 +82,8 @@ func TestMaskMethod(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
-	for _, text := range []string{"pm_card_visa", "pm_4222222222222", "+4915112345678", "123456789012", "12341234123412341234",
+	for _, text := range []string{"pm_card_visa", "pm_4222222222222", "+4915112345678", "123456789012",
+		"12341234123412341234",
 		"0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58", "11111111-1111-4111-8111-111111111111", ""} {
 		if got := secret.MaskMethod(text); got != text || secret.HasCardInMethod(text) {
 			t.Errorf("%q: got %q", text, got)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// maxFile is how many bytes a secret's file may have: no key is as long, and a file given by
-// mistake is told by it.
+// maxFile is the most bytes of a secret's file. No key is as long; a longer file was given by
+// mistake.
 const maxFile = 4096
 
 // FromFile reads the secret in a file, without the white space around it. Beside the rules of
@@ -24,7 +24,8 @@ func FromFile(path string) (Text, error) {
 	case s == "":
 		return Text{}, fmt.Errorf("secret file %s: it is empty: want the secret in one line", path)
 	case strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f }):
-		return Text{}, fmt.Errorf("secret file %s: want one line and no white space within: the secret and nothing else", path)
+		return Text{}, fmt.Errorf("secret file %s: want one line and no white space within: the secret and nothing else",
+			path)
 	}
 	return New(s), nil
 }

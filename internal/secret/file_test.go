@@ -39,7 +39,8 @@ func TestFromFile(t *testing.T) {
 		if got.Reveal() != tt.want || (err == nil) != (tt.says == "") {
 			t.Errorf("%s: got %d bytes, %v; want %d bytes", tt.name, len(got.Reveal()), err, len(tt.want))
 		}
-		if err != nil && (!strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), plain) || !strings.Contains(err.Error(), path)) {
+		if err != nil && (!strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), plain) ||
+			!strings.Contains(err.Error(), path)) {
 			t.Errorf("%s: got %v, want %q and the path, without the secret", tt.name, err, tt.says)
 		}
 	}

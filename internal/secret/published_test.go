@@ -115,7 +115,8 @@ func TestHasCardNumber_NoIDs(t *testing.T) {
 		b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 		hex := fmt.Sprintf("%x", b)
 		uuid := hex[:8] + "-" + hex[8:12] + "-" + hex[12:16] + "-" + hex[16:20] + "-" + hex[20:32]
-		for _, id := range [...]string{uuid, strings.ToUpper(uuid), ulid(b[:26]), hex, hex[:40], hex[:32], hex[:24], hex[:20]} {
+		for _, id := range [...]string{uuid, strings.ToUpper(uuid), ulid(b[:26]), hex, hex[:40], hex[:32], hex[:24],
+			hex[:20]} {
 			if secret.HasCardInMethod(id) {
 				t.Fatalf("%s is taken for a card number: %s", id, secret.MaskMethod(id))
 			}
@@ -139,9 +140,12 @@ func TestHasCardNumber_NoTimes(t *testing.T) {
 	const first, last = 883_612_800, 2_208_988_800
 	for range n {
 		at := time.Unix(first+r.Int64N(last-first), r.Int64N(1e9)).UTC()
-		texts := []string{strconv.FormatInt(at.Unix(), 10), strconv.FormatInt(at.UnixMilli(), 10), strconv.FormatInt(at.UnixMicro(), 10),
-			strconv.FormatInt(at.UnixNano(), 10), strconv.FormatInt(621355968000000000+at.UnixNano()/100, 10)} // the last: .NET's ticks
-		for _, layout := range []string{time.RFC3339Nano, "20060102150405", "20060102150405.000", "20060102-150405", "2006-01-02 15:04:05.000000", "2006.01.02 15.04.05", "060102150405"} {
+		texts := []string{strconv.FormatInt(at.Unix(), 10), strconv.FormatInt(at.UnixMilli(), 10),
+			strconv.FormatInt(at.UnixMicro(), 10),
+			// the last: .NET's ticks
+			strconv.FormatInt(at.UnixNano(), 10), strconv.FormatInt(621355968000000000+at.UnixNano()/100, 10)}
+		for _, layout := range []string{time.RFC3339Nano, "20060102150405", "20060102150405.000", "20060102-150405",
+			"2006-01-02 15:04:05.000000", "2006.01.02 15.04.05", "060102150405"} {
 			texts = append(texts, at.Format(layout))
 		}
 		for _, text := range texts {
@@ -158,14 +162,17 @@ func TestHasCardNumber_NoTelephones(t *testing.T) {
 	t.Parallel()
 	n, r := share(t)
 	// Country codes, with the most digits that follow them.
-	countries := []struct{ code, most string }{{"1", "10"}, {"30", "10"}, {"34", "9"}, {"36", "9"}, {"39", "11"}, {"43", "10"}, {"44", "10"}, {"49", "11"},
-		{"50", "10"}, {"55", "11"}, {"57", "10"}, {"58", "10"}, {"60", "10"}, {"62", "12"}, {"63", "10"}, {"65", "8"}, {"67", "10"}, {"81", "10"}, {"82", "10"}, {"86", "11"}}
+	countries := []struct{ code, most string }{{"1", "10"}, {"30", "10"}, {"34", "9"}, {"36", "9"}, {"39", "11"},
+		{"43", "10"}, {"44", "10"}, {"49", "11"},
+		{"50", "10"}, {"55", "11"}, {"57", "10"}, {"58", "10"}, {"60", "10"}, {"62", "12"}, {"63", "10"}, {"65",
+			"8"}, {"67", "10"}, {"81", "10"}, {"82", "10"}, {"86", "11"}}
 	for range n {
 		c := countries[r.IntN(len(countries))]
 		most, _ := strconv.Atoi(c.most)
 		number := c.code + fmt.Sprintf("%015d", r.Uint64N(1e15))[:most-r.IntN(3)]
 		long := fmt.Sprintf("%d%014d", 1+r.IntN(9), r.Uint64N(1e14))[:8+r.IntN(8)] // as long as E.164 allows
-		for _, text := range []string{"+" + number, "+" + long, "tel:+" + long, "+" + spaced(r, long), "(+" + spaced(r, number) + ")"} {
+		for _, text := range []string{"+" + number, "+" + long, "tel:+" + long, "+" + spaced(r, long),
+			"(+" + spaced(r, number) + ")"} {
 			if secret.HasCardInMethod(text) {
 				t.Fatalf("%s is taken for a card number", text)
 			}

@@ -7,13 +7,13 @@ import (
 	"regexp"
 )
 
-// forms are the forms of Stripe's secrets, each with what is left of it: enough to tell what
-// was there. A publishable key (pk_…) is public.
+// forms are the forms of Stripe's secrets, each with its replacement. The replacement still shows
+// the kind of secret. A publishable key (pk_…) is public.
 var forms = [...]struct {
 	is   *regexp.Regexp
 	left string
 }{
-	// Bearer first: what follows the word goes as a whole.
+	// Bearer first: it hides the whole next word.
 	{regexp.MustCompile(`(?i)\b(bearer)[ \t]+[^\s,;"']+`), "${1} " + Mask},
 	{regexp.MustCompile(`((?:sk|rk)_(?:live|test|org)_)[A-Za-z0-9*_]+`), "${1}" + Mask},
 	{regexp.MustCompile(`(whsec_)[A-Za-z0-9+/=_*-]+`), "${1}" + Mask},
@@ -21,7 +21,7 @@ var forms = [...]struct {
 }
 
 // Redact returns the text without the API keys, webhook secrets, client secrets and bearer
-// tokens in it. What it returns it would return again as it is.
+// tokens in it. Redacting twice changes nothing more.
 func Redact(text string) string {
 	for _, f := range forms {
 		text = f.is.ReplaceAllString(text, f.left)

@@ -38,7 +38,8 @@ func TestRedact(t *testing.T) {
 }
 
 func FuzzRedact(f *testing.F) {
-	for _, text := range []string{"sk_live_x", "Bearer sk_test_1 whsec_2", "a_secret_b_secret_c", "sk_test_sk_live_abc", "rk_live_***x", "BEARER\t\xff"} {
+	for _, text := range []string{"sk_live_x", "Bearer sk_test_1 whsec_2", "a_secret_b_secret_c",
+		"sk_test_sk_live_abc", "rk_live_***x", "BEARER\t\xff"} {
 		f.Add(text)
 	}
 	left := regexp.MustCompile(`(?:[sr]k_(?:live|test)_|whsec_|_secret_)[A-Za-z0-9]`)
@@ -60,12 +61,15 @@ func TestHandler_RedactsAllThatIsLogged(t *testing.T) {
 	log := slog.New(secret.Handler(slog.NewTextHandler(&out, nil)))
 	err := fmt.Errorf("call: %w", errors.New("with "+plain))
 	log = log.With("with", plain, slog.Group("g", "a", plain))
-	log.WithGroup("h").Info("message "+plain, "text", plain, "error", err, "struct", closed{plain}, "bytes", slog.StringValue(plain),
-		slog.Group("deep", slog.Group("deeper", "k", plain)), "n", 7, "ok", true, "valuer", valuer{}, "card", "of 4242 4242 4242 4242", "id", "486f-4242424242424242")
+	log.WithGroup("h").Info("message "+plain, "text", plain, "error", err, "struct", closed{plain}, "bytes",
+		slog.StringValue(plain),
+		slog.Group("deep", slog.Group("deeper", "k",
+			plain)), "n", 7, "ok", true, "valuer", valuer{}, "card", "of 4242 4242 4242 4242", "id", "486f-4242424242424242")
 	if strings.Contains(out.String(), plain) {
 		t.Errorf("the log shows the secret: %s", out.String())
 	}
-	for _, want := range []string{"message sk_test_***", "with=sk_test_***", "g.a=sk_test_***", "h.error=\"call: with sk_test_***\"",
+	for _, want := range []string{"message sk_test_***", "with=sk_test_***", "g.a=sk_test_***",
+		"h.error=\"call: with sk_test_***\"",
 		"h.deep.deeper.k=sk_test_***", "h.n=7", "h.card=\"of **** **** **** 4242\"", "h.id=486f-4242424242424242", "h.ok=true", "h.valuer=sk_test_***"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the log lacks %q: %s", want, out.String())

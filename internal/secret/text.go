@@ -11,11 +11,11 @@ import (
 	"log/slog"
 )
 
-// Mask is what is shown in place of a secret.
+// Mask stands in place of a secret.
 const Mask = "***"
 
 // A Text is a secret: however it is printed, encoded or logged, it shows as Mask. The zero
-// Text is none. It cannot be decoded, so that no secret is read from where others are.
+// Text is none. It cannot be decoded from JSON or text, so a file of data cannot set a secret.
 type Text struct {
 	// A pointer, since fmt prints the unexported fields of others' structs without asking
 	// their methods: it shows an address.

@@ -23,7 +23,8 @@ func TestText_ShowsItselfToNobody(t *testing.T) {
 	o := options{"n", key, key}
 	shown := map[string]string{}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%T", "%p", "%w", "%10s", "%c"} {
-		for what, value := range map[string]any{"text": key, "pointer": &key, "struct": o, "pointer to struct": &o, "slice": []secret.Text{key}, "map": map[string]secret.Text{"k": key}} {
+		for what, value := range map[string]any{"text": key, "pointer": &key, "struct": o, "pointer to struct": &o,
+			"slice": []secret.Text{key}, "map": map[string]secret.Text{"k": key}} {
 			shown[verb+" of "+what] = fmt.Sprintf(verb, value)
 		}
 	}

@@ -21,35 +21,36 @@ const manifestFile = "BACKUP.json"
 
 const backupFormat = 1
 
-// smallCache is the memory for stores that are opened only to be looked at.
+// smallCache is the memory of a store opened for a short check.
 const smallCache = 32 << 20
 
-// A Manifest says what a backup is a copy of.
+// A Manifest describes the origin of a backup.
 type Manifest struct {
 	Format       int       `json:"format"`
-	Made         time.Time `json:"made"` // UTC; everything that was durable then is in it
+	Made         time.Time `json:"made"` // UTC; the backup has every commit acknowledged by then
 	Installation string    `json:"installation"`
 	From         string    `json:"from"` // the folder of the store, absolute, on the machine it was made on
 }
 
-// ErrNoBackup: the folder is no backup, or one that was cut short.
+// ErrNoBackup: the folder is no backup, or an incomplete one.
 var ErrNoBackup = errors.New("no finished backup")
 
-// Folders are what backups and restores work with.
+// Folders are the options of backups and restores.
 type Folders struct {
 	Tables schema.Tables
 	Names  []string // see pebblestore.Options
 	Now    func() time.Time
-	Holder string // what this process is doing, for those who find a folder in use
+	Holder string // this process, as other processes are told if they find the folder in use
 }
 
 func (f Folders) options() pebblestore.Options {
-	return pebblestore.Options{Tables: f.Tables.All(), Names: f.Names, Now: f.Now, Holder: f.Holder, CacheBytes: smallCache}
+	return pebblestore.Options{Tables: f.Tables.All(), Names: f.Names, Now: f.Now, Holder: f.Holder,
+		CacheBytes: smallCache}
 }
 
 // Backup makes a consistent copy of the embedded store in the folder dir, as the folder to,
-// while the store may be in use: the process that holds it is asked to make it. The copy
-// appears under its name when it is whole and on disk, and has been opened once.
+// while the store may be in use: then its holder makes the copy. The copy appears under its name
+// when it is complete, on disk, and has been opened once.
 func Backup(ctx context.Context, f Folders, dir, to string) (*Manifest, error) {
 	dir, to = filepath.Clean(dir), filepath.Clean(to)
 	if is, err := pebblestore.IsStore(dir); err != nil {
@@ -70,7 +71,8 @@ func Backup(ctx context.Context, f Folders, dir, to string) (*Manifest, error) {
 	}
 	staging := to + ".unfinished"
 	if err := os.Mkdir(staging, 0o700); errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("%s is there: a backup to %s is under way, or was cut short; if none is, remove it", staging, to)
+		return nil, fmt.Errorf("%s is there: a backup to %s is under way, or was cut short; if none is, remove it",
+			staging, to)
 	} else if err != nil {
 		return nil, err
 	}
@@ -103,7 +105,7 @@ func (f Folders) fill(ctx context.Context, m *Manifest, dir, at, to string) erro
 	return errors.Join(os.Rename(at, to), syncFolder(filepath.Dir(to)))
 }
 
-// checkpoint makes the copy, or has it made by who holds the store. The holder may end, or
+// checkpoint makes the copy, or asks the holder of the store for it. The holder may end, or
 // another begin, at any moment.
 func (f Folders) checkpoint(ctx context.Context, dir, at string) error {
 	const tries = 3
@@ -130,7 +132,7 @@ func (f Folders) checkpoint(ctx context.Context, dir, at string) error {
 	return err
 }
 
-// installation opens the store in the folder and returns whose it is.
+// installation opens the store in the folder and returns its installation.
 func (f Folders) installation(ctx context.Context, dir string) (string, error) {
 	s, err := pebblestore.Open(dir, f.options())
 	if err != nil {
@@ -143,7 +145,7 @@ func (f Folders) installation(ctx context.Context, dir string) (string, error) {
 	return st.Installation, nil
 }
 
-// ReadManifest returns what the backup in the folder is, or ErrNoBackup.
+// ReadManifest returns the manifest of the backup in the folder, or ErrNoBackup.
 func ReadManifest(dir string) (*Manifest, error) {
 	b, err := os.ReadFile(filepath.Join(dir, manifestFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -157,7 +159,8 @@ func ReadManifest(dir string) (*Manifest, error) {
 		return nil, fmt.Errorf("%s is %w: its %s cannot be read", dir, ErrNoBackup, manifestFile)
 	}
 	if m.Format > backupFormat {
-		return nil, fmt.Errorf("%w: the backup %s has format %d, this Duesday knows up to %d: use a newer one", store.ErrFormat, dir, m.Format, backupFormat)
+		return nil, fmt.Errorf("%w: the backup %s has format %d, this Duesday knows up to %d: use a newer one",
+			store.ErrFormat, dir, m.Format, backupFormat)
 	}
 	return &m, nil
 }

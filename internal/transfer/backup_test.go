@@ -25,8 +25,9 @@ type folder struct {
 func newFolder(t *testing.T) *folder {
 	t.Helper()
 	now := time.Date(2024, 1, 31, 9, 0, 0, 0, time.UTC)
-	f := &folder{t: t, base: t.TempDir(), Folders: transfer.Folders{Tables: schema.New(schema.DefaultPrefix), Names: schema.Names(),
-		Now: func() time.Time { return now }, Holder: "test"}}
+	f := &folder{t: t, base: t.TempDir(),
+		Folders: transfer.Folders{Tables: schema.New(schema.DefaultPrefix), Names: schema.Names(),
+			Now: func() time.Time { return now }, Holder: "test"}}
 	f.open("store", true, func(e *engine.Engine) {
 		if _, err := e.CreateAccount(t.Context(), "a1", "a@example.com", ""); err != nil {
 			t.Fatal(err)
@@ -39,7 +40,8 @@ func (f *folder) path(name string) string { return filepath.Join(f.base, name) }
 
 func (f *folder) open(name string, create bool, do func(*engine.Engine)) {
 	f.t.Helper()
-	s, err := pebblestore.Open(f.path(name), pebblestore.Options{Tables: f.Tables.All(), Names: f.Names, Now: f.Now, Create: create, CacheBytes: 32 << 20})
+	s, err := pebblestore.Open(f.path(name),
+		pebblestore.Options{Tables: f.Tables.All(), Names: f.Names, Now: f.Now, Create: create, CacheBytes: 32 << 20})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -78,7 +80,8 @@ func (f *folder) names() string {
 func TestBackup_Restore(t *testing.T) {
 	f := newFolder(t)
 	m := f.backup("deep/backup")
-	if got, err := transfer.ReadManifest(f.path("deep/backup")); err != nil || *got != *m || m.From != f.path("store") || m.Installation == "" {
+	if got, err := transfer.ReadManifest(f.path("deep/backup")); err != nil || *got != *m ||
+		m.From != f.path("store") || m.Installation == "" {
 		t.Errorf("manifest: %+v, %v", got, err)
 	}
 	r, err := transfer.Restore(t.Context(), f.Folders, f.path("deep/backup"), f.path("again"), false)
@@ -179,7 +182,8 @@ func TestBackup_Refused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for to, want := range map[string]string{"store": "lie one in the other", "cut": "was cut short"} {
-		if _, err := transfer.Backup(t.Context(), f.Folders, f.path("store"), f.path(to)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := transfer.Backup(t.Context(), f.Folders, f.path("store"), f.path(to)); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", to, err, want)
 		}
 	}

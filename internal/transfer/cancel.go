@@ -41,9 +41,8 @@ func (c *Copy) Cancel(ctx context.Context) error {
 	return c.giveUp(ctx, c.id, true)
 }
 
-// giveUp decides at the source, and then takes off what the copy put on it. A source that was
-// never fenced for it, or is lifted already, has no marks, unless something went wrong: they
-// are looked for all the same, so that a cancellation repeated repairs what there may be.
+// giveUp marks the copy as given up at the source, then removes its marks and its fence. It
+// searches for marks even if the source has no fence: a repeated Cancel removes leftovers.
 func (c *Copy) giveUp(ctx context.Context, id string, destinationCanceled bool) error {
 	src, err := c.From.MoveState(ctx)
 	if err != nil {
@@ -68,7 +67,7 @@ func (c *Copy) giveUp(ctx context.Context, id string, destinationCanceled bool) 
 	return c.From.Unfence(ctx, id)
 }
 
-// cancelDestination makes it certain that the destination is never activated.
+// cancelDestination excludes that the destination is ever activated.
 func (c *Copy) cancelDestination(ctx context.Context, dst *billing.MoveState) error {
 	const tries = 5
 	for range tries {

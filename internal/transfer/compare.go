@@ -12,7 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Difference is an item that the two stores do not have alike.
+// A Difference is an item with different content in the two stores.
 type Difference struct {
 	Table string // the destination's name of it
 	Key   store.Key
@@ -25,10 +25,10 @@ func (d Difference) String() string {
 
 const (
 	shownDifferences = 20
-	compareChunk     = 32 // items of a segment that are looked up at a time
+	compareChunk     = 32 // items of a segment compared at a time
 )
 
-// differences are what a comparison has found. It is safe for concurrent use.
+// differences are the result of a comparison. They are safe for concurrent use.
 type differences struct {
 	mu    sync.Mutex
 	first []Difference // guarded by mu
@@ -81,7 +81,7 @@ func (c *Copy) compare(ctx context.Context, phase Phase) (*differences, error) {
 	return d, err
 }
 
-// chunks reads the items of a segment that are copied, some at a time.
+// chunks calls do for the segment's items to be copied, compareChunk at a time.
 func (c *Copy) chunks(ctx context.Context, side billing.Side, p *place, do func([]store.Item) error) error {
 	var chunk []store.Item
 	flush := func() error {
@@ -141,7 +141,7 @@ func (c *Copy) hold(ctx context.Context, d *differences, table int, it store.Ite
 	return c.mendFrom(ctx, table, it)
 }
 
-// differs says how the destination's item (nil: none) is not what the source's asks for.
+// differs describes how the destination's item (nil: none) deviates from the source's, or "".
 func (c *Copy) differs(table int, it, found store.Item) string {
 	if c.Shared && c.recurring(table) && !billing.Marked(it, c.id) {
 		return "was made in the source after the copy"
@@ -179,7 +179,7 @@ func (c *Copy) mendFrom(ctx context.Context, table int, it store.Item) error {
 }
 
 // mend writes to the destination while it is this copier's turn, which it can only be of an
-// unfinished copy. What was to be mended is compared again.
+// unfinished copy. Mended items are compared again.
 func (c *Copy) mend(ctx context.Context, w store.Write) error {
 	c.mending.Lock()
 	defer c.mending.Unlock()
@@ -191,5 +191,5 @@ func (c *Copy) mend(ctx context.Context, w store.Write) error {
 	if errors.Is(err, store.ErrNotFound) || (err == nil && it.Str(turn) != c.turn) {
 		return ErrOvertaken
 	}
-	return err // nil: what was to be deleted has gone
+	return err // nil: the item to be deleted is gone
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Phase is what a copy is doing.
+// A Phase is a part of a copy.
 type Phase string
 
 // The phases, in their order; a copy whose comparison found differences mends those first
@@ -49,9 +49,9 @@ type Copy struct {
 	final bool   // the source is: this copy becomes live, or none
 	turn  string // of this copier, to mend and to activate
 
-	// Commits that check one item, all of them, would be conflicts on DynamoDB.
+	// Concurrent commits with a check of the same item would be conflicts on DynamoDB.
 	marking sync.Mutex // held for a commit to the source
-	mending sync.Mutex // held for a commit that checks the turn
+	mending sync.Mutex // held for a commit with a check of the turn
 }
 
 // How many segments of a table are copied at a time.
@@ -64,7 +64,7 @@ const (
 type Report struct {
 	Installation string
 	Shards       int
-	Items        int64 // that the destination has
+	Items        int64 // in the destination
 	Live         bool  // the destination charges from now on, if the source did
 	Charging     bool  // of the destination
 	Reason       string
@@ -146,10 +146,10 @@ func (c *Copy) finished(ctx context.Context, r *Report, dst *billing.MoveState, 
 	return ctx.Err()
 }
 
-// begin claims the destination and fences the source, or finds that both are this copy's
-// already, and returns the state of the destination.
+// begin claims the destination and fences the source, unless this copy has done so before, and
+// returns the state of the destination.
 func (c *Copy) begin(ctx context.Context) (*billing.MoveState, error) {
-	const tries = 5 // a lost answer, or a twin that was first: look again
+	const tries = 5 // after a lost answer, or another copier was first
 	for range tries {
 		src, err := c.source(ctx)
 		if err != nil {
@@ -176,8 +176,8 @@ func (c *Copy) begin(ctx context.Context) (*billing.MoveState, error) {
 	return nil, ErrOvertaken
 }
 
-// fence fences the source, and then looks at the destination once more: a fence that comes
-// after the copy was canceled, or its destination was lost, is lifted again.
+// fence fences the source, and then looks at the destination once more. If the copy was canceled
+// or its destination was lost before the fence, fence lifts it again.
 func (c *Copy) fence(ctx context.Context, id string) (*billing.MoveState, error) {
 	if err := c.From.Fence(ctx, id, c.ToName); err != nil {
 		return nil, err
@@ -214,11 +214,14 @@ func (c *Copy) agree(src, dst *billing.MoveState) error {
 	case dst.CopyID == "" || (!dst.Copying && !dst.Canceled && src.MovedID != dst.CopyID):
 		return refuse("%s is a store of its own: name a new or empty place", c.ToName)
 	case dst.Installation != src.Installation:
-		return refuse("%s is an unfinished copy of another store (installation %s, not %s)", c.ToName, dst.Installation, src.Installation)
+		return refuse("%s is an unfinished copy of another store (installation %s, not %s)", c.ToName,
+			dst.Installation, src.Installation)
 	case !dst.Copying && !dst.Canceled && dst.Moved != "":
 		return refuse("%s was copied to %s before, and that was moved on: %s", c.FromName, c.ToName, dst.Moved)
 	case src.MovedID == dst.CopyID && (dst.Canceled || src.GivenUp):
-		return refuse("the copy at %s was canceled, and %s is not switched on again yet: run the same command with --cancel once more", c.ToName, c.FromName)
+		return refuse(
+			"the copy at %s was canceled, and %s is not switched on again yet: run the same command with --cancel once more",
+			c.ToName, c.FromName)
 	case dst.Canceled:
 		return refuse("the copy at %s was canceled: drop it, or name another place", c.ToName)
 	case src.Moved != "" && src.MovedID != dst.CopyID:
@@ -263,8 +266,8 @@ func (c *Copy) claim(ctx context.Context, src *billing.MoveState) error {
 	return c.To.Claim(ctx, src, rand.Text(), c.FromName, shards, c.newPlan(c.Segments)...)
 }
 
-// waitForLeases waits until no worker says that it works on the source. It saves trouble,
-// no more: a worker that has stopped has no lease, and may wake at any time.
+// waitForLeases waits until the source has no lease. It only avoids conflicts: a stopped worker
+// has no lease, and may wake at any time.
 func (c *Copy) waitForLeases(ctx context.Context) error {
 	for {
 		held, err := c.From.LiveLeases(ctx, c.Now())
@@ -284,10 +287,9 @@ func (c *Copy) waitForLeases(ctx context.Context) error {
 	}
 }
 
-// compareAll compares both stores, and when nothing differs makes the source final and
-// compares once more: what a process that was opened before the fence had under way may have
-// landed in the source meanwhile, and is mended. What still differs then is returned, and
-// stays to be mended by the next Run; the source is final from now on.
+// compareAll compares both stores. If they are equal, it makes the source final and compares once
+// more: a process opened before the fence may have changed the source meanwhile, and that is
+// mended. It returns the remaining differences; the next Run mends them. The source stays final.
 func (c *Copy) compareAll(ctx context.Context) (*differences, error) {
 	if !c.final {
 		if c.plan.differs {
@@ -335,11 +337,11 @@ func (c *Copy) activate(ctx context.Context) error {
 		}
 		switch {
 		case dst.CopyID == c.id && !dst.Copying && !dst.Canceled:
-			return nil // the answer was lost, or a twin was first
+			return nil // the answer was lost, or another copier was first
 		case dst.Canceled:
 			return errGivenUp
 		case errors.Is(err, store.ErrConflict):
-			return ErrOvertaken // by a twin that compares, and then goes on
+			return ErrOvertaken // by another copier, which compares
 		}
 	}
 	return ErrOvertaken

@@ -79,7 +79,8 @@ func TestCopy_TheSourceStaysOff(t *testing.T) {
 	w := newWorld(t, true)
 	live := w.open(w.from, w.box) // a process that has the source open all the time
 	w.finish()
-	if _, err := engine.Open(t.Context(), w.options(w.from, w.box)); !errors.Is(err, billing.ErrMoved) || !strings.Contains(err.Error(), "mem:b") {
+	if _, err := engine.Open(t.Context(), w.options(w.from, w.box)); !errors.Is(err, billing.ErrMoved) ||
+		!strings.Contains(err.Error(), "mem:b") {
 		t.Errorf("open: %v", err)
 	}
 	if err := live.SetCharging(t.Context(), true, ""); !errors.Is(err, billing.ErrMoved) {
@@ -104,7 +105,8 @@ func TestCopy_ChargingOffStaysOff(t *testing.T) {
 	if r := w.finish(); r.Charging || r.Reason != "holiday" {
 		t.Errorf("%+v", r)
 	}
-	if m, err := w.open(w.to, w.box).Meta(t.Context()); err != nil || m.Charging || m.Reason != "holiday" || m.Moved != "" {
+	if m, err := w.open(w.to, w.box).Meta(t.Context()); err != nil || m.Charging || m.Reason != "holiday" ||
+		m.Moved != "" {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
@@ -122,14 +124,16 @@ func TestCopy_Refused(t *testing.T) {
 		arrange func(*world) *transfer.Copy
 		want    string
 	}{
-		"no source": {func(w *world) *transfer.Copy { c := w.copy(nil); c.From = empty(); return c }, "there is no store at mem:a"},
+		"no source": {func(w *world) *transfer.Copy { c := w.copy(nil); c.From = empty(); return c },
+			"there is no store at mem:a"},
 		"a store of its own": {func(w *world) *transfer.Copy {
 			w.open(w.to, w.box)
 			return w.copy(nil)
 		}, "is a store of its own"},
 		"a foreign item": {func(w *world) *transfer.Copy {
 			table := w.to.Tables.Outbox
-			it := store.NewItem(store.Attribute{Name: "PK", Value: store.S("x")}, store.Attribute{Name: "SK", Value: store.S("y")})
+			it := store.NewItem(store.Attribute{Name: "PK", Value: store.S("x")},
+				store.Attribute{Name: "SK", Value: store.S("y")})
 			if err := w.to.Store.Commit(t.Context(), store.Put(table.Name, it)); err != nil {
 				t.Fatal(err)
 			}
@@ -187,7 +191,8 @@ func TestCopy_Refused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, true)
-			if _, err := test.arrange(w).Run(t.Context()); !errors.Is(err, transfer.ErrRefused) || !strings.Contains(err.Error(), test.want) {
+			if _, err := test.arrange(w).Run(t.Context()); !errors.Is(err, transfer.ErrRefused) ||
+				!strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, want %q", err, test.want)
 			}
 		})
@@ -197,7 +202,8 @@ func TestCopy_Refused(t *testing.T) {
 // interrupt begins a copy and kills it at its n-th commit.
 func (w *world) interrupt(n int64) {
 	w.t.Helper()
-	if _, err := w.copy(crashAt(n, storetest.After, new(atomicInt))).Run(w.t.Context()); !errors.Is(err, storetest.ErrCrash) {
+	if _, err := w.copy(crashAt(n, storetest.After, new(atomicInt))).Run(w.t.Context()); !errors.Is(err,
+		storetest.ErrCrash) {
 		w.t.Fatalf("interrupted at %d: %v", n, err)
 	}
 }
@@ -214,7 +220,8 @@ func TestCopy_DifferencesAreNamedAndMended(t *testing.T) {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		all := fmt.Sprint(r.Differences)
-		for _, want := range []string{"SUB#s0#SKU#gold differs in Email", "SUB#s1#SKU#gold is missing in the destination", "ACC#strange/ACC is not in the source"} {
+		for _, want := range []string{"SUB#s0#SKU#gold differs in Email", "SUB#s1#SKU#gold is missing in the destination",
+			"ACC#strange/ACC is not in the source"} {
 			if !strings.Contains(all, want) {
 				t.Errorf("%q is not in %s", want, all)
 			}
@@ -248,7 +255,8 @@ func (s *tamper) Commit(ctx context.Context, writes ...store.Write) error {
 		key := s.table.KeyOf(it)
 		switch {
 		case strings.HasPrefix(key.SK, "SUB#s0#") && it.Str(schema.Email) != "x":
-			err = s.Store.Commit(ctx, store.Update(s.table.Name, key, store.NewItem(store.Attribute{Name: schema.Email, Value: store.S("x")}), nil))
+			err = s.Store.Commit(ctx, store.Update(s.table.Name, key,
+				store.NewItem(store.Attribute{Name: schema.Email, Value: store.S("x")}), nil))
 		case strings.HasPrefix(key.SK, "SUB#s1#"):
 			err = s.Store.Commit(ctx, store.Delete(s.table.Name, key))
 		}
@@ -256,8 +264,9 @@ func (s *tamper) Commit(ctx context.Context, writes ...store.Write) error {
 			return err
 		}
 	}
-	return s.Store.Commit(ctx, store.Put(s.table.Name, store.NewItem(store.Attribute{Name: "PK", Value: store.S("ACC#strange")},
-		store.Attribute{Name: "SK", Value: store.S("ACC")})))
+	return s.Store.Commit(ctx, store.Put(s.table.Name,
+		store.NewItem(store.Attribute{Name: "PK", Value: store.S("ACC#strange")},
+			store.Attribute{Name: "SK", Value: store.S("ACC")})))
 }
 
 // TestCopy_WaitsForLeases: a worker that shows signs of life is waited for.
@@ -265,8 +274,10 @@ func TestCopy_WaitsForLeases(t *testing.T) {
 	w := newWorld(t, true)
 	until := w.now().Add(5 * time.Second).Format("2006-01-02T15:04:05.000Z")
 	if err := w.from.Store.Commit(t.Context(), store.Put(w.from.Tables.RecurringPayments.Name, store.NewItem(
-		store.Attribute{Name: "PK", Value: store.S("LEASE#payments")}, store.Attribute{Name: "SK", Value: store.S("2024-01-31")},
-		store.Attribute{Name: schema.Owner, Value: store.S("somebody")}, store.Attribute{Name: schema.Until, Value: store.S(until)}))); err != nil {
+		store.Attribute{Name: "PK", Value: store.S("LEASE#payments")}, store.Attribute{Name: "SK",
+			Value: store.S("2024-01-31")},
+		store.Attribute{Name: schema.Owner, Value: store.S("somebody")}, store.Attribute{Name: schema.Until,
+			Value: store.S(until)}))); err != nil {
 		t.Fatal(err)
 	}
 	c := w.copy(nil)
@@ -288,7 +299,8 @@ func TestCopy_Expired(t *testing.T) {
 	w := newWorld(t, false)
 	table := w.from.Tables.RecurringPayments.Name
 	for i, in := range []time.Duration{-time.Minute, 2 * time.Second, time.Hour} {
-		it := store.NewItem(store.Attribute{Name: "PK", Value: store.S("ACC#a0")}, store.Attribute{Name: "SK", Value: store.S(fmt.Sprint("REC#", i))},
+		it := store.NewItem(store.Attribute{Name: "PK", Value: store.S("ACC#a0")},
+			store.Attribute{Name: "SK", Value: store.S(fmt.Sprint("REC#", i))},
 			store.Attribute{Name: schema.TTL, Value: store.Int(w.now().Add(in).Unix())})
 		if err := w.from.Store.Commit(t.Context(), store.Put(table, it)); err != nil {
 			t.Fatal(err)

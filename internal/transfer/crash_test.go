@@ -92,7 +92,8 @@ func TestCrash_EveryCommitOfACancellation(t *testing.T) {
 					w := newWorld(t, shared)
 					crash(t, w, n, storetest.After)
 					// How many marks were set before the crash is chance: the last commits may not come.
-					if err := w.copy(crashAt(m+1, phase, new(atomicInt))).Cancel(t.Context()); err != nil && !errors.Is(err, storetest.ErrCrash) {
+					if err := w.copy(crashAt(m+1, phase, new(atomicInt))).Cancel(t.Context()); err != nil &&
+						!errors.Is(err, storetest.ErrCrash) {
 						t.Fatalf("shared %v, cancel after %d, crash at %d: %v", shared, n, m+1, err)
 					}
 					if able := w.able(); len(able) > 1 {

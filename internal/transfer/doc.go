@@ -1,55 +1,56 @@
-// Package transfer moves a store to another place, as a copy between any two engines, and
-// makes and restores backups of an embedded one.
+// Package transfer copies a store to another place, between any two engines, and makes and
+// restores backups of an embedded store.
 //
-// It does not replicate: when a copy has become live its source is switched off for good.
-// It does not know what items mean; package billing does.
+// It does not replicate: once a copy is live, its source is off for good. It does not know the
+// meaning of items; package billing does.
 //
 // # Why two stores can never both charge
 //
-// A copy has a random id. It goes through these states, each a conditional commit:
+// A copy has a random id. It goes through these states, each by a conditional commit:
 //
-//  1. The destination, which is empty, is claimed: it gets a META item with the source's
-//     installation, the id, and a mark that keeps every other command out.
-//  2. The source is fenced: its META item says where it is moving to, under the id, and
-//     that charging is off. Only one id can ever be there.
+//  1. Claim: the empty destination gets a META item with the source's installation, the id, and
+//     a mark that keeps every other command out.
+//  2. Fence: the source's META item names the id and the destination, and charging is off. It can
+//     name one id only.
 //  3. Items are copied, and compared.
-//  4. The source is marked final: its fence is lifted only when the destination was canceled.
-//  5. Items are compared once more. What the source got meanwhile is mended; with differences
-//     left it ends here, and is gone on with from here.
-//  6. The destination is activated, on the condition that it is still the unfinished copy
-//     of that id: it gets the charging state that the source had.
+//  4. Final: from now on the source's fence is lifted only if the destination was canceled.
+//  5. Items are compared once more, and late changes of the source are copied. If differences
+//     remain, the copy stops, and the next Run continues here.
+//  6. Activate: the destination gets the charging state of the source, if it is still the
+//     unfinished copy of the id.
 //
-// Before 2 only the source can charge, from 2 to 6 neither, after 6 only the destination.
-// To cancel, the destination is first marked as canceled, on the condition that it is still
-// unfinished, and then the source; then the source's marks and its fence are lifted. Of an
-// activation and a cancellation one gets a conflict. A fence that comes late is followed by
-// another look at the destination, and lifted by whoever set it. Where the destination is
-// lost, the source alone is marked, on the condition that it is not final: it must not wait
-// for ever for what cannot come. Should it be found again, the same copy can be taken up
-// again. A destination that was claimed for another id than the one its source is
-// fenced for is never gone on with.
+// Before state 2 only the source can charge; from 2 to 6 neither can; after 6 only the destination.
 //
-// That is for those who read META. A worker on a shared source may have read it before the
-// fence, and sleep for hours, so each subscription is fenced by itself before it is copied:
-// it gets a mark and a higher version, conditionally, and what is copied is what stands
-// then. (One that Duesday has never written has no version, and gets none; there the mark
-// itself is the condition.) A mark is set in one commit with a check that the source is still
-// fenced for the copy, and taken off in one with a check that the copy was given up. A worker that had read it before and wakes between opening an intent and binding it
-// gets a conflict, and the unbound intent is never confirmed. One that reads it later sees
-// the mark. If it had bound the intent before the mark, the reference is copied, both
-// stores confirm the same intent, and that succeeds once. An embedded source needs no
-// marks: its folder is locked by the process that copies it.
+// Cancel first marks the destination as canceled, if it is still unfinished, and then the source.
+// Then it lifts the marks and the fence of the source. Of an activation and a cancellation one
+// gets a conflict. A copier that has set a late fence looks at the destination again, and lifts
+// its fence if need be. If the destination is lost, Cancel marks the source alone, unless the
+// source is final. If the destination is found again, the same copy can continue. A destination
+// claimed for one id never continues with a source fenced for another.
 //
-// Step 5 is for commands that read META before the fence and create something after the first
-// comparison. They look at META again before each creation; what was on its way by then has
-// until the second comparison to land. A commit that reaches the source even later, which
-// takes a request that was under way all through a comparison, is not copied.
+// The fence stops only processes that read META. A worker on a shared source may have read it
+// before, and sleep for hours. So each subscription is fenced too, before it is copied: a
+// conditional commit gives it a mark and a higher version, and the marked item is copied. (A
+// legacy item has no version and gets none; there the mark itself is the condition.) The commit
+// that sets a mark checks that the source is still fenced for this copy. The commit that removes
+// one checks that the copy was given up.
+//
+// A worker that read the subscription before its mark, and wakes between opening an intent and
+// binding it, gets a conflict; the unbound intent is never confirmed. A worker that reads it
+// later sees the mark. If a worker has bound the intent before the mark, the reference is copied:
+// both stores confirm the same intent, and one confirmation succeeds. An embedded source needs no
+// marks: the copying process holds the lock of its folder.
+//
+// State 5 is for commands that read META before the fence and create an item after the first
+// comparison. They read META again before each creation, and a creation under way has until the
+// second comparison to land. A commit that is under way during a whole comparison, and lands after
+// it, is not copied.
 //
 // # Resuming
 //
-// The copy of each segment of each table keeps its place in an item of the destination,
-// which moves on in the very commit that writes the items before it. A copier that was
-// killed goes on from there; of two at one time one gets a conflict and ends. Who begins to
-// mend takes the turn, by a random text in the plan, which every mend and the activation
-// check: what another copier read some time ago cannot land any more.
+// Each segment of each table has a place: an item of the destination, moved by the very commit
+// that writes the copied items. A killed copier resumes from the places. If two copiers run at
+// once, one gets a conflict and ends. A copier takes the turn before it mends: it writes a random
+// text into the plan. Every mend and the activation check that text, so a late write of another
+// copier cannot land.
 package transfer

@@ -23,7 +23,8 @@ func (w *world) onDynamo(endpoint string) billing.Side {
 	if _, err := dynamotable.Ensure(w.t.Context(), dynamotest.Client(w.t), tables.All()); err != nil {
 		w.t.Fatal(err)
 	}
-	s, err := dynamostore.Open(w.t.Context(), dynamostore.Options{Tables: tables.All(), Now: w.now, Client: dynamotest.ClientAt(endpoint)})
+	s, err := dynamostore.Open(w.t.Context(), dynamostore.Options{Tables: tables.All(), Now: w.now,
+		Client: dynamotest.ClientAt(endpoint)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -33,7 +34,8 @@ func (w *world) onDynamo(endpoint string) billing.Side {
 func (w *world) onPebble() billing.Side {
 	w.t.Helper()
 	tables := schema.New(schema.DefaultPrefix)
-	s, err := pebblestore.Open(w.t.TempDir(), pebblestore.Options{Tables: tables.All(), Names: schema.Names(), Now: w.now, Create: true, CacheBytes: 32 << 20})
+	s, err := pebblestore.Open(w.t.TempDir(), pebblestore.Options{Tables: tables.All(), Names: schema.Names(),
+		Now: w.now, Create: true, CacheBytes: 32 << 20})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -107,12 +109,14 @@ func TestCopy_OverAFaultyWire(t *testing.T) {
 	w.to = w.onDynamo(endpoint)
 	w.finish()
 	wire := func() *dynamotest.Proxy {
-		return dynamotest.NewProxy(t, endpoint, dynamotest.Options{Seed: 7, Rates: dynamotest.Rates{dynamotest.Throttling: 0.05, dynamotest.ErrorAfter: 0.05,
-			dynamotest.RequestLost: 0.05, dynamotest.ReplyLost: 0.1, dynamotest.Conflict: 0.05, dynamotest.SmallPage: 0.5, dynamotest.EmptyPage: 0.1}})
+		return dynamotest.NewProxy(t, endpoint, dynamotest.Options{Seed: 7,
+			Rates: dynamotest.Rates{dynamotest.Throttling: 0.05, dynamotest.ErrorAfter: 0.05,
+				dynamotest.RequestLost: 0.05, dynamotest.ReplyLost: 0.1, dynamotest.Conflict: 0.05, dynamotest.SmallPage: 0.5, dynamotest.EmptyPage: 0.1}})
 	}
 	w.from, w.to, w.shards = w.over(w.to, wire().URL()), w.onDynamo(wire().URL()), 5
 	for n := int64(1); n <= 16; n += 3 {
-		if _, err := w.copy(crashAt(n, storetest.After, new(atomicInt))).Run(t.Context()); err != nil && !errors.Is(err, storetest.ErrCrash) {
+		if _, err := w.copy(crashAt(n, storetest.After, new(atomicInt))).Run(t.Context()); err != nil &&
+			!errors.Is(err, storetest.ErrCrash) {
 			t.Error(err)
 		}
 		if able := w.able(); len(able) > 1 {
@@ -127,7 +131,8 @@ func TestCopy_OverAFaultyWire(t *testing.T) {
 // over returns the same tables, reached over another endpoint.
 func (w *world) over(s billing.Side, endpoint string) billing.Side {
 	w.t.Helper()
-	other, err := dynamostore.Open(w.t.Context(), dynamostore.Options{Tables: s.Tables.All(), Now: w.now, Client: dynamotest.ClientAt(endpoint)})
+	other, err := dynamostore.Open(w.t.Context(), dynamostore.Options{Tables: s.Tables.All(), Now: w.now,
+		Client: dynamotest.ClientAt(endpoint)})
 	if err != nil {
 		w.t.Fatal(err)
 	}

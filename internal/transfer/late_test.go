@@ -170,7 +170,8 @@ func TestCopy_TakesWhatWasUnderWay(t *testing.T) {
 		if !r.Live {
 			w.finish()
 		}
-		if _, err := w.open(w.to, w.box).Subscription(t.Context(), billing.Name{Account: "late", ID: "late", SKU: "gold"}); err != nil {
+		if _, err := w.open(w.to, w.box).Subscription(t.Context(),
+			billing.Name{Account: "late", ID: "late", SKU: "gold"}); err != nil {
 			t.Errorf("created before commit %d of %d: %v", n, total, err)
 		}
 		w.alike()
@@ -203,8 +204,9 @@ func (w *world) create(id string) (wake chan struct{}, created chan error) {
 		s.n = n
 		done := make(chan error, 1)
 		go func() {
-			_, err := e.CreateSubscription(context.Background(), billing.NewSubscription{Account: id, Email: "a@example.com", ID: id, SKU: "gold",
-				Amount: amount, PaymentDay: 31, Method: "pm_card_visa", NextPayment: w.today()})
+			_, err := e.CreateSubscription(context.Background(),
+				billing.NewSubscription{Account: id, Email: "a@example.com", ID: id, SKU: "gold",
+					Amount: amount, PaymentDay: 31, Method: "pm_card_visa", NextPayment: w.today()})
 			done <- err
 		}()
 		return s, done
@@ -226,7 +228,8 @@ func TestCopy_DifferencesLeftWhenFinal(t *testing.T) {
 		c := w.copy(nil)
 		c.From.Store = &changing{Store: w.from.Store, side: w.from}
 		r, err := c.Run(t.Context())
-		if err != nil || r.Live || r.Different != 1 || !strings.Contains(fmt.Sprint(r.Differences), "ACC#a0/ACC differs in Note") {
+		if err != nil || r.Live || r.Different != 1 || !strings.Contains(fmt.Sprint(r.Differences),
+			"ACC#a0/ACC differs in Note") {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		if able := w.able(); len(able) > 0 {
@@ -275,7 +278,8 @@ func TestZombieCopier_AfterALostCancellation(t *testing.T) {
 				t.Error(err)
 			}
 			w.pass(25 * time.Hour)
-			if _, err := w.copy(crashAt(n, storetest.After, new(atomicInt))).Run(t.Context()); err != nil && !errors.Is(err, storetest.ErrCrash) {
+			if _, err := w.copy(crashAt(n, storetest.After, new(atomicInt))).Run(t.Context()); err != nil &&
+				!errors.Is(err, storetest.ErrCrash) {
 				t.Error(err)
 			}
 		})
@@ -341,7 +345,8 @@ func TestZombieMender(t *testing.T) {
 	asleep, wake, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
 		_, err := w.copy(func(side int, op storetest.Operation, phase storetest.Phase) error {
-			if side == 1 && phase == storetest.Before && len(op.Writes) == 2 && strings.HasPrefix(op.Writes[0].Item.Str(schema.SK), "SUB#s0#") {
+			if side == 1 && phase == storetest.Before && len(op.Writes) == 2 &&
+				strings.HasPrefix(op.Writes[0].Item.Str(schema.SK), "SUB#s0#") {
 				close(asleep)
 				<-wake
 			}

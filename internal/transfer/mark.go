@@ -9,7 +9,7 @@ import (
 )
 
 // markAll marks the subscriptions among the items on the source, and returns all items as
-// they stand then, without those that are gone.
+// they are after that, without vanished ones.
 func (c *Copy) markAll(ctx context.Context, table int, batch []store.Item) ([]store.Item, error) {
 	if !c.recurring(table) {
 		return batch, nil
@@ -32,7 +32,7 @@ func (c *Copy) markAll(ctx context.Context, table int, batch []store.Item) ([]st
 	if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown) {
 		return nil, err
 	}
-	marked = marked[:0] // somebody is at work on one of them: one by one
+	marked = marked[:0] // another process changes one of them: one by one
 	for _, it := range batch {
 		if it, err = c.mark(ctx, it); err != nil {
 			return nil, err
@@ -44,8 +44,8 @@ func (c *Copy) markAll(ctx context.Context, table int, batch []store.Item) ([]st
 	return marked, nil
 }
 
-// mark marks one item, however often it changes meanwhile, and returns it as it stands
-// then; nil when it is gone.
+// mark marks one item and returns the marked item, or nil if the item is gone. It tries again if
+// the item changes meanwhile.
 func (c *Copy) mark(ctx context.Context, it store.Item) (store.Item, error) {
 	const tries = 32
 	t := &c.From.Tables.RecurringPayments
@@ -86,8 +86,8 @@ func (c *Copy) commitMarks(ctx context.Context, marks ...store.Write) error {
 	return c.From.Store.Commit(ctx, append(marks, c.From.StillFenced(c.id, c.final))...)
 }
 
-// unmarkAll takes the marks of a copy that has been given up off the source again, or with no
-// id all marks of a source that is not moved, and returns how many.
+// unmarkAll removes the marks of an abandoned copy from the source, and returns their number.
+// With no id it removes all marks of a source that is not moving.
 func (c *Copy) unmarkAll(ctx context.Context, id string) (n int, err error) {
 	t := &c.From.Tables.RecurringPayments
 	var done int64

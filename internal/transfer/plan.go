@@ -17,22 +17,22 @@ const (
 	planSK    = "PLAN"
 	segments  = "Segments"
 	differs   = "Differs" // the last comparison found differences
-	turn      = "Turn"    // of the plan: the copier that may mend and activate
+	turn      = "Turn"    // of the plan: the copier with the right to mend and activate
 	step      = "Step"    // of a place: how many commits have moved it
 	items     = "Items"
-	placePK   = "PlacePK" // key of the last item that was copied
+	placePK   = "PlacePK" // key of the last copied item
 	placeSK   = "PlaceSK"
 	completed = schema.Completed
 )
 
-// A plan is what a copy was begun with, and the places as they were read.
+// A plan is the number of segments of a copy, with its places as they were read.
 type plan struct {
 	segments int
 	differs  bool
 	places   []*place
 }
 
-// A place is how far the copy of one segment has come.
+// A place is the progress of one segment.
 type place struct {
 	table   int // in Tables.All
 	segment int
@@ -48,7 +48,7 @@ func (p *place) key() store.Key { return planKey(fmt.Sprintf("%d#%03d", p.table,
 
 func (c *Copy) table() string { return c.To.Tables.RecurringPayments.Name }
 
-// newPlan returns the writes of a plan for a copy that begins.
+// newPlan returns the writes for the plan of a new copy.
 func (c *Copy) newPlan(n int) []store.Write {
 	put := func(key store.Key, attributes ...store.Attribute) store.Write {
 		return store.Put(c.table(), store.NewItem(append(attributes, store.Attribute{Name: schema.PK, Value: store.S(key.PK)},
@@ -99,7 +99,7 @@ func (c *Copy) readPlace(ctx context.Context, p *place) error {
 	return nil
 }
 
-// write moves the place on, unless somebody else has.
+// write moves the place on, unless another copier has.
 func (p *place) write(table string, to place) store.Write {
 	set := store.NewItem(
 		store.Attribute{Name: step, Value: store.Int(to.step)},
@@ -112,8 +112,8 @@ func (p *place) write(table string, to place) store.Write {
 	return store.Update(table, p.key(), set, nil, store.AttributeEquals(step, store.Int(p.step)))
 }
 
-// dropPlan returns the writes that take the plan and all places away, if it is still this
-// copier's turn.
+// dropPlan returns the writes that delete the plan and all places, if it is still this copier's
+// turn.
 func (c *Copy) dropPlan() []store.Write {
 	writes := []store.Write{store.Delete(c.table(), planKey(planSK), store.AttributeEquals(turn, store.S(c.turn)))}
 	for _, p := range c.plan.places {
@@ -122,8 +122,8 @@ func (c *Copy) dropPlan() []store.Write {
 	return writes
 }
 
-// takeTurn makes this copier the one that may mend and activate. What another one has under
-// way, as it read the source some time ago, can land no more.
+// takeTurn gives this copier the right to mend and activate. After it, a late write of another
+// copier cannot land.
 func (c *Copy) takeTurn(ctx context.Context) error {
 	c.turn = rand.Text()
 	return c.note(ctx, turn, store.S(c.turn))

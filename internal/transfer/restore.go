@@ -16,10 +16,10 @@ import (
 	"github.com/duesday/duesday/internal/store/pebblestore"
 )
 
-// Restored is what a restore has done.
+// Restored is the result of a restore.
 type Restored struct {
 	Manifest
-	Aside string // where the store that was there before is now; "" when there was none
+	Aside string // the new path of the replaced store; "" if there was none
 	Meta  billing.Meta
 }
 
@@ -27,7 +27,7 @@ type Restored struct {
 var ErrExists = errors.New("there is a store already")
 
 // Restore copies the backup in the folder from to the folder dir, where there is nothing
-// yet; with replace a store that is there is moved aside, never deleted. The new folder
+// yet; with replace an existing store is moved aside, never deleted. The new folder
 // appears whole: copied, on disk, opened, and with both jobs told to look at all dates.
 func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (*Restored, error) {
 	m, err := ReadManifest(from)
@@ -61,8 +61,8 @@ func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (*R
 	return r, errors.Join(err, old(), os.RemoveAll(temp))
 }
 
-// claimTarget refuses a target with anything in it, or locks the store that is to be moved
-// aside; release lets go of it again.
+// claimTarget refuses a target that is not empty, or locks the store to be moved aside; release
+// unlocks it.
 func (f Folders) claimTarget(from, dir string, replace bool) (release func() error, err error) {
 	is, err := pebblestore.IsStore(dir)
 	if err != nil {
@@ -89,14 +89,13 @@ func sameFolder(a, b string) bool {
 	return xerr == nil && yerr == nil && os.SameFile(x, y)
 }
 
-// copyBackup copies every file, none by a link: what happens to the one must not happen to
-// the other.
+// copyBackup copies every file, without links: a change of one store must not reach the other.
 func (f Folders) copyBackup(ctx context.Context, from, to string) error {
 	release, err := pebblestore.LockFolder(from)
 	switch {
 	case err == nil:
 		defer func() { _ = release() }() // nothing depends on it: nothing was written
-	case !errors.Is(err, fs.ErrPermission): // who cannot write there finds nobody who does
+	case !errors.Is(err, fs.ErrPermission): // without write permission there is no holder to exclude
 		return err
 	}
 	list, err := os.ReadDir(from)
@@ -159,7 +158,7 @@ func (f Folders) ready(ctx context.Context, r *Restored, from, dir string) (err 
 	return err
 }
 
-// swap moves what is at dir aside, and the new folder there.
+// swap moves the store at dir aside, and the new folder to dir.
 func (r *Restored) swap(temp, dir string, now time.Time) error {
 	is, err := pebblestore.IsStore(dir)
 	if err != nil {

@@ -33,7 +33,7 @@ func each(ctx context.Context, n int, do func(context.Context, int) error) error
 	return context.Cause(ctx)
 }
 
-// copyAll copies what is left of every segment, and returns how many items all of them have.
+// copyAll copies the rest of every segment, and returns the number of items of all segments.
 func (c *Copy) copyAll(ctx context.Context) (int64, error) {
 	var done atomic.Int64
 	for _, p := range c.plan.places {
@@ -114,7 +114,7 @@ func (c *Copy) flush(ctx context.Context, p *place, batch []store.Item, end bool
 }
 
 // commit moves the place with its items. The puts need no condition: the place's step is
-// one for all of them, and where an answer is lost it tells what has landed.
+// the condition for all of them, and shows after a lost answer whether they have landed.
 func (c *Copy) commit(ctx context.Context, p *place, next place, writes []store.Write) error {
 	const tries = 5
 	for range tries {
@@ -141,12 +141,12 @@ func (c *Copy) commit(ctx context.Context, p *place, next place, writes []store.
 	return fmt.Errorf("%w: no commit was answered", store.ErrUnknown)
 }
 
-// recurring reports whether the table is the one that holds subscriptions.
+// recurring reports whether the table is the recurring-payments table.
 func (c *Copy) recurring(table int) bool {
 	return c.From.Tables.All()[table].Name == c.From.Tables.RecurringPayments.Name
 }
 
-// moving returns the items that are copied at all.
+// moving returns the items to be copied.
 func (c *Copy) moving(table int, batch []store.Item) []store.Item {
 	if !c.recurring(table) {
 		return batch

@@ -61,8 +61,9 @@ func newWorld(t testing.TB, shared bool) *world {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.CreateSubscription(t.Context(), billing.NewSubscription{Account: fmt.Sprint("a", i%3), Email: "a@example.com",
-			ID: fmt.Sprint("s", i), SKU: "gold", Amount: amount, PaymentDay: 31, Method: methods[i], NextPayment: w.today(), ReminderDays: 7}); err != nil {
+		if _, err := e.CreateSubscription(t.Context(), billing.NewSubscription{Account: fmt.Sprint("a", i%3),
+			Email: "a@example.com",
+			ID:    fmt.Sprint("s", i), SKU: "gold", Amount: amount, PaymentDay: 31, Method: methods[i], NextPayment: w.today(), ReminderDays: 7}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -103,7 +104,8 @@ func (w *world) copy(strike strike) *transfer.Copy {
 			side.Store = f
 		}
 	}
-	return &transfer.Copy{From: from, To: to, FromName: "mem:a", ToName: "mem:b", Shared: w.shared, Shards: w.shards, Segments: 2,
+	return &transfer.Copy{From: from, To: to, FromName: "mem:a", ToName: "mem:b", Shared: w.shared,
+		Shards: w.shards, Segments: 2,
 		Now: w.now, Wait: func(ctx context.Context, d time.Duration) error { w.pass(d); return ctx.Err() }}
 }
 

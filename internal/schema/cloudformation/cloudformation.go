@@ -17,7 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Settings are what tables have beside their keys and indexes. The zero value is on demand
+// Settings of tables beside their keys and indexes. The zero value is on demand
 // and unprotected.
 type Settings struct {
 	Provisioned         bool // the published model's units, with autoscaling for each table and index
@@ -31,13 +31,15 @@ type Settings struct {
 // same bytes.
 func Write(w io.Writer, prefix string, s Settings) error {
 	t := template{Version: "2010-09-09", Description: "The DynamoDB tables of Duesday",
-		Parameters: map[string]parameter{prefixParameter: {Type: "String", Default: prefix, AllowedPattern: "^[a-zA-Z0-9_.-]*$", MaxLength: 200,
+		Parameters: map[string]parameter{prefixParameter: {Type: "String", Default: prefix,
+			AllowedPattern: "^[a-zA-Z0-9_.-]*$", MaxLength: 200,
 			Description: "Begins the name of every table"}},
 		Resources: map[string]resource{}}
 	indexed := ""
 	for _, table := range schema.New("").All() {
 		id := logicalID(table.Name)
-		r := resource{Type: "AWS::DynamoDB::Table", DeletionPolicy: "Retain", UpdateReplacePolicy: "Retain", Properties: tableProperties(&table, s)}
+		r := resource{Type: "AWS::DynamoDB::Table", DeletionPolicy: "Retain", UpdateReplacePolicy: "Retain",
+			Properties: tableProperties(&table, s)}
 		if len(table.Indexes) > 0 {
 			r.DependsOn, indexed = indexed, id
 		}
@@ -118,7 +120,8 @@ type timeToLive struct {
 }
 
 func tableProperties(t *store.Table, s Settings) properties {
-	p := properties{TableName: substitution{"${" + prefixParameter + "}" + t.Name}, KeySchema: keys(t.PartitionKey, t.SortKey),
+	p := properties{TableName: substitution{"${" + prefixParameter + "}" + t.Name},
+		KeySchema:   keys(t.PartitionKey, t.SortKey),
 		BillingMode: "PAY_PER_REQUEST", DeletionProtectionEnabled: s.DeletionProtection}
 	p.PointInTimeRecoverySpecification.PointInTimeRecoveryEnabled = s.PointInTimeRecovery
 	if s.Provisioned {
@@ -150,7 +153,7 @@ func keys(partition, sort string) []key {
 	return list
 }
 
-// project names what was declared, the table's own keys too, as the published model does.
+// project names the declared attributes, the table's own keys too, as the published model does.
 func project(x *store.Index) projection {
 	switch {
 	case x.All:

@@ -153,7 +153,8 @@ func TestTemplateIsWhatStoreCreateMakes(t *testing.T) {
 					t.Errorf("%s %+v:\n%s\nwant\n%s", table.Name, s, g, w)
 				}
 				ttl, _ := properties["TimeToLiveSpecification"].(map[string]any)
-				if (ttl == nil) != (table.TTL == "") || (ttl != nil && (ttl["AttributeName"] != table.TTL || ttl["Enabled"] != true)) {
+				if (ttl == nil) != (table.TTL == "") || (ttl != nil &&
+					(ttl["AttributeName"] != table.TTL || ttl["Enabled"] != true)) {
 					t.Errorf("%s: TTL %v, want %q", table.Name, ttl, table.TTL)
 				}
 				recovery, _ := properties["PointInTimeRecoverySpecification"].(map[string]any)
@@ -197,12 +198,15 @@ func request(t *testing.T, in *dynamodb.CreateTableInput) string {
 // required are the properties that CloudFormation requires, or that DynamoDB does of a table
 // like ours, and which others may stand beside them: the resource reference, by hand.
 var required = map[string][]string{
-	"AWS::DynamoDB::Table":                        {"KeySchema", "AttributeDefinitions", "TableName", "BillingMode"},
-	"AWS::ApplicationAutoScaling::ScalableTarget": {"MaxCapacity", "MinCapacity", "ResourceId", "ScalableDimension", "ServiceNamespace"},
-	"AWS::ApplicationAutoScaling::ScalingPolicy":  {"PolicyName", "PolicyType", "ScalingTargetId", "TargetTrackingScalingPolicyConfiguration"},
+	"AWS::DynamoDB::Table": {"KeySchema", "AttributeDefinitions", "TableName", "BillingMode"},
+	"AWS::ApplicationAutoScaling::ScalableTarget": {"MaxCapacity", "MinCapacity", "ResourceId",
+		"ScalableDimension", "ServiceNamespace"},
+	"AWS::ApplicationAutoScaling::ScalingPolicy": {"PolicyName", "PolicyType", "ScalingTargetId",
+		"TargetTrackingScalingPolicyConfiguration"},
 }
 
-var optional = map[string][]string{"AWS::DynamoDB::Table": {"GlobalSecondaryIndexes", "ProvisionedThroughput", "TimeToLiveSpecification",
+var optional = map[string][]string{"AWS::DynamoDB::Table": {"GlobalSecondaryIndexes", "ProvisionedThroughput",
+	"TimeToLiveSpecification",
 	"PointInTimeRecoverySpecification", "DeletionProtectionEnabled"}}
 
 func TestProperties(t *testing.T) {
@@ -225,7 +229,8 @@ func TestProperties(t *testing.T) {
 				t.Errorf("%s: %s is no property that we know of", id, name)
 			}
 		}
-		if isTable := r.Type == "AWS::DynamoDB::Table"; isTable != (r.DeletionPolicy == "Retain") || isTable != (r.UpdateReplacePolicy == "Retain") {
+		if isTable := r.Type == "AWS::DynamoDB::Table"; isTable != (r.DeletionPolicy == "Retain") ||
+			isTable != (r.UpdateReplacePolicy == "Retain") {
 			t.Errorf("%s: deletion %q, replacement %q", id, r.DeletionPolicy, r.UpdateReplacePolicy)
 		}
 	}
@@ -263,14 +268,16 @@ func TestScalingIsForEveryTableAndIndex(t *testing.T) {
 		p, _ := tp.resolve(r.Properties).(map[string]any)
 		switch r.Type {
 		case "AWS::ApplicationAutoScaling::ScalableTarget":
-			got = append(got, fmt.Sprint(p["ResourceId"], " ", p["ScalableDimension"], " ", p["MinCapacity"], "..", p["MaxCapacity"]))
+			got = append(got, fmt.Sprint(p["ResourceId"], " ", p["ScalableDimension"], " ", p["MinCapacity"], "..",
+				p["MaxCapacity"]))
 			targets++
 		case "AWS::ApplicationAutoScaling::ScalingPolicy":
 			policies[fmt.Sprint(p["ScalingTargetId"])]++
 			c := p["TargetTrackingScalingPolicyConfiguration"].(map[string]any)
 			metric := c["PredefinedMetricSpecification"].(map[string]any)["PredefinedMetricType"]
 			reads := strings.Contains(fmt.Sprint(p["ScalingTargetId"]), "Read")
-			if c["TargetValue"] != 70.0 || metric != map[bool]string{true: "DynamoDBReadCapacityUtilization", false: "DynamoDBWriteCapacityUtilization"}[reads] {
+			if c["TargetValue"] != 70.0 || metric != map[bool]string{true: "DynamoDBReadCapacityUtilization",
+				false: "DynamoDBWriteCapacityUtilization"}[reads] {
 				t.Errorf("%s: %v", id, c)
 			}
 			if tp.Resources[fmt.Sprint(p["ScalingTargetId"])].Type != "AWS::ApplicationAutoScaling::ScalableTarget" {

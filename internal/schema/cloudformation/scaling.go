@@ -32,8 +32,9 @@ func scaling(id string, t *store.Table) map[string]resource {
 		for _, of := range []string{"Read", "Write"} {
 			target := id + of + "Target"
 			list[target] = resource{Type: "AWS::ApplicationAutoScaling::ScalableTarget", Properties: scalableTarget{
-				ServiceNamespace: "dynamodb", ResourceId: substitution{resourceID}, ScalableDimension: "dynamodb:" + kind + ":" + of + "CapacityUnits",
-				MinCapacity: schema.LeastUnits, MaxCapacity: schema.MostUnits}}
+				ServiceNamespace: "dynamodb", ResourceId: substitution{resourceID},
+				ScalableDimension: "dynamodb:" + kind + ":" + of + "CapacityUnits",
+				MinCapacity:       schema.LeastUnits, MaxCapacity: schema.MostUnits}}
 			metric := "DynamoDB" + of + "CapacityUtilization"
 			policy := scalingPolicy{PolicyName: metric, PolicyType: "TargetTrackingScaling", ScalingTargetId: reference{target}}
 			policy.TargetTrackingScalingPolicyConfiguration.TargetValue = schema.TargetUse

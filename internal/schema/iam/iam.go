@@ -1,9 +1,9 @@
 // Package iam writes policies for AWS Identity and Access Management over the declared
-// tables: the one that the design of the tracking tables published, and least-privilege
-// ones for what Duesday's commands do.
+// tables: the published one of the tracking tables' design, and least-privilege
+// ones for Duesday's commands.
 //
-// It does not talk to AWS, and a policy names no person: it is attached to a role by
-// whoever has the account.
+// It does not talk to AWS, and a policy names no person: an administrator of the AWS account
+// attaches it to a role.
 package iam
 
 import (
@@ -19,16 +19,17 @@ import (
 
 // The policies by name.
 const (
-	Seed           = "seed"           // the published one, over the tables that have -stripe-payments- in their names
-	Runtime        = "runtime"        // run, and the commands about one account: no scan, nothing about a table itself
-	Operator       = "operator"       // runtime, and what reads a whole table: import, export, verify, adopt, copy
-	Administration = "administration" // store create, describe, drop: of items the store's own one, and whether there are others
+	Seed     = "seed"     // the published one, over the tables with -stripe-payments- in their names
+	Runtime  = "runtime"  // run, and the commands about one account: no scan, nothing about a table itself
+	Operator = "operator" // runtime, and commands that read a whole table: import, export, verify, adopt, copy
+	// store create, describe, drop: of items the store's own one, and whether there are others
+	Administration = "administration"
 )
 
 // Names returns the names of all policies.
 func Names() []string { return []string{Seed, Runtime, Operator, Administration} }
 
-// Options say whose tables a policy is about.
+// Options select the tables of a policy.
 type Options struct {
 	Account        string // the number of the AWS account, twelve digits
 	Region         string // such as eu-west-1, or * for all
@@ -86,7 +87,7 @@ func (o Options) arn(service, resource string) string {
 	return "arn:" + o.partition() + ":" + service + ":" + o.Region + ":" + o.Account + ":" + resource
 }
 
-// partition is the part of AWS that the region is of; a role or a table is in one alone.
+// partition returns the AWS partition of the region. A table is in one partition alone.
 func (o Options) partition() string {
 	switch {
 	case strings.HasPrefix(o.Region, "cn-"):
@@ -99,7 +100,7 @@ func (o Options) partition() string {
 
 func (o Options) table(name string) string { return o.arn("dynamodb", "table/"+name) }
 
-// New returns the named policy. It refuses options that no policy can be about.
+// New returns the named policy. It refuses invalid options.
 func New(name string, o Options) (Policy, error) {
 	if err := o.check(); err != nil {
 		return Policy{}, err
@@ -130,18 +131,19 @@ func allow(sid string, actions []string, resources ...string) Statement {
 }
 
 // published is the design's own policy, in its own order: every action it names, Scan and
-// table administration among them, on every table that follows its naming.
+// table administration among them, on every table with such a name.
 func (o Options) published() []Statement {
 	name := cmp.Or(o.Prefix, "*-") + "stripe-payments-*"
 	return []Statement{
 		allow("", []string{"ListTables"}, "*"),
-		allow("", []string{"BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "PutItem", "DeleteItem", "Scan", "Query", "UpdateItem",
+		allow("", []string{"BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "PutItem", "DeleteItem", "Scan",
+			"Query", "UpdateItem",
 			"DescribeTimeToLive", "CreateTable", "DescribeTable", "GetItem", "UpdateTable", "UpdateTimeToLive"},
 			o.table(name+"/index/*"), o.table(name)),
 	}
 }
 
-// runtime has for each table what Duesday does with its items, and queries of its indexes,
+// runtime has for each table the calls of Duesday on its items, and queries of its indexes,
 // by their names. Events expire by themselves, and money's records are never deleted.
 func (o Options) runtime(more ...string) (list []Statement) {
 	t := o.tables()
@@ -172,9 +174,9 @@ func (o Options) runtime(more ...string) (list []Statement) {
 	return list
 }
 
-// administration reads and makes one item, which says what a new store is: its shards per
-// date are chosen when it is made. It has to see, by a scan, that the table of a new store is
-// empty; a condition on keys would not narrow that down.
+// administration reads and makes one item, which describes the store: its shards per date are
+// fixed when it is made. It must scan the table of a new store to see whether it is empty; a
+// condition on keys cannot limit a scan.
 func (o Options) administration() []Statement {
 	t := o.tables()
 	var tables []string
@@ -184,7 +186,8 @@ func (o Options) administration() []Statement {
 	meta := allow("StoreItself", []string{"GetItem", "PutItem"}, o.table(t.RecurringPayments.Name))
 	meta.Condition = map[string]map[string]list{"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": {"META"}}}
 	return []Statement{
-		allow("Tables", []string{"CreateTable", "DescribeTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive", "DescribeTimeToLive",
+		allow("Tables", []string{"CreateTable", "DescribeTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive",
+			"DescribeTimeToLive",
 			"UpdateContinuousBackups", "DescribeContinuousBackups"}, tables...),
 		meta,
 		allow("StoreEmpty", []string{"Scan"}, o.table(t.RecurringPayments.Name)),

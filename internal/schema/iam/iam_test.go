@@ -73,7 +73,8 @@ func TestSeedIsThePublishedPolicy(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", text, valid)
 	}
 	_, text := document(t, iam.Seed, iam.Options{Account: "000000000001", Region: "eu-west-1", Prefix: "live-"})
-	for _, part := range []string{`"arn:aws:dynamodb:eu-west-1:000000000001:table/live-stripe-payments-*"`, `"arn:aws:dynamodb:eu-west-1:000000000001:table/live-stripe-payments-*/index/*"`} {
+	for _, part := range []string{`"arn:aws:dynamodb:eu-west-1:000000000001:table/live-stripe-payments-*"`,
+		`"arn:aws:dynamodb:eu-west-1:000000000001:table/live-stripe-payments-*/index/*"`} {
 		if !strings.Contains(string(text), part) {
 			t.Errorf("%s is not in\n%s", part, text)
 		}
@@ -115,7 +116,8 @@ func TestRuntimeIsLeastPrivilege(t *testing.T) {
 			want[arn+"/index/"+x.Name] = false
 		}
 	}
-	items := []string{"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"}
+	items := []string{"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem",
+		"dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"}
 	for _, g := range runtime {
 		if _, ours := want[g.resource]; !ours || !slices.Contains(items, g.action) {
 			t.Errorf("%v", g)
@@ -123,7 +125,8 @@ func TestRuntimeIsLeastPrivilege(t *testing.T) {
 		if strings.Contains(g.resource, "/index/") && g.action != "dynamodb:Query" {
 			t.Errorf("%v", g)
 		}
-		if g.action == "dynamodb:DeleteItem" && strings.Contains(g.resource, "-stripe-payments-") && !strings.HasSuffix(g.resource, "-registry") {
+		if g.action == "dynamodb:DeleteItem" && strings.Contains(g.resource, "-stripe-payments-") &&
+			!strings.HasSuffix(g.resource, "-registry") {
 			t.Errorf("%v: what was tracked is not deleted", g)
 		}
 		want[g.resource] = true
@@ -167,10 +170,12 @@ func TestAdministrationTouchesNoItems(t *testing.T) {
 	for _, s := range p.Statement {
 		for _, a := range s.Action {
 			item := strings.HasSuffix(a, "Item") || strings.HasSuffix(a, "Scan") || strings.HasSuffix(a, "Query")
-			if s.Sid == "StoreEmpty" && a == "dynamodb:Scan" && len(s.Resource) == 1 && strings.HasSuffix(s.Resource[0], "recurring-payments") {
+			if s.Sid == "StoreEmpty" && a == "dynamodb:Scan" && len(s.Resource) == 1 &&
+				strings.HasSuffix(s.Resource[0], "recurring-payments") {
 				continue
 			}
-			if item && !reflect.DeepEqual([]string(s.Condition["ForAllValues:StringEquals"]["dynamodb:LeadingKeys"]), []string{"META"}) {
+			if item && !reflect.DeepEqual([]string(s.Condition["ForAllValues:StringEquals"]["dynamodb:LeadingKeys"]),
+				[]string{"META"}) {
 				t.Errorf("%s on any item: %+v", a, s)
 			}
 			if !strings.HasPrefix(a, "dynamodb:") {
@@ -193,7 +198,8 @@ func TestPoliciesFit(t *testing.T) {
 }
 
 func TestPartitions(t *testing.T) {
-	for region, want := range map[string]string{"*": "arn:aws:", "eu-west-1": "arn:aws:", "cn-north-1": "arn:aws-cn:", "us-gov-east-1": "arn:aws-us-gov:"} {
+	for region, want := range map[string]string{"*": "arn:aws:", "eu-west-1": "arn:aws:",
+		"cn-north-1": "arn:aws-cn:", "us-gov-east-1": "arn:aws-us-gov:"} {
 		for _, g := range grants(t, iam.Administration, iam.Options{Account: "123456789012", Region: region}) {
 			if g.resource != "*" && !strings.HasPrefix(g.resource, want) {
 				t.Errorf("%s: %v", region, g)
@@ -225,7 +231,8 @@ func TestOptionsAreChecked(t *testing.T) {
 			}
 		}
 	}
-	if _, err := iam.New("root", usual); err == nil || !strings.Contains(err.Error(), "seed, runtime, operator, administration") {
+	if _, err := iam.New("root", usual); err == nil ||
+		!strings.Contains(err.Error(), "seed, runtime, operator, administration") {
 		t.Errorf("an unknown policy: %v", err)
 	}
 }

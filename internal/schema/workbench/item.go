@@ -13,7 +13,7 @@ import (
 
 // WriteCSV writes the table's sample items, all facets together: a header of attribute names,
 // the keys first, and a row for each item. A cell is the value's text; a map or list is
-// DynamoDB JSON without the type around it; an attribute that an item does not have is an
+// DynamoDB JSON without the type around it; an absent attribute is an
 // empty cell. Workbench finds a column by its name and takes the type from the model, and
 // at most 150 rows at a time.
 func WriteCSV(w io.Writer, d schema.Description) error {
@@ -87,7 +87,7 @@ type member struct {
 	value store.Value
 }
 
-// objects gives the items' attributes the order that the table declares.
+// objects gives the items' attributes the declared order.
 func objects(d *schema.Description, items []store.Item) []object {
 	var list []object
 	for _, it := range items {
@@ -127,7 +127,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// typed returns the value's type as DynamoDB writes it, and what stands beside it. The
+// typed returns the value's type as DynamoDB writes it, and its content. The
 // samples have no other types.
 func typed(v store.Value) (kind string, inner any) {
 	switch v.Kind() {

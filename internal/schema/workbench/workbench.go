@@ -1,5 +1,5 @@
 // Package workbench writes the declared tables as a NoSQL Workbench model, format version
-// 3.0, and a table's sample data as the CSV that Workbench takes for sample data.
+// 3.0, and a table's sample data as CSV in Workbench's form.
 //
 // It does not read models; package book does.
 package workbench
@@ -18,7 +18,8 @@ import (
 // The same tables give the same bytes.
 func Write(w io.Writer, t schema.Tables) error {
 	m := model{ModelName: "Payments System", ModelMetadata: metadata{
-		DateCreated: "May 18, 2023, 10:24 AM", DateLastModified: "May 18, 2023, 03:50 PM", // the published model's: no clock is read
+		// the published model's: no clock is read
+		DateCreated: "May 18, 2023, 10:24 AM", DateLastModified: "May 18, 2023, 03:50 PM",
 		Description: "All tables of Duesday", AWSService: "Amazon DynamoDB", Version: "3.0"}}
 	for _, d := range t.Describe() {
 		m.DataModel = append(m.DataModel, newTable(&d))
@@ -93,7 +94,8 @@ func newTable(d *schema.Description) table {
 		t.TableFacets = append(t.TableFacets, x)
 	}
 	for _, x := range d.Table.Indexes {
-		t.GlobalSecondaryIndexes = append(t.GlobalSecondaryIndexes, index{x.Name, newKeys(x.PartitionKey, x.SortKey), newProjection(&x)})
+		t.GlobalSecondaryIndexes = append(t.GlobalSecondaryIndexes,
+			index{x.Name, newKeys(x.PartitionKey, x.SortKey), newProjection(&x)})
 	}
 	t.TableData = objects(d, d.Items)
 	return t
@@ -130,13 +132,14 @@ type scaling struct {
 	ScalingPolicyConfiguration struct{ TargetValue int }
 }
 
-// publishedCapacity is the published model's, with the numbers that package schema has.
+// publishedCapacity is the published model's, with the numbers of package schema.
 func publishedCapacity() capacity {
 	var s scaling
 	s.ScalableTargetRequest.MinCapacity, s.ScalableTargetRequest.MaxCapacity = schema.LeastUnits, schema.MostUnits
 	s.ScalableTargetRequest.ServiceRole = schema.ScalingRole
 	s.ScalingPolicyConfiguration.TargetValue = schema.TargetUse
 	c := capacity{AutoScalingRead: s, AutoScalingWrite: s}
-	c.ProvisionedThroughput.ReadCapacityUnits, c.ProvisionedThroughput.WriteCapacityUnits = schema.ReadUnits, schema.WriteUnits
+	c.ProvisionedThroughput.ReadCapacityUnits = schema.ReadUnits
+	c.ProvisionedThroughput.WriteCapacityUnits = schema.WriteUnits
 	return c
 }

@@ -195,8 +195,10 @@ func TestComparisonFindsChanges(t *testing.T) {
 	if err := json.Unmarshal(b, &want); err != nil {
 		t.Fatal(err)
 	}
-	for _, edit := range [][2]string{{`"SubId#SKU"`, `"SubId"`}, {`"GSI-1"`, `"GSI-01"`}, {`"ReadCapacityUnits": 5`, `"ReadCapacityUnits": 6`},
-		{`"1700318200"`, `"1700318201"`}, {`"AttributeName": "TTL"`, `"AttributeName": "Ttl"`}, {`"FacetName": "Receipts"`, `"FacetName": "Receipt"`}} {
+	for _, edit := range [][2]string{{`"SubId#SKU"`, `"SubId"`}, {`"GSI-1"`, `"GSI-01"`},
+		{`"ReadCapacityUnits": 5`, `"ReadCapacityUnits": 6`},
+		{`"1700318200"`, `"1700318201"`}, {`"AttributeName": "TTL"`,
+			`"AttributeName": "Ttl"`}, {`"FacetName": "Receipts"`, `"FacetName": "Receipt"`}} {
 		if !strings.Contains(ours, edit[0]) {
 			t.Fatalf("the model has no %s", edit[0])
 		}
@@ -220,7 +222,8 @@ func TestCSVHasTheDeclaredNames(t *testing.T) {
 		}
 		header, _, _ := strings.Cut(b.String(), "\n")
 		for name := range strings.SplitSeq(header, ",") {
-			if !d.Table.IsKey(name) && !slices.ContainsFunc(d.Attributes, func(a schema.Attribute) bool { return a.Name == name }) {
+			if !d.Table.IsKey(name) && !slices.ContainsFunc(d.Attributes,
+				func(a schema.Attribute) bool { return a.Name == name }) {
 				t.Errorf("%s: column %s is no attribute", d.Table.Name, name)
 			}
 		}

@@ -6,16 +6,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// usage sums the capacity that DynamoDB says it has consumed.
+// usage sums the capacity consumed, as DynamoDB reports it.
 type usage struct {
 	mu          sync.Mutex
 	read, write float64 // guarded by mu
 }
 
-// Consumed returns the read and write units that DynamoDB has reported for this store's
-// requests so far. It reports none for a request that failed, a condition that did not
-// hold included, nor for one whose answer was lost: those cost units too. A transaction
-// that had landed and was sent again is counted as writes, though the repetition is read.
+// Consumed returns the read and write units DynamoDB has reported for this store's requests so
+// far. It reports none for a failed request, also one with a failed condition, nor for a request
+// with a lost answer: those cost units too. The repetition of a landed transaction is counted as
+// writes, though DynamoDB charges it as reads.
 func (s *Store) Consumed() (read, write float64) {
 	s.usage.mu.Lock()
 	defer s.usage.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 
 const (
 	tokenBytes  = 16
-	markedBytes = len(tokenName) + tokenBytes // what a token adds to an item
+	markedBytes = len(tokenName) + tokenBytes // size of a token in an item
 )
 
 // A commit is the writes of one Commit on their way.
@@ -25,7 +25,7 @@ type commit struct {
 	list   []store.Write
 	tables []*store.Table // of each write
 	now    int64          // by which items are expired, the same for every attempt
-	token  []byte         // of this commit, in every item that it puts or updates; nil for none
+	token  []byte         // of this commit, in every item it puts or updates; nil for none
 }
 
 // Commit implements store.Store.
@@ -61,7 +61,8 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) error {
 		err = c.send(ctx)
 	}
 	if errors.Is(err, store.ErrUnknown) {
-		s.log.LogAttrs(ctx, slog.LevelWarn, "whether a write was done is unknown", slog.String("tables", strings.Join(c.names(), ", ")), slog.Any("error", err))
+		s.log.LogAttrs(ctx, slog.LevelWarn, "whether a write was done is unknown",
+			slog.String("tables", strings.Join(c.names(), ", ")), slog.Any("error", err))
 	}
 	return err
 }
@@ -97,12 +98,13 @@ func (c *commit) fits() bool {
 	return total <= store.MaxCommitBytes
 }
 
-// checkReserved refuses what would touch the token.
+// checkReserved refuses writes and conditions with the token's name.
 func checkReserved(writes []store.Write) error {
 	for i := range writes {
 		w := &writes[i]
 		of := func(c store.Condition) bool { name, _ := c.Parts(); return name == tokenName }
-		if w.Item.Has(tokenName) || w.Set.Has(tokenName) || slices.Contains(w.Remove, tokenName) || slices.ContainsFunc(w.If, of) {
+		if w.Item.Has(tokenName) || w.Set.Has(tokenName) || slices.Contains(w.Remove, tokenName) ||
+			slices.ContainsFunc(w.If, of) {
 			return fmt.Errorf("%w: write %d: attribute %s belongs to the engine", store.ErrInvalid, i, tokenName)
 		}
 	}
@@ -125,9 +127,9 @@ func (c *commit) ours(item attributes) bool {
 	return ok && c.token != nil && slices.Equal(b.Value, c.token)
 }
 
-// conflict returns the error for a write whose condition did not hold of the item that
-// DynamoDB returned. When that item shows no fault (another program wrote a TTL that is no
-// whole number, or a set), the attribute that is left out or the first condition is named.
+// conflict returns the error for a failed condition on the item in DynamoDB's answer. If that
+// item meets the condition (another program wrote a set, or a TTL with a fraction), the error
+// names the unreadable attribute or the first condition.
 func (c *commit) conflict(i int, item attributes) error {
 	w, t := &c.list[i], c.tables[i]
 	var old store.Item
@@ -142,7 +144,7 @@ func (c *commit) conflict(i int, item attributes) error {
 	}
 	condition := "item exists"
 	if len(w.If) > 0 {
-		// An attribute that is left out is there all the same.
+		// An unreadable attribute is there all the same.
 		foreign := func(c store.Condition) bool {
 			name, v := c.Parts()
 			if !v.IsZero() || item[name] == nil {
@@ -156,8 +158,8 @@ func (c *commit) conflict(i int, item attributes) error {
 	return &store.ConflictError{Write: i, Table: t.Name, Key: w.KeyIn(t), Condition: condition}
 }
 
-// ended turns the last verdict into the answer of Commit. unknown says that some attempt
-// may have landed and that nothing has told since.
+// ended turns the last verdict into the answer of Commit. unknown: some attempt
+// may have landed, and no later answer has told.
 func (c *commit) ended(ctx context.Context, unknown bool, v verdict, err error) error {
 	switch {
 	case v == final && (err == nil || !unknown || errors.Is(err, store.ErrUnknown)):
@@ -165,7 +167,7 @@ func (c *commit) ended(ctx context.Context, unknown bool, v verdict, err error) 
 	case unknown && ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", store.ErrUnknown, ctx.Err())
 	case unknown:
-		// The last error may say that nothing was written, which holds of its attempt alone.
+		// The last error may mean that nothing was written, but only by its own attempt.
 		return fmt.Errorf("%w: %v", store.ErrUnknown, err)
 	case ctx.Err() != nil:
 		return ctx.Err()

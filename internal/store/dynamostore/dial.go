@@ -22,8 +22,8 @@ const (
 	findCredentials    = 15 * time.Second // an instance role is asked over the network
 )
 
-// Dial returns a client by the SDK's default chain: region and endpoint are what that
-// chain says unless they are given. The client retries nothing, and has no time limit of
+// Dial returns a client by the SDK's default chain, with the given region and endpoint instead
+// of the chain's. The client retries nothing, and has no time limit of
 // its own beyond connecting. It is an error when there is no region or are no credentials;
 // DynamoDB itself is asked nothing.
 func Dial(ctx context.Context, region, endpoint string) (*dynamodb.Client, error) {
@@ -34,9 +34,10 @@ func Dial(ctx context.Context, region, endpoint string) (*dynamodb.Client, error
 			t.IdleConnTimeout = idleTimeout
 			t.TLSHandshakeTimeout = connectTimeout
 		})
-	// The SDK's own remarks go nowhere: what is worth knowing is in the errors, and it warns on
-	// standard error of each error answer whose body nobody had a use for.
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(transport), config.WithRegion(region), config.WithLogger(logging.Nop{}),
+	// The SDK's own log is off: the errors have all facts, and it warns on standard error about
+	// each error answer with an unread body.
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(transport), config.WithRegion(region),
+		config.WithLogger(logging.Nop{}),
 		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }))
 	if err != nil {
 		return nil, fmt.Errorf("reading the AWS configuration: %w", err)
@@ -62,7 +63,8 @@ func haveCredentials(ctx context.Context, from aws.CredentialsProvider) error {
 		return errors.New("no AWS credentials are configured")
 	}
 	if _, err := from.Retrieve(ctx); err != nil {
-		return fmt.Errorf("no AWS credentials: the SDK's default chain (environment, ~/.aws, web identity, container or instance role) has none: %w", err)
+		return fmt.Errorf("no AWS credentials: the SDK's default chain (environment, ~/.aws, web identity, "+
+			"container or instance role) has none: %w", err)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func watch(ctx context.Context) (context.Context, *atomic.Bool) {
 	}), sent
 }
 
-// judge says what an error of the service or of the way to it means. A failed condition
+// judge classifies an error of the service or of the network. A failed condition
 // and a cancelled transaction are not its business: their answer depends on the writes.
 func (a action) judge(err error, sent bool) (verdict, error) {
 	if err == nil {
@@ -63,10 +63,11 @@ func (a action) judge(err error, sent bool) (verdict, error) {
 	return lost, fmt.Errorf("%s: %w", a, err)
 }
 
-// judgeCode judges by the service's own code; known is false for one that says nothing.
+// judgeCode judges by the service's own code; known is false for an unknown code.
 func (a action) judgeCode(code, message string) (v verdict, err error, known bool) {
 	switch code {
-	case "ProvisionedThroughputExceededException", "ThrottlingException", "Throttling", "RequestLimitExceeded", "LimitExceededException",
+	case "ProvisionedThroughputExceededException", "ThrottlingException", "Throttling", "RequestLimitExceeded",
+		"LimitExceededException",
 		"TransactionConflictException", "ReplicatedWriteConflictException":
 		return again, fmt.Errorf("%w: %s: %s", store.ErrThrottled, a, code), true
 	case "TransactionInProgressException":

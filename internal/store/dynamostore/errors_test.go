@@ -33,7 +33,8 @@ func TestErrors(t *testing.T) {
 		{reply{http.StatusRequestEntityTooLarge, `{}`}, store.ErrTooLarge, "%OP%"},
 		{reply{http.StatusForbidden, `{}`}, nil, "%OP%"},
 	} {
-		kinds := []error{store.ErrMissing, store.ErrInvalid, store.ErrTooLarge, store.ErrThrottled, store.ErrUnknown, store.ErrConflict}
+		kinds := []error{store.ErrMissing, store.ErrInvalid, store.ErrTooLarge, store.ErrThrottled, store.ErrUnknown,
+			store.ErrConflict}
 		told := func(operation string, err error) {
 			t.Helper()
 			if err == nil || !strings.Contains(err.Error(), strings.ReplaceAll(c.says, "%OP%", operation)) {
@@ -64,7 +65,8 @@ func TestErrors(t *testing.T) {
 }
 
 func TestReadsAreRetried(t *testing.T) {
-	s, script := scripted(t, busy, silence, broken, failure(http.StatusServiceUnavailable, "ServiceUnavailable"), reply{http.StatusTooManyRequests, `{}`}, got(theirs))
+	s, script := scripted(t, busy, silence, broken, failure(http.StatusServiceUnavailable, "ServiceUnavailable"),
+		reply{http.StatusTooManyRequests, `{}`}, got(theirs))
 	it, err := s.Get(t.Context(), "t", keyA)
 	if want := itemA(number("n", 7)); err != nil || !it.Equal(want) {
 		t.Errorf("Get = %v, %v; want %v, without the token", it, err, want)
@@ -84,12 +86,14 @@ func TestNothingWasSent(t *testing.T) {
 	pace := quick()
 	pace.Total = 1 // over at once
 	s, err := dynamostore.Open(t.Context(), dynamostore.Options{
-		Tables: []store.Table{{Name: "t", PartitionKey: "id"}}, Client: dynamotest.ClientAt("http://" + listener.Addr().String()), Pace: pace,
+		Tables: []store.Table{{Name: "t", PartitionKey: "id"}},
+		Client: dynamotest.ClientAt("http://" + listener.Addr().String()), Pace: pace,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Commit(t.Context(), put); err == nil || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), "cannot be reached") {
+	if err := s.Commit(t.Context(), put); err == nil || errors.Is(err, store.ErrUnknown) ||
+		!strings.Contains(err.Error(), "cannot be reached") {
 		t.Errorf("Commit = %v, want that DynamoDB cannot be reached", err)
 	}
 }
@@ -117,8 +121,10 @@ func TestReservedAttribute(t *testing.T) {
 	s, script := scripted(t)
 	token := store.Attribute{Name: "_token", Value: store.S("x")}
 	for _, w := range []store.Write{
-		store.Put("t", itemA(token)), store.Update("t", keyA, store.NewItem(token), nil), store.Update("t", keyA, nil, []string{"_token"}),
-		store.Check("t", keyA, store.AttributeAbsent("_token")), store.Delete("t", keyA, store.AttributeEquals("_token", store.S("x"))),
+		store.Put("t", itemA(token)), store.Update("t", keyA, store.NewItem(token), nil), store.Update("t", keyA, nil,
+			[]string{"_token"}),
+		store.Check("t", keyA, store.AttributeAbsent("_token")), store.Delete("t", keyA,
+			store.AttributeEquals("_token", store.S("x"))),
 	} {
 		if err := s.Commit(t.Context(), w); !errors.Is(err, store.ErrInvalid) {
 			t.Errorf("Commit = %v, want ErrInvalid", err)
@@ -167,12 +173,14 @@ func TestDial_NothingToBeFound(t *testing.T) {
 	if _, err := dynamostore.Dial(t.Context(), "", ""); err == nil || !strings.Contains(err.Error(), "AWS_REGION") {
 		t.Errorf("Dial without a region = %v", err)
 	}
-	if c, err := dynamostore.Dial(t.Context(), "eu-west-1", ""); err != nil || c.Options().Region != "eu-west-1" || c.Options().RetryMaxAttempts > 1 {
+	if c, err := dynamostore.Dial(t.Context(), "eu-west-1", ""); err != nil || c.Options().Region != "eu-west-1" ||
+		c.Options().RetryMaxAttempts > 1 {
 		t.Errorf("Dial = %v", err)
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
-	if _, err := dynamostore.Dial(t.Context(), "eu-west-1", ""); err == nil || !strings.Contains(err.Error(), "no AWS credentials") {
+	if _, err := dynamostore.Dial(t.Context(), "eu-west-1", ""); err == nil ||
+		!strings.Contains(err.Error(), "no AWS credentials") {
 		t.Errorf("Dial without credentials = %v", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An expression collects the names and values that the texts of one request use. No name
+// An expression collects the names and values in the texts of one request. No name
 // of an attribute stands in a text itself: any word may be reserved. The placeholders are
 // short, for a text has at most 4 KB.
 type expression struct {
@@ -43,7 +43,7 @@ func (e *expression) value(v types.AttributeValue) string {
 
 func (e *expression) text(s string) string { return e.value(&types.AttributeValueMemberS{Value: s}) }
 
-// expired is true of an item whose time has come at now. A TTL that is no number is
+// expired is true of an item with a TTL at or before now. A TTL that is no number is
 // outside every range of numbers. It is "" for a table without expiry.
 func (e *expression) expired(t *store.Table, now int64) string {
 	if t.TTL == "" {
@@ -53,11 +53,10 @@ func (e *expression) expired(t *store.Table, now int64) string {
 		e.value(&types.AttributeValueMemberN{Value: strconv.FormatInt(max(now, 1), 10)})
 }
 
-// condition writes what must be true of the stored item, or nil where anything may be:
-// what Write.Resolve demands of a living item or none.
+// condition writes the demands of Write.Resolve on the stored item, or nil if there are none.
 func (e *expression) condition(w *store.Write, t *store.Table, now int64) *string {
 	var absent bool
-	var without, all []string // names that must be missing; what must be true
+	var without, all []string // names that must be missing; all conditions
 	living := w.Op == store.OpUpdate || w.Op == store.OpDelete || w.Op == store.OpCheck
 	for _, c := range w.If {
 		switch name, v := c.Parts(); {
@@ -74,7 +73,7 @@ func (e *expression) condition(w *store.Write, t *store.Table, now int64) *strin
 	if !living && !absent && len(without) == 0 {
 		return nil
 	}
-	missing := func() (texts []string) { // a name that no text uses is refused
+	missing := func() (texts []string) { // DynamoDB refuses an unused name
 		if len(without) == 0 {
 			return nil
 		}
@@ -99,7 +98,7 @@ func (e *expression) condition(w *store.Write, t *store.Table, now int64) *strin
 		if absent { // in vain, and the engine must say so
 			all = append(all, dead)
 		}
-	case absent: // what is absent lacks every attribute too
+	case absent: // an absent item lacks every attribute too
 		all = []string{dead}
 	default:
 		gone := strings.Join(missing(), " AND ")
@@ -111,7 +110,7 @@ func (e *expression) condition(w *store.Write, t *store.Table, now int64) *strin
 	return aws.String(strings.Join(all, " AND "))
 }
 
-// update writes what the write sets and removes. With a token that is set, without one it
+// update writes the attributes to set and to remove. With a token that is set, without one it
 // is removed.
 func (e *expression) update(w *store.Write, token []byte) *string {
 	var set, remove []string

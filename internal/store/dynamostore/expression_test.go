@@ -20,13 +20,16 @@ func TestExpressions_UseWhatTheyDeclare(t *testing.T) {
 	conditions := rapid.OneOf(
 		rapid.Just(store.Absent()),
 		rapid.Map(rapid.SampledFrom([]string{"a", "b", "id", "ttl"}), store.AttributeAbsent),
-		rapid.Map(rapid.SampledFrom([]string{"a", "b", "id", "ttl"}), func(n string) store.Condition { return store.AttributeEquals(n, store.Int(1)) }),
+		rapid.Map(rapid.SampledFrom([]string{"a", "b", "id", "ttl"}),
+			func(n string) store.Condition { return store.AttributeEquals(n, store.Int(1)) }),
 	)
 	rapid.Check(t, func(t *rapid.T) {
 		table := store.Table{Name: "t", PartitionKey: "id", TTL: rapid.SampledFrom([]string{"", "ttl"}).Draw(t, "ttl")}
-		w := store.Write{Op: rapid.SampledFrom([]store.Op{store.OpPut, store.OpUpdate, store.OpDelete, store.OpCheck}).Draw(t, "op"), Table: "t"}
+		w := store.Write{Op: rapid.SampledFrom([]store.Op{store.OpPut, store.OpUpdate, store.OpDelete,
+			store.OpCheck}).Draw(t, "op"), Table: "t"}
 		w.If = rapid.SliceOfN(conditions, 0, store.MaxConditions).Draw(t, "conditions")
-		w.Set = rapid.SampledFrom([]store.Item{nil, store.NewItem(store.Attribute{Name: "a", Value: store.Int(2)})}).Draw(t, "set")
+		w.Set = rapid.SampledFrom([]store.Item{nil, store.NewItem(store.Attribute{Name: "a",
+			Value: store.Int(2)})}).Draw(t, "set")
 		w.Remove = rapid.SampledFrom([][]string{nil, {"b"}, {"b", "c"}}).Draw(t, "remove")
 		e := newExpression()
 		var texts []string

@@ -27,11 +27,13 @@ type reply struct {
 func answer(body string) reply { return reply{http.StatusOK, body} }
 
 func failure(status int, code string) reply {
-	return reply{status, fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"as the script has it"}`, code)}
+	return reply{status, fmt.Sprintf(
+		`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"as the script has it"}`, code)}
 }
 
 func invalid(message string) reply {
-	return reply{http.StatusBadRequest, fmt.Sprintf(`{"__type":"com.amazon.coral.validate#ValidationException","message":%q}`, message)}
+	return reply{http.StatusBadRequest,
+		fmt.Sprintf(`{"__type":"com.amazon.coral.validate#ValidationException","message":%q}`, message)}
 }
 
 // conflicting is a failed condition of a single write, with the stored item.
@@ -39,7 +41,8 @@ func conflicting(item string) reply {
 	if item != "" {
 		item = `,"Item":` + item
 	}
-	return reply{http.StatusBadRequest, `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"no"` + item + `}`}
+	return reply{http.StatusBadRequest,
+		`{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"no"` + item + `}`}
 }
 
 // cancelled is a cancelled transaction, with its reasons in JSON.
@@ -160,7 +163,8 @@ func scripted(t *testing.T, replies ...reply) (*dynamostore.Store, *script) {
 func openAt(t *testing.T, endpoint string) *dynamostore.Store {
 	t.Helper()
 	d, err := dynamostore.Open(t.Context(), dynamostore.Options{
-		Tables: []store.Table{{Name: "t", PartitionKey: "id", TTL: "ttl", Indexes: []store.Index{{Name: "x", PartitionKey: "x", All: true}}}},
+		Tables: []store.Table{{Name: "t", PartitionKey: "id", TTL: "ttl",
+			Indexes: []store.Index{{Name: "x", PartitionKey: "x", All: true}}}},
 		Client: dynamotest.ClientAt(endpoint), Pace: quick(),
 	})
 	if err != nil {

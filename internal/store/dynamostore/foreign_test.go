@@ -15,7 +15,8 @@ import (
 )
 
 // foreign are values with a set, as DynamoDB writes them.
-var foreign = []string{`{"SS":["a"]}`, `{"NS":["1"]}`, `{"BS":["AA=="]}`, `{"L":[{"M":{"x":{"NS":["1"]}}}]}`, `{"M":{"x":{"SS":["a"]}}}`}
+var foreign = []string{`{"SS":["a"]}`, `{"NS":["1"]}`, `{"BS":["AA=="]}`, `{"L":[{"M":{"x":{"NS":["1"]}}}]}`,
+	`{"M":{"x":{"SS":["a"]}}}`}
 
 func TestForeign_Get(t *testing.T) {
 	for _, v := range foreign {
@@ -23,7 +24,8 @@ func TestForeign_Get(t *testing.T) {
 		s, script := scripted(t, got(item), got(item))
 		it, err := s.Get(t.Context(), "t", keyA)
 		for _, err := range []error{err, s.Commit(t.Context(), store.Check("t", keyA))} {
-			if !errors.Is(err, store.ErrFormat) || !strings.Contains(err.Error(), "table t, item a/: attribute v: ") || it != nil {
+			if !errors.Is(err, store.ErrFormat) || !strings.Contains(err.Error(), "table t, item a/: attribute v: ") ||
+				it != nil {
 				t.Errorf("an item with %s: %v, %v; want ErrFormat, table, key and attribute", v, it, err)
 			}
 		}
@@ -80,14 +82,17 @@ func TestForeign_Conflict(t *testing.T) {
 		want  store.Condition // that is named
 	}{
 		{putGuarded, one}, {updateGuarded, one}, {removeIf, one}, {putAbsent, store.Absent()},
-		{store.Put("t", itemA(), seven, absentW, absentV), absentV}, {store.Update("t", keyA, nil, []string{"n"}, seven, equalsV), equalsV},
+		{store.Put("t", itemA(), seven, absentW, absentV),
+			absentV}, {store.Update("t", keyA, nil, []string{"n"}, seven, equalsV), equalsV},
 	} {
 		s, _ := scripted(t, conflicting(item))
 		alone := s.Commit(t.Context(), c.write)
 		s, _ = scripted(t, failed)
-		together := s.Commit(t.Context(), store.Put("t", store.NewItem(store.Attribute{Name: "id", Value: store.S("b")})), c.write)
+		together := s.Commit(t.Context(), store.Put("t",
+			store.NewItem(store.Attribute{Name: "id", Value: store.S("b")})), c.write)
 		for _, err := range []error{alone, together} {
-			if conflict, ok := errors.AsType[*store.ConflictError](err); !ok || conflict.Condition != c.want.String() || conflict.Key != keyA {
+			if conflict, ok := errors.AsType[*store.ConflictError](err); !ok || conflict.Condition != c.want.String() ||
+				conflict.Key != keyA {
 				t.Errorf("Commit = %v, want a conflict: %s", err, c.want)
 			}
 		}
@@ -110,14 +115,16 @@ func TestForeign_Local(t *testing.T) {
 	}
 	raw := func() map[string]types.AttributeValue {
 		out, err := s.client.GetItem(t.Context(), &dynamodb.GetItemInput{
-			TableName: aws.String(s.prefix + "t"), Key: map[string]types.AttributeValue{"id": foreignItem["id"]}, ConsistentRead: aws.Bool(true),
+			TableName: aws.String(s.prefix + "t"), Key: map[string]types.AttributeValue{"id": foreignItem["id"]},
+			ConsistentRead: aws.Bool(true),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return out.Item
 	}
-	if _, err := s.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(s.prefix + "t"), Item: foreignItem}); err != nil {
+	if _, err := s.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(s.prefix + "t"),
+		Item: foreignItem}); err != nil {
 		t.Fatal(err)
 	}
 	other := store.Put("t", store.NewItem(store.Attribute{Name: "id", Value: store.S("b")}))
@@ -125,7 +132,8 @@ func TestForeign_Local(t *testing.T) {
 		condition store.Condition
 		want      error
 	}{
-		{store.AttributeAbsent("null"), nil}, {store.AttributeAbsent("set"), store.ErrConflict}, {store.AttributeAbsent("n"), store.ErrConflict},
+		{store.AttributeAbsent("null"), nil}, {store.AttributeAbsent("set"),
+			store.ErrConflict}, {store.AttributeAbsent("n"), store.ErrConflict},
 		{store.AttributeEquals("set", store.L(store.S("x"))), store.ErrConflict}, {store.Absent(), store.ErrConflict},
 	} {
 		write := store.Update("t", keyA, store.NewItem(number("m", int64(i))), nil, c.condition)
@@ -137,7 +145,8 @@ func TestForeign_Local(t *testing.T) {
 	}
 	two := []store.Condition{store.AttributeAbsent("null"), store.AttributeAbsent("none")}
 	for _, key := range []string{"a", "nobody"} { // there, and not
-		for _, write := range []store.Write{store.Check("t", store.Key{PK: "b"}, two...), store.Put("t", store.NewItem(store.Attribute{Name: "id", Value: store.S(key + "2")}), two...)} {
+		for _, write := range []store.Write{store.Check("t", store.Key{PK: "b"}, two...),
+			store.Put("t", store.NewItem(store.Attribute{Name: "id", Value: store.S(key + "2")}), two...)} {
 			if err := s.Commit(t.Context(), write, store.Update("t", keyA, nil, nil, two...)); err != nil {
 				t.Errorf("if both are absent: %v", err)
 			}

@@ -32,7 +32,8 @@ func (s service) Do(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return &http.Response{
-		StatusCode: status, Request: r, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, Body: io.NopCloser(bytes.NewReader([]byte(answer))),
+		StatusCode: status, Request: r, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
+		Body: io.NopCloser(bytes.NewReader([]byte(answer))),
 	}, nil
 }
 
@@ -122,7 +123,8 @@ func TestIterations_Exhausted(t *testing.T) {
 				}, Pace{Total: 5 * time.Second}.orDefault())
 				sorts, err := read(iterations(t.Context(), s)[name])
 				if !errors.Is(err, store.ErrThrottled) || !slices.Equal(sorts, []string{"1"}) || n < 4 {
-					t.Errorf("%s, then silence %t = %v, %v after %d requests; want one row and ErrThrottled", name, silent, sorts, err, n)
+					t.Errorf("%s, then silence %t = %v, %v after %d requests; want one row and ErrThrottled", name, silent,
+						sorts, err, n)
 				}
 			})
 		}
@@ -142,7 +144,8 @@ func TestIterations_Refused(t *testing.T) {
 			return 400, answers[min(n, len(answers))-1], nil
 		}, Pace{First: time.Nanosecond}.orDefault())
 		sorts, err := read(iterations(t.Context(), s)[name])
-		if err == nil || !strings.Contains(err.Error(), "not allowed") || errors.Is(err, store.ErrThrottled) || !slices.Equal(sorts, []string{"1"}) || n != 3 {
+		if err == nil || !strings.Contains(err.Error(), "not allowed") || errors.Is(err, store.ErrThrottled) ||
+			!slices.Equal(sorts, []string{"1"}) || n != 3 {
 			t.Errorf("%s = %v, %v after %d requests; want one row, then that it is not allowed", name, sorts, err, n)
 		}
 	}

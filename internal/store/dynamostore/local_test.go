@@ -30,7 +30,8 @@ func openLocal(t testing.TB, tables []store.Table, o dynamostore.Options) *prefi
 	for _, table := range tables {
 		// Faults are for the store: the tables are made without.
 		table.Name = p.prefix + table.Name
-		if _, err := p.client.CreateTable(t.Context(), dynamotable.Input(table, dynamotable.Settings{})); err != nil { // there at once
+		// there at once
+		if _, err := p.client.CreateTable(t.Context(), dynamotable.Input(table, dynamotable.Settings{})); err != nil {
 			t.Fatalf("CreateTable(%s): %v", table.Name, err)
 		}
 		o.Tables = append(o.Tables, table)

@@ -62,7 +62,8 @@ func TestLostReplies(t *testing.T) {
 		{"guarded put, no item, sent again", putGuarded, []reply{silence, absent, done}, none},
 		{"guarded put, sent again, had landed meanwhile", putGuarded, []reply{silence, got(theirs), conflicting(ours)}, none},
 		{"guarded put, sent again, conflict", putGuarded, []reply{silence, got(theirs), conflicting(theirs)}, unknown},
-		{"guarded put, sent again, conflict with nothing", putGuarded, []reply{silence, got(theirs), conflicting("")}, unknown},
+		{"guarded put, sent again, conflict with nothing", putGuarded, []reply{silence, got(theirs), conflicting("")},
+			unknown},
 		{"guarded put, lost twice", putGuarded, []reply{silence, got(theirs), broken, got(ours)}, none},
 		{"guarded put, busy when sent again", putGuarded, []reply{silence, got(theirs), busy, got(theirs), done}, none},
 		{"guarded put, refused when sent again", putGuarded, []reply{silence, got(theirs), invalid("no")}, unknown},
@@ -81,8 +82,10 @@ func TestLostReplies(t *testing.T) {
 		{"guarded delete, sent again, gone meanwhile", removeIf, []reply{silence, got(theirs), conflicting("")}, none},
 		{"guarded delete, sent again, conflict", removeIf, []reply{silence, got(theirs), conflicting(theirs)}, unknown},
 		{"reading back fails for a while", put, []reply{silence, busy, broken, silence, got(ours)}, none},
-		{"reading back is not allowed", put, []reply{silence, failure(http.StatusBadRequest, "AccessDeniedException")}, unknown},
-		{"nothing lost, only busy", put, []reply{busy, failure(http.StatusBadRequest, "TransactionConflictException"), busy, done}, none},
+		{"reading back is not allowed", put, []reply{silence,
+			failure(http.StatusBadRequest, "AccessDeniedException")}, unknown},
+		{"nothing lost, only busy", put, []reply{busy, failure(http.StatusBadRequest, "TransactionConflictException"),
+			busy, done}, none},
 		{"nothing lost, busy, conflict", putGuarded, []reply{busy, conflicting(theirs)}, store.ErrConflict},
 		{"conflict at once", putAbsent, []reply{conflicting(theirs)}, store.ErrConflict},
 	} {
@@ -92,7 +95,8 @@ func TestLostReplies(t *testing.T) {
 			if !errors.Is(err, c.want) || (c.want == nil) != (err == nil) {
 				t.Errorf("Commit = %v, want %v", err, c.want)
 			}
-			if errors.Is(err, store.ErrUnknown) && (errors.Is(err, store.ErrThrottled) || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrInvalid)) {
+			if errors.Is(err, store.ErrUnknown) && (errors.Is(err, store.ErrThrottled) ||
+				errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrInvalid)) {
 				t.Errorf("%v is unknown, and says that nothing was written", err)
 			}
 			script.over()
@@ -138,21 +142,26 @@ func TestTransactions(t *testing.T) {
 		{"a condition", []reply{cancelled(none, failedTheirs)}, store.ErrConflict},
 		{"a condition counts before a conflict", []reply{cancelled(conflict, failedTheirs)}, store.ErrConflict},
 		{"a condition counts before throttling", []reply{cancelled(failedTheirs, throttled)}, store.ErrConflict},
-		{"too large counts before throttling", []reply{cancelled(tooLarge, throttled), cancelled(tooLarge, none)}, store.ErrTooLarge},
+		{"too large counts before throttling", []reply{cancelled(tooLarge, throttled), cancelled(tooLarge, none)},
+			store.ErrTooLarge},
 		{"too large with the token alone", []reply{cancelled(tooLarge, none), done}, nil},
 		{"invalid", []reply{cancelled(none, reason("ValidationError"))}, store.ErrInvalid},
-		{"busy, then a condition", []reply{cancelled(conflict, none), busy, cancelled(failedTheirs, none)}, store.ErrConflict},
+		{"busy, then a condition", []reply{cancelled(conflict, none), busy, cancelled(failedTheirs, none)},
+			store.ErrConflict},
 		{"lost, sent again", []reply{silence, done}, nil},
-		{"lost, an error, in progress, sent again", []reply{silence, broken, failure(http.StatusBadRequest, "TransactionInProgressException"), done}, nil},
+		{"lost, an error, in progress, sent again", []reply{silence, broken,
+			failure(http.StatusBadRequest, "TransactionInProgressException"), done}, nil},
 		{"lost, then a condition", []reply{silence, cancelled(none, failedTheirs)}, store.ErrUnknown},
 		{"lost, then a condition, and our token", []reply{silence, cancelled(none, failedOurs)}, nil},
 		{"lost, busy, sent again", []reply{silence, busy, cancelled(conflict, none), done}, nil},
 		{"lost, then refused", []reply{silence, failure(http.StatusBadRequest, "AccessDeniedException")}, store.ErrUnknown},
-		{"the same token, another transaction", []reply{failure(http.StatusBadRequest, "IdempotentParameterMismatchException")}, store.ErrInvalid},
+		{"the same token, another transaction", []reply{failure(http.StatusBadRequest,
+			"IdempotentParameterMismatchException")}, store.ErrInvalid},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, script := scripted(t, c.replies...)
-			err := s.Commit(t.Context(), store.Put("t", store.NewItem(store.Attribute{Name: "id", Value: store.S("b")})), updateGuarded)
+			err := s.Commit(t.Context(), store.Put("t", store.NewItem(store.Attribute{Name: "id", Value: store.S("b")})),
+				updateGuarded)
 			if !errors.Is(err, c.want) || (c.want == nil) != (err == nil) {
 				t.Errorf("Commit = %v, want %v", err, c.want)
 			}
@@ -168,10 +177,12 @@ func TestTransactions(t *testing.T) {
 
 // TestTransactions_MissingTable: which of the tables is not there DynamoDB does not tell.
 func TestTransactions_MissingTable(t *testing.T) {
-	server := httptest.NewServer(&script{t: t, replies: []reply{failure(http.StatusBadRequest, "ResourceNotFoundException")}})
+	server := httptest.NewServer(&script{t: t, replies: []reply{failure(http.StatusBadRequest,
+		"ResourceNotFoundException")}})
 	defer server.Close()
 	s, err := dynamostore.Open(t.Context(), dynamostore.Options{
-		Tables: []store.Table{{Name: "t", PartitionKey: "id"}, {Name: "u", PartitionKey: "id"}}, Client: dynamotest.ClientAt(server.URL), Pace: quick(),
+		Tables: []store.Table{{Name: "t", PartitionKey: "id"},
+			{Name: "u", PartitionKey: "id"}}, Client: dynamotest.ClientAt(server.URL), Pace: quick(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -208,8 +219,10 @@ func TestLostReplies_Log(t *testing.T) {
 		}
 		script.over()
 		server.Close()
-		debug, warn, lines := strings.Count(text.String(), "level=DEBUG"), strings.Count(text.String(), "level=WARN"), strings.Count(text.String(), "\n")
-		if debug != c.debug || warn != c.warn || lines != c.debug+c.warn || strings.Count(text.String(), "tables=t ") != lines {
+		debug, warn, lines := strings.Count(text.String(), "level=DEBUG"), strings.Count(text.String(),
+			"level=WARN"), strings.Count(text.String(), "\n")
+		if debug != c.debug || warn != c.warn || lines != c.debug+c.warn ||
+			strings.Count(text.String(), "tables=t ") != lines {
 			t.Errorf("the log is\n%swant %d lines of Debug and %d of Warn", text.String(), c.debug, c.warn)
 		}
 	}
@@ -218,7 +231,8 @@ func TestLostReplies_Log(t *testing.T) {
 // TestTransactions_Conflict checks that the failed write and condition are named.
 func TestTransactions_Conflict(t *testing.T) {
 	s, _ := scripted(t, cancelled(reason("None"), failedTheirs))
-	err := s.Commit(t.Context(), store.Put("t", store.NewItem(store.Attribute{Name: "id", Value: store.S("b")})), updateGuarded)
+	err := s.Commit(t.Context(), store.Put("t", store.NewItem(store.Attribute{Name: "id", Value: store.S("b")})),
+		updateGuarded)
 	got, ok := errors.AsType[*store.ConflictError](err)
 	if want := (store.ConflictError{Write: 1, Table: "t", Key: keyA, Condition: one.String()}); !ok || *got != want {
 		t.Errorf("Commit = %v, want %v", err, &want)

@@ -15,14 +15,14 @@ import (
 type Options struct {
 	// Tables are the tables this program uses, under their names in DynamoDB.
 	Tables []store.Table
-	// Now is the clock that expires items; nil is time.Now.
+	// Now is the clock for expiry; nil is time.Now.
 	Now func() time.Time
-	// Region and Endpoint say where the tables are; what is "" the SDK's default chain
+	// Region and Endpoint locate the tables; for "" the SDK's default chain
 	// decides. They do not count when there is a Client.
 	Region, Endpoint string
-	// Client is one that Dial has made; nil dials.
+	// Client is made by Dial; nil dials.
 	Client *dynamodb.Client
-	// Pace bounds the retries; for a field that is zero a default counts.
+	// Pace bounds the retries; a zero field has its default.
 	Pace Pace
 	// Logger hears of writes whose outcome stays unknown, and at level Debug of every lost
 	// answer to one; nil is silent.
@@ -64,7 +64,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		}
 	}
 	s := &Store{schema: schema, client: o.Client, now: o.Now, pace: o.Pace.orDefault(), log: o.Logger}
-	var once sync.Once // a person who waits is told why; a run of an hour need not hear it again
+	var once sync.Once // told once: a run of an hour need not be told again
 	s.pace.told = func(err error) {
 		once.Do(func() {
 			s.log.LogAttrs(ctx, slog.LevelWarn, "DynamoDB does not do what it is asked; trying on", slog.Any("error", err))

@@ -42,7 +42,8 @@ func (s *Store) living(ctx context.Context, t *store.Table, key store.Key, now i
 	var found attributes
 	err := s.read(ctx, action{"GetItem", "table " + t.Name}, func(ctx context.Context) error {
 		out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-			TableName: &t.Name, Key: encodeKey(t, key), ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+			TableName: &t.Name, Key: encodeKey(t, key), ConsistentRead: aws.Bool(true),
+			ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 		})
 		if err == nil {
 			found = out.Item
@@ -63,8 +64,8 @@ func (s *Store) living(ctx context.Context, t *store.Table, key store.Key, now i
 	return it, nil
 }
 
-// read retries a request that changes nothing: one item, or one page. When the time for
-// that ends during an attempt, the error is the last that says more.
+// read retries a request that changes nothing: one item, or one page. If the time ends during
+// an attempt, the error is that of an earlier attempt, if there was one.
 func (s *Store) read(ctx context.Context, a action, call func(context.Context) error) error {
 	var told error
 	_, err := s.pace.retry(ctx, func(ctx context.Context) (verdict, error) {
@@ -84,8 +85,8 @@ func (s *Store) read(ctx context.Context, a action, call func(context.Context) e
 	return err
 }
 
-// Query implements store.Store. An answer that nobody limits is read in DynamoDB's own
-// pages, of a megabyte each: a loop that means to leave early says so with a Limit.
+// Query implements store.Store. An unlimited query is read in DynamoDB's own pages, of
+// a megabyte each: a caller that reads only the first items should set a Limit.
 func (s *Store) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, error] {
 	return func(yield func(store.Item, error) bool) {
 		t, x, err := s.schema.CheckQuery(q)
@@ -93,7 +94,8 @@ func (s *Store) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, 
 			yield(nil, err)
 			return
 		}
-		in := &dynamodb.QueryInput{TableName: &t.Name, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal, ScanIndexForward: aws.Bool(!q.Reverse)}
+		in := &dynamodb.QueryInput{TableName: &t.Name, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+			ScanIndexForward: aws.Bool(!q.Reverse)}
 		key, sortKey := t.PartitionKey, t.SortKey
 		if x == nil {
 			in.ConsistentRead = aws.Bool(true)
@@ -139,8 +141,8 @@ func (e *expression) keyCondition(key, sortKey string, q store.Query) string {
 	return text
 }
 
-// begin returns where a query starts, nil for its beginning, or that it yields nothing.
-// DynamoDB refuses a range that is upside down, and a start outside the range.
+// begin returns the start key of a query, nil for its beginning, or reports that it is empty.
+// DynamoDB refuses a reversed range, and a start outside the range.
 func begin(t *store.Table, x *store.Index, q store.Query) (start attributes, nothing bool) {
 	if q.To != "" && q.From > q.To {
 		return nil, true
@@ -193,7 +195,8 @@ func (s *Store) Scan(ctx context.Context, sc store.Scan) iter.Seq2[store.Item, e
 			r.start = encodeKey(t, sc.After.Key)
 		}
 		a := action{"Scan", "table " + t.Name}
-		s.pages(ctx, r, yield, func(ctx context.Context, start attributes, _ int) (items []attributes, last attributes, err error) {
+		s.pages(ctx, r, yield, func(ctx context.Context, start attributes, _ int) (items []attributes,
+			last attributes, err error) {
 			in.ExclusiveStartKey = start
 			err = s.read(ctx, a, func(ctx context.Context) error {
 				out, err := s.client.Scan(ctx, in)
@@ -211,7 +214,7 @@ func (s *Store) Scan(ctx context.Context, sc store.Scan) iter.Seq2[store.Item, e
 // A reading is one iteration over the pages of a query or scan.
 type reading struct {
 	table   *store.Table
-	base    bool // of the table itself: what has expired is hidden
+	base    bool // of the table itself: expired items are hidden
 	limit   int  // 0 for none
 	start   attributes
 	nothing bool // there can be no rows
@@ -249,7 +252,8 @@ func (s *Store) pages(ctx context.Context, r reading, yield func(store.Item, err
 	}
 }
 
-func (s *Store) page(ctx context.Context, r reading, start attributes, limit int, next fetch) (items []attributes, last attributes, err error) {
+func (s *Store) page(ctx context.Context, r reading, start attributes, limit int,
+	next fetch) (items []attributes, last attributes, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}

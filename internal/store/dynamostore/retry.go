@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// A Pace bounds the attempts of one request, such as one page of a Query. The wait before each further attempt is
-// drawn between zero and a bound that begins at First and doubles up to Longest.
+// A Pace bounds the attempts of one request, such as one page of a Query. The wait before each
+// further attempt is random, up to a bound: First at the beginning, then doubled up to Longest.
 type Pace struct {
 	Attempt time.Duration // one attempt may take so long
 	Total   time.Duration // all attempts and the waits between them
 	First   time.Duration
 	Longest time.Duration
 
-	wall func() time.Time // what the machine's clock says; nil is time.Now
+	wall func() time.Time // the machine's clock; nil is time.Now
 	told func(error)      // hears why an attempt failed when the waits have come to Longest; may be nil
 }
 
-// defaultPace returns what a store keeps to that was not told otherwise.
+// defaultPace returns the pace of a store without one of its own.
 func defaultPace() Pace {
 	return Pace{Attempt: 10 * time.Second, Total: 40 * time.Second, First: 25 * time.Millisecond, Longest: 2 * time.Second}
 }
@@ -40,7 +40,7 @@ func (p Pace) orDefault() Pace {
 	return p
 }
 
-// A verdict is what one attempt has come to.
+// A verdict is the result of one attempt.
 type verdict uint8
 
 const (

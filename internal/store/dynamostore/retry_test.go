@@ -12,7 +12,8 @@ import (
 )
 
 // tries runs p.retry in a bubble, where time passes only while everybody waits.
-func tries(t *testing.T, p Pace, ctx func(t *testing.T) context.Context, once func(n int, ctx context.Context) (verdict, error), check func(v verdict, err error, starts []time.Duration)) {
+func tries(t *testing.T, p Pace, ctx func(t *testing.T) context.Context,
+	once func(n int, ctx context.Context) (verdict, error), check func(v verdict, err error, starts []time.Duration)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var starts []time.Duration
@@ -59,11 +60,12 @@ func TestRetry_WaitsDoubleUpToABound(t *testing.T) {
 
 func TestRetry_EndsWithTheTotal(t *testing.T) {
 	p := Pace{Total: 3 * time.Second}.orDefault()
-	tries(t, p, endless, func(int, context.Context) (verdict, error) { return again, errBusy }, func(v verdict, err error, starts []time.Duration) {
-		if last := starts[len(starts)-1]; v != again || !errors.Is(err, errBusy) || len(starts) < 3 || last > p.Total {
-			t.Errorf("%v, %v after %d attempts, the last at %s", v, err, len(starts), last)
-		}
-	})
+	tries(t, p, endless, func(int, context.Context) (verdict, error) { return again, errBusy },
+		func(v verdict, err error, starts []time.Duration) {
+			if last := starts[len(starts)-1]; v != again || !errors.Is(err, errBusy) || len(starts) < 3 || last > p.Total {
+				t.Errorf("%v, %v after %d attempts, the last at %s", v, err, len(starts), last)
+			}
+		})
 }
 
 func TestRetry_EndsWithTheCallersDeadline(t *testing.T) {
@@ -72,11 +74,12 @@ func TestRetry_EndsWithTheCallersDeadline(t *testing.T) {
 		t.Cleanup(cancel)
 		return ctx
 	}
-	tries(t, defaultPace(), deadline, func(int, context.Context) (verdict, error) { return lost, errBusy }, func(v verdict, _ error, starts []time.Duration) {
-		if last := starts[len(starts)-1]; v != lost || last > time.Second {
-			t.Errorf("%v, the last attempt at %s", v, last)
-		}
-	})
+	tries(t, defaultPace(), deadline, func(int, context.Context) (verdict, error) { return lost, errBusy },
+		func(v verdict, _ error, starts []time.Duration) {
+			if last := starts[len(starts)-1]; v != lost || last > time.Second {
+				t.Errorf("%v, the last attempt at %s", v, last)
+			}
+		})
 }
 
 // TestRetry_EndsAfterASleep: the machine slept, and no timer has noticed.
@@ -151,12 +154,16 @@ func TestEnded(t *testing.T) {
 		{"done after a lost answer", open, true, final, nil, nil, nil},
 		{"done, and the caller has left", closed, true, final, nil, nil, nil},
 		{"refused", open, false, final, store.ErrInvalid, []error{store.ErrInvalid}, []error{store.ErrUnknown}},
-		{"refused after a lost answer", open, true, final, store.ErrInvalid, []error{store.ErrUnknown}, []error{store.ErrInvalid}},
+		{"refused after a lost answer", open, true, final, store.ErrInvalid, []error{store.ErrUnknown},
+			[]error{store.ErrInvalid}},
 		{"busy to the end", open, false, again, store.ErrThrottled, []error{store.ErrThrottled}, []error{store.ErrUnknown}},
-		{"busy to the end after a lost answer", open, true, again, store.ErrThrottled, []error{store.ErrUnknown}, []error{store.ErrThrottled}},
+		{"busy to the end after a lost answer", open, true, again, store.ErrThrottled, []error{store.ErrUnknown},
+			[]error{store.ErrThrottled}},
 		{"lost to the end", open, true, lost, errBusy, []error{store.ErrUnknown}, nil},
-		{"the caller has left while it was busy", closed, false, again, store.ErrThrottled, []error{context.Canceled}, []error{store.ErrUnknown, store.ErrThrottled}},
-		{"the caller has left after a lost answer", closed, true, lost, errBusy, []error{store.ErrUnknown, context.Canceled}, nil},
+		{"the caller has left while it was busy", closed, false, again, store.ErrThrottled, []error{context.Canceled},
+			[]error{store.ErrUnknown, store.ErrThrottled}},
+		{"the caller has left after a lost answer", closed, true, lost, errBusy,
+			[]error{store.ErrUnknown, context.Canceled}, nil},
 	} {
 		err := (&commit{}).ended(c.ctx, c.unknown, c.v, c.err)
 		if (err == nil) != (len(c.want) == 0) {
@@ -179,7 +186,8 @@ func TestEnded(t *testing.T) {
 func TestRetry_TellsWhoWaits(t *testing.T) {
 	for attempts, want := range map[int]bool{3: false, 12: true} {
 		var told error
-		p := Pace{First: 10 * time.Millisecond, Longest: 80 * time.Millisecond, Total: time.Minute, told: func(err error) { told = err }}.orDefault()
+		p := Pace{First: 10 * time.Millisecond, Longest: 80 * time.Millisecond, Total: time.Minute,
+			told: func(err error) { told = err }}.orDefault()
 		tries(t, p, endless, func(n int, _ context.Context) (verdict, error) {
 			if n == attempts {
 				return final, nil

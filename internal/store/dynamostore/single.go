@@ -21,9 +21,9 @@ import (
 //	absent (a delete)  | done               | done
 //	anything else      | send it again      | unknown
 //
-// and when what was sent again meets a condition that does not hold, our token in the item
-// (or, for a delete, no item) means done, anything else unknown: the first sending may
-// have landed and been written over.
+// If the repeated write meets a failed condition, our token in the item means done, as does no
+// item for a delete. Otherwise the outcome is unknown: the first write may have landed and have
+// been overwritten.
 func (c *commit) single(ctx context.Context) error {
 	w := &c.list[0]
 	unknown := false
@@ -75,7 +75,8 @@ func (c *commit) readBack(ctx context.Context) (landed bool, v verdict, err erro
 	w, t := &c.list[0], c.tables[0]
 	ctx, sent := watch(ctx)
 	out, err := c.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &t.Name, Key: encodeKey(t, w.KeyIn(t)), ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+		TableName: &t.Name, Key: encodeKey(t, w.KeyIn(t)), ConsistentRead: aws.Bool(true),
+		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	})
 	if err != nil {
 		v, err = action{"GetItem", "table " + t.Name}.judge(err, sent.Load())
@@ -122,7 +123,8 @@ func (c *commit) sendOne(ctx context.Context) (a action, err error) {
 	case store.OpPut:
 		a.name = "PutItem"
 		in := &dynamodb.PutItemInput{
-			TableName: &t.Name, Item: c.marked(w), ConditionExpression: condition, ReturnConsumedCapacity: capacity, ReturnValuesOnConditionCheckFailure: old,
+			TableName: &t.Name, Item: c.marked(w), ConditionExpression: condition, ReturnConsumedCapacity: capacity,
+			ReturnValuesOnConditionCheckFailure: old,
 		}
 		if condition != nil {
 			in.ExpressionAttributeNames, in.ExpressionAttributeValues = e.names, e.values
@@ -146,7 +148,8 @@ func (c *commit) sendOne(ctx context.Context) (a action, err error) {
 		a.name = "DeleteItem"
 		in := &dynamodb.DeleteItemInput{
 			TableName: &t.Name, Key: encodeKey(t, w.Key), ConditionExpression: condition,
-			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnConsumedCapacity: capacity, ReturnValuesOnConditionCheckFailure: old,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnConsumedCapacity: capacity,
+			ReturnValuesOnConditionCheckFailure: old,
 		}
 		var out *dynamodb.DeleteItemOutput
 		if out, err = c.client.DeleteItem(ctx, in); err == nil {

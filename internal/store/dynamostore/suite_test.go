@@ -53,7 +53,9 @@ func TestSuiteUnderFaults(t *testing.T) {
 		dynamotest.SmallPage: 0.7, dynamotest.EmptyPage: 0.1,
 	}
 	storetest.Run(t, func(t *testing.T, tables []store.Table, now func() time.Time) store.Store {
-		if topic := strings.Split(t.Name(), "/")[1]; !soaktest.On() && !slices.Contains([]string{"Update", "Atomicity", "Expiry", "ExpiredWrites", "Returned", "Model", "Unknown", "Unsupported"}, topic) {
+		if topic := strings.Split(t.Name(), "/")[1]; !soaktest.On() &&
+			!slices.Contains([]string{"Update", "Atomicity", "Expiry", "ExpiredWrites", "Returned", "Model", "Unknown",
+				"Unsupported"}, topic) {
 			t.Skip("this topic is left to DUESDAY_SOAK=1")
 		}
 		p := dynamotest.NewProxy(t, endpoint, dynamotest.Options{Seed: 1, Rates: rates})
@@ -63,5 +65,6 @@ func TestSuiteUnderFaults(t *testing.T) {
 
 // quick is a pace for tests: as many attempts as it takes, and hardly a wait.
 func quick() dynamostore.Pace {
-	return dynamostore.Pace{Attempt: 20 * time.Second, Total: 2 * time.Minute, First: time.Microsecond, Longest: time.Millisecond}
+	return dynamostore.Pace{Attempt: 20 * time.Second, Total: 2 * time.Minute, First: time.Microsecond,
+		Longest: time.Millisecond}
 }

@@ -24,7 +24,8 @@ import (
 // holds again.
 func (c *commit) transact(ctx context.Context) error {
 	in := &dynamodb.TransactWriteItemsInput{
-		TransactItems: c.items(), ClientRequestToken: aws.String(hex.EncodeToString(newToken())), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+		TransactItems: c.items(), ClientRequestToken: aws.String(hex.EncodeToString(newToken())),
+		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	}
 	a := action{"TransactWriteItems", "table " + strings.Join(c.names(), " or ")}
 	unknown := false
@@ -59,7 +60,7 @@ func (c *commit) transact(ctx context.Context) error {
 
 // cancelled tells the reasons of a cancelled transaction apart. There is one for each
 // write, in order; nothing was written. A failed condition counts before everything else:
-// it is the one thing that trying again does not change.
+// only this error stays after every retry.
 func (c *commit) cancelled(a action, reasons []types.CancellationReason) (verdict, error) {
 	var busy, refused error
 	for i := range reasons {
@@ -89,7 +90,7 @@ func (c *commit) cancelled(a action, reasons []types.CancellationReason) (verdic
 	return final, fmt.Errorf("%s: cancelled without a reason", a)
 }
 
-// shown reports whether an item that was returned carries the token of the commit.
+// shown reports whether a returned item carries the token of the commit.
 func (c *commit) shown(reasons []types.CancellationReason) bool {
 	for i := range reasons {
 		if c.ours(reasons[i].Item) {
@@ -113,7 +114,8 @@ func (c *commit) item(w *store.Write, t *store.Table) types.TransactWriteItem {
 	condition := e.condition(w, t, c.now)
 	switch w.Op {
 	case store.OpPut:
-		put := &types.Put{TableName: &t.Name, Item: c.marked(w), ConditionExpression: condition, ReturnValuesOnConditionCheckFailure: old}
+		put := &types.Put{TableName: &t.Name, Item: c.marked(w), ConditionExpression: condition,
+			ReturnValuesOnConditionCheckFailure: old}
 		if condition != nil {
 			put.ExpressionAttributeNames, put.ExpressionAttributeValues = e.names, e.values
 		}

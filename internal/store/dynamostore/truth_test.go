@@ -30,12 +30,14 @@ func TestAnswersAreTrue(t *testing.T) {
 		dynamotest.ErrorBefore: 0.05, dynamotest.ErrorAfter: 0.05, dynamotest.RequestLost: 0.05, dynamotest.ReplyLost: 0.1,
 		dynamotest.Conflict: 0.05, dynamotest.Throttling: 0.05,
 	}})
-	s := openLocal(t, []store.Table{{Name: "t", PartitionKey: "id"}}, dynamostore.Options{Client: proxy.Client(), Pace: quick()})
+	s := openLocal(t, []store.Table{{Name: "t", PartitionKey: "id"}},
+		dynamostore.Options{Client: proxy.Client(), Pace: quick()})
 	defer closeStore(t, s)
 	counter := func(i int) store.Key { return store.Key{PK: fmt.Sprint("counter", i%counters)} }
 	for i := range counters {
 		for {
-			err := s.Commit(t.Context(), store.Put("t", store.NewItem(store.Attribute{Name: "id", Value: store.S(counter(i).PK)}, number("n", 0))))
+			err := s.Commit(t.Context(), store.Put("t", store.NewItem(store.Attribute{Name: "id",
+				Value: store.S(counter(i).PK)}, number("n", 0))))
 			if err == nil {
 				break
 			}
@@ -62,7 +64,8 @@ func TestAnswersAreTrue(t *testing.T) {
 		}
 		sum += it.Int("n")
 	}
-	t.Logf("%d done, %d refused, %d unknown; the counters say %d; faults %v", tally.done, tally.refused, tally.unknown, sum, proxy.Counts())
+	t.Logf("%d done, %d refused, %d unknown; the counters say %d; faults %v", tally.done, tally.refused,
+		tally.unknown, sum, proxy.Counts())
 	if tally.other != nil {
 		t.Error(tally.other)
 	}
@@ -80,11 +83,13 @@ func countUp(ctx context.Context, s store.Store, counter store.Key, own string, 
 	if err != nil {
 		return err
 	}
-	up := store.Update("t", counter, store.NewItem(number("n", it.Int("n")+1)), nil, store.AttributeEquals("n", it.Get("n")))
+	up := store.Update("t", counter, store.NewItem(number("n", it.Int("n")+1)), nil,
+		store.AttributeEquals("n", it.Get("n")))
 	if alone {
 		return s.Commit(ctx, up)
 	}
-	return s.Commit(ctx, up, store.Put("t", store.NewItem(store.Attribute{Name: "id", Value: store.S(own)}), store.Absent()))
+	return s.Commit(ctx, up, store.Put("t", store.NewItem(store.Attribute{Name: "id", Value: store.S(own)}),
+		store.Absent()))
 }
 
 // A tally counts answers.
@@ -119,14 +124,16 @@ func closeStore(t testing.TB, s store.Store) {
 // TestMissingTable: a table that is not there is found out by the first request.
 func TestMissingTable(t *testing.T) {
 	name := dynamotest.Prefix(t) + "none"
-	s, err := dynamostore.Open(t.Context(), dynamostore.Options{Tables: []store.Table{{Name: name, PartitionKey: "id"}}, Client: dynamotest.Client(t)})
+	s, err := dynamostore.Open(t.Context(), dynamostore.Options{Tables: []store.Table{{Name: name,
+		PartitionKey: "id"}}, Client: dynamotest.Client(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer closeStore(t, s)
 	_, got := s.Get(t.Context(), name, keyA)
 	write := store.Put(name, itemA())
-	for _, err := range []error{got, s.Commit(t.Context(), write), s.Commit(t.Context(), write, store.Check(name, store.Key{PK: "b"}, store.Absent()))} {
+	for _, err := range []error{got, s.Commit(t.Context(), write),
+		s.Commit(t.Context(), write, store.Check(name, store.Key{PK: "b"}, store.Absent()))} {
 		if !errors.Is(err, store.ErrMissing) {
 			t.Errorf("%v, want ErrMissing", err)
 		}
@@ -155,13 +162,15 @@ func TestTokens(t *testing.T) {
 		{[]store.Write{store.Update("t", keyA, nil, nil), store.Check("t", store.Key{PK: "c"}, store.Absent())}, "a", true},
 		{[]store.Write{store.Put("t", large)}, "b", false},
 		{[]store.Write{store.Update("t", store.Key{PK: "b"}, store.NewItem(number("n", 1)), []string{"blob"})}, "b", true},
-		{[]store.Write{store.Update("t", store.Key{PK: "b"}, store.NewItem(store.Attribute{Name: "blob", Value: large.Get("blob")}), []string{"n"})}, "b", false},
+		{[]store.Write{store.Update("t", store.Key{PK: "b"},
+			store.NewItem(store.Attribute{Name: "blob", Value: large.Get("blob")}), []string{"n"})}, "b", false},
 	} {
 		if err := s.Commit(t.Context(), c.writes...); err != nil {
 			t.Fatalf("write %d: %v", i, err)
 		}
 		out, err := s.client.GetItem(t.Context(), &dynamodb.GetItemInput{
-			TableName: aws.String(s.prefix + "t"), Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: c.key}},
+			TableName: aws.String(s.prefix + "t"),
+			Key:       map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: c.key}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -179,7 +188,8 @@ func TestTokens(t *testing.T) {
 func TestConsumed(t *testing.T) {
 	s := openLocal(t, []store.Table{{Name: "t", PartitionKey: "id"}}, dynamostore.Options{})
 	defer closeStore(t, s)
-	if err := s.Commit(t.Context(), store.Put("t", itemA(store.Attribute{Name: "blob", Value: store.B(make([]byte, 5000))}))); err != nil {
+	if err := s.Commit(t.Context(), store.Put("t", itemA(store.Attribute{Name: "blob",
+		Value: store.B(make([]byte, 5000))}))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Get(t.Context(), "t", keyA); err != nil {
@@ -194,7 +204,8 @@ func BenchmarkLocal(b *testing.B) {
 	s := openLocal(b, []store.Table{{Name: "t", PartitionKey: "id"}}, dynamostore.Options{})
 	defer closeStore(b, s)
 	put := func(id string) store.Write {
-		return store.Put("t", store.NewItem(store.Attribute{Name: "id", Value: store.S(id)}, number("n", 1), store.Attribute{Name: "blob", Value: store.B(make([]byte, 500))}))
+		return store.Put("t", store.NewItem(store.Attribute{Name: "id", Value: store.S(id)}, number("n", 1),
+			store.Attribute{Name: "blob", Value: store.B(make([]byte, 500))}))
 	}
 	if err := s.Commit(b.Context(), put("a")); err != nil {
 		b.Fatal(err)
@@ -206,7 +217,8 @@ func BenchmarkLocal(b *testing.B) {
 		{"Get", func(int) error { _, err := s.Get(b.Context(), "t", keyA); return err }},
 		{"Put", func(i int) error { return s.Commit(b.Context(), put(fmt.Sprint("p", i%100))) }},
 		{"Transaction", func(i int) error {
-			return s.Commit(b.Context(), put(fmt.Sprint("p", i%100)), put(fmt.Sprint("q", i%100)), store.Update("t", keyA, store.NewItem(number("n", int64(i))), nil))
+			return s.Commit(b.Context(), put(fmt.Sprint("p", i%100)), put(fmt.Sprint("q", i%100)),
+				store.Update("t", keyA, store.NewItem(number("n", int64(i))), nil))
 		}},
 	} {
 		b.Run(c.name, func(b *testing.B) {

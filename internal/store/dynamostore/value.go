@@ -10,7 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// tokenName is the attribute that holds the token of an item's last write.
+// tokenName is the attribute with the token of an item's last write.
 const tokenName = "_token"
 
 type attributes = map[string]types.AttributeValue
@@ -52,10 +52,9 @@ func encode(v store.Value) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: v.Str()}
 }
 
-// decodeItem returns the item without its token. What is null is left out of items, maps
-// and lists: it reads as absent. An attribute that the contract has no value for (a set, or
-// what holds one) is left out too, and the error says so. It is of use for an item that was
-// read in an iteration or decides a condition; Get returns the error and no item.
+// decodeItem returns the item without its token. Nulls are left out of items, maps and lists:
+// they read as absent. An attribute with a set in it is left out too, and the error says so.
+// Iterations and conditions use such an item; Get returns the error and no item.
 func decodeItem(t *store.Table, m attributes) (store.Item, error) {
 	it := make(store.Item, 0, len(m))
 	var foreign error

@@ -8,7 +8,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Difference is one thing in which a table is not what was declared.
+// A Difference is one deviation of a table from its declaration.
 type Difference struct {
 	Table string
 	Part  string // "partition key", "index GSI-1 projection", ...
@@ -16,9 +16,8 @@ type Difference struct {
 	Got   string
 	Mends bool // Create puts it right
 
-	// Harmless is what the table has more than was declared: a further index, or a projection
-	// that holds the declared one. Nothing has to be done about it, and Create leaves it.
-	// What neither mends nor is harmless Create refuses.
+	// Harmless: the table has more than was declared, such as a further index or a wider
+	// projection. Create leaves it. Create refuses a difference that neither mends nor is harmless.
 	Harmless bool
 }
 
@@ -31,9 +30,9 @@ const (
 	off  = "off"
 )
 
-// Compare returns the differences between the declaration and what is there, in a fixed
-// order. The order of attributes in a projection is no difference, nor are key attributes
-// in it, which DynamoDB projects in any case. Where keys differ projections are not compared.
+// Compare returns the differences between the declaration and the table, in a fixed order. The
+// order of attributes in a projection is no difference, nor are key attributes in it, which
+// DynamoDB projects in any case. If keys differ, projections are not compared.
 func Compare(declared store.Table, described Description) []Difference {
 	if described.Missing {
 		return []Difference{{Table: declared.Name, Part: "table", Want: "one", Got: none, Mends: true}}
@@ -60,7 +59,8 @@ func Compare(declared store.Table, described Description) []Difference {
 		c.more("local index "+name, none, "a local secondary index")
 	}
 	if declared.TTL != got.TTL {
-		c.found = append(c.found, Difference{Table: c.table, Part: "TTL attribute", Want: orElse(declared.TTL, off), Got: orElse(got.TTL, off), Mends: got.TTL == ""})
+		c.found = append(c.found, Difference{Table: c.table, Part: "TTL attribute", Want: orElse(declared.TTL, off),
+			Got: orElse(got.TTL, off), Mends: got.TTL == ""})
 	}
 	return c.found
 }
@@ -76,7 +76,7 @@ func (c *comparison) differ(part, want, got string) {
 	}
 }
 
-// more notes what is there beyond the declaration.
+// more notes a part beyond the declaration.
 func (c *comparison) more(part, want, got string) {
 	c.found = append(c.found, Difference{Table: c.table, Part: part, Want: want, Got: got, Harmless: true})
 }
@@ -94,7 +94,8 @@ func (c *comparison) index(declared *store.Table, want *store.Index, described *
 	wanted, there := Projection(declared, want), Projection(described, got)
 	switch {
 	case !sameKeys || wanted == there:
-	case got.All || !want.All && !slices.ContainsFunc(projected(declared, want), func(name string) bool { return !slices.Contains(got.Include, name) }):
+	case got.All || !want.All && !slices.ContainsFunc(projected(declared, want),
+		func(name string) bool { return !slices.Contains(got.Include, name) }):
 		c.more(part+" projection", wanted, there)
 	default:
 		c.differ(part+" projection", wanted, there)
@@ -111,7 +112,7 @@ func shape(t *store.Table, x *store.Index) string {
 }
 
 // Projection says what an index of the table projects, in one spelling: ALL, KEYS_ONLY, or
-// INCLUDE with the attributes that are no keys, sorted.
+// INCLUDE with the sorted attributes, without keys.
 func Projection(t *store.Table, x *store.Index) string {
 	if x.All {
 		return "ALL"
@@ -122,7 +123,7 @@ func Projection(t *store.Table, x *store.Index) string {
 	return "KEYS_ONLY"
 }
 
-// projected returns the attributes of the list of an index that are no keys, sorted.
+// projected returns the sorted attributes of an index's list, without keys.
 func projected(t *store.Table, x *store.Index) (list []string) {
 	for _, name := range x.Include {
 		if !t.IsKey(name) && name != x.PartitionKey && name != x.SortKey {
@@ -135,7 +136,8 @@ func projected(t *store.Table, x *store.Index) (list []string) {
 
 // isKey reports whether the attribute is a key of the table or of one of its indexes.
 func isKey(t *store.Table, name string) bool {
-	return t.IsKey(name) || slices.ContainsFunc(t.Indexes, func(x store.Index) bool { return name == x.PartitionKey || name == x.SortKey })
+	return t.IsKey(name) || slices.ContainsFunc(t.Indexes,
+		func(x store.Index) bool { return name == x.PartitionKey || name == x.SortKey })
 }
 
 func orElse(text, other string) string {
@@ -145,8 +147,8 @@ func orElse(text, other string) string {
 	return text
 }
 
-// A DifferentError says that tables are there which are not the declared ones. Nothing was
-// created or changed.
+// A DifferentError names tables with other keys, indexes or projections than declared. Nothing
+// was created or changed.
 type DifferentError struct{ Differences []Difference }
 
 func (e *DifferentError) Error() string {
@@ -157,13 +159,12 @@ func (e *DifferentError) Error() string {
 	return "these tables are not Duesday's, and were left as they are: " + strings.Join(lines, "; ")
 }
 
-// Refused returns a DifferentError of the differences that Create neither puts right nor
-// leaves alone, or nil.
+// Refused returns a DifferentError of the differences that neither mend nor are harmless, or nil.
 func Refused(found ...Description) error {
 	return different(found, func(d Difference) bool { return !d.Mends && !d.Harmless })
 }
 
-// different returns a DifferentError of the differences that count, or nil.
+// different returns a DifferentError of the differences chosen by counts, or nil.
 func different(found []Description, counts func(Difference) bool) error {
 	var list []Difference
 	for i := range found {

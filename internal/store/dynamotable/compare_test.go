@@ -21,13 +21,15 @@ func drawTable(t *rapid.T) store.Table {
 	if rapid.Bool().Draw(t, "TTL") {
 		table.TTL = "TTL"
 	}
-	for _, index := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"i", "j", "k"}), 0, 3, rapid.ID).Draw(t, "indexes") {
+	for _, index := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"i", "j", "k"}), 0, 3,
+		rapid.ID).Draw(t, "indexes") {
 		x := store.Index{Name: index, PartitionKey: name.Draw(t, "partition key")}
 		if rapid.Bool().Draw(t, "has sort key") {
 			x.SortKey = name.Filter(func(n string) bool { return n != x.PartitionKey }).Draw(t, "sort key")
 		}
 		if x.All = rapid.Bool().Draw(t, "all"); !x.All {
-			x.Include = rapid.SliceOfDistinct(rapid.SampledFrom([]string{"PK", "SK", "a", "b", "x", "y", "z"}), rapid.ID).Draw(t, "include")
+			x.Include = rapid.SliceOfDistinct(rapid.SampledFrom([]string{"PK", "SK", "a", "b", "x", "y", "z"}),
+				rapid.ID).Draw(t, "include")
 		}
 		table.Indexes = append(table.Indexes, x)
 	}
@@ -37,9 +39,11 @@ func drawTable(t *rapid.T) store.Table {
 // made is what DynamoDB describes after the request, with TTL switched on. Its lists are in
 // any order, and table keys may have left the projections.
 func made(t *rapid.T, in *dynamodb.CreateTableInput, ttl string) Description {
-	table := &types.TableDescription{TableStatus: types.TableStatusActive, KeySchema: in.KeySchema, AttributeDefinitions: in.AttributeDefinitions}
+	table := &types.TableDescription{TableStatus: types.TableStatusActive, KeySchema: in.KeySchema,
+		AttributeDefinitions: in.AttributeDefinitions}
 	for _, g := range in.GlobalSecondaryIndexes {
-		p := &types.Projection{ProjectionType: g.Projection.ProjectionType, NonKeyAttributes: rapid.Permutation(g.Projection.NonKeyAttributes).Draw(t, "projected")}
+		p := &types.Projection{ProjectionType: g.Projection.ProjectionType,
+			NonKeyAttributes: rapid.Permutation(g.Projection.NonKeyAttributes).Draw(t, "projected")}
 		if rapid.Bool().Draw(t, "keys left out") {
 			p.NonKeyAttributes = slices.DeleteFunc(p.NonKeyAttributes, func(name string) bool { return name == "PK" })
 		}
@@ -72,7 +76,8 @@ func TestCompare_EveryChangeIsNamed(t *testing.T) {
 		var got []string
 		for _, d := range Compare(table, there) {
 			got = append(got, d.Part)
-			if d.Table != table.Name || d.Want == d.Got || d.Want == "" || d.Got == "" || d.Mends != (kind == mends) || d.Harmless != (kind == harmless) {
+			if d.Table != table.Name || d.Want == d.Got || d.Want == "" || d.Got == "" || d.Mends != (kind == mends) ||
+				d.Harmless != (kind == harmless) {
 				t.Fatalf("difference %+v, want one that %s", d, kind)
 			}
 		}
@@ -97,7 +102,8 @@ const (
 func change(t *rapid.T, table *store.Table, there *Description) (part, what string) {
 	kinds := []string{"partition key", "sort key", "type", "TTL off", "TTL other", "extra", "local"}
 	if len(table.Indexes) > 0 {
-		kinds = append(kinds, "index gone", "index partition key", "index sort key", "index projection wider", "index projection narrower")
+		kinds = append(kinds, "index gone", "index partition key", "index sort key", "index projection wider",
+			"index projection narrower")
 	}
 	kind := rapid.SampledFrom(kinds).Draw(t, "kind")
 	var x *store.Index

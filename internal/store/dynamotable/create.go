@@ -11,7 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Progress is told what was done to a table, and what is waited for; nil is told nothing.
+// Progress is called at each step for a table, also while it waits. It may be nil.
 type Progress func(table, step string)
 
 func (p Progress) say(table, format string, args ...any) {
@@ -20,19 +20,19 @@ func (p Progress) say(table, format string, args ...any) {
 	}
 }
 
-// Create makes the tables that are missing, one after the other, as DynamoDB wants it of
-// tables with indexes, and returns the names of those it made. It waits until each is
-// active with its indexes, then switches TTL on and what the settings ask for.
+// Create makes the missing tables and returns their names. It makes one at a time, as DynamoDB
+// requires for tables with indexes. It waits until the table and its indexes are active, then
+// switches TTL and the settings on.
 //
-// It may be run again: what is there already is left as it is, what was cut off is
-// completed, and of two that run at once each waits for the other's tables. It switches
-// nothing off, and the billing mode of a table that exists only changes from on demand to
-// provisioned, when that is asked for.
+// It may be run again: it completes an interrupted Create, and leaves existing tables as they
+// are. Of two at once, each waits for the other's tables. It switches nothing off. It changes the
+// billing mode of an existing table only from on demand to provisioned.
 //
-// When one of the tables is there and is not the declared one, but for what is harmless,
-// the error is a DifferentError and nothing was created or changed, unless that table
-// appeared meanwhile. Declarations that cannot be are store.ErrInvalid.
-func Create(ctx context.Context, client *dynamodb.Client, tables []store.Table, s Settings, progress Progress) (made []string, err error) {
+// The error is a DifferentError if an existing table has a difference that Refused names. Then
+// nothing was created or changed, unless that table appeared meanwhile. An invalid declaration is
+// store.ErrInvalid.
+func Create(ctx context.Context, client *dynamodb.Client, tables []store.Table, s Settings,
+	progress Progress) (made []string, err error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -65,14 +65,14 @@ func Create(ctx context.Context, client *dynamodb.Client, tables []store.Table, 
 	return made, nil
 }
 
-// Ensure makes the tables that are missing, on demand and unprotected, and reports whether
+// Ensure makes the missing tables, on demand and unprotected, and reports whether
 // it made any. Its errors are Create's.
 func Ensure(ctx context.Context, client *dynamodb.Client, tables []store.Table) (made bool, err error) {
 	names, err := Create(ctx, client, tables, Settings{}, nil)
 	return len(names) > 0, err
 }
 
-// check refuses what no service would take.
+// check refuses units below 1.
 func (s Settings) check() error {
 	p := s.Provisioned
 	switch {
@@ -84,7 +84,7 @@ func (s Settings) check() error {
 	return nil
 }
 
-// usable refuses tables that will not become active by waiting.
+// usable refuses tables in a state that does not lead to ACTIVE.
 func usable(found ...Description) error {
 	for i := range found {
 		switch d := &found[i]; types.TableStatus(d.Status) {
@@ -124,7 +124,8 @@ func (m *maker) table(ctx context.Context, t store.Table, d Description) (ours b
 	if ours {
 		m.progress.say(t.Name, "active")
 	}
-	for _, step := range [...]func(context.Context, store.Table, Description) error{m.ttl, m.protect, m.provision, m.recovery} {
+	for _, step := range [...]func(context.Context, store.Table, Description) error{m.ttl, m.protect, m.provision,
+		m.recovery} {
 		if err := step(ctx, t, d); err != nil {
 			return ours, err
 		}

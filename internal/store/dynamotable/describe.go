@@ -16,7 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Description is what DynamoDB says of a table.
+// A Description is DynamoDB's description of a table.
 type Description struct {
 	Table   store.Table // its keys, indexes in order of their names, projections, and the TTL attribute while it is on
 	Missing bool        // there is none; only Table.Name and Differences say something
@@ -35,14 +35,13 @@ type Description struct {
 	PointInTimeRecovery string // ENABLED, DISABLED, or "" where the endpoint does not tell
 	DeletionProtection  bool
 
-	Differences []Difference // from what was declared
+	Differences []Difference // from the declaration
 }
 
 // A KeyType is the type of a key attribute: S, N or B.
 type KeyType struct{ Name, Type string }
 
-// Describe returns what is there of the tables, in their order. A missing table is no
-// error; one that is not what was declared has Differences.
+// Describe returns the descriptions of the tables, in their order. A missing table is no error.
 func Describe(ctx context.Context, client *dynamodb.Client, tables []store.Table) ([]Description, error) {
 	found, err := Look(ctx, client, tables)
 	if err != nil {
@@ -58,8 +57,8 @@ func Describe(ctx context.Context, client *dynamodb.Client, tables []store.Table
 	return found, nil
 }
 
-// Look is Describe without what takes a call of its own and is no part of the comparison:
-// point-in-time recovery. It needs DescribeTable and DescribeTimeToLive alone.
+// Look is Describe without point-in-time recovery, which takes a call of its own and is not
+// compared. It needs DescribeTable and DescribeTimeToLive alone.
 func Look(ctx context.Context, client *dynamodb.Client, tables []store.Table) ([]Description, error) {
 	found := make([]Description, len(tables))
 	for i := range tables {
@@ -83,7 +82,7 @@ func lookAt(ctx context.Context, client *dynamodb.Client, name string) (Descript
 	}
 	d := describe(name, out.Table)
 	if d.Status == string(types.TableStatusCreating) || d.Status == string(types.TableStatusDeleting) {
-		return d, nil // whose TTL may be answered as if there were no table
+		return d, nil // DescribeTimeToLive may still answer that there is no table
 	}
 	ttl, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &name}, patient)
 	if _, gone := errors.AsType[*types.ResourceNotFoundException](err); gone {
@@ -104,7 +103,8 @@ func lookAt(ctx context.Context, client *dynamodb.Client, name string) (Descript
 // describe turns the service's description into ours.
 func describe(name string, t *types.TableDescription) Description {
 	d := Description{Status: string(t.TableStatus), Items: aws.ToInt64(t.ItemCount), Bytes: aws.ToInt64(t.TableSizeBytes),
-		Created: aws.ToTime(t.CreationDateTime).UTC(), DeletionProtection: aws.ToBool(t.DeletionProtectionEnabled), IndexStatus: map[string]string{}}
+		Created:            aws.ToTime(t.CreationDateTime).UTC(),
+		DeletionProtection: aws.ToBool(t.DeletionProtectionEnabled), IndexStatus: map[string]string{}}
 	d.Table.Name = name
 	d.Table.PartitionKey, d.Table.SortKey = keysOf(t.KeySchema)
 	if t.BillingModeSummary != nil && t.BillingModeSummary.BillingMode == types.BillingModePayPerRequest {
@@ -161,7 +161,7 @@ func recovery(ctx context.Context, client *dynamodb.Client, name string) (string
 	return string(types.PointInTimeRecoveryStatusDisabled), nil
 }
 
-// Codes of the service's errors that have no type of their own.
+// Codes of service errors without a type of their own.
 const (
 	unknownOperation = "UnknownOperationException"
 	accessDenied     = "AccessDeniedException"
@@ -175,23 +175,23 @@ func code(err error) string {
 	return ""
 }
 
-// Denied reports whether the service has answered that the caller may not do this.
+// Denied reports whether the error is the service's AccessDeniedException.
 func Denied(err error) bool { return code(err) == accessDenied }
 
-// coded is an error that the service answered.
+// coded is an error of the service.
 type coded interface {
 	error
 	ErrorCode() string
 }
 
-// patient lets a request be tried again, whatever the client was made for: all requests of
-// this package may be repeated.
+// patient retries a request also with a client that retries none: all requests of this package
+// may be repeated.
 func patient(o *dynamodb.Options) {
 	o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = 5
 		o.MaxBackoff = 2 * time.Second
 	})
-	// The SDK warns of a wrong checksum on standard error whenever the service answers with
-	// an error, such as that there is no table, since it does not read that to its end.
+	// Without this the SDK warns of a wrong checksum on standard error at every error answer: it
+	// does not read such an answer to its end.
 	o.DisableValidateResponseChecksum = true
 }

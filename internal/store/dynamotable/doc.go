@@ -5,10 +5,10 @@
 //
 // It is for operators' commands: everything here is a control-plane call, and every
 // function may be run again after it was cut off. It does not read or write items, and it
-// knows nothing of what the tables hold.
+// knows nothing of their content.
 //
-//   - input.go: what a table is created with
-//   - describe.go, compare.go: what is there, and where it is not what was declared
+//   - input.go: the request that creates a table
+//   - describe.go, compare.go: the state of a table, and its differences from the declaration
 //   - create.go, setting.go: making it so
 //   - drop.go: taking it away
 package dynamotable

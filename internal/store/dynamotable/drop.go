@@ -12,19 +12,21 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A ProtectedError says that tables have deletion protection on. Nothing was dropped.
+// A ProtectedError names tables with deletion protection. Nothing was dropped.
 type ProtectedError struct{ Tables []string }
 
 func (e *ProtectedError) Error() string {
 	return fmt.Sprintf("deletion protection is on for %s: nothing was dropped; switch it off first, "+
-		"with aws dynamodb update-table --table-name %s --no-deletion-protection-enabled", strings.Join(e.Tables, ", "), e.Tables[0])
+		"with aws dynamodb update-table --table-name %s --no-deletion-protection-enabled", strings.Join(e.Tables,
+		", "), e.Tables[0])
 }
 
-// Drop deletes the tables with all that is in them, waits until they are gone, and returns
-// the names of those it dropped. A missing table is no error. Nothing is dropped when one
-// is protected (ProtectedError) or is not the declared one (DifferentError): here an index
-// more counts too, for somebody else has a use for that table.
-func Drop(ctx context.Context, client *dynamodb.Client, tables []store.Table, progress Progress) (dropped []string, err error) {
+// Drop deletes the tables with their items, waits until they are gone, and returns the names of
+// the dropped ones. A missing table is no error. If a table is protected (ProtectedError) or
+// differs from its declaration (DifferentError), nothing is dropped. A further index counts as a
+// difference here: another program uses the table.
+func Drop(ctx context.Context, client *dynamodb.Client, tables []store.Table,
+	progress Progress) (dropped []string, err error) {
 	found, err := Look(ctx, client, tables)
 	if err == nil {
 		err = different(found, func(d Difference) bool { return !d.Mends })

@@ -11,7 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Settings are what a table has beside its keys and indexes. The zero value is on demand
+// Settings of a table beside its keys and indexes. The zero value is on demand
 // and unprotected.
 type Settings struct {
 	Provisioned         *Provisioned // nil: on demand
@@ -26,12 +26,11 @@ type Provisioned struct{ ReadUnits, WriteUnits int64 }
 // DefaultProvisioned returns the capacity of the published model.
 func DefaultProvisioned() Provisioned { return Provisioned{ReadUnits: 5, WriteUnits: 5} }
 
-// Input returns the request that creates the table: this and nothing else is sent. All key
-// attributes are strings.
+// Input returns the complete request that creates the table. All key attributes are strings.
 //
 // A projection is sent as it was declared, with the table's own keys if they are in it, as
 // in the published model: DynamoDB projects them in any case, accepts them in the list, and
-// may leave them out of what it describes. The index's own keys are not sent.
+// may leave them out of its description. The index's own keys are not sent.
 func Input(table store.Table, s Settings) *dynamodb.CreateTableInput {
 	in := &dynamodb.CreateTableInput{
 		TableName:                 &table.Name,
@@ -54,14 +53,16 @@ func Input(table store.Table, s Settings) *dynamodb.CreateTableInput {
 	for i := range table.Indexes {
 		x := &table.Indexes[i]
 		note(x.PartitionKey, x.SortKey)
-		index := types.GlobalSecondaryIndex{IndexName: &x.Name, KeySchema: keySchema(x.PartitionKey, x.SortKey), Projection: projection(x)}
+		index := types.GlobalSecondaryIndex{IndexName: &x.Name, KeySchema: keySchema(x.PartitionKey, x.SortKey),
+			Projection: projection(x)}
 		if s.Provisioned != nil {
 			index.ProvisionedThroughput = s.Provisioned.throughput()
 		}
 		in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, index)
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeS})
+		in.AttributeDefinitions = append(in.AttributeDefinitions,
+			types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeS})
 	}
 	return in
 }
@@ -78,7 +79,7 @@ func keySchema(partition, sort string) []types.KeySchemaElement {
 	return keys
 }
 
-// projection returns what the index is created with.
+// projection returns the projection of the create request.
 func projection(x *store.Index) *types.Projection {
 	if x.All {
 		return &types.Projection{ProjectionType: types.ProjectionTypeAll}

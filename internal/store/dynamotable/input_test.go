@@ -13,7 +13,8 @@ import (
 // model: keys, indexes and projections in its own order, and its capacity when provisioned.
 func TestInput_PublishedModel(t *testing.T) {
 	p := dynamotable.DefaultProvisioned()
-	in := dynamotable.Input(schema.New("x-").RecurringPayments, dynamotable.Settings{Provisioned: &p, DeletionProtection: true})
+	in := dynamotable.Input(schema.New("x-").RecurringPayments,
+		dynamotable.Settings{Provisioned: &p, DeletionProtection: true})
 	const throughput = `{"ReadCapacityUnits":5,"WriteCapacityUnits":5}`
 	sameJSON(t, in, `{"TableName":"x-recurring-payments",
 		"AttributeDefinitions":[{"AttributeName":"LastPaymentDate","AttributeType":"S"},{"AttributeName":"LastReminderDate","AttributeType":"S"},

@@ -43,10 +43,12 @@ func existing(t *testing.T, client *dynamodb.Client, tables []store.Table) (ther
 	return there
 }
 
-func create(t *testing.T, client *dynamodb.Client, tables []store.Table, s dynamotable.Settings) (made []string, steps string) {
+func create(t *testing.T, client *dynamodb.Client, tables []store.Table, s dynamotable.Settings) (made []string,
+	steps string) {
 	t.Helper()
 	var told []string
-	made, err := dynamotable.Create(t.Context(), client, tables, s, func(table, step string) { told = append(told, table+": "+step) })
+	made, err := dynamotable.Create(t.Context(), client, tables, s,
+		func(table, step string) { told = append(told, table+": "+step) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +71,8 @@ func TestLocal_CreateDescribeDrop(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, d := range found {
-		if d.Missing || d.Status != "ACTIVE" || !d.OnDemand || d.DeletionProtection || d.Created.IsZero() || len(d.Differences) > 0 {
+		if d.Missing || d.Status != "ACTIVE" || !d.OnDemand || d.DeletionProtection || d.Created.IsZero() ||
+			len(d.Differences) > 0 {
 			t.Errorf("%+v", d)
 		}
 		if d.Table.TTL != all[i].TTL || (all[i].TTL != "") != (d.TTLStatus == "ENABLED") {
@@ -143,7 +146,8 @@ func TestLocal_RefusesWhatDiffers(t *testing.T) {
 			}
 			if x.ttl != "" {
 				if _, err := client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{TableName: in.TableName,
-					TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &x.ttl, Enabled: aws.Bool(true)}}); err != nil {
+					TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &x.ttl,
+						Enabled: aws.Bool(true)}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -194,7 +198,8 @@ func TestLocal_WiderIsUsed(t *testing.T) {
 	if found[0].OnDemand || found[0].Table.TTL != all[0].TTL {
 		t.Errorf("not completed: %+v", found[0])
 	}
-	if dropped, err := dynamotable.Drop(t.Context(), client, all, nil); err == nil || len(dropped) > 0 || !strings.Contains(err.Error(), "index mine: want none, got Email ALL") {
+	if dropped, err := dynamotable.Drop(t.Context(), client, all, nil); err == nil || len(dropped) > 0 ||
+		!strings.Contains(err.Error(), "index mine: want none, got Email ALL") {
 		t.Errorf("dropped %q, %v", dropped, err)
 	}
 }
@@ -203,7 +208,8 @@ func TestLocal_WiderIsUsed(t *testing.T) {
 func TestLocal_DeclaredTwice(t *testing.T) {
 	client, all := dynamotest.Client(t), tables(t)
 	all[0].Name = all[1].Name
-	if made, err := dynamotable.Create(t.Context(), client, all, dynamotable.Settings{}, nil); !errors.Is(err, store.ErrInvalid) || len(made) > 0 {
+	if made, err := dynamotable.Create(t.Context(), client, all, dynamotable.Settings{}, nil); !errors.Is(err,
+		store.ErrInvalid) || len(made) > 0 {
 		t.Errorf("made %q, %v", made, err)
 	}
 	same(t, "there", existing(t, client, all), nil)
@@ -294,7 +300,8 @@ func TestLocal_NoPointInTimeRecovery(t *testing.T) {
 func TestCreate_SettingsThatCannotBe(t *testing.T) {
 	client := dynamotest.ClientAt("http://127.0.0.1:1") // never asked
 	for _, p := range []dynamotable.Provisioned{{}, {ReadUnits: 1}, {WriteUnits: 1}} {
-		if _, err := dynamotable.Create(t.Context(), client, nil, dynamotable.Settings{Provisioned: &p}, nil); err == nil || !strings.Contains(err.Error(), "want ") {
+		if _, err := dynamotable.Create(t.Context(), client, nil, dynamotable.Settings{Provisioned: &p},
+			nil); err == nil || !strings.Contains(err.Error(), "want ") {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}

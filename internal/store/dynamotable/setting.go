@@ -12,7 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// ttl switches TTL on. d has no other attribute's: that is a difference, and was refused.
+// ttl switches TTL on. TTL on another attribute is a difference, refused before.
 func (m *maker) ttl(ctx context.Context, t store.Table, d Description) error {
 	if t.TTL == "" || d.Table.TTL == t.TTL {
 		return nil
@@ -21,7 +21,8 @@ func (m *maker) ttl(ctx context.Context, t store.Table, d Description) error {
 		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &t.TTL, Enabled: aws.Bool(true)}}, patient)
 	if err != nil { // it is on already when the reply was lost or another one was faster
 		if now, lerr := lookAt(ctx, m.client, t.Name); lerr != nil || now.Table.TTL != t.TTL {
-			return fmt.Errorf("switching TTL on for table %s (it can be switched once an hour; it is %s): %w", t.Name, orElse(d.TTLStatus, "unknown"), err)
+			return fmt.Errorf("switching TTL on for table %s (it can be switched once an hour; it is %s): %w", t.Name,
+				orElse(d.TTLStatus, "unknown"), err)
 		}
 	}
 	m.progress.say(t.Name, "TTL on, attribute %s", t.TTL)
@@ -34,7 +35,8 @@ func (m *maker) protect(ctx context.Context, t store.Table, d Description) error
 		return nil
 	}
 	if !d.DeletionProtection {
-		if err := m.update(ctx, &dynamodb.UpdateTableInput{TableName: &t.Name, DeletionProtectionEnabled: aws.Bool(true)}); err != nil {
+		if err := m.update(ctx, &dynamodb.UpdateTableInput{TableName: &t.Name,
+			DeletionProtectionEnabled: aws.Bool(true)}); err != nil {
 			return fmt.Errorf("switching deletion protection on for table %s: %w", t.Name, err)
 		}
 	}
@@ -42,18 +44,20 @@ func (m *maker) protect(ctx context.Context, t store.Table, d Description) error
 	return nil
 }
 
-// provision makes an on-demand table a provisioned one. It leaves the units of a table that is
-// provisioned already: an operator or autoscaling has set them.
+// provision makes an on-demand table a provisioned one. It leaves the units of an already
+// provisioned table: an operator or autoscaling has set them.
 func (m *maker) provision(ctx context.Context, t store.Table, d Description) error {
 	p := m.settings.Provisioned
 	if p == nil {
 		return nil
 	}
 	if d.OnDemand {
-		in := &dynamodb.UpdateTableInput{TableName: &t.Name, BillingMode: types.BillingModeProvisioned, ProvisionedThroughput: p.throughput()}
-		for i := range d.Table.Indexes { // those that were not declared too: each wants units
+		in := &dynamodb.UpdateTableInput{TableName: &t.Name, BillingMode: types.BillingModeProvisioned,
+			ProvisionedThroughput: p.throughput()}
+		for i := range d.Table.Indexes { // undeclared ones too: each needs units
 			in.GlobalSecondaryIndexUpdates = append(in.GlobalSecondaryIndexUpdates, types.GlobalSecondaryIndexUpdate{
-				Update: &types.UpdateGlobalSecondaryIndexAction{IndexName: &d.Table.Indexes[i].Name, ProvisionedThroughput: p.throughput()}})
+				Update: &types.UpdateGlobalSecondaryIndexAction{IndexName: &d.Table.Indexes[i].Name,
+					ProvisionedThroughput: p.throughput()}})
 		}
 		if err := m.update(ctx, in); err != nil {
 			return fmt.Errorf("provisioning capacity for table %s: %w", t.Name, err)
@@ -102,8 +106,9 @@ func (m *maker) recovery(ctx context.Context, t store.Table, _ Description) erro
 // startRecovery tries for a while: the backups of a new table are not to be had at once.
 func (m *maker) startRecovery(ctx context.Context, name string) error {
 	for n := 0; ; n++ {
-		_, err := m.client.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{TableName: &name,
-			PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)}}, patient)
+		on := &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)}
+		in := &dynamodb.UpdateContinuousBackupsInput{TableName: &name, PointInTimeRecoverySpecification: on}
+		_, err := m.client.UpdateContinuousBackups(ctx, in, patient)
 		_, early := errors.AsType[*types.ContinuousBackupsUnavailableException](err)
 		_, unseen := errors.AsType[*types.TableNotFoundException](err)
 		if (!early && !unseen) || n >= maxTries {
@@ -116,11 +121,13 @@ func (m *maker) startRecovery(ctx context.Context, name string) error {
 }
 
 // canRecover refuses, before anything is created, an endpoint without point-in-time
-// recovery: a protection that was asked for and is not there must not go unnoticed.
+// recovery: a requested protection must not be missing unnoticed.
 func canRecover(ctx context.Context, client *dynamodb.Client, table string) error {
 	_, err := client.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &table}, patient)
 	if code(err) == unknownOperation {
-		return fmt.Errorf("point-in-time recovery cannot be had at %s: this endpoint knows no such thing, as DynamoDB Local does not", endpoint(client))
+		return fmt.Errorf(
+			"point-in-time recovery cannot be had at %s: this endpoint knows no such thing, as DynamoDB Local does not",
+			endpoint(client))
 	}
 	return nil
 }

@@ -42,7 +42,8 @@ const (
 // TestFake_WaitsUntilActive: a new table is not seen at first, then it is being created, then its index is.
 func TestFake_WaitsUntilActive(t *testing.T) {
 	f, client := newFake(t, map[string][]string{
-		"DescribeTable": {"!ResourceNotFoundException", "!ResourceNotFoundException", described("CREATING", "CREATING", onDemand),
+		"DescribeTable": {"!ResourceNotFoundException", "!ResourceNotFoundException",
+			described("CREATING", "CREATING", onDemand),
 			described("ACTIVE", "CREATING", onDemand), described("ACTIVE", "ACTIVE", onDemand)},
 		"CreateTable": {"!ThrottlingException", "{}"}, "DescribeTimeToLive": {isOff}, "UpdateTimeToLive": {"{}"},
 		"DescribeContinuousBackups": {"!TableNotFoundException", fmt.Sprintf(backups, "DISABLED")},
@@ -50,7 +51,8 @@ func TestFake_WaitsUntilActive(t *testing.T) {
 	})
 	made, told := create(t, client, one(), dynamotable.Settings{DeletionProtection: false, PointInTimeRecovery: true})
 	same(t, "made", made, []string{"one"})
-	same(t, "told", strings.Split(told, "\n"), []string{"one: creating", "one: waiting: not to be seen yet", "one: waiting: CREATING",
+	same(t, "told", strings.Split(told, "\n"), []string{"one: creating", "one: waiting: not to be seen yet",
+		"one: waiting: CREATING",
 		"one: waiting: index by-day CREATING", "one: active", "one: TTL on, attribute until", "one: point-in-time recovery on"})
 	f.expect(fmt.Sprintf(creates, false), fmt.Sprintf(creates, false), startsTTL, startsBackups, startsBackups)
 }
@@ -74,11 +76,13 @@ func TestFake_StopsWaiting(t *testing.T) {
 // compared when it is there.
 func TestFake_TwinMadeSomethingElse(t *testing.T) {
 	_, client := newFake(t, map[string][]string{
-		"DescribeTable": {"!ResourceNotFoundException", strings.ReplaceAll(described("ACTIVE", "ACTIVE", ""), `"id"`, `"key"`)},
-		"CreateTable":   {"!ResourceInUseException"}, "DescribeTimeToLive": {isOff},
+		"DescribeTable": {"!ResourceNotFoundException", strings.ReplaceAll(described("ACTIVE", "ACTIVE", ""), `"id"`,
+			`"key"`)},
+		"CreateTable": {"!ResourceInUseException"}, "DescribeTimeToLive": {isOff},
 	})
 	made, err := dynamotable.Create(t.Context(), client, one(), dynamotable.Settings{}, nil)
-	if _, ok := errors.AsType[*dynamotable.DifferentError](err); !ok || len(made) > 0 || !strings.Contains(err.Error(), "partition key: want id, got key") {
+	if _, ok := errors.AsType[*dynamotable.DifferentError](err); !ok || len(made) > 0 ||
+		!strings.Contains(err.Error(), "partition key: want id, got key") {
 		t.Errorf("made %q, error %v", made, err)
 	}
 }
@@ -91,9 +95,11 @@ func TestFake_EverythingOnAnExistingTable(t *testing.T) {
 		"DescribeContinuousBackups": {fmt.Sprintf(backups, "DISABLED")}, "UpdateContinuousBackups": {"{}"},
 	})
 	p := dynamotable.DefaultProvisioned()
-	made, told := create(t, client, one(), dynamotable.Settings{Provisioned: &p, DeletionProtection: true, PointInTimeRecovery: true})
+	made, told := create(t, client, one(), dynamotable.Settings{Provisioned: &p, DeletionProtection: true,
+		PointInTimeRecovery: true})
 	same(t, "made", made, nil)
-	same(t, "told", strings.Split(told, "\n"), []string{"one: exists already", "one: TTL on, attribute until", "one: deletion protection on",
+	same(t, "told", strings.Split(told, "\n"), []string{"one: exists already", "one: TTL on, attribute until",
+		"one: deletion protection on",
 		"one: provisioned: 5 read and 5 write units", "one: point-in-time recovery on"})
 	protects := `UpdateTable {"TableName":"one","DeletionProtectionEnabled":true}`
 	f.expect(startsTTL, protects, protects,
@@ -105,13 +111,15 @@ func TestFake_EverythingOnAnExistingTable(t *testing.T) {
 // TestFake_NothingToDo: what is on already is not switched on again.
 func TestFake_NothingToDo(t *testing.T) {
 	f, client := newFake(t, map[string][]string{
-		"DescribeTable": {described("ACTIVE", "ACTIVE", onDemand+`,"DeletionProtectionEnabled":true`)}, "DescribeTimeToLive": {isOn},
+		"DescribeTable":             {described("ACTIVE", "ACTIVE", onDemand+`,"DeletionProtectionEnabled":true`)},
+		"DescribeTimeToLive":        {isOn},
 		"DescribeContinuousBackups": {fmt.Sprintf(backups, "ENABLED")},
 	})
 	create(t, client, one(), dynamotable.Settings{DeletionProtection: true, PointInTimeRecovery: true})
 	f.expect()
 	found, err := dynamotable.Describe(t.Context(), client, one())
-	if err != nil || found[0].PointInTimeRecovery != "ENABLED" || found[0].TTLStatus != "ENABLING" || !found[0].DeletionProtection || len(found[0].Differences) > 0 {
+	if err != nil || found[0].PointInTimeRecovery != "ENABLED" || found[0].TTLStatus != "ENABLING" ||
+		!found[0].DeletionProtection || len(found[0].Differences) > 0 {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
@@ -119,21 +127,27 @@ func TestFake_NothingToDo(t *testing.T) {
 // TestFake_TTLWasFaster: a twin, or a reply that was lost, has switched it on.
 func TestFake_TTLWasFaster(t *testing.T) {
 	_, client := newFake(t, map[string][]string{
-		"DescribeTable": {described("ACTIVE", "ACTIVE", onDemand)}, "DescribeTimeToLive": {isOff, isOff, isOn}, "UpdateTimeToLive": {"!ValidationException"},
+		"DescribeTable": {described("ACTIVE", "ACTIVE", onDemand)}, "DescribeTimeToLive": {isOff, isOff,
+			isOn}, "UpdateTimeToLive": {"!ValidationException"},
 	})
 	create(t, client, one(), dynamotable.Settings{})
 	_, client = newFake(t, map[string][]string{
-		"DescribeTable": {described("ACTIVE", "ACTIVE", onDemand)}, "DescribeTimeToLive": {isOff}, "UpdateTimeToLive": {"!ValidationException"},
+		"DescribeTable": {described("ACTIVE", "ACTIVE", onDemand)}, "DescribeTimeToLive": {isOff},
+		"UpdateTimeToLive": {"!ValidationException"},
 	})
-	if _, err := dynamotable.Create(t.Context(), client, one(), dynamotable.Settings{}, nil); err == nil || !strings.Contains(err.Error(), "switching TTL on for table one") {
+	if _, err := dynamotable.Create(t.Context(), client, one(), dynamotable.Settings{}, nil); err == nil ||
+		!strings.Contains(err.Error(), "switching TTL on for table one") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestFake_UnusableTables(t *testing.T) {
-	for status, want := range map[string]string{"DELETING": "is being deleted: run this again", "INACCESSIBLE_ENCRYPTION_CREDENTIALS": "cannot be used"} {
-		f, client := newFake(t, map[string][]string{"DescribeTable": {described(status, "ACTIVE", onDemand)}, "DescribeTimeToLive": {isOn}})
-		if _, err := dynamotable.Create(t.Context(), client, one(), dynamotable.Settings{}, nil); err == nil || !strings.Contains(err.Error(), want) {
+	for status, want := range map[string]string{"DELETING": "is being deleted: run this again",
+		"INACCESSIBLE_ENCRYPTION_CREDENTIALS": "cannot be used"} {
+		f, client := newFake(t, map[string][]string{"DescribeTable": {described(status, "ACTIVE", onDemand)},
+			"DescribeTimeToLive": {isOn}})
+		if _, err := dynamotable.Create(t.Context(), client, one(), dynamotable.Settings{}, nil); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", status, err)
 		}
 		f.expect()
@@ -143,8 +157,9 @@ func TestFake_UnusableTables(t *testing.T) {
 // TestFake_DropWaitsItsTurn: a table that is being changed is dropped after that.
 func TestFake_DropWaitsItsTurn(t *testing.T) {
 	f, client := newFake(t, map[string][]string{
-		"DescribeTable": {described("UPDATING", "ACTIVE", onDemand), described("UPDATING", "ACTIVE", onDemand), "!ResourceNotFoundException"},
-		"DeleteTable":   {"!ResourceInUseException", "{}"}, "DescribeTimeToLive": {isOn},
+		"DescribeTable": {described("UPDATING", "ACTIVE", onDemand), described("UPDATING", "ACTIVE", onDemand),
+			"!ResourceNotFoundException"},
+		"DeleteTable": {"!ResourceInUseException", "{}"}, "DescribeTimeToLive": {isOn},
 	})
 	if _, err := dynamotable.Drop(t.Context(), client, one(), nil); err != nil {
 		t.Fatal(err)

@@ -15,10 +15,9 @@ const (
 	firstPause = 100 * time.Millisecond // between two looks at a table; each pause is twice the one before
 	lastPause  = 5 * time.Second
 
-	// maxUnseen is how often a table that was just created may not be found: descriptions
-	// lag behind.
+	// maxUnseen is the most looks at a new table without finding it: descriptions lag behind.
 	maxUnseen = 12
-	// maxTries bounds how often a change is tried that another one's change is in the way of.
+	// maxTries bounds the attempts at a change while another change is under way.
 	maxTries = 12
 )
 
@@ -34,8 +33,8 @@ func pause(ctx context.Context, n int) error {
 	}
 }
 
-// active waits until the table and its indexes are active, and returns what is there. How
-// long that takes is the service's affair: the bound is ctx's.
+// active waits until the table and its indexes are active, and returns their description. Only
+// ctx bounds the time.
 func (m *maker) active(ctx context.Context, name string) (Description, error) {
 	said := ""
 	for n := 0; ; n++ {
@@ -62,7 +61,7 @@ func (m *maker) active(ctx context.Context, name string) (Description, error) {
 	}
 }
 
-// waitsFor says what keeps the table from being used, or "".
+// waitsFor returns the state that keeps the table from being used, or "".
 func waitsFor(d *Description) string {
 	if d.Missing {
 		return "not to be seen yet"
@@ -78,7 +77,7 @@ func waitsFor(d *Description) string {
 	return ""
 }
 
-// gone waits until there is no table of that name.
+// gone waits until there is no such table.
 func gone(ctx context.Context, client *dynamodb.Client, name string) error {
 	for n := 0; ; n++ {
 		d, err := lookAt(ctx, client, name)

@@ -11,14 +11,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// What DynamoDB Local is content with: it wants a signature and does not check it.
+// DynamoDB Local wants a signature, and does not check it.
 const (
 	Region    = "us-east-1"
 	AccessKey = "test"
 	secretKey = "test"
 )
 
-// Client returns a client of Endpoint that tries every request once. It needs nothing
+// Client returns a client of Endpoint without retries. It needs nothing
 // of the environment.
 func Client(t testing.TB) *dynamodb.Client {
 	t.Helper()
@@ -37,8 +37,8 @@ func ClientAt(endpoint string) *dynamodb.Client {
 	})
 }
 
-// Environ returns what the SDK's default chain has to find in the environment, as
-// "KEY=value", for a process of its own: it keeps that from reading anybody's files or
+// Environ returns the environment for the SDK's default chain in another process, as
+// "KEY=value". It keeps that process from reading anybody's files or
 // asking the network for credentials.
 func Environ() []string {
 	return []string{
@@ -63,7 +63,7 @@ func Setenv(t *testing.T) {
 	}
 }
 
-// Prefix returns the beginning of table names that no other test has, of this process
+// Prefix returns the beginning of table names for this test alone, of this process
 // or another: "t" and 13 letters and digits, then a dash.
 func Prefix(testing.TB) string {
 	return "t" + strings.ToLower(rand.Text()[:13]) + "-"

@@ -26,7 +26,8 @@ func newConditions(query map[string]any) (conditions, error) {
 	if !ok {
 		return nil, fmt.Errorf("it has no KeyConditionExpression")
 	}
-	r := reader{tokens: token.FindAllString(expression, -1), names: asMap(query["ExpressionAttributeNames"]), values: asMap(query["ExpressionAttributeValues"])}
+	r := reader{tokens: token.FindAllString(expression, -1), names: asMap(query["ExpressionAttributeNames"]),
+		values: asMap(query["ExpressionAttributeValues"])}
 	r.all()
 	if r.wrong || len(r.tokens) > 0 {
 		return nil, fmt.Errorf("KeyConditionExpression %q is not understood", expression)
@@ -66,7 +67,7 @@ func (r *reader) must(of ...string) string {
 	return got
 }
 
-// all reads conditions that are joined by AND.
+// all reads conditions joined by AND.
 func (r *reader) all() {
 	for {
 		r.one()

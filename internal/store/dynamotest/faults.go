@@ -6,54 +6,59 @@ import (
 	"strings"
 )
 
-// A Fault is something that a Proxy does to a request. Its text is a name for people.
+// A Fault is an act of a Proxy on a request. Its text is a name for people.
 type Fault string
 
-// The faults that a request meets one of at most, since they decide what becomes of it.
-// Of a write "not done" means that DynamoDB has not seen it.
+// The exclusive faults: a request meets at most one of them. "not done" means: DynamoDB has not
+// seen the write.
 const (
-	Throughput       Fault = "throughput"         // not done; ProvisionedThroughputExceededException
-	Throttling       Fault = "throttling"         // not done; ThrottlingException
-	ErrorBefore      Fault = "error before"       // not done; 500 InternalServerError or 503 ServiceUnavailable
-	ErrorAfter       Fault = "error after"        // done; the reply is replaced by the same
-	RequestLost      Fault = "request lost"       // not done; the connection is closed
-	ReplyLost        Fault = "reply lost"         // done; the connection is closed
-	Conflict         Fault = "conflict"           // not done; a transaction is cancelled by TransactionConflict, a single write answered TransactionConflictException
+	Throughput  Fault = "throughput"   // not done; ProvisionedThroughputExceededException
+	Throttling  Fault = "throttling"   // not done; ThrottlingException
+	ErrorBefore Fault = "error before" // not done; 500 InternalServerError or 503 ServiceUnavailable
+	ErrorAfter  Fault = "error after"  // done; the reply is replaced by the same
+	RequestLost Fault = "request lost" // not done; the connection is closed
+	ReplyLost   Fault = "reply lost"   // done; the connection is closed
+	// Conflict: not done; a transaction is cancelled by TransactionConflict, a single write is
+	// answered with TransactionConflictException.
+	Conflict         Fault = "conflict"
 	TransactThrottle Fault = "transact throttled" // not done; a transaction is cancelled by ThrottlingError
 )
 
-// The faults that change what a read shows. They may come together.
+// The faults of reads. They may come together.
 const (
 	SmallPage    Fault = "small page"    // a query or scan reads one to three items
-	EmptyPage    Fault = "empty page"    // a page after the first has no items, and goes on where it was to begin
+	EmptyPage    Fault = "empty page"    // a page after the first has no items, and continues where it began
 	IndexMissing Fault = "index missing" // per row: an index does not show it yet
 	IndexStale   Fault = "index stale"   // per row: an index shows it as it was, though it has changed or is gone
 )
 
-// The faults that are switched on and off, not drawn.
+// The faults switched on and off by a test, not drawn.
 const (
 	Forbidden Fault = "forbidden" // not done; AccessDeniedException: Forbid
 	Down      Fault = "down"      // the connection is closed: SetDown
 )
 
-// What a Hook returns when it names no fault.
+// The results of a Hook without a fault.
 const (
 	ByRates Fault = ""         // the rates decide
 	Pass    Fault = "no fault" // none, whatever the rates
 )
 
-// Rates say with which probability, from 0 to 1, a fault happens to a request that it
-// can happen to; for IndexMissing and IndexStale, to a row that it can happen to.
+// Rates are the probabilities, from 0 to 1, of a fault per request it applies to; of IndexMissing
+// and IndexStale, per row.
 type Rates map[Fault]float64
 
 // exclusive are the faults of which a request meets one, in the order of the draw.
-var exclusive = []Fault{Throughput, Throttling, ErrorBefore, ErrorAfter, RequestLost, ReplyLost, Conflict, TransactThrottle}
+var exclusive = []Fault{Throughput, Throttling, ErrorBefore, ErrorAfter, RequestLost, ReplyLost, Conflict,
+	TransactThrottle}
 
-var singleWrites = []string{"PutItem", "UpdateItem", "DeleteItem"} // that TransactionConflictException is documented for
+// singleWrites are the operations documented to return TransactionConflictException.
+var singleWrites = []string{"PutItem", "UpdateItem", "DeleteItem"}
 
 // onData reports whether the operation reads or writes items. Faults happen to these alone.
 func onData(operation string) bool {
-	return strings.HasSuffix(operation, "Item") || strings.HasSuffix(operation, "Items") || operation == "Query" || operation == "Scan"
+	return strings.HasSuffix(operation, "Item") || strings.HasSuffix(operation, "Items") || operation == "Query" ||
+		operation == "Scan"
 }
 
 // applies reports whether the fault can happen to the operation.
@@ -72,8 +77,8 @@ func (f Fault) applies(operation string) bool {
 	}
 }
 
-// chance is what a request draws from: the seed and the request's number decide, so
-// that one request's draws do not depend on how many another made.
+// chance is the random source of one request, made of the seed and the request's number: its
+// draws do not depend on those of other requests.
 type chance struct {
 	draws     *rand.Rand
 	rates     Rates
@@ -93,7 +98,7 @@ func (c *chance) happens(f Fault) bool {
 	}
 }
 
-// one returns the exclusive fault that the request meets, or "".
+// one returns the exclusive fault of the request, or "".
 func (c *chance) one() (met Fault) {
 	for _, f := range exclusive {
 		if c.happens(f) && met == "" {
@@ -103,39 +108,43 @@ func (c *chance) one() (met Fault) {
 	return met
 }
 
-// A failure is a reply that DynamoDB gives instead of a result, in its documented form.
+// A failure is an error reply of DynamoDB, in its documented form.
 type failure struct {
 	status int
 	body   map[string]any
 }
 
-const modelled = "com.amazonaws.dynamodb.v20120810#" // what the documented error types begin with
+const modelled = "com.amazonaws.dynamodb.v20120810#" // the beginning of the documented error types
 
 func fail(status int, kind, message string) failure {
 	return failure{status, map[string]any{"__type": kind, "message": message}}
 }
 
-// failure returns the reply for a fault that has one; actions is how many a transaction has.
+// failure returns the reply for a fault with one; actions is the number of actions of a transaction.
 func (c *chance) failure(f Fault, actions int) (failure, bool) {
 	coin := c.draws.IntN(2)
 	switch f {
 	case Throughput:
 		return fail(400, modelled+"ProvisionedThroughputExceededException",
-			"The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level with the UpdateTable API."), true
+			"The level of configured provisioned throughput for the table was exceeded. "+
+				"Consider increasing your provisioning level with the UpdateTable API."), true
 	case Throttling:
-		return fail(400, "com.amazon.coral.availability#ThrottlingException", "Rate of requests exceeds the allowed throughput."), true
+		return fail(400, "com.amazon.coral.availability#ThrottlingException",
+			"Rate of requests exceeds the allowed throughput."), true
 	case ErrorBefore, ErrorAfter:
 		if coin == 0 {
 			return fail(503, "com.amazon.coral.availability#ServiceUnavailableException", "Service unavailable."), true
 		}
-		return fail(500, modelled+"InternalServerError", "The server encountered an internal error trying to fulfill the request."), true
+		return fail(500, modelled+"InternalServerError",
+			"The server encountered an internal error trying to fulfill the request."), true
 	case Conflict:
 		if slices.Contains(singleWrites, c.operation) {
 			return fail(400, modelled+"TransactionConflictException", "Transaction is ongoing for the item"), true
 		}
 		return c.cancelled(actions, "TransactionConflict", "Transaction is ongoing for the item"), true
 	case TransactThrottle:
-		return c.cancelled(actions, "ThrottlingError", "Throughput exceeds the current throughput limit for your account or table."), true
+		return c.cancelled(actions, "ThrottlingError",
+			"Throughput exceeds the current throughput limit for your account or table."), true
 	case Forbidden:
 		return failure{400, map[string]any{"__type": "com.amazon.coral.service#AccessDeniedException",
 			"Message": "User: arn:aws:iam::000000000000:user/test is not authorized to perform: dynamodb:" + c.operation +
@@ -155,8 +164,9 @@ func (c *chance) cancelled(actions int, code, message string) failure {
 	at := c.draws.IntN(actions)
 	reasons[at], codes[at] = map[string]any{"Code": code, "Message": message}, code
 	return failure{400, map[string]any{
-		"__type":              modelled + "TransactionCanceledException",
-		"Message":             "Transaction cancelled, please refer cancellation reasons for specific reasons [" + strings.Join(codes, ", ") + "]",
+		"__type": modelled + "TransactionCanceledException",
+		"Message": "Transaction cancelled, please refer cancellation reasons " +
+			"for specific reasons [" + strings.Join(codes, ", ") + "]",
 		"CancellationReasons": reasons,
 	}}
 }

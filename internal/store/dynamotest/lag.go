@@ -13,7 +13,7 @@ import (
 // An item is one in DynamoDB's JSON: {"Name": {"S": "text"}}.
 type item = map[string]any
 
-// lag remembers what items were before they were written, for as long as an index may
+// lag remembers the states of items before their writes, for as long as an index may
 // still show it.
 type lag struct {
 	most time.Duration
@@ -25,7 +25,7 @@ type lag struct {
 	adds   int
 }
 
-// A history is the states of an item that have ended, oldest first.
+// A history is the past states of an item, oldest first.
 type history struct {
 	ended []version
 }
@@ -35,7 +35,7 @@ type version struct {
 	image item // nil: it was not there
 }
 
-// A state is what an item is before a write.
+// A state is an item before a write.
 type state struct {
 	table, key string
 	image      item
@@ -57,7 +57,7 @@ func newLag(most time.Duration, now func() time.Time) *lag {
 	return &lag{most: most, now: now, tables: map[string]*description{}, past: map[string]map[string]*history{}}
 }
 
-// wrote records states that a write has ended.
+// wrote records the states ended by a write.
 func (l *lag) wrote(before []state) {
 	if len(before) == 0 {
 		return
@@ -85,7 +85,7 @@ func (l *lag) wrote(before []state) {
 	}
 }
 
-// shown returns the states that an index may still show.
+// shown returns the states an index may still show.
 func (l *lag) shown(h *history, now time.Time) []version {
 	first := slices.IndexFunc(h.ended, func(v version) bool { return now.Sub(v.until) < l.most })
 	if first < 0 {
@@ -94,8 +94,8 @@ func (l *lag) shown(h *history, now time.Time) []version {
 	return h.ended[first:]
 }
 
-// before reads the items that a request is about to write, and forgets how a table was
-// keyed when that may change.
+// before reads the items a request is about to write. It forgets the keys of a table if the
+// request may change them.
 func (p *Proxy) before(x *exchange) ([]state, error) {
 	var states []state
 	switch x.operation {
@@ -142,8 +142,8 @@ func asMap(v any) map[string]any {
 	return m
 }
 
-// addState appends the state of the item that a write with Item or Key is about. A
-// request that DynamoDB will refuse (a table that is not there, a key that is none)
+// addState appends the state of the item of a write, named by Item or Key. A request that
+// DynamoDB will refuse (a missing table, an invalid key)
 // has no state.
 func (p *Proxy) addState(states []state, x *exchange, write map[string]any) ([]state, error) {
 	table, _ := write["TableName"].(string)
@@ -167,7 +167,7 @@ func (p *Proxy) addState(states []state, x *exchange, write map[string]any) ([]s
 	return append(states, state{table, text(key), image}), nil
 }
 
-// text is a key that can be compared: encoding/json sorts names.
+// text returns the key in a comparable form: encoding/json sorts names.
 func text(key item) string {
 	text, err := json.Marshal(key)
 	if err != nil {
@@ -176,7 +176,7 @@ func text(key item) string {
 	return string(text)
 }
 
-// pick returns the named attributes, those that are there.
+// pick returns the named attributes of the item.
 func pick(from item, names []string) item {
 	part := item{}
 	for _, name := range names {
@@ -298,14 +298,14 @@ func (p *Proxy) lagging(x *exchange, answer []byte) []byte {
 	return changed
 }
 
-// A view is one page of a query of an index, on its way to what it was.
+// A view is one page of a query of an index while past states are put into it.
 type view struct {
 	*exchange
 	*description
 	index
 	conditions
 	rows           []any
-	after, upTo    item // the page is of what comes after the one, up to the other; nil: no bound
+	after, upTo    item // bounds of the page, the first excluded; nil: no bound
 	descending     bool
 	missing, stale int
 }
@@ -316,14 +316,14 @@ func (v *view) window(answer map[string]any) {
 	v.descending = v.body["ScanIndexForward"] == false
 }
 
-// change replaces what the page shows of each item with a past, if it is so drawn.
+// change replaces rows of the page with past states, as drawn.
 func (v *view) change(l *lag, past map[string]*history) {
 	now := l.now()
 	current := map[string]bool{}
 	for _, row := range v.rows {
 		current[text(pick(asMap(row), v.key))] = true
 	}
-	// Only items that were or are in the range are drawn for, in the order of their keys.
+	// Only items with a past or present row in the range are drawn for, in the order of keys.
 	var keys []string
 	for key, h := range past {
 		shown := l.shown(h, now)
@@ -340,7 +340,7 @@ func (v *view) change(l *lag, past map[string]*history) {
 	}
 }
 
-// showAs replaces the row of an item with what it was.
+// showAs replaces the row of an item with a past state.
 func (v *view) showAs(key string, current bool, was item, hide, show bool) {
 	at := -1
 	if current {
@@ -379,9 +379,10 @@ func (v *view) inRange(was item) bool {
 	return v.hold(was, v.types)
 }
 
-// onPage reports whether this page is the one that would show it.
+// onPage reports whether the row belongs on this page.
 func (v *view) onPage(was item) bool {
-	return v.inRange(was) && (len(v.after) == 0 || v.compare(was, v.after) > 0) && (len(v.upTo) == 0 || v.compare(was, v.upTo) <= 0)
+	return v.inRange(was) && (len(v.after) == 0 || v.compare(was, v.after) > 0) &&
+		(len(v.upTo) == 0 || v.compare(was, v.upTo) <= 0)
 }
 
 // compare is the order of the index in the direction of the query.

@@ -17,12 +17,14 @@ import (
 func laggingProxy(t *testing.T, rates Rates) (*Proxy, *time.Time) {
 	t.Helper()
 	now := time.Unix(1_000_000, 0)
-	return NewProxy(t, Endpoint(t), Options{Seed: 1, IndexLag: time.Minute, Rates: rates, Now: func() time.Time { return now }}), &now
+	return NewProxy(t, Endpoint(t), Options{Seed: 1, IndexLag: time.Minute, Rates: rates,
+		Now: func() time.Time { return now }}), &now
 }
 
 func remove(t *testing.T, c *dynamodb.Client, table, p string) {
 	t.Helper()
-	if _, err := c.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &table, Key: attributes{"P": s(p), "S": s("1")}}); err != nil {
+	if _, err := c.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &table,
+		Key: attributes{"P": s(p), "S": s("1")}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -127,7 +129,8 @@ func TestOldRowsHaveTheirPlace(t *testing.T) {
 			if err := put(t, direct, table, row("p", gone, "d", gone)); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := proxy.Client().DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &table, Key: key}); err != nil {
+			if _, err := proxy.Client().DeleteItem(t.Context(),
+				&dynamodb.DeleteItemInput{TableName: &table, Key: key}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -182,7 +185,8 @@ func TestOldRowsAtTheEdges(t *testing.T) {
 	client := proxy.Client()
 	forget := func(p, sort string) {
 		t.Helper()
-		if _, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &table, Key: attributes{"P": s(p), "S": s(sort)}}); err != nil {
+		if _, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &table,
+			Key: attributes{"P": s(p), "S": s(sort)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -297,7 +301,8 @@ func TestKeyConditions(t *testing.T) {
 		values[":"+text] = map[string]any{"S": text}
 		values[":n"+text] = map[string]any{"N": text}
 	}
-	of := item{"H": map[string]any{"S": "b"}, "R": map[string]any{"N": "9"}, "T": map[string]any{"S": "bcd"}, "B": map[string]any{"B": "/w=="}}
+	of := item{"H": map[string]any{"S": "b"}, "R": map[string]any{"N": "9"}, "T": map[string]any{"S": "bcd"},
+		"B": map[string]any{"B": "/w=="}}
 	values[":bytes"] = map[string]any{"B": "AQ=="}
 	kinds := map[string]string{"H": "S", "R": "N", "T": "S", "B": "B"}
 	for expression, want := range map[string]bool{
@@ -313,7 +318,8 @@ func TestKeyConditions(t *testing.T) {
 		"H = :b AND B > :bytes":               true,
 		"H = :b AND Absent > :bytes":          false,
 	} {
-		c, err := newConditions(map[string]any{"KeyConditionExpression": expression, "ExpressionAttributeValues": values, "ExpressionAttributeNames": map[string]any{"#h": "H"}})
+		c, err := newConditions(map[string]any{"KeyConditionExpression": expression,
+			"ExpressionAttributeValues": values, "ExpressionAttributeNames": map[string]any{"#h": "H"}})
 		if err != nil {
 			t.Error(err)
 			continue
@@ -323,7 +329,8 @@ func TestKeyConditions(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{"", "H", "H = ", "H = :b OR R = :2", "H = :b AND", "(H = :b", "#x = :b", "H = :x"} {
-		if _, err := newConditions(map[string]any{"KeyConditionExpression": wrong, "ExpressionAttributeValues": values}); err == nil {
+		if _, err := newConditions(map[string]any{"KeyConditionExpression": wrong,
+			"ExpressionAttributeValues": values}); err == nil {
 			t.Errorf("%q is understood", wrong)
 		}
 	}

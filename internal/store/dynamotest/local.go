@@ -19,7 +19,7 @@ import (
 // Where DynamoDB Local is, when it is not where `make dynamodb-local` puts it.
 const (
 	folderVariable   = "DUESDAY_DYNAMODB_LOCAL"    // a folder with DynamoDBLocal.jar
-	endpointVariable = "DUESDAY_DYNAMODB_ENDPOINT" // the URL of one that runs already
+	endpointVariable = "DUESDAY_DYNAMODB_ENDPOINT" // the URL of a running one
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 	startTimeout = 2 * time.Minute // a busy machine with a cold disk
 )
 
-// errMissing is the reason to skip: what the tests need is not on this machine.
+// errMissing is the reason to skip: DynamoDB Local or Java is missing on this machine.
 var errMissing = errors.New("DynamoDB Local is not there")
 
 // Endpoint returns the URL of a DynamoDB Local, such as "http://127.0.0.1:18000". The
@@ -35,8 +35,8 @@ var errMissing = errors.New("DynamoDB Local is not there")
 // ends with the process, however that ends. All credentials and regions see the same
 // tables.
 //
-// Where DynamoDB Local or Java is missing the test is skipped, with a message that says
-// what to do; under CI=true it fails.
+// If DynamoDB Local or Java is missing, the test is skipped, with the remedy in its message; under
+// CI=true it fails.
 func Endpoint(t testing.TB) string {
 	t.Helper()
 	endpoint, err := local()
@@ -77,10 +77,11 @@ func findFolder() (string, error) {
 		}
 		return folder, nil
 	}
-	// From this file's place, not the working directory: a test may have left that.
+	// From this file's place: a test may have changed the working directory.
 	_, file, _, ok := runtime.Caller(0)
 	if !ok || !filepath.IsAbs(file) {
-		return "", fmt.Errorf("%w: built without the paths of its sources, so %s has to name the folder", errMissing, folderVariable)
+		return "", fmt.Errorf("%w: built without the paths of its sources, so %s has to name the folder", errMissing,
+			folderVariable)
 	}
 	dir := filepath.Dir(file)
 	for {
@@ -111,10 +112,10 @@ func findJava() (string, error) {
 	return java, nil
 }
 
-// startAnywhere starts it on a port that is free. Between being found free and being
+// startAnywhere starts it on a free port. Between being found free and being
 // taken the port may go to somebody else; then the next one is tried. The first is
-// chosen by the process id, below the ports that systems give out by themselves, so
-// that two test processes at once do not try the same ones.
+// chosen by the process id, below the ports given out by systems: two test
+// processes at once try different ones.
 func startAnywhere(java, folder string) (string, error) {
 	var errs []error
 	for port, tries := 12000+os.Getpid()%18000, 0; tries < startTries; port++ {
@@ -138,9 +139,9 @@ func startAnywhere(java, folder string) (string, error) {
 	return "", fmt.Errorf("DynamoDB Local does not start: %w", errors.Join(errs...))
 }
 
-// dieWithUs becomes Java, and leaves a watcher behind that kills it once the standard
-// input is at its end: the process that holds the other end of the pipe has ended, in
-// whatever way. It needs no moment at which tests are over, which Go does not tell.
+// dieWithUs becomes Java, and leaves a watcher behind. The watcher kills it at the end of the
+// standard input: then the test process, which holds the other end of the pipe, has ended in some
+// way. Go has no hook for the end of all tests.
 const dieWithUs = `exec 3<&0 </dev/null
 { cat <&3; kill -9 $$; } >/dev/null 2>&1 &
 exec 3<&-
@@ -203,7 +204,7 @@ func answers(url string, said *output, ended <-chan error) error {
 	}
 }
 
-// output keeps the first few kilobytes of what a process says.
+// output keeps the first few kilobytes of output of a process.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -34,7 +34,7 @@ func (p *Proxy) page(x *exchange) (empty reply, ok bool) {
 
 const unlimited = 1 << 40
 
-// limitOf is the Limit that the client asks for.
+// limitOf is the Limit in the request.
 func limitOf(body map[string]any) int64 {
 	if number, ok := body["Limit"].(json.Number); ok {
 		if n, err := number.Int64(); err == nil {
@@ -57,7 +57,7 @@ func withLimit(p *Proxy, x *exchange, size int) []byte {
 	return text
 }
 
-// actions are those of a transaction, in their order.
+// actions are the actions of a transaction, in their order.
 func (x *exchange) actions() []any {
 	actions, _ := x.body["TransactItems"].([]any)
 	return actions

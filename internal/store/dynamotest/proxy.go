@@ -22,26 +22,26 @@ import (
 // Options of a Proxy.
 type Options struct {
 	Seed  uint64 // decides every draw, together with the number of the request
-	Rates Rates  // none: no faults but those a Hook names
+	Rates Rates  // none: only the faults named by a Hook
 
 	// IndexLag is for how long an index may show an item as it was before a write: a
 	// minute, say. 0: IndexMissing and IndexStale do not happen, and no write is
 	// looked at, which makes writes cheaper.
 	IndexLag time.Duration
 
-	Now func() time.Time // when writes happen and how long ago that is; nil: the machine's clock
+	Now func() time.Time // the clock of writes and of IndexLag; nil: the machine's
 }
 
-// A Request is what a Hook decides by.
+// A Request is the input of a Hook.
 type Request struct {
 	N         int            // its number among the requests of this Proxy, from 1, in the order of their arrival
 	Operation string         // "PutItem"
 	Body      map[string]any // as sent, in DynamoDB's JSON; not to be changed
 }
 
-// A Hook names the fault that a request meets: one of the exclusive ones, SmallPage,
-// EmptyPage, or IndexMissing or IndexStale, which then happen to every row that they can
-// happen to; Pass for none, ByRates to leave it to the rates. What cannot happen to the
+// A Hook names the fault of a request: an exclusive one, SmallPage, EmptyPage, or IndexMissing or
+// IndexStale, which then apply to every possible row; Pass for none, ByRates for a draw by the
+// rates. A fault that cannot happen to the
 // operation does not. It is called in the goroutine of the request, before anything is
 // done, and may wait: the request waits with it.
 type Hook func(Request) Fault
@@ -50,28 +50,25 @@ type Hook func(Request) Fault
 // makes them meet faults. A client cannot tell it from DynamoDB; a process of its own
 // can use it too. All methods may be called at any time by several goroutines.
 //
-// What it simulates, beyond what the faults say of themselves:
+// It simulates, beyond the comments of the faults:
 //
-//   - Faults happen to requests that read or write items, never to those about tables.
-//     A request meets one of the exclusive faults at most; what changes reads comes on
-//     top of that. With the same seed and the same requests in the same order the
-//     faults are the same.
+//   - Faults happen to requests for items, never to requests for tables. A request meets at
+//     most one exclusive fault, and any faults of reads besides. The same seed and the same
+//     requests in the same order have the same faults.
 //   - A lost connection is closed or reset before a byte of the reply, one as often as
 //     the other. A reply is never cut in the middle or late.
-//   - An index lags item by item. Of each item that was written through this proxy
-//     within IndexLag, a query of an index may see any state that the item had within
-//     that time: not there yet (IndexMissing), or as it was, with the values and in
-//     the place that it had then (IndexStale). The states of two items, or of one in two
-//     queries or pages, have nothing to do with each other, as DynamoDB promises
-//     no more. A row that has moved may so be shown twice or not at all. On one page a
-//     row is shown in its order, and never more of them than the request's Limit.
+//   - An index lags item by item. A query of an index may see any state of an item within
+//     IndexLag after its write through this proxy: not there yet (IndexMissing), or with its
+//     former values in its former place (IndexStale). The states of two items, or of one in two
+//     queries or pages, are independent: DynamoDB promises no more. So a moved row may be shown
+//     twice or not at all. On one page rows are in their order, and never more than the
+//     request's Limit.
 //
-// What it does not simulate: writes that go past the proxy, or through another one, are
-// in every index at once. When two requests write the same item at the same moment, a
-// state between them may be lost to the indexes; none is invented. Only Query on an
-// index sees the lag, Scan and a count do not; a query with a filter or a projection
-// expression may miss rows and sees none that are old. Reads of a table that are not
-// strongly consistent are always up to date. Batches are never partly unprocessed,
+// It does not simulate a lag for writes past the proxy: they are in every index at once. If two
+// requests write the same item at the same moment, a state between them may be lost to the
+// indexes; none is invented. Only Query on an index sees the lag, Scan and a count do not. A
+// query with a filter or a projection expression may miss rows, and sees no old ones. Eventually
+// consistent reads of a table are always up to date. Batches are never partly unprocessed;
 // streams, expiry and capacity are DynamoDB Local's.
 type Proxy struct {
 	t        testing.TB
@@ -135,7 +132,7 @@ func NewProxy(t testing.TB, endpoint string, o Options) *Proxy {
 // URL is the endpoint to give to a client.
 func (p *Proxy) URL() string { return "http://" + p.listener.Addr().String() }
 
-// Client returns a client of the proxy that tries every request once.
+// Client returns a client of the proxy without retries.
 func (p *Proxy) Client() *dynamodb.Client { return ClientAt(p.URL()) }
 
 // SetRates replaces all rates from the next request on; nil: no faults.
@@ -163,9 +160,8 @@ func (p *Proxy) Forbid(operations ...string) {
 	}
 }
 
-// SetDown closes every connection on which a request comes, and those of requests that
-// are under way before they get their reply, until it is lifted. What is under way may
-// still be done.
+// SetDown(true) closes the connection of every request, also of requests under way before their
+// reply; these may still be done. SetDown(false) ends that.
 func (p *Proxy) SetDown(down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,7 +217,7 @@ type exchange struct {
 	body   map[string]any // the same
 }
 
-// reply is what DynamoDB answered.
+// reply is DynamoDB's answer.
 type reply struct {
 	status int
 	header http.Header
@@ -275,7 +271,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// meet counts a request and decides what it draws from; nil: the proxy is down.
+// meet counts a request and makes its random source; nil: the proxy is down.
 func (p *Proxy) meet(operation string, header http.Header, sent []byte) (x *exchange, forbidden bool) {
 	p.mu.Lock()
 	if p.down {
@@ -290,7 +286,7 @@ func (p *Proxy) meet(operation string, header http.Header, sent []byte) (x *exch
 
 	x = &exchange{header: header, sent: sent,
 		chance: &chance{draws: rand.New(rand.NewPCG(p.seed, uint64(n))), rates: rates, operation: operation}}
-	x.body, _ = decode(sent) // what is no JSON is DynamoDB's to refuse
+	x.body, _ = decode(sent) // DynamoDB refuses invalid JSON
 	if hook != nil {
 		x.forced = hook(Request{N: n, Operation: operation, Body: x.body})
 	}
@@ -309,7 +305,8 @@ func (p *Proxy) pass(r *http.Request, x *exchange) (reply, error) {
 			return reply{}, err
 		}
 	}
-	request, err := http.NewRequestWithContext(r.Context(), r.Method, p.endpoint+r.URL.RequestURI(), bytes.NewReader(x.sent))
+	request, err := http.NewRequestWithContext(r.Context(), r.Method, p.endpoint+r.URL.RequestURI(),
+		bytes.NewReader(x.sent))
 	if err != nil {
 		return reply{}, err
 	}

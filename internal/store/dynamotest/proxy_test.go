@@ -27,7 +27,8 @@ func newTable(t *testing.T) (string, *dynamodb.Client) {
 		return types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeS}
 	}
 	key := func(hash, sort string) []types.KeySchemaElement {
-		return []types.KeySchemaElement{{AttributeName: &hash, KeyType: types.KeyTypeHash}, {AttributeName: &sort, KeyType: types.KeyTypeRange}}
+		return []types.KeySchemaElement{{AttributeName: &hash, KeyType: types.KeyTypeHash},
+			{AttributeName: &sort, KeyType: types.KeyTypeRange}}
 	}
 	_, err := direct.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: &name, BillingMode: types.BillingModePayPerRequest, KeySchema: key("P", "S"),
@@ -72,7 +73,8 @@ func transact(t *testing.T, c *dynamodb.Client, table string, items ...attribute
 
 func exists(t *testing.T, c *dynamodb.Client, table, p string) bool {
 	t.Helper()
-	got, err := c.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: attributes{"P": s(p), "S": s("1")}, ConsistentRead: aws.Bool(true)})
+	got, err := c.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table,
+		Key: attributes{"P": s(p), "S": s("1")}, ConsistentRead: aws.Bool(true)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +87,8 @@ func isA[E error](err error) bool {
 }
 
 func connectionLost(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "EOF") || strings.Contains(err.Error(), "connection reset") || strings.Contains(err.Error(), "broken pipe"))
+	return err != nil && (strings.Contains(err.Error(), "EOF") ||
+		strings.Contains(err.Error(), "connection reset") || strings.Contains(err.Error(), "broken pipe"))
 }
 
 // TestEachFaultOnce: the reply is what it says, the write is done or not as it says, the
@@ -159,7 +162,8 @@ func TestEachFaultOnce(t *testing.T) {
 func TestSameSeedSameFaults(t *testing.T) {
 	table, _ := newTable(t)
 	run := func(seed uint64) (outcomes []string) {
-		proxy := NewProxy(t, Endpoint(t), Options{Seed: seed, Rates: Rates{Throttling: 0.2, ErrorBefore: 0.2, Conflict: 0.2, ReplyLost: 0.1}})
+		proxy := NewProxy(t, Endpoint(t), Options{Seed: seed,
+			Rates: Rates{Throttling: 0.2, ErrorBefore: 0.2, Conflict: 0.2, ReplyLost: 0.1}})
 		for i := range 40 {
 			err := put(t, proxy.Client(), table, row(fmt.Sprint(i), "1", "d", ""))
 			outcomes = append(outcomes, fmt.Sprint(err != nil))
@@ -185,7 +189,8 @@ func TestHookDecides(t *testing.T) {
 		}
 		return []Fault{ReplyLost, Pass, ByRates, SmallPage}[r.N-1]
 	})
-	if err := put(t, proxy.Client(), table, row("a", "1", "d", "")); !connectionLost(err) || !exists(t, direct, table, "a") {
+	if err := put(t, proxy.Client(), table, row("a", "1", "d", "")); !connectionLost(err) ||
+		!exists(t, direct, table, "a") {
 		t.Errorf("reply lost: %v", err)
 	}
 	if err := put(t, proxy.Client(), table, row("b", "1", "d", "")); err != nil {
@@ -211,7 +216,8 @@ func TestPagesAreSmall(t *testing.T) {
 		}
 	}
 	proxy := NewProxy(t, Endpoint(t), Options{Seed: 1, Rates: Rates{SmallPage: 1, EmptyPage: 0.2}})
-	query := &dynamodb.QueryInput{TableName: &table, KeyConditionExpression: aws.String("P = :p"), ExpressionAttributeValues: attributes{":p": s("p")}}
+	query := &dynamodb.QueryInput{TableName: &table, KeyConditionExpression: aws.String("P = :p"),
+		ExpressionAttributeValues: attributes{":p": s("p")}}
 	rows, empty := 0, 0
 	for pages := dynamodb.NewQueryPaginator(proxy.Client(), query); pages.HasMorePages(); {
 		page, err := pages.NextPage(t.Context())
@@ -259,7 +265,8 @@ func TestForbiddenOperations(t *testing.T) {
 	proxy := NewProxy(t, Endpoint(t), Options{})
 	proxy.Forbid("Scan", "DescribeTable")
 	_, err := proxy.Client().Scan(t.Context(), &dynamodb.ScanInput{TableName: &table})
-	if err == nil || !strings.Contains(err.Error(), "AccessDeniedException") || !strings.Contains(err.Error(), "dynamodb:Scan") {
+	if err == nil || !strings.Contains(err.Error(), "AccessDeniedException") ||
+		!strings.Contains(err.Error(), "dynamodb:Scan") {
 		t.Errorf("scan: %v", err)
 	}
 	if _, err := proxy.Client().DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &table}); err == nil {
@@ -316,7 +323,8 @@ func TestDownHoldsBackReplies(t *testing.T) {
 // TestDocumentedForm: a failure on the wire is as DynamoDB's documentation shows it.
 func TestDocumentedForm(t *testing.T) {
 	proxy := NewProxy(t, Endpoint(t), Options{Rates: Rates{Conflict: 1}})
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, proxy.URL(), strings.NewReader(`{"TransactItems":[{}]}`))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, proxy.URL(),
+		strings.NewReader(`{"TransactItems":[{}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +348,8 @@ func TestManyAtOnce(t *testing.T) {
 	table, direct := newTable(t)
 	var clock sync.Mutex
 	now := time.Unix(0, 0)
-	proxy := NewProxy(t, Endpoint(t), Options{Seed: 3, IndexLag: time.Minute, Rates: Rates{Throttling: 0.1, ReplyLost: 0.1, SmallPage: 0.5, IndexMissing: 0.5, IndexStale: 0.5},
+	proxy := NewProxy(t, Endpoint(t), Options{Seed: 3, IndexLag: time.Minute,
+		Rates: Rates{Throttling: 0.1, ReplyLost: 0.1, SmallPage: 0.5, IndexMissing: 0.5, IndexStale: 0.5},
 		Now: func() time.Time {
 			clock.Lock()
 			defer clock.Unlock()
@@ -354,7 +363,8 @@ func TestManyAtOnce(t *testing.T) {
 			for i := range 25 {
 				for put(t, client, table, row(fmt.Sprint(w, "-", i%5), "1", "d", fmt.Sprint(i))) != nil {
 				}
-				if _, err := client.Query(t.Context(), byDay(table, "d")); err != nil && !isA[*types.ThrottlingException](err) && !connectionLost(err) {
+				if _, err := client.Query(t.Context(), byDay(table, "d")); err != nil &&
+					!isA[*types.ThrottlingException](err) && !connectionLost(err) {
 					t.Error(err)
 				}
 			}
@@ -373,6 +383,7 @@ func TestManyAtOnce(t *testing.T) {
 }
 
 func byDay(table, day string) *dynamodb.QueryInput {
-	return &dynamodb.QueryInput{TableName: &table, IndexName: aws.String("by-day"), KeyConditionExpression: aws.String("#d = :d"),
+	return &dynamodb.QueryInput{TableName: &table, IndexName: aws.String("by-day"),
+		KeyConditionExpression:   aws.String("#d = :d"),
 		ExpressionAttributeNames: map[string]string{"#d": "D"}, ExpressionAttributeValues: attributes{":d": s(day)}}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/duesday/duesday/internal/store/dynamotable"
 )
 
-// openTables opens a dynamodb: place, and makes its tables if it may and one is missing:
-// on demand, for whoever wants them otherwise makes them first.
+// openTables opens a dynamodb: place. With Options.Create it makes missing tables, on demand;
+// store create makes them with other settings.
 func (p Place) openTables(ctx context.Context, o Options) (store.Store, error) {
 	client, err := dynamostore.Dial(ctx, p.Region, p.Endpoint)
 	if err != nil {
@@ -30,8 +30,8 @@ func (p Place) openTables(ctx context.Context, o Options) (store.Store, error) {
 	return s, nil
 }
 
-// missing looks for an item in each table: that needs no more rights than any run has, and
-// asks nothing of a table that is there, which may be somebody else's.
+// missing returns the tables without an answer to a Get. A Get needs no rights beyond those of a
+// run, and reveals nothing of another program's table.
 func missing(ctx context.Context, s store.Store, tables []store.Table) (missing []store.Table, err error) {
 	for _, t := range tables {
 		key := store.Key{PK: "-"}

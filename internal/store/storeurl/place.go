@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A Place is what a store URL says.
+// A Place is a parsed store URL.
 type Place struct {
 	Scheme string // pebble, mem or dynamodb
 	Folder string // of pebble:
@@ -20,7 +20,7 @@ type Place struct {
 
 const forms = "want pebble:DIR, dynamodb:?region=REGION or mem:"
 
-// Parse reads a store URL. Its errors are ErrURL, and repeat nothing of a URL that could be
+// Parse reads a store URL. Its errors are ErrURL, and repeat no part of a URL that could be
 // a password.
 func Parse(text string) (Place, error) {
 	scheme, rest, ok := strings.Cut(text, ":")
@@ -60,7 +60,8 @@ func parseDynamo(rest string) (Place, error) {
 		return Place{}, urlError("store dynamodb: want dynamodb:?NAME=VALUE&..., with the names %s", dynamoParameters)
 	}
 	for name, list := range values {
-		at, known := map[string]*string{"prefix": &p.Prefix, "recurring_table": &p.RecurringTable, "region": &p.Region, "endpoint": &p.Endpoint}[name]
+		at, known := map[string]*string{"prefix": &p.Prefix, "recurring_table": &p.RecurringTable,
+			"region": &p.Region, "endpoint": &p.Endpoint}[name]
 		switch {
 		case !known && plain(name, "_"):
 			return Place{}, urlError("store dynamodb: unknown parameter %q; known: %s", name, dynamoParameters)
@@ -98,7 +99,7 @@ func (p *Place) check() (err error) {
 	return err
 }
 
-// base returns the base URL that an endpoint names, scheme and host.
+// base returns the base URL of an endpoint: scheme and host.
 func base(endpoint string) (string, error) {
 	if endpoint == "" {
 		return "", nil
@@ -109,8 +110,10 @@ func base(endpoint string) (string, error) {
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https"):
 		return "", urlError(want)
 	case u.User != nil:
-		return "", urlError("%s; a user and a password do not belong there: credentials come from the SDK's default chain", want)
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.HasSuffix(endpoint, "#") || u.Path != "" && u.Path != "/":
+		return "", urlError("%s; a user and a password do not belong there: credentials come from the SDK's default chain",
+			want)
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.HasSuffix(endpoint, "#") ||
+		u.Path != "" && u.Path != "/":
 		return "", urlError("%s, with nothing after it", want)
 	case u.Hostname() == "" || !plain(u.Host, "_.-:[]"):
 		return "", urlError("%s, in letters and digits", want)
@@ -123,7 +126,7 @@ func base(endpoint string) (string, error) {
 	return u.Scheme + "://" + u.Host, nil
 }
 
-// plain reports whether the text has only ASCII letters, digits and what is in more.
+// plain reports whether the text has only ASCII letters, digits and the characters in more.
 func plain(text, more string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune(more, r)

@@ -1,5 +1,5 @@
-// Package storeurl opens a store that is named by a URL: "pebble:DIR" for a folder on
-// this machine, "dynamodb:" for tables in DynamoDB, "mem:" for a store that is gone with
+// Package storeurl opens the store of a URL: "pebble:DIR" for a folder on
+// this machine, "dynamodb:" for tables in DynamoDB, "mem:" for a store that ends with
 // the process. It alone knows every engine; everybody else knows the contract.
 //
 // It does not copy between stores, and it does not create what Options.Create does
@@ -18,18 +18,18 @@ import (
 	"github.com/duesday/duesday/internal/store/pebblestore"
 )
 
-// Options are what the engines need beside the URL; each takes what concerns it.
+// Options are for all engines. Each engine uses the options that concern it.
 type Options struct {
 	Tables     []store.Table
 	Names      []string         // known attribute names, append only; see pebblestore.Options
-	Now        func() time.Time // the clock that expires items; nil is time.Now
+	Now        func() time.Time // the clock for expiry; nil is time.Now
 	Create     bool             // make the store when there is none
-	Holder     string           // what this process is doing, for those who find the store in use
+	Holder     string           // this process, as other processes are told if they find the store in use
 	Logger     *slog.Logger     // nil is silent
 	CacheBytes int64            // 0 is the engine's default
 }
 
-// ErrURL is returned for a URL that names no store; the error says what would.
+// ErrURL is returned for an invalid store URL. Its text shows a valid one.
 var ErrURL = errors.New("bad store URL")
 
 // Open opens the store at url. The errors are the engine's (store.ErrMissing,
@@ -65,7 +65,7 @@ func (p Place) Open(ctx context.Context, o Options) (store.Store, error) {
 	return nil, urlError("a store of scheme %q cannot be opened: %s", p.Scheme, forms)
 }
 
-// opened keeps a nil engine from becoming a store.Store that is not nil.
+// opened returns a nil store.Store for a nil engine.
 func opened[S store.Store](s S, err error) (store.Store, error) {
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func opened[S store.Store](s S, err error) (store.Store, error) {
 	return s, nil
 }
 
-// A badURL is ErrURL whose text is the whole message.
+// A badURL is ErrURL with its own message.
 type badURL string
 
 func urlError(format string, args ...any) error { return badURL(fmt.Sprintf(format, args...)) }

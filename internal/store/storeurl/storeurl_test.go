@@ -39,18 +39,21 @@ func TestOpen_DynamoDB(t *testing.T) {
 	endpoint := dynamotest.Endpoint(t)
 	dynamotest.Setenv(t)
 	name := dynamotest.Prefix(t) + "none"
-	s, err := Open(t.Context(), "dynamodb:?endpoint="+endpoint, Options{Tables: []store.Table{{Name: name, PartitionKey: "id"}}})
+	s, err := Open(t.Context(), "dynamodb:?endpoint="+endpoint,
+		Options{Tables: []store.Table{{Name: name, PartitionKey: "id"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Get(t.Context(), name, store.Key{PK: "1"}); !errors.Is(err, store.ErrMissing) || !strings.Contains(err.Error(), name) {
+	if _, err := s.Get(t.Context(), name, store.Key{PK: "1"}); !errors.Is(err, store.ErrMissing) ||
+		!strings.Contains(err.Error(), name) {
 		t.Errorf("Get = %v, want ErrMissing and the table's name", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 	t.Setenv("AWS_REGION", "")
-	if s, err := Open(t.Context(), "dynamodb:", Options{Tables: tables}); s != nil || err == nil || !strings.Contains(err.Error(), "no AWS region") {
+	if s, err := Open(t.Context(), "dynamodb:", Options{Tables: tables}); s != nil || err == nil ||
+		!strings.Contains(err.Error(), "no AWS region") {
 		t.Errorf("Open without a region = %v, %v", s, err)
 	}
 }
@@ -73,7 +76,8 @@ func TestOpenErrors(t *testing.T) {
 			t.Errorf("Open(%q) = %v, %v, want no store and %q", test.url, s, err, test.want)
 		}
 	}
-	if s, err := Open(t.Context(), "mem:", Options{Tables: []store.Table{{}}}); s != nil || !errors.Is(err, store.ErrInvalid) {
+	if s, err := Open(t.Context(), "mem:", Options{Tables: []store.Table{{}}}); s != nil ||
+		!errors.Is(err, store.ErrInvalid) {
 		t.Errorf("Open with a bad table = %v, %v", s, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
