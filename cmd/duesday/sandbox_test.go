@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/duesday/duesday/internal/soaktest"
 )
 
 // serve runs duesday sandbox until stop, which returns what it printed besides its first
@@ -150,29 +152,21 @@ func TestSandbox_Wrong(t *testing.T) {
 // killed with SIGKILL at random moments and started again. In the end every subscription is
 // charged exactly once.
 func TestSandbox_KillNine(t *testing.T) {
+	soaktest.Long(t)
+	t.Parallel()
 	dir := t.TempDir()
-	binary := filepath.Join(dir, "duesday")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 10))
+	random := rand.New(rand.NewPCG(soaktest.Seed(t), 10))
 	ledger := filepath.Join(dir, "ledger.jsonl")
-	server, address := startServer(t, binary, ledger, "127.0.0.1:0")
+	server, address := startServer(t, ledger, "127.0.0.1:0")
 	stores := []string{"a", "b"}
 	command := func(store string, args ...string) *exec.Cmd {
-		return exec.Command(binary, append(args, "--json", "--store", "pebble:"+filepath.Join(dir, store),
+		c := process(t, nil, append(args, "--json", "--store", "pebble:"+filepath.Join(dir, store),
 			"--processor", "sandbox:http://"+address, "--mail", filepath.Join(dir, store+"-mail"))...)
-	}
-	must := func(c *exec.Cmd) {
-		t.Helper()
-		if out, err := c.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", c.Args[1:], err, out)
-		}
+		c.Stderr = nil
+		return c
 	}
 	for i, store := range stores {
-		must(command(store, "import", halfBook(t, dir, i)))
+		mustRun(t, command(store, "import", dueBook(t, filepath.Join(dir, fmt.Sprint(i, ".csv")), 3, i, killSubscriptions, 2, "pm_card_visa", "pm_sandbox_timeout")))
 	}
 	for range 3 {
 		var wg sync.WaitGroup
@@ -183,11 +177,11 @@ func TestSandbox_KillNine(t *testing.T) {
 		_ = server.Wait()
 		timer.Stop()
 		wg.Wait()
-		server, address = startServer(t, binary, ledger, address)
+		server, address = startServer(t, ledger, address)
 	}
 	for _, store := range stores {
-		must(command(store, "run", "payments"))
-		must(command(store, "verify"))
+		mustRun(t, command(store, "run", "payments"))
+		mustRun(t, command(store, "verify"))
 	}
 	if err := server.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -199,10 +193,9 @@ func TestSandbox_KillNine(t *testing.T) {
 }
 
 // startServer starts a process and waits until it says where it can be reached.
-func startServer(t *testing.T, binary, ledger, listen string) (*exec.Cmd, string) {
+func startServer(t *testing.T, ledger, listen string) (*exec.Cmd, string) {
 	t.Helper()
-	c := exec.Command(binary, "sandbox", "--json", "--listen", listen, "--processor", "sandbox:"+ledger)
-	c.Stderr = os.Stderr
+	c := process(t, nil, "sandbox", "--json", "--listen", listen, "--processor", "sandbox:"+ledger)
 	out, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -216,21 +209,4 @@ func startServer(t *testing.T, binary, ledger, listen string) (*exec.Cmd, string
 		t.Fatal(err)
 	}
 	return c, v.Address
-}
-
-// halfBook is one of two books that have killSubscriptions together.
-func halfBook(t *testing.T, dir string, half int) string {
-	t.Helper()
-	due := time.Now().UTC().AddDate(0, 0, -3)
-	var csv strings.Builder
-	csv.WriteString("account,email,subscription,sku,amount,currency,payment_day,payment_method,next_payment_date\n")
-	for i := half; i < killSubscriptions; i += 2 {
-		method := []string{"pm_card_visa", "pm_sandbox_timeout"}[i/2%2]
-		fmt.Fprintf(&csv, "a%d,a%d@example.com,s%d,gold,9.99,USD,%d,%s,%s\n", i, i, i, due.Day(), method, due.Format(time.DateOnly))
-	}
-	file := filepath.Join(dir, fmt.Sprint(half, ".csv"))
-	if err := os.WriteFile(file, []byte(csv.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
 }

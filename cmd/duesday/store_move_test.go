@@ -10,12 +10,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store/dynamotable"
 	"github.com/duesday/duesday/internal/store/dynamotest"
 	"github.com/duesday/duesday/internal/store/storeurl"
@@ -304,11 +304,9 @@ func TestStoreBackup_Refused(t *testing.T) {
 // TestStoreCopy_KilledAgainAndAgain kills the real binary with SIGKILL while it copies, until
 // it has come through. Each time it goes on from where it was.
 func TestStoreCopy_KilledAgainAndAgain(t *testing.T) {
+	soaktest.Long(t)
+	t.Parallel()
 	dir := t.TempDir()
-	binary := filepath.Join(dir, "duesday")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
 	const many = 800
 	var csv strings.Builder
 	csv.WriteString(header)
@@ -316,39 +314,28 @@ func TestStoreCopy_KilledAgainAndAgain(t *testing.T) {
 		fmt.Fprintf(&csv, "a%d,a%d@example.com,s%d,gold,9.99,USD,15,pm_card_visa\n", i, i, i)
 	}
 	command := func(args ...string) *exec.Cmd {
-		c := exec.Command(binary, args...)
-		c.Dir, c.Env = dir, []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH")}
+		c := process(t, nil, args...)
+		c.Dir = dir
 		return c
 	}
 	if err := os.WriteFile(filepath.Join(dir, "book.csv"), []byte(csv.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := command("import", "book.csv").CombinedOutput(); err != nil {
-		t.Fatalf("import: %v\n%s", err, out)
-	}
+	mustRun(t, command("import", "book.csv"))
 	kills := 0
 	for round := range 40 {
 		var out bytes.Buffer
 		c := command("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:moved", "--rate", "5000", "--json")
-		c.Stdout, c.Stderr = &out, os.Stderr
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		timer := time.AfterFunc(time.Duration(100+100*round)*time.Millisecond, func() { _ = c.Process.Kill() })
-		err := c.Wait()
-		timer.Stop()
-		if status, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		c.Stdout = &out
+		if killed(t, c, after(time.Duration(100+100*round)*time.Millisecond)) {
 			kills++
 			continue
-		}
-		if err != nil {
-			t.Fatalf("copy: %v\n%s", err, out.String())
 		}
 		if v, ok := decode(t, out.String()).(map[string]any); !ok || v["live"] != true {
 			t.Fatalf("copy: %s", out.String())
 		}
 		t.Logf("%d kills", kills)
-		text, err := command("verify", "--store", "pebble:moved").CombinedOutput()
+		text, err := command("verify", "--store", "pebble:moved").Output()
 		if err != nil {
 			t.Fatalf("verify: %v\n%s", err, text)
 		}

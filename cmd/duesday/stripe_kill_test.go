@@ -4,11 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -16,18 +13,30 @@ import (
 	"github.com/duesday/duesday/stripefake"
 )
 
-const stripeKillSubscriptions = 300
+const (
+	stripeKillSubscriptions = 300
+	killRequests            = 120 // after as many a run is killed at the latest
+)
+
+// requested reports whether the fake has had so many requests more than at the call of requested.
+func requested(fake *stripefake.Fake, n int64) func() bool {
+	all := func() (sum int64) {
+		for _, c := range fake.Requests() {
+			sum += c.Requests
+		}
+		return sum
+	}
+	before := all()
+	return func() bool { return all() >= before+n }
+}
 
 // TestStripeKillNine kills the real binary with SIGKILL at random moments of a payment run
 // through a fake of Stripe that loses replies, and then lets it finish: by the fake's ledger
 // every subscription is charged exactly once, and the audit is clean. DUESDAY_SOAK=1 does it
 // with 20 books.
 func TestStripeKillNine(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	binary := filepath.Join(dir, "duesday")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
 	books := 1
 	if soaktest.On() {
 		books = 20
@@ -38,7 +47,7 @@ func TestStripeKillNine(t *testing.T) {
 		if !programme.Next() {
 			break
 		}
-		kills += stripeKillBook(t, binary, filepath.Join(dir, fmt.Sprint("book", book)), random)
+		kills += stripeKillBook(t, filepath.Join(dir, fmt.Sprint("book", book)), random)
 	}
 	if kills == 0 {
 		t.Error("no run was killed: the book is too small")
@@ -47,50 +56,21 @@ func TestStripeKillNine(t *testing.T) {
 }
 
 // stripeKillBook runs one book to its end under kills, and returns how many hit a living run.
-func stripeKillBook(t *testing.T, binary, dir string, random *rand.Rand) (kills int) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+func stripeKillBook(t *testing.T, dir string, random *rand.Rand) (kills int) {
 	fake := stripefake.New(stripefake.Options{Faults: stripefake.Faults{LostReplies: 0.01, LateErrors: 0.01, Seed: random.Uint64(), Latency: 2 * time.Millisecond}})
 	server := httptest.NewServer(fake)
 	defer server.Close()
-	due := time.Now().UTC().AddDate(0, 0, -3)
-	var csv strings.Builder
-	csv.WriteString("account,email,subscription,sku,amount,currency,payment_day,payment_method,next_payment_date\n")
-	methods := []string{"pm_card_visa", "pm_card_visa", "pm_card_visa", "pm_sandbox_timeout", "pm_sandbox_flaky"}
-	for i := range stripeKillSubscriptions {
-		fmt.Fprintf(&csv, "a%d,a%d@example.com,s%d,gold,9.99,USD,%d,%s,%s\n", i, i, i, due.Day(), methods[i%len(methods)], due.Format(time.DateOnly))
-	}
-	file := filepath.Join(dir, "book.csv")
-	if err := os.WriteFile(file, []byte(csv.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := dueBook(t, filepath.Join(dir, "book.csv"), 3, 0, stripeKillSubscriptions, 1,
+		"pm_card_visa", "pm_card_visa", "pm_card_visa", "pm_sandbox_timeout", "pm_sandbox_flaky")
 	command := func(args ...string) *exec.Cmd {
-		c := exec.Command(binary, append(args, "--json", "--store", "pebble:"+filepath.Join(dir, "store"),
-			"--processor", "stripe:?rate=1000&return_url=https%3A%2F%2Fshop.example%2Fthanks", "--mail", filepath.Join(dir, "mail"))...)
-		c.Env = append(os.Environ(), "DUESDAY_STRIPE_KEY="+stripeFakeKey, "DUESDAY_STRIPE_API_BASE="+server.URL)
-		c.Stderr = os.Stderr
-		return c
+		return process(t, []string{"DUESDAY_STRIPE_KEY=" + stripeFakeKey, "DUESDAY_STRIPE_API_BASE=" + server.URL},
+			append(args, "--json", "--store", "pebble:"+filepath.Join(dir, "store"),
+				"--processor", "stripe:?rate=1000&return_url=https%3A%2F%2Fshop.example%2Fthanks", "--mail", filepath.Join(dir, "mail"))...)
 	}
-	must := func(c *exec.Cmd) {
-		t.Helper()
-		if out, err := c.Output(); err != nil {
-			t.Fatalf("%v: %v\n%s", c.Args[1:], err, out)
-		}
-	}
-	must(command("import", file))
+	mustRun(t, command("import", file))
 	for range 8 {
-		c := command("run", "payments")
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		timer := time.AfterFunc(time.Duration(20+random.IntN(300))*time.Millisecond, func() { _ = c.Process.Kill() })
-		err := c.Wait()
-		timer.Stop()
-		if status, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		if killed(t, command("run", "payments"), requested(fake, random.Int64N(killRequests))) {
 			kills++
-		} else if err != nil {
-			t.Fatalf("run: %v", err)
 		}
 	}
 	before := successes(t, fake)
@@ -98,9 +78,9 @@ func stripeKillBook(t *testing.T, binary, dir string, random *rand.Rand) (kills 
 		t.Fatal(err)
 	}
 	for _, day := range []int{0, 1} { // the day after, the flaky ones are tried again
-		must(command("run", "payments", "--date", time.Now().UTC().AddDate(0, 0, day).Format(time.DateOnly)))
+		mustRun(t, command("run", "payments", "--date", time.Now().UTC().AddDate(0, 0, day).Format(time.DateOnly)))
 	}
-	must(command("verify"))
+	mustRun(t, command("verify"))
 	t.Logf("%d kills; %d subscriptions were charged under them", kills, len(before))
 	charged := successes(t, fake)
 	if len(charged) != stripeKillSubscriptions {

@@ -4,11 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +22,7 @@ import (
 // processor's own ledger every subscription is charged exactly once, and the audit is clean.
 // DUESDAY_SOAK=1 takes 20,000 subscriptions.
 func TestThreeWorkers(t *testing.T) {
+	t.Parallel()
 	n := 600
 	if soaktest.On() {
 		n = 20_000
@@ -70,7 +70,6 @@ func TestThreeWorkers(t *testing.T) {
 type fleet struct {
 	t      *testing.T
 	dir    string
-	binary string
 	ledger string
 	flags  []string
 }
@@ -78,10 +77,7 @@ type fleet struct {
 func newFleet(t *testing.T) *fleet {
 	endpoint := dynamotest.Endpoint(t)
 	dir := t.TempDir()
-	f := &fleet{t: t, dir: dir, binary: filepath.Join(dir, "duesday"), ledger: filepath.Join(dir, "ledger.jsonl")}
-	if out, err := exec.Command("go", "build", "-o", f.binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	f := &fleet{t: t, dir: dir, ledger: filepath.Join(dir, "ledger.jsonl")}
 	f.flags = []string{"--store", "dynamodb:?region=us-east-1&prefix=" + dynamotest.Prefix(t) + "&endpoint=" + endpoint}
 	f.flags = append(f.flags, "--processor", f.serve(), "--mail", filepath.Join(dir, "mail"), "--json")
 	return f
@@ -89,8 +85,7 @@ func newFleet(t *testing.T) *fleet {
 
 // serve starts the shared processor and returns its URL.
 func (f *fleet) serve() string {
-	c := exec.Command(f.binary, "sandbox", "--listen", "127.0.0.1:0", "--processor", "sandbox:"+f.ledger+"?latency=5ms", "--json")
-	c.Stderr = os.Stderr
+	c := process(f.t, nil, "sandbox", "--listen", "127.0.0.1:0", "--processor", "sandbox:"+f.ledger+"?latency=5ms", "--json")
 	out, err := c.StdoutPipe()
 	if err != nil {
 		f.t.Fatal(err)
@@ -116,36 +111,19 @@ func (f *fleet) serve() string {
 }
 
 func (f *fleet) command(args ...string) *exec.Cmd {
-	c := exec.Command(f.binary, append(args, f.flags...)...)
-	c.Env = append(os.Environ(), dynamotest.Environ()...)
-	c.Stderr = os.Stderr
-	return c
+	return process(f.t, dynamotest.Environ(), append(args, f.flags...)...)
 }
 
 func (f *fleet) must(args ...string) {
 	f.t.Helper()
-	if out, err := f.command(args...).Output(); err != nil {
-		f.t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
-	}
+	mustRun(f.t, f.command(args...))
 }
 
 // book writes an import file of n subscriptions that are due today.
 func (f *fleet) book(n int) string {
-	due := time.Now().UTC()
-	var csv strings.Builder
-	csv.WriteString("account,email,subscription,sku,amount,currency,payment_day,payment_method,next_payment_date\n")
-	for i := range n {
-		method := "pm_card_visa"
-		if i%10 == 0 {
-			method = "pm_sandbox_timeout"
-		}
-		fmt.Fprintf(&csv, "a%d,a%d@example.com,s%d,gold,9.99,USD,%d,%s,%s\n", i, i, i, due.Day(), method, due.Format(time.DateOnly))
-	}
-	file := filepath.Join(f.dir, "book.csv")
-	if err := os.WriteFile(file, []byte(csv.String()), 0o600); err != nil {
-		f.t.Fatal(err)
-	}
-	return file
+	methods := slices.Repeat([]string{"pm_card_visa"}, 10)
+	methods[0] = "pm_sandbox_timeout"
+	return dueBook(f.t, filepath.Join(f.dir, "book.csv"), 0, 0, n, 1, methods...)
 }
 
 // A worker is one process of the payment job.

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// envProduct makes the test binary behave as the product.
+const envProduct = "DUESDAY_TEST_PRODUCT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envProduct) != "" {
+		main() // does not return
+	}
+	os.Exit(m.Run())
+}
+
+// process returns a command of the product in a process of its own, with the environment of the
+// test and these variables.
+func process(t *testing.T, env []string, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self, args...)
+	c.Env = append(append(os.Environ(), envProduct+"=1"), env...)
+	c.Stderr = os.Stderr
+	return c
+}
+
+// mustRun runs the command to its end.
+func mustRun(t *testing.T, c *exec.Cmd) {
+	t.Helper()
+	if out, err := c.Output(); err != nil {
+		t.Fatalf("%v: %v\n%s", c.Args[1:], err, out)
+	}
+}
+
+// killed runs the command, kills it with SIGKILL once it is time, and reports whether that hit it.
+// It asks every other millisecond.
+func killed(t *testing.T, c *exec.Cmd, itIsTime func() bool) bool {
+	t.Helper()
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ended:
+				return
+			case <-tick.C:
+			}
+			if itIsTime() {
+				_ = c.Process.Kill()
+				return
+			}
+		}
+	})
+	err := c.Wait()
+	close(ended)
+	watching.Wait()
+	if status, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return true
+	}
+	if err != nil {
+		t.Fatalf("%v: %v", c.Args[1:], err)
+	}
+	return false
+}
+
+// after reports whether so much time has passed since the call of after.
+func after(d time.Duration) func() bool {
+	begun := time.Now()
+	return func() bool { return time.Since(begun) >= d }
+}
+
+// grown reports whether the file has so many bytes more than at the call of grown.
+func grown(file string, bytes int64) func() bool {
+	size := func() int64 {
+		info, err := os.Stat(file)
+		if err != nil {
+			return 0
+		}
+		return info.Size()
+	}
+	before := size()
+	return func() bool { return size() >= before+bytes }
+}
+
+// dueBook writes a book of n subscriptions that fell due so many days ago, with the methods in
+// turn, from the first number on in steps.
+func dueBook(t *testing.T, file string, daysAgo, first, n, step int, methods ...string) string {
+	t.Helper()
+	due := time.Now().UTC().AddDate(0, 0, -daysAgo)
+	var csv strings.Builder
+	csv.WriteString("account,email,subscription,sku,amount,currency,payment_day,payment_method,next_payment_date\n")
+	for i := first; i < n; i += step {
+		fmt.Fprintf(&csv, "a%d,a%d@example.com,s%d,gold,9.99,USD,%d,%s,%s\n", i, i, i, due.Day(), methods[i/step%len(methods)], due.Format(time.DateOnly))
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(csv.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
