@@ -89,7 +89,7 @@ func (i Interval) months() int {
 // ParseInterval reads "weekly", "monthly", "quarterly", "yearly" or "annual", a
 // unit such as "month", or a count and a unit such as "2 weeks". Case, space
 // around the text and the number of spaces inside it do not matter. The error
-// names what would be right.
+// names the right forms.
 func ParseInterval(s string) (Interval, error) {
 	words := strings.Fields(strings.ToLower(s))
 	var i Interval

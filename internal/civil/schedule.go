@@ -25,8 +25,7 @@ type Schedule struct {
 	Interval Interval
 }
 
-// Validate returns an error that says what is wrong with the schedule, if
-// anything is.
+// Validate returns an error if the schedule is not valid.
 func (s Schedule) Validate() error {
 	if err := checkDay(s.Day, s.Interval); err != nil {
 		return err

@@ -13,9 +13,9 @@ import (
 var zones sync.Map // string -> *time.Location
 
 // Zone returns the location of an IANA zone name such as "Europe/Paris", or
-// "UTC". It refuses the empty name and the names that mean whatever zone the
-// machine is set to, because a schedule must not depend on the machine. It is
-// safe for concurrent use, and cheap after the first call for a name.
+// "UTC". It refuses the empty name and the names of the machine's own zone, because
+// a schedule must not depend on the machine. It is safe for concurrent use, and
+// cheap after the first call for a name.
 func Zone(name string) (*time.Location, error) {
 	if loc, ok := zones.Load(name); ok {
 		return loc.(*time.Location), nil

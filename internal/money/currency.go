@@ -79,8 +79,8 @@ func (c Currency) String() string {
 	return c.Code()
 }
 
-// symbol returns what stands before a number written for people, and "" when
-// that is the code.
+// symbol returns the sign before a number written for people, and "" if the code
+// is used instead.
 func (c Currency) symbol() string { return entries[c.index].symbol }
 
 // example returns an amount in the form that Parse wants.

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// CheckCommit returns an error unless an engine may try the writes: DynamoDB's rules
-// that can be held without reading. Every engine calls it first. The rules that need
-// the stored item (the size of an updated one) are Resolve's.
+// CheckCommit returns an error unless the writes keep DynamoDB's rules, as far as they can be
+// checked without the stored items. Every engine calls it first. Resolve checks the rules that
+// need the stored item (the size of an updated one).
 func (s Schema) CheckCommit(writes []Write) error {
 	if len(writes) == 0 || len(writes) > MaxWrites {
 		return fmt.Errorf("%w: a commit of %d writes, want 1 to %d", pick(len(writes) == 0, ErrInvalid, ErrTooLarge), len(writes), MaxWrites)
@@ -176,10 +176,9 @@ func (t *Table) checkItem(it Item) (int, error) {
 	return size, nil
 }
 
-// Size returns the size of an item by DynamoDB's rules (names and values in UTF-8,
-// three bytes and one per element for maps and lists), or an error when it is nested
-// too deeply, unsorted, has an unnamed attribute or one without a value, or text that
-// is not UTF-8.
+// Size returns the size of an item by DynamoDB's rules: names and values in UTF-8, for maps and
+// lists three bytes and one per element. It returns an error if the item is nested too deeply or
+// unsorted, or has an attribute without a name or value, or text that is not UTF-8.
 func Size(it Item) (int, error) { return sizeItem(it, 0) }
 
 func sizeItem(it Item, depth int) (int, error) {
@@ -233,10 +232,10 @@ func sizeValue(v Value, depth int) (int, error) {
 	return 0, fmt.Errorf("%w: an attribute without a value", ErrInvalid)
 }
 
-// Resolve holds the write against the stored item and returns what shall stand
-// afterwards: the item, or nil for none. old is nil for an absent item; the caller
-// passes nil for an expired one. index is the write's place in its Commit, for the
-// error. For a check the item stays as it is. The result shares values with old and w.
+// Resolve checks the write against the stored item and returns the item after it, nil for none.
+// old is nil for an absent item; the caller passes nil for an expired one. index is the place of
+// the write in its Commit, for the error. A check returns old. The result shares values with old
+// and w.
 func (w *Write) Resolve(t *Table, index int, old Item) (Item, error) {
 	present := old != nil
 	mayBeAbsent := w.Op == OpPut
@@ -264,7 +263,7 @@ func (w *Write) Resolve(t *Table, index int, old Item) (Item, error) {
 	return old, nil
 }
 
-// updated merges old (sorted) with w.Set (sorted), less w.Remove.
+// updated merges old and w.Set, both sorted, without w.Remove.
 func (w *Write) updated(old Item) Item {
 	it := make(Item, 0, len(old)+len(w.Set))
 	set := w.Set

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// The kinds of failure a caller can tell apart, by errors.Is.
+// The classes of errors, by errors.Is.
 var (
 	// ErrNotFound: Get found no item, or an expired one.
 	ErrNotFound = errors.New("not found")
@@ -24,15 +24,15 @@ var (
 	ErrClosed = errors.New("store is closed")
 	// ErrLocked: another process holds the store.
 	ErrLocked = errors.New("store is in use")
-	// ErrMissing: there is no store at the place named, and none may be created.
+	// ErrMissing: there is no store at that place, and none may be created.
 	ErrMissing = errors.New("no store here")
-	// ErrFormat: the store was written by a newer Duesday, or is no store of ours;
-	// or an item has an attribute that no Value can be (see the package comment).
+	// ErrFormat: the store was written by a newer Duesday or by another program; or an item
+	// is damaged or has a value that is not supported (see the package comment).
 	ErrFormat = errors.New("unreadable store format")
 )
 
-// A ConflictError says which write of a Commit failed and why. errors.Is(err,
-// ErrConflict) is true of it.
+// A ConflictError names the write of a Commit that failed, and its condition. It is
+// ErrConflict, by errors.Is.
 type ConflictError struct {
 	Write     int    // index into the writes of the Commit
 	Table     string // of that write

@@ -11,13 +11,12 @@ type Attribute struct {
 	Value Value
 }
 
-// An Item is a set of named attributes, kept sorted by name, no name twice. Make
-// one with NewItem or by calling Set on a nil Item. Values are immutable, so a
-// shallow Clone is an independent copy.
+// An Item is a set of named attributes, sorted by name, each name once. Make one with NewItem
+// or by calling Set on a nil Item. Values are immutable, so a Clone is an independent copy.
 type Item []Attribute
 
-// NewItem returns the item of the given attributes; of two with one name the later
-// wins, and an attribute whose Value is zero is left out.
+// NewItem returns the item of the given attributes. Of two with one name the later wins. It
+// leaves out attributes with a zero Value.
 func NewItem(attributes ...Attribute) Item {
 	it := make(Item, 0, len(attributes))
 	for _, a := range attributes {
@@ -70,14 +69,14 @@ func (it *Item) Set(name string, v Value) {
 	*it = slices.Insert(*it, i, Attribute{name, v})
 }
 
-// Remove takes the attribute out; one that is absent is no matter.
+// Remove takes the attribute out, if it is present.
 func (it *Item) Remove(name string) {
 	if i, ok := it.find(name); ok {
 		*it = slices.Delete(*it, i, i+1)
 	}
 }
 
-// Clone returns a copy that can be changed independently.
+// Clone returns an independent copy.
 func (it Item) Clone() Item { return slices.Clone(it) }
 
 // Equal reports whether both items have the same names and equal values.

@@ -7,7 +7,7 @@ const (
 	MaxPartitionKeyBytes = 2048
 	MaxSortKeyBytes      = 1024
 	MaxNumberDigits      = 38
-	MaxDepth             = 31      // levels of maps and lists; DynamoDB's 32 count what is innermost too
+	MaxDepth             = 31      // levels of maps and lists; DynamoDB's 32 count the innermost value too
 	MaxWrites            = 100     // writes in one Commit
 	MaxCommitBytes       = 4 << 20 // of all items in one Commit
 	MaxNameBytes         = 64<<10 - 1

@@ -14,9 +14,9 @@ const (
 
 // Number returns the number value of a decimal text such as "12", "-0.5" or
 // "6.02e23", exactly. Texts of one value give equal Values: "1e3", "1000.0" and
-// Int(1000) are the same. It returns ErrInvalid for what is no decimal number, and
-// ErrTooLarge for more than MaxNumberDigits significant digits or a magnitude that
-// is not zero and not within 1E-130 to 9.99E+125.
+// Int(1000) are the same. It returns ErrInvalid if the text is no decimal number. It returns
+// ErrTooLarge for more than MaxNumberDigits significant digits, or for a number other than zero
+// with a magnitude outside 1E-130 to 9.99E+125.
 func Number(text string) (Value, error) {
 	negative, digits, exponent, ok := parseDecimal(text)
 	if !ok {
@@ -62,9 +62,8 @@ func parseDecimal(text string) (negative bool, digits string, exponent int64, ok
 	return negative, digits, exponent - int64(len(fraction)), true
 }
 
-// parseExponent reads a signed integer. One too long to matter is cut to a size
-// that is beyond every limit, whatever the number of digits before it, and yet
-// cannot overflow.
+// parseExponent reads a signed integer. It cuts a huge one to a size beyond every limit that
+// cannot overflow, for any number of digits before it.
 func parseExponent(text string) (int64, bool) {
 	const beyond = 1 << 60
 	sign := int64(1)
@@ -88,10 +87,10 @@ func onlyDigits(s string) bool {
 	return strings.Trim(s, "0123456789") == ""
 }
 
-// canonical writes digits (no zero at either end) × 10^exponent in the one form of
-// that value. An integer that can be written in 38 digits is written plainly, as
-// strconv would, so that Int and Int64 agree with it; so is a fraction with no
-// more than six zeros after the point; the rest is scientific.
+// canonical writes digits (no zero at either end) × 10^exponent in the one form of that value.
+// An integer of up to 38 digits is written plainly, as strconv does, so that Int and Int64 agree
+// with it. A fraction with at most six zeros after the point is plain too. All other numbers are
+// in scientific form.
 func canonical(digits string, exponent, magnitude int) string {
 	switch {
 	case exponent >= 0 && magnitude < MaxNumberDigits:

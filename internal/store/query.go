@@ -21,8 +21,8 @@ type Scan struct {
 	After    Cursor
 }
 
-// A Cursor marks a place in a Query or Scan. The zero Cursor is the start. It stays
-// valid when the item it was made from is changed or deleted.
+// A Cursor marks a place in a Query or Scan. The zero Cursor is the start. It stays valid when
+// its item is changed or deleted.
 type Cursor struct {
 	Key   Key // base key
 	Index Key // index key, in a query of an index
@@ -31,8 +31,8 @@ type Cursor struct {
 // IsZero reports whether c is the start.
 func (c Cursor) IsZero() bool { return c == Cursor{} }
 
-// CursorAt returns the cursor of an item that a query of the named index of t (""
-// for the table itself), or a scan of t, has yielded.
+// CursorAt returns the cursor of an item from a query of the named index of t ("" for the table
+// itself), or from a scan of t.
 func (t *Table) CursorAt(index string, it Item) Cursor {
 	c := Cursor{Key: t.KeyOf(it)}
 	if x := t.Index(index); x != nil {

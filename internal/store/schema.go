@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Schema is the set of tables a store is opened with, by name.
+// A Schema is the set of tables of an open store, by name.
 type Schema map[string]*Table
 
 // NewSchema checks the declarations: names present and unique, keys named.
@@ -38,7 +38,7 @@ func (s Schema) Table(name string) (*Table, error) {
 	return nil, fmt.Errorf("%w: no table %q", ErrInvalid, name)
 }
 
-// CheckKey returns an error unless the key can name an item of the table.
+// CheckKey returns an error unless an item of the table can have the key.
 func (t *Table) CheckKey(k Key) error {
 	switch {
 	case k.PK == "":
@@ -59,7 +59,7 @@ func (t *Table) CheckKey(k Key) error {
 
 func (k Key) text() bool { return utf8.ValidString(k.PK) && utf8.ValidString(k.SK) }
 
-// partition returns the partition that a query of the index, "" for the table, gave c in.
+// partition returns the partition of c in the index, or in the table for "".
 func (c Cursor) partition(index string) string {
 	if index == "" {
 		return c.Key.PK
@@ -69,8 +69,8 @@ func (c Cursor) partition(index string) string {
 
 func (c Cursor) text() bool { return c.Key.text() && c.Index.text() }
 
-// CheckQuery returns an error unless the query can be answered, and the table and
-// index (nil for the table itself) it reads.
+// CheckQuery returns the query's table and index (nil for the table itself), and an error if the
+// query is invalid.
 func (s Schema) CheckQuery(q Query) (*Table, *Index, error) {
 	t, err := s.Table(q.Table)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s Schema) CheckQuery(q Query) (*Table, *Index, error) {
 	return t, x, err
 }
 
-// CheckScan returns an error unless the scan can be answered, and its table.
+// CheckScan returns the scan's table, and an error if the scan is invalid.
 func (s Schema) CheckScan(sc Scan) (*Table, error) {
 	t, err := s.Table(sc.Table)
 	if err != nil {

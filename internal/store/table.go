@@ -56,8 +56,8 @@ func (t *Table) Index(name string) *Index {
 	return nil
 }
 
-// KeyOf returns the index key of an item and whether the item is in the index: it
-// has all the index's key attributes as non-empty strings.
+// KeyOf returns the index key of an item, and false if the item is not in the index: it lacks
+// one of the key attributes as a non-empty string.
 func (x *Index) KeyOf(it Item) (Key, bool) {
 	k := Key{PK: it.Str(x.PartitionKey)}
 	if k.PK == "" {

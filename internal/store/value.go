@@ -45,10 +45,10 @@ func Bool(b bool) Value { return Value{kind: KindBool, bool: b} }
 // B returns a binary value; it copies b.
 func B(b []byte) Value { return Value{kind: KindBinary, s: string(b)} }
 
-// M returns a map value that takes over m, which must not be changed afterwards.
+// M returns a map value. It takes over m: the caller must not change m afterwards.
 func M(m Item) Value { return Value{kind: KindMap, nest: &nested{m: m}} }
 
-// L returns a list value that takes over vs, which must not be changed afterwards.
+// L returns a list value. It takes over vs: the caller must not change vs afterwards.
 func L(vs ...Value) Value { return Value{kind: KindList, nest: &nested{l: vs}} }
 
 // Kind tells the type of v.
@@ -83,8 +83,8 @@ func (v Value) Int64() (int64, bool) {
 	return n, err == nil
 }
 
-// fraction reports whether v is a number that is not whole. By the canonical form a
-// fraction has a point and no exponent, or an exponent below zero.
+// fraction reports whether v is a number with a fraction. In the canonical form it has a point
+// and no exponent, or a negative exponent.
 func (v Value) fraction() bool {
 	n := v.Num()
 	return strings.Contains(n, "E-") || (strings.Contains(n, ".") && !strings.Contains(n, "E"))

@@ -1,6 +1,6 @@
 package store
 
-// An Op says what a Write does.
+// An Op is the operation of a Write.
 type Op uint8
 
 // The operations of a Commit.
@@ -8,7 +8,7 @@ const (
 	OpPut    Op = iota + 1 // replace the whole item, or insert it
 	OpUpdate               // set and remove attributes of an item that exists
 	OpDelete               // remove an item that exists
-	OpCheck                // change nothing, only hold the conditions
+	OpCheck                // change nothing, only test the conditions
 )
 
 // A Write is one step of a Commit; make one with Put, Update, Delete or Check.
@@ -39,13 +39,13 @@ func Delete(table string, key Key, conditions ...Condition) Write {
 	return Write{Op: OpDelete, Table: table, Key: key, If: conditions}
 }
 
-// Check holds the conditions without changing the item. Without a condition, and
-// with any but Absent, the item must exist.
+// Check tests the conditions and does not change the item. The item must exist, unless Absent is
+// one of the conditions.
 func Check(table string, key Key, conditions ...Condition) Write {
 	return Write{Op: OpCheck, Table: table, Key: key, If: conditions}
 }
 
-// A Condition is what must be true of the item before the write.
+// A Condition must be true of the item before the write.
 type Condition struct {
 	op    condition
 	name  string
@@ -72,8 +72,8 @@ func AttributeEquals(name string, v Value) Condition {
 	return Condition{op: attributeEquals, name: name, value: v}
 }
 
-// Parts returns the condition's attribute name ("" for Absent) and its value (zero
-// unless AttributeEquals), for engines that send conditions elsewhere.
+// Parts returns the condition's attribute name ("" for Absent) and its value (zero unless
+// AttributeEquals), for engines with a condition language of their own.
 func (c Condition) Parts() (name string, v Value) { return c.name, c.value }
 
 // Holds reports whether the condition is true of the item; present is false for an

@@ -14,14 +14,13 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Checkpoint makes a copy of the store in the folder to, which must not exist yet: the
-// store as it stands at one moment, whole commits alone, everything in it that was durable
-// when Checkpoint was called. Work goes on meanwhile. Files that never change are hard links
-// where the file system allows, so it takes little time and, at first, little space.
+// Checkpoint copies the store into the folder to, which must not exist yet. The copy has the
+// state of one moment: whole commits, and all of them that were durable when Checkpoint was
+// called. Commits go on meanwhile. Immutable files are hard links where the file system allows,
+// so a copy takes little time and, at first, little space.
 //
-// The copy is a complete store of its own and is on disk when Checkpoint returns nil. An
-// error leaves the store as it was: a full disk under the copy is no reason to end the
-// process.
+// The copy is a complete store, on disk when Checkpoint returns nil. An error leaves the store
+// unchanged: a full disk under the copy does not end the process.
 func (s *Store) Checkpoint(ctx context.Context, to string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -44,8 +43,8 @@ func (s *Store) Checkpoint(ctx context.Context, to string) error {
 	return nil
 }
 
-// CheckTarget returns why a backup of the store in the folder dir cannot be made in the
-// folder to: it must be outside the store, and new or empty.
+// CheckTarget returns an error unless the folder to can take a backup of the store in the
+// folder dir: it must be outside the store, and new or empty.
 func CheckTarget(dir, to string) error {
 	at, err := placeOf(dir)
 	if err != nil {
@@ -61,7 +60,7 @@ func CheckTarget(dir, to string) error {
 	return CheckEmpty(to)
 }
 
-// CheckEmpty returns an error when there is something at the path that is no empty folder.
+// CheckEmpty returns an error unless the path is free or an empty folder.
 func CheckEmpty(path string) error {
 	list, err := os.ReadDir(path)
 	switch {
@@ -75,9 +74,9 @@ func CheckEmpty(path string) error {
 	return nil
 }
 
-// LockFolder keeps every process, this one too, from opening the store in the folder until
-// release is called. The lock stays with the folder when that is renamed. It returns
-// store.ErrLocked when one has it open.
+// LockFolder keeps every process, this one included, from opening the store in the folder
+// until release is called. The lock follows the folder when it is renamed. LockFolder returns
+// store.ErrLocked if a process has the store open.
 func LockFolder(dir string) (release func() error, err error) {
 	path, err := realPath(dir)
 	if err != nil {
@@ -105,7 +104,7 @@ func IsStore(dir string) (bool, error) {
 	return d.Exists, nil
 }
 
-// placeOf returns the one name of a path, parts of which may not exist yet.
+// placeOf returns the canonical name of a path whose last parts may not exist yet.
 func placeOf(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -16,17 +16,17 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A folder is held by one process, which may run for days. Another that wants a checkpoint
-// leaves a request in the folder; the holder looks for one a few times a second, takes it
-// away, makes the checkpoint, and leaves an answer. Both files appear whole, by a link or a
+// One process holds a folder, perhaps for days. Another process asks it for a checkpoint by a
+// request file in the folder. The holder looks for one a few times a second, takes it away,
+// makes the checkpoint and leaves an answer file. Both files appear whole, by a link or a
 // rename.
 const (
 	requestFile  = "BACKUP.request"
 	answerPrefix = "BACKUP.answer-"
 
-	requestEvery = 250 * time.Millisecond // the holder looks
-	answerEvery  = 50 * time.Millisecond  // the asker looks
-	takenWithin  = 15 * time.Second       // else the holder does not know of requests, or hangs
+	requestEvery = 250 * time.Millisecond // of the holder, for requests
+	answerEvery  = 50 * time.Millisecond  // of the asker, for its answer
+	takenWithin  = 15 * time.Second       // else the holder is too old for requests, or hangs
 )
 
 type backupRequest struct {
@@ -37,20 +37,18 @@ type backupRequest struct {
 type backupAnswer struct {
 	ID    string
 	Error string `json:",omitempty"`
-	Again bool   `json:",omitempty"` // it was asked of a process that has ended
+	Again bool   `json:",omitempty"` // the asked process has ended
 }
 
-// ErrNoAnswer: the process that holds the store has not made the checkpoint that it was
-// asked for.
+// ErrNoAnswer: the holder of the store has not made the checkpoint.
 var ErrNoAnswer = errors.New("the process that holds the store does not answer")
 
-// ErrAskAgain: the process that was asked has ended, and another has opened the store.
+// ErrAskAgain: the asked process has ended, and another one has opened the store.
 var ErrAskAgain = errors.New("the process that was asked for a backup has ended")
 
-// AskCheckpoint asks the process that holds the store in the folder dir to make a
-// checkpoint in the folder to, and waits for it until ctx ends. It returns ErrNoAnswer when
-// the holder has not even taken the request within some seconds, as an older Duesday would
-// not, or one that is stopped.
+// AskCheckpoint asks the holder of the store in the folder dir for a checkpoint in the folder
+// to, and waits for it until ctx ends. It returns ErrNoAnswer if the holder has not taken the
+// request within some seconds, as an older Duesday or a stopped process.
 func AskCheckpoint(ctx context.Context, dir, to string) error {
 	to, err := filepath.Abs(to)
 	if err != nil {
@@ -119,8 +117,8 @@ func heldBy(dir string) string {
 	return string(line)
 }
 
-// leave writes the value to a file of its own and makes it appear under the path, whole, by
-// appear: os.Link, which refuses one that is there, or os.Rename.
+// leave writes the value to a temporary file and moves it to the path by appear: os.Link, which
+// refuses an existing file, or os.Rename.
 func leave(dir, path string, v any, appear func(from, to string) error) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -146,7 +144,7 @@ func readRequest(path string) (r backupRequest, err error) {
 	return r, json.Unmarshal(b, &r)
 }
 
-// answerRequests makes the checkpoints that others ask this process for, until ctx ends.
+// answerRequests makes the checkpoints for requests of other processes, until ctx ends.
 func (s *Store) answerRequests(ctx context.Context, dir string) {
 	tick := time.NewTicker(requestEvery)
 	defer tick.Stop()
@@ -162,8 +160,8 @@ func (s *Store) answerRequests(ctx context.Context, dir string) {
 	}
 }
 
-// sweepRequests tells who has asked an earlier holder to ask again, and removes answers that
-// nobody took. Nobody asks this process yet: it has only just got the lock.
+// sweepRequests answers the requests to an earlier holder with ErrAskAgain, and removes answers
+// without an asker. There is no request to this process yet: it has just got the lock.
 func sweepRequests(dir string) error {
 	list, err := filepath.Glob(filepath.Join(dir, answerPrefix+"*"))
 	if err != nil {
@@ -180,17 +178,17 @@ func sweepRequests(dir string) error {
 		return nil
 	}
 	if removing := os.Remove(path); err != nil || removing != nil || !r.valid() {
-		return removing // one that cannot be read is nobody's
+		return removing // an unreadable request has no asker
 	}
 	return leave(dir, filepath.Join(dir, answerPrefix+r.ID), backupAnswer{ID: r.ID, Again: true}, os.Rename)
 }
 
-// valid reports whether the request may be obeyed: its id becomes the name of a file.
+// valid reports whether the request is well formed: its id becomes the name of a file.
 func (r backupRequest) valid() bool {
 	return r.ID != "" && !strings.ContainsAny(r.ID, `/\`) && filepath.IsAbs(r.To)
 }
 
-// answerRequest makes the checkpoint of a request, if there is one, and says how that went.
+// answerRequest makes the checkpoint of a request, if there is one, and leaves the outcome.
 func (s *Store) answerRequest(ctx context.Context, dir string) error {
 	path := filepath.Join(dir, requestFile)
 	r, err := readRequest(path)

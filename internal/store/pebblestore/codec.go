@@ -7,13 +7,13 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An item on disk: a version byte, two hints (how many attributes, how much text the
-// packed values unfold to; both only sizes for the decoder's allocations), then the
-// attributes in the order of their names to the end of the value. A name is its place
-// in the store's dictionary plus one, or 0 and the name itself. A value is a tag and
-// what the tag says. Attributes that the key already holds are left out.
+// An item on disk has a version byte, two hints and its attributes. The hints are sizes for the
+// decoder's allocations: the number of attributes, and the bytes of text that the packed values
+// unfold to. The attributes follow in the order of their names, to the end of the value. A name
+// is its place in the store's dictionary plus one, or 0 and the name itself. A value is a tag
+// and its content. Attributes in the key are left out.
 //
-// Bytes are time here: half of a payment's CPU is compaction moving bytes.
+// Fewer bytes save time: half of a payment's CPU is compaction, which moves bytes.
 const codecVersion = 1
 
 const headerBytes = 3
@@ -25,7 +25,7 @@ const (
 	tagDate    = 0x03 // "2006-01-02" as days
 	tagSpaced  = 0x04 // "2006-01-02 15:04:05.000" as milliseconds
 	tagInt     = 0x05
-	tagNumber  = 0x06 // canonical text: what does not fit 64 bits
+	tagNumber  = 0x06 // canonical text, for numbers beyond 64 bits
 	tagFalse   = 0x07
 	tagTrue    = 0x08
 	tagBinary  = 0x09
@@ -35,9 +35,9 @@ const (
 	tagShort   = 0x80 // + length 0 to 127, bytes
 	maxSmall   = 63
 	maxShort   = 127
-	hintUnit   = 8 // bytes of unfolded text that one of the header's hint stands for
+	hintUnit   = 8 // bytes of unfolded text per unit of the hint
 	maxInHint  = 0xFF
-	maxInitial = 64 // elements allocated on a length's word alone
+	maxInitial = 64 // elements allocated before any was read
 )
 
 // A dictionary numbers attribute names. Entries are only ever appended.

@@ -21,16 +21,16 @@ type request struct {
 	done    chan error // takes one answer
 }
 
-// A request is either taken by the committer, after which its outcome is always
-// awaited, or abandoned by its caller, after which the committer passes it over.
+// A request is either taken by the committer or abandoned by its caller. The outcome of a taken
+// request is always awaited. The committer passes an abandoned one over.
 const (
 	waiting int32 = iota
 	taken
 	abandoned
 )
 
-// A plan is what can be made of a write without looking at the stored item; the
-// caller's goroutine does that, to leave less to the one committer.
+// A plan is the part of a write that does not depend on the stored item. The caller's goroutine
+// computes it, to leave less work to the one committer.
 type plan struct {
 	*layout
 	id    store.Key
@@ -40,9 +40,9 @@ type plan struct {
 	marks marks      // of a put
 }
 
-// Commit implements store.Store. When ctx is done before the committer has taken the
-// request, nothing is written; later the outcome is awaited, however long it takes,
-// because an answer that is known is worth more than an early one.
+// Commit implements store.Store. If ctx ends before the committer has taken the request, nothing
+// is written. After that Commit awaits the outcome, however long it takes: a known outcome is
+// worth more than an early answer.
 func (s *Store) Commit(ctx context.Context, writes ...store.Write) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (s *Store) submit(ctx context.Context, r *request) error {
 	}
 }
 
-// failed is the answer after the disk has failed, in a process that should be gone.
+// failed returns the answer after a failure of the disk, in a process that is about to end.
 func (s *Store) failed(taken bool) error {
 	if taken {
 		return fmt.Errorf("%w: %w", store.ErrUnknown, s.failure.err)

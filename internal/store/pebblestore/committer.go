@@ -8,14 +8,14 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// A group ends at whichever comes first, and otherwise when the sync before it has ended
-// and nobody else is expected (see fill).
+// A group ends at the first of these limits, or when the sync before it has ended and no other
+// request is expected (see fill).
 const (
 	maxGroupRequests = 1024
 	maxGroupBytes    = 8 << 20
 )
 
-// A group is what one batch and one sync carry.
+// A group is the set of requests that share one batch and one sync.
 type group struct {
 	requests []*request
 	batch    *pebble.Batch // nil when the group changes nothing
@@ -58,12 +58,11 @@ type committer struct {
 	before int // requests in the group before
 }
 
-// fill decides first and whatever comes until the group before has been synced, for a sync
-// costs the same for one request as for a hundred. Then it waits for as many as the group
-// before had, but no longer than a part of what a sync takes: those who were just answered
-// are on their way with their next request, and would otherwise find that a nearly empty
-// group has left without them. (With 128 workers and syncs of 3 ms a group carried 43
-// requests before, 100 after.) A single writer is never waited for.
+// fill decides the first request and all that arrive until the group before has been synced,
+// because a sync costs the same for one request as for a hundred. Then it waits for as many
+// requests as the group before had, for at most a part of the time of a sync: the callers that
+// were just answered are about to send their next requests. (With 128 workers and syncs of 3 ms
+// a group carried 43 requests without this wait, 100 with it.) A single writer never waits.
 func (c *committer) fill(g *group, first *request) {
 	c.take(g, first)
 	for c.inFlight.Load() > 0 {
@@ -81,9 +80,9 @@ func (c *committer) fill(g *group, first *request) {
 			return
 		}
 	}
-	c.timer.Reset(time.Duration(c.syncTime.Load()) / lingerPart)
+	c.timer.Reset(time.Duration(c.syncTime.Load()) / maxWaitPart)
 	for !g.full() {
-		if len(g.requests) >= c.before { // as many as can be expected: what else is here, and off
+		if len(g.requests) >= c.before { // as many as expected: take the waiting ones and end
 			select {
 			case r, open := <-c.requests:
 				if !open {
@@ -107,12 +106,12 @@ func (c *committer) fill(g *group, first *request) {
 	}
 }
 
-// lingerPart of the time of a sync is waited at most for those who are expected.
-const lingerPart = 2
+// maxWaitPart is the part of a sync (a half) that fill waits at most for expected requests.
+const maxWaitPart = 2
 
-// take decides the request, unless its caller has given it up. Each is decided by the
-// clock of its own moment: a group lasts as long as a sync, and a caller who has just been
-// told that an item has expired must not find it present.
+// take decides the request, unless its caller has abandoned it. It asks the clock for each
+// request: a group lasts as long as a sync, and a caller that has just read an item as expired
+// must not find it present.
 func (c *committer) take(g *group, r *request) {
 	if !r.state.CompareAndSwap(waiting, taken) {
 		return
@@ -122,20 +121,20 @@ func (c *committer) take(g *group, r *request) {
 	c.stage.decide(r, c.now().Unix())
 }
 
-// failOnPanic ends the process by way of the failure: Pebble panics when a log that
-// is being rotated cannot be closed, for instance.
+// failOnPanic turns a panic into the failure, which ends the process: Pebble panics, for
+// instance, if it cannot close a log during its rotation.
 func (s *Store) failOnPanic() {
 	if p := recover(); p != nil {
 		s.failure.fail(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 	}
 }
 
-// maxSyncTime bounds what one slow sync adds to the mean of them, in nanoseconds.
+// maxSyncTime bounds the share of one slow sync in their mean, in nanoseconds.
 const maxSyncTime = 5_000_000
 
-// finishGroups is the finisher: it waits for the sync of each group in order, lets
-// readers see it, and answers. A conflict is answered no earlier than a success, for
-// what it conflicts with may be in an earlier group that is not durable yet.
+// finishGroups is the finisher. It waits for the sync of each group in order, publishes the
+// group to readers, and answers. A conflict is answered no earlier than a success, because it
+// may conflict with a write of an earlier group that is not durable yet.
 func (s *Store) finishGroups() {
 	defer close(s.finished)
 	defer s.failOnPanic()
@@ -154,7 +153,7 @@ func (s *Store) finishGroups() {
 		s.inFlight.Add(-1)
 		select {
 		case s.synced <- struct{}{}:
-		default: // the committer has a signal that it has not looked at yet
+		default: // an earlier signal is still unread
 		}
 		if g.batch != nil {
 			s.publish(g.view)

@@ -18,12 +18,12 @@ type keyAttribute struct {
 	escaped bool
 }
 
-// decode is the reverse of encode; keys, sorted by name, are put in their places. It
-// takes any bytes: what is no item gives an error.
+// decode is the reverse of encode. It puts the keys, sorted by name, in their places. It takes
+// any bytes, and returns an error if they are no item.
 //
-// All text of an item lies in one allocation, all attributes in a second; numbers
-// cost one each. An attribute that is kept keeps the item's text alive, so callers
-// that keep one string of many large items should clone it.
+// All text of an item is one allocation, all attributes are a second one; each number is one
+// more. One kept attribute keeps the item's whole text alive, so a caller that keeps one string
+// of many large items should clone it.
 func (d *dictionary) decode(value []byte, keys []keyAttribute) (store.Item, error) {
 	if len(value) < headerBytes {
 		return nil, errItem

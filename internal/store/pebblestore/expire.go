@@ -18,7 +18,7 @@ const (
 	expiryBatch = 256
 )
 
-// An expiredRow names an item that a due TTL entry points at.
+// An expiredRow names the item of a due TTL entry.
 type expiredRow struct {
 	*layout
 	entry []byte // key of the TTL entry
@@ -42,9 +42,8 @@ func (s *Store) expireInBackground(ctx context.Context) {
 	}
 }
 
-// DeleteExpired deletes the items that have expired, with their index rows, and
-// returns how many. Nobody needs to call it: it runs in the background, and readers
-// do not see expired items whether they are deleted or not.
+// DeleteExpired deletes the expired items with their index rows, and returns how many. It also
+// runs in the background. Readers never see expired items, deleted or not.
 func (s *Store) DeleteExpired(ctx context.Context) (int, error) {
 	deleted := 0
 	for _, l := range s.layouts {
@@ -100,8 +99,8 @@ func (s *Store) dueRows(l *layout, from []byte) ([]expiredRow, error) {
 	return rows, it.Close()
 }
 
-// dropExpired stages the deletion of those items that are still expired: since the
-// entry was read one may have been given more time, or been replaced.
+// dropExpired stages the deletion of the items that are still expired: an item may have got a
+// later expiry, or been replaced, since its entry was read.
 func (st *stage) dropExpired(rows []expiredRow, now int64) (dropped int, err error) {
 	for _, r := range rows {
 		key := r.layout.key(r.id)

@@ -8,23 +8,22 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A failStopFS ends the process at the first write or sync that fails, before Pebble
-// hears of it. Pebble has several answers to such an error: it calls Fatalf, panics
-// with a mutex half unlocked, reports it in the background and tries again, or hands
-// it to a commit. There is only one that is right for every file, and it is better
-// given in one place. (TestEveryFault found the second of these.)
+// A failStopFS ends the process at the first write or sync that fails, before Pebble gets the
+// error. Pebble has several answers to such an error: it calls Fatalf, panics with a mutex half
+// unlocked, reports it in the background and tries again, or returns it from a commit. Only the
+// first is right, for every file, so it is given in one place. (TestEveryFault found the second
+// of these.)
 //
-// While a store is being opened errors are returned: nothing has been promised yet,
-// and "permission denied" is no reason to die. Nor is a full disk under a checkpoint.
+// While a store is being opened, errors are returned: nothing has been acknowledged yet. So are
+// those of a checkpoint, for instance of a full disk under it.
 type failStopFS struct {
 	vfs.FS
 	failure *failure
 	armed   atomic.Bool
-	spared  atomic.Pointer[string] // a folder whose errors concern a checkpoint alone
+	spared  atomic.Pointer[string] // the folder of a running checkpoint
 }
 
-// spare makes errors in the folder, and in making it, go to their caller; "" spares nothing
-// any more.
+// spare returns errors in the folder, and of making it, to their caller; "" ends that.
 func (f *failStopFS) spare(folder string) { f.spared.Store(&folder) }
 
 func (f *failStopFS) isSpared(name string) bool {
@@ -37,7 +36,7 @@ func (f *failStopFS) isSpared(name string) bool {
 
 var _ vfs.FS = (*failStopFS)(nil)
 
-// check does not return when err stops the store.
+// check does not return if err stops the store.
 func (f *failStopFS) check(op, name string, err error) {
 	if err != nil && f.armed.Load() && !f.isSpared(name) {
 		f.failure.fail(fmt.Errorf("%s %s: %w", op, f.PathBase(name), err))

@@ -12,17 +12,17 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// exitDiskFailure is EX_SOFTWARE, which a supervisor restarts. Reopening is the one
-// way to find out what the disk holds.
+// exitDiskFailure is EX_SOFTWARE, after which a supervisor restarts the process. Only reopening
+// shows the content of the disk.
 const exitDiskFailure = 70
 
-// A failure is the switch that a disk error throws, once. Between the error and the
-// end of the process nothing may be answered that could be untrue.
+// A failure is the first error of the disk. Between the error and the end of the process no
+// answer may be given that could be untrue.
 type failure struct {
 	once  sync.Once
 	hook  func(error)
 	begun atomic.Bool
-	done  chan struct{} // closed when hook has returned, which it does in tests alone
+	done  chan struct{} // closed after hook has returned, in tests alone
 	err   error         // set before done is closed
 }
 
@@ -45,7 +45,7 @@ func (f *failure) fail(err error) {
 	})
 }
 
-// A pebbleLog is what Pebble talks to.
+// A pebbleLog is the logger of Pebble.
 type pebbleLog struct {
 	log     *slog.Logger
 	failure *failure
@@ -59,16 +59,15 @@ func (l pebbleLog) Errorf(format string, args ...any) {
 	l.log.Error("store", "event", strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
-// Fatalf never returns. Pebble calls it when a write or sync of its log or manifest
-// has failed; when it returns, Pebble goes on as if that had succeeded, and a commit
-// is reported durable that is not.
+// Fatalf never returns. Pebble calls it after a failed write or sync of its log or manifest. If
+// it returned, Pebble would go on as after a success and report a commit durable that is not.
 func (l pebbleLog) Fatalf(format string, args ...any) {
 	l.failure.fail(errors.New(strings.TrimSpace(fmt.Sprintf(format, args...))))
 	select {}
 }
 
-// events makes failures in the background, such as a full disk during a flush, end
-// the process too: left alone Pebble tries again for ever, and commits stall.
+// events ends the process after a failure in the background, such as a full disk during a
+// flush: Pebble would otherwise try again for ever, and commits would stall.
 func (l pebbleLog) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) { l.failure.fail(fmt.Errorf("in the background: %w", err)) },

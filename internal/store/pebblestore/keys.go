@@ -18,9 +18,9 @@ const (
 	maxIndexes = 0xFE
 )
 
-// A component of a key that is followed by another is escaped: 00 becomes 00 FF, and
-// 00 01 ends it. The end is less than anything that can continue the component, so
-// "a" stays before "a\x00" and both before "ab".
+// Every component of a key but the last is escaped: 00 becomes 00 FF, and 00 01 ends the
+// component. The end is less than every continuation of the component, so "a" stays before
+// "a\x00" and both before "ab".
 const (
 	escape   = 0x00
 	escaped0 = 0xFF
@@ -29,7 +29,7 @@ const (
 )
 
 var (
-	// metaKey holds what the store says of itself; no table has that id.
+	// metaKey holds the store's description of itself; no table has that id.
 	metaKey = []byte("\x00meta")
 
 	errKey = fmt.Errorf("%w: malformed key", store.ErrFormat)
@@ -121,10 +121,9 @@ func decodeKeyTail(tail []byte) (store.Key, error) {
 	return store.Key{PK: string(appendUnescaped(nil, pk)), SK: string(sk)}, nil
 }
 
-// successor returns the least key that is greater than every key that begins with
-// prefix; it changes prefix. Our prefixes begin with a table's id and a kind, so one
-// that is FF throughout does not occur before table 255's expiry keys, and nil (no
-// bound) is right for it.
+// successor returns the least key above every key with the prefix; it changes prefix. Prefixes
+// begin with a table's id and a kind. Only the expiry keys of table 255 can be FF throughout,
+// and nil (no bound) is right for them.
 func successor(prefix []byte) []byte {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] != 0xFF {

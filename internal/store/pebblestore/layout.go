@@ -7,8 +7,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A layout is a table as this store keeps it: its id, and for every kind of row which
-// attributes are in the key and which in the value.
+// A layout is the stored form of a table: its id, and for every kind of row the attributes in
+// the key and those in the value.
 type layout struct {
 	*store.Table
 	id      byte
@@ -20,9 +20,9 @@ type layout struct {
 type indexLayout struct {
 	*store.Index
 	number  byte
-	key     []keyPart // what an index key holds, sorted by name, each name once
+	key     []keyPart // attributes of an index key, sorted by name, each once
 	keyed   []string  // their names
-	carried []string  // what the value holds, sorted; nil for all that is not in the key
+	carried []string  // attributes of the value, sorted; nil for all outside the key
 }
 
 // A keyPart says which component of an index key holds an attribute.
@@ -71,8 +71,7 @@ func sortedNames(names ...string) []string {
 // A row is one key and value of the database.
 type row struct{ key, value []byte }
 
-// Marks are what an item leaves outside its base row: a row in every index that it
-// is in, and its TTL entry.
+// Marks are an item's rows beside its base row: one in each of its indexes, and its TTL entry.
 type marks struct {
 	index  []row  // by place in layout.indexes; nil keys where the item is not in
 	expiry []byte // nil for an item that never expires

@@ -16,7 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// holderFile says who holds the store. It is for people; the lock decides.
+// holderFile names the holder of the store. It is for people; the lock decides.
 const holderFile = "HOLDER"
 
 // A lock keeps other processes, and other Opens in this one, out of a folder.
@@ -43,7 +43,7 @@ func acquireLock(files vfs.FS, path, shown, holder string) (*lock, error) {
 	return l, nil
 }
 
-// lockedError is ErrLocked for a reader who has to do something about it.
+// lockedError is ErrLocked with the holder and the next step for a person.
 type lockedError struct {
 	shown  string
 	holder string

@@ -12,12 +12,12 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// format is the version of everything under the table keys. A store of a newer one
-// is refused; an older one would be converted here.
+// format is the version of everything under the table keys. A store of a newer format is
+// refused; one of an older format would be converted here.
 const format = 1
 
-// meta is what a store knows of itself. Format stays where it is for ever: it says
-// whether the rest can be read.
+// meta is the store's description of itself. Format never moves: it says whether the rest is
+// readable.
 type meta struct {
 	Format int
 	Names  []string
@@ -29,7 +29,7 @@ type metaTable struct {
 	Declaration store.Table
 }
 
-// register holds the options against what the store knows, writes down what is new,
+// register checks the options against the store's description, adds new tables and names to it,
 // and returns the layouts of the options' tables.
 func register(db *pebble.DB, o *Options) (map[string]*layout, error) {
 	m, err := readMeta(db, o.Create)
@@ -67,8 +67,7 @@ func register(db *pebble.DB, o *Options) (map[string]*layout, error) {
 	return layouts, db.Set(metaKey, b, pebble.Sync)
 }
 
-// readMeta returns the zero meta for a store that has just been made, also for one
-// whose making was cut short.
+// readMeta returns the zero meta for a new store, and for one whose creation was interrupted.
 func readMeta(db *pebble.DB, create bool) (*meta, error) {
 	b, closer, err := db.Get(metaKey)
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -114,8 +113,8 @@ func isEmpty(db *pebble.DB) (bool, error) {
 	return !found, it.Close()
 }
 
-// mergeNames takes over names that are new, and reports whether there are any. When
-// the store knows more than the program, an older one, the store's list is used.
+// mergeNames appends new names, and reports whether there are any. If the store has more names
+// than the program, an older one, it uses the store's list.
 func (m *meta) mergeNames(names []string) (more bool, err error) {
 	common := min(len(m.Names), len(names))
 	for i := range common {
@@ -152,8 +151,8 @@ func (m *meta) table(t *store.Table) (id byte, isNew bool, err error) {
 	return id, true, nil
 }
 
-// normal returns the declaration with its include lists in one order, as the order
-// says nothing. That of the indexes numbers them, so it stays.
+// normal returns the declaration with sorted include lists, because their order has no meaning.
+// The order of the indexes stays: it numbers them.
 func normal(t store.Table) store.Table {
 	t.Indexes = slices.Clone(t.Indexes)
 	if len(t.Indexes) == 0 {

@@ -16,9 +16,9 @@ import (
 
 // Open opens the store in the folder dir, which one process holds at a time.
 //
-// It returns ErrMissing when there is none and Create is not set, ErrLocked when it
-// is in use, and ErrFormat when it cannot be read by this program or its tables or
-// names do not agree with o.
+// It returns ErrMissing if there is no store and Create is not set, and ErrLocked if the store
+// is in use. It returns ErrFormat if this program cannot read the store, or if its tables or
+// names differ from those in o.
 func Open(dir string, o Options) (*Store, error) {
 	if dir == "" {
 		return nil, fmt.Errorf("%w: a store needs a folder", store.ErrInvalid)
@@ -88,8 +88,8 @@ func openLocked(path, dir string, schema store.Schema, l *lock, o *Options) (*St
 	return s, nil
 }
 
-// openDatabase ends the process when Pebble panics, as it does when the sync of a
-// marker file fails: trying again in this process could take lost pages for synced.
+// openDatabase ends the process if Pebble panics, as after a failed sync of a marker file: a
+// second try in this process could take lost pages for synced ones.
 func openDatabase(path string, po *pebble.Options, failure *failure) (db *pebble.DB, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -100,7 +100,7 @@ func openDatabase(path string, po *pebble.Options, failure *failure) (db *pebble
 	return pebble.Open(path, po)
 }
 
-// prepareFolder makes the folder, or refuses when there is no store in it.
+// prepareFolder makes the folder, or returns ErrMissing if it has no store.
 func prepareFolder(dir string, o *Options) error {
 	if o.Create {
 		return makeFolder(o.FS, dir)
@@ -119,10 +119,10 @@ func prepareFolder(dir string, o *Options) error {
 	return nil
 }
 
-// makeFolder makes dir and its parents, readable by the owner alone, and syncs them:
-// a store must not vanish with the name of its folder.
+// makeFolder makes dir and its parents, readable by the owner alone, and syncs them, so that a
+// power cut cannot take the name of the folder away.
 func makeFolder(files vfs.FS, dir string) error {
-	var parents []string // of the folders that are missing, nearest first
+	var parents []string // of the missing folders, nearest first
 	for d := dir; ; {
 		_, err := files.Stat(d)
 		if err == nil {
@@ -150,9 +150,8 @@ func makeFolder(files vfs.FS, dir string) error {
 	return nil
 }
 
-// realPath gives a folder one name, for Pebble's lock knows it by name: opened again
-// by another one in the same process, the lock would be granted, and be lost to all
-// when either is closed.
+// realPath returns the one name of a folder, because Pebble's lock goes by name. Under a second
+// name the same process would get the lock again, and closing either store would release it.
 func realPath(dir string) (string, error) {
 	path, err := filepath.EvalSymlinks(dir)
 	if err != nil {

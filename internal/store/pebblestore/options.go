@@ -14,41 +14,40 @@ import (
 
 // Options say how to open a store.
 type Options struct {
-	// Tables are the tables this program uses. The store remembers every table it has
-	// ever been opened with; a remembered declaration must not change.
+	// Tables are the tables of this program. The store remembers every table; a remembered
+	// declaration must not change.
 	Tables []store.Table
-	// Names are attribute names that are stored as their place in this list, so they
-	// are only ever appended. It must agree with the store's as far as both go.
+	// Names are attribute names; the store keeps each as its place in this list, so new names
+	// are appended. The list must agree with the store's as far as both go.
 	Names []string
 	// Now is the clock that expires items; nil is time.Now.
 	Now func() time.Time
 	// Create makes a store where there is none; without it Open returns ErrMissing.
 	Create bool
-	// CacheBytes is the memory for blocks and memtables together, of which a quarter
-	// is memtables; 0 is DefaultCacheBytes. It is taken as blocks are read and written.
+	// CacheBytes is the memory for blocks and memtables together, a quarter of it memtables;
+	// 0 is DefaultCacheBytes. It is allocated as blocks are read and written.
 	//
-	// With 512 MiB and data enough to fill it a process peaked at 0.94 GB, the rest
-	// being what malloc leaves between blocks. Without cgo the cache lies in Go's heap,
-	// where the collector doubles it: set a memory limit (GOMEMLIMIT; with 850 MiB the
-	// peak was 0.87 GB).
+	// With 512 MiB and enough data a process peaked at 0.94 GB; the rest is fragmentation of
+	// malloc. Without cgo the cache lies in Go's heap, where the collector doubles it: set a
+	// memory limit (GOMEMLIMIT; with 850 MiB the peak was 0.87 GB).
 	CacheBytes int64
 	// FS is the file system; nil is the disk.
 	FS vfs.FS
 	// Logger hears of slow disks and stalled writes; nil is silent.
 	Logger *slog.Logger
-	// Fatal is called once when the disk has failed and nothing more may be promised.
-	// It must end the process; nil prints the error and exits with code 70. Should it
-	// return, as in tests, every later Commit fails and the store must be abandoned.
+	// Fatal is called once, after the disk has failed. It must end the process; nil prints the
+	// error and exits with code 70. If it returns, as in tests, every later Commit fails and
+	// the store must be abandoned.
 	Fatal func(error)
-	// Holder says what this process is doing, for the message that others get while
-	// it holds the store, for instance "duesday run payments".
+	// Holder names the command of this process, for instance "duesday run payments", in the
+	// message that other processes get while it holds the store.
 	Holder string
 
 	// tune changes Pebble's options in tests: memtables small enough to be flushed.
 	tune func(*pebble.Options)
 }
 
-// DefaultCacheBytes is the memory of a store that was not told an amount.
+// DefaultCacheBytes is the memory of a store without CacheBytes.
 const DefaultCacheBytes = 512 << 20
 
 const (
@@ -58,11 +57,11 @@ const (
 	maxOpenFiles = 1000
 )
 
-// formatMajorVersion is pinned, so that a newer Pebble does not silently make stores
-// that an older Duesday cannot open.
+// formatMajorVersion is pinned: a newer Pebble would otherwise silently make stores that an
+// older Duesday cannot open.
 const formatMajorVersion = pebble.FormatValueSeparation
 
-// pebbleOptions is what measurements of payment runs have taught:
+// pebbleOptions follow measurements of payment runs:
 //
 //   - Pebble takes memtables out of the block cache, two in the steady state and up to
 //     four while writes stall. With 512 MiB of cache and memtables of 256 MiB almost no
@@ -103,15 +102,14 @@ func pebbleOptions(o *Options, fs vfs.FS, log pebble.Logger) *pebble.Options {
 	return po
 }
 
-// BareOptions returns the options that the engine gives Pebble, for a benchmark that
-// measures against Pebble itself.
+// BareOptions returns the engine's options for Pebble, for benchmarks against Pebble itself.
 func BareOptions(cacheBytes int64) *pebble.Options {
 	o := Options{CacheBytes: cacheBytes}.withDefaults()
 	return pebbleOptions(&o, o.FS, pebbleLog{o.Logger, newFailure(nil)})
 }
 
 // WaitIdle waits until Pebble neither flushes nor compacts, or the time is over. Only
-// benchmarks need it: a figure taken while an import is being compacted says little.
+// benchmarks need it: compactions of an import distort their figures.
 func WaitIdle(db *pebble.DB, most time.Duration) {
 	for end, quiet := time.Now().Add(most), 0; quiet < 5 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if m := db.Metrics(); m.Compact.NumInProgress == 0 && m.Flush.NumInProgress == 0 {

@@ -11,9 +11,9 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An iteration reads a page, lets go of the view, and then yields: a loop body that
-// takes its time, or never ends, keeps nothing from being compacted. Pages grow,
-// because most loops end early and some read millions of rows.
+// An iteration reads a page, releases the view, and then yields, so that a slow loop body does
+// not hold back compactions. Pages grow, because most loops end early and some read millions of
+// rows.
 const (
 	firstPage = 16
 	fullPage  = 1024
@@ -26,8 +26,8 @@ type walk struct {
 	lower, upper []byte // upper is exclusive; nil for none
 	reverse      bool
 	limit        int // 0 for none
-	// decode returns the item of a row whose key lacks its first two bytes, or nil to
-	// leave it out; now is in Unix seconds.
+	// decode returns the item of a row, or nil to leave it out. tail is the key without its
+	// first two bytes; now is in Unix seconds.
 	decode func(tail, value []byte, now int64) (store.Item, error)
 }
 
@@ -186,8 +186,8 @@ func (w *walk) page(ctx context.Context, n int) (items []store.Item, more bool, 
 			items = append(items, item)
 		}
 		read, size = read+1, size+len(value)
-		// Rows that are left out count too: a walk over a million expired items must
-		// not hold its view all that time.
+		// Rows left out count too: a walk over a million expired items must not hold its view
+		// all that time.
 		if len(items) == n || read >= fullPage || size >= pageBytes {
 			w.resume(bytes.Clone(key))
 			return items, true, nil

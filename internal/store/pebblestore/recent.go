@@ -2,15 +2,14 @@ package pebblestore
 
 import "github.com/duesday/duesday/internal/store"
 
-// recent holds items as they will stand when everything that the committer has
-// decided has been applied: what the group at hand has changed, and what was written
-// lately. A payment updates a subscription twice within milliseconds, so the second
-// read is nearly always answered here.
+// recent caches items as all decided requests leave them: those of the current group, and those
+// written lately. A payment updates a subscription twice within milliseconds, so the second read
+// is nearly always answered here.
 //
-// The committer alone uses it. It is always right, because nobody else writes.
+// The committer alone uses it. It is always right, because the committer is the only writer.
 //
-// It is two generations of entries: a lookup moves what it finds to the young one,
-// and when that is full it becomes the old one.
+// It has two generations of entries. A lookup moves its entry to the young one. A full young
+// generation becomes the old one.
 type recent struct {
 	young, old map[string]*entry
 	bytes      int // of the young
@@ -23,9 +22,8 @@ type entry struct {
 	size  int // of the item's encoding
 }
 
-// recentBytes bounds a generation, some thousand items. An item in memory is about
-// six times its encoding, and the collector leaves as much again: with 8 MiB here a
-// process took 200 MB for nothing.
+// recentBytes bounds a generation, some thousand items. An item in memory is about six times its
+// encoding, and the collector doubles that: 8 MiB here cost a process 200 MB without a benefit.
 const recentBytes = 3 << 20
 
 const entryOverhead = 200
@@ -50,8 +48,8 @@ func (r *recent) put(key []byte, e *entry) {
 	r.bytes += entryOverhead + len(key) + e.size
 }
 
-// rotate makes room. It must not be called while the changes of a group are held
-// here alone, that is before they are applied.
+// rotate makes room. It must not be called before the changes of a group are applied: until then
+// they are here alone.
 func (r *recent) rotate() {
 	if r.bytes > recentBytes {
 		r.old, r.young, r.bytes = r.young, r.old, 0

@@ -7,9 +7,9 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Scan implements store.Store. A segment is the partitions whose hash falls into it,
-// so every segment walks the whole table and decodes its share: partition keys begin
-// alike ("ACC#"), and no split by ranges that holds for every table would be even.
+// Scan implements store.Store. A segment is a set of partitions, by hash: every segment walks
+// the whole table and decodes its share. Partition keys begin alike ("ACC#"), so a split by
+// ranges would not be even.
 func (s *Store) Scan(ctx context.Context, sc store.Scan) iter.Seq2[store.Item, error] {
 	return func(yield func(store.Item, error) bool) {
 		if _, err := s.schema.CheckScan(sc); err != nil {

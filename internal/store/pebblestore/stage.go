@@ -9,18 +9,18 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A stage is where the committer decides a group: it resolves each request against
-// the items as the earlier ones leave them, and collects what passes in a batch.
+// A stage is the committer's work on a group. It resolves each request against the items as the
+// earlier ones leave them, and collects the accepted writes in a batch.
 type stage struct {
 	store  *Store
 	recent *recent
 	iter   *pebble.Iterator // over the state before the group; made when first needed
 	batch  *pebble.Batch    // made when first needed
 
-	outcomes []outcome // of the request at hand
+	outcomes []outcome // of the current request
 }
 
-// An outcome is what a write makes of an item.
+// An outcome is an item before and after a write.
 type outcome struct {
 	old *entry
 	new store.Item // nil for none
@@ -35,8 +35,8 @@ func (st *stage) decide(r *request, now int64) {
 	}
 }
 
-// apply applies what the group's requests have staged, without waiting for the sync. An
-// error is fatal.
+// apply applies the staged changes of the group, without waiting for the sync. An error is
+// fatal.
 func (st *stage) apply(g *group) error {
 	if st.iter != nil {
 		if err := st.iter.Close(); err != nil {
@@ -64,8 +64,7 @@ func (s *Store) apply(b *pebble.Batch) error {
 	return s.db.ApplyNoSyncWait(b, s.sync)
 }
 
-// request resolves every write before it stages any: a request with a conflict
-// leaves no trace.
+// request resolves every write before it stages any, so that a conflict leaves no change.
 func (st *stage) request(r *request, now int64) error {
 	st.outcomes = st.outcomes[:0]
 	for i := range r.writes {
@@ -101,18 +100,17 @@ func (st *stage) request(r *request, now int64) error {
 	return nil
 }
 
-// blind reports whether the write can be carried out without knowing what it replaces: an
-// effect put into the outbox, for instance. A seek for an absent key was a tenth of the
-// committer's time.
+// blind reports whether the write does not depend on the stored item: a put into the outbox, for
+// instance. A seek for an absent key was a tenth of the committer's time.
 func (p *plan) blind(w *store.Write) bool {
 	return w.Op == store.OpPut && len(w.If) == 0 && len(p.indexes) == 0 && p.TTL == ""
 }
 
-// load returns the item at the key as it stands, expired or not.
+// load returns the current item at the key, expired or not.
 //
-// Most keys that a payment or an event puts are absent. Pebble's Get does not ask the
-// bottom level's bloom filters and reads a block for each of them; an iterator does
-// when it is told to. (Guards were 39% of the CPU before, 11% after.)
+// Most keys put by a payment or an event are absent. Pebble's Get does not use the bloom filters
+// of the bottom level and reads a block for each key; an iterator can use them. (Conditions on
+// absence were 39% of the CPU before, 11% after.)
 func (st *stage) load(l *layout, id store.Key, key []byte) (*entry, error) {
 	if e := st.recent.get(key); e != nil {
 		return e, nil
@@ -147,10 +145,10 @@ func (st *stage) writes() *pebble.Batch {
 	return st.batch
 }
 
-// replace stages the new item. An index row whose key and projection stay as they
-// are is not written again: that would be bytes to sync and to compact.
+// replace stages the new item. An unchanged index row is not written again: it would be more
+// bytes to sync and to compact.
 //
-// Set and Delete on a batch fail only when the batch is being committed.
+// Set and Delete on a batch fail only while the batch is being committed.
 func (st *stage) replace(p *plan, old, e *entry, value []byte) {
 	b := st.writes()
 	_ = b.Set(p.key, value, nil)

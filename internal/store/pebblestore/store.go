@@ -35,13 +35,13 @@ type Store struct {
 	syncTime atomic.Int64  // mean, in nanoseconds
 	finished chan struct{} // closed when both have ended
 
-	stopExpiry context.CancelFunc // and what is asked for by others
+	stopExpiry context.CancelFunc // and answerRequests
 	expiry     sync.WaitGroup
 
-	checkpoints sync.Mutex // held by whoever makes one
+	checkpoints sync.Mutex // held during a checkpoint
 
-	// gate is held shared by whoever uses the database, and exclusively to close it.
-	// It is never held while the caller's code runs.
+	// gate is held shared during every use of the database, and exclusively to close it. It
+	// is never held while the caller's code runs.
 	gate   sync.RWMutex
 	closed bool // guarded by gate
 }
@@ -69,8 +69,8 @@ func (s *Store) start(path string) {
 	}
 }
 
-// Close implements store.Store: it waits for running commits, flushes what is in
-// memory so that the next Open has no log to replay, and lets go of the folder.
+// Close implements store.Store. It waits for running commits, flushes the memtables, so that
+// the next Open has no log to replay, and releases the folder.
 func (s *Store) Close() error {
 	s.stopExpiry()
 	s.expiry.Wait()

@@ -1,11 +1,10 @@
 package pebblestore
 
-// The text forms of times that the published models use. A string that is exactly
-// one of them is stored as a number: 24 bytes become 7. Times are half of the
-// strings in a subscription, and compaction, which moves every byte several times,
-// is half of the engine's work.
+// These are the text forms of times in the published models. A string of exactly one of these
+// forms is stored as a number: 24 bytes become 7. Half of the strings in a subscription are
+// times, and half of the engine's work is compaction, which moves every byte several times.
 //
-// Only what formats back to the same bytes is packed: "2023-02-30" and "24:00:00"
+// A string is packed only if it formats back to the same bytes: "2023-02-30" and "24:00:00"
 // stay text.
 
 const (
@@ -68,7 +67,7 @@ func twoDigits(s string) (int64, bool) {
 	return int64(a)*10 + int64(b), a <= 9 && b <= 9
 }
 
-// The years 0000 to 9999 in days and milliseconds since 1970: what four digits say.
+// The years 0000 to 9999, those of four digits, in days and milliseconds since 1970.
 const (
 	minDay    = -719528
 	maxDay    = 2932896

@@ -6,9 +6,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// A view is a durable state of the database. It is closed when the finisher and the
-// last reader have let go of it: an open one keeps every version that it shows from
-// being compacted away.
+// A view is a durable state of the database. It is closed when the finisher and the last reader
+// have released it: an open view keeps old versions from being compacted away.
 type view struct {
 	*pebble.Snapshot
 	refs atomic.Int64
@@ -22,7 +21,7 @@ func newView(db *pebble.DB) *view {
 
 func (v *view) release() {
 	if v.refs.Add(-1) == 0 {
-		// Close fails for a snapshot that was closed before, which refs rules out.
+		// Close fails only for a closed snapshot, which refs rules out.
 		_ = v.Close()
 	}
 }
@@ -45,7 +44,7 @@ func (vs *views) acquire() *view {
 	}
 }
 
-// publish makes v, whose reference it takes over, the current view.
+// publish makes v the current view and takes over its reference.
 func (vs *views) publish(v *view) {
 	if old := vs.current.Swap(v); old != nil {
 		old.release()

@@ -39,9 +39,8 @@ func (r *rig) together(work func(worker int) error) {
 	}
 }
 
-// retry calls attempt until it is done, however often another one was quicker. The
-// bound is far beyond what bad luck can do, and ends the test of an engine in which
-// nobody ever wins.
+// retry calls attempt until it is done. The bound, far beyond bad luck, ends the test of an
+// engine in which no attempt ever wins.
 func retry(attempt func() error) (err error) {
 	for range 100_000 {
 		err = attempt()

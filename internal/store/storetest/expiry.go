@@ -115,7 +115,7 @@ func testLimitOfTheLiving(r *rig) {
 	}
 }
 
-// testExpiredWrites has what commits make of expired items.
+// testExpiredWrites has commits on expired items.
 func testExpiredWrites(t *testing.T, open Opener) {
 	key := store.Key{PK: "a", SK: "1"}
 	all := store.Query{Table: ledger, Partition: "a"}

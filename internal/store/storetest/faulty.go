@@ -9,7 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// ErrCrash is what a process sees after its death: nothing works any more.
+// ErrCrash is the error of every operation after a simulated crash of the process.
 var ErrCrash = errors.New("crashed")
 
 // A Kind is the method of the store that an Operation calls.
@@ -41,18 +41,17 @@ type Operation struct {
 	Writes []store.Write // of a commit; they are the caller's: not to be changed
 }
 
-// A Hook is called around every operation, by the goroutine that calls it and
-// without a lock. An error returned before means that the operation is not done, one
-// returned after that it has been; the caller gets that error in either case.
+// A Hook is called around every operation, by the calling goroutine and without a lock. An error
+// returned Before prevents the operation; one returned After does not undo it. The caller gets
+// the error in both cases.
 type Hook func(op Operation, phase Phase) error
 
-// Faulty wraps a store and fails operations on demand: before they are done
-// (nothing is written) or after (it has landed, the reply is lost). Without a hook it
-// is the store it wraps.
+// Faulty wraps a store and fails operations on demand: before they are done (nothing is written)
+// or after (the writes have landed, the reply is lost). Without a hook it behaves as the wrapped
+// store.
 //
-// A Query or Scan counts when it is iterated over, not when it is made. Its After
-// comes once the iteration is over, and when the loop has been left early nobody
-// gets the error.
+// A Query or Scan counts when it is iterated over, not when it is made. Its After comes at the
+// end of the iteration; if the loop was left early, its error is dropped.
 type Faulty struct {
 	Hook Hook // may be changed only while no operation runs
 
@@ -103,8 +102,8 @@ func (f *Faulty) Commit(ctx context.Context, writes ...store.Write) error {
 // Close implements store.Store.
 func (f *Faulty) Close() error { return f.around(Operation{Kind: Close}, f.inner.Close) }
 
-// around does the work between the calls of the hook. An error of the hook counts
-// for more than one of the work: it stands for what the caller gets to see.
+// around does the work between the calls of the hook. An error of the hook replaces one of the
+// work.
 func (f *Faulty) around(op Operation, work func() error) error {
 	op.N = int(f.operations.Add(1))
 	if f.Hook == nil {
@@ -141,10 +140,9 @@ func (f *Faulty) iterate(op Operation, rows iter.Seq2[store.Item, error]) iter.S
 	}
 }
 
-// CrashAt returns a hook that kills the process at its n-th commit, before or after
-// that has landed: the commit and everything later, Close included, return ErrCrash
-// and leave the wrapped store alone, for the next process to find it. The hook
-// belongs to one Faulty.
+// CrashAt returns a hook that simulates a crash at the n-th commit, before or after it has landed.
+// The commit and all later operations, Close included, return ErrCrash and leave the wrapped
+// store as it is, for the next process. The hook belongs to one Faulty.
 func CrashAt(n int, phase Phase) Hook {
 	var dead atomic.Bool
 	return func(op Operation, now Phase) error {
@@ -158,9 +156,9 @@ func CrashAt(n int, phase Phase) Hook {
 	}
 }
 
-// LoseReply returns a hook that makes the n-th commit return store.ErrUnknown:
-// the request was lost (Before: nothing is written), or the reply (After: it has been
-// done). All other operations work.
+// LoseReply returns a hook that makes the n-th commit return store.ErrUnknown: the request was
+// lost (Before: nothing is written), or the reply (After: the writes have landed). All other
+// operations work.
 func LoseReply(n int, phase Phase) Hook {
 	return func(op Operation, now Phase) error {
 		if op.Commit == n && now == phase {

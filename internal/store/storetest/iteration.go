@@ -7,8 +7,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// many is more rows than an embedded engine is likely to fetch at once. A remote one
-// fetches far more than a test can afford to write.
+// many is more rows than an embedded engine is likely to fetch at once. A test cannot afford to
+// write as many rows as a remote engine fetches.
 func (r *rig) many() int { return r.rounds(1200, 150) }
 
 // manyItems are even numbers, so that there is a place between any two.
@@ -137,10 +137,8 @@ func testLeftEarly(r *rig, q store.Query) {
 	}
 }
 
-// testWritesInLoop inserts, changes and deletes before and after the row at hand.
-// Rows that are not touched have to be seen exactly once and in order; for the others
-// anything goes, but a row that was deleted before the loop came there, in a commit
-// that has returned, may no longer be got.
+// testWritesInLoop inserts and deletes rows before and after the current row. Untouched rows must
+// be seen exactly once and in order; the others may be seen or not.
 func testWritesInLoop(r *rig, q store.Query) {
 	r.fill(r.manyItems())
 	touched := map[string]bool{}
@@ -169,7 +167,7 @@ func testWritesInLoop(r *rig, q store.Query) {
 			continue
 		}
 		i := last + 1
-		for ; i < r.many() && touched[fmt.Sprintf("%05d", 2*r.place(q, i))]; i++ { // skip what may be missing
+		for ; i < r.many() && touched[fmt.Sprintf("%05d", 2*r.place(q, i))]; i++ { // skip rows that may be missing
 		}
 		if i == r.many() || sk != fmt.Sprintf("%05d", 2*r.place(q, i)) {
 			r.Fatalf("row %s follows number %d", sk, last)

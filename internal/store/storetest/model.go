@@ -12,9 +12,9 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// testModel does random operations on the engine and on the naive model and compares
-// every answer. Keys and values are few, so that operations meet, and the simplest
-// come first, so that a failure shrinks to something one can read.
+// testModel does random operations on the engine and on the naive model and compares every
+// answer. Keys and values are few, so that operations meet. The simplest come first, so that a
+// failure shrinks to a short one.
 func testModel(t *testing.T, open Opener) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newClock()
@@ -33,9 +33,8 @@ func testModel(t *testing.T, open Opener) {
 	})
 }
 
-// lease opens a store for one attempt, under a subtest that lasts until release: a
-// failure shrinks through a thousand attempts, and the directories of as many stores
-// would fill a disk if they all stayed until the end of t.
+// lease opens a store for one attempt, under a subtest that lasts until release. A failure
+// shrinks through a thousand attempts, and a thousand directories could fill a disk.
 func lease(t *testing.T, open Opener, c *clock) (s store.Store, release func()) {
 	opened, finish, finished := make(chan store.Store, 1), make(chan struct{}), make(chan struct{})
 	go func() {
@@ -72,8 +71,8 @@ var (
 	drawName  = rapid.SampledFrom([]string{"amount", "state", "due", "owner", "note", "kind", "name", "zone", "ttl"})
 )
 
-// drawKey draws a key, more often than not one that has been used, so that writes
-// meet; an expired item counts.
+// drawKey draws a key, more often than not a used one, so that writes meet. Keys of expired items
+// count as used.
 func (m *machine) drawKey(t *rapid.T, table string) store.Key {
 	used := slices.SortedFunc(maps.Keys(m.model.tables[table]), func(a, b store.Key) int {
 		return cmp.Or(cmp.Compare(a.PK, b.PK), cmp.Compare(a.SK, b.SK))
@@ -88,8 +87,8 @@ func (m *machine) drawKey(t *rapid.T, table string) store.Key {
 	return k
 }
 
-// drawValue draws a value that the attribute may have: a text for an index key, a
-// moment about now for the TTL, anything for the rest.
+// drawValue draws a valid value of the attribute: a text for an index key, a second near now for
+// the TTL, any value for the others.
 func drawValue(t *rapid.T, name string, now int64) store.Value {
 	switch name {
 	case "state", "due", "owner", "kind", "name":
@@ -130,8 +129,8 @@ func drawAny(depth int) *rapid.Generator[store.Value] {
 		}))
 }
 
-// drawItem draws the attributes of an item, half of the time all that it takes to be
-// in every index, and every third time a moment of expiry.
+// drawItem draws the attributes of an item. Half of the items have all index keys, and a third
+// expire.
 func (m *machine) drawItem(t *rapid.T, table string) store.Item {
 	names := rapid.SliceOfNDistinct(drawName, 0, 6, rapid.ID[string]).Draw(t, "names")
 	if rapid.Bool().Draw(t, "indexed") {
@@ -167,8 +166,8 @@ func (m *machine) drawStep(t *rapid.T) step {
 	return s
 }
 
-// drawGuess draws a condition; one of two that compare is about what is stored, so
-// that it often holds.
+// drawGuess draws a condition. Half of those that compare use a stored value, so that they often
+// hold.
 func (m *machine) drawGuess(t *rapid.T, s step) guess {
 	g := guess{kind: rapid.SampledFrom([]string{"equals", "absent", "attribute absent"}).Draw(t, "condition")}
 	if g.kind == "absent" {
@@ -270,7 +269,7 @@ func (m *machine) compareQuery(t *rapid.T, q store.Query) {
 	}
 }
 
-// resume goes on with an earlier query, whatever has become of its item.
+// resume goes on with an earlier query, even if its item has changed or is gone.
 func (m *machine) resume(t *rapid.T) {
 	if len(m.held) == 0 {
 		t.Skip("no cursor yet")

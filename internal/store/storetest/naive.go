@@ -8,10 +8,9 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// naive is the contract once more, as plainly as can be: a map for each table,
-// filtered and sorted for every question. It uses none of the store's own rules
-// (Resolve, Holds, Expired, Project), so that an error in those shows too. What the
-// limits refuse is not its business, except two writes on one key.
+// naive is a second, plain implementation of the contract: a map for each table, filtered and
+// sorted for every query. It uses none of the store's own rules (Resolve, Holds, Expired,
+// Project), so that their errors show too. It has no limits, but refuses two writes on one key.
 type naive struct {
 	tables map[string]map[store.Key]store.Item
 	now    func() int64
@@ -43,7 +42,7 @@ type step struct {
 	kind   string // "put", "update", "delete", "check"
 	table  string
 	key    store.Key
-	item   store.Item // of a put, without its key; or what an update sets
+	item   store.Item // of a put, without its key; of an update, the attributes to set
 	remove []string
 	If     []guess
 }
@@ -144,7 +143,7 @@ type naiveRow struct {
 	may   bool   // it may be missing: an expired row of an index, or one beside the cursor
 }
 
-// shape says where a query finds its keys and what it shows.
+// shape has the key attributes of a table or index and the attributes that its rows show.
 type shape struct {
 	partition, sort string // attribute names; "" for no sort key
 	shows           string // names, each between blanks; "" for all

@@ -10,9 +10,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// awkward are keys that an engine's key encoding could get wrong: prefixes of each
-// other, separators and escapes, digits, the first and last bytes, every length of
-// UTF-8.
+// awkward are difficult keys for an engine's key encoding: prefixes of each other, separators and
+// escapes, digits, the first and last bytes, every length of UTF-8.
 func awkward() []string {
 	return []string{
 		"\x00", "\x00\x00", "\x00\x01", "\x00\xc2\x80", "\x01", "\x01\x00", "\x02", " ", "#", "/", "0", "1", "10", "1001", "11", "123", "2", "9",
@@ -132,8 +131,8 @@ func testTieOrder(r *rig, keys []string) {
 	}
 }
 
-// testPartitions checks that no partition shows rows of another, in a table and in
-// the indexes, whatever the keys look like.
+// testPartitions checks, for all awkward keys, that no partition of a table or an index shows
+// rows of another.
 func testPartitions(r *rig, keys []string) {
 	for _, pk := range keys {
 		r.commit(

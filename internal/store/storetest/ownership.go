@@ -6,7 +6,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// spoil changes an item in every way that its owner may.
+// spoil changes an item in every way open to its owner.
 func spoil(it store.Item) {
 	for i := range it {
 		it[i].Value = store.S("spoiled")
@@ -34,7 +34,7 @@ func intact(r *rig) {
 	r.wantRows(ownedQueries[2], []store.Item{ownedItem()})
 }
 
-// testOwnership has what is handed to the store, testReturned what comes from it.
+// testOwnership changes items after a commit, testReturned items that the store returned.
 func testOwnership(t *testing.T, open Opener) {
 	key := store.Key{PK: "a", SK: "1"}
 	play(t, open,

@@ -21,8 +21,8 @@ func play(t *testing.T, open Opener, scenarios ...scenario) {
 	}
 }
 
-// dump reads everything, each table and each index row of the partitions that the
-// items name, for comparison before and after something that must change nothing.
+// dump reads all items, and all index rows of their partitions, for a comparison before and after
+// a call.
 func (r *rig) dump() []string {
 	r.Helper()
 	var lines []string
@@ -53,7 +53,7 @@ func (r *rig) dump() []string {
 	return lines
 }
 
-// unchanged runs what must fail and checks that it wrote nothing.
+// unchanged runs fail and checks that it wrote nothing.
 func (r *rig) unchanged(fail func()) {
 	r.Helper()
 	before := r.dump()
@@ -63,8 +63,7 @@ func (r *rig) unchanged(fail func()) {
 	}
 }
 
-// conflict commits what has to conflict, and checks that the error says where and
-// why, and that nothing is written.
+// conflict commits writes that must conflict. It checks the error, and that nothing is written.
 func (r *rig) conflict(want store.ConflictError, writes ...store.Write) {
 	r.Helper()
 	r.unchanged(func() {

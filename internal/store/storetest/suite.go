@@ -16,9 +16,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An Opener opens a fresh, empty store of these tables with that clock. The suite
-// closes it; t is the test that the store is opened for, so its TempDir is gone
-// with the store.
+// An Opener opens a new, empty store of these tables with that clock, for the test t. The suite
+// closes the store before t ends.
 type Opener func(t *testing.T, tables []store.Table, now func() time.Time) store.Store
 
 // Run holds the engine to the contract, each topic on stores of its own and at the same time
@@ -67,9 +66,9 @@ func Run(t *testing.T, open Opener) {
 	}
 }
 
-// The suite's tables. ledger has everything: an index that projects some attributes,
-// one that projects all and has no sort key, and one that turns the base key round.
-// plain has neither a sort key nor expiry.
+// The suite's tables. ledger has expiry and three indexes: one projects some attributes, one
+// projects all and has no sort key, and one swaps the parts of the base key. plain has neither a
+// sort key nor expiry.
 const (
 	ledger   = "ledger"
 	byState  = "byState"
@@ -109,7 +108,7 @@ func (c *clock) now() time.Time  { return time.Unix(c.seconds.Load(), 0) }
 func (c *clock) unix() int64     { return c.seconds.Load() }
 func (c *clock) advance(s int64) { c.seconds.Add(s) }
 
-// A tester is what *testing.T and *rapid.T have in common.
+// A tester is a *testing.T or a *rapid.T.
 type tester interface {
 	rapid.TB
 	Context() context.Context
@@ -140,7 +139,7 @@ func openFor(t *testing.T, open Opener, c *clock) store.Store {
 	return s
 }
 
-// rounds returns how often to do what one time shows little of.
+// rounds returns how often a case repeats its work.
 func (r *rig) rounds(local, remote int) int {
 	if s, ok := r.Store.(interface{ Remote() bool }); ok && s.Remote() {
 		return remote
@@ -158,7 +157,7 @@ func (r *rig) table(name string) *store.Table {
 	return nil
 }
 
-// commit commits what has to succeed.
+// commit commits writes that must succeed.
 func (r *rig) commit(writes ...store.Write) {
 	r.Helper()
 	if err := r.Commit(r.Context(), writes...); err != nil {
@@ -174,7 +173,7 @@ func (r *rig) put(items ...store.Item) {
 	}
 }
 
-// refuse commits what has to fail with that error, and returns the error.
+// refuse commits writes that must fail with that error, and returns the error.
 func (r *rig) refuse(want error, writes ...store.Write) error {
 	r.Helper()
 	err := r.Commit(r.Context(), writes...)
@@ -184,8 +183,7 @@ func (r *rig) refuse(want error, writes ...store.Write) error {
 	return err
 }
 
-// want checks what Get returns for the item's key in the table; of several
-// differences the first is reported.
+// want checks that Get returns the item for its key in the table.
 func (r *rig) want(table string, want store.Item) {
 	r.Helper()
 	key := r.table(table).KeyOf(want)
@@ -195,7 +193,7 @@ func (r *rig) want(table string, want store.Item) {
 	}
 }
 
-// wantNone checks that Get finds nothing.
+// wantNone checks that Get returns ErrNotFound.
 func (r *rig) wantNone(table string, keys ...store.Key) {
 	r.Helper()
 	for _, key := range keys {
@@ -205,7 +203,7 @@ func (r *rig) wantNone(table string, keys ...store.Key) {
 	}
 }
 
-// rows collects a query's answer, at once: an index that lags is not waited for.
+// rows returns a query's rows. It does not wait for an index that lags.
 func (r *rig) rows(q store.Query) []store.Item {
 	r.Helper()
 	items, err := collect(r.Query(r.Context(), q))
@@ -215,8 +213,8 @@ func (r *rig) rows(q store.Query) []store.Item {
 	return items
 }
 
-// wantSorts checks the base sort keys, in order, of what the query yields; in a
-// table without one, the partition keys.
+// wantSorts checks the base sort keys of a query's rows, in order; in a table without sort keys,
+// the partition keys.
 func (r *rig) wantSorts(q store.Query, want ...string) {
 	r.Helper()
 	if got := r.sorts(q.Table, r.rows(q)); !slices.Equal(got, want) {

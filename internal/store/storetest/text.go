@@ -7,12 +7,12 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// notUTF8 are byte strings that are no text.
+// notUTF8 are byte strings that are not UTF-8.
 func notUTF8() []string {
 	return []string{"\x80", "\xc2", "\xff", "a\x00\xff", "\xed\xa0\x80", "\xf4\x90\x80\x80"}
 }
 
-// testText puts what is no UTF-8 wherever a string can be.
+// testText puts invalid UTF-8 into every place of a string.
 func testText(t *testing.T, open Opener) {
 	key := store.Key{PK: "a", SK: "1"}
 	play(t, open,

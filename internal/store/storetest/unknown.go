@@ -20,7 +20,7 @@ type AnswerLoser interface {
 	LoseAnswers(done bool) (restore func())
 }
 
-// classes are the errors that a caller tells apart.
+// classes are the classes of errors of Commit.
 func classes() []error {
 	return []error{store.ErrNotFound, store.ErrConflict, store.ErrTooLarge, store.ErrInvalid, store.ErrThrottled, store.ErrUnknown,
 		store.ErrClosed, store.ErrLocked, store.ErrMissing, store.ErrFormat, store.ErrOvertaken, context.Canceled}
@@ -86,9 +86,9 @@ func pair(pk string) []store.Write {
 	return []store.Write{store.Put(ledger, item(pk, "1"), store.Absent()), store.Put(ledger, item(pk, "2"), store.Absent())}
 }
 
-// testCancelled has workers cancel their commits at about the moment at which these land. One
-// that succeeds is there, one that is refused never lands, and of an unknown one the
-// conditions of a second try tell: it ends with both items, written once.
+// testCancelled cancels commits at about the moment at which they land. A commit that succeeds
+// has landed and one that is refused never lands. An unknown one is tried again: its conditions
+// then find both items or write them.
 func testCancelled(r *rig) {
 	answers := make([][]error, workers)
 	r.together(func(worker int) error {
@@ -136,8 +136,8 @@ func (r *rig) commitCancelled(spins int, writes ...store.Write) error {
 	return r.Commit(ctx, writes...)
 }
 
-// testClosing closes the store while commits run: Close waits for those that have begun, and
-// refuses the others. None is unknown.
+// testClosing closes the store while commits run. Close waits for commits that have begun and
+// refuses the others; none is ErrUnknown.
 func testClosing(r *rig) {
 	var landed atomic.Int64
 	var closed atomic.Bool
@@ -184,8 +184,8 @@ func lostWrites() map[string][]store.Write {
 	}
 }
 
-// testLost loses the answer to a commit: its outcome is unknown and all or nothing of it is
-// there. What the engine refuses without asking has an outcome all the same.
+// testLost loses the answer to a commit. Its outcome is ErrUnknown, and all or none of its writes
+// have landed. A commit that the engine refuses by itself is not unknown.
 func testLost(r *rig, done bool, writes []store.Write) {
 	r.put(item("a", "1", number("version", 1)), item("b", "1"))
 	before := r.dump()

@@ -15,7 +15,7 @@ type JSONWriter interface {
 	PutJSON(table, item string) error
 }
 
-// A Damager is a store under test that can damage the stored form of one item.
+// A Damager is a store under test that can damage an item on its disk.
 type Damager interface {
 	Damage(table string, key store.Key) error
 }
@@ -28,8 +28,8 @@ func (r *rig) putJSON(sk, attributes string) {
 	}
 }
 
-// everyRead yields what Query of the table, of an index and Scan show of the partition a,
-// whose items all have the owner o.
+// everyRead returns the rows of a Query of partition a, of an index Query of owner o, and of a
+// Scan.
 func (r *rig) everyRead() map[string][]store.Item {
 	r.Helper()
 	byKey := func(items []store.Item) []store.Item {
@@ -52,7 +52,7 @@ func (r *rig) wantEveryRead(want ...store.Item) {
 	}
 }
 
-// unsupported are values that hold a set, in DynamoDB's JSON.
+// unsupported are values with a set, in DynamoDB's JSON.
 func unsupported() []string {
 	return []string{`{"SS":["a"]}`, `{"NS":["1"]}`, `{"BS":["AA=="]}`, `{"L":[{"M":{"x":{"NS":["1"]}}}]}`, `{"M":{"x":{"SS":["a"]},"y":{"S":"b"}}}`}
 }
