@@ -8,7 +8,8 @@
 //
 // # Where things are
 //
-//   - charge.go, advance.go, settle.go: the charge protocol, a step at a time
+//   - next.go: the decision of the charge protocol; execute.go carries it out
+//   - intent.go, retry.go, settle.go: its actions; result.go: what they report
 //   - run.go, walk.go, lease.go, reminder.go: the two jobs and how they find the due rows
 //   - dryrun.go: the payment job's dry run
 //   - request.go, create.go, manual.go, accountchange.go: the requests of people

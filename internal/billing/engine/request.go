@@ -175,7 +175,7 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 		return s, err
 	}
 	name := s.Name
-	if err := e.collect(ctx, name, trigger{finish: true}, func(Result) {}); err != nil {
+	if err := e.collect(ctx, name, work{trigger: byRequest}, func(Result) {}); err != nil {
 		return s, fmt.Errorf("%s is requested and will be done by the next payment run: %w", r, err)
 	}
 	if s, err = e.Load(ctx, name); err == nil && s.Open != nil {
@@ -255,7 +255,7 @@ func (e *Engine) ChargeParked(ctx context.Context, n billing.Name) ([]Result, *b
 	if err != nil {
 		return nil, s, err
 	}
-	return e.collectNow(ctx, s, trigger{manual: true})
+	return e.collectNow(ctx, s, work{trigger: byPerson})
 }
 
 // CollectNow does for one subscription what the payment job would do today.
@@ -264,7 +264,7 @@ func (e *Engine) CollectNow(ctx context.Context, n billing.Name) ([]Result, *bil
 	if err != nil {
 		return nil, nil, err
 	}
-	return e.collectNow(ctx, s, trigger{})
+	return e.collectNow(ctx, s, work{})
 }
 
 // SkipParked ends the period that waits for a person without a charge. A live intent is
@@ -283,7 +283,7 @@ func (e *Engine) SkipParked(ctx context.Context, n billing.Name) (*billing.Subsc
 	}, billing.ParkedState)
 }
 
-func (e *Engine) collectNow(ctx context.Context, s *billing.Subscription, m trigger) ([]Result, *billing.Subscription, error) {
+func (e *Engine) collectNow(ctx context.Context, s *billing.Subscription, w work) ([]Result, *billing.Subscription, error) {
 	if err := e.checkCharge(ctx, s.Account); err != nil {
 		return nil, s, err
 	}
@@ -293,7 +293,7 @@ func (e *Engine) collectNow(ctx context.Context, s *billing.Subscription, m trig
 		return nil, s, ErrChargingOff
 	}
 	var results []Result
-	err := e.collect(ctx, s.Name, m, func(r Result) { results = append(results, r) })
+	err := e.collect(ctx, s.Name, w, func(r Result) { results = append(results, r) })
 	if err != nil {
 		return results, s, err
 	}

@@ -96,7 +96,7 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 		if j.waits(n) {
 			return nil
 		}
-		return e.collect(ctx, n, trigger{day: o.Date, refused: j.refused}, j.add)
+		return e.collect(ctx, n, work{day: o.Date, refused: j.refused}, j.add)
 	}
 	j := &job{e: e, kind: billing.Payments, options: o}
 	j.report.Off, j.report.DryRun = !meta.Charging, o.DryRun

@@ -63,66 +63,6 @@ func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at t
 	return parked
 }
 
-// decline records a declined attempt and sets the retry date, counted from the first
-// decline; a hard decline, or the last of the retries, marks the period as failing.
-func (e *Engine) decline(ctx context.Context, s *billing.Subscription, in billing.Intent, today civil.Date) (step, error) {
-	o := s.Open
-	o.Attempts = append(o.Attempts, billing.Attempt{Number: o.Attempt, Code: in.Code, Method: o.Method, At: in.Changed})
-	o.Base, o.State, o.Overtaken = in.Latest, "", false
-	if o.First.IsZero() {
-		o.First = today
-	}
-	if again, err := e.newer(ctx, s, today); err != nil {
-		return step{}, err
-	} else if again {
-		return step{again: true}, e.Put(ctx, s)
-	}
-	if s.Status == billing.ParkedState { // a person tried it; a person decides what next
-		o.Attempt++
-		s.NextPayment = civil.Later(s.NextPayment, today)
-		r := resultOf(s, OutcomeParked, "declined: "+in.Code)
-		return step{result: r}, e.Put(ctx, s)
-	}
-	o.Retry = e.retryDate(o.First, today)
-	if in.Hard || o.Retry.IsZero() {
-		o.State, o.Retry = billing.Failing, civil.Date{}
-		s.NextPayment = civil.Later(s.NextPayment, today)
-		return step{again: true}, e.Put(ctx, s)
-	}
-	o.Attempt++
-	s.NextPayment = o.Retry
-	r := resultOf(s, OutcomeRetry, "declined: "+in.Code)
-	return step{result: r}, e.Put(ctx, s, e.notice(noticeDeclined, s, o, nil)...)
-}
-
-// newer has the open period tried at once with a method that its account was given after it was
-// opened: whoever gave it heard that it takes effect at once. It reports whether there is one.
-func (e *Engine) newer(ctx context.Context, s *billing.Subscription, today civil.Date) (bool, error) {
-	o := s.Open
-	if s.Method != "" || s.Ending() || s.Status == billing.ParkedState { // its own is rewritten by whoever gives it
-		return false, nil
-	}
-	method, payer, err := e.methodOf(ctx, s)
-	if err != nil || method == "" || method == o.Method || !payer.Same(o.Payer) {
-		return false, err
-	}
-	o.Method, o.Retry = method, civil.Date{}
-	o.Attempt++
-	s.NextPayment = civil.Later(s.NextPayment, today)
-	return true, nil
-}
-
-// retryDate returns the first retry date after today, or zero when there is none left. A
-// date that was missed is not made up for: one attempt a day is plenty.
-func (e *Engine) retryDate(first, today civil.Date) civil.Date {
-	for _, days := range e.cfg.RetryDays {
-		if d := first.AddDays(days); d.After(today) {
-			return d
-		}
-	}
-	return civil.Date{}
-}
-
 // end closes the open period unpaid. The processor has shown its intent cancelled: nobody
 // can pay it any more.
 func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.Date) (step, error) {
@@ -170,7 +110,7 @@ const notAuthenticated = "authentication_required"
 // but confirms nothing.
 func (e *Engine) park(ctx context.Context, s *billing.Subscription, today civil.Date, reason string) (step, error) {
 	if s.Status == billing.ParkedState && s.Parked == reason {
-		return e.remain(ctx, s, today, OutcomeParked, reason)
+		return e.report(ctx, s, today, OutcomeParked, reason)
 	}
 	s.Status, s.Parked = billing.ParkedState, reason
 	s.NextPayment, s.NextReminder = today, civil.Date{}

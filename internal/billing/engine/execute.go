@@ -1,0 +1,273 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// This file carries out the actions of next.go. FIND is the walk's; READ is collect; OPEN,
+// BIND and CONFIRM are in intent.go, SETTLE and the period's other ends in settle.go, declines
+// in retry.go. Each is a step that may be repeated after a crash at any point.
+//
+// At most one charge succeeds, because an intent makes at most one; because at most one intent
+// that is not cancelled is ever bound to a period (another follows only after the processor
+// has shown the first one cancelled); and because only a bound intent is confirmed.
+
+// A step is the result of one action.
+type step struct {
+	result *Result               // nil: nothing to count
+	again  bool                  // read again and decide again
+	bound  *billing.Subscription // decide again from this, whose intent was bound a moment ago
+}
+
+// A work is one call of collect: what it was asked for, and what it has done.
+type work struct {
+	trigger trigger
+	day     civil.Date      // business day; zero: the clock's in the subscription's zone
+	refused map[string]bool // connected accounts at which nothing may be opened
+
+	paid int  // periods that were charged
+	sent sent // the attempt that was confirmed last
+}
+
+// sent is an attempt that this worker has confirmed, and the intent's latest attempt after it.
+type sent struct {
+	ref     string
+	attempt int
+	latest  string
+}
+
+// before reports whether the intent shows the attempt that this worker has sent, and the
+// period has a later one: a person gave another method meanwhile, which has not been tried.
+func (x *sent) before(o *billing.OpenPeriod, in billing.Intent) bool {
+	return x.ref == o.Ref && x.attempt < o.Attempt && x.latest != "" && x.latest == in.Latest && in.Latest != o.Base &&
+		(in.State == billing.Declined || in.State == billing.RequiresAction)
+}
+
+// collect brings one subscription forward as far as it goes today: it recovers an open period,
+// charges due periods, oldest first, and reports each period it dealt with. A row that is
+// not due reports nothing.
+func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report func(Result)) error {
+	defer e.locks.lock(n)()
+	var fresh *billing.Subscription // bound by this worker a moment ago: there is nothing to look up
+	var pending pendingSettle
+	for tries := 0; tries < store.MaxTries; {
+		s, bound := fresh, fresh != nil
+		if fresh = nil; !bound {
+			var err error
+			if s, err = e.Load(ctx, n); errors.Is(err, store.ErrNotFound) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+		}
+		if r := pending.landed(s); r != nil {
+			pending.result = nil
+			report(*r)
+			w.paid++
+		}
+		st, err := e.step(ctx, s, &w, bound)
+		pending.note(s, st.result, err)
+		if store.Retryable(err) {
+			tries++
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if st.result != nil {
+			report(*st.result)
+			if st.result.Outcome == OutcomePaid {
+				w.paid++
+			}
+		}
+		if fresh = st.bound; fresh == nil && !st.again {
+			return nil
+		}
+	}
+	return fmt.Errorf("subscription %s: %d decisions in a row were overtaken by others; left for the next run", n, store.MaxTries)
+}
+
+// A pendingSettle is a settle commit whose outcome is unknown.
+type pendingSettle struct {
+	result *Result
+	charge string
+}
+
+func (p *pendingSettle) note(s *billing.Subscription, r *Result, err error) {
+	switch {
+	case errors.Is(err, store.ErrUnknown) && r != nil && r.Outcome == OutcomePaid:
+		*p = pendingSettle{r, s.LastCharge}
+	case err == nil:
+		*p = pendingSettle{}
+	}
+}
+
+// landed returns the result if the subscription shows that the commit has landed: row 11 of the
+// crash matrix in docs/design.md.
+func (p *pendingSettle) landed(s *billing.Subscription) *Result {
+	if p.result != nil && s.Period == p.result.Period+1 && s.LastCharge == p.charge {
+		return p.result
+	}
+	return nil
+}
+
+// step takes the next step of the subscription as it was read: it asks the processor until
+// next decides on a commit, and makes that.
+func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bound bool) (step, error) {
+	today := s.Today(w.day, e.Now())
+	x, err := e.situation(s, w, today, bound)
+	if err != nil {
+		return step{}, err
+	}
+	t := turn{e: e, s: s, w: w, today: today}
+	for {
+		a := next(x)
+		switch a {
+		case doLookUp:
+			t.in, err = e.proc.Lookup(ctx, s.Open.Ref)
+			x.answer = lookedUp
+		case doConfirm:
+			if t.in, err = e.confirm(ctx, s); err == nil {
+				w.sent = sent{s.Open.Ref, s.Open.Attempt, t.in.Latest}
+			}
+			x.answer = confirmed
+		case doCancel:
+			t.in, err = e.proc.Cancel(ctx, s.Open.Ref)
+			x.answer = canceling
+		case doMakePage:
+			t.in = e.makePage(ctx, s, t.in, today)
+			x.answer = paged
+		case doReadMethod:
+			if t.method, err = e.newMethod(ctx, s); err != nil {
+				return step{}, err
+			}
+			if x.method = methodSame; t.method != "" {
+				x.method = methodNew
+			}
+			continue
+		default:
+			if s.Open != nil {
+				return t.commitOpen(ctx, a)
+			}
+			return t.commitClosed(ctx, a)
+		}
+		if err != nil {
+			return e.setback(ctx, s, today, err)
+		}
+		t.see(&x)
+	}
+}
+
+// situation returns all that the first decision depends on.
+func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, bound bool) (x situation, err error) {
+	x = situation{trigger: w.trigger, status: s.Status, open: s.Open != nil, charged: w.paid > 0}
+	o := s.Open
+	if o == nil {
+		due, err := s.Due()
+		if err != nil {
+			return x, fmt.Errorf("subscription %s: %w", s.Name, err)
+		}
+		x.due, x.paidOff, x.cancelAtEnd = !due.After(today), s.PaidOff(), s.CancelAtEnd
+		x.overload = w.paid >= e.cfg.CatchUp || x.due && !s.Ours() && s.Arrears(e.cfg.CatchUp, today)
+		return x, nil
+	}
+	x.requested, x.failing, x.bound = s.Requested != billing.RequestNone, o.State == billing.Failing, bound
+	x.retryAhead = !o.Retry.IsZero() && o.Retry.After(today)
+	x.waiting = o.State == billing.RequiresAction
+	x.asked = x.waiting && !o.Asked.IsZero()
+	x.overdue = x.asked && e.cfg.ActionDays > 0 && s.Status != billing.ParkedState && !today.Before(o.Asked.AddDays(e.cfg.ActionDays))
+	first := o.First
+	if first.IsZero() {
+		first = today
+	}
+	x.retryLeft = !e.retryDate(first, today).IsZero()
+	return x, nil
+}
+
+// A turn is one step of a subscription, with what it has learned.
+type turn struct {
+	e      *Engine
+	s      *billing.Subscription
+	w      *work
+	today  civil.Date
+	in     billing.Intent // the processor's last answer
+	method string         // the account's new method
+}
+
+// see notes the processor's answer in the situation.
+func (t *turn) see(x *situation) {
+	o, in := t.s.Open, t.in
+	x.state, x.noPage, x.hard, x.attempted = in.State, in.NoPage, in.Hard, in.Latest != ""
+	x.matches = in.Amount == o.Amount && (in.Tag.Installation == "" || in.Tag.Period == o.Period)
+	x.ran = billing.AttemptRan(o, in)
+	x.overtaken = t.w.sent.before(o, in) || o.ShowsOvertaken(in)
+}
+
+// commitClosed carries out an action on a subscription with no period open.
+func (t *turn) commitClosed(ctx context.Context, a action) (step, error) {
+	e, s := t.e, t.s
+	switch a {
+	case doReportParked:
+		return e.report(ctx, s, t.today, OutcomeParked, s.Parked)
+	case doRealign:
+		return t.realign(ctx)
+	case doLapse:
+		s.Cancel()
+		return step{}, e.Put(ctx, s)
+	case doParkOverload:
+		return e.park(ctx, s, t.today, fmt.Sprintf("more than %d periods were due at once", e.cfg.CatchUp))
+	case doOpen:
+		return t.open(ctx)
+	}
+	return step{}, nil
+}
+
+// commitOpen carries out an action on the open period.
+func (t *turn) commitOpen(ctx context.Context, a action) (step, error) {
+	e, s, o, in := t.e, t.s, t.s.Open, t.in
+	switch a {
+	case doSettle:
+		return e.settle(ctx, s, in, t.today)
+	case doEnd:
+		return e.end(ctx, s, t.today)
+	case doRebind:
+		return t.rebind(ctx)
+	case doParkMismatch:
+		return e.park(ctx, s, t.today, fmt.Sprintf("payment intent %s is for period %d and %s, not period %d and %s",
+			in.Ref, in.Tag.Period, in.Amount, o.Period, o.Amount))
+	case doRetryOvertaken, doUseMethod, doFail, doDecline, doDeclineLast, doDeclineParked, doDeclineUseMethod:
+		return t.retry(ctx, a)
+	case doAwaitProcessor, doAskCustomer:
+		return t.wait(ctx, a)
+	case doReportParked:
+		return e.report(ctx, s, t.today, OutcomeParked, s.Parked)
+	case doReportAwaited:
+		return e.report(ctx, s, t.today, OutcomePending, awaitsCustomer)
+	case doReportCanceling:
+		return e.report(ctx, s, t.today, OutcomePending, "the payment intent is still being cancelled")
+	case doReportUntried:
+		return e.report(ctx, s, t.today, OutcomePending, "the processor has not yet carried out the attempt")
+	}
+	return step{}, nil
+}
+
+// realign moves a row that the walk found too early to the day it belongs to, so that it is not
+// found again for nothing: the index lags, or an operator's tool wrote it.
+func (t *turn) realign(ctx context.Context) (step, error) {
+	s := t.s
+	if s.Status != billing.Active || s.NextPayment.IsZero() || s.NextPayment.After(t.today) {
+		return step{}, nil
+	}
+	due, err := s.Due()
+	if err != nil {
+		return step{}, err
+	}
+	s.NextPayment = due
+	return step{}, t.e.Put(ctx, s)
+}

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+)
+
+// open is OPEN and BIND: an unconfirmed intent, then one conditional commit that binds it
+// to the period. A crash in between leaves an orphan that moves no money.
+func (t *turn) open(ctx context.Context) (step, error) {
+	e, s := t.e, t.s
+	method, payer, err := e.methodOf(ctx, s)
+	if err != nil {
+		return step{}, err
+	}
+	due, err := s.Due()
+	if err != nil {
+		return step{}, err
+	}
+	o := &billing.OpenPeriod{Period: s.Period, Amount: s.Amount, Method: method, Payer: payer, Due: due, Attempt: 1, Opened: e.Now()}
+	if method == "" {
+		return e.park(ctx, s, t.today, noMethod)
+	}
+	return t.bind(ctx, o)
+}
+
+// rebind replaces an intent that the processor shows cancelled, though nobody here asked
+// for it: the next generation, never before that answer.
+func (t *turn) rebind(ctx context.Context) (step, error) {
+	o := *t.s.Open
+	o.Retired = append(append([]string(nil), o.Retired...), o.Ref)
+	o.Generation++
+	o.Ref, o.Base, o.State, o.Overtaken = "", "", "", false // no attempt before is under way on the next one
+	if len(o.Retired) > maxGenerations {
+		return t.e.park(ctx, t.s, t.today, "the processor cancels every payment intent")
+	}
+	return t.bind(ctx, &o)
+}
+
+// maxGenerations bounds the intents of one period; more means that something cancels them.
+const maxGenerations = 8
+
+func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod) (step, error) {
+	e, s, today := t.e, t.s, t.today
+	if t.w.refused[o.Payer.At] {
+		return e.setback(ctx, s, today, fmt.Errorf("%w: %s", billing.ErrAccountRefused, o.Payer.At))
+	}
+	tag := billing.Tag{Installation: e.Opened.Installation, Account: s.Account, Subscription: s.ID, SKU: s.SKU, Period: o.Period, Generation: o.Generation}
+	in, err := e.openIntent(ctx, billing.OpenRequest{Key: e.openKey(s, o), Tag: tag, Amount: o.Amount, Method: o.Method, Payer: o.Payer})
+	if err != nil {
+		return e.setback(ctx, s, today, err)
+	}
+	o.Ref = in.Ref
+	s.Open = o
+	s.NextPayment = civil.Later(s.NextPayment, today)
+	if err := e.Put(ctx, s); err != nil {
+		return step{}, err
+	}
+	return step{bound: s}, nil
+}
+
+// openIntent asks again where no answer was heard: the key makes that harmless for a day,
+// and after a day an orphan is.
+func (e *Engine) openIntent(ctx context.Context, r billing.OpenRequest) (in billing.Intent, err error) {
+	for range billing.MaxSends {
+		if in, err = e.proc.Open(ctx, r); err == nil || billing.Definite(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return in, err
+}
+
+// confirm is CONFIRM: it sends the attempt, and where the answer is lost looks up whether
+// the attempt ran before sending it again under the next resend number, because a
+// processor replays a cached failure for a day. It returns an intent that the attempt has
+// moved, or an error.
+func (e *Engine) confirm(ctx context.Context, s *billing.Subscription) (billing.Intent, error) {
+	o := s.Open
+	var err error
+	for resend := range billing.MaxSends {
+		var in billing.Intent
+		r := billing.ConfirmRequest{Key: e.confirmKey(s, resend), Ref: o.Ref, Method: o.Method, Attempt: o.Attempt}
+		if in, err = e.proc.Confirm(ctx, r); err == nil {
+			return in, nil
+		}
+		if billing.Definite(err) || ctx.Err() != nil {
+			return billing.Intent{}, err
+		}
+		seen, lerr := e.proc.Lookup(ctx, o.Ref)
+		if lerr != nil {
+			return billing.Intent{}, lerr
+		}
+		if billing.AttemptRan(o, seen) && !(seen.NoPage && resend+1 < billing.MaxSends) {
+			return seen, nil
+		}
+	}
+	return billing.Intent{}, err
+}
+
+// makePage confirms the attempt that waits for the customer once more, so that there is a page
+// for them to authenticate on: the reply that had it was lost, or what they did there failed.
+// It is the same intent and the same attempt. Where that fails, the page is missing as before,
+// and the next day's run tries again.
+func (e *Engine) makePage(ctx context.Context, s *billing.Subscription, in billing.Intent, today civil.Date) billing.Intent {
+	o := s.Open
+	key := e.idempotencyKey("page", s, o.Period, o.Generation, o.Ref, strconv.Itoa(o.Attempt), in.Latest, today.String(), o.Method)
+	now, err := e.proc.Confirm(ctx, billing.ConfirmRequest{Key: key, Ref: o.Ref, Method: o.Method, Attempt: o.Attempt})
+	if err != nil {
+		return in
+	}
+	return now
+}
+
+// openKey hashes all that must be one and the same for two requests to mean one intent.
+func (e *Engine) openKey(s *billing.Subscription, o *billing.OpenPeriod) string {
+	more := []string{o.Amount.Decimal(), o.Amount.Currency().Code(), o.Method}
+	if o.Payer != (billing.Payer{}) {
+		more = append(more, o.Payer.At, o.Payer.Customer, strconv.Itoa(o.Payer.Fee))
+	}
+	return e.idempotencyKey("open", s, o.Period, o.Generation, more...)
+}
+
+// confirmKey hashes one sending of one attempt on the bound intent.
+func (e *Engine) confirmKey(s *billing.Subscription, resend int) string {
+	o := s.Open
+	return e.idempotencyKey("confirm", s, o.Period, o.Generation, o.Ref, strconv.Itoa(o.Attempt), strconv.Itoa(resend), o.Method)
+}
+
+func (e *Engine) idempotencyKey(call string, s *billing.Subscription, period, generation int, more ...string) string {
+	parts := append([]string{call, e.Opened.Installation, s.Account, s.Key().SK, billing.Stamp(s.Created), strconv.Itoa(period), strconv.Itoa(generation)}, more...)
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return "dd_" + hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,259 @@
+package engine
+
+import "github.com/duesday/duesday/internal/billing"
+
+// This file is the decision of the charge protocol: the next action about one subscription.
+// It is pure and total. Its rows are those of the tables in docs/design.md, section 7, in the
+// same order; the first row that fits decides. execute.go carries the actions out.
+
+// A trigger says why a subscription is looked at.
+type trigger uint8
+
+const (
+	byRun     trigger = iota // the daily payment job, or a person who asks for the same
+	byPerson                 // a person charges a parked period
+	byRequest                // a person's request ends the open period
+	byEvent                  // the processor has told of the bound intent
+)
+
+// finishes reports whether the trigger only brings an open period to its end: nothing is
+// opened or confirmed for it.
+func (t trigger) finishes() bool { return t == byRequest || t == byEvent }
+
+// An answer says which request the processor has answered in this step.
+type answer uint8
+
+const (
+	unasked   answer = iota
+	lookedUp         // Lookup
+	confirmed        // Confirm of the period's attempt
+	canceling        // Cancel
+	paged            // Confirm once more, for a page
+)
+
+// A methodCheck says whether the account has got a payment method since the period was opened.
+type methodCheck uint8
+
+const (
+	methodUnread methodCheck = iota
+	methodSame
+	methodNew
+)
+
+// A situation is all that the next action depends on.
+type situation struct {
+	trigger trigger
+	status  billing.Status
+	open    bool // a period is open
+
+	// With no period open.
+	due         bool // the due date of the next period has come
+	paidOff     bool // all installments are paid
+	cancelAtEnd bool
+	charged     bool // this call has charged a period of the subscription
+	overload    bool // more periods are due than one run catches up with
+
+	// With a period open: what the item says.
+	requested  bool // a person has asked for the period's end
+	failing    bool // the last attempt was declined for good
+	retryAhead bool // the retry day has not come
+	bound      bool // this worker has bound the intent a moment ago: it cannot have been confirmed
+	waiting    bool // the item says that the customer must authenticate
+	asked      bool // the customer was asked to, and the deadline runs
+	overdue    bool // the deadline has passed
+	retryLeft  bool // the retry schedule has a day after today
+
+	// With a period open: what the processor has answered.
+	answer    answer
+	state     billing.State
+	matches   bool // the intent's amount and period are those that were bound
+	ran       bool // the intent shows the period's current attempt
+	attempted bool // the intent shows an attempt
+	overtaken bool // the attempt that the intent shows may be one before the period's own
+	noPage    bool // the customer has no page to authenticate on
+	hard      bool // the decline is definite
+	method    methodCheck
+}
+
+// ending reports whether the open period must end unpaid, once its intent is cancelled.
+func (x *situation) ending() bool { return x.requested || x.failing }
+
+// parked reports whether a person must decide before money is moved.
+func (x *situation) parked() bool {
+	return x.status == billing.ParkedState && x.trigger != byPerson
+}
+
+// An action is what is done next.
+type action uint8
+
+const (
+	doNothing action = iota
+
+	// With no period open. A run's look at the subscription ends with each but doOpen.
+	doReportParked // report that a person must decide; with a period open, too
+	doRealign      // move the row to its due date
+	doLapse        // cancel the subscription: its last period has ended
+	doParkOverload // park: too many periods are due at once
+	doOpen         // OPEN and BIND
+
+	// Requests to the processor, and a read: the situation is looked at again with the answer.
+	doLookUp
+	doConfirm
+	doCancel
+	doMakePage
+	doReadMethod
+
+	// Commits.
+	doRetryOvertaken   // make the attempt again, as the next one
+	doParkMismatch     // park: the intent is not the one that was bound
+	doSettle           // SETTLE
+	doEnd              // end the period failed, void or skipped
+	doRebind           // retire the intent, OPEN and BIND the next generation
+	doUseMethod        // make the next attempt at once, with the account's new method
+	doFail             // mark the period as failing: nobody has authenticated
+	doAwaitProcessor   // note that the processor is processing
+	doAskCustomer      // note and tell that the customer must authenticate
+	doDecline          // record the decline, wait for the retry day
+	doDeclineLast      // record the decline, mark the period as failing
+	doDeclineParked    // record the decline, leave the period to the person who tried it
+	doDeclineUseMethod // record the decline, then as doUseMethod
+	doReportAwaited    // report that the customer must authenticate
+	doReportCanceling  // report that the intent is not cancelled yet
+	doReportUntried    // report that the attempt has not run yet
+)
+
+// next returns the next action.
+func next(x situation) action {
+	switch {
+	case !x.open:
+		return nextClosed(x)
+	case x.answer == unasked:
+		return nextUnasked(x)
+	}
+	return nextAnswered(x)
+}
+
+// nextClosed decides where no period is open. The dry run decides by it, too.
+func nextClosed(x situation) action {
+	switch {
+	case x.trigger.finishes():
+		return doNothing
+	case x.parked():
+		return doReportParked
+	case x.paidOff, x.status != billing.Active && x.status != billing.ParkedState:
+		return doNothing
+	case !x.due:
+		return doRealign
+	case x.cancelAtEnd:
+		return doLapse
+	case x.trigger == byPerson && x.charged:
+		return doNothing // a person charges one period
+	case x.trigger == byRun && x.overload:
+		return doParkOverload
+	}
+	return doOpen
+}
+
+// nextUnasked decides before the processor has said how the bound intent stands.
+func nextUnasked(x situation) action {
+	switch {
+	case x.retryAhead && !x.requested && (x.trigger == byRun || x.trigger == byRequest):
+		return doNothing // the walk has met a stale row
+	case x.bound:
+		return doConfirm
+	}
+	return doLookUp
+}
+
+// nextAnswered decides by what the processor shows of the bound intent.
+func nextAnswered(x situation) action {
+	switch {
+	case x.trigger == byEvent && x.retryAhead && x.state != billing.Succeeded:
+		return doNothing // the decline is recorded
+	case x.state == billing.Succeeded && x.matches:
+		return doSettle
+	case x.answer == lookedUp && x.overtaken && !x.failing:
+		return doRetryOvertaken
+	case !x.matches && (x.state == billing.Succeeded || !x.ending()):
+		return doParkMismatch // an intent that only has to be cancelled may be any
+	case x.ending():
+		return nextEnding(x)
+	case x.mayConfirm():
+		return x.withMethod(doConfirm, doUseMethod)
+	case x.mayMakePage():
+		return doMakePage
+	case x.parked():
+		return doReportParked
+	}
+	return nextUnpaid(x)
+}
+
+// nextEnding decides about a period that must end. It ends when the processor has shown its
+// intent cancelled: then nobody can pay it any more.
+func nextEnding(x situation) action {
+	switch {
+	case x.state == billing.Canceled:
+		return doEnd
+	case x.answer != canceling:
+		return doCancel
+	}
+	return doReportCanceling
+}
+
+// nextUnpaid decides by an intent that has not succeeded, of a period that may go on.
+func nextUnpaid(x situation) action {
+	switch {
+	case x.state == billing.Canceled && x.trigger.finishes():
+		return doNothing // the request was taken back meanwhile; the payment job goes on from here
+	case x.state == billing.Canceled:
+		return doRebind // nobody here has asked for it
+	case x.state == billing.Processing:
+		return doAwaitProcessor
+	case x.attempted && x.overdue:
+		return doFail
+	case x.state == billing.RequiresAction && x.asked:
+		return doReportAwaited
+	case x.state == billing.RequiresAction:
+		return x.withMethod(doAskCustomer, doUseMethod)
+	case x.state == billing.Declined && x.ran:
+		return nextDeclined(x)
+	}
+	return doReportUntried
+}
+
+// nextDeclined decides by a decline that is not recorded yet.
+func nextDeclined(x situation) action {
+	switch {
+	case x.method != methodSame:
+		return x.withMethod(doNothing, doDeclineUseMethod)
+	case x.status == billing.ParkedState:
+		return doDeclineParked
+	case x.hard, !x.retryLeft:
+		return doDeclineLast
+	}
+	return doDecline
+}
+
+// mayConfirm reports whether the current attempt is to be made: the intent does not show it,
+// and does not wait for the customer.
+func (x *situation) mayConfirm() bool {
+	return x.answer == lookedUp && !x.ran && (!x.waiting || x.state == billing.Opened) && !x.parked() && !x.trigger.finishes()
+}
+
+// mayMakePage reports whether a page is to be made for a customer who has none.
+func (x *situation) mayMakePage() bool {
+	return x.state == billing.RequiresAction && x.noPage && x.answer != paged && !x.overdue &&
+		x.status != billing.ParkedState && !x.trigger.finishes()
+}
+
+// withMethod returns the action for an account with and without a new payment method, or the
+// read that tells.
+func (x *situation) withMethod(same, changed action) action {
+	switch x.method {
+	case methodSame:
+		return same
+	case methodNew:
+		return changed
+	}
+	return doReadMethod
+}

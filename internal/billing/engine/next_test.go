@@ -1,0 +1,198 @@
+package engine
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/duesday/duesday/internal/billing"
+)
+
+var update = flag.Bool("update", false, "write golden files anew")
+
+// actionNames are the actions as testdata/next.golden has them, in their order.
+var actionNames = []string{"nothing", "report parked", "realign", "lapse", "park overload", "open",
+	"look up", "confirm", "cancel", "make page", "read method",
+	"retry overtaken", "park mismatch", "settle", "end", "rebind", "use method", "fail", "await processor", "ask customer",
+	"decline", "decline last", "decline parked", "decline use method", "report awaited", "report canceling", "report untried"}
+
+func (a action) String() string { return actionNames[a] }
+
+var (
+	triggers = []trigger{byRun, byPerson, byRequest, byEvent}
+	statuses = []billing.Status{billing.Active, billing.Paused, billing.PastDue, billing.ParkedState, billing.CanceledSub, billing.Completed}
+	states   = []billing.State{billing.Opened, billing.Succeeded, billing.Declined, billing.RequiresAction, billing.Processing, billing.Canceled, "unknown"}
+)
+
+// vary calls do with every combination of the flags.
+func vary(flags []*bool, do func()) {
+	for bits := range 1 << len(flags) {
+		for i, f := range flags {
+			*f = bits&(1<<i) != 0
+		}
+		do()
+	}
+}
+
+// eachClosed calls do with every situation with no period open.
+func eachClosed(do func(situation)) {
+	for _, by := range triggers {
+		for _, status := range statuses {
+			x := situation{trigger: by, status: status}
+			vary([]*bool{&x.due, &x.paidOff, &x.cancelAtEnd, &x.charged, &x.overload}, func() { do(x) })
+		}
+	}
+}
+
+// eachOpen calls do with every situation with a period open.
+func eachOpen(do func(situation)) {
+	for _, by := range triggers {
+		for _, status := range []billing.Status{billing.Active, billing.ParkedState} {
+			for a := range paged + 1 {
+				for _, state := range states {
+					for m := range methodNew + 1 {
+						x := situation{trigger: by, status: status, open: true, answer: a, state: state, method: m}
+						item := []*bool{&x.requested, &x.failing, &x.retryAhead, &x.bound, &x.waiting, &x.asked, &x.overdue, &x.retryLeft}
+						if a == unasked { // the intent is not known
+							vary(item, func() { do(x) })
+							continue
+						}
+						vary(append(item, &x.matches, &x.ran, &x.attempted, &x.overtaken, &x.noPage, &x.hard), func() { do(x) })
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestNext_Table holds the number of situations of each row against testdata/next.golden: a row
+// that is added, dropped, moved or changed shows there.
+func TestNext_Table(t *testing.T) {
+	type row struct {
+		open  bool
+		act   action
+		state billing.State // "": not known yet
+	}
+	counts := map[row]int{}
+	eachClosed(func(x situation) { counts[row{act: next(x)}]++ })
+	eachOpen(func(x situation) {
+		r := row{open: true, act: next(x)}
+		if x.answer != unasked {
+			r.state = x.state
+		}
+		counts[r]++
+	})
+	var rows []string
+	for r, n := range counts {
+		rows = append(rows, fmt.Sprintf("open=%t %s %s: %d\n", r.open, r.act, r.state, n))
+	}
+	slices.Sort(rows)
+	got := strings.Join(rows, "")
+	const file = "testdata/next.golden"
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("the table has changed; go test -update writes it anew:\n%s", got)
+	}
+}
+
+// TestNext_Promise holds every situation to the promise: no combination charges twice, ends a
+// period that could still be paid, or moves money against a person's decision.
+func TestNext_Promise(t *testing.T) {
+	eachClosed(func(x situation) {
+		switch a := next(x); a {
+		case doNothing, doReportParked, doRealign, doLapse, doParkOverload:
+		case doOpen:
+			if x.paidOff || !x.due || x.cancelAtEnd || x.trigger.finishes() ||
+				x.status != billing.Active && !(x.status == billing.ParkedState && x.trigger == byPerson) {
+				t.Fatalf("opened: %+v", x)
+			}
+		default:
+			t.Fatalf("%v with no period open: %+v", a, x)
+		}
+	})
+	broken := func(x situation, a action) string {
+		decided := x.status == billing.ParkedState && x.trigger != byPerson
+		switch {
+		case a == doOpen || a == doRealign || a == doLapse || a == doParkOverload:
+			return "an action for a closed period"
+		case a == doSettle && (x.state != billing.Succeeded || !x.matches):
+			return "settled without the money"
+		case a == doEnd && (x.state != billing.Canceled || !x.ending()):
+			return "ended while it could be paid"
+		case a == doRebind && (x.state != billing.Canceled || x.ending()):
+			return "a second intent beside a live one"
+		case a == doCancel && !x.ending():
+			return "cancelled without a reason"
+		case a == doConfirm && x.answer != unasked && (x.ran || x.ending() || decided || x.trigger.finishes()):
+			return "confirmed again, or against a decision"
+		case a == doConfirm && x.answer == unasked && !x.bound:
+			return "confirmed before a look"
+		case a == doRebind && x.trigger.finishes() || a == doMakePage && (decided || x.trigger.finishes()):
+			return "a request or an event moved money"
+		case a == doFail && !(x.overdue && x.attempted) || (a == doDeclineLast) && !x.hard && x.retryLeft:
+			return "failed too early"
+		case (a == doDecline || a == doDeclineLast) && (x.state != billing.Declined || !x.ran):
+			return "an old decline was recorded again"
+		case x.state == billing.Succeeded && x.matches && x.answer != unasked && a != doSettle:
+			return "money was taken and not settled"
+		}
+		return ""
+	}
+	eachOpen(func(x situation) {
+		if why := broken(x, next(x)); why != "" {
+			t.Fatalf("%s: %v: %+v", why, next(x), x)
+		}
+	})
+}
+
+// TestNext_EndsInACommit: whatever the processor answers to each request, a step asks at most
+// four times and then commits, so that no subscription keeps a worker.
+func TestNext_EndsInACommit(t *testing.T) {
+	var asks func(x situation, depth int)
+	asks = func(x situation, depth int) {
+		if depth > 5 {
+			t.Fatalf("asks for ever: %+v", x)
+		}
+		switch next(x) {
+		case doReadMethod:
+			for _, m := range []methodCheck{methodSame, methodNew} {
+				x.method = m
+				asks(x, depth+1)
+			}
+			return
+		case doLookUp:
+			x.answer = lookedUp
+		case doConfirm:
+			x.answer = confirmed
+		case doCancel:
+			x.answer = canceling
+		case doMakePage:
+			x.answer = paged
+		default:
+			return
+		}
+		for _, state := range states {
+			x.state = state
+			for _, ran := range []bool{false, true} {
+				x.ran, x.attempted, x.matches, x.noPage = ran, ran, true, true
+				asks(x, depth+1)
+			}
+		}
+	}
+	eachOpen(func(x situation) {
+		if x.answer == unasked && x.method == methodUnread {
+			asks(x, 0)
+		}
+	})
+}

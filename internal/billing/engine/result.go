@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/secret"
+)
+
+// An Outcome is how one run has left one due period.
+type Outcome string
+
+// The outcomes. A run balances: due is the sum of them all.
+const (
+	OutcomePaid    Outcome = "paid"
+	OutcomeRetry   Outcome = "retry"   // declined, and tried again on a later day
+	OutcomeFailed  Outcome = "failed"  // declined for good
+	OutcomePending Outcome = "pending" // the customer or the processor has to act, or the outcome is unknown
+	OutcomeParked  Outcome = "parked"  // waits for a person
+	OutcomeSkipped Outcome = "skipped" // not charged on request: cancelled, paused, or charging is off
+)
+
+// A Result is the outcome of one period.
+type Result struct {
+	billing.Name
+	Period  int
+	Outcome Outcome
+	Amount  money.Amount
+	Due     civil.Date
+	Reason  string
+}
+
+// resultOf describes the subscription's period to be paid next.
+func resultOf(s *billing.Subscription, outcome Outcome, reason string) *Result {
+	r := &Result{Name: s.Name, Period: s.Period, Outcome: outcome, Amount: s.Amount, Reason: reason}
+	r.Due, _ = s.Due()
+	if s.Open != nil {
+		r.Amount = s.Open.Amount
+	}
+	return r
+}
+
+// report leaves the period as it is, but moves its row to the run's day if it is older, so that
+// walks that have moved on still find it.
+func (e *Engine) report(ctx context.Context, s *billing.Subscription, today civil.Date, outcome Outcome, reason string) (step, error) {
+	r := resultOf(s, outcome, reason)
+	if s.NextPayment.IsZero() || !s.NextPayment.Before(today) {
+		return step{result: r}, nil
+	}
+	s.NextPayment = today
+	return step{result: r}, e.Put(ctx, s)
+}
+
+// setback deals with an error of the processor. Only a definite refusal of our own
+// credentials, or an intent that the processor does not know, ends the whole job. Neither
+// changes any item.
+func (e *Engine) setback(ctx context.Context, s *billing.Subscription, today civil.Date, err error) (step, error) {
+	connected := s.Open != nil && s.Open.Payer.At != ""
+	switch {
+	case ctx.Err() != nil:
+		return step{}, context.Cause(ctx)
+	case errors.Is(err, billing.ErrRefused):
+		return step{}, &StopError{err}
+	case errors.Is(err, billing.ErrNoIntent) && !connected:
+		return step{}, &StopError{fmt.Errorf("subscription %s: %w: is this the processor, and the account at it, that this store was charged with", s.Name, err)}
+	case errors.Is(err, billing.ErrInvalid) && !errors.Is(err, billing.ErrNoIntent):
+		return e.park(ctx, s, today, secret.MaskCards(err.Error()))
+	}
+	return e.report(ctx, s, today, OutcomePending, secret.MaskCards(err.Error()))
+}
+
+// A StopError ends the whole job: every other subscription would meet the same error.
+type StopError struct{ Err error }
+
+func (e *StopError) Error() string { return e.Err.Error() }
+func (e *StopError) Unwrap() error { return e.Err }
