@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"errors"
 	"net/mail"
 	"strconv"
 	"strings"
@@ -42,60 +43,63 @@ const (
 	MaxText = 1024
 )
 
-// Check returns a FieldError for the first field that is wrong, or nil.
+// Check returns the Problems as one error, or nil.
 func (n *NewSubscription) Check() error {
-	for _, f := range [...]struct{ name, id string }{{"account", n.Account}, {"subscription", n.ID}, {"sku", n.SKU}} {
-		if err := CheckID(f.name, f.id); err != nil {
-			return err
+	var all []error
+	for _, p := range n.Problems() {
+		all = append(all, p)
+	}
+	return errors.Join(all...)
+}
+
+// Problems returns a FieldError for each wrong field.
+func (n *NewSubscription) Problems() (all []*FieldError) {
+	note := func(err error) {
+		if e, ok := errors.AsType[*FieldError](err); ok {
+			all = append(all, e)
 		}
 	}
+	note(CheckID("account", n.Account))
+	note(CheckID("subscription", n.ID))
+	note(CheckID("sku", n.SKU))
 	if n.Email != "" {
-		if err := CheckEmail(n.Email); err != nil {
-			return err
-		}
+		note(CheckEmail(n.Email))
 	}
 	if n.Amount.Currency().IsZero() || !n.Amount.IsPositive() {
-		return Invalid("amount", "must be more than zero")
-	}
-	interval := n.Interval
-	if interval == (civil.Interval{}) {
-		interval = Monthly
+		note(Invalid("amount", "must be more than zero"))
 	}
 	last := 31
-	if interval.Unit == civil.Week {
+	if n.Interval.Unit == civil.Week && n.Interval != (civil.Interval{}) {
 		last = 7
 	}
 	if n.PaymentDay < 1 || n.PaymentDay > last {
-		return Invalid("payment_day", "want 1 to "+strconv.Itoa(last)+", not "+strconv.Itoa(n.PaymentDay))
+		note(Invalid("payment_day", "want 1 to "+strconv.Itoa(last)+", not "+strconv.Itoa(n.PaymentDay)))
 	}
 	if n.Method != "" {
-		if err := CheckMethod(n.Method); err != nil {
-			return err
-		}
+		note(CheckMethod(n.Method))
 	}
-	if err := CheckText("address", n.Address, MaxText); err != nil {
-		return err
-	}
+	note(CheckText("address", n.Address, MaxText))
 	if n.TimeZone != "" {
 		if _, err := civil.Zone(n.TimeZone); err != nil {
-			return Invalid("time_zone", "want an IANA name such as Europe/Berlin, not "+strconv.Quote(secret.MaskCards(n.TimeZone)))
+			name := strconv.Quote(secret.MaskCards(n.TimeZone))
+			note(Invalid("time_zone", "want an IANA name such as Europe/Berlin, not "+name))
 		}
 	}
 	if n.ReminderDays < 0 || n.ReminderDays > 366 {
-		return Invalid("reminder_days", "want 0 (none) to 366, not "+strconv.Itoa(n.ReminderDays))
+		note(Invalid("reminder_days", "want 0 (none) to 366, not "+strconv.Itoa(n.ReminderDays)))
 	}
 	for _, f := range [...]struct {
 		name string
 		date civil.Date
 	}{{"start_date", n.Start}, {"next_payment_date", n.NextPayment}} {
 		if !f.date.IsZero() && (f.date.Year() < 1970 || f.date.Year() > 9000) {
-			return Invalid(f.name, "want a year from 1970 to 9000, not "+f.date.String())
+			note(Invalid(f.name, "want a year from 1970 to 9000, not "+f.date.String()))
 		}
 	}
 	if n.Installments < 0 || n.Installments > 9999 {
-		return Invalid("installments", "want 0 (no end) to 9999, not "+strconv.Itoa(n.Installments))
+		note(Invalid("installments", "want 0 (no end) to 9999, not "+strconv.Itoa(n.Installments)))
 	}
-	return nil
+	return all
 }
 
 // Monthly is the interval of a subscription that names none.

@@ -25,11 +25,14 @@ func amountOf(t *testing.T, text, code string) money.Amount {
 }
 
 func TestCSV_Row(t *testing.T) {
-	records, bad := readAll(t, CSV, byteOrderMark+" account, email ,subscription,sku,amount,currency,payment_day,payment_method\r\n"+
+	records, bad := readAll(t, CSV, byteOrderMark+" account, email "+
+		",subscription,sku,amount,currency,payment_day,payment_method\r\n"+
 		"\r\n123,s@s.com,123,999,12.99,USD,28,pm_card_visa\r\n")
 	rejects(t, bad)
-	want := []Record{{Line: 3, Subscription: &billing.NewSubscription{Account: "123", Email: "s@s.com", ID: "123", SKU: "999",
-		Amount: amountOf(t, "12.99", "USD"), PaymentDay: 28, Method: "pm_card_visa", Interval: billing.Monthly, ReminderDays: 7}}}
+	want := []Record{{Line: 3, Subscription: &billing.NewSubscription{Account: "123", Email: "s@s.com", ID: "123",
+		SKU:    "999",
+		Amount: amountOf(t, "12.99", "USD"), PaymentDay: 28, Method: "pm_card_visa", Interval: billing.Monthly,
+		ReminderDays: 7}}}
 	if !reflect.DeepEqual(records, want) {
 		t.Errorf("got %+v", records[0].Subscription)
 	}
@@ -37,7 +40,8 @@ func TestCSV_Row(t *testing.T) {
 	records, bad = readAll(t, CSV, fullHeader+"\n"+
 		`123,s@s.com,123,999,500,jpy,31,pm_1,2023-01-01,2023-02-28,3 months,Asia/Tokyo,0,12,"12 Bridge Street, Birmingham, B12 7ST"`)
 	rejects(t, bad)
-	want = []Record{{Line: 2, Subscription: &billing.NewSubscription{Account: "123", Email: "s@s.com", ID: "123", SKU: "999",
+	want = []Record{{Line: 2, Subscription: &billing.NewSubscription{Account: "123", Email: "s@s.com", ID: "123",
+		SKU:    "999",
 		Amount: amountOf(t, "500", "JPY"), PaymentDay: 31, Method: "pm_1", Start: civil.MustParse("2023-01-01"),
 		NextPayment: civil.MustParse("2023-02-28"), Interval: civil.Interval{N: 3, Unit: civil.Month}, TimeZone: "Asia/Tokyo",
 		ReminderDays: 0, Installments: 12, Address: "12 Bridge Street, Birmingham, B12 7ST"}}}
@@ -48,24 +52,31 @@ func TestCSV_Row(t *testing.T) {
 
 // TestCSV_Columns sets one column of a good row and says what is wrong with it then.
 func TestCSV_Columns(t *testing.T) {
-	good := map[string]string{"account": "a1", "email": "s@s.com", "subscription": "s1", "sku": "k", "amount": "12.99", "currency": "USD",
+	good := map[string]string{"account": "a1", "email": "s@s.com", "subscription": "s1", "sku": "k", "amount": "12.99",
+		"currency":    "USD",
 		"payment_day": "28", "payment_method": "pm_card_visa"}
 	for _, tt := range []struct{ set, reason string }{
 		{"account=", "is missing"}, {"account=a b", "spaces"}, {"account=a#b", "#"}, {"account=a\xff", "control"},
 		{"email=", "is missing"}, {"email=ada", "want an address"}, {"email=Ada <a@b.c>", "want an address"},
 		{"subscription=", "is missing"}, {"subscription=a/b", "/"}, {"sku=", "is missing"},
-		{"amount=", "is missing"}, {"amount=0", "more than zero"}, {"amount=-1", "more than zero"}, {"amount=12.999", "at most 2 decimals"},
+		{"amount=", "is missing"}, {"amount=0", "more than zero"}, {"amount=-1", "more than zero"},
+		{"amount=12.999", "at most 2 decimals"},
 		{"amount=$5", "digits"}, {"amount=1e3", "digits"}, {"amount=99999999999999999999", "limit"}, {"amount=12.9", ""},
 		{"currency=JPY;amount=500", ""}, {"currency=JPY;amount=500.00", "no decimals"}, {"currency=KWD;amount=1.234", ""},
 		{"currency=", "is missing"}, {"currency=US", "ISO 4217"}, {"currency=ZZZ", "ISO 4217"},
-		{"payment_day=", "is missing"}, {"payment_day=0", "1 to 31"}, {"payment_day=32", "1 to 31"}, {"payment_day=1.0", "whole number"},
-		{"payment_day=+1", "whole number"}, {"payment_day=-1", "whole number"}, {"payment_day=1234567890", "whole number"}, {"payment_day=08", ""},
-		{"interval=weekly;payment_day=7", ""}, {"interval=weekly;payment_day=8", "1 to 7"}, {"interval=2 weeks;payment_day=1", ""},
+		{"payment_day=", "is missing"}, {"payment_day=0", "1 to 31"}, {"payment_day=32", "1 to 31"},
+		{"payment_day=1.0", "whole number"},
+		{"payment_day=+1", "whole number"}, {"payment_day=-1", "whole number"}, {"payment_day=1234567890", "whole number"},
+		{"payment_day=08", ""},
+		{"interval=weekly;payment_day=7", ""}, {"interval=weekly;payment_day=8", "1 to 7"},
+		{"interval=2 weeks;payment_day=1", ""},
 		{"interval=daily", "want weekly"}, {"interval=0 months", "want 1 to"}, {"interval=YEARLY", ""},
 		{"payment_method=", ""}, {"time_zone=Europe/Berlin", ""}, {"time_zone=Mars", "IANA"}, {"time_zone=Local", "IANA"},
-		{"reminder_days=0", ""}, {"reminder_days=366", ""}, {"reminder_days=367", "0 (none) to 366"}, {"reminder_days=x", "whole number"},
+		{"reminder_days=0", ""}, {"reminder_days=366", ""}, {"reminder_days=367", "0 (none) to 366"},
+		{"reminder_days=x", "whole number"},
 		{"installments=9999", ""}, {"installments=10000", "9999"},
-		{"start_date=2023-02-30", "no day 30"}, {"start_date=02/03/2023", "such as"}, {"start_date=9999-12-30", "after year 9999"},
+		{"start_date=2023-02-30", "no day 30"}, {"start_date=02/03/2023", "such as"},
+		{"start_date=9999-12-30", "after year 9999"},
 		{"start_date=1969-12-31", "1970 to 9000"}, {"next_payment_date=9001-06-28", "1970 to 9000"},
 		{"next_payment_date=2023-06-28", ""}, {"next_payment_date=2023-06-27", "the first one from then is 2023-06-28"},
 		{"next_payment_date=2023-02-28;payment_day=31", ""}, {"next_payment_date=2024-02-28;payment_day=31", "2024-02-29"},
@@ -73,7 +84,8 @@ func TestCSV_Columns(t *testing.T) {
 		{"next_payment_date=2023-07-03;interval=weekly;payment_day=1", ""},
 		{"next_payment_date=2023-07-04;interval=weekly;payment_day=1", "2023-07-10"},
 		{"next_payment_date=2023-06-28;start_date=2023-06-29", "before start_date"},
-		{"address=12 Bridge Street, Birmingham", ""}, {"address=a\nb", "control"}, {"address=" + strings.Repeat("x", 1025), "too long"},
+		{"address=12 Bridge Street, Birmingham", ""}, {"address=a\nb", "control"},
+		{"address=" + strings.Repeat("x", 1025), "too long"},
 	} {
 		row := maps.Clone(good)
 		var column string
@@ -96,6 +108,14 @@ func TestCSV_Columns(t *testing.T) {
 			rejects(t, got, "2 "+column+": …"+tt.reason)
 		}
 	}
+}
+
+// Dates out of range are told beside each other, and beside other bad columns.
+func TestCSV_AllDates(t *testing.T) {
+	row := map[string]string{"account": "a1", "email": "s@s.com", "subscription": "s1", "sku": "a/b", "amount": "12.99",
+		"currency": "USD", "payment_day": "28", "start_date": "1969-12-31", "next_payment_date": "9001-06-28"}
+	_, got := readAll(t, CSV, csvOf(t, row))
+	rejects(t, got, "2 sku: …must not contain", "2 start_date: …1970 to 9000", "2 next_payment_date: …1970 to 9000")
 }
 
 // csvOf writes one row under every column.
@@ -125,7 +145,8 @@ func TestCSV_EveryBadColumnOfEveryBadRow(t *testing.T) {
 		"1,a@b.c,s,k,1,USD,1,pm,,,,,,,\n"+
 		"1,a@b.c,s2,k,0.001,USD,1,4242424242424242,,,,,,,\n"+
 		"1,a@b.c,s3,k,1,USD,1,,,,,,,,\n")
-	rejects(t, got, "2 account: ", "2 email: ", "2 subscription: ", "2 sku: ", "2 amount: ", "2 currency: ", "2 payment_day: ",
+	rejects(t, got, "2 account: ", "2 email: ", "2 subscription: ", "2 sku: ", "2 amount: ", "2 currency: ",
+		"2 payment_day: ",
 		"2 payment_method: ", "2 start_date: ", "2 next_payment_date: ", "2 interval: ", "2 time_zone: ", "2 reminder_days: ",
 		"2 installments: ", "2 address: ", "5 amount: ", "5 payment_method: ")
 	if len(records) != 2 || records[0].Line != 4 || records[1].Line != 6 || records[1].Subscription.Method != "" {
@@ -144,7 +165,8 @@ func TestCSV_Header(t *testing.T) {
 		{header + ",Address\n", []string{"!1 Address: is not a column"}},
 		{header + ",sku\n", []string{"!1 sku: is twice"}},
 		{header + ",\n", []string{"!1 : column 9 of the header has no name"}},
-		{"email\n", []string{"!1 account: ", "!1 subscription: ", "!1 sku: ", "!1 amount: ", "!1 currency: ", "!1 payment_day: "}},
+		{"email\n", []string{"!1 account: ", "!1 subscription: ", "!1 sku: ", "!1 amount: ", "!1 currency: ",
+			"!1 payment_day: "}},
 		{strings.ReplaceAll(header, ",", ";") + "\n", []string{"!1 : the header is a single column: want commas"}},
 		{"\n\n" + header + ",x\n", []string{"!3 x: "}},
 		{header + ",4242424242424242\n", []string{"!1 ************4242: looks like a card number"}},
@@ -175,7 +197,8 @@ func TestCSV_LinesAndForm(t *testing.T) {
 		"1,a@b.c,\"s7\",k,1,USD,1,pm,\"\"\r\n"+ // 13
 		"1,a@b.c,s8,k,1,USD,1,pm,\"never closed\r\n"+ // 14
 		"1,a@b.c,s9,k,1,USD,1,pm,x\r\n") // 15: swallowed
-	rejects(t, got, "4 address: control", "7 address: has 8 fields, the header has 9", "8 : has 10 fields, the header has 9",
+	rejects(t, got, "4 address: control", "7 address: has 8 fields, the header has 9",
+		"8 : has 10 fields, the header has 9",
 		"11 subscription: a \" at byte 10", "12 address: a field in quotes does not end well at byte 27",
 		"14 address: a field in quotes does not end well at byte 27 of line 15")
 	var lines []int
@@ -208,17 +231,23 @@ func TestCSV_RowsAgainstEachOther(t *testing.T) {
 		name, text string
 		want       []string
 	}{
-		{"same row twice", h + first + first, []string{"3 subscription: … on line 2: one subscription has one row and one SKU"}},
+		{"same row twice", h + first + first,
+			[]string{"3 subscription: … on line 2: one subscription has one row and one SKU"}},
 		{"another SKU", h + first + "1,a@b.c,s1,k2,1,USD,1,pm,\n", []string{"3 subscription: … on line 2"}},
-		{"first wins thrice", h + first + first + first, []string{"3 subscription: … on line 2", "4 subscription: … on line 2"}},
+		{"first wins thrice", h + first + first + first,
+			[]string{"3 subscription: … on line 2", "4 subscription: … on line 2"}},
 		{"another subscription", h + first + "1,a@b.c,s2,k,1,USD,1,pm,\n", nil},
 		{"another account", h + first + "2,b@b.c,s1,k,1,USD,1,pm,\n", nil},
-		{"another email", h + first + "1,x@b.c,s2,k,1,USD,1,pm,\n", []string{"3 email: the account has another address on line 2"}},
-		{"zone after none", h + first + "1,a@b.c,s2,k,1,USD,1,pm,Asia/Tokyo\n", []string{"3 time_zone: the account has none on line 2"}},
+		{"another email", h + first + "1,x@b.c,s2,k,1,USD,1,pm,\n",
+			[]string{"3 email: the account has another address on line 2"}},
+		{"zone after none", h + first + "1,a@b.c,s2,k,1,USD,1,pm,Asia/Tokyo\n",
+			[]string{"3 time_zone: the account has none on line 2"}},
 		{"UTC after none", h + first + "1,a@b.c,s2,k,1,USD,1,pm,UTC\n", nil},
 		{"UTC and none", h + "1,a@b.c,s1,k,1,USD,1,pm,UTC\n1,a@b.c,s2,k,1,USD,1,pm,\n", nil},
-		{"another zone", h + "1,a@b.c,s1,k,1,USD,1,pm,Asia/Tokyo\n1,a@b.c,s2,k,1,USD,1,pm,Europe/Berlin\n", []string{"3 time_zone: the account is in Asia/Tokyo on line 2"}},
-		{"all at once", h + "1,a@b.c,s1,k,1,USD,1,pm,Asia/Tokyo\n1,x@b.c,s1,k,1,USD,1,pm,UTC\n", []string{"3 email: ", "3 subscription: ", "3 time_zone: "}},
+		{"another zone", h + "1,a@b.c,s1,k,1,USD,1,pm,Asia/Tokyo\n1,a@b.c,s2,k,1,USD,1,pm,Europe/Berlin\n",
+			[]string{"3 time_zone: the account is in Asia/Tokyo on line 2"}},
+		{"all at once", h + "1,a@b.c,s1,k,1,USD,1,pm,Asia/Tokyo\n1,x@b.c,s1,k,1,USD,1,pm,UTC\n",
+			[]string{"3 email: ", "3 subscription: ", "3 time_zone: "}},
 		{"the first is bad elsewhere", h + "1,a@b.c,s1,k,x,USD,1,pm,\n" + first, []string{"2 amount: ", "3 subscription: "}},
 		{"the first has a bad email", h + "1,ab.c,s1,k,1,USD,1,pm,\n1,a@b.c,s2,k,1,USD,1,pm,\n", []string{"2 email: "}},
 	} {
@@ -242,11 +271,13 @@ func TestCSV_RowsAgainstEachOther(t *testing.T) {
 // TestCSV_CardsInEveryColumn: a card number is refused in its column and shown nowhere,
 // whatever stands before it that does not make it a part of an id.
 func TestCSV_CardsInEveryColumn(t *testing.T) {
-	good := map[string]string{"account": "a1", "email": "s@s.com", "subscription": "s1", "sku": "k", "amount": "12.99", "currency": "JPY",
+	good := map[string]string{"account": "a1", "email": "s@s.com", "subscription": "s1", "sku": "k", "amount": "12.99",
+		"currency":    "JPY",
 		"payment_day": "28", "payment_method": "pm_card_visa"}
 	for _, name := range columnNames {
 		for _, card := range []string{"4242424242424242", "4242 4242 4242 4242", "4242-4242-4242-4242", "378282246310005"} {
-			for _, before := range []string{"", "x:", "é", "\u2028", "\u00a0", "\x01", "\xff", "\"", strings.Repeat("y", 33) + "="} {
+			for _, before := range []string{"", "x:", "é", "\u2028", "\u00a0", "\x01", "\xff", "\"", strings.Repeat("y", 33) +
+				"="} {
 				row := maps.Clone(good)
 				row[name] = before + card
 				text := csvOf(t, row)
@@ -268,7 +299,8 @@ func TestCSV_CardsInEveryColumn(t *testing.T) {
 // payment method is a number of 13 digits refused, and only there is it masked.
 func TestCSV_NumbersThatAreNoCards(t *testing.T) {
 	const uuid, phone = "1e6f3b52-1234-4012-8888-888888881881", "4915112345679"
-	row := map[string]string{"account": uuid, "email": "a@b.c", "subscription": "order-4242424242424242", "sku": "1764150000123", "amount": "12.99",
+	row := map[string]string{"account": uuid, "email": "a@b.c", "subscription": "order-4242424242424242",
+		"sku": "1764150000123", "amount": "12.99",
 		"currency": "EUR", "payment_day": "28", "payment_method": "pm_card_visa", "address": phone}
 	records, got := readAll(t, CSV, csvOf(t, row))
 	if rejects(t, got); len(records) != 1 || records[0].Subscription.Account != uuid {
@@ -279,7 +311,8 @@ func TestCSV_NumbersThatAreNoCards(t *testing.T) {
 		text := csvOf(t, row)
 		_, got := readAll(t, CSV, text)
 		rejects(t, got, "2 payment_method: looks like a card number (***")
-		if file := rejectedFile(t, CSV, text); strings.Contains(file, card) || !strings.Contains(file, "2") || !strings.Contains(file, uuid) {
+		if file := rejectedFile(t, CSV, text); strings.Contains(file, card) || !strings.Contains(file, "2") ||
+			!strings.Contains(file, uuid) {
 			t.Errorf("%s: %s", card, file)
 		}
 	}

@@ -1,7 +1,6 @@
 package book
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -13,16 +12,16 @@ import (
 // texts are the fields of one row by column; "" when absent.
 type texts [columns]string
 
-// A problem is what is wrong with one column of a row.
+// A problem is the fault of one column of a row.
 type problem struct{ column, reason string }
 
-// A checker turns rows into subscriptions. Its rules are those of billing.NewSubscription;
-// what is here is the form of the fields, and what rows say about each other.
+// A checker turns rows into subscriptions. It has the form of the fields and the comparison of
+// rows; the other rules are those of billing.NewSubscription.
 type checker struct {
 	ledger
 	currencies memo[money.Currency]
 	intervals  memo[civil.Interval]
-	usual      money.Amount // stands in for an amount that cannot be read, so that the other columns are still checked
+	usual      money.Amount // in the place of an unreadable amount, so that the other columns are checked
 
 	// of the row at hand
 	problems []problem
@@ -35,11 +34,11 @@ func newChecker() checker {
 		panic(err) // unreachable: the currency exists
 	}
 	return checker{ledger: newLedger(), usual: money.New(100, usd),
-		currencies: memo[money.Currency]{parse: money.ParseCurrency}, intervals: memo[civil.Interval]{parse: civil.ParseInterval}}
+		currencies: memo[money.Currency]{parse: money.ParseCurrency},
+		intervals:  memo[civil.Interval]{parse: civil.ParseInterval}}
 }
 
-// subscription returns the row as a subscription; the row is good when c.problems is
-// empty afterwards.
+// subscription returns the row as a subscription. The row is good if c.problems is then empty.
 func (c *checker) subscription(line int, t *texts) *billing.NewSubscription {
 	c.reset()
 	n := &billing.NewSubscription{Account: t[account], Email: t[email], ID: t[subscription], SKU: t[sku],
@@ -51,8 +50,8 @@ func (c *checker) subscription(line int, t *texts) *billing.NewSubscription {
 	c.masked(t)
 	c.rules(n, t)
 	c.dates(n, t)
-	if len(c.problems) == 0 && (!n.Start.IsZero() || !n.NextPayment.IsZero()) {
-		c.rules(n, t) // those about the dates
+	if !n.Start.IsZero() || !n.NextPayment.IsZero() {
+		c.rules(n, t) // of the dates
 	}
 	c.others(line, n)
 	if len(c.problems) > 1 {
@@ -79,8 +78,8 @@ func (c *checker) fault(col column, reason string) {
 	}
 }
 
-// terms reads amount, interval and numbers. What cannot be read is replaced by something
-// harmless, for the rules to go on with.
+// terms reads amount, interval and numbers. It replaces an unreadable one by a harmless value for
+// the other rules.
 func (c *checker) terms(n *billing.NewSubscription, t *texts) {
 	n.Amount = c.amount(t[amount], t[currency])
 	n.Interval = billing.Monthly
@@ -100,67 +99,21 @@ func (c *checker) terms(n *billing.NewSubscription, t *texts) {
 	n.Installments = c.number(installments, t[installments], 0)
 }
 
-// rules asks billing for every column that breaks one: each that it names is put right in
-// a copy, until nothing is left to name.
+// rules adds the problems of billing's own rules.
 func (c *checker) rules(n *billing.NewSubscription, t *texts) {
-	err := n.Check()
-	if err == nil {
-		return
-	}
-	probe := *n
-	for range columns {
-		f, ok := errors.AsType[*billing.FieldError](err)
-		if !ok {
-			c.problems = append(c.problems, problem{"", err.Error()})
-			return
-		}
-		col, ok := columnNamed(f.Field)
-		if !ok || !c.repair(&probe, col) {
-			c.problems = append(c.problems, problem{f.Field, f.Problem})
-			return
-		}
-		if !c.card(col, t[col]) { // before a reason that quotes it, with escapes that end in digits
-			c.fault(col, f.Problem)
-		}
-		if err = probe.Check(); err == nil {
-			return
+	for _, p := range n.Problems() {
+		col, ok := columnNamed(p.Field)
+		switch {
+		case !ok:
+			c.problems = append(c.problems, problem{p.Field, p.Problem})
+		case !c.card(col, t[col]): // before a reason that quotes it, with escapes that end in digits
+			c.fault(col, p.Problem)
 		}
 	}
 }
 
-// repair gives the column a value that no rule refuses.
-func (c *checker) repair(n *billing.NewSubscription, col column) bool {
-	switch col {
-	case account:
-		n.Account = "a"
-	case email:
-		n.Email = ""
-	case subscription:
-		n.ID = "s"
-	case sku:
-		n.SKU = "k"
-	case amount:
-		n.Amount = c.usual
-	case paymentDay:
-		n.PaymentDay = 1
-	case paymentMethod:
-		n.Method = "m"
-	case timeZone:
-		n.TimeZone = ""
-	case reminderDays:
-		n.ReminderDays = 0
-	case installments:
-		n.Installments = 0
-	case address:
-		n.Address = ""
-	default:
-		return false
-	}
-	return true
-}
-
-// dates reads the two dates. A next payment date must be a payment day, since the due
-// dates after it are computed from it.
+// dates reads the two dates. A next payment date must be a payment day, since it is the origin of
+// the due dates.
 func (c *checker) dates(n *billing.NewSubscription, t *texts) {
 	n.Start = c.date(startDate, t[startDate])
 	n.NextPayment = c.date(nextPaymentDate, t[nextPaymentDate])
@@ -174,7 +127,8 @@ func (c *checker) dates(n *billing.NewSubscription, t *texts) {
 		case err != nil:
 			c.fault(nextPaymentDate, err.Error())
 		case first != next:
-			c.fault(nextPaymentDate, fmt.Sprintf("%s is no payment day: with payment_day %d the first one from then is %s", next, n.PaymentDay, first))
+			c.fault(nextPaymentDate, fmt.Sprintf("%s is no payment day: with payment_day %d the first one from then is %s",
+				next, n.PaymentDay, first))
 		case next.Before(n.Start):
 			c.fault(nextPaymentDate, fmt.Sprintf("%s is before start_date %s", next, n.Start))
 		}
@@ -185,9 +139,9 @@ func (c *checker) dates(n *billing.NewSubscription, t *texts) {
 	}
 }
 
-// others checks the row against those before it, as far as its own columns are good, and
-// gives it the time zone of its account's first row when it names none itself; when that
-// has none either, it stays empty: the account may be in the store, with its own.
+// others compares the row with earlier ones, by its good columns. A row without a time zone gets
+// that of its account's first row. If that has none either, it stays empty: the account may be in
+// the store.
 func (c *checker) others(line int, n *billing.NewSubscription) {
 	if c.bad.has(account) {
 		return
@@ -208,7 +162,8 @@ func (c *checker) others(line int, n *billing.NewSubscription) {
 	case n.TimeZone == "":
 		n.TimeZone = a.zone
 	case a.zone == "" && n.TimeZone != "UTC":
-		c.fault(timeZone, "the account has none"+onLine(a.line)+", which makes it UTC unless it exists already: name the same one in every row")
+		c.fault(timeZone, "the account has none"+onLine(a.line)+
+			", which makes it UTC unless it exists already: name the same one in every row")
 	case a.zone != "" && n.TimeZone != a.zone:
 		c.fault(timeZone, "the account is in "+a.zone+onLine(a.line))
 	}
