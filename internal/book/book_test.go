@@ -117,7 +117,8 @@ func (b brokenFile) Read(p []byte) (int, error) {
 }
 
 func TestRead_FailureOfTheFileIsFatal(t *testing.T) {
-	for f, text := range map[Format]string{CSV: header + "\n1,a@b.c,s,k,1,USD,1,pm\n", JSONLines: "\n", Workbench: `{"DataModel":[`, Samples: sampleHeader + "\n"} {
+	for f, text := range map[Format]string{CSV: header +
+		"\n1,a@b.c,s,k,1,USD,1,pm\n", JSONLines: "\n", Workbench: `{"DataModel":[`, Samples: sampleHeader + "\n"} {
 		fatal := false
 		for _, bad := range Read(brokenFile{strings.NewReader(text)}, f, Options{}) {
 			fatal = bad != nil && bad.Fatal && strings.Contains(bad.Reason, "closed")

@@ -2,7 +2,7 @@ package book
 
 import "strings"
 
-// A column is one of those that a CSV header, or a JSON line, may name.
+// A column is a column of a CSV header, or a member of a JSON line.
 type column uint8
 
 const (
@@ -21,10 +21,10 @@ const (
 	reminderDays
 	installments
 	address
-	columns // how many there are
+	columns // their number
 )
 
-// required are the columns before this one: a row without a payment method is charged with
+// required is the first column that may be absent. A row without a payment method is charged with
 // its account's.
 const required = paymentMethod
 
@@ -34,15 +34,15 @@ var columnNames = [columns]string{
 	"start_date", "next_payment_date", "interval", "time_zone", "reminder_days", "installments", "address",
 }
 
-// The columns that FILE.rejected has before the row's own. Read skips them, so that the
-// file can be corrected and imported as it is.
+// The columns of FILE.rejected before the row's own. Read skips them, so the file can be corrected
+// and imported as it is.
 const (
 	rejectedLine   = "rejected_line"
 	rejectedColumn = "rejected_column"
 	rejectedReason = "rejected_reason"
 )
 
-// ignored stands for a column that Read skips.
+// ignored stands for a skipped column.
 const ignored = columns
 
 // Columns returns the names of all columns, the seven required ones first.

@@ -23,7 +23,7 @@ type table struct {
 
 func (s *session) readCSV(src *source, items *model) {
 	t := table{session: s, src: src, items: items, csv: csv.NewReader(bufio.NewReaderSize(src, chunk))}
-	t.csv.FieldsPerRecord = -1 // counted here, for a better reason
+	t.csv.FieldsPerRecord = -1 // counted here, with a better reason
 	t.csv.ReuseRecord = true
 	if !t.readHeader() {
 		return
@@ -33,7 +33,7 @@ func (s *session) readCSV(src *source, items *model) {
 	}
 }
 
-// readHeader returns false when the file cannot be read; every reason was yielded then.
+// readHeader returns false if the file cannot be read, after it has yielded every reason.
 func (t *table) readHeader() bool {
 	names, err := t.csv.Read()
 	if perr, ok := errors.AsType[*csv.ParseError](err); ok {
@@ -142,7 +142,7 @@ func (t *table) next() bool {
 	return t.yield(Record{Line: line, Subscription: n}, nil)
 }
 
-// isBlank reports a row of nothing but commas and spaces, which spreadsheets write.
+// isBlank reports a row of only commas and spaces, which spreadsheets write.
 func isBlank(fields []string) bool {
 	for _, f := range fields {
 		if strings.TrimSpace(f) != "" {
@@ -170,5 +170,6 @@ func quoteReason(err *csv.ParseError) string {
 	if err.Err == csv.ErrBareQuote {
 		return `a " ` + at + ` in a field without quotes: put the field into quotes and double those in it`
 	}
-	return `a field in quotes does not end well ` + at + `: quotes in it are doubled, and a comma or the line's end follows the closing one`
+	return `a field in quotes does not end well ` + at +
+		`: quotes in it are doubled, and a comma or the line's end follows the closing one`
 }

@@ -1,25 +1,23 @@
-// Package book reads a book of subscriptions from a file (CSV with a header, JSON
-// lines, a NoSQL Workbench model with sample data, or the CSV of such data) and writes
-// books back.
+// Package book reads a book of subscriptions from a file (CSV with a header, JSON lines, a NoSQL
+// Workbench model with sample data, or the CSV of such data) and writes books back.
 //
-// It checks everything that can be known from the file alone: the form of every field,
-// the rules of billing.NewSubscription, and that rows do not contradict each other. It
-// reports every bad column of every bad row, and never shows a card number: what looks
-// like one is refused, and masked wherever the row's text goes.
+// It checks a file by itself: the form of every field, the rules of billing.NewSubscription, and
+// contradictions between rows. It reports every bad column of every bad row. It refuses anything
+// like a card number, and masks it wherever the row's text goes.
 //
-// It does not know the store, so it cannot say what exists already, nor what day it is,
-// so it cannot say what is due. It decides nothing about a file with bad rows: the
-// caller reads it to the end before it believes any of it.
+// It does not know the store, nor the day: it cannot say which rows exist already or are due. It
+// decides nothing about a file with bad rows. The caller must read the file to its end before it
+// relies on any row.
 //
-// # Where things are
+// # Files
 //
-//   - format.go: the four formats and how they are told apart
-//   - record.go: what Read yields
-//   - column.go, row.go, field.go, ledger.go: one row against the rules, and against the rows before it
+//   - format.go: the four formats, and how Detect tells them apart
+//   - record.go: the results of Read
+//   - column.go, row.go, field.go, ledger.go: one row by the rules, and beside earlier rows
 //   - csv.go, jsonl.go, workbench.go, sample.go, item.go, entity.go: the formats
 //   - source.go, object.go: bytes with line numbers, one flat JSON object
 //   - rejected.go, writer.go: FILE.rejected, and exports
 //
-// A million rows need at most 90 MB for the check against each other, and nothing else
-// that grows with the file.
+// The comparison of rows needs up to 100 bytes a row, 100 MB for a million rows. Nothing else grows
+// with the file.
 package book

@@ -14,8 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// record returns what the item is, by its keys, or what is wrong with it by the names of
-// its attributes.
+// record returns the item by its keys, or its problems by attribute.
 func (m *model) record(line int, it *item) (Record, []problem) {
 	id, ok := strings.CutPrefix(it.pk, "ACC#")
 	if !ok {
@@ -31,7 +30,8 @@ func (m *model) record(line int, it *item) (Record, []problem) {
 	case kind == "REC":
 		r.Receipt = m.receiptItem(line, id, rest, it)
 	default:
-		return Record{}, []problem{{schema.SK, "is no item that import knows: want ACC, SUB#<subscription>#SKU#<sku> or REC#<processed>#SKU#<sku>"}}
+		return Record{}, []problem{{schema.SK, "is no item that import knows: want ACC, SUB#<subscription>#SKU#<sku> or " +
+			"REC#<processed>#SKU#<sku>"}}
 	}
 	it.refuse(it.rest, "")
 	return r, it.problems
@@ -68,7 +68,8 @@ func (m *model) subscriptionItem(line int, id, rest string, it *item) *billing.N
 	if row[currency] == "" {
 		row[currency], names[currency] = m.currency(), "--currency"
 	}
-	for _, col := range [...]column{email, amount, paymentDay, nextPaymentDate, interval, timeZone, reminderDays, installments} {
+	for _, col := range [...]column{email, amount, paymentDay, nextPaymentDate, interval, timeZone, reminderDays,
+		installments} {
 		row[col] = it.text(names[col])
 	}
 	if row[nextPaymentDate] == "" {
@@ -84,8 +85,9 @@ func (m *model) subscriptionItem(line int, id, rest string, it *item) *billing.N
 		}
 		it.problems = append(it.problems, p)
 	}
-	if row[paymentMethod] == "" { // no account that is imported with a model has one
-		it.problems = append(it.problems, problem{names[paymentMethod], "is missing: want the processor's token, such as pm_card_visa"})
+	if row[paymentMethod] == "" { // accounts in a model have none
+		it.problems = append(it.problems, problem{names[paymentMethod], "is missing: want the processor's token, such as " +
+			"pm_card_visa"})
 	}
 	n.Created, n.LastPayment = it.stamp(schema.CreatedDate), it.stamp(schema.LastPaymentDate)
 	n.LastReminder = it.stamp(schema.LastReminderDate)
@@ -97,7 +99,7 @@ func (m *model) subscriptionItem(line int, id, rest string, it *item) *billing.N
 	return n
 }
 
-// subscriptionAttributes are the attributes that hold what a book has in its columns.
+// subscriptionAttributes are the attributes of a book's columns.
 var subscriptionAttributes = [columns]string{
 	account: schema.PK, email: schema.Email, subscription: schema.SK, sku: schema.SK, amount: schema.PaymentAmount,
 	currency: schema.PaymentDetails + "." + schema.Currency, paymentDay: schema.PaymentDay,
@@ -107,8 +109,8 @@ var subscriptionAttributes = [columns]string{
 	address: schema.PaymentDetails + "." + schema.DefaultAddress,
 }
 
-// receiptItem takes the time of the payment from ProcessedDate: the sample's sort key has
-// a stray digit before the year, and fewer decimals.
+// receiptItem takes the time of the payment from ProcessedDate: the sample's sort key has a stray
+// digit before the year, and fewer decimals.
 func (m *model) receiptItem(line int, id, rest string, it *item) *Receipt {
 	r := &Receipt{Line: line, Account: id, SK: it.sk, Subscription: it.text(schema.Subscription), SKU: it.text(schema.SKU),
 		Email: it.text(schema.Email), Processed: it.stamp(schema.ProcessedDate), Expires: it.expiry()}
@@ -161,8 +163,8 @@ func (it *item) check(name string, err error) {
 	}
 }
 
-// checkText is check for errors that quote the text: cut off, or with escapes that end in
-// digits, it could show a card number that the mask does not find.
+// checkText is check for errors that quote the text. A quote that is cut off, or has escapes that
+// end in digits, could show a card number to which the mask is blind.
 func (it *item) checkText(name, text string, err error) {
 	if err != nil && secret.HasCardNumber(text) {
 		it.fault(name, cardReason(text))

@@ -37,8 +37,7 @@ func (c *checker) amount(text, code string) money.Amount {
 	return c.usual
 }
 
-// number reads a small count; absent stands for an empty field and for one that is no
-// number.
+// number reads a small count. absent stands for an empty or unreadable field.
 func (c *checker) number(col column, text string, absent int) int {
 	if text == "" || c.card(col, text) {
 		return absent
@@ -66,11 +65,11 @@ func (c *checker) date(col column, text string) civil.Date {
 	return d
 }
 
-// shortestCard is the length of the shortest text that billing takes for a card number.
+// shortestCard is the length of the shortest card number.
 const shortestCard = 13
 
-// card reports, and notes, that the text looks like a card number. It comes before the
-// field is read: a long amount can be a card number, and an error would quote it cut off.
+// card reports, and notes, a text like a card number. It must come before the field is read: a long
+// amount can be a card number, and an error would quote a part of it.
 func (c *checker) card(col column, text string) bool {
 	switch {
 	case len(text) < shortestCard:
@@ -85,8 +84,7 @@ func (c *checker) card(col column, text string) bool {
 	return true
 }
 
-// masked refuses what a mask has left of a card number: a row of FILE.rejected that nobody
-// corrected must not be taken for a good one.
+// masked refuses a masked card number: an uncorrected row of FILE.rejected must not count as good.
 func (c *checker) masked(t *texts) {
 	for col, text := range t {
 		if strings.Count(text, "*") >= shortestCard-4 {
@@ -117,8 +115,8 @@ func isNumber(text string) bool {
 	return digits > 0 && text[len(text)-1] != '.'
 }
 
-// A memo keeps what texts were read as. It stops to learn when it is full: a file can
-// write the same interval in any number of ways.
+// A memo keeps the parsed values of texts. It learns no more when it is full: a file can write the
+// same interval in any number of ways.
 type memo[T any] struct {
 	parse func(string) (T, error)
 	known map[string]T

@@ -33,12 +33,12 @@ func (f Format) String() string {
 	}
 }
 
-// HeadSize is how much of a file's beginning Detect wants to see.
+// HeadSize is the length of a file's beginning that Detect needs.
 const HeadSize = 64 << 10
 
-// Detect returns the format of a file from its first bytes, and from its name only when
-// they tell nothing: a file is what it holds. It has no error: a file that is none of the
-// four is taken for the likeliest, and Read says what is wrong with it.
+// Detect returns the format of a file from its first bytes, or from its name if they do not decide.
+// It has no error: a file of another format gets the likeliest one, and Read then names its
+// problem.
 func Detect(head []byte, name string) Format {
 	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte(byteOrderMark)), " \t\r\n")
 	if len(text) > 0 {
@@ -62,8 +62,8 @@ func Detect(head []byte, name string) Format {
 	return CSV
 }
 
-// isModel reports whether the first JSON object has a member that only a Workbench model
-// has. The text may be cut off anywhere.
+// isModel reports whether the first JSON object has a member of a Workbench model. The text may be
+// cut off anywhere.
 func isModel(text []byte) bool {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	depth := 0

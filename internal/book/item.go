@@ -8,8 +8,8 @@ import (
 	"github.com/duesday/duesday/internal/schema"
 )
 
-// An attribute is a value in DynamoDB JSON: {"S": "text"}. Types that no item of the
-// model uses stay empty.
+// An attribute is a value in DynamoDB JSON: {"S": "text"}. Values of types outside the model stay
+// empty.
 type attribute struct {
 	S *string
 	N *json.Number
@@ -28,8 +28,8 @@ func (a attribute) text() (string, bool) {
 	}
 }
 
-// An item is one of the model's sample data. Attributes leave it as they are read, so that
-// what nobody asked for can be named.
+// An item is one of the model's sample data. Reading an attribute removes it, so that unknown
+// attributes are left over.
 type item struct {
 	pk, sk   string
 	rest     map[string]attribute
@@ -51,13 +51,13 @@ func newItem(attributes map[string]attribute) *item {
 	return it
 }
 
-// isOfStore reports an item that a store keeps about itself: what it is, its runs and leases,
-// mail on its way, and the records of periods, which count from that store's own first one.
-// In another store it means nothing.
+// isOfStore reports an item of a store's own records: its identity, runs, leases and mail under
+// way, and periods, which count from that store's first one. In another store it means nothing.
 func (it *item) isOfStore() bool {
 	kind, _, _ := strings.Cut(it.pk, "#")
 	switch kind {
-	case "META", "RUN", "LEASE", "OUT", "ACT", "INB", "ACCOUNT", "CUSTOMER", "QUARANTINE", "OWN": // the outbox's lanes and the registry among them
+	// with the outbox's queues and the registry
+	case "META", "RUN", "LEASE", "OUT", "ACT", "INB", "ACCOUNT", "CUSTOMER", "QUARANTINE", "OWN":
 		return true
 	}
 	return kind == "ACC" && strings.HasPrefix(it.sk, "PER#")
@@ -80,10 +80,10 @@ func (it *item) fault(name, reason string) {
 	it.problems = append(it.problems, problem{name, reason})
 }
 
-// text takes a string or a number; "" when it is absent.
+// text takes a string or a number; "" if it is absent.
 func (it *item) text(name string) string { return it.take(it.rest, "", name) }
 
-// details takes the members of PaymentDetails that import knows.
+// details takes the known members of PaymentDetails.
 func (it *item) details() (method, currency, address string) {
 	d := it.rest[schema.PaymentDetails].M
 	prefix := schema.PaymentDetails + "."
@@ -109,8 +109,7 @@ func (it *item) take(from map[string]attribute, prefix, name string) string {
 	return text
 }
 
-// refuse names what is left. Leaving it out in silence could lose what matters, such as a
-// status.
+// refuse names the unknown attributes. One left out in silence, such as a status, could matter.
 func (it *item) refuse(rest map[string]attribute, prefix string) {
 	var names []string
 	for name := range rest {
@@ -122,8 +121,8 @@ func (it *item) refuse(rest map[string]attribute, prefix string) {
 	}
 }
 
-// keyParts reads what follows SUB# or REC# in a sort key: <first>#SKU#<sku>, or the
-// published text's <first>#SKU<sku>. The model's own form wins where both are possible.
+// keyParts reads the part of a sort key after SUB# or REC#: <first>#SKU#<sku>, or the published
+// text's <first>#SKU<sku>. The model's own form wins if both are possible.
 func keyParts(rest string) (first, sku string, ok bool) {
 	first, sku, ok = strings.Cut(rest, "#SKU")
 	return first, strings.TrimPrefix(sku, "#"), ok

@@ -31,7 +31,7 @@ func (s *session) readJSONLines(src *source) {
 	}
 }
 
-// jsonLine yields what the line holds.
+// jsonLine yields the row of a line.
 func (s *session) jsonLine(line int, b []byte) bool {
 	text := string(b)
 	if b[0] != '{' || !json.Valid(b) {
@@ -63,8 +63,8 @@ func (s *session) jsonLine(line int, b []byte) bool {
 	return s.yield(Record{Line: line, Subscription: n}, nil)
 }
 
-// strange is the problem of a member that is no column. Its value is looked at for a card
-// number too: that is the worse news.
+// strange is the problem of an unknown member. A card number in it is the worse problem, and told
+// instead.
 func strange(name, value string) problem {
 	value = unescaped(value)
 	for _, text := range [...]string{name, value} {
@@ -75,8 +75,8 @@ func strange(name, value string) problem {
 	return unknownColumn(name)
 }
 
-// fieldText returns a JSON value as the text that a CSV would have, or why it has none.
-// Numbers keep every digit they are written with.
+// fieldText returns a JSON value as the text of a CSV field, or the reason why it has none. Numbers
+// keep every written digit.
 func fieldText(value string) (text, reason string) {
 	switch value[0] {
 	case '"':
@@ -93,7 +93,7 @@ func fieldText(value string) (text, reason string) {
 	}
 }
 
-// merge returns the problems of both, the first of each column.
+// merge returns the problems of both lists, the first of each column.
 func merge(first, more []problem) []problem {
 	if len(first) == 0 {
 		return more

@@ -29,7 +29,8 @@ func TestJSONLines_Row(t *testing.T) {
 	want := &billing.NewSubscription{Account: "1", Email: "a@b.c", ID: "s1", SKU: "k", Amount: amountOf(t, "12.99", "USD"),
 		PaymentDay: 28, Method: "pm", Interval: billing.Monthly, ReminderDays: 7}
 	for _, text := range []string{
-		goodLine, byteOrderMark + goodLine + "\r\n\r\n", set("amount", "12.99"), set("payment_day", `"28"`), set("account", "1"), set("account", `"\u0031"`),
+		goodLine, byteOrderMark + goodLine + "\r\n\r\n", set("amount", "12.99"), set("payment_day", `"28"`), set("account",
+			"1"), set("account", `"\u0031"`),
 		with(`"address":null`), with(`"start_date":""`), with(`"rejected_line":1,"rejected_reason":"x"`),
 		strings.NewReplacer(`:`, " :\t", `,`, " , ", "{", "{ ", "}", " }").Replace(goodLine),
 	} {
@@ -39,7 +40,8 @@ func TestJSONLines_Row(t *testing.T) {
 			t.Errorf("%s: got %+v", text, records)
 		}
 	}
-	records, got := readAll(t, JSONLines, with(`"reminder_days":0,"installments":3,"address":"a \"b\" \\ {c},[d]","interval":"yearly"`))
+	records, got := readAll(t, JSONLines,
+		with(`"reminder_days":0,"installments":3,"address":"a \"b\" \\ {c},[d]","interval":"yearly"`))
 	rejects(t, got)
 	if s := records[0].Subscription; s.ReminderDays != 0 || s.Installments != 3 || s.Address != `a "b" \ {c},[d]` {
 		t.Errorf("got %+v", s)
@@ -57,7 +59,8 @@ func TestJSONLines_BadLines(t *testing.T) {
 		{`"text"`, []string{"1 : want one JSON object a line, not another value"}},
 		{"\n" + `[` + goodLine + `]`, []string{"2 : want one JSON object a line, not another value"}},
 		{`[` + goodLine + `]`, []string{"!1 : the file is a JSON array"}},
-		{`{}`, []string{"1 account: ", "1 email: ", "1 subscription: ", "1 sku: ", "1 amount: ", "1 currency: ", "1 payment_day: "}},
+		{`{}`, []string{"1 account: ", "1 email: ", "1 subscription: ", "1 sku: ", "1 amount: ", "1 currency: ",
+			"1 payment_day: "}},
 		{with(`"colour":"red"`), []string{"1 colour: is not a column"}},
 		{with(`"Account":"1"`), []string{"1 Account: is not a column"}},
 		{with(`"account":"2"`), []string{"1 account: is twice"}},
@@ -108,8 +111,10 @@ func TestUnescaped(t *testing.T) {
 // number look like something longer.
 func TestJSONLines_CardsBesideEscapes(t *testing.T) {
 	for _, escape := range []string{`\u0001`, `\u0009`, `\u00e9`, `\u2028`, `\u003c`, `\ufff9`, `\\`} {
-		for _, text := range []string{with(`"address":"` + escape + `4242424242424242"`), with(`"` + escape + `4242424242424242":1`),
-			with(`"x":{"` + escape + `4242424242424242":["` + escape + `4242424242424242"]}`), `{"` + escape + `4242424242424242"`} {
+		for _, text := range []string{with(`"address":"` + escape + `4242424242424242"`), with(`"` + escape +
+			`4242424242424242":1`),
+			with(`"x":{"` + escape + `4242424242424242":["` + escape + `4242424242424242"]}`), `{"` + escape +
+				`4242424242424242"`} {
 			if escape == `\u003c3` && strings.Contains(text, `34242`) {
 				text = strings.ReplaceAll(text, `\u003c`, `\u003c`)
 			}

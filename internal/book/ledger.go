@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// A ledger remembers of every row what a later one may contradict: 50 to 90 bytes for a
-// row with an account of its own, so that a million fit. It keeps hashes under a random seed and not the texts:
-// that two of a million rows are taken for the same by mistake happens once in forty
-// million imports, and not in the next one of the same file.
+// A ledger remembers, for every row, the facts that a later row may contradict. It takes up to 100
+// bytes for a row with an account of its own, so that a million fit. It keeps hashes under a random
+// seed, not texts. Two of a million rows are confused once in forty million imports, and not again
+// in the next import of the same file.
 type ledger struct {
 	seed          maphash.Seed
 	subscriptions map[uint64]uint32 // account/subscription -> line
@@ -19,7 +19,7 @@ type ledger struct {
 	key           []byte
 }
 
-// A holder is what the first row of an account says about the account.
+// A holder is the first row of an account.
 type holder struct {
 	email uint64
 	line  uint32
@@ -27,11 +27,12 @@ type holder struct {
 }
 
 func newLedger() ledger {
-	return ledger{seed: maphash.MakeSeed(), subscriptions: map[uint64]uint32{}, accounts: map[uint64]holder{}, zoneIndex: map[string]uint32{}}
+	return ledger{seed: maphash.MakeSeed(), subscriptions: map[uint64]uint32{}, accounts: map[uint64]holder{},
+		zoneIndex: map[string]uint32{}}
 }
 
-// lineOf returns the line that has the account's subscription already, or 0 and remembers
-// this one.
+// lineOf returns the earlier line of the account's subscription. If there is none it returns 0 and
+// remembers this line.
 func (l *ledger) lineOf(line int, account, id string) int {
 	l.key = append(append(append(l.key[:0], account...), '/'), id...) // neither has a slash
 	h := maphash.Bytes(l.seed, l.key)
@@ -42,7 +43,7 @@ func (l *ledger) lineOf(line int, account, id string) int {
 	return 0
 }
 
-// A standing is how a row compares with the first of its account.
+// A standing compares a row with the first of its account.
 type standing struct {
 	line      int // the account's first
 	sameEmail bool
@@ -60,7 +61,7 @@ func (l *ledger) holderOf(line int, account, email, zone string) standing {
 	return standing{int(a.line), a.email == e, l.zones[a.zone]}
 }
 
-// zone returns the index of a zone's name; there are no more names than zones.
+// zone returns the index of a zone's name. There are no more names than zones.
 func (l *ledger) zone(name string) uint32 {
 	z, ok := l.zoneIndex[name]
 	if !ok {

@@ -13,9 +13,8 @@ import (
 
 const jsonSpace = " \t\r\n"
 
-// members yields the name and the raw value of each member of a JSON object, in order and
-// with repetitions. The text must be a valid JSON value; nothing is yielded when it is no
-// object.
+// members yields the name and the raw value of each member of a JSON object, in order and with
+// repetitions. The text must be valid JSON; members yields nothing of another value.
 func members(object string) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		rest, ok := strings.CutPrefix(strings.TrimLeft(object, jsonSpace), "{")
@@ -36,7 +35,7 @@ func members(object string) iter.Seq2[string, string] {
 	}
 }
 
-// valueEnd returns the length of the JSON value that the text begins with.
+// valueEnd returns the length of the JSON value at the beginning of the text.
 func valueEnd(text string) int {
 	depth := 0
 	for i := 0; i < len(text); i++ {
@@ -68,7 +67,7 @@ func valueEnd(text string) int {
 	return len(text)
 }
 
-// stringText returns what a JSON string says.
+// stringText returns the text of a JSON string.
 func stringText(quoted string) string {
 	if !strings.Contains(quoted, `\`) {
 		return quoted[1 : len(quoted)-1]
@@ -80,9 +79,8 @@ func stringText(quoted string) string {
 	return text
 }
 
-// unescaped writes the \uXXXX of a JSON text as the characters they are, so that a card
-// number can neither hide in them nor run together with their digits. The text is for
-// people then: it may not be JSON any more.
+// unescaped replaces the \uXXXX of a JSON text by their characters. A card number can then neither
+// hide in them nor run together with their digits. The result is for people, and may not be JSON.
 func unescaped(text string) string {
 	const length = len(`\u0000`)
 	if !strings.Contains(text, `\u`) {
@@ -107,8 +105,8 @@ func unescaped(text string) string {
 	return string(out)
 }
 
-// maskObject returns a valid JSON object with every text in it masked, as JSON. Members
-// keep their order and repetitions; a number that was masked becomes a string.
+// maskObject returns a valid JSON object with every text in it masked. Members keep their order and
+// repetitions; a masked number becomes a string.
 func maskObject(object string) string {
 	b := []byte{'{'}
 	for name, value := range members(object) {
@@ -127,8 +125,8 @@ func maskObject(object string) string {
 	return string(append(b, '}'))
 }
 
-// maskValue masks every text in a JSON value and drops every default-card: that is never
-// shown, not even masked.
+// maskValue masks every text in a JSON value. It drops every default-card, which is not shown even
+// masked.
 func maskValue(value any, mask func(string) string) any {
 	switch v := value.(type) {
 	case string:
@@ -153,7 +151,7 @@ func maskValue(value any, mask func(string) string) any {
 	return value
 }
 
-// maskFor returns the mask of the member of that name in an object whose own mask is given.
+// maskFor returns the mask of a member, for the name and the mask of its object.
 func maskFor(name string, mask func(string) string) func(string) string {
 	if name == columnNames[paymentMethod] || name == schema.PaymentMethod {
 		return func(text string) string { return secret.MaskMethod(maskText(text)) }
@@ -161,7 +159,7 @@ func maskFor(name string, mask func(string) string) func(string) string {
 	return mask
 }
 
-// maskText also replaces what JSON would write with an escape that ends in digits.
+// maskText also replaces characters whose escape in JSON ends in digits.
 func maskText(text string) string {
 	return secret.MaskCards(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' {

@@ -11,16 +11,17 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// A Record is one row or item that is good. Exactly one of its pointers is set; what they
-// point to is the caller's.
+// A Record is a good row or item. Exactly one of its pointers is set, and belongs to the caller.
 type Record struct {
-	Line         int                      // in the file, from 1
-	Subscription *billing.NewSubscription // passes Check, has an Email, an Interval and ReminderDays; TimeZone and dates may be left to billing
-	Receipt      *Receipt                 // from a Workbench model or its sample data alone
-	Account      *Account                 // from a Workbench model or its sample data alone
+	Line int // in the file, from 1
+	// passes Check, has an Email, an Interval and ReminderDays; TimeZone and dates may be left to
+	// billing
+	Subscription *billing.NewSubscription
+	Receipt      *Receipt // from a Workbench model or its sample data alone
+	Account      *Account // from a Workbench model or its sample data alone
 }
 
-// A Receipt is a payment that was taken before the data came to Duesday.
+// A Receipt is a payment from before the data came to Duesday.
 type Receipt struct {
 	Line         int
 	Account      string
@@ -42,33 +43,31 @@ type Account struct {
 	Created  time.Time // zero: unknown
 }
 
-// A Rejection says what is wrong with one column of a row. None of its texts holds a
-// card number.
+// A Rejection is the problem of one column of a row. None of its texts holds a card number.
 type Rejection struct {
 	Line   int    `json:"line"`   // where the row begins, from 1; a CSV header is line 1
 	Column string `json:"column"` // or attribute; "" when it is the row as a whole
 	Reason string `json:"reason"`
 	Raw    string `json:"-"` // the row's text, for FILE.rejected
-	// Fatal: this is about the file, and what follows was not read. Skipping bad rows
-	// does not help.
+	// Fatal: the problem is of the file, and ended the reading. Skipping bad rows does not help.
 	Fatal bool `json:"-"`
 
-	row    int     // which bad row it is of, from 1; lines are no name for one: a model may have a single line
+	row    int     // number of the bad row, from 1, and not its line: a model may have a single line
 	header *string // the text of a CSV's header
 }
 
-// Options are what a Workbench model and its sample data do not tell.
+// Options are the facts missing from a Workbench model and its sample data.
 type Options struct {
-	PaymentMethod string // of subscriptions that name none; the model's default-card is always dropped
-	Currency      string // of amounts that name none; "": USD
+	PaymentMethod string // of subscriptions without one; the model's default-card is always dropped
+	Currency      string // of amounts without one; "": USD
 }
 
-// Read yields the good rows and, for each bad one, a Rejection for every bad column; one
-// of the two is set. It holds one row at a time, reads to the end of the file unless a
-// Rejection is Fatal, and can be ranged over once. A failure of r is a Fatal Rejection.
+// Read yields the good rows and, for each bad one, a Rejection for every bad column; one of the two
+// is set. It holds one row at a time, reads to the end of the file unless a Rejection is Fatal, and
+// can be ranged over once. A failure of r is a Fatal Rejection.
 //
-// Rows are checked against each other in the order of the file: it is the later one that
-// is rejected, also when the earlier one is bad in another column.
+// Of two contradicting rows the later one is rejected, even if the earlier one is bad in another
+// column.
 func Read(r io.Reader, f Format, o Options) iter.Seq2[Record, *Rejection] {
 	return func(yield func(Record, *Rejection) bool) {
 		s := &session{checker: newChecker(), options: o, yield: yield}
@@ -92,8 +91,7 @@ func Read(r io.Reader, f Format, o Options) iter.Seq2[Record, *Rejection] {
 	}
 }
 
-// A session is one pass over one file. Its methods return false when the caller has
-// stopped ranging.
+// A session is one pass over one file. Its methods return false if the caller has stopped ranging.
 type session struct {
 	checker
 	options Options
@@ -102,7 +100,7 @@ type session struct {
 	badRows int
 }
 
-// rejectRow yields a Rejection for each of the problems. raw is masked here.
+// rejectRow yields a Rejection for each of the problems, and masks raw.
 func (s *session) rejectRow(line int, raw string, problems []problem) bool {
 	s.badRows++
 	masked := secret.MaskCards(raw)
@@ -116,14 +114,14 @@ func (s *session) rejectRow(line int, raw string, problems []problem) bool {
 	return true
 }
 
-// rejectFile yields that the file cannot be read from the line on.
+// rejectFile yields the reasons why the file cannot be read from the line on.
 func (s *session) rejectFile(line int, reasons ...string) {
 	for _, reason := range reasons {
 		s.rejectHeader(line, problem{reason: reason})
 	}
 }
 
-// rejectHeader yields problems that spoil the whole file.
+// rejectHeader yields problems of the whole file.
 func (s *session) rejectHeader(line int, problems ...problem) {
 	for _, p := range problems {
 		r := p.rejection(line)
@@ -134,16 +132,15 @@ func (s *session) rejectHeader(line int, problems ...problem) {
 	}
 }
 
-// maxReason is the length to which a reason is cut: some quote the field, which may be
-// as long as a row may be.
+// maxReason is the longest reason. Some quote the field, which may be as long as a row.
 const maxReason = 400
 
 func (p problem) rejection(line int) *Rejection {
 	return &Rejection{Line: line, Column: mask(p.column), Reason: mask(p.reason)}
 }
 
-// mask masks before it cuts, so that no part of a card number is left at the cut, and
-// after, because a cut can make a longer number look like one.
+// mask masks before the cut, so that no part of a card number is left at it, and after the cut,
+// which can make a longer number look like one.
 func mask(text string) string {
 	text = maskText(text)
 	if len(text) > maxReason {

@@ -9,14 +9,13 @@ import (
 	"strings"
 )
 
-// A RejectedWriter writes bad rows to FILE.rejected: each row once, as it was but for
-// masked card numbers, with its line, columns and reasons before it. Those stand in
-// columns rejected_line, rejected_column and rejected_reason, which Read skips: the file
-// can be corrected in place and imported. They come first, because a row with the wrong
-// number of fields is readable only behind them.
+// A RejectedWriter writes bad rows to FILE.rejected: each row once, with card numbers masked, and
+// its line, columns and reasons before it. These are in the columns rejected_line, rejected_column
+// and rejected_reason, which Read skips: the file can be corrected in place and imported. They come
+// first, because a row with the wrong number of fields is readable only behind them.
 //
-// The items of a Workbench model, and of its sample data, are written as JSON lines, for
-// people: they are no book.
+// The items of a Workbench model, and of its sample data, are written as JSON lines for people:
+// they are no book.
 type RejectedWriter struct {
 	out     *bufio.Writer
 	format  Format
@@ -29,7 +28,7 @@ func NewRejectedWriter(w io.Writer, f Format) *RejectedWriter {
 	return &RejectedWriter{out: bufio.NewWriterSize(w, chunk), format: f}
 }
 
-// Write takes a Rejection, in the order of Read. A Fatal one has no row and is left out.
+// Write takes a Rejection, in the order of Read. It leaves out a Fatal one, which has no row.
 func (w *RejectedWriter) Write(r *Rejection) error {
 	if r.Fatal {
 		return nil
@@ -43,7 +42,7 @@ func (w *RejectedWriter) Write(r *Rejection) error {
 	return nil
 }
 
-// Flush writes what is still held back.
+// Flush writes the pending rows.
 func (w *RejectedWriter) Flush() error {
 	if err := w.writeRow(); err != nil {
 		return err
@@ -88,8 +87,8 @@ func (w *RejectedWriter) writeCSV(r *Rejection, fields ...string) error {
 	return err
 }
 
-// writeJSON puts the three before the row's own members. A row that is no object is quoted
-// as a whole.
+// writeJSON puts the three columns before the row's own members. A row in another form than an
+// object is quoted as a whole.
 func (w *RejectedWriter) writeJSON(r *Rejection, line, column, reason string) error {
 	b := append([]byte(`{"`+rejectedLine+`":`), line...)
 	b = appendJSON(append(b, `,"`+rejectedColumn+`":`...), maskText(column))

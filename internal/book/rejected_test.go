@@ -54,7 +54,8 @@ func TestRejected_CSV(t *testing.T) {
 
 func TestRejected_JSONLines(t *testing.T) {
 	golden(t, "rejected.jsonl", rejectedFile(t, JSONLines, goodLine+"\n"+
-		set("amount", "0")+"\n{}\n"+set("account", "4242424242424242")+"\n"+set("payment_method", `"\u0034242424242424242"`)+"\nwhat 4242424242424242\n"))
+		set("amount", "0")+"\n{}\n"+set("account", "4242424242424242")+"\n"+set("payment_method", `"\u0034242424242424242"`)+
+		"\nwhat 4242424242424242\n"))
 }
 
 func TestRejected_WorkbenchNeverShowsTheCard(t *testing.T) {
@@ -83,7 +84,8 @@ func TestRejected_CanBeCorrectedAndImported(t *testing.T) {
 			t.Errorf("%v: the rejected rows are good: %q", f, got)
 		}
 		again = strings.ReplaceAll(again, `"amount":"BAD"`, `"amount":"1"`)
-		again = strings.Replace(strings.ReplaceAll(again, ",k,BAD,", ",k,1,"), `"subscription":"s1"`, `"subscription":"s2"`, 1)
+		again = strings.Replace(strings.ReplaceAll(again, ",k,BAD,", ",k,1,"), `"subscription":"s1"`, `"subscription":"s2"`,
+			1)
 		records, got := readAll(t, f, again)
 		rejects(t, got)
 		if len(records) != 2 {

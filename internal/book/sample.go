@@ -11,16 +11,15 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// readSamples reads the CSV that NoSQL Workbench takes for sample data: a column for each
-// attribute, the keys among them, and a row for each item. An empty cell is an attribute that
-// the item does not have. The types are the model's and do not stand in the file: a cell is
-// text, and that of PaymentDetails is a map in DynamoDB JSON.
+// readSamples reads the CSV of NoSQL Workbench's sample data: a column for each attribute,
+// including the keys, and a row for each item. An empty cell is an absent attribute. The file has
+// no types: a cell is text, and that of PaymentDetails a map in DynamoDB JSON.
 func (s *session) readSamples(src *source) {
 	s.readCSV(src, &model{session: s, src: src, items: map[uint64]seenItem{}})
 }
 
-// isSampleHeader reports whether the first line that is not blank names the keys of the
-// recurring-payments table, which no book has.
+// isSampleHeader reports whether the first line names the keys of the recurring-payments table. No
+// book has them.
 func isSampleHeader(text []byte) bool {
 	first, _, _ := bytes.Cut(text, []byte("\n"))
 	var names []string
@@ -51,7 +50,7 @@ func (t *table) sampleHeader(names []string) (problems []problem) {
 	return problems
 }
 
-// sample reads one row as the item that it shows, and yields what that is.
+// sample reads one row as an item, and yields its record.
 func (t *table) sample(line int, fields []string) bool {
 	shown := map[string]any{}
 	attributes := map[string]attribute{}
@@ -83,8 +82,7 @@ func (t *table) sample(line int, fields []string) bool {
 	return t.items.yieldItem(line, newItem(attributes), string(b))
 }
 
-// details returns the cell as a JSON value when it is one, so that a default-card in it is
-// left out of what is shown.
+// details returns a cell of JSON as its value, in which a default-card can be dropped.
 func details(cell string) (v any) {
 	dec := json.NewDecoder(strings.NewReader(cell))
 	dec.UseNumber() // a card number stays one

@@ -22,10 +22,13 @@ func TestSamples_Rows(t *testing.T) {
 		goodSample+",,,,\r\n")
 	rejects(t, bad)
 	want := []Record{
-		{Line: 2, Subscription: &billing.NewSubscription{Account: "1", Email: "a@b.c", ID: "s1", SKU: "k", Amount: amountOf(t, "12.99", "USD"),
-			PaymentDay: 28, Method: "pm_1", Address: "x, y", Interval: billing.Monthly, ReminderDays: 7, NextPayment: civil.MustParse("2023-06-28")}},
+		{Line: 2, Subscription: &billing.NewSubscription{Account: "1", Email: "a@b.c", ID: "s1", SKU: "k",
+			Amount:     amountOf(t, "12.99", "USD"),
+			PaymentDay: 28, Method: "pm_1", Address: "x, y", Interval: billing.Monthly, ReminderDays: 7,
+			NextPayment: civil.MustParse("2023-06-28")}},
 		{Line: 4, Receipt: &Receipt{Line: 4, Account: "1", SK: "REC#2023-05-28T14:15:39.24#SKU#k", SKU: "k", Email: "a@b.c",
-			Processed: at(t, "2023-05-28T14:15:39.247Z"), Amount: amountOf(t, "12.99", "USD"), Expires: at(t, "2023-11-18T14:36:40Z")}},
+			Processed: at(t, "2023-05-28T14:15:39.247Z"), Amount: amountOf(t, "12.99", "USD"), Expires: at(t,
+				"2023-11-18T14:36:40Z")}},
 		{Line: 5, Account: &Account{Line: 5, ID: "1", Email: "a@b.c"}},
 	}
 	if !reflect.DeepEqual(records, want) {
@@ -91,14 +94,16 @@ func TestSamples_Header(t *testing.T) {
 
 // TestSamples_CardsAreNotShown: neither a card number nor what a default-card holds.
 func TestSamples_CardsAreNotShown(t *testing.T) {
-	card := strings.Replace(goodSample, `""PaymentMethod""`, `""default-card"":{""S"":""1234123412341234""},""PaymentMethod""`, 1)
+	card := strings.Replace(goodSample, `""PaymentMethod""`,
+		`""default-card"":{""S"":""1234123412341234""},""PaymentMethod""`, 1)
 	records, got := readAll(t, Samples, sampleHeader+"\n"+card+"\n")
 	rejects(t, got)
 	if len(records) != 1 || records[0].Subscription.Method != "pm_1" {
 		t.Errorf("records %+v", records)
 	}
 	text := sampleHeader + "\n" + strings.Replace(card, "12.99", "x", 1) + "\n"
-	if shown := rejectedFile(t, Samples, text); strings.Contains(shown, "1234") || strings.Contains(shown, "default-card") || !strings.Contains(shown, `"PK":"ACC#1"`) {
+	if shown := rejectedFile(t, Samples, text); strings.Contains(shown, "1234") ||
+		strings.Contains(shown, "default-card") || !strings.Contains(shown, `"PK":"ACC#1"`) {
 		t.Errorf("FILE.rejected: %s", shown)
 	}
 }
@@ -106,10 +111,13 @@ func TestSamples_CardsAreNotShown(t *testing.T) {
 // TestStoresOwnItemsArePassedOver holds for both forms: what a store keeps about itself is
 // nothing to import, and the tracking tables are no book.
 func TestStoresOwnItemsArePassedOver(t *testing.T) {
-	for _, key := range [][2]string{{"META", "META"}, {"RUN#payments", "FLOOR"}, {"RUN#reminders", "2023-05-28#x"}, {"LEASE#payments", "2023-05-28"},
+	for _, key := range [][2]string{{"META", "META"}, {"RUN#payments", "FLOOR"}, {"RUN#reminders", "2023-05-28#x"},
+		{"LEASE#payments", "2023-05-28"},
 		{"OUT#00", "2023#x"}, {"OUT#DEAD", "2023#x"}, {"ACT#00", "2023#x"}, {"INB#DEAD", "2023#x"},
-		{"ACCOUNT", "acct_1"}, {"CUSTOMER", "0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58"}, {"QUARANTINE", "acct_1#evt_1"}, {"OWN", "OWN"}, {"ACC#1", "PER#1#SKU#2#000003"}} {
-		item := `{"PK":{"S":"` + key[0] + `"},"SK":{"S":"` + key[1] + `"},"Completed":{"BOOL":true},"Counts":{"M":{"due":{"N":"1"}}}}`
+		{"ACCOUNT", "acct_1"}, {"CUSTOMER", "0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58"}, {"QUARANTINE", "acct_1#evt_1"},
+		{"OWN", "OWN"}, {"ACC#1", "PER#1#SKU#2#000003"}} {
+		item := `{"PK":{"S":"` + key[0] + `"},"SK":{"S":"` + key[1] +
+			`"},"Completed":{"BOOL":true},"Counts":{"M":{"due":{"N":"1"}}}}`
 		records, got := readAll(t, Workbench, modelOf(item))
 		rejects(t, got)
 		if len(records) != 0 {
@@ -129,7 +137,8 @@ func TestStoresOwnItemsArePassedOver(t *testing.T) {
 	if len(records) != 1 {
 		t.Errorf("%d records, want the one of the table after them", len(records))
 	}
-	for _, keys := range []string{`7`, `{"PartitionKey":"id"}`, `{"PartitionKey":{"AttributeName":"pk"},"SortKey":{"AttributeName":"sk"}}`} {
+	for _, keys := range []string{`7`, `{"PartitionKey":"id"}`,
+		`{"PartitionKey":{"AttributeName":"pk"},"SortKey":{"AttributeName":"sk"}}`} {
 		_, got := readAll(t, Workbench, `{"DataModel":[{"KeyAttributes":`+keys+`,"TableData":[{"id":{"S":"evt_1"}}]}]}`)
 		rejects(t, got, "1 : want an item with PK and SK")
 	}

@@ -19,13 +19,12 @@ var (
 	errEmpty   = errors.New("the file is empty")
 )
 
-// A source hands a file's bytes to a parser, without a byte order mark, and keeps those of
-// the row at hand, so that it can be shown as it was. It bounds how much a parser can
-// take in for one row. Offsets count from after the mark.
+// A source hands a file's bytes to a parser, without a byte order mark. It keeps the bytes of the
+// present row, to show them, and bounds the length of a row. Offsets count from after the mark.
 type source struct {
 	r      *bufio.Reader
-	window []byte // from offset start on: the row at hand and what was read ahead
-	buf    []byte // the memory that window lies in
+	window []byte // from offset start on: the present row and bytes read ahead
+	buf    []byte // memory of window
 	start  int64
 	line   int // of start, from 1
 }
@@ -49,7 +48,7 @@ func newSource(r io.Reader) (*source, error) {
 	return &source{r: br, line: 1}, nil
 }
 
-// Read returns errTooLong when the row at hand is over the bound.
+// Read returns errTooLong if the present row is over the bound.
 func (s *source) Read(p []byte) (int, error) {
 	if len(s.window) > maxRow+2*chunk { // the parser reads ahead by a chunk
 		return 0, errTooLong
@@ -64,8 +63,8 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// upTo returns the bytes from the row's start to the offset. They stay valid until the
-// next Read or advance.
+// upTo returns the bytes from the row's start to the offset. They are valid until the next Read or
+// advance.
 func (s *source) upTo(end int64) []byte { return s.window[:end-s.start] }
 
 // advance makes the offset the start of the next row.

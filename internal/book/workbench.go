@@ -11,11 +11,9 @@ import (
 	"github.com/duesday/duesday/internal/schema"
 )
 
-// A model reads the sample data of a NoSQL Workbench model: the items in TableData, of a
-// table or of its facets. Tables go by any name, since the published model misspells its
-// own; it is an item's keys that say what it is. What a store keeps about itself is passed
-// over, and so are the tables that have the keys of Duesday's tracking tables: there is
-// nothing in them to import.
+// A model reads the sample data of a NoSQL Workbench model: the items in TableData, of a table or
+// of its facets. The published model misspells its table's name, so the keys of an item decide its
+// kind. A model skips a store's own records, and tables with the keys of Duesday's tracking tables.
 type model struct {
 	*session
 	src      *source
@@ -25,7 +23,7 @@ type model struct {
 	items    map[uint64]seenItem
 }
 
-// A seenItem is an item that another facet may show again.
+// A seenItem is an item that another facet may repeat.
 type seenItem struct {
 	line    int
 	content uint64
@@ -100,7 +98,7 @@ func (m *model) keys() error {
 	return nil
 }
 
-// line returns the line that the decoder has come to, and lets go of what is before it.
+// line returns the decoder's present line, and drops the bytes before it.
 func (m *model) line() int {
 	m.src.advance(m.dec.InputOffset())
 	return m.src.line
@@ -112,7 +110,7 @@ func (m *model) token() (json.Token, error) {
 	return t, err
 }
 
-// member calls visit at each member of the object that comes next; visit reads its value.
+// member calls visit for each member of the next value, an object; visit must read the value.
 func (m *model) member(visit func(name string) error) error {
 	return m.inside('{', func() error {
 		name, err := m.token()
@@ -123,7 +121,7 @@ func (m *model) member(visit func(name string) error) error {
 	})
 }
 
-// elements calls visit at each element of the array that comes next; visit reads it.
+// elements calls visit for each element of the next value, an array; visit must read it.
 func (m *model) elements(visit func() error) error { return m.inside('[', visit) }
 
 func (m *model) inside(open json.Delim, visit func() error) error {
@@ -143,7 +141,7 @@ func (m *model) inside(open json.Delim, visit func() error) error {
 	return err
 }
 
-// skip reads over a value, however large.
+// skip skips a value, however large.
 func (m *model) skip() error {
 	depth := 0
 	for {
@@ -163,7 +161,7 @@ func (m *model) skip() error {
 	}
 }
 
-// item reads one item and yields what it is.
+// item reads one item and yields its record.
 func (m *model) item() error {
 	var raw json.RawMessage
 	if err := m.dec.Decode(&raw); err != nil {
@@ -174,7 +172,8 @@ func (m *model) item() error {
 	m.line()
 	shown := withoutCards(raw)
 	it, reason := decodeItem(raw)
-	if reason != "" && !m.rejectRow(line, shown, []problem{{"", reason}}) || reason == "" && !m.yieldItem(line, it, shown) {
+	if reason != "" && !m.rejectRow(line, shown, []problem{{"", reason}}) || reason == "" &&
+		!m.yieldItem(line, it, shown) {
 		return errStopped
 	}
 	return nil
@@ -199,8 +198,8 @@ func (m *model) yieldItem(line int, it *item, shown string) bool {
 	return m.yield(r, nil)
 }
 
-// again returns the line that has an item of the same key already, and whether it has the
-// same content.
+// again returns the earlier line of an item with the same key. same reports whether it has the same
+// content.
 func (m *model) again(line int, it *item, content string) (first int, same bool) {
 	var h maphash.Hash
 	h.SetSeed(m.seed)
@@ -215,8 +214,8 @@ func (m *model) again(line int, it *item, content string) (first int, same bool)
 	return 0, false
 }
 
-// withoutCards returns the item for people to read: masked, and without its default-card.
-// Members are in alphabetical order.
+// withoutCards returns the item for people: masked, without its default-card, and in alphabetical
+// order.
 func withoutCards(raw json.RawMessage) string {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()

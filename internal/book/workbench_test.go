@@ -34,12 +34,16 @@ func TestWorkbench_Seed(t *testing.T) {
 	rejects(t, got)
 	want := []Record{
 		{Line: 38, Subscription: &billing.NewSubscription{Account: "123", Email: "s@s.com", ID: "123", SKU: "999",
-			Amount: amountOf(t, "12.99", "USD"), PaymentDay: 28, Method: "pm_card_visa", Address: "12 Bridge Street, Birmingham, B12 7ST",
+			Amount: amountOf(t, "12.99", "USD"), PaymentDay: 28, Method: "pm_card_visa", Address: "12 Bridge Street, " +
+				"Birmingham, B12 7ST",
 			Interval: billing.Monthly, ReminderDays: 7,
 			NextPayment: civil.MustParse("2023-06-28"), NextReminder: civil.MustParse("2023-06-21"),
-			Created: at(t, "2023-05-18T09:41:25.856Z"), LastPayment: at(t, "2023-05-18T14:15:39.247Z"), LastReminder: at(t, "2023-05-21T14:15:39.247Z")}},
-		{Line: 68, Receipt: &Receipt{Line: 68, Account: "123", SK: "REC#12023-05-28T14:15:39.24#SKU#999", SKU: "999", Email: "s@s.com",
-			Processed: at(t, "2023-05-28T14:15:39.247Z"), Amount: amountOf(t, "12.99", "USD"), Expires: time.Unix(1700318200, 0).UTC()}},
+			Created: at(t, "2023-05-18T09:41:25.856Z"), LastPayment: at(t, "2023-05-18T14:15:39.247Z"), LastReminder: at(t,
+				"2023-05-21T14:15:39.247Z")}},
+		{Line: 68, Receipt: &Receipt{Line: 68, Account: "123", SK: "REC#12023-05-28T14:15:39.24#SKU#999", SKU: "999",
+			Email:     "s@s.com",
+			Processed: at(t, "2023-05-28T14:15:39.247Z"), Amount: amountOf(t, "12.99", "USD"), Expires: time.Unix(1700318200,
+				0).UTC()}},
 	}
 	if !reflect.DeepEqual(records, want) {
 		t.Errorf("got %+v\n%+v\n%+v", records, records[0].Subscription, records[1].Receipt)
@@ -76,20 +80,25 @@ func TestWorkbench_Subscriptions(t *testing.T) {
 		{edit(`{"S":"12.99"}`, `{"N":12.99}`), nil},
 		{edit(`"default-card":{"S":"4242424242424242"}`, `"default-card":{"L":[{"N":"4242424242424242"}]}`), nil},
 		{edit(`"SKU":{"S":"k"}`, `"default-card":{"S":"4242424242424242"}`), nil},
-		{edit(`"SKU":{"S":"k"}`, `"Status":{"S":"active"},"TimeZone":{"S":"Asia/Tokyo"},"Interval":{"S":"month"},"ReminderDays":{"N":"0"},"Installments":{"N":"3"}`), nil},
+		{edit(`"SKU":{"S":"k"}`,
+			`"Status":{"S":"active"},"TimeZone":{"S":"Asia/Tokyo"},"Interval":{"S":"month"},"ReminderDays":{"N":"0"},"Installments":{"N":"3"}`), nil},
 		{edit(`"SKU":{"S":"k"}`, `"CreatedDate":{"S":"2023-05-18"}`), nil},
 		{edit(`"SKU":{"S":"k"}`, `"SKU":{"S":"other"}`), []string{"2 SKU: is not the one in SK"}},
 		{edit(`"SKU":{"S":"k"}`, `"Status":{"S":"canceled"}`), []string{"2 Status: import takes only"}},
 		{edit(`"SKU":{"S":"k"}`, `"Colour":{"S":"4242424242424242"}`), []string{"2 Colour: is not an attribute"}},
 		{edit(`"default-address"`, `"cvv"`), []string{"2 PaymentDetails.cvv: is not an attribute"}},
-		{edit(`"default-address":{"S":"x"}`, `"default-address":{"S":"4242 4242 4242 4242"}`), []string{"2 PaymentDetails.default-address: looks like a card number"}},
-		{edit(`"default-address":{"S":"x"}`, `"default-address":{"BOOL":true}`), []string{"2 PaymentDetails.default-address: want a string"}},
+		{edit(`"default-address":{"S":"x"}`, `"default-address":{"S":"4242 4242 4242 4242"}`),
+			[]string{"2 PaymentDetails.default-address: looks like a card number"}},
+		{edit(`"default-address":{"S":"x"}`, `"default-address":{"BOOL":true}`),
+			[]string{"2 PaymentDetails.default-address: want a string"}},
 		{edit(`"default-address":{"S":"x"}`, `"Currency":{"S":"JPY"}`), []string{"2 PaymentAmount: …no decimals"}},
 		{edit(`"default-address":{"S":"x"}`, `"Currency":{"S":"what"}`), []string{"2 PaymentDetails.Currency: …ISO"}},
 		{edit(`"NextPaymentDate":{"S":"2023-06-28"},`, ""), []string{"2 NextPaymentDate: is missing"}},
 		{edit(`2023-06-28`, `2023-06-27`), []string{"2 NextPaymentDate: …2023-06-28"}},
-		{edit(`"SKU":{"S":"k"}`, `"CreatedDate":{"S":"May"},"NextReminderDate":{"S":"x"}`), []string{"2 CreatedDate: want a time", "2 NextReminderDate: "}},
-		{edit(`"SKU":{"S":"k"}`, `"CreatedDate":{"S":"4242424242424242"}`), []string{"2 CreatedDate: looks like a card number"}},
+		{edit(`"SKU":{"S":"k"}`, `"CreatedDate":{"S":"May"},"NextReminderDate":{"S":"x"}`),
+			[]string{"2 CreatedDate: want a time", "2 NextReminderDate: "}},
+		{edit(`"SKU":{"S":"k"}`, `"CreatedDate":{"S":"4242424242424242"}`),
+			[]string{"2 CreatedDate: looks like a card number"}},
 		{edit("SUB#s1#SKU#k", "SUB#s1"), []string{"2 SK: want SUB#"}},
 		{edit("SUB#s1#SKU#k", "THING#1"), []string{"2 SK: is no item that import knows"}},
 		{edit("ACC#1", "STORE#1"), []string{"2 PK: want ACC#"}},
@@ -113,7 +122,8 @@ func TestWorkbench_Options(t *testing.T) {
 		want string
 	}{
 		{Options{}, "--payment-method: is missing: want the processor's token, such as pm_card_visa"},
-		{Options{PaymentMethod: "pm", Currency: "XXQ"}, `--currency: currency "XXQ" is not an active ISO 4217 code: want one such as EUR`},
+		{Options{PaymentMethod: "pm", Currency: "XXQ"},
+			`--currency: currency "XXQ" is not an active ISO 4217 code: want one such as EUR`},
 	} {
 		for _, bad := range Read(strings.NewReader(modelOf(goodItem)), Workbench, tt.o) {
 			if bad == nil || bad.Column+": "+bad.Reason != tt.want {
@@ -140,7 +150,8 @@ func TestWorkbench_ReceiptsAndAccounts(t *testing.T) {
 		{edit(`"TTL":{"N":"1700318200"}`, `"TTL":{"S":"1700318200"}`), nil},
 		{edit(`"SKU":{"S":"k"}`, `"Subscription":{"S":"s1"},"Currency":{"S":"EUR"}`), nil},
 		{edit(`"ProcessedDate":{"S":"2023-05-28T14:15:39.247Z"},`, ""), []string{"2 ProcessedDate: is missing"}},
-		{edit(`"ProcessedDate":{"S":"2023-05-28T14:15:39.247Z"}`, `"ProcessedDate":{"S":"x"}`), []string{"2 ProcessedDate: want a time"}},
+		{edit(`"ProcessedDate":{"S":"2023-05-28T14:15:39.247Z"}`, `"ProcessedDate":{"S":"x"}`),
+			[]string{"2 ProcessedDate: want a time"}},
 		{edit(`12.99`, `x`), []string{"2 ProcessedAmount: "}},
 		{edit(`12.99`, `-1`), []string{"2 ProcessedAmount: must not be negative"}},
 		{edit(`"ProcessedAmount":{"S":"12.99"},`, ``), []string{"2 ProcessedAmount: is missing"}},
@@ -165,14 +176,17 @@ func TestWorkbench_ReceiptsAndAccounts(t *testing.T) {
 }
 
 func TestWorkbench_ItemsAgainstEachOther(t *testing.T) {
-	reordered := strings.Replace(strings.TrimSuffix(goodItem, "}"), `{"PK":{"S":"ACC#1"},`, "{", 1) + `,"PK":{"S":"ACC#1"}}`
-	records, got := readAll(t, Workbench, modelOf(goodItem, goodItem, reordered, strings.Replace(goodItem, "4242424242424242", "0", 1)))
+	reordered := strings.Replace(strings.TrimSuffix(goodItem, "}"), `{"PK":{"S":"ACC#1"},`, "{", 1) +
+		`,"PK":{"S":"ACC#1"}}`
+	records, got := readAll(t, Workbench, modelOf(goodItem, goodItem, reordered,
+		strings.Replace(goodItem, "4242424242424242", "0", 1)))
 	rejects(t, got)
 	if len(records) != 1 {
 		t.Errorf("an item of several facets was yielded %d times", len(records))
 	}
 	_, got = readAll(t, Workbench, modelOf(goodItem,
-		strings.Replace(goodItem, "12.99", "13.99", 1), strings.ReplaceAll(goodItem, `k"`, `k2"`), strings.Replace(strings.ReplaceAll(goodItem, "s1", "s2"), "a@b.c", "x@b.c", 1)))
+		strings.Replace(goodItem, "12.99", "13.99", 1), strings.ReplaceAll(goodItem, `k"`,
+			`k2"`), strings.Replace(strings.ReplaceAll(goodItem, "s1", "s2"), "a@b.c", "x@b.c", 1)))
 	rejects(t, got, "3 SK: …on line 2", "4 SK: …on line 2", "5 Email: the account has another address on line 2")
 }
 

@@ -7,13 +7,12 @@ import (
 	"io"
 )
 
-// A Writer writes rows as CSV with a header, or as JSON lines of strings. What it writes
-// under the names of Columns can be read again.
+// A Writer writes rows as CSV with a header, or as JSON lines of strings. Read can read rows under
+// the names of Columns again.
 //
-// Values are written as they are. Ids, addresses and texts come from people, and one that
-// begins with = + - or @ is a formula to a spreadsheet; it is not changed here, because a
-// negative amount begins so too and a file that is read again must say the same. Do not
-// open an export of ids that you do not trust in a spreadsheet as anything but text.
+// Values are written as they are. An id, address or text of a person that begins with = + - or @ is
+// a formula to a spreadsheet. It stays unchanged: a negative amount begins so too, and a file must
+// read back the same. An export of untrusted ids must be opened in a spreadsheet as text.
 type Writer struct {
 	columns []string
 	csv     *csv.Writer // nil for JSON lines
@@ -69,8 +68,8 @@ func (w *Writer) writeHeader() error {
 	return w.csv.Write(w.columns)
 }
 
-// Flush writes what is still held back; a CSV without rows gets its header. It returns the
-// first error of any write.
+// Flush writes the pending rows; a CSV without rows gets its header. It returns the first error of
+// any write.
 func (w *Writer) Flush() error {
 	if w.csv != nil {
 		if err := w.writeHeader(); err != nil {

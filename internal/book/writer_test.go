@@ -56,8 +56,10 @@ func TestWriter_RoundTrip(t *testing.T) {
 		for range random.IntN(20) {
 			address.WriteRune(letters[random.IntN(len(letters))])
 		}
-		row := map[string]string{"account": "=1+2", "email": "a@b.c", "subscription": `s"1,`, "sku": "-k", "amount": "12.90", "currency": "USD",
-			"payment_day": "31", "payment_method": "pm", "next_payment_date": "2024-02-29", "address": address.String(), "reminder_days": "0"}
+		row := map[string]string{"account": "=1+2", "email": "a@b.c", "subscription": `s"1,`, "sku": "-k", "amount": "12.90",
+			"currency":    "USD",
+			"payment_day": "31", "payment_method": "pm", "next_payment_date": "2024-02-29", "address": address.String(),
+			"reminder_days": "0"}
 		fromCSV, got := readAll(t, CSV, csvOf(t, row))
 		rejects(t, got)
 		values := make([]string, columns)
