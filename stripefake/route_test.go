@@ -3,7 +3,6 @@ package stripefake
 import (
 	"net/url"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/duesday/duesday/internal/stripetest"
@@ -27,7 +26,7 @@ func TestParams_areStripes(t *testing.T) {
 		if !unknown(route, "of_nobody") {
 			t.Errorf("%s: the specification takes anything", route.Endpoint())
 		}
-		for _, name := range append(strings.Fields(route.Params), "expand") {
+		for _, name := range append(route.Names(), "expand") {
 			names++
 			if route.Know(shape.Form{name: "x"}, NewestVersion) == nil && unknown(route, name) {
 				t.Errorf("%s takes %s, which Stripe has not", route.Endpoint(), name)

@@ -25,7 +25,11 @@ type Call struct {
 type Route struct {
 	Method string
 	Path   string // with {names}, as in Stripe's spec: /v1/payment_intents/{intent}/confirm
-	Params string // the top-level parameters that it knows, separated by spaces; expand need not be said unless it is a DELETE, listParams are those of lists
+	// Params are the parameters, separated by spaces, each with the type that it must have: name,
+	// name:int, name:time (not negative), name:amount (not larger than an amount either),
+	// name:bool, name:one|two. Names may have brackets. A list has ListParams. Every route but
+	// a DELETE has expand as well.
+	Params string
 	Former string // those that only versions before 2025-03-31.basil know
 	Do     func(*Call) (object, error)
 

@@ -19,9 +19,9 @@ const endpointParams = "url enabled_events description metadata"
 func endpointRoutes() []Route {
 	return []Route{
 		{Method: "GET", Path: "/v1/webhook_endpoints", Params: ListParams, Do: func(c *Call) (object, error) { return c.List("webhook_endpoint", nil) }},
-		on("POST", "/v1/webhook_endpoints", endpointParams+" api_version connect", createEndpoint),
+		on("POST", "/v1/webhook_endpoints", endpointParams+" api_version connect:bool", createEndpoint),
 		on("GET", "/v1/webhook_endpoints/{webhook_endpoint}", "", (*Call).endpoint),
-		on("POST", "/v1/webhook_endpoints/{webhook_endpoint}", endpointParams+" disabled", updateEndpoint),
+		on("POST", "/v1/webhook_endpoints/{webhook_endpoint}", endpointParams+" disabled:bool", updateEndpoint),
 		on("DELETE", "/v1/webhook_endpoints/{webhook_endpoint}", "", deleteEndpoint),
 	}
 }
@@ -41,10 +41,7 @@ func createEndpoint(c *Call) (object, error) {
 	if err := c.Require("url", "enabled_events"); err != nil {
 		return nil, err
 	}
-	connect, err := c.Flag("connect")
-	if err != nil {
-		return nil, err
-	}
+	connect := c.Flag("connect")
 	o := object{"api_version": nil, "application": nil, "description": nil, "status": "enabled", "metadata": object{}, "_connect": connect}
 	if v := c.Form.Str("api_version"); v != "" {
 		if err := checkVersion(v); err != nil {
@@ -124,10 +121,7 @@ func updateEndpoint(c *Call) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	disabled, err := c.Flag("disabled")
-	if err != nil {
-		return nil, err
-	}
+	disabled := c.Flag("disabled")
 	if err := c.endpointMembers(o); err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ const (
 
 func eventRoutes() []Route {
 	return []Route{
-		on("GET", "/v1/events", ListParams+"created type types delivery_success", listEvents),
+		on("GET", "/v1/events", ListParams+"created type types delivery_success:bool", listEvents),
 		{Method: "GET", Path: "/v1/events/{id}", Do: func(c *Call) (object, error) {
 			o, err := c.Find("event", c.Path["id"], "id")
 			if err == nil && !c.isRecent(o) {
@@ -132,10 +132,7 @@ func listEvents(c *Call) (object, error) {
 	case c.Form.Has("types") && len(types) == 0:
 		return nil, shape.Invalid("", "types", "Invalid array: types has to be a list: types[]=…")
 	}
-	delivered, err := c.Flag("delivery_success")
-	if err != nil {
-		return nil, err
-	}
+	delivered := c.Flag("delivery_success")
 	return c.List("event", func(e object) bool {
 		typ := e.Str("type")
 		prefix, wildcard := strings.CutSuffix(one, "*")

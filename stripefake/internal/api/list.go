@@ -14,7 +14,7 @@ const (
 )
 
 // ListParams are the parameters that every list knows.
-const ListParams = " limit starting_after ending_before expand "
+const ListParams = " limit:int starting_after ending_before expand "
 
 // List answers with a page of the objects of the kind that keep lets through (nil: all),
 // newest first: limit, starting_after, ending_before and created are obeyed. Deleted
@@ -25,10 +25,8 @@ func (c *Call) List(kindName string, keep func(object) bool) (object, error) {
 
 // Page is list over the objects, oldest first.
 func (c *Call) Page(all []object, keep func(object) bool) (object, error) {
-	limit, err := c.Num("limit")
+	limit := c.Num("limit")
 	switch {
-	case err != nil:
-		return nil, err
 	case !c.Form.Has("limit"):
 		limit = pageDefault
 	case limit < 1 || limit > pageMax:
@@ -92,7 +90,7 @@ func (c *Call) created() (func(int64) bool, error) {
 		if v, ok := c.Form.At(name); !ok || name == "created" && isForm(v) {
 			continue
 		}
-		limit, err := c.Num(name)
+		limit, err := c.number(name)
 		if err != nil {
 			return nil, err
 		}

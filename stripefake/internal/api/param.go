@@ -20,8 +20,47 @@ func (c *Call) Require(params ...string) error {
 	return nil
 }
 
-// Num returns the whole number that the parameter is; 0 if it is not there.
-func (c *Call) Num(param string) (int64, error) {
+// check returns the error of the first parameter whose value is not of the type that the route
+// declares.
+func (c *Call) check() error {
+	for entry := range strings.FieldsSeq(c.route.Params) {
+		name, typ, typed := strings.Cut(entry, ":")
+		if v, ok := c.Form.At(name); typed && ok {
+			if err := c.checkType(name, typ, v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Call) checkType(name, typ string, v any) error {
+	switch typ {
+	case "bool":
+		if v != "" && v != "true" && v != "false" {
+			return shape.Invalid("", name, "Invalid boolean: "+shape.Shown(v))
+		}
+	case "int", "time", "amount":
+		n, err := c.number(name)
+		switch {
+		case err != nil:
+			return err
+		case typ != "int" && n < 0:
+			return shape.Invalid("parameter_invalid_integer", name, "This value must be greater than or equal to 0.")
+		case typ == "amount" && n > shape.MaxAmount:
+			return shape.Invalid("amount_too_large", name, fmt.Sprintf("Amount must be no more than %d.", shape.MaxAmount))
+		}
+	default:
+		of := strings.Split(typ, "|")
+		if s, ok := v.(string); !ok || !slices.Contains(of, s) {
+			return shape.Invalid("", name, fmt.Sprintf("Invalid %s: must be one of %s", name, strings.Join(of, ", ")))
+		}
+	}
+	return nil
+}
+
+// number reads a whole number; 0 if the parameter is absent or empty.
+func (c *Call) number(param string) (int64, error) {
 	v, ok := c.Form.At(param)
 	if !ok || v == "" {
 		return 0, nil
@@ -34,45 +73,16 @@ func (c *Call) Num(param string) (int64, error) {
 	return n, nil
 }
 
-// Amount returns the amount that the parameter is, which is not negative; 0 if it is not
-// there.
-func (c *Call) Amount(param string) (int64, error) {
-	n, err := c.Num(param)
-	switch {
-	case err != nil:
-		return 0, err
-	case n < 0:
-		return 0, shape.Invalid("parameter_invalid_integer", param, "This value must be greater than or equal to 0.")
-	case n > shape.MaxAmount:
-		return 0, shape.Invalid("amount_too_large", param, fmt.Sprintf("Amount must be no more than %d.", shape.MaxAmount))
-	}
-	return n, nil
+// Num returns a parameter of type int, time or amount; 0 if it is absent.
+func (c *Call) Num(param string) int64 {
+	n, _ := c.number(param) // check has refused everything else
+	return n
 }
 
-// Flag returns whether the parameter is true; false if it is not there.
-func (c *Call) Flag(param string) (bool, error) {
-	v, ok := c.Form.At(param)
-	switch {
-	case !ok, v == "false", v == "":
-		return false, nil
-	case v == "true":
-		return true, nil
-	}
-	return false, shape.Invalid("", param, "Invalid boolean: "+shape.Shown(v))
-}
-
-// Choice returns the text that the parameter is, which is one of those, or "" if it is not
-// there.
-func (c *Call) Choice(param string, of ...string) (string, error) {
-	v, ok := c.Form.At(param)
-	if !ok {
-		return "", nil
-	}
-	s, text := v.(string)
-	if !text || !slices.Contains(of, s) {
-		return "", shape.Invalid("", param, fmt.Sprintf("Invalid %s: must be one of %s", param, strings.Join(of, ", ")))
-	}
-	return s, nil
+// Flag returns a parameter of type bool; false if it is absent.
+func (c *Call) Flag(param string) bool {
+	v, _ := c.Form.At(param)
+	return v == "true"
 }
 
 // Metadata merges the parameter metadata into that of the object: an empty value takes the
@@ -99,13 +109,4 @@ func (c *Call) Beyond(params string) error {
 // BeyondPart is beyond for a part of a parameter.
 func (c *Call) BeyondPart(name string) error {
 	return shape.Invalid("", name, "stripefake does not do what "+name+" asks for; if Stripe has it, Stripe does.")
-}
-
-// Amountless is a whole number that is no amount: it may be larger than one.
-func (c *Call) Amountless(param string) (int64, error) {
-	n, err := c.Num(param)
-	if err == nil && n < 0 {
-		err = shape.Invalid("parameter_invalid_integer", param, "This value must be greater than or equal to 0.")
-	}
-	return n, err
 }

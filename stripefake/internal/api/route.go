@@ -80,10 +80,10 @@ func (r *Route) match(parts []string) (map[string]string, bool) {
 // Endpoint names the route in counts, limits and logs.
 func (r *Route) Endpoint() string { return r.Method + " " + r.Path }
 
-// Know refuses parameters that the route does not know in the version. A DELETE answers with
-// what is no more, which has nothing to expand, unless it only cancels.
+// Know refuses a parameter that the route does not have in the version. A DELETE answers with a
+// stub, which has nothing to expand, unless it only cancels.
 func (r *Route) Know(f form, version string) error {
-	known := strings.Fields(r.Params)
+	known := r.Names()
 	if version < shape.Basil {
 		known = append(known, strings.Fields(r.Former)...)
 	}
@@ -93,6 +93,16 @@ func (r *Route) Know(f form, version string) error {
 		}
 	}
 	return nil
+}
+
+// Names returns the names of the route's top-level parameters.
+func (r *Route) Names() (names []string) {
+	for name := range strings.FieldsSeq(r.Params) {
+		name, _, _ = strings.Cut(name, ":")
+		name, _, _ = strings.Cut(name, "[")
+		names = append(names, name)
+	}
+	return names
 }
 
 // ResultKind is the kind of the objects that the route answers with: that of its resource.

@@ -178,7 +178,11 @@ func (x *exchange) execute() (r reply, saved bool) {
 	defer f.Mu.Unlock()
 	c.Now = f.time().Unix()
 	c.tick()
-	o, err := c.route.Do(c)
+	err := c.check()
+	var o object
+	if err == nil {
+		o, err = c.route.Do(c)
+	}
 	if err != nil {
 		e, known := errors.AsType[*shape.Error](err)
 		return x.failed(err), !known || !e.IsValidation()

@@ -16,11 +16,11 @@ const freeStep = 2 * 366 * api.Day
 func clockRoutes() []api.Route {
 	const path = "/v1/test_helpers/test_clocks"
 	return []api.Route{
-		on("POST", path, "frozen_time name expand", call.createClock),
+		on("POST", path, "frozen_time:time name expand", call.createClock),
 		on("GET", path, api.ListParams, call.listClocks),
 		on("GET", path+"/{test_clock}", "expand", call.getClock),
 		on("DELETE", path+"/{test_clock}", "", call.deleteClock),
-		on("POST", path+"/{test_clock}/advance", "frozen_time expand", call.advanceClock),
+		on("POST", path+"/{test_clock}/advance", "frozen_time:time expand", call.advanceClock),
 	}
 }
 
@@ -31,10 +31,7 @@ func (c call) createClock() (object, error) {
 	if err := c.Require("frozen_time"); err != nil {
 		return nil, err
 	}
-	frozen, err := c.Amountless("frozen_time")
-	if err != nil {
-		return nil, err
-	}
+	frozen := c.Num("frozen_time")
 	clock := c.Create(api.ClockKind, "clock", object{"name": shape.TextOrNil(c.Form, "name"), "frozen_time": frozen,
 		"deletes_after": c.Now + clockLife, "status": "ready", "status_details": object{}})
 	c.Emit("test_helpers.test_clock.created", clock, nil)
@@ -86,10 +83,7 @@ func (c call) advanceClock() (object, error) {
 	if err := c.Require("frozen_time"); err != nil {
 		return nil, err
 	}
-	target, err := c.Amountless("frozen_time")
-	if err != nil {
-		return nil, err
-	}
+	target := c.Num("frozen_time")
 	frozen := clock.Num("frozen_time")
 	if target <= frozen {
 		return nil, shape.Invalid("", "frozen_time", "The new frozen_time must be after the current one, "+strconv.FormatInt(frozen, 10)+".")

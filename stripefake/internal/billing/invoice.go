@@ -10,17 +10,17 @@ import (
 )
 
 func invoiceRoutes() []api.Route {
-	const params = "auto_advance automatically_finalizes_at collection_method default_payment_method description footer metadata payment_settings statement_descriptor "
+	const params = "auto_advance:bool automatically_finalizes_at:time collection_method default_payment_method description footer metadata payment_settings statement_descriptor "
 	const path = "/v1/invoices/{invoice}"
 	return []api.Route{
-		on("POST", "/v1/invoices", params+"currency customer pending_invoice_items_behavior subscription", call.createInvoice),
-		on("GET", "/v1/invoices", api.ListParams+"collection_method created customer status subscription", call.listInvoices),
+		on("POST", "/v1/invoices", params+"currency customer pending_invoice_items_behavior:include|exclude subscription", call.createInvoice),
+		on("GET", "/v1/invoices", api.ListParams+"collection_method created customer status:draft|open|paid|uncollectible|void subscription", call.listInvoices),
 		on("GET", path, "", call.getInvoice),
 		on("POST", path, params, call.updateInvoice),
 		on("DELETE", path, "", call.deleteInvoice),
 		on("GET", path+"/lines", api.ListParams, call.listLines),
-		on("POST", path+"/finalize", "auto_advance", call.finalizeInvoice),
-		on("POST", path+"/pay", "off_session paid_out_of_band payment_method", call.payInvoice),
+		on("POST", path+"/finalize", "auto_advance:bool", call.finalizeInvoice),
+		on("POST", path+"/pay", "off_session:bool paid_out_of_band:bool payment_method", call.payInvoice),
 		on("POST", path+"/void", "", call.voidInvoice),
 		on("POST", path+"/mark_uncollectible", "", call.giveUpInvoice),
 	}
@@ -75,10 +75,7 @@ func (c call) createInvoice() (object, error) {
 	if err := c.collection(); err != nil {
 		return nil, err
 	}
-	behavior, err := c.Choice("pending_invoice_items_behavior", "include", "exclude")
-	if err != nil {
-		return nil, err
-	}
+	behavior := c.Form.Str("pending_invoice_items_behavior")
 	method, err := c.payer(c.Form, "default_payment_method", "default_payment_method", customer)
 	if err != nil {
 		return nil, err
@@ -146,17 +143,11 @@ func (c call) invoiceParams(o object) error {
 		}
 	}
 	if c.Form.Has("automatically_finalizes_at") {
-		at, err := c.Amountless("automatically_finalizes_at")
-		if err != nil {
-			return err
-		}
+		at := c.Num("automatically_finalizes_at")
 		o["automatically_finalizes_at"], o["auto_advance"] = at, true
 	}
 	if c.Form.Has("auto_advance") {
-		yes, err := c.Flag("auto_advance")
-		if err != nil {
-			return err
-		}
+		yes := c.Flag("auto_advance")
 		o["auto_advance"] = yes
 		if !yes {
 			o["automatically_finalizes_at"], o["next_payment_attempt"] = nil, nil
@@ -168,9 +159,6 @@ func (c call) invoiceParams(o object) error {
 func (c call) getInvoice() (object, error) { return c.Find("invoice", c.Path["invoice"], "invoice") }
 
 func (c call) listInvoices() (object, error) {
-	if _, err := c.Choice("status", "draft", "open", "paid", "uncollectible", "void"); err != nil {
-		return nil, err
-	}
 	return c.List("invoice", func(o object) bool {
 		if c.Form.Has("subscription") && c.Form.Str("subscription") != shape.SubscriptionID(o) {
 			return false

@@ -30,14 +30,8 @@ func (c call) payInvoice() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	offSession, err := c.Flag("off_session")
-	if err != nil {
-		return nil, err
-	}
-	outside, err := c.Flag("paid_out_of_band")
-	if err != nil {
-		return nil, err
-	}
+	offSession := c.Flag("off_session")
+	outside := c.Flag("paid_out_of_band")
 	switch invoice.Str("status") {
 	case "paid":
 		return nil, shape.Invalid("invoice_already_paid", "", "Invoice is already paid")

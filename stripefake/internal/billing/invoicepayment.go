@@ -7,7 +7,7 @@ import (
 
 func invoicePaymentRoutes() []api.Route {
 	return []api.Route{
-		on("GET", "/v1/invoice_payments", api.ListParams+"created invoice payment status", call.listInvoicePayments),
+		on("GET", "/v1/invoice_payments", api.ListParams+"created invoice payment status:canceled|open|paid", call.listInvoicePayments),
 		on("GET", "/v1/invoice_payments/{invoice_payment}", "", call.getInvoicePayment),
 	}
 }
@@ -27,9 +27,6 @@ func (c call) listInvoicePayments() (object, error) {
 		if intent = of.Str("payment_intent"); intent == "" {
 			return nil, shape.Invalid("parameter_missing", "payment[payment_intent]", "Missing required param: payment[payment_intent].")
 		}
-	}
-	if _, err := c.Choice("status", "canceled", "open", "paid"); err != nil {
-		return nil, err
 	}
 	return c.List("invoice_payment", func(o object) bool {
 		return (intent == "" || o.Sub("payment").Str("payment_intent") == intent) &&

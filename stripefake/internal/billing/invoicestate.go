@@ -37,9 +37,7 @@ func (c call) finalizeInvoice() (object, error) {
 	}
 	defer c.InTimeOf(c.Space.Get("customer", invoice.Str("customer")))()
 	if c.Form.Has("auto_advance") {
-		if invoice["auto_advance"], err = c.Flag("auto_advance"); err != nil {
-			return nil, err
-		}
+		invoice["auto_advance"] = c.Flag("auto_advance")
 	}
 	if err := c.finalize(invoice); err != nil {
 		return nil, err

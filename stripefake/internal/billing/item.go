@@ -10,7 +10,7 @@ import (
 )
 
 func itemRoutes() []api.Route {
-	const params = "amount description discountable expand metadata period price_data pricing quantity unit_amount_decimal"
+	const params = "amount:int description discountable expand metadata period period[start]:int period[end]:int price_data pricing quantity:amount unit_amount_decimal"
 	const path = "/v1/invoiceitems/{invoiceitem}"
 	return []api.Route{
 		formerly("price", on("POST", "/v1/invoiceitems", params+" currency customer invoice subscription", call.createItem)),
@@ -76,16 +76,8 @@ func (c call) itemParams(item object) error {
 	if c.Form.Has("discountable") {
 		item["discountable"] = c.Form.Yes("discountable")
 	}
-	if period := c.Form.Sub("period"); period != nil {
-		start, err := shape.Whole(period, "start", "period[start]")
-		if err != nil {
-			return err
-		}
-		end, err := shape.Whole(period, "end", "period[end]")
-		if err != nil {
-			return err
-		}
-		item["period"] = object{"start": start, "end": end}
+	if c.Form.Sub("period") != nil {
+		item["period"] = object{"start": c.Num("period[start]"), "end": c.Num("period[end]")}
 	}
 	return c.Metadata(item)
 }
@@ -94,10 +86,7 @@ func (c call) itemParams(item object) error {
 // quantity.
 func (c call) itemPrice(item object) error {
 	if c.Form.Has("quantity") {
-		n, err := c.Amount("quantity")
-		if err != nil {
-			return err
-		}
+		n := c.Num("quantity")
 		item["quantity"], item["quantity_decimal"] = n, strconv.FormatInt(n, 10)
 	}
 	var price object
@@ -114,10 +103,7 @@ func (c call) itemPrice(item object) error {
 		}
 		return c.flatAmount(item, amount*item.Num("quantity"))
 	case c.Form.Has("amount"):
-		amount, err := c.Num("amount") // negative ones are credits
-		if err != nil {
-			return err
-		}
+		amount := c.Num("amount") // negative ones are credits
 		return c.flatAmount(item, amount)
 	case item["_price"] != nil:
 		price = item.Sub("_price")

@@ -13,14 +13,14 @@ const expiring = 7 * api.Day
 
 func scheduleRoutes() []api.Route {
 	const path = "/v1/subscription_schedules/{schedule}"
-	const params = "default_settings end_behavior metadata phases "
+	const params = "default_settings end_behavior:cancel|none|release|renew metadata phases "
 	return []api.Route{
 		on("POST", "/v1/subscription_schedules", params+"billing_mode customer from_subscription start_date", call.createSchedule),
 		on("GET", "/v1/subscription_schedules", api.ListParams+"created customer scheduled", call.listSchedules),
 		on("GET", path, "", call.schedule),
 		on("POST", path, params+"proration_behavior", call.updateSchedule),
 		on("POST", path+"/cancel", "invoice_now prorate", call.cancelSchedule),
-		on("POST", path+"/release", "preserve_cancel_date", call.releaseSchedule),
+		on("POST", path+"/release", "preserve_cancel_date:bool", call.releaseSchedule),
 	}
 }
 
@@ -63,7 +63,7 @@ func (c call) createSchedule() (object, error) {
 	defer c.InTimeOf(customer)()
 	start := c.Now
 	if s := c.Form.Str("start_date"); s != "" && s != "now" {
-		if start, err = c.Amountless("start_date"); err != nil {
+		if start, err = shape.Whole(c.Form, "start_date", "start_date"); err != nil {
 			return nil, err
 		}
 		if start < c.Now {
@@ -131,10 +131,7 @@ func (c call) scheduleFrom() (object, error) {
 // scheduleParams sets what the parameters say about a schedule, new or old, but for its
 // phases.
 func (c call) scheduleParams(o, customer object) error {
-	behavior, err := c.Choice("end_behavior", "cancel", "none", "release", "renew")
-	switch {
-	case err != nil:
-		return err
+	switch behavior := c.Form.Str("end_behavior"); {
 	case behavior == "none" || behavior == "renew":
 		return shape.Invalid("", "end_behavior", "This fake knows the end_behavior cancel and release only.")
 	case behavior != "":
@@ -228,10 +225,7 @@ func (c call) releaseSchedule() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	keep, err := c.Flag("preserve_cancel_date")
-	if err != nil {
-		return nil, err
-	}
+	keep := c.Flag("preserve_cancel_date")
 	defer c.InTimeOf(c.Space.Get("customer", o.Str("customer")))()
 	c.release(o, keep)
 	return o, nil

@@ -15,14 +15,16 @@ const firstPayment = 23 * api.Hour
 
 func subscriptionRoutes() []api.Route {
 	const path = "/v1/subscriptions/{subscription_exposed_id}"
-	const params = "cancel_at cancel_at_period_end collection_method default_payment_method description items metadata off_session payment_behavior payment_settings proration_behavior trial_end trial_settings "
+	const params = "cancel_at cancel_at_period_end:bool collection_method default_payment_method description items metadata off_session:bool payment_behavior:allow_incomplete|default_incomplete|error_if_incomplete|pending_if_incomplete payment_settings " +
+		"payment_settings[save_default_payment_method]:|off|on_subscription proration_behavior:always_invoice|create_prorations|none trial_end " +
+		"trial_settings trial_settings[end_behavior][missing_payment_method]:cancel|create_invoice|pause "
 	return []api.Route{
-		on("POST", "/v1/subscriptions", params+"billing_cycle_anchor billing_mode currency customer trial_period_days", call.createSubscription),
-		on("GET", "/v1/subscriptions", api.ListParams+"collection_method created customer price status test_clock", call.listSubscriptions),
+		on("POST", "/v1/subscriptions", params+"billing_cycle_anchor:time billing_mode billing_mode[type]:classic|flexible currency customer trial_period_days:amount", call.createSubscription),
+		on("GET", "/v1/subscriptions", api.ListParams+"collection_method created customer price status:active|all|canceled|ended|incomplete|incomplete_expired|past_due|paused|trialing|unpaid test_clock", call.listSubscriptions),
 		on("GET", path, "", call.subscription),
-		on("POST", path, params+"cancellation_details pause_collection", call.updateSubscription),
-		on("DELETE", path, "cancellation_details expand invoice_now prorate", call.cancelSubscription),
-		on("POST", "/v1/subscriptions/{subscription}/resume", "billing_cycle_anchor proration_behavior", call.resumeSubscription),
+		on("POST", path, params+"cancellation_details pause_collection pause_collection[behavior]:keep_as_draft|mark_uncollectible|void pause_collection[resumes_at]:int", call.updateSubscription),
+		on("DELETE", path, "cancellation_details expand invoice_now:bool prorate:bool", call.cancelSubscription),
+		on("POST", "/v1/subscriptions/{subscription}/resume", "billing_cycle_anchor:now|unchanged proration_behavior", call.resumeSubscription),
 		on("GET", "/v1/subscription_items", api.ListParams+"subscription", call.listSubscriptionItems),
 		on("GET", "/v1/subscription_items/{item}", "", call.getSubscriptionItem),
 	}
@@ -39,10 +41,7 @@ func over(sub object) bool {
 }
 
 func (c call) listSubscriptions() (object, error) {
-	status, err := c.Choice("status", "active", "all", "canceled", "ended", "incomplete", "incomplete_expired", "past_due", "paused", "trialing", "unpaid")
-	if err != nil {
-		return nil, err
-	}
+	status := c.Form.Str("status")
 	return c.List("subscription", func(o object) bool {
 		switch is := o.Str("status"); {
 		case status == "" && is == "canceled", status == "ended" && !over(o):

@@ -125,10 +125,7 @@ func (c call) resumeSubscription() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	anchor, err := c.Choice("billing_cycle_anchor", "now", "unchanged")
-	if err != nil {
-		return nil, err
-	}
+	anchor := c.Form.Str("billing_cycle_anchor")
 	if sub.Str("status") != "paused" {
 		return nil, shape.Invalid("", "", "Only subscriptions with the status paused can be resumed. This one is "+sub.Str("status")+".")
 	}

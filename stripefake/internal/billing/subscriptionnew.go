@@ -19,11 +19,8 @@ func (c call) createSubscription() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	behavior, err := c.Choice("payment_behavior", "allow_incomplete", "default_incomplete", "error_if_incomplete", "pending_if_incomplete")
-	switch {
-	case err != nil:
-		return nil, err
-	case behavior == "pending_if_incomplete":
+	behavior := c.Form.Str("payment_behavior")
+	if behavior == "pending_if_incomplete" {
 		return nil, shape.Invalid("", "payment_behavior", "`pending_if_incomplete` is for updates. Use default_incomplete, allow_incomplete or error_if_incomplete.")
 	}
 	if err := c.collection(); err != nil {
@@ -46,8 +43,8 @@ func (c call) createSubscription() (object, error) {
 		return nil, err
 	}
 	if mode := c.Form.Sub("billing_mode"); mode != nil {
-		if mode.Str("type") != "flexible" && mode.Str("type") != "classic" {
-			return nil, shape.Invalid("", "billing_mode[type]", "Invalid billing_mode[type]: must be one of classic or flexible")
+		if err := c.Require("billing_mode[type]"); err != nil {
+			return nil, err
 		}
 		members["billing_mode"] = object{"type": mode.Str("type"), "flexible": nil}
 		if mode.Str("type") == "flexible" {
@@ -71,10 +68,7 @@ func (c call) createSubscription() (object, error) {
 // termOf reads trial_period_days, trial_end and billing_cycle_anchor.
 func (c call) termOf(wanted []wanted) (term, error) {
 	t := term{anchor: c.Now}
-	days, err := c.Amount("trial_period_days")
-	if err != nil {
-		return t, err
-	}
+	days := c.Num("trial_period_days")
 	if days > 730 {
 		return t, shape.Invalid("", "trial_period_days", "The trial can be 730 days at most.")
 	}
@@ -83,7 +77,8 @@ func (c call) termOf(wanted []wanted) (term, error) {
 		if days > 0 {
 			return t, shape.Invalid("", "trial_end", "You may only specify one of these parameters: trial_end, trial_period_days.")
 		}
-		if end, err = c.Amountless("trial_end"); err != nil {
+		var err error
+		if end, err = shape.Whole(c.Form, "trial_end", "trial_end"); err != nil {
 			return t, err
 		}
 		if end <= c.Now {
@@ -94,9 +89,7 @@ func (c call) termOf(wanted []wanted) (term, error) {
 		t.trialEnd, t.anchor = end, end
 	}
 	if c.Form.Has("billing_cycle_anchor") {
-		if t.anchor, err = c.Amountless("billing_cycle_anchor"); err != nil {
-			return t, err
-		}
+		t.anchor = c.Num("billing_cycle_anchor")
 		r, _ := recurrenceOf(wanted[0].price)
 		if t.anchor < end || t.anchor > r.after(end, 1) {
 			return t, shape.Invalid("", "billing_cycle_anchor", "billing_cycle_anchor must be in the future and cannot be later than the next natural billing date.")

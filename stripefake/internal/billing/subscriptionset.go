@@ -1,8 +1,8 @@
 package billing
 
 import (
+	"cmp"
 	"maps"
-	"strings"
 
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
@@ -21,14 +21,7 @@ func (c call) subscriptionParams(o, customer object) error {
 		o["description"] = shape.TextOrNil(c.Form, "description")
 	}
 	if settings := c.Form.Sub("payment_settings"); settings != nil {
-		save := settings.Str("save_default_payment_method")
-		if save != "" && save != "off" && save != "on_subscription" {
-			return shape.Invalid("", "payment_settings[save_default_payment_method]", "Invalid payment_settings[save_default_payment_method]: must be one of off or on_subscription")
-		}
-		if save == "" {
-			save = "off"
-		}
-		next := object{"payment_method_options": nil, "payment_method_types": nil, "save_default_payment_method": save}
+		next := object{"payment_method_options": nil, "payment_method_types": nil, "save_default_payment_method": cmp.Or(settings.Str("save_default_payment_method"), "off")}
 		if list := settings.List("payment_method_types"); len(list) > 0 {
 			next["payment_method_types"] = shape.Texts(list)
 		}
@@ -36,17 +29,10 @@ func (c call) subscriptionParams(o, customer object) error {
 	}
 	if settings := c.Form.Sub("trial_settings"); settings != nil {
 		missing := settings.Sub("end_behavior").Str("missing_payment_method")
-		if !strings.Contains(" cancel create_invoice pause ", " "+missing+" ") || missing == "" {
-			return shape.Invalid("", "trial_settings[end_behavior][missing_payment_method]",
-				"Invalid trial_settings[end_behavior][missing_payment_method]: must be one of cancel, create_invoice, or pause")
+		if err := c.Require("trial_settings[end_behavior][missing_payment_method]"); err != nil {
+			return err
 		}
 		o["trial_settings"] = object{"end_behavior": object{"missing_payment_method": missing}}
-	}
-	if _, err := c.Choice("proration_behavior", "always_invoice", "create_prorations", "none"); err != nil {
-		return err
-	}
-	if _, err := c.Flag("off_session"); err != nil {
-		return err
 	}
 	return c.Metadata(o)
 }
@@ -54,10 +40,7 @@ func (c call) subscriptionParams(o, customer object) error {
 // cancelAt sets when a subscription ends: cancel_at or cancel_at_period_end, which
 // cancelAtPeriodEnd turns into a time.
 func (c call) cancelAt(o object, now int64) error {
-	atEnd, err := c.Flag("cancel_at_period_end")
-	if err != nil {
-		return err
-	}
+	atEnd := c.Flag("cancel_at_period_end")
 	if c.Form.Has("cancel_at_period_end") {
 		o["cancel_at_period_end"] = atEnd
 		if !atEnd {
@@ -80,7 +63,7 @@ func (c call) cancelAt(o object, now int64) error {
 	case "max_period_end":
 		o["cancel_at"] = lastEnd(o)
 	default:
-		at, err := c.Amountless("cancel_at")
+		at, err := shape.Whole(c.Form, "cancel_at", "cancel_at")
 		if err != nil {
 			return err
 		}
@@ -205,17 +188,12 @@ func (c call) pauseCollection(sub object) error {
 		sub["pause_collection"] = nil
 		return nil
 	}
-	behavior := pause.Str("behavior")
-	if behavior != "keep_as_draft" && behavior != "mark_uncollectible" && behavior != "void" {
-		return shape.Invalid("", "pause_collection[behavior]", "Invalid pause_collection[behavior]: must be one of keep_as_draft, mark_uncollectible, or void")
+	if err := c.Require("pause_collection[behavior]"); err != nil {
+		return err
 	}
-	o := object{"behavior": behavior, "resumes_at": nil}
+	o := object{"behavior": pause.Str("behavior"), "resumes_at": nil}
 	if pause.Str("resumes_at") != "" {
-		at, err := shape.Whole(pause, "resumes_at", "pause_collection[resumes_at]")
-		if err != nil {
-			return err
-		}
-		o["resumes_at"] = at
+		o["resumes_at"] = c.Num("pause_collection[resumes_at]")
 	}
 	sub["pause_collection"] = o
 	return nil
@@ -271,7 +249,7 @@ func (c call) changeTrial(sub object) error {
 	end := c.Now
 	if text != "now" {
 		var err error
-		if end, err = c.Amountless("trial_end"); err != nil {
+		if end, err = shape.Whole(c.Form, "trial_end", "trial_end"); err != nil {
 			return err
 		}
 		if end < c.Now {
@@ -295,7 +273,7 @@ func (c call) cancelSubscription() (object, error) {
 		return nil, shape.Missing("subscription", sub.ID(), "id")
 	}
 	for _, name := range []string{"invoice_now", "prorate"} {
-		if yes, err := c.Flag(name); err != nil || yes {
+		if c.Flag(name) {
 			return nil, shape.Invalid("", name, "This fake does not prorate: leave "+name+" out.")
 		}
 	}

@@ -73,9 +73,7 @@ func (c Call) captureIntent() (object, error) {
 	}
 	amount := pi.Num("amount_capturable")
 	if c.Form.Has("amount_to_capture") {
-		if amount, err = c.Num("amount_to_capture"); err != nil {
-			return nil, err
-		}
+		amount = c.Num("amount_to_capture")
 	}
 	if most := pi.Num("amount_capturable"); amount < 1 || amount > most {
 		return nil, shape.Invalid("amount_too_large", "amount_to_capture", fmt.Sprintf("The provided amount_to_capture (%d) must be from 1 to the capturable amount (%d).", amount, most))

@@ -23,18 +23,9 @@ const (
 
 // confirming reads what a request says of how the payment intent is confirmed.
 func (c Call) confirming(pi object) (offSession bool, err error) {
-	off, err := c.Choice("off_session", "true", "false", "one_off", "recurring")
-	if err != nil {
-		return false, err
-	}
-	strict, err := c.Flag("error_on_requires_action")
-	if err != nil {
-		return false, err
-	}
-	sdk, err := c.Flag("use_stripe_sdk")
-	if err != nil {
-		return false, err
-	}
+	off := c.Form.Str("off_session")
+	strict := c.Flag("error_on_requires_action")
+	sdk := c.Flag("use_stripe_sdk")
 	if back := c.Form.Str("return_url"); back != "" {
 		if err := checkURL(back, "return_url"); err != nil {
 			return false, err

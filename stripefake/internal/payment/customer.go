@@ -9,7 +9,7 @@ import (
 )
 
 // customerParams are what creating and updating have in common.
-const customerParams = "address balance description email invoice_prefix invoice_settings metadata name next_invoice_sequence phone preferred_locales shipping tax_exempt " + beyondCustomer
+const customerParams = "address balance:int description email invoice_prefix invoice_settings metadata name next_invoice_sequence:int phone preferred_locales shipping tax_exempt:|exempt|none|reverse " + beyondCustomer
 
 const beyondCustomer = "business_name individual_name cash_balance source tax"
 
@@ -107,18 +107,14 @@ func (c Call) describeCustomer(o object) error {
 		return shape.Invalid("email_invalid", "email", "Invalid email address: "+shape.Shown(email))
 	}
 	for _, name := range []string{"balance", "next_invoice_sequence"} {
-		if n, err := c.Num(name); err != nil {
-			return err
-		} else if c.Form.Has(name) {
-			o[name] = n
+		if c.Form.Has(name) {
+			o[name] = c.Num(name)
 		}
 	}
 	if c.Form.Str("invoice_prefix") != "" {
 		o["invoice_prefix"] = c.Form.Str("invoice_prefix")
 	}
-	if exempt, err := c.Choice("tax_exempt", "", "exempt", "none", "reverse"); err != nil {
-		return err
-	} else if exempt != "" {
+	if exempt := c.Form.Str("tax_exempt"); exempt != "" {
 		o["tax_exempt"] = exempt
 	}
 	if locales := c.Form.List("preferred_locales"); locales != nil {

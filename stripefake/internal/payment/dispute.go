@@ -12,7 +12,7 @@ func disputeRoutes() []api.Route {
 	return []api.Route{
 		on("GET", "/v1/disputes", "charge created payment_intent"+api.ListParams, Call.listDisputes),
 		on("GET", "/v1/disputes/{dispute}", "", Call.disputeOfPath),
-		on("POST", "/v1/disputes/{dispute}", "evidence metadata submit", Call.updateDispute),
+		on("POST", "/v1/disputes/{dispute}", "evidence metadata submit:bool", Call.updateDispute),
 		on("POST", "/v1/disputes/{dispute}/close", "", Call.closeOfPath),
 	}
 }
@@ -131,9 +131,7 @@ func (c Call) updateDispute() (object, error) {
 	}
 	submit := true
 	if c.Form.Has("submit") {
-		if submit, err = c.Flag("submit"); err != nil {
-			return nil, err
-		}
+		submit = c.Flag("submit")
 	}
 	details := after.Sub("evidence_details")
 	if c.Form.Sub("evidence") != nil {

@@ -1,6 +1,7 @@
 package payment
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -25,8 +26,8 @@ const (
 
 const (
 	// describing are the parameters of payment intents that creating and updating have in common.
-	describing = "amount currency customer payment_method payment_method_types application_fee_amount capture_method description metadata receipt_email " +
-		"setup_future_usage statement_descriptor statement_descriptor_suffix transfer_data transfer_group " + beyondIntent
+	describing = "amount:int currency customer payment_method payment_method_types application_fee_amount:amount capture_method:automatic|automatic_async|manual description metadata receipt_email " +
+		"setup_future_usage:|off_session|on_session statement_descriptor statement_descriptor_suffix transfer_data transfer_group " + beyondIntent
 	// beyondIntent are those that creating, updating and confirming have in common and this
 	// fake does not do. Some of the others are for whoever creates or updates, some for
 	// whoever creates or confirms, and some for one of these alone.
@@ -37,19 +38,20 @@ const (
 	beyondConfirm  = "amount_to_confirm "
 	allBeyond      = beyondIntent + beyondOpen + beyondPay + beyondCreating + beyondConfirm
 
-	confirming = "off_session error_on_requires_action return_url use_stripe_sdk"
+	confirming  = "off_session:true|false|one_off|recurring error_on_requires_action:bool return_url use_stripe_sdk:bool"
+	redirecting = "automatic_payment_methods automatic_payment_methods[allow_redirects]:always|never "
 )
 
 func intentRoutes() []api.Route {
 	const one = "/v1/payment_intents/{intent}"
 	return []api.Route{
-		on("POST", "/v1/payment_intents", describing+beyondOpen+beyondPay+beyondCreating+"automatic_payment_methods confirm "+confirming, Call.createIntent),
+		on("POST", "/v1/payment_intents", describing+beyondOpen+beyondPay+beyondCreating+redirecting+"confirm:bool "+confirming, Call.createIntent),
 		on("GET", "/v1/payment_intents", "customer created"+api.ListParams, Call.listIntents),
 		on("GET", one, "client_secret", Call.intentOfPath),
 		on("POST", one, describing+beyondOpen, Call.updateIntent),
-		on("POST", one+"/confirm", "payment_method payment_method_types receipt_email setup_future_usage capture_method "+beyondIntent+beyondPay+beyondConfirm+confirming, Call.confirmIntent),
-		on("POST", one+"/capture", "amount_to_capture metadata final_capture", Call.captureIntent),
-		on("POST", one+"/cancel", "cancellation_reason", Call.cancelOfPath),
+		on("POST", one+"/confirm", "payment_method payment_method_types receipt_email setup_future_usage:|off_session|on_session capture_method:automatic|automatic_async|manual "+beyondIntent+beyondPay+beyondConfirm+confirming, Call.confirmIntent),
+		on("POST", one+"/capture", "amount_to_capture:int metadata final_capture", Call.captureIntent),
+		on("POST", one+"/cancel", "cancellation_reason:abandoned|duplicate|fraudulent|requested_by_customer", Call.cancelOfPath),
 	}
 }
 
@@ -120,11 +122,8 @@ func (c Call) createIntent() (object, error) {
 	if err := c.automatic(members); err != nil {
 		return nil, err
 	}
-	confirm, err := c.Flag("confirm")
-	if err != nil {
-		return nil, err
-	}
-	for name := range strings.FieldsSeq(confirming) {
+	confirm := c.Flag("confirm")
+	for name := range strings.FieldsSeq("off_session error_on_requires_action return_url use_stripe_sdk") {
 		if !confirm && c.Form.Has(name) {
 			return nil, shape.Invalid("", name, "`"+name+"` can only be given if `confirm` is true.")
 		}
@@ -161,13 +160,7 @@ func (c Call) automatic(members object) error {
 	case automatic != nil && !automatic.Yes("enabled"):
 		return nil
 	}
-	redirects, err := c.Choice("automatic_payment_methods[allow_redirects]", "always", "never")
-	if err != nil {
-		return err
-	}
-	if redirects == "" {
-		redirects = "always"
-	}
+	redirects := cmp.Or(automatic.Str("allow_redirects"), "always")
 	members["automatic_payment_methods"] = object{"allow_redirects": redirects, "enabled": true}
 	if members.Str("currency") == "usd" {
 		members["payment_method_types"] = []any{"card", "us_bank_account"}
@@ -183,10 +176,7 @@ func (c Call) describeIntent(o object) error {
 	}
 	if c.Form.Has("amount") || c.Form.Has("currency") {
 		if c.Form.Has("amount") {
-			n, err := c.Num("amount")
-			if err != nil {
-				return err
-			}
+			n := c.Num("amount")
 			o["amount"] = n
 		}
 		if c.Form.Has("currency") {
@@ -196,15 +186,8 @@ func (c Call) describeIntent(o object) error {
 			return err
 		}
 	}
-	for _, name := range []string{"description", "receipt_email", "statement_descriptor", "statement_descriptor_suffix", "transfer_group"} {
+	for _, name := range []string{"description", "receipt_email", "statement_descriptor", "statement_descriptor_suffix", "transfer_group", "capture_method", "setup_future_usage"} {
 		shape.SetText(o, c.Form, name)
-	}
-	for name, of := range map[string][]string{"capture_method": {"automatic", "automatic_async", "manual"}, "setup_future_usage": {"", "off_session", "on_session"}} {
-		if v, err := c.Choice(name, of...); err != nil {
-			return err
-		} else if c.Form.Has(name) {
-			o[name] = shape.OrNil(v)
-		}
 	}
 	if err := c.methodTypes(o); err != nil {
 		return err
@@ -239,10 +222,8 @@ func (c Call) share(o object) error {
 	if !c.Form.Has("application_fee_amount") {
 		return nil
 	}
-	fee, err := c.Amount("application_fee_amount")
+	fee := c.Num("application_fee_amount")
 	switch {
-	case err != nil:
-		return err
 	case !c.Connected() && o["transfer_data"] == nil:
 		return shape.Invalid("", "application_fee_amount", "Can only apply an application_fee when the request is made on behalf of another account (using an OAuth key, the Stripe-Account header, or the destination parameter).")
 	case fee > o.Num("amount"):
@@ -334,10 +315,7 @@ func (c Call) cancelOfPath() (object, error) {
 	if pi.Str("_invoice") != "" {
 		return nil, unexpected(pi, "You cannot cancel this PaymentIntent because it was created by an invoice. Void the invoice instead.")
 	}
-	reason, err := c.Choice("cancellation_reason", "abandoned", "duplicate", "fraudulent", "requested_by_customer")
-	if err != nil {
-		return nil, err
-	}
+	reason := c.Form.Str("cancellation_reason")
 	return pi, c.CancelIntent(pi, reason)
 }
 

@@ -11,10 +11,10 @@ import (
 
 func methodRoutes() []api.Route {
 	return []api.Route{
-		on("POST", "/v1/payment_methods", "type card billing_details allow_redisplay metadata customer payment_method us_bank_account", Call.createMethod),
+		on("POST", "/v1/payment_methods", "type card billing_details allow_redisplay:always|limited|unspecified metadata customer payment_method us_bank_account", Call.createMethod),
 		on("GET", "/v1/payment_methods", "type customer allow_redisplay"+api.ListParams, Call.listMethods),
 		on("GET", "/v1/payment_methods/{payment_method}", "", Call.retrieveMethod),
-		on("POST", "/v1/payment_methods/{payment_method}", "card billing_details allow_redisplay metadata", Call.updateMethod),
+		on("POST", "/v1/payment_methods/{payment_method}", "card card[exp_month]:int card[exp_year]:int billing_details allow_redisplay:always|limited|unspecified metadata", Call.updateMethod),
 		on("POST", "/v1/payment_methods/{payment_method}/attach", "customer", Call.attachMethod),
 		on("POST", "/v1/payment_methods/{payment_method}/detach", "", Call.detachMethod),
 		on("GET", "/v1/customers/{customer}/payment_methods", "type allow_redisplay"+api.ListParams, Call.listMethods),
@@ -101,10 +101,7 @@ func (c Call) describeMethod(m object) error {
 	if err := c.Metadata(m); err != nil {
 		return err
 	}
-	show, err := c.Choice("allow_redisplay", "always", "limited", "unspecified")
-	if err != nil {
-		return err
-	}
+	show := c.Form.Str("allow_redisplay")
 	if show != "" {
 		m["allow_redisplay"] = show
 	}
@@ -158,10 +155,7 @@ func (c Call) renew(card object, f form) error {
 		if name != "exp_month" && name != "exp_year" {
 			return shape.UnknownParam("card[" + name + "]")
 		}
-		n, err := c.Num("card[" + name + "]")
-		if err != nil {
-			return err
-		}
+		n := c.Num("card[" + name + "]")
 		card[name] = n
 	}
 	year, month := card.Num("exp_year"), card.Num("exp_month")

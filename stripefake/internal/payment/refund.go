@@ -11,7 +11,7 @@ import (
 
 func refundRoutes() []api.Route {
 	return []api.Route{
-		on("POST", "/v1/refunds", "amount charge payment_intent reason metadata refund_application_fee reverse_transfer "+beyondRefund, Call.createRefund),
+		on("POST", "/v1/refunds", "amount:int charge payment_intent reason:duplicate|fraudulent|requested_by_customer metadata refund_application_fee:bool reverse_transfer:bool "+beyondRefund, Call.createRefund),
 		on("GET", "/v1/refunds", "charge created payment_intent"+api.ListParams, Call.listRefunds),
 		on("GET", "/v1/refunds/{refund}", "", Call.refundOfPath),
 		on("POST", "/v1/refunds/{refund}", "metadata", Call.updateRefund),
@@ -58,22 +58,14 @@ func (c Call) createRefund() (object, error) {
 		return nil, err
 	}
 	for _, name := range []string{"refund_application_fee", "reverse_transfer"} {
-		if asked, err := c.Flag(name); err != nil {
-			return nil, err
-		} else if asked && !c.Connected() && charge["transfer_data"] == nil {
+		if c.Flag(name) && !c.Connected() && charge["transfer_data"] == nil {
 			return nil, shape.Invalid("", name, "Charge "+charge.ID()+" has nothing that "+name+" could return.")
 		}
 	}
-	reason, err := c.Choice("reason", "duplicate", "fraudulent", "requested_by_customer")
-	if err != nil {
-		return nil, err
-	}
+	reason := c.Form.Str("reason")
 	left := charge.Num("amount") - charge.Num("amount_refunded")
-	amount, err := c.Num("amount")
-	currency := charge.Str("currency")
+	amount, currency := c.Num("amount"), charge.Str("currency")
 	switch {
-	case err != nil:
-		return nil, err
 	case charge.Yes("disputed") && !charge.Yes("_inquiry"):
 		return nil, shape.Invalid("charge_disputed", "", "Charge "+charge.ID()+" has been charged back; cannot issue a refund.")
 	case left == 0:

@@ -23,12 +23,12 @@ const (
 func setupRoutes() []api.Route {
 	const one = "/v1/setup_intents/{intent}"
 	return []api.Route{
-		on("POST", "/v1/setup_intents", "automatic_payment_methods confirm customer description metadata payment_method payment_method_types return_url usage use_stripe_sdk "+allBeyondSetup, Call.createSetup),
+		on("POST", "/v1/setup_intents", redirecting+"confirm:bool customer description metadata payment_method payment_method_types return_url usage:off_session|on_session use_stripe_sdk:bool "+allBeyondSetup, Call.createSetup),
 		on("GET", "/v1/setup_intents", "created customer payment_method"+api.ListParams, Call.listSetups),
 		on("GET", one, "client_secret", Call.setupOfPath),
 		on("POST", one, "customer description metadata payment_method payment_method_types "+beyondSetup+beyondOpenSetup, Call.updateSetup),
-		on("POST", one+"/confirm", "payment_method return_url use_stripe_sdk "+beyondSetup+beyondPaySetup, Call.confirmSetupOfPath),
-		on("POST", one+"/cancel", "cancellation_reason", Call.cancelSetupOfPath),
+		on("POST", one+"/confirm", "payment_method return_url use_stripe_sdk:bool "+beyondSetup+beyondPaySetup, Call.confirmSetupOfPath),
+		on("POST", one+"/cancel", "cancellation_reason:abandoned|duplicate|requested_by_customer", Call.cancelSetupOfPath),
 	}
 }
 
@@ -58,17 +58,11 @@ func (c Call) createSetup() (object, error) {
 	if err := c.automatic(o); err != nil {
 		return nil, err
 	}
-	usage, err := c.Choice("usage", "off_session", "on_session")
-	if err != nil {
-		return nil, err
-	}
+	usage := c.Form.Str("usage")
 	if usage != "" {
 		o["usage"] = usage
 	}
-	confirm, err := c.Flag("confirm")
-	if err != nil {
-		return nil, err
-	}
+	confirm := c.Flag("confirm")
 	method := c.Form.Str("payment_method")
 	switch {
 	case confirm && method == "":
@@ -119,10 +113,7 @@ func (c Call) describeSetup(o object) error {
 
 // setupReturn reads where the customer is to be sent back to.
 func (c Call) setupReturn(o object) error {
-	sdk, err := c.Flag("use_stripe_sdk")
-	if err != nil {
-		return err
-	}
+	sdk := c.Flag("use_stripe_sdk")
 	o["_sdk"] = sdk
 	switch back := c.Form.Str("return_url"); {
 	case back != "":
@@ -268,10 +259,7 @@ func (c Call) cancelSetupOfPath() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	reason, err := c.Choice("cancellation_reason", "abandoned", "duplicate", "requested_by_customer")
-	if err != nil {
-		return nil, err
-	}
+	reason := c.Form.Str("cancellation_reason")
 	c.cancelSetup(o, reason)
 	return o, nil
 }
