@@ -46,3 +46,14 @@ func (c *Call) Follow(step string, o object) {
 func on(method, path, params string, do func(*Call) (object, error)) Route {
 	return Route{Method: method, Path: path, Params: params, Do: do}
 }
+
+// With returns the handler that does something to the object that load finds.
+func With[C any](load func(C) (object, error), do func(C, object) (object, error)) func(C) (object, error) {
+	return func(c C) (object, error) {
+		o, err := load(c)
+		if err != nil {
+			return nil, err
+		}
+		return do(c, o)
+	}
+}

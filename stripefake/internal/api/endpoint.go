@@ -18,7 +18,7 @@ const endpointParams = "url enabled_events description metadata"
 
 func endpointRoutes() []Route {
 	return []Route{
-		{Method: "GET", Path: "/v1/webhook_endpoints", Params: ListParams, Do: func(c *Call) (object, error) { return c.List("webhook_endpoint", nil) }},
+		Lists("/v1/webhook_endpoints", "webhook_endpoint", "", nil),
 		on("POST", "/v1/webhook_endpoints", endpointParams+" api_version connect:bool", createEndpoint),
 		on("GET", "/v1/webhook_endpoints/{webhook_endpoint}", "", (*Call).endpoint),
 		on("POST", "/v1/webhook_endpoints/{webhook_endpoint}", endpointParams+" disabled:bool", updateEndpoint),

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
@@ -13,8 +15,28 @@ const (
 	pageMax     = 100
 )
 
-// ListParams are the parameters that every list knows.
+// ListParams are the parameters of every list.
 const ListParams = " limit:int starting_after ending_before expand "
+
+// Lists is the route of a list of the kind. A parameter of these keeps the objects whose member
+// of that name has its value; created keeps a time, and more does the rest, if it is not nil.
+func Lists(path, kindName, params string, more func(*Call, object) bool) Route {
+	return on(http.MethodGet, path, ListParams+params, func(c *Call) (object, error) {
+		return c.List(kindName, func(o object) bool { return c.Keeps(o, params) && (more == nil || more(c, o)) })
+	})
+}
+
+// Keeps reports whether the object's members have the values of the parameters, as far as these
+// are given. The object need not have a member of the name.
+func (c *Call) Keeps(o object, params string) bool {
+	for name := range strings.FieldsSeq(params) {
+		name, _, _ = strings.Cut(name, ":")
+		if is, there := o[name]; there && c.Form.Str(name) != "" && c.Form.Str(name) != fmt.Sprint(is) {
+			return false
+		}
+	}
+	return true
+}
 
 // List answers with a page of the objects of the kind that keep lets through (nil: all),
 // newest first: limit, starting_after, ending_before and created are obeyed. Deleted

@@ -17,10 +17,10 @@ func clockRoutes() []api.Route {
 	const path = "/v1/test_helpers/test_clocks"
 	return []api.Route{
 		on("POST", path, "frozen_time:time name expand", call.createClock),
-		on("GET", path, api.ListParams, call.listClocks),
+		api.Lists(path, api.ClockKind, "", nil),
 		on("GET", path+"/{test_clock}", "expand", call.getClock),
-		on("DELETE", path+"/{test_clock}", "", call.deleteClock),
-		on("POST", path+"/{test_clock}/advance", "frozen_time:time expand", call.advanceClock),
+		on("DELETE", path+"/{test_clock}", "", api.With(call.clock, call.deleteClock)),
+		on("POST", path+"/{test_clock}/advance", "frozen_time:time expand", api.With(call.clock, call.advanceClock)),
 	}
 }
 
@@ -38,10 +38,6 @@ func (c call) createClock() (object, error) {
 	return clock, nil
 }
 
-func (c call) listClocks() (object, error) {
-	return c.List(api.ClockKind, func(o object) bool { return o.Str("object") == api.ClockKind })
-}
-
 func (c call) getClock() (object, error) { return c.clock() }
 
 func (c call) clock() (object, error) {
@@ -53,11 +49,7 @@ func (c call) clock() (object, error) {
 }
 
 // deleteClock takes the clock's customers with it, as Stripe does.
-func (c call) deleteClock() (object, error) {
-	clock, err := c.clock()
-	if err != nil {
-		return nil, err
-	}
+func (c call) deleteClock(clock object) (object, error) {
 	for _, customer := range c.Space.All("customer") {
 		if customer.Str("test_clock") == clock.ID() && !customer.Yes("deleted") {
 			back := c.InTimeOf(customer)
@@ -75,11 +67,7 @@ func (c call) deleteClock() (object, error) {
 // advanceClock carries out everything up to the new time at once. The answer still says
 // advancing, as Stripe's does, where it takes a while: whoever asks again finds the clock
 // ready.
-func (c call) advanceClock() (object, error) {
-	clock, err := c.clock()
-	if err != nil {
-		return nil, err
-	}
+func (c call) advanceClock(clock object) (object, error) {
 	if err := c.Require("frozen_time"); err != nil {
 		return nil, err
 	}

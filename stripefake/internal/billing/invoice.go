@@ -13,16 +13,18 @@ func invoiceRoutes() []api.Route {
 	const params = "auto_advance:bool automatically_finalizes_at:time collection_method default_payment_method description footer metadata payment_settings statement_descriptor "
 	const path = "/v1/invoices/{invoice}"
 	return []api.Route{
-		on("POST", "/v1/invoices", params+"currency customer pending_invoice_items_behavior:include|exclude subscription", call.createInvoice),
-		on("GET", "/v1/invoices", api.ListParams+"collection_method created customer status:draft|open|paid|uncollectible|void subscription", call.listInvoices),
+		on("POST", "/v1/invoices", params+"currency customer pending_invoice_items_behavior:include|exclude subscription", api.With(call.buyer, call.createInvoice)),
+		api.Lists("/v1/invoices", "invoice", "collection_method created customer status:draft|open|paid|uncollectible|void subscription", func(c *api.Call, o object) bool {
+			return !c.Form.Has("subscription") || c.Form.Str("subscription") == shape.SubscriptionID(o)
+		}),
 		on("GET", path, "", call.getInvoice),
-		on("POST", path, params, call.updateInvoice),
+		on("POST", path, params, api.With(call.getInvoice, call.updateInvoice)),
 		on("DELETE", path, "", call.deleteInvoice),
-		on("GET", path+"/lines", api.ListParams, call.listLines),
+		on("GET", path+"/lines", api.ListParams, api.With(call.getInvoice, call.listLines)),
 		on("POST", path+"/finalize", "auto_advance:bool", call.finalizeInvoice),
-		on("POST", path+"/pay", "off_session:bool paid_out_of_band:bool payment_method", call.payInvoice),
-		on("POST", path+"/void", "", call.voidInvoice),
-		on("POST", path+"/mark_uncollectible", "", call.giveUpInvoice),
+		on("POST", path+"/pay", "off_session:bool paid_out_of_band:bool payment_method", api.With(call.getInvoice, call.payInvoice)),
+		on("POST", path+"/void", "", api.With(call.getInvoice, call.voidInvoice)),
+		on("POST", path+"/mark_uncollectible", "", api.With(call.getInvoice, call.giveUpInvoice)),
 	}
 }
 
@@ -67,11 +69,7 @@ func (c call) subscriptionOf(invoice object) object {
 	return c.Space.Get("subscription", shape.SubscriptionID(invoice))
 }
 
-func (c call) createInvoice() (object, error) {
-	customer, err := c.buyer()
-	if err != nil {
-		return nil, err
-	}
+func (c call) createInvoice(customer object) (object, error) {
 	if err := c.collection(); err != nil {
 		return nil, err
 	}
@@ -138,9 +136,7 @@ func advance(invoice object, now int64) {
 // invoiceParams sets what the parameters say about an invoice, new or old.
 func (c call) invoiceParams(o object) error {
 	for _, name := range []string{"description", "footer", "statement_descriptor"} {
-		if c.Form.Has(name) {
-			o[name] = shape.TextOrNil(c.Form, name)
-		}
+		shape.SetText(o, c.Form, name)
 	}
 	if c.Form.Has("automatically_finalizes_at") {
 		at := c.Num("automatically_finalizes_at")
@@ -158,32 +154,13 @@ func (c call) invoiceParams(o object) error {
 
 func (c call) getInvoice() (object, error) { return c.Find("invoice", c.Path["invoice"], "invoice") }
 
-func (c call) listInvoices() (object, error) {
-	return c.List("invoice", func(o object) bool {
-		if c.Form.Has("subscription") && c.Form.Str("subscription") != shape.SubscriptionID(o) {
-			return false
-		}
-		return !slices.ContainsFunc([]string{"customer", "status", "collection_method"}, func(name string) bool {
-			return c.Form.Has(name) && c.Form.Str(name) != o.Str(name)
-		})
-	})
-}
-
-func (c call) listLines() (object, error) {
-	invoice, err := c.getInvoice()
-	if err != nil {
-		return nil, err
-	}
+func (c call) listLines(invoice object) (object, error) {
 	lines := linesOf(invoice)
 	slices.Reverse(lines) // page turns them round
 	return c.Page(lines, nil)
 }
 
-func (c call) updateInvoice() (object, error) {
-	invoice, err := c.getInvoice()
-	if err != nil {
-		return nil, err
-	}
+func (c call) updateInvoice(invoice object) (object, error) {
 	if err := c.collection(); err != nil {
 		return nil, err
 	}

@@ -19,11 +19,7 @@ var retryDays = [...]int64{1, 3, 5, 7, 9, 11, 13, 14}
 var hard = []string{"incorrect_number", "lost_card", "pickup_card", "stolen_card", "revocation_of_authorization",
 	"revocation_of_all_authorizations", "authentication_required", "highest_risk_level", "transaction_not_allowed"}
 
-func (c call) payInvoice() (object, error) {
-	invoice, err := c.getInvoice()
-	if err != nil {
-		return nil, err
-	}
+func (c call) payInvoice(invoice object) (object, error) {
 	customer := c.Space.Get("customer", invoice.Str("customer"))
 	defer c.InTimeOf(customer)()
 	method, err := c.payer(c.Form, "payment_method", "payment_method", customer)

@@ -30,7 +30,6 @@ func (c call) listInvoicePayments() (object, error) {
 	}
 	return c.List("invoice_payment", func(o object) bool {
 		return (intent == "" || o.Sub("payment").Str("payment_intent") == intent) &&
-			(!c.Form.Has("invoice") || c.Form.Str("invoice") == o.Str("invoice")) &&
-			(!c.Form.Has("status") || c.Form.Str("status") == o.Str("status"))
+			c.Keeps(o, "invoice status")
 	})
 }

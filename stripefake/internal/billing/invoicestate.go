@@ -113,11 +113,7 @@ func (c call) intentOf(invoice object) object {
 	return c.Space.Get("payment_intent", invoice.Str("_payment_intent"))
 }
 
-func (c call) voidInvoice() (object, error) {
-	invoice, err := c.getInvoice()
-	if err != nil {
-		return nil, err
-	}
+func (c call) voidInvoice(invoice object) (object, error) {
 	if s := invoice.Str("status"); s != "open" && s != "uncollectible" {
 		return nil, shape.Invalid("invoice_not_open", "", "You can only void open or uncollectible invoices. This invoice is "+s+".")
 	}
@@ -130,11 +126,7 @@ func (c call) void(invoice object) {
 	c.close(invoice, "void", "voided_at", "invoice.voided")
 }
 
-func (c call) giveUpInvoice() (object, error) {
-	invoice, err := c.getInvoice()
-	if err != nil {
-		return nil, err
-	}
+func (c call) giveUpInvoice(invoice object) (object, error) {
 	if s := invoice.Str("status"); s != "open" {
 		return nil, shape.Invalid("invoice_not_open", "", "You can only mark open invoices uncollectible. This invoice is "+s+".")
 	}

@@ -13,19 +13,17 @@ func itemRoutes() []api.Route {
 	const params = "amount:int description discountable expand metadata period period[start]:int period[end]:int price_data pricing quantity:amount unit_amount_decimal"
 	const path = "/v1/invoiceitems/{invoiceitem}"
 	return []api.Route{
-		formerly("price", on("POST", "/v1/invoiceitems", params+" currency customer invoice subscription", call.createItem)),
-		on("GET", "/v1/invoiceitems", api.ListParams+"created customer invoice pending", call.listItems),
+		formerly("price", on("POST", "/v1/invoiceitems", params+" currency customer invoice subscription", api.With(call.buyer, call.createItem))),
+		api.Lists("/v1/invoiceitems", "invoiceitem", "created customer invoice pending", func(c *api.Call, o object) bool {
+			return !c.Form.Has("pending") || c.Form.Yes("pending") == (o["invoice"] == nil)
+		}),
 		on("GET", path, "expand", call.getItem),
 		formerly("price", on("POST", path, params, call.updateItem)),
 		on("DELETE", path, "", call.deleteItem),
 	}
 }
 
-func (c call) createItem() (object, error) {
-	customer, err := c.buyer()
-	if err != nil {
-		return nil, err
-	}
+func (c call) createItem(customer object) (object, error) {
 	defer c.InTimeOf(customer)()
 	item := object{
 		"customer": customer.ID(), "customer_account": nil, "date": c.Now, "description": nil, "discountable": true, "discounts": []any{},
@@ -70,9 +68,7 @@ func (c call) itemParams(item object) error {
 	if err := c.itemPrice(item); err != nil {
 		return err
 	}
-	if c.Form.Has("description") {
-		item["description"] = shape.TextOrNil(c.Form, "description")
-	}
+	shape.SetText(item, c.Form, "description")
 	if c.Form.Has("discountable") {
 		item["discountable"] = c.Form.Yes("discountable")
 	}
@@ -166,16 +162,6 @@ func pricingOf(price object) object {
 
 func (c call) getItem() (object, error) {
 	return c.Find("invoiceitem", c.Path["invoiceitem"], "invoiceitem")
-}
-
-func (c call) listItems() (object, error) {
-	return c.List("invoiceitem", func(o object) bool {
-		if c.Form.Has("customer") && c.Form.Str("customer") != o.Str("customer") ||
-			c.Form.Has("invoice") && c.Form.Str("invoice") != o.Str("invoice") {
-			return false
-		}
-		return !c.Form.Has("pending") || c.Form.Yes("pending") == (o["invoice"] == nil)
-	})
 }
 
 func (c call) updateItem() (object, error) {

@@ -13,7 +13,10 @@ func priceRoutes() []api.Route {
 	const params = "active expand lookup_key metadata nickname tax_behavior transfer_lookup_key"
 	return []api.Route{
 		on("POST", "/v1/prices", params+" billing_scheme currency product product_data recurring unit_amount unit_amount_decimal", call.createPrice),
-		on("GET", "/v1/prices", api.ListParams+"active created currency lookup_keys product type", call.listPrices),
+		api.Lists("/v1/prices", "price", "active created currency lookup_keys product type", func(c *api.Call, o object) bool {
+			keys := c.Form.List("lookup_keys")
+			return len(keys) == 0 || slices.Contains(keys, any(o.Str("lookup_key")))
+		}),
 		on("GET", "/v1/prices/{price}", "expand", call.getPrice),
 		on("POST", "/v1/prices/{price}", params, call.updatePrice),
 	}
@@ -117,18 +120,6 @@ func unitAmount(f form, param string) (int64, error) {
 
 func (c call) getPrice() (object, error) { return c.Find("price", c.Path["price"], "price") }
 
-func (c call) listPrices() (object, error) {
-	keys := shape.Texts(c.Form.List("lookup_keys"))
-	return c.List("price", func(o object) bool {
-		if c.Form.Has("active") && c.Form.Yes("active") != o.Yes("active") || len(keys) > 0 && !shape.Has(keys, o.Str("lookup_key")) {
-			return false
-		}
-		return !slices.ContainsFunc([]string{"currency", "product", "type"}, func(name string) bool {
-			return c.Form.Has(name) && c.Form.Str(name) != o.Str(name)
-		})
-	})
-}
-
 func (c call) updatePrice() (object, error) {
 	price, err := c.Find("price", c.Path["price"], "price")
 	if err != nil {
@@ -139,9 +130,7 @@ func (c call) updatePrice() (object, error) {
 		return nil, err
 	}
 	for _, name := range []string{"lookup_key", "nickname"} {
-		if c.Form.Has(name) {
-			price[name] = shape.TextOrNil(c.Form, name)
-		}
+		shape.SetText(price, c.Form, name)
 	}
 	if c.Form.Has("active") {
 		price["active"] = c.Form.Yes("active")

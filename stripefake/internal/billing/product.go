@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/duesday/duesday/stripefake/internal/api"
@@ -11,7 +12,10 @@ func productRoutes() []api.Route {
 	const params = "active description expand images metadata name shippable statement_descriptor unit_label url"
 	return []api.Route{
 		on("POST", "/v1/products", params+" id default_price_data", call.createProduct),
-		on("GET", "/v1/products", api.ListParams+"active created ids", call.listProducts),
+		api.Lists("/v1/products", "product", "active created ids", func(c *api.Call, o object) bool {
+			ids := c.Form.List("ids")
+			return len(ids) == 0 || slices.Contains(ids, any(o.ID()))
+		}),
 		on("GET", "/v1/products/{id}", "expand", call.getProduct),
 		on("POST", "/v1/products/{id}", params+" default_price", call.updateProduct),
 	}
@@ -67,16 +71,6 @@ func (c call) storeProduct(product object, id string) object {
 
 func (c call) getProduct() (object, error) { return c.Find("product", c.Path["id"], "id") }
 
-func (c call) listProducts() (object, error) {
-	ids := shape.Texts(c.Form.List("ids"))
-	return c.List("product", func(o object) bool {
-		if c.Form.Has("active") && c.Form.Yes("active") != o.Yes("active") {
-			return false
-		}
-		return len(ids) == 0 || shape.Has(ids, o.ID())
-	})
-}
-
 func (c call) updateProduct() (object, error) {
 	product, err := c.Find("product", c.Path["id"], "id")
 	if err != nil {
@@ -96,9 +90,7 @@ func (c call) updateProduct() (object, error) {
 		return nil, err
 	}
 	for name := range strings.FieldsSeq("description statement_descriptor unit_label url name default_price") {
-		if c.Form.Has(name) {
-			product[name] = shape.TextOrNil(c.Form, name)
-		}
+		shape.SetText(product, c.Form, name)
 	}
 	if c.Form.Has("active") {
 		product["active"] = c.Form.Yes("active")

@@ -16,23 +16,18 @@ func scheduleRoutes() []api.Route {
 	const params = "default_settings end_behavior:cancel|none|release|renew metadata phases "
 	return []api.Route{
 		on("POST", "/v1/subscription_schedules", params+"billing_mode customer from_subscription start_date", call.createSchedule),
-		on("GET", "/v1/subscription_schedules", api.ListParams+"created customer scheduled", call.listSchedules),
+		api.Lists("/v1/subscription_schedules", "subscription_schedule", "created customer scheduled", func(c *api.Call, o object) bool {
+			return !c.Form.Yes("scheduled") || o.Str("status") == "not_started"
+		}),
 		on("GET", path, "", call.schedule),
-		on("POST", path, params+"proration_behavior", call.updateSchedule),
-		on("POST", path+"/cancel", "invoice_now prorate", call.cancelSchedule),
-		on("POST", path+"/release", "preserve_cancel_date:bool", call.releaseSchedule),
+		on("POST", path, params+"proration_behavior", api.With(call.openSchedule, call.updateSchedule)),
+		on("POST", path+"/cancel", "invoice_now prorate", api.With(call.openSchedule, call.cancelSchedule)),
+		on("POST", path+"/release", "preserve_cancel_date:bool", api.With(call.openSchedule, call.releaseSchedule)),
 	}
 }
 
 func (c call) schedule() (object, error) {
 	return c.Find("subscription_schedule", c.Path["schedule"], "schedule")
-}
-
-func (c call) listSchedules() (object, error) {
-	return c.List("subscription_schedule", func(o object) bool {
-		return (!c.Form.Has("customer") || c.Form.Str("customer") == o.Str("customer")) &&
-			(!c.Form.Yes("scheduled") || o.Str("status") == "not_started")
-	})
 }
 
 // newSchedule is a schedule without phases, not stored yet.
@@ -146,9 +141,7 @@ func (c call) scheduleParams(o, customer object) error {
 		if settings.Has("default_payment_method") {
 			defaults["default_payment_method"] = shape.OrNil(method)
 		}
-		if settings.Has("description") {
-			defaults["description"] = shape.TextOrNil(settings, "description")
-		}
+		shape.SetText(defaults, settings, "description")
 		for name := range settings {
 			if !strings.Contains(" default_payment_method description collection_method billing_cycle_anchor ", " "+name+" ") {
 				return shape.Invalid("", "default_settings["+name+"]", "This fake does not know default_settings["+name+"].")
@@ -159,11 +152,7 @@ func (c call) scheduleParams(o, customer object) error {
 	return c.Metadata(o)
 }
 
-func (c call) updateSchedule() (object, error) {
-	o, err := c.openSchedule()
-	if err != nil {
-		return nil, err
-	}
+func (c call) updateSchedule(o object) (object, error) {
 	customer := c.Space.Get("customer", o.Str("customer"))
 	defer c.InTimeOf(customer)()
 	next := o.Clone()
@@ -172,9 +161,11 @@ func (c call) updateSchedule() (object, error) {
 	}
 	if c.Form.Has("phases") {
 		start := phasesOf(o)[0].Num("start_date")
-		if next["phases"], err = c.phases(start, customer); err != nil {
+		phases, err := c.phases(start, customer)
+		if err != nil {
 			return nil, err
 		}
+		next["phases"] = phases
 		if current := o.Sub("current_phase"); current != nil {
 			phase := phaseAt(next, c.Now)
 			if phase == nil {
@@ -205,11 +196,7 @@ func (c call) openSchedule() (object, error) {
 }
 
 // cancelSchedule cancels its subscription too.
-func (c call) cancelSchedule() (object, error) {
-	o, err := c.openSchedule()
-	if err != nil {
-		return nil, err
-	}
+func (c call) cancelSchedule(o object) (object, error) {
 	defer c.InTimeOf(c.Space.Get("customer", o.Str("customer")))()
 	if sub := c.Space.Get("subscription", o.Str("subscription")); sub != nil {
 		c.end(sub, "cancellation_requested") // and with it the schedule
@@ -220,11 +207,7 @@ func (c call) cancelSchedule() (object, error) {
 	return o, nil
 }
 
-func (c call) releaseSchedule() (object, error) {
-	o, err := c.openSchedule()
-	if err != nil {
-		return nil, err
-	}
+func (c call) releaseSchedule(o object) (object, error) {
 	keep := c.Flag("preserve_cancel_date")
 	defer c.InTimeOf(c.Space.Get("customer", o.Str("customer")))()
 	c.release(o, keep)

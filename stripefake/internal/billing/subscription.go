@@ -19,12 +19,12 @@ func subscriptionRoutes() []api.Route {
 		"payment_settings[save_default_payment_method]:|off|on_subscription proration_behavior:always_invoice|create_prorations|none trial_end " +
 		"trial_settings trial_settings[end_behavior][missing_payment_method]:cancel|create_invoice|pause "
 	return []api.Route{
-		on("POST", "/v1/subscriptions", params+"billing_cycle_anchor:time billing_mode billing_mode[type]:classic|flexible currency customer trial_period_days:amount", call.createSubscription),
+		on("POST", "/v1/subscriptions", params+"billing_cycle_anchor:time billing_mode billing_mode[type]:classic|flexible currency customer trial_period_days:amount", api.With(call.buyer, call.createSubscription)),
 		on("GET", "/v1/subscriptions", api.ListParams+"collection_method created customer price status:active|all|canceled|ended|incomplete|incomplete_expired|past_due|paused|trialing|unpaid test_clock", call.listSubscriptions),
 		on("GET", path, "", call.subscription),
-		on("POST", path, params+"cancellation_details pause_collection pause_collection[behavior]:keep_as_draft|mark_uncollectible|void pause_collection[resumes_at]:int", call.updateSubscription),
-		on("DELETE", path, "cancellation_details expand invoice_now:bool prorate:bool", call.cancelSubscription),
-		on("POST", "/v1/subscriptions/{subscription}/resume", "billing_cycle_anchor:now|unchanged proration_behavior", call.resumeSubscription),
+		on("POST", path, params+"cancellation_details pause_collection pause_collection[behavior]:keep_as_draft|mark_uncollectible|void pause_collection[resumes_at]:int", api.With(call.subscription, call.updateSubscription)),
+		on("DELETE", path, "cancellation_details expand invoice_now:bool prorate:bool", api.With(call.subscription, call.cancelSubscription)),
+		on("POST", "/v1/subscriptions/{subscription}/resume", "billing_cycle_anchor:now|unchanged proration_behavior", api.With(call.subscription, call.resumeSubscription)),
 		on("GET", "/v1/subscription_items", api.ListParams+"subscription", call.listSubscriptionItems),
 		on("GET", "/v1/subscription_items/{item}", "", call.getSubscriptionItem),
 	}
@@ -53,9 +53,7 @@ func (c call) listSubscriptions() (object, error) {
 			!slices.ContainsFunc(itemsOf(o), func(item object) bool { return item.Sub("price").ID() == price }) {
 			return false
 		}
-		return !slices.ContainsFunc([]string{"customer", "collection_method", "test_clock"}, func(name string) bool {
-			return c.Form.Has(name) && c.Form.Str(name) != o.Str(name)
-		})
+		return c.Keeps(o, "customer collection_method test_clock")
 	})
 }
 

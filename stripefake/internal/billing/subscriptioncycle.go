@@ -120,11 +120,7 @@ func (c call) withoutMethod(sub object) bool {
 
 // resumeSubscription goes on with a subscription that is paused, with a new period that begins
 // now. If its invoice is not paid at once, it stays paused until it is.
-func (c call) resumeSubscription() (object, error) {
-	sub, err := c.subscription()
-	if err != nil {
-		return nil, err
-	}
+func (c call) resumeSubscription(sub object) (object, error) {
 	anchor := c.Form.Str("billing_cycle_anchor")
 	if sub.Str("status") != "paused" {
 		return nil, shape.Invalid("", "", "Only subscriptions with the status paused can be resumed. This one is "+sub.Str("status")+".")

@@ -14,11 +14,7 @@ type term struct {
 	anchor   int64 // of its periods
 }
 
-func (c call) createSubscription() (object, error) {
-	customer, err := c.buyer()
-	if err != nil {
-		return nil, err
-	}
+func (c call) createSubscription(customer object) (object, error) {
 	behavior := c.Form.Str("payment_behavior")
 	if behavior == "pending_if_incomplete" {
 		return nil, shape.Invalid("", "payment_behavior", "`pending_if_incomplete` is for updates. Use default_incomplete, allow_incomplete or error_if_incomplete.")

@@ -17,9 +17,7 @@ func (c call) subscriptionParams(o, customer object) error {
 		}
 		o["default_payment_method"] = shape.OrNil(method)
 	}
-	if c.Form.Has("description") {
-		o["description"] = shape.TextOrNil(c.Form, "description")
-	}
+	shape.SetText(o, c.Form, "description")
 	if settings := c.Form.Sub("payment_settings"); settings != nil {
 		next := object{"payment_method_options": nil, "payment_method_types": nil, "save_default_payment_method": cmp.Or(settings.Str("save_default_payment_method"), "off")}
 		if list := settings.List("payment_method_types"); len(list) > 0 {
@@ -105,11 +103,7 @@ func lastEnd(sub object) int64 {
 	return last
 }
 
-func (c call) updateSubscription() (object, error) {
-	sub, err := c.subscription()
-	if err != nil {
-		return nil, err
-	}
+func (c call) updateSubscription(sub object) (object, error) {
 	if over(sub) {
 		return c.annotate(sub)
 	}
@@ -173,9 +167,7 @@ func (c call) annotate(sub object) (object, error) {
 func (c call) why(sub object, details form) {
 	was := sub.Sub("cancellation_details")
 	for _, name := range []string{"comment", "feedback"} {
-		if details.Has(name) {
-			was[name] = shape.TextOrNil(details, name)
-		}
+		shape.SetText(was, details, name)
 	}
 }
 
@@ -264,11 +256,7 @@ func (c call) changeTrial(sub object) error {
 	return nil
 }
 
-func (c call) cancelSubscription() (object, error) {
-	sub, err := c.subscription()
-	if err != nil {
-		return nil, err
-	}
+func (c call) cancelSubscription(sub object) (object, error) {
 	if over(sub) {
 		return nil, shape.Missing("subscription", sub.ID(), "id")
 	}

@@ -10,9 +10,9 @@ import (
 
 func chargeRoutes() []api.Route {
 	return []api.Route{
-		on("GET", "/v1/charges", "created customer payment_intent transfer_group"+api.ListParams, Call.listCharges),
+		api.Lists("/v1/charges", "charge", "created customer payment_intent transfer_group", nil),
 		on("GET", "/v1/charges/{charge}", "", Call.chargeOfPath),
-		on("POST", "/v1/charges/{charge}", "description metadata receipt_email", Call.updateCharge),
+		on("POST", "/v1/charges/{charge}", "description metadata receipt_email", api.With(Call.chargeOfPath, Call.updateCharge)),
 	}
 }
 
@@ -62,11 +62,7 @@ func authorized() object {
 }
 
 // captureIntent takes what was authorized, or a part of it; the rest goes back.
-func (c Call) captureIntent() (object, error) {
-	pi, err := c.intentOfPath()
-	if err != nil {
-		return nil, err
-	}
+func (c Call) captureIntent(pi object) (object, error) {
 	if pi.Str("status") != NeedsCapture {
 		return nil, unexpected(pi, "This PaymentIntent could not be captured because it has a status of "+pi.Str("status")+
 			". Only a PaymentIntent with one of the following statuses may be captured: requires_capture.")
@@ -95,11 +91,7 @@ func (c Call) captureIntent() (object, error) {
 
 func (c Call) chargeOfPath() (object, error) { return c.Find("charge", c.Path["charge"], "id") }
 
-func (c Call) updateCharge() (object, error) {
-	charge, err := c.chargeOfPath()
-	if err != nil {
-		return nil, err
-	}
+func (c Call) updateCharge(charge object) (object, error) {
 	after := charge.Clone()
 	if err := c.Metadata(after); err != nil {
 		return nil, err
@@ -108,20 +100,4 @@ func (c Call) updateCharge() (object, error) {
 	shape.SetText(after, c.Form, "receipt_email")
 	c.Change("charge.updated", charge, after)
 	return charge, nil
-}
-
-func (c Call) listCharges() (object, error) {
-	return c.List("charge", c.filter("customer", "payment_intent", "transfer_group"))
-}
-
-// filter keeps what has the members that the request asks for.
-func (c Call) filter(names ...string) func(object) bool {
-	return func(o object) bool {
-		for _, name := range names {
-			if want := c.Form.Str(name); want != "" && o.Str(name) != want {
-				return false
-			}
-		}
-		return true
-	}
 }

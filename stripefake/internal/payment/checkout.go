@@ -23,10 +23,10 @@ func checkoutRoutes() []api.Route {
 	const one = "/v1/checkout/sessions/{session}"
 	return []api.Route{
 		on("POST", "/v1/checkout/sessions", "cancel_url client_reference_id currency customer customer_email expires_at:int locale metadata mode payment_method_types setup_intent_data success_url ui_mode:hosted|hosted_page "+beyondSession, Call.createSession),
-		on("GET", "/v1/checkout/sessions", "created customer payment_intent status subscription"+api.ListParams, Call.listSessions),
+		api.Lists("/v1/checkout/sessions", "checkout.session", "created customer payment_intent status subscription", nil),
 		on("GET", one, "", Call.sessionOfPath),
-		on("POST", one, "metadata", Call.updateSession),
-		on("POST", one+"/expire", "", Call.expireOfPath),
+		on("POST", one, "metadata", api.With(Call.sessionOfPath, Call.updateSession)),
+		on("POST", one+"/expire", "", api.With(Call.sessionOfPath, Call.expireOfPath)),
 	}
 }
 
@@ -165,11 +165,7 @@ func (c Call) completeSession(o object) {
 	c.Emit("checkout.session.completed", o, nil)
 }
 
-func (c Call) expireOfPath() (object, error) {
-	o, err := c.sessionOfPath()
-	if err != nil {
-		return nil, err
-	}
+func (c Call) expireOfPath(o object) (object, error) {
 	if o.Str("status") != "open" {
 		return nil, shape.Invalid("", "", fmt.Sprintf("Only Checkout Sessions with a status in [\"open\"] can be expired. This Checkout Session has a status of `%s`.", o.Str("status")))
 	}
@@ -177,16 +173,8 @@ func (c Call) expireOfPath() (object, error) {
 	return o, nil
 }
 
-func (c Call) updateSession() (object, error) {
-	o, err := c.sessionOfPath()
-	if err != nil {
-		return nil, err
-	}
+func (c Call) updateSession(o object) (object, error) {
 	return o, c.Metadata(o)
-}
-
-func (c Call) listSessions() (object, error) {
-	return c.List("checkout.session", c.filter("customer", "payment_intent", "status", "subscription"))
 }
 
 // sessionMark is what Stripe replaces by the session's id in success_url.

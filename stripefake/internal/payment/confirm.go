@@ -39,11 +39,7 @@ func (c Call) confirming(pi object) (offSession bool, err error) {
 	return offSession, nil
 }
 
-func (c Call) confirmIntent() (object, error) {
-	pi, err := c.intentOfPath()
-	if err != nil {
-		return nil, err
-	}
+func (c Call) confirmIntent(pi object) (object, error) {
 	if err := confirmable(pi); err != nil {
 		return nil, err
 	}

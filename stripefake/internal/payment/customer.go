@@ -16,10 +16,10 @@ const beyondCustomer = "business_name individual_name cash_balance source tax"
 func customerRoutes() []api.Route {
 	return []api.Route{
 		on("POST", "/v1/customers", customerParams+" payment_method tax_id_data test_clock", Call.createCustomer),
-		on("GET", "/v1/customers", "email created test_clock"+api.ListParams, Call.listCustomers),
+		api.Lists("/v1/customers", "customer", "email created test_clock", nil),
 		on("GET", "/v1/customers/{customer}", "", Call.retrieveCustomer),
-		on("POST", "/v1/customers/{customer}", customerParams+" default_source", Call.updateCustomer),
-		on("DELETE", "/v1/customers/{customer}", "", Call.deleteCustomer),
+		on("POST", "/v1/customers/{customer}", customerParams+" default_source", api.With(Call.customerOfPath, Call.updateCustomer)),
+		on("DELETE", "/v1/customers/{customer}", "", api.With(Call.customerOfPath, Call.deleteCustomer)),
 	}
 }
 
@@ -144,11 +144,7 @@ func (c Call) describeCustomer(o object) error {
 	return nil
 }
 
-func (c Call) updateCustomer() (object, error) {
-	o, err := c.customerOfPath()
-	if err != nil {
-		return nil, err
-	}
+func (c Call) updateCustomer(o object) (object, error) {
 	after := o.Clone()
 	if err := c.describeCustomer(after); err != nil {
 		return nil, err
@@ -171,11 +167,7 @@ func (c Call) retrieveCustomer() (object, error) {
 	return c.Find("customer", c.Path["customer"], "id")
 }
 
-func (c Call) deleteCustomer() (object, error) {
-	o, err := c.customerOfPath()
-	if err != nil {
-		return nil, err
-	}
+func (c Call) deleteCustomer(o object) (object, error) {
 	c.Follow(CustomerLeaves, o)
 	for _, m := range c.Space.All("payment_method") {
 		if m.Str("customer") == o.ID() {
@@ -186,11 +178,4 @@ func (c Call) deleteCustomer() (object, error) {
 	stub := object{"id": o.ID(), "object": "customer", "deleted": true}
 	c.Space.Put("customer", stub)
 	return stub, nil
-}
-
-func (c Call) listCustomers() (object, error) {
-	email, clock := c.Form.Str("email"), c.Form.Str("test_clock")
-	return c.List("customer", func(o object) bool {
-		return (email == "" || o.Str("email") == email) && (clock == "" || o.Str("test_clock") == clock)
-	})
 }

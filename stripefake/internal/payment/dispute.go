@@ -10,10 +10,10 @@ import (
 
 func disputeRoutes() []api.Route {
 	return []api.Route{
-		on("GET", "/v1/disputes", "charge created payment_intent"+api.ListParams, Call.listDisputes),
+		api.Lists("/v1/disputes", "dispute", "charge created payment_intent", nil),
 		on("GET", "/v1/disputes/{dispute}", "", Call.disputeOfPath),
-		on("POST", "/v1/disputes/{dispute}", "evidence metadata submit:bool", Call.updateDispute),
-		on("POST", "/v1/disputes/{dispute}/close", "", Call.closeOfPath),
+		on("POST", "/v1/disputes/{dispute}", "evidence metadata submit:bool", api.With(Call.disputeOfPath, Call.updateDispute)),
+		on("POST", "/v1/disputes/{dispute}/close", "", api.With(Call.openDispute, Call.closeOfPath)),
 	}
 }
 
@@ -110,11 +110,7 @@ func (c Call) openDispute() (object, error) {
 
 // updateDispute takes evidence. As in Stripe's test mode, evidence that is submitted with
 // the text winning_evidence or losing_evidence decides the dispute.
-func (c Call) updateDispute() (object, error) {
-	o, err := c.disputeOfPath()
-	if err != nil {
-		return nil, err
-	}
+func (c Call) updateDispute(o object) (object, error) {
 	if c.Form.Has("evidence") && isClosed(o) {
 		return nil, shape.Invalid("", "dispute", "This dispute is already closed.")
 	}
@@ -153,14 +149,6 @@ func (c Call) updateDispute() (object, error) {
 	return o, nil
 }
 
-func (c Call) closeOfPath() (object, error) {
-	o, err := c.openDispute()
-	if err != nil {
-		return nil, err
-	}
+func (c Call) closeOfPath(o object) (object, error) {
 	return o, c.CloseDispute(o, "lost")
-}
-
-func (c Call) listDisputes() (object, error) {
-	return c.List("dispute", c.filter("charge", "payment_intent"))
 }

@@ -48,10 +48,10 @@ func intentRoutes() []api.Route {
 		on("POST", "/v1/payment_intents", describing+beyondOpen+beyondPay+beyondCreating+redirecting+"confirm:bool "+confirming, Call.createIntent),
 		on("GET", "/v1/payment_intents", "customer created"+api.ListParams, Call.listIntents),
 		on("GET", one, "client_secret", Call.intentOfPath),
-		on("POST", one, describing+beyondOpen, Call.updateIntent),
-		on("POST", one+"/confirm", "payment_method payment_method_types receipt_email setup_future_usage:|off_session|on_session capture_method:automatic|automatic_async|manual "+beyondIntent+beyondPay+beyondConfirm+confirming, Call.confirmIntent),
-		on("POST", one+"/capture", "amount_to_capture:int metadata final_capture", Call.captureIntent),
-		on("POST", one+"/cancel", "cancellation_reason:abandoned|duplicate|fraudulent|requested_by_customer", Call.cancelOfPath),
+		on("POST", one, describing+beyondOpen, api.With(Call.intentOfPath, Call.updateIntent)),
+		on("POST", one+"/confirm", "payment_method payment_method_types receipt_email setup_future_usage:|off_session|on_session capture_method:automatic|automatic_async|manual "+beyondIntent+beyondPay+beyondConfirm+confirming, api.With(Call.intentOfPath, Call.confirmIntent)),
+		on("POST", one+"/capture", "amount_to_capture:int metadata final_capture", api.With(Call.intentOfPath, Call.captureIntent)),
+		on("POST", one+"/cancel", "cancellation_reason:abandoned|duplicate|fraudulent|requested_by_customer", api.With(Call.intentOfPath, Call.cancelOfPath)),
 	}
 }
 
@@ -242,7 +242,7 @@ func (c Call) listIntents() (object, error) {
 	if customer != "" && c.Space.Get("customer", customer) == nil {
 		return nil, shape.Absent("customer", customer, "customer")
 	}
-	return c.List("payment_intent", func(pi object) bool { return customer == "" || pi.Str("customer") == customer })
+	return c.List("payment_intent", func(pi object) bool { return c.Keeps(pi, "customer") })
 }
 
 // unexpected is the error of what cannot be done to the payment intent in its state.
@@ -255,11 +255,7 @@ func IsOpen(pi object) bool {
 	return slices.Contains([]string{NeedsMethod, needsConfirm, NeedsAction}, pi.Str("status"))
 }
 
-func (c Call) updateIntent() (object, error) {
-	pi, err := c.intentOfPath()
-	if err != nil {
-		return nil, err
-	}
+func (c Call) updateIntent(pi object) (object, error) {
 	for name := range c.Form {
 		if name != "metadata" && name != "description" && name != "expand" && !IsOpen(pi) {
 			return nil, unexpected(pi, "This PaymentIntent's "+name+" could not be updated because it has a status of "+pi.Str("status")+
@@ -307,11 +303,7 @@ func (c Call) updateIntent() (object, error) {
 	return pi, nil
 }
 
-func (c Call) cancelOfPath() (object, error) {
-	pi, err := c.intentOfPath()
-	if err != nil {
-		return nil, err
-	}
+func (c Call) cancelOfPath(pi object) (object, error) {
 	if pi.Str("_invoice") != "" {
 		return nil, unexpected(pi, "You cannot cancel this PaymentIntent because it was created by an invoice. Void the invoice instead.")
 	}

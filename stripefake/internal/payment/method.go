@@ -14,9 +14,9 @@ func methodRoutes() []api.Route {
 		on("POST", "/v1/payment_methods", "type card billing_details allow_redisplay:always|limited|unspecified metadata customer payment_method us_bank_account", Call.createMethod),
 		on("GET", "/v1/payment_methods", "type customer allow_redisplay"+api.ListParams, Call.listMethods),
 		on("GET", "/v1/payment_methods/{payment_method}", "", Call.retrieveMethod),
-		on("POST", "/v1/payment_methods/{payment_method}", "card card[exp_month]:int card[exp_year]:int billing_details allow_redisplay:always|limited|unspecified metadata", Call.updateMethod),
+		on("POST", "/v1/payment_methods/{payment_method}", "card card[exp_month]:int card[exp_year]:int billing_details allow_redisplay:always|limited|unspecified metadata", api.With(Call.methodOfPath, Call.updateMethod)),
 		on("POST", "/v1/payment_methods/{payment_method}/attach", "customer", Call.attachMethod),
-		on("POST", "/v1/payment_methods/{payment_method}/detach", "", Call.detachMethod),
+		on("POST", "/v1/payment_methods/{payment_method}/detach", "", api.With(Call.methodOfPath, Call.detachMethod)),
 		on("GET", "/v1/customers/{customer}/payment_methods", "type allow_redisplay"+api.ListParams, Call.listMethods),
 		on("GET", "/v1/customers/{customer}/payment_methods/{payment_method}", "", Call.retrieveMethod),
 	}
@@ -128,11 +128,7 @@ func addressOf(before object, f form) object {
 
 func (c Call) retrieveMethod() (object, error) { return c.methodOfPath() }
 
-func (c Call) updateMethod() (object, error) {
-	m, err := c.methodOfPath()
-	if err != nil {
-		return nil, err
-	}
+func (c Call) updateMethod(m object) (object, error) {
 	if m.Str("customer") == "" {
 		return nil, shape.Invalid("", "", "You must save this PaymentMethod to a customer before you can update it.")
 	}
@@ -217,11 +213,7 @@ func (c Call) attached(m object, customer string) {
 	c.Emit("payment_method.attached", m, nil)
 }
 
-func (c Call) detachMethod() (object, error) {
-	m, err := c.methodOfPath()
-	if err != nil {
-		return nil, err
-	}
+func (c Call) detachMethod(m object) (object, error) {
 	if m.Str("customer") == "" {
 		return nil, shape.Invalid("", "", "The payment method you provided is not attached to a customer so detachment is impossible.")
 	}
@@ -241,18 +233,17 @@ func (c Call) detach(m object) {
 
 func (c Call) listMethods() (object, error) {
 	customer := c.Path["customer"]
-	if customer == "" {
-		customer = c.Form.Str("customer")
-		if customer != "" {
-			if _, err := c.Customer(customer, "customer"); err != nil {
-				return nil, err
-			}
-		}
-	} else if _, err := c.customerOfPath(); err != nil {
+	var err error
+	switch named := c.Form.Str("customer"); {
+	case customer != "":
+		_, err = c.customerOfPath()
+	case named != "":
+		_, err = c.Customer(named, "customer")
+	}
+	if err != nil {
 		return nil, err
 	}
-	typ, show := c.Form.Str("type"), c.Form.Str("allow_redisplay")
 	return c.List("payment_method", func(m object) bool {
-		return m.Str("customer") != "" && (customer == "" || m.Str("customer") == customer) && (typ == "" || m.Str("type") == typ) && (show == "" || m.Str("allow_redisplay") == show)
+		return m.Str("customer") != "" && (customer == "" || m.Str("customer") == customer) && c.Keeps(m, "customer type allow_redisplay")
 	})
 }

@@ -12,10 +12,10 @@ import (
 func refundRoutes() []api.Route {
 	return []api.Route{
 		on("POST", "/v1/refunds", "amount:int charge payment_intent reason:duplicate|fraudulent|requested_by_customer metadata refund_application_fee:bool reverse_transfer:bool "+beyondRefund, Call.createRefund),
-		on("GET", "/v1/refunds", "charge created payment_intent"+api.ListParams, Call.listRefunds),
+		api.Lists("/v1/refunds", "refund", "charge created payment_intent", nil),
 		on("GET", "/v1/refunds/{refund}", "", Call.refundOfPath),
-		on("POST", "/v1/refunds/{refund}", "metadata", Call.updateRefund),
-		on("POST", "/v1/refunds/{refund}/cancel", "", Call.cancelRefund),
+		on("POST", "/v1/refunds/{refund}", "metadata", api.With(Call.refundOfPath, Call.updateRefund)),
+		on("POST", "/v1/refunds/{refund}/cancel", "", api.With(Call.refundOfPath, Call.cancelRefund)),
 	}
 }
 
@@ -142,11 +142,7 @@ func (c Call) unrefund(o object, status string) {
 
 func (c Call) refundOfPath() (object, error) { return c.Find("refund", c.Path["refund"], "id") }
 
-func (c Call) updateRefund() (object, error) {
-	o, err := c.refundOfPath()
-	if err != nil {
-		return nil, err
-	}
+func (c Call) updateRefund(o object) (object, error) {
 	after := o.Clone()
 	if err := c.Metadata(after); err != nil {
 		return nil, err
@@ -156,19 +152,11 @@ func (c Call) updateRefund() (object, error) {
 }
 
 // cancelRefund is for refunds that wait for the customer, of which this fake makes none.
-func (c Call) cancelRefund() (object, error) {
-	o, err := c.refundOfPath()
-	if err != nil {
-		return nil, err
-	}
+func (c Call) cancelRefund(o object) (object, error) {
 	if o.Str("status") != NeedsAction {
 		return nil, shape.Invalid("", "", "Refund "+o.ID()+" cannot be canceled because it has a status of "+strings.ReplaceAll(o.Str("status"), "_", " ")+". Only refunds that require action can be.")
 	}
 	c.unrefund(o, canceled)
 	c.Emit("refund.updated", o, object{"status": NeedsAction})
 	return o, nil
-}
-
-func (c Call) listRefunds() (object, error) {
-	return c.List("refund", c.filter("charge", "payment_intent"))
 }

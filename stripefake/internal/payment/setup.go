@@ -24,7 +24,7 @@ func setupRoutes() []api.Route {
 	const one = "/v1/setup_intents/{intent}"
 	return []api.Route{
 		on("POST", "/v1/setup_intents", redirecting+"confirm:bool customer description metadata payment_method payment_method_types return_url usage:off_session|on_session use_stripe_sdk:bool "+allBeyondSetup, Call.createSetup),
-		on("GET", "/v1/setup_intents", "created customer payment_method"+api.ListParams, Call.listSetups),
+		api.Lists("/v1/setup_intents", "setup_intent", "created customer payment_method", nil),
 		on("GET", one, "client_secret", Call.setupOfPath),
 		on("POST", one, "customer description metadata payment_method payment_method_types "+beyondSetup+beyondOpenSetup, Call.updateSetup),
 		on("POST", one+"/confirm", "payment_method return_url use_stripe_sdk:bool "+beyondSetup+beyondPaySetup, Call.confirmSetupOfPath),
@@ -131,10 +131,6 @@ func (c Call) setupOfPath() (object, error) {
 		return nil, shape.Missing("setupintent", c.Path["intent"], "intent")
 	}
 	return o, nil
-}
-
-func (c Call) listSetups() (object, error) {
-	return c.List("setup_intent", c.filter("customer", "payment_method"))
 }
 
 func unexpectedSetup(o object, verb string) error {

@@ -127,15 +127,6 @@ func Texts(list []any) []any {
 	return out
 }
 
-func Has(list []any, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
-}
-
 // SetText sets the member of that name where the parameters have it; empty is null.
 func SetText(o Object, f Form, name string) {
 	if f.Has(name) {
