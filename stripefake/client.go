@@ -15,14 +15,16 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/api"
 )
 
-// A Control controls a fake over HTTP, as the methods of Fake do.
+// A Control controls a fake in another process. Do sends the requests that have no method here;
+// Identity lists them.
 type Control struct {
 	Base string       // http://127.0.0.1:12111
 	HTTP *http.Client // nil: http.DefaultClient
 }
 
-// do sends a control request, and decodes the answer into out unless that is nil.
-func (c Control) do(ctx context.Context, method, path string, in, out any) error {
+// Do sends any request of the control API, such as POST "accounts" with {"id":"acct_1"}. It
+// decodes the answer into out, unless that is nil.
+func (c Control) Do(ctx context.Context, method, path string, in, out any) error {
 	res, err := c.send(ctx, method, path, in)
 	if err != nil {
 		return err
@@ -82,7 +84,7 @@ func (c Control) send(ctx context.Context, method, path string, in any) (*http.R
 
 // Identity asks who is there.
 func (c Control) Identity(ctx context.Context) (id Identity, err error) {
-	if err = c.do(ctx, http.MethodGet, "", nil, &id); err == nil && id.Fake != "stripefake" {
+	if err = c.Do(ctx, http.MethodGet, "", nil, &id); err == nil && id.Fake != "stripefake" {
 		err = errors.New("what answers is no fake of Stripe")
 	}
 	return id, err
@@ -105,7 +107,7 @@ func (c Control) Advance(ctx context.Context, d time.Duration) (time.Time, error
 
 func (c Control) clock(ctx context.Context, method string, in any) (time.Time, error) {
 	var out clockForm
-	err := c.do(ctx, method, "clock", in, &out)
+	err := c.Do(ctx, method, "clock", in, &out)
 	if err == nil && out.Now == nil {
 		err = errors.New("the answer is not the fake's: it has no time")
 	}
@@ -118,18 +120,18 @@ func (c Control) clock(ctx context.Context, method string, in any) (time.Time, e
 // Faults returns the faults in effect.
 func (c Control) Faults(ctx context.Context) (Faults, error) {
 	var out faultsForm
-	err := c.do(ctx, http.MethodGet, "faults", nil, &out)
+	err := c.Do(ctx, http.MethodGet, "faults", nil, &out)
 	return out.over(Faults{}), err
 }
 
 // SetFaults replaces all faults.
 func (c Control) SetFaults(ctx context.Context, f Faults) error {
-	return c.do(ctx, http.MethodPost, "faults", formOfFaults(f), nil)
+	return c.Do(ctx, http.MethodPost, "faults", formOfFaults(f), nil)
 }
 
 // Requests returns what was answered so far.
 func (c Control) Requests(ctx context.Context) (list []Count, err error) {
-	return list, c.do(ctx, http.MethodGet, "requests", nil, &list)
+	return list, c.Do(ctx, http.MethodGet, "requests", nil, &list)
 }
 
 // Ledger reads the ledger. An error ends it.
@@ -154,85 +156,4 @@ func (c Control) Ledger(ctx context.Context) iter.Seq2[Entry, error] {
 			}
 		}
 	}
-}
-
-// Authenticate is the customer of a payment intent or setup intent that requires it.
-func (c Control) Authenticate(ctx context.Context, id string, ok bool) error {
-	return c.do(ctx, http.MethodPost, "intents/"+id+"/authenticate", okForm{&ok}, nil)
-}
-
-// Finish ends the processing of a payment intent.
-func (c Control) Finish(ctx context.Context, id string, ok bool) error {
-	return c.do(ctx, http.MethodPost, "intents/"+id+"/finish", okForm{&ok}, nil)
-}
-
-// FinishRefund is the bank's answer to a refund.
-func (c Control) FinishRefund(ctx context.Context, id string, ok bool) error {
-	return c.do(ctx, http.MethodPost, "refunds/"+id+"/finish", okForm{&ok}, nil)
-}
-
-// Dispute has a payment intent disputed, and returns the dispute's id.
-func (c Control) Dispute(ctx context.Context, intent, reason string) (string, error) {
-	var out struct {
-		ID string `json:"id"`
-	}
-	err := c.do(ctx, http.MethodPost, "disputes", disputeForm{Intent: intent, Reason: reason}, &out)
-	return out.ID, err
-}
-
-// CloseDispute decides a dispute: won or lost.
-func (c Control) CloseDispute(ctx context.Context, id, status string) error {
-	return c.do(ctx, http.MethodPost, "disputes/"+id, disputeForm{Status: status}, nil)
-}
-
-// Connect connects an account to the platform; "": DefaultAccount.
-func (c Control) Connect(ctx context.Context, id, platform string) error {
-	return c.do(ctx, http.MethodPost, "accounts", accountForm{ID: id, Platform: platform}, nil)
-}
-
-// Disconnect has a connected account leave its platform.
-func (c Control) Disconnect(ctx context.Context, id string) error {
-	return c.do(ctx, http.MethodPost, "accounts/"+id+"/disconnect", struct{}{}, nil)
-}
-
-// SetVersion makes it the account's default version of the API.
-func (c Control) SetVersion(ctx context.Context, id, version string) error {
-	return c.do(ctx, http.MethodPost, "accounts/"+id, accountForm{Version: version}, nil)
-}
-
-// Revoke has the key answered 401 from now on.
-func (c Control) Revoke(ctx context.Context, key string) error {
-	return c.do(ctx, http.MethodPost, "keys/revoke", keyForm{key}, nil)
-}
-
-// Restore takes Revoke back.
-func (c Control) Restore(ctx context.Context, key string) error {
-	return c.do(ctx, http.MethodPost, "keys/restore", keyForm{key}, nil)
-}
-
-// Roll gives a webhook endpoint a new secret, and returns it.
-func (c Control) Roll(ctx context.Context, endpoint string) (string, error) {
-	var out struct {
-		Secret string `json:"secret"`
-	}
-	err := c.do(ctx, http.MethodPost, "webhook_endpoints/"+endpoint+"/roll", struct{}{}, &out)
-	return out.Secret, err
-}
-
-// Resend sends an event to all endpoints again, and returns how many these are.
-func (c Control) Resend(ctx context.Context, event string) (int, error) {
-	var out struct {
-		Sent int `json:"sent"`
-	}
-	err := c.do(ctx, http.MethodPost, "events/"+event+"/resend", struct{}{}, &out)
-	return out.Sent, err
-}
-
-// Flush tries every waiting webhook once, and returns how many wait still.
-func (c Control) Flush(ctx context.Context) (int, error) {
-	var out struct {
-		Waiting int `json:"waiting"`
-	}
-	err := c.do(ctx, http.MethodPost, "webhooks/flush", struct{}{}, &out)
-	return out.Waiting, err
 }

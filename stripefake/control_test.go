@@ -1,6 +1,7 @@
 package stripefake
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -22,6 +23,12 @@ func TestControl(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}
+	var out struct {
+		Secret  string `json:"secret"`
+		Sent    int    `json:"sent"`
+		Waiting int    `json:"waiting"`
+	}
+	post := func(path, in string) error { return c.Do(ctx, "POST", path, json.RawMessage(in), &out) }
 	id, err := c.Identity(ctx)
 	check("identity", err)
 	equal(t, "identity", []any{id.Fake, id.Version, id.Account, id.Now}, []any{"stripefake", NewestVersion, DefaultAccount, testStart})
@@ -49,35 +56,32 @@ func TestControl(t *testing.T) {
 	}
 	check("no faults", c.SetFaults(ctx, Faults{}))
 
-	check("connect", c.Connect(ctx, "acct_a", ""))
+	check("connect", post("accounts", `{"id":"acct_a"}`))
 	w.customer("", "Stripe-Account", "acct_a")
-	check("disconnect", c.Disconnect(ctx, "acct_a"))
+	check("disconnect", post("accounts/acct_a/disconnect", `{}`))
 	w.do("GET", customers, "", "Stripe-Account", "acct_a").refused(t, "disconnected", 403, "account_invalid", nil)
-	check("version", c.SetVersion(ctx, DefaultAccount, "2024-06-20"))
+	check("version", post("accounts/"+DefaultAccount, `{"api_version":"2024-06-20"}`))
 	equal(t, "version", w.ok("GET", customers, "").header.Get("Stripe-Version"), "2024-06-20")
-	check("version", c.SetVersion(ctx, DefaultAccount, NewestVersion))
-	check("revoke", c.Revoke(ctx, testKey))
+	check("version", post("accounts/"+DefaultAccount, `{"api_version":"`+NewestVersion+`"}`))
+	check("revoke", post("keys/revoke", `{"key":"`+testKey+`"}`))
 	w.do("GET", customers, "").refused(t, "revoked", 401, "api_key_expired", nil)
-	check("restore", c.Restore(ctx, testKey))
+	check("restore", post("keys/restore", `{"key":"`+testKey+`"}`))
 
 	hook, _ := w.endpointAt("a", "enabled_events[]=*")
-	secret, err := c.Roll(ctx, hook)
-	check("roll", err)
-	equal(t, "secret", strings.HasPrefix(secret, "whsec_"), true)
+	check("roll", post("webhook_endpoints/"+hook+"/roll", `{}`))
+	equal(t, "secret", strings.HasPrefix(out.Secret, "whsec_"), true)
 	w.customer("")
 	made := w.Events(DefaultAccount, false, "")
-	sent, err := c.Resend(ctx, made[len(made)-1].ID)
-	check("resend", err)
-	equal(t, "sent again", sent, 1)
-	left, err := c.Flush(ctx)
-	check("flush", err)
-	equal(t, "waiting", left, 0)
+	check("resend", post("events/"+made[len(made)-1].ID+"/resend", `{}`))
+	equal(t, "sent again", out.Sent, 1)
+	check("flush", post("webhooks/flush", `{}`))
+	equal(t, "waiting", out.Waiting, 0)
 
 	for what, err := range map[string]error{
-		"No such payment_intent: 'pi_none'": c.Authenticate(ctx, "pi_none", true), "No such setup_intent: 'seti_none'": c.Authenticate(ctx, "seti_none", true),
-		"No such payment_intent: 'pi_no'": c.Finish(ctx, "pi_no", true), "No such refund: 're_no'": c.FinishRefund(ctx, "re_no", true), "No such dispute: 'du_none'": c.CloseDispute(ctx, "du_none", "won"),
-		"must be one of won, lost": c.CloseDispute(ctx, "du_none", "drawn"), "No such account: 'acct_x'": c.Disconnect(ctx, "acct_x"),
-		"No such event: 'evt_none'": func() error { _, err := c.Resend(ctx, "evt_none"); return err }(),
+		"No such payment_intent: 'pi_none'": post("intents/pi_none/authenticate", `{"ok":true}`), "No such setup_intent: 'seti_none'": post("intents/seti_none/authenticate", `{"ok":true}`),
+		"No such payment_intent: 'pi_no'": post("intents/pi_no/finish", `{"ok":true}`), "No such refund: 're_no'": post("refunds/re_no/finish", `{"ok":true}`), "No such dispute: 'du_none'": post("disputes/du_none", `{"status":"won"}`),
+		"must be one of won, lost": post("disputes/du_none", `{"status":"drawn"}`), "No such account: 'acct_x'": post("accounts/acct_x/disconnect", `{}`),
+		"No such event: 'evt_none'": post("events/evt_none/resend", `{}`),
 	} {
 		if err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("got %v, want %q", err, what)

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/listen"
 	"github.com/duesday/duesday/internal/stripetest"
 	"github.com/duesday/duesday/stripefake/internal/api"
 )
@@ -233,7 +234,9 @@ func TestServe_Stops(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- Serve(ctx, l, w.Fake, slog.New(slog.DiscardHandler)) }()
+	go func() {
+		served <- listen.Serve(ctx, l, &http.Server{Handler: w.Fake, ReadHeaderTimeout: time.Minute}, slog.New(slog.DiscardHandler))
+	}()
 	asked := make(chan int, 1)
 	go func() {
 		r, _ := http.NewRequest("POST", "http://"+l.Addr().String()+customers, strings.NewReader("name=A"))

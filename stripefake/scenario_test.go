@@ -23,7 +23,7 @@ type listener struct {
 	got  []delivery // guarded by mu; host is the path
 }
 
-func listen(t *testing.T) *listener {
+func newListener(t *testing.T) *listener {
 	l := &listener{}
 	l.Server = httptest.NewServer(l)
 	t.Cleanup(l.Close)
@@ -135,7 +135,7 @@ func (v *visit) renew(customer string) {
 	charges := v.ask("GET", "charges", "", "customer="+customer)
 	equal(v.t, "charges", len(charges.ids()), 2)
 	refund := v.twice("refunds", "charge="+charges.ids()[0], "amount=500").id()
-	if err := v.control.FinishRefund(v.t.Context(), refund, false); err != nil {
+	if err := v.control.Do(v.t.Context(), "POST", "refunds/"+refund+"/finish", map[string]bool{"ok": false}, nil); err != nil {
 		v.t.Fatal(err)
 	}
 	equal(v.t, "the refund", v.ask("GET", "refunds/"+refund, "").at("status"), any("failed"))
@@ -144,8 +144,11 @@ func (v *visit) renew(customer string) {
 // deliver has everything delivered that waits.
 func (v *visit) deliver() {
 	v.t.Helper()
-	if left, err := v.control.Flush(v.t.Context()); err != nil || left != 0 {
-		v.t.Fatalf("flush: %d left, %v", left, err)
+	var left struct {
+		Waiting int `json:"waiting"`
+	}
+	if err := v.control.Do(v.t.Context(), "POST", "webhooks/flush", struct{}{}, &left); err != nil || left.Waiting != 0 {
+		v.t.Fatalf("flush: %d left, %v", left.Waiting, err)
 	}
 }
 
@@ -184,7 +187,7 @@ const lifeOfAShop = "product.created price.created customer.created payment_meth
 // TestScenario: what the list of events has is what webhooks bring, in order where nothing
 // goes wrong.
 func TestScenario(t *testing.T) {
-	shop, spec := listen(t), stripetest.Load(t)
+	shop, spec := newListener(t), stripetest.Load(t)
 	w := newWorld(t, Options{Webhooks: []Webhook{{URL: shop.URL + "/new", Secret: "whsec_new"}}})
 	v := w.visit()
 	old := v.ask("POST", "webhook_endpoints", "", "url="+shop.URL+"/old", "api_version=2024-06-20", "enabled_events[]=invoice.paid", "enabled_events[]=customer.subscription.updated")
@@ -221,7 +224,7 @@ func TestScenario(t *testing.T) {
 // TestScenario_faults: with copies, losses, disorder and a shop that is down at first, what
 // comes at last is what the list says was delivered, and the list has all.
 func TestScenario_faults(t *testing.T) {
-	shop := listen(t)
+	shop := newListener(t)
 	w := newWorld(t, Options{
 		Webhooks: []Webhook{{URL: shop.URL + "/new", Secret: "whsec_new"}},
 		Faults:   Faults{Seed: 5, WebhookCopies: .4, WebhookDrops: .3, WebhookShuffle: true},
