@@ -61,7 +61,8 @@ func (b *benchmark) build(ctx context.Context) error {
 		return nil
 	}
 	b.product = filepath.Join(b.folder, "duesday")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.product, "github.com/duesday/duesday/cmd/duesday").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.product,
+		"github.com/duesday/duesday/cmd/duesday").CombinedOutput(); err != nil {
 		return fmt.Errorf("building duesday: %w: %s", err, out)
 	}
 	return nil
@@ -87,7 +88,8 @@ func writeBook(file string, n int) error {
 	fmt.Fprintln(w, "account,email,subscription,sku,amount,currency,payment_day,payment_method,address")
 	for i := range n {
 		id := estimate.Scatter(i)
-		fmt.Fprintf(w, "acct_%010d,customer.%d@example.com,sub_%010d,plan-%03d,%d.99,USD,%d,pm_card_visa,\"%d Bridge Street, Birmingham, B12 7ST, United Kingdom\"\n",
+		fmt.Fprintf(w, "acct_%010d,customer.%d@example.com,sub_%010d,plan-%03d,%d.99,USD,%d,pm_card_visa,\"%d Bridge "+
+			"Street, Birmingham, B12 7ST, United Kingdom\"\n",
 			id, id, id, i%200, 5+i%50, i%28+1, i%900+1)
 	}
 	return errors.Join(w.Flush(), f.Close())

@@ -55,14 +55,16 @@ type benchmark struct {
 // command returns the tree of commands.
 func command(stdout, stderr io.Writer) *cobra.Command {
 	b := &benchmark{stdout: stdout, stderr: stderr}
-	root := &cobra.Command{Use: "duesday-bench", Short: "Measure Duesday on this machine", SilenceErrors: true, SilenceUsage: true}
+	root := &cobra.Command{Use: "duesday-bench", Short: "Measure Duesday on this machine", SilenceErrors: true,
+		SilenceUsage: true}
 	one := func(name, short string, measure func(context.Context) ([]bench.Cell, error)) *cobra.Command {
 		return &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 			return b.run(cmd.Context(), measure)
 		}}
 	}
 	imports := one("import", "Import a file, checks and all, in turn with W4 on bare Pebble", b.imports)
-	imports.Flags().StringVar(&b.product, "duesday", "", "`FILE` of the product to measure (default: built from the module of the working folder)")
+	imports.Flags().StringVar(&b.product, "duesday", "",
+		"`FILE` of the product to measure (default: built from the module of the working folder)")
 	root.AddCommand(
 		one("payments", "Charge for some seconds, in turn with W1 on bare Pebble", b.payments),
 		one("due", "Stream the rows of a due date, in turn with W3 on bare Pebble", b.due),
@@ -77,7 +79,8 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 	f.IntVar(&b.seconds, "seconds", 20, "`N` seconds for each figure")
 	f.IntVar(&b.rounds, "rounds", 3, "`N` rounds of both sides in turn")
 	f.IntVar(&b.cacheMiB, "cache", 512, "`MiB` of block cache for each side")
-	f.StringVar(&b.folder, "dir", "", "`FOLDER` to work in; its disk is measured (default a new one in the temporary folder)")
+	f.StringVar(&b.folder, "dir", "",
+		"`FOLDER` to work in; its disk is measured (default a new one in the temporary folder)")
 	f.BoolVar(&b.alone, "alone", false, "leave the bare side out")
 	f.BoolVar(&b.json, "json", false, "print JSON, for programs")
 	return root
@@ -103,7 +106,8 @@ func (b *benchmark) length() time.Duration { return time.Duration(b.seconds) * t
 func (b *benchmark) cache() int64 { return int64(b.cacheMiB) << 20 }
 
 // sides opens both sides in folders of their own. bare is nil when it is left out.
-func (b *benchmark) sides(ctx context.Context, name string) (ours *bench.Ours, bare *bench.Bare, done func() error, err error) {
+func (b *benchmark) sides(ctx context.Context, name string) (ours *bench.Ours, bare *bench.Bare, done func() error,
+	err error) {
 	dir := filepath.Join(b.folder, name)
 	if ours, err = bench.OpenOurs(ctx, filepath.Join(dir, "ours"), b.cache()); err != nil {
 		return nil, nil, nil, err

@@ -44,7 +44,8 @@ func TestUnits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"a paid period", "BIND put", "SETTLE put, in a transaction", "receipt", "GSI-2", "a reminder", "a due row, found", "LOOK BACK get"} {
+	for _, want := range []string{"a paid period", "BIND put", "SETTLE put, in a transaction", "receipt", "GSI-2",
+		"a reminder", "a due row, found", "LOOK BACK get"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -70,7 +71,8 @@ func TestUnits(t *testing.T) {
 func TestRatios(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"payments", "due", "day"} {
-		out, err := run(t, name, "--dir", t.TempDir(), "--subscriptions", "1000", "--seconds", "1", "--rounds", "1", "--cache", "16")
+		out, err := run(t, name, "--dir", t.TempDir(), "--subscriptions", "1000", "--seconds", "1", "--rounds", "1",
+			"--cache", "16")
 		if err != nil || !strings.Contains(out, "ratio") {
 			t.Errorf("%s: got %q and error %v", name, out, err)
 		}

@@ -26,7 +26,8 @@ differ by region.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Subscriptions < 1 || o.Subscriptions > maxUnitSubscriptions {
-				return fmt.Errorf("--subscriptions %d: want 1 to %d, they are held in memory", o.Subscriptions, maxUnitSubscriptions)
+				return fmt.Errorf("--subscriptions %d: want 1 to %d, they are held in memory", o.Subscriptions,
+					maxUnitSubscriptions)
 			}
 			if o.ItemBytes < 0 || o.ItemBytes > maxItemBytes {
 				return fmt.Errorf("--item-bytes %d: want 0 to %d", o.ItemBytes, maxItemBytes)
@@ -42,7 +43,8 @@ differ by region.`,
 		},
 	}
 	c.Flags().IntVar(&o.Subscriptions, "subscriptions", 1000, "`N` subscriptions, all due on one day")
-	c.Flags().IntVar(&o.ItemBytes, "item-bytes", 0, "`BYTES` of a subscription between its payments (default the size of an ordinary one)")
+	c.Flags().IntVar(&o.ItemBytes, "item-bytes", 0,
+		"`BYTES` of a subscription between its payments (default the size of an ordinary one)")
 	return c
 }
 
@@ -56,13 +58,15 @@ func (b *benchmark) printUnits(c *estimate.Costs) error {
 			if l.Transaction && l.Index == "" {
 				what += ", in a transaction"
 			}
-			t.row("  "+l.Step+" "+what, l.Item, l.Index, units(l.Bytes), units(l.Times), units(l.Units.Write), units(l.Units.Read))
+			t.row("  "+l.Step+" "+what, l.Item, l.Index, units(l.Bytes), units(l.Times), units(l.Units.Write),
+				units(l.Units.Read))
 		}
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(b.stdout, "\nA subscription has %d bytes between its payments. On the partitions of one date a period consumes:\n", c.SubscriptionBytes())
+	fmt.Fprintf(b.stdout, "\nA subscription has %d bytes between its payments. On the partitions of one date a period "+
+		"consumes:\n", c.SubscriptionBytes())
 	t = newTable(b.stdout, "index", "partition", "write", "read")
 	for _, d := range c.Dates {
 		t.row(d.Index, d.Date, units(d.Units.Write), units(d.Units.Read))

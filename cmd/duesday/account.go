@@ -40,7 +40,7 @@ func (p *program) accountCreate() *cobra.Command {
 	return c
 }
 
-// checkAccount refuses what is typed wrong before a store is made for it.
+// checkAccount refuses invalid values before a store is made for them.
 func checkAccount(id, email, zone string) error {
 	if err := billing.CheckID("account", id); err != nil {
 		return err
@@ -113,11 +113,13 @@ func (p *program) showFullAccount(ctx context.Context, s *session, v *fullAccoun
 }
 
 func (p *program) accountFields(v *accountView, card *cardView) {
-	fields(p.stdout, "account", v.Account, "email", v.Email, "time zone", v.TimeZone, "customer", v.Customer, "connected account", v.At,
-		"application fee", v.Fee, "payment method", v.Method, "given", v.Given, "card", card.text(), "created", v.Created, "change", v.Change)
+	fields(p.stdout, "account", v.Account, "email", v.Email, "time zone", v.TimeZone, "customer", v.Customer,
+		"connected account", v.At,
+		"application fee", v.Fee, "payment method", v.Method, "given", v.Given, "card", card.text(), "created", v.Created,
+		"change", v.Change)
 }
 
-// showAccount shows an account that has just been changed.
+// showAccount shows a changed account.
 func (p *program) showAccount(a *billing.Account, what string) error {
 	v := viewAccount(a)
 	if p.cfg.JSON {
@@ -135,7 +137,8 @@ func (p *program) accountList() *cobra.Command {
 		Args:  want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.with(cmd.Context(), need{read: true}, func(s *session) error {
-				n, err := list(p, s.engine.Accounts(cmd.Context()), viewAccount, []string{"ACCOUNT", "EMAIL", "TIME ZONE", "METHOD", "CREATED"},
+				n, err := list(p, s.engine.Accounts(cmd.Context()), viewAccount,
+					[]string{"ACCOUNT", "EMAIL", "TIME ZONE", "METHOD", "CREATED"},
 					func(a *billing.Account) []string {
 						v := viewAccount(a)
 						return []string{v.Account, v.Email, v.TimeZone, v.Method, v.Created}

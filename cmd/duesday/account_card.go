@@ -21,16 +21,16 @@ func (p *program) accountAttach() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "attach ACCOUNT --customer cus_… | --payment-method TOKEN",
 		Short: "Set the payment method, customer or connected account of an account",
-		Long: `Say with what an account's subscriptions are charged: with a payment method, or with the
-default one of a customer at the processor, after a look whether they are there. A
-subscription that names a payment method of its own keeps it. What is not given stays.
+		Long: `Set the payment method of an account's subscriptions, or use the default one of a customer
+at the processor; both must exist there. A subscription with a payment method of its own
+keeps it. Values without a flag stay.
 
-A new payment method takes effect at once: a payment that was declined is tried with it
-by the next run, and what is past_due is active again, without a charge for what passed.
+A new payment method takes effect at once: the next run retries a declined payment with it,
+and past_due subscriptions are active again, without a charge for the time between.
 
-With --connected, payments are taken at an account that is connected to ours at the
-processor, and --fee is what it leaves to us of each. What was given elsewhere is no use
-there and is forgotten.`,
+With --connected, payments are taken at a connected account of the processor, and --fee is
+our share of each. A payment method of another account is removed, since it is not valid
+there.`,
 		Args: want("ACCOUNT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := f.attachment(cmd.Flags().Changed)
@@ -48,7 +48,8 @@ there and is forgotten.`,
 	}
 	fs := c.Flags()
 	fs.StringVar(&f.customer, "customer", "", "the processor's `ID` of the customer, cus_…")
-	fs.StringVar(&f.method, "payment-method", "", "the processor's `TOKEN` (default the customer's default); never a card number")
+	fs.StringVar(&f.method, "payment-method", "",
+		"the processor's `TOKEN` (default the customer's default); never a card number")
 	fs.StringVar(&f.connected, "connected", "", "the processor's `ID` of the connected account, acct_…; \"\" for our own")
 	fs.StringVar(&f.fee, "fee", "", "`PERCENT` of each payment that the connected account leaves to us, such as 2.5%")
 	return c
@@ -89,10 +90,11 @@ func parsePercent(text string) (int, error) {
 // percent writes hundredths of a percent.
 func percent(n int) string { return fmt.Sprintf("%d.%02d%%", n/100, n%100) }
 
-// withoutWallet says what to do about billing.ErrNoWallet.
+// withoutWallet adds a way out to billing.ErrNoWallet.
 func withoutWallet(err error) error {
 	if errors.Is(err, billing.ErrNoWallet) {
-		return fmt.Errorf("%w: duesday account attach ACCOUNT --payment-method TOKEN; or name one that does with --processor", err)
+		return fmt.Errorf("%w: duesday account attach ACCOUNT --payment-method TOKEN; "+
+			"or name a processor with them by --processor", err)
 	}
 	return err
 }
@@ -129,7 +131,7 @@ and for what is past_due. Whoever has the link can use it: give it to the custom
 	}
 }
 
-// missingTarget says which of the two is not there.
+// missingTarget names the missing one of account and subscription.
 func (p *program) missingTarget(ctx context.Context, s *session, account, name string) error {
 	if _, err := s.engine.Account(ctx, account); err != nil {
 		return notFound(err, "account "+account)
@@ -137,7 +139,7 @@ func (p *program) missingTarget(ctx context.Context, s *session, account, name s
 	return fmt.Errorf("there is no subscription %s", name)
 }
 
-// A linkView is what account card-link prints.
+// A linkView is the JSON of account card-link.
 type linkView struct {
 	Account      string `json:"account"`
 	Subscription string `json:"subscription,omitempty"`
@@ -155,7 +157,7 @@ func (p *program) showLink(account, subscription string, l billing.CardLink) err
 	return nil
 }
 
-// A cardView is what may be told of a card.
+// A cardView has the parts of a card for people.
 type cardView struct {
 	Brand   string `json:"brand,omitempty"`
 	Last4   string `json:"last4,omitempty"`

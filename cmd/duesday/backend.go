@@ -22,7 +22,7 @@ import (
 )
 
 // A backend is where a tracking command reads and writes: the store, or a running duesday serve
-// that has the store open.
+// with the store open.
 type backend struct {
 	shop     httpapi.Shop
 	ledger   httpapi.Ledger
@@ -30,11 +30,12 @@ type backend struct {
 	backlog  httpapi.Backlog
 }
 
-// backendFlags are the flags of every command that uses a backend.
+// backendFlags are the flags of every command with a backend.
 type backendFlags struct{ server string }
 
 func (f *backendFlags) on(c *cobra.Command) *cobra.Command {
-	c.Flags().StringVar(&f.server, "server", "", "`URL` of a running duesday serve to ask, instead of opening the store (default $"+config.EnvServer+")")
+	c.Flags().StringVar(&f.server, "server", "",
+		"`URL` of a running duesday serve to ask, instead of opening the store (default $"+config.EnvServer+")")
 	return c
 }
 
@@ -46,7 +47,7 @@ func (f *backendFlags) hint(p *program, command string) string {
 	return command
 }
 
-// backendNeed is what a command does with its backend.
+// backendNeed describes a command's use of its backend.
 type backendNeed struct {
 	create bool // makes the store if there is none
 	stripe bool // asks Stripe
@@ -67,14 +68,17 @@ func (p *program) withBackend(ctx context.Context, f *backendFlags, n backendNee
 		defer client.Close()
 		return p.explainBackend(f, do(&backend{shop: client, ledger: client, registry: client, backlog: client}))
 	}
-	err = p.with(ctx, need{create: n.create, processor: n.stripe && p.cfg.UsesStripe(), read: n == backendNeed{}}, func(s *session) error {
-		return p.track(ctx, s, &t, n.stripe, tracking.Options{}, func(it followed) error {
-			return p.explainBackend(f, do(&backend{shop: it.service, ledger: it.service, registry: it.service, backlog: it.service}))
+	err = p.with(ctx, need{create: n.create, processor: n.stripe && p.cfg.UsesStripe(), read: n == backendNeed{}},
+		func(s *session) error {
+			return p.track(ctx, s, &t, n.stripe, tracking.Options{}, func(it followed) error {
+				return p.explainBackend(f, do(&backend{shop: it.service, ledger: it.service, registry: it.service,
+					backlog: it.service}))
+			})
 		})
-	})
 	switch {
 	case errors.Is(err, store.ErrMissing):
-		return fmt.Errorf("there is no store at %s yet: duesday serve makes one, as does duesday connect add; or ask a running duesday serve by --server, or %s", secret.Redact(p.cfg.Store), config.EnvServer)
+		return fmt.Errorf("there is no store at %s yet: duesday serve makes one, as does duesday connect add; or ask a "+
+			"running duesday serve by --server, or %s", secret.Redact(p.cfg.Store), config.EnvServer)
 	case errors.Is(err, store.ErrLocked):
 		return fmt.Errorf("%w; if duesday serve has it, ask that by --server, or %s", err, config.EnvServer)
 	}
@@ -87,12 +91,13 @@ func (p *program) client(t *config.Tracking) (*httpapi.Client, error) {
 		return nil, err
 	}
 	if t.APIKey.IsZero() {
-		return nil, usagef("%s wants its API key: set %s, or %s to a file that holds it and that nobody else can read", t.Server, config.EnvAPIKey, config.EnvAPIKeyFile)
+		return nil, usagef("%s wants its API key: set %s, or %s to a file that holds it and that nobody else can read",
+			t.Server, config.EnvAPIKey, config.EnvAPIKeyFile)
 	}
 	return httpapi.NewClient(t.Server, t.APIKey, nil)
 }
 
-// followed is an open tracking service with the Stripe account and mode that it follows.
+// followed is an open tracking service with its Stripe account and mode.
 type followed struct {
 	service   *tracking.Service
 	processor *stripe.Processor // nil where nothing is asked
@@ -103,7 +108,8 @@ type followed struct {
 // track opens the tracking service in the session's store, calls do and closes it again. It fills
 // in the options from the settings and the session. Unless asks is set, do only reads, and no
 // Stripe key is needed.
-func (p *program) track(ctx context.Context, s *session, t *config.Tracking, asks bool, o tracking.Options, do func(followed) error) (err error) {
+func (p *program) track(ctx context.Context, s *session, t *config.Tracking, asks bool, o tracking.Options,
+	do func(followed) error) (err error) {
 	meta, err := s.engine.Meta(ctx)
 	if err != nil {
 		return err
@@ -123,7 +129,8 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 		o.Finder, o.Seller = asked, asked
 		f.own, f.live, err = p.whose(ctx, t, f.processor)
 		if err != nil && !errors.Is(err, billing.ErrRefused) { // webhooks are taken in all the same
-			if own, live, missing := tracking.Pinned(ctx, s.store, s.tables); missing == nil && live == strings.Contains(t.Stripe.Key.Reveal(), "_live_") {
+			if own, live, missing := tracking.Pinned(ctx, s.store, s.tables); missing == nil &&
+				live == strings.Contains(t.Stripe.Key.Reveal(), "_live_") {
 				p.warn("%v; until Stripe answers, this goes on for %s, which the store follows", err, own)
 				f.own, f.live, err = own, live, nil
 			}
@@ -132,7 +139,7 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 	if err != nil {
 		return err
 	}
-	if p.cfg.UsesStripe() && s.processor != nil { // billing's own payment intents are settled by what is told of them
+	if p.cfg.UsesStripe() && s.processor != nil { // an event about one of billing's own payment intents settles its period
 		o.Settler = s.engine
 	}
 	o.Shared = s.shared
@@ -148,7 +155,8 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 func pinned(ctx context.Context, s *session) (own string, live bool, err error) {
 	own, live, err = tracking.Pinned(ctx, s.store, s.tables)
 	if errors.Is(err, store.ErrNotFound) {
-		err = errors.New("nothing that Stripe runs is followed in this store yet: duesday serve begins it, as does duesday connect add")
+		err = errors.New("nothing that Stripe runs is followed in this store yet: duesday serve begins it, as does duesday " +
+			"connect add")
 	}
 	return own, live, err
 }
@@ -179,13 +187,16 @@ func readStripeKey(c *config.Stripe) (err error) {
 }
 
 // whose asks Stripe for the account and the mode of the key.
-func (p *program) whose(ctx context.Context, t *config.Tracking, processor *stripe.Processor) (own string, live bool, err error) {
+func (p *program) whose(ctx context.Context, t *config.Tracking, processor *stripe.Processor) (own string, live bool,
+	err error) {
 	own, live, err = processor.API().Own(ctx)
 	switch {
 	case errors.Is(err, billing.ErrRefused):
-		return "", false, fmt.Errorf("%w; nothing was done: look at the key in %s or %s", err, config.EnvStripeKey, config.EnvStripeKeyFile)
+		return "", false, fmt.Errorf("%w; nothing was done: look at the key in %s or %s", err, config.EnvStripeKey,
+			config.EnvStripeKeyFile)
 	case err != nil && t.Stripe.APIBase != "":
-		return "", false, fmt.Errorf("%w; nothing was done: does Stripe, or its fake, answer at %s (%s)", err, t.Stripe.APIBase, config.EnvStripeAPIBase)
+		return "", false, fmt.Errorf("%w; nothing was done: does Stripe, or its fake, answer at %s (%s)", err,
+			t.Stripe.APIBase, config.EnvStripeAPIBase)
 	}
 	return own, live, err
 }
@@ -194,12 +205,14 @@ func (p *program) whose(ctx context.Context, t *config.Tracking, processor *stri
 func (p *program) explainBackend(f *backendFlags, err error) error {
 	switch {
 	case errors.Is(err, tracking.ErrUnregistered):
-		return fmt.Errorf("%w; which Stripe account is of which customer account is said by %s", err, f.hint(p, "connect add --account UUID ACCT"))
+		return fmt.Errorf("%w; which Stripe account is of which customer account is said by %s", err,
+			f.hint(p, "connect add --account UUID ACCT"))
 	case errors.Is(err, tracking.ErrDisconnected):
 		return fmt.Errorf("%w; the merchant has to connect it at Stripe again", err)
 	}
 	if e, ok := errors.AsType[*httpapi.StatusError](err); ok && e.Status == http.StatusUnauthorized {
-		return fmt.Errorf("%w; look at %s or %s: it has to be that of the server", err, config.EnvAPIKey, config.EnvAPIKeyFile)
+		return fmt.Errorf("%w; look at %s or %s: it has to be that of the server", err, config.EnvAPIKey,
+			config.EnvAPIKeyFile)
 	}
 	return err
 }
@@ -217,7 +230,7 @@ func withoutOther(err error) string {
 	return strings.TrimSuffix(err.Error(), ": "+tracking.ErrOther.Error())
 }
 
-// uuidForm is what the id of a customer account looks like.
+// uuidForm is the form of a merchant's id.
 var uuidForm = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
 
 // checkAccountFlag wants the UUID of a customer account, or with stripe also the id of a Stripe
@@ -229,7 +242,8 @@ func checkAccountFlag(account string, stripe bool) error {
 	case stripe:
 		return usagef("--account %q: want an account at Stripe, acct_…, or the UUID of a customer account", account)
 	}
-	return usagef("--account %q: want the UUID of a customer account, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58", account)
+	return usagef("--account %q: want the UUID of a customer account, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58",
+		account)
 }
 
 // readAPIKey reads the API key's file, where there is one.

@@ -50,9 +50,11 @@ in memory. AWS is not asked.`,
 	f := c.Flags()
 	f.IntVar(&o.Subscriptions, "subscriptions", 0, "`N` subscriptions in the book (required)")
 	f.Var(&share, "peak-share", "`SHARE` of them due on the busiest day, such as 0.2 or 20% (required)")
-	f.Float64Var(&o.Hours, "hours", 0, "`H` hours in which that day shall be done (default as long as the processor takes)")
+	f.Float64Var(&o.Hours, "hours", 0,
+		"`H` hours in which that day shall be done (default as long as the processor takes)")
 	f.Float64Var(&o.ChargeRate, "charge-rate", 25, "`R` charges a second that the processor allows")
-	f.IntVar(&measured.ItemBytes, "item-bytes", 0, "`BYTES` of a subscription between its payments (default the size of an ordinary one)")
+	f.IntVar(&measured.ItemBytes, "item-bytes", 0,
+		"`BYTES` of a subscription between its payments (default the size of an ordinary one)")
 	return c
 }
 
@@ -88,12 +90,14 @@ func (p *program) printPeak(peak *estimate.Peak, o estimate.PeakOptions, itemByt
 	if err := t.flush(); err != nil {
 		return err
 	}
-	p.say("\nMeasured on %d subscriptions of %d bytes; each is taken to be due once a month, reminded and mailed.", measuredForCapacity, itemBytes)
+	p.say("\nMeasured on %d subscriptions of %d bytes; each is taken to be due once a month, reminded and mailed.",
+		measuredForCapacity, itemBytes)
 	if peak.Shards > billing.MaxShards {
 		p.say("This does not fit: a store has %d shards per date at most.", billing.MaxShards)
 	}
 	if peak.RateNeeded() > o.ChargeRate {
-		p.say("This does not fit: the processor has to allow %s charges a second, not %s.", estimate.Number(math.Ceil(peak.RateNeeded())), estimate.Number(o.ChargeRate))
+		p.say("This does not fit: the processor has to allow %s charges a second, not %s.",
+			estimate.Number(math.Ceil(peak.RateNeeded())), estimate.Number(o.ChargeRate))
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/term"
 )
 
-// The colours of terminals that messages have.
+// The colours of messages on a terminal.
 const (
 	errorColour = "31"
 	goodColour  = "32"

@@ -12,8 +12,8 @@ import (
 
 // The bounds of a completion: it must answer at once, in a book of any size.
 const (
-	completedRows = 2000 // that are looked at
-	completedIDs  = 50   // that are offered
+	completedRows = 2000 // read
+	completedIDs  = 50   // offered
 )
 
 // completion returns how the arguments of a command are completed, by its usage.
@@ -34,7 +34,7 @@ func (p *program) completion(use string) cobra.CompletionFunc {
 	return cobra.NoFileCompletions
 }
 
-// completeIDs offers the first ids of an embedded store that begin like the word. It offers none
+// completeIDs offers the first ids of an embedded store with the word as prefix. It offers none
 // if another process has the store open: a completion waits for nobody.
 func (p *program) completeIDs(ids func(*session, *cobra.Command) iter.Seq2[string, error]) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) (found []cobra.Completion, _ cobra.ShellCompDirective) {

@@ -13,9 +13,9 @@ import (
 func (p *program) connectCommand() *cobra.Command {
 	g := group("connect", "Register the Stripe accounts of merchants, and list them",
 		p.connectAdd(), p.connectList(), p.connectShow())
-	g.Long = `Say which Stripe account is of which customer account. Events of a Stripe account that is
-not registered are put aside, and looked at again when it is. The account of our own key
-is registered the same way, if buyers pay there.`
+	g.Long = `Register the Stripe accounts of merchants, and list them. Events of an unregistered Stripe
+account are put aside until it is registered. The account of the key itself is registered
+the same way, if buyers pay there.`
 	return g
 }
 
@@ -56,9 +56,11 @@ func (p *program) connectList() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error {
 				columns := []string{"STRIPE ACCOUNT", "ACCOUNT", "STATUS", "VERIFIED THROUGH", "CHECKED", "ERROR"}
-				n, err := list(p, b.registry.ConnectedAccounts(cmd.Context()), as[*tracking.ConnectedAccount], columns, func(a *tracking.ConnectedAccount) []string {
-					return []string{a.StripeAccount, a.Merchant, string(a.Status), stamp(a.Polled.Through), stamp(a.Polled.Checked), a.Polled.Error}
-				})
+				n, err := list(p, b.registry.ConnectedAccounts(cmd.Context()), as[*tracking.ConnectedAccount], columns,
+					func(a *tracking.ConnectedAccount) []string {
+						return []string{a.StripeAccount, a.Merchant, string(a.Status), stamp(a.Polled.Through), stamp(a.Polled.Checked),
+							a.Polled.Error}
+					})
 				if err == nil {
 					p.say("\n%s", plural(n, "Stripe account"))
 				}
@@ -116,7 +118,8 @@ func (p *program) showConnected(a *tracking.ConnectedAccount, what string) error
 		own = "the account of our key"
 	}
 	fields(p.stdout, "Stripe account", a.StripeAccount, "account", a.Merchant, "own", own, "status", string(a.Status),
-		"verified through", stamp(polled.Through), "checked", stamp(polled.Checked), "next check", stamp(polled.Next), "compared", stamp(polled.Swept),
+		"verified through", stamp(polled.Through), "checked", stamp(polled.Checked), "next check", stamp(polled.Next),
+		"compared", stamp(polled.Swept),
 		"error", polled.Error, "registered", stamp(a.Created), "changed", stamp(a.Updated))
 	return nil
 }

@@ -30,9 +30,8 @@ func (s *session) outbox(bar *progress) (*outbox.Outbox, error) {
 	return outbox.New(s.store, s.tables.Outbox, s.now, &countedDelivery{mails, bar}, s.engine.StillWanted), nil
 }
 
-// A linkedDelivery adds to each mail the link that it leads to. Links are secrets that do not
-// live long: they are made now, and stored nowhere. Where one cannot be had for the moment,
-// the mail waits for it.
+// A linkedDelivery adds the customer's link to each mail. Links are short-lived secrets: they are
+// made at delivery and never stored. A mail waits if its link cannot be made yet.
 type linkedDelivery struct {
 	outbox.Deliverer
 	link func(context.Context, outbox.Effect) (billing.CardLink, error)
@@ -62,7 +61,7 @@ func (d *countedDelivery) Deliver(ctx context.Context, e outbox.Effect) error {
 	return d.Deliverer.Deliver(ctx, e)
 }
 
-// drain lets go what is due in the outbox.
+// drain delivers due mail.
 func (s *session) drain(ctx context.Context, bar *progress) (outbox.Report, error) {
 	o, err := s.outbox(bar)
 	if err != nil {
@@ -71,14 +70,15 @@ func (s *session) drain(ctx context.Context, bar *progress) (outbox.Report, erro
 	return o.Drain(ctx, mailWorkers)
 }
 
-// drain drains the outbox with a bar, and warns of what could not be delivered.
+// drain delivers due mail with a bar, and warns of failures.
 func (p *program) drain(ctx context.Context, s *session) (outbox.Report, error) {
 	bar := p.progress("mails", 0, func(<-chan struct{}) int64 { return s.mailsLeft(ctx) })
 	report, err := s.drain(ctx, bar)
 	bar.end()
 	waiting := int(s.linkless.Swap(0))
 	if waiting > 0 {
-		p.warn("%s put off: the link in it could not be had from the processor for the moment; later runs try again", plural(waiting, "mail"))
+		p.warn("%s put off: the link in it could not be had from the processor for the moment; later runs try again",
+			plural(waiting, "mail"))
 	}
 	if failed := report.Failed - waiting; failed > 0 {
 		p.warn("%s to %s failed, to be tried again by later runs", plural(failed, "mail"), s.mail)
@@ -89,15 +89,15 @@ func (p *program) drain(ctx context.Context, s *session) (outbox.Report, error) 
 	return report, err
 }
 
-// deliver drains the outbox after a job. What could not be delivered is no failure of the
-// job: it stays in the outbox, and the next run tries again.
+// deliver delivers mail after a job. A failed delivery is no failure of the job: the mail stays in
+// the outbox, and the next run tries again.
 func (p *program) deliver(ctx context.Context, s *session) {
 	if _, err := p.drain(ctx, s); err != nil && ctx.Err() == nil {
 		p.warn("mail was left in the outbox and goes out with the next run: %v", err)
 	}
 }
 
-// mailsLeft counts what is due in the outbox, for a bar; an error means that it is not known.
+// mailsLeft counts the due mails, for a bar; 0 if it cannot.
 func (s *session) mailsLeft(ctx context.Context) int64 {
 	o, err := s.outbox(nil)
 	if err != nil {

@@ -72,7 +72,8 @@ func (p *program) demo(ctx context.Context, f *demoFlags) error {
 	p.cfg.Policy = config.DefaultPolicy() // the same seed gives the same book everywhere
 	return p.with(ctx, need{create: true, processor: true}, func(s *session) error {
 		bar := p.progress("days", int64(civil.Of(last).DaysSince(civil.Of(first))+1), nil)
-		report, err := demo.Run(ctx, demo.Options{Engine: s.engine, Seed: f.seed, Accounts: f.accounts, First: first, Last: last, Set: set,
+		report, err := demo.Run(ctx, demo.Options{Engine: s.engine, Seed: f.seed, Accounts: f.accounts, First: first,
+			Last: last, Set: set,
 			Deliver: s.deliverDemo, EachDay: func() { bar.add(1) }})
 		bar.end()
 		if err != nil {
@@ -89,7 +90,7 @@ func (p *program) demo(ctx context.Context, f *demoFlags) error {
 	})
 }
 
-// deliverDemo delivers the mail of a day. A mail that waits for a link goes out on a later day.
+// deliverDemo delivers the mail of a day. A mail without its link goes out on a later day.
 func (s *session) deliverDemo(ctx context.Context) (delivered int, err error) {
 	mail, err := s.drain(ctx, nil)
 	waiting := int(s.linkless.Swap(0))
@@ -104,8 +105,8 @@ const (
 	demoMarker = "THIS-IS-A-DUESDAY-DEMO"
 )
 
-// demoPlaces decides where the demo's store, ledger and mail lie, and makes room. tidy
-// removes what nobody can look at afterwards.
+// demoPlaces sets the places of the demo's store, ledger and mail, and makes room. tidy removes
+// the mail of a store in memory.
 func (p *program) demoPlaces(ctx context.Context) (tidy func(), err error) {
 	tidy = func() {}
 	base := demoFolder
@@ -122,7 +123,8 @@ func (p *program) demoPlaces(ctx context.Context) (tidy func(), err error) {
 			return tidy, err
 		}
 		if len(entries) > 0 {
-			return tidy, fmt.Errorf("%s is not empty: a demo wants a fresh store; name another folder, or none for %s", dir, demoFolder)
+			return tidy, fmt.Errorf("%s is not empty: a demo wants a fresh store; name another folder, or none for %s", dir,
+				demoFolder)
 		}
 		base = filepath.Clean(dir) + "-"
 	case strings.HasPrefix(p.cfg.Store, "dynamodb:"):
@@ -151,7 +153,7 @@ func (p *program) demoPlaces(ctx context.Context) (tidy func(), err error) {
 	return tidy, nil
 }
 
-// demoUnused refuses tables that hold somebody's book.
+// demoUnused refuses tables with accounts in them.
 func (p *program) demoUnused(ctx context.Context) error {
 	s, err := p.open(ctx, need{read: true})
 	if errors.Is(err, store.ErrMissing) {
@@ -169,8 +171,8 @@ func (p *program) demoUnused(ctx context.Context) error {
 	return errors.Join(err, s.close())
 }
 
-// replaceDemo makes the folder anew. It deletes only what carries a demo's marker, and
-// nothing while another process has its store open.
+// replaceDemo makes the folder anew. It deletes only a folder with a demo's marker, and not while
+// another process has its store open.
 func (p *program) replaceDemo(dir string) error {
 	marker := filepath.Join(dir, demoMarker)
 	entries, err := os.ReadDir(dir)

@@ -40,7 +40,8 @@ type demoView struct {
 
 func (p *program) showDemo(f *demoFlags, report *demo.Report, audit *audit.Report, elapsed time.Duration) error {
 	if p.cfg.JSON {
-		v := demoView{OK: audit.OK, Accounts: f.accounts, Subscriptions: report.Subscriptions, Seed: f.seed, Audit: viewAudit(audit),
+		v := demoView{OK: audit.OK, Accounts: f.accounts, Subscriptions: report.Subscriptions, Seed: f.seed,
+			Audit: viewAudit(audit),
 			Store: p.cfg.Store, Processor: p.cfg.Processor, Mail: p.cfg.Mail, ElapsedMS: elapsed.Milliseconds()}
 		for _, t := range report.Months {
 			v.Months = append(v.Months, monthView{t.Name, t.Joined, t.Changes, t.Reminders, t.Paid, t.Outside, t.Retry, t.Failed,
@@ -51,13 +52,16 @@ func (p *program) showDemo(f *demoFlags, report *demo.Report, audit *audit.Repor
 	p.say("A made-up book of %d accounts with %d subscriptions; both jobs ran on every day of %d months, in %s.\n",
 		f.accounts, report.Subscriptions, f.months, short(elapsed))
 	n := strconv.Itoa
-	t := newTable(p.stdout, "MONTH", "REMINDED", "CHARGED", "DECLINED", "FAILED", "PENDING", "PARKED", "OUTSIDE", "AMOUNTS CHARGED")
+	t := newTable(p.stdout, "MONTH", "REMINDED", "CHARGED", "DECLINED", "FAILED", "PENDING", "PARKED", "OUTSIDE",
+		"AMOUNTS CHARGED")
 	for _, m := range report.Months {
-		t.row(m.Name, n(m.Reminders), n(m.Paid), n(m.Retry), n(m.Failed), n(m.Pending), n(m.Parked), n(m.Outside), formatTotals(&m.Amounts))
+		t.row(m.Name, n(m.Reminders), n(m.Paid), n(m.Retry), n(m.Failed), n(m.Pending), n(m.Parked), n(m.Outside),
+			formatTotals(&m.Amounts))
 	}
 	t.flush()
 	p.say("\n%s", p.verdict(audit))
-	p.say("%d charges at the processor, %d receipts, %d periods open, %d subscriptions parked.", audit.Charges, audit.Receipts, audit.Open, audit.Parked)
+	p.say("%d charges at the processor, %d receipts, %d periods open, %d subscriptions parked.", audit.Charges,
+		audit.Receipts, audit.Open, audit.Parked)
 	for _, x := range audit.Problems[:min(len(audit.Problems), shownWaiting)] {
 		p.say("  %s: %s/%s period %d: %s", x.Kind, x.Account, x.Subscription, x.Period, x.Detail)
 	}
@@ -71,7 +75,8 @@ func (p *program) demoHints() {
 		return // it is gone with this process
 	}
 	p.say("\nLook further:")
-	for _, command := range []string{"verify", "subscription list --status past_due", "account show 1001", "subscription show 1001/1",
+	for _, command := range []string{"verify", "subscription list --status past_due", "account show 1001",
+		"subscription show 1001/1",
 		"receipt list 1001", "run payments --dry-run", "run payments"} {
 		p.say("  %s", p.hint(command))
 	}

@@ -12,13 +12,12 @@ import (
 	"github.com/duesday/duesday/stripefake"
 )
 
-// A demoFake is the fake Stripe whose clock a demo moves; nil where the processor is another.
+// A demoFake is a fake Stripe whose clock the demo moves; nil with another processor.
 type demoFake struct {
 	control stripefake.Control
 }
 
-// demoStripe makes sure that a demo with Stripe meets a fake: months of charges within
-// seconds are nothing for the real one.
+// demoStripe refuses a demo at the real Stripe, which has no clock to move.
 func (p *program) demoStripe(ctx context.Context) (*demoFake, error) {
 	if !p.cfg.UsesStripe() {
 		return nil, nil
@@ -39,7 +38,7 @@ func (p *program) demoStripe(ctx context.Context) (*demoFake, error) {
 	return f, nil
 }
 
-// demoSetting gives the processor a parameter that the command line has not given it.
+// demoSetting gives the processor a parameter, unless the command line has.
 func (p *program) demoSetting(name, value string) {
 	scheme, query, _ := strings.Cut(p.cfg.Processor, "?")
 	if strings.Contains("&"+query, "&"+name+"=") {
@@ -51,12 +50,11 @@ func (p *program) demoSetting(name, value string) {
 	p.cfg.Processor = strings.TrimSuffix(scheme, ":") + ":?" + query + name + "=" + url.QueryEscape(value)
 }
 
-// unused refuses a fake that has charges: the demo begins months ago, and there time would have
-// to go back.
+// unused refuses a fake with charges: its clock would have to go back to the demo's first day.
 func (f *demoFake) unused(ctx context.Context) error {
 	for _, err := range f.control.Ledger(ctx) {
 		if err == nil {
-			err = errors.New("this fake Stripe has charges already, and a demo wants a fresh one: start duesday stripe-fake anew")
+			err = errors.New("this fake Stripe has charges already; a demo needs a fresh one: start duesday stripe-fake anew")
 		}
 		return err
 	}

@@ -47,13 +47,15 @@ func (p *program) due(ctx context.Context, kind billing.Kind, f *dueFlags) error
 		var n int
 		var err error
 		if kind == billing.Payments {
-			n, err = list(p, rows, viewDuePayment, []string{"SUBSCRIPTION", "SKU", "DATE", "AMOUNT", "METHOD", "EMAIL"}, func(r billing.DueRow) []string {
-				return []string{r.Name.String(), r.SKU, r.NextPayment, r.Amount.Format(), r.Method, r.Email}
-			})
+			n, err = list(p, rows, viewDuePayment, []string{"SUBSCRIPTION", "SKU", "DATE", "AMOUNT", "METHOD", "EMAIL"},
+				func(r billing.DueRow) []string {
+					return []string{r.Name.String(), r.SKU, r.NextPayment, r.Amount.Format(), r.Method, r.Email}
+				})
 		} else {
-			n, err = list(p, rows, viewDueReminder, []string{"SUBSCRIPTION", "SKU", "DATE", "PAYMENT", "EMAIL"}, func(r billing.DueRow) []string {
-				return []string{r.Name.String(), r.SKU, r.NextReminder, r.NextPayment, r.Email}
-			})
+			n, err = list(p, rows, viewDueReminder, []string{"SUBSCRIPTION", "SKU", "DATE", "PAYMENT", "EMAIL"},
+				func(r billing.DueRow) []string {
+					return []string{r.Name.String(), r.SKU, r.NextReminder, r.NextPayment, r.Email}
+				})
 		}
 		if err == nil {
 			p.say("\n%s", plural(n, strings.TrimSuffix(string(kind), "s")))
@@ -69,8 +71,9 @@ func dueOn(ctx context.Context, e *engine.Engine, kind billing.Kind, d civil.Dat
 	return e.GetDuePaymentsByDate(ctx, d)
 }
 
-// dueUntil walks the dates that a run would walk, up to the day given.
-func dueUntil(ctx context.Context, e *engine.Engine, kind billing.Kind, until civil.Date) iter.Seq2[billing.DueRow, error] {
+// dueUntil walks the dates of a run, up to the day given.
+func dueUntil(ctx context.Context, e *engine.Engine, kind billing.Kind,
+	until civil.Date) iter.Seq2[billing.DueRow, error] {
 	return func(yield func(billing.DueRow, error) bool) {
 		from, err := e.WalkStart(ctx, kind)
 		if err != nil {
@@ -100,7 +103,8 @@ type duePaymentView struct {
 }
 
 func viewDuePayment(r billing.DueRow) duePaymentView {
-	return duePaymentView{r.Account, r.ID, r.SKU, r.Email, r.NextPayment, r.Amount.Decimal(), r.Amount.Currency().Code(), r.PaymentDay, r.Method}
+	return duePaymentView{r.Account, r.ID, r.SKU, r.Email, r.NextPayment, r.Amount.Decimal(), r.Amount.Currency().Code(),
+		r.PaymentDay, r.Method}
 }
 
 type dueReminderView struct {

@@ -15,9 +15,8 @@ import (
 
 func (p *program) eventCommand() *cobra.Command {
 	g := group("event", "List and show the events of Stripe", p.eventList(), p.eventShow())
-	g.Long = `Look at what Stripe has told. An event is kept for 30 days, and longer while something
-waits for it: list those with --waiting, and have one looked at again with
-duesday replay.`
+	g.Long = `List and show the events of Stripe. An event is kept for 30 days, and longer until it is
+applied: event list --waiting lists those, and duesday replay applies one again.`
 	return g
 }
 
@@ -28,7 +27,7 @@ type eventView struct {
 	StripeAccount string               `json:"stripe_account,omitempty"`
 	Account       string               `json:"account,omitempty"`
 	Subscription  string               `json:"subscription,omitempty"`
-	Object        string               `json:"object,omitempty"` // that it is about: its id at Stripe
+	Object        string               `json:"object,omitempty"` // the event's subject: its id at Stripe
 	Status        tracking.EventStatus `json:"status"`
 	Reason        string               `json:"reason,omitempty"`
 	Source        tracking.Source      `json:"source,omitempty"`
@@ -40,8 +39,10 @@ type eventView struct {
 }
 
 func viewEvent(e *tracking.Event) eventView {
-	v := eventView{ID: e.ID, Type: e.Type, StripeAccount: e.StripeAccount, Account: e.Merchant, Subscription: e.Subscription, Object: e.Object.ID,
-		Status: e.Status, Reason: e.Reason, Source: e.Source, APIVersion: e.APIVersion, Created: e.Created, Received: e.Received, Applied: e.Applied}
+	v := eventView{ID: e.ID, Type: e.Type, StripeAccount: e.StripeAccount, Account: e.Merchant,
+		Subscription: e.Subscription, Object: e.Object.ID,
+		Status: e.Status, Reason: e.Reason, Source: e.Source, APIVersion: e.APIVersion, Created: e.Created,
+		Received: e.Received, Applied: e.Applied}
 	if len(e.Body) > 0 {
 		v.Live = &e.Live
 	}
@@ -61,7 +62,7 @@ func (p *program) eventShow() *cobra.Command {
 				if err != nil {
 					return notFound(err, "event "+args[0])
 				}
-				if told, err := event.Decode(e.Body); err == nil { // its row has not all that its body tells
+				if told, err := event.Decode(e.Body); err == nil { // the row has fewer fields than the body
 					e.Live, e.APIVersion, e.Object = told.Live, told.APIVersion, told.Object
 				}
 				return p.showEvent(e, body)
@@ -87,8 +88,10 @@ func (p *program) showEvent(e *tracking.Event, body bool) error {
 	if e.Live {
 		mode = "live"
 	}
-	fields(p.stdout, "event", e.ID, "type", e.Type, "about", e.Object.ID, "Stripe account", e.StripeAccount, "account", e.Merchant,
-		"subscription", e.Subscription, "status", string(e.Status)+prefixed(": ", e.Reason), "came by", string(e.Source), "mode", mode,
+	fields(p.stdout, "event", e.ID, "type", e.Type, "about", e.Object.ID, "Stripe account", e.StripeAccount, "account",
+		e.Merchant,
+		"subscription", e.Subscription, "status", string(e.Status)+prefixed(": ", e.Reason), "came by", string(e.Source),
+		"mode", mode,
 		"API version", e.APIVersion, "created", stamp(e.Created), "received", stamp(e.Received), "applied", stamp(e.Applied))
 	return nil
 }
@@ -98,9 +101,9 @@ func (p *program) replayCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "replay EVENT...",
 		Short: "Apply stored events again",
-		Long: `Look at events again: those that were put aside or given up, or any other. It does no harm:
-what an event says is merged into what is known, and nothing is done twice. Exits 3 when
-one of them still waits.`,
+		Long: `Apply stored events again: events that were put aside or given up, or any others. An event
+is merged into the stored state, and no action is taken twice. Exits 3 if an event still
+waits.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("%s: EVENT is missing", cmd.CommandPath())
@@ -108,13 +111,14 @@ one of them still waits.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withBackend(cmd.Context(), &f, backendNeed{stripe: true}, func(b *backend) error { return p.replayEvents(cmd.Context(), b, args) })
+			return p.withBackend(cmd.Context(), &f, backendNeed{stripe: true},
+				func(b *backend) error { return p.replayEvents(cmd.Context(), b, args) })
 		},
 	}
 	return f.on(c)
 }
 
-// replayEvents goes on after an event that is not there, and then fails.
+// replayEvents applies every event, and fails at the end if one is missing.
 func (p *program) replayEvents(ctx context.Context, b *backend, ids []string) error {
 	var missing []error
 	verdicts := func(yield func(tracking.Verdict, error) bool) {
@@ -132,8 +136,9 @@ func (p *program) replayEvents(ctx context.Context, b *backend, ids []string) er
 			}
 		}
 	}
-	_, err := list(p, verdicts, as[tracking.Verdict], []string{"EVENT", "STATUS", "WHY"}, func(v tracking.Verdict) []string {
-		return []string{v.Event, string(v.Status), v.Reason}
-	})
+	_, err := list(p, verdicts, as[tracking.Verdict], []string{"EVENT", "STATUS", "WHY"},
+		func(v tracking.Verdict) []string {
+			return []string{v.Event, string(v.Status), v.Reason}
+		})
 	return cmp.Or(err, errors.Join(missing...))
 }

@@ -88,9 +88,10 @@ func (p *program) listEvents(ctx context.Context, b *backend, f *eventFlags) err
 		events = merged(each, func(a, b tracking.EventRow) int { return a.At.Compare(b.At) })
 	}
 	more := false
-	columns, cells := []string{"EVENT", "TYPE", "STRIPE ACCOUNT", "SUBSCRIPTION", "AT"}, func(e tracking.EventRow) []string {
-		return []string{e.ID, e.Type, e.StripeAccount, e.Subscription, stamp(e.At)}
-	}
+	columns, cells := []string{"EVENT", "TYPE", "STRIPE ACCOUNT", "SUBSCRIPTION", "AT"},
+		func(e tracking.EventRow) []string {
+			return []string{e.ID, e.Type, e.StripeAccount, e.Subscription, stamp(e.At)}
+		}
 	n, err := list(p, firstOf(f.limit, events, &more), as[tracking.EventRow], columns, cells)
 	switch {
 	case err != nil:
@@ -103,7 +104,7 @@ func (p *program) listEvents(ctx context.Context, b *backend, f *eventFlags) err
 	return nil
 }
 
-// places returns the Stripe accounts that are registered for the customer account, or the Stripe
+// places returns the Stripe accounts registered for the customer account, or the Stripe
 // account itself where the text names one.
 func (b *backend) places(ctx context.Context, account string) ([]string, error) {
 	if strings.HasPrefix(account, "acct_") {
@@ -124,7 +125,7 @@ func (b *backend) places(ctx context.Context, account string) ([]string, error) 
 	return places, nil
 }
 
-// merged yields what the sequences yield, each of which is in order, in one order.
+// merged merges ordered sequences into one.
 func merged[T any](each []iter.Seq2[T, error], compare func(a, b T) int) iter.Seq2[T, error] {
 	if len(each) == 1 {
 		return each[0]
@@ -182,7 +183,8 @@ func firstOf[T any](n int, all iter.Seq2[T, error], more *bool) iter.Seq2[T, err
 }
 
 func (p *program) listWaiting(ctx context.Context, b *backend) error {
-	n, err := list(p, b.ledger.Waiting(ctx), viewEvent, []string{"EVENT", "TYPE", "STRIPE ACCOUNT", "STATUS", "RECEIVED", "WHY"}, func(e *tracking.Event) []string {
+	n, err := list(p, b.ledger.Waiting(ctx), viewEvent, []string{"EVENT", "TYPE", "STRIPE ACCOUNT", "STATUS", "RECEIVED",
+		"WHY"}, func(e *tracking.Event) []string {
 		return []string{e.ID, e.Type, e.StripeAccount, string(e.Status), stamp(e.Received), e.Reason}
 	})
 	if err == nil {

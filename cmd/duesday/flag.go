@@ -12,11 +12,11 @@ import (
 // A dateFlag is a flag that takes a date; zero when it is not given.
 type dateFlag struct{ civil.Date }
 
-// The days that make sense. A job walks the days one by one, and a mistyped year would keep
-// it at that for minutes.
+// The bounds of dates. A job walks the days one by one, and would walk to a mistyped year for
+// minutes.
 const (
 	firstYear  = 1970 // of every date
-	yearsAhead = 10   // after the clock's today, of a date that is walked to
+	yearsAhead = 10   // after the clock's today, of a date to walk to
 )
 
 var _ pflag.Value = (*dateFlag)(nil)
@@ -29,7 +29,7 @@ func (d *dateFlag) Set(text string) (err error) {
 	return err
 }
 
-// walkable refuses a day that it would take for ever to walk to.
+// walkable refuses a date too far ahead.
 func (p *program) walkable(flag string, d dateFlag) error {
 	if last := civil.Of(p.now().UTC().AddDate(yearsAhead, 0, 0)); d.After(last) {
 		return usagef("--%s %s: want %s or earlier, %d years from today", flag, d.Date, last, yearsAhead)
@@ -42,7 +42,7 @@ func (d *dateFlag) String() string { return date(d.Date) }
 // Type implements pflag.Value.
 func (d *dateFlag) Type() string { return "DATE" }
 
-// A choiceFlag is a flag that takes one of a few words.
+// A choiceFlag is a flag with one of a few words.
 type choiceFlag struct {
 	value   string
 	choices []string

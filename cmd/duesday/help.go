@@ -15,12 +15,15 @@ func (p *program) groups(root *cobra.Command) {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"billing", "Billing:", []*cobra.Command{p.importCommand(), p.runCommand(), p.dueCommand(), p.accountCommand(), p.subscriptionCommand(),
+		{"billing", "Billing:", []*cobra.Command{p.importCommand(), p.runCommand(), p.dueCommand(), p.accountCommand(),
+			p.subscriptionCommand(),
 			p.receiptCommand(), p.exportCommand()}},
-		{"tracking", "Tracking of Stripe:", []*cobra.Command{p.serveCommand(), p.connectCommand(), p.purchaseCommand(), p.paymentCommand(),
+		{"tracking", "Tracking of Stripe:", []*cobra.Command{p.serveCommand(), p.connectCommand(), p.purchaseCommand(),
+			p.paymentCommand(),
 			p.eventCommand(), p.replayCommand(), p.jobCommand(), p.rebuildCommand(), p.pollCommand()}},
 		{"store", "Store:", []*cobra.Command{p.storeCommand(), p.schemaCommand(), p.capacityCommand()}},
-		{"operating", "Operating:", []*cobra.Command{p.verifyCommand(), p.reconcileCommand(), p.chargingCommand(), p.outboxCommand(), p.versionCommand()}},
+		{"operating", "Operating:", []*cobra.Command{p.verifyCommand(), p.reconcileCommand(), p.chargingCommand(),
+			p.outboxCommand(), p.versionCommand()}},
 		{"testing", "Trying out and testing:", []*cobra.Command{p.demoCommand(), p.sandboxCommand(), p.stripeFakeCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
@@ -59,7 +62,8 @@ func (p *program) finish(c *cobra.Command) {
 	}
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if values := valuesOf(f); values != nil {
-			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+			// the flag is there
+			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 		}
 	})
 }
@@ -69,7 +73,7 @@ func indented(lines string) string {
 	return "  duesday " + strings.ReplaceAll(lines, "\n", "\n  duesday ")
 }
 
-// valuesOf returns the values that a flag may have; nil if there are none to list.
+// valuesOf returns the values of a flag; nil if it takes any.
 func valuesOf(f *pflag.Flag) []string {
 	if choice, ok := f.Value.(*choiceFlag); ok {
 		return choice.choices

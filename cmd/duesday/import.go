@@ -46,7 +46,8 @@ Importing a file twice changes nothing the second time.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return p.importFile(cmd.Context(), args[0], f) },
 	}
 	c.Flags().BoolVar(&f.skipBad, "skip-bad", false, "import the good rows and write the bad ones to FILE.rejected")
-	c.Flags().StringVar(&f.method, "payment-method", "", "`TOKEN` for what a Workbench model imports (sandbox: pm_card_visa)")
+	c.Flags().StringVar(&f.method, "payment-method", "",
+		"`TOKEN` for what a Workbench model imports (sandbox: pm_card_visa)")
 	c.Flags().StringVar(&f.currency, "currency", "USD", "`CODE` for amounts of a Workbench model")
 	c.Flags().IntVar(&f.workers, "workers", 16, "how many batches to write at once")
 	return c
@@ -63,7 +64,7 @@ type importer struct {
 
 	list    *objectWriter // JSON: rejections as they are found
 	shown   *table        // people: the first of them, made when there is one
-	refused map[int]bool  // lines that the store refuses; the file alone does not show them
+	refused map[int]bool  // lines refused by the store; the file alone does not show them
 	sum     importSummary
 }
 
@@ -140,8 +141,8 @@ func (m *importer) detect() error {
 	return nil
 }
 
-// do checks every row, against the store too if there is one, and then imports. A file
-// that is refused makes no store.
+// do checks every row, against the store too if there is one, and then imports. A refused
+// file makes no store.
 func (m *importer) do(ctx context.Context) (err error) {
 	s, err := m.p.open(ctx, need{})
 	if err != nil && !errors.Is(err, store.ErrMissing) {
@@ -160,7 +161,8 @@ func (m *importer) do(ctx context.Context) (err error) {
 	case fatal:
 		return fmt.Errorf("%s cannot be imported; nothing was", m.name)
 	case m.sum.Bad > 0 && !m.flags.skipBad:
-		return fmt.Errorf("%d of %d rows are bad; nothing was imported: correct them, or leave them out with --skip-bad", m.sum.Bad, m.sum.Rows)
+		return fmt.Errorf("%d of %d rows are bad; nothing was imported: correct them, or leave them out with --skip-bad",
+			m.sum.Bad, m.sum.Rows)
 	}
 	if s == nil {
 		if s, err = m.p.open(ctx, need{create: true}); err != nil {
@@ -168,7 +170,8 @@ func (m *importer) do(ctx context.Context) (err error) {
 		}
 	}
 	if err := m.load(ctx, s); err != nil {
-		return fmt.Errorf("%w; %d subscriptions were imported before: import the file again, those change nothing", err, m.sum.Created)
+		return fmt.Errorf("%w; %d subscriptions were imported before: import the file again, those change nothing", err,
+			m.sum.Created)
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func (l *loader) take(ctx context.Context, rec book.Record) error {
 	return nil
 }
 
-// receipt stores a receipt that came with the data.
+// receipt stores a receipt of the file.
 func (l *loader) receipt(ctx context.Context, r *book.Receipt) error {
 	stored, err := l.s.engine.ImportReceipt(ctx, billing.Receipt{
 		Name:  billing.Name{Account: r.Account, ID: r.Subscription, SKU: r.SKU},

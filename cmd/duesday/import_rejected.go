@@ -15,9 +15,9 @@ import (
 	"github.com/duesday/duesday/internal/book"
 )
 
-// A rejectedFile is FILE.rejected while it is written: under another name until it is
-// whole, and only with --skip-bad and a bad row. Rows that the file itself spoils come
-// first, in its own words; those that the store refuses come after them.
+// A rejectedFile is FILE.rejected while it is written: under another name until it is whole, and
+// only with --skip-bad and a bad row. Rows rejected by the check of the file come first, as they
+// stand there; rows refused by the store come after them.
 type rejectedFile struct {
 	m     *importer
 	file  *os.File // nil before the first bad row
@@ -49,7 +49,7 @@ func (r *rejectedFile) begin() error {
 	return nil
 }
 
-// add takes what the file's own check rejects.
+// add adds a row rejected by the check of the file.
 func (r *rejectedFile) add(bad *book.Rejection) error {
 	if !r.m.flags.skipBad || bad.Fatal {
 		return nil
@@ -60,7 +60,7 @@ func (r *rejectedFile) add(bad *book.Rejection) error {
 	return r.rows.Write(bad)
 }
 
-// addRow takes a row that the store refuses.
+// addRow adds a row refused by the store.
 func (r *rejectedFile) addRow(rec book.Record, field *billing.FieldError) error {
 	if r.m.flags.skipBad {
 		r.later = append(r.later, refusedRow{rec.Line, *rec.Subscription, field})
@@ -99,7 +99,7 @@ func written(f *os.File) bool {
 	return err == nil && at > 0
 }
 
-// writeLater writes the rows that the store refuses, in the form of the file.
+// writeLater writes the rows refused by the store, in the form of the file.
 func (r *rejectedFile) writeLater(header bool) error {
 	if r.m.format != book.CSV {
 		for _, x := range r.later {

@@ -25,7 +25,8 @@ func (p *program) jobList() *cobra.Command {
 		Short: "List the open jobs, and after them those that were given up",
 		Args:  want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error { return p.listJobs(cmd.Context(), b, &f) })
+			return p.withBackend(cmd.Context(), &f, backendNeed{},
+				func(b *backend) error { return p.listJobs(cmd.Context(), b, &f) })
 		},
 	}
 	return f.on(c)

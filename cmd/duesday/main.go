@@ -2,12 +2,12 @@
 // subscriptions comes in from a file, two daily jobs remind and charge, and an audit
 // proves that every period was charged once.
 //
-// It wires the packages under internal together, top to bottom, and says what they did to
-// people and to programs (--json). It decides nothing about money: package billing does.
+// It wires the packages under internal together and prints their results for people and for
+// programs (--json). It decides nothing about money: package billing does.
 //
 // # Where things are
 //
-//   - main.go, root.go, program.go: the process, the tree of commands, what they open
+//   - main.go, root.go, program.go: the process, the tree of commands, opening stores
 //   - a file for each family of commands: account.go, subscription.go, run.go, import.go, …
 //   - output.go, table.go, view.go, progress.go: how results look
 package main
@@ -44,8 +44,7 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 	return p.run(ctx, args)
 }
 
-// calledAs returns what a person typed to call this program, for hints: without a built
-// binary that is go run.
+// calledAs returns the call of this program for hints: go run without a built binary.
 func calledAs() string {
 	path, err := os.Executable()
 	if err == nil && strings.Contains(path, "go-build") {

@@ -20,7 +20,8 @@ func (p *program) outboxCommand() *cobra.Command {
 		Short: "Count the rows that wait, and list those that were given up",
 		Args:  want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return besideServe(p.with(cmd.Context(), need{read: true}, func(s *session) error { return p.listOutbox(cmd.Context(), s) }))
+			return besideServe(p.with(cmd.Context(), need{read: true},
+				func(s *session) error { return p.listOutbox(cmd.Context(), s) }))
 		},
 	}
 	replay := &cobra.Command{
@@ -28,7 +29,8 @@ func (p *program) outboxCommand() *cobra.Command {
 		Short: "Make a row that was given up due again, with all its tries",
 		Args:  want("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return besideServe(p.with(cmd.Context(), need{}, func(s *session) error { return p.replay(cmd.Context(), s, args[0]) }))
+			return besideServe(p.with(cmd.Context(), need{},
+				func(s *session) error { return p.replay(cmd.Context(), s, args[0]) }))
 		},
 	}
 	send := &cobra.Command{
@@ -38,7 +40,8 @@ func (p *program) outboxCommand() *cobra.Command {
 could not be delivered.`,
 		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.with(cmd.Context(), need{processor: p.cfg.UsesStripe()}, func(s *session) error { return p.send(cmd.Context(), s) })
+			return p.with(cmd.Context(), need{processor: p.cfg.UsesStripe()},
+				func(s *session) error { return p.send(cmd.Context(), s) })
 		},
 	}
 	g := group("outbox", "List and deliver the mail that has not been sent", list, replay, send)
@@ -51,10 +54,11 @@ of which is looked for at Stripe once more some minutes after it was begun.`
 	return g
 }
 
-// besideServe says what can be asked while duesday serve has the store.
+// besideServe names the commands to use while duesday serve has the store open.
 func besideServe(err error) error {
 	if errors.Is(err, store.ErrLocked) {
-		return fmt.Errorf("%w; if duesday serve has it: duesday job list shows what it has to do and what it gave up, and duesday job replay has that tried again, with --server or %s", err, config.EnvServer)
+		return fmt.Errorf("%w; if duesday serve has it: duesday job list shows what it has to do and what it gave up, and "+
+			"duesday job replay has that tried again, with --server or %s", err, config.EnvServer)
 	}
 	return err
 }
@@ -69,8 +73,7 @@ func lanes() []lane {
 	return []lane{{"", outbox.Mail}, {"actions", outbox.Actions}, {"inbox", outbox.Inbox}}
 }
 
-// A deadView is an element of outbox list: a mail that was given up, or in a lane something
-// else. Of one that cannot be read it has what can be.
+// A deadView is an element of outbox list: a row that was given up, with its readable fields.
 type deadView struct {
 	ID           string `json:"id"`
 	Lane         string `json:"lane,omitempty"` // actions or inbox; none of mail
@@ -84,11 +87,13 @@ type deadView struct {
 }
 
 func viewDead(e outbox.Effect, lane string) deadView {
-	return deadView{ID: e.ID, Lane: lane, Kind: e.Kind, Email: e.Data[outbox.DataEmail], Account: e.Data[outbox.DataAccount],
-		Subscription: e.Data[outbox.DataSubscription], Tries: e.Tries, Reason: secret.Clean(e.Error), Created: stamp(e.Created)}
+	return deadView{ID: e.ID, Lane: lane, Kind: e.Kind, Email: e.Data[outbox.DataEmail],
+		Account:      e.Data[outbox.DataAccount],
+		Subscription: e.Data[outbox.DataSubscription], Tries: e.Tries, Reason: secret.Clean(e.Error),
+		Created: stamp(e.Created)}
 }
 
-// A laneView counts what is in a lane.
+// A laneView counts the rows of a queue.
 type laneView struct {
 	Due   int `json:"due"`
 	Later int `json:"later"` // such as put off after a failure
@@ -159,7 +164,7 @@ func (p *program) listOutboxJSON(ctx context.Context, o *outbox.Outbox, v *outbo
 	list := newObjectWriter(p.stdout, "dead_letters")
 	for _, l := range lanes() {
 		c := v.of(l)
-		c.Dead = 0 // as many as are listed, whatever another process does meanwhile
+		c.Dead = 0 // counted while they are listed: another process may change them
 		for e, err := range o.On(l.lane).Dead(ctx) {
 			if err == nil {
 				err = list.add(viewDead(e, l.name))
@@ -213,7 +218,7 @@ func (p *program) replay(ctx context.Context, s *session, id string) error {
 
 type sendView struct {
 	Delivered int `json:"delivered"`
-	Dropped   int `json:"dropped"` // a reminder of what is paid, paused or cancelled by now
+	Dropped   int `json:"dropped"` // reminders of periods paid, paused or canceled since
 	Failed    int `json:"failed"`
 	Dead      int `json:"dead"`
 }
@@ -230,6 +235,7 @@ func (p *program) send(ctx context.Context, s *session) error {
 		return p.object(sendView{r.Delivered, r.Dropped, r.Failed, r.Dead})
 	}
 	p.say("%s delivered", plural(r.Delivered, "mail"))
-	fields(p.stdout, "  not wanted any more", positive(r.Dropped), "  put off", positive(r.Failed), "  given up", positive(r.Dead))
+	fields(p.stdout, "  not wanted any more", positive(r.Dropped), "  put off", positive(r.Failed), "  given up",
+		positive(r.Dead))
 	return nil
 }

@@ -17,9 +17,10 @@ func (p *program) object(v any) error {
 	return enc.Encode(v)
 }
 
-// list prints what the sequence yields: a JSON array, element by element, or a table with
-// the columns. Nothing grows with the number of rows. It returns how many there were.
-func list[T, V any](p *program, seq iter.Seq2[T, error], view func(T) V, columns []string, cells func(T) []string) (int, error) {
+// list prints a sequence as a JSON array, or as a table with the columns, and returns the number
+// of rows. Its memory does not grow with that number.
+func list[T, V any](p *program, seq iter.Seq2[T, error], view func(T) V, columns []string,
+	cells func(T) []string) (int, error) {
 	n := 0
 	if !p.cfg.JSON {
 		t := newTable(p.stdout, columns...)
@@ -81,9 +82,8 @@ func writeValue(out *bufio.Writer, v any) error {
 	return err
 }
 
-// An objectWriter writes a JSON object whose first member is a list that may be long: it is
-// written while it comes, and the rest when it is known. Its errors are those of out, which
-// keeps them.
+// An objectWriter writes a JSON object whose first member is a list of any length, element by
+// element. Its errors are those of out, which keeps them.
 type objectWriter struct {
 	out  *bufio.Writer
 	name string // of the list

@@ -27,9 +27,11 @@ func (p *program) paymentList() *cobra.Command {
 			}
 			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error {
 				columns := []string{"PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "PURCHASE"}
-				n, err := list(p, b.shop.Payments(cmd.Context(), strings.ToLower(account)), as[*tracking.Payment], columns, func(x *tracking.Payment) []string {
-					return []string{x.StripeAccount + "/" + x.ID, paymentStatus(x), formatMinor(x.Amount, x.Currency), refundedText(x), disputesText(x), stamp(x.Created), x.Purchase}
-				})
+				n, err := list(p, b.shop.Payments(cmd.Context(), strings.ToLower(account)), as[*tracking.Payment], columns,
+					func(x *tracking.Payment) []string {
+						return []string{x.StripeAccount + "/" + x.ID, paymentStatus(x), formatMinor(x.Amount, x.Currency),
+							refundedText(x), disputesText(x), stamp(x.Created), x.Purchase}
+					})
 				if err == nil {
 					p.say("\n%s", plural(n, "payment"))
 				}
@@ -69,8 +71,10 @@ func (p *program) paymentShow() *cobra.Command {
 }
 
 func (p *program) showPayment(x *tracking.Payment) error {
-	fields(p.stdout, "payment", x.ID, "Stripe account", x.StripeAccount, "account", x.Merchant, "purchase", x.Purchase, "status", paymentStatus(x),
-		"amount", formatMinor(x.Amount, x.Currency), "refunded", refundedText(x), "invoice", x.Invoice, "subscription", x.Subscription,
+	fields(p.stdout, "payment", x.ID, "Stripe account", x.StripeAccount, "account", x.Merchant, "purchase", x.Purchase,
+		"status", paymentStatus(x),
+		"amount", formatMinor(x.Amount, x.Currency), "refunded", refundedText(x), "invoice", x.Invoice, "subscription",
+		x.Subscription,
 		"created", stamp(x.Created), "changed", stamp(x.Updated))
 	if len(x.Refunds)+len(x.Disputes) > 0 {
 		p.say("")

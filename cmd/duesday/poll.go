@@ -27,10 +27,10 @@ func (p *program) pollCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "poll",
 		Short: "Find events whose webhook was missed and deliver them",
-		Long: `Find the events that never came, and have them come: list those of every connected account
-at Stripe, and send what is missing to the webhook endpoints of a running duesday serve,
-the oldest first. It runs until it is interrupted, or does one round with --once. A duesday
-serve does the same by itself, unless it was told --no-poll.
+		Long: `Find events whose webhook was missed and deliver them: list the events of every connected
+account at Stripe, and send the missing ones to the webhook endpoints of a running duesday
+serve, the oldest first. It runs until it is interrupted, or does one round with --once.
+duesday serve does the same by itself, unless --no-poll is given.
 
 It needs the address of the server, by --server or ` + config.EnvServer + `, its API key in
 ` + config.EnvAPIKey + ` or _FILE, and the key at Stripe in ` + config.EnvStripeKey + ` or _FILE; for
@@ -49,16 +49,18 @@ some account, or when events are lost that Stripe does not list any more.`,
 	}
 	c.Flags().BoolVar(&f.once, "once", false, "do one round, and say what it found")
 	c.Flags().BoolVar(&f.all, "all", false, "with --once: ask for every account, also those whose time has not come")
-	c.Flags().BoolVar(&f.sweep, "sweep", false, "with --once: compare the objects themselves, too: Stripe may never have sent an event")
+	c.Flags().BoolVar(&f.sweep, "sweep", false,
+		"with --once: compare the objects themselves, too: Stripe may never have sent an event")
 	c.Flags().DurationVar(&f.every, "poll-every", pollEvery, "`TIME` from one round to the next")
 	return f.on(c)
 }
 
-// A pollView is what one round found, and a sweep if one was asked for.
+// A pollView is the JSON of one round, with the sweep if there was one.
 type pollView struct {
 	poller.Report
-	Sweep        *poller.SweepReport `json:"sweep,omitempty"`
-	Disconnected []string            `json:"disconnected,omitempty"` // Stripe accounts that let us in no more: not asked for
+	Sweep *poller.SweepReport `json:"sweep,omitempty"`
+	// Stripe accounts without access any more: not asked for
+	Disconnected []string `json:"disconnected,omitempty"`
 }
 
 func (p *program) poll(ctx context.Context, f *pollFlags) error {
@@ -67,7 +69,8 @@ func (p *program) poll(ctx context.Context, f *pollFlags) error {
 		return &usageError{err}
 	}
 	if t.Server == "" {
-		return usagef("%s sends what is missing to a running duesday serve: name it by --server, or %s", p.command, config.EnvServer)
+		return usagef("%s sends what is missing to a running duesday serve: name it by --server, or %s", p.command,
+			config.EnvServer)
 	}
 	client, err := p.client(&t)
 	if err != nil {
@@ -87,9 +90,11 @@ func (p *program) poll(ctx context.Context, f *pollFlags) error {
 	if err != nil {
 		return err
 	}
-	finder := poller.New(poller.Options{Ledger: client, Sender: sender, Lister: sell.New(processor.API()), Now: p.now, Log: log, Interval: f.every})
+	finder := poller.New(poller.Options{Ledger: client, Sender: sender, Lister: sell.New(processor.API()), Now: p.now,
+		Log: log, Interval: f.every})
 	if !f.once {
-		p.say("The events that %s has not got are looked for every %s; --log-level info tells what was found", t.Server, f.every)
+		p.say("The events that %s has not got are looked for every %s; --log-level info tells what was found", t.Server,
+			f.every)
 		if err := p.stdout.Flush(); err != nil {
 			return err
 		}
@@ -124,7 +129,8 @@ func (p *program) showPoll(v *pollView) error {
 	if p.cfg.JSON {
 		return p.object(v)
 	}
-	p.say("%s asked for, %d left alone: %s, %d missing, %d of them sent", plural(v.Accounts, "Stripe account"), v.Skipped, plural(v.Listed, "event"), v.Missing, v.Sent)
+	p.say("%s asked for, %d left alone: %s, %d missing, %d of them sent", plural(v.Accounts, "Stripe account"), v.Skipped,
+		plural(v.Listed, "event"), v.Missing, v.Sent)
 	if !v.Through.IsZero() {
 		p.say("every event before %s is here", stamp(v.Through))
 	}
@@ -133,11 +139,13 @@ func (p *program) showPoll(v *pollView) error {
 	}
 	failures := v.Failures
 	if s := v.Sweep; s != nil {
-		p.say("%s compared at %s: %d had changed without an event", plural(s.Objects, "object"), plural(s.Accounts, "Stripe account"), s.Changed)
+		p.say("%s compared at %s: %d had changed without an event", plural(s.Objects, "object"),
+			plural(s.Accounts, "Stripe account"), s.Changed)
 		failures = append(failures, s.Failures...)
 	}
 	for _, l := range v.Lost {
-		p.warn("events of %s from %s to %s are lost: Stripe does not list them any more; %s", l.StripeAccount, stamp(l.From), stamp(l.To), p.hint("poll --once --all --sweep"))
+		p.warn("events of %s from %s to %s are lost: Stripe does not list them any more; %s", l.StripeAccount, stamp(l.From),
+			stamp(l.To), p.hint("poll --once --all --sweep"))
 	}
 	if len(failures) == 0 {
 		return nil

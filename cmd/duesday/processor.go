@@ -15,8 +15,8 @@ import (
 	"github.com/duesday/duesday/internal/stripe"
 )
 
-// openProcessor opens what is configured: Stripe, a sandbox ledger's file, or the way to a
-// sandbox server.
+// openProcessor opens the configured processor: Stripe, a ledger's file, or the client of a sandbox
+// server.
 func (s *session) openProcessor(c *config.Config) error {
 	if c.UsesStripe() {
 		return s.openStripe(c)
@@ -64,15 +64,16 @@ func newStripe(text string, c *config.Stripe, now func() time.Time, log *slog.Lo
 	return p, nil
 }
 
-// noPages reports whether customers have no way back from Stripe's pages, and so there are none.
+// noPages reports whether there are no pages for customers, for want of an address to return to.
 func noPages(c *config.Config) bool {
 	return c.UsesStripe() && !strings.Contains(c.Processor, "return_url=")
 }
 
-// warnOfPages says once what the customers of a run miss.
+// warnOfPages warns once if mail has no links to pages.
 func (p *program) warnOfPages() {
 	if noPages(&p.cfg) {
-		p.warn("mail goes out without links to pages of Stripe's: set return_url, as in --processor 'stripe:?return_url=https://shop.example/thanks'")
+		p.warn("mail goes out without links to pages of Stripe's: set return_url, as in --processor " +
+			"'stripe:?return_url=https://shop.example/thanks'")
 	}
 }
 
@@ -80,16 +81,17 @@ func (p *program) warnOfPages() {
 // processor is a live one.
 func (p *program) readKey() (err error) { return readStripeKey(&p.cfg.Stripe) }
 
-// explain says what to do about errors of the processor that a person meets when a store is
-// opened.
+// explain adds a way out to errors of the processor at the opening of a store.
 func (p *program) explain(err error) error {
 	switch {
 	case errors.Is(err, engine.ErrOtherProcessor):
-		return fmt.Errorf("%w; nothing was done. Use the key and the mode that this store was charged with, or another store", err)
+		return fmt.Errorf("%w; nothing was done. Use the key and the mode of this store's charges, or another store", err)
 	case errors.Is(err, billing.ErrRefused) && p.cfg.UsesStripe():
-		return fmt.Errorf("%w; nothing was done: look at the key in %s or %s", err, config.EnvStripeKey, config.EnvStripeKeyFile)
+		return fmt.Errorf("%w; nothing was done: look at the key in %s or %s", err, config.EnvStripeKey,
+			config.EnvStripeKeyFile)
 	case (errors.Is(err, billing.ErrNotExecuted) || errors.Is(err, billing.ErrUnknown)) && p.cfg.Stripe.APIBase != "":
-		return fmt.Errorf("%w; nothing was done: does Stripe, or its fake, answer at %s (%s)", err, p.cfg.Stripe.APIBase, config.EnvStripeAPIBase)
+		return fmt.Errorf("%w; nothing was done: does Stripe, or its fake, answer at %s (%s)", err, p.cfg.Stripe.APIBase,
+			config.EnvStripeAPIBase)
 	}
 	return err
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/duesday/duesday/internal/store/storeurl"
 )
 
-// A program is one invocation: its streams, its clock, and what its flags have said.
+// A program is one invocation: its streams, its clock and its flags.
 type program struct {
 	env    func(string) string
 	stdin  io.Reader
@@ -34,24 +34,25 @@ type program struct {
 	flags   config.Flags
 	cfg     config.Config // from flags and env, once the command line has been understood
 	command string        // "duesday run payments", for messages
-	name    string        // what a person types to call this program
+	name    string        // as a person calls this program
 	working bool          // the command line was understood: errors are failures from here on
-	code    int           // of a command that is done and has more to say than 0
+	code    int           // the exit code of a command without an error
 }
 
 func newProgram(env func(string) string, stdin io.Reader, stdout, stderr io.Writer, now func() time.Time) *program {
-	return &program{env: env, stdin: stdin, stdout: bufio.NewWriterSize(stdout, 64<<10), screen: stdout, stderr: stderr, now: now, command: "duesday", name: "duesday"}
+	return &program{env: env, stdin: stdin, stdout: bufio.NewWriterSize(stdout, 64<<10), screen: stdout, stderr: stderr,
+		now: now, command: "duesday", name: "duesday"}
 }
 
-// need says what a command opens.
+// need describes the store and processor of a command.
 type need struct {
 	create    bool // the store, when there is none
-	fill      bool // make a store of tables that are there and empty
-	adopt     bool // make a store of a table that other tools have filled
+	fill      bool // make a store of empty tables
+	adopt     bool // make a store of a table filled by other tools
 	processor bool
-	read      bool          // only reads: a store that has been moved elsewhere will do
-	shards    int           // per date, of a store that is made; 0 takes it as it is
-	lease     time.Duration // of a share of a run on a store that several processes share; 0 is the default
+	read      bool          // only reads: also from a store moved elsewhere
+	shards    int           // per date, of a new store; 0 takes it as it is
+	lease     time.Duration // of a share of a run on a shared store; 0 is the default
 }
 
 // A session is an open store with its engine, and the processor if the command needs it.
@@ -60,7 +61,7 @@ type session struct {
 	tables    schema.Tables
 	engine    *engine.Engine
 	processor billing.Processor // nil: not needed
-	ledger    io.Closer         // what the processor has open; nil as it is
+	ledger    io.Closer         // closes the processor; nil: nothing to close
 	now       func() time.Time
 	mail      string
 	log       *slog.Logger
@@ -68,7 +69,7 @@ type session struct {
 	linkless  atomic.Int64 // mails put off, since the last drain's end, for want of their link
 }
 
-// with opens what the command needs, does it, and closes everything again.
+// with opens the store and processor of the need, calls do and closes both.
 func (p *program) with(ctx context.Context, n need, do func(*session) error) (err error) {
 	s, err := p.open(ctx, n)
 	if err != nil {
@@ -104,7 +105,8 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 			return nil, errors.Join(err, s.store.Close())
 		}
 	}
-	o := engine.Options{Store: s.store, Tables: s.tables, Processor: s.processor, Now: p.now, Config: policy(&p.cfg), Log: log,
+	o := engine.Options{Store: s.store, Tables: s.tables, Processor: s.processor, Now: p.now, Config: policy(&p.cfg),
+		Log:    log,
 		Shards: n.shards, ReadOnly: n.read, Making: n.making()}
 	if s.shared = place.Shared(); s.shared {
 		o.Lease = cmp.Or(n.lease, engine.DefaultLease)
@@ -124,7 +126,7 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 	return s, nil
 }
 
-// warnMoved says that what is read here is not, or not yet, what charges.
+// warnMoved warns that another store charges.
 func (p *program) warnMoved(ctx context.Context, s *session) {
 	if meta, err := s.engine.Meta(ctx); err == nil && meta.Moved != "" {
 		p.warn("this store is not the live one; it was moved to: %s", meta.Moved)
@@ -141,8 +143,8 @@ func (n need) making() engine.Making {
 	return engine.MakeNever
 }
 
-// tablesAt returns the tables of the store at the place, by the names that it says. Names
-// that DynamoDB would not take, or that two tables have, are a usageError.
+// tablesAt returns the tables of the store at the place, by its names. Names refused by
+// DynamoDB, or of two tables, are a usageError.
 func tablesAt(place storeurl.Place) (schema.Tables, error) {
 	t := schema.Named(cmp.Or(place.Prefix, schema.DefaultPrefix), place.RecurringTable)
 	if err := t.CheckNames(); err != nil {
@@ -151,7 +153,7 @@ func tablesAt(place storeurl.Place) (schema.Tables, error) {
 	return t, nil
 }
 
-// logger writes to standard error what the level lets through, without secrets.
+// logger writes messages of the level and above to standard error, without secrets.
 func (p *program) logger() *slog.Logger {
 	return slog.New(secret.Handler(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: p.cfg.LogLevel})))
 }
@@ -159,7 +161,8 @@ func (p *program) logger() *slog.Logger {
 // policy hands the policy to the engine.
 func policy(c *config.Config) engine.Config {
 	p := c.Policy
-	return engine.Config{RetryDays: p.RetryDays, CatchUp: p.CatchUp, ReceiptMonths: p.ReceiptMonths, ActionDays: p.ActionDays, CardURL: c.CardURL, NoLinks: noPages(c)}
+	return engine.Config{RetryDays: p.RetryDays, CatchUp: p.CatchUp, ReceiptMonths: p.ReceiptMonths,
+		ActionDays: p.ActionDays, CardURL: c.CardURL, NoLinks: noPages(c)}
 }
 
 func (s *session) close() error {
@@ -170,13 +173,14 @@ func (s *session) close() error {
 	return errors.Join(s.store.Close(), err)
 }
 
-// missingStore says what to do about store.ErrMissing.
+// missingStore adds a way out to store.ErrMissing.
 type missingStore struct{ url string }
 
 func (e *missingStore) Error() string {
 	if strings.HasPrefix(e.url, "dynamodb:") {
 		return fmt.Sprintf("there is no store at %s yet: duesday store create makes one, as does duesday import FILE; "+
-			"duesday store adopt makes one of a table that other tools have filled; or name another with --store or %s", e.url, config.EnvStore)
+			"duesday store adopt makes one of a table that other tools have filled; or name another with --store or %s", e.url,
+			config.EnvStore)
 	}
 	return fmt.Sprintf("there is no store at %s yet: duesday import FILE makes one, as does duesday account create; "+
 		"or name another with --store or %s", e.url, config.EnvStore)
@@ -194,7 +198,7 @@ func folderOf(url string) string {
 }
 
 // hint returns a command line on the same data, as a person has to type it: with the flags
-// that the command needs and that are not the default.
+// of the command other than their defaults.
 func (p *program) hint(command string) string {
 	words := []string{p.name, command}
 	if p.cfg.Store != config.DefaultStore {
@@ -208,7 +212,8 @@ func (p *program) hint(command string) string {
 	if family == "subscription" && p.cfg.UsesStripe() { // it asks there for the customer's page
 		words = append(words, "--processor", quoted(p.cfg.Processor))
 	}
-	if slices.Contains([]string{"run", "verify", "reconcile", "account attach", "account card-link", "receipt refund"}, family) {
+	if slices.Contains([]string{"run", "verify", "reconcile", "account attach", "account card-link", "receipt refund"},
+		family) {
 		if p.cfg.Processor != config.DefaultProcessor {
 			words = append(words, "--processor", quoted(p.cfg.Processor))
 		}

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// A progress shows on a terminal how far something has come. A nil one shows nothing, so
-// that nobody has to ask. Its counts may be set from any goroutine.
+// A progress is a bar on a terminal. A nil one shows nothing. Its counts may be set from any
+// goroutine.
 type progress struct {
 	out   io.Writer
-	what  string // what is counted: "rows"
+	what  string // the noun: "rows"
 	begun time.Time
 	done  atomic.Int64
 	total atomic.Int64 // 0: not known
@@ -22,13 +22,13 @@ type progress struct {
 }
 
 const (
-	progressAfter = time.Second // what is done sooner needs no bar
+	progressAfter = time.Second // a shorter task needs no bar
 	progressEvery = 200 * time.Millisecond
 	progressWidth = 30
 )
 
-// progress begins a bar on standard error when that is a terminal. The count function, if
-// any, finds out what is left; it is called when the bar appears, and until stop.
+// progress begins a bar on standard error if that is a terminal. The count function, if any,
+// counts the rest until stop; it is called when the bar appears.
 func (p *program) progress(what string, total int64, count func(stop <-chan struct{}) int64) *progress {
 	if !isTerminal(p.stderr) {
 		return nil
@@ -75,7 +75,7 @@ func (b *progress) show(count func(<-chan struct{}) int64) {
 	}
 	if count != nil {
 		b.ended.Go(func() {
-			done := b.done.Load() // what was done before is not left to be counted
+			done := b.done.Load() // the count is of the rest
 			if left := count(b.stop); left > 0 {
 				b.total.Store(done + left)
 			}

@@ -14,7 +14,8 @@ import (
 )
 
 func (p *program) purchaseCommand() *cobra.Command {
-	g := group("purchase", "Sell through Stripe, and show the results", p.purchaseCreate(), p.purchaseList(), p.purchaseShow())
+	g := group("purchase", "Sell through Stripe, and show the results", p.purchaseCreate(), p.purchaseList(),
+		p.purchaseShow())
 	g.Long = `Sell through Stripe, and show the results: a purchase is paid by Stripe,
 by one payment or by a subscription of Stripe's, and its events say when it is to be
 fulfilled and when it has ended. What Duesday charges itself is under subscription.`
@@ -30,7 +31,8 @@ type purchaseFlags struct {
 }
 
 func (p *program) purchaseCreate() *cobra.Command {
-	f := &purchaseFlags{kind: choiceFlag{choices: []string{string(tracking.Legacy), string(tracking.Product), string(tracking.Subscribe), string(tracking.SplitPayment)}}}
+	f := &purchaseFlags{kind: choiceFlag{choices: []string{string(tracking.Legacy), string(tracking.Product),
+		string(tracking.Subscribe), string(tracking.SplitPayment)}}}
 	c := &cobra.Command{
 		Use:   "create",
 		Short: "Sell something: make the payment, subscription or schedule at Stripe",
@@ -50,13 +52,14 @@ A subscription or split is fulfilled when its subscription is active. That of a 
 active at once: Stripe takes the first payment about an hour later. In JSON amounts are whole
 numbers of minor units, as Stripe has them: 500 is 5.00 EUR.`,
 		Example: `  duesday purchase create --account UUID --kind legacy --key order-1 --amount 12.99 --currency USD
-  duesday purchase create --account UUID --kind split --key order-2 --price price_123 --payments 3 --email ann@example.com --payment-method pm_123`,
+  duesday purchase create --account UUID --kind split --key 2 --price price_123 --payments 3 --payment-method pm_123`,
 		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.fill(); err != nil {
 				return err
 			}
-			return p.withBackend(cmd.Context(), &f.backendFlags, backendNeed{stripe: true}, func(b *backend) error { return p.sell(cmd.Context(), b, f) })
+			return p.withBackend(cmd.Context(), &f.backendFlags, backendNeed{stripe: true},
+				func(b *backend) error { return p.sell(cmd.Context(), b, f) })
 		},
 	}
 	o, fs := &f.order, c.Flags()
@@ -82,10 +85,12 @@ numbers of minor units, as Stripe has them: 500 is 5.00 EUR.`,
 func (f *purchaseFlags) fill() error {
 	o := &f.order
 	o.Kind = tracking.Kind(f.kind.value)
-	for _, text := range [...]struct{ flag, value string }{{"description", o.Description}, {"email", o.Email}, {"name", o.Name},
+	for _, text := range [...]struct{ flag, value string }{{"description", o.Description}, {"email", o.Email},
+		{"name", o.Name},
 		{"customer", o.Customer}, {"price", o.Price}, {"payment-method", o.PaymentMethod}} {
 		if secret.HasCardNumber(text.value) {
-			return usagef("--%s: this looks like a card number, which must never come here: it is given to Stripe alone", text.flag)
+			return usagef("--%s: this looks like a card number, which must never come here: it is given to Stripe alone",
+				text.flag)
 		}
 	}
 	if f.amount == "" {
@@ -106,14 +111,14 @@ func (f *purchaseFlags) fill() error {
 	return byFlag(o.Check())
 }
 
-// A soldObject is what there is at Stripe of a purchase that was made.
+// A soldObject is an object at Stripe of a new purchase.
 type soldObject struct {
 	Kind   string `json:"kind"` // in Stripe's words: payment_intent, …
 	ID     string `json:"id"`
 	Status string `json:"status,omitempty"` // Stripe's word
 }
 
-// A soldView is a purchase that was made, with what the caller needs to go on.
+// A soldView is a new purchase, with the secrets for the buyer's client.
 type soldView struct {
 	Purchase     *tracking.Purchase `json:"purchase"`
 	Objects      []soldObject       `json:"objects"`                 // the payment, subscription, schedule at Stripe
@@ -127,7 +132,8 @@ type soldView struct {
 func (p *program) sell(ctx context.Context, b *backend, f *purchaseFlags) error {
 	created, err := b.shop.CreatePurchase(ctx, f.order)
 	if errors.Is(err, tracking.ErrOther) {
-		return fmt.Errorf("--key %s was used before, for another order (%s): give a new order a key of its own, or repeat the old one as it was", quoted(f.order.Key), withoutOther(err))
+		return fmt.Errorf("--key %s was used before, for another order (%s): give a new order a key of its own, or repeat "+
+			"the old one as it was", quoted(f.order.Key), withoutOther(err))
 	}
 	if err != nil {
 		return byFlag(err)
@@ -136,8 +142,9 @@ func (p *program) sell(ctx context.Context, b *backend, f *purchaseFlags) error 
 	if sale.Declined != "" || sale.Action {
 		p.code = exitPerson
 	}
-	v := soldView{Purchase: created.Purchase, Customer: sale.Customer, ClientSecret: sale.ClientSecret.Reveal(), Declined: sale.Declined,
-		Action: sale.Action, Repeated: created.Repeated, Objects: []soldObject{}}
+	v := soldView{Purchase: created.Purchase, Customer: sale.Customer, ClientSecret: sale.ClientSecret.Reveal(),
+		Declined: sale.Declined,
+		Action:   sale.Action, Repeated: created.Repeated, Objects: []soldObject{}}
 	for _, o := range sale.Objects {
 		v.Objects = append(v.Objects, soldObject{o.Kind, o.ID, o.Status})
 	}
@@ -167,9 +174,11 @@ func (p *program) purchaseList() *cobra.Command {
 			}
 			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error {
 				columns := []string{"PURCHASE", "KEY", "KIND", "CREATED", "FULFILLED", "UNSUBSCRIBE", "SUBSCRIPTIONS", "PROBLEM"}
-				n, err := list(p, b.shop.Purchases(cmd.Context(), strings.ToLower(account)), as[*tracking.Purchase], columns, func(x *tracking.Purchase) []string {
-					return []string{x.ID, x.Order.Key, string(x.Kind), stamp(x.Created), yesNo(x.Fulfilled), string(x.Unsubscribe.State), coursesText(x), x.Problem}
-				})
+				n, err := list(p, b.shop.Purchases(cmd.Context(), strings.ToLower(account)), as[*tracking.Purchase], columns,
+					func(x *tracking.Purchase) []string {
+						return []string{x.ID, x.Order.Key, string(x.Kind), stamp(x.Created), yesNo(x.Fulfilled),
+							string(x.Unsubscribe.State), coursesText(x), x.Problem}
+					})
 				if err == nil {
 					p.say("\n%s", plural(n, "purchase"))
 				}

@@ -18,10 +18,12 @@ func (p *program) purchaseFields(x *tracking.Purchase, more ...string) {
 	if o.Payments > 0 {
 		payments = strconv.Itoa(o.Payments)
 	}
-	fields(p.stdout, append([]string{"purchase", x.ID, "key", o.Key, "account", x.Merchant, "Stripe account", x.StripeAccount, "kind", string(x.Kind),
+	fields(p.stdout, append([]string{"purchase", x.ID, "key", o.Key, "account", x.Merchant, "Stripe account",
+		x.StripeAccount, "kind", string(x.Kind),
 		"amount", formatMinor(o.Amount, o.Currency), "price", o.Price, "payments", payments, "description", o.Description,
 		"customer", firstText(x.Customer, o.Customer), "email", o.Email, "name", o.Name, "fulfilled", yesNo(x.Fulfilled),
-		"fulfilment", effectText(x.Fulfilment), "unsubscribe", effectText(x.Unsubscribe), "automations", automationsText(x.Automations),
+		"fulfilment", effectText(x.Fulfilment), "unsubscribe", effectText(x.Unsubscribe), "automations",
+		automationsText(x.Automations),
 		"problem", x.Problem, "created", stamp(x.Created), "changed", stamp(x.Updated)}, more...)...)
 }
 
@@ -59,13 +61,13 @@ func formatMinor(minor int64, code string) string {
 		return ""
 	}
 	currency, err := money.ParseCurrency(code)
-	if err != nil { // one that Stripe has and we do not know
+	if err != nil { // a currency of Stripe's, unknown here
 		return strconv.FormatInt(minor, 10) + " minor units of " + code
 	}
 	return money.New(minor, currency).Format()
 }
 
-// trouble names the jobs of the purchase that have failed, and why: names and values.
+// trouble returns the failed jobs of the purchase with their errors: names and values.
 func (b *backend) trouble(ctx context.Context, x *tracking.Purchase) ([]string, error) {
 	asked := func(e tracking.Effect) bool { return e.State == tracking.Asked || e.State == tracking.Begun }
 	if !asked(x.Fulfilment) && !asked(x.Unsubscribe) {
@@ -107,7 +109,8 @@ func (p *program) showTimeline(ctx context.Context, b *backend, s *tracking.Time
 		p.say("\nPayments:")
 		t := newTable(p.stdout, "  PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "INVOICE", "SUBSCRIPTION")
 		for _, x := range s.Payments {
-			t.row("  "+x.ID, paymentStatus(x), formatMinor(x.Amount, x.Currency), refundedText(x), disputesText(x), stamp(x.Created), x.Invoice, x.Subscription)
+			t.row("  "+x.ID, paymentStatus(x), formatMinor(x.Amount, x.Currency), refundedText(x), disputesText(x),
+				stamp(x.Created), x.Invoice, x.Subscription)
 		}
 		t.flush()
 	}

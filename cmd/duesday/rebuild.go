@@ -16,10 +16,10 @@ func (p *program) rebuildCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rebuild",
 		Short: "Compare the stored payments and subscriptions with their stored events",
-		Long: `Fold the stored events anew, and compare what they come to with what is stored. It changes
-nothing. What has lost its first events, which are kept for 30 days, is counted and not
-compared. What is ahead of its events, since more was seen at Stripe than they tell, is
-counted and no difference. Exits 3 when there is a difference.`,
+		Long: `Fold the stored events anew, and compare the results with the stored payments and
+subscriptions. It changes nothing. An object without its first events, which are kept for
+30 days, is counted and not compared. An object that was fetched from Stripe after its last
+event is counted as ahead, not as different. Exits 3 if there is a difference.`,
 		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if account != "" {
@@ -27,10 +27,13 @@ counted and no difference. Exits 3 when there is a difference.`,
 					return err
 				}
 			}
-			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error { return p.rebuild(cmd.Context(), b, account) })
+			return p.withBackend(cmd.Context(), &f, backendNeed{},
+				func(b *backend) error { return p.rebuild(cmd.Context(), b, account) })
 		},
 	}
-	c.Flags().StringVar(&account, "account", "", "only the events of the `ACCOUNT`: acct_… at Stripe, or a customer account's UUID (default: of every Stripe account that is registered)")
+	c.Flags().StringVar(&account, "account", "",
+		"only the events of the `ACCOUNT`: acct_… at Stripe, or a customer account's UUID (default: of every Stripe "+
+			"account that is registered)")
 	return f.on(c)
 }
 
@@ -42,7 +45,8 @@ func (p *program) rebuild(ctx context.Context, b *backend, account string) error
 		return r
 	}, columns, func(r *tracking.Rebuilt) []string {
 		differences = append(differences, r.Differences...)
-		return []string{r.StripeAccount, strconv.Itoa(r.Events), strconv.Itoa(r.Unread), strconv.Itoa(r.Compared), strconv.Itoa(r.Partial), strconv.Itoa(r.Ahead), strconv.Itoa(len(r.Differences))}
+		return []string{r.StripeAccount, strconv.Itoa(r.Events), strconv.Itoa(r.Unread), strconv.Itoa(r.Compared),
+			strconv.Itoa(r.Partial), strconv.Itoa(r.Ahead), strconv.Itoa(len(r.Differences))}
 	})
 	if err != nil || len(differences) == 0 {
 		return err
@@ -59,7 +63,7 @@ func (p *program) rebuild(ctx context.Context, b *backend, account string) error
 	return t.flush()
 }
 
-// rebuilt rebuilds the Stripe accounts of the account, or with "" every one that is registered.
+// rebuilt rebuilds the Stripe accounts of the account, or with "" all registered ones.
 func (b *backend) rebuilt(ctx context.Context, account string) iter.Seq2[*tracking.Rebuilt, error] {
 	return func(yield func(*tracking.Rebuilt, error) bool) {
 		if account != "" {

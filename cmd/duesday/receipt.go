@@ -33,7 +33,8 @@ func (p *program) receiptList() *cobra.Command {
 			if err := billing.CheckID("account", account); err != nil {
 				return err
 			}
-			return p.with(cmd.Context(), need{read: true}, func(s *session) error { return p.listReceipts(cmd.Context(), s, account) })
+			return p.with(cmd.Context(), need{read: true},
+				func(s *session) error { return p.listReceipts(cmd.Context(), s, account) })
 		},
 	}
 	c.Flags().StringVar(&account, "account", "", "the `ACCOUNT`, instead of the argument")
@@ -46,9 +47,11 @@ func (p *program) listReceipts(ctx context.Context, s *session, account string) 
 		return err
 	}
 	columns := []string{"PROCESSED", "SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "REFUNDED", "KIND", "CHARGE"}
-	n, err := list(p, s.engine.GetReceiptsByAccount(ctx, account), returns.view, columns, func(r *billing.Receipt) []string {
-		return []string{stamp(r.Processed), r.ID, r.SKU, receiptPeriod(r), date(r.Due), r.Amount.Format(), returns.cell(r), string(r.Kind), r.Charge}
-	})
+	n, err := list(p, s.engine.GetReceiptsByAccount(ctx, account), returns.view, columns,
+		func(r *billing.Receipt) []string {
+			return []string{stamp(r.Processed), r.ID, r.SKU, receiptPeriod(r), date(r.Due), r.Amount.Format(), returns.cell(r),
+				string(r.Kind), r.Charge}
+		})
 	if err == nil {
 		p.say("\n%s", plural(n, "receipt"))
 	}
@@ -60,9 +63,9 @@ func (p *program) receiptCreate() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create " + subscriptionName,
 		Short: "Record a manual payment of the due period",
-		Long: `Record a payment that was taken outside, in cash or by a transfer: it settles the
-period that is due, without a charge. Refused while a payment intent of the period is
-live, because that could still take the money a second time.`,
+		Long: `Record a manual payment, in cash or by a transfer: it settles the due period without a
+charge. It is refused while a payment intent of the period is live, since that could take
+the money a second time.`,
 		Args: want(subscriptionName),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := parseName(args[0])

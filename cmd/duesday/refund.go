@@ -12,7 +12,8 @@ import (
 )
 
 // The columns of export refunds; refund is the processor's id.
-var returnColumns = []string{"account", "subscription", "sku", "period", "kind", "id", "created_at", "amount", "currency", "state", "reason", "charge", "refund"}
+var returnColumns = []string{"account", "subscription", "sku", "period", "kind", "id", "created_at", "amount",
+	"currency", "state", "reason", "charge", "refund"}
 
 // A returnView is a refund or a dispute; also a line of export refunds.
 type returnView struct {
@@ -35,29 +36,33 @@ type returnView struct {
 }
 
 func viewReturn(r *billing.ReversalRecord) returnView {
-	return returnView{Account: r.Account, Subscription: r.ID, SKU: r.SKU, Period: r.Period, Kind: string(r.Kind), ID: r.ReversalID,
-		Created: stamp(r.Created), Amount: r.Amount.Decimal(), Currency: r.Amount.Currency().Code(), State: string(r.State), Reason: r.Reason,
+	return returnView{Account: r.Account, Subscription: r.ID, SKU: r.SKU, Period: r.Period, Kind: string(r.Kind),
+		ID:      r.ReversalID,
+		Created: stamp(r.Created), Amount: r.Amount.Decimal(), Currency: r.Amount.Currency().Code(), State: string(r.State),
+		Reason:  r.Reason,
 		Refusal: r.Refusal, Charge: r.Charge, Ref: r.Ref, Processed: stamp(r.Processed), Ended: stamp(r.Ended)}
 }
 
 func (p *program) receiptRefund() *cobra.Command {
 	var o refund.Order
 	var amount string
-	reason := choiceFlag{choices: []string{string(billing.Duplicate), string(billing.Fraudulent), string(billing.RequestedByCustomer)}}
+	reason := choiceFlag{choices: []string{string(billing.Duplicate), string(billing.Fraudulent),
+		string(billing.RequestedByCustomer)}}
 	c := &cobra.Command{
 		Use:   "refund " + subscriptionName,
 		Short: "Refund the charge of a period, or a part of it",
-		Long: `Give back what a period was charged, or a part of it, through the processor, and record
-it beside the receipt, which stays as it is. The same command again is the same refund:
-after a crash or a lost answer it goes on with it, as the next payment run does, and
-otherwise it changes nothing. Another refund of the same amount takes another --key.`,
+		Long: `Refund the charge of a period, or a part of it, through the processor, and record it beside
+the receipt, which does not change. The same command again is the same refund: after a
+crash or a lost answer it continues, as the next payment run does, and otherwise it changes
+nothing. Another refund of the same amount needs another --key.`,
 		Args: want(subscriptionName),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if o.Name, err = parseName(args[0]); err != nil {
 				return err
 			}
 			o.Reason = billing.RefundReason(reason.value)
-			return p.with(cmd.Context(), need{processor: true}, func(s *session) error { return p.refund(cmd.Context(), s, o, amount) })
+			return p.with(cmd.Context(), need{processor: true},
+				func(s *session) error { return p.refund(cmd.Context(), s, o, amount) })
 		},
 	}
 	c.Flags().IntVar(&o.Period, "period", 0, "`NUMBER` of the period, as receipt list shows it")
@@ -80,7 +85,7 @@ func (p *program) refund(ctx context.Context, s *session, o refund.Order, amount
 		if o.Amount, err = money.Parse(amount, sub.Amount.Currency()); err != nil {
 			return usagef("--amount: %w", err)
 		}
-		if !o.Amount.IsPositive() { // zero would be all that is left
+		if !o.Amount.IsPositive() { // zero would be the whole rest
 			return usagef("--amount %s: want more than zero", amount)
 		}
 	}
@@ -97,11 +102,12 @@ func (p *program) refund(ctx context.Context, s *session, o refund.Order, amount
 	if repeated {
 		p.say("asked for before, and nothing was done now; another refund of the same amount takes another --key")
 	}
-	p.say("period %d of %s: %s given back, %s (%s of charge %s)", r.Period, r.Name, r.Amount.Format(), r.State, r.Ref, r.Charge)
+	p.say("period %d of %s: %s given back, %s (%s of charge %s)", r.Period, r.Name, r.Amount.Format(), r.State, r.Ref,
+		r.Charge)
 	return nil
 }
 
-// A listedReceiptView is a receipt with what has gone back of it.
+// A listedReceiptView is a receipt with its reversals.
 type listedReceiptView struct {
 	fullReceiptView
 	Refunded string       `json:"refunded,omitempty"` // together; disputes are not counted
@@ -122,8 +128,7 @@ func returnsOf(ctx context.Context, s *session, account string) (accountReturns,
 	return all, nil
 }
 
-// of returns what has gone back of the receipt's charge, and the sum of the refunds that
-// stand.
+// of returns the reversals of the receipt's charge, and the sum of the standing refunds.
 func (a accountReturns) of(r *billing.Receipt) (list []*billing.ReversalRecord, refunded money.Amount) {
 	refunded = money.New(0, r.Amount.Currency())
 	if r.Kind != billing.Charged {
@@ -150,7 +155,7 @@ func (a accountReturns) view(r *billing.Receipt) listedReceiptView {
 	return v
 }
 
-// cell is what the table says: what has gone back, and what is not decided yet.
+// cell is the text in the table: the refunds, and the undecided reversals.
 func (a accountReturns) cell(r *billing.Receipt) string {
 	list, refunded := a.of(r)
 	var parts []string

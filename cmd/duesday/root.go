@@ -25,7 +25,7 @@ const (
 	exitPerson = 3 // a run is done, but something needs a person
 )
 
-// A usageError is a command line that cannot be what was meant.
+// A usageError is invalid usage.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -96,7 +96,7 @@ func (p *program) problem(key, message string) {
 	fmt.Fprintf(p.stderr, "%s\n", b)
 }
 
-// warn tells a person something that is no reason to fail.
+// warn prints a warning.
 func (p *program) warn(format string, args ...any) {
 	message := secret.Clean(fmt.Sprintf(format, args...))
 	if p.cfg.JSON {
@@ -126,14 +126,24 @@ was charged once. Start with: duesday demo`,
 		},
 	}
 	f := root.PersistentFlags()
-	f.StringVar(&p.flags.Store, "store", "", "`URL` of the store: pebble:DIR, dynamodb:?region=REGION or mem: (default "+config.DefaultStore+", or $"+config.EnvStore+")")
-	f.StringVar(&p.flags.Processor, "processor", "", "`URL` of the payment processor: stripe, sandbox:FILE or sandbox:http://HOST:PORT (default "+config.DefaultProcessor+", or $"+config.EnvProcessor+")")
-	f.StringVar(&p.flags.Mail, "mail", "", "`FOLDER` that mail is written to (default "+config.DefaultMail+", or $"+config.EnvMail+")")
-	f.StringVar(&p.flags.LogLevel, "log-level", "", "`LEVEL` of the log on standard error: debug, info, warn or error (default "+config.DefaultLogLevel+")")
-	f.StringVar(&p.flags.ReceiptMonths, "receipt-months", "", "`MONTHS` until a receipt expires, 0 for never (default 6, or $"+config.EnvReceiptMonths+")")
-	f.StringVar(&p.flags.RetryDays, "retry-days", "", "`DAYS` after the first decline it is tried again on, or none (default 1,3,5,7, or $"+config.EnvRetryDays+")")
-	f.StringVar(&p.flags.CatchUp, "catch-up", "", "`NUMBER` of missed periods charged in one run before a person is asked (default 3, or $"+config.EnvCatchUp+")")
-	f.StringVar(&p.flags.ActionDays, "action-days", "", "`DAYS` that a customer has to authenticate a payment before it has failed, 0 for no end (default 14, or $"+config.EnvActionDays+")")
+	f.StringVar(&p.flags.Store, "store", "", "`URL` of the store: pebble:DIR, dynamodb:?region=REGION or mem: (default "+
+		config.DefaultStore+", or $"+config.EnvStore+")")
+	f.StringVar(&p.flags.Processor, "processor", "",
+		"`URL` of the payment processor: stripe, sandbox:FILE or sandbox:http://HOST:PORT (default "+config.DefaultProcessor+
+			", or $"+config.EnvProcessor+")")
+	f.StringVar(&p.flags.Mail, "mail", "", "`FOLDER` that mail is written to (default "+config.DefaultMail+", or $"+
+		config.EnvMail+")")
+	f.StringVar(&p.flags.LogLevel, "log-level", "",
+		"`LEVEL` of the log on standard error: debug, info, warn or error (default "+config.DefaultLogLevel+")")
+	f.StringVar(&p.flags.ReceiptMonths, "receipt-months", "",
+		"`MONTHS` until a receipt expires, 0 for never (default 6, or $"+config.EnvReceiptMonths+")")
+	f.StringVar(&p.flags.RetryDays, "retry-days", "",
+		"`DAYS` after the first decline it is tried again on, or none (default 1,3,5,7, or $"+config.EnvRetryDays+")")
+	f.StringVar(&p.flags.CatchUp, "catch-up", "",
+		"`NUMBER` of missed periods charged in one run before a person is asked (default 3, or $"+config.EnvCatchUp+")")
+	f.StringVar(&p.flags.ActionDays, "action-days", "",
+		"`DAYS` that a customer has to authenticate a payment before it has failed, 0 for no end (default 14, or $"+
+			config.EnvActionDays+")")
 	f.BoolVar(&p.flags.JSON, "json", false, "print JSON, for programs")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.SetVersionTemplate("duesday {{.Version}}\n")
@@ -144,8 +154,8 @@ was charged once. Start with: duesday demo`,
 	return root
 }
 
-// noteWork makes every command note that it has begun: cobra refuses missing flags and
-// arguments before that, and what it refuses is wrong usage.
+// noteWork makes every command note its beginning. Errors before that are invalid usage: cobra
+// refuses missing flags and arguments.
 func (p *program) noteWork(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		p.noteWork(c)
@@ -158,7 +168,7 @@ func (p *program) noteWork(cmd *cobra.Command) {
 	}
 }
 
-// group is a command that only has others under it.
+// group is a command with subcommands and no action.
 func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	g := &cobra.Command{
 		Use:   name,
@@ -179,7 +189,7 @@ func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	return g
 }
 
-// want takes exactly the arguments that are named.
+// want requires exactly the named arguments.
 func want(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -194,7 +204,7 @@ func want(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// notFound gives store.ErrNotFound the name of what was looked for.
+// notFound gives store.ErrNotFound the name of the missing item.
 func notFound(err error, what string) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("there is no %s", what)

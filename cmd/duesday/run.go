@@ -34,7 +34,8 @@ func (p *program) runCommand() *cobra.Command {
 		}
 		c.Flags().Var(&f.date, "date", "business day for every account (default: each account's own today)")
 		c.Flags().IntVar(&f.workers, "workers", 16, "how many subscriptions to work on at once")
-		c.Flags().DurationVar(&f.lease, "lease", engine.DefaultLease, "how long a process on a shared store may be silent before others take over its share")
+		c.Flags().DurationVar(&f.lease, "lease", engine.DefaultLease,
+			"how long a process on a shared store may be silent before others take over its share")
 		c.Flags().BoolVar(&f.dry, "dry-run", false, "list what would be done, and do nothing")
 		return c
 	}
@@ -43,7 +44,9 @@ func (p *program) runCommand() *cobra.Command {
 		job(billing.Reminders, "Send the reminders of payments that are a few days ahead"))
 	g.Long = `Run one of the two daily jobs. Both may be run at any time and any number of times,
 and straight after a crash: a period is charged once. On a dynamodb: store any number
-of processes may run one at the same time: they share the work, shard by shard. Exits 3 when it is done but something waits for a person.`
+of processes may run one at the same time: they share the work, shard by shard.
+
+Exits 3 if a period or an action waits for a person.`
 	return g
 }
 
@@ -61,18 +64,20 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, f *runFlags) er
 		return usagef("--date %s has not come yet, and the processor is live", f.date.Date)
 	}
 	// Reminders ask the processor whether a card will have expired, where it knows cards.
-	return p.with(ctx, need{processor: kind == billing.Payments || p.cfg.UsesStripe(), lease: f.lease}, func(s *session) error {
-		o := engine.RunOptions{Date: f.date.Date, Workers: f.workers, DryRun: f.dry}
-		if f.dry {
-			return p.dryRun(ctx, s, kind, o)
-		}
-		p.warnOfPages()
-		return p.wetRun(ctx, s, kind, o)
-	})
+	return p.with(ctx, need{processor: kind == billing.Payments || p.cfg.UsesStripe(), lease: f.lease},
+		func(s *session) error {
+			o := engine.RunOptions{Date: f.date.Date, Workers: f.workers, DryRun: f.dry}
+			if f.dry {
+				return p.dryRun(ctx, s, kind, o)
+			}
+			p.warnOfPages()
+			return p.wetRun(ctx, s, kind, o)
+		})
 }
 
 // start runs the job with a bar on the terminal.
-func (p *program) start(ctx context.Context, s *session, kind billing.Kind, o engine.RunOptions) (*engine.Report, error) {
+func (p *program) start(ctx context.Context, s *session, kind billing.Kind, o engine.RunOptions) (*engine.Report,
+	error) {
 	bar := p.progress("subscriptions", 0, func(stop <-chan struct{}) int64 { return countDue(ctx, s, kind, o.Date, stop) })
 	defer bar.end()
 	o.Progress = bar.set
@@ -82,8 +87,7 @@ func (p *program) start(ctx context.Context, s *session, kind billing.Kind, o en
 	return s.engine.RunPayments(ctx, o)
 }
 
-// wetRun runs the job, lets the mail go that it has caused, also when it failed half-way,
-// and says what came of it.
+// wetRun runs the job, delivers its mail, also after a failure, and prints the report.
 func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o engine.RunOptions) error {
 	var waiting firstFew
 	o.Each = waiting.add
@@ -125,7 +129,7 @@ func (p *program) warnOff(ctx context.Context, s *session) {
 	p.warn("charging is off%s: nothing was charged; switch it on with %s", reason, p.hint("charging on"))
 }
 
-// consumed returns the units that DynamoDB has counted for this process; zero for another
+// consumed returns the units counted by DynamoDB for this process; zero for another
 // store.
 func consumed(s store.Store) (read, written float64) {
 	if m, ok := s.(interface{ Consumed() (read, write float64) }); ok {
@@ -134,7 +138,7 @@ func consumed(s store.Store) (read, written float64) {
 	return 0, 0
 }
 
-// firstFew keeps the first results that wait for a person or a customer.
+// firstFew keeps the first results with an action for a person or a customer.
 type firstFew struct {
 	kept []engine.Result
 	all  int
@@ -193,12 +197,16 @@ type remindersView struct {
 func viewReport(r *engine.Report, read, written float64) any {
 	if r.Kind == billing.Reminders {
 		return remindersView{Kind: string(r.Kind), Date: date(r.Date), From: date(r.From), Due: r.Due(), Sent: r.Sent,
-			Skipped: r.Counts[engine.OutcomeSkipped], Failed: r.Counts[engine.OutcomeFailed], Elapsed: r.Elapsed.Milliseconds(), DryRun: r.DryRun, Read: read, Written: written}
+			Skipped: r.Counts[engine.OutcomeSkipped], Failed: r.Counts[engine.OutcomeFailed], Elapsed: r.Elapsed.Milliseconds(),
+			DryRun: r.DryRun, Read: read, Written: written}
 	}
-	return paymentsView{Kind: string(r.Kind), Date: date(r.Date), From: date(r.From), Due: r.Due(), Paid: r.Counts[engine.OutcomePaid],
-		Retry: r.Counts[engine.OutcomeRetry], Failed: r.Counts[engine.OutcomeFailed], Pending: r.Counts[engine.OutcomePending],
-		Parked: r.Counts[engine.OutcomeParked], Skipped: r.Counts[engine.OutcomeSkipped], Amounts: r.Amounts.Strings(),
-		Cards: r.Cards, Returns: r.Reversals, Orphans: r.Orphans, Elapsed: r.Elapsed.Milliseconds(), DryRun: r.DryRun, Off: r.Off, Read: read, Written: written}
+	return paymentsView{Kind: string(r.Kind), Date: date(r.Date), From: date(r.From), Due: r.Due(),
+		Paid:  r.Counts[engine.OutcomePaid],
+		Retry: r.Counts[engine.OutcomeRetry], Failed: r.Counts[engine.OutcomeFailed],
+		Pending: r.Counts[engine.OutcomePending],
+		Parked:  r.Counts[engine.OutcomeParked], Skipped: r.Counts[engine.OutcomeSkipped], Amounts: r.Amounts.Strings(),
+		Cards: r.Cards, Returns: r.Reversals, Orphans: r.Orphans, Elapsed: r.Elapsed.Milliseconds(), DryRun: r.DryRun,
+		Off: r.Off, Read: read, Written: written}
 }
 
 func (p *program) showReport(r *engine.Report, waiting *firstFew) {
@@ -217,7 +225,7 @@ func (p *program) showReport(r *engine.Report, waiting *firstFew) {
 		}
 	}
 	t.flush()
-	p.showUpkeep(r)
+	p.showBeside(r)
 	if waiting.all == 0 {
 		return
 	}
@@ -233,12 +241,13 @@ func (p *program) showReport(r *engine.Report, waiting *firstFew) {
 	p.say("\nLook further: %s", p.hint("subscription show "+waiting.kept[0].Name.String()))
 }
 
-// showUpkeep says what a payment run did beside charging.
-func (p *program) showUpkeep(r *engine.Report) {
+// showBeside prints the work of a payment run beside charging.
+func (p *program) showBeside(r *engine.Report) {
 	for _, did := range [...]struct {
 		n          int
 		noun, what string
-	}{{r.Cards, "card", "that customers have given: used from now on"}, {r.Reversals, "change", "of refunds and disputes: recorded"},
+	}{{r.Cards, "card", "that customers have given: used from now on"},
+		{r.Reversals, "change", "of refunds and disputes: recorded"},
 		{r.Orphans, "payment intent", "that nothing was bound to: cancelled"}} {
 		if did.n > 0 {
 			p.say("also: %s %s", plural(did.n, did.noun), did.what)
@@ -280,7 +289,7 @@ func formatTotals(t *money.Totals) string {
 	return strings.Join(parts, "  ")
 }
 
-// dryRun lists what the job would do, one by one as it is found.
+// dryRun lists the periods of the job as they are found.
 func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o engine.RunOptions) error {
 	name := "would_charge"
 	if kind == billing.Reminders {
@@ -344,7 +353,7 @@ func prefixed(prefix, text string) string {
 	return prefix + text
 }
 
-// countDue counts the rows that a run will meet, for its bar; an error ends the count.
+// countDue counts the due rows of a run, for its bar; an error ends the count.
 func countDue(ctx context.Context, s *session, kind billing.Kind, day civil.Date, stop <-chan struct{}) int64 {
 	if day.IsZero() {
 		day = s.engine.Today().AddDays(1)

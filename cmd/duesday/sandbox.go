@@ -36,7 +36,7 @@ It asks for no password. Whoever reaches the address can use the ledger.`,
 	return c
 }
 
-// A servedView is what a program has to know to use the ledger: one line of JSON.
+// A servedView is the line of JSON with which a program finds the ledger.
 type servedView struct {
 	Address   string `json:"address"`
 	Processor string `json:"processor"` // for --processor
@@ -62,7 +62,7 @@ func (p *program) serveSandbox(ctx context.Context, listen string) (err error) {
 	return sandbox.Serve(ctx, l, box, p.logger())
 }
 
-// announce prints the line that whoever started this waits for.
+// announce prints the line for which the starter of the server waits.
 func (p *program) announce(at net.Addr) error {
 	base, err := p.baseURL(at, "use this ledger")
 	if err != nil {
@@ -74,7 +74,7 @@ func (p *program) announce(at net.Addr) error {
 }
 
 // baseURL returns the URL at which this machine reaches a server at the address. It warns if
-// other machines reach it too, with the power that they have then.
+// other machines reach it too, with their power.
 func (p *program) baseURL(at net.Addr, power string) (string, error) {
 	if host, _, err := net.SplitHostPort(at.String()); err == nil && !net.ParseIP(host).IsLoopback() {
 		p.warn("whoever reaches %s can %s: it asks for no password", at, power)
@@ -82,8 +82,8 @@ func (p *program) baseURL(at net.Addr, power string) (string, error) {
 	return server.LocalBase(at)
 }
 
-// sayServed prints the view as a line of JSON, if JSON is wanted, and sends off all that was
-// said, as whoever started this waits for it.
+// sayServed prints the view as a line of JSON, if JSON is wanted, and flushes the output: the
+// starter of the server waits for it.
 func (p *program) sayServed(view any) error {
 	if p.cfg.JSON {
 		if err := writeValue(p.stdout, view); err != nil {
@@ -113,7 +113,7 @@ func openLedger(url string, now func() time.Time) (*sandbox.Sandbox, error) {
 	return box, err
 }
 
-// lockedLedger says what to do about sandbox.ErrLocked.
+// lockedLedger adds a way out to sandbox.ErrLocked.
 type lockedLedger struct {
 	err error
 	url string
@@ -121,7 +121,8 @@ type lockedLedger struct {
 
 func (e *lockedLedger) Error() string {
 	file, _, _ := strings.Cut(e.url, "?")
-	return fmt.Sprintf("%v; to share one ledger, let duesday sandbox --listen %s --processor %s have it alone, and give everybody else --processor sandbox:http://%s",
+	return fmt.Sprintf("%v; to share one ledger, let duesday sandbox --listen %s --processor %s have it alone, and give "+
+		"everybody else --processor sandbox:http://%s",
 		e.err, sandboxAddress, quoted(file), sandboxAddress)
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/schema/workbench"
 )
 
-// schemaCommand is the family of commands that print the declared tables for other tools.
+// schemaCommand has the commands to print the declared tables for other tools.
 // They open no store.
 func (p *program) schemaCommand() *cobra.Command {
 	return group("schema", "Print the tables as files for other tools: NoSQL Workbench, CloudFormation, IAM",
@@ -23,7 +23,7 @@ func prefixFlag(c *cobra.Command, prefix *string) {
 	c.Flags().StringVar(prefix, "prefix", schema.DefaultPrefix, "`TEXT` that the name of every table begins with")
 }
 
-// namedTables returns the tables, or an error that says what is wrong with the prefix.
+// namedTables returns the tables with the prefix, or an error about an invalid one.
 func namedTables(prefix string) (schema.Tables, error) {
 	t := schema.New(prefix)
 	if prefix == "" {
@@ -68,7 +68,8 @@ The model, and that CSV of the recurring-payments table, can be imported: duesda
 		},
 	}
 	prefixFlag(c, &prefix)
-	c.Flags().StringVar(&csvTable, "csv", "", "print the sample data of this `TABLE` as CSV, with or without the prefix in its name")
+	c.Flags().StringVar(&csvTable, "csv", "",
+		"print the sample data of this `TABLE` as CSV, with or without the prefix in its name")
 	return c
 }
 
@@ -101,9 +102,12 @@ when the stack is deleted.`,
 		},
 	}
 	prefixFlag(c, &prefix)
-	c.Flags().BoolVar(&s.Provisioned, "provisioned", false, "provisioned capacity with autoscaling, 5 units, 1 to 10 at 70 %, instead of on demand")
-	c.Flags().BoolVar(&s.DeletionProtection, "deletion-protection", false, "refuse to delete a table until this is switched off")
-	c.Flags().BoolVar(&s.PointInTimeRecovery, "point-in-time-recovery", false, "keep continuous backups of the last 35 days")
+	c.Flags().BoolVar(&s.Provisioned, "provisioned", false,
+		"provisioned capacity with autoscaling, 5 units, 1 to 10 at 70 %, instead of on demand")
+	c.Flags().BoolVar(&s.DeletionProtection, "deletion-protection", false,
+		"refuse to delete a table until this is switched off")
+	c.Flags().BoolVar(&s.PointInTimeRecovery, "point-in-time-recovery", false,
+		"keep continuous backups of the last 35 days")
 	return c
 }
 
@@ -137,11 +141,12 @@ administration  what store create, describe and drop need, which scans the
 	prefixFlag(c, &prefix)
 	c.Flags().StringVar(&o.Account, "account", "123456789012", "`NUMBER` of the AWS account, 12 digits")
 	c.Flags().StringVar(&o.Region, "region", "*", "`REGION` such as eu-west-1, or * for all")
-	c.Flags().StringVar(&o.RecurringTable, "recurring-table", "", "`NAME` of the recurring-payments table, if it has one of its own")
+	c.Flags().StringVar(&o.RecurringTable, "recurring-table", "",
+		"`NAME` of the recurring-payments table, if it has one of its own")
 	return c
 }
 
-// printPolicies prints the policy that the argument names, or an object with all of them.
+// printPolicies prints the policy of the argument, or an object with all of them.
 func (p *program) printPolicies(o iam.Options, args []string) error {
 	all := make(map[string]iam.Policy)
 	names := args

@@ -87,10 +87,14 @@ It speaks plain HTTP: a proxy in front of it speaks TLS.`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.listen, "listen", serveAddress, "`ADDR` to be reached at, HOST:PORT; port 0 takes a free one")
-	f.BoolVar(&o.behindProxy, "behind-proxy", false, "listen beyond this machine: what comes in goes through a proxy that speaks TLS")
-	f.StringVar(&o.fulfil, "on-fulfil", "", "`COMMAND` that fulfils a purchase (default: a line in the log, and it is fulfilled)")
-	f.StringVar(&o.unsubscribe, "on-unsubscribe", "", "`COMMAND` for when a fulfilled subscription has ended (default: a line in the log)")
-	f.StringSliceVar(&o.endedBy, "ended-by", nil, "`STATUSES` of a subscription at Stripe that end it for the buyer: of unpaid, paused, past_due")
+	f.BoolVar(&o.behindProxy, "behind-proxy", false,
+		"listen beyond this machine: what comes in goes through a proxy that speaks TLS")
+	f.StringVar(&o.fulfil, "on-fulfil", "",
+		"`COMMAND` that fulfils a purchase (default: a line in the log, and it is fulfilled)")
+	f.StringVar(&o.unsubscribe, "on-unsubscribe", "",
+		"`COMMAND` for when a fulfilled subscription has ended (default: a line in the log)")
+	f.StringSliceVar(&o.endedBy, "ended-by", nil,
+		"`STATUSES` of a subscription at Stripe that end it for the buyer: of unpaid, paused, past_due")
 	f.DurationVar(&o.every, "poll-every", pollEvery, "`TIME` from one look for missing events to the next")
 	f.BoolVar(&o.noPoll, "no-poll", false, "do not look for missing events: duesday poll does")
 	return c
@@ -106,7 +110,8 @@ func (o *serveFlags) check() error {
 		return usagef("--listen %q: want HOST:PORT, such as %s", o.listen, serveAddress)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && !ip.IsLoopback() && !o.behindProxy {
-		return usagef("--listen %s is for other machines to reach, and this is plain HTTP: give --behind-proxy if all that comes in goes through a proxy that speaks TLS, or want %s", o.listen, serveAddress)
+		return usagef("--listen %s is for other machines to reach, and this is plain HTTP: give --behind-proxy if all that "+
+			"comes in goes through a proxy that speaks TLS, or want %s", o.listen, serveAddress)
 	}
 	for i, status := range o.endedBy {
 		if !slices.Contains(endedByStatuses(), status) {
@@ -142,7 +147,7 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 	if p.env("GOGC") == "" { // the heap is small beside the block cache, which the collector does not see
 		defer debug.SetGCPercent(debug.SetGCPercent(serveGCPercent))
 	}
-	// Bound before the store is made: an address that is taken leaves nothing behind.
+	// Bound before the store is made: a taken address leaves nothing behind.
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", o.listen)
 	if err != nil {
 		if errors.Is(err, syscall.EADDRINUSE) {
@@ -158,7 +163,8 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 }
 
 // runServer announces the server and runs it until ctx ends.
-func (p *program) runServer(ctx context.Context, s *session, t *config.Tracking, o *serveFlags, f followed, l net.Listener) error {
+func (p *program) runServer(ctx context.Context, s *session, t *config.Tracking, o *serveFlags, f followed,
+	l net.Listener) error {
 	options := server.Options{Service: f.service, Lister: sell.New(f.processor.API()), Listener: l,
 		Ready:          func(ctx context.Context) error { _, err := s.engine.Meta(ctx); return err },
 		WebhookSecrets: t.Webhook.List, ConnectSecrets: t.Connect.List, APIKey: t.APIKey, Now: p.now, Log: s.log}
@@ -169,7 +175,8 @@ func (p *program) runServer(ctx context.Context, s *session, t *config.Tracking,
 	if err != nil {
 		return err
 	}
-	v := serveView{Address: l.Addr().String(), Base: running.Base(), Store: secret.Redact(p.cfg.Store), StripeAccount: f.own, Mode: "test",
+	v := serveView{Address: l.Addr().String(), Base: running.Base(), Store: secret.Redact(p.cfg.Store),
+		StripeAccount: f.own, Mode: "test",
 		Webhooks: running.Webhooks(), API: !t.APIKey.IsZero()}
 	if f.live {
 		v.Mode = "live"
@@ -183,7 +190,7 @@ func (p *program) runServer(ctx context.Context, s *session, t *config.Tracking,
 	return running.Run(ctx)
 }
 
-// automations are the commands in the flags. The service logs an action that has none.
+// automations are the commands in the flags. The service logs an action without one.
 func (p *program) automations(o *serveFlags) (list []tracking.Automation) {
 	var env []string
 	for _, name := range []string{"PATH", "HOME"} {
@@ -191,7 +198,8 @@ func (p *program) automations(o *serveFlags) (list []tracking.Automation) {
 			env = append(env, name+"="+value)
 		}
 	}
-	for action, line := range map[tracking.Action]string{tracking.ActionFulfil: o.fulfil, tracking.ActionUnsubscribe: o.unsubscribe} {
+	for action, line := range map[tracking.Action]string{tracking.ActionFulfil: o.fulfil,
+		tracking.ActionUnsubscribe: o.unsubscribe} {
 		if line != "" {
 			list = append(list, &server.Command{Action: action, Line: line, Env: env})
 		}
@@ -201,7 +209,8 @@ func (p *program) automations(o *serveFlags) (list []tracking.Automation) {
 
 // readHookSecrets reads the files of the webhook endpoints' secrets, where there are some.
 func readHookSecrets(t *config.Tracking) error {
-	for name, of := range map[string]*config.Secrets{config.EnvWebhookSecretsFile: &t.Webhook, config.EnvConnectSecretsFile: &t.Connect} {
+	for name, of := range map[string]*config.Secrets{config.EnvWebhookSecretsFile: &t.Webhook,
+		config.EnvConnectSecretsFile: &t.Connect} {
 		if of.File == "" {
 			continue
 		}
@@ -217,15 +226,15 @@ func readHookSecrets(t *config.Tracking) error {
 	return nil
 }
 
-// A serveView is what a program has to know to use the server: one line of JSON.
+// A serveView is the line of JSON with which a program finds the server.
 type serveView struct {
 	Address       string   `json:"address"`
 	Base          string   `json:"base"` // for --server
 	Store         string   `json:"store"`
 	StripeAccount string   `json:"stripe_account"` // of the key
 	Mode          string   `json:"mode"`           // test or live
-	Webhooks      []string `json:"webhooks"`       // addresses that Stripe may send events to
-	API           bool     `json:"api"`            // /v1 and /internal are open to who has the key
+	Webhooks      []string `json:"webhooks"`       // addresses open to Stripe
+	API           bool     `json:"api"`            // /v1 and /internal are open to callers with the key
 	PollEvery     string   `json:"poll_every,omitempty"`
 }
 

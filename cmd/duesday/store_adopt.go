@@ -94,7 +94,8 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 }
 
 // surveyStore looks at the table without making it Duesday's.
-func (p *program) surveyStore(ctx context.Context, place storeurl.Place, tables schema.Tables, o adoption.Options) (r *adoption.Report, err error) {
+func (p *program) surveyStore(ctx context.Context, place storeurl.Place, tables schema.Tables,
+	o adoption.Options) (r *adoption.Report, err error) {
 	s, err := place.Open(ctx, storeurl.Options{Tables: tables.All(), Names: schema.Names(), Now: p.now, Holder: p.command})
 	if errors.Is(err, store.ErrMissing) {
 		return nil, &missingStore{p.cfg.Store}
@@ -110,8 +111,8 @@ func (p *program) surveyStore(ctx context.Context, place storeurl.Place, tables 
 	return adoption.Scan(ctx, billing.NewRecords(s, tables, p.now, nil), o)
 }
 
-// readyTables compares the table to be adopted with the model, then makes the others that
-// are missing. When none is, it only looks.
+// readyTables compares the table to be adopted with the model, then makes the missing
+// others. When none is, it only looks.
 func (p *program) readyTables(ctx context.Context, place storeurl.Place, tables schema.Tables, dry bool) error {
 	client, err := dynamostore.Dial(ctx, place.Region, place.Endpoint)
 	if err != nil {
@@ -126,14 +127,17 @@ func (p *program) readyTables(ctx context.Context, place storeurl.Place, tables 
 	if found[0].Missing {
 		return fmt.Errorf("there is no table %s to adopt: name it in the URL, dynamodb:?recurring_table=NAME", name)
 	}
-	must := slices.DeleteFunc(slices.Clone(found[0].Differences), func(d dynamotable.Difference) bool { return d.Harmless || d.Mends })
+	must := slices.DeleteFunc(slices.Clone(found[0].Differences),
+		func(d dynamotable.Difference) bool { return d.Harmless || d.Mends })
 	if len(must) > 0 {
-		return fmt.Errorf("table %s cannot be adopted, and nothing was written: %w", name, &dynamotable.DifferentError{Differences: must})
+		return fmt.Errorf("table %s cannot be adopted, and nothing was written: %w", name,
+			&dynamotable.DifferentError{Differences: must})
 	}
-	// TTL that is off is not switched on here: what expires then is for its owner to decide.
-	// Nothing depends on it, since what has expired is hidden.
+	// TTL that is off stays off here: the owner of the table decides which items expire. Nothing
+	// depends on it, since expired items are hidden.
 	if slices.ContainsFunc(found[0].Differences, func(d dynamotable.Difference) bool { return d.Mends }) {
-		p.warn("TTL is off for table %s: expired receipts are hidden, and stay in it until %s has switched TTL on", name, p.hint("store create"))
+		p.warn("TTL is off for table %s: expired receipts are hidden, and stay in it until %s has switched TTL on", name,
+			p.hint("store create"))
 	}
 	if dry {
 		return nil
@@ -141,7 +145,8 @@ func (p *program) readyTables(ctx context.Context, place storeurl.Place, tables 
 	own := slices.DeleteFunc(tables.All(), func(t store.Table) bool { return t.Name == name })
 	_, err = dynamotable.Create(ctx, client, own, dynamotable.Settings{}, p.tell)
 	if dynamotable.Denied(err) {
-		return fmt.Errorf("tables of Duesday's own are missing, and may not be made here: first %s, by somebody with the administration policy (%s schema iam administration); "+
+		return fmt.Errorf("tables of Duesday's own are missing, and may not be made here: first %s, by somebody with the "+
+			"administration policy (%s schema iam administration); "+
 			"the table %s is as it was: %w", p.hint("store create"), p.name, name, err)
 	}
 	return err
@@ -211,10 +216,14 @@ func (p *program) showAdoption(tables schema.Tables, r *adoption.Report) {
 	} else {
 		p.say("table %s is adopted", v.Table)
 	}
-	fields(p.stdout, "  items", strconv.FormatInt(v.Items, 10), "  accounts", strconv.Itoa(v.Accounts), "  accounts without an item", positive(v.AccountsMade),
-		"  accounts changed", positive(v.AccountsSet), "  subscriptions", strconv.Itoa(v.Subscriptions), "  upgraded before", positive(v.Upgraded),
-		"  without a next date: paused", positive(v.OffAgenda), "  due now", strconv.Itoa(v.Due), "  in arrears: will be parked", positive(v.Arrears),
-		"  receipts", strconv.Itoa(v.Receipts), "  items of Duesday's own", positive(v.Own), "  other items", positive(v.Others),
+	fields(p.stdout, "  items", strconv.FormatInt(v.Items, 10), "  accounts", strconv.Itoa(v.Accounts),
+		"  accounts without an item", positive(v.AccountsMade),
+		"  accounts changed", positive(v.AccountsSet), "  subscriptions", strconv.Itoa(v.Subscriptions), "  upgraded before",
+		positive(v.Upgraded),
+		"  without a next date: paused", positive(v.OffAgenda), "  due now", strconv.Itoa(v.Due),
+		"  in arrears: will be parked", positive(v.Arrears),
+		"  receipts", strconv.Itoa(v.Receipts), "  items of Duesday's own", positive(v.Own), "  other items",
+		positive(v.Others),
 		"  card numbers, gone when charged", positive(v.Cards), "  card numbers elsewhere, which stay", positive(v.CardsLeft),
 		"  oldest payment date", v.OldestPayment, "  oldest reminder date", v.OldestReminder)
 	if len(v.Findings) > 0 {

@@ -48,7 +48,7 @@ func readMethods(name string) (map[string]string, error) {
 	return nil, fmt.Errorf("%s is not used, and nothing was written:\n  %s", name, strings.Join(errs, "\n  "))
 }
 
-// parseMethods returns the accounts' methods, at least one, or what is wrong.
+// parseMethods returns the accounts' methods, at least one, or the errors.
 func parseMethods(content []byte) (methods map[string]string, errs []string) {
 	content = bytes.TrimPrefix(content, []byte("\xEF\xBB\xBF"))
 	f := &methodFile{methods: map[string]string{}, lines: map[string]int{}}
@@ -99,7 +99,7 @@ func (f *methodFile) readCSV(content []byte) {
 		f.fault(1, "want the header %s", methodHeader)
 	}
 	if f.failed > 0 {
-		return // what the columns mean is not known
+		return // the meaning of the columns is not known
 	}
 	for {
 		fields, err := r.Read()

@@ -51,7 +51,8 @@ func (p *program) backupStore(ctx context.Context, to string, within time.Durati
 	if within <= 0 {
 		return usagef("--timeout %s: want more than nothing, such as 10m", within)
 	}
-	limited, stop := context.WithTimeoutCause(ctx, within, errors.New("it was not done within "+within.String()+": see --timeout"))
+	limited, stop := context.WithTimeoutCause(ctx, within,
+		errors.New("it was not done within "+within.String()+": see --timeout"))
 	defer stop()
 	m, err := transfer.Backup(limited, p.folders(), dir, to)
 	switch {
@@ -77,10 +78,10 @@ var errPointInTime = errors.New(`this is for pebble: stores; DynamoDB makes its 
   - switch point-in-time recovery on once: duesday store create --point-in-time-recovery
   - to go back, stop every job, and restore every table to the same second, under other names (aws dynamodb
     restore-table-to-point-in-time): with another prefix, such as restored-recurring-payments and restored-outbox
-  - open the restored tables: --store 'dynamodb:?prefix=restored-'; TTL is not restored: duesday store create; nor is autoscaling
-    sees to the former
-  - duesday run payments asks the processor first, and switches charging off when that has charges that the restored tables
-    do not know; then duesday reconcile adopts them, and duesday charging on lets the next run charge
+  - open the restored tables: --store 'dynamodb:?prefix=restored-'; TTL is not restored (duesday store create
+    switches it on), nor is autoscaling
+  - duesday run payments asks the processor first, and switches charging off if the restored tables lack a charge
+    of the processor; then duesday reconcile adopts them, and duesday charging on lets the next run charge
   - never let jobs run on the old tables again`)
 
 // embedded returns the folder of the store, or how it is done elsewhere.

@@ -51,8 +51,10 @@ the same command then copies those once more and compares again.`,
 	}
 	c.Flags().StringVar(&f.from, "from", "", "`URL` of the store to move: pebble:DIR or dynamodb:?...")
 	c.Flags().StringVar(&f.to, "to", "", "`URL` of the place to move it to")
-	c.Flags().IntVar(&f.shards, "shards", 0, "`NUMBER` of shards per date in the copy, 1 to "+strconv.Itoa(billing.MaxShards)+" (default the source's)")
-	c.Flags().IntVar(&f.segments, "segments", transfer.DefaultSegments, "`NUMBER` of parts of a table that are copied at a time, fixed when a copy begins")
+	c.Flags().IntVar(&f.shards, "shards", 0, "`NUMBER` of shards per date in the copy, 1 to "+
+		strconv.Itoa(billing.MaxShards)+" (default the source's)")
+	c.Flags().IntVar(&f.segments, "segments", transfer.DefaultSegments,
+		"`NUMBER` of parts of a table that are copied at a time, fixed when a copy begins")
 	c.Flags().IntVar(&f.rate, "rate", 0, "`ITEMS` a second at most, 0 for as fast as it goes")
 	c.Flags().BoolVar(&f.cancel, "cancel", false, "give up a copy that is not live yet")
 	for _, name := range []string{"from", "to"} {
@@ -70,7 +72,7 @@ type copyView struct {
 	Installation string   `json:"installation,omitempty"`
 	Shards       int      `json:"shards,omitempty"`
 	Items        int64    `json:"items"`
-	Live         bool     `json:"live"`   // the copy is the store that charges from now on
+	Live         bool     `json:"live"`   // the copy charges from now on
 	Before       bool     `json:"before"` // it was already
 	Canceled     bool     `json:"canceled"`
 	Charging     bool     `json:"charging"` // of the copy
@@ -128,8 +130,8 @@ func (p *program) copyStore(ctx context.Context, f *copyFlags) error {
 	})
 }
 
-// readyCopy makes or completes the tables of a destination, and refuses what is there and is
-// not Duesday's: a copy that went live in it could not be worked with.
+// readyCopy makes or completes the tables of a destination. It refuses tables of another
+// form: a copy that went live in them could not be used.
 func (p *program) readyCopy(ctx context.Context, place storeurl.Place) error {
 	if !place.Shared() {
 		return nil
@@ -162,13 +164,15 @@ func (p *program) cancelAt(ctx context.Context, place storeurl.Place, c *transfe
 }
 
 // withSide opens one of the two stores.
-func (p *program) withSide(ctx context.Context, place storeurl.Place, create bool, do func(billing.Side) error) (err error) {
+func (p *program) withSide(ctx context.Context, place storeurl.Place, create bool,
+	do func(billing.Side) error) (err error) {
 	var side billing.Side
 	if side.Tables, err = tablesAt(place); err != nil {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: p.cfg.LogLevel}))
-	side.Store, err = place.Open(ctx, storeurl.Options{Tables: side.Tables.All(), Names: schema.Names(), Now: p.now, Create: create,
+	side.Store, err = place.Open(ctx, storeurl.Options{Tables: side.Tables.All(), Names: schema.Names(), Now: p.now,
+		Create: create,
 		Holder: p.command, Logger: log})
 	if err == nil {
 		defer func() { err = errors.Join(err, side.Store.Close()) }()
@@ -215,7 +219,8 @@ func (p *program) runCopy(ctx context.Context, c *transfer.Copy) error {
 	if err != nil {
 		return p.stillCopying(ctx, c, err)
 	}
-	v := copyView{From: c.FromName, To: c.ToName, Installation: r.Installation, Shards: r.Shards, Items: r.Items, Live: r.Live,
+	v := copyView{From: c.FromName, To: c.ToName, Installation: r.Installation, Shards: r.Shards, Items: r.Items,
+		Live:   r.Live,
 		Before: r.Before, Charging: r.Charging, Reason: r.Reason, Different: r.Different, Differences: []string{}}
 	for _, d := range r.Differences {
 		v.Differences = append(v.Differences, d.String())
@@ -236,7 +241,8 @@ func (p *program) sayCopied(v *copyView) {
 		for _, d := range v.Differences {
 			p.say("  %s", printable(d))
 		}
-		p.say("Neither store charges now. See that nobody is at work on the source, and run the same command again:\nit copies these once more, and compares everything anew.")
+		p.say("Neither store charges now. See that nobody is at work on the source, and run the same command again:\nit " +
+			"copies these once more, and compares everything anew.")
 		return
 	}
 	if v.Before {
@@ -254,7 +260,7 @@ func (p *program) sayCopied(v *copyView) {
 	p.say("The copy charges from now on. Point every job at it:\n  %s", at.hint("run payments"))
 }
 
-// stillCopying adds to an error of a copy that has begun that it can be gone on with.
+// stillCopying adds the way on to an error of a begun copy.
 func (p *program) stillCopying(ctx context.Context, c *transfer.Copy, err error) error {
 	if errors.Is(err, transfer.ErrRefused) || ctx.Err() != nil {
 		return err
@@ -263,7 +269,8 @@ func (p *program) stillCopying(ctx context.Context, c *transfer.Copy, err error)
 	if lerr != nil || st.Moved == "" {
 		return err
 	}
-	return fmt.Errorf("%w; until the copy is live nobody charges: run the same command again to go on, or with --cancel to give it up", err)
+	return fmt.Errorf("%w; until the copy is live nobody charges: run the same command again to go on, or with --cancel "+
+		"to give it up", err)
 }
 
 func (p *program) cancelCopy(ctx context.Context, c *transfer.Copy) error {
@@ -279,13 +286,15 @@ func (p *program) cancelCopy(ctx context.Context, c *transfer.Copy) error {
 		return err
 	}
 	if p.cfg.JSON {
-		return p.object(copyView{From: c.FromName, To: c.ToName, Installation: st.Installation, Canceled: true, Differences: []string{}})
+		return p.object(copyView{From: c.FromName, To: c.ToName, Installation: st.Installation, Canceled: true,
+			Differences: []string{}})
 	}
 	state := "charges as before"
 	if !st.Charging {
 		state = "has charging off, as before (" + st.Reason + ")"
 	}
-	p.say("The copy at %s is given up, and does not charge. %s %s.\nRemove what was copied before you use that place again.", c.ToName, c.FromName, state)
+	p.say("The copy at %s is given up, and does not charge. %s %s.\nRemove what was copied before you use that place "+
+		"again.", c.ToName, c.FromName, state)
 	return nil
 }
 
@@ -329,8 +338,8 @@ func (b *phaseBar) report(phase transfer.Phase, n int64) {
 	b.bar.set(b.most)
 }
 
-// left counts what is to be copied of an embedded source; of another that would cost as much
-// as the copy.
+// left counts the items of an embedded source. Counting those on DynamoDB would cost as much as
+// the copy.
 func (b *phaseBar) left(stop <-chan struct{}) int64 {
 	if b.c.Shared {
 		return 0
@@ -356,7 +365,7 @@ func (b *phaseBar) left(stop <-chan struct{}) int64 {
 	return n - b.copied
 }
 
-// waits tells a person once that workers are waited for.
+// waits tells a person once about the workers it waits for.
 func (b *phaseBar) waits(tell func(string, ...any)) func([]string) {
 	told := false
 	return func(leases []string) {

@@ -17,14 +17,14 @@ import (
 	"github.com/duesday/duesday/internal/store/storeurl"
 )
 
-// The flags of store create that a folder has no use for, and those among them that only
-// say something of provisioned capacity.
+// The flags of store create for DynamoDB alone, and those among them for provisioned capacity
+// alone.
 const (
 	sharedFlags   = "provisioned deletion-protection point-in-time-recovery " + capacityFlags
 	capacityFlags = "read-units write-units"
 )
 
-// storeCreation is what store create was asked for.
+// storeCreation has the flags of store create.
 type storeCreation struct {
 	shards      int
 	provisioned bool
@@ -37,30 +37,33 @@ func (p *program) storeCreateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create",
 		Short: "Make the store: DynamoDB's tables, or a folder",
-		Long: `Make the store that --store names. On DynamoDB it makes the tables that are missing, waits
-until they are active, and switches TTL on; on demand unless --provisioned says otherwise,
-which has the published model's capacity, fixed (schema cloudformation --provisioned has its
-autoscaling too). A table that is there with other keys, or without an index or a part of one, is refused, and nothing is made; more indexes,
-and indexes that project more, do no harm. What was cut off is completed by the same
-command; a setting that is asked for is switched on for tables that exist, too, and none is
-switched off.
+		Long: `Make the store in --store. On DynamoDB it makes the missing tables, waits until they are
+active, and switches TTL on. Capacity is on demand, or with --provisioned the published
+model's, fixed; schema cloudformation --provisioned has its autoscaling too.
 
---shards is how many partitions of an index share a date, and is set once: one is right
-until a day brings more than about 1,000 writes a second.`,
+A table with other keys, or without an index or a part of one, is refused, and nothing is
+made. More indexes, and indexes with more attributes, are fine. The same command completes
+an interrupted one. Settings are switched on for existing tables too, and never off.
+
+--shards is the number of partitions of an index for each date, and is set once: one is
+right up to about 1,000 writes a second.`,
 		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.createStore(cmd.Context(), cmd.Flags(), &o) },
 	}
 	f := c.Flags()
 	f.IntVar(&o.shards, "shards", 1, "`NUMBER` of shards per date, 1 to 100")
 	f.BoolVar(&o.provisioned, "provisioned", false, "pay for fixed capacity by the hour instead of by the request")
-	f.Int64Var(&o.capacity.ReadUnits, "read-units", o.capacity.ReadUnits, "`UNITS` of read capacity of each table and index")
-	f.Int64Var(&o.capacity.WriteUnits, "write-units", o.capacity.WriteUnits, "`UNITS` of write capacity of each table and index")
+	f.Int64Var(&o.capacity.ReadUnits, "read-units", o.capacity.ReadUnits,
+		"`UNITS` of read capacity of each table and index")
+	f.Int64Var(&o.capacity.WriteUnits, "write-units", o.capacity.WriteUnits,
+		"`UNITS` of write capacity of each table and index")
 	f.BoolVar(&o.settings.DeletionProtection, "deletion-protection", false, "let DynamoDB refuse to delete the tables")
-	f.BoolVar(&o.settings.PointInTimeRecovery, "point-in-time-recovery", false, "let DynamoDB keep the tables restorable to any second of the last 35 days")
+	f.BoolVar(&o.settings.PointInTimeRecovery, "point-in-time-recovery", false,
+		"let DynamoDB keep the tables restorable to any second of the last 35 days")
 	return c
 }
 
-// check refuses flags that do not go together, and those that do not go with the place.
+// check refuses flags that do not fit each other or the place.
 func (o *storeCreation) check(flags *pflag.FlagSet, place storeurl.Place) error {
 	given := func(names string) (found string) {
 		for name := range strings.FieldsSeq(names) {
@@ -101,7 +104,7 @@ type createdView struct {
 type createdTableView struct {
 	Table string   `json:"table"`
 	Made  bool     `json:"made"`
-	Steps []string `json:"steps"` // what was done to it and waited for
+	Steps []string `json:"steps"` // taken and waited for
 }
 
 func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *storeCreation) error {
@@ -176,8 +179,8 @@ func (p *program) createTables(ctx context.Context, place storeurl.Place, o *sto
 	return err
 }
 
-// tell prints one step of something that takes a while, at once.
+// tell prints one step of a long task at once.
 func (p *program) tell(table, step string) {
 	p.say("%s: %s", table, step)
-	p.stdout.Flush() // what it fails by is told at the end: the writer keeps it
+	p.stdout.Flush() // its error is reported at the end: the writer keeps it
 }

@@ -92,7 +92,7 @@ type metaView struct {
 	Charging     bool   `json:"charging"`
 	Reason       string `json:"reason,omitempty"`
 	Moved        string `json:"moved_to,omitempty"`
-	Processor    string `json:"processor,omitempty"` // that it is charged through, and no other
+	Processor    string `json:"processor,omitempty"` // the only one to charge through
 	Copying      bool   `json:"copying,omitempty"`   // it is an unfinished copy of another store
 }
 
@@ -171,7 +171,8 @@ func viewTable(d *dynamotable.Description) tableView {
 	}
 	for i := range t.Indexes {
 		x := &t.Indexes[i]
-		v.Indexes = append(v.Indexes, indexView{x.Name, x.PartitionKey, x.SortKey, dynamotable.Projection(t, x), d.IndexStatus[x.Name]})
+		v.Indexes = append(v.Indexes, indexView{x.Name, x.PartitionKey, x.SortKey, dynamotable.Projection(t, x),
+			d.IndexStatus[x.Name]})
 	}
 	return v
 }
@@ -196,8 +197,8 @@ func describeFolder(path string) (*folderView, error) {
 	return v, err
 }
 
-// describeMeta returns what the store says of itself, or nil when it says nothing yet. It
-// makes nothing, and reads a store that was moved.
+// describeMeta returns the settings of the store, or nil if it has none yet. It
+// makes nothing, and also reads a moved store.
 func (p *program) describeMeta(ctx context.Context, place storeurl.Place) (v *metaView, err error) {
 	tables, err := tablesAt(place)
 	if err != nil {
@@ -218,7 +219,8 @@ func (p *program) describeMeta(ctx context.Context, place storeurl.Place) (v *me
 	if err != nil {
 		return nil, err
 	}
-	return &metaView{m.Installation, stamp(m.Created), m.Shards, m.Charging, m.Reason, m.Moved, m.Processor, m.Copying}, nil
+	return &metaView{m.Installation, stamp(m.Created), m.Shards, m.Charging, m.Reason, m.Moved, m.Processor, m.Copying},
+		nil
 }
 
 func (p *program) printStore(v *storeView) error {
@@ -266,7 +268,8 @@ func (p *program) printStore(v *storeView) error {
 }
 
 func (p *program) printTables(tables []tableView) error {
-	t := newTable(p.stdout, "TABLE", "STATUS", "KEYS", "PROJECTS", "ITEMS", "BYTES", "BILLING", "TTL", "RECOVERY", "PROTECTED")
+	t := newTable(p.stdout, "TABLE", "STATUS", "KEYS", "PROJECTS", "ITEMS", "BYTES", "BILLING", "TTL", "RECOVERY",
+		"PROTECTED")
 	for _, v := range tables {
 		if v.Missing {
 			t.row(v.Table, "missing", "", "", "", "", "", "", "", "")
@@ -280,7 +283,8 @@ func (p *program) printTables(tables []tableView) error {
 		if v.DeletionProtection {
 			protected = "yes"
 		}
-		t.row(v.Table, v.Status, keyPair(v.PartitionKey, v.SortKey), "", strconv.FormatInt(v.Items, 10), strconv.FormatInt(v.Bytes, 10),
+		t.row(v.Table, v.Status, keyPair(v.PartitionKey, v.SortKey), "", strconv.FormatInt(v.Items, 10),
+			strconv.FormatInt(v.Bytes, 10),
 			billed, ttlState(&v), strings.ToLower(v.PointInTimeRecovery), protected)
 		for _, x := range v.Indexes {
 			t.row("  "+x.Index, x.Status, keyPair(x.PartitionKey, x.SortKey), x.Projection, "", "", "", "", "", "")

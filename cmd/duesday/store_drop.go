@@ -65,7 +65,8 @@ func (p *program) dropStore(ctx context.Context, confirm string) error {
 		for i := range tables {
 			names[i] = tables[i].Name
 		}
-		return usagef("this drops the tables %s, with everything in them: if that is meant, say --confirm %s", strings.Join(names, ", "), prefix)
+		return usagef("this drops the tables %s, with everything in them: if that is meant, say --confirm %s",
+			strings.Join(names, ", "), prefix)
 	}
 	client, err := dynamostore.Dial(ctx, place.Region, place.Endpoint)
 	if err != nil {

@@ -53,7 +53,8 @@ func (p *program) restoreStore(ctx context.Context, from string, replace bool) e
 		return err
 	}
 	if p.cfg.JSON {
-		return p.object(restoreView{p.cfg.Store, from, r.Made.Format(time.RFC3339Nano), r.Installation, r.Aside, r.Meta.Charging, r.Meta.Reason, r.Meta.Moved})
+		return p.object(restoreView{p.cfg.Store, from, r.Made.Format(time.RFC3339Nano), r.Installation, r.Aside,
+			r.Meta.Charging, r.Meta.Reason, r.Meta.Moved})
 	}
 	p.say("%s is the store as it stood at %s.", p.cfg.Store, r.Made.Format(time.RFC3339))
 	if r.Aside != "" {
@@ -63,8 +64,10 @@ func (p *program) restoreStore(ctx context.Context, from string, replace bool) e
 		p.say("It had been moved before the backup was made, and never charges: %s", r.Meta.Moved)
 		return nil
 	}
-	p.say("Never run jobs on another copy of it from now on: not on the one that it was made from, nor on one that was moved elsewhere.")
-	p.say("Charging is off in it, because it does not know what was charged, cancelled and changed since. Next:\n  %s\n  %s\n  %s",
+	p.say("Never run jobs on another copy of it from now on: not on the one that it was made from, nor on one that was " +
+		"moved elsewhere.")
+	p.say("Charging is off in it, because it does not know what was charged, cancelled and changed since. Next:\n  %s\n "+
+		"%s\n  %s",
 		p.hint("reconcile"), p.hint("verify"), p.hint("charging on"))
 	return nil
 }

@@ -22,13 +22,13 @@ import (
 const (
 	stripeFakeAddress = "127.0.0.1:12111"
 	stripeFakeKey     = "sk_test_duesday"
-	// envHookSecret has what webhooks to --webhook-url are signed with.
+	// envHookSecret has the secret of webhooks to --webhook-url.
 	envHookSecret = "DUESDAY_STRIPE_FAKE_WEBHOOK_SECRET"
-	// usualHookSecret is that of who names none; like the keys, it is no secret.
+	// usualHookSecret is its default; like the keys, it is public.
 	usualHookSecret = "whsec_duesday"
-	// envConnectSecret has what webhooks to --connect-webhook-url are signed with.
+	// envConnectSecret has the secret of webhooks to --connect-webhook-url.
 	envConnectSecret = "DUESDAY_STRIPE_FAKE_CONNECT_SECRET"
-	// usualConnectSecret is that of who names none.
+	// usualConnectSecret is its default.
 	usualConnectSecret = "whsec_duesday_connect"
 )
 
@@ -44,7 +44,7 @@ const (
 type stripeFakeFlags struct {
 	listen   string
 	version  string
-	accounts []string // that are connected
+	accounts []string // the connected ones
 	own      hookFlags
 	connect  hookFlags
 	faults   stripefake.Faults
@@ -84,41 +84,54 @@ A rate is a probability from 0 to 1.`,
   duesday stripe-fake --connect acct_shop --connect-webhook-url http://127.0.0.1:8080` + server.ConnectPath + `
   duesday stripe-fake --latency 200ms --rate 25 --lost-replies 0.01 --late-errors 0.01 --seed 7
   ` + useOfStripeFake("http://"+stripeFakeAddress) + `
-  curl http://` + stripeFakeAddress + `/v1/customers -u ` + stripeFakeKey + `: -d name=Ann -d payment_method=pm_card_visa
+  curl http://` + stripeFakeAddress + `/v1/customers -u ` + stripeFakeKey + `: -d payment_method=pm_card_visa
   curl http://` + stripeFakeAddress + `/_fake/clock -H 'Content-Type: application/json' -d '{"advance":"745h"}'`,
 		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.serveStripeFake(cmd.Context(), o) },
 	}
 	f := c.Flags()
 	f.StringVar(&o.listen, "listen", stripeFakeAddress, "`ADDR` to be reached at, HOST:PORT; port 0 takes a free one")
-	f.StringVar(&o.version, "api-version", stripefake.NewestVersion, "`VERSION` of the API for requests and webhooks that name none")
+	f.StringVar(&o.version, "api-version", stripefake.NewestVersion,
+		"`VERSION` of the API for requests and webhooks that name none")
 	f.DurationVar(&o.faults.Latency, "latency", 0, "`TIME` that every request takes, such as 200ms")
-	f.IntVar(&o.faults.Rate, "rate", 0, "`NUMBER` of requests a second on one endpoint above which it answers 429; 0 for no limit")
-	f.Float64Var(&o.faults.LostRequests, "lost-requests", 0, "`RATE` of requests that are not carried out, while the connection breaks")
-	f.Float64Var(&o.faults.LostReplies, "lost-replies", 0, "`RATE` of requests that are carried out, while the connection breaks")
+	f.IntVar(&o.faults.Rate, "rate", 0,
+		"`NUMBER` of requests a second on one endpoint above which it answers 429; 0 for no limit")
+	f.Float64Var(&o.faults.LostRequests, "lost-requests", 0,
+		"`RATE` of requests that are not carried out, while the connection breaks")
+	f.Float64Var(&o.faults.LostReplies, "lost-replies", 0,
+		"`RATE` of requests that are carried out, while the connection breaks")
 	f.Float64Var(&o.faults.Errors, "errors", 0, "`RATE` of requests answered 500 and not carried out")
 	f.Float64Var(&o.faults.LateErrors, "late-errors", 0, "`RATE` of requests answered 500 and carried out all the same")
 	f.Float64Var(&o.faults.Busy, "busy", 0, "`RATE` of requests answered 429 or 409 and not carried out")
 	f.Uint64Var(&o.faults.Seed, "seed", 0, "`NUMBER` that the dice start from")
-	f.StringArrayVar(&o.accounts, "connect", nil, "`ACCOUNT`, acct_…, that is connected from the start; may be given several times")
-	f.StringArrayVar(&o.own.urls, "webhook-url", nil, "`URL` that all events are sent to, but those of connected accounts; may be given several times")
-	f.StringVar(&o.own.secretFile, "webhook-secret-file", "", "`FILE` with what webhooks to --webhook-url are signed with (default $"+envHookSecret+", or "+usualHookSecret+")")
-	f.StringArrayVar(&o.connect.urls, "connect-webhook-url", nil, "`URL` that all events of connected accounts are sent to; may be given several times")
-	f.StringVar(&o.connect.secretFile, "connect-webhook-secret-file", "", "`FILE` with what webhooks to --connect-webhook-url are signed with (default $"+envConnectSecret+", or "+usualConnectSecret+")")
-	f.Float64Var(&o.faults.EventLosses, "event-losses", 0, "`RATE` of changes of which there is no event at all, neither sent nor listed")
+	f.StringArrayVar(&o.accounts, "connect", nil,
+		"`ACCOUNT`, acct_…, that is connected from the start; may be given several times")
+	f.StringArrayVar(&o.own.urls, "webhook-url", nil,
+		"`URL` that all events are sent to, but those of connected accounts; may be given several times")
+	f.StringVar(&o.own.secretFile, "webhook-secret-file", "",
+		"`FILE` with what webhooks to --webhook-url are signed with (default $"+envHookSecret+", or "+usualHookSecret+")")
+	f.StringArrayVar(&o.connect.urls, "connect-webhook-url", nil,
+		"`URL` that all events of connected accounts are sent to; may be given several times")
+	f.StringVar(&o.connect.secretFile, "connect-webhook-secret-file", "",
+		"`FILE` with what webhooks to --connect-webhook-url are signed with (default $"+envConnectSecret+", or "+
+			usualConnectSecret+")")
+	f.Float64Var(&o.faults.EventLosses, "event-losses", 0,
+		"`RATE` of changes of which there is no event at all, neither sent nor listed")
 	f.Float64Var(&o.faults.WebhookCopies, "webhook-copies", 0, "`RATE` of webhooks that are sent twice")
 	f.Float64Var(&o.faults.WebhookDrops, "webhook-drops", 0, "`RATE` of webhooks that are never sent")
 	f.BoolVar(&o.faults.WebhookShuffle, "webhook-shuffle", false, "send webhooks in any order")
-	f.DurationVar(&o.faults.WebhookDelay, "webhook-delay", 0, "`TIME` that a webhook waits at most before it is sent, by chance")
+	f.DurationVar(&o.faults.WebhookDelay, "webhook-delay", 0,
+		"`TIME` that a webhook waits at most before it is sent, by chance")
 	return c
 }
 
-// useOfStripeFake is the command line that charges through the fake.
+// useOfStripeFake is a command line for charging through the fake.
 func useOfStripeFake(base string) string {
-	return config.EnvStripeAPIBase + "=" + base + " " + config.EnvStripeKey + "=" + stripeFakeKey + " duesday run payments --processor stripe"
+	return config.EnvStripeAPIBase + "=" + base + " " + config.EnvStripeKey + "=" + stripeFakeKey +
+		" duesday run payments --processor stripe"
 }
 
-// A stripeFakeView is what a program has to know to use the fake: one line of JSON.
+// A stripeFakeView is the line of JSON with which a program finds the fake.
 type stripeFakeView struct {
 	Address string            `json:"address"`
 	Base    string            `json:"base"`    // for DUESDAY_STRIPE_API_BASE
@@ -140,11 +153,13 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 	}
 	for _, id := range o.accounts {
 		if err := stripefake.CheckAccount(id); err != nil || id == stripefake.DefaultAccount {
-			return usagef("--connect %q: want acct_ and letters or digits, and not %s, whose keys it has", id, stripefake.DefaultAccount)
+			return usagef("--connect %q: want acct_ and letters or digits, and not %s, whose keys it has", id,
+				stripefake.DefaultAccount)
 		}
 	}
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: p.cfg.LogLevel}))
-	fake := stripefake.New(stripefake.Options{Now: p.now, Real: time.Now, Connected: o.accounts, Webhooks: hooks, Faults: o.faults, Log: log})
+	fake := stripefake.New(stripefake.Options{Now: p.now, Real: time.Now, Connected: o.accounts, Webhooks: hooks,
+		Faults: o.faults, Log: log})
 	defer func() { err = errors.Join(err, fake.Close()) }()
 	if err := fake.SetVersion(stripefake.DefaultAccount, o.version); err != nil {
 		return usagef("--api-version: %v", err)
@@ -156,11 +171,12 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 	if err := p.announceStripeFake(l.Addr()); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	return listen.Serve(ctx, l, &http.Server{Handler: fake, ReadHeaderTimeout: fakeReadTimeout, ReadTimeout: fakeReadTimeout,
+	return listen.Serve(ctx, l, &http.Server{Handler: fake, ReadHeaderTimeout: fakeReadTimeout,
+		ReadTimeout:  fakeReadTimeout,
 		WriteTimeout: fakeWriteTimeout, IdleTimeout: fakeIdleTimeout, MaxHeaderBytes: fakeMaxHeader}, log)
 }
 
-// hooks are the endpoints that the flags ask for.
+// hooks are the endpoints in the flags.
 func (p *program) hooks(o stripeFakeFlags) ([]stripefake.Webhook, error) {
 	own, err := p.hooksOf("webhook", o.own, envHookSecret, usualHookSecret)
 	if err != nil {
@@ -199,7 +215,7 @@ func (p *program) hooksOf(name string, o hookFlags, env, usual string) ([]stripe
 	return list, nil
 }
 
-// announceStripeFake prints the line that whoever started this waits for.
+// announceStripeFake prints the line for which the starter of the fake waits.
 func (p *program) announceStripeFake(at net.Addr) error {
 	base, err := p.baseURL(at, "use and control this fake")
 	if err != nil {

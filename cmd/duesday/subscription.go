@@ -17,16 +17,19 @@ import (
 func (p *program) subscriptionCommand() *cobra.Command {
 	return group("subscription", "Create, show, list and change subscriptions",
 		p.subscriptionCreate(), p.subscriptionShow(), p.subscriptionList(), p.subscriptionUpdate(),
-		p.subscriptionAction("pause", "Stop charging until resume; an open period ends first", true, func(ctx context.Context, s *session, n billing.Name) (*billing.Subscription, error) {
-			return s.engine.Pause(ctx, n)
-		}),
-		p.subscriptionAction("resume", "Charge a paused or past_due subscription again, or undo cancel --at-period-end", true, func(ctx context.Context, s *session, n billing.Name) (*billing.Subscription, error) {
-			return s.engine.Resume(ctx, n)
-		}),
+		p.subscriptionAction("pause", "Stop charging until resume; an open period ends first", true,
+			func(ctx context.Context, s *session, n billing.Name) (*billing.Subscription, error) {
+				return s.engine.Pause(ctx, n)
+			}),
+		p.subscriptionAction("resume", "Charge a paused or past_due subscription again, or undo cancel --at-period-end",
+			true, func(ctx context.Context, s *session, n billing.Name) (*billing.Subscription, error) {
+				return s.engine.Resume(ctx, n)
+			}),
 		p.subscriptionCancel(), p.subscriptionCharge(),
-		p.subscriptionAction("skip", "End a parked period without a charge", true, func(ctx context.Context, s *session, n billing.Name) (*billing.Subscription, error) {
-			return s.engine.SkipParked(ctx, n)
-		}))
+		p.subscriptionAction("skip", "End a parked period without a charge", true,
+			func(ctx context.Context, s *session, n billing.Name) (*billing.Subscription, error) {
+				return s.engine.SkipParked(ctx, n)
+			}))
 }
 
 const subscriptionName = "ACCOUNT/SUBSCRIPTION"
@@ -71,13 +74,15 @@ func (p *program) subscriptionCreate() *cobra.Command {
 	fs.StringVar(&f.amount, "amount", "", "`AMOUNT` of each payment, such as 12.99")
 	fs.StringVar(&f.currency, "currency", "", "ISO 4217 `CODE` of the amount")
 	fs.IntVar(&f.day, "payment-day", 0, "`DAY` of the month 1 to 31, of the week 1 (Monday) to 7 with weekly intervals")
-	fs.StringVar(&f.method, "payment-method", "", "the processor's `TOKEN`, such as pm_card_visa; never a card number (default the account's)")
+	fs.StringVar(&f.method, "payment-method", "",
+		"the processor's `TOKEN`, such as pm_card_visa; never a card number (default the account's)")
 	fs.StringVar(&f.email, "email", "", "`ADDRESS` of an account that does not exist yet")
 	fs.Var(&f.start, "start-date", "no payment before it (default today)")
 	fs.Var(&f.next, "next-payment-date", "the first due date (default the first payment day from the start)")
 	fs.StringVar(&f.interval, "interval", "monthly", "`PERIOD`: weekly, monthly, quarterly, yearly, 2 weeks, 6 months, …")
 	fs.StringVar(&f.zone, "time-zone", "", "IANA `NAME` for an account that does not exist yet (default UTC)")
-	fs.IntVar(&f.reminderDays, "reminder-days", billing.DefaultReminderDays, "`DAYS` before a payment its reminder is sent; 0 for none")
+	fs.IntVar(&f.reminderDays, "reminder-days", billing.DefaultReminderDays,
+		"`DAYS` before a payment its reminder is sent; 0 for none")
 	fs.IntVar(&f.installments, "installments", 0, "`NUMBER` of payments after which it is completed; 0 for no end")
 	fs.StringVar(&f.address, "address", "", "`TEXT` of the postal address")
 	for _, name := range []string{"sku", "amount", "currency", "payment-day"} {
@@ -86,13 +91,14 @@ func (p *program) subscriptionCreate() *cobra.Command {
 	return c
 }
 
-// warnBare says what becomes of a subscription that has nothing to be charged with.
+// warnBare warns of a subscription without a payment method.
 func (p *program) warnBare(ctx context.Context, s *session, sub *billing.Subscription) {
 	if sub.Method != "" {
 		return
 	}
 	if a, err := s.engine.Account(ctx, sub.Account); err == nil && a.Method == "" {
-		p.warn("account %s has no payment method: without one, a payment that is due waits for a person; give it one with %s, or let the customer: %s",
+		p.warn("account %s has no payment method: without one, a payment that is due waits for a person; give it one with "+
+			"%s, or let the customer: %s",
 			a.ID, p.hint("account attach "+a.ID), p.hint("account card-link "+a.ID))
 	}
 }
@@ -115,8 +121,9 @@ func (f *createFlags) subscription(name string) (billing.NewSubscription, error)
 	if err != nil {
 		return billing.NewSubscription{}, usagef("--interval: %w", err)
 	}
-	sub := billing.NewSubscription{Account: n.Account, Email: f.email, ID: n.ID, SKU: f.sku, Amount: amount, PaymentDay: f.day,
-		Method: f.method, Address: f.address, Interval: interval, TimeZone: f.zone, ReminderDays: f.reminderDays,
+	sub := billing.NewSubscription{Account: n.Account, Email: f.email, ID: n.ID, SKU: f.sku, Amount: amount,
+		PaymentDay: f.day,
+		Method:     f.method, Address: f.address, Interval: interval, TimeZone: f.zone, ReminderDays: f.reminderDays,
 		Installments: f.installments, Start: f.start.Date, NextPayment: f.next.Date}
 	return sub, sub.Check()
 }
@@ -127,7 +134,8 @@ type listFlags struct {
 }
 
 func (p *program) subscriptionList() *cobra.Command {
-	f := &listFlags{status: choiceFlag{choices: []string{string(billing.Active), string(billing.Paused), string(billing.PastDue),
+	f := &listFlags{status: choiceFlag{choices: []string{string(billing.Active), string(billing.Paused),
+		string(billing.PastDue),
 		string(billing.ParkedState), string(billing.CanceledSub), string(billing.Completed)}}}
 	c := &cobra.Command{
 		Use:   "list",
@@ -155,7 +163,8 @@ func (p *program) subscriptionList() *cobra.Command {
 	return c
 }
 
-func withStatus(all iter.Seq2[*billing.Subscription, error], status billing.Status) iter.Seq2[*billing.Subscription, error] {
+func withStatus(all iter.Seq2[*billing.Subscription, error],
+	status billing.Status) iter.Seq2[*billing.Subscription, error] {
 	return func(yield func(*billing.Subscription, error) bool) {
 		for s, err := range all {
 			if err == nil && status != "" && s.Status != status {
@@ -171,7 +180,8 @@ func withStatus(all iter.Seq2[*billing.Subscription, error], status billing.Stat
 func (p *program) subscriptionTable(all iter.Seq2[*billing.Subscription, error]) (int, error) {
 	columns := []string{"SUBSCRIPTION", "SKU", "STATUS", "AMOUNT", "EVERY", "DAY", "NEXT PAYMENT", "METHOD"}
 	return list(p, all, viewSubscription, columns, func(s *billing.Subscription) []string {
-		return []string{s.Name.String(), s.SKU, string(s.Status), s.Amount.Format(), s.Interval.String(), strconv.Itoa(s.PaymentDay), date(s.NextPayment), s.Method}
+		return []string{s.Name.String(), s.SKU, string(s.Status), s.Amount.Format(), s.Interval.String(),
+			strconv.Itoa(s.PaymentDay), date(s.NextPayment), s.Method}
 	})
 }
 
@@ -197,8 +207,8 @@ func (p *program) subscriptionShow() *cobra.Command {
 }
 
 // lookForLink asks the processor where the customer can authenticate the open period's
-// payment. The processor is opened for that alone: whatever fails is shown as the reason why
-// there is no link.
+// payment. The processor is opened for that alone: a failure is shown as the reason for the missing
+// link.
 func (p *program) lookForLink(ctx context.Context, s *session, sub *billing.Subscription, v *openView) {
 	if sub.Open == nil || sub.Open.State != billing.RequiresAction {
 		return
@@ -228,10 +238,10 @@ func (p *program) lookForLink(ctx context.Context, s *session, sub *billing.Subs
 // shownReceipts is how many of its receipts a subscription is shown with.
 const shownReceipts = 12
 
-// A fullSubscriptionView is what subscription show prints.
+// A fullSubscriptionView is the JSON of subscription show.
 type fullSubscriptionView struct {
 	subscriptionView
-	Periods  []periodView      `json:"periods"` // that did not end paid
+	Periods  []periodView      `json:"periods"` // ended unpaid
 	Receipts []fullReceiptView `json:"receipts"`
 }
 
@@ -265,7 +275,8 @@ func (p *program) showSubscription(ctx context.Context, s *session, sub *billing
 	return p.object(v)
 }
 
-func (p *program) showSubscriptionText(sub *billing.Subscription, v *fullSubscriptionView, receipts []*billing.Receipt) error {
+func (p *program) showSubscriptionText(sub *billing.Subscription, v *fullSubscriptionView,
+	receipts []*billing.Receipt) error {
 	p.subscriptionFields(sub)
 	if o := sub.Open; o != nil {
 		p.say("\nOpen: period %d, due %s, %s by %s, attempt %d%s%s", o.Period, o.Due, o.Amount.Format(), o.Method, o.Attempt,
@@ -325,13 +336,14 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 		reminder += " (" + strconv.Itoa(s.ReminderDays) + " days before)"
 	}
 	fields(p.stdout, "subscription", s.Name.String(), "sku", s.SKU, "status", note, "amount", s.Amount.Format(),
-		"every", s.Interval.String()+", on day "+strconv.Itoa(s.PaymentDay), "period", strconv.Itoa(s.Period), "due", dueOf(s),
+		"every", s.Interval.String()+", on day "+strconv.Itoa(s.PaymentDay), "period", strconv.Itoa(s.Period), "due",
+		dueOf(s),
 		"next payment", date(s.NextPayment), "next reminder", reminder, "payment method", method, "email", s.Email,
 		"address", s.Address, "time zone", strings.TrimPrefix(s.TimeZone, "UTC"), "installments", installments,
 		"paused on", date(s.PausedOn), "created", stamp(s.Created))
 }
 
-// showChanged shows a subscription that has just been changed.
+// showChanged shows a changed subscription.
 func (p *program) showChanged(s *billing.Subscription, what string) error {
 	if p.cfg.JSON {
 		return p.object(viewSubscription(s))

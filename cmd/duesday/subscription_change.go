@@ -31,7 +31,8 @@ at once: a period that was declined is tried again with it.`,
 				return err
 			}
 			given := cmd.Flags().Changed
-			if !given("amount") && !given("payment-day") && !given("payment-method") && !given("reminder-days") && !given("address") {
+			if !given("amount") && !given("payment-day") && !given("payment-method") && !given("reminder-days") &&
+				!given("address") {
 				return usagef("%s: nothing to change: give a flag", cmd.CommandPath())
 			}
 			return p.update(cmd.Context(), n, f, given)
@@ -98,9 +99,10 @@ func (p *program) chargeOpen(ctx context.Context, s *session, sub *billing.Subsc
 	return p.showChanged(sub, "updated")
 }
 
-// subscriptionAction is a command that does one thing to a subscription. One that may have
-// to end an open period needs the processor.
-func (p *program) subscriptionAction(name, short string, processor bool, do func(context.Context, *session, billing.Name) (*billing.Subscription, error)) *cobra.Command {
+// subscriptionAction is a command with one action on a subscription. An action that may
+// end an open period needs the processor.
+func (p *program) subscriptionAction(name, short string, processor bool,
+	do func(context.Context, *session, billing.Name) (*billing.Subscription, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:   name + " " + subscriptionName,
 		Short: short,
@@ -111,7 +113,8 @@ func (p *program) subscriptionAction(name, short string, processor bool, do func
 	}
 }
 
-func (p *program) act(ctx context.Context, name string, processor bool, do func(context.Context, *session, billing.Name) (*billing.Subscription, error)) error {
+func (p *program) act(ctx context.Context, name string, processor bool,
+	do func(context.Context, *session, billing.Name) (*billing.Subscription, error)) error {
 	n, err := parseName(name)
 	if err != nil {
 		return err
@@ -138,7 +141,7 @@ func (p *program) subscriptionCancel() *cobra.Command {
 	return c
 }
 
-// A chargeView is what subscription charge prints.
+// A chargeView is the JSON of subscription charge.
 type chargeView struct {
 	Results      []resultView     `json:"results"`
 	Subscription subscriptionView `json:"subscription"`
@@ -177,7 +180,8 @@ func (p *program) subscriptionCharge() *cobra.Command {
 
 func (p *program) sayResults(results []engine.Result) {
 	for _, r := range results {
-		p.say("period %d, due %s, %s: %s%s", r.Period, date(r.Due), r.Amount.Format(), r.Outcome, prefixed(" (", closed(r.Reason)))
+		p.say("period %d, due %s, %s: %s%s", r.Period, date(r.Due), r.Amount.Format(), r.Outcome,
+			prefixed(" (", closed(r.Reason)))
 	}
 }
 

@@ -45,7 +45,7 @@ func (t *table) row(cells ...string) {
 	}
 }
 
-// flush writes what is held back; the error is the writer's.
+// flush writes the rows held back; the error is the writer's.
 func (t *table) flush() error { return t.w.Flush() }
 
 // printable keeps a text on its line and in its column; an empty one is a dash.
@@ -61,7 +61,7 @@ func printable(text string) string {
 	}, text)
 }
 
-// fields prints names and values, one a line, without those that have no value.
+// fields prints names and values, one a line, without the empty ones.
 func fields(out io.Writer, pairs ...string) {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -19,7 +19,8 @@ skipped, every receipt has its charge and every charge its receipt, and every ru
 balances. It changes nothing. Exits 1 when something is wrong.`,
 		Args: want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.with(cmd.Context(), need{processor: true, read: true}, func(s *session) error { return p.verify(cmd.Context(), s) })
+			return p.with(cmd.Context(), need{processor: true, read: true},
+				func(s *session) error { return p.verify(cmd.Context(), s) })
 		},
 	}
 }
@@ -48,8 +49,10 @@ type problemView struct {
 }
 
 func viewAudit(a *audit.Report) auditView {
-	v := auditView{OK: a.OK, Subscriptions: a.Subscriptions, Receipts: a.Receipts, Charges: a.Charges, Imported: a.Imported,
-		External: a.External, Open: a.Open, Parked: a.Parked, Refunds: a.Refunds, Disputes: a.Disputes, Foreign: a.Foreign, Problems: make([]problemView, len(a.Problems))}
+	v := auditView{OK: a.OK, Subscriptions: a.Subscriptions, Receipts: a.Receipts, Charges: a.Charges,
+		Imported: a.Imported,
+		External: a.External, Open: a.Open, Parked: a.Parked, Refunds: a.Refunds, Disputes: a.Disputes, Foreign: a.Foreign,
+		Problems: make([]problemView, len(a.Problems))}
 	for i, x := range a.Problems {
 		v.Problems[i] = problemView{x.Kind, x.Account, x.Subscription, x.Period, x.Detail}
 	}
@@ -73,7 +76,8 @@ func (p *program) verify(ctx context.Context, s *session) error {
 	p.say("%s", p.verdict(audit))
 	fields(p.stdout, "  subscriptions", strconv.Itoa(audit.Subscriptions), "  receipts", strconv.Itoa(audit.Receipts),
 		"  charges", strconv.Itoa(audit.Charges), "  imported receipts", positive(audit.Imported),
-		"  paid outside", positive(audit.External), "  periods open", positive(audit.Open), "  parked", positive(audit.Parked),
+		"  paid outside", positive(audit.External), "  periods open", positive(audit.Open), "  parked",
+		positive(audit.Parked),
 		"  refunds", positive(audit.Refunds), "  disputes", positive(audit.Disputes),
 		"  charges of other stores", positive(audit.Foreign))
 	if len(audit.Problems) == 0 {

@@ -41,7 +41,7 @@ func (v versionView) text() string {
 	return v.Version + prefixed(", ", revision) + ", " + v.Go + ", " + v.Platform
 }
 
-// buildVersion returns the version that the Go toolchain wrote into the binary.
+// buildVersion returns the version written into the binary by the Go toolchain.
 func buildVersion() versionView {
 	v := versionView{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()

@@ -9,7 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 )
 
-// The JSON forms of what billing knows. Amounts are decimal strings at the currency's
+// The JSON forms of billing's nouns. Amounts are decimal strings at the currency's
 // exponent, ids are bare, dates are 2026-01-31 and timestamps UTC with milliseconds.
 
 const stampLayout = "2006-01-02T15:04:05.000Z"
@@ -38,10 +38,10 @@ type accountView struct {
 	Given    string `json:"payment_method_given_at,omitempty"`
 	Customer string `json:"customer,omitempty"`          // at the processor
 	At       string `json:"connected_account,omitempty"` // "": our own
-	Fee      string `json:"application_fee,omitempty"`   // what that one leaves to us: 2.50%
+	Fee      string `json:"application_fee,omitempty"`   // its share for us: 2.50%
 	Created  string `json:"created_at"`
 
-	Change string `json:"change,omitempty"` // that has not reached every copy
+	Change string `json:"change,omitempty"` // not in every copy yet
 }
 
 func viewAccount(a *billing.Account) accountView {
@@ -123,8 +123,9 @@ func viewAttempts(attempts []billing.Attempt) []attemptView {
 
 func viewSubscription(s *billing.Subscription) subscriptionView {
 	v := subscriptionView{Account: s.Account, Subscription: s.ID, SKU: s.SKU, Email: s.Email, Status: string(s.Status),
-		Amount: s.Amount.Decimal(), Currency: s.Amount.Currency().Code(), PaymentDay: s.PaymentDay, Interval: s.Interval.String(),
-		Method: s.Method, Address: s.Address, TimeZone: s.TimeZone, ReminderDays: s.ReminderDays, Period: s.Period,
+		Amount: s.Amount.Decimal(), Currency: s.Amount.Currency().Code(), PaymentDay: s.PaymentDay,
+		Interval: s.Interval.String(),
+		Method:   s.Method, Address: s.Address, TimeZone: s.TimeZone, ReminderDays: s.ReminderDays, Period: s.Period,
 		NextPayment: date(s.NextPayment), NextReminder: date(s.NextReminder), Paid: s.Paid, Installments: s.Installments,
 		CancelAtEnd: s.CancelAtEnd, Requested: string(s.Requested), Parked: s.Parked, PausedOn: date(s.PausedOn),
 		LastCharge: s.LastCharge, Created: stamp(s.Created)}
@@ -133,8 +134,10 @@ func viewSubscription(s *billing.Subscription) subscriptionView {
 	}
 	v.Due = dueOf(s)
 	if o := s.Open; o != nil {
-		v.Open = &openView{Period: o.Period, Due: date(o.Due), Amount: o.Amount.Decimal(), Currency: o.Amount.Currency().Code(),
-			Method: o.Method, Intent: o.Ref, Attempt: o.Attempt, State: string(o.State), Retry: date(o.Retry), Opened: stamp(o.Opened),
+		v.Open = &openView{Period: o.Period, Due: date(o.Due), Amount: o.Amount.Decimal(),
+			Currency: o.Amount.Currency().Code(),
+			Method:   o.Method, Intent: o.Ref, Attempt: o.Attempt, State: string(o.State), Retry: date(o.Retry),
+			Opened:   stamp(o.Opened),
 			Declined: viewAttempts(o.Attempts)}
 	}
 	return v
@@ -207,11 +210,12 @@ type periodView struct {
 }
 
 func viewPeriod(p *billing.EndedPeriod) periodView {
-	return periodView{Period: p.Period, Ending: string(p.Ending), Due: date(p.Due), Ended: stamp(p.Ended), Reason: p.Reason,
+	return periodView{Period: p.Period, Ending: string(p.Ending), Due: date(p.Due), Ended: stamp(p.Ended),
+		Reason: p.Reason,
 		Amount: p.Amount.Decimal(), Currency: p.Amount.Currency().Code(), Intent: p.Ref, Declined: viewAttempts(p.Attempts)}
 }
 
-// A resultView is what became, or would become, of one period in a run.
+// A resultView is the outcome of one period in a run, or in a dry run.
 type resultView struct {
 	Account      string `json:"account"`
 	Subscription string `json:"subscription"`

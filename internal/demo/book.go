@@ -47,15 +47,19 @@ var (
 	currencies  = []weighted[string]{{50, "USD"}, {25, "EUR"}, {13, "GBP"}, {8, "JPY"}, {4, "KWD"}}
 	intervals   = []weighted[string]{{86, "monthly"}, {6, "weekly"}, {4, "quarterly"}, {4, "yearly"}}
 	paymentDays = []weighted[int]{{20, 1}, {15, 15}, {10, 31}, {5, 30}, {5, 29}, {45, 0}} // 0: any
-	zones       = []weighted[string]{{60, "UTC"}, {12, "Europe/Berlin"}, {12, "America/New_York"}, {8, "Asia/Tokyo"}, {4, "Asia/Kuwait"}, {2, "Pacific/Kiritimati"}, {2, "Pacific/Honolulu"}}
-	methods     = []weighted[string]{
+	zones       = []weighted[string]{{60, "UTC"}, {12, "Europe/Berlin"}, {12, "America/New_York"}, {8, "Asia/Tokyo"},
+		{4, "Asia/Kuwait"}, {2, "Pacific/Kiritimati"}, {2, "Pacific/Honolulu"}}
+	methods = []weighted[string]{
 		{840, "pm_card_visa"}, {50, "pm_sandbox_flaky"}, {30, "pm_sandbox_timeout"}, {25, "pm_card_visa_chargeDeclined"},
-		{20, "pm_card_visa_chargeDeclinedInsufficientFunds"}, {20, "pm_card_authenticationRequired"}, {15, "pm_card_visa_chargeDeclinedLostCard"},
+		{20, "pm_card_visa_chargeDeclinedInsufficientFunds"}, {20, "pm_card_authenticationRequired"},
+		{15, "pm_card_visa_chargeDeclinedLostCard"},
 	}
 	reminderDays = []weighted[int]{{80, 7}, {10, 3}, {5, 14}, {5, 0}}
 	installments = []weighted[int]{{95, 0}, {2, 2}, {2, 3}, {1, 12}}
-	firstNames   = []string{"ada", "grace", "alan", "edsger", "barbara", "donald", "frances", "john", "katherine", "niklaus", "radia", "tony"}
-	lastNames    = []string{"lovelace", "hopper", "turing", "dijkstra", "liskov", "knuth", "allen", "backus", "johnson", "wirth", "perlman", "hoare"}
+	firstNames   = []string{"ada", "grace", "alan", "edsger", "barbara", "donald", "frances", "john", "katherine",
+		"niklaus", "radia", "tony"}
+	lastNames = []string{"lovelace", "hopper", "turing", "dijkstra", "liskov", "knuth", "allen", "backus", "johnson",
+		"wirth", "perlman", "hoare"}
 )
 
 // newAccount makes up the subscriptions of one account that begins on the day.

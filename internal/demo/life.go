@@ -34,7 +34,8 @@ type subscriber struct {
 // newLife makes up the book: seven in ten accounts begin on the first day, the others during
 // the first two thirds.
 func newLife(seed uint64, accounts int, first, last civil.Date) *life {
-	l := &life{random: rand.New(rand.NewPCG(seed, 0x64756573646179)), joins: map[civil.Date][]billing.NewSubscription{}, byName: map[billing.Name]*subscriber{}}
+	l := &life{random: rand.New(rand.NewPCG(seed, 0x64756573646179)), joins: map[civil.Date][]billing.NewSubscription{},
+		byName: map[billing.Name]*subscriber{}}
 	for number := range accounts {
 		begins := first
 		if l.random.IntN(10) >= 7 {

@@ -62,13 +62,16 @@ func TestAPI_EveryRouteWantsTheKey(t *testing.T) {
 	w := fullWorld()
 	server := w.serve(t)
 	for _, to := range routes {
-		for _, given := range []string{"", "Bearer ", "Bearer wrong", "Bearer " + apiKey + "x", "Bearer " + apiKey[1:], apiKey, "Basic " + apiKey, "Bearer" + apiKey} {
-			a := do(t, request(t, to.method, server.URL+to.path, to.body, "Authorization", given, "Content-Type", "application/json", "Idempotency-Key", "k1"))
+		for _, given := range []string{"", "Bearer ", "Bearer wrong", "Bearer " + apiKey + "x", "Bearer " + apiKey[1:],
+			apiKey, "Basic " + apiKey, "Bearer" + apiKey} {
+			a := do(t, request(t, to.method, server.URL+to.path, to.body, "Authorization", given, "Content-Type",
+				"application/json", "Idempotency-Key", "k1"))
 			says := "this is not the API key of this server: want Authorization: Bearer KEY"
 			if given == "" {
 				says = "want the API key: Authorization: Bearer KEY"
 			}
-			if want := `{"error":"` + says + `","code":"key"}` + "\n"; a.status != 401 || a.text != want || a.header.Get("WWW-Authenticate") != "Bearer" {
+			if want := `{"error":"` + says + `","code":"key"}` + "\n"; a.status != 401 || a.text != want ||
+				a.header.Get("WWW-Authenticate") != "Bearer" {
 				t.Errorf("%s %s with %q: got %d %q", to.method, to.path, given, a.status, a.text)
 			}
 		}
@@ -76,7 +79,8 @@ func TestAPI_EveryRouteWantsTheKey(t *testing.T) {
 			t.Fatalf("%s %s: without the key, %v was called", to.method, to.path, got)
 		}
 	}
-	if text := w.logged(); strings.Contains(text, apiKey) || !strings.Contains(text, "level=WARN") || !strings.Contains(text, "key=wrong") {
+	if text := w.logged(); strings.Contains(text, apiKey) || !strings.Contains(text, "level=WARN") ||
+		!strings.Contains(text, "key=wrong") {
 		t.Errorf("the log has the key, or no warning: %.500s", text)
 	}
 	for _, path := range []string{"/v1", "/v1/", "/v1/nothing", "/internal/../v1/purchases", "/internal"} {
@@ -94,7 +98,8 @@ func TestAPI_EveryRouteWithTheKey(t *testing.T) {
 			t.Errorf("%s %s: got %d %s and %v, want %s", to.method, to.path, a.status, a.text, got, to.call)
 		}
 		w = fullWorld()
-		w.rows, w.events, w.accounts, w.purchases, w.payments, w.jobs = nil, nil, nil, nil, nil, nil // so that lists begin with the error
+		// so that lists begin with the error
+		w.rows, w.events, w.accounts, w.purchases, w.payments, w.jobs = nil, nil, nil, nil, nil, nil
 		w.fail = errors.New("private: sk_test_1234567890abcdef")
 		a = do(t, authorized(t, to.method, w.serve(t).URL+to.path, to.body, "Idempotency-Key", "k1"))
 		if a.status != 503 || a.header.Get("Retry-After") == "" || strings.Contains(a.text, "private") {
@@ -117,7 +122,8 @@ func TestAPI_WithoutAKeyItIsClosed(t *testing.T) {
 			t.Errorf("%q: got %d %s, %v", given, a.status, a.text, w.calls())
 		}
 	}
-	if a := do(t, request(t, "POST", server+platformPath, eventBody, "Stripe-Signature", signed(w, eventBody, newSecret))); a.status != 200 {
+	if a := do(t, request(t, "POST", server+platformPath, eventBody, "Stripe-Signature",
+		signed(w, eventBody, newSecret))); a.status != 200 {
 		t.Errorf("the endpoint: got %d", a.status)
 	}
 }
@@ -144,11 +150,13 @@ func TestAPI_Routing(t *testing.T) {
 	} {
 		a := do(t, authorized(t, tt.method, server.URL+tt.path, ""))
 		if a.status != tt.status || a.header.Get("Allow") != tt.allow {
-			t.Errorf("%s %s: got %d, Allow %q; want %d, %q", tt.method, tt.path, a.status, a.header.Get("Allow"), tt.status, tt.allow)
+			t.Errorf("%s %s: got %d, Allow %q; want %d, %q", tt.method, tt.path, a.status, a.header.Get("Allow"), tt.status,
+				tt.allow)
 		}
 	}
 	for _, site := range []string{"cross-site", "same-site"} {
-		a := do(t, authorized(t, "POST", server.URL+"/v1/purchases", orderBody, "Idempotency-Key", "k", "Sec-Fetch-Site", site))
+		a := do(t, authorized(t, "POST", server.URL+"/v1/purchases", orderBody, "Idempotency-Key", "k", "Sec-Fetch-Site",
+			site))
 		if a.status != 403 || a.code != "cross_origin" {
 			t.Errorf("%s: got %d %s, want 403", site, a.status, a.text)
 		}
@@ -180,7 +188,8 @@ func TestAPI_Health(t *testing.T) {
 		{"GET", "/readyz", errors.New("private"), 503}, {"POST", "/readyz", nil, 405},
 	} {
 		ready = tt.ready
-		if a := do(t, request(t, tt.method, server+tt.path, "")); a.status != tt.status || strings.Contains(a.text, "private") {
+		if a := do(t, request(t, tt.method, server+tt.path, "")); a.status != tt.status ||
+			strings.Contains(a.text, "private") {
 			t.Errorf("%s %s: got %d %s, want %d", tt.method, tt.path, a.status, a.text, tt.status)
 		}
 	}
@@ -217,7 +226,8 @@ func TestAPI_ErrorsHaveTheirStatus(t *testing.T) {
 		if tt.create != "" {
 			status, code = 503, tt.create
 		}
-		if a.status != status || a.code != code || (code == "unknown") != strings.Contains(a.err, "repeat it with the same key") {
+		if a.status != status || a.code != code ||
+			(code == "unknown") != strings.Contains(a.err, "repeat it with the same key") {
 			t.Errorf("creating, %v: got %d %s, want %d %s", tt.err, a.status, a.text, status, code)
 		}
 	}
@@ -267,14 +277,16 @@ func TestAPI_Jobs(t *testing.T) {
 	w := fullWorld()
 	server := w.serve(t)
 	a := do(t, authorized(t, "GET", server.URL+"/internal/jobs", ""))
-	if a.status != 200 || !strings.HasPrefix(a.text, `{"id":"fulfil/p1"`) || !strings.HasSuffix(a.text, "{\"end\":true}\n") || strings.Contains(a.text, "1234567890abcdef") {
+	if a.status != 200 || !strings.HasPrefix(a.text, `{"id":"fulfil/p1"`) ||
+		!strings.HasSuffix(a.text, "{\"end\":true}\n") || strings.Contains(a.text, "1234567890abcdef") {
 		t.Errorf("got %d %s, want the job without the secret", a.status, a.text)
 	}
 	if a = do(t, authorized(t, "POST", server.URL+"/internal/jobs/replay", "{}")); a.status != 422 || a.field != "id" {
 		t.Errorf("no id: got %d %s", a.status, a.text)
 	}
 	w.fail = fmt.Errorf("job x: %w", store.ErrNotFound)
-	if a = do(t, authorized(t, "POST", server.URL+"/internal/jobs/replay", `{"id":"x"}`)); a.status != 404 || a.code != "not_found" {
+	if a = do(t, authorized(t, "POST", server.URL+"/internal/jobs/replay", `{"id":"x"}`)); a.status != 404 ||
+		a.code != "not_found" {
 		t.Errorf("another: got %d %s", a.status, a.text)
 	}
 }
@@ -299,15 +311,18 @@ func TestAPI_Parameters(t *testing.T) {
 		"/internal/events?from=2026-11-21T00:00:00Z&limit=-1":   "limit",
 		"/internal/events?to=2026-11-21T00:00:00Z&from=1&to=30": "to",
 	} {
-		if a := do(t, authorized(t, "GET", server.URL+path, "")); a.status != 422 || a.code != "field" || (a.field != field && field != "to") {
+		if a := do(t, authorized(t, "GET", server.URL+path, "")); a.status != 422 || a.code != "field" ||
+			(a.field != field && field != "to") {
 			t.Errorf("%s: got %d %s, want 422 of %s", path, a.status, a.text, field)
 		}
 	}
 	if got := w.calls(); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}
-	do(t, authorized(t, "GET", server.URL+"/internal/events?stripe_account=acct_1&subscription=sub_1&from=2026-11-21T01:00:00.5%2B01:00&to=2026-11-22T00:00:00Z&limit=1", ""))
-	want := tracking.EventQuery{StripeAccount: "acct_1", Subscription: "sub_1", From: time.Date(2026, 11, 21, 0, 0, 0, 5e8, time.UTC), To: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), Limit: 1}
+	do(t, authorized(t, "GET", server.URL+
+		"/internal/events?stripe_account=acct_1&subscription=sub_1&from=2026-11-21T01:00:00.5%2B01:00&to=2026-11-22T00:00:00Z&limit=1", ""))
+	want := tracking.EventQuery{StripeAccount: "acct_1", Subscription: "sub_1",
+		From: time.Date(2026, 11, 21, 0, 0, 0, 5e8, time.UTC), To: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), Limit: 1}
 	if w.query != want {
 		t.Errorf("got %+v, want %+v", w.query, want)
 	}

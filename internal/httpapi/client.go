@@ -55,7 +55,8 @@ func NewClient(base string, key secret.Text, h *http.Client) (*Client, error) {
 // not repeat what was given, in which a password may be.
 func checkAddress(text string) (string, error) {
 	u, err := url.Parse(text)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
 		return "", errors.New("want http://HOST:PORT or https://HOST, without user and query")
 	}
 	return text, nil
@@ -188,7 +189,8 @@ func (c *Client) ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.Conn
 
 // Register is that of tracking.Service.
 func (c *Client) Register(ctx context.Context, account, stripeAccount string) (*tracking.ConnectedAccount, error) {
-	return call[tracking.ConnectedAccount](ctx, c, http.MethodPost, "/internal/accounts", registerForm{account, stripeAccount})
+	return call[tracking.ConnectedAccount](ctx, c, http.MethodPost, "/internal/accounts",
+		registerForm{account, stripeAccount})
 }
 
 // SavePoll is that of tracking.Service.

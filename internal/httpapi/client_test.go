@@ -75,7 +75,8 @@ func TestClient_IsAService(t *testing.T) {
 	same(t, "Timeline", timeline, w.timeline, err)
 	payment, err := c.Payment(ctx, "acct_1", "pi_1")
 	same(t, "Payment", payment, w.payments[0], err)
-	q := tracking.EventQuery{StripeAccount: "acct_1", Subscription: "sub_1", From: w.now.Add(time.Nanosecond), To: w.now.AddDate(0, 0, 1), Limit: 2}
+	q := tracking.EventQuery{StripeAccount: "acct_1", Subscription: "sub_1", From: w.now.Add(time.Nanosecond),
+		To: w.now.AddDate(0, 0, 1), Limit: 2}
 	rows, err := collect(c.Events(ctx, q))
 	same(t, "Events", rows, w.rows, err)
 	same(t, "the query", w.query, q, nil)
@@ -93,7 +94,8 @@ func TestClient_IsAService(t *testing.T) {
 	}
 	same(t, "Waiting", waiting, w.events, err)
 	rebuilt, err := c.Rebuild(ctx, "acct_1")
-	if err != nil || rebuilt.StripeAccount != "acct_1" || rebuilt.Events != 3 || len(rebuilt.Differences) != 1 || rebuilt.Differences[0].Folded != "paid" {
+	if err != nil || rebuilt.StripeAccount != "acct_1" || rebuilt.Events != 3 || len(rebuilt.Differences) != 1 ||
+		rebuilt.Differences[0].Folded != "paid" {
 		t.Errorf("Rebuild: %+v, %v", rebuilt, err)
 	}
 	verdict, err := c.Replay(ctx, "evt_1")
@@ -162,7 +164,8 @@ func clientCalls(ctx context.Context, c *httpapi.Client) map[string]error {
 
 func TestClient_Errors(t *testing.T) {
 	for _, filled := range []bool{false, true} { // true: lists have rows before the error
-		for _, want := range []error{tracking.ErrUnregistered, tracking.ErrOther, tracking.ErrOrder, tracking.ErrDisconnected, store.ErrNotFound} {
+		for _, want := range []error{tracking.ErrUnregistered, tracking.ErrOther, tracking.ErrOrder,
+			tracking.ErrDisconnected, store.ErrNotFound} {
 			w := newWorld()
 			if filled {
 				w = filledWorld()
@@ -180,7 +183,8 @@ func TestClient_Errors(t *testing.T) {
 		w := newWorld()
 		w.fail = fmt.Errorf("x: %w", &tracking.FieldError{Field: "amount", Problem: "want: more"})
 		for call, got := range clientCalls(t.Context(), w.client(t)) {
-			if e, ok := errors.AsType[*tracking.FieldError](got); !ok || e.Field != "amount" || !strings.HasSuffix(e.Problem, "want: more") {
+			if e, ok := errors.AsType[*tracking.FieldError](got); !ok || e.Field != "amount" ||
+				!strings.HasSuffix(e.Problem, "want: more") {
 				t.Errorf("%s: got %#v", call, got)
 			}
 		}
@@ -201,7 +205,8 @@ func TestClient_WrongKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	for call, got := range clientCalls(t.Context(), c) {
-		if e, ok := errors.AsType[*httpapi.StatusError](got); !ok || e.Status != 401 || strings.Contains(got.Error(), "another key") {
+		if e, ok := errors.AsType[*httpapi.StatusError](got); !ok || e.Status != 401 ||
+			strings.Contains(got.Error(), "another key") {
 			t.Errorf("%s: got %v, want 401", call, got)
 		}
 	}
@@ -272,7 +277,8 @@ func TestClient_CutLists(t *testing.T) {
 			t.Fatal(err)
 		}
 		rows, err := collect(c.Events(t.Context(), tracking.EventQuery{}))
-		if len(rows) != tt.rows || (err == nil) != (tt.want == "") || (err != nil && !strings.Contains(err.Error(), tt.want)) {
+		if len(rows) != tt.rows || (err == nil) != (tt.want == "") ||
+			(err != nil && !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%s: got %d rows, %v; want %d, %q", name, len(rows), err, tt.rows, tt.want)
 		}
 		c.Close()
@@ -340,11 +346,13 @@ func TestClient_Silence(t *testing.T) {
 				pauses += 10 * time.Minute
 			}
 		}
-		if took := time.Since(begun) - pauses; rows != 2 || err == nil || !strings.Contains(err.Error(), "fell silent") || took != 65*time.Second {
+		if took := time.Since(begun) - pauses; rows != 2 || err == nil || !strings.Contains(err.Error(), "fell silent") ||
+			took != 65*time.Second {
 			t.Errorf("got %d rows, %v after %v; want 2 and an error after 65 s", rows, err, took)
 		}
 		begun = time.Now()
-		if _, err := c.Timeline(t.Context(), "p1"); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != 65*time.Second {
+		if _, err := c.Timeline(t.Context(), "p1"); !errors.Is(err, context.DeadlineExceeded) ||
+			time.Since(begun) != 65*time.Second {
 			t.Errorf("got %v after %v, want the deadline after 65 s", err, time.Since(begun))
 		}
 		c.Close()
@@ -353,8 +361,10 @@ func TestClient_Silence(t *testing.T) {
 }
 
 func TestNewClient(t *testing.T) {
-	for _, base := range []string{"", "here", "ftp://here", "http://", "http://a:password@here", "http://here?key=password", "http://here#password", "http://password here"} {
-		if _, err := httpapi.NewClient(base, secret.New(apiKey), nil); err == nil || strings.Contains(err.Error(), "password") {
+	for _, base := range []string{"", "here", "ftp://here", "http://", "http://a:password@here",
+		"http://here?key=password", "http://here#password", "http://password here"} {
+		if _, err := httpapi.NewClient(base, secret.New(apiKey), nil); err == nil ||
+			strings.Contains(err.Error(), "password") {
 			t.Errorf("%q: got %v", base, err)
 		}
 	}
@@ -374,7 +384,8 @@ func TestNewClient(t *testing.T) {
 		t.Errorf("a redirect was followed: got %v, %d requests", err, asked)
 	}
 	first.Close()
-	if _, err := c.Timeline(t.Context(), "p1"); err == nil || !strings.Contains(err.Error(), "no answer of the server at "+first.URL) {
+	if _, err := c.Timeline(t.Context(), "p1"); err == nil ||
+		!strings.Contains(err.Error(), "no answer of the server at "+first.URL) {
 		t.Errorf("no server: got %v", err)
 	}
 }

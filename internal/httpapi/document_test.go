@@ -30,14 +30,16 @@ func TestDocument_HasEveryRouteAndCode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, x := range append(route.FindAllStringSubmatch(string(text), -1), code.FindAllStringSubmatch(string(text), -1)...) {
+		for _, x := range append(route.FindAllStringSubmatch(string(text), -1),
+			code.FindAllStringSubmatch(string(text), -1)...) {
 			found[x[1]] = true
 			if !strings.Contains(string(page), "`"+x[1]) {
 				t.Errorf("%s: docs/http.md does not name %s", name, x[1])
 			}
 		}
 	}
-	if !found["POST /v1/purchases"] || !found["GET /internal/jobs"] || !found["unregistered"] || !found["unknown"] || !found["signature"] || len(found) < 35 {
+	if !found["POST /v1/purchases"] || !found["GET /internal/jobs"] || !found["unregistered"] || !found["unknown"] ||
+		!found["signature"] || len(found) < 35 {
 		t.Errorf("this finds %d routes and codes only, and tells nothing: %v", len(found), found)
 	}
 }

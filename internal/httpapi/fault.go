@@ -58,7 +58,8 @@ type fault struct {
 
 var (
 	errUnavailable = &refusal{http.StatusServiceUnavailable, "unavailable", "not available at the moment: try again"}
-	errUnknown     = &refusal{http.StatusServiceUnavailable, codeUnknown, "what became of the order is not known: repeat it with the same key"}
+	errUnknown     = &refusal{http.StatusServiceUnavailable, codeUnknown,
+		"what became of the order is not known: repeat it with the same key"}
 )
 
 // faultOf returns what is sent for an error, and whether the error is one that is known. One

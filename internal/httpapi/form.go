@@ -131,8 +131,9 @@ type createdForm struct {
 
 func formOfCreated(c *tracking.Created) createdForm {
 	return createdForm{
-		Purchase: c.Purchase, Objects: formOfObjects(c.Sale.Objects), Customer: c.Sale.Customer, ClientSecret: c.Sale.ClientSecret.Reveal(),
-		Declined: c.Sale.Declined, Action: c.Sale.Action, Repeated: c.Repeated,
+		Purchase: c.Purchase, Objects: formOfObjects(c.Sale.Objects), Customer: c.Sale.Customer,
+		ClientSecret: c.Sale.ClientSecret.Reveal(),
+		Declined:     c.Sale.Declined, Action: c.Sale.Action, Repeated: c.Repeated,
 	}
 }
 

@@ -56,13 +56,15 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h["Cache-Control"], h["X-Content-Type-Options"] = noStore, noSniff
 	defer func() {
 		if p := recover(); p != nil {
-			s.o.Log.Error("httpapi: a request panicked", "route", routeOf(r), "panic", shown(panicText(p)), "stack", string(debug.Stack()))
+			s.o.Log.Error("httpapi: a request panicked", "route", routeOf(r), "panic", shown(panicText(p)), "stack",
+				string(debug.Stack()))
 			if a.status == 0 {
 				send(a, http.StatusInternalServerError, fault{Text: "an error of the server", Code: "internal"})
 			}
 		}
 		if s.o.Log.Enabled(r.Context(), slog.LevelDebug) {
-			s.o.Log.Debug("httpapi: answered", "method", shown(r.Method), "route", routeOf(r), "status", a.status, "took", s.o.Now().Sub(begun))
+			s.o.Log.Debug("httpapi: answered", "method", shown(r.Method), "route", routeOf(r), "status", a.status, "took",
+				s.o.Now().Sub(begun))
 		}
 	}()
 	s.route(a, r)
@@ -102,10 +104,12 @@ func (s *server) route(w http.ResponseWriter, r *http.Request) {
 
 var (
 	errNoRoute = &refusal{http.StatusNotFound, "no_route", "there is nothing here"}
-	errNoKey   = &refusal{http.StatusServiceUnavailable, "no_key", "this server was given no API key, so /v1 and /internal are closed: give it one"}
-	errKey     = &refusal{http.StatusUnauthorized, codeKey, "want the API key: Authorization: Bearer KEY"}
-	errNotKey  = &refusal{http.StatusUnauthorized, codeKey, "this is not the API key of this server: want Authorization: Bearer KEY"}
-	errCross   = &refusal{http.StatusForbidden, "cross_origin", "a page of another origin may not do this"}
+	errNoKey   = &refusal{http.StatusServiceUnavailable, "no_key",
+		"this server was given no API key, so /v1 and /internal are closed: give it one"}
+	errKey    = &refusal{http.StatusUnauthorized, codeKey, "want the API key: Authorization: Bearer KEY"}
+	errNotKey = &refusal{http.StatusUnauthorized, codeKey,
+		"this is not the API key of this server: want Authorization: Bearer KEY"}
+	errCross = &refusal{http.StatusForbidden, "cross_origin", "a page of another origin may not do this"}
 )
 
 // serveAPI lets in who has the key, and finds the route.

@@ -34,7 +34,8 @@ func TestHook_TakesWhatIsSigned(t *testing.T) {
 	var got []byte
 	w.take = func(_ context.Context, body []byte, _ tracking.Origin) (tracking.Verdict, error) {
 		got = bytes.Clone(body)
-		return tracking.Verdict{Event: "evt_1", Status: tracking.Quarantined, Reason: "nobody\nknows it", Duplicate: true}, nil
+		return tracking.Verdict{Event: "evt_1", Status: tracking.Quarantined, Reason: "nobody\nknows it", Duplicate: true},
+			nil
 	}
 	for _, tt := range []struct {
 		path string
@@ -89,7 +90,8 @@ func TestHook_Refuses(t *testing.T) {
 		{"put", "PUT", platformPath, eventBody, good, "", 405, "method"},
 		{"nearly there", "POST", platformPath + "/", eventBody, good, "", 404, "no_route"},
 	} {
-		a := do(t, request(t, tt.method, server.URL+tt.path, tt.body, "Stripe-Signature", tt.signature, "Content-Encoding", tt.encoding))
+		a := do(t, request(t, tt.method, server.URL+tt.path, tt.body, "Stripe-Signature", tt.signature, "Content-Encoding",
+			tt.encoding))
 		if a.status != tt.status || a.code != tt.code {
 			t.Errorf("%s: got %d %s, want %d %s", tt.name, a.status, a.text, tt.status, tt.code)
 		}
@@ -169,7 +171,8 @@ func TestHook_WhatTakeSays(t *testing.T) {
 		w.take = func(context.Context, []byte, tracking.Origin) (tracking.Verdict, error) {
 			return tracking.Verdict{}, tt.err
 		}
-		a := do(t, request(t, "POST", w.serve(t).URL+platformPath, eventBody, "Stripe-Signature", signed(w, eventBody, newSecret)))
+		a := do(t, request(t, "POST", w.serve(t).URL+platformPath, eventBody, "Stripe-Signature",
+			signed(w, eventBody, newSecret)))
 		if a.status != tt.status || (a.header.Get("Retry-After") != "") != (tt.status == 503) {
 			t.Errorf("%s: got %d, Retry-After %q; want %d", tt.name, a.status, a.header.Get("Retry-After"), tt.status)
 		}
@@ -196,7 +199,8 @@ func TestHook_Panic(t *testing.T) {
 		return tracking.Verdict{}, nil
 	}
 	post := func() reply {
-		return do(t, request(t, "POST", server.URL+platformPath, eventBody, "Stripe-Signature", signed(w, eventBody, newSecret)))
+		return do(t, request(t, "POST", server.URL+platformPath, eventBody, "Stripe-Signature",
+			signed(w, eventBody, newSecret)))
 	}
 	for i, want := range []int{500, 500, 200} {
 		if a := post(); a.status != want {
@@ -204,7 +208,8 @@ func TestHook_Panic(t *testing.T) {
 		}
 	}
 	text := w.logged()
-	if strings.Contains(text, "evt_1") || !strings.Contains(text, "a string") || !strings.Contains(text, "index out of range") || !strings.Contains(text, "hook_test.go") {
+	if strings.Contains(text, "evt_1") || !strings.Contains(text, "a string") ||
+		!strings.Contains(text, "index out of range") || !strings.Contains(text, "hook_test.go") {
 		t.Errorf("the log wants what it was and where, and nothing of the body: %s", text)
 	}
 }

@@ -129,7 +129,8 @@ func New(o Options) (http.Handler, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &server{o: o, hooks: map[string]*hook{}, key: sha256.Sum256([]byte(o.Key.Reveal())), cross: http.NewCrossOriginProtection()}
+	s := &server{o: o, hooks: map[string]*hook{}, key: sha256.Sum256([]byte(o.Key.Reveal())),
+		cross: http.NewCrossOriginProtection()}
 	for _, h := range o.Hooks {
 		if err := h.check(); err != nil {
 			return nil, fmt.Errorf("httpapi: the endpoint %q: %w", h.Path, err)
@@ -146,7 +147,8 @@ func New(o Options) (http.Handler, error) {
 
 func (h Hook) check() error {
 	switch {
-	case !strings.HasPrefix(h.Path, "/") || h.Path == "/" || path.Clean(h.Path) != h.Path || strings.ContainsAny(h.Path, "?#%{} "):
+	case !strings.HasPrefix(h.Path, "/") || h.Path == "/" || path.Clean(h.Path) != h.Path ||
+		strings.ContainsAny(h.Path, "?#%{} "):
 		return errors.New("want a plain path such as /webhooks/stripe")
 	case isAPI(h.Path) || h.Path == pathHealth || h.Path == pathReady:
 		return errors.New("this path is taken")

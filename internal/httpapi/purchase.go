@@ -19,7 +19,8 @@ const idempotencyHeader = "Idempotency-Key"
 func (s *server) createPurchase(w http.ResponseWriter, r *http.Request) error {
 	keys := r.Header.Values(idempotencyHeader)
 	if len(keys) != 1 || !idempotencyForm.MatchString(keys[0]) {
-		return refusef(http.StatusBadRequest, "idempotency_key", "want one %s of 1 to %d printable ASCII characters", idempotencyHeader, maxID)
+		return refusef(http.StatusBadRequest, "idempotency_key", "want one %s of 1 to %d printable ASCII characters",
+			idempotencyHeader, maxID)
 	}
 	var order tracking.Order
 	if err := readForm(w, r, &order); err != nil {
@@ -29,7 +30,8 @@ func (s *server) createPurchase(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if order.Key != "" && order.Key != keys[0] {
-		return &tracking.FieldError{Field: "key", Problem: "this is not the " + idempotencyHeader + " of the request: leave it out"}
+		return &tracking.FieldError{Field: "key", Problem: "this is not the " + idempotencyHeader +
+			" of the request: leave it out"}
 	}
 	order.Key = keys[0]
 	created, err := s.o.Shop.CreatePurchase(r.Context(), order)
@@ -62,7 +64,8 @@ func checkCards(o *tracking.Order) error {
 		{"customer", o.Customer}, {"price", o.Price}, {"payment_method", o.PaymentMethod},
 	} {
 		if secret.HasCardNumber(f.text) {
-			return &tracking.FieldError{Field: f.name, Problem: "this looks like a card number, which must never come here: want it given to Stripe alone"}
+			return &tracking.FieldError{Field: f.name,
+				Problem: "this looks like a card number, which must never come here: want it given to Stripe alone"}
 		}
 	}
 	return nil

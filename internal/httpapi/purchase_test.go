@@ -16,18 +16,22 @@ func TestCreatePurchase(t *testing.T) {
 		return do(t, authorized(t, "POST", server.URL+"/v1/purchases", orderBody, "Idempotency-Key", "order 1"))
 	}
 	a := create()
-	want := tracking.Order{Merchant: account, Kind: tracking.Legacy, Key: "order 1", Amount: 1299, Currency: "EUR", Description: "A book"}
+	want := tracking.Order{Merchant: account, Kind: tracking.Legacy, Key: "order 1", Amount: 1299, Currency: "EUR",
+		Description: "A book"}
 	if w.order != want {
 		t.Errorf("got the order %+v, want %+v", w.order, want)
 	}
-	if a.status != 201 || a.header.Get("Location") != "/v1/purchases/p1" || strings.Contains(a.text, "declined") || strings.Contains(a.text, "client_secret") {
+	if a.status != 201 || a.header.Get("Location") != "/v1/purchases/p1" || strings.Contains(a.text, "declined") ||
+		strings.Contains(a.text, "client_secret") {
 		t.Errorf("got %d %s", a.status, a.text)
 	}
 	w.created = &tracking.Created{Purchase: &tracking.Purchase{ID: "p1"}, Sale: tracking.Sale{
-		Objects: []tracking.Object{{Kind: "payment_intent", ID: "pi_1"}}, Customer: "cus_1", ClientSecret: secret.New("pi_1_secret_x"), Declined: "card_declined", Action: true,
+		Objects: []tracking.Object{{Kind: "payment_intent", ID: "pi_1"}}, Customer: "cus_1",
+		ClientSecret: secret.New("pi_1_secret_x"), Declined: "card_declined", Action: true,
 	}}
 	a = create()
-	for _, part := range []string{`"client_secret":"pi_1_secret_x"`, `"declined":"card_declined"`, `"action_required":true`, `"customer":"cus_1"`, `"kind":"payment_intent","id":"pi_1"`} {
+	for _, part := range []string{`"client_secret":"pi_1_secret_x"`, `"declined":"card_declined"`,
+		`"action_required":true`, `"customer":"cus_1"`, `"kind":"payment_intent","id":"pi_1"`} {
 		if a.status != 201 || !strings.Contains(a.text, part) {
 			t.Errorf("a decline: got %d %s, want 201 and %s", a.status, a.text, part)
 		}
@@ -79,7 +83,8 @@ func TestCreatePurchase_Refuses(t *testing.T) {
 		{"card number", order(`"name":"\u0034242424242424242"`), 422, "field", "name"},
 	} {
 		a := do(t, authorized(t, "POST", server.URL+"/v1/purchases", tt.body, "Idempotency-Key", "k"))
-		if a.status != tt.status || a.code != tt.code || (tt.code == "field" && a.field != tt.want) || (tt.code != "field" && !strings.Contains(a.err, tt.want)) {
+		if a.status != tt.status || a.code != tt.code || (tt.code == "field" && a.field != tt.want) ||
+			(tt.code != "field" && !strings.Contains(a.err, tt.want)) {
 			t.Errorf("%s: got %d %s, want %d %s %q", tt.name, a.status, a.text, tt.status, tt.code, tt.want)
 		}
 		if strings.Contains(a.text+w.logged(), "4242") {
@@ -87,14 +92,17 @@ func TestCreatePurchase_Refuses(t *testing.T) {
 		}
 	}
 	for name, header := range map[string][]string{
-		"content_type": {"Idempotency-Key", "k", "Content-Type", "text/plain"}, "encoding": {"Idempotency-Key", "k", "Content-Encoding", "gzip"},
+		"content_type": {"Idempotency-Key", "k", "Content-Type", "text/plain"},
+		"encoding":     {"Idempotency-Key", "k", "Content-Encoding", "gzip"},
 	} {
-		if a := do(t, authorized(t, "POST", server.URL+"/v1/purchases", orderBody, header...)); a.status != 415 || a.code != name {
+		if a := do(t, authorized(t, "POST", server.URL+"/v1/purchases", orderBody, header...)); a.status != 415 ||
+			a.code != name {
 			t.Errorf("%s: got %d %s", name, a.status, a.text)
 		}
 	}
 	for _, key := range []string{"", strings.Repeat("k", 256), "é", "a\tb"} {
-		if a := do(t, authorized(t, "POST", server.URL+"/v1/purchases", orderBody, "Idempotency-Key", key)); a.status != 400 || a.code != "idempotency_key" {
+		if a := do(t, authorized(t, "POST", server.URL+"/v1/purchases", orderBody, "Idempotency-Key",
+			key)); a.status != 400 || a.code != "idempotency_key" {
 			t.Errorf("the key %.20q: got %d %s", key, a.status, a.text)
 		}
 	}
@@ -126,15 +134,18 @@ func TestListPurchases(t *testing.T) {
 		{"&limit=1200", "application/x-ndjson; charset=utf-8", 1200, `{"end":true}`},
 	} {
 		a := do(t, authorized(t, "GET", server.URL+"/v1/purchases?account=a"+tt.query, "", "Accept", tt.accept))
-		if got := strings.Count(a.text, `"stripe_account"`); a.status != 200 || got != tt.rows || !strings.Contains(a.text, tt.more) {
+		if got := strings.Count(a.text, `"stripe_account"`); a.status != 200 || got != tt.rows ||
+			!strings.Contains(a.text, tt.more) {
 			t.Errorf("%s %s: got %d, %d rows; want %d and %s", tt.query, tt.accept, a.status, got, tt.rows, tt.more)
 		}
 	}
 	w.purchases = w.purchases[:100]
-	if a := do(t, authorized(t, "GET", server.URL+"/v1/purchases?account=a", "")); !strings.Contains(a.text, `"more":false`) {
+	if a := do(t, authorized(t, "GET", server.URL+"/v1/purchases?account=a", "")); !strings.Contains(a.text,
+		`"more":false`) {
 		t.Errorf("got %.200s, want no more", a.text)
 	}
-	if a := do(t, authorized(t, "GET", server.URL+"/v1/payments?account=a", "")); strings.TrimSpace(a.text) != `{"more":false,"payments":[]}` {
+	if a := do(t, authorized(t, "GET", server.URL+"/v1/payments?account=a",
+		"")); strings.TrimSpace(a.text) != `{"more":false,"payments":[]}` {
 		t.Errorf("got %s, want an empty list", a.text)
 	}
 }

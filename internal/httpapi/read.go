@@ -165,7 +165,8 @@ func params(r *http.Request, names ...string) (url.Values, error) {
 	}
 	for name, all := range values {
 		if !slices.Contains(names, name) {
-			return nil, &tracking.FieldError{Field: shown(name), Problem: "there is no such parameter, want " + strings.Join(names, ", ")}
+			return nil, &tracking.FieldError{Field: shown(name), Problem: "there is no such parameter, want " +
+				strings.Join(names, ", ")}
 		}
 		if len(all) > 1 {
 			return nil, &tracking.FieldError{Field: name, Problem: "it is there twice"}

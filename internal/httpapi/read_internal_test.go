@@ -16,8 +16,10 @@ import (
 // it, no other field is in it, and no field twice.
 func FuzzOrder(f *testing.F) {
 	for _, seed := range []string{
-		`{"account":"a","kind":"legacy","amount":1299,"currency":"EUR"}`, `{"amount":1,"amount":2}`, `{"Amount":1}`, `{"name":{"a":[1,{}]}}`,
-		`{"name":"\ud800"}`, `{} {}`, `{"a":1e999}`, `[`, `{"payments":null}`, "{\"name\":\"\xff\"}", `{"amount":1.0}`, `{"ſ":1}`,
+		`{"account":"a","kind":"legacy","amount":1299,"currency":"EUR"}`, `{"amount":1,"amount":2}`, `{"Amount":1}`,
+		`{"name":{"a":[1,{}]}}`,
+		`{"name":"\ud800"}`, `{} {}`, `{"a":1e999}`, `[`, `{"payments":null}`, "{\"name\":\"\xff\"}", `{"amount":1.0}`,
+		`{"ſ":1}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -32,7 +34,8 @@ func FuzzOrder(f *testing.F) {
 		err := decodeStrict(text, &got)
 		if err != nil {
 			status, f, known := faultOf(err)
-			if !known || (status != 400 && status != 422) || f.Text == "" || strings.ContainsAny(f.Text, "\n\r") || len(f.Text) > maxText+10 {
+			if !known || (status != 400 && status != 422) || f.Text == "" || strings.ContainsAny(f.Text, "\n\r") ||
+				len(f.Text) > maxText+10 {
 				t.Fatalf("%q: got %d %+v", text, status, f)
 			}
 			return

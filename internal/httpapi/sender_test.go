@@ -61,7 +61,8 @@ func TestSender(t *testing.T) {
 	if err := s.Send(t.Context(), true, nil); err == nil || !strings.Contains(err.Error(), "connected accounts") {
 		t.Errorf("no endpoint: got %v", err)
 	}
-	for _, wrong := range []httpapi.SenderOptions{{}, {Platform: o.Platform}, {Sign: o.Sign}, {Sign: o.Sign, Platform: "here"}, {Sign: o.Sign, Connect: "http://u:p@here"}} {
+	for _, wrong := range []httpapi.SenderOptions{{}, {Platform: o.Platform}, {Sign: o.Sign},
+		{Sign: o.Sign, Platform: "here"}, {Sign: o.Sign, Connect: "http://u:p@here"}} {
 		if _, err := httpapi.NewSender(wrong); err == nil {
 			t.Errorf("%+v was taken", wrong)
 		}
@@ -87,12 +88,14 @@ func TestSender_OtherServers(t *testing.T) {
 				_, _ = w.Write([]byte(tt.text))
 			}
 		}))
-		s, err := httpapi.NewSender(httpapi.SenderOptions{Platform: server.URL, Sign: func(bool, []byte) string { return "t=1,v1=00" }})
+		s, err := httpapi.NewSender(httpapi.SenderOptions{Platform: server.URL,
+			Sign: func(bool, []byte) string { return "t=1,v1=00" }})
 		if err != nil {
 			t.Fatal(err)
 		}
 		err = s.Send(t.Context(), false, nil)
-		if (err == nil) != (tt.want == "") || (err != nil && (!strings.Contains(err.Error(), tt.want) || len(err.Error()) > 400)) {
+		if (err == nil) != (tt.want == "") ||
+			(err != nil && (!strings.Contains(err.Error(), tt.want) || len(err.Error()) > 400)) {
 			t.Errorf("%s: got %v, want %q", name, err, tt.want)
 		}
 		server.Close()

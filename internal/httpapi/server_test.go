@@ -83,8 +83,9 @@ func TestServe_SlowCallers(t *testing.T) {
 		limit time.Duration
 	}{
 		"header": {"POST " + platformPath + " HTTP/1.1\r\nHost: here\r\n", 5 * time.Second},
-		"body":   {"POST " + platformPath + " HTTP/1.1\r\nHost: here\r\nStripe-Signature: t=1\r\nContent-Length: 1000\r\n\r\n{", 15 * time.Second},
-		"idle":   {"GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n", time.Minute},
+		"body": {"POST " + platformPath +
+			" HTTP/1.1\r\nHost: here\r\nStripe-Signature: t=1\r\nContent-Length: 1000\r\n\r\n{", 15 * time.Second},
+		"idle": {"GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n", time.Minute},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w, p := newWorld(), newPipes()
@@ -151,7 +152,8 @@ func TestServe_Stop(t *testing.T) {
 			client := p.client()
 			answered := make(chan error, 1)
 			go func() {
-				response, err := client.Do(request(t, "POST", "http://here"+platformPath, eventBody, "Stripe-Signature", signed(w, eventBody, newSecret)))
+				response, err := client.Do(request(t, "POST", "http://here"+platformPath, eventBody, "Stripe-Signature",
+					signed(w, eventBody, newSecret)))
 				if err == nil {
 					_ = response.Body.Close()
 					if response.StatusCode != 200 {
@@ -181,7 +183,8 @@ func TestServe_ListenerFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = l.Close()
-	if err := httpapi.Serve(t.Context(), l, http.NotFoundHandler(), slog.New(slog.DiscardHandler)); !errors.Is(err, net.ErrClosed) {
+	if err := httpapi.Serve(t.Context(), l, http.NotFoundHandler(), slog.New(slog.DiscardHandler)); !errors.Is(err,
+		net.ErrClosed) {
 		t.Errorf("got %v, want that the listener is closed", err)
 	}
 }
@@ -200,7 +203,8 @@ func TestServe_LongList(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			if _, err := io.WriteString(conn, "GET /internal/events HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer "+apiKey+"\r\n\r\n"); err != nil {
+			if _, err := io.WriteString(conn, "GET /internal/events HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer "+apiKey+
+				"\r\n\r\n"); err != nil {
 				t.Fatal(err)
 			}
 			text := make([]byte, 16<<10)

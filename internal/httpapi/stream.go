@@ -22,7 +22,8 @@ const (
 )
 
 // stream writes a list as lines of JSON while it comes, up to limit lines, if that is not 0.
-func stream[T any](s *server, w http.ResponseWriter, r *http.Request, list iter.Seq2[T, error], limit int, form func(T) any) error {
+func stream[T any](s *server, w http.ResponseWriter, r *http.Request, list iter.Seq2[T, error], limit int,
+	form func(T) any) error {
 	out := newLines(w)
 	defer out.stop()
 	n := 0
@@ -89,7 +90,8 @@ func (l *lines) begin() {
 	if control.SetWriteDeadline(time.Time{}) != nil {
 		return // the server's own holds
 	}
-	l.stall = time.AfterFunc(writeTimeout, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }) // long past: it ends the write
+	// long past: it ends the write
+	l.stall = time.AfterFunc(writeTimeout, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })
 }
 
 // A part sends a part of the lines.

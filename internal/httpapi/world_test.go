@@ -65,7 +65,8 @@ type world struct {
 }
 
 func newWorld() *world {
-	w := &world{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), created: &tracking.Created{Purchase: &tracking.Purchase{ID: "p1"}}}
+	w := &world{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
+		created: &tracking.Created{Purchase: &tracking.Purchase{ID: "p1"}}}
 	w.take = func(context.Context, []byte, tracking.Origin) (tracking.Verdict, error) {
 		return tracking.Verdict{Event: "evt_1", Status: tracking.Applied}, nil
 	}
@@ -177,7 +178,8 @@ func read(t testing.TB, response *http.Response) reply {
 		t.Errorf("got Content-Type %q with status %d", kind, response.StatusCode)
 	}
 	var f struct{ Error, Code, Field string }
-	if err := json.Unmarshal(text, &f); err != nil && response.Header.Get("Content-Type") == "application/json" && response.Request.Method != http.MethodHead {
+	if err := json.Unmarshal(text, &f); err != nil && response.Header.Get("Content-Type") == "application/json" &&
+		response.Request.Method != http.MethodHead {
 		t.Errorf("the answer is no JSON: %v: %q", err, text)
 	}
 	if (response.StatusCode >= 400) != (f.Error != "" && f.Code != "") && response.Request.Method != http.MethodHead {
@@ -296,7 +298,8 @@ func (w *world) Rebuild(_ context.Context, at string) (*tracking.Rebuilt, error)
 	if w.fail != nil {
 		return nil, w.fail
 	}
-	return &tracking.Rebuilt{StripeAccount: at, Events: 3, Compared: 2, Differences: []tracking.Difference{{ID: "pi_1", Stored: "new", Folded: "paid"}}}, nil
+	return &tracking.Rebuilt{StripeAccount: at, Events: 3, Compared: 2,
+		Differences: []tracking.Difference{{ID: "pi_1", Stored: "new", Folded: "paid"}}}, nil
 }
 
 func (w *world) ConnectedAccounts(context.Context) iter.Seq2[*tracking.ConnectedAccount, error] {

@@ -56,7 +56,8 @@ func (c *Command) Do(ctx context.Context, j tracking.Job) error {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", c.Line)
 	cmd.Env = append(append([]string{}, c.Env...), "DUESDAY_ACTION="+string(j.Action), "DUESDAY_PURCHASE="+j.Purchase,
-		"DUESDAY_KEY="+j.Key, "DUESDAY_ACCOUNT="+j.Merchant, "DUESDAY_STRIPE_ACCOUNT="+j.StripeAccount, "DUESDAY_JOB_ID="+j.ID)
+		"DUESDAY_KEY="+j.Key, "DUESDAY_ACCOUNT="+j.Merchant, "DUESDAY_STRIPE_ACCOUNT="+j.StripeAccount, "DUESDAY_JOB_ID="+
+			j.ID)
 	cmd.Stdin = bytes.NewReader(append(input, '\n')) // a shell's read takes whole lines
 	var said firstBytes
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -71,7 +72,8 @@ func (c *Command) Do(ctx context.Context, j tracking.Job) error {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("the command did not end within %s and was killed%s", limit, said.message())
 	case exited && exit.ExitCode() == permanentExit:
-		return fmt.Errorf("%w: the command says that it never can (exit %d)%s", outbox.ErrPermanent, permanentExit, said.message())
+		return fmt.Errorf("%w: the command says that it never can (exit %d)%s", outbox.ErrPermanent, permanentExit,
+			said.message())
 	case errors.Is(err, exec.ErrWaitDelay): // it exited with 0; a child of it still holds the output
 		return nil
 	}

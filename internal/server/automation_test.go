@@ -16,7 +16,8 @@ import (
 )
 
 func testJob() tracking.Job {
-	return tracking.Job{ID: "job/1", Action: tracking.ActionFulfil, Purchase: "p-1", Merchant: "a-1", StripeAccount: "acct_1", Kind: tracking.Legacy, Key: "order 1",
+	return tracking.Job{ID: "job/1", Action: tracking.ActionFulfil, Purchase: "p-1", Merchant: "a-1",
+		StripeAccount: "acct_1", Kind: tracking.Legacy, Key: "order 1",
 		Reason: "paid pi_1", At: time.Date(2026, 3, 15, 10, 30, 0, 0, time.UTC)}
 }
 
@@ -39,7 +40,8 @@ func TestCommand_GetsTheJobAndNoSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`{"id":"job/1","action":"fulfil","purchase":"p-1","account":"a-1","stripe_account":"acct_1","kind":"legacy","key":"order 1","reason":"paid pi_1","at":"2026-03-15T10:30:00Z"}` + "\n",
-		"DUESDAY_ACTION=fulfil\n", "DUESDAY_PURCHASE=p-1\n", "DUESDAY_KEY=order 1\n", "DUESDAY_ACCOUNT=a-1\n", "DUESDAY_STRIPE_ACCOUNT=acct_1\n", "DUESDAY_JOB_ID=job/1\n", "HOME=", "PATH="} {
+		"DUESDAY_ACTION=fulfil\n", "DUESDAY_PURCHASE=p-1\n", "DUESDAY_KEY=order 1\n", "DUESDAY_ACCOUNT=a-1\n",
+		"DUESDAY_STRIPE_ACCOUNT=acct_1\n", "DUESDAY_JOB_ID=job/1\n", "HOME=", "PATH="} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("no %q in %s", want, b)
 		}
@@ -80,7 +82,8 @@ func TestCommand_HasALimit(t *testing.T) {
 	c := testCommand(t, "echo begun; sleep 600")
 	c.limit = 50 * time.Millisecond
 	err := c.Do(t.Context(), testJob())
-	if err == nil || !strings.Contains(err.Error(), "did not end within 50ms and was killed") || errors.Is(err, outbox.ErrPermanent) {
+	if err == nil || !strings.Contains(err.Error(), "did not end within 50ms and was killed") ||
+		errors.Is(err, outbox.ErrPermanent) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -33,7 +33,8 @@ func (d *drain) repeat(ctx context.Context, stop <-chan struct{}) {
 		case err != nil && ctx.Err() == nil:
 			d.log.Error("draining the "+d.name+" failed and is tried again", "error", err)
 		case r.Failed+r.Dead > 0:
-			d.log.Warn("some "+d.name+" could not be dealt with", "done", r.Delivered, "later", r.Failed, "given_up", r.Dead, "see", d.see)
+			d.log.Warn("some "+d.name+" could not be dealt with", "done", r.Delivered, "later", r.Failed, "given_up", r.Dead,
+				"see", d.see)
 		}
 		select {
 		case <-stop:

@@ -59,7 +59,8 @@ func New(o Options) (*Server, error) {
 	}
 	s.addHook(HookPath, false, o.WebhookSecrets, poll)
 	s.addHook(ConnectPath, true, o.ConnectSecrets, poll)
-	s.handler, err = httpapi.New(httpapi.Options{Inbox: o.Service, Shop: o.Service, Ledger: o.Service, Registry: o.Service, Backlog: o.Service,
+	s.handler, err = httpapi.New(httpapi.Options{Inbox: o.Service, Shop: o.Service, Ledger: o.Service,
+		Registry: o.Service, Backlog: o.Service,
 		Verify: event.Verify, Hooks: s.hooks, Key: o.APIKey, Now: o.Now, Log: o.Log, Ready: o.Ready})
 	if err != nil || o.PollEvery == 0 {
 		return s, err
@@ -68,7 +69,8 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.poller = poller.New(poller.Options{Ledger: o.Service, Sender: sender, Lister: o.Lister, Now: o.Now, Log: o.Log, Interval: o.PollEvery})
+	s.poller = poller.New(poller.Options{Ledger: o.Service, Sender: sender, Lister: o.Lister, Now: o.Now, Log: o.Log,
+		Interval: o.PollEvery})
 	return s, nil
 }
 
@@ -92,8 +94,10 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	draining, finish := context.WithCancel(context.WithoutCancel(ctx))
 	defer finish()
 	stop := make(chan struct{})
-	events := drain{name: "events", see: "duesday event list --waiting", run: s.o.Service.DrainInbox, wake: make(chan struct{}, 1), log: s.o.Log}
-	actions := drain{name: "jobs", see: "duesday job list", run: s.o.Service.Deliver, wake: make(chan struct{}, 1), log: s.o.Log}
+	events := drain{name: "events", see: "duesday event list --waiting", run: s.o.Service.DrainInbox,
+		wake: make(chan struct{}, 1), log: s.o.Log}
+	actions := drain{name: "jobs", see: "duesday job list", run: s.o.Service.Deliver, wake: make(chan struct{}, 1),
+		log: s.o.Log}
 	var running sync.WaitGroup
 	running.Go(func() { wakeAll(stop, s.o.Service.Wake(), events.wake, actions.wake) })
 	running.Go(func() { events.repeat(draining, stop) })

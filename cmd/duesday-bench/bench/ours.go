@@ -39,7 +39,8 @@ func OpenOurs(ctx context.Context, dir string, cacheBytes int64) (*Ours, error) 
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	e, err := engine.Open(ctx, engine.Options{Store: s, Tables: tables, Processor: box, Now: now, Config: engine.DefaultConfig()})
+	e, err := engine.Open(ctx, engine.Options{Store: s, Tables: tables, Processor: box, Now: now,
+		Config: engine.DefaultConfig()})
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -83,7 +84,8 @@ func (o *Ours) Load(ctx context.Context, n, days, workers int) (float64, error) 
 
 // Pay runs the payment job of the day for the time given and returns how many it charged
 // and how long that took: a run that is stopped finishes what it has begun.
-func (o *Ours) Pay(ctx context.Context, day civil.Date, workers int, length time.Duration) (charged int, took time.Duration, err error) {
+func (o *Ours) Pay(ctx context.Context, day civil.Date, workers int, length time.Duration) (charged int,
+	took time.Duration, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if length > 0 {

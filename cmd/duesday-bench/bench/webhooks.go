@@ -53,7 +53,8 @@ func OpenWebhooks(ctx context.Context, dir string, cacheBytes int64) (*Webhooks,
 	if err != nil {
 		return nil, err
 	}
-	w := &Webhooks{store: s, key: secret.New("whsec_of_the_benchmark"), stop: func() {}, served: make(chan error, 1), base: time.Now()}
+	w := &Webhooks{store: s, key: secret.New("whsec_of_the_benchmark"), stop: func() {}, served: make(chan error, 1),
+		base: time.Now()}
 	if err := w.open(ctx, tables); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -64,18 +65,21 @@ func (w *Webhooks) open(ctx context.Context, tables schema.Tables) (err error) {
 	if w.templates, err = templates(ctx); err != nil {
 		return err
 	}
-	w.service, err = tracking.Open(ctx, tracking.Options{Store: w.store, Tables: tables, Installation: installation, Own: "acct_" + idTail,
+	w.service, err = tracking.Open(ctx, tracking.Options{Store: w.store, Tables: tables, Installation: installation,
+		Own:    "acct_" + idTail,
 		Decode: event.Decode, Finder: nobody{}, Seller: nobody{}})
 	if err != nil {
 		return err
 	}
 	for n := range hookAccounts {
-		if _, err := w.service.Register(ctx, fmt.Sprintf("00000000-0000-4000-8000-%012d", n), stripeID("acct", n)); err != nil {
+		if _, err := w.service.Register(ctx, fmt.Sprintf("00000000-0000-4000-8000-%012d", n),
+			stripeID("acct", n)); err != nil {
 			return err
 		}
 	}
-	h, err := httpapi.New(httpapi.Options{Inbox: w.service, Shop: w.service, Ledger: w.service, Registry: w.service, Verify: event.Verify,
-		Hooks: []httpapi.Hook{{Path: hookPath, Connect: true, Secrets: []secret.Text{w.key}}}})
+	h, err := httpapi.New(httpapi.Options{Inbox: w.service, Shop: w.service, Ledger: w.service, Registry: w.service,
+		Verify: event.Verify,
+		Hooks:  []httpapi.Hook{{Path: hookPath, Connect: true, Secrets: []secret.Text{w.key}}}})
 	if err != nil {
 		return err
 	}
@@ -131,7 +135,8 @@ func (w *Webhooks) sell(ctx context.Context, kind tracking.Kind, list *[]string,
 		if i >= n || ctx.Err() != nil {
 			return false, ctx.Err()
 		}
-		o := tracking.Order{Merchant: fmt.Sprintf("00000000-0000-4000-8000-%012d", i%hookAccounts), Kind: kind, Key: fmt.Sprint(kind, i),
+		o := tracking.Order{Merchant: fmt.Sprintf("00000000-0000-4000-8000-%012d", i%hookAccounts), Kind: kind,
+			Key:      fmt.Sprint(kind, i),
 			Customer: stripeID("cus", i), Amount: 4900, Currency: "USD"}
 		if kind == tracking.Subscribe {
 			o.Amount, o.Currency, o.Price, o.PaymentMethod = 0, "", "price_"+idTail, "pm_"+idTail
@@ -149,7 +154,8 @@ func (w *Webhooks) sell(ctx context.Context, kind tracking.Kind, list *[]string,
 // Run sends the prepared events over so many connections, each waiting for its answer before
 // the next, for the time given or until all are sent. It returns how long each took, in order
 // of that. Every one has to be applied.
-func (w *Webhooks) Run(ctx context.Context, connections int, length time.Duration) (units int, took []time.Duration, err error) {
+func (w *Webhooks) Run(ctx context.Context, connections int, length time.Duration) (units int, took []time.Duration,
+	err error) {
 	clients := make([]*hookClient, connections)
 	for i := range clients {
 		if clients[i], err = newHookClient(ctx, w.address, w.templates, w.head()); err != nil {
@@ -200,7 +206,8 @@ func (nobody) Sell(_ context.Context, o tracking.Order, _ bool) (tracking.Sale, 
 	if err != nil {
 		return tracking.Sale{}, err
 	}
-	payment := tracking.Object{Kind: tracking.KindPayment, ID: stripeID("pi", n), Status: "requires_payment_method", Tag: o.Tag, Fetched: true,
+	payment := tracking.Object{Kind: tracking.KindPayment, ID: stripeID("pi", n), Status: "requires_payment_method",
+		Tag: o.Tag, Fetched: true,
 		Amount: 4900, Currency: "USD", Customer: o.Customer, InvoiceTold: true}
 	if o.Kind == tracking.Legacy {
 		return tracking.Sale{Objects: []tracking.Object{payment}, Customer: o.Customer}, nil
@@ -208,7 +215,8 @@ func (nobody) Sell(_ context.Context, o tracking.Order, _ bool) (tracking.Sale, 
 	payment.ID, payment.Status = stripeID("pi", 2*firstInvoice+n), "succeeded"
 	payment.Subscription, payment.Invoice = stripeID("sub", n), stripeID("in", n)
 	return tracking.Sale{Customer: o.Customer, Objects: []tracking.Object{payment,
-		{Kind: tracking.KindSubscription, ID: payment.Subscription, Status: "active", Tag: o.Tag, Fetched: true, Customer: o.Customer}}}, nil
+		{Kind: tracking.KindSubscription, ID: payment.Subscription, Status: "active", Tag: o.Tag, Fetched: true,
+			Customer: o.Customer}}}, nil
 }
 
 // firstInvoice is the number of the first invoice that events are about, and of its payment: above

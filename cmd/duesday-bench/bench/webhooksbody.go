@@ -68,29 +68,35 @@ func templates(ctx context.Context) ([]template, error) {
 	fake := stripefake.New(stripefake.Options{Connected: []string{account}})
 	a := asker{ctx: ctx, fake: fake, account: account}
 	tag := func(kind tracking.Kind) []string {
-		return []string{"metadata[" + tracking.MetaInstallation + "]", installation, "metadata[" + tracking.MetaPurchase + "]", purchase,
+		return []string{"metadata[" + tracking.MetaInstallation + "]", installation, "metadata[" + tracking.MetaPurchase +
+			"]", purchase,
 			"metadata[" + tracking.MetaKind + "]", string(kind)}
 	}
 	customer := a.post("customers", "email", "buyer@example.com", "name", "B. Uyer", "payment_method", "pm_card_visa")
 	method := a.post("payment_methods/pm_card_visa/attach", "customer", customer)
-	payment := a.post("payment_intents", append(tag(tracking.Legacy), "amount", "4900", "currency", "usd", "customer", customer, "payment_method", method,
+	payment := a.post("payment_intents", append(tag(tracking.Legacy), "amount", "4900", "currency", "usd", "customer",
+		customer, "payment_method", method,
 		"payment_method_types[0]", "card", "confirm", "true")...)
-	price := a.post("prices", "currency", "usd", "unit_amount", "4900", "recurring[interval]", "month", "product", a.post("products", "name", "A plan"))
-	subscription := a.post("subscriptions", append(tag(tracking.Subscribe), "customer", customer, "default_payment_method", method, "items[0][price]", price)...)
+	price := a.post("prices", "currency", "usd", "unit_amount", "4900", "recurring[interval]", "month", "product",
+		a.post("products", "name", "A plan"))
+	subscription := a.post("subscriptions",
+		append(tag(tracking.Subscribe), "customer", customer, "default_payment_method", method, "items[0][price]", price)...)
 	a.post("subscriptions/"+subscription, "description", "renewed")
 	if a.err != nil {
 		return nil, errors.Join(fmt.Errorf("bodies of events: %w", a.err), fake.Close())
 	}
 	bodies := map[string][]byte{}
 	for _, e := range fake.Events(account, false, bodyVersion) {
-		if bytes.Contains(e.Body, []byte(payment)) || bytes.Contains(e.Body, []byte(subscription)) { // not the subscription's own payment
+		// not the subscription's own payment
+		if bytes.Contains(e.Body, []byte(payment)) || bytes.Contains(e.Body, []byte(subscription)) {
 			bodies[e.Type] = e.Body
 		}
 	}
 	var list []template
 	for _, typ := range eventTypes {
-		t, err := newTemplate(bodies[typ], map[slot]string{slotAccount: account, slotPurchase: purchase, slotCustomer: customer,
-			slotPayment: payment, slotSubscription: subscription})
+		t, err := newTemplate(bodies[typ], map[slot]string{slotAccount: account, slotPurchase: purchase,
+			slotCustomer: customer,
+			slotPayment:  payment, slotSubscription: subscription})
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", typ, err), fake.Close())
 		}
@@ -148,7 +154,8 @@ func newTemplate(body []byte, values map[slot]string) (template, error) {
 			}
 		}
 	}
-	t.at[slotCreated] = []int{bytes.Index(body, []byte(`"created": `+string(e.Created))) + len(`"created": `)} // the event's own comes first
+	// the event's own comes first
+	t.at[slotCreated] = []int{bytes.Index(body, []byte(`"created": `+string(e.Created))) + len(`"created": `)}
 	return t, nil
 }
 
@@ -169,7 +176,8 @@ func (a *asker) post(path string, params ...string) (id string) {
 	for i := 0; i < len(params); i += 2 {
 		form.Set(params[i], params[i+1])
 	}
-	r, err := http.NewRequestWithContext(a.ctx, http.MethodPost, "http://localhost/v1/"+path, strings.NewReader(form.Encode()))
+	r, err := http.NewRequestWithContext(a.ctx, http.MethodPost, "http://localhost/v1/"+path,
+		strings.NewReader(form.Encode()))
 	if err != nil {
 		a.err = err
 		return ""

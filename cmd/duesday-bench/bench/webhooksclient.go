@@ -30,10 +30,13 @@ func newHookClient(ctx context.Context, address string, list []template, signatu
 	}
 	c := &hookClient{conn: conn, in: bufio.NewReaderSize(conn, 4<<10)}
 	for _, t := range list {
-		head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nAccept: */*; q=0.5, application/xml\r\nCache-Control: no-cache\r\nContent-Length: %d\r\n"+
-			"Content-Type: application/json; charset=utf-8\r\nUser-Agent: Stripe/1.0 (+https://stripe.com/docs/webhooks)\r\nStripe-Signature: %s", hookPath, address, len(t.body), signature)
+		head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nAccept: */*; q=0.5, application/xml\r\nCache-Control: "+
+			"no-cache\r\nContent-Length: %d\r\n"+
+			"Content-Type: application/json; charset=utf-8\r\nUser-Agent: Stripe/1.0 "+
+			"(+https://stripe.com/docs/webhooks)\r\nStripe-Signature: %s", hookPath, address, len(t.body), signature)
 		request := fmt.Appendf(nil, "%s%*s\r\n\r\n%s", head, hex.EncodedLen(len(mac{})), "", t.body)
-		c.copies, c.signed, c.bodies = append(c.copies, request), append(c.signed, len(head)), append(c.bodies, len(request)-len(t.body))
+		c.copies, c.signed, c.bodies = append(c.copies, request), append(c.signed, len(head)),
+			append(c.bodies, len(request)-len(t.body))
 	}
 	return c, nil
 }

@@ -10,7 +10,8 @@ import (
 // load has the workers do units, numbered from 0, for the time given, or until one is told that
 // there are no more, or fails. It returns how many were done, and how long each took, in order
 // of that.
-func load(workers int, length time.Duration, do func(worker, i int) (more bool, err error)) (units int, took []time.Duration, err error) {
+func load(workers int, length time.Duration, do func(worker, i int) (more bool, err error)) (units int,
+	took []time.Duration, err error) {
 	var (
 		next atomic.Int64
 		stop atomic.Bool

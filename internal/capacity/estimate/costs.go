@@ -40,10 +40,11 @@ type Line struct {
 // Costs are the units of everything that happens to a subscription, measured on the real
 // engine in its second period.
 type Costs struct {
-	Subscriptions int         `json:"subscriptions"`
-	Created       Cost        `json:"created"`        // per subscription imported
-	Reminder      Cost        `json:"reminder"`       // per reminder, mail and all
-	Paid          Cost        `json:"paid_period"`    // per period paid, from FIND to the mail, and the look back of later runs
+	Subscriptions int  `json:"subscriptions"`
+	Created       Cost `json:"created"`  // per subscription imported
+	Reminder      Cost `json:"reminder"` // per reminder, mail and all
+	// per period paid, from FIND to the mail, and the look back of later runs
+	Paid          Cost        `json:"paid_period"`
 	Declined      Cost        `json:"declined"`       // per first attempt that is declined, mail and all
 	DeclinedAgain Cost        `json:"retry_declined"` // per later attempt
 	Row           Cost        `json:"due_row"`        // per row that a job finds, before it is read
@@ -82,7 +83,8 @@ func Measure(ctx context.Context, o Options) (*Costs, error) {
 			return nil, err
 		}
 		if padding = o.ItemBytes - one.SubscriptionBytes(); padding < 0 {
-			return nil, fmt.Errorf("a subscription of %d bytes: it has %d by itself, and cannot be smaller", o.ItemBytes, one.SubscriptionBytes())
+			return nil, fmt.Errorf("a subscription of %d bytes: it has %d by itself, and cannot be smaller", o.ItemBytes,
+				one.SubscriptionBytes())
 		}
 	}
 	c := &Costs{Subscriptions: o.Subscriptions}
@@ -128,7 +130,8 @@ func (c *Costs) measurePaid(ctx context.Context, padding int) error {
 	if err != nil {
 		return err
 	}
-	c.Day = cost("a day on which nothing is due", 1, part{quiet.reminders, always("REMINDERS")}, part{quiet.payments, always("PAYMENTS")}, part{quiet.mail, always("MAIL")})
+	c.Day = cost("a day on which nothing is due", 1, part{quiet.reminders, always("REMINDERS")},
+		part{quiet.payments, always("PAYMENTS")}, part{quiet.mail, always("MAIL")})
 	if err := w.pass(ctx, second.AddDays(-7)); err != nil {
 		return err
 	}
@@ -144,7 +147,8 @@ func (c *Costs) measurePaid(ctx context.Context, padding int) error {
 		return err
 	}
 	if reminding.reminded != c.Subscriptions || paying.paid != c.Subscriptions {
-		return fmt.Errorf("of %d subscriptions %d were reminded and %d paid", c.Subscriptions, reminding.reminded, paying.paid)
+		return fmt.Errorf("of %d subscriptions %d were reminded and %d paid", c.Subscriptions, reminding.reminded,
+			paying.paid)
 	}
 	found := paying.payments.Since(quiet.payments)
 	later := make(capacity.Usage)
@@ -155,11 +159,14 @@ func (c *Costs) measurePaid(ctx context.Context, padding int) error {
 		}
 		later = later.Plus(d.payments)
 	}
-	c.Reminder = cost("a reminder", n, part{reminding.reminders.Since(quiet.reminders), reminderStep}, part{reminding.mail.Since(quiet.mail), mailStep})
-	c.Paid = cost("a paid period", n, part{found, paymentStep}, part{paying.mail.Since(quiet.mail), mailStep}, part{later, gateStep})
+	c.Reminder = cost("a reminder", n, part{reminding.reminders.Since(quiet.reminders), reminderStep},
+		part{reminding.mail.Since(quiet.mail), mailStep})
+	c.Paid = cost("a paid period", n, part{found, paymentStep}, part{paying.mail.Since(quiet.mail), mailStep},
+		part{later, gateStep})
 	c.Row = cost("a due row, found", n, part{found, findStep})
 	c.Lease = cost("a share of a run, leased: one date and shard", 1, part{found, leaseStep})
-	c.Dates = append(hottest(reminding.reminderRows, n, func(capacity.Partition) string { return "the reminder date, as reminders are sent" }),
+	c.Dates = append(hottest(reminding.reminderRows, n,
+		func(capacity.Partition) string { return "the reminder date, as reminders are sent" }),
 		hottest(paying.paymentRows, n, func(p capacity.Partition) string {
 			switch {
 			case p.Index == schema.ReminderIndex:
@@ -174,7 +181,8 @@ func (c *Costs) measurePaid(ctx context.Context, padding int) error {
 
 // hottest returns the partitions that each of n periods has written to, in the order of their
 // keys.
-func hottest(rows map[capacity.Partition]capacity.Units, n float64, name func(capacity.Partition) string) (dates []DateUnits) {
+func hottest(rows map[capacity.Partition]capacity.Units, n float64,
+	name func(capacity.Partition) string) (dates []DateUnits) {
 	partitions := slices.SortedFunc(maps.Keys(rows), func(a, b capacity.Partition) int {
 		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Key, b.Key))
 	})

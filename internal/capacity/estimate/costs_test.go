@@ -20,7 +20,8 @@ func TestMeasure(t *testing.T) {
 		cost         Cost
 		write, reads float64 // reads of single items, without the shares of pages
 	}{
-		{c.Created, 6, 0}, {c.Reminder, 6, 2}, {c.Paid, 11, 4}, {c.Declined, 8, 1}, {c.DeclinedAgain, 7, 1}, {c.Row, 0, 0}, {c.Day, 2, 63}, {c.Lease, 2, 1},
+		{c.Created, 6, 0}, {c.Reminder, 6, 2}, {c.Paid, 11, 4}, {c.Declined, 8, 1}, {c.DeclinedAgain, 7, 1}, {c.Row, 0, 0},
+		{c.Day, 2, 63}, {c.Lease, 2, 1},
 	} {
 		if u := w.cost.Units; u.Write != w.write || math.Floor(u.Read) != w.reads {
 			t.Errorf("%s: %v; want %g write units and %g reads", w.cost.Name, u, w.write, w.reads)
@@ -40,7 +41,8 @@ func TestMeasure(t *testing.T) {
 	for _, l := range c.Paid.Lines {
 		steps = append(steps, l.Step)
 	}
-	if want := []string{stepFind, stepRead, stepBind, stepSettle, stepMail, stepLookBack}; !slices.Equal(slices.Compact(steps), want) {
+	if want := []string{stepFind, stepRead, stepBind, stepSettle, stepMail,
+		stepLookBack}; !slices.Equal(slices.Compact(steps), want) {
 		t.Errorf("steps %v, want %v", slices.Compact(steps), want)
 	}
 	for _, l := range c.Day.Lines {
@@ -105,7 +107,8 @@ func costs() *Costs {
 			{Step: stepSettle, Index: "GSI-2", Item: itemSubscription, Units: capacity.Units{Write: 3}}}},
 		Reminder: Cost{Units: capacity.Units{Read: 1, Write: 5}},
 		Day:      Cost{Units: capacity.Units{Read: 50, Write: 2}},
-		Dates:    []DateUnits{{"GSI-1", "a date", capacity.Units{Write: 1}}, {"GSI-2", "another", capacity.Units{Write: 2, Read: 0.1}}},
+		Dates: []DateUnits{{"GSI-1", "a date", capacity.Units{Write: 1}},
+			{"GSI-2", "another", capacity.Units{Write: 2, Read: 0.1}}},
 	}
 }
 
@@ -114,14 +117,17 @@ func TestPlanPeak(t *testing.T) {
 	if p.Due != 180_000 || p.Hours != 2 || !p.Fits || p.Shards != 1 {
 		t.Errorf("%+v", p)
 	}
-	if p.Day != (capacity.Units{Read: 720_050, Write: 1_800_002}) || p.PerSecond != (capacity.Units{Read: 100, Write: 250}) {
+	if p.Day != (capacity.Units{Read: 720_050, Write: 1_800_002}) ||
+		p.PerSecond != (capacity.Units{Read: 100, Write: 250}) {
 		t.Errorf("day %v, a second %v", p.Day, p.PerSecond)
 	}
 	if p.Month != (capacity.Units{Read: 900_000*5 + 1500, Write: 900_000*15 + 60}) {
 		t.Errorf("month %v", p.Month)
 	}
-	for what, want := range map[string]float64{"periods due on the peak day": 180_000, "  of these in the table recurring-payments": 125,
-		"  of these in the table outbox": 50, "  of these in GSI-2": 75, "write units a second on GSI-2, another": 50} {
+	for what, want := range map[string]float64{"periods due on the peak day": 180_000,
+		"  of these in the table recurring-payments": 125,
+		"  of these in the table outbox":             50, "  of these in GSI-2": 75,
+		"write units a second on GSI-2, another": 50} {
 		if i := slices.IndexFunc(p.Sums, func(s Sum) bool { return s.What == what }); i < 0 || p.Sums[i].Value != want {
 			t.Errorf("%q: want %g in %+v", what, want, p.Sums)
 		}
@@ -135,11 +141,13 @@ func TestPlanPeak_ShardsAndRates(t *testing.T) {
 		fits   bool
 		rate   float64 // needed
 	}{
-		"500/s fill a partition":  {PeakOptions{Subscriptions: 1_800_000, Share: 1, ChargeRate: 500}, 1, true, 500},
-		"one more does not fit":   {PeakOptions{Subscriptions: 1_800_000, Share: 1, ChargeRate: 501}, 2, true, 501},
-		"the hours make the rate": {PeakOptions{Subscriptions: 18_000_000, Share: 0.5, ChargeRate: 5000, Hours: 1}, 5, true, 2500},
-		"more than is allowed":    {PeakOptions{Subscriptions: 18_000_000, Share: 0.5, ChargeRate: 25, Hours: 1}, 5, false, 2500},
-		"more than a day":         {PeakOptions{Subscriptions: 4_320_000, Share: 1, ChargeRate: 25}, 1, false, 50},
+		"500/s fill a partition": {PeakOptions{Subscriptions: 1_800_000, Share: 1, ChargeRate: 500}, 1, true, 500},
+		"one more does not fit":  {PeakOptions{Subscriptions: 1_800_000, Share: 1, ChargeRate: 501}, 2, true, 501},
+		"the hours make the rate": {PeakOptions{Subscriptions: 18_000_000, Share: 0.5, ChargeRate: 5000, Hours: 1}, 5, true,
+			2500},
+		"more than is allowed": {PeakOptions{Subscriptions: 18_000_000, Share: 0.5, ChargeRate: 25, Hours: 1}, 5, false,
+			2500},
+		"more than a day": {PeakOptions{Subscriptions: 4_320_000, Share: 1, ChargeRate: 25}, 1, false, 50},
 	} {
 		p := PlanPeak(costs(), c.o)
 		if p.Shards != c.shards || p.Fits != c.fits || math.Abs(p.RateNeeded()-c.rate) > 1e-6 {
@@ -149,7 +157,8 @@ func TestPlanPeak_ShardsAndRates(t *testing.T) {
 }
 
 func TestNumber(t *testing.T) {
-	for x, want := range map[float64]string{0: "0", 0.5: "0.5", 12.345: "12.35", 999: "999", 1000: "1,000", 1234567.1: "1,234,567.1", -1000: "-1,000", 100: "100"} {
+	for x, want := range map[float64]string{0: "0", 0.5: "0.5", 12.345: "12.35", 999: "999", 1000: "1,000",
+		1234567.1: "1,234,567.1", -1000: "-1,000", 100: "100"} {
 		if got := Number(x); got != want {
 			t.Errorf("Number(%v) = %q, want %q", x, got, want)
 		}

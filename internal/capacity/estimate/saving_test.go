@@ -31,8 +31,9 @@ func TestWhatWouldSave(t *testing.T) {
 	recurring, mails := tables.RecurringPayments.Name, tables.Outbox.Name
 	make1 := func(pk, sk, next, reminder string, bytes int) store.Item {
 		it := store.NewItem()
-		for name, value := range map[string]string{schema.PK: pk, schema.SK: sk, schema.NextPaymentDate: next, schema.NextReminderDate: reminder,
-			schema.LastPaymentDate: "2026-01-15T06:00:00.000Z", schema.LastReminderDate: "2026-01-08T06:00:00.000Z"} {
+		for name, value := range map[string]string{schema.PK: pk, schema.SK: sk, schema.NextPaymentDate: next,
+			schema.NextReminderDate: reminder,
+			schema.LastPaymentDate:  "2026-01-15T06:00:00.000Z", schema.LastReminderDate: "2026-01-08T06:00:00.000Z"} {
 			if value != "" {
 				it.Set(name, store.S(value))
 			}
@@ -59,7 +60,8 @@ func TestWhatWouldSave(t *testing.T) {
 		{"mail from a stream of changes", [][]store.Write{{bind}, {settle, receipt}}, 8},
 		{"the receipt after the settling", [][]store.Write{{bind}, {settle, mail}, {receipt}, {sent}}, 10},
 		{"no index of reminders", [][]store.Write{{bind}, {sub(next, "", 0), receipt, mail}, {sent}}, 10},
-		{"receipt and mail in the subscription", [][]store.Write{{bind}, {sub(next, reminder, 250)}, {sub(next, reminder, 150)}}, 6},
+		{"receipt and mail in the subscription",
+			[][]store.Write{{bind}, {sub(next, reminder, 250)}, {sub(next, reminder, 150)}}, 6},
 		{"not bound", [][]store.Write{{settle, receipt, mail}, {sent}}, 10},
 		{"above 1 KB", [][]store.Write{{sub(due, "", 500)}, {sub(next, reminder, 500), receipt, mail}, {sent}}, 14},
 	} {

@@ -74,7 +74,8 @@ func openWorld(ctx context.Context) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.meter, err = capacity.NewMeter(s, capacity.Options{Tables: w.tables.All(), TokenBytes: capacity.TokenBytes, Name: w.kindOfItem}); err != nil {
+	if w.meter, err = capacity.NewMeter(s, capacity.Options{Tables: w.tables.All(), TokenBytes: capacity.TokenBytes,
+		Name: w.kindOfItem}); err != nil {
 		return nil, err
 	}
 	box, err := sandbox.Open("", sandbox.Options{Now: clock})
@@ -84,8 +85,9 @@ func openWorld(ctx context.Context) (*world, error) {
 	if err := w.identify(ctx); err != nil {
 		return nil, err
 	}
-	w.engine, err = engine.Open(ctx, engine.Options{Store: w.meter, Tables: w.tables, Processor: box, Now: clock, Config: engine.DefaultConfig(),
-		Lease: engine.DefaultLease})
+	w.engine, err = engine.Open(ctx, engine.Options{Store: w.meter, Tables: w.tables, Processor: box, Now: clock,
+		Config: engine.DefaultConfig(),
+		Lease:  engine.DefaultLease})
 	if err != nil {
 		return nil, err
 	}
@@ -97,10 +99,12 @@ func openWorld(ctx context.Context) (*world, error) {
 // from it, and how full the pages of the outbox are.
 func (w *world) identify(ctx context.Context) error {
 	text := func(name, value string) store.Attribute { return store.Attribute{Name: name, Value: store.S(value)} }
-	return w.meter.Commit(ctx, store.Put(w.tables.RecurringPayments.Name, store.NewItem(text(schema.PK, "META"), text(schema.SK, "META"),
-		text(schema.Installation, "MEASUREDINSTALLATIONABCDEF"), text(schema.CreatedDate, w.now.Format("2006-01-02T15:04:05.000Z")),
-		store.Attribute{Name: schema.Format, Value: store.Int(1)}, store.Attribute{Name: schema.Shards, Value: store.Int(1)},
-		store.Attribute{Name: schema.Charging, Value: store.Bool(true)})))
+	return w.meter.Commit(ctx, store.Put(w.tables.RecurringPayments.Name,
+		store.NewItem(text(schema.PK, "META"), text(schema.SK, "META"),
+			text(schema.Installation, "MEASUREDINSTALLATIONABCDEF"),
+			text(schema.CreatedDate, w.now.Format("2006-01-02T15:04:05.000Z")),
+			store.Attribute{Name: schema.Format, Value: store.Int(1)}, store.Attribute{Name: schema.Shards, Value: store.Int(1)},
+			store.Attribute{Name: schema.Charging, Value: store.Bool(true)})))
 }
 
 // nowhere takes every mail.
@@ -130,7 +134,8 @@ func (w *world) load(ctx context.Context, n int, due civil.Date, method string, 
 // A dayUsage is what one day's jobs consumed.
 type dayUsage struct {
 	reminders, payments, mail capacity.Usage
-	reminderRows, paymentRows map[capacity.Partition]capacity.Units // what the jobs consumed on the partitions of the indexes
+	// what the jobs consumed on the partitions of the indexes
+	reminderRows, paymentRows map[capacity.Partition]capacity.Units
 	paid, declined, reminded  int
 }
 
@@ -153,8 +158,10 @@ func (w *world) day(ctx context.Context) (d dayUsage, err error) {
 	if report, err := w.mail.Drain(ctx, 1); err != nil || report.Failed+report.Dead > 0 {
 		return d, errors.Join(err, fmt.Errorf("%d mails were not delivered", report.Failed+report.Dead))
 	}
-	d.reminders, d.payments, d.mail = afterReminders.Since(before), afterPayments.Since(afterReminders), w.meter.Usage().Since(afterPayments)
-	d.paid, d.declined, d.reminded = payments.Counts[engine.OutcomePaid], payments.Counts[engine.OutcomeRetry], reminders.Sent
+	d.reminders, d.payments, d.mail = afterReminders.Since(before), afterPayments.Since(afterReminders),
+		w.meter.Usage().Since(afterPayments)
+	d.paid, d.declined, d.reminded = payments.Counts[engine.OutcomePaid], payments.Counts[engine.OutcomeRetry],
+		reminders.Sent
 	w.now = w.now.AddDate(0, 0, 1)
 	return d, nil
 }
