@@ -26,10 +26,9 @@ const (
 	dialTimeout = 5 * time.Second
 )
 
-// A Client is the API of a server elsewhere, used as the tracking.Service that it has open:
-// with the same errors, by errors.Is and errors.As, as far as their callers tell them apart.
-// Any other is a StatusError, or says that there was no answer: then what became of the
-// request is not known. It is safe for concurrent use.
+// A Client has the methods of the tracking.Service behind a server elsewhere, with the same errors
+// by errors.Is and errors.As. Any other error is a StatusError, or there was no answer: the outcome
+// of the request is then unknown. It is safe for concurrent use.
 type Client struct {
 	base    string // without a slash at the end
 	key     secret.Text
@@ -52,7 +51,7 @@ func NewClient(base string, key secret.Text, h *http.Client) (*Client, error) {
 }
 
 // checkAddress wants an http or https address and nothing in it but a place. Its errors do
-// not repeat what was given, in which a password may be.
+// not repeat the address: it may have a password.
 func checkAddress(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" ||
@@ -75,11 +74,11 @@ func plain(h *http.Client) *http.Client {
 	return &own
 }
 
-// Close lets go of idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// CreatePurchase is that of tracking.Service. Without an answer the order may or may not have
-// been carried out: repeat it with the same key.
+// CreatePurchase does the same as the method of tracking.Service. Without an answer the order may
+// have been carried out: repeat it with the same key.
 func (c *Client) CreatePurchase(ctx context.Context, o tracking.Order) (*tracking.Created, error) {
 	if !idempotencyForm.MatchString(o.Key) {
 		return nil, &tracking.FieldError{Field: "key", Problem: "want 1 to 255 printable ASCII characters"}
@@ -91,12 +90,12 @@ func (c *Client) CreatePurchase(ctx context.Context, o tracking.Order) (*trackin
 	return f.created()
 }
 
-// Purchases is that of tracking.Service.
+// Purchases does the same as the method of tracking.Service.
 func (c *Client) Purchases(ctx context.Context, account string) iter.Seq2[*tracking.Purchase, error] {
 	return list(ctx, c, "/v1/purchases?"+url.Values{"account": {account}}.Encode(), same[tracking.Purchase])
 }
 
-// Timeline is that of tracking.Service.
+// Timeline does the same as the method of tracking.Service.
 func (c *Client) Timeline(ctx context.Context, purchase string) (*tracking.Timeline, error) {
 	if err := checkNames(purchase); err != nil {
 		return nil, err
@@ -104,12 +103,12 @@ func (c *Client) Timeline(ctx context.Context, purchase string) (*tracking.Timel
 	return call[tracking.Timeline](ctx, c, http.MethodGet, "/v1/purchases/"+purchase, nil)
 }
 
-// Payments is that of tracking.Service.
+// Payments does the same as the method of tracking.Service.
 func (c *Client) Payments(ctx context.Context, account string) iter.Seq2[*tracking.Payment, error] {
 	return list(ctx, c, "/v1/payments?"+url.Values{"account": {account}}.Encode(), same[tracking.Payment])
 }
 
-// Payment is that of tracking.Service.
+// Payment does the same as the method of tracking.Service.
 func (c *Client) Payment(ctx context.Context, stripeAccount, id string) (*tracking.Payment, error) {
 	if err := checkNames(stripeAccount, id); err != nil {
 		return nil, err
@@ -117,7 +116,7 @@ func (c *Client) Payment(ctx context.Context, stripeAccount, id string) (*tracki
 	return call[tracking.Payment](ctx, c, http.MethodGet, "/v1/payments/"+stripeAccount+"/"+id, nil)
 }
 
-// Events is that of tracking.Service.
+// Events does the same as the method of tracking.Service.
 func (c *Client) Events(ctx context.Context, q tracking.EventQuery) iter.Seq2[tracking.EventRow, error] {
 	values := url.Values{}
 	set := func(name, value string) {
@@ -145,12 +144,12 @@ func formatInstant(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// Waiting is that of tracking.Service.
+// Waiting does the same as the method of tracking.Service.
 func (c *Client) Waiting(ctx context.Context) iter.Seq2[*tracking.Event, error] {
 	return list(ctx, c, "/internal/events/waiting", (*eventForm).event)
 }
 
-// Event is that of tracking.Service.
+// Event does the same as the method of tracking.Service.
 func (c *Client) Event(ctx context.Context, id string) (*tracking.Event, error) {
 	if err := checkNames(id); err != nil {
 		return nil, err
@@ -162,7 +161,7 @@ func (c *Client) Event(ctx context.Context, id string) (*tracking.Event, error) 
 	return f.event(), nil
 }
 
-// Rebuild is that of tracking.Service.
+// Rebuild does the same as the method of tracking.Service.
 func (c *Client) Rebuild(ctx context.Context, stripeAccount string) (*tracking.Rebuilt, error) {
 	if err := checkNames(stripeAccount); err != nil {
 		return nil, err
@@ -170,7 +169,7 @@ func (c *Client) Rebuild(ctx context.Context, stripeAccount string) (*tracking.R
 	return call[tracking.Rebuilt](ctx, c, http.MethodGet, "/internal/accounts/"+stripeAccount+"/rebuild", nil)
 }
 
-// Replay is that of tracking.Service.
+// Replay does the same as the method of tracking.Service.
 func (c *Client) Replay(ctx context.Context, id string) (tracking.Verdict, error) {
 	if err := checkNames(id); err != nil {
 		return tracking.Verdict{}, err
@@ -182,18 +181,18 @@ func (c *Client) Replay(ctx context.Context, id string) (tracking.Verdict, error
 	return *v, nil
 }
 
-// ConnectedAccounts is that of tracking.Service.
+// ConnectedAccounts does the same as the method of tracking.Service.
 func (c *Client) ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.ConnectedAccount, error] {
 	return list(ctx, c, "/internal/accounts", same[tracking.ConnectedAccount])
 }
 
-// Register is that of tracking.Service.
+// Register does the same as the method of tracking.Service.
 func (c *Client) Register(ctx context.Context, account, stripeAccount string) (*tracking.ConnectedAccount, error) {
 	return call[tracking.ConnectedAccount](ctx, c, http.MethodPost, "/internal/accounts",
 		registerForm{account, stripeAccount})
 }
 
-// SavePoll is that of tracking.Service.
+// SavePoll does the same as the method of tracking.Service.
 func (c *Client) SavePoll(ctx context.Context, stripeAccount string, p tracking.PollState) error {
 	if checkNames(stripeAccount) != nil {
 		return tracking.ErrUnregistered
@@ -202,7 +201,7 @@ func (c *Client) SavePoll(ctx context.Context, stripeAccount string, p tracking.
 	return err
 }
 
-// Apply is that of tracking.Service.
+// Apply does the same as the method of tracking.Service.
 func (c *Client) Apply(ctx context.Context, at string, o tracking.Object) (changed bool, err error) {
 	f, err := call[appliedForm](ctx, c, http.MethodPost, "/internal/objects", applyForm{at, formOfObject(o)})
 	if err != nil {
@@ -211,12 +210,12 @@ func (c *Client) Apply(ctx context.Context, at string, o tracking.Object) (chang
 	return f.Changed, nil
 }
 
-// Jobs is that of tracking.Service.
+// Jobs does the same as the method of tracking.Service.
 func (c *Client) Jobs(ctx context.Context) iter.Seq2[tracking.WaitingJob, error] {
 	return list(ctx, c, "/internal/jobs", func(j *tracking.WaitingJob) tracking.WaitingJob { return *j })
 }
 
-// ReplayJob is that of tracking.Service.
+// ReplayJob does the same as the method of tracking.Service.
 func (c *Client) ReplayJob(ctx context.Context, id string) error {
 	_, err := call[doneForm](ctx, c, http.MethodPost, "/internal/jobs/replay", jobForm{id})
 	return err
@@ -224,7 +223,7 @@ func (c *Client) ReplayJob(ctx context.Context, id string) error {
 
 func same[T any](v *T) *T { return v }
 
-// checkNames refuses ids that no path can carry: nothing is found by them.
+// checkNames refuses ids that fit in no path: nothing has such an id.
 func checkNames(ids ...string) error {
 	for _, id := range ids {
 		if !idForm.MatchString(id) {
@@ -285,7 +284,7 @@ func (c *Client) send(ctx context.Context, method, path string, form any, header
 	return response, nil
 }
 
-// noAnswer says that nothing is known of what became of a request.
+// noAnswer is the error of a request whose outcome is unknown.
 func noAnswer(base string, err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok { // it repeats the request
 		err = wrapped.Err

@@ -10,8 +10,8 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// A StatusError is an answer that says no. errors.Is tells the errors of package tracking and
-// store that it stands for.
+// A StatusError is an answer with an error status. errors.Is matches the errors of packages
+// tracking and store behind it.
 type StatusError struct {
 	Status int    // of HTTP; 0 of one in the middle of a list
 	Code   string // of this API; "" where the answer was not this API's
@@ -33,11 +33,11 @@ func (e *StatusError) Error() string {
 // Unwrap returns the error of package tracking or store, if it is one.
 func (e *StatusError) Unwrap() error { return e.kind }
 
-const maxFault = 64 << 10 // bytes of an answer that says no
+const maxFault = 64 << 10 // bytes of an answer with an error
 
-// readFault reads an answer that says no.
+// readFault reads an answer with an error.
 func readFault(response *http.Response) error {
-	text, _ := io.ReadAll(io.LimitReader(response.Body, maxFault)) // of what is not whole the status is told
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxFault)) // an incomplete one is known by its status
 	var f fault
 	if json.Unmarshal(text, &f) != nil {
 		f = fault{}

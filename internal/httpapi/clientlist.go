@@ -17,15 +17,15 @@ var (
 	errCut    = errors.New("the list was cut off")
 )
 
-// The last line of a list that is whole, and how that of a failed one begins: rows begin with
+// The last line of a whole list, and the beginning of a failed one's: rows begin with
 // another field.
 var (
 	endLine   = []byte(`{"end":true}`)
 	faultLine = []byte(`{"error":`)
 )
 
-// list yields what the lines of a list hold, while they come. One that broke off, or that has
-// no last line, ends with an error.
+// list yields the values of a list's lines while they come. A list that broke off, or without its
+// last line, ends with an error.
 func list[F, T any](ctx context.Context, c *Client, path string, read func(*F) T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -53,7 +53,7 @@ func list[F, T any](ctx context.Context, c *Client, path string, read func(*F) T
 }
 
 // lines yields the lines of an answer. An error comes last. A line is valid until the next.
-// The time that the caller takes over a line does not count against the server.
+// The caller's time for a line does not count against the server.
 func (c *Client) lines(ctx context.Context, path string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)

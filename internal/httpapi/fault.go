@@ -15,8 +15,8 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// kinds is what errors from below are over HTTP; the first that fits. Whatever is none of
-// them is 503 and says nothing of what it was.
+// kinds maps the errors of packages below to HTTP; the first match counts. Any other error is 503
+// without a detail.
 var kinds = [...]struct {
 	is     error
 	status int
@@ -41,7 +41,7 @@ const (
 	maxText     = 300       // bytes of an error's text
 )
 
-// A refusal is an error that is HTTP's own.
+// A refusal is an error of HTTP itself.
 type refusal struct {
 	status     int
 	code, text string
@@ -62,8 +62,8 @@ var (
 		"what became of the order is not known: repeat it with the same key"}
 )
 
-// faultOf returns what is sent for an error, and whether the error is one that is known. One
-// that is not is an outcome that nobody is told about, but the log.
+// faultOf returns the answer to an error, and whether the error is known. An unknown error is
+// shown to the log alone.
 func faultOf(err error) (status int, f fault, known bool) {
 	if e, ok := errors.AsType[*refusal](err); ok {
 		return e.status, fault{Text: e.text, Code: e.code}, true
@@ -79,7 +79,7 @@ func faultOf(err error) (status int, f fault, known bool) {
 	return errUnavailable.status, fault{Text: errUnavailable.text, Code: errUnavailable.code}, false
 }
 
-// fail sends the error, and logs one that is not known.
+// fail sends the error, and logs an unknown one.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, f, known := faultOf(err)
 	if !known {
@@ -102,16 +102,16 @@ func (s *server) logFailure(r *http.Request, err error) {
 // send writes an answer of one object.
 func send(w http.ResponseWriter, status int, v any) {
 	text, err := json.Marshal(v)
-	if err != nil { // a value of ours that JSON cannot tell, such as a year of five digits
+	if err != nil { // a value without a JSON form, such as a year of five digits
 		status, text = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written","code":"internal"}`)
 	}
 	h := w.Header()
 	h["Content-Type"] = jsonContent
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // a caller that is gone learns nothing, as it should
+	_, _ = w.Write(append(text, '\n')) // a caller that is gone needs no answer
 }
 
-// shown is a text from elsewhere, fit for a log and an answer: one short line without secrets and cards.
+// shown is a text from elsewhere as one short line, without secrets and cards.
 func shown(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == 0x2028 || r == 0x2029 {

@@ -19,7 +19,7 @@ type tagForm struct {
 	ChargeSubscription string        `json:"charge_subscription,omitempty"`
 }
 
-// objectFields are a tracking.Object, field by field: one that is new there has to be given
+// objectFields are a tracking.Object, field by field: a new field there has to be given
 // its name here.
 type objectFields struct {
 	Kind         string            `json:"kind"`
@@ -72,7 +72,7 @@ type eventFields struct {
 	Type          string               `json:"type"`
 	StripeAccount string               `json:"stripe_account,omitempty"`
 	Created       time.Time            `json:"created,omitzero"`
-	Live          bool                 `json:"live,omitempty"` // not of one that is stored: its body says it
+	Live          bool                 `json:"live,omitempty"` // not of a stored one: its body has it
 	APIVersion    string               `json:"api_version,omitempty"`
 	Object        tracking.Object      `json:"-"`
 	Merchant      string               `json:"account,omitempty"`
@@ -90,7 +90,7 @@ type eventForm struct {
 	eventFields
 	Object objectForm `json:"object,omitzero"`
 	Body   string     `json:"body,omitempty"`        // as it was signed
-	Binary []byte     `json:"body_base64,omitempty"` // the same, of one that is no text
+	Binary []byte     `json:"body_base64,omitempty"` // the same, if it is no text
 }
 
 func formOfEvent(e *tracking.Event) any {
@@ -118,7 +118,7 @@ func (f *eventForm) event() *tracking.Event {
 	return &e
 }
 
-// A createdForm is a tracking.Created in JSON: what was sold, as far as it came.
+// A createdForm is a tracking.Created in JSON.
 type createdForm struct {
 	Purchase     *tracking.Purchase `json:"purchase"`
 	Objects      []objectForm       `json:"objects"` // the payment, subscription, schedule at Stripe

@@ -24,14 +24,14 @@ const (
 	readyTimeout = 5 * time.Second
 )
 
-// Header values that every answer has, made once: they are on the path of every event.
+// Header values of every answer, made once: they are on the path of every event.
 var (
 	jsonContent = []string{jsonType}
 	noStore     = []string{"no-store"}
 	noSniff     = []string{"nosniff"}
 )
 
-// An answer notes the status that was sent.
+// An answer notes its status.
 type answer struct {
 	http.ResponseWriter
 	status int // 0: nothing was sent
@@ -70,7 +70,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.route(a, r)
 }
 
-// panicText says what a panic was, without what it may hold of a request.
+// panicText describes a panic without parts of the request.
 func panicText(p any) string {
 	if err, ok := p.(runtime.Error); ok {
 		return err.Error()
@@ -112,7 +112,7 @@ var (
 	errCross = &refusal{http.StatusForbidden, "cross_origin", "a page of another origin may not do this"}
 )
 
-// serveAPI lets in who has the key, and finds the route.
+// serveAPI checks the key and finds the route.
 func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) error {
 	if s.o.Key.IsZero() {
 		return errNoKey
@@ -145,7 +145,7 @@ func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// admits compares digests, which take the same time whatever is given.
+// admits compares digests, in the same time for every key.
 func (s *server) admits(h http.Header) bool {
 	scheme, key, _ := strings.Cut(h.Get("Authorization"), " ")
 	sum := sha256.Sum256([]byte(strings.TrimLeft(key, " ")))
@@ -164,7 +164,7 @@ func wrongMethod(w http.ResponseWriter, allow string) error {
 	return refusef(http.StatusMethodNotAllowed, "method", "want %s", allow)
 }
 
-// refused takes the mux's own answer to a request that has no route.
+// refused takes the mux's own answer to a request without a route.
 type refused struct {
 	header http.Header
 	status int
@@ -174,7 +174,7 @@ func (n *refused) Header() http.Header         { return n.header }
 func (n *refused) Write(p []byte) (int, error) { return len(p), nil }
 func (n *refused) WriteHeader(status int)      { n.status = status }
 
-// routes are what is behind the key.
+// routes are the routes behind the key.
 func (s *server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	all := map[string]func(http.ResponseWriter, *http.Request) error{

@@ -9,13 +9,13 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// serveHook takes an event. Stripe sends it again unless it is answered with 200, which says
-// that it is durable.
+// serveHook takes an event. The answer 200 means: it is durable. After any other answer Stripe sends
+// it again.
 func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *hook) error {
 	if r.Method != http.MethodPost {
 		return wrongMethod(w, http.MethodPost)
 	}
-	if r.Header.Get("Stripe-Signature") == "" { // before anything is read for somebody who has no secret
+	if r.Header.Get("Stripe-Signature") == "" { // before the body of a caller without a secret is read
 		return s.refuse(r, errUnsigned)
 	}
 	buffer := s.buffer()
@@ -33,7 +33,7 @@ func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *hook) erro
 	switch {
 	case errors.Is(err, tracking.ErrBody), errors.Is(err, tracking.ErrEndpoint):
 		return s.refuse(r, err)
-	case err != nil: // whatever it is, Stripe shall come again; somebody may still read the buffer
+	case err != nil: // Stripe sends it again after any error; the buffer may still be read
 		s.logFailure(r, err)
 		return errUnavailable
 	}
@@ -48,7 +48,7 @@ func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *hook) erro
 
 var errUnsigned = &refusal{http.StatusBadRequest, "signature", "there is no Stripe-Signature"}
 
-// verify returns where the event comes from, by the secret that it was signed with.
+// verify returns the origin of the event, by the secret of its signature.
 func (s *server) verify(r *http.Request, h *hook, body []byte) (tracking.Origin, error) {
 	which, err := s.o.Verify(r.Header.Get("Stripe-Signature"), body, h.Secrets, s.o.Now())
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *server) verify(r *http.Request, h *hook, body []byte) (tracking.Origin,
 	return from, nil
 }
 
-// refuse logs that an event is not taken, and why as far as that repeats nothing of the body.
+// refuse logs a refused event with its reason, without parts of the body.
 func (s *server) refuse(r *http.Request, err error) error {
 	_, f, _ := faultOf(err)
 	if errors.Is(err, tracking.ErrBody) {
@@ -78,7 +78,7 @@ func (s *server) buffer() *bytes.Buffer {
 	return new(bytes.Buffer)
 }
 
-// recycle keeps a buffer that nobody reads any more, unless a large event has grown it.
+// recycle keeps an unused buffer for the next event, unless a large event has grown it.
 func (s *server) recycle(b *bytes.Buffer) {
 	if b.Cap() <= maxPooled {
 		b.Reset()

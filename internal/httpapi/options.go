@@ -25,7 +25,7 @@ type Inbox interface {
 	Ingest(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error)
 }
 
-// A Shop sells, and shows what was sold.
+// A Shop sells, and shows purchases and payments.
 type Shop interface {
 	CreatePurchase(ctx context.Context, o tracking.Order) (*tracking.Created, error)
 	Purchases(ctx context.Context, account string) iter.Seq2[*tracking.Purchase, error]
@@ -34,7 +34,7 @@ type Shop interface {
 	Payment(ctx context.Context, stripeAccount, id string) (*tracking.Payment, error)
 }
 
-// A Ledger shows the events that are stored.
+// A Ledger shows the stored events.
 type Ledger interface {
 	Events(ctx context.Context, q tracking.EventQuery) iter.Seq2[tracking.EventRow, error]
 	Waiting(ctx context.Context) iter.Seq2[*tracking.Event, error]
@@ -43,8 +43,8 @@ type Ledger interface {
 	Rebuild(ctx context.Context, stripeAccount string) (*tracking.Rebuilt, error)
 }
 
-// A Registry knows the connected accounts, how far the poller is with each, and takes what
-// the poller saw at Stripe.
+// A Registry knows the connected accounts and their poll states, and applies objects that the
+// poller fetched from Stripe.
 type Registry interface {
 	ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.ConnectedAccount, error]
 	Register(ctx context.Context, account, stripeAccount string) (*tracking.ConnectedAccount, error)
@@ -52,13 +52,13 @@ type Registry interface {
 	Apply(ctx context.Context, at string, o tracking.Object) (changed bool, err error)
 }
 
-// A Backlog shows what is still to be done of what purchases ask for.
+// A Backlog shows the open jobs of purchases.
 type Backlog interface {
 	Jobs(ctx context.Context) iter.Seq2[tracking.WaitingJob, error]
 	ReplayJob(ctx context.Context, id string) error
 }
 
-// Options are what a server works with. All are needed but those that say otherwise.
+// Options are the parts of a server. All are needed unless the field says otherwise.
 type Options struct {
 	Inbox    Inbox // needed with Hooks
 	Shop     Shop
@@ -66,13 +66,12 @@ type Options struct {
 	Registry Registry
 	Backlog  Backlog // nil: there is no /internal/jobs
 
-	// Verify returns which of the secrets the body of an event was signed with. Its errors are
-	// shown to whoever sent it. Needed with Hooks.
+	// Verify returns the index of the secret with which the body was signed. Its errors are shown to
+	// the sender. Needed with Hooks.
 	Verify func(header string, body []byte, secrets []secret.Text, now time.Time) (which int, err error)
 	Hooks  []Hook // may be none
 
-	// Key is what callers of /v1 and /internal have to show, of at least 16 bytes. None: both
-	// answer 503.
+	// Key is the API key of /v1 and /internal, of at least 16 bytes. Without it both answer 503.
 	Key secret.Text
 
 	Now   func() time.Time                // nil: time.Now
@@ -84,9 +83,9 @@ type Options struct {
 type Hook struct {
 	Path    string // such as /webhooks/stripe
 	Connect bool   // events of connected accounts come to it
-	// Secrets are the signing secrets that are good here, any number of them.
+	// Secrets are the valid signing secrets, any number of them.
 	Secrets []secret.Text
-	// Poll is the one of Secrets that our own poller signs with, or none.
+	// Poll is the poller's secret among them, or none.
 	Poll secret.Text
 }
 
@@ -94,10 +93,10 @@ const (
 	minKey    = 16      // bytes of an API key
 	maxEvent  = 1 << 20 // bytes of an event
 	maxForm   = 256 << 10
-	maxPooled = 64 << 10 // bytes of a buffer that is kept for the next event
+	maxPooled = 64 << 10 // bytes of a buffer kept for the next event
 )
 
-// A hook is a Hook that was found to be good.
+// A hook is a checked Hook.
 type hook struct {
 	Hook
 	poll int // index of Poll in Secrets, or -1
@@ -113,7 +112,7 @@ type server struct {
 	bodies sync.Pool // of *bytes.Buffer
 }
 
-// New returns the handler of all that there is. Its errors name the option that is wrong.
+// New returns the handler of all routes. Its errors name the invalid option.
 func New(o Options) (http.Handler, error) {
 	switch {
 	case o.Shop == nil, o.Ledger == nil, o.Registry == nil:

@@ -10,7 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// idempotencyForm is what a caller's key looks like: printable ASCII.
+// idempotencyForm is the form of a caller's key: printable ASCII.
 var idempotencyForm = regexp.MustCompile(`^[ -~]{1,255}$`)
 
 const idempotencyHeader = "Idempotency-Key"
@@ -47,8 +47,7 @@ func (s *server) createPurchase(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// failedOrder is the answer to an order that came to nothing that is known: then what became
-// of it is not known.
+// failedOrder is the answer to a failed order. After an unknown error its outcome is unknown.
 func (s *server) failedOrder(r *http.Request, err error) error {
 	if _, _, known := faultOf(err); known && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, tracking.ErrBody) {
 		return err

@@ -26,10 +26,10 @@ const (
 	maxID    = 255
 )
 
-// idForm is what ids have in common, Stripe's and ours.
+// idForm is the common form of Stripe's ids and ours.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`)
 
-// keyForm is what the names of our fields look like. Any other name is none of them, though
+// keyForm is the form of our fields' names. Any other name is none of them, though
 // encoding/json would take AMOUNT for amount.
 var keyForm = regexp.MustCompile(`^[a-z0-9_]+$`)
 
@@ -63,7 +63,7 @@ func decodeStrict(text []byte, form any) error {
 	return nil
 }
 
-// wanted says what a field of the name and type holds. It does not repeat what was given.
+// wanted describes the valid values of a field. It does not repeat the value.
 func wanted(name string, t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
@@ -210,7 +210,7 @@ func ident(values url.Values, name string) (string, error) {
 	return text, nil
 }
 
-// named returns an id of the path. What cannot be one is not found.
+// named returns an id of the path. An invalid one is not found.
 func named(r *http.Request, name string) (string, error) {
 	id := r.PathValue(name)
 	if !idForm.MatchString(id) {

@@ -19,9 +19,9 @@ type SenderOptions struct {
 	// The whole addresses of the two endpoints, such as http://127.0.0.1:8080/webhooks/stripe.
 	// One may be missing.
 	Platform, Connect string
-	// Sign returns the Stripe-Signature of a body that goes to the endpoint now.
+	// Sign returns the Stripe-Signature of a body for the endpoint, as of now.
 	Sign func(connect bool, body []byte) string
-	HTTP *http.Client // nil: one that uses no proxy
+	HTTP *http.Client // nil: a client without a proxy
 }
 
 // A Sender puts events to the endpoints of a server, signed. It is safe for concurrent use.
@@ -45,8 +45,7 @@ func NewSender(o SenderOptions) (*Sender, error) {
 }
 
 // Send puts the event to the endpoint for connected accounts, or to the other one. It returns
-// nil when it was answered with 2xx, which means that it is durable there; a StatusError for
-// another answer.
+// nil after a 2xx: the event is durable there. Any other answer is a StatusError.
 func (s *Sender) Send(ctx context.Context, connect bool, body []byte) error {
 	address, name := s.o.Platform, "for our own account"
 	if connect {
@@ -74,6 +73,6 @@ func (s *Sender) Send(ctx context.Context, connect bool, body []byte) error {
 	if response.StatusCode/100 != 2 {
 		return readFault(response)
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxFault)) // so that the connection is used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxFault)) // for the connection to be used again
 	return nil
 }

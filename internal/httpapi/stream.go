@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// An ending is the last line of a list that is whole: what comes without it was cut off.
+// An ending is the last line of a whole list: a list without it was cut off.
 type ending struct {
 	End bool `json:"end"` // first: it tells the line from others
 }
@@ -18,7 +18,7 @@ const (
 	listLines   = 100  // of a list in one object, where nobody says
 	maxList     = 1000 // of a list in one object
 	maxStreamed = 1 << 30
-	chunk       = 32 << 10 // bytes that lines are gathered to
+	chunk       = 32 << 10 // bytes of lines sent at once
 )
 
 // stream writes a list as lines of JSON while it comes, up to limit lines, if that is not 0.
@@ -50,8 +50,8 @@ func stream[T any](s *server, w http.ResponseWriter, r *http.Request, list iter.
 	return out.flush()
 }
 
-// lines are an answer that is written while it comes. Each part of it has its own time: a
-// list of any length may be read by a caller that goes on reading.
+// lines are an answer written while it comes. Each part has its own time limit: a steady reader
+// may read a list of any length.
 type lines struct {
 	w     http.ResponseWriter
 	out   *bufio.Writer
@@ -67,10 +67,10 @@ func newLines(w http.ResponseWriter) *lines {
 	return l
 }
 
-// write reports whether there is still somebody who reads.
+// write reports whether the caller still reads.
 func (l *lines) write(v any) bool { return l.enc.Encode(v) == nil }
 
-// flush sends what is gathered. It fails for nobody: a caller that is gone learns nothing.
+// flush sends the gathered lines. It returns no error: a caller that is gone needs no answer.
 func (l *lines) flush() error {
 	_ = l.out.Flush()
 	return nil
