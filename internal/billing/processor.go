@@ -138,12 +138,33 @@ type Intent struct {
 // same reports whether the two are one customer at one place.
 func (p Payer) Same(q Payer) bool { return p.At == q.At && p.Customer == q.Customer }
 
-// maxSends bounds how often one request is sent in one step before it is left in doubt
-// for the next run.
+// MaxSends is how often one request is sent in one step. If no answer comes, the next run
+// goes on with it.
 const MaxSends = 3
 
-// definite reports whether the error tells for certain that nothing was done and that
-// asking again gives the same answer.
+// Definite reports whether the processor has done nothing and would answer the same again.
 func Definite(err error) bool {
 	return errors.Is(err, ErrRefused) || errors.Is(err, ErrAccountRefused) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrNoIntent)
+}
+
+// Ask calls do up to MaxSends times, until it returns no error or a Definite one, or ctx ends.
+// Use it for requests that may be repeated, and for lists: one that breaks off begins anew.
+func Ask[T any](ctx context.Context, do func() (T, error)) (answer T, err error) {
+	for range MaxSends {
+		if answer, err = do(); err == nil || Definite(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return answer, err
+}
+
+// Gather returns the elements of a list, also those before an error.
+func Gather[T any](list iter.Seq2[T, error]) (all []T, err error) {
+	for v, err := range list {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, v)
+	}
+	return all, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,36 +18,36 @@ import (
 
 const (
 	refPrefix = "REF#"
-	// unfinishedPK is the partition that names the refunds that are recorded and not yet
-	// answered, so that they are found without a scan.
+	// UnfinishedPK is the partition that names the refunds without an answer: a payment run
+	// finds them without a scan.
 	UnfinishedPK = "REFUNDS"
 )
 
-// A ReversalRecord is the item REF#… beside a receipt: money of the charge that went back, or
-// is claimed back. The receipt stays as it is. The record never expires, and only its state,
-// and what the processor says with it, ever changes.
+// A ReversalRecord is the item REF#… beside a receipt: a refund or dispute of its charge. The
+// receipt is not changed. The record never expires. Its state changes, and with it the
+// processor's reference, reason and times.
 type ReversalRecord struct {
 	Name
-	ReversalID string // ours of a refund that was asked for here; else the processor's
+	ReversalID string // our own id of a refund asked for here; else the processor's id
 	Kind       ReversalKind
 	Period     int
 	Generation int    // of the charge's intent
 	Charge     string // reference of the charge's intent
 	Amount     money.Amount
 	State      ReversalState
-	Reason     string    // in the processor's words, "" when none was given
+	Reason     string    // in the processor's words; "": none was given
 	Refusal    string    // why the processor refused it
-	Ref        string    // the processor's id; "" while it has not answered, and when it refused
-	Created    time.Time // when it was recorded here; of one that was made at the processor, there
+	Ref        string    // the processor's id; "" before its answer, and after a refusal
+	Created    time.Time // when it was recorded here, or made at the processor by others
 	Processed  time.Time // when it was made at the processor; zero while Ref is ""
-	Ended      time.Time // when it was seen here that it is succeeded, failed or canceled; else zero
+	Ended      time.Time // when this store first saw it succeeded, failed or canceled; else zero
 }
 
 // AskedHere reports whether the refund was asked for by this store.
 func (r *ReversalRecord) AskedHere() bool { return IsRefundID(r.ReversalID) }
 
-// Counts reports whether the record's money is, or may be, back with the customer. A bank that
-// only asks has it not: a refund may be the answer.
+// Counts reports whether the customer has, or may have, the record's money back. An inquiry
+// does not count: no money has moved, and a refund may be the answer to it.
 func (r *ReversalRecord) Counts() bool {
 	return r.State != ReversalFailed && r.State != ReversalCanceled && r.State != ReversalInquiry
 }
@@ -55,9 +56,8 @@ func (s ReversalState) final() bool {
 	return s == ReversalSucceeded || s == ReversalFailed || s == ReversalCanceled
 }
 
-// follows reports whether a record that is in the state was may come into s. Nothing goes
-// back from a final state; but a bank may send a refund back that had succeeded, and a
-// dispute that was lost may be won after all.
+// follows reports whether a record may go from the state was to s. A final state is left in
+// one case only: a refund that succeeded is sent back by the bank, or a lost dispute is won.
 func (s ReversalState) follows(was ReversalState) bool {
 	switch was {
 	case ReversalInquiry:
@@ -70,43 +70,86 @@ func (s ReversalState) follows(was ReversalState) bool {
 	return false
 }
 
-// take brings the record to what the processor shows, or returns false when that says
-// nothing new. What the processor shows of a refund that it had refused is right: the
-// refusal was an answer to another try.
-func (r *ReversalRecord) Apply(seen Reversal, now time.Time) bool {
-	if !seen.State.final() && seen.State != ReversalInquiry {
-		seen.State = ReversalPending
+// Apply brings the record to what the processor shows of it, and reports whether that is new.
+// A refund shown after a refusal counts: another request had been refused.
+func (r *ReversalRecord) Apply(shown Reversal, now time.Time) bool {
+	if !shown.State.final() && shown.State != ReversalInquiry {
+		shown.State = ReversalPending
 	}
 	switch {
 	case r.Ref == "":
-		r.Ref, r.Processed, r.Refusal = seen.ID, seen.Created, ""
-	case r.Ref != seen.ID || !seen.State.follows(r.State):
+		r.Ref, r.Processed, r.Refusal = shown.ID, shown.Created, ""
+	case r.Ref != shown.ID || !shown.State.follows(r.State):
 		return false
 	}
 	if r.Reason == "" {
-		r.Reason = secret.MaskCards(seen.Reason)
+		r.Reason = secret.MaskCards(shown.Reason)
 	}
-	r.State, r.Ended = seen.State, time.Time{}
+	r.State, r.Ended = shown.State, time.Time{}
 	if r.State.final() {
 		r.Ended = now
 	}
 	return true
 }
 
-// recordOf makes the record of what was made at the processor, without its being asked for
-// here, or in a part of the store that is lost.
-func NewReversalRecord(n Name, seen Reversal, id string, now time.Time) *ReversalRecord {
-	r := &ReversalRecord{Name: n, ReversalID: id, Kind: seen.Kind, Period: seen.Tag.Period, Generation: seen.Tag.Generation, Charge: seen.Ref,
-		Amount: seen.Amount, State: ReversalRequested, Created: seen.Created}
-	r.Apply(seen, now)
-	return r
+// Refuse records the processor's definite refusal of a refund. It reports false if the
+// refund has been answered.
+func (r *ReversalRecord) Refuse(why string, now time.Time) bool {
+	if r.State != ReversalRequested {
+		return false
+	}
+	r.State, r.Refusal, r.Ended = ReversalFailed, why, now
+	return true
+}
+
+// Reconcile holds what the processor shows of a subscription against its account's records.
+// It returns the matching record as it was, nil if there is none, and as it becomes, nil if
+// nothing is new. A refund whose record the store has lost gets its own id back.
+func Reconcile(list []*ReversalRecord, n Name, shown Reversal, now time.Time) (was, becomes *ReversalRecord) {
+	if was = matching(list, shown); was != nil {
+		if changed := *was; changed.Apply(shown, now) {
+			becomes = &changed
+		}
+		return was, becomes
+	}
+	becomes = &ReversalRecord{Name: n, ReversalID: shown.ID, Kind: shown.Kind, Period: shown.Tag.Period, Generation: shown.Tag.Generation,
+		Charge: shown.Ref, Amount: shown.Amount, State: ReversalRequested, Created: shown.Created}
+	if IsRefundID(shown.Request) && FindReversal(list, shown.Request) == nil {
+		becomes.ReversalID = shown.Request
+	}
+	becomes.Apply(shown, now)
+	return nil, becomes
+}
+
+// matching returns the record of what the processor shows, or nil. If the processor has made
+// two refunds of one request, the record of the request has one of them.
+func matching(list []*ReversalRecord, shown Reversal) *ReversalRecord {
+	var asked *ReversalRecord
+	for _, r := range list {
+		switch {
+		case r.Kind != shown.Kind:
+		case r.Ref == shown.ID:
+			return r
+		case r.Ref == "" && r.ReversalID == shown.Request && r.AskedHere():
+			asked = r
+		}
+	}
+	return asked
+}
+
+// FindReversal returns the record with the id, or nil.
+func FindReversal(list []*ReversalRecord, id string) *ReversalRecord {
+	if i := slices.IndexFunc(list, func(r *ReversalRecord) bool { return r.ReversalID == id }); i >= 0 {
+		return list[i]
+	}
+	return nil
 }
 
 func (r *ReversalRecord) Key() store.Key {
 	return store.Key{PK: AccountPK(r.Account), SK: refPrefix + Stamp(r.Created) + "#" + r.ReversalID}
 }
 
-// unfinishedKey is of the item that names the record: <account>#<sort key of the record>.
+// unfinishedKey is the key of the item that names the record: <account>#<its sort key>.
 func (r *ReversalRecord) unfinishedKey() store.Key {
 	return store.Key{PK: UnfinishedPK, SK: r.Account + "#" + r.Key().SK}
 }
@@ -130,14 +173,14 @@ func (r *ReversalRecord) item() store.Item {
 	if r.AskedHere() {
 		it.Set(schema.Request, store.S(r.ReversalID))
 	}
-	for _, a := range r.moving() {
+	for _, a := range r.changing() {
 		it.Set(a.Name, a.Value)
 	}
 	return it
 }
 
-// moving are the attributes that change with the record's state.
-func (r *ReversalRecord) moving() []store.Attribute {
+// changing are the attributes that change with the record's state.
+func (r *ReversalRecord) changing() []store.Attribute {
 	list := []store.Attribute{{Name: schema.State, Value: store.S(string(r.State))}}
 	for _, f := range [...]struct{ name, text string }{{schema.Reason, r.Reason}, {schema.LastError, r.Refusal}, {schema.Refund, r.Ref}} {
 		if f.text != "" {
@@ -155,9 +198,13 @@ func (r *ReversalRecord) moving() []store.Attribute {
 	return list
 }
 
-// create returns the writes that record r, if nothing of its account's has been recorded
-// since the account was read; a is nil for an account that has no item.
-func (r *ReversalRecord) Create(table string, a *Account) []store.Write {
+// Writes returns the writes that bring the record from was to r. If was is nil, r is new: the
+// writes then hold only if no reversal of the account has been recorded since a was read; a is
+// nil if the account has no item.
+func (r *ReversalRecord) Writes(table string, was *ReversalRecord, a *Account) []store.Write {
+	if was != nil {
+		return r.change(table, was)
+	}
 	writes := []store.Write{store.Put(table, r.item(), store.Absent())}
 	if a == nil {
 		writes = append(writes, store.Check(table, AccountKey(r.Account), store.Absent()))
@@ -173,20 +220,20 @@ func (r *ReversalRecord) Create(table string, a *Account) []store.Write {
 	return writes
 }
 
-// move returns the writes that bring the record from was to r, if it is still as it was.
-func (r *ReversalRecord) Change(table string, was *ReversalRecord) []store.Write {
-	set := store.NewItem(r.moving()...)
+// change returns the writes that hold while the record's state and reference are those of was.
+func (r *ReversalRecord) change(table string, was *ReversalRecord) []store.Write {
+	set := store.NewItem(r.changing()...)
 	var remove []string
-	for _, a := range was.moving() {
+	for _, a := range was.changing() {
 		if !set.Has(a.Name) {
 			remove = append(remove, a.Name)
 		}
 	}
-	still := []store.Condition{store.AttributeEquals(schema.State, store.S(string(was.State))), store.AttributeAbsent(schema.Refund)}
+	unchanged := []store.Condition{store.AttributeEquals(schema.State, store.S(string(was.State))), store.AttributeAbsent(schema.Refund)}
 	if was.Ref != "" {
-		still[1] = store.AttributeEquals(schema.Refund, store.S(was.Ref))
+		unchanged[1] = store.AttributeEquals(schema.Refund, store.S(was.Ref))
 	}
-	writes := []store.Write{store.Update(table, r.Key(), set, remove, still...)}
+	writes := []store.Write{store.Update(table, r.Key(), set, remove, unchanged...)}
 	if was.State == ReversalRequested && r.State != ReversalRequested {
 		writes = append(writes, store.Delete(table, r.unfinishedKey()))
 	}
@@ -215,16 +262,18 @@ func DecodeReversal(it store.Item) (*ReversalRecord, error) {
 
 func IsReversal(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), refPrefix) }
 
-// GetReturnsByAccount yields the account's refunds and disputes, oldest first.
+// GetReversalsByAccount yields the account's refunds and disputes, oldest first.
 func (e *Records) GetReversalsByAccount(ctx context.Context, account string) iter.Seq2[*ReversalRecord, error] {
 	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(account), Prefix: refPrefix}, DecodeReversal)
 }
 
-// ReversalRecords yields all refunds and disputes that are recorded. It scans.
+// ReversalRecords yields all recorded refunds and disputes. It scans.
 func (e *Records) ReversalRecords(ctx context.Context) iter.Seq2[*ReversalRecord, error] {
 	return scanned(e, ctx, IsReversal, DecodeReversal)
 }
 
+// ReversalsOf returns the account's refunds and disputes, oldest first. An unreadable one is an
+// IllegibleError.
 func (e *Records) ReversalsOf(ctx context.Context, account string) (list []*ReversalRecord, err error) {
 	for r, err := range e.GetReversalsByAccount(ctx, account) {
 		if _, bad := errors.AsType[*UnreadableError](err); bad {
@@ -238,48 +287,12 @@ func (e *Records) ReversalsOf(ctx context.Context, account string) (list []*Reve
 	return list, nil
 }
 
-// recordFor returns the record of what the processor shows, or nil. Should one request have
-// come to two refunds there, only one of them is the request's.
-func FindReversal(list []*ReversalRecord, seen Reversal) *ReversalRecord {
-	var asked *ReversalRecord
-	for _, r := range list {
-		switch {
-		case r.Kind != seen.Kind:
-		case r.Ref == seen.ID:
-			return r
-		case r.Ref == "" && r.ReversalID == seen.Request && r.AskedHere():
-			asked = r
-		}
-	}
-	return asked
-}
+// RefundIDPrefix begins the ids of refunds asked for here; 32 hexadecimal digits follow.
+const RefundIDPrefix = "rf_"
 
-// recordOfID returns the record of the id, or nil.
-func FindReversalID(list []*ReversalRecord, id string) *ReversalRecord {
-	for _, r := range list {
-		if r.ReversalID == id {
-			return r
-		}
-	}
-	return nil
-}
-
-const (
-	RefundIDPrefix = "rf_"
-)
-
-// isRequest reports whether the id is one that refundID makes.
+// IsRefundID reports whether the id is one of a refund asked for here.
 func IsRefundID(id string) bool {
-	hexed, ok := strings.CutPrefix(id, RefundIDPrefix)
-	_, err := hex.DecodeString(hexed)
-	return ok && err == nil && len(hexed) == 32
-}
-
-// refuse is the definite answer that nothing goes back.
-func (r *ReversalRecord) Refuse(why string, now time.Time) bool {
-	if r.State != ReversalRequested {
-		return false
-	}
-	r.State, r.Refusal, r.Ended = ReversalFailed, why, now
-	return true
+	digits, ok := strings.CutPrefix(id, RefundIDPrefix)
+	_, err := hex.DecodeString(digits)
+	return ok && err == nil && len(digits) == 32
 }

@@ -116,8 +116,8 @@ func (c *Client) Refund(ctx context.Context, r billing.RefundRequest) (billing.R
 	return ask(ctx, c, http.MethodPost, pathRefund, form, (*reply).readReversal)
 }
 
-// ReturnsOf implements billing.Refunder.
-func (c *Client) ReturnsOf(ctx context.Context, ref string) (list []billing.Reversal, err error) {
+// ReversalsOf implements billing.Refunder.
+func (c *Client) ReversalsOf(ctx context.Context, ref string) (list []billing.Reversal, err error) {
 	if err := checkRef(ref); err != nil {
 		return nil, err
 	}

@@ -20,8 +20,8 @@ func (s *Sandbox) Refund(ctx context.Context, r billing.RefundRequest) (billing.
 	return call(ctx, s, OpRefund, r.Key, func() (billing.Reversal, error) { return s.refund(r) })
 }
 
-// ReturnsOf implements billing.Refunder.
-func (s *Sandbox) ReturnsOf(ctx context.Context, ref string) ([]billing.Reversal, error) {
+// ReversalsOf implements billing.Refunder.
+func (s *Sandbox) ReversalsOf(ctx context.Context, ref string) ([]billing.Reversal, error) {
 	return call(ctx, s, OpReversalsOf, "", func() (list []billing.Reversal, err error) {
 		err = s.withReversals(func() error {
 			for _, i := range s.ledger.reversals.of[ref] {

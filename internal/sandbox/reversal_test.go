@@ -87,11 +87,11 @@ func TestRefund(t *testing.T) {
 		}
 		c.move(time.Hour)
 		second := mustRefund(t, p, refundOf(t, "b", in.Ref, "7.99"))
-		of, err := p.(billing.Refunder).ReturnsOf(t.Context(), in.Ref)
+		of, err := p.(billing.Refunder).ReversalsOf(t.Context(), in.Ref)
 		if want := []billing.Reversal{first, second}; err != nil || !slices.Equal(of, want) {
 			t.Errorf("of the intent: %+v, %v, want %+v", of, err, want)
 		}
-		if _, err := p.(billing.Refunder).ReturnsOf(t.Context(), "pi_x"); !errors.Is(err, billing.ErrNoIntent) {
+		if _, err := p.(billing.Refunder).ReversalsOf(t.Context(), "pi_x"); !errors.Is(err, billing.ErrNoIntent) {
 			t.Errorf("of no intent: %v", err)
 		}
 		if got := listReturns(t, p, second.Created); !slices.Equal(got, []billing.Reversal{second}) {
@@ -235,7 +235,7 @@ func TestRefund_Faults(t *testing.T) {
 		if _, err := s.Refund(t.Context(), refundOf(t, "a", in.Ref, "1")); !errors.Is(err, x.want) {
 			t.Errorf("%+v: %v", x.o, err)
 		}
-		if _, err := s.ReturnsOf(t.Context(), in.Ref); !errors.Is(err, x.want) {
+		if _, err := s.ReversalsOf(t.Context(), in.Ref); !errors.Is(err, x.want) {
 			t.Errorf("%+v: of the intent: %v", x.o, err)
 		}
 		var last error
@@ -304,7 +304,7 @@ func TestClient_RefundWithoutAnAnswer(t *testing.T) {
 	s := served(t, openSandbox(t, "", Options{}))
 	in := paidIntent(t, s.Processor, 1, "pm_card_visa")
 	made := mustRefund(t, s.Processor, refundOf(t, "a", in.Ref, "1"))
-	of, err := s.Processor.(billing.Refunder).ReturnsOf(t.Context(), in.Ref)
+	of, err := s.Processor.(billing.Refunder).ReversalsOf(t.Context(), in.Ref)
 	if err != nil || !slices.Equal(of, []billing.Reversal{made}) {
 		t.Errorf("%+v, %v", of, err)
 	}
@@ -315,7 +315,7 @@ func TestClient_RefundWithoutAnAnswer(t *testing.T) {
 		billing.ErrUnknown) {
 		t.Errorf("of a sandbox that is closed: %v", err)
 	}
-	if _, err := s.Processor.(billing.Refunder).ReturnsOf(t.Context(), in.Ref); !errors.Is(err, billing.ErrUnknown) {
+	if _, err := s.Processor.(billing.Refunder).ReversalsOf(t.Context(), in.Ref); !errors.Is(err, billing.ErrUnknown) {
 		t.Errorf("of a sandbox that is closed: %v", err)
 	}
 }

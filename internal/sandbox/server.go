@@ -133,7 +133,7 @@ func stream[T any](line func(T) reply,
 }
 
 func (s *Sandbox) serveReversalsOf(w http.ResponseWriter, r *http.Request) {
-	list, err := s.ReturnsOf(r.Context(), r.PathValue("ref"))
+	list, err := s.ReversalsOf(r.Context(), r.PathValue("ref"))
 	if err != nil {
 		answer(w, reply{}, err)
 		return

@@ -92,7 +92,7 @@ func TestFake_ALife(t *testing.T) {
 			if _, err := fake.Dispute(strings.TrimPrefix(in.Ref, at+"/"), "fraudulent"); err != nil {
 				t.Fatal(err)
 			}
-			all, err := p.ReturnsOf(t.Context(), in.Ref)
+			all, err := p.ReversalsOf(t.Context(), in.Ref)
 			if err != nil || len(all) != 2 || all[0] != back || all[1].Kind != billing.Disputed || all[1].State != billing.ReversalPending || all[1].Tag != testTag || all[1].Ref != in.Ref {
 				t.Errorf("returns: got %+v, %v", all, err)
 			}

@@ -98,9 +98,9 @@ func conversations(t *testing.T) map[string]conversation {
 		"Refund": {map[string]apitest.Reply{"POST " + refunds: apitest.OK(refundFields())}, func(t *testing.T, p *Processor) ([]string, error) {
 			return ofReturn(p.Refund(t.Context(), billing.RefundRequest{Key: "k", ID: "r1", Ref: "pi_1", Amount: apitest.USD(t, 500), Tag: testTag}))
 		}},
-		"ReturnsOf": {map[string]apitest.Reply{"GET " + refunds: apitest.List(false, refundFields()), "GET " + disputes: apitest.List(false, disputeFields())},
+		"ReversalsOf": {map[string]apitest.Reply{"GET " + refunds: apitest.List(false, refundFields()), "GET " + disputes: apitest.List(false, disputeFields())},
 			func(t *testing.T, p *Processor) (said []string, err error) {
-				all, err := p.ReturnsOf(t.Context(), "pi_1")
+				all, err := p.ReversalsOf(t.Context(), "pi_1")
 				for _, r := range all {
 					text, _ := ofReturn(r, nil)
 					said = append(said, text...)

@@ -73,7 +73,7 @@ func TestEveryRequestIsStripes(t *testing.T) {
 		}
 		_, err = p.Refund(ctx, billing.RefundRequest{Key: "dd_7", ID: "r1", Ref: own, Amount: apitest.USD(t, 100), Reason: billing.RequestedByCustomer, Tag: tag})
 		note(err)
-		_, err = p.ReturnsOf(ctx, own)
+		_, err = p.ReversalsOf(ctx, own)
 		note(err)
 		for _, err := range p.Reversals(ctx, r) {
 			note(err)

@@ -49,8 +49,8 @@ func (p *Processor) Refund(ctx context.Context, r billing.RefundRequest) (billin
 	return got, err
 }
 
-// ReturnsOf implements billing.Refunder.
-func (p *Processor) ReturnsOf(ctx context.Context, text string) ([]billing.Reversal, error) {
+// ReversalsOf implements billing.Refunder.
+func (p *Processor) ReversalsOf(ctx context.Context, text string) ([]billing.Reversal, error) {
 	at, err := parseRef(text)
 	if err != nil {
 		return nil, err

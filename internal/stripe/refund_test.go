@@ -96,7 +96,7 @@ func TestReturnStates(t *testing.T) {
 		"warning_closed": billing.ReversalCanceled, "needs_response": billing.ReversalPending, "under_review": billing.ReversalPending, "won": billing.ReversalFailed,
 		"lost": billing.ReversalSucceeded, "prevented": billing.ReversalCanceled, "of tomorrow": billing.ReversalPending} {
 		p := processor(t, apitest.NewScript(t, apitest.List(false), apitest.List(false, disputeFields(apitest.Fields{"status": status}))))
-		got, err := p.ReturnsOf(t.Context(), "pi_1")
+		got, err := p.ReversalsOf(t.Context(), "pi_1")
 		if err != nil || len(got) != 1 || got[0].State != want {
 			t.Errorf("dispute %s: got %+v, %v; want %s", status, got, err, want)
 		}
@@ -127,10 +127,10 @@ func TestReturns(t *testing.T) {
 	}
 }
 
-func TestReturnsOf(t *testing.T) {
+func TestReversalsOf(t *testing.T) {
 	s := apitest.NewScript(t, apitest.List(false, refundFields()), apitest.List(false, disputeFields()), apitest.List(false), apitest.Fails(401, apitest.Fields{"type": "invalid_request_error"}))
 	p := processor(t, s)
-	got, err := p.ReturnsOf(t.Context(), "acct_1/pi_1")
+	got, err := p.ReversalsOf(t.Context(), "acct_1/pi_1")
 	if err != nil || len(got) != 2 || got[0] != wantRefund(t) || got[1].Kind != billing.Disputed {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -139,9 +139,9 @@ func TestReturnsOf(t *testing.T) {
 			t.Errorf("sent %s %v", r.Path, r.Form)
 		}
 	}
-	_, err = processor(t, apitest.NewScript(t, apitest.List(false, refundFields(apitest.Fields{"payment_intent": "pi_2"})))).ReturnsOf(t.Context(), "pi_1")
+	_, err = processor(t, apitest.NewScript(t, apitest.List(false, refundFields(apitest.Fields{"payment_intent": "pi_2"})))).ReversalsOf(t.Context(), "pi_1")
 	apitest.WantError(t, "what was not asked for", err, billing.ErrUnknown)
-	got, err = p.ReturnsOf(t.Context(), "pi_1")
+	got, err = p.ReversalsOf(t.Context(), "pi_1")
 	if apitest.WantError(t, "half of it", err, billing.ErrRefused); got != nil {
 		t.Errorf("half an answer was given: %+v", got)
 	}

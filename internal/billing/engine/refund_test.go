@@ -62,8 +62,8 @@ func (g *giver) Refund(ctx context.Context, r billing.RefundRequest) (billing.Re
 	return through(g.wire, "refund", r.Key, func() (billing.Reversal, error) { return g.box.Refund(ctx, r) })
 }
 
-func (g *giver) ReturnsOf(ctx context.Context, ref string) ([]billing.Reversal, error) {
-	return through(g.wire, "returns", "", func() ([]billing.Reversal, error) { return g.box.ReturnsOf(ctx, ref) })
+func (g *giver) ReversalsOf(ctx context.Context, ref string) ([]billing.Reversal, error) {
+	return through(g.wire, "returns", "", func() ([]billing.Reversal, error) { return g.box.ReversalsOf(ctx, ref) })
 }
 
 func (g *giver) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
@@ -408,11 +408,11 @@ func (b *bentGiver) Refund(ctx context.Context, r billing.RefundRequest) (billin
 	return b.giver.Refund(ctx, r)
 }
 
-func (b *bentGiver) ReturnsOf(ctx context.Context, ref string) ([]billing.Reversal, error) {
+func (b *bentGiver) ReversalsOf(ctx context.Context, ref string) ([]billing.Reversal, error) {
 	if b.blind {
 		return nil, nil
 	}
-	return b.giver.ReturnsOf(ctx, ref)
+	return b.giver.ReversalsOf(ctx, ref)
 }
 
 // without is a store that loses the writes that are not wanted.

@@ -395,11 +395,11 @@ func (x *wholeWire) Refund(ctx context.Context, r billing.RefundRequest) (billin
 	return x.bank.Refund(ctx, r)
 }
 
-func (x *wholeWire) ReturnsOf(ctx context.Context, ref string) ([]billing.Reversal, error) {
+func (x *wholeWire) ReversalsOf(ctx context.Context, ref string) ([]billing.Reversal, error) {
 	if err := x.alive(); err != nil {
 		return nil, err
 	}
-	return x.bank.ReturnsOf(ctx, ref)
+	return x.bank.ReversalsOf(ctx, ref)
 }
 
 func (x *wholeWire) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {

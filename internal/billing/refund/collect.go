@@ -11,203 +11,120 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// CollectReversals records the refunds and disputes that were made at the processor since
-// then, whoever made them, and how those that are recorded have gone on; and it finishes the
-// refunds that were asked for here and cut off. It returns how many records were made or
-// changed. What belongs to no subscription of this store is left alone. A connected account
-// that is refused does not stop the others; the error names it.
+// Collect records the refunds and disputes that anybody has made at the processor since then,
+// and the changes of those that are recorded. It carries on the orders that were cut off.
+// It returns the number of records that it made or changed. A reversal of no subscription of
+// this store is left alone. If a connected account refuses, the others are still collected and
+// the error names it.
 //
-// It reads the records of each account once that has something in the list, and nothing else
-// while nothing is new.
-func (e *Service) Collect(ctx context.Context, since time.Time) (recorded int, err error) {
-	proc, ok := e.proc.(billing.Refunder)
+// While nothing is new, it only reads the records of each account in the list, once.
+func (s *Service) Collect(ctx context.Context, since time.Time) (changed int, err error) {
+	proc, ok := s.proc.(billing.Refunder)
 	if !ok {
 		return 0, nil
 	}
-	places, err := e.Places(ctx)
+	places, err := s.Places(ctx)
 	if err != nil {
 		return 0, err
 	}
-	c := &collector{e: e, records: map[string][]*billing.ReversalRecord{}}
+	c := &collector{Service: s, records: map[string][]*billing.ReversalRecord{}}
 	found, errs := make([][]billing.Reversal, len(places)), make([]error, len(places))
 	billing.AskEach(places, func(i int, at string) error {
-		found[i], errs[i] = e.reversalsAt(ctx, proc, billing.ListRequest{At: at, Since: since})
+		found[i], errs[i] = billing.Ask(ctx, func() ([]billing.Reversal, error) {
+			return billing.Gather(proc.Reversals(ctx, billing.ListRequest{At: at, Since: since}))
+		})
 		return errs[i]
 	})
 	var failed []error
 	for i, at := range places {
 		err := errs[i]
-		for _, seen := range found[i] {
-			if err != nil && !mayPass(ctx, err) {
+		if err != nil {
+			err = fmt.Errorf("listing the processor's refunds and disputes: %w", err)
+		}
+		for _, shown := range found[i] {
+			if err != nil && !passing(ctx, err) {
 				break
 			}
-			err = errors.Join(err, c.take(ctx, seen))
+			err = errors.Join(err, c.collect(ctx, shown))
 		}
 		if err != nil && at != "" {
 			err = fmt.Errorf("connected account %s: %w", at, err)
 		}
-		if err != nil && !mayPass(ctx, err) {
-			return c.recorded, err
+		if err != nil && !passing(ctx, err) {
+			return c.changed, err
 		}
 		failed = append(failed, err)
 	}
-	failed = append(failed, c.finishAll(ctx))
+	failed = append(failed, c.carryOnAll(ctx))
 	if c.others > 0 {
-		e.Log.Debug("refunds and disputes of no subscription in this store", "count", c.others)
+		s.Log.Debug("refunds and disputes of no subscription in this store", "count", c.others)
 	}
-	return c.recorded, errors.Join(failed...)
+	return c.changed, errors.Join(failed...)
 }
 
-// mayPass reports whether the error is one of the processor's that may befall one request
-// and not the next.
-func mayPass(ctx context.Context, err error) bool {
-	if _, bad := errors.AsType[*billing.IllegibleError](err); bad {
+// passing reports whether the next request may succeed after this error.
+func passing(ctx context.Context, err error) bool {
+	if _, unreadable := errors.AsType[*billing.IllegibleError](err); unreadable {
 		return true
 	}
 	return ctx.Err() == nil && (errors.Is(err, billing.ErrUnknown) || errors.Is(err, billing.ErrNotExecuted) || errors.Is(err, billing.ErrAccountRefused) ||
 		errors.Is(err, billing.ErrInvalid) || errors.Is(err, billing.ErrNoIntent))
 }
 
-// A collector is one pass of CollectReversals.
+// A collector is one pass of Collect.
 type collector struct {
-	e        *Service
-	records  map[string][]*billing.ReversalRecord // by account, as they were read in this pass
-	recorded int
-	others   int
+	*Service
+	records map[string][]*billing.ReversalRecord // by account, as read in this pass
+	changed int
+	others  int // reversals of no subscription of this store
 }
 
-// returnsAt lists one place. A listing that breaks off is begun anew.
-func (e *Service) reversalsAt(ctx context.Context, proc billing.Refunder, r billing.ListRequest) (all []billing.Reversal, err error) {
-	for range billing.MaxSends {
-		all, err = all[:0], nil
-		for seen, lerr := range proc.Reversals(ctx, r) {
-			if lerr != nil {
-				err = fmt.Errorf("listing the processor's refunds and disputes: %w", lerr)
-				break
-			}
-			all = append(all, seen)
-		}
-		if err == nil || billing.Definite(err) || ctx.Err() != nil {
-			break
-		}
-	}
-	return all, err
-}
-
-func (c *collector) take(ctx context.Context, seen billing.Reversal) (err error) {
-	account := seen.Tag.Account
-	if seen.Tag.Installation != c.e.Opened.Installation || account == "" {
+// collect records one reversal of the list, if it is of a subscription of this store.
+func (c *collector) collect(ctx context.Context, shown billing.Reversal) error {
+	n := billing.Name{Account: shown.Tag.Account, ID: shown.Tag.Subscription, SKU: shown.Tag.SKU}
+	if shown.Tag.Installation != c.Opened.Installation || n.Account == "" {
 		c.others++
 		return nil
 	}
-	list, read := c.records[account]
+	list, read := c.records[n.Account]
 	if !read {
-		if list, err = c.e.ReversalsOf(ctx, account); err != nil {
+		var err error
+		if list, err = c.ReversalsOf(ctx, n.Account); err != nil {
 			return err
 		}
-		c.records[account] = list
+		c.records[n.Account] = list
 	}
-	n := billing.Name{Account: account, ID: seen.Tag.Subscription, SKU: seen.Tag.SKU}
-	if r := billing.FindReversal(list, seen); r != nil {
-		if same := *r; !same.Apply(seen, c.e.Now()) {
+	was, becomes := billing.Reconcile(list, n, shown, c.Now())
+	if becomes == nil {
+		return nil
+	}
+	if was == nil {
+		sub, err := c.Subscription(ctx, n)
+		if errors.Is(err, store.ErrNotFound) || errors.Is(err, billing.ErrMoved) {
+			c.others++
 			return nil
 		}
-	} else if s, err := c.e.Subscription(ctx, n); errors.Is(err, store.ErrNotFound) || errors.Is(err, billing.ErrMoved) {
-		c.others++
-		return nil
-	} else if err != nil {
-		return err
-	} else {
-		n = s.Name
+		if err != nil {
+			return err
+		}
+		n = sub.Name
 	}
-	delete(c.records, account)
-	changed, _, _, err := c.e.applyReversals(ctx, n, seen)
-	c.recorded += changed
+	delete(c.records, n.Account)
+	now, err := c.read(ctx, n.Account)
+	if err != nil {
+		return err
+	}
+	changed, err := c.record(ctx, n, &now, shown)
+	if changed {
+		c.changed++
+	}
 	return err
 }
 
-// takeReturns brings the records of a subscription's account to what the processor shows,
-// and returns how many it made or changed, the records as they stand, and the account as it
-// stood before they were read, nil when it has no item.
-func (e *Service) applyReversals(ctx context.Context, n billing.Name, all ...billing.Reversal) (changed int, list []*billing.ReversalRecord, a *billing.Account, err error) {
-	for range store.MaxTries {
-		// The account first: whatever is recorded after that makes it another version.
-		if a, err = e.Account(ctx, n.Account); errors.Is(err, store.ErrNotFound) {
-			a, err = nil, nil
-		}
-		if err == nil {
-			list, err = e.ReversalsOf(ctx, n.Account)
-		}
-		if err != nil {
-			return changed, nil, nil, err
-		}
-		next := func() bool {
-			for _, seen := range all {
-				var did bool
-				if did, err = e.applyReversal(ctx, n, seen, list, a); did {
-					changed++
-				}
-				if did || err != nil {
-					return true
-				}
-			}
-			return false
-		}
-		if !next() {
-			return changed, list, a, nil
-		}
-		if err != nil && !store.Retryable(err) {
-			return changed, nil, nil, err
-		}
-	}
-	return changed, nil, nil, fmt.Errorf("account %s: overtaken by others %d times", n.Account, store.MaxTries)
-}
-
-// takeReturn makes or changes the one record of what the processor shows, or returns false
-// when it says nothing new.
-func (e *Service) applyReversal(ctx context.Context, n billing.Name, seen billing.Reversal, list []*billing.ReversalRecord, a *billing.Account) (bool, error) {
-	take := func(r *billing.ReversalRecord) bool { return r.Apply(seen, e.Now()) }
-	r := billing.FindReversal(list, seen)
-	if r != nil {
-		if same := *r; !take(&same) {
-			return false, nil
-		}
-	}
-	if err := e.Live(ctx); err != nil {
-		return false, err
-	}
-	if r != nil {
-		_, changed, err := e.settleReversal(ctx, r, take)
-		return changed, err
-	}
-	id := seen.ID
-	if billing.IsRefundID(seen.Request) && billing.FindReversalID(list, seen.Request) == nil {
-		id = seen.Request
-	}
-	err := e.Store.Commit(ctx, billing.NewReversalRecord(n, seen, id, e.Now()).Create(e.Table, a)...)
-	return err == nil, err
-}
-
-// lookInto asks the processor what has gone back of the charge, and brings the records to
-// it; see takeReturns.
-func (e *Service) lookInto(ctx context.Context, n billing.Name, charge string) (list []*billing.ReversalRecord, a *billing.Account, err error) {
-	var seen []billing.Reversal
-	for range billing.MaxSends {
-		if seen, err = e.proc.(billing.Refunder).ReturnsOf(ctx, charge); err == nil || billing.Definite(err) || ctx.Err() != nil {
-			break
-		}
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("asking the processor what has gone back of charge %s: %w", charge, err)
-	}
-	_, list, a, err = e.applyReversals(ctx, n, seen...)
-	return list, a, err
-}
-
-// finishAll goes on with every refund that is recorded and was not answered.
-func (c *collector) finishAll(ctx context.Context) error {
+// carryOnAll carries on every refund among the unfinished.
+func (c *collector) carryOnAll(ctx context.Context) error {
 	var names []store.Key
-	for it, err := range c.e.Store.Query(ctx, store.Query{Table: c.e.Table, Partition: billing.UnfinishedPK}) {
+	for it, err := range c.Store.Query(ctx, store.Query{Table: c.Table, Partition: billing.UnfinishedPK}) {
 		if err != nil {
 			return err
 		}
@@ -216,11 +133,8 @@ func (c *collector) finishAll(ctx context.Context) error {
 	}
 	var failed []error
 	for _, key := range names {
-		done, err := c.e.finishRefund(ctx, key)
-		if done {
-			c.recorded++
-		}
-		if err != nil && !mayPass(ctx, err) && !errors.Is(err, billing.ErrState) {
+		err := c.carryOnRecord(ctx, key)
+		if err != nil && !passing(ctx, err) {
 			return errors.Join(append(failed, err)...)
 		}
 		failed = append(failed, err)
@@ -228,28 +142,25 @@ func (c *collector) finishAll(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// finishRefund goes on with one refund that is recorded and was not answered.
-func (e *Service) finishRefund(ctx context.Context, key store.Key) (done bool, err error) {
-	it, err := e.Store.Get(ctx, e.Table, key)
+// carryOnRecord carries on one refund, if its record still waits for an answer.
+func (c *collector) carryOnRecord(ctx context.Context, key store.Key) error {
+	it, err := c.Store.Get(ctx, c.Table, key)
 	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
+		return nil
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	r, err := billing.DecodeReversal(it)
 	if err != nil {
-		return false, &billing.IllegibleError{Err: err}
+		return &billing.IllegibleError{Err: err}
 	}
-	if r.State != billing.ReversalRequested {
-		return false, nil
+	if standingOf(r) != requested {
+		return nil
 	}
-	if err = e.Live(ctx); err != nil {
-		return false, err
+	t := &task{trigger: byJob, Name: r.Name, id: r.ReversalID, charge: r.Charge, now: recorded{reversals: []*billing.ReversalRecord{r}}}
+	if r, err = c.carryOn(ctx, t); err == nil && r != nil {
+		c.changed++
 	}
-	looked := e.Now()
-	if r, err = e.look(ctx, r); err == nil && r.State == billing.ReversalRequested {
-		r, err = e.send(ctx, r, looked)
-	}
-	return err == nil && r.State != billing.ReversalRequested, err
+	return err
 }
