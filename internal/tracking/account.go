@@ -12,7 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A ConnectedAccount is a Stripe account whose events are followed, with the merchant that owns
+// A ConnectedAccount is a Stripe account whose events are followed, and the merchant owning
 // it. The merchant never changes.
 type ConnectedAccount struct {
 	StripeAccount string        `json:"stripe_account"`
@@ -89,10 +89,9 @@ func (s *Service) accountOf(it store.Item) *ConnectedAccount {
 	return a
 }
 
-// Register records the Stripe account as the merchant's, so that its events are followed, and
-// releases its quarantined events. Repeating it changes nothing. It returns a FieldError for an
-// invalid id, ErrOther if another merchant has the account, and ErrDisconnected if Stripe
-// refuses access to it.
+// Register records the Stripe account as the merchant's, to follow its events, and releases its
+// quarantined events. Repeating it changes nothing. It returns a FieldError for an invalid id,
+// ErrOther if another merchant has the account, and ErrDisconnected if Stripe refuses access to it.
 func (s *Service) Register(ctx context.Context, merchant, stripeAccount string) (*ConnectedAccount, error) {
 	merchant, err := checkUUID("account", merchant)
 	if err != nil {
@@ -107,8 +106,10 @@ func (s *Service) Register(ctx context.Context, merchant, stripeAccount string) 
 		}
 	}
 	now := s.now()
-	a := &ConnectedAccount{StripeAccount: stripeAccount, Merchant: merchant, Own: stripeAccount == s.o.Own, Created: now, Updated: now, Status: Connected}
-	sells := store.Put(s.registry, registryRow(merchantRows, merchant, store.Attribute{Name: schema.TrackedStripeAccount, Value: store.S(stripeAccount)}))
+	a := &ConnectedAccount{StripeAccount: stripeAccount, Merchant: merchant, Own: stripeAccount == s.o.Own,
+		Created: now, Updated: now, Status: Connected}
+	sells := store.Put(s.registry, registryRow(merchantRows, merchant,
+		store.Attribute{Name: schema.TrackedStripeAccount, Value: store.S(stripeAccount)}))
 	// The inbox releases the quarantined events if this process dies before it has done so.
 	err = s.commit(ctx, put(s.registry, a.fields, now), sells, s.pending(pendingRelease, stripeAccount, releaseWait))
 	if store.Retryable(err) {
@@ -131,7 +132,8 @@ func (s *Service) Register(ctx context.Context, merchant, stripeAccount string) 
 
 // release moves the quarantined events of the account into the inbox. It may be repeated.
 func (s *Service) release(ctx context.Context, stripeAccount string) error {
-	for it, err := range s.o.Store.Query(ctx, store.Query{Table: s.registry, Partition: quarantineRows, Prefix: stripeAccount + "#"}) {
+	for it, err := range s.o.Store.Query(ctx, store.Query{Table: s.registry, Partition: quarantineRows,
+		Prefix: stripeAccount + "#"}) {
 		if err != nil {
 			return err
 		}
@@ -212,7 +214,8 @@ func (s *Service) SavePoll(ctx context.Context, stripeAccount string, p PollStat
 }
 
 // connection records whether the account gives us access.
-func (s *Service) connection(ctx context.Context, stripeAccount string, status AccountStatus) (*ConnectedAccount, error) {
+func (s *Service) connection(ctx context.Context, stripeAccount string, status AccountStatus,
+) (*ConnectedAccount, error) {
 	return s.changeAccount(ctx, stripeAccount, func(a *ConnectedAccount) bool {
 		if a.Status == status {
 			return false
@@ -222,7 +225,8 @@ func (s *Service) connection(ctx context.Context, stripeAccount string, status A
 	})
 }
 
-func (s *Service) changeAccount(ctx context.Context, stripeAccount string, change func(*ConnectedAccount) bool) (a *ConnectedAccount, err error) {
+func (s *Service) changeAccount(ctx context.Context, stripeAccount string,
+	change func(*ConnectedAccount) bool) (a *ConnectedAccount, err error) {
 	err = store.Retry(ctx, "account "+stripeAccount, func() error {
 		if a, err = s.ConnectedAccount(ctx, stripeAccount); err != nil || !change(a) {
 			return err
@@ -232,8 +236,8 @@ func (s *Service) changeAccount(ctx context.Context, stripeAccount string, chang
 	return a, err
 }
 
-// quarantine writes the row that lists an event of an unregistered account, and checks that the
-// account still is unregistered.
+// quarantine lists an event of an unregistered account, if the account still is
+// unregistered.
 func (s *Service) quarantine(stripeAccount, event string) []store.Write {
 	return []store.Write{store.Put(s.registry, registryRow(quarantineRows, stripeAccount+"#"+event)),
 		store.Check(s.registry, accountKey(stripeAccount), store.Absent())}
@@ -242,6 +246,7 @@ func (s *Service) quarantine(stripeAccount, event string) []store.Write {
 // pending writes a row of the inbox, due after the wait.
 func (s *Service) pending(kind, id string, wait time.Duration) store.Write {
 	now := s.now()
-	return outbox.Write(s.o.Tables.Outbox.Name, outbox.Effect{Queue: outbox.Inbox, ID: kind + "/" + id, Kind: kind, Due: now.Add(wait), Created: now,
+	return outbox.Write(s.o.Tables.Outbox.Name, outbox.Effect{Queue: outbox.Inbox, ID: kind + "/" + id, Kind: kind,
+		Due: now.Add(wait), Created: now,
 		Data: map[string]string{pendingID: id}})
 }

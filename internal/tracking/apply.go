@@ -10,9 +10,9 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An application merges what one event tells, or what was fetched, into the stored rows. It reads
-// each row once and changes it in memory; one commit writes them all, on the condition that nobody
-// else has changed them.
+// An application merges one object, told by an event or fetched, into the stored rows. It reads
+// each row once and changes it in memory. One commit writes them all, if nobody else has
+// changed them.
 type application struct {
 	s *Service
 	source
@@ -28,12 +28,12 @@ type application struct {
 type source struct {
 	at       string // the Stripe account
 	merchant string // its owner
-	event    string // evt_… that told the object; "" if it was fetched
+	event    string // evt_… of the object; "" if it was fetched
 	force    bool   // decide even if Stripe does not tell how a schedule ended
 	fresh    bool   // the subscription was fetched after its row had been read
 }
 
-// The rows that an application reads: nil if not read or not stored.
+// The rows of an application: nil if not read or not stored.
 type (
 	purchaseRow struct {
 		*Purchase
@@ -49,12 +49,11 @@ type (
 	}
 )
 
-// A need is the error of an object that cannot be decided before Stripe has been asked for
-// another one.
+// A need is the error of an object whose decision needs another one from Stripe.
 type need struct {
 	kind string // KindPayment, KindSubscription or KindSchedule
 	id   string
-	of   string // sub_… that the schedule runs
+	of   string // sub_… of the schedule
 }
 
 func (n need) Error() string { return "Stripe has to be asked for " + n.kind + " " + n.id }
@@ -67,8 +66,8 @@ func (r refusal) Error() string { return string(r) }
 // errPoison: the fault is in the event or in a stored row; the store works.
 var errPoison = errors.New("it cannot be applied")
 
-// apply merges one object, and says what becomes of its event. After a need or another error the
-// application must not be used any more.
+// apply merges one object, and decides its event. After an error, be it a need, the application
+// must not be used any more.
 func (a *application) apply(ctx context.Context, o Object) (decision, error) {
 	d, err := a.merge(ctx, o)
 	if r, refused := errors.AsType[refusal](err); refused {
@@ -109,7 +108,7 @@ func (o *Object) thin() bool {
 	return !o.Fetched && o.Status == "" && (o.Kind == KindPayment || o.Kind == KindSubscription || o.Kind == KindSchedule)
 }
 
-// applyInvoice merges a paid invoice of a product that names no payment, or on which nothing was due.
+// applyInvoice merges a paid invoice of a product without a payment: nothing may have been due.
 func (a *application) applyInvoice(ctx context.Context, o Object) error {
 	if err := a.loadPurchase(ctx, o.Tag.Purchase, o); err != nil {
 		return err
@@ -121,8 +120,8 @@ func (a *application) applyInvoice(ctx context.Context, o Object) error {
 }
 
 // loadPurchase reads the purchase, or makes it: its events may come before we know it, and after
-// the store has lost it. A purchase of another Stripe account is refused: the owner of that
-// account can write any purchase into the metadata.
+// the store has lost it. A purchase of another Stripe account is refused: its owner can write any
+// purchase into the metadata.
 func (a *application) loadPurchase(ctx context.Context, id string, o Object) error {
 	if a.purchase.Purchase != nil && a.purchase.ID == id {
 		return nil
@@ -130,7 +129,8 @@ func (a *application) loadPurchase(ctx context.Context, id string, o Object) err
 	p, err := a.s.loadPurchase(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		a.purchase = purchaseRow{&Purchase{ID: id, Merchant: a.merchant, StripeAccount: a.at, Kind: o.Tag.Kind, Created: a.created(o)}, true}
+		a.purchase = purchaseRow{&Purchase{ID: id, Merchant: a.merchant, StripeAccount: a.at, Kind: o.Tag.Kind,
+			Created: a.created(o)}, true}
 		a.note(&a.purchase.History, []string{"first heard of through Stripe"})
 		return nil
 	case err != nil:
@@ -142,7 +142,7 @@ func (a *application) loadPurchase(ctx context.Context, id string, o Object) err
 	return nil
 }
 
-// created is when Stripe made the object, or now if that was not told.
+// created is when Stripe made the object, or now if unknown.
 func (a *application) created(o Object) time.Time {
 	if o.Created.IsZero() {
 		return a.s.now()
@@ -161,7 +161,7 @@ func (a *application) note(history *[]Change, changes []string) {
 	*history = remember(*history, Change{At: a.s.now(), What: what, Event: a.event})
 }
 
-// trouble notes on the purchase that a person is needed.
+// trouble notes a problem for a person on the purchase.
 func (a *application) trouble(text string) {
 	if a.purchase.Problem == text {
 		return
@@ -191,7 +191,7 @@ func (a *application) cross(paid bool, reason string) {
 	a.purchase.changed = a.purchase.changed || len(asked) > 0 || before != p.Unsubscribe.State
 }
 
-// about is the subscription that the event is about, if that is known.
+// about is the subscription of the event, if known.
 func (a *application) about(told string) string {
 	switch {
 	case told != "":
@@ -204,7 +204,7 @@ func (a *application) about(told string) string {
 	return ""
 }
 
-// writes are the changed rows, with the effects that the application asks for.
+// writes are the changed rows, with the effects asked for.
 func (a *application) writes() (list []store.Write) {
 	t, now := &a.s.o.Tables.Tracking, a.s.now()
 	if a.purchase.changed {
@@ -228,6 +228,7 @@ func (a *application) writes() (list []store.Write) {
 // ask writes the outbox's row for an action of the purchase.
 func (s *Service) ask(p *Purchase, action Action) store.Write {
 	asked := p.effect(action).Asked
-	return outbox.Write(s.o.Tables.Outbox.Name, outbox.Effect{Queue: outbox.Actions, ID: string(action) + "/" + p.ID, Kind: string(action), Created: asked, Due: asked,
+	return outbox.Write(s.o.Tables.Outbox.Name, outbox.Effect{Queue: outbox.Actions, ID: string(action) + "/" + p.ID,
+		Kind: string(action), Created: asked, Due: asked,
 		Data: map[string]string{pendingID: p.ID}})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// changedNothing is noted for an event that told only known facts.
+// changedNothing is noted for an event without news.
 const changedNothing = "told again"
 
 func (a *application) applyPayment(ctx context.Context, o Object) (decision, error) {
@@ -46,8 +46,7 @@ func (a *application) applyPayment(ctx context.Context, o Object) (decision, err
 	return applied, nil
 }
 
-// beginPayment makes the row of a payment that is a purchase's. The decision has a status if it is
-// not.
+// beginPayment makes the row of a purchase's payment. The decision has a status if it is not ours.
 func (a *application) beginPayment(ctx context.Context, o Object) (decision, error) {
 	switch {
 	case o.Tag.Purchase != "" && (o.InvoiceTold || o.Kind == KindInvoice || !recurring(o.Tag.Kind)):
@@ -63,7 +62,8 @@ func (a *application) beginPayment(ctx context.Context, o Object) (decision, err
 	if err := a.loadPurchase(ctx, o.Tag.Purchase, o); err != nil {
 		return decision{}, err
 	}
-	a.payment = paymentRow{&Payment{ID: o.Payment, StripeAccount: a.at, Merchant: a.merchant, Purchase: o.Tag.Purchase, Status: PaymentNew, Created: a.created(o)}, true}
+	a.payment = paymentRow{&Payment{ID: o.Payment, StripeAccount: a.at, Merchant: a.merchant, Purchase: o.Tag.Purchase,
+		Status: PaymentNew, Created: a.created(o)}, true}
 	return decision{}, nil
 }
 

@@ -11,7 +11,7 @@ import (
 
 func recurring(k Kind) bool { return k == Subscribe || k == SplitPayment }
 
-// maxSubscriptions is the number of subscriptions that one purchase's item may list.
+// maxSubscriptions is the most subscriptions in one purchase's item.
 const maxSubscriptions = 100
 
 func (a *application) applySubscription(ctx context.Context, o Object) (decision, error) {
@@ -37,7 +37,8 @@ func (a *application) applySubscription(ctx context.Context, o Object) (decision
 	if err := a.loadPurchase(ctx, sub.Purchase, o); err != nil {
 		return decision{}, err
 	}
-	if a.purchase.Kind == SplitPayment && o.Kind == KindSubscription && ended(o.Status) && sub.Schedule == "" && o.Schedule == "" && !a.force {
+	if a.purchase.Kind == SplitPayment && o.Kind == KindSubscription && ended(o.Status) && sub.Schedule == "" &&
+		o.Schedule == "" && !a.force {
 		return decision{}, need{kind: KindSubscription, id: id} // the event does not name its schedule
 	}
 	before := *sub
@@ -51,20 +52,22 @@ func (a *application) applySubscription(ctx context.Context, o Object) (decision
 	a.note(&sub.History, changes)
 	a.subscription.changed = a.subscription.changed || len(changes) > 0 || ask || sub.differs(&before)
 	if sub.Ending == EndSetting && a.fresh && o.Status == "active" && before.Status == SubscriptionTerminated {
-		a.trouble("subscription " + sub.ID + " is active again at Stripe, after it had ended here because it was not paid: decide what the buyer gets")
+		a.trouble("subscription " + sub.ID + " is active again at Stripe, " +
+			"after it had ended here because it was not paid: decide what the buyer gets")
 	}
 	if mergeSubscriptionState(a.purchase.Purchase, sub) {
 		a.purchase.changed = true
 	}
 	unsubscribed := a.purchase.Unsubscribe.State == DoneWith || a.purchase.Unsubscribe.State == Begun
 	if sub.Status == SubscriptionActive && before.Status != SubscriptionActive && unsubscribed {
-		a.trouble("subscription " + sub.ID + " is active, and the buyer was unsubscribed when the others had ended: decide what the buyer gets")
+		a.trouble("subscription " + sub.ID + " is active, " +
+			"and the buyer was unsubscribed when the others had ended: decide what the buyer gets")
 	}
 	a.cross(false, cmp.Or(string(sub.Ending), string(sub.Status))+" "+sub.ID)
 	return applied, nil
 }
 
-// beginSubscription makes the row of a subscription that its tag says is a purchase's.
+// beginSubscription makes the row of a subscription whose tag names a purchase.
 func (a *application) beginSubscription(ctx context.Context, id string, o Object) error {
 	if err := a.loadPurchase(ctx, o.Tag.Purchase, o); err != nil {
 		return err
@@ -72,12 +75,13 @@ func (a *application) beginSubscription(ctx context.Context, id string, o Object
 	if len(a.purchase.Subscriptions) >= maxSubscriptions { // the owner of the Stripe account writes its metadata
 		return refusal("the purchase has too many subscriptions")
 	}
-	a.subscription = subscriptionRow{&Subscription{ID: id, StripeAccount: a.at, Merchant: a.merchant, Purchase: o.Tag.Purchase, Status: SubscriptionNew, Created: a.created(o)}, true}
+	a.subscription = subscriptionRow{&Subscription{ID: id, StripeAccount: a.at, Merchant: a.merchant,
+		Purchase: o.Tag.Purchase, Status: SubscriptionNew, Created: a.created(o)}, true}
 	return nil
 }
 
-// unchanged reports whether the object repeats what is stored, as most events of a subscription
-// do, such as its renewals. Then its purchase need not be read.
+// unchanged reports whether the object repeats the stored state, as the events of most renewals do.
+// Then the purchase need not be read.
 func (s *Subscription) unchanged(o Object, r rule) bool {
 	if ended(o.Status) || s.Ending != "" {
 		return false

@@ -16,25 +16,25 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Created is a purchase that was made, and what there is of it at Stripe.
+// A Created is the result of CreatePurchase.
 type Created struct {
 	Purchase *Purchase
 	Sale     Sale
 	Repeated bool // the key was used before for the same order
 }
 
-// recoverAfter is how long after a purchase was begun it is looked for at Stripe: whoever began
-// it has ended by then, one way or another.
+// recoverAfter is the time after which the inbox looks at Stripe for a purchase: the call
+// for it has ended by then.
 const recoverAfter = 5 * time.Minute
 
-// CreatePurchase makes a purchase. It is stored, incomplete, before Stripe hears of it; what
-// Stripe has made is stored when it has answered. A crash in between is healed by the events of
-// what was made, by the inbox, which looks for it, and by whoever calls again with the same key:
-// then what is there is gone on with, and nothing is made or paid twice.
+// CreatePurchase makes a purchase. It stores the purchase, incomplete, before Stripe hears of it,
+// and its objects when Stripe has answered. Three things mend a crash in between: the events of
+// the objects, the inbox, which looks for them, and a call with the same key, which continues
+// with them. Nothing is made or paid twice.
 //
-// Errors: FieldError; ErrUnregistered; ErrOther, the key was used for another order; ErrOrder and
-// ErrDisconnected, from Stripe; ErrTooLate. After any other it is not known how far it came: call again with
-// the same key. A decline is no error.
+// It returns a FieldError, ErrUnregistered, ErrOther if the key was used for another order,
+// ErrOrder and ErrDisconnected from Stripe, and ErrTooLate. After any other error the outcome is
+// unknown: the caller must call again with the same key. A decline is no error.
 func (s *Service) CreatePurchase(ctx context.Context, o Order) (*Created, error) {
 	account, err := checkUUID("account", o.Merchant)
 	if err != nil {
@@ -63,28 +63,29 @@ func (s *Service) CreatePurchase(ctx context.Context, o Order) (*Created, error)
 		return nil, err
 	}
 	if !repeated { // the inbox need not look for it any more; if the row stays, it finds nothing to do
-		if err := s.commit(ctx, store.Delete(row.Table, s.o.Tables.Outbox.KeyOf(row.Item))); err != nil && !store.Retryable(err) {
+		err := s.commit(ctx, store.Delete(row.Table, s.o.Tables.Outbox.KeyOf(row.Item)))
+		if err != nil && !store.Retryable(err) {
 			return nil, err
 		}
 	}
 	return &Created{Purchase: p, Sale: sale, Repeated: repeated}, nil
 }
 
-// sellWithin is how long after its beginning a purchase may still be made at Stripe: as long as
-// Stripe is sure to remember the idempotency keys of the first time.
+// sellWithin is the time in which a stored purchase may be made at Stripe. So long Stripe is sure
+// to remember its idempotency keys.
 const sellWithin = 23 * time.Hour
 
-// ErrTooLate: the purchase was begun too long ago to be gone on with, and there is nothing of it
-// at Stripe. It takes another key.
+// ErrTooLate: the purchase was begun too long ago to be continued, and has no objects at Stripe.
+// It takes another key.
 var ErrTooLate = errors.New("begun too long ago to be gone on with: use another key")
 
-// sell has Stripe make what the purchase asks for. Of one that was begun before, what is there is
-// found and gone on with while Stripe remembers the keys. Later it is only found: a buyer whose
-// customer has changed meanwhile could not be, and would pay again.
+// sell has Stripe make the purchase's objects. It continues with the objects of an earlier call
+// while Stripe remembers the keys. Later it only finds them: a buyer whose customer has changed
+// meanwhile could not be found, and would pay again.
 func (s *Service) sell(ctx context.Context, p *Purchase, repeated bool) (Sale, error) {
 	if age := s.now().Sub(p.Created); age < sellWithin && age > -time.Hour {
-		// That the purchase is new here does not say that it is new at Stripe: the store may have been
-		// put back. A legacy purchase takes no money by itself, and looking for one is expensive.
+		// A purchase new here may exist at Stripe: the store may have been put back. A legacy
+		// purchase takes no money by itself, and looking for one is expensive.
 		return s.o.Seller.Sell(ctx, s.orderOf(p), repeated || p.Kind != Legacy)
 	}
 	sale, err := s.o.Seller.Find(ctx, s.orderOf(p))
@@ -97,16 +98,18 @@ func (s *Service) sell(ctx context.Context, p *Purchase, repeated bool) (Sale, e
 	return sale, fmt.Errorf("purchase %s: %w", p.ID, ErrTooLate)
 }
 
-// begin stores the incomplete purchase, with a row of the inbox that looks for it if this process
-// dies; or it finds the purchase of that key.
-func (s *Service) begin(ctx context.Context, o Order, at string) (p *Purchase, row store.Write, repeated bool, err error) {
+// begin stores the incomplete purchase, with a row of the inbox in case this process dies; or
+// it finds the purchase of the key.
+func (s *Service) begin(ctx context.Context, o Order, at string) (
+	p *Purchase, row store.Write, repeated bool, err error,
+) {
 	stored, hash, err := o.encode()
 	if err != nil {
 		return nil, row, false, err
 	}
 	now := s.now()
-	p = &Purchase{ID: purchaseID(s.salt, o.Merchant, o.Key), Merchant: o.Merchant, StripeAccount: at, Kind: o.Kind, Created: now,
-		Order: o, Customer: o.Customer, order: stored, keyHash: hash}
+	p = &Purchase{ID: purchaseID(s.salt, o.Merchant, o.Key), Merchant: o.Merchant, StripeAccount: at, Kind: o.Kind,
+		Created: now, Order: o, Customer: o.Customer, order: stored, keyHash: hash}
 	p.History = remember(nil, Change{At: now, What: "asked for: " + string(o.Kind)})
 	row = s.pending(pendingPurchase, p.ID, recoverAfter)
 	err = s.commit(ctx, put(s.o.Tables.Tracking.Purchases.Name, p.fields, now), row)
@@ -127,12 +130,12 @@ func (s *Service) begin(ctx context.Context, o Order, at string) (p *Purchase, r
 	return there, row, true, nil
 }
 
-// orderOf is the order as it was stored: what is sent to Stripe never differs between two tries.
+// orderOf is the order as it was stored: requests to Stripe never differ between two tries.
 func (s *Service) orderOf(p *Purchase) Order {
 	o := p.Order
 	o.Tag = Tag{Installation: s.o.Installation, Purchase: p.ID, Kind: p.Kind}
 	if o.Customer == "" {
-		o.Customer = p.Customer // who was found or made the first time
+		o.Customer = p.Customer // found or made the first time
 	}
 	if o.At = p.StripeAccount; o.At == s.o.Own {
 		o.At = ""
@@ -140,7 +143,7 @@ func (s *Service) orderOf(p *Purchase) Order {
 	return o
 }
 
-// tagged says of each object whose it is: a payment intent that an invoice made does not.
+// tagged gives each object the order's Tag: a payment intent made by an invoice has none.
 func (s *Service) tagged(p *Purchase, objects []Object) []Object {
 	list := slices.Clone(objects)
 	for i := range list {
@@ -149,7 +152,7 @@ func (s *Service) tagged(p *Purchase, objects []Object) []Object {
 	return list
 }
 
-// record merges what there is at Stripe, and notes the buyer's customer.
+// record merges the purchase's objects at Stripe, and notes the buyer's customer.
 func (s *Service) record(ctx context.Context, p *Purchase, sale Sale) (*Purchase, error) {
 	if _, err := s.applyFetched(ctx, p.StripeAccount, s.tagged(p, sale.Objects)...); err != nil {
 		return nil, fmt.Errorf("purchase %s: %w", p.ID, err)
@@ -167,8 +170,7 @@ func (s *Service) record(ctx context.Context, p *Purchase, sale Sale) (*Purchase
 	return s.Purchase(ctx, p.ID)
 }
 
-// How the problems begin that creating a purchase runs into. Others are for a person, and are
-// not taken back.
+// The beginnings of the problems of creating a purchase. Other problems are for a person, and stay.
 const (
 	declinedProblem = "declined: "
 	refusedProblem  = "not made: "
@@ -176,7 +178,8 @@ const (
 )
 
 func ofCreating(problem string) bool {
-	return problem == "" || problem == buyerProblem || strings.HasPrefix(problem, declinedProblem) || strings.HasPrefix(problem, refusedProblem)
+	return problem == "" || problem == buyerProblem || strings.HasPrefix(problem, declinedProblem) ||
+		strings.HasPrefix(problem, refusedProblem)
 }
 
 // remark notes on the purchase the problem of creating it, if any, and its customer.
@@ -202,8 +205,8 @@ func (s *Service) remark(ctx context.Context, id, problem, customer string) erro
 	return err
 }
 
-// recoverPurchase looks at Stripe for what was made of a purchase that was begun some minutes
-// ago. It makes nothing and pays nothing: the buyer may have been told that it failed.
+// recoverPurchase looks at Stripe for the objects of a purchase begun some minutes ago. It makes
+// nothing and pays nothing: the buyer may have been told that it failed.
 func (s *Service) recoverPurchase(ctx context.Context, id string) error {
 	p, err := s.Purchase(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -213,7 +216,7 @@ func (s *Service) recoverPurchase(ctx context.Context, id string) error {
 		return err
 	}
 	sale, err := s.o.Seller.Find(ctx, s.orderOf(p))
-	if errors.Is(err, ErrOrder) { // then nothing was made of it
+	if errors.Is(err, ErrOrder) { // then nothing was made
 		return s.remark(ctx, p.ID, refusedProblem+short(err.Error()), "")
 	}
 	if err != nil || len(sale.Objects) == 0 {
@@ -228,10 +231,9 @@ func (s *Service) recoverPurchase(ctx context.Context, id string) error {
 	return s.remark(ctx, p.ID, p.Problem, sale.Customer)
 }
 
-// purchaseID is the id of the purchase under a caller's key: the same for the same key, so that
-// storing it once is all it takes. The salt, which never leaves the store, keeps who knows the key
-// from knowing the id: a merchant could take it by writing it into metadata. It is a UUID of
-// version 8: custom.
+// purchaseID derives a purchase's id from the caller's key, so the same key is the same row.
+// The salt never leaves the store: a merchant who knows the key cannot write the id into metadata
+// beforehand. The id is a UUID of version 8: custom.
 func purchaseID(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {
@@ -243,8 +245,7 @@ func purchaseID(parts ...string) string {
 	return strings.Join([]string{x[:8], x[8:12], x[12:16], x[16:20], x[20:]}, "-")
 }
 
-// encode returns the order as it is stored, and a hash that tells it from others. The key is not
-// in the hash.
+// encode returns the order as it is stored, and its hash without the key.
 func (o Order) encode() (stored, hash string, err error) {
 	b, err := json.Marshal(o)
 	if err != nil {

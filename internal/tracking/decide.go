@@ -11,8 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A decision says what becomes of an event. One commit stores the event's status, and the rows
-// that go with it.
+// A decision is the new status of an event, and the rows stored with it in one commit.
 type decision struct {
 	status EventStatus
 	reason string
@@ -35,10 +34,10 @@ type effort int
 const (
 	fromStore effort = iota // by stored rows; the inbox decides the rest
 	askStripe               // by asking Stripe as well
-	forced                  // as askStripe; a schedule that does not tell how it ended was cancelled
+	forced                  // as askStripe; a schedule without a known end was cancelled
 )
 
-// decide decides an event that is for this store, and fills in its merchant and its subscription.
+// decide decides an event for this store, and fills in its merchant and its subscription.
 // It returns an errPoison if the event or a row makes it panic.
 func (s *Service) decide(ctx context.Context, e *Event, by effort) (d decision, err error) {
 	defer func() {
@@ -80,7 +79,8 @@ func (s *Service) decide(ctx context.Context, e *Event, by effort) (d decision, 
 
 // settles reports whether the event is about a payment intent of billing's.
 func (s *Service) settles(e *Event) bool {
-	return e.Object.Kind == KindPayment && e.Object.Tag.Charge && e.Object.Tag.Installation == s.o.Installation && s.o.Settler != nil
+	return e.Object.Kind == KindPayment && e.Object.Tag.Charge && e.Object.Tag.Installation == s.o.Installation &&
+		s.o.Settler != nil
 }
 
 // decideCharge has billing settle its payment intent.
@@ -95,8 +95,8 @@ func (s *Service) decideCharge(ctx context.Context, e *Event, by effort) (decisi
 	return decision{status: Applied, reason: "settled by billing"}, nil
 }
 
-// decideConnection asks Stripe whether the account gives us access: of two events that say so, the
-// later one is not known.
+// decideConnection asks Stripe whether the account gives us access: the order of its events
+// is unknown.
 func (s *Service) decideConnection(ctx context.Context, e *Event, by effort) (decision, error) {
 	if by == fromStore {
 		return s.later(e, pendingEvent, "to be looked at", 0), nil
@@ -114,8 +114,8 @@ func (s *Service) decideConnection(ctx context.Context, e *Event, by effort) (de
 	return decision{status: Applied, reason: string(status)}, err
 }
 
-// file stores the event with what was decided, in one commit, on the condition that its row is as
-// it was read: absent, if it has no status yet.
+// file stores the event and the decision in one commit. Its row must be as it was read: absent, if
+// it has no status yet.
 func (s *Service) file(ctx context.Context, e *Event, d decision) (Verdict, error) {
 	condition := store.Absent()
 	if e.Status != "" {

@@ -1,9 +1,10 @@
-// Package tracking follows the payments that Stripe runs: purchases that buyers make through
-// Stripe, their payments and subscriptions, and the events that tell what became of them. It
-// stores each event once, merges it into what is known in the same commit, and asks for
-// fulfilment and for unsubscribe actions once. What webhooks missed is found by package poller.
+// Package tracking follows payments run by Stripe: purchases made through Stripe, with their
+// payments and subscriptions. It stores each event of Stripe's once, merges it into the stored rows
+// in the same commit, and asks once for fulfilment and once for unsubscribe. Package poller finds
+// events whose webhook was missed.
 //
-// It does not speak HTTP and does not know Stripe's library: what it asks of Stripe are the
-// interfaces Finder and Seller, and what an event says is an Object. It takes no
-// recurring payments itself; that is package billing, which it does not know either.
+// A new reader begins with ingest.go (an event comes), decide.go (the decision about it) and
+// merge.go (the rules). The package does not speak HTTP and does not know Stripe's library: it
+// asks Stripe through the interfaces Finder and Seller, and sees each event as an Object. It
+// takes no recurring payments: package billing does, which it does not know either.
 package tracking

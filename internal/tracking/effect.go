@@ -12,7 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An Action is what a purchase asks of other systems.
+// An Action is work for other systems.
 type Action string
 
 // The actions. The first comes before the second, each at most once for a purchase.
@@ -24,27 +24,27 @@ const (
 // A Job is one action for one purchase. It may be handed over more than once, always with the
 // same ID.
 type Job struct {
-	ID            string    `json:"id"` // stable: tells a repetition
+	ID            string    `json:"id"` // the same for every repetition
 	Action        Action    `json:"action"`
 	Purchase      string    `json:"purchase"`
 	Merchant      string    `json:"account"`
 	StripeAccount string    `json:"stripe_account"`
 	Kind          Kind      `json:"kind"`
-	Key           string    `json:"key,omitempty"` // the order's, by whoever made the purchase
-	Reason        string    `json:"reason"`        // what crossed the edge: paid pi_…, active sub_…, canceled sub_…
-	At            time.Time `json:"at"`            // when it was crossed
+	Key           string    `json:"key,omitempty"` // the order's, from the caller of CreatePurchase
+	Reason        string    `json:"reason"`        // the cause: paid pi_…, active sub_…, canceled sub_…
+	At            time.Time `json:"at"`            // of the cause
 }
 
-// An Automation does what jobs ask for. It is called from several goroutines, and puts its own
-// limit on how long it takes. An error that is outbox.ErrPermanent is not tried again.
+// An Automation does jobs. It must be safe for concurrent use, and must limit its own time. A job
+// failing with outbox.ErrPermanent is not tried again.
 type Automation interface {
 	Name() string        // recorded on the purchase
 	Takes(a Action) bool // whether it does such jobs at all
 	Do(ctx context.Context, j Job) error
 }
 
-// Deliver hands what purchases ask for, and is due, to the automations: one drain. A purchase is
-// fulfilled when all of them have done it; only then its unsubscribe may go.
+// Deliver hands due jobs to the automations. A purchase is fulfilled when all of them have done the
+// job; only then its unsubscribe may begin.
 func (s *Service) Deliver(ctx context.Context) (outbox.Report, error) {
 	return s.actions().Drain(ctx, workers)
 }
@@ -53,18 +53,18 @@ func (s *Service) actions() *outbox.Outbox {
 	return s.queue(outbox.Actions, (*actor)(s))
 }
 
-// A WaitingJob is a job that is not done yet.
+// A WaitingJob is a job not done yet.
 type WaitingJob struct {
 	ID       string    `json:"id"`
 	Action   Action    `json:"action"`
 	Purchase string    `json:"purchase"`
 	Due      time.Time `json:"due,omitzero"`    // when it is tried next
-	Tries    int       `json:"tries,omitempty"` // that failed
+	Tries    int       `json:"tries,omitempty"` // failed ones
 	Error    string    `json:"error,omitempty"` // why the last one did
-	Dead     bool      `json:"dead,omitempty"`  // it was given up: for a person, who can replay it
+	Dead     bool      `json:"dead,omitempty"`  // given up; a person can replay it
 }
 
-// Jobs yields the jobs that are not done, those that were given up last.
+// Jobs yields the jobs not done yet; dead ones come last.
 func (s *Service) Jobs(ctx context.Context) iter.Seq2[WaitingJob, error] {
 	return func(yield func(WaitingJob, error) bool) {
 		for e, err := range s.actions().Waiting(ctx) {
@@ -72,7 +72,8 @@ func (s *Service) Jobs(ctx context.Context) iter.Seq2[WaitingJob, error] {
 				yield(WaitingJob{}, err)
 				return
 			}
-			j := WaitingJob{ID: e.ID, Action: Action(e.Kind), Purchase: e.Data[pendingID], Due: e.Due, Tries: e.Tries, Error: e.Error, Dead: e.Dead}
+			j := WaitingJob{ID: e.ID, Action: Action(e.Kind), Purchase: e.Data[pendingID], Due: e.Due, Tries: e.Tries,
+				Error: e.Error, Dead: e.Dead}
 			if j.Dead {
 				j.Due = time.Time{}
 			}
@@ -83,8 +84,8 @@ func (s *Service) Jobs(ctx context.Context) iter.Seq2[WaitingJob, error] {
 	}
 }
 
-// ReplayJob makes a job that was given up due now, with as many tries as at first. It returns
-// store.ErrNotFound when there is none.
+// ReplayJob makes a dead job due now, with all its tries. It returns store.ErrNotFound if there is
+// no such job.
 func (s *Service) ReplayJob(ctx context.Context, id string) error {
 	err := s.actions().Replay(ctx, id)
 	if err == nil {
@@ -122,7 +123,8 @@ func (w *actor) Deliver(ctx context.Context, e outbox.Effect) error {
 	j := p.job(action)
 	takers := slices.DeleteFunc(slices.Clone(s.o.Automations), func(a Automation) bool { return !a.Takes(action) })
 	if len(takers) == 0 {
-		s.o.Log.Warn("nothing does what a purchase asks for, so it is logged", "id", j.ID, "action", action, "purchase", p.ID, "account", p.Merchant, "reason", j.Reason)
+		s.o.Log.Warn("nothing does what a purchase asks for, so it is logged", "id", j.ID, "action", action, "purchase",
+			p.ID, "account", p.Merchant, "reason", j.Reason)
 		_, err = s.done(ctx, p, logAutomation, action, true)
 		return err
 	}
@@ -130,7 +132,8 @@ func (w *actor) Deliver(ctx context.Context, e outbox.Effect) error {
 		last := i == len(takers)-1
 		if !p.applied(a.Name(), action) {
 			if err := a.Do(ctx, j); err != nil {
-				s.o.Log.Warn("a job was not done", "job", j.ID, "automation", a.Name(), "tries", e.Tries+1, "why", short(err.Error()))
+				s.o.Log.Warn("a job was not done", "job", j.ID, "automation", a.Name(), "tries", e.Tries+1, "why",
+					short(err.Error()))
 				return fmt.Errorf("%s of purchase %s by %s: %w", action, p.ID, a.Name(), err)
 			}
 		} else if !last {
@@ -143,7 +146,7 @@ func (w *actor) Deliver(ctx context.Context, e outbox.Effect) error {
 	return nil
 }
 
-// logAutomation is the name under which the log records an action that no automation takes.
+// logAutomation is the name of the log, which takes an action if no automation does.
 const logAutomation = "log"
 
 func (p *Purchase) effect(a Action) *Effect {
@@ -155,15 +158,16 @@ func (p *Purchase) effect(a Action) *Effect {
 
 func (p *Purchase) job(a Action) Job {
 	e := p.effect(a)
-	return Job{ID: string(a) + "/" + p.ID, Action: a, Purchase: p.ID, Merchant: p.Merchant, StripeAccount: p.StripeAccount, Kind: p.Kind, Key: p.Order.Key, Reason: e.Reason, At: e.Asked}
+	return Job{ID: string(a) + "/" + p.ID, Action: a, Purchase: p.ID, Merchant: p.Merchant,
+		StripeAccount: p.StripeAccount, Kind: p.Kind, Key: p.Order.Key, Reason: e.Reason, At: e.Asked}
 }
 
 func (p *Purchase) applied(automation string, a Action) bool {
 	return slices.ContainsFunc(p.Automations, func(d Done) bool { return d.Automation == automation && d.Action == a })
 }
 
-// beginUnsubscribe records that the buyer is being unsubscribed, unless that was withdrawn. From
-// then on it is not withdrawn: it may have been done, even if this process dies.
+// beginUnsubscribe records that the unsubscribe begins, unless it was withdrawn. From then on it is
+// not withdrawn: it may have been done, even if this process dies.
 func (s *Service) beginUnsubscribe(ctx context.Context, p *Purchase) (*Purchase, error) {
 	return s.changePurchase(ctx, p, func(p *Purchase) (bool, []store.Write) {
 		begins := p.Unsubscribe.State == Asked
@@ -174,8 +178,8 @@ func (s *Service) beginUnsubscribe(ctx context.Context, p *Purchase) (*Purchase,
 	})
 }
 
-// done records that an automation was applied. With the last one the action is done; an
-// unsubscribe that waited for it is asked for in the same commit.
+// done records an automation on the purchase. With the last one the action is done, and a waiting
+// unsubscribe is asked for in the same commit.
 func (s *Service) done(ctx context.Context, p *Purchase, automation string, a Action, last bool) (*Purchase, error) {
 	return s.changePurchase(ctx, p, func(p *Purchase) (changed bool, with []store.Write) {
 		e, now := p.effect(a), s.now()

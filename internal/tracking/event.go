@@ -9,19 +9,19 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An Event is something that Stripe has told.
+// An Event is one of Stripe's events.
 type Event struct {
 	ID            string // evt_…
 	Type          string // such as payment_intent.succeeded
 	StripeAccount string // acct_…, whose event it is; "" in a body means the account of our key
 	Created       time.Time
 	Live          bool
-	APIVersion    string // that the body is written in; "" where it does not say
+	APIVersion    string // of the body; "" if it does not say
 	Object        Object
 
-	// What is known of an event that is stored.
-	Merchant     string // UUID of the customer account; "" while it is not known
-	Subscription string // sub_… that it is about, or ""
+	// The stored part.
+	Merchant     string // UUID; "" while it is not known
+	Subscription string // sub_… of its object, or ""
 	Status       EventStatus
 	Reason       string // of the status, for people; "" where it is plain
 	Source       Source
@@ -30,21 +30,20 @@ type Event struct {
 	Body         []byte    // as it was signed; nil in lists
 }
 
-// An EventStatus says what became of an event.
+// An EventStatus says how far the processing of an event is.
 type EventStatus string
 
-// The statuses of an event. Those that are not final carry no expiration: they stay until
-// they are.
+// The statuses of an event. An event expires only in a final one.
 const (
-	Received    EventStatus = "received"    // stored, and not yet applied: something has to be asked, or was in the way
-	Applied     EventStatus = "applied"     // final: what it says is in the tables, with its effects
-	Ignored     EventStatus = "ignored"     // final: it says nothing that is followed here
-	Refused     EventStatus = "refused"     // final: of the other mode, or of an account it cannot be of
-	Quarantined EventStatus = "quarantined" // of an account that is not registered
+	Received    EventStatus = "received"    // stored, and waits in the inbox
+	Applied     EventStatus = "applied"     // final: merged into the tables, with its effects
+	Ignored     EventStatus = "ignored"     // final: not followed here
+	Refused     EventStatus = "refused"     // final: of the other mode, or of an impossible account
+	Quarantined EventStatus = "quarantined" // of an unregistered account
 	Dead        EventStatus = "dead"        // given up: for a person, who can replay it
 )
 
-// Final reports whether nothing more will become of it by itself, so that it may expire.
+// Final reports whether the event is processed, and may expire.
 func (s EventStatus) Final() bool { return s == Applied || s == Ignored || s == Refused }
 
 // A Source says how an event came here.
@@ -56,8 +55,7 @@ const (
 	FromPoll    Source = "poll"
 )
 
-// A Decode reads the body of an event, in whatever version it is written. Its errors are an
-// ErrBody.
+// A Decode reads the body of an event, in any version of the API. Its errors are an ErrBody.
 type Decode func(body []byte) (Event, error)
 
 // ErrEndpoint: the event came to the endpoint for others.
@@ -66,8 +64,7 @@ var ErrEndpoint = errors.New("this event is for another endpoint")
 // ErrBody: this is no event of Stripe's.
 var ErrBody = errors.New("this is no event of Stripe's")
 
-// keep is how long an event is kept once nothing more will become of it: as long as Stripe
-// keeps it, counted from when it was published.
+// keep is the time for which a final event is kept after its publication: as long as Stripe does.
 const keep = 30 * 24 * time.Hour
 
 func (e *Event) fields(c *codec) {
@@ -85,8 +82,8 @@ func (e *Event) fields(c *codec) {
 	text(c, schema.TrackedType, &e.Type)
 }
 
-// item is the event as the published table has it, with the attributes of our own. An event that
-// is not final has no expiration: it must not vanish before it is applied.
+// item is the event as the published table has it, with the attributes of our own. Before
+// its final status an event has no expiration: it must not vanish before it is applied.
 func (e *Event) item() (store.Item, error) {
 	var c codec
 	e.fields(&c)
@@ -117,12 +114,12 @@ func eventOf(it store.Item) (*Event, error) {
 	return e, nil
 }
 
-// rowOf reads what an index projects of an event.
+// rowOf reads an index's attributes of an event.
 func rowOf(it store.Item) EventRow {
 	at := it.Str(schema.TrackedTimestamp)
 	if at == "" {
 		at = it.Str(schema.TrackedDate) + " " + it.Str(schema.TrackedTime)
 	}
-	return EventRow{ID: it.Str(schema.TrackedID), Type: it.Str(schema.TrackedType), StripeAccount: it.Str(schema.TrackedStripeAccount),
-		Subscription: it.Str(schema.TrackedSubscription), At: parseStamp(at)}
+	return EventRow{ID: it.Str(schema.TrackedID), Type: it.Str(schema.TrackedType), At: parseStamp(at),
+		StripeAccount: it.Str(schema.TrackedStripeAccount), Subscription: it.Str(schema.TrackedSubscription)}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Apply merges an object that was fetched from Stripe, as if an event had told it, and reports
+// Apply merges an object fetched from Stripe, as if an event had told it, and reports
 // whether it changed anything. at is the connected account, "" for our own. An object of no
 // purchase of ours changes nothing.
 func (s *Service) Apply(ctx context.Context, at string, o Object) (changed bool, err error) {
@@ -51,8 +51,8 @@ func (s *Service) applyFetched(ctx context.Context, at string, objects ...Object
 	return changed, nil
 }
 
-// applyAsking merges the object. Objects that it needs are fetched from Stripe, and merged before
-// it.
+// applyAsking merges the object. It fetches the objects needed for that, and merges them
+// first.
 func (s *Service) applyAsking(ctx context.Context, from source, o Object) (*application, decision, error) {
 	objects := []Object{o}
 	for {
@@ -66,7 +66,7 @@ func (s *Service) applyAsking(ctx context.Context, from source, o Object) (*appl
 			return nil, d, fmt.Errorf("%s %s: %w", o.Kind, o.ID, errUndecided)
 		}
 		more, err := s.fetch(ctx, from.at, n)
-		if errors.Is(err, ErrGone) && n.kind != KindPayment && !o.thin() { // a lost part does not mean that the whole is gone
+		if errors.Is(err, ErrGone) && n.kind != KindPayment && !o.thin() { // a lost part is not the whole
 			return nil, d, fmt.Errorf("%s %s: %w: %v", o.Kind, o.ID, errUndecided, err)
 		}
 		if err != nil {
@@ -80,8 +80,8 @@ func (s *Service) applyAsking(ctx context.Context, from source, o Object) (*appl
 	}
 }
 
-// applyAll merges objects of one row, in turn. The decision is that of the last object, or of the
-// first fetched one that is not ours: then none of them is.
+// applyAll merges objects of one row, in turn. The decision is the last object's, or that of
+// the first fetched one of others: then none of them is ours.
 func (a *application) applyAll(ctx context.Context, objects []Object) (d decision, err error) {
 	for i, o := range objects {
 		d, err = a.apply(ctx, o)
@@ -101,7 +101,7 @@ func (a *application) applyAll(ctx context.Context, objects []Object) (d decisio
 // errUndecided: Stripe was asked, and does not tell enough, or not yet.
 var errUndecided = errors.New("what Stripe tells does not decide it yet")
 
-// fetch asks Stripe for an object that another one needs.
+// fetch asks Stripe for a needed object.
 func (s *Service) fetch(ctx context.Context, at string, n need) (o Object, err error) {
 	if at == s.o.Own {
 		at = ""

@@ -13,19 +13,19 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// The kinds of what waits in the inbox, and the name under which its row has the id.
+// The kinds of rows in the inbox, and the name of the id in their data.
 const (
-	pendingEvent    = "event"    // an event that could not be decided at once
+	pendingEvent    = "event"    // an event undecided so far
 	pendingCharge   = "charge"   // an event about a payment intent of billing's
-	pendingRefresh  = "refresh"  // <account>/<subscription>: its state at Stripe has to be asked for
-	pendingPurchase = "purchase" // a purchase that was begun: what there is of it at Stripe
-	pendingRelease  = "release"  // a Stripe account was registered: what was quarantined of it
+	pendingRefresh  = "refresh"  // <account>/<subscription>: its state has to be fetched
+	pendingPurchase = "purchase" // a purchase was begun: its objects have to be fetched
+	pendingRelease  = "release"  // a Stripe account was registered: its quarantined events are released
 	pendingID       = "id"
 )
 
 const (
 	workers = 16 // of the inbox, and of the actions
-	// settleWait gives the run that has confirmed a payment the time to settle it itself.
+	// settleWait gives the run behind a payment the time to settle it itself.
 	settleWait = 10 * time.Second
 	// releaseWait gives Register the time to release the quarantined events itself.
 	releaseWait = 30 * time.Second
@@ -37,8 +37,8 @@ const (
 	lastTry    = 9 // tries before an effect's last: the schedule of package outbox
 )
 
-// DrainInbox applies what waits in the inbox and is due. A row that fails waits longer each time;
-// after ten tries it is dead.
+// DrainInbox works through the due rows of the inbox. A failed row waits longer each time; after
+// ten tries it is dead.
 func (s *Service) DrainInbox(ctx context.Context) (outbox.Report, error) {
 	return s.inbox().Drain(ctx, workers)
 }
@@ -47,7 +47,8 @@ func (s *Service) inbox() *outbox.Outbox {
 	return s.queue(outbox.Inbox, (*inboxWorker)(s))
 }
 
-// queue is the outbox of one queue. If several processes drain it, each claims the rows it delivers.
+// queue is the outbox of one queue. If several processes drain it, each claims the rows it
+// delivers.
 func (s *Service) queue(l outbox.Queue, d outbox.Deliverer) *outbox.Outbox {
 	o := outbox.New(s.o.Store, s.o.Tables.Outbox, s.now, d, nil).On(l)
 	if s.o.Shared {
@@ -88,7 +89,7 @@ func (w *inboxWorker) Deliver(ctx context.Context, e outbox.Effect) error {
 	return fmt.Errorf("%w: nothing is done with a %q", outbox.ErrPermanent, e.Kind)
 }
 
-// setback notes on the event why it waits, and that it is dead when this was its last try.
+// setback notes the error on the event, and its death after the last try.
 func (s *Service) setback(ctx context.Context, id string, tries int, cause error) error {
 	e, err := s.Event(ctx, id)
 	if err != nil || e.Status.Final() {
@@ -98,16 +99,18 @@ func (s *Service) setback(ctx context.Context, id string, tries int, cause error
 	set := store.NewItem(store.Attribute{Name: schema.TrackedReason, Value: store.S(short(cause.Error()))})
 	if tries >= lastTry || errors.Is(cause, outbox.ErrPermanent) {
 		set.Set(schema.TrackedStatus, store.S(string(Dead)))
-		s.o.Log.Error("an event was given up", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why", short(cause.Error()))
+		s.o.Log.Error("an event was given up", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why",
+			short(cause.Error()))
 	}
-	err = s.commit(ctx, store.Update(s.events, store.Key{PK: e.ID}, set, nil, store.AttributeEquals(schema.TrackedStatus, status)))
+	err = s.commit(ctx, store.Update(s.events, store.Key{PK: e.ID}, set, nil,
+		store.AttributeEquals(schema.TrackedStatus, status)))
 	if err != nil && !store.Retryable(err) {
 		return errors.Join(cause, err)
 	}
 	return cause
 }
 
-// finish applies a stored event that is not final yet. An event that has expired is none.
+// finish applies a stored event, unless it is final or has expired.
 func (s *Service) finish(ctx context.Context, id string, by effort) error {
 	return store.Retry(ctx, "event "+id, func() error {
 		e, err := s.Event(ctx, id)
@@ -122,7 +125,7 @@ func (s *Service) finish(ctx context.Context, id string, by effort) error {
 	})
 }
 
-// redo decides a stored event anew, whatever its status. Only a refused event stays refused: it is
+// redo decides a stored event anew, in any status. Only a refused event stays refused: it is
 // not for this store.
 func (s *Service) redo(ctx context.Context, e *Event, by effort) (Verdict, error) {
 	if e.Status == Refused {
@@ -143,7 +146,7 @@ func (s *Service) redo(ctx context.Context, e *Event, by effort) (Verdict, error
 	return s.file(ctx, e, d)
 }
 
-// Replay applies a stored event at once, whatever its status: dead, waiting, or applied, in which
+// Replay applies a stored event at once, in any status: dead, waiting, or applied, in which
 // case it changes nothing more. It returns store.ErrNotFound if the event is not stored.
 func (s *Service) Replay(ctx context.Context, id string) (v Verdict, err error) {
 	err = store.Retry(ctx, "event "+id, func() error {
@@ -163,8 +166,8 @@ func (s *Service) Replay(ctx context.Context, id string) (v Verdict, err error) 
 	return v, err
 }
 
-// revive takes the event's row out of the dead letters, of whichever kind it is: the inbox finds
-// that there is nothing left to do.
+// revive takes the event's row, of either kind, out of the dead letters. The inbox finds
+// nothing left to do.
 func (s *Service) revive(ctx context.Context, id string) error {
 	for _, kind := range []string{pendingEvent, pendingCharge} {
 		err := s.inbox().Replay(ctx, kind+"/"+id)
@@ -175,7 +178,7 @@ func (s *Service) revive(ctx context.Context, id string) error {
 	return nil
 }
 
-// maxReason is how many bytes of a reason are kept.
+// maxReason is the most bytes of a stored reason.
 const maxReason = 300
 
 // short makes an error's text fit to be kept and shown.

@@ -9,11 +9,11 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// The event protocol (docs/design.md, Following Stripe). In the normal case one commit holds all
-// of it: the event, absent so far; the rows that it changes, unless somebody else has changed them
-// meanwhile; and the effects that it asks for. An event that the stored rows cannot decide is
-// stored as received, with a row in the inbox, and decided after Stripe has its answer. A stored
-// event may not be applied yet: its status says so, in the commit that applies it.
+// The event protocol (docs/design.md, Following Stripe). In the normal case one commit holds all of
+// it: the event, absent so far; its changed rows, unless somebody else has changed them meanwhile;
+// and its effects. An event undecided by the stored rows is stored as received, with a row in the
+// inbox, and decided after Stripe has its answer. A stored event may not be applied yet: its status
+// says so, in the commit that applies it.
 
 // An Origin says how an event came.
 type Origin struct {
@@ -21,7 +21,7 @@ type Origin struct {
 	Source  Source
 }
 
-// A Verdict says what became of an event.
+// A Verdict is the result of ingesting or replaying an event.
 type Verdict struct {
 	Event     string      `json:"event"`
 	Status    EventStatus `json:"status"`
@@ -55,7 +55,8 @@ func (s *Service) Ingest(ctx context.Context, body []byte, from Origin) (Verdict
 	err = store.Retry(ctx, "event "+e.ID, func() error {
 		d, err := s.decide(ctx, &e, fromStore)
 		if errors.Is(err, errPoison) { // Stripe must not send it for ever: the inbox gives it up in the end
-			s.o.Log.Error("an event cannot be applied", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why", short(err.Error()))
+			s.o.Log.Error("an event cannot be applied", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why",
+				short(err.Error()))
 			d, err = s.later(&e, pendingEvent, short(err.Error()), 0), nil
 		}
 		if err == nil {
@@ -79,11 +80,11 @@ func (s *Service) decode(body []byte) (e Event, err error) {
 
 const (
 	bodyTooLarge = "its body was too large to be stored"
-	largeBody    = 300 << 10 // bytes, compressed: from here on the body is what an item has no room for
+	largeBody    = 300 << 10 // bytes, compressed: a larger body may be too large for an item
 )
 
-// fileNew files an event that has just come. An event that is stored already is a duplicate,
-// whatever its body says now.
+// fileNew files an event that has just come. A stored event is a duplicate, even if its body
+// differs.
 func (s *Service) fileNew(ctx context.Context, e *Event, d decision) (Verdict, error) {
 	v, err := s.file(ctx, e, d)
 	if errors.Is(err, store.ErrTooLarge) {
@@ -103,8 +104,8 @@ func (s *Service) fileNew(ctx context.Context, e *Event, d decision) (Verdict, e
 	return Verdict{}, reading
 }
 
-// fileSmaller files an event that was too large: without its body, if that is large and not needed
-// any more. Else it gives the event up.
+// fileSmaller files a too large event: without its body, if it is large and not needed any more.
+// Else it gives the event up.
 func (s *Service) fileSmaller(ctx context.Context, e *Event, d decision, tooLarge error) (Verdict, error) {
 	packed, err := pack(e.Body)
 	switch {
@@ -123,7 +124,7 @@ func (s *Service) fileSmaller(ctx context.Context, e *Event, d decision, tooLarg
 	return s.fileNew(ctx, e, d)
 }
 
-// bury files an event as dead. Its row in the inbox dies with it, so that a person sees it.
+// bury files an event as dead. Its row in the inbox dies with it, for a person to see.
 func (s *Service) bury(ctx context.Context, e *Event, reason string) (Verdict, error) {
 	s.o.Log.Error("an event was given up", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why", reason)
 	return s.fileNew(ctx, e, decision{Dead, reason, []store.Write{s.pending(pendingEvent, e.ID, 0)}})

@@ -35,10 +35,10 @@ func isUUID(text string) bool {
 	return true
 }
 
-// maxID is how long an id of Stripe's is at most: twice what Stripe says.
+// maxID is the longest accepted id: twice Stripe's own limit.
 const maxID = 512
 
-// isID reports whether the text can be an id of Stripe's that begins so: it goes into keys and
+// isID reports whether the text can be an id of Stripe's with this prefix: ids go into keys and
 // paths.
 func isID(text, prefix string) bool {
 	rest, ok := strings.CutPrefix(text, prefix)
@@ -50,8 +50,8 @@ func isID(text, prefix string) bool {
 	}) < 0
 }
 
-// checkText returns a FieldError unless the text is at most that many characters that can be
-// printed, and neither a card number nor a secret: it will be stored.
+// checkText returns a FieldError unless the text has at most so many characters, all printable, and
+// is neither a card number nor a secret: it will be stored.
 func checkText(field, text string, most int) error {
 	switch {
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }):

@@ -32,7 +32,7 @@ type codec struct {
 	it     store.Item
 	reads  bool
 	now    time.Time // of writing
-	before int64     // the version that was read, when writing
+	before int64     // the version read, when writing
 }
 
 func text[T ~string](c *codec, name string, v *T) {
@@ -138,7 +138,7 @@ func (c *codec) texts(name string, v *[]string) {
 	}
 }
 
-// head lists the attributes that purchases, payments and subscriptions have in common.
+// head lists the common attributes of purchases, payments and subscriptions.
 func head(c *codec, id, stripeAccount, account *string, created, updated *time.Time, version *int64) {
 	text(c, schema.TrackedID, id)
 	text(c, schema.TrackedStripeAccount, stripeAccount)
@@ -168,7 +168,7 @@ func (c *codec) history(v *[]Change) {
 	})
 }
 
-// maxHistory is the number of changes that are kept of one object: the first, and the latest.
+// maxHistory is the most changes kept of one object: the first, and the latest.
 const maxHistory = 100
 
 func remember(list []Change, c Change) []Change {
@@ -178,7 +178,7 @@ func remember(list []Change, c Change) []Change {
 	return append(list, c)
 }
 
-// put stores what fields lists, on the condition that its row still has the version that was read.
+// put stores the listed fields, if the row still has the version read before.
 func put(table string, fields func(*codec), now time.Time) store.Write {
 	c := codec{now: now}
 	fields(&c)
@@ -196,14 +196,16 @@ func from[T any](it store.Item, fields func(*T, *codec)) *T {
 	return v
 }
 
-// items yields the items of a table that an index has under the partition. The index has only
-// their keys, which keeps writes cheap: lists are read seldom.
-func (s *Service) items(ctx context.Context, t *store.Table, index, partition string, reverse bool) iter.Seq2[store.Item, error] {
+// items yields the items of a table under a partition of an index. The index has only their keys,
+// which keeps writes cheap: lists are read seldom.
+func (s *Service) items(ctx context.Context, t *store.Table, index, partition string,
+	reverse bool) iter.Seq2[store.Item, error] {
 	return func(yield func(store.Item, error) bool) {
 		if partition == "" {
 			return
 		}
-		for row, err := range s.o.Store.Query(ctx, store.Query{Table: t.Name, Index: index, Partition: partition, Reverse: reverse}) {
+		for row, err := range s.o.Store.Query(ctx, store.Query{Table: t.Name, Index: index, Partition: partition,
+			Reverse: reverse}) {
 			if err == nil {
 				row, err = s.o.Store.Get(ctx, t.Name, t.KeyOf(row))
 			}

@@ -8,23 +8,24 @@ import (
 	"github.com/duesday/duesday/internal/money"
 )
 
-// The merge is pure: it reads no clock and no store. Every field of a payment and of a
-// subscription that it touches only ever grows (a status rises, a set gains members, a flag is
-// raised), so that any order and any repetition of what Stripe tells comes to one state. Events
-// are never put in order by their time: it has a resolution of a second, and Stripe says not to.
+// The merge is pure: it reads no clock and no store. The fields that decide only grow: a status
+// rises, a set gains members, a flag is raised. So any order and any repetition of events come
+// to one state. Events are never sorted by their time: it has a resolution of a second, and
+// Stripe says not to.
 //
-// What can fall as well as rise, a subscription's Detail, is taken from an event only where the
-// order cannot matter; else it has to be asked for: see mergeSubscription.
+// A subscription's Detail can fall as well as rise. It is merged from an event only where the
+// order cannot matter, and else asked for: see mergeSubscription.
 
-// Ranks, by Stripe's words. What is not in a table has rank zero.
+// Ranks, by Stripe's words. Other words have rank zero.
 var (
-	paymentRank  = map[PaymentStatus]int{PaymentNew: 1, PaymentFailed: 2, PaymentPaid: 3}
-	refundRank   = map[string]int{"pending": 1, "requires_action": 2, "succeeded": 3, "canceled": 4, "failed": 5}
-	disputeRank  = map[string]int{"warning_needs_response": 1, "warning_under_review": 2, "needs_response": 3, "under_review": 4, "warning_closed": 5, "prevented": 6, "charge_refunded": 7, "won": 8, "lost": 9}
+	paymentRank = map[PaymentStatus]int{PaymentNew: 1, PaymentFailed: 2, PaymentPaid: 3}
+	refundRank  = map[string]int{"pending": 1, "requires_action": 2, "succeeded": 3, "canceled": 4, "failed": 5}
+	disputeRank = map[string]int{"warning_needs_response": 1, "warning_under_review": 2, "needs_response": 3,
+		"under_review": 4, "warning_closed": 5, "prevented": 6, "charge_refunded": 7, "won": 8, "lost": 9}
 	scheduleRank = map[string]int{"not_started": 1, "active": 2, "released": 3, "completed": 4, "canceled": 5}
 )
 
-// paymentStatus is what a payment intent says: the table in docs/design.md.
+// paymentStatus is the status of a payment intent: the table in docs/design.md.
 func paymentStatus(o Object) PaymentStatus {
 	switch {
 	case o.Status == "succeeded":
@@ -35,8 +36,7 @@ func paymentStatus(o Object) PaymentStatus {
 	return PaymentNew
 }
 
-// mergePayment takes in what the object says of the payment, and returns what has changed, for
-// people: nothing where nothing has.
+// mergePayment merges an object of the payment, and returns the changes in words for people.
 func mergePayment(p *Payment, o Object) (changes []string) {
 	switch o.Kind {
 	case KindPayment:
@@ -58,7 +58,8 @@ func mergePayment(p *Payment, o Object) (changes []string) {
 
 func mergeIntent(p *Payment, o Object) (changes []string) {
 	status := paymentStatus(o)
-	if (status == PaymentPaid || p.Status != PaymentPaid && o.Amount > p.Amount) && (p.Amount != o.Amount || p.Currency != o.Currency) {
+	if (status == PaymentPaid || p.Status != PaymentPaid && o.Amount > p.Amount) &&
+		(p.Amount != o.Amount || p.Currency != o.Currency) {
 		p.Amount, p.Currency = o.Amount, o.Currency
 		changes = append(changes, amountText(p.Amount, p.Currency))
 	}
@@ -85,12 +86,12 @@ func amountText(minor int64, code string) string {
 	return money.New(minor, currency).String()
 }
 
-// maxCodes is the number of decline codes that a payment keeps: the first of the alphabet, so that
-// their order does not matter.
+// maxCodes is the most decline codes that a payment keeps: the first of the alphabet, in any order
+// of events.
 const maxCodes = 10
 
-// mergeRefunds adds up by refund, where Stripe tells of each; a charge that tells the sum alone
-// counts where that is more than all refunds that were told of.
+// mergeRefunds adds up the refunds told one by one. A charge with only a sum counts if the sum is
+// larger.
 func mergeRefunds(p *Payment, o Object) (changes []string) {
 	before := p.Refunded
 	for _, r := range o.Refunds {
@@ -136,27 +137,25 @@ func mergeLinks(p *Payment, o Object) (changes []string) {
 	return changes
 }
 
-// serves lists the states of a Stripe subscription that come after its activation and before
-// its end.
+// serves reports whether a Stripe subscription is between its activation and its end.
 func serves(status string) bool {
 	return slices.Contains([]string{"trialing", "active", "past_due", "unpaid", "paused"}, status)
 }
 
 func ended(status string) bool { return status == "canceled" || status == "incomplete_expired" }
 
-// A rule says what ends a subscription besides Stripe's own word for it, and how the object that
-// is merged came here.
+// A rule says how a subscription's object is merged.
 type rule struct {
-	endedBy []string // details that end it for the buyer
-	force   bool     // a schedule that does not say how it ended was cancelled
-	fresh   bool     // the object was asked for after the subscription was read: it is the newest word
+	endedBy []string // Stripe's words, besides those for its end, by which it ends for the buyer
+	force   bool     // a schedule without a known end was cancelled
+	fresh   bool     // the object was fetched after the subscription was read: it is the newest word
 }
 
-// mergeSubscription takes in what a subscription or its schedule says. Undecided: the
-// subscription is over, and whether its schedule has run its course or was cancelled has to be
-// known first; nothing of it may be kept then. Ask: its Detail has to be asked for, as the order
-// of what was told cannot be known; while that is under way whatever is told may be newer than
-// the answer, and it is asked for again.
+// mergeSubscription merges an object of a subscription or of its schedule, and returns the changes
+// in words for people. It is undecided, and changes nothing, if the subscription is over and its
+// schedule has not told whether it was completed or cancelled. It returns ask if the Detail has to
+// be fetched, since the order of events is unknown. Meanwhile any event may be newer than the
+// answer, and asks again.
 func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, undecided, ask bool) {
 	before := *s
 	if o.Kind == KindSchedule {
@@ -164,7 +163,7 @@ func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, und
 			s.scheduleStatus = o.Status
 		}
 		s.Schedule = o.ID
-		s.activated = s.activated || o.Status == "completed" // nothing else has run its course
+		s.activated = s.activated || o.Status == "completed" // nothing else is completed
 	} else {
 		s.activated = s.activated || serves(o.Status)
 		s.over = s.over || ended(o.Status)
@@ -201,9 +200,9 @@ func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, und
 	return changes, false, ask
 }
 
-// detail takes Stripe's word for the state, and reports whether it has to be asked for. What was
-// just asked for is the truth. Of what was told, the end is final, and incomplete is what
-// everything begins with; between the others, what was told first and what last is unknown.
+// detail merges Stripe's word for the state, and reports whether it has to be fetched. A word just
+// fetched is the truth. Of the words of events, the end is final and incomplete is the first;
+// the order of the others is unknown.
 func detail(s *Subscription, o Object, fresh bool) (ask bool) {
 	switch {
 	case o.Status == s.Detail || o.Status == "" || ended(s.Detail):
@@ -215,7 +214,7 @@ func detail(s *Subscription, o Object, fresh bool) (ask bool) {
 	return false
 }
 
-// undecided: it is over, a schedule ran it, and that has not said how it ended.
+// undecided reports whether it is over, and its schedule has not told how it ended.
 func (s *Subscription) undecided(r rule) bool {
 	return s.over && s.Schedule != "" && !r.force && scheduleRank[s.scheduleStatus] < scheduleRank["released"]
 }
@@ -225,7 +224,7 @@ func (s *Subscription) decide() (SubscriptionStatus, Ending) {
 	switch {
 	case s.scheduleStatus == "canceled":
 		return SubscriptionTerminated, EndCanceled
-	case s.scheduleStatus == "completed" && (s.over || s.ID == s.Schedule): // else it was let go of at the end, and goes on
+	case s.scheduleStatus == "completed" && (s.over || s.ID == s.Schedule): // else it was released at the end, and goes on
 		return SubscriptionTerminated, EndCompleted
 	case s.over && s.expired:
 		return SubscriptionTerminated, EndExpired
@@ -239,9 +238,8 @@ func (s *Subscription) decide() (SubscriptionStatus, Ending) {
 	return SubscriptionNew, ""
 }
 
-// mergeSubscriptionState takes in how far a subscription under the purchase has come, and reports whether
-// anything has changed. A schedule that had not begun goes by its own id until its subscription
-// is known.
+// mergeSubscriptionState merges the state of a subscription into its purchase, and reports a
+// change. A schedule that has not begun goes by its own id until its subscription is known.
 func mergeSubscriptionState(p *Purchase, s *Subscription) (changed bool) {
 	c := SubscriptionState{Status: s.Status, Ending: s.Ending, Schedule: s.Schedule}
 	if s.ID == s.Schedule {
@@ -264,10 +262,9 @@ func mergeSubscriptionState(p *Purchase, s *Subscription) (changed bool) {
 	return true
 }
 
-// cross asks for what an edge that was crossed makes due: fulfilment by the first payment or
-// activation, unsubscribe by the end of the last subscription, and only after a fulfilment. What
-// was asked for and not done is withdrawn when there is another subscription after all. reason is
-// what crossed it.
+// cross asks for due effects: fulfilment after the first payment or activation, and unsubscribe,
+// only after a fulfilment, at the end of the last subscription. Before it has begun, an unsubscribe
+// is withdrawn if another subscription becomes known. The reason names the cause.
 func cross(p *Purchase, paid bool, reason string, now time.Time) (asked []Action) {
 	var active, over, completed int
 	for _, c := range p.Subscriptions {
@@ -287,7 +284,7 @@ func cross(p *Purchase, paid bool, reason string, now time.Time) (asked []Action
 	}
 	ends := len(p.Subscriptions) > 0 && over == len(p.Subscriptions) && completed == 0
 	if !ends && (p.Unsubscribe.State == Waits || p.Unsubscribe.State == Asked) {
-		p.Unsubscribe = Effect{} // another one has begun, of which was heard only now
+		p.Unsubscribe = Effect{} // another one has begun, and became known only now
 	}
 	if p.Unsubscribe.State == NotAsked && p.Fulfilment.State != NotAsked && ends {
 		p.Unsubscribe = Effect{State: Waits, Reason: reason, Asked: now}

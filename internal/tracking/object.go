@@ -2,8 +2,7 @@ package tracking
 
 import "time"
 
-// The kinds of Stripe's objects that mean something here, in Stripe's words. Objects of other
-// kinds have their own.
+// The kinds of Stripe's objects followed here, in Stripe's words. Other kinds keep theirs.
 const (
 	KindPayment        = "payment_intent"
 	KindSubscription   = "subscription"
@@ -16,14 +15,14 @@ const (
 	KindApplication    = "application" // of account.application.deauthorized
 )
 
-// An Object is what an event, or an answer of Stripe's, says of one of its objects, whatever
-// the version of the API it is written in. What is not said is zero.
+// An Object is one of Stripe's objects, as an event or an answer tells it, in any version of the
+// API. An untold member is zero.
 type Object struct {
 	Kind    string
 	ID      string
 	Status  string    // Stripe's word
 	Created time.Time // UTC
-	Tag     Tag       // our own metadata, of the object or of what it belongs to
+	Tag     Tag       // our own metadata, of the object or of its owner
 
 	// Fetched: the object as Stripe had it when we asked, and not as an event told at some time.
 	Fetched bool
@@ -36,13 +35,13 @@ type Object struct {
 	Amount   int64  // minor units, of a payment intent, refund or dispute
 	Currency string // ISO 4217, upper case
 
-	// What it belongs to. InvoiceTold, of a payment intent: Invoice is all there is to know, and
-	// "" means that no invoice made it. Versions since 2025-03-31.basil do not tell.
+	// Its owners. With InvoiceTold, of a payment intent, an Invoice of "" means none made it.
+	// Versions since 2025-03-31.basil do not tell.
 	Payment, Invoice, Subscription, Schedule, Customer string
 	InvoiceTold                                        bool
 
 	Refunded int64    // of a charge: minor units, all refunds so far
-	Refunds  []Refund // of a charge or refund: those that it tells of
+	Refunds  []Refund // of a charge or refund: those listed in it
 }
 
 // A Refund is one refund of a payment.
@@ -59,23 +58,22 @@ type Dispute struct {
 	Status string `json:"status"` // needs_response, under_review, won, lost, warning_…
 }
 
-// The metadata by which an object at Stripe is known as a purchase's. MetaInstallation is the
-// one that billing's intents have too.
+// The metadata of a purchase's objects at Stripe. Billing's intents have MetaInstallation, too.
 const (
 	MetaInstallation = "duesday_installation"
 	MetaPurchase     = "duesday_purchase"      // UUID
 	MetaKind         = "duesday_purchase_kind" // one of Kind
 )
 
-// A Tag is what the metadata of an object at Stripe say of what it is for.
+// A Tag is the purpose of an object at Stripe, by its metadata.
 type Tag struct {
-	Installation string // of the Duesday that made it
-	Purchase     string // UUID; "" of what is not a purchase's
+	Installation string // of its Duesday
+	Purchase     string // UUID; "" if it is no purchase's
 	Kind         Kind   // of the purchase
 
 	// Charge: it is a payment intent of billing's, for a period of one of Duesday's own
 	// subscriptions.
 	Charge bool
-	// ChargeAccount and ChargeSubscription name that subscription.
+	// ChargeAccount and ChargeSubscription name the subscription.
 	ChargeAccount, ChargeSubscription string
 }

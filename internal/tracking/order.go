@@ -10,34 +10,33 @@ type Kind string
 
 // The kinds of purchases.
 const (
-	Legacy       Kind = "legacy"       // a payment intent that the buyer's client completes
+	Legacy       Kind = "legacy"       // a payment intent, completed by the buyer's client
 	Product      Kind = "product"      // one payment: customer, invoice, paid at once
 	Subscribe    Kind = "subscription" // a Stripe subscription
 	SplitPayment Kind = "split"        // a subscription schedule with a fixed number of payments
 )
 
-// An Order is what a purchase asks for. It is stored with the purchase before Stripe hears of
-// it.
+// An Order describes a purchase. It is stored with the purchase before Stripe hears of it.
 type Order struct {
 	Tag Tag    `json:"-"` // filled in by CreatePurchase
 	At  string `json:"-"` // the connected account, or "" for our own; filled in by CreatePurchase
 
-	Merchant string `json:"account"` // UUID of the customer account that sells
+	Merchant string `json:"account"` // UUID of the seller
 	Kind     Kind   `json:"kind"`
-	// Key is the caller's own name of this order: the same key of the same account is the same
+	// Key is the caller's own name of this order: the same key of the same merchant is the same
 	// purchase. 1 to 255 characters. No card number: it is stored.
 	Key string `json:"key"`
 
 	Amount      int64  `json:"amount,omitempty"`      // minor units: of legacy, and of product without a price
 	Currency    string `json:"currency,omitempty"`    // ISO 4217, with an amount; small letters will do
-	Price       string `json:"price,omitempty"`       // price_…: of subscription and split, and of product without an amount
+	Price       string `json:"price,omitempty"`       // price_…: of subscription and split, or else of product
 	Payments    int    `json:"payments,omitempty"`    // of split: how many
 	Description string `json:"description,omitempty"` // up to 500 characters; buyers see it
 
 	Customer      string `json:"customer,omitempty"`       // cus_…; "" finds one by email, or makes one
 	Email         string `json:"email,omitempty"`          // of the buyer
 	Name          string `json:"name,omitempty"`           // of the buyer
-	PaymentMethod string `json:"payment_method,omitempty"` // pm_…, which the buyer's client has made: of all but legacy
+	PaymentMethod string `json:"payment_method,omitempty"` // pm_…, made by the buyer's client: of all but legacy
 }
 
 const (
@@ -48,18 +47,20 @@ const (
 	maxAmount      = 99_999_999 // minor units: as much as Stripe takes
 )
 
-// Check returns a FieldError for the first field that is wrong, or nil. Whether the amount suits
-// the currency, and whether what is named exists, Stripe says.
+// Check returns a FieldError for the first invalid field, or nil. Stripe checks whether the amount
+// suits the currency, and whether the ids exist.
 func (o *Order) Check() error {
 	for _, f := range [...]struct {
 		field, text string
 		most        int
-	}{{"key", o.Key, maxKey}, {"description", o.Description, maxDescription}, {"email", o.Email, maxKey}, {"name", o.Name, maxName}} {
+	}{{"key", o.Key, maxKey}, {"description", o.Description, maxDescription}, {"email", o.Email, maxKey},
+		{"name", o.Name, maxName}} {
 		if err := checkText(f.field, f.text, f.most); err != nil {
 			return err
 		}
 	}
-	for _, f := range [...]struct{ field, text, prefix string }{{"price", o.Price, "price_"}, {"customer", o.Customer, "cus_"}, {"payment_method", o.PaymentMethod, "pm_"}} {
+	for _, f := range [...]struct{ field, text, prefix string }{{"price", o.Price, "price_"},
+		{"customer", o.Customer, "cus_"}, {"payment_method", o.PaymentMethod, "pm_"}} {
 		if f.text != "" && !isID(f.text, f.prefix) {
 			return &FieldError{f.field, "want an id of Stripe's that begins with " + f.prefix}
 		}
@@ -75,7 +76,7 @@ func (o *Order) Check() error {
 	return cmp.Or(o.checkPrice(), o.checkBuyer())
 }
 
-// checkPrice: how much is paid, and how often.
+// checkPrice checks the amount and the number of payments.
 func (o *Order) checkPrice() error {
 	byAmount := o.Kind == Legacy || o.Kind == Product && o.Price == ""
 	switch {
@@ -97,7 +98,7 @@ func (o *Order) checkPrice() error {
 	return nil
 }
 
-// checkBuyer: who pays, and by what.
+// checkBuyer checks the buyer and the payment method.
 func (o *Order) checkBuyer() error {
 	switch {
 	case o.Kind == Legacy && o.PaymentMethod != "":

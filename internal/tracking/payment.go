@@ -14,7 +14,7 @@ import (
 type Payment struct {
 	ID            string        `json:"id"` // pi_…
 	StripeAccount string        `json:"stripe_account"`
-	Merchant      string        `json:"account"`  // UUID of the customer account that was paid
+	Merchant      string        `json:"account"`  // UUID of the paid merchant
 	Purchase      string        `json:"purchase"` // UUID
 	Created       time.Time     `json:"created"`
 	Updated       time.Time     `json:"last_updated"`
@@ -22,16 +22,16 @@ type Payment struct {
 	Codes         []string      `json:"codes,omitempty"`  // why attempts failed, in Stripe's words; sorted
 	Amount        int64         `json:"amount,omitempty"` // minor units
 	Currency      string        `json:"currency,omitempty"`
-	Invoice       string        `json:"invoice,omitempty"`      // in_… that made it
-	Subscription  string        `json:"subscription,omitempty"` // sub_… that it is a payment of: then it is recurring
+	Invoice       string        `json:"invoice,omitempty"`      // in_…, its origin
+	Subscription  string        `json:"subscription,omitempty"` // sub_… of a recurring payment
 
-	Refunded int64              `json:"refunded,omitempty"` // minor units, of all refunds that stand
+	Refunded int64              `json:"refunded,omitempty"` // minor units, of all valid refunds
 	Refunds  map[string]Refund  `json:"refunds,omitempty"`
 	Disputes map[string]Dispute `json:"disputes,omitempty"`
 
 	History []Change `json:"history,omitempty"`
 
-	told    int64 // the most that a charge told to have been refunded
+	told    int64 // the largest refunded sum of a charge
 	version int64
 }
 
@@ -78,7 +78,7 @@ func (c *codec) amount(minor *int64, status *string) {
 
 func paymentOf(it store.Item) *Payment {
 	p := from(it, (*Payment).fields)
-	mergeRefunds(p, Object{}) // Refunded follows from what is stored
+	mergeRefunds(p, Object{}) // Refunded follows from the stored parts
 	return p
 }
 
@@ -94,7 +94,8 @@ func (s *Service) Payment(ctx context.Context, stripeAccount, id string) (*Payme
 	return paymentOf(it), nil
 }
 
-// Payments yields the payments to a customer account, the newest first, from an index.
-func (s *Service) Payments(ctx context.Context, account string) iter.Seq2[*Payment, error] {
-	return read(s.items(ctx, &s.o.Tables.Tracking.Payments, schema.AccountIndex, account, true), func(it store.Item) (*Payment, error) { return paymentOf(it), nil })
+// Payments yields the payments to a merchant, the newest first, from an index.
+func (s *Service) Payments(ctx context.Context, merchant string) iter.Seq2[*Payment, error] {
+	return read(s.items(ctx, &s.o.Tables.Tracking.Payments, schema.AccountIndex, merchant, true),
+		func(it store.Item) (*Payment, error) { return paymentOf(it), nil })
 }

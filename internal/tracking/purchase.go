@@ -11,26 +11,26 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Purchase is what a buyer has bought, or tried to. It is new until it was fulfilled.
+// A Purchase is an order of a buyer, whether paid or not. It is new until it is fulfilled.
 type Purchase struct {
 	ID            string    `json:"id"`             // UUID
-	Merchant      string    `json:"account"`        // UUID of the customer account purchased from
-	StripeAccount string    `json:"stripe_account"` // of that customer
+	Merchant      string    `json:"account"`        // UUID of the seller
+	StripeAccount string    `json:"stripe_account"` // of the merchant
 	Kind          Kind      `json:"kind"`
 	Created       time.Time `json:"created"` // when it was initiated; UTC, milliseconds
 	Updated       time.Time `json:"last_updated"`
 	Fulfilled     bool      `json:"fulfilled"`
 
-	Order    Order  `json:"order"`              // zero of a purchase that was made from an event alone
+	Order    Order  `json:"order"`              // zero if the purchase became known by an event alone
 	Customer string `json:"customer,omitempty"` // cus_… of the buyer
 	Problem  string `json:"problem,omitempty"`  // why it waits for a person, or why Stripe refused it
 
-	// What was asked for, and whether it was delivered: the state of the two effects.
+	// The two effects.
 	Fulfilment  Effect `json:"fulfilment,omitzero"`
 	Unsubscribe Effect `json:"unsubscribe,omitzero"`
-	Automations []Done `json:"automations,omitempty"` // which were applied, and when
+	Automations []Done `json:"automations,omitempty"` // in their order
 
-	// Subscriptions are the subscriptions under this purchase, by their id at Stripe.
+	// Subscriptions by their id at Stripe.
 	Subscriptions map[string]SubscriptionState `json:"subscriptions,omitempty"`
 
 	History []Change `json:"-"`
@@ -40,17 +40,17 @@ type Purchase struct {
 	version int64
 }
 
-// A SubscriptionState is how far a subscription under a purchase has come: what decides about its effects.
+// A SubscriptionState is the part of a subscription that decides about its purchase's effects.
 type SubscriptionState struct {
 	Status   SubscriptionStatus `json:"status"`
 	Ending   Ending             `json:"ending,omitempty"`
 	Schedule string             `json:"schedule,omitempty"`
 }
 
-// An Effect is one of the two things that a purchase asks for, at most once each.
+// An Effect is fulfilment or unsubscribe: a purchase asks for each at most once.
 type Effect struct {
 	State  EffectState `json:"state"`
-	Reason string      `json:"reason,omitempty"` // what crossed the edge
+	Reason string      `json:"reason,omitempty"` // the cause: paid pi_…, active sub_…, canceled sub_…
 	Asked  time.Time   `json:"asked,omitzero"`
 	Done   time.Time   `json:"done,omitzero"`
 }
@@ -67,18 +67,18 @@ const (
 	DoneWith EffectState = "done"  // delivered
 )
 
-// Done is an automation that was applied to a purchase.
+// Done is an applied automation.
 type Done struct {
 	Automation string    `json:"automation"`
 	Action     Action    `json:"action"`
 	At         time.Time `json:"at"`
 }
 
-// A Change is something that happened to a purchase, payment or subscription.
+// A Change is an entry in the history of a purchase, payment or subscription.
 type Change struct {
 	At    time.Time `json:"at"` // when we noted it
 	What  string    `json:"what"`
-	Event string    `json:"event,omitempty"` // evt_… that told it
+	Event string    `json:"event,omitempty"` // evt_…, its cause
 }
 
 func (p *Purchase) fields(c *codec) {
@@ -124,7 +124,7 @@ func (s *Service) Purchase(ctx context.Context, id string) (*Purchase, error) {
 	return p.whole()
 }
 
-// whole reads the order, too: events do without it, and it is the larger part of the reading.
+// whole decodes the order. Events do without it, and it costs more than the rest.
 func (p *Purchase) whole() (*Purchase, error) {
 	if p.order == "" {
 		return p, nil
@@ -148,15 +148,17 @@ func (s *Service) loadPurchase(ctx context.Context, id string) (*Purchase, error
 	return from(it, (*Purchase).fields), nil
 }
 
-// Purchases yields the purchases from a customer account, the newest first. It reads an index: a
-// purchase of a moment ago may be missing.
-func (s *Service) Purchases(ctx context.Context, account string) iter.Seq2[*Purchase, error] {
-	return read(s.items(ctx, &s.o.Tables.Tracking.Purchases, schema.AccountIndex, account, true), func(it store.Item) (*Purchase, error) { return from(it, (*Purchase).fields).whole() })
+// Purchases yields a merchant's purchases, the newest first. It reads an index: a purchase of a
+// moment ago may be missing.
+func (s *Service) Purchases(ctx context.Context, merchant string) iter.Seq2[*Purchase, error] {
+	return read(s.items(ctx, &s.o.Tables.Tracking.Purchases, schema.AccountIndex, merchant, true),
+		func(it store.Item) (*Purchase, error) { return from(it, (*Purchase).fields).whole() })
 }
 
 // changePurchase changes a purchase as it was read, and stores it with other writes. While others
-// are faster it does so again with the purchase that they stored.
-func (s *Service) changePurchase(ctx context.Context, p *Purchase, change func(*Purchase) (changed bool, with []store.Write)) (*Purchase, error) {
+// are faster it does so again with the stored purchase.
+func (s *Service) changePurchase(ctx context.Context, p *Purchase,
+	change func(*Purchase) (changed bool, with []store.Write)) (*Purchase, error) {
 	id, stale := p.ID, false
 	err := store.Retry(ctx, "purchase "+id, func() (err error) {
 		if stale {

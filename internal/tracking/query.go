@@ -11,15 +11,15 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An EventQuery asks for events: of a Stripe account, of a subscription, or of all.
+// An EventQuery selects events: of a Stripe account, of a subscription, or all.
 type EventQuery struct {
 	StripeAccount, Subscription string    // at most one of them
-	From, To                    time.Time // when they were published: from, inclusive, to, exclusive; zero To: no end; zero From: 30 days ago
+	From, To                    time.Time // of publication: From inclusive, zero: 30 days ago; To exclusive, zero: no end
 	Limit                       int       // 0: all
-	Whole                       bool      // read each event itself where its index has no more than its id and time
+	Whole                       bool      // read each event itself if its index has only ids and times
 }
 
-// An EventRow is what an index shows of an event.
+// An EventRow is an event as an index has it.
 type EventRow struct {
 	ID            string    `json:"id"`
 	Type          string    `json:"type,omitempty"`
@@ -28,9 +28,8 @@ type EventRow struct {
 	At            time.Time `json:"at"`
 }
 
-// Events yields the stored events, the oldest first. Of all accounts it goes day by day through
-// the time index, which has ids and times alone. It reads an index: an event of a moment ago may
-// be missing.
+// Events yields stored events, the oldest first, from an index: an event of a moment ago may be
+// missing. For all accounts it reads the time index day by day, which has only ids and times.
 func (s *Service) Events(ctx context.Context, q EventQuery) iter.Seq2[EventRow, error] {
 	if q.From.IsZero() {
 		q.From = s.now().Add(-keep)
@@ -69,7 +68,7 @@ func (s *Service) wholeRow(ctx context.Context, row EventRow) (EventRow, error) 
 func (s *Service) eventItems(ctx context.Context, q EventQuery) iter.Seq2[store.Item, error] {
 	open := q.To.IsZero()
 	if open {
-		q.To = s.now().Add(keep) // also what a clock ahead of ours has published
+		q.To = s.now().Add(keep) // a publishing clock may be ahead of ours
 	}
 	index, partition := schema.AccountIndex, q.StripeAccount
 	if q.Subscription != "" {
@@ -105,7 +104,7 @@ func (s *Service) eventItems(ctx context.Context, q EventQuery) iter.Seq2[store.
 	}
 }
 
-// Waiting yields the events that are not final: received, dead, and quarantined, in this order.
+// Waiting yields the unfinished events: received, dead, and quarantined, in this order.
 func (s *Service) Waiting(ctx context.Context) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
 		seen := map[string]bool{}
@@ -115,7 +114,7 @@ func (s *Service) Waiting(ctx context.Context) iter.Seq2[*Event, error] {
 			}
 			seen[id] = true
 			e, err := s.Event(ctx, id)
-			if err != nil || e.Status.Final() { // dealt with meanwhile, or expired
+			if err != nil || e.Status.Final() { // applied meanwhile, or expired
 				return true
 			}
 			e.Body = nil
@@ -142,7 +141,7 @@ func (s *Service) Waiting(ctx context.Context) iter.Seq2[*Event, error] {
 	}
 }
 
-// cutLast cuts at the last #: the ids of Stripe's have none.
+// cutLast cuts at the last #: Stripe's ids have none.
 func cutLast(text string) (before, after string, ok bool) {
 	for i := len(text) - 1; i >= 0; i-- {
 		if text[i] == '#' {
@@ -152,7 +151,7 @@ func cutLast(text string) (before, after string, ok bool) {
 	return text, "", false
 }
 
-// Pending counts what waits: in the inbox, and of the actions.
+// Pending counts the rows of the inbox and of the actions, and the dead rows of both.
 func (s *Service) Pending(ctx context.Context) (inbox, actions, dead int, err error) {
 	for _, o := range []*outbox.Outbox{s.inbox(), s.actions()} {
 		due, later, lost, err := o.Pending(ctx)

@@ -11,35 +11,35 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Rebuilt says how the stored events, folded into nothing, compare with what is stored.
+// A Rebuilt compares the stored state with the folded events.
 type Rebuilt struct {
 	StripeAccount string       `json:"stripe_account"`
-	Events        int          `json:"events"`      // that were folded
-	Unread        int          `json:"unread"`      // that could not be: their bodies are not there
-	Compared      int          `json:"compared"`    // payments and subscriptions whose whole history is there
-	Partial       int          `json:"partial"`     // those of which events have expired: not compared
-	Ahead         int          `json:"ahead"`       // of those compared: more was seen at Stripe than its events tell
+	Events        int          `json:"events"`      // folded
+	Unread        int          `json:"unread"`      // not folded: their bodies are not stored
+	Compared      int          `json:"compared"`    // payments and subscriptions whose first event is stored
+	Partial       int          `json:"partial"`     // the others, of which events have expired
+	Ahead         int          `json:"ahead"`       // of those compared: more was fetched than the events tell
 	Differences   []Difference `json:"differences"` // by object
 }
 
-// A Difference is an object whose stored state is not what its events come to.
+// A Difference is an object whose stored state contradicts its events.
 type Difference struct {
 	ID     string `json:"id"`
 	Stored string `json:"stored"`
 	Folded string `json:"folded"`
 }
 
-// folded is what the events of one object come to.
+// folded is the state of one object by its events.
 type folded struct {
 	payment      *Payment
 	subscription *Subscription
-	whole        bool // the event of its making is among them
+	whole        bool // the event of its creation is among them
 }
 
-// Rebuild folds the stored events of a Stripe account into fresh state and compares it with what
-// is stored, for the objects whose whole history is still there: whose first event is. It changes
-// nothing, and asks Stripe nothing. What is stored may be ahead of the events by what was seen at
-// Stripe: Stripe never made an event of it, or it is on its way. That is counted, and no difference.
+// Rebuild folds the stored events of a Stripe account into fresh state and compares it with the
+// stored state, for the objects whose first event is still stored. It changes nothing, and asks
+// Stripe nothing. The stored state may be ahead of the events by fetched objects, whose event
+// Stripe never made or has not sent yet. It is counted, and no difference.
 func (s *Service) Rebuild(ctx context.Context, stripeAccount string) (*Rebuilt, error) {
 	if _, err := s.ConnectedAccount(ctx, stripeAccount); err != nil {
 		return nil, err
@@ -98,7 +98,8 @@ func fold(objects map[string]*folded, e Event) {
 		if f.subscription == nil {
 			f.subscription = &Subscription{ID: id, Status: SubscriptionNew}
 		}
-		f.whole = f.whole || e.Type == "customer.subscription.created" || id == o.ID && e.Type == "subscription_schedule.created"
+		f.whole = f.whole || e.Type == "customer.subscription.created" || id == o.ID &&
+			e.Type == "subscription_schedule.created"
 		if o.Schedule == "" && o.Kind == KindSubscription {
 			o.Schedule = f.subscription.Schedule
 		}
@@ -112,7 +113,7 @@ func fold(objects map[string]*folded, e Event) {
 	mergePayment(f.payment, o)
 }
 
-// foldSubscription merges without waiting for a schedule: all events are there, in whatever
+// foldSubscription merges without waiting for a schedule: all events are there, in any
 // order, and the last of them decides.
 func foldSubscription(s *Subscription, o Object) {
 	mergeSubscription(s, o, rule{force: true})
@@ -154,7 +155,7 @@ func (s *Service) compare(ctx context.Context, r *Rebuilt, id string, f *folded)
 	return nil
 }
 
-// includes reports whether all that the other one says is in this one.
+// includes reports whether this payment is at least as far as the other.
 func (p *Payment) includes(q *Payment) bool {
 	if paymentRank[q.Status] > paymentRank[p.Status] || q.told > p.told {
 		return false
@@ -172,17 +173,18 @@ func (p *Payment) includes(q *Payment) bool {
 	return true
 }
 
-// sound reports whether the status is what the rest of the row comes to.
+// sound reports whether the status follows from the rest of the row.
 func (s *Subscription) sound() bool {
 	status, ending := s.decide()
 	return s.Status == status && s.Ending == ending
 }
 
 func (s *Subscription) includes(t *Subscription) bool {
-	return (!t.activated || s.activated) && (!t.over || s.over) && (!t.expired || s.expired) && scheduleRank[t.scheduleStatus] <= scheduleRank[s.scheduleStatus]
+	return (!t.activated || s.activated) && (!t.over || s.over) && (!t.expired || s.expired) &&
+		scheduleRank[t.scheduleStatus] <= scheduleRank[s.scheduleStatus]
 }
 
-// summary is what events alone decide, in one line.
+// summary is the state by events alone, in one line.
 func (p *Payment) summary() string {
 	parts := []string{string(p.Status)}
 	if p.Refunded > 0 {
@@ -198,7 +200,7 @@ func (s *Subscription) summary() string {
 	if s.Ending != "" && s.Ending != EndSetting {
 		return string(s.Status) + ": " + string(s.Ending)
 	}
-	if s.Ending == EndSetting { // which only what was seen decides
+	if s.Ending == EndSetting { // which only a fetched object decides
 		return string(SubscriptionActive)
 	}
 	return string(s.Status)

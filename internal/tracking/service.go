@@ -13,11 +13,11 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Options are what a Service works with. Those that say so may be nil where nothing needs them.
+// Options configure a Service. Decode, Finder and Seller may be nil if no call needs them.
 type Options struct {
 	Store        store.Store
 	Tables       schema.Tables
-	Installation string           // of the store: what is tagged with another one's id is not ours
+	Installation string           // of the store: objects tagged with another id are not ours
 	Own          string           // acct_… of our key
 	Live         bool             // the mode of our key; events of the other mode are refused
 	Now          func() time.Time // nil: time.Now
@@ -26,23 +26,22 @@ type Options struct {
 	Finder       Finder           // needed by DrainInbox and Register
 	Seller       Seller           // needed by CreatePurchase and DrainInbox
 	Settler      Settler          // takes events about billing's own payment intents; nil: they are ignored
-	Shared       bool             // several processes may work on the store: jobs are claimed before they are done
-	// EndedBy are the statuses of a Stripe subscription, of unpaid, paused and past_due, that end
-	// it for the buyer. None: they are shown, and the buyer stays.
+	Shared       bool             // several processes may use the store: each claims a job before doing it
+	// EndedBy lists the statuses of a Stripe subscription, of unpaid, paused and past_due, at
+	// which it ends for the buyer. The others are only shown.
 	EndedBy []string
-	// Automations do what purchases ask for. What none of them takes is logged, which is an
-	// automation too.
+	// Automations do the actions of purchases. An action without one is logged, and done.
 	Automations []Automation
 }
 
-// A Settler brings the open period of one of billing's subscriptions to what its payment
-// intent has become. It returns nil when there is nothing to be done, too.
+// A Settler settles the open period of one of billing's subscriptions by the state of its payment
+// intent. It returns nil if there is nothing to settle.
 type Settler interface {
 	Heard(ctx context.Context, account, subscription, intent string) error
 }
 
-// A Service follows what Stripe runs. It is safe for concurrent use, and any number of them,
-// in any number of processes, may work on one store.
+// A Service ingests events, applies them and delivers their effects. It is safe for concurrent
+// use, and any number of them, in any number of processes, may use one store.
 type Service struct {
 	o                Options
 	events, registry string        // names of tables
@@ -56,12 +55,11 @@ type Service struct {
 var (
 	// ErrUnregistered: no such Stripe account is registered.
 	ErrUnregistered = errors.New("this Stripe account is not registered")
-	// ErrOther: what is asked for exists, and was asked for otherwise.
+	// ErrOther: the key or the Stripe account was used before, for another order or merchant.
 	ErrOther = errors.New("used before for something else")
 )
 
-// A FieldError says which field of an order or a registration is wrong, and what would be
-// right.
+// A FieldError says which field of an order or a registration is wrong, and how.
 type FieldError struct{ Field, Problem string }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
@@ -70,8 +68,7 @@ func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
 var ErrOtherStripe = errors.New("this store follows another Stripe account or mode")
 
 // Open returns a Service on a store. A store follows the connected accounts of one Stripe
-// account in one mode, those it was opened with first: what is tested and what is real never
-// meet.
+// account in one mode, those it was opened with first: test and live data never mix.
 func Open(ctx context.Context, o Options) (*Service, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -85,15 +82,16 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 		}
 	}
 	if !isID(o.Own, "acct_") || o.Installation == "" {
-		return nil, fmt.Errorf("tracking: want the Stripe account of the key and the store's installation, not %q and %q", o.Own, o.Installation)
+		return nil, fmt.Errorf("tracking: want the Stripe account of the key and the store's installation, not %q and %q",
+			o.Own, o.Installation)
 	}
 	s := &Service{o: o, events: o.Tables.Tracking.Events.Name, registry: o.Tables.Tracking.Registry.Name,
 		wake: make(chan struct{}, 1), merchants: map[string]string{}}
 	return s, s.pin(ctx)
 }
 
-// Pinned returns the Stripe account and mode that the store was opened with first, and
-// store.ErrNotFound before that: for a start while Stripe cannot be asked.
+// Pinned returns the Stripe account and mode of the store's first opening, or
+// store.ErrNotFound. It serves a start while Stripe does not answer.
 func Pinned(ctx context.Context, s store.Store, t schema.Tables) (own string, live bool, err error) {
 	it, err := s.Get(ctx, t.Tracking.Registry.Name, store.Key{PK: ownRow, SK: ownRow})
 	return it.Str(schema.TrackedStripeAccount), it.Get(schema.TrackedLive).Bool(), err
@@ -107,7 +105,8 @@ func (s *Service) pin(ctx context.Context) error {
 		own, live := it.Str(schema.TrackedStripeAccount), it.Get(schema.TrackedLive).Bool()
 		switch {
 		case err == nil && (own != s.o.Own || live != s.o.Live):
-			return fmt.Errorf("%w: it was opened with %s (%s), and the key is of %s (%s)", ErrOtherStripe, own, mode(live), s.o.Own, mode(s.o.Live))
+			return fmt.Errorf("%w: it was opened with %s (%s), and the key is of %s (%s)", ErrOtherStripe, own, mode(live),
+				s.o.Own, mode(s.o.Live))
 		case err == nil:
 			s.salt = it.Str(schema.TrackedSalt)
 			return nil
@@ -116,7 +115,8 @@ func (s *Service) pin(ctx context.Context) error {
 		}
 		s.salt = rand.Text()
 		it = registryRow(ownRow, ownRow, store.Attribute{Name: schema.TrackedStripeAccount, Value: store.S(s.o.Own)},
-			store.Attribute{Name: schema.TrackedLive, Value: store.Bool(s.o.Live)}, store.Attribute{Name: schema.TrackedSalt, Value: store.S(s.salt)})
+			store.Attribute{Name: schema.TrackedLive, Value: store.Bool(s.o.Live)}, store.Attribute{Name: schema.TrackedSalt,
+				Value: store.S(s.salt)})
 		return s.commit(ctx, store.Put(s.registry, it, store.Absent()))
 	})
 }
@@ -128,7 +128,7 @@ func mode(live bool) string {
 	return "test"
 }
 
-// now is the clock, in the resolution that is stored.
+// now is the clock, in the stored resolution.
 func (s *Service) now() time.Time { return s.o.Now().UTC().Truncate(time.Millisecond) }
 
 func (s *Service) commit(ctx context.Context, writes ...store.Write) error {

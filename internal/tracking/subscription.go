@@ -14,31 +14,31 @@ import (
 type Subscription struct {
 	ID            string             `json:"id"` // sub_… or sub_sched_…
 	StripeAccount string             `json:"stripe_account"`
-	Merchant      string             `json:"account"` // UUID of the customer account it belongs to
+	Merchant      string             `json:"account"` // UUID
 	Purchase      string             `json:"purchase"`
 	Created       time.Time          `json:"created"`
 	Updated       time.Time          `json:"last_updated"`
 	Status        SubscriptionStatus `json:"status"`
 	Detail        string             `json:"stripe_status,omitempty"` // Stripe's word for it: past_due, unpaid, …
 	Ending        Ending             `json:"ending,omitempty"`        // of a terminated one
-	Schedule      string             `json:"schedule,omitempty"`      // sub_sched_… that runs it
+	Schedule      string             `json:"schedule,omitempty"`      // sub_sched_…
 	History       []Change           `json:"history,omitempty"`
 
 	progress
 	version int64
 }
 
-// A progress is what a subscription keeps of what was told, beside the parts that people see.
+// A progress is the hidden part of a subscription.
 type progress struct {
-	scheduleStatus string // Stripe's word, the furthest that was told
+	scheduleStatus string // Stripe's furthest word
 	over           bool   // the subscription itself has ended
 	expired        bool   // its first payment was never made
-	soft           bool   // it was fetched in a state that ends it by the setting
+	soft           bool   // it was fetched in a state of Options.EndedBy
 	activated      bool   // it has been active, or past it
 	asking         bool   // its Detail is being asked for
 }
 
-// differs reports whether the two differ in a part that people do not see.
+// differs reports whether the two differ in a hidden part.
 func (s *Subscription) differs(t *Subscription) bool {
 	return s.Schedule != t.Schedule || s.progress != t.progress
 }
@@ -60,8 +60,8 @@ type Ending string
 const (
 	EndCanceled  Ending = "canceled"  // it, or its schedule, was cancelled
 	EndExpired   Ending = "expired"   // its first payment was never made
-	EndCompleted Ending = "completed" // its schedule has run its course: all split payments were asked for
-	EndSetting   Ending = "setting"   // unpaid, paused or past due, and the setting says that this ends it
+	EndCompleted Ending = "completed" // its schedule is completed: all split payments were asked for
+	EndSetting   Ending = "setting"   // unpaid, paused or past due, and Options.EndedBy names it
 )
 
 func (s *Subscription) fields(c *codec) {

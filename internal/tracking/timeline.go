@@ -10,7 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Timeline is a purchase with all that belongs to it, and what happened in order.
+// A Timeline is a purchase with its payments, subscriptions and events, in order.
 type Timeline struct {
 	Purchase      *Purchase       `json:"purchase"`
 	Payments      []*Payment      `json:"payments"`      // oldest first
@@ -18,19 +18,18 @@ type Timeline struct {
 	Steps         []Step          `json:"steps"`         // oldest first
 }
 
-// A Step is one thing that happened to a purchase.
+// A Step is one event or change in a Timeline.
 type Step struct {
 	At     time.Time `json:"at"`
 	About  string    `json:"about"` // id of the purchase, payment or subscription
 	What   string    `json:"what"`
-	Event  string    `json:"event,omitempty"`  // evt_… that told it
+	Event  string    `json:"event,omitempty"`  // evt_…, its cause
 	Detail string    `json:"detail,omitempty"` // type of the event
 }
 
-// Timeline returns what happened to a purchase: what was asked for, which events came, what was
-// done, and when, by our own clock. Events that changed nothing are in it as well: those about
-// payments for good, those about subscriptions as long as they are kept. It returns
-// store.ErrNotFound for a purchase that is not there.
+// Timeline returns the history of a purchase by our own clock: its order, its events and the done
+// actions. Events without changes are listed as well: those about payments always, those about
+// subscriptions until they expire. It returns store.ErrNotFound if there is no such purchase.
 func (s *Service) Timeline(ctx context.Context, id string) (*Timeline, error) {
 	p, err := s.Purchase(ctx, id)
 	if err != nil {
@@ -58,7 +57,7 @@ func (s *Service) Timeline(ctx context.Context, id string) (*Timeline, error) {
 type teller struct {
 	s        *Service
 	timeline *Timeline
-	events   map[string]*Event // by id; nil of one that has expired
+	events   map[string]*Event // by id; nil if it has expired
 }
 
 func (t *teller) tell(ctx context.Context) error {
@@ -97,7 +96,7 @@ func (t *teller) tell(ctx context.Context) error {
 	return nil
 }
 
-// silent adds the events of a subscription that changed nothing.
+// silent adds the events of a subscription without changes.
 func (t *teller) silent(ctx context.Context, sub *Subscription) error {
 	for row, err := range t.s.Events(ctx, EventQuery{Subscription: sub.ID}) {
 		if err != nil {
@@ -111,13 +110,14 @@ func (t *teller) silent(ctx context.Context, sub *Subscription) error {
 			return err
 		}
 		if e != nil {
-			t.timeline.Steps = append(t.timeline.Steps, Step{At: e.Received, About: sub.ID, What: changedNothing, Event: e.ID, Detail: e.Type})
+			t.timeline.Steps = append(t.timeline.Steps, Step{At: e.Received, About: sub.ID, What: changedNothing,
+				Event: e.ID, Detail: e.Type})
 		}
 	}
 	return nil
 }
 
-// event reads an event once; nil has expired.
+// event reads an event once. It returns nil if the event has expired.
 func (t *teller) event(ctx context.Context, id string) (*Event, error) {
 	if e, known := t.events[id]; known {
 		return e, nil

@@ -15,13 +15,13 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// since is from when on an account is asked for. The mark is by Stripe's clock, and so no
-// clock of ours can have it skip anything. The first round of a day that gets through goes back
-// to the beginning of the day before: what was listed late by a day is found then.
+// since is the start of an account's listing. The mark is by Stripe's clock, so no clock of ours
+// can make it skip an event. The first successful round of a day starts at the beginning of the
+// day before, and so finds events listed a day late.
 func (r *round) since(a *tracking.ConnectedAccount) time.Time {
 	through := a.Polled.Through
 	if through.IsZero() {
-		return time.Unix(0, 0).UTC() // Stripe ends its list by itself, where 30 days are over
+		return time.Unix(0, 0).UTC() // Stripe ends its list by itself after 30 days
 	}
 	since := through.Add(-r.p.o.Overlap)
 	today := dayOf(r.now)
@@ -38,24 +38,24 @@ type catchUp struct {
 	state tracking.PollState
 	known func(context.Context, RawEvent) (bool, error) // whether an event is stored
 
-	missing []RawEvent           // newest first: those that are held
+	missing []RawEvent           // newest first: those in memory
 	bytes   int64                // of their bodies
-	dropped int                  // missing too, newer than those, and not held
-	cut     time.Time            // when the oldest of these was created
-	again   map[string]time.Time // when those were created that were sent, and are listed again from the cut on
-	gap     error                // why the objects could not be compared, where events are lost
-	news    bool                 // something has happened since the last round
+	dropped int                  // missing too, newer, and not in memory
+	cut     time.Time            // creation of the oldest dropped one
+	again   map[string]time.Time // creation by id: sent, and listed again from the cut on
+	gap     error                // why the objects could not be compared, if events are lost
+	news    bool                 // there is an event since the last round
 	listed  int
 	found   int // missing
 	sent    int
 }
 
-// poll asks for the events of one account, sends what is missing, and saves how far it got.
+// poll lists the events of one account, sends the missing ones, and saves its state.
 func (r *round) poll(ctx context.Context, a *tracking.ConnectedAccount) {
 	c := &catchUp{round: r, a: a, state: a.Polled, again: map[string]time.Time{}}
 	err := c.run(ctx)
 	c.release()
-	if ctx.Err() == nil { // else nothing is known, and the next round asks once more
+	if ctx.Err() == nil { // else the next round asks again
 		c.state = r.p.next(c.state, a.StripeAccount, r.now, c.news, err)
 		err = errors.Join(err, c.save(ctx))
 	}
@@ -64,17 +64,18 @@ func (r *round) poll(ctx context.Context, a *tracking.ConnectedAccount) {
 	t := &r.report
 	t.Accounts++
 	t.Listed, t.Missing, t.Sent = t.Listed+c.listed, t.Missing+c.found, t.Sent+c.sent
-	if err == nil || a.Status == tracking.Disconnected && errors.Is(err, tracking.ErrDisconnected) { // it has not come back
+	if err == nil || a.Status == tracking.Disconnected && errors.Is(err, tracking.ErrDisconnected) {
 		return
 	}
 	if t.Failed++; len(t.Failures) < maxFailures {
 		t.Failures = append(t.Failures, Failure{a.StripeAccount, textOf(err)})
-		r.p.o.Log.Warn("the events of an account could not be verified", "stripe_account", a.StripeAccount, "error", textOf(err))
+		r.p.o.Log.Warn("the events of an account could not be verified", "stripe_account", a.StripeAccount, "error",
+			textOf(err))
 	}
 }
 
-// run brings the account up to Stripe's present. When more is missing than may be held, the
-// oldest are sent, and the rest is listed anew: each time the mark moves on.
+// run brings the account up to Stripe's present. If more events are missing than may be in memory,
+// it sends the oldest, moves the mark, and lists the rest again.
 func (c *catchUp) run(ctx context.Context) error {
 	since := c.since(c.a)
 	c.known = (&span{p: c.p, account: c.a.StripeAccount}).has
@@ -110,11 +111,11 @@ func (c *catchUp) run(ctx context.Context) error {
 		if err := c.save(ctx); err != nil {
 			return err
 		}
-		c.known = (&span{p: c.p, account: c.a.StripeAccount}).has // what was just sent is not in what was read before
+		c.known = (&span{p: c.p, account: c.a.StripeAccount}).has // the ids read before lack those just sent
 	}
 }
 
-// verified moves the mark forward, but not over a gap that is still open.
+// verified moves the mark forward, but not over an open gap.
 func (c *catchUp) verified(through time.Time) {
 	if c.gap == nil {
 		c.state.Through = later(c.state.Through, through)
@@ -135,13 +136,13 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// list holds the oldest of the events that are missing. It returns the time by Stripe's clock.
+// list keeps the oldest missing events in memory. It returns the time by Stripe's clock.
 func (c *catchUp) list(ctx context.Context, since time.Time) (time.Time, error) {
 	c.release()
 	c.dropped = 0
 	last := c.a.Polled.Through
 	if last.IsZero() {
-		last = c.round.now.Add(-c.p.o.Interval) // a new account's past says little about how busy it is
+		last = c.round.now.Add(-c.p.o.Interval) // a new account's past does not make it busy
 	}
 	var broken error
 	now, err := c.p.o.Lister.ListEvents(ctx, atOf(c.a), since, func(e RawEvent) error {
@@ -163,9 +164,9 @@ func (c *catchUp) list(ctx context.Context, since time.Time) (time.Time, error) 
 	return now, nil
 }
 
-// hold keeps an event, and lets go of the newest when there are too many.
+// hold keeps an event in memory, and drops the newest if there are too many.
 func (c *catchUp) hold(e RawEvent) {
-	e.Body = bytes.Clone(e.Body) // it may be a part of a whole page
+	e.Body = bytes.Clone(e.Body) // its page may be overwritten
 	c.missing = append(c.missing, e)
 	c.count(len(e.Body))
 	for n := len(c.missing); n > c.p.o.Batch || n > leastHeld && c.p.held.Load() > c.p.maxHeld; n-- {
@@ -189,8 +190,9 @@ func (c *catchUp) release() {
 	c.missing = nil
 }
 
-// send sends what is held, oldest first, but for what has come by itself meanwhile. The first
-// that is not taken ends it: those after it may need it.
+// send sends the events in memory, oldest first, except those received meanwhile. The first failure
+// ends it, as later events may need the failed one. An event that the endpoint will never take is
+// passed over.
 func (c *catchUp) send(ctx context.Context) error {
 	if len(c.missing) == 0 {
 		return nil
@@ -203,8 +205,9 @@ func (c *catchUp) send(ctx context.Context) error {
 	c.found += len(c.missing)
 	for i, e := range c.missing {
 		err := c.p.o.Sender.Send(ctx, !c.a.Own, e.Body)
-		if errors.Is(err, tracking.ErrBody) { // sending it again changes nothing, and those after it must not wait for ever
-			c.p.o.Log.Error("an event that Stripe lists is not taken for one", "stripe_account", c.a.StripeAccount, "event", e.ID, "error", textOf(err))
+		if errors.Is(err, tracking.ErrBody) { // the events after it must not wait for ever
+			c.p.o.Log.Error("an event that Stripe lists is not taken for one", "stripe_account", c.a.StripeAccount, "event",
+				e.ID, "error", textOf(err))
 		} else if err != nil {
 			return fmt.Errorf("send %s to the webhook endpoint: %w", e.ID, err)
 		}
@@ -216,13 +219,14 @@ func (c *catchUp) send(ctx context.Context) error {
 	return nil
 }
 
-// leaveOut lets go of what is stored by now, and of what was listed twice.
+// leaveOut drops events stored by now, and events listed twice.
 func (c *catchUp) leaveOut(ctx context.Context) error {
-	held := make(map[string]bool, len(c.missing)) // by id: it is still to be sent
+	held := make(map[string]bool, len(c.missing)) // by id
 	for _, e := range c.missing {
 		held[e.ID] = true
 	}
-	q := tracking.EventQuery{StripeAccount: c.a.StripeAccount, From: c.missing[0].Created, To: c.missing[len(c.missing)-1].Created.Add(time.Second)}
+	q := tracking.EventQuery{StripeAccount: c.a.StripeAccount, From: c.missing[0].Created,
+		To: c.missing[len(c.missing)-1].Created.Add(time.Second)}
 	if err := c.p.readIDs(ctx, q, func(id string) { delete(held, id) }); err != nil {
 		return err
 	}
@@ -236,8 +240,8 @@ func (c *catchUp) leaveOut(ctx context.Context) error {
 	return nil
 }
 
-// lost notes what Stripe, whose time it is, does not list any more, and compares the objects
-// from that time on, which is all that can be done about it.
+// lost reports the time not listed by Stripe any more, and compares the objects made since
+// it began. now is Stripe's.
 func (c *catchUp) lost(ctx context.Context, now time.Time) {
 	gap := Gap{StripeAccount: c.a.StripeAccount, From: c.state.Through, To: now.Add(-stripeKeeps)}
 	if gap.From.IsZero() || !gap.From.Before(gap.To) {
@@ -253,7 +257,7 @@ func (c *catchUp) lost(ctx context.Context, now time.Time) {
 	c.report.Lost = append(c.report.Lost, gap)
 }
 
-// save makes durable how far the account is.
+// save stores the account's state.
 func (c *catchUp) save(ctx context.Context) error {
 	if err := c.p.o.Ledger.SavePoll(ctx, c.a.StripeAccount, c.state); err != nil {
 		return fmt.Errorf("save how far it is: %w", err)
@@ -262,9 +266,10 @@ func (c *catchUp) save(ctx context.Context) error {
 	return nil
 }
 
-// next returns the state after an account's round: one in which nothing had happened waits
-// for twice as long as the time before.
-func (p *Poller) next(s tracking.PollState, stripeAccount string, now time.Time, news bool, err error) tracking.PollState {
+// next returns the state after an account's round. After a round without events the account waits
+// twice as long as before.
+func (p *Poller) next(s tracking.PollState, stripeAccount string, now time.Time, news bool,
+	err error) tracking.PollState {
 	wait := p.o.Interval
 	s.Error = ""
 	if err == nil || dayOf(s.Checked).Equal(dayOf(now)) {
@@ -286,7 +291,8 @@ func (p *Poller) next(s tracking.PollState, stripeAccount string, now time.Time,
 			}
 		}
 	}
-	// At most half of it earlier, always the same for one account: not all of them together.
+	// Earlier by up to half of it, always the same for one account: they must not all come
+	// together.
 	s.Next = now.Add(wait - time.Duration(hashOf(stripeAccount)%uint64(wait/2+1)))
 	return s
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// A Ledger is what the poller needs to know and to tell: a Service has it, and so has a client
-// of one in another process.
+// A Ledger is the poller's part of tracking.Service. A client of a server has it too.
 type Ledger interface {
 	ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.ConnectedAccount, error]
 	Events(ctx context.Context, q tracking.EventQuery) iter.Seq2[tracking.EventRow, error]
@@ -20,23 +19,24 @@ type Ledger interface {
 	Apply(ctx context.Context, at string, o tracking.Object) (changed bool, err error)
 }
 
-// A Sender sends the bodies of events to the webhook endpoint. It is called from several
-// goroutines, and puts its own limit on how long it takes.
+// A Sender sends the bodies of events to the webhook endpoint. It must be safe for concurrent use,
+// and must limit its own time.
 type Sender interface {
 	// Send signs the body and posts it: with connect, to the endpoint for connected accounts. It
-	// returns nil only when the answer was 2xx, and so the event is durable.
+	// returns nil only if the answer was 2xx: the event is durable. It returns
+	// tracking.ErrBody if the endpoint will never take the event.
 	Send(ctx context.Context, connect bool, body []byte) error
 }
 
-// A Lister lists what there is at Stripe.
+// A Lister lists events and objects from Stripe.
 type Lister interface {
 	// ListEvents calls each for every event of the account since then, inclusive, all pages, in
-	// Stripe's order: the newest first. It returns the time by Stripe's clock when the first page
-	// was answered: what happened before it is in the list. An error of each ends it.
+	// Stripe's order: the newest first. It returns the time of the first page by Stripe's clock;
+	// the list has all events before it. An error of each ends the list.
 	ListEvents(ctx context.Context, at string, since time.Time, each func(RawEvent) error) (now time.Time, err error)
-	// ListObjects calls each for every subscription of the account, in whatever state, and every
-	// schedule and payment intent made since then, as they are now: all Seen. A payment that an invoice
-	// made has the invoice's links, as of tracking.Finder.Payment.
+	// ListObjects calls each for every subscription of the account, in any state, and every
+	// schedule and payment intent made since then, as they are now: all Fetched. A payment made by
+	// an invoice has the invoice's links, as tracking.Finder.Payment has them.
 	ListObjects(ctx context.Context, at string, since time.Time, each func(tracking.Object) error) error
 }
 
@@ -47,34 +47,33 @@ type RawEvent struct {
 	Body    []byte // whole, with "account" filled in for a connected account's
 }
 
-// Options are what a Poller works with. Ledger, Sender and Lister are needed; what is zero
-// of the others has the default.
+// Options configure a Poller. Ledger, Sender and Lister are needed; the others have defaults.
 type Options struct {
 	Ledger Ledger
 	Sender Sender
-	Lister Lister // keeps to Stripe's rates by itself
+	Lister Lister // must keep to Stripe's rates
 
 	Now      func() time.Time // nil: time.Now
 	Log      *slog.Logger     // nil: nothing is logged
 	Interval time.Duration    // from round to round; 0: 10 minutes
-	Overlap  time.Duration    // how far before its mark an account is asked for once more; 0: an hour
-	MaxQuiet time.Duration    // the longest that a quiet account is left alone; 0: 6 hours
+	Overlap  time.Duration    // listed again before an account's mark; 0: an hour
+	MaxQuiet time.Duration    // longest wait of a quiet account; 0: 6 hours
 	Parallel int              // accounts at a time; 0: 64
-	Batch    int              // missing events of one account that are held at a time; 0: 10000
+	Batch    int              // most missing events of one account in memory; 0: 10000
 }
 
 const (
-	stripeKeeps  = 30 * 24 * time.Hour // for how long Stripe lists an event
-	alarmAfter   = 20 * 24 * time.Hour // without a round that got through to an account
+	stripeKeeps  = 30 * 24 * time.Hour // the time for which Stripe lists an event
+	alarmAfter   = 20 * 24 * time.Hour // without a successful round of an account
 	maxHeld      = 64 << 20            // bytes of missing events, over all accounts
-	leastHeld    = 100                 // missing events that an account may hold whatever the others do
-	maxFailures  = 20                  // that a report names
-	maxErrorText = 300                 // bytes of an error that is stored
+	leastHeld    = 100                 // missing events always allowed to an account
+	maxFailures  = 20                  // named in a report
+	maxErrorText = 300                 // bytes of a stored error
 )
 
-// A Poller finds the events that never came, and has them come: it lists the events of every
-// connected account, and sends those that are not stored to the webhook endpoint, oldest
-// first. It is safe for concurrent use; two rounds at a time do the same work twice.
+// A Poller lists the events of every connected account, and sends missing ones to the webhook
+// endpoint, oldest first. It is safe for concurrent use; two rounds at a time do the same work
+// twice.
 type Poller struct {
 	o       Options
 	maxHeld int64

@@ -10,35 +10,34 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// A Report says what one round did.
+// A Report is the result of one round.
 type Report struct {
-	Accounts int       `json:"accounts"` // that were asked for
-	Skipped  int       `json:"skipped"`  // connected, and left alone because they are quiet
-	Listed   int       `json:"listed"`   // events that Stripe told of
+	Accounts int       `json:"accounts"` // asked
+	Skipped  int       `json:"skipped"`  // connected, and left alone as they are quiet
+	Listed   int       `json:"listed"`   // events from Stripe
 	Missing  int       `json:"missing"`  // of them, not stored
-	Sent     int       `json:"sent"`     // of these, sent and taken
-	Failed   int       `json:"failed"`   // accounts whose round did not get through
+	Sent     int       `json:"sent"`     // of these, sent and durable
+	Failed   int       `json:"failed"`   // accounts whose round failed
 	Failures []Failure `json:"failures,omitempty"`
-	Lost     []Gap     `json:"lost,omitempty"` // what Stripe does not list any more
-	// Through: every event of every connected account before it is stored, but for what is Lost.
-	// Zero: there is an account that no round has got through to yet, or none at all.
+	Lost     []Gap     `json:"lost,omitempty"` // times not listed by Stripe any more
+	// Every event of every connected account before Through is stored, except those Lost. It is
+	// zero if there is no account, or one without a successful round.
 	Through time.Time `json:"verified_through,omitzero"`
 }
 
-// A Failure says why an account's round did not get through. A report has the first 20.
+// A Failure says why an account's round failed. A report has the first 20.
 type Failure struct {
 	StripeAccount string `json:"stripe_account"`
 	Error         string `json:"error"`
 }
 
-// A Gap is a time that nobody can list an account's events of: the poller came too late.
-// Its objects were compared as a sweep does it, and the account's mark moves on once that has
-// got through.
+// A Gap is a time of which Stripe does not list an account's events any more: the poller came too
+// late. The account's objects are compared, as by a sweep; then its mark moves on.
 type Gap struct {
 	StripeAccount string    `json:"stripe_account"`
 	From          time.Time `json:"from"`    // inclusive
 	To            time.Time `json:"to"`      // exclusive
-	Changed       int       `json:"changed"` // objects that no event had told of as they are
+	Changed       int       `json:"changed"` // objects unlike the stored events
 }
 
 // A round is one round under way.
@@ -51,10 +50,9 @@ type round struct {
 	report Report // guarded by mu
 }
 
-// Round asks for the events of every connected account whose time has come, or with all of
-// every one, and sends what is missing. What goes wrong with one account is in the report, and
-// stops no other. The error is that of reading the registry, or of ctx; then some accounts
-// were not asked for, and the next round asks for them.
+// Round lists the events of every due account, or with all of every one, and sends the missing
+// ones. The failure of one account is in the report, and stops no other. Round returns an error
+// only if it cannot read the registry, or if ctx ends; the next round asks for the rest.
 func (p *Poller) Round(ctx context.Context, all bool) (Report, error) {
 	r := &round{p: p, now: p.o.Now()}
 	accounts, err := p.connected(ctx)
@@ -69,8 +67,8 @@ func (p *Poller) Round(ctx context.Context, all bool) (Report, error) {
 			rest = append(rest, a)
 		}
 	}
-	// Whoever is behind comes first: a round that is cut short has done what matters most.
-	slices.SortStableFunc(due, func(a, b *tracking.ConnectedAccount) int { return a.Polled.Through.Compare(b.Polled.Through) })
+	// The account furthest behind comes first: a round may be cut short.
+	slices.SortStableFunc(due, byMark)
 	from := r.now
 	for _, a := range due {
 		if since := r.since(a); r.isShort(since) && since.Before(from) {
@@ -83,13 +81,13 @@ func (p *Poller) Round(ctx context.Context, all bool) (Report, error) {
 	accounts = slices.DeleteFunc(accounts, func(a *tracking.ConnectedAccount) bool {
 		return a.Status == tracking.Disconnected && a.Polled.Error != ""
 	})
-	r.report.Through = throughOf(accounts) // of those that let us in
+	r.report.Through = throughOf(accounts) // of the connected ones
 	r.warn(accounts)
 	return r.report, context.Cause(ctx)
 }
 
-// connected returns the accounts: also those that have let go of us, which are asked now and
-// then, since the event of their coming back may be lost.
+// connected returns the accounts. Disconnected ones are asked now and then, since the event of
+// their reconnection may be lost.
 func (p *Poller) connected(ctx context.Context) ([]*tracking.ConnectedAccount, error) {
 	var list []*tracking.ConnectedAccount
 	now := p.o.Now()
@@ -105,13 +103,12 @@ func (p *Poller) connected(ctx context.Context) ([]*tracking.ConnectedAccount, e
 	return list, nil
 }
 
-// isDue reports whether an account's time has come. One that is further away than any can be
-// was set by a clock that was wrong.
+// isDue reports whether an account is due. A time beyond MaxQuiet was set by a wrong clock.
 func (p *Poller) isDue(s tracking.PollState, now time.Time) bool {
 	return !s.Next.After(now) || s.Next.After(now.Add(p.o.MaxQuiet))
 }
 
-// warn tells people while there is time: what Stripe has forgotten nobody can list.
+// warn logs late accounts: soon Stripe will not list their events any more.
 func (r *round) warn(accounts []*tracking.ConnectedAccount) {
 	late, oldest := 0, r.now
 	var which string
@@ -138,11 +135,14 @@ func throughOf(accounts []*tracking.ConnectedAccount) time.Time {
 	if len(accounts) == 0 {
 		return time.Time{}
 	}
-	return slices.MinFunc(accounts, func(a, b *tracking.ConnectedAccount) int { return a.Polled.Through.Compare(b.Polled.Through) }).Polled.Through
+	return slices.MinFunc(accounts, byMark).Polled.Through
 }
 
-// inParallel does it for each account, so many at a time, until ctx ends.
-func (p *Poller) inParallel(ctx context.Context, accounts []*tracking.ConnectedAccount, do func(context.Context, *tracking.ConnectedAccount)) {
+func byMark(a, b *tracking.ConnectedAccount) int { return a.Polled.Through.Compare(b.Polled.Through) }
+
+// inParallel calls do for each account, Parallel at a time, until ctx ends.
+func (p *Poller) inParallel(ctx context.Context, accounts []*tracking.ConnectedAccount,
+	do func(context.Context, *tracking.ConnectedAccount)) {
 	next := make(chan *tracking.ConnectedAccount)
 	var running sync.WaitGroup
 	for range min(p.o.Parallel, len(accounts)) {
@@ -161,7 +161,7 @@ func (p *Poller) inParallel(ctx context.Context, accounts []*tracking.ConnectedA
 	running.Wait()
 }
 
-// atOf is how Stripe is asked about the account.
+// atOf is the account in a request to Stripe: "" for our own.
 func atOf(a *tracking.ConnectedAccount) string {
 	if a.Own {
 		return ""

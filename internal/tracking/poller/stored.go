@@ -8,18 +8,17 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// shortWindow is the longest time for which the events of all accounts are read together, by
-// the time index. It is what the first round of a day looks at, at most. Of a longer one, an
-// account's events are read by the account index.
+// shortWindow is the longest time of which the events of all accounts are read together, by the
+// time index: as much as the first round of a day lists. For a longer time an account's events
+// are read by the account index.
 const shortWindow = 2 * 24 * time.Hour
 
 const day = 24 * time.Hour
 
 func (r *round) isShort(since time.Time) bool { return r.now.Sub(since) <= shortWindow }
 
-// readDays reads which events are stored of all accounts since then, a day at a time, as the
-// time index has them. Those that come while it reads may be missing: what is to be sent is
-// looked up once more.
+// readDays reads the ids of the stored events of all accounts since then, a day at a time, by the
+// time index. Later events may be missing: leaveOut looks once more.
 func (r *round) readDays(ctx context.Context, from time.Time) (map[string]struct{}, error) {
 	ids := map[string]struct{}{}
 	to := r.now.Add(time.Hour) // Stripe's clock may be ahead of ours
@@ -48,8 +47,8 @@ func (p *Poller) readIDs(ctx context.Context, q tracking.EventQuery, each func(i
 // dayOf is midnight in UTC.
 func dayOf(t time.Time) time.Time { return t.UTC().Truncate(day) }
 
-// A span is which events of one account are stored in some days. Stripe lists the newest
-// events first, so that one span after the other is needed, and only one is in memory.
+// A span holds the ids of one account's stored events of some days. Stripe lists the newest events
+// first, so spans are needed one after the other, and only one is in memory.
 type span struct {
 	p       *Poller
 	account string

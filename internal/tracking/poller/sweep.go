@@ -12,24 +12,24 @@ import (
 
 const (
 	sweepEvery   = 7 * day
-	sweepOverlap = 30 * day // how far before the last sweep an object may have been made: a payment may be completed weeks later
-	sweepErrors  = 10       // objects that cannot be applied, after which an account's sweep is given up
+	sweepOverlap = 30 * day // before the last sweep: a payment may be completed weeks after it was made
+	sweepErrors  = 10       // failed objects after which an account's sweep ends
 )
 
-// A SweepReport says what a sweep found.
+// A SweepReport is the result of a sweep.
 type SweepReport struct {
-	Accounts int       `json:"accounts"` // whose objects were asked for
+	Accounts int       `json:"accounts"` // whose objects were listed
 	Skipped  int       `json:"skipped"`  // connected, and compared less than a week ago
-	Objects  int       `json:"objects"`  // that Stripe told of
-	Changed  int       `json:"changed"`  // of them, that no event had told of as they are
-	Failed   int       `json:"failed"`   // accounts that could not be compared as a whole
+	Objects  int       `json:"objects"`  // from Stripe
+	Changed  int       `json:"changed"`  // of them, unlike the stored events
+	Failed   int       `json:"failed"`   // accounts not compared as a whole
 	Failures []Failure `json:"failures,omitempty"`
 }
 
-// Sweep compares the objects of every connected account that has not been compared for a week,
-// or with all of every one, with what is known of them: Stripe may fail to make an event at
-// all, and keeps none for longer than 30 days. What goes wrong with one account is in the
-// report, and stops no other. The error is that of reading the registry, or of ctx.
+// Sweep compares the objects of every connected account with the stored rows, and merges them: of
+// accounts not compared for a week, or with all of every one. Stripe may fail to make an event,
+// and keeps none for longer than 30 days. The failure of one account is in the report, and stops
+// no other. Sweep returns an error only if it cannot read the registry, or if ctx ends.
 func (p *Poller) Sweep(ctx context.Context, all bool) (SweepReport, error) {
 	accounts, err := p.connected(ctx)
 	if err != nil {
@@ -55,17 +55,19 @@ func (p *Poller) Sweep(ctx context.Context, all bool) (SweepReport, error) {
 		}
 		if report.Failed++; len(report.Failures) < maxFailures && ctx.Err() == nil {
 			report.Failures = append(report.Failures, Failure{a.StripeAccount, textOf(err)})
-			p.o.Log.Warn("the objects of an account could not be compared", "stripe_account", a.StripeAccount, "error", textOf(err))
+			p.o.Log.Warn("the objects of an account could not be compared", "stripe_account", a.StripeAccount, "error",
+				textOf(err))
 		}
 	})
 	return report, context.Cause(ctx)
 }
 
-// sweep compares the objects of one account, and saves that it did. One that cannot be applied
-// is left to the next sweep, which looks at the same time once more.
-func (p *Poller) sweep(ctx context.Context, a *tracking.ConnectedAccount, now time.Time) (objects, changed int, err error) {
+// sweep compares the objects of one account, and saves the time if all could be applied. Else the
+// next sweep lists the same time again.
+func (p *Poller) sweep(ctx context.Context, a *tracking.ConnectedAccount, now time.Time) (objects, changed int,
+	err error) {
 	since := a.Polled.Swept.Add(-sweepOverlap)
-	if a.Polled.Swept.IsZero() || a.Polled.Swept.After(now) { // never, or by a clock that was wrong
+	if a.Polled.Swept.IsZero() || a.Polled.Swept.After(now) { // never, or by a wrong clock
 		since = now.Add(-stripeKeeps)
 	}
 	if objects, changed, err = p.compare(ctx, a, since); err != nil {
@@ -79,8 +81,9 @@ func (p *Poller) sweep(ctx context.Context, a *tracking.ConnectedAccount, now ti
 	return objects, changed, nil
 }
 
-// compare applies the objects of an account that were made since then.
-func (p *Poller) compare(ctx context.Context, a *tracking.ConnectedAccount, since time.Time) (objects, changed int, err error) {
+// compare applies the objects of an account made since then.
+func (p *Poller) compare(ctx context.Context, a *tracking.ConnectedAccount, since time.Time) (objects, changed int,
+	err error) {
 	at := atOf(a)
 	var broken []error
 	err = p.o.Lister.ListObjects(ctx, at, since, func(o tracking.Object) error {
