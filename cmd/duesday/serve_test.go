@@ -422,9 +422,9 @@ func TestPurchaseCreate_Refuses(t *testing.T) {
 		"event list --waiting --limit 3":                                         "give it alone",
 		"event list --from yesterday":                                            "2026-03-15T10:30:00Z",
 		"event list --from 2026-03-15 --to 2026-03-15":                           "is not after",
-		base + "legacy":                                                          "--amount: want more than zero",
+		base + "legacy":                                                          "--amount: must be more than zero",
 		base + "split --price price_1":                                           "--payment",
-		base + "product --amount 1 --currency EUR --email a@example.com":         "--payment-method: want",
+		base + "product --amount 1 --currency EUR --email a@example.com":         "--payment-method: must",
 		"purchase create --account " + shopAccount + " --kind legacy --amount 1 --currency EUR --key 4242424242424242": "--key: this looks like a card number",
 		"event list --account shop":                "UUID",
 		"rebuild --account shop":                   "UUID",
@@ -449,7 +449,7 @@ func TestPurchaseCreate_Refuses(t *testing.T) {
 	}
 	c.must("connect", "add", "--account", shopAccount, "acct_shop")
 	for line, says := range map[string]string{
-		"connect add --account 1 acct_shop":              "--account: want a UUID",
+		"connect add --account 1 acct_shop":              "--account: must be a UUID",
 		"connect add --account " + shopAccount + " shop": `ACCT "shop": must`,
 	} {
 		r := c.run(strings.Fields(line)...)

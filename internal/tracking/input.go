@@ -12,7 +12,7 @@ import (
 // checkUUID returns the UUID in lower case, or a FieldError.
 func checkUUID(field, text string) (string, error) {
 	if !isUUID(text) {
-		return "", &FieldError{field, "want a UUID, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58"}
+		return "", &FieldError{field, "must be a UUID, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58"}
 	}
 	return strings.ToLower(text), nil
 }
@@ -55,9 +55,9 @@ func isID(text, prefix string) bool {
 func checkText(field, text string, most int) error {
 	switch {
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return &FieldError{field, "want printable characters"}
+		return &FieldError{field, "must be printable characters"}
 	case utf8.RuneCountInString(text) > most:
-		return &FieldError{field, fmt.Sprintf("want at most %d characters", most)}
+		return &FieldError{field, fmt.Sprintf("must have at most %d characters", most)}
 	case secret.Redact(text) != text:
 		return &FieldError{field, "this looks like a secret of Stripe's, which is never stored"}
 	case secret.HasCardNumber(text):

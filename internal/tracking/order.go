@@ -62,16 +62,16 @@ func (o *Order) Check() error {
 	for _, f := range [...]struct{ field, text, prefix string }{{"price", o.Price, "price_"},
 		{"customer", o.Customer, "cus_"}, {"payment_method", o.PaymentMethod, "pm_"}} {
 		if f.text != "" && !isID(f.text, f.prefix) {
-			return &FieldError{f.field, "want an id of Stripe's that begins with " + f.prefix}
+			return &FieldError{f.field, "must be an id of Stripe's that begins with " + f.prefix}
 		}
 	}
 	switch {
 	case o.Key == "":
-		return &FieldError{"key", "want a key of your own, by which a repetition is known"}
+		return &FieldError{"key", "must be your own name of the order, by which a repetition is known"}
 	case o.Kind != Legacy && o.Kind != Product && o.Kind != Subscribe && o.Kind != SplitPayment:
-		return &FieldError{"kind", "want legacy, product, subscription or split"}
+		return &FieldError{"kind", "must be legacy, product, subscription or split"}
 	case o.Email != "" && !strings.Contains(o.Email, "@"):
-		return &FieldError{"email", "want an address with an @"}
+		return &FieldError{"email", "must be an address with an @"}
 	}
 	return cmp.Or(o.checkPrice(), o.checkBuyer())
 }
@@ -81,17 +81,17 @@ func (o *Order) checkPrice() error {
 	byAmount := o.Kind == Legacy || o.Kind == Product && o.Price == ""
 	switch {
 	case byAmount && (o.Amount <= 0 || o.Amount > maxAmount):
-		return &FieldError{"amount", "want more than zero, and at most 99999999 minor units"}
+		return &FieldError{"amount", "must be more than zero, and at most 99999999 minor units"}
 	case byAmount && !isCurrency(o.Currency):
-		return &FieldError{"currency", "want three letters, such as USD"}
+		return &FieldError{"currency", "must be three letters, such as USD"}
 	case byAmount && o.Price != "":
 		return &FieldError{"price", "a legacy purchase has an amount and no price"}
 	case !byAmount && (o.Amount != 0 || o.Currency != ""):
 		return &FieldError{"amount", "the price says it: leave amount and currency out"}
 	case !byAmount && o.Price == "":
-		return &FieldError{"price", "want a price of Stripe's, price_…"}
+		return &FieldError{"price", "must be a price of Stripe's, price_…"}
 	case o.Kind == SplitPayment && (o.Payments < 2 || o.Payments > maxPayments):
-		return &FieldError{"payments", "want 2 to 120 payments"}
+		return &FieldError{"payments", "must be 2 to 120 payments"}
 	case o.Kind != SplitPayment && o.Payments != 0:
 		return &FieldError{"payments", "only a split purchase has a number of payments"}
 	}
@@ -104,9 +104,9 @@ func (o *Order) checkBuyer() error {
 	case o.Kind == Legacy && o.PaymentMethod != "":
 		return &FieldError{"payment_method", "the buyer's client completes a legacy purchase: leave it out"}
 	case o.Kind != Legacy && o.PaymentMethod == "":
-		return &FieldError{"payment_method", "want what the buyer's client has made, pm_…"}
+		return &FieldError{"payment_method", "must be the payment method of the buyer's client, pm_…"}
 	case o.Kind != Legacy && o.Customer == "" && o.Email == "":
-		return &FieldError{"customer", "want a customer, cus_…, or an email by which one is found or made"}
+		return &FieldError{"customer", "must be a customer, cus_…, unless there is an email to find or make one by"}
 	}
 	return nil
 }

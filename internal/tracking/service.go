@@ -78,11 +78,11 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	}
 	for _, status := range o.EndedBy {
 		if status != "unpaid" && status != "paused" && status != "past_due" {
-			return nil, &FieldError{"ended_by", "want some of unpaid, paused and past_due"}
+			return nil, &FieldError{"ended_by", "must be some of unpaid, paused and past_due"}
 		}
 	}
 	if !isID(o.Own, "acct_") || o.Installation == "" {
-		return nil, fmt.Errorf("tracking: want the Stripe account of the key and the store's installation, not %q and %q",
+		return nil, fmt.Errorf("tracking: the Stripe account of the key and the store's installation must be given, not %q and %q",
 			o.Own, o.Installation)
 	}
 	s := &Service{o: o, events: o.Tables.Tracking.Events.Name, registry: o.Tables.Tracking.Registry.Name,
