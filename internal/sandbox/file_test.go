@@ -100,6 +100,7 @@ func reopened(t *testing.T, text string) *Sandbox {
 }
 
 func TestFile_TornTail(t *testing.T) {
+	t.Parallel()
 	file, c := ledgerFile(t), newClock()
 	s := openSandbox(t, file, Options{Now: c.Now})
 	pay(t, s, 1)

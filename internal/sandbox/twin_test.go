@@ -148,6 +148,7 @@ func (w *twins) check(since time.Time) {
 }
 
 func TestReopen_SameState(t *testing.T) {
+	t.Parallel()
 	sums := []money.Amount{amount(t, "12.99", "EUR"), amount(t, "1", "JPY"), amount(t, "92233720368547758.07", "USD"),
 		amount(t, "0.001", "KWD")}
 	dir, run := t.TempDir(), 0

@@ -177,6 +177,7 @@ func (c conversation) have(t *testing.T, request, body string) (said []string, e
 // Whatever one place of an answer holds: nobody panics, and no success is told with another
 // ref or amount than the right ones.
 func TestMalformedAnswers(t *testing.T) {
+	t.Parallel()
 	wrong := []string{`null`, `true`, `""`, `"x"`, `-1`, `0`, `123456789012345678901234567890`, `{}`, `[null]`, `{"data":[null]}`}
 	for name, c := range conversations(t) {
 		t.Run(name, func(t *testing.T) {

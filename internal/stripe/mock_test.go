@@ -19,6 +19,7 @@ import (
 // transport holds each against, and by stripe-mock, which keeps nothing and answers with
 // fixtures: so an answer that does not fit the question is no failure here.
 func TestEveryRequestIsStripes(t *testing.T) {
+	t.Parallel()
 	base := stripetest.Mock(t)
 	sent := map[string]bool{}
 	count := apitest.RoundTripper(func(r *http.Request) (*http.Response, error) {

@@ -260,6 +260,7 @@ func (s *shop) check(o tracking.Order, card string, sale tracking.Sale, err erro
 // keys are forgotten, or after a look by somebody else, ends as one that does not crash. A share
 // of the cases: each request and crash, and of what comes then one. DUESDAY_SOAK=1 plays all.
 func TestSell_CrashesAnywhere(t *testing.T) {
+	t.Parallel()
 	cases, programme := 0, soaktest.Start(t)
 	for _, kind := range []tracking.Kind{tracking.Legacy, tracking.Product, tracking.Subscribe, tracking.SplitPayment} {
 		for _, card := range []string{"tok_visa", "tok_chargeCustomerFail"} {

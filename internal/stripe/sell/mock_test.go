@@ -18,6 +18,7 @@ import (
 // others. Where the answers of stripe-mock, which has no memory, lead no further, the step is
 // asked for by itself.
 func TestEveryRequestOfTrackingIsStripes(t *testing.T) {
+	t.Parallel()
 	base := stripetest.Mock(t)
 	sent := map[string]bool{}
 	count := apitest.RoundTripper(func(r *http.Request) (*http.Response, error) {
