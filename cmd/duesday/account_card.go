@@ -50,7 +50,8 @@ there.`,
 	fs.StringVar(&f.customer, "customer", "", "the processor's `ID` of the customer, cus_…")
 	fs.StringVar(&f.method, "payment-method", "",
 		"the processor's `TOKEN` (default the customer's default); never a card number")
-	fs.StringVar(&f.connected, "connected", "", "the processor's `ID` of the connected account, acct_…; \"\" for our own")
+	fs.StringVar(&f.connected, "connected", "",
+		"the processor's `ID` of the connected account, acct_…; \"\" for our own")
 	fs.StringVar(&f.fee, "fee", "", "`PERCENT` of each payment that the connected account leaves to us, such as 2.5%")
 	return c
 }

@@ -41,7 +41,8 @@ func (p *program) eventList() *cobra.Command {
 		},
 	}
 	fs := c.Flags()
-	fs.StringVar(&f.account, "account", "", "only those of the `ACCOUNT`: acct_… at Stripe, or a customer account's UUID")
+	fs.StringVar(&f.account, "account", "",
+		"only those of the `ACCOUNT`: acct_… at Stripe, or a customer account's UUID")
 	fs.StringVar(&f.subscription, "subscription", "", "only those about the `SUBSCRIPTION` at Stripe")
 	fs.Var(&f.from, "from", "only those from then on, by Stripe's clock")
 	fs.Var(&f.to, "to", "only those before")

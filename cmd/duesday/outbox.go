@@ -63,14 +63,14 @@ func besideServe(err error) error {
 	return err
 }
 
-// A lane is a part of the outbox, by its name for people.
-type lane struct {
+// A queue is a queue of the outbox, by its name for people.
+type queue struct {
 	name string // "" of mail
-	lane outbox.Queue
+	in   outbox.Queue
 }
 
-func lanes() []lane {
-	return []lane{{"", outbox.Mail}, {"actions", outbox.Actions}, {"inbox", outbox.Inbox}}
+func queues() []queue {
+	return []queue{{"", outbox.Mail}, {"actions", outbox.Actions}, {"inbox", outbox.Inbox}}
 }
 
 // A deadView is an element of outbox list: a row that was given up, with its readable fields.
@@ -86,37 +86,37 @@ type deadView struct {
 	Created      string `json:"created_at"`
 }
 
-func viewDead(e outbox.Effect, lane string) deadView {
-	return deadView{ID: e.ID, Lane: lane, Kind: e.Kind, Email: e.Data[outbox.DataEmail],
+func viewDead(e outbox.Effect, queue string) deadView {
+	return deadView{ID: e.ID, Lane: queue, Kind: e.Kind, Email: e.Data[outbox.DataEmail],
 		Account:      e.Data[outbox.DataAccount],
 		Subscription: e.Data[outbox.DataSubscription], Tries: e.Tries, Reason: secret.Clean(e.Error),
 		Created: stamp(e.Created)}
 }
 
-// A laneView counts the rows of a queue.
-type laneView struct {
+// A queueView counts the rows of a queue.
+type queueView struct {
 	Due   int `json:"due"`
 	Later int `json:"later"` // such as put off after a failure
 	Dead  int `json:"dead"`
 }
 
 // An outboxView is the JSON of outbox list, after its list of dead letters: the mail, and the
-// other lanes where there is something in them.
+// other queues that have rows.
 type outboxView struct {
-	laneView
-	Actions laneView `json:"actions,omitzero"`
-	Inbox   laneView `json:"inbox,omitzero"`
+	queueView
+	Actions queueView `json:"actions,omitzero"`
+	Inbox   queueView `json:"inbox,omitzero"`
 }
 
-// of returns the counts of a lane.
-func (v *outboxView) of(l lane) *laneView {
-	switch l.lane {
+// of returns the counts of a queue.
+func (v *outboxView) of(q queue) *queueView {
+	switch q.in {
 	case outbox.Actions:
 		return &v.Actions
 	case outbox.Inbox:
 		return &v.Inbox
 	}
-	return &v.laneView
+	return &v.queueView
 }
 
 func (p *program) listOutbox(ctx context.Context, s *session) error {
@@ -126,9 +126,9 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 	}
 	var v outboxView
 	dead := 0
-	for _, l := range lanes() {
-		c := v.of(l)
-		if c.Due, c.Later, c.Dead, err = o.On(l.lane).Pending(ctx); err != nil {
+	for _, q := range queues() {
+		c := v.of(q)
+		if c.Due, c.Later, c.Dead, err = o.On(q.in).Pending(ctx); err != nil {
 			return err
 		}
 		dead += c.Dead
@@ -136,9 +136,9 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 	if p.cfg.JSON {
 		return p.listOutboxJSON(ctx, o, &v)
 	}
-	for _, l := range lanes() {
-		if c := v.of(l); l.name == "" || *c != (laneView{}) {
-			p.say("%s%d due, %d later, %d given up", suffixed(l.name, ": "), c.Due, c.Later, c.Dead)
+	for _, q := range queues() {
+		if c := v.of(q); q.name == "" || *c != (queueView{}) {
+			p.say("%s%d due, %d later, %d given up", suffixed(q.name, ": "), c.Due, c.Later, c.Dead)
 		}
 	}
 	if dead == 0 {
@@ -146,12 +146,12 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 	}
 	p.say("")
 	t := newTable(p.stdout, "ID", "KIND", "TO", "TRIES", "WHY")
-	for _, l := range lanes() {
-		for e, err := range o.On(l.lane).Dead(ctx) {
+	for _, q := range queues() {
+		for e, err := range o.On(q.in).Dead(ctx) {
 			if err != nil {
 				return err
 			}
-			d := viewDead(e, l.name)
+			d := viewDead(e, q.name)
 			t.row(d.ID, d.Kind, firstText(d.Email, d.Lane), strconv.Itoa(d.Tries), d.Reason)
 		}
 	}
@@ -162,12 +162,12 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 
 func (p *program) listOutboxJSON(ctx context.Context, o *outbox.Outbox, v *outboxView) error {
 	list := newObjectWriter(p.stdout, "dead_letters")
-	for _, l := range lanes() {
-		c := v.of(l)
+	for _, q := range queues() {
+		c := v.of(q)
 		c.Dead = 0 // counted while they are listed: another process may change them
-		for e, err := range o.On(l.lane).Dead(ctx) {
+		for e, err := range o.On(q.in).Dead(ctx) {
 			if err == nil {
-				err = list.add(viewDead(e, l.name))
+				err = list.add(viewDead(e, q.name))
 			}
 			if err != nil {
 				return err
@@ -194,8 +194,8 @@ func (p *program) replay(ctx context.Context, s *session, id string) error {
 	if err != nil {
 		return err
 	}
-	for _, l := range lanes() {
-		if err = o.On(l.lane).Replay(ctx, id); errors.Is(err, store.ErrNotFound) {
+	for _, q := range queues() {
+		if err = o.On(q.in).Replay(ctx, id); errors.Is(err, store.ErrNotFound) {
 			continue
 		}
 		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnknown) {
@@ -206,7 +206,7 @@ func (p *program) replay(ctx context.Context, s *session, id string) error {
 			return err
 		case p.cfg.JSON:
 			return p.object(replayView{id})
-		case l.name == "":
+		case q.name == "":
 			p.say("mail %s is due again: %s", id, p.hint("outbox send"))
 		default:
 			p.say("%s is due again: a running duesday serve takes it", id)

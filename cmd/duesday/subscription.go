@@ -79,7 +79,8 @@ func (p *program) subscriptionCreate() *cobra.Command {
 	fs.StringVar(&f.email, "email", "", "`ADDRESS` of an account that does not exist yet")
 	fs.Var(&f.start, "start-date", "no payment before it (default today)")
 	fs.Var(&f.next, "next-payment-date", "the first due date (default the first payment day from the start)")
-	fs.StringVar(&f.interval, "interval", "monthly", "`PERIOD`: weekly, monthly, quarterly, yearly, 2 weeks, 6 months, …")
+	fs.StringVar(&f.interval, "interval", "monthly",
+		"`PERIOD`: weekly, monthly, quarterly, yearly, 2 weeks, 6 months, …")
 	fs.StringVar(&f.zone, "time-zone", "", "IANA `NAME` for an account that does not exist yet (default UTC)")
 	fs.IntVar(&f.reminderDays, "reminder-days", billing.DefaultReminderDays,
 		"`DAYS` before a payment its reminder is sent; 0 for none")

@@ -23,7 +23,8 @@ func (s *server) replayJob(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if form.ID == "" {
-		return &tracking.FieldError{Field: "id", Problem: "want the id of a job, such as fulfil/… and the id of its purchase"}
+		return &tracking.FieldError{Field: "id",
+			Problem: "want the id of a job, such as fulfil/… and the id of its purchase"}
 	}
 	if err := s.o.Backlog.ReplayJob(r.Context(), form.ID); err != nil {
 		return err
