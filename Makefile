@@ -8,6 +8,7 @@ RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 FUZZTIME     ?= 5m
 SOAK_MINUTES ?= 60
 RUN          ?= .
+PKG          ?= ./internal/money
 STATICCHECK  := go tool -modfile=tools.mod staticcheck
 DYNAMODB     := internal/store/dynamotest
 
@@ -84,6 +85,11 @@ fuzz: ## every fuzz target for FUZZTIME (5m), one after the other
 		echo "== $$dir $$name for $(FUZZTIME)"; \
 		go test -run='^$$' -fuzz="^$$name\$$" -fuzztime=$(FUZZTIME) "$$dir" </dev/null || exit 1; \
 	done
+
+.PHONY: mutate
+mutate: ## the mutants of one package that its tests do not find: make mutate PKG=./internal/civil
+	GOMAXPROCS=2 nice -n 19 go tool -modfile=tools.mod gremlins unleash --workers 2 --timeout-coefficient 60 \
+		--invert-logical --invert-loopctrl --output-statuses lctrv $(PKG)
 
 .PHONY: bench
 bench: ## the benchmarks, then the figures of docs/performance.md (an hour)

@@ -55,6 +55,19 @@ func TestNew_AgreesWithTimePackage(t *testing.T) {
 	})
 }
 
+// TestOf_EndsOfTheCalendar has the first and the last year, and those beside them.
+func TestOf_EndsOfTheCalendar(t *testing.T) {
+	for _, c := range []struct {
+		year int
+		want string // "" for the zero Date
+	}{{0, ""}, {MinYear, "0001-12-31"}, {MaxYear, "9999-12-31"}, {MaxYear + 1, ""}} {
+		got := Of(time.Date(c.year, time.December, 31, 12, 0, 0, 0, time.UTC))
+		if got.IsZero() != (c.want == "") || (c.want != "" && got != MustParse(c.want)) {
+			t.Errorf("Of a noon in year %d = %v, want %q", c.year, got, c.want)
+		}
+	}
+}
+
 func TestParse(t *testing.T) {
 	for _, s := range []string{"0001-01-01", "1970-01-01", "2000-02-29", "2024-02-29", "9999-12-31"} {
 		d, err := Parse(s)
@@ -218,7 +231,8 @@ func FuzzParse(f *testing.F) {
 
 func TestEarlier_LeavesOutTheZeroDate(t *testing.T) {
 	none, a, b := Date{}, MustParse("2024-01-31"), MustParse("2024-02-01")
-	for _, test := range [...]struct{ a, b, earlier, later Date }{{a, b, a, b}, {b, a, a, b}, {none, a, a, a}, {a, none, a, a}, {none, none, none, none}} {
+	for _, test := range [...]struct{ a, b, earlier, later Date }{{a, b, a, b}, {b, a, a, b}, {none, a, a, a},
+		{a, none, a, a}, {none, none, none, none}} {
 		if got := Earlier(test.a, test.b); got != test.earlier {
 			t.Errorf("Earlier(%v, %v) = %v, want %v", test.a, test.b, got, test.earlier)
 		}

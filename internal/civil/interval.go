@@ -100,7 +100,8 @@ func ParseInterval(s string) (Interval, error) {
 		i = Interval{N: count(words[0]), Unit: unitNamed(strings.TrimSuffix(words[1], "s"))}
 	}
 	if i.Unit == 0 || i.N == badCount {
-		return Interval{}, fmt.Errorf("interval %.40q: want weekly, monthly, quarterly or yearly, or a count such as 2 weeks, 3 months or 1 year", s)
+		return Interval{}, fmt.Errorf(
+			"interval %.40q: want weekly, monthly, quarterly or yearly, or a count such as 2 weeks, 3 months or 1 year", s)
 	}
 	if err := i.Validate(); err != nil {
 		return Interval{}, fmt.Errorf("interval %.40q: want 1 to %d %ss", s, i.Unit.most(), i.Unit)

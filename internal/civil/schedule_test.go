@@ -201,7 +201,8 @@ func TestDue_Golden(t *testing.T) {
 		want   string
 	}{
 		{"31 Jan", "2026-01-31", 31, "month",
-			"2026-01-31 2026-02-28 2026-03-31 2026-04-30 2026-05-31 2026-06-30 2026-07-31 2026-08-31 2026-09-30 2026-10-31 2026-11-30 2026-12-31 2027-01-31"},
+			"2026-01-31 2026-02-28 2026-03-31 2026-04-30 2026-05-31 2026-06-30 " +
+				"2026-07-31 2026-08-31 2026-09-30 2026-10-31 2026-11-30 2026-12-31 2027-01-31"},
 		{"31 Jan of a leap year", "2028-01-31", 31, "month", "2028-01-31 2028-02-29 2028-03-31"},
 		{"30 Jan", "2026-01-30", 30, "month", "2026-01-30 2026-02-28 2026-03-30"},
 		{"clamped anchor", "2026-02-28", 31, "month", "2026-02-28 2026-03-31 2026-04-30"},
@@ -305,7 +306,8 @@ func TestFirstOnOrAfter_IsTheFirst(t *testing.T) {
 	if d, err := FirstOnOrAfter(Date{}, 1, Interval{1, Month}); err == nil {
 		t.Errorf("from the zero Date: %v", d)
 	}
-	if d, err := FirstOnOrAfter(MustParse("2026-01-01"), 32, Interval{1, Year}); err == nil || !strings.Contains(err.Error(), "1 to 31") {
+	if d, err := FirstOnOrAfter(MustParse("2026-01-01"), 32, Interval{1, Year}); err == nil ||
+		!strings.Contains(err.Error(), "1 to 31") {
 		t.Errorf("day 32: %v, %v", d, err)
 	}
 }
@@ -332,5 +334,17 @@ func BenchmarkDue(b *testing.B) {
 				n++
 			}
 		})
+	}
+}
+
+// TestDue_LastWeekOfTheCalendar: the largest number of periods that any schedule has.
+func TestDue_LastWeekOfTheCalendar(t *testing.T) {
+	s := Schedule{Anchor: MustParse("0001-01-01"), From: -3, Day: 1, Interval: Interval{1, Week}}
+	const last = -3 + lastNumber/7
+	if got, err := s.Due(last); err != nil || got != MustParse("9999-12-27") {
+		t.Errorf("Due of the last week = %v, %v; want 9999-12-27", got, err)
+	}
+	if got, err := s.Due(last + 1); !errors.Is(err, ErrRange) {
+		t.Errorf("Due of the week after it = %v, %v; want ErrRange", got, err)
 	}
 }

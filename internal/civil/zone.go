@@ -28,7 +28,8 @@ func Zone(name string) (*time.Location, error) {
 	name = strings.Clone(name)
 	loc, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, fmt.Errorf("time zone %.40q is not in the zone database: want an IANA name, such as Europe/Paris, or UTC", name)
+		return nil, fmt.Errorf(
+			"time zone %.40q is not in the zone database: want an IANA name, such as Europe/Paris, or UTC", name)
 	}
 	kept, _ := zones.LoadOrStore(name, loc)
 	return kept.(*time.Location), nil

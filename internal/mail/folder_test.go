@@ -68,7 +68,8 @@ func TestFolder_RepetitionReplaces(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return
 	}
-	for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Dir(dir): 0o700, filepath.Join(dir, names[0]): 0o600} {
+	for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Dir(dir): 0o700,
+		filepath.Join(dir, names[0]): 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: mode %v, %v; want %v", path, info.Mode(), err, want)
 		}

@@ -48,13 +48,15 @@ func sample(kind string) outbox.Effect {
 // withCard is a reminder that tells of the card; other kinds stay as they are.
 func withCard(e outbox.Effect) outbox.Effect {
 	if e.Kind == outbox.KindReminder {
-		e.Data[outbox.DataCard], e.Data[outbox.DataCardExpires], e.Data[outbox.DataCardExpired] = "Visa ending in 4242", "2023-05", "true"
+		e.Data[outbox.DataCard], e.Data[outbox.DataCardExpires], e.Data[outbox.DataCardExpired] = "Visa ending in 4242",
+			"2023-05", "true"
 	}
 	return e
 }
 
 func kinds() []string {
-	return []string{outbox.KindReceipt, outbox.KindReminder, outbox.KindDeclined, outbox.KindFailed, outbox.KindActionRequired}
+	return []string{outbox.KindReceipt, outbox.KindReminder, outbox.KindDeclined, outbox.KindFailed,
+		outbox.KindActionRequired}
 }
 
 func sender(t testing.TB) *mail.Address {
@@ -130,7 +132,8 @@ func checkForm(t testing.TB, message []byte) (subject, text string) {
 	if err != nil {
 		t.Fatalf("unreadable: %v\n%s", err, message)
 	}
-	want := []string{"Auto-Submitted", "Content-Transfer-Encoding", "Content-Type", "Date", "From", "Message-Id", "Mime-Version", "Subject", "To"}
+	want := []string{"Auto-Submitted", "Content-Transfer-Encoding", "Content-Type", "Date", "From", "Message-Id",
+		"Mime-Version", "Subject", "To"}
 	if got := slices.Sorted(maps.Keys(m.Header)); !slices.Equal(got, want) {
 		t.Errorf("headers %q, want %q", got, want)
 	}
@@ -198,7 +201,8 @@ func TestCompose_SameEffectSameMessage(t *testing.T) {
 // hostile are values that try to become headers, recipients, lines or markup.
 func hostile() []string {
 	return []string{"x\r\nBcc: eve@example.com", "x\nBcc: eve@example.com", "x\rBcc: eve@example.com", "\r\n\r\n<p>hello",
-		"=?utf-8?q?=0D=0ABcc:_eve@example.com?=", "x\u2028Amount: $0", "x\u202egnp", "x\x00y", strings.Repeat("long", 5000), "\xff\xfe", "."}
+		"=?utf-8?q?=0D=0ABcc:_eve@example.com?=", "x\u2028Amount: $0", "x\u202egnp", "x\x00y",
+		strings.Repeat("long", 5000), "\xff\xfe", "."}
 }
 
 func TestCompose_NothingIsInjected(t *testing.T) {
@@ -219,7 +223,8 @@ func TestCompose_NothingIsInjected(t *testing.T) {
 					continue
 				}
 				subject, text := checkForm(t, m)
-				if strings.Contains(text, "\r\nBcc:") || strings.Contains(text, "\r\nAmount:") || strings.ContainsAny(subject+text, "\x00\u202e\u2028") {
+				if strings.Contains(text, "\r\nBcc:") || strings.Contains(text, "\r\nAmount:") ||
+					strings.ContainsAny(subject+text, "\x00\u202e\u2028") {
 					t.Errorf("%s: %s %q came through:\n%s\n%s", kind, key, value, subject, text)
 				}
 			}
@@ -274,10 +279,13 @@ func TestCompose_KeepsQuietAboutSomeReasons(t *testing.T) {
 
 func TestCompose_Links(t *testing.T) {
 	good := "https://pay.example.com/c?x=1&y=%20"
-	for link, shown := range map[string]bool{good: true, "http://localhost:8080/p": true, "": false, "javascript:alert(1)": false,
-		"https://bank.example@evil.example/": false, "https://a.example/ x": false, "https://a.example/\r\nx": false, "/relative": false} {
-		for kind, words := range map[string]string{outbox.KindActionRequired: "confirm it here", outbox.KindDeclined: "the new ones here",
-			outbox.KindFailed: "payment method here", outbox.KindReminder: "a new one here"} {
+	for link, shown := range map[string]bool{good: true, "http://localhost:8080/p": true, "": false,
+		"javascript:alert(1)":                false,
+		"https://bank.example@evil.example/": false, "https://a.example/ x": false, "https://a.example/\r\nx": false,
+		"/relative": false} {
+		for kind, words := range map[string]string{outbox.KindActionRequired: "confirm it here",
+			outbox.KindDeclined: "the new ones here",
+			outbox.KindFailed:   "payment method here", outbox.KindReminder: "a new one here"} {
 			e := withCard(sample(kind))
 			e.Data[outbox.DataLink], e.Data[outbox.DataLinkExpires] = link, "2023-06-29T12:15:39.000Z"
 			m, err := compose(e, sender(t))
@@ -285,12 +293,14 @@ func TestCompose_Links(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, text := checkForm(t, m)
-			if got := strings.Contains(text, words); got != shown || (shown && !strings.Contains(text, "\r\n"+link+"\r\n")) || strings.Contains(text, "29 June 2023") != shown {
+			if got := strings.Contains(text, words); got != shown || (shown && !strings.Contains(text, "\r\n"+link+"\r\n")) ||
+				strings.Contains(text, "29 June 2023") != shown {
 				t.Errorf("%s, link %q: shown %v, want %v:\n%s", kind, link, got, shown, text)
 			}
 		}
 	}
-	for _, e := range []outbox.Effect{sample(outbox.KindReceipt), sample(outbox.KindReminder)} { // nothing for the reader to do
+	// nothing for the reader to do
+	for _, e := range []outbox.Effect{sample(outbox.KindReceipt), sample(outbox.KindReminder)} {
 		e.Data[outbox.DataLink] = good
 		m, err := compose(e, sender(t))
 		if err != nil {

@@ -112,7 +112,8 @@ func TestParse_RefusesAndSaysWhatWouldBeRight(t *testing.T) {
 	if got, err := Parse("5", Currency{}); err == nil {
 		t.Errorf("without a currency: %v", got)
 	}
-	if _, err := Parse(strings.Repeat("9", 1<<20), mustCurrency(t, "USD")); !errors.Is(err, ErrOverflow) || len(err.Error()) > 200 {
+	if _, err := Parse(strings.Repeat("9", 1<<20), mustCurrency(t, "USD")); !errors.Is(err, ErrOverflow) ||
+		len(err.Error()) > 200 {
 		t.Error("the error for a megabyte of digits is not a short overflow")
 	}
 }

@@ -39,7 +39,8 @@ func ParseCurrency(code string) (Currency, error) {
 	}
 	upper := string(key[:])
 	if what := notMoney(upper); what != "" {
-		return Currency{}, fmt.Errorf("currency %q is %s, which has no minor unit: want a currency that people pay in, such as EUR", upper, what)
+		return Currency{}, fmt.Errorf(
+			"currency %q is %s, which has no minor unit: want a currency that people pay in, such as EUR", upper, what)
 	}
 	return Currency{}, fmt.Errorf("currency %q is not an active ISO 4217 code: want one such as EUR", code)
 }

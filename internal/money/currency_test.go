@@ -79,7 +79,8 @@ func TestParseCurrency_AcceptsNothingElse(t *testing.T) {
 			t.Errorf("ParseCurrency(%s) = %v, %v; want no currency and an error with the code", code, c, err)
 		}
 	}
-	for _, code := range []string{"", "US", "USDX", "U$D", "€", "US ", "840", "\x00\x00\x00", "ＵＳＤ", strings.Repeat("A", 1<<20)} {
+	for _, code := range []string{"", "US", "USDX", "U$D", "€", "US ", "840", "\x00\x00\x00", "ＵＳＤ",
+		strings.Repeat("A", 1<<20)} {
 		if c, err := ParseCurrency(code); err == nil || !c.IsZero() || len(err.Error()) > 300 {
 			t.Errorf("ParseCurrency(%.40q) = %v, %.300v; want a short error", code, c, err)
 		}
@@ -92,7 +93,8 @@ func TestParseCurrency_FoldsCase(t *testing.T) {
 			t.Errorf("ParseCurrency(%s) = %v", code, c)
 		}
 	}
-	for lower, upper := range map[string]string{"aed": "AED", "zar": "ZAR", "nzd": "NZD", "azn": "AZN"} { // the ends of the alphabet
+	// the ends of the alphabet
+	for lower, upper := range map[string]string{"aed": "AED", "zar": "ZAR", "nzd": "NZD", "azn": "AZN"} {
 		if c, err := ParseCurrency(lower); err != nil || c.Code() != upper {
 			t.Errorf("ParseCurrency(%s) = %v, %v", lower, c, err)
 		}

@@ -146,7 +146,8 @@ func TestDrain_DeliversWhatIsDueAsItWasWritten(t *testing.T) {
 	}
 	for _, e := range to.all {
 		w := want[e.ID]
-		if e.Kind != w.Kind || !e.Due.Equal(w.Due) || !e.Created.Equal(w.Created) || !maps.Equal(e.Data, w.Data) || e.Tries != 0 || e.Error != "" {
+		if e.Kind != w.Kind || !e.Due.Equal(w.Due) || !e.Created.Equal(w.Created) || !maps.Equal(e.Data, w.Data) ||
+			e.Tries != 0 || e.Error != "" {
 			t.Errorf("delivered %+v, want %+v", e, w)
 		}
 	}
@@ -398,7 +399,8 @@ func TestClaiming_OneProcessDelivers(t *testing.T) {
 	put(t, s, effect("three"))
 	died := storetest.NewFaulty(s)
 	died.Hook = storetest.CrashAt(1, storetest.After)
-	if _, err := outbox.New(died, table, c.now, first, nil).Claiming(time.Minute).Drain(t.Context(), 1); !errors.Is(err, storetest.ErrCrash) {
+	_, err := outbox.New(died, table, c.now, first, nil).Claiming(time.Minute).Drain(t.Context(), 1)
+	if !errors.Is(err, storetest.ErrCrash) {
 		t.Fatal(err)
 	}
 	drain(t, second)

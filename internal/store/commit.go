@@ -12,7 +12,8 @@ import (
 // need the stored item (the size of an updated one).
 func (s Schema) CheckCommit(writes []Write) error {
 	if len(writes) == 0 || len(writes) > MaxWrites {
-		return fmt.Errorf("%w: a commit of %d writes, want 1 to %d", pick(len(writes) == 0, ErrInvalid, ErrTooLarge), len(writes), MaxWrites)
+		return fmt.Errorf("%w: a commit of %d writes, want 1 to %d", pick(len(writes) == 0, ErrInvalid, ErrTooLarge),
+			len(writes), MaxWrites)
 	}
 	total := 0
 	for i := range writes {
@@ -94,7 +95,8 @@ func (t *Table) checkWrite(w *Write) (int, error) {
 		return t.checkItem(w.Item)
 	case OpUpdate:
 		if n := len(w.Set) + len(w.Remove); n > MaxUpdateAttributes {
-			return 0, fmt.Errorf("%w: table %s: an update of %d attributes, at most %d: put the whole item", ErrTooLarge, t.Name, n, MaxUpdateAttributes)
+			return 0, fmt.Errorf("%w: table %s: an update of %d attributes, at most %d: put the whole item", ErrTooLarge,
+				t.Name, n, MaxUpdateAttributes)
 		}
 		for i, name := range w.Remove {
 			if t.IsKey(name) || w.Set.Has(name) || slices.Contains(w.Remove[:i], name) {
@@ -167,9 +169,11 @@ func (t *Table) checkItem(it Item) (int, error) {
 			switch {
 			case k.name == "" || v.IsZero():
 			case v.Kind() != KindString || v.Str() == "":
-				return 0, fmt.Errorf("%w: table %s: key attribute %s of index %s must be a non-empty string", ErrInvalid, t.Name, k.name, x.Name)
+				return 0, fmt.Errorf("%w: table %s: key attribute %s of index %s must be a non-empty string", ErrInvalid, t.Name,
+					k.name, x.Name)
 			case len(v.Str()) > k.max:
-				return 0, fmt.Errorf("%w: table %s: key attribute %s of %d bytes, at most %d", ErrTooLarge, t.Name, k.name, len(v.Str()), k.max)
+				return 0, fmt.Errorf("%w: table %s: key attribute %s of %d bytes, at most %d", ErrTooLarge, t.Name, k.name,
+					len(v.Str()), k.max)
 			}
 		}
 	}

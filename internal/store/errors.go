@@ -41,7 +41,8 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("conflict: write %d on %s %s/%s: %s does not hold", e.Write, e.Table, e.Key.PK, e.Key.SK, e.Condition)
+	return fmt.Sprintf("conflict: write %d on %s %s/%s: %s does not hold", e.Write, e.Table, e.Key.PK, e.Key.SK,
+		e.Condition)
 }
 
 // Is makes errors.Is(err, ErrConflict) true.

@@ -33,7 +33,8 @@ func Number(text string) (Value, error) {
 	}
 	magnitude := exponent + int64(len(significant)) - 1
 	if magnitude < minMagnitude || magnitude > maxMagnitude {
-		return Value{}, fmt.Errorf("%w: a number of magnitude 1E%+d, want 1E%d to 1E+%d", ErrTooLarge, magnitude, minMagnitude, maxMagnitude)
+		return Value{}, fmt.Errorf("%w: a number of magnitude 1E%+d, want 1E%d to 1E+%d", ErrTooLarge, magnitude,
+			minMagnitude, maxMagnitude)
 	}
 	s := canonical(significant, int(exponent), int(magnitude))
 	if negative {

@@ -113,7 +113,8 @@ func TestNumber_AgreesWithMathBig(t *testing.T) {
 			return
 		}
 		size := new(big.Rat).Abs(want)
-		fits := want.Sign() == 0 || (size.Cmp(smallest) >= 0 && size.Cmp(beyond) < 0 && significantDigits(want) <= store.MaxNumberDigits)
+		fits := want.Sign() == 0 || (size.Cmp(smallest) >= 0 && size.Cmp(beyond) < 0 &&
+			significantDigits(want) <= store.MaxNumberDigits)
 		if !fits {
 			if !errors.Is(err, store.ErrTooLarge) {
 				t.Fatalf("Number(%q) = %q, %v; want ErrTooLarge", text, v.Num(), err)

@@ -22,8 +22,9 @@ func TestRetry(t *testing.T) {
 		"the first try succeeds":         {tries: []error{nil}, calls: 1},
 		"conflicts, then success":        {tries: []error{conflict, conflict, nil}, calls: 3},
 		"unknown outcomes, then success": {tries: []error{unknown, conflict, unknown, nil}, calls: 4},
-		"another error ends it":          {tries: []error{conflict, store.ErrThrottled}, calls: 2, want: store.ErrThrottled, text: "throttled"},
-		"the last try succeeds":          {tries: append(repeat(conflict, store.MaxTries-1), nil), calls: store.MaxTries},
+		"another error ends it": {tries: []error{conflict, store.ErrThrottled}, calls: 2,
+			want: store.ErrThrottled, text: "throttled"},
+		"the last try succeeds": {tries: append(repeat(conflict, store.MaxTries-1), nil), calls: store.MaxTries},
 		"always a conflict": {tries: []error{conflict}, calls: store.MaxTries, want: store.ErrConflict,
 			text: "account a: overtaken by others 32 times: conflict: write 0 on t a/: item exists does not hold"},
 		"always unknown": {tries: []error{unknown}, calls: store.MaxTries, want: store.ErrUnknown,
@@ -43,7 +44,8 @@ func TestRetry(t *testing.T) {
 			}
 			gaveUp := strings.Contains(c.text, "overtaken")
 			if errors.Is(err, store.ErrOvertaken) != gaveUp || store.Retryable(err) {
-				t.Errorf("of %v: ErrOvertaken is %v, Retryable is %v", err, errors.Is(err, store.ErrOvertaken), store.Retryable(err))
+				t.Errorf("of %v: ErrOvertaken is %v, Retryable is %v", err, errors.Is(err, store.ErrOvertaken),
+					store.Retryable(err))
 			}
 		})
 	}

@@ -21,7 +21,8 @@ func NewSchema(tables ...Table) (Schema, error) {
 		seen := map[string]bool{}
 		for _, x := range t.Indexes {
 			if x.Name == "" || x.PartitionKey == "" || seen[x.Name] {
-				return nil, fmt.Errorf("%w: table %q: index %q needs a name of its own and a partition key", ErrInvalid, t.Name, x.Name)
+				return nil, fmt.Errorf("%w: table %q: index %q needs a name of its own and a partition key", ErrInvalid, t.Name,
+					x.Name)
 			}
 			seen[x.Name] = true
 		}
@@ -50,7 +51,8 @@ func (t *Table) CheckKey(k Key) error {
 	case !k.text():
 		return fmt.Errorf("%w: table %s: key %q/%q is not UTF-8", ErrInvalid, t.Name, k.PK, k.SK)
 	case len(k.PK) > MaxPartitionKeyBytes:
-		return fmt.Errorf("%w: table %s: partition key of %d bytes, at most %d", ErrTooLarge, t.Name, len(k.PK), MaxPartitionKeyBytes)
+		return fmt.Errorf("%w: table %s: partition key of %d bytes, at most %d", ErrTooLarge, t.Name, len(k.PK),
+			MaxPartitionKeyBytes)
 	case len(k.SK) > MaxSortKeyBytes:
 		return fmt.Errorf("%w: table %s: sort key of %d bytes, at most %d", ErrTooLarge, t.Name, len(k.SK), MaxSortKeyBytes)
 	}
@@ -98,7 +100,8 @@ func (s Schema) CheckQuery(q Query) (*Table, *Index, error) {
 	case !q.After.IsZero() && q.After.partition(q.Index) != q.Partition:
 		err = fmt.Errorf("%w: query of %s after the cursor of another partition", ErrInvalid, t.Name)
 	case len(q.Partition) > MaxPartitionKeyBytes || max(len(q.Prefix), len(q.From), len(q.To)) > MaxSortKeyBytes:
-		err = fmt.Errorf("%w: query of %s by keys longer than any can be (%d and %d bytes)", ErrTooLarge, t.Name, MaxPartitionKeyBytes, MaxSortKeyBytes)
+		err = fmt.Errorf("%w: query of %s by keys longer than any can be (%d and %d bytes)", ErrTooLarge, t.Name,
+			MaxPartitionKeyBytes, MaxSortKeyBytes)
 	}
 	return t, x, err
 }

@@ -73,7 +73,8 @@ func (x *Index) KeyOf(it Item) (Key, bool) {
 
 // Projects reports whether a row of index x in table t carries the attribute.
 func (t *Table) Projects(x *Index, name string) bool {
-	return x.All || t.IsKey(name) || name == x.PartitionKey || (x.SortKey != "" && name == x.SortKey) || slices.Contains(x.Include, name)
+	return x.All || t.IsKey(name) || name == x.PartitionKey || (x.SortKey != "" && name == x.SortKey) ||
+		slices.Contains(x.Include, name)
 }
 
 // Project returns the row that index x of table t shows for the item.

@@ -68,7 +68,8 @@ type reading struct {
 
 // run yields page after page. page is called with the lock held and returns at most
 // n rows; fewer than n mean that there are no more.
-func (r *reading) run(ctx context.Context, after store.Cursor, yield func(store.Item, error) bool, page func(after store.Cursor, now int64, n int) []row) {
+func (r *reading) run(ctx context.Context, after store.Cursor, yield func(store.Item, error) bool,
+	page func(after store.Cursor, now int64, n int) []row) {
 	left := r.limit
 	for n := firstPage; ; n = min(2*n, fullPage) {
 		if r.limit > 0 {
@@ -98,7 +99,8 @@ func (r *reading) run(ctx context.Context, after store.Cursor, yield func(store.
 	}
 }
 
-func (r *reading) locked(ctx context.Context, after store.Cursor, n int, page func(after store.Cursor, now int64, n int) []row) ([]row, error) {
+func (r *reading) locked(ctx context.Context, after store.Cursor, n int,
+	page func(after store.Cursor, now int64, n int) []row) ([]row, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

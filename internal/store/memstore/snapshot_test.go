@@ -17,7 +17,8 @@ var ledger = []store.Table{{
 
 func row(n int, state string) store.Write {
 	return store.Put("t", store.NewItem(
-		store.Attribute{Name: "pk", Value: store.S(fmt.Sprint(n % 7))}, store.Attribute{Name: "sk", Value: store.S(fmt.Sprint(n))},
+		store.Attribute{Name: "pk", Value: store.S(fmt.Sprint(n % 7))},
+		store.Attribute{Name: "sk", Value: store.S(fmt.Sprint(n))},
 		store.Attribute{Name: "state", Value: store.S(state)}))
 }
 

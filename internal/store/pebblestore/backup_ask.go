@@ -79,7 +79,8 @@ func AskCheckpoint(ctx context.Context, dir, to string) error {
 		case <-tick.C:
 		case <-late.C:
 			if withdraw(request, r.ID) {
-				return fmt.Errorf("%w within %s: %s may be an older Duesday, or stopped; back up when it has ended", ErrNoAnswer, takenWithin, heldBy(dir))
+				return fmt.Errorf("%w within %s: %s may be an older Duesday, or stopped; back up when it has ended", ErrNoAnswer,
+					takenWithin, heldBy(dir))
 			}
 		case <-ctx.Done():
 			withdraw(request, r.ID)

@@ -72,7 +72,8 @@ func (f failIn) MaybeError(op errorfs.Op) error {
 // TestCheckpoint_AFullDiskThereIsNoFailureHere: the store goes on working.
 func TestCheckpoint_AFullDiskThereIsNoFailureHere(t *testing.T) {
 	fatal := make(chan error, 1)
-	s, err := Open("d/store", Options{Tables: crashTables(), FS: errorfs.Wrap(vfs.NewMem(), failIn("d/backup")), Create: true, tune: tiny,
+	s, err := Open("d/store", Options{Tables: crashTables(), FS: errorfs.Wrap(vfs.NewMem(), failIn("d/backup")),
+		Create: true, tune: tiny,
 		Fatal: func(err error) { fatal <- err }})
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +111,8 @@ func TestAskCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, left := range []string{requestFile, answerPrefix + "OLDER"} { // of an earlier asker, who is gone
-		if err := os.WriteFile(filepath.Join(dir, left), []byte(`{"ID":"OLD","To":"`+filepath.Join(base, "old")+`"}`), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, left), []byte(`{"ID":"OLD","To":"`+filepath.Join(base, "old")+`"}`),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -121,7 +123,8 @@ func TestAskCheckpoint(t *testing.T) {
 	if err := AskCheckpoint(ctx, dir, to); err != nil {
 		t.Fatal(err)
 	}
-	if err := AskCheckpoint(ctx, dir, filepath.Join(dir, "inside")); err == nil || !strings.Contains(err.Error(), "lie one in the other") {
+	if err := AskCheckpoint(ctx, dir, filepath.Join(dir, "inside")); err == nil ||
+		!strings.Contains(err.Error(), "lie one in the other") {
 		t.Errorf("inside the store: %v", err)
 	}
 	if err := AskCheckpoint(ctx, dir, to); err == nil || !strings.Contains(err.Error(), "not empty") {
@@ -153,7 +156,8 @@ func TestAskCheckpoint_NobodyAnswers(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if err := AskCheckpoint(ctx, dir, filepath.Join(t.TempDir(), "copy")); !errors.Is(err, ErrNoAnswer) || !errors.Is(err, context.DeadlineExceeded) {
+	if err := AskCheckpoint(ctx, dir, filepath.Join(t.TempDir(), "copy")); !errors.Is(err, ErrNoAnswer) ||
+		!errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
 	if list, err := filepath.Glob(filepath.Join(dir, "BACKUP*")); err != nil || len(list) > 0 {
@@ -217,7 +221,8 @@ func TestCheckTarget(t *testing.T) {
 	}
 	for to, want := range map[string]string{
 		"new": "", "empty": "", "a/b/c": "", "store-copy": "",
-		"full": "not empty", "store": "lie one in the other", "store/sub/new": "lie one in the other", ".": "lie one in the other",
+		"full": "not empty", "store": "lie one in the other", "store/sub/new": "lie one in the other",
+		".":        "lie one in the other",
 		"link/new": "lie one in the other",
 	} {
 		err := CheckTarget(dir, filepath.Join(base, to))

@@ -31,7 +31,8 @@ func paymentTables() []store.Table {
 func paymentNames() []string {
 	return []string{"PK", "SK", "Email", "PaymentDay", "PaymentAmount", "LastPaymentDate", "NextPaymentDate",
 		"LastReminderDate", "NextReminderDate", "SKU", "PaymentDetails", "CreatedDate", "ProcessedDate", "ProcessedAmount",
-		"TTL", "default-address", "Currency", "PaymentMethod", "Version", "Period", "Anchor", "Interval", "Status", "Charge", "Kind", "Data"}
+		"TTL", "default-address", "Currency", "PaymentMethod", "Version", "Period", "Anchor", "Interval", "Status",
+		"Charge", "Kind", "Data"}
 }
 
 func account(i int) store.Item {
@@ -57,8 +58,10 @@ func subscription(i int) store.Item {
 		store.Attribute{Name: "CreatedDate", Value: store.S("2026-01-05T09:15:39.247Z")},
 		store.Attribute{Name: "Email", Value: store.S(fmt.Sprintf("person%07d@example.com", i))},
 		store.Attribute{Name: "Interval", Value: store.S("month")},
-		store.Attribute{Name: "LastPaymentDate", Value: store.S(fmt.Sprintf("2026-10-21T02:15:%02d.%03dZ", i/1000%60, i%1000))},
-		store.Attribute{Name: "LastReminderDate", Value: store.S(fmt.Sprintf("2026-10-14T02:15:%02d.%03dZ", i/1000%60, i%1000))},
+		store.Attribute{Name: "LastPaymentDate", Value: store.S(fmt.Sprintf("2026-10-21T02:15:%02d.%03dZ", i/1000%60,
+			i%1000))},
+		store.Attribute{Name: "LastReminderDate", Value: store.S(fmt.Sprintf("2026-10-14T02:15:%02d.%03dZ", i/1000%60,
+			i%1000))},
 		store.Attribute{Name: "NextPaymentDate", Value: store.S("2026-11-21")},
 		store.Attribute{Name: "NextReminderDate", Value: store.S("2026-11-14")},
 		store.Attribute{Name: "PaymentAmount", Value: store.S("12.99")},
@@ -101,15 +104,17 @@ func payment(i, n int) []store.Write {
 			store.Attribute{Name: "PK", Value: store.S(fmt.Sprintf("OUT#%02d", i%16))},
 			store.Attribute{Name: "SK", Value: store.S(fmt.Sprintf("%s#%012d", processed, n))},
 			store.Attribute{Name: "Kind", Value: store.S("receipt")},
-			store.Attribute{Name: "Data", Value: store.S(fmt.Sprintf(`{"account":"%08d","amount":"12.99","currency":"EUR","charge":"pi_%024d"}`, i, n))},
+			store.Attribute{Name: "Data",
+				Value: store.S(fmt.Sprintf(`{"account":"%08d","amount":"12.99","currency":"EUR","charge":"pi_%024d"}`, i, n))},
 		), store.Absent()),
 	}
 }
 
 func openBench(b *testing.B) *Store {
 	b.Helper()
-	s, err := Open(b.TempDir(), Options{Tables: paymentTables(), Names: paymentNames(), Create: true, CacheBytes: 512 << 20,
-		Fatal: func(err error) { panic(err) }})
+	s, err := Open(b.TempDir(), Options{Tables: paymentTables(), Names: paymentNames(), Create: true,
+		CacheBytes: 512 << 20,
+		Fatal:      func(err error) { panic(err) }})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -132,7 +137,8 @@ func load(b *testing.B, s *Store, n int) {
 				}
 				var writes []store.Write
 				for i := first; i < min(first+perCommit, n); i++ {
-					writes = append(writes, store.Put("payments", account(i), store.Absent()), store.Put("payments", subscription(i), store.Absent()))
+					writes = append(writes, store.Put("payments", account(i), store.Absent()),
+						store.Put("payments", subscription(i), store.Absent()))
 				}
 				if err := s.Commit(context.Background(), writes...); err != nil {
 					b.Error(err)
@@ -196,7 +202,8 @@ func BenchmarkQueryIndex(b *testing.B) {
 	rows := 0
 	b.ResetTimer()
 	for rows < b.N {
-		for _, err := range s.Query(context.Background(), store.Query{Table: "payments", Index: "GSI-2", Partition: "2026-11-21"}) {
+		for _, err := range s.Query(context.Background(), store.Query{Table: "payments", Index: "GSI-2",
+			Partition: "2026-11-21"}) {
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -215,7 +222,8 @@ func BenchmarkGet(b *testing.B) {
 	b.ResetTimer()
 	for b.Loop() {
 		n++
-		if _, err := s.Get(context.Background(), "payments", store.Key{PK: accountKey(n * 7919 % benchSubscriptions), SK: subscriptionSK}); err != nil {
+		if _, err := s.Get(context.Background(), "payments", store.Key{PK: accountKey(n * 7919 % benchSubscriptions),
+			SK: subscriptionSK}); err != nil {
 			b.Fatal(err)
 		}
 	}

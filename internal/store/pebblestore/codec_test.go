@@ -32,7 +32,8 @@ func drawString(t *rapid.T) string {
 	case 2:
 		return drawTime(t).Format("2006-01-02 15:04:05.000")
 	case 3: // digits in the right places, but rarely a time
-		return rapid.StringMatching(`[0-9]{4}-[0-3][0-9]-[0-4][0-9]([T ][0-3][0-9]:[0-7][0-9]:[0-7][0-9]\.[0-9]{3}Z?)?`).Draw(t, "near")
+		const near = `[0-9]{4}-[0-3][0-9]-[0-4][0-9]([T ][0-3][0-9]:[0-7][0-9]:[0-7][0-9]\.[0-9]{3}Z?)?`
+		return rapid.StringMatching(near).Draw(t, "near")
 	case 4:
 		return string(bytes.Repeat([]byte{'x'}, rapid.IntRange(120, 140).Draw(t, "length")))
 	}

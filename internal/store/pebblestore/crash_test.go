@@ -136,7 +136,8 @@ func work(ctx context.Context, s *Store, w *witness, seed uint64) *sync.WaitGrou
 				if err == nil {
 					w.saw(slot, it.Int("version"))
 				}
-				for it, err := range s.Query(ctx, store.Query{Table: "slots", Index: "by-state", Partition: "open", Limit: 2, Reverse: true}) {
+				for it, err := range s.Query(ctx, store.Query{Table: "slots", Index: "by-state", Partition: "open", Limit: 2,
+					Reverse: true}) {
 					if err == nil {
 						var slot int
 						_, _ = fmt.Sscanf(it.Str("PK"), "slot%d", &slot)

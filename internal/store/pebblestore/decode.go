@@ -29,7 +29,8 @@ func (d *dictionary) decode(value []byte, keys []keyAttribute) (store.Item, erro
 		return nil, errItem
 	}
 	if value[0] != codecVersion {
-		return nil, fmt.Errorf("%w: an item of codec version %d, this program knows %d", store.ErrFormat, value[0], codecVersion)
+		return nil, fmt.Errorf("%w: an item of codec version %d, this program knows %d", store.ErrFormat, value[0],
+			codecVersion)
 	}
 	p := parser{names: d.names}
 	size := len(value) + min(int(value[2])*hintUnit, len(value)*millisLength)

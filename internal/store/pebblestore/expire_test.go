@@ -37,7 +37,8 @@ func tableRows(t *testing.T, s *Store) int {
 
 func session(i int, ttl int64) store.Item {
 	it := store.NewItem(
-		store.Attribute{Name: "PK", Value: store.S(fmt.Sprintf("p\x00%d", i%7))}, store.Attribute{Name: "SK", Value: store.S(fmt.Sprint(i))},
+		store.Attribute{Name: "PK", Value: store.S(fmt.Sprintf("p\x00%d", i%7))},
+		store.Attribute{Name: "SK", Value: store.S(fmt.Sprint(i))},
 		store.Attribute{Name: "owner", Value: store.S("me")},
 	)
 	if ttl != 0 {
@@ -81,7 +82,8 @@ func TestDeleteExpired(t *testing.T) {
 	expect(2000, n/2, each*(n/2-1)+2)
 	// One that is given more time is spared, and one that loses its TTL.
 	extended := s.layouts["slots"].KeyOf(session(1, 0))
-	if err := s.Commit(t.Context(), store.Update("slots", extended, store.NewItem(store.Attribute{Name: "TTL", Value: store.Int(3000)}), nil),
+	if err := s.Commit(t.Context(), store.Update("slots", extended,
+		store.NewItem(store.Attribute{Name: "TTL", Value: store.Int(3000)}), nil),
 		store.Update("slots", s.layouts["slots"].KeyOf(session(3, 0)), nil, []string{"TTL"})); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +100,8 @@ func TestExpiryIsCheckedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := s.layouts["slots"]
-	r := &request{expired: []expiredRow{{l, nil, l.KeyOf(session(1, 0))}, {l, nil, store.Key{PK: "gone", SK: "x"}}}, done: make(chan error, 1)}
+	r := &request{expired: []expiredRow{{l, nil, l.KeyOf(session(1, 0))}, {l, nil, store.Key{PK: "gone", SK: "x"}}},
+		done: make(chan error, 1)}
 	if err := s.submit(t.Context(), r); err != nil || r.dropped != 0 {
 		t.Errorf("%d items that are not expired were dropped, %v", r.dropped, err)
 	}

@@ -57,7 +57,8 @@ func (f *failStopFS) Create(name string, category vfs.DiskWriteCategory) (vfs.Fi
 	return f.wrap("create", name, file, err)
 }
 
-func (f *failStopFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+func (f *failStopFS) OpenReadWrite(name string, category vfs.DiskWriteCategory,
+	opts ...vfs.OpenOption) (vfs.File, error) {
 	file, err := f.FS.OpenReadWrite(name, category, opts...)
 	return f.wrap("open", name, file, err)
 }

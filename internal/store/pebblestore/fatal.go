@@ -29,7 +29,8 @@ type failure struct {
 func newFailure(hook func(error)) *failure {
 	if hook == nil {
 		hook = func(err error) {
-			fmt.Fprintf(os.Stderr, "duesday: the store has failed and the process must end; nothing that was confirmed is lost: %v\n", err)
+			fmt.Fprintf(os.Stderr,
+				"duesday: the store has failed and the process must end; nothing that was confirmed is lost: %v\n", err)
 			os.Exit(exitDiskFailure)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -117,6 +118,7 @@ func runScript(t *testing.T, disk vfs.FS, fault *faultAt) faulted {
 // Whichever write or sync fails, what was acknowledged survives, and the folder can
 // be opened again, also when the fault came while it was being made.
 func TestEveryFault(t *testing.T) {
+	soaktest.Long(t)
 	t.Parallel()
 	for _, lasting := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lasting %t", lasting), func(t *testing.T) {
@@ -177,7 +179,8 @@ func TestCommitDuringFailureIsUnknown(t *testing.T) {
 	if err := <-failed; err == nil {
 		t.Error("the failure has no reason")
 	}
-	if err := s.Commit(t.Context(), mark{0, 3}.writes(1)...); !errors.Is(err, store.ErrUnknown) && !errors.Is(err, store.ErrClosed) {
+	if err := s.Commit(t.Context(), mark{0, 3}.writes(1)...); !errors.Is(err, store.ErrUnknown) &&
+		!errors.Is(err, store.ErrClosed) {
 		t.Errorf("Commit after the failure: %v", err)
 	}
 	if it, err := s.Get(t.Context(), "slots", mark{slot: 0}.slotKey()); err != nil || it.Int("version") != 1 {

@@ -269,7 +269,8 @@ func TestPutItemIsCopied(t *testing.T) {
 		t.Fatal(err)
 	}
 	it.Set("n", store.Int(2))
-	if err := s.Commit(t.Context(), store.Check("marks", store.Key{PK: "1"}, store.AttributeEquals("n", store.Int(1)))); err != nil {
+	if err := s.Commit(t.Context(), store.Check("marks", store.Key{PK: "1"},
+		store.AttributeEquals("n", store.Int(1)))); err != nil {
 		t.Errorf("what was put has changed with the caller's item: %v", err)
 	}
 }

@@ -68,7 +68,8 @@ func (l *lock) writeHolder(holder string) error {
 	if err != nil {
 		host = "unknown"
 	}
-	text := fmt.Sprintf("%q (pid %d on host %s since %s)\n", holder, os.Getpid(), host, time.Now().UTC().Format(time.RFC3339))
+	text := fmt.Sprintf("%q (pid %d on host %s since %s)\n", holder, os.Getpid(), host,
+		time.Now().UTC().Format(time.RFC3339))
 	_, err = f.Write([]byte(text))
 	return errors.Join(err, f.Close())
 }

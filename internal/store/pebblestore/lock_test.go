@@ -72,7 +72,8 @@ func TestSecondProcessIsRefused(t *testing.T) {
 		t.Fatalf("Open of a store in use: %v, want ErrLocked", err)
 	}
 	for _, want := range []string{
-		"store " + dir + ` is in use by "duesday run payments"`, fmt.Sprintf("pid %d on host ", holder.Process.Pid), "; wait for it or stop it",
+		"store " + dir + ` is in use by "duesday run payments"`, fmt.Sprintf("pid %d on host ", holder.Process.Pid),
+		"; wait for it or stop it",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error %q does not contain %q", err, want)

@@ -95,7 +95,8 @@ func parseMeta(b []byte) (*meta, error) {
 		return nil, fmt.Errorf("%w: its description is damaged", store.ErrFormat)
 	}
 	if version.Format > format {
-		return nil, fmt.Errorf("%w: the store has format %d, this program knows formats up to %d; use a newer Duesday", store.ErrFormat, version.Format, format)
+		return nil, fmt.Errorf("%w: the store has format %d, this program knows formats up to %d; use a newer Duesday",
+			store.ErrFormat, version.Format, format)
 	}
 	m := &meta{}
 	if err := json.Unmarshal(b, m); err != nil {
@@ -119,7 +120,8 @@ func (m *meta) mergeNames(names []string) (more bool, err error) {
 	common := min(len(m.Names), len(names))
 	for i := range common {
 		if m.Names[i] != names[i] {
-			return false, fmt.Errorf("%w: attribute name %d is %q in the store and %q in this program", store.ErrFormat, i, m.Names[i], names[i])
+			return false, fmt.Errorf("%w: attribute name %d is %q in the store and %q in this program", store.ErrFormat, i,
+				m.Names[i], names[i])
 		}
 	}
 	if len(names) <= len(m.Names) {
@@ -138,13 +140,15 @@ func (m *meta) table(t *store.Table) (id byte, isNew bool, err error) {
 			continue
 		}
 		if !reflect.DeepEqual(normal(known.Declaration), declared) {
-			return 0, false, fmt.Errorf("%w: table %s was made with other keys, indexes or projections than this program declares: stored %+v, declared %+v",
+			return 0, false, fmt.Errorf("%w: table %s was made with other keys, indexes or projections "+
+				"than this program declares: stored %+v, declared %+v",
 				store.ErrFormat, t.Name, known.Declaration, declared)
 		}
 		return known.ID, false, nil
 	}
 	if len(m.Tables) >= maxTables || len(t.Indexes) > maxIndexes {
-		return 0, false, fmt.Errorf("%w: table %s: more than %d tables or %d indexes", store.ErrTooLarge, t.Name, maxTables, maxIndexes)
+		return 0, false, fmt.Errorf("%w: table %s: more than %d tables or %d indexes", store.ErrTooLarge, t.Name,
+			maxTables, maxIndexes)
 	}
 	id = byte(len(m.Tables) + 1)
 	m.Tables = append(m.Tables, metaTable{id, declared})

@@ -21,7 +21,8 @@ func TestMissingStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{filepath.Join(root, "none", "at", "all"), empty} {
-		if _, err := Open(dir, Options{Tables: crashTables()}); !errors.Is(err, store.ErrMissing) || !strings.Contains(err.Error(), dir) {
+		if _, err := Open(dir, Options{Tables: crashTables()}); !errors.Is(err, store.ErrMissing) ||
+			!strings.Contains(err.Error(), dir) {
 			t.Errorf("Open(%q) without Create: %v, want ErrMissing with the folder's name", dir, err)
 		}
 	}
@@ -79,7 +80,8 @@ func TestDeclarationsMustAgree(t *testing.T) {
 		"projection":     changed(func(t *store.Table) { t.Indexes[0].Include = []string{"version", "more"} }),
 		"projects all":   changed(func(t *store.Table) { t.Indexes[0].All = true }),
 	} {
-		if _, err := reopen(t, fs, Options{Tables: tables}); !errors.Is(err, store.ErrFormat) || !strings.Contains(err.Error(), "table slots") {
+		if _, err := reopen(t, fs, Options{Tables: tables}); !errors.Is(err, store.ErrFormat) ||
+			!strings.Contains(err.Error(), "table slots") {
 			t.Errorf("%s: %v, want ErrFormat that names the table", what, err)
 		}
 	}
@@ -142,7 +144,8 @@ func TestNewerFormatIsRefused(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := reopen(t, fs, Options{Create: true}); !errors.Is(err, store.ErrFormat) || !strings.Contains(err.Error(), want) {
+		if _, err := reopen(t, fs, Options{Create: true}); !errors.Is(err, store.ErrFormat) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("meta %s: %v, want ErrFormat that says %q", meta, err, want)
 		}
 		// The refusal has let go of the lock, and has changed nothing.

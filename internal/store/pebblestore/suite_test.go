@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/storetest"
 )
@@ -76,6 +77,7 @@ func (s *inMemory) Close() error {
 }
 
 func TestSuiteOnDisk(t *testing.T) {
+	soaktest.Long(t)
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, tables []store.Table, now func() time.Time) store.Store {
 		dir := t.TempDir()

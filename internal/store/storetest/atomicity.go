@@ -34,11 +34,14 @@ func testAtomicity(t *testing.T, open Opener) {
 		want  error
 	}{
 		{"put", store.Put(ledger, item("a", "4"), store.Absent()), store.ErrConflict},
-		{"update", store.Update(ledger, store.Key{PK: "z", SK: "1"}, store.NewItem(text("note", "n")), nil), store.ErrConflict},
+		{"update", store.Update(ledger, store.Key{PK: "z", SK: "1"}, store.NewItem(text("note", "n")), nil),
+			store.ErrConflict},
 		{"delete", store.Delete(plain, store.Key{PK: "z"}), store.ErrConflict},
 		{"check", store.Check(ledger, store.Key{PK: "z", SK: "1"}), store.ErrConflict},
-		{"condition", store.Update(ledger, store.Key{PK: "big", SK: "1"}, store.NewItem(text("note", "n")), nil, store.AttributeAbsent("blob")), store.ErrConflict},
-		{"update that grows too large", store.Update(ledger, store.Key{PK: "big", SK: "1"}, store.NewItem(text("note", strings.Repeat("n", 200))), nil), store.ErrTooLarge},
+		{"condition", store.Update(ledger, store.Key{PK: "big", SK: "1"}, store.NewItem(text("note", "n")), nil,
+			store.AttributeAbsent("blob")), store.ErrConflict},
+		{"update that grows too large", store.Update(ledger, store.Key{PK: "big", SK: "1"},
+			store.NewItem(text("note", strings.Repeat("n", 200))), nil), store.ErrTooLarge},
 		{"invalid", store.Put(ledger, item("z", "")), store.ErrInvalid},
 	}
 	for _, b := range bad {
@@ -48,7 +51,8 @@ func testAtomicity(t *testing.T, open Opener) {
 			for i := 0; i <= len(good); i += r.rounds(1, 4) {
 				writes := slices.Insert(slices.Clone(good), i, b.write)
 				if b.name == "put" {
-					writes = slices.DeleteFunc(writes, func(w store.Write) bool { return w.Op == store.OpCheck }) // it is on the same key
+					// it is on the same key
+					writes = slices.DeleteFunc(writes, func(w store.Write) bool { return w.Op == store.OpCheck })
 				}
 				r.unchanged(func() { r.refuse(b.want, writes...) })
 			}

@@ -53,7 +53,8 @@ func retry(attempt func() error) (err error) {
 
 // add writes a balance, and the version that guards it, as the next ones after it.
 func add(it store.Item, key store.Key, amount int64) store.Write {
-	return store.Update(ledger, key, store.NewItem(number("amount", it.Int("amount")+amount), number("version", it.Int("version")+1)), nil,
+	return store.Update(ledger, key, store.NewItem(number("amount", it.Int("amount")+amount),
+		number("version", it.Int("version")+1)), nil,
 		store.AttributeEquals("version", it.Get("version")))
 }
 
@@ -145,7 +146,8 @@ func testExclusion(r *rig) {
 		for round := range r.each() {
 			pk := fmt.Sprint("pair", worker/2, "-", round)
 			mine, other := fmt.Sprint(worker%2), fmt.Sprint(1-worker%2)
-			err := r.Commit(r.Context(), store.Put(ledger, item(pk, mine), store.Absent()), store.Check(ledger, store.Key{PK: pk, SK: other}, store.Absent()))
+			err := r.Commit(r.Context(), store.Put(ledger, item(pk, mine), store.Absent()),
+				store.Check(ledger, store.Key{PK: pk, SK: other}, store.Absent()))
 			if err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrThrottled) {
 				return err
 			}
@@ -166,7 +168,8 @@ func testExclusion(r *rig) {
 // agree, in a table and in an index.
 func testWholeItems(r *rig) {
 	both := func(n int64) store.Item {
-		return item("a", "1", number("amount", n), number("note", n), text("state", "open"), text("due", "1"), text("owner", "o"))
+		return item("a", "1", number("amount", n), number("note", n), text("state", "open"), text("due", "1"),
+			text("owner", "o"))
 	}
 	r.put(both(0))
 	whole := func(it store.Item, err error) error {
@@ -175,7 +178,8 @@ func testWholeItems(r *rig) {
 		}
 		return err
 	}
-	queries := []store.Query{{Table: ledger, Partition: "a"}, {Table: ledger, Index: byState, Partition: "open"}, {Table: ledger, Index: byOwner, Partition: "o"}}
+	queries := []store.Query{{Table: ledger, Partition: "a"}, {Table: ledger, Index: byState, Partition: "open"},
+		{Table: ledger, Index: byOwner, Partition: "o"}}
 	r.together(func(worker int) error {
 		for round := range int64(r.each()) {
 			if worker%2 == 0 {

@@ -41,12 +41,14 @@ func testConditions(t *testing.T, open Opener) {
 			one := store.AttributeEquals("version", store.Int(1))
 			two := store.NewItem(number("version", 2))
 			r.commit(store.Update(ledger, key, two, nil, one), store.Update(ledger, store.Key{PK: "a", SK: "2"}, two, nil, one))
-			r.conflict(store.ConflictError{Table: ledger, Key: key, Condition: one.String()}, store.Update(ledger, key, two, nil, one))
+			r.conflict(store.ConflictError{Table: ledger, Key: key, Condition: one.String()}, store.Update(ledger, key, two,
+				nil, one))
 		}},
 		scenario{"one that says nothing is refused", func(r *rig) {
 			r.put(item("a", "1"))
 			for _, c := range []store.Condition{
-				{}, store.AttributeEquals("note", store.Value{}), store.AttributeEquals("", store.S("a")), store.AttributeAbsent(""),
+				{}, store.AttributeEquals("note", store.Value{}), store.AttributeEquals("", store.S("a")),
+				store.AttributeAbsent(""),
 			} {
 				r.refuse(store.ErrInvalid, store.Put(ledger, item("a", "1"), c))
 				r.refuse(store.ErrInvalid, store.Check(ledger, key, c))
@@ -54,7 +56,8 @@ func testConditions(t *testing.T, open Opener) {
 		}},
 		scenario{"the error does not show the value", func(r *rig) {
 			r.put(item("a", "1", text("note", "secret of the item")))
-			err := r.refuse(store.ErrConflict, store.Check(ledger, key, store.AttributeEquals("note", store.S("secret of the caller"))))
+			err := r.refuse(store.ErrConflict,
+				store.Check(ledger, key, store.AttributeEquals("note", store.S("secret of the caller"))))
 			if strings.Contains(err.Error(), "secret") {
 				r.Fatalf("the error shows a value: %v", err)
 			}
@@ -105,7 +108,8 @@ func testConditionMatrix(t *testing.T, open Opener) {
 					r.clock.advance(10)
 				}
 				mayBeAbsent := w.name == "put" || (w.name == "check" && c.name == "absent")
-				before, after := store.Put(plain, store.NewItem(text("id", "x"))), store.Check(plain, store.Key{PK: "y"}, store.Absent())
+				before, after := store.Put(plain, store.NewItem(text("id", "x"))), store.Check(plain, store.Key{PK: "y"},
+					store.Absent())
 				err := r.Commit(r.Context(), before, w.make(c.c), after)
 				want := ""
 				switch {

@@ -77,7 +77,8 @@ func TestContractIsCovered(t *testing.T) {
 			got = table[i]
 		}
 		if got.topic != want.topic || got.sentence == "" || !strings.HasPrefix(want.sentence, got.sentence) {
-			t.Fatalf("sentence %d: the contract says\n%s. %s\nand the table has\n%s. %s", i, want.topic, want.sentence, got.topic, got.sentence)
+			t.Fatalf("sentence %d: the contract says\n%s. %s\nand the table has\n%s. %s", i, want.topic, want.sentence,
+				got.topic, got.sentence)
 		}
 	}
 	literals := stringLiterals(t)

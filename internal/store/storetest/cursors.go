@@ -30,7 +30,8 @@ func cursorItems() []store.Item {
 	for i, pk := range []string{"a", "a\x00", "aa", "b"} {
 		for j, sk := range []string{"1", "1\x00", "10", "1001", "123", "2", "3", "é"} {
 			due := []string{"2026", "2027", "2027-01", "2028"}[(i+j)%4]
-			items = append(items, item(pk, sk, text("state", "open"), text("due", due), text("owner", "o"), number("amount", int64(i*10+j))))
+			items = append(items, item(pk, sk, text("state", "open"), text("due", due), text("owner", "o"),
+				number("amount", int64(i*10+j))))
 		}
 	}
 	return items

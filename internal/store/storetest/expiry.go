@@ -25,7 +25,8 @@ func testExpiry(t *testing.T, open Opener) {
 		}},
 		scenario{"hidden from query and scan", func(r *rig) {
 			now := r.clock.unix()
-			r.put(item("a", "1"), item("a", "2", number("ttl", now+5)), item("a", "3", number("ttl", now+9)), item("b", "1", number("ttl", now+5)))
+			r.put(item("a", "1"), item("a", "2", number("ttl", now+5)), item("a", "3", number("ttl", now+9)),
+				item("b", "1", number("ttl", now+5)))
 			r.clock.advance(5)
 			r.both(all, []string{"1", "3"})
 			r.wantSorts(store.Query{Table: ledger, Partition: "a", Limit: 2}, "1", "3")
@@ -39,7 +40,8 @@ func testExpiry(t *testing.T, open Opener) {
 		scenario{"a limit counts the living", testLimitOfTheLiving},
 		scenario{"an index yields the living", func(r *rig) {
 			now := r.clock.unix()
-			for _, it := range []store.Item{item("a", "1"), item("a", "2", number("ttl", now+5)), item("a", "3", number("ttl", now+9))} {
+			for _, it := range []store.Item{item("a", "1"), item("a", "2", number("ttl", now+5)),
+				item("a", "3", number("ttl", now+9))} {
 				it.Set("owner", store.S("o"))
 				r.put(it)
 			}
@@ -133,7 +135,8 @@ func testExpiredWrites(t *testing.T, open Opener) {
 			r.wantNone(ledger, key)
 		}},
 		scenario{"put over an expired item", func(r *rig) {
-			r.put(item("a", "1", number("ttl", r.clock.unix()+1), text("note", "old"), text("state", "open"), text("due", "1"), text("owner", "o")))
+			r.put(item("a", "1", number("ttl", r.clock.unix()+1), text("note", "old"), text("state", "open"),
+				text("due", "1"), text("owner", "o")))
 			r.clock.advance(1)
 			it := item("a", "1", text("owner", "p"))
 			r.commit(store.Put(ledger, it, store.Absent()))
@@ -161,8 +164,10 @@ func testNeverExpires(r *rig) {
 		r.Fatal(err)
 	}
 	for name, v := range map[string]store.Value{
-		"zero": store.Int(0), "below zero": store.Int(-now), "text": store.S("1"), "milliseconds": store.Int(now * 1000), "huge": huge,
-		"true": store.Bool(true), "list": store.L(store.Int(1)), "map": store.M(store.NewItem(number("ttl", 1))), "bytes": store.B([]byte{'1'}),
+		"zero": store.Int(0), "below zero": store.Int(-now), "text": store.S("1"), "milliseconds": store.Int(now * 1000),
+		"huge": huge,
+		"true": store.Bool(true), "list": store.L(store.Int(1)), "map": store.M(store.NewItem(number("ttl", 1))),
+		"bytes": store.B([]byte{'1'}),
 	} {
 		it := item("a", name, attribute("ttl", v))
 		r.put(it)

@@ -68,7 +68,8 @@ func TestFaulty_HookIsCalledAroundEveryOperation(t *testing.T) {
 	f := storetest.NewFaulty(open(t))
 	var calls []string
 	f.Hook = func(op storetest.Operation, phase storetest.Phase) error {
-		calls = append(calls, fmt.Sprintf("%d kind=%d commit=%d writes=%d phase=%d", op.N, op.Kind, op.Commit, len(op.Writes), phase))
+		calls = append(calls, fmt.Sprintf("%d kind=%d commit=%d writes=%d phase=%d", op.N, op.Kind, op.Commit,
+			len(op.Writes), phase))
 		return nil
 	}
 	ctx := t.Context()

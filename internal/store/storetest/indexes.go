@@ -33,13 +33,17 @@ func testIndexes(t *testing.T, open Opener) {
 		{"and set again", set(text("due", "2029")), []string{"2029"}, true},
 		{"partition key removed", remove("state"), nil, true},
 		{"owner removed", remove("owner"), nil, false},
-		{"put with all", store.Put(ledger, item("a", "1", text("state", "open"), text("due", "2030"), text("owner", "o"))), []string{"2030"}, true},
-		{"put with all again", store.Put(ledger, item("a", "1", text("state", "open"), text("due", "2031"), text("owner", "o"))), []string{"2031"}, true},
+		{"put with all", store.Put(ledger, item("a", "1", text("state", "open"), text("due", "2030"), text("owner", "o"))),
+			[]string{"2030"}, true},
+		{"put with all again", store.Put(ledger, item("a", "1", text("state", "open"), text("due", "2031"),
+			text("owner", "o"))), []string{"2031"}, true},
 		{"put with half", store.Put(ledger, item("a", "1", text("due", "2031"), text("owner", "o"))), nil, true},
-		{"put in again", store.Put(ledger, item("a", "1", text("state", "open"), text("due", "2032"))), []string{"2032"}, false},
+		{"put in again", store.Put(ledger, item("a", "1", text("state", "open"), text("due", "2032"))), []string{"2032"},
+			false},
 		{"check", store.Check(ledger, key), []string{"2032"}, false},
 		{"delete", store.Delete(ledger, key), nil, false},
-		{"put after delete", store.Put(ledger, item("a", "1", text("state", "open"), text("due", "2033"))), []string{"2033"}, false},
+		{"put after delete", store.Put(ledger, item("a", "1", text("state", "open"), text("due", "2033"))),
+			[]string{"2033"}, false},
 	}
 	play(t, open,
 		scenario{"in and out", func(r *rig) {
@@ -49,7 +53,8 @@ func testIndexes(t *testing.T, open Opener) {
 			}
 		}},
 		scenario{"an item alone in its index or not", func(r *rig) {
-			r.put(item("a", "1", text("state", "open"), text("due", "1")), item("a", "2", text("state", "open"), text("due", "1")),
+			r.put(item("a", "1", text("state", "open"), text("due", "1")), item("a", "2", text("state", "open"),
+				text("due", "1")),
 				item("b", "1", text("state", "open"), text("due", "1")))
 			r.commit(store.Delete(ledger, key))
 			rows := r.rows(store.Query{Table: ledger, Index: byState, Partition: "open"})
@@ -68,7 +73,8 @@ func testIndexes(t *testing.T, open Opener) {
 			r.wantRows(store.Query{Table: ledger, Index: inverted, Partition: "1"}, []store.Item{item("b", "1")})
 		}},
 		scenario{"several items in one commit", func(r *rig) {
-			r.put(item("a", "1", text("state", "open"), text("due", "1")), item("a", "2", text("state", "open"), text("due", "2")))
+			r.put(item("a", "1", text("state", "open"), text("due", "1")), item("a", "2", text("state", "open"),
+				text("due", "2")))
 			r.commit(
 				store.Update(ledger, key, store.NewItem(text("due", "2")), nil),
 				store.Update(ledger, store.Key{PK: "a", SK: "2"}, store.NewItem(text("due", "1")), nil),
@@ -86,7 +92,8 @@ func (r *rig) wantIndexed(s indexChange) {
 			r.Fatalf("%s: byState has %v, want due %q", s.name, shows(rows), s.want)
 		}
 	}
-	if owned := r.rows(store.Query{Table: ledger, Index: byOwner, Partition: "o"}); len(owned) != map[bool]int{false: 0, true: 1}[s.owned] {
+	if owned := r.rows(store.Query{Table: ledger, Index: byOwner, Partition: "o"}); len(owned) != map[bool]int{false: 0,
+		true: 1}[s.owned] {
 		r.Fatalf("%s: byOwner has %v, want it there: %t", s.name, shows(owned), s.owned)
 	}
 }
@@ -110,11 +117,13 @@ func testProjections(t *testing.T, open Opener) {
 		}},
 		scenario{"an included attribute that is not there", func(r *rig) {
 			r.put(item("a", "1", text("state", "open"), text("due", "1"), text("zone", "z")))
-			r.wantRows(store.Query{Table: ledger, Index: byState, Partition: "open"}, []store.Item{item("a", "1", text("state", "open"), text("due", "1"))})
+			r.wantRows(store.Query{Table: ledger, Index: byState, Partition: "open"},
+				[]store.Item{item("a", "1", text("state", "open"), text("due", "1"))})
 		}},
 		scenario{"rows follow updates", func(r *rig) {
 			r.put(full)
-			r.commit(store.Update(ledger, store.Key{PK: "a", SK: "1"}, store.NewItem(number("amount", 6), text("zone", "y")), []string{"note"}))
+			r.commit(store.Update(ledger, store.Key{PK: "a", SK: "1"}, store.NewItem(number("amount", 6), text("zone", "y")),
+				[]string{"note"}))
 			r.wantRows(store.Query{Table: ledger, Index: byState, Partition: "open"}, []store.Item{item("a", "1",
 				text("state", "open"), text("due", "1"), number("amount", 6))})
 			want := full.Clone()

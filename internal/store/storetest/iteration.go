@@ -50,7 +50,8 @@ func testIteration(t *testing.T, open Opener) {
 					r.Fatal(err)
 				}
 				if n++; n%100 == 0 {
-					r.commit(store.Put(ledger, item("b", fmt.Sprint(n))), store.Update(ledger, r.table(ledger).KeyOf(it), store.NewItem(number("amount", 1)), nil))
+					r.commit(store.Put(ledger, item("b", fmt.Sprint(n))), store.Update(ledger, r.table(ledger).KeyOf(it),
+						store.NewItem(number("amount", 1)), nil))
 				}
 				if it.Str("pk") == "a" && seen[it.Str("sk")] {
 					r.Fatalf("%s is seen twice", show(it))

@@ -35,7 +35,8 @@ func (r *rig) refuseRead(want error, rows iter.Seq2[store.Item, error]) {
 // reckoned here by hand.
 func sized(sk string, bytes int) store.Item {
 	it := item("a", sk, number("n", 12345), attribute("on", store.Bool(true)),
-		attribute("list", store.L(store.S("é"), store.B([]byte{0, 1}))), attribute("map", store.M(store.NewItem(text("k", "v")))))
+		attribute("list", store.L(store.S("é"), store.B([]byte{0, 1}))),
+		attribute("map", store.M(store.NewItem(text("k", "v")))))
 	fixed := len("pk"+"a"+"sk"+sk) + (1 + 4) + (2 + 1) + (4 + 3 + 2 + 2 + 2) + (3 + 3 + 1 + 1 + 1) + len("blob")
 	it.Set("blob", store.S(strings.Repeat("x", bytes-fixed)))
 	return it
@@ -145,12 +146,14 @@ func testKeyLimits(t *testing.T, open Opener) {
 			r.want(ledger, item("a", long(store.MaxSortKeyBytes)))
 			r.refused(store.ErrTooLarge, store.Put(plain, store.NewItem(text("id", long(store.MaxPartitionKeyBytes+1)))))
 			r.refused(store.ErrTooLarge, store.Put(ledger, item("a", long(store.MaxSortKeyBytes+1))))
-			r.refused(store.ErrTooLarge, store.Put(plain, store.NewItem(text("id", strings.Repeat("é", store.MaxPartitionKeyBytes/2)+"k"))))
+			r.refused(store.ErrTooLarge,
+				store.Put(plain, store.NewItem(text("id", strings.Repeat("é", store.MaxPartitionKeyBytes/2)+"k"))))
 		}},
 		scenario{"no key, an empty one, one of another kind", func(r *rig) {
 			for _, it := range []store.Item{
 				nil, {}, store.NewItem(text("pk", "a")), store.NewItem(text("sk", "1")), item("", "1"), item("a", ""),
-				store.NewItem(text("pk", "a"), number("sk", 1)), store.NewItem(attribute("pk", store.B([]byte("a"))), text("sk", "1")),
+				store.NewItem(text("pk", "a"), number("sk", 1)), store.NewItem(attribute("pk", store.B([]byte("a"))),
+					text("sk", "1")),
 			} {
 				r.refused(store.ErrInvalid, store.Put(ledger, it))
 			}
@@ -175,19 +178,23 @@ func testKeyLimits(t *testing.T, open Opener) {
 				a    store.Attribute
 				want error
 			}{
-				{number("state", 1), store.ErrInvalid}, {text("state", ""), store.ErrInvalid}, {attribute("due", store.Bool(true)), store.ErrInvalid},
+				{number("state", 1), store.ErrInvalid}, {text("state", ""), store.ErrInvalid},
+				{attribute("due", store.Bool(true)), store.ErrInvalid},
 				{attribute("owner", store.B([]byte("o"))), store.ErrInvalid}, {attribute("due", store.L()), store.ErrInvalid},
-				{text("state", long(store.MaxPartitionKeyBytes+1)), store.ErrTooLarge}, {text("due", long(store.MaxSortKeyBytes+1)), store.ErrTooLarge},
+				{text("state", long(store.MaxPartitionKeyBytes+1)), store.ErrTooLarge},
+				{text("due", long(store.MaxSortKeyBytes+1)), store.ErrTooLarge},
 			} {
 				r.refused(c.want, store.Put(ledger, item("a", "2", c.a)))
 				r.refused(c.want, store.Update(ledger, key, store.NewItem(c.a), nil))
 			}
 			// The base partition key is a sort key of index inverted, and so has its limit.
 			r.refused(store.ErrTooLarge, store.Put(ledger, item(long(store.MaxSortKeyBytes+1), "1")))
-			it := item(long(store.MaxSortKeyBytes), "2", text("state", long(store.MaxPartitionKeyBytes)), text("due", long(store.MaxSortKeyBytes)), text("owner", long(store.MaxPartitionKeyBytes)))
+			it := item(long(store.MaxSortKeyBytes), "2", text("state", long(store.MaxPartitionKeyBytes)),
+				text("due", long(store.MaxSortKeyBytes)), text("owner", long(store.MaxPartitionKeyBytes)))
 			r.put(it)
 			r.want(ledger, it)
-			r.wantSorts(store.Query{Table: ledger, Index: byState, Partition: long(store.MaxPartitionKeyBytes), From: long(store.MaxSortKeyBytes)}, "2")
+			r.wantSorts(store.Query{Table: ledger, Index: byState, Partition: long(store.MaxPartitionKeyBytes),
+				From: long(store.MaxSortKeyBytes)}, "2")
 		}},
 	)
 }
@@ -224,7 +231,9 @@ func testCommitLimits(t *testing.T, open Opener) {
 		scenario{"two writes on one key", func(r *rig) {
 			r.put(item("a", "1"))
 			key := store.Key{PK: "a", SK: "1"}
-			one := []store.Write{store.Put(ledger, item("a", "1", text("note", "n"))), store.Update(ledger, key, store.NewItem(text("note", "m")), nil), store.Delete(ledger, key), store.Check(ledger, key)}
+			one := []store.Write{store.Put(ledger, item("a", "1", text("note", "n"))),
+				store.Update(ledger, key, store.NewItem(text("note", "m")), nil), store.Delete(ledger, key),
+				store.Check(ledger, key)}
 			var between []store.Write
 			for i := range 20 {
 				between = append(between, store.Put(ledger, item("b", fmt.Sprint(i))))
@@ -237,7 +246,8 @@ func testCommitLimits(t *testing.T, open Opener) {
 					}
 				}
 			})
-			r.commit(store.Check(ledger, key), store.Put(plain, store.NewItem(text("id", "a"))), store.Put(ledger, item("a", "2")))
+			r.commit(store.Check(ledger, key), store.Put(plain, store.NewItem(text("id", "a"))),
+				store.Put(ledger, item("a", "2")))
 		}},
 		scenario{"unknown tables and operations", func(r *rig) {
 			r.refused(store.ErrInvalid, store.Put("nowhere", item("a", "1")))
@@ -256,7 +266,8 @@ func testReadLimits(t *testing.T, open Opener) {
 				key   store.Key
 				want  error
 			}{
-				{"nowhere", store.Key{PK: "a", SK: "1"}, store.ErrInvalid}, {ledger, store.Key{}, store.ErrInvalid}, {ledger, store.Key{PK: "a"}, store.ErrInvalid},
+				{"nowhere", store.Key{PK: "a", SK: "1"}, store.ErrInvalid}, {ledger, store.Key{}, store.ErrInvalid},
+				{ledger, store.Key{PK: "a"}, store.ErrInvalid},
 				{ledger, store.Key{SK: "1"}, store.ErrInvalid}, {plain, store.Key{PK: "a", SK: "1"}, store.ErrInvalid},
 				{plain, store.Key{PK: strings.Repeat("k", store.MaxPartitionKeyBytes+1)}, store.ErrTooLarge},
 				{ledger, store.Key{PK: "a", SK: strings.Repeat("k", store.MaxSortKeyBytes+1)}, store.ErrTooLarge},
@@ -269,7 +280,8 @@ func testReadLimits(t *testing.T, open Opener) {
 		scenario{"longer than a key can be", func(r *rig) {
 			long := strings.Repeat("k", store.MaxPartitionKeyBytes)
 			for _, q := range []store.Query{
-				{Table: ledger, Partition: long + "k"}, {Table: ledger, Index: byState, Partition: long + "k"}, {Table: ledger, Partition: "a", From: long},
+				{Table: ledger, Partition: long + "k"}, {Table: ledger, Index: byState, Partition: long + "k"},
+				{Table: ledger, Partition: "a", From: long},
 				{Table: ledger, Partition: "a", To: long}, {Table: ledger, Index: byState, Partition: "a", Prefix: long},
 			} {
 				r.refuseRead(store.ErrTooLarge, r.Query(r.Context(), q))
@@ -280,16 +292,19 @@ func testReadLimits(t *testing.T, open Opener) {
 			r.put(it)
 			for _, index := range []string{"", byState} {
 				after := r.table(ledger).CursorAt(index, it)
-				r.refuseRead(store.ErrInvalid, r.Query(r.Context(), store.Query{Table: ledger, Index: index, Partition: "other", After: after}))
+				r.refuseRead(store.ErrInvalid, r.Query(r.Context(), store.Query{Table: ledger, Index: index, Partition: "other",
+					After: after}))
 			}
 		}},
 		scenario{"query", func(r *rig) {
 			r.put(item("a", "1"))
 			for _, q := range []store.Query{
-				{Table: "nowhere", Partition: "a"}, {Table: ledger, Index: "nowhere", Partition: "a"}, {Table: plain, Index: byState, Partition: "a"},
+				{Table: "nowhere", Partition: "a"}, {Table: ledger, Index: "nowhere", Partition: "a"},
+				{Table: plain, Index: byState, Partition: "a"},
 				{Table: ledger}, {Table: ledger, Index: byState}, {Table: ledger, Partition: "a", Limit: -1},
 				{Table: ledger, Partition: "a", Prefix: "1", From: "1"}, {Table: ledger, Partition: "a", Prefix: "1", To: "1"},
-				{Table: plain, Partition: "a", Prefix: "1"}, {Table: plain, Partition: "a", To: "1"}, {Table: ledger, Index: byOwner, Partition: "a", From: "1"},
+				{Table: plain, Partition: "a", Prefix: "1"}, {Table: plain, Partition: "a", To: "1"},
+				{Table: ledger, Index: byOwner, Partition: "a", From: "1"},
 			} {
 				r.refuseRead(store.ErrInvalid, r.Query(r.Context(), q))
 			}

@@ -95,7 +95,8 @@ func drawValue(t *rapid.T, name string, now int64) store.Value {
 		return store.S(drawText.Draw(t, name))
 	case "ttl":
 		return rapid.SampledFrom([]store.Value{
-			store.Int(now + 2), store.Int(now + 1), store.Int(now), store.Int(now + 5), store.Int(0), store.Int(-1), store.S("1"), store.Int(now * 1000),
+			store.Int(now + 2), store.Int(now + 1), store.Int(now), store.Int(now + 5), store.Int(0), store.Int(-1),
+			store.S("1"), store.Int(now * 1000),
 		}).Draw(t, name)
 	}
 	return drawAny(2).Draw(t, name)
@@ -107,13 +108,14 @@ func drawAny(depth int) *rapid.Generator[store.Value] {
 		rapid.Map(drawText, store.S),
 		rapid.Map(rapid.Bool(), store.Bool),
 		rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 3), store.B),
-		rapid.Map(rapid.SampledFrom([]string{"0.5", "1E+40", "-1E-130", "12345678901234567890123456789012345678"}), func(s string) store.Value {
-			v, err := store.Number(s)
-			if err != nil {
-				panic(err) // the texts above are numbers
-			}
-			return v
-		}),
+		rapid.Map(rapid.SampledFrom([]string{"0.5", "1E+40", "-1E-130", "12345678901234567890123456789012345678"}),
+			func(s string) store.Value {
+				v, err := store.Number(s)
+				if err != nil {
+					panic(err) // the texts above are numbers
+				}
+				return v
+			}),
 	)
 	if depth == 0 {
 		return flat
@@ -147,7 +149,8 @@ func (m *machine) drawItem(t *rapid.T, table string) store.Item {
 }
 
 func (m *machine) drawStep(t *rapid.T) step {
-	s := step{kind: rapid.SampledFrom([]string{"put", "put", "update", "delete", "check"}).Draw(t, "kind"), table: drawTable.Draw(t, "table")}
+	s := step{kind: rapid.SampledFrom([]string{"put", "put", "update", "delete", "check"}).Draw(t, "kind"),
+		table: drawTable.Draw(t, "table")}
 	s.key = m.drawKey(t, s.table)
 	switch s.kind {
 	case "put":
@@ -229,7 +232,8 @@ func (m *machine) compareGet(t *rapid.T, table string, key store.Key) {
 
 func (m *machine) queryOne(t *rapid.T) {
 	index := rapid.SampledFrom([]string{"", byState, byOwner, inverted, byName}).Draw(t, "index")
-	q := store.Query{Table: ledger, Index: index, Reverse: rapid.Bool().Draw(t, "reverse"), Limit: rapid.IntRange(0, 3).Draw(t, "limit")}
+	q := store.Query{Table: ledger, Index: index, Reverse: rapid.Bool().Draw(t, "reverse"),
+		Limit: rapid.IntRange(0, 3).Draw(t, "limit")}
 	sorts := drawText
 	switch index {
 	case "":
@@ -310,7 +314,8 @@ func (m *machine) compareAll(t *rapid.T) {
 	}
 	for _, partition := range []string{"x", "y"} {
 		for _, q := range []store.Query{
-			{Table: ledger, Index: byState, Partition: partition}, {Table: ledger, Index: byOwner, Partition: partition}, {Table: plain, Index: byName, Partition: partition},
+			{Table: ledger, Index: byState, Partition: partition}, {Table: ledger, Index: byOwner, Partition: partition},
+			{Table: plain, Index: byName, Partition: partition},
 		} {
 			got, err := collect(m.Query(m.Context(), q))
 			if complaint := wrong(m.model.query(q), 0, got); err != nil || complaint != "" {

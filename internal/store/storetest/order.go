@@ -14,9 +14,12 @@ import (
 // escapes, digits, the first and last bytes, every length of UTF-8.
 func awkward() []string {
 	return []string{
-		"\x00", "\x00\x00", "\x00\x01", "\x00\xc2\x80", "\x01", "\x01\x00", "\x02", " ", "#", "/", "0", "1", "10", "1001", "11", "123", "2", "9",
-		"A", "Z", "[", "a", "a\x00", "a\x00\x00", "a\x00\x01", "a\x00\x01\x01b", "a\x00b", "a\x01", "a#", "a/b", "aa", "ab", "b", "b\x00", "z", "~", "\x7f",
-		"\u0080", "é", "e\u0301", "ÿ", "\u07ff", "\u0800", "€", "\ud7ff", "\ue000", "\uffff", "\U00010000", "\U0001F4B6", "\U0010ffff",
+		"\x00", "\x00\x00", "\x00\x01", "\x00\xc2\x80", "\x01", "\x01\x00", "\x02", " ", "#", "/", "0", "1", "10", "1001",
+		"11", "123", "2", "9",
+		"A", "Z", "[", "a", "a\x00", "a\x00\x00", "a\x00\x01", "a\x00\x01\x01b", "a\x00b", "a\x01", "a#", "a/b", "aa",
+		"ab", "b", "b\x00", "z", "~", "\x7f",
+		"\u0080", "é", "e\u0301", "ÿ", "\u07ff", "\u0800", "€", "\ud7ff", "\ue000", "\uffff", "\U00010000", "\U0001F4B6",
+		"\U0010ffff",
 	}
 }
 
@@ -87,13 +90,17 @@ func testTieOrder(r *rig, keys []string) {
 		return got
 	}
 	sorted := func(ps []place) []place {
-		return slices.SortedFunc(slices.Values(ps), func(a, b place) int { return cmp.Or(cmp.Compare(a.pk, b.pk), cmp.Compare(a.sk, b.sk)) })
+		return slices.SortedFunc(slices.Values(ps), func(a, b place) int {
+			return cmp.Or(cmp.Compare(a.pk, b.pk),
+				cmp.Compare(a.sk, b.sk))
+		})
 	}
 	var writes []store.Write
 	for _, pk := range keys {
 		for _, sk := range []string{"1", "10", "2"} {
 			want = append(want, place{pk, sk})
-			writes = append(writes, store.Put(ledger, item(pk, sk, text("state", "open"), text("due", "same"), text("owner", "same"))))
+			writes = append(writes, store.Put(ledger, item(pk, sk, text("state", "open"), text("due", "same"),
+				text("owner", "same"))))
 		}
 	}
 	rand.New(rand.NewPCG(3, 4)).Shuffle(len(writes), func(i, j int) { writes[i], writes[j] = writes[j], writes[i] })
@@ -144,7 +151,8 @@ func testPartitions(r *rig, keys []string) {
 		r.both(store.Query{Table: ledger, Partition: pk}, slices.Sorted(slices.Values([]string{"1", pk + "2"})))
 		r.both(store.Query{Table: plain, Partition: pk}, []string{pk})
 		for _, q := range []store.Query{
-			{Table: ledger, Index: byState, Partition: pk}, {Table: ledger, Index: byOwner, Partition: pk}, {Table: ledger, Index: inverted, Partition: pk + "2"},
+			{Table: ledger, Index: byState, Partition: pk}, {Table: ledger, Index: byOwner, Partition: pk},
+			{Table: ledger, Index: inverted, Partition: pk + "2"},
 		} {
 			if rows := r.rows(q); len(rows) != 1 || rows[0].Str("pk") != pk {
 				r.Fatalf("Query(%+v) = %v, want the row of partition %q", q, rows, pk)

@@ -23,7 +23,8 @@ func ownedItem() store.Item {
 		attribute("m", store.M(store.NewItem(text("k", "v")))))
 }
 
-var ownedQueries = []store.Query{{Table: ledger, Partition: "a"}, {Table: ledger, Index: byState, Partition: "open"}, {Table: ledger, Index: byOwner, Partition: "o"}}
+var ownedQueries = []store.Query{{Table: ledger, Partition: "a"}, {Table: ledger, Index: byState, Partition: "open"},
+	{Table: ledger, Index: byOwner, Partition: "o"}}
 
 // intact checks that the item is stored as it was put.
 func intact(r *rig) {

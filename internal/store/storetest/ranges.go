@@ -11,7 +11,10 @@ import (
 func testRanges(t *testing.T, open Opener) {
 	play(t, open,
 		scenario{"in a table", func(r *rig) { testEveryRange(r, store.Query{Table: ledger, Partition: "p"}) }},
-		scenario{"in an index", func(r *rig) { testEveryRange(r, store.Query{Table: ledger, Index: byState, Partition: "p"}) }},
+		scenario{"in an index", func(r *rig) {
+			testEveryRange(r, store.Query{Table: ledger, Index: byState,
+				Partition: "p"})
+		}},
 		scenario{"in the index of a table without a sort key", func(r *rig) {
 			for _, id := range []string{"3", "1", "2"} {
 				r.commit(store.Put(plain, store.NewItem(text("id", id), text("kind", "k"), text("name", "n"+id))))

@@ -66,7 +66,8 @@ func testScan(t *testing.T, open Opener) {
 			testScanCursors(r, plain, 1, false)
 		}},
 		scenario{"no such segment", func(r *rig) {
-			for _, s := range []store.Scan{{Segment: -1}, {Segment: 1}, {Segment: 1, Segments: 1}, {Segment: 3, Segments: 3}, {Segment: -1, Segments: 3}} {
+			for _, s := range []store.Scan{{Segment: -1}, {Segment: 1}, {Segment: 1, Segments: 1}, {Segment: 3, Segments: 3},
+				{Segment: -1, Segments: 3}} {
 				s.Table = ledger
 				r.refuseRead(store.ErrInvalid, r.Scan(r.Context(), s))
 			}

@@ -20,14 +20,18 @@ func testText(t *testing.T, open Opener) {
 			r.put(item("a", "1"))
 			for _, bad := range notUTF8() {
 				for _, w := range []store.Write{
-					store.Put(ledger, item(bad, "1")), store.Put(ledger, item("a", bad)), store.Put(ledger, item("b", "1", text("note", bad))),
+					store.Put(ledger, item(bad, "1")), store.Put(ledger, item("a", bad)),
+					store.Put(ledger, item("b", "1", text("note", bad))),
 					store.Put(ledger, item("b", "1", text("state", bad))), store.Put(ledger, item("b", "1", text(bad, "x"))),
 					store.Put(ledger, item("b", "1", attribute("l", store.L(store.S(bad))))),
 					store.Put(ledger, item("b", "1", attribute("m", store.M(store.NewItem(text(bad, "x")))))),
-					store.Update(ledger, key, store.NewItem(text("note", bad)), nil), store.Update(ledger, key, store.NewItem(text(bad, "x")), nil),
+					store.Update(ledger, key, store.NewItem(text("note", bad)), nil),
+					store.Update(ledger, key, store.NewItem(text(bad, "x")), nil),
 					store.Update(ledger, key, nil, []string{bad}), store.Update(ledger, store.Key{PK: "a", SK: bad}, nil, nil),
-					store.Delete(ledger, store.Key{PK: bad, SK: "1"}), store.Check(ledger, store.Key{PK: bad, SK: "1"}, store.Absent()),
-					store.Check(ledger, key, store.AttributeAbsent(bad)), store.Check(ledger, key, store.AttributeEquals(bad, store.Int(1))),
+					store.Delete(ledger, store.Key{PK: bad, SK: "1"}), store.Check(ledger, store.Key{PK: bad, SK: "1"},
+						store.Absent()),
+					store.Check(ledger, key, store.AttributeAbsent(bad)),
+					store.Check(ledger, key, store.AttributeEquals(bad, store.Int(1))),
 					store.Check(ledger, key, store.AttributeEquals("note", store.S(bad))),
 				} {
 					r.refuse(store.ErrInvalid, w)
@@ -54,7 +58,8 @@ func testText(t *testing.T, open Opener) {
 					q.Table = ledger
 					r.refuseRead(store.ErrInvalid, r.Query(r.Context(), q))
 				}
-				r.refuseRead(store.ErrInvalid, r.Scan(r.Context(), store.Scan{Table: ledger, After: store.Cursor{Key: store.Key{PK: bad, SK: "1"}}}))
+				r.refuseRead(store.ErrInvalid,
+					r.Scan(r.Context(), store.Scan{Table: ledger, After: store.Cursor{Key: store.Key{PK: bad, SK: "1"}}}))
 			}
 		}},
 	)

@@ -22,7 +22,8 @@ type AnswerLoser interface {
 
 // classes are the classes of errors of Commit.
 func classes() []error {
-	return []error{store.ErrNotFound, store.ErrConflict, store.ErrTooLarge, store.ErrInvalid, store.ErrThrottled, store.ErrUnknown,
+	return []error{store.ErrNotFound, store.ErrConflict, store.ErrTooLarge, store.ErrInvalid, store.ErrThrottled,
+		store.ErrUnknown,
 		store.ErrClosed, store.ErrLocked, store.ErrMissing, store.ErrFormat, store.ErrOvertaken, context.Canceled}
 }
 
@@ -83,7 +84,8 @@ func testRefusalClasses(r *rig) {
 
 // pair is a commit of two items, each if it is absent.
 func pair(pk string) []store.Write {
-	return []store.Write{store.Put(ledger, item(pk, "1"), store.Absent()), store.Put(ledger, item(pk, "2"), store.Absent())}
+	return []store.Write{store.Put(ledger, item(pk, "1"), store.Absent()), store.Put(ledger, item(pk, "2"),
+		store.Absent())}
 }
 
 // testCancelled cancels commits at about the moment at which they land. A commit that succeeds
@@ -175,12 +177,14 @@ func testClosing(r *rig) {
 func lostWrites() map[string][]store.Write {
 	put := store.Put(ledger, item("a", "1", number("version", 2), text("owner", "o")))
 	return map[string][]store.Write{
-		"a put":           {put},
-		"an update":       {store.Update(ledger, store.Key{PK: "a", SK: "1"}, store.NewItem(number("amount", 2)), nil)},
-		"a guarded put":   {store.Put(ledger, put.Item, store.AttributeEquals("version", store.Int(1)))},
-		"a delete":        {store.Delete(ledger, store.Key{PK: "a", SK: "1"})},
-		"several writes":  {put, store.Put(ledger, item("a", "2", text("owner", "o"))), store.Delete(ledger, store.Key{PK: "b", SK: "1"})},
-		"an absent check": {store.Check(ledger, store.Key{PK: "c", SK: "1"}, store.Absent()), store.Put(ledger, item("c", "2"))},
+		"a put":         {put},
+		"an update":     {store.Update(ledger, store.Key{PK: "a", SK: "1"}, store.NewItem(number("amount", 2)), nil)},
+		"a guarded put": {store.Put(ledger, put.Item, store.AttributeEquals("version", store.Int(1)))},
+		"a delete":      {store.Delete(ledger, store.Key{PK: "a", SK: "1"})},
+		"several writes": {put, store.Put(ledger, item("a", "2", text("owner", "o"))),
+			store.Delete(ledger, store.Key{PK: "b", SK: "1"})},
+		"an absent check": {store.Check(ledger, store.Key{PK: "c", SK: "1"}, store.Absent()),
+			store.Put(ledger, item("c", "2"))},
 	}
 }
 

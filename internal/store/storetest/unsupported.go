@@ -54,7 +54,8 @@ func (r *rig) wantEveryRead(want ...store.Item) {
 
 // unsupported are values with a set, in DynamoDB's JSON.
 func unsupported() []string {
-	return []string{`{"SS":["a"]}`, `{"NS":["1"]}`, `{"BS":["AA=="]}`, `{"L":[{"M":{"x":{"NS":["1"]}}}]}`, `{"M":{"x":{"SS":["a"]},"y":{"S":"b"}}}`}
+	return []string{`{"SS":["a"]}`, `{"NS":["1"]}`, `{"BS":["AA=="]}`, `{"L":[{"M":{"x":{"NS":["1"]}}}]}`,
+		`{"M":{"x":{"SS":["a"]},"y":{"S":"b"}}}`}
 }
 
 func testUnsupported(t *testing.T, open Opener) {
@@ -113,7 +114,8 @@ func testUnsupported(t *testing.T, open Opener) {
 		scenario{"a set is present and equals nothing", func(r *rig) {
 			r.putJSON("1", `"n":{"N":"7"},"v":{"SS":["a"]}`)
 			other := store.Put(plain, store.NewItem(text("id", "other")))
-			for _, c := range []store.Condition{store.AttributeAbsent("v"), store.AttributeEquals("v", store.S("a")), store.AttributeEquals("v", store.L(store.S("a"))), store.Absent()} {
+			for _, c := range []store.Condition{store.AttributeAbsent("v"), store.AttributeEquals("v", store.S("a")),
+				store.AttributeEquals("v", store.L(store.S("a"))), store.Absent()} {
 				w := store.Update(ledger, key, store.NewItem(number("n", 8)), nil, c)
 				want := store.ConflictError{Table: ledger, Key: key, Condition: c.String()}
 				r.conflict(want, w)
@@ -137,10 +139,14 @@ func testUnsupported(t *testing.T, open Opener) {
 			r.wantNone(ledger, key)
 		}},
 		scenario{"values that are written in another form", func(r *rig) {
-			r.putJSON("1", `"n1":{"N":"1.50e1"},"n2":{"N":"-0.0"},"n3":{"N":"00012"},"n4":{"N":"12345678901234567890123456789012345678"},"n5":{"N":"1E-130"},
-				"s":{"S":""},"b":{"B":""},"c":{"B":"AP8="},"l":{"L":[]},"m":{"M":{}},"a.b":{"BOOL":false},"#":{"M":{"x":{"L":[{"BOOL":true}]}}}`)
-			want := item("a", "1", number("n1", 15), number("n2", 0), number("n3", 12), text("s", ""), attribute("b", store.B(nil)),
-				attribute("c", store.B([]byte{0, 0xFF})), attribute("l", store.L()), attribute("m", store.M(nil)), attribute("a.b", store.Bool(false)),
+			r.putJSON("1", `"n1":{"N":"1.50e1"},"n2":{"N":"-0.0"},"n3":{"N":"00012"},
+				"n4":{"N":"12345678901234567890123456789012345678"},"n5":{"N":"1E-130"},
+				"s":{"S":""},"b":{"B":""},"c":{"B":"AP8="},"l":{"L":[]},"m":{"M":{}},
+				"a.b":{"BOOL":false},"#":{"M":{"x":{"L":[{"BOOL":true}]}}}`)
+			want := item("a", "1", number("n1", 15), number("n2", 0), number("n3", 12), text("s", ""),
+				attribute("b", store.B(nil)),
+				attribute("c", store.B([]byte{0, 0xFF})), attribute("l", store.L()), attribute("m", store.M(nil)),
+				attribute("a.b", store.Bool(false)),
 				attribute("#", store.M(store.NewItem(attribute("x", store.L(store.Bool(true)))))))
 			for name, number := range map[string]string{"n4": "12345678901234567890123456789012345678", "n5": "1E-130"} {
 				v, err := store.Number(number)
@@ -182,8 +188,10 @@ func testUnreadable(t *testing.T, open Opener) {
 			r.Fatalf("Scan = %v, %v; want ErrFormat", shows(items), err)
 		}
 		for _, w := range []store.Write{
-			store.Put(ledger, item("a", "2"), store.AttributeEquals("version", store.Int(1))), store.Put(ledger, item("a", "2"), store.Absent()),
-			store.Update(ledger, key, store.NewItem(number("amount", 1)), nil), store.Delete(ledger, key), store.Check(ledger, key),
+			store.Put(ledger, item("a", "2"), store.AttributeEquals("version", store.Int(1))),
+			store.Put(ledger, item("a", "2"), store.Absent()),
+			store.Update(ledger, key, store.NewItem(number("amount", 1)), nil), store.Delete(ledger, key),
+			store.Check(ledger, key),
 		} {
 			r.wantClass(r.Commit(r.Context(), store.Put(ledger, item("b", "1")), w), store.ErrFormat)
 		}

@@ -24,13 +24,16 @@ func sampleValues(t *testing.T) []store.Value {
 	}
 	nines := strings.Repeat("9", store.MaxNumberDigits)
 	return []store.Value{
-		store.S(""), store.S("1"), store.S("true"), store.S("\x00"), store.S("a\x00b"), store.S("Zürich €\U0001F4B6"), store.S(strings.Repeat("x", 70_000)),
+		store.S(""), store.S("1"), store.S("true"), store.S("\x00"), store.S("a\x00b"), store.S("Zürich €\U0001F4B6"),
+		store.S(strings.Repeat("x", 70_000)),
 		store.Int(0), store.Int(1), store.Int(-1), store.Int(math.MaxInt64), store.Int(math.MinInt64),
 		n(nines), n("-" + nines), n("0." + nines), n("1E-130"), n("-9.99E+125"), n("0.1"), n("9223372036854775808"),
 		store.Bool(true), store.Bool(false),
 		store.B(nil), store.B([]byte("1")), store.B([]byte{0}), store.B([]byte{0, 0}), store.B([]byte{0, 1, 0xFF, 0xFE, 0}),
-		store.M(nil), store.M(store.NewItem(number("a", 1), text("b", "2"))), store.M(store.NewItem(text("a", "1"), text("b", "2"))),
-		store.L(), store.L(store.L()), store.L(store.M(nil)), store.L(store.Int(1), store.S("1"), store.Bool(true), store.B([]byte{1})),
+		store.M(nil), store.M(store.NewItem(number("a", 1), text("b", "2"))),
+		store.M(store.NewItem(text("a", "1"), text("b", "2"))),
+		store.L(), store.L(store.L()), store.L(store.M(nil)), store.L(store.Int(1), store.S("1"), store.Bool(true),
+			store.B([]byte{1})),
 		store.L(store.S("1"), store.Int(1), store.Bool(true), store.B([]byte{1})), deep,
 	}
 }
@@ -57,7 +60,8 @@ func testValues(t *testing.T, open Opener) {
 				}
 			}
 			r.commit(store.Delete(ledger, store.Key{PK: "a", SK: "1"}))
-			if rows, err := collect(r.Scan(r.Context(), store.Scan{Table: ledger})); err != nil || len(rows) != 1 || !rows[0].Equal(all) {
+			if rows, err := collect(r.Scan(r.Context(), store.Scan{Table: ledger})); err != nil || len(rows) != 1 ||
+				!rows[0].Equal(all) {
 				r.Fatalf("Scan = %v, %v; want %s", rows, err, show(all))
 			}
 		}},
