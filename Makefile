@@ -18,7 +18,7 @@ help: ## show the targets
 
 .PHONY: build
 build: ## build ./duesday: static, stripped; its version is the tag or the commit (go version -m duesday)
-	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o duesday ./cmd/duesday
+	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags "-s -w" -o duesday ./cmd/duesday
 
 .PHONY: quick
 quick: format vet ## after each change: format, vet, and the tests without the long programmes
