@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -15,70 +16,63 @@ import (
 type Account struct {
 	ID       string
 	Email    string
-	TimeZone string    // IANA name; decides what day it is for its subscriptions
-	Method   string    // the processor's token that subscriptions without one of their own are charged with
+	TimeZone string    // IANA name, of its subscriptions' days
+	Method   string    // the processor's token, for subscriptions without one of their own
 	Given    time.Time // when the method was given; zero: not known
-	Payer    Payer     // where and from whom its subscriptions are charged
+	Payer    Payer     // of its subscriptions
 	Created  time.Time
 	Copying  bool // an address change has not yet reached every copy
-	Mixed    bool // its subscriptions came with different addresses, and keep them until the account is changed
+	Mixed    bool // its subscriptions came with different addresses; the next change of the account unites them
 	Version  int64
 
-	Raw store.Item // as read: attributes that are not ours are kept
+	Raw store.Item // as read; holds the attributes of other tools
 }
 
-// mixed is FanOut of an account whose Mixed is set.
+// MixedAddresses is the attribute FanOut of an account whose Mixed is set.
 const MixedAddresses = "mixed"
 
+// Item returns the item to be stored: attributes of other tools stay as they were read.
 func (a *Account) Item() store.Item {
-	it := store.NewItem(
-		store.Attribute{Name: schema.PK, Value: store.S(AccountPK(a.ID))},
-		store.Attribute{Name: schema.SK, Value: store.S(AccountSK)},
-		store.Attribute{Name: schema.Version, Value: store.Int(a.Version)})
-	keepStamp(&it, a.Raw, schema.CreatedDate, a.Created)
-	for _, f := range [...]struct{ name, text string }{{schema.Email, a.Email}, {schema.PaymentMethod, a.Method}} {
-		if f.text != "" {
-			it.Set(f.name, store.S(f.text))
-		}
+	it := itemAt(AccountKey(a.ID))
+	it.Set(schema.Version, store.Int(a.Version))
+	keepStamp(&it.Item, a.Raw, schema.CreatedDate, a.Created)
+	it.text(schema.Email, a.Email)
+	it.text(schema.PaymentMethod, a.Method)
+	if a.TimeZone != "UTC" {
+		it.text(schema.TimeZone, a.TimeZone)
 	}
-	if a.TimeZone != "" && a.TimeZone != "UTC" {
-		it.Set(schema.TimeZone, store.S(a.TimeZone))
-	}
-	if !a.Given.IsZero() {
-		it.Set(schema.MethodDate, store.S(Stamp(a.Given)))
-	}
+	it.stamp(schema.MethodDate, a.Given)
 	a.Payer.set(&it)
 	switch {
 	case a.Copying:
-		it.Set(schema.FanOut, store.Bool(true))
+		it.flag(schema.FanOut, true)
 	case a.Mixed:
-		it.Set(schema.FanOut, store.S(MixedAddresses))
+		it.text(schema.FanOut, MixedAddresses)
 	}
-	keep(&it, a.Raw, func(name string) bool { return accountOwns[name] })
-	return it
+	keep(&it.Item, a.Raw, func(name string) bool { return accountOwns[name] })
+	return it.Item
 }
 
-// accountOwns are the attributes that item writes or leaves out on purpose.
+// accountOwns are the attributes that Item writes or leaves out on purpose.
 var accountOwns = map[string]bool{
 	schema.CreatedDate: true, schema.Email: true, schema.FanOut: true, schema.PK: true, schema.PaymentMethod: true,
 	schema.SK: true, schema.TimeZone: true, schema.Version: true, schema.MethodDate: true,
 	schema.Customer: true, schema.ProcessorAccount: true, schema.ApplicationFee: true,
 }
 
+// DecodeAccount reads the item; a payment method that is a card number is left out.
 func DecodeAccount(it store.Item) *Account {
-	a := &Account{ID: AccountOf(it.Str(schema.PK)), Email: it.Str(schema.Email), TimeZone: it.Str(schema.TimeZone),
-		Method: it.Str(schema.PaymentMethod), Given: readStamp(it.Str(schema.MethodDate)), Payer: payerOf(it), Created: readStamp(it.Str(schema.CreatedDate)), Copying: it.Get(schema.FanOut).Bool(),
+	a := &Account{ID: AccountOf(it.Str(schema.PK)), Email: it.Str(schema.Email), TimeZone: cmp.Or(it.Str(schema.TimeZone), "UTC"),
+		Method: it.Str(schema.PaymentMethod), Given: readStamp(it.Str(schema.MethodDate)), Payer: payerOf(it),
+		Created: readStamp(it.Str(schema.CreatedDate)), Copying: it.Get(schema.FanOut).Bool(),
 		Mixed: it.Str(schema.FanOut) == MixedAddresses, Version: it.Int(schema.Version), Raw: it}
-	if a.TimeZone == "" {
-		a.TimeZone = "UTC"
-	}
-	if secret.HasCardInMethod(a.Method) { // of another tool's making
+	if secret.HasCardInMethod(a.Method) { // another tool has written it
 		a.Method = ""
 	}
 	return a
 }
 
-// unchanged holds while the account is as it was read.
+// Unchanged holds while the account is as it was read.
 func (a *Account) Unchanged() store.Condition {
 	if v := a.Raw.Get(schema.Version); !v.IsZero() {
 		return store.AttributeEquals(schema.Version, v)
@@ -86,8 +80,13 @@ func (a *Account) Unchanged() store.Condition {
 	return store.AttributeAbsent(schema.Version)
 }
 
-// bump returns the put of the account if it is still as it was read. Every change in the
-// account's set of subscriptions goes through it, which keeps their ids unique.
+// UnchangedCheck holds a commit to the account as it was read.
+func (a *Account) UnchangedCheck(table string) store.Write {
+	return store.Check(table, AccountKey(a.ID), a.Unchanged())
+}
+
+// BumpVersion returns the put of the account, if it is still as it was read. Each commit that
+// changes the account's set of subscriptions has it: that keeps their ids unique.
 func (a *Account) BumpVersion(table string) store.Write {
 	a.Version++
 	return store.Put(table, a.Item(), a.Unchanged())
@@ -105,25 +104,11 @@ func (e *Records) Account(ctx context.Context, id string) (*Account, error) {
 	return DecodeAccount(it), nil
 }
 
-// errAsIs is what a change decides when there is nothing to be written.
+// ErrUnchanged is the outcome of a change that has nothing to write.
 var ErrUnchanged = errors.New("nothing to change")
 
 // Accounts yields all accounts. It scans: for operators, not for jobs.
 func (e *Records) Accounts(ctx context.Context) iter.Seq2[*Account, error] {
-	return func(yield func(*Account, error) bool) {
-		for it, err := range e.Store.Scan(ctx, store.Scan{Table: e.Table}) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if it.Str(schema.SK) == AccountSK && !yield(DecodeAccount(it), nil) {
-				return
-			}
-		}
-	}
-}
-
-// still holds while the account is as it was read.
-func (a *Account) UnchangedCheck(table string) store.Write {
-	return store.Check(table, AccountKey(a.ID), a.Unchanged())
+	return scanned(e, ctx, func(it store.Item) bool { return it.Str(schema.SK) == AccountSK },
+		func(it store.Item) (*Account, error) { return DecodeAccount(it), nil })
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// processorPK is the partition that lists the connected accounts that any account has been
-// charged at: whatever is listed at the processor is listed at each of them.
+// processorPK is the partition of the connected accounts at which an account has been charged:
+// every list at the processor is asked for at each of them.
 const processorPK = "PROCESSOR"
 
-// places returns where at the processor this store has charged: "" for our own account
-// there, then the connected ones in order.
+// Places returns the accounts at the processor at which this store has charged: "" for our own
+// one, then the connected ones in order.
 func (e *Records) Places(ctx context.Context) ([]string, error) {
 	places := []string{""}
 	for it, err := range e.Store.Query(ctx, store.Query{Table: e.Table, Partition: processorPK}) {
@@ -30,42 +30,40 @@ func (e *Records) Places(ctx context.Context) ([]string, error) {
 
 // A Platform is a Processor with connected accounts.
 type Platform interface {
-	// CheckConnected returns ErrInvalid when there is no such connected account, or it is our
-	// own, and ErrAccountRefused when it refuses us.
+	// CheckConnected returns ErrInvalid if there is no such connected account or it is our own,
+	// and ErrAccountRefused if it refuses us.
 	CheckConnected(ctx context.Context, at string) error
 
-	// Connected yields all connected accounts, those that nobody was charged at among them. An
-	// error comes last.
+	// Connected yields all connected accounts, also those without any charge. An error comes
+	// last.
 	Connected(ctx context.Context) iter.Seq2[string, error]
 }
 
-// registerPlace returns what has to be in the commit that gives an account the payer: after
-// it, places has the connected account. None for our own.
+// RegisterPlace returns the writes that must be in the commit which gives an account the payer:
+// they add its connected account to Places. There are none for our own account.
 func (e *Records) RegisterPlace(p Payer) []store.Write {
 	if p.At == "" {
 		return nil
 	}
-	return []store.Write{store.Put(e.Table, store.NewItem(
-		store.Attribute{Name: schema.PK, Value: store.S(processorPK)},
-		store.Attribute{Name: schema.SK, Value: store.S(strings.Clone(p.At))}))}
+	return []store.Write{store.Put(e.Table, itemAt(store.Key{PK: processorPK, SK: strings.Clone(p.At)}).Item)}
 }
 
-// maxListings is how many accounts of the processor are listed at one time.
+// maxListings is how many accounts of the processor are listed at a time.
 const maxListings = 16
 
-// atEach calls do for every element of what is asked for, the first alone and then
-// maxListings at a time, and returns when all are done. Where the first is answered that our
-// credentials are refused, nobody else is asked.
-func AskEach[T any](asked []T, do func(i int, what T) error) {
-	if len(asked) == 0 || errors.Is(do(0, asked[0]), ErrRefused) {
+// AskEach calls do for every question, the first alone and then maxListings at a time, and
+// returns when all are done. If the first returns ErrRefused, our credentials are refused and
+// AskEach stops.
+func AskEach[T any](questions []T, do func(i int, question T) error) {
+	if len(questions) == 0 || errors.Is(do(0, questions[0]), ErrRefused) {
 		return
 	}
 	var all sync.WaitGroup
 	free := make(chan struct{}, maxListings)
-	for i := 1; i < len(asked); i++ {
+	for i := 1; i < len(questions); i++ {
 		free <- struct{}{}
 		all.Go(func() {
-			_ = do(i, asked[i]) // whoever asks keeps the answers
+			_ = do(i, questions[i]) // the caller keeps the errors
 			<-free
 		})
 	}

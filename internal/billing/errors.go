@@ -3,12 +3,12 @@ package billing
 import "errors"
 
 var (
-	// ErrUnknown: the answer was lost; the processor may have done it or not.
+	// ErrUnknown: the answer was lost. The processor may have done it.
 	ErrUnknown = errors.New("the processor's answer was lost")
-	// ErrNotExecuted: refused before anything happened (rate limit, lock); the same
-	// request may be sent again.
+	// ErrNotExecuted: refused before anything happened (rate limit, lock). The same request
+	// may be sent again.
 	ErrNotExecuted = errors.New("the processor is busy")
-	// ErrInvalid: the processor calls the request wrong. A person has to look.
+	// ErrInvalid: the processor refuses the request itself. A person must look.
 	ErrInvalid = errors.New("the processor refused the request as invalid")
 	// ErrRefused: the processor refuses our credentials. The job stops.
 	ErrRefused = errors.New("the processor refused our credentials")
@@ -19,8 +19,8 @@ var (
 )
 
 var (
-	// ErrExists: there is one already.
+	// ErrExists: it exists already.
 	ErrExists = errors.New("exists already")
-	// ErrState: what was asked does not fit the state it is in.
+	// ErrState: the request does not fit the present state.
 	ErrState = errors.New("not possible now")
 )

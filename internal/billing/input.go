@@ -15,11 +15,11 @@ import (
 // DefaultReminderDays is how long before a payment its reminder is sent.
 const DefaultReminderDays = 7
 
-// A NewSubscription is what createSubscription takes. Fields are named in errors as
-// they are in files and in JSON.
+// A NewSubscription is the input of createSubscription. Errors name its fields as files and
+// JSON do.
 type NewSubscription struct {
 	Account      string
-	Email        string // of the account; "" when the account exists already
+	Email        string // of the account; "" for an account that exists
 	ID           string // unique within the account, never used again
 	SKU          string
 	Amount       money.Amount
@@ -105,7 +105,7 @@ func (n *NewSubscription) Problems() (all []*FieldError) {
 // Monthly is the interval of a subscription that names none.
 var Monthly = civil.Interval{N: 1, Unit: civil.Month}
 
-// CheckID returns why the text cannot be an id: it becomes part of a key
+// CheckID returns a FieldError unless the text can be an id. An id is a part of keys
 // (ACC#<account>, SUB#<subscription>#SKU#<sku>) and of the name ACCOUNT/SUBSCRIPTION.
 func CheckID(field, id string) error {
 	switch {
@@ -121,7 +121,7 @@ func CheckID(field, id string) error {
 	return CheckText(field, id, MaxID)
 }
 
-// CheckEmail returns why the text cannot be an address to write to.
+// CheckEmail returns a FieldError unless the text is a single e-mail address.
 func CheckEmail(email string) error {
 	a, err := mail.ParseAddress(email)
 	if err != nil || a.Address != email || len(email) > 254 {
@@ -130,20 +130,21 @@ func CheckEmail(email string) error {
 	return CheckText("email", email, 254)
 }
 
-// FieldError says which field of an input is wrong, and what would be right.
+// FieldError names the wrong field of an input, and its problem.
 type FieldError struct {
 	Field   string // by its name in files and JSON: payment_day
-	Problem string // without any digits of a card number
+	Problem string // masked: without the digits of a card number
 }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
 
-func Invalid(field, reason string) error {
-	return &FieldError{Field: field, Problem: secret.MaskCards(reason)}
+// Invalid returns a FieldError. Card numbers in the problem are masked.
+func Invalid(field, problem string) error {
+	return &FieldError{Field: field, Problem: secret.MaskCards(problem)}
 }
 
-// CheckText returns why the text cannot be stored in the named field, or nil: control
-// characters, invalid UTF-8, more than limit bytes, or a card number.
+// CheckText returns a FieldError unless the text may be stored in the field. It must not have
+// control characters, invalid UTF-8, more than limit bytes, a secret or a card number.
 func CheckText(field, text string, limit int) error {
 	if err := checkPlain(field, text, limit); err != nil {
 		return err
@@ -171,7 +172,7 @@ func cardError(field, masked string) error {
 	return Invalid(field, "looks like a card number ("+masked+"): Duesday never takes one; give the processor's token")
 }
 
-// CheckMethod returns why the text cannot be a payment method's token.
+// CheckMethod returns a FieldError unless the text can be a payment method's token.
 func CheckMethod(token string) error {
 	if token == "" {
 		return Invalid("payment_method", "is missing: want the processor's token, such as pm_card_visa")

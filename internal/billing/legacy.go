@@ -13,28 +13,28 @@ import (
 )
 
 // Other tools write items from the published model, too: without Duesday's own attributes,
-// with numbers where the model has strings, with timestamps of their own making, and with
-// card numbers. What can be read is read here; the first write of a subscription adds what
-// is ours and takes the card numbers out.
+// with numbers for the model's strings, with other forms of timestamps, and with card numbers.
+// This file reads such a legacy item as far as possible. The first write of a subscription
+// adds Duesday's attributes and takes the card numbers out.
 
-// unreadable says which attribute of an item cannot be read, and why.
-type UnreadableError struct {
+// An unreadableError names the attribute of an item that cannot be read.
+type unreadableError struct {
 	attribute, reason string // without any value of the item
-	err               error  // may show it; may be nil
+	err               error  // may show a value; may be nil
 }
 
-func (e *UnreadableError) Error() string {
+func (e *unreadableError) Error() string {
 	if e.err == nil {
 		return e.attribute + " " + e.reason
 	}
 	return e.attribute + " " + e.reason + ": " + e.err.Error()
 }
 
-func (e *UnreadableError) Unwrap() error { return e.err }
+func (e *unreadableError) Unwrap() error { return e.err }
 
-// reasonOf says why an item cannot be read, without any value of it but its key's.
+// UnreadableReason tells why an item cannot be read, without any value of it but its key's.
 func UnreadableReason(err error) string {
-	if e, ok := errors.AsType[*UnreadableError](err); ok {
+	if e, ok := errors.AsType[*unreadableError](err); ok {
 		return e.attribute + " " + e.reason
 	}
 	if e, ok := errors.AsType[*FieldError](err); ok {
@@ -51,8 +51,8 @@ func textOf(v store.Value) string {
 	return v.Str()
 }
 
-// readStamp reads a timestamp of the model, or one that lacks its zone, which is UTC then,
-// or its time; the zero time when it is none.
+// readStamp reads a timestamp that may lack its time, or its zone, which is then UTC. It
+// returns the zero time for another text.
 func readStamp(s string) time.Time {
 	t := ParseStamp(s)
 	for _, layout := range [...]string{"2006-01-02T15:04:05", time.DateTime, time.DateOnly} {
@@ -66,7 +66,7 @@ func readStamp(s string) time.Time {
 	return t
 }
 
-// keepStamp writes the timestamp, or leaves what stands there when nobody could read it.
+// keepStamp writes the timestamp. A zero one, which was unreadable, stays as it is stored.
 func keepStamp(it *store.Item, raw store.Item, name string, t time.Time) {
 	if t.IsZero() {
 		if was, _ := WithoutCards(raw.Get(name)); !was.IsZero() {
@@ -77,11 +77,11 @@ func keepStamp(it *store.Item, raw store.Item, name string, t time.Time) {
 	it.Set(name, store.S(Stamp(t)))
 }
 
-// oldestDate is the oldest date that is believed: a walk goes from day to day.
+// OldestDate is the oldest date accepted from other tools: a walk goes from day to day.
 func OldestDate() civil.Date { return civil.Of(time.Unix(0, 0).UTC()) }
 
-// adopted completes a subscription that Duesday has never written, or says why it cannot be
-// charged as it is: a guess would be somebody's money.
+// readLegacy completes a subscription that Duesday has never written, or returns why it cannot
+// be charged as it is: a guess would be somebody's money.
 func (s *Subscription) readLegacy(t *terms) error {
 	for _, f := range [...]struct{ name, id string }{{"account", s.Account}, {"subscription", s.ID}, {"sku", s.SKU}} {
 		if err := CheckID(f.name, f.id); err != nil {
@@ -91,7 +91,7 @@ func (s *Subscription) readLegacy(t *terms) error {
 	switch s.Status {
 	case Active, Paused, PastDue, ParkedState, CanceledSub, Completed:
 	default:
-		return &UnreadableError{schema.Status, fmt.Sprintf("is none that Duesday knows: want no such attribute, or %s, %s, %s or %s",
+		return &unreadableError{schema.Status, fmt.Sprintf("is none that Duesday knows: want no such attribute, or %s, %s, %s or %s",
 			Active, Paused, CanceledSub, Completed), nil}
 	}
 	for _, d := range [...]struct {
@@ -99,15 +99,15 @@ func (s *Subscription) readLegacy(t *terms) error {
 		date civil.Date
 	}{{schema.NextPaymentDate, s.NextPayment}, {schema.NextReminderDate, s.NextReminder}} {
 		if !d.date.IsZero() && d.date.Before(OldestDate()) {
-			return &UnreadableError{d.name, "is before " + OldestDate().String(), nil}
+			return &unreadableError{d.name, "is before " + OldestDate().String(), nil}
 		}
 	}
 	if secret.HasCardNumber(t.amount) {
-		return &UnreadableError{schema.PaymentAmount, "looks like a card number", nil}
+		return &unreadableError{schema.PaymentAmount, "looks like a card number", nil}
 	}
 	if s.TimeZone != "" {
 		if _, err := civil.Zone(s.TimeZone); err != nil {
-			return &UnreadableError{schema.TimeZone, "is no IANA name", err}
+			return &unreadableError{schema.TimeZone, "is no IANA name", err}
 		}
 	}
 	if secret.HasCardInMethod(s.Method) {
@@ -124,35 +124,35 @@ func (s *Subscription) readLegacy(t *terms) error {
 		return nil
 	}
 	if _, err := s.Due(); err != nil {
-		return &UnreadableError{schema.NextPaymentDate, "is not on the " + schema.PaymentDay, err}
+		return &unreadableError{schema.NextPaymentDate, "is not on the " + schema.PaymentDay, err}
 	}
 	return nil
 }
 
-// offAgenda reads a subscription without a NextPaymentDate: whoever took it off the agenda
-// meant that it is not charged. It is paused, so that a person may resume it, from the
-// first payment day after the last payment.
+// offAgenda reads a subscription without a NextPaymentDate: its tool does not want it charged.
+// It is read as paused. A person may resume it, from the first payment day after the last
+// payment.
 func (s *Subscription) offAgenda() error {
 	last := s.LastPayment
 	if last.Before(s.Created) {
 		last = s.Created
 	}
 	if last.IsZero() {
-		return &UnreadableError{schema.NextPaymentDate, fmt.Sprintf("is missing, and so are %s and %s", schema.LastPaymentDate, schema.CreatedDate), nil}
+		return &unreadableError{schema.NextPaymentDate, fmt.Sprintf("is missing, and so are %s and %s", schema.LastPaymentDate, schema.CreatedDate), nil}
 	}
 	var err error
 	if s.Anchor, err = civil.FirstOnOrAfter(civil.Of(last).AddDays(1), s.PaymentDay, s.Interval); err != nil {
-		return &UnreadableError{schema.PaymentDay, "is no payment day", err}
+		return &unreadableError{schema.PaymentDay, "is no payment day", err}
 	}
 	s.Status = Paused
 	return nil
 }
 
-// isCardName reports the model's member for a card number.
+// isCardName reports whether the name is that of the model's member for a card number.
 func isCardName(name string) bool { return strings.EqualFold(name, schema.DefaultCard) }
 
 // WithoutCards returns the value without its card numbers and without the model's default-card,
-// and how many there were. It is the zero Value when it is one itself.
+// and their number. A value that is itself a card number becomes the zero Value.
 func WithoutCards(v store.Value) (store.Value, int) {
 	found := 0
 	switch v.Kind() {
@@ -189,7 +189,7 @@ func WithoutCards(v store.Value) (store.Value, int) {
 	return v, 0
 }
 
-// keep copies the attributes that are not ours, but never a card number.
+// keep copies the attributes of other tools, but no card number.
 func keep(it *store.Item, raw store.Item, ours func(string) bool) {
 	for _, a := range raw {
 		if ours(a.Name) || isCardName(a.Name) || secret.HasCardNumber(a.Name) {
@@ -201,7 +201,7 @@ func keep(it *store.Item, raw store.Item, ours func(string) bool) {
 	}
 }
 
-// ours reports whether Duesday has written the subscription before.
+// Ours reports whether Duesday has written the subscription before.
 func (s *Subscription) Ours() bool {
 	_, ours := s.Raw.Get(schema.Version).Int64()
 	return ours

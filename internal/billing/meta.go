@@ -11,29 +11,33 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Meta is what a store says about itself.
+// Meta is the store's item about itself.
 type Meta struct {
 	Installation string // random, made once; part of every idempotency key
 	Charging     bool
 	Reason       string // why charging is off
 	Created      time.Time
 	Shards       int    // partitions of an index per date
-	Moved        string // where the store has been moved to; "" when it is the live one
-	Processor    string // whose money it moves, as Identified tells; "" before one that tells was used
+	Moved        string // the place of the live store; "": this one is it
+	Processor    string // the Identity of the processor in use; "": none has told it yet
 }
 
-// format is the version of the items' layout. A store written by a newer Duesday is
-// refused, since its items may mean what this one does not know.
+// FormatVersion is the version of the items' layout. A store of a newer one is refused: its
+// items may mean other things.
 const FormatVersion = 1
 
-// ErrNoStore: the table is no store of Duesday's, or not one any more. It is
-// store.ErrMissing, too.
+// ErrNoStore: the table is no store of Duesday's, or not one any more. It is also
+// store.ErrMissing.
 var ErrNoStore = fmt.Errorf("this is no store of Duesday's (%w)", store.ErrMissing)
 
-// metaItem is the key of the store's item about itself.
+// ErrMoved: the store, or the subscription, has been copied to another store, which charges
+// from now on.
+var ErrMoved = errors.New("moved to another store")
+
+// MetaKey is the key of the store's item about itself.
 var MetaKey = store.Key{PK: MetaPK, SK: MetaPK}
 
-// anything reports whether there is an item.
+// AnyItem reports whether there is an item.
 func AnyItem(items iter.Seq2[store.Item, error]) (there bool, err error) {
 	for _, err := range items {
 		return err == nil, err
@@ -41,12 +45,16 @@ func AnyItem(items iter.Seq2[store.Item, error]) (there bool, err error) {
 	return false, nil
 }
 
-// Meta returns what the store says about itself now.
+// Meta reads the store's item about itself.
 func (e *Records) Meta(ctx context.Context) (Meta, error) {
 	it, err := e.Store.Get(ctx, e.Table, MetaKey)
 	if err != nil {
 		return Meta{}, err
 	}
+	return decodeMeta(it)
+}
+
+func decodeMeta(it store.Item) (Meta, error) {
 	if f := it.Int(schema.Format); f > FormatVersion {
 		return Meta{}, fmt.Errorf("%w: this store has format %d, this Duesday knows up to %d: use a newer one", store.ErrFormat, f, FormatVersion)
 	}
@@ -55,8 +63,8 @@ func (e *Records) Meta(ctx context.Context) (Meta, error) {
 		Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved), Processor: it.Str(schema.Processor)}, nil
 }
 
-// live refuses a store that has been moved elsewhere since it was opened, where others can
-// have done that: what is written now would be in no store that anybody looks at.
+// Live returns ErrMoved if another process has moved the store since it was opened: nobody
+// reads writes to it any more.
 func (e *Records) Live(ctx context.Context) error {
 	if !e.Shared {
 		return nil
@@ -67,7 +75,3 @@ func (e *Records) Live(ctx context.Context) error {
 	}
 	return err
 }
-
-// ErrMoved: the store, or the subscription, has been copied to another store, which charges
-// from now on.
-var ErrMoved = errors.New("moved to another store")

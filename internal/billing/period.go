@@ -10,11 +10,11 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An OpenPeriod is the period that is being charged: what was frozen when its intent
-// was bound, and how far it has come. It lives on the subscription's item.
+// An OpenPeriod is the period that is being charged. Its terms are frozen when its intent is
+// bound. It is stored in the subscription's item.
 type OpenPeriod struct {
 	Period     int
-	Generation int // of the intent: another one follows an intent that was cancelled
+	Generation int // of the intent: after a cancelled intent comes the next generation
 	Ref        string
 	Retired    []string // cancelled intents of this period
 	Amount     money.Amount
@@ -25,11 +25,11 @@ type OpenPeriod struct {
 	Base       string     // Intent.Latest before that attempt: another Latest means that it ran
 	First      civil.Date // of the first decline; zero before it
 	Retry      civil.Date // not before; zero: now
-	Asked      civil.Date // when the customer was asked to authenticate the attempt; zero: they were not
+	Asked      civil.Date // when the customer was asked to authenticate the attempt; zero: not asked
 	State      State      // Processing or RequiresAction while it waits, failing while it ends, else ""
 	Opened     time.Time
-	Attempts   []Attempt // that were declined
-	Overtaken  bool      // the attempt was set while one before it may have been under way
+	Attempts   []Attempt // the declined ones
+	Overtaken  bool      // the attempt was set while an earlier one may have been under way
 }
 
 // An Attempt is one declined attempt.
@@ -41,38 +41,23 @@ type Attempt struct {
 }
 
 func (o *OpenPeriod) item() store.Item {
-	it := make(store.Item, 0, 16)
-	set := func(name, text string) {
-		if text != "" {
-			it.Set(name, store.S(text))
-		}
-	}
-	set(schema.Amount, o.Amount.Decimal())
-	if o.Attempt != 1 {
-		it.Set(schema.Attempt, store.Int(int64(o.Attempt)))
-	}
+	it := item{make(store.Item, 0, 16)}
+	it.text(schema.Amount, o.Amount.Decimal())
+	it.count(schema.Attempt, o.Attempt, 1)
 	if len(o.Attempts) > 0 {
 		it.Set(schema.Attempts, attemptList(o.Attempts))
 	}
-	set(schema.Base, o.Base)
-	set(schema.CreatedDate, Stamp(o.Opened))
-	set(schema.Currency, o.Amount.Currency().Code())
-	set(schema.DueDate, o.Due.String())
-	if !o.First.IsZero() {
-		set(schema.FirstDecline, o.First.String())
-	}
-	if o.Overtaken {
-		it.Set(schema.Overtaken, store.Bool(true))
-	}
-	if !o.Asked.IsZero() {
-		set(schema.AskedDate, o.Asked.String())
-	}
-	if o.Generation != 0 {
-		it.Set(schema.Generation, store.Int(int64(o.Generation)))
-	}
-	set(schema.Method, o.Method)
+	it.text(schema.Base, o.Base)
+	it.text(schema.CreatedDate, Stamp(o.Opened))
+	it.text(schema.Currency, o.Amount.Currency().Code())
+	it.text(schema.DueDate, o.Due.String())
+	it.date(schema.FirstDecline, o.First)
+	it.flag(schema.Overtaken, o.Overtaken)
+	it.date(schema.AskedDate, o.Asked)
+	it.count(schema.Generation, o.Generation, 0)
+	it.text(schema.Method, o.Method)
 	it.Set(schema.Period, store.Int(int64(o.Period)))
-	set(schema.Ref, o.Ref)
+	it.text(schema.Ref, o.Ref)
 	if len(o.Retired) > 0 {
 		refs := make([]store.Value, len(o.Retired))
 		for i, r := range o.Retired {
@@ -80,12 +65,10 @@ func (o *OpenPeriod) item() store.Item {
 		}
 		it.Set(schema.RetiredRefs, store.L(refs...))
 	}
-	if !o.Retry.IsZero() {
-		set(schema.RetryDate, o.Retry.String())
-	}
-	set(schema.State, string(o.State))
+	it.date(schema.RetryDate, o.Retry)
+	it.text(schema.State, string(o.State))
 	o.Payer.set(&it)
-	return it
+	return it.Item
 }
 
 func decodeOpen(it store.Item) (*OpenPeriod, error) {
@@ -135,7 +118,7 @@ func decodeAttempts(v store.Value) []Attempt {
 	return attempts
 }
 
-// An Ending says how a period ended that did not end paid.
+// An Ending tells how a period ended, if not paid.
 type Ending string
 
 // The endings. A parked period has not ended yet: a person ends it.
@@ -146,8 +129,8 @@ const (
 	EndParked  Ending = "parked"
 )
 
-// An EndedPeriod is the record PER#… of a period that did not end paid, written in the
-// commit that ends it.
+// An EndedPeriod is the record PER#… of a period that did not end paid. The commit that ends
+// the period writes it.
 type EndedPeriod struct {
 	Name
 	Period   int
@@ -160,11 +143,9 @@ type EndedPeriod struct {
 	Attempts []Attempt
 }
 
+// Write returns the put of the record.
 func (p *EndedPeriod) Write(table string) store.Write {
-	key := PeriodKey(p.Name, p.Period)
-	it := store.NewItem(
-		store.Attribute{Name: schema.PK, Value: store.S(key.PK)},
-		store.Attribute{Name: schema.SK, Value: store.S(key.SK)},
+	it := itemAt(PeriodKey(p.Name, p.Period),
 		store.Attribute{Name: schema.Amount, Value: store.S(p.Amount.Decimal())},
 		store.Attribute{Name: schema.Currency, Value: store.S(p.Amount.Currency().Code())},
 		store.Attribute{Name: schema.DueDate, Value: store.S(p.Due.String())},
@@ -174,13 +155,11 @@ func (p *EndedPeriod) Write(table string) store.Write {
 		store.Attribute{Name: schema.SKU, Value: store.S(p.SKU)},
 		store.Attribute{Name: schema.Status, Value: store.S(string(p.Ending))},
 		store.Attribute{Name: schema.Subscription, Value: store.S(p.ID)})
-	if p.Ref != "" {
-		it.Set(schema.Ref, store.S(p.Ref))
-	}
+	it.text(schema.Ref, p.Ref)
 	if len(p.Attempts) > 0 {
 		it.Set(schema.Attempts, attemptList(p.Attempts))
 	}
-	return store.Put(table, it)
+	return store.Put(table, it.Item)
 }
 
 func DecodePeriod(it store.Item) (*EndedPeriod, error) {

@@ -12,8 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A DueRow is what an index shows of a subscription: a hint, which the base item confirms
-// or not.
+// A DueRow is a row of an index. It is a hint: the base item decides.
 type DueRow struct {
 	Name
 	Email        string
@@ -39,31 +38,26 @@ func (e *Records) GetDuePaymentsByDate(ctx context.Context, d civil.Date) iter.S
 func (e *Records) dueRows(ctx context.Context, index string, d civil.Date) iter.Seq2[DueRow, error] {
 	return func(yield func(DueRow, error) bool) {
 		for it, err := range e.Indexed(ctx, index, d) {
-			if err != nil {
-				yield(DueRow{}, err)
-				return
-			}
-			n, ok := NameOf(store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)})
-			if !ok {
+			n, ok := NameOf(KeyOf(it))
+			if err == nil && !ok {
 				continue
 			}
 			row := DueRow{Name: n, Email: secret.MaskCards(it.Str(schema.Email)), PaymentDay: it.Str(schema.PaymentDay),
 				NextPayment: IndexDate(it.Str(schema.NextPaymentDate)), NextReminder: IndexDate(it.Str(schema.NextReminderDate))}
-			if details := it.Get(schema.PaymentDetails).Map(); index == schema.PaymentIndex {
+			if details := it.Get(schema.PaymentDetails).Map(); err == nil && index == schema.PaymentIndex {
 				row.Method = secret.MaskMethod(details.Str(schema.PaymentMethod))
 				if row.Amount, err = decodeAmount(it.Str(schema.PaymentAmount), details.Str(schema.Currency)); err != nil {
-					yield(DueRow{}, fmt.Errorf("subscription %s: %w", n, err))
-					return
+					err = fmt.Errorf("subscription %s: %w", n, err)
 				}
 			}
-			if !yield(row, nil) {
+			if !yield(row, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-// indexed yields the rows that an index has on the date, shard by shard.
+// Indexed yields the rows of an index on the date, shard by shard.
 func (e *Records) Indexed(ctx context.Context, index string, d civil.Date) iter.Seq2[store.Item, error] {
 	return func(yield func(store.Item, error) bool) {
 		for partition := range e.Partitions(d) {
@@ -88,18 +82,31 @@ func (e *Records) GetReceiptsByAccount(ctx context.Context, account string) iter
 	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(account), Prefix: RecPrefix}, DecodeReceipt)
 }
 
-// GetEndedPeriods yields the periods of the subscription that did not end paid, oldest
-// first, the parked one among them.
+// GetEndedPeriods yields the subscription's periods that did not end paid, oldest first. A
+// parked one is among them.
 func (e *Records) GetEndedPeriods(ctx context.Context, n Name) iter.Seq2[*EndedPeriod, error] {
 	prefix := PerPrefix + n.ID + "#SKU#" + n.SKU + "#"
 	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(n.Account), Prefix: prefix}, DecodePeriod)
 }
 
 func decoded[T any](e *Records, ctx context.Context, q store.Query, decode func(store.Item) (*T, error)) iter.Seq2[*T, error] {
+	return decodeEach(e.Store.Query(ctx, q), func(store.Item) bool { return true }, decode)
+}
+
+// scanned yields the items of one kind in the whole table.
+func scanned[T any](e *Records, ctx context.Context, is func(store.Item) bool, decode func(store.Item) (*T, error)) iter.Seq2[*T, error] {
+	return decodeEach(e.Store.Scan(ctx, store.Scan{Table: e.Table}), is, decode)
+}
+
+// decodeEach ends with the first error.
+func decodeEach[T any](items iter.Seq2[store.Item, error], is func(store.Item) bool, decode func(store.Item) (*T, error)) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		for it, err := range e.Store.Query(ctx, q) {
+		for it, err := range items {
 			var v *T
 			if err == nil {
+				if !is(it) {
+					continue
+				}
 				v, err = decode(it)
 			}
 			if !yield(v, err) || err != nil {
@@ -130,21 +137,4 @@ func (e *Records) Subscriptions(ctx context.Context) iter.Seq2[*Subscription, er
 // Receipts yields all receipts that have not expired. It scans.
 func (e *Records) Receipts(ctx context.Context) iter.Seq2[*Receipt, error] {
 	return scanned(e, ctx, isReceipt, DecodeReceipt)
-}
-
-func scanned[T any](e *Records, ctx context.Context, is func(store.Item) bool, decode func(store.Item) (*T, error)) iter.Seq2[*T, error] {
-	return func(yield func(*T, error) bool) {
-		for it, err := range e.Store.Scan(ctx, store.Scan{Table: e.Table}) {
-			var v *T
-			if err == nil {
-				if !is(it) {
-					continue
-				}
-				v, err = decode(it)
-			}
-			if !yield(v, err) || err != nil {
-				return
-			}
-		}
-	}
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A ReceiptKind says where a payment was taken.
+// A ReceiptKind tells where a payment was taken.
 type ReceiptKind string
 
 // The kinds of receipts.
 const (
 	Charged  ReceiptKind = "charge"   // by the processor, through Duesday
-	External ReceiptKind = "external" // outside, recorded by a person
+	External ReceiptKind = "external" // a manual payment, recorded by a person
 	Imported ReceiptKind = "imported" // came with the data
 )
 
-// A Receipt is the record of one payment. It is never changed but for the copy of the
-// e-mail address, expires by its TTL, and is never read to decide whether to charge.
+// A Receipt is the record of one payment. It never changes, except for the copy of the e-mail
+// address, and expires by its TTL. No decision to charge reads it.
 type Receipt struct {
 	Name
 	Email     string
@@ -30,45 +30,40 @@ type Receipt struct {
 	Due       civil.Date
 	Processed time.Time
 	Amount    money.Amount
-	Charge    string    // the processor's reference; a person's note for an external payment
+	Charge    string    // the processor's reference; the note of a manual payment
 	Expires   time.Time // zero: never
 
 	Raw store.Item
 }
 
+// Item returns the item to be stored. An imported receipt keeps its key.
 func (r *Receipt) Item() store.Item {
 	key := receiptKey(r.Name, r.Processed, r.Period)
 	if r.Kind == Imported && r.Raw != nil {
 		key.SK = r.Raw.Str(schema.SK)
 	}
-	it := make(store.Item, 0, 16)
-	set := func(name, text string) {
-		if text != "" {
-			it.Set(name, store.S(text))
-		}
-	}
-	set(schema.Charge, r.Charge)
-	set(schema.Currency, r.Amount.Currency().Code())
-	if !r.Due.IsZero() {
-		set(schema.DueDate, r.Due.String())
-	}
-	set(schema.Email, r.Email)
+	it := item{make(store.Item, 0, 16)}
+	it.text(schema.Charge, r.Charge)
+	it.text(schema.Currency, r.Amount.Currency().Code())
+	it.date(schema.DueDate, r.Due)
+	it.text(schema.Email, r.Email)
 	if r.Kind != Charged {
-		set(schema.Kind, string(r.Kind))
+		it.text(schema.Kind, string(r.Kind))
 	}
-	set(schema.PK, key.PK)
+	it.text(schema.PK, key.PK)
 	it.Set(schema.Period, store.Int(int64(r.Period)))
-	set(schema.ProcessedAmount, r.Amount.Decimal())
-	set(schema.ProcessedDate, Stamp(r.Processed))
-	set(schema.SK, key.SK)
-	set(schema.SKU, r.SKU)
-	set(schema.Subscription, r.ID)
+	it.text(schema.ProcessedAmount, r.Amount.Decimal())
+	it.text(schema.ProcessedDate, Stamp(r.Processed))
+	it.text(schema.SK, key.SK)
+	it.text(schema.SKU, r.SKU)
+	it.text(schema.Subscription, r.ID)
 	if !r.Expires.IsZero() {
 		it.Set(schema.TTL, store.Int(r.Expires.Unix()))
 	}
-	return it
+	return it.Item
 }
 
+// DecodeReceipt reads the item, also a legacy one: it is then Imported.
 func DecodeReceipt(it store.Item) (*Receipt, error) {
 	r := &Receipt{Name: Name{Account: AccountOf(it.Str(schema.PK)), ID: it.Str(schema.Subscription), SKU: it.Str(schema.SKU)},
 		Email: it.Str(schema.Email), Kind: ReceiptKind(it.Str(schema.Kind)), Period: int(it.Int(schema.Period)),
@@ -85,17 +80,17 @@ func DecodeReceipt(it store.Item) (*Receipt, error) {
 	}
 	var err error
 	if r.Amount, err = decodeAmount(textOf(it.Get(schema.ProcessedAmount)), it.Str(schema.Currency)); err != nil {
-		return nil, &UnreadableError{schema.ProcessedAmount, "is no amount in the receipt's currency", err}
+		return nil, &unreadableError{schema.ProcessedAmount, "is no amount in the receipt's currency", err}
 	}
 	if text := it.Str(schema.DueDate); text != "" {
 		if r.Due, err = civil.Parse(text); err != nil {
-			return nil, &UnreadableError{schema.DueDate, "is no date", err}
+			return nil, &unreadableError{schema.DueDate, "is no date", err}
 		}
 	}
 	return r, nil
 }
 
-// readKey takes what the attributes do not say from the model's key, REC#<processed>#SKU#<sku>.
+// readKey takes missing attributes from the model's key, REC#<processed>#SKU#<sku>.
 func (r *Receipt) readKey(sk string) {
 	processed, rest, _ := strings.Cut(strings.TrimPrefix(sk, RecPrefix), "#")
 	if r.Processed.IsZero() {

@@ -12,8 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Records are billing's items in a store: what all that works on them reads and writes them
-// by. They decide nothing.
+// Records reads and writes billing's items in a store. It decides nothing about payments.
 type Records struct {
 	Store  store.Store
 	Tables schema.Tables
@@ -36,7 +35,7 @@ func NewRecords(s store.Store, t schema.Tables, now func() time.Time, log *slog.
 // Today returns the clock's day in UTC.
 func (e *Records) Today() civil.Date { return civil.Of(e.Now()) }
 
-// load returns the subscription as it stands, or store.ErrNotFound.
+// Load returns the subscription as it stands, store.ErrNotFound or ErrMoved.
 func (e *Records) Load(ctx context.Context, n Name) (*Subscription, error) {
 	it, err := e.Store.Get(ctx, e.Table, n.Key())
 	if err != nil {
@@ -52,20 +51,20 @@ func (e *Records) Load(ctx context.Context, n Name) (*Subscription, error) {
 	return s, nil
 }
 
-// illegible is the error of an item that is there and cannot be read: another tool has written
-// it. Asking again changes nothing, and it concerns nobody else.
+// An IllegibleError tells of an item that cannot be read, because another tool has written it.
+// Asking again changes nothing; other items are not affected.
 type IllegibleError struct{ Err error }
 
 func (e *IllegibleError) Error() string { return e.Err.Error() }
 func (e *IllegibleError) Unwrap() error { return e.Err }
 
-// put commits the subscription if it is still as it was read, together with the other
-// writes. After an error s must be read again.
+// Put commits the subscription if it is still as it was read, together with the other
+// writes. After an error the caller must read it again.
 func (e *Records) Put(ctx context.Context, s *Subscription, others ...store.Write) error {
 	s.Shards = e.Opened.Shards
 	w := s.write(e.Table)
 	err := e.Store.Commit(ctx, append([]store.Write{w}, others...)...)
-	if errors.Is(err, store.ErrUnknown) { // all or nothing: what stands there tells which
+	if errors.Is(err, store.ErrUnknown) { // all or nothing: the item tells which
 		if now, lerr := e.Load(ctx, s.Name); lerr == nil && now.Raw.Equal(w.Item) {
 			err = nil
 		}

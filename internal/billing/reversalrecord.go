@@ -155,10 +155,7 @@ func (r *ReversalRecord) unfinishedKey() store.Key {
 }
 
 func (r *ReversalRecord) item() store.Item {
-	key := r.Key()
-	it := store.NewItem(
-		store.Attribute{Name: schema.PK, Value: store.S(key.PK)},
-		store.Attribute{Name: schema.SK, Value: store.S(key.SK)},
+	it := itemAt(r.Key(), append(r.changing(),
 		store.Attribute{Name: schema.Amount, Value: store.S(r.Amount.Decimal())},
 		store.Attribute{Name: schema.Charge, Value: store.S(r.Charge)},
 		store.Attribute{Name: schema.CreatedDate, Value: store.S(Stamp(r.Created))},
@@ -166,36 +163,24 @@ func (r *ReversalRecord) item() store.Item {
 		store.Attribute{Name: schema.Kind, Value: store.S(string(r.Kind))},
 		store.Attribute{Name: schema.Period, Value: store.Int(int64(r.Period))},
 		store.Attribute{Name: schema.SKU, Value: store.S(r.SKU)},
-		store.Attribute{Name: schema.Subscription, Value: store.S(r.ID)})
-	if r.Generation != 0 {
-		it.Set(schema.Generation, store.Int(int64(r.Generation)))
-	}
+		store.Attribute{Name: schema.Subscription, Value: store.S(r.ID)})...)
+	it.count(schema.Generation, r.Generation, 0)
 	if r.AskedHere() {
-		it.Set(schema.Request, store.S(r.ReversalID))
+		it.text(schema.Request, r.ReversalID)
 	}
-	for _, a := range r.changing() {
-		it.Set(a.Name, a.Value)
-	}
-	return it
+	return it.Item
 }
 
 // changing are the attributes that change with the record's state.
-func (r *ReversalRecord) changing() []store.Attribute {
-	list := []store.Attribute{{Name: schema.State, Value: store.S(string(r.State))}}
-	for _, f := range [...]struct{ name, text string }{{schema.Reason, r.Reason}, {schema.LastError, r.Refusal}, {schema.Refund, r.Ref}} {
-		if f.text != "" {
-			list = append(list, store.Attribute{Name: f.name, Value: store.S(f.text)})
-		}
-	}
-	for _, f := range [...]struct {
-		name string
-		at   time.Time
-	}{{schema.ProcessedDate, r.Processed}, {schema.EndedDate, r.Ended}} {
-		if !f.at.IsZero() {
-			list = append(list, store.Attribute{Name: f.name, Value: store.S(Stamp(f.at))})
-		}
-	}
-	return list
+func (r *ReversalRecord) changing() store.Item {
+	var it item
+	it.text(schema.State, string(r.State))
+	it.text(schema.Reason, r.Reason)
+	it.text(schema.LastError, r.Refusal)
+	it.text(schema.Refund, r.Ref)
+	it.stamp(schema.ProcessedDate, r.Processed)
+	it.stamp(schema.EndedDate, r.Ended)
+	return it.Item
 }
 
 // Writes returns the writes that bring the record from was to r. If was is nil, r is new: the
@@ -212,17 +197,14 @@ func (r *ReversalRecord) Writes(table string, was *ReversalRecord, a *Account) [
 		writes = append(writes, a.BumpVersion(table))
 	}
 	if r.State == ReversalRequested {
-		key := r.unfinishedKey()
-		writes = append(writes, store.Put(table, store.NewItem(
-			store.Attribute{Name: schema.PK, Value: store.S(key.PK)},
-			store.Attribute{Name: schema.SK, Value: store.S(key.SK)})))
+		writes = append(writes, store.Put(table, itemAt(r.unfinishedKey()).Item))
 	}
 	return writes
 }
 
 // change returns the writes that hold while the record's state and reference are those of was.
 func (r *ReversalRecord) change(table string, was *ReversalRecord) []store.Write {
-	set := store.NewItem(r.changing()...)
+	set := r.changing()
 	var remove []string
 	for _, a := range was.changing() {
 		if !set.Has(a.Name) {
@@ -248,14 +230,14 @@ func DecodeReversal(it store.Item) (*ReversalRecord, error) {
 		Ref: it.Str(schema.Refund), Created: ParseStamp(it.Str(schema.CreatedDate)), Processed: ParseStamp(it.Str(schema.ProcessedDate)),
 		Ended: ParseStamp(it.Str(schema.EndedDate))}
 	if r.Key() != KeyOf(it) {
-		return nil, &UnreadableError{schema.SK, "does not go with CreatedDate", nil}
+		return nil, &unreadableError{schema.SK, "does not go with CreatedDate", nil}
 	}
 	if r.State != ReversalRequested && r.State != ReversalInquiry && r.State != ReversalPending && !r.State.final() {
-		return nil, &UnreadableError{schema.State, "is none of a refund's or dispute's", nil}
+		return nil, &unreadableError{schema.State, "is none of a refund's or dispute's", nil}
 	}
 	var err error
 	if r.Amount, err = decodeAmount(it.Str(schema.Amount), it.Str(schema.Currency)); err != nil {
-		return nil, &UnreadableError{schema.Amount, "is no amount in the record's currency", err}
+		return nil, &unreadableError{schema.Amount, "is no amount in the record's currency", err}
 	}
 	return r, nil
 }
@@ -276,7 +258,7 @@ func (e *Records) ReversalRecords(ctx context.Context) iter.Seq2[*ReversalRecord
 // IllegibleError.
 func (e *Records) ReversalsOf(ctx context.Context, account string) (list []*ReversalRecord, err error) {
 	for r, err := range e.GetReversalsByAccount(ctx, account) {
-		if _, bad := errors.AsType[*UnreadableError](err); bad {
+		if _, bad := errors.AsType[*unreadableError](err); bad {
 			err = &IllegibleError{Err: err}
 		}
 		if err != nil {

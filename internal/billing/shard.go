@@ -11,8 +11,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A date is a partition of an index, and DynamoDB takes about a thousand writes a second
-// into one: so a store has a number of shards per date, set when it is made. One shard is
+// A date is a partition of an index, and DynamoDB takes about a thousand writes a second into
+// one. Therefore a store has a number of shards per date, set when it is made. One shard is
 // exactly the published model's "2023-06-28"; more append the shard: "2023-06-28#07".
 
 // MaxShards is the largest number of shards per date: two digits.
@@ -20,8 +20,8 @@ const MaxShards = 100
 
 const shardMark = "#"
 
-// placed returns the date as the attribute that an index has as its partition key. The
-// shard is a hash of the name: a subscription stays in its shard for good.
+// placed returns the date as an index's partition key. The shard is a hash of the name: a
+// subscription stays in its shard for good.
 func placed(d civil.Date, n Name, shards int) string {
 	if shards <= 1 {
 		return d.String()
@@ -31,15 +31,14 @@ func placed(d civil.Date, n Name, shards int) string {
 	return fmt.Sprintf("%s%s%02d", d, shardMark, h.Sum32()%uint32(shards))
 }
 
-// dateOf returns the date of an attribute that placed has written, or anybody else who
-// wrote the bare date.
+// IndexDate returns the date of a partition key, with or without a shard.
 func IndexDate(text string) string {
 	d, _, _ := strings.Cut(text, shardMark)
 	return d
 }
 
-// partitions yields the partitions of an index in which the rows of the date are: the bare
-// date always, as other tools write it.
+// Partitions yields the partitions of an index that may have rows of the date. The bare date
+// is always one of them: other tools write it.
 func (e *Records) Partitions(d civil.Date) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if !yield(d.String()) || e.Opened.Shards <= 1 {
@@ -53,7 +52,7 @@ func (e *Records) Partitions(d civil.Date) iter.Seq[string] {
 	}
 }
 
-// walks reports whether a job looks at the partition that the attribute puts its item in.
+// Walks reports whether the jobs look at an index partition, or its attribute is absent.
 func (e *Records) Walks(attribute string) bool {
 	d, err := civil.Parse(IndexDate(attribute))
 	if err != nil {
@@ -67,9 +66,9 @@ func (e *Records) Walks(attribute string) bool {
 	return false
 }
 
-// Reshard returns a subscription's item as a store with that many shards per date has it;
-// other items as they are.
-func Reshard(it store.Item, shards int) store.Item {
+// reshard returns a subscription's item as a store with that many shards per date has it. Other
+// items stay as they are.
+func reshard(it store.Item, shards int) store.Item {
 	n, ok := NameOf(KeyOf(it))
 	if !ok {
 		return it

@@ -11,22 +11,22 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Status says whether a subscription is charged.
+// A Status tells whether a subscription is charged.
 type Status string
 
-// The statuses. Only an active subscription has new periods opened; a period that is
-// open is brought to its end in any of them.
+// The statuses. New periods are opened for an active subscription only. An open period is
+// brought to its end in all of them.
 const (
 	Active      Status = "active"
 	Paused      Status = "paused"
-	PastDue     Status = "past_due"  // a period failed: waits for a new method or a resume
-	ParkedState Status = "parked"    // waits for a person: charge or skip
+	PastDue     Status = "past_due"  // a period failed; it waits for a new method or a resume
+	ParkedState Status = "parked"    // a person must decide: charge or skip
 	CanceledSub Status = "canceled"  // final
 	Completed   Status = "completed" // all installments paid; final
 )
 
-// A Request is what a person has asked for while a period is open. It is committed
-// before the intent is cancelled and done when the period has ended.
+// A Request is a person's request while a period is open. It is committed before the intent
+// is cancelled, and carried out when the period has ended.
 type Request string
 
 // The requests.
@@ -46,33 +46,33 @@ type Subscription struct {
 	Method       string
 	Address      string
 	Interval     civil.Interval
-	Anchor       civil.Date // the due date of period AnchorPeriod
+	Anchor       civil.Date // due date of period AnchorPeriod
 	AnchorPeriod int
 	TimeZone     string
 	ReminderDays int
 	Created      time.Time
 	LastPayment  time.Time  // Created until the first payment
 	LastReminder time.Time  // Created until the first reminder
-	NextPayment  civil.Date // the day the payment job looks at it again; zero: never
+	NextPayment  civil.Date // the day of the payment job's next look; zero: never
 	NextReminder civil.Date // zero: none until the next payment is settled
 	Status       Status
 	Period       int // the period to be paid next, from 0
 	Installments int // 0: no end
 	Paid         int
-	LastCharge   string // reference of the charge that was settled last
+	LastCharge   string // reference of the last settled charge
 	Requested    Request
 	CancelAtEnd  bool
 	PausedOn     civil.Date
 	Parked       string // why it is parked
 	Open         *OpenPeriod
-	Version      int64 // of the item: each commit adds one
+	Version      int64 // of the item; each commit adds one
 
-	Raw    store.Item // as read: attributes that are not ours are kept
-	Shards int        // per date, of the store that it is written to
-	Moved  bool       // it has been copied to another store, which charges it from now on
+	Raw    store.Item // as read; holds the attributes of other tools
+	Shards int        // per date, of the store
+	Moved  bool       // another store has a copy and charges it from now on
 }
 
-// Schedule returns how due dates follow from the anchor.
+// Schedule returns the due dates that follow from the anchor.
 func (s *Subscription) Schedule() civil.Schedule {
 	return civil.Schedule{Anchor: s.Anchor, From: s.AnchorPeriod, Day: s.PaymentDay, Interval: s.Interval}
 }
@@ -85,7 +85,7 @@ func (s *Subscription) Due() (civil.Date, error) {
 	return s.Schedule().Due(s.Period)
 }
 
-// today is the business day, or the clock's day in the subscription's time zone.
+// Today returns the business day, or if that is zero the clock's day in the subscription's time zone.
 func (s *Subscription) Today(day civil.Date, now time.Time) civil.Date {
 	if !day.IsZero() {
 		return day
@@ -93,6 +93,7 @@ func (s *Subscription) Today(day civil.Date, now time.Time) civil.Date {
 	return TodayIn(s.TimeZone, now)
 }
 
+// TodayIn returns the day in the time zone; an unknown zone is read as UTC.
 func TodayIn(zone string, now time.Time) civil.Date {
 	if zone != "" && zone != "UTC" {
 		if loc, err := civil.Zone(zone); err == nil {
@@ -102,18 +103,17 @@ func TodayIn(zone string, now time.Time) civil.Date {
 	return civil.Of(now.UTC())
 }
 
-// decodeSubscription reads an item, also one written by other tools from the published
-// model: what is absent has its default.
+// DecodeSubscription reads an item, also a legacy one. An absent attribute has its default.
 func DecodeSubscription(it store.Item) (*Subscription, error) {
-	key := store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)}
+	key := KeyOf(it)
 	name, ok := NameOf(key)
 	if !ok {
 		return nil, fmt.Errorf("item %s/%s is no subscription", key.PK, key.SK)
 	}
 	s := &Subscription{Name: name, Raw: it, ReminderDays: DefaultReminderDays, Status: Active, Interval: Monthly}
 	var t terms
-	for i := range it { // one pass: looking each up by its name was a twentieth of a payment run
-		s.take(&t, it[i].Name, it[i].Value)
+	for i := range it { // one pass: a search for each name took a twentieth of a payment run
+		s.readAttribute(&t, it[i].Name, it[i].Value)
 	}
 	if err := s.decodeTerms(&t); err != nil {
 		return nil, fmt.Errorf("subscription %s: %w", name, err)
@@ -126,7 +126,7 @@ func DecodeSubscription(it store.Item) (*Subscription, error) {
 	return s, nil
 }
 
-// Terms are the attributes that have a form of their own, before it has been read.
+// terms are the attributes with a form of their own, not yet parsed.
 type terms struct {
 	amount, day, interval          string
 	next, reminder, anchor, paused string
@@ -134,8 +134,8 @@ type terms struct {
 	ours                           bool // Duesday has written the item
 }
 
-// take reads one attribute, or keeps it for decodeTerms.
-func (s *Subscription) take(t *terms, name string, v store.Value) {
+// readAttribute reads one attribute, or keeps it for decodeTerms.
+func (s *Subscription) readAttribute(t *terms, name string, v store.Value) {
 	integer := func() int { n, _ := v.Int64(); return int(n) }
 	switch name {
 	case schema.AnchorPeriod:
@@ -173,11 +173,11 @@ func (s *Subscription) take(t *terms, name string, v store.Value) {
 	case schema.Version:
 		s.Version, t.ours = v.Int64()
 	default:
-		t.take(name, v)
+		t.keep(name, v)
 	}
 }
 
-func (t *terms) take(name string, v store.Value) {
+func (t *terms) keep(name string, v store.Value) {
 	switch name {
 	case schema.PaymentAmount:
 		t.amount = textOf(v)
@@ -200,18 +200,18 @@ func (t *terms) take(name string, v store.Value) {
 	}
 }
 
-// decodeTerms reads what has a form of its own: dates, money, the schedule, the open period.
+// decodeTerms parses the dates, money, the schedule and the open period.
 func (s *Subscription) decodeTerms(t *terms) (err error) {
 	s.Method, s.Address = t.details.Str(schema.PaymentMethod), t.details.Str(schema.DefaultAddress)
 	if s.Amount, err = decodeAmount(t.amount, t.details.Str(schema.Currency)); err != nil {
-		return &UnreadableError{schema.PaymentAmount, "is no amount in the subscription's currency", err}
+		return &unreadableError{schema.PaymentAmount, "is no amount in the subscription's currency", err}
 	}
 	if s.PaymentDay, err = strconv.Atoi(t.day); err != nil {
-		return &UnreadableError{schema.PaymentDay, "is no number", err}
+		return &unreadableError{schema.PaymentDay, "is no number", err}
 	}
 	if t.interval != "" {
 		if s.Interval, err = civil.ParseInterval(t.interval); err != nil {
-			return &UnreadableError{schema.Interval, "is no interval", err}
+			return &unreadableError{schema.Interval, "is no interval", err}
 		}
 	}
 	for _, f := range [...]struct {
@@ -221,7 +221,7 @@ func (s *Subscription) decodeTerms(t *terms) (err error) {
 		{schema.Anchor, t.anchor, &s.Anchor}, {schema.PausedDate, t.paused, &s.PausedOn}} {
 		if f.text != "" {
 			if *f.to, err = civil.Parse(f.text); err != nil {
-				return &UnreadableError{f.name, "is no date", err}
+				return &unreadableError{f.name, "is no date", err}
 			}
 		}
 	}
@@ -234,83 +234,65 @@ func (s *Subscription) decodeTerms(t *terms) (err error) {
 	return err
 }
 
-// item returns the item to be stored: every attribute at its place, those that are not
-// ours as they were. Attributes with their default are left out: bytes are time.
+// Item returns the item to be stored: attributes of other tools stay as they were read.
 func (s *Subscription) Item() store.Item {
-	it := make(store.Item, 0, 32)
-	set := func(name, text string) {
-		if text != "" {
-			it.Set(name, store.S(text))
-		}
-	}
-	date := func(name string, d civil.Date) {
-		if !d.IsZero() {
-			it.Set(name, store.S(d.String()))
-		}
-	}
+	it := item{make(store.Item, 0, 32)}
 	indexed := func(name string, d civil.Date) {
 		if !d.IsZero() {
-			it.Set(name, store.S(placed(d, s.Name, s.Shards)))
-		}
-	}
-	count := func(name string, n, usual int) {
-		if n != usual {
-			it.Set(name, store.Int(int64(n)))
+			it.text(name, placed(d, s.Name, s.Shards))
 		}
 	}
 	// In byte order of the names, so that each Set is an append.
-	date(schema.Anchor, s.Anchor)
-	count(schema.AnchorPeriod, s.AnchorPeriod, 0)
-	if s.CancelAtEnd {
-		it.Set(schema.CancelAtEnd, store.Bool(true))
-	}
-	keepStamp(&it, s.Raw, schema.CreatedDate, s.Created)
-	set(schema.Email, s.Email)
-	count(schema.Installments, s.Installments, 0)
+	it.date(schema.Anchor, s.Anchor)
+	it.count(schema.AnchorPeriod, s.AnchorPeriod, 0)
+	it.flag(schema.CancelAtEnd, s.CancelAtEnd)
+	keepStamp(&it.Item, s.Raw, schema.CreatedDate, s.Created)
+	it.text(schema.Email, s.Email)
+	it.count(schema.Installments, s.Installments, 0)
 	if s.Interval != Monthly {
-		set(schema.Interval, s.Interval.String())
+		it.text(schema.Interval, s.Interval.String())
 	}
-	set(schema.LastCharge, s.LastCharge)
-	s.last(&it, schema.LastPaymentDate, s.LastPayment)
-	s.last(&it, schema.LastReminderDate, s.LastReminder)
+	it.text(schema.LastCharge, s.LastCharge)
+	s.last(&it.Item, schema.LastPaymentDate, s.LastPayment)
+	s.last(&it.Item, schema.LastReminderDate, s.LastReminder)
 	indexed(schema.NextPaymentDate, s.NextPayment)
 	indexed(schema.NextReminderDate, s.NextReminder)
 	if s.Open != nil {
 		it.Set(schema.OpenPeriod, store.M(s.Open.item()))
 	}
 	key := s.Key()
-	set(schema.PK, key.PK)
-	count(schema.Paid, s.Paid, 0)
-	set(schema.Parked, s.Parked)
-	date(schema.PausedDate, s.PausedOn)
-	set(schema.PaymentAmount, s.Amount.Decimal())
-	set(schema.PaymentDay, strconv.Itoa(s.PaymentDay))
+	it.text(schema.PK, key.PK)
+	it.count(schema.Paid, s.Paid, 0)
+	it.text(schema.Parked, s.Parked)
+	it.date(schema.PausedDate, s.PausedOn)
+	it.text(schema.PaymentAmount, s.Amount.Decimal())
+	it.text(schema.PaymentDay, strconv.Itoa(s.PaymentDay))
 	it.Set(schema.PaymentDetails, s.details())
-	count(schema.Period, s.Period, 0)
-	count(schema.ReminderDays, s.ReminderDays, DefaultReminderDays)
-	set(schema.Requested, string(s.Requested))
-	set(schema.SK, key.SK)
-	set(schema.SKU, s.SKU)
-	set(schema.Status, string(s.Status))
+	it.count(schema.Period, s.Period, 0)
+	it.count(schema.ReminderDays, s.ReminderDays, DefaultReminderDays)
+	it.text(schema.Requested, string(s.Requested))
+	it.text(schema.SK, key.SK)
+	it.text(schema.SKU, s.SKU)
+	it.text(schema.Status, string(s.Status))
 	if s.TimeZone != "UTC" {
-		set(schema.TimeZone, s.TimeZone)
+		it.text(schema.TimeZone, s.TimeZone)
 	}
 	it.Set(schema.Version, store.Int(s.Version))
-	keep(&it, s.Raw, func(name string) bool { return subscriptionOwns[name] })
+	keep(&it.Item, s.Raw, func(name string) bool { return subscriptionOwns[name] })
 	if _, whole := it.Get(schema.TTL).Int64(); !whole {
-		it.Remove(schema.TTL) // other tools': it expires nothing, and no engine takes it
+		it.Remove(schema.TTL) // another tool's: it expires nothing, and no engine stores it
 	}
-	return it
+	return it.Item
 }
 
-// last writes the sort key of an index, which must be there for the row to be in it.
+// last writes the sort key of an index. Without it the item would not be in the index.
 func (s *Subscription) last(it *store.Item, name string, t time.Time) {
 	if keepStamp(it, s.Raw, name, t); !it.Has(name) {
 		it.Set(name, store.S(Stamp(s.Created)))
 	}
 }
 
-// subscriptionOwns are the attributes that item writes or leaves out on purpose.
+// subscriptionOwns are the attributes that Item writes or leaves out on purpose.
 var subscriptionOwns = map[string]bool{
 	schema.Anchor: true, schema.AnchorPeriod: true, schema.CancelAtEnd: true, schema.CreatedDate: true, schema.Email: true,
 	schema.Installments: true, schema.Interval: true, schema.LastCharge: true, schema.LastPaymentDate: true,
@@ -320,33 +302,28 @@ var subscriptionOwns = map[string]bool{
 	schema.SK: true, schema.SKU: true, schema.Status: true, schema.TimeZone: true, schema.Version: true,
 }
 
-// details keeps members that are not ours, but never a card number.
+// details keeps the members of other tools, but no card number.
 func (s *Subscription) details() store.Value {
-	var d store.Item
-	keep(&d, s.Raw.Get(schema.PaymentDetails).Map(), func(name string) bool {
+	var d item
+	keep(&d.Item, s.Raw.Get(schema.PaymentDetails).Map(), func(name string) bool {
 		return name == schema.Currency || name == schema.PaymentMethod || name == schema.DefaultAddress
 	})
-	d.Set(schema.Currency, store.S(s.Amount.Currency().Code()))
-	if s.Method != "" {
-		d.Set(schema.PaymentMethod, store.S(s.Method))
-	}
-	if s.Address != "" {
-		d.Set(schema.DefaultAddress, store.S(s.Address))
-	}
-	return store.M(d)
+	d.text(schema.Currency, s.Amount.Currency().Code())
+	d.text(schema.PaymentMethod, s.Method)
+	d.text(schema.DefaultAddress, s.Address)
+	return store.M(d.Item)
 }
 
-// write returns the put that replaces the subscription if it is still as it was read.
+// write returns the put of the subscription, if it is still as it was read.
 func (s *Subscription) write(table string) store.Write {
 	was := asRead(s.Raw)
 	s.Version++
 	return store.Put(table, s.Item(), was...)
 }
 
-// asRead holds while the subscription's item is as it was read. One that other tools have
-// written has no version: then it holds while it is there, has not been copied to another
-// store, and still says the same of when and what to charge. (PaymentDetails may hold what a
-// store.Item cannot, and would never be equal.)
+// asRead holds while the subscription's item is as it was read. A legacy item has no version:
+// then it must still be there, not be moved, and have the same terms. PaymentDetails is not
+// compared: it may hold a value that store.Item cannot, and would never be equal.
 func asRead(it store.Item) []store.Condition {
 	v := it.Get(schema.Version)
 	if _, ours := v.Int64(); ours {
@@ -375,6 +352,7 @@ func decodeAmount(text, currency string) (money.Amount, error) {
 	return money.Parse(text, c)
 }
 
+// Create returns the put of a new subscription.
 func (s *Subscription) Create(table string) store.Write {
 	return store.Put(table, s.Item(), store.Absent())
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// schedule sets the days on which the jobs look at the subscription again. Nothing is
-// written that is older than the run's own day, so that a walk finds it. A reminder day
-// that has passed becomes today if the due date is ahead, else it is dropped.
+// Reschedule sets the days of the jobs' next looks at the subscription. No day is older than
+// today, so that walks find it. A reminder day that has passed becomes today if the due date
+// is ahead; otherwise there is none.
 func (s *Subscription) Reschedule(due, today civil.Date) {
 	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
 	if s.Status == ParkedState {
-		s.NextPayment = today // every run shows it until a person has decided
+		s.NextPayment = today // every run reports it until a person has decided
 	}
 	if s.Status != Active {
 		return
@@ -27,30 +27,32 @@ func (s *Subscription) Reschedule(due, today civil.Date) {
 	}
 }
 
-// paidOff reports whether all installments have been paid: nothing is ever charged again.
+// PaidOff reports whether all installments have been paid: it is never charged again.
 func (s *Subscription) PaidOff() bool { return s.Installments > 0 && s.Paid >= s.Installments }
 
+// Cancel ends the subscription for good.
 func (s *Subscription) Cancel() {
 	s.Status, s.CancelAtEnd = CanceledSub, false
 	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
 	s.Requested, s.Parked = RequestNone, ""
 }
 
+// Pause takes the subscription off the agenda.
 func (s *Subscription) Pause(today civil.Date) {
 	s.Status, s.PausedOn = Paused, today
 	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
 	s.Requested = RequestNone
 }
 
-// unanswered reports whether the attempt that was made last came to no decline: the customer
-// was to authenticate it.
+// Unanswered reports whether the last attempt was not declined: the customer has to
+// authenticate it.
 func (o *OpenPeriod) Unanswered() bool {
 	n := len(o.Attempts)
 	return n == 0 || o.Attempts[n-1].Number < o.Attempt
 }
 
-// bound reports whether the intent is that of the open period. An id of an intent is one of all
-// connected accounts.
+// Bound reports whether the intent is the open period's. The id may lack its connected account:
+// ids of intents are unique among all of them.
 func (s *Subscription) Bound(intent string) bool {
 	if s.Open == nil || intent == "" {
 		return false
@@ -59,33 +61,33 @@ func (s *Subscription) Bound(intent string) bool {
 	return s.Open.Ref == intent || connected && id == intent
 }
 
-// overtaken reports whether what the intent shows may have come of an attempt before the
-// period's own, which a person's new method has overtaken. It is then not held against that
-// method: at worst it is tried once more.
+// ShowsOvertaken reports whether the intent may show the outcome of an earlier attempt, before
+// a person gave the period's new method. That outcome does not count against the new method: at
+// worst it is tried once more.
 func (o *OpenPeriod) ShowsOvertaken(in Intent) bool {
 	return o.Overtaken && in.Latest != o.Base && (in.State == Declined || in.State == RequiresAction)
 }
 
-// ending reports whether the open period is to end unpaid as soon as its intent is shown
-// cancelled.
+// Ending reports whether the open period ends unpaid as soon as its intent is shown cancelled.
 func (s *Subscription) Ending() bool {
 	return s.Requested != RequestNone || (s.Open != nil && s.Open.State == Failing)
 }
 
-// over reports whether nothing will ever be charged for the subscription again.
+// Over reports whether the subscription is never charged again.
 func (s *Subscription) Over() bool { return s.Status == CanceledSub || s.Status == Completed }
 
-// given returns when the subscription's own method was given; zero when that is not known.
-// Like what is not ours, it is kept where it stands on the item.
+// MethodGiven returns when the subscription's own method was given; zero: not known. It is kept
+// in Raw.
 func (s *Subscription) MethodGiven() time.Time { return readStamp(s.Raw.Str(schema.MethodDate)) }
 
+// SetMethod sets the subscription's own method, given at that time.
 func (s *Subscription) SetMethod(method string, at time.Time) {
 	s.Method = method
 	s.Raw = s.Raw.Clone()
 	s.Raw.Set(schema.MethodDate, store.S(Stamp(at)))
 }
 
-// ran reports whether the intent shows that the period's current attempt has run.
+// AttemptRan reports whether the intent shows that the period's current attempt has run.
 func AttemptRan(o *OpenPeriod, in Intent) bool {
 	switch in.State {
 	case Succeeded, Canceled, Processing:
@@ -96,16 +98,17 @@ func AttemptRan(o *OpenPeriod, in Intent) bool {
 	return false
 }
 
-// A Change is what updateSubscription (access pattern 3) takes from a person; nil fields
-// stay as they are.
+// A Change is a person's input to updateSubscription (access pattern 3). Nil fields are not
+// changed.
 type Change struct {
-	Amount       *money.Amount // from the next period that is not open yet
+	Amount       *money.Amount // from the next period to be opened
 	PaymentDay   *int          // from the first such day on or after the next due date
-	Method       *string       // at once, also for a period that is open
+	Method       *string       // at once, also for an open period
 	Address      *string
 	ReminderDays *int
 }
 
+// ChangeTerms checks and makes the changes other than the method.
 func (s *Subscription) ChangeTerms(c Change, today civil.Date) error {
 	if c.Amount != nil {
 		if !c.Amount.IsPositive() || c.Amount.Currency() != s.Amount.Currency() {
@@ -136,8 +139,8 @@ func (s *Subscription) ChangeTerms(c Change, today civil.Date) error {
 	return nil
 }
 
-// changeDay anchors the schedule anew: on the first such day on or after the old next due
-// date. A period that is open keeps its due date.
+// changeDay sets a new anchor: the first such day on or after the old next due date. An open
+// period keeps its due date.
 func (s *Subscription) changeDay(day int, today civil.Date) error {
 	next := s.Period
 	if s.Open != nil {
@@ -158,17 +161,17 @@ func (s *Subscription) changeDay(day int, today civil.Date) error {
 	return nil
 }
 
-// Arrears reports whether more periods are due than are caught up with in one run. One that
-// other tools have left so, and Duesday has never charged, is parked as it is: it may have
-// been abandoned years ago.
+// Arrears reports whether more periods are due than one run catches up with. A legacy
+// subscription in arrears, which Duesday has never charged, is parked: it may have been
+// abandoned years ago.
 func (s *Subscription) Arrears(catchUp int, today civil.Date) bool {
 	last, err := s.Schedule().Due(s.Period + catchUp)
 	return err == nil && !last.After(today)
 }
 
-// DefaultCatchUp is Config.CatchUp when nothing else is said.
+// DefaultCatchUp is the default of Config.CatchUp.
 const DefaultCatchUp = 3
 
-// failing marks an open period whose last attempt was declined for good: its intent has to
-// be shown cancelled before the period may end failed.
+// Failing marks an open period whose last attempt was declined for good. The period ends failed
+// only after its intent is shown cancelled.
 const Failing State = "failing"

@@ -10,26 +10,26 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 )
 
-// A Wallet is a Processor that keeps customers and their cards. Duesday holds their ids, and
-// asks for the rest when it is needed: no card data is stored.
+// A Wallet is a Processor that keeps customers and their cards. Duesday stores their ids and
+// asks for the rest: it stores no card data.
 type Wallet interface {
 	// MakeCustomer makes a customer and returns its id. The same key within a day gives the
 	// same customer.
 	MakeCustomer(ctx context.Context, r CustomerRequest) (string, error)
 
-	// Attach returns the card that p.Customer will be charged with: method, attached to the
-	// customer where it belongs to nobody yet, or with "" the customer's default. ErrInvalid
-	// when there is no such customer or method, or the method is another's.
+	// Attach returns the card to charge p.Customer with: method, or with "" the customer's
+	// default. It attaches a method that belongs to no customer yet. It returns ErrInvalid if
+	// there is no such customer or method, or the method is another customer's.
 	Attach(ctx context.Context, p Payer, method string) (Card, error)
 
-	// Card returns what may be told of a payment method, or ErrInvalid when there is none.
+	// Card returns the card of a payment method, or ErrInvalid if there is none.
 	Card(ctx context.Context, at, method string) (Card, error)
 
-	// CardLink makes a page by which the customer gives a card, or a new one.
+	// CardLink makes a page on which the customer gives a card.
 	CardLink(ctx context.Context, r LinkRequest) (CardLink, error)
 
-	// Setups yields the cards given by links that were made at or after r.Since, in no order.
-	// An error comes last.
+	// Setups yields the cards that customers gave by links made at or after r.Since, in no
+	// order. An error comes last.
 	Setups(ctx context.Context, r ListRequest) iter.Seq2[Setup, error]
 }
 
@@ -45,41 +45,41 @@ type CustomerRequest struct {
 	Email        string
 }
 
-// A Card is what may be told of a payment method. Of one that is no card, Last4 and Expires
-// may be zero.
+// A Card describes a payment method without its secrets. Last4 and Expires may be zero if it
+// is no card.
 type Card struct {
 	Method  string    // its token
 	Brand   string    // visa
 	Last4   string    // 4242
-	Expires time.Time // the first instant, UTC, at which it has expired; zero: never, or not told
+	Expires time.Time // the first instant, UTC, at which it has expired; zero: never, or unknown
 	Made    time.Time // when it was given to the processor
 }
 
-// A LinkRequest asks for a page by which a customer gives a card. Installation, Account and
+// A LinkRequest asks for a page on which a customer gives a card. Installation, Account and
 // Subscription travel as metadata and come back with the Setup.
 type LinkRequest struct {
 	Key          string // idempotency key
 	Payer        Payer  // with a Customer
 	Installation string
 	Account      string
-	Subscription string // whose card it will be; "" for the account's
+	Subscription string // the card's; "": the card is the account's
 	Currency     string // ISO 4217 code
 }
 
-// A CardLink is such a page.
+// A CardLink is a page on which a customer gives a card.
 type CardLink struct {
 	URL     string    // holds a secret: shown and mailed, never stored or logged
 	Expires time.Time // UTC
 }
 
-// A Setup is a card that a customer has given by a link.
+// A Setup is a card that a customer gave by a link.
 type Setup struct {
 	ID           string // the processor's
 	At           string
 	Customer     string
 	Installation string
 	Account      string
-	Subscription string // "" for the account's
+	Subscription string // "": the card is the account's
 	Card         Card
 }
 
@@ -113,8 +113,7 @@ func brandName(brand string) string {
 	return strings.ToUpper(brand[:1]) + strings.ReplaceAll(brand[1:], "_", " ")
 }
 
-// LastMonth returns the last month in which the card is good, as 2026-12; "" when it is not
-// told.
+// LastMonth returns the last month in which the card is valid, as 2026-12; "": unknown.
 func (c Card) LastMonth() string {
 	if c.Expires.IsZero() {
 		return ""

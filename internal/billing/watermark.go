@@ -3,7 +3,6 @@ package billing
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
@@ -11,8 +10,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A floor is the item RUN#<kind>/FLOOR: no row of that kind's index is on an older date
-// than it, where a walk would not look otherwise.
+// A Watermark is the item RUN#<kind>/FLOOR, the low watermark of that kind's index: no row
+// is on an older date. A walk begins at it, if it is older than the walk's own start.
 type Watermark struct {
 	Date    civil.Date
 	lowered time.Time // when a row was last written under its protection, to the hour
@@ -20,6 +19,7 @@ type Watermark struct {
 
 func watermarkKey(kind Kind) store.Key { return store.Key{PK: RunPK(kind), SK: WatermarkSK} }
 
+// Watermark returns the low watermark, or nil if there is none.
 func (e *Records) Watermark(ctx context.Context, kind Kind) (*Watermark, error) {
 	it, err := e.Store.Get(ctx, e.Table, watermarkKey(kind))
 	if errors.Is(err, store.ErrNotFound) {
@@ -32,7 +32,7 @@ func (e *Records) Watermark(ctx context.Context, kind Kind) (*Watermark, error) 
 	return &Watermark{Date: d, lowered: ParseStamp(it.Str(schema.LoweredDate))}, err
 }
 
-// conditions hold while the floor is as it was read.
+// conditions hold while the watermark is as it was read.
 func (f *Watermark) conditions() []store.Condition {
 	if f == nil {
 		return []store.Condition{store.Absent()}
@@ -41,8 +41,8 @@ func (f *Watermark) conditions() []store.Condition {
 		store.AttributeEquals(schema.LoweredDate, store.S(Stamp(f.lowered)))}
 }
 
-// floorWrites returns what must be in the commit that writes these dates (zero: none) into
-// the indexes, so that walks find them though they have passed.
+// WatermarkWrites returns the writes that must be in a commit which writes these dates (zero:
+// none) into the indexes. They let walks find the dates that have passed.
 func (e *Records) WatermarkWrites(ctx context.Context, payment, reminder civil.Date) ([]store.Write, error) {
 	var writes []store.Write
 	for _, k := range [...]struct {
@@ -73,28 +73,25 @@ func (e *Records) lowerWatermark(ctx context.Context, kind Kind, d civil.Date) (
 	if f != nil {
 		d = civil.Earlier(f.Date, d)
 	}
-	key := watermarkKey(kind)
-	return store.Put(e.Table, store.NewItem(
-		store.Attribute{Name: schema.PK, Value: store.S(key.PK)},
-		store.Attribute{Name: schema.SK, Value: store.S(key.SK)},
+	return store.Put(e.Table, itemAt(watermarkKey(kind),
 		store.Attribute{Name: schema.RunDate, Value: store.S(d.String())},
-		store.Attribute{Name: schema.LoweredDate, Value: store.S(Stamp(hour))}), f.conditions()...), nil
+		store.Attribute{Name: schema.LoweredDate, Value: store.S(Stamp(hour))}).Item, f.conditions()...), nil
 }
 
-// liftFloor removes the floor that a walk began at, if nothing was written under it since
-// and the index has had a day to show what was.
+// RaiseWatermark removes the watermark that a walk has begun at, if no row was written under
+// it since, and the index has had a day to show the last one.
 func (e *Records) RaiseWatermark(ctx context.Context, kind Kind, f *Watermark, started time.Time) error {
 	if f == nil || started.Sub(f.lowered) < 25*time.Hour {
 		return nil
 	}
 	err := e.Store.Commit(ctx, store.Delete(e.Table, watermarkKey(kind), f.conditions()...))
 	if store.Retryable(err) {
-		return nil // lowered meanwhile, or it will be tried again after the next run
+		return nil // it was lowered meanwhile, or the next run tries again
 	}
 	return err
 }
 
-// lastEnded returns when the latest payment run ended, by the clock of that run.
+// LastRunEnded returns when the latest payment run ended, by the clock of that run.
 func (e *Records) LastRunEnded(ctx context.Context) (time.Time, error) {
 	q := store.Query{Table: e.Table, Partition: RunPK(Payments), To: "9999-12-31~", Reverse: true, Limit: 10 * LookBack}
 	var last time.Time
@@ -109,24 +106,21 @@ func (e *Records) LastRunEnded(ctx context.Context) (time.Time, error) {
 	return last, nil
 }
 
-// lowerTo lowers the floor to a business day before the last completed one: what this run
-// writes may be older than where later walks would begin.
+// LowerWatermark lowers the watermark to the date: a run for an earlier business day may
+// write rows that are older than the start of later walks.
 func (e *Records) LowerWatermark(ctx context.Context, kind Kind, d civil.Date) error {
-	for range store.MaxTries {
+	return store.Retry(ctx, "the low watermark of "+string(kind), func() error {
 		w, err := e.lowerWatermark(ctx, kind, d)
 		if err != nil {
 			return err
 		}
-		if err = e.Store.Commit(ctx, w); !store.Retryable(err) {
-			return err
-		}
-	}
-	return fmt.Errorf("the floor of %s: overtaken by others %d times", kind, store.MaxTries)
+		return e.Store.Commit(ctx, w)
+	})
 }
 
-// lastCompleted returns the latest day that a run has completed, or zero. The first look is
-// at the latest runs alone: all of them are a megabyte one day, read for one line.
-func (e *Records) LastCompleted(ctx context.Context, kind Kind) (civil.Date, error) {
+// lastCompleted returns the latest day that a run has completed, or zero. It looks at the
+// latest runs first: all runs of a store may be a megabyte.
+func (e *Records) lastCompleted(ctx context.Context, kind Kind) (civil.Date, error) {
 	for _, limit := range [...]int{16, 0} {
 		q := store.Query{Table: e.Table, Partition: RunPK(kind), To: "9999-12-31~", Reverse: true, Limit: limit}
 		for it, err := range e.Store.Query(ctx, q) {
@@ -141,16 +135,26 @@ func (e *Records) LastCompleted(ctx context.Context, kind Kind) (civil.Date, err
 	return civil.Date{}, nil
 }
 
+// LookBack is how many days before the last completed one a walk begins: it then finds rows
+// that an index has shown late.
+const LookBack = 35
+
+// WalkStart returns the oldest date that a run of this kind would look at today.
+func (e *Records) WalkStart(ctx context.Context, kind Kind) (civil.Date, error) {
+	from, _, err := e.WalkFrom(ctx, kind, e.Today())
+	return from, err
+}
+
 // WalkFrom returns the oldest date that a run of this kind looks at on the business day: the
-// oldest of the last completed day (before there is one, the day on which the store was made)
-// less lookBack, today and the business day less lookBack, and the low watermark, which it
-// returns as well; nil: there is none.
+// oldest of the last completed day, today and the business day, less LookBack, or the low
+// watermark if that is older. Before any run has completed, the day on which the store was
+// made stands for it. w is the low watermark, or nil.
 func (e *Records) WalkFrom(ctx context.Context, kind Kind, day civil.Date) (from civil.Date, w *Watermark, err error) {
-	last, err := e.LastCompleted(ctx, kind)
+	last, err := e.lastCompleted(ctx, kind)
 	if err != nil {
 		return from, nil, err
 	}
-	if last.IsZero() { // no run has found what fell due since the store was made
+	if last.IsZero() {
 		last = civil.Of(e.Opened.Created)
 	}
 	from = civil.Earlier(e.Today(), civil.Earlier(last, day)).AddDays(-LookBack)
@@ -158,14 +162,4 @@ func (e *Records) WalkFrom(ctx context.Context, kind Kind, day civil.Date) (from
 		from = civil.Earlier(from, w.Date)
 	}
 	return from, w, err
-}
-
-// lookBack is how many days before the last completed one a walk begins: rows that an
-// index showed late are found by then.
-const LookBack = 35
-
-// WalkStart returns the oldest date that a run of this kind would look at today.
-func (e *Records) WalkStart(ctx context.Context, kind Kind) (civil.Date, error) {
-	from, _, err := e.WalkFrom(ctx, kind, e.Today())
-	return from, err
 }

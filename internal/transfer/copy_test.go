@@ -59,7 +59,7 @@ func TestCopy_SameItems(t *testing.T) {
 					if shared {
 						it.Set(schema.Version, store.Int(it.Int(schema.Version)+1))
 					}
-					it = billing.Reshard(it, max(1, shards))
+					it = billing.Unmoved(it, max(1, shards))
 				}
 				if !it.Equal(got) {
 					t.Errorf("%s: %v, want %v", key, got, it)
