@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The years a Date can hold, both inclusive: those that print as four digits.
+// The years a Date can hold, both inclusive: those of four digits.
 const (
 	MinYear = 1
 	MaxYear = 9999
@@ -22,7 +22,7 @@ const (
 // It is comparable with == and usable as a map key. The zero value is no date:
 // it has year, month and day 0 and sorts before every date.
 type Date struct {
-	// year<<9 | month<<5 | day, so that dates order as their packed numbers
+	// year<<9 | month<<5 | day, so dates order as their packed numbers
 	// and calendar fields need no division.
 	packed int32
 }
@@ -42,8 +42,8 @@ func New(year int, month time.Month, day int) (Date, error) {
 	return pack(year, month, day), nil
 }
 
-// Of returns the date that a clock in t's own location shows at t. It is the
-// zero Date when that year is outside 1 to 9999.
+// Of returns the date of t in t's own location, or the zero Date if the year is outside
+// 1 to 9999.
 func Of(t time.Time) Date {
 	year, month, day := t.Date()
 	if year < MinYear || year > MaxYear {
@@ -52,7 +52,7 @@ func Of(t time.Time) Date {
 	return pack(year, month, day)
 }
 
-// pack trusts its caller that the day exists.
+// pack does not check the day.
 func pack(year int, month time.Month, day int) Date {
 	return Date{packed: int32(year<<9 | int(month)<<5 | day)}
 }

@@ -143,7 +143,7 @@ const (
 )
 
 // count reads decimal digits without a sign. A number beyond hugeCount reads
-// as hugeCount, so that it is refused for its size and not for its form.
+// as hugeCount, so the refusal names its size and not its form.
 func count(word string) int {
 	n := 0
 	for i := range len(word) {

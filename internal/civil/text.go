@@ -26,7 +26,7 @@ func Parse(s string) (Date, error) {
 	return d, nil
 }
 
-// formError cuts long text, so that an error stays fit for a log line.
+// formError cuts long text, for log lines.
 func formError(s string) error {
 	return fmt.Errorf("date %.40q: want year-month-day with 4, 2 and 2 digits, such as 2026-01-31", s)
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync"
 	"time"
-	_ "time/tzdata" // zones resolve on machines that have no zone database
+	_ "time/tzdata" // zones resolve on machines without a zone database
 )
 
 // zones caches the locations that exist, by name. It stays small because only
@@ -45,7 +45,7 @@ func machineZone(name string) bool {
 	return strings.HasPrefix(name, "posix/") || strings.HasPrefix(name, "right/")
 }
 
-// Today returns the date that a clock in loc shows at now. loc must not be nil.
+// Today returns the date at now in loc. loc must not be nil.
 func Today(now time.Time, loc *time.Location) Date { return Of(now.In(loc)) }
 
 // In returns the start of the day in loc: the first instant at which a clock

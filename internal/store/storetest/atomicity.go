@@ -8,7 +8,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// testAtomicity puts one write that fails at every place of a commit of every
+// testAtomicity puts one failing write at every place of a commit of every
 // operation, in two tables and with index rows, and checks that nothing is written.
 func testAtomicity(t *testing.T, open Opener) {
 	indexed := []store.Attribute{text("state", "open"), text("due", "2027"), text("owner", "o")}

@@ -12,7 +12,7 @@ import (
 // ErrCrash is the error of every operation after a simulated crash of the process.
 var ErrCrash = errors.New("crashed")
 
-// A Kind is the method of the store that an Operation calls.
+// A Kind is the store's method behind an Operation.
 type Kind uint8
 
 // The kinds of operations.
@@ -65,7 +65,7 @@ var _ store.Store = (*Faulty)(nil)
 // NewFaulty returns a Faulty around s, without a hook.
 func NewFaulty(s store.Store) *Faulty { return &Faulty{inner: s} }
 
-// Commits returns how many commits have begun, those that failed included.
+// Commits returns how many commits have begun, failed ones included.
 func (f *Faulty) Commits() int { return int(f.commits.Load()) }
 
 // Operations returns how many operations of any kind have begun.

@@ -11,7 +11,7 @@ import (
 // write as many rows as a remote engine fetches.
 func (r *rig) many() int { return r.rounds(1200, 150) }
 
-// manyItems are even numbers, so that there is a place between any two.
+// manyItems are even numbers, with a free place between any two.
 func (r *rig) manyItems() []store.Item {
 	var items []store.Item
 	for i := range r.many() {
@@ -168,7 +168,7 @@ func testWritesInLoop(r *rig, q store.Query) {
 			continue
 		}
 		i := last + 1
-		for ; i < r.many() && touched[fmt.Sprintf("%05d", 2*r.place(q, i))]; i++ { // skip rows that may be missing
+		for ; i < r.many() && touched[fmt.Sprintf("%05d", 2*r.place(q, i))]; i++ { // skip rows missing by right
 		}
 		if i == r.many() || sk != fmt.Sprintf("%05d", 2*r.place(q, i)) {
 			r.Fatalf("row %s follows number %d", sk, last)

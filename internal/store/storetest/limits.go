@@ -10,8 +10,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// refused checks that the write is refused with that error, alone and together with
-// a good one, and that nothing is written.
+// refused commits a write alone and together with a good one. Each commit must fail with the
+// error and write nothing.
 func (r *rig) refused(want error, w store.Write) {
 	r.Helper()
 	r.unchanged(func() {
@@ -22,7 +22,7 @@ func (r *rig) refused(want error, w store.Write) {
 	})
 }
 
-// refuseRead checks that an iteration yields that error and nothing else.
+// refuseRead checks the only result of an iteration: the error.
 func (r *rig) refuseRead(want error, rows iter.Seq2[store.Item, error]) {
 	r.Helper()
 	items, err := collect(rows)

@@ -13,8 +13,8 @@ import (
 )
 
 // testModel does random operations on the engine and on the naive model and compares every
-// answer. Keys and values are few, so that operations meet. The simplest come first, so that a
-// failure shrinks to a short one.
+// answer. Keys and values are few, so operations meet. The simplest come first, so a failure
+// shrinks to a short one.
 func testModel(t *testing.T, open Opener) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newClock()
@@ -71,7 +71,7 @@ var (
 	drawName  = rapid.SampledFrom([]string{"amount", "state", "due", "owner", "note", "kind", "name", "zone", "ttl"})
 )
 
-// drawKey draws a key, more often than not a used one, so that writes meet. Keys of expired items
+// drawKey draws a key, more often than not a used one, so writes meet. Keys of expired items
 // count as used.
 func (m *machine) drawKey(t *rapid.T, table string) store.Key {
 	used := slices.SortedFunc(maps.Keys(m.model.tables[table]), func(a, b store.Key) int {
@@ -169,8 +169,7 @@ func (m *machine) drawStep(t *rapid.T) step {
 	return s
 }
 
-// drawGuess draws a condition. Half of those that compare use a stored value, so that they often
-// hold.
+// drawGuess draws a condition. Half of those that compare use a stored value, so they often hold.
 func (m *machine) drawGuess(t *rapid.T, s step) guess {
 	g := guess{kind: rapid.SampledFrom([]string{"equals", "absent", "attribute absent"}).Draw(t, "condition")}
 	if g.kind == "absent" {

@@ -10,7 +10,7 @@ import (
 
 // naive is a second, plain implementation of the contract: a map for each table, filtered and
 // sorted for every query. It uses none of the store's own rules (Resolve, Holds, Expired,
-// Project), so that their errors show too. It has no limits, but refuses two writes on one key.
+// Project), so their errors show too. It has no limits, but refuses two writes on one key.
 type naive struct {
 	tables map[string]map[store.Key]store.Item
 	now    func() int64
@@ -20,7 +20,7 @@ func newNaive(now func() int64) *naive {
 	return &naive{now: now, tables: map[string]map[store.Key]store.Item{ledger: {}, plain: {}}}
 }
 
-// A guess is a condition that the model can read.
+// A guess is a condition for the model to read.
 type guess struct {
 	kind  string // "absent", "attribute absent", "equals"
 	name  string
@@ -85,7 +85,7 @@ func (n *naive) get(table string, k store.Key) (store.Item, bool) {
 	return it, ok && !n.expired(table, it)
 }
 
-// commit returns the numbers of the writes that conflict, or applies all. It reports
+// commit returns the numbers of the conflicting writes, or applies all. It reports
 // false for two writes on one key.
 func (n *naive) commit(steps []step) (conflicts []int, distinct bool) {
 	for i, s := range steps {
@@ -143,7 +143,7 @@ type naiveRow struct {
 	may   bool   // it may be missing: an expired row of an index, or one beside the cursor
 }
 
-// shape has the key attributes of a table or index and the attributes that its rows show.
+// shape has the key attributes of a table or index and the attributes of its rows.
 type shape struct {
 	partition, sort string // attribute names; "" for no sort key
 	shows           string // names, each between blanks; "" for all

@@ -23,7 +23,7 @@ func awkward() []string {
 	}
 }
 
-// shuffled returns the keys in an order of no meaning that is the same every time.
+// shuffled returns the keys in a meaningless order, the same every time.
 func shuffled(keys []string) []string {
 	keys = slices.Clone(keys)
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })

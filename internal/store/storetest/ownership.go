@@ -26,7 +26,7 @@ func ownedItem() store.Item {
 var ownedQueries = []store.Query{{Table: ledger, Partition: "a"}, {Table: ledger, Index: byState, Partition: "open"},
 	{Table: ledger, Index: byOwner, Partition: "o"}}
 
-// intact checks that the item is stored as it was put.
+// intact checks the stored item: it must be as it was put.
 func intact(r *rig) {
 	r.Helper()
 	r.want(ledger, ownedItem())
@@ -35,7 +35,7 @@ func intact(r *rig) {
 	r.wantRows(ownedQueries[2], []store.Item{ownedItem()})
 }
 
-// testOwnership changes items after a commit, testReturned items that the store returned.
+// testOwnership changes items after a commit, testReturned items from reads.
 func testOwnership(t *testing.T, open Opener) {
 	key := store.Key{PK: "a", SK: "1"}
 	play(t, open,

@@ -53,7 +53,7 @@ func (r *rig) dump() []string {
 	return lines
 }
 
-// unchanged runs fail and checks that it wrote nothing.
+// unchanged runs fail, which must write nothing.
 func (r *rig) unchanged(fail func()) {
 	r.Helper()
 	before := r.dump()
@@ -63,7 +63,7 @@ func (r *rig) unchanged(fail func()) {
 	}
 }
 
-// conflict commits writes that must conflict. It checks the error, and that nothing is written.
+// conflict commits writes that must conflict and write nothing, and checks the error.
 func (r *rig) conflict(want store.ConflictError, writes ...store.Write) {
 	r.Helper()
 	r.unchanged(func() {

@@ -114,7 +114,7 @@ type tester interface {
 	Context() context.Context
 }
 
-// A rig is one open store with the suite's tables and the calls that tests make.
+// A rig is one open store with the suite's tables, and the calls of the tests.
 type rig struct {
 	tester
 	store.Store
@@ -127,7 +127,7 @@ func setUp(t *testing.T, open Opener) *rig {
 	return &rig{tester: t, Store: openFor(t, open, c), clock: c}
 }
 
-// openFor opens a store that is closed with t, if not before.
+// openFor opens a store and closes it at the end of t, if it is still open.
 func openFor(t *testing.T, open Opener, c *clock) store.Store {
 	t.Helper()
 	s := open(t, suiteTables(), c.now)
@@ -183,7 +183,7 @@ func (r *rig) refuse(want error, writes ...store.Write) error {
 	return err
 }
 
-// want checks that Get returns the item for its key in the table.
+// want checks the result of Get for the key of the item.
 func (r *rig) want(table string, want store.Item) {
 	r.Helper()
 	key := r.table(table).KeyOf(want)
@@ -203,7 +203,7 @@ func (r *rig) wantNone(table string, keys ...store.Key) {
 	}
 }
 
-// rows returns a query's rows. It does not wait for an index that lags.
+// rows returns a query's rows. It does not wait for a lagging index.
 func (r *rig) rows(q store.Query) []store.Item {
 	r.Helper()
 	items, err := collect(r.Query(r.Context(), q))
@@ -234,7 +234,7 @@ func (r *rig) sorts(table string, items []store.Item) []string {
 	return keys
 }
 
-// collect reads an iteration to its end and checks that an error comes last.
+// collect reads an iteration to its end. An error must come last.
 func collect(rows func(yield func(store.Item, error) bool)) (items []store.Item, err error) {
 	for it, e := range rows {
 		switch {

@@ -27,7 +27,7 @@ func classes() []error {
 		store.ErrClosed, store.ErrLocked, store.ErrMissing, store.ErrFormat, store.ErrOvertaken, context.Canceled}
 }
 
-// wantClass checks that the error is of that class and of no other.
+// wantClass checks the class of the error: want and no other.
 func (r *rig) wantClass(err, want error) {
 	r.Helper()
 	for _, class := range classes() {
@@ -88,8 +88,8 @@ func pair(pk string) []store.Write {
 		store.Absent())}
 }
 
-// testCancelled cancels commits at about the moment at which they land. A commit that succeeds
-// has landed and one that is refused never lands. An unknown one is tried again: its conditions
+// testCancelled cancels commits at about the moment at which they land. A successful one has
+// landed, and a refused one never lands. An unknown one is tried again: its conditions
 // then find both items or write them.
 func testCancelled(r *rig) {
 	answers := make([][]error, workers)
@@ -125,7 +125,7 @@ func testCancelled(r *rig) {
 	}
 }
 
-// commitCancelled commits with a context that ends after so many turns of the scheduler.
+// commitCancelled commits and cancels its context after so many turns of the scheduler.
 func (r *rig) commitCancelled(spins int, writes ...store.Write) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -189,7 +189,7 @@ func lostWrites() map[string][]store.Write {
 }
 
 // testLost loses the answer to a commit. Its outcome is ErrUnknown, and all or none of its writes
-// have landed. A commit that the engine refuses by itself is not unknown.
+// have landed. A refusal by the engine itself is not unknown.
 func testLost(r *rig, done bool, writes []store.Write) {
 	r.put(item("a", "1", number("version", 1)), item("b", "1"))
 	before := r.dump()
@@ -203,7 +203,7 @@ func testLost(r *rig, done bool, writes []store.Write) {
 	r.wantAllOrNone(before, writes)
 }
 
-// wantAllOrNone checks that the store is as before, or that the writes have been applied.
+// wantAllOrNone checks the store: all of the writes have been applied, or none.
 func (r *rig) wantAllOrNone(before []string, writes []store.Write) {
 	r.Helper()
 	landed, after := 0, r.dump()

@@ -9,13 +9,13 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A JSONWriter is a store under test that other programs can write to. PutJSON puts an item,
+// A JSONWriter is a store under test open to writes of other programs. PutJSON puts an item,
 // given in DynamoDB's JSON, as such a program would.
 type JSONWriter interface {
 	PutJSON(table, item string) error
 }
 
-// A Damager is a store under test that can damage an item on its disk.
+// A Damager is a store under test with a way to damage an item on its disk.
 type Damager interface {
 	Damage(table string, key store.Key) error
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// exists is the condition that a ConflictError names for an absent item.
+// exists is the condition in a ConflictError about an absent item.
 const exists = "item exists"
 
 func testUpdate(t *testing.T, open Opener) {
