@@ -15,7 +15,7 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/api"
 )
 
-// A Control controls a fake in another process. Do sends the requests that have no method here;
+// A Control controls a fake in another process. Do sends the requests without a method here;
 // Identity lists them.
 type Control struct {
 	Base string       // http://127.0.0.1:12111
@@ -23,7 +23,7 @@ type Control struct {
 }
 
 // Do sends any request of the control API, such as POST "accounts" with {"id":"acct_1"}. It
-// decodes the answer into out, unless that is nil.
+// decodes the answer into out, unless out is nil.
 func (c Control) Do(ctx context.Context, method, path string, in, out any) error {
 	res, err := c.send(ctx, method, path, in)
 	if err != nil {
@@ -82,7 +82,7 @@ func (c Control) send(ctx context.Context, method, path string, in any) (*http.R
 	return nil, fmt.Errorf("%s %s: %s", method, path, res.Status)
 }
 
-// Identity asks who is there.
+// Identity identifies the fake. It returns an error if another program answers.
 func (c Control) Identity(ctx context.Context) (id Identity, err error) {
 	if err = c.Do(ctx, http.MethodGet, "", nil, &id); err == nil && id.Fake != "stripefake" {
 		err = errors.New("what answers is no fake of Stripe")
@@ -129,7 +129,7 @@ func (c Control) SetFaults(ctx context.Context, f Faults) error {
 	return c.Do(ctx, http.MethodPost, "faults", formOfFaults(f), nil)
 }
 
-// Requests returns what was answered so far.
+// Requests returns the counts of answers so far.
 func (c Control) Requests(ctx context.Context) (list []Count, err error) {
 	return list, c.Do(ctx, http.MethodGet, "requests", nil, &list)
 }

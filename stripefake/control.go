@@ -13,25 +13,27 @@ import (
 // Now returns the time of the fake's clock.
 func (f *Fake) Now() time.Time { return f.api.TimeNow() }
 
-// SetNow sets the fake's clock, which goes on from there, and carries out every change that is
-// due by then. Idempotency keys and the 30 days of events follow this clock too; test clocks do
-// not.
+// SetNow sets the fake's clock, which goes on from there, and carries out every change due by
+// then. Idempotency keys and the 30 days of events follow this clock too; test clocks do not.
 func (f *Fake) SetNow(t time.Time) { f.api.SetNow(t) }
 
 // Advance moves the fake's clock forward, or back, as SetNow does.
 func (f *Fake) Advance(d time.Duration) { f.api.Advance(d) }
 
-// Authenticate answers for the customer of whom a payment intent or setup intent requires
-// authentication: ok says whether it succeeds.
+// Authenticate answers for the customer of a payment intent or setup intent that requires
+// authentication.
 func (f *Fake) Authenticate(id string, ok bool) error {
-	return f.api.Act(payment.IntentKind(id), id, func(c *api.Call, o shape.Object) error { return payment.Call{Call: c}.Authenticate(o, ok) })
+	return f.api.Act(payment.IntentKind(id), id, func(c *api.Call,
+		o shape.Object) error {
+		return payment.Call{Call: c}.Authenticate(o, ok)
+	})
 }
 
-// Finish answers for the bank: a payment intent that is processing succeeds or fails.
+// Finish answers for the bank of a processing payment intent.
 func (f *Fake) Finish(id string, ok bool) error { return f.finish("payment_intent", id, ok) }
 
-// FinishRefund answers for the bank: a pending refund succeeds or fails, and one that has
-// succeeded can still fail.
+// FinishRefund answers for the bank. A pending refund succeeds or fails; one that has succeeded
+// can still fail.
 func (f *Fake) FinishRefund(id string, ok bool) error { return f.finish("refund", id, ok) }
 
 func (f *Fake) finish(kindName, id string, ok bool) error {
@@ -54,11 +56,12 @@ func (f *Fake) CloseDispute(id, status string) error {
 	if status != "won" && status != "lost" {
 		return shape.Invalid("", "status", "Invalid status: must be one of won, lost")
 	}
-	return f.api.Act("dispute", id, func(c *api.Call, o shape.Object) error { return payment.Call{Call: c}.CloseDispute(o, status) })
+	return f.api.Act("dispute", id,
+		func(c *api.Call, o shape.Object) error { return payment.Call{Call: c}.CloseDispute(o, status) })
 }
 
-// Connect connects a new account, or one that was disconnected, to the platform; "":
-// DefaultAccount. The platform's Connect endpoints get the event.
+// Connect connects a new or a disconnected account to the platform; "": DefaultAccount. The
+// platform's Connect endpoints get the event.
 func (f *Fake) Connect(id, platform string) error { return f.api.Connect(id, platform) }
 
 // Disconnect makes the connected account leave its platform, whose Connect endpoints get the
@@ -79,7 +82,7 @@ func (f *Fake) Restore(key string) error { return f.api.Revoke(key, false) }
 // 24 hours of the fake's clock.
 func (f *Fake) Roll(endpoint string) (secret string, err error) { return f.api.Roll(endpoint) }
 
-// An Event is an event that the fake has made.
+// An Event is one of the fake's events.
 type Event struct {
 	ID      string
 	Type    string
@@ -98,12 +101,12 @@ func (f *Fake) Events(account string, live bool, version string) []Event {
 	return list
 }
 
-// Resend sends an event again, and without a fault, to every endpoint that gets its type now. It
+// Resend sends an event again, without a fault, to every endpoint that gets its type now. It
 // returns the number of these endpoints.
 func (f *Fake) Resend(event string) (sent int, err error) { return f.api.Resend(event) }
 
 // Flush tries every waiting webhook once, whatever its delay, and those that result from it. It
-// returns the number of webhooks that were not accepted and still wait, or an error if ctx ends.
+// returns the number of webhooks still waiting, or an error if ctx ends.
 func (f *Fake) Flush(ctx context.Context) (left int, err error) { return f.api.Flush(ctx) }
 
 // A Count is the number of answers of an endpoint with a status.
@@ -111,7 +114,7 @@ type Count struct {
 	Endpoint string `json:"endpoint"` // POST /v1/payment_intents/{intent}/confirm; unknown: no endpoint of the fake
 	Status   int    `json:"status"`   // 0: the connection broke
 	Requests int64  `json:"requests"`
-	Replays  int64  `json:"replays"` // answers among them that repeat an earlier one
+	Replays  int64  `json:"replays"` // repeated answers among them
 }
 
 // Requests returns the counts so far, by endpoint and status.

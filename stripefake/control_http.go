@@ -23,9 +23,15 @@ func (f *Fake) controls() *http.ServeMux {
 			writeControl(w, v, err)
 		})
 	}
-	handle("GET /_fake/clock", func(http.ResponseWriter, *http.Request) (any, error) { return clockForm{Now: new(f.Now())}, nil })
+	handle("GET /_fake/clock", func(http.ResponseWriter, *http.Request) (any,
+		error) {
+		return clockForm{Now: new(f.Now())}, nil
+	})
 	handle("POST /_fake/clock", f.controlClock)
-	handle("GET /_fake/faults", func(http.ResponseWriter, *http.Request) (any, error) { return formOfFaults(f.Faults()), nil })
+	handle("GET /_fake/faults", func(http.ResponseWriter, *http.Request) (any, error) {
+		return formOfFaults(f.Faults()),
+			nil
+	})
 	handle("POST /_fake/faults", f.controlFaults)
 	handle("GET /_fake/requests", func(http.ResponseWriter, *http.Request) (any, error) { return f.Requests(), nil })
 	handle("POST /_fake/intents/{id}/authenticate", answered(f.Authenticate))
@@ -38,15 +44,24 @@ func (f *Fake) controls() *http.ServeMux {
 	handle("POST /_fake/disputes/{id}", posted(func(r *http.Request, in disputeForm) (any, error) {
 		return in, f.CloseDispute(r.PathValue("id"), in.Status)
 	}))
-	handle("POST /_fake/accounts", posted(func(_ *http.Request, in accountForm) (any, error) { return in, f.Connect(in.ID, in.Platform) }))
+	handle("POST /_fake/accounts", posted(func(_ *http.Request, in accountForm) (any, error) {
+		return in,
+			f.Connect(in.ID, in.Platform)
+	}))
 	handle("POST /_fake/accounts/{id}", posted(func(r *http.Request, in accountForm) (any, error) {
 		return in, f.SetVersion(r.PathValue("id"), in.Version)
 	}))
 	handle("POST /_fake/accounts/{id}/disconnect", posted(func(r *http.Request, in struct{}) (any, error) {
 		return in, f.Disconnect(r.PathValue("id"))
 	}))
-	handle("POST /_fake/keys/revoke", posted(func(_ *http.Request, in keyForm) (any, error) { return struct{}{}, f.Revoke(in.Key) }))
-	handle("POST /_fake/keys/restore", posted(func(_ *http.Request, in keyForm) (any, error) { return struct{}{}, f.Restore(in.Key) }))
+	handle("POST /_fake/keys/revoke", posted(func(_ *http.Request, in keyForm) (any, error) {
+		return struct{}{},
+			f.Revoke(in.Key)
+	}))
+	handle("POST /_fake/keys/restore", posted(func(_ *http.Request, in keyForm) (any, error) {
+		return struct{}{},
+			f.Restore(in.Key)
+	}))
 	handle("POST /_fake/webhook_endpoints/{id}/roll", posted(func(r *http.Request, _ struct{}) (any, error) {
 		secret, err := f.Roll(r.PathValue("id"))
 		return map[string]string{"secret": secret}, err
@@ -66,12 +81,13 @@ func (f *Fake) controls() *http.ServeMux {
 		writeControl(w, Identity{"stripefake", NewestVersion, DefaultAccount, f.Now(), known, f.api.Endpoints()}, nil)
 	})
 	mux.HandleFunc("/_fake/", func(w http.ResponseWriter, r *http.Request) {
-		writeControl(w, nil, &shape.Error{Status: http.StatusNotFound, Message: "there is no " + r.Method + " " + shape.Shown(r.URL.Path) + ": GET /_fake/ lists what there is"})
+		writeControl(w, nil, &shape.Error{Status: http.StatusNotFound, Message: "there is no " + r.Method + " " +
+			shape.Shown(r.URL.Path) + ": GET /_fake/ lists what there is"})
 	})
 	return mux
 }
 
-// posted reads what is posted as a T.
+// posted decodes the posted T for the handler.
 func posted[T any](do func(*http.Request, T) (any, error)) func(http.ResponseWriter, *http.Request) (any, error) {
 	return func(w http.ResponseWriter, r *http.Request) (any, error) {
 		var in T
@@ -82,7 +98,7 @@ func posted[T any](do func(*http.Request, T) (any, error)) func(http.ResponseWri
 	}
 }
 
-// answered reads whether something goes well, for the object in the path.
+// answered decodes {"ok":…} for the object in the path.
 func answered(do func(id string, ok bool) error) func(http.ResponseWriter, *http.Request) (any, error) {
 	return posted(func(r *http.Request, in okForm) (any, error) {
 		if in.OK == nil {
@@ -110,7 +126,7 @@ func writeControl(w http.ResponseWriter, v any, err error) {
 	}
 	w.Header().Set("Content-Type", jsonType)
 	w.WriteHeader(status)
-	_, _ = w.Write(shape.Encode(v)) // a caller that is gone learns nothing
+	_, _ = w.Write(shape.Encode(v)) // the caller may be gone
 }
 
 func (f *Fake) controlClock(w http.ResponseWriter, r *http.Request) (any, error) {
@@ -140,8 +156,8 @@ func (f *Fake) controlFaults(w http.ResponseWriter, r *http.Request) (any, error
 	return formOfFaults(f.Faults()), nil
 }
 
-// controlLedger writes a line of JSON for every entry. There is no line to end it: a
-// connection that breaks off is seen in the chunks of HTTP.
+// controlLedger writes a line of JSON for every entry. No line ends it: the chunks of HTTP show a
+// broken connection.
 func (f *Fake) controlLedger(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", linesType)
 	lines := json.NewEncoder(w)

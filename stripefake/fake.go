@@ -16,12 +16,12 @@ import (
 
 // Options say how a Fake behaves. The zero value is a fake without faults.
 type Options struct {
-	Now      func() time.Time // the clock that the fake's clock starts from; nil: time.Now
+	Now      func() time.Time // the base of the fake's clock; nil: time.Now
 	Real     func() time.Time // the clock of the rate limit and of the pauses between webhooks; nil: time.Now
 	Keys     []Key            // nil: DefaultKeys
 	Webhooks []Webhook        // endpoints of DefaultAccount, for events of every type and both modes
-	// Connected are the ids of accounts that are connected to DefaultAccount from the start,
-	// without an event. Each must pass CheckAccount.
+	// Connected are the ids of accounts connected to DefaultAccount from the start, without an
+	// event. Each must pass CheckAccount.
 	Connected []string
 	Log       *slog.Logger // nil discards
 	Faults
@@ -31,10 +31,10 @@ type Options struct {
 type Key struct {
 	Secret  string   // sk_test_…, rk_test_…, sk_live_…, rk_live_…: the prefix has the mode
 	Account string   // acct_…, the key's account
-	Refused []string // path prefixes that a restricted key may not use: "/v1/refunds", or "POST /v1/customers" for one method
+	Refused []string // forbidden prefixes: "/v1/refunds", "POST /v1/customers"
 }
 
-// A Webhook is an endpoint that events are sent to.
+// A Webhook is an endpoint for events.
 type Webhook struct {
 	URL     string // http or https
 	Secret  string // whsec_…, which signs its webhooks
@@ -81,7 +81,8 @@ func New(o Options) *Fake {
 	timed := billing.Timed()
 	maps.Copy(timed, payment.Timed())
 	inner := api.Options{Now: o.Now, Real: o.Real, Connected: o.Connected, Log: o.Log, Faults: api.Faults(o.Faults),
-		Resources: api.Resources{Routes: slices.Concat(payment.Routes(), billing.Routes()), Timed: timed, Followers: billing.Followers()}}
+		Resources: api.Resources{Routes: slices.Concat(payment.Routes(), billing.Routes()), Timed: timed,
+			Followers: billing.Followers()}}
 	for _, k := range o.Keys {
 		inner.Keys = append(inner.Keys, api.Key(k))
 	}
@@ -106,7 +107,7 @@ func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Close stops the sending of webhooks. Webhooks that have not been delivered are lost.
+// Close stops the sending of webhooks. Undelivered ones are lost.
 func (f *Fake) Close() error { return f.api.Close() }
 
 // CheckURL returns an error if webhooks cannot be sent to the URL.
@@ -115,8 +116,8 @@ func CheckURL(text string) error { return api.CheckURL(text) }
 // CheckAccount returns an error if no account can have the id.
 func CheckAccount(id string) error { return api.CheckAccount(id) }
 
-// Signature returns the header Stripe-Signature of a webhook that is sent at that time: one v1
-// for every secret.
+// Signature returns the header Stripe-Signature of a webhook at that time: one v1 for every
+// secret.
 func Signature(at time.Time, payload []byte, secrets ...string) string {
 	return api.Signature(at, payload, secrets...)
 }

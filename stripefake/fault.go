@@ -6,8 +6,8 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/api"
 )
 
-// Faults are the failures that a fake makes on request. Rates are probabilities from 0 to 1;
-// the first five add up to at most 1.
+// Faults are failures on request. Rates are probabilities from 0 to 1; the first five add up to at
+// most 1.
 type Faults struct {
 	Latency      time.Duration // of every request, before it is carried out; at most a minute
 	LostRequests float64       // not carried out, and the connection breaks
@@ -15,12 +15,12 @@ type Faults struct {
 	Errors       float64       // 500, not carried out; the idempotency key replays the 500
 	LateErrors   float64       // 500, and carried out all the same; the idempotency key replays the 500
 	Busy         float64       // 429 or 409 (rate_limit, lock_timeout, idempotency_key_in_use), not carried out, not saved
-	Rate         int           // requests a second on one endpoint, of one account in one mode, above which the fake answers 429; 0: no limit
+	Rate         int           // requests a second per endpoint, account and mode, until it answers 429; 0: no limit
 	Seed         uint64        // of the dice
 
 	EventLosses    float64       // changes without any event, neither sent nor listed
-	WebhookCopies  float64       // webhooks that are sent twice
-	WebhookDrops   float64       // webhooks that are never sent
+	WebhookCopies  float64       // webhooks sent twice
+	WebhookDrops   float64       // webhooks never sent
 	WebhookShuffle bool          // webhooks leave in any order
 	WebhookDelay   time.Duration // the longest delay of a webhook; the dice choose
 }

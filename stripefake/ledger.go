@@ -10,7 +10,7 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// An Entry is one movement of money, or a claim to one, at the fake.
+// An Entry is one movement of money, or a claim to one.
 type Entry struct {
 	Type     string            `json:"type"` // charge, refund or dispute
 	ID       string            `json:"id"`   // ch_…, re_…, du_…
@@ -21,12 +21,12 @@ type Entry struct {
 	Amount   int64             `json:"amount"` // in the currency's minor unit, as Stripe counts it
 	Currency string            `json:"currency"`
 	Status   string            `json:"status"`             // of the refund or the dispute; succeeded of a charge
-	Metadata map[string]string `json:"metadata,omitempty"` // of a charge, and its payment intent's where it has none of that name
+	Metadata map[string]string `json:"metadata,omitempty"` // of the charge; a missing name comes from its payment intent
 	At       time.Time         `json:"at"`                 // UTC, by the fake's clock, in whole seconds
 }
 
-// Ledger returns every charge that succeeded, every refund and every dispute, of all accounts
-// in both modes, by time and then in the order in which they were made.
+// Ledger returns the successful charges, the refunds and the disputes of all accounts in both
+// modes, in the order of their time and creation.
 func (f *Fake) Ledger() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for _, e := range f.entries() {
@@ -57,7 +57,7 @@ func (f *Fake) entries() []Entry {
 	return list
 }
 
-// numberOf returns the tail of an id, by which ids are in the order in which they were made.
+// numberOf returns the tail of an id, which has the order of creation.
 func numberOf(id string) string {
 	const least = 10
 	if len(id) < least {
@@ -69,7 +69,8 @@ func numberOf(id string) string {
 func entryOf(s *api.Space, typ string, o, charge shape.Object) Entry {
 	e := Entry{
 		Type: typ, ID: o.ID(), Account: s.Account, Live: s.Live, Charge: o.Str("charge"), Intent: o.Str("payment_intent"),
-		Amount: o.Num("amount"), Currency: o.Str("currency"), Status: o.Str("status"), At: time.Unix(shape.MadeAt(o), 0).UTC(), Metadata: map[string]string{},
+		Amount: o.Num("amount"), Currency: o.Str("currency"), Status: o.Str("status"),
+		At: time.Unix(shape.MadeAt(o), 0).UTC(), Metadata: map[string]string{},
 	}
 	if typ == "charge" {
 		e.Charge = o.ID()

@@ -6,23 +6,22 @@ import (
 	"time"
 )
 
-// TB is the part of testing.TB that Start needs.
+// TB is Start's part of testing.TB.
 type TB interface {
 	Helper()
 	Cleanup(func())
 	Fatalf(format string, args ...any)
 }
 
-// A Server is a Fake that listens on a port of its own, and the values that a test hands to
-// its Stripe library.
+// A Server is a Fake on a port of its own, with the values for a Stripe library.
 type Server struct {
 	*Fake
 	URL           string // for the library's base address: http://127.0.0.1:PORT
 	Key           string // the API key, in test mode
-	WebhookSecret string // signs the webhooks that SendWebhooks asks for
+	WebhookSecret string // signs the webhooks of SendWebhooks
 }
 
-// The values that Start gives a Server. None of them is a secret.
+// The values of every Server. None of them is a secret.
 const (
 	startKey           = "sk_test_duesday"
 	startWebhookSecret = "whsec_stripefake"
@@ -55,7 +54,7 @@ func StartWith(t TB, o Options) *Server {
 		_ = server.Serve(l) // it ends by Close
 	}()
 	t.Cleanup(func() {
-		_ = server.Close() // the connections of a test that has ended have nothing to say
+		_ = server.Close() // the test has ended
 		<-stopped
 		_ = s.Close()
 	})
@@ -64,7 +63,7 @@ func StartWith(t TB, o Options) *Server {
 
 // SendWebhooks sends the events of DefaultAccount, of every type and in both modes, to the
 // URL from now on. They are signed with s.WebhookSecret. It may be called before the receiver
-// listens: a webhook that is not accepted is sent again.
+// listens: a refused webhook is sent again.
 func (s *Server) SendWebhooks(url string) error {
 	if err := CheckURL(url); err != nil {
 		return err

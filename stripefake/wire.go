@@ -14,7 +14,7 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/api"
 )
 
-// faultsForm is Faults in the control API. What is not there stays as it is.
+// faultsForm is Faults in the control API. An absent member stays as it is.
 type faultsForm struct {
 	Latency        *duration `json:"latency,omitempty"` // as 200ms
 	LostRequests   *float64  `json:"lost_requests,omitempty"`
@@ -54,7 +54,7 @@ func formOfFaults(f Faults) faultsForm {
 	}
 }
 
-// over returns the faults with what the form changes.
+// over returns the faults with the form's changes.
 func (form faultsForm) over(f Faults) Faults {
 	set(&f.LostRequests, form.LostRequests)
 	set(&f.LostReplies, form.LostReplies)
@@ -78,15 +78,15 @@ func set[T any](to, from *T) {
 	}
 }
 
-// Identity is what the control API says at its root.
+// Identity is the root of the control API.
 type Identity struct {
 	Fake    string    `json:"fake"` // always stripefake
 	Version string    `json:"api_version"`
-	Account string    `json:"account"` // whose keys the default keys are
+	Account string    `json:"account"` // of the default keys
 	Now     time.Time `json:"now"`     // by its clock
 
-	Controls  []string `json:"controls"`  // what the control API has: POST /_fake/clock
-	Endpoints []string `json:"endpoints"` // what it has of Stripe's API: GET /v1/customers
+	Controls  []string `json:"controls"`  // of the control API: POST /_fake/clock
+	Endpoints []string `json:"endpoints"` // of Stripe's API: GET /v1/customers
 }
 
 type clockForm struct {
@@ -119,7 +119,7 @@ type errorForm struct {
 	Error string `json:"error"`
 }
 
-// inJSON says what a member of that type is in JSON.
+// inJSON names the JSON form of a type.
 func inJSON(t reflect.Type) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -137,8 +137,8 @@ func inJSON(t reflect.Type) string {
 
 const jsonType = "application/json"
 
-// readJSON reads the body of a control request. It wants the content type: a page in
-// somebody's browser cannot send that without asking.
+// readJSON reads the body of a control request. It insists on the content type, because a page in
+// a browser cannot send that without asking.
 func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != jsonType {
 		return errors.New("the content type has to be " + jsonType + ": with curl, -H 'Content-Type: " + jsonType + "'")

@@ -13,30 +13,39 @@ import (
 // An account is one of Stripe's.
 type account struct {
 	object   object
-	platform string // the account that it is connected to; "": it is nobody's
+	platform string // the account it is connected to; "": none
 	gone     bool   // it has disconnected
-	version  string // of the API, for requests and webhooks that name none; "": NewestVersion
+	version  string // default version of the API; "": NewestVersion
 }
 
-const accountParams = "email business_type metadata capabilities business_profile default_currency company individual settings tos_acceptance"
+const accountParams = "email business_type metadata capabilities business_profile default_currency company " +
+	"individual settings tos_acceptance"
 
 func accountRoutes() []Route {
 	return []Route{
-		{Method: "GET", Path: "/v1/account", Do: func(c *Call) (object, error) { return c.accounts[c.Space.Account].object, nil }},
+		{Method: "GET", Path: "/v1/account", Do: func(c *Call) (object, error) {
+			return c.accounts[c.Space.Account].object,
+				nil
+		}},
 		on("GET", "/v1/accounts", ListParams+"created", listAccounts),
 		on("POST", "/v1/accounts", accountParams+" type country controller", createAccount),
-		{Method: "GET", Path: "/v1/accounts/{account}", Do: func(c *Call) (object, error) { return c.member(c.Path["account"]) }},
+		{Method: "GET", Path: "/v1/accounts/{account}", Do: func(c *Call) (object,
+			error) {
+			return c.member(c.Path["account"])
+		}},
 		on("POST", "/v1/accounts/{account}", accountParams, updateAccount),
 		on("DELETE", "/v1/accounts/{account}", "", deleteAccount),
 	}
 }
 
-// addAccount makes an account, which is connected to the platform unless that is "". mu is
-// held.
+// addAccount makes an account, connected to the platform unless platform is "". The caller holds
+// Mu.
 func (f *Fake) addAccount(id, platform string, members object) *account {
 	o := object{
-		"id": id, "object": "account", "type": "standard", "country": "US", "default_currency": "usd", "email": nil, "business_type": nil,
-		"charges_enabled": true, "payouts_enabled": true, "details_submitted": true, "metadata": object{}, "created": f.time().Unix(),
+		"id": id, "object": "account", "type": "standard", "country": "US", "default_currency": "usd", "email": nil,
+		"business_type":   nil,
+		"charges_enabled": true, "payouts_enabled": true, "details_submitted": true, "metadata": object{},
+		"created": f.time().Unix(),
 	}
 	maps.Copy(o, members)
 	a := &account{object: o, platform: platform}
@@ -44,7 +53,7 @@ func (f *Fake) addAccount(id, platform string, members object) *account {
 	return a
 }
 
-// accountObject returns the account that the call may see, or nil.
+// accountObject returns the account if the call may see it, or nil.
 func (c *Call) accountObject(id string) object {
 	if a := c.accounts[id]; a != nil && !a.gone && (id == c.Space.Account || a.platform == c.Space.Account) {
 		return a.object
@@ -52,8 +61,8 @@ func (c *Call) accountObject(id string) object {
 	return nil
 }
 
-// defaultVersion is what the account's requests are answered in, and its events are made
-// in. A connected account has that of its platform. mu is held.
+// defaultVersion returns the version of the account's events, and of its requests without a
+// version. A connected account has the version of its platform. The caller holds Mu.
 func (f *Fake) defaultVersion(id string) string {
 	a := f.accounts[id]
 	if a != nil && a.platform != "" {
@@ -65,7 +74,7 @@ func (f *Fake) defaultVersion(id string) string {
 	return a.version
 }
 
-// member returns an account that the call may see, or the error that hides all others.
+// member returns the account if the call may see it. One error hides all other accounts.
 func (c *Call) member(id string) (object, error) {
 	if o := c.accountObject(id); o != nil {
 		return o, nil
@@ -75,7 +84,8 @@ func (c *Call) member(id string) (object, error) {
 
 func noAccess(id string) error {
 	return &shape.Error{Status: http.StatusForbidden, Kind: "invalid_request_error", Code: "account_invalid",
-		Message: "The provided key does not have access to account '" + shape.Shown(id) + "' (or that account does not exist). Application access may have been revoked."}
+		Message: "The provided key does not have access to account '" + shape.Shown(id) +
+			"' (or that account does not exist). Application access may have been revoked."}
 }
 
 func listAccounts(c *Call) (object, error) {
@@ -115,8 +125,8 @@ func updateAccount(c *Call) (object, error) {
 	return o, c.accountMembers(o)
 }
 
-// accountMembers puts what the parameters say into the members; of the many that an account
-// can have, those that are texts.
+// accountMembers sets the members that the parameters give: texts alone, of the many that Stripe
+// has.
 func (c *Call) accountMembers(o object) error {
 	if err := c.Metadata(o); err != nil {
 		return err
@@ -147,13 +157,13 @@ func (c *Call) Connected() bool {
 	return a != nil && a.platform != ""
 }
 
-// The types of events by which a platform learns that an account has come, or gone.
+// The types of the events of a connection's begin and end.
 const (
 	appAuthorized   = "account.application.authorized"
 	appDeauthorized = "account.application.deauthorized"
 )
 
-// leave has a connected account disconnect from its platform, in both modes.
+// leave disconnects a connected account from its platform, in both modes.
 func (c *Call) leave(id string) {
 	a := c.accounts[id]
 	if a.gone {
@@ -169,21 +179,23 @@ func (c *Call) tellApplication(id, typ string) {
 	platform, asked := c.accounts[id].platform, c.Space
 	for _, live := range []bool{false, true} {
 		c.Space = c.In(id, live)
-		c.Emit(typ, object{"id": "ca_" + strings.TrimPrefix(platform, "acct_"), "object": "application", "name": platform}, nil)
+		c.Emit(typ, object{"id": "ca_" + strings.TrimPrefix(platform, "acct_"), "object": "application", "name": platform},
+			nil)
 	}
 	c.Space = asked
 }
 
 // CheckAccount says whether an account can have the id.
 func CheckAccount(id string) error {
-	if tail, ok := strings.CutPrefix(id, "acct_"); !ok || tail == "" || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' }) {
+	if tail, ok := strings.CutPrefix(id, "acct_"); !ok || tail == "" ||
+		strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' }) {
 		return errors.New("want acct_ and letters or digits")
 	}
 	return nil
 }
 
-// Connect connects the account to the platform, DefaultAccount if that is "": a new one, or
-// one that was disconnected. The platform's Connect endpoints are told.
+// Connect connects a new account, or one that was disconnected, to the platform; "":
+// DefaultAccount. The platform's Connect endpoints get the event.
 func (f *Fake) Connect(id, platform string) error {
 	if err := CheckAccount(id); err != nil {
 		return shape.Invalid("", "id", "Invalid id: "+err.Error())
@@ -208,8 +220,8 @@ func (f *Fake) Connect(id, platform string) error {
 	return nil
 }
 
-// Disconnect has the connected account leave its platform, whose Connect endpoints are told.
-// What it has stays.
+// Disconnect makes the connected account leave its platform, whose Connect endpoints get the
+// event. Its objects stay.
 func (f *Fake) Disconnect(id string) error {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
@@ -221,8 +233,8 @@ func (f *Fake) Disconnect(id string) error {
 	return nil
 }
 
-// SetVersion makes it the account's default version of the API. A connected account has that
-// of its platform.
+// SetVersion sets the account's default version of the API. A connected account has the version of
+// its platform.
 func (f *Fake) SetVersion(account, version string) error {
 	if err := checkVersion(version); err != nil {
 		return err

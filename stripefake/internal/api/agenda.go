@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-// An agenda is what is going to happen by itself on one clock. It may hold what has been
-// settled in the meantime, or is due later by now: dueAt decides, when the time has come.
+// An agenda holds the objects that will change by themselves, by one clock. An entry may be out of
+// date: dueAt decides when its time has come.
 type agenda struct {
 	items  []due
-	queued map[string]int64 // the earliest time at which an id is to be looked at; what is in items besides is out of date
+	queued map[string]int64 // by id: the time of the next look; other items of the id are out of date
 }
 
-// A Timed kind is one whose objects change by themselves when their time has come.
+// A Timed kind has objects that change by themselves when their time has come.
 type Timed struct {
-	Rank    int                        // kinds that are due at the same second are looked at in this order
+	Rank    int                        // the order of kinds within one second
 	Due     func(object) (int64, bool) // the Unix second of the next change, if there is one
-	Happens func(*Call, object)        // carries out the one change that is due now
+	Happens func(*Call, object)        // carries out one change, now
 }
 
-// maxAtOnce is how often one object may be due at the same second. It is never reached but by
-// an error of the fake, which would go on for ever.
+// maxAtOnce limits the changes of one object at the same second. Only an error of the fake reaches
+// it, and would go on for ever.
 const maxAtOnce = 100
 
-// A due is when the fake has to look at an object.
+// A due is the time at which the fake looks at an object.
 type due struct {
 	at    int64 // Unix seconds
 	kind  string
@@ -54,7 +54,7 @@ func (a *agenda) Less(i, j int) bool {
 
 func newAgenda() *agenda { return &agenda{queued: map[string]int64{}} }
 
-// agendaOf returns that of a test clock, or of the fake's own clock if id is empty.
+// agendaOf returns the agenda of a test clock; "": of the fake's own clock.
 func (c *Call) agendaOf(clock string) *agenda {
 	o := c.Space.Get(ClockKind, clock)
 	if o == nil {
@@ -68,8 +68,8 @@ func (c *Call) agendaOf(clock string) *agenda {
 	return a
 }
 
-// Plan has the fake look at the object when something of it is due. It has to be called after
-// every change of a subscription, an invoice or a schedule, and for a new checkout session.
+// Plan notes when the object changes by itself. The caller must call it after every change of a
+// subscription, an invoice or a schedule, and for a new checkout session.
 func (c *Call) Plan(o object) {
 	when, ok := c.dueAt(o)
 	if !ok {
@@ -84,16 +84,16 @@ func (c *Call) Plan(o object) {
 	heap.Push(a, due{when, o.Str("object"), c.Options.Timed[o.Str("object")].Rank, o.ID(), c.Space})
 }
 
-// tick carries out everything that is due on the fake's own clock up to c.now, each thing at
-// its own time, in every account. It costs next to nothing when nothing is due.
+// tick carries out every change that is due by c.Now on the fake's own clock, each at its own
+// time, in every account. It costs nearly nothing when none is due.
 func (c *Call) tick() { c.Run(nil, c.Now) }
 
-// Tick is a call's, for what is no API request. mu is held.
+// Tick is tick outside of a request. The caller holds Mu.
 func (f *Fake) Tick() { f.System(f.In(DefaultAccount, false)).tick() }
 
-// Run carries out what is due on a test clock (nil: on the fake's own) up to and including a
-// Unix second, as if nobody had asked for it. Each thing makes its objects and events at the
-// time at which it is due, so that it does not matter in how many steps a clock is moved.
+// Run carries out every change that is due on a test clock, up to and including a Unix second;
+// nil: on the fake's own. Each change makes its objects and events at its own time, so the number
+// of steps of a clock makes no difference.
 func (c *Call) Run(clock object, until int64) {
 	a := c.agendaOf(clock.ID())
 	if a.Len() == 0 || a.items[0].at > until {

@@ -12,7 +12,7 @@ func unauthorized(code, message string) error {
 	return &shape.Error{Status: http.StatusUnauthorized, Kind: "invalid_request_error", Code: code, Message: message}
 }
 
-// mask is a key as an error may show it.
+// mask returns a key as errors show it.
 func mask(key string) string {
 	for _, prefix := range []string{"sk_test_", "sk_live_", "rk_test_", "rk_live_", "pk_test_", "pk_live_"} {
 		if strings.HasPrefix(key, prefix) {
@@ -22,7 +22,7 @@ func mask(key string) string {
 	return "***"
 }
 
-// authenticate returns the key of the request. mu is held.
+// authenticate returns the key of the request. The caller holds Mu.
 func (f *Fake) authenticate(r *http.Request) (Key, error) {
 	given, _, basic := r.BasicAuth()
 	if !basic {
@@ -34,7 +34,8 @@ func (f *Fake) authenticate(r *http.Request) (Key, error) {
 	}
 	given = strings.TrimSpace(given)
 	if given == "" {
-		return Key{}, unauthorized("", "You did not provide an API key. You need to provide your API key in the Authorization header, using Bearer auth (e.g. 'Authorization: Bearer YOUR_SECRET_KEY').")
+		return Key{}, unauthorized("", "You did not provide an API key. You need to provide your API key in the "+
+			"Authorization header, using Bearer auth (e.g. 'Authorization: Bearer YOUR_SECRET_KEY').")
 	}
 	i := slices.IndexFunc(f.Options.Keys, func(k Key) bool { return k.Secret == given })
 	switch {
@@ -48,7 +49,7 @@ func (f *Fake) authenticate(r *http.Request) (Key, error) {
 
 func (k Key) live() bool { return strings.HasPrefix(k.Secret[min(3, len(k.Secret)):], "live_") }
 
-// permit refuses what a restricted key may not do.
+// permit returns the error of a restricted key that may not do this.
 func (k Key) permit(r *http.Request, account string) error {
 	for _, refused := range k.Refused {
 		method, path, both := strings.Cut(refused, " ")
@@ -57,14 +58,15 @@ func (k Key) permit(r *http.Request, account string) error {
 		}
 		if method == r.Method && (r.URL.Path == path || strings.HasPrefix(r.URL.Path, strings.TrimSuffix(path, "/")+"/")) {
 			return &shape.Error{Status: http.StatusForbidden, Kind: "invalid_request_error",
-				Message: "The provided key '" + mask(k.Secret) + "' does not have the required permissions for this endpoint on account '" + account + "'."}
+				Message: "The provided key '" + mask(k.Secret) + "' does not have the required permissions for this endpoint " +
+					"on account '" + account + "'."}
 		}
 	}
 	return nil
 }
 
-// account returns whose objects the request is about: Stripe-Account names a connected
-// account. mu is held.
+// account returns the account of the request: Stripe-Account names a connected one. The caller
+// holds Mu.
 func (f *Fake) account(k Key, r *http.Request) (string, error) {
 	id := r.Header.Get("Stripe-Account")
 	if id == "" || id == k.Account {
@@ -72,17 +74,19 @@ func (f *Fake) account(k Key, r *http.Request) (string, error) {
 	}
 	if a := f.accounts[id]; a == nil || a.platform != k.Account || a.gone {
 		return "", &shape.Error{Status: http.StatusForbidden, Kind: "invalid_request_error", Code: "account_invalid",
-			Message: "The provided key '" + mask(k.Secret) + "' does not have access to account '" + shape.Shown(id) + "' (or that account does not exist). Application access may have been revoked."}
+			Message: "The provided key '" + mask(k.Secret) + "' does not have access to account '" + shape.Shown(id) +
+				"' (or that account does not exist). Application access may have been revoked."}
 	}
 	return id, nil
 }
 
-// Revoke has the key answered 401 from now on, or no more.
+// Revoke makes the fake answer 401 to the key, or takes that back.
 func (f *Fake) Revoke(key string, revoked bool) error {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	if !slices.ContainsFunc(f.Options.Keys, func(k Key) bool { return k.Secret == key }) {
-		return &shape.Error{Status: http.StatusNotFound, Kind: "invalid_request_error", Code: "resource_missing", Param: "key", Message: "No such key: " + mask(key)}
+		return &shape.Error{Status: http.StatusNotFound, Kind: "invalid_request_error", Code: "resource_missing",
+			Param: "key", Message: "No such key: " + mask(key)}
 	}
 	f.revoked[key] = revoked
 	return nil

@@ -4,21 +4,21 @@
 // does not know payments and invoices, which register theirs.
 package api
 
-// A Call is one API request that is being carried out, with the fake's lock held.
+// A Call is one API request while the fake carries it out. Mu is held.
 type Call struct {
 	*Fake
 	Space   *Space
 	Now     int64             // Unix seconds, by the fake's clock
-	Version string            // of the API, as YYYY-MM-DD.name, that the answer is in
-	Path    map[string]string // the parts of the path that the route names
+	Version string            // of the answer, as YYYY-MM-DD.name
+	Path    map[string]string // the named parts of the path
 	Form    form
 	key     string // idempotency key
-	id      string // of the request, req_…; "" for what Stripe does by itself
+	id      string // of the request, req_…; "" for a change by itself
 	url     string // the request's path: /v1/customers
 	Base    string // how the fake was reached, for links to its own pages: http://127.0.0.1:12111
-	route   *Route // nil for what Stripe does by itself
+	route   *Route // nil for a change by itself
 
-	BreakOff bool // the connection is to be broken instead of an answer; set by what the request does
+	BreakOff bool // the request's effect breaks the connection instead of answering
 }
 
 // A Route is one method and path of the API.
@@ -30,13 +30,13 @@ type Route struct {
 	// name:bool, name:one|two. Names may have brackets. A list has ListParams. Every route but
 	// a DELETE has expand as well.
 	Params string
-	Former string // those that only versions before 2025-03-31.basil know
+	Former string // parameters that versions before 2025-03-31.basil alone have
 	Do     func(*Call) (object, error)
 
 	parts []string // of the path; the router's
 }
 
-// Follow has the package that is registered for the step do its part of it.
+// Follow calls the follower of the step, if a package has registered one.
 func (c *Call) Follow(step string, o object) {
 	if do := c.Options.Followers[step]; do != nil {
 		do(c, o)
@@ -47,7 +47,7 @@ func on(method, path, params string, do func(*Call) (object, error)) Route {
 	return Route{Method: method, Path: path, Params: params, Do: do}
 }
 
-// With returns the handler that does something to the object that load finds.
+// With returns a handler for the object that load finds.
 func With[C any](load func(C) (object, error), do func(C, object) (object, error)) func(C) (object, error) {
 	return func(c C) (object, error) {
 		o, err := load(c)

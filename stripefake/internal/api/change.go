@@ -6,8 +6,8 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// Changed emits an …updated event with the members that have changed, if there are any, and
-// plans the object anew.
+// Changed emits an …updated event with the changed members, if there are any, and plans the object
+// anew.
 func (c *Call) Changed(typ string, before, o object) {
 	c.Plan(o)
 	if previous := shape.Differences(before, o); shape.IsPublic(previous) {
@@ -15,7 +15,7 @@ func (c *Call) Changed(typ string, before, o object) {
 	}
 }
 
-// Change makes the object what after is, and the event of it if anything is different.
+// Change copies the members of after into the object, and emits the event if any of them differs.
 func (c *Call) Change(event string, o, after object) {
 	before := o.Clone()
 	maps.Copy(o, after)

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// A Count says how often an endpoint answered in a way.
+// A Count is stripefake.Count.
 type Count struct {
-	Endpoint string // POST /v1/payment_intents/{intent}/confirm; unknown: no endpoint of the fake
+	Endpoint string // unknown: no endpoint of the fake
 	Status   int    // 0: the connection broke
 	Requests int64
-	Replays  int64 // of these, answers that were those of an earlier request
+	Replays  int64 // answers among them that repeat an earlier one
 }
 
 type countKey struct {
@@ -18,7 +18,7 @@ type countKey struct {
 	status   int
 }
 
-// A tally is how often it was.
+// A tally counts answers.
 type tally struct{ requests, replays int64 }
 
 func (x *exchange) count(status int) {
@@ -36,7 +36,7 @@ func (x *exchange) count(status int) {
 	}
 }
 
-// Requests returns what was answered so far, by endpoint and status.
+// Requests returns the counts so far, by endpoint and status.
 func (f *Fake) Requests() []Count {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()

@@ -34,7 +34,7 @@ func (c *Call) endpoint() (object, error) {
 	return o, err
 }
 
-// newSecret returns what signs an endpoint's webhooks until the Unix second, 0 for ever.
+// newSecret makes a signing secret.
 func (c *Call) newSecret() string { return c.NewID("whsec") }
 
 func createEndpoint(c *Call) (object, error) {
@@ -42,7 +42,8 @@ func createEndpoint(c *Call) (object, error) {
 		return nil, err
 	}
 	connect := c.Flag("connect")
-	o := object{"api_version": nil, "application": nil, "description": nil, "status": "enabled", "metadata": object{}, "_connect": connect}
+	o := object{"api_version": nil, "application": nil, "description": nil, "status": "enabled", "metadata": object{},
+		"_connect": connect}
 	if v := c.Form.Str("api_version"); v != "" {
 		if err := checkVersion(v); err != nil {
 			return nil, err
@@ -68,15 +69,16 @@ func createEndpoint(c *Call) (object, error) {
 	return shown, nil
 }
 
-// addEndpoint makes the endpoint of an option.
+// addEndpoint makes an endpoint without a request.
 func (c *Call) addEndpoint(url, secret string, connect bool) {
 	c.Create("webhook_endpoint", "we", object{
-		"api_version": nil, "application": nil, "description": nil, "status": "enabled", "url": url, "enabled_events": []any{"*"},
-		"_secrets": []any{object{"secret": secret, "until": int64(0)}}, "_connect": connect,
+		"api_version": nil, "application": nil, "description": nil, "status": "enabled", "url": url,
+		"enabled_events": []any{"*"},
+		"_secrets":       []any{object{"secret": secret, "until": int64(0)}}, "_connect": connect,
 	})
 }
 
-// endpointMembers puts what the parameters say into the endpoint, unless there is an error.
+// endpointMembers sets the members that the parameters give, or none if one of them is wrong.
 func (c *Call) endpointMembers(o object) error {
 	set := object{}
 	if c.Form.Has("url") {
@@ -88,7 +90,8 @@ func (c *Call) endpointMembers(o object) error {
 	if c.Form.Has("enabled_events") {
 		types := c.Form.List("enabled_events")
 		if len(types) == 0 {
-			return shape.Invalid("", "enabled_events", "Invalid array: enabled_events has to be a list of types: enabled_events[]=*")
+			return shape.Invalid("", "enabled_events", "Invalid array: enabled_events has to be a list of types: "+
+				"enabled_events[]=*")
 		}
 		for _, t := range types {
 			if s, ok := t.(string); !ok || s == "" {
@@ -107,7 +110,7 @@ func (c *Call) endpointMembers(o object) error {
 	return nil
 }
 
-// CheckURL says whether webhooks can be sent to the URL.
+// CheckURL returns an error if webhooks cannot be sent to the URL.
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
@@ -144,7 +147,7 @@ func deleteEndpoint(c *Call) (object, error) {
 	return object{"id": o.ID(), "object": "webhook_endpoint", "deleted": true}, nil
 }
 
-// roll gives the endpoint a new secret; the old ones go on signing for 24 hours.
+// roll gives the endpoint a new secret. The old ones sign for 24 more hours.
 func (c *Call) roll(endpoint object) string {
 	now := c.time().Unix()
 	list := []any{}
@@ -162,7 +165,7 @@ func (c *Call) roll(endpoint object) string {
 	return secret
 }
 
-// secrets returns what the endpoint's webhooks are signed with at the Unix second.
+// secrets returns the endpoint's signing secrets at the Unix second.
 func secrets(endpoint object, now int64) []string {
 	var list []string
 	for _, s := range endpoint.List("_secrets") {
@@ -177,8 +180,8 @@ func CoreRoutes() []Route {
 	return append(append(accountRoutes(), eventRoutes()...), endpointRoutes()...)
 }
 
-// Roll gives a webhook endpoint a new secret, and returns it. The old one signs beside it for
-// 24 hours of the fake's clock.
+// Roll gives a webhook endpoint a new secret, and returns it. The old one signs beside it for 24
+// hours of the fake's clock.
 func (f *Fake) Roll(endpoint string) (secret string, err error) {
 	err = f.Act("webhook_endpoint", endpoint, func(c *Call, o object) error {
 		if o.Yes("deleted") {

@@ -11,7 +11,7 @@ import (
 
 const (
 	eventHorizon = 30 * 24 * time.Hour // how long events are listed, by the fake's clock
-	maxTypes     = 20                  // that a list of events can be asked for
+	maxTypes     = 20                  // in one list of events
 )
 
 func eventRoutes() []Route {
@@ -27,17 +27,18 @@ func eventRoutes() []Route {
 	}
 }
 
-// Emit makes the event of a change of the object: an event object with a snapshot, in the
-// account's default version, and what has to be sent to webhook endpoints; or nothing at all,
-// as the faults are. previous are the members that have changed, as they were, as differences
-// gives them; nil unless the type is one of …updated.
+// Emit makes the event of a change, with a snapshot of the object in the account's default
+// version, and sends it to the endpoints that subscribe to its type. previous has the changed
+// members as they were, by Differences; nil unless the type is one of …updated. A fault may lose
+// the event.
 func (c *Call) Emit(typ string, o object, previous object) {
 	if c.chance(c.faults.EventLosses) {
 		return
 	}
 	version, kept := c.defaultVersion(c.Space.Account), c.keep(o, previous)
 	members := object{
-		"api_version": version, "type": typ, "request": object{"id": shape.OrNil(c.id), "idempotency_key": shape.OrNil(c.key)}, "pending_webhooks": int64(0),
+		"api_version": version, "type": typ, "request": object{"id": shape.OrNil(c.id),
+			"idempotency_key": shape.OrNil(c.key)}, "pending_webhooks": int64(0),
 		"data": c.snapshot(kept, version), "_at": c.time().Unix(), "_kept": kept,
 	}
 	if c.Connected() {
@@ -52,7 +53,7 @@ func (c *Call) Emit(typ string, o object, previous object) {
 	}
 }
 
-// snapshot is the data of an event in the version, as text: an event never changes.
+// snapshot returns the data of an event in the version, as text, because an event never changes.
 func (c *Call) snapshot(k *kept, version string) json.RawMessage {
 	old, o, previous := *c, k.object, k.previous
 	old.Version = version
@@ -63,7 +64,7 @@ func (c *Call) snapshot(k *kept, version string) json.RawMessage {
 		p := previous.Clone()
 		strip(p)
 		data["previous_attributes"] = p
-	default: // what has changed for that version is seen only when both are in its shape
+	default: // the members that differ in that version's shape
 		before := o.Clone()
 		shape.PutBack(before, previous)
 		data["previous_attributes"] = shape.Differences(old.render(before, nil), data.Sub("object"))
@@ -71,7 +72,7 @@ func (c *Call) snapshot(k *kept, version string) json.RawMessage {
 	return shape.Encode(data)
 }
 
-// send hands a webhook to the post, or drops or doubles it, as the faults are.
+// send hands a webhook to the post office. Faults may drop, double or delay it.
 func (c *Call) send(l letter) {
 	if c.chance(c.faults.WebhookDrops) {
 		return
@@ -86,9 +87,9 @@ func (c *Call) send(l letter) {
 	}
 }
 
-// subscribed returns the endpoints that the type is sent to: those of the account, and the
-// Connect endpoints of its platform. A live Connect endpoint gets events of both modes. Once
-// the account has disconnected, the platform hears of nothing else.
+// subscribed returns the endpoints that get the type: the account's own, and the Connect endpoints
+// of its platform. A live Connect endpoint gets events of both modes. After an account has
+// disconnected, its platform gets the event of that alone.
 func (c *Call) subscribed(typ string) []object {
 	var list []object
 	collect := func(s *Space, connect bool) {
@@ -117,7 +118,7 @@ func wants(endpoint object, typ string) bool {
 	return slices.Contains(types, any("*")) || slices.Contains(types, any(typ))
 }
 
-// isRecent goes by when the event was made, not by the test clock of what it is about.
+// isRecent goes by the fake's clock, not by the test clock of the event's object.
 func (c *Call) isRecent(event object) bool {
 	return time.Unix(event.Num("_at"), 0).After(c.time().Add(-eventHorizon))
 }

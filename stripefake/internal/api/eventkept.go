@@ -6,10 +6,10 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// kept is what an event is about, as it was, so that it can be told later in any version.
+// kept is the object of an event as it was, so that any version of the event can be made later.
 type kept struct {
 	object, previous object          // previous: as emit has it
-	waiting          map[string]bool // the endpoints, by id, that were to get it and have not accepted it
+	waiting          map[string]bool // by id: endpoints that have not accepted it yet
 }
 
 func (c *Call) keep(o, previous object) *kept {
@@ -22,7 +22,7 @@ func (c *Call) keep(o, previous object) *kept {
 	return k
 }
 
-// payload is the event as a webhook carries it, in the version; "": in its own.
+// payload returns the event as a webhook carries it, in the version; "": its own.
 func (c *Call) payload(event object, version string) []byte {
 	shown := event.Clone()
 	if version != "" && version != event.Str("api_version") {
@@ -32,7 +32,7 @@ func (c *Call) payload(event object, version string) []byte {
 	return shape.Encode(shown)
 }
 
-// accepted notes that the endpoint has the event, however often it got it.
+// accepted notes that the endpoint has the event. A copy counts once.
 func accepted(event object, endpoint string) {
 	waiting := event["_kept"].(*kept).waiting
 	if waiting[endpoint] {
@@ -41,13 +41,13 @@ func accepted(event object, endpoint string) {
 	}
 }
 
-// Resend sends an event once more to every endpoint that its type is sent to now, as the
-// dashboard and the command line of Stripe do, and returns how many these are. No fault drops or
-// doubles it.
+// Resend sends an event again to every endpoint that gets its type now, as Stripe's dashboard
+// does, and returns the number of these endpoints. No fault applies.
 func (f *Fake) Resend(event string) (sent int, err error) {
 	err = f.Act("event", event, func(c *Call, e object) error {
 		for _, endpoint := range c.subscribed(e.Str("type")) {
-			c.post.put(letter{event: e, endpoint: endpoint, payload: c.payload(e, endpoint.Str("api_version")), giveUp: c.time().Add(RetryFor)})
+			c.post.put(letter{event: e, endpoint: endpoint, payload: c.payload(e, endpoint.Str("api_version")),
+				giveUp: c.time().Add(RetryFor)})
 			sent++
 		}
 		return nil
@@ -55,24 +55,25 @@ func (f *Fake) Resend(event string) (sent int, err error) {
 	return sent, err
 }
 
-// An Event is one that the fake has made.
+// An Event is stripefake.Event.
 type Event struct {
 	ID      string
 	Type    string
-	Account string    // whose it is
+	Account string
 	Created time.Time // UTC, in whole seconds
-	Body    []byte    // as a webhook carries it
+	Body    []byte
 }
 
-// Events returns all events of the account in the mode, however old, in the order in which they
-// were made, with bodies in the version; "": in that of each event.
+// Events returns all events of the account in the mode, however old, in the order of creation.
+// Their bodies have the version; "": their own.
 func (f *Fake) Events(account string, live bool, version string) []Event {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	c := f.System(f.In(account, live))
 	var list []Event
 	for _, e := range c.Space.All("event") {
-		list = append(list, Event{e.ID(), e.Str("type"), account, time.Unix(e.Num("created"), 0).UTC(), c.payload(e, version)})
+		list = append(list, Event{e.ID(), e.Str("type"), account, time.Unix(e.Num("created"), 0).UTC(),
+			c.payload(e, version)})
 	}
 	return list
 }

@@ -7,41 +7,59 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-const maxExpand = 4 // levels that Stripe expands
+const maxExpand = 4 // levels of expansion
 
 // kinds of objects by the prefix of their ids.
 var idKinds = map[string]string{
-	"acct": "account", "ch": "charge", "clock": "test_helpers.test_clock", "cs": "checkout.session", "cus": "customer", "dp": "dispute", "du": "dispute",
-	"evt": "event", "ii": "invoiceitem", "in": "invoice", "inpay": "invoice_payment", "pi": "payment_intent", "pm": "payment_method",
-	"price": "price", "prod": "product", "re": "refund", "seti": "setup_intent", "si": "subscription_item", "sub": "subscription",
+	"acct": "account", "ch": "charge", "clock": "test_helpers.test_clock", "cs": "checkout.session", "cus": "customer",
+	"dp": "dispute", "du": "dispute",
+	"evt": "event", "ii": "invoiceitem", "in": "invoice", "inpay": "invoice_payment", "pi": "payment_intent",
+	"pm":    "payment_method",
+	"price": "price", "prod": "product", "re": "refund", "seti": "setup_intent", "si": "subscription_item",
+	"sub":       "subscription",
 	"sub_sched": "subscription_schedule", "txn": "balance_transaction", "we": "webhook_endpoint",
 }
 
-// expandable says of every kind which members can be expanded, and to which kind: those of
-// Stripe's spec whose kind the fake knows, and those that API versions before 2025-03-31 had.
+// expandable has the expandable members of each kind, with their kinds: those of Stripe's spec
+// whose kind the fake has, and those of versions before 2025-03-31.
 var expandable = map[string]string{
 	"balance_transaction": "source:charge",
-	"charge":              "balance_transaction:balance_transaction customer:customer invoice:invoice payment_intent:payment_intent refunds.data:refund on_behalf_of:account",
-	"checkout.session":    "customer:customer invoice:invoice payment_intent:payment_intent setup_intent:setup_intent subscription:subscription line_items.data:line_item",
-	"customer":            "invoice_settings.default_payment_method:payment_method subscriptions.data:subscription test_clock:test_helpers.test_clock sources.data:payment_method default_source:payment_method tax: tax_ids.data:",
-	"dispute":             "charge:charge payment_intent:payment_intent",
-	"invoice": "customer:customer default_payment_method:payment_method parent.subscription_details.subscription:subscription payments.data:invoice_payment test_clock:test_helpers.test_clock " +
-		"lines.data:line_item latest_revision:invoice confirmation_secret: on_behalf_of:account payment_intent:payment_intent charge:charge subscription:subscription",
-	"invoice_payment":       "invoice:invoice payment.charge:charge payment.payment_intent:payment_intent",
-	"invoiceitem":           "customer:customer invoice:invoice pricing.price_details.price:price test_clock:test_helpers.test_clock subscription:subscription",
-	"line_item":             "pricing.price_details.price:price subscription:subscription invoice_item:invoiceitem price.product:product",
-	"payment_intent":        "customer:customer latest_charge:charge payment_method:payment_method on_behalf_of:account transfer_data.destination:account invoice:invoice charges.data:charge review: application:",
-	"payment_method":        "customer:customer",
-	"price":                 "product:product tiers: currency_options:",
-	"product":               "default_price:price",
-	"refund":                "balance_transaction:balance_transaction charge:charge payment_intent:payment_intent payment_method:payment_method customer:customer",
-	"setup_intent":          "customer:customer payment_method:payment_method on_behalf_of:account latest_attempt: mandate: single_use_mandate: application:",
-	"subscription":          "customer:customer default_payment_method:payment_method items.data:subscription_item latest_invoice:invoice pending_setup_intent:setup_intent schedule:subscription_schedule test_clock:test_helpers.test_clock",
-	"subscription_item":     "price:price price.product:product",
-	"subscription_schedule": "customer:customer default_settings.default_payment_method:payment_method phases.default_payment_method:payment_method phases.items.price:price phases.add_invoice_items.price:price subscription:subscription test_clock:test_helpers.test_clock",
+	"charge": "balance_transaction:balance_transaction customer:customer invoice:invoice " +
+		"payment_intent:payment_intent refunds.data:refund on_behalf_of:account",
+	"checkout.session": "customer:customer invoice:invoice payment_intent:payment_intent " +
+		"setup_intent:setup_intent subscription:subscription line_items.data:line_item",
+	"customer": "invoice_settings.default_payment_method:payment_method subscriptions.data:subscription " +
+		"test_clock:test_helpers.test_clock sources.data:payment_method default_source:payment_method tax: tax_ids.data:",
+	"dispute": "charge:charge payment_intent:payment_intent",
+	"invoice": "customer:customer default_payment_method:payment_method " +
+		"parent.subscription_details.subscription:subscription payments.data:invoice_payment " +
+		"test_clock:test_helpers.test_clock " +
+		"lines.data:line_item latest_revision:invoice confirmation_secret: on_behalf_of:account " +
+		"payment_intent:payment_intent charge:charge subscription:subscription",
+	"invoice_payment": "invoice:invoice payment.charge:charge payment.payment_intent:payment_intent",
+	"invoiceitem": "customer:customer invoice:invoice pricing.price_details.price:price " +
+		"test_clock:test_helpers.test_clock subscription:subscription",
+	"line_item": "pricing.price_details.price:price subscription:subscription invoice_item:invoiceitem " +
+		"price.product:product",
+	"payment_intent": "customer:customer latest_charge:charge payment_method:payment_method " +
+		"on_behalf_of:account transfer_data.destination:account invoice:invoice charges.data:charge review: application:",
+	"payment_method": "customer:customer",
+	"price":          "product:product tiers: currency_options:",
+	"product":        "default_price:price",
+	"refund": "balance_transaction:balance_transaction charge:charge payment_intent:payment_intent " +
+		"payment_method:payment_method customer:customer",
+	"setup_intent": "customer:customer payment_method:payment_method on_behalf_of:account latest_attempt: " +
+		"mandate: single_use_mandate: application:",
+	"subscription": "customer:customer default_payment_method:payment_method items.data:subscription_item " +
+		"latest_invoice:invoice pending_setup_intent:setup_intent schedule:subscription_schedule " +
+		"test_clock:test_helpers.test_clock",
+	"subscription_item": "price:price price.product:product",
+	"subscription_schedule": "customer:customer default_settings.default_payment_method:payment_method " +
+		"phases.default_payment_method:payment_method phases.items.price:price phases.add_invoice_items.price:price " +
+		"subscription:subscription test_clock:test_helpers.test_clock",
 }
 
-// kindOf returns the kind that the id's prefix says, or "".
+// kindOf returns the kind of the id, by its prefix, or "".
 func kindOf(id string) string {
 	for prefix := id; ; {
 		i := strings.LastIndexByte(prefix, '_')
@@ -55,7 +73,7 @@ func kindOf(id string) string {
 	}
 }
 
-// expansions returns what the parameter expand asks for, as the parts of each path.
+// expansions returns the paths of the parameter expand, split into parts.
 func (c *Call) expansions() ([][]string, error) {
 	v, ok := c.Form["expand"]
 	if !ok || v == "" {
@@ -85,15 +103,16 @@ func (c *Call) expansions() ([][]string, error) {
 			}
 		}
 		if levels > maxExpand {
-			return nil, shape.Invalid("", "expand", "You cannot expand more than 4 levels of a property (property: "+shape.Shown(v)+").")
+			return nil, shape.Invalid("", "expand",
+				"You cannot expand more than 4 levels of a property (property: "+shape.Shown(v)+").")
 		}
 		paths = append(paths, parts)
 	}
 	return paths, nil
 }
 
-// expands says whether the kind has the path. Parts of it that are there without being
-// expanded, such as items and data, may be in it.
+// expands reports whether the kind has the path. Members that need no expansion, such as items and
+// data, may be parts of it.
 func expands(kind string, path []string) bool {
 	whole := strings.Join(path, ".")
 	for entry := range strings.FieldsSeq(expandable[kind]) {
@@ -108,7 +127,7 @@ func expands(kind string, path []string) bool {
 	return false
 }
 
-// expand replaces the ids that the path leads to by the objects, in place.
+// expand replaces the ids on the path by their objects, in place.
 func (c *Call) expand(o object, path []string, depth int) {
 	if len(path) == 0 || depth == 0 {
 		return
@@ -146,8 +165,8 @@ func (c *Call) expand(o object, path []string, depth int) {
 	}
 }
 
-// included returns a member that is shown only where it is asked for: lists of what refers
-// to the object, and private members that are shown under their name without underscore.
+// included returns a member that is shown on demand only: a list of the objects that refer to this
+// one, or a private member under its name without underscore.
 func (c *Call) included(o object, name string) (any, bool) {
 	list := func(kindName, member, url string) (any, bool) {
 		data := []any{}

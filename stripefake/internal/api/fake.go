@@ -17,11 +17,11 @@ type Options struct {
 	Resources
 }
 
-// Resources are the routes and the kinds of objects that the packages above this one add.
+// Resources are the routes and kinds of the packages above this one.
 type Resources struct {
 	Routes    []Route
 	Timed     map[string]Timed               // by kind: payment_intent
-	Followers map[string]func(*Call, object) // by the name of the step that they follow
+	Followers map[string]func(*Call, object) // by the step they follow
 }
 
 // A Key is an API key of the fake. Its prefix has the mode.
@@ -33,8 +33,8 @@ type Key struct {
 // DefaultAccount is the account of the default keys.
 const DefaultAccount = "acct_duesday"
 
-// A Fake is Stripe's API. It is safe for concurrent use: requests are carried out one at a
-// time, under one lock, but for the time that they wait.
+// A Fake is the state of all accounts and the API over it. Requests wait side by side, and are
+// carried out one at a time, under Mu.
 type Fake struct {
 	Options Options
 	router  *router
@@ -44,8 +44,8 @@ type Fake struct {
 	faults   Faults              // guarded by mu
 	dice     *rand.Rand          // guarded by mu
 	spaces   map[spaceKey]*Space // guarded by mu
-	accounts map[string]*account // guarded by mu; all that there ever were, by id
-	revoked  map[string]bool     // guarded by mu; keys that are answered 401
+	accounts map[string]*account // guarded by mu; by id, disconnected ones too
+	revoked  map[string]bool     // guarded by mu; keys answered with 401
 	offset   time.Duration       // guarded by mu; of its clock to Options.Now
 	own      *agenda             // guarded by mu; of its clock, for all accounts
 	Numbered uint64              // guarded by mu; ids so far
@@ -53,7 +53,7 @@ type Fake struct {
 	counts   map[countKey]*tally // guarded by mu
 }
 
-// A Space is the objects of one account in one mode.
+// A Space has the objects of one account in one mode.
 type Space struct {
 	Account string
 	Live    bool
@@ -66,13 +66,13 @@ type spaceKey struct {
 	live    bool
 }
 
-// A kind is the objects of one kind, in the order in which they were made.
+// A kind has the objects of one kind, in the order of creation.
 type kind struct {
 	byID  map[string]object
 	order []string
 }
 
-// New returns a Fake. Its options are complete: every clock, the log and the keys are there.
+// New returns a Fake. The caller must fill in every option.
 func New(o Options) *Fake {
 	f := &Fake{
 		Options: o, router: newRouter(append(CoreRoutes(), o.Routes...)), faults: o.Faults, dice: newDice(o.Seed),
@@ -107,10 +107,10 @@ func (f *Fake) AddWebhook(url, secret string, connect bool) {
 	}
 }
 
-// time is that of the fake's clock. mu is held.
+// time returns the time of the fake's clock. The caller holds Mu.
 func (f *Fake) time() time.Time { return f.Options.Now().Add(f.offset) }
 
-// In returns the objects of the account. mu is held.
+// In returns the objects of the account. The caller holds Mu.
 func (f *Fake) In(account string, live bool) *Space {
 	k := spaceKey{account, live}
 	s := f.spaces[k]
@@ -121,13 +121,14 @@ func (f *Fake) In(account string, live bool) *Space {
 	return s
 }
 
-// System is a call by nobody: what happens at Stripe by itself, or is asked for by the
-// control API or a page. mu is held.
+// System returns a call without a request, for a change by itself, the control API or a page. The
+// caller holds Mu.
 func (f *Fake) System(s *Space) *Call {
-	return &Call{Fake: f, Space: s, Now: f.time().Unix(), Version: f.defaultVersion(s.Account), Form: form{}, Path: map[string]string{}}
+	return &Call{Fake: f, Space: s, Now: f.time().Unix(), Version: f.defaultVersion(s.Account), Form: form{},
+		Path: map[string]string{}}
 }
 
-// Holder returns the space that has the object, or nil. mu is held.
+// Holder returns the space of the object, or nil. The caller holds Mu.
 func (f *Fake) Holder(kindName, id string) *Space {
 	for _, s := range f.spaces {
 		if s.Get(kindName, id) != nil {
@@ -137,7 +138,7 @@ func (f *Fake) Holder(kindName, id string) *Space {
 	return nil
 }
 
-// EachSpace shows every account's objects, in both modes.
+// EachSpace shows the objects of every account, in both modes.
 func (f *Fake) EachSpace(show func(*Space)) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()

@@ -10,8 +10,7 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// Faults are what goes wrong on request. Rates are probabilities from 0 to 1, and of the
-// first five together at most 1.
+// Faults are stripefake.Faults.
 type Faults struct {
 	Latency      time.Duration // of every request, before it is carried out; at most a minute
 	LostRequests float64       // not carried out, and the connection breaks
@@ -19,19 +18,20 @@ type Faults struct {
 	Errors       float64       // 500, not carried out; its idempotency key replays it
 	LateErrors   float64       // 500, and carried out all the same; its idempotency key replays the 500
 	Busy         float64       // 429 or 409 (rate_limit, lock_timeout, idempotency_key_in_use), not carried out, not saved
-	Rate         int           // requests a second on one endpoint, of one account in one mode, above which it answers 429; 0: no limit
-	Seed         uint64        // of the dice
+	// requests a second on one endpoint, of one account in one mode, above which it answers 429;
+	// 0: no limit
+	Rate int
+	Seed uint64 // of the dice
 
 	// EventLosses are changes of which there is no event at all, neither sent nor listed.
 	EventLosses    float64
-	WebhookCopies  float64       // webhooks that are sent twice
-	WebhookDrops   float64       // webhooks that are never sent
+	WebhookCopies  float64
+	WebhookDrops   float64
 	WebhookShuffle bool          // webhooks leave in any order
 	WebhookDelay   time.Duration // at most so long, by chance
 }
 
-// Check returns what is wrong with the faults, by the names that the control API gives
-// them.
+// Check returns the first mistake in the faults, by the names of the control API.
 func (f Faults) Check() error {
 	sum := 0.0
 	for _, r := range f.rates() {
@@ -55,7 +55,7 @@ func (f Faults) Check() error {
 	return nil
 }
 
-// A fate is what befalls one request.
+// A fate is the fault of one request.
 type fate int
 
 const (
@@ -75,15 +75,18 @@ type rate struct {
 
 func (f Faults) rates() []rate {
 	return []rate{
-		{"lost_requests", f.LostRequests, lostRequest}, {"lost_replies", f.LostReplies, lostReply}, {"errors", f.Errors, failed},
+		{"lost_requests", f.LostRequests, lostRequest}, {"lost_replies", f.LostReplies, lostReply},
+		{"errors", f.Errors, failed},
 		{"late_errors", f.LateErrors, failedLate}, {"busy", f.Busy, busy},
-		{"event_losses", f.EventLosses, normal}, {"webhook_copies", f.WebhookCopies, normal}, {"webhook_drops", f.WebhookDrops, normal},
+		{"event_losses", f.EventLosses, normal}, {"webhook_copies", f.WebhookCopies, normal},
+		{"webhook_drops", f.WebhookDrops, normal},
 	}
 }
 
 func newDice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
-// draw is one draw for each request, so that their order and the seed decide. mu is held.
+// draw returns the fate of a request. Each request takes one draw, so the seed and the order
+// decide. The caller holds Mu.
 func (f *Fake) draw() fate {
 	u := f.dice.Float64()
 	for _, r := range f.faults.rates() {
@@ -98,11 +101,10 @@ func (f *Fake) draw() fate {
 	return normal
 }
 
-// chance says yes with the probability. mu is held.
+// chance draws with the probability. The caller holds Mu.
 func (f *Fake) chance(p float64) bool { return p > 0 && f.dice.Float64() < p }
 
-// isBusy returns the error of one of those that come before a request is looked at. mu is
-// held.
+// isBusy returns an error of a busy Stripe. The caller holds Mu.
 func (f *Fake) isBusy(key string) error {
 	switch n := f.dice.IntN(3); {
 	case n == 0:
@@ -111,25 +113,27 @@ func (f *Fake) isBusy(key string) error {
 		return keyInUse(key)
 	}
 	return &shape.Error{Status: http.StatusTooManyRequests, Kind: "invalid_request_error", Code: "lock_timeout",
-		Message: "This object cannot be accessed right now because another API request or Stripe process is currently accessing it. If you see this error intermittently, retry the request."}
+		Message: "This object cannot be accessed right now because another API request or Stripe process is currently " +
+			"accessing it. If you see this error intermittently, retry the request."}
 }
 
 func tooMany() error {
 	return &shape.Error{Status: http.StatusTooManyRequests, Kind: "invalid_request_error", Code: "rate_limit",
-		Message: "Request rate limit exceeded. You can learn more about rate limits here https://stripe.com/docs/rate-limits."}
+		Message: "Request rate limit exceeded. You can learn more about rate limits here " +
+			"https://stripe.com/docs/rate-limits."}
 }
 
-// broken is the error of a request for which something goes wrong at Stripe.
+// broken returns the error of a request that fails by a fault.
 func broken() error {
 	return &shape.Error{Status: http.StatusInternalServerError, Kind: "api_error",
 		Message: "Sorry! There was an error while talking to the servers of this fake. It was asked for."}
 }
 
-// A window is when the last requests of an endpoint were let through.
+// A window has the times of the last requests of an endpoint that passed.
 type window struct{ last []time.Time }
 
-// admit says whether an endpoint has room for one more request: at most Rate are let
-// through in any second of the real clock. Those that are refused do not count.
+// admit reports whether the endpoint has room for one more request: at most Rate pass in any
+// second of the real clock. Refused ones do not count.
 func (f *Fake) admit(endpoint string) bool {
 	if f.faults.Rate == 0 {
 		return true
@@ -149,7 +153,7 @@ func (f *Fake) admit(endpoint string) bool {
 	return true
 }
 
-// wait is the latency of a request. It is an error if the caller has gone.
+// wait waits for the latency of a request. It returns an error if the caller has gone.
 func wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -170,10 +174,10 @@ func hangUp(w http.ResponseWriter) {
 	rc := http.NewResponseController(w)
 	conn, _, err := rc.Hijack()
 	if err == nil {
-		_ = conn.Close() // whoever asked learns nothing, as it should
+		_ = conn.Close() // the caller learns nothing, on purpose
 		return
 	}
-	_ = rc.SetWriteDeadline(time.Unix(1, 0)) // HTTP/2 ends the stream by that
+	_ = rc.SetWriteDeadline(time.Unix(1, 0)) // it ends the stream of HTTP/2
 	w.WriteHeader(http.StatusBadGateway)
 }
 

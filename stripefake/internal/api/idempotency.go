@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	keyLife   = 24 * time.Hour // from its first answer, by the fake's clock; Stripe forgets a key at some time after it is that old
+	keyLife   = 24 * time.Hour // after the first answer, by the fake's clock; at Stripe a key may live longer
 	maxKeyLen = 255
 )
 
-// idempotency is what is known of the keys of one account in one mode.
+// idempotency has the keys of one account in one mode.
 type idempotency struct {
 	byKey map[string]*attempt
-	order []*attempt // that are done, oldest first, so that old ones can be forgotten
+	order []*attempt // finished ones, oldest first
 }
 
 // An attempt is the first request with a key.
@@ -31,8 +31,8 @@ type attempt struct {
 	reply    *reply
 }
 
-// begin returns the attempt that is to be carried out, or the one whose reply is to be
-// repeated. It is an error if that is still running, or was about something else.
+// begin returns the attempt to carry out, or the earlier one whose reply is repeated. It returns
+// an error if the earlier one still runs, or was another request.
 func (s *idempotency) begin(now time.Time, a attempt, f form) (first *attempt, err error) {
 	if len(a.key) > maxKeyLen {
 		return nil, shape.Invalid("", "", "Idempotency keys can have at most 255 characters.")
@@ -52,10 +52,13 @@ func (s *idempotency) begin(now time.Time, a attempt, f form) (first *attempt, e
 		s.byKey[a.key] = &a
 		return &a, nil
 	case known.endpoint != a.endpoint:
-		return nil, reused("Keys for idempotent requests can only be used for the same endpoint they were first used for ('" + known.endpoint +
-			"' vs '" + a.endpoint + "'). Try using a key other than '" + a.key + "' if you meant to execute a different request.")
+		return nil, reused("Keys for idempotent requests can only be used for the same endpoint they were first used for ('" +
+			known.endpoint +
+			"' vs '" + a.endpoint + "'). Try using a key other than '" + a.key +
+			"' if you meant to execute a different request.")
 	case known.params != a.params:
-		return nil, reused("Keys for idempotent requests can only be used with the same parameters they were first used with. Try using a key other than '" +
+		return nil, reused("Keys for idempotent requests can only be used with the same parameters they were first used " +
+			"with. Try using a key other than '" +
 			a.key + "' if you meant to execute a different request.")
 	case known.running:
 		return nil, keyInUse(a.key)
@@ -69,10 +72,11 @@ func reused(message string) error {
 
 func keyInUse(key string) error {
 	return &shape.Error{Status: http.StatusConflict, Kind: "idempotency_error", Code: "idempotency_key_in_use",
-		Message: "There is currently another in-progress request using this Idempotent Key (that probably means you submitted twice, and the other request is still going through): " + key + ". Please try again later."}
+		Message: "There is currently another in-progress request using this Idempotent Key (that probably means you " +
+			"submitted twice, and the other request is still going through): " + key + ". Please try again later."}
 }
 
-// end keeps the reply for the next requests with the key, or frees the key if it is nil.
+// end keeps the reply for later requests with the key, or frees the key if the reply is nil.
 func (s *idempotency) end(a *attempt, now time.Time, r *reply) {
 	if a == nil {
 		return
@@ -85,7 +89,7 @@ func (s *idempotency) end(a *attempt, now time.Time, r *reply) {
 	s.order = append(s.order, a)
 }
 
-// forget drops the keys that were answered 24 hours ago.
+// forget drops the keys whose first answer is 24 hours old.
 func (s *idempotency) forget(now time.Time) {
 	for len(s.order) > 0 && !now.Before(s.order[0].done.Add(keyLife)) {
 		delete(s.byKey, s.order[0].key)

@@ -38,21 +38,21 @@ func (c *Call) Keeps(o object, params string) bool {
 	return true
 }
 
-// List answers with a page of the objects of the kind that keep lets through (nil: all),
-// newest first: limit, starting_after, ending_before and created are obeyed. Deleted
-// objects are not listed.
+// List answers with a page of the objects of the kind, newest first; keep chooses among them, nil:
+// all. It obeys limit, starting_after, ending_before and created, and leaves deleted objects out.
 func (c *Call) List(kindName string, keep func(object) bool) (object, error) {
 	return c.Page(c.Space.All(kindName), keep)
 }
 
-// Page is list over the objects, oldest first.
+// Page is List over the objects, which come oldest first.
 func (c *Call) Page(all []object, keep func(object) bool) (object, error) {
 	limit := c.Num("limit")
 	switch {
 	case !c.Form.Has("limit"):
 		limit = pageDefault
 	case limit < 1 || limit > pageMax:
-		return nil, shape.Invalid("parameter_invalid_integer", "limit", "Invalid limit: it has to be from 1 to "+strconv.Itoa(pageMax)+".")
+		return nil, shape.Invalid("parameter_invalid_integer", "limit",
+			"Invalid limit: it has to be from 1 to "+strconv.Itoa(pageMax)+".")
 	}
 	inTime, err := c.created()
 	if err != nil {
@@ -60,9 +60,10 @@ func (c *Call) Page(all []object, keep func(object) bool) (object, error) {
 	}
 	after, before := c.Form.Str("starting_after"), c.Form.Str("ending_before")
 	if after != "" && before != "" {
-		return nil, shape.Invalid("", "starting_after", "You may only specify one of these parameters: starting_after, ending_before.")
+		return nil, shape.Invalid("", "starting_after", "You may only specify one of these parameters: starting_after, "+
+			"ending_before.")
 	}
-	from, to := 0, len(all) // of what may be on the page
+	from, to := 0, len(all) // the objects between the cursors
 	if after != "" {
 		if to, err = cursor(all, after, "starting_after"); err != nil {
 			return nil, err
@@ -99,13 +100,14 @@ func (c *Call) Page(all []object, keep func(object) bool) (object, error) {
 func cursor(all []object, id, param string) (int, error) {
 	i := slices.IndexFunc(all, func(o object) bool { return o.ID() == id })
 	if i < 0 {
-		return 0, &shape.Error{Status: http.StatusBadRequest, Kind: "invalid_request_error", Code: "resource_missing", Param: param,
+		return 0, &shape.Error{Status: http.StatusBadRequest, Kind: "invalid_request_error", Code: "resource_missing",
+			Param:   param,
 			Message: "No such object: '" + shape.Shown(id) + "'"}
 	}
 	return i, nil
 }
 
-// created returns whether the Unix second is one that the parameter created asks for.
+// created returns a test of a Unix second by the parameter created.
 func (c *Call) created() (func(int64) bool, error) {
 	var tests []func(int64) bool
 	for _, name := range []string{"created", "created[gt]", "created[gte]", "created[lt]", "created[lte]"} {

@@ -9,8 +9,8 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// Require returns Stripe's error if one of the parameters is not there or is empty. Their
-// names may have brackets.
+// Require returns Stripe's error if one of the parameters is absent or empty. The names may have
+// brackets.
 func (c *Call) Require(params ...string) error {
 	for _, name := range params {
 		if v, ok := c.Form.At(name); !ok || v == "" {
@@ -85,8 +85,8 @@ func (c *Call) Flag(param string) bool {
 	return v == "true"
 }
 
-// Metadata merges the parameter metadata into that of the object: an empty value takes the
-// key away, and empty metadata take all.
+// Metadata merges the parameter metadata into the object's: an empty value removes the key, and
+// empty metadata remove all keys.
 func (c *Call) Metadata(o object) error {
 	v, ok := c.Form["metadata"]
 	if !ok {
@@ -95,8 +95,8 @@ func (c *Call) Metadata(o object) error {
 	return shape.MergeMetadata(o, v, "metadata")
 }
 
-// Beyond refuses parameters that Stripe has and this fake does not do, rather than pass over
-// them in silence.
+// Beyond returns an error for the first of the parameters that is given. Stripe has them and this
+// fake does not, and silence would mislead.
 func (c *Call) Beyond(params string) error {
 	for name := range strings.FieldsSeq(params) {
 		if c.Form.Has(name) {
@@ -106,7 +106,7 @@ func (c *Call) Beyond(params string) error {
 	return nil
 }
 
-// BeyondPart is beyond for a part of a parameter.
+// BeyondPart is the error of a parameter that this fake does not have.
 func (c *Call) BeyondPart(name string) error {
 	return shape.Invalid("", name, "stripefake does not do what "+name+" asks for; if Stripe has it, Stripe does.")
 }

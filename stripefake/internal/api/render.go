@@ -7,8 +7,7 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// NewestVersion of the API is what objects are kept in, and what a request without a
-// Stripe-Version gets from an account that has no other default.
+// NewestVersion is the version that objects are kept in, and the default of accounts.
 const NewestVersion = "2026-08-26.dahlia"
 
 var versionForm = regexp.MustCompile(`^20[0-9]{2}-(0[1-9]|1[0-2])-[0-3][0-9](\.[a-z]{1,20})?$`) // 2026-08-26.dahlia
@@ -20,8 +19,8 @@ func checkVersion(version string) error {
 	return nil
 }
 
-// render returns the object as an answer shows it: in the shape of the request's version,
-// with what is to be expanded, and without the fake's own members.
+// render returns the object as an answer shows it: in the version of the request, expanded by the
+// paths, and without private members.
 func (c *Call) render(o object, paths [][]string) object {
 	shown := c.shape(o)
 	for _, path := range paths {
@@ -31,8 +30,8 @@ func (c *Call) render(o object, paths [][]string) object {
 	return shown
 }
 
-// shape copies the object and gives every object in it, inner ones first, the shape of the
-// call's version. Private members are still there, so that reshape can use them.
+// shape copies the object and reshapes every object in it, inner ones first. The private members
+// stay, because Reshape needs them.
 func (c *Call) shape(o object) object {
 	o = o.Clone()
 	if c.Version < shape.LatestCharge {
@@ -42,9 +41,8 @@ func (c *Call) shape(o object) object {
 	return o
 }
 
-// gather puts the objects themselves where a copy of a payment intent or a charge, or of some of
-// its members, has the ids of its charges and refunds, for the versions that show them. Those
-// that were gathered before stay as they were then.
+// gather replaces the ids of charges and refunds in a copy of a payment intent or charge by the
+// objects, for the versions that show them. Objects gathered before stay as they were.
 func (c *Call) gather(o object, kindName string) {
 	member, of := "", ""
 	switch kindName {
@@ -67,8 +65,7 @@ func (c *Call) gather(o object, kindName string) {
 	}
 }
 
-// reshapeAll does not reach what an event is about: that is a text, and keeps the shape that
-// it was made in.
+// reshapeAll does not reach the object of an event, which is text and keeps its shape.
 func reshapeAll(v any, version string) {
 	switch v := v.(type) {
 	case object:
@@ -85,7 +82,7 @@ func reshapeAll(v any, version string) {
 	}
 }
 
-// strip takes the private members away.
+// strip removes the private members.
 func strip(v any) {
 	switch v := v.(type) {
 	case object:
@@ -106,7 +103,8 @@ func strip(v any) {
 // errorObject is the body of an error.
 func (c *Call) errorObject(e *shape.Error) object {
 	o := object{"type": e.Kind, "message": e.Message}
-	for name, text := range map[string]string{"code": e.Code, "decline_code": e.Decline, "advice_code": e.Advice, "param": e.Param, "charge": e.Charge} {
+	for name, text := range map[string]string{"code": e.Code, "decline_code": e.Decline, "advice_code": e.Advice,
+		"param": e.Param, "charge": e.Charge} {
 		if text != "" {
 			o[name] = text
 		}

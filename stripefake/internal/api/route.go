@@ -10,8 +10,8 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// A router finds routes. Where a part of a path can be a literal or a name, the literal
-// wins: /v1/invoices/create_preview is no invoice.
+// A router finds routes. In a path a literal wins over a name: /v1/invoices/create_preview is no
+// invoice.
 type router struct {
 	byShape map[string][]*Route // by method and number of parts
 }
@@ -29,7 +29,7 @@ func newRouter(routes []Route) *router {
 	return r
 }
 
-// Endpoints names all routes, by path.
+// Endpoints lists all routes, by path.
 func (f *Fake) Endpoints() []string {
 	var list []string
 	for _, routes := range f.router.byShape {
@@ -50,7 +50,7 @@ func ByPath(a, b string) int {
 
 func shapeOf(method string, parts int) string { return fmt.Sprint(method, " ", parts) }
 
-// find returns the route of the request and what stands for the names in its path, or nil.
+// find returns the route of the request and the values of the names in its path, or nil.
 func (r *router) find(method, path string) (*Route, map[string]string) {
 	parts := strings.Split(strings.TrimSuffix(path, "/"), "/")
 	for _, candidate := range r.byShape[shapeOf(method, len(parts))] {
@@ -105,7 +105,7 @@ func (r *Route) Names() (names []string) {
 	return names
 }
 
-// ResultKind is the kind of the objects that the route answers with: that of its resource.
+// ResultKind returns the kind of the route's answers, by its resource.
 func (r *Route) ResultKind() string {
 	parts := strings.Split(r.Path, "/")
 	for i, part := range slices.Backward(parts) {
@@ -116,18 +116,24 @@ func (r *Route) ResultKind() string {
 	return ""
 }
 
-// resources are the kinds of the collections in paths.
+// resources has the kind of each collection in a path.
 var resources = map[string]string{
-	"accounts": "account", "account": "account", "charges": "charge", "checkout/sessions": "checkout.session", "customers": "customer", "disputes": "dispute",
-	"events": "event", "invoice_payments": "invoice_payment", "invoiceitems": "invoiceitem", "invoices": "invoice", "lines": "line_item",
-	"payment_intents": "payment_intent", "payment_methods": "payment_method", "prices": "price", "products": "product", "refunds": "refund",
-	"setup_intents": "setup_intent", "subscription_items": "subscription_item", "subscription_schedules": "subscription_schedule",
-	"subscriptions": "subscription", "test_helpers/test_clocks": "test_helpers.test_clock", "webhook_endpoints": "webhook_endpoint",
+	"accounts": "account", "account": "account", "charges": "charge", "checkout/sessions": "checkout.session",
+	"customers": "customer", "disputes": "dispute",
+	"events": "event", "invoice_payments": "invoice_payment", "invoiceitems": "invoiceitem", "invoices": "invoice",
+	"lines":           "line_item",
+	"payment_intents": "payment_intent", "payment_methods": "payment_method", "prices": "price", "products": "product",
+	"refunds":       "refund",
+	"setup_intents": "setup_intent", "subscription_items": "subscription_item",
+	"subscription_schedules": "subscription_schedule",
+	"subscriptions":          "subscription", "test_helpers/test_clocks": "test_helpers.test_clock",
+	"webhook_endpoints":    "webhook_endpoint",
 	"balance_transactions": "balance_transaction",
 }
 
 func unrecognized(r *http.Request) error {
 	return &shape.Error{Status: http.StatusNotFound, Kind: "invalid_request_error",
-		Message: fmt.Sprintf("Unrecognized request URL (%s: %s). Please see https://stripe.com/docs or we can help at https://support.stripe.com/. "+
+		Message: fmt.Sprintf("Unrecognized request URL (%s: %s). Please see https://stripe.com/docs or we can help at "+
+			"https://support.stripe.com/. "+
 			"(This is a fake, which has less than Stripe: GET /_fake/ lists what it has.)", r.Method, shape.Shown(r.URL.Path))}
 }

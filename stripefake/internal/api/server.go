@@ -16,7 +16,7 @@ const (
 	MaxLatency = time.Minute // of Faults.Latency
 )
 
-// A reply is an answer, ready to be sent, now and whenever its idempotency key comes again.
+// A reply is an answer to be sent now, and again with its idempotency key.
 type reply struct {
 	status int
 	body   []byte
@@ -46,8 +46,7 @@ func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.carryOut()
 }
 
-// admit is what comes before a request is carried out. Its errors are saved under no
-// idempotency key.
+// admit does everything before a request is carried out. No idempotency key saves its errors.
 func (x *exchange) admit(params form, err error) error {
 	f := x.f
 	f.Mu.Lock()
@@ -66,7 +65,7 @@ func (x *exchange) admit(params form, err error) error {
 	if err := x.enter(); err != nil {
 		return err
 	}
-	if err != nil { // of the parameters: whoever has no key learns nothing about them
+	if err != nil { // of the parameters: a caller without a key learns nothing about them
 		return err
 	}
 	if err := route.Know(params, c.Version); err != nil {
@@ -84,7 +83,7 @@ func (x *exchange) admit(params form, err error) error {
 	return x.claim()
 }
 
-// enter finds out who asks, about whose objects, and in which version.
+// enter finds the key, the account and the version of the request.
 func (x *exchange) enter() error {
 	c := x.call
 	key, err := x.f.authenticate(x.r)
@@ -108,7 +107,7 @@ func (x *exchange) enter() error {
 	return nil
 }
 
-// claim takes the idempotency key for this request, or finds the reply to be repeated.
+// claim takes the idempotency key for this request, or finds the reply to repeat.
 func (x *exchange) claim() error {
 	c := x.call
 	if c.key == "" {
@@ -127,7 +126,7 @@ func (x *exchange) claim() error {
 	return nil
 }
 
-// carryOut waits, executes and answers, as the fate of the request is.
+// carryOut waits, executes and answers, by the fate of the request.
 func (x *exchange) carryOut() {
 	f, done := x.f, (*reply)(nil)
 	defer func() { // also if the caller is gone, or a route panics
@@ -171,7 +170,7 @@ func (f *Fake) latency() time.Duration {
 	return f.faults.Latency
 }
 
-// execute carries the request out, and says whether its idempotency key keeps the reply.
+// execute carries the request out. saved reports whether its idempotency key keeps the reply.
 func (x *exchange) execute() (r reply, saved bool) {
 	f, c := x.f, x.call
 	f.Mu.Lock()
@@ -201,13 +200,15 @@ func (x *exchange) failed(err error) reply {
 	e, ok := errors.AsType[*shape.Error](err)
 	if !ok {
 		x.f.Options.Log.Error("stripefake: a request failed by an error of the fake", "endpoint", x.name, "error", err)
-		e = &shape.Error{Status: http.StatusInternalServerError, Kind: "api_error", Message: "An error of the fake: " + err.Error()}
+		e = &shape.Error{Status: http.StatusInternalServerError, Kind: "api_error", Message: "An error of the fake: " +
+			err.Error()}
 	}
 	r := reply{status: e.Status, body: shape.Encode(x.call.errorObject(e))}
 	switch e.Status {
 	case http.StatusConflict, http.StatusTooManyRequests:
 		r.retry = "true"
-	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound:
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden,
+		http.StatusNotFound:
 		r.retry = "false"
 	}
 	return r
@@ -218,8 +219,10 @@ func (x *exchange) answer(a reply) {
 	x.count(a.status)
 	h := x.w.Header()
 	for name, value := range map[string]string{
-		"Content-Type": "application/json", "Date": x.f.TimeNow().UTC().Format(http.TimeFormat), "Cache-Control": "no-cache, no-store", "Request-Id": x.call.id, "Stripe-Version": x.call.Version,
-		"Idempotency-Key": headerValue(x.call.key), "Stripe-Account": headerValue(x.r.Header.Get("Stripe-Account")), "Stripe-Should-Retry": a.retry,
+		"Content-Type": "application/json", "Date": x.f.TimeNow().UTC().Format(http.TimeFormat),
+		"Cache-Control": "no-cache, no-store", "Request-Id": x.call.id, "Stripe-Version": x.call.Version,
+		"Idempotency-Key": headerValue(x.call.key), "Stripe-Account": headerValue(x.r.Header.Get("Stripe-Account")),
+		"Stripe-Should-Retry": a.retry,
 	} {
 		if value != "" {
 			h.Set(name, value)
@@ -230,10 +233,10 @@ func (x *exchange) answer(a reply) {
 		h.Set("Original-Request", x.replay.request)
 	}
 	x.w.WriteHeader(a.status)
-	_, _ = x.w.Write(a.body) // a caller that is gone learns nothing, as it should
+	_, _ = x.w.Write(a.body) // the caller may be gone
 }
 
-// headerValue is a text of the caller's as it may stand in a header.
+// headerValue returns a text of the caller's as a header may have it.
 func headerValue(s string) string { return strings.Map(printable, s[:min(len(s), maxKeyLen)]) }
 
 func printable(r rune) rune {
@@ -253,16 +256,18 @@ func readBody(w http.ResponseWriter, r *http.Request) (string, error) {
 		return "", shape.Invalid("", "", "The request cannot be read.")
 	}
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	if kind = strings.TrimSpace(kind); len(text) > 0 && kind != "" && !strings.EqualFold(kind, "application/x-www-form-urlencoded") {
-		return "", shape.Invalid("", "", "The body has to be application/x-www-form-urlencoded, and is "+shape.Shown(kind)+".")
+	if kind = strings.TrimSpace(kind); len(text) > 0 && kind != "" &&
+		!strings.EqualFold(kind, "application/x-www-form-urlencoded") {
+		return "", shape.Invalid("", "",
+			"The body has to be application/x-www-form-urlencoded, and is "+shape.Shown(kind)+".")
 	}
 	return string(text), nil
 }
 
-// hostForm is what a Host has to look like to be shown in a link.
+// hostForm is the form of a Host that links may show.
 var hostForm = regexp.MustCompile(`^[A-Za-z0-9.:\[\]-]+$`)
 
-// BaseOf is how the caller reached the fake.
+// BaseOf returns the address by which the caller reached the fake.
 func BaseOf(r *http.Request) string {
 	if !hostForm.MatchString(r.Host) {
 		return "http://localhost"
@@ -273,7 +278,7 @@ func BaseOf(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// limitName is what endpoints are counted by for the rate limit, with the endpoint's name.
+// limitName is the first part of the names of the rate limit; the endpoint follows.
 func (s *Space) limitName() string {
 	if s.Live {
 		return s.Account + " live "

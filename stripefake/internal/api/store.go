@@ -10,7 +10,7 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// lacks says which of the members that nearly every object has those of a kind do not have.
+// lacks has the members of nearly every object that the objects of a kind do not have.
 var lacks = map[string]string{
 	"account":                 "livemode",
 	"balance_transaction":     "livemode metadata",
@@ -24,9 +24,8 @@ var lacks = map[string]string{
 	"test_helpers.test_clock": "metadata",
 }
 
-// Create stores a new object of the kind (payment_intent, …) under a new id with the prefix
-// (pi), with id, object, created, livemode and metadata, where its kind has them and members
-// do not: members may give id, created and metadata.
+// Create stores a new object of the kind (payment_intent, …). It gives it an id with the prefix
+// (pi), object, created, livemode and metadata, unless members or lacks say otherwise.
 func (c *Call) Create(kindName, prefix string, members object) object {
 	o := maps.Clone(members)
 	if o == nil {
@@ -58,7 +57,7 @@ func (s *Space) Put(kindName string, o object) {
 	k.byID[o.ID()] = o
 }
 
-// Get returns the object, to be changed in place, or nil.
+// Get returns the object for a change in place, or nil.
 func (s *Space) Get(kindName, id string) object {
 	if k := s.kinds[kindName]; k != nil {
 		return k.byID[id]
@@ -79,8 +78,8 @@ func (s *Space) All(kindName string) []object {
 	return list
 }
 
-// Find returns the object that a request names, to be changed in place, or Stripe's error
-// about the parameter. Objects with deleted: true are found.
+// Find returns the object for a change in place, or Stripe's error about the parameter. Deleted
+// objects are found too.
 func (c *Call) Find(kindName, id, param string) (object, error) {
 	if o := c.Space.Get(kindName, id); o != nil {
 		return o, nil
@@ -92,12 +91,13 @@ func (c *Call) Find(kindName, id, param string) (object, error) {
 		if c.Space.Live {
 			here, there = there, here
 		}
-		err.Message += "; a similar object exists in " + there + " mode, but a " + here + " mode key was used to make this request."
+		err.Message += "; a similar object exists in " + there + " mode, but a " + here +
+			" mode key was used to make this request."
 	}
 	return nil, err
 }
 
-// NewID returns a new id: the prefix, and a tail that no other id of the fake has.
+// NewID returns a new id: the prefix, and a unique tail.
 func (f *Fake) NewID(prefix string) string {
 	f.Numbered++
 	tail := strconv.FormatUint(f.Numbered, 36)
@@ -119,7 +119,7 @@ func (s *Space) Drop(kindName, id string) {
 	}
 }
 
-// Act has something happen to the object, wherever it is.
+// Act does something to the object, in the space that has it.
 func (f *Fake) Act(kindName, id string, do func(*Call, object) error) error {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()

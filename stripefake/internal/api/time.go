@@ -4,8 +4,7 @@ import "time"
 
 const ClockKind = "test_helpers.test_clock"
 
-// ClockNow is what time it is for a customer, in Unix seconds: that of its test clock, or the
-// fake's.
+// ClockNow returns the customer's time in Unix seconds: of its test clock, or of the fake's clock.
 func (c *Call) ClockNow(customer object) int64 {
 	if clock := c.Space.Get(ClockKind, customer.Str("test_clock")); clock != nil {
 		return clock.Num("frozen_time")
@@ -13,8 +12,7 @@ func (c *Call) ClockNow(customer object) int64 {
 	return c.Now
 }
 
-// InTimeOf sets the call's time to that of the customer, until the returned function is
-// called.
+// InTimeOf sets the call's time to the customer's, until the caller calls back.
 func (c *Call) InTimeOf(customer object) (back func()) {
 	now := c.Now
 	c.Now = c.ClockNow(customer)
@@ -26,8 +24,7 @@ const (
 	Day  = 24 * Hour
 )
 
-// TimeOf is the Unix second at which something of the customer ("": nobody's) happens: that of
-// the customer's test clock, if there is one.
+// TimeOf is ClockNow for the id of a customer; "": none.
 func (c *Call) TimeOf(customer string) int64 {
 	if o := c.Space.Get("customer", customer); o != nil && o.Str("test_clock") != "" {
 		return c.ClockNow(o)
@@ -42,9 +39,8 @@ func (f *Fake) TimeNow() time.Time {
 	return f.time()
 }
 
-// SetNow sets the fake's clock, which goes on from there, and carries out what is due by
-// then. Idempotency keys, the horizon of events and everything that happens by itself follow
-// it; test clocks do not.
+// SetNow sets the fake's clock and carries out every change that is due by then. Idempotency keys
+// and the 30 days of events follow this clock; test clocks do not.
 func (f *Fake) SetNow(t time.Time) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()

@@ -32,7 +32,7 @@ type letter struct {
 	due      time.Time // by the real clock; zero: at once
 	giveUp   time.Time // by the fake's clock
 	tries    int
-	flushed  int // the number of the Flush that has tried it
+	flushed  int // the last Flush that tried it
 }
 
 // A postOffice delivers webhooks: for each endpoint one worker, which sends one at a time.
@@ -49,7 +49,7 @@ type postOffice struct {
 	flushes int             // guarded by mu; so far
 }
 
-// A box is what waits for one endpoint.
+// A box has the waiting letters of one endpoint.
 type box struct {
 	turn    chan struct{} // has one element while nobody sends
 	wake    chan struct{} // something has come
@@ -59,14 +59,16 @@ type box struct {
 
 func newPostOffice(f *Fake) *postOffice {
 	ctx, stop := context.WithCancel(context.Background())
-	return &postOffice{f: f, ctx: ctx, stop: stop, boxes: map[string]*box{}, dice: newDice(f.Options.Seed + 1), client: &http.Client{
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect is a failure
-	}}
+	return &postOffice{f: f, ctx: ctx, stop: stop, boxes: map[string]*box{}, dice: newDice(f.Options.Seed + 1),
+		client: &http.Client{
+			// a redirect is a failure
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}}
 }
 
-// Close stops the sending of webhooks; those that have not been delivered are lost.
+// Close stops the sending of webhooks. Webhooks that have not been delivered are lost.
 func (f *Fake) Close() error {
-	f.post.mu.Lock() // so that no worker begins from here on
+	f.post.mu.Lock() // no worker begins from here on
 	f.post.stop()
 	f.post.mu.Unlock()
 	f.post.wg.Wait()
@@ -100,7 +102,7 @@ func (b *box) call() {
 	}
 }
 
-// drop forgets what waits for an endpoint.
+// drop forgets the waiting letters of an endpoint.
 func (p *postOffice) drop(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,7 +111,7 @@ func (p *postOffice) drop(id string) {
 	}
 }
 
-// work sends what is due, until the post office closes.
+// work sends the due letters of a box until the post office closes.
 func (p *postOffice) work(b *box) {
 	timer := time.NewTimer(retryMost)
 	defer timer.Stop()
@@ -137,7 +139,7 @@ func (p *postOffice) work(b *box) {
 	}
 }
 
-// next takes the letter out that is to be sent now, or says how long there is none.
+// next takes a due letter out of the box, or returns the time until one is due.
 func (p *postOffice) next(b *box) (*letter, time.Duration) {
 	now, shuffle := p.f.Options.Real(), p.f.shuffles()
 	p.mu.Lock()
@@ -160,14 +162,14 @@ func (p *postOffice) next(b *box) (*letter, time.Duration) {
 	return b.take(due[p.dice.IntN(len(due))]), 0
 }
 
-// take takes the letter out that is now to be sent. postOffice.mu is held.
+// take takes letter i out of the box. The caller holds postOffice.mu.
 func (b *box) take(i int) *letter {
 	l := b.letters[i]
 	b.letters, b.sending = slices.Delete(b.letters, i, i+1), true
 	return l
 }
 
-// sent says that the letter which was taken is delivered, given up, or back.
+// sent ends the sending of a letter.
 func (p *postOffice) sent(b *box) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,7 +182,7 @@ func (f *Fake) shuffles() bool {
 	return f.faults.WebhookShuffle
 }
 
-// try sends the letter once, and puts it back if it was not accepted.
+// try sends the letter once. It puts the letter back if the endpoint did not accept it.
 func (p *postOffice) try(ctx context.Context, b *box, l *letter) {
 	defer p.sent(b)
 	ctx, cancel := context.WithTimeout(ctx, webhookTimeout)
@@ -202,7 +204,8 @@ func (p *postOffice) try(ctx context.Context, b *box, l *letter) {
 	}
 	late := !f.time().Before(l.giveUp)
 	f.Mu.Unlock()
-	f.Options.Log.Debug("stripefake: a webhook was not accepted", "endpoint", l.endpoint.ID(), "event", l.event.ID(), "status", status, "gives_up", late)
+	f.Options.Log.Debug("stripefake: a webhook was not accepted", "endpoint", l.endpoint.ID(), "event", l.event.ID(),
+		"status", status, "gives_up", late)
 	if late {
 		return
 	}
@@ -225,12 +228,12 @@ func (p *postOffice) send(ctx context.Context, url, signature string, payload []
 	if err != nil {
 		return 0, err
 	}
-	_, _ = io.CopyN(io.Discard, res.Body, MaxBody) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, res.Body, MaxBody) // the connection can be used again
 	return res.StatusCode, res.Body.Close()
 }
 
-// Signature is the header Stripe-Signature of a webhook that is sent at that time: one v1
-// for every secret.
+// Signature returns the header Stripe-Signature of a webhook at that time: one v1 for every
+// secret.
 func Signature(at time.Time, payload []byte, secrets ...string) string {
 	t := strconv.FormatInt(at.Unix(), 10)
 	parts := []string{"t=" + t}
@@ -243,8 +246,8 @@ func Signature(at time.Time, payload []byte, secrets ...string) string {
 	return strings.Join(parts, ",")
 }
 
-// Flush tries every webhook that waits now, once, whatever its delay, and those that come
-// of it. It returns how many wait still, as they were not accepted; an error if ctx ends.
+// Flush tries every waiting webhook once, whatever its delay, and those that result from it. It
+// returns the number still waiting, or an error if ctx ends.
 func (f *Fake) Flush(ctx context.Context) (left int, err error) {
 	p := f.post
 	p.mu.Lock()
@@ -268,8 +271,7 @@ func (f *Fake) Flush(ctx context.Context) (left int, err error) {
 	return left, nil
 }
 
-// unflushed returns a box that has a letter which the flush has not tried, or one in which
-// something is under way.
+// unflushed returns a box with a letter that this flush has not tried, or with a letter under way.
 func (p *postOffice) unflushed(n int) (*box, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -281,7 +283,7 @@ func (p *postOffice) unflushed(n int) (*box, bool) {
 	return nil, false
 }
 
-// flush waits for its turn at the box and tries each letter that was not tried.
+// flush waits for its turn at the box and tries each letter once.
 func (p *postOffice) flush(ctx context.Context, b *box, n int) error {
 	select {
 	case <-b.turn:
@@ -328,8 +330,7 @@ func (p *postOffice) take(b *box, n int) *letter {
 // SetTransport sends webhooks by the transport, in tests.
 func (f *Fake) SetTransport(t http.RoundTripper) { f.post.client.Transport = t }
 
-// Hold keeps an endpoint that has no webhooks yet from sending any, in tests. After release
-// only Flush sends them.
+// Hold keeps a new endpoint's webhooks back, in tests. After release only Flush sends them.
 func (f *Fake) Hold(endpoint string) (release func()) {
 	b := &box{turn: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
 	f.post.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/payment"
 )
 
-// A call is a request about these resources, or a change of them that nobody asked for.
+// A call is a request about these resources, or a change by itself.
 type call struct{ payment.Call }
 
 func callOf(c *api.Call) call { return call{payment.Call{Call: c}} }
@@ -21,8 +21,8 @@ func Routes() []api.Route {
 		subscriptionRoutes(), scheduleRoutes(), clockRoutes())
 }
 
-// Timed are the kinds of this package that change by themselves. A phase of a schedule ends
-// before its subscription would renew.
+// Timed are this package's kinds with changes by themselves. A phase of a schedule ends before its
+// subscription renews.
 func Timed() map[string]api.Timed {
 	timed := func(rank int, due func(object) (int64, bool), happens func(call, object)) api.Timed {
 		return api.Timed{Rank: rank, Due: due, Happens: func(c *api.Call, o object) { happens(callOf(c), o) }}
@@ -34,7 +34,7 @@ func Timed() map[string]api.Timed {
 	}
 }
 
-// Followers are the steps of package payment that invoices and subscriptions follow.
+// Followers are this package's parts in the steps of package payment.
 func Followers() map[string]func(*api.Call, object) {
 	return map[string]func(*api.Call, object){
 		payment.IntentMoved:    func(c *api.Call, o object) { callOf(c).followIntent(o) },
@@ -43,10 +43,13 @@ func Followers() map[string]func(*api.Call, object) {
 }
 
 func on(method, path, params string, do func(call) (object, error)) api.Route {
-	return api.Route{Method: method, Path: path, Params: params, Do: func(c *api.Call) (object, error) { return do(callOf(c)) }}
+	return api.Route{Method: method, Path: path, Params: params, Do: func(c *api.Call) (object,
+		error) {
+		return do(callOf(c))
+	}}
 }
 
-// formerly lets the route know parameters that versions before 2025-03-31.basil have as well.
+// formerly adds parameters for versions before 2025-03-31.basil.
 func formerly(params string, r api.Route) api.Route {
 	r.Former = params
 	return r

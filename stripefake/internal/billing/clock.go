@@ -64,9 +64,8 @@ func (c call) deleteClock(clock object) (object, error) {
 	return object{"id": clock.ID(), "object": api.ClockKind, "deleted": true}, nil
 }
 
-// advanceClock carries out everything up to the new time at once. The answer still says
-// advancing, as Stripe's does, where it takes a while: whoever asks again finds the clock
-// ready.
+// advanceClock carries out every change up to the new time at once. The answer still says
+// advancing, as Stripe's does; a second request finds the clock ready.
 func (c call) advanceClock(clock object) (object, error) {
 	if err := c.Require("frozen_time"); err != nil {
 		return nil, err
@@ -74,10 +73,12 @@ func (c call) advanceClock(clock object) (object, error) {
 	target := c.Num("frozen_time")
 	frozen := clock.Num("frozen_time")
 	if target <= frozen {
-		return nil, shape.Invalid("", "frozen_time", "The new frozen_time must be after the current one, "+strconv.FormatInt(frozen, 10)+".")
+		return nil, shape.Invalid("", "frozen_time",
+			"The new frozen_time must be after the current one, "+strconv.FormatInt(frozen, 10)+".")
 	}
 	if most := c.furthest(clock); target > most {
-		return nil, shape.Invalid("", "frozen_time", "Cannot advance the clock by more than two intervals of its shortest subscription at a time: at most to "+
+		return nil, shape.Invalid("", "frozen_time", "Cannot advance the clock by more than two intervals of its "+
+			"shortest subscription at a time: at most to "+
 			strconv.FormatInt(most, 10)+".")
 	}
 	clock["status"], clock["status_details"] = "advancing", object{"advancing": object{"target_frozen_time": target}}

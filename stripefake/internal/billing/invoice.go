@@ -10,11 +10,14 @@ import (
 )
 
 func invoiceRoutes() []api.Route {
-	const params = "auto_advance:bool automatically_finalizes_at:time collection_method default_payment_method description footer metadata payment_settings statement_descriptor "
+	const params = "auto_advance:bool automatically_finalizes_at:time collection_method default_payment_method " +
+		"description footer metadata payment_settings statement_descriptor "
 	const path = "/v1/invoices/{invoice}"
 	return []api.Route{
-		on("POST", "/v1/invoices", params+"currency customer pending_invoice_items_behavior:include|exclude subscription", api.With(call.buyer, call.createInvoice)),
-		api.Lists("/v1/invoices", "invoice", "collection_method created customer status:draft|open|paid|uncollectible|void subscription", func(c *api.Call, o object) bool {
+		on("POST", "/v1/invoices", params+"currency customer pending_invoice_items_behavior:include|exclude subscription",
+			api.With(call.buyer, call.createInvoice)),
+		api.Lists("/v1/invoices", "invoice", "collection_method created customer "+
+			"status:draft|open|paid|uncollectible|void subscription", func(c *api.Call, o object) bool {
 			return !c.Form.Has("subscription") || c.Form.Str("subscription") == shape.SubscriptionID(o)
 		}),
 		on("GET", path, "", call.getInvoice),
@@ -22,49 +25,51 @@ func invoiceRoutes() []api.Route {
 		on("DELETE", path, "", call.deleteInvoice),
 		on("GET", path+"/lines", api.ListParams, api.With(call.getInvoice, call.listLines)),
 		on("POST", path+"/finalize", "auto_advance:bool", call.finalizeInvoice),
-		on("POST", path+"/pay", "off_session:bool paid_out_of_band:bool payment_method", api.With(call.getInvoice, call.payInvoice)),
+		on("POST", path+"/pay", "off_session:bool paid_out_of_band:bool payment_method",
+			api.With(call.getInvoice, call.payInvoice)),
 		on("POST", path+"/void", "", api.With(call.getInvoice, call.voidInvoice)),
 		on("POST", path+"/mark_uncollectible", "", api.With(call.getInvoice, call.giveUpInvoice)),
 	}
 }
 
-// newInvoice stores a draft of the customer without lines, and says nothing of it yet.
+// newInvoice stores a draft without lines, and emits nothing yet.
 func (c call) newInvoice(customer object, reason string, members object) object {
 	o := object{
-		"account_country": "US", "account_name": nil, "account_tax_ids": nil, "amount_due": int64(0), "amount_overpaid": int64(0),
-		"amount_paid": int64(0), "amount_paid_off_stripe": int64(0), "amount_remaining": int64(0), "amount_shipping": int64(0),
-		"application": nil, "attempt_count": int64(0), "attempted": false, "auto_advance": false,
-		"automatic_tax":              object{"disabled_reason": nil, "enabled": false, "liability": nil, "provider": nil, "status": nil},
-		"automatically_finalizes_at": nil, "billing_reason": reason, "collection_method": "charge_automatically",
-		"currency": nil, "custom_fields": nil, "customer": customer.ID(), "customer_account": nil,
-		"customer_address": customer["address"], "customer_email": customer["email"], "customer_name": customer["name"],
-		"customer_phone": customer["phone"], "customer_shipping": customer["shipping"], "customer_tax_exempt": "none",
-		"customer_tax_ids": []any{}, "default_payment_method": nil, "default_source": nil, "default_tax_rates": []any{},
-		"description": nil, "discounts": []any{}, "due_date": nil, "effective_at": nil, "ending_balance": nil, "footer": nil,
-		"from_invoice": nil, "hosted_invoice_url": nil, "invoice_pdf": nil, "issuer": issuer(), "last_finalization_error": nil,
-		"latest_revision": nil, "metadata": object{}, "next_payment_attempt": nil, "number": nil, "on_behalf_of": nil, "parent": nil,
+		"account_country": "US", "amount_due": int64(0), "amount_overpaid": int64(0), "amount_paid": int64(0),
+		"amount_paid_off_stripe": int64(0), "amount_remaining": int64(0), "amount_shipping": int64(0),
+		"attempt_count": int64(0), "attempted": false, "auto_advance": false,
+		"automatic_tax":  object{"disabled_reason": nil, "enabled": false, "liability": nil, "provider": nil, "status": nil},
+		"billing_reason": reason, "collection_method": "charge_automatically", "customer": customer.ID(),
+		"customer_address": customer["address"], "customer_email": customer["email"],
+		"customer_name": customer["name"], "customer_phone": customer["phone"],
+		"customer_shipping": customer["shipping"], "customer_tax_exempt": "none", "customer_tax_ids": []any{},
+		"default_tax_rates": []any{}, "discounts": []any{}, "issuer": issuer(), "metadata": object{},
 		"payment_settings": object{"default_mandate": nil, "payment_method_options": nil, "payment_method_types": nil},
 		"period_end":       c.Now, "period_start": c.Now, "post_payment_credit_notes_amount": int64(0),
-		"pre_payment_credit_notes_amount": int64(0), "receipt_number": nil, "rendering": nil, "shipping_cost": nil,
-		"shipping_details": nil, "starting_balance": int64(0), "statement_descriptor": nil, "status": "draft",
+		"pre_payment_credit_notes_amount": int64(0), "starting_balance": int64(0), "status": "draft",
 		"status_transitions": object{"finalized_at": nil, "marked_uncollectible_at": nil, "paid_at": nil, "voided_at": nil},
-		"subtotal":           int64(0), "subtotal_excluding_tax": int64(0), "test_clock": customer["test_clock"], "total": int64(0),
-		"total_discount_amounts": []any{}, "total_excluding_tax": int64(0), "total_pretax_credit_amounts": []any{}, "total_taxes": []any{},
+		"subtotal":           int64(0), "subtotal_excluding_tax": int64(0),
+		"test_clock": customer["test_clock"], "total": int64(0), "total_discount_amounts": []any{},
+		"total_excluding_tax": int64(0), "total_pretax_credit_amounts": []any{}, "total_taxes": []any{},
 		"webhooks_delivered_at": c.Now,
-	}
+	}.Null("account_name account_tax_ids application automatically_finalizes_at currency custom_fields " +
+		"customer_account default_payment_method default_source description due_date effective_at " +
+		"ending_balance footer from_invoice hosted_invoice_url invoice_pdf last_finalization_error " +
+		"latest_revision next_payment_attempt number on_behalf_of parent receipt_number rendering " +
+		"shipping_cost shipping_details statement_descriptor")
 	maps.Copy(o, members)
 	o = c.Create("invoice", "in", o)
 	o["lines"] = shape.ListOf(nil, "/v1/invoices/"+o.ID()+"/lines")
 	return o
 }
 
-// onSubscription is the parent of an invoice that a subscription has made.
+// onSubscription is the parent of a subscription's invoice.
 func onSubscription(sub object) object {
 	return object{"type": "subscription_details", "quote_details": nil,
 		"subscription_details": object{"subscription": sub.ID(), "metadata": sub.Sub("metadata").Clone()}}
 }
 
-// subscriptionOf is the subscription that the invoice is of, or nil.
+// subscriptionOf returns the invoice's subscription, or nil.
 func (c call) subscriptionOf(invoice object) object {
 	return c.Space.Get("subscription", shape.SubscriptionID(invoice))
 }
@@ -97,7 +102,8 @@ func (c call) createInvoice(customer object) (object, error) {
 		members["currency"] = currency
 	}
 	var items []object
-	if behavior == "include" || behavior == "" && (sub != nil || c.Version < "2022-08-01") { // the default was changed then
+	// the default was changed then
+	if behavior == "include" || behavior == "" && (sub != nil || c.Version < "2022-08-01") {
 		items = c.pending(customer, sub, members.Str("currency"))
 		if len(items) > 0 && members["currency"] == nil {
 			members["currency"] = items[0]["currency"]
@@ -115,14 +121,14 @@ func (c call) createInvoice(customer object) (object, error) {
 	return invoice, nil
 }
 
-// opened says that there is a new draft.
+// opened announces a new draft.
 func (c call) opened(invoice object) {
 	advance(invoice, c.Now)
 	c.Plan(invoice)
 	c.Emit("invoice.created", invoice, nil)
 }
 
-// advance says when a draft that advances by itself does.
+// advance sets the time of a draft's automatic finalization.
 func advance(invoice object, now int64) {
 	if !invoice.Yes("auto_advance") || invoice.Str("status") != "draft" {
 		return
@@ -133,7 +139,7 @@ func advance(invoice object, now int64) {
 	invoice["next_payment_attempt"] = invoice["automatically_finalizes_at"]
 }
 
-// invoiceParams sets what the parameters say about an invoice, new or old.
+// invoiceParams sets the members that the parameters give.
 func (c call) invoiceParams(o object) error {
 	for _, name := range []string{"description", "footer", "statement_descriptor"} {
 		shape.SetText(o, c.Form, name)
@@ -169,7 +175,8 @@ func (c call) updateInvoice(invoice object) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s := invoice.Str("status"); s != "draft" && s != "open" && (c.Form.Has("auto_advance") || c.Form.Has("description") || method != "") {
+	if s := invoice.Str("status"); s != "draft" && s != "open" && (c.Form.Has("auto_advance") ||
+		c.Form.Has("description") || method != "") {
 		return nil, notEditable(invoice)
 	}
 	defer c.InTimeOf(customer)()
@@ -186,7 +193,8 @@ func (c call) updateInvoice(invoice object) (object, error) {
 }
 
 func notEditable(invoice object) error {
-	return shape.Invalid("invoice_not_editable", "", "This invoice is "+invoice.Str("status")+" and can no longer be edited.")
+	return shape.Invalid("invoice_not_editable", "",
+		"This invoice is "+invoice.Str("status")+" and can no longer be edited.")
 }
 
 // draft returns the invoice, if it still is one.
@@ -204,7 +212,8 @@ func (c call) deleteInvoice() (object, error) {
 		return nil, err
 	}
 	if invoice["parent"] != nil {
-		return nil, shape.Invalid("invoice_not_editable", "", "You can only delete one-off invoices. This invoice is of a subscription: void it.")
+		return nil, shape.Invalid("invoice_not_editable", "", "You can only delete one-off invoices. This invoice is of "+
+			"a subscription: void it.")
 	}
 	for _, line := range linesOf(invoice) {
 		if item := c.Space.Get("invoiceitem", line.Str("_item")); item != nil {

@@ -9,13 +9,12 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// retryDays are how many days after its first failure an invoice is tried again: Stripe's
-// recommended eight times in two weeks. Stripe chooses the times by what it has learnt; the
-// fake's are fixed.
+// retryDays are the days of the retries after an invoice's first failure: Stripe's recommended
+// eight times in two weeks. Stripe learns its times; the fake's are fixed.
 var retryDays = [...]int64{1, 3, 5, 7, 9, 11, 13, 14}
 
-// hard are the declines after which Stripe does not charge the same payment method again.
-// It goes on counting attempts: they are made as soon as there is another one.
+// hard are the declines after which Stripe does not charge the same payment method again. Attempts
+// still count, and are made once there is another method.
 var hard = []string{"incorrect_number", "lost_card", "pickup_card", "stolen_card", "revocation_of_authorization",
 	"revocation_of_all_authorizations", "authentication_required", "highest_risk_level", "transaction_not_allowed"}
 
@@ -60,10 +59,11 @@ func (c call) payInvoice(invoice object) (object, error) {
 }
 
 func noMethod() error {
-	return shape.Invalid("resource_missing", "", "This customer has no attached payment source or default payment method. Please consider adding a default payment method.")
+	return shape.Invalid("resource_missing", "", "This customer has no attached payment source or default payment "+
+		"method. Please consider adding a default payment method.")
 }
 
-// attempt tries to collect an invoice by itself.
+// attempt tries to collect an invoice without a request.
 func (c call) attempt(invoice object) {
 	method := c.methodFor(invoice)
 	if method == "" {
@@ -71,13 +71,13 @@ func (c call) attempt(invoice object) {
 		return
 	}
 	n := invoice.Num("attempt_count")
-	err := c.collect(invoice, method, true, true) // what became of it is in the invoice
+	err := c.collect(invoice, method, true, true) // the invoice has the outcome
 	if err != nil && invoice.Str("status") == "open" && invoice.Num("attempt_count") == n {
 		c.failed(invoice, nil, true) // it could not even be tried
 	}
 }
 
-// retry is a later attempt. A payment method that was refused for good is not charged again.
+// retry is a later attempt. It does not charge a payment method again after a hard decline.
 func (c call) retry(invoice object) {
 	method := c.methodFor(invoice)
 	if method == "" || method == invoice.Str("_hard") {
@@ -89,10 +89,9 @@ func (c call) retry(invoice object) {
 	c.attempt(invoice)
 }
 
-// collect confirms the invoice's payment intent. automatic says that it is the fake that
-// tries, and not a request. The payment intent's move has changed the invoice when it returns.
-// A payment for which the bank wants the customer waits for the customer, as Stripe's billing
-// has it, although nobody is there.
+// collect confirms the invoice's payment intent, whose move changes the invoice before collect
+// returns. automatic marks an attempt without a request. If the bank wants the customer, the
+// payment waits for the customer, as in Stripe's billing.
 func (c call) collect(invoice object, method string, offSession, automatic bool) error {
 	pi := c.intentOf(invoice)
 	if pi == nil {
@@ -105,20 +104,22 @@ func (c call) collect(invoice object, method string, offSession, automatic bool)
 	invoice["_automatic"] = automatic
 	err := c.Confirm(pi, method, offSession, "")
 	switch pi.Str("status") {
-	case payment.Processing: // what becomes of it still is this attempt's
+	case payment.Processing: // the outcome belongs to this attempt
 		before := invoice.Clone()
 		invoice["attempted"], invoice["next_payment_attempt"] = true, nil
 		c.sayChanged(before, invoice)
 		return err
 	case payment.NeedsAction:
-		err = &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: "invoice_payment_intent_requires_action", Intent: pi,
-			Message: "This payment requires additional user action before it can be completed successfully. Payment can be completed using the PaymentIntent associated with the invoice."}
+		err = &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error",
+			Code: "invoice_payment_intent_requires_action", Intent: pi,
+			Message: "This payment requires additional user action before it can be completed successfully. Payment can be " +
+				"completed using the PaymentIntent associated with the invoice."}
 	}
 	delete(invoice, "_automatic")
 	return err
 }
 
-// followIntent carries what has become of a payment intent over to the invoice that it is for.
+// followIntent brings the invoice up to date with its payment intent.
 func (c call) followIntent(pi object) {
 	invoice := c.Space.Get("invoice", pi.Str("_invoice"))
 	if invoice == nil || invoice.Str("status") != "open" && invoice.Str("status") != "uncollectible" {
@@ -146,7 +147,8 @@ func (c call) settle(invoice object, amount int64, charge string) {
 		c.Emit("invoice_payment.paid", part, nil)
 	}
 	before := invoice.Clone()
-	invoice["status"], invoice["amount_paid"], invoice["amount_remaining"] = "paid", amount, invoice.Num("amount_due")-amount
+	invoice["status"], invoice["amount_paid"], invoice["amount_remaining"] = "paid", amount,
+		invoice.Num("amount_due")-amount
 	invoice["auto_advance"], invoice["next_payment_attempt"], invoice["attempted"] = false, nil, true
 	if charge != "" {
 		invoice["_charge"] = charge
@@ -163,12 +165,13 @@ func (c call) settle(invoice object, amount int64, charge string) {
 	c.say("invoice.payment_succeeded", invoice, nil)
 }
 
-// failed counts a failed attempt, and says when the next one is. pi is nil if there was
-// nothing to charge.
+// failed counts a failed attempt and sets the time of the next. pi is nil if there was nothing to
+// charge.
 func (c call) failed(invoice, pi object, automatic bool) {
 	problem := pi.Sub("last_payment_error")
 	delete(invoice, "_hard")
-	if pi.Str("status") == payment.NeedsAction || slices.Contains(hard, problem.Str("decline_code")) || slices.Contains(hard, problem.Str("code")) {
+	if pi.Str("status") == payment.NeedsAction || slices.Contains(hard, problem.Str("decline_code")) ||
+		slices.Contains(hard, problem.Str("code")) {
 		invoice["_hard"] = pi.Str("payment_method")
 		if invoice["_hard"] == "" {
 			invoice["_hard"] = problem.Sub("payment_method").Str("id")
@@ -190,9 +193,8 @@ func (c call) failed(invoice, pi object, automatic bool) {
 	}
 }
 
-// count counts an attempt: the first one, and those that the fake has made by itself. What
-// requests have tried after the first one does not change when it tries again. last says that
-// it will not.
+// count counts the first attempt, and the later ones without a request. Requests after the first
+// attempt do not change the time of the next. last reports whether it was the last.
 func (c call) count(invoice object, automatic bool) (last bool) {
 	before := invoice.Clone()
 	n := invoice.Num("attempt_count")
@@ -203,7 +205,8 @@ func (c call) count(invoice object, automatic bool) (last bool) {
 		n++
 		invoice["attempt_count"] = n
 		invoice["next_payment_attempt"] = nil
-		if int(n) <= len(retryDays) && invoice.Yes("auto_advance") && c.subscriptionOf(invoice).Str("status") != "incomplete" {
+		if int(n) <= len(retryDays) && invoice.Yes("auto_advance") &&
+			c.subscriptionOf(invoice).Str("status") != "incomplete" {
 			invoice["next_payment_attempt"] = invoice.Num("_first") + retryDays[n-1]*api.Day
 		}
 		last = int(n) > len(retryDays)

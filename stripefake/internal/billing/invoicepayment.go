@@ -7,7 +7,8 @@ import (
 
 func invoicePaymentRoutes() []api.Route {
 	return []api.Route{
-		on("GET", "/v1/invoice_payments", api.ListParams+"created invoice payment status:canceled|open|paid", call.listInvoicePayments),
+		on("GET", "/v1/invoice_payments", api.ListParams+"created invoice payment status:canceled|open|paid",
+			call.listInvoicePayments),
 		on("GET", "/v1/invoice_payments/{invoice_payment}", "", call.getInvoicePayment),
 	}
 }
@@ -25,7 +26,8 @@ func (c call) listInvoicePayments() (object, error) {
 			return nil, shape.Invalid("", "payment[type]", "This fake knows the type payment_intent only.")
 		}
 		if intent = of.Str("payment_intent"); intent == "" {
-			return nil, shape.Invalid("parameter_missing", "payment[payment_intent]", "Missing required param: payment[payment_intent].")
+			return nil, shape.Invalid("parameter_missing", "payment[payment_intent]",
+				"Missing required param: payment[payment_intent].")
 		}
 	}
 	return c.List("invoice_payment", func(o object) bool {

@@ -8,12 +8,12 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// draftLife is for how long an invoice that advances by itself stays a draft, in seconds.
-// Stripe waits for about as long after its webhook has been answered.
+// draftLife is the time until a draft is finalized by itself, in seconds. Stripe waits about as
+// long after its webhook is answered.
 const draftLife = api.Hour
 
-// say emits an event of an invoice: at once, or, while it is not clear whether its
-// subscription is going to be there at all, later or never.
+// say emits an event of an invoice. While its subscription may still be taken back, the event
+// waits.
 func (c call) say(typ string, invoice, previous object) {
 	if sub := c.subscriptionOf(invoice); sub.Yes("_strict") {
 		sub["_held"] = append(sub.List("_held"), object{"type": typ, "of": invoice.Clone(), "previous": previous})
@@ -50,8 +50,8 @@ func (c call) finalizeInvoice() (object, error) {
 	return invoice, nil
 }
 
-// finalize opens a draft: it gets its number, and a payment intent for what is due. Where
-// nothing is due it is paid.
+// finalize opens a draft: it gets its number, and a payment intent for the amount due. Without an
+// amount due it is paid.
 func (c call) finalize(invoice object) error {
 	before := invoice.Clone()
 	pi, err := c.intentFor(invoice)
@@ -69,7 +69,8 @@ func (c call) finalize(invoice object) error {
 	invoice.Sub("status_transitions")["finalized_at"] = c.Now
 	if pi != nil {
 		part := c.Create("invoice_payment", "inpay", object{
-			"amount_paid": nil, "amount_requested": invoice["amount_due"], "currency": invoice["currency"], "invoice": invoice.ID(),
+			"amount_paid": nil, "amount_requested": invoice["amount_due"], "currency": invoice["currency"],
+			"invoice":    invoice.ID(),
 			"is_default": true, "payment": object{"type": "payment_intent", "payment_intent": pi.ID()}, "status": "open",
 			"status_transitions": object{"canceled_at": nil, "paid_at": nil}, "_customer": invoice["customer"],
 		})
@@ -85,8 +86,8 @@ func (c call) finalize(invoice object) error {
 }
 
 // intentFor makes the payment intent of an invoice; nil if it needs none. Less than Stripe's
-// smallest amount is not charged: Stripe puts it on the customer's balance, which the fake
-// does not keep.
+// smallest amount is not charged: Stripe puts it on the customer's balance, which the fake does
+// not keep.
 func (c call) intentFor(invoice object) (object, error) {
 	if invoice.Num("amount_due") == 0 || invoice.Str("_pause") != "" {
 		return nil, nil
@@ -97,7 +98,8 @@ func (c call) intentFor(invoice object) (object, error) {
 		members["payment_method"] = method
 	}
 	if sub := c.subscriptionOf(invoice); sub != nil {
-		members["description"] = map[bool]string{true: "Subscription creation", false: "Subscription update"}[invoice.Str("billing_reason") == "subscription_create"]
+		members["description"] = map[bool]string{true: "Subscription creation",
+			false: "Subscription update"}[invoice.Str("billing_reason") == "subscription_create"]
 		if sub.Sub("payment_settings").Str("save_default_payment_method") == "on_subscription" {
 			members["setup_future_usage"] = "off_session"
 		}
@@ -115,7 +117,8 @@ func (c call) intentOf(invoice object) object {
 
 func (c call) voidInvoice(invoice object) (object, error) {
 	if s := invoice.Str("status"); s != "open" && s != "uncollectible" {
-		return nil, shape.Invalid("invoice_not_open", "", "You can only void open or uncollectible invoices. This invoice is "+s+".")
+		return nil, shape.Invalid("invoice_not_open", "", "You can only void open or uncollectible invoices. This "+
+			"invoice is "+s+".")
 	}
 	defer c.InTimeOf(c.Space.Get("customer", invoice.Str("customer")))()
 	c.void(invoice)
@@ -128,14 +131,15 @@ func (c call) void(invoice object) {
 
 func (c call) giveUpInvoice(invoice object) (object, error) {
 	if s := invoice.Str("status"); s != "open" {
-		return nil, shape.Invalid("invoice_not_open", "", "You can only mark open invoices uncollectible. This invoice is "+s+".")
+		return nil, shape.Invalid("invoice_not_open", "",
+			"You can only mark open invoices uncollectible. This invoice is "+s+".")
 	}
 	defer c.InTimeOf(c.Space.Get("customer", invoice.Str("customer")))()
 	c.close(invoice, "uncollectible", "marked_uncollectible_at", "invoice.marked_uncollectible")
 	return invoice, nil
 }
 
-// close ends an invoice that is not going to be paid. One that is uncollectible still can be.
+// close ends an invoice as void or uncollectible. An uncollectible one can still be paid.
 func (c call) close(invoice object, status, transition, typ string) {
 	before := invoice.Clone()
 	invoice["status"], invoice["auto_advance"], invoice["next_payment_attempt"] = status, false, nil
@@ -150,7 +154,7 @@ func (c call) close(invoice object, status, transition, typ string) {
 	}
 }
 
-// cancelPayment cancels the invoice's payment intent, if that can still be cancelled.
+// cancelPayment cancels the invoice's payment intent, if its state allows.
 func (c call) cancelPayment(invoice object, reason string) {
 	if pi := c.intentOf(invoice); pi != nil && payment.IsOpen(pi) {
 		_ = c.CancelIntent(pi, reason) // an open one can be
@@ -161,7 +165,7 @@ func (c call) cancelPayment(invoice object, reason string) {
 	}
 }
 
-// invoiceDue is when an invoice is finalized or tried again by itself.
+// invoiceDue returns the time of an invoice's finalization or retry.
 func invoiceDue(o object) (int64, bool) {
 	if !o.Yes("auto_advance") {
 		return 0, false

@@ -10,10 +10,12 @@ import (
 )
 
 func itemRoutes() []api.Route {
-	const params = "amount:int description discountable expand metadata period period[start]:int period[end]:int price_data pricing quantity:amount unit_amount_decimal"
+	const params = "amount:int description discountable expand metadata period period[start]:int period[end]:int " +
+		"price_data pricing quantity:amount unit_amount_decimal"
 	const path = "/v1/invoiceitems/{invoiceitem}"
 	return []api.Route{
-		formerly("price", on("POST", "/v1/invoiceitems", params+" currency customer invoice subscription", api.With(call.buyer, call.createItem))),
+		formerly("price", on("POST", "/v1/invoiceitems", params+" currency customer invoice subscription",
+			api.With(call.buyer, call.createItem))),
 		api.Lists("/v1/invoiceitems", "invoiceitem", "created customer invoice pending", func(c *api.Call, o object) bool {
 			return !c.Form.Has("pending") || c.Form.Yes("pending") == (o["invoice"] == nil)
 		}),
@@ -26,10 +28,10 @@ func itemRoutes() []api.Route {
 func (c call) createItem(customer object) (object, error) {
 	defer c.InTimeOf(customer)()
 	item := object{
-		"customer": customer.ID(), "customer_account": nil, "date": c.Now, "description": nil, "discountable": true, "discounts": []any{},
-		"invoice": nil, "parent": nil, "period": object{"start": c.Now, "end": c.Now}, "pricing": nil, "proration": false,
-		"quantity": int64(1), "quantity_decimal": "1", "tax_rates": []any{}, "test_clock": customer["test_clock"],
-	}
+		"customer": customer.ID(), "date": c.Now, "discountable": true, "discounts": []any{},
+		"period": object{"start": c.Now, "end": c.Now}, "proration": false, "quantity": int64(1),
+		"quantity_decimal": "1", "tax_rates": []any{}, "test_clock": customer["test_clock"],
+	}.Null("customer_account description invoice parent pricing")
 	if err := c.itemParams(item); err != nil {
 		return nil, err
 	}
@@ -63,7 +65,7 @@ func (c call) storeItem(item object) object {
 	return item
 }
 
-// itemParams sets what the parameters say about an invoice item, new or old.
+// itemParams sets the members that the parameters give.
 func (c call) itemParams(item object) error {
 	if err := c.itemPrice(item); err != nil {
 		return err
@@ -104,7 +106,8 @@ func (c call) itemPrice(item object) error {
 	case item["_price"] != nil:
 		price = item.Sub("_price")
 	case item["amount"] == nil:
-		return shape.Invalid("parameter_missing", "amount", "One of the parameters amount, pricing, price_data or unit_amount_decimal is required.")
+		return shape.Invalid("parameter_missing", "amount", "One of the parameters amount, pricing, price_data or "+
+			"unit_amount_decimal is required.")
 	default:
 		return nil
 	}
@@ -134,10 +137,11 @@ func (c call) flatAmount(item object, amount int64) error {
 		}
 	}
 	item["amount"], item["net_amount"] = amount, amount
-	price := c.Create("price", "price", object{"active": false, "billing_scheme": "per_unit", "currency": item["currency"],
-		"custom_unit_amount": nil, "lookup_key": nil, "nickname": nil, "product": c.amounts(), "recurring": nil,
-		"tax_behavior": "unspecified", "tiers_mode": nil, "transform_quantity": nil, "type": "one_time", "unit_amount": amount,
-		"unit_amount_decimal": strconv.FormatInt(amount, 10)})
+	price := c.Create("price", "price", object{
+		"active": false, "billing_scheme": "per_unit", "currency": item["currency"], "product": c.amounts(),
+		"tax_behavior": "unspecified", "type": "one_time", "unit_amount": amount,
+		"unit_amount_decimal": strconv.FormatInt(amount, 10),
+	}.Null("custom_unit_amount lookup_key nickname recurring tiers_mode transform_quantity"))
 	item["_price"], item["pricing"] = price.Clone(), pricingOf(price)
 	return nil
 }
@@ -154,7 +158,7 @@ func (c call) amounts() string {
 	return id
 }
 
-// pricingOf is how an item or a line says what its price is.
+// pricingOf is the price in an item or a line.
 func pricingOf(price object) object {
 	return object{"type": "price_details", "unit_amount_decimal": price["unit_amount_decimal"],
 		"price_details": object{"price": price.ID(), "product": price.Str("product")}}
@@ -214,8 +218,8 @@ func (c call) deleteItem() (object, error) {
 	return object{"id": item.ID(), "object": "invoiceitem", "deleted": true}, nil
 }
 
-// openItem returns the item of the path and the draft that it is on, if it is on one: items
-// of invoices that are finalized cannot be changed.
+// openItem returns the item of the path and its draft, if it has one. Items of finalized invoices
+// cannot change.
 func (c call) openItem() (item, invoice object, err error) {
 	item, err = c.getItem()
 	if err != nil || item["invoice"] == nil {

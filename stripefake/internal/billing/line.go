@@ -7,12 +7,13 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// newLine is a line with what all lines have.
+// newLine makes a line with the members of all lines.
 func (c call) newLine(invoice object, members object) object {
 	line := object{
 		"id": c.NewID("il"), "object": "line_item", "description": nil, "discount_amounts": []any{}, "discountable": true,
-		"discounts": []any{}, "invoice": invoice.ID(), "livemode": c.Space.Live, "metadata": object{}, "pretax_credit_amounts": []any{},
-		"pricing": nil, "subscription": shape.OrNil(shape.SubscriptionID(invoice)), "taxes": []any{},
+		"discounts": []any{}, "invoice": invoice.ID(), "livemode": c.Space.Live, "metadata": object{},
+		"pretax_credit_amounts": []any{},
+		"pricing":               nil, "subscription": shape.OrNil(shape.SubscriptionID(invoice)), "taxes": []any{},
 	}
 	maps.Copy(line, members)
 	line["currency"], line["subtotal"] = invoice["currency"], line["amount"]
@@ -23,10 +24,12 @@ func (c call) newLine(invoice object, members object) object {
 func (c call) itemLine(invoice, item object) object {
 	return c.newLine(invoice, object{
 		"amount": item["amount"], "description": item["description"], "discountable": item["discountable"],
-		"metadata": item.Sub("metadata").Clone(), "period": item.Sub("period").Clone(), "pricing": shape.CloneValue(item["pricing"]),
+		"metadata": item.Sub("metadata").Clone(), "period": item.Sub("period").Clone(),
+		"pricing":  shape.CloneValue(item["pricing"]),
 		"quantity": item["quantity"], "quantity_decimal": item["quantity_decimal"],
 		"parent": object{"type": "invoice_item_details", "subscription_item_details": nil, "invoice_item_details": object{
-			"invoice_item": item.ID(), "proration": false, "proration_details": object{"credited_items": nil}, "subscription": item["_subscription"]}},
+			"invoice_item": item.ID(), "proration": false, "proration_details": object{"credited_items": nil},
+			"subscription": item["_subscription"]}},
 		"_item": item.ID(), "_price": shape.CloneValue(item["_price"]),
 	})
 }
@@ -38,9 +41,10 @@ func (c call) subscriptionLine(invoice, item object, amount, start, end int64, d
 		"amount": amount, "description": description, "metadata": item.Sub("metadata").Clone(),
 		"period":  object{"start": start, "end": end},
 		"pricing": pricingOf(item.Sub("price")), "quantity": quantity, "quantity_decimal": strconv.FormatInt(quantity, 10),
-		"parent": object{"type": "subscription_item_details", "invoice_item_details": nil, "subscription_item_details": object{
-			"invoice_item": nil, "proration": false, "proration_details": object{"credited_items": nil},
-			"subscription": shape.SubscriptionID(invoice), "subscription_item": item.ID()}},
+		"parent": object{"type": "subscription_item_details", "invoice_item_details": nil,
+			"subscription_item_details": object{
+				"invoice_item": nil, "proration": false, "proration_details": object{"credited_items": nil},
+				"subscription": shape.SubscriptionID(invoice), "subscription_item": item.ID()}},
 		"_price": item.Sub("price").Clone(),
 	})
 }
@@ -52,8 +56,8 @@ func add(invoice, line object) {
 	total(invoice)
 }
 
-// total adds the lines of a draft up. What is less than nothing is not owed: the fake keeps no
-// customer balance.
+// total adds up the lines of a draft. A negative sum is not owed: the fake keeps no customer
+// balance.
 func total(invoice object) {
 	sum := int64(0)
 	for _, line := range linesOf(invoice) {
@@ -65,8 +69,8 @@ func total(invoice object) {
 	invoice["amount_due"], invoice["amount_remaining"] = max(sum, 0), max(sum, 0)
 }
 
-// pending are the customer's invoice items that are on no invoice yet, oldest first: those
-// of the subscription and those of none. currency "" takes that of the first.
+// pending returns the customer's invoice items without an invoice, oldest first: those of the
+// subscription and those of none. currency "": the first item's.
 func (c call) pending(customer, sub object, currency string) []object {
 	var items []object
 	for _, item := range c.Space.All("invoiceitem") {

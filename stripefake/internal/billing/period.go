@@ -2,13 +2,13 @@ package billing
 
 import "time"
 
-// A recurrence is how often a price recurs, as Stripe has it.
+// A recurrence is the interval of a price.
 type recurrence struct {
 	interval string // day, week, month, year
 	count    int64  // of intervals, at least 1
 }
 
-// recurrenceOf returns that of a price; ok is false for one that is paid once.
+// recurrenceOf returns the recurrence of a price; ok is false for a one-time price.
 func recurrenceOf(price object) (r recurrence, ok bool) {
 	sub := price.Sub("recurring")
 	if sub == nil {
@@ -17,15 +17,14 @@ func recurrenceOf(price object) (r recurrence, ok bool) {
 	return recurrence{sub.Str("interval"), max(1, sub.Num("interval_count"))}, true
 }
 
-// valid returns whether Stripe takes it: at most three years.
+// valid reports whether Stripe takes it: at most three years.
 func (r recurrence) valid() bool {
 	most := map[string]int64{"day": 1095, "week": 156, "month": 36, "year": 3}[r.interval]
 	return r.count >= 1 && r.count <= most
 }
 
-// after returns the end of the n-th period after the anchor, both in Unix seconds: a day that
-// the month does not have is the month's last one, and the months after it have the anchor's
-// day again. All is in UTC.
+// after returns the end of the n-th period after the anchor, both in Unix seconds, in UTC. A day
+// that the month lacks is its last day; later months have the anchor's day again.
 func (r recurrence) after(anchor, n int64) int64 {
 	steps := int(r.count * n)
 	t := time.Unix(anchor, 0).UTC()
@@ -43,8 +42,7 @@ func (r recurrence) after(anchor, n int64) int64 {
 	return first.AddDate(0, 0, min(day, last)-1).Unix()
 }
 
-// next returns the first end of a period that is later than t. The anchor may be later than t
-// too.
+// next returns the first end of a period after t. The anchor may be later than t.
 func (r recurrence) next(anchor, t int64) int64 {
 	length := r.after(0, 1)
 	n := (t-anchor)/length - 2

@@ -12,11 +12,13 @@ import (
 func priceRoutes() []api.Route {
 	const params = "active expand lookup_key metadata nickname tax_behavior transfer_lookup_key"
 	return []api.Route{
-		on("POST", "/v1/prices", params+" billing_scheme currency product product_data recurring unit_amount unit_amount_decimal", call.createPrice),
-		api.Lists("/v1/prices", "price", "active created currency lookup_keys product type", func(c *api.Call, o object) bool {
-			keys := c.Form.List("lookup_keys")
-			return len(keys) == 0 || slices.Contains(keys, any(o.Str("lookup_key")))
-		}),
+		on("POST", "/v1/prices", params+" billing_scheme currency product product_data recurring unit_amount "+
+			"unit_amount_decimal", call.createPrice),
+		api.Lists("/v1/prices", "price", "active created currency lookup_keys product type",
+			func(c *api.Call, o object) bool {
+				keys := c.Form.List("lookup_keys")
+				return len(keys) == 0 || slices.Contains(keys, any(o.Str("lookup_key")))
+			}),
 		on("GET", "/v1/prices/{price}", "expand", call.getPrice),
 		on("POST", "/v1/prices/{price}", params, call.updatePrice),
 	}
@@ -58,12 +60,13 @@ func (c call) storePrice(price object) object {
 	return price
 }
 
-// priceOf is a price as the parameters say, without a product, not stored yet. It is of the
-// same amount per unit: tiers and metered use are not known to the fake.
+// priceOf makes a price of the parameters, without a product, and does not store it. The fake has
+// neither tiers nor metered prices.
 func (c call) priceOf(f form, param string) (object, error) {
 	currency := strings.ToLower(f.Str("currency"))
 	if len(currency) != 3 {
-		return nil, shape.Invalid("", shape.Inside(param, "currency"), "Invalid currency: "+shape.Shown(f.Str("currency"))+".")
+		return nil, shape.Invalid("", shape.Inside(param, "currency"),
+			"Invalid currency: "+shape.Shown(f.Str("currency"))+".")
 	}
 	amount, err := unitAmount(f, param)
 	if err != nil {
@@ -76,20 +79,24 @@ func (c call) priceOf(f form, param string) (object, error) {
 		"unit_amount": amount, "unit_amount_decimal": strconv.FormatInt(amount, 10),
 	}
 	if f.Has("billing_scheme") && f.Str("billing_scheme") != "per_unit" {
-		return nil, shape.Invalid("", shape.Inside(param, "billing_scheme"), "This fake knows the billing_scheme per_unit only.")
+		return nil, shape.Invalid("", shape.Inside(param, "billing_scheme"),
+			"This fake knows the billing_scheme per_unit only.")
 	}
 	if recurring := f.Sub("recurring"); recurring != nil {
 		if recurring.Has("usage_type") && recurring.Str("usage_type") != "licensed" {
-			return nil, shape.Invalid("", shape.Inside(param, "recurring[usage_type]"), "This fake knows the usage_type licensed only.")
+			return nil, shape.Invalid("", shape.Inside(param, "recurring[usage_type]"),
+				"This fake knows the usage_type licensed only.")
 		}
 		r := recurrence{interval: recurring.Str("interval"), count: 1}
 		if recurring.Has("interval_count") {
-			if r.count, err = shape.Whole(recurring, "interval_count", shape.Inside(param, "recurring[interval_count]")); err != nil {
+			if r.count, err = shape.Whole(recurring, "interval_count",
+				shape.Inside(param, "recurring[interval_count]")); err != nil {
 				return nil, err
 			}
 		}
 		if !r.valid() {
-			return nil, shape.Invalid("", shape.Inside(param, "recurring[interval]"), "Invalid interval: must be one of day, week, month, or year, and three years at most")
+			return nil, shape.Invalid("", shape.Inside(param, "recurring[interval]"),
+				"Invalid interval: must be one of day, week, month, or year, and three years at most")
 		}
 		price["type"] = "recurring"
 		price["recurring"] = object{"interval": r.interval, "interval_count": r.count, "meter": nil, "usage_type": "licensed"}
@@ -104,16 +111,19 @@ func unitAmount(f form, param string) (int64, error) {
 		name = "unit_amount_decimal" // the fake takes whole ones only
 	}
 	if f.Str(name) == "" {
-		return 0, shape.Invalid("parameter_missing", shape.Inside(param, "unit_amount"), "Missing required param: "+shape.Inside(param, "unit_amount")+".")
+		return 0, shape.Invalid("parameter_missing", shape.Inside(param, "unit_amount"),
+			"Missing required param: "+shape.Inside(param, "unit_amount")+".")
 	}
 	n, err := shape.Whole(f, name, shape.Inside(param, name))
 	switch {
 	case err != nil:
 		return 0, err
 	case n < 0:
-		return 0, shape.Invalid("parameter_invalid_integer", shape.Inside(param, name), "This value must be greater than or equal to 0.")
+		return 0, shape.Invalid("parameter_invalid_integer", shape.Inside(param, name),
+			"This value must be greater than or equal to 0.")
 	case n > shape.MaxAmount:
-		return 0, shape.Invalid("amount_too_large", shape.Inside(param, name), "Amount must be no more than "+strconv.Itoa(shape.MaxAmount)+".")
+		return 0, shape.Invalid("amount_too_large", shape.Inside(param, name),
+			"Amount must be no more than "+strconv.Itoa(shape.MaxAmount)+".")
 	}
 	return n, nil
 }
@@ -139,8 +149,7 @@ func (c call) updatePrice() (object, error) {
 	return price, nil
 }
 
-// priceFor is the price that an element of items names, by price or, made on the spot,
-// price_data.
+// priceFor returns the price of an element of items: by price or, as a new one, by price_data.
 func (c call) priceFor(f form, param string) (object, error) {
 	if data := f.Sub("price_data"); data != nil {
 		price, err := c.priceOf(data, shape.Inside(param, "price_data"))
@@ -155,11 +164,13 @@ func (c call) priceFor(f form, param string) (object, error) {
 	}
 	id := f.Str("price")
 	if id == "" {
-		return nil, shape.Invalid("parameter_missing", shape.Inside(param, "price"), "Missing required param: "+shape.Inside(param, "price")+".")
+		return nil, shape.Invalid("parameter_missing", shape.Inside(param, "price"),
+			"Missing required param: "+shape.Inside(param, "price")+".")
 	}
 	price, err := c.Find("price", id, shape.Inside(param, "price"))
 	if err == nil && !price.Yes("active") {
-		err = shape.Invalid("price_inactive", shape.Inside(param, "price"), "The price specified is inactive. This field only accepts active prices.")
+		err = shape.Invalid("price_inactive", shape.Inside(param, "price"), "The price specified is inactive. This "+
+			"field only accepts active prices.")
 	}
 	return price, err
 }

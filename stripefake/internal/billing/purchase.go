@@ -2,7 +2,7 @@ package billing
 
 import "github.com/duesday/duesday/stripefake/internal/shape"
 
-// buyer returns the customer that a parameter names, who is there.
+// buyer returns the customer of the parameter.
 func (c call) buyer() (object, error) {
 	if err := c.Require("customer"); err != nil {
 		return nil, err
@@ -10,8 +10,7 @@ func (c call) buyer() (object, error) {
 	return c.Customer(c.Form.Str("customer"), "customer")
 }
 
-// payer returns the payment method of the parameter, which has to be the customer's; "" if
-// there is none.
+// payer returns the payment method of the parameter, which must be the customer's; "": none.
 func (c call) payer(f form, name, param string, customer object) (string, error) {
 	id := f.Str(name)
 	if id == "" {
@@ -22,14 +21,15 @@ func (c call) payer(f form, name, param string, customer object) (string, error)
 		return "", err
 	}
 	if method.Str("customer") != customer.ID() {
-		return "", shape.Invalid("resource_missing", param, "The payment method "+id+" does not belong to the customer "+customer.ID()+
-			". Please attach it to the customer first.")
+		return "", shape.Invalid("resource_missing", param,
+			"The payment method "+id+" does not belong to the customer "+customer.ID()+
+				". Please attach it to the customer first.")
 	}
 	return method.ID(), nil
 }
 
-// methodFor is the payment method that an invoice is paid with: its own, its subscription's,
-// or the customer's; "" if there is none.
+// methodFor returns the payment method of an invoice: its own, its subscription's, or the
+// customer's; "": none.
 func (c call) methodFor(invoice object) string {
 	if id := invoice.Str("default_payment_method"); id != "" {
 		return id
@@ -43,7 +43,7 @@ func (c call) methodFor(invoice object) string {
 	return ""
 }
 
-// collection checks the parameter collection_method: the fake charges, and sends no invoices.
+// collection refuses a collection_method that the fake does not have: it sends no invoices.
 func (c call) collection() error {
 	if c.Form.Has("collection_method") && c.Form.Str("collection_method") != "charge_automatically" {
 		return shape.Invalid("", "collection_method", "This fake knows the collection_method charge_automatically only.")
@@ -51,5 +51,5 @@ func (c call) collection() error {
 	return nil
 }
 
-// issuer is who makes an invoice out: the account itself.
+// issuer is the account itself.
 func issuer() object { return object{"type": "self"} }

@@ -15,10 +15,12 @@ func scheduleRoutes() []api.Route {
 	const path = "/v1/subscription_schedules/{schedule}"
 	const params = "default_settings end_behavior:cancel|none|release|renew metadata phases "
 	return []api.Route{
-		on("POST", "/v1/subscription_schedules", params+"billing_mode customer from_subscription start_date", call.createSchedule),
-		api.Lists("/v1/subscription_schedules", "subscription_schedule", "created customer scheduled", func(c *api.Call, o object) bool {
-			return !c.Form.Yes("scheduled") || o.Str("status") == "not_started"
-		}),
+		on("POST", "/v1/subscription_schedules", params+"billing_mode customer from_subscription start_date",
+			call.createSchedule),
+		api.Lists("/v1/subscription_schedules", "subscription_schedule", "created customer scheduled",
+			func(c *api.Call, o object) bool {
+				return !c.Form.Yes("scheduled") || o.Str("status") == "not_started"
+			}),
 		on("GET", path, "", call.schedule),
 		on("POST", path, params+"proration_behavior", api.With(call.openSchedule, call.updateSchedule)),
 		on("POST", path+"/cancel", "invoice_now prorate", api.With(call.openSchedule, call.cancelSchedule)),
@@ -37,14 +39,15 @@ func (c call) newSchedule(customer object) object {
 		mode = object{"type": "classic", "flexible": nil}
 	}
 	return object{
-		"application": nil, "billing_mode": mode, "canceled_at": nil, "completed_at": nil, "current_phase": nil, "customer": customer.ID(),
-		"customer_account": nil, "end_behavior": "release", "metadata": object{}, "phases": []any{}, "released_at": nil,
-		"released_subscription": nil, "status": "not_started", "subscription": nil, "test_clock": customer["test_clock"],
-		"default_settings": object{"application_fee_percent": nil, "automatic_tax": object{"disabled_reason": nil, "enabled": false, "liability": nil},
-			"billing_cycle_anchor": "automatic", "billing_thresholds": nil, "collection_method": "charge_automatically",
-			"default_payment_method": nil, "description": nil, "on_behalf_of": nil, "transfer_data": nil,
-			"invoice_settings": object{"account_tax_ids": nil, "custom_fields": nil, "days_until_due": nil, "description": nil, "footer": nil, "issuer": issuer()}},
-	}
+		"billing_mode": mode, "customer": customer.ID(), "end_behavior": "release", "metadata": object{},
+		"phases": []any{}, "status": "not_started", "test_clock": customer["test_clock"],
+		"default_settings": object{"application_fee_percent": nil, "automatic_tax": object{"disabled_reason": nil,
+			"enabled": false, "liability": nil}, "billing_cycle_anchor": "automatic", "billing_thresholds": nil,
+			"collection_method": "charge_automatically", "default_payment_method": nil, "description": nil,
+			"on_behalf_of": nil, "transfer_data": nil, "invoice_settings": object{"account_tax_ids": nil,
+				"custom_fields": nil, "days_until_due": nil, "description": nil, "footer": nil, "issuer": issuer()}},
+	}.Null("application canceled_at completed_at current_phase customer_account released_at " +
+		"released_subscription subscription")
 }
 
 func (c call) createSchedule() (object, error) {
@@ -84,7 +87,7 @@ func (c call) createSchedule() (object, error) {
 	return o, nil
 }
 
-// scheduleFrom puts a schedule over a subscription that is there: one phase, for its current
+// scheduleFrom puts a schedule over an existing subscription, with one phase for its current
 // period.
 func (c call) scheduleFrom() (object, error) {
 	sub, err := c.Find("subscription", c.Form.Str("from_subscription"), "from_subscription")
@@ -97,7 +100,8 @@ func (c call) scheduleFrom() (object, error) {
 		}
 	}
 	if over(sub) || sub["schedule"] != nil {
-		return nil, shape.Invalid("", "from_subscription", "You cannot migrate a subscription that is "+sub.Str("status")+" or is already attached to a schedule.")
+		return nil, shape.Invalid("", "from_subscription",
+			"You cannot migrate a subscription that is "+sub.Str("status")+" or is already attached to a schedule.")
 	}
 	customer := c.Space.Get("customer", sub.Str("customer"))
 	defer c.InTimeOf(customer)()
@@ -123,8 +127,7 @@ func (c call) scheduleFrom() (object, error) {
 	return o, nil
 }
 
-// scheduleParams sets what the parameters say about a schedule, new or old, but for its
-// phases.
+// scheduleParams sets the members that the parameters give, except the phases.
 func (c call) scheduleParams(o, customer object) error {
 	switch behavior := c.Form.Str("end_behavior"); {
 	case behavior == "none" || behavior == "renew":
@@ -169,7 +172,8 @@ func (c call) updateSchedule(o object) (object, error) {
 		if current := o.Sub("current_phase"); current != nil {
 			phase := phaseAt(next, c.Now)
 			if phase == nil {
-				return nil, shape.Invalid("", "phases", "The phases must have the current one, which began at "+shownTime(current.Num("start_date"))+".")
+				return nil, shape.Invalid("", "phases",
+					"The phases must have the current one, which began at "+shownTime(current.Num("start_date"))+".")
 			}
 			next["current_phase"] = object{"start_date": phase["start_date"], "end_date": phase["end_date"]}
 		}
@@ -185,11 +189,12 @@ func (c call) updateSchedule(o object) (object, error) {
 	return o, nil
 }
 
-// openSchedule returns the schedule of the path, which has not ended.
+// openSchedule returns the schedule of the path, unless it has ended.
 func (c call) openSchedule() (object, error) {
 	o, err := c.schedule()
 	if err == nil && o.Str("status") != "active" && o.Str("status") != "not_started" {
-		return nil, shape.Invalid("", "", "You cannot change a subscription schedule that is currently in the `"+o.Str("status")+
+		return nil, shape.Invalid("", "", "You cannot change a subscription schedule that is currently in the `"+
+			o.Str("status")+
 			"` status. Only `not_started` and `active` ones can be.")
 	}
 	return o, err
@@ -214,7 +219,7 @@ func (c call) releaseSchedule(o object) (object, error) {
 	return o, nil
 }
 
-// release lets the subscription go on by itself. keep leaves the end that it has got.
+// release ends a schedule; its subscription goes on. keep leaves the subscription's end.
 func (c call) release(o object, keep bool) {
 	sub := c.Space.Get("subscription", o.Str("subscription"))
 	o["status"], o["released_at"], o["current_phase"] = "released", c.Now, nil

@@ -11,16 +11,18 @@ import (
 
 func newPhase(currency string) object {
 	return object{
-		"add_invoice_items": []any{}, "application_fee_percent": nil, "automatic_tax": object{"disabled_reason": nil, "enabled": false, "liability": nil},
-		"billing_cycle_anchor": nil, "billing_thresholds": nil, "collection_method": nil, "currency": currency, "default_payment_method": nil,
-		"default_tax_rates": []any{}, "description": nil, "discounts": []any{}, "end_date": int64(0), "invoice_settings": nil, "items": []any{},
-		"metadata": object{}, "on_behalf_of": nil, "proration_behavior": "create_prorations", "start_date": int64(0), "transfer_data": nil,
-		"trial_end": nil,
-	}
+		"add_invoice_items": []any{},
+		"automatic_tax":     object{"disabled_reason": nil, "enabled": false, "liability": nil},
+		"currency":          currency, "default_tax_rates": []any{}, "discounts": []any{}, "end_date": int64(0),
+		"items": []any{}, "metadata": object{}, "proration_behavior": "create_prorations",
+		"start_date": int64(0),
+	}.Null("application_fee_percent billing_cycle_anchor billing_thresholds collection_method " +
+		"default_payment_method description invoice_settings on_behalf_of transfer_data trial_end")
 }
 
 func phaseItem(price object, quantity int64) object {
-	return object{"billing_thresholds": nil, "discounts": []any{}, "metadata": object{}, "price": price.ID(), "quantity": quantity, "tax_rates": []any{}}
+	return object{"billing_thresholds": nil, "discounts": []any{}, "metadata": object{}, "price": price.ID(),
+		"quantity": quantity, "tax_rates": []any{}}
 }
 
 // phaseAt is the phase in which the Unix second is, or nil.
@@ -52,7 +54,8 @@ func (c call) phases(start int64, customer object) ([]any, error) {
 
 // knownInPhase are the parameters of a phase. iterations went with 2025-09-30.clover, where duration
 // took its place.
-const knownInPhase = " currency collection_method default_payment_method description duration end_date items iterations metadata proration_behavior start_date trial trial_end "
+const knownInPhase = " currency collection_method default_payment_method description duration end_date items " +
+	"iterations metadata proration_behavior start_date trial trial_end "
 
 func (c call) phase(f form, param string, start int64, customer object) (object, error) {
 	for name := range f {
@@ -73,7 +76,8 @@ func (c call) phase(f form, param string, start int64, customer object) (object,
 		phase["items"] = append(phase.List("items"), phaseItem(w.price, max(w.quantity, boolInt(w.quantity < 0))))
 	}
 	if s := f.Str("start_date"); s != "" && s != "now" && s != strconv.FormatInt(start, 10) {
-		return nil, shape.Invalid("", param+"[start_date]", "The phase has to begin where the one before it ends, at "+strconv.FormatInt(start, 10)+".")
+		return nil, shape.Invalid("", param+"[start_date]",
+			"The phase has to begin where the one before it ends, at "+strconv.FormatInt(start, 10)+".")
 	}
 	method, err := c.payer(f, "default_payment_method", param+"[default_payment_method]", customer)
 	if err != nil {
@@ -88,7 +92,8 @@ func (c call) phase(f form, param string, start int64, customer object) (object,
 	if f.Has("proration_behavior") {
 		behavior := f.Str("proration_behavior")
 		if !slices.Contains([]string{"always_invoice", "create_prorations", "none"}, behavior) {
-			return nil, shape.Invalid("", param+"[proration_behavior]", "Invalid proration_behavior: must be one of always_invoice, create_prorations, or none")
+			return nil, shape.Invalid("", param+"[proration_behavior]", "Invalid proration_behavior: must be one of "+
+				"always_invoice, create_prorations, or none")
 		}
 		phase["proration_behavior"] = behavior
 	}
@@ -111,13 +116,15 @@ func (c call) phaseEnd(f form, param string, start int64, price object) (int64, 
 		}
 	}
 	if n > 1 {
-		return 0, shape.Invalid("", param+"[end_date]", "You may only specify one of these parameters: end_date, duration, iterations.")
+		return 0, shape.Invalid("", param+"[end_date]", "You may only specify one of these parameters: end_date, "+
+			"duration, iterations.")
 	}
 	switch {
 	case f.Has("end_date"):
 		end, err := shape.Whole(f, "end_date", param+"[end_date]")
 		if err == nil && end <= start {
-			err = shape.Invalid("", param+"[end_date]", "The end_date must be after the start of the phase, "+strconv.FormatInt(start, 10)+".")
+			err = shape.Invalid("", param+"[end_date]",
+				"The end_date must be after the start of the phase, "+strconv.FormatInt(start, 10)+".")
 		}
 		return end, err
 	case f.Has("duration"):
@@ -130,13 +137,15 @@ func (c call) phaseEnd(f form, param string, start int64, price object) (int64, 
 			}
 		}
 		if !slices.Contains([]string{"day", "week", "month", "year"}, r.interval) || r.count < 1 || r.count > 3650 {
-			return 0, shape.Invalid("", param+"[duration]", "Invalid duration: interval must be one of day, week, month, or year, and interval_count at least 1")
+			return 0, shape.Invalid("", param+"[duration]", "Invalid duration: interval must be one of day, week, month, "+
+				"or year, and interval_count at least 1")
 		}
 		return r.after(start, 1), nil
 	case f.Has("iterations"):
 		times, err := shape.Whole(f, "iterations", param+"[iterations]")
 		if err != nil || times < 1 || times > 3650 {
-			return 0, shape.Invalid("parameter_invalid_integer", param+"[iterations]", "Invalid integer: "+shape.Shown(f.Str("iterations")))
+			return 0, shape.Invalid("parameter_invalid_integer", param+"[iterations]",
+				"Invalid integer: "+shape.Shown(f.Str("iterations")))
 		}
 		return r.after(start, times), nil
 	}
@@ -167,12 +176,14 @@ func phaseTrial(phase object, f form, param string) error {
 func (c call) startSchedule(o object) {
 	phase := phasesOf(o)[0]
 	customer := c.Space.Get("customer", o.Str("customer"))
-	members := object{"status": "active", "schedule": o.ID(), "billing_mode": o.Sub("billing_mode").Clone(), "metadata": phase.Sub("metadata").Clone()}
+	members := object{"status": "active", "schedule": o.ID(), "billing_mode": o.Sub("billing_mode").Clone(),
+		"metadata": phase.Sub("metadata").Clone()}
 	if members["default_payment_method"] = phase["default_payment_method"]; members["default_payment_method"] == nil {
 		members["default_payment_method"] = o.Sub("default_settings")["default_payment_method"]
 	}
 	if end, ok := phase["trial_end"].(int64); ok {
-		members["status"], members["trial_start"], members["trial_end"], members["billing_cycle_anchor"] = "trialing", c.Now, end, end
+		members["status"], members["trial_start"], members["trial_end"], members["billing_cycle_anchor"] = "trialing",
+			c.Now, end, end
 	}
 	sub := c.newSubscription(customer, phase.Str("currency"), members)
 	for _, v := range phase.List("items") {
@@ -188,7 +199,7 @@ func (c call) startSchedule(o object) {
 	c.opened(invoice)
 }
 
-// foresee gives a subscription the end that its schedule has for it, in the last phase.
+// foresee sets the subscription's end in the last phase of its schedule.
 func (c call) foresee(o, sub object) {
 	phases := phasesOf(o)
 	last := phases[len(phases)-1]
@@ -253,7 +264,7 @@ func (c call) scheduleHappens(o object) {
 	c.Emit("subscription_schedule.completed", o, nil)
 }
 
-// enter gives the subscription the prices of a phase that begins, without prorating.
+// enter sets the subscription's prices for a new phase, without prorating.
 func (c call) enter(o, phase object) {
 	sub := c.Space.Get("subscription", o.Str("subscription"))
 	if sub == nil || over(sub) {

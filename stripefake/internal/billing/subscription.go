@@ -9,22 +9,32 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// firstPayment is how long the first invoice of a subscription may wait for its payment, in
-// seconds.
+// firstPayment is the longest wait for the payment of a subscription's first invoice, in seconds.
 const firstPayment = 23 * api.Hour
 
 func subscriptionRoutes() []api.Route {
 	const path = "/v1/subscriptions/{subscription_exposed_id}"
-	const params = "cancel_at cancel_at_period_end:bool collection_method default_payment_method description items metadata off_session:bool payment_behavior:allow_incomplete|default_incomplete|error_if_incomplete|pending_if_incomplete payment_settings " +
-		"payment_settings[save_default_payment_method]:|off|on_subscription proration_behavior:always_invoice|create_prorations|none trial_end " +
+	const params = "cancel_at cancel_at_period_end:bool collection_method default_payment_method description items " +
+		"metadata off_session:bool " +
+		"payment_behavior:allow_incomplete|default_incomplete|error_if_incomplete|pending_if_incomplete payment_settings " +
+		"payment_settings[save_default_payment_method]:|off|on_subscription " +
+		"proration_behavior:always_invoice|create_prorations|none trial_end " +
 		"trial_settings trial_settings[end_behavior][missing_payment_method]:cancel|create_invoice|pause "
 	return []api.Route{
-		on("POST", "/v1/subscriptions", params+"billing_cycle_anchor:time billing_mode billing_mode[type]:classic|flexible currency customer trial_period_days:amount", api.With(call.buyer, call.createSubscription)),
-		on("GET", "/v1/subscriptions", api.ListParams+"collection_method created customer price status:active|all|canceled|ended|incomplete|incomplete_expired|past_due|paused|trialing|unpaid test_clock", call.listSubscriptions),
+		on("POST", "/v1/subscriptions", params+"billing_cycle_anchor:time billing_mode "+
+			"billing_mode[type]:classic|flexible currency customer trial_period_days:amount",
+			api.With(call.buyer, call.createSubscription)),
+		on("GET", "/v1/subscriptions", api.ListParams+"collection_method created customer price "+
+			"status:active|all|canceled|ended|incomplete|incomplete_expired|past_due|paused|trialing|unpaid test_clock",
+			call.listSubscriptions),
 		on("GET", path, "", call.subscription),
-		on("POST", path, params+"cancellation_details pause_collection pause_collection[behavior]:keep_as_draft|mark_uncollectible|void pause_collection[resumes_at]:int", api.With(call.subscription, call.updateSubscription)),
-		on("DELETE", path, "cancellation_details expand invoice_now:bool prorate:bool", api.With(call.subscription, call.cancelSubscription)),
-		on("POST", "/v1/subscriptions/{subscription}/resume", "billing_cycle_anchor:now|unchanged proration_behavior", api.With(call.subscription, call.resumeSubscription)),
+		on("POST", path, params+"cancellation_details pause_collection "+
+			"pause_collection[behavior]:keep_as_draft|mark_uncollectible|void pause_collection[resumes_at]:int",
+			api.With(call.subscription, call.updateSubscription)),
+		on("DELETE", path, "cancellation_details expand invoice_now:bool prorate:bool",
+			api.With(call.subscription, call.cancelSubscription)),
+		on("POST", "/v1/subscriptions/{subscription}/resume", "billing_cycle_anchor:now|unchanged proration_behavior",
+			api.With(call.subscription, call.resumeSubscription)),
 		on("GET", "/v1/subscription_items", api.ListParams+"subscription", call.listSubscriptionItems),
 		on("GET", "/v1/subscription_items/{item}", "", call.getSubscriptionItem),
 	}
@@ -35,7 +45,7 @@ func (c call) subscription() (object, error) {
 	return c.Find("subscription", id, "id")
 }
 
-// over says that a subscription will never be anything else.
+// over reports whether a subscription has ended for good.
 func over(sub object) bool {
 	return sub.Str("status") == "canceled" || sub.Str("status") == "incomplete_expired"
 }
@@ -81,36 +91,38 @@ func (c call) getSubscriptionItem() (object, error) {
 	return nil, shape.Missing("subscription_item", c.Path["item"], "item")
 }
 
-// newSubscription stores a subscription of the customer that begins now, and says nothing of
-// it yet.
+// newSubscription stores a subscription of the customer from now on, and emits nothing yet.
 func (c call) newSubscription(customer object, currency string, members object) object {
 	mode := object{"type": "flexible", "flexible": object{}}
 	if c.Version < shape.Clover { // the default was changed then
 		mode = object{"type": "classic", "flexible": nil}
 	}
 	o := object{
-		"application": nil, "application_fee_percent": nil, "automatic_tax": object{"disabled_reason": nil, "enabled": false, "liability": nil},
-		"billing_cycle_anchor": c.Now, "billing_cycle_anchor_config": nil, "billing_mode": mode, "billing_schedules": []any{},
-		"billing_thresholds": nil, "cancel_at": nil, "cancel_at_period_end": false, "canceled_at": nil,
+		"automatic_tax":        object{"disabled_reason": nil, "enabled": false, "liability": nil},
+		"billing_cycle_anchor": c.Now, "billing_mode": mode, "billing_schedules": []any{},
+		"cancel_at_period_end": false,
 		"cancellation_details": object{"comment": nil, "feedback": nil, "feedback_option": nil, "reason": nil},
-		"collection_method":    "charge_automatically", "currency": currency, "customer": customer.ID(), "customer_account": nil,
-		"days_until_due": nil, "default_payment_method": nil, "default_source": nil, "default_tax_rates": []any{}, "description": nil,
-		"discounts": []any{}, "ended_at": nil,
-		"invoice_settings": object{"account_tax_ids": nil, "custom_fields": nil, "description": nil, "footer": nil, "issuer": issuer()},
-		"latest_invoice":   nil, "managed_payments": nil, "metadata": object{}, "next_pending_invoice_item_invoice": nil, "on_behalf_of": nil,
-		"pause_collection":              nil,
-		"payment_settings":              object{"payment_method_options": nil, "payment_method_types": nil, "save_default_payment_method": "off"},
-		"pending_invoice_item_interval": nil, "pending_setup_intent": nil, "pending_update": nil, "schedule": nil, "start_date": c.Now,
-		"status": "incomplete", "test_clock": customer["test_clock"], "transfer_data": nil, "trial_end": nil,
-		"trial_settings": object{"end_behavior": object{"missing_payment_method": "create_invoice"}}, "trial_start": nil,
-	}
+		"collection_method":    "charge_automatically", "currency": currency, "customer": customer.ID(),
+		"default_tax_rates": []any{}, "discounts": []any{},
+		"invoice_settings": object{"account_tax_ids": nil, "custom_fields": nil, "description": nil, "footer": nil,
+			"issuer": issuer()},
+		"metadata": object{},
+		"payment_settings": object{"payment_method_options": nil, "payment_method_types": nil,
+			"save_default_payment_method": "off"},
+		"start_date": c.Now, "status": "incomplete", "test_clock": customer["test_clock"],
+		"trial_settings": object{"end_behavior": object{"missing_payment_method": "create_invoice"}},
+	}.Null("application application_fee_percent billing_cycle_anchor_config billing_thresholds cancel_at " +
+		"canceled_at customer_account days_until_due default_payment_method default_source description " +
+		"ended_at latest_invoice managed_payments next_pending_invoice_item_invoice on_behalf_of " +
+		"pause_collection pending_invoice_item_interval pending_setup_intent pending_update schedule " +
+		"transfer_data trial_end trial_start")
 	maps.Copy(o, members)
 	o = c.Create("subscription", "sub", o)
 	o["items"] = shape.ListOf(nil, "/v1/subscription_items?subscription="+o.ID())
 	return o
 }
 
-// addItem gives a subscription another item, whose first period begins now.
+// addItem adds an item, whose first period begins now.
 func (c call) addItem(sub, price object, quantity int64, metadata object) {
 	r, _ := recurrenceOf(price)
 	end := r.next(sub.Num("billing_cycle_anchor"), c.Now)
@@ -119,15 +131,16 @@ func (c call) addItem(sub, price object, quantity int64, metadata object) {
 	}
 	items := sub.Sub("items")
 	items["data"] = append(items.List("data"), object{
-		"id": c.NewID("si"), "object": "subscription_item", "billing_thresholds": nil, "created": c.Now, "current_period_start": c.Now,
-		"current_period_end": end, "discounts": []any{}, "metadata": metadata, "price": price.Clone(), "quantity": quantity,
+		"id": c.NewID("si"), "object": "subscription_item", "billing_thresholds": nil, "created": c.Now,
+		"current_period_start": c.Now,
+		"current_period_end":   end, "discounts": []any{}, "metadata": metadata, "price": price.Clone(), "quantity": quantity,
 		"subscription": sub.ID(), "tax_rates": []any{},
 	})
 }
 
 // A wanted is an element of the parameter items.
 type wanted struct {
-	id       string // of the item that is there already
+	id       string // of an existing item; "": a new one
 	price    object // nil: as it is
 	quantity int64
 	metadata object
@@ -148,7 +161,8 @@ func (c call) wantedItems(f form, param string) ([]wanted, error) {
 		if element.Has("quantity") {
 			n, err := shape.Whole(element, "quantity", name+"[quantity]")
 			if err != nil || n < 0 {
-				return nil, shape.Invalid("parameter_invalid_integer", name+"[quantity]", "Invalid integer: "+shape.Shown(element.Str("quantity")))
+				return nil, shape.Invalid("parameter_invalid_integer", name+"[quantity]",
+					"Invalid integer: "+shape.Shown(element.Str("quantity")))
 			}
 			w.quantity = n
 		}
@@ -158,7 +172,8 @@ func (c call) wantedItems(f form, param string) ([]wanted, error) {
 				return nil, err
 			}
 			if _, ok := recurrenceOf(price); !ok {
-				return nil, shape.Invalid("", name+"[price]", "The price specified is set to `type=one_time` but this field only accepts prices with `type=recurring`.")
+				return nil, shape.Invalid("", name+"[price]", "The price specified is set to `type=one_time` but this field "+
+					"only accepts prices with `type=recurring`.")
 			}
 			w.price = price
 		}
@@ -174,7 +189,7 @@ func orEmpty(v any) any {
 	return v
 }
 
-// currencyOf returns the one currency of what is wanted.
+// currencyOf returns the currency of the list.
 func currencyOf(list []wanted, param string) (string, error) {
 	if len(list) == 0 {
 		return "", shape.Invalid("parameter_missing", param, "Missing required param: "+param+".")

@@ -15,11 +15,12 @@ type bill struct {
 	free       bool
 }
 
-// billed makes the draft of a subscription for the periods, and of the invoice items that
-// wait for it. It says nothing of it yet. since is when the period that has ended began.
+// billed makes the draft of a subscription for the periods and for its pending invoice items, and
+// emits nothing yet. since is the begin of the past period.
 func (c call) billed(sub object, reason string, since int64, bills []bill) object {
 	customer := c.Space.Get("customer", sub.Str("customer"))
-	invoice := c.newInvoice(customer, reason, object{"currency": sub["currency"], "parent": onSubscription(sub), "period_start": since,
+	invoice := c.newInvoice(customer, reason, object{"currency": sub["currency"], "parent": onSubscription(sub),
+		"period_start": since,
 		"auto_advance": true})
 	for _, b := range bills {
 		price := b.item.Sub("price")
@@ -47,8 +48,7 @@ func prorated(amount, part, period int64) int64 {
 	return (2*amount*part + period) / (2 * period)
 }
 
-// collectNow finalizes a draft and tries to have it paid at once. With pay false the payment
-// is left to the customer.
+// collectNow finalizes a draft and tries to collect it at once. With pay false the customer pays.
 func (c call) collectNow(invoice object, pay bool) error {
 	if err := c.finalize(invoice); err != nil {
 		return err
@@ -59,14 +59,15 @@ func (c call) collectNow(invoice object, pay bool) error {
 	return c.collect(invoice, c.methodFor(invoice), true, false)
 }
 
-// invoicePaid gives a subscription the status that a paid invoice of it means.
+// invoicePaid sets the subscription's status after a paid invoice.
 func (c call) invoicePaid(sub, invoice object) {
 	if over(sub) {
 		return
 	}
 	before := sub.Clone()
 	pi := c.intentOf(invoice)
-	if sub.Sub("payment_settings").Str("save_default_payment_method") == "on_subscription" && pi.Str("status") == "succeeded" {
+	if sub.Sub("payment_settings").Str("save_default_payment_method") == "on_subscription" &&
+		pi.Str("status") == "succeeded" {
 		sub["default_payment_method"] = shape.OrNil(pi.Str("payment_method"))
 	}
 	was := sub.Str("status")
@@ -84,7 +85,7 @@ func (c call) invoicePaid(sub, invoice object) {
 	}
 }
 
-// invoiceFailed is invoicePaid for one that could not be paid.
+// invoiceFailed sets the subscription's status after a failed payment.
 func (c call) invoiceFailed(sub object) {
 	before := sub.Clone()
 	if s := sub.Str("status"); s == "active" || s == "trialing" {
@@ -93,7 +94,8 @@ func (c call) invoiceFailed(sub object) {
 	c.tell(before, sub)
 }
 
-// invoiceClosed is invoicePaid for the latest one being void or uncollectible.
+// invoiceClosed sets the subscription's status after its latest invoice was voided or marked
+// uncollectible.
 func (c call) invoiceClosed(sub object, status string) {
 	before := sub.Clone()
 	switch s := sub.Str("status"); {
@@ -105,8 +107,8 @@ func (c call) invoiceClosed(sub object, status string) {
 	c.tell(before, sub)
 }
 
-// tell says that a subscription is another, if it is: as …created as long as that has not
-// been said.
+// tell emits the change of a subscription, if there is one. The first event of a subscription is
+// …created.
 func (c call) tell(before, sub object) {
 	switch {
 	case sub.Yes("_strict"):
@@ -119,8 +121,7 @@ func (c call) tell(before, sub object) {
 	}
 }
 
-// owes says whether an invoice of the subscription, other than that one, has been tried in
-// vain and is still open.
+// owes reports whether the subscription has another open invoice that was attempted.
 func (c call) owes(sub object, but string) bool {
 	for _, v := range sub.List("_invoices") {
 		id, _ := v.(string)
@@ -131,9 +132,9 @@ func (c call) owes(sub object, but string) bool {
 	return false
 }
 
-// gaveUp is what becomes of a subscription when an invoice has been tried for the last time.
-// It is cancelled, unless its metadata say otherwise: at Stripe that is a setting of the
-// account, fake_after_retries is the fake's way to have all of them.
+// gaveUp is the subscription's end after the last retry of an invoice. Its metadata
+// fake_after_retries may say past_due or unpaid instead; at Stripe that is a setting of the
+// account.
 func (c call) gaveUp(sub object) {
 	if sub == nil || over(sub) {
 		return
@@ -149,7 +150,7 @@ func (c call) gaveUp(sub object) {
 	}
 }
 
-// end cancels a subscription now. What is open of it is not collected any more.
+// end cancels a subscription now. Its open invoices are not collected any more.
 func (c call) end(sub object, reason string) {
 	sub["status"], sub["ended_at"] = "canceled", c.Now
 	if sub["canceled_at"] == nil {
@@ -175,7 +176,7 @@ func (c call) end(sub object, reason string) {
 	}
 }
 
-// customerGone cancels what a deleted customer has.
+// customerGone cancels the subscriptions and schedules of a deleted customer.
 func (c call) customerGone(customer object) {
 	for _, schedule := range c.Space.All("subscription_schedule") {
 		if schedule.Str("customer") == customer.ID() && schedule.Str("status") == "not_started" {

@@ -5,11 +5,11 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// trialNotice is how long before its end a trial is announced to be over, in seconds.
+// trialNotice is the time between the announcement and the end of a trial, in seconds.
 const trialNotice = 3 * api.Day
 
-// subscriptionDue is when something happens to a subscription by itself: its first payment
-// has waited too long, a trial is about to end, it ends, or a period does.
+// subscriptionDue returns the time of a subscription's next change: its first payment expires, a
+// trial is about to end, it ends, or a period ends.
 func subscriptionDue(sub object) (int64, bool) {
 	switch sub.Str("status") {
 	case "canceled", "incomplete_expired":
@@ -35,7 +35,7 @@ func subscriptionDue(sub object) (int64, bool) {
 	return when, ok
 }
 
-// subscriptionHappens carries out the one thing of a subscription that is due now.
+// subscriptionHappens carries out one due change.
 func (c call) subscriptionHappens(sub object) {
 	if sub.Str("status") == "incomplete" {
 		if invoice := c.Space.Get("invoice", sub.Str("latest_invoice")); invoice.Str("status") == "open" {
@@ -101,8 +101,8 @@ func (c call) renewSubscription(sub object) {
 	c.tell(before, sub)
 }
 
-// withoutMethod does what a subscription's settings say about a trial that ends without a
-// payment method, and says whether it has to be left at that.
+// withoutMethod ends a trial without a payment method, by the subscription's settings. It reports
+// whether the subscription stops there.
 func (c call) withoutMethod(sub object) bool {
 	switch sub.Sub("trial_settings").Sub("end_behavior").Str("missing_payment_method") {
 	case "cancel":
@@ -118,15 +118,17 @@ func (c call) withoutMethod(sub object) bool {
 	return false
 }
 
-// resumeSubscription goes on with a subscription that is paused, with a new period that begins
-// now. If its invoice is not paid at once, it stays paused until it is.
+// resumeSubscription continues a paused subscription with a period from now on. Until its invoice
+// is paid, it stays paused.
 func (c call) resumeSubscription(sub object) (object, error) {
 	anchor := c.Form.Str("billing_cycle_anchor")
 	if sub.Str("status") != "paused" {
-		return nil, shape.Invalid("", "", "Only subscriptions with the status paused can be resumed. This one is "+sub.Str("status")+".")
+		return nil, shape.Invalid("", "",
+			"Only subscriptions with the status paused can be resumed. This one is "+sub.Str("status")+".")
 	}
 	if anchor == "unchanged" {
-		return nil, shape.Invalid("", "billing_cycle_anchor", "This fake does not prorate: billing_cycle_anchor can be now only.")
+		return nil, shape.Invalid("", "billing_cycle_anchor", "This fake does not prorate: billing_cycle_anchor can be "+
+			"now only.")
 	}
 	defer c.InTimeOf(c.Space.Get("customer", sub.Str("customer")))()
 	before := sub.Clone()

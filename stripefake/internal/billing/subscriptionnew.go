@@ -8,7 +8,7 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// A term is when a subscription begins to be paid, and when it ends.
+// A term is the begin of a subscription's payments.
 type term struct {
 	trialEnd any   // Unix seconds, or nil
 	anchor   int64 // of its periods
@@ -17,7 +17,8 @@ type term struct {
 func (c call) createSubscription(customer object) (object, error) {
 	behavior := c.Form.Str("payment_behavior")
 	if behavior == "pending_if_incomplete" {
-		return nil, shape.Invalid("", "payment_behavior", "`pending_if_incomplete` is for updates. Use default_incomplete, allow_incomplete or error_if_incomplete.")
+		return nil, shape.Invalid("", "payment_behavior", "`pending_if_incomplete` is for updates. Use "+
+			"default_incomplete, allow_incomplete or error_if_incomplete.")
 	}
 	if err := c.collection(); err != nil {
 		return nil, err
@@ -71,7 +72,8 @@ func (c call) termOf(wanted []wanted) (term, error) {
 	end := c.Now + days*api.Day
 	if c.Form.Has("trial_end") && c.Form.Str("trial_end") != "now" {
 		if days > 0 {
-			return t, shape.Invalid("", "trial_end", "You may only specify one of these parameters: trial_end, trial_period_days.")
+			return t, shape.Invalid("", "trial_end", "You may only specify one of these parameters: trial_end, "+
+				"trial_period_days.")
 		}
 		var err error
 		if end, err = shape.Whole(c.Form, "trial_end", "trial_end"); err != nil {
@@ -88,15 +90,16 @@ func (c call) termOf(wanted []wanted) (term, error) {
 		t.anchor = c.Num("billing_cycle_anchor")
 		r, _ := recurrenceOf(wanted[0].price)
 		if t.anchor < end || t.anchor > r.after(end, 1) {
-			return t, shape.Invalid("", "billing_cycle_anchor", "billing_cycle_anchor must be in the future and cannot be later than the next natural billing date.")
+			return t, shape.Invalid("", "billing_cycle_anchor", "billing_cycle_anchor must be in the future and cannot be "+
+				"later than the next natural billing date.")
 		}
 	}
 	return t, nil
 }
 
-// begin makes the subscription and its first invoice, and has that paid as the behaviour
-// says.
-func (c call) begin(customer object, currency string, wanted []wanted, members object, behavior string) (object, error) {
+// begin makes the subscription and its first invoice, and collects it by the behaviour.
+func (c call) begin(customer object, currency string, wanted []wanted, members object, behavior string) (object,
+	error) {
 	sub := c.newSubscription(customer, currency, members)
 	for _, w := range wanted {
 		c.addItem(sub, w.price, max(w.quantity, boolInt(w.quantity < 0)), w.metadata)
@@ -168,8 +171,8 @@ func (c call) subscriptionMethod(sub, customer object) string {
 	return c.DefaultMethod(customer)
 }
 
-// firstBills are the lines of the first invoice: for the trial, or up to the anchor, or for
-// whole periods.
+// firstBills are the lines of the first invoice: for the trial, up to the anchor, or for whole
+// periods.
 func (c call) firstBills(sub object) []bill {
 	var bills []bill
 	for _, item := range itemsOf(sub) {
@@ -184,8 +187,8 @@ func (c call) firstBills(sub object) []bill {
 	return bills
 }
 
-// neverMind takes back a subscription whose first payment has failed and that is not to be
-// there then. The payment intent stays, as what was tried with it cannot be taken back.
+// neverMind takes back a subscription whose first payment has failed. Its payment intent stays,
+// because an attempt cannot be undone.
 func (c call) neverMind(sub, invoice object, err error) error {
 	c.cancelPayment(invoice, "void_invoice")
 	c.Space.Drop("invoice_payment", invoice.Str("_payment"))

@@ -7,8 +7,7 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// subscriptionParams sets what the parameters say about a subscription, new or old, but for
-// its items and its times.
+// subscriptionParams sets the members that the parameters give, except items and times.
 func (c call) subscriptionParams(o, customer object) error {
 	if c.Form.Has("default_payment_method") {
 		method, err := c.payer(c.Form, "default_payment_method", "default_payment_method", customer)
@@ -19,7 +18,8 @@ func (c call) subscriptionParams(o, customer object) error {
 	}
 	shape.SetText(o, c.Form, "description")
 	if settings := c.Form.Sub("payment_settings"); settings != nil {
-		next := object{"payment_method_options": nil, "payment_method_types": nil, "save_default_payment_method": cmp.Or(settings.Str("save_default_payment_method"), "off")}
+		next := object{"payment_method_options": nil, "payment_method_types": nil,
+			"save_default_payment_method": cmp.Or(settings.Str("save_default_payment_method"), "off")}
 		if list := settings.List("payment_method_types"); len(list) > 0 {
 			next["payment_method_types"] = shape.Texts(list)
 		}
@@ -35,8 +35,8 @@ func (c call) subscriptionParams(o, customer object) error {
 	return c.Metadata(o)
 }
 
-// cancelAt sets when a subscription ends: cancel_at or cancel_at_period_end, which
-// cancelAtPeriodEnd turns into a time.
+// cancelAt sets a subscription's end: cancel_at, or cancel_at_period_end, which cancelAtPeriodEnd
+// turns into a time.
 func (c call) cancelAt(o object, now int64) error {
 	atEnd := c.Flag("cancel_at_period_end")
 	if c.Form.Has("cancel_at_period_end") {
@@ -50,7 +50,8 @@ func (c call) cancelAt(o object, now int64) error {
 		return nil
 	}
 	if atEnd {
-		return shape.Invalid("", "cancel_at", "You may only specify one of these parameters: cancel_at, cancel_at_period_end.")
+		return shape.Invalid("", "cancel_at", "You may only specify one of these parameters: cancel_at, "+
+			"cancel_at_period_end.")
 	}
 	switch c.Form.Str("cancel_at") {
 	case "":
@@ -74,13 +75,14 @@ func (c call) cancelAt(o object, now int64) error {
 	return nil
 }
 
-// cancelAtPeriodEnd gives a subscription that ends with its period the time at which it does.
+// cancelAtPeriodEnd sets the time of an end with the period.
 func (c call) cancelAtPeriodEnd(sub object) {
 	if !sub.Yes("cancel_at_period_end") || sub["cancel_at"] != nil {
 		return
 	}
 	sub["cancel_at"], sub["canceled_at"] = lastEnd(sub), c.Now
-	sub["cancellation_details"] = object{"comment": nil, "feedback": nil, "feedback_option": nil, "reason": "cancellation_requested"}
+	sub["cancellation_details"] = object{"comment": nil, "feedback": nil, "feedback_option": nil,
+		"reason": "cancellation_requested"}
 }
 
 // firstEnd is when the first of the current periods of its items ends.
@@ -145,7 +147,7 @@ func (c call) updateSubscription(sub object) (object, error) {
 	return sub, nil
 }
 
-// annotate changes what can be changed of a subscription that has ended.
+// annotate changes an ended subscription, as far as Stripe allows.
 func (c call) annotate(sub object) (object, error) {
 	for name := range c.Form {
 		if name != "metadata" && name != "cancellation_details" && name != "expand" {
@@ -163,7 +165,7 @@ func (c call) annotate(sub object) (object, error) {
 	return sub, nil
 }
 
-// why notes what a customer has said about leaving.
+// why notes the customer's reasons for cancelling.
 func (c call) why(sub object, details form) {
 	was := sub.Sub("cancellation_details")
 	for _, name := range []string{"comment", "feedback"} {
@@ -191,8 +193,8 @@ func (c call) pauseCollection(sub object) error {
 	return nil
 }
 
-// changeItems gives items another price or quantity. The fake does not prorate, so that this
-// has to be asked for with proration_behavior=none, unless nothing has been paid yet.
+// changeItems changes the prices or quantities of items. The fake does not prorate: a request must
+// say proration_behavior=none, except during a trial.
 func (c call) changeItems(sub object) error {
 	if !c.Form.Has("items") {
 		return nil
@@ -202,7 +204,8 @@ func (c call) changeItems(sub object) error {
 		return err
 	}
 	if c.Form.Str("proration_behavior") != "none" && sub.Str("status") != "trialing" {
-		return shape.Invalid("", "proration_behavior", "This fake does not prorate: items can be changed with proration_behavior=none only.")
+		return shape.Invalid("", "proration_behavior", "This fake does not prorate: items can be changed with "+
+			"proration_behavior=none only.")
 	}
 	for _, w := range wanted {
 		var item object
@@ -213,7 +216,8 @@ func (c call) changeItems(sub object) error {
 		}
 		switch {
 		case item == nil || w.deleted:
-			return shape.Invalid("", "items", "This fake can change the price and the quantity of items that are there, and neither add nor delete any: "+
+			return shape.Invalid("", "items", "This fake can change the price and the quantity of items that are there, "+
+				"and neither add nor delete any: "+
 				"name one by items[0][id].")
 		case w.price != nil:
 			was, _ := recurrenceOf(item.Sub("price"))

@@ -1,5 +1,4 @@
-// Package page is the pages that customers see: the checkout page, and the page of a bank that
-// asks for authentication. It does not ask for card numbers.
+// Package page has the pages for customers: checkout, and a bank's authentication. It does not ask for card numbers.
 package page
 
 import (
@@ -16,8 +15,9 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// style is that of all pages. Their Content-Security-Policy allows it by its hash.
-const style = `body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:3rem auto;padding:0 1rem;color:#1a1f36;background:#f7f8fa}
+// style is the style of all pages, allowed by its hash in their Content-Security-Policy.
+const style = `body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:3rem auto;padding:0 1rem;
+color:#1a1f36;background:#f7f8fa}
 main{background:#fff;border:1px solid #d5dbe1;border-radius:8px;padding:1.5rem}
 label{display:block;padding:.4rem 0}button{font:inherit;padding:.5rem 1rem;margin:.5rem .5rem 0 0;cursor:pointer}
 .error{color:#a41c4e}.fine{color:#5f6b7a;font-size:.85rem}`
@@ -25,7 +25,8 @@ label{display:block;padding:.4rem 0}button{font:inherit;padding:.5rem 1rem;margi
 // pageText is the one page there is: a title, a sentence, and perhaps a form.
 const pageText = `<!DOCTYPE html>
 <html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{{.Title}}</title><style>{{.Style}}</style></head>
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{{.Title}}</title><style>{{.Style}}</style></head>
 <body><main>
 <h1>{{.Title}}</h1>
 {{with .Error}}<p class="error" role="alert">{{.}}</p>{{end}}
@@ -55,7 +56,7 @@ type choice struct {
 
 type button struct{ Name, Value, Text string }
 
-// cardChoices are the cards that a customer can give on the checkout page.
+// cardChoices are the cards of the checkout page.
 func cardChoices() []choice {
 	return []choice{
 		{"pm_card_visa", "Visa ending in 4242: pays", true},
@@ -64,27 +65,30 @@ func cardChoices() []choice {
 		{"pm_card_authenticationRequired", "Visa ending in 3184: asks the customer every time", false},
 		{"pm_card_authenticationRequiredOnSetup", "Visa ending in 3155: asks the customer now, and then no more", false},
 		{"pm_card_chargeCustomerFail", "Visa ending in 0341: is taken, and declined when it is charged", false},
-		{payment.SandboxDecline + "insufficient_funds", "Visa: is taken, and has insufficient funds when it is charged", false},
+		{payment.SandboxDecline + "insufficient_funds", "Visa: is taken, and has insufficient funds when it is charged",
+			false},
 		{"pm_card_visa_chargeDeclined", "Visa ending in 0002: is declined now", false},
 	}
 }
 
-// A pageServer serves the pages that customers see.
+// A pageServer serves the pages for customers.
 type pageServer struct {
 	f        *api.Fake
 	template *template.Template
 	hash     string // of the style, as a Content-Security-Policy has it
 }
 
-// Handler serves the pages for customers: /checkout/ID, where a card is given, and
-// /redirect/authenticate/ID, where a bank would ask whether it is them. Whoever knows the
-// address can use the page, as at Stripe. Forms that another site sends are refused.
+// Handler serves /checkout/ID, where a customer chooses a card, and /redirect/authenticate/ID,
+// where a bank asks for authentication. Everybody with the address can use the page, as at Stripe.
+// It refuses forms from other sites.
 func Handler(f *api.Fake) http.Handler {
 	sum := sha256.Sum256([]byte(style))
-	s := &pageServer{f: f, template: template.Must(template.New("page").Parse(pageText)), hash: "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"}
+	s := &pageServer{f: f, template: template.Must(template.New("page").Parse(pageText)), hash: "'sha256-" +
+		base64.StdEncoding.EncodeToString(sum[:]) + "'"}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		s.show(w, page{Title: "stripefake", Text: "The API of Stripe is below /v1, and that of the fake itself below /_fake/."})
+		s.show(w, page{Title: "stripefake", Text: "The API of Stripe is below /v1, and that of the fake itself below " +
+			"/_fake/."})
 	})
 	mux.HandleFunc("GET /checkout/{id}", s.checkout)
 	mux.HandleFunc("POST /checkout/{id}", s.checkout)
@@ -95,7 +99,8 @@ func Handler(f *api.Fake) http.Handler {
 }
 
 func nothingHere() page {
-	return page{Title: "There is no such page", Text: "The link may be mistyped, or from another run of the fake.", status: http.StatusNotFound}
+	return page{Title: "There is no such page", Text: "The link may be mistyped, or from another run of the fake.",
+		status: http.StatusNotFound}
 }
 
 // show answers with the page.
@@ -108,21 +113,23 @@ func (s *pageServer) show(w http.ResponseWriter, p page) {
 		return
 	}
 	forms := "'self'"
-	if u, err := url.Parse(p.leads); err == nil && u.Host != "" { // browsers hold redirects after a post against form-action
+	// browsers hold redirects after a post against form-action
+	if u, err := url.Parse(p.leads); err == nil && u.Host != "" {
 		forms += " " + u.Scheme + "://" + u.Host
 	}
 	h := w.Header()
 	for name, value := range map[string]string{
-		"Content-Type":            "text/html; charset=utf-8",
-		"Content-Security-Policy": "default-src 'none'; style-src " + s.hash + "; form-action " + forms + "; base-uri 'none'; frame-ancestors 'none'",
-		"X-Content-Type-Options":  "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+		"Content-Type": "text/html; charset=utf-8",
+		"Content-Security-Policy": "default-src 'none'; style-src " + s.hash + "; form-action " + forms +
+			"; base-uri 'none'; frame-ancestors 'none'",
+		"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
 	} {
 		h.Set(name, value)
 	}
 	if p.status != 0 {
 		w.WriteHeader(p.status)
 	}
-	_, _ = w.Write(b.Bytes()) // a caller that is gone sees nothing, as it should
+	_, _ = w.Write(b.Bytes()) // the caller may be gone
 }
 
 // leave sends the customer elsewhere.
@@ -151,8 +158,8 @@ func (s *pageServer) checkout(w http.ResponseWriter, r *http.Request) {
 	s.show(w, p)
 }
 
-// visitCheckout returns where the customer is sent, or the page. card is what the customer
-// has chosen; "": nothing yet.
+// visitCheckout returns the customer's next address, or the page. card is the customer's choice;
+// "": none yet.
 func (s *pageServer) visitCheckout(id, card, base string) (string, page) {
 	s.f.Mu.Lock()
 	defer s.f.Mu.Unlock()
@@ -165,7 +172,8 @@ func (s *pageServer) visitCheckout(id, card, base string) (string, page) {
 	c.Base = base
 	session := space.Get("checkout.session", id)
 	setup := space.Get("setup_intent", session.Str("setup_intent"))
-	form := page{Title: "Your card", Text: "Which card shall be charged from now on?", Cards: cardChoices(), Back: session.Str("cancel_url"),
+	form := page{Title: "Your card", Text: "Which card shall be charged from now on?", Cards: cardChoices(),
+		Back:    session.Str("cancel_url"),
 		Buttons: []button{{"save", "yes", "Save this card"}}, leads: session.Str("success_url")}
 	switch status := session.Str("status"); {
 	case status == "complete":
@@ -222,13 +230,15 @@ func (s *pageServer) visitAuthentication(id, answer string) (string, page) {
 	}
 	c := payment.Call{Call: s.f.System(space)}
 	o := space.Get(kindName, id)
-	form := page{Title: "Is this you?", Text: "Your bank asks whether you agree to keep this card on file.", leads: o.Str("_return_url"),
+	form := page{Title: "Is this you?", Text: "Your bank asks whether you agree to keep this card on file.",
+		leads:   o.Str("_return_url"),
 		Buttons: []button{{"answer", "complete", "Complete authentication"}, {"answer", "fail", "Fail authentication"}}}
 	if session := space.Get("checkout.session", o.Str("_session")); session != nil {
 		form.leads = session.Str("success_url") // by way of the checkout page
 	}
 	if kindName == "payment_intent" {
-		form.Text = "Your bank asks whether you agree to pay " + payment.ShowMoney(o.Num("amount"), o.Str("currency")) + " " + strings.ToUpper(o.Str("currency")) + "."
+		form.Text = "Your bank asks whether you agree to pay " + payment.ShowMoney(o.Num("amount"), o.Str("currency")) +
+			" " + strings.ToUpper(o.Str("currency")) + "."
 	}
 	switch {
 	case o.Str("status") != payment.NeedsAction:
@@ -249,14 +259,15 @@ func (s *pageServer) visitAuthentication(id, answer string) (string, page) {
 	return withOutcome(back, kindName, o), page{}
 }
 
-// withOutcome adds what Stripe adds to a return_url.
+// withOutcome adds Stripe's parameters to a return_url.
 func withOutcome(back, kindName string, o shape.Object) string {
 	u, err := url.Parse(back)
 	if err != nil {
 		return back
 	}
 	outcome := "failed"
-	if o.Str("status") == payment.Succeeded || o.Str("status") == payment.Processing || o.Str("status") == payment.NeedsCapture {
+	if o.Str("status") == payment.Succeeded || o.Str("status") == payment.Processing ||
+		o.Str("status") == payment.NeedsCapture {
 		outcome = "succeeded"
 	}
 	q := u.Query()

@@ -12,20 +12,28 @@ func chargeRoutes() []api.Route {
 	return []api.Route{
 		api.Lists("/v1/charges", "charge", "created customer payment_intent transfer_group", nil),
 		on("GET", "/v1/charges/{charge}", "", Call.chargeOfPath),
-		on("POST", "/v1/charges/{charge}", "description metadata receipt_email", api.With(Call.chargeOfPath, Call.updateCharge)),
+		on("POST", "/v1/charges/{charge}", "description metadata receipt_email",
+			api.With(Call.chargeOfPath, Call.updateCharge)),
 	}
 }
 
-// charge makes the charge of an attempt to collect the payment; members say how it went.
+// charge makes the charge of an attempt to collect the payment. members are its outcome.
 func (c Call) charge(pi, m, members object) object {
-	o := object{"amount": pi.Num("amount"), "amount_captured": int64(0), "amount_refunded": int64(0), "application": pi["application"], "application_fee": nil,
-		"application_fee_amount": pi["application_fee_amount"], "balance_transaction": nil, "billing_details": m.Sub("billing_details").Clone(),
-		"calculated_statement_descriptor": "STRIPEFAKE", "created": c.TimeOf(pi.Str("customer")), "currency": pi.Str("currency"), "customer": pi["customer"],
-		"description": pi["description"], "disputed": false, "failure_balance_transaction": nil, "failure_code": nil, "failure_message": nil, "fraud_details": object{},
-		"_invoice": pi["_invoice"], "metadata": pi.Sub("metadata").Clone(), "on_behalf_of": nil, "paid": false, "payment_intent": pi.ID(), "payment_method": m.ID(),
-		"payment_method_details": methodDetails(m, pi.Num("amount")), "radar_options": object{}, "receipt_email": pi["receipt_email"], "receipt_number": nil, "receipt_url": nil,
-		"refunded": false, "review": nil, "shipping": nil, "source_transfer": nil, "statement_descriptor": pi["statement_descriptor"],
-		"statement_descriptor_suffix": pi["statement_descriptor_suffix"], "transfer_data": pi["transfer_data"], "transfer_group": pi["transfer_group"]}
+	o := object{
+		"amount": pi.Num("amount"), "amount_captured": int64(0), "amount_refunded": int64(0),
+		"application": pi["application"], "application_fee_amount": pi["application_fee_amount"],
+		"billing_details": m.Sub("billing_details").Clone(), "calculated_statement_descriptor": "STRIPEFAKE",
+		"created": c.TimeOf(pi.Str("customer")), "currency": pi.Str("currency"), "customer": pi["customer"],
+		"description": pi["description"], "disputed": false, "fraud_details": object{},
+		"_invoice": pi["_invoice"], "metadata": pi.Sub("metadata").Clone(), "paid": false,
+		"payment_intent": pi.ID(), "payment_method": m.ID(),
+		"payment_method_details": methodDetails(m, pi.Num("amount")), "radar_options": object{},
+		"receipt_email": pi["receipt_email"], "refunded": false,
+		"statement_descriptor":        pi["statement_descriptor"],
+		"statement_descriptor_suffix": pi["statement_descriptor_suffix"], "transfer_data": pi["transfer_data"],
+		"transfer_group": pi["transfer_group"],
+	}.Null("application_fee balance_transaction failure_balance_transaction failure_code failure_message " +
+		"on_behalf_of receipt_number receipt_url review shipping source_transfer")
 	maps.Copy(o, members)
 	if pi.Sub("transfer_data") != nil {
 		o["transfer_data"] = pi.Sub("transfer_data").With("amount", nil)
@@ -39,29 +47,36 @@ func (c Call) charge(pi, m, members object) object {
 func methodDetails(m object, amount int64) object {
 	if bank := m.Sub("us_bank_account"); bank != nil {
 		d := object{"payment_reference": nil}
-		for _, name := range []string{"account_holder_type", "account_type", "bank_name", "fingerprint", "last4", "routing_number"} {
+		for _, name := range []string{"account_holder_type", "account_type", "bank_name", "fingerprint", "last4",
+			"routing_number"} {
 			d[name] = bank[name]
 		}
 		return object{"type": "us_bank_account", "us_bank_account": d}
 	}
 	card := m.Sub("card")
-	d := object{"amount_authorized": amount, "authorization_code": "000000", "checks": card.Sub("checks").Clone(), "extended_authorization": object{"status": "disabled"},
-		"incremental_authorization": object{"status": "unavailable"}, "installments": nil, "mandate": nil, "multicapture": object{"status": "unavailable"},
-		"network": card.Str("brand"), "network_token": object{"used": false}, "network_transaction_id": "000000000000000",
-		"overcapture": object{"maximum_amount_capturable": amount, "status": "unavailable"}, "three_d_secure": nil, "wallet": nil}
-	for _, name := range []string{"brand", "country", "exp_month", "exp_year", "fingerprint", "funding", "last4", "regulated_status"} {
+	d := object{"amount_authorized": amount, "authorization_code": "000000", "checks": card.Sub("checks").Clone(),
+		"extended_authorization":    object{"status": "disabled"},
+		"incremental_authorization": object{"status": "unavailable"}, "installments": nil, "mandate": nil,
+		"multicapture": object{"status": "unavailable"},
+		"network":      card.Str("brand"), "network_token": object{"used": false},
+		"network_transaction_id": "000000000000000",
+		"overcapture":            object{"maximum_amount_capturable": amount, "status": "unavailable"}, "three_d_secure": nil,
+		"wallet": nil}
+	for _, name := range []string{"brand", "country", "exp_month", "exp_year", "fingerprint", "funding", "last4",
+		"regulated_status"} {
 		d[name] = card[name]
 	}
 	return object{"type": "card", "card": d}
 }
 
-// authorized is the outcome of a charge that succeeds.
+// authorized is the outcome of a successful charge.
 func authorized() object {
-	return object{"advice_code": nil, "network_advice_code": nil, "network_decline_code": nil, "network_status": "approved_by_network", "reason": nil,
+	return object{"advice_code": nil, "network_advice_code": nil, "network_decline_code": nil,
+		"network_status": "approved_by_network", "reason": nil,
 		"risk_level": "normal", "risk_score": int64(20), "seller_message": "Payment complete.", "type": "authorized"}
 }
 
-// captureIntent takes what was authorized, or a part of it; the rest goes back.
+// captureIntent collects the authorized amount, or a part of it; the rest is released.
 func (c Call) captureIntent(pi object) (object, error) {
 	if pi.Str("status") != NeedsCapture {
 		return nil, unexpected(pi, "This PaymentIntent could not be captured because it has a status of "+pi.Str("status")+
@@ -72,7 +87,8 @@ func (c Call) captureIntent(pi object) (object, error) {
 		amount = c.Num("amount_to_capture")
 	}
 	if most := pi.Num("amount_capturable"); amount < 1 || amount > most {
-		return nil, shape.Invalid("amount_too_large", "amount_to_capture", fmt.Sprintf("The provided amount_to_capture (%d) must be from 1 to the capturable amount (%d).", amount, most))
+		return nil, shape.Invalid("amount_too_large", "amount_to_capture", fmt.Sprintf("The provided amount_to_capture "+
+			"(%d) must be from 1 to the capturable amount (%d).", amount, most))
 	}
 	if final := c.Form.Str("final_capture"); final == "false" {
 		return nil, c.BeyondPart("final_capture")

@@ -9,20 +9,26 @@ import (
 )
 
 const (
-	sessionLife  = 24 * 60 * 60 // seconds that a session is open
-	shortestLife = 30 * 60      // that can be asked for
+	sessionLife  = 24 * 60 * 60 // seconds of an open session
+	shortestLife = 30 * 60      // the smallest life that a request may give
 )
 
-// beyondSession are parameters of checkout sessions that this fake does not do.
-const beyondSession = "adaptive_pricing after_expiration allow_promotion_codes automatic_tax billing_address_collection branding_settings consent_collection custom_fields custom_text customer_account " +
-	"customer_creation customer_update discounts excluded_payment_method_types integration_identifier invoice_creation line_items managed_payments name_collection optional_items " +
-	"origin_context payment_intent_data payment_method_collection payment_method_configuration payment_method_data payment_method_options permissions phone_number_collection redirect_on_completion " +
-	"return_url saved_payment_method_options shipping_address_collection shipping_options submit_type subscription_data tax_id_collection wallet_options"
+// beyondSession are Stripe's parameters of checkout sessions that this fake does not have.
+const beyondSession = "adaptive_pricing after_expiration allow_promotion_codes automatic_tax " +
+	"billing_address_collection branding_settings consent_collection custom_fields custom_text customer_account " +
+	"customer_creation customer_update discounts excluded_payment_method_types integration_identifier " +
+	"invoice_creation line_items managed_payments name_collection optional_items " +
+	"origin_context payment_intent_data payment_method_collection payment_method_configuration payment_method_data " +
+	"payment_method_options permissions phone_number_collection redirect_on_completion " +
+	"return_url saved_payment_method_options shipping_address_collection shipping_options submit_type " +
+	"subscription_data tax_id_collection wallet_options"
 
 func checkoutRoutes() []api.Route {
 	const one = "/v1/checkout/sessions/{session}"
 	return []api.Route{
-		on("POST", "/v1/checkout/sessions", "cancel_url client_reference_id currency customer customer_email expires_at:int locale metadata mode payment_method_types setup_intent_data success_url ui_mode:hosted|hosted_page "+beyondSession, Call.createSession),
+		on("POST", "/v1/checkout/sessions", "cancel_url client_reference_id currency customer customer_email "+
+			"expires_at:int locale metadata mode payment_method_types setup_intent_data success_url "+
+			"ui_mode:hosted|hosted_page "+beyondSession, Call.createSession),
 		api.Lists("/v1/checkout/sessions", "checkout.session", "created customer payment_intent status subscription", nil),
 		on("GET", one, "", Call.sessionOfPath),
 		on("POST", one, "metadata", api.With(Call.sessionOfPath, Call.updateSession)),
@@ -38,7 +44,8 @@ func (c Call) createSession() (object, error) {
 		return nil, err
 	}
 	if mode := c.Form.Str("mode"); mode != "setup" {
-		return nil, shape.Invalid("", "mode", "stripefake has checkout sessions with mode=setup alone, although Stripe has payment and subscription as well.")
+		return nil, shape.Invalid("", "mode", "stripefake has checkout sessions with mode=setup alone, although Stripe "+
+			"has payment and subscription as well.")
 	}
 	for _, name := range []string{"success_url", "cancel_url"} {
 		if text := c.Form.Str(name); text != "" {
@@ -70,27 +77,36 @@ func (c Call) createSession() (object, error) {
 
 // emptySession is a session of mode setup of which nothing is said.
 func emptySession() object {
-	o := object{"automatic_tax": object{"enabled": false, "liability": nil, "provider": nil, "status": nil}, "custom_fields": []any{},
-		"custom_text": object{"after_submit": nil, "shipping_address": nil, "submit": nil, "terms_of_service_acceptance": nil},
-		"metadata":    object{}, "mode": "setup", "payment_method_collection": "always",
-		"payment_method_options": object{"card": object{"request_three_d_secure": "automatic"}}, "payment_method_types": []any{"card"},
-		"payment_status": "no_payment_required", "phone_number_collection": object{"enabled": false}, "shipping_options": []any{}, "status": "open", "ui_mode": "hosted_page"}
-	for name := range strings.FieldsSeq("adaptive_pricing after_expiration allow_promotion_codes amount_subtotal amount_total billing_address_collection cancel_url client_reference_id " +
-		"client_secret collected_information consent consent_collection currency currency_conversion customer customer_account customer_creation customer_details customer_email " +
-		"discounts invoice invoice_creation locale origin_context payment_intent payment_link payment_method_configuration_details permissions recovered_from " +
-		"saved_payment_method_options shipping_address_collection shipping_cost submit_type subscription total_details wallet_options") {
+	o := object{"automatic_tax": object{"enabled": false, "liability": nil, "provider": nil, "status": nil},
+		"custom_fields": []any{},
+		"custom_text": object{"after_submit": nil, "shipping_address": nil, "submit": nil,
+			"terms_of_service_acceptance": nil},
+		"metadata": object{}, "mode": "setup", "payment_method_collection": "always",
+		"payment_method_options": object{"card": object{"request_three_d_secure": "automatic"}},
+		"payment_method_types":   []any{"card"},
+		"payment_status":         "no_payment_required", "phone_number_collection": object{"enabled": false},
+		"shipping_options": []any{}, "status": "open", "ui_mode": "hosted_page"}
+	for name := range strings.FieldsSeq("adaptive_pricing after_expiration allow_promotion_codes amount_subtotal " +
+		"amount_total billing_address_collection cancel_url client_reference_id " +
+		"client_secret collected_information consent consent_collection currency currency_conversion customer " +
+		"customer_account customer_creation customer_details customer_email " +
+		"discounts invoice invoice_creation locale origin_context payment_intent payment_link " +
+		"payment_method_configuration_details permissions recovered_from " +
+		"saved_payment_method_options shipping_address_collection shipping_cost submit_type subscription total_details " +
+		"wallet_options") {
 		o[name] = nil
 	}
 	return o
 }
 
-// describeSession sets what the request says of a new session.
+// describeSession sets the members of a new session that the parameters give.
 func (c Call) describeSession(o object) error {
 	for _, name := range []string{"cancel_url", "client_reference_id", "customer_email", "locale", "success_url"} {
 		shape.SetText(o, c.Form, name)
 	}
 	if !c.Form.Has("currency") && !c.Form.Has("payment_method_types") {
-		return shape.Invalid("parameter_missing", "currency", "Missing required param: currency. In setup mode, either currency or payment_method_types has to be given.")
+		return shape.Invalid("parameter_missing", "currency", "Missing required param: currency. In setup mode, either "+
+			"currency or payment_method_types has to be given.")
 	}
 	if c.Form.Has("currency") {
 		o["currency"] = strings.ToLower(c.Form.Str("currency"))
@@ -107,7 +123,9 @@ func (c Call) describeSession(o object) error {
 			return err
 		}
 		o["customer"] = id
-		o["customer_details"] = object{"address": nil, "email": customer["email"], "name": nil, "phone": nil, "tax_exempt": "none", "tax_ids": nil, "business_name": nil, "individual_name": nil}
+		o["customer_details"] = object{
+			"email": customer["email"], "tax_exempt": "none",
+		}.Null("address business_name individual_name name phone tax_ids")
 	}
 	if err := c.methodTypes(o); err != nil {
 		return err
@@ -116,7 +134,8 @@ func (c Call) describeSession(o object) error {
 	if c.Form.Has("expires_at") {
 		at := c.Num("expires_at")
 		if at < c.Now+shortestLife || at > c.Now+sessionLife {
-			return shape.Invalid("", "expires_at", "The `expires_at` timestamp must be from 30 minutes to 24 hours from Checkout Session creation.")
+			return shape.Invalid("", "expires_at", "The `expires_at` timestamp must be from 30 minutes to 24 hours from "+
+				"Checkout Session creation.")
 		}
 		o["expires_at"] = at
 	}
@@ -125,7 +144,8 @@ func (c Call) describeSession(o object) error {
 
 // setupOf returns the members of the session's setup intent.
 func (c Call) setupOf(session object) (object, error) {
-	setup := object{"customer": session["customer"], "payment_method_types": session["payment_method_types"], "metadata": object{}}
+	setup := object{"customer": session["customer"], "payment_method_types": session["payment_method_types"],
+		"metadata": object{}}
 	data := c.Form.Sub("setup_intent_data")
 	for name, value := range data {
 		switch name {
@@ -167,7 +187,8 @@ func (c Call) completeSession(o object) {
 
 func (c Call) expireOfPath(o object) (object, error) {
 	if o.Str("status") != "open" {
-		return nil, shape.Invalid("", "", fmt.Sprintf("Only Checkout Sessions with a status in [\"open\"] can be expired. This Checkout Session has a status of `%s`.", o.Str("status")))
+		return nil, shape.Invalid("", "", fmt.Sprintf("Only Checkout Sessions with a status in [\"open\"] can be "+
+			"expired. This Checkout Session has a status of `%s`.", o.Str("status")))
 	}
 	c.expireSession(o)
 	return o, nil
@@ -177,7 +198,7 @@ func (c Call) updateSession(o object) (object, error) {
 	return o, c.Metadata(o)
 }
 
-// sessionMark is what Stripe replaces by the session's id in success_url.
+// sessionMark stands for the session's id in success_url.
 const sessionMark = "{CHECKOUT_SESSION_ID}"
 
 // SuccessURL is where the customer goes after the session.

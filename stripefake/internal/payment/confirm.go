@@ -9,19 +9,23 @@ import (
 )
 
 // maxConfirms is how often a payment intent can be confirmed; the next time cancels it.
-// Stripe documents that there is such a limit, and that it varies.
+// Stripe documents such a limit, which varies.
 const maxConfirms = 20
 
 const (
-	lacksMethod = "You cannot confirm this PaymentIntent because it's missing a payment method. You can either update the PaymentIntent with a payment method and then confirm it again, " +
+	lacksMethod = "You cannot confirm this PaymentIntent because it's missing a payment method. You can either " +
+		"update the PaymentIntent with a payment method and then confirm it again, " +
 		"or confirm it again directly with a payment method or ConfirmationToken."
-	noReturnURL = "This PaymentIntent is configured to accept payment methods enabled in your Dashboard. Because some of these payment methods might redirect your customer off of your page, " +
-		"you must provide a `return_url`. If you don't want to accept redirect-based payment methods, set `automatic_payment_methods[enabled]` to `true` and " +
+	noReturnURL = "This PaymentIntent is configured to accept payment methods enabled in your Dashboard. Because " +
+		"some of these payment methods might redirect your customer off of your page, " +
+		"you must provide a `return_url`. If you don't want to accept redirect-based payment methods, set " +
+		"`automatic_payment_methods[enabled]` to `true` and " +
 		"`automatic_payment_methods[allow_redirects]` to `never` when creating Setup Intents and Payment Intents."
-	failedAuthentication = "The provided PaymentMethod has failed authentication. You can provide payment_method_data or a new PaymentMethod to attempt to fulfill this PaymentIntent again."
+	failedAuthentication = "The provided PaymentMethod has failed authentication. You can provide " +
+		"payment_method_data or a new PaymentMethod to attempt to fulfill this PaymentIntent again."
 )
 
-// confirming reads what a request says of how the payment intent is confirmed.
+// confirming reads how a request confirms the payment intent.
 func (c Call) confirming(pi object) (offSession bool, err error) {
 	off := c.Form.Str("off_session")
 	strict := c.Flag("error_on_requires_action")
@@ -30,7 +34,8 @@ func (c Call) confirming(pi object) (offSession bool, err error) {
 		if err := checkURL(back, "return_url"); err != nil {
 			return false, err
 		}
-	} else if !sdk && pi.Sub("automatic_payment_methods").Str("allow_redirects") == "always" && pi.Str("_return_url") == "" {
+	} else if !sdk && pi.Sub("automatic_payment_methods").Str("allow_redirects") == "always" &&
+		pi.Str("_return_url") == "" {
 		return false, shape.Invalid("", "return_url", noReturnURL)
 	}
 	offSession = off != "" && off != "false"
@@ -69,17 +74,19 @@ func (c Call) confirmIntent(pi object) (object, error) {
 func confirmable(pi object) error {
 	switch status := pi.Str("status"); {
 	case status == Succeeded:
-		return unexpected(pi, "You cannot confirm this PaymentIntent because it has already succeeded after being previously confirmed.")
+		return unexpected(pi, "You cannot confirm this PaymentIntent because it has already succeeded after being "+
+			"previously confirmed.")
 	case !IsOpen(pi):
 		return unexpected(pi, "You cannot confirm this PaymentIntent because it has a status of "+status+
-			". Only a PaymentIntent with one of the following statuses may be confirmed: requires_confirmation, requires_action.")
+			". Only a PaymentIntent with one of the following statuses may be confirmed: requires_confirmation, "+
+			"requires_action.")
 	}
 	return nil
 }
 
-// Confirm tries to collect the payment with the method ("": that of the payment intent).
-// The error is an *apiError: that of a decline, after which the payment intent needs another
-// method, or that nothing has been done. returnURL may be empty.
+// Confirm tries to collect the payment with the method ("": the payment intent's own). The error
+// is a *shape.Error: a decline, after which the payment intent needs another method, or a refusal,
+// which changes nothing. returnURL may be empty.
 func (c Call) Confirm(pi object, method string, offSession bool, returnURL string) error {
 	if err := confirmable(pi); err != nil {
 		return err
@@ -137,8 +144,8 @@ func (c Call) tryPayment(pi, m object, offSession, authenticated bool) error {
 	return nil
 }
 
-// spend notes that the payment method has been used: for once, unless a customer has it or is
-// to have it.
+// spend notes the use of the payment method. A method that no customer has, or is about to have,
+// can be used once.
 func (c Call) spend(pi, m object) {
 	switch {
 	case m.Str("customer") != "":
@@ -149,7 +156,7 @@ func (c Call) spend(pi, m object) {
 	}
 }
 
-// paid is the attempt that succeeds.
+// paid is a successful attempt.
 func (c Call) paid(pi, m object) {
 	manual := pi.Str("capture_method") == "manual"
 	c.spend(pi, m)
@@ -171,20 +178,22 @@ func (c Call) paid(pi, m object) {
 	}
 }
 
-// declined is the attempt that fails for the code.
+// declined is a failed attempt, for the code.
 func (c Call) declined(pi, m object, code string) error {
 	d := reasonFor(code)
 	if m.Str("customer") == "" {
 		m["_used"] = true
 	}
-	charge := c.charge(pi, m, object{"status": "failed", "captured": false, "outcome": declineOutcome(code), "failure_code": d.code, "failure_message": d.message})
+	charge := c.charge(pi, m, object{"status": "failed", "captured": false, "outcome": declineOutcome(code),
+		"failure_code": d.code, "failure_message": d.message})
 	pi["latest_charge"] = charge.ID()
 	c.paymentFailed(pi, paymentError("card_error", d, charge.ID(), m), charge)
-	return &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: d.code, Decline: d.decline, Advice: d.advice, Message: d.message,
+	return &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: d.code, Decline: d.decline,
+		Advice: d.advice, Message: d.message,
 		Intent: pi, Method: m, Charge: charge.ID()}
 }
 
-// paymentFailed is what becomes of the payment intent after a failed attempt; charge may be nil.
+// paymentFailed is the payment intent's state after a failed attempt; charge may be nil.
 func (c Call) paymentFailed(pi, why, charge object) {
 	pi["status"], pi["payment_method"], pi["next_action"], pi["last_payment_error"] = NeedsMethod, nil, nil, why
 	if charge != nil {
@@ -194,7 +203,7 @@ func (c Call) paymentFailed(pi, why, charge object) {
 	c.Follow(IntentMoved, pi)
 }
 
-// askCustomer is the attempt that waits for the customer.
+// askCustomer is an attempt that waits for the customer.
 func (c Call) askCustomer(pi, m object) {
 	pi["status"], pi["next_action"] = NeedsAction, c.nextAction(pi)
 	c.Emit("payment_intent.requires_action", pi, nil)
@@ -207,11 +216,12 @@ func (c Call) nextAction(o object) object {
 	if back := o.Str("_return_url"); back != "" && !o.Yes("_sdk") {
 		return object{"type": "redirect_to_url", "redirect_to_url": object{"return_url": back, "url": page}}
 	}
-	return object{"type": "use_stripe_sdk", "use_stripe_sdk": object{"type": "three_d_secure_redirect", "stripe_js": page, "source": strings.Replace(o.ID(), "_", "_src_", 1)}}
+	return object{"type": "use_stripe_sdk", "use_stripe_sdk": object{"type": "three_d_secure_redirect",
+		"stripe_js": page, "source": strings.Replace(o.ID(), "_", "_src_", 1)}}
 }
 
 // Authenticate is the customer's answer to requires_action, for a payment intent or a setup
-// intent. A payment that is declined after it is no error.
+// intent. A decline after it is no error.
 func (c Call) Authenticate(o object, ok bool) error {
 	if o.Str("status") != NeedsAction {
 		return unexpected(o, "There is nothing to authenticate: "+o.ID()+" has a status of "+o.Str("status")+".")
@@ -232,8 +242,7 @@ func (c Call) Authenticate(o object, ok bool) error {
 	return nil
 }
 
-// Finish is the bank's answer to a payment intent that is processing, or to a refund that is
-// still open to one.
+// Finish is the bank's answer to a payment intent that is processing, or to an open refund.
 func (c Call) Finish(o object, ok bool) error {
 	if o.Str("object") == "refund" {
 		return c.finishRefund(o, ok)
@@ -245,7 +254,8 @@ func (c Call) Finish(o object, ok bool) error {
 	m := c.Space.Get("payment_method", o.Str("payment_method"))
 	code := BehaviourOf(m).declines
 	if ok && code == "" {
-		charge["status"], charge["paid"], charge["captured"], charge["amount_captured"], charge["outcome"] = Succeeded, true, true, charge.Num("amount"), authorized()
+		charge["status"], charge["paid"], charge["captured"], charge["amount_captured"], charge["outcome"] = Succeeded,
+			true, true, charge.Num("amount"), authorized()
 		o["status"], o["amount_received"] = Succeeded, o.Num("amount")
 		c.Emit("charge.succeeded", charge, nil)
 		c.Emit("payment_intent.succeeded", o, nil)
@@ -255,7 +265,8 @@ func (c Call) Finish(o object, ok bool) error {
 	if code == "" {
 		code = "insufficient_funds"
 	}
-	d := decline{code: "payment_intent_payment_attempt_failed", decline: code, message: "The payment failed: " + strings.ReplaceAll(code, "_", " ") + "."}
+	d := decline{code: "payment_intent_payment_attempt_failed", decline: code, message: "The payment failed: " +
+		strings.ReplaceAll(code, "_", " ") + "."}
 	charge["status"], charge["failure_code"], charge["failure_message"] = "failed", code, d.message
 	outcome := declineOutcome("generic_decline")
 	outcome["advice_code"], outcome["reason"] = nil, code

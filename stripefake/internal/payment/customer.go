@@ -8,8 +8,9 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// customerParams are what creating and updating have in common.
-const customerParams = "address balance:int description email invoice_prefix invoice_settings metadata name next_invoice_sequence:int phone preferred_locales shipping tax_exempt:|exempt|none|reverse " + beyondCustomer
+// customerParams are the parameters of both creating and updating.
+const customerParams = "address balance:int description email invoice_prefix invoice_settings metadata name " +
+	"next_invoice_sequence:int phone preferred_locales shipping tax_exempt:|exempt|none|reverse " + beyondCustomer
 
 const beyondCustomer = "business_name individual_name cash_balance source tax"
 
@@ -18,12 +19,13 @@ func customerRoutes() []api.Route {
 		on("POST", "/v1/customers", customerParams+" payment_method tax_id_data test_clock", Call.createCustomer),
 		api.Lists("/v1/customers", "customer", "email created test_clock", nil),
 		on("GET", "/v1/customers/{customer}", "", Call.retrieveCustomer),
-		on("POST", "/v1/customers/{customer}", customerParams+" default_source", api.With(Call.customerOfPath, Call.updateCustomer)),
+		on("POST", "/v1/customers/{customer}", customerParams+" default_source",
+			api.With(Call.customerOfPath, Call.updateCustomer)),
 		on("DELETE", "/v1/customers/{customer}", "", api.With(Call.customerOfPath, Call.deleteCustomer)),
 	}
 }
 
-// Customer returns the customer that the parameter names, who is not deleted.
+// Customer returns the customer of the parameter, unless it is deleted.
 func (c Call) Customer(id, param string) (object, error) {
 	if o := c.Space.Get("customer", id); o != nil && !o.Yes("deleted") {
 		return o, nil
@@ -31,7 +33,7 @@ func (c Call) Customer(id, param string) (object, error) {
 	return nil, shape.Absent("customer", id, param)
 }
 
-// customerOfPath returns the customer in the path, who is not deleted.
+// customerOfPath returns the customer of the path, unless it is deleted.
 func (c Call) customerOfPath() (object, error) {
 	o, err := c.Find("customer", c.Path["customer"], "id")
 	if err == nil && o.Yes("deleted") {
@@ -40,18 +42,20 @@ func (c Call) customerOfPath() (object, error) {
 	return o, err
 }
 
-// DefaultMethod returns the id of the payment method that the customer's invoices are paid
-// with, or "".
+// DefaultMethod returns the id of the customer's payment method for invoices, or "".
 func (c Call) DefaultMethod(customer object) string {
 	return customer.Sub("invoice_settings").Str("default_payment_method")
 }
 
 func (c Call) createCustomer() (object, error) {
-	o := object{"address": nil, "balance": int64(0), "currency": nil, "customer_account": nil, "default_source": nil, "delinquent": false, "description": nil,
-		"discount": nil, "email": nil, "invoice_prefix": fmt.Sprintf("FAKE%04X", c.Numbered+1),
-		"invoice_settings": object{"custom_fields": nil, "default_payment_method": nil, "footer": nil, "rendering_options": nil},
-		"metadata":         object{}, "name": nil, "next_invoice_sequence": int64(1), "phone": nil, "preferred_locales": []any{}, "shipping": nil,
-		"tax_exempt": "none", "test_clock": nil}
+	o := object{
+		"balance": int64(0), "delinquent": false, "invoice_prefix": fmt.Sprintf("FAKE%04X", c.Numbered+1),
+		"invoice_settings": object{"custom_fields": nil, "default_payment_method": nil, "footer": nil,
+			"rendering_options": nil},
+		"metadata": object{}, "next_invoice_sequence": int64(1), "preferred_locales": []any{},
+		"tax_exempt": "none",
+	}.Null("address currency customer_account default_source description discount email name phone shipping " +
+		"test_clock")
 	if err := c.describeCustomer(o); err != nil {
 		return nil, err
 	}
@@ -89,10 +93,11 @@ func (c Call) createCustomer() (object, error) {
 
 func notTheirs(method, param string) error {
 	return &shape.Error{Status: 400, Kind: "invalid_request_error", Code: "resource_missing", Param: param,
-		Message: "The customer does not have a payment method with the ID " + shape.Shown(method) + ". The payment method must be attached to the customer."}
+		Message: "The customer does not have a payment method with the ID " + shape.Shown(method) +
+			". The payment method must be attached to the customer."}
 }
 
-// describeCustomer sets what a request says of a customer, but of payment methods.
+// describeCustomer sets the members that the parameters give, except payment methods.
 func (c Call) describeCustomer(o object) error {
 	if err := c.Beyond(beyondCustomer + " default_source tax_id_data"); err != nil {
 		return err
@@ -103,7 +108,8 @@ func (c Call) describeCustomer(o object) error {
 	for _, name := range []string{"description", "email", "name", "phone"} {
 		shape.SetText(o, c.Form, name)
 	}
-	if email := o.Str("email"); email != "" && (!strings.Contains(email, "@") || strings.ContainsAny(email, " \t\r\n") || len(email) > 512) {
+	if email := o.Str("email"); email != "" && (!strings.Contains(email, "@") || strings.ContainsAny(email, " \t\r\n") ||
+		len(email) > 512) {
 		return shape.Invalid("email_invalid", "email", "Invalid email address: "+shape.Shown(email))
 	}
 	for _, name := range []string{"balance", "next_invoice_sequence"} {
@@ -129,7 +135,8 @@ func (c Call) describeCustomer(o object) error {
 	if c.Form.Has("shipping") {
 		o["shipping"] = nil
 		if shipping := c.Form.Sub("shipping"); shipping != nil {
-			o["shipping"] = object{"address": addressOf(nil, shipping.Sub("address")), "name": shipping.Str("name"), "phone": shape.OrNil(shipping.Str("phone"))}
+			o["shipping"] = object{"address": addressOf(nil, shipping.Sub("address")), "name": shipping.Str("name"),
+				"phone": shape.OrNil(shipping.Str("phone"))}
 		}
 	}
 	settings := c.Form.Sub("invoice_settings")
@@ -162,7 +169,7 @@ func (c Call) updateCustomer(o object) (object, error) {
 	return o, nil
 }
 
-// retrieveCustomer answers with the stub of one who is deleted.
+// retrieveCustomer answers with the stub of a deleted customer.
 func (c Call) retrieveCustomer() (object, error) {
 	return c.Find("customer", c.Path["customer"], "id")
 }

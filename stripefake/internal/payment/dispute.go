@@ -12,17 +12,21 @@ func disputeRoutes() []api.Route {
 	return []api.Route{
 		api.Lists("/v1/disputes", "dispute", "charge created payment_intent", nil),
 		on("GET", "/v1/disputes/{dispute}", "", Call.disputeOfPath),
-		on("POST", "/v1/disputes/{dispute}", "evidence metadata submit:bool", api.With(Call.disputeOfPath, Call.updateDispute)),
+		on("POST", "/v1/disputes/{dispute}", "evidence metadata submit:bool",
+			api.With(Call.disputeOfPath, Call.updateDispute)),
 		on("POST", "/v1/disputes/{dispute}/close", "", api.With(Call.openDispute, Call.closeOfPath)),
 	}
 }
 
-// evidenceTexts are what evidence can have.
-const evidenceTexts = "access_activity_log billing_address cancellation_policy cancellation_policy_disclosure cancellation_rebuttal customer_communication customer_email_address customer_name " +
-	"customer_purchase_ip customer_signature duplicate_charge_documentation duplicate_charge_explanation duplicate_charge_id product_description receipt refund_policy refund_policy_disclosure " +
-	"refund_refusal_explanation service_date service_documentation shipping_address shipping_carrier shipping_date shipping_documentation shipping_tracking_number uncategorized_file uncategorized_text"
+// evidenceTexts are the members of evidence.
+const evidenceTexts = "access_activity_log billing_address cancellation_policy cancellation_policy_disclosure " +
+	"cancellation_rebuttal customer_communication customer_email_address customer_name " +
+	"customer_purchase_ip customer_signature duplicate_charge_documentation duplicate_charge_explanation " +
+	"duplicate_charge_id product_description receipt refund_policy refund_policy_disclosure " +
+	"refund_refusal_explanation service_date service_documentation shipping_address shipping_carrier shipping_date " +
+	"shipping_documentation shipping_tracking_number uncategorized_file uncategorized_text"
 
-const evidenceTime = 9 * 24 * 60 * 60 // seconds that there are for evidence
+const evidenceTime = 9 * 24 * 60 * 60 // seconds until evidence is due
 
 // Dispute makes a dispute of the whole payment. The reason ("": fraudulent) is one of
 // Stripe's.
@@ -30,7 +34,8 @@ func (c Call) Dispute(pi object, reason string) (object, error) {
 	charge := c.Space.Get("charge", pi.Str("latest_charge"))
 	switch {
 	case charge == nil || charge.Str("status") != Succeeded || !charge.Yes("captured"):
-		return nil, shape.Invalid("", "payment_intent", "This PaymentIntent ("+pi.ID()+") does not have a successful charge to dispute.")
+		return nil, shape.Invalid("", "payment_intent",
+			"This PaymentIntent ("+pi.ID()+") does not have a successful charge to dispute.")
 	case charge.Yes("disputed"):
 		return nil, shape.Invalid("", "payment_intent", "Charge "+charge.ID()+" is disputed already.")
 	case reason == "":
@@ -45,10 +50,13 @@ func (c Call) disputeOf(charge object, reason string, inquiry bool) object {
 		evidence[name] = nil
 	}
 	now := c.TimeOf(charge.Str("customer"))
-	o := object{"amount": charge.Num("amount"), "balance_transactions": []any{}, "charge": charge.ID(), "created": now, "currency": charge.Str("currency"),
-		"enhanced_eligibility_types": []any{}, "evidence": evidence, "is_charge_refundable": inquiry, "payment_intent": charge["payment_intent"], "reason": reason,
+	o := object{"amount": charge.Num("amount"), "balance_transactions": []any{}, "charge": charge.ID(), "created": now,
+		"currency":                   charge.Str("currency"),
+		"enhanced_eligibility_types": []any{}, "evidence": evidence, "is_charge_refundable": inquiry,
+		"payment_intent": charge["payment_intent"], "reason": reason,
 		"status": "needs_response", "metadata": object{},
-		"evidence_details": object{"due_by": now + evidenceTime, "enhanced_eligibility": object{}, "has_evidence": false, "past_due": false, "submission_count": int64(0)}}
+		"evidence_details": object{"due_by": now + evidenceTime, "enhanced_eligibility": object{}, "has_evidence": false,
+			"past_due": false, "submission_count": int64(0)}}
 	if card := charge.Sub("payment_method_details").Sub("card"); card != nil {
 		kind, code := "chargeback", "10.4"
 		if inquiry {
@@ -57,7 +65,8 @@ func (c Call) disputeOf(charge object, reason string, inquiry bool) object {
 		if reason != "fraudulent" {
 			code = "13.1"
 		}
-		o["payment_method_details"] = object{"type": "card", "card": object{"brand": card.Str("brand"), "case_type": kind, "network": card.Str("brand"), "network_reason_code": code}}
+		o["payment_method_details"] = object{"type": "card", "card": object{"brand": card.Str("brand"), "case_type": kind,
+			"network": card.Str("brand"), "network_reason_code": code}}
 	}
 	if inquiry {
 		o["status"] = "warning_needs_response"
@@ -76,8 +85,7 @@ func isClosed(o object) bool {
 	return slices.Contains([]string{"won", "lost", "warning_closed", "prevented"}, o.Str("status"))
 }
 
-// CloseDispute ends the dispute: status is won or lost. An inquiry that ends is
-// warning_closed, whoever is right.
+// CloseDispute ends the dispute, won or lost. An inquiry ends as warning_closed in either case.
 func (c Call) CloseDispute(o object, status string) error {
 	switch {
 	case status != "won" && status != "lost":
@@ -108,8 +116,8 @@ func (c Call) openDispute() (object, error) {
 	return o, err
 }
 
-// updateDispute takes evidence. As in Stripe's test mode, evidence that is submitted with
-// the text winning_evidence or losing_evidence decides the dispute.
+// updateDispute takes evidence. As in Stripe's test mode, the submitted text winning_evidence or
+// losing_evidence decides the dispute.
 func (c Call) updateDispute(o object) (object, error) {
 	if c.Form.Has("evidence") && isClosed(o) {
 		return nil, shape.Invalid("", "dispute", "This dispute is already closed.")

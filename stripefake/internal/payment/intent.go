@@ -25,13 +25,16 @@ const (
 )
 
 const (
-	// describing are the parameters of payment intents that creating and updating have in common.
-	describing = "amount:int currency customer payment_method payment_method_types application_fee_amount:amount capture_method:automatic|automatic_async|manual description metadata receipt_email " +
-		"setup_future_usage:|off_session|on_session statement_descriptor statement_descriptor_suffix transfer_data transfer_group " + beyondIntent
-	// beyondIntent are those that creating, updating and confirming have in common and this
-	// fake does not do. Some of the others are for whoever creates or updates, some for
-	// whoever creates or confirms, and some for one of these alone.
-	beyondIntent   = "allowed_payment_method_types amount_details excluded_payment_method_types hooks payment_details payment_method_data payment_method_options shipping "
+	// describing are the parameters of both creating and updating.
+	describing = "amount:int currency customer payment_method payment_method_types application_fee_amount:amount " +
+		"capture_method:automatic|automatic_async|manual description metadata receipt_email " +
+		"setup_future_usage:|off_session|on_session statement_descriptor statement_descriptor_suffix transfer_data " +
+		"transfer_group " + beyondIntent
+	// beyondIntent are Stripe's parameters of creating, updating and confirming that this fake
+	// does not have. The next four are of creating and updating, of creating and confirming, of
+	// creating alone, and of confirming alone.
+	beyondIntent = "allowed_payment_method_types amount_details excluded_payment_method_types hooks " +
+		"payment_details payment_method_data payment_method_options shipping "
 	beyondOpen     = "customer_account payment_method_configuration "
 	beyondPay      = "confirmation_token mandate mandate_data radar_options "
 	beyondCreating = "confirmation_method on_behalf_of "
@@ -45,19 +48,24 @@ const (
 func intentRoutes() []api.Route {
 	const one = "/v1/payment_intents/{intent}"
 	return []api.Route{
-		on("POST", "/v1/payment_intents", describing+beyondOpen+beyondPay+beyondCreating+redirecting+"confirm:bool "+confirming, Call.createIntent),
+		on("POST", "/v1/payment_intents",
+			describing+beyondOpen+beyondPay+beyondCreating+redirecting+"confirm:bool "+confirming, Call.createIntent),
 		on("GET", "/v1/payment_intents", "customer created"+api.ListParams, Call.listIntents),
 		on("GET", one, "client_secret", Call.intentOfPath),
 		on("POST", one, describing+beyondOpen, api.With(Call.intentOfPath, Call.updateIntent)),
-		on("POST", one+"/confirm", "payment_method payment_method_types receipt_email setup_future_usage:|off_session|on_session capture_method:automatic|automatic_async|manual "+beyondIntent+beyondPay+beyondConfirm+confirming, api.With(Call.intentOfPath, Call.confirmIntent)),
-		on("POST", one+"/capture", "amount_to_capture:int metadata final_capture", api.With(Call.intentOfPath, Call.captureIntent)),
-		on("POST", one+"/cancel", "cancellation_reason:abandoned|duplicate|fraudulent|requested_by_customer", api.With(Call.intentOfPath, Call.cancelOfPath)),
+		on("POST", one+"/confirm", "payment_method payment_method_types receipt_email "+
+			"setup_future_usage:|off_session|on_session capture_method:automatic|automatic_async|manual "+
+			beyondIntent+beyondPay+beyondConfirm+confirming, api.With(Call.intentOfPath, Call.confirmIntent)),
+		on("POST", one+"/capture", "amount_to_capture:int metadata final_capture",
+			api.With(Call.intentOfPath, Call.captureIntent)),
+		on("POST", one+"/cancel", "cancellation_reason:abandoned|duplicate|fraudulent|requested_by_customer",
+			api.With(Call.intentOfPath, Call.cancelOfPath)),
 	}
 }
 
-// NewIntent makes a payment intent that is not confirmed. Of the members, amount and
-// currency are needed; customer, payment_method (a test id makes one) and whatever else
-// Stripe's object has may be there, in its shape.
+// NewIntent makes an unconfirmed payment intent. members must have amount and currency; they may
+// have customer, payment_method (a test id makes one) and other members in the shape of Stripe's
+// object.
 func (c Call) NewIntent(members object) (object, error) {
 	if err := checkMoney(members.Num("amount"), members.Str("currency")); err != nil {
 		return nil, err
@@ -67,13 +75,16 @@ func (c Call) NewIntent(members object) (object, error) {
 			return nil, err
 		}
 	}
-	o := object{"amount": nil, "amount_capturable": int64(0), "amount_details": object{"tip": object{}}, "amount_received": int64(0), "application": nil, "application_fee_amount": nil,
-		"automatic_payment_methods": nil, "canceled_at": nil, "cancellation_reason": nil, "capture_method": "automatic_async", "client_secret": nil,
-		"confirmation_method": "automatic", "currency": nil, "customer": nil, "customer_account": nil, "description": nil, "last_payment_error": nil, "latest_charge": nil,
-		"metadata": object{}, "next_action": nil, "on_behalf_of": nil, "payment_method": nil, "payment_method_configuration_details": nil,
-		"payment_method_options": cardOptions(), "payment_method_types": []any{"card"}, "processing": nil, "receipt_email": nil, "review": nil,
-		"setup_future_usage": nil, "shipping": nil, "statement_descriptor": nil, "statement_descriptor_suffix": nil, "status": NeedsMethod,
-		"transfer_data": nil, "transfer_group": nil, "created": c.TimeOf(members.Str("customer"))}
+	o := object{
+		"amount_capturable": int64(0), "amount_details": object{"tip": object{}}, "amount_received": int64(0),
+		"capture_method": "automatic_async", "confirmation_method": "automatic", "metadata": object{},
+		"payment_method_options": cardOptions(), "payment_method_types": []any{"card"}, "status": NeedsMethod,
+		"created": c.TimeOf(members.Str("customer")),
+	}.Null("amount application application_fee_amount automatic_payment_methods canceled_at " +
+		"cancellation_reason client_secret currency customer customer_account description " +
+		"last_payment_error latest_charge next_action on_behalf_of payment_method " +
+		"payment_method_configuration_details processing receipt_email review setup_future_usage shipping " +
+		"statement_descriptor statement_descriptor_suffix transfer_data transfer_group")
 	maps.Copy(o, members)
 	if id := members.Str("payment_method"); id != "" {
 		m, err := c.fitting(o, id)
@@ -93,7 +104,8 @@ func (c Call) NewIntent(members object) (object, error) {
 func (c Call) secretOf(id string) string { return id + "_" + c.NewID("secret") }
 
 func cardOptions() object {
-	return object{"card": object{"installments": nil, "mandate_options": nil, "network": nil, "request_three_d_secure": "automatic"}}
+	return object{"card": object{"installments": nil, "mandate_options": nil, "network": nil,
+		"request_three_d_secure": "automatic"}}
 }
 
 // fitting returns the payment method if the payment intent can be confirmed with it.
@@ -103,8 +115,9 @@ func (c Call) fitting(pi object, id string) (object, error) {
 		return nil, err
 	}
 	if !slices.Contains(pi.List("payment_method_types"), any(m.Str("type"))) {
-		return nil, shape.Invalid("payment_intent_incompatible_payment_method", "payment_method", "The PaymentMethod provided ("+m.Str("type")+") is not allowed for this PaymentIntent. "+
-			"Please attach a PaymentMethod of one of the following types: "+joined(pi.List("payment_method_types"))+".")
+		return nil, shape.Invalid("payment_intent_incompatible_payment_method", "payment_method",
+			"The PaymentMethod provided ("+m.Str("type")+") is not allowed for this PaymentIntent. "+
+				"Please attach a PaymentMethod of one of the following types: "+joined(pi.List("payment_method_types"))+".")
 	}
 	return m, nil
 }
@@ -115,7 +128,8 @@ func (c Call) createIntent() (object, error) {
 	if err := c.Require("amount", "currency"); err != nil {
 		return nil, err
 	}
-	members := object{"customer": shape.OrNil(c.Form.Str("customer")), "payment_method_types": []any{"card"}, "status": NeedsMethod}
+	members := object{"customer": shape.OrNil(c.Form.Str("customer")), "payment_method_types": []any{"card"},
+		"status": NeedsMethod}
 	if err := c.describeIntent(members); err != nil {
 		return nil, err
 	}
@@ -147,14 +161,15 @@ func (c Call) createIntent() (object, error) {
 	return pi, c.Confirm(pi, "", offSession, c.Form.Str("return_url"))
 }
 
-// automatic sets what kinds of payment methods the payment intent takes: those that are
-// asked for or, since 2023-08-16, those of the account's settings.
+// automatic sets the kinds of payment methods: those of the request or, since 2023-08-16, those of
+// the account's settings.
 func (c Call) automatic(members object) error {
 	types := c.Form.List("payment_method_types")
 	automatic := c.Form.Sub("automatic_payment_methods")
 	switch {
 	case types != nil && automatic.Yes("enabled"):
-		return shape.Invalid("", "payment_method_types", "You may only specify one of these parameters: automatic_payment_methods, payment_method_types.")
+		return shape.Invalid("", "payment_method_types", "You may only specify one of these parameters: "+
+			"automatic_payment_methods, payment_method_types.")
 	case types != nil || automatic == nil && c.Version < "2023-08-16":
 		return nil
 	case automatic != nil && !automatic.Yes("enabled"):
@@ -168,8 +183,8 @@ func (c Call) automatic(members object) error {
 	return nil
 }
 
-// describeIntent sets what a request says of a payment intent, but of its payment method and
-// its customer, which stand in o already.
+// describeIntent sets the members that the parameters give, except the payment method and the
+// customer.
 func (c Call) describeIntent(o object) error {
 	if err := c.Beyond(allBeyond); err != nil {
 		return err
@@ -186,7 +201,8 @@ func (c Call) describeIntent(o object) error {
 			return err
 		}
 	}
-	for _, name := range []string{"description", "receipt_email", "statement_descriptor", "statement_descriptor_suffix", "transfer_group", "capture_method", "setup_future_usage"} {
+	for _, name := range []string{"description", "receipt_email", "statement_descriptor", "statement_descriptor_suffix",
+		"transfer_group", "capture_method", "setup_future_usage"} {
 		shape.SetText(o, c.Form, name)
 	}
 	if err := c.methodTypes(o); err != nil {
@@ -202,7 +218,8 @@ func (c Call) methodTypes(o object) error {
 	types := c.Form.List("payment_method_types")
 	for _, typ := range types {
 		if typ != "card" && typ != "us_bank_account" {
-			return shape.Invalid("", "payment_method_types", fmt.Sprintf("stripefake has no payment methods of type %v, although Stripe has: card and us_bank_account are there.", typ))
+			return shape.Invalid("", "payment_method_types", fmt.Sprintf("stripefake has no payment methods of type %v, "+
+				"although Stripe has: card and us_bank_account are there.", typ))
 		}
 	}
 	if types != nil {
@@ -211,7 +228,7 @@ func (c Call) methodTypes(o object) error {
 	return nil
 }
 
-// share sets what of the payment goes to another account.
+// share sets the part of the payment for another account.
 func (c Call) share(o object) error {
 	if transfer := c.Form.Sub("transfer_data"); transfer != nil {
 		if to := transfer.Str("destination"); !strings.HasPrefix(to, "acct_") {
@@ -225,9 +242,11 @@ func (c Call) share(o object) error {
 	fee := c.Num("application_fee_amount")
 	switch {
 	case !c.Connected() && o["transfer_data"] == nil:
-		return shape.Invalid("", "application_fee_amount", "Can only apply an application_fee when the request is made on behalf of another account (using an OAuth key, the Stripe-Account header, or the destination parameter).")
+		return shape.Invalid("", "application_fee_amount", "Can only apply an application_fee when the request is made "+
+			"on behalf of another account (using an OAuth key, the Stripe-Account header, or the destination parameter).")
 	case fee > o.Num("amount"):
-		return shape.Invalid("", "application_fee_amount", "The application fee must be less than or equal to the charge amount.")
+		return shape.Invalid("", "application_fee_amount", "The application fee must be less than or equal to the "+
+			"charge amount.")
 	}
 	o["application_fee_amount"] = fee
 	return nil
@@ -245,9 +264,10 @@ func (c Call) listIntents() (object, error) {
 	return c.List("payment_intent", func(pi object) bool { return c.Keeps(pi, "customer") })
 }
 
-// unexpected is the error of what cannot be done to the payment intent in its state.
+// unexpected is the error of an action that the payment intent's state does not allow.
 func unexpected(pi object, message string) error {
-	return &shape.Error{Status: http.StatusBadRequest, Kind: "invalid_request_error", Code: "payment_intent_unexpected_state", Message: message, Intent: pi}
+	return &shape.Error{Status: http.StatusBadRequest, Kind: "invalid_request_error",
+		Code: "payment_intent_unexpected_state", Message: message, Intent: pi}
 }
 
 // IsOpen reports whether the payment intent can still be confirmed and changed.
@@ -258,19 +278,23 @@ func IsOpen(pi object) bool {
 func (c Call) updateIntent(pi object) (object, error) {
 	for name := range c.Form {
 		if name != "metadata" && name != "description" && name != "expand" && !IsOpen(pi) {
-			return nil, unexpected(pi, "This PaymentIntent's "+name+" could not be updated because it has a status of "+pi.Str("status")+
-				". You may only update the "+name+" of a PaymentIntent with one of the following statuses: requires_payment_method, requires_confirmation, requires_action.")
+			return nil, unexpected(pi, "This PaymentIntent's "+name+" could not be updated because it has a status of "+
+				pi.Str("status")+
+				". You may only update the "+name+" of a PaymentIntent with one of the following statuses: "+
+				"requires_payment_method, requires_confirmation, requires_action.")
 		}
 	}
 	for _, name := range []string{"amount", "currency", "application_fee_amount", "transfer_data"} {
 		if c.Form.Has(name) && pi.Str("_invoice") != "" {
-			return nil, shape.Invalid("", name, "The parameter "+name+" cannot be updated on a PaymentIntent that was created by an invoice. You can try again without that parameter.")
+			return nil, shape.Invalid("", name, "The parameter "+name+" cannot be updated on a PaymentIntent that was "+
+				"created by an invoice. You can try again without that parameter.")
 		}
 	}
 	after := pi.Clone()
 	if id := c.Form.Str("customer"); id != "" && id != pi.Str("customer") {
 		if pi.Str("customer") != "" {
-			return nil, shape.Invalid("", "customer", "You cannot modify `customer` on a PaymentIntent once it already has been set. To fulfill a payment with a different Customer, cancel this PaymentIntent and create a new one.")
+			return nil, shape.Invalid("", "customer", "You cannot modify `customer` on a PaymentIntent once it already has "+
+				"been set. To fulfill a payment with a different Customer, cancel this PaymentIntent and create a new one.")
 		}
 		if _, err := c.Customer(id, "customer"); err != nil {
 			return nil, err
@@ -305,33 +329,37 @@ func (c Call) updateIntent(pi object) (object, error) {
 
 func (c Call) cancelOfPath(pi object) (object, error) {
 	if pi.Str("_invoice") != "" {
-		return nil, unexpected(pi, "You cannot cancel this PaymentIntent because it was created by an invoice. Void the invoice instead.")
+		return nil, unexpected(pi, "You cannot cancel this PaymentIntent because it was created by an invoice. Void the "+
+			"invoice instead.")
 	}
 	reason := c.Form.Str("cancellation_reason")
 	return pi, c.CancelIntent(pi, reason)
 }
 
-// CancelIntent cancels the payment intent; what was authorized goes back. The reason may be
-// empty, and is one of the object's: more than a request may give.
+// CancelIntent cancels the payment intent and releases an authorized amount. The reason may be
+// empty, and may be one of Stripe's own.
 func (c Call) CancelIntent(pi object, reason string) error {
 	if !IsOpen(pi) && pi.Str("status") != NeedsCapture {
 		return unexpected(pi, "You cannot cancel this PaymentIntent because it has a status of "+pi.Str("status")+
-			". Only a PaymentIntent with one of the following statuses may be canceled: requires_payment_method, requires_capture, requires_confirmation, requires_action, processing.")
+			". Only a PaymentIntent with one of the following statuses may be canceled: requires_payment_method, "+
+			"requires_capture, requires_confirmation, requires_action, processing.")
 	}
 	if pi.Str("status") == NeedsCapture {
 		charge := c.Space.Get("charge", pi.Str("latest_charge"))
 		charge["amount_refunded"], charge["refunded"] = charge.Num("amount"), true
 		c.Emit("charge.refunded", charge, nil)
 	}
-	pi["status"], pi["canceled_at"], pi["cancellation_reason"] = canceled, c.TimeOf(pi.Str("customer")), shape.OrNil(reason)
+	pi["status"], pi["canceled_at"], pi["cancellation_reason"] = canceled, c.TimeOf(pi.Str("customer")),
+		shape.OrNil(reason)
 	pi["amount_capturable"], pi["next_action"] = int64(0), nil
 	c.Emit("payment_intent.canceled", pi, nil)
 	return nil
 }
 
-// checkURL refuses what no browser can be sent to.
+// checkURL refuses an address that no browser can open.
 func checkURL(text, param string) error {
-	if u, err := url.Parse(text); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || len(text) > 5000 {
+	if u, err := url.Parse(text); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" ||
+		len(text) > 5000 {
 		return shape.Invalid("url_invalid", param, "Not a valid URL: "+param+" has to begin with https:// or http://.")
 	}
 	return nil

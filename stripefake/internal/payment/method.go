@@ -11,10 +11,12 @@ import (
 
 func methodRoutes() []api.Route {
 	return []api.Route{
-		on("POST", "/v1/payment_methods", "type card billing_details allow_redisplay:always|limited|unspecified metadata customer payment_method us_bank_account", Call.createMethod),
+		on("POST", "/v1/payment_methods", "type card billing_details allow_redisplay:always|limited|unspecified "+
+			"metadata customer payment_method us_bank_account", Call.createMethod),
 		on("GET", "/v1/payment_methods", "type customer allow_redisplay"+api.ListParams, Call.listMethods),
 		on("GET", "/v1/payment_methods/{payment_method}", "", Call.retrieveMethod),
-		on("POST", "/v1/payment_methods/{payment_method}", "card card[exp_month]:int card[exp_year]:int billing_details allow_redisplay:always|limited|unspecified metadata", api.With(Call.methodOfPath, Call.updateMethod)),
+		on("POST", "/v1/payment_methods/{payment_method}", "card card[exp_month]:int card[exp_year]:int billing_details "+
+			"allow_redisplay:always|limited|unspecified metadata", api.With(Call.methodOfPath, Call.updateMethod)),
 		on("POST", "/v1/payment_methods/{payment_method}/attach", "customer", Call.attachMethod),
 		on("POST", "/v1/payment_methods/{payment_method}/detach", "", api.With(Call.methodOfPath, Call.detachMethod)),
 		on("GET", "/v1/customers/{customer}/payment_methods", "type allow_redisplay"+api.ListParams, Call.listMethods),
@@ -23,14 +25,18 @@ func methodRoutes() []api.Route {
 }
 
 const (
-	usedUp = "The provided PaymentMethod was previously used with a PaymentIntent without Customer attachment, shared with a connected account without Customer attachment, " +
-		"or was detached from a Customer. It may not be used again. To use a PaymentMethod multiple times, you must attach it to a Customer first."
-	usedUpForAttach = "This PaymentMethod was previously used without being attached to a Customer or was detached from a Customer, and may not be used again."
-	rawNumber       = "Sending credit card numbers directly to the Stripe API is generally unsafe. We suggest you use test tokens that map to the test card you are using, see https://stripe.com/docs/testing."
+	usedUp = "The provided PaymentMethod was previously used with a PaymentIntent without Customer attachment, " +
+		"shared with a connected account without Customer attachment, " +
+		"or was detached from a Customer. It may not be used again. To use a PaymentMethod multiple times, you must " +
+		"attach it to a Customer first."
+	usedUpForAttach = "This PaymentMethod was previously used without being attached to a Customer or was detached " +
+		"from a Customer, and may not be used again."
+	rawNumber = "Sending credit card numbers directly to the Stripe API is generally unsafe. We suggest you " +
+		"use test tokens that map to the test card you are using, see https://stripe.com/docs/testing."
 )
 
-// method returns the payment method that the parameter names. The id of a test payment method
-// makes a new one.
+// method returns the payment method of the parameter. The id of a test payment method makes a new
+// one.
 func (c Call) method(id, param string) (object, error) {
 	if m := c.Space.Get("payment_method", id); m != nil {
 		return m, nil
@@ -51,14 +57,16 @@ func (c Call) methodOfPath() (object, error) {
 	return m, nil
 }
 
-// usable is method for one that is to be charged or set up for the customer ("": none).
+// usable is method for a charge or a setup of the customer; "": no customer.
 func (c Call) usable(id, customer, param string) (object, error) {
 	if m := c.Space.Get("payment_method", id); m != nil {
 		switch of := m.Str("customer"); {
 		case of != "" && customer == "":
-			return nil, shape.Invalid("", param, "The payment method supplied ("+id+") belongs to a Customer. Please include the Customer in the `customer` parameter of the request.")
+			return nil, shape.Invalid("", param, "The payment method supplied ("+id+") belongs to a Customer. Please "+
+				"include the Customer in the `customer` parameter of the request.")
 		case of != "" && of != customer:
-			return nil, shape.Invalid("", param, "The customer does not have a payment method with the ID "+id+". The payment method must be attached to the customer.")
+			return nil, shape.Invalid("", param, "The customer does not have a payment method with the ID "+id+
+				". The payment method must be attached to the customer.")
 		case m.Yes("_used"):
 			return nil, shape.Invalid("", param, usedUp)
 		}
@@ -74,11 +82,13 @@ func (c Call) createMethod() (object, error) {
 		return nil, err
 	}
 	if typ := c.Form.Str("type"); typ != "card" {
-		return nil, shape.Invalid("", "type", "stripefake makes payment methods of type card alone, although Stripe makes others.")
+		return nil, shape.Invalid("", "type", "stripefake makes payment methods of type card alone, although Stripe "+
+			"makes others.")
 	}
 	card := c.Form.Sub("card")
 	if card.Has("number") || card.Has("cvc") {
-		return nil, &shape.Error{Status: http.StatusPaymentRequired, Kind: "invalid_request_error", Param: "card[number]", Message: rawNumber}
+		return nil, &shape.Error{Status: http.StatusPaymentRequired, Kind: "invalid_request_error", Param: "card[number]",
+			Message: rawNumber}
 	}
 	if err := c.Require("card[token]"); err != nil {
 		return nil, err
@@ -96,7 +106,7 @@ func (c Call) createMethod() (object, error) {
 	return m, nil
 }
 
-// describeMethod sets what a request says of a payment method, but of its card.
+// describeMethod sets the members that the parameters give, except the card.
 func (c Call) describeMethod(m object) error {
 	if err := c.Metadata(m); err != nil {
 		return err
@@ -137,7 +147,7 @@ func (c Call) updateMethod(m object) (object, error) {
 		return nil, err
 	}
 	if card := c.Form.Sub("card"); card != nil {
-		if err := c.renew(after.Sub("card"), card); err != nil {
+		if err := c.setExpiry(after.Sub("card"), card); err != nil {
 			return nil, err
 		}
 	}
@@ -145,8 +155,8 @@ func (c Call) updateMethod(m object) (object, error) {
 	return m, nil
 }
 
-// renew sets the expiry of a card.
-func (c Call) renew(card object, f form) error {
+// setExpiry sets the expiry of a card.
+func (c Call) setExpiry(card object, f form) error {
 	for name := range f {
 		if name != "exp_month" && name != "exp_year" {
 			return shape.UnknownParam("card[" + name + "]")
@@ -158,9 +168,12 @@ func (c Call) renew(card object, f form) error {
 	today := time.Unix(c.Now, 0).UTC()
 	switch {
 	case month < 1 || month > 12:
-		return &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: "invalid_expiry_month", Param: "exp_month", Message: "Your card's expiration month is invalid."}
-	case year < int64(today.Year()) || year > int64(today.Year()+50) || year == int64(today.Year()) && month < int64(today.Month()):
-		return &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: "invalid_expiry_year", Param: "exp_year", Message: "Your card's expiration year is invalid."}
+		return &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: "invalid_expiry_month",
+			Param: "exp_month", Message: "Your card's expiration month is invalid."}
+	case year < int64(today.Year()) || year > int64(today.Year()+50) || year == int64(today.Year()) &&
+		month < int64(today.Month()):
+		return &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: "invalid_expiry_year",
+			Param: "exp_year", Message: "Your card's expiration year is invalid."}
 	}
 	return nil
 }
@@ -192,8 +205,8 @@ func (c Call) attach(m, customer object) error {
 	return nil
 }
 
-// attachable refuses a payment method that cannot become a customer's. That includes a card
-// that its bank refuses: Stripe asks the bank when a card is saved.
+// attachable refuses a payment method that no customer can get. Stripe asks the bank when a card
+// is saved, so a card that the bank refuses is among them.
 func attachable(m object) error {
 	switch acts := BehaviourOf(m); {
 	case m.Str("customer") != "":
@@ -202,20 +215,23 @@ func attachable(m object) error {
 		return shape.Invalid("", "", usedUpForAttach)
 	case acts.refuses:
 		d := reasonFor(acts.declines)
-		return &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: d.code, Decline: d.decline, Advice: d.advice, Message: d.message}
+		return &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: d.code, Decline: d.decline,
+			Advice: d.advice, Message: d.message}
 	}
 	return nil
 }
 
 func (c Call) attached(m object, customer string) {
 	m["customer"] = customer
-	m.Sub("card").SetIfThere("checks", object{"address_line1_check": nil, "address_postal_code_check": nil, "cvc_check": "pass"})
+	m.Sub("card").SetIfThere("checks", object{"address_line1_check": nil, "address_postal_code_check": nil,
+		"cvc_check": "pass"})
 	c.Emit("payment_method.attached", m, nil)
 }
 
 func (c Call) detachMethod(m object) (object, error) {
 	if m.Str("customer") == "" {
-		return nil, shape.Invalid("", "", "The payment method you provided is not attached to a customer so detachment is impossible.")
+		return nil, shape.Invalid("", "", "The payment method you provided is not attached to a customer so detachment "+
+			"is impossible.")
 	}
 	c.detach(m)
 	return m, nil
@@ -244,6 +260,7 @@ func (c Call) listMethods() (object, error) {
 		return nil, err
 	}
 	return c.List("payment_method", func(m object) bool {
-		return m.Str("customer") != "" && (customer == "" || m.Str("customer") == customer) && c.Keeps(m, "customer type allow_redisplay")
+		return m.Str("customer") != "" && (customer == "" || m.Str("customer") == customer) &&
+			c.Keeps(m, "customer type allow_redisplay")
 	})
 }

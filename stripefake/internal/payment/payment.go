@@ -1,6 +1,6 @@
-// Package payment is customers and what moves money: payment methods, payment and setup
-// intents, checkout sessions, charges, refunds and disputes. It does not know invoices and
-// subscriptions: package billing follows the steps that are named here.
+// Package payment has customers, payment methods, payment and setup intents, checkout sessions,
+// charges, refunds and disputes. It does not know invoices and subscriptions: package billing
+// follows the steps named here.
 package payment
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/api"
 )
 
-// A Call is a request about these resources, or a change of them that nobody asked for.
+// A Call is a request about these resources, or a change by itself.
 type Call struct{ *api.Call }
 
-// The steps that other packages may follow.
+// The steps for followers of this package.
 const (
 	IntentMoved    = "payment_intent.moved" // with the payment intent in its new state
 	CustomerLeaves = "customer.leaves"      // with the customer, before it is deleted
@@ -21,10 +21,11 @@ const (
 
 // Routes are the endpoints of this package.
 func Routes() []api.Route {
-	return slices.Concat(customerRoutes(), methodRoutes(), intentRoutes(), setupRoutes(), checkoutRoutes(), chargeRoutes(), refundRoutes(), disputeRoutes())
+	return slices.Concat(customerRoutes(), methodRoutes(), intentRoutes(), setupRoutes(), checkoutRoutes(),
+		chargeRoutes(), refundRoutes(), disputeRoutes())
 }
 
-// Timed are the kinds of this package that change by themselves.
+// Timed are this package's kinds with changes by themselves.
 func Timed() map[string]api.Timed {
 	return map[string]api.Timed{
 		"checkout.session": {Rank: 3, Due: sessionDue, Happens: func(c *api.Call, o object) { Call{c}.expireSession(o) }},
@@ -32,7 +33,10 @@ func Timed() map[string]api.Timed {
 }
 
 func on(method, path, params string, do func(Call) (object, error)) api.Route {
-	return api.Route{Method: method, Path: path, Params: params, Do: func(c *api.Call) (object, error) { return do(Call{c}) }}
+	return api.Route{Method: method, Path: path, Params: params, Do: func(c *api.Call) (object,
+		error) {
+		return do(Call{c})
+	}}
 }
 
 // IntentKind is the kind of the payment intent or setup intent, by the prefix of its id.

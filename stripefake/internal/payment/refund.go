@@ -11,7 +11,8 @@ import (
 
 func refundRoutes() []api.Route {
 	return []api.Route{
-		on("POST", "/v1/refunds", "amount:int charge payment_intent reason:duplicate|fraudulent|requested_by_customer metadata refund_application_fee:bool reverse_transfer:bool "+beyondRefund, Call.createRefund),
+		on("POST", "/v1/refunds", "amount:int charge payment_intent reason:duplicate|fraudulent|requested_by_customer "+
+			"metadata refund_application_fee:bool reverse_transfer:bool "+beyondRefund, Call.createRefund),
 		api.Lists("/v1/refunds", "refund", "charge created payment_intent", nil),
 		on("GET", "/v1/refunds/{refund}", "", Call.refundOfPath),
 		on("POST", "/v1/refunds/{refund}", "metadata", api.With(Call.refundOfPath, Call.updateRefund)),
@@ -21,13 +22,14 @@ func refundRoutes() []api.Route {
 
 const beyondRefund = "currency customer instructions_email origin"
 
-// refundable returns the charge that a refund is for. What is only authorized is given back by
-// cancelling its payment intent; that Stripe also takes a refund for that is not done here.
+// refundable returns the charge of a refund. An uncaptured charge is released by cancelling its
+// payment intent; Stripe takes a refund for it too, this fake does not.
 func (c Call) refundable() (object, error) {
 	id, intent := c.Form.Str("charge"), c.Form.Str("payment_intent")
 	switch {
 	case id == "" && intent == "":
-		return nil, shape.Invalid("parameter_missing", "payment_intent", "One of the following params should be provided for this request: payment_intent or charge.")
+		return nil, shape.Invalid("parameter_missing", "payment_intent", "One of the following params should be "+
+			"provided for this request: payment_intent or charge.")
 	case intent != "":
 		pi := c.Space.Get("payment_intent", intent)
 		if pi == nil {
@@ -35,7 +37,8 @@ func (c Call) refundable() (object, error) {
 		}
 		latest := c.Space.Get("charge", pi.Str("latest_charge"))
 		if latest == nil || latest.Str("status") != Succeeded || !latest.Yes("captured") || id != "" && id != latest.ID() {
-			return nil, shape.Invalid("", "payment_intent", "This PaymentIntent ("+pi.ID()+") does not have a successful charge to refund.")
+			return nil, shape.Invalid("", "payment_intent",
+				"This PaymentIntent ("+pi.ID()+") does not have a successful charge to refund.")
 		}
 		return latest, nil
 	}
@@ -44,7 +47,8 @@ func (c Call) refundable() (object, error) {
 		return nil, shape.Absent("charge", id, "charge")
 	}
 	if charge.Str("status") != Succeeded || !charge.Yes("captured") {
-		return nil, shape.Invalid("", "charge", "Charge "+id+" has not been captured; cancel its PaymentIntent instead of a refund.")
+		return nil, shape.Invalid("", "charge", "Charge "+id+" has not been captured; cancel its PaymentIntent instead "+
+			"of a refund.")
 	}
 	return charge, nil
 }
@@ -67,7 +71,8 @@ func (c Call) createRefund() (object, error) {
 	amount, currency := c.Num("amount"), charge.Str("currency")
 	switch {
 	case charge.Yes("disputed") && !charge.Yes("_inquiry"):
-		return nil, shape.Invalid("charge_disputed", "", "Charge "+charge.ID()+" has been charged back; cannot issue a refund.")
+		return nil, shape.Invalid("charge_disputed", "",
+			"Charge "+charge.ID()+" has been charged back; cannot issue a refund.")
 	case left == 0:
 		return nil, shape.Invalid("charge_already_refunded", "", "Charge "+charge.ID()+" has already been refunded.")
 	case !c.Form.Has("amount"):
@@ -75,9 +80,11 @@ func (c Call) createRefund() (object, error) {
 	case amount < 1:
 		return nil, shape.Invalid("parameter_invalid_integer", "amount", "This value must be greater than or equal to 1.")
 	case amount > left:
-		return nil, shape.Invalid("", "amount", fmt.Sprintf("Refund amount (%s) is greater than unrefunded amount on charge (%s)", ShowMoney(amount, currency), ShowMoney(left, currency)))
+		return nil, shape.Invalid("", "amount", fmt.Sprintf("Refund amount (%s) is greater than unrefunded amount on "+
+			"charge (%s)", ShowMoney(amount, currency), ShowMoney(left, currency)))
 	case among(threeDecimal, currency) && amount%10 != 0:
-		return nil, shape.Invalid("parameter_invalid_integer", "amount", "Invalid amount: the last digit of an amount in "+currency+" must be 0.")
+		return nil, shape.Invalid("parameter_invalid_integer", "amount",
+			"Invalid amount: the last digit of an amount in "+currency+" must be 0.")
 	}
 	members := object{"metadata": object{}, "reason": shape.OrNil(reason), "amount": amount}
 	if err := c.Metadata(members); err != nil {
@@ -86,13 +93,15 @@ func (c Call) createRefund() (object, error) {
 	return c.refund(charge, members), nil
 }
 
-// refund gives the amount back. It succeeds, or is pending if the payment method is one for
-// which it is.
+// refund makes the refund. It succeeds, or is pending with some payment methods.
 func (c Call) refund(charge, members object) object {
 	m := c.Space.Get("payment_method", charge.Str("payment_method"))
-	o := object{"balance_transaction": nil, "charge": charge.ID(), "created": c.TimeOf(charge.Str("customer")), "currency": charge.Str("currency"),
-		"payment_intent": charge["payment_intent"], "receipt_number": nil, "source_transfer_reversal": nil, "status": Succeeded, "transfer_reversal": nil,
-		"destination_details": object{"type": "card", "card": object{"reference_status": "pending", "reference_type": "acquirer_reference_number", "type": "refund"}}}
+	o := object{"balance_transaction": nil, "charge": charge.ID(), "created": c.TimeOf(charge.Str("customer")),
+		"currency":       charge.Str("currency"),
+		"payment_intent": charge["payment_intent"], "receipt_number": nil, "source_transfer_reversal": nil,
+		"status": Succeeded, "transfer_reversal": nil,
+		"destination_details": object{"type": "card", "card": object{"reference_status": "pending",
+			"reference_type": "acquirer_reference_number", "type": "refund"}}}
 	maps.Copy(o, members)
 	acts := BehaviourOf(m)
 	if acts.bank {
@@ -106,12 +115,13 @@ func (c Call) refund(charge, members object) object {
 	charge["refunded"] = charge.Num("amount_refunded") == charge.Num("amount")
 	charge["_refunds"] = append([]any{o.ID()}, charge.List("_refunds")...) // newest first, as old versions show them
 	c.Emit("refund.created", o, nil)
-	c.Emit("charge.refunded", charge, object{"amount_refunded": charge.Num("amount_refunded") - o.Num("amount"), "refunded": false})
+	c.Emit("charge.refunded", charge, object{"amount_refunded": charge.Num("amount_refunded") - o.Num("amount"),
+		"refunded": false})
 	return o
 }
 
-// finishRefund is the bank's answer to a refund: one that is pending succeeds or fails, and
-// one that has succeeded can still fail, when the customer's bank sends it back.
+// finishRefund is the bank's answer to a refund. A pending one succeeds or fails. One that has
+// succeeded can still fail, when the customer's bank sends it back.
 func (c Call) finishRefund(o object, ok bool) error {
 	before := o.Str("status")
 	switch {
@@ -151,10 +161,12 @@ func (c Call) updateRefund(o object) (object, error) {
 	return o, nil
 }
 
-// cancelRefund is for refunds that wait for the customer, of which this fake makes none.
+// cancelRefund is for refunds in requires_action. This fake makes none by itself.
 func (c Call) cancelRefund(o object) (object, error) {
 	if o.Str("status") != NeedsAction {
-		return nil, shape.Invalid("", "", "Refund "+o.ID()+" cannot be canceled because it has a status of "+strings.ReplaceAll(o.Str("status"), "_", " ")+". Only refunds that require action can be.")
+		return nil, shape.Invalid("", "",
+			"Refund "+o.ID()+" cannot be canceled because it has a status of "+strings.ReplaceAll(o.Str("status"), "_",
+				" ")+". Only refunds that require action can be.")
 	}
 	c.unrefund(o, canceled)
 	c.Emit("refund.updated", o, object{"status": NeedsAction})

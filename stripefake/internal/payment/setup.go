@@ -9,12 +9,12 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// Parameters of setup intents that this fake does not do: those that creating, updating and
-// confirming have in common, those of whoever creates or updates, of whoever creates or
-// confirms, and of whoever creates.
+// Stripe's parameters of setup intents that this fake does not have: of creating, updating and
+// confirming, of creating and updating, of creating and confirming, and of creating alone.
 const (
-	beyondSetup        = "allowed_payment_method_types payment_method_data payment_method_options "
-	beyondOpenSetup    = "attach_to_self customer_account excluded_payment_method_types flow_directions payment_method_configuration "
+	beyondSetup     = "allowed_payment_method_types payment_method_data payment_method_options "
+	beyondOpenSetup = "attach_to_self customer_account excluded_payment_method_types flow_directions " +
+		"payment_method_configuration "
 	beyondPaySetup     = "confirmation_token mandate_data "
 	beyondCreatedSetup = "on_behalf_of single_use "
 	allBeyondSetup     = beyondSetup + beyondOpenSetup + beyondPaySetup + beyondCreatedSetup
@@ -23,22 +23,29 @@ const (
 func setupRoutes() []api.Route {
 	const one = "/v1/setup_intents/{intent}"
 	return []api.Route{
-		on("POST", "/v1/setup_intents", redirecting+"confirm:bool customer description metadata payment_method payment_method_types return_url usage:off_session|on_session use_stripe_sdk:bool "+allBeyondSetup, Call.createSetup),
+		on("POST", "/v1/setup_intents", redirecting+"confirm:bool customer description metadata payment_method "+
+			"payment_method_types return_url usage:off_session|on_session use_stripe_sdk:bool "+allBeyondSetup,
+			Call.createSetup),
 		api.Lists("/v1/setup_intents", "setup_intent", "created customer payment_method", nil),
 		on("GET", one, "client_secret", Call.setupOfPath),
-		on("POST", one, "customer description metadata payment_method payment_method_types "+beyondSetup+beyondOpenSetup, Call.updateSetup),
-		on("POST", one+"/confirm", "payment_method return_url use_stripe_sdk:bool "+beyondSetup+beyondPaySetup, Call.confirmSetupOfPath),
+		on("POST", one, "customer description metadata payment_method payment_method_types "+beyondSetup+beyondOpenSetup,
+			Call.updateSetup),
+		on("POST", one+"/confirm", "payment_method return_url use_stripe_sdk:bool "+beyondSetup+beyondPaySetup,
+			Call.confirmSetupOfPath),
 		on("POST", one+"/cancel", "cancellation_reason:abandoned|duplicate|requested_by_customer", Call.cancelSetupOfPath),
 	}
 }
 
-// newSetup makes a setup intent that is not confirmed.
+// newSetup makes an unconfirmed setup intent.
 func (c Call) newSetup(members object) object {
-	o := object{"application": nil, "automatic_payment_methods": nil, "cancellation_reason": nil, "created": c.TimeOf(members.Str("customer")), "customer": nil,
-		"customer_account": nil, "description": nil, "flow_directions": nil, "last_setup_error": nil, "latest_attempt": nil, "mandate": nil, "metadata": object{},
-		"next_action": nil, "on_behalf_of": nil, "payment_method": nil, "payment_method_configuration_details": nil,
-		"payment_method_options": object{"card": object{"mandate_options": nil, "network": nil, "request_three_d_secure": "automatic"}},
-		"payment_method_types":   []any{"card"}, "single_use_mandate": nil, "status": NeedsMethod, "usage": "off_session"}
+	o := object{
+		"created": c.TimeOf(members.Str("customer")), "metadata": object{},
+		"payment_method_options": object{"card": object{"mandate_options": nil, "network": nil,
+			"request_three_d_secure": "automatic"}},
+		"payment_method_types": []any{"card"}, "status": NeedsMethod, "usage": "off_session",
+	}.Null("application automatic_payment_methods cancellation_reason customer customer_account description " +
+		"flow_directions last_setup_error latest_attempt mandate next_action on_behalf_of payment_method " +
+		"payment_method_configuration_details single_use_mandate")
 	maps.Copy(o, members)
 	if o.Str("payment_method") != "" {
 		o["status"] = needsConfirm
@@ -88,9 +95,10 @@ func (c Call) createSetup() (object, error) {
 	return o, nil
 }
 
-const lacksSetupMethod = "You cannot confirm this SetupIntent because it's missing a payment method. Update the SetupIntent with a payment method and then confirm it again."
+const lacksSetupMethod = "You cannot confirm this SetupIntent because it's missing a payment method. Update the " +
+	"SetupIntent with a payment method and then confirm it again."
 
-// describeSetup sets what a request says of a setup intent, but of its payment method.
+// describeSetup sets the members that the parameters give, except the payment method.
 func (c Call) describeSetup(o object) error {
 	if err := c.Beyond(allBeyondSetup); err != nil {
 		return err
@@ -111,7 +119,7 @@ func (c Call) describeSetup(o object) error {
 	return c.Metadata(o)
 }
 
-// setupReturn reads where the customer is to be sent back to.
+// setupReturn reads the customer's way back.
 func (c Call) setupReturn(o object) error {
 	sdk := c.Flag("use_stripe_sdk")
 	o["_sdk"] = sdk
@@ -134,7 +142,8 @@ func (c Call) setupOfPath() (object, error) {
 }
 
 func unexpectedSetup(o object, verb string) error {
-	return &shape.Error{Status: http.StatusBadRequest, Kind: "invalid_request_error", Code: "setup_intent_unexpected_state", Intent: o,
+	return &shape.Error{Status: http.StatusBadRequest, Kind: "invalid_request_error",
+		Code: "setup_intent_unexpected_state", Intent: o,
 		Message: "You cannot " + verb + " this SetupIntent because it has a status of " + o.Str("status") + "."}
 }
 
@@ -147,7 +156,8 @@ func (c Call) openSetup(verb string) (object, error) {
 	case !IsOpen(o):
 		return nil, unexpectedSetup(o, verb)
 	case o.Str("_session") != "" && verb != "update":
-		return nil, shape.Invalid("", "intent", "You cannot "+verb+" the SetupIntent for a Checkout Session. To cancel it, expire the Checkout Session instead.")
+		return nil, shape.Invalid("", "intent", "You cannot "+verb+" the SetupIntent for a Checkout Session. To cancel "+
+			"it, expire the Checkout Session instead.")
 	}
 	return o, nil
 }
@@ -186,7 +196,8 @@ func (c Call) confirmSetupOfPath() (object, error) {
 		method = o.Str("payment_method")
 	}
 	if method == "" {
-		return nil, &shape.Error{Status: http.StatusBadRequest, Kind: "invalid_request_error", Code: "setup_intent_unexpected_state", Message: lacksSetupMethod, Intent: o}
+		return nil, &shape.Error{Status: http.StatusBadRequest, Kind: "invalid_request_error",
+			Code: "setup_intent_unexpected_state", Message: lacksSetupMethod, Intent: o}
 	}
 	after := o.Clone()
 	if err := c.setupReturn(after); err != nil {
@@ -203,14 +214,16 @@ func (c Call) ConfirmSetup(o object, method string) error {
 		return err
 	}
 	if !slices.Contains(o.List("payment_method_types"), any(m.Str("type"))) {
-		return shape.Invalid("setup_intent_invalid_parameter", "payment_method", "The PaymentMethod provided ("+m.Str("type")+") is not allowed for this SetupIntent.")
+		return shape.Invalid("setup_intent_invalid_parameter", "payment_method",
+			"The PaymentMethod provided ("+m.Str("type")+") is not allowed for this SetupIntent.")
 	}
 	o["payment_method"], o["next_action"], o["last_setup_error"] = m.ID(), nil, nil
 	switch acts := BehaviourOf(m); {
 	case acts.refuses:
 		d := reasonFor(acts.declines)
 		c.setupFailed(o, paymentError("card_error", d, "", m))
-		return &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: d.code, Decline: d.decline, Advice: d.advice, Message: d.message, Intent: o, Method: m}
+		return &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: d.code, Decline: d.decline,
+			Advice: d.advice, Message: d.message, Intent: o, Method: m}
 	case acts.on:
 		o["status"], o["next_action"] = NeedsAction, c.nextAction(o)
 		c.Emit("setup_intent.requires_action", o, nil)
@@ -242,7 +255,8 @@ func (c Call) setupSucceeded(o, m object) {
 func (c Call) authenticateSetup(o object, ok bool) error {
 	m := c.Space.Get("payment_method", o.Str("payment_method"))
 	if !ok {
-		d := decline{code: "setup_intent_authentication_failure", message: "The latest attempt to set up the payment method has failed because authentication failed."}
+		d := decline{code: "setup_intent_authentication_failure", message: "The latest attempt to set up the payment " +
+			"method has failed because authentication failed."}
 		c.setupFailed(o, paymentError("invalid_request_error", d, "", m))
 		return nil
 	}

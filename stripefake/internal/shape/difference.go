@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// IsPublic says whether anything that is shown has changed.
+// IsPublic reports whether any of the members is shown.
 func IsPublic(previous Object) bool {
 	for name := range previous {
 		if !strings.HasPrefix(name, "_") {
@@ -15,9 +15,9 @@ func IsPublic(previous Object) bool {
 	return false
 }
 
-// Differences are the members of before that are others in o, as they were: of an object
-// within, only those members of it that differ; of a list, all of it. Private ones are among
-// them, as old versions show some of them in their way.
+// Differences returns the members of before that differ in o, as they were. Of an inner object it
+// has the differing members, of a list the whole. Private members are among them, because old
+// versions show some.
 func Differences(before, o Object) Object {
 	previous := Object{}
 	for name, was := range before {

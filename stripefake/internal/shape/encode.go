@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Encode writes an answer or an event as JSON. It has only what has a JSON form.
+// Encode writes an answer or an event as JSON.
 func Encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -30,10 +30,10 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return w.Bytes(), err
 }
 
-// A jsonWriter writes objects and what is in them.
+// A jsonWriter writes objects and lists, member by member.
 type jsonWriter struct {
 	bytes.Buffer
-	rest *json.Encoder // of what is neither an object nor a list
+	rest *json.Encoder // of all other values
 }
 
 func (w *jsonWriter) write(v any) error {

@@ -25,8 +25,8 @@ func (f Form) Yes(name string) bool   { return f.Str(name) == "true" }
 func (f Form) Sub(name string) Form   { s, _ := f[name].(Form); return s }
 func (f Form) List(name string) []any { l, _ := f[name].([]any); return l }
 
-// At returns the parameter that a name with brackets leads to: payment_method_data[type].
-// It does not lead into lists.
+// At returns the parameter of a name with brackets, such as payment_method_data[type]. It does not
+// go into lists.
 func (f Form) At(name string) (any, bool) {
 	names, err := splitName(name)
 	if err != nil {
@@ -39,8 +39,8 @@ func (f Form) At(name string) (any, bool) {
 	return v, ok
 }
 
-// ParseForm reads parameters as Stripe's libraries write them, in the order in which they
-// come. Of a parameter that is there twice the last counts.
+// ParseForm reads parameters as Stripe's libraries write them, in their order. The last of two
+// values counts.
 func ParseForm(texts ...string) (Form, error) {
 	f, n := Form{}, 0
 	for _, text := range texts {
@@ -112,7 +112,7 @@ func splitName(name string) ([]string, error) {
 	return names, nil
 }
 
-// pushed is the prefix of the keys of what came in by a[]: no name has it.
+// pushed is the prefix of the keys of elements given as a[]: no name has it.
 const pushed = "\x00"
 
 // add puts the value where the names lead to. Lists are forms until settle.
@@ -138,8 +138,8 @@ func (f Form) add(whole string, names []string, value string) error {
 	return nil
 }
 
-// push returns the key of the next element of a list, or of the last one where that is
-// begun and lacks what is to come: a[][x]=1&a[][y]=2 is one element.
+// push returns the key of the next element of a list. If the last one is begun and lacks this
+// member, it is that one's key: a[][x]=1&a[][y]=2 is one element.
 func (f Form) push(rest []string) string {
 	n := 0
 	for name := range f {
@@ -156,7 +156,7 @@ func (f Form) push(rest []string) string {
 	return pushed + strconv.Itoa(n)
 }
 
-// settle makes lists of the forms that have only positions.
+// settle turns the forms with positions alone into lists.
 func settle(name string, v any) any {
 	f, ok := v.(Form)
 	if !ok {
@@ -171,7 +171,7 @@ func settle(name string, v any) any {
 		keys = append(keys, position{name, given, n})
 	}
 	if !positions || len(f) == 0 {
-		for _, k := range keys { // a[]=x beside a[b]=y: what has no name has an empty one
+		for _, k := range keys { // a[]=x beside a[b]=y: the first has an empty name
 			if k.pushed {
 				v := f[k.key]
 				delete(f, k.key)
@@ -188,7 +188,7 @@ func settle(name string, v any) any {
 	return list
 }
 
-// A position is where an element of a list belongs: those with numbers come first.
+// A position is the place of an element in a list: numbers come first.
 type position struct {
 	key    string
 	pushed bool

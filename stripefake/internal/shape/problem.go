@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// An apiError is the error of an answer, and carries everything that Stripe puts into one.
+// An Error is the error of an answer, with everything that Stripe puts into one.
 type Error struct {
 	Status  int
 	Kind    string // card_error, invalid_request_error, idempotency_error, api_error, …
@@ -32,18 +32,19 @@ func Invalid(code, param, message string) error {
 	return &Error{Status: http.StatusBadRequest, Kind: "invalid_request_error", Code: code, Param: param, Message: message}
 }
 
-// Absent is Stripe's error about a parameter that names something which is not there: a 400,
-// whereas an object that the path names is a 404.
+// Absent is the error of a parameter with the id of an absent object: a 400. An absent object of
+// the path is a 404.
 func Absent(kindName, id, param string) error {
 	return &Error{Status: http.StatusBadRequest, Kind: "invalid_request_error", Code: "resource_missing", Param: param,
 		Message: "No such " + kindName + ": '" + Shown(id) + "'"}
 }
 
-// IsValidation says whether the error is one that Stripe finds before it begins to carry
-// the request out, so that its idempotency key is still free.
+// IsValidation reports whether Stripe finds the error before it carries the request out: its
+// idempotency key stays free.
 func (e *Error) IsValidation() bool {
 	return e.Status == http.StatusBadRequest && e.Kind == "invalid_request_error" &&
-		(e.Code == "" || strings.HasPrefix(e.Code, "parameter_") || slices.Contains([]string{"amount_too_large", "amount_too_small", "email_invalid", "url_invalid"}, e.Code))
+		(e.Code == "" || strings.HasPrefix(e.Code, "parameter_") || slices.Contains([]string{"amount_too_large",
+			"amount_too_small", "email_invalid", "url_invalid"}, e.Code))
 }
 
 func UnknownParam(name string) error {

@@ -5,8 +5,8 @@ package shape
 
 import "strconv"
 
-// The API versions that changed what objects look like. Versions are compared as texts: their
-// dates decide.
+// The API versions that changed the shapes of objects. Versions are compared as texts, by their
+// dates.
 const (
 	LatestCharge = "2022-11-15" // payment intents lost their charges, charges their refunds
 	marketing    = "2024-04-10" // renamed features of products and rendering options of invoices
@@ -14,14 +14,13 @@ const (
 	Clover       = "2025-09-30" // moved coupons; from here on objects are shown as they are kept
 )
 
-// Reshape turns an object, in place, from the newest shape into that of a version: back to
-// 2020-08-27. It looks at this object only, and not at objects within it, which are to be
-// reshaped before. It needs the object's private members, with objects instead of ids where
-// gather puts them, and leaves them.
+// Reshape turns an object, in place, from the newest shape into the shape of a version, back to
+// 2020-08-27. It changes this object alone: inner objects come first. It needs the private
+// members, with objects instead of ids where gather puts them, and leaves them.
 //
-// What Stripe adds, it adds to all versions; what it renames or takes away, it does for the
-// versions from then on. Members that came after basil are taken away here all the same, so
-// that an old version looks as it did when it was written about.
+// Stripe adds members to all versions, and renames or removes them from one version on. Members
+// that came after basil are removed here too, so an old version looks as its documentation shows
+// it.
 func Reshape(o Object, version string) {
 	if version >= Clover {
 		return
@@ -105,14 +104,14 @@ func oldInvoice(o Object, version string) {
 	}
 }
 
-// withCount gives a list the number of all that is in it.
+// withCount gives a list the number of its elements.
 func withCount(list Object) {
 	if list != nil {
 		list["total_count"] = int64(len(list.List("data")))
 	}
 }
 
-// oldLine is what an invoice line said of its price, its subscription and its taxes.
+// oldLine shows the price, the subscription and the taxes of an invoice line.
 func oldLine(o Object) {
 	parent := o.Sub("parent")
 	details := parent.Sub("invoice_item_details")
@@ -124,14 +123,15 @@ func oldLine(o Object) {
 	if item := details.Str("invoice_item"); item != "" {
 		o["invoice_item"] = item
 	}
-	o["subscription"], o["proration"], o["proration_details"] = details["subscription"], details.Yes("proration"), details["proration_details"]
+	o["subscription"], o["proration"], o["proration_details"] = details["subscription"], details.Yes("proration"),
+		details["proration_details"]
 	priced(o)
 	o["tax_amounts"], o["tax_rates"] = []any{}, []any{}
 	o["amount_excluding_tax"], o["unit_amount_excluding_tax"] = o["amount"], o.Sub("_price")["unit_amount_decimal"]
 	forget(o, "parent", "pricing", "taxes")
 }
 
-// priced shows the whole price, and the plan that it was called before.
+// priced shows the whole price, and the plan, which is its former name.
 func priced(o Object) {
 	o["price"], o["plan"] = nil, nil
 	if price := o.Sub("_price"); price != nil {
@@ -211,7 +211,7 @@ func oldSchedule(o Object) {
 	forget(o, "billing_mode")
 }
 
-// planOf is the plan that a recurring price was called before; nil for others.
+// planOf returns the plan of a recurring price; nil for others.
 func planOf(price Object) Object {
 	recurring := price.Sub("recurring")
 	if recurring == nil {
@@ -219,9 +219,12 @@ func planOf(price Object) Object {
 	}
 	return Object{
 		"id": price.ID(), "object": "plan", "active": price["active"], "aggregate_usage": nil, "amount": price["unit_amount"],
-		"amount_decimal": strconv.FormatInt(price.Num("unit_amount"), 10), "billing_scheme": "per_unit", "created": price["created"],
-		"currency": price["currency"], "interval": recurring.Str("interval"), "interval_count": max(1, recurring.Num("interval_count")), "livemode": price["livemode"],
-		"metadata": CloneValue(price["metadata"]), "nickname": price["nickname"], "product": price["product"], "tiers_mode": nil,
+		"amount_decimal": strconv.FormatInt(price.Num("unit_amount"), 10), "billing_scheme": "per_unit",
+		"created":  price["created"],
+		"currency": price["currency"], "interval": recurring.Str("interval"),
+		"interval_count": max(1, recurring.Num("interval_count")), "livemode": price["livemode"],
+		"metadata": CloneValue(price["metadata"]), "nickname": price["nickname"], "product": price["product"],
+		"tiers_mode":      nil,
 		"transform_usage": nil, "trial_period_days": nil, "usage_type": "licensed",
 	}
 }

@@ -12,8 +12,8 @@ import (
 // longDigits may be the number of a card.
 var longDigits = regexp.MustCompile(`[0-9](?:[ -]?[0-9]){11,}`)
 
-// Shown is a parameter as an error shows it: what is long, or no text, is cut, and what may
-// be the number of a card is hidden.
+// Shown returns a parameter as errors show it: cut if it is long, and without digits that may be a
+// card number.
 func Shown(v any) string {
 	s, ok := v.(string)
 	s = longDigits.ReplaceAllString(s, "************")
@@ -50,9 +50,11 @@ func MergeMetadata(o Object, v any, param string) error {
 		case key == "" || strings.ContainsAny(key, "[]"):
 			return Invalid("parameter_invalid_empty", param, "Metadata keys must not be empty or have brackets.")
 		case utf8.RuneCountInString(key) > metadataKey:
-			return Invalid("parameter_invalid_string_blank", param, fmt.Sprintf("Metadata keys can have at most %d characters.", metadataKey))
+			return Invalid("parameter_invalid_string_blank", param,
+				fmt.Sprintf("Metadata keys can have at most %d characters.", metadataKey))
 		case utf8.RuneCountInString(value) > metadataValue:
-			return Invalid("parameter_invalid_string_blank", name, fmt.Sprintf("Metadata values can have at most %d characters.", metadataValue))
+			return Invalid("parameter_invalid_string_blank", name,
+				fmt.Sprintf("Metadata values can have at most %d characters.", metadataValue))
 		case value == "":
 			delete(m, key)
 		default:
@@ -76,7 +78,7 @@ const (
 	metadataValue = 500
 )
 
-// Inside is the name of a parameter that is within another, or stands alone.
+// Inside returns the name of a parameter within another; "": alone.
 func Inside(param, name string) string {
 	if param == "" {
 		return name
@@ -101,7 +103,7 @@ func Whole(f Form, name, param string) (int64, error) {
 	return n, nil
 }
 
-// TextOrNil is a parameter that is null where it is not there or empty.
+// TextOrNil returns a parameter; null if it is absent or empty.
 func TextOrNil(f Form, name string) any {
 	if s := f.Str(name); s != "" {
 		return s
@@ -127,14 +129,14 @@ func Texts(list []any) []any {
 	return out
 }
 
-// SetText sets the member of that name where the parameters have it; empty is null.
+// SetText sets the member if the parameter is given; empty is null.
 func SetText(o Object, f Form, name string) {
 	if f.Has(name) {
 		o[name] = OrNil(f.Str(name))
 	}
 }
 
-// OrNil is the text, or null where there is none.
+// OrNil returns the text; null if it is empty.
 func OrNil(s string) any {
 	if s == "" {
 		return nil

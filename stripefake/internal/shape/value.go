@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// An Object is one of Stripe's, in the shape of the newest API version, with nothing
-// expanded: what it refers to is there by id. A member whose name begins with an underscore is
-// the fake's own and is never shown. Numbers are int64, lists []any, maps object.
+// An Object is one of Stripe's, in the newest shape, with ids for the objects it refers to. A
+// member whose name begins with an underscore is private and never shown. Numbers are int64, lists
+// []any, maps Object.
 type Object map[string]any
 
 func (o Object) ID() string             { return o.Str("id") }
@@ -18,7 +18,7 @@ func (o Object) Yes(name string) bool   { b, _ := o[name].(bool); return b }
 func (o Object) Sub(name string) Object { s, _ := o[name].(Object); return s }
 func (o Object) List(name string) []any { l, _ := o[name].([]any); return l }
 
-// Clone copies the object with all that is in it.
+// Clone copies the object and everything in it.
 func (o Object) Clone() Object { return CloneValue(o).(Object) }
 
 func CloneValue(v any) any {
@@ -52,8 +52,7 @@ func (o Object) SetIfThere(name string, value any) {
 	}
 }
 
-// ListOf is a list that is a member of an object, or an answer that is never paged: all of
-// data, in its order.
+// ListOf returns a list without pages: all of data, in its order.
 func ListOf(data []any, url string) Object {
 	if data == nil {
 		data = []any{}
@@ -69,7 +68,7 @@ func MadeAt(o Object) int64 {
 	return o.Num("_created")
 }
 
-// ShownOf is a copy of the object without the fake's own members, as it is at this moment.
+// ShownOf copies the object as it is now, without private members.
 func ShownOf(o Object) Object {
 	s := o.Clone()
 	for name := range s {
@@ -87,4 +86,12 @@ func ObjectsOf(list []any) []Object {
 		objects[i], _ = v.(Object)
 	}
 	return objects
+}
+
+// Null sets the members to null, and returns the object.
+func (o Object) Null(names string) Object {
+	for name := range strings.FieldsSeq(names) {
+		o[name] = nil
+	}
+	return o
 }
