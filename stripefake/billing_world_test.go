@@ -19,7 +19,8 @@ func newShop(t *testing.T) *shop {
 	w := newWorld(t, Options{})
 	s := &shop{world: w}
 	s.product = s.post("products", "name=Tea").id()
-	s.monthly = s.post("prices", "currency=usd", "unit_amount=1500", "recurring[interval]=month", "product="+s.product).id()
+	s.monthly = s.post("prices", "currency=usd", "unit_amount=1500", "recurring[interval]=month",
+		"product="+s.product).id()
 	s.yearly = s.post("prices", "currency=usd", "unit_amount=12000", "recurring[interval]=year", "product="+s.product).id()
 	return s
 }
@@ -94,7 +95,8 @@ func (s *shop) story() string {
 		e["_heard"] = true
 		typ := e.Str("type")
 		kind, _, _ := strings.Cut(typ, ".")
-		if kind == "product" || kind == "price" || kind == "payment_method" || kind == "test_helpers" || strings.HasPrefix(typ, "customer.") && !strings.HasPrefix(typ, "customer.subscription.") {
+		if kind == "product" || kind == "price" || kind == "payment_method" || kind == "test_helpers" ||
+			strings.HasPrefix(typ, "customer.") && !strings.HasPrefix(typ, "customer.subscription.") {
 			continue
 		}
 		list = append(list, typ)

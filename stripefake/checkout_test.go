@@ -10,8 +10,10 @@ import (
 func (l *till) session(params ...string) (session, customer string) {
 	l.t.Helper()
 	customer = l.must(l.post("customers", "email=ada@example.org")).id()
-	return l.must(l.post("checkout/sessions", append([]string{"mode=setup", "currency=usd", "customer=" + customer, "success_url=https://shop.example/done?s={CHECKOUT_SESSION_ID}",
-		"cancel_url=https://shop.example/no", "metadata[a]=b", "setup_intent_data[metadata][c]=d"}, params...)...)).id(), customer
+	return l.must(l.post("checkout/sessions", append([]string{"mode=setup", "currency=usd", "customer=" + customer,
+			"success_url=https://shop.example/done?s={CHECKOUT_SESSION_ID}",
+			"cancel_url=https://shop.example/no", "metadata[a]=b", "setup_intent_data[metadata][c]=d"}, params...)...)).id(),
+		customer
 }
 
 func TestCheckout(t *testing.T) {
@@ -19,7 +21,8 @@ func TestCheckout(t *testing.T) {
 	id, customer := l.session()
 	a := l.get("checkout/sessions/"+id, "expand[]=setup_intent")
 	page := a.at("url")
-	l.expect(a, "status=open", "mode=setup", "metadata.a=b", "setup_intent.status=requires_payment_method", "setup_intent.metadata.c=d", "setup_intent.customer="+customer, "url=http://fake.test/checkout/"+id)
+	l.expect(a, "status=open", "mode=setup", "metadata.a=b", "setup_intent.status=requires_payment_method",
+		"setup_intent.metadata.c=d", "setup_intent.customer="+customer, "url=http://fake.test/checkout/"+id)
 	w := l.page("GET", page)
 	for _, want := range []string{`type="radio"`, "pm_card_visa", `href="https://shop.example/no"`} {
 		if !strings.Contains(w.Body.String(), want) {
@@ -31,21 +34,25 @@ func TestCheckout(t *testing.T) {
 			t.Errorf("the page has %s", bad)
 		}
 	}
-	if csp := w.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "form-action 'self' https://shop.example;") {
+	if csp := w.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") ||
+		!strings.Contains(csp, "form-action 'self' https://shop.example;") {
 		t.Errorf("the page's Content-Security-Policy is %q", csp)
 	}
-	if w := l.page("POST", page, "card=pm_card_visa_chargeDeclined"); w.Code != 200 || !strings.Contains(w.Body.String(), "Your card was declined.") {
+	if w := l.page("POST", page, "card=pm_card_visa_chargeDeclined"); w.Code != 200 ||
+		!strings.Contains(w.Body.String(), "Your card was declined.") {
 		t.Errorf("a card that is declined: %d %s", w.Code, w.Body)
 	}
 	if w := l.page("POST", page, "card=pm_card_diners"); w.Code != http.StatusBadRequest {
 		t.Errorf("a card that is not offered: %d, want 400", w.Code)
 	}
 	w = l.page("POST", page, "card=pm_card_mastercard")
-	if got, want := w.Header().Get("Location"), "https://shop.example/done?s="+id; w.Code != http.StatusSeeOther || got != want {
+	if got, want := w.Header().Get("Location"), "https://shop.example/done?s="+id; w.Code != http.StatusSeeOther ||
+		got != want {
 		t.Errorf("the page leads to %d %s, want %s", w.Code, got, want)
 	}
 	a = l.get("checkout/sessions/"+id, "expand[]=setup_intent.payment_method")
-	l.expect(a, "status=complete", "url=nil", "setup_intent.status=succeeded", "setup_intent.payment_method.customer="+customer, "setup_intent.payment_method.card.brand=mastercard")
+	l.expect(a, "status=complete", "url=nil", "setup_intent.status=succeeded",
+		"setup_intent.payment_method.customer="+customer, "setup_intent.payment_method.card.brand=mastercard")
 	if w := l.page("GET", page); w.Header().Get("Location") != "https://shop.example/done?s="+id {
 		t.Errorf("the page afterwards leads to %q", w.Header().Get("Location"))
 	}
@@ -66,7 +73,8 @@ func TestCheckoutWithAuthentication(t *testing.T) {
 	page := l.get("checkout/sessions/" + id).at("url")
 	for _, answer := range []string{"fail", "complete"} {
 		bank := l.page("POST", page, "card=pm_card_authenticationRequiredOnSetup").Header().Get("Location")
-		if csp := l.page("GET", bank).Header().Get("Content-Security-Policy"); !strings.Contains(csp, "https://shop.example;") {
+		if csp := l.page("GET", bank).Header().Get("Content-Security-Policy"); !strings.Contains(csp,
+			"https://shop.example;") {
 			t.Errorf("the bank's page's Content-Security-Policy is %q", csp)
 		}
 		if got := l.page("POST", bank, "answer="+answer).Header().Get("Location"); got != page {
@@ -108,7 +116,9 @@ func TestPagesRefuseStrangers(t *testing.T) {
 		t.Errorf("a form of another site: %d, want 403", w.Code)
 	}
 	l.expect(l.get("checkout/sessions/"+id), "status=open")
-	for _, address := range []string{"http://fake.test/checkout/cs_test_none", "http://fake.test/redirect/authenticate/pi_none", "http://fake.test/redirect/authenticate/seti_none", "http://fake.test/other"} {
+	for _, address := range []string{"http://fake.test/checkout/cs_test_none",
+		"http://fake.test/redirect/authenticate/pi_none", "http://fake.test/redirect/authenticate/seti_none",
+		"http://fake.test/other"} {
 		if w := l.page("GET", address); w.Code != http.StatusNotFound {
 			t.Errorf("%s: %d, want 404", address, w.Code)
 		}
@@ -118,7 +128,8 @@ func TestPagesRefuseStrangers(t *testing.T) {
 // TestPagesEscape: what comes from a request is text on a page.
 func TestPagesEscape(t *testing.T) {
 	l := newTill(t)
-	a := l.must(l.post("checkout/sessions", "mode=setup", "currency=usd", "success_url=https://shop.example/", "cancel_url=https://shop.example/?a=\"><script>alert(1)</script>"))
+	a := l.must(l.post("checkout/sessions", "mode=setup", "currency=usd", "success_url=https://shop.example/",
+		"cancel_url=https://shop.example/?a=\"><script>alert(1)</script>"))
 	if w := l.page("GET", a.at("url")); strings.Contains(w.Body.String(), "<script") {
 		t.Errorf("the page has a script: %s", w.Body)
 	}
@@ -149,12 +160,15 @@ func TestSetupIntents(t *testing.T) {
 	l := newTill(t)
 	customer := l.must(l.post("customers")).id()
 	open := func(params ...string) string {
-		return l.must(l.post("setup_intents", append([]string{"customer=" + customer, "payment_method_types[]=card"}, params...)...)).id()
+		return l.must(l.post("setup_intents", append([]string{"customer=" + customer, "payment_method_types[]=card"},
+			params...)...)).id()
 	}
 	id := open()
 	l.expect(l.get("setup_intents/"+id), "status=requires_payment_method", "usage=off_session")
 	l.expect(l.post("setup_intents/"+id+"/confirm"), "error.code=setup_intent_unexpected_state")
-	l.expect(l.post("setup_intents/"+id+"/confirm", "payment_method=pm_card_visa_chargeDeclinedStolenCard"), "error.decline_code=stolen_card", "error.setup_intent.status=requires_payment_method", "error.setup_intent.last_setup_error.code=card_declined")
+	l.expect(l.post("setup_intents/"+id+"/confirm", "payment_method=pm_card_visa_chargeDeclinedStolenCard"),
+		"error.decline_code=stolen_card", "error.setup_intent.status=requires_payment_method",
+		"error.setup_intent.last_setup_error.code=card_declined")
 	a := l.must(l.post("setup_intents/"+id+"/confirm", "payment_method=pm_card_visa"))
 	l.expect(a, "status=succeeded", "last_setup_error=nil")
 	l.expect(l.get("payment_methods/"+a.at("payment_method")), "customer="+customer)
@@ -163,12 +177,15 @@ func TestSetupIntents(t *testing.T) {
 	}
 	id = open("payment_method=pm_card_authenticationRequired")
 	l.expect(l.get("setup_intents/"+id), "status=requires_confirmation")
-	l.expect(l.post("setup_intents/"+id+"/confirm", "return_url=https://shop.example/"), "status=requires_action", "next_action.type=redirect_to_url")
+	l.expect(l.post("setup_intents/"+id+"/confirm", "return_url=https://shop.example/"), "status=requires_action",
+		"next_action.type=redirect_to_url")
 	if err := l.fake.Authenticate(id, false); err != nil {
 		t.Fatal(err)
 	}
-	l.expect(l.get("setup_intents/"+id), "status=requires_payment_method", "last_setup_error.code=setup_intent_authentication_failure")
-	l.expect(l.must(l.post("setup_intents/"+id+"/cancel", "cancellation_reason=abandoned")), "status=canceled", "cancellation_reason=abandoned")
+	l.expect(l.get("setup_intents/"+id), "status=requires_payment_method",
+		"last_setup_error.code=setup_intent_authentication_failure")
+	l.expect(l.must(l.post("setup_intents/"+id+"/cancel", "cancellation_reason=abandoned")), "status=canceled",
+		"cancellation_reason=abandoned")
 	l.expect(l.post("setup_intents", "confirm=true", "payment_method=pm_card_visa"), "error.param=return_url")
 	session, _ := l.session()
 	inner := l.get("checkout/sessions/" + session).at("setup_intent")

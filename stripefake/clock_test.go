@@ -34,18 +34,22 @@ func TestClock(t *testing.T) {
 	s.is(o, "latest_invoice.status=paid", fmt.Sprint("latest_invoice.created=", from.AddDate(0, 0, 28).Unix()),
 		fmt.Sprint("latest_invoice.status_transitions.paid_at=", from.AddDate(0, 0, 28).Add(time.Hour).Unix()))
 	payments := s.get("payment_intents", "customer="+customer)
-	if got, want := payments.body["data"].([]any)[0].(map[string]any)["created"], float64(from.AddDate(0, 0, 28).Add(time.Hour).Unix()); got != want {
+	if got, want := payments.body["data"].([]any)[0].(map[string]any)["created"],
+		float64(from.AddDate(0, 0, 28).Add(time.Hour).Unix()); got != want {
 		t.Errorf("the payment intent was created at %v, want %v", got, want)
 	}
-	s.is(s.try("test_helpers/test_clocks/"+clock+"/advance", fmt.Sprint("frozen_time=", from.Unix())), "error.param=frozen_time")
-	s.is(s.try("test_helpers/test_clocks/"+clock+"/advance", fmt.Sprint("frozen_time=", from.AddDate(0, 4, 0).Unix())), "error.param=frozen_time")
+	s.is(s.try("test_helpers/test_clocks/"+clock+"/advance", fmt.Sprint("frozen_time=", from.Unix())),
+		"error.param=frozen_time")
+	s.is(s.try("test_helpers/test_clocks/"+clock+"/advance", fmt.Sprint("frozen_time=", from.AddDate(0, 4, 0).Unix())),
+		"error.param=frozen_time")
 	s.Advance(100 * 24 * time.Hour) // the fake's own clock is another
 	equal(t, "invoices", len(s.get("invoices", "customer="+customer).ids()), 2)
 	s.is(s.ok("DELETE", "/v1/test_helpers/test_clocks/"+clock, ""), "deleted=true")
 	s.is(s.get("subscriptions/"+sub.id()), "status=canceled")
 	s.is(s.get("customers/"+customer), "deleted=true")
 	s.is(s.do("GET", "/v1/test_helpers/test_clocks/"+clock, ""), "error.code=resource_missing")
-	s.is(s.do("POST", "/v1/test_helpers/test_clocks", "frozen_time=1", "Authorization", "Bearer "+liveKey), "error.type=invalid_request_error")
+	s.is(s.do("POST", "/v1/test_helpers/test_clocks", "frozen_time=1", "Authorization", "Bearer "+liveKey),
+		"error.type=invalid_request_error")
 }
 
 // books are what the customers' invoices have come to, without ids.
@@ -56,7 +60,8 @@ func (s *shop) books() []string {
 	var list []string
 	space := s.api.In(DefaultAccount, false)
 	for _, o := range space.All("invoice") {
-		list = append(list, fmt.Sprint(o["created"], o["number"], o["status"], o["amount_paid"], o["attempt_count"], o["next_payment_attempt"], o["billing_reason"], o.Sub("status_transitions")))
+		list = append(list, fmt.Sprint(o["created"], o["number"], o["status"], o["amount_paid"], o["attempt_count"],
+			o["next_payment_attempt"], o["billing_reason"], o.Sub("status_transitions")))
 	}
 	for _, kind := range []string{"subscription", "subscription_schedule"} {
 		for _, o := range space.All(kind) {
@@ -158,7 +163,8 @@ func TestClock_everyAccount(t *testing.T) {
 		return s.ok("POST", "/v1/"+path, params(pairs), "Stripe-Account", "acct_tea")
 	}
 	price := post("prices", "currency=usd", "unit_amount=700", "recurring[interval]=week", "product_data[name]=Tea").id()
-	customer := post("customers", "payment_method=pm_card_visa", "invoice_settings[default_payment_method]=pm_card_visa").id()
+	customer := post("customers", "payment_method=pm_card_visa",
+		"invoice_settings[default_payment_method]=pm_card_visa").id()
 	post("subscriptions", "customer="+customer, "items[0][price]="+price)
 	s.Advance(15 * 24 * time.Hour)
 	theirs := s.ok("GET", "/v1/invoices", "status=paid", "Stripe-Account", "acct_tea")

@@ -9,14 +9,18 @@ import (
 )
 
 func TestKeys(t *testing.T) {
-	w := newWorld(t, Options{Keys: append(DefaultKeys(), Key{Secret: "rk_live_narrow", Account: DefaultAccount, Refused: []string{"/v1/events", "POST /v1/customers"}})})
+	w := newWorld(t, Options{Keys: append(DefaultKeys(), Key{Secret: "rk_live_narrow", Account: DefaultAccount,
+		Refused: []string{"/v1/events", "POST /v1/customers"}})})
 	auth := func(header string) answer {
 		t.Helper()
 		return w.do("GET", customers, "", "Authorization", header)
 	}
 	for header, want := range map[string]int{
-		"Bearer " + testKey: 200, "bearer rk_test_duesday": 200, "Basic c2tfdGVzdF9kdWVzZGF5Og==": 200, "Bearer rk_live_narrow": 200,
-		"": 401, "Bearer": 401, "Bearer sk_test_other": 401, "Bearer " + testKey + "x": 401, "Token " + testKey: 401, "Basic c2tfdGVzdF9vdGhlcjo=": 401,
+		"Bearer " + testKey: 200, "bearer rk_test_duesday": 200, "Basic c2tfdGVzdF9kdWVzZGF5Og==": 200,
+		"Bearer rk_live_narrow": 200,
+		"":                      401, "Bearer": 401, "Bearer sk_test_other": 401, "Bearer " + testKey + "x": 401, "Token " +
+			testKey: 401,
+		"Basic c2tfdGVzdF9vdGhlcjo=": 401,
 	} {
 		a := auth(header)
 		equal(t, header, a.status, want)
@@ -27,7 +31,8 @@ func TestKeys(t *testing.T) {
 	equal(t, "message", auth("Bearer sk_test_other").at("error.message"), any("Invalid API Key provided: sk_test_***"))
 
 	narrow := []string{"Authorization", "Bearer rk_live_narrow"}
-	for path, want := range map[string]int{"GET " + customers: 200, "POST " + customers: 403, "GET /v1/events": 403, "GET /v1/events/evt_1": 403, "GET /v1/accounts": 200} {
+	for path, want := range map[string]int{"GET " + customers: 200, "POST " + customers: 403, "GET /v1/events": 403,
+		"GET /v1/events/evt_1": 403, "GET /v1/accounts": 200} {
 		method, path, _ := strings.Cut(path, " ")
 		a := w.do(method, path, "", narrow...)
 		equal(t, method+" "+path, a.status, want)
@@ -56,12 +61,14 @@ func TestModes(t *testing.T) {
 	live := []string{"Authorization", "Bearer " + liveKey}
 	a := w.do("GET", customers+"/"+id, "", live...)
 	a.refused(t, "a test object with a live key", 404, "resource_missing", "id")
-	if message := a.at("error.message").(string); !strings.Contains(message, "a similar object exists in test mode, but a live mode key was used") {
+	if message := a.at("error.message").(string); !strings.Contains(message,
+		"a similar object exists in test mode, but a live mode key was used") {
 		t.Errorf("got %q", message)
 	}
 	equal(t, "live customers", len(w.ok("GET", customers, "", live...).ids()), 0)
 	equal(t, "live events", len(w.ok("GET", "/v1/events", "", live...).ids()), 0)
-	equal(t, "livemode", []any{w.ok("GET", customers+"/"+id, "").body["livemode"], w.ok("POST", customers, "", live...).body["livemode"]}, []any{false, true})
+	equal(t, "livemode", []any{w.ok("GET", customers+"/"+id, "").body["livemode"],
+		w.ok("POST", customers, "", live...).body["livemode"]}, []any{false, true})
 }
 
 func TestConnect(t *testing.T) {
@@ -90,7 +97,8 @@ func TestConnect(t *testing.T) {
 	}
 	gone := w.do("POST", customers, "", as("acct_a")...)
 	gone.refused(t, "disconnected", 403, "account_invalid", nil)
-	if message := gone.at("error.message").(string); !strings.Contains(message, "Application access may have been revoked") || strings.Contains(message, testKey) {
+	if message := gone.at("error.message").(string); !strings.Contains(message,
+		"Application access may have been revoked") || strings.Contains(message, testKey) {
 		t.Errorf("got %q", message)
 	}
 	w.do("GET", "/v1/accounts/acct_a", "").refused(t, "the account", 403, "account_invalid", nil)
@@ -99,7 +107,8 @@ func TestConnect(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "connected again", w.ok("GET", customers, "", as("acct_a")...).ids(), []string{a})
-	for id, says := range map[string]string{"a": "want acct_", "acct_ x": "want acct_", "acct_rival": "not the platform's"} {
+	for id, says := range map[string]string{"a": "want acct_", "acct_ x": "want acct_",
+		"acct_rival": "not the platform's"} {
 		if err := w.Connect(id, ""); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("Connect(%q): got %v, want %q", id, err, says)
 		}
@@ -119,7 +128,8 @@ func TestAccounts(t *testing.T) {
 
 // TestHost: a Host that is no host is shown in no link.
 func TestHost(t *testing.T) {
-	for host, want := range map[string]string{"127.0.0.1:12111": "http://127.0.0.1:12111", "[::1]:1": "http://[::1]:1", "a\"><script>": "http://localhost", "": "http://localhost"} {
+	for host, want := range map[string]string{"127.0.0.1:12111": "http://127.0.0.1:12111", "[::1]:1": "http://[::1]:1",
+		"a\"><script>": "http://localhost", "": "http://localhost"} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Host = host
 		equal(t, host, api.BaseOf(r), want)

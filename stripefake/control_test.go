@@ -31,8 +31,10 @@ func TestControl(t *testing.T) {
 	post := func(path, in string) error { return c.Do(ctx, "POST", path, json.RawMessage(in), &out) }
 	id, err := c.Identity(ctx)
 	check("identity", err)
-	equal(t, "identity", []any{id.Fake, id.Version, id.Account, id.Now}, []any{"stripefake", NewestVersion, DefaultAccount, testStart})
-	equal(t, "what it has", []bool{slices.Contains(id.Controls, "POST /_fake/clock"), slices.Contains(id.Endpoints, "POST /v1/customers/{customer}")}, []bool{true, true})
+	equal(t, "identity", []any{id.Fake, id.Version, id.Account, id.Now}, []any{"stripefake", NewestVersion,
+		DefaultAccount, testStart})
+	equal(t, "what it has", []bool{slices.Contains(id.Controls, "POST /_fake/clock"),
+		slices.Contains(id.Endpoints, "POST /v1/customers/{customer}")}, []bool{true, true})
 
 	now, err := c.Advance(ctx, 25*time.Hour)
 	check("advance", err)
@@ -44,7 +46,8 @@ func TestControl(t *testing.T) {
 	check("now", err)
 	equal(t, "now", now, testStart)
 
-	want := Faults{Latency: time.Millisecond, LostRequests: .1, LostReplies: .2, Errors: .05, LateErrors: .15, Busy: .25, Rate: 7, Seed: 8,
+	want := Faults{Latency: time.Millisecond, LostRequests: .1, LostReplies: .2, Errors: .05, LateErrors: .15, Busy: .25,
+		Rate: 7, Seed: 8,
 		EventLosses: .7, WebhookCopies: .9, WebhookDrops: .8, WebhookShuffle: true, WebhookDelay: time.Second}
 	check("set faults", c.SetFaults(ctx, want))
 	got, err := c.Faults(ctx)
@@ -78,10 +81,14 @@ func TestControl(t *testing.T) {
 	equal(t, "waiting", out.Waiting, 0)
 
 	for what, err := range map[string]error{
-		"No such payment_intent: 'pi_none'": post("intents/pi_none/authenticate", `{"ok":true}`), "No such setup_intent: 'seti_none'": post("intents/seti_none/authenticate", `{"ok":true}`),
-		"No such payment_intent: 'pi_no'": post("intents/pi_no/finish", `{"ok":true}`), "No such refund: 're_no'": post("refunds/re_no/finish", `{"ok":true}`), "No such dispute: 'du_none'": post("disputes/du_none", `{"status":"won"}`),
-		"must be one of won, lost": post("disputes/du_none", `{"status":"drawn"}`), "No such account: 'acct_x'": post("accounts/acct_x/disconnect", `{}`),
-		"No such event: 'evt_none'": post("events/evt_none/resend", `{}`),
+		"No such payment_intent: 'pi_none'": post("intents/pi_none/authenticate", `{"ok":true}`),
+		"No such setup_intent: 'seti_none'": post("intents/seti_none/authenticate", `{"ok":true}`),
+		"No such payment_intent: 'pi_no'":   post("intents/pi_no/finish", `{"ok":true}`),
+		"No such refund: 're_no'":           post("refunds/re_no/finish", `{"ok":true}`),
+		"No such dispute: 'du_none'":        post("disputes/du_none", `{"status":"won"}`),
+		"must be one of won, lost":          post("disputes/du_none", `{"status":"drawn"}`),
+		"No such account: 'acct_x'":         post("accounts/acct_x/disconnect", `{}`),
+		"No such event: 'evt_none'":         post("events/evt_none/resend", `{}`),
 	} {
 		if err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("got %v, want %q", err, what)
@@ -121,7 +128,8 @@ func TestControl_Refuses(t *testing.T) {
 		{"faults", `{"latency":"2m"}`, jsonType, "latency is 2m0s"},
 		{"faults", "{", jsonType, "not what is wanted"},
 	} {
-		if code, body := ask("POST", "/_fake/"+tt.path, tt.body, tt.kind); code != http.StatusBadRequest || !strings.Contains(body, tt.says) {
+		if code, body := ask("POST", "/_fake/"+tt.path, tt.body, tt.kind); code != http.StatusBadRequest ||
+			!strings.Contains(body, tt.says) {
 			t.Errorf("%s %s: got %d %s, want 400 with %q", tt.path, tt.body, code, body, tt.says)
 		}
 	}

@@ -138,7 +138,8 @@ func (w *world) customer(params string, headers ...string) string {
 func (a answer) refused(t *testing.T, what string, status int, code, param any) {
 	t.Helper()
 	if a.status != status || a.at("error.code") != code || a.at("error.param") != param {
-		t.Errorf("%s: got %d, code %v, param %v (%v), want %d, %v, %v", what, a.status, a.at("error.code"), a.at("error.param"), a.at("error.message"), status, code, param)
+		t.Errorf("%s: got %d, code %v, param %v (%v), want %d, %v, %v", what, a.status, a.at("error.code"),
+			a.at("error.param"), a.at("error.message"), status, code, param)
 	}
 }
 
@@ -160,24 +161,35 @@ func TestServer_Refuses(t *testing.T) {
 		says                       string
 	}{
 		{"a path that is none", "GET", "/v1/nothing", "", nil, 404, nil, nil, "Unrecognized request URL (GET: /v1/nothing)"},
-		{"a method that is none", "DELETE", "/v1/events", "", nil, 404, nil, nil, "Unrecognized request URL (DELETE: /v1/events)"},
-		{"an unknown parameter", "POST", "/v1/customers", "nome=x", nil, 400, "parameter_unknown", "nome", "Received unknown parameter: nome"},
-		{"a missing parameter", "POST", "/v1/webhook_endpoints", "url=http://a.example", nil, 400, "parameter_missing", "enabled_events", "Missing required param: enabled_events."},
+		{"a method that is none", "DELETE", "/v1/events", "", nil, 404, nil, nil,
+			"Unrecognized request URL (DELETE: /v1/events)"},
+		{"an unknown parameter", "POST", "/v1/customers", "nome=x", nil, 400, "parameter_unknown", "nome",
+			"Received unknown parameter: nome"},
+		{"a missing parameter", "POST", "/v1/webhook_endpoints", "url=http://a.example", nil, 400, "parameter_missing",
+			"enabled_events", "Missing required param: enabled_events."},
 		{"no object", "GET", "/v1/customers/cus_none", "", nil, 404, "resource_missing", nil, "No such customer: 'cus_none'"},
-		{"a version", "GET", "/v1/customers", "", []string{"Stripe-Version", "latest"}, 400, nil, nil, "Invalid Stripe API version: latest"},
-		{"another content type", "POST", "/v1/customers", "{}", []string{"Content-Type", "application/json"}, 400, nil, nil, "application/x-www-form-urlencoded"},
+		{"a version", "GET", "/v1/customers", "", []string{"Stripe-Version", "latest"}, 400, nil, nil,
+			"Invalid Stripe API version: latest"},
+		{"another content type", "POST", "/v1/customers", "{}", []string{"Content-Type", "application/json"}, 400, nil, nil,
+			"application/x-www-form-urlencoded"},
 		{"a large body", "POST", "/v1/customers", long, nil, 400, nil, nil, "larger than 1 MiB"},
 		{"no form", "POST", "/v1/customers", "name=%zz", nil, 400, nil, nil, "not form-encoded"},
-		{"metadata", "POST", "/v1/customers", "metadata[" + strings.Repeat("k", 41) + "]=v", nil, 400, "parameter_invalid_string_blank", "metadata", "at most 40 characters"},
+		{"metadata", "POST", "/v1/customers", "metadata[" + strings.Repeat("k", 41) + "]=v", nil, 400,
+			"parameter_invalid_string_blank", "metadata", "at most 40 characters"},
 		{"a limit", "GET", "/v1/customers", "limit=101", nil, 400, "parameter_invalid_integer", "limit", "from 1 to 100"},
 		{"no limit", "GET", "/v1/customers", "limit=0", nil, 400, "parameter_invalid_integer", "limit", "from 1 to 100"},
-		{"a limit of letters", "GET", "/v1/customers", "limit=ten", nil, 400, "parameter_invalid_integer", "limit", "Invalid integer: ten"},
-		{"a cursor", "GET", "/v1/customers", "starting_after=cus_none", nil, 400, "resource_missing", "starting_after", "cus_none"},
-		{"an expansion", "GET", "/v1/customers", "expand[]=data.name", nil, 400, nil, "expand", "This property cannot be expanded (data.name)."},
+		{"a limit of letters", "GET", "/v1/customers", "limit=ten", nil, 400, "parameter_invalid_integer", "limit",
+			"Invalid integer: ten"},
+		{"a cursor", "GET", "/v1/customers", "starting_after=cus_none", nil, 400, "resource_missing", "starting_after",
+			"cus_none"},
+		{"an expansion", "GET", "/v1/customers", "expand[]=data.name", nil, 400, nil, "expand",
+			"This property cannot be expanded (data.name)."},
 	} {
 		a := w.do(tt.method, tt.path, tt.params, tt.headers...)
-		if a.status != tt.status || a.at("error.code") != tt.code || tt.param != nil && a.at("error.param") != tt.param || !strings.Contains(fmt.Sprint(a.at("error.message")), tt.says) {
-			t.Errorf("%s: got %d %s, want %d, code %v, param %v, %q", tt.what, a.status, a.text, tt.status, tt.code, tt.param, tt.says)
+		if a.status != tt.status || a.at("error.code") != tt.code || tt.param != nil && a.at("error.param") != tt.param ||
+			!strings.Contains(fmt.Sprint(a.at("error.message")), tt.says) {
+			t.Errorf("%s: got %d %s, want %d, code %v, param %v, %q", tt.what, a.status, a.text, tt.status, tt.code, tt.param,
+				tt.says)
 		}
 		if a.at("error.type") != "invalid_request_error" || !strings.HasPrefix(a.header.Get("Request-Id"), "req_") {
 			t.Errorf("%s: got type %v, request %q", tt.what, a.at("error.type"), a.header.Get("Request-Id"))
@@ -189,7 +201,8 @@ func TestServer_Refuses(t *testing.T) {
 func TestServer_Headers(t *testing.T) {
 	w := newWorld(t, Options{})
 	a := w.ok("POST", "/v1/customers", "name=A", "Idempotency-Key", "k1")
-	got := []string{a.header.Get("Content-Type"), a.header.Get("Stripe-Version"), a.header.Get("Idempotency-Key"), a.header.Get("Idempotent-Replayed")}
+	got := []string{a.header.Get("Content-Type"), a.header.Get("Stripe-Version"), a.header.Get("Idempotency-Key"),
+		a.header.Get("Idempotent-Replayed")}
 	equal(t, "headers", got, []string{"application/json", NewestVersion, "k1", ""})
 	a = w.ok("GET", "/v1/customers", "", "Stripe-Version", "2024-06-20")
 	equal(t, "Stripe-Version", a.header.Get("Stripe-Version"), "2024-06-20")
@@ -211,7 +224,8 @@ func TestMetadata(t *testing.T) {
 	}
 	equal(t, "50 keys", len(w.ok("POST", "/v1/customers/"+id, many.Encode()).body["metadata"].(map[string]any)), 50)
 	w.do("POST", "/v1/customers/"+id, "metadata[more]=v").refused(t, "51 keys", 400, nil, "metadata")
-	w.do("POST", "/v1/customers/"+id, "metadata[k1]="+strings.Repeat("ä", 501)).refused(t, "501 characters", 400, "parameter_invalid_string_blank", "metadata[k1]")
+	w.do("POST", "/v1/customers/"+id, "metadata[k1]="+strings.Repeat("ä", 501)).refused(t, "501 characters", 400,
+		"parameter_invalid_string_blank", "metadata[k1]")
 	w.ok("POST", "/v1/customers/"+id, "metadata[k1]="+url.QueryEscape(strings.Repeat("ä", 500)))
 }
 
@@ -235,7 +249,8 @@ func TestServe_Stops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() {
-		served <- listen.Serve(ctx, l, &http.Server{Handler: w.Fake, ReadHeaderTimeout: time.Minute}, slog.New(slog.DiscardHandler))
+		served <- listen.Serve(ctx, l, &http.Server{Handler: w.Fake, ReadHeaderTimeout: time.Minute},
+			slog.New(slog.DiscardHandler))
 	}()
 	asked := make(chan int, 1)
 	go func() {

@@ -13,8 +13,8 @@
 // follow Stripe's changelog, and golden files of this package hold them.
 //
 // Where Stripe's documentation leaves room, the fake does this:
-//   - It forgets an idempotency key 24 hours after the first answer, to the second; a replay does
-//     not prolong that. A 400 about the parameters frees the key (codes parameter_…, a few such
+//   - It forgets an idempotency key 24 hours after the first answer. A replay does not prolong
+//     that. A 400 about the parameters frees the key (codes parameter_…, a few such
 //     as amount_too_small, or none). Every other error of a request that is carried out is
 //     saved. Earlier errors are never saved: 401, 403, 429, 409, unknown parameters.
 //   - A 429 has no Retry-After. A 429 and a 409 have Stripe-Should-Retry: true, other errors

@@ -82,5 +82,6 @@ func TestEvents_Snapshot(t *testing.T) {
 	before := w.ok("GET", "/v1/events", "").text
 	w.ok("POST", customers+"/"+id, "name=B")
 	equal(t, "unchanged", w.ok("GET", "/v1/events", "type=customer.created").text, before)
-	equal(t, "in another version", w.ok("GET", "/v1/events", "type=customer.created", "Stripe-Version", "2022-11-15").text, before)
+	equal(t, "in another version", w.ok("GET", "/v1/events", "type=customer.created", "Stripe-Version",
+		"2022-11-15").text, before)
 }

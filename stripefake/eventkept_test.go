@@ -43,7 +43,8 @@ func TestResend(t *testing.T) {
 	w := newWorld(t, Options{Faults: Faults{WebhookDrops: 1}})
 	r := w.receive()
 	w.endpointAt("a", "enabled_events[]=*")
-	intent := w.ok("POST", "/v1/payment_intents", "amount=1000&currency=usd&payment_method=pm_card_visa&confirm=true&return_url=http://a.example")
+	intent := w.ok("POST", "/v1/payment_intents", "amount=1000&currency=usd&payment_method=pm_card_visa&confirm=true&"+
+		"return_url=http://a.example")
 	paid := w.ok("GET", "/v1/events", "type=payment_intent.succeeded").ids()[0]
 	if err := w.SetFaults(Faults{}); err != nil {
 		t.Fatal(err)
@@ -94,10 +95,12 @@ func TestFakeEvents(t *testing.T) {
 		body := string(e.Body)
 		e.Body = nil
 		equal(t, "event", e, Event{ID: r.members("id")[i], Type: r.members("type")[i], Account: "acct_a", Created: testStart})
-		equal(t, "body", body, strings.Replace(string(r.got[i].payload), `"pending_webhooks": 1`, `"pending_webhooks": 0`, 1)) // delivered by now
+		// delivered by now
+		equal(t, "body", body, strings.Replace(string(r.got[i].payload), `"pending_webhooks": 1`, `"pending_webhooks": 0`, 1))
 	}
 	equal(t, "types", r.members("type"), []string{"customer.created", "customer.updated"})
-	equal(t, "others", []int{len(got), len(w.Events("acct_a", true, "")), len(w.Events(DefaultAccount, false, ""))}, []int{2, 0, 0})
+	equal(t, "others", []int{len(got), len(w.Events("acct_a", true, "")), len(w.Events(DefaultAccount, false, ""))},
+		[]int{2, 0, 0})
 	equal(t, "of its own version", strings.Contains(string(w.Events("acct_a", false, "")[0].Body), NewestVersion), true)
 }
 
@@ -122,7 +125,8 @@ func TestEventLosses(t *testing.T) {
 // TestWebhook_Application: the platform's Connect endpoints learn that an account comes and
 // goes, in both modes, and then nothing more of it.
 func TestWebhook_Application(t *testing.T) {
-	w := newWorld(t, Options{Webhooks: []Webhook{{URL: "http://own", Secret: "whsec_1"}, {URL: "http://connect", Secret: "whsec_2", Connect: true}}})
+	w := newWorld(t, Options{Webhooks: []Webhook{{URL: "http://own", Secret: "whsec_1"},
+		{URL: "http://connect", Secret: "whsec_2", Connect: true}}})
 	r, spec := w.receive(), stripetest.Load(t)
 	came := func(what string, want ...string) (first map[string]any) {
 		t.Helper()
@@ -146,10 +150,13 @@ func TestWebhook_Application(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	authorized := []string{"connect acct_a account.application.authorized false", "connect acct_a account.application.authorized true"}
-	gone := []string{"connect acct_a account.application.deauthorized false", "connect acct_a account.application.deauthorized true"}
+	authorized := []string{"connect acct_a account.application.authorized false",
+		"connect acct_a account.application.authorized true"}
+	gone := []string{"connect acct_a account.application.deauthorized false",
+		"connect acct_a account.application.deauthorized true"}
 	check(w.Connect("acct_a", ""))
-	equal(t, "object", came("connected", authorized...)["data"], any(map[string]any{"object": map[string]any{"id": "ca_duesday", "object": "application", "name": DefaultAccount}}))
+	equal(t, "object", came("connected", authorized...)["data"],
+		any(map[string]any{"object": map[string]any{"id": "ca_duesday", "object": "application", "name": DefaultAccount}}))
 	check(w.Connect("acct_a", ""))
 	came("connected before")
 	check(w.Disconnect("acct_a"))
@@ -160,11 +167,13 @@ func TestWebhook_Application(t *testing.T) {
 	_, err := w.Resend(last)
 	check(err)
 	came("again", gone[0])
-	check(w.api.Act("webhook_endpoint", w.ok("GET", "/v1/webhook_endpoints", "").ids()[0], func(c *api.Call, _ shape.Object) error { // a change of the account's own
-		c.Space = c.In("acct_a", false)
-		c.Emit("customer.created", shape.Object{"id": "cus_1", "object": "customer"}, nil)
-		return nil
-	}))
+	// a change of the account's own
+	check(w.api.Act("webhook_endpoint", w.ok("GET", "/v1/webhook_endpoints", "").ids()[0],
+		func(c *api.Call, _ shape.Object) error {
+			c.Space = c.In("acct_a", false)
+			c.Emit("customer.created", shape.Object{"id": "cus_1", "object": "customer"}, nil)
+			return nil
+		}))
 	came("what happens afterwards")
 	check(w.Connect("acct_a", ""))
 	came("connected again", authorized...)

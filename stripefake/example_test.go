@@ -16,7 +16,8 @@ import (
 
 // clientOf returns Stripe's own library, pointed at the fake.
 func clientOf(fake *stripefake.Server) *stripe.Client {
-	config := &stripe.BackendConfig{URL: new(fake.URL), LeveledLogger: &stripe.LeveledLogger{}, MaxNetworkRetries: new(int64(0))}
+	config := &stripe.BackendConfig{URL: new(fake.URL), LeveledLogger: &stripe.LeveledLogger{},
+		MaxNetworkRetries: new(int64(0))}
 	return stripe.NewClient(fake.Key, stripe.WithBackends(stripe.NewBackendsWithConfig(config)))
 }
 
@@ -35,7 +36,8 @@ func (t *exampleT) end() {
 // pay charges the card once and returns the payment intent's state.
 func pay(client *stripe.Client, card string, amount int64) (string, error) {
 	intent, err := client.V1PaymentIntents.Create(context.Background(), &stripe.PaymentIntentCreateParams{
-		Amount: new(amount), Currency: new("eur"), PaymentMethod: new(card), Confirm: new(true), ReturnURL: new("https://example.com/thanks"),
+		Amount: new(amount), Currency: new("eur"), PaymentMethod: new(card), Confirm: new(true),
+		ReturnURL: new("https://example.com/thanks"),
 	})
 	if err != nil {
 		return "", err
@@ -77,7 +79,8 @@ func ExampleServer_SendWebhooks() {
 		fmt.Println(err)
 	}
 
-	if _, err := client.V1Customers.Create(context.Background(), &stripe.CustomerCreateParams{Email: new("ada@example.com")}); err != nil {
+	if _, err := client.V1Customers.Create(context.Background(),
+		&stripe.CustomerCreateParams{Email: new("ada@example.com")}); err != nil {
 		fmt.Println(err)
 	}
 	waiting, err := fake.Flush(context.Background()) // returns when every webhook has been tried
@@ -125,7 +128,8 @@ func ExampleFake_Advance() {
 		return
 	}
 	price, err := client.V1Prices.Create(ctx, &stripe.PriceCreateParams{Currency: new("eur"), UnitAmount: new(int64(500)),
-		Recurring: &stripe.PriceCreateRecurringParams{Interval: new("month")}, ProductData: &stripe.PriceCreateProductDataParams{Name: new("Gold")}})
+		Recurring:   &stripe.PriceCreateRecurringParams{Interval: new("month")},
+		ProductData: &stripe.PriceCreateProductDataParams{Name: new("Gold")}})
 	if err != nil {
 		fmt.Println(err)
 		return

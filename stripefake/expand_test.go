@@ -14,10 +14,13 @@ func TestExpand(t *testing.T) {
 	w := newWorld(t, Options{})
 	customer := w.customer("name=A")
 	method := w.ok("POST", "/v1/payment_methods/pm_card_visa/attach", "customer="+customer).id()
-	charge := "amount=1000&currency=usd&confirm=true&return_url=http%3A%2F%2Fa.example&customer=" + customer + "&payment_method=" + method
-	pi := w.ok("POST", "/v1/payment_intents", charge+"&expand[]=latest_charge.refunds&expand[]=customer&expand[]=latest_charge.payment_intent.customer")
+	charge := "amount=1000&currency=usd&confirm=true&return_url=http%3A%2F%2Fa.example&customer=" + customer +
+		"&payment_method=" + method
+	pi := w.ok("POST", "/v1/payment_intents", charge+"&expand[]=latest_charge.refunds&expand[]=customer&"+
+		"expand[]=latest_charge.payment_intent.customer")
 	for path, want := range map[string]any{
-		"customer.name": "A", "latest_charge.object": "charge", "latest_charge.refunds.object": "list", "latest_charge.payment_intent.customer.id": customer,
+		"customer.name": "A", "latest_charge.object": "charge", "latest_charge.refunds.object": "list",
+		"latest_charge.payment_intent.customer.id": customer,
 		"payment_method": method,
 	} {
 		equal(t, path, pi.at(path), want)
@@ -26,15 +29,18 @@ func TestExpand(t *testing.T) {
 	equal(t, "not expanded", plain.body["customer"], any(customer))
 	list := w.ok("GET", "/v1/payment_intents", "expand[]=data.latest_charge&expand[1]=data.payment_method.customer")
 	first := answer{body: list.body["data"].([]any)[0].(map[string]any)}
-	equal(t, "in a list", []any{first.at("latest_charge.object"), first.at("payment_method.customer.id")}, []any{"charge", customer})
+	equal(t, "in a list", []any{first.at("latest_charge.object"), first.at("payment_method.customer.id")},
+		[]any{"charge", customer})
 	if strings.Contains(list.text, `"_`) {
 		t.Error("a private member is shown")
 	}
 
 	before := len(w.ok("GET", "/v1/payment_intents", "").ids())
 	for path, says := range map[string]string{
-		"amount": "This property cannot be expanded (amount).", "latest_charge.amount": "cannot be expanded", "data.customer": "cannot be expanded",
-		"_secret": "cannot be expanded", "latest_charge.payment_intent.latest_charge.payment_intent.customer": "more than 4 levels", "": "cannot be expanded",
+		"amount": "This property cannot be expanded (amount).", "latest_charge.amount": "cannot be expanded",
+		"data.customer": "cannot be expanded",
+		"_secret":       "cannot be expanded",
+		"latest_charge.payment_intent.latest_charge.payment_intent.customer": "more than 4 levels", "": "cannot be expanded",
 	} {
 		a := w.do("POST", "/v1/payment_intents", charge+"&expand[]="+path)
 		a.refused(t, path, 400, nil, "expand")
@@ -53,7 +59,8 @@ func TestLedger(t *testing.T) {
 	}
 	charge := func(params string, headers ...string) answer {
 		t.Helper()
-		return w.do("POST", "/v1/payment_intents", "amount=1000&currency=eur&confirm=true&return_url=http%3A%2F%2Fa.example&"+params, headers...)
+		return w.do("POST", "/v1/payment_intents", "amount=1000&currency=eur&confirm=true&"+
+			"return_url=http%3A%2F%2Fa.example&"+params, headers...)
 	}
 	pi := charge("payment_method=pm_card_visa&metadata[period]=1").id()
 	equal(t, "declined", charge("payment_method=pm_card_chargeDeclined").status, 402)

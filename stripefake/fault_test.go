@@ -49,7 +49,8 @@ func TestFaults_Busy(t *testing.T) {
 		equal(t, "Stripe-Should-Retry", a.header.Get("Stripe-Should-Retry"), "true")
 		seen[fmt.Sprint(a.status, " ", a.at("error.code"))]++
 	}
-	if len(seen) != 3 || seen["429 rate_limit"] == 0 || seen["429 lock_timeout"] == 0 || seen["409 idempotency_key_in_use"] == 0 {
+	if len(seen) != 3 || seen["429 rate_limit"] == 0 || seen["429 lock_timeout"] == 0 ||
+		seen["409 idempotency_key_in_use"] == 0 {
 		t.Errorf("got %v, want three kinds", seen)
 	}
 	if err := w.SetFaults(Faults{}); err != nil {
@@ -62,7 +63,8 @@ func TestFaults_Busy(t *testing.T) {
 // TestFaults_Seed: the same seed has the same things go wrong.
 func TestFaults_Seed(t *testing.T) {
 	play := func(seed uint64) string {
-		w := newWorld(t, Options{Faults: Faults{LostRequests: .1, LostReplies: .1, Errors: .1, LateErrors: .1, Busy: .1, Seed: seed}})
+		w := newWorld(t, Options{Faults: Faults{LostRequests: .1, LostReplies: .1, Errors: .1, LateErrors: .1, Busy: .1,
+			Seed: seed}})
 		var s strings.Builder
 		for range 200 {
 			fmt.Fprintln(&s, w.do("POST", customers, "").status)

@@ -15,8 +15,10 @@ func fuzzFake(f *testing.F) *Fake {
 	fake := New(Options{})
 	f.Cleanup(func() { _ = fake.Close() })
 	for _, ask := range []string{
-		"/v1/customers name=A&payment_method=pm_card_visa", "/v1/payment_intents amount=1000&currency=usd&payment_method=pm_card_visa&confirm=true&return_url=http://a.example",
-		"/v1/products name=P", "/v1/webhook_endpoints url=http://127.0.0.1:1/&enabled_events[]=nothing", "/v1/setup_intents payment_method=pm_card_visa",
+		"/v1/customers name=A&payment_method=pm_card_visa", "/v1/payment_intents " +
+			"amount=1000&currency=usd&payment_method=pm_card_visa&confirm=true&return_url=http://a.example",
+		"/v1/products name=P", "/v1/webhook_endpoints url=http://127.0.0.1:1/&enabled_events[]=nothing",
+		"/v1/setup_intents payment_method=pm_card_visa",
 	} {
 		path, body, _ := strings.Cut(ask, " ")
 		if code, answer := fuzzAsk(fake, "POST", path, body); code != 200 {

@@ -37,7 +37,8 @@ func TestIdempotency(t *testing.T) {
 		w := newWorld(t, Options{})
 		first := w.ok("POST", customers, "name=A", "Idempotency-Key", "k")
 		a := w.do("POST", customers, "name=B", "Idempotency-Key", "k")
-		equal(t, "error", []any{a.status, a.at("error.type"), a.header.Get("Idempotent-Replayed")}, []any{400, "idempotency_error", ""})
+		equal(t, "error", []any{a.status, a.at("error.type"), a.header.Get("Idempotent-Replayed")},
+			[]any{400, "idempotency_error", ""})
 		a = w.do("POST", customers+"/"+first.id(), "name=A", "Idempotency-Key", "k")
 		equal(t, "another endpoint", []any{a.status, a.at("error.type")}, []any{400, "idempotency_error"})
 		equal(t, "the first one's", w.ok("POST", customers, "name=A", "Idempotency-Key", "k").id(), first.id())
@@ -62,7 +63,8 @@ func TestIdempotency(t *testing.T) {
 	})
 	t.Run("failed validation saves nothing", func(t *testing.T) {
 		w := newWorld(t, Options{})
-		w.do("POST", customers, "nome=A", "Idempotency-Key", "k").refused(t, "unknown parameter", 400, "parameter_unknown", "nome")
+		w.do("POST", customers, "nome=A", "Idempotency-Key", "k").refused(t, "unknown parameter", 400, "parameter_unknown",
+			"nome")
 		w.do("POST", customers, "metadata=x", "Idempotency-Key", "k").refused(t, "no hash", 400, nil, "metadata")
 		if a := w.ok("POST", customers, "name=A", "Idempotency-Key", "k"); a.header.Get("Idempotent-Replayed") != "" {
 			t.Error("a refused request was replayed")
@@ -70,7 +72,8 @@ func TestIdempotency(t *testing.T) {
 	})
 	t.Run("what fails while it is carried out is saved", func(t *testing.T) {
 		w := newWorld(t, Options{})
-		w.do("POST", customers+"/cus_fake0000000009", "name=A", "Idempotency-Key", "k").refused(t, "no customer", 404, "resource_missing", "id")
+		w.do("POST", customers+"/cus_fake0000000009", "name=A", "Idempotency-Key", "k").refused(t, "no customer", 404,
+			"resource_missing", "id")
 		for w.customer("") != "cus_fake0000000009" {
 		}
 		a := w.do("POST", customers+"/cus_fake0000000009", "name=A", "Idempotency-Key", "k")
@@ -92,10 +95,12 @@ func TestIdempotency(t *testing.T) {
 		if err := w.Connect("acct_a", ""); err != nil {
 			t.Fatal(err)
 		}
-		ids := map[string]bool{w.customer("", "Idempotency-Key", "k"): true, w.customer("", "Idempotency-Key", "k", "Stripe-Account", "acct_a"): true,
+		ids := map[string]bool{w.customer("", "Idempotency-Key", "k"): true,
+			w.customer("", "Idempotency-Key", "k", "Stripe-Account", "acct_a"):         true,
 			w.customer("", "Idempotency-Key", "k", "Authorization", "Bearer "+liveKey): true}
 		equal(t, "customers", len(ids), 3)
-		equal(t, "another key of the same account", ids[w.customer("", "Idempotency-Key", "k", "Authorization", "Bearer rk_test_duesday")], true)
+		equal(t, "another key of the same account", ids[w.customer("", "Idempotency-Key", "k", "Authorization",
+			"Bearer rk_test_duesday")], true)
 	})
 	t.Run("without a key everything is new", func(t *testing.T) {
 		w := newWorld(t, Options{})

@@ -17,7 +17,8 @@ func TestInvoice_paid(t *testing.T) {
 	s.is(paid, "status=paid", "amount_paid=2500", "amount_remaining=0", "attempt_count=1", "attempted=true")
 	s.heard("the flow", "invoiceitem.created", "invoiceitem.updated", "invoice.created",
 		"payment_intent.created", "invoice.updated", "invoice.finalized",
-		"charge.succeeded", "payment_intent.succeeded", "invoice_payment.paid", "invoice.updated", "invoice.paid", "invoice.payment_succeeded")
+		"charge.succeeded", "payment_intent.succeeded", "invoice_payment.paid", "invoice.updated", "invoice.paid",
+		"invoice.payment_succeeded")
 	payment := s.get("invoice_payments", "invoice="+draft.id())
 	intent, _ := payment.body["data"].([]any)[0].(map[string]any)["payment"].(map[string]any)["payment_intent"].(string)
 	back := s.get("invoice_payments", "payment[type]=payment_intent", "payment[payment_intent]="+intent)
@@ -35,7 +36,8 @@ func TestInvoice_declined(t *testing.T) {
 	s.story()
 	failed := s.try("invoices/" + draft.id() + "/pay")
 	s.is(failed, "error.type=card_error", "error.code=card_declined", "error.decline_code=generic_decline")
-	s.heard("the flow", "payment_intent.created", "invoice.updated", "invoice.finalized", "charge.failed", "payment_intent.payment_failed",
+	s.heard("the flow", "payment_intent.created", "invoice.updated", "invoice.finalized", "charge.failed",
+		"payment_intent.payment_failed",
 		"invoice.updated", "invoice.payment_failed")
 	s.is(s.get("invoices/"+draft.id()), "status=open", "attempt_count=1", "next_payment_attempt=<nil>")
 	good := s.post("payment_methods/pm_card_visa/attach", "customer="+customer).id()
@@ -49,18 +51,21 @@ func TestInvoice_needsTheCustomer(t *testing.T) {
 	draft := s.post("invoices", "customer="+customer, "pending_invoice_items_behavior=include", "auto_advance=true")
 	s.story()
 	s.until("2026-01-31T13:00:00Z")
-	s.heard("an hour later", "payment_intent.created", "invoice.updated", "invoice.finalized", "payment_intent.requires_action",
+	s.heard("an hour later", "payment_intent.created", "invoice.updated", "invoice.finalized",
+		"payment_intent.requires_action",
 		"invoice.updated", "invoice.payment_action_required", "invoice.payment_failed")
 	open := s.get("invoices/"+draft.id(), "expand[]=payments.data.payment.payment_intent")
 	s.is(open, "status=open", "attempt_count=1")
-	id := open.body["payments"].(map[string]any)["data"].([]any)[0].(map[string]any)["payment"].(map[string]any)["payment_intent"].(map[string]any)["id"].(string)
+	first := open.body["payments"].(map[string]any)["data"].([]any)[0].(map[string]any)
+	id := first["payment"].(map[string]any)["payment_intent"].(map[string]any)["id"].(string)
 	s.is(s.get("payment_intents/"+id), "status=requires_action")
 	s.until("2026-02-01T14:00:00Z") // a retry without the customer would be refused: it is only counted
 	s.heard("a day later", "invoice.updated")
 	if err := s.Authenticate(id, true); err != nil {
 		t.Fatal(err)
 	}
-	s.heard("authenticated", "charge.succeeded", "payment_intent.succeeded", "invoice_payment.paid", "invoice.updated", "invoice.paid", "invoice.payment_succeeded")
+	s.heard("authenticated", "charge.succeeded", "payment_intent.succeeded", "invoice_payment.paid", "invoice.updated",
+		"invoice.paid", "invoice.payment_succeeded")
 	s.is(s.get("invoices/"+draft.id()), "status=paid", "next_payment_attempt=<nil>")
 }
 
@@ -83,7 +88,8 @@ func TestInvoice_otherEnds(t *testing.T) {
 	s.is(s.try("invoices/"+id+"/pay"), "error.code=resource_missing")
 	s.is(s.post("invoices/"+id+"/void"), "status=void", "amount_due=1800")
 	s.is(s.try("invoices/"+id+"/pay"), "error.code=invoice_not_open")
-	s.heard("voided", "payment_intent.created", "invoice.updated", "invoice.finalized", "payment_intent.canceled", "invoice.updated", "invoice.voided")
+	s.heard("voided", "payment_intent.created", "invoice.updated", "invoice.finalized", "payment_intent.canceled",
+		"invoice.updated", "invoice.voided")
 
 	id = draft()
 	s.post("invoices/" + id + "/finalize")

@@ -70,8 +70,10 @@ func TestList_Moves(t *testing.T) {
 	w.customer("")
 	second := w.ok("GET", customers, "limit=3&starting_after="+first.ids()[2])
 	equal(t, "met", append(first.ids(), second.ids()...), want)
-	equal(t, "list", []any{first.body["object"], first.body["url"], first.body["has_more"], second.body["has_more"]}, []any{"list", customers, true, false})
-	w.do("GET", customers, "starting_after="+want[0]+"&ending_before="+want[2]).refused(t, "both cursors", 400, nil, "starting_after")
+	equal(t, "list", []any{first.body["object"], first.body["url"], first.body["has_more"], second.body["has_more"]},
+		[]any{"list", customers, true, false})
+	w.do("GET", customers, "starting_after="+want[0]+"&ending_before="+want[2]).refused(t, "both cursors", 400, nil,
+		"starting_after")
 	w.ok("DELETE", customers+"/"+want[1], "")
 	equal(t, "after a deleted one", w.ok("GET", customers, "starting_after="+want[1]).ids(), want[2:])
 	equal(t, "without the deleted one", slices.Contains(w.ok("GET", customers, "").ids(), want[1]), false)
@@ -97,5 +99,6 @@ func TestList_Created(t *testing.T) {
 		equal(t, params, w.ok("GET", customers, params).ids(), want)
 	}
 	w.do("GET", customers, "created[since]=1").refused(t, "created[since]", 400, "parameter_unknown", "created[since]")
-	w.do("GET", customers, "created[gt]=today").refused(t, "created[gt]=today", 400, "parameter_invalid_integer", "created[gt]")
+	w.do("GET", customers, "created[gt]=today").refused(t, "created[gt]=today", 400, "parameter_invalid_integer",
+		"created[gt]")
 }

@@ -40,7 +40,8 @@ func TestEvents_oldPrevious(t *testing.T) {
 	s.until("2026-03-01T12:00:00Z")
 	renewal := s.oldEvents("customer.subscription.updated")[0]
 	was, is := testStart.Unix(), testStart.AddDate(0, 0, 28).Unix()
-	s.is(renewal, fmt.Sprint("object.current_period_start=", is), fmt.Sprint("previous_attributes.current_period_start=", was), fmt.Sprint("previous_attributes.current_period_end=", is))
+	s.is(renewal, fmt.Sprint("object.current_period_start=", is), fmt.Sprint("previous_attributes.current_period_start=",
+		was), fmt.Sprint("previous_attributes.current_period_end=", is))
 	equal(t, "items", renewal.at("previous_attributes.items"), nil)
 	moves := map[string][]string{} // what changes with the invoice's status
 	for _, e := range s.oldEvents("invoice.updated") {
@@ -86,7 +87,8 @@ func TestEvents_oldCharges(t *testing.T) {
 	refunded := s.oldEvents("charge.refunded")
 	s.is(refunded[0], "object.refunds.total_count=2", "previous_attributes.amount_refunded=300")
 	s.is(refunded[1], "object.refunds.total_count=1", "previous_attributes.amount_refunded=0")
-	declined := s.try("payment_intents", "amount=1000", "currency=usd", "payment_method=pm_card_chargeDeclined", "confirm=true")
+	declined := s.try("payment_intents", "amount=1000", "currency=usd", "payment_method=pm_card_chargeDeclined",
+		"confirm=true")
 	s.is(declined, "error.payment_intent.charges.total_count=1")
 }
 
@@ -98,7 +100,8 @@ func TestInvoice_owned(t *testing.T) {
 	invoice := s.post("invoices", "customer="+customer, "pending_invoice_items_behavior=include").id()
 	open := s.post("invoices/"+invoice+"/finalize", "expand[]=payments")
 	intent := fmt.Sprint(answer{body: open.at("payments.data").([]any)[0].(map[string]any)}.at("payment.payment_intent"))
-	s.is(s.try("payment_intents/"+intent+"/cancel"), "error.code=payment_intent_unexpected_state", "error.payment_intent.id="+intent)
+	s.is(s.try("payment_intents/"+intent+"/cancel"), "error.code=payment_intent_unexpected_state",
+		"error.payment_intent.id="+intent)
 	s.is(s.try("payment_intents/"+intent, "amount=3000"), "error.param=amount")
 	s.is(s.get("payment_intents/"+intent), "status=requires_payment_method", "amount=2500")
 	s.post("invoices/" + invoice + "/void")
@@ -119,7 +122,8 @@ func TestCheckout_lapses(t *testing.T) {
 // TestAnswers_order: id and object come first, as at Stripe.
 func TestAnswers_order(t *testing.T) {
 	w := newWorld(t, Options{})
-	if text := w.ok("POST", customers, "name=A<B").text; !strings.HasPrefix(text, "{\n  \"id\": \"cus_") || !strings.Contains(text, "\n  \"object\": \"customer\",\n  \"address\": null,") || !strings.Contains(text, `"A<B"`) {
+	if text := w.ok("POST", customers, "name=A<B").text; !strings.HasPrefix(text, "{\n  \"id\": \"cus_") ||
+		!strings.Contains(text, "\n  \"object\": \"customer\",\n  \"address\": null,") || !strings.Contains(text, `"A<B"`) {
 		t.Errorf("got %s", text)
 	}
 }

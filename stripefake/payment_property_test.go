@@ -11,8 +11,10 @@ import (
 )
 
 // anyMethod are payment methods of every behaviour.
-var anyMethod = []string{"pm_card_visa", "pm_card_visa", "pm_card_visa", "pm_card_visa_chargeDeclined", "pm_card_chargeCustomerFail", "pm_card_authenticationRequired", "pm_card_threeDSecureRequiredChargeDeclined",
-	"pm_card_authenticationRequiredOnSetup", "pm_card_createDispute", "pm_card_createDisputeInquiry", "pm_card_refundFail", "pm_card_pendingRefund", "pm_usBankAccount_success",
+var anyMethod = []string{"pm_card_visa", "pm_card_visa", "pm_card_visa", "pm_card_visa_chargeDeclined",
+	"pm_card_chargeCustomerFail", "pm_card_authenticationRequired", "pm_card_threeDSecureRequiredChargeDeclined",
+	"pm_card_authenticationRequiredOnSetup", "pm_card_createDispute", "pm_card_createDisputeInquiry",
+	"pm_card_refundFail", "pm_card_pendingRefund", "pm_usBankAccount_success",
 	"pm_usBankAccount_insufficientFunds", "pm_sandbox_flaky", "pm_sandbox_timeout", "pm_card_nonsense"}
 
 // A drawer is a till whose intents are pushed about at random.
@@ -40,7 +42,8 @@ func TestAtMostOneSuccess(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := &drawer{till: newUnwatchedTill(t), ended: map[string]string{}}
 		d.customer = d.must(d.post("customers")).id()
-		for _, method := range []string{"pm_card_visa", "pm_card_chargeCustomerFail", "pm_card_authenticationRequiredOnSetup"} {
+		for _, method := range []string{"pm_card_visa", "pm_card_chargeCustomerFail",
+			"pm_card_authenticationRequiredOnSetup"} {
 			d.attached = append(d.attached, d.must(d.post("payment_methods/"+method+"/attach", "customer="+d.customer)).id())
 		}
 		d.open(rt)
@@ -91,7 +94,8 @@ func (d *drawer) open(rt *rapid.T) {
 	if len(d.intents) == 2 {
 		return
 	}
-	params := []string{"amount=1000", "currency=usd", "payment_method_types[]=card", "payment_method_types[]=us_bank_account"}
+	params := []string{"amount=1000", "currency=usd", "payment_method_types[]=card",
+		"payment_method_types[]=us_bank_account"}
 	if rapid.Bool().Draw(rt, "for the customer") {
 		params = append(params, "customer="+d.customer)
 	}
@@ -142,7 +146,8 @@ func (d *drawer) check(rt *rapid.T) {
 		if paid := status == "succeeded"; paid != (captured == 1) || captured > 1 {
 			rt.Fatalf("%s is %s and has %d charges that succeeded", id, status, captured)
 		}
-		if paid, whole := status == "succeeded", number(rt, pi["amount_received"]) == number(rt, pi["amount"]); paid != whole {
+		if paid, whole := status == "succeeded", number(rt, pi["amount_received"]) == number(rt,
+			pi["amount"]); paid != whole {
 			rt.Fatalf("%s of %v is %s and has received %v", id, pi["amount"], status, pi["amount_received"])
 		}
 	}

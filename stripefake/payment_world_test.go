@@ -141,7 +141,8 @@ func (l *till) expect(a answer, members ...string) {
 // intent makes a payment intent over 10.00 USD for cards.
 func (l *till) intent(params ...string) string {
 	l.t.Helper()
-	return l.must(l.post("payment_intents", append([]string{"amount=1000", "currency=usd", "payment_method_types[]=card"}, params...)...)).id()
+	return l.must(l.post("payment_intents", append([]string{"amount=1000", "currency=usd",
+		"payment_method_types[]=card"}, params...)...)).id()
 }
 
 // customer makes a customer with a card that is attached, and returns both ids.

@@ -10,10 +10,12 @@ func TestRefunds(t *testing.T) {
 	id := l.inState("succeeded")
 	charge := l.get("payment_intents/" + id).at("latest_charge")
 	a := l.must(l.post("refunds", "payment_intent="+id, "amount=300", "reason=requested_by_customer", "metadata[a]=b"))
-	l.expect(a, "status=succeeded", "amount=300", "charge="+charge, "payment_intent="+id, "reason=requested_by_customer", "metadata.a=b", "livemode=absent")
+	l.expect(a, "status=succeeded", "amount=300", "charge="+charge, "payment_intent="+id, "reason=requested_by_customer",
+		"metadata.a=b", "livemode=absent")
 	l.expect(l.get("charges/"+charge), "amount_refunded=300", "refunded=false")
 	over := l.post("refunds", "charge="+charge, "amount=701")
-	l.expect(over, "error.param=amount", "error.message=Refund amount ($7.01) is greater than unrefunded amount on charge ($7.00)")
+	l.expect(over, "error.param=amount", "error.message=Refund amount ($7.01) is greater than unrefunded amount on "+
+		"charge ($7.00)")
 	l.expect(l.must(l.post("refunds", "charge="+charge)), "amount=700")
 	l.expect(l.get("charges/"+charge), "amount_refunded=1000", "refunded=true")
 	l.expect(l.post("refunds", "charge="+charge), "error.code=charge_already_refunded")
@@ -26,7 +28,8 @@ func TestRefunds(t *testing.T) {
 	if got, want := l.events("refund."), "refund.created refund.created refund.updated"; got != want {
 		t.Errorf("events %s, want %s", got, want)
 	}
-	for _, params := range [][]string{{}, {"payment_intent=pi_none"}, {"payment_intent=" + l.intent()}, {"payment_intent=" + id, "amount=0"}, {"payment_intent=" + id, "reason=bored"}} {
+	for _, params := range [][]string{{}, {"payment_intent=pi_none"}, {"payment_intent=" + l.intent()},
+		{"payment_intent=" + id, "amount=0"}, {"payment_intent=" + id, "reason=bored"}} {
 		if a := l.post("refunds", params...); a.status != http.StatusBadRequest {
 			t.Errorf("a refund with %v: %d, want 400", params, a.status)
 		}
@@ -69,12 +72,15 @@ func TestDisputes(t *testing.T) {
 	l.expect(a, "status=needs_response", "reason=fraudulent", "amount=1000", "payment_method_details.card.brand=visa")
 	l.expect(l.get("charges/"+a.at("charge")), "disputed=true")
 	l.expect(l.post("refunds", "charge="+a.at("charge")), "error.code=charge_disputed")
-	l.expect(l.must(l.post("disputes/"+a.id(), "evidence[product_description]=a book", "submit=false")), "status=needs_response", "evidence.product_description=a book", "evidence_details.has_evidence=true", "evidence_details.submission_count=0")
+	l.expect(l.must(l.post("disputes/"+a.id(), "evidence[product_description]=a book", "submit=false")),
+		"status=needs_response", "evidence.product_description=a book", "evidence_details.has_evidence=true",
+		"evidence_details.submission_count=0")
 	l.expect(l.must(l.post("disputes/"+a.id(), "evidence[uncategorized_text]=winning_evidence")), "status=won")
 	if a := l.post("disputes/" + a.id() + "/close"); a.status != http.StatusBadRequest {
 		t.Errorf("the closing of a dispute that is over: %d, want 400", a.status)
 	}
-	if got, want := l.events("charge.dispute."), "charge.dispute.created charge.dispute.funds_withdrawn charge.dispute.updated charge.dispute.updated charge.dispute.closed charge.dispute.funds_reinstated"; got != want {
+	if got, want := l.events("charge.dispute."), "charge.dispute.created charge.dispute.funds_withdrawn "+
+		"charge.dispute.updated charge.dispute.updated charge.dispute.closed charge.dispute.funds_reinstated"; got != want {
 		t.Errorf("events %s, want %s", got, want)
 	}
 	a = made("pm_card_createDisputeProductNotReceived")

@@ -19,7 +19,8 @@ func TestParams_areStripes(t *testing.T) {
 		if route.Method == "POST" {
 			query, form = nil, query
 		}
-		return slices.Contains(spec.CheckRequest(route.Method, route.Path, query, form), "parameter "+name+" is unknown to Stripe")
+		return slices.Contains(spec.CheckRequest(route.Method, route.Path, query, form),
+			"parameter "+name+" is unknown to Stripe")
 	}
 	names := 0
 	for _, route := range allRoutes() {
@@ -47,8 +48,10 @@ func TestParams_former(t *testing.T) {
 	customer, _ := s.buyerWith("")
 	item := params([]string{"customer=" + customer, "price=" + once})
 	s.do("POST", "/v1/invoiceitems", item).refused(t, "price, newest", 400, "parameter_unknown", "price")
-	s.do("POST", "/v1/invoiceitems", item, "Stripe-Version", "2025-03-31.basil").refused(t, "price, basil", 400, "parameter_unknown", "price")
+	s.do("POST", "/v1/invoiceitems", item, "Stripe-Version", "2025-03-31.basil").refused(t, "price, basil", 400,
+		"parameter_unknown", "price")
 	s.is(s.ok("POST", "/v1/invoiceitems", item, "Stripe-Version", "2025-02-24.acacia"), "price.id="+once)
-	s.do("DELETE", "/v1/customers/"+customer, "expand[]=subscriptions").refused(t, "expand", 400, "parameter_unknown", "expand")
+	s.do("DELETE", "/v1/customers/"+customer, "expand[]=subscriptions").refused(t, "expand", 400, "parameter_unknown",
+		"expand")
 	s.removes("customers/" + customer)
 }

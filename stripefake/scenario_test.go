@@ -117,7 +117,8 @@ func (v *visit) sell() (customer string) {
 	v.t.Helper()
 	product := v.twice("products", "name=Tea").id()
 	price := v.twice("prices", "product="+product, "currency=usd", "unit_amount=1500", "recurring[interval]=month").id()
-	customer = v.twice("customers", "email=ann@example.com", "payment_method=pm_card_visa", "invoice_settings[default_payment_method]=pm_card_visa").id()
+	customer = v.twice("customers", "email=ann@example.com", "payment_method=pm_card_visa",
+		"invoice_settings[default_payment_method]=pm_card_visa").id()
 	sub := v.twice("subscriptions", "customer="+customer, "items[0][price]="+price)
 	equal(v.t, "status", sub.at("status"), any("active"))
 	return customer
@@ -135,7 +136,8 @@ func (v *visit) renew(customer string) {
 	charges := v.ask("GET", "charges", "", "customer="+customer)
 	equal(v.t, "charges", len(charges.ids()), 2)
 	refund := v.twice("refunds", "charge="+charges.ids()[0], "amount=500").id()
-	if err := v.control.Do(v.t.Context(), "POST", "refunds/"+refund+"/finish", map[string]bool{"ok": false}, nil); err != nil {
+	if err := v.control.Do(v.t.Context(), "POST", "refunds/"+refund+"/finish", map[string]bool{"ok": false},
+		nil); err != nil {
 		v.t.Fatal(err)
 	}
 	equal(v.t, "the refund", v.ask("GET", "refunds/"+refund, "").at("status"), any("failed"))
@@ -177,10 +179,12 @@ func idsOf(events []map[string]any) (list []string) {
 }
 
 const lifeOfAShop = "product.created price.created customer.created payment_method.attached " +
-	"invoice.created payment_intent.created invoice.updated invoice.finalized charge.succeeded payment_intent.succeeded invoice_payment.paid " +
+	"invoice.created payment_intent.created invoice.updated invoice.finalized charge.succeeded " +
+	"payment_intent.succeeded invoice_payment.paid " +
 	"customer.subscription.created invoice.updated invoice.paid invoice.payment_succeeded " +
 	"invoice.created customer.subscription.updated " +
-	"payment_intent.created invoice.updated invoice.finalized charge.succeeded payment_intent.succeeded invoice_payment.paid " +
+	"payment_intent.created invoice.updated invoice.finalized charge.succeeded payment_intent.succeeded " +
+	"invoice_payment.paid " +
 	"invoice.updated invoice.paid invoice.payment_succeeded " +
 	"refund.created charge.refunded refund.updated charge.refund.updated refund.failed"
 
@@ -190,7 +194,8 @@ func TestScenario(t *testing.T) {
 	shop, spec := newListener(t), stripetest.Load(t)
 	w := newWorld(t, Options{Webhooks: []Webhook{{URL: shop.URL + "/new", Secret: "whsec_new"}}})
 	v := w.visit()
-	old := v.ask("POST", "webhook_endpoints", "", "url="+shop.URL+"/old", "api_version=2024-06-20", "enabled_events[]=invoice.paid", "enabled_events[]=customer.subscription.updated")
+	old := v.ask("POST", "webhook_endpoints", "", "url="+shop.URL+"/old", "api_version=2024-06-20",
+		"enabled_events[]=invoice.paid", "enabled_events[]=customer.subscription.updated")
 	v.renew(v.sell())
 	v.deliver()
 	events := v.events()
@@ -237,7 +242,8 @@ func TestScenario_faults(t *testing.T) {
 	v.deliver()
 	v.renew(customer)
 	v.deliver()
-	all, delivered, lost := idsOf(v.events()), idsOf(v.events("delivery_success=true")), idsOf(v.events("delivery_success=false"))
+	all, delivered, lost := idsOf(v.events()), idsOf(v.events("delivery_success=true")),
+		idsOf(v.events("delivery_success=false"))
 	equal(t, "events", len(all), len(strings.Fields(lifeOfAShop)))
 	times := map[string]int{}
 	var order []string
@@ -252,6 +258,7 @@ func TestScenario_faults(t *testing.T) {
 	equal(t, "what came and what did not", len(delivered)+len(lost), len(all))
 	copies := len(shop.at("/new")) - len(order)
 	if len(lost) == 0 || copies == 0 || slices.Equal(order, delivered) {
-		t.Errorf("%d lost, %d copies, in order: %v; want some, some, and no", len(lost), copies, slices.Equal(order, delivered))
+		t.Errorf("%d lost, %d copies, in order: %v; want some, some, and no", len(lost), copies,
+			slices.Equal(order, delivered))
 	}
 }

@@ -19,12 +19,14 @@ func TestShapes(t *testing.T) {
 	customer, card := s.buyerWith("pm_card_visa")
 	sub := s.subscribe(customer, "metadata[purchase]=p1", "default_payment_method="+card)
 	invoice := fmt.Sprint(sub.at("latest_invoice"))
-	intent := s.get("invoice_payments", "invoice="+invoice).body["data"].([]any)[0].(map[string]any)["payment"].(map[string]any)["payment_intent"].(string)
+	intent := s.get("invoice_payments",
+		"invoice="+invoice).body["data"].([]any)[0].(map[string]any)["payment"].(map[string]any)["payment_intent"].(string)
 	charge := fmt.Sprint(s.get("payment_intents/" + intent).at("latest_charge"))
 	schedule := s.split(customer, "end_behavior=cancel").id()
 	for name, path := range map[string]string{
-		"invoice": "invoices/" + invoice, "subscription": "subscriptions/" + sub.id(), "payment_intent": "payment_intents/" + intent,
-		"charge": "charges/" + charge, "subscription_schedule": "subscription_schedules/" + schedule,
+		"invoice": "invoices/" + invoice, "subscription": "subscriptions/" + sub.id(),
+		"payment_intent": "payment_intents/" + intent,
+		"charge":         "charges/" + charge, "subscription_schedule": "subscription_schedules/" + schedule,
 	} {
 		for _, version := range []string{"2020-08-27", "2024-06-20", NewestVersion} {
 			got := nameless(s.ok("GET", "/v1/"+path, "", "Stripe-Version", version).text)
@@ -68,17 +70,23 @@ func nameless(text string) string {
 func TestReshape_links(t *testing.T) {
 	s := newShop(t)
 	customer, _ := s.buyerWith("pm_card_visa")
-	item := s.post("invoiceitems", "customer="+customer, "pricing[price]="+s.post("prices", "currency=usd", "unit_amount=700", "product="+s.product).id(), "quantity=2")
+	item := s.post("invoiceitems", "customer="+customer, "pricing[price]="+s.post("prices", "currency=usd",
+		"unit_amount=700", "product="+s.product).id(), "quantity=2")
 	invoice := s.post("invoices", "customer="+customer, "pending_invoice_items_behavior=include").id()
 	s.post("invoices/" + invoice + "/pay")
 	sub := s.subscribe(customer)
 	links := map[string]map[string][]string{ // by path and member: in which versions it is there
-		"invoices/" + invoice: {"payment_intent": {"2020-08-27", "2024-06-20"}, "charge": {"2020-08-27", "2024-06-20"}, "amount_overpaid": {"2025-03-31.basil", "2025-09-30.clover"},
+		"invoices/" + invoice: {"payment_intent": {"2020-08-27", "2024-06-20"}, "charge": {"2020-08-27", "2024-06-20"},
+			"amount_overpaid":        {"2025-03-31.basil", "2025-09-30.clover"},
 			"amount_paid_off_stripe": {"2025-09-30.clover"}, "rendering_options": {"2020-08-27"}},
-		"invoiceitems/" + item.id():   {"price": {"2020-08-27", "2024-06-20"}, "pricing": {"2025-03-31.basil", "2025-09-30.clover"}, "net_amount": {"2025-09-30.clover"}},
-		"subscriptions/" + sub.id():   {"current_period_end": {"2020-08-27", "2024-06-20"}, "billing_mode": {"2025-03-31.basil", "2025-09-30.clover"}, "billing_schedules": {"2025-09-30.clover"}, "plan": {"2020-08-27", "2024-06-20"}},
-		"prices/" + s.monthly:         {"unit_amount": {"2020-08-27", "2024-06-20", "2025-03-31.basil", "2025-09-30.clover"}},
-		"products/" + s.product:       {"features": {"2020-08-27"}, "marketing_features": {"2024-06-20", "2025-03-31.basil", "2025-09-30.clover"}},
+		"invoiceitems/" + item.id(): {"price": {"2020-08-27", "2024-06-20"},
+			"pricing": {"2025-03-31.basil", "2025-09-30.clover"}, "net_amount": {"2025-09-30.clover"}},
+		"subscriptions/" + sub.id(): {"current_period_end": {"2020-08-27", "2024-06-20"},
+			"billing_mode": {"2025-03-31.basil", "2025-09-30.clover"}, "billing_schedules": {"2025-09-30.clover"},
+			"plan": {"2020-08-27", "2024-06-20"}},
+		"prices/" + s.monthly: {"unit_amount": {"2020-08-27", "2024-06-20", "2025-03-31.basil", "2025-09-30.clover"}},
+		"products/" + s.product: {"features": {"2020-08-27"}, "marketing_features": {"2024-06-20", "2025-03-31.basil",
+			"2025-09-30.clover"}},
 		"charges/" + s.latestCharge(): {"refunds": {"2020-08-27"}, "invoice": {"2020-08-27", "2024-06-20"}},
 	}
 	s.handler = s.Fake // the specification knows the newest shape only
@@ -93,7 +101,8 @@ func TestReshape_links(t *testing.T) {
 		}
 	}
 	old := s.ok("GET", "/v1/invoices/"+invoice, "expand[]=payment_intent.latest_charge", "Stripe-Version", "2024-06-20")
-	s.is(old, "payment_intent.invoice="+invoice, "payment_intent.latest_charge.invoice="+invoice, "subscription=<nil>", "lines.total_count=1")
+	s.is(old, "payment_intent.invoice="+invoice, "payment_intent.latest_charge.invoice="+invoice, "subscription=<nil>",
+		"lines.total_count=1")
 }
 
 func (s *shop) latestCharge() string {

@@ -16,8 +16,10 @@ import (
 func TestRoutes_allAnswer(t *testing.T) {
 	s := newShop(t)
 	for _, tour := range []func(*shop){
-		(*shop).tourAccounts, (*shop).tourEndpoints, (*shop).tourCustomers, (*shop).tourIntents, (*shop).tourSetups, (*shop).tourCheckout,
-		(*shop).tourCharges, (*shop).tourCatalogue, (*shop).tourInvoices, (*shop).tourSubscriptions, (*shop).tourSchedules, (*shop).tourClocks,
+		(*shop).tourAccounts, (*shop).tourEndpoints, (*shop).tourCustomers, (*shop).tourIntents, (*shop).tourSetups,
+		(*shop).tourCheckout,
+		(*shop).tourCharges, (*shop).tourCatalogue, (*shop).tourInvoices, (*shop).tourSubscriptions, (*shop).tourSchedules,
+		(*shop).tourClocks,
 	} {
 		tour(s)
 	}
@@ -76,7 +78,8 @@ func (s *shop) tourCustomers() {
 
 func (s *shop) tourIntents() {
 	intent := func(pairs ...string) string {
-		return s.post("payment_intents", append([]string{"amount=1000", "currency=usd", "payment_method_types[]=card"}, pairs...)...).id()
+		return s.post("payment_intents", append([]string{"amount=1000", "currency=usd", "payment_method_types[]=card"},
+			pairs...)...).id()
 	}
 	id := intent("capture_method=manual")
 	s.finds(id, "payment_intents", "payment_intents")
@@ -90,7 +93,8 @@ func (s *shop) tourSetups() {
 	setup := func() string { return s.post("setup_intents", "payment_method_types[]=card").id() }
 	id := setup()
 	s.finds(id, "setup_intents", "setup_intents")
-	s.is(s.post("setup_intents/"+id, "description=Tea", "payment_method=pm_card_visa"), "description=Tea", "status=requires_confirmation")
+	s.is(s.post("setup_intents/"+id, "description=Tea", "payment_method=pm_card_visa"), "description=Tea",
+		"status=requires_confirmation")
 	s.is(s.post("setup_intents/"+id+"/confirm"), "status=succeeded")
 	s.is(s.post("setup_intents/"+setup()+"/cancel"), "status=canceled")
 }
@@ -105,11 +109,13 @@ func (s *shop) tourCheckout() {
 // tourCharges has charges, refunds and disputes.
 func (s *shop) tourCharges() {
 	pay := func(method string) string {
-		return fmt.Sprint(s.post("payment_intents", "amount=1000", "currency=usd", "payment_method_types[]=card", "payment_method="+method, "confirm=true").at("latest_charge"))
+		return fmt.Sprint(s.post("payment_intents", "amount=1000", "currency=usd", "payment_method_types[]=card",
+			"payment_method="+method, "confirm=true").at("latest_charge"))
 	}
 	charge := pay("pm_card_visa")
 	s.finds(charge, "charges", "charges")
-	s.is(s.post("charges/"+charge, "description=Tea", "receipt_email=ann@example.com", "metadata[a]=b"), "description=Tea", "receipt_email=ann@example.com", "metadata.a=b")
+	s.is(s.post("charges/"+charge, "description=Tea", "receipt_email=ann@example.com", "metadata[a]=b"),
+		"description=Tea", "receipt_email=ann@example.com", "metadata.a=b")
 	refund := s.post("refunds", "charge="+charge, "amount=300").id()
 	s.finds(refund, "refunds", "refunds", "charge="+charge)
 	s.is(s.post("refunds/"+refund, "metadata[a]=b"), "metadata.a=b")
@@ -131,11 +137,13 @@ func (s *shop) tourCharges() {
 // tourCatalogue has what the shop sells, which newShop has made.
 func (s *shop) tourCatalogue() {
 	s.finds(s.product, "products", "products", "active=true")
-	s.is(s.post("products/"+s.product, "name=Green tea", "description=leaves", "images[]=https://shop.example/tea.png", "metadata[a]=b", "default_price="+s.monthly),
+	s.is(s.post("products/"+s.product, "name=Green tea", "description=leaves", "images[]=https://shop.example/tea.png",
+		"metadata[a]=b", "default_price="+s.monthly),
 		"name=Green tea", "description=leaves", "metadata.a=b", "default_price="+s.monthly)
 	s.is(s.get("products/"+s.product, "expand[]=default_price"), "default_price.id="+s.monthly)
 	s.finds(s.monthly, "prices", "prices", "product="+s.product, "type=recurring")
-	s.is(s.post("prices/"+s.yearly, "nickname=a year", "lookup_key=year", "metadata[a]=b"), "nickname=a year", "lookup_key=year", "metadata.a=b")
+	s.is(s.post("prices/"+s.yearly, "nickname=a year", "lookup_key=year", "metadata[a]=b"), "nickname=a year",
+		"lookup_key=year", "metadata.a=b")
 	s.finds(s.yearly, "prices", "prices", "lookup_keys[]=year", "expand[]=data.product")
 }
 
@@ -151,11 +159,13 @@ func (s *shop) tourInvoices() {
 	}
 	pending := item()
 	s.finds(pending, "invoiceitems", "invoiceitems", "customer="+customer, "pending=true")
-	s.is(s.post("invoiceitems/"+pending, "amount=700", "description=A cup", "metadata[a]=b"), "amount=700", "description=A cup", "metadata.a=b")
+	s.is(s.post("invoiceitems/"+pending, "amount=700", "description=A cup", "metadata[a]=b"), "amount=700",
+		"description=A cup", "metadata.a=b")
 	s.removes("invoiceitems/" + pending)
 	id := draft()
 	s.finds(id, "invoices", "invoices", "status=draft")
-	s.is(s.post("invoices/"+id, "description=Thanks", "footer=Bye", "metadata[a]=b"), "description=Thanks", "footer=Bye", "metadata.a=b", "total=2500")
+	s.is(s.post("invoices/"+id, "description=Thanks", "footer=Bye", "metadata[a]=b"), "description=Thanks", "footer=Bye",
+		"metadata.a=b", "total=2500")
 	equal(s.t, "lines", len(s.get("invoices/"+id+"/lines").ids()), 1)
 	s.is(s.post("invoices/"+id+"/finalize"), "status=open")
 	s.is(s.post("invoices/"+id+"/pay"), "status=paid")
@@ -176,7 +186,8 @@ func (s *shop) tourSubscriptions() {
 	item := s.get("subscription_items", "subscription="+sub).ids()[0]
 	s.finds(item, "subscription_items", "subscription_items", "subscription="+sub)
 	s.is(s.post("subscriptions/"+sub, "description=Tea"), "description=Tea")
-	s.is(s.ok("DELETE", "/v1/subscriptions/"+sub, "expand[]=latest_invoice"), "status=canceled", "latest_invoice.status=paid")
+	s.is(s.ok("DELETE", "/v1/subscriptions/"+sub, "expand[]=latest_invoice"), "status=canceled",
+		"latest_invoice.status=paid")
 
 	nobody, _ := s.buyerWith("")
 	paused := s.subscribe(nobody, "trial_period_days=1", "trial_settings[end_behavior][missing_payment_method]=pause").id()

@@ -52,7 +52,8 @@ func (r *receiver) RoundTrip(q *http.Request) (*http.Response, error) {
 	if r.status != nil {
 		status = r.status(len(r.got))
 	}
-	return &http.Response{StatusCode: status, Header: http.Header{"Location": {"http://elsewhere.example"}}, Body: io.NopCloser(bytes.NewReader(nil)), Request: q}, nil
+	return &http.Response{StatusCode: status, Header: http.Header{"Location": {"http://elsewhere.example"}},
+		Body: io.NopCloser(bytes.NewReader(nil)), Request: q}, nil
 }
 
 // members are those of the events that have come, in order.
@@ -136,7 +137,8 @@ func TestWebhook_Event(t *testing.T) {
 	equal(t, "id", got["id"], event["id"])
 	equal(t, "request", got["request"], any(map[string]any{"id": a.header.Get("Request-Id"), "idempotency_key": "k"}))
 	equal(t, "object", answer{body: got}.at("data.object.id"), a.body["id"])
-	equal(t, "members", []any{got["object"], got["type"], got["api_version"], got["livemode"], got["pending_webhooks"], got["account"]},
+	equal(t, "members", []any{got["object"], got["type"], got["api_version"], got["livemode"], got["pending_webhooks"],
+		got["account"]},
 		[]any{"event", "customer.created", NewestVersion, false, 1.0, nil})
 	equal(t, "pending before", event["pending_webhooks"], any(1.0))
 	equal(t, "pending after", w.ok("GET", "/v1/events/"+event["id"].(string), "").body["pending_webhooks"], any(0.0))
@@ -290,9 +292,11 @@ func TestWebhook_Endpoints(t *testing.T) {
 	w.do("GET", "/v1/webhook_endpoints/"+id, "").refused(t, "deleted", 404, "resource_missing", "webhook_endpoint")
 	equal(t, "list", len(w.ok("GET", "/v1/webhook_endpoints", "").ids()), 0)
 	for _, u := range []string{"ftp://a.example", "a.example", "http://", "http://u:p@a.example"} {
-		w.do("POST", "/v1/webhook_endpoints", "enabled_events[]=*&url="+url.QueryEscape(u)).refused(t, u, 400, "url_invalid", "url")
+		w.do("POST", "/v1/webhook_endpoints", "enabled_events[]=*&url="+url.QueryEscape(u)).refused(t, u, 400,
+			"url_invalid", "url")
 	}
-	w.do("POST", "/v1/webhook_endpoints", "url=http://a.example&enabled_events=all").refused(t, "no list", 400, nil, "enabled_events")
+	w.do("POST", "/v1/webhook_endpoints", "url=http://a.example&enabled_events=all").refused(t, "no list", 400, nil,
+		"enabled_events")
 }
 
 // TestWebhook_RolledTwice: a secret signs for 24 hours after it was rolled, however often
@@ -312,7 +316,8 @@ func TestWebhook_RolledTwice(t *testing.T) {
 	}
 	w.customer("")
 	w.flush(0)
-	equal(t, "signed", []bool{r.got[0].signed(first), r.got[0].signed(keys[0]), r.got[0].signed(keys[1])}, []bool{false, true, true})
+	equal(t, "signed", []bool{r.got[0].signed(first), r.got[0].signed(keys[0]), r.got[0].signed(keys[1])},
+		[]bool{false, true, true})
 }
 
 // TestWebhook_CopyCounts: a copy is no second delivery.

@@ -6,14 +6,13 @@ import (
 	"slices"
 )
 
-// basil is the day of the API's version from which on the specification's shapes hold:
-// 2025-03-31.basil moved fields of invoices and subscriptions.
+// basil is the day of 2025-03-31.basil, which moved fields of invoices and subscriptions: the
+// specification has the shapes since then.
 const basil = "2025-03-31"
 
-// CheckEvent returns what is wrong with an event, as a webhook carries it: the event
-// itself, its type, and the object in it, by the schema that its field "object" names.
-// Nothing in an event is expanded. An object of a version before 2025-03-31.basil is not
-// looked at.
+// CheckEvent returns the problems of an event as a webhook carries it: the event itself, its type,
+// and its object, by the schema of the object's name. Nothing in an event is expanded. An object
+// of a version before 2025-03-31.basil is not checked.
 func (s *Spec) CheckEvent(body []byte) []string {
 	c := &checker{spec: s, whole: map[string]bool{}, ids: map[string]bool{}}
 	if value, ok := c.decode(body); ok {
@@ -22,7 +21,7 @@ func (s *Spec) CheckEvent(body []byte) []string {
 	return c.problems
 }
 
-// checkEvent checks what the schema of an event leaves open.
+// checkEvent checks the parts that the schema of an event leaves open.
 func (c *checker) checkEvent(event map[string]any, at string) {
 	if at != "" {
 		at += "."
@@ -56,8 +55,8 @@ func (c *checker) checkEvent(event map[string]any, at string) {
 	}
 }
 
-// findEvents keeps the types that a webhook endpoint can ask for, which the schema of an
-// event does not list.
+// findEvents keeps the types that a webhook endpoint can subscribe to; the schema of an event does
+// not list them.
 func (s *Spec) findEvents() error {
 	op, _, problem := s.find("POST", "/v1/webhook_endpoints")
 	if op == nil || op.form.Properties["enabled_events"] == nil || op.form.Properties["enabled_events"].Items == nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// expandable returns why a name cannot be asked to be expanded.
+// expandable returns the reason why a name cannot be expanded.
 func (o *operation) expandable(name string) []string {
 	segments := strings.Split(name, ".")
 	if len(segments) > expandSegments {
@@ -23,9 +23,9 @@ func (o *operation) expandable(name string) []string {
 				continue
 			}
 			next = append(next, property)
-			// The list of a schema's expandable fields has all on the way to one, too. What
-			// is not always there, such as the sources of a customer, can be included in the
-			// same way, unless it has a schema of its own: then it is on the way only.
+			// A schema lists the fields on the way to an expandable one too. An optional
+			// member, such as the sources of a customer, can be included in the same way,
+			// unless it has a schema of its own: then it is on the way only.
 			included := !slices.Contains(one.Required, segment) && property.Ref == "" && len(property.AnyOf) == 0
 			if slices.Contains(one.Expandable, segment) && (property.expands() || included || documented[one.name] == segment) {
 				found = true
@@ -39,18 +39,16 @@ func (o *operation) expandable(name string) []string {
 	return nil
 }
 
-// documented are the fields, by schema, that Stripe's reference calls expandable although
-// the specification does not tell them from those that are on the way only: an invoice's
-// confirmation_secret has a schema of its own and nothing in it to expand.
+// documented are the fields, by schema, that only Stripe's reference calls expandable: an
+// invoice's confirmation_secret has a schema of its own and nothing in it to expand.
 var documented = map[string]string{"invoice": "confirmation_secret"}
 
-// expands tells whether the value is an id that stands for an object, or a list of such.
+// expands reports whether the value is the id of an object, or a list of ids.
 func (s *schema) expands() bool {
 	return s.Expansion != nil || s.Items != nil && s.Items.Expansion != nil
 }
 
-// objects returns the objects that a value of one of these schemas can be, or that it can
-// be a list of.
+// objects returns the objects of a value of these schemas, or of a list of them.
 func objects(all []*schema) (found []*schema) {
 	for _, one := range all {
 		if one == nil {
@@ -68,8 +66,8 @@ func objects(all []*schema) (found []*schema) {
 	return found
 }
 
-// unlike compares what was asked to be expanded with what came: the fields that came as an
-// object or as an id, without the numbers of lists.
+// unlike compares the requested expansion with the answer: the fields that are objects or ids,
+// without the numbers of lists.
 func unlike(asked []string, whole, ids map[string]bool) (problems []string) {
 	for name := range whole {
 		ok := slices.ContainsFunc(asked, func(a string) bool { return a == name || strings.HasPrefix(a, name+".") })

@@ -113,8 +113,10 @@ func TestAnyChangeIsSeen(t *testing.T) {
 	spec := Load(t)
 	all := fixtures(t)
 	for _, name := range []string{
-		"account", "balance_transaction", "charge", "checkout.session", "customer", "dispute", "event", "invoice", "invoiceitem",
-		"payment_intent", "payment_method", "price", "product", "refund", "setup_intent", "subscription", "subscription_schedule",
+		"account", "balance_transaction", "charge", "checkout.session", "customer", "dispute", "event", "invoice",
+		"invoiceitem",
+		"payment_intent", "payment_method", "price", "product", "refund", "setup_intent", "subscription",
+		"subscription_schedule",
 		"test_helpers.test_clock", "webhook_endpoint",
 	} {
 		c := &checker{}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A param is a parameter of a request: a text, or what is below it in brackets.
+// A param is a parameter of a request: a text, or fields in brackets.
 type param struct {
 	text   string
 	fields map[string]*param // nil for a text
@@ -29,8 +29,8 @@ func (p *param) list() (numbers []int, ok bool) {
 	return numbers, p.fields != nil
 }
 
-// params reads Stripe's encoding: a[b]=x for a field, a[]=x&a[]=y or a[0]=x&a[1]=y for a
-// list. It returns an object, and what could not be read.
+// params reads Stripe's encoding: a[b]=x for a field, a[]=x&a[]=y or a[0]=x&a[1]=y for a list. It
+// returns an object, and the names it could not read.
 func params(values url.Values) (all *param, problems []string) {
 	all = &param{fields: map[string]*param{}}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
@@ -80,7 +80,7 @@ func split(key string) (segments []string, ok bool) {
 	return segments, ok
 }
 
-// set puts a text at a path, unless something else is there.
+// set puts a text at a path, unless the path has a value.
 func (p *param) set(path []string, text string) bool {
 	for i, name := range path {
 		next := p.fields[name]

@@ -14,17 +14,17 @@ import (
 	"testing"
 )
 
-// mockModule is the module that has both: the specification and stripe-mock.
+// mockModule is the module of the specification and of stripe-mock.
 const mockModule = "github.com/stripe/stripe-mock"
 
-// errMissing is the reason to skip: what the tests need is not on this machine.
+// errMissing is the reason for a skip: this machine lacks a judge.
 var errMissing = errors.New("stripe-mock is not there")
 
-// Load returns the specification that tools.mod names. It is read once per process and
-// never changes, so that all tests share it.
+// Load returns the specification of tools.mod. It is read once per process and never changes, so
+// all tests share it.
 //
-// Where there is no go command, or the module can be neither found nor fetched, the test
-// is skipped, with a message that says what to do; under CI=true it fails.
+// Without the go command or the module, the test is skipped with a message that names the remedy;
+// under CI=true it fails.
 func Load(t testing.TB) *Spec {
 	t.Helper()
 	spec, err := load()
@@ -32,7 +32,7 @@ func Load(t testing.TB) *Spec {
 	return spec
 }
 
-// orSkip ends a test whose judge is not to be had.
+// orSkip ends a test without its judge.
 func orSkip(t testing.TB, err error) {
 	t.Helper()
 	const remedy = "`go mod download -modfile=tools.mod` fetches it"
@@ -77,8 +77,8 @@ var module = sync.OnceValues(func() (string, error) {
 	return dir, nil
 })
 
-// goCommand runs the go command in the root of the repository and returns what it says,
-// without the line's end. Whatever goes wrong is an errMissing.
+// goCommand runs the go command in the root of the repository and returns its output without the
+// line's end. Every failure is an errMissing.
 func goCommand(args ...string) (string, error) {
 	root, err := repository()
 	if err != nil {
@@ -97,9 +97,8 @@ func goCommand(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// repository returns the folder of tools.mod: above this file, not above the working
-// directory, which a test may have left. Only a build that has left out the paths of its
-// sources starts there.
+// repository returns the folder of tools.mod, above this file: a test may have left the working
+// directory. A build without the paths of its sources starts in the working directory.
 func repository() (string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	dir := filepath.Dir(file)
@@ -135,7 +134,8 @@ func parse(text []byte) (*Spec, error) {
 	if err := json.Unmarshal(text, &d); err != nil {
 		return nil, fmt.Errorf("the specification: %w", err)
 	}
-	s := &Spec{version: d.Info.Version, schemas: d.Components.Schemas, routes: map[int][]*route{}, objects: map[string][]*schema{}, events: map[string]bool{}}
+	s := &Spec{version: d.Info.Version, schemas: d.Components.Schemas, routes: map[int][]*route{},
+		objects: map[string][]*schema{}, events: map[string]bool{}}
 	for name, one := range s.schemas {
 		one.name = name
 		if object := one.Properties["object"]; object != nil && len(object.Enum) == 1 {

@@ -47,8 +47,10 @@ func TestWhoHasNoJudge(t *testing.T) {
 
 func TestParseRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	const (
-		events = `"/v1/webhook_endpoints":{"post":{"requestBody":{"content":{"f":{"schema":{"type":"object","properties":{"enabled_events":{"type":"array","items":{"type":"string","enum":["a.b"]}}}}}}}}}`
-		right  = `{"paths":{` + events + `},"components":{"schemas":{"error":{"type":"object"},"event":{"type":"object"},"x":%s}}}`
+		events = `"/v1/webhook_endpoints":{"post":{"requestBody":{"content":{"f":{"schema":{"type":"object",` +
+			`"properties":{"enabled_events":{"type":"array","items":{"type":"string","enum":["a.b"]}}}}}}}}}`
+		right = `{"paths":{` + events + `},"components":{"schemas":{` +
+			`"error":{"type":"object"},"event":{"type":"object"},"x":%s}}}`
 	)
 	for schema, want := range map[string]string{
 		`{"type":"string"}`: "",

@@ -12,15 +12,14 @@ import (
 	"time"
 )
 
-// startTimeout is for a busy machine that has to compile stripe-mock and to read its specification.
+// startTimeout allows a busy machine to compile stripe-mock and to read its specification.
 const startTimeout = 2 * time.Minute
 
-// Mock returns the URL of a stripe-mock, such as "http://127.0.0.1:34567". The first call
-// of the process builds it, which the go command keeps, and starts it for all tests of the
-// process; it ends with the process, however that ends. It has no state, and wants a key
-// that looks like one: "sk_test_" and some letters.
+// Mock returns the URL of a stripe-mock, such as "http://127.0.0.1:34567". The first call of the
+// process builds and starts it for all tests of the process. It ends with the process, in every
+// case. It has no state, and wants a key in the form "sk_test_" and some letters.
 //
-// Where it cannot be had the test is skipped as Load does it.
+// Without it the test is skipped, as by Load.
 func Mock(t testing.TB) string {
 	t.Helper()
 	url, err := mock()
@@ -41,18 +40,17 @@ var mock = sync.OnceValues(func() (string, error) {
 	return url, err
 })
 
-// dieWithUs becomes stripe-mock, and leaves a watcher behind that kills it once the
-// standard input is at its end: the process that holds the other end of the pipe has
-// ended, in whatever way. It needs no moment at which tests are over, which Go does not
-// tell.
+// dieWithUs becomes stripe-mock. It leaves a watcher, which kills stripe-mock at the end of
+// standard input: then the process with the other end of the pipe has ended. Go has no event for
+// the end of all tests.
 const dieWithUs = `exec 3<&0 </dev/null
 { cat <&3; kill -9 $$; } >/dev/null 2>&1 &
 exec 3<&-
 exec "$@"`
 
-// start runs stripe-mock on a port that the system chooses and returns its URL once it
-// listens, which it says on its standard output. A request before it serves waits. It runs
-// until held is closed. It listens for HTTPS as well, and on a fixed port unless told.
+// start runs stripe-mock on a free port and returns its URL once it listens, by its standard
+// output. An earlier request waits. It runs until held is closed. It also listens for HTTPS, by
+// default on a fixed port.
 func start(path string) (url string, held io.Closer, err error) {
 	cmd := exec.Command("sh", "-c", dieWithUs, "sh", path, "-http-addr", "127.0.0.1:0", "-https-addr", "127.0.0.1:0")
 	if held, err = cmd.StdinPipe(); err != nil {

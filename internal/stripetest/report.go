@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A reporter fails a test, once for each distinct problem. It lets go of the test when
-// that ends: what a forgotten goroutine finds later is dropped.
+// A reporter fails a test, once for each distinct problem. After the end of the test it drops
+// problems, such as those of a forgotten goroutine.
 type reporter struct {
 	mu   sync.Mutex
 	t    testing.TB // nil after the end
@@ -50,8 +50,8 @@ type exchange struct {
 	answered     []byte
 }
 
-// judged tells whether the exchange is in the API that the specification describes: below
-// /v1/, and of no version before 2025-03-31.basil. Without a version it is.
+// judged reports whether the specification describes the exchange: below /v1/, and not of a
+// version before 2025-03-31.basil. An exchange without a version is judged.
 func (e exchange) judged() bool {
 	version := e.header.Get("Stripe-Version")
 	return strings.HasPrefix(e.path, "/v1/") && (version == "" || version >= basil)
@@ -76,11 +76,10 @@ func (e exchange) form(op *operation) (values url.Values, problems []string) {
 	return values, nil
 }
 
-// idempotencyKey is how many characters Stripe allows in the header Idempotency-Key.
+// idempotencyKey is Stripe's limit of the header Idempotency-Key, in characters.
 const idempotencyKey = 255
 
-// request returns what is wrong with the request, and its template and what it asks to be
-// expanded.
+// request returns the problems of the request, its template, and its expansions.
 func (s *Spec) request(e exchange) (problems []string, template string, asked []string) {
 	op, template, _ := s.find(e.method, e.path)
 	form, problems := e.form(op)

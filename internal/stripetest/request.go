@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// How texts have to look that mean something else.
+// The forms of texts that stand for other values.
 var (
 	integer  = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
 	decimal  = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
@@ -19,7 +19,7 @@ var (
 	currency = regexp.MustCompile(`^[a-z]{3}$`)
 )
 
-// Limits that Stripe documents and the specification leaves out.
+// Documented limits, which the specification leaves out.
 const (
 	metadataKeys   = 50
 	metadataKey    = 40  // characters
@@ -28,14 +28,13 @@ const (
 	expandSegments = 4
 )
 
-// CheckRequest returns what is wrong with a request: each problem names the parameter, as
-// in items[0][price]. The path is that of the URL, "/v1/payment_intents/pi_1/confirm";
-// query and form are the parameters of the URL and of the body.
+// CheckRequest returns the problems of a request. Each names its parameter, as in items[0][price].
+// The path is the path of the URL, "/v1/payment_intents/pi_1/confirm"; query and form are the
+// parameters of the URL and of the body.
 //
-// It is stricter than the specification in what Stripe documents elsewhere: the limits of
-// metadata, of the length of a page and of the depth of expand; an empty text is accepted
-// only where the specification lists it, as it means "unset"; and what is asked to be
-// expanded has to be expandable.
+// It is stricter than the specification, by Stripe's documentation: the limits of metadata, of the
+// length of a page and of the depth of expand; an empty text means "unset" and must be in the
+// specification; and expansions must be expandable.
 func (s *Spec) CheckRequest(method, path string, query, form url.Values) []string {
 	op, _, problem := s.find(method, path)
 	if op == nil {
@@ -92,7 +91,7 @@ func (o *operation) check(want *schema, values url.Values) []string {
 	return append(problems, all.check(want, "")...)
 }
 
-// check returns what is wrong with a parameter and with all below it.
+// check returns the problems of a parameter and of its fields.
 func (p *param) check(want *schema, at string) []string {
 	want = want.is()
 	switch {
@@ -116,8 +115,7 @@ func (p *param) check(want *schema, at string) []string {
 	return p.checkText(want, at)
 }
 
-// checkAny is content with one of the alternatives, and complains in the words of the one
-// that comes nearest.
+// checkAny accepts one of the alternatives. Otherwise it returns the problems of the nearest one.
 func (p *param) checkAny(want *schema, at string) (best []string) {
 	distance := 0
 	for i, one := range want.AnyOf {
@@ -126,7 +124,8 @@ func (p *param) checkAny(want *schema, at string) (best []string) {
 			return nil
 		}
 		far := len(problems)
-		if _, list := p.list(); (p.fields == nil) != (one.Type != "object" && one.Type != "array") || list != (one.Type == "array") && p.fields != nil {
+		if _, list := p.list(); (p.fields == nil) != (one.Type != "object" && one.Type != "array") ||
+			list != (one.Type == "array") && p.fields != nil {
 			far += 1000 // of another kind
 		}
 		if i == 0 || far <= distance {

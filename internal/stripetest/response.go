@@ -12,17 +12,16 @@ import (
 	"unicode/utf8"
 )
 
-// statuses are those that Stripe documents.
+// statuses are Stripe's documented ones.
 var statuses = []int{200, 400, 401, 402, 403, 404, 409, 424, 429, 500, 502, 503, 504}
 
-// CheckResponse returns what is wrong with the answer to a request: each problem names the
-// field, as in data[].customer. An error's body has to be one of Stripe's; that of a status
-// from 500 on may also be no JSON at all, as Stripe's front door makes some of them. The
-// first problem per field and kind stands for all elements of a list.
+// CheckResponse returns the problems of the answer to a request. Each names its field, as in
+// data[].customer. The body of an error must be one of Stripe's. From status 500 on it may be
+// without JSON, because Stripe's front door makes some of them. The first problem per field and
+// kind stands for all elements of a list.
 //
-// It is stricter than the specification in that fields which this does not list are
-// refused, that an error has a message, and that an event carries an object as CheckEvent
-// demands it.
+// It is stricter than the specification: it refuses unlisted fields, an error must have a message,
+// and an event must have an object, as in CheckEvent.
 func (s *Spec) CheckResponse(method, path string, status int, body []byte) []string {
 	return s.checkResponse(method, path, status, body, nil)
 }
@@ -56,11 +55,11 @@ func (s *Spec) checkResponse(method, path string, status int, body []byte, asked
 	return c.problems
 }
 
-// A checker collects what is wrong with one body.
+// A checker collects the problems of one body.
 type checker struct {
 	spec       *Spec
 	problems   []string
-	whole, ids map[string]bool // the expandable fields that are objects, and those that are ids
+	whole, ids map[string]bool // expandable fields as objects, and as ids
 }
 
 func (c *checker) problem(at, format string, args ...any) {
@@ -102,7 +101,7 @@ func (c *checker) checkError(body []byte) {
 	}
 }
 
-// check finds what is wrong with a value and all below it.
+// check collects the problems of a value and of its members.
 func (c *checker) check(value any, want *schema, at string) {
 	if value == nil {
 		if !want.is().Nullable {
@@ -165,8 +164,8 @@ func (c *checker) note(value any, at string) {
 	}
 }
 
-// checkAny is content with one of the alternatives, and complains in the words of the one
-// that comes nearest: of the same object, if there is one, else with the fewest problems.
+// checkAny accepts one of the alternatives. Otherwise it returns the problems of the nearest: of
+// the same object, if there is one, else with the fewest problems.
 func (c *checker) checkAny(value any, want *schema, at string) {
 	object, _ := value.(map[string]any)
 	var best *checker
@@ -192,8 +191,8 @@ func (c *checker) checkAny(value any, want *schema, at string) {
 	maps.Copy(c.ids, best.ids)
 }
 
-// strangeness is how little an object is what a schema means: 0 when it has the same name
-// and is as deleted.
+// strangeness is the distance of an object from a schema: 0 for the same name and the same value
+// of deleted.
 func strangeness(object map[string]any, want *schema) (strange int) {
 	if (object != nil) != (want.Type == "object") {
 		return 3
@@ -249,7 +248,7 @@ func (c *checker) checkText(text string, want *schema, at string) {
 	}
 }
 
-// kind names what a JSON value is.
+// kind names the kind of a JSON value.
 func kind(value any) string {
 	switch value.(type) {
 	case map[string]any:

@@ -50,32 +50,44 @@ func TestResponses(t *testing.T) {
 		path, body string
 		want       string // a part of the only problem; "" for none
 	}{
-		"good":             {"/v1/payment_intents/pi_1", intent("amount", 5), ""},
-		"invented field":   {"/v1/payment_intents/pi_1", intent("paid", true), "field paid is unknown to Stripe"},
-		"wrong enum":       {"/v1/payment_intents/pi_1", intent("status", "paid"), `field status is "paid", not one of`},
-		"text for number":  {"/v1/payment_intents/pi_1", intent("amount", "5"), "field amount is a text; it must be one integer"},
-		"fraction":         {"/v1/payment_intents/pi_1", intent("amount", json.Number("5.0")), "field amount is 5.0, no integer"},
-		"exponent":         {"/v1/payment_intents/pi_1", intent("amount", json.Number("5e2")), "field amount is 5e2, no integer"},
-		"null":             {"/v1/payment_intents/pi_1", intent("amount", nil), "field amount is null"},
-		"currency":         {"/v1/payment_intents/pi_1", intent("currency", "USD"), "field currency is"},
-		"long":             {"/v1/payment_intents/pi_1", intent("description", strings.Repeat("x", 5001)), "more than 5000"},
-		"metadata":         {"/v1/payment_intents/pi_1", intent("metadata", map[string]any{"a": 1}), "field metadata.a is a number"},
-		"nested field":     {"/v1/payment_intents/pi_1", intent("last_payment_error", map[string]any{"type": "card_error", "decline": "x"}), "field last_payment_error.decline is unknown"},
-		"nested missing":   {"/v1/payment_intents/pi_1", intent("last_payment_error", map[string]any{"code": "x"}), "field last_payment_error.type is missing"},
-		"other object":     {"/v1/payment_intents/pi_1", sample(t, "refund", nil), "field object is"},
-		"id for object":    {"/v1/payment_intents/pi_1", intent("customer", "cus_1"), ""},
-		"expanded deleted": {"/v1/payment_intents/pi_1", intent("customer", map[string]any{"id": "cus_1", "object": "customer", "deleted": true}), ""},
-		"expanded cut":     {"/v1/payment_intents/pi_1", intent("customer", map[string]any{"id": "cus_1", "object": "customer", "created": 5}), "field customer.livemode is missing"},
-		"deleted: false":   {"/v1/customers/cus_1", `{"id": "cus_1", "object": "customer", "deleted": false}`, "field deleted is unknown"},
-		"list":             {"/v1/payment_intents", list(page), ""},
-		"list element":     {"/v1/payment_intents", fmt.Sprintf(page, intent("status", "paid")+","+intent("status", "paid")), "field data[].status is"},
-		"list url":         {"/v1/payment_intents", list(strings.Replace(page, "/v1/payment_intents", "/payment_intents", 1)), "field url is"},
-		"no list":          {"/v1/payment_intents", "[]", "it must be one object"},
-		"no has_more":      {"/v1/payment_intents", list(strings.Replace(page, `"has_more":false,`, "", 1)), "field has_more is missing"},
-		"no JSON":          {"/v1/payment_intents", "<html>", "no JSON"},
-		"cut JSON":         {"/v1/payment_intents", `{"object":`, "no JSON"},
-		"two JSONs":        {"/v1/payment_intents", list(page) + "{}", "goes on"},
-		"unknown path":     {"/v1/payment", "{}", "no such path"},
+		"good":           {"/v1/payment_intents/pi_1", intent("amount", 5), ""},
+		"invented field": {"/v1/payment_intents/pi_1", intent("paid", true), "field paid is unknown to Stripe"},
+		"wrong enum":     {"/v1/payment_intents/pi_1", intent("status", "paid"), `field status is "paid", not one of`},
+		"text for number": {"/v1/payment_intents/pi_1", intent("amount", "5"),
+			"field amount is a text; it must be one integer"},
+		"fraction": {"/v1/payment_intents/pi_1", intent("amount", json.Number("5.0")),
+			"field amount is 5.0, no integer"},
+		"exponent": {"/v1/payment_intents/pi_1", intent("amount", json.Number("5e2")),
+			"field amount is 5e2, no integer"},
+		"null":     {"/v1/payment_intents/pi_1", intent("amount", nil), "field amount is null"},
+		"currency": {"/v1/payment_intents/pi_1", intent("currency", "USD"), "field currency is"},
+		"long":     {"/v1/payment_intents/pi_1", intent("description", strings.Repeat("x", 5001)), "more than 5000"},
+		"metadata": {"/v1/payment_intents/pi_1", intent("metadata", map[string]any{"a": 1}),
+			"field metadata.a is a number"},
+		"nested field": {"/v1/payment_intents/pi_1", intent("last_payment_error",
+			map[string]any{"type": "card_error", "decline": "x"}), "field last_payment_error.decline is unknown"},
+		"nested missing": {"/v1/payment_intents/pi_1", intent("last_payment_error", map[string]any{"code": "x"}),
+			"field last_payment_error.type is missing"},
+		"other object":  {"/v1/payment_intents/pi_1", sample(t, "refund", nil), "field object is"},
+		"id for object": {"/v1/payment_intents/pi_1", intent("customer", "cus_1"), ""},
+		"expanded deleted": {"/v1/payment_intents/pi_1", intent("customer",
+			map[string]any{"id": "cus_1", "object": "customer", "deleted": true}), ""},
+		"expanded cut": {"/v1/payment_intents/pi_1", intent("customer",
+			map[string]any{"id": "cus_1", "object": "customer", "created": 5}), "field customer.livemode is missing"},
+		"deleted: false": {"/v1/customers/cus_1", `{"id": "cus_1", "object": "customer", "deleted": false}`,
+			"field deleted is unknown"},
+		"list": {"/v1/payment_intents", list(page), ""},
+		"list element": {"/v1/payment_intents", fmt.Sprintf(page, intent("status", "paid")+","+intent("status",
+			"paid")), "field data[].status is"},
+		"list url": {"/v1/payment_intents", list(strings.Replace(page, "/v1/payment_intents", "/payment_intents",
+			1)), "field url is"},
+		"no list": {"/v1/payment_intents", "[]", "it must be one object"},
+		"no has_more": {"/v1/payment_intents", list(strings.Replace(page, `"has_more":false,`, "", 1)),
+			"field has_more is missing"},
+		"no JSON":      {"/v1/payment_intents", "<html>", "no JSON"},
+		"cut JSON":     {"/v1/payment_intents", `{"object":`, "no JSON"},
+		"two JSONs":    {"/v1/payment_intents", list(page) + "{}", "goes on"},
+		"unknown path": {"/v1/payment", "{}", "no such path"},
 	} {
 		got := spec.CheckResponse("GET", c.path, 200, []byte(c.body))
 		if slices.Contains([]string{"expanded cut", "other object", "deleted: false"}, name) { // more is wrong with them
@@ -94,9 +106,12 @@ func TestErrors(t *testing.T) {
 		status     int
 		body, want string
 	}{
-		{402, `{"error":{"type":"card_error","code":"card_declined","decline_code":"insufficient_funds","message":"No.","payment_intent":` + intent + `}}`, ""},
-		{402, `{"error":{"type":"card_error","message":"No.","payment_intent":{"id":"pi_1"}}}`, "field error.payment_intent.status is missing"},
-		{404, `{"error":{"type":"invalid_request_error","code":"resource_missing","message":"No such customer: 'cus_1'","param":"customer"}}`, ""},
+		{402, `{"error":{"type":"card_error","code":"card_declined","decline_code":"insufficient_funds","message":"No.",` +
+			`"payment_intent":` + intent + `}}`, ""},
+		{402, `{"error":{"type":"card_error","message":"No.","payment_intent":{"id":"pi_1"}}}`,
+			"field error.payment_intent.status is missing"},
+		{404, `{"error":{"type":"invalid_request_error","code":"resource_missing","message":"No such customer: 'cus_1'",` +
+			`"param":"customer"}}`, ""},
 		{429, `{"error":{"type":"rate_limit_error","message":"Slow down."}}`, "field error.type is"},
 		{400, `{"error":{"type":"invalid_request_error"}}`, "field error.message is missing"},
 		{400, `{"error":{"message":"x"}}`, "field error.type is missing"},
@@ -128,13 +143,18 @@ func TestExpandIsObeyed(t *testing.T) {
 		"an id":              {"cus_1", []string{}, nil},
 		"asked and expanded": {customer, []string{"customer"}, nil},
 		"below":              {customer, []string{"customer.default_source"}, nil},
-		"below, not obeyed":  {json.RawMessage(sample(t, "customer", map[string]any{"default_source": "card_1"})), []string{"customer.default_source"}, []string{"field customer.default_source is an id, but was asked to be expanded"}},
-		"nothing there":      {nil, []string{"customer"}, nil},
-		"nobody asked":       {customer, []string{"customer_account"}, []string{"field customer is an object, but nobody asked to expand it"}},
-		"not obeyed":         {"cus_1", []string{"customer"}, []string{"field customer is an id, but was asked to be expanded"}},
+		"below, not obeyed": {json.RawMessage(sample(t, "customer", map[string]any{"default_source": "card_1"})),
+			[]string{"customer.default_source"}, []string{"field customer.default_source is an id, but was asked to be " +
+				"expanded"}},
+		"nothing there": {nil, []string{"customer"}, nil},
+		"nobody asked": {customer, []string{"customer_account"}, []string{"field customer is an object, but " +
+			"nobody asked to expand it"}},
+		"not obeyed": {"cus_1", []string{"customer"}, []string{"field customer is an id, but was asked to be " +
+			"expanded"}},
 	} {
 		body := sample(t, "payment_intent", with("customer", c.customer))
-		if got := spec.checkResponse("GET", "/v1/payment_intents/pi_1", 200, []byte(body), c.asked); !slices.Equal(got, c.want) {
+		if got := spec.checkResponse("GET", "/v1/payment_intents/pi_1", 200, []byte(body), c.asked); !slices.Equal(got,
+			c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
@@ -152,10 +172,13 @@ func TestEvents(t *testing.T) {
 	for _, c := range []struct{ event, want string }{
 		{event("payment_intent.succeeded", now, intent, ""), ""},
 		{event("payment_intent.succeeded", now, intent, `,"previous_attributes":{"status":"processing"}`), ""},
-		{event("payment_intent.succeeded", now, intent, `,"previous_attributes":{"paid":false}`), "field data.previous_attributes.paid is no field of a payment_intent"},
+		{event("payment_intent.succeeded", now, intent, `,"previous_attributes":{"paid":false}`),
+			"field data.previous_attributes.paid is no field of a payment_intent"},
 		{event("payment_intent.paid", now, intent, ""), `field type is "payment_intent.paid"`},
-		{event("payment_intent.succeeded", now, sample(t, "payment_intent", with("paid", true)), ""), "field data.object.paid is unknown"},
-		{event("payment_intent.succeeded", now, sample(t, "payment_intent", with("customer", json.RawMessage(deleted))), ""), "field data.object.customer is an object"},
+		{event("payment_intent.succeeded", now, sample(t, "payment_intent", with("paid", true)), ""),
+			"field data.object.paid is unknown"},
+		{event("payment_intent.succeeded", now, sample(t, "payment_intent", with("customer", json.RawMessage(deleted))),
+			""), "field data.object.customer is an object"},
 		{event("customer.deleted", now, deleted, ""), ""},
 		{event("*", now, deleted, ""), `field type is "*"`},
 		{event("invoice.paid", now, `{"id":"in_1","object":"bill"}`, ""), `field data.object.object is "bill"`},
@@ -169,8 +192,10 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", c.event[:min(len(c.event), 400)], got, c.want)
 		}
 	}
-	page := `{"object":"list","has_more":false,"url":"/v1/events","data":[` + event("customer.deleted", now, `{"id":"cus_1"}`, "") + `]}`
-	if got := spec.CheckResponse("GET", "/v1/events", 200, []byte(page)); len(got) != 1 || !strings.HasPrefix(got[0], `field data[].data.object.object is ""`) {
+	page := `{"object":"list","has_more":false,"url":"/v1/events","data":[` +
+		event("customer.deleted", now, `{"id":"cus_1"}`, "") + `]}`
+	if got := spec.CheckResponse("GET", "/v1/events", 200, []byte(page)); len(got) != 1 ||
+		!strings.HasPrefix(got[0], `field data[].data.object.object is ""`) {
 		t.Errorf("an event in a list: %q", got)
 	}
 }

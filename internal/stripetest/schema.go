@@ -20,10 +20,10 @@ type Spec struct {
 	events  map[string]bool      // the types of events
 }
 
-// Version is the API's version that the specification describes: "2026-08-26.dahlia".
+// Version is the API version of the specification: "2026-08-26.dahlia".
 func (s *Spec) Version() string { return s.version }
 
-// A route is a path with names in braces, and what can be done there by method.
+// A route is a path with names in braces, and its operations by method.
 type route struct {
 	template   string
 	segments   []string
@@ -46,7 +46,7 @@ type operation struct {
 
 	query, form *schema // objects
 	contentType string  // of the form
-	answer      *schema // of status 200; nil where that is no JSON
+	answer      *schema // of status 200; nil without JSON
 }
 
 type content struct {
@@ -72,7 +72,7 @@ func (o *operation) close() {
 	o.answer = o.Responses["200"].Content["application/json"].Schema
 }
 
-// schema is what the specification says of a value.
+// A schema is the specification of a value.
 type schema struct {
 	Ref        string             `json:"$ref"`
 	Type       string             `json:"type"`
@@ -88,13 +88,12 @@ type schema struct {
 	Items      *schema            `json:"items"`
 	Expandable []string           `json:"x-expandableFields"`
 	Expansion  *struct{}          `json:"x-expansionResources"`
-	name       string             // among the components; "" for one that has none
-	referred   *schema            // what Ref means
-	matches    *regexp.Regexp     // what Pattern means
+	name       string             // among the components; "": none
+	referred   *schema            // Ref, resolved
+	matches    *regexp.Regexp     // Pattern, compiled
 }
 
-// additional is what may be in an object beside its properties: nothing, anything, or what
-// a schema says.
+// additional is the schema of an object's other members: nothing, anything, or of.
 type additional struct {
 	any bool
 	of  *schema
@@ -107,7 +106,7 @@ func (a *additional) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &a.of)
 }
 
-// is returns what a schema refers to, or itself.
+// is returns the schema behind a reference, or itself.
 func (s *schema) is() *schema {
 	for s.referred != nil {
 		s = s.referred
@@ -115,7 +114,7 @@ func (s *schema) is() *schema {
 	return s
 }
 
-// enum says what is allowed, for people.
+// enum lists the allowed values, for people.
 func (s *schema) enum() string {
 	const most = 12
 	var list []string
@@ -128,8 +127,8 @@ func (s *schema) enum() string {
 	return strings.Join(list, ", ")
 }
 
-// resolve finds what references mean, and refuses a document that says what this package
-// does not understand: else it would accept whatever that was to forbid.
+// resolve resolves the references. It refuses a document with a rule that this package does not
+// know, because it would accept everything that the rule forbids.
 func (s *Spec) resolve() error {
 	for _, name := range slices.Sorted(maps.Keys(s.schemas)) {
 		if err := s.resolveIn(s.schemas[name], name); err != nil {
@@ -200,8 +199,8 @@ func (s *Spec) resolveIn(one *schema, at string) error {
 	return nil
 }
 
-// find returns what a method does at a path, and the template of the path. Fixed segments
-// go before names: /v1/customers/search is not the customer "search".
+// find returns the operation of a method at a path, and the path's template. Fixed segments go
+// before names: /v1/customers/search is not the customer "search".
 func (s *Spec) find(method, path string) (op *operation, template, problem string) {
 	segments := strings.Split(path, "/")
 	var best *route

@@ -8,18 +8,17 @@ import (
 	"testing"
 )
 
-// Transport returns a transport that checks every request below /v1/ that goes through it,
-// and what comes back; each distinct problem fails the test once. Unlike Watch it holds a
-// wrong request against the client whatever the answer is. Nil means
-// http.DefaultTransport.
+// Transport returns a transport that checks every request below /v1/ and its answer. Each distinct
+// problem fails the test once. Unlike Watch it reports a wrong request whatever the answer is. Nil
+// means http.DefaultTransport.
 //
-// Requests with a Stripe-Version before 2025-03-31.basil are passed on unchecked.
+// It passes requests with a Stripe-Version before 2025-03-31.basil on unchecked.
 func (s *Spec) Transport(t testing.TB, next http.RoundTripper) http.RoundTripper {
 	return &transport{spec: s, next: next, reporter: newReporter(t), answers: true}
 }
 
-// RequestTransport is Transport without a look at what comes back: stripe-mock's samples
-// have fields that the specification does not list.
+// RequestTransport is Transport for requests alone: stripe-mock's samples have fields beyond the
+// specification.
 func (s *Spec) RequestTransport(t testing.TB, next http.RoundTripper) http.RoundTripper {
 	return &transport{spec: s, next: next, reporter: newReporter(t)}
 }

@@ -9,16 +9,14 @@ import (
 	"testing"
 )
 
-// Watch returns the handler with the specification around it: whatever is asked below /v1/
-// and answered is checked, and each distinct problem fails the test once, with method,
-// path and problem. What the handler does and what its client sees stays the same.
+// Watch returns the handler with a check of every request below /v1/ and its answer. Each distinct
+// problem fails the test once, with method, path and problem. Handler and client notice nothing.
 //
-// A request is held against the handler only when the handler went along with it: the
-// status is 200 or 402. A test may therefore send what is wrong on purpose, if the handler
-// refuses it. Answers are always checked. Requests with a Stripe-Version before
-// 2025-03-31.basil are passed on unchecked, as are answers that the handler takes back by
-// a panic (http.ErrAbortHandler) or by hijacking the connection. An answer is checked when
-// the handler returns, so a test has to close its server before it ends.
+// A wrong request is a problem only if the handler accepts it, with the status 200 or 402. A test
+// may therefore send a wrong request to a handler that refuses it. Answers are always checked,
+// with three exceptions: a Stripe-Version before 2025-03-31.basil, a panic of the handler
+// (http.ErrAbortHandler), and a hijacked connection. The check comes when the handler returns, so
+// a test must close its server before it ends.
 func (s *Spec) Watch(t testing.TB, next http.Handler) http.Handler {
 	r := newReporter(t)
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -47,7 +45,7 @@ func (s *Spec) Watch(t testing.TB, next http.Handler) http.Handler {
 	})
 }
 
-// replay is a body that was read before, with the error at which that ended.
+// replay is a body read before, with the error at its end.
 type replay struct {
 	*bytes.Reader
 	err error
@@ -71,7 +69,7 @@ func (b *replay) WriteTo(w io.Writer) (int64, error) {
 	return n, err
 }
 
-// teeWriter keeps what a handler answers.
+// teeWriter keeps a handler's answer.
 type teeWriter struct {
 	http.ResponseWriter
 	status   int
@@ -91,14 +89,14 @@ func (w *teeWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// Flush is what handlers look for by http.Flusher.
+// Flush implements http.Flusher.
 func (w *teeWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
 
-// Hijack is what handlers look for by http.Hijacker.
+// Hijack implements http.Hijacker.
 func (w *teeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.hijacked = true
 	return http.NewResponseController(w.ResponseWriter).Hijack()
 }
 
-// Unwrap lets http.ResponseController find the other things that a connection can do.
+// Unwrap serves http.ResponseController.
 func (w *teeWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

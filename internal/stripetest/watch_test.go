@@ -84,17 +84,26 @@ func TestWatch(t *testing.T) {
 		request *http.Request
 		want    []string
 	}{
-		"good":             {canned{status: 200, body: good}, post("/v1/payment_intents", goodForm), nil},
-		"wrong answer":     {canned{status: 200, body: wrong}, post("/v1/payment_intents", goodForm), []string{invented}},
-		"went along":       {canned{status: 200, body: good}, post("/v1/payment_intents", wrongForm), []string{fmt.Sprintf(wrongParam, 200)}},
-		"went along, 402":  {canned{status: 402, body: decline}, post("/v1/payment_intents", wrongForm), []string{fmt.Sprintf(wrongParam, 402)}},
-		"refused":          {canned{status: 400, body: refusal}, post("/v1/payment_intents", wrongForm), nil},
-		"refused badly":    {canned{status: 400, body: "{}"}, post("/v1/payment_intents", wrongForm), []string{"Stripe's specification: POST /v1/payment_intents (status 400): field error is missing"}},
-		"elsewhere":        {canned{status: 200, body: "hello"}, post("/pay/1", "x=y"), nil},
-		"old version":      {canned{status: 200, body: wrong}, post("/v1/payment_intents", wrongForm, "Stripe-Version", "2024-06-20"), nil},
-		"new version":      {canned{status: 200, body: wrong}, post("/v1/payment_intents", goodForm, "Stripe-Version", "2025-03-31.basil"), []string{invented}},
-		"no form":          {canned{status: 200, body: good}, post("/v1/payment_intents", "{}", "Content-Type", "application/json"), []string{"Stripe's specification: POST /v1/payment_intents (status 200): the body is application/json; Stripe wants application/x-www-form-urlencoded"}},
-		"expand forgotten": {canned{status: 200, body: sample(t, "payment_intent", with("customer", "cus_1"))}, post("/v1/payment_intents", goodForm+"&expand[]=customer"), []string{"Stripe's specification: POST /v1/payment_intents (status 200): field customer is an id, but was asked to be expanded"}},
+		"good":         {canned{status: 200, body: good}, post("/v1/payment_intents", goodForm), nil},
+		"wrong answer": {canned{status: 200, body: wrong}, post("/v1/payment_intents", goodForm), []string{invented}},
+		"went along": {canned{status: 200, body: good}, post("/v1/payment_intents", wrongForm),
+			[]string{fmt.Sprintf(wrongParam, 200)}},
+		"went along, 402": {canned{status: 402, body: decline}, post("/v1/payment_intents", wrongForm),
+			[]string{fmt.Sprintf(wrongParam, 402)}},
+		"refused": {canned{status: 400, body: refusal}, post("/v1/payment_intents", wrongForm), nil},
+		"refused badly": {canned{status: 400, body: "{}"}, post("/v1/payment_intents", wrongForm),
+			[]string{"Stripe's specification: POST /v1/payment_intents (status 400): field error is missing"}},
+		"elsewhere": {canned{status: 200, body: "hello"}, post("/pay/1", "x=y"), nil},
+		"old version": {canned{status: 200, body: wrong}, post("/v1/payment_intents", wrongForm, "Stripe-Version",
+			"2024-06-20"), nil},
+		"new version": {canned{status: 200, body: wrong}, post("/v1/payment_intents", goodForm, "Stripe-Version",
+			"2025-03-31.basil"), []string{invented}},
+		"no form": {canned{status: 200, body: good}, post("/v1/payment_intents", "{}", "Content-Type",
+			"application/json"), []string{"Stripe's specification: POST /v1/payment_intents (status 200): the body is " +
+			"application/json; Stripe wants application/x-www-form-urlencoded"}},
+		"expand forgotten": {canned{status: 200, body: sample(t, "payment_intent", with("customer", "cus_1"))},
+			post("/v1/payment_intents", goodForm+"&expand[]=customer"), []string{"Stripe's specification: POST " +
+				"/v1/payment_intents (status 200): field customer is an id, but was asked to be expanded"}},
 	} {
 		sent, err := io.ReadAll(c.request.Body)
 		if err != nil {
@@ -118,7 +127,10 @@ func TestWatchSaysItOnce(t *testing.T) {
 	spec := Load(t)
 	answer := sample(t, "payment_intent", with("paid", true))
 	r := &recorder{TB: t}
-	handler := spec.Watch(r, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
+	handler := spec.Watch(r, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_,
+			_ = io.WriteString(w, answer)
+	}))
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {
@@ -189,14 +201,17 @@ func TestTransport(t *testing.T) {
 		want    []string
 		only    []string // of RequestTransport
 	}{
-		"good":    {canned{status: 402, body: decline}, post("/v1/payment_intents", goodForm), nil, nil},
-		"refused": {canned{status: 400, body: refusal}, post("/v1/payment_intents", wrongForm), []string{fmt.Sprintf(wrongParam, 400)}, []string{fmt.Sprintf(wrongParam, 400)}},
+		"good": {canned{status: 402, body: decline}, post("/v1/payment_intents", goodForm), nil, nil},
+		"refused": {canned{status: 400, body: refusal}, post("/v1/payment_intents", wrongForm),
+			[]string{fmt.Sprintf(wrongParam, 400)}, []string{fmt.Sprintf(wrongParam, 400)}},
 		"wrong answer": {canned{status: 200, body: wrong}, post("/v1/payment_intents", goodForm),
 			[]string{"Stripe's specification: POST /v1/payment_intents (status 200): field paid is unknown to Stripe"}, nil},
-		"key": {canned{status: 402, body: decline}, post("/v1/payment_intents", goodForm, "Idempotency-Key", strings.Repeat("k", 256)),
+		"key": {canned{status: 402, body: decline}, post("/v1/payment_intents", goodForm, "Idempotency-Key",
+			strings.Repeat("k", 256)),
 			[]string{"Stripe's specification: POST /v1/payment_intents (status 402): the header Idempotency-Key is too long"},
 			[]string{"Stripe's specification: POST /v1/payment_intents (status 402): the header Idempotency-Key is too long"}},
-		"old version": {canned{status: 200, body: wrong}, post("/v1/payment_intents", wrongForm, "Stripe-Version", "2024-06-20"), nil, nil},
+		"old version": {canned{status: 200, body: wrong}, post("/v1/payment_intents", wrongForm, "Stripe-Version",
+			"2024-06-20"), nil, nil},
 	} {
 		server := httptest.NewServer(&c.handler)
 		sent, err := io.ReadAll(c.request.Body)
@@ -204,7 +219,8 @@ func TestTransport(t *testing.T) {
 			t.Fatal(err)
 		}
 		both := func(wrap func(testing.TB, http.RoundTripper) http.RoundTripper, want []string) {
-			q, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+c.request.URL.Path, strings.NewReader(string(sent)))
+			q, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+c.request.URL.Path,
+				strings.NewReader(string(sent)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -222,7 +238,8 @@ func TestTransport(t *testing.T) {
 				t.Errorf("%s: got %q, want %q", name, got, want)
 			}
 			if c.handler.got != string(sent) || response.StatusCode != c.handler.status || string(body) != c.handler.body {
-				t.Errorf("%s: the server got %q for %q; its answer came as %d %q", name, c.handler.got, sent, response.StatusCode, body)
+				t.Errorf("%s: the server got %q for %q; its answer came as %d %q", name, c.handler.got, sent, response.StatusCode,
+					body)
 			}
 		}
 		both(spec.Transport, c.want)

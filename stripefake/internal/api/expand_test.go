@@ -7,7 +7,8 @@ import (
 
 func TestKindOf(t *testing.T) {
 	for id, want := range map[string]string{
-		"pi_fake0000000001": "payment_intent", "sub_fake1": "subscription", "sub_sched_fake1": "subscription_schedule", "in_fake1": "invoice",
+		"pi_fake0000000001": "payment_intent", "sub_fake1": "subscription", "sub_sched_fake1": "subscription_schedule",
+		"in_fake1":    "invoice",
 		"inpay_fake1": "invoice_payment", "pm_card_visa": "payment_method", "x_1": "", "pi": "", "": "", "_": "",
 	} {
 		if got := kindOf(id); got != want {

@@ -36,14 +36,16 @@ func TestMonthEndsComeBackToTheAnchor(t *testing.T) {
 
 func TestNextIsTheFirstEndAfter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := recurrence{rapid.SampledFrom([]string{"day", "week", "month", "year"}).Draw(t, "interval"), rapid.Int64Range(1, 3).Draw(t, "count")}
+		r := recurrence{rapid.SampledFrom([]string{"day", "week", "month", "year"}).Draw(t, "interval"),
+			rapid.Int64Range(1, 3).Draw(t, "count")}
 		anchor := rapid.Int64Range(0, 4_000_000_000).Draw(t, "anchor")
 		now := rapid.Int64Range(0, 4_000_000_000).Draw(t, "now")
 		got, day := r.next(anchor, now), int64(24*60*60)
 		if got <= now {
 			t.Fatalf("next(%d, %d) = %d", anchor, now, got)
 		}
-		if longest := map[string]int64{"day": 1, "week": 7, "month": 31, "year": 366}[r.interval] * r.count * day; got-now > longest {
+		if longest := map[string]int64{"day": 1, "week": 7, "month": 31,
+			"year": 366}[r.interval] * r.count * day; got-now > longest {
 			t.Fatalf("next(%d, %d) = %d is more than %d later", anchor, now, got, longest)
 		}
 	})

@@ -1,4 +1,5 @@
-// Package page has the pages for customers: checkout, and a bank's authentication. It does not ask for card numbers.
+// Package page has the pages for customers: checkout, and a bank's authentication. It does not
+// ask for card numbers.
 package page
 
 import (

@@ -24,7 +24,8 @@ func TestTestCards(t *testing.T) {
 			t.Errorf("%s is not declined with %s", id, code)
 		}
 	}
-	for token, want := range map[string]string{"tok_visa": "pm_card_visa", "tok_chargeDeclined": "pm_card_chargeDeclined", "tok_chargeDeclinedLostCard": "pm_card_visa_chargeDeclinedLostCard",
+	for token, want := range map[string]string{"tok_visa": "pm_card_visa",
+		"tok_chargeDeclined": "pm_card_chargeDeclined", "tok_chargeDeclinedLostCard": "pm_card_visa_chargeDeclinedLostCard",
 		"tok_none": "", "pm_card_visa": "", "tok_": ""} {
 		if got, ok := tokenMethod(token); got != want || ok != (want != "") {
 			t.Errorf("%s is %q, want %q", token, got, want)

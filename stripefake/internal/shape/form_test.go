@@ -36,7 +36,8 @@ func TestParseForm(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"a[=1", "a]=1", "[a]=1", "=1", "a[b]c=1", "a[[b]]=1", "a=%", "%ff=1", "a=1&a[b]=2", "a[b]=1&a=2", "a[b]=1&a[b][c]=2",
+	for _, text := range []string{"a[=1", "a]=1", "[a]=1", "=1", "a[b]c=1", "a[[b]]=1", "a=%", "%ff=1", "a=1&a[b]=2",
+		"a[b]=1&a=2", "a[b]=1&a[b][c]=2",
 		"a" + strings.Repeat("[b]", maxDepth) + "=1", strings.Repeat("a=1&", maxParams+1)} {
 		if got, err := ParseForm(text); err == nil {
 			t.Errorf("%.40s: got %v, want an error", text, got)
@@ -94,7 +95,8 @@ func TestForm_At(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]any{"a[b][c]": "1", "d": "2", "a[x][c]": nil, "d[e]": nil, "e": nil, "l[0]": nil, "[": nil} {
+	for name, want := range map[string]any{"a[b][c]": "1", "d": "2", "a[x][c]": nil, "d[e]": nil, "e": nil, "l[0]": nil,
+		"[": nil} {
 		if got, _ := f.At(name); got != want {
 			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
@@ -102,7 +104,8 @@ func TestForm_At(t *testing.T) {
 }
 
 func FuzzParseForm(f *testing.F) {
-	for _, text := range []string{"a[0][b]=c&a[][d]=e", "metadata[0]=1", "expand[]=x", "a[\x00" + "0]=1&a[]=2", "a[99999999999]=1&a[1]=2"} {
+	for _, text := range []string{"a[0][b]=c&a[][d]=e", "metadata[0]=1", "expand[]=x", "a[\x00" + "0]=1&a[]=2",
+		"a[99999999999]=1&a[1]=2"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
