@@ -119,14 +119,14 @@ func (c Control) clock(ctx context.Context, method string, in any) (time.Time, e
 
 // Faults returns the faults in effect.
 func (c Control) Faults(ctx context.Context) (Faults, error) {
-	var out faultsForm
-	err := c.Do(ctx, http.MethodGet, "faults", nil, &out)
-	return out.over(Faults{}), err
+	var f Faults
+	err := c.Do(ctx, http.MethodGet, "faults", nil, formOf(&f))
+	return f, err
 }
 
 // SetFaults replaces all faults.
 func (c Control) SetFaults(ctx context.Context, f Faults) error {
-	return c.Do(ctx, http.MethodPost, "faults", formOfFaults(f), nil)
+	return c.Do(ctx, http.MethodPost, "faults", formOf(&f), nil)
 }
 
 // Requests returns the counts of answers so far.

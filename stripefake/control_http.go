@@ -23,14 +23,13 @@ func (f *Fake) controls() *http.ServeMux {
 			writeControl(w, v, err)
 		})
 	}
-	handle("GET /_fake/clock", func(http.ResponseWriter, *http.Request) (any,
-		error) {
+	handle("GET /_fake/clock", func(http.ResponseWriter, *http.Request) (any, error) {
 		return clockForm{Now: new(f.Now())}, nil
 	})
 	handle("POST /_fake/clock", f.controlClock)
 	handle("GET /_fake/faults", func(http.ResponseWriter, *http.Request) (any, error) {
-		return formOfFaults(f.Faults()),
-			nil
+		faults := f.Faults()
+		return formOf(&faults), nil
 	})
 	handle("POST /_fake/faults", f.controlFaults)
 	handle("GET /_fake/requests", func(http.ResponseWriter, *http.Request) (any, error) { return f.Requests(), nil })
@@ -45,8 +44,7 @@ func (f *Fake) controls() *http.ServeMux {
 		return in, f.CloseDispute(r.PathValue("id"), in.Status)
 	}))
 	handle("POST /_fake/accounts", posted(func(_ *http.Request, in accountForm) (any, error) {
-		return in,
-			f.Connect(in.ID, in.Platform)
+		return in, f.Connect(in.ID, in.Platform)
 	}))
 	handle("POST /_fake/accounts/{id}", posted(func(r *http.Request, in accountForm) (any, error) {
 		return in, f.SetVersion(r.PathValue("id"), in.Version)
@@ -55,12 +53,10 @@ func (f *Fake) controls() *http.ServeMux {
 		return in, f.Disconnect(r.PathValue("id"))
 	}))
 	handle("POST /_fake/keys/revoke", posted(func(_ *http.Request, in keyForm) (any, error) {
-		return struct{}{},
-			f.Revoke(in.Key)
+		return struct{}{}, f.Revoke(in.Key)
 	}))
 	handle("POST /_fake/keys/restore", posted(func(_ *http.Request, in keyForm) (any, error) {
-		return struct{}{},
-			f.Restore(in.Key)
+		return struct{}{}, f.Restore(in.Key)
 	}))
 	handle("POST /_fake/webhook_endpoints/{id}/roll", posted(func(r *http.Request, _ struct{}) (any, error) {
 		secret, err := f.Roll(r.PathValue("id"))
@@ -146,14 +142,11 @@ func (f *Fake) controlClock(w http.ResponseWriter, r *http.Request) (any, error)
 }
 
 func (f *Fake) controlFaults(w http.ResponseWriter, r *http.Request) (any, error) {
-	var in faultsForm
-	if err := readJSON(w, r, &in); err != nil {
+	faults := f.Faults()
+	if err := readJSON(w, r, formOf(&faults)); err != nil {
 		return nil, err
 	}
-	if err := f.SetFaults(in.over(f.Faults())); err != nil {
-		return nil, err
-	}
-	return formOfFaults(f.Faults()), nil
+	return formOf(&faults), f.SetFaults(faults)
 }
 
 // controlLedger writes a line of JSON for every entry. No line ends it: the chunks of HTTP show a

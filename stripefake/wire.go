@@ -16,19 +16,9 @@ import (
 
 // faultsForm is Faults in the control API. An absent member stays as it is.
 type faultsForm struct {
-	Latency        *duration `json:"latency,omitempty"` // as 200ms
-	LostRequests   *float64  `json:"lost_requests,omitempty"`
-	LostReplies    *float64  `json:"lost_replies,omitempty"`
-	Errors         *float64  `json:"errors,omitempty"`
-	LateErrors     *float64  `json:"late_errors,omitempty"`
-	Busy           *float64  `json:"busy,omitempty"`
-	Rate           *int      `json:"rate,omitempty"`
-	Seed           *uint64   `json:"seed,omitempty"`
-	EventLosses    *float64  `json:"event_losses,omitempty"`
-	WebhookCopies  *float64  `json:"webhook_copies,omitempty"`
-	WebhookDrops   *float64  `json:"webhook_drops,omitempty"`
-	WebhookShuffle *bool     `json:"webhook_shuffle,omitempty"`
-	WebhookDelay   *duration `json:"webhook_delay,omitempty"`
+	Latency *duration `json:"latency"` // as 200ms
+	*Faults
+	WebhookDelay *duration `json:"webhook_delay"`
 }
 
 // A duration is written as Go writes it: 1h2m3s.
@@ -47,35 +37,9 @@ func (d *duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-func formOfFaults(f Faults) faultsForm {
-	return faultsForm{
-		new(duration(f.Latency)), &f.LostRequests, &f.LostReplies, &f.Errors, &f.LateErrors, &f.Busy, &f.Rate, &f.Seed,
-		&f.EventLosses, &f.WebhookCopies, &f.WebhookDrops, &f.WebhookShuffle, new(duration(f.WebhookDelay)),
-	}
-}
-
-// over returns the faults with the form's changes.
-func (form faultsForm) over(f Faults) Faults {
-	set(&f.LostRequests, form.LostRequests)
-	set(&f.LostReplies, form.LostReplies)
-	set(&f.Errors, form.Errors)
-	set(&f.LateErrors, form.LateErrors)
-	set(&f.Busy, form.Busy)
-	set(&f.Rate, form.Rate)
-	set(&f.Seed, form.Seed)
-	set(&f.EventLosses, form.EventLosses)
-	set(&f.WebhookCopies, form.WebhookCopies)
-	set(&f.WebhookDrops, form.WebhookDrops)
-	set(&f.WebhookShuffle, form.WebhookShuffle)
-	set((*duration)(&f.Latency), form.Latency)
-	set((*duration)(&f.WebhookDelay), form.WebhookDelay)
-	return f
-}
-
-func set[T any](to, from *T) {
-	if from != nil {
-		*to = *from
-	}
+// formOf returns a form over the faults: decoding it changes them.
+func formOf(f *Faults) *faultsForm {
+	return &faultsForm{(*duration)(&f.Latency), f, (*duration)(&f.WebhookDelay)}
 }
 
 // Identity is the root of the control API.

@@ -23,16 +23,10 @@ const accountParams = "email business_type metadata capabilities business_profil
 
 func accountRoutes() []Route {
 	return []Route{
-		{Method: "GET", Path: "/v1/account", Do: func(c *Call) (object, error) {
-			return c.accounts[c.Space.Account].object,
-				nil
-		}},
+		on("GET", "/v1/account", "", func(c *Call) (object, error) { return c.member(c.Space.Account) }),
 		on("GET", "/v1/accounts", ListParams+"created", listAccounts),
 		on("POST", "/v1/accounts", accountParams+" type country controller", createAccount),
-		{Method: "GET", Path: "/v1/accounts/{account}", Do: func(c *Call) (object,
-			error) {
-			return c.member(c.Path["account"])
-		}},
+		on("GET", "/v1/accounts/{account}", "", func(c *Call) (object, error) { return c.member(c.Path["account"]) }),
 		on("POST", "/v1/accounts/{account}", accountParams, updateAccount),
 		on("DELETE", "/v1/accounts/{account}", "", deleteAccount),
 	}

@@ -43,10 +43,8 @@ func Followers() map[string]func(*api.Call, object) {
 }
 
 func on(method, path, params string, do func(call) (object, error)) api.Route {
-	return api.Route{Method: method, Path: path, Params: params, Do: func(c *api.Call) (object,
-		error) {
-		return do(callOf(c))
-	}}
+	handler := func(c *api.Call) (object, error) { return do(callOf(c)) }
+	return api.Route{Method: method, Path: path, Params: params, Do: handler}
 }
 
 // formerly adds parameters for versions before 2025-03-31.basil.

@@ -98,8 +98,8 @@ func (c call) termOf(wanted []wanted) (term, error) {
 }
 
 // begin makes the subscription and its first invoice, and collects it by the behaviour.
-func (c call) begin(customer object, currency string, wanted []wanted, members object, behavior string) (object,
-	error) {
+func (c call) begin(customer object, currency string, wanted []wanted, members object, behavior string,
+) (object, error) {
 	sub := c.newSubscription(customer, currency, members)
 	for _, w := range wanted {
 		c.addItem(sub, w.price, max(w.quantity, boolInt(w.quantity < 0)), w.metadata)

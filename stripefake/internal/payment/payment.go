@@ -33,10 +33,8 @@ func Timed() map[string]api.Timed {
 }
 
 func on(method, path, params string, do func(Call) (object, error)) api.Route {
-	return api.Route{Method: method, Path: path, Params: params, Do: func(c *api.Call) (object,
-		error) {
-		return do(Call{c})
-	}}
+	handler := func(c *api.Call) (object, error) { return do(Call{c}) }
+	return api.Route{Method: method, Path: path, Params: params, Do: handler}
 }
 
 // IntentKind is the kind of the payment intent or setup intent, by the prefix of its id.
