@@ -1,7 +1,7 @@
 // Command duesday-bench measures Duesday on this machine: the ratios of docs/performance.md to
 // a bare, tuned Pebble, and the units of DynamoDB for each thing that the engine does.
 //
-// It is no part of the product, and decides nothing about what is fast enough.
+// It is no part of the product, and makes no judgement of the figures.
 package main
 
 import (

@@ -48,7 +48,7 @@ differ by region.`,
 	return c
 }
 
-// printUnits shows what each thing costs, and below it where that comes from.
+// printUnits prints the cost of each action, and below it its steps.
 func (b *benchmark) printUnits(c *estimate.Costs) error {
 	t := newTable(b.stdout, "", "item", "index", "bytes", "times", "write", "read")
 	for _, u := range c.All() {

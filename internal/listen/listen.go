@@ -1,5 +1,5 @@
-// Package listen serves HTTP on a listener until it is told to stop. It does not know what is
-// served, and does not open the listener.
+// Package listen serves HTTP on a listener until it is told to stop. It does not open the listener,
+// and knows no handler.
 package listen
 
 import (

@@ -99,7 +99,7 @@ type request struct {
 	done  chan error
 }
 
-// commitGroups merges what waits and syncs it once: measured, that is a third faster than
+// commitGroups merges the waiting commits and syncs them once: measured, that is a third faster than
 // letting 128 workers share Pebble's own pipeline, so it is the stronger baseline.
 func (b *Bare) commitGroups() {
 	defer close(b.stopped)

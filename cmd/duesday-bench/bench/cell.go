@@ -63,8 +63,8 @@ func Milliseconds(samples []Sample, of func(Sample) time.Duration) Range {
 	return RangeOf(values)
 }
 
-// Ratios returns ours over bare, pair by pair: what both sides shared of the machine's
-// weather is divided out.
+// Ratios returns ours over bare, pair by pair: the machine's
+// weather, shared by both sides, is divided out.
 func (c *Cell) Ratios() Range {
 	var values []float64
 	for i := range min(len(c.Ours), len(c.Bare)) {

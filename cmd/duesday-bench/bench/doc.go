@@ -4,5 +4,5 @@
 // quoting.
 //
 // The bare side checks no condition, decodes no item and knows no payment. The package does not
-// decide what is fast enough, and prints nothing.
+// judge the figures, and prints nothing.
 package bench

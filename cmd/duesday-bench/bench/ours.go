@@ -83,7 +83,7 @@ func (o *Ours) Load(ctx context.Context, n, days, workers int) (float64, error) 
 }
 
 // Pay runs the payment job of the day for the time given and returns how many it charged
-// and how long that took: a run that is stopped finishes what it has begun.
+// and how long that took: a stopped run finishes its open periods.
 func (o *Ours) Pay(ctx context.Context, day civil.Date, workers int, length time.Duration) (charged int,
 	took time.Duration, err error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -104,7 +104,7 @@ func (o *Ours) Pay(ctx context.Context, day civil.Date, workers int, length time
 	return r.Counts[engine.OutcomePaid], took, nil
 }
 
-// Scan streams what is due on the day, decoded, and returns rows a second.
+// Scan streams the due rows of the day, decoded, and returns rows a second.
 func (o *Ours) Scan(ctx context.Context, day civil.Date) (rows int, perSecond float64, err error) {
 	start := time.Now()
 	for _, err := range o.engine.GetDuePaymentsByDate(ctx, day) {

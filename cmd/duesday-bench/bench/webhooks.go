@@ -26,7 +26,7 @@ const (
 )
 
 // Webhooks is the product from the socket on: the endpoint, the signature, the merge and the
-// embedded store. What purchases ask for is put into the outbox, and not delivered.
+// embedded store. Actions of purchases are put into the outbox, and not delivered.
 type Webhooks struct {
 	store     *pebblestore.Store
 	service   *tracking.Service
@@ -176,7 +176,7 @@ func (w *Webhooks) Run(ctx context.Context, connections int, length time.Duratio
 	return units, took, err
 }
 
-// nobody is Stripe, who is asked for nothing that is not known: purchases are made from their
+// nobody is a Stripe without answers of its own: purchases are made from their
 // customer's number alone.
 type nobody struct{}
 

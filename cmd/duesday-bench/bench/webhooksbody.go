@@ -23,7 +23,7 @@ const (
 // stripeID is the id of the n-th object whose ids begin so.
 func stripeID(prefix string, n int) string { return fmt.Sprintf("%s_%s%010d", prefix, idTail, n) }
 
-// A slot is what differs between the bodies of one type.
+// A slot is a difference between the bodies of one type.
 type slot int
 
 const (
@@ -45,7 +45,7 @@ type template struct {
 }
 
 // text puts the value of a slot, which always has the same length, into a copy of the body.
-// It is for what is no number.
+// It is for texts that are no number.
 func (t *template) text(body []byte, s slot, value string) {
 	for _, at := range t.at[s] {
 		copy(body[at:], value)
@@ -112,7 +112,7 @@ const bodyVersion = "2024-06-20"
 // eventTypes are those that are sent, a third each.
 var eventTypes = [...]string{"payment_intent.succeeded", "customer.subscription.updated", "invoice.paid"}
 
-// newTemplate finds what differs, and gives it the length that it has at Stripe.
+// newTemplate finds the slots, and gives them their length at Stripe.
 func newTemplate(body []byte, values map[slot]string) (template, error) {
 	var e struct {
 		ID      string
@@ -167,7 +167,7 @@ type asker struct {
 	err     error
 }
 
-// post returns the id of what it made. The parameters are names and values in turn.
+// post returns the id of the new object. The parameters are names and values in turn.
 func (a *asker) post(path string, params ...string) (id string) {
 	if a.err != nil {
 		return ""

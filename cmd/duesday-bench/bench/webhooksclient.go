@@ -12,8 +12,8 @@ import (
 	"strconv"
 )
 
-// A hookClient is one connection of whoever sends webhooks: a client that costs as little as can
-// be, since it shares the machine with what is measured.
+// A hookClient is one connection of a sender of webhooks: as cheap a client as possible, since it
+// shares the machine with the measured side.
 type hookClient struct {
 	conn   net.Conn
 	in     *bufio.Reader

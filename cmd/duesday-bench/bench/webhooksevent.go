@@ -9,7 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/stripe/event"
 )
 
-// A hookEvent is what there is to be filled into the template of an event.
+// A hookEvent has the values for the template of an event.
 type hookEvent struct {
 	template int
 	event    int // number

@@ -11,14 +11,14 @@ import (
 	"github.com/duesday/duesday/internal/schema"
 )
 
-// A part is a piece of what something consumed. step says which step of the protocol a line
+// A part is a piece of a consumption. step returns the step of the protocol to which a line
 // belongs to; "" leaves it out: it is the day's, and not of any one subscription.
 type part struct {
 	usage capacity.Usage
 	step  func(capacity.Line) string
 }
 
-// cost divides what the parts consumed by n.
+// cost divides the consumption of the parts by n.
 func cost(name string, n float64, parts ...part) Cost {
 	c := Cost{Name: name}
 	for _, p := range parts {
@@ -31,7 +31,7 @@ func cost(name string, n float64, parts ...part) Cost {
 			line := Line{Step: step, Op: l.Op, Item: l.Item, Index: l.Index, Transaction: l.Transaction,
 				Times: float64(count.Times) / n, Units: count.Units.Times(1 / n)}
 			switch {
-			case l.Op == capacity.OpQuery && n > 1: // a page has many rows; one is what counts here
+			case l.Op == capacity.OpQuery && n > 1: // a page has many rows; one counts here
 				line.Times, line.Bytes = 1, float64(count.Bytes)/n
 			case count.Times > 0:
 				line.Bytes = float64(count.Bytes) / float64(count.Times)
@@ -45,7 +45,7 @@ func cost(name string, n float64, parts ...part) Cost {
 	return c
 }
 
-// rounded drops what is below a ten-thousandth of a unit: the noise of dividing.
+// rounded drops fractions below a ten-thousandth of a unit: the noise of dividing.
 func rounded(u capacity.Units) capacity.Units {
 	return capacity.Units{Read: math.Round(u.Read*1e4) / 1e4, Write: math.Round(u.Write*1e4) / 1e4}
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/duesday/duesday/internal/schema"
 )
 
-// Options say what Costs measures with.
+// Options are the book of a measurement.
 type Options struct {
 	Subscriptions int // all due on one day; at least 1
-	ItemBytes     int // of a subscription between its payments; 0 leaves what it comes to by itself
+	ItemBytes     int // of a subscription between its payments; 0: its natural size
 }
 
-// A Cost is what one thing that the product does consumes on DynamoDB.
+// A Cost is the consumption of one action of the product on DynamoDB.
 type Cost struct {
 	Name  string         `json:"name"`
 	Units capacity.Units `json:"units"` // for one
@@ -53,7 +53,7 @@ type Costs struct {
 	Dates         []DateUnits `json:"dates"`          // per period, on the index partitions of the dates it moves between
 }
 
-// DateUnits are what each period that falls due on one date consumes on one partition of an
+// DateUnits are the units of each period of one due date on one partition of an
 // index: the rows of one date are one partition, unless the store has several shards per date.
 type DateUnits struct {
 	Index string         `json:"index"`
@@ -70,14 +70,14 @@ const (
 // lookBackDays is how many days after a payment its run's successors may still look at it.
 const lookBackDays = 4
 
-// Measure runs the engine over a store that counts, and returns what each thing consumed.
+// Measure runs the engine over a counting store, and returns the cost of each action.
 // The same options always give the same answer.
 func Measure(ctx context.Context, o Options) (*Costs, error) {
 	if o.Subscriptions < 1 {
 		return nil, fmt.Errorf("%d subscriptions: want at least 1", o.Subscriptions)
 	}
 	padding := 0
-	if o.ItemBytes > 0 { // what is missing goes into the address
+	if o.ItemBytes > 0 { // the address is filled up to the size
 		one, err := Measure(ctx, Options{Subscriptions: 1})
 		if err != nil {
 			return nil, err
@@ -94,7 +94,7 @@ func Measure(ctx context.Context, o Options) (*Costs, error) {
 	return c, c.measureDeclined(ctx, padding)
 }
 
-// All returns what has a cost, in the order in which it happens.
+// All returns all costs, in the order of a period's life.
 func (c *Costs) All() []Cost {
 	return []Cost{c.Created, c.Reminder, c.Row, c.Paid, c.Declined, c.DeclinedAgain, c.Day, c.Lease}
 }

@@ -1,4 +1,4 @@
-// Package estimate measures what the engine consumes on DynamoDB and computes the units, hours
+// Package estimate measures the engine's consumption on DynamoDB and computes the units, hours
 // and shards of a book's peak day.
 //
 // It runs the engine over a store in memory and counts read and write units by the rules of

@@ -26,7 +26,7 @@ type Sum struct {
 	How   string  `json:"how"`
 }
 
-// A Peak is what the busiest day, and a month, ask of DynamoDB.
+// A Peak is the demand of the busiest day, and of a month, on DynamoDB.
 type Peak struct {
 	Due        int            `json:"due_periods"`
 	ChargeRate float64        `json:"charges_per_second"`
@@ -59,7 +59,7 @@ func PlanPeak(c *Costs, o PeakOptions) *Peak {
 	return p
 }
 
-// walked adds what more than one shard costs: both jobs look at every partition of each date,
+// walked adds the cost of more than one shard: both jobs look at every partition of each date,
 // and lease those in which something is due.
 func (p *Peak) walked(c *Costs) (day capacity.Units) {
 	day = c.Day.Units
@@ -78,7 +78,7 @@ func (p *Peak) sum(what string, value float64, how string, args ...any) {
 	p.Sums = append(p.Sums, Sum{what, math.Round(value*100) / 100, fmt.Sprintf(how, args...)})
 }
 
-// units adds up the day, what it needs a second, and the month.
+// units adds up the day, its need a second, and the month.
 func (p *Peak) units(c *Costs, o PeakOptions, due float64) {
 	paid := c.Paid.Units
 	p.sum("write units of a paid period", paid.Write, "%s",

@@ -131,10 +131,10 @@ func (w *world) load(ctx context.Context, n int, due civil.Date, method string, 
 	return nil
 }
 
-// A dayUsage is what one day's jobs consumed.
+// A dayUsage is the consumption of one day's jobs.
 type dayUsage struct {
 	reminders, payments, mail capacity.Usage
-	// what the jobs consumed on the partitions of the indexes
+	// of the jobs, on the partitions of the indexes
 	reminderRows, paymentRows map[capacity.Partition]capacity.Units
 	paid, declined, reminded  int
 }
