@@ -11,7 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// CreateAccount makes an account without a subscription; ErrExists when there is one.
+// CreateAccount stores a new account. It returns ErrExists if the account is there already.
 func (e *Engine) CreateAccount(ctx context.Context, id, email, zone string) (*billing.Account, error) {
 	if err := billing.CheckID("account", id); err != nil {
 		return nil, err
@@ -20,8 +20,8 @@ func (e *Engine) CreateAccount(ctx context.Context, id, email, zone string) (*bi
 		return nil, err
 	}
 	if zone != "" {
-		if _, err := civil.Zone(zone); err != nil {
-			return nil, billing.Invalid("time_zone", err.Error())
+		if err := checkZone(zone); err != nil {
+			return nil, err
 		}
 	}
 	if err := e.Live(ctx); err != nil {
@@ -35,15 +35,22 @@ func (e *Engine) CreateAccount(ctx context.Context, id, email, zone string) (*bi
 	return a, err
 }
 
-// An AccountChange is what an account may be changed to; nil fields stay as they are.
-type AccountChange struct {
-	Email    *string
-	TimeZone *string // decides which day it is for its subscriptions from now on
+func checkZone(zone string) error {
+	if _, err := civil.Zone(zone); err != nil {
+		return billing.Invalid("time_zone", err.Error())
+	}
+	return nil
 }
 
-// UpdateAccount changes the account and every copy of what it changes: the address on
-// subscriptions and receipts, the time zone on subscriptions. The account says so until all
-// copies follow, so that a change that was cut off is seen, and done again by asking again.
+// An AccountChange has an account's new values. Nil fields stay as they are.
+type AccountChange struct {
+	Email    *string
+	TimeZone *string // its subscriptions are charged by the days of this zone from now on
+}
+
+// UpdateAccount changes the account and its copies: the address on subscriptions and receipts,
+// the time zone on subscriptions. The account is marked as copying until all copies follow. A
+// change that was cut off is finished by the same call again.
 func (e *Engine) UpdateAccount(ctx context.Context, id string, c AccountChange) (*billing.Account, error) {
 	if c.Email != nil {
 		if err := billing.CheckEmail(*c.Email); err != nil {
@@ -51,8 +58,8 @@ func (e *Engine) UpdateAccount(ctx context.Context, id string, c AccountChange) 
 		}
 	}
 	if c.TimeZone != nil {
-		if _, err := civil.Zone(*c.TimeZone); err != nil {
-			return nil, billing.Invalid("time_zone", err.Error())
+		if err := checkZone(*c.TimeZone); err != nil {
+			return nil, err
 		}
 	}
 	a, err := e.changeAccount(ctx, id, func(a *billing.Account) error {
@@ -85,44 +92,42 @@ func (e *Engine) UpdateAccount(ctx context.Context, id string, c AccountChange) 
 	})
 }
 
-// changeAccount decides anew until its commit meets the account as it was read, and returns
-// the account as it then is. change may be asked again after a commit of which nobody knows
-// whether it landed; errAsIs from it writes nothing and is no error. The writes go into the
-// same commit.
-func (e *Engine) changeAccount(ctx context.Context, id string, change func(*billing.Account) error, others ...store.Write) (*billing.Account, error) {
-	for range store.MaxTries {
+// changeAccount commits change and the other writes if the account is still as it was read,
+// and returns the account. It calls change once for each try, also after a try with an unknown
+// outcome. If change returns ErrUnchanged, nothing is written and the error is nil.
+func (e *Engine) changeAccount(ctx context.Context, id string, change func(*billing.Account) error,
+	others ...store.Write) (a *billing.Account, err error) {
+	err = store.Retry(ctx, "account "+id, func() error {
 		if err := e.Live(ctx); err != nil {
-			return nil, err
+			return err
 		}
-		a, err := e.Account(ctx, id)
-		if err != nil {
-			return nil, err
+		if a, err = e.Account(ctx, id); err != nil {
+			return err
 		}
-		if err := change(a); errors.Is(err, billing.ErrUnchanged) {
-			return a, nil
-		} else if err != nil {
-			return nil, err
+		if err = change(a); err != nil {
+			return err
 		}
 		w := a.BumpVersion(e.Table)
 		if err = e.Store.Commit(ctx, append([]store.Write{w}, others...)...); err == nil {
 			a.Raw = w.Item
-			return a, nil
-		} else if !store.Retryable(err) {
-			return nil, err
 		}
+		return err
+	})
+	if err != nil && !errors.Is(err, billing.ErrUnchanged) {
+		return nil, err
 	}
-	return nil, fmt.Errorf("account %s: overtaken by others %d times", id, store.MaxTries)
+	return a, nil
 }
 
-// copyInto writes the account's values into one subscription or receipt that differs. The
-// account must still have them, or a change that was overtaken would leave old copies behind
-// the newer one's. A receipt that has expired meanwhile needs no copy.
+// copyInto writes the account's values into one subscription or receipt that differs. The commit
+// requires that the account still has these values: an overtaken change must not replace newer
+// copies. A receipt that has expired meanwhile needs no copy.
 func (e *Engine) copyInto(ctx context.Context, it store.Item, a *billing.Account) error {
 	n, isSubscription := billing.NameOf(billing.KeyOf(it))
 	if !isSubscription && it.Str(schema.Email) == a.Email {
 		return nil
 	}
-	for range store.MaxTries {
+	return store.Retry(ctx, it.Str(schema.PK)+" "+it.Str(schema.SK), func() error {
 		now, err := e.Account(ctx, a.ID)
 		if err != nil {
 			return err
@@ -130,27 +135,21 @@ func (e *Engine) copyInto(ctx context.Context, it store.Item, a *billing.Account
 		if now.Email != a.Email || now.TimeZone != a.TimeZone {
 			return fmt.Errorf("account %s was changed again meanwhile: %w", a.ID, billing.ErrState)
 		}
-		still := store.Check(e.Table, billing.AccountKey(a.ID), now.Unchanged())
-		if isSubscription {
-			var s *billing.Subscription
-			if s, err = e.Load(ctx, n); err != nil {
-				return err
-			}
-			if s.Email == a.Email && (s.TimeZone == a.TimeZone || (s.TimeZone == "" && a.TimeZone == "UTC")) {
-				return nil
-			}
-			s.Email, s.TimeZone = a.Email, a.TimeZone
-			err = e.Put(ctx, s, still)
-		} else {
+		if !isSubscription {
 			if _, err = e.Store.Get(ctx, e.Table, billing.KeyOf(it)); errors.Is(err, store.ErrNotFound) {
 				return nil
 			}
 			set := store.NewItem(store.Attribute{Name: schema.Email, Value: store.S(a.Email)})
-			err = e.Store.Commit(ctx, store.Update(e.Table, billing.KeyOf(it), set, nil), still)
+			return e.Store.Commit(ctx, store.Update(e.Table, billing.KeyOf(it), set, nil), now.UnchangedCheck(e.Table))
 		}
-		if !store.Retryable(err) {
+		s, err := e.Load(ctx, n)
+		if err != nil {
 			return err
 		}
-	}
-	return fmt.Errorf("%s %s: overtaken by others %d times", it.Str(schema.PK), it.Str(schema.SK), store.MaxTries)
+		if s.Email == a.Email && (s.TimeZone == a.TimeZone || (s.TimeZone == "" && a.TimeZone == "UTC")) {
+			return nil
+		}
+		s.Email, s.TimeZone = a.Email, a.TimeZone
+		return e.Put(ctx, s, now.UnchangedCheck(e.Table))
+	})
 }

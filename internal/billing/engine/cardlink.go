@@ -13,10 +13,10 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// CardLink makes a page by which the account's customer gives a card: for the account, or for
-// one subscription ("" for none). It makes the customer at the processor when the account has
-// none. ErrNoWallet when the processor keeps no customers. Each call makes a page of its own;
-// the links are secrets.
+// CardLink makes a page on which the account's customer gives a card: for the account, or for
+// one subscription ("" for none). It makes the customer at the processor if the account has none.
+// It returns ErrNoWallet if the processor keeps no customers. Each call makes a new page; the
+// links are secrets.
 func (e *Engine) CardLink(ctx context.Context, account, subscription string) (billing.CardLink, error) {
 	w, ok := e.proc.(billing.Wallet)
 	if !ok {
@@ -33,11 +33,11 @@ func (e *Engine) CardLink(ctx context.Context, account, subscription string) (bi
 	if a, err = e.customer(ctx, w, a); err != nil {
 		return billing.CardLink{}, err
 	}
-	return w.CardLink(ctx, billing.LinkRequest{Key: billing.HashKey("link", e.Opened.Installation, rand.Text()), Payer: a.Payer, Installation: e.Opened.Installation,
-		Account: account, Subscription: subscription, Currency: currency})
+	return w.CardLink(ctx, billing.LinkRequest{Key: billing.HashKey("link", e.Opened.Installation, rand.Text()),
+		Payer: a.Payer, Installation: e.Opened.Installation, Account: account, Subscription: subscription, Currency: currency})
 }
 
-// linkCurrency returns the currency that the card will be charged in first, as far as that is
+// linkCurrency returns the currency in which the card will be charged first, as far as it is
 // known.
 func (e *Engine) linkCurrency(ctx context.Context, account, subscription string) (string, error) {
 	if subscription != "" {
@@ -62,9 +62,9 @@ func (e *Engine) linkCurrency(ctx context.Context, account, subscription string)
 	return currency, nil
 }
 
-// Link returns where the effect's mail leads its reader: to authenticate a payment, or to
-// give a card; zero when there is no such place. It is a secret that does not live long, so it is
-// made when the mail is delivered and never stored. An error means: ask again later.
+// Link returns the link of the effect's mail, by which the customer authenticates a payment or
+// gives a card; zero if the mail has none. It is a secret with a short life: it is made when the
+// mail is delivered and never stored. After an error the caller should ask again later.
 func (e *Engine) Link(ctx context.Context, f outbox.Effect) (billing.CardLink, error) {
 	link, err := e.link(ctx, f)
 	if err != nil && passing(err) {
@@ -95,12 +95,13 @@ func (e *Engine) link(ctx context.Context, f outbox.Effect) (billing.CardLink, e
 	}
 	account, subscription := f.Data[outbox.DataAccount], f.Data[outbox.DataSubscription]
 	if e.cfg.CardURL != "" {
-		return billing.CardLink{URL: fill(e.cfg.CardURL, account, subscription)}, nil
+		ids := strings.NewReplacer("{account}", url.QueryEscape(account), "{subscription}", url.QueryEscape(subscription))
+		return billing.CardLink{URL: ids.Replace(e.cfg.CardURL)}, nil
 	}
 	if _, ok := e.proc.(billing.Wallet); !ok || e.cfg.NoLinks {
 		return billing.CardLink{}, nil
 	}
-	s, err := e.Load(ctx, billing.Name{Account: account, ID: subscription, SKU: f.Data[outbox.DataSKU]})
+	s, err := e.Load(ctx, nameIn(f))
 	if errors.Is(err, store.ErrNotFound) || (err == nil && s.Over()) {
 		return billing.CardLink{}, nil
 	}
@@ -108,12 +109,12 @@ func (e *Engine) link(ctx context.Context, f outbox.Effect) (billing.CardLink, e
 		return billing.CardLink{}, err
 	}
 	if s.Method == "" {
-		subscription = "" // it is the account's card that is used
+		subscription = "" // the account's card is charged
 	}
 	return e.CardLink(ctx, account, subscription)
 }
 
-// fill puts the ids into the merchant's URL.
-func fill(template, account, subscription string) string {
-	return strings.NewReplacer("{account}", url.QueryEscape(account), "{subscription}", url.QueryEscape(subscription)).Replace(template)
+// nameIn returns the subscription of the effect.
+func nameIn(f outbox.Effect) billing.Name {
+	return billing.Name{Account: f.Data[outbox.DataAccount], ID: f.Data[outbox.DataSubscription], SKU: f.Data[outbox.DataSKU]}
 }

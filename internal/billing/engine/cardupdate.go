@@ -14,15 +14,13 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// How a card that a customer gives becomes what subscriptions are charged with. Whoever gives
-// one later wins, by the time at which it was given; what has been taken over is seen again
-// by later runs, and found done.
+// A card update makes a card that a customer gave by a link the method of an account or of a
+// subscription. The card given last wins. Later runs list the same cards again and find them done.
 
-// CollectCards takes over the cards that customers have given by links since then (inclusive),
-// for accounts and for subscriptions, and returns how many were new. It is a part of a
-// payment run, which has passed the gate: subscriptions may go on to their next period. What
-// could not be taken over is in the error, and done by a later call that sees it; a connected
-// account that refuses us is no error.
+// CollectCards does the card updates of cards given since then (inclusive), and returns the number
+// of new cards. The rollback check must have passed: subscriptions may go on to their next period.
+// The error names cards that could not be taken over; a later call that lists them does it. A
+// connected account that refuses us is no error.
 func (e *Engine) CollectCards(ctx context.Context, since time.Time) (int, error) {
 	w, ok := e.proc.(billing.Wallet)
 	if !ok {
@@ -34,10 +32,11 @@ func (e *Engine) CollectCards(ctx context.Context, since time.Time) (int, error)
 	}
 	failed := []error{err}
 	n := 0
-	for _, r := range slices.SortedFunc(maps.Keys(newest), func(a, b recipient) int {
-		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.subscription, b.subscription), // the account before its subscriptions
+	accountFirst := func(a, b recipient) int {
+		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.subscription, b.subscription),
 			cmp.Compare(a.customer, b.customer), cmp.Compare(a.at, b.at))
-	}) {
+	}
+	for _, r := range slices.SortedFunc(maps.Keys(newest), accountFirst) {
 		taken, err := e.takeOver(ctx, newest[r])
 		if taken {
 			n++
@@ -52,10 +51,10 @@ func (e *Engine) CollectCards(ctx context.Context, since time.Time) (int, error)
 	return n, errors.Join(failed...)
 }
 
-// maxFailed is how many errors of CollectCards are told.
+// maxFailed is the number of errors that CollectCards returns.
 const maxFailed = 5
 
-// A recipient is what a customer may give a card for.
+// A recipient is an account, or one of its subscriptions, that a card was given for.
 type recipient struct{ account, subscription, at, customer string }
 
 func (r recipient) String() string {
@@ -65,8 +64,8 @@ func (r recipient) String() string {
 	return "subscription " + r.account + "/" + r.subscription
 }
 
-// newestCards returns, by recipient, the card that was given last. What a place could not tell
-// is in the error, beside what others did.
+// newestCards returns, by recipient, the card that was given last. If some places fail, it returns
+// the cards of the others, and the errors.
 func (e *Engine) newestCards(ctx context.Context, w billing.Wallet, since time.Time) (map[recipient]billing.Setup, error) {
 	places, err := e.Places(ctx)
 	if err != nil {
@@ -100,7 +99,7 @@ func (e *Engine) newestCards(ctx context.Context, w billing.Wallet, since time.T
 	return newest, errors.Join(failed...)
 }
 
-// setups lists one place. A listing that breaks off is begun anew.
+// setups lists one place. A listing that breaks off is begun again.
 func (e *Engine) setups(ctx context.Context, w billing.Wallet, r billing.ListRequest) (found []billing.Setup, err error) {
 	for range billing.MaxSends {
 		found, err = found[:0], nil
@@ -112,7 +111,7 @@ func (e *Engine) setups(ctx context.Context, w billing.Wallet, r billing.ListReq
 			if s.Installation != e.Opened.Installation || billing.CheckMethod(s.Card.Method) != nil || s.Card.Made.IsZero() {
 				continue
 			}
-			s.At, s.Card.Made = r.At, s.Card.Made.UTC().Truncate(time.Millisecond) // as precise as it is stored
+			s.At, s.Card.Made = r.At, s.Card.Made.UTC().Truncate(time.Millisecond) // the precision of the store
 			found = append(found, s)
 		}
 		if err == nil || billing.Definite(err) || ctx.Err() != nil {
@@ -122,8 +121,8 @@ func (e *Engine) setups(ctx context.Context, w billing.Wallet, r billing.ListReq
 	return found, err
 }
 
-// takeOver gives a card to the account or the subscription that it was given for, and reports
-// whether it was new there. One of another customer than the account has is nobody's.
+// takeOver sets the card at its recipient, and reports whether it was new there. A card of another
+// customer than the account's is ignored.
 func (e *Engine) takeOver(ctx context.Context, g billing.Setup) (taken bool, err error) {
 	if g.Subscription != "" {
 		return e.takeOverOne(ctx, g)
@@ -142,12 +141,13 @@ func (e *Engine) takeOver(ctx context.Context, g billing.Setup) (taken bool, err
 	if err != nil || a.Method != g.Card.Method {
 		return taken, err
 	}
-	_, err = e.spread(ctx, a.ID, false) // also when it is not new: a run may have died here
-	return taken, err
+	return taken, e.spread(ctx, a.ID, false) // also for a card that is not new: a run may have died here
 }
 
+// takeOverOne is takeOver of a card that was given for a subscription.
 func (e *Engine) takeOverOne(ctx context.Context, g billing.Setup) (taken bool, err error) {
-	_, err = e.changeAll(ctx, billing.Name{Account: g.Account, ID: g.Subscription}, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+	n := billing.Name{Account: g.Account, ID: g.Subscription}
+	err = e.changeAll(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 		a, err := e.Account(ctx, g.Account)
 		if err != nil {
 			return nil, err
@@ -172,80 +172,64 @@ func (e *Engine) takeOverOne(ctx context.Context, g billing.Setup) (taken bool, 
 	return taken, err
 }
 
-// spread lets the account's method take effect for its subscriptions without one of their
-// own, and returns for how many it did. Doing it again changes nothing, unless it is told to
-// be urgent: then those are active again that went past_due with this very method, too.
-func (e *Engine) spread(ctx context.Context, account string, urgent bool) (int, error) {
-	n := 0
+// spread applies the account's method to its subscriptions without one of their own. A second call
+// changes nothing, unless it is urgent: then subscriptions that went past_due with this very method
+// are active again, too.
+func (e *Engine) spread(ctx context.Context, account string, urgent bool) error {
 	var failed []error
-	for seen, err := range e.GetSubscriptionsByAccount(ctx, account) {
+	for listed, err := range e.GetSubscriptionsByAccount(ctx, account) {
 		if err != nil {
-			return n, errors.Join(append(failed, err)...)
+			return errors.Join(append(failed, err)...)
 		}
-		if seen.Open == nil && (seen.Method != "" || seen.Status != billing.PastDue && seen.Status != billing.ParkedState) {
+		if listed.Open == nil && (listed.Method != "" || listed.Status != billing.PastDue && listed.Status != billing.ParkedState) {
 			continue
 		}
-		changed := false
-		_, err := e.changeAll(ctx, seen.Name, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+		err := e.changeAll(ctx, listed.Name, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 			a, err := e.Account(ctx, account)
 			if err != nil {
 				return nil, err
 			}
-			if s.Over() {
+			c := choice{a.Method, a.Given, a.Payer}
+			if s.Method != "" { // its own method stays, but an intent of another customer cannot take it
+				c.method, c.given = s.Method, s.MethodGiven()
+			}
+			if s.Over() || c.method == "" || s.Method != "" && (s.Open == nil || s.Open.Payer.Same(a.Payer)) {
 				return nil, billing.ErrUnchanged
 			}
-			if s.Method != "" { // only who pays with it has changed: an intent of another customer cannot take it
-				if s.Open == nil || s.Open.Payer.Same(a.Payer) {
-					return nil, billing.ErrUnchanged
-				}
-				writes, err := e.follow(ctx, s, choice{s.Method, s.MethodGiven(), a.Payer}, today, urgent)
-				changed = changed || err == nil
-				return append(writes, a.UnchangedCheck(e.Table)), err
-			}
-			if a.Method == "" {
-				return nil, billing.ErrUnchanged
-			}
-			writes, err := e.follow(ctx, s, choice{a.Method, a.Given, a.Payer}, today, urgent)
-			changed = changed || err == nil
+			writes, err := e.follow(ctx, s, c, today, urgent)
 			return append(writes, a.UnchangedCheck(e.Table)), err
 		})
-		if changed && err == nil {
-			n++
+		if errors.Is(err, billing.ErrRefused) || (err != nil && ctx.Err() != nil) {
+			return err
 		}
-		if err != nil {
-			if errors.Is(err, billing.ErrRefused) || ctx.Err() != nil {
-				return n, err
-			}
-			failed = append(failed, err)
-		}
+		failed = append(failed, err)
 	}
-	return n, errors.Join(failed...)
+	return errors.Join(failed...)
 }
 
-// changeAll is change, repeated while a past_due subscription has more due dates to void than
-// one commit takes. errAsIs from decide writes nothing and is no error.
-func (e *Engine) changeAll(ctx context.Context, n billing.Name, decide func(*billing.Subscription, civil.Date) ([]store.Write, error)) (*billing.Subscription, error) {
+// changeAll is change, repeated while a past_due subscription has more due dates to void than one
+// commit takes. If decide returns ErrUnchanged, nothing is written and the error is nil.
+func (e *Engine) changeAll(ctx context.Context, n billing.Name, decide decision) error {
 	for {
 		s, err := e.change(ctx, n, decide)
 		if errors.Is(err, billing.ErrUnchanged) {
-			return s, nil
+			return nil
 		}
 		if err != nil || s.Status != billing.PastDue || s.Open != nil {
-			return s, err
+			return err
 		}
 	}
 }
 
-// A choice is with what, since when, and from whom a subscription is to be charged.
+// A choice is the method and the payer that a subscription is charged with from now on.
 type choice struct {
 	method string
 	given  time.Time // zero: not known
 	payer  billing.Payer
 }
 
-// follow has the subscription charged by the choice from now on, as far as that makes a
-// difference: errAsIs when it makes none. urgent is a person's word for a method that was
-// there before.
+// follow applies the choice to the subscription. It returns ErrUnchanged if that makes no
+// difference. urgent: a person asks for it, perhaps with a method that was there before.
 func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, today civil.Date, urgent bool) ([]store.Write, error) {
 	switch o := s.Open; {
 	case o != nil && o.Method == c.method && o.Payer.Same(c.payer):
@@ -265,10 +249,11 @@ func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, 
 	return nil, billing.ErrUnchanged
 }
 
-// noMethod is why a subscription is parked that came due before anybody gave it a method.
+// noMethod is the reason for parking a subscription that came due without a method.
 const noMethod = "no payment method"
 
-// unpark takes up a period that only waited for a method: it is charged by the next run.
+// unpark makes a subscription active that was parked for its lack of a method. The next run
+// charges it.
 func (e *Engine) unpark(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 	due, err := s.Due()
 	if err != nil {
@@ -279,8 +264,8 @@ func (e *Engine) unpark(s *billing.Subscription, today civil.Date) ([]store.Writ
 	return []store.Write{store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period))}, nil
 }
 
-// failedWith reports whether the period before, which failed, was last tried with the choice.
-// One that nobody authenticated has no attempt to tell it by.
+// failedWith reports whether the period before failed, and was last tried, with the choice. A
+// period that nobody authenticated has no attempt; then the time of the choice decides.
 func (e *Engine) failedWith(ctx context.Context, s *billing.Subscription, c choice) (bool, error) {
 	it, err := e.Store.Get(ctx, e.Table, billing.PeriodKey(s.Name, s.Period-1))
 	if errors.Is(err, store.ErrNotFound) {
@@ -299,19 +284,20 @@ func (e *Engine) failedWith(ctx context.Context, s *billing.Subscription, c choi
 	return p.Ending == billing.EndFailed && p.Ended.After(c.given), nil
 }
 
-// retry has the open period tried with the method at once: method and attempt are rewritten,
-// after a look at what the attempt before has come to. A period that was failing is rescued,
-// until its intent is gone. An intent of another customer, or at another place, cannot take
-// the method: it is cancelled, so that the run binds one that can. errAsIs: the period ends,
-// or what its intent will come to is not known yet.
+// retry makes the next run try the open period with the method. It rewrites method and attempt
+// after a look-up of the attempt before. A period that was failing is rescued until its intent is
+// cancelled. An intent of another customer or Stripe account cannot take the method: retry cancels
+// it, and the run binds another. It returns ErrUnchanged if the period ends, or if the outcome of
+// its intent is not known yet.
 func (e *Engine) retry(ctx context.Context, s *billing.Subscription, method string, p billing.Payer, today civil.Date) error {
 	o := s.Open
 	moved := !o.Payer.Same(p)
 	in, err := e.proc.Lookup(ctx, o.Ref)
-	if err == nil && moved && s.Requested == billing.RequestNone && in.State != billing.Canceled && in.State != billing.Succeeded && in.State != billing.Processing {
+	final := in.State == billing.Canceled || in.State == billing.Succeeded || in.State == billing.Processing
+	if err == nil && moved && s.Requested == billing.RequestNone && !final {
 		in, err = e.proc.Cancel(ctx, o.Ref)
 		if err == nil && in.State == billing.Canceled {
-			o.State = "" // by us, and not because the period ends
+			o.State = "" // cancelled for the new payer, and not because the period ends
 		}
 	}
 	if err != nil {
@@ -323,7 +309,7 @@ func (e *Engine) retry(ctx context.Context, s *billing.Subscription, method stri
 	case moved:
 		o.Payer = p
 	}
-	o.Overtaken = !billing.AttemptRan(o, in) // somebody may be about to make that attempt
+	o.Overtaken = !billing.AttemptRan(o, in) // another worker may be about to make that attempt
 	o.Method, o.Base, o.State, o.Retry = method, in.Latest, "", civil.Date{}
 	o.Attempt++
 	s.NextPayment = today

@@ -11,8 +11,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// SetCharging switches charging on or off for the whole store. While it is off no job
-// opens or confirms anything. Switching it on also accepts the clock as it stands.
+// SetCharging switches charging on or off for the whole store. While it is off, no job opens or
+// confirms an intent. Switching it on also accepts the clock.
 func (e *Engine) SetCharging(ctx context.Context, on bool, reason string) error {
 	if on {
 		if err := e.acceptClock(ctx); err != nil {
@@ -35,3 +35,20 @@ func (e *Engine) SetCharging(ctx context.Context, on bool, reason string) error 
 
 // ErrChargingOff: charging is switched off for the whole store.
 var ErrChargingOff = errors.New("charging is switched off: duesday charging on")
+
+// acceptClock marks the runs that ended later than now: the clock was ahead then, and is right now.
+func (e *Engine) acceptClock(ctx context.Context) error {
+	q := store.Query{Table: e.Table, Partition: billing.RunPK(billing.Payments), To: "9999-12-31~"}
+	for it, err := range e.Store.Query(ctx, q) {
+		if err != nil {
+			return err
+		}
+		if billing.ParseStamp(it.Str(schema.EndedDate)).After(e.Now()) {
+			set := store.NewItem(store.Attribute{Name: schema.Accepted, Value: store.Bool(true)})
+			if err := e.Store.Commit(ctx, store.Update(e.Table, billing.KeyOf(it), set, nil)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -11,29 +11,29 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// CreateSubscription is access pattern 1: it stores a subscription, and its account when
-// there is none yet. It returns the one that is there, and ErrExists, when the account
-// has a subscription of that id already: an id is never used again.
-func (e *Engine) CreateSubscription(ctx context.Context, n billing.NewSubscription) (*billing.Subscription, error) {
+// CreateSubscription is access pattern 1: it stores a subscription, and its account if there is
+// none yet. If the account has a subscription of that id already, it returns that one and
+// ErrExists: an id is never used again.
+func (e *Engine) CreateSubscription(ctx context.Context, n billing.NewSubscription) (s *billing.Subscription, err error) {
 	if err := n.Check(); err != nil {
 		return nil, err
 	}
-	for range store.MaxTries {
-		writes, s, err := e.creation(ctx, n)
-		if err != nil {
-			return s, err
+	err = store.Retry(ctx, "subscription "+n.Account+"/"+n.ID, func() error {
+		var writes []store.Write
+		if writes, s, err = e.creation(ctx, n); err != nil {
+			return err
 		}
-		if err = e.Store.Commit(ctx, writes...); err == nil {
-			s.Raw = s.Item()
-			return s, nil
-		} else if !store.Retryable(err) {
-			return nil, err
+		if err = e.Store.Commit(ctx, writes...); err != nil {
+			s = nil
+			return err
 		}
-	}
-	return nil, fmt.Errorf("subscription %s/%s: overtaken by others %d times", n.Account, n.ID, store.MaxTries)
+		s.Raw = s.Item()
+		return nil
+	})
+	return s, err
 }
 
-// creation decides what creating the subscription writes, as the store stands now.
+// creation returns the writes that create the subscription.
 func (e *Engine) creation(ctx context.Context, n billing.NewSubscription) ([]store.Write, *billing.Subscription, error) {
 	if err := e.Live(ctx); err != nil {
 		return nil, nil, err
@@ -63,17 +63,17 @@ func (e *Engine) creation(ctx context.Context, n billing.NewSubscription) ([]sto
 	} else {
 		writes = append(writes, a.BumpVersion(e.Table))
 	}
-	floor, err := e.WatermarkWrites(ctx, s.NextPayment, s.NextReminder)
-	return append(writes, floor...), s, err
+	watermark, err := e.WatermarkWrites(ctx, s.NextPayment, s.NextReminder)
+	return append(writes, watermark...), s, err
 }
 
-// fits checks the new subscription against the account it is for, and fills in what it
-// takes from it.
+// fits checks the new subscription against its account, and takes address and time zone from it.
 func (e *Engine) fits(ctx context.Context, a *billing.Account, n *billing.NewSubscription) (*billing.Subscription, error) {
 	old, err := e.Subscription(ctx, billing.Name{Account: n.Account, ID: n.ID})
 	switch {
 	case err == nil && old.SKU != n.SKU:
-		return old, billing.Invalid("sku", "subscription "+old.String()+" has SKU "+old.SKU+" and keeps it; take another subscription id")
+		keeps := "subscription " + old.String() + " has SKU " + old.SKU + " and keeps it; take another subscription id"
+		return old, billing.Invalid("sku", keeps)
 	case err == nil:
 		return old, fmt.Errorf("subscription %s %w", old, billing.ErrExists)
 	case !errors.Is(err, store.ErrNotFound):
@@ -87,8 +87,8 @@ func (e *Engine) fits(ctx context.Context, a *billing.Account, n *billing.NewSub
 	return nil, nil
 }
 
-// Precheck returns why the store would refuse the subscription, or nil; what exists
-// already is no reason, since importing twice changes nothing.
+// Precheck returns the error with which the store would refuse the subscription, or nil. A
+// subscription that exists already is no error, since importing twice changes nothing.
 func (e *Engine) Precheck(ctx context.Context, n billing.NewSubscription) error {
 	a, err := e.Account(ctx, n.Account)
 	if errors.Is(err, store.ErrNotFound) {
@@ -103,14 +103,14 @@ func (e *Engine) Precheck(ctx context.Context, n billing.NewSubscription) error 
 	return err
 }
 
-// build makes the subscription as it is to be stored. LastPaymentDate and LastReminderDate
-// are there from the start, because an item without them would be in no index and would
-// never be charged.
+// build returns the subscription to be stored. LastPaymentDate and LastReminderDate are there from
+// the start: an item without them would be in no index and would never be charged.
 func (e *Engine) build(n *billing.NewSubscription) (*billing.Subscription, error) {
 	now := e.Now()
-	s := &billing.Subscription{Name: billing.Name{Account: n.Account, ID: n.ID, SKU: n.SKU}, Email: n.Email, PaymentDay: n.PaymentDay,
-		Amount: n.Amount, Method: n.Method, Address: n.Address, Interval: n.Interval, TimeZone: n.TimeZone,
-		ReminderDays: n.ReminderDays, Created: now, Status: billing.Active, Installments: n.Installments, Version: 1, Shards: e.Opened.Shards}
+	s := &billing.Subscription{Name: billing.Name{Account: n.Account, ID: n.ID, SKU: n.SKU}, Email: n.Email,
+		PaymentDay: n.PaymentDay, Amount: n.Amount, Method: n.Method, Address: n.Address, Interval: n.Interval,
+		TimeZone: n.TimeZone, ReminderDays: n.ReminderDays, Created: now, Status: billing.Active,
+		Installments: n.Installments, Version: 1, Shards: e.Opened.Shards}
 	if s.Interval == (civil.Interval{}) {
 		s.Interval = billing.Monthly
 	}
@@ -139,7 +139,7 @@ func (e *Engine) build(n *billing.NewSubscription) (*billing.Subscription, error
 		return nil, billing.Invalid("next_payment_date", fmt.Sprintf("%s is no payment day %d", s.Anchor, s.PaymentDay))
 	}
 	s.Reschedule(s.Anchor, today)
-	s.NextPayment = s.Anchor // honoured, past or future: the floor makes the walk find it
+	s.NextPayment = s.Anchor // also in the past: the low watermark makes the walk find it
 	if s.ReminderDays > 0 && !s.Anchor.After(today) {
 		s.NextReminder = s.Anchor.AddDays(-s.ReminderDays) // for a run on a business day before it
 	}
@@ -149,16 +149,16 @@ func (e *Engine) build(n *billing.NewSubscription) (*billing.Subscription, error
 	return s, nil
 }
 
-// An ImportCount says what an import did with a batch.
+// An ImportCount counts the subscriptions of a batch.
 type ImportCount struct {
 	Created  int
-	Existing int // were there already and stay as they are
+	Existing int // there already, and unchanged
 	Due      int // created, and due today or before
 }
 
-// ImportBatch creates the subscriptions, each checked before by Check and Precheck. New
-// accounts go in commits of up to a hundred writes; what meets something in the store goes
-// one by one.
+// ImportBatch creates the subscriptions. The caller must have called Check and Precheck for each.
+// New accounts go in commits of up to a hundred writes. If a commit meets an item in the store,
+// its subscriptions go one by one.
 func (e *Engine) ImportBatch(ctx context.Context, batch []billing.NewSubscription) (ImportCount, error) {
 	var count ImportCount
 	for len(batch) > 0 {
@@ -178,13 +178,13 @@ func (e *Engine) ImportBatch(ctx context.Context, batch []billing.NewSubscriptio
 	return count, nil
 }
 
-// importSome tries to create the first subscriptions of the batch in one commit. done is
-// false when one of them, or its account, is there already: then nothing was written.
+// importSome tries to create the first n subscriptions of the batch in one commit. done is false
+// if one of them, or its account, is there already: then nothing was written.
 func (e *Engine) importSome(ctx context.Context, batch []billing.NewSubscription, count *ImportCount) (n int, done bool, err error) {
 	if err := e.Live(ctx); err != nil {
 		return 0, false, err
 	}
-	const room = store.MaxWrites - 4 // a subscription and its account, and the floors
+	const room = store.MaxWrites - 4 // a subscription and its account, and the low watermarks
 	writes := make([]store.Write, 0, store.MaxWrites)
 	accounts := make(map[string]bool, len(batch))
 	var payment, reminder civil.Date
@@ -201,24 +201,29 @@ func (e *Engine) importSome(ctx context.Context, batch []billing.NewSubscription
 			a := &billing.Account{ID: b.Account, Email: b.Email, TimeZone: b.TimeZone, Created: s.Created, Version: 1}
 			writes = append(writes, store.Put(e.Table, a.Item(), store.Absent()))
 		}
-		if !s.NextPayment.After(billing.TodayIn(s.TimeZone, e.Now())) {
+		if e.isDue(s) {
 			due++
 		}
 		payment, reminder = civil.Earlier(payment, s.NextPayment), civil.Earlier(reminder, s.NextReminder)
 		n++
 	}
-	floor, err := e.WatermarkWrites(ctx, payment, reminder)
-	if err != nil {
-		return n, false, err
+	watermark, err := e.WatermarkWrites(ctx, payment, reminder)
+	if err == nil {
+		err = e.Store.Commit(ctx, append(writes, watermark...)...)
 	}
-	if err = e.Store.Commit(ctx, append(writes, floor...)...); store.Retryable(err) {
-		return n, false, nil
-	} else if err != nil {
+	if err != nil {
+		if store.Retryable(err) {
+			err = nil
+		}
 		return n, false, err
 	}
 	count.Created += n
 	count.Due += due
 	return n, true, nil
+}
+
+func (e *Engine) isDue(s *billing.Subscription) bool {
+	return !s.NextPayment.After(billing.TodayIn(s.TimeZone, e.Now()))
 }
 
 func (e *Engine) importOne(ctx context.Context, n billing.NewSubscription, count *ImportCount) error {
@@ -231,15 +236,14 @@ func (e *Engine) importOne(ctx context.Context, n billing.NewSubscription, count
 		return fmt.Errorf("%s/%s: %w", n.Account, n.ID, err)
 	}
 	count.Created++
-	if !s.NextPayment.After(billing.TodayIn(s.TimeZone, e.Now())) {
+	if e.isDue(s) {
 		count.Due++
 	}
 	return nil
 }
 
-// ImportReceipt stores a receipt that came with imported data; it changes nothing else. One
-// that has expired already is kept as long as a new one, so that the import can be looked
-// at. It returns false when it is there already.
+// ImportReceipt stores a receipt of imported data. It returns false if the receipt is there
+// already. An expired receipt is kept as long as a new one, so that people can look at the import.
 func (e *Engine) ImportReceipt(ctx context.Context, r billing.Receipt) (bool, error) {
 	if err := e.Live(ctx); err != nil {
 		return false, err

@@ -11,22 +11,28 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An Attachment says with what, from whom and where an account's subscriptions are charged.
-// What is zero stays as it is.
+// An Attachment has the customer, method, Stripe account and fee with which an account's
+// subscriptions are charged. Zero fields stay as they are.
 type Attachment struct {
-	Customer  string  // the processor's customer, cus_…
-	Method    string  // the payment method's token; with a Customer, "" is that customer's default
-	Connected *string // the connected account at the processor, acct_…; "" for our own. What was given at another one is no use there, and is forgotten
-	Fee       *int    // what the connected account leaves to us, 0 to 10000 hundredths of a percent
+	Customer string // the processor's customer, cus_…
+	Method   string // the payment method's token; with a Customer, "" is that customer's default
+
+	// Connected is the connected account at the processor, acct_…; "" for our own. Another one
+	// than before has no use for customer and method, which are removed.
+	Connected *string
+	Fee       *int // our share of a charge at the connected account, 0 to 10000 hundredths of a percent
 }
 
-// Check returns a FieldError for the first field that is wrong, or nil.
+// Check returns a FieldError for the first wrong field, or nil.
 func (t *Attachment) Check() error {
 	if t.Customer == "" && t.Method == "" && t.Connected == nil && t.Fee == nil {
 		return billing.Invalid("customer", "nothing to attach: give a customer, a payment method, a connected account or a fee")
 	}
-	fields := [...]struct{ name, text string }{{"customer", t.Customer}, {"payment_method", t.Method}, {"connected", deref(t.Connected)}}
-	for _, f := range fields {
+	connected := ""
+	if t.Connected != nil {
+		connected = *t.Connected
+	}
+	for _, f := range [...]struct{ name, text string }{{"customer", t.Customer}, {"payment_method", t.Method}, {"connected", connected}} {
 		if f.text == "" {
 			continue
 		}
@@ -40,17 +46,10 @@ func (t *Attachment) Check() error {
 	return nil
 }
 
-// maxFee is all of it, in hundredths of a percent.
+// maxFee is the whole charge, in hundredths of a percent.
 const maxFee = 10_000
 
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-// payer returns the payer that the attachment makes of the one there is.
+// payer returns the payer with the changes of the attachment.
 func (t *Attachment) payer(p billing.Payer) (billing.Payer, error) {
 	if t.Connected != nil && *t.Connected != p.At {
 		p = billing.Payer{At: *t.Connected}
@@ -67,11 +66,11 @@ func (t *Attachment) payer(p billing.Payer) (billing.Payer, error) {
 	return p, nil
 }
 
-// Attach sets with what the account's subscriptions are charged, after a look at the
-// processor where a customer is concerned: ErrNoWallet when it keeps none, ErrInvalid when it
-// does not know customer or method. A new method takes effect at once for the subscriptions
-// without one of their own: a period that is open is tried with it by the next payment run,
-// and past_due ones are active again. Cut off anywhere, it is finished by doing it again.
+// Attach applies the attachment to the account. It checks a customer at the processor, and returns
+// ErrNoWallet if the processor keeps none, or ErrInvalid if it does not know the customer or the
+// method. A new method takes effect for the subscriptions without one of their own: the next
+// payment run tries an open period with it, and past_due subscriptions are active again. An Attach
+// that was cut off is finished by the same call again.
 func (e *Engine) Attach(ctx context.Context, id string, t Attachment) (*billing.Account, error) {
 	if err := t.Check(); err != nil {
 		return nil, err
@@ -88,7 +87,7 @@ func (e *Engine) Attach(ctx context.Context, id string, t Attachment) (*billing.
 		return nil, billing.ErrNoWallet
 	}
 	if p, ok := e.proc.(billing.Platform); ok && payer.At != "" && payer.At != old.Payer.At {
-		if err := p.CheckConnected(ctx, payer.At); err != nil { // what is registered once is asked by every run
+		if err := p.CheckConnected(ctx, payer.At); err != nil { // every run asks a registered one
 			return nil, fmt.Errorf("connected account: %w", err)
 		}
 	}
@@ -104,9 +103,10 @@ func (e *Engine) Attach(ctx context.Context, id string, t Attachment) (*billing.
 	a, err := e.changeAccount(ctx, id, func(now *billing.Account) error {
 		switch {
 		case now.Payer == payer && now.Method == method && now.Given.Equal(given):
-			return billing.ErrUnchanged // as it was, or landed before an answer that was lost
+			return billing.ErrUnchanged // as before, or landed with a lost answer
 		case now.Payer != old.Payer || now.Method != old.Method:
-			return fmt.Errorf("account %s was given another customer or payment method meanwhile: %w; look, and attach again", id, billing.ErrState)
+			const overtaken = "account %s was given another customer or payment method meanwhile: %w; look, and attach again"
+			return fmt.Errorf(overtaken, id, billing.ErrState)
 		}
 		now.Payer, now.Method, now.Given = payer, method, given
 		return nil
@@ -117,27 +117,28 @@ func (e *Engine) Attach(ctx context.Context, id string, t Attachment) (*billing.
 	if t.Customer == "" && t.Method == "" {
 		return a, nil
 	}
-	if _, err := e.spread(ctx, id, true); err != nil {
-		return a, fmt.Errorf("account %s has its payment method, but not all of its subscriptions could be told: %w; attach again to finish", id, err)
+	if err := e.spread(ctx, id, true); err != nil {
+		const unfinished = "account %s has its payment method, but not all of its subscriptions could be told: %w; attach again to finish"
+		return a, fmt.Errorf(unfinished, id, err)
 	}
 	return a, nil
 }
 
-// attached returns the method that the account will have, and since when.
-func (e *Engine) attached(ctx context.Context, old *billing.Account, payer billing.Payer, t Attachment) (method string, given time.Time, err error) {
+// attached returns the account's new method, and the time at which it was given.
+func (e *Engine) attached(ctx context.Context, old *billing.Account, payer billing.Payer, t Attachment) (string, time.Time, error) {
 	switch {
 	case t.Customer == "" && t.Method == "" && payer.At != old.Payer.At:
-		return "", e.Now(), nil // the old one is no use there
+		return "", e.Now(), nil // the old method is of no use there
 	case t.Customer == "" && t.Method == "":
 		return old.Method, old.Given, nil
 	case payer.Customer == "":
-		return t.Method, e.Now(), nil // a plain token: its first charge tells what it is good for
+		return t.Method, e.Now(), nil // a plain token: its first charge shows whether it works
 	}
 	card, err := e.ownCard(ctx, payer, t.Method)
 	return card.Method, e.Now(), err
 }
 
-// ownCard returns the card that the customer is to be charged with.
+// ownCard attaches the method to the customer, and returns its card.
 func (e *Engine) ownCard(ctx context.Context, payer billing.Payer, method string) (billing.Card, error) {
 	w, ok := e.proc.(billing.Wallet)
 	if !ok {
@@ -150,14 +151,14 @@ func (e *Engine) ownCard(ctx context.Context, payer billing.Payer, method string
 	return card, billing.CheckMethod(card.Method)
 }
 
-// customer returns the account with a customer at the processor, which is made when it has
-// none. Of two that make one at the same time, one is taken and the other stays unused.
+// customer returns the account with a customer at the processor, and makes one if it has none. If
+// two processes make one at the same time, one of them stays unused.
 func (e *Engine) customer(ctx context.Context, w billing.Wallet, a *billing.Account) (*billing.Account, error) {
 	if a.Payer.Customer != "" {
 		return a, nil
 	}
-	r := billing.CustomerRequest{Key: billing.HashKey("customer", e.Opened.Installation, a.ID, a.Payer.At, a.Email), At: a.Payer.At,
-		Installation: e.Opened.Installation, Account: a.ID, Email: a.Email}
+	key := billing.HashKey("customer", e.Opened.Installation, a.ID, a.Payer.At, a.Email)
+	r := billing.CustomerRequest{Key: key, At: a.Payer.At, Installation: e.Opened.Installation, Account: a.ID, Email: a.Email}
 	made, err := w.MakeCustomer(ctx, r)
 	if err != nil {
 		return nil, err
@@ -177,8 +178,9 @@ func (e *Engine) customer(ctx context.Context, w billing.Wallet, a *billing.Acco
 	}, e.RegisterPlace(a.Payer)...)
 }
 
-// AccountCard returns what may be told of the account's payment method: ErrNoWallet when the
-// processor keeps none, store.ErrNotFound when the account has none, else the processor's error.
+// AccountCard returns the card of the account's payment method. It returns ErrNoWallet if the
+// processor keeps no cards, store.ErrNotFound if the account has no method, or the processor's
+// error.
 func (e *Engine) AccountCard(ctx context.Context, id string) (billing.Card, error) {
 	w, ok := e.proc.(billing.Wallet)
 	if !ok {
@@ -194,8 +196,8 @@ func (e *Engine) AccountCard(ctx context.Context, id string) (billing.Card, erro
 	return w.Card(ctx, a.Payer.At, a.Method)
 }
 
-// cardOf returns the card that the subscription is charged with, or false when it cannot be
-// told: the processor keeps none, or does not answer.
+// cardOf returns the card that the subscription is charged with. It returns false if the processor
+// keeps none or does not answer.
 func (e *Engine) cardOf(ctx context.Context, s *billing.Subscription) (billing.Card, bool) {
 	w, ok := e.proc.(billing.Wallet)
 	if !ok {
@@ -213,15 +215,15 @@ func (e *Engine) cardOf(ctx context.Context, s *billing.Subscription) (billing.C
 	return card, true
 }
 
-// passing reports whether the error says nothing about what was asked for: asking later may
-// be answered.
+// passing reports whether the same question may be answered later.
 func passing(err error) bool {
-	return !billing.Definite(err) && !errors.Is(err, billing.ErrNoWallet) && !errors.Is(err, billing.ErrState) && !errors.Is(err, store.ErrNotFound)
+	return !billing.Definite(err) && !errors.Is(err, billing.ErrNoWallet) && !errors.Is(err, billing.ErrState) &&
+		!errors.Is(err, store.ErrNotFound)
 }
 
-// methodOf returns what the subscription's next period is charged with: its own token, or its
-// account's, "" when neither has one; and the payer. The account is only read for what the
-// subscription does not know: a processor without customers needs no payer.
+// methodOf returns the method and the payer of the subscription's next period: its own token, or
+// its account's, or "". The account is not read if the subscription has a token and the processor
+// keeps no customers, since no payer is needed then.
 func (e *Engine) methodOf(ctx context.Context, s *billing.Subscription) (method string, p billing.Payer, err error) {
 	if _, ok := e.proc.(billing.Wallet); !ok && s.Method != "" {
 		return s.Method, p, nil

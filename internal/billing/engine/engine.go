@@ -14,29 +14,28 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Config is the policy of an installation. The zero value of a field means its default,
-// but for ReceiptMonths, where zero keeps receipts for ever, and ActionDays, where zero waits
-// for ever.
+// Config is the policy of an installation. A zero field means its default, with two exceptions:
+// zero ReceiptMonths keep receipts for ever, and zero ActionDays wait for ever.
 type Config struct {
-	RetryDays     []int // days after the first decline on which it is tried again; default 1, 3, 5, 7
+	RetryDays     []int // days of retries, counted from the first decline; default 1, 3, 5, 7
 	CatchUp       int   // missed periods charged in one run before a subscription is parked; default 3
 	ReceiptMonths int   // until a receipt expires; DefaultConfig has 6
-	ActionDays    int   // that a customer has to authenticate a payment; then it has failed; DefaultConfig has 14
+	ActionDays    int   // for the customer to authenticate a payment before it fails; DefaultConfig has 14
 
 	// CardURL is the merchant's own page for giving a card, with {account} and {subscription}
 	// in it; "" for the processor's.
 	CardURL string
 
-	// NoLinks says that the processor has no pages for customers: mail goes out without links.
+	// NoLinks: the processor has no pages for customers, and mail goes out without links.
 	NoLinks bool
 }
 
-// DefaultConfig returns the policy of an installation that says nothing.
+// DefaultConfig returns the policy of an installation without settings.
 func DefaultConfig() Config {
 	return Config{RetryDays: []int{1, 3, 5, 7}, CatchUp: billing.DefaultCatchUp, ReceiptMonths: 6, ActionDays: 14}
 }
 
-// Options are what an Engine works with.
+// Options configure an Engine.
 type Options struct {
 	Store     store.Store
 	Tables    schema.Tables
@@ -45,24 +44,23 @@ type Options struct {
 	Config    Config
 	Log       *slog.Logger // nil discards
 
-	// Shards is how many partitions of an index share a date, 1 to MaxShards, in a store
-	// that is made now; 0 takes what the store has, and 1 for a new one.
+	// Shards is the number of index partitions a date in a new store, 1 to MaxShards. It must
+	// be the number of an existing store. 0 takes the store's own, and 1 for a new store.
 	Shards int
-	// Lease is how long a worker may be silent before others take over its share of a
-	// run, on a store that several processes share; 0 for a store of this process alone.
+	// Lease is the time after which other processes take over a silent worker's share of a
+	// run; 0 for a store of this process alone.
 	Lease time.Duration
-	// ReadOnly opens a store that has been moved to another place, too.
+	// ReadOnly also opens a store that has been moved to another place.
 	ReadOnly bool
-	// Making says what to do about a store that has no META item.
+	// Making is done if the store has no META item.
 	Making Making
 }
 
 // DefaultLease is Options.Lease for a shared store.
 const DefaultLease = 2 * time.Minute
 
-// An Engine is the billing half of Duesday over one store. It is safe for concurrent
-// use, and any number of engines may work on one store: no promise depends on there
-// being one.
+// An Engine is the billing half of Duesday over one store. It is safe for concurrent use, and
+// any number of engines may work on one store.
 type Engine struct {
 	*billing.Records
 	proc  billing.Processor
@@ -71,9 +69,9 @@ type Engine struct {
 	locks keyedLocks
 }
 
-// Open returns an engine over the store, and makes the store's META item when it has none
-// and Options.Making lets it. It asks an Identified processor whose account it is:
-// ErrOtherProcessor when the store was charged with another.
+// Open returns an engine over the store. It makes the store's META item if there is none and
+// Options.Making allows it. It returns ErrOtherProcessor if the store was charged through
+// another processor account.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	if o.Shards < 0 || o.Shards > billing.MaxShards {
 		return nil, fmt.Errorf("%d shards per date: want 1 to %d", o.Shards, billing.MaxShards)
@@ -86,16 +84,15 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if e.cfg.CatchUp == 0 {
 		e.cfg.CatchUp = DefaultConfig().CatchUp
 	}
-	var err error
-	for range store.MaxTries { // a lost reply or a twin that made it first: read again
+	err := store.Retry(ctx, "making the store", func() (err error) {
 		if e.Opened, err = e.Meta(ctx); !errors.Is(err, store.ErrNotFound) {
-			break
+			return err
 		}
-		if making := e.makeMeta(ctx, o.Making, max(1, o.Shards)); making != nil && !store.Retryable(making) {
-			err = making
-			break
+		if err = e.makeMeta(ctx, o.Making, max(1, o.Shards)); err == nil {
+			err = store.ErrConflict // read it
 		}
-	}
+		return err
+	})
 	switch {
 	case err != nil:
 		return nil, err
@@ -115,5 +112,5 @@ func (e *Engine) Verify(ctx context.Context) (*audit.Report, error) {
 	return audit.Verify(ctx, e.Records, e.proc, e.cfg.ReceiptMonths)
 }
 
-// Refunds returns the service that gives money back.
+// Refunds returns the refund service.
 func (e *Engine) Refunds() *refund.Service { return refund.New(e.Records, e.proc) }

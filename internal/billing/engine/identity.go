@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,14 +11,14 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// ErrOtherProcessor: the processor is not the one that the store was charged with: another
-// account, or the same one in the other mode.
+// ErrOtherProcessor: the store was charged through another processor account, or through the
+// same one in the other mode.
 var ErrOtherProcessor = errors.New("this store belongs to another processor")
 
-// pin notes whose money the store's processor moves when it is used first, and refuses every
-// other one from then on: a test key would pay periods with nothing, a live one would charge
-// a copy made for testing. A processor without an identity may be used until one has been noted;
-// once a run was made with it, none is.
+// pin stores the identity of the first processor account, and refuses every other one from then
+// on: a test key would pay periods with nothing, a live key would charge a copy made for testing.
+// A processor without an identity is accepted until an identity is stored. After a run with such
+// a processor no identity is accepted.
 func (e *Engine) pin(ctx context.Context, readOnly bool) error {
 	if e.proc == nil {
 		return nil
@@ -29,14 +30,16 @@ func (e *Engine) pin(ctx context.Context, readOnly bool) error {
 			return fmt.Errorf("asking the processor whose account it is: %w", err)
 		}
 	}
-	for range store.MaxTries {
+	return store.Retry(ctx, "noting the processor in the store", func() error {
 		switch {
 		case e.Opened.Processor == identity, e.Opened.Processor == "" && readOnly:
 			return nil
 		case e.Opened.Processor != "":
-			return fmt.Errorf("%w: it is charged through %s, and this is %s", ErrOtherProcessor, e.Opened.Processor, orSandbox(identity))
+			return fmt.Errorf("%w: it is charged through %s, and this is %s",
+				ErrOtherProcessor, e.Opened.Processor, cmp.Or(identity, "a sandbox"))
 		}
-		ran, err := billing.AnyItem(e.Store.Query(ctx, store.Query{Table: e.Table, Partition: billing.RunPK(billing.Payments), To: "9999-12-31~", Limit: 1}))
+		runs := store.Query{Table: e.Table, Partition: billing.RunPK(billing.Payments), To: "9999-12-31~", Limit: 1}
+		ran, err := billing.AnyItem(e.Store.Query(ctx, runs))
 		if err != nil {
 			return err
 		}
@@ -48,16 +51,9 @@ func (e *Engine) pin(ctx context.Context, readOnly bool) error {
 		if err != nil && !store.Retryable(err) {
 			return err
 		}
-		if e.Opened, err = e.Meta(ctx); err != nil {
-			return err
+		if e.Opened, err = e.Meta(ctx); err == nil && e.Opened.Processor != identity {
+			err = store.ErrConflict // another process was first, or nothing landed
 		}
-	}
-	return fmt.Errorf("noting the processor in the store: overtaken by others %d times", store.MaxTries)
-}
-
-func orSandbox(identity string) string {
-	if identity == "" {
-		return "a sandbox"
-	}
-	return identity
+		return err
+	})
 }

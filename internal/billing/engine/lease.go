@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -12,13 +11,12 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Leases share the work of a run among the processes that run it at the same time on a
-// shared store: who holds the lease of a partition of an index works on its rows, the
-// others on other partitions. They save work and decide nothing: that a period is charged
-// once follows from the charge protocol alone, whatever the clocks say and however many
-// hold the same lease.
+// Leases share the work of a run among processes on a shared store. The holder of the lease of an
+// index partition works on its rows; the others work on other partitions. Leases only save work:
+// the charge protocol alone ensures that a period is charged once, with any clocks and with any
+// number of holders of one lease.
 
-// A lease is the item LEASE#<kind>/<partition> as this process has written it.
+// A lease is the item LEASE#<kind>/<partition> as this process wrote it.
 type lease struct {
 	e     *Engine
 	key   store.Key
@@ -29,34 +27,33 @@ type lease struct {
 	lost  bool      // guarded by mu
 }
 
-// acquire takes the lease of the partition, or returns nil when another worker that shows
-// signs of life holds it.
+// acquire takes the lease of the partition. It returns nil if another live worker holds it.
 func (e *Engine) acquire(ctx context.Context, kind billing.Kind, partition, owner string) (*lease, error) {
 	l := &lease{e: e, key: store.Key{PK: billing.LeasePK(kind), SK: partition}, owner: owner}
-	for range store.MaxTries {
+	taken := false
+	err := store.Retry(ctx, "the lease of "+partition, func() error {
 		it, err := e.Store.Get(ctx, e.Table, l.key)
 		was := []store.Condition{store.Absent()}
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 		case err != nil:
-			return nil, err
+			return err
 		case it.Str(schema.Owner) != owner && e.alive(it):
-			return nil, nil
+			taken = true
+			return nil
 		default:
 			was = l.conditions(it.Str(schema.Owner), it.Str(schema.Until))
 		}
-		if err = l.write(ctx, was); !store.Retryable(err) {
-			if err != nil {
-				return nil, err
-			}
-			return l, nil
-		}
+		return l.write(ctx, was)
+	})
+	if err != nil || taken {
+		return nil, err
 	}
-	return nil, fmt.Errorf("the lease of %s: overtaken by others %d times", partition, store.MaxTries)
+	return l, nil
 }
 
-// alive reports whether the lease's owner has written it within the lease's length. One that
-// claims to last longer was written by a clock that is ahead, and is not believed.
+// alive reports whether the owner wrote the lease within its length. A lease that ends later than
+// that was written by a clock that is ahead, and does not count.
 func (e *Engine) alive(it store.Item) bool {
 	until := billing.ParseStamp(it.Str(schema.Until))
 	now := e.Now()
@@ -83,9 +80,9 @@ func (l *lease) write(ctx context.Context, was []store.Condition) error {
 	return err
 }
 
-// held reports whether the lease is good for another row: a worker that has slept finds its
-// share taken over, and does not begin what somebody else is doing. A lease that was found to
-// have run out stays lost, also when nobody has taken it over: rows may have been left out.
+// held reports whether the lease is good for another row. A worker that has slept must not begin
+// rows that another worker has taken over. A lease that was found to have run out stays lost,
+// even if nobody has taken it: rows may have been left out.
 func (l *lease) held() bool {
 	if l == nil {
 		return true
@@ -96,8 +93,8 @@ func (l *lease) held() bool {
 	return !l.lost
 }
 
-// keep renews the lease four times in its length until ctx ends. One that somebody has taken
-// over is lost; a renewal that fails otherwise is tried again, and the lease runs out at last.
+// keep renews the lease four times in its length until ctx ends. If another worker has taken it
+// over, it is lost. A renewal that fails otherwise is tried again until the lease runs out.
 func (l *lease) keep(ctx context.Context) {
 	tick := time.NewTicker(max(l.e.lease/4, time.Millisecond))
 	defer tick.Stop()
@@ -122,14 +119,14 @@ func (l *lease) keep(ctx context.Context) {
 	}
 }
 
-// release gives the lease back. That it may fail does no harm: it runs out.
+// release gives the lease back. A failure does no harm, since the lease runs out.
 func (l *lease) release(ctx context.Context) error {
 	l.mu.Lock()
 	until := l.until
 	l.mu.Unlock()
 	err := l.e.Store.Commit(ctx, store.Delete(l.e.Table, l.key, l.conditions(l.owner, billing.Stamp(until))...))
 	if store.Retryable(err) {
-		return nil // somebody else's by now
+		return nil // another worker has it
 	}
 	return err
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 )
 
-// keyedLocks let one goroutine of this process work on a subscription at a time. They
-// save work (two workers would look up and confirm the same intent) and decide nothing:
-// the conditions of the commits do.
+// keyedLocks let one goroutine of this process work on a subscription at a time. They only save
+// work (two workers would look up and confirm the same intent): the conditions of the commits
+// decide.
 type keyedLocks struct {
 	mu   sync.Mutex
 	held map[billing.Name]*keyedLock // guarded by mu

@@ -10,20 +10,20 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// What a payment run does beside charging: before it, cards that customers have given by
-// links are taken over; after it, what went back to customers is recorded, and payment
-// intents that were opened and never bound are cancelled. None of it decides whether anybody
-// is charged, so what cannot be done is reported and left for the next run.
+// Maintenance is the work of a payment run beside charging. Before it, card updates; after it,
+// reversals are recorded and unbound payment intents are cancelled. It does not decide about
+// charges, so a failure is reported and left for the next run.
 
 const (
-	// orphanAge is how old an unbound intent is when it is cancelled: by then nobody is
-	// between OPEN and BIND any more, and who were would only open another.
+	// orphanAge is the age at which an unbound intent is cancelled: no worker is between OPEN
+	// and BIND then. A worker that were would only open another intent.
 	orphanAge = 48 * time.Hour
-	// returnAge is how far back refunds and disputes are listed: a dispute is decided within
-	// about three months.
-	returnAge = 120 * 24 * time.Hour
+	// reversalAge is the age up to which refunds and disputes are listed: a dispute is decided
+	// within about three months.
+	reversalAge = 120 * 24 * time.Hour
 )
 
+// before does the card updates.
 func (j *job) before(ctx context.Context) (err error) {
 	if _, ok := j.e.proc.(billing.Wallet); !ok {
 		return nil
@@ -34,29 +34,30 @@ func (j *job) before(ctx context.Context) (err error) {
 	if j.previous.IsZero() {
 		j.previous = j.e.Opened.Created
 	}
-	j.report.Cards, err = j.e.CollectCards(ctx, j.previous.Add(-gateMargin))
-	if errors.Is(err, billing.ErrRefused) { // who may not ask this may not charge either
+	j.report.Cards, err = j.e.CollectCards(ctx, j.previous.Add(-rollbackMargin))
+	if errors.Is(err, billing.ErrRefused) { // a refused key may not charge either
 		return &StopError{err}
 	}
 	return j.missed(ctx, "taking over cards that customers have given", err)
 }
 
+// after records reversals and cancels orphans.
 func (j *job) after(ctx context.Context) (err error) {
 	if _, ok := j.e.proc.(billing.Refunder); ok {
-		j.report.Reversals, err = j.e.Refunds().Collect(ctx, j.e.Now().Add(-returnAge))
+		j.report.Reversals, err = j.e.Refunds().Collect(ctx, j.e.Now().Add(-reversalAge))
 		if err = j.missed(ctx, "recording refunds and disputes", err); err != nil {
 			return err
 		}
 	}
-	if _, ok := j.e.proc.(billing.Wallet); !ok { // without customers there are no people who look at intents
+	if _, ok := j.e.proc.(billing.Wallet); !ok { // people look at intents only where there are customers
 		return nil
 	}
 	j.report.Orphans, err = j.e.cancelOrphans(ctx, j.previous)
 	return j.missed(ctx, "cancelling payment intents that nothing was bound to", err)
 }
 
-// missed notes what could not be done: a key without the permission for it among the reasons.
-func (j *job) missed(ctx context.Context, what string, err error) error {
+// missed notes a failed task, for example of a key without the permission.
+func (j *job) missed(ctx context.Context, task string, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -65,14 +66,14 @@ func (j *job) missed(ctx context.Context, what string, err error) error {
 	case errors.Is(err, store.ErrClosed):
 		return err
 	}
-	j.report.Missed = append(j.report.Missed, fmt.Errorf("%s: %w", what, err))
+	j.report.Missed = append(j.report.Missed, fmt.Errorf("%s: %w", task, err))
 	return nil
 }
 
-// sweep cancels the intents of this installation that were opened more than orphanAge ago,
-// never tried, and are bound to nothing: a worker died between OPEN and BIND. They move no
-// money, but people see them at the processor. Those that were that old when the run before
-// ended have been looked at by it, or by those of the week before it.
+// cancelOrphans cancels the intents of this installation that were opened more than orphanAge ago,
+// never tried, and not bound: a worker died between OPEN and BIND. They move no money, but people
+// see them at the processor. It lists the intents that came of age since the week before the run
+// before: earlier runs have looked at older ones.
 func (e *Engine) cancelOrphans(ctx context.Context, previous time.Time) (canceled int, err error) {
 	places, err := e.Places(ctx)
 	if err != nil {
@@ -80,14 +81,15 @@ func (e *Engine) cancelOrphans(ctx context.Context, previous time.Time) (cancele
 	}
 	const week = 7 * 24 * time.Hour
 	counts, errs := make([]int, len(places)), make([]error, len(places))
+	since, until := previous.Add(-orphanAge-week), e.Now().Add(-orphanAge)
 	billing.AskEach(places, func(i int, at string) error {
-		counts[i], errs[i] = e.cancelOrphansAt(ctx, billing.ListRequest{At: at, Since: previous.Add(-orphanAge - week), Until: e.Now().Add(-orphanAge)})
+		counts[i], errs[i] = e.cancelOrphansAt(ctx, billing.ListRequest{At: at, Since: since, Until: until})
 		return errs[i]
 	})
 	for i, at := range places {
 		canceled += counts[i]
 		if at != "" && errors.Is(errs[i], billing.ErrAccountRefused) {
-			errs[i] = nil // the gate has told
+			errs[i] = nil // the rollback check has reported it
 		}
 	}
 	return canceled, errors.Join(errs...)
@@ -98,7 +100,7 @@ func (e *Engine) cancelOrphansAt(ctx context.Context, r billing.ListRequest) (ca
 		if err != nil {
 			return canceled, fmt.Errorf("listing the processor's payment intents: %w", err)
 		}
-		if in.Tag.Installation != e.Opened.Installation || in.State != billing.Opened || in.Opened.IsZero() || in.Opened.After(e.Now().Add(-orphanAge)) {
+		if in.Tag.Installation != e.Opened.Installation || in.State != billing.Opened || in.Opened.IsZero() || in.Opened.After(r.Until) {
 			continue
 		}
 		bound, err := e.bound(ctx, in)
@@ -118,12 +120,12 @@ func (e *Engine) cancelOrphansAt(ctx context.Context, r billing.ListRequest) (ca
 
 // bound reports whether a period is open with the intent.
 func (e *Engine) bound(ctx context.Context, in billing.Intent) (bool, error) {
-	s, err := e.Load(ctx, billing.Name{Account: in.Tag.Account, ID: in.Tag.Subscription, SKU: in.Tag.SKU})
+	s, err := e.Load(ctx, taggedName(in))
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
 	if _, bad := errors.AsType[*billing.IllegibleError](err); bad {
-		return true, nil // for all that is known
+		return true, nil // it may be
 	}
 	if err != nil {
 		return false, err

@@ -10,11 +10,12 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// CreateReceipt is access pattern 2 as a person's operation: a payment taken outside
-// settles the period that is due, without a charge. It is refused while an intent is live,
-// which could still take the money a second time, and when nothing is due. A zero amount
-// means the subscription's; note is the person's reference.
-func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, amount money.Amount, note string, at time.Time) (*billing.Receipt, error) {
+// CreateReceipt is access pattern 2 as a person's operation: a manual payment settles the period
+// that is due, without a charge. It returns ErrState if nothing is due, or while an intent is live
+// and could still take the money a second time. A zero amount means the subscription's; note is
+// the person's reference.
+func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, amount money.Amount, note string,
+	at time.Time) (rec *billing.Receipt, err error) {
 	if err := billing.CheckText("note", note, billing.MaxText); err != nil {
 		return nil, err
 	}
@@ -26,20 +27,15 @@ func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, amount money
 		return nil, err
 	}
 	defer e.locks.lock(full.Name)()
-	for range store.MaxTries {
-		s, err := e.Load(ctx, full.Name)
-		if err != nil {
-			return nil, err
-		}
-		rec, err := e.settleOutside(ctx, s, amount, note, at)
-		if !store.Retryable(err) {
-			return rec, err
-		}
-	}
-	return nil, fmt.Errorf("subscription %s: overtaken by others %d times", n, store.MaxTries)
+	err = e.reload(ctx, full.Name, func(s *billing.Subscription) (err error) {
+		rec, err = e.settleManual(ctx, s, amount, note, at)
+		return err
+	})
+	return rec, err
 }
 
-func (e *Engine) settleOutside(ctx context.Context, s *billing.Subscription, amount money.Amount, note string, at time.Time) (*billing.Receipt, error) {
+func (e *Engine) settleManual(ctx context.Context, s *billing.Subscription, amount money.Amount, note string,
+	at time.Time) (*billing.Receipt, error) {
 	today := billing.TodayIn(s.TimeZone, e.Now())
 	if s.Open != nil {
 		in, err := e.proc.Lookup(ctx, s.Open.Ref)
@@ -47,8 +43,8 @@ func (e *Engine) settleOutside(ctx context.Context, s *billing.Subscription, amo
 			return nil, fmt.Errorf("subscription %s: its payment intent cannot be looked up: %w", s.Name, err)
 		}
 		if in.State != billing.Canceled {
-			return nil, fmt.Errorf("subscription %s: payment intent %s is live (%s) and could still be paid; cancel, pause or skip first: %w",
-				s.Name, s.Open.Ref, in.State, billing.ErrState)
+			const live = "subscription %s: payment intent %s is live (%s) and could still be paid; cancel, pause or skip first: %w"
+			return nil, fmt.Errorf(live, s.Name, s.Open.Ref, in.State, billing.ErrState)
 		}
 	}
 	due, err := s.Due()

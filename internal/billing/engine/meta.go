@@ -10,10 +10,10 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Making says what Open does about a store that has no META item.
+// A Making is the action of Open on a store that has no META item.
 type Making uint8
 
-// What Open may do.
+// The actions of Open.
 const (
 	MakeNew     Making = iota // make one, in a table that is empty
 	MakeNever                 // ErrNoStore
@@ -34,25 +34,29 @@ func (e *Engine) makeMeta(ctx context.Context, making Making, shards int) error 
 		store.Attribute{Name: schema.CreatedDate, Value: store.S(billing.Stamp(e.Now()))}), store.Absent()))
 }
 
-// mayMake refuses to make a store out of a table where that is not what was asked for: a copy
-// of another store without its META would be a new installation, and charge everybody again.
+// mayMake returns an error if the table may not become a store. A copy of another store without
+// its META would be a new installation, and charge every account again.
 func (e *Engine) mayMake(ctx context.Context, making Making) error {
 	switch making {
 	case MakeNever:
 		return fmt.Errorf("table %s has no META item: %w", e.Table, billing.ErrNoStore)
 	case MakeAdopted:
 		for _, kind := range [...]billing.Kind{billing.Payments, billing.Reminders} {
-			if there, err := billing.AnyItem(e.Store.Query(ctx, store.Query{Table: e.Table, Partition: billing.RunPK(kind), Limit: 1})); err != nil {
+			there, err := billing.AnyItem(e.Store.Query(ctx, store.Query{Table: e.Table, Partition: billing.RunPK(kind), Limit: 1}))
+			if err != nil {
 				return err
-			} else if there {
-				return fmt.Errorf("table %s has runs of Duesday's in it and no META item: %w; it was part of a store, which has to be put back whole", e.Table, billing.ErrNoStore)
+			}
+			if there {
+				const part = "table %s has runs of Duesday's in it and no META item: %w; it was part of a store, which has to be put back whole"
+				return fmt.Errorf(part, e.Table, billing.ErrNoStore)
 			}
 		}
 		return nil
 	}
 	there, err := billing.AnyItem(e.Store.Scan(ctx, store.Scan{Table: e.Table}))
 	if err == nil && there {
-		err = fmt.Errorf("table %s has items in it and no META item: %w; duesday store adopt takes over a table that other tools have made", e.Table, billing.ErrNoStore)
+		const others = "table %s has items in it and no META item: %w; duesday store adopt takes over a table that other tools have made"
+		err = fmt.Errorf(others, e.Table, billing.ErrNoStore)
 	}
 	return err
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// The notices that a customer gets, by the kinds of package outbox.
+// The notices of customers, by the kinds of package outbox.
 const (
 	noticeReceipt  = outbox.KindReceipt
 	noticeReminder = outbox.KindReminder
@@ -20,9 +20,8 @@ const (
 	noticeAction   = outbox.KindActionRequired
 )
 
-// notice returns the outbox row that tells the customer, to be written in the commit of
-// what it tells; none for an account without an address. o is the open period, or nil when
-// it is about the next one.
+// notice returns the outbox row of the notice, or none for an account without an address. It must
+// be in the commit of the event that it reports. o is the open period, or nil for the next one.
 func (e *Engine) notice(kind string, s *billing.Subscription, o *billing.OpenPeriod, rec *billing.Receipt) []store.Write {
 	if s.Email == "" {
 		return nil
@@ -30,8 +29,8 @@ func (e *Engine) notice(kind string, s *billing.Subscription, o *billing.OpenPer
 	return []store.Write{outbox.Write(e.Tables.Outbox.Name, e.effect(kind, s, o, rec))}
 }
 
-// reminder is the notice of the next payment, with the card that it will be taken from, if
-// that can be told, or that there is nothing to take it from.
+// reminder is the notice of the next payment. It names the card that will be charged, if known, or
+// reports the lack of one.
 func (e *Engine) reminder(s *billing.Subscription, due civil.Date, card *billing.Card, noMethod bool) []store.Write {
 	if s.Email == "" {
 		return nil
@@ -52,10 +51,12 @@ func (e *Engine) reminder(s *billing.Subscription, due civil.Date, card *billing
 func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPeriod, rec *billing.Receipt) outbox.Effect {
 	amount, period := s.Amount, s.Period
 	due, _ := s.Due()
-	data := map[string]string{outbox.DataAccount: s.Account, outbox.DataEmail: s.Email, outbox.DataSubscription: s.ID, outbox.DataSKU: s.SKU}
-	// The parts cannot contain a slash, so no two effects share an id; the installation is
-	// there because a mail's Message-ID is made of it.
-	id := kind + "/" + e.Opened.Installation[:min(8, len(e.Opened.Installation))] + "/" + s.Account + "/" + s.ID + "/" + strconv.Itoa(period)
+	data := map[string]string{outbox.DataAccount: s.Account, outbox.DataEmail: s.Email,
+		outbox.DataSubscription: s.ID, outbox.DataSKU: s.SKU}
+	// The parts contain no slash, so ids are unique. The Message-ID of a mail is made of the id,
+	// and therefore the id contains the installation.
+	installation := e.Opened.Installation[:min(8, len(e.Opened.Installation))]
+	id := kind + "/" + installation + "/" + s.Account + "/" + s.ID + "/" + strconv.Itoa(period)
 	if o != nil {
 		amount, due = o.Amount, o.Due
 		if kind == noticeDeclined {
@@ -66,7 +67,7 @@ func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPer
 			id += "/" + strconv.Itoa(n)
 		}
 	}
-	switch kind { // what is told anew must not pass for a repetition
+	switch kind { // a new notice must not pass for a repetition
 	case noticeReminder:
 		id += "/" + due.String()
 	case noticeAction:
@@ -83,9 +84,11 @@ func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPer
 	return outbox.Effect{ID: id, Kind: kind, Due: now, Created: now, Data: data}
 }
 
-// receipt makes the record of a payment of the period to be paid next.
-func (e *Engine) receipt(s *billing.Subscription, kind billing.ReceiptKind, amount money.Amount, due civil.Date, processed time.Time, charge string) *billing.Receipt {
-	r := &billing.Receipt{Name: s.Name, Email: s.Email, Kind: kind, Period: s.Period, Due: due, Processed: processed, Amount: amount, Charge: charge}
+// receipt returns the record of a payment for the period to be paid next.
+func (e *Engine) receipt(s *billing.Subscription, kind billing.ReceiptKind, amount money.Amount, due civil.Date,
+	processed time.Time, charge string) *billing.Receipt {
+	r := &billing.Receipt{Name: s.Name, Email: s.Email, Kind: kind, Period: s.Period, Due: due, Processed: processed,
+		Amount: amount, Charge: charge}
 	if e.cfg.ReceiptMonths > 0 {
 		r.Expires = processed.AddDate(0, e.cfg.ReceiptMonths, 0)
 	}

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -15,22 +14,14 @@ import (
 // outcomeSent counts reminders that were committed to the outbox.
 const outcomeSent Outcome = "sent"
 
-// remind commits the reminder of the next payment: the outbox row, and the subscription
-// without its NextReminderDate, so that the row has left the index. The settling of the
-// payment sets the next one. Nothing is sent for what is paid, open, paused or cancelled, or
-// when the due date is not ahead any more. It says which card will be charged, where the
-// processor tells.
+// remind commits the reminder of the next payment: the outbox row, and the subscription without
+// its NextReminderDate, so that its row leaves the index. Settling the payment sets the next date.
+// No reminder is sent for a period that is paid or open, for a subscription that is paused or
+// cancelled, or if the due date has come. The reminder names the card if the processor shows it.
 func (e *Engine) remind(ctx context.Context, n billing.Name, day civil.Date, dry bool, report func(Result)) error {
 	var card *billing.Card
 	asked := false
-	for range store.MaxTries {
-		s, err := e.Load(ctx, n)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	err := e.reload(ctx, n, func(s *billing.Subscription) error {
 		today := s.Today(day, e.Now())
 		if s.NextReminder.IsZero() || s.NextReminder.After(today) {
 			return nil
@@ -56,29 +47,28 @@ func (e *Engine) remind(ctx context.Context, n billing.Name, day civil.Date, dry
 			others = e.reminder(s, due, card, method == "")
 			s.LastReminder = e.Now()
 		}
-		if s.NextReminder = (civil.Date{}); dry {
-			report(*r)
-			return nil
+		if s.NextReminder = (civil.Date{}); !dry {
+			if err := e.Put(ctx, s, others...); err != nil {
+				return err
+			}
 		}
-		if err = e.Put(ctx, s, others...); err == nil {
-			report(*r)
-			return nil
-		}
-		if !store.Retryable(err) {
-			return err
-		}
+		report(*r)
+		return nil
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
 	}
-	return fmt.Errorf("subscription %s: overtaken by others %d times", n, store.MaxTries)
+	return err
 }
 
-// StillWanted is the outbox's guard: asked right before a delivery, it drops a reminder of
-// a period that has been paid, paused or cancelled since, or is due on another day now; and
-// the request to authenticate a payment that waits for it no more.
+// StillWanted reports, right before its delivery, whether an effect is to be delivered. It drops
+// a reminder of a period that has been paid, paused or cancelled since, or is now due on another
+// day. It drops a request to authenticate a payment that no longer waits for that.
 func (e *Engine) StillWanted(ctx context.Context, f outbox.Effect) (bool, error) {
 	if f.Kind != noticeReminder && (f.Kind != noticeAction || f.Data[outbox.DataRef] == "") {
 		return true, nil
 	}
-	s, err := e.Load(ctx, billing.Name{Account: f.Data[outbox.DataAccount], ID: f.Data[outbox.DataSubscription], SKU: f.Data[outbox.DataSKU]})
+	s, err := e.Load(ctx, nameIn(f))
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}

@@ -11,8 +11,23 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// change decides anew until its commit meets the subscription as it was read.
-func (e *Engine) change(ctx context.Context, n billing.Name, decide func(s *billing.Subscription, today civil.Date) ([]store.Write, error)) (*billing.Subscription, error) {
+// reload calls step with the subscription as it stands, again after each retryable error.
+func (e *Engine) reload(ctx context.Context, n billing.Name, step func(*billing.Subscription) error) error {
+	return store.Retry(ctx, "subscription "+n.String(), func() error {
+		s, err := e.Load(ctx, n)
+		if err != nil {
+			return err
+		}
+		return step(s)
+	})
+}
+
+// A decision changes the subscription, and returns the other writes of the same commit.
+type decision func(s *billing.Subscription, today civil.Date) ([]store.Write, error)
+
+// change commits the decision if the subscription is still as it was read. With an error of
+// decide it returns the subscription, too.
+func (e *Engine) change(ctx context.Context, n billing.Name, decide decision) (s *billing.Subscription, err error) {
 	if err := e.checkClock(ctx); err != nil {
 		return nil, err
 	}
@@ -21,27 +36,22 @@ func (e *Engine) change(ctx context.Context, n billing.Name, decide func(s *bill
 		return nil, err
 	}
 	defer e.locks.lock(full.Name)()
-	for range store.MaxTries {
-		s, err := e.Load(ctx, full.Name)
-		if err != nil {
-			return nil, err
+	err = e.reload(ctx, full.Name, func(now *billing.Subscription) error {
+		others, err := decide(now, now.Today(civil.Date{}, e.Now()))
+		if s = now; err != nil {
+			return err
 		}
-		others, err := decide(s, s.Today(civil.Date{}, e.Now()))
-		if err != nil {
-			return s, err
+		if err = e.Put(ctx, now, others...); err != nil {
+			s = nil
 		}
-		if err = e.Put(ctx, s, others...); err == nil {
-			return s, nil
-		} else if !store.Retryable(err) {
-			return nil, err
-		}
-	}
-	return nil, fmt.Errorf("subscription %s: overtaken by others %d times", n, store.MaxTries)
+		return err
+	})
+	return s, err
 }
 
-// UpdateSubscription changes amount, day, method, address or reminder. A new method for an
-// open period takes effect with the next look of the payment job, which is set to today.
-// Where the processor keeps the account's customer, the method must be that customer's.
+// UpdateSubscription changes amount, day, method, address or reminder. The next payment run tries
+// an open period with a new method. If the processor keeps the account's customer, the method must
+// be that customer's.
 func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name, c billing.Change) (*billing.Subscription, error) {
 	var payer billing.Payer
 	if c.Method != nil {
@@ -75,7 +85,8 @@ func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name, c billi
 	return s, err
 }
 
-// ownMethod returns the method as the subscription is to be charged with it, and the payer.
+// ownMethod returns the method in the form in which the subscription is charged with it, and the
+// payer.
 func (e *Engine) ownMethod(ctx context.Context, n billing.Name, method string) (string, billing.Payer, error) {
 	if _, ok := e.proc.(billing.Wallet); !ok {
 		return method, billing.Payer{}, nil
@@ -94,8 +105,8 @@ func (e *Engine) ownMethod(ctx context.Context, n billing.Name, method string) (
 	return card.Method, a.Payer, err
 }
 
-// changeMethod sets the subscription's own method. An open period is tried with it at once,
-// unless its end has begun. past_due becomes active again, without a back-charge.
+// changeMethod sets the subscription's own method. An open period is tried with it today, unless
+// it is ending. A past_due subscription becomes active again, without a back-charge.
 func (e *Engine) changeMethod(ctx context.Context, s *billing.Subscription, method string, p billing.Payer, today civil.Date) ([]store.Write, error) {
 	s.SetMethod(method, e.Now())
 	if s.Open != nil {
@@ -113,8 +124,8 @@ func (e *Engine) changeMethod(ctx context.Context, s *billing.Subscription, meth
 	return nil, nil
 }
 
-// Pause stops charging until Resume. A period that is open is ended first: void, or paid
-// if the money was taken before.
+// Pause stops charging until Resume. An open period ends first: void, or paid if the money was
+// taken before.
 func (e *Engine) Pause(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
 	return e.request(ctx, n, billing.RequestPause, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 		if s.Status == billing.ParkedState {
@@ -125,13 +136,13 @@ func (e *Engine) Pause(ctx context.Context, n billing.Name) (*billing.Subscripti
 	}, billing.Active, billing.PastDue)
 }
 
-// Cancel ends the subscription now, or instead of charging the next period. The
-// subscription it returns is canceled only when the processor has shown an open intent
-// cancelled; if the money was taken first, the receipt stands.
+// Cancel ends the subscription now, or at the end of the paid period. The returned subscription
+// is canceled only after the processor has shown an open intent cancelled. If the money was taken
+// first, the receipt stands.
 func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (*billing.Subscription, error) {
 	if atPeriodEnd {
 		return e.change(ctx, n, func(s *billing.Subscription, _ civil.Date) ([]store.Write, error) {
-			if s.Status == billing.CanceledSub || s.Status == billing.Completed {
+			if s.Over() {
 				return nil, fmt.Errorf("subscription %s is %s: %w", s.Name, s.Status, billing.ErrState)
 			}
 			if s.Status != billing.Active {
@@ -154,9 +165,10 @@ func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (
 	}, billing.Active, billing.Paused, billing.PastDue, billing.ParkedState)
 }
 
-// request does at once what needs no processor; with a period open it commits the request
-// first, then brings the period to its end.
-func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request, closed func(*billing.Subscription, civil.Date) ([]store.Write, error), from ...billing.Status) (*billing.Subscription, error) {
+// request commits the decision if no period is open. With a period open it commits the request,
+// then brings the period to its end.
+func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request, closed decision,
+	from ...billing.Status) (*billing.Subscription, error) {
 	s, err := e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 		if !slices.Contains(from, s.Status) {
 			return nil, fmt.Errorf("subscription %s is %s: %w", s.Name, s.Status, billing.ErrState)
@@ -179,14 +191,14 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 		return s, fmt.Errorf("%s is requested and will be done by the next payment run: %w", r, err)
 	}
 	if s, err = e.Load(ctx, name); err == nil && s.Open != nil {
-		return s, fmt.Errorf("%s is requested; the processor has not yet shown the payment intent cancelled, the next payment run asks again: %w", r, billing.ErrState)
+		const waits = "%s is requested; the processor has not yet shown the payment intent cancelled, the next payment run asks again: %w"
+		return s, fmt.Errorf(waits, r, billing.ErrState)
 	}
 	return s, err
 }
 
-// Resume makes a paused or past_due subscription active again, and takes back a
-// cancellation at the period's end. Due dates that passed meanwhile are void: nobody is
-// charged for them.
+// Resume makes a paused or past_due subscription active again, and takes back a cancellation at
+// the period's end. Due dates that passed meanwhile are void and not charged.
 func (e *Engine) Resume(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
 	if err := e.checkCharge(ctx, n.Account); err != nil {
 		return nil, err
@@ -214,8 +226,8 @@ func (e *Engine) Resume(ctx context.Context, n billing.Name) (*billing.Subscript
 	}
 }
 
-// reactivate voids the due dates before today, at most as many as one commit takes; while
-// more are left the subscription stays as it is and the caller comes again.
+// reactivate voids the due dates before today, and makes the subscription active. If there are
+// more of them than one commit takes, the status stays and the caller must call again.
 func (e *Engine) reactivate(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 	if s.Open != nil {
 		return nil, nil
@@ -228,13 +240,14 @@ func (e *Engine) reactivate(s *billing.Subscription, today civil.Date) ([]store.
 		if err != nil {
 			return nil, err
 		}
-		if s.PaidOff() {
-			s.Status, s.PausedOn = billing.Completed, civil.Date{}
-			s.Reschedule(due, today)
-			return writes, nil
+		switch {
+		case s.PaidOff():
+			s.Status = billing.Completed
+		case !due.Before(today):
+			s.Status = billing.Active
 		}
-		if !due.Before(today) {
-			s.Status, s.PausedOn = billing.Active, civil.Date{}
+		if s.Status != was {
+			s.PausedOn = civil.Date{}
 			s.Reschedule(due, today)
 			return writes, nil
 		}
@@ -246,7 +259,7 @@ func (e *Engine) reactivate(s *billing.Subscription, today civil.Date) ([]store.
 	}
 }
 
-// ChargeParked charges the period that waits for a person, now.
+// ChargeParked charges the parked period now.
 func (e *Engine) ChargeParked(ctx context.Context, n billing.Name) ([]Result, *billing.Subscription, error) {
 	s, err := e.Subscription(ctx, n)
 	if err == nil && s.Status != billing.ParkedState {
@@ -258,7 +271,7 @@ func (e *Engine) ChargeParked(ctx context.Context, n billing.Name) ([]Result, *b
 	return e.collectNow(ctx, s, work{trigger: byPerson})
 }
 
-// CollectNow does for one subscription what the payment job would do today.
+// CollectNow runs today's payment job for one subscription.
 func (e *Engine) CollectNow(ctx context.Context, n billing.Name) ([]Result, *billing.Subscription, error) {
 	s, err := e.Subscription(ctx, n)
 	if err != nil {
@@ -267,8 +280,8 @@ func (e *Engine) CollectNow(ctx context.Context, n billing.Name) ([]Result, *bil
 	return e.collectNow(ctx, s, work{})
 }
 
-// SkipParked ends the period that waits for a person without a charge. A live intent is
-// cancelled first; if the money was taken before, the receipt stands.
+// SkipParked ends the parked period without a charge. A live intent is cancelled first. If the
+// money was taken before, the receipt stands.
 func (e *Engine) SkipParked(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
 	if err := e.checkCharge(ctx, n.Account); err != nil {
 		return nil, err
@@ -287,14 +300,15 @@ func (e *Engine) collectNow(ctx context.Context, s *billing.Subscription, w work
 	if err := e.checkCharge(ctx, s.Account); err != nil {
 		return nil, s, err
 	}
-	if meta, err := e.Meta(ctx); err != nil {
+	meta, err := e.Meta(ctx)
+	if err == nil && !meta.Charging {
+		err = ErrChargingOff
+	}
+	if err != nil {
 		return nil, s, err
-	} else if !meta.Charging {
-		return nil, s, ErrChargingOff
 	}
 	var results []Result
-	err := e.collect(ctx, s.Name, w, func(r Result) { results = append(results, r) })
-	if err != nil {
+	if err = e.collect(ctx, s.Name, w, func(r Result) { results = append(results, r) }); err != nil {
 		return results, s, err
 	}
 	s, err = e.Load(ctx, s.Name)

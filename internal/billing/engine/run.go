@@ -16,20 +16,20 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// RunOptions are what a run may be told.
+// RunOptions configure a run.
 type RunOptions struct {
 	Date     civil.Date // business day for every account; zero: each account's own today
 	Workers  int        // at least 1
-	DryRun   bool       // decide, but open and write nothing
+	DryRun   bool       // decide and report, but open and write nothing
 	Progress func(done int64)
 	Each     func(Result) // called for every result, one at a time; may be nil
 }
 
-// A Report says what a run did, counted per subscription and period.
+// A Report counts the outcomes of a run, per subscription and period.
 type Report struct {
 	Kind    billing.Kind
 	Date    civil.Date
-	From    civil.Date // the oldest date that was looked at
+	From    civil.Date // the oldest date of the walk
 	Counts  map[Outcome]int
 	Sent    int // reminders
 	Amounts money.Totals
@@ -37,10 +37,10 @@ type Report struct {
 	DryRun  bool
 	Off     bool // charging is off: nothing was charged
 
-	Cards     int     // that customers gave by links, and are used from now on
+	Cards     int     // card updates
 	Reversals int     // refunds and disputes that were recorded, or have changed
-	Orphans   int     // payment intents that nothing was bound to, and are cancelled now
-	Missed    []error // what a payment run does beside charging, and could not: the next one does it
+	Orphans   int     // unbound payment intents that were cancelled
+	Missed    []error // failed maintenance, left for the next run
 }
 
 // Due is the number of periods that were due; it equals the sum of all outcomes.
@@ -52,28 +52,29 @@ func (r *Report) Due() int {
 	return n
 }
 
-// NeedsPerson reports whether something waits for a person or a customer.
+// NeedsPerson reports whether a period waits for a person or a customer.
 func (r *Report) NeedsPerson() bool {
 	return r.Off || r.Counts[OutcomePending] > 0 || r.Counts[OutcomeParked] > 0
 }
 
-// WalkDates is how many dates a daily job looks at: the last completed one, those before it
-// that a late row may be on, and the day ahead that has begun somewhere.
+// WalkDates is the number of dates that a daily job looks at: the last completed one, those before
+// it on which a late row may be, and the day ahead that has begun somewhere.
 const WalkDates = billing.LookBack + 2
 
 // job is one run under way.
 type job struct {
 	e         *Engine
 	kind      billing.Kind
+	index     string
 	options   RunOptions
 	started   time.Time
-	watermark *billing.Watermark // as the walk found it
-	previous  time.Time          // when the run before ended; set where upkeep needs it
-	refused   map[string]bool    // connected accounts that the gate could not ask
+	watermark *billing.Watermark // before the walk
+	previous  time.Time          // end of the run before; set if maintenance needs it
+	refused   map[string]bool    // connected accounts that the rollback check could not ask
 
 	mu      sync.Mutex
 	report  Report                // guarded by mu
-	waiting map[waiting]int       // counted already, and still in the index; guarded by mu
+	waiting map[waiting]bool      // counted already, and still in the index; guarded by mu
 	left    map[billing.Name]bool // left for the next run, pending or parked; guarded by mu
 	errs    []error               // guarded by mu, the first few
 	failed  int                   // guarded by mu
@@ -85,23 +86,17 @@ type waiting struct {
 	period int
 }
 
-// RunPayments is the daily payment job: it charges what is due up to the day, and brings
-// every open period forward. It may be run at any time, any number of times.
+// RunPayments is the daily payment job: it charges every period that is due up to the day, and
+// brings every open period forward. It may run at any time, any number of times.
 func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error) {
 	meta, err := e.Meta(ctx)
 	if err != nil {
 		return nil, err
 	}
-	handle := func(ctx context.Context, j *job, n billing.Name) error {
-		if j.waits(n) {
-			return nil
-		}
-		return e.collect(ctx, n, work{day: o.Date, refused: j.refused}, j.add)
-	}
-	j := &job{e: e, kind: billing.Payments, options: o}
+	j := &job{e: e, kind: billing.Payments, index: schema.PaymentIndex, options: o}
 	j.report.Off, j.report.DryRun = !meta.Charging, o.DryRun
 	if o.DryRun || !meta.Charging {
-		return j.run(ctx, schema.PaymentIndex, func(ctx context.Context, j *job, n billing.Name) error { return e.dryRun(ctx, n, o.Date, j.add) })
+		return j.run(ctx, func(ctx context.Context, n billing.Name) error { return e.dryRun(ctx, n, o.Date, j.add) })
 	}
 	if j.refused, err = e.checkRollback(ctx); err != nil {
 		return nil, err
@@ -109,35 +104,42 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 	if err := j.before(ctx); err != nil {
 		return nil, err
 	}
-	report, err := j.run(ctx, schema.PaymentIndex, handle)
+	report, err := j.run(ctx, func(ctx context.Context, n billing.Name) error {
+		if j.isLeft(n) {
+			return nil
+		}
+		return e.collect(ctx, n, work{day: o.Date, refused: j.refused}, j.add)
+	})
 	if _, stopped := errors.AsType[*StopError](err); stopped || report == nil || ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
 		return report, err
 	}
-	return report, errors.Join(err, j.after(ctx)) // rows that could not be dealt with stop nobody else
+	return report, errors.Join(err, j.after(ctx)) // failed rows do not stop maintenance
 }
 
 // RunReminders is the daily reminder job.
 func (e *Engine) RunReminders(ctx context.Context, o RunOptions) (*Report, error) {
-	j := &job{e: e, kind: billing.Reminders, options: o}
+	j := &job{e: e, kind: billing.Reminders, index: schema.ReminderIndex, options: o}
 	j.report.DryRun = o.DryRun
-	return j.run(ctx, schema.ReminderIndex, func(ctx context.Context, j *job, n billing.Name) error {
+	return j.run(ctx, func(ctx context.Context, n billing.Name) error {
 		return e.remind(ctx, n, o.Date, o.DryRun, j.add)
 	})
 }
 
-func (j *job) run(ctx context.Context, index string, handle func(context.Context, *job, billing.Name) error) (*Report, error) {
+// run walks the index, and calls handle for each row.
+func (j *job) run(ctx context.Context, handle func(context.Context, billing.Name) error) (*Report, error) {
 	j.started = j.e.Now()
-	j.waiting, j.left = make(map[waiting]int), make(map[billing.Name]bool)
+	j.waiting, j.left = make(map[waiting]bool), make(map[billing.Name]bool)
 	j.report.Kind, j.report.Counts = j.kind, make(map[Outcome]int)
 	from, until, err := j.span(ctx)
 	if err != nil {
 		return nil, err
 	}
 	wall := time.Now()
-	err = j.walk(ctx, index, from, until, handle)
+	err = j.walk(ctx, from, until, handle)
 	j.report.Elapsed = time.Since(wall)
 	if err == nil && j.failed > 0 {
-		err = fmt.Errorf("%d subscriptions could not be dealt with and are left for the next run: %w", j.failed, errors.Join(j.errs...))
+		const left = "%d subscriptions could not be dealt with and are left for the next run: %w"
+		err = fmt.Errorf(left, j.failed, errors.Join(j.errs...))
 	}
 	if j.options.DryRun || j.report.Off {
 		return &j.report, err
@@ -156,8 +158,7 @@ func (j *job) progress() {
 	j.options.Progress(done)
 }
 
-// fail notes a row that could not be dealt with; the others go on, unless the error is
-// everybody's.
+// fail notes a failed row. The others go on, unless the error concerns all of them.
 func (j *job) fail(err error, stop context.CancelCauseFunc) {
 	if _, ok := errors.AsType[*StopError](err); ok || errors.Is(err, store.ErrClosed) {
 		stop(err)
@@ -171,17 +172,18 @@ func (j *job) fail(err error, stop context.CancelCauseFunc) {
 	}
 }
 
-// add counts a result. A period that stays in the index is met again when its row has
-// been moved to the run's day, and is counted once.
+// add counts a result. A period that stays in the index is met again if its row has been moved to
+// the run's day, and is counted once.
 func (j *job) add(r Result) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if r.Outcome == OutcomePending || r.Outcome == OutcomeParked || j.report.Off {
 		j.left[r.Name] = true
 		w := waiting{r.Name, r.Period}
-		if j.waiting[w]++; j.waiting[w] > 1 {
+		if j.waiting[w] {
 			return
 		}
+		j.waiting[w] = true
 	}
 	if r.Outcome == outcomeSent {
 		j.report.Sent++
@@ -198,17 +200,15 @@ func (j *job) add(r Result) {
 	}
 }
 
-// waits reports whether this run has left the subscription for the next one. Its row, moved
-// to the run's day, may be met again: a period is counted once, under one outcome.
-func (j *job) waits(n billing.Name) bool {
+// isLeft reports whether this run has left the subscription for the next one. Its row, moved to the
+// run's day, may be met again.
+func (j *job) isLeft(n billing.Name) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.left[n]
 }
 
-// span returns the dates to walk: from the oldest of the last completed day (before there is
-// one, the day on which the store was made) less lookBack, today less lookBack, and the
-// floor; to the latest day it is anywhere.
+// span returns the dates to walk: from WalkFrom's to the latest date anywhere on earth.
 func (j *job) span(ctx context.Context) (from, until civil.Date, err error) {
 	e := j.e
 	today := e.Today()
@@ -217,17 +217,19 @@ func (j *job) span(ctx context.Context) (from, until civil.Date, err error) {
 		j.report.Date = today
 		until = today.AddDays(1) // the far side of the date line is a day ahead
 	}
-	if past := j.report.Date.Before(today); past && !j.options.DryRun { // payments write both jobs' dates
-		if err := errors.Join(e.LowerWatermark(ctx, billing.Payments, j.report.Date), e.LowerWatermark(ctx, billing.Reminders, j.report.Date)); err != nil {
-			return from, until, err
+	if j.report.Date.Before(today) && !j.options.DryRun {
+		for _, kind := range [...]billing.Kind{billing.Payments, billing.Reminders} { // payments write both jobs' dates
+			if err := e.LowerWatermark(ctx, kind, j.report.Date); err != nil {
+				return from, until, err
+			}
 		}
 	}
 	j.report.From, j.watermark, err = e.WalkFrom(ctx, j.kind, j.report.Date)
 	return j.report.From, until, err
 }
 
-// record writes the run, and lifts the floor when this run has emptied everything older.
-// A day later than the clock's today is never recorded as completed.
+// record writes the run, and raises the low watermark if no row is left before the look-back. A
+// day later than the clock's today is never recorded as completed.
 func (j *job) record(ctx context.Context, ok bool) error {
 	e, r := j.e, &j.report
 	ended := e.Now()
@@ -258,16 +260,12 @@ func (j *job) record(ctx context.Context, ok bool) error {
 	return nil
 }
 
-// emptied reports whether no row is left on the dates that only the floor makes walks look
-// at.
+// emptied reports whether no row is left on the dates that a walk visits only because of the low
+// watermark.
 func (j *job) emptied(ctx context.Context) bool {
-	index := schema.PaymentIndex
-	if j.kind == billing.Reminders {
-		index = schema.ReminderIndex
-	}
 	for d := j.watermark.Date; d.Before(j.report.Date.AddDays(-billing.LookBack)); d = d.AddDays(1) {
-		for range j.e.Indexed(ctx, index, d) {
-			return false // a row, or an error: either way not known to be empty
+		for range j.e.Indexed(ctx, j.index, d) {
+			return false // a row or an error
 		}
 	}
 	return true

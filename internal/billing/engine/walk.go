@@ -13,40 +13,40 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A walk reads an index date by date, the oldest first, each date partition by partition,
-// and hands every row to the run's workers. On a shared store it takes the lease of a
-// partition that has rows, and comes back at the end to those that others held: a run is
-// over when it has seen every partition to its end itself.
+// A walk reads an index date by date, the oldest first, each date partition by partition, and
+// hands every row to the run's workers. On a shared store it takes the lease of a partition with
+// rows, and returns at the end to the partitions that others held. A run is over when it has read
+// every partition to its end itself.
 type walk struct {
 	j       *job
-	index   string
 	rows    chan row
 	owner   string
-	shared  bool     // with other processes: by leases
+	shared  bool     // by leases, with other processes
 	behind  []string // partitions that others hold, or that the store refused for now
-	refused int      // how often it did since a partition was last seen to its end
+	refused int      // refusals since a partition was last read to its end
 }
 
-// A row is what an index shows of a subscription: a hint.
+// A row names a subscription that an index shows, which may be out of date.
 type row struct {
 	billing.Name
 	lease *lease // nil on a store of one process alone
 	done  func()
 }
 
-// walk hands every row of the index on the dates from..until to the workers.
-func (j *job) walk(ctx context.Context, index string, from, until civil.Date, handle func(context.Context, *job, billing.Name) error) error {
+// walk hands every row of the index on the dates from..until to the workers. A run that is stopped
+// takes no more rows, and finishes those that have begun.
+func (j *job) walk(ctx context.Context, from, until civil.Date, handle func(context.Context, billing.Name) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	begun := context.WithoutCancel(ctx) // what has begun is finished: a run that is stopped only takes no more rows
-	w := &walk{j: j, index: index, rows: make(chan row, 256), owner: rand.Text(),
+	begun := context.WithoutCancel(ctx)
+	w := &walk{j: j, rows: make(chan row, 256), owner: rand.Text(),
 		shared: j.e.lease > 0 && !j.options.DryRun && !j.report.Off}
 	var workers sync.WaitGroup
 	for range max(1, j.options.Workers) {
 		workers.Go(func() {
 			for r := range w.rows {
 				if ctx.Err() == nil && r.lease.held() {
-					if err := handle(begun, j, r.Name); err != nil {
+					if err := handle(begun, r.Name); err != nil {
 						j.fail(err, stop)
 					}
 					j.progress()
@@ -64,8 +64,8 @@ func (j *job) walk(ctx context.Context, index string, from, until civil.Date, ha
 	return err
 }
 
-// dates goes through all partitions once, then waits for those that others hold. Rows that
-// workers move to a later date within the span are met again and found not to be due.
+// dates visits all partitions once, then waits for those that others hold. Rows that workers move
+// to a later date within the span are met again and found not to be due.
 func (w *walk) dates(ctx context.Context, from, until civil.Date) error {
 	for d := from; !d.After(until); d = d.AddDays(1) {
 		for partition := range w.j.e.Partitions(d) {
@@ -92,22 +92,29 @@ func (w *walk) dates(ctx context.Context, from, until civil.Date) error {
 	return nil
 }
 
-// visit hands out the rows of one partition, with its lease when others may want it too.
+// visit hands out the rows of one partition, under its lease on a shared store.
 func (w *walk) visit(ctx context.Context, partition string) error {
 	if !w.shared {
 		return w.hand(ctx, partition, nil)
 	}
-	for _, err := range w.j.e.Store.Query(ctx, store.Query{Table: w.j.e.Table, Index: w.index, Partition: partition, Limit: 1}) {
-		if err != nil {
-			return w.later(partition, err)
-		}
+	q := w.query(partition)
+	q.Limit = 1
+	there, err := billing.AnyItem(w.j.e.Store.Query(ctx, q))
+	switch {
+	case err != nil:
+		return w.later(partition, err)
+	case there:
 		return w.share(ctx, partition)
 	}
-	return nil // empty, as most are: not worth a lease
+	return nil // most partitions are empty, and not worth a lease
 }
 
-// later puts the partition off when the store was too busy for it, or lost its answer: one
-// hiccup must not cost the others their day. One that goes on is an error.
+func (w *walk) query(partition string) store.Query {
+	return store.Query{Table: w.j.e.Table, Index: w.j.index, Partition: partition}
+}
+
+// later puts the partition off if the store was busy or lost its answer: the other partitions must
+// not wait for it. It returns the error if that goes on.
 func (w *walk) later(partition string, err error) error {
 	const most = 32
 	if !errors.Is(err, store.ErrThrottled) && !errors.Is(err, store.ErrUnknown) {
@@ -120,7 +127,8 @@ func (w *walk) later(partition string, err error) error {
 	return nil
 }
 
-// share works on a partition under its lease, or notes that another worker is at it.
+// share hands out the rows of a partition under its lease, or puts it off if another worker holds
+// the lease.
 func (w *walk) share(ctx context.Context, partition string) error {
 	l, err := w.lease(ctx, partition)
 	if err != nil {
@@ -136,7 +144,7 @@ func (w *walk) share(ctx context.Context, partition string) error {
 	keeper.Go(func() { l.keep(keeping) })
 	if err = w.hand(ctx, partition, l); err != nil {
 		err = w.later(partition, err)
-	} else if !l.held() { // we have slept: rows were left out
+	} else if !l.held() { // rows were left out
 		w.behind = append(w.behind, partition)
 	} else {
 		w.refused = 0
@@ -144,7 +152,7 @@ func (w *walk) share(ctx context.Context, partition string) error {
 	end()
 	keeper.Wait()
 	if err := l.release(always); err != nil {
-		w.j.e.Log.Warn("a lease could not be given back and runs out by itself", "partition", partition, "error", err)
+		w.j.e.Log.WarnContext(ctx, "a lease could not be given back and runs out by itself", "partition", partition, "error", err)
 	}
 	return err
 }
@@ -152,7 +160,7 @@ func (w *walk) share(ctx context.Context, partition string) error {
 // hand hands out the rows of one partition and, under a lease, waits until they are done.
 func (w *walk) hand(ctx context.Context, partition string, l *lease) error {
 	var mine sync.WaitGroup
-	for it, err := range w.j.e.Store.Query(ctx, store.Query{Table: w.j.e.Table, Index: w.index, Partition: partition}) {
+	for it, err := range w.j.e.Store.Query(ctx, w.query(partition)) {
 		if err != nil {
 			mine.Wait()
 			return err
@@ -181,8 +189,8 @@ func (w *walk) hand(ctx context.Context, partition string, l *lease) error {
 	return nil
 }
 
-// lease takes the lease of a partition, if the store is still the live one and payments may
-// be taken: somebody may be about to move it.
+// lease takes the lease of a partition. It returns an error if the store has moved, or if charging
+// is off: somebody may be about to move the store.
 func (w *walk) lease(ctx context.Context, partition string) (*lease, error) {
 	meta, err := w.j.e.Meta(ctx)
 	switch {
@@ -196,7 +204,7 @@ func (w *walk) lease(ctx context.Context, partition string) (*lease, error) {
 	return w.j.e.acquire(ctx, w.j.kind, partition, w.owner)
 }
 
-// pause waits, or returns why it must not.
+// pause waits for the time, or returns the cause of the context's end.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(max(d, 10*time.Millisecond))
 	defer timer.Stop()

@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Reconcile adopts the successful charges that the store does not know, oldest first. Each settles
+// its period like a late reply. Earlier periods without a charge at the processor are void. An
+// unknown intent that was tried and may still succeed is cancelled first. Reconcile returns the
+// number of adopted charges, and an error that names the others and the connected accounts that
+// refuse us.
+func (e *Engine) Reconcile(ctx context.Context) (int, error) {
+	places, err := e.allPlaces(ctx)
+	if err != nil {
+		return 0, err
+	}
+	lost, refused, err := e.lost(ctx, listEach(places))
+	if err != nil {
+		return 0, err
+	}
+	var failed []error
+	for at := range refused {
+		failed = append(failed, fmt.Errorf("%w: %s was not looked at", billing.ErrAccountRefused, at))
+	}
+	slices.SortStableFunc(lost, func(a, b billing.Intent) int { return a.Tag.Period - b.Tag.Period })
+	adopted := 0
+	for _, in := range lost {
+		in, err := e.finish(ctx, in)
+		if err == nil && in.State == billing.Succeeded {
+			if err = e.adopt(ctx, in); err == nil {
+				adopted++
+			}
+		}
+		if errors.Is(err, store.ErrNotFound) {
+			const missing = "subscription %s/%s with SKU %s is not in the store: create or import it again, then reconcile"
+			err = fmt.Errorf(missing, in.Tag.Account, in.Tag.Subscription, in.Tag.SKU)
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("charge %s of %s: %w", in.Ref, in.Amount, err))
+		}
+	}
+	return adopted, errors.Join(failed...)
+}
+
+// finish cancels an unknown intent unless its money was taken.
+func (e *Engine) finish(ctx context.Context, in billing.Intent) (billing.Intent, error) {
+	if in.State == billing.Succeeded {
+		return in, nil
+	}
+	now, err := e.proc.Cancel(ctx, in.Ref)
+	if err == nil && now.State != billing.Succeeded && now.State != billing.Canceled {
+		const undecided = "it is %s and cannot be cancelled yet; reconcile again when the processor has decided: %w"
+		err = fmt.Errorf(undecided, now.State, billing.ErrState)
+	}
+	if err != nil {
+		return in, err
+	}
+	return now, nil
+}
+
+// adopt settles the charge's period, step by step.
+func (e *Engine) adopt(ctx context.Context, in billing.Intent) error {
+	n := taggedName(in)
+	defer e.locks.lock(n)()
+	for done := false; !done; {
+		err := e.reload(ctx, n, func(s *billing.Subscription) error {
+			known, err := e.knows(ctx, in)
+			switch done = s.Period > in.Tag.Period && known; {
+			case err != nil || done:
+				return err
+			case s.Period > in.Tag.Period:
+				return e.adoptEnded(ctx, s, in)
+			}
+			return e.adoptInto(ctx, s, in)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adoptEnded turns the record of a period that ended without a payment into a receipt.
+func (e *Engine) adoptEnded(ctx context.Context, s *billing.Subscription, in billing.Intent) error {
+	rec := e.receipt(s, billing.Charged, in.Amount, civil.Date{}, in.Changed, in.Ref)
+	rec.Period = in.Tag.Period
+	if due, err := s.Schedule().Due(rec.Period); err == nil {
+		rec.Due = due
+	}
+	return e.Store.Commit(ctx, store.Put(e.Table, rec.Item(), store.Absent()), store.Delete(e.Table, billing.PeriodKey(s.Name, rec.Period)))
+}
+
+// adoptInto takes one step towards the charge: it cancels another intent bound to the period,
+// voids one period before it, or settles it.
+func (e *Engine) adoptInto(ctx context.Context, s *billing.Subscription, in billing.Intent) error {
+	today := billing.TodayIn(s.TimeZone, e.Now())
+	if s.Open != nil && s.Open.Ref != in.Ref {
+		other, err := e.proc.Cancel(ctx, s.Open.Ref)
+		switch {
+		case err != nil:
+			return err
+		case other.State == billing.Succeeded:
+			_, err = e.settle(ctx, s, other, today)
+			return err
+		case other.State != billing.Canceled:
+			return fmt.Errorf("payment intent %s, which stands in its place, is %s: %w", s.Open.Ref, other.State, billing.ErrState)
+		}
+	}
+	if s.Period < in.Tag.Period {
+		void := e.ended(s, billing.EndVoid, "no charge at the processor when the store was reconciled", s.Open)
+		others := []store.Write{void.Write(e.Table)}
+		if parked := e.pass(s, today, false, e.Now()); parked != nil {
+			others = append(others, parked.Write(e.Table))
+		}
+		return e.Put(ctx, s, others...)
+	}
+	due, err := s.Due()
+	if err != nil {
+		return err
+	}
+	if s.Open == nil || s.Open.Ref != in.Ref {
+		s.Open = &billing.OpenPeriod{Period: s.Period, Generation: in.Tag.Generation, Ref: in.Ref, Amount: in.Amount,
+			Method: s.Method, Due: due, Attempt: 1, Opened: e.Now()}
+	}
+	_, err = e.settle(ctx, s, in, today)
+	return err
+}
+
+// allPlaces returns Places and the connected accounts that the processor knows: a restored store
+// does not know an account that was first used in the lost time.
+func (e *Engine) allPlaces(ctx context.Context) ([]string, error) {
+	places, err := e.Places(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, ok := e.proc.(billing.Platform)
+	if !ok {
+		return places, nil
+	}
+	for at, err := range p.Connected(ctx) {
+		if errors.Is(err, billing.ErrRefused) && len(places) == 1 { // a key that need not see any
+			e.Log.WarnContext(ctx, "the key may not list connected accounts, and none was ever used here", "error", err)
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing the connected accounts: %w", err)
+		}
+		if !slices.Contains(places, at) {
+			places = append(places, at)
+		}
+	}
+	return places, nil
+}
