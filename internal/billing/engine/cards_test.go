@@ -431,6 +431,7 @@ func ignore(*engine.Report) error { return nil }
 // TestCards_LastWordWins is a property: whatever is given, attached, run and seen again, the
 // account and the subscription are charged with what was given last, each period once.
 func TestCards_LastWordWins(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		w, p := newPurse("2024-01-31T09:00")
 		n := w.create(one("2024-01-31", bare))

@@ -322,6 +322,7 @@ var delays = []time.Duration{time.Second, 25 * time.Hour, 10 * 24 * time.Hour}
 // times every point at which the first run of the recovery can be cut, or a request in
 // between. DUESDAY_SOAK=1 cuts the whole recovery, and the requests, at every point too.
 func TestExactlyOnce_EveryCrashPoint(t *testing.T) {
+	t.Parallel()
 	g := newProgramme(t)
 	rng := rand.New(rand.NewPCG(1, 1))
 	share := func(percent int) bool {

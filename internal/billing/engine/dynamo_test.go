@@ -97,6 +97,7 @@ func (f wireFaults) wantEach(t *testing.T, least int) {
 // faulty DynamoDB: crashes at any point, twice, with requests in between. DUESDAY_SOAK=1
 // plays 4,000 cases.
 func TestExactlyOnceOnDynamoDB(t *testing.T) {
+	t.Parallel()
 	cases := 0
 	endpoint := dynamotest.Endpoint(t)
 	befell := wireFaults{}
@@ -141,6 +142,7 @@ func randomCrash(rng *rand.Rand) *crash {
 // TestSimulationOnDynamoDB plays seeds of the simulation (sim_test.go) over a faulty
 // DynamoDB: overlapping processes, people and downtime. DUESDAY_SOAK=1 plays 60 of 400 days.
 func TestSimulationOnDynamoDB(t *testing.T) {
+	t.Parallel()
 	seeds := 0
 	endpoint := dynamotest.Endpoint(t)
 	befell := wireFaults{}

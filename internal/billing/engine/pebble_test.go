@@ -158,6 +158,7 @@ func (s *spy) compare(t *testing.T) {
 // TestPowerCuts runs import, reminders, payments and requests on a Pebble store whose power
 // is cut in the middle of random commits, and audits what has become of it.
 func TestPowerCuts(t *testing.T) {
+	t.Parallel()
 	usual, seeds, cuts := 12, 0, 0
 	if raced {
 		usual = 4

@@ -307,6 +307,7 @@ func refundCases(p planted, yield func(*giveback) bool) {
 
 // TestRefund_EveryCrashPoint is the exhaustive programme of the refund protocol.
 func TestRefund_EveryCrashPoint(t *testing.T) {
+	t.Parallel()
 	cases := 0
 	refundCases(planted{}, func(c *giveback) bool {
 		cases++

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -292,8 +293,27 @@ func (w *world) accounts() []*billing.Account {
 	return list
 }
 
+// inParallel plays the seeds, so many of them at a time.
+func inParallel(workers int, seeds iter.Seq[uint64], play func(seed uint64)) {
+	next := make(chan uint64)
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for seed := range next {
+				play(seed)
+			}
+		})
+	}
+	for seed := range seeds {
+		next <- seed
+	}
+	close(next)
+	running.Wait()
+}
+
 // TestSimulation plays seeds. DUESDAY_SEED=n plays that one alone, DUESDAY_SEEDS=n so many.
 func TestSimulation(t *testing.T) {
+	t.Parallel()
 	usual, seeds := 40, 0
 	if raced {
 		usual = 12
@@ -301,37 +321,26 @@ func TestSimulation(t *testing.T) {
 	var mu sync.Mutex
 	did := map[string]int{}
 	var failed, charges atomic.Int64
-	next := make(chan uint64)
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for seed := range next {
-				s := newSimulation(seed, planted{})
-				violations := s.play()
-				if len(violations) > 0 && failed.Add(1) <= 3 {
-					for _, v := range violations {
-						t.Errorf("DUESDAY_SEED=%d: %s", seed, v)
-					}
-				}
-				for _, e := range s.w.ledger() {
-					if e.Outcome == billing.Succeeded {
-						charges.Add(1)
-					}
-				}
-				mu.Lock()
-				for what, n := range s.did {
-					did[what] += n
-				}
-				mu.Unlock()
+	inParallel(runtime.GOMAXPROCS(0), soaktest.Seeds(t, usual, 3000), func(seed uint64) {
+		s := newSimulation(seed, planted{})
+		violations := s.play()
+		if len(violations) > 0 && failed.Add(1) <= 3 {
+			for _, v := range violations {
+				t.Errorf("DUESDAY_SEED=%d: %s", seed, v)
 			}
-		})
-	}
-	for seed := range soaktest.Seeds(t, usual, 3000) {
-		next <- seed
+		}
+		for _, e := range s.w.ledger() {
+			if e.Outcome == billing.Succeeded {
+				charges.Add(1)
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
 		seeds++
-	}
-	close(next)
-	workers.Wait()
+		for what, n := range s.did {
+			did[what] += n
+		}
+	})
 	t.Logf("%d seeds, %d charges, %v; %d seeds with violations", seeds, charges.Load(), did, failed.Load())
 	for _, what := range []string{"crash", "lost answer", "request", "downtime", "parked"} {
 		if seeds > 1 && did[what] < seeds/4 {
@@ -342,6 +351,7 @@ func TestSimulation(t *testing.T) {
 
 // TestSimulationReplays: a seed that fails can be played again.
 func TestSimulationReplays(t *testing.T) {
+	t.Parallel()
 	lines := func() (text string) {
 		s := newSimulation(5, planted{})
 		s.play()

@@ -183,14 +183,16 @@ func same(t *testing.T, w *world, before, after store.Store) {
 // TestStripeOneOf860 has 860 connected accounts, of which one has disconnected: the others
 // are charged, its own stay open, and go on when it has come back.
 func TestStripeOneOf860(t *testing.T) {
+	t.Parallel()
 	const connected, gone = 860, "acct_c500"
 	w, b := stripeWorld(t, "2024-01-31T09:00", stripefake.Faults{})
 	e := b.mustEngine(w)
 	for i := range connected {
 		at, id := fmt.Sprintf("acct_c%d", i), fmt.Sprintf("a%d", i)
 		mustNot(t, b.fake.Connect(at, ""))
-		w.create(one("2024-01-31", func(n *billing.NewSubscription) { n.Account, n.Email = id, id+"@example.com" }))
-		_, err := e.Attach(t.Context(), id, engine.Attachment{Connected: &at, Fee: new(250)})
+		_, err := e.CreateSubscription(t.Context(), one("2024-01-31", func(n *billing.NewSubscription) { n.Account, n.Email = id, id+"@example.com" }))
+		mustNot(t, err)
+		_, err = e.Attach(t.Context(), id, engine.Attachment{Connected: &at, Fee: new(250)})
 		mustNot(t, err)
 	}
 	mustNot(t, b.fake.Disconnect(gone))

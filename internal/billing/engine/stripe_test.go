@@ -14,7 +14,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strconv"
-
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -209,9 +209,10 @@ func (b *stripeBank) get(path string, into any) error {
 // point, twice, a day and more between them, with requests in between. DUESDAY_SOAK=1 plays
 // 4,000 cases.
 func TestExactlyOnceOnStripe(t *testing.T) {
-	cases, bad, successes := 0, 0, 0
-	for seed := range soaktest.Seeds(t, 30, 4000) {
-		cases++
+	t.Parallel()
+	var cases, bad, successes atomic.Int64
+	inParallel(8, soaktest.Seeds(t, 30, 4000), func(seed uint64) { // they wait for HTTP
+		cases.Add(1)
 		rng := rand.New(rand.NewPCG(seed, 13))
 		c := randomCrash(rng)
 		c.outcome = pick(rng, outcomes()...)
@@ -223,25 +224,23 @@ func TestExactlyOnceOnStripe(t *testing.T) {
 		violations := c.play()
 		for e := range b.fake.Ledger() {
 			if e.Type == "charge" {
-				successes++
+				successes.Add(1)
 			}
 		}
 		b.close()
-		if len(violations) == 0 {
-			continue
-		}
-		if bad++; bad <= 5 {
+		if len(violations) > 0 && bad.Add(1) <= 5 {
 			for _, v := range violations {
 				t.Errorf("DUESDAY_SEED=%d: %s: %s", seed, c, v)
 			}
 		}
-	}
-	t.Logf("%d cases, %d charges; %d with violations", cases, successes, bad)
+	})
+	t.Logf("%d cases, %d charges; %d with violations", cases.Load(), successes.Load(), bad.Load())
 }
 
 // TestSimulationOnStripe plays seeds of the simulation (sim_test.go) with Stripe as the
 // processor: overlapping processes, people and downtime. DUESDAY_SOAK=1 plays 60 of 400 days.
 func TestSimulationOnStripe(t *testing.T) {
+	t.Parallel()
 	seeds, successes := 0, 0
 	for seed := range soaktest.Seeds(t, 1, 60) {
 		seeds++
