@@ -62,8 +62,9 @@ var accountOwns = map[string]bool{
 
 // DecodeAccount reads the item; a payment method that is a card number is left out.
 func DecodeAccount(it store.Item) *Account {
-	a := &Account{ID: AccountOf(it.Str(schema.PK)), Email: it.Str(schema.Email), TimeZone: cmp.Or(it.Str(schema.TimeZone), "UTC"),
-		Method: it.Str(schema.PaymentMethod), Given: readStamp(it.Str(schema.MethodDate)), Payer: payerOf(it),
+	a := &Account{ID: AccountOf(it.Str(schema.PK)), Email: it.Str(schema.Email),
+		TimeZone: cmp.Or(it.Str(schema.TimeZone), "UTC"),
+		Method:   it.Str(schema.PaymentMethod), Given: readStamp(it.Str(schema.MethodDate)), Payer: payerOf(it),
 		Created: readStamp(it.Str(schema.CreatedDate)), Copying: it.Get(schema.FanOut).Bool(),
 		Mixed: it.Str(schema.FanOut) == MixedAddresses, Version: it.Int(schema.Version), Raw: it}
 	if secret.HasCardInMethod(a.Method) { // another tool has written it

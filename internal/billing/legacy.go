@@ -91,8 +91,9 @@ func (s *Subscription) readLegacy(t *terms) error {
 	switch s.Status {
 	case Active, Paused, PastDue, ParkedState, CanceledSub, Completed:
 	default:
-		return &unreadableError{schema.Status, fmt.Sprintf("is none that Duesday knows: want no such attribute, or %s, %s, %s or %s",
-			Active, Paused, CanceledSub, Completed), nil}
+		return &unreadableError{schema.Status,
+			fmt.Sprintf("is none that Duesday knows: want no such attribute, or %s, %s, %s or %s",
+				Active, Paused, CanceledSub, Completed), nil}
 	}
 	for _, d := range [...]struct {
 		name string
@@ -138,7 +139,8 @@ func (s *Subscription) offAgenda() error {
 		last = s.Created
 	}
 	if last.IsZero() {
-		return &unreadableError{schema.NextPaymentDate, fmt.Sprintf("is missing, and so are %s and %s", schema.LastPaymentDate, schema.CreatedDate), nil}
+		return &unreadableError{schema.NextPaymentDate, fmt.Sprintf("is missing, and so are %s and %s",
+			schema.LastPaymentDate, schema.CreatedDate), nil}
 	}
 	var err error
 	if s.Anchor, err = civil.FirstOnOrAfter(civil.Of(last).AddDays(1), s.PaymentDay, s.Interval); err != nil {
@@ -164,7 +166,8 @@ func WithoutCards(v store.Value) (store.Value, int) {
 		var kept store.Item
 		for _, a := range v.Map() {
 			inner, n := WithoutCards(a.Value)
-			if isCardName(a.Name) || secret.HasCardNumber(a.Name) || a.Name == schema.PaymentMethod && secret.HasCardInMethod(textOf(a.Value)) {
+			isCard := a.Name == schema.PaymentMethod && secret.HasCardInMethod(textOf(a.Value))
+			if isCard || isCardName(a.Name) || secret.HasCardNumber(a.Name) {
 				inner, n = store.Value{}, max(n, 1)
 			}
 			if found += n; !inner.IsZero() {

@@ -56,7 +56,8 @@ func (e *Records) Meta(ctx context.Context) (Meta, error) {
 
 func decodeMeta(it store.Item) (Meta, error) {
 	if f := it.Int(schema.Format); f > FormatVersion {
-		return Meta{}, fmt.Errorf("%w: this store has format %d, this Duesday knows up to %d: use a newer one", store.ErrFormat, f, FormatVersion)
+		return Meta{}, fmt.Errorf("%w: this store has format %d, this Duesday knows up to %d: use a newer one",
+			store.ErrFormat, f, FormatVersion)
 	}
 	return Meta{Installation: it.Str(schema.Installation), Charging: it.Get(schema.Charging).Bool(),
 		Reason: it.Str(schema.Reason), Created: ParseStamp(it.Str(schema.CreatedDate)),

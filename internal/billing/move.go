@@ -64,8 +64,10 @@ func (s Side) MoveState(ctx context.Context) (*MoveState, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &MoveState{Meta: meta, MovedID: it.Str(movedID), Final: it.Str(movedOutcome) == finished, GivenUp: it.Str(movedOutcome) == canceled,
-		CopyID: it.Str(copyID), Copying: it.Str(copyState) == copying, Canceled: it.Str(copyState) == canceled, item: it}, nil
+	return &MoveState{Meta: meta, MovedID: it.Str(movedID), Final: it.Str(movedOutcome) == finished,
+		GivenUp: it.Str(movedOutcome) == canceled,
+		CopyID:  it.Str(copyID), Copying: it.Str(copyState) == copying,
+		Canceled: it.Str(copyState) == canceled, item: it}, nil
 }
 
 // Claim makes an empty store the destination of the copy id. It has the source's META, and
@@ -80,7 +82,8 @@ func (s Side) Claim(ctx context.Context, source *MoveState, id, from string, sha
 	it.Set(schema.Shards, store.Int(int64(shards)))
 	it.Set(schema.Charging, store.Bool(false))
 	it.Set(schema.Reason, store.S(reason))
-	it.Set(schema.Moved, store.S("this is an "+reason+"; nobody charges before the same duesday store copy has finished it, or given it up with --cancel"))
+	it.Set(schema.Moved, store.S("this is an "+reason+
+		"; nobody charges before the same duesday store copy has finished it, or given it up with --cancel"))
 	it.Set(copyID, store.S(id))
 	it.Set(copyState, store.S(copying))
 	it.Set(copiedFrom, store.S(from))
@@ -164,7 +167,8 @@ func (s Side) Unfence(ctx context.Context, id string) error {
 			return err
 		}
 		set, remove := st.before()
-		return s.Store.Commit(ctx, store.Update(s.table(), MetaKey, set, append(remove, schema.Moved, movedID, movedCharging, movedReason, movedOutcome),
+		return s.Store.Commit(ctx, store.Update(s.table(), MetaKey, set,
+			append(remove, schema.Moved, movedID, movedCharging, movedReason, movedOutcome),
 			store.AttributeEquals(movedID, store.S(id)), store.AttributeEquals(movedOutcome, store.S(canceled))))
 	})
 }
@@ -186,7 +190,8 @@ func (s Side) StillCopying(id string) store.Write {
 }
 
 func stillCopying(id string) []store.Condition {
-	return []store.Condition{store.AttributeEquals(copyID, store.S(id)), store.AttributeEquals(copyState, store.S(copying))}
+	return []store.Condition{store.AttributeEquals(copyID, store.S(id)),
+		store.AttributeEquals(copyState, store.S(copying))}
 }
 
 // Activate makes the destination the live store, with the charging state that the fenced
@@ -235,7 +240,8 @@ func (s Side) StillLifting(id string) store.Write {
 	if id == "" {
 		return store.Check(s.table(), MetaKey, store.AttributeAbsent(schema.Moved))
 	}
-	return store.Check(s.table(), MetaKey, store.AttributeEquals(movedID, store.S(id)), store.AttributeEquals(movedOutcome, store.S(canceled)))
+	return store.Check(s.table(), MetaKey, store.AttributeEquals(movedID, store.S(id)),
+		store.AttributeEquals(movedOutcome, store.S(canceled)))
 }
 
 // Mark returns the write that fences one subscription of a shared source for the copy id,
@@ -264,7 +270,8 @@ func (s Side) Unmark(it store.Item, id string) (w store.Write, ok bool) {
 	if _, is := NameOf(KeyOf(it)); !is || mark == "" || id != "" && mark != id {
 		return store.Write{}, false
 	}
-	return store.Update(s.table(), KeyOf(it), store.NewItem(nextVersion(it)...), []string{schema.Moved}, asRead(it)...), true
+	return store.Update(s.table(), KeyOf(it), store.NewItem(nextVersion(it)...), []string{schema.Moved}, asRead(it)...),
+		true
 }
 
 // nextVersion returns the attribute that raises the item's version, or none for a legacy item.

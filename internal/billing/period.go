@@ -72,8 +72,10 @@ func (o *OpenPeriod) item() store.Item {
 }
 
 func decodeOpen(it store.Item) (*OpenPeriod, error) {
-	o := &OpenPeriod{Period: int(it.Int(schema.Period)), Generation: int(it.Int(schema.Generation)), Ref: it.Str(schema.Ref),
-		Method: it.Str(schema.Method), Payer: payerOf(it), Overtaken: it.Get(schema.Overtaken).Bool(), Attempt: max(1, int(it.Int(schema.Attempt))), Base: it.Str(schema.Base),
+	o := &OpenPeriod{Period: int(it.Int(schema.Period)), Generation: int(it.Int(schema.Generation)),
+		Ref:    it.Str(schema.Ref),
+		Method: it.Str(schema.Method), Payer: payerOf(it), Overtaken: it.Get(schema.Overtaken).Bool(),
+		Attempt: max(1, int(it.Int(schema.Attempt))), Base: it.Str(schema.Base),
 		State: State(it.Str(schema.State)), Opened: ParseStamp(it.Str(schema.CreatedDate))}
 	var err error
 	if o.Amount, err = decodeAmount(it.Str(schema.Amount), it.Str(schema.Currency)); err != nil {
@@ -82,7 +84,8 @@ func decodeOpen(it store.Item) (*OpenPeriod, error) {
 	for _, f := range [...]struct {
 		name string
 		to   *civil.Date
-	}{{schema.DueDate, &o.Due}, {schema.FirstDecline, &o.First}, {schema.RetryDate, &o.Retry}, {schema.AskedDate, &o.Asked}} {
+	}{{schema.DueDate, &o.Due}, {schema.FirstDecline, &o.First}, {schema.RetryDate, &o.Retry},
+		{schema.AskedDate, &o.Asked}} {
 		if text := it.Str(f.name); text != "" {
 			if *f.to, err = civil.Parse(text); err != nil {
 				return nil, fmt.Errorf("open period: %s: %w", f.name, err)
@@ -163,8 +166,10 @@ func (p *EndedPeriod) Write(table string) store.Write {
 }
 
 func DecodePeriod(it store.Item) (*EndedPeriod, error) {
-	p := &EndedPeriod{Name: Name{Account: AccountOf(it.Str(schema.PK)), ID: it.Str(schema.Subscription), SKU: it.Str(schema.SKU)},
-		Period: int(it.Int(schema.Period)), Ending: Ending(it.Str(schema.Status)), Ended: ParseStamp(it.Str(schema.EndedDate)),
+	p := &EndedPeriod{Name: Name{Account: AccountOf(it.Str(schema.PK)), ID: it.Str(schema.Subscription),
+		SKU: it.Str(schema.SKU)},
+		Period: int(it.Int(schema.Period)), Ending: Ending(it.Str(schema.Status)),
+		Ended:  ParseStamp(it.Str(schema.EndedDate)),
 		Reason: it.Str(schema.Reason), Ref: it.Str(schema.Ref), Attempts: decodeAttempts(it.Get(schema.Attempts))}
 	var err error
 	if p.Amount, err = decodeAmount(it.Str(schema.Amount), it.Str(schema.Currency)); err != nil {

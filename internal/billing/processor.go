@@ -65,7 +65,8 @@ func (p Payer) set(it *item) {
 }
 
 func payerOf(it store.Item) Payer {
-	return Payer{At: it.Str(schema.ProcessorAccount), Customer: it.Str(schema.Customer), Fee: int(it.Int(schema.ApplicationFee))}
+	return Payer{At: it.Str(schema.ProcessorAccount), Customer: it.Str(schema.Customer),
+		Fee: int(it.Int(schema.ApplicationFee))}
 }
 
 // An Identified processor tells its account and mode in one short line, such as
@@ -139,7 +140,8 @@ const MaxSends = 3
 
 // Definite reports whether the processor has done nothing and would answer the same again.
 func Definite(err error) bool {
-	return errors.Is(err, ErrRefused) || errors.Is(err, ErrAccountRefused) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrNoIntent)
+	return errors.Is(err, ErrRefused) || errors.Is(err, ErrAccountRefused) || errors.Is(err, ErrInvalid) ||
+		errors.Is(err, ErrNoIntent)
 }
 
 // Ask calls do up to MaxSends times, until it returns no error or a Definite one, or ctx ends.

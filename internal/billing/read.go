@@ -73,7 +73,8 @@ func (e *Records) Indexed(ctx context.Context, index string, d civil.Date) iter.
 // GetSubscriptionsByAccount is access pattern 6: the items of the account that begin with
 // SUB#, in order of their sort key.
 func (e *Records) GetSubscriptionsByAccount(ctx context.Context, account string) iter.Seq2[*Subscription, error] {
-	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(account), Prefix: SubPrefix}, DecodeSubscription)
+	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(account), Prefix: SubPrefix},
+		DecodeSubscription)
 }
 
 // GetReceiptsByAccount is access pattern 7: the items of the account that begin with
@@ -89,17 +90,22 @@ func (e *Records) GetEndedPeriods(ctx context.Context, n Name) iter.Seq2[*EndedP
 	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(n.Account), Prefix: prefix}, DecodePeriod)
 }
 
-func decoded[T any](e *Records, ctx context.Context, q store.Query, decode func(store.Item) (*T, error)) iter.Seq2[*T, error] {
+// A decoder reads an item.
+type decoder[T any] func(store.Item) (*T, error)
+
+func decoded[T any](e *Records, ctx context.Context, q store.Query, decode decoder[T]) iter.Seq2[*T, error] {
 	return decodeEach(e.Store.Query(ctx, q), func(store.Item) bool { return true }, decode)
 }
 
 // scanned yields the items of one kind in the whole table.
-func scanned[T any](e *Records, ctx context.Context, is func(store.Item) bool, decode func(store.Item) (*T, error)) iter.Seq2[*T, error] {
+func scanned[T any](e *Records, ctx context.Context, is func(store.Item) bool, decode decoder[T]) iter.Seq2[*T, error] {
 	return decodeEach(e.Store.Scan(ctx, store.Scan{Table: e.Table}), is, decode)
 }
 
 // decodeEach ends with the first error.
-func decodeEach[T any](items iter.Seq2[store.Item, error], is func(store.Item) bool, decode func(store.Item) (*T, error)) iter.Seq2[*T, error] {
+func decodeEach[T any](
+	items iter.Seq2[store.Item, error], is func(store.Item) bool, decode decoder[T],
+) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		for it, err := range items {
 			var v *T

@@ -65,7 +65,8 @@ func (r *Receipt) Item() store.Item {
 
 // DecodeReceipt reads the item, also a legacy one: it is then Imported.
 func DecodeReceipt(it store.Item) (*Receipt, error) {
-	r := &Receipt{Name: Name{Account: AccountOf(it.Str(schema.PK)), ID: it.Str(schema.Subscription), SKU: it.Str(schema.SKU)},
+	r := &Receipt{Name: Name{Account: AccountOf(it.Str(schema.PK)), ID: it.Str(schema.Subscription),
+		SKU: it.Str(schema.SKU)},
 		Email: it.Str(schema.Email), Kind: ReceiptKind(it.Str(schema.Kind)), Period: int(it.Int(schema.Period)),
 		Processed: readStamp(it.Str(schema.ProcessedDate)), Charge: it.Str(schema.Charge), Raw: it}
 	if r.Kind == "" {

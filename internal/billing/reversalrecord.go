@@ -112,8 +112,9 @@ func Reconcile(list []*ReversalRecord, n Name, shown Reversal, now time.Time) (w
 		}
 		return was, becomes
 	}
-	becomes = &ReversalRecord{Name: n, ReversalID: shown.ID, Kind: shown.Kind, Period: shown.Tag.Period, Generation: shown.Tag.Generation,
-		Charge: shown.Ref, Amount: shown.Amount, State: ReversalRequested, Created: shown.Created}
+	becomes = &ReversalRecord{Name: n, ReversalID: shown.ID, Kind: shown.Kind, Period: shown.Tag.Period,
+		Generation: shown.Tag.Generation,
+		Charge:     shown.Ref, Amount: shown.Amount, State: ReversalRequested, Created: shown.Created}
 	if IsRefundID(shown.Request) && FindReversal(list, shown.Request) == nil {
 		becomes.ReversalID = shown.Request
 	}
@@ -211,7 +212,8 @@ func (r *ReversalRecord) change(table string, was *ReversalRecord) []store.Write
 			remove = append(remove, a.Name)
 		}
 	}
-	unchanged := []store.Condition{store.AttributeEquals(schema.State, store.S(string(was.State))), store.AttributeAbsent(schema.Refund)}
+	unchanged := []store.Condition{store.AttributeEquals(schema.State, store.S(string(was.State))),
+		store.AttributeAbsent(schema.Refund)}
 	if was.Ref != "" {
 		unchanged[1] = store.AttributeEquals(schema.Refund, store.S(was.Ref))
 	}
@@ -224,11 +226,15 @@ func (r *ReversalRecord) change(table string, was *ReversalRecord) []store.Write
 
 func DecodeReversal(it store.Item) (*ReversalRecord, error) {
 	_, id, _ := strings.Cut(strings.TrimPrefix(it.Str(schema.SK), refPrefix), "#")
-	r := &ReversalRecord{Name: Name{Account: AccountOf(it.Str(schema.PK)), ID: it.Str(schema.Subscription), SKU: it.Str(schema.SKU)},
-		ReversalID: id, Kind: ReversalKind(it.Str(schema.Kind)), Period: int(it.Int(schema.Period)), Generation: int(it.Int(schema.Generation)),
-		Charge: it.Str(schema.Charge), State: ReversalState(it.Str(schema.State)), Reason: it.Str(schema.Reason), Refusal: it.Str(schema.LastError),
-		Ref: it.Str(schema.Refund), Created: ParseStamp(it.Str(schema.CreatedDate)), Processed: ParseStamp(it.Str(schema.ProcessedDate)),
-		Ended: ParseStamp(it.Str(schema.EndedDate))}
+	r := &ReversalRecord{Name: Name{Account: AccountOf(it.Str(schema.PK)), ID: it.Str(schema.Subscription),
+		SKU: it.Str(schema.SKU)},
+		ReversalID: id, Kind: ReversalKind(it.Str(schema.Kind)), Period: int(it.Int(schema.Period)),
+		Generation: int(it.Int(schema.Generation)),
+		Charge:     it.Str(schema.Charge), State: ReversalState(it.Str(schema.State)), Reason: it.Str(schema.Reason),
+		Refusal: it.Str(schema.LastError),
+		Ref:     it.Str(schema.Refund), Created: ParseStamp(it.Str(schema.CreatedDate)),
+		Processed: ParseStamp(it.Str(schema.ProcessedDate)),
+		Ended:     ParseStamp(it.Str(schema.EndedDate))}
 	if r.Key() != KeyOf(it) {
 		return nil, &unreadableError{schema.SK, "does not go with CreatedDate", nil}
 	}

@@ -12,7 +12,8 @@ func TestReconcile(t *testing.T) {
 	const asked = "rf_0123456789abcdef0123456789abcdef"
 	now := time.Date(2024, 1, 31, 9, 0, 0, 0, time.UTC)
 	name := billing.Name{Account: "a1", ID: "s1", SKU: "gold"}
-	states := [...]billing.ReversalState{billing.ReversalInquiry, billing.ReversalPending, billing.ReversalSucceeded, billing.ReversalFailed, billing.ReversalCanceled}
+	states := [...]billing.ReversalState{billing.ReversalInquiry, billing.ReversalPending, billing.ReversalSucceeded,
+		billing.ReversalFailed, billing.ReversalCanceled}
 	type record = billing.ReversalRecord
 	for _, row := range []struct {
 		of      string
@@ -23,17 +24,23 @@ func TestReconcile(t *testing.T) {
 		{"no record", nil, states, asked},
 		{"requested", &record{ReversalID: asked, State: billing.ReversalRequested}, states, ""},
 		{"refused", &record{ReversalID: asked, State: billing.ReversalFailed, Refusal: "no", Ended: now}, states, ""},
-		{"inquiry", &record{Ref: "re_1", State: billing.ReversalInquiry}, [...]billing.ReversalState{"", "pending", "succeeded", "failed", "canceled"}, ""},
-		{"pending", &record{Ref: "re_1", State: billing.ReversalPending}, [...]billing.ReversalState{"", "", "succeeded", "failed", "canceled"}, ""},
-		{"succeeded", &record{Ref: "re_1", State: billing.ReversalSucceeded}, [...]billing.ReversalState{"", "", "", "failed", ""}, ""},
+		{"inquiry", &record{Ref: "re_1", State: billing.ReversalInquiry},
+			[...]billing.ReversalState{"", "pending", "succeeded", "failed", "canceled"}, ""},
+		{"pending", &record{Ref: "re_1", State: billing.ReversalPending},
+			[...]billing.ReversalState{"", "", "succeeded", "failed", "canceled"}, ""},
+		{"succeeded", &record{Ref: "re_1", State: billing.ReversalSucceeded},
+			[...]billing.ReversalState{"", "", "", "failed", ""}, ""},
 		{"failed", &record{Ref: "re_1", State: billing.ReversalFailed}, [len(states)]billing.ReversalState{}, ""},
 		{"canceled", &record{Ref: "re_1", State: billing.ReversalCanceled}, [len(states)]billing.ReversalState{}, ""},
 		{"another of the request", &record{ReversalID: asked, Ref: "re_2", State: billing.ReversalSucceeded}, states, "re_1"},
-		{"another request's", &record{ReversalID: "rf_ffffffffffffffffffffffffffffffff", State: billing.ReversalRequested}, states, asked},
-		{"another kind", &record{ReversalID: "re_1", Ref: "re_1", Kind: billing.Disputed, State: billing.ReversalPending}, states, asked},
+		{"another request's", &record{ReversalID: "rf_ffffffffffffffffffffffffffffffff", State: billing.ReversalRequested},
+			states, asked},
+		{"another kind", &record{ReversalID: "re_1", Ref: "re_1", Kind: billing.Disputed, State: billing.ReversalPending},
+			states, asked},
 	} {
 		for i, state := range states {
-			shown := billing.Reversal{Kind: billing.Refunded, ID: "re_1", Request: asked, Ref: "pi_1", State: state, Reason: "theirs", Created: now.Add(-time.Hour)}
+			shown := billing.Reversal{Kind: billing.Refunded, ID: "re_1", Request: asked, Ref: "pi_1", State: state,
+				Reason: "theirs", Created: now.Add(-time.Hour)}
 			var list []*record
 			if row.record != nil {
 				r := *row.record
@@ -57,7 +64,8 @@ func TestReconcile(t *testing.T) {
 			switch {
 			case becomes == nil:
 				t.Errorf("%s, %s: nothing is new", row.of, state)
-			case becomes.State != row.becomes[i] || becomes.Ref != "re_1" || becomes.Reason != "theirs" || becomes.Refusal != "" || becomes.Ended.IsZero() == final || becomes.Name != name:
+			case becomes.State != row.becomes[i] || becomes.Ref != "re_1" || becomes.Reason != "theirs" ||
+				becomes.Refusal != "" || becomes.Ended.IsZero() == final || becomes.Name != name:
 				t.Errorf("%s, %s: becomes %+v", row.of, state, becomes)
 			case was == nil && becomes.ReversalID != row.id:
 				t.Errorf("%s, %s: id %s, want %s", row.of, state, becomes.ReversalID, row.id)
@@ -72,10 +80,12 @@ func TestReconcile(t *testing.T) {
 
 // TestRefuse: only a refund without an answer is refused.
 func TestRefuse(t *testing.T) {
-	for _, state := range []billing.ReversalState{billing.ReversalRequested, billing.ReversalInquiry, billing.ReversalPending, billing.ReversalSucceeded, billing.ReversalFailed, billing.ReversalCanceled} {
+	for _, state := range []billing.ReversalState{"requested", "inquiry", "pending", "succeeded", "failed", "canceled"} {
 		r := billing.ReversalRecord{State: state}
 		refused := r.Refuse("why", time.Now())
-		if want := state == billing.ReversalRequested; refused != want || want && (r.State != billing.ReversalFailed || r.Refusal != "why" || r.Ended.IsZero()) || !want && r.State != state {
+		want := state == billing.ReversalRequested
+		written := r.State == billing.ReversalFailed && r.Refusal == "why" && !r.Ended.IsZero()
+		if refused != want || want && !written || !want && r.State != state {
 			t.Errorf("%s: %t, %+v", state, refused, r)
 		}
 	}

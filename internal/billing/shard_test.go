@@ -26,7 +26,8 @@ func TestReshard(t *testing.T) {
 		if back := reshard(there, 1); !back.Equal(it) {
 			t.Fatalf("back with one shard: %v, want %v", back, it)
 		}
-		other := store.NewItem(store.Attribute{Name: schema.PK, Value: store.S("META")}, store.Attribute{Name: schema.NextPaymentDate, Value: store.S("2026-02-28")})
+		other := store.NewItem(store.Attribute{Name: schema.PK, Value: store.S("META")},
+			store.Attribute{Name: schema.NextPaymentDate, Value: store.S("2026-02-28")})
 		if !reshard(other, to).Equal(other) {
 			t.Fatal("another item was changed")
 		}

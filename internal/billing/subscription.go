@@ -217,7 +217,8 @@ func (s *Subscription) decodeTerms(t *terms) (err error) {
 	for _, f := range [...]struct {
 		name, text string
 		to         *civil.Date
-	}{{schema.NextPaymentDate, IndexDate(t.next), &s.NextPayment}, {schema.NextReminderDate, IndexDate(t.reminder), &s.NextReminder},
+	}{{schema.NextPaymentDate, IndexDate(t.next), &s.NextPayment},
+		{schema.NextReminderDate, IndexDate(t.reminder), &s.NextReminder},
 		{schema.Anchor, t.anchor, &s.Anchor}, {schema.PausedDate, t.paused, &s.PausedOn}} {
 		if f.text != "" {
 			if *f.to, err = civil.Parse(f.text); err != nil {
@@ -298,8 +299,9 @@ var subscriptionOwns = map[string]bool{
 	schema.Installments: true, schema.Interval: true, schema.LastCharge: true, schema.LastPaymentDate: true,
 	schema.LastReminderDate: true, schema.NextPaymentDate: true, schema.NextReminderDate: true, schema.OpenPeriod: true,
 	schema.PK: true, schema.Paid: true, schema.Parked: true, schema.PausedDate: true, schema.PaymentAmount: true,
-	schema.PaymentDay: true, schema.PaymentDetails: true, schema.Period: true, schema.ReminderDays: true, schema.Requested: true,
-	schema.SK: true, schema.SKU: true, schema.Status: true, schema.TimeZone: true, schema.Version: true,
+	schema.PaymentDay: true, schema.PaymentDetails: true, schema.Period: true, schema.ReminderDays: true,
+	schema.Requested: true,
+	schema.SK:        true, schema.SKU: true, schema.Status: true, schema.TimeZone: true, schema.Version: true,
 }
 
 // details keeps the members of other tools, but no card number.
@@ -330,7 +332,8 @@ func asRead(it store.Item) []store.Condition {
 		return []store.Condition{store.AttributeEquals(schema.Version, v)}
 	}
 	was := []store.Condition{store.AttributeEquals(schema.PK, it.Get(schema.PK))}
-	for _, name := range [...]string{schema.Version, schema.Moved, schema.NextPaymentDate, schema.NextReminderDate, schema.LastPaymentDate,
+	for _, name := range [...]string{schema.Version, schema.Moved,
+		schema.NextPaymentDate, schema.NextReminderDate, schema.LastPaymentDate,
 		schema.PaymentAmount, schema.PaymentDay, schema.Status} {
 		if v := it.Get(name); !v.IsZero() {
 			was = append(was, store.AttributeEquals(name, v))

@@ -1,3 +1,6 @@
+// Package adoption prepares a table that other tools have filled from the published model for
+// the daily jobs. It does not change any subscription: the first write of package engine
+// completes it.
 package adoption
 
 import (
@@ -14,57 +17,57 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// AdoptOptions are what Adopt may be told.
+// Options are the choices of an adoption.
 type Options struct {
 	Methods  map[string]string // the processor's token by account, for subscriptions without one of their own
 	CatchUp  int               // missed periods that a run charges before it parks a subscription; 0: DefaultCatchUp
 	Workers  int               // accounts written at once; at least 1
-	DryRun   bool              // look and report, write nothing
-	Progress func(items int64) // how many items have been read; nil: nobody asks
+	DryRun   bool              // scan and report, write nothing
+	Progress func(items int64) // is called with the number of items read; may be nil
 }
 
-// An AdoptReport says what was found in the table, and what was written.
+// A Report is the result of an adoption scan, and of the writes after it.
 type Report struct {
 	Items         int64
-	Accounts      int // that have an item of any kind
-	Subscriptions int // that can be read
+	Accounts      int // with an item of any kind
+	Subscriptions int // readable ones
 	Receipts      int
 	Own           int // Duesday's own records
-	Others        int // items of other kinds, left alone
+	Others        int // items of other kinds; they are not changed
 	Upgraded      int // subscriptions that Duesday has written before
 	OffAgenda     int // subscriptions without a NextPaymentDate, read as paused
-	Due           int // subscriptions that are due today or before
-	Arrears       int // of these, with more periods due than are caught up with: they will be parked
-	Cards         int // card numbers in subscriptions, which leave them with their first write
-	CardsLeft     int // card numbers in other items, which stay
+	Due           int // subscriptions due today or before
+	Arrears       int // of these, with more than CatchUp periods due: they will be parked
+	Cards         int // card numbers in subscriptions; the first write removes them
+	CardsLeft     int // card numbers in other items; they stay
 
-	Unreadable    Findings // not charged; a run that meets one fails
-	WithoutMethod Findings // will be parked when they fall due
-	NotIndexed    Findings // found by no job
+	Unreadable    Findings // not charged; a run fails at one
+	WithoutMethod Findings // they will be parked when they fall due
+	NotIndexed    Findings // no job finds them
 	Duplicates    Findings // second subscriptions of one id in an account
 	Addresses     Findings // accounts whose subscriptions have different addresses
-	Unknown       Findings // accounts in Methods alone
+	Unknown       Findings // accounts in Methods that have no item
 
-	OldestPayment  civil.Date // before today, which the floor is lowered to; zero: none
+	OldestPayment  civil.Date // before today; the low watermark is lowered to it; zero: none
 	OldestReminder civil.Date // the same
 	AccountsMade   int        // or, in a dry run, to be made
 	AccountsSet    int        // given a method, or completed; or to be
 	DryRun         bool
 }
 
-// NeedsPerson reports whether something was found that no job will deal with.
+// NeedsPerson reports whether there are findings that no job will deal with.
 func (r *Report) NeedsPerson() bool {
 	return r.Unreadable.Count+r.WithoutMethod.Count+r.NotIndexed.Count+r.Duplicates.Count > 0
 }
 
-// Findings counts things of one kind, and has the first of them in order of their keys.
+// Findings counts the findings of one kind, and has the first of them in order of their keys.
 type Findings struct {
 	Count int
 	First []Finding
 }
 
-// A Finding is an item by its key, or an account by its id, and what is the matter with it. It
-// shows no value of an attribute, and no card number.
+// A Finding is an item by its key, or an account by its id, and its problem. It shows no value
+// of an attribute, and no card number.
 type Finding struct{ Item, Reason string }
 
 const mostFindings = 20
@@ -79,11 +82,13 @@ func (f *Findings) add(item, format string, args ...any) {
 }
 
 // Adopt makes a table that other tools have filled from the published model ready for both
-// jobs: it scans it once, lowers the floors to the oldest dates found, and writes an item for
-// every account, with its payment method. It changes no subscription: each is completed by
-// its first write, when it comes due. Doing it again changes nothing; cut off anywhere, it is
-// finished by doing it again. It may run beside other workers, but not beside the tools
-// that it adopts from: what they write after the scan is not under the floor.
+// jobs. It scans the table once, lowers the low watermarks to the oldest dates, and writes an
+// item for every account, with its payment method. It changes no subscription: the first write
+// when it falls due completes it.
+//
+// Doing it again changes nothing, or finishes an adoption that was cut off. It may run beside
+// other workers. It must not run beside the tools that it adopts from: rows that they write after
+// the scan may be older than the watermark.
 func Adopt(ctx context.Context, e *billing.Records, o Options) (*Report, error) {
 	if e.Opened.Installation == "" {
 		return nil, fmt.Errorf("table %s has an item %s that is not Duesday's: it cannot be adopted", e.Table, billing.MetaPK)
@@ -106,15 +111,14 @@ func Adopt(ctx context.Context, e *billing.Records, o Options) (*Report, error) 
 	return &v.report, v.writeAccounts(ctx, max(1, o.Workers))
 }
 
-// Scan is Adopt's dry run over a store that need not be Duesday's yet: Open would make it
-// so.
+// Scan is the dry run of Adopt. The table need not be a store of Duesday's yet.
 func Scan(ctx context.Context, e *billing.Records, o Options) (*Report, error) {
 	o.DryRun = true
 	v, err := scanTable(ctx, e, o)
 	return &v.report, err
 }
 
-// writeAccounts writes what the survey's accounts lack.
+// writeAccounts completes the accounts of the scan.
 func (v *scan) writeAccounts(ctx context.Context, workers int) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -145,24 +149,20 @@ func (v *scan) writeAccounts(ctx context.Context, workers int) error {
 
 // writeAccount makes the account's item, or completes the one that is there.
 func (v *scan) writeAccount(ctx context.Context, s *scannedAccount) error {
-	e := v.Records
-	now := s.account
-	for range store.MaxTries {
-		w := s.completion(e.Table, now)
-		if now == nil {
-			w = store.Put(e.Table, s.made(e.Now()).Item(), store.Absent())
+	overtaken := false
+	return store.Retry(ctx, "account "+s.id, func() (err error) {
+		if overtaken {
+			if s.account, err = v.Account(ctx, s.id); err != nil && !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+		}
+		overtaken = true
+		w := s.completion(v.Table)
+		if s.account == nil {
+			w = store.Put(v.Table, s.made(v.Now()).Item(), store.Absent())
 		} else if len(w.Set) == 0 {
 			return nil
 		}
-		err := e.Store.Commit(ctx, w)
-		if !store.Retryable(err) {
-			return err
-		}
-		if now, err = e.Account(ctx, s.id); errors.Is(err, store.ErrNotFound) {
-			now = nil
-		} else if err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("account %s: overtaken by others %d times", s.id, store.MaxTries)
+		return v.Store.Commit(ctx, w)
+	})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A survey is what one scan of the table finds. It keeps a few words for every account and
-// eight bytes for every subscription.
+// A scan is the adoption scan of a table. It keeps a summary of every account and eight bytes
+// for every subscription.
 type scan struct {
 	*billing.Records
 	catchUp  int
@@ -27,26 +27,26 @@ type scan struct {
 	names    map[uint64]struct{} // of subscriptions, without their SKU
 }
 
-// surveyed is what the survey keeps of one account.
+// A scannedAccount is the summary of one account.
 type scannedAccount struct {
 	id      string
 	account *billing.Account // its item; nil: none
 	method  string           // from the options
-	email   string           // of the subscription that was created last, or of a receipt
-	from    version          // where email is from
+	email   string           // of the youngest subscription, or of a receipt
+	from    source           // of email
 	mixed   bool             // subscriptions have different addresses
 	created time.Time
-	bare    []string // sort keys of subscriptions that are to be charged and have no method
+	bare    []string // sort keys of subscriptions to be charged that have no method
 }
 
-// version orders the sources of an address, whatever order they are met in.
-type version struct {
+// A source is the item of an address. The order of sources does not depend on the scan's.
+type source struct {
 	subscription bool
 	created      time.Time
 	sk           string
 }
 
-func (a version) before(b version) bool {
+func (a source) before(b source) bool {
 	switch {
 	case a.subscription != b.subscription:
 		return b.subscription
@@ -56,9 +56,10 @@ func (a version) before(b version) bool {
 	return a.sk < b.sk
 }
 
-// survey checks the options, scans the table, and sums up.
+// scanTable checks the options, scans the table, and sums up.
 func scanTable(ctx context.Context, e *billing.Records, o Options) (*scan, error) {
-	v := &scan{Records: e, catchUp: cmp.Or(o.CatchUp, billing.DefaultCatchUp), accounts: map[string]*scannedAccount{}, seed: maphash.MakeSeed(), names: map[uint64]struct{}{}}
+	v := &scan{Records: e, catchUp: cmp.Or(o.CatchUp, billing.DefaultCatchUp), accounts: map[string]*scannedAccount{},
+		seed: maphash.MakeSeed(), names: map[uint64]struct{}{}}
 	v.report.DryRun = o.DryRun
 	for account, token := range o.Methods {
 		if err := billing.CheckID("account", account); err != nil {
@@ -72,7 +73,7 @@ func scanTable(ctx context.Context, e *billing.Records, o Options) (*scan, error
 		if err != nil {
 			return v, err
 		}
-		v.take(it)
+		v.add(it)
 		if v.report.Items++; o.Progress != nil {
 			o.Progress(v.report.Items)
 		}
@@ -90,12 +91,13 @@ func scanTable(ctx context.Context, e *billing.Records, o Options) (*scan, error
 	return v, nil
 }
 
-// take sorts one item in.
-func (v *scan) take(it store.Item) {
+// add adds one item.
+func (v *scan) add(it store.Item) {
 	key := billing.KeyOf(it)
 	id, inAccount := strings.CutPrefix(key.PK, billing.AccountPK(""))
 	if !inAccount {
-		if key == billing.MetaKey || strings.HasPrefix(key.PK, billing.RunPK("")) || strings.HasPrefix(key.PK, billing.LeasePK("")) {
+		run, lease := strings.HasPrefix(key.PK, billing.RunPK("")), strings.HasPrefix(key.PK, billing.LeasePK(""))
+		if key == billing.MetaKey || run || lease {
 			v.report.Own++
 			return
 		}
@@ -110,7 +112,7 @@ func (v *scan) take(it store.Item) {
 		v.accounts[id] = s
 	}
 	if strings.HasPrefix(key.SK, billing.SubPrefix) {
-		v.takeSubscription(s, key, it)
+		v.addSubscription(s, key, it)
 		return
 	}
 	v.report.CardsLeft += cardsIn(it)
@@ -118,7 +120,7 @@ func (v *scan) take(it store.Item) {
 	case key.SK == billing.AccountSK:
 		s.account = billing.DecodeAccount(it)
 	case strings.HasPrefix(key.SK, billing.RecPrefix):
-		v.takeReceipt(s, key, it)
+		v.addReceipt(s, key, it)
 	case strings.HasPrefix(key.SK, billing.PerPrefix):
 		v.report.Own++
 	default:
@@ -126,20 +128,20 @@ func (v *scan) take(it store.Item) {
 	}
 }
 
-func (v *scan) takeReceipt(s *scannedAccount, key store.Key, it store.Item) {
+func (v *scan) addReceipt(s *scannedAccount, key store.Key, it store.Item) {
 	r, err := billing.DecodeReceipt(it)
 	if err != nil {
 		v.report.Unreadable.add(label(key), "%s", billing.UnreadableReason(err))
 		return
 	}
 	v.report.Receipts++
-	s.address(r.Email, version{false, r.Processed, key.SK})
+	s.address(r.Email, source{false, r.Processed, key.SK})
 }
 
-func (v *scan) takeSubscription(s *scannedAccount, key store.Key, it store.Item) {
+func (v *scan) addSubscription(s *scannedAccount, key store.Key, it store.Item) {
 	r := &v.report
 	r.Cards += cardsIn(it)
-	v.floors(it)
+	v.oldest(it)
 	sub, err := billing.DecodeSubscription(it)
 	if err != nil {
 		if _, ok := billing.NameOf(key); !ok {
@@ -153,7 +155,7 @@ func (v *scan) takeSubscription(s *scannedAccount, key store.Key, it store.Item)
 	if sub.Version > 0 {
 		r.Upgraded++
 	}
-	s.address(sub.Email, version{true, sub.Created, key.SK})
+	s.address(sub.Email, source{true, sub.Created, key.SK})
 	if !sub.Created.IsZero() && (s.created.IsZero() || sub.Created.Before(s.created)) {
 		s.created = sub.Created
 	}
@@ -175,20 +177,21 @@ func (v *scan) takeSubscription(s *scannedAccount, key store.Key, it store.Item)
 	v.due(sub)
 }
 
-// floors notes the oldest dates under which jobs have to look for the item, also of one that
-// cannot be read yet.
-func (v *scan) floors(it store.Item) {
+// oldest notes the dates at which the jobs must find the item, also if it cannot be read yet.
+func (v *scan) oldest(it store.Item) {
 	for _, f := range [...]struct {
 		name   string
 		oldest *civil.Date
 	}{{schema.NextPaymentDate, &v.report.OldestPayment}, {schema.NextReminderDate, &v.report.OldestReminder}} {
-		if d, err := civil.Parse(billing.IndexDate(it.Str(f.name))); err == nil && d.Before(v.Today()) && !d.Before(billing.OldestDate()) {
+		d, err := civil.Parse(billing.IndexDate(it.Str(f.name)))
+		if err == nil && d.Before(v.Today()) && !d.Before(billing.OldestDate()) {
 			*f.oldest = civil.Earlier(*f.oldest, d)
 		}
 	}
 }
 
-// indexed notes a row that is in no index because it has one of its key attributes alone.
+// indexed notes a row that no job finds: it lacks the sort key of an index, or its shard does
+// not exist.
 func (v *scan) indexed(key store.Key, it store.Item, sub *billing.Subscription) {
 	var missing []string
 	if !sub.NextPayment.IsZero() && it.Str(schema.LastPaymentDate) == "" {
@@ -218,17 +221,17 @@ func (v *scan) due(sub *billing.Subscription) {
 	}
 }
 
-// address takes an address that the account's items have.
-func (s *scannedAccount) address(email string, from version) {
+// address adds the address of one of the account's items.
+func (s *scannedAccount) address(email string, from source) {
 	if s.from.subscription && from.subscription && email != s.email {
 		s.mixed = true
 	}
-	if s.from == (version{}) || s.from.before(from) {
+	if s.from == (source{}) || s.from.before(from) {
 		s.email, s.from = email, from
 	}
 }
 
-// sum counts what is known of an account when everything has been read.
+// sum counts the findings of an account after the scan.
 func (v *scan) sum(s *scannedAccount) {
 	r := &v.report
 	if s.account != nil && s.account.Email != "" && s.from.subscription && s.email != s.account.Email {
@@ -239,7 +242,8 @@ func (v *scan) sum(s *scannedAccount) {
 	}
 	if s.method == "" && (s.account == nil || s.account.Method == "") {
 		for _, sk := range s.bare {
-			r.WithoutMethod.add(label(store.Key{PK: billing.AccountPK(s.id), SK: sk}), "neither the subscription nor the account has a payment method")
+			r.WithoutMethod.add(label(store.Key{PK: billing.AccountPK(s.id), SK: sk}),
+				"neither the subscription nor the account has a payment method")
 		}
 	}
 	if !s.valid() {
@@ -247,31 +251,27 @@ func (v *scan) sum(s *scannedAccount) {
 	}
 	if s.account == nil {
 		r.AccountsMade++
-	} else if len(s.completion("", s.account).Set) > 0 {
+	} else if len(s.completion("").Set) > 0 {
 		r.AccountsSet++
 	}
 }
 
-// valid reports whether the id can be an account's. What is in another's partition is
-// unreadable.
+// valid reports whether the id can be an account's. Items under another one are unreadable.
 func (s *scannedAccount) valid() bool { return billing.CheckID("account", s.id) == nil }
 
-// unfinished yields the accounts that have something to be written, in order.
+// unfinished yields the accounts to be written, in order.
 func (v *scan) unfinished() iter.Seq[*scannedAccount] {
 	return func(yield func(*scannedAccount) bool) {
 		for _, id := range slices.Sorted(maps.Keys(v.accounts)) {
 			s := v.accounts[id]
-			if !s.valid() || (s.account != nil && len(s.completion("", s.account).Set) == 0) {
-				continue
-			}
-			if !yield(s) {
+			if s.valid() && (s.account == nil || len(s.completion("").Set) > 0) && !yield(s) {
 				return
 			}
 		}
 	}
 }
 
-// made is the account as it is to be made.
+// made returns the account to be made.
 func (s *scannedAccount) made(now time.Time) *billing.Account {
 	a := &billing.Account{ID: s.id, Email: s.email, Method: s.method, Created: s.created, Mixed: s.mixed, Version: 1}
 	if a.Created.IsZero() {
@@ -280,13 +280,14 @@ func (s *scannedAccount) made(now time.Time) *billing.Account {
 	return a
 }
 
-// completion returns the update that gives the account its method and, when other tools
-// have made it, its address; it sets nothing when nothing is lacking.
-func (s *scannedAccount) completion(table string, now *billing.Account) store.Write {
-	var set store.Item
+// completion returns the update that gives the account its method and, if other tools have made
+// it, its address. It sets nothing if nothing is missing, or there is no account.
+func (s *scannedAccount) completion(table string) store.Write {
+	now := s.account
 	if now == nil {
 		return store.Write{}
 	}
+	var set store.Item
 	if s.method != "" && s.method != now.Method {
 		set.Set(schema.PaymentMethod, store.S(s.method))
 	}

@@ -1,3 +1,5 @@
+// Package audit holds a store's records against the processor's ledger. It reads both and
+// does not change either.
 package audit
 
 import (
@@ -15,23 +17,23 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An Audit is what Verify found.
+// A Report is the result of an audit.
 type Report struct {
 	OK            bool
 	Subscriptions int
 	Receipts      int // of charges
 	Charges       int // successful, at the processor
 	Imported      int // receipts that came with the data
-	External      int // receipts of payments taken outside
+	External      int // receipts of manual payments
 	Open          int // periods being charged
 	Parked        int // subscriptions that wait for a person
-	Foreign       int // charges of other installations, not looked at
-	Refunds       int // records of them, in whatever state
-	Disputes      int // likewise
+	Foreign       int // charges of other installations, not compared
+	Refunds       int // records of refunds, in any state
+	Disputes      int // records of disputes, in any state
 	Problems      []Problem
 }
 
-// A Problem is one thing that must not be.
+// A Problem is one disagreement, or one record that contradicts another.
 type Problem struct {
 	Kind         string
 	Account      string
@@ -40,7 +42,7 @@ type Problem struct {
 	Detail       string
 }
 
-// audit gathers store and ledger, then compares them.
+// An auditor gathers store and ledger, then compares them.
 type auditor struct {
 	*billing.Records
 	proc          billing.Processor
@@ -50,9 +52,9 @@ type auditor struct {
 	emails        map[string]string // by account
 	mixed         map[string]bool   // accounts whose subscriptions may have other addresses
 	charges       map[periodOf][]billing.Intent
-	blind         map[string]bool // connected accounts that refuse to be asked
-	from          civil.Date      // the oldest date that a run looks at
-	reversals     auditedReversals
+	blind         map[string]bool // connected accounts that refuse our requests
+	from          civil.Date      // the oldest date of a walk
+	reversals     reversals
 	result        Report
 }
 
@@ -61,11 +63,11 @@ type periodOf struct {
 	period       int
 }
 
-// audited is what the audit keeps of one subscription.
+// audited is the summary of one subscription.
 type audited struct {
-	next     int // its period to be paid next
+	next     int // its period to be paid next; -1: no item
 	status   billing.Status
-	open     string // bound reference
+	open     string // reference of the bound intent
 	created  time.Time
 	schedule civil.Schedule
 
@@ -75,12 +77,14 @@ type audited struct {
 	ended    map[int]billing.Ending
 }
 
-// Verify audits the whole store against the processor's ledger: no period charged twice,
-// none skipped, every receipt has its charge and every charge its receipt (or, once that has
-// expired, its period is past), every run balances, and every subscription that is to be
-// charged is in the index that finds it. It scans, and changes nothing.
+// Verify audits the whole store against the processor's ledger. No period may be charged twice
+// and none skipped. Every receipt must have its charge, and every charge its receipt, unless
+// that has expired and its period is past. Every run must balance, and every subscription that
+// is charged must be in the index. Verify scans, and changes nothing.
 func Verify(ctx context.Context, e *billing.Records, proc billing.Processor, receiptMonths int) (*Report, error) {
-	a := &auditor{Records: e, proc: proc, receiptMonths: receiptMonths, now: e.Now(), subs: map[billing.Name]*audited{}, emails: map[string]string{}, mixed: map[string]bool{}, blind: map[string]bool{}, charges: map[periodOf][]billing.Intent{}}
+	a := &auditor{Records: e, proc: proc, receiptMonths: receiptMonths, now: e.Now(),
+		subs: map[billing.Name]*audited{}, emails: map[string]string{}, mixed: map[string]bool{},
+		blind: map[string]bool{}, charges: map[periodOf][]billing.Intent{}, reversals: newReversals()}
 	var err error
 	if a.from, err = e.WalkStart(ctx, billing.Payments); err != nil {
 		return nil, err
@@ -89,33 +93,37 @@ func Verify(ctx context.Context, e *billing.Records, proc billing.Processor, rec
 		if err != nil {
 			return nil, err
 		}
-		a.take(it)
+		a.add(it)
 	}
-	if err := a.list(ctx); err != nil {
+	places, err := a.Places(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.listCharges(ctx, places); err != nil {
 		return nil, err
 	}
 	a.compareCharges()
 	a.compareSubscriptions(ctx)
-	if err := a.compareReversals(ctx); err != nil {
+	if err := a.compareReversals(ctx, places); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(a.result.Problems, func(x, y Problem) int {
-		return strings.Compare(fmt.Sprint(x.Account, "/", x.Subscription, " ", x.Period, x.Kind), fmt.Sprint(y.Account, "/", y.Subscription, " ", y.Period, y.Kind))
-	})
+	slices.SortFunc(a.result.Problems, func(x, y Problem) int { return strings.Compare(x.sortKey(), y.sortKey()) })
 	a.result.OK = len(a.result.Problems) == 0
 	return &a.result, nil
 }
 
-// list sorts in the successes of the processor, at every place that the store has charged at.
-func (a *auditor) list(ctx context.Context) error {
-	places, err := a.Places(ctx)
-	if err != nil {
-		return err
-	}
+func (p *Problem) sortKey() string {
+	return fmt.Sprint(p.Account, "/", p.Subscription, " ", p.Period, p.Kind)
+}
+
+// listCharges gathers the successes of the processor at every place.
+func (a *auditor) listCharges(ctx context.Context, places []string) error {
 	for _, at := range places {
-		all, err := a.successesAt(ctx, at)
+		all, err := billing.Ask(ctx, func() ([]billing.Intent, error) {
+			return billing.Gather(a.proc.List(ctx, billing.ListRequest{At: at}))
+		})
 		switch {
-		case at != "" && (errors.Is(err, billing.ErrAccountRefused) || errors.Is(err, billing.ErrInvalid)):
+		case refuses(at, err):
 			if a.blind[at] = true; !a.chargedAt(at) {
 				continue
 			}
@@ -124,10 +132,17 @@ func (a *auditor) list(ctx context.Context) error {
 			return fmt.Errorf("listing the processor's charges: %w", err)
 		}
 		for _, in := range all {
-			a.charge(in)
+			if in.State == billing.Succeeded {
+				a.addCharge(in)
+			}
 		}
 	}
 	return nil
+}
+
+// refuses reports whether the error is a connected account's refusal of our requests.
+func refuses(at string, err error) bool {
+	return at != "" && (errors.Is(err, billing.ErrAccountRefused) || errors.Is(err, billing.ErrInvalid))
 }
 
 // chargedAt reports whether the store has a receipt of a charge at the connected account.
@@ -144,26 +159,7 @@ func (a *auditor) chargedAt(at string) bool {
 	return false
 }
 
-// successesAt lists all charges of one place. A listing that breaks off is begun anew.
-func (a *auditor) successesAt(ctx context.Context, at string) (all []billing.Intent, err error) {
-	for range billing.MaxSends {
-		all, err = all[:0], nil
-		for in, lerr := range a.proc.List(ctx, billing.ListRequest{At: at}) {
-			if err = lerr; err != nil {
-				break
-			}
-			if in.State == billing.Succeeded {
-				all = append(all, in)
-			}
-		}
-		if err == nil || billing.Definite(err) || ctx.Err() != nil {
-			break
-		}
-	}
-	return all, err
-}
-
-func (a *auditor) charge(in billing.Intent) {
+func (a *auditor) addCharge(in billing.Intent) {
 	if in.Tag.Installation != a.Opened.Installation && (in.Tag.Installation != "" || in.Tag.Account == "") {
 		a.result.Foreign++
 		return
@@ -174,7 +170,12 @@ func (a *auditor) charge(in billing.Intent) {
 }
 
 func (a *auditor) problem(kind string, n billing.Name, period int, format string, args ...any) {
-	a.result.Problems = append(a.result.Problems, Problem{Kind: kind, Account: n.Account, Subscription: n.ID, Period: period, Detail: fmt.Sprintf(format, args...)})
+	a.result.Problems = append(a.result.Problems,
+		Problem{Kind: kind, Account: n.Account, Subscription: n.ID, Period: period, Detail: fmt.Sprintf(format, args...)})
+}
+
+func (a *auditor) unreadable(noun string, key store.Key, reason any) {
+	a.problem("unreadable "+noun, billing.Name{Account: billing.AccountOf(key.PK)}, 0, "%s: %v", key.SK, reason)
 }
 
 func (a *auditor) sub(n billing.Name) *audited {
@@ -187,17 +188,16 @@ func (a *auditor) sub(n billing.Name) *audited {
 	return s
 }
 
-// about returns a time that the period's payment was not taken before, as far as the
-// schedule still tells.
-func (s *audited) about(period int) time.Time {
+// earliest returns a time before the period's payment, by the present schedule.
+func (s *audited) earliest(period int) time.Time {
 	if due, err := s.schedule.Due(period); err == nil {
-		return due.AddDays(-2).In(time.UTC) // far east of Greenwich it is paid before the day begins here
+		return due.AddDays(-2).In(time.UTC) // far east of Greenwich the day begins earlier than in UTC
 	}
 	return s.created
 }
 
-// take sorts one item in.
-func (a *auditor) take(it store.Item) {
+// add gathers one item.
+func (a *auditor) add(it store.Item) {
 	key := billing.KeyOf(it)
 	switch n, isSub := billing.NameOf(key); {
 	case isSub:
@@ -206,31 +206,28 @@ func (a *auditor) take(it store.Item) {
 			a.problem("unreadable subscription", n, 0, "%v", err)
 			return
 		}
-		a.takeSubscription(s)
+		a.addSubscription(s)
 	case strings.HasPrefix(key.SK, billing.SubPrefix):
-		a.problem("unreadable subscription", billing.Name{Account: billing.AccountOf(key.PK)}, 0, "%s: want %s", secret.MaskCards(key.SK), billing.SubscriptionForm)
+		a.unreadable("subscription", store.Key{PK: key.PK, SK: secret.MaskCards(key.SK)}, "want "+billing.SubscriptionForm)
 	case key.SK == billing.AccountSK:
 		acc := billing.DecodeAccount(it)
-		a.emails[acc.ID] = acc.Email
-		if acc.Mixed {
-			a.mixed[acc.ID] = true
-		}
+		a.emails[acc.ID], a.mixed[acc.ID] = acc.Email, acc.Mixed
 		if acc.Copying {
 			a.problem("unfinished address change", billing.Name{Account: acc.ID}, 0, "set the address again to finish it")
 		}
 	case strings.HasPrefix(key.SK, billing.RecPrefix):
 		r, err := billing.DecodeReceipt(it)
 		if err != nil {
-			a.problem("unreadable receipt", billing.Name{Account: billing.AccountOf(key.PK)}, 0, "%s: %v", key.SK, err)
+			a.unreadable("receipt", key, err)
 			return
 		}
-		a.takeReceipt(r)
+		a.addReceipt(r)
 	case billing.IsReversal(it):
-		a.takeReversal(it)
+		a.addReversal(key, it)
 	case strings.HasPrefix(key.SK, billing.PerPrefix):
 		p, err := billing.DecodePeriod(it)
 		if err != nil {
-			a.problem("unreadable period", billing.Name{Account: billing.AccountOf(key.PK)}, 0, "%s: %v", key.SK, err)
+			a.unreadable("period", key, err)
 			return
 		}
 		s := a.sub(p.Name)
@@ -239,11 +236,11 @@ func (a *auditor) take(it store.Item) {
 		}
 		s.ended[p.Period] = p.Ending
 	case strings.HasPrefix(key.PK, "RUN#") && key.SK != billing.WatermarkSK:
-		a.takeRun(key, it)
+		a.addRun(key, it)
 	}
 }
 
-func (a *auditor) takeSubscription(s *billing.Subscription) {
+func (a *auditor) addSubscription(s *billing.Subscription) {
 	a.result.Subscriptions++
 	k := a.sub(s.Name)
 	if k.next >= 0 {
@@ -268,7 +265,7 @@ func (a *auditor) takeSubscription(s *billing.Subscription) {
 	}
 }
 
-func (a *auditor) takeReceipt(r *billing.Receipt) {
+func (a *auditor) addReceipt(r *billing.Receipt) {
 	switch r.Kind {
 	case billing.Imported:
 		a.result.Imported++
@@ -286,8 +283,8 @@ func (a *auditor) takeReceipt(r *billing.Receipt) {
 	s.receipts[r.Period] = append(s.receipts[r.Period], *r)
 }
 
-// takeRun holds a run to its balance.
-func (a *auditor) takeRun(key store.Key, it store.Item) {
+// addRun checks that a run balances.
+func (a *auditor) addRun(key store.Key, it store.Item) {
 	counts := it.Get(schema.Counts).Map()
 	sum := int64(0)
 	for _, c := range counts {
@@ -301,7 +298,7 @@ func (a *auditor) takeRun(key store.Key, it store.Item) {
 	}
 }
 
-// compareCharges holds every success to one per period, to its receipt and to its amount.
+// compareCharges checks that each success is the only one of its period and has its receipt.
 func (a *auditor) compareCharges() {
 	for k, charges := range a.charges {
 		if len(charges) > 1 {
@@ -329,21 +326,21 @@ func (a *auditor) compareCharge(k periodOf, s *audited, in billing.Intent) {
 	}
 	switch {
 	case s.open == in.Ref && k.period == s.next:
-		// Taken, and about to be settled by the next run: parked in plain sight, not lost.
+		// The next run settles it.
 	case k.period < s.next && a.expired(in.Changed) && s.ended[k.period] == "":
 	default:
 		a.problem("charge without a receipt", k.Name, k.period, "%s of %s", in.Ref, in.Amount)
 	}
 }
 
-// expired reports whether a receipt of that time may have expired by now.
+// expired reports whether a receipt of that time may have expired.
 func (a *auditor) expired(processed time.Time) bool {
 	months := a.receiptMonths
 	return months > 0 && !processed.AddDate(0, months, 0).After(a.now)
 }
 
-// compareSubscriptions holds every receipt to its charge, and every period below the next
-// one to an end.
+// compareSubscriptions checks that every receipt has its charge, and that every period below
+// the next one has ended.
 func (a *auditor) compareSubscriptions(ctx context.Context) {
 	for n, s := range a.subs {
 		a.compareOpen(ctx, n, s)
@@ -368,13 +365,14 @@ func (a *auditor) compareSubscriptions(ctx context.Context) {
 	}
 }
 
-// compareOpen asks the processor for the intent that is bound: it must know it.
+// compareOpen checks that the processor knows the bound intent.
 func (a *auditor) compareOpen(ctx context.Context, n billing.Name, s *audited) {
 	if s.open == "" {
 		return
 	}
 	if _, err := a.proc.Lookup(ctx, s.open); errors.Is(err, billing.ErrNoIntent) {
-		a.problem("unknown to the processor", n, s.next, "payment intent %s is open here; is this the ledger, or the account, that the store was charged with?", s.open)
+		a.problem("unknown to the processor", n, s.next,
+			"payment intent %s is open here; is this the ledger, or the account, that the store was charged with?", s.open)
 	}
 }
 
@@ -389,7 +387,9 @@ func (a *auditor) compareReceipts(n billing.Name, s *audited, period int, receip
 		if at, _, _ := strings.Cut(r.Charge, "/"); a.blind[at] {
 			continue
 		}
-		if r.Kind == billing.Charged && !slices.ContainsFunc(a.charges[periodOf{n, period}], func(in billing.Intent) bool { return in.Ref == r.Charge }) {
+		known := slices.ContainsFunc(a.charges[periodOf{n, period}],
+			func(in billing.Intent) bool { return in.Ref == r.Charge })
+		if r.Kind == billing.Charged && !known {
 			a.problem("receipt without a charge", n, period, "%s of %s", r.Charge, r.Amount)
 		}
 	}
@@ -402,7 +402,7 @@ func (a *auditor) comparePeriod(n billing.Name, s *audited, period int) {
 		a.problem("period left parked", n, period, "the next period is %d", s.next)
 	case ending != "" && paid:
 		a.problem("paid and ended", n, period, "it has a payment, and a record that says %s", ending)
-	case ending == "" && !paid && !a.expired(s.about(period)):
+	case ending == "" && !paid && !a.expired(s.earliest(period)):
 		a.problem("period skipped", n, period, "neither paid nor ended; the next period is %d", s.next)
 	}
 }

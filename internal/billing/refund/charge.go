@@ -13,14 +13,16 @@ import (
 // the order's, the receipt's, or the subscription's last one.
 func (s *Service) chargeOf(ctx context.Context, sub *billing.Subscription, o Order) (billing.Intent, error) {
 	if o.Period >= sub.Period {
-		return billing.Intent{}, fmt.Errorf("subscription %s: period %d is not paid: %w", sub.Name, o.Period, billing.ErrState)
+		return billing.Intent{}, fmt.Errorf("subscription %s: period %d is not paid: %w", sub.Name, o.Period,
+			billing.ErrState)
 	}
 	ref, err := s.receiptRef(ctx, sub, o)
 	if err != nil {
 		return billing.Intent{}, err
 	}
 	ref = cmp.Or(o.Charge, ref)
-	missing := fmt.Errorf("subscription %s: period %d has no receipt of a charge: it came with the data, did not end paid, or its receipt has expired; "+
+	missing := fmt.Errorf("subscription %s: period %d has no receipt of a charge: "+
+		"it came with the data, did not end paid, or its receipt has expired; "+
 		"in that case name the charge, as the processor shows it, with --charge: %w", sub.Name, o.Period, billing.ErrState)
 	guessed := ref == ""
 	if guessed {
@@ -64,7 +66,8 @@ func (s *Service) checkCharge(sub *billing.Subscription, o Order, ref string, in
 	case !ours || of.Account != sub.Account || of.Subscription != sub.ID || of.Period != o.Period:
 		return billing.Invalid("charge", fmt.Sprintf("%s is not of period %d of subscription %s", ref, o.Period, sub.Name))
 	case in.State != billing.Succeeded:
-		return fmt.Errorf("subscription %s: charge %s is %s at the processor, and nothing can go back: %w", sub.Name, ref, in.State, billing.ErrState)
+		return fmt.Errorf("subscription %s: charge %s is %s at the processor, and nothing can go back: %w", sub.Name, ref,
+			in.State, billing.ErrState)
 	}
 	return nil
 }

@@ -67,7 +67,8 @@ func passing(ctx context.Context, err error) bool {
 	if _, unreadable := errors.AsType[*billing.IllegibleError](err); unreadable {
 		return true
 	}
-	return ctx.Err() == nil && (errors.Is(err, billing.ErrUnknown) || errors.Is(err, billing.ErrNotExecuted) || errors.Is(err, billing.ErrAccountRefused) ||
+	return ctx.Err() == nil && (errors.Is(err, billing.ErrUnknown) || errors.Is(err, billing.ErrNotExecuted) ||
+		errors.Is(err, billing.ErrAccountRefused) ||
 		errors.Is(err, billing.ErrInvalid) || errors.Is(err, billing.ErrNoIntent))
 }
 
@@ -158,7 +159,8 @@ func (c *collector) carryOnRecord(ctx context.Context, key store.Key) error {
 	if standingOf(r) != requested {
 		return nil
 	}
-	t := &task{trigger: byJob, Name: r.Name, id: r.ReversalID, charge: r.Charge, now: recorded{reversals: []*billing.ReversalRecord{r}}}
+	t := &task{trigger: byJob, Name: r.Name, id: r.ReversalID, charge: r.Charge,
+		now: recorded{reversals: []*billing.ReversalRecord{r}}}
 	if r, err = c.carryOn(ctx, t); err == nil && r != nil {
 		c.changed++
 	}

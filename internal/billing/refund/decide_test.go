@@ -58,8 +58,10 @@ func TestStandingOf(t *testing.T) {
 // requests.
 func TestHeard(t *testing.T) {
 	now := time.Date(2024, 1, 31, 9, 0, 0, 0, time.UTC)
-	looks := map[string]time.Time{"never": {}, "ahead": now.Add(time.Millisecond), "old": now.Add(-lookAge - time.Millisecond), "fresh": now, "just": now.Add(-lookAge)}
-	errs := []error{nil, billing.ErrUnknown, billing.ErrNotExecuted, billing.ErrInvalid, billing.ErrNoIntent, billing.ErrRefused, billing.ErrAccountRefused}
+	looks := map[string]time.Time{"never": {}, "ahead": now.Add(time.Millisecond),
+		"old": now.Add(-lookAge - time.Millisecond), "fresh": now, "just": now.Add(-lookAge)}
+	errs := []error{nil, billing.ErrUnknown, billing.ErrNotExecuted, billing.ErrInvalid, billing.ErrNoIntent,
+		billing.ErrRefused, billing.ErrAccountRefused}
 	for name, looked := range looks {
 		for _, err := range errs {
 			for sent := range billing.MaxSends + 2 {

@@ -24,10 +24,15 @@ func (s *Service) read(ctx context.Context, account string) (now recorded, err e
 	return now, err
 }
 
-// write commits the change that decide makes of the account's records, or none if becomes is
-// nil. If others were faster it reads and decides again. It reports whether it changed a record,
-// and leaves now as read afterwards.
-func (s *Service) write(ctx context.Context, account string, now *recorded, decide func(recorded) (was, becomes *billing.ReversalRecord, err error)) (changed bool, err error) {
+// A transition is a change of one record: was is nil for a new one, becomes is nil for no change.
+type transition func(recorded) (was, becomes *billing.ReversalRecord, err error)
+
+// write commits the change that decide makes of the account's records. If others were faster
+// it reads and decides again. It reports whether it changed a record, and leaves now as read
+// afterwards.
+func (s *Service) write(
+	ctx context.Context, account string, now *recorded, decide transition,
+) (changed bool, err error) {
 	err = store.Retry(ctx, "account "+account, func() error {
 		was, becomes, err := decide(*now)
 		if err != nil || becomes == nil {
@@ -53,7 +58,7 @@ func (s *Service) write(ctx context.Context, account string, now *recorded, deci
 
 // record brings the records of the subscription's account to one reversal that the processor
 // shows.
-func (s *Service) record(ctx context.Context, n billing.Name, now *recorded, shown billing.Reversal) (changed bool, err error) {
+func (s *Service) record(ctx context.Context, n billing.Name, now *recorded, shown billing.Reversal) (bool, error) {
 	return s.write(ctx, n.Account, now, func(now recorded) (was, becomes *billing.ReversalRecord, err error) {
 		was, becomes = billing.Reconcile(now.reversals, n, shown, s.Now())
 		return was, becomes, nil
@@ -66,7 +71,8 @@ func (s *Service) look(ctx context.Context, n billing.Name, charge string) (now 
 	if err = s.Live(ctx); err != nil {
 		return now, err
 	}
-	shown, err := billing.Ask(ctx, func() ([]billing.Reversal, error) { return s.proc.(billing.Refunder).ReversalsOf(ctx, charge) })
+	shown, err := billing.Ask(ctx,
+		func() ([]billing.Reversal, error) { return s.proc.(billing.Refunder).ReversalsOf(ctx, charge) })
 	if err != nil {
 		return now, fmt.Errorf("asking the processor for the refunds and disputes of charge %s: %w", charge, err)
 	}

@@ -65,8 +65,9 @@ func (s *Service) Refund(ctx context.Context, o Order) (r *billing.ReversalRecor
 	}
 	t := &task{trigger: byOrder, Name: o.Name, id: s.refundID(o, charge.Ref), charge: charge.Ref}
 	t.create = func(now recorded) (*billing.ReversalRecord, error) {
-		r := &billing.ReversalRecord{Name: o.Name, ReversalID: t.id, Kind: billing.Refunded, Period: o.Period, Generation: charge.Tag.Generation,
-			Charge: charge.Ref, State: billing.ReversalRequested, Reason: string(o.Reason), Created: s.Now()}
+		r := &billing.ReversalRecord{Name: o.Name, ReversalID: t.id, Kind: billing.Refunded, Period: o.Period,
+			Generation: charge.Tag.Generation,
+			Charge:     charge.Ref, State: billing.ReversalRequested, Reason: string(o.Reason), Created: s.Now()}
 		r.Amount, err = o.fit(charge, now)
 		return r, err
 	}
@@ -80,8 +81,10 @@ func (o *Order) check() error {
 		return billing.Invalid("period", "want 0 or more, as receipt list shows it")
 	case !o.Amount.IsZero() && !o.Amount.IsPositive():
 		return billing.Invalid("amount", "must be more than zero")
-	case o.Reason != "" && o.Reason != billing.Duplicate && o.Reason != billing.Fraudulent && o.Reason != billing.RequestedByCustomer:
-		return billing.Invalid("reason", fmt.Sprintf("want %s, %s or %s", billing.Duplicate, billing.Fraudulent, billing.RequestedByCustomer))
+	case o.Reason != "" && o.Reason != billing.Duplicate && o.Reason != billing.Fraudulent &&
+		o.Reason != billing.RequestedByCustomer:
+		return billing.Invalid("reason", fmt.Sprintf("want %s, %s or %s", billing.Duplicate, billing.Fraudulent,
+			billing.RequestedByCustomer))
 	}
 	if err := billing.CheckText("key", o.Key, billing.MaxID); err != nil {
 		return err
@@ -103,7 +106,8 @@ func (s *Service) refundID(o Order, charge string) string {
 // fit returns the amount to give back, if the rest of the charge is enough for it.
 func (o *Order) fit(charge billing.Intent, now recorded) (money.Amount, error) {
 	if now.account == nil {
-		return money.Amount{}, fmt.Errorf("account %s has no item in the store: make it with account create: %w", o.Account, billing.ErrState)
+		return money.Amount{}, fmt.Errorf("account %s has no item in the store: make it with account create: %w",
+			o.Account, billing.ErrState)
 	}
 	left, gone := charge.Amount.Minor(), ""
 	for _, r := range now.reversals {
@@ -119,13 +123,15 @@ func (o *Order) fit(charge billing.Intent, now recorded) (money.Amount, error) {
 	rest := money.New(max(0, left), charge.Amount.Currency())
 	switch {
 	case o.Amount.IsZero() && rest.IsZero():
-		return rest, fmt.Errorf("subscription %s: nothing is left of the %s of period %d%s: %w", o.Name, charge.Amount, o.Period, gone, billing.ErrState)
+		return rest, fmt.Errorf("subscription %s: nothing is left of the %s of period %d%s: %w", o.Name, charge.Amount,
+			o.Period, gone, billing.ErrState)
 	case o.Amount.IsZero():
 		return rest, nil
 	case o.Amount.Currency() != rest.Currency():
 		return rest, billing.Invalid("amount", "want "+rest.Currency().Code()+", which was charged")
 	case o.Amount.Minor() > rest.Minor():
-		return rest, billing.Invalid("amount", fmt.Sprintf("%s of the %s is left, and that is less than %s%s", rest, charge.Amount, o.Amount, gone))
+		return rest, billing.Invalid("amount", fmt.Sprintf("%s of the %s is left, and that is less than %s%s", rest,
+			charge.Amount, o.Amount, gone))
 	}
 	return o.Amount, nil
 }

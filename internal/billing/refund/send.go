@@ -71,7 +71,8 @@ func (s *Service) carryOn(ctx context.Context, t *task) (*billing.ReversalRecord
 		case leave:
 			err = t.err
 		case reject:
-			return r, fmt.Errorf("refund %s of %s was refused by the processor%s; asking again takes another key: %w", t.id, r.Amount, after(": ", r.Refusal), billing.ErrState)
+			return r, fmt.Errorf("refund %s of %s was refused by the processor%s; asking again takes another key: %w", t.id,
+				r.Amount, after(": ", r.Refusal), billing.ErrState)
 		case lost:
 			return nil, fmt.Errorf("refund %s is not in the store any more: %w", t.id, store.ErrNotFound)
 		case done:
@@ -90,7 +91,8 @@ func (t *task) unfinished(err error) (*billing.ReversalRecord, error) {
 	if r == nil {
 		return nil, err
 	}
-	return r, fmt.Errorf("refund %s of %s is recorded, and not done yet: %w; the same command goes on with it, as does the next payment run", t.id, r.Amount, err)
+	return r, fmt.Errorf("refund %s of %s is recorded, and not done yet: %w; "+
+		"the same command goes on with it, as does the next payment run", t.id, r.Amount, err)
 }
 
 // create is RECORD (3).
@@ -106,7 +108,8 @@ func (s *Service) create(ctx context.Context, t *task) error {
 
 // send is SEND and, if the processor answers with the refund, RECORD (5).
 func (s *Service) send(ctx context.Context, t *task, r *billing.ReversalRecord) error {
-	made, err := s.proc.(billing.Refunder).Refund(ctx, billing.RefundRequest{Key: "dd_" + t.id, ID: t.id, Ref: r.Charge, Amount: r.Amount,
+	made, err := s.proc.(billing.Refunder).Refund(ctx, billing.RefundRequest{Key: "dd_" + t.id, ID: t.id, Ref: r.Charge,
+		Amount: r.Amount,
 		Reason: billing.RefundReason(r.Reason), Tag: billing.Tag{Installation: s.Opened.Installation, Account: r.Account,
 			Subscription: r.ID, SKU: r.SKU, Period: r.Period, Generation: r.Generation}})
 	t.looked, t.err = time.Time{}, err
