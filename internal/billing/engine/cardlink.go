@@ -34,7 +34,8 @@ func (e *Engine) CardLink(ctx context.Context, account, subscription string) (bi
 		return billing.CardLink{}, err
 	}
 	return w.CardLink(ctx, billing.LinkRequest{Key: billing.HashKey("link", e.Opened.Installation, rand.Text()),
-		Payer: a.Payer, Installation: e.Opened.Installation, Account: account, Subscription: subscription, Currency: currency})
+		Payer: a.Payer, Installation: e.Opened.Installation, Account: account, Subscription: subscription,
+		Currency: currency})
 }
 
 // linkCurrency returns the currency in which the card will be charged first, as far as it is
@@ -116,5 +117,6 @@ func (e *Engine) link(ctx context.Context, f outbox.Effect) (billing.CardLink, e
 
 // nameIn returns the subscription of the effect.
 func nameIn(f outbox.Effect) billing.Name {
-	return billing.Name{Account: f.Data[outbox.DataAccount], ID: f.Data[outbox.DataSubscription], SKU: f.Data[outbox.DataSKU]}
+	return billing.Name{Account: f.Data[outbox.DataAccount], ID: f.Data[outbox.DataSubscription],
+		SKU: f.Data[outbox.DataSKU]}
 }

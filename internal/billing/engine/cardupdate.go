@@ -66,7 +66,8 @@ func (r recipient) String() string {
 
 // newestCards returns, by recipient, the card that was given last. If some places fail, it returns
 // the cards of the others, and the errors.
-func (e *Engine) newestCards(ctx context.Context, w billing.Wallet, since time.Time) (map[recipient]billing.Setup, error) {
+func (e *Engine) newestCards(ctx context.Context, w billing.Wallet,
+	since time.Time) (map[recipient]billing.Setup, error) {
 	places, err := e.Places(ctx)
 	if err != nil {
 		return nil, err
@@ -100,7 +101,8 @@ func (e *Engine) newestCards(ctx context.Context, w billing.Wallet, since time.T
 }
 
 // setups lists one place. A listing that breaks off is begun again.
-func (e *Engine) setups(ctx context.Context, w billing.Wallet, r billing.ListRequest) (found []billing.Setup, err error) {
+func (e *Engine) setups(ctx context.Context, w billing.Wallet,
+	r billing.ListRequest) (found []billing.Setup, err error) {
 	for range billing.MaxSends {
 		found, err = found[:0], nil
 		for s, lerr := range w.Setups(ctx, r) {
@@ -181,7 +183,8 @@ func (e *Engine) spread(ctx context.Context, account string, urgent bool) error 
 		if err != nil {
 			return errors.Join(append(failed, err)...)
 		}
-		if listed.Open == nil && (listed.Method != "" || listed.Status != billing.PastDue && listed.Status != billing.ParkedState) {
+		if listed.Open == nil && (listed.Method != "" || listed.Status != billing.PastDue &&
+			listed.Status != billing.ParkedState) {
 			continue
 		}
 		err := e.changeAll(ctx, listed.Name, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
@@ -230,7 +233,8 @@ type choice struct {
 
 // follow applies the choice to the subscription. It returns ErrUnchanged if that makes no
 // difference. urgent: a person asks for it, perhaps with a method that was there before.
-func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, today civil.Date, urgent bool) ([]store.Write, error) {
+func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, today civil.Date,
+	urgent bool) ([]store.Write, error) {
 	switch o := s.Open; {
 	case o != nil && o.Method == c.method && o.Payer.Same(c.payer):
 	case o != nil:
@@ -289,7 +293,8 @@ func (e *Engine) failedWith(ctx context.Context, s *billing.Subscription, c choi
 // cancelled. An intent of another customer or Stripe account cannot take the method: retry cancels
 // it, and the run binds another. It returns ErrUnchanged if the period ends, or if the outcome of
 // its intent is not known yet.
-func (e *Engine) retry(ctx context.Context, s *billing.Subscription, method string, p billing.Payer, today civil.Date) error {
+func (e *Engine) retry(ctx context.Context, s *billing.Subscription, method string, p billing.Payer,
+	today civil.Date) error {
 	o := s.Open
 	moved := !o.Payer.Same(p)
 	in, err := e.proc.Lookup(ctx, o.Ref)

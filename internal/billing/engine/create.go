@@ -14,7 +14,8 @@ import (
 // CreateSubscription is access pattern 1: it stores a subscription, and its account if there is
 // none yet. If the account has a subscription of that id already, it returns that one and
 // ErrExists: an id is never used again.
-func (e *Engine) CreateSubscription(ctx context.Context, n billing.NewSubscription) (s *billing.Subscription, err error) {
+func (e *Engine) CreateSubscription(ctx context.Context,
+	n billing.NewSubscription) (s *billing.Subscription, err error) {
 	if err := n.Check(); err != nil {
 		return nil, err
 	}
@@ -34,7 +35,8 @@ func (e *Engine) CreateSubscription(ctx context.Context, n billing.NewSubscripti
 }
 
 // creation returns the writes that create the subscription.
-func (e *Engine) creation(ctx context.Context, n billing.NewSubscription) ([]store.Write, *billing.Subscription, error) {
+func (e *Engine) creation(ctx context.Context,
+	n billing.NewSubscription) ([]store.Write, *billing.Subscription, error) {
 	if err := e.Live(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -68,7 +70,8 @@ func (e *Engine) creation(ctx context.Context, n billing.NewSubscription) ([]sto
 }
 
 // fits checks the new subscription against its account, and takes address and time zone from it.
-func (e *Engine) fits(ctx context.Context, a *billing.Account, n *billing.NewSubscription) (*billing.Subscription, error) {
+func (e *Engine) fits(ctx context.Context, a *billing.Account,
+	n *billing.NewSubscription) (*billing.Subscription, error) {
 	old, err := e.Subscription(ctx, billing.Name{Account: n.Account, ID: n.ID})
 	switch {
 	case err == nil && old.SKU != n.SKU:
@@ -180,7 +183,8 @@ func (e *Engine) ImportBatch(ctx context.Context, batch []billing.NewSubscriptio
 
 // importSome tries to create the first n subscriptions of the batch in one commit. done is false
 // if one of them, or its account, is there already: then nothing was written.
-func (e *Engine) importSome(ctx context.Context, batch []billing.NewSubscription, count *ImportCount) (n int, done bool, err error) {
+func (e *Engine) importSome(ctx context.Context, batch []billing.NewSubscription,
+	count *ImportCount) (n int, done bool, err error) {
 	if err := e.Live(ctx); err != nil {
 		return 0, false, err
 	}

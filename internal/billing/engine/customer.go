@@ -26,13 +26,15 @@ type Attachment struct {
 // Check returns a FieldError for the first wrong field, or nil.
 func (t *Attachment) Check() error {
 	if t.Customer == "" && t.Method == "" && t.Connected == nil && t.Fee == nil {
-		return billing.Invalid("customer", "nothing to attach: give a customer, a payment method, a connected account or a fee")
+		return billing.Invalid("customer", "nothing to attach: give a customer, a payment method, a connected account "+
+			"or a fee")
 	}
 	connected := ""
 	if t.Connected != nil {
 		connected = *t.Connected
 	}
-	for _, f := range [...]struct{ name, text string }{{"customer", t.Customer}, {"payment_method", t.Method}, {"connected", connected}} {
+	for _, f := range [...]struct{ name, text string }{{"customer", t.Customer}, {"payment_method", t.Method},
+		{"connected", connected}} {
 		if f.text == "" {
 			continue
 		}
@@ -118,14 +120,16 @@ func (e *Engine) Attach(ctx context.Context, id string, t Attachment) (*billing.
 		return a, nil
 	}
 	if err := e.spread(ctx, id, true); err != nil {
-		const unfinished = "account %s has its payment method, but not all of its subscriptions could be told: %w; attach again to finish"
+		const unfinished = "account %s has its payment method, but not all of its subscriptions could be told: %w; " +
+			"attach again to finish"
 		return a, fmt.Errorf(unfinished, id, err)
 	}
 	return a, nil
 }
 
 // attached returns the account's new method, and the time at which it was given.
-func (e *Engine) attached(ctx context.Context, old *billing.Account, payer billing.Payer, t Attachment) (string, time.Time, error) {
+func (e *Engine) attached(ctx context.Context, old *billing.Account, payer billing.Payer,
+	t Attachment) (string, time.Time, error) {
 	switch {
 	case t.Customer == "" && t.Method == "" && payer.At != old.Payer.At:
 		return "", e.Now(), nil // the old method is of no use there
@@ -158,7 +162,8 @@ func (e *Engine) customer(ctx context.Context, w billing.Wallet, a *billing.Acco
 		return a, nil
 	}
 	key := billing.HashKey("customer", e.Opened.Installation, a.ID, a.Payer.At, a.Email)
-	r := billing.CustomerRequest{Key: key, At: a.Payer.At, Installation: e.Opened.Installation, Account: a.ID, Email: a.Email}
+	r := billing.CustomerRequest{Key: key, At: a.Payer.At, Installation: e.Opened.Installation, Account: a.ID,
+		Email: a.Email}
 	made, err := w.MakeCustomer(ctx, r)
 	if err != nil {
 		return nil, err

@@ -61,7 +61,8 @@ func (e *Engine) alive(it store.Item) bool {
 }
 
 func (l *lease) conditions(owner, until string) []store.Condition {
-	return []store.Condition{store.AttributeEquals(schema.Owner, store.S(owner)), store.AttributeEquals(schema.Until, store.S(until))}
+	return []store.Condition{store.AttributeEquals(schema.Owner, store.S(owner)),
+		store.AttributeEquals(schema.Until, store.S(until))}
 }
 
 func (l *lease) write(ctx context.Context, was []store.Condition) error {

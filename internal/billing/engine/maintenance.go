@@ -100,7 +100,8 @@ func (e *Engine) cancelOrphansAt(ctx context.Context, r billing.ListRequest) (ca
 		if err != nil {
 			return canceled, fmt.Errorf("listing the processor's payment intents: %w", err)
 		}
-		if in.Tag.Installation != e.Opened.Installation || in.State != billing.Opened || in.Opened.IsZero() || in.Opened.After(r.Until) {
+		if in.Tag.Installation != e.Opened.Installation || in.State != billing.Opened || in.Opened.IsZero() ||
+			in.Opened.After(r.Until) {
 			continue
 		}
 		bound, err := e.bound(ctx, in)

@@ -43,7 +43,8 @@ func (e *Engine) settleManual(ctx context.Context, s *billing.Subscription, amou
 			return nil, fmt.Errorf("subscription %s: its payment intent cannot be looked up: %w", s.Name, err)
 		}
 		if in.State != billing.Canceled {
-			const live = "subscription %s: payment intent %s is live (%s) and could still be paid; cancel, pause or skip first: %w"
+			const live = "subscription %s: payment intent %s is live (%s) and could still be paid; cancel, pause or skip " +
+				"first: %w"
 			return nil, fmt.Errorf(live, s.Name, s.Open.Ref, in.State, billing.ErrState)
 		}
 	}

@@ -42,12 +42,14 @@ func (e *Engine) mayMake(ctx context.Context, making Making) error {
 		return fmt.Errorf("table %s has no META item: %w", e.Table, billing.ErrNoStore)
 	case MakeAdopted:
 		for _, kind := range [...]billing.Kind{billing.Payments, billing.Reminders} {
-			there, err := billing.AnyItem(e.Store.Query(ctx, store.Query{Table: e.Table, Partition: billing.RunPK(kind), Limit: 1}))
+			there, err := billing.AnyItem(e.Store.Query(ctx,
+				store.Query{Table: e.Table, Partition: billing.RunPK(kind), Limit: 1}))
 			if err != nil {
 				return err
 			}
 			if there {
-				const part = "table %s has runs of Duesday's in it and no META item: %w; it was part of a store, which has to be put back whole"
+				const part = "table %s has runs of Duesday's in it and no META item: %w; it was part of a store, which has " +
+					"to be put back whole"
 				return fmt.Errorf(part, e.Table, billing.ErrNoStore)
 			}
 		}
@@ -55,7 +57,8 @@ func (e *Engine) mayMake(ctx context.Context, making Making) error {
 	}
 	there, err := billing.AnyItem(e.Store.Scan(ctx, store.Scan{Table: e.Table}))
 	if err == nil && there {
-		const others = "table %s has items in it and no META item: %w; duesday store adopt takes over a table that other tools have made"
+		const others = "table %s has items in it and no META item: %w; duesday store adopt takes over a table that " +
+			"other tools have made"
 		err = fmt.Errorf(others, e.Table, billing.ErrNoStore)
 	}
 	return err

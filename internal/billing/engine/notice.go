@@ -22,7 +22,8 @@ const (
 
 // notice returns the outbox row of the notice, or none for an account without an address. It must
 // be in the commit of the event that it reports. o is the open period, or nil for the next one.
-func (e *Engine) notice(kind string, s *billing.Subscription, o *billing.OpenPeriod, rec *billing.Receipt) []store.Write {
+func (e *Engine) notice(kind string, s *billing.Subscription, o *billing.OpenPeriod,
+	rec *billing.Receipt) []store.Write {
 	if s.Email == "" {
 		return nil
 	}
@@ -48,7 +49,8 @@ func (e *Engine) reminder(s *billing.Subscription, due civil.Date, card *billing
 	return []store.Write{outbox.Write(e.Tables.Outbox.Name, f)}
 }
 
-func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPeriod, rec *billing.Receipt) outbox.Effect {
+func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPeriod,
+	rec *billing.Receipt) outbox.Effect {
 	amount, period := s.Amount, s.Period
 	due, _ := s.Due()
 	data := map[string]string{outbox.DataAccount: s.Account, outbox.DataEmail: s.Email,

@@ -94,7 +94,8 @@ func (e *Engine) adoptEnded(ctx context.Context, s *billing.Subscription, in bil
 	if due, err := s.Schedule().Due(rec.Period); err == nil {
 		rec.Due = due
 	}
-	return e.Store.Commit(ctx, store.Put(e.Table, rec.Item(), store.Absent()), store.Delete(e.Table, billing.PeriodKey(s.Name, rec.Period)))
+	return e.Store.Commit(ctx, store.Put(e.Table, rec.Item(), store.Absent()),
+		store.Delete(e.Table, billing.PeriodKey(s.Name, rec.Period)))
 }
 
 // adoptInto takes one step towards the charge: it cancels another intent bound to the period,
@@ -110,7 +111,8 @@ func (e *Engine) adoptInto(ctx context.Context, s *billing.Subscription, in bill
 			_, err = e.settle(ctx, s, other, today)
 			return err
 		case other.State != billing.Canceled:
-			return fmt.Errorf("payment intent %s, which stands in its place, is %s: %w", s.Open.Ref, other.State, billing.ErrState)
+			return fmt.Errorf("payment intent %s, which stands in its place, is %s: %w", s.Open.Ref, other.State,
+				billing.ErrState)
 		}
 	}
 	if s.Period < in.Tag.Period {

@@ -52,7 +52,8 @@ func (e *Engine) change(ctx context.Context, n billing.Name, decide decision) (s
 // UpdateSubscription changes amount, day, method, address or reminder. The next payment run tries
 // an open period with a new method. If the processor keeps the account's customer, the method must
 // be that customer's.
-func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name, c billing.Change) (*billing.Subscription, error) {
+func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
+	c billing.Change) (*billing.Subscription, error) {
 	var payer billing.Payer
 	if c.Method != nil {
 		if err := billing.CheckMethod(*c.Method); err != nil {
@@ -107,7 +108,8 @@ func (e *Engine) ownMethod(ctx context.Context, n billing.Name, method string) (
 
 // changeMethod sets the subscription's own method. An open period is tried with it today, unless
 // it is ending. A past_due subscription becomes active again, without a back-charge.
-func (e *Engine) changeMethod(ctx context.Context, s *billing.Subscription, method string, p billing.Payer, today civil.Date) ([]store.Write, error) {
+func (e *Engine) changeMethod(ctx context.Context, s *billing.Subscription, method string, p billing.Payer,
+	today civil.Date) ([]store.Write, error) {
 	s.SetMethod(method, e.Now())
 	if s.Open != nil {
 		if err := e.retry(ctx, s, method, p, today); err != nil && !errors.Is(err, billing.ErrUnchanged) {
@@ -153,16 +155,17 @@ func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (
 			return nil, nil
 		})
 	}
-	return e.request(ctx, n, billing.RequestCancel, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
-		if s.Status != billing.ParkedState {
-			s.Cancel()
-			return nil, nil
-		}
-		void := e.ended(s, billing.EndVoid, "the subscription was cancelled", nil)
-		s.Requested = billing.RequestCancel
-		e.pass(s, today, false, e.Now())
-		return []store.Write{void.Write(e.Table)}, nil
-	}, billing.Active, billing.Paused, billing.PastDue, billing.ParkedState)
+	return e.request(ctx, n, billing.RequestCancel,
+		func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+			if s.Status != billing.ParkedState {
+				s.Cancel()
+				return nil, nil
+			}
+			void := e.ended(s, billing.EndVoid, "the subscription was cancelled", nil)
+			s.Requested = billing.RequestCancel
+			e.pass(s, today, false, e.Now())
+			return []store.Write{void.Write(e.Table)}, nil
+		}, billing.Active, billing.Paused, billing.PastDue, billing.ParkedState)
 }
 
 // request commits the decision if no period is open. With a period open it commits the request,
@@ -191,7 +194,8 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 		return s, fmt.Errorf("%s is requested and will be done by the next payment run: %w", r, err)
 	}
 	if s, err = e.Load(ctx, name); err == nil && s.Open != nil {
-		const waits = "%s is requested; the processor has not yet shown the payment intent cancelled, the next payment run asks again: %w"
+		const waits = "%s is requested; the processor has not yet shown the payment intent cancelled, the next " +
+			"payment run asks again: %w"
 		return s, fmt.Errorf(waits, r, billing.ErrState)
 	}
 	return s, err
@@ -296,7 +300,8 @@ func (e *Engine) SkipParked(ctx context.Context, n billing.Name) (*billing.Subsc
 	}, billing.ParkedState)
 }
 
-func (e *Engine) collectNow(ctx context.Context, s *billing.Subscription, w work) ([]Result, *billing.Subscription, error) {
+func (e *Engine) collectNow(ctx context.Context, s *billing.Subscription,
+	w work) ([]Result, *billing.Subscription, error) {
 	if err := e.checkCharge(ctx, s.Account); err != nil {
 		return nil, s, err
 	}

@@ -103,14 +103,16 @@ func (e *Engine) checkScope(ctx context.Context, scope []billing.ListRequest) (r
 		return refused, err
 	}
 	first := lost[0]
-	const unknown = "the processor has %d payment intents that succeeded or were tried and that this store does not know, " +
+	const unknown = "the processor has %d payment intents that succeeded or were tried and that this store does " +
+		"not know, " +
 		"the first %s (%s) for %s/%s period %d"
 	tag := first.Tag
 	reason := fmt.Sprintf(unknown, len(lost), first.Ref, first.State, tag.Account, tag.Subscription, tag.Period)
 	if err := e.SetCharging(ctx, false, reason); err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("%w: %s; charging is now off: run duesday reconcile, then duesday charging on", ErrWentBack, reason)
+	return nil, fmt.Errorf("%w: %s; charging is now off: run duesday reconcile, then duesday charging on",
+		ErrWentBack, reason)
 }
 
 // complete returns an error if the outbox table is missing: a charge could not be settled.
@@ -120,7 +122,8 @@ func (e *Engine) complete(ctx context.Context) error {
 		return nil
 	}
 	if errors.Is(err, store.ErrMissing) {
-		return fmt.Errorf("the store is not whole, and nobody was charged: %w; duesday store create makes what is missing", err)
+		return fmt.Errorf("the store is not whole, and nobody was charged: %w; duesday store create makes what is "+
+			"missing", err)
 	}
 	return err
 }
@@ -138,13 +141,15 @@ func (e *Engine) checkClockAfter(ended time.Time) error {
 	if !e.Now().Before(ended.Add(-5 * time.Minute)) {
 		return nil
 	}
-	return fmt.Errorf("%w: it is %s, and the last run ended at %s: set the clock right; if it is right now, say duesday charging on",
+	return fmt.Errorf("%w: it is %s, and the last run ended at %s: set the clock right; if it is right now, say "+
+		"duesday charging on",
 		ErrClock, billing.Stamp(e.Now()), billing.Stamp(ended))
 }
 
 // lost returns the intents in the scope that the store does not know and whose money has moved or
 // still may, those of our own account first. refused has the connected accounts that refuse us.
-func (e *Engine) lost(ctx context.Context, scope []billing.ListRequest) (lost []billing.Intent, refused map[string]bool, err error) {
+func (e *Engine) lost(ctx context.Context,
+	scope []billing.ListRequest) (lost []billing.Intent, refused map[string]bool, err error) {
 	if e.proc == nil {
 		return nil, nil, errors.New("this needs the payment processor")
 	}
@@ -156,7 +161,8 @@ func (e *Engine) lost(ctx context.Context, scope []billing.ListRequest) (lost []
 	refused = map[string]bool{}
 	for i, r := range scope {
 		switch {
-		case r.At != "" && (errors.Is(errs[i], billing.ErrAccountRefused) || errors.Is(errs[i], billing.ErrInvalid)): // no such account
+		case r.At != "" && (errors.Is(errs[i], billing.ErrAccountRefused) ||
+			errors.Is(errs[i], billing.ErrInvalid)): // no such account
 			refused[r.At] = true
 		case errs[i] != nil:
 			return nil, nil, errs[i]

@@ -110,7 +110,8 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 		}
 		return e.collect(ctx, n, work{day: o.Date, refused: j.refused}, j.add)
 	})
-	if _, stopped := errors.AsType[*StopError](err); stopped || report == nil || ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
+	if _, stopped := errors.AsType[*StopError](err); stopped || report == nil || ctx.Err() != nil ||
+		errors.Is(err, store.ErrClosed) {
 		return report, err
 	}
 	return report, errors.Join(err, j.after(ctx)) // failed rows do not stop maintenance
@@ -242,9 +243,10 @@ func (j *job) record(ctx context.Context, ok bool) error {
 		counts.Set(string(outcomeSent), store.Int(int64(r.Sent)))
 	}
 	counts.Set("due", store.Int(int64(r.Due())))
+	id := r.Date.String() + "#" + billing.Stamp(j.started) + "-" + rand.Text()[:6]
 	it := store.NewItem(
 		store.Attribute{Name: schema.PK, Value: store.S(billing.RunPK(j.kind))},
-		store.Attribute{Name: schema.SK, Value: store.S(r.Date.String() + "#" + billing.Stamp(j.started) + "-" + rand.Text()[:6])},
+		store.Attribute{Name: schema.SK, Value: store.S(id)},
 		store.Attribute{Name: schema.RunDate, Value: store.S(r.Date.String())},
 		store.Attribute{Name: schema.FromDate, Value: store.S(r.From.String())},
 		store.Attribute{Name: schema.StartedDate, Value: store.S(billing.Stamp(j.started))},

@@ -35,7 +35,8 @@ type row struct {
 
 // walk hands every row of the index on the dates from..until to the workers. A run that is stopped
 // takes no more rows, and finishes those that have begun.
-func (j *job) walk(ctx context.Context, from, until civil.Date, handle func(context.Context, billing.Name) error) error {
+func (j *job) walk(ctx context.Context, from, until civil.Date,
+	handle func(context.Context, billing.Name) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	begun := context.WithoutCancel(ctx)
@@ -152,7 +153,8 @@ func (w *walk) share(ctx context.Context, partition string) error {
 	end()
 	keeper.Wait()
 	if err := l.release(always); err != nil {
-		w.j.e.Log.WarnContext(ctx, "a lease could not be given back and runs out by itself", "partition", partition, "error", err)
+		w.j.e.Log.WarnContext(ctx, "a lease could not be given back and runs out by itself", "partition", partition,
+			"error", err)
 	}
 	return err
 }
