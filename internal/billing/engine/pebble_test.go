@@ -35,10 +35,24 @@ func newDisk(t *testing.T, seed uint64) *disk {
 	return d
 }
 
+// A crashDisk is Pebble's crashable file system in memory, without its deadlock. MemFS's
+// ReuseForWrite holds the read lock that CrashClone excludes, and takes it once more in
+// Rename: a CrashClone that begins between the two waits for the first, and the second waits
+// for CrashClone.
+type crashDisk struct{ *vfs.MemFS }
+
+// ReuseForWrite implements vfs.FS in two steps that take the lock one after the other.
+func (d crashDisk) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := d.Rename(oldname, newname); err != nil {
+		return nil, err
+	}
+	return d.OpenReadWrite(newname, category)
+}
+
 // start opens the store as it is on the disk now.
 func (d *disk) start() {
 	s, err := pebblestore.Open("duesday", pebblestore.Options{Tables: d.w.tables.All(), Names: schema.Names(), Now: d.w.now, Create: true,
-		FS: d.fs, CacheBytes: 1 << 20, Fatal: func(err error) { d.t.Errorf("the disk has failed: %v", err) }})
+		FS: crashDisk{d.fs}, CacheBytes: 1 << 20, Fatal: func(err error) { d.t.Errorf("the disk has failed: %v", err) }})
 	if err != nil {
 		d.t.Fatal(err)
 	}
