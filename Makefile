@@ -17,7 +17,7 @@ help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build ./duesday, static and stripped; its version is that of the tag or commit: static, stripped; its version is the tag or the commit (go version -m duesday)
+build: ## build ./duesday: static, stripped; its version is the tag or the commit
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags "-s -w" -o duesday ./cmd/duesday
 
 .PHONY: quick
