@@ -269,3 +269,47 @@ func TestChargeParkedCrash(t *testing.T) {
 		w.report(t)
 	}
 }
+
+// TestTenYears runs both jobs on every day of ten years. The charges of each subscription are on
+// the days of a calendar made without package civil.
+func TestTenYears(t *testing.T) {
+	t.Parallel()
+	w := newWorld("2024-01-01T09:00", planted{})
+	begin, end := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2034, 1, 1, 0, 0, 0, 0, time.UTC)
+	var monthEnds, leapDays, fortnights []string
+	for d := begin; d.Before(end); d = d.AddDate(0, 0, 1) {
+		day, next := d.Format(time.DateOnly), d.AddDate(0, 0, 1)
+		if next.Day() == 1 {
+			monthEnds = append(monthEnds, day)
+		}
+		if next.Day() == 1 && next.Month() == time.March {
+			leapDays = append(leapDays, day)
+		}
+		if days := int(d.Sub(begin).Hours()) / 24; days%14 == 4 {
+			fortnights = append(fortnights, day)
+		}
+	}
+	create := func(id, first, interval string, day int) billing.Name {
+		every, err := civil.ParseInterval(interval)
+		mustNot(t, err)
+		return w.create(one(first, func(n *billing.NewSubscription) { n.ID, n.Interval, n.PaymentDay = id, every, day }))
+	}
+	wants := []struct {
+		name billing.Name
+		days []string
+	}{
+		{create("month", "2024-01-31", "month", 31), monthEnds},
+		{create("leap", "2024-02-29", "year", 29), leapDays},
+		{create("weeks", "2024-01-05", "2 weeks", 5), fortnights},
+	}
+	for w.now().Before(end) {
+		p := w.start()
+		p.run(civil.Date{})
+		p.remind()
+		w.tomorrow()
+	}
+	for _, want := range wants {
+		equal(t, w.paidOn(want.name), want.days)
+	}
+	w.report(t)
+}
