@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -100,19 +101,39 @@ func (p *prefixed) Close() error {
 	return err
 }
 
-// losing is a store behind a proxy that can lose the answers to all of its requests.
+// losing is a store behind a proxy that can lose the answers to all of its requests. While it
+// does, commits are given up soon; all else has the time that a busy machine needs.
 type losing struct {
 	*prefixed
-	proxy *dynamotest.Proxy
+	hurried *prefixed // the same tables
+	proxy   *dynamotest.Proxy
+	loses   atomic.Bool
 }
 
-// openLosing opens a store that gives a request up soon.
 func openLosing(t testing.TB, tables []store.Table, now func() time.Time) *losing {
 	t.Helper()
-	p := dynamotest.NewProxy(t, dynamotest.Endpoint(t), dynamotest.Options{Seed: 1})
-	pace := quick()
-	pace.Total = 200 * time.Millisecond
-	return &losing{openLocal(t, tables, dynamostore.Options{Now: now, Client: p.Client(), Pace: pace}), p}
+	proxy := dynamotest.NewProxy(t, dynamotest.Endpoint(t), dynamotest.Options{Seed: 1})
+	o := dynamostore.Options{Now: now, Client: proxy.Client(), Pace: quick()}
+	l := &losing{prefixed: openLocal(t, tables, o), proxy: proxy}
+	for _, table := range tables {
+		table.Name = l.prefix + table.Name
+		o.Tables = append(o.Tables, table)
+	}
+	o.Pace.Total = time.Second
+	hurried, err := dynamostore.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = hurried.Close() })
+	l.hurried = &prefixed{Store: hurried, prefix: l.prefix}
+	return l
+}
+
+func (l *losing) Commit(ctx context.Context, writes ...store.Write) error {
+	if l.loses.Load() {
+		return l.hurried.Commit(ctx, writes...)
+	}
+	return l.prefixed.Commit(ctx, writes...)
 }
 
 // LoseAnswers implements storetest.AnswerLoser: what is asked about a lost write is lost too.
@@ -121,8 +142,12 @@ func (l *losing) LoseAnswers(done bool) (restore func()) {
 	if done {
 		fault = dynamotest.ReplyLost
 	}
+	l.loses.Store(true)
 	l.proxy.SetHook(func(dynamotest.Request) dynamotest.Fault { return fault })
-	return func() { l.proxy.SetHook(nil) }
+	return func() {
+		l.loses.Store(false)
+		l.proxy.SetHook(nil)
+	}
 }
 
 // PutJSON implements storetest.JSONWriter.
