@@ -157,6 +157,9 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 			}
 			return t.commitClosed(ctx, a)
 		}
+		if err != nil && x.trigger == byEvent && x.retryAhead {
+			return step{}, err // the event is not applied: it is told again
+		}
 		if err != nil {
 			return e.setback(ctx, s, today, err)
 		}
@@ -207,6 +210,7 @@ func (t *turn) see(x *situation) {
 	x.matches = in.Amount == o.Amount && (in.Tag.Installation == "" || in.Tag.Period == o.Period)
 	x.ran = billing.AttemptRan(o, in)
 	x.overtaken = t.w.sent.before(o, in) || o.ShowsOvertaken(in)
+	x.method = methodUnread // the account may have got one during the request
 }
 
 // commitClosed carries out an action on a subscription with no period open.
@@ -243,14 +247,12 @@ func (t *turn) commitOpen(ctx context.Context, a action) (step, error) {
 			in.Ref, in.Tag.Period, in.Amount, o.Period, o.Amount))
 	case doRetryOvertaken, doUseMethod, doFail, doDecline, doDeclineLast, doDeclineParked, doDeclineUseMethod:
 		return t.retry(ctx, a)
-	case doAwaitProcessor, doAskCustomer:
+	case doAwaitProcessor, doAskCustomer, doReportCanceling:
 		return t.wait(ctx, a)
 	case doReportParked:
 		return e.report(ctx, s, t.today, OutcomeParked, s.Parked)
 	case doReportAwaited:
 		return e.report(ctx, s, t.today, OutcomePending, awaitsCustomer)
-	case doReportCanceling:
-		return e.report(ctx, s, t.today, OutcomePending, "the payment intent is still being cancelled")
 	case doReportUntried:
 		return e.report(ctx, s, t.today, OutcomePending, "the processor has not yet carried out the attempt")
 	}

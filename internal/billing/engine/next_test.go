@@ -68,8 +68,8 @@ func eachOpen(do func(situation)) {
 	}
 }
 
-// TestNext_Table holds the number of situations of each row against testdata/next.golden: a row
-// that is added, dropped, moved or changed shows there.
+// TestNext_Table holds the number of situations of each row, and a sum over the actions of all
+// situations, against testdata/next.golden: a change of any situation's action shows there.
 func TestNext_Table(t *testing.T) {
 	type row struct {
 		open  bool
@@ -85,7 +85,17 @@ func TestNext_Table(t *testing.T) {
 		}
 		counts[r]++
 	})
+	var sums [paged + 2]uint64 // of every action of every situation in order: FNV-1a
+	sum := func(of *uint64, a action) { *of = (*of ^ uint64(a)) * 1099511628211 }
+	for i := range sums {
+		sums[i] = 14695981039346656037
+	}
+	eachClosed(func(x situation) { sum(&sums[paged+1], next(x)) })
+	eachOpen(func(x situation) { sum(&sums[x.answer], next(x)) })
 	var rows []string
+	for i, name := range [...]string{"unasked", "looked up", "confirmed", "canceling", "paged", "closed"} {
+		rows = append(rows, fmt.Sprintf("sum of %s: %016x\n", name, sums[i]))
+	}
 	for r, n := range counts {
 		rows = append(rows, fmt.Sprintf("open=%t %s %s: %d\n", r.open, r.act, r.state, n))
 	}
@@ -113,6 +123,9 @@ func TestNext_Promise(t *testing.T) {
 		switch a := next(x); a {
 		case doNothing, doReportParked, doRealign, doLapse, doParkOverload:
 		case doOpen:
+			if x.trigger == byRun && x.overload || x.trigger == byPerson && x.charged {
+				t.Fatalf("opened too many: %+v", x)
+			}
 			if x.paidOff || !x.due || x.cancelAtEnd || x.trigger.finishes() ||
 				x.status != billing.Active && !(x.status == billing.ParkedState && x.trigger == byPerson) {
 				t.Fatalf("opened: %+v", x)
@@ -144,6 +157,22 @@ func TestNext_Promise(t *testing.T) {
 			return "failed too early"
 		case (a == doDecline || a == doDeclineLast) && (x.state != billing.Declined || !x.ran):
 			return "an old decline was recorded again"
+		case a == doParkMismatch && x.matches, a == doRetryOvertaken && (!x.overtaken || x.answer != lookedUp || x.failing):
+			return "parked or tried again without a cause"
+		case (a == doUseMethod || a == doDeclineUseMethod) && x.method != methodNew:
+			return "a method that is not there"
+		case a == doAskCustomer && (x.asked || x.state != billing.RequiresAction) || a == doReportAwaited && !x.asked:
+			return "asked twice, or never"
+		case a == doMakePage && (!x.noPage || x.answer == paged || x.overdue):
+			return "a page that is not needed"
+		case a == doConfirm && x.answer == lookedUp && x.method != methodSame:
+			return "confirmed with an old method"
+		case a == doConfirm && x.answer == lookedUp && x.waiting && x.state != billing.Opened:
+			return "confirmed while the customer authenticates"
+		case x.answer == unasked && a == doNothing && (!x.retryAhead || x.requested || x.trigger == byPerson || x.trigger == byEvent):
+			return "not looked at"
+		case x.answer != unasked && a == doNothing && x.state != billing.Canceled && !(x.trigger == byEvent && x.retryAhead):
+			return "an answer was dropped"
 		case x.state == billing.Succeeded && x.matches && x.answer != unasked && a != doSettle:
 			return "money was taken and not settled"
 		}
@@ -182,6 +211,7 @@ func TestNext_EndsInACommit(t *testing.T) {
 		default:
 			return
 		}
+		x.method = methodUnread
 		for _, state := range states {
 			x.state = state
 			for _, ran := range []bool{false, true} {

@@ -83,11 +83,15 @@ const awaitsCustomer = "the customer has to authenticate the payment"
 // once.
 func (t *turn) wait(ctx context.Context, a action) (step, error) {
 	e, s, o := t.e, t.s, t.s.Open
-	if a == doAwaitProcessor {
-		const reason = "the processor is still processing it"
-		if o.State == billing.Processing {
+	if a == doAwaitProcessor || a == doReportCanceling {
+		reason := "the processor is still processing it"
+		if a == doReportCanceling {
+			reason = "the payment intent is still being cancelled"
+		}
+		if o.State == billing.Processing || o.State == billing.Failing || t.in.State != billing.Processing {
 			return e.report(ctx, s, t.today, OutcomePending, reason)
 		}
+		// The customer has authenticated: their days are over, also if the request is taken back.
 		o.State, o.Asked, o.Overtaken = billing.Processing, civil.Date{}, false
 		s.NextPayment = civil.Later(s.NextPayment, t.today)
 		return step{result: resultOf(s, OutcomePending, reason)}, e.Put(ctx, s)
