@@ -11,7 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// CreateAccount stores a new account. It returns ErrExists if the account is there already.
+// CreateAccount stores a new account. It returns ErrExists if the account exists.
 func (e *Engine) CreateAccount(ctx context.Context, id, email, zone string) (*billing.Account, error) {
 	if err := billing.CheckID("account", id); err != nil {
 		return nil, err
@@ -48,9 +48,9 @@ type AccountChange struct {
 	TimeZone *string // its subscriptions are charged by the days of this zone from now on
 }
 
-// UpdateAccount changes the account and its copies: the address on subscriptions and receipts,
-// the time zone on subscriptions. The account is marked as copying until all copies follow. A
-// change that was cut off is finished by the same call again.
+// UpdateAccount changes the account and its copies: the address on subscriptions and receipts, the
+// time zone on subscriptions. The account is marked as copying until all copies follow. After an
+// interrupted change, the same call finishes it.
 func (e *Engine) UpdateAccount(ctx context.Context, id string, c AccountChange) (*billing.Account, error) {
 	if c.Email != nil {
 		if err := billing.CheckEmail(*c.Email); err != nil {
@@ -119,9 +119,9 @@ func (e *Engine) changeAccount(ctx context.Context, id string, change func(*bill
 	return a, nil
 }
 
-// copyInto writes the account's values into one subscription or receipt that differs. The commit
-// requires that the account still has these values: an overtaken change must not replace newer
-// copies. A receipt that has expired meanwhile needs no copy.
+// copyInto writes the account's values into one subscription or receipt with other values. The
+// commit requires the account to have these values still: an overtaken change must not replace
+// newer copies. A receipt expired meanwhile needs no copy.
 func (e *Engine) copyInto(ctx context.Context, it store.Item, a *billing.Account) error {
 	n, isSubscription := billing.NameOf(billing.KeyOf(it))
 	if !isSubscription && it.Str(schema.Email) == a.Email {

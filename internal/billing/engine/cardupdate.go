@@ -14,13 +14,13 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A card update makes a card that a customer gave by a link the method of an account or of a
-// subscription. The card given last wins. Later runs list the same cards again and find them done.
+// A card update makes a card given by a link the method of an account or of a subscription. The
+// card given last wins. Later runs list the same cards again and find them done.
 
 // CollectCards does the card updates of cards given since then (inclusive), and returns the number
 // of new cards. The rollback check must have passed: subscriptions may go on to their next period.
-// The error names cards that could not be taken over; a later call that lists them does it. A
-// connected account that refuses us is no error.
+// The error names the cards not taken over; a later call that lists them does it. A connected
+// account's refusal is no error.
 func (e *Engine) CollectCards(ctx context.Context, since time.Time) (int, error) {
 	w, ok := e.proc.(billing.Wallet)
 	if !ok {
@@ -54,7 +54,7 @@ func (e *Engine) CollectCards(ctx context.Context, since time.Time) (int, error)
 // maxFailed is the number of errors that CollectCards returns.
 const maxFailed = 5
 
-// A recipient is an account, or one of its subscriptions, that a card was given for.
+// A recipient is the account or subscription for which a card was given.
 type recipient struct{ account, subscription, at, customer string }
 
 func (r recipient) String() string {
@@ -64,8 +64,8 @@ func (r recipient) String() string {
 	return "subscription " + r.account + "/" + r.subscription
 }
 
-// newestCards returns, by recipient, the card that was given last. If some places fail, it returns
-// the cards of the others, and the errors.
+// newestCards returns, by recipient, the card given last. If some places fail, it returns the cards
+// of the others, and the errors.
 func (e *Engine) newestCards(ctx context.Context, w billing.Wallet,
 	since time.Time) (map[recipient]billing.Setup, error) {
 	places, err := e.Places(ctx)
@@ -100,7 +100,7 @@ func (e *Engine) newestCards(ctx context.Context, w billing.Wallet,
 	return newest, errors.Join(failed...)
 }
 
-// setups lists one place. A listing that breaks off is begun again.
+// setups lists one place. An interrupted listing is begun again.
 func (e *Engine) setups(ctx context.Context, w billing.Wallet,
 	r billing.ListRequest) (found []billing.Setup, err error) {
 	for range billing.MaxSends {
@@ -143,10 +143,10 @@ func (e *Engine) takeOver(ctx context.Context, g billing.Setup) (taken bool, err
 	if err != nil || a.Method != g.Card.Method {
 		return taken, err
 	}
-	return taken, e.spread(ctx, a.ID, false) // also for a card that is not new: a run may have died here
+	return taken, e.spread(ctx, a.ID, false) // also for an old card: a run may have died here
 }
 
-// takeOverOne is takeOver of a card that was given for a subscription.
+// takeOverOne is takeOver of a card given for a subscription.
 func (e *Engine) takeOverOne(ctx context.Context, g billing.Setup) (taken bool, err error) {
 	n := billing.Name{Account: g.Account, ID: g.Subscription}
 	err = e.changeAll(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
@@ -175,8 +175,8 @@ func (e *Engine) takeOverOne(ctx context.Context, g billing.Setup) (taken bool, 
 }
 
 // spread applies the account's method to its subscriptions without one of their own. A second call
-// changes nothing, unless it is urgent: then subscriptions that went past_due with this very method
-// are active again, too.
+// changes nothing, unless it is urgent: subscriptions past_due with this very method are then
+// active again, too.
 func (e *Engine) spread(ctx context.Context, account string, urgent bool) error {
 	var failed []error
 	for listed, err := range e.GetSubscriptionsByAccount(ctx, account) {
@@ -224,15 +224,15 @@ func (e *Engine) changeAll(ctx context.Context, n billing.Name, decide decision)
 	}
 }
 
-// A choice is the method and the payer that a subscription is charged with from now on.
+// A choice is the method and the payer of a subscription's charges from now on.
 type choice struct {
 	method string
 	given  time.Time // zero: not known
 	payer  billing.Payer
 }
 
-// follow applies the choice to the subscription. It returns ErrUnchanged if that makes no
-// difference. urgent: a person asks for it, perhaps with a method that was there before.
+// follow applies the choice to the subscription. It returns ErrUnchanged if nothing differs.
+// urgent: a person asks for it, perhaps with the same method as before.
 func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, today civil.Date,
 	urgent bool) ([]store.Write, error) {
 	switch o := s.Open; {
@@ -253,11 +253,10 @@ func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, 
 	return nil, billing.ErrUnchanged
 }
 
-// noMethod is the reason for parking a subscription that came due without a method.
+// noMethod is the reason for parking a subscription due without a method.
 const noMethod = "no payment method"
 
-// unpark makes a subscription active that was parked for its lack of a method. The next run
-// charges it.
+// unpark makes active a subscription parked for its lack of a method. The next run charges it.
 func (e *Engine) unpark(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 	due, err := s.Due()
 	if err != nil {
@@ -268,8 +267,8 @@ func (e *Engine) unpark(s *billing.Subscription, today civil.Date) ([]store.Writ
 	return []store.Write{store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period))}, nil
 }
 
-// failedWith reports whether the period before failed, and was last tried, with the choice. A
-// period that nobody authenticated has no attempt; then the time of the choice decides.
+// failedWith reports whether the period before failed, and was last tried, with the choice. An
+// unauthenticated period has no attempt: then the time of the choice decides.
 func (e *Engine) failedWith(ctx context.Context, s *billing.Subscription, c choice) (bool, error) {
 	it, err := e.Store.Get(ctx, e.Table, billing.PeriodKey(s.Name, s.Period-1))
 	if errors.Is(err, store.ErrNotFound) {
@@ -289,7 +288,7 @@ func (e *Engine) failedWith(ctx context.Context, s *billing.Subscription, c choi
 }
 
 // retry makes the next run try the open period with the method. It rewrites method and attempt
-// after a look-up of the attempt before. A period that was failing is rescued until its intent is
+// after a look-up of the attempt before. A failing period can be rescued until its intent is
 // cancelled. An intent of another customer or Stripe account cannot take the method: retry cancels
 // it, and the run binds another. It returns ErrUnchanged if the period ends, or if the outcome of
 // its intent is not known yet.

@@ -12,7 +12,7 @@ import (
 )
 
 // CreateSubscription is access pattern 1: it stores a subscription, and its account if there is
-// none yet. If the account has a subscription of that id already, it returns that one and
+// none yet. If the account already has a subscription of the id, it returns the old one and
 // ErrExists: an id is never used again.
 func (e *Engine) CreateSubscription(ctx context.Context,
 	n billing.NewSubscription) (s *billing.Subscription, err error) {
@@ -34,7 +34,7 @@ func (e *Engine) CreateSubscription(ctx context.Context,
 	return s, err
 }
 
-// creation returns the writes that create the subscription.
+// creation returns the writes of a new subscription.
 func (e *Engine) creation(ctx context.Context,
 	n billing.NewSubscription) ([]store.Write, *billing.Subscription, error) {
 	if err := e.Live(ctx); err != nil {
@@ -90,8 +90,8 @@ func (e *Engine) fits(ctx context.Context, a *billing.Account,
 	return nil, nil
 }
 
-// Precheck returns the error with which the store would refuse the subscription, or nil. A
-// subscription that exists already is no error, since importing twice changes nothing.
+// Precheck returns the error with which the store would refuse the subscription, or nil. An
+// existing subscription is no error, since importing twice changes nothing.
 func (e *Engine) Precheck(ctx context.Context, n billing.NewSubscription) error {
 	a, err := e.Account(ctx, n.Account)
 	if errors.Is(err, store.ErrNotFound) {
@@ -247,7 +247,7 @@ func (e *Engine) importOne(ctx context.Context, n billing.NewSubscription, count
 }
 
 // ImportReceipt stores a receipt of imported data. It returns false if the receipt is there
-// already. An expired receipt is kept as long as a new one, so that people can look at the import.
+// already. An expired receipt is kept as long as a new one: people can then look at the import.
 func (e *Engine) ImportReceipt(ctx context.Context, r billing.Receipt) (bool, error) {
 	if err := e.Live(ctx); err != nil {
 		return false, err

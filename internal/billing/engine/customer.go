@@ -71,8 +71,8 @@ func (t *Attachment) payer(p billing.Payer) (billing.Payer, error) {
 // Attach applies the attachment to the account. It checks a customer at the processor, and returns
 // ErrNoWallet if the processor keeps none, or ErrInvalid if it does not know the customer or the
 // method. A new method takes effect for the subscriptions without one of their own: the next
-// payment run tries an open period with it, and past_due subscriptions are active again. An Attach
-// that was cut off is finished by the same call again.
+// payment run tries an open period with it, and past_due subscriptions are active again. After an
+// interrupted Attach, the same call finishes it.
 func (e *Engine) Attach(ctx context.Context, id string, t Attachment) (*billing.Account, error) {
 	if err := t.Check(); err != nil {
 		return nil, err
@@ -201,8 +201,8 @@ func (e *Engine) AccountCard(ctx context.Context, id string) (billing.Card, erro
 	return w.Card(ctx, a.Payer.At, a.Method)
 }
 
-// cardOf returns the card that the subscription is charged with. It returns false if the processor
-// keeps none or does not answer.
+// cardOf returns the card for the subscription's charges. It returns false if the processor keeps
+// none or does not answer.
 func (e *Engine) cardOf(ctx context.Context, s *billing.Subscription) (billing.Card, bool) {
 	w, ok := e.proc.(billing.Wallet)
 	if !ok {

@@ -1,6 +1,6 @@
-// Package engine runs recurring payments: the two daily jobs, the charge protocol, and the
-// requests of people. It keeps the product's promise: at most one successful charge per
-// subscription period, and every period ends paid, failed, void or visibly parked.
+// Package engine runs recurring payments: the two daily jobs, the charge protocol, and the requests
+// of people. It keeps the product's promise: at most one successful charge per subscription period,
+// and every period ends paid, failed, void or visibly parked.
 //
 // It does not know the storage engine, the processor, the mail (package outbox takes the effects)
 // or the command line.
@@ -12,7 +12,7 @@
 //   - run.go, walk.go, lease.go, reminder.go: the two jobs and how they find the due rows
 //   - dryrun.go: the payment job's dry run
 //   - request.go, create.go, manual.go, accountchange.go: the requests of people
-//   - rollback.go, identity.go, meta.go: the conditions that must hold before any charge
+//   - rollback.go, identity.go, meta.go: the conditions of any charge
 //   - charging.go, restore.go, reconcile.go: charging on and off, and a store that went back in time
 //   - customer.go, cardlink.go, cardupdate.go: payment methods, and how they change
 //   - maintenance.go: the work of a payment run beside charging

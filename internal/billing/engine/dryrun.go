@@ -10,9 +10,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// dryRun reports what collect would do with the subscription, and does none of it. A period
-// that would be opened or tried again is reported as skipped; one that is or would be parked, as
-// parked.
+// dryRun reports what collect would do with the subscription, and does none of it. A period to be
+// opened or tried again is reported as skipped; one parked, or to be parked, as parked.
 func (e *Engine) dryRun(ctx context.Context, n billing.Name, day civil.Date, report func(Result)) error {
 	s, err := e.Load(ctx, n)
 	if errors.Is(err, store.ErrNotFound) {
@@ -61,8 +60,8 @@ func (e *Engine) dryRun(ctx context.Context, n billing.Name, day civil.Date, rep
 	}
 }
 
-// dryRunOpen returns the expected outcome of the open period. Only one that would be tried again
-// is reported as skipped, like those that would be charged.
+// dryRunOpen returns the expected outcome of the open period. Only a period to be tried again is
+// reported as skipped, like those to be charged.
 func dryRunOpen(s *billing.Subscription) *Result {
 	switch o := s.Open; {
 	case s.Ending():

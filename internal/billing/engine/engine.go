@@ -50,7 +50,7 @@ type Options struct {
 	// Lease is the time after which other processes take over a silent worker's share of a
 	// run; 0 for a store of this process alone.
 	Lease time.Duration
-	// ReadOnly also opens a store that has been moved to another place.
+	// ReadOnly also opens a store moved to another place.
 	ReadOnly bool
 	// Making is done if the store has no META item.
 	Making Making

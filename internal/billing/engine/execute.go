@@ -10,13 +10,13 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// This file carries out the actions of next.go. FIND is the walk's; READ is collect; OPEN,
-// BIND and CONFIRM are in intent.go, SETTLE and the period's other ends in settle.go, declines
-// in retry.go. Each is a step that may be repeated after a crash at any point.
+// This file carries out the actions of next.go. FIND is the walk's; READ is collect; OPEN, BIND and
+// CONFIRM are in intent.go, SETTLE and the period's other ends in settle.go, declines in retry.go.
+// Each step may be repeated after a crash at any point.
 //
-// At most one charge succeeds, because an intent makes at most one; because at most one intent
-// that is not cancelled is ever bound to a period (another follows only after the processor
-// has shown the first one cancelled); and because only a bound intent is confirmed.
+// At most one charge succeeds, because an intent makes at most one; because a period is never bound
+// to two uncancelled intents (another follows only after the processor has shown the first one
+// cancelled); and because only a bound intent is confirmed.
 
 // A step is the result of one action.
 type step struct {
@@ -25,33 +25,33 @@ type step struct {
 	bound  *billing.Subscription // decide again from this, whose intent was bound a moment ago
 }
 
-// A work is one call of collect: what it was asked for, and what it has done.
+// A work is one call of collect: its request and its progress.
 type work struct {
 	trigger trigger
 	day     civil.Date      // business day; zero: the clock's in the subscription's zone
 	refused map[string]bool // connected accounts at which nothing may be opened
 
-	paid int  // periods that were charged
-	sent sent // the attempt that was confirmed last
+	paid int  // charged periods
+	sent sent // the attempt confirmed last
 }
 
-// sent is an attempt that this worker has confirmed, and the intent's latest attempt after it.
+// sent is an attempt confirmed by this worker, and the intent's latest attempt after it.
 type sent struct {
 	ref     string
 	attempt int
 	latest  string
 }
 
-// before reports whether the intent shows the attempt that this worker has sent, and the
-// period has a later one: a person gave another method meanwhile, which has not been tried.
+// before reports whether the intent shows this worker's attempt while the period has a later one: a
+// person gave another method meanwhile, still untried.
 func (x *sent) before(o *billing.OpenPeriod, in billing.Intent) bool {
 	return x.ref == o.Ref && x.attempt < o.Attempt && x.latest != "" && x.latest == in.Latest && in.Latest != o.Base &&
 		(in.State == billing.Declined || in.State == billing.RequiresAction)
 }
 
 // collect brings one subscription forward as far as it goes today: it recovers an open period,
-// charges due periods, oldest first, and reports each period it dealt with. A row that is
-// not due reports nothing.
+// charges due periods, oldest first, and reports each period it dealt with. A row not yet due
+// reports nothing.
 func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report func(Result)) error {
 	defer e.locks.lock(n)()
 	var fresh *billing.Subscription // bound by this worker a moment ago: there is nothing to look up
@@ -108,8 +108,8 @@ func (p *pendingSettle) note(s *billing.Subscription, r *Result, err error) {
 	}
 }
 
-// landed returns the result if the subscription shows that the commit has landed: row 11 of the
-// crash matrix in docs/design.md.
+// landed returns the result if the subscription shows the commit: row 11 of the crash matrix in
+// docs/design.md.
 func (p *pendingSettle) landed(s *billing.Subscription) *Result {
 	if p.result != nil && s.Period == p.result.Period+1 && s.LastCharge == p.charge {
 		return p.result
@@ -117,8 +117,8 @@ func (p *pendingSettle) landed(s *billing.Subscription) *Result {
 	return nil
 }
 
-// step takes the next step of the subscription as it was read: it asks the processor until
-// next decides on a commit, and makes that.
+// step takes the next step of the subscription as it was read: it asks the processor until next
+// decides on a commit, and makes it.
 func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bound bool) (step, error) {
 	today := s.Today(w.day, e.Now())
 	x, err := e.situation(s, w, today, bound)
@@ -167,7 +167,7 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 	}
 }
 
-// situation returns all that the first decision depends on.
+// situation returns the inputs of the first decision.
 func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, bound bool) (x situation, err error) {
 	x = situation{trigger: w.trigger, status: s.Status, open: s.Open != nil, charged: w.paid > 0}
 	o := s.Open
@@ -193,7 +193,7 @@ func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, b
 	return x, nil
 }
 
-// A turn is one step of a subscription, with what it has learned.
+// A turn is one step of a subscription, with its findings.
 type turn struct {
 	e      *Engine
 	s      *billing.Subscription
@@ -259,8 +259,8 @@ func (t *turn) commitOpen(ctx context.Context, a action) (step, error) {
 	return step{}, nil
 }
 
-// realign moves a row that the walk found too early to the day it belongs to, so that it is not
-// found again for nothing: the index lags, or an operator's tool wrote it.
+// realign moves a row found too early to its due day; otherwise walks find it again in vain. The
+// index lags, or an operator's tool wrote the row.
 func (t *turn) realign(ctx context.Context) (step, error) {
 	s := t.s
 	if s.Status != billing.Active || s.NextPayment.IsZero() || s.NextPayment.After(t.today) {

@@ -8,11 +8,11 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Heard brings the open period of a subscription to the state of its payment intent, after an
-// event of the processor about it. It looks the intent up and settles as runs settle. It opens
-// and confirms nothing. The event's content is not believed: anybody who can write metadata at
-// the processor can name a subscription. Heard does nothing and returns nil if the intent is not
-// bound to the open period, or while charging is off.
+// Heard brings the open period of a subscription to the state of its payment intent, after an event
+// of the processor about it. It looks the intent up and settles as runs settle. It opens and
+// confirms nothing. The event's content is not believed: anybody able to write metadata at the
+// processor can name a subscription. Heard does nothing and returns nil if the intent is not bound
+// to the open period, or while charging is off.
 func (e *Engine) Heard(ctx context.Context, account, subscription, intent string) error {
 	if err := e.checkClock(ctx); err != nil {
 		return err

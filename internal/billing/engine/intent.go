@@ -12,8 +12,8 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 )
 
-// open is OPEN and BIND: an unconfirmed intent, then one conditional commit that binds it
-// to the period. A crash in between leaves an orphan that moves no money.
+// open is OPEN and BIND: an unconfirmed intent, then one conditional commit to bind it to the
+// period. A crash in between leaves an orphan, which moves no money.
 func (t *turn) open(ctx context.Context) (step, error) {
 	e, s := t.e, t.s
 	method, payer, err := e.methodOf(ctx, s)
@@ -31,8 +31,8 @@ func (t *turn) open(ctx context.Context) (step, error) {
 	return t.bind(ctx, o)
 }
 
-// rebind replaces an intent that the processor shows cancelled, though nobody here asked
-// for it: the next generation, never before that answer.
+// rebind replaces an intent cancelled at the processor without a request from here: the next
+// generation, never before the processor's answer.
 func (t *turn) rebind(ctx context.Context) (step, error) {
 	o := *t.s.Open
 	o.Retired = append(append([]string(nil), o.Retired...), o.Ref)
@@ -44,7 +44,7 @@ func (t *turn) rebind(ctx context.Context) (step, error) {
 	return t.bind(ctx, &o)
 }
 
-// maxGenerations bounds the intents of one period; more means that something cancels them.
+// maxGenerations bounds the intents of one period: beyond it, something else cancels them.
 const maxGenerations = 8
 
 func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod) (step, error) {
@@ -66,8 +66,8 @@ func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod) (step, error) {
 	return step{bound: s}, nil
 }
 
-// openIntent asks again where no answer was heard: the key makes that harmless for a day,
-// and after a day an orphan is.
+// openIntent asks again after a lost answer. For a day the key makes this harmless; a later
+// duplicate is a harmless orphan.
 func (e *Engine) openIntent(ctx context.Context, r billing.OpenRequest) (in billing.Intent, err error) {
 	for range billing.MaxSends {
 		if in, err = e.proc.Open(ctx, r); err == nil || billing.Definite(err) || ctx.Err() != nil {
@@ -77,10 +77,9 @@ func (e *Engine) openIntent(ctx context.Context, r billing.OpenRequest) (in bill
 	return in, err
 }
 
-// confirm is CONFIRM: it sends the attempt, and where the answer is lost looks up whether
-// the attempt ran before sending it again under the next resend number, because a
-// processor replays a cached failure for a day. It returns an intent that the attempt has
-// moved, or an error.
+// confirm is CONFIRM: it sends the attempt. After a lost answer it looks up whether the attempt
+// ran. If it did not, confirm sends it again under the next resend number: a processor replays a
+// cached failure for a day. It returns an intent moved by the attempt, or an error.
 func (e *Engine) confirm(ctx context.Context, s *billing.Subscription) (billing.Intent, error) {
 	o := s.Open
 	var err error
@@ -104,10 +103,10 @@ func (e *Engine) confirm(ctx context.Context, s *billing.Subscription) (billing.
 	return billing.Intent{}, err
 }
 
-// makePage confirms the attempt that waits for the customer once more, so that there is a page
-// for them to authenticate on: the reply that had it was lost, or what they did there failed.
-// It is the same intent and the same attempt. Where that fails, the page is missing as before,
-// and the next day's run tries again.
+// makePage confirms once more the attempt waiting for the customer, to make a page for
+// authentication: the reply with the page was lost, or the authentication failed. Intent and
+// attempt stay the same. If makePage fails, the page is missing as before, and the next day's run
+// tries again.
 func (e *Engine) makePage(ctx context.Context, s *billing.Subscription, in billing.Intent, today civil.Date) billing.Intent {
 	o := s.Open
 	key := e.idempotencyKey("page", s, o.Period, o.Generation, o.Ref, strconv.Itoa(o.Attempt), in.Latest, today.String(), o.Method)
@@ -118,7 +117,7 @@ func (e *Engine) makePage(ctx context.Context, s *billing.Subscription, in billi
 	return now
 }
 
-// openKey hashes all that must be one and the same for two requests to mean one intent.
+// openKey hashes the values of an intent: two requests with the same values mean one intent.
 func (e *Engine) openKey(s *billing.Subscription, o *billing.OpenPeriod) string {
 	more := []string{o.Amount.Decimal(), o.Amount.Currency().Code(), o.Method}
 	if o.Payer != (billing.Payer{}) {

@@ -13,8 +13,8 @@ import (
 
 // Leases share the work of a run among processes on a shared store. The holder of the lease of an
 // index partition works on its rows; the others work on other partitions. Leases only save work:
-// the charge protocol alone ensures that a period is charged once, with any clocks and with any
-// number of holders of one lease.
+// the charge protocol alone ensures one charge a period, with any clocks and any number of holders
+// of one lease.
 
 // A lease is the item LEASE#<kind>/<partition> as this process wrote it.
 type lease struct {
@@ -52,8 +52,8 @@ func (e *Engine) acquire(ctx context.Context, kind billing.Kind, partition, owne
 	return l, nil
 }
 
-// alive reports whether the owner wrote the lease within its length. A lease that ends later than
-// that was written by a clock that is ahead, and does not count.
+// alive reports whether the owner wrote the lease within its length. A lease with a later end was
+// written by a clock that is ahead, and does not count.
 func (e *Engine) alive(it store.Item) bool {
 	until := billing.ParseStamp(it.Str(schema.Until))
 	now := e.Now()
@@ -81,9 +81,9 @@ func (l *lease) write(ctx context.Context, was []store.Condition) error {
 	return err
 }
 
-// held reports whether the lease is good for another row. A worker that has slept must not begin
-// rows that another worker has taken over. A lease that was found to have run out stays lost,
-// even if nobody has taken it: rows may have been left out.
+// held reports whether the lease is good for another row. After a sleep, a worker must not begin
+// rows taken over by another worker. A lease once found expired stays lost, even if nobody has
+// taken it: rows may have been left out.
 func (l *lease) held() bool {
 	if l == nil {
 		return true
@@ -95,7 +95,7 @@ func (l *lease) held() bool {
 }
 
 // keep renews the lease four times in its length until ctx ends. If another worker has taken it
-// over, it is lost. A renewal that fails otherwise is tried again until the lease runs out.
+// over, it is lost. After another failure, the renewal is tried again until the lease runs out.
 func (l *lease) keep(ctx context.Context) {
 	tick := time.NewTicker(max(l.e.lease/4, time.Millisecond))
 	defer tick.Stop()

@@ -15,8 +15,8 @@ import (
 // charges, so a failure is reported and left for the next run.
 
 const (
-	// orphanAge is the age at which an unbound intent is cancelled: no worker is between OPEN
-	// and BIND then. A worker that were would only open another intent.
+	// orphanAge is the age at which an unbound intent is cancelled: no worker is between OPEN and
+	// BIND by then. Such a worker would only open another intent.
 	orphanAge = 48 * time.Hour
 	// reversalAge is the age up to which refunds and disputes are listed: a dispute is decided
 	// within about three months.
@@ -70,10 +70,10 @@ func (j *job) missed(ctx context.Context, task string, err error) error {
 	return nil
 }
 
-// cancelOrphans cancels the intents of this installation that were opened more than orphanAge ago,
-// never tried, and not bound: a worker died between OPEN and BIND. They move no money, but people
-// see them at the processor. It lists the intents that came of age since the week before the run
-// before: earlier runs have looked at older ones.
+// cancelOrphans cancels this installation's intents opened more than orphanAge ago, never tried and
+// not bound: a worker died between OPEN and BIND. They move no money, but people see them at the
+// processor. It lists the intents that reached this age since a week before the previous run:
+// earlier runs have checked older ones.
 func (e *Engine) cancelOrphans(ctx context.Context, previous time.Time) (canceled int, err error) {
 	places, err := e.Places(ctx)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// CreateReceipt is access pattern 2 as a person's operation: a manual payment settles the period
-// that is due, without a charge. It returns ErrState if nothing is due, or while an intent is live
-// and could still take the money a second time. A zero amount means the subscription's; note is
-// the person's reference.
+// CreateReceipt is access pattern 2 as a person's operation: a manual payment settles the due
+// period, without a charge. It returns ErrState if nothing is due, or while an intent is live and
+// could still take the money a second time. A zero amount means the subscription's; note is the
+// person's reference.
 func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, amount money.Amount, note string,
 	at time.Time) (rec *billing.Receipt, err error) {
 	if err := billing.CheckText("note", note, billing.MaxText); err != nil {

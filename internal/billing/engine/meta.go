@@ -10,14 +10,14 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Making is the action of Open on a store that has no META item.
+// A Making is the action of Open on a store without a META item.
 type Making uint8
 
 // The actions of Open.
 const (
-	MakeNew     Making = iota // make one, in a table that is empty
+	MakeNew     Making = iota // make one, in an empty table
 	MakeNever                 // ErrNoStore
-	MakeAdopted               // make one beside the items that other tools have written
+	MakeAdopted               // make one beside the items of other tools
 )
 
 func (e *Engine) makeMeta(ctx context.Context, making Making, shards int) error {

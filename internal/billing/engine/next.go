@@ -2,15 +2,15 @@ package engine
 
 import "github.com/duesday/duesday/internal/billing"
 
-// This file is the decision of the charge protocol: the next action about one subscription.
-// It is pure and total. Its rows are those of the tables in docs/design.md, section 7, in the
-// same order; the first row that fits decides. execute.go carries the actions out.
+// This file is the decision of the charge protocol: the next action about one subscription. It is
+// pure and total. Its rows are those of the tables in docs/design.md, section 7, in the same order;
+// the first fitting row decides. execute.go carries the actions out.
 
 // A trigger says why a subscription is looked at.
 type trigger uint8
 
 const (
-	byRun     trigger = iota // the daily payment job, or a person who asks for the same
+	byRun     trigger = iota // the daily payment job, or a person's request for the same
 	byPerson                 // a person charges a parked period
 	byRequest                // a person's request ends the open period
 	byEvent                  // the processor has told of the bound intent
@@ -40,7 +40,7 @@ const (
 	methodNew
 )
 
-// A situation is all that the next action depends on.
+// A situation has the inputs of the decision.
 type situation struct {
 	trigger trigger
 	status  billing.Status
@@ -53,23 +53,23 @@ type situation struct {
 	charged     bool // this call has charged a period of the subscription
 	overload    bool // more periods are due than one run catches up with
 
-	// With a period open: what the item says.
+	// With a period open: the item's state.
 	requested  bool // a person has asked for the period's end
 	failing    bool // the last attempt was declined for good
 	retryAhead bool // the retry day has not come
 	bound      bool // this worker has bound the intent a moment ago: it cannot have been confirmed
-	waiting    bool // the item says that the customer must authenticate
+	waiting    bool // the item awaits the customer's authentication
 	asked      bool // the customer was asked to, and the deadline runs
 	overdue    bool // the deadline has passed
 	retryLeft  bool // the retry schedule has a day after today
 
-	// With a period open: what the processor has answered.
+	// With a period open: the processor's answer.
 	answer    answer
 	state     billing.State
-	matches   bool // the intent's amount and period are those that were bound
+	matches   bool // the intent has the bound amount and period
 	ran       bool // the intent shows the period's current attempt
 	attempted bool // the intent shows an attempt
-	overtaken bool // the attempt that the intent shows may be one before the period's own
+	overtaken bool // the shown attempt may be one before the period's own
 	noPage    bool // the customer has no page to authenticate on
 	hard      bool // the decline is definite
 	method    methodCheck
@@ -83,14 +83,14 @@ func (x *situation) parked() bool {
 	return x.status == billing.ParkedState && x.trigger != byPerson
 }
 
-// An action is what is done next.
+// An action is the next step.
 type action uint8
 
 const (
 	doNothing action = iota
 
 	// With no period open. A run's look at the subscription ends with each but doOpen.
-	doReportParked // report that a person must decide; with a period open, too
+	doReportParked // report the wait for a person; with a period open, too
 	doRealign      // move the row to its due date
 	doLapse        // cancel the subscription: its last period has ended
 	doParkOverload // park: too many periods are due at once
@@ -105,21 +105,21 @@ const (
 
 	// Commits.
 	doRetryOvertaken   // make the attempt again, as the next one
-	doParkMismatch     // park: the intent is not the one that was bound
+	doParkMismatch     // park: it is not the bound intent
 	doSettle           // SETTLE
 	doEnd              // end the period failed, void or skipped
 	doRebind           // retire the intent, OPEN and BIND the next generation
 	doUseMethod        // make the next attempt at once, with the account's new method
 	doFail             // mark the period as failing: nobody has authenticated
-	doAwaitProcessor   // note that the processor is processing
-	doAskCustomer      // note and tell that the customer must authenticate
+	doAwaitProcessor   // note the processing
+	doAskCustomer      // note the wait, ask the customer to authenticate
 	doDecline          // record the decline, wait for the retry day
 	doDeclineLast      // record the decline, mark the period as failing
-	doDeclineParked    // record the decline, leave the period to the person who tried it
+	doDeclineParked    // record the decline, leave the period to the person's decision
 	doDeclineUseMethod // record the decline, then as doUseMethod
-	doReportAwaited    // report that the customer must authenticate
-	doReportCanceling  // report that the intent is not cancelled yet
-	doReportUntried    // report that the attempt has not run yet
+	doReportAwaited    // report the wait for the customer
+	doReportCanceling  // report the intent as not yet cancelled
+	doReportUntried    // report the attempt as not yet run
 )
 
 // next returns the next action.
@@ -154,7 +154,7 @@ func nextClosed(x situation) action {
 	return doOpen
 }
 
-// nextUnasked decides before the processor has said how the bound intent stands.
+// nextUnasked decides before the processor's answer about the bound intent.
 func nextUnasked(x situation) action {
 	switch {
 	case x.retryAhead && !x.requested && (x.trigger == byRun || x.trigger == byRequest):
@@ -165,7 +165,7 @@ func nextUnasked(x situation) action {
 	return doLookUp
 }
 
-// nextAnswered decides by what the processor shows of the bound intent.
+// nextAnswered decides by the processor's answer about the bound intent.
 func nextAnswered(x situation) action {
 	switch {
 	case x.trigger == byEvent && x.retryAhead && x.state != billing.Succeeded:
@@ -175,7 +175,7 @@ func nextAnswered(x situation) action {
 	case x.answer == lookedUp && x.overtaken && !x.failing:
 		return doRetryOvertaken
 	case !x.matches && (x.state == billing.Succeeded || !x.ending()):
-		return doParkMismatch // an intent that only has to be cancelled may be any
+		return doParkMismatch // an intent only to be cancelled may be any
 	case x.ending():
 		return nextEnding(x)
 	case x.mayConfirm():
@@ -188,7 +188,7 @@ func nextAnswered(x situation) action {
 	return nextUnpaid(x)
 }
 
-// nextEnding decides about a period that must end. It ends when the processor has shown its
+// nextEnding decides about an ending period. The period ends when the processor has shown its
 // intent cancelled: then nobody can pay it any more.
 func nextEnding(x situation) action {
 	switch {
@@ -200,7 +200,7 @@ func nextEnding(x situation) action {
 	return doReportCanceling
 }
 
-// nextUnpaid decides by an intent that has not succeeded, of a period that may go on.
+// nextUnpaid decides by an unsuccessful intent of a period that may go on.
 func nextUnpaid(x situation) action {
 	switch {
 	case x.state == billing.Canceled && x.trigger.finishes():
@@ -221,7 +221,7 @@ func nextUnpaid(x situation) action {
 	return doReportUntried
 }
 
-// nextDeclined decides by a decline that is not recorded yet.
+// nextDeclined decides by a decline not yet recorded.
 func nextDeclined(x situation) action {
 	switch {
 	case x.method != methodSame:
@@ -240,14 +240,14 @@ func (x *situation) mayConfirm() bool {
 	return x.answer == lookedUp && !x.ran && (!x.waiting || x.state == billing.Opened) && !x.parked() && !x.trigger.finishes()
 }
 
-// mayMakePage reports whether a page is to be made for a customer who has none.
+// mayMakePage reports whether a page is to be made for a customer without one.
 func (x *situation) mayMakePage() bool {
 	return x.state == billing.RequiresAction && x.noPage && x.answer != paged && !x.overdue &&
 		x.status != billing.ParkedState && !x.trigger.finishes()
 }
 
-// withMethod returns the action for an account with and without a new payment method, or the
-// read that tells.
+// withMethod returns the action for an account with and without a new payment method, or the read
+// that decides between them.
 func (x *situation) withMethod(same, changed action) action {
 	switch x.method {
 	case methodSame:

@@ -21,7 +21,7 @@ const (
 )
 
 // notice returns the outbox row of the notice, or none for an account without an address. It must
-// be in the commit of the event that it reports. o is the open period, or nil for the next one.
+// be in the commit of the reported event. o is the open period, or nil for the next one.
 func (e *Engine) notice(kind string, s *billing.Subscription, o *billing.OpenPeriod,
 	rec *billing.Receipt) []store.Write {
 	if s.Email == "" {
@@ -30,8 +30,8 @@ func (e *Engine) notice(kind string, s *billing.Subscription, o *billing.OpenPer
 	return []store.Write{outbox.Write(e.Tables.Outbox.Name, e.effect(kind, s, o, rec))}
 }
 
-// reminder is the notice of the next payment. It names the card that will be charged, if known, or
-// reports the lack of one.
+// reminder is the notice of the next payment. It names the card to be charged, if known, or reports
+// the lack of one.
 func (e *Engine) reminder(s *billing.Subscription, due civil.Date, card *billing.Card, noMethod bool) []store.Write {
 	if s.Email == "" {
 		return nil

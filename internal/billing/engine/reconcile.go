@@ -11,11 +11,10 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Reconcile adopts the successful charges that the store does not know, oldest first. Each settles
-// its period like a late reply. Earlier periods without a charge at the processor are void. An
-// unknown intent that was tried and may still succeed is cancelled first. Reconcile returns the
-// number of adopted charges, and an error that names the others and the connected accounts that
-// refuse us.
+// Reconcile adopts the successful charges unknown to the store, oldest first. Each settles its
+// period like a late reply. Earlier periods without a charge at the processor are void. A tried
+// unknown intent is cancelled first if it may still succeed. Reconcile returns the number of
+// adopted charges, and an error with the others and the connected accounts refusing us.
 func (e *Engine) Reconcile(ctx context.Context) (int, error) {
 	places, err := e.allPlaces(ctx)
 	if err != nil {
@@ -87,7 +86,7 @@ func (e *Engine) adopt(ctx context.Context, in billing.Intent) error {
 	return nil
 }
 
-// adoptEnded turns the record of a period that ended without a payment into a receipt.
+// adoptEnded turns the record of an unpaid ended period into a receipt.
 func (e *Engine) adoptEnded(ctx context.Context, s *billing.Subscription, in billing.Intent) error {
 	rec := e.receipt(s, billing.Charged, in.Amount, civil.Date{}, in.Changed, in.Ref)
 	rec.Period = in.Tag.Period
@@ -135,8 +134,8 @@ func (e *Engine) adoptInto(ctx context.Context, s *billing.Subscription, in bill
 	return err
 }
 
-// allPlaces returns Places and the connected accounts that the processor knows: a restored store
-// does not know an account that was first used in the lost time.
+// allPlaces returns Places and the processor's connected accounts: a restored store does not know
+// an account first used in the lost time.
 func (e *Engine) allPlaces(ctx context.Context) ([]string, error) {
 	places, err := e.Places(ctx)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// outcomeSent counts reminders that were committed to the outbox.
+// outcomeSent counts reminders committed to the outbox.
 const outcomeSent Outcome = "sent"
 
-// remind commits the reminder of the next payment: the outbox row, and the subscription without
-// its NextReminderDate, so that its row leaves the index. Settling the payment sets the next date.
-// No reminder is sent for a period that is paid or open, for a subscription that is paused or
-// cancelled, or if the due date has come. The reminder names the card if the processor shows it.
+// remind commits the reminder of the next payment: the outbox row, and the subscription without its
+// NextReminderDate, which takes its row out of the index. Settling the payment sets the next date.
+// No reminder is sent for a paid or open period, for a paused or cancelled subscription, or if the
+// due date has come. The reminder names the card if the processor shows it.
 func (e *Engine) remind(ctx context.Context, n billing.Name, day civil.Date, dry bool, report func(Result)) error {
 	var card *billing.Card
 	asked := false
@@ -61,9 +61,9 @@ func (e *Engine) remind(ctx context.Context, n billing.Name, day civil.Date, dry
 	return err
 }
 
-// StillWanted reports, right before its delivery, whether an effect is to be delivered. It drops
-// a reminder of a period that has been paid, paused or cancelled since, or is now due on another
-// day. It drops a request to authenticate a payment that no longer waits for that.
+// StillWanted reports, right before its delivery, whether an effect is to be delivered. It drops a
+// reminder of a period paid, paused or cancelled since, or now due on another day. It drops a
+// request to authenticate if the payment no longer waits for the customer.
 func (e *Engine) StillWanted(ctx context.Context, f outbox.Effect) (bool, error) {
 	if f.Kind != noticeReminder && (f.Kind != noticeAction || f.Data[outbox.DataRef] == "") {
 		return true, nil

@@ -51,7 +51,7 @@ func (e *Engine) change(ctx context.Context, n billing.Name, decide decision) (s
 
 // UpdateSubscription changes amount, day, method, address or reminder. The next payment run tries
 // an open period with a new method. If the processor keeps the account's customer, the method must
-// be that customer's.
+// be the customer's.
 func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
 	c billing.Change) (*billing.Subscription, error) {
 	var payer billing.Payer

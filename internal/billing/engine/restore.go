@@ -10,11 +10,11 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Restored records that the store was put back to a copy made at that time. The next runs look at
-// every date since the store was made: rows due in the copy may be older than the walks of the
-// lost time. Restored switches charging off, since requests and charges of the lost time are not
-// in the copy. Reconcile finds the charges; only a person can repeat the requests and switch
-// charging on again.
+// Restored records the restoration of the store from a copy made at that time. The next runs look
+// at every date since the store was made: rows due in the copy may be older than the walks of the
+// lost time. Restored switches charging off, since requests and charges of the lost time are not in
+// the copy. Reconcile finds the charges; only a person can repeat the requests and switch charging
+// on again.
 func (e *Engine) Restored(ctx context.Context, made time.Time, from string) error {
 	oldest := civil.Earlier(civil.Of(e.Opened.Created), civil.Of(made))
 	for _, kind := range [...]billing.Kind{billing.Payments, billing.Reminders} {

@@ -11,7 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// An Outcome is how one run has left one due period.
+// An Outcome is the state in which one run leaves one due period.
 type Outcome string
 
 // The outcomes. A run balances: due is the sum of them all.
@@ -44,8 +44,8 @@ func resultOf(s *billing.Subscription, outcome Outcome, reason string) *Result {
 	return r
 }
 
-// report leaves the period as it is, but moves its row to the run's day if it is older, so that
-// walks that have moved on still find it.
+// report leaves the period as it is, but moves its row to the run's day if it is older: later walks
+// still find it there.
 func (e *Engine) report(ctx context.Context, s *billing.Subscription, today civil.Date, outcome Outcome, reason string) (step, error) {
 	r := resultOf(s, outcome, reason)
 	if s.NextPayment.IsZero() || !s.NextPayment.Before(today) {
@@ -55,9 +55,8 @@ func (e *Engine) report(ctx context.Context, s *billing.Subscription, today civi
 	return step{result: r}, e.Put(ctx, s)
 }
 
-// setback deals with an error of the processor. Only a definite refusal of our own
-// credentials, or an intent that the processor does not know, ends the whole job. Neither
-// changes any item.
+// setback deals with an error of the processor. Only a definite refusal of our own credentials, or
+// an intent unknown to the processor, ends the whole job. Neither changes any item.
 func (e *Engine) setback(ctx context.Context, s *billing.Subscription, today civil.Date, err error) (step, error) {
 	connected := s.Open != nil && s.Open.Payer.At != ""
 	switch {

@@ -8,9 +8,9 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// retryDate returns the first day of the retry schedule after today, or zero if none is left.
-// The schedule counts from the first decline. A day that was missed is not made up for: one
-// attempt a day is enough.
+// retryDate returns the first day of the retry schedule after today, or zero if none is left. The
+// schedule counts from the first decline. A missed day is not made up for: one attempt a day is
+// enough.
 func (e *Engine) retryDate(first, today civil.Date) civil.Date {
 	for _, days := range e.cfg.RetryDays {
 		if d := first.AddDays(days); d.After(today) {
@@ -20,10 +20,9 @@ func (e *Engine) retryDate(first, today civil.Date) civil.Date {
 	return civil.Date{}
 }
 
-// newMethod returns the method that the open period's account was given after the period was
-// opened, or "". The person who gave it was told that it takes effect at once. A period with
-// a method of its subscription's own has none: the request that changes that method rewrites
-// the period.
+// newMethod returns the account's method if it was given after the open period was opened, else "".
+// The person was told that it takes effect at once. A period with its subscription's own method has
+// none: a request to change that method rewrites the period.
 func (e *Engine) newMethod(ctx context.Context, s *billing.Subscription) (string, error) {
 	if s.Method != "" || s.Ending() || s.Status == billing.ParkedState {
 		return "", nil
@@ -35,7 +34,7 @@ func (e *Engine) newMethod(ctx context.Context, s *billing.Subscription) (string
 	return method, nil
 }
 
-// retry commits what follows from an attempt that has not succeeded, or will not be made.
+// retry commits the consequences of an attempt that has not succeeded, or will not be made.
 func (t *turn) retry(ctx context.Context, a action) (step, error) {
 	e, s, o := t.e, t.s, t.s.Open
 	switch a {
@@ -47,7 +46,7 @@ func (t *turn) retry(ctx context.Context, a action) (step, error) {
 		o.Base, o.State, o.Overtaken = t.in.Latest, "", false
 	case doUseMethod:
 		o.Base, o.State = t.in.Latest, ""
-	case doRetryOvertaken: // the attempt before may have been sent by a worker that has died
+	case doRetryOvertaken: // a dead worker may have sent the attempt before
 		o.Base, o.State, o.Overtaken = t.in.Latest, "", false
 	}
 	st := step{again: true}
@@ -76,11 +75,10 @@ func (t *turn) retry(ctx context.Context, a action) (step, error) {
 	return st, e.Put(ctx, s)
 }
 
-// awaitsCustomer is the reason of a period that waits for its customer.
+// awaitsCustomer is the reason of a period waiting for its customer.
 const awaitsCustomer = "the customer has to authenticate the payment"
 
-// wait records that the period waits for the customer or the processor, and tells the customer
-// once.
+// wait records the period's wait for the customer or the processor, and tells the customer once.
 func (t *turn) wait(ctx context.Context, a action) (step, error) {
 	e, s, o := t.e, t.s, t.s.Open
 	if a == doAwaitProcessor || a == doReportCanceling {

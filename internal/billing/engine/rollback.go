@@ -13,8 +13,8 @@ import (
 // ErrClock: the clock stands before the end of an earlier run.
 var ErrClock = errors.New("the clock went back")
 
-// ErrWentBack: the processor has charges that the store does not know. The store was restored
-// from a copy, or is a copy.
+// ErrWentBack: the processor has charges unknown to the store. The store was restored from a copy,
+// or is a copy.
 var ErrWentBack = errors.New("the store went back in time")
 
 // rollbackMargin is the time before the end of the last run from which the rollback check lists
@@ -24,8 +24,7 @@ const rollbackMargin = 48 * time.Hour
 // checkRollback is the rollback check. It must pass before a subscription moves on to its next
 // period. It returns ErrClock if the clock went back, and ErrWentBack if the store did: the lost
 // charges would be made again, or hidden. ErrWentBack also switches charging off. refused has the
-// connected accounts that could not be asked because they refuse us; the caller must open nothing
-// there.
+// connected accounts not asked because they refuse us; the caller must open nothing there.
 func (e *Engine) checkRollback(ctx context.Context) (refused map[string]bool, err error) {
 	places, err := e.Places(ctx)
 	if err != nil {
@@ -43,8 +42,8 @@ func listEach(places []string) []billing.ListRequest {
 	return scope
 }
 
-// checkRollbackOf is the rollback check of a command about one account that charges and settles
-// nothing. If the processor knows the account's customer, only the intents of that customer are
+// checkRollbackOf is the rollback check of a command about one account, without charge or
+// settlement. If the processor knows the account's customer, only the customer's intents are
 // listed. The check then misses charges made for a customer attached in the lost time; the next
 // command that moves money finds them.
 func (e *Engine) checkRollbackOf(ctx context.Context, id string) error {
@@ -59,7 +58,7 @@ func (e *Engine) checkRollbackOf(ctx context.Context, id string) error {
 	return e.unasked(err, refused, a)
 }
 
-// checkCharge is the rollback check of a command that may charge the account or settle one of its
+// checkCharge is the rollback check before a possible charge of the account or settlement of its
 // periods.
 func (e *Engine) checkCharge(ctx context.Context, id string) error {
 	a, err := e.Account(ctx, id)
@@ -146,8 +145,8 @@ func (e *Engine) checkClockAfter(ended time.Time) error {
 		ErrClock, billing.Stamp(e.Now()), billing.Stamp(ended))
 }
 
-// lost returns the intents in the scope that the store does not know and whose money has moved or
-// still may, those of our own account first. refused has the connected accounts that refuse us.
+// lost returns the scope's intents that the store does not know and whose money has moved or still
+// may, those of our own account first. refused has the connected accounts refusing us.
 func (e *Engine) lost(ctx context.Context,
 	scope []billing.ListRequest) (lost []billing.Intent, refused map[string]bool, err error) {
 	if e.proc == nil {
@@ -172,7 +171,7 @@ func (e *Engine) lost(ctx context.Context,
 	return lost, refused, nil
 }
 
-// lostAt is lost for one listing. A listing that breaks off is begun again.
+// lostAt is lost for one listing. An interrupted listing is begun again.
 func (e *Engine) lostAt(ctx context.Context, r billing.ListRequest) (lost []billing.Intent, err error) {
 	for range billing.MaxSends {
 		lost, err = lost[:0], nil
@@ -199,10 +198,10 @@ func (e *Engine) lostAt(ctx context.Context, r billing.ListRequest) (lost []bill
 	return lost, err
 }
 
-// recognise reports whether the store knows an intent that was tried, and returns the intent as
-// it is now. An intent that was listed unfinished may have been settled before the store was read.
-// Only a bound intent is tried, and it stays bound until it is shown cancelled or is settled. An
-// intent that is still unfinished after the store was read without it is therefore unknown.
+// recognise reports whether the store knows a tried intent, and returns the intent as it is now. An
+// intent listed as unfinished may have been settled before the store was read. Only a bound intent
+// is tried, and it stays bound until it is shown cancelled or is settled. An intent still
+// unfinished after the store was read without it is therefore unknown.
 func (e *Engine) recognise(ctx context.Context, in billing.Intent) (now billing.Intent, known bool, err error) {
 	known, err = e.knows(ctx, in)
 	if err != nil || known || in.State == billing.Succeeded {
@@ -247,7 +246,7 @@ func (e *Engine) knows(ctx context.Context, in billing.Intent) (bool, error) {
 	return false, err
 }
 
-// taggedName returns the subscription that the intent charges.
+// taggedName returns the intent's subscription.
 func taggedName(in billing.Intent) billing.Name {
 	return billing.Name{Account: in.Tag.Account, ID: in.Tag.Subscription, SKU: in.Tag.SKU}
 }

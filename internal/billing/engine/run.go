@@ -38,12 +38,12 @@ type Report struct {
 	Off     bool // charging is off: nothing was charged
 
 	Cards     int     // card updates
-	Reversals int     // refunds and disputes that were recorded, or have changed
-	Orphans   int     // unbound payment intents that were cancelled
+	Reversals int     // refunds and disputes recorded or changed
+	Orphans   int     // cancelled unbound payment intents
 	Missed    []error // failed maintenance, left for the next run
 }
 
-// Due is the number of periods that were due; it equals the sum of all outcomes.
+// Due is the number of due periods; it equals the sum of all outcomes.
 func (r *Report) Due() int {
 	n := r.Sent
 	for _, c := range r.Counts {
@@ -57,8 +57,8 @@ func (r *Report) NeedsPerson() bool {
 	return r.Off || r.Counts[OutcomePending] > 0 || r.Counts[OutcomeParked] > 0
 }
 
-// WalkDates is the number of dates that a daily job looks at: the last completed one, those before
-// it on which a late row may be, and the day ahead that has begun somewhere.
+// WalkDates is the number of dates of a daily job: the last completed one, those before it with
+// possible late rows, and the day ahead, already begun somewhere.
 const WalkDates = billing.LookBack + 2
 
 // job is one run under way.
@@ -70,7 +70,7 @@ type job struct {
 	started   time.Time
 	watermark *billing.Watermark // before the walk
 	previous  time.Time          // end of the run before; set if maintenance needs it
-	refused   map[string]bool    // connected accounts that the rollback check could not ask
+	refused   map[string]bool    // connected accounts not asked by the rollback check
 
 	mu      sync.Mutex
 	report  Report                // guarded by mu
@@ -86,8 +86,8 @@ type waiting struct {
 	period int
 }
 
-// RunPayments is the daily payment job: it charges every period that is due up to the day, and
-// brings every open period forward. It may run at any time, any number of times.
+// RunPayments is the daily payment job: it charges every period due up to the day, and brings every
+// open period forward. It may run at any time, any number of times.
 func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error) {
 	meta, err := e.Meta(ctx)
 	if err != nil {
@@ -173,8 +173,8 @@ func (j *job) fail(err error, stop context.CancelCauseFunc) {
 	}
 }
 
-// add counts a result. A period that stays in the index is met again if its row has been moved to
-// the run's day, and is counted once.
+// add counts a result. A period left in the index is met again if its row has been moved to the
+// run's day, and is counted once.
 func (j *job) add(r Result) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -262,8 +262,7 @@ func (j *job) record(ctx context.Context, ok bool) error {
 	return nil
 }
 
-// emptied reports whether no row is left on the dates that a walk visits only because of the low
-// watermark.
+// emptied reports whether no row is left on the dates visited only because of the low watermark.
 func (j *job) emptied(ctx context.Context) bool {
 	for d := j.watermark.Date; d.Before(j.report.Date.AddDays(-billing.LookBack)); d = d.AddDays(1) {
 		for range j.e.Indexed(ctx, j.index, d) {

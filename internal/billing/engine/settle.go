@@ -34,9 +34,9 @@ func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing
 	return step{result: r, again: s.Status == billing.Active && !s.NextPayment.After(today)}, nil
 }
 
-// pass moves the subscription on to its next period, in memory: what was open is closed,
-// what was requested is done, the next dates are set. It returns the record of the next
-// period when that one waits for a person as well.
+// pass moves the subscription on to its next period, in memory: it closes the open period, carries
+// out the request and sets the next dates. It returns the record of the next period if that one
+// waits for a person as well.
 func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at time.Time) (parked *billing.EndedPeriod) {
 	s.Open = nil
 	s.Period++
@@ -102,12 +102,11 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 	return step{result: r}, e.Put(ctx, s, others...)
 }
 
-// notAuthenticated is the code of an attempt that the customer was to authenticate, and did not.
+// notAuthenticated is the code of an attempt not authenticated by the customer.
 const notAuthenticated = "authentication_required"
 
-// park hands the period to a person. Its row stays in the index: every run shows it until
-// the person has decided, and looks whether the money of an intent that is bound was taken,
-// but confirms nothing.
+// park hands the period to a person. Its row stays in the index: until the person has decided,
+// every run reports it and checks whether a bound intent has taken the money, but confirms nothing.
 func (e *Engine) park(ctx context.Context, s *billing.Subscription, today civil.Date, reason string) (step, error) {
 	if s.Status == billing.ParkedState && s.Parked == reason {
 		return e.report(ctx, s, today, OutcomeParked, reason)

@@ -13,28 +13,28 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A walk reads an index date by date, the oldest first, each date partition by partition, and
-// hands every row to the run's workers. On a shared store it takes the lease of a partition with
-// rows, and returns at the end to the partitions that others held. A run is over when it has read
-// every partition to its end itself.
+// A walk reads an index date by date, the oldest first, each date partition by partition, and hands
+// every row to the run's workers. On a shared store it takes the lease of a partition with rows,
+// and returns at the end to the partitions held by others. A run is over when it has read every
+// partition to its end itself.
 type walk struct {
 	j       *job
 	rows    chan row
 	owner   string
 	shared  bool     // by leases, with other processes
-	behind  []string // partitions that others hold, or that the store refused for now
+	behind  []string // partitions held by others, or refused by the store for now
 	refused int      // refusals since a partition was last read to its end
 }
 
-// A row names a subscription that an index shows, which may be out of date.
+// A row names a subscription shown by an index, which may be out of date.
 type row struct {
 	billing.Name
 	lease *lease // nil on a store of one process alone
 	done  func()
 }
 
-// walk hands every row of the index on the dates from..until to the workers. A run that is stopped
-// takes no more rows, and finishes those that have begun.
+// walk hands every row of the index on the dates from..until to the workers. A stopped run takes no
+// more rows, and finishes those begun.
 func (j *job) walk(ctx context.Context, from, until civil.Date,
 	handle func(context.Context, billing.Name) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
@@ -65,8 +65,8 @@ func (j *job) walk(ctx context.Context, from, until civil.Date,
 	return err
 }
 
-// dates visits all partitions once, then waits for those that others hold. Rows that workers move
-// to a later date within the span are met again and found not to be due.
+// dates visits all partitions once, then waits for those held by others. Rows moved by workers to a
+// later date within the span are met again and found not to be due.
 func (w *walk) dates(ctx context.Context, from, until civil.Date) error {
 	for d := from; !d.After(until); d = d.AddDays(1) {
 		for partition := range w.j.e.Partitions(d) {
@@ -115,7 +115,7 @@ func (w *walk) query(partition string) store.Query {
 }
 
 // later puts the partition off if the store was busy or lost its answer: the other partitions must
-// not wait for it. It returns the error if that goes on.
+// not wait for it. It returns the error if the refusals go on.
 func (w *walk) later(partition string, err error) error {
 	const most = 32
 	if !errors.Is(err, store.ErrThrottled) && !errors.Is(err, store.ErrUnknown) {
@@ -139,7 +139,7 @@ func (w *walk) share(ctx context.Context, partition string) error {
 		w.behind = append(w.behind, partition)
 		return nil
 	}
-	always := context.WithoutCancel(ctx) // rows that have begun are finished under the lease
+	always := context.WithoutCancel(ctx) // begun rows are finished under the lease
 	keeping, end := context.WithCancel(always)
 	var keeper sync.WaitGroup
 	keeper.Go(func() { l.keep(keeping) })
