@@ -1,6 +1,5 @@
-// Package adoption prepares a table that other tools have filled from the published model for
-// the daily jobs. It does not change any subscription: the first write of package engine
-// completes it.
+// Package adoption prepares a table filled by other tools from the published model for the daily
+// jobs. It does not change any subscription: the first write of package engine completes it.
 package adoption
 
 import (
@@ -20,7 +19,7 @@ import (
 // Options are the choices of an adoption.
 type Options struct {
 	Methods  map[string]string // the processor's token by account, for subscriptions without one of their own
-	CatchUp  int               // missed periods that a run charges before it parks a subscription; 0: DefaultCatchUp
+	CatchUp  int               // missed periods charged in one run before a subscription is parked; 0: DefaultCatchUp
 	Workers  int               // accounts written at once; at least 1
 	DryRun   bool              // scan and report, write nothing
 	Progress func(items int64) // is called with the number of items read; may be nil
@@ -34,7 +33,7 @@ type Report struct {
 	Receipts      int
 	Own           int // Duesday's own records
 	Others        int // items of other kinds; they are not changed
-	Upgraded      int // subscriptions that Duesday has written before
+	Upgraded      int // subscriptions already written by Duesday
 	OffAgenda     int // subscriptions without a NextPaymentDate, read as paused
 	Due           int // subscriptions due today or before
 	Arrears       int // of these, with more than CatchUp periods due: they will be parked
@@ -46,7 +45,7 @@ type Report struct {
 	NotIndexed    Findings // no job finds them
 	Duplicates    Findings // second subscriptions of one id in an account
 	Addresses     Findings // accounts whose subscriptions have different addresses
-	Unknown       Findings // accounts in Methods that have no item
+	Unknown       Findings // accounts in Methods without an item
 
 	OldestPayment  civil.Date // before today; the low watermark is lowered to it; zero: none
 	OldestReminder civil.Date // the same
@@ -55,7 +54,7 @@ type Report struct {
 	DryRun         bool
 }
 
-// NeedsPerson reports whether there are findings that no job will deal with.
+// NeedsPerson reports whether any finding is left to a person.
 func (r *Report) NeedsPerson() bool {
 	return r.Unreadable.Count+r.WithoutMethod.Count+r.NotIndexed.Count+r.Duplicates.Count > 0
 }
@@ -81,14 +80,14 @@ func (f *Findings) add(item, format string, args ...any) {
 	}
 }
 
-// Adopt makes a table that other tools have filled from the published model ready for both
-// jobs. It scans the table once, lowers the low watermarks to the oldest dates, and writes an
-// item for every account, with its payment method. It changes no subscription: the first write
-// when it falls due completes it.
+// Adopt prepares a table filled by other tools from the published model for both jobs. It scans the
+// table once, lowers the low watermarks to the oldest dates, and writes an item for every account,
+// with its payment method. It changes no subscription: the first write when it falls due completes
+// it.
 //
-// Doing it again changes nothing, or finishes an adoption that was cut off. It may run beside
-// other workers. It must not run beside the tools that it adopts from: rows that they write after
-// the scan may be older than the watermark.
+// Doing it again changes nothing, or finishes an interrupted adoption. It may run beside other
+// workers. It must not run beside those other tools: rows they write after the scan may be older
+// than the watermark.
 func Adopt(ctx context.Context, e *billing.Records, o Options) (*Report, error) {
 	if e.Opened.Installation == "" {
 		return nil, fmt.Errorf("table %s has an item %s that is not Duesday's: it cannot be adopted", e.Table, billing.MetaPK)
@@ -147,7 +146,7 @@ func (v *scan) writeAccounts(ctx context.Context, workers int) error {
 	return context.Cause(ctx)
 }
 
-// writeAccount makes the account's item, or completes the one that is there.
+// writeAccount makes or completes the account's item.
 func (v *scan) writeAccount(ctx context.Context, s *scannedAccount) error {
 	overtaken := false
 	return store.Retry(ctx, "account "+s.id, func() (err error) {

@@ -36,7 +36,7 @@ type scannedAccount struct {
 	from    source           // of email
 	mixed   bool             // subscriptions have different addresses
 	created time.Time
-	bare    []string // sort keys of subscriptions to be charged that have no method
+	bare    []string // sort keys of subscriptions to be charged, but without a method
 }
 
 // A source is the item of an address. The order of sources does not depend on the scan's.
@@ -190,7 +190,7 @@ func (v *scan) oldest(it store.Item) {
 	}
 }
 
-// indexed notes a row that no job finds: it lacks the sort key of an index, or its shard does
+// indexed notes a row hidden from the jobs: it lacks the sort key of an index, or its shard does
 // not exist.
 func (v *scan) indexed(key store.Key, it store.Item, sub *billing.Subscription) {
 	var missing []string
@@ -280,8 +280,8 @@ func (s *scannedAccount) made(now time.Time) *billing.Account {
 	return a
 }
 
-// completion returns the update that gives the account its method and, if other tools have made
-// it, its address. It sets nothing if nothing is missing, or there is no account.
+// completion returns the update to give the account its method and, if other tools have made it,
+// its address. It sets nothing if nothing is missing, or there is no account.
 func (s *scannedAccount) completion(table string) store.Write {
 	now := s.account
 	if now == nil {

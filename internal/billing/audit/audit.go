@@ -1,5 +1,5 @@
-// Package audit holds a store's records against the processor's ledger. It reads both and
-// does not change either.
+// Package audit compares a store's records with the processor's ledger. It reads both and does not
+// change either.
 package audit
 
 import (
@@ -23,10 +23,10 @@ type Report struct {
 	Subscriptions int
 	Receipts      int // of charges
 	Charges       int // successful, at the processor
-	Imported      int // receipts that came with the data
+	Imported      int // receipts of imported data
 	External      int // receipts of manual payments
 	Open          int // periods being charged
-	Parked        int // subscriptions that wait for a person
+	Parked        int // subscriptions waiting for a person
 	Foreign       int // charges of other installations, not compared
 	Refunds       int // records of refunds, in any state
 	Disputes      int // records of disputes, in any state
@@ -52,7 +52,7 @@ type auditor struct {
 	emails        map[string]string // by account
 	mixed         map[string]bool   // accounts whose subscriptions may have other addresses
 	charges       map[periodOf][]billing.Intent
-	blind         map[string]bool // connected accounts that refuse our requests
+	blind         map[string]bool // connected accounts refusing our requests
 	from          civil.Date      // the oldest date of a walk
 	reversals     reversals
 	result        Report
@@ -77,10 +77,10 @@ type audited struct {
 	ended    map[int]billing.Ending
 }
 
-// Verify audits the whole store against the processor's ledger. No period may be charged twice
-// and none skipped. Every receipt must have its charge, and every charge its receipt, unless
-// that has expired and its period is past. Every run must balance, and every subscription that
-// is charged must be in the index. Verify scans, and changes nothing.
+// Verify audits the whole store against the processor's ledger. No period may be charged twice and
+// none skipped. Every receipt must have its charge, and every charge its receipt, unless the
+// receipt has expired and its period is past. Every run must balance, and every charged
+// subscription must be in the index. Verify scans, and changes nothing.
 func Verify(ctx context.Context, e *billing.Records, proc billing.Processor, receiptMonths int) (*Report, error) {
 	a := &auditor{Records: e, proc: proc, receiptMonths: receiptMonths, now: e.Now(),
 		subs: map[billing.Name]*audited{}, emails: map[string]string{}, mixed: map[string]bool{},
@@ -283,7 +283,7 @@ func (a *auditor) addReceipt(r *billing.Receipt) {
 	s.receipts[r.Period] = append(s.receipts[r.Period], *r)
 }
 
-// addRun checks that a run balances.
+// addRun checks the balance of a run.
 func (a *auditor) addRun(key store.Key, it store.Item) {
 	counts := it.Get(schema.Counts).Map()
 	sum := int64(0)
@@ -298,7 +298,7 @@ func (a *auditor) addRun(key store.Key, it store.Item) {
 	}
 }
 
-// compareCharges checks that each success is the only one of its period and has its receipt.
+// compareCharges checks each success: it must be the only one of its period and have its receipt.
 func (a *auditor) compareCharges() {
 	for k, charges := range a.charges {
 		if len(charges) > 1 {
@@ -339,8 +339,8 @@ func (a *auditor) expired(processed time.Time) bool {
 	return months > 0 && !processed.AddDate(0, months, 0).After(a.now)
 }
 
-// compareSubscriptions checks that every receipt has its charge, and that every period below
-// the next one has ended.
+// compareSubscriptions checks every receipt for its charge, and every period below the next one for
+// its end.
 func (a *auditor) compareSubscriptions(ctx context.Context) {
 	for n, s := range a.subs {
 		a.compareOpen(ctx, n, s)
@@ -365,7 +365,7 @@ func (a *auditor) compareSubscriptions(ctx context.Context) {
 	}
 }
 
-// compareOpen checks that the processor knows the bound intent.
+// compareOpen looks for the bound intent at the processor.
 func (a *auditor) compareOpen(ctx context.Context, n billing.Name, s *audited) {
 	if s.open == "" {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// unfinishedAge is how long a refund may wait for an answer: longer than a command takes, and
-// than most of a processor's outages.
+// unfinishedAge is a refund's longest wait for an answer: longer than a command, and than most of a
+// processor's outages.
 const unfinishedAge = time.Hour
 
 // reversals are the records of refunds and disputes.
@@ -88,7 +88,7 @@ func (a *auditor) compareReversals(ctx context.Context, places []string) error {
 	return nil
 }
 
-// compareRefunds checks that refunds are answered in time and do not exceed their charge.
+// compareRefunds reports refunds without a timely answer, or beyond their charge.
 func (a *auditor) compareRefunds() {
 	charged := map[string]money.Amount{}
 	for _, list := range a.charges {
@@ -114,8 +114,8 @@ func (a *auditor) compareRefunds() {
 	}
 }
 
-// compareReversal checks that a reversal that the processor shows has its record, if it is of a
-// subscription of this store.
+// compareReversal looks for the record of a reversal at the processor, if its subscription is in
+// this store.
 func (a *auditor) compareReversal(shown billing.Reversal) {
 	n, period := billing.Name{Account: shown.Tag.Account, ID: shown.Tag.Subscription}, shown.Tag.Period
 	if s := a.subs[n]; shown.Tag.Installation != a.Opened.Installation || s == nil || s.next < 0 {
