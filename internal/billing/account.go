@@ -53,14 +53,14 @@ func (a *Account) Item() store.Item {
 	return it.Item
 }
 
-// accountOwns are the attributes that Item writes or leaves out on purpose.
+// accountOwns are the attributes written, or left out on purpose, by Item.
 var accountOwns = map[string]bool{
 	schema.CreatedDate: true, schema.Email: true, schema.FanOut: true, schema.PK: true, schema.PaymentMethod: true,
 	schema.SK: true, schema.TimeZone: true, schema.Version: true, schema.MethodDate: true,
 	schema.Customer: true, schema.ProcessorAccount: true, schema.ApplicationFee: true,
 }
 
-// DecodeAccount reads the item; a payment method that is a card number is left out.
+// DecodeAccount reads the item; it leaves out a payment method that is a card number.
 func DecodeAccount(it store.Item) *Account {
 	a := &Account{ID: AccountOf(it.Str(schema.PK)), Email: it.Str(schema.Email),
 		TimeZone: cmp.Or(it.Str(schema.TimeZone), "UTC"),
@@ -87,7 +87,7 @@ func (a *Account) UnchangedCheck(table string) store.Write {
 }
 
 // BumpVersion returns the put of the account, if it is still as it was read. Each commit that
-// changes the account's set of subscriptions has it: that keeps their ids unique.
+// changes the account's set of subscriptions has it: their ids stay unique.
 func (a *Account) BumpVersion(table string) store.Write {
 	a.Version++
 	return store.Put(table, a.Item(), a.Unchanged())
@@ -105,7 +105,7 @@ func (e *Records) Account(ctx context.Context, id string) (*Account, error) {
 	return DecodeAccount(it), nil
 }
 
-// ErrUnchanged is the outcome of a change that has nothing to write.
+// ErrUnchanged is the outcome of a change with nothing to write.
 var ErrUnchanged = errors.New("nothing to change")
 
 // Accounts yields all accounts. It scans: for operators, not for jobs.

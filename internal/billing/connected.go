@@ -39,8 +39,8 @@ type Platform interface {
 	Connected(ctx context.Context) iter.Seq2[string, error]
 }
 
-// RegisterPlace returns the writes that must be in the commit which gives an account the payer:
-// they add its connected account to Places. There are none for our own account.
+// RegisterPlace returns the writes to add the payer's connected account to Places; none for our own
+// account. They must be in the commit which gives an account the payer.
 func (e *Records) RegisterPlace(p Payer) []store.Write {
 	if p.At == "" {
 		return nil
@@ -48,7 +48,7 @@ func (e *Records) RegisterPlace(p Payer) []store.Write {
 	return []store.Write{store.Put(e.Table, itemAt(store.Key{PK: processorPK, SK: strings.Clone(p.At)}).Item)}
 }
 
-// maxListings is how many accounts of the processor are listed at a time.
+// maxListings is the number of the processor's accounts listed at a time.
 const maxListings = 16
 
 // AskEach calls do for every question, the first alone and then maxListings at a time, and

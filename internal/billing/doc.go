@@ -1,22 +1,22 @@
-// Package billing has the nouns of recurring payments: accounts, subscriptions, periods,
-// receipts and reversals, with their items, keys and pure transitions, and the contracts
-// with a payment processor (Processor, Wallet, Refunder, Platform, Identified).
+// Package billing has the nouns of recurring payments: accounts, subscriptions, periods, receipts
+// and reversals, with their items, keys and pure transitions, and the contracts with a payment
+// processor (Processor, Wallet, Refunder, Platform, Identified).
 //
-// It does not decide which subscription is charged and when: package engine does. It does not
-// know the storage engine (package store is the contract), and imports no processor.
+// It does not decide which subscription is charged and when: package engine does. It does not know
+// the storage engine (package store is the contract), and imports no processor.
 //
 // # Where things are
 //
 //   - account.go, subscription.go, period.go, receipt.go, reversalrecord.go: the items of the
 //     recurring-payments table and their attributes; key.go and shard.go: their keys
 //   - item.go: the building of items; transition.go: changes of a subscription without I/O
-//   - legacy.go: items that other tools have written from the published model
+//   - legacy.go: items written by other tools from the published model
 //   - records.go, read.go: reading and writing the items of a store; the access patterns
 //   - watermark.go: the dates of a daily job
 //   - meta.go, move.go: the store's item about itself, and the move of a store
 //   - processor.go, wallet.go, reversal.go, connected.go: the contracts with the processor
 //   - input.go: checks of input
 //
-// Instants are UTC with millisecond precision. Days are civil dates in the subscription's
-// time zone, or the business day of a run.
+// Instants are UTC with millisecond precision. Days are civil dates in the subscription's time
+// zone, or the business day of a run.
 package billing

@@ -12,14 +12,14 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// DefaultReminderDays is how long before a payment its reminder is sent.
+// DefaultReminderDays is the default number of days from a reminder to its payment.
 const DefaultReminderDays = 7
 
 // A NewSubscription is the input of createSubscription. Errors name its fields as files and
 // JSON do.
 type NewSubscription struct {
 	Account      string
-	Email        string // of the account; "" for an account that exists
+	Email        string // of the account; "" for an existing account
 	ID           string // unique within the account, never used again
 	SKU          string
 	Amount       money.Amount
@@ -102,7 +102,7 @@ func (n *NewSubscription) Problems() (all []*FieldError) {
 	return all
 }
 
-// Monthly is the interval of a subscription that names none.
+// Monthly is the interval of a subscription without one.
 var Monthly = civil.Interval{N: 1, Unit: civil.Month}
 
 // CheckID returns a FieldError unless the text can be an id. An id is a part of keys

@@ -8,8 +8,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An item under construction. Its methods leave out attributes that have their default: bytes
-// are time.
+// An item under construction. Its methods leave out attributes with their default: bytes are time.
 type item struct{ store.Item }
 
 // itemAt returns an item with its key.

@@ -17,7 +17,7 @@ import (
 // This file reads such a legacy item as far as possible. The first write of a subscription
 // adds Duesday's attributes and takes the card numbers out.
 
-// An unreadableError names the attribute of an item that cannot be read.
+// An unreadableError names the unreadable attribute of an item.
 type unreadableError struct {
 	attribute, reason string // without any value of the item
 	err               error  // may show a value; may be nil
@@ -80,8 +80,8 @@ func keepStamp(it *store.Item, raw store.Item, name string, t time.Time) {
 // OldestDate is the oldest date accepted from other tools: a walk goes from day to day.
 func OldestDate() civil.Date { return civil.Of(time.Unix(0, 0).UTC()) }
 
-// readLegacy completes a subscription that Duesday has never written, or returns why it cannot
-// be charged as it is: a guess would be somebody's money.
+// readLegacy completes a subscription never written by Duesday, or returns why it cannot be charged
+// as it is: a guess would be somebody's money.
 func (s *Subscription) readLegacy(t *terms) error {
 	for _, f := range [...]struct{ name, id string }{{"account", s.Account}, {"subscription", s.ID}, {"sku", s.SKU}} {
 		if err := CheckID(f.name, f.id); err != nil {
@@ -150,11 +150,11 @@ func (s *Subscription) offAgenda() error {
 	return nil
 }
 
-// isCardName reports whether the name is that of the model's member for a card number.
+// isCardName reports whether the name is the model's member for a card number.
 func isCardName(name string) bool { return strings.EqualFold(name, schema.DefaultCard) }
 
-// WithoutCards returns the value without its card numbers and without the model's default-card,
-// and their number. A value that is itself a card number becomes the zero Value.
+// WithoutCards returns the value without its card numbers and without the model's default-card, and
+// their number. A card number itself becomes the zero Value.
 func WithoutCards(v store.Value) (store.Value, int) {
 	found := 0
 	switch v.Kind() {

@@ -14,7 +14,7 @@ import (
 // Attributes of META, beside Moved, during a move. The source of a copy has the Moved… ones,
 // its destination the others. All are gone, or history, when the destination is live.
 const (
-	movedID       = "MovedID"       // the copy that the source is fenced for
+	movedID       = "MovedID"       // the copy for which the source is fenced
 	movedCharging = "MovedCharging" // whether the source charged before
 	movedReason   = "MovedReason"   // why it did not
 	movedOutcome  = "MovedOutcome"  // final or canceled; absent: both are possible
@@ -29,11 +29,11 @@ const (
 	finished = "final"
 )
 
-// CopyPK is the partition of a destination's recurring-payments table that holds the progress
-// of the copy. Its items are gone when the destination is live.
+// CopyPK is the partition with the copy's progress in a destination's recurring-payments table. Its
+// items are gone when the destination is live.
 const CopyPK = "COPY"
 
-// A Side is a store that takes part in a move, with its tables.
+// A Side is a store taking part in a move, with its tables.
 type Side struct {
 	Store  store.Store
 	Tables schema.Tables
@@ -49,7 +49,7 @@ type MoveState struct {
 	GivenUp  bool   // of a fenced source: its copy never becomes live; Unfence follows
 	CopyID   string // of a destination, live or not: its copy
 	Copying  bool   // an unfinished copy
-	Canceled bool   // a copy that was given up, for good
+	Canceled bool   // a copy given up for good
 
 	item store.Item
 }
@@ -90,8 +90,8 @@ func (s Side) Claim(ctx context.Context, source *MoveState, id, from string, sha
 	return s.Store.Commit(ctx, append(others, store.Put(s.table(), it, store.Absent()))...)
 }
 
-// Fence switches the source off for good, in favour of the copy id, and remembers whether
-// it charged. If the source is fenced for that copy already, it does nothing.
+// Fence switches the source off for good, in favour of the copy id, and remembers whether it
+// charged. If the source is fenced for the copy already, it does nothing.
 func (s Side) Fence(ctx context.Context, id, to string) error {
 	return store.Retry(ctx, "switching the source off", func() error {
 		st, err := s.MoveState(ctx)
@@ -158,8 +158,8 @@ func (s Side) decide(ctx context.Context, id, outcome string, undecided ...store
 	return cmp.Or(err, decidedOtherwise)
 }
 
-// Unfence gives a source that is fenced for the copy id its charging state back. The copy
-// must have been given up before.
+// Unfence gives a source fenced for the copy id its charging state back. The copy must have been
+// given up before.
 func (s Side) Unfence(ctx context.Context, id string) error {
 	return store.Retry(ctx, "switching the source on again", func() error {
 		st, err := s.MoveState(ctx)
@@ -173,7 +173,7 @@ func (s Side) Unfence(ctx context.Context, id string) error {
 	})
 }
 
-// before returns the change of META that restores a fenced source.
+// before returns the change of META to restore a fenced source.
 func (st *MoveState) before() (set store.Item, remove []string) {
 	set = store.NewItem(store.Attribute{Name: schema.Charging, Value: st.item.Get(movedCharging)})
 	if reason := st.item.Get(movedReason); !reason.IsZero() {
@@ -194,9 +194,9 @@ func stillCopying(id string) []store.Condition {
 		store.AttributeEquals(copyState, store.S(copying))}
 }
 
-// Activate makes the destination the live store, with the charging state that the fenced
-// source had. The other writes are in the same commit. It returns a conflict if the copy is
-// live already or was canceled.
+// Activate makes the destination the live store, with the charging state of the source before the
+// fence. The other writes are in the same commit. It returns a conflict if the copy is live already
+// or was canceled.
 func (s Side) Activate(ctx context.Context, source *MoveState, others ...store.Write) error {
 	if source.Moved == "" || !source.Final {
 		return errors.New("the source is not switched off for good")
@@ -206,8 +206,8 @@ func (s Side) Activate(ctx context.Context, source *MoveState, others ...store.W
 		append(remove, schema.Moved, copyState), stillCopying(source.MovedID)...))...)
 }
 
-// CancelCopy marks the destination of the copy id so that it can never become live. It returns
-// a conflict if the copy is live already or was canceled before.
+// CancelCopy marks the destination of the copy id: it can never become live. It returns a conflict
+// if the copy is live already or was canceled before.
 func (s Side) CancelCopy(ctx context.Context, id string, others ...store.Write) error {
 	reason := "canceled copy"
 	set := store.NewItem(
@@ -233,9 +233,9 @@ func (s Side) StillFenced(id string, final bool) store.Write {
 	return store.Check(s.table(), MetaKey, store.AttributeEquals(movedID, store.S(id)), outcome)
 }
 
-// StillLifting is the condition on META under which the marks of the copy id may be taken off
-// its source: the copy has been given up. Without an id the condition is that the store has
-// not been moved: every mark in it was left behind.
+// StillLifting is the condition on META under which the marks of the copy id may be taken off its
+// source: the copy has been given up. Without an id, the store must not have been moved: every mark
+// in it was left behind.
 func (s Side) StillLifting(id string) store.Write {
 	if id == "" {
 		return store.Check(s.table(), MetaKey, store.AttributeAbsent(schema.Moved))
@@ -244,13 +244,13 @@ func (s Side) StillLifting(id string) store.Write {
 		store.AttributeEquals(movedOutcome, store.S(canceled)))
 }
 
-// Mark returns the write that fences one subscription of a shared source for the copy id,
-// and the item as it then is. ok is false for an item that is no subscription or is marked
-// already. The write belongs into one commit with StillFenced.
+// Mark returns the write that fences one subscription of a shared source for the copy id, and the
+// item as it then is. ok is false if the item is no subscription or is marked already. The write
+// belongs into one commit with StillFenced.
 //
 // A worker that has read the item before the mark cannot bind an intent to it: the version is
-// raised, or, for a legacy item, the mark was absent. A later reader gets ErrMoved. An item
-// without a version gets none: with one it would no longer be read as a legacy item.
+// raised, or, for a legacy item, the mark was absent. A later reader gets ErrMoved. An item without
+// a version gets none: with one it would no longer be read as a legacy item.
 func (s Side) Mark(it store.Item, id string) (w store.Write, after store.Item, ok bool) {
 	if _, is := NameOf(KeyOf(it)); !is || it.Str(schema.Moved) == id {
 		return store.Write{}, it, false
@@ -274,7 +274,7 @@ func (s Side) Unmark(it store.Item, id string) (w store.Write, ok bool) {
 		true
 }
 
-// nextVersion returns the attribute that raises the item's version, or none for a legacy item.
+// nextVersion returns the attribute with the item's next version, or none for a legacy item.
 func nextVersion(it store.Item) []store.Attribute {
 	v, ours := it.Get(schema.Version).Int64()
 	if !ours {
@@ -283,8 +283,8 @@ func nextVersion(it store.Item) []store.Attribute {
 	return []store.Attribute{{Name: schema.Version, Value: store.Int(v + 1)}}
 }
 
-// Unmoved returns an item of the source as the destination has it: without its mark, and for
-// that many shards per date.
+// Unmoved returns an item of the source as the destination has it: without its mark, and for that
+// many shards per date.
 func Unmoved(it store.Item, shards int) store.Item {
 	if _, is := NameOf(KeyOf(it)); !is {
 		return it
@@ -300,8 +300,8 @@ func Marked(it store.Item, id string) bool {
 	return !is || it.Str(schema.Moved) == id
 }
 
-// LiveLeases returns the leased partitions, such as "payments 2023-06-28#07". It ignores a
-// lease that ends more than an hour from now: its writer's clock is ahead.
+// LiveLeases returns the leased partitions, such as "payments 2023-06-28#07". It ignores a lease
+// with more than an hour left: its writer's clock is ahead.
 func (s Side) LiveLeases(ctx context.Context, now time.Time) (held []string, err error) {
 	for _, kind := range [...]Kind{Payments, Reminders} {
 		for it, err := range s.Store.Query(ctx, store.Query{Table: s.table(), Partition: LeasePK(kind)}) {

@@ -10,8 +10,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An OpenPeriod is the period that is being charged. Its terms are frozen when its intent is
-// bound. It is stored in the subscription's item.
+// An OpenPeriod is the period being charged. Its terms are frozen when its intent is bound. It is
+// stored in the subscription's item.
 type OpenPeriod struct {
 	Period     int
 	Generation int // of the intent: after a cancelled intent comes the next generation
@@ -132,8 +132,8 @@ const (
 	EndParked  Ending = "parked"
 )
 
-// An EndedPeriod is the record PER#… of a period that did not end paid. The commit that ends
-// the period writes it.
+// An EndedPeriod is the record PER#… of a period that did not end paid. The commit that ends the
+// period writes it.
 type EndedPeriod struct {
 	Name
 	Period   int

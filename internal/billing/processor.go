@@ -11,20 +11,20 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Processor moves the money. A payment intent is opened without moving any, confirmed, looked
-// up, cancelled and listed. It makes at most one successful charge, without a limit in time:
-// the charge protocol relies on that. An idempotency key only saves work, since a processor may
-// forget it after a day.
+// A Processor moves the money. A payment intent is opened without moving any, confirmed, looked up,
+// cancelled and listed. It makes at most one successful charge, without a limit in time: the charge
+// protocol relies on it. An idempotency key only saves work, since a processor may forget it after
+// a day.
 //
-// An error other than the Err… of this package, such as a cancelled context, means that the
-// outcome is unknown.
+// An error other than the Err… of this package, such as a cancelled context, means an unknown
+// outcome.
 type Processor interface {
 	// Open makes an intent, unconfirmed. The same key within a day gives the same
 	// intent; the same key with other parameters is ErrInvalid.
 	Open(ctx context.Context, r OpenRequest) (Intent, error)
 
-	// Confirm tries to take the money. A decline is an Intent in state Declined, not an error.
-	// An intent that has succeeded or been cancelled is returned as it is.
+	// Confirm tries to take the money. A decline is an Intent in state Declined, not an error. A
+	// succeeded or cancelled intent is returned as it is.
 	Confirm(ctx context.Context, r ConfirmRequest) (Intent, error)
 
 	// Lookup returns the intent as the processor has it now, or ErrNoIntent.
@@ -34,9 +34,9 @@ type Processor interface {
 	// money was taken first.
 	Cancel(ctx context.Context, ref string) (Intent, error)
 
-	// List yields the intents that were opened or have succeeded at or after r.Since, in any
-	// state and in no order. It may yield older ones, and may leave out intents without any
-	// attempt. An error comes last.
+	// List yields the intents opened or succeeded at or after r.Since, in any state and in no
+	// order. It may yield older ones, and may leave out intents without any attempt. An error comes
+	// last.
 	List(ctx context.Context, r ListRequest) iter.Seq2[Intent, error]
 }
 
@@ -48,9 +48,9 @@ type ListRequest struct {
 	Until    time.Time // exclusive; zero for no end
 }
 
-// A Payer is the processor's side of an account, beside the payment method. The zero Payer is
-// our own account at the processor, without a customer there. An open period keeps the Payer
-// that it was opened with.
+// A Payer is the processor's side of an account, beside the payment method. The zero Payer is our
+// own account at the processor, without a customer there. An open period keeps the Payer of its
+// opening.
 type Payer struct {
 	At       string // a connected account at the processor, acct_…; "" for our own
 	Customer string // the processor's customer, cus_…; "" for none
@@ -75,7 +75,7 @@ type Identified interface {
 	Identity(ctx context.Context) (string, error)
 }
 
-// A State is how far a payment intent has come at the processor.
+// A State is the progress of a payment intent at the processor.
 type State string
 
 // The states of an intent, in the words of the sandbox's ledger. Succeeded and
@@ -134,8 +134,8 @@ type Intent struct {
 // Same reports whether both are one customer of one account at the processor.
 func (p Payer) Same(q Payer) bool { return p.At == q.At && p.Customer == q.Customer }
 
-// MaxSends is how often one request is sent in one step. If no answer comes, the next run
-// goes on with it.
+// MaxSends bounds the sendings of one request in one step. If no answer comes, the next run goes on
+// with it.
 const MaxSends = 3
 
 // Definite reports whether the processor has done nothing and would answer the same again.
@@ -144,8 +144,8 @@ func Definite(err error) bool {
 		errors.Is(err, ErrNoIntent)
 }
 
-// Ask calls do up to MaxSends times, until it returns no error or a Definite one, or ctx ends.
-// Use it for requests that may be repeated, and for lists: one that breaks off begins anew.
+// Ask calls do up to MaxSends times, until it returns no error or a Definite one, or ctx ends. Use
+// it for repeatable requests, and for lists: an interrupted one begins anew.
 func Ask[T any](ctx context.Context, do func() (T, error)) (answer T, err error) {
 	for range MaxSends {
 		if answer, err = do(); err == nil || Definite(err) || ctx.Err() != nil {

@@ -70,15 +70,15 @@ func (e *Records) Indexed(ctx context.Context, index string, d civil.Date) iter.
 	}
 }
 
-// GetSubscriptionsByAccount is access pattern 6: the items of the account that begin with
-// SUB#, in order of their sort key.
+// GetSubscriptionsByAccount is access pattern 6: the account's items beginning with SUB#, in order
+// of their sort key.
 func (e *Records) GetSubscriptionsByAccount(ctx context.Context, account string) iter.Seq2[*Subscription, error] {
 	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(account), Prefix: SubPrefix},
 		DecodeSubscription)
 }
 
-// GetReceiptsByAccount is access pattern 7: the items of the account that begin with
-// REC#, oldest first. Expired ones are not among them.
+// GetReceiptsByAccount is access pattern 7: the account's items beginning with REC#, oldest first.
+// Expired ones are not among them.
 func (e *Records) GetReceiptsByAccount(ctx context.Context, account string) iter.Seq2[*Receipt, error] {
 	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(account), Prefix: RecPrefix}, DecodeReceipt)
 }
@@ -140,7 +140,7 @@ func (e *Records) Subscriptions(ctx context.Context) iter.Seq2[*Subscription, er
 	return scanned(e, ctx, func(it store.Item) bool { _, ok := NameOf(KeyOf(it)); return ok }, DecodeSubscription)
 }
 
-// Receipts yields all receipts that have not expired. It scans.
+// Receipts yields all unexpired receipts. It scans.
 func (e *Records) Receipts(ctx context.Context) iter.Seq2[*Receipt, error] {
 	return scanned(e, ctx, isReceipt, DecodeReceipt)
 }

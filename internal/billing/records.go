@@ -51,8 +51,8 @@ func (e *Records) Load(ctx context.Context, n Name) (*Subscription, error) {
 	return s, nil
 }
 
-// An IllegibleError tells of an item that cannot be read, because another tool has written it.
-// Asking again changes nothing; other items are not affected.
+// An IllegibleError tells of an unreadable item, written by another tool. Asking again changes
+// nothing; other items are not affected.
 type IllegibleError struct{ Err error }
 
 func (e *IllegibleError) Error() string { return e.Err.Error() }

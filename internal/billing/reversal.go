@@ -11,15 +11,15 @@ import (
 // A Refunder is a Processor that gives money back.
 type Refunder interface {
 	// Refund gives back a part of the intent's amount, or all of it. The same key within a day
-	// gives the same refund. It returns ErrInvalid if less than that is left.
+	// gives the same refund. It returns ErrInvalid if less is left.
 	Refund(ctx context.Context, r RefundRequest) (Reversal, error)
 
-	// ReversalsOf returns the refunds and disputes of one intent, in no order. It is consistent:
-	// a refund that was answered is there.
+	// ReversalsOf returns the refunds and disputes of one intent, in no order. It is consistent: an
+	// answered refund is there.
 	ReversalsOf(ctx context.Context, ref string) ([]Reversal, error)
 
-	// Reversals yields the refunds and disputes that anybody has made at or after r.Since, in no
-	// order, each in its present state. An error comes last.
+	// Reversals yields the refunds and disputes made by anybody at or after r.Since, in no order,
+	// each in its present state. An error comes last.
 	Reversals(ctx context.Context, r ListRequest) iter.Seq2[Reversal, error]
 }
 
@@ -56,7 +56,7 @@ type Reversal struct {
 	Created time.Time // UTC
 }
 
-// A ReversalKind tells who asked for the money back.
+// A ReversalKind is the origin of a reversal.
 type ReversalKind string
 
 // The kinds of reversals.
@@ -65,7 +65,7 @@ const (
 	Disputed ReversalKind = "dispute" // the customer's bank claims it
 )
 
-// A ReversalState is how far a reversal has come.
+// A ReversalState is the progress of a reversal.
 type ReversalState string
 
 // The states of a reversal.

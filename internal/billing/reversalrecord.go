@@ -18,8 +18,8 @@ import (
 
 const (
 	refPrefix = "REF#"
-	// UnfinishedPK is the partition that names the refunds without an answer: a payment run
-	// finds them without a scan.
+	// UnfinishedPK is the partition of the refunds without an answer: a payment run finds them
+	// without a scan.
 	UnfinishedPK = "REFUNDS"
 )
 
@@ -56,8 +56,8 @@ func (s ReversalState) final() bool {
 	return s == ReversalSucceeded || s == ReversalFailed || s == ReversalCanceled
 }
 
-// follows reports whether a record may go from the state was to s. A final state is left in
-// one case only: a refund that succeeded is sent back by the bank, or a lost dispute is won.
+// follows reports whether a record may go from the state was to s. A final state is left in one
+// case only: a successful refund is sent back by the bank, or a lost dispute is won.
 func (s ReversalState) follows(was ReversalState) bool {
 	switch was {
 	case ReversalInquiry:
@@ -70,8 +70,8 @@ func (s ReversalState) follows(was ReversalState) bool {
 	return false
 }
 
-// Apply brings the record to what the processor shows of it, and reports whether that is new.
-// A refund shown after a refusal counts: another request had been refused.
+// Apply brings the record to its state at the processor, and reports whether this is new. A refund
+// shown after a refusal counts: another request had been refused.
 func (r *ReversalRecord) Apply(shown Reversal, now time.Time) bool {
 	if !shown.State.final() && shown.State != ReversalInquiry {
 		shown.State = ReversalPending
@@ -102,9 +102,9 @@ func (r *ReversalRecord) Refuse(why string, now time.Time) bool {
 	return true
 }
 
-// Reconcile holds what the processor shows of a subscription against its account's records.
-// It returns the matching record as it was, nil if there is none, and as it becomes, nil if
-// nothing is new. A refund whose record the store has lost gets its own id back.
+// Reconcile compares a reversal at the processor with its account's records. It returns the
+// matching record as it was, nil if there is none, and as it becomes, nil if nothing is new. A
+// refund whose record the store has lost gets its own id back.
 func Reconcile(list []*ReversalRecord, n Name, shown Reversal, now time.Time) (was, becomes *ReversalRecord) {
 	if was = matching(list, shown); was != nil {
 		if changed := *was; changed.Apply(shown, now) {
@@ -122,8 +122,8 @@ func Reconcile(list []*ReversalRecord, n Name, shown Reversal, now time.Time) (w
 	return nil, becomes
 }
 
-// matching returns the record of what the processor shows, or nil. If the processor has made
-// two refunds of one request, the record of the request has one of them.
+// matching returns the record of the reversal, or nil. If the processor has made two refunds of one
+// request, the record of the request has one of them.
 func matching(list []*ReversalRecord, shown Reversal) *ReversalRecord {
 	var asked *ReversalRecord
 	for _, r := range list {
@@ -150,7 +150,7 @@ func (r *ReversalRecord) Key() store.Key {
 	return store.Key{PK: AccountPK(r.Account), SK: refPrefix + Stamp(r.Created) + "#" + r.ReversalID}
 }
 
-// unfinishedKey is the key of the item that names the record: <account>#<its sort key>.
+// unfinishedKey is the key of the item naming the record: <account>#<its sort key>.
 func (r *ReversalRecord) unfinishedKey() store.Key {
 	return store.Key{PK: UnfinishedPK, SK: r.Account + "#" + r.Key().SK}
 }
@@ -172,7 +172,7 @@ func (r *ReversalRecord) item() store.Item {
 	return it.Item
 }
 
-// changing are the attributes that change with the record's state.
+// changing are the attributes changing with the record's state.
 func (r *ReversalRecord) changing() store.Item {
 	var it item
 	it.text(schema.State, string(r.State))
@@ -184,9 +184,9 @@ func (r *ReversalRecord) changing() store.Item {
 	return it.Item
 }
 
-// Writes returns the writes that bring the record from was to r. If was is nil, r is new: the
-// writes then hold only if no reversal of the account has been recorded since a was read; a is
-// nil if the account has no item.
+// Writes returns the writes to bring the record from was to r. If was is nil, r is new: the writes
+// then hold only if no reversal of the account has been recorded since a was read; a is nil if the
+// account has no item.
 func (r *ReversalRecord) Writes(table string, was *ReversalRecord, a *Account) []store.Write {
 	if was != nil {
 		return r.change(table, was)

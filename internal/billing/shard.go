@@ -37,8 +37,8 @@ func IndexDate(text string) string {
 	return d
 }
 
-// Partitions yields the partitions of an index that may have rows of the date. The bare date
-// is always one of them: other tools write it.
+// Partitions yields the partitions of an index with possible rows of the date. The bare date is
+// always one of them: other tools write it.
 func (e *Records) Partitions(d civil.Date) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if !yield(d.String()) || e.Opened.Shards <= 1 {
@@ -66,8 +66,8 @@ func (e *Records) Walks(attribute string) bool {
 	return false
 }
 
-// reshard returns a subscription's item as a store with that many shards per date has it. Other
-// items stay as they are.
+// reshard returns a subscription's item for a store with that many shards per date. Other items
+// stay as they are.
 func reshard(it store.Item, shards int) store.Item {
 	n, ok := NameOf(KeyOf(it))
 	if !ok {

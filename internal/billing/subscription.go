@@ -72,7 +72,7 @@ type Subscription struct {
 	Moved  bool       // another store has a copy and charges it from now on
 }
 
-// Schedule returns the due dates that follow from the anchor.
+// Schedule returns the due dates following from the anchor.
 func (s *Subscription) Schedule() civil.Schedule {
 	return civil.Schedule{Anchor: s.Anchor, From: s.AnchorPeriod, Day: s.PaymentDay, Interval: s.Interval}
 }
@@ -85,7 +85,8 @@ func (s *Subscription) Due() (civil.Date, error) {
 	return s.Schedule().Due(s.Period)
 }
 
-// Today returns the business day, or if that is zero the clock's day in the subscription's time zone.
+// Today returns the business day, or if it is zero, the clock's day in the subscription's time
+// zone.
 func (s *Subscription) Today(day civil.Date, now time.Time) civil.Date {
 	if !day.IsZero() {
 		return day
@@ -243,7 +244,7 @@ func (s *Subscription) Item() store.Item {
 			it.text(name, placed(d, s.Name, s.Shards))
 		}
 	}
-	// In byte order of the names, so that each Set is an append.
+	// In byte order of the names: each Set is an append.
 	it.date(schema.Anchor, s.Anchor)
 	it.count(schema.AnchorPeriod, s.AnchorPeriod, 0)
 	it.flag(schema.CancelAtEnd, s.CancelAtEnd)
@@ -293,7 +294,7 @@ func (s *Subscription) last(it *store.Item, name string, t time.Time) {
 	}
 }
 
-// subscriptionOwns are the attributes that Item writes or leaves out on purpose.
+// subscriptionOwns are the attributes written, or left out on purpose, by Item.
 var subscriptionOwns = map[string]bool{
 	schema.Anchor: true, schema.AnchorPeriod: true, schema.CancelAtEnd: true, schema.CreatedDate: true, schema.Email: true,
 	schema.Installments: true, schema.Interval: true, schema.LastCharge: true, schema.LastPaymentDate: true,

@@ -10,9 +10,9 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Reschedule sets the days of the jobs' next looks at the subscription. No day is older than
-// today, so that walks find it. A reminder day that has passed becomes today if the due date
-// is ahead; otherwise there is none.
+// Reschedule sets the days of the jobs' next looks at the subscription. No day is older than today,
+// so that walks find it. A past reminder day becomes today if the due date is ahead; otherwise
+// there is none.
 func (s *Subscription) Reschedule(due, today civil.Date) {
 	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
 	if s.Status == ParkedState {
@@ -61,8 +61,8 @@ func (s *Subscription) Bound(intent string) bool {
 	return s.Open.Ref == intent || connected && id == intent
 }
 
-// ShowsOvertaken reports whether the intent may show the outcome of an earlier attempt, before
-// a person gave the period's new method. That outcome does not count against the new method: at
+// ShowsOvertaken reports whether the intent may show the outcome of an earlier attempt, before a
+// person gave the period's new method. Such an outcome does not count against the new method: at
 // worst it is tried once more.
 func (o *OpenPeriod) ShowsOvertaken(in Intent) bool {
 	return o.Overtaken && in.Latest != o.Base && (in.State == Declined || in.State == RequiresAction)
@@ -87,7 +87,7 @@ func (s *Subscription) SetMethod(method string, at time.Time) {
 	s.Raw.Set(schema.MethodDate, store.S(Stamp(at)))
 }
 
-// AttemptRan reports whether the intent shows that the period's current attempt has run.
+// AttemptRan reports whether the intent shows a run of the period's current attempt.
 func AttemptRan(o *OpenPeriod, in Intent) bool {
 	switch in.State {
 	case Succeeded, Canceled, Processing:

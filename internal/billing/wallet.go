@@ -17,9 +17,9 @@ type Wallet interface {
 	// same customer.
 	MakeCustomer(ctx context.Context, r CustomerRequest) (string, error)
 
-	// Attach returns the card to charge p.Customer with: method, or with "" the customer's
-	// default. It attaches a method that belongs to no customer yet. It returns ErrInvalid if
-	// there is no such customer or method, or the method is another customer's.
+	// Attach returns the card to charge p.Customer with: method, or with "" the customer's default.
+	// It attaches a method that belongs to no customer yet. It returns ErrInvalid if there is no
+	// such customer or method, or the method is another customer's.
 	Attach(ctx context.Context, p Payer, method string) (Card, error)
 
 	// Card returns the card of a payment method, or ErrInvalid if there is none.
@@ -28,8 +28,8 @@ type Wallet interface {
 	// CardLink makes a page on which the customer gives a card.
 	CardLink(ctx context.Context, r LinkRequest) (CardLink, error)
 
-	// Setups yields the cards that customers gave by links made at or after r.Since, in no
-	// order. An error comes last.
+	// Setups yields the cards given by links made at or after r.Since, in no order. An error comes
+	// last.
 	Setups(ctx context.Context, r ListRequest) iter.Seq2[Setup, error]
 }
 
@@ -72,7 +72,7 @@ type CardLink struct {
 	Expires time.Time // UTC
 }
 
-// A Setup is a card that a customer gave by a link.
+// A Setup is a card given by a customer through a link.
 type Setup struct {
 	ID           string // the processor's
 	At           string
@@ -121,7 +121,7 @@ func (c Card) LastMonth() string {
 	return c.Expires.UTC().Add(-time.Millisecond).Format("2006-01")
 }
 
-// ExpiredOn reports whether the card has expired when that day begins, in UTC.
+// ExpiredOn reports whether the card has expired when the day begins, in UTC.
 func (c Card) ExpiredOn(day civil.Date) bool {
 	return !c.Expires.IsZero() && !day.In(time.UTC).Before(c.Expires)
 }

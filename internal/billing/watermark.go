@@ -41,8 +41,8 @@ func (f *Watermark) conditions() []store.Condition {
 		store.AttributeEquals(schema.LoweredDate, store.S(Stamp(f.lowered)))}
 }
 
-// WatermarkWrites returns the writes that must be in a commit which writes these dates (zero:
-// none) into the indexes. They let walks find the dates that have passed.
+// WatermarkWrites returns the writes that let walks find the past ones of these dates (zero: none).
+// They must be in the commit which writes the dates into the indexes.
 func (e *Records) WatermarkWrites(ctx context.Context, payment, reminder civil.Date) ([]store.Write, error) {
 	var writes []store.Write
 	for _, k := range [...]struct {
@@ -78,8 +78,8 @@ func (e *Records) lowerWatermark(ctx context.Context, kind Kind, d civil.Date) (
 		store.Attribute{Name: schema.LoweredDate, Value: store.S(Stamp(hour))}).Item, f.conditions()...), nil
 }
 
-// RaiseWatermark removes the watermark that a walk has begun at, if no row was written under
-// it since, and the index has had a day to show the last one.
+// RaiseWatermark removes the watermark at which a walk has begun, if no row was written under it
+// since, and the index has had a day to show the last one.
 func (e *Records) RaiseWatermark(ctx context.Context, kind Kind, f *Watermark, started time.Time) error {
 	if f == nil || started.Sub(f.lowered) < 25*time.Hour {
 		return nil
@@ -106,8 +106,8 @@ func (e *Records) LastRunEnded(ctx context.Context) (time.Time, error) {
 	return last, nil
 }
 
-// LowerWatermark lowers the watermark to the date: a run for an earlier business day may
-// write rows that are older than the start of later walks.
+// LowerWatermark lowers the watermark to the date: a run for an earlier business day may write rows
+// older than the start of later walks.
 func (e *Records) LowerWatermark(ctx context.Context, kind Kind, d civil.Date) error {
 	return store.Retry(ctx, "the low watermark of "+string(kind), func() error {
 		w, err := e.lowerWatermark(ctx, kind, d)
@@ -118,8 +118,8 @@ func (e *Records) LowerWatermark(ctx context.Context, kind Kind, d civil.Date) e
 	})
 }
 
-// lastCompleted returns the latest day that a run has completed, or zero. It looks at the
-// latest runs first: all runs of a store may be a megabyte.
+// lastCompleted returns the latest day completed by a run, or zero. It looks at the latest runs
+// first: all runs of a store may be a megabyte.
 func (e *Records) lastCompleted(ctx context.Context, kind Kind) (civil.Date, error) {
 	for _, limit := range [...]int{16, 0} {
 		q := store.Query{Table: e.Table, Partition: RunPK(kind), To: "9999-12-31~", Reverse: true, Limit: limit}
@@ -135,8 +135,8 @@ func (e *Records) lastCompleted(ctx context.Context, kind Kind) (civil.Date, err
 	return civil.Date{}, nil
 }
 
-// LookBack is how many days before the last completed one a walk begins: it then finds rows
-// that an index has shown late.
+// LookBack is the number of days from a walk's start to the last completed day: the walk finds rows
+// shown late by an index.
 const LookBack = 35
 
 // WalkStart returns the oldest date that a run of this kind would look at today.
@@ -145,10 +145,10 @@ func (e *Records) WalkStart(ctx context.Context, kind Kind) (civil.Date, error) 
 	return from, err
 }
 
-// WalkFrom returns the oldest date that a run of this kind looks at on the business day: the
-// oldest of the last completed day, today and the business day, less LookBack, or the low
-// watermark if that is older. Before any run has completed, the day on which the store was
-// made stands for it. w is the low watermark, or nil.
+// WalkFrom returns the oldest date that a run of this kind looks at on the business day: the oldest
+// of the last completed day, today and the business day, less LookBack, or the low watermark if
+// that is older. Before any run has completed, the day on which the store was made stands for it. w
+// is the low watermark, or nil.
 func (e *Records) WalkFrom(ctx context.Context, kind Kind, day civil.Date) (from civil.Date, w *Watermark, err error) {
 	last, err := e.lastCompleted(ctx, kind)
 	if err != nil {
