@@ -35,8 +35,7 @@ type plan struct {
 	prices map[string]int64
 }
 
-// The make-up of a book. Trouble is more frequent than in life, so that a small book shows all
-// of it.
+// The make-up of a book. Trouble is more frequent than in life: a small book shows all of it.
 var (
 	plans = []weighted[plan]{
 		{40, plan{"news-basic", map[string]int64{"USD": 499, "EUR": 499, "GBP": 449, "JPY": 600, "KWD": 1500}}},
@@ -62,7 +61,7 @@ var (
 		"wirth", "perlman", "hoare"}
 )
 
-// newAccount makes up the subscriptions of one account that begins on the day.
+// newAccount makes up the subscriptions of one account beginning on the day.
 func newAccount(r *rand.Rand, number int, begins civil.Date) []billing.NewSubscription {
 	id := fmt.Sprintf("%d", 1000+number)
 	email := firstNames[r.IntN(len(firstNames))] + "." + lastNames[r.IntN(len(lastNames))] + "." + id + "@example.com"

@@ -61,7 +61,7 @@ type Clock struct {
 	t  time.Time // guarded by mu
 }
 
-// Now returns the time that was set last.
+// Now returns the time set last.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -46,7 +46,7 @@ func newLife(seed uint64, accounts int, first, last civil.Date) *life {
 	return l
 }
 
-// subscribers returns how many have joined so far.
+// subscribers returns the number of people joined so far.
 func (l *life) subscribers() int { return len(l.people) }
 
 func plain(n billing.Name) billing.Name {
@@ -160,7 +160,7 @@ func (l *life) newPrice(ctx context.Context, e *engine.Engine, s *subscriber, mo
 	return month.change(e.UpdateSubscription(ctx, s.name, billing.Change{Amount: &amount}))
 }
 
-// payOutside records a transfer on the day that the payment is due.
+// payOutside records a transfer on the payment's due day.
 func (l *life) payOutside(ctx context.Context, e *engine.Engine, s *subscriber, today civil.Date, month *Month) error {
 	sub, err := e.Subscription(ctx, s.name)
 	if err != nil || sub.Open != nil || sub.Status != billing.Active {

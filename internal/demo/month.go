@@ -12,14 +12,14 @@ import (
 // A Month counts the events of one month of a demo.
 type Month struct {
 	Name      string // such as 2026-03
-	Joined    int    // subscriptions that began
-	Changes   int    // that people asked for
+	Joined    int    // new subscriptions
+	Changes   int    // at people's request
 	Reminders int
 	Paid      int
 	Outside   int // paid outside
 	Retry     int // declined attempts with a retry to come
 	Failed    int
-	Pending   int // periods that waited for the customer at least once
+	Pending   int // periods with at least one wait for the customer
 	Parked    int
 	Mails     int
 	Amounts   money.Totals
@@ -54,7 +54,7 @@ func (t *Month) once(r engine.Result) int {
 	return 1
 }
 
-// change counts a request of a person that was carried out.
+// change counts a person's request if it was carried out.
 func (t *Month) change(_ *billing.Subscription, err error) error {
 	if err == nil {
 		t.Changes++
