@@ -22,8 +22,8 @@ import (
 const (
 	commandLimit   = 30 * time.Second // for one command
 	permanentExit  = 100              // of a command whose job can never be done
-	commandOutput  = 4096             // bytes of a command's output that are kept
-	commandMessage = 200              // characters of it that an error repeats
+	commandOutput  = 4096             // kept bytes of a command's output
+	commandMessage = 200              // characters of it repeated in an error
 )
 
 // A Command delivers one kind of action by a shell command of the merchant's. The command gets
@@ -61,7 +61,7 @@ func (c *Command) Do(ctx context.Context, j tracking.Job) error {
 	cmd.Stdin = bytes.NewReader(append(input, '\n')) // a shell's read takes whole lines
 	var said firstBytes
 	cmd.Stdout, cmd.Stderr = &said, &said
-	cmd.WaitDelay = time.Second                           // a child that has left the group may hold the pipes
+	cmd.WaitDelay = time.Second                           // a child outside the group may hold the pipes
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // killing the group kills its children
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	err = cmd.Run()

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	drainEvery = 3 * time.Second              // for rows that have become due, and rows of other processes
+	drainEvery = 3 * time.Second              // for rows now due, and rows of other processes
 	drainGrace = commandLimit + 5*time.Second // for a drain under way once the server is to stop
 )
 
@@ -45,8 +45,8 @@ func (d *drain) repeat(ctx context.Context, stop <-chan struct{}) {
 	}
 }
 
-// wakeAll passes each wake on to all drains, until stop. A drain that was woken already and has
-// not begun is not woken twice.
+// wakeAll passes each wake on to all drains, until stop. A drain woken already, and not begun, is
+// not woken twice.
 func wakeAll(stop <-chan struct{}, wake <-chan struct{}, drains ...chan<- struct{}) {
 	for {
 		select {

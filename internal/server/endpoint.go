@@ -36,8 +36,8 @@ func (s *Server) addHook(path string, connect bool, secrets []secret.Text, poll 
 	}
 }
 
-// NewSender returns the sender of a poller in another process than the server. It sends events
-// to the server at the base, signed with the secret that both derive from the API key.
+// NewSender returns the sender of a poller in another process than the server. It sends events to
+// the server at the base, signed with the secret that both derive from the API key.
 func NewSender(base string, apiKey secret.Text, now func() time.Time) (*httpapi.Sender, error) {
 	return newSender(base, pollSecret(apiKey), now)
 }

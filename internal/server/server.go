@@ -41,7 +41,7 @@ type Server struct {
 	o       Options
 	base    string
 	hooks   []httpapi.Hook
-	open    []string // paths of the endpoints that Stripe has a secret of
+	open    []string // paths of the endpoints with a secret of Stripe's
 	handler http.Handler
 	poller  *poller.Poller // nil: it does not poll
 }
