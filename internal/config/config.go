@@ -38,7 +38,7 @@ const (
 	DefaultLogLevel  = "warn"
 )
 
-// KnownProcessors says which processors there are, for messages.
+// KnownProcessors lists the processors, for messages.
 const KnownProcessors = "stripe, sandbox:FILE and sandbox:http://HOST:PORT"
 
 // A Config has the settings of every command.

@@ -8,8 +8,8 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// Stripe is how Stripe is reached. The key comes from the environment or from a file and never
-// from the command line, which other people on the machine can read.
+// Stripe has the settings for reaching Stripe. The key comes from the environment or from a file
+// and never from the command line, which other people on the machine can read.
 type Stripe struct {
 	Key     secret.Text // the API key; none when it is in KeyFile
 	KeyFile string      // the file of the key, readable by its owner alone
@@ -49,7 +49,7 @@ func newStripe(env func(string) string) (Stripe, error) {
 	return s, nil
 }
 
-// checkCardURL wants a page of the merchant's own.
+// checkCardURL requires a page of the merchant's own.
 func checkCardURL(text string) error {
 	if text == "" {
 		return nil

@@ -22,11 +22,11 @@ const (
 	EnvServer             = "DUESDAY_SERVER"
 )
 
-// leastAPIKey is how many characters an API key has at least: fewer can be guessed.
+// leastAPIKey is the least number of characters of an API key: fewer can be guessed.
 const leastAPIKey = 16
 
-// Tracking is what following Stripe's payments works with. Secrets come from the environment
-// or from files, and never from the command line.
+// Tracking has the settings for following Stripe's payments. Secrets come from the environment or
+// from files, and never from the command line.
 type Tracking struct {
 	Stripe    Stripe // filled in with every processor
 	Processor string // stripe with its options, for stripe.Parse
@@ -45,9 +45,8 @@ type Secrets struct {
 	File string // of the secrets; "" when there is none or it has been read
 }
 
-// NewTracking reads the settings for commands that follow what Stripe runs. server is the
-// flag's value, which wins over the environment's. Its errors name the variable that is wrong,
-// and repeat no secret.
+// NewTracking reads the settings of the tracking commands. server is the flag's value, which wins
+// over the environment's. Its errors name the wrong variable, and repeat no secret.
 func NewTracking(c Config, server string, env func(string) string) (Tracking, error) {
 	t := Tracking{Processor: "stripe", APIKey: secret.New(env(EnvAPIKey)), APIKeyFile: env(EnvAPIKeyFile)}
 	if c.UsesStripe() {
@@ -98,8 +97,8 @@ func newSecrets(env func(string) string, name, fileName string) (s Secrets, err 
 	return s, err
 }
 
-// ParseSecrets reads webhook secrets that are separated by commas, spaces or lines. The error
-// begins with the name of where they come from, and repeats none.
+// ParseSecrets reads webhook secrets separated by commas, spaces or lines. The error begins with
+// the name of their source, and repeats none.
 func ParseSecrets(name, text string) ([]secret.Text, error) {
 	var list []secret.Text
 	for part := range strings.SplitSeq(text, ",") {
@@ -122,8 +121,8 @@ func ParseSecrets(name, text string) ([]secret.Text, error) {
 	return list, nil
 }
 
-// CheckAPIKey refuses a key that is easily guessed, or that no header can carry. The error
-// begins with the name of where it comes from.
+// CheckAPIKey refuses an easily guessed key, or one that no header can carry. The error begins with
+// the name of its source.
 func CheckAPIKey(name string, key secret.Text) error {
 	text := key.Reveal()
 	if utf8.RuneCountInString(text) < leastAPIKey || strings.ContainsFunc(text,

@@ -20,8 +20,8 @@ type Place struct {
 
 const forms = "want pebble:DIR, dynamodb:?region=REGION or mem:"
 
-// Parse reads a store URL. Its errors are ErrURL, and repeat no part of a URL that could be
-// a password.
+// Parse reads a store URL. Its errors are ErrURL, and repeat no part of a URL that could be a
+// password.
 func Parse(text string) (Place, error) {
 	scheme, rest, ok := strings.Cut(text, ":")
 	switch {
@@ -78,8 +78,8 @@ func parseDynamo(rest string) (Place, error) {
 	return p, nil
 }
 
-// check refuses what DynamoDB could not have as a name, and an endpoint that is none, which
-// it brings into one form.
+// check refuses names invalid in DynamoDB and invalid endpoints. It brings the endpoint into one
+// form.
 func (p *Place) check() (err error) {
 	for _, n := range [...]struct {
 		parameter, value string

@@ -1,9 +1,8 @@
-// Package storeurl opens the store of a URL: "pebble:DIR" for a folder on
-// this machine, "dynamodb:" for tables in DynamoDB, "mem:" for a store that ends with
-// the process. It alone knows every engine; everybody else knows the contract.
+// Package storeurl opens the store of a URL: "pebble:DIR" for a folder on this machine, "dynamodb:"
+// for tables in DynamoDB, "mem:" for a store that ends with the process. It alone knows every
+// engine; everybody else knows the contract.
 //
-// It does not copy between stores, and it does not create what Options.Create does
-// not ask for.
+// It does not copy between stores, and creates nothing unless Options.Create asks for it.
 package storeurl
 
 import (
