@@ -157,7 +157,7 @@ func (p *program) sell(ctx context.Context, b *backend, f *purchaseFlags) error 
 	}
 	p.say("purchase %s %s", v.Purchase.ID, what)
 	p.purchaseFields(v.Purchase, "client secret", v.ClientSecret)
-	p.say("\nLook what becomes of it: %s", f.hint(p, "purchase show "+v.Purchase.ID))
+	p.say("\nShow the result: %s", f.hint(p, "purchase show "+v.Purchase.ID))
 	return nil
 }
 

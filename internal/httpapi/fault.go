@@ -30,7 +30,6 @@ var kinds = [...]struct {
 	{tracking.ErrOther, http.StatusUnprocessableEntity, "other"},
 	{tracking.ErrTooLate, http.StatusUnprocessableEntity, "too_late"},
 	{tracking.ErrOrder, http.StatusUnprocessableEntity, "order"},
-	{tracking.ErrTooLate, http.StatusConflict, "too_late"},
 }
 
 const (
