@@ -90,7 +90,8 @@ func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report fun
 			return nil
 		}
 	}
-	return fmt.Errorf("subscription %s: %d decisions in a row were overtaken by others; left for the next run", n, store.MaxTries)
+	return fmt.Errorf("subscription %s: %d decisions in a row were overtaken by others; left for the next run",
+		n, store.MaxTries)
 }
 
 // A pendingSettle is a settle commit whose outcome is unknown.
@@ -184,7 +185,8 @@ func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, b
 	x.retryAhead = !o.Retry.IsZero() && o.Retry.After(today)
 	x.waiting = o.State == billing.RequiresAction
 	x.asked = x.waiting && !o.Asked.IsZero()
-	x.overdue = x.asked && e.cfg.ActionDays > 0 && s.Status != billing.ParkedState && !today.Before(o.Asked.AddDays(e.cfg.ActionDays))
+	x.overdue = x.asked && e.cfg.ActionDays > 0 && s.Status != billing.ParkedState &&
+		!today.Before(o.Asked.AddDays(e.cfg.ActionDays))
 	first := o.First
 	if first.IsZero() {
 		first = today

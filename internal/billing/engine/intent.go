@@ -24,7 +24,8 @@ func (t *turn) open(ctx context.Context) (step, error) {
 	if err != nil {
 		return step{}, err
 	}
-	o := &billing.OpenPeriod{Period: s.Period, Amount: s.Amount, Method: method, Payer: payer, Due: due, Attempt: 1, Opened: e.Now()}
+	o := &billing.OpenPeriod{Period: s.Period, Amount: s.Amount, Method: method, Payer: payer, Due: due,
+		Attempt: 1, Opened: e.Now()}
 	if method == "" {
 		return e.park(ctx, s, t.today, noMethod)
 	}
@@ -52,8 +53,10 @@ func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod) (step, error) {
 	if t.w.refused[o.Payer.At] {
 		return e.setback(ctx, s, today, fmt.Errorf("%w: %s", billing.ErrAccountRefused, o.Payer.At))
 	}
-	tag := billing.Tag{Installation: e.Opened.Installation, Account: s.Account, Subscription: s.ID, SKU: s.SKU, Period: o.Period, Generation: o.Generation}
-	in, err := e.openIntent(ctx, billing.OpenRequest{Key: e.openKey(s, o), Tag: tag, Amount: o.Amount, Method: o.Method, Payer: o.Payer})
+	tag := billing.Tag{Installation: e.Opened.Installation, Account: s.Account, Subscription: s.ID, SKU: s.SKU,
+		Period: o.Period, Generation: o.Generation}
+	in, err := e.openIntent(ctx, billing.OpenRequest{Key: e.openKey(s, o), Tag: tag, Amount: o.Amount, Method: o.Method,
+		Payer: o.Payer})
 	if err != nil {
 		return e.setback(ctx, s, today, err)
 	}
@@ -107,9 +110,11 @@ func (e *Engine) confirm(ctx context.Context, s *billing.Subscription) (billing.
 // authentication: the reply with the page was lost, or the authentication failed. Intent and
 // attempt stay the same. If makePage fails, the page is missing as before, and the next day's run
 // tries again.
-func (e *Engine) makePage(ctx context.Context, s *billing.Subscription, in billing.Intent, today civil.Date) billing.Intent {
+func (e *Engine) makePage(ctx context.Context, s *billing.Subscription, in billing.Intent,
+	today civil.Date) billing.Intent {
 	o := s.Open
-	key := e.idempotencyKey("page", s, o.Period, o.Generation, o.Ref, strconv.Itoa(o.Attempt), in.Latest, today.String(), o.Method)
+	key := e.idempotencyKey("page", s, o.Period, o.Generation, o.Ref, strconv.Itoa(o.Attempt), in.Latest,
+		today.String(), o.Method)
 	now, err := e.proc.Confirm(ctx, billing.ConfirmRequest{Key: key, Ref: o.Ref, Method: o.Method, Attempt: o.Attempt})
 	if err != nil {
 		return in
@@ -129,11 +134,13 @@ func (e *Engine) openKey(s *billing.Subscription, o *billing.OpenPeriod) string 
 // confirmKey hashes one sending of one attempt on the bound intent.
 func (e *Engine) confirmKey(s *billing.Subscription, resend int) string {
 	o := s.Open
-	return e.idempotencyKey("confirm", s, o.Period, o.Generation, o.Ref, strconv.Itoa(o.Attempt), strconv.Itoa(resend), o.Method)
+	return e.idempotencyKey("confirm", s, o.Period, o.Generation, o.Ref, strconv.Itoa(o.Attempt),
+		strconv.Itoa(resend), o.Method)
 }
 
 func (e *Engine) idempotencyKey(call string, s *billing.Subscription, period, generation int, more ...string) string {
-	parts := append([]string{call, e.Opened.Installation, s.Account, s.Key().SK, billing.Stamp(s.Created), strconv.Itoa(period), strconv.Itoa(generation)}, more...)
+	parts := append([]string{call, e.Opened.Installation, s.Account, s.Key().SK, billing.Stamp(s.Created),
+		strconv.Itoa(period), strconv.Itoa(generation)}, more...)
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return "dd_" + hex.EncodeToString(sum[:16])
 }

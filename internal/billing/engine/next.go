@@ -237,7 +237,8 @@ func nextDeclined(x situation) action {
 // mayConfirm reports whether the current attempt is to be made: the intent does not show it,
 // and does not wait for the customer.
 func (x *situation) mayConfirm() bool {
-	return x.answer == lookedUp && !x.ran && (!x.waiting || x.state == billing.Opened) && !x.parked() && !x.trigger.finishes()
+	return x.answer == lookedUp && !x.ran && (!x.waiting || x.state == billing.Opened) &&
+		!x.parked() && !x.trigger.finishes()
 }
 
 // mayMakePage reports whether a page is to be made for a customer without one.

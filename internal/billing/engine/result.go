@@ -46,7 +46,8 @@ func resultOf(s *billing.Subscription, outcome Outcome, reason string) *Result {
 
 // report leaves the period as it is, but moves its row to the run's day if it is older: later walks
 // still find it there.
-func (e *Engine) report(ctx context.Context, s *billing.Subscription, today civil.Date, outcome Outcome, reason string) (step, error) {
+func (e *Engine) report(ctx context.Context, s *billing.Subscription, today civil.Date,
+	outcome Outcome, reason string) (step, error) {
 	r := resultOf(s, outcome, reason)
 	if s.NextPayment.IsZero() || !s.NextPayment.Before(today) {
 		return step{result: r}, nil
@@ -65,7 +66,8 @@ func (e *Engine) setback(ctx context.Context, s *billing.Subscription, today civ
 	case errors.Is(err, billing.ErrRefused):
 		return step{}, &StopError{err}
 	case errors.Is(err, billing.ErrNoIntent) && !connected:
-		return step{}, &StopError{fmt.Errorf("subscription %s: %w: is this the processor, and the account at it, that this store was charged with", s.Name, err)}
+		return step{}, &StopError{fmt.Errorf("subscription %s: %w: is this the processor, and the account at it, "+
+			"that this store was charged with", s.Name, err)}
 	case errors.Is(err, billing.ErrInvalid) && !errors.Is(err, billing.ErrNoIntent):
 		return e.park(ctx, s, today, secret.MaskCards(err.Error()))
 	}

@@ -39,7 +39,8 @@ func (t *turn) retry(ctx context.Context, a action) (step, error) {
 	e, s, o := t.e, t.s, t.s.Open
 	switch a {
 	case doDecline, doDeclineLast, doDeclineParked, doDeclineUseMethod:
-		o.Attempts = append(o.Attempts, billing.Attempt{Number: o.Attempt, Code: t.in.Code, Method: o.Method, At: t.in.Changed})
+		o.Attempts = append(o.Attempts, billing.Attempt{Number: o.Attempt, Code: t.in.Code, Method: o.Method,
+			At: t.in.Changed})
 		if o.First.IsZero() {
 			o.First = t.today
 		}

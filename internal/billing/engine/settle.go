@@ -11,7 +11,8 @@ import (
 
 // settle is SETTLE: receipt, subscription and effects in one commit. Workers, recovery
 // and events all settle through it, and the item's version lets one of them win.
-func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing.Intent, today civil.Date) (step, error) {
+func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing.Intent,
+	today civil.Date) (step, error) {
 	o := s.Open
 	r := resultOf(s, OutcomePaid, "")
 	processed := in.Changed
@@ -37,7 +38,8 @@ func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing
 // pass moves the subscription on to its next period, in memory: it closes the open period, carries
 // out the request and sets the next dates. It returns the record of the next period if that one
 // waits for a person as well.
-func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at time.Time) (parked *billing.EndedPeriod) {
+func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool,
+	at time.Time) (parked *billing.EndedPeriod) {
 	s.Open = nil
 	s.Period++
 	if paid {
@@ -80,7 +82,8 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 	case ending != billing.EndFailed:
 	case o.Unanswered():
 		reason = "the customer did not authenticate the payment"
-		o.Attempts = append(o.Attempts, billing.Attempt{Number: o.Attempt, Code: notAuthenticated, Method: o.Method, At: e.Now()})
+		o.Attempts = append(o.Attempts, billing.Attempt{Number: o.Attempt, Code: notAuthenticated,
+			Method: o.Method, At: e.Now()})
 	default:
 		reason = "declined: " + o.Attempts[len(o.Attempts)-1].Code
 	}
@@ -118,8 +121,10 @@ func (e *Engine) park(ctx context.Context, s *billing.Subscription, today civil.
 }
 
 // ended makes the record of the period to be paid next; o is its open period, if any.
-func (e *Engine) ended(s *billing.Subscription, ending billing.Ending, reason string, o *billing.OpenPeriod) *billing.EndedPeriod {
-	p := &billing.EndedPeriod{Name: s.Name, Period: s.Period, Ending: ending, Ended: e.Now(), Reason: reason, Amount: s.Amount}
+func (e *Engine) ended(s *billing.Subscription, ending billing.Ending, reason string,
+	o *billing.OpenPeriod) *billing.EndedPeriod {
+	p := &billing.EndedPeriod{Name: s.Name, Period: s.Period, Ending: ending, Ended: e.Now(),
+		Reason: reason, Amount: s.Amount}
 	p.Due, _ = s.Due()
 	if o != nil {
 		p.Amount, p.Ref, p.Attempts, p.Due = o.Amount, o.Ref, o.Attempts, o.Due
