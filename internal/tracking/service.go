@@ -82,8 +82,8 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 		}
 	}
 	if !isID(o.Own, "acct_") || o.Installation == "" {
-		return nil, fmt.Errorf("tracking: the Stripe account of the key and the store's installation must be given, not %q and %q",
-			o.Own, o.Installation)
+		return nil, fmt.Errorf("tracking: the Stripe account of the key and the store's installation must be given, "+
+			"not %q and %q", o.Own, o.Installation)
 	}
 	s := &Service{o: o, events: o.Tables.Tracking.Events.Name, registry: o.Tables.Tracking.Registry.Name,
 		wake: make(chan struct{}, 1), merchants: map[string]string{}}
