@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
@@ -18,14 +19,15 @@ const (
 	secretKey = "test"
 )
 
-// Client returns a client of Endpoint without retries. It needs nothing
-// of the environment.
+// Client returns a client of Endpoint. It sends a request again if the connection breaks, as
+// happens once in some thousand requests on a busy machine. It needs nothing of the environment.
 func Client(t testing.TB) *dynamodb.Client {
 	t.Helper()
-	return ClientAt(Endpoint(t))
+	return dynamodb.New(ClientAt(Endpoint(t)).Options(), func(o *dynamodb.Options) { o.Retryer = retry.NewStandard() })
 }
 
-// ClientAt is Client for another endpoint, such as a proxy's URL.
+// ClientAt returns a client of another endpoint, such as a proxy's URL. It does not retry, so that
+// faults reach its caller.
 func ClientAt(endpoint string) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		BaseEndpoint: aws.String(endpoint),
