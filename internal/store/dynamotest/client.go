@@ -19,8 +19,8 @@ const (
 	secretKey = "test"
 )
 
-// Client returns a client of Endpoint. It sends a request again if the connection breaks, as
-// happens once in some thousand requests on a busy machine. It needs nothing of the environment.
+// Client returns a client of Endpoint. It sends a request again if the connection breaks: a test
+// has met a closed connection, for a cause not found. It needs nothing of the environment.
 func Client(t testing.TB) *dynamodb.Client {
 	t.Helper()
 	return dynamodb.New(ClientAt(Endpoint(t)).Options(), func(o *dynamodb.Options) { o.Retryer = retry.NewStandard() })
