@@ -113,6 +113,7 @@ var thirdParty = map[string]struct {
 	testsIn   []string // where tests alone may use it as well
 	testsOnly bool
 }{
+	"github.com/RaduBerinde/btreemap": {in: []string{"internal/store/memstore"}}, // Pebble's own ordered map, with cheap copies
 	"github.com/aws/aws-sdk-go-v2": {in: []string{"internal/store/dynamostore", "internal/store/dynamotable", "internal/store/dynamotest"}, // its client, service/dynamodb
 		testsIn: []string{"internal/billing/engine", "internal/schema/cloudformation", "cmd/duesday"}}, // the published access patterns and model, by plain calls; the template as CreateTable
 	"github.com/aws/smithy-go": {in: []string{"internal/store/dynamostore"}}, // the errors of that client

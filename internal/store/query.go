@@ -1,5 +1,10 @@
 package store
 
+import (
+	"context"
+	"iter"
+)
+
 // A Query reads one partition of a table or of one of its indexes in sort order.
 type Query struct {
 	Table     string
@@ -39,4 +44,49 @@ func (t *Table) CursorAt(index string, it Item) Cursor {
 		c.Index, _ = x.KeyOf(it)
 	}
 	return c
+}
+
+// Pages says how an engine reads the answer to a Query or Scan: a page at a time. Pages grow, because
+// most loops end early and some read millions of rows.
+type Pages struct {
+	Limit       int // at most so many items; 0 for all
+	First, Full int // most items of the first page and of a full one; 0 for no bound
+
+	// Next returns the next page, of up to n items (0 for no bound), and whether there may be
+	// more.
+	Next func(n int) (items []Item, more bool, err error)
+}
+
+// Paged returns the iteration that yields page after page. open is called for each loop over it.
+func Paged(ctx context.Context, open func() (Pages, error)) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		p, err := open()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		left := p.Limit
+		for n := p.First; ; n = min(4*n, p.Full) {
+			if p.Limit > 0 && (n == 0 || n > left) {
+				n = left
+			}
+			if err := ctx.Err(); err != nil {
+				yield(nil, err)
+				return
+			}
+			items, more, err := p.Next(n)
+			for _, it := range items {
+				if !yield(it, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if left -= len(items); !more || (p.Limit > 0 && left == 0) {
+				return
+			}
+		}
+	}
 }

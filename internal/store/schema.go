@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"unicode/utf8"
 )
@@ -70,6 +71,18 @@ func (c Cursor) partition(index string) string {
 }
 
 func (c Cursor) text() bool { return c.Key.text() && c.Index.text() }
+
+// CheckGet returns the table, and an error if ctx has ended or the Get is invalid.
+func (s Schema) CheckGet(ctx context.Context, table string, key Key) (*Table, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	t, err := s.Table(table)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.CheckKey(key)
+}
 
 // CheckQuery returns the query's table and index (nil for the table itself), and an error if the
 // query is invalid.

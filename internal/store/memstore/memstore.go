@@ -10,14 +10,17 @@ package memstore
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/RaduBerinde/btreemap"
 
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Store is a store.Store in memory. Items and rows inside it are never changed
-// in place, only replaced, so a reader may keep them after it has let go of mu.
+// A Store is a store.Store in memory. Items inside it are never changed in place,
+// only replaced, so a reader may keep them after it has let go of mu.
 type Store struct {
 	schema store.Schema
 	now    func() time.Time
@@ -31,8 +34,34 @@ type Store struct {
 // declaration, the same items by index key.
 type table struct {
 	decl    *store.Table
-	items   rows
-	indexes []rows
+	items   *rows
+	indexes []*rows
+}
+
+// Rows are items in the order of their places: the base key alone in a table, index key and base
+// key in an index.
+type rows = btreemap.BTreeMap[store.Cursor, store.Item]
+
+// newRows returns no rows. A leaf has up to 31, so a store of three items is one small node; nodes
+// are not kept for reuse.
+func newRows() *rows {
+	return btreemap.NewWithFreeList(16, compare, btreemap.NewFreeList[store.Cursor, store.Item](0))
+}
+
+// compare orders places as the contract wants rows ordered; in a table the index
+// keys are empty and do not count.
+func compare(a, b store.Cursor) int {
+	if c := compareKeys(a.Index, b.Index); c != 0 {
+		return c
+	}
+	return compareKeys(a.Key, b.Key)
+}
+
+func compareKeys(a, b store.Key) int {
+	if c := strings.Compare(a.PK, b.PK); c != 0 {
+		return c
+	}
+	return strings.Compare(a.SK, b.SK)
 }
 
 var _ store.Store = (*Store)(nil)
@@ -46,7 +75,11 @@ func Open(tables []store.Table, now func() time.Time) (*Store, error) {
 	}
 	s := &Store{schema: schema, now: now, tables: make(map[string]*table, len(schema))}
 	for name, decl := range schema {
-		s.tables[name] = &table{decl: decl, indexes: make([]rows, len(decl.Indexes))}
+		t := &table{decl: decl, items: newRows()}
+		for range decl.Indexes {
+			t.indexes = append(t.indexes, newRows())
+		}
+		s.tables[name] = t
 	}
 	return s, nil
 }
@@ -54,42 +87,17 @@ func Open(tables []store.Table, now func() time.Time) (*Store, error) {
 // Snapshot returns an independent copy of the store as it stands, on the same
 // clock. The copy is open even when s has been closed, as after a restart.
 func (s *Store) Snapshot() *Store {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.Lock() // not shared: Clone marks the rows as copied
+	defer s.mu.Unlock()
 	c := &Store{schema: s.schema, now: s.now, tables: make(map[string]*table, len(s.tables))}
 	for name, t := range s.tables {
-		indexes := make([]rows, len(t.indexes))
-		for i := range t.indexes {
-			indexes[i] = t.indexes[i].clone()
+		copied := &table{decl: t.decl, items: t.items.Clone()}
+		for _, x := range t.indexes {
+			copied.indexes = append(copied.indexes, x.Clone())
 		}
-		c.tables[name] = &table{decl: t.decl, items: t.items.clone(), indexes: indexes}
+		c.tables[name] = copied
 	}
 	return c
-}
-
-// Get implements store.Store.
-func (s *Store) Get(ctx context.Context, name string, key store.Key) (store.Item, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	decl, err := s.schema.Table(name)
-	if err != nil {
-		return nil, err
-	}
-	if err := decl.CheckKey(key); err != nil {
-		return nil, err
-	}
-	now := s.now().Unix()
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.closed {
-		return nil, store.ErrClosed
-	}
-	it := s.tables[name].items.get(store.Cursor{Key: key})
-	if it == nil || decl.Expired(it, now) {
-		return nil, store.ErrNotFound
-	}
-	return it.Clone(), nil
 }
 
 // Commit implements store.Store.
@@ -112,7 +120,7 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) error {
 		w := &writes[i]
 		t := s.tables[w.Table]
 		c := change{table: t, key: w.KeyIn(t.decl)}
-		c.old = t.items.get(store.Cursor{Key: c.key})
+		_, c.old, _ = t.items.Get(store.Cursor{Key: c.key})
 		present := c.old
 		if present != nil && t.decl.Expired(present, now) {
 			present = nil
@@ -157,19 +165,29 @@ type change struct {
 func (c change) apply() {
 	base := store.Cursor{Key: c.key}
 	if c.new == nil {
-		c.table.items.remove(base)
+		c.table.items.Delete(base)
 	} else {
-		c.table.items.put(base, c.new)
+		c.table.items.ReplaceOrInsert(base, c.new)
 	}
 	for i := range c.table.indexes {
 		x := &c.table.decl.Indexes[i]
 		was, wasIn := x.KeyOf(c.old)
 		is, isIn := x.KeyOf(c.new)
 		if wasIn && (!isIn || was != is) {
-			c.table.indexes[i].remove(store.Cursor{Key: c.key, Index: was})
+			c.table.indexes[i].Delete(store.Cursor{Key: c.key, Index: was})
 		}
 		if isIn {
-			c.table.indexes[i].put(store.Cursor{Key: c.key, Index: is}, c.new)
+			c.table.indexes[i].ReplaceOrInsert(store.Cursor{Key: c.key, Index: is}, c.new)
 		}
 	}
+}
+
+// rows returns those of the index, or of the table itself for nil.
+func (t *table) rows(x *store.Index) *rows {
+	for i := range t.indexes {
+		if &t.decl.Indexes[i] == x {
+			return t.indexes[i]
+		}
+	}
+	return t.items
 }

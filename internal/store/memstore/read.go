@@ -4,181 +4,131 @@ import (
 	"context"
 	"hash/fnv"
 	"iter"
-	"strings"
+
+	"github.com/RaduBerinde/btreemap"
 
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An iteration collects a page under the lock and yields it without: the loop body
-// may write, and may take its time. Pages grow, as most loops end early.
+// A page is collected under the lock and yielded without it: the loop body may write, and may
+// take its time.
 const (
 	firstPage = 16
 	fullPage  = 256
 )
 
+// Get implements store.Store.
+func (s *Store) Get(ctx context.Context, name string, key store.Key) (store.Item, error) {
+	t, err := s.schema.CheckGet(ctx, name, key)
+	if err != nil {
+		return nil, err
+	}
+	now := s.now().Unix()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return nil, store.ErrClosed
+	}
+	_, it, found := s.tables[name].items.Get(store.Cursor{Key: key})
+	if !found || t.Expired(it, now) {
+		return nil, store.ErrNotFound
+	}
+	return it.Clone(), nil
+}
+
 // Query implements store.Store.
 func (s *Store) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, error] {
-	return func(yield func(store.Item, error) bool) {
-		decl, x, err := s.schema.CheckQuery(q)
+	return store.Paged(ctx, func() (store.Pages, error) {
+		_, x, err := s.schema.CheckQuery(q)
 		if err != nil {
-			yield(nil, err)
-			return
+			return store.Pages{}, err
 		}
-		r := reading{store: s, table: s.tables[q.Table], limit: q.Limit}
+		w := walk{Store: s, table: s.tables[q.Table], index: x, reverse: q.Reverse}
+		place, after := func(sk string) store.Cursor { return store.Cursor{Index: store.Key{PK: q.Partition, SK: sk}} }, q.After
 		if x == nil {
-			r.rows, r.hideExpired = &r.table.items, true
-		} else {
-			r.project = func(it store.Item) store.Item { return decl.Project(x, it) }
-			for i := range decl.Indexes {
-				if &decl.Indexes[i] == x {
-					r.rows = &r.table.indexes[i]
-				}
-			}
+			place = func(sk string) store.Cursor { return store.Cursor{Key: store.Key{PK: q.Partition, SK: sk}} }
+			after.Index = store.Key{}
 		}
-		r.run(ctx, q.After, yield, func(after store.Cursor, now int64, n int) []row {
-			return r.queryPage(q, after, now, n)
-		})
-	}
+		w.low = place(max(q.From, q.Prefix))
+		switch {
+		case q.To != "":
+			w.end = place(q.To + "\x00")
+		default: // 0xFF is in no UTF-8
+			w.end = place(q.Prefix + "\xFF")
+		}
+		if !after.IsZero() {
+			w.resume(after)
+		}
+		return store.Pages{Limit: q.Limit, First: firstPage, Full: fullPage, Next: w.page}, nil
+	})
 }
 
 // Scan implements store.Store. A segment is a share of the partitions, by hash.
 func (s *Store) Scan(ctx context.Context, sc store.Scan) iter.Seq2[store.Item, error] {
-	return func(yield func(store.Item, error) bool) {
+	return store.Paged(ctx, func() (store.Pages, error) {
 		if _, err := s.schema.CheckScan(sc); err != nil {
-			yield(nil, err)
-			return
+			return store.Pages{}, err
 		}
-		r := reading{store: s, table: s.tables[sc.Table], hideExpired: true}
-		r.rows = &r.table.items
-		r.run(ctx, sc.After, yield, func(after store.Cursor, now int64, n int) []row {
-			return r.scanPage(sc, after, now, n)
-		})
+		w := walk{Store: s, table: s.tables[sc.Table], end: store.Cursor{Key: store.Key{PK: "\xFF"}},
+			skip: func(c store.Cursor) bool { return segment(c.Key.PK, sc.Segments) != sc.Segment }}
+		w.resume(store.Cursor{Key: sc.After.Key})
+		return store.Pages{First: firstPage, Full: fullPage, Next: w.page}, nil
+	})
+}
+
+// A walk is one iteration over the rows of a table or of an index between two places.
+type walk struct {
+	*Store
+	table    *table
+	index    *store.Index // nil for the table itself
+	low, end store.Cursor // end is exclusive
+	reverse  bool
+	skip     func(store.Cursor) bool // nil for no row
+}
+
+// resume makes the walk go on after the row at the place.
+func (w *walk) resume(at store.Cursor) {
+	if w.reverse {
+		if compare(at, w.end) < 0 {
+			w.end = at
+		}
+		return
+	}
+	if at.Key.SK += "\x00"; compare(at, w.low) > 0 {
+		w.low = at
 	}
 }
 
-// A reading is one iteration over the rows of a table or of an index.
-type reading struct {
-	store       *Store
-	table       *table
-	rows        *rows // guarded by store.mu
-	hideExpired bool
-	project     func(store.Item) store.Item // nil in a table
-	limit       int
-}
-
-// run yields page after page. page is called with the lock held and returns at most
-// n rows; fewer than n mean that there are no more.
-func (r *reading) run(ctx context.Context, after store.Cursor, yield func(store.Item, error) bool,
-	page func(after store.Cursor, now int64, n int) []row) {
-	left := r.limit
-	for n := firstPage; ; n = min(2*n, fullPage) {
-		if r.limit > 0 {
-			n = min(n, left)
-		}
-		found, err := r.locked(ctx, after, n, page)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for _, f := range found {
-			it := f.item
-			if r.project == nil {
-				it = it.Clone()
-			} else {
-				it = r.project(it)
-			}
-			if !yield(it, nil) {
-				return
-			}
-		}
-		left -= len(found)
-		if len(found) < n || (r.limit > 0 && left == 0) {
-			return
-		}
-		after = found[len(found)-1].at
+// page returns up to n items; fewer mean that there are no more.
+func (w *walk) page(n int) (items []store.Item, more bool, err error) {
+	now := w.now().Unix()
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if w.closed {
+		return nil, false, store.ErrClosed
 	}
-}
-
-func (r *reading) locked(ctx context.Context, after store.Cursor, n int,
-	page func(after store.Cursor, now int64, n int) []row) ([]row, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	rows := w.table.rows(w.index)
+	found := rows.Ascend(btreemap.GE(w.low), btreemap.LT(w.end))
+	if w.reverse {
+		found = rows.Descend(btreemap.LT(w.end), btreemap.GE(w.low))
 	}
-	now := r.store.now().Unix()
-	r.store.mu.RLock()
-	defer r.store.mu.RUnlock()
-	if r.store.closed {
-		return nil, store.ErrClosed
-	}
-	return page(after, now, n), nil
-}
-
-func (r *reading) queryPage(q store.Query, after store.Cursor, now int64, n int) []row {
-	key := func(c store.Cursor) store.Key { return c.Index }
-	if q.Index == "" {
-		key = func(c store.Cursor) store.Key { return c.Key }
-		after.Index = store.Key{}
-	}
-	// Along the rows, low turns true where the answer begins, high where it is over.
-	low := func(c store.Cursor) bool {
-		k := key(c)
-		return k.PK > q.Partition || (k.PK == q.Partition && k.SK >= max(q.From, q.Prefix))
-	}
-	high := func(c store.Cursor) bool {
-		k := key(c)
+	for at, it := range found {
 		switch {
-		case k.PK != q.Partition:
-			return k.PK > q.Partition
-		case q.Prefix != "":
-			return k.SK > q.Prefix && !strings.HasPrefix(k.SK, q.Prefix)
+		case w.skip != nil && w.skip(at):
+			continue
+		case w.index != nil:
+			it = w.table.decl.Project(w.index, it)
+		case w.table.decl.Expired(it, now):
+			continue
+		default:
+			it = it.Clone()
 		}
-		return q.To != "" && k.SK > q.To
-	}
-	var found []row
-	if q.Reverse {
-		at := r.rows.seek(func(c store.Cursor) bool { return high(c) || (!after.IsZero() && compare(c, after) >= 0) })
-		for len(found) < n {
-			f, then, ok := r.rows.previous(at)
-			if !ok || !low(f.at) {
-				break
-			}
-			at, found = then, r.keep(found, f, now)
-		}
-		return found
-	}
-	at := r.rows.seek(func(c store.Cursor) bool { return low(c) && (after.IsZero() || compare(c, after) > 0) })
-	for len(found) < n {
-		f, then, ok := r.rows.next(at)
-		if !ok || high(f.at) {
-			break
-		}
-		at, found = then, r.keep(found, f, now)
-	}
-	return found
-}
-
-func (r *reading) scanPage(sc store.Scan, after store.Cursor, now int64, n int) []row {
-	after.Index = store.Key{}
-	at := r.rows.seek(func(c store.Cursor) bool { return after.IsZero() || compare(c, after) > 0 })
-	var found []row
-	for len(found) < n {
-		f, then, ok := r.rows.next(at)
-		if !ok {
-			break
-		}
-		at = then
-		if segment(f.at.Key.PK, sc.Segments) == sc.Segment {
-			found = r.keep(found, f, now)
+		if items = append(items, it); len(items) == n {
+			w.resume(at)
+			return items, true, nil
 		}
 	}
-	return found
-}
-
-func (r *reading) keep(found []row, f row, now int64) []row {
-	if r.hideExpired && r.table.decl.Expired(f.item, now) {
-		return found
-	}
-	return append(found, f)
+	return items, false, nil
 }
 
 func segment(partition string, segments int) int {

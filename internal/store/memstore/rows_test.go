@@ -1,10 +1,12 @@
 package memstore
 
 import (
+	"iter"
 	"slices"
 	"strconv"
 	"testing"
 
+	"github.com/RaduBerinde/btreemap"
 	"pgregory.net/rapid"
 
 	"github.com/duesday/duesday/internal/store"
@@ -12,31 +14,18 @@ import (
 
 func at(n int) store.Cursor { return store.Cursor{Key: store.Key{PK: strconv.Itoa(n)}} }
 
-func (r *rows) forwards() (found []store.Cursor) {
-	for p := (position{}); ; {
-		f, then, ok := r.next(p)
-		if !ok {
-			return found
-		}
-		p, found = then, append(found, f.at)
+func places(rows iter.Seq2[store.Cursor, store.Item]) (found []store.Cursor) {
+	for place := range rows {
+		found = append(found, place)
 	}
+	return found
 }
 
-func (r *rows) backwards() (found []store.Cursor) {
-	for p := (position{block: len(r.blocks)}); ; {
-		f, then, ok := r.previous(p)
-		if !ok {
-			return found
-		}
-		p, found = then, append(found, f.at)
-	}
-}
-
-// TestRows compares the list with a map over enough rows for many blocks to be split
+// TestRows compares the list with a map over enough rows for many nodes to be split
 // and emptied.
 func TestRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var r rows
+		r := newRows()
 		model := map[store.Cursor]int64{}
 		for round := range int64(rapid.IntRange(1, 6).Draw(t, "rounds")) {
 			from := rapid.IntRange(0, 3000).Draw(t, "from")
@@ -46,10 +35,10 @@ func TestRows(t *testing.T) {
 			for i := from; i < to; i++ {
 				place := at(i * step % 4001)
 				if remove {
-					r.remove(place)
+					r.Delete(place)
 					delete(model, place)
 				} else {
-					r.put(place, store.NewItem(store.Attribute{Name: "n", Value: store.Int(round)}))
+					r.ReplaceOrInsert(place, store.NewItem(store.Attribute{Name: "n", Value: store.Int(round)}))
 					model[place] = round
 				}
 			}
@@ -57,22 +46,20 @@ func TestRows(t *testing.T) {
 		var want []store.Cursor
 		for place, n := range model {
 			want = append(want, place)
-			if it := r.get(place); it == nil || it.Int("n") != n {
+			if _, it, _ := r.Get(place); it == nil || it.Int("n") != n {
 				t.Fatalf("%v is %v, want %d", place, it, n)
 			}
 		}
 		slices.SortFunc(want, compare)
-		if got := r.forwards(); !slices.Equal(got, want) {
+		if got := places(r.Ascend(btreemap.Min[store.Cursor](), btreemap.Max[store.Cursor]())); !slices.Equal(got, want) {
 			t.Fatalf("forwards %v, want %v", got, want)
 		}
 		slices.Reverse(want)
-		if got := r.backwards(); !slices.Equal(got, want) {
+		if got := places(r.Descend(btreemap.Max[store.Cursor](), btreemap.Min[store.Cursor]())); !slices.Equal(got, want) {
 			t.Fatalf("backwards %v, want %v", got, want)
 		}
-		for i, b := range r.blocks {
-			if len(b) == 0 || len(b) > blockRows {
-				t.Fatalf("block %d has %d rows", i, len(b))
-			}
+		if r.Len() != len(want) {
+			t.Fatalf("%d rows, want %d", r.Len(), len(want))
 		}
 	})
 }
