@@ -142,22 +142,10 @@ func (e *encoder) value(v *store.Value) {
 }
 
 func (e *encoder) text(s string) {
-	switch len(s) {
-	case millisLength:
-		if ms, ok := parseMillis(s); ok {
-			e.packed(tagMillis, ms, len(s))
-			return
-		}
-	case dateLength:
-		if days, ok := parseDate(s); ok {
-			e.packed(tagDate, days, len(s))
-			return
-		}
-	case spacedLength:
-		if ms, ok := parseSpaced(s); ok {
-			e.packed(tagSpaced, ms, len(s))
-			return
-		}
+	if tag, n, ok := packTime(s); ok {
+		e.dst = binary.AppendVarint(append(e.dst, tag), n)
+		e.unfolded += len(s)
+		return
 	}
 	if len(s) <= maxShort {
 		e.dst = append(append(e.dst, tagShort+byte(len(s))), s...)
@@ -165,11 +153,6 @@ func (e *encoder) text(s string) {
 	}
 	e.dst = append(e.dst, tagString)
 	e.bytes(s)
-}
-
-func (e *encoder) packed(tag byte, n int64, unfolded int) {
-	e.dst = binary.AppendVarint(append(e.dst, tag), n)
-	e.unfolded += unfolded
 }
 
 func (e *encoder) number(v *store.Value) {

@@ -44,22 +44,19 @@ func (d *dictionary) decode(value []byte, keys []keyAttribute) (store.Item, erro
 	it := make(store.Item, 0, min(int(value[1]), len(value)/2)+len(keys))
 	last := ""
 	for p.pos < len(p.src) {
-		name, err := p.name()
-		if err != nil {
-			return nil, err
-		}
+		name := p.name()
 		for len(keys) > 0 && keys[0].name < name {
 			it = append(it, store.Attribute{Name: keys[0].name, Value: store.S(p.key(&keys[0]))})
 			keys = keys[1:]
 		}
 		if name <= last || (len(keys) > 0 && keys[0].name == name) {
-			return nil, errItem
+			p.fail(errItem)
 		}
 		last = name
-		it = append(it, store.Attribute{Name: name})
-		if it[len(it)-1].Value, err = p.value(0); err != nil {
-			return nil, err
-		}
+		it = append(it, store.Attribute{Name: name, Value: p.value(0)})
+	}
+	if p.err != nil {
+		return nil, p.err
 	}
 	for i := range keys {
 		it = append(it, store.Attribute{Name: keys[i].name, Value: store.S(p.key(&keys[i]))})
@@ -68,13 +65,22 @@ func (d *dictionary) decode(value []byte, keys []keyAttribute) (store.Item, erro
 }
 
 // A parser reads src from pos; src is the beginning of text, where unfolded strings
-// are appended.
+// are appended. Its methods return a zero value after an error.
 type parser struct {
 	names []string
 	src   string
 	pos   int
+	err   error // the first one
 	text  strings.Builder
 	buf   [millisLength]byte
+}
+
+// fail notes the first error, and ends the text: there is nothing more to read.
+func (p *parser) fail(err error) {
+	if p.err == nil {
+		p.err = err
+	}
+	p.pos = len(p.src)
 }
 
 func (p *parser) key(k *keyAttribute) string {
@@ -93,158 +99,134 @@ func (p *parser) unfold(b []byte) string {
 	return p.text.String()[start:]
 }
 
-func (p *parser) uvarint() (uint64, error) {
+func (p *parser) uvarint() uint64 {
 	var n uint64
 	for shift := uint(0); p.pos < len(p.src) && shift < 64; shift += 7 {
 		b := p.src[p.pos]
 		p.pos++
 		n |= uint64(b&0x7F) << shift
 		if b < 0x80 {
-			return n, nil
+			return n
 		}
 	}
-	return 0, errItem
+	p.fail(errItem)
+	return 0
 }
 
-func (p *parser) varint() (int64, error) {
-	u, err := p.uvarint()
-	return int64(u>>1) ^ -int64(u&1), err
+func (p *parser) varint() int64 {
+	u := p.uvarint()
+	return int64(u>>1) ^ -int64(u&1)
 }
 
 // count reads a number of things that take at least size bytes each.
-func (p *parser) count(size int) (int, error) {
-	n, err := p.uvarint()
-	if err != nil || n > uint64((len(p.src)-p.pos)/size) {
-		return 0, errItem
+func (p *parser) count(size int) int {
+	n := p.uvarint()
+	if n > uint64((len(p.src)-p.pos)/size) {
+		p.fail(errItem)
+		return 0
 	}
-	return int(n), nil
+	return int(n)
 }
 
-func (p *parser) bytes() (string, error) {
-	n, err := p.count(1)
-	if err != nil {
-		return "", err
-	}
+func (p *parser) bytes() string { return p.take(p.count(1)) }
+
+func (p *parser) take(n int) string {
 	p.pos += n
-	return p.src[p.pos-n : p.pos], nil
+	return p.src[p.pos-n : p.pos]
 }
 
-func (p *parser) name() (string, error) {
-	id, err := p.uvarint()
+func (p *parser) name() string {
+	id := p.uvarint()
 	switch {
-	case err != nil:
-		return "", err
 	case id == 0:
 		return p.bytes()
 	case id > uint64(len(p.names)):
-		return "", errItem
+		p.fail(errItem)
+		return ""
 	}
-	return p.names[id-1], nil
+	return p.names[id-1]
 }
 
-func (p *parser) value(depth int) (store.Value, error) {
+func (p *parser) value(depth int) store.Value {
 	if p.pos >= len(p.src) {
-		return store.Value{}, errItem
+		p.fail(errItem)
+		return store.Value{}
 	}
 	tag := p.src[p.pos]
 	p.pos++
 	switch {
-	case tag >= tagShort:
-		n := int(tag - tagShort)
-		if n > len(p.src)-p.pos {
-			return store.Value{}, errItem
-		}
-		p.pos += n
-		return store.S(p.src[p.pos-n : p.pos]), nil
-	case tag >= tagSmall:
-		return store.Int(int64(tag - tagSmall)), nil
+	case tag >= tagShort && int(tag-tagShort) <= len(p.src)-p.pos:
+		return store.S(p.take(int(tag - tagShort)))
+	case tag >= tagSmall && tag < tagShort:
+		return store.Int(int64(tag - tagSmall))
 	}
 	switch tag {
 	case tagString:
-		s, err := p.bytes()
-		return store.S(s), err
+		return store.S(p.bytes())
 	case tagMillis, tagSpaced, tagDate:
-		return p.time(tag)
+		return store.S(p.time(tag))
 	case tagInt:
-		n, err := p.varint()
-		return store.Int(n), err
+		return store.Int(p.varint())
 	case tagNumber:
-		s, err := p.bytes()
+		v, err := store.Number(p.bytes())
 		if err != nil {
-			return store.Value{}, err
+			p.fail(err)
 		}
-		return store.Number(s)
+		return v
 	case tagFalse, tagTrue:
-		return store.Bool(tag == tagTrue), nil
+		return store.Bool(tag == tagTrue)
 	case tagBinary:
-		s, err := p.bytes()
-		return store.B([]byte(s)), err
+		return store.B([]byte(p.bytes()))
 	case tagMap:
 		return p.mapping(depth + 1)
 	case tagList:
 		return p.list(depth + 1)
 	}
-	return store.Value{}, errItem
+	p.fail(errItem)
+	return store.Value{}
 }
 
-func (p *parser) time(tag byte) (store.Value, error) {
-	n, err := p.varint()
-	if err != nil {
-		return store.Value{}, err
-	}
+func (p *parser) time(tag byte) string {
+	n, low, high := p.varint(), int64(minMillis), int64(maxMillis)
 	if tag == tagDate {
-		if n < minDay || n > maxDay {
-			return store.Value{}, errItem
-		}
-		return store.S(p.unfold(appendDate(p.buf[:0], n))), nil
+		low, high = minDay, maxDay
 	}
-	if n < minMillis || n > maxMillis {
-		return store.Value{}, errItem
+	if n < low || n > high {
+		p.fail(errItem)
+		return ""
 	}
-	if tag == tagSpaced {
-		return store.S(p.unfold(appendDateTime(p.buf[:0], n, ' '))), nil
-	}
-	return store.S(p.unfold(append(appendDateTime(p.buf[:0], n, 'T'), 'Z'))), nil
+	return p.unfold(appendTime(p.buf[:0], tag, n))
 }
 
-func (p *parser) mapping(depth int) (store.Value, error) {
-	n, err := p.count(2)
-	if err != nil || depth > store.MaxDepth {
-		return store.Value{}, errItem
-	}
+func (p *parser) mapping(depth int) store.Value {
+	n := p.nested(2, depth)
 	if n == 0 {
-		return store.M(nil), nil
+		return store.M(nil)
 	}
 	m := make(store.Item, 0, min(n, maxInitial))
-	for range n {
-		name, err := p.name()
-		if err != nil {
-			return store.Value{}, err
-		}
+	for len(m) < n && p.err == nil {
+		name := p.name()
 		if name == "" || (len(m) > 0 && name <= m[len(m)-1].Name) {
-			return store.Value{}, errItem
+			p.fail(errItem)
 		}
-		v, err := p.value(depth)
-		if err != nil {
-			return store.Value{}, err
-		}
-		m = append(m, store.Attribute{Name: name, Value: v})
+		m = append(m, store.Attribute{Name: name, Value: p.value(depth)})
 	}
-	return store.M(m), nil
+	return store.M(m)
 }
 
-func (p *parser) list(depth int) (store.Value, error) {
-	n, err := p.count(1)
-	if err != nil || depth > store.MaxDepth {
-		return store.Value{}, errItem
-	}
+func (p *parser) list(depth int) store.Value {
+	n := p.nested(1, depth)
 	l := make([]store.Value, 0, min(n, maxInitial))
-	for range n {
-		v, err := p.value(depth)
-		if err != nil {
-			return store.Value{}, err
-		}
-		l = append(l, v)
+	for len(l) < n && p.err == nil {
+		l = append(l, p.value(depth))
 	}
-	return store.L(l...), nil
+	return store.L(l...)
+}
+
+// nested reads the number of elements of a map or list at that depth.
+func (p *parser) nested(size, depth int) int {
+	if depth > store.MaxDepth {
+		p.fail(errItem)
+	}
+	return p.count(size)
 }
