@@ -74,24 +74,6 @@ func CheckEmpty(path string) error {
 	return nil
 }
 
-// LockFolder keeps every process, this one included, from opening the store in the folder
-// until release is called. The lock follows the folder when it is renamed. LockFolder returns
-// store.ErrLocked if a process has the store open.
-func LockFolder(dir string) (release func() error, err error) {
-	path, err := realPath(dir)
-	if err != nil {
-		return nil, err
-	}
-	held, err := pebble.LockDirectory(path, vfs.Default)
-	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
-		return nil, fmt.Errorf("lock store %s: %w", dir, pathError)
-	}
-	if err != nil {
-		return nil, &lockedError{dir, heldBy(path), err}
-	}
-	return held.Close, nil
-}
-
 // IsStore reports whether a store is in the folder.
 func IsStore(dir string) (bool, error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {

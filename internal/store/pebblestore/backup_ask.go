@@ -1,7 +1,6 @@
 package pebblestore
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -12,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/duesday/duesday/internal/store"
 )
@@ -80,7 +81,7 @@ func AskCheckpoint(ctx context.Context, dir, to string) error {
 		case <-late.C:
 			if withdraw(request, r.ID) {
 				return fmt.Errorf("%w within %s: %s may be an older Duesday, or stopped; back up when it has ended", ErrNoAnswer,
-					takenWithin, heldBy(dir))
+					takenWithin, readHolder(vfs.Default, dir))
 			}
 		case <-ctx.Done():
 			withdraw(request, r.ID)
@@ -107,15 +108,6 @@ func decodeAnswer(b []byte, id string) error {
 func withdraw(request, id string) bool {
 	r, err := readRequest(request)
 	return err == nil && r.ID == id && os.Remove(request) == nil
-}
-
-func heldBy(dir string) string {
-	b, err := os.ReadFile(filepath.Join(dir, holderFile))
-	line, _, whole := bytes.Cut(b, []byte("\n"))
-	if err != nil || !whole {
-		return "it"
-	}
-	return string(line)
 }
 
 // leave writes the value to a temporary file and moves it to the path by appear: os.Link, which

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // exitDiskFailure is EX_SOFTWARE, after which a supervisor restarts the process. Only reopening
@@ -80,4 +81,104 @@ func (l pebbleLog) events() *pebble.EventListener {
 		},
 		WriteStallEnd: func() { l.log.Info("store", "event", "writes resumed") },
 	}
+}
+
+// A failStopFS ends the process at the first write or sync that fails, before Pebble gets the
+// error. Pebble has several answers to such an error: it calls Fatalf, panics with a mutex half
+// unlocked, reports it in the background and tries again, or returns it from a commit. Only the
+// first is right, for every file, so it is given in one place. (TestEveryFault found the second
+// of these.)
+//
+// While a store is being opened, errors are returned: nothing has been acknowledged yet. So are
+// those of a checkpoint, for instance of a full disk under it.
+type failStopFS struct {
+	vfs.FS
+	failure *failure
+	armed   atomic.Bool
+	spared  atomic.Pointer[string] // the folder of a running checkpoint
+}
+
+// spare returns errors in the folder, and of making it, to their caller; "" ends that.
+func (f *failStopFS) spare(folder string) { f.spared.Store(&folder) }
+
+func (f *failStopFS) isSpared(name string) bool {
+	folder := f.spared.Load()
+	if folder == nil || *folder == "" {
+		return false
+	}
+	return name == *folder || name == f.PathDir(*folder) || strings.HasPrefix(name, *folder+"/")
+}
+
+var _ vfs.FS = (*failStopFS)(nil)
+
+// check returns err, unless it stops the store: then check does not return.
+func (f *failStopFS) check(op, name string, err error) error {
+	if err != nil && f.armed.Load() && !f.isSpared(name) {
+		f.failure.fail(fmt.Errorf("%s %s: %w", op, f.PathBase(name), err))
+		select {} // the hook of a test has returned
+	}
+	return err
+}
+
+func (f *failStopFS) wrap(op, name string, file vfs.File, err error) (vfs.File, error) {
+	if err := f.check(op, name, err); err != nil {
+		return nil, err
+	}
+	return &failStopFile{file, f, name}, nil
+}
+
+func (f *failStopFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	file, err := f.FS.Create(name, category)
+	return f.wrap("create", name, file, err)
+}
+
+func (f *failStopFS) OpenReadWrite(name string, category vfs.DiskWriteCategory,
+	opts ...vfs.OpenOption) (vfs.File, error) {
+	file, err := f.FS.OpenReadWrite(name, category, opts...)
+	return f.wrap("open", name, file, err)
+}
+
+func (f *failStopFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	file, err := f.FS.ReuseForWrite(oldname, newname, category)
+	return f.wrap("reuse", newname, file, err)
+}
+
+func (f *failStopFS) OpenDir(name string) (vfs.File, error) {
+	file, err := f.FS.OpenDir(name)
+	return f.wrap("open", name, file, err)
+}
+
+func (f *failStopFS) Rename(oldname, newname string) error {
+	return f.check("rename", newname, f.FS.Rename(oldname, newname))
+}
+
+func (f *failStopFS) Link(oldname, newname string) error {
+	return f.check("link", newname, f.FS.Link(oldname, newname))
+}
+
+func (f *failStopFS) Unwrap() vfs.FS { return f.FS }
+
+type failStopFile struct {
+	vfs.File
+	fs   *failStopFS
+	name string
+}
+
+func (f *failStopFile) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	return n, f.fs.check("write", f.name, err)
+}
+
+func (f *failStopFile) WriteAt(p []byte, off int64) (int, error) {
+	n, err := f.File.WriteAt(p, off)
+	return n, f.fs.check("write", f.name, err)
+}
+
+func (f *failStopFile) Sync() error { return f.fs.check("sync", f.name, f.File.Sync()) }
+
+func (f *failStopFile) SyncData() error { return f.fs.check("sync", f.name, f.File.SyncData()) }
+
+func (f *failStopFile) SyncTo(length int64) (bool, error) {
+	full, err := f.File.SyncTo(length)
+	return full, f.fs.check("sync", f.name, err)
 }

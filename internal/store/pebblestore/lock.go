@@ -26,21 +26,43 @@ type lock struct {
 	holder string // path of the holder file
 }
 
-// acquireLock locks the folder at path. shown is how the user names it.
+// acquireLock locks the folder at path for the holder. shown is how the user names the folder.
 func acquireLock(files vfs.FS, path, shown, holder string) (*lock, error) {
-	l := &lock{fs: files, holder: files.PathJoin(path, holderFile)}
+	held, err := lockFolder(files, path, shown)
+	if err != nil {
+		return nil, err
+	}
+	l := &lock{held, files, files.PathJoin(path, holderFile)}
+	if err := l.writeHolder(holder); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock store %s: %w", shown, err), held.Close())
+	}
+	return l, nil
+}
+
+func lockFolder(files vfs.FS, path, shown string) (*pebble.Lock, error) {
 	held, err := pebble.LockDirectory(path, files)
 	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
 		return nil, fmt.Errorf("lock store %s: %w", shown, pathError)
 	}
 	if err != nil {
-		return nil, &lockedError{shown, l.readHolder(), err}
+		return nil, &lockedError{shown, readHolder(files, path), err}
 	}
-	l.held = held
-	if err := l.writeHolder(holder); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock store %s: %w", shown, err), held.Close())
+	return held, nil
+}
+
+// LockFolder keeps every process, this one included, from opening the store in the folder
+// until release is called. The lock follows the folder when it is renamed. LockFolder returns
+// store.ErrLocked if a process has the store open.
+func LockFolder(dir string) (release func() error, err error) {
+	path, err := realPath(dir)
+	if err != nil {
+		return nil, err
 	}
-	return l, nil
+	held, err := lockFolder(vfs.Default, path, dir)
+	if err != nil {
+		return nil, err
+	}
+	return held.Close, nil
 }
 
 // lockedError is ErrLocked with the holder and the next step for a person.
@@ -74,9 +96,10 @@ func (l *lock) writeHolder(holder string) error {
 	return errors.Join(err, f.Close())
 }
 
-func (l *lock) readHolder() string {
+// readHolder returns how the holder of the store in the folder names itself.
+func readHolder(files vfs.FS, path string) string {
 	const unknown = "another process"
-	f, err := l.fs.Open(l.holder)
+	f, err := files.Open(files.PathJoin(path, holderFile))
 	if err != nil {
 		return unknown
 	}
@@ -92,6 +115,5 @@ func (l *lock) readHolder() string {
 
 // release gives the folder back.
 func (l *lock) release() error {
-	err := l.fs.Remove(l.holder)
-	return errors.Join(err, l.held.Close())
+	return errors.Join(l.fs.Remove(l.holder), l.held.Close())
 }

@@ -1,9 +1,11 @@
 package pebblestore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -12,14 +14,7 @@ import (
 
 // Get implements store.Store.
 func (s *Store) Get(ctx context.Context, table string, key store.Key) (store.Item, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	t, err := s.schema.Table(table)
-	if err != nil {
-		return nil, err
-	}
-	if err := t.CheckKey(key); err != nil {
+	if _, err := s.schema.CheckGet(ctx, table, key); err != nil {
 		return nil, err
 	}
 	s.gate.RLock()
@@ -53,4 +48,193 @@ func (s *Store) getDurable(l *layout, key store.Key) (store.Item, error) {
 	}
 	it, err := l.decodeBase(k[2:], value, key.PK)
 	return it, errors.Join(err, closer.Close())
+}
+
+// An iteration reads a page, releases the view, and then yields, so that a slow loop body does
+// not hold back compactions.
+const (
+	firstPage = 16
+	fullPage  = 1024
+	pageBytes = 1 << 20 // of encoded rows
+)
+
+// Query implements store.Store.
+func (s *Store) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, error] {
+	return store.Paged(ctx, func() (store.Pages, error) {
+		_, x, err := s.schema.CheckQuery(q)
+		if err != nil {
+			return store.Pages{}, err
+		}
+		l := s.layouts[q.Table]
+		w := walk{store: s, reverse: q.Reverse}
+		if x == nil {
+			w.baseBounds(l, q)
+			w.decode = func(tail, value []byte, now int64) (store.Item, error) {
+				return l.visible(tail, value, q.Partition, now)
+			}
+		} else {
+			xl := l.index(q.Index)
+			w.indexBounds(l, xl, q)
+			w.decode = func(tail, value []byte, now int64) (store.Item, error) {
+				return l.decodeIndex(xl, tail, value, q.Partition)
+			}
+		}
+		return store.Pages{Limit: q.Limit, First: firstPage, Full: fullPage, Next: w.page}, nil
+	})
+}
+
+// Scan implements store.Store. A segment is a set of partitions, by hash: every segment walks
+// the whole table and decodes its share. Partition keys begin alike ("ACC#"), so a split by
+// ranges would not be even.
+func (s *Store) Scan(ctx context.Context, sc store.Scan) iter.Seq2[store.Item, error] {
+	return store.Paged(ctx, func() (store.Pages, error) {
+		if _, err := s.schema.CheckScan(sc); err != nil {
+			return store.Pages{}, err
+		}
+		l := s.layouts[sc.Table]
+		w := walk{store: s, lower: []byte{l.id, kindBase}, upper: []byte{l.id, kindBase + 1}}
+		if !sc.After.IsZero() {
+			w.resume(appendBaseKey(nil, l.id, sc.After.Key))
+		}
+		w.decode = func(tail, value []byte, now int64) (store.Item, error) {
+			pk, _, _, err := cutComponent(tail)
+			if err != nil || !inSegment(pk, sc.Segment, sc.Segments) {
+				return nil, err
+			}
+			return l.visible(tail, value, "", now)
+		}
+		return store.Pages{First: firstPage, Full: fullPage, Next: w.page}, nil
+	})
+}
+
+// A walk reads rows between two keys, a page at a time.
+type walk struct {
+	store        *Store
+	lower, upper []byte // upper is exclusive; nil for none
+	reverse      bool
+	// decode returns the item of a row, or nil to leave it out. tail is the key without its
+	// first two bytes; now is in Unix seconds.
+	decode func(tail, value []byte, now int64) (store.Item, error)
+}
+
+func (l *layout) index(name string) *indexLayout {
+	for i := range l.indexes {
+		if l.indexes[i].Name == name {
+			return &l.indexes[i]
+		}
+	}
+	return nil
+}
+
+// visible decodes a base row, or returns nil when the item has expired.
+func (l *layout) visible(tail, value []byte, pk string, now int64) (store.Item, error) {
+	it, err := l.decodeBase(tail, value, pk)
+	if err != nil || l.Expired(it, now) {
+		return nil, err
+	}
+	return it, nil
+}
+
+func (w *walk) baseBounds(l *layout, q store.Query) {
+	partition := appendBaseKey(nil, l.id, store.Key{PK: q.Partition})
+	w.lower = append(bytes.Clone(partition), max(q.From, q.Prefix)...)
+	w.upper = successor(append(bytes.Clone(partition), q.Prefix...))
+	if q.To != "" {
+		w.upper = append(append(bytes.Clone(partition), q.To...), 0)
+	}
+	if !q.After.IsZero() {
+		w.resume(appendBaseKey(nil, l.id, q.After.Key))
+	}
+}
+
+func (w *walk) indexBounds(l *layout, x *indexLayout, q store.Query) {
+	partition := appendComponent([]byte{l.id, x.number}, q.Partition)
+	w.lower = appendEscaped(bytes.Clone(partition), max(q.From, q.Prefix))
+	w.upper = successor(appendEscaped(bytes.Clone(partition), q.Prefix))
+	if q.To != "" {
+		w.upper = append(appendEscaped(bytes.Clone(partition), q.To), escape, afterEnd)
+	}
+	if !q.After.IsZero() {
+		w.resume(appendIndexKey(nil, l.id, x.number, q.After.Index, q.After.Key))
+	}
+}
+
+// resume moves the bound so that the walk goes on after the row at key. It may take
+// over key.
+func (w *walk) resume(key []byte) {
+	if w.reverse {
+		if w.upper == nil || bytes.Compare(key, w.upper) < 0 {
+			w.upper = key
+		}
+		return
+	}
+	if key = append(key, 0); bytes.Compare(key, w.lower) > 0 {
+		w.lower = key
+	}
+}
+
+// page returns up to n items, and whether there may be more; the next page goes on
+// from there.
+func (w *walk) page(n int) (items []store.Item, more bool, err error) {
+	s := w.store
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	if s.closed {
+		return nil, false, store.ErrClosed
+	}
+	if w.upper != nil && bytes.Compare(w.lower, w.upper) >= 0 {
+		return nil, false, nil
+	}
+	now := s.now().Unix()
+	v := s.acquire()
+	defer v.release()
+	it, err := v.NewIter(&pebble.IterOptions{LowerBound: w.lower, UpperBound: w.upper})
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() {
+		if closeErr := it.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	first, next := it.First, it.Next
+	if w.reverse {
+		first, next = it.Last, it.Prev
+	}
+	items = make([]store.Item, 0, n)
+	read, size := 0, 0
+	for ok := first(); ok; ok = next() {
+		key := it.Key()
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return items, false, err
+		}
+		item, err := w.decode(key[2:], value, now)
+		if err != nil {
+			return items, false, fmt.Errorf("row %x: %w", key, err)
+		}
+		if item != nil {
+			items = append(items, item)
+		}
+		read, size = read+1, size+len(value)
+		// Rows left out count too: a walk over a million expired items must not hold its view
+		// all that time.
+		if len(items) == n || read >= fullPage || size >= pageBytes {
+			w.resume(bytes.Clone(key))
+			return items, true, nil
+		}
+	}
+	return items, false, it.Error()
+}
+
+// inSegment must not change: a cursor may be kept while Duesday is updated.
+func inSegment(partition []byte, segment, segments int) bool {
+	if segments <= 1 {
+		return true
+	}
+	h := uint32(2166136261) // FNV-1a
+	for _, b := range partition {
+		h = (h ^ uint32(b)) * 16777619
+	}
+	return h%uint32(segments) == uint32(segment)
 }
