@@ -11,29 +11,26 @@ import (
 
 // checkUUID returns the UUID in lower case, or a FieldError.
 func checkUUID(field, text string) (string, error) {
-	if !isUUID(text) {
+	if !IsUUID(text) {
 		return "", &FieldError{field, "must be a UUID, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58"}
 	}
 	return strings.ToLower(text), nil
 }
 
-func isUUID(text string) bool {
+// IsUUID reports whether the text is a UUID as RFC 9562 writes it.
+func IsUUID(text string) bool {
 	if len(text) != 36 {
 		return false
 	}
-	for i := range len(text) {
-		switch c := text[i]; {
-		case i == 8 || i == 13 || i == 18 || i == 23:
-			if c != '-' {
-				return false
-			}
-		case c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F':
-		default:
+	for i, c := range []byte(text) {
+		if dash := i == 8 || i == 13 || i == 18 || i == 23; dash != (c == '-') || !dash && !isHex(c) {
 			return false
 		}
 	}
 	return true
 }
+
+func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' }
 
 // maxID is the longest accepted id: twice Stripe's own limit.
 const maxID = 512

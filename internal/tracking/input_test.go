@@ -36,7 +36,7 @@ func TestPurchaseID(t *testing.T) {
 	seen := map[string]string{}
 	for _, parts := range [][]string{{"i", "a", "k"}, {"i", "a", "k2"}, {"i", "ak", ""}, {"ia", "", "k"}, {"", "ia", "k"}, {"i", "a", "1:k"}, {"i", "a1:k", ""}} {
 		id := purchaseID(parts...)
-		if !isUUID(id) || id[14] != '8' || !strings.ContainsRune("89ab", rune(id[19])) || id != purchaseID(parts...) {
+		if !IsUUID(id) || id[14] != '8' || !strings.ContainsRune("89ab", rune(id[19])) || id != purchaseID(parts...) {
 			t.Errorf("%v: %s is no UUID of version 8", parts, id)
 		}
 		if other := seen[id]; other != "" {

@@ -1,9 +1,9 @@
 package event
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/duesday/duesday/internal/stripe/api"
 	"github.com/duesday/duesday/internal/tracking"
@@ -18,13 +18,12 @@ import (
 // ErrBody, which names the member and repeats nothing of it. An unusable member of the object is
 // zero.
 func Decode(body []byte) (tracking.Event, error) {
-	r := jsonReader{text: body}
-	if r.peek() != '{' {
+	if !bytes.HasPrefix(bytes.TrimLeft(body, " \n\t\r"), []byte("{")) {
 		return tracking.Event{}, fmt.Errorf("%w: it is no JSON object", tracking.ErrBody)
 	}
-	e := readEnvelope(&r)
-	if !r.end() {
-		return tracking.Event{}, fmt.Errorf("%w: it is not whole, or no JSON, or nested too deep", tracking.ErrBody)
+	e, err := read(body, readEnvelope)
+	if err != nil {
+		return tracking.Event{}, err
 	}
 	if problem := e.problem(); problem != "" {
 		return tracking.Event{}, fmt.Errorf("%w: %s", tracking.ErrBody, problem)
@@ -40,15 +39,14 @@ const (
 
 // An envelope is the part of an event in use.
 type envelope struct {
-	form, id, kind, version string
-	created                 time.Time
-	account                 string
-	noAccount               bool   // the member account is missing or null
-	context                 string // account of a thin event: acct_…, or org_…/acct_…
-	live, liveKnown         bool
-	object                  wire
-	objectKnown             bool
-	related                 string // kind of a thin event's object
+	tracking.Event
+	form        string
+	noAccount   bool   // the member account is missing or null
+	context     string // account of a thin event: acct_…, or org_…/acct_…
+	liveKnown   bool
+	object      wire
+	objectKnown bool
+	related     string // kind of a thin event's object
 }
 
 func readEnvelope(r *jsonReader) envelope {
@@ -58,35 +56,28 @@ func readEnvelope(r *jsonReader) envelope {
 		case "object":
 			e.form = r.str()
 		case "id":
-			e.id = r.id()
+			e.ID = r.id()
 		case "type":
-			e.kind = r.str()
+			e.Type = r.str()
 		case "created":
-			e.created = r.instant()
+			e.Created = r.instant()
 		case "account":
-			e.noAccount = r.null()
-			e.account = r.id()
+			e.noAccount = r.peek() == 'n'
+			e.StripeAccount = r.id()
 		case "context":
 			e.context = r.str()
 		case "livemode":
-			e.live, e.liveKnown = r.flag()
+			e.Live, e.liveKnown = r.flag()
 		case "api_version":
-			e.version = r.word()
+			e.APIVersion = r.word()
 		case "data":
 			e.objectKnown = false
-			for name := range r.members() {
-				if string(name) == "object" {
-					e.objectKnown = r.peek() == '{'
-					e.object = readWire(r)
-				}
-			}
+			e.object = pick(r, "object", func(r *jsonReader) wire {
+				e.objectKnown = r.peek() == '{'
+				return readWire(r)
+			})
 		case "related_object":
-			e.related = ""
-			for name := range r.members() {
-				if string(name) == "type" {
-					e.related = r.word()
-				}
-			}
+			e.related = pick(r, "type", (*jsonReader).word)
 		}
 	}
 	return e
@@ -98,15 +89,15 @@ func (e *envelope) problem() string {
 	switch {
 	case !thin && e.form != snapshotEvent:
 		return "object: want event or v2.core.event"
-	case !api.IsID(e.id, "evt_"):
+	case !api.IsID(e.ID, "evt_"):
 		return "id: want evt_…"
-	case !isType(e.kind):
+	case !isType(e.Type):
 		return "type: want one such as payment_intent.succeeded"
-	case e.created.IsZero() && thin:
+	case e.Created.IsZero() && thin:
 		return "created: want a time such as 2026-01-31T12:00:00Z"
-	case e.created.IsZero():
+	case e.Created.IsZero():
 		return "created: want Unix seconds"
-	case !e.noAccount && !api.IsID(e.account, "acct_"):
+	case !e.noAccount && !api.IsID(e.StripeAccount, "acct_"):
 		return "account: want acct_…, or none"
 	case !e.liveKnown && !thin:
 		return "livemode: want true or false"
@@ -125,8 +116,7 @@ func isType(text string) bool {
 }
 
 func (e *envelope) event() tracking.Event {
-	out := tracking.Event{ID: e.id, Type: e.kind, StripeAccount: e.account, Created: e.created, Live: e.live,
-		APIVersion: e.version}
+	out := e.Event
 	if e.form == thinEvent {
 		out.Object.Kind = e.related
 		if at := e.context[strings.LastIndexByte(e.context, '/')+1:]; out.StripeAccount == "" && api.IsID(at, "acct_") {
@@ -134,7 +124,7 @@ func (e *envelope) event() tracking.Event {
 		}
 		return out
 	}
-	if e.kind == "payment_intent.payment_failed" {
+	if e.Type == "payment_intent.payment_failed" {
 		e.object.declined = true // even if the object does not say so
 	}
 	out.Object = e.object.object()

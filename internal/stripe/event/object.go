@@ -14,13 +14,12 @@ import (
 // Seen. An unusable member is zero. The error is an ErrBody, and means no object of Stripe's at
 // all.
 func DecodeObject(raw []byte) (tracking.Object, error) {
-	r := jsonReader{text: raw}
-	w := readWire(&r)
-	switch {
-	case !r.end():
-		return tracking.Object{}, fmt.Errorf("%w: it is not whole, or no JSON, or nested too deep", tracking.ErrBody)
-	case w.kind == "":
-		return tracking.Object{}, fmt.Errorf("%w: object: want the kind of an object", tracking.ErrBody)
+	w, err := read(raw, readWire)
+	if err == nil && w.kind == "" {
+		err = fmt.Errorf("%w: object: want the kind of an object", tracking.ErrBody)
+	}
+	if err != nil {
+		return tracking.Object{}, err
 	}
 	return w.object(), nil
 }
@@ -100,12 +99,7 @@ func (w *wire) readLink(r *jsonReader, name []byte) {
 	case "last_payment_error":
 		w.declined, w.code = readDecline(r)
 	case "cancellation_details":
-		w.canceled = ""
-		for name := range r.members() {
-			if string(name) == "reason" {
-				w.canceled = r.word()
-			}
-		}
+		w.canceled = pick(r, "reason", (*jsonReader).word)
 	case "payment":
 		w.inner = readPayment(r)
 	case "payments":
@@ -115,12 +109,8 @@ func (w *wire) readLink(r *jsonReader, name []byte) {
 	case "subscription_details":
 		w.detailsTag = cmp.Or(readDetails(r).tag, w.detailsTag)
 	case "parent":
-		for name := range r.members() {
-			if string(name) == "subscription_details" {
-				d := readDetails(r)
-				w.parent, w.detailsTag = d.subscription, cmp.Or(d.tag, w.detailsTag)
-			}
-		}
+		d := pick(r, "subscription_details", readDetails)
+		w.parent, w.detailsTag = d.subscription, cmp.Or(d.tag, w.detailsTag)
 	}
 }
 
@@ -173,33 +163,27 @@ func (r *jsonReader) word() string {
 }
 
 // link takes the next value if it is an id, or the object itself, expanded.
-func (r *jsonReader) link() (id string) {
+func (r *jsonReader) link() string {
 	if r.peek() != '{' {
 		return r.id()
 	}
-	for name := range r.members() {
-		if string(name) == "id" {
-			id = r.id()
-		}
-	}
-	return id
+	return pick(r, "id", (*jsonReader).id)
 }
 
 // instant takes the next value if it is a time: Unix seconds, or RFC 3339 as in version 2 of the
 // API. It is in UTC. It is zero if the value is no time after 1970 and before the year 10000.
 func (r *jsonReader) instant() time.Time {
 	const most = 253402300800
+	t := time.Time{}
 	if r.peek() == '"' {
-		t, err := time.Parse(time.RFC3339, r.str())
-		if err != nil || t.Unix() <= 0 || t.Unix() >= most {
-			return time.Time{}
-		}
-		return t.UTC()
+		t, _ = time.Parse(time.RFC3339, r.str()) // zero if it is none
+	} else if seconds := r.number(); seconds < most {
+		t = api.Instant(seconds)
 	}
-	if seconds := r.number(); seconds > 0 && seconds < most {
-		return api.Instant(seconds)
+	if t.Unix() <= 0 || t.Unix() >= most {
+		return time.Time{}
 	}
-	return time.Time{}
+	return t.UTC()
 }
 
 // currencyIn returns the currency in upper case, or "" if it is none.

@@ -25,19 +25,15 @@ func readDecline(r *jsonReader) (there bool, code string) {
 
 // readPayments takes the list of an invoice's payments. It is there from 2025-03-31.basil on, if
 // the request expands it.
-func readPayments(r *jsonReader) (best invoicePaid) {
-	for name := range r.members() {
-		if string(name) != "data" {
-			continue
-		}
-		best = invoicePaid{}
+func readPayments(r *jsonReader) invoicePaid {
+	return pick(r, "data", func(r *jsonReader) (best invoicePaid) {
 		for range r.elements() {
 			if p := readInvoicePayment(r); p.rank > best.rank {
 				best = p
 			}
 		}
-	}
-	return best
+		return best
+	})
 }
 
 // readInvoicePayment takes one of an invoice's payments. An invoice can have several: a paid one
@@ -65,30 +61,21 @@ func readInvoicePayment(r *jsonReader) (p invoicePaid) {
 }
 
 // readPayment takes the member payment of an invoice's payment.
-func readPayment(r *jsonReader) (p invoicePaid) {
-	for name := range r.members() {
-		if string(name) == "payment_intent" {
-			p.intent = r.link()
-		}
-	}
-	return p
+func readPayment(r *jsonReader) invoicePaid {
+	return invoicePaid{intent: pick(r, "payment_intent", (*jsonReader).link)}
 }
 
 // readRefunds takes a charge's list of refunds. It is there before 2022-11-15, and if the request
 // expands it.
-func readRefunds(r *jsonReader) (list []tracking.Refund) {
-	for name := range r.members() {
-		if string(name) != "data" {
-			continue
-		}
-		list = nil
+func readRefunds(r *jsonReader) []tracking.Refund {
+	return pick(r, "data", func(r *jsonReader) (list []tracking.Refund) {
 		for range r.elements() {
 			if refund := readRefund(r); refund.ID != "" {
 				list = append(list, refund)
 			}
 		}
-	}
-	return list
+		return list
+	})
 }
 
 func readRefund(r *jsonReader) (refund tracking.Refund) {
@@ -143,7 +130,7 @@ func readTag(r *jsonReader) tracking.Tag {
 	}
 	switch {
 	case t.Installation == "":
-	case isUUID(purchase):
+	case tracking.IsUUID(purchase):
 		t.Purchase = strings.ToLower(purchase)
 		switch k := tracking.Kind(kind); k {
 		case tracking.Legacy, tracking.Product, tracking.Subscribe, tracking.SplitPayment:
@@ -153,17 +140,4 @@ func readTag(r *jsonReader) tracking.Tag {
 		t.Charge, t.ChargeAccount, t.ChargeSubscription = true, account, subscription
 	}
 	return t
-}
-
-// isUUID reports whether the text is a UUID as RFC 9562 writes it.
-func isUUID(text string) bool {
-	if len(text) != 36 {
-		return false
-	}
-	for i := range len(text) {
-		if dash := i == 8 || i == 13 || i == 18 || i == 23; dash != (text[i] == '-') || !dash && !isHex(text[i]) {
-			return false
-		}
-	}
-	return true
 }
