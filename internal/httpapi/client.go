@@ -40,8 +40,7 @@ type Client struct {
 // http://127.0.0.1:8080. It sends nothing yet. With no http.Client it has one of its own,
 // which uses no proxy. No redirect is followed, since the key would go with it.
 func NewClient(base string, key secret.Text, h *http.Client) (*Client, error) {
-	base, err := checkAddress(base)
-	if err != nil {
+	if err := checkAddress(base); err != nil {
 		return nil, fmt.Errorf("the server's address: %w", err)
 	}
 	if key.IsZero() {
@@ -52,13 +51,13 @@ func NewClient(base string, key secret.Text, h *http.Client) (*Client, error) {
 
 // checkAddress wants an http or https address and nothing in it but a place. Its errors do
 // not repeat the address: it may have a password.
-func checkAddress(text string) (string, error) {
+func checkAddress(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" ||
 		u.Fragment != "" {
-		return "", errors.New("want http://HOST:PORT or https://HOST, without user and query")
+		return errors.New("want http://HOST:PORT or https://HOST, without user and query")
 	}
-	return text, nil
+	return nil
 }
 
 func plain(h *http.Client) *http.Client {
@@ -97,10 +96,7 @@ func (c *Client) Purchases(ctx context.Context, account string) iter.Seq2[*track
 
 // Timeline does the same as the method of tracking.Service.
 func (c *Client) Timeline(ctx context.Context, purchase string) (*tracking.Timeline, error) {
-	if err := checkNames(purchase); err != nil {
-		return nil, err
-	}
-	return call[tracking.Timeline](ctx, c, http.MethodGet, "/v1/purchases/"+purchase, nil)
+	return one[tracking.Timeline](ctx, c, http.MethodGet, "/v1/purchases/%s", purchase)
 }
 
 // Payments does the same as the method of tracking.Service.
@@ -110,10 +106,7 @@ func (c *Client) Payments(ctx context.Context, account string) iter.Seq2[*tracki
 
 // Payment does the same as the method of tracking.Service.
 func (c *Client) Payment(ctx context.Context, stripeAccount, id string) (*tracking.Payment, error) {
-	if err := checkNames(stripeAccount, id); err != nil {
-		return nil, err
-	}
-	return call[tracking.Payment](ctx, c, http.MethodGet, "/v1/payments/"+stripeAccount+"/"+id, nil)
+	return one[tracking.Payment](ctx, c, http.MethodGet, "/v1/payments/%s/%s", stripeAccount, id)
 }
 
 // Events does the same as the method of tracking.Service.
@@ -151,10 +144,7 @@ func (c *Client) Waiting(ctx context.Context) iter.Seq2[*tracking.Event, error] 
 
 // Event does the same as the method of tracking.Service.
 func (c *Client) Event(ctx context.Context, id string) (*tracking.Event, error) {
-	if err := checkNames(id); err != nil {
-		return nil, err
-	}
-	f, err := call[eventForm](ctx, c, http.MethodGet, "/internal/events/"+id, nil)
+	f, err := one[eventForm](ctx, c, http.MethodGet, "/internal/events/%s", id)
 	if err != nil {
 		return nil, err
 	}
@@ -163,18 +153,12 @@ func (c *Client) Event(ctx context.Context, id string) (*tracking.Event, error) 
 
 // Rebuild does the same as the method of tracking.Service.
 func (c *Client) Rebuild(ctx context.Context, stripeAccount string) (*tracking.Rebuilt, error) {
-	if err := checkNames(stripeAccount); err != nil {
-		return nil, err
-	}
-	return call[tracking.Rebuilt](ctx, c, http.MethodGet, "/internal/accounts/"+stripeAccount+"/rebuild", nil)
+	return one[tracking.Rebuilt](ctx, c, http.MethodGet, "/internal/accounts/%s/rebuild", stripeAccount)
 }
 
 // Replay does the same as the method of tracking.Service.
 func (c *Client) Replay(ctx context.Context, id string) (tracking.Verdict, error) {
-	if err := checkNames(id); err != nil {
-		return tracking.Verdict{}, err
-	}
-	v, err := call[tracking.Verdict](ctx, c, http.MethodPost, "/internal/events/"+id+"/replay", nil)
+	v, err := one[tracking.Verdict](ctx, c, http.MethodPost, "/internal/events/%s/replay", id)
 	if err != nil {
 		return tracking.Verdict{}, err
 	}
@@ -194,7 +178,7 @@ func (c *Client) Register(ctx context.Context, account, stripeAccount string) (*
 
 // SavePoll does the same as the method of tracking.Service.
 func (c *Client) SavePoll(ctx context.Context, stripeAccount string, p tracking.PollState) error {
-	if checkNames(stripeAccount) != nil {
+	if !idForm.MatchString(stripeAccount) {
 		return tracking.ErrUnregistered
 	}
 	_, err := call[doneForm](ctx, c, http.MethodPut, "/internal/accounts/"+stripeAccount+"/poll", p)
@@ -223,14 +207,14 @@ func (c *Client) ReplayJob(ctx context.Context, id string) error {
 
 func same[T any](v *T) *T { return v }
 
-// checkNames refuses ids that fit in no path: nothing has such an id.
-func checkNames(ids ...string) error {
+// one asks for the one with the ids in the path. An id that fits in no path is nothing's.
+func one[T any](ctx context.Context, c *Client, method, path string, ids ...any) (*T, error) {
 	for _, id := range ids {
-		if !idForm.MatchString(id) {
-			return fmt.Errorf("%.64q: %w", id, store.ErrNotFound)
+		if !idForm.MatchString(id.(string)) {
+			return nil, fmt.Errorf("%.64q: %w", id, store.ErrNotFound)
 		}
 	}
-	return nil
+	return call[T](ctx, c, method, fmt.Sprintf(path, ids...), nil)
 }
 
 // call sends one request and reads its one answer.

@@ -79,23 +79,16 @@ func panicText(p any) string {
 }
 
 func (s *server) route(w http.ResponseWriter, r *http.Request) {
-	p := r.URL.Path
-	if h := s.hooks[p]; h != nil {
+	err, p := error(errNoRoute), r.URL.Path
+	switch h := s.hooks[p]; {
+	case h != nil:
 		r.Pattern = p
-		if err := s.serveHook(w, r, h); err != nil {
-			s.fail(w, r, err)
-		}
-		return
-	}
-	var err error
-	switch {
+		err = s.serveHook(w, r, h)
 	case isAPI(p):
 		err = s.serveAPI(w, r)
 	case p == pathHealth || p == pathReady:
 		r.Pattern = p
 		err = s.serveState(w, r)
-	default:
-		err = errNoRoute
 	}
 	if err != nil {
 		s.fail(w, r, err)
@@ -122,12 +115,13 @@ func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) error {
 		return errCross
 	}
 	if !s.admits(r.Header) {
-		s.o.Log.Warn("httpapi: refused a request without the API key", "remote", r.RemoteAddr, "key", given(r.Header))
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		if r.Header.Get("Authorization") != "" {
-			return errNotKey
+		key, refused := "wrong", errNotKey
+		if r.Header.Get("Authorization") == "" {
+			key, refused = "none", errKey
 		}
-		return errKey
+		s.o.Log.Warn("httpapi: refused a request without the API key", "remote", r.RemoteAddr, "key", key)
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		return refused
 	}
 	if path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect it
 		return errNoRoute
@@ -152,13 +146,6 @@ func (s *server) admits(h http.Header) bool {
 	return subtle.ConstantTimeCompare(sum[:], s.key[:]) == 1 && strings.EqualFold(scheme, "Bearer")
 }
 
-func given(h http.Header) string {
-	if h.Get("Authorization") == "" {
-		return "none"
-	}
-	return "wrong"
-}
-
 func wrongMethod(w http.ResponseWriter, allow string) error {
 	w.Header().Set("Allow", allow)
 	return refusef(http.StatusMethodNotAllowed, "method", "want %s", allow)
@@ -173,38 +160,6 @@ type refused struct {
 func (n *refused) Header() http.Header         { return n.header }
 func (n *refused) Write(p []byte) (int, error) { return len(p), nil }
 func (n *refused) WriteHeader(status int)      { n.status = status }
-
-// routes are the routes behind the key.
-func (s *server) routes() *http.ServeMux {
-	mux := http.NewServeMux()
-	all := map[string]func(http.ResponseWriter, *http.Request) error{
-		"POST /v1/purchases":                              s.createPurchase,
-		"GET /v1/purchases":                               s.listPurchases,
-		"GET /v1/purchases/{id}":                          s.showPurchase,
-		"GET /v1/payments":                                s.listPayments,
-		"GET /v1/payments/{stripe_account}/{id}":          s.showPayment,
-		"GET /internal/events":                            s.listEvents,
-		"GET /internal/events/waiting":                    s.listWaiting,
-		"GET /internal/events/{id}":                       s.showEvent,
-		"POST /internal/events/{id}/replay":               s.replayEvent,
-		"GET /internal/accounts/{stripe_account}/rebuild": s.rebuild,
-		"GET /internal/accounts":                          s.listAccounts,
-		"POST /internal/accounts":                         s.registerAccount,
-		"PUT /internal/accounts/{stripe_account}/poll":    s.savePoll,
-		"POST /internal/objects":                          s.applyObject,
-	}
-	if s.o.Backlog != nil {
-		all["GET /internal/jobs"], all["POST /internal/jobs/replay"] = s.listJobs, s.replayJob
-	}
-	for pattern, do := range all {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			if err := do(w, r); err != nil {
-				s.fail(w, r, err)
-			}
-		})
-	}
-	return mux
-}
 
 // serveState says whether the server runs, and whether it can work.
 func (s *server) serveState(w http.ResponseWriter, r *http.Request) error {

@@ -54,8 +54,8 @@ func decodeStrict(text []byte, form any) error {
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
 	err := in.Decode(form)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		return &tracking.FieldError{Field: wrong.Field, Problem: "want " + wanted(wrong.Field, wrong.Type)}
+	if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && typed.Field != "" {
+		return wrong(typed.Field, "want "+wanted(typed.Field, typed.Type))
 	}
 	if err != nil {
 		return refusef(http.StatusBadRequest, "json", "the body: %s", strings.TrimPrefix(err.Error(), "json: "))
@@ -87,13 +87,12 @@ func checkShape(text []byte) error {
 	if !utf8.Valid(text) {
 		return errors.New("it is not valid UTF-8")
 	}
-	in := json.NewDecoder(bytes.NewReader(text))
-	in.UseNumber()
-	first, err := in.Token()
-	if err != nil || first != json.Delim('{') {
+	if !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) {
 		return errors.New("want a JSON object")
 	}
-	if err := checkObject(in, 1); err != nil {
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.UseNumber()
+	if err := checkValue(in, 0); err != nil {
 		return err
 	}
 	if _, err := in.Token(); !errors.Is(err, io.EOF) {
@@ -102,34 +101,13 @@ func checkShape(text []byte) error {
 	return nil
 }
 
-// checkObject reads the rest of an object whose first brace was read.
-func checkObject(in *json.Decoder, depth int) error {
-	seen := map[string]bool{}
-	for in.More() {
-		token, err := in.Token()
-		if err != nil {
-			return brokenJSON(err)
-		}
-		name, _ := token.(string)
-		if !keyForm.MatchString(name) {
-			return fmt.Errorf("unknown field %.40q", name)
-		}
-		if seen[name] {
-			return fmt.Errorf("the field %.40q is there twice", name)
-		}
-		seen[name] = true
-		if err := checkValue(in, depth); err != nil {
-			return err
-		}
-	}
-	_, err := in.Token()
-	return brokenJSON(err)
-}
+var errNoJSON = errors.New("it is no valid JSON")
 
+// checkValue checks the next value, within so many others.
 func checkValue(in *json.Decoder, depth int) error {
 	token, err := in.Token()
 	if err != nil {
-		return brokenJSON(err)
+		return errNoJSON
 	}
 	delim, ok := token.(json.Delim)
 	switch {
@@ -137,77 +115,105 @@ func checkValue(in *json.Decoder, depth int) error {
 		return nil
 	case depth == maxDepth:
 		return fmt.Errorf("more than %d levels", maxDepth)
-	case delim == '{':
-		return checkObject(in, depth+1)
 	}
+	seen := map[string]bool{}
 	for in.More() {
+		if delim == '{' {
+			if token, err = in.Token(); err != nil {
+				return errNoJSON
+			}
+			name, _ := token.(string)
+			if !keyForm.MatchString(name) {
+				return fmt.Errorf("unknown field %.40q", name)
+			}
+			if seen[name] {
+				return fmt.Errorf("the field %.40q is there twice", name)
+			}
+			seen[name] = true
+		}
 		if err := checkValue(in, depth+1); err != nil {
 			return err
 		}
 	}
-	_, err = in.Token()
-	return brokenJSON(err)
+	if _, err = in.Token(); err != nil {
+		return errNoJSON
+	}
+	return nil
 }
 
-func brokenJSON(err error) error {
-	if err == nil {
-		return nil
-	}
-	return errors.New("it is no valid JSON")
+// wrong is the error of a field or a parameter.
+func wrong(field, problem string) error { return &tracking.FieldError{Field: field, Problem: problem} }
+
+// A query is the parameters of a request. Its methods read one each, and keep the first error.
+type query struct {
+	url.Values
+	err error
 }
 
 // params returns the parameters of a request, each of which has to be one of the names, and
 // at most once there.
-func params(r *http.Request, names ...string) (url.Values, error) {
+func params(r *http.Request, names ...string) (*query, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, refusef(http.StatusBadRequest, "query", "the query cannot be read")
 	}
 	for name, all := range values {
 		if !slices.Contains(names, name) {
-			return nil, &tracking.FieldError{Field: shown(name), Problem: "there is no such parameter, want " +
-				strings.Join(names, ", ")}
+			return nil, wrong(shown(name), "there is no such parameter, want "+strings.Join(names, ", "))
 		}
 		if len(all) > 1 {
-			return nil, &tracking.FieldError{Field: name, Problem: "it is there twice"}
+			return nil, wrong(name, "it is there twice")
 		}
 	}
-	return values, nil
+	return &query{Values: values}, nil
+}
+
+func (q *query) fail(name, problem string) {
+	if q.err == nil {
+		q.err = wrong(name, problem)
+	}
 }
 
 // count reads a number from 1 to most; absent is usual.
-func count(values url.Values, name string, usual, most int) (int, error) {
-	text := values.Get(name)
-	if text == "" {
-		return usual, nil
+func (q *query) count(name string, usual, most int) int {
+	if q.Get(name) == "" {
+		return usual
 	}
-	n, err := strconv.Atoi(text)
+	n, err := strconv.Atoi(q.Get(name))
 	if err != nil || n < 1 || n > most {
-		return 0, &tracking.FieldError{Field: name, Problem: fmt.Sprintf("want 1 to %d", most)}
+		q.fail(name, fmt.Sprintf("want 1 to %d", most))
 	}
-	return n, nil
+	return n
 }
 
 // instant reads a time; absent is zero.
-func instant(values url.Values, name string) (time.Time, error) {
-	text := values.Get(name)
-	if text == "" {
-		return time.Time{}, nil
+func (q *query) instant(name string) time.Time {
+	if q.Get(name) == "" {
+		return time.Time{}
 	}
-	t, err := time.Parse(time.RFC3339Nano, text)
+	t, err := time.Parse(time.RFC3339Nano, q.Get(name))
 	if err != nil {
-		return time.Time{}, &tracking.FieldError{Field: name, Problem: "want a time such as 2026-11-21T20:31:15Z"}
+		q.fail(name, "want a time such as 2026-11-21T20:31:15Z")
 	}
-	return t.UTC(), nil
+	return t.UTC()
+}
+
+// flag reads true or false; absent is false.
+func (q *query) flag(name string) bool {
+	text := q.Get(name)
+	if text != "" && text != "true" && text != "false" {
+		q.fail(name, "want true or false")
+	}
+	return text == "true"
 }
 
 // ident reads an id; absent is "".
-func ident(values url.Values, name string) (string, error) {
-	text := values.Get(name)
+func (q *query) ident(name string) string {
+	text := q.Get(name)
 	if text != "" && !idForm.MatchString(text) {
-		return "", &tracking.FieldError{Field: name, Problem: "this is no id: want letters, digits, _ and -"}
+		q.fail(name, "this is no id: want letters, digits, _ and -")
 	}
-	return text, nil
+	return text
 }
 
 // named returns an id of the path. An invalid one is not found.

@@ -2,13 +2,185 @@ package httpapi
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"iter"
 	"log/slog"
 	"net"
 	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/duesday/duesday/internal/listen"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/tracking"
 )
+
+// An Inbox takes events whose signature is good.
+type Inbox interface {
+	// Ingest returns nil when the event is durable, and tracking.ErrBody when it is none. The
+	// body is the caller's again once Ingest has returned nil.
+	Ingest(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error)
+}
+
+// A Shop sells, and shows purchases and payments.
+type Shop interface {
+	CreatePurchase(ctx context.Context, o tracking.Order) (*tracking.Created, error)
+	Purchases(ctx context.Context, account string) iter.Seq2[*tracking.Purchase, error]
+	Timeline(ctx context.Context, purchase string) (*tracking.Timeline, error)
+	Payments(ctx context.Context, account string) iter.Seq2[*tracking.Payment, error]
+	Payment(ctx context.Context, stripeAccount, id string) (*tracking.Payment, error)
+}
+
+// A Ledger shows the stored events.
+type Ledger interface {
+	Events(ctx context.Context, q tracking.EventQuery) iter.Seq2[tracking.EventRow, error]
+	Waiting(ctx context.Context) iter.Seq2[*tracking.Event, error]
+	Event(ctx context.Context, id string) (*tracking.Event, error)
+	Replay(ctx context.Context, id string) (tracking.Verdict, error)
+	Rebuild(ctx context.Context, stripeAccount string) (*tracking.Rebuilt, error)
+}
+
+// A Registry knows the connected accounts and their poll states, and applies objects that the
+// poller fetched from Stripe.
+type Registry interface {
+	ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.ConnectedAccount, error]
+	Register(ctx context.Context, account, stripeAccount string) (*tracking.ConnectedAccount, error)
+	SavePoll(ctx context.Context, stripeAccount string, p tracking.PollState) error
+	Apply(ctx context.Context, at string, o tracking.Object) (changed bool, err error)
+}
+
+// A Backlog shows the open jobs of purchases.
+type Backlog interface {
+	Jobs(ctx context.Context) iter.Seq2[tracking.WaitingJob, error]
+	ReplayJob(ctx context.Context, id string) error
+}
+
+// Options are the parts of a server. All are needed unless the field says otherwise.
+type Options struct {
+	Inbox    Inbox // needed with Hooks
+	Shop     Shop
+	Ledger   Ledger
+	Registry Registry
+	Backlog  Backlog // nil: there is no /internal/jobs
+
+	// Verify returns the index of the secret with which the body was signed. Its errors are shown to
+	// the sender. Needed with Hooks.
+	Verify func(header string, body []byte, secrets []secret.Text, now time.Time) (which int, err error)
+	Hooks  []Hook // may be none
+
+	// Key is the API key of /v1 and /internal, of at least 16 bytes. Without it both answer 503.
+	Key secret.Text
+
+	Now   func() time.Time                // nil: time.Now
+	Log   *slog.Logger                    // nil: nothing is logged
+	Ready func(ctx context.Context) error // nil: ready as long as it runs
+}
+
+// A Hook is an endpoint for Stripe's events.
+type Hook struct {
+	Path    string // such as /webhooks/stripe
+	Connect bool   // events of connected accounts come to it
+	// Secrets are the valid signing secrets, any number of them.
+	Secrets []secret.Text
+	// Poll is the poller's secret among them, or none.
+	Poll secret.Text
+}
+
+const (
+	minKey    = 16      // bytes of an API key
+	maxEvent  = 1 << 20 // bytes of an event
+	maxForm   = 256 << 10
+	maxPooled = 64 << 10 // bytes of a buffer kept for the next event
+)
+
+// A hook is a checked Hook.
+type hook struct {
+	Hook
+	poll int // index of Poll in Secrets, or -1
+}
+
+// A server answers requests.
+type server struct {
+	o      Options
+	hooks  map[string]*hook
+	api    *http.ServeMux
+	key    [sha256.Size]byte // of Options.Key
+	cross  *http.CrossOriginProtection
+	bodies sync.Pool // of *bytes.Buffer
+}
+
+// New returns the handler of all routes. Its errors name the invalid option.
+func New(o Options) (http.Handler, error) {
+	switch {
+	case o.Shop == nil, o.Ledger == nil, o.Registry == nil:
+		return nil, errors.New("httpapi: Shop, Ledger and Registry are needed")
+	case len(o.Hooks) > 0 && (o.Inbox == nil || o.Verify == nil):
+		return nil, errors.New("httpapi: Hooks need Inbox and Verify")
+	case !o.Key.IsZero() && len(o.Key.Reveal()) < minKey:
+		return nil, fmt.Errorf("httpapi: the API key is too short: want at least %d characters", minKey)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &server{o: o, hooks: map[string]*hook{}, key: sha256.Sum256([]byte(o.Key.Reveal())),
+		cross: http.NewCrossOriginProtection()}
+	for _, h := range o.Hooks {
+		if err := h.check(); err != nil {
+			return nil, fmt.Errorf("httpapi: the endpoint %q: %w", h.Path, err)
+		}
+		if s.hooks[h.Path] != nil {
+			return nil, fmt.Errorf("httpapi: the endpoint %q is there twice", h.Path)
+		}
+		h.Secrets = slices.Clone(h.Secrets)
+		s.hooks[h.Path] = &hook{Hook: h, poll: indexOf(h.Secrets, h.Poll)}
+	}
+	s.api = s.routes()
+	return s, nil
+}
+
+func (h Hook) check() error {
+	switch {
+	case !strings.HasPrefix(h.Path, "/") || h.Path == "/" || path.Clean(h.Path) != h.Path ||
+		strings.ContainsAny(h.Path, "?#%{} "):
+		return errors.New("want a plain path such as /webhooks/stripe")
+	case isAPI(h.Path) || h.Path == pathHealth || h.Path == pathReady:
+		return errors.New("this path is taken")
+	case len(h.Secrets) == 0:
+		return errors.New("it has no signing secret: want at least one, or everybody's events would be taken")
+	case !h.Poll.IsZero() && indexOf(h.Secrets, h.Poll) < 0:
+		return errors.New("the poller's secret is none of its signing secrets: want it among them")
+	}
+	for i, one := range h.Secrets {
+		if one.IsZero() {
+			return errors.New("a signing secret is empty")
+		}
+		if indexOf(h.Secrets, one) != i {
+			return errors.New("a signing secret is there twice")
+		}
+	}
+	return nil
+}
+
+// indexOf returns where the secret is, or -1; none is nowhere.
+func indexOf(secrets []secret.Text, one secret.Text) int {
+	if one.IsZero() {
+		return -1
+	}
+	return slices.IndexFunc(secrets, func(t secret.Text) bool { return t.Reveal() == one.Reveal() })
+}
+
+// isAPI reports whether the path needs the key.
+func isAPI(path string) bool {
+	return path == "/v1" || path == "/internal" || strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/internal/")
+}
 
 const (
 	headerTimeout = 5 * time.Second  // of a request's header

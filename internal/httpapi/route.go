@@ -1,0 +1,227 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/http"
+	"regexp"
+
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// A handler answers a request, unless it returns an error.
+type handler func(http.ResponseWriter, *http.Request) error
+
+// routes are the routes behind the key.
+func (s *server) routes() *http.ServeMux {
+	mux := http.NewServeMux()
+	shop, ledger, registry := s.o.Shop, s.o.Ledger, s.o.Registry
+	all := map[string]handler{
+		"POST /v1/purchases":                     s.createPurchase,
+		"GET /v1/purchases":                      ofAccount(s, "purchases", shop.Purchases),
+		"GET /v1/purchases/{id}":                 show("id", shop.Timeline, asIs),
+		"GET /v1/payments":                       ofAccount(s, "payments", shop.Payments),
+		"GET /v1/payments/{stripe_account}/{id}": s.showPayment,
+		"GET /internal/events":                   s.listEvents,
+		"GET /internal/events/waiting":           whole(s, ledger.Waiting, formOfWaiting),
+		"GET /internal/events/{id}":              show("id", ledger.Event, formOfEvent),
+		"POST /internal/events/{id}/replay":      show("id", ledger.Replay, asIs),
+		// It may take longer than an answer is waited for: then the connection ends, and nothing has
+		// changed.
+		"GET /internal/accounts/{stripe_account}/rebuild": show("stripe_account", ledger.Rebuild, asIs),
+		"GET /internal/accounts":                          whole(s, registry.ConnectedAccounts, asIs),
+		"POST /internal/accounts": take(func(r *http.Request, f registerForm) (any, error) {
+			return registry.Register(r.Context(), f.Account, f.StripeAccount)
+		}),
+		"PUT /internal/accounts/{stripe_account}/poll": s.savePoll,
+		"POST /internal/objects": take(func(r *http.Request, f applyForm) (any, error) {
+			changed, err := registry.Apply(r.Context(), f.At, f.Object.object())
+			return appliedForm{changed}, err
+		}),
+	}
+	if jobs := s.o.Backlog; jobs != nil {
+		all["GET /internal/jobs"] = whole(s, jobs.Jobs, func(j tracking.WaitingJob) any {
+			j.Error = secret.Clean(j.Error)
+			return j
+		})
+		all["POST /internal/jobs/replay"] = take(func(r *http.Request, f jobForm) (any, error) {
+			if f.ID == "" {
+				return nil, wrong("id", "want the id of a job, such as fulfil/… and the id of its purchase")
+			}
+			return doneForm{true}, jobs.ReplayJob(r.Context(), f.ID)
+		})
+	}
+	for pattern, do := range all {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if err := do(w, r); err != nil {
+				s.fail(w, r, err)
+			}
+		})
+	}
+	return mux
+}
+
+// show answers with the one that has the id in the path.
+func show[T any](name string, get func(ctx context.Context, id string) (T, error), form func(T) any) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		id, err := named(r, name)
+		if err != nil {
+			return err
+		}
+		v, err := get(r.Context(), id)
+		if err != nil {
+			return err
+		}
+		send(w, http.StatusOK, form(v))
+		return nil
+	}
+}
+
+// whole answers with a list without parameters, as lines.
+func whole[T any](s *server, list func(context.Context) iter.Seq2[T, error], form func(T) any) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if _, err := params(r); err != nil {
+			return err
+		}
+		return stream(s, w, r, list(r.Context()), 0, form)
+	}
+}
+
+// ofAccount answers with a list of an account's under the name. As lines it is whole unless the
+// caller sets a limit.
+func ofAccount[T any](s *server, name string, list func(context.Context, string) iter.Seq2[T, error]) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		q, err := params(r, "account", "limit")
+		if err != nil {
+			return err
+		}
+		account := q.ident("account")
+		if account == "" && q.err == nil {
+			return wrong("account", "want the UUID of the account")
+		}
+		usual, most := listLines, maxList
+		if wantsLines(r) {
+			usual, most = 0, maxStreamed
+		}
+		limit := q.count("limit", usual, most)
+		switch {
+		case q.err != nil:
+			return q.err
+		case wantsLines(r):
+			return stream(s, w, r, list(r.Context(), account), limit, asIs)
+		}
+		return gather(w, list(r.Context(), account), limit, name)
+	}
+}
+
+// take reads the form of a request, and answers with the outcome.
+func take[F any](do func(*http.Request, F) (any, error)) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		var form F
+		if err := readForm(w, r, &form); err != nil {
+			return err
+		}
+		v, err := do(r, form)
+		if err == nil {
+			send(w, http.StatusOK, v)
+		}
+		return err
+	}
+}
+
+func asIs[T any](v T) any { return v }
+
+// idempotencyForm is the form of a caller's key: printable ASCII.
+var idempotencyForm = regexp.MustCompile(`^[ -~]{1,255}$`)
+
+const idempotencyHeader = "Idempotency-Key"
+
+// createPurchase answers 201 for a new purchase, declined or not, and 200 for a repeated one.
+func (s *server) createPurchase(w http.ResponseWriter, r *http.Request) error {
+	keys := r.Header.Values(idempotencyHeader)
+	if len(keys) != 1 || !idempotencyForm.MatchString(keys[0]) {
+		return refusef(http.StatusBadRequest, "idempotency_key", "want one %s of 1 to %d printable ASCII characters",
+			idempotencyHeader, maxID)
+	}
+	var order tracking.Order
+	if err := readForm(w, r, &order); err != nil {
+		return err
+	}
+	if err := checkCards(&order); err != nil {
+		return err
+	}
+	if order.Key != "" && order.Key != keys[0] {
+		return wrong("key", "this is not the "+idempotencyHeader+" of the request: leave it out")
+	}
+	order.Key = keys[0]
+	created, err := s.o.Shop.CreatePurchase(r.Context(), order)
+	if err != nil {
+		return s.failedOrder(r, err)
+	}
+	status := http.StatusCreated
+	if created.Repeated {
+		status = http.StatusOK
+	}
+	w.Header().Set("Location", "/v1/purchases/"+created.Purchase.ID)
+	send(w, status, formOfCreated(created))
+	return nil
+}
+
+// failedOrder is the answer to a failed order. After an unknown error its outcome is unknown.
+func (s *server) failedOrder(r *http.Request, err error) error {
+	if _, _, known := faultOf(err); known && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, tracking.ErrBody) {
+		return err
+	}
+	s.logFailure(r, err)
+	return errUnknown
+}
+
+// checkCards refuses an order with a card number in it, wherever a text could be.
+func checkCards(o *tracking.Order) error {
+	for _, f := range []struct{ name, text string }{
+		{"description", o.Description}, {"email", o.Email}, {"name", o.Name},
+		{"customer", o.Customer}, {"price", o.Price}, {"payment_method", o.PaymentMethod},
+	} {
+		if secret.HasCardNumber(f.text) {
+			return wrong(f.name, "this looks like a card number, which must never come here: want it given to Stripe alone")
+		}
+	}
+	return nil
+}
+
+func (s *server) showPayment(w http.ResponseWriter, r *http.Request) error {
+	at, err := named(r, "stripe_account")
+	if err != nil {
+		return err
+	}
+	return show("id", func(ctx context.Context, id string) (*tracking.Payment, error) {
+		return s.o.Shop.Payment(ctx, at, id)
+	}, asIs)(w, r)
+}
+
+func (s *server) listEvents(w http.ResponseWriter, r *http.Request) error {
+	q, err := params(r, "stripe_account", "subscription", "from", "to", "limit", "whole")
+	if err != nil {
+		return err
+	}
+	of := tracking.EventQuery{StripeAccount: q.ident("stripe_account"), Subscription: q.ident("subscription"),
+		From: q.instant("from"), To: q.instant("to"), Whole: q.flag("whole"), Limit: q.count("limit", 0, maxStreamed)}
+	if q.err != nil {
+		return q.err
+	}
+	return stream(s, w, r, s.o.Ledger.Events(r.Context(), of), of.Limit, asIs)
+}
+
+func (s *server) savePoll(w http.ResponseWriter, r *http.Request) error {
+	at, err := named(r, "stripe_account")
+	if err != nil {
+		return err
+	}
+	return take(func(_ *http.Request, state tracking.PollState) (any, error) {
+		state.Error = secret.Clean(state.Error)
+		return doneForm{true}, s.o.Registry.SavePoll(r.Context(), at, state)
+	})(w, r)
+}
