@@ -10,11 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
-	"github.com/duesday/duesday/internal/tracking"
 )
 
 // The exit codes.
@@ -66,10 +65,7 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 // fail reports the error and returns its exit code.
 func (p *program) fail(err error, command string) int {
 	_, usage := errors.AsType[*usageError](err)
-	if _, field := errors.AsType[*billing.FieldError](err); field {
-		usage = true
-	}
-	if _, field := errors.AsType[*tracking.FieldError](err); field {
+	if _, wrong := errors.AsType[*field.Error](err); wrong {
 		usage = true
 	}
 	message := secret.Clean(err.Error())

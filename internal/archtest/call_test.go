@@ -33,7 +33,7 @@ func TestTheClockIsReadAtTheEdge(t *testing.T) {
 		reasons{
 			"cmd/duesday-bench/bench/":                             "it measures",
 			"internal/billing/engine/run.go run":                   "how long a run took is measured, and decides nothing",
-			"internal/httpapi/options.go New":                      "the default of Options.Now",
+			"internal/httpapi/server.go New":                       "the default of Options.Now",
 			"internal/sandbox/sandbox.go Open":                     "the default of Options.Now",
 			"internal/sandbox/server.go extend":                    "the deadlines of a connection are on the real clock",
 			"internal/store/dynamostore/options.go Open":           "the default of Options.Now",

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/secret"
 )
@@ -131,12 +132,7 @@ func CheckEmail(email string) error {
 }
 
 // FieldError names the wrong field of an input, and its problem.
-type FieldError struct {
-	Field   string // by its name in files and JSON: payment_day
-	Problem string // masked: without the digits of a card number
-}
-
-func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
+type FieldError = field.Error
 
 // Invalid returns a FieldError. Card numbers in the problem are masked.
 func Invalid(field, problem string) error {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/tracking"
@@ -80,7 +81,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // have been carried out: repeat it with the same key.
 func (c *Client) CreatePurchase(ctx context.Context, o tracking.Order) (*tracking.Created, error) {
 	if !idempotencyForm.MatchString(o.Key) {
-		return nil, &tracking.FieldError{Field: "key", Problem: "want 1 to 255 printable ASCII characters"}
+		return nil, field.Wrong("key", "want 1 to 255 printable ASCII characters")
 	}
 	f, err := call[createdForm](ctx, c, http.MethodPost, "/v1/purchases", o, idempotencyHeader, o.Key)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/tracking"
@@ -67,7 +68,7 @@ func faultOf(err error) (status int, f fault, known bool) {
 	if e, ok := errors.AsType[*refusal](err); ok {
 		return e.status, fault{Text: e.text, Code: e.code}, true
 	}
-	if e, ok := errors.AsType[*tracking.FieldError](err); ok {
+	if e, ok := errors.AsType[*field.Error](err); ok {
 		return http.StatusUnprocessableEntity, fault{Text: shown(e.Error()), Code: codeField, Field: shown(e.Field)}, true
 	}
 	for _, k := range kinds {
@@ -175,7 +176,7 @@ func faultOfLine(text []byte) error {
 // err is the other direction of faultOf.
 func (f fault) err(status int) error {
 	if f.Code == codeField {
-		return &tracking.FieldError{Field: f.Field, Problem: strings.TrimPrefix(shown(f.Text), f.Field+": ")}
+		return field.Wrong(f.Field, strings.TrimPrefix(shown(f.Text), f.Field+": "))
 	}
 	e := &StatusError{Status: status, Code: shown(f.Code), Text: shown(f.Text)}
 	for _, k := range kinds {

@@ -17,8 +17,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/store"
-	"github.com/duesday/duesday/internal/tracking"
 )
 
 const (
@@ -55,7 +55,7 @@ func decodeStrict(text []byte, form any) error {
 	in.DisallowUnknownFields()
 	err := in.Decode(form)
 	if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && typed.Field != "" {
-		return wrong(typed.Field, "want "+wanted(typed.Field, typed.Type))
+		return field.Wrong(typed.Field, "want "+wanted(typed.Field, typed.Type))
 	}
 	if err != nil {
 		return refusef(http.StatusBadRequest, "json", "the body: %s", strings.TrimPrefix(err.Error(), "json: "))
@@ -141,9 +141,6 @@ func checkValue(in *json.Decoder, depth int) error {
 	return nil
 }
 
-// wrong is the error of a field or a parameter.
-func wrong(field, problem string) error { return &tracking.FieldError{Field: field, Problem: problem} }
-
 // A query is the parameters of a request. Its methods read one each, and keep the first error.
 type query struct {
 	url.Values
@@ -159,10 +156,10 @@ func params(r *http.Request, names ...string) (*query, error) {
 	}
 	for name, all := range values {
 		if !slices.Contains(names, name) {
-			return nil, wrong(shown(name), "there is no such parameter, want "+strings.Join(names, ", "))
+			return nil, field.Wrong(shown(name), "there is no such parameter, want "+strings.Join(names, ", "))
 		}
 		if len(all) > 1 {
-			return nil, wrong(name, "it is there twice")
+			return nil, field.Wrong(name, "it is there twice")
 		}
 	}
 	return &query{Values: values}, nil
@@ -170,7 +167,7 @@ func params(r *http.Request, names ...string) (*query, error) {
 
 func (q *query) fail(name, problem string) {
 	if q.err == nil {
-		q.err = wrong(name, problem)
+		q.err = field.Wrong(name, problem)
 	}
 }
 

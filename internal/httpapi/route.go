@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 
+	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/tracking"
@@ -49,7 +50,7 @@ func (s *server) routes() *http.ServeMux {
 		})
 		all["POST /internal/jobs/replay"] = take(func(r *http.Request, f jobForm) (any, error) {
 			if f.ID == "" {
-				return nil, wrong("id", "want the id of a job, such as fulfil/… and the id of its purchase")
+				return nil, field.Wrong("id", "want the id of a job, such as fulfil/… and the id of its purchase")
 			}
 			return doneForm{true}, jobs.ReplayJob(r.Context(), f.ID)
 		})
@@ -100,7 +101,7 @@ func ofAccount[T any](s *server, name string, list func(context.Context, string)
 		}
 		account := q.ident("account")
 		if account == "" && q.err == nil {
-			return wrong("account", "want the UUID of the account")
+			return field.Wrong("account", "want the UUID of the account")
 		}
 		usual, most := listLines, maxList
 		if wantsLines(r) {
@@ -154,7 +155,7 @@ func (s *server) createPurchase(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if order.Key != "" && order.Key != keys[0] {
-		return wrong("key", "this is not the "+idempotencyHeader+" of the request: leave it out")
+		return field.Wrong("key", "this is not the "+idempotencyHeader+" of the request: leave it out")
 	}
 	order.Key = keys[0]
 	created, err := s.o.Shop.CreatePurchase(r.Context(), order)
@@ -186,7 +187,7 @@ func checkCards(o *tracking.Order) error {
 		{"customer", o.Customer}, {"price", o.Price}, {"payment_method", o.PaymentMethod},
 	} {
 		if secret.HasCardNumber(f.text) {
-			return wrong(f.name, "this looks like a card number, which must never come here: want it given to Stripe alone")
+			return field.Wrong(f.name, "this looks like a card number, which must never come here: want it given to Stripe alone")
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -98,7 +99,7 @@ func (s *Service) Register(ctx context.Context, merchant, stripeAccount string) 
 		return nil, err
 	}
 	if !isID(stripeAccount, "acct_") {
-		return nil, &FieldError{"stripe_account", "must be the id of a Stripe account, such as acct_1A2b3C"}
+		return nil, field.Wrong("stripe_account", "must be the id of a Stripe account, such as acct_1A2b3C")
 	}
 	if stripeAccount != s.o.Own {
 		if err := s.o.Finder.Connected(ctx, stripeAccount); err != nil {

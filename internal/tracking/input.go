@@ -6,13 +6,14 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/secret"
 )
 
 // checkUUID returns the UUID in lower case, or a FieldError.
-func checkUUID(field, text string) (string, error) {
+func checkUUID(name, text string) (string, error) {
 	if !IsUUID(text) {
-		return "", &FieldError{field, "must be a UUID, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58"}
+		return "", field.Wrong(name, "must be a UUID, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58")
 	}
 	return strings.ToLower(text), nil
 }
@@ -49,16 +50,16 @@ func isID(text, prefix string) bool {
 
 // checkText returns a FieldError unless the text has at most so many characters, all printable, and
 // is neither a card number nor a secret: it will be stored.
-func checkText(field, text string, most int) error {
+func checkText(name, text string, most int) error {
 	switch {
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return &FieldError{field, "must be printable characters"}
+		return field.Wrong(name, "must be printable characters")
 	case utf8.RuneCountInString(text) > most:
-		return &FieldError{field, fmt.Sprintf("must have at most %d characters", most)}
+		return field.Wrong(name, fmt.Sprintf("must have at most %d characters", most))
 	case secret.Redact(text) != text:
-		return &FieldError{field, "this looks like a secret of Stripe's, which is never stored"}
+		return field.Wrong(name, "this looks like a secret of Stripe's, which is never stored")
 	case secret.HasCardNumber(text):
-		return &FieldError{field, "this looks like a card number, which is never stored"}
+		return field.Wrong(name, "this looks like a card number, which is never stored")
 	}
 	return nil
 }

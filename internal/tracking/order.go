@@ -3,6 +3,8 @@ package tracking
 import (
 	"cmp"
 	"strings"
+
+	"github.com/duesday/duesday/internal/field"
 )
 
 // A Kind says how a purchase is paid.
@@ -51,27 +53,27 @@ const (
 // suits the currency, and whether the ids exist.
 func (o *Order) Check() error {
 	for _, f := range [...]struct {
-		field, text string
-		most        int
+		name, text string
+		most       int
 	}{{"key", o.Key, maxKey}, {"description", o.Description, maxDescription}, {"email", o.Email, maxKey},
 		{"name", o.Name, maxName}} {
-		if err := checkText(f.field, f.text, f.most); err != nil {
+		if err := checkText(f.name, f.text, f.most); err != nil {
 			return err
 		}
 	}
-	for _, f := range [...]struct{ field, text, prefix string }{{"price", o.Price, "price_"},
+	for _, f := range [...]struct{ name, text, prefix string }{{"price", o.Price, "price_"},
 		{"customer", o.Customer, "cus_"}, {"payment_method", o.PaymentMethod, "pm_"}} {
 		if f.text != "" && !isID(f.text, f.prefix) {
-			return &FieldError{f.field, "must be an id of Stripe's that begins with " + f.prefix}
+			return field.Wrong(f.name, "must be an id of Stripe's that begins with "+f.prefix)
 		}
 	}
 	switch {
 	case o.Key == "":
-		return &FieldError{"key", "must be your own name of the order, by which a repetition is known"}
+		return field.Wrong("key", "must be your own name of the order, by which a repetition is known")
 	case o.Kind != Legacy && o.Kind != Product && o.Kind != Subscribe && o.Kind != SplitPayment:
-		return &FieldError{"kind", "must be legacy, product, subscription or split"}
+		return field.Wrong("kind", "must be legacy, product, subscription or split")
 	case o.Email != "" && !strings.Contains(o.Email, "@"):
-		return &FieldError{"email", "must be an address with an @"}
+		return field.Wrong("email", "must be an address with an @")
 	}
 	return cmp.Or(o.checkPrice(), o.checkBuyer())
 }
@@ -81,19 +83,19 @@ func (o *Order) checkPrice() error {
 	byAmount := o.Kind == Legacy || o.Kind == Product && o.Price == ""
 	switch {
 	case byAmount && (o.Amount <= 0 || o.Amount > maxAmount):
-		return &FieldError{"amount", "must be more than zero, and at most 99999999 minor units"}
+		return field.Wrong("amount", "must be more than zero, and at most 99999999 minor units")
 	case byAmount && !isCurrency(o.Currency):
-		return &FieldError{"currency", "must be three letters, such as USD"}
+		return field.Wrong("currency", "must be three letters, such as USD")
 	case byAmount && o.Price != "":
-		return &FieldError{"price", "a legacy purchase has an amount and no price"}
+		return field.Wrong("price", "a legacy purchase has an amount and no price")
 	case !byAmount && (o.Amount != 0 || o.Currency != ""):
-		return &FieldError{"amount", "the price says it: leave amount and currency out"}
+		return field.Wrong("amount", "the price says it: leave amount and currency out")
 	case !byAmount && o.Price == "":
-		return &FieldError{"price", "must be a price of Stripe's, price_…"}
+		return field.Wrong("price", "must be a price of Stripe's, price_…")
 	case o.Kind == SplitPayment && (o.Payments < 2 || o.Payments > maxPayments):
-		return &FieldError{"payments", "must be 2 to 120 payments"}
+		return field.Wrong("payments", "must be 2 to 120 payments")
 	case o.Kind != SplitPayment && o.Payments != 0:
-		return &FieldError{"payments", "only a split purchase has a number of payments"}
+		return field.Wrong("payments", "only a split purchase has a number of payments")
 	}
 	return nil
 }
@@ -102,11 +104,11 @@ func (o *Order) checkPrice() error {
 func (o *Order) checkBuyer() error {
 	switch {
 	case o.Kind == Legacy && o.PaymentMethod != "":
-		return &FieldError{"payment_method", "the buyer's client completes a legacy purchase: leave it out"}
+		return field.Wrong("payment_method", "the buyer's client completes a legacy purchase: leave it out")
 	case o.Kind != Legacy && o.PaymentMethod == "":
-		return &FieldError{"payment_method", "must be the payment method of the buyer's client, pm_…"}
+		return field.Wrong("payment_method", "must be the payment method of the buyer's client, pm_…")
 	case o.Kind != Legacy && o.Customer == "" && o.Email == "":
-		return &FieldError{"customer", "must be a customer, cus_…, unless there is an email to find or make one by"}
+		return field.Wrong("customer", "must be a customer, cus_…, unless there is an email to find or make one by")
 	}
 	return nil
 }

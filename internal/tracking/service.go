@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -60,9 +61,7 @@ var (
 )
 
 // A FieldError says which field of an order or a registration is wrong, and how.
-type FieldError struct{ Field, Problem string }
-
-func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
+type FieldError = field.Error
 
 // ErrOtherStripe: the store follows another Stripe account, or the other mode.
 var ErrOtherStripe = errors.New("this store follows another Stripe account or mode")
@@ -78,7 +77,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	}
 	for _, status := range o.EndedBy {
 		if status != "unpaid" && status != "paused" && status != "past_due" {
-			return nil, &FieldError{"ended_by", "must be some of unpaid, paused and past_due"}
+			return nil, field.Wrong("ended_by", "must be some of unpaid, paused and past_due")
 		}
 	}
 	if !isID(o.Own, "acct_") || o.Installation == "" {

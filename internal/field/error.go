@@ -1,0 +1,14 @@
+// Package field names what is wrong with the fields of an input: in files, in JSON and on the
+// command line, for billing and for tracking. It does not check them: its callers do.
+package field
+
+// Error names the wrong field of an input, and its problem.
+type Error struct {
+	Field   string // by its name in files and JSON: payment_day
+	Problem string // without the digits of a card number
+}
+
+func (e *Error) Error() string { return e.Field + ": " + e.Problem }
+
+// Wrong returns an Error.
+func Wrong(name, problem string) error { return &Error{name, problem} }
