@@ -12,14 +12,10 @@ import (
 // cursor can belong to.
 func cursorQueries() []store.Query {
 	return []store.Query{
-		{Table: ledger, Partition: "a"},
-		{Table: ledger, Partition: "a", From: "10", To: "3"},
-		{Table: ledger, Partition: "a", Prefix: "1"},
-		{Table: ledger, Index: byState, Partition: "open"},
+		in("a"), inIndex(byState, "open"), inIndex(byOwner, "o"), inIndex(inverted, "1"),
+		{Table: ledger, Partition: "a", From: "10", To: "3"}, {Table: ledger, Partition: "a", Prefix: "1"},
 		{Table: ledger, Index: byState, Partition: "open", From: "2027", To: "2028"},
 		{Table: ledger, Index: byState, Partition: "open", Prefix: "2027"},
-		{Table: ledger, Index: byOwner, Partition: "o"},
-		{Table: ledger, Index: inverted, Partition: "1"},
 	}
 }
 
@@ -37,34 +33,26 @@ func cursorItems() []store.Item {
 	return items
 }
 
-func (r *rig) fill(items []store.Item) {
-	r.Helper()
-	for part := range slices.Chunk(items, store.MaxWrites) {
-		var writes []store.Write
-		for _, it := range part {
-			writes = append(writes, store.Put(ledger, it))
-		}
-		r.commit(writes...)
-	}
-}
-
 func testCursors(t *testing.T, open Opener) {
 	r := setUp(t, open) // one for all: each fills it anew
 	for _, q := range cursorQueries() {
 		for _, q.Reverse = range []bool{false, true} {
 			name := fmt.Sprintf("%s%s from=%s to=%s prefix=%s reverse=%t", q.Table, q.Index, q.From, q.To, q.Prefix, q.Reverse)
 			t.Run(name, func(t *testing.T) {
-				t.Run("after every item", func(t *testing.T) { testResume(r.in(t), q) })
+				t.Run("after every item", func(t *testing.T) { r.in(t).resume(q, nil) })
 				t.Run("page by page", func(t *testing.T) { testPages(r.in(t), q) })
-				t.Run("after a deleted item", func(t *testing.T) { testResumeDeleted(r.in(t), q) })
-				t.Run("after an item that has moved", func(t *testing.T) { testResumeMoved(r.in(t), q) })
+				t.Run("after a deleted item", func(t *testing.T) {
+					r.in(t).resume(q, func(key store.Key) store.Write { return remove(key) })
+				})
+				// A row of an index goes to another partition; in the table itself nothing moves.
+				t.Run("after an item that has moved", func(t *testing.T) {
+					elsewhere := store.NewItem(text("state", "elsewhere"), text("due", "1999"), text("owner", "elsewhere"))
+					r.in(t).resume(q, func(key store.Key) store.Write { return update(key, elsewhere, nil) })
+				})
 			})
 		}
 	}
 }
-
-// in returns the same store for a subtest.
-func (r *rig) in(t *testing.T) *rig { return &rig{tester: t, Store: r.Store, clock: r.clock} }
 
 // answer puts all items back into the store and returns the query's rows, of which there
 // have to be enough for the test to mean something.
@@ -78,31 +66,18 @@ func (r *rig) answer(q store.Query) []store.Item {
 	return rows
 }
 
-// wantRows checks rows against those expected, whole.
-func (r *rig) wantRows(q store.Query, want []store.Item) {
-	r.Helper()
-	got := r.rows(q)
-	if !slices.EqualFunc(got, want, store.Item.Equal) {
-		r.Fatalf("Query(%+v) =\n%v, want\n%v", q, shows(got), shows(want))
-	}
-}
-
-func shows(items []store.Item) []string {
-	var lines []string
-	for _, it := range items {
-		lines = append(lines, show(it))
-	}
-	return lines
-}
-
-func testResume(r *rig, q store.Query) {
+// resume goes on after each item of the answer, once the write, nil for none, has taken the item
+// out of the place that the cursor marks.
+func (r *rig) resume(q store.Query, write func(store.Key) store.Write) {
 	rows := r.answer(q)
 	for i, it := range rows {
-		if i%r.rounds(1, 4) != 0 && i < len(rows)-1 {
-			continue
-		}
 		q.After = r.table(q.Table).CursorAt(q.Index, it)
-		r.wantRows(q, rows[i+1:])
+		if write != nil {
+			r.commit(write(r.table(ledger).KeyOf(it)))
+		}
+		if i%r.rounds(1, 4) == 0 || (write == nil && i == len(rows)-1) {
+			r.wantRows(q, rows[i+1:]...)
+		}
 	}
 }
 
@@ -115,36 +90,128 @@ func testPages(r *rig, q store.Query) {
 		q.Limit, q.After = size, store.Cursor{}
 		for rest := rows; len(rest) > 0; {
 			n := min(size, len(rest))
-			r.wantRows(q, rest[:n])
+			r.wantRows(q, rest[:n]...)
 			q.After = r.table(q.Table).CursorAt(q.Index, rest[n-1])
 			rest = rest[n:]
 		}
-		r.wantRows(q, nil)
+		r.wantRows(q)
 	}
 }
 
-func testResumeDeleted(r *rig, q store.Query) {
-	rows := r.answer(q)
-	for i, it := range rows {
-		q.After = r.table(q.Table).CursorAt(q.Index, it)
-		r.commit(store.Delete(ledger, r.table(ledger).KeyOf(it)))
-		if i%r.rounds(1, 4) == 0 {
-			r.wantRows(q, rows[i+1:])
+// scanItems are many partitions of a few items, and the awkward keys.
+func scanItems() []store.Item {
+	var items []store.Item
+	for p := range 40 {
+		for _, sk := range []string{"1", "10", "2"} {
+			items = append(items, item(fmt.Sprintf("p%d", p), sk, text("state", "open"), text("due", sk)))
 		}
 	}
+	for _, pk := range awkward() {
+		items = append(items, item(pk, pk))
+	}
+	return items
 }
 
-// testResumeMoved takes each item out of the place that the cursor marks: a row of
-// an index goes to another partition; in the table itself the item is changed, which
-// moves nothing.
-func testResumeMoved(r *rig, q store.Query) {
-	rows := r.answer(q)
-	elsewhere := store.NewItem(text("state", "elsewhere"), text("due", "1999"), text("owner", "elsewhere"))
-	for i, it := range rows {
-		q.After = r.table(q.Table).CursorAt(q.Index, it)
-		r.commit(store.Update(ledger, r.table(ledger).KeyOf(it), elsewhere, nil))
-		if i%r.rounds(1, 4) == 0 {
-			r.wantRows(q, rows[i+1:])
+func testScan(t *testing.T, open Opener) {
+	items := scanItems()
+	for _, segments := range []int{0, 1, 2, 3, 7, 64} {
+		t.Run(fmt.Sprintf("%d segments", segments), func(t *testing.T) {
+			r := setUp(t, open)
+			r.fill(items)
+			r.commit(store.Put(plain, store.NewItem(text("id", "not of this table"))))
+			r.wantSegments(ledger, segments, items)
+		})
+	}
+	play(t, open,
+		scenario{"an empty table", func(r *rig) {
+			r.put(items[0])
+			r.wantSegments(plain, 0, nil)
+		}},
+		scenario{"one partition", func(r *rig) {
+			var one []store.Item
+			for i := range 300 {
+				one = append(one, item("p", fmt.Sprint(i)))
+			}
+			r.fill(one)
+			r.wantSegments(ledger, 3, one)
+		}},
+		scenario{"a table without a sort key", func(r *rig) {
+			var want []store.Item
+			for _, id := range awkward() {
+				want = append(want, store.NewItem(text("id", id)))
+				r.commit(store.Put(plain, want[len(want)-1]))
+			}
+			r.wantSegments(plain, 0, want)
+			testScanCursors(r, plain, 1, false)
+		}},
+		scenario{"no such segment", func(r *rig) {
+			for _, s := range [][2]int{{-1, 0}, {1, 0}, {1, 1}, {3, 3}, {-1, 3}} {
+				r.refuseRead(store.ErrInvalid, r.Scan(r.Context(), store.Scan{Table: ledger, Segment: s[0], Segments: s[1]}))
+			}
+		}},
+	)
+}
+
+func testScanResume(t *testing.T, open Opener) {
+	cursors := func(segments int, remove bool) func(r *rig) {
+		return func(r *rig) {
+			r.fill(scanItems())
+			testScanCursors(r, ledger, segments, remove)
+		}
+	}
+	play(t, open, scenario{"cursors", cursors(1, false)}, scenario{"cursors in segments", cursors(3, false)},
+		scenario{"cursors of deleted items", cursors(2, true)})
+}
+
+// wantSegments checks that the segments of a table have these items, each once.
+func (r *rig) wantSegments(table string, segments int, want []store.Item) {
+	r.Helper()
+	var got []store.Item
+	for i := range max(segments, 1) {
+		got = append(got, r.scan(store.Scan{Table: table, Segment: i, Segments: segments})...)
+	}
+	r.wantExactly(table, got, want)
+}
+
+// wantExactly checks that got has the items of want, each once, in any order.
+func (r *rig) wantExactly(table string, got, want []store.Item) {
+	r.Helper()
+	t, seen := r.table(table), map[store.Key]store.Item{}
+	for _, it := range got {
+		k := t.KeyOf(it)
+		if seen[k] != nil {
+			r.Fatalf("%s is seen twice", show(it))
+		}
+		seen[k] = it
+	}
+	for _, it := range want {
+		if got := seen[t.KeyOf(it)]; !got.Equal(it) {
+			r.Fatalf("%s is seen instead of %s", show(got), show(it))
+		}
+	}
+	if len(seen) != len(want) {
+		r.Fatalf("%d items are seen, want %d", len(seen), len(want))
+	}
+}
+
+// testScanCursors resumes each segment after every single item, and with remove
+// deletes that item first: together they have to be everything, nothing twice.
+func testScanCursors(r *rig, table string, segments int, remove bool) {
+	for segment := range segments {
+		s := store.Scan{Table: table, Segment: segment, Segments: segments}
+		all := r.scan(s)
+		if len(all) < 10 {
+			r.Fatalf("segment %d has %d items, too few", segment, len(all))
+		}
+		for i, it := range all {
+			if remove {
+				r.commit(store.Delete(table, r.table(table).KeyOf(it)))
+			}
+			if i%r.rounds(1, 4) != 0 && i < len(all)-1 {
+				continue
+			}
+			s.After = r.table(table).CursorAt("", it)
+			r.wantExactly(table, slices.Concat(all[:i+1], r.scan(s)), all)
 		}
 	}
 }

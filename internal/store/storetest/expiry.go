@@ -9,8 +9,7 @@ import (
 )
 
 func testExpiry(t *testing.T, open Opener) {
-	key := store.Key{PK: "a", SK: "1"}
-	all := store.Query{Table: ledger, Partition: "a"}
+	key, all := at("a", "1"), in("a")
 	play(t, open,
 		scenario{"at the second, not before", func(r *rig) {
 			it := item("a", "1", number("ttl", r.clock.unix()+2))
@@ -28,41 +27,32 @@ func testExpiry(t *testing.T, open Opener) {
 			r.put(item("a", "1"), item("a", "2", number("ttl", now+5)), item("a", "3", number("ttl", now+9)),
 				item("b", "1", number("ttl", now+5)))
 			r.clock.advance(5)
-			r.both(all, []string{"1", "3"})
+			r.both(all, "1", "3")
 			r.wantSorts(store.Query{Table: ledger, Partition: "a", Limit: 2}, "1", "3")
 			r.wantSorts(store.Query{Table: ledger, Partition: "a", From: "2", To: "2"})
-			r.wantSorts(store.Query{Table: ledger, Partition: "b"})
-			items, err := collect(r.Scan(r.Context(), store.Scan{Table: ledger}))
-			if err != nil || len(items) != 2 {
-				r.Fatalf("Scan = %v, %v; want two items", shows(items), err)
+			r.wantSorts(in("b"))
+			if items := r.scan(store.Scan{Table: ledger}); len(items) != 2 {
+				r.Fatalf("Scan = %v; want two items", shows(items))
 			}
 		}},
 		scenario{"a limit counts the living", testLimitOfTheLiving},
 		scenario{"an index yields the living", func(r *rig) {
-			now := r.clock.unix()
-			for _, it := range []store.Item{item("a", "1"), item("a", "2", number("ttl", now+5)),
-				item("a", "3", number("ttl", now+9))} {
-				it.Set("owner", store.S("o"))
-				r.put(it)
-			}
+			now, owned := r.clock.unix(), text("owner", "o")
+			r.put(item("a", "1", owned), item("a", "2", owned, number("ttl", now+5)), item("a", "3", owned, number("ttl", now+9)))
 			r.clock.advance(5)
-			var living []string
-			for _, sk := range r.sorts(ledger, r.rows(store.Query{Table: ledger, Index: byOwner, Partition: "o"})) {
-				if sk != "2" { // may be there or not
-					living = append(living, sk)
-				}
-			}
+			living := slices.DeleteFunc(r.sorts(ledger, r.rows(inIndex(byOwner, "o"))),
+				func(sk string) bool { return sk == "2" }) // may be there or not
 			if slices.Sort(living); !slices.Equal(living, []string{"1", "3"}) { // the index has no sort key
 				r.Fatalf("the index yields %q", living)
 			}
 		}},
 		scenario{"born expired", func(r *rig) {
 			r.put(item("a", "1", number("ttl", r.clock.unix())), item("a", "2", number("ttl", 1)))
-			r.wantNone(ledger, key, store.Key{PK: "a", SK: "2"})
-			r.commit(store.Put(ledger, item("a", "2"), store.Absent()))
+			r.wantNone(ledger, key, at("a", "2"))
+			r.commit(put(item("a", "2"), store.Absent()))
 			r.want(ledger, item("a", "2"))
 		}},
-		scenario{"what never expires", func(r *rig) { testNeverExpires(r) }},
+		scenario{"what never expires", testNeverExpires},
 		scenario{"cursors", func(r *rig) {
 			now := r.clock.unix()
 			for i, sk := range []string{"1", "2", "3", "4"} {
@@ -84,7 +74,7 @@ func testExpiry(t *testing.T, open Opener) {
 // testLimitOfTheLiving reads past expired items at the beginning, between and at the end,
 // by every limit, and page by page.
 func testLimitOfTheLiving(r *rig) {
-	all := store.Query{Table: ledger, Partition: "a"}
+	all := in("a")
 	var living []string
 	for _, c := range "xx1x2xxx34xx5xx" { // x expires
 		it := item("a", fmt.Sprintf("%02d", r.clock.unix()%100)) // the clock moves on by one each time
@@ -119,19 +109,15 @@ func testLimitOfTheLiving(r *rig) {
 
 // testExpiredWrites has commits on expired items.
 func testExpiredWrites(t *testing.T, open Opener) {
-	key := store.Key{PK: "a", SK: "1"}
-	all := store.Query{Table: ledger, Partition: "a"}
+	key, all := at("a", "1"), in("a")
 	play(t, open,
 		scenario{"absent to writes", func(r *rig) {
 			r.put(item("a", "1", number("ttl", r.clock.unix()+1), number("version", 1)))
 			r.clock.advance(1)
-			absent := store.ConflictError{Table: ledger, Key: key, Condition: exists}
-			r.conflict(absent, store.Update(ledger, key, store.NewItem(number("ttl", 1<<40)), nil))
-			r.conflict(absent, store.Delete(ledger, key))
-			r.conflict(absent, store.Check(ledger, key))
-			c := store.AttributeEquals("version", store.Int(1))
-			r.conflict(store.ConflictError{Table: ledger, Key: key, Condition: c.String()}, store.Put(ledger, item("a", "1"), c))
-			r.commit(store.Check(ledger, key, store.Absent()))
+			r.conflict(exists, update(key, store.NewItem(number("ttl", 1<<40)), nil), remove(key), check(key))
+			c := equals("version", store.Int(1))
+			r.conflict(c.String(), put(item("a", "1"), c))
+			r.commit(check(key, store.Absent()))
 			r.wantNone(ledger, key)
 		}},
 		scenario{"put over an expired item", func(r *rig) {
@@ -139,16 +125,16 @@ func testExpiredWrites(t *testing.T, open Opener) {
 				text("due", "1"), text("owner", "o")))
 			r.clock.advance(1)
 			it := item("a", "1", text("owner", "p"))
-			r.commit(store.Put(ledger, it, store.Absent()))
+			r.commit(put(it, store.Absent()))
 			r.want(ledger, it)
-			r.wantSorts(store.Query{Table: ledger, Index: byState, Partition: "open"})
-			r.wantSorts(store.Query{Table: ledger, Index: byOwner, Partition: "o"})
-			r.wantRows(store.Query{Table: ledger, Index: byOwner, Partition: "p"}, []store.Item{it})
+			r.wantSorts(inIndex(byState, "open"))
+			r.wantSorts(inIndex(byOwner, "o"))
+			r.wantRows(inIndex(byOwner, "p"), it)
 		}},
 		scenario{"a later date saves the item", func(r *rig) {
 			r.put(item("a", "1", number("ttl", r.clock.unix()+2)), item("a", "2", number("ttl", r.clock.unix()+2)))
-			r.commit(store.Update(ledger, key, store.NewItem(number("ttl", r.clock.unix()+9)), nil),
-				store.Update(ledger, store.Key{PK: "a", SK: "2"}, nil, []string{"ttl"}))
+			r.commit(update(key, store.NewItem(number("ttl", r.clock.unix()+9)), nil),
+				update(at("a", "2"), nil, []string{"ttl"}))
 			r.clock.advance(5)
 			r.wantSorts(all, "1", "2")
 			r.clock.advance(4)
@@ -159,14 +145,9 @@ func testExpiredWrites(t *testing.T, open Opener) {
 
 func testNeverExpires(r *rig) {
 	now := r.clock.unix()
-	huge, err := store.Number("1E+100")
-	if err != nil {
-		r.Fatal(err)
-	}
 	for name, v := range map[string]store.Value{
 		"zero": store.Int(0), "below zero": store.Int(-now), "text": store.S("1"), "milliseconds": store.Int(now * 1000),
-		"huge": huge,
-		"true": store.Bool(true), "list": store.L(store.Int(1)), "map": store.M(store.NewItem(number("ttl", 1))),
+		"huge": decimal("1E+100"), "true": store.Bool(true), "list": store.L(store.Int(1)), "map": store.M(store.NewItem(number("ttl", 1))),
 		"bytes": store.B([]byte{'1'}),
 	} {
 		it := item("a", name, attribute("ttl", v))

@@ -15,21 +15,20 @@ func (r *rig) many() int { return r.rounds(1200, 150) }
 func (r *rig) manyItems() []store.Item {
 	var items []store.Item
 	for i := range r.many() {
-		n := fmt.Sprintf("%05d", 2*i)
-		items = append(items, item("a", n, text("state", "open"), text("due", n)))
+		items = append(items, item("a", even(i), text("state", "open"), text("due", even(i))))
 	}
 	return items
 }
 
+func even(i int) string { return fmt.Sprintf("%05d", 2*i) }
+
 func testIteration(t *testing.T, open Opener) {
-	for _, q := range []store.Query{{Table: ledger, Partition: "a"}, {Table: ledger, Index: byState, Partition: "open"}} {
+	for _, q := range []store.Query{in("a"), inIndex(byState, "open")} {
 		for _, q.Reverse = range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s%s reverse=%t", q.Table, q.Index, q.Reverse), func(t *testing.T) {
-				play(t, open,
-					scenario{"a long answer", func(r *rig) { testLong(r, q) }},
+				play(t, open, scenario{"a long answer", func(r *rig) { testLong(r, q) }},
 					scenario{"left early", func(r *rig) { testLeftEarly(r, q) }},
-					scenario{"writes in the loop", func(r *rig) { testWritesInLoop(r, q) }},
-				)
+					scenario{"writes in the loop", func(r *rig) { testWritesInLoop(r, q) }})
 			})
 		}
 	}
@@ -37,21 +36,15 @@ func testIteration(t *testing.T, open Opener) {
 		scenario{"a scan left early, and writes in it", func(r *rig) {
 			r.fill(r.manyItems())
 			for range 3 {
-				for _, err := range r.Scan(r.Context(), store.Scan{Table: ledger}) {
-					if err != nil {
-						r.Fatal(err)
-					}
+				for range r.good(r.Scan(r.Context(), store.Scan{Table: ledger})) {
 					break
 				}
 			}
 			seen, n := map[string]bool{}, 0
-			for it, err := range r.Scan(r.Context(), store.Scan{Table: ledger}) {
-				if err != nil {
-					r.Fatal(err)
-				}
+			for it := range r.good(r.Scan(r.Context(), store.Scan{Table: ledger})) {
 				if n++; n%100 == 0 {
-					r.commit(store.Put(ledger, item("b", fmt.Sprint(n))), store.Update(ledger, r.table(ledger).KeyOf(it),
-						store.NewItem(number("amount", 1)), nil))
+					r.commit(put(item("b", fmt.Sprint(n))),
+						update(r.table(ledger).KeyOf(it), store.NewItem(number("amount", 1)), nil))
 				}
 				if it.Str("pk") == "a" && seen[it.Str("sk")] {
 					r.Fatalf("%s is seen twice", show(it))
@@ -68,18 +61,13 @@ func testIteration(t *testing.T, open Opener) {
 			// A job moves every due row on to a later date, in the index it reads.
 			items := r.manyItems()
 			r.fill(items)
-			n := 0
-			q := store.Query{Table: ledger, Index: byState, Partition: "open", To: "09999"}
-			for it, err := range r.Query(r.Context(), q) {
-				if err != nil {
-					r.Fatal(err)
-				}
+			q, n := inIndex(byState, "open"), 0
+			q.To = "09999"
+			for it := range r.good(r.Query(r.Context(), q)) {
 				if n%50 == 0 {
-					r.commit(store.Update(ledger, r.table(ledger).KeyOf(it), store.NewItem(text("due", "1"+it.Str("due"))), nil))
+					r.commit(update(r.table(ledger).KeyOf(it), store.NewItem(text("due", "1"+it.Str("due"))), nil))
 				}
-				if want := items[n].Str("sk"); it.Str("sk") != want {
-					r.Fatalf("row %d is %s, want %s", n, it.Str("sk"), want)
-				}
+				r.wantPlace(it, n, items[n].Str("sk"))
 				n++
 			}
 			if n != r.many() {
@@ -89,18 +77,20 @@ func testIteration(t *testing.T, open Opener) {
 	)
 }
 
+func (r *rig) wantPlace(it store.Item, n int, want string) {
+	r.Helper()
+	if it.Str("sk") != want {
+		r.Fatalf("row %d is %s, want %s", n, it.Str("sk"), want)
+	}
+}
+
 func testLong(r *rig, q store.Query) {
 	r.fill(r.manyItems())
 	rows := r.Query(r.Context(), q)
 	for range 2 { // an iteration can be repeated
 		n := 0
-		for it, err := range rows {
-			if err != nil {
-				r.Fatal(err)
-			}
-			if want := fmt.Sprintf("%05d", 2*r.place(q, n)); it.Str("sk") != want {
-				r.Fatalf("row %d is %s, want %s", n, it.Str("sk"), want)
-			}
+		for it := range r.good(rows) {
+			r.wantPlace(it, n, even(r.place(q, n)))
 			n++
 		}
 		if n != r.many() {
@@ -126,10 +116,7 @@ func testLeftEarly(r *rig, q store.Query) {
 	r.fill(r.manyItems())
 	for _, stop := range []int{1, 2, 300} {
 		n := 0
-		for _, err := range r.Query(r.Context(), q) {
-			if err != nil {
-				r.Fatal(err)
-			}
+		for range r.good(r.Query(r.Context(), q)) {
 			if n++; n == stop {
 				break
 			}
@@ -145,17 +132,13 @@ func testWritesInLoop(r *rig, q store.Query) {
 	touched := map[string]bool{}
 	var seen []string
 	n := 0
-	for it, err := range r.Query(r.Context(), q) {
-		if err != nil {
-			r.Fatal(err)
-		}
+	for it := range r.good(r.Query(r.Context(), q)) {
 		if n%40 == 0 && n+40 < r.many() {
 			for _, near := range []int{n - 20, n, n + 3} { // behind, here, ahead
 				if i := r.place(q, near); i >= 0 && i < r.many() {
-					other := fmt.Sprintf("%05d", 2*i)
-					touched[other], touched[fmt.Sprintf("%05d", 2*i+1)] = true, true
-					between := item("a", fmt.Sprintf("%05d", 2*i+1), text("state", "open"), text("due", fmt.Sprintf("%05d", 2*i+1)))
-					r.commit(store.Delete(ledger, store.Key{PK: "a", SK: other}), store.Put(ledger, between))
+					other, between := even(i), fmt.Sprintf("%05d", 2*i+1)
+					touched[other], touched[between] = true, true
+					r.commit(remove(at("a", other)), put(item("a", between, text("state", "open"), text("due", between))))
 				}
 			}
 		}
@@ -168,15 +151,15 @@ func testWritesInLoop(r *rig, q store.Query) {
 			continue
 		}
 		i := last + 1
-		for ; i < r.many() && touched[fmt.Sprintf("%05d", 2*r.place(q, i))]; i++ { // skip rows missing by right
+		for ; i < r.many() && touched[even(r.place(q, i))]; i++ { // skip rows missing by right
 		}
-		if i == r.many() || sk != fmt.Sprintf("%05d", 2*r.place(q, i)) {
+		if i == r.many() || sk != even(r.place(q, i)) {
 			r.Fatalf("row %s follows number %d", sk, last)
 		}
 		last = i
 	}
 	for i := last + 1; i < r.many(); i++ {
-		if sk := fmt.Sprintf("%05d", 2*r.place(q, i)); !touched[sk] {
+		if sk := even(r.place(q, i)); !touched[sk] {
 			r.Fatalf("row %s is not seen", sk)
 		}
 	}

@@ -23,26 +23,27 @@ func ownedItem() store.Item {
 		attribute("m", store.M(store.NewItem(text("k", "v")))))
 }
 
-var ownedQueries = []store.Query{{Table: ledger, Partition: "a"}, {Table: ledger, Index: byState, Partition: "open"},
-	{Table: ledger, Index: byOwner, Partition: "o"}}
+func ownedQueries() []store.Query {
+	return []store.Query{in("a"), inIndex(byState, "open"), inIndex(byOwner, "o")}
+}
 
 // intact checks the stored item: it must be as it was put.
 func intact(r *rig) {
 	r.Helper()
 	r.want(ledger, ownedItem())
-	r.wantRows(ownedQueries[0], []store.Item{ownedItem()})
-	r.wantRows(ownedQueries[1], []store.Item{item("a", "1", text("state", "open"), text("due", "1"), number("amount", 5))})
-	r.wantRows(ownedQueries[2], []store.Item{ownedItem()})
+	r.wantRows(in("a"), ownedItem())
+	r.wantRows(inIndex(byState, "open"), item("a", "1", text("state", "open"), text("due", "1"), number("amount", 5)))
+	r.wantRows(inIndex(byOwner, "o"), ownedItem())
 }
 
 // testOwnership changes items after a commit, testReturned items from reads.
 func testOwnership(t *testing.T, open Opener) {
-	key := store.Key{PK: "a", SK: "1"}
+	key := at("a", "1")
 	play(t, open,
 		scenario{"an item that was put", func(r *rig) {
 			it := ownedItem()
 			it = append(it, text("zz", "spare"))[:len(it)] // room for an append to write into
-			writes := []store.Write{store.Put(ledger, it)}
+			writes := []store.Write{put(it)}
 			r.commit(writes...)
 			spoil(it)
 			writes[0] = store.Write{}
@@ -54,7 +55,7 @@ func testOwnership(t *testing.T, open Opener) {
 			it.Set("note", store.S("n"))
 			r.put(it)
 			set, remove := store.NewItem(number("amount", 5)), []string{"note"}
-			r.commit(store.Update(ledger, key, set, remove))
+			r.commit(update(key, set, remove))
 			spoil(set)
 			remove[0] = "owner"
 			intact(r)
@@ -62,14 +63,14 @@ func testOwnership(t *testing.T, open Opener) {
 		scenario{"an item of a failed commit", func(r *rig) {
 			r.put(ownedItem())
 			it := item("a", "1", text("note", "n"))
-			r.refuse(store.ErrConflict, store.Put(ledger, it), store.Check(ledger, store.Key{PK: "z", SK: "z"}))
+			r.refuse(store.ErrConflict, put(it), check(at("z", "z")))
 			spoil(it)
 			intact(r)
 		}},
 		scenario{"an item put in two tables", func(r *rig) {
 			it := item("a", "1", text("id", "a"))
-			r.commit(store.Put(ledger, it), store.Put(plain, it))
-			r.commit(store.Update(plain, store.Key{PK: "a"}, store.NewItem(text("note", "n")), []string{"sk"}))
+			r.commit(put(it), store.Put(plain, it))
+			r.commit(store.Update(plain, at("a", ""), store.NewItem(text("note", "n")), []string{"sk"}))
 			r.want(ledger, it)
 		}},
 		scenario{"bytes", func(r *rig) {
@@ -84,7 +85,7 @@ func testOwnership(t *testing.T, open Opener) {
 }
 
 func testReturned(t *testing.T, open Opener) {
-	key := store.Key{PK: "a", SK: "1"}
+	key := at("a", "1")
 	play(t, open,
 		scenario{"an item that was got", func(r *rig) {
 			r.put(ownedItem())
@@ -99,11 +100,8 @@ func testReturned(t *testing.T, open Opener) {
 		}},
 		scenario{"rows", func(r *rig) {
 			r.put(ownedItem())
-			for _, q := range ownedQueries {
-				for it, err := range r.Query(r.Context(), q) {
-					if err != nil {
-						r.Fatal(err)
-					}
+			for _, q := range ownedQueries() {
+				for it := range r.good(r.Query(r.Context(), q)) {
 					spoil(it)
 				}
 				intact(r)

@@ -12,6 +12,75 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
+func testLifecycle(t *testing.T, open Opener) {
+	key := at("a", "1")
+	play(t, open,
+		scenario{"closed", func(r *rig) {
+			r.put(item("a", "1"))
+			rows := r.Query(r.Context(), in("a"))
+			items := r.Scan(r.Context(), store.Scan{Table: ledger})
+			r.close()
+			r.refuseGet(store.ErrClosed, ledger, key)
+			r.refuse(store.ErrClosed, put(item("a", "2")))
+			r.refuseRead(store.ErrClosed, rows) // made before, iterated over after
+			r.refuseRead(store.ErrClosed, items)
+			r.refuseQuery(store.ErrClosed, inIndex(byState, "a"))
+			r.refuseRead(store.ErrClosed, r.Scan(r.Context(), store.Scan{Table: ledger}))
+			if err := r.Close(); !errors.Is(err, store.ErrClosed) {
+				r.Errorf("second Close = %v, want ErrClosed", err)
+			}
+		}},
+		scenario{"closed during an iteration", func(r *rig) {
+			r.fill(r.manyItems())
+			n := 0
+			for it, err := range r.Query(r.Context(), in("a")) {
+				switch {
+				case err != nil && !errors.Is(err, store.ErrClosed):
+					r.Fatalf("the iteration yields %v", err)
+				case err == nil && it.Str("pk") != "a":
+					r.Fatalf("the iteration yields %s", show(it))
+				case n == 1:
+					r.close()
+				}
+				n++
+			}
+		}},
+		scenario{"cancelled", func(r *rig) {
+			r.put(item("a", "1"))
+			ctx, cancel := context.WithCancel(r.Context())
+			rows := r.Query(ctx, in("a"))
+			cancel()
+			r.unchanged(func() {
+				if err := r.Commit(ctx, put(item("a", "2"))); !errors.Is(err, context.Canceled) {
+					r.Errorf("Commit = %v, want context.Canceled", err)
+				}
+			})
+			if it, err := r.Get(ctx, ledger, key); !errors.Is(err, context.Canceled) || it != nil {
+				r.Errorf("Get = %v, %v; want context.Canceled", it, err)
+			}
+			r.refuseRead(context.Canceled, rows)
+			r.refuseRead(context.Canceled, r.Query(ctx, inIndex(byOwner, "a")))
+			r.refuseRead(context.Canceled, r.Scan(ctx, store.Scan{Table: ledger}))
+			r.want(ledger, item("a", "1"))
+		}},
+		scenario{"cancelled with a cause", func(r *rig) {
+			ctx, cancel := context.WithCancelCause(r.Context())
+			cancel(errors.New("the cause"))
+			if err := r.Commit(ctx, put(item("a", "1"))); !errors.Is(err, context.Canceled) {
+				r.Errorf("Commit = %v, want ctx.Err()", err)
+			}
+			r.wantNone(ledger, key)
+		}},
+	)
+}
+
+func (r *rig) close() {
+	r.Helper()
+	if err := r.Close(); err != nil {
+		r.Fatalf("Close: %v", err)
+	}
+}
+
 // An AnswerLoser is a store under test whose engine can lose the answer to a commit. After
 // LoseAnswers the engine gets no answer to a write; done says whether the write is carried
 // out before its answer is lost, if the engine can tell the two apart. restore ends it, if
@@ -23,8 +92,8 @@ type AnswerLoser interface {
 // classes are the classes of errors of Commit.
 func classes() []error {
 	return []error{store.ErrNotFound, store.ErrConflict, store.ErrTooLarge, store.ErrInvalid, store.ErrThrottled,
-		store.ErrUnknown,
-		store.ErrClosed, store.ErrLocked, store.ErrMissing, store.ErrFormat, store.ErrOvertaken, context.Canceled}
+		store.ErrUnknown, store.ErrClosed, store.ErrLocked, store.ErrMissing, store.ErrFormat, store.ErrOvertaken,
+		context.Canceled}
 }
 
 // wantClass checks the class of the error: want and no other.
@@ -59,33 +128,30 @@ func testUnknown(t *testing.T, open Opener) {
 // ErrUnknown, and writes nothing.
 func testRefusalClasses(r *rig) {
 	r.put(item("a", "1"))
-	good := store.Put(ledger, item("b", "1"))
+	good := put(item("b", "1"))
 	cancelled, cancel := context.WithCancel(r.Context())
 	cancel()
-	refusals := func(ctx context.Context, w store.Write, want error) {
+	refusals := func(ctx context.Context, want error, writes ...store.Write) {
 		r.Helper()
-		r.wantClass(r.Commit(ctx, w), want)
-		r.wantClass(r.Commit(ctx, good, w), want)
+		for _, w := range writes {
+			r.wantClass(r.Commit(ctx, w), want)
+			r.wantClass(r.Commit(ctx, good, w), want)
+		}
 	}
 	r.unchanged(func() {
-		refusals(r.Context(), store.Put(ledger, item("a", "1"), store.Absent()), store.ErrConflict)
-		refusals(r.Context(), store.Delete(ledger, store.Key{PK: "z", SK: "1"}), store.ErrConflict)
-		refusals(r.Context(), store.Check(plain, store.Key{PK: "z"}), store.ErrConflict)
-		refusals(r.Context(), store.Put(ledger, item("", "1")), store.ErrInvalid)
-		refusals(r.Context(), store.Put("nowhere", item("a", "1")), store.ErrInvalid)
-		refusals(r.Context(), store.Put(ledger, item("a", strings.Repeat("k", store.MaxSortKeyBytes+1))), store.ErrTooLarge)
-		refusals(cancelled, store.Put(ledger, item("a", "2")), context.Canceled)
+		refusals(r.Context(), store.ErrConflict, put(item("a", "1"), store.Absent()), remove(at("z", "1")),
+			store.Check(plain, at("z", "")))
+		refusals(r.Context(), store.ErrInvalid, put(item("", "1")), store.Put("nowhere", item("a", "1")))
+		refusals(r.Context(), store.ErrTooLarge, put(item("a", strings.Repeat("k", store.MaxSortKeyBytes+1))))
+		refusals(cancelled, context.Canceled, put(item("a", "2")))
 	})
-	if err := r.Close(); err != nil {
-		r.Fatalf("Close: %v", err)
-	}
-	refusals(r.Context(), store.Put(ledger, item("a", "2")), store.ErrClosed)
+	r.close()
+	refusals(r.Context(), store.ErrClosed, put(item("a", "2")))
 }
 
 // pair is a commit of two items, each if it is absent.
 func pair(pk string) []store.Write {
-	return []store.Write{store.Put(ledger, item(pk, "1"), store.Absent()), store.Put(ledger, item(pk, "2"),
-		store.Absent())}
+	return []store.Write{put(item(pk, "1"), store.Absent()), put(item(pk, "2"), store.Absent())}
 }
 
 // testCancelled cancels commits at about the moment at which they land. A successful one has
@@ -93,7 +159,7 @@ func pair(pk string) []store.Write {
 // then find both items or write them.
 func testCancelled(r *rig) {
 	answers := make([][]error, workers)
-	r.together(func(worker int) error {
+	r.together(1, func(worker, _ int) error {
 		for i, spins := 0, 1; i < r.each(); i++ {
 			err := r.commitCancelled(spins, pair(fmt.Sprint(worker, "-", i))...)
 			answers[worker] = append(answers[worker], err)
@@ -111,14 +177,14 @@ func testCancelled(r *rig) {
 	})
 	for worker := range answers {
 		for i, err := range answers[worker] {
-			q := store.Query{Table: ledger, Partition: fmt.Sprint(worker, "-", i)}
+			pk := fmt.Sprint(worker, "-", i)
 			if errors.Is(err, store.ErrUnknown) {
-				if err := r.Commit(r.Context(), pair(q.Partition)...); err != nil {
+				if err := r.Commit(r.Context(), pair(pk)...); err != nil {
 					r.wantClass(err, store.ErrConflict)
 				}
 				err = nil
 			}
-			if n := len(r.rows(q)); (err == nil && n != 2) || (err != nil && n != 0) {
+			if n := len(r.rows(in(pk))); (err == nil && n != 2) || (err != nil && n != 0) {
 				r.Fatalf("%d items of two after Commit = %v", n, err)
 			}
 		}
@@ -164,9 +230,7 @@ func testClosing(r *rig) {
 		}()
 	}
 	<-enough
-	if err := r.Close(); err != nil {
-		r.Fatalf("Close: %v", err)
-	}
+	r.close()
 	closed.Store(true)
 	for range workers {
 		r.wantClass(<-errs, store.ErrClosed)
@@ -175,16 +239,14 @@ func testClosing(r *rig) {
 
 // lostWrites are commits of one write and of several.
 func lostWrites() map[string][]store.Write {
-	put := store.Put(ledger, item("a", "1", number("version", 2), text("owner", "o")))
+	it := item("a", "1", number("version", 2), text("owner", "o"))
 	return map[string][]store.Write{
-		"a put":         {put},
-		"an update":     {store.Update(ledger, store.Key{PK: "a", SK: "1"}, store.NewItem(number("amount", 2)), nil)},
-		"a guarded put": {store.Put(ledger, put.Item, store.AttributeEquals("version", store.Int(1)))},
-		"a delete":      {store.Delete(ledger, store.Key{PK: "a", SK: "1"})},
-		"several writes": {put, store.Put(ledger, item("a", "2", text("owner", "o"))),
-			store.Delete(ledger, store.Key{PK: "b", SK: "1"})},
-		"an absent check": {store.Check(ledger, store.Key{PK: "c", SK: "1"}, store.Absent()),
-			store.Put(ledger, item("c", "2"))},
+		"a put":           {put(it)},
+		"an update":       {update(at("a", "1"), store.NewItem(number("amount", 2)), nil)},
+		"a guarded put":   {put(it, equals("version", store.Int(1)))},
+		"a delete":        {remove(at("a", "1"))},
+		"several writes":  {put(it), put(item("a", "2", text("owner", "o"))), remove(at("b", "1"))},
+		"an absent check": {check(at("c", "1"), store.Absent()), put(item("c", "2"))},
 	}
 }
 

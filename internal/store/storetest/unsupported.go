@@ -37,8 +37,8 @@ func (r *rig) everyRead() map[string][]store.Item {
 		return items
 	}
 	return map[string][]store.Item{
-		"Query":       r.rows(store.Query{Table: ledger, Partition: "a"}),
-		"index Query": byKey(r.rows(store.Query{Table: ledger, Index: byOwner, Partition: "o"})),
+		"Query":       r.rows(in("a")),
+		"index Query": byKey(r.rows(inIndex(byOwner, "o"))),
 		"Scan":        byKey(r.scan(store.Scan{Table: ledger})),
 	}
 }
@@ -62,108 +62,103 @@ func testUnsupported(t *testing.T, open Opener) {
 	if _, ok := setUp(t, open).Store.(JSONWriter); !ok {
 		t.Skip("no other program can write to this engine")
 	}
-	key := store.Key{PK: "a", SK: "1"}
-	owned := text("owner", "o")
 	play(t, open,
 		scenario{"null is absent", func(r *rig) {
 			r.putJSON("1", `"owner":{"S":"o"},"n":{"N":"7"},"v":{"NULL":true},"ttl":{"NULL":true},
 				"l":{"L":[{"NULL":true},{"N":"1"}]},"m":{"M":{"x":{"NULL":true},"y":{"L":[{"NULL":true}]}}}`)
-			want := item("a", "1", owned, number("n", 7), attribute("l", store.L(store.Int(1))),
+			want := item("a", "1", text("owner", "o"), number("n", 7), attribute("l", store.L(store.Int(1))),
 				attribute("m", store.M(store.NewItem(attribute("y", store.L())))))
 			r.want(ledger, want)
 			r.wantEveryRead(want)
 		}},
 		scenario{"null is absent to conditions", func(r *rig) {
 			r.putJSON("1", `"v":{"NULL":true},"w":{"NULL":true}`)
-			other := store.Put(plain, store.NewItem(text("id", "other")))
-			r.commit(store.Check(ledger, key, store.AttributeAbsent("v")))
-			r.commit(store.Check(ledger, key, store.AttributeAbsent("v"), store.AttributeAbsent("w")), other)
-			r.commit(store.Update(ledger, key, store.NewItem(number("v", 1)), nil, store.AttributeAbsent("v")))
-			r.refuse(store.ErrConflict, store.Update(ledger, key, nil, []string{"w"}, store.AttributeAbsent("v")))
-			r.commit(store.Put(ledger, item("a", "1", number("v", 1)), store.AttributeAbsent("w")), other)
+			key, other := at("a", "1"), store.Put(plain, store.NewItem(text("id", "other")))
+			noV, noW := store.AttributeAbsent("v"), store.AttributeAbsent("w")
+			r.commit(check(key, noV))
+			r.commit(check(key, noV, noW), other)
+			r.commit(update(key, store.NewItem(number("v", 1)), nil, noV))
+			r.refuse(store.ErrConflict, update(key, nil, []string{"w"}, noV))
+			r.commit(put(item("a", "1", number("v", 1)), noW), other)
 			r.want(ledger, item("a", "1", number("v", 1)))
 		}},
 		scenario{"iterations leave a set out", func(r *rig) {
+			owned := text("owner", "o")
 			for _, v := range unsupported() {
 				r.putJSON("1", `"owner":{"S":"o"},"n":{"N":"7"},"v":`+v)
 				r.put(item("a", "2", owned))
 				r.wantEveryRead(item("a", "1", owned, number("n", 7)), item("a", "2", owned))
 			}
 		}},
-		scenario{"a get and a lone check name the attribute", func(r *rig) {
-			for _, v := range unsupported() {
-				r.putJSON("1", `"n":{"N":"7"},"v":`+v)
-				it, err := r.Get(r.Context(), ledger, key)
-				for _, err := range []error{err, r.Commit(r.Context(), store.Check(ledger, key))} {
-					if !errors.Is(err, store.ErrFormat) || it != nil {
-						r.Fatalf("an item with %s: %s, %v; want ErrFormat", v, show(it), err)
-					}
-					for _, part := range []string{ledger, "a/1", "attribute v"} {
-						if !strings.Contains(err.Error(), part) {
-							r.Fatalf("%q does not name %s", err, part)
-						}
-					}
-				}
-			}
-		}},
+		scenario{"a get and a lone check name the attribute", testNamedAttribute},
 		scenario{"an expired item with a set is absent", func(r *rig) {
 			r.putJSON("1", `"ttl":{"N":"1"},"v":{"SS":["a"]}`)
-			r.wantNone(ledger, key)
-			r.commit(store.Check(ledger, key, store.Absent()))
+			r.wantNone(ledger, at("a", "1"))
+			r.commit(check(at("a", "1"), store.Absent()))
 		}},
 		scenario{"a set is present and equals nothing", func(r *rig) {
 			r.putJSON("1", `"n":{"N":"7"},"v":{"SS":["a"]}`)
-			other := store.Put(plain, store.NewItem(text("id", "other")))
-			for _, c := range []store.Condition{store.AttributeAbsent("v"), store.AttributeEquals("v", store.S("a")),
-				store.AttributeEquals("v", store.L(store.S("a"))), store.Absent()} {
-				w := store.Update(ledger, key, store.NewItem(number("n", 8)), nil, c)
-				want := store.ConflictError{Table: ledger, Key: key, Condition: c.String()}
-				r.conflict(want, w)
-				want.Write = 1
-				r.conflict(want, other, w)
+			for _, c := range []store.Condition{store.AttributeAbsent("v"), equals("v", store.S("a")),
+				equals("v", store.L(store.S("a"))), store.Absent()} {
+				w := update(at("a", "1"), store.NewItem(number("n", 8)), nil, c)
+				r.conflict(c.String(), w)
+				r.conflictAt(1, c.String(), store.Put(plain, store.NewItem(text("id", "other"))), w)
 			}
 		}},
-		scenario{"an update keeps a set, other writes take it away", func(r *rig) {
-			r.putJSON("1", `"n":{"N":"7"},"v":{"SS":["a"]}`)
-			r.commit(store.Update(ledger, key, store.NewItem(number("n", 8)), nil, store.AttributeEquals("n", store.Int(7))))
-			if _, err := r.Get(r.Context(), ledger, key); !errors.Is(err, store.ErrFormat) {
-				r.Fatalf("Get after an update of another attribute = %v, want ErrFormat", err)
-			}
-			r.commit(store.Update(ledger, key, nil, []string{"v"}))
-			r.want(ledger, item("a", "1", number("n", 8)))
-			r.putJSON("1", `"v":{"SS":["a"]}`)
-			r.commit(store.Put(ledger, item("a", "1")))
-			r.want(ledger, item("a", "1"))
-			r.putJSON("1", `"v":{"SS":["a"]}`)
-			r.commit(store.Delete(ledger, key))
-			r.wantNone(ledger, key)
-		}},
-		scenario{"values that are written in another form", func(r *rig) {
-			r.putJSON("1", `"n1":{"N":"1.50e1"},"n2":{"N":"-0.0"},"n3":{"N":"00012"},
-				"n4":{"N":"12345678901234567890123456789012345678"},"n5":{"N":"1E-130"},
-				"s":{"S":""},"b":{"B":""},"c":{"B":"AP8="},"l":{"L":[]},"m":{"M":{}},
-				"a.b":{"BOOL":false},"#":{"M":{"x":{"L":[{"BOOL":true}]}}}`)
-			want := item("a", "1", number("n1", 15), number("n2", 0), number("n3", 12), text("s", ""),
-				attribute("b", store.B(nil)),
-				attribute("c", store.B([]byte{0, 0xFF})), attribute("l", store.L()), attribute("m", store.M(nil)),
-				attribute("a.b", store.Bool(false)),
-				attribute("#", store.M(store.NewItem(attribute("x", store.L(store.Bool(true)))))))
-			for name, number := range map[string]string{"n4": "12345678901234567890123456789012345678", "n5": "1E-130"} {
-				v, err := store.Number(number)
-				if err != nil {
-					r.Fatal(err)
-				}
-				want.Set(name, v)
-			}
-			r.want(ledger, want)
-			var same []store.Condition
-			for _, a := range want {
-				same = append(same, store.AttributeEquals(a.Name, a.Value))
-			}
-			r.commit(store.Check(ledger, key, same...))
-			r.commit(store.Update(ledger, key, store.NewItem(number("n6", 1)), nil, same...))
-		}},
+		scenario{"an update keeps a set, other writes take it away", testKeptSet},
+		scenario{"values that are written in another form", testOtherForms},
 	)
+}
+
+func testNamedAttribute(r *rig) {
+	for _, v := range unsupported() {
+		r.putJSON("1", `"n":{"N":"7"},"v":`+v)
+		it, err := r.Get(r.Context(), ledger, at("a", "1"))
+		for _, err := range []error{err, r.Commit(r.Context(), check(at("a", "1")))} {
+			if !errors.Is(err, store.ErrFormat) || it != nil {
+				r.Fatalf("an item with %s: %s, %v; want ErrFormat", v, show(it), err)
+			}
+			for _, part := range []string{ledger, "a/1", "attribute v"} {
+				if !strings.Contains(err.Error(), part) {
+					r.Fatalf("%q does not name %s", err, part)
+				}
+			}
+		}
+	}
+}
+
+func testKeptSet(r *rig) {
+	key := at("a", "1")
+	r.putJSON("1", `"n":{"N":"7"},"v":{"SS":["a"]}`)
+	r.commit(update(key, store.NewItem(number("n", 8)), nil, equals("n", store.Int(7))))
+	r.refuseGet(store.ErrFormat, ledger, key)
+	r.commit(update(key, nil, []string{"v"}))
+	r.want(ledger, item("a", "1", number("n", 8)))
+	r.putJSON("1", `"v":{"SS":["a"]}`)
+	r.put(item("a", "1"))
+	r.want(ledger, item("a", "1"))
+	r.putJSON("1", `"v":{"SS":["a"]}`)
+	r.commit(remove(key))
+	r.wantNone(ledger, key)
+}
+
+func testOtherForms(r *rig) {
+	r.putJSON("1", `"n1":{"N":"1.50e1"},"n2":{"N":"-0.0"},"n3":{"N":"00012"},
+		"n4":{"N":"12345678901234567890123456789012345678"},"n5":{"N":"1E-130"},
+		"s":{"S":""},"b":{"B":""},"c":{"B":"AP8="},"l":{"L":[]},"m":{"M":{}},
+		"a.b":{"BOOL":false},"#":{"M":{"x":{"L":[{"BOOL":true}]}}}`)
+	want := item("a", "1", number("n1", 15), number("n2", 0), number("n3", 12),
+		attribute("n4", decimal("12345678901234567890123456789012345678")), attribute("n5", decimal("1E-130")),
+		text("s", ""), attribute("b", store.B(nil)), attribute("c", store.B([]byte{0, 0xFF})), attribute("l", store.L()),
+		attribute("m", store.M(nil)), attribute("a.b", store.Bool(false)),
+		attribute("#", store.M(store.NewItem(attribute("x", store.L(store.Bool(true)))))))
+	r.want(ledger, want)
+	var same []store.Condition
+	for _, a := range want {
+		same = append(same, equals(a.Name, a.Value))
+	}
+	r.commit(check(at("a", "1"), same...))
+	r.commit(update(at("a", "1"), store.NewItem(number("n6", 1)), nil, same...))
 }
 
 func testUnreadable(t *testing.T, open Opener) {
@@ -172,15 +167,13 @@ func testUnreadable(t *testing.T, open Opener) {
 		if !ok {
 			r.Skip("the stored form of this engine's items cannot be damaged")
 		}
-		one, key := item("a", "1"), store.Key{PK: "a", SK: "2"}
+		one, key := item("a", "1"), at("a", "2")
 		r.put(one, item("a", "2", number("version", 1)), item("a", "3"))
 		if err := damager.Damage(ledger, key); err != nil {
 			r.Fatalf("Damage: %v", err)
 		}
-		if it, err := r.Get(r.Context(), ledger, key); !errors.Is(err, store.ErrFormat) || it != nil {
-			r.Fatalf("Get = %s, %v; want ErrFormat", show(it), err)
-		}
-		items, err := collect(r.Query(r.Context(), store.Query{Table: ledger, Partition: "a"}))
+		r.refuseGet(store.ErrFormat, ledger, key)
+		items, err := collect(r.Query(r.Context(), in("a")))
 		if !errors.Is(err, store.ErrFormat) || len(items) != 1 || !items[0].Equal(one) {
 			r.Fatalf("Query = %v, %v; want %s and then ErrFormat", shows(items), err, show(one))
 		}
@@ -188,15 +181,12 @@ func testUnreadable(t *testing.T, open Opener) {
 			r.Fatalf("Scan = %v, %v; want ErrFormat", shows(items), err)
 		}
 		for _, w := range []store.Write{
-			store.Put(ledger, item("a", "2"), store.AttributeEquals("version", store.Int(1))),
-			store.Put(ledger, item("a", "2"), store.Absent()),
-			store.Update(ledger, key, store.NewItem(number("amount", 1)), nil), store.Delete(ledger, key),
-			store.Check(ledger, key),
+			put(item("a", "2"), equals("version", store.Int(1))), put(item("a", "2"), store.Absent()),
+			update(key, store.NewItem(number("amount", 1)), nil), remove(key), check(key),
 		} {
-			r.wantClass(r.Commit(r.Context(), store.Put(ledger, item("b", "1")), w), store.ErrFormat)
+			r.wantClass(r.Commit(r.Context(), put(item("b", "1")), w), store.ErrFormat)
 		}
-		r.wantNone(ledger, store.Key{PK: "b", SK: "1"})
-		r.want(ledger, one)
-		r.want(ledger, item("a", "3"))
+		r.wantNone(ledger, at("b", "1"))
+		r.want(ledger, one, item("a", "3"))
 	}})
 }

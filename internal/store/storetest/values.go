@@ -8,33 +8,81 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
+func testGetPut(t *testing.T, open Opener) {
+	play(t, open,
+		scenario{"absent", func(r *rig) {
+			r.wantNone(ledger, at("a", "1"))
+			r.wantNone(plain, at("a", ""))
+		}},
+		scenario{"put inserts", func(r *rig) {
+			it := item("a", "1", text("note", "first"), number("amount", 5))
+			r.put(it)
+			r.want(ledger, it)
+		}},
+		scenario{"put replaces the whole item", func(r *rig) {
+			r.put(item("a", "1", text("note", "first"), text("state", "open"), text("due", "2027")))
+			it := item("a", "1", number("amount", 5))
+			r.put(it)
+			r.want(ledger, it)
+			r.wantSorts(in("a"), "1")
+		}},
+		scenario{"both parts of the key count", func(r *rig) {
+			it := item("a", "1", text("note", "it"))
+			r.put(it)
+			r.wantNone(ledger, at("a", "2"), at("b", "1"), at("1", "a"), at("a1", "1"), at("a", "11"), at("A", "1"))
+			other, third := item("b", "1", text("note", "other")), item("a", "2", text("note", "third"))
+			r.put(other, third)
+			r.want(ledger, it, other, third)
+		}},
+		scenario{"no sort key", func(r *rig) {
+			it := store.NewItem(text("id", "a"), text("sk", "an attribute like any other"))
+			r.commit(store.Put(plain, it))
+			r.want(plain, it)
+			r.wantSorts(store.Query{Table: plain, Partition: "a"}, "a")
+		}},
+		scenario{"tables are apart", func(r *rig) {
+			one, two := item("a", "1", text("id", "a")), store.NewItem(text("id", "a"), text("note", "two"))
+			r.put(one)
+			r.wantNone(plain, at("a", ""))
+			r.commit(store.Put(plain, two))
+			r.want(ledger, one)
+			r.want(plain, two)
+		}},
+		scenario{"an item of its key alone", func(r *rig) {
+			r.put(item("a", "1"))
+			r.want(ledger, item("a", "1"))
+		}},
+		scenario{"every reader sees a commit at once", func(r *rig) {
+			for n := range int64(r.rounds(20, 4)) {
+				it := item("a", "1", number("amount", n))
+				r.put(it)
+				r.want(ledger, it)
+				r.wantScan(it)
+				r.wantRows(in("a"), it)
+			}
+		}},
+	)
+}
+
 // sampleValues returns values of every kind, no two of them equal.
-func sampleValues(t *testing.T) []store.Value {
-	t.Helper()
-	n := func(text string) store.Value {
-		v, err := store.Number(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
+func sampleValues() []store.Value {
 	deep := store.S("bottom")
 	for range store.MaxDepth / 2 {
 		deep = store.L(store.M(store.NewItem(attribute("in", deep))))
 	}
-	nines := strings.Repeat("9", store.MaxNumberDigits)
+	nines, one := strings.Repeat("9", store.MaxNumberDigits), store.B([]byte{1})
 	return []store.Value{
 		store.S(""), store.S("1"), store.S("true"), store.S("\x00"), store.S("a\x00b"), store.S("Zürich €\U0001F4B6"),
 		store.S(strings.Repeat("x", 70_000)),
 		store.Int(0), store.Int(1), store.Int(-1), store.Int(math.MaxInt64), store.Int(math.MinInt64),
-		n(nines), n("-" + nines), n("0." + nines), n("1E-130"), n("-9.99E+125"), n("0.1"), n("9223372036854775808"),
+		decimal(nines), decimal("-" + nines), decimal("0." + nines), decimal("1E-130"), decimal("-9.99E+125"),
+		decimal("0.1"), decimal("9223372036854775808"),
 		store.Bool(true), store.Bool(false),
 		store.B(nil), store.B([]byte("1")), store.B([]byte{0}), store.B([]byte{0, 0}), store.B([]byte{0, 1, 0xFF, 0xFE, 0}),
 		store.M(nil), store.M(store.NewItem(number("a", 1), text("b", "2"))),
 		store.M(store.NewItem(text("a", "1"), text("b", "2"))),
-		store.L(), store.L(store.L()), store.L(store.M(nil)), store.L(store.Int(1), store.S("1"), store.Bool(true),
-			store.B([]byte{1})),
-		store.L(store.S("1"), store.Int(1), store.Bool(true), store.B([]byte{1})), deep,
+		store.L(), store.L(store.L()), store.L(store.M(nil)), store.L(store.Int(1), store.S("1"), store.Bool(true), one),
+		store.L(store.S("1"), store.Int(1), store.Bool(true), one), deep,
 	}
 }
 
@@ -42,11 +90,11 @@ func testValues(t *testing.T, open Opener) {
 	play(t, open,
 		scenario{"round trip", func(r *rig) {
 			all := item("all", "1", text("owner", "o"))
-			for i, v := range sampleValues(t) {
+			for i, v := range sampleValues() {
 				it := item("a", "1", attribute("v", v), text("owner", "p"))
 				r.put(it)
 				r.want(ledger, it)
-				r.commit(store.Update(ledger, store.Key{PK: "a", SK: "1"}, store.NewItem(attribute("w", v)), []string{"v"}))
+				r.commit(update(at("a", "1"), store.NewItem(attribute("w", v)), []string{"v"}))
 				it.Set("w", v)
 				it.Remove("v")
 				r.want(ledger, it)
@@ -54,16 +102,10 @@ func testValues(t *testing.T, open Opener) {
 			}
 			r.put(all)
 			r.want(ledger, all)
-			for _, q := range []store.Query{{Table: ledger, Partition: "all"}, {Table: ledger, Index: byOwner, Partition: "o"}} {
-				if rows := r.rows(q); len(rows) != 1 || !rows[0].Equal(all) {
-					r.Fatalf("Query(%+v) = %d rows: %v, want %s", q, len(rows), rows, show(all))
-				}
-			}
-			r.commit(store.Delete(ledger, store.Key{PK: "a", SK: "1"}))
-			if rows, err := collect(r.Scan(r.Context(), store.Scan{Table: ledger})); err != nil || len(rows) != 1 ||
-				!rows[0].Equal(all) {
-				r.Fatalf("Scan = %v, %v; want %s", rows, err, show(all))
-			}
+			r.wantRows(in("all"), all)
+			r.wantRows(inIndex(byOwner, "o"), all)
+			r.commit(remove(at("a", "1")))
+			r.wantScan(all)
 		}},
 		scenario{"attribute names", func(r *rig) {
 			it := item("a", "1")
@@ -73,6 +115,52 @@ func testValues(t *testing.T, open Opener) {
 			it.Set("m", store.M(it.Clone()))
 			r.put(it)
 			r.want(ledger, it)
+		}},
+	)
+}
+
+// notUTF8 are byte strings that are not UTF-8.
+func notUTF8() []string {
+	return []string{"\x80", "\xc2", "\xff", "a\x00\xff", "\xed\xa0\x80", "\xf4\x90\x80\x80"}
+}
+
+// testText puts invalid UTF-8 into every place of a string.
+func testText(t *testing.T, open Opener) {
+	key := at("a", "1")
+	play(t, open,
+		scenario{"writes", func(r *rig) {
+			r.put(item("a", "1"))
+			for _, bad := range notUTF8() {
+				for _, w := range []store.Write{
+					put(item(bad, "1")), put(item("a", bad)), put(item("b", "1", text("note", bad))),
+					put(item("b", "1", text("state", bad))), put(item("b", "1", text(bad, "x"))),
+					put(item("b", "1", attribute("l", store.L(store.S(bad))))),
+					put(item("b", "1", attribute("m", store.M(store.NewItem(text(bad, "x")))))),
+					update(key, store.NewItem(text("note", bad)), nil), update(key, store.NewItem(text(bad, "x")), nil),
+					update(key, nil, []string{bad}), update(at("a", bad), nil, nil),
+					remove(at(bad, "1")), check(at(bad, "1"), store.Absent()), check(key, store.AttributeAbsent(bad)),
+					check(key, equals(bad, store.Int(1))), check(key, equals("note", store.S(bad))),
+				} {
+					r.refuse(store.ErrInvalid, w)
+				}
+				it := item("a", "2", attribute("bytes", store.B([]byte(bad))))
+				r.put(it)
+				r.want(ledger, it)
+			}
+			r.wantSorts(in("a"), "1", "2")
+			r.wantSorts(in("b"))
+		}},
+		scenario{"reads", func(r *rig) {
+			r.put(item("a", "1"))
+			for _, bad := range notUTF8() {
+				r.refuseGet(store.ErrInvalid, ledger, at(bad, "1"), at("a", bad))
+				r.refuseQuery(store.ErrInvalid, in(bad), inIndex(byState, bad),
+					store.Query{Table: ledger, Partition: "a", Prefix: bad}, store.Query{Table: ledger, Partition: "a", From: bad},
+					store.Query{Table: ledger, Partition: "a", To: bad},
+					store.Query{Table: ledger, Partition: "a", After: store.Cursor{Key: at("a", bad)}},
+					store.Query{Table: ledger, Index: byState, Partition: "a", After: store.Cursor{Key: key, Index: at("a", bad)}})
+				r.refuseRead(store.ErrInvalid, r.Scan(r.Context(), store.Scan{Table: ledger, After: store.Cursor{Key: at(bad, "1")}}))
+			}
 		}},
 	)
 }
