@@ -1,5 +1,5 @@
 // Package storetest holds a storage engine to the contract of package store: Run has a
-// subtest per topic and a file per topic. A bug found in any engine becomes a case here.
+// subtest per topic. A bug found in any engine becomes a case here.
 //
 // It also has Faulty, which wraps a store to fail at a chosen operation, for crash
 // programmes above the store.

@@ -29,7 +29,7 @@ func testModel(t *testing.T, open Opener) {
 			"resume": m.resume,
 			"tick":   func(t *rapid.T) { m.clock.advance(rapid.Int64Range(1, 3).Draw(t, "seconds")) },
 		})
-		m.compareAll(rt)
+		m.compareAll()
 	})
 }
 
@@ -108,14 +108,7 @@ func drawAny(depth int) *rapid.Generator[store.Value] {
 		rapid.Map(drawText, store.S),
 		rapid.Map(rapid.Bool(), store.Bool),
 		rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 3), store.B),
-		rapid.Map(rapid.SampledFrom([]string{"0.5", "1E+40", "-1E-130", "12345678901234567890123456789012345678"}),
-			func(s string) store.Value {
-				v, err := store.Number(s)
-				if err != nil {
-					panic(err) // the texts above are numbers
-				}
-				return v
-			}),
+		rapid.Map(rapid.SampledFrom([]string{"0.5", "1E+40", "-1E-130", "12345678901234567890123456789012345678"}), decimal),
 	)
 	if depth == 0 {
 		return flat
@@ -148,53 +141,55 @@ func (m *machine) drawItem(t *rapid.T, table string) store.Item {
 	return it
 }
 
-func (m *machine) drawStep(t *rapid.T) step {
-	s := step{kind: rapid.SampledFrom([]string{"put", "put", "update", "delete", "check"}).Draw(t, "kind"),
-		table: drawTable.Draw(t, "table")}
-	s.key = m.drawKey(t, s.table)
-	switch s.kind {
-	case "put":
-		s.item = m.drawItem(t, s.table)
-	case "update":
-		s.item = m.drawItem(t, s.table)
-		for _, name := range rapid.SliceOfNDistinct(drawName, 0, 3, rapid.ID[string]).Draw(t, "remove") {
-			if !s.item.Has(name) {
-				s.remove = append(s.remove, name)
-			}
-		}
-	}
+func (m *machine) drawWrite(t *rapid.T) store.Write {
+	kind := rapid.SampledFrom([]string{"put", "put", "update", "delete", "check"}).Draw(t, "kind")
+	table := drawTable.Draw(t, "table")
+	key := m.drawKey(t, table)
+	var conditions []store.Condition
 	for range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "conditions") {
-		s.If = append(s.If, m.drawGuess(t, s))
+		conditions = append(conditions, m.drawCondition(t, table, key))
 	}
-	return s
+	switch kind {
+	case "put":
+		it := m.drawItem(t, table)
+		m.table(table).SetKey(&it, key)
+		return store.Put(table, it, conditions...)
+	case "update":
+		set := m.drawItem(t, table)
+		names := rapid.SliceOfNDistinct(drawName, 0, 3, rapid.ID[string]).Draw(t, "remove")
+		return store.Update(table, key, set, slices.DeleteFunc(names, set.Has), conditions...)
+	case "delete":
+		return store.Delete(table, key, conditions...)
+	}
+	return store.Check(table, key, conditions...)
 }
 
-// drawGuess draws a condition. Half of those that compare use a stored value, so they often hold.
-func (m *machine) drawGuess(t *rapid.T, s step) guess {
-	g := guess{kind: rapid.SampledFrom([]string{"equals", "absent", "attribute absent"}).Draw(t, "condition")}
-	if g.kind == "absent" {
-		return g
+// drawCondition draws a condition. Half of those that compare use a stored value, so they often hold.
+func (m *machine) drawCondition(t *rapid.T, table string, key store.Key) store.Condition {
+	kind := rapid.SampledFrom([]string{"equals", "absent", "attribute absent"}).Draw(t, "condition")
+	if kind == "absent" {
+		return store.Absent()
 	}
-	g.name = drawName.Draw(t, "of")
-	if stored := m.model.tables[s.table][s.key]; len(stored) > 0 && rapid.Bool().Draw(t, "about what is stored") {
+	name := drawName.Draw(t, "of")
+	var v store.Value
+	if stored := m.model.tables[table][key]; len(stored) > 0 && rapid.Bool().Draw(t, "about what is stored") {
 		a := rapid.SampledFrom(stored).Draw(t, "attribute")
-		g.name, g.value = a.Name, a.Value
-		return g
+		name, v = a.Name, a.Value
+	} else if kind == "equals" {
+		v = drawValue(t, name, m.clock.unix())
 	}
-	if g.kind == "equals" {
-		g.value = drawValue(t, g.name, m.clock.unix())
+	if kind == "equals" {
+		return equals(name, v)
 	}
-	return g
+	return store.AttributeAbsent(name)
 }
 
 func (m *machine) commitSome(t *rapid.T) {
-	var steps []step
 	var writes []store.Write
 	for range rapid.SampledFrom([]int{1, 1, 1, 2, 3, 12}).Draw(t, "writes") {
-		s := m.drawStep(t)
-		steps, writes = append(steps, s), append(writes, s.write())
+		writes = append(writes, m.drawWrite(t))
 	}
-	conflicts, distinct := m.model.commit(steps)
+	conflicts, distinct := m.model.commit(writes)
 	err := m.Commit(m.Context(), writes...)
 	switch {
 	case !distinct:
@@ -207,7 +202,8 @@ func (m *machine) commitSome(t *rapid.T) {
 		}
 	default:
 		c, ok := errors.AsType[*store.ConflictError](err)
-		if !ok || !slices.Contains(conflicts, c.Write) || c.Table != steps[c.Write].table || c.Key != steps[c.Write].key {
+		if !ok || !slices.Contains(conflicts, c.Write) || c.Table != writes[c.Write].Table ||
+			c.Key != m.model.keyOf(writes[c.Write]) {
 			t.Fatalf("Commit = %v, want a conflict of one of the writes %v", err, conflicts)
 		}
 	}
@@ -215,17 +211,14 @@ func (m *machine) commitSome(t *rapid.T) {
 
 func (m *machine) getOne(t *rapid.T) {
 	table := drawTable.Draw(t, "table")
-	m.compareGet(t, table, m.drawKey(t, table))
+	m.compareGet(table, m.drawKey(t, table))
 }
 
-func (m *machine) compareGet(t *rapid.T, table string, key store.Key) {
-	got, err := m.Get(m.Context(), table, key)
-	want, ok := m.model.get(table, key)
-	switch {
-	case !ok && (!errors.Is(err, store.ErrNotFound) || got != nil):
-		t.Fatalf("Get(%s, %q) = %s, %v; want ErrNotFound", table, key, show(got), err)
-	case ok && (err != nil || !got.Equal(want)):
-		t.Fatalf("Get(%s, %q) = %s, %v; want %s", table, key, show(got), err, show(want))
+func (m *machine) compareGet(table string, key store.Key) {
+	if want, ok := m.model.get(table, key); ok {
+		m.want(table, want)
+	} else {
+		m.wantNone(table, key)
 	}
 }
 
@@ -259,17 +252,18 @@ func (m *machine) queryOne(t *rapid.T) {
 
 // compareQuery compares an answer, and keeps a cursor in it for later.
 func (m *machine) compareQuery(t *rapid.T, q store.Query) {
-	got, err := collect(m.Query(m.Context(), q))
-	if err != nil {
-		t.Fatalf("Query(%+v): %v", q, err)
-	}
-	if complaint := wrong(m.model.query(q), q.Limit, got); complaint != "" {
-		t.Fatalf("Query(%+v) = %v: %s", q, shows(got), complaint)
-	}
-	if len(got) > 0 {
+	if got := m.compareRows(q); len(got) > 0 {
 		q.After = m.table(q.Table).CursorAt(q.Index, rapid.SampledFrom(got).Draw(t, "cursor"))
 		m.held = append(m.held, q)
 	}
+}
+
+func (m *machine) compareRows(q store.Query) []store.Item {
+	got := m.rows(q)
+	if complaint := wrong(m.model.query(q), q.Limit, got); complaint != "" {
+		m.Fatalf("Query(%+v) = %v: %s", q, shows(got), complaint)
+	}
+	return got
 }
 
 // resume goes on with an earlier query, even if its item has changed or is gone.
@@ -281,45 +275,27 @@ func (m *machine) resume(t *rapid.T) {
 }
 
 // compareNowAndThen compares all after every step, or after some.
-func (m *machine) compareNowAndThen(t *rapid.T) {
+func (m *machine) compareNowAndThen(*rapid.T) {
 	if m.steps++; m.steps%m.rounds(1, 4) == 0 {
-		m.compareAll(t)
+		m.compareAll()
 	}
 }
 
 // compareAll compares all items, by a scan in segments, and all index rows.
-func (m *machine) compareAll(t *rapid.T) {
-	for _, table := range []string{ledger, plain} {
-		var got []string
-		for segment := range 2 {
-			items, err := collect(m.Scan(m.Context(), store.Scan{Table: table, Segment: segment, Segments: 2}))
-			if err != nil {
-				t.Fatalf("Scan(%s): %v", table, err)
-			}
-			got = append(got, shows(items)...)
-		}
-		var want []string
-		for key := range m.model.tables[table] {
+func (m *machine) compareAll() {
+	for table, items := range m.model.tables {
+		var want []store.Item
+		for key := range items {
 			if it, ok := m.model.get(table, key); ok {
-				want = append(want, show(it))
+				want = append(want, it)
 			}
-			m.compareGet(t, table, key)
+			m.compareGet(table, key)
 		}
-		slices.Sort(got)
-		slices.Sort(want)
-		if !slices.Equal(got, want) {
-			t.Fatalf("Scan(%s) = %v, want %v", table, got, want)
-		}
+		m.wantSegments(table, 2, want)
 	}
 	for _, partition := range []string{"x", "y"} {
-		for _, q := range []store.Query{
-			{Table: ledger, Index: byState, Partition: partition}, {Table: ledger, Index: byOwner, Partition: partition},
-			{Table: plain, Index: byName, Partition: partition},
-		} {
-			got, err := collect(m.Query(m.Context(), q))
-			if complaint := wrong(m.model.query(q), 0, got); err != nil || complaint != "" {
-				t.Fatalf("Query(%+v) = %v, %v: %s", q, shows(got), err, complaint)
-			}
-		}
+		m.compareRows(inIndex(byState, partition))
+		m.compareRows(inIndex(byOwner, partition))
+		m.compareRows(store.Query{Table: plain, Index: byName, Partition: partition})
 	}
 }

@@ -20,60 +20,6 @@ func newNaive(now func() int64) *naive {
 	return &naive{now: now, tables: map[string]map[store.Key]store.Item{ledger: {}, plain: {}}}
 }
 
-// A guess is a condition for the model to read.
-type guess struct {
-	kind  string // "absent", "attribute absent", "equals"
-	name  string
-	value store.Value
-}
-
-func (g guess) condition() store.Condition {
-	switch g.kind {
-	case "absent":
-		return store.Absent()
-	case "attribute absent":
-		return store.AttributeAbsent(g.name)
-	}
-	return store.AttributeEquals(g.name, g.value)
-}
-
-// A step is one write of a random commit.
-type step struct {
-	kind   string // "put", "update", "delete", "check"
-	table  string
-	key    store.Key
-	item   store.Item // of a put, without its key; of an update, the attributes to set
-	remove []string
-	If     []guess
-}
-
-func withKey(table string, it store.Item, k store.Key) store.Item {
-	it = it.Clone()
-	if table == plain {
-		it.Set("id", store.S(k.PK))
-		return it
-	}
-	it.Set("pk", store.S(k.PK))
-	it.Set("sk", store.S(k.SK))
-	return it
-}
-
-func (s step) write() store.Write {
-	var conditions []store.Condition
-	for _, g := range s.If {
-		conditions = append(conditions, g.condition())
-	}
-	switch s.kind {
-	case "put":
-		return store.Put(s.table, withKey(s.table, s.item, s.key), conditions...)
-	case "update":
-		return store.Update(s.table, s.key, s.item, s.remove, conditions...)
-	case "delete":
-		return store.Delete(s.table, s.key, conditions...)
-	}
-	return store.Check(s.table, s.key, conditions...)
-}
-
 func (n *naive) expired(table string, it store.Item) bool {
 	at, ok := it.Get("ttl").Int64()
 	return table == ledger && ok && at > 0 && at <= n.now()
@@ -85,28 +31,36 @@ func (n *naive) get(table string, k store.Key) (store.Item, bool) {
 	return it, ok && !n.expired(table, it)
 }
 
+// keyOf returns the key of the item that the write is about.
+func (n *naive) keyOf(w store.Write) store.Key {
+	if w.Op != store.OpPut {
+		return w.Key
+	}
+	sh := shapes()[w.Table]
+	return store.Key{PK: w.Item.Str(sh.partition), SK: w.Item.Str(sh.sort)}
+}
+
 // commit returns the numbers of the conflicting writes, or applies all. It reports
 // false for two writes on one key.
-func (n *naive) commit(steps []step) (conflicts []int, distinct bool) {
-	for i, s := range steps {
-		for _, earlier := range steps[:i] {
-			if earlier.table == s.table && earlier.key == s.key {
+func (n *naive) commit(writes []store.Write) (conflicts []int, distinct bool) {
+	for i, w := range writes {
+		key := n.keyOf(w)
+		for _, earlier := range writes[:i] {
+			if earlier.Table == w.Table && n.keyOf(earlier) == key {
 				return nil, false
 			}
 		}
-	}
-	for i, s := range steps {
-		it, present := n.get(s.table, s.key)
-		good, mayBeAbsent := true, s.kind == "put"
-		for _, g := range s.If {
-			switch g.kind {
-			case "absent":
+		it, present := n.get(w.Table, key)
+		good, mayBeAbsent := true, w.Op == store.OpPut
+		for _, c := range w.If {
+			switch name, v := c.Parts(); {
+			case name == "": // the item must be absent
 				good = good && !present
-				mayBeAbsent = mayBeAbsent || s.kind == "check"
-			case "attribute absent":
-				good = good && (!present || it.Get(g.name).IsZero())
+				mayBeAbsent = mayBeAbsent || w.Op == store.OpCheck
+			case v.IsZero(): // the attribute must
+				good = good && (!present || it.Get(name).IsZero())
 			default:
-				good = good && present && it.Get(g.name).Equal(g.value)
+				good = good && present && it.Get(name).Equal(v)
 			}
 		}
 		if !good || (!present && !mayBeAbsent) {
@@ -116,21 +70,22 @@ func (n *naive) commit(steps []step) (conflicts []int, distinct bool) {
 	if len(conflicts) > 0 {
 		return conflicts, true
 	}
-	for _, s := range steps {
-		switch s.kind {
-		case "put":
-			n.tables[s.table][s.key] = withKey(s.table, s.item, s.key)
-		case "update":
-			it := n.tables[s.table][s.key].Clone()
-			for _, a := range s.item {
+	for _, w := range writes {
+		items, key := n.tables[w.Table], n.keyOf(w)
+		switch w.Op {
+		case store.OpPut:
+			items[key] = w.Item.Clone()
+		case store.OpUpdate:
+			it := items[key].Clone()
+			for _, a := range w.Set {
 				it.Set(a.Name, a.Value)
 			}
-			for _, name := range s.remove {
+			for _, name := range w.Remove {
 				it.Remove(name)
 			}
-			n.tables[s.table][s.key] = it
-		case "delete":
-			delete(n.tables[s.table], s.key)
+			items[key] = it
+		case store.OpDelete:
+			delete(items, key)
 		}
 	}
 	return nil, true
@@ -149,15 +104,17 @@ type shape struct {
 	shows           string // names, each between blanks; "" for all
 }
 
-var shapes = map[string]shape{
-	ledger: {"pk", "sk", ""}, plain: {"id", "", ""},
-	byState: {"state", "due", " pk sk state due amount note "}, byOwner: {"owner", "", ""},
-	inverted: {"sk", "pk", " pk sk "}, byName: {"kind", "name", ""},
+func shapes() map[string]shape {
+	return map[string]shape{
+		ledger: {"pk", "sk", ""}, plain: {"id", "", ""},
+		byState: {"state", "due", " pk sk state due amount note "}, byOwner: {"owner", "", ""},
+		inverted: {"sk", "pk", " pk sk "}, byName: {"kind", "name", ""},
+	}
 }
 
 // query returns all rows of the answer, the limit apart.
 func (n *naive) query(q store.Query) []naiveRow {
-	sh := shapes[cmp.Or(q.Index, q.Table)]
+	sh := shapes()[cmp.Or(q.Index, q.Table)]
 	var rows []naiveRow
 	for k, it := range n.tables[q.Table] {
 		sort := it.Str(sh.sort)
