@@ -1,6 +1,10 @@
 package money
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Currency is an ISO 4217 currency that has a minor unit. It is comparable with
 // == and usable as a map key. The zero value is no currency.
@@ -9,6 +13,47 @@ type Currency struct {
 	// is never stored or printed, so the order of the table is free to change.
 	index uint8
 }
+
+// An entry is one currency of the table.
+type entry struct {
+	code     string
+	exponent uint8  // decimals of the minor unit
+	symbol   string // for people; "" means the code
+}
+
+// entries are the active codes of ISO 4217 List One that have a minor unit, sorted by code after
+// the zero entry. ANG (left 2025) and BGN (left 2026) are kept, because amounts in them were
+// recorded not long ago.
+//
+// A symbol is given only where it is well known and means one currency: dollars other than the US
+// one carry their country, and where several countries share a sign, such as kr, the code stands
+// instead.
+var entries = func() []entry {
+	codes := [...]string{ // by the decimals
+		0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
+		2: "AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD " +
+			"CDF CHE CHF CHW CNY COP COU CRC CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD " +
+			"GTQ GYD HKD HNL HTG HUF IDR ILS INR IRR JMD KES KGS KHR KPW KYD KZT LAK LBP LKR LRD LSL MAD MDL MGA " +
+			"MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD PAB PEN PGK PHP PKR PLN QAR " +
+			"RON RSD RUB SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TOP TRY TTD TWD " +
+			"TZS UAH USD USN UYU UZS VED VES WST XAD XCD XCG YER ZAR ZMW ZWG",
+		3: "BHD IQD JOD KWD LYD OMR TND",
+		4: "CLF UYW",
+	}
+	symbols := map[string]string{
+		"AUD": "A$", "BRL": "R$", "CAD": "CA$", "CNY": "CN¥", "EUR": "€", "GBP": "£", "HKD": "HK$", "ILS": "₪",
+		"INR": "₹", "JPY": "¥", "KRW": "₩", "MXN": "MX$", "NZD": "NZ$", "PHP": "₱", "TWD": "NT$", "USD": "$",
+		"VND": "₫", "XCD": "EC$",
+	}
+	list := []entry{{}}
+	for exponent, some := range codes {
+		for code := range strings.FieldsSeq(some) {
+			list = append(list, entry{code, uint8(exponent), symbols[code]})
+		}
+	}
+	slices.SortFunc(list, func(a, b entry) int { return strings.Compare(a.code, b.code) })
+	return list
+}()
 
 // byCode finds a currency by its upper-case code.
 var byCode = func() map[[3]byte]Currency {
@@ -80,8 +125,7 @@ func (c Currency) String() string {
 	return c.Code()
 }
 
-// symbol returns the sign before a number written for people, and "" if the code
-// is used instead.
+// symbol returns the sign before a number written for people, and "" if the code is used instead.
 func (c Currency) symbol() string { return entries[c.index].symbol }
 
 // example returns an amount in the form that Parse wants.

@@ -27,8 +27,7 @@ func (t *Totals) Add(a Amount) error {
 	return nil
 }
 
-// Len returns the number of currencies that were added, those whose sum is zero
-// included.
+// Len returns the number of currencies that were added, those whose sum is zero included.
 func (t *Totals) Len() int { return len(t.sums) }
 
 // All yields the sums in the order of their currency codes.
