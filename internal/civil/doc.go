@@ -1,10 +1,9 @@
 // Package civil holds calendar days and the rule that turns an anchor day and
 // an interval into due dates.
 //
-// A [Date] is a day on a wall calendar: it has no time of day and no zone. A
-// [Schedule] computes the due date of period n from its anchor and n alone, so
-// a date shortened by a short month never shortens the dates after it.
-// [Zone], [Today] and [Date.In] are the only bridge to instants.
+// A [Date] is a day on a wall calendar: it has no time of day and no zone. A [Schedule] computes
+// the due date of period n from its anchor and n alone, so a date shortened by a short month never
+// shortens the dates after it. [Zone], [Today] and [Date.In] are the only bridge to instants.
 //
 // The package does not know what time it is (callers pass the instant), does
 // not know about holidays or business days, and has no daily interval. It does

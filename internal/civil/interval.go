@@ -18,35 +18,26 @@ const (
 
 // String returns "week", "month" or "year".
 func (u Unit) String() string {
+	name, _, _ := u.facts()
+	return name
+}
+
+// facts returns the unit's name, the largest count an interval of the unit may have, inclusive
+// (about ten years of weeks and a hundred years otherwise), and its length in months, 0 for weeks.
+func (u Unit) facts() (name string, most, months int) {
 	switch u {
 	case Week:
-		return "week"
+		return "week", 520, 0
 	case Month:
-		return "month"
+		return "month", 1200, 1
 	case Year:
-		return "year"
+		return "year", 100, 12
 	default:
-		return fmt.Sprintf("unit %d", uint8(u))
+		return fmt.Sprintf("unit %d", uint8(u)), 0, 0
 	}
 }
 
-// most is the largest count an interval of the unit may have, inclusive: about
-// ten years of weeks and a hundred years otherwise.
-func (u Unit) most() int {
-	switch u {
-	case Week:
-		return 520
-	case Month:
-		return 1200
-	case Year:
-		return 100
-	default:
-		return 0
-	}
-}
-
-// Interval is the length of a period: every N weeks, months or years. The zero
-// value is not valid.
+// Interval is the length of a period: every N weeks, months or years. The zero value is not valid.
 type Interval struct {
 	N    int // 1 to 520 weeks, 1200 months or 100 years, inclusive
 	Unit Unit
@@ -55,7 +46,7 @@ type Interval struct {
 // Validate returns an error that names the range when N is outside it or the
 // unit is none of the three.
 func (i Interval) Validate() error {
-	most := i.Unit.most()
+	_, most, _ := i.Unit.facts()
 	if most == 0 {
 		return fmt.Errorf("interval: %s is not week, month or year", i.Unit)
 	}
@@ -76,20 +67,13 @@ func (i Interval) String() string {
 
 // months returns the interval's length in months, and 0 for weeks.
 func (i Interval) months() int {
-	switch i.Unit {
-	case Month:
-		return i.N
-	case Year:
-		return 12 * i.N
-	default:
-		return 0
-	}
+	_, _, months := i.Unit.facts()
+	return i.N * months
 }
 
-// ParseInterval reads "weekly", "monthly", "quarterly", "yearly" or "annual", a
-// unit such as "month", or a count and a unit such as "2 weeks". Case, space
-// around the text and the number of spaces inside it do not matter. The error
-// names the right forms.
+// ParseInterval reads "weekly", "monthly", "quarterly", "yearly" or "annual", a unit such as
+// "month", or a count and a unit such as "2 weeks". Case, space around the text and the number of
+// spaces inside it do not matter. The error names the right forms.
 func ParseInterval(s string) (Interval, error) {
 	words := strings.Fields(strings.ToLower(s))
 	var i Interval
@@ -103,8 +87,9 @@ func ParseInterval(s string) (Interval, error) {
 		return Interval{}, fmt.Errorf(
 			"interval %.40q: want weekly, monthly, quarterly or yearly, or a count such as 2 weeks, 3 months or 1 year", s)
 	}
-	if err := i.Validate(); err != nil {
-		return Interval{}, fmt.Errorf("interval %.40q: want 1 to %d %ss", s, i.Unit.most(), i.Unit)
+	if i.Validate() != nil {
+		name, most, _ := i.Unit.facts()
+		return Interval{}, fmt.Errorf("interval %.40q: want 1 to %d %ss", s, most, name)
 	}
 	return i, nil
 }
@@ -125,16 +110,12 @@ func namedInterval(word string) Interval {
 }
 
 func unitNamed(word string) Unit {
-	switch word {
-	case "week":
-		return Week
-	case "month":
-		return Month
-	case "year":
-		return Year
-	default:
-		return 0
+	for _, u := range [...]Unit{Week, Month, Year} {
+		if u.String() == word {
+			return u
+		}
 	}
+	return 0
 }
 
 const (

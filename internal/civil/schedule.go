@@ -12,9 +12,8 @@ var ErrRange = errors.New("out of range")
 
 // Schedule is a rule that gives every period from From on one due date.
 type Schedule struct {
-	// Anchor is the due date of period From. It must be a payment day: its day
-	// of the month is Day, or the month's last day when the month is shorter;
-	// for weeks, its weekday is Day.
+	// Anchor is the due date of period From. It must be a payment day: its day of the month is Day,
+	// or the month's last day when the month is shorter; for weeks, its weekday is Day.
 	Anchor Date
 	// From is the number of the first period.
 	From int
@@ -45,10 +44,9 @@ func (s Schedule) Validate() error {
 	return nil
 }
 
-// Due returns the due date of period n; Due(From) is the anchor. It is computed
-// from the anchor and n, never from the period before. The error wraps
-// [ErrRange] when n is before From or the date is after year 9999, and is that
-// of [Schedule.Validate] when the schedule is not valid.
+// Due returns the due date of period n; Due(From) is the anchor. It is computed from the anchor and
+// n, never from the period before. The error wraps [ErrRange] when n is before From or the date is
+// after year 9999, and is that of [Schedule.Validate] when the schedule is not valid.
 func (s Schedule) Due(n int) (Date, error) {
 	if err := s.Validate(); err != nil {
 		return Date{}, err
@@ -56,9 +54,8 @@ func (s Schedule) Due(n int) (Date, error) {
 	if n < s.From {
 		return Date{}, fmt.Errorf("period %d is before the schedule's first, %d: %w", n, s.From, ErrRange)
 	}
-	// Unsigned, because the difference of two ints may exceed an int. The
-	// calendar holds no more periods than weeks, and that many of the longest
-	// interval still fits 32 bits.
+	// Unsigned, because the difference of two ints may exceed an int. The calendar holds no more
+	// periods than weeks, and that many of the longest interval still fits 32 bits.
 	periods := uint64(n) - uint64(s.From)
 	if periods > lastNumber/7 {
 		return Date{}, pastLastYear(n)
@@ -79,11 +76,10 @@ func pastLastYear(n int) error {
 	return fmt.Errorf("period %d is due after year %d: %w", n, MaxYear, ErrRange)
 }
 
-// FirstOnOrAfter returns the first payment day that is d or later: for weeks
-// the first date on ISO weekday day, for months and years the first date that
-// is day of its month, or the last of a shorter month. The error names the
-// range when day is outside it, and wraps [ErrRange] when the date is after
-// year 9999.
+// FirstOnOrAfter returns the first payment day that is d or later: for weeks the first date on ISO
+// weekday day, for months and years the first date that is day of its month, or the last of a
+// shorter month. The error names the range when day is outside it, and wraps [ErrRange] when the
+// date is after year 9999.
 func FirstOnOrAfter(d Date, day int, i Interval) (Date, error) {
 	if err := checkDay(day, i); err != nil {
 		return Date{}, err

@@ -12,10 +12,9 @@ import (
 // names in the zone database get in.
 var zones sync.Map // string -> *time.Location
 
-// Zone returns the location of an IANA zone name such as "Europe/Paris", or
-// "UTC". It refuses the empty name and the names of the machine's own zone, because
-// a schedule must not depend on the machine. It is safe for concurrent use, and
-// cheap after the first call for a name.
+// Zone returns the location of an IANA zone name such as "Europe/Paris", or "UTC". It refuses the
+// empty name and the names of the machine's own zone, because a schedule must not depend on the
+// machine. It is safe for concurrent use, and cheap after the first call for a name.
 func Zone(name string) (*time.Location, error) {
 	if loc, ok := zones.Load(name); ok {
 		return loc.(*time.Location), nil
@@ -48,10 +47,9 @@ func machineZone(name string) bool {
 // Today returns the date at now in loc. loc must not be nil.
 func Today(now time.Time, loc *time.Location) Date { return Of(now.In(loc)) }
 
-// In returns the start of the day in loc: the first instant at which a clock
-// there shows d or a later date. That is midnight, except where the clocks
-// skip midnight or, as in Pacific/Apia on 2011-12-30, the whole day. The zero
-// Date gives the zero time. loc must not be nil.
+// In returns the start of the day in loc: the first instant at which a clock there shows d or a
+// later date. That is midnight, except where the clocks skip midnight or, as in Pacific/Apia on
+// 2011-12-30, the whole day. The zero Date gives the zero time. loc must not be nil.
 func (d Date) In(loc *time.Location) time.Time {
 	if d.IsZero() {
 		return time.Time{}
