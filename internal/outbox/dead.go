@@ -15,23 +15,24 @@ func (o *Outbox) bury(ctx context.Context, it store.Item, tries int, reason erro
 	dead := it.Clone()
 	setFailure(&dead, tries, reason.Error())
 	dead.Set(schema.DeadDate, store.S(stamp(o.now())))
-	mine, err := o.settle(ctx, o.moved(dead, store.Key{PK: o.queue.dead(), SK: o.table.KeyOf(it).SK})...)
-	if mine {
-		r.Dead++
-	}
-	return err
+	return o.settle(ctx, &r.Dead, o.moved(dead, store.Key{PK: o.queue.dead(), SK: o.table.KeyOf(it).SK})...)
 }
 
 // Dead yields the dead letters, oldest first, each with the reason in Error. Of an unreadable
 // one it yields the readable attributes. It yields an error at most once, last.
 func (o *Outbox) Dead(ctx context.Context) iter.Seq2[Effect, error] {
+	return o.effects(ctx, o.queue.dead(), "the dead letters")
+}
+
+// effects yields the effects of a partition, which the error calls by its name.
+func (o *Outbox) effects(ctx context.Context, partition, name string) iter.Seq2[Effect, error] {
 	return func(yield func(Effect, error) bool) {
-		for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: o.queue.dead()}) {
+		for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: partition}) {
 			if err != nil {
-				yield(Effect{}, fmt.Errorf("read the dead letters: %w", err))
+				yield(Effect{}, fmt.Errorf("read %s: %w", name, err))
 				return
 			}
-			e, _ := decode(it) // the reason was kept when it died
+			e, _ := decode(it) // of a dead letter, the reason was kept when it died
 			if !yield(e, nil) {
 				return
 			}
@@ -39,10 +40,9 @@ func (o *Outbox) Dead(ctx context.Context) iter.Seq2[Effect, error] {
 	}
 }
 
-// Replay makes the dead letter with this id due now, with all its tries before it. Of several
-// with one id it takes the oldest. It returns store.ErrNotFound if there is none,
-// store.ErrConflict if another call was faster, and store.ErrUnknown if the outcome is
-// unknown: Dead shows it.
+// Replay makes the dead letter with this id due now, with all its tries before it. Of several with
+// one id it takes the oldest. It returns store.ErrNotFound if there is none, store.ErrConflict if
+// another call was faster, and store.ErrUnknown if the outcome is unknown: Dead shows it.
 func (o *Outbox) Replay(ctx context.Context, id string) error {
 	for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: o.queue.dead()}) {
 		if err != nil {
@@ -72,12 +72,8 @@ func (o *Outbox) revive(ctx context.Context, it store.Item, id string) error {
 func (o *Outbox) Waiting(ctx context.Context) iter.Seq2[Effect, error] {
 	return func(yield func(Effect, error) bool) {
 		for n := range shards {
-			for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: o.queue.shard(n)}) {
-				if err != nil {
-					yield(Effect{}, fmt.Errorf("read the outbox: %w", err))
-					return
-				}
-				if e, _ := decode(it); !yield(e, nil) {
+			for e, err := range o.effects(ctx, o.queue.shard(n), "the outbox") {
+				if !yield(e, err) || err != nil {
 					return
 				}
 			}

@@ -17,13 +17,6 @@ type Report struct {
 	Dead      int // moved to the dead letters
 }
 
-func (r *Report) add(s Report) {
-	r.Delivered += s.Delivered
-	r.Dropped += s.Dropped
-	r.Failed += s.Failed
-	r.Dead += s.Dead
-}
-
 // pageRows is the number of rows read at a time, so that no query stays open during slow
 // deliveries.
 const pageRows = 256
@@ -57,7 +50,10 @@ func (o *Outbox) Drain(ctx context.Context, workers int) (Report, error) {
 	running.Wait()
 	var total Report
 	for _, r := range reports {
-		total.add(r)
+		total.Delivered += r.Delivered
+		total.Dropped += r.Dropped
+		total.Failed += r.Failed
+		total.Dead += r.Dead
 	}
 	return total, context.Cause(ctx)
 }
@@ -102,15 +98,11 @@ func (o *Outbox) process(ctx context.Context, it store.Item, r *Report) error {
 	}
 	wanted, err := o.attempt(ctx, e)
 	switch {
+	case err == nil && wanted:
+		r.Delivered++ // by this call, even if another one has deleted it
+		return o.settle(ctx, new(int), store.Delete(o.table.Name, o.table.KeyOf(it)))
 	case err == nil:
-		mine, err := o.settle(ctx, store.Delete(o.table.Name, o.table.KeyOf(it)))
-		switch {
-		case wanted:
-			r.Delivered++ // by this call, even if another one has deleted it
-		case mine:
-			r.Dropped++
-		}
-		return err
+		return o.settle(ctx, &r.Dropped, store.Delete(o.table.Name, o.table.KeyOf(it)))
 	case ctx.Err() != nil:
 		return nil // the drain was stopped; the effect did not fail
 	case errors.Is(err, ErrPermanent):
@@ -161,9 +153,5 @@ func (o *Outbox) putOff(ctx context.Context, it store.Item, e Effect, reason err
 	}
 	later := it.Clone()
 	setFailure(&later, tries, reason.Error())
-	mine, err := o.settle(ctx, o.moved(later, o.queue.keyOf(e.ID, due))...)
-	if mine {
-		r.Failed++
-	}
-	return err
+	return o.settle(ctx, &r.Failed, o.moved(later, o.queue.keyOf(e.ID, due))...)
 }

@@ -13,10 +13,9 @@ import (
 // dead letters at once.
 var ErrPermanent = errors.New("undeliverable")
 
-// A Deliverer carries out effects. It is called from several goroutines and may get one
-// effect more than once, even at the same time; the effect's ID tells. It must return nil
-// only after the effect has happened durably, because the effect is then deleted. It must
-// limit its own time.
+// A Deliverer carries out effects. It is called from several goroutines and may get one effect more
+// than once, even at the same time; the effect's ID tells. It must return nil only after the effect
+// has happened durably, because the effect is then deleted. It must limit its own time.
 type Deliverer interface {
 	Deliver(ctx context.Context, e Effect) error
 }
@@ -85,20 +84,19 @@ func (o *Outbox) Pending(ctx context.Context) (due, later, dead int, err error) 
 	return due, later, dead, nil
 }
 
-// settle commits the writes at the end of a delivery; one of them deletes the row. It reports
-// whether this call deleted it, and true if the outcome is unknown: the next drain finds the
-// row if it is still there. After a conflict another worker has settled the effect. Any other
-// error is returned.
-func (o *Outbox) settle(ctx context.Context, writes ...store.Write) (bool, error) {
+// settle commits the writes at the end of a delivery; one of them deletes the row. It counts a row
+// that this call has deleted, and one with an unknown outcome: the next drain finds the row if it is
+// still there. After a conflict another worker has settled the effect. Any other error is returned.
+func (o *Outbox) settle(ctx context.Context, count *int, writes ...store.Write) error {
 	// A delivered effect is settled even while the drain is being stopped.
 	err := o.store.Commit(context.WithoutCancel(ctx), writes...)
 	switch {
 	case err == nil, errors.Is(err, store.ErrUnknown):
-		return true, nil
-	case errors.Is(err, store.ErrConflict):
-		return false, nil
+		*count++
+	case !errors.Is(err, store.ErrConflict):
+		return fmt.Errorf("settle an effect: %w", err)
 	}
-	return false, fmt.Errorf("settle an effect: %w", err)
+	return nil
 }
 
 // moved returns the writes that move a row, as it is, to another key.
