@@ -48,8 +48,7 @@ type Partition struct{ Table, Index, Key string }
 
 var _ store.Store = (*Meter)(nil)
 
-// NewMeter returns a Meter over s. Closing it closes s. It returns an error for
-// invalid tables.
+// NewMeter returns a Meter over s. Closing it closes s. It returns an error for invalid tables.
 func NewMeter(s store.Store, o Options) (*Meter, error) {
 	schema, err := store.NewSchema(o.Tables...)
 	if err != nil {

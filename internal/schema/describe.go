@@ -2,9 +2,8 @@ package schema
 
 import "github.com/duesday/duesday/internal/store"
 
-// A Description is for people, beside the declaration of a table: which
-// attributes its items have, which kinds of items there are, and samples. Nothing of it
-// decides anything at run time.
+// A Description is for people, beside the declaration of a table: which attributes its items have,
+// which kinds of items there are, and samples. Nothing of it decides anything at run time.
 type Description struct {
 	Table      store.Table
 	Attributes []Attribute  // all but the table's own keys

@@ -85,10 +85,9 @@ var ErrOvertaken = errors.New("another process is at work on this copy")
 
 var errGivenUp = fmt.Errorf("%w: it was canceled", ErrOvertaken)
 
-// Run fences the source, copies, compares, and makes the destination the live store. After
-// an error it can be run again and goes on from where it was. When differences are left they
-// are in the report, the destination is not live, and the next Run mends them and compares
-// again.
+// Run fences the source, copies, compares, and makes the destination the live store. After an error
+// it can be run again and goes on from where it was. When differences are left they are in the
+// report, the destination is not live, and the next Run mends them and compares again.
 func (c *Copy) Run(ctx context.Context) (*Report, error) {
 	c.prepare()
 	dst, err := c.begin(ctx)

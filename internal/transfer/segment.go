@@ -16,8 +16,7 @@ const (
 	maxBatchBytes = store.MaxCommitBytes - 64<<10
 )
 
-// each runs do for every number below n, all at once, and stops the others at the first
-// error.
+// each runs do for every number below n, all at once, and stops the others at the first error.
 func each(ctx context.Context, n int, do func(context.Context, int) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

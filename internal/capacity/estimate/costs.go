@@ -179,8 +179,7 @@ func (c *Costs) measurePaid(ctx context.Context, padding int) error {
 	return nil
 }
 
-// hottest returns the partitions that each of n periods has written to, in the order of their
-// keys.
+// hottest returns the partitions that each of n periods has written to, in the order of their keys.
 func hottest(rows map[capacity.Partition]capacity.Units, n float64,
 	name func(capacity.Partition) string) (dates []DateUnits) {
 	partitions := slices.SortedFunc(maps.Keys(rows), func(a, b capacity.Partition) int {

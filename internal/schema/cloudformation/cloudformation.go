@@ -17,8 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Settings of tables beside their keys and indexes. The zero value is on demand
-// and unprotected.
+// Settings of tables beside their keys and indexes. The zero value is on demand and unprotected.
 type Settings struct {
 	Provisioned         bool // the published model's units, with autoscaling for each table and index
 	DeletionProtection  bool
@@ -26,9 +25,8 @@ type Settings struct {
 }
 
 // Write writes the template. The prefix of the tables' names is a parameter of the stack, and
-// prefix its default. A table stays when the stack is deleted or would replace it. Tables
-// with indexes are made one after the other, as DynamoDB wants it. The same input gives the
-// same bytes.
+// prefix its default. A table stays when the stack is deleted or would replace it. Tables with
+// indexes are made one after the other, as DynamoDB wants it. The same input gives the same bytes.
 func Write(w io.Writer, prefix string, s Settings) error {
 	t := template{Version: "2010-09-09", Description: "The DynamoDB tables of Duesday",
 		Parameters: map[string]parameter{prefixParameter: {Type: "String", Default: prefix,

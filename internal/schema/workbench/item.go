@@ -11,11 +11,10 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// WriteCSV writes the table's sample items, all facets together: a header of attribute names,
-// the keys first, and a row for each item. A cell is the value's text; a map or list is
-// DynamoDB JSON without the type around it; an absent attribute is an
-// empty cell. Workbench finds a column by its name and takes the type from the model, and
-// at most 150 rows at a time.
+// WriteCSV writes the table's sample items, all facets together: a header of attribute names, the
+// keys first, and a row for each item. A cell is the value's text; a map or list is DynamoDB JSON
+// without the type around it; an absent attribute is an empty cell. Workbench finds a column by its
+// name and takes the type from the model, and at most 150 rows at a time.
 func WriteCSV(w io.Writer, d schema.Description) error {
 	items := d.Samples()
 	var header []string
