@@ -45,6 +45,9 @@ const (
 // ignored stands for a skipped column.
 const ignored = columns
 
+// A columnSet is a set of columns, with ignored.
+type columnSet [columns + 1]bool
+
 // Columns returns the names of all columns, the seven required ones first.
 func Columns() []string { return append([]string(nil), columnNames[:]...) }
 
@@ -63,10 +66,3 @@ func columnNamed(name string) (c column, ok bool) {
 func unknownColumn(name string) problem {
 	return problem{name, "is not a column of a book; the columns are " + strings.Join(columnNames[:], ", ")}
 }
-
-// columnSet is a set of columns.
-type columnSet uint32
-
-func (s columnSet) has(c column) bool { return s&(1<<c) != 0 }
-
-func (s *columnSet) add(c column) { *s |= 1 << c }

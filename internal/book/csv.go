@@ -2,12 +2,16 @@ package book
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 )
 
@@ -21,6 +25,9 @@ type table struct {
 	items  *model   // of sample data; nil for a book
 }
 
+// readCSV reads a book or, into the model, the CSV of NoSQL Workbench's sample data: a column for
+// each attribute, including the keys, and a row for each item. An empty cell is an absent attribute.
+// Such a file has no types: a cell is text, and that of PaymentDetails a map in DynamoDB JSON.
 func (s *session) readCSV(src *source, items *model) {
 	t := table{session: s, src: src, items: items, csv: csv.NewReader(bufio.NewReaderSize(src, chunk))}
 	t.csv.FieldsPerRecord = -1 // counted here, with a better reason
@@ -37,14 +44,14 @@ func (s *session) readCSV(src *source, items *model) {
 func (t *table) readHeader() bool {
 	names, err := t.csv.Read()
 	if perr, ok := errors.AsType[*csv.ParseError](err); ok {
-		t.rejectFile(perr.StartLine, quoteReason(perr))
+		t.rejectFile(perr.StartLine, problem{"", quoteReason(perr)})
 		return false
 	}
 	if err == io.EOF {
 		err = errEmpty
 	}
 	if err != nil {
-		t.rejectFile(1, err.Error())
+		t.rejectFile(1, problem{"", err.Error()})
 		return false
 	}
 	line, _ := t.csv.FieldPos(0)
@@ -54,7 +61,7 @@ func (t *table) readHeader() bool {
 	} else {
 		problems = t.sampleHeader(names)
 	}
-	t.rejectHeader(line, problems...)
+	t.rejectFile(line, problems...)
 	t.session.header = secret.MaskCards(t.raw())
 	t.src.advance(t.csv.InputOffset())
 	return len(problems) == 0
@@ -65,25 +72,19 @@ func (t *table) bookHeader(names []string) (problems []problem) {
 	for i, name := range names {
 		name = strings.TrimSpace(name)
 		col, ok := columnNamed(name)
-		switch {
-		case name == "":
-			problems = append(problems, problem{"", "column " + strconv.Itoa(i+1) + " of the header has no name"})
-		case !ok && secret.HasCardNumber(name):
-			problems = append(problems, problem{name, cardReason(name)})
-		case !ok:
-			problems = append(problems, unknownColumn(name))
-		case seen.has(col) && col != ignored:
-			problems = append(problems, problem{name, "is twice in the header"})
+		found := nameProblem(i, name, ok && seen[col] && col != ignored)
+		if !ok && found == nil {
+			found = []problem{unknownColumn(name)}
 		}
-		seen.add(col)
+		problems = append(problems, found...)
+		seen[col] = seen[col] || ok
 		t.header, t.column = append(t.header, strings.Clone(name)), append(t.column, col)
 	}
 	if len(names) == 1 && strings.ContainsAny(names[0], ";\t|") {
-		problems = []problem{{"", "the header is a single column: want commas between the columns"}}
-		seen = ^columnSet(0)
+		return []problem{{"", "the header is a single column: want commas between the columns"}}
 	}
 	for col := range required {
-		if !seen.has(col) {
+		if !seen[col] {
 			problems = append(problems, problem{columnNames[col], "is missing from the header"})
 		}
 	}
@@ -112,11 +113,11 @@ func (t *table) next() bool {
 		err = errTooLong
 	}
 	if err != nil {
-		t.rejectFile(t.src.line, err.Error())
+		t.rejectFile(t.src.line, problem{"", err.Error()})
 		return false
 	}
-	if isBlank(fields) {
-		return true
+	if !slices.ContainsFunc(fields, func(f string) bool { return strings.TrimSpace(f) != "" }) {
+		return true // commas and spaces alone, which spreadsheets write
 	}
 	line, _ := t.csv.FieldPos(0)
 	if len(fields) != len(t.header) {
@@ -142,16 +143,6 @@ func (t *table) next() bool {
 	return t.yield(Record{Line: line, Subscription: n}, nil)
 }
 
-// isBlank reports a row of only commas and spaces, which spreadsheets write.
-func isBlank(fields []string) bool {
-	for _, f := range fields {
-		if strings.TrimSpace(f) != "" {
-			return false
-		}
-	}
-	return true
-}
-
 func (t *table) miscount(fields int) problem {
 	p := problem{"", "has " + strconv.Itoa(fields) + " fields, the header has " + strconv.Itoa(len(t.header))}
 	if fields < len(t.header) {
@@ -172,4 +163,79 @@ func quoteReason(err *csv.ParseError) string {
 	}
 	return `a field in quotes does not end well ` + at +
 		`: quotes in it are doubled, and a comma or the line's end follows the closing one`
+}
+
+// isSampleHeader reports whether the first line names the keys of the recurring-payments table. No
+// book has them.
+func isSampleHeader(text []byte) bool {
+	first, _, _ := bytes.Cut(text, []byte("\n"))
+	var names []string
+	for name := range strings.SplitSeq(string(first), ",") {
+		names = append(names, strings.Trim(name, "\" \t\r"))
+	}
+	return slices.Contains(names, schema.PK) && slices.Contains(names, schema.SK)
+}
+
+// sampleHeader takes every name, but wants the keys.
+func (t *table) sampleHeader(names []string) (problems []problem) {
+	seen := map[string]bool{}
+	for i, name := range names {
+		name = strings.TrimSpace(name)
+		problems = append(problems, nameProblem(i, name, seen[name])...)
+		seen[name] = true
+		t.header = append(t.header, strings.Clone(name))
+	}
+	for _, key := range []string{schema.PK, schema.SK} {
+		if !seen[key] {
+			problems = append(problems, problem{key, "is missing from the header"})
+		}
+	}
+	return problems
+}
+
+// nameProblem returns the problem of a name in any header, if there is one.
+func nameProblem(i int, name string, twice bool) []problem {
+	switch {
+	case name == "":
+		return []problem{{"", "column " + strconv.Itoa(i+1) + " of the header has no name"}}
+	case secret.HasCardNumber(name):
+		return []problem{{name, cardReason(name)}}
+	case twice:
+		return []problem{{name, "is twice in the header"}}
+	}
+	return nil
+}
+
+// sample reads one row as an item, and yields its record.
+func (t *table) sample(line int, fields []string) bool {
+	shown := map[string]any{}
+	attributes := map[string]attribute{}
+	reason := ""
+	for i, text := range fields {
+		if text == "" {
+			continue
+		}
+		text = strings.Clone(text) // not the row it is a part of
+		name := t.header[i]
+		a := attribute{S: &text}
+		shown[name] = text
+		if name == schema.PaymentDetails {
+			a.S = nil
+			if err := json.Unmarshal([]byte(text), &a.M); err != nil {
+				reason = `want a map in DynamoDB JSON, such as {"PaymentMethod": {"S": "pm_1"}}`
+			}
+			if v, ok := decoded(text); ok {
+				shown[name] = v // in which a default-card can be dropped
+			}
+		}
+		attributes[name] = a
+	}
+	b, err := json.Marshal(maskValue(shown, maskText))
+	if err != nil {
+		b = nil // unreachable: it is made of texts
+	}
+	if reason != "" {
+		return t.rejectRow(line, string(b), []problem{{schema.PaymentDetails, reason}})
+	}
+	return t.items.yieldItem(line, newItem(attributes), string(b))
 }

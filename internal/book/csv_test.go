@@ -163,6 +163,9 @@ func TestCSV_Header(t *testing.T) {
 		{"account,email,subscription,sku,amount,currency,payment_day\n", nil},
 		{header + ",colour\n", []string{"!1 colour: is not a column … account, email"}},
 		{header + ",Address\n", []string{"!1 Address: is not a column"}},
+		{"colour," + header + "\n", []string{"!1 colour: is not a column"}}, // and account is there once
+		{"colour,email,subscription,sku,amount,currency,payment_day\n", []string{"!1 colour: is not a column",
+			"!1 account: is missing"}},
 		{header + ",sku\n", []string{"!1 sku: is twice"}},
 		{header + ",\n", []string{"!1 : column 9 of the header has no name"}},
 		{"email\n", []string{"!1 account: ", "!1 subscription: ", "!1 sku: ", "!1 amount: ", "!1 currency: ",

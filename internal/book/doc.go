@@ -11,12 +11,11 @@
 //
 // # Files
 //
-//   - format.go: the four formats, and how Detect tells them apart
+//   - format.go: the four formats, how Detect tells them apart, and bytes with line numbers
 //   - record.go: the results of Read
-//   - column.go, row.go, field.go, ledger.go: one row by the rules, and beside earlier rows
-//   - csv.go, jsonl.go, workbench.go, sample.go, item.go, entity.go: the formats
-//   - source.go, object.go: bytes with line numbers, one flat JSON object
-//   - rejected.go, writer.go: FILE.rejected, and exports
+//   - column.go, row.go, field.go: one row by the rules, and beside earlier rows
+//   - csv.go, jsonl.go, workbench.go, item.go: the formats
+//   - writer.go: exports, and FILE.rejected
 //
 // The comparison of rows needs up to 100 bytes a row, 100 MB for a million rows. Nothing else grows
 // with the file.

@@ -2,6 +2,8 @@ package book
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/duesday/duesday/internal/civil"
@@ -9,13 +11,16 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
+// someAmount is the form of an amount in some currency.
+var someAmount = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
+
 func (c *checker) amount(text, code string) money.Amount {
 	var cur money.Currency
 	var err error
 	if code == "" {
 		c.fault(currency, "is missing")
 	} else if !c.card(currency, code) {
-		if cur, err = c.currencies.get(code); err != nil {
+		if cur, err = money.ParseCurrency(code); err != nil {
 			c.fault(currency, err.Error())
 		}
 	}
@@ -23,8 +28,8 @@ func (c *checker) amount(text, code string) money.Amount {
 	case text == "":
 		c.fault(amount, "is missing")
 	case c.card(amount, text):
-	case c.bad.has(currency):
-		if !isNumber(text) {
+	case c.bad[currency]:
+		if !someAmount.MatchString(text) {
 			c.fault(amount, fmt.Sprintf("want a number such as 12.99, not %.40q", text))
 		}
 	default:
@@ -42,16 +47,12 @@ func (c *checker) number(col column, text string, absent int) int {
 	if text == "" || c.card(col, text) {
 		return absent
 	}
-	n := 0
-	for i := range len(text) {
-		d := text[i] - '0'
-		if d > 9 || i > 8 {
-			c.fault(col, fmt.Sprintf("want a whole number, not %.40q", text))
-			return absent
-		}
-		n = 10*n + int(d)
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || len(text) > 9 {
+		c.fault(col, fmt.Sprintf("want a whole number, not %.40q", text))
+		return absent
 	}
-	return n
+	return int(n)
 }
 
 func (c *checker) date(col column, text string) civil.Date {
@@ -97,53 +98,4 @@ func cardReason(text string) string { return maskedReason(secret.MaskCards(text)
 
 func maskedReason(masked string) string {
 	return fmt.Sprintf("looks like a card number (%.40s): Duesday never takes one; give the processor's token", masked)
-}
-
-// isNumber reports whether the text is an amount in some currency.
-func isNumber(text string) bool {
-	digits, point := 0, false
-	for i := range len(text) {
-		switch c := text[i]; {
-		case c >= '0' && c <= '9':
-			digits++
-		case c == '.' && !point && i > 0:
-			point = true
-		default:
-			return false
-		}
-	}
-	return digits > 0 && text[len(text)-1] != '.'
-}
-
-// A memo keeps the parsed values of texts. It learns no more when it is full: a file can write the
-// same interval in any number of ways.
-type memo[T any] struct {
-	parse func(string) (T, error)
-	known map[string]T
-	last  string
-	value T
-}
-
-const memoSize = 512
-
-func (m *memo[T]) get(text string) (T, error) {
-	if text == m.last && text != "" {
-		return m.value, nil
-	}
-	v, ok := m.known[text]
-	if !ok {
-		var err error
-		if v, err = m.parse(text); err != nil {
-			return v, err
-		}
-		text = strings.Clone(text) // not the row it is a part of
-		if m.known == nil {
-			m.known = make(map[string]T)
-		}
-		if len(m.known) < memoSize {
-			m.known[text] = v
-		}
-	}
-	m.last, m.value = text, v
-	return v, nil
 }

@@ -1,8 +1,11 @@
 package book
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"path/filepath"
 	"strings"
 )
@@ -19,18 +22,12 @@ const (
 )
 
 func (f Format) String() string {
-	switch f {
-	case CSV:
-		return "CSV"
-	case JSONLines:
-		return "JSON lines"
-	case Workbench:
-		return "NoSQL Workbench model"
-	case Samples:
-		return "CSV of NoSQL Workbench sample data"
-	default:
-		return "unknown format"
+	names := [...]string{"unknown format", "CSV", "JSON lines", "NoSQL Workbench model",
+		"CSV of NoSQL Workbench sample data"}
+	if int(f) >= len(names) {
+		f = 0
 	}
+	return names[f]
 }
 
 // HeadSize is the length of a file's beginning that Detect needs.
@@ -66,31 +63,86 @@ func Detect(head []byte, name string) Format {
 // cut off anywhere.
 func isModel(text []byte) bool {
 	dec := json.NewDecoder(bytes.NewReader(text))
-	depth := 0
-	isName := false // whether the token is a member's name, at depth 1
-	for {
-		token, err := dec.Token()
-		if err != nil {
-			return false
-		}
-		switch token {
-		case json.Delim('{'), json.Delim('['):
-			depth++
-			isName = depth == 1
-			continue
-		case json.Delim('}'), json.Delim(']'):
-			if depth--; depth == 0 {
-				return false
-			}
-			isName = depth == 1
-			continue
-		}
-		if depth != 1 {
-			continue
-		}
-		if isName && (token == "DataModel" || token == "ModelName" || token == "ModelMetadata") {
+	if _, err := dec.Token(); err != nil {
+		return false
+	}
+	for dec.More() {
+		name, err := dec.Token()
+		if name == "DataModel" || name == "ModelName" || name == "ModelMetadata" {
 			return true
 		}
-		isName = !isName
+		var skipped json.RawMessage
+		if err != nil || dec.Decode(&skipped) != nil {
+			return false
+		}
 	}
+	return false
+}
+
+const (
+	byteOrderMark = "\xEF\xBB\xBF"
+	maxRow        = 1 << 20 // bytes of a row, a line or an item
+	chunk         = 64 << 10
+)
+
+var (
+	errTooLong = errors.New("a row is longer than 1 MiB; in a CSV that is often a quote that is not closed")
+	errUTF16   = errors.New("the file is UTF-16: save it as UTF-8")
+	errEmpty   = errors.New("the file is empty")
+)
+
+// A source hands a file's bytes to a parser, without a byte order mark. It keeps the bytes of the
+// present row, to show them, and bounds the length of a row. Offsets count from after the mark.
+type source struct {
+	r      *bufio.Reader
+	window []byte // from offset start on: the present row and bytes read ahead
+	buf    []byte // memory of window
+	start  int64
+	line   int // of start, from 1
+}
+
+func newSource(r io.Reader) (*source, error) {
+	br := bufio.NewReaderSize(r, chunk)
+	head, err := br.Peek(len(byteOrderMark))
+	switch {
+	case err != nil && err != io.EOF:
+		return nil, err
+	case len(head) == 0:
+		return nil, errEmpty
+	case bytes.HasPrefix(head, []byte("\xFF\xFE")), bytes.HasPrefix(head, []byte("\xFE\xFF")):
+		return nil, errUTF16
+	case string(head) == byteOrderMark:
+		br.Discard(len(byteOrderMark)) // cannot fail: it has been peeked at
+		if _, err := br.Peek(1); err == io.EOF {
+			return nil, errEmpty
+		}
+	}
+	return &source{r: br, line: 1}, nil
+}
+
+// Read returns errTooLong if the present row is over the bound.
+func (s *source) Read(p []byte) (int, error) {
+	if len(s.window) > maxRow+2*chunk { // the parser reads ahead by a chunk
+		return 0, errTooLong
+	}
+	n, err := s.r.Read(p)
+	if cap(s.window)-len(s.window) < n {
+		s.buf = append(append(s.buf[:0], s.window...), p[:n]...)
+		s.window = s.buf
+	} else {
+		s.window = append(s.window, p[:n]...)
+	}
+	return n, err
+}
+
+// upTo returns the bytes from the row's start to the offset. They are valid until the next Read or
+// advance.
+func (s *source) upTo(end int64) []byte { return s.window[:end-s.start] }
+
+// advance makes the offset the start of the next row.
+func (s *source) advance(to int64) {
+	row := s.upTo(to)
+	s.line += bytes.Count(row, []byte{'\n'})
+	s.window = s.window[len(row):]
+	s.start = to
 }

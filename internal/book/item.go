@@ -2,10 +2,18 @@ package book
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
 )
 
 // An attribute is a value in DynamoDB JSON: {"S": "text"}. Values of types outside the model stay
@@ -34,14 +42,6 @@ type item struct {
 	pk, sk   string
 	rest     map[string]attribute
 	problems []problem
-}
-
-func decodeItem(raw json.RawMessage) (it *item, reason string) {
-	var attributes map[string]attribute
-	if err := json.Unmarshal(raw, &attributes); err != nil {
-		return nil, `want an item in DynamoDB JSON, such as {"PK": {"S": "ACC#123"}, …}`
-	}
-	return newItem(attributes), ""
 }
 
 func newItem(attributes map[string]attribute) *item {
@@ -111,12 +111,7 @@ func (it *item) take(from map[string]attribute, prefix, name string) string {
 
 // refuse names the unknown attributes. One left out in silence, such as a status, could matter.
 func (it *item) refuse(rest map[string]attribute, prefix string) {
-	var names []string
-	for name := range rest {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(rest)) {
 		it.fault(prefix+name, "is not an attribute that import knows")
 	}
 }
@@ -126,4 +121,201 @@ func (it *item) refuse(rest map[string]attribute, prefix string) {
 func keyParts(rest string) (first, sku string, ok bool) {
 	first, sku, ok = strings.Cut(rest, "#SKU")
 	return first, strings.TrimPrefix(sku, "#"), ok
+}
+
+// record returns the item by its keys, or its problems by attribute.
+func (m *model) record(line int, it *item) (Record, []problem) {
+	id, ok := strings.CutPrefix(it.pk, "ACC#")
+	if !ok {
+		return Record{}, []problem{{schema.PK, "want ACC#<account>"}}
+	}
+	m.reset()
+	r := Record{Line: line}
+	switch kind, rest, _ := strings.Cut(it.sk, "#"); {
+	case it.sk == "ACC":
+		r.Account = accountItem(line, id, it)
+	case kind == "SUB":
+		r.Subscription = m.subscriptionItem(line, id, rest, it)
+	case kind == "REC":
+		r.Receipt = m.receiptItem(line, id, rest, it)
+	default:
+		return Record{}, []problem{{schema.SK, "is no item that import knows: want ACC, SUB#<subscription>#SKU#<sku> or " +
+			"REC#<processed>#SKU#<sku>"}}
+	}
+	it.refuse(it.rest, "")
+	return r, it.problems
+}
+
+func accountItem(line int, id string, it *item) *Account {
+	a := &Account{Line: line, ID: id, Email: it.text(schema.Email), TimeZone: it.text(schema.TimeZone),
+		Created: it.stamp(schema.CreatedDate)}
+	it.check(schema.PK, billing.CheckID("account", id))
+	it.checkText(schema.Email, a.Email, billing.CheckEmail(a.Email))
+	if a.TimeZone != "" {
+		_, err := civil.Zone(a.TimeZone)
+		it.checkText(schema.TimeZone, a.TimeZone, err)
+	}
+	it.text(schema.Version)
+	return a
+}
+
+func (m *model) subscriptionItem(line int, id, rest string, it *item) *billing.NewSubscription {
+	var row texts
+	var ok bool
+	row[account] = id
+	if row[subscription], row[sku], ok = keyParts(rest); !ok {
+		it.fault(schema.SK, "want SUB#<subscription>#SKU#<sku>")
+		row[sku] = it.text(schema.SKU)
+	} else if s := it.text(schema.SKU); s != "" && s != row[sku] {
+		it.fault(schema.SKU, "is not the one in SK")
+	}
+	names := subscriptionAttributes
+	row[paymentMethod], row[currency], row[address] = it.details()
+	if row[paymentMethod] == "" {
+		row[paymentMethod], names[paymentMethod] = m.options.PaymentMethod, "--payment-method"
+	}
+	if row[currency] == "" {
+		row[currency], names[currency] = m.currency(), "--currency"
+	}
+	for _, col := range [...]column{email, amount, paymentDay, nextPaymentDate, interval, timeZone, reminderDays,
+		installments} {
+		row[col] = it.text(names[col])
+	}
+	if row[nextPaymentDate] == "" {
+		it.fault(schema.NextPaymentDate, "is missing: in the model a subscription without it is not charged")
+	}
+	if s := it.text(schema.Status); s != "" && s != string(billing.Active) {
+		it.fault(schema.Status, "import takes only subscriptions that are active")
+	}
+	n := m.subscription(line, &row)
+	for _, p := range m.problems {
+		if col, ok := columnNamed(p.column); ok {
+			p.column = names[col]
+		}
+		it.problems = append(it.problems, p)
+	}
+	if row[paymentMethod] == "" { // accounts in a model have none
+		it.problems = append(it.problems, problem{names[paymentMethod], "is missing: want the processor's token, such as " +
+			"pm_card_visa"})
+	}
+	n.Created, n.LastPayment = it.stamp(schema.CreatedDate), it.stamp(schema.LastPaymentDate)
+	n.LastReminder = it.stamp(schema.LastReminderDate)
+	if text := it.text(schema.NextReminderDate); text != "" {
+		var err error
+		n.NextReminder, err = civil.Parse(text)
+		it.checkText(schema.NextReminderDate, text, err)
+	}
+	return n
+}
+
+// subscriptionAttributes are the attributes of a book's columns.
+var subscriptionAttributes = [columns]string{
+	account: schema.PK, email: schema.Email, subscription: schema.SK, sku: schema.SK, amount: schema.PaymentAmount,
+	currency: schema.PaymentDetails + "." + schema.Currency, paymentDay: schema.PaymentDay,
+	paymentMethod: schema.PaymentDetails + "." + schema.PaymentMethod, startDate: schema.CreatedDate,
+	nextPaymentDate: schema.NextPaymentDate, interval: schema.Interval, timeZone: schema.TimeZone,
+	reminderDays: schema.ReminderDays, installments: schema.Installments,
+	address: schema.PaymentDetails + "." + schema.DefaultAddress,
+}
+
+// receiptItem takes the time of the payment from ProcessedDate: the sample's sort key has a stray
+// digit before the year, and fewer decimals.
+func (m *model) receiptItem(line int, id, rest string, it *item) *Receipt {
+	r := &Receipt{Line: line, Account: id, SK: it.sk, Subscription: it.text(schema.Subscription), SKU: it.text(schema.SKU),
+		Email: it.text(schema.Email), Processed: it.stamp(schema.ProcessedDate), Expires: it.expiry()}
+	if _, s, ok := keyParts(rest); ok && r.SKU == "" {
+		r.SKU, _, _ = strings.Cut(s, "#")
+	}
+	it.check(schema.PK, billing.CheckID("account", id))
+	it.check(schema.SK, billing.CheckText(schema.SK, it.sk, 1024))
+	it.check(schema.SKU, billing.CheckID("sku", r.SKU))
+	if r.Subscription != "" {
+		it.check(schema.Subscription, billing.CheckID("subscription", r.Subscription))
+	}
+	if r.Email != "" {
+		it.checkText(schema.Email, r.Email, billing.CheckEmail(r.Email))
+	}
+	if r.Processed.IsZero() && !it.isBad(schema.ProcessedDate) {
+		it.fault(schema.ProcessedDate, "is missing")
+	}
+	code, name := it.text(schema.Currency), schema.Currency
+	if code == "" {
+		code, name = m.currency(), "--currency"
+	}
+	r.Amount = m.amount(it.text(schema.ProcessedAmount), code)
+	for _, p := range m.problems {
+		if p.column == columnNames[currency] {
+			it.fault(name, p.reason)
+		} else {
+			it.fault(schema.ProcessedAmount, p.reason)
+		}
+	}
+	if r.Amount.Minor() < 0 {
+		it.fault(schema.ProcessedAmount, "must not be negative")
+	}
+	return r
+}
+
+func (m *model) currency() string {
+	if m.options.Currency == "" {
+		return "USD"
+	}
+	return m.options.Currency
+}
+
+// check notes the error of a rule, if there is one.
+func (it *item) check(name string, err error) {
+	if f, ok := errors.AsType[*billing.FieldError](err); ok {
+		it.fault(name, f.Problem)
+	} else if err != nil {
+		it.fault(name, err.Error())
+	}
+}
+
+// checkText is check for errors that quote the text. A quote that is cut off, or has escapes that
+// end in digits, could show a card number to which the mask is blind.
+func (it *item) checkText(name, text string, err error) {
+	if err != nil && secret.HasCardNumber(text) {
+		it.fault(name, cardReason(text))
+		return
+	}
+	it.check(name, err)
+}
+
+// isBad reports whether the attribute has a problem already.
+func (it *item) isBad(name string) bool {
+	return slices.ContainsFunc(it.problems, func(p problem) bool { return p.column == name })
+}
+
+// stamp takes a timestamp, to the millisecond; a date is its midnight in UTC.
+func (it *item) stamp(name string) time.Time {
+	text := it.text(name)
+	if text == "" {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		t, err = time.Parse(time.DateOnly, text)
+	}
+	if err != nil {
+		it.checkText(name, text, fmt.Errorf("want a time such as 2023-05-18T14:15:39.247Z, not %.40q", text))
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Millisecond)
+}
+
+// lastSecond is the end of year 9999. A TTL beyond it is in another unit.
+const lastSecond = 253402300799
+
+func (it *item) expiry() time.Time {
+	text := it.text(schema.TTL)
+	if text == "" {
+		return time.Time{}
+	}
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || seconds < 0 || seconds > lastSecond {
+		it.checkText(schema.TTL, text, fmt.Errorf("want seconds since 1970, not %.40q", text))
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0).UTC()
 }

@@ -73,7 +73,7 @@ func Read(r io.Reader, f Format, o Options) iter.Seq2[Record, *Rejection] {
 		s := &session{checker: newChecker(), options: o, yield: yield}
 		src, err := newSource(r)
 		if err != nil {
-			s.rejectFile(1, err.Error())
+			s.rejectFile(1, problem{"", err.Error()})
 			return
 		}
 		switch f {
@@ -84,9 +84,9 @@ func Read(r io.Reader, f Format, o Options) iter.Seq2[Record, *Rejection] {
 		case Workbench:
 			s.readModel(src)
 		case Samples:
-			s.readSamples(src)
+			s.readCSV(src, &model{session: s, src: src, items: map[uint64]seenItem{}})
 		default:
-			s.rejectFile(1, "unknown format")
+			s.rejectFile(1, problem{"", "unknown format"})
 		}
 	}
 }
@@ -114,15 +114,8 @@ func (s *session) rejectRow(line int, raw string, problems []problem) bool {
 	return true
 }
 
-// rejectFile yields the reasons why the file cannot be read from the line on.
-func (s *session) rejectFile(line int, reasons ...string) {
-	for _, reason := range reasons {
-		s.rejectHeader(line, problem{reason: reason})
-	}
-}
-
-// rejectHeader yields problems of the whole file.
-func (s *session) rejectHeader(line int, problems ...problem) {
+// rejectFile yields the problems of the whole file, which end its reading.
+func (s *session) rejectFile(line int, problems ...problem) {
 	for _, p := range problems {
 		r := p.rejection(line)
 		r.Fatal = true

@@ -1,7 +1,6 @@
 package book
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,12 +42,13 @@ func (s *session) readModel(src *source) {
 	}
 	switch {
 	case err == errStopped:
-	case err == io.EOF:
-		m.rejectFile(m.line(), "not a NoSQL Workbench model: "+io.ErrUnexpectedEOF.Error())
 	case err != nil:
-		m.rejectFile(m.line(), "not a NoSQL Workbench model: "+err.Error())
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		m.rejectFile(m.line(), problem{"", "not a NoSQL Workbench model: " + err.Error()})
 	case !m.found:
-		m.rejectFile(1, "not a NoSQL Workbench model: it has no DataModel")
+		m.rejectFile(1, problem{"", "not a NoSQL Workbench model: it has no DataModel"})
 	}
 }
 
@@ -170,10 +170,17 @@ func (m *model) item() error {
 	m.src.advance(m.dec.InputOffset() - int64(len(raw)))
 	line := m.src.line
 	m.line()
-	shown := withoutCards(raw)
-	it, reason := decodeItem(raw)
-	if reason != "" && !m.rejectRow(line, shown, []problem{{"", reason}}) || reason == "" &&
-		!m.yieldItem(line, it, shown) {
+	v, _ := decoded(string(raw))
+	shown := string(appendJSON(nil, maskValue(v, maskText))) // in alphabetical order, without its default-card
+	var attributes map[string]attribute
+	more := false
+	if json.Unmarshal(raw, &attributes) == nil {
+		more = m.yieldItem(line, newItem(attributes), shown)
+	} else {
+		more = m.rejectRow(line, shown,
+			[]problem{{"", `want an item in DynamoDB JSON, such as {"PK": {"S": "ACC#123"}, …}`}})
+	}
+	if !more {
 		return errStopped
 	}
 	return nil
@@ -212,16 +219,4 @@ func (m *model) again(line int, it *item, content string) (first int, same bool)
 	}
 	m.items[key] = seenItem{line, sum}
 	return 0, false
-}
-
-// withoutCards returns the item for people: masked, without its default-card, and in alphabetical
-// order.
-func withoutCards(raw json.RawMessage) string {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var value any
-	if err := dec.Decode(&value); err != nil {
-		return "" // unreachable: it has been read before
-	}
-	return string(appendJSON(nil, maskValue(value, maskText)))
 }
