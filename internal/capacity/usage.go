@@ -96,8 +96,7 @@ func (u Usage) Total(want func(Line) bool) (c Count) {
 func (u Usage) Sorted() iter.Seq2[Line, Count] {
 	lines := slices.SortedFunc(maps.Keys(u), func(a, b Line) int {
 		return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Index, b.Index),
-			cmp.Compare(a.Op, b.Op),
-			flag(a.Transaction)-flag(b.Transaction), flag(a.Failed)-flag(b.Failed))
+			cmp.Compare(a.Op, b.Op), flag(a.Transaction)-flag(b.Transaction), flag(a.Failed)-flag(b.Failed))
 	})
 	return func(yield func(Line, Count) bool) {
 		for _, l := range lines {

@@ -1,6 +1,10 @@
 package schema
 
-import "github.com/duesday/duesday/internal/store"
+import (
+	"slices"
+
+	"github.com/duesday/duesday/internal/store"
+)
 
 // A Description is for people, beside the declaration of a table: which attributes its items have,
 // which kinds of items there are, and samples. Nothing of it decides anything at run time.
@@ -21,6 +25,23 @@ type Facet struct {
 	SortAlias      string
 	Attributes     []string     // names, without the table's keys
 	Items          []store.Item // samples
+}
+
+// A Projection is what an index repeats of an item, as the model and the template write it.
+type Projection struct {
+	ProjectionType   string
+	NonKeyAttributes []string `json:",omitempty"`
+}
+
+// ProjectionOf names the declared attributes, the table's own keys too, as the published model does.
+func ProjectionOf(x *store.Index) Projection {
+	switch {
+	case x.All:
+		return Projection{ProjectionType: "ALL"}
+	case len(x.Include) == 0:
+		return Projection{ProjectionType: "KEYS_ONLY"}
+	}
+	return Projection{"INCLUDE", x.Include}
 }
 
 // The capacity of the published model, for each table and each index: a provisioned one
@@ -58,18 +79,95 @@ func typed(kind string, names ...string) []Attribute {
 	return list
 }
 
-func text(name, value string) store.Attribute {
-	return store.Attribute{Name: name, Value: store.S(value)}
+// facet makes a facet with one sample.
+func facet(name, partitionAlias, sortAlias string, attributes []string, pairs ...any) Facet {
+	return Facet{name, partitionAlias, sortAlias, attributes, []store.Item{sample(pairs...)}}
 }
 
-func number(name string, n int64) store.Attribute {
-	return store.Attribute{Name: name, Value: store.Int(n)}
+// sample makes an item of names and values in turn: texts, whole numbers, truths and maps.
+func sample(pairs ...any) (it store.Item) {
+	for i := 0; i < len(pairs); i += 2 {
+		name := pairs[i].(string)
+		switch v := pairs[i+1].(type) {
+		case string:
+			it.Set(name, store.S(v))
+		case int:
+			it.Set(name, store.Int(int64(v)))
+		case bool:
+			it.Set(name, store.Bool(v))
+		case store.Item:
+			it.Set(name, store.M(v))
+		}
+	}
+	return it
 }
 
-func truth(name string, b bool) store.Attribute {
-	return store.Attribute{Name: name, Value: store.Bool(b)}
+func describeOutbox(t store.Table) Description {
+	const created, buried = "2023-06-21T14:15:39.247Z", "2023-05-21T14:15:39.247Z"
+	data := sample("account", "123", "email", "s@s.com", "subscription", "123", "sku", "999", "amount", "12.99",
+		"currency", "USD", "amount_text", "12.99 USD", "period", "1", "due_date", "2023-06-28")
+	names := []string{Kind, Data, CreatedDate, Tries, LastError}
+	return Description{Table: t,
+		Attributes: slices.Concat(typed("S", Kind), typed("M", Data), typed("S", CreatedDate), typed("N", Tries),
+			typed("S", LastError, DeadDate)),
+		Facets: []Facet{
+			facet("Effects", "Shard", "Due#EffectId", names, PK, "OUT#00",
+				SK, created+"#reminder/SAMPLE/123/123/1/2023-06-28", Kind, "reminder", Data, data, CreatedDate, created),
+			facet("DeadLetters", "DEAD", "Due#EffectId", append(slices.Clone(names), DeadDate), PK, "OUT#DEAD",
+				SK, buried+"#reminder/SAMPLE/123/123/0/2023-05-28", Kind, "reminder", Data, data, CreatedDate, buried,
+				Tries, 10, LastError, "the mailbox is full", DeadDate, "2023-05-25T17:36:00.000Z"),
+		}}
 }
 
-func object(name string, members ...store.Attribute) store.Attribute {
-	return store.Attribute{Name: name, Value: store.M(store.NewItem(members...))}
+// The samples are about one customer, one purchase, one Stripe account.
+const (
+	sampleAccount  = "0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58"
+	samplePurchase = "6a1d3f0a-52c7-4a3b-8f0d-9a0c6b1f2e47"
+	sampleStripe   = "acct_sample"
+	sampleCreated  = "2020-01-01 01:02:34.567"
+	sampleUpdated  = "2020-01-01 01:03:00.000"
+)
+
+func (t Tracking) describe() []Description {
+	record := func(pairs ...any) []store.Item {
+		return []store.Item{sample(append(pairs, TrackedAccount, sampleAccount,
+			TrackedCreated, sampleCreated, TrackedUpdated, sampleUpdated)...)}
+	}
+	of := func(table store.Table, id, status string) Description {
+		return Description{Table: table,
+			Attributes: typed("S", TrackedCreated, TrackedUpdated, TrackedAccount, TrackedPurchase, TrackedStatus),
+			Items: record(TrackedID, id, TrackedStripeAccount, sampleStripe, TrackedPurchase, samplePurchase,
+				TrackedStatus, status)}
+	}
+	return []Description{
+		t.describeEvents(),
+		{Table: t.Purchases,
+			Attributes: slices.Concat(typed("S", TrackedCreated, TrackedUpdated, TrackedAccount, TrackedStripeAccount),
+				typed("BOOL", TrackedFulfilled)),
+			Items: record(TrackedID, samplePurchase, TrackedStripeAccount, sampleStripe, TrackedFulfilled, true)},
+		of(t.Subscriptions, "sub_sample", "active"),
+		of(t.Payments, "pi_sample", "paid"),
+		{Table: t.Registry,
+			Attributes: slices.Concat(typed("S", TrackedCreated, TrackedUpdated, TrackedAccount, TrackedStripeAccount,
+				TrackedStatus), typed("M", TrackedPolled)),
+			Items: record(PK, "ACCOUNT", SK, sampleStripe, TrackedStatus, "connected")},
+	}
+}
+
+// describeEvents has two samples: an event need not be about a subscription, and is then not
+// in that index.
+func (t Tracking) describeEvents() Description {
+	event := func(id, kind, time string, expiration int, more ...any) store.Item {
+		return sample(append(more, TrackedID, id, TrackedType, kind, TrackedStripeAccount, sampleStripe,
+			TrackedTimestamp, "2020-01-01 "+time, TrackedDate, "2020-01-01", TrackedTime, time,
+			TrackedExpiration, expiration)...)
+	}
+	return Description{Table: t.Events,
+		Attributes: slices.Concat(typed("S", TrackedType, TrackedStripeAccount, TrackedTimestamp, TrackedDate, TrackedTime),
+			typed("N", TrackedExpiration), typed("S", TrackedSubscription)),
+		Items: []store.Item{
+			event("evt_sample_1", "payment_intent.succeeded", "01:02:34.567", 1580432554),
+			event("evt_sample_2", "customer.subscription.updated", "01:02:35.000", 1580432555,
+				TrackedSubscription, "sub_sample"),
+		}}
 }

@@ -100,11 +100,9 @@ func (p *Peak) units(c *Costs, o PeakOptions, due float64) {
 	period := paid.Plus(c.Reminder.Units)
 	p.Month = rounded(period.Times(float64(o.Subscriptions)).Plus(day.Times(30)))
 	p.sum("write units of a month", p.Month.Write, "%s × (%s paid + %s reminder) + 30 days × %s",
-		Number(float64(o.Subscriptions)),
-		Number(paid.Write), Number(c.Reminder.Units.Write), Number(day.Write))
+		Number(float64(o.Subscriptions)), Number(paid.Write), Number(c.Reminder.Units.Write), Number(day.Write))
 	p.sum("read units of a month", p.Month.Read, "%s × (%s paid + %s reminder) + 30 days × %s",
-		Number(float64(o.Subscriptions)),
-		Number(paid.Read), Number(c.Reminder.Units.Read), Number(day.Read))
+		Number(float64(o.Subscriptions)), Number(paid.Read), Number(c.Reminder.Units.Read), Number(day.Read))
 }
 
 // dates finds the busiest partition of one date. A throttled write of an index row rejects
@@ -114,8 +112,7 @@ func (p *Peak) dates(c *Costs) {
 	for _, d := range c.Dates {
 		w, r := d.Units.Write*p.ChargeRate, d.Units.Read*p.ChargeRate
 		p.sum("write units a second on "+d.Index+", "+d.Date, w, "%s periods/s × %s, of %s that a partition takes",
-			Number(p.ChargeRate),
-			Number(d.Units.Write), Number(capacity.PartitionWrites))
+			Number(p.ChargeRate), Number(d.Units.Write), Number(capacity.PartitionWrites))
 		p.Shards = max(p.Shards, ceil(w/capacity.PartitionWrites), ceil(r/capacity.PartitionReads))
 	}
 	p.sum("shards per date", float64(p.Shards), "the largest of these ÷ %s, rounded up", Number(capacity.PartitionWrites))

@@ -101,13 +101,8 @@ type key struct{ AttributeName, KeyType string }
 type index struct {
 	IndexName             string
 	KeySchema             []key
-	Projection            projection
+	Projection            schema.Projection
 	ProvisionedThroughput *throughput `json:",omitempty"`
-}
-
-type projection struct {
-	ProjectionType   string
-	NonKeyAttributes []string `json:",omitempty"`
 }
 
 type throughput struct{ ReadCapacityUnits, WriteCapacityUnits int }
@@ -132,7 +127,7 @@ func tableProperties(t *store.Table, s Settings) properties {
 	for _, x := range t.Indexes {
 		names = append(names, x.PartitionKey, x.SortKey)
 		p.GlobalSecondaryIndexes = append(p.GlobalSecondaryIndexes,
-			index{x.Name, keys(x.PartitionKey, x.SortKey), project(&x), p.ProvisionedThroughput})
+			index{x.Name, keys(x.PartitionKey, x.SortKey), schema.ProjectionOf(&x), p.ProvisionedThroughput})
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
@@ -151,17 +146,6 @@ func keys(partition, sort string) []key {
 	return list
 }
 
-// project names the declared attributes, the table's own keys too, as the published model does.
-func project(x *store.Index) projection {
-	switch {
-	case x.All:
-		return projection{ProjectionType: "ALL"}
-	case len(x.Include) == 0:
-		return projection{ProjectionType: "KEYS_ONLY"}
-	}
-	return projection{"INCLUDE", x.Include}
-}
-
 // logicalID returns "RecurringPayments" for "recurring-payments": in a template a resource's
 // name has letters and digits alone.
 func logicalID(name string) string {
@@ -170,4 +154,48 @@ func logicalID(name string) string {
 		id.WriteString(strings.ToUpper(part[:1]) + part[1:])
 	}
 	return id.String()
+}
+
+type scalableTarget struct {
+	ServiceNamespace         string
+	ResourceId               substitution
+	ScalableDimension        string
+	MinCapacity, MaxCapacity int
+}
+
+type scalingPolicy struct {
+	PolicyName, PolicyType                   string
+	ScalingTargetId                          reference
+	TargetTrackingScalingPolicyConfiguration tracking
+}
+
+type tracking struct {
+	TargetValue                   int
+	PredefinedMetricSpecification struct{ PredefinedMetricType string }
+}
+
+// scaling returns a target and a policy for the reads and for the writes of the table and of
+// each of its indexes. No role is named: Application Auto Scaling has its own, linked to the
+// service. A target waits for the table, because it refers to it.
+func scaling(id string, t *store.Table) map[string]resource {
+	list := map[string]resource{}
+	add := func(id, resourceID, kind string) {
+		for _, of := range []string{"Read", "Write"} {
+			target := id + of + "Target"
+			list[target] = resource{Type: "AWS::ApplicationAutoScaling::ScalableTarget", Properties: scalableTarget{
+				ServiceNamespace: "dynamodb", ResourceId: substitution{resourceID},
+				ScalableDimension: "dynamodb:" + kind + ":" + of + "CapacityUnits",
+				MinCapacity:       schema.LeastUnits, MaxCapacity: schema.MostUnits}}
+			metric := "DynamoDB" + of + "CapacityUtilization"
+			policy := scalingPolicy{PolicyName: metric, PolicyType: "TargetTrackingScaling", ScalingTargetId: reference{target}}
+			policy.TargetTrackingScalingPolicyConfiguration.TargetValue = schema.TargetUse
+			policy.TargetTrackingScalingPolicyConfiguration.PredefinedMetricSpecification.PredefinedMetricType = metric
+			list[id+of+"Policy"] = resource{Type: "AWS::ApplicationAutoScaling::ScalingPolicy", Properties: policy}
+		}
+	}
+	add(id, "table/${"+id+"}", "table")
+	for _, x := range t.Indexes {
+		add(id+"Index"+logicalID(x.Name), "table/${"+id+"}/index/"+x.Name, "index")
+	}
+	return list
 }

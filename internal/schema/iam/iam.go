@@ -135,9 +135,8 @@ func (o Options) published() []Statement {
 	name := cmp.Or(o.Prefix, "*-") + "stripe-payments-*"
 	return []Statement{
 		allow("", []string{"ListTables"}, "*"),
-		allow("", []string{"BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "PutItem", "DeleteItem", "Scan",
-			"Query", "UpdateItem",
-			"DescribeTimeToLive", "CreateTable", "DescribeTable", "GetItem", "UpdateTable", "UpdateTimeToLive"},
+		allow("", []string{"BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "PutItem", "DeleteItem", "Scan", "Query",
+			"UpdateItem", "DescribeTimeToLive", "CreateTable", "DescribeTable", "GetItem", "UpdateTable", "UpdateTimeToLive"},
 			o.table(name+"/index/*"), o.table(name)),
 	}
 }
@@ -185,9 +184,8 @@ func (o Options) administration() []Statement {
 	meta := allow("StoreItself", []string{"GetItem", "PutItem"}, o.table(t.RecurringPayments.Name))
 	meta.Condition = map[string]map[string]list{"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": {"META"}}}
 	return []Statement{
-		allow("Tables", []string{"CreateTable", "DescribeTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive",
-			"DescribeTimeToLive",
-			"UpdateContinuousBackups", "DescribeContinuousBackups"}, tables...),
+		allow("Tables", []string{"CreateTable", "DescribeTable", "UpdateTable", "DeleteTable",
+			"UpdateTimeToLive", "DescribeTimeToLive", "UpdateContinuousBackups", "DescribeContinuousBackups"}, tables...),
 		meta,
 		allow("StoreEmpty", []string{"Scan"}, o.table(t.RecurringPayments.Name)),
 	}
