@@ -52,10 +52,12 @@ type Count struct {
 	Units Units
 }
 
+func (c Count) plus(d Count) Count {
+	return Count{c.Times + d.Times, c.Bytes + d.Bytes, c.Units.Plus(d.Units)}
+}
+
 // A Usage is the consumption, line by line.
 type Usage map[Line]Count
-
-func (u Usage) clone() Usage { return maps.Clone(u) }
 
 // Since returns the consumption between the earlier snapshot and this one.
 func (u Usage) Since(earlier Usage) Usage {
@@ -72,10 +74,9 @@ func (u Usage) Since(earlier Usage) Usage {
 
 // Plus returns the sum, line by line.
 func (u Usage) Plus(v Usage) Usage {
-	sum := u.clone()
+	sum := maps.Clone(u)
 	for l, n := range v {
-		c := sum[l]
-		sum[l] = Count{Times: c.Times + n.Times, Bytes: c.Bytes + n.Bytes, Units: c.Units.Plus(n.Units)}
+		sum[l] = sum[l].plus(n)
 	}
 	return sum
 }
@@ -84,9 +85,7 @@ func (u Usage) Plus(v Usage) Usage {
 func (u Usage) Total(want func(Line) bool) (c Count) {
 	for l, n := range u {
 		if want == nil || want(l) {
-			c.Times += n.Times
-			c.Bytes += n.Bytes
-			c.Units = c.Units.Plus(n.Units)
+			c = c.plus(n)
 		}
 	}
 	return c

@@ -122,8 +122,6 @@ func leaseStep(l capacity.Line) string {
 	return ""
 }
 
-func mailStep(capacity.Line) string { return stepMail }
-
 // gateStep: before it charges, a run looks whether the store knows the processor's latest
 // successes.
 func gateStep(l capacity.Line) string {
@@ -163,7 +161,7 @@ func (c *Costs) measureDeclined(ctx context.Context, padding int) error {
 			return fmt.Errorf("of %d subscriptions %d were declined", c.Subscriptions, day.declined)
 		}
 		*d.into = cost(d.name, n, part{day.payments.Since(quiet.payments), declineStep},
-			part{day.mail.Since(quiet.mail), mailStep})
+			part{day.mail.Since(quiet.mail), always(stepMail)})
 	}
 	return nil
 }

@@ -131,7 +131,7 @@ func (c *Costs) measurePaid(ctx context.Context, padding int) error {
 		return err
 	}
 	c.Day = cost("a day on which nothing is due", 1, part{quiet.reminders, always("REMINDERS")},
-		part{quiet.payments, always("PAYMENTS")}, part{quiet.mail, always("MAIL")})
+		part{quiet.payments, always("PAYMENTS")}, part{quiet.mail, always(stepMail)})
 	if err := w.pass(ctx, second.AddDays(-7)); err != nil {
 		return err
 	}
@@ -160,8 +160,8 @@ func (c *Costs) measurePaid(ctx context.Context, padding int) error {
 		later = later.Plus(d.payments)
 	}
 	c.Reminder = cost("a reminder", n, part{reminding.reminders.Since(quiet.reminders), reminderStep},
-		part{reminding.mail.Since(quiet.mail), mailStep})
-	c.Paid = cost("a paid period", n, part{found, paymentStep}, part{paying.mail.Since(quiet.mail), mailStep},
+		part{reminding.mail.Since(quiet.mail), always(stepMail)})
+	c.Paid = cost("a paid period", n, part{found, paymentStep}, part{paying.mail.Since(quiet.mail), always(stepMail)},
 		part{later, gateStep})
 	c.Row = cost("a due row, found", n, part{found, findStep})
 	c.Lease = cost("a share of a run, leased: one date and shard", 1, part{found, leaseStep})

@@ -3,6 +3,7 @@ package estimate
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,15 +44,13 @@ type Peak struct {
 func PlanPeak(c *Costs, o PeakOptions) *Peak {
 	p := &Peak{Due: int(math.Round(float64(o.Subscriptions) * o.Share)), ChargeRate: o.ChargeRate, Fits: true}
 	due := float64(p.Due)
-	p.sum("periods due on the peak day", due, "%s subscriptions × %s %%", Number(float64(o.Subscriptions)),
-		Number(o.Share*100))
+	p.sum("periods due on the peak day", due, "%v subscriptions × %v %%", float64(o.Subscriptions), o.Share*100)
 	allowed := due / o.ChargeRate / 3600
 	p.Hours = allowed
-	p.sum("hours at the processor's rate", allowed, "%s periods ÷ %s charges/s ÷ 3,600", Number(due), Number(o.ChargeRate))
+	p.sum("hours at the processor's rate", allowed, "%v periods ÷ %v charges/s ÷ 3,600", due, o.ChargeRate)
 	if o.Hours > 0 {
 		p.Hours, p.ChargeRate = o.Hours, due/o.Hours/3600
-		p.sum("charges a second, to be done in the hours given", p.ChargeRate, "%s periods ÷ %s h ÷ 3,600", Number(due),
-			Number(o.Hours))
+		p.sum("charges a second, to be done in the hours given", p.ChargeRate, "%v periods ÷ %v h ÷ 3,600", due, o.Hours)
 	}
 	p.dates(c)
 	p.Fits = p.ChargeRate <= o.ChargeRate && p.Hours <= 24 && p.Shards <= billing.MaxShards
@@ -65,44 +64,47 @@ func (p *Peak) walked(c *Costs) (day capacity.Units) {
 	day = c.Day.Units
 	if more := p.Shards; more > 1 {
 		reads := float64(2*more*engine.WalkDates) * float64(capacity.Eventual)
-		p.sum("read units of looking at so many shards", reads, "2 jobs × %d shards × %d dates × %s", more, engine.WalkDates,
-			Number(float64(capacity.Eventual)))
+		p.sum("read units of looking at so many shards", reads, "2 jobs × %d shards × %d dates × %v", more, engine.WalkDates,
+			float64(capacity.Eventual))
 		day.Read += reads
 	}
 	leases := c.Lease.Units.Times(float64(p.Shards))
-	p.sum("write units of leases, renewals aside", leases.Write, "%d shards × %s", p.Shards, Number(c.Lease.Units.Write))
+	p.sum("write units of leases, renewals aside", leases.Write, "%d shards × %v", p.Shards, c.Lease.Units.Write)
 	return day.Plus(leases)
 }
 
+// sum notes a figure. Figures among the arguments are written as Number does.
 func (p *Peak) sum(what string, value float64, how string, args ...any) {
+	for i, a := range args {
+		if x, ok := a.(float64); ok {
+			args[i] = Number(x)
+		}
+	}
 	p.Sums = append(p.Sums, Sum{what, math.Round(value*100) / 100, fmt.Sprintf(how, args...)})
 }
 
 // units adds up the day, its need a second, and the month.
 func (p *Peak) units(c *Costs, o PeakOptions, due float64) {
 	paid := c.Paid.Units
-	p.sum("write units of a paid period", paid.Write, "%s",
+	p.sum("write units of a paid period", paid.Write, "%v",
 		parts(&c.Paid, func(u capacity.Units) float64 { return u.Write }))
-	p.sum("read units of a paid period", paid.Read, "%s", parts(&c.Paid, func(u capacity.Units) float64 { return u.Read }))
+	p.sum("read units of a paid period", paid.Read, "%v", parts(&c.Paid, func(u capacity.Units) float64 { return u.Read }))
 	day := p.walked(c)
 	p.Day = rounded(paid.Times(due).Plus(day))
-	p.sum("write units of the day", p.Day.Write, "%s × %s + %s for the jobs themselves", Number(due), Number(paid.Write),
-		Number(day.Write))
-	p.sum("read units of the day", p.Day.Read, "%s × %s + %s for the jobs themselves", Number(due), Number(paid.Read),
-		Number(day.Read))
+	p.sum("write units of the day", p.Day.Write, "%v × %v + %v for the jobs themselves", due, paid.Write, day.Write)
+	p.sum("read units of the day", p.Day.Read, "%v × %v + %v for the jobs themselves", due, paid.Read, day.Read)
 	p.PerSecond = rounded(paid.Times(p.ChargeRate))
-	p.sum("write units a second", p.PerSecond.Write, "%s charges/s × %s", Number(p.ChargeRate), Number(paid.Write))
+	p.sum("write units a second", p.PerSecond.Write, "%v charges/s × %v", p.ChargeRate, paid.Write)
 	for _, part := range places(&c.Paid) {
-		p.sum("  of these in "+part.name, part.write*p.ChargeRate, "%s charges/s × %s", Number(p.ChargeRate),
-			Number(part.write))
+		p.sum("  of these in "+part.name, part.write*p.ChargeRate, "%v charges/s × %v", p.ChargeRate, part.write)
 	}
-	p.sum("read units a second", p.PerSecond.Read, "%s charges/s × %s", Number(p.ChargeRate), Number(paid.Read))
+	p.sum("read units a second", p.PerSecond.Read, "%v charges/s × %v", p.ChargeRate, paid.Read)
 	period := paid.Plus(c.Reminder.Units)
 	p.Month = rounded(period.Times(float64(o.Subscriptions)).Plus(day.Times(30)))
-	p.sum("write units of a month", p.Month.Write, "%s × (%s paid + %s reminder) + 30 days × %s",
-		Number(float64(o.Subscriptions)), Number(paid.Write), Number(c.Reminder.Units.Write), Number(day.Write))
-	p.sum("read units of a month", p.Month.Read, "%s × (%s paid + %s reminder) + 30 days × %s",
-		Number(float64(o.Subscriptions)), Number(paid.Read), Number(c.Reminder.Units.Read), Number(day.Read))
+	p.sum("write units of a month", p.Month.Write, "%v × (%v paid + %v reminder) + 30 days × %v",
+		float64(o.Subscriptions), paid.Write, c.Reminder.Units.Write, day.Write)
+	p.sum("read units of a month", p.Month.Read, "%v × (%v paid + %v reminder) + 30 days × %v",
+		float64(o.Subscriptions), paid.Read, c.Reminder.Units.Read, day.Read)
 }
 
 // dates finds the busiest partition of one date. A throttled write of an index row rejects
@@ -111,11 +113,11 @@ func (p *Peak) dates(c *Costs) {
 	p.Shards = 1
 	for _, d := range c.Dates {
 		w, r := d.Units.Write*p.ChargeRate, d.Units.Read*p.ChargeRate
-		p.sum("write units a second on "+d.Index+", "+d.Date, w, "%s periods/s × %s, of %s that a partition takes",
-			Number(p.ChargeRate), Number(d.Units.Write), Number(capacity.PartitionWrites))
+		p.sum("write units a second on "+d.Index+", "+d.Date, w, "%v periods/s × %v, of %v that a partition takes",
+			p.ChargeRate, d.Units.Write, float64(capacity.PartitionWrites))
 		p.Shards = max(p.Shards, ceil(w/capacity.PartitionWrites), ceil(r/capacity.PartitionReads))
 	}
-	p.sum("shards per date", float64(p.Shards), "the largest of these ÷ %s, rounded up", Number(capacity.PartitionWrites))
+	p.sum("shards per date", float64(p.Shards), "the largest of these ÷ %v, rounded up", float64(capacity.PartitionWrites))
 }
 
 func ceil(x float64) int { return int(math.Ceil(x - 1e-9)) }
@@ -156,16 +158,11 @@ func places(c *Cost) (all []place) {
 		case l.Item == itemMail:
 			name = "the table outbox"
 		}
-		found := false
-		for i := range all {
-			if found = all[i].name == name; found {
-				all[i].write += l.Units.Write
-				break
-			}
+		i := slices.IndexFunc(all, func(p place) bool { return p.name == name })
+		if i < 0 {
+			i, all = len(all), append(all, place{name: name})
 		}
-		if !found {
-			all = append(all, place{name, l.Units.Write})
-		}
+		all[i].write += l.Units.Write
 	}
 	return all
 }

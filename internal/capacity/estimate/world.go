@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/capacity"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
@@ -86,8 +87,7 @@ func openWorld(ctx context.Context) (*world, error) {
 		return nil, err
 	}
 	w.engine, err = engine.Open(ctx, engine.Options{Store: w.meter, Tables: w.tables, Processor: box, Now: clock,
-		Config: engine.DefaultConfig(),
-		Lease:  engine.DefaultLease})
+		Config: engine.DefaultConfig(), Lease: engine.DefaultLease})
 	if err != nil {
 		return nil, err
 	}
@@ -182,4 +182,23 @@ func (w *world) pass(ctx context.Context, until civil.Date) error {
 		}
 	}
 	return nil
+}
+
+// Scatter maps a place in the order of due dates to an account number in no such order. Ids
+// are random in practice, so a run does not visit accounts in the order of their keys.
+func Scatter(i int) int { return int(uint32(i) * 2654435761) }
+
+// usd cannot fail: the currency is known.
+var usd, _ = money.ParseCurrency("USD")
+
+// Subscription returns the i-th subscription of a book: of realistic size, with an account of
+// its own.
+func Subscription(i int, due civil.Date) billing.NewSubscription {
+	id := Scatter(i)
+	return billing.NewSubscription{
+		Account: fmt.Sprintf("acct_%010d", id), Email: fmt.Sprintf("customer.%d@example.com", id),
+		ID: fmt.Sprintf("sub_%010d", id), SKU: fmt.Sprintf("plan-%03d", i%200), Amount: money.New(int64(500+i%5000), usd), PaymentDay: due.Day(),
+		Method: "pm_card_visa", Address: fmt.Sprintf("%d Bridge Street, Birmingham, B12 7ST, United Kingdom", i%900+1),
+		ReminderDays: billing.DefaultReminderDays, NextPayment: due,
+	}
 }
