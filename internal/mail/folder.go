@@ -66,10 +66,10 @@ func (f *Folder) Deliver(ctx context.Context, e outbox.Effect) error {
 		return fmt.Errorf("mail folder: %w", err)
 	}
 	defer root.Close() // nothing is written through it any more
-	if err := replace(root, name(e)+".eml", message); err != nil {
-		return fmt.Errorf("write mail: %w", err)
+	if err = replace(root, name(e)+".eml", message); err == nil {
+		err = f.flush()
 	}
-	if err := f.flush(); err != nil {
+	if err != nil {
 		return fmt.Errorf("write mail: %w", err)
 	}
 	return nil
@@ -117,13 +117,7 @@ func replace(root *os.Root, name string, content []byte) (err error) {
 		}
 	}()
 	_, err = file.Write(content)
-	if err == nil {
-		err = file.Sync()
-	}
-	if closing := file.Close(); err == nil {
-		err = closing
-	}
-	if err != nil {
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
 	return root.Rename(temporary, name)
@@ -161,9 +155,5 @@ func syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	err = d.Sync()
-	if closing := d.Close(); err == nil {
-		err = closing
-	}
-	return err
+	return errors.Join(d.Sync(), d.Close())
 }

@@ -1,5 +1,10 @@
 package secret
 
+import (
+	"strings"
+	"unicode/utf8"
+)
+
 // A span is the part text[from:to] of a text.
 type span struct{ from, to int }
 
@@ -96,4 +101,93 @@ func (s *sequence) cards(spans []span, text string, shortest int) []span {
 		}
 	}
 	return spans
+}
+
+// A class is the part of a character in a card number's word.
+type class byte
+
+const (
+	other  class = iota // ends a word
+	digit               // ASCII or full-width
+	letter              // makes a word an id: ASCII letters and the underscore
+	space               // separates groups of digits, and ends a word
+	hyphen              // separates groups, and joins the parts of an id or a UUID
+	point               // separates groups, and joins the parts of a decimal number
+)
+
+// read returns the class of the text's first character, its value if it is a digit, and its
+// size in bytes. The text must not be empty.
+func read(text string) (c class, value byte, size int) {
+	if b := text[0]; b < utf8.RuneSelf {
+		switch {
+		case b >= '0' && b <= '9':
+			return digit, b - '0', 1
+		case b|0x20 >= 'a' && b|0x20 <= 'z', b == '_':
+			return letter, 0, 1
+		}
+		return separator(rune(b)), 0, 1
+	}
+	r, size := utf8.DecodeRuneInString(text)
+	if r >= '０' && r <= '９' {
+		return digit, byte(r - '０'), size
+	}
+	return separator(r), 0, size
+}
+
+func separator(r rune) class {
+	switch r {
+	case ' ', '\u00a0', '\u2007', '\u2009', '\u202f', '\u3000':
+		return space
+	case '-', '\u2010', '\u2011', '\u2012', '\u2013', '\u2212', '－':
+		return hyphen
+	case '.', '．':
+		return point
+	}
+	return other
+}
+
+// before returns the class of the last character of the text; other if the text is empty.
+func before(text string) (c class, rest string) {
+	if text == "" {
+		return other, ""
+	}
+	_, size := utf8.DecodeLastRuneInString(text)
+	c, _, _ = read(text[len(text)-size:])
+	return c, text[:len(text)-size]
+}
+
+// after returns the class of the first character of the text; other if the text is empty.
+func after(text string) (c class, rest string) {
+	if text == "" {
+		return other, ""
+	}
+	c, _, size := read(text)
+	return c, text[size:]
+}
+
+// isWord reports whether text[from:to] is a whole word: no letter touches it, no hyphen joins
+// it to a letter or a digit, and no point joins it to a digit.
+func isWord(text string, at span) bool {
+	left, rest := before(text[:at.from])
+	beyond, _ := before(rest)
+	if left == letter && strings.HasSuffix(rest, `\`) {
+		left = other // an escape: \n and \t, as %q and JSON write white space
+	}
+	right, rest := after(text[at.to:])
+	next, _ := after(rest)
+	return !joins(left, beyond) && !joins(right, next)
+}
+
+// joins reports whether a neighbour of digits, with the character beyond it, makes them a part
+// of a longer word.
+func joins(neighbour, beyond class) bool {
+	switch neighbour {
+	case letter:
+		return true
+	case hyphen:
+		return beyond == digit || beyond == letter
+	case point:
+		return beyond == digit
+	}
+	return false
 }

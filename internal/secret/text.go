@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"runtime"
+	"strings"
 )
 
 // Mask stands in place of a secret.
@@ -59,3 +62,66 @@ func (t Text) MarshalJSON() ([]byte, error) { return []byte(`"` + Mask + `"`), n
 
 // LogValue implements slog.LogValuer.
 func (t Text) LogValue() slog.Value { return slog.StringValue(Mask) }
+
+// maxFile is the most bytes of a secret's file. No key is as long; a longer file was given by
+// mistake.
+const maxFile = 4096
+
+// FromFile reads the secret in a file, without the white space around it. Beside the rules of
+// ReadFile, the secret must be in one line and not empty. No error repeats a part of it.
+func FromFile(path string) (Text, error) {
+	text, err := ReadFile(path)
+	if err != nil {
+		return Text{}, err
+	}
+	s := strings.TrimSpace(text)
+	switch {
+	case s == "":
+		return Text{}, fmt.Errorf("secret file %s: it is empty: want the secret in one line", path)
+	case strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+		return Text{}, fmt.Errorf("secret file %s: want one line and no white space within: the secret and nothing else",
+			path)
+	}
+	return New(s), nil
+}
+
+// ReadFile returns the text of a file of secrets. It must be a regular file of at most 4096
+// bytes, and only its owner may have access to it.
+func ReadFile(path string) (string, error) {
+	info, err := os.Stat(path) // before it is opened: opening a pipe would wait for its writer
+	if err != nil {
+		return "", fmt.Errorf("secret file: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("secret file %s: want a regular file, not a %s", path, kind(info.Mode()))
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("secret file: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	if info, err = f.Stat(); err != nil {
+		return "", fmt.Errorf("secret file: %w", err)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" { // Windows has no such bits
+		return "", fmt.Errorf("secret file %s: others than its owner may use it (mode %#o): chmod 600 %s", path, mode, path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("secret file: %w", err)
+	case len(text) > maxFile:
+		return "", fmt.Errorf("secret file %s: more than %d bytes: want the secret and nothing else", path, maxFile)
+	}
+	return string(text), nil
+}
+
+func kind(m os.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "folder"
+	case m&os.ModeNamedPipe != 0:
+		return "pipe"
+	}
+	return "device"
+}

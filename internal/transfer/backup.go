@@ -1,10 +1,12 @@
 package transfer
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -93,7 +95,7 @@ func (f Folders) fill(ctx context.Context, m *Manifest, dir, at, to string) erro
 	if err != nil {
 		return err
 	}
-	if err := writeSynced(filepath.Join(at, manifestFile), append(b, '\n')); err != nil {
+	if err := writeSynced(filepath.Join(at, manifestFile), bytes.NewReader(append(b, '\n'))); err != nil {
 		return err
 	}
 	if err := errors.Join(os.Chmod(at, 0o700), syncFolder(at)); err != nil {
@@ -165,12 +167,12 @@ func ReadManifest(dir string) (*Manifest, error) {
 	return &m, nil
 }
 
-func writeSynced(path string, b []byte) error {
+func writeSynced(path string, from io.Reader) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(b)
+	_, err = io.Copy(f, from)
 	return errors.Join(err, f.Sync(), f.Close())
 }
 

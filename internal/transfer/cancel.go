@@ -3,6 +3,7 @@ package transfer
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/store"
@@ -86,4 +87,131 @@ func (c *Copy) cancelDestination(ctx context.Context, dst *billing.MoveState) er
 		}
 	}
 	return ErrOvertaken
+}
+
+// markAll marks the subscriptions among the items on the source, and returns all items as
+// they are after that, without vanished ones.
+func (c *Copy) markAll(ctx context.Context, table int, batch []store.Item) ([]store.Item, error) {
+	if !c.recurring(table) {
+		return batch, nil
+	}
+	marked := make([]store.Item, len(batch))
+	var writes []store.Write
+	for i, it := range batch {
+		w, after, ok := c.From.Mark(it, c.id)
+		if marked[i] = after; ok {
+			writes = append(writes, w)
+		}
+	}
+	if len(writes) == 0 {
+		return batch, nil
+	}
+	err := c.commitMarks(ctx, writes...)
+	if err == nil {
+		return marked, nil
+	}
+	if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown) {
+		return nil, err
+	}
+	marked = marked[:0] // another process changes one of them: one by one
+	for _, it := range batch {
+		if it, err = c.mark(ctx, it); err != nil {
+			return nil, err
+		}
+		if it != nil {
+			marked = append(marked, it)
+		}
+	}
+	return marked, nil
+}
+
+// mark marks one item and returns the marked item, or nil if the item is gone. It tries again if
+// the item changes meanwhile.
+func (c *Copy) mark(ctx context.Context, it store.Item) (store.Item, error) {
+	const tries = 32
+	t := &c.From.Tables.RecurringPayments
+	for range tries {
+		w, after, ok := c.From.Mark(it, c.id)
+		if !ok {
+			return it, nil
+		}
+		err := c.commitMarks(ctx, w)
+		if err == nil {
+			return after, nil
+		}
+		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown) {
+			return nil, err
+		}
+		src, err := c.From.MoveState(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case src.MovedID != c.id || src.GivenUp:
+			return nil, errGivenUp
+		case src.Final != c.final:
+			return nil, ErrOvertaken
+		}
+		if it, err = c.From.Store.Get(ctx, t.Name, t.KeyOf(it)); errors.Is(err, store.ErrNotFound) {
+			return nil, nil
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("%s/%s of the source changes all the time", t.KeyOf(it).PK, t.KeyOf(it).SK)
+}
+
+// commitMarks commits marks if the source is still fenced for this copy.
+func (c *Copy) commitMarks(ctx context.Context, marks ...store.Write) error {
+	c.marking.Lock()
+	defer c.marking.Unlock()
+	return c.From.Store.Commit(ctx, append(marks, c.From.StillFenced(c.id, c.final))...)
+}
+
+// unmarkAll removes the marks of an abandoned copy from the source, and returns their number.
+// With no id it removes all marks of a source that is not moving.
+func (c *Copy) unmarkAll(ctx context.Context, id string) (n int, err error) {
+	t := &c.From.Tables.RecurringPayments
+	var done int64
+	for it, err := range c.From.Store.Scan(ctx, store.Scan{Table: t.Name}) {
+		if err != nil {
+			return n, fmt.Errorf("taking the marks off the source: %w", err)
+		}
+		if _, ok := c.From.Unmark(it, id); ok {
+			n++
+		}
+		if err := c.unmark(ctx, it, id); err != nil {
+			return n, fmt.Errorf("taking the marks off the source: %w", err)
+		}
+		done++
+		c.Progress(Lifting, done)
+	}
+	return n, nil
+}
+
+func (c *Copy) unmark(ctx context.Context, it store.Item, id string) error {
+	const tries = 32
+	t := &c.From.Tables.RecurringPayments
+	for range tries {
+		w, ok := c.From.Unmark(it, id)
+		if !ok {
+			return nil
+		}
+		err := c.From.Store.Commit(ctx, w, c.From.StillLifting(id))
+		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown) {
+			return err
+		}
+		if it, err = c.From.Store.Get(ctx, t.Name, t.KeyOf(it)); errors.Is(err, store.ErrNotFound) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		src, err := c.From.MoveState(ctx)
+		if err != nil {
+			return err
+		}
+		if _, left := c.From.Unmark(it, id); left && (src.MovedID != id || src.GivenUp != (id != "")) {
+			return ErrOvertaken // by another copy
+		}
+	}
+	return fmt.Errorf("%s/%s of the source changes all the time", t.KeyOf(it).PK, t.KeyOf(it).SK)
 }

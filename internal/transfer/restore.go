@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -125,12 +124,7 @@ func copyFile(from, to string) error {
 	if err != nil {
 		return err
 	}
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return errors.Join(err, in.Close())
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Sync(), out.Close(), in.Close())
+	return errors.Join(writeSynced(to, in), in.Close())
 }
 
 // ready opens the copy, and makes it a restored store.
@@ -165,16 +159,14 @@ func (r *Restored) swap(temp, dir string, now time.Time) error {
 		return err
 	}
 	aside := ""
-	switch {
-	case is:
+	if is {
 		aside = dir + ".before-restore-" + now.UTC().Format("20060102T150405.000Z")
-		if err := os.Rename(dir, aside); err != nil {
-			return err
-		}
-	default:
-		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // it is empty
-			return err
-		}
+		err = os.Rename(dir, aside)
+	} else if err = os.Remove(dir); errors.Is(err, fs.ErrNotExist) {
+		err = nil // nor is there an empty folder
+	}
+	if err != nil {
+		return err
 	}
 	if err := os.Rename(temp, dir); err != nil {
 		if aside != "" {
