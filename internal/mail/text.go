@@ -33,88 +33,51 @@ func write(e outbox.Effect) (content, error) {
 			return content{}, fmt.Errorf("%w: a %s without %s", outbox.ErrPermanent, clean(e.Kind), key)
 		}
 	}
-	l := linkOf(e)
-	switch e.Kind {
+	subject, opening, next := d.words(e.Kind, linkOf(e))
+	if opening == "" {
+		return content{}, fmt.Errorf("%w: unknown kind %q", outbox.ErrPermanent, clean(e.Kind))
+	}
+	return content{subject, d.body(opening) + next + d.foot()}, nil
+}
+
+// words returns the subject of a kind of message, its opening, and the next step at its end; "" for an
+// unknown kind.
+func (d data) words(kind string, l link) (subject, opening, next string) {
+	amount, date, due := d[outbox.DataAmountText], d[outbox.DataDueDate], after(" due on ", d[outbox.DataDueDate])
+	switch kind {
 	case outbox.KindReceipt:
-		return d.receipt(), nil
+		return "Receipt: " + d.payment(), "We have received your payment of " + amount + ". Thank you!",
+			"Please keep this message for your records.\n"
 	case outbox.KindReminder:
-		return d.reminder(l), nil
+		return "Reminder: " + d.payment() + after(" is due on ", date),
+			"Your next payment of " + amount + " is due " + cmp.Or(after("on ", date), "soon") + ".", d.reminder(l)
 	case outbox.KindDeclined:
-		return d.declined(l), nil
+		return "Payment declined: " + d.payment(), "Your payment of " + amount + due + " was declined.",
+			"We will try again" + after(" on ", d[outbox.DataRetryDate]) + ". If your payment details have changed,\n" +
+				l.or("please give us the new ones here:", "please give us the new ones before then.")
 	case outbox.KindFailed:
-		return d.failed(l), nil
+		return "Payment failed: " + d.payment(), "We could not collect your payment of " + amount + due + ".",
+			"We will not try again by ourselves. To keep your subscription, please give\n" +
+				l.or("us a new payment method here:", "us a new payment method.")
 	case outbox.KindActionRequired:
-		return d.actionRequired(l), nil
+		return "Please confirm your payment: " + d.payment(),
+			"Your bank asks you to confirm your payment of " + amount + due + ".",
+			l.or("Please confirm it here:", "Please get in touch with us, so that we can complete it together.")
 	}
-	return content{}, fmt.Errorf("%w: unknown kind %q", outbox.ErrPermanent, clean(e.Kind))
+	return "", "", ""
 }
 
-func (d data) receipt() content {
-	return content{
-		subject: "Receipt: " + d.payment(),
-		body: d.body("We have received your payment of "+d[outbox.DataAmountText]+". Thank you!",
-			[2]string{"Paid on", d[outbox.DataProcessed]},
-			[2]string{"Due on", d[outbox.DataDueDate]},
-			[2]string{"Reference", d[outbox.DataCharge]},
-		) + "Please keep this message for your records.\n" + d.foot(),
-	}
-}
-
-func (d data) reminder(l link) content {
-	next := "We will charge your saved payment method on that day: there is nothing that\nyou need to do.\n"
-	if d[outbox.DataCardExpired] != "" {
-		next = "Your card will have expired by then.\n" +
+// reminder returns the next step before a payment: none, unless a card is missing.
+func (d data) reminder(l link) string {
+	switch {
+	case d[outbox.DataNoMethod] != "":
+		return "There is no payment method that we could charge.\n" +
+			l.or("Please give us one here:", "Please give us one before that day.")
+	case d[outbox.DataCardExpired] != "":
+		return "Your card will have expired by then.\n" +
 			l.or("Please give us a new one here:", "Please give us a new one before that day.")
 	}
-	if d[outbox.DataNoMethod] != "" {
-		next = "There is no payment method that we could charge.\n" +
-			l.or("Please give us one here:", "Please give us one before that day.")
-	}
-	return content{
-		subject: "Reminder: " + d.payment() + after(" is due on ", d[outbox.DataDueDate]),
-		body: d.body("Your next payment of "+d[outbox.DataAmountText]+
-			" is due "+cmp.Or(after("on ", d[outbox.DataDueDate]), "soon")+".",
-			[2]string{"Due on", d[outbox.DataDueDate]},
-			[2]string{"Card", d[outbox.DataCard] + after(", good until ", month(d[outbox.DataCardExpires]))},
-		) + next + d.foot(),
-	}
-}
-
-func (d data) declined(l link) content {
-	next := "We will try again" + after(" on ", d[outbox.DataRetryDate]) + ". If your payment details have changed,\n" +
-		l.or("please give us the new ones here:", "please give us the new ones before then.")
-	return content{
-		subject: "Payment declined: " + d.payment(),
-		body: d.body("Your payment of "+d[outbox.DataAmountText]+after(" due on ", d[outbox.DataDueDate])+" was declined.",
-			[2]string{"Due on", d[outbox.DataDueDate]},
-			[2]string{"Reason", reason(d[outbox.DataCode])},
-			[2]string{"Next try on", d[outbox.DataRetryDate]},
-		) + next + d.foot(),
-	}
-}
-
-func (d data) failed(l link) content {
-	next := "We will not try again by ourselves. To keep your subscription, please give\n" +
-		l.or("us a new payment method here:", "us a new payment method.")
-	return content{
-		subject: "Payment failed: " + d.payment(),
-		body: d.body("We could not collect your payment of "+d[outbox.DataAmountText]+
-			after(" due on ", d[outbox.DataDueDate])+".",
-			[2]string{"Due on", d[outbox.DataDueDate]},
-			[2]string{"Reason", reason(d[outbox.DataCode])},
-		) + next + d.foot(),
-	}
-}
-
-func (d data) actionRequired(l link) content {
-	next := l.or("Please confirm it here:", "Please get in touch with us, so that we can complete it together.")
-	return content{
-		subject: "Please confirm your payment: " + d.payment(),
-		body: d.body("Your bank asks you to confirm your payment of "+d[outbox.DataAmountText]+
-			after(" due on ", d[outbox.DataDueDate])+".",
-			[2]string{"Due on", d[outbox.DataDueDate]},
-		) + next + d.foot(),
-	}
+	return "We will charge your saved payment method on that day: there is nothing that\nyou need to do.\n"
 }
 
 // payment names the payment in a subject: "$12.99 for gold".
@@ -122,19 +85,24 @@ func (d data) payment() string {
 	return d[outbox.DataAmountText] + " for " + cmp.Or(d[outbox.DataSKU], d[outbox.DataSubscription])
 }
 
-// body returns the greeting, the opening and a list: subscription, product, amount, then the
-// given lines. It leaves out lines without a value.
-func (d data) body(opening string, lines ...[2]string) string {
+// body returns the greeting, the opening and the facts. It leaves out facts without a value: each kind
+// of effect has its own.
+func (d data) body(opening string) string {
 	var b strings.Builder
 	b.WriteString("Hello,\n\n" + opening + "\n\n")
-	about := [][2]string{
+	for _, fact := range [...][2]string{
 		{"Subscription", d[outbox.DataSubscription]},
 		{"Product", d[outbox.DataSKU]},
 		{"Amount", d[outbox.DataAmountText]},
-	}
-	for _, l := range append(about, lines...) {
-		if l[1] != "" {
-			fmt.Fprintf(&b, "  %-14s%s\n", l[0]+":", l[1])
+		{"Paid on", d[outbox.DataProcessed]},
+		{"Due on", d[outbox.DataDueDate]},
+		{"Reference", d[outbox.DataCharge]},
+		{"Card", d[outbox.DataCard] + after(", good until ", month(d[outbox.DataCardExpires]))},
+		{"Reason", reason(d[outbox.DataCode])},
+		{"Next try on", d[outbox.DataRetryDate]},
+	} {
+		if fact[1] != "" {
+			fmt.Fprintf(&b, "  %-14s%s\n", fact[0]+":", fact[1])
 		}
 	}
 	b.WriteString("\n")
