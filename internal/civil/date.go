@@ -95,42 +95,22 @@ func (d Date) After(e Date) bool { return d.packed > e.packed }
 // Compare returns -1 when d is earlier than e, 0 when they are the same day and +1 when d is later.
 func (d Date) Compare(e Date) int { return cmp.Compare(d.packed, e.packed) }
 
+const secondsPerDay = 24 * 60 * 60
+
 // number returns the days from 0001-01-01 to d, and -1 for the zero Date.
-//
-// Years are counted from 1 March, which puts the leap day last and makes the
-// month lengths follow (153*m+2)/5.
 func (d Date) number() int {
 	if d.IsZero() {
 		return -1
 	}
-	year, month := d.Year(), int(d.Month())
-	if month <= 2 {
-		year--
-		month += 12
-	}
-	const firstOfYear1 = 306 // days from 0000-03-01 to 0001-01-01
-	return 365*year + year/4 - year/100 + year/400 +
-		(153*(month-3)+2)/5 + d.Day() - 1 - firstOfYear1
+	return unixNumber + int(time.Date(d.Year(), d.Month(), d.Day(), 0, 0, 0, 0, time.UTC).Unix()/secondsPerDay)
 }
 
 // fromNumber inverts number for 0 to lastNumber, both inclusive.
 func fromNumber(number int) Date {
-	const daysIn400Years = 146097
-	fromMarch := number + 306
-	cycle, rest := fromMarch/daysIn400Years, fromMarch%daysIn400Years
-	year := (rest - rest/1460 + rest/36524 - rest/146096) / 365
-	dayOfYear := rest - (365*year + year/4 - year/100)
-	month := (5*dayOfYear + 2) / 153
-	day := dayOfYear - (153*month+2)/5 + 1
-	year += 400 * cycle
-	month += 3
-	if month > 12 {
-		month -= 12
-		year++
-	}
-	return pack(year, time.Month(month), day)
+	return Of(time.Unix(int64(number-unixNumber)*secondsPerDay, 0).UTC())
 }
 
+// daysIn has a calendar of its own: every due date asks twice, and time.Date takes ten times as long.
 func daysIn(year int, month time.Month) int {
 	switch month {
 	case time.February:

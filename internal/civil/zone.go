@@ -54,10 +54,9 @@ func (d Date) In(loc *time.Location) time.Time {
 	if d.IsZero() {
 		return time.Time{}
 	}
-	const day = 24 * 60 * 60
-	midnight := int64(d.number()-unixNumber) * day
+	midnight := int64(d.number()-unixNumber) * secondsPerDay
 	// No zone is two days from UTC, so every clock shows an earlier date here.
-	t := time.Unix(midnight-2*day, 0).In(loc)
+	t := time.Unix(midnight-2*secondsPerDay, 0).In(loc)
 	for {
 		_, offset := t.Zone()
 		_, end := t.ZoneBounds()
@@ -65,7 +64,7 @@ func (d Date) In(loc *time.Location) time.Time {
 			// On the last UTC day of a leap year that is past a zone's listed
 			// changes, Go 1.26 gives the start of that day for the bound
 			// (golang/go#81583). The offset lasts to the end of the year.
-			end = t.Truncate(day * time.Second).Add(day * time.Second)
+			end = t.Truncate(secondsPerDay * time.Second).Add(secondsPerDay * time.Second)
 		}
 		start := max(t.Unix(), midnight-int64(offset))
 		if end.IsZero() || start < end.Unix() {
