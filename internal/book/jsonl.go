@@ -151,6 +151,7 @@ func stringText(quoted string) string {
 	return text
 }
 
+// escape is an escape of a JSON text, with the digits of a \u in its group.
 var escape = regexp.MustCompile(`(?s)\\(u[0-9a-fA-F]{4}|.)`)
 
 // unescaped replaces the \uXXXX of a JSON text by their characters. A card number can then neither
