@@ -16,18 +16,15 @@ const maxSubscriptions = 100
 
 func (a *application) applySubscription(ctx context.Context, o Object) (decision, error) {
 	id := o.ID
-	if o.Kind == KindSchedule && o.Subscription != "" {
-		id = o.Subscription
+	if o.Kind == KindSchedule {
+		id = cmp.Or(o.Subscription, o.ID)
 	}
 	if err := a.loadSubscription(ctx, id); err != nil {
 		return decision{}, err
 	}
 	if a.subscription.Subscription == nil {
-		if o.Tag.Purchase == "" {
-			return ignored("not tracked"), nil
-		}
-		if err := a.beginSubscription(ctx, id, o); err != nil {
-			return decision{}, err
+		if d, err := a.beginSubscription(ctx, id, o); err != nil || d.status != "" {
+			return d, err
 		}
 	}
 	sub, r := a.subscription.Subscription, rule{a.s.o.EndedBy, a.force, a.fresh}
@@ -37,9 +34,8 @@ func (a *application) applySubscription(ctx context.Context, o Object) (decision
 	if err := a.loadPurchase(ctx, sub.Purchase, o); err != nil {
 		return decision{}, err
 	}
-	if a.purchase.Kind == SplitPayment && o.Kind == KindSubscription && ended(o.Status) && sub.Schedule == "" &&
-		o.Schedule == "" && !a.force {
-		return decision{}, need{kind: KindSubscription, id: id} // the event does not name its schedule
+	if a.lacksSchedule(o) {
+		return decision{}, need{kind: KindSubscription, id: id}
 	}
 	before := *sub
 	changes, undecided, ask := mergeSubscription(sub, o, r)
@@ -51,33 +47,49 @@ func (a *application) applySubscription(ctx context.Context, o Object) (decision
 	}
 	a.note(&sub.History, changes)
 	a.subscription.changed = a.subscription.changed || len(changes) > 0 || ask || sub.differs(&before)
-	if sub.Ending == EndSetting && a.fresh && o.Status == "active" && before.Status == SubscriptionTerminated {
-		a.trouble("subscription " + sub.ID + " is active again at Stripe, " +
-			"after it had ended here because it was not paid: decide what the buyer gets")
-	}
 	if mergeSubscriptionState(a.purchase.Purchase, sub) {
 		a.purchase.changed = true
 	}
-	unsubscribed := a.purchase.Unsubscribe.State == DoneWith || a.purchase.Unsubscribe.State == Begun
-	if sub.Status == SubscriptionActive && before.Status != SubscriptionActive && unsubscribed {
-		a.trouble("subscription " + sub.ID + " is active, " +
-			"and the buyer was unsubscribed when the others had ended: decide what the buyer gets")
-	}
+	a.troubleOf(sub, before.Status, o)
 	a.cross(false, cmp.Or(string(sub.Ending), string(sub.Status))+" "+sub.ID)
 	return applied, nil
 }
 
-// beginSubscription makes the row of a subscription whose tag names a purchase.
-func (a *application) beginSubscription(ctx context.Context, id string, o Object) error {
+// lacksSchedule reports whether a split payment has ended by an event that does not name its
+// schedule.
+func (a *application) lacksSchedule(o Object) bool {
+	return a.purchase.Kind == SplitPayment && o.Kind == KindSubscription && ended(o.Status) &&
+		a.subscription.Schedule == "" && o.Schedule == "" && !a.force
+}
+
+// troubleOf notes a subscription that is active although its buyer has nothing any more.
+func (a *application) troubleOf(sub *Subscription, before SubscriptionStatus, o Object) {
+	if sub.Ending == EndSetting && a.fresh && o.Status == "active" && before == SubscriptionTerminated {
+		a.trouble("subscription " + sub.ID + " is active again at Stripe, " +
+			"after it had ended here because it was not paid: decide what the buyer gets")
+	}
+	unsubscribed := a.purchase.Unsubscribe.State == DoneWith || a.purchase.Unsubscribe.State == Begun
+	if sub.Status == SubscriptionActive && before != SubscriptionActive && unsubscribed {
+		a.trouble("subscription " + sub.ID + " is active, " +
+			"and the buyer was unsubscribed when the others had ended: decide what the buyer gets")
+	}
+}
+
+// beginSubscription makes the row of a purchase's subscription. The decision has a status if it is
+// not ours.
+func (a *application) beginSubscription(ctx context.Context, id string, o Object) (decision, error) {
+	if o.Tag.Purchase == "" {
+		return ignored("not tracked"), nil
+	}
 	if err := a.loadPurchase(ctx, o.Tag.Purchase, o); err != nil {
-		return err
+		return decision{}, err
 	}
 	if len(a.purchase.Subscriptions) >= maxSubscriptions { // the owner of the Stripe account writes its metadata
-		return refusal("the purchase has too many subscriptions")
+		return decision{}, refusal("the purchase has too many subscriptions")
 	}
 	a.subscription = subscriptionRow{&Subscription{ID: id, StripeAccount: a.at, Merchant: a.merchant,
 		Purchase: o.Tag.Purchase, Status: SubscriptionNew, Created: a.created(o)}, true}
-	return nil
+	return decision{}, nil
 }
 
 // unchanged reports whether the object repeats the stored state, as the events of most renewals do.

@@ -304,3 +304,44 @@ func TestDeliver_Withdrawn(t *testing.T) {
 		t.Errorf("begun: %+v", p)
 	}
 }
+
+// TestDeliver_Key: a job has its order's key, even if another process changes the purchase between
+// its reading and the beginning of the unsubscribe.
+func TestDeliver_Key(t *testing.T) {
+	h := &hand{name: "gate"}
+	d := newDesk(t, withHands(h))
+	d.stub.sale = tracking.Sale{Customer: "cus_1"}
+	order := tracking.Order{Merchant: shopAccount, Kind: tracking.Subscribe, Key: "one", Price: "price_1", Customer: "cus_1", PaymentMethod: "pm_1"}
+	created, err := d.service.CreatePurchase(t.Context(), order)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sub := func(status string) thing {
+		return object(tracking.KindSubscription, "sub_1", status, created.Purchase.ID, tracking.Subscribe)
+	}
+	d.takes(message("evt_1", "customer.subscription.created", shopAt, sub("active")), tracking.Applied)
+	d.deliver()
+	d.takes(message("evt_2", "customer.subscription.deleted", shopAt, sub("canceled")), tracking.Applied)
+	other, changed := d.another(), false
+	d.during(func(op storetest.Operation, phase storetest.Phase) error {
+		writes := slices.ContainsFunc(op.Writes, func(w store.Write) bool { return w.Table == tables.Tracking.Purchases.Name })
+		if phase == storetest.Before && writes && !changed {
+			changed = true
+			d.stub.sale.Customer = "cus_2"
+			_, err := other.service.CreatePurchase(context.WithoutCancel(t.Context()), order)
+			return err
+		}
+		return nil
+	}, func() { d.deliver() })
+	if p := d.purchase(created.Purchase.ID); p.Customer != "cus_2" || p.Unsubscribe.State != tracking.DoneWith {
+		t.Fatalf("the purchase was not changed meanwhile, or the job not done: %+v", p)
+	}
+	for _, j := range h.did {
+		if j.Key != "one" {
+			t.Errorf("%s has the key %q", j.ID, j.Key)
+		}
+	}
+	if len(h.did) != 2 {
+		t.Errorf("got %v", h.ids())
+	}
+}
