@@ -1,6 +1,7 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,14 +14,11 @@ import (
 // whether it changed anything. at is the connected account, "" for our own. An object of no
 // purchase of ours changes nothing.
 func (s *Service) Apply(ctx context.Context, at string, o Object) (changed bool, err error) {
-	return s.applyFetched(ctx, at, o)
+	return s.applyFetched(ctx, cmp.Or(at, s.o.Own), o)
 }
 
 // applyFetched merges objects of which each may be about another row, one commit each.
 func (s *Service) applyFetched(ctx context.Context, at string, objects ...Object) (changed bool, err error) {
-	if at == "" {
-		at = s.o.Own
-	}
 	merchant, err := s.merchantOf(ctx, at)
 	if err != nil {
 		return false, err
@@ -32,23 +30,28 @@ func (s *Service) applyFetched(ctx context.Context, at string, objects ...Object
 			if err != nil {
 				return err
 			}
-			writes := a.writes()
-			if len(writes) == 0 {
-				return nil
-			}
-			if err = s.commit(ctx, writes...); err == nil {
-				changed = true
-			}
+			is, err := a.commit(ctx)
+			changed = changed || is
 			return err
 		})
 		if err != nil {
 			return changed, err
 		}
 	}
-	if changed {
-		s.nudge()
-	}
 	return changed, nil
+}
+
+// commit stores the changed rows, with the effects asked for, and reports whether there are any.
+func (a *application) commit(ctx context.Context) (changed bool, err error) {
+	writes := a.writes()
+	if len(writes) == 0 {
+		return false, nil
+	}
+	if err := a.s.commit(ctx, writes...); err != nil {
+		return false, err
+	}
+	a.s.nudge()
+	return true, nil
 }
 
 // applyAsking merges the object. It fetches the objects needed for that, and merges them
@@ -145,13 +148,7 @@ func (s *Service) refreshSubscription(ctx context.Context, at, id string, force 
 		if sub := a.subscription.Subscription; sub == nil || sub.version != row.version {
 			return fmt.Errorf("%w: it was told of meanwhile", store.ErrConflict)
 		}
-		writes := a.writes()
-		if len(writes) == 0 {
-			return nil
-		}
-		if err = s.commit(ctx, writes...); err == nil {
-			s.nudge()
-		}
+		_, err = a.commit(ctx)
 		return err
 	})
 }

@@ -78,25 +78,33 @@ func (c *codec) part(name string, fields func(*codec)) {
 	}
 }
 
-// list reads or writes a list of maps.
-func list[T any](c *codec, name string, v *[]T, fields func(*codec, *T)) {
+// values reads or writes a list. An empty list is not written.
+func values[T any](c *codec, name string, v *[]T, read func(store.Value) T, write func(T) store.Value) {
 	if c.reads {
 		for _, value := range c.it.Get(name).List() {
-			var one T
-			fields(&codec{it: value.Map(), reads: true}, &one)
-			*v = append(*v, one)
+			*v = append(*v, read(value))
 		}
 		return
 	}
-	values := make([]store.Value, len(*v))
-	for i := range *v {
+	all := make([]store.Value, len(*v))
+	for i, one := range *v {
+		all[i] = write(one)
+	}
+	if len(all) > 0 {
+		c.it.Set(name, store.L(all...))
+	}
+}
+
+// list reads or writes a list of maps.
+func list[T any](c *codec, name string, v *[]T, fields func(*codec, *T)) {
+	values(c, name, v, func(value store.Value) (one T) {
+		fields(&codec{it: value.Map(), reads: true}, &one)
+		return one
+	}, func(one T) store.Value {
 		var of codec
-		fields(&of, &(*v)[i])
-		values[i] = store.M(of.it)
-	}
-	if len(values) > 0 {
-		c.it.Set(name, store.L(values...))
-	}
+		fields(&of, &one)
+		return store.M(of.it)
+	})
 }
 
 // parts reads or writes a map of maps, by id.
@@ -120,22 +128,6 @@ func parts[T any](c *codec, name string, v *map[string]T, fields func(c *codec, 
 			all.it.Set(id, store.M(of.it))
 		}
 	})
-}
-
-func (c *codec) texts(name string, v *[]string) {
-	if c.reads {
-		for _, value := range c.it.Get(name).List() {
-			*v = append(*v, value.Str())
-		}
-		return
-	}
-	values := make([]store.Value, len(*v))
-	for i, one := range *v {
-		values[i] = store.S(one)
-	}
-	if len(values) > 0 {
-		c.it.Set(name, store.L(values...))
-	}
 }
 
 // head lists the common attributes of purchases, payments and subscriptions.

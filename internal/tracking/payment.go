@@ -54,7 +54,7 @@ func (p *Payment) fields(c *codec) {
 	text(c, schema.TrackedInvoice, &p.Invoice)
 	text(c, schema.TrackedSubscription, &p.Subscription)
 	number(c, schema.TrackedToldRefunded, &p.told)
-	c.texts(schema.TrackedCode, &p.Codes)
+	values(c, schema.TrackedCode, &p.Codes, store.Value.Str, store.S)
 	parts(c, schema.TrackedRefunds, &p.Refunds, func(c *codec, id string, r *Refund) {
 		r.ID = id
 		c.amount(&r.Amount, &r.Status)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/outbox"
@@ -43,14 +44,13 @@ func (s *Service) Events(ctx context.Context, q EventQuery) iter.Seq2[EventRow, 
 			}
 			row := rowOf(it)
 			if q.Whole && row.Type == "" {
-				if row, err = s.wholeRow(ctx, row); errors.Is(err, store.ErrNotFound) {
+				it, err = s.o.Store.Get(ctx, s.events, store.Key{PK: row.ID})
+				if errors.Is(err, store.ErrNotFound) {
 					continue // expired meanwhile
-				} else if err != nil {
-					yield(EventRow{}, err)
-					return
 				}
+				row = rowOf(it)
 			}
-			if !yield(row, nil) {
+			if !yield(row, err) || err != nil {
 				return
 			}
 			if n++; n == q.Limit {
@@ -58,11 +58,6 @@ func (s *Service) Events(ctx context.Context, q EventQuery) iter.Seq2[EventRow, 
 			}
 		}
 	}
-}
-
-func (s *Service) wholeRow(ctx context.Context, row EventRow) (EventRow, error) {
-	it, err := s.o.Store.Get(ctx, s.events, store.Key{PK: row.ID})
-	return rowOf(it), err
 }
 
 func (s *Service) eventItems(ctx context.Context, q EventQuery) iter.Seq2[store.Item, error] {
@@ -134,21 +129,11 @@ func (s *Service) Waiting(ctx context.Context) iter.Seq2[*Event, error] {
 				yield(nil, err)
 				return
 			}
-			if _, id, ok := cutLast(it.Str(schema.SK)); ok && !show(id) {
+			if _, id, ok := strings.Cut(it.Str(schema.SK), "#"); ok && !show(id) {
 				return
 			}
 		}
 	}
-}
-
-// cutLast cuts at the last #: Stripe's ids have none.
-func cutLast(text string) (before, after string, ok bool) {
-	for i := len(text) - 1; i >= 0; i-- {
-		if text[i] == '#' {
-			return text[:i], text[i+1:], true
-		}
-	}
-	return text, "", false
 }
 
 // Pending counts the rows of the inbox and of the actions, and the dead rows of both.

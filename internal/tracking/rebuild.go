@@ -103,7 +103,8 @@ func fold(objects map[string]*folded, e Event) {
 		if o.Schedule == "" && o.Kind == KindSubscription {
 			o.Schedule = f.subscription.Schedule
 		}
-		foldSubscription(f.subscription, o)
+		// Without waiting for a schedule: all events are there, in any order, and the last decides.
+		mergeSubscription(f.subscription, o, rule{force: true})
 		return
 	}
 	if f.payment == nil {
@@ -113,45 +114,35 @@ func fold(objects map[string]*folded, e Event) {
 	mergePayment(f.payment, o)
 }
 
-// foldSubscription merges without waiting for a schedule: all events are there, in any
-// order, and the last of them decides.
-func foldSubscription(s *Subscription, o Object) {
-	mergeSubscription(s, o, rule{force: true})
-}
-
-func (s *Service) compare(ctx context.Context, r *Rebuilt, id string, f *folded) error {
+func (s *Service) compare(ctx context.Context, r *Rebuilt, id string, f *folded) (err error) {
 	var stored, now string
 	var ahead bool
-	switch {
-	case f.payment != nil:
-		p, err := s.Payment(ctx, r.StripeAccount, id)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil // not ours
-		} else if err != nil {
-			return err
+	if f.payment != nil {
+		var p *Payment
+		if p, err = s.Payment(ctx, r.StripeAccount, id); err == nil {
+			stored, now, ahead = p.summary(), f.payment.summary(), p.includes(f.payment)
 		}
-		stored, now, ahead = p.summary(), f.payment.summary(), p.includes(f.payment)
-	default:
-		sub, err := s.Subscription(ctx, r.StripeAccount, id)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil
-		} else if err != nil {
-			return err
+	} else {
+		var sub *Subscription
+		if sub, err = s.Subscription(ctx, r.StripeAccount, id); err == nil {
+			stored, now, ahead = sub.summary(), f.subscription.summary(), sub.sound() && sub.includes(f.subscription)
 		}
-		stored, now, ahead = sub.summary(), f.subscription.summary(), sub.sound() && sub.includes(f.subscription)
 	}
-	if !f.whole {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil // not ours
+	case err != nil:
+		return err
+	case !f.whole:
 		r.Partial++
 		return nil
-	}
-	r.Compared++
-	switch {
 	case stored == now:
 	case ahead:
 		r.Ahead++
 	default:
 		r.Differences = append(r.Differences, Difference{ID: id, Stored: stored, Folded: now})
 	}
+	r.Compared++
 	return nil
 }
 
@@ -197,11 +188,11 @@ func (p *Payment) summary() string {
 }
 
 func (s *Subscription) summary() string {
-	if s.Ending != "" && s.Ending != EndSetting {
-		return string(s.Status) + ": " + string(s.Ending)
-	}
-	if s.Ending == EndSetting { // which only a fetched object decides
+	switch s.Ending {
+	case "":
+		return string(s.Status)
+	case EndSetting: // which only a fetched object decides
 		return string(SubscriptionActive)
 	}
-	return string(s.Status)
+	return string(s.Status) + ": " + string(s.Ending)
 }
