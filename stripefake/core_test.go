@@ -33,8 +33,12 @@ const (
 type world struct {
 	t *testing.T
 	*Fake
-	handler http.Handler
+	handler  http.Handler
+	webhooks *webhookWay
 }
+
+// A webhookWay leads webhooks to their real receivers, or to the one of receive.
+type webhookWay struct{ http.RoundTripper }
 
 var testStart = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
@@ -44,9 +48,11 @@ func newWorld(t *testing.T, o Options) *world {
 	if o.Now == nil {
 		o.Now = func() time.Time { return testStart }
 	}
+	webhooks := &webhookWay{http.DefaultTransport}
+	o.Transport = webhooks
 	f := New(o)
 	t.Cleanup(func() { _ = f.Close() })
-	return &world{t, f, stripetest.Load(t).Watch(t, f)}
+	return &world{t, f, stripetest.Load(t).Watch(t, f), webhooks}
 }
 
 // An answer is what came back.

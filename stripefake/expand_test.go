@@ -101,5 +101,5 @@ func TestExpand_Routes(t *testing.T) {
 
 // allRoutes are the routes of the whole API.
 func allRoutes() []api.Route {
-	return slices.Concat(api.CoreRoutes(), payment.Routes(), billing.Routes())
+	return slices.Concat(api.Routes(), payment.Routes(), billing.Routes())
 }

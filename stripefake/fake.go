@@ -23,6 +23,9 @@ type Options struct {
 	// Connected are the ids of accounts connected to DefaultAccount from the start, without an
 	// event. Each must pass CheckAccount.
 	Connected []string
+	// Transport sends the webhooks, for receivers without a port or with a certificate of their
+	// own; nil: http.DefaultTransport.
+	Transport http.RoundTripper
 	Log       *slog.Logger // nil discards
 	Faults
 }
@@ -80,7 +83,7 @@ func New(o Options) *Fake {
 	}
 	timed := billing.Timed()
 	maps.Copy(timed, payment.Timed())
-	inner := api.Options{Now: o.Now, Real: o.Real, Connected: o.Connected, Log: o.Log, Faults: api.Faults(o.Faults),
+	inner := api.Options{Now: o.Now, Real: o.Real, Connected: o.Connected, Transport: o.Transport, Log: o.Log, Faults: api.Faults(o.Faults),
 		Resources: api.Resources{Routes: slices.Concat(payment.Routes(), billing.Routes()), Timed: timed,
 			Followers: billing.Followers()}}
 	for _, k := range o.Keys {

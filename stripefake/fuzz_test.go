@@ -50,7 +50,7 @@ func FuzzHandler(f *testing.F) {
 	for i, r := range endpoints {
 		f.Add(uint16(i), "pi_fake0000000001", "limit=3&expand[]=data.customer")
 		var all []string
-		for param := range slices.Values(r.Names()) {
+		for param := range slices.Values(append(r.Names(), "expand")) {
 			all = append(all, param+"=1", param+"[0][price]=x", param+"[a][b]=1", param+"=")
 		}
 		f.Add(uint16(i), "../x", strings.Join(all, "&"))

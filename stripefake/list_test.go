@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,4 +102,27 @@ func TestList_Created(t *testing.T) {
 	w.do("GET", customers, "created[since]=1").refused(t, "created[since]", 400, "parameter_unknown", "created[since]")
 	w.do("GET", customers, "created[gt]=today").refused(t, "created[gt]=today", 400, "parameter_invalid_integer",
 		"created[gt]")
+}
+
+// TestList_EmptyFilter: Stripe refuses an empty filter of any list, which otherwise would find
+// everything.
+func TestList_EmptyFilter(t *testing.T) {
+	w := newWorld(t, Options{})
+	filters := 0
+	for _, route := range allRoutes() {
+		if route.Method != "GET" || !slices.Contains(route.Names(), "limit") {
+			continue
+		}
+		for _, name := range append(route.Names(), "created[gt]") {
+			if top, _, _ := strings.Cut(name, "["); name == "expand" || !slices.Contains(route.Names(), top) {
+				continue
+			}
+			filters++
+			path := strings.NewReplacer("{customer}", "cus_1", "{invoice}", "in_1").Replace(route.Path)
+			w.do("GET", path, name+"=").refused(t, path+" "+name, 400, "parameter_invalid_empty", name)
+		}
+	}
+	if filters < 100 {
+		t.Errorf("%d filters only", filters)
+	}
 }

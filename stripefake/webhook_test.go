@@ -77,7 +77,7 @@ func (d delivery) signed(secret string) bool {
 // receive has the fake's webhooks come to a receiver.
 func (w *world) receive() *receiver {
 	r := &receiver{}
-	w.api.SetTransport(r)
+	w.webhooks.RoundTripper = r
 	return r
 }
 
@@ -123,14 +123,12 @@ func TestWebhook_Signed(t *testing.T) {
 }
 
 func TestWebhook_Event(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := newWorld(t, Options{Faults: Faults{WebhookDelay: time.Hour}}) // nothing leaves before the flush
 	r := w.receive()
-	id, _ := w.endpointAt("a", "enabled_events[]=customer.created")
-	release := w.api.Hold(id)
+	w.endpointAt("a", "enabled_events[]=customer.created")
 	w.endpointAt("b", "enabled_events[]=invoice.paid")
 	a := w.ok("POST", customers, "name=A", "Idempotency-Key", "k")
 	event := w.ok("GET", "/v1/events", "").body["data"].([]any)[0].(map[string]any)
-	release()
 	w.flush(0)
 	equal(t, "sent to", []string{r.got[0].host}, []string{"a"})
 	got := r.got[0].event
@@ -188,15 +186,14 @@ func TestWebhook_GivesUp(t *testing.T) {
 
 func TestWebhook_Faults(t *testing.T) {
 	play := func(f Faults) (sent, got []string) {
+		f.WebhookDelay = time.Hour // nothing leaves before the flush
 		w := newWorld(t, Options{Faults: f})
 		r := w.receive()
-		r.status = func(n int) int { return []int{500, 200}[min(n-1, 1)] } // nothing leaves before the flush
-		id, _ := w.endpointAt("a", "enabled_events[]=customer.created")
-		turn := w.api.Hold(id)
+		r.status = func(n int) int { return []int{500, 200}[min(n-1, 1)] }
+		w.endpointAt("a", "enabled_events[]=customer.created")
 		for range 50 {
 			w.customer("")
 		}
-		turn()
 		w.flush(1)
 		w.flush(0)
 		sent = append(w.ok("GET", "/v1/events", "limit=100").ids(), r.members("id")[0])

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"net/http"
@@ -18,17 +19,17 @@ type account struct {
 	version  string // default version of the API; "": NewestVersion
 }
 
-const accountParams = "email business_type metadata capabilities business_profile default_currency company " +
-	"individual settings tos_acceptance"
+const accountParams = "email business_type metadata capabilities business_profile default_currency " +
+	"company individual settings tos_acceptance"
 
 func accountRoutes() []Route {
 	return []Route{
 		on("GET", "/v1/account", "", func(c *Call) (object, error) { return c.member(c.Space.Account) }),
 		on("GET", "/v1/accounts", ListParams+"created", listAccounts),
 		on("POST", "/v1/accounts", accountParams+" type country controller", createAccount),
-		on("GET", "/v1/accounts/{account}", "", func(c *Call) (object, error) { return c.member(c.Path["account"]) }),
-		on("POST", "/v1/accounts/{account}", accountParams, updateAccount),
-		on("DELETE", "/v1/accounts/{account}", "", deleteAccount),
+		on("GET", "/v1/accounts/{account}", "", (*Call).accountOfPath),
+		on("POST", "/v1/accounts/{account}", accountParams, Update("", (*Call).accountOfPath, (*Call).describeAccount)),
+		on("DELETE", "/v1/accounts/{account}", "", With((*Call).accountOfPath, deleteAccount)),
 	}
 }
 
@@ -73,13 +74,14 @@ func (c *Call) member(id string) (object, error) {
 	if o := c.accountObject(id); o != nil {
 		return o, nil
 	}
-	return nil, noAccess(id)
+	return nil, noAccess("", id)
 }
 
-func noAccess(id string) error {
-	return &shape.Error{Status: http.StatusForbidden, Kind: "invalid_request_error", Code: "account_invalid",
-		Message: "The provided key does not have access to account '" + shape.Shown(id) +
-			"' (or that account does not exist). Application access may have been revoked."}
+func (c *Call) accountOfPath() (object, error) { return c.member(c.ID) }
+
+func noAccess(key, id string) error {
+	return shape.Refused(http.StatusForbidden, "account_invalid", "", "The provided key "+key+"does not have access to "+
+		"account '"+shape.Shown(id)+"' (or that account does not exist). Application access may have been revoked.")
 }
 
 func listAccounts(c *Call) (object, error) {
@@ -90,20 +92,14 @@ func listAccounts(c *Call) (object, error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b object) int {
-		if a.Num("created") != b.Num("created") {
-			return int(a.Num("created") - b.Num("created"))
-		}
-		if a.ID() < b.ID() {
-			return -1
-		}
-		return 1
+		return cmp.Or(cmp.Compare(a.Num("created"), b.Num("created")), cmp.Compare(a.ID(), b.ID()))
 	})
 	return c.Page(all, nil)
 }
 
 func createAccount(c *Call) (object, error) {
 	members := object{}
-	if err := c.accountMembers(members); err != nil {
+	if err := c.describeAccount(members); err != nil {
 		return nil, err
 	}
 	o := c.addAccount(c.NewID("acct"), c.Space.Account, members).object
@@ -111,38 +107,23 @@ func createAccount(c *Call) (object, error) {
 	return o, nil
 }
 
-func updateAccount(c *Call) (object, error) {
-	o, err := c.member(c.Path["account"])
-	if err != nil {
-		return nil, err
-	}
-	return o, c.accountMembers(o)
-}
-
-// accountMembers sets the members that the parameters give: texts alone, of the many that Stripe
+// describeAccount sets the members that the parameters give: texts alone, of the many that Stripe
 // has.
-func (c *Call) accountMembers(o object) error {
-	if err := c.Metadata(o); err != nil {
-		return err
-	}
-	for _, name := range []string{"type", "country", "email", "business_type", "default_currency"} {
-		if c.Form.Has(name) {
-			o[name] = c.Form.Str(name)
+func (c *Call) describeAccount(o object) error {
+	for _, p := range c.route.params {
+		if strings.Contains("type country email business_type default_currency", p.name) && c.Form.Has(p.name) {
+			o[p.name] = c.Form.Str(p.name)
 		}
 	}
-	return nil
+	return c.Describe(o)
 }
 
-func deleteAccount(c *Call) (object, error) {
-	o, err := c.member(c.Path["account"])
-	if err != nil {
-		return nil, err
-	}
+func deleteAccount(c *Call, o object) (object, error) {
 	if o.ID() == c.Space.Account {
 		return nil, shape.Invalid("", "account", "You cannot delete your own account via the API.")
 	}
 	c.leave(o.ID())
-	return object{"id": o.ID(), "object": "account", "deleted": true}, nil
+	return o.Deleted(), nil
 }
 
 // Connected says whether the call is about a connected account.

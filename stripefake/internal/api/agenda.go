@@ -1,8 +1,18 @@
 package api
 
 import (
+	"cmp"
 	"container/heap"
 	"strings"
+	"time"
+
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+const (
+	ClockKind = "test_helpers.test_clock"
+	Hour      = int64(60 * 60)
+	Day       = 24 * Hour
 )
 
 // An agenda holds the objects that will change by themselves, by one clock. An entry may be out of
@@ -43,13 +53,7 @@ func (a *agenda) Pop() any {
 
 func (a *agenda) Less(i, j int) bool {
 	x, y := a.items[i], a.items[j]
-	if x.at != y.at {
-		return x.at < y.at
-	}
-	if x.rank != y.rank {
-		return x.rank < y.rank
-	}
-	return strings.Compare(x.id, y.id) < 0
+	return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.rank, y.rank), strings.Compare(x.id, y.id)) < 0
 }
 
 func newAgenda() *agenda { return &agenda{queued: map[string]int64{}} }
@@ -84,12 +88,12 @@ func (c *Call) Plan(o object) {
 	heap.Push(a, due{when, o.Str("object"), c.Options.Timed[o.Str("object")].Rank, o.ID(), c.Space})
 }
 
-// tick carries out every change that is due by c.Now on the fake's own clock, each at its own
-// time, in every account. It costs nearly nothing when none is due.
-func (c *Call) tick() { c.Run(nil, c.Now) }
-
-// Tick is tick outside of a request. The caller holds Mu.
-func (f *Fake) Tick() { f.System(f.In(DefaultAccount, false)).tick() }
+// Tick carries out every change that is due on the fake's own clock, each at its own time, in every
+// account. It costs nearly nothing when none is due. The caller holds Mu.
+func (f *Fake) Tick() {
+	c := f.System(f.In(DefaultAccount, false))
+	c.Run(nil, c.Now)
+}
 
 // Run carries out every change that is due on a test clock, up to and including a Unix second;
 // nil: on the fake's own. Each change makes its objects and events at its own time, so the number
@@ -100,7 +104,7 @@ func (c *Call) Run(clock object, until int64) {
 		return
 	}
 	asked := *c
-	c.Form, c.Path, c.key, c.id, c.route = form{}, nil, "", "", nil
+	c.Form, c.params, c.Path, c.key, c.id, c.route = shape.Params{}, nil, nil, "", "", nil
 	last, times := due{}, 0
 	for a.Len() > 0 && a.items[0].at <= until {
 		d := heap.Pop(a).(due)
@@ -138,4 +142,51 @@ func (c *Call) dueAt(o object) (int64, bool) {
 		return 0, false
 	}
 	return kind.Due(o)
+}
+
+// ClockNow returns the customer's time in Unix seconds: of its test clock, or of the fake's clock.
+func (c *Call) ClockNow(customer object) int64 {
+	if clock := c.Space.Get(ClockKind, customer.Str("test_clock")); clock != nil {
+		return clock.Num("frozen_time")
+	}
+	return c.Now
+}
+
+// InTimeOf sets the call's time to the customer's, until the caller calls back.
+func (c *Call) InTimeOf(customer object) (back func()) {
+	now := c.Now
+	c.Now = c.ClockNow(customer)
+	return func() { c.Now = now }
+}
+
+// TimeOf is ClockNow for the id of a customer; "": none.
+func (c *Call) TimeOf(customer string) int64 {
+	if o := c.Space.Get("customer", customer); o != nil && o.Str("test_clock") != "" {
+		return c.ClockNow(o)
+	}
+	return c.Now
+}
+
+// TimeNow is the fake's clock.
+func (f *Fake) TimeNow() time.Time {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	return f.time()
+}
+
+// SetNow sets the fake's clock and carries out every change that is due by then. Idempotency keys
+// and the 30 days of events follow this clock; test clocks do not.
+func (f *Fake) SetNow(t time.Time) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	f.offset = t.Sub(f.Options.Now())
+	f.Tick()
+}
+
+// Advance moves the fake's clock forward, or back.
+func (f *Fake) Advance(d time.Duration) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	f.offset += d
+	f.Tick()
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func unauthorized(code, message string) error {
-	return &shape.Error{Status: http.StatusUnauthorized, Kind: "invalid_request_error", Code: code, Message: message}
+	return shape.Refused(http.StatusUnauthorized, code, "", message)
 }
 
 // mask returns a key as errors show it.
@@ -57,9 +57,8 @@ func (k Key) permit(r *http.Request, account string) error {
 			method, path = r.Method, refused
 		}
 		if method == r.Method && (r.URL.Path == path || strings.HasPrefix(r.URL.Path, strings.TrimSuffix(path, "/")+"/")) {
-			return &shape.Error{Status: http.StatusForbidden, Kind: "invalid_request_error",
-				Message: "The provided key '" + mask(k.Secret) + "' does not have the required permissions for this endpoint " +
-					"on account '" + account + "'."}
+			return shape.Refused(http.StatusForbidden, "", "", "The provided key '"+mask(k.Secret)+"' does not have the "+
+				"required permissions for this endpoint on account '"+account+"'.")
 		}
 	}
 	return nil
@@ -73,9 +72,7 @@ func (f *Fake) account(k Key, r *http.Request) (string, error) {
 		return k.Account, nil
 	}
 	if a := f.accounts[id]; a == nil || a.platform != k.Account || a.gone {
-		return "", &shape.Error{Status: http.StatusForbidden, Kind: "invalid_request_error", Code: "account_invalid",
-			Message: "The provided key '" + mask(k.Secret) + "' does not have access to account '" + shape.Shown(id) +
-				"' (or that account does not exist). Application access may have been revoked."}
+		return "", noAccess("'"+mask(k.Secret)+"' ", id)
 	}
 	return id, nil
 }
@@ -85,8 +82,7 @@ func (f *Fake) Revoke(key string, revoked bool) error {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	if !slices.ContainsFunc(f.Options.Keys, func(k Key) bool { return k.Secret == key }) {
-		return &shape.Error{Status: http.StatusNotFound, Kind: "invalid_request_error", Code: "resource_missing",
-			Param: "key", Message: "No such key: " + mask(key)}
+		return shape.Refused(http.StatusNotFound, "resource_missing", "key", "No such key: "+mask(key))
 	}
 	f.revoked[key] = revoked
 	return nil

@@ -4,6 +4,17 @@
 // does not know payments and invoices, which register theirs.
 package api
 
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+type object = shape.Object
+
 // A Call is one API request while the fake carries it out. Mu is held.
 type Call struct {
 	*Fake
@@ -11,29 +22,99 @@ type Call struct {
 	Now     int64             // Unix seconds, by the fake's clock
 	Version string            // of the answer, as YYYY-MM-DD.name
 	Path    map[string]string // the named parts of the path
-	Form    form
-	key     string // idempotency key
-	id      string // of the request, req_…; "" for a change by itself
-	url     string // the request's path: /v1/customers
-	Base    string // how the fake was reached, for links to its own pages: http://127.0.0.1:12111
-	route   *Route // nil for a change by itself
+	ID      string            // the last of them: of the object that the path names
+	Form    shape.Params      // reading one that the route does not declare is misread
+	params  shape.Form        // the same, as they came
+	key     string            // idempotency key
+	id      string            // of the request, req_…; "" for a change by itself
+	url     string            // the request's path: /v1/customers
+	Base    string            // how the fake was reached, for links to its own pages: http://127.0.0.1:12111
+	route   *Route            // nil for a change by itself
+	misread error             // a mistake of the handler, which becomes a 500: the first undeclared read
 
 	BreakOff bool // the request's effect breaks the connection instead of answering
 }
 
-// A Route is one method and path of the API.
-type Route struct {
-	Method string
-	Path   string // with {names}, as in Stripe's spec: /v1/payment_intents/{intent}/confirm
-	// Params are the parameters, separated by spaces, each with the type that it must have: name,
-	// name:int, name:time (not negative), name:amount (not larger than an amount either),
-	// name:bool, name:one|two. Names may have brackets. A list has ListParams. Every route but
-	// a DELETE has expand as well.
-	Params string
-	Former string // parameters that versions before 2025-03-31.basil alone have
-	Do     func(*Call) (object, error)
+// ask gives the call its parameters.
+func (c *Call) ask(r *Route, params shape.Form) {
+	c.route, c.params = r, params
+	c.Form = shape.Reading(params, func(name string) { c.declared(name, "") })
+}
 
-	parts []string // of the path; the router's
+// declared notes a misread, unless the route declares the parameter as one of the types; "": any.
+func (c *Call) declared(name, types string) {
+	if c.route == nil || c.misread != nil {
+		return
+	}
+	p, known := c.route.param(name)
+	if !known || types != "" && (p.typ == "" || !strings.Contains(types, p.typ)) {
+		c.misread = fmt.Errorf("%s does not declare the parameter that it reads: %s %s", c.route.Endpoint(), name, types)
+	}
+}
+
+// check returns the error of the first parameter whose value is not as the route declares it.
+func (c *Call) check() error {
+	if c.route.Method == http.MethodGet {
+		if err := c.Form.Filled(); err != nil {
+			return err
+		}
+	}
+	for _, p := range c.route.params {
+		if v, ok := c.params.At(p.name); ok {
+			if err := p.check(v); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range c.route.params {
+		v, ok := c.params.At(p.name)
+		switch {
+		case p.required && (!ok || v == ""):
+			return shape.Missed(p.name)
+		case p.beyond && ok:
+			return c.Beyond(p.name)
+		}
+	}
+	return nil
+}
+
+// Num returns a parameter of type int, time or amount; 0 if it is absent.
+func (c *Call) Num(name string) int64 {
+	c.declared(name, "int time amount")
+	v, _ := c.params.At(name)
+	n, _ := shape.WholeOf(v, name) // check has refused everything else
+	return n
+}
+
+// Flag returns a parameter of type bool; false if it is absent.
+func (c *Call) Flag(name string) bool {
+	c.declared(name, "bool")
+	v, _ := c.params.At(name)
+	return v == "true"
+}
+
+// Describe sets the members of the route's texts that are given, and merges metadata, if the route
+// takes them.
+func (c *Call) Describe(o object) error {
+	for _, p := range c.route.params {
+		if p.text {
+			c.Form.SetTexts(o, p.name)
+		}
+	}
+	if _, takes := c.route.param("metadata"); !takes {
+		return nil
+	}
+	return c.Form.Metadata(o)
+}
+
+// Beyond is the error of a parameter that Stripe has and this fake does not: silence would mislead.
+func (c *Call) Beyond(name string) error {
+	return shape.Invalid("", name, "stripefake does not do what "+name+" asks for, although Stripe does.")
+}
+
+// BeyondPart is Beyond for the part of a parameter, if Stripe has it.
+func (c *Call) BeyondPart(name string) error {
+	return shape.Invalid("", name, "stripefake does not do what "+name+" asks for; if Stripe has it, Stripe does.")
 }
 
 // Follow calls the follower of the step, if a package has registered one.
@@ -43,8 +124,21 @@ func (c *Call) Follow(step string, o object) {
 	}
 }
 
-func on(method, path, params string, do func(*Call) (object, error)) Route {
-	return Route{Method: method, Path: path, Params: params, Do: do}
+// Changed plans the object anew, and emits an …updated event with the changed members, if there
+// are any.
+func (c *Call) Changed(typ string, before, o object) {
+	c.Plan(o)
+	if previous := shape.Differences(before, o); typ != "" && shape.IsPublic(previous) {
+		c.Emit(typ, o, previous)
+	}
+}
+
+// Change copies the members of after into the object, and is Changed then. Without a type there is
+// no event.
+func (c *Call) Change(typ string, o, after object) {
+	before := o.Clone()
+	maps.Copy(o, after)
+	c.Changed(typ, before, o)
 }
 
 // With returns a handler for the object that load finds.
@@ -56,4 +150,20 @@ func With[C any](load func(C) (object, error), do func(C, object) (object, error
 		}
 		return do(c, o)
 	}
+}
+
+// Update returns a handler that changes the object that load finds, with an event of the type, if
+// do refuses nothing. do changes a copy.
+func Update[C interface {
+	Change(typ string, o, after object)
+}](typ string, load func(C) (object, error),
+	do func(C, object) error) func(C) (object, error) {
+	return With(load, func(c C, o object) (object, error) {
+		after := o.Clone()
+		if err := do(c, after); err != nil {
+			return nil, err
+		}
+		c.Change(typ, o, after)
+		return o, nil
+	})
 }

@@ -14,43 +14,41 @@ const (
 	secretLife   = 24 * time.Hour // how long a secret still signs after it was rolled
 )
 
-const endpointParams = "url enabled_events description metadata"
-
 func endpointRoutes() []Route {
+	const params, one = "=description metadata ", "/v1/webhook_endpoints/{webhook_endpoint}"
 	return []Route{
 		Lists("/v1/webhook_endpoints", "webhook_endpoint", "", nil),
-		on("POST", "/v1/webhook_endpoints", endpointParams+" api_version connect:bool", createEndpoint),
-		on("GET", "/v1/webhook_endpoints/{webhook_endpoint}", "", (*Call).endpoint),
-		on("POST", "/v1/webhook_endpoints/{webhook_endpoint}", endpointParams+" disabled:bool", updateEndpoint),
-		on("DELETE", "/v1/webhook_endpoints/{webhook_endpoint}", "", deleteEndpoint),
+		on("POST", "/v1/webhook_endpoints", params+"url! enabled_events! api_version connect:bool", createEndpoint),
+		on("GET", one, "", (*Call).endpoint),
+		on("POST", one, params+"url enabled_events disabled:bool", Update("", (*Call).endpoint, updateEndpoint)),
+		on("DELETE", one, "", With((*Call).endpoint, deleteEndpoint)),
 	}
 }
 
 func (c *Call) endpoint() (object, error) {
-	o, err := c.Find("webhook_endpoint", c.Path["webhook_endpoint"], "webhook_endpoint")
+	o, err := c.Find("webhook_endpoint", c.ID, "webhook_endpoint")
 	if err == nil && o.Yes("deleted") {
-		err = shape.Missing("webhook_endpoint", o.ID(), "webhook_endpoint")
+		return nil, shape.Missing("webhook_endpoint", o.ID(), "webhook_endpoint")
 	}
 	return o, err
 }
 
-// newSecret makes a signing secret.
-func (c *Call) newSecret() string { return c.NewID("whsec") }
+// newEndpoint stores an endpoint with the members, which signs with the secret.
+func (c *Call) newEndpoint(members object, secret string, connect bool) object {
+	maps.Copy(members, object{"application": nil, "status": "enabled", "_connect": connect,
+		"_secrets": []any{object{"secret": secret, "until": int64(0)}}})
+	return c.Create("webhook_endpoint", "we", members)
+}
 
 func createEndpoint(c *Call) (object, error) {
-	if err := c.Require("url", "enabled_events"); err != nil {
-		return nil, err
-	}
-	connect := c.Flag("connect")
-	o := object{"api_version": nil, "application": nil, "description": nil, "status": "enabled", "metadata": object{},
-		"_connect": connect}
+	o := object{"api_version": nil, "description": nil, "metadata": object{}}
 	if v := c.Form.Str("api_version"); v != "" {
 		if err := checkVersion(v); err != nil {
 			return nil, err
 		}
 		o["api_version"] = v
 	}
-	if err := c.endpointMembers(o); err != nil {
+	if err := c.describeEndpoint(o); err != nil {
 		return nil, err
 	}
 	open := 0
@@ -62,30 +60,19 @@ func createEndpoint(c *Call) (object, error) {
 	if open >= maxEndpoints {
 		return nil, shape.Invalid("", "", "You have reached the maximum of 16 webhook endpoints.")
 	}
-	secret := c.newSecret()
-	o["_secrets"] = []any{object{"secret": secret, "until": int64(0)}}
-	shown := c.Create("webhook_endpoint", "we", o).Clone()
+	secret := c.NewID("whsec")
+	shown := c.newEndpoint(o, secret, c.Flag("connect")).Clone()
 	shown["secret"] = secret // it is shown this once
 	return shown, nil
 }
 
-// addEndpoint makes an endpoint without a request.
-func (c *Call) addEndpoint(url, secret string, connect bool) {
-	c.Create("webhook_endpoint", "we", object{
-		"api_version": nil, "application": nil, "description": nil, "status": "enabled", "url": url,
-		"enabled_events": []any{"*"},
-		"_secrets":       []any{object{"secret": secret, "until": int64(0)}}, "_connect": connect,
-	})
-}
-
-// endpointMembers sets the members that the parameters give, or none if one of them is wrong.
-func (c *Call) endpointMembers(o object) error {
-	set := object{}
+// describeEndpoint sets the members that the parameters give.
+func (c *Call) describeEndpoint(o object) error {
 	if c.Form.Has("url") {
 		if err := CheckURL(c.Form.Str("url")); err != nil {
 			return shape.Invalid("url_invalid", "url", "Invalid URL: "+err.Error())
 		}
-		set["url"] = c.Form.Str("url")
+		o["url"] = c.Form.Str("url")
 	}
 	if c.Form.Has("enabled_events") {
 		types := c.Form.List("enabled_events")
@@ -98,16 +85,9 @@ func (c *Call) endpointMembers(o object) error {
 				return shape.Invalid("", "enabled_events", "Invalid type in enabled_events: "+shape.Shown(t))
 			}
 		}
-		set["enabled_events"] = types
+		o["enabled_events"] = types
 	}
-	if c.Form.Has("description") {
-		set["description"] = shape.OrNil(c.Form.Str("description"))
-	}
-	if err := c.Metadata(o); err != nil {
-		return err
-	}
-	maps.Copy(o, set)
-	return nil
+	return c.Describe(o)
 }
 
 // CheckURL returns an error if webhooks cannot be sent to the URL.
@@ -119,75 +99,52 @@ func CheckURL(text string) error {
 	return nil
 }
 
-func updateEndpoint(c *Call) (object, error) {
-	o, err := c.endpoint()
-	if err != nil {
-		return nil, err
-	}
-	disabled := c.Flag("disabled")
-	if err := c.endpointMembers(o); err != nil {
-		return nil, err
-	}
+func updateEndpoint(c *Call, o object) error {
 	switch {
-	case disabled:
+	case c.Flag("disabled"):
 		o["status"] = "disabled"
 	case c.Form.Has("disabled"):
 		o["status"] = "enabled"
 	}
-	return o, nil
+	return c.describeEndpoint(o)
 }
 
-func deleteEndpoint(c *Call) (object, error) {
-	o, err := c.endpoint()
-	if err != nil {
-		return nil, err
-	}
+func deleteEndpoint(c *Call, o object) (object, error) {
 	o["deleted"] = true
 	c.post.drop(o.ID())
-	return object{"id": o.ID(), "object": "webhook_endpoint", "deleted": true}, nil
-}
-
-// roll gives the endpoint a new secret. The old ones sign for 24 more hours.
-func (c *Call) roll(endpoint object) string {
-	now := c.time().Unix()
-	list := []any{}
-	for _, s := range endpoint.List("_secrets") {
-		s := s.(object)
-		if s.Num("until") == 0 {
-			s["until"] = now + int64(secretLife/time.Second)
-		}
-		if s.Num("until") > now {
-			list = append(list, s)
-		}
-	}
-	secret := c.newSecret()
-	endpoint["_secrets"] = append(list, object{"secret": secret, "until": int64(0)})
-	return secret
+	return o.Deleted(), nil
 }
 
 // secrets returns the endpoint's signing secrets at the Unix second.
 func secrets(endpoint object, now int64) []string {
 	var list []string
-	for _, s := range endpoint.List("_secrets") {
-		if s, ok := s.(object); ok && (s.Num("until") == 0 || now < s.Num("until")) {
+	for _, s := range shape.ObjectsOf(endpoint.List("_secrets")) {
+		if s.Num("until") == 0 || now < s.Num("until") {
 			list = append(list, s.Str("secret"))
 		}
 	}
 	return list
 }
 
-func CoreRoutes() []Route {
-	return append(append(accountRoutes(), eventRoutes()...), endpointRoutes()...)
-}
-
-// Roll gives a webhook endpoint a new secret, and returns it. The old one signs beside it for 24
+// Roll gives a webhook endpoint a new secret, and returns it. The old ones sign beside it for 24
 // hours of the fake's clock.
 func (f *Fake) Roll(endpoint string) (secret string, err error) {
 	err = f.Act("webhook_endpoint", endpoint, func(c *Call, o object) error {
 		if o.Yes("deleted") {
 			return shape.Missing("webhook_endpoint", endpoint, "id")
 		}
-		secret = c.roll(o)
+		now := c.time().Unix()
+		list := []any{}
+		for _, s := range shape.ObjectsOf(o.List("_secrets")) {
+			if s.Num("until") == 0 {
+				s["until"] = now + int64(secretLife/time.Second)
+			}
+			if s.Num("until") > now {
+				list = append(list, s)
+			}
+		}
+		secret = c.NewID("whsec")
+		o["_secrets"] = append(list, object{"secret": secret, "until": int64(0)})
 		return nil
 	})
 	return secret, err

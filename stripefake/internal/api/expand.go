@@ -75,7 +75,7 @@ func kindOf(id string) string {
 
 // expansions returns the paths of the parameter expand, split into parts.
 func (c *Call) expansions() ([][]string, error) {
-	v, ok := c.Form["expand"]
+	v, ok := c.params["expand"]
 	if !ok || v == "" {
 		return nil, nil
 	}

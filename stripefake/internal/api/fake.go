@@ -3,6 +3,8 @@ package api
 import (
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -12,6 +14,7 @@ type Options struct {
 	Now, Real func() time.Time
 	Keys      []Key
 	Connected []string
+	Transport http.RoundTripper // nil: http.DefaultTransport
 	Log       *slog.Logger
 	Faults
 	Resources
@@ -23,6 +26,9 @@ type Resources struct {
 	Timed     map[string]Timed               // by kind: payment_intent
 	Followers map[string]func(*Call, object) // by the step they follow
 }
+
+// Routes are the endpoints of this package.
+func Routes() []Route { return slices.Concat(accountRoutes(), eventRoutes(), endpointRoutes()) }
 
 // A Key is an API key of the fake. Its prefix has the mode.
 type Key struct {
@@ -37,7 +43,7 @@ const DefaultAccount = "acct_duesday"
 // carried out one at a time, under Mu.
 type Fake struct {
 	Options Options
-	router  *router
+	router  router
 	post    *postOffice
 
 	Mu       sync.Mutex
@@ -75,7 +81,7 @@ type kind struct {
 // New returns a Fake. The caller must fill in every option.
 func New(o Options) *Fake {
 	f := &Fake{
-		Options: o, router: newRouter(append(CoreRoutes(), o.Routes...)), faults: o.Faults, dice: newDice(o.Seed),
+		Options: o, router: newRouter(append(Routes(), o.Routes...)), faults: o.Faults, dice: newDice(o.Seed),
 		spaces: map[spaceKey]*Space{}, accounts: map[string]*account{}, revoked: map[string]bool{},
 		own: newAgenda(), windows: map[string]*window{}, counts: map[countKey]*tally{},
 	}
@@ -102,7 +108,8 @@ func (f *Fake) AddWebhook(url, secret string, connect bool) {
 	defer f.Mu.Unlock()
 	for _, live := range []bool{false, true} {
 		if live || !connect {
-			f.System(f.In(DefaultAccount, live)).addEndpoint(url, secret, connect)
+			f.System(f.In(DefaultAccount, live)).newEndpoint(object{"api_version": nil, "description": nil, "url": url,
+				"enabled_events": []any{"*"}}, secret, connect)
 		}
 	}
 }
@@ -124,8 +131,7 @@ func (f *Fake) In(account string, live bool) *Space {
 // System returns a call without a request, for a change by itself, the control API or a page. The
 // caller holds Mu.
 func (f *Fake) System(s *Space) *Call {
-	return &Call{Fake: f, Space: s, Now: f.time().Unix(), Version: f.defaultVersion(s.Account), Form: form{},
-		Path: map[string]string{}}
+	return &Call{Fake: f, Space: s, Now: f.time().Unix(), Version: f.defaultVersion(s.Account), Path: map[string]string{}}
 }
 
 // Holder returns the space of the object, or nil. The caller holds Mu.

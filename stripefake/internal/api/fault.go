@@ -112,15 +112,14 @@ func (f *Fake) isBusy(key string) error {
 	case n == 1 && key != "":
 		return keyInUse(key)
 	}
-	return &shape.Error{Status: http.StatusTooManyRequests, Kind: "invalid_request_error", Code: "lock_timeout",
-		Message: "This object cannot be accessed right now because another API request or Stripe process is currently " +
-			"accessing it. If you see this error intermittently, retry the request."}
+	return shape.Refused(http.StatusTooManyRequests, "lock_timeout", "", "This object cannot be accessed right now because "+
+		"another API request or Stripe process is currently accessing it. If you see this error intermittently, retry "+
+		"the request.")
 }
 
 func tooMany() error {
-	return &shape.Error{Status: http.StatusTooManyRequests, Kind: "invalid_request_error", Code: "rate_limit",
-		Message: "Request rate limit exceeded. You can learn more about rate limits here " +
-			"https://stripe.com/docs/rate-limits."}
+	return shape.Refused(http.StatusTooManyRequests, "rate_limit", "", "Request rate limit exceeded. You can learn more "+
+		"about rate limits here https://stripe.com/docs/rate-limits.")
 }
 
 // broken returns the error of a request that fails by a fault.

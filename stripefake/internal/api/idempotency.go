@@ -33,7 +33,7 @@ type attempt struct {
 
 // begin returns the attempt to carry out, or the earlier one whose reply is repeated. It returns
 // an error if the earlier one still runs, or was another request.
-func (s *idempotency) begin(now time.Time, a attempt, f form) (first *attempt, err error) {
+func (s *idempotency) begin(now time.Time, a attempt, f shape.Form) (first *attempt, err error) {
 	if len(a.key) > maxKeyLen {
 		return nil, shape.Invalid("", "", "Idempotency keys can have at most 255 characters.")
 	}

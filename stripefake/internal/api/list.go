@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -29,13 +31,11 @@ func Lists(path, kindName, params string, more func(*Call, object) bool) Route {
 // Keeps reports whether the object's members have the values of the parameters, as far as these
 // are given. The object need not have a member of the name.
 func (c *Call) Keeps(o object, params string) bool {
-	for name := range strings.FieldsSeq(params) {
-		name, _, _ = strings.Cut(name, ":")
-		if is, there := o[name]; there && c.Form.Str(name) != "" && c.Form.Str(name) != fmt.Sprint(is) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(parseParams(params), func(p param) bool {
+		is, there := o[p.name]
+		wanted := c.Form.Str(p.name)
+		return there && wanted != "" && wanted != fmt.Sprint(is)
+	})
 }
 
 // List answers with a page of the objects of the kind, newest first; keep chooses among them, nil:
@@ -46,11 +46,11 @@ func (c *Call) List(kindName string, keep func(object) bool) (object, error) {
 
 // Page is List over the objects, which come oldest first.
 func (c *Call) Page(all []object, keep func(object) bool) (object, error) {
-	limit := c.Num("limit")
-	switch {
-	case !c.Form.Has("limit"):
-		limit = pageDefault
-	case limit < 1 || limit > pageMax:
+	limit := int64(pageDefault)
+	if c.Form.Has("limit") {
+		limit = c.Num("limit")
+	}
+	if limit < 1 || limit > pageMax {
 		return nil, shape.Invalid("parameter_invalid_integer", "limit",
 			"Invalid limit: it has to be from 1 to "+strconv.Itoa(pageMax)+".")
 	}
@@ -60,8 +60,7 @@ func (c *Call) Page(all []object, keep func(object) bool) (object, error) {
 	}
 	after, before := c.Form.Str("starting_after"), c.Form.Str("ending_before")
 	if after != "" && before != "" {
-		return nil, shape.Invalid("", "starting_after", "You may only specify one of these parameters: starting_after, "+
-			"ending_before.")
+		return nil, shape.OnlyOne("starting_after", "starting_after, ending_before")
 	}
 	from, to := 0, len(all) // the objects between the cursors
 	if after != "" {
@@ -100,46 +99,38 @@ func (c *Call) Page(all []object, keep func(object) bool) (object, error) {
 func cursor(all []object, id, param string) (int, error) {
 	i := slices.IndexFunc(all, func(o object) bool { return o.ID() == id })
 	if i < 0 {
-		return 0, &shape.Error{Status: http.StatusBadRequest, Kind: "invalid_request_error", Code: "resource_missing",
-			Param:   param,
-			Message: "No such object: '" + shape.Shown(id) + "'"}
+		return 0, shape.Absent("object", id, param)
 	}
 	return i, nil
 }
 
 // created returns a test of a Unix second by the parameter created.
 func (c *Call) created() (func(int64) bool, error) {
-	var tests []func(int64) bool
-	for _, name := range []string{"created", "created[gt]", "created[gte]", "created[lt]", "created[lte]"} {
-		if v, ok := c.Form.At(name); !ok || name == "created" && isForm(v) {
-			continue
-		}
-		limit, err := c.number(name)
-		if err != nil {
-			return nil, err
-		}
-		tests = append(tests, func(at int64) bool {
-			switch name {
-			case "created[gt]":
-				return at > limit
-			case "created[gte]":
-				return at >= limit
-			case "created[lt]":
-				return at < limit
-			case "created[lte]":
-				return at <= limit
-			}
-			return at == limit
-		})
+	passes := map[string]func(order int) bool{
+		"": func(n int) bool { return n == 0 }, "gt": func(n int) bool { return n > 0 }, "gte": func(n int) bool { return n >= 0 },
+		"lt": func(n int) bool { return n < 0 }, "lte": func(n int) bool { return n <= 0 },
 	}
-	for name := range c.Form.Sub("created") {
-		if !slices.Contains([]string{"gt", "gte", "lt", "lte"}, name) {
-			return nil, shape.UnknownParam("created[" + name + "]")
+	limits, hash := c.params["created"].(shape.Form)
+	if v, given := c.params["created"]; given && !hash {
+		limits = shape.Form{"": v}
+	}
+	seconds := map[string]int64{}
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		param := strings.Replace("created["+name+"]", "[]", "", 1)
+		if passes[name] == nil || hash && name == "" {
+			return nil, shape.UnknownParam(param)
+		}
+		var err error
+		if seconds[name], err = shape.WholeOf(limits[name], param); err != nil {
+			return nil, err
 		}
 	}
 	return func(at int64) bool {
-		return !slices.ContainsFunc(tests, func(ok func(int64) bool) bool { return !ok(at) })
+		for name, second := range seconds {
+			if !passes[name](cmp.Compare(at, second)) {
+				return false
+			}
+		}
+		return true
 	}, nil
 }
-
-func isForm(v any) bool { _, ok := v.(form); return ok }

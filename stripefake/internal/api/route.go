@@ -10,20 +10,95 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// A router finds routes. In a path a literal wins over a name: /v1/invoices/create_preview is no
-// invoice.
-type router struct {
-	byShape map[string][]*Route // by method and number of parts
+// A Route is one method and path of the API.
+type Route struct {
+	Method string
+	Path   string // with {names}, as in Stripe's spec: /v1/payment_intents/{intent}/confirm
+	// Params are the parameters, separated by spaces, each with the type that it must have: name,
+	// name:int, name:time (not negative), name:amount (not larger than an amount either),
+	// name:bool, name:one|two. Names may have brackets. A name! is required, a =name is a text that
+	// Describe sets, and a ~name is Stripe's and beyond this fake. A list has ListParams. Every route
+	// but a DELETE has expand as well.
+	Params string
+	Former string // parameters that versions before 2025-03-31.basil alone have
+	Do     func(*Call) (object, error)
+
+	parts  []string // of the path; the router's, as are the parsed parameters
+	params []param
 }
 
-func newRouter(routes []Route) *router {
-	r := &router{byShape: map[string][]*Route{}}
-	for i := range routes {
-		routes[i].parts = strings.Split(routes[i].Path, "/")
-		at := shapeOf(routes[i].Method, len(routes[i].parts))
-		r.byShape[at] = append(r.byShape[at], &routes[i])
+// A param is a parameter of a route.
+type param struct {
+	name, typ              string
+	required, text, beyond bool
+}
+
+func parseParams(params string) (list []param) {
+	for text := range strings.FieldsSeq(params) {
+		var p param
+		text, p.beyond = strings.CutPrefix(text, "~")
+		text, p.text = strings.CutPrefix(text, "=")
+		text, p.required = strings.CutSuffix(text, "!")
+		p.name, p.typ, _ = strings.Cut(text, ":")
+		list = append(list, p)
 	}
-	for _, list := range r.byShape {
+	return list
+}
+
+// param returns the parameter of the name, or one with brackets within it.
+func (r *Route) param(name string) (p param, known bool) {
+	for _, p := range r.params {
+		if p.name == name || strings.HasPrefix(p.name, name+"[") {
+			return p, true
+		}
+	}
+	return p, name == "expand" || slices.Contains(strings.Fields(r.Former), name)
+}
+
+// check returns the error of a value that is not of the parameter's type.
+func (p param) check(v any) error {
+	switch p.typ {
+	case "":
+	case "bool":
+		if v != "" && v != "true" && v != "false" {
+			return shape.Invalid("", p.name, "Invalid boolean: "+shape.Shown(v))
+		}
+	case "int", "time", "amount":
+		n, err := shape.WholeOf(v, p.name)
+		switch {
+		case err != nil:
+			return err
+		case p.typ != "int" && n < 0:
+			return shape.Invalid("parameter_invalid_integer", p.name, "This value must be greater than or equal to 0.")
+		case p.typ == "amount" && n > shape.MaxAmount:
+			return shape.Invalid("amount_too_large", p.name, fmt.Sprintf("Amount must be no more than %d.", shape.MaxAmount))
+		}
+	default:
+		of := strings.Split(p.typ, "|")
+		if s, ok := v.(string); !ok || !slices.Contains(of, s) {
+			return shape.Invalid("", p.name, fmt.Sprintf("Invalid %s: must be one of %s", p.name, strings.Join(of, ", ")))
+		}
+	}
+	return nil
+}
+
+func on(method, path, params string, do func(*Call) (object, error)) Route {
+	return Route{Method: method, Path: path, Params: params, Do: do}
+}
+
+// A router finds routes by their method and number of parts. In a path a literal wins over a name:
+// /v1/invoices/create_preview is no invoice.
+type router map[string][]*Route
+
+func newRouter(routes []Route) router {
+	r := router{}
+	for i := range routes {
+		route := &routes[i]
+		route.parts, route.params = strings.Split(route.Path, "/"), parseParams(route.Params)
+		at := shapeOf(route.Method, len(route.parts))
+		r[at] = append(r[at], route)
+	}
+	for _, list := range r {
 		slices.SortStableFunc(list, func(a, b *Route) int { return strings.Count(a.Path, "{") - strings.Count(b.Path, "{") })
 	}
 	return r
@@ -32,7 +107,7 @@ func newRouter(routes []Route) *router {
 // Endpoints lists all routes, by path.
 func (f *Fake) Endpoints() []string {
 	var list []string
-	for _, routes := range f.router.byShape {
+	for _, routes := range f.router {
 		for _, route := range routes {
 			list = append(list, route.Endpoint())
 		}
@@ -50,31 +125,33 @@ func ByPath(a, b string) int {
 
 func shapeOf(method string, parts int) string { return fmt.Sprint(method, " ", parts) }
 
-// find returns the route of the request and the values of the names in its path, or nil.
-func (r *router) find(method, path string) (*Route, map[string]string) {
+// find returns the route of the request and the values of the names in its path, the last of them
+// again as id, or nil.
+func (r router) find(method, path string) (route *Route, names map[string]string, id string) {
 	parts := strings.Split(strings.TrimSuffix(path, "/"), "/")
-	for _, candidate := range r.byShape[shapeOf(method, len(parts))] {
-		if names, ok := candidate.match(parts); ok {
-			return candidate, names
+	for _, candidate := range r[shapeOf(method, len(parts))] {
+		if names, id, ok := candidate.match(parts); ok {
+			return candidate, names, id
 		}
 	}
-	return nil, nil
+	return nil, nil, ""
 }
 
-func (r *Route) match(parts []string) (map[string]string, bool) {
-	names := map[string]string{}
+func (r *Route) match(parts []string) (names map[string]string, id string, ok bool) {
+	names = map[string]string{}
 	for i, part := range r.parts {
 		name, isName := strings.CutPrefix(part, "{")
 		switch {
 		case isName && parts[i] == "search": // Stripe has searches beside lists; there are none here
-			return nil, false
+			return nil, "", false
 		case isName && parts[i] != "":
-			names[strings.TrimSuffix(name, "}")] = parts[i]
+			id = parts[i]
+			names[strings.TrimSuffix(name, "}")] = id
 		case part != parts[i]:
-			return nil, false
+			return nil, "", false
 		}
 	}
-	return names, true
+	return names, id, true
 }
 
 // Endpoint names the route in counts, limits and logs.
@@ -82,7 +159,7 @@ func (r *Route) Endpoint() string { return r.Method + " " + r.Path }
 
 // Know refuses a parameter that the route does not have in the version. A DELETE answers with a
 // stub, which has nothing to expand, unless it only cancels.
-func (r *Route) Know(f form, version string) error {
+func (r *Route) Know(f shape.Form, version string) error {
 	known := r.Names()
 	if version < shape.Basil {
 		known = append(known, strings.Fields(r.Former)...)
@@ -97,9 +174,8 @@ func (r *Route) Know(f form, version string) error {
 
 // Names returns the names of the route's top-level parameters.
 func (r *Route) Names() (names []string) {
-	for name := range strings.FieldsSeq(r.Params) {
-		name, _, _ = strings.Cut(name, ":")
-		name, _, _ = strings.Cut(name, "[")
+	for _, p := range parseParams(r.Params) {
+		name, _, _ := strings.Cut(p.name, "[")
 		names = append(names, name)
 	}
 	return names
@@ -132,8 +208,7 @@ var resources = map[string]string{
 }
 
 func unrecognized(r *http.Request) error {
-	return &shape.Error{Status: http.StatusNotFound, Kind: "invalid_request_error",
-		Message: fmt.Sprintf("Unrecognized request URL (%s: %s). Please see https://stripe.com/docs or we can help at "+
-			"https://support.stripe.com/. "+
-			"(This is a fake, which has less than Stripe: GET /_fake/ lists what it has.)", r.Method, shape.Shown(r.URL.Path))}
+	return shape.Refused(http.StatusNotFound, "", "", fmt.Sprintf("Unrecognized request URL (%s: %s). Please see "+
+		"https://stripe.com/docs or we can help at https://support.stripe.com/. (This is a fake, which has less than "+
+		"Stripe: GET /_fake/ lists what it has.)", r.Method, shape.Shown(r.URL.Path)))
 }

@@ -47,7 +47,7 @@ func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // admit does everything before a request is carried out. No idempotency key saves its errors.
-func (x *exchange) admit(params form, err error) error {
+func (x *exchange) admit(params shape.Form, err error) error {
 	f := x.f
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
@@ -57,11 +57,12 @@ func (x *exchange) admit(params form, err error) error {
 	if x.r.Method == http.MethodPost {
 		c.key = x.r.Header.Get("Idempotency-Key")
 	}
-	route, names := f.router.find(x.r.Method, x.r.URL.Path)
+	route, names, id := f.router.find(x.r.Method, x.r.URL.Path)
 	if route == nil {
 		return unrecognized(x.r)
 	}
-	c.route, c.Path, c.Form, x.name = route, names, params, route.Endpoint()
+	c.Path, c.ID, x.name = names, id, route.Endpoint()
+	c.ask(route, params)
 	if err := x.enter(); err != nil {
 		return err
 	}
@@ -114,7 +115,7 @@ func (x *exchange) claim() error {
 		return nil
 	}
 	a := attempt{key: c.key, endpoint: c.url, request: c.id}
-	first, err := c.Space.keys.begin(x.f.time(), a, c.Form)
+	first, err := c.Space.keys.begin(x.f.time(), a, c.params)
 	switch {
 	case err != nil:
 		return err
@@ -176,11 +177,14 @@ func (x *exchange) execute() (r reply, saved bool) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	c.Now = f.time().Unix()
-	c.tick()
+	c.Run(nil, c.Now)
 	err := c.check()
 	var o object
 	if err == nil {
 		o, err = c.route.Do(c)
+	}
+	if c.misread != nil {
+		err = c.misread
 	}
 	if err != nil {
 		e, known := errors.AsType[*shape.Error](err)
@@ -287,7 +291,7 @@ func (s *Space) limitName() string {
 }
 
 // readForm returns the parameters of a request, from its URL and its body.
-func readForm(w http.ResponseWriter, r *http.Request) (form, error) {
+func readForm(w http.ResponseWriter, r *http.Request) (shape.Form, error) {
 	body, err := readBody(w, r)
 	if err != nil {
 		return nil, err

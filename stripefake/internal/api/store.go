@@ -1,8 +1,6 @@
 package api
 
 import (
-	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,11 +25,7 @@ var lacks = map[string]string{
 // Create stores a new object of the kind (payment_intent, …). It gives it an id with the prefix
 // (pi), object, created, livemode and metadata, unless members or lacks say otherwise.
 func (c *Call) Create(kindName, prefix string, members object) object {
-	o := maps.Clone(members)
-	if o == nil {
-		o = object{}
-	}
-	o["object"] = kindName
+	o := members.With("object", kindName)
 	for name, value := range map[string]any{"created": c.Now, "livemode": c.Space.Live, "metadata": object{}} {
 		if _, given := o[name]; !given && !slices.Contains(strings.Fields(lacks[kindName]), name) {
 			o[name] = value
@@ -84,8 +78,7 @@ func (c *Call) Find(kindName, id, param string) (object, error) {
 	if o := c.Space.Get(kindName, id); o != nil {
 		return o, nil
 	}
-	err := &shape.Error{Status: http.StatusNotFound, Kind: "invalid_request_error", Code: "resource_missing", Param: param,
-		Message: "No such " + kindName + ": '" + shape.Shown(id) + "'"}
+	err := shape.Missing(kindName, id, param)
 	if c.In(c.Space.Account, !c.Space.Live).Get(kindName, id) != nil {
 		here, there := "test", "live"
 		if c.Space.Live {
@@ -111,12 +104,7 @@ func (s *Space) Drop(kindName, id string) {
 		return
 	}
 	delete(k.byID, id)
-	for i, other := range k.order {
-		if other == id {
-			k.order = append(k.order[:i:i], k.order[i+1:]...)
-			return
-		}
-	}
+	k.order = slices.DeleteFunc(slices.Clone(k.order), func(other string) bool { return other == id })
 }
 
 // Act does something to the object, in the space that has it.

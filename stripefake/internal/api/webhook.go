@@ -61,6 +61,7 @@ func newPostOffice(f *Fake) *postOffice {
 	ctx, stop := context.WithCancel(context.Background())
 	return &postOffice{f: f, ctx: ctx, stop: stop, boxes: map[string]*box{}, dice: newDice(f.Options.Seed + 1),
 		client: &http.Client{
+			Transport: f.Options.Transport,
 			// a redirect is a failure
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}}
@@ -325,16 +326,4 @@ func (p *postOffice) take(b *box, n int) *letter {
 	l := b.take(i)
 	l.flushed = n
 	return l
-}
-
-// SetTransport sends webhooks by the transport, in tests.
-func (f *Fake) SetTransport(t http.RoundTripper) { f.post.client.Transport = t }
-
-// Hold keeps a new endpoint's webhooks back, in tests. After release only Flush sends them.
-func (f *Fake) Hold(endpoint string) (release func()) {
-	b := &box{turn: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
-	f.post.mu.Lock()
-	defer f.post.mu.Unlock()
-	f.post.boxes[endpoint] = b
-	return func() { b.turn <- struct{}{} }
 }

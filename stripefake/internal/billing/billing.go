@@ -8,7 +8,10 @@ import (
 
 	"github.com/duesday/duesday/stripefake/internal/api"
 	"github.com/duesday/duesday/stripefake/internal/payment"
+	"github.com/duesday/duesday/stripefake/internal/shape"
 )
+
+type object = shape.Object
 
 // A call is a request about these resources, or a change by itself.
 type call struct{ payment.Call }
@@ -24,13 +27,13 @@ func Routes() []api.Route {
 // Timed are this package's kinds with changes by themselves. A phase of a schedule ends before its
 // subscription renews.
 func Timed() map[string]api.Timed {
-	timed := func(rank int, due func(object) (int64, bool), happens func(call, object)) api.Timed {
+	kind := func(rank int, due func(object) (int64, bool), happens func(call, object)) api.Timed {
 		return api.Timed{Rank: rank, Due: due, Happens: func(c *api.Call, o object) { happens(callOf(c), o) }}
 	}
 	return map[string]api.Timed{
-		"subscription_schedule": timed(0, scheduleDue, call.scheduleHappens),
-		"invoice":               timed(1, invoiceDue, call.invoiceHappens),
-		"subscription":          timed(2, subscriptionDue, call.subscriptionHappens),
+		"subscription_schedule": kind(0, scheduleDue, call.scheduleHappens),
+		"invoice":               kind(1, invoiceDue, call.invoiceHappens),
+		"subscription":          kind(2, subscriptionDue, call.subscriptionHappens),
 	}
 }
 
@@ -45,6 +48,19 @@ func Followers() map[string]func(*api.Call, object) {
 func on(method, path, params string, do func(call) (object, error)) api.Route {
 	handler := func(c *api.Call) (object, error) { return do(callOf(c)) }
 	return api.Route{Method: method, Path: path, Params: params, Do: handler}
+}
+
+// find returns a handler for the object that the path names. param names it in the error.
+func find(kindName, param string) func(call) (object, error) {
+	return func(c call) (object, error) { return c.Find(kindName, c.ID, param) }
+}
+
+// timed is api.With, in the time of the object's customer.
+func timed(load func(call) (object, error), do func(call, object) (object, error)) func(call) (object, error) {
+	return api.With(load, func(c call, o object) (object, error) {
+		defer c.InTimeOf(c.customerOf(o))()
+		return do(c, o)
+	})
 }
 
 // formerly adds parameters for versions before 2025-03-31.basil.

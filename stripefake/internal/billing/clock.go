@@ -16,11 +16,11 @@ const freeStep = 2 * 366 * api.Day
 func clockRoutes() []api.Route {
 	const path = "/v1/test_helpers/test_clocks"
 	return []api.Route{
-		on("POST", path, "frozen_time:time name expand", call.createClock),
+		on("POST", path, "frozen_time:time! name", call.createClock),
 		api.Lists(path, api.ClockKind, "", nil),
-		on("GET", path+"/{test_clock}", "expand", call.getClock),
+		on("GET", path+"/{test_clock}", "", call.clock),
 		on("DELETE", path+"/{test_clock}", "", api.With(call.clock, call.deleteClock)),
-		on("POST", path+"/{test_clock}/advance", "frozen_time:time expand", api.With(call.clock, call.advanceClock)),
+		on("POST", path+"/{test_clock}/advance", "frozen_time:time!", api.With(call.clock, call.advanceClock)),
 	}
 }
 
@@ -28,20 +28,14 @@ func (c call) createClock() (object, error) {
 	if c.Space.Live {
 		return nil, shape.Invalid("", "", "Test clocks can only be made in test mode.")
 	}
-	if err := c.Require("frozen_time"); err != nil {
-		return nil, err
-	}
-	frozen := c.Num("frozen_time")
-	clock := c.Create(api.ClockKind, "clock", object{"name": shape.TextOrNil(c.Form, "name"), "frozen_time": frozen,
+	clock := c.Create(api.ClockKind, "clock", object{"name": c.Form.OrNil("name"), "frozen_time": c.Num("frozen_time"),
 		"deletes_after": c.Now + clockLife, "status": "ready", "status_details": object{}})
 	c.Emit("test_helpers.test_clock.created", clock, nil)
 	return clock, nil
 }
 
-func (c call) getClock() (object, error) { return c.clock() }
-
 func (c call) clock() (object, error) {
-	clock, err := c.Find(api.ClockKind, c.Path["test_clock"], "test_clock")
+	clock, err := c.Find(api.ClockKind, c.ID, "test_clock")
 	if err == nil && clock.Yes("deleted") {
 		return nil, shape.Missing("test_clock", clock.ID(), "test_clock")
 	}
@@ -55,23 +49,19 @@ func (c call) deleteClock(clock object) (object, error) {
 			back := c.InTimeOf(customer)
 			c.customerGone(customer)
 			c.Emit("customer.deleted", customer, nil)
-			c.Space.Put("customer", object{"id": customer.ID(), "object": "customer", "deleted": true})
+			c.Space.Put("customer", customer.Deleted())
 			back()
 		}
 	}
 	clock["deleted"] = true
 	c.Emit("test_helpers.test_clock.deleted", clock, nil)
-	return object{"id": clock.ID(), "object": api.ClockKind, "deleted": true}, nil
+	return clock.Deleted(), nil
 }
 
 // advanceClock carries out every change up to the new time at once. The answer still says
 // advancing, as Stripe's does; a second request finds the clock ready.
 func (c call) advanceClock(clock object) (object, error) {
-	if err := c.Require("frozen_time"); err != nil {
-		return nil, err
-	}
-	target := c.Num("frozen_time")
-	frozen := clock.Num("frozen_time")
+	target, frozen := c.Num("frozen_time"), clock.Num("frozen_time")
 	if target <= frozen {
 		return nil, shape.Invalid("", "frozen_time",
 			"The new frozen_time must be after the current one, "+strconv.FormatInt(frozen, 10)+".")

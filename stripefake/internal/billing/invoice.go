@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -11,8 +12,9 @@ import (
 
 func invoiceRoutes() []api.Route {
 	const params = "auto_advance:bool automatically_finalizes_at:time collection_method default_payment_method " +
-		"description footer metadata payment_settings statement_descriptor "
+		"=description =footer metadata payment_settings =statement_descriptor "
 	const path = "/v1/invoices/{invoice}"
+	load := find("invoice", "invoice")
 	return []api.Route{
 		on("POST", "/v1/invoices", params+"currency customer pending_invoice_items_behavior:include|exclude subscription",
 			api.With(call.buyer, call.createInvoice)),
@@ -20,43 +22,38 @@ func invoiceRoutes() []api.Route {
 			"status:draft|open|paid|uncollectible|void subscription", func(c *api.Call, o object) bool {
 			return !c.Form.Has("subscription") || c.Form.Str("subscription") == shape.SubscriptionID(o)
 		}),
-		on("GET", path, "", call.getInvoice),
-		on("POST", path, params, api.With(call.getInvoice, call.updateInvoice)),
-		on("DELETE", path, "", call.deleteInvoice),
-		on("GET", path+"/lines", api.ListParams, api.With(call.getInvoice, call.listLines)),
-		on("POST", path+"/finalize", "auto_advance:bool", call.finalizeInvoice),
-		on("POST", path+"/pay", "off_session:bool paid_out_of_band:bool payment_method",
-			api.With(call.getInvoice, call.payInvoice)),
-		on("POST", path+"/void", "", api.With(call.getInvoice, call.voidInvoice)),
-		on("POST", path+"/mark_uncollectible", "", api.With(call.getInvoice, call.giveUpInvoice)),
+		on("GET", path, "", load),
+		on("POST", path, params, timed(load, call.updateInvoice)),
+		on("DELETE", path, "", api.With(call.draftOfPath, call.deleteInvoice)),
+		on("GET", path+"/lines", api.ListParams, api.With(load, call.listLines)),
+		on("POST", path+"/finalize", "auto_advance:bool", timed(call.draftOfPath, call.finalizeInvoice)),
+		on("POST", path+"/pay", "off_session:bool paid_out_of_band:bool payment_method", timed(load, call.payInvoice)),
+		on("POST", path+"/void", "", timed(load, call.voidInvoice)),
+		on("POST", path+"/mark_uncollectible", "", timed(load, call.giveUpInvoice)),
 	}
 }
 
 // newInvoice stores a draft without lines, and emits nothing yet.
 func (c call) newInvoice(customer object, reason string, members object) object {
 	o := object{
-		"account_country": "US", "amount_due": int64(0), "amount_overpaid": int64(0), "amount_paid": int64(0),
-		"amount_paid_off_stripe": int64(0), "amount_remaining": int64(0), "amount_shipping": int64(0),
-		"attempt_count": int64(0), "attempted": false, "auto_advance": false,
-		"automatic_tax":  object{"disabled_reason": nil, "enabled": false, "liability": nil, "provider": nil, "status": nil},
+		"account_country": "US", "attempted": false, "auto_advance": false,
+		"automatic_tax":  object{"enabled": false}.Null("disabled_reason liability provider status"),
 		"billing_reason": reason, "collection_method": "charge_automatically", "customer": customer.ID(),
-		"customer_address": customer["address"], "customer_email": customer["email"],
-		"customer_name": customer["name"], "customer_phone": customer["phone"],
-		"customer_shipping": customer["shipping"], "customer_tax_exempt": "none", "customer_tax_ids": []any{},
-		"default_tax_rates": []any{}, "discounts": []any{}, "issuer": issuer(), "metadata": object{},
-		"payment_settings": object{"default_mandate": nil, "payment_method_options": nil, "payment_method_types": nil},
-		"period_end":       c.Now, "period_start": c.Now, "post_payment_credit_notes_amount": int64(0),
-		"pre_payment_credit_notes_amount": int64(0), "starting_balance": int64(0), "status": "draft",
-		"status_transitions": object{"finalized_at": nil, "marked_uncollectible_at": nil, "paid_at": nil, "voided_at": nil},
-		"subtotal":           int64(0), "subtotal_excluding_tax": int64(0),
-		"test_clock": customer["test_clock"], "total": int64(0), "total_discount_amounts": []any{},
-		"total_excluding_tax": int64(0), "total_pretax_credit_amounts": []any{}, "total_taxes": []any{},
-		"webhooks_delivered_at": c.Now,
-	}.Null("account_name account_tax_ids application automatically_finalizes_at currency custom_fields " +
-		"customer_account default_payment_method default_source description due_date effective_at " +
-		"ending_balance footer from_invoice hosted_invoice_url invoice_pdf last_finalization_error " +
-		"latest_revision next_payment_attempt number on_behalf_of parent receipt_number rendering " +
-		"shipping_cost shipping_details statement_descriptor")
+		"customer_address": customer["address"], "customer_email": customer["email"], "customer_name": customer["name"],
+		"customer_phone": customer["phone"], "customer_shipping": customer["shipping"], "customer_tax_exempt": "none",
+		"customer_tax_ids": []any{}, "default_tax_rates": []any{}, "discounts": []any{}, "issuer": issuer(),
+		"metadata": object{}, "period_end": c.Now, "period_start": c.Now, "status": "draft",
+		"payment_settings":   object{}.Null("default_mandate payment_method_options payment_method_types"),
+		"status_transitions": object{}.Null("finalized_at marked_uncollectible_at paid_at voided_at"),
+		"test_clock":         customer["test_clock"], "total_discount_amounts": []any{},
+		"total_pretax_credit_amounts": []any{}, "total_taxes": []any{}, "webhooks_delivered_at": c.Now,
+	}.Zero("amount_due amount_overpaid amount_paid amount_paid_off_stripe amount_remaining amount_shipping attempt_count " +
+		"post_payment_credit_notes_amount pre_payment_credit_notes_amount starting_balance subtotal " +
+		"subtotal_excluding_tax total total_excluding_tax").Null("account_name account_tax_ids application " +
+		"automatically_finalizes_at currency custom_fields customer_account default_payment_method default_source " +
+		"description due_date effective_at ending_balance footer from_invoice hosted_invoice_url invoice_pdf " +
+		"last_finalization_error latest_revision next_payment_attempt number on_behalf_of parent receipt_number " +
+		"rendering shipping_cost shipping_details statement_descriptor")
 	maps.Copy(o, members)
 	o = c.Create("invoice", "in", o)
 	o["lines"] = shape.ListOf(nil, "/v1/invoices/"+o.ID()+"/lines")
@@ -78,8 +75,7 @@ func (c call) createInvoice(customer object) (object, error) {
 	if err := c.collection(); err != nil {
 		return nil, err
 	}
-	behavior := c.Form.Str("pending_invoice_items_behavior")
-	method, err := c.payer(c.Form, "default_payment_method", "default_payment_method", customer)
+	method, err := c.payer(c.Form, "default_payment_method", customer)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +98,7 @@ func (c call) createInvoice(customer object) (object, error) {
 		members["currency"] = currency
 	}
 	var items []object
-	// the default was changed then
+	behavior := c.Form.Str("pending_invoice_items_behavior") // its default was changed then
 	if behavior == "include" || behavior == "" && (sub != nil || c.Version < "2022-08-01") {
 		items = c.pending(customer, sub, members.Str("currency"))
 		if len(items) > 0 && members["currency"] == nil {
@@ -110,10 +106,7 @@ func (c call) createInvoice(customer object) (object, error) {
 		}
 	}
 	if members["currency"] == nil {
-		members["currency"] = "usd"
-		if s := customer.Str("currency"); s != "" {
-			members["currency"] = s
-		}
+		members["currency"] = cmp.Or(customer.Str("currency"), "usd")
 	}
 	invoice := c.newInvoice(customer, "manual", members)
 	c.take(invoice, items)
@@ -141,24 +134,17 @@ func advance(invoice object, now int64) {
 
 // invoiceParams sets the members that the parameters give.
 func (c call) invoiceParams(o object) error {
-	for _, name := range []string{"description", "footer", "statement_descriptor"} {
-		shape.SetText(o, c.Form, name)
-	}
 	if c.Form.Has("automatically_finalizes_at") {
-		at := c.Num("automatically_finalizes_at")
-		o["automatically_finalizes_at"], o["auto_advance"] = at, true
+		o["automatically_finalizes_at"], o["auto_advance"] = c.Num("automatically_finalizes_at"), true
 	}
 	if c.Form.Has("auto_advance") {
-		yes := c.Flag("auto_advance")
-		o["auto_advance"] = yes
-		if !yes {
+		o["auto_advance"] = c.Flag("auto_advance")
+		if !c.Flag("auto_advance") {
 			o["automatically_finalizes_at"], o["next_payment_attempt"] = nil, nil
 		}
 	}
-	return c.Metadata(o)
+	return c.Describe(o)
 }
-
-func (c call) getInvoice() (object, error) { return c.Find("invoice", c.Path["invoice"], "invoice") }
 
 func (c call) listLines(invoice object) (object, error) {
 	lines := linesOf(invoice)
@@ -170,8 +156,7 @@ func (c call) updateInvoice(invoice object) (object, error) {
 	if err := c.collection(); err != nil {
 		return nil, err
 	}
-	customer := c.Space.Get("customer", invoice.Str("customer"))
-	method, err := c.payer(c.Form, "default_payment_method", "default_payment_method", customer)
+	method, err := c.payer(c.Form, "default_payment_method", c.customerOf(invoice))
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +164,6 @@ func (c call) updateInvoice(invoice object) (object, error) {
 		c.Form.Has("description") || method != "") {
 		return nil, notEditable(invoice)
 	}
-	defer c.InTimeOf(customer)()
 	before := invoice.Clone()
 	if err := c.invoiceParams(invoice); err != nil {
 		return nil, err
@@ -206,11 +190,9 @@ func (c call) draft(id, param string) (object, error) {
 	return invoice, err
 }
 
-func (c call) deleteInvoice() (object, error) {
-	invoice, err := c.draft(c.Path["invoice"], "invoice")
-	if err != nil {
-		return nil, err
-	}
+func (c call) draftOfPath() (object, error) { return c.draft(c.ID, "invoice") }
+
+func (c call) deleteInvoice(invoice object) (object, error) {
 	if invoice["parent"] != nil {
 		return nil, shape.Invalid("invoice_not_editable", "", "You can only delete one-off invoices. This invoice is of "+
 			"a subscription: void it.")
@@ -224,5 +206,5 @@ func (c call) deleteInvoice() (object, error) {
 	}
 	c.Space.Drop("invoice", invoice.ID())
 	c.Emit("invoice.deleted", invoice, nil)
-	return object{"id": invoice.ID(), "object": "invoice", "deleted": true}, nil
+	return invoice.Deleted(), nil
 }

@@ -19,14 +19,10 @@ var hard = []string{"incorrect_number", "lost_card", "pickup_card", "stolen_card
 	"revocation_of_all_authorizations", "authentication_required", "highest_risk_level", "transaction_not_allowed"}
 
 func (c call) payInvoice(invoice object) (object, error) {
-	customer := c.Space.Get("customer", invoice.Str("customer"))
-	defer c.InTimeOf(customer)()
-	method, err := c.payer(c.Form, "payment_method", "payment_method", customer)
+	method, err := c.payer(c.Form, "payment_method", c.customerOf(invoice))
 	if err != nil {
 		return nil, err
 	}
-	offSession := c.Flag("off_session")
-	outside := c.Flag("paid_out_of_band")
 	switch invoice.Str("status") {
 	case "paid":
 		return nil, shape.Invalid("invoice_already_paid", "", "Invoice is already paid")
@@ -40,7 +36,7 @@ func (c call) payInvoice(invoice object) (object, error) {
 	switch {
 	case invoice.Str("status") == "paid": // nothing was due
 		return invoice, nil
-	case outside:
+	case c.Flag("paid_out_of_band"):
 		invoice["_paid_out_of_band"] = true
 		invoice["amount_paid_off_stripe"] = invoice["amount_due"]
 		c.cancelPayment(invoice, "abandoned")
@@ -52,7 +48,7 @@ func (c call) payInvoice(invoice object) (object, error) {
 	if method == "" {
 		return nil, noMethod()
 	}
-	if err := c.collect(invoice, method, offSession || !c.Form.Has("off_session"), false); err != nil {
+	if err := c.collect(invoice, method, !c.Form.Has("off_session") || c.Flag("off_session"), false); err != nil {
 		return nil, err
 	}
 	return invoice, nil
@@ -125,7 +121,7 @@ func (c call) followIntent(pi object) {
 	if invoice == nil || invoice.Str("status") != "open" && invoice.Str("status") != "uncollectible" {
 		return
 	}
-	defer c.InTimeOf(c.Space.Get("customer", invoice.Str("customer")))()
+	defer c.InTimeOf(c.customerOf(invoice))()
 	switch pi.Str("status") {
 	case payment.Succeeded:
 		c.settle(invoice, pi.Num("amount_received"), pi.Str("latest_charge"))
@@ -214,4 +210,30 @@ func (c call) count(invoice object, automatic bool) (last bool) {
 	invoice["attempted"] = true
 	c.sayChanged(before, invoice)
 	return last
+}
+
+func invoicePaymentRoutes() []api.Route {
+	return []api.Route{
+		on("GET", "/v1/invoice_payments", api.ListParams+"created invoice payment status:canceled|open|paid",
+			call.listInvoicePayments),
+		on("GET", "/v1/invoice_payments/{invoice_payment}", "", find("invoice_payment", "invoice_payment")),
+	}
+}
+
+// listInvoicePayments finds the way from a payment intent to its invoice too, as
+// payment[type]=payment_intent&payment[payment_intent]=pi_….
+func (c call) listInvoicePayments() (object, error) {
+	of := c.Form.Sub("payment")
+	intent := of.Str("payment_intent")
+	if of.Given() {
+		if of.Str("type") != "payment_intent" {
+			return nil, of.Invalid("", "type", "This fake knows the type payment_intent only.")
+		}
+		if err := of.Require("payment_intent"); err != nil {
+			return nil, err
+		}
+	}
+	return c.List("invoice_payment", func(o object) bool {
+		return (intent == "" || o.Sub("payment").Str("payment_intent") == intent) && c.Keeps(o, "invoice status")
+	})
 }

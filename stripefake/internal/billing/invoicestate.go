@@ -30,12 +30,7 @@ func (c call) sayChanged(before, invoice object) {
 	}
 }
 
-func (c call) finalizeInvoice() (object, error) {
-	invoice, err := c.draft(c.Path["invoice"], "invoice")
-	if err != nil {
-		return nil, err
-	}
-	defer c.InTimeOf(c.Space.Get("customer", invoice.Str("customer")))()
+func (c call) finalizeInvoice(invoice object) (object, error) {
 	if c.Form.Has("auto_advance") {
 		invoice["auto_advance"] = c.Flag("auto_advance")
 	}
@@ -58,7 +53,7 @@ func (c call) finalize(invoice object) error {
 	if err != nil {
 		return err
 	}
-	customer := c.Space.Get("customer", invoice.Str("customer"))
+	customer := c.customerOf(invoice)
 	n := customer.Num("next_invoice_sequence")
 	customer["next_invoice_sequence"] = n + 1
 	invoice["number"] = fmt.Sprintf("%s-%04d", customer.Str("invoice_prefix"), n)
@@ -120,7 +115,6 @@ func (c call) voidInvoice(invoice object) (object, error) {
 		return nil, shape.Invalid("invoice_not_open", "", "You can only void open or uncollectible invoices. This "+
 			"invoice is "+s+".")
 	}
-	defer c.InTimeOf(c.Space.Get("customer", invoice.Str("customer")))()
 	c.void(invoice)
 	return invoice, nil
 }
@@ -134,7 +128,6 @@ func (c call) giveUpInvoice(invoice object) (object, error) {
 		return nil, shape.Invalid("invoice_not_open", "",
 			"You can only mark open invoices uncollectible. This invoice is "+s+".")
 	}
-	defer c.InTimeOf(c.Space.Get("customer", invoice.Str("customer")))()
 	c.close(invoice, "uncollectible", "marked_uncollectible_at", "invoice.marked_uncollectible")
 	return invoice, nil
 }

@@ -10,18 +10,19 @@ import (
 )
 
 func itemRoutes() []api.Route {
-	const params = "amount:int description discountable expand metadata period period[start]:int period[end]:int " +
-		"price_data pricing quantity:amount unit_amount_decimal"
+	const params = "amount:int =description discountable:bool metadata period period[start]:int period[end]:int " +
+		"price_data pricing quantity:amount unit_amount_decimal "
 	const path = "/v1/invoiceitems/{invoiceitem}"
 	return []api.Route{
-		formerly("price", on("POST", "/v1/invoiceitems", params+" currency customer invoice subscription",
+		formerly("price", on("POST", "/v1/invoiceitems", params+"currency customer invoice subscription",
 			api.With(call.buyer, call.createItem))),
-		api.Lists("/v1/invoiceitems", "invoiceitem", "created customer invoice pending", func(c *api.Call, o object) bool {
-			return !c.Form.Has("pending") || c.Form.Yes("pending") == (o["invoice"] == nil)
-		}),
-		on("GET", path, "expand", call.getItem),
-		formerly("price", on("POST", path, params, call.updateItem)),
-		on("DELETE", path, "", call.deleteItem),
+		api.Lists("/v1/invoiceitems", "invoiceitem", "created customer invoice pending:bool",
+			func(c *api.Call, o object) bool {
+				return !c.Form.Has("pending") || c.Flag("pending") == (o["invoice"] == nil)
+			}),
+		on("GET", path, "", find("invoiceitem", "invoiceitem")),
+		formerly("price", on("POST", path, params, api.With(find("invoiceitem", "invoiceitem"), call.updateItem))),
+		on("DELETE", path, "", api.With(find("invoiceitem", "invoiceitem"), call.deleteItem)),
 	}
 }
 
@@ -70,14 +71,13 @@ func (c call) itemParams(item object) error {
 	if err := c.itemPrice(item); err != nil {
 		return err
 	}
-	shape.SetText(item, c.Form, "description")
 	if c.Form.Has("discountable") {
-		item["discountable"] = c.Form.Yes("discountable")
+		item["discountable"] = c.Flag("discountable")
 	}
-	if c.Form.Sub("period") != nil {
+	if c.Form.Sub("period").Given() {
 		item["period"] = object{"start": c.Num("period[start]"), "end": c.Num("period[end]")}
 	}
-	return c.Metadata(item)
+	return c.Describe(item)
 }
 
 // itemPrice sets the amount of an invoice item: amount and currency, or a price and a
@@ -90,19 +90,18 @@ func (c call) itemPrice(item object) error {
 	var price object
 	var err error
 	switch {
-	case c.Form.Sub("pricing") != nil:
-		price, err = c.priceFor(c.Form.Sub("pricing"), "pricing")
-	case c.Form.Has("price"), c.Form.Sub("price_data") != nil:
-		price, err = c.priceFor(c.Form, "")
+	case c.Form.Sub("pricing").Given():
+		price, err = c.priceFor(c.Form.Sub("pricing"))
+	case c.Form.Has("price"), c.Form.Sub("price_data").Given():
+		price, err = c.priceFor(c.Form)
 	case c.Form.Has("unit_amount_decimal"):
-		amount, err := unitAmount(c.Form, "")
+		amount, err := unitAmount(c.Form)
 		if err != nil {
 			return err
 		}
 		return c.flatAmount(item, amount*item.Num("quantity"))
 	case c.Form.Has("amount"):
-		amount := c.Num("amount") // negative ones are credits
-		return c.flatAmount(item, amount)
+		return c.flatAmount(item, c.Num("amount")) // negative ones are credits
 	case item["_price"] != nil:
 		price = item.Sub("_price")
 	case item["amount"] == nil:
@@ -129,7 +128,7 @@ func (c call) itemPrice(item object) error {
 
 func (c call) flatAmount(item object, amount int64) error {
 	if item["currency"] == nil {
-		if err := c.Require("currency"); err != nil {
+		if err := c.Form.Require("currency"); err != nil {
 			return err
 		}
 		if item["currency"] = strings.ToLower(c.Form.Str("currency")); len(item.Str("currency")) != 3 {
@@ -137,11 +136,7 @@ func (c call) flatAmount(item object, amount int64) error {
 		}
 	}
 	item["amount"], item["net_amount"] = amount, amount
-	price := c.Create("price", "price", object{
-		"active": false, "billing_scheme": "per_unit", "currency": item["currency"], "product": c.amounts(),
-		"tax_behavior": "unspecified", "type": "one_time", "unit_amount": amount,
-		"unit_amount_decimal": strconv.FormatInt(amount, 10),
-	}.Null("custom_unit_amount lookup_key nickname recurring tiers_mode transform_quantity"))
+	price := c.Create("price", "price", newPrice(item.Str("currency"), amount).With("product", c.amounts()))
 	item["_price"], item["pricing"] = price.Clone(), pricingOf(price)
 	return nil
 }
@@ -151,25 +146,15 @@ func (c call) flatAmount(item object, amount int64) error {
 func (c call) amounts() string {
 	const id = "prod_fakeamounts"
 	if c.Space.Get("product", id) == nil {
-		product := newProduct(form{"name": "Amounts without a price", "active": "false"})
-		product["id"], product["updated"] = id, c.Now
+		product := newProduct(shape.Params{})
+		maps.Copy(product, object{"id": id, "name": "Amounts without a price", "active": false, "updated": c.Now})
 		c.Create("product", "prod", product)
 	}
 	return id
 }
 
-// pricingOf is the price in an item or a line.
-func pricingOf(price object) object {
-	return object{"type": "price_details", "unit_amount_decimal": price["unit_amount_decimal"],
-		"price_details": object{"price": price.ID(), "product": price.Str("product")}}
-}
-
-func (c call) getItem() (object, error) {
-	return c.Find("invoiceitem", c.Path["invoiceitem"], "invoiceitem")
-}
-
-func (c call) updateItem() (object, error) {
-	item, invoice, err := c.openItem()
+func (c call) updateItem(item object) (object, error) {
+	invoice, err := c.draftOf(item)
 	if err != nil {
 		return nil, err
 	}
@@ -177,54 +162,47 @@ func (c call) updateItem() (object, error) {
 	if err := c.itemParams(next); err != nil {
 		return nil, err
 	}
-	before := item.Clone()
-	maps.Copy(item, next)
-	c.Changed("invoiceitem.updated", before, item)
-	if invoice != nil {
-		was := invoice.Clone()
-		for i, line := range linesOf(invoice) {
-			if line.Str("_item") == item.ID() {
-				fresh := c.itemLine(invoice, item)
-				fresh["id"] = line.ID()
-				invoice.Sub("lines").List("data")[i] = fresh
-			}
-		}
-		total(invoice)
-		c.Changed("invoice.updated", was, invoice)
-	}
+	c.Change("invoiceitem.updated", item, next)
+	c.replaceLine(invoice, item, func(line object) []any {
+		return []any{c.itemLine(invoice, item).With("id", line["id"])}
+	})
 	return item, nil
 }
 
-func (c call) deleteItem() (object, error) {
-	item, invoice, err := c.openItem()
+func (c call) deleteItem(item object) (object, error) {
+	invoice, err := c.draftOf(item)
 	if err != nil {
 		return nil, err
 	}
-	if invoice != nil {
-		before := invoice.Clone()
-		lines := invoice.Sub("lines")
-		keep := []any{}
-		for _, line := range linesOf(invoice) {
-			if line.Str("_item") != item.ID() {
-				keep = append(keep, line)
-			}
-		}
-		lines["data"] = keep
-		total(invoice)
-		c.Changed("invoice.updated", before, invoice)
-	}
+	c.replaceLine(invoice, item, func(object) []any { return nil })
 	c.Space.Drop("invoiceitem", item.ID())
 	c.Emit("invoiceitem.deleted", item, nil)
-	return object{"id": item.ID(), "object": "invoiceitem", "deleted": true}, nil
+	return item.Deleted(), nil
 }
 
-// openItem returns the item of the path and its draft, if it has one. Items of finalized invoices
-// cannot change.
-func (c call) openItem() (item, invoice object, err error) {
-	item, err = c.getItem()
-	if err != nil || item["invoice"] == nil {
-		return item, nil, err
+// replaceLine puts other lines in the place of the item's; invoice may be nil.
+func (c call) replaceLine(invoice, item object, by func(line object) []any) {
+	if invoice == nil {
+		return
 	}
-	invoice, err = c.draft(item.Str("invoice"), "invoice")
-	return item, invoice, err
+	before, lines := invoice.Clone(), []any{}
+	for _, line := range linesOf(invoice) {
+		if line.Str("_item") == item.ID() {
+			lines = append(lines, by(line)...)
+		} else {
+			lines = append(lines, line)
+		}
+	}
+	invoice.Sub("lines")["data"] = lines
+	total(invoice)
+	c.Changed("invoice.updated", before, invoice)
+}
+
+// draftOf returns the draft of an item; nil if it is on none. Items of finalized invoices cannot
+// change.
+func (c call) draftOf(item object) (object, error) {
+	if item["invoice"] == nil {
+		return nil, nil
+	}
+	return c.draft(item.Str("invoice"), "invoice")
 }

@@ -10,46 +10,45 @@ import (
 )
 
 func priceRoutes() []api.Route {
-	const params = "active expand lookup_key metadata nickname tax_behavior transfer_lookup_key"
+	const params = "active:bool =lookup_key metadata =nickname tax_behavior transfer_lookup_key "
 	return []api.Route{
-		on("POST", "/v1/prices", params+" billing_scheme currency product product_data recurring unit_amount "+
+		on("POST", "/v1/prices", params+"billing_scheme currency! product product_data recurring unit_amount "+
 			"unit_amount_decimal", call.createPrice),
 		api.Lists("/v1/prices", "price", "active created currency lookup_keys product type",
 			func(c *api.Call, o object) bool {
 				keys := c.Form.List("lookup_keys")
 				return len(keys) == 0 || slices.Contains(keys, any(o.Str("lookup_key")))
 			}),
-		on("GET", "/v1/prices/{price}", "expand", call.getPrice),
-		on("POST", "/v1/prices/{price}", params, call.updatePrice),
+		on("GET", "/v1/prices/{price}", "", find("price", "price")),
+		on("POST", "/v1/prices/{price}", params, api.Update("price.updated", find("price", "price"), call.updatePrice)),
 	}
 }
 
 func (c call) createPrice() (object, error) {
-	if err := c.Require("currency"); err != nil {
-		return nil, err
-	}
-	price, err := c.priceOf(c.Form, "")
+	price, err := c.priceOf(c.Form)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Metadata(price); err != nil {
+	if err := c.Form.Metadata(price); err != nil {
 		return nil, err
 	}
-	switch data := c.Form.Sub("product_data"); {
-	case data != nil && c.Form.Has("product"):
-		return nil, shape.Invalid("", "product_data", "You may only specify one of these parameters: product, product_data.")
-	case data != nil && data.Str("name") == "":
-		return nil, shape.Invalid("parameter_missing", "product_data[name]", "Missing required param: product_data[name].")
-	case data != nil:
+	data, id := c.Form.Sub("product_data"), c.Form.Str("product")
+	switch {
+	case data.Given() && c.Form.Has("product"):
+		return nil, shape.OnlyOne("product_data", "product, product_data")
+	case data.Given():
+		if err := data.Require("name"); err != nil {
+			return nil, err
+		}
 		price["product"] = c.storeProduct(newProduct(data), data.Str("id")).ID()
 	default:
-		if err := c.Require("product"); err != nil {
+		if err := c.Form.Require("product"); err != nil {
 			return nil, err
 		}
-		if _, err := c.Find("product", c.Form.Str("product"), "product"); err != nil {
+		if _, err := c.Find("product", id, "product"); err != nil {
 			return nil, err
 		}
-		price["product"] = c.Form.Str("product")
+		price["product"] = id
 	}
 	return c.storePrice(price), nil
 }
@@ -62,115 +61,105 @@ func (c call) storePrice(price object) object {
 
 // priceOf makes a price of the parameters, without a product, and does not store it. The fake has
 // neither tiers nor metered prices.
-func (c call) priceOf(f form, param string) (object, error) {
-	currency := strings.ToLower(f.Str("currency"))
+func (c call) priceOf(p shape.Params) (object, error) {
+	currency := strings.ToLower(p.Str("currency"))
 	if len(currency) != 3 {
-		return nil, shape.Invalid("", shape.Inside(param, "currency"),
-			"Invalid currency: "+shape.Shown(f.Str("currency"))+".")
+		return nil, p.Invalid("", "currency", "Invalid currency: "+shape.Shown(p.Str("currency"))+".")
 	}
-	amount, err := unitAmount(f, param)
+	amount, err := unitAmount(p)
 	if err != nil {
 		return nil, err
 	}
-	price := object{
-		"active": f.Str("active") != "false", "billing_scheme": "per_unit", "currency": currency, "custom_unit_amount": nil,
-		"lookup_key": shape.TextOrNil(f, "lookup_key"), "metadata": object{}, "nickname": shape.TextOrNil(f, "nickname"),
-		"recurring": nil, "tax_behavior": "unspecified", "tiers_mode": nil, "transform_quantity": nil, "type": "one_time",
-		"unit_amount": amount, "unit_amount_decimal": strconv.FormatInt(amount, 10),
+	if p.Has("billing_scheme") && p.Str("billing_scheme") != "per_unit" {
+		return nil, p.Invalid("", "billing_scheme", "This fake knows the billing_scheme per_unit only.")
 	}
-	if f.Has("billing_scheme") && f.Str("billing_scheme") != "per_unit" {
-		return nil, shape.Invalid("", shape.Inside(param, "billing_scheme"),
-			"This fake knows the billing_scheme per_unit only.")
+	price := newPrice(currency, amount)
+	price["active"] = p.Str("active") != "false"
+	p.SetTexts(price, "lookup_key nickname")
+	recurring := p.Sub("recurring")
+	if !recurring.Given() {
+		return price, nil
 	}
-	if recurring := f.Sub("recurring"); recurring != nil {
-		if recurring.Has("usage_type") && recurring.Str("usage_type") != "licensed" {
-			return nil, shape.Invalid("", shape.Inside(param, "recurring[usage_type]"),
-				"This fake knows the usage_type licensed only.")
-		}
-		r := recurrence{interval: recurring.Str("interval"), count: 1}
-		if recurring.Has("interval_count") {
-			if r.count, err = shape.Whole(recurring, "interval_count",
-				shape.Inside(param, "recurring[interval_count]")); err != nil {
-				return nil, err
-			}
-		}
-		if !r.valid() {
-			return nil, shape.Invalid("", shape.Inside(param, "recurring[interval]"),
-				"Invalid interval: must be one of day, week, month, or year, and three years at most")
-		}
-		price["type"] = "recurring"
-		price["recurring"] = object{"interval": r.interval, "interval_count": r.count, "meter": nil, "usage_type": "licensed"}
+	if recurring.Has("usage_type") && recurring.Str("usage_type") != "licensed" {
+		return nil, recurring.Invalid("", "usage_type", "This fake knows the usage_type licensed only.")
 	}
+	r := recurrence{interval: recurring.Str("interval"), count: 1}
+	if recurring.Has("interval_count") {
+		if r.count, err = recurring.Whole("interval_count"); err != nil {
+			return nil, err
+		}
+	}
+	if !r.valid() {
+		return nil, recurring.Invalid("", "interval", "Invalid interval: must be one of day, week, month, or year, and "+
+			"three years at most")
+	}
+	price["type"] = "recurring"
+	price["recurring"] = object{"interval": r.interval, "interval_count": r.count, "meter": nil, "usage_type": "licensed"}
 	return price, nil
 }
 
+// newPrice is an inactive one-time price without a product.
+func newPrice(currency string, amount int64) object {
+	return object{"active": false, "billing_scheme": "per_unit", "currency": currency, "metadata": object{},
+		"tax_behavior": "unspecified", "type": "one_time", "unit_amount": amount,
+		"unit_amount_decimal": strconv.FormatInt(amount, 10),
+	}.Null("custom_unit_amount lookup_key nickname recurring tiers_mode transform_quantity")
+}
+
 // unitAmount is the amount per unit, in the minor unit of the currency.
-func unitAmount(f form, param string) (int64, error) {
+func unitAmount(p shape.Params) (int64, error) {
 	name := "unit_amount"
-	if !f.Has(name) && f.Has("unit_amount_decimal") {
+	if !p.Has(name) && p.Has("unit_amount_decimal") {
 		name = "unit_amount_decimal" // the fake takes whole ones only
 	}
-	if f.Str(name) == "" {
-		return 0, shape.Invalid("parameter_missing", shape.Inside(param, "unit_amount"),
-			"Missing required param: "+shape.Inside(param, "unit_amount")+".")
+	if p.Str(name) == "" {
+		return 0, shape.Missed(p.In("unit_amount"))
 	}
-	n, err := shape.Whole(f, name, shape.Inside(param, name))
+	n, err := p.Whole(name)
 	switch {
 	case err != nil:
 		return 0, err
 	case n < 0:
-		return 0, shape.Invalid("parameter_invalid_integer", shape.Inside(param, name),
-			"This value must be greater than or equal to 0.")
+		return 0, p.Invalid("parameter_invalid_integer", name, "This value must be greater than or equal to 0.")
 	case n > shape.MaxAmount:
-		return 0, shape.Invalid("amount_too_large", shape.Inside(param, name),
-			"Amount must be no more than "+strconv.Itoa(shape.MaxAmount)+".")
+		return 0, p.Invalid("amount_too_large", name, "Amount must be no more than "+strconv.Itoa(shape.MaxAmount)+".")
 	}
 	return n, nil
 }
 
-func (c call) getPrice() (object, error) { return c.Find("price", c.Path["price"], "price") }
-
-func (c call) updatePrice() (object, error) {
-	price, err := c.Find("price", c.Path["price"], "price")
-	if err != nil {
-		return nil, err
-	}
-	before := price.Clone()
-	if err := c.Metadata(price); err != nil {
-		return nil, err
-	}
-	for _, name := range []string{"lookup_key", "nickname"} {
-		shape.SetText(price, c.Form, name)
-	}
+func (c call) updatePrice(price object) error {
 	if c.Form.Has("active") {
-		price["active"] = c.Form.Yes("active")
+		price["active"] = c.Flag("active")
 	}
-	c.Changed("price.updated", before, price)
-	return price, nil
+	return c.Describe(price)
 }
 
 // priceFor returns the price of an element of items: by price or, as a new one, by price_data.
-func (c call) priceFor(f form, param string) (object, error) {
-	if data := f.Sub("price_data"); data != nil {
-		price, err := c.priceOf(data, shape.Inside(param, "price_data"))
+func (c call) priceFor(p shape.Params) (object, error) {
+	if data := p.Sub("price_data"); data.Given() {
+		price, err := c.priceOf(data)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := c.Find("product", data.Str("product"), shape.Inside(param, "price_data[product]")); err != nil {
+		if _, err := c.Find("product", data.Str("product"), data.In("product")); err != nil {
 			return nil, err
 		}
 		price["product"], price["active"] = data.Str("product"), false
 		return c.storePrice(price), nil
 	}
-	id := f.Str("price")
-	if id == "" {
-		return nil, shape.Invalid("parameter_missing", shape.Inside(param, "price"),
-			"Missing required param: "+shape.Inside(param, "price")+".")
+	if err := p.Require("price"); err != nil {
+		return nil, err
 	}
-	price, err := c.Find("price", id, shape.Inside(param, "price"))
+	price, err := c.Find("price", p.Str("price"), p.In("price"))
 	if err == nil && !price.Yes("active") {
-		err = shape.Invalid("price_inactive", shape.Inside(param, "price"), "The price specified is inactive. This "+
-			"field only accepts active prices.")
+		err = p.Invalid("price_inactive", "price", "The price specified is inactive. This field only accepts active "+
+			"prices.")
 	}
 	return price, err
+}
+
+// pricingOf is the price in an item or a line.
+func pricingOf(price object) object {
+	return object{"type": "price_details", "unit_amount_decimal": price["unit_amount_decimal"],
+		"price_details": object{"price": price.ID(), "product": price.Str("product")}}
 }

@@ -2,41 +2,38 @@ package billing
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/duesday/duesday/stripefake/internal/api"
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
 func productRoutes() []api.Route {
-	const params = "active description expand images metadata name shippable statement_descriptor unit_label url"
+	const params = "active:bool =description images metadata shippable:bool =statement_descriptor =unit_label =url "
 	return []api.Route{
-		on("POST", "/v1/products", params+" id default_price_data", call.createProduct),
+		on("POST", "/v1/products", params+"name! id default_price_data", call.createProduct),
 		api.Lists("/v1/products", "product", "active created ids", func(c *api.Call, o object) bool {
 			ids := c.Form.List("ids")
 			return len(ids) == 0 || slices.Contains(ids, any(o.ID()))
 		}),
-		on("GET", "/v1/products/{id}", "expand", call.getProduct),
-		on("POST", "/v1/products/{id}", params+" default_price", call.updateProduct),
+		on("GET", "/v1/products/{id}", "", find("product", "id")),
+		on("POST", "/v1/products/{id}", params+"=name =default_price",
+			api.Update("product.updated", find("product", "id"), call.updateProduct)),
 	}
 }
 
 func (c call) createProduct() (object, error) {
-	if err := c.Require("name"); err != nil {
-		return nil, err
-	}
 	id := c.Form.Str("id")
 	if id != "" && c.Space.Get("product", id) != nil {
 		return nil, shape.Invalid("resource_already_exists", "id", "Product already exists.")
 	}
 	product := newProduct(c.Form)
-	if err := c.Metadata(product); err != nil {
+	if err := c.Form.Metadata(product); err != nil {
 		return nil, err
 	}
 	var price object
-	if data := c.Form.Sub("default_price_data"); data != nil {
+	if data := c.Form.Sub("default_price_data"); data.Given() {
 		var err error
-		if price, err = c.priceOf(data, "default_price_data"); err != nil {
+		if price, err = c.priceOf(data); err != nil {
 			return nil, err
 		}
 	}
@@ -49,14 +46,15 @@ func (c call) createProduct() (object, error) {
 }
 
 // newProduct is a product as the parameters say, not stored yet.
-func newProduct(f form) object {
-	return object{
-		"active": f.Str("active") != "false", "default_price": nil, "description": shape.TextOrNil(f, "description"),
-		"images": shape.Texts(f.List("images")), "marketing_features": []any{}, "metadata": object{}, "name": f.Str("name"),
-		"package_dimensions": nil, "shippable": shape.FlagOrNil(f, "shippable"),
-		"statement_descriptor": shape.TextOrNil(f, "statement_descriptor"), "tax_code": nil,
-		"unit_label": shape.TextOrNil(f, "unit_label"), "url": shape.TextOrNil(f, "url"),
+func newProduct(p shape.Params) object {
+	o := object{"active": p.Str("active") != "false", "images": shape.Texts(p.List("images")),
+		"marketing_features": []any{}, "metadata": object{}, "name": p.Str("name"),
+	}.Null("default_price description package_dimensions shippable statement_descriptor tax_code unit_label url")
+	p.SetTexts(o, "description statement_descriptor unit_label url")
+	if p.Has("shippable") {
+		o["shippable"] = p.Yes("shippable")
 	}
+	return o
 }
 
 func (c call) storeProduct(product object, id string) object {
@@ -69,33 +67,19 @@ func (c call) storeProduct(product object, id string) object {
 	return product
 }
 
-func (c call) getProduct() (object, error) { return c.Find("product", c.Path["id"], "id") }
-
-func (c call) updateProduct() (object, error) {
-	product, err := c.Find("product", c.Path["id"], "id")
-	if err != nil {
-		return nil, err
-	}
+func (c call) updateProduct(product object) error {
 	if id := c.Form.Str("default_price"); id != "" {
 		price, err := c.Find("price", id, "default_price")
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if price.Str("product") != product.ID() {
-			return nil, shape.Invalid("", "default_price", "The price "+id+" does not belong to the product.")
+			return shape.Invalid("", "default_price", "The price "+id+" does not belong to the product.")
 		}
 	}
-	before := product.Clone()
-	if err := c.Metadata(product); err != nil {
-		return nil, err
-	}
-	for name := range strings.FieldsSeq("description statement_descriptor unit_label url name default_price") {
-		shape.SetText(product, c.Form, name)
-	}
 	if c.Form.Has("active") {
-		product["active"] = c.Form.Yes("active")
+		product["active"] = c.Flag("active")
 	}
 	product["updated"] = c.Now
-	c.Changed("product.updated", before, product)
-	return product, nil
+	return c.Describe(product)
 }

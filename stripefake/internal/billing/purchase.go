@@ -4,26 +4,28 @@ import "github.com/duesday/duesday/stripefake/internal/shape"
 
 // buyer returns the customer of the parameter.
 func (c call) buyer() (object, error) {
-	if err := c.Require("customer"); err != nil {
+	if err := c.Form.Require("customer"); err != nil {
 		return nil, err
 	}
 	return c.Customer(c.Form.Str("customer"), "customer")
 }
 
+// customerOf returns the customer of an invoice, a subscription or a schedule.
+func (c call) customerOf(o object) object { return c.Space.Get("customer", o.Str("customer")) }
+
 // payer returns the payment method of the parameter, which must be the customer's; "": none.
-func (c call) payer(f form, name, param string, customer object) (string, error) {
-	id := f.Str(name)
+func (c call) payer(p shape.Params, name string, customer object) (string, error) {
+	id := p.Str(name)
 	if id == "" {
 		return "", nil
 	}
-	method, err := c.Find("payment_method", id, param)
+	method, err := c.Find("payment_method", id, p.In(name))
 	if err != nil {
 		return "", err
 	}
 	if method.Str("customer") != customer.ID() {
-		return "", shape.Invalid("resource_missing", param,
-			"The payment method "+id+" does not belong to the customer "+customer.ID()+
-				". Please attach it to the customer first.")
+		return "", p.Invalid("resource_missing", name, "The payment method "+id+" does not belong to the customer "+
+			customer.ID()+". Please attach it to the customer first.")
 	}
 	return method.ID(), nil
 }
@@ -37,7 +39,7 @@ func (c call) methodFor(invoice object) string {
 	if sub := c.subscriptionOf(invoice); sub != nil && sub.Str("default_payment_method") != "" {
 		return sub.Str("default_payment_method")
 	}
-	if customer := c.Space.Get("customer", invoice.Str("customer")); customer != nil {
+	if customer := c.customerOf(invoice); customer != nil {
 		return c.DefaultMethod(customer)
 	}
 	return ""

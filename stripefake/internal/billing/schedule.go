@@ -2,7 +2,7 @@ package billing
 
 import (
 	"maps"
-	"strings"
+	"slices"
 
 	"github.com/duesday/duesday/stripefake/internal/api"
 	"github.com/duesday/duesday/stripefake/internal/shape"
@@ -14,40 +14,33 @@ const expiring = 7 * api.Day
 func scheduleRoutes() []api.Route {
 	const path = "/v1/subscription_schedules/{schedule}"
 	const params = "default_settings end_behavior:cancel|none|release|renew metadata phases "
+	load := find("subscription_schedule", "schedule")
+	open := api.With(load, call.openSchedule)
 	return []api.Route{
 		on("POST", "/v1/subscription_schedules", params+"billing_mode customer from_subscription start_date",
 			call.createSchedule),
-		api.Lists("/v1/subscription_schedules", "subscription_schedule", "created customer scheduled",
+		api.Lists("/v1/subscription_schedules", "subscription_schedule", "created customer scheduled:bool",
 			func(c *api.Call, o object) bool {
-				return !c.Form.Yes("scheduled") || o.Str("status") == "not_started"
+				return !c.Flag("scheduled") || o.Str("status") == "not_started"
 			}),
-		on("GET", path, "", call.schedule),
-		on("POST", path, params+"proration_behavior", api.With(call.openSchedule, call.updateSchedule)),
-		on("POST", path+"/cancel", "invoice_now prorate", api.With(call.openSchedule, call.cancelSchedule)),
-		on("POST", path+"/release", "preserve_cancel_date:bool", api.With(call.openSchedule, call.releaseSchedule)),
+		on("GET", path, "", load),
+		on("POST", path, params+"proration_behavior", timed(open, call.updateSchedule)),
+		on("POST", path+"/cancel", "invoice_now prorate", timed(open, call.cancelSchedule)),
+		on("POST", path+"/release", "preserve_cancel_date:bool", timed(open, call.releaseSchedule)),
 	}
-}
-
-func (c call) schedule() (object, error) {
-	return c.Find("subscription_schedule", c.Path["schedule"], "schedule")
 }
 
 // newSchedule is a schedule without phases, not stored yet.
 func (c call) newSchedule(customer object) object {
-	mode := object{"type": "flexible", "flexible": object{}}
-	if c.Version < shape.Clover {
-		mode = object{"type": "classic", "flexible": nil}
-	}
 	return object{
-		"billing_mode": mode, "customer": customer.ID(), "end_behavior": "release", "metadata": object{},
+		"billing_mode": c.mode(""), "customer": customer.ID(), "end_behavior": "release", "metadata": object{},
 		"phases": []any{}, "status": "not_started", "test_clock": customer["test_clock"],
-		"default_settings": object{"application_fee_percent": nil, "automatic_tax": object{"disabled_reason": nil,
-			"enabled": false, "liability": nil}, "billing_cycle_anchor": "automatic", "billing_thresholds": nil,
-			"collection_method": "charge_automatically", "default_payment_method": nil, "description": nil,
-			"on_behalf_of": nil, "transfer_data": nil, "invoice_settings": object{"account_tax_ids": nil,
-				"custom_fields": nil, "days_until_due": nil, "description": nil, "footer": nil, "issuer": issuer()}},
-	}.Null("application canceled_at completed_at current_phase customer_account released_at " +
-		"released_subscription subscription")
+		"default_settings": object{"automatic_tax": automaticTax(), "billing_cycle_anchor": "automatic",
+			"collection_method": "charge_automatically", "invoice_settings": object{"issuer": issuer()}.Null(
+				"account_tax_ids custom_fields days_until_due description footer"),
+		}.Null("application_fee_percent billing_thresholds default_payment_method description on_behalf_of transfer_data"),
+	}.Null("application canceled_at completed_at current_phase customer_account released_at released_subscription " +
+		"subscription")
 }
 
 func (c call) createSchedule() (object, error) {
@@ -61,7 +54,7 @@ func (c call) createSchedule() (object, error) {
 	defer c.InTimeOf(customer)()
 	start := c.Now
 	if s := c.Form.Str("start_date"); s != "" && s != "now" {
-		if start, err = shape.Whole(c.Form, "start_date", "start_date"); err != nil {
+		if start, err = c.Form.Whole("start_date"); err != nil {
 			return nil, err
 		}
 		if start < c.Now {
@@ -73,7 +66,7 @@ func (c call) createSchedule() (object, error) {
 		return nil, err
 	}
 	if len(c.Form.List("phases")) == 0 {
-		return nil, shape.Invalid("parameter_missing", "phases", "Missing required param: phases.")
+		return nil, shape.Missed("phases")
 	}
 	if o["phases"], err = c.phases(start, customer); err != nil {
 		return nil, err
@@ -103,21 +96,21 @@ func (c call) scheduleFrom() (object, error) {
 		return nil, shape.Invalid("", "from_subscription",
 			"You cannot migrate a subscription that is "+sub.Str("status")+" or is already attached to a schedule.")
 	}
-	customer := c.Space.Get("customer", sub.Str("customer"))
+	customer := c.customerOf(sub)
 	defer c.InTimeOf(customer)()
 	o := c.newSchedule(customer)
-	if err := c.Metadata(o); err != nil {
+	if err := c.Form.Metadata(o); err != nil {
 		return nil, err
 	}
 	phase := newPhase(sub.Str("currency"))
 	for _, item := range itemsOf(sub) {
 		phase["items"] = append(phase.List("items"), phaseItem(item.Sub("price"), item.Num("quantity")))
-		phase["start_date"], phase["end_date"] = item.Num("current_period_start"), lastEnd(sub)
+		phase["start_date"], phase["end_date"] = item.Num("current_period_start"), slices.Max(endsOf(sub))
 	}
 	phase["default_payment_method"] = sub["default_payment_method"]
 	o["phases"] = []any{phase}
 	o["status"], o["subscription"] = "active", sub.ID()
-	o["current_phase"] = object{"start_date": phase["start_date"], "end_date": phase["end_date"]}
+	o["current_phase"] = phase.Pick("start_date end_date")
 	o = c.Create("subscription_schedule", "sub_sched", o)
 	before := sub.Clone()
 	sub["schedule"] = o.ID()
@@ -135,30 +128,19 @@ func (c call) scheduleParams(o, customer object) error {
 	case behavior != "":
 		o["end_behavior"] = behavior
 	}
-	if settings := c.Form.Sub("default_settings"); settings != nil {
-		method, err := c.payer(settings, "default_payment_method", "default_settings[default_payment_method]", customer)
-		if err != nil {
-			return err
-		}
-		defaults := o.Sub("default_settings").Clone()
-		if settings.Has("default_payment_method") {
-			defaults["default_payment_method"] = shape.OrNil(method)
-		}
-		shape.SetText(defaults, settings, "description")
-		for name := range settings {
-			if !strings.Contains(" default_payment_method description collection_method billing_cycle_anchor ", " "+name+" ") {
-				return shape.Invalid("", "default_settings["+name+"]", "This fake does not know default_settings["+name+"].")
-			}
-		}
-		o["default_settings"] = defaults
+	settings := c.Form.Sub("default_settings")
+	if _, err := c.payer(settings, "default_payment_method", customer); err != nil {
+		return err
 	}
-	return c.Metadata(o)
+	if name := settings.Other("default_payment_method description collection_method billing_cycle_anchor"); name != "" {
+		return shape.Invalid("", name, "This fake does not know "+name+".")
+	}
+	settings.SetTexts(o.Sub("default_settings"), "default_payment_method description")
+	return c.Form.Metadata(o)
 }
 
 func (c call) updateSchedule(o object) (object, error) {
-	customer := c.Space.Get("customer", o.Str("customer"))
-	defer c.InTimeOf(customer)()
-	next := o.Clone()
+	customer, next := c.customerOf(o), o.Clone()
 	if err := c.scheduleParams(next, customer); err != nil {
 		return nil, err
 	}
@@ -175,7 +157,7 @@ func (c call) updateSchedule(o object) (object, error) {
 				return nil, shape.Invalid("", "phases",
 					"The phases must have the current one, which began at "+shownTime(current.Num("start_date"))+".")
 			}
-			next["current_phase"] = object{"start_date": phase["start_date"], "end_date": phase["end_date"]}
+			next["current_phase"] = phase.Pick("start_date end_date")
 		}
 	}
 	before := o.Clone()
@@ -189,20 +171,17 @@ func (c call) updateSchedule(o object) (object, error) {
 	return o, nil
 }
 
-// openSchedule returns the schedule of the path, unless it has ended.
-func (c call) openSchedule() (object, error) {
-	o, err := c.schedule()
-	if err == nil && o.Str("status") != "active" && o.Str("status") != "not_started" {
+// openSchedule returns the schedule, unless it has ended.
+func (c call) openSchedule(o object) (object, error) {
+	if o.Str("status") != "active" && o.Str("status") != "not_started" {
 		return nil, shape.Invalid("", "", "You cannot change a subscription schedule that is currently in the `"+
-			o.Str("status")+
-			"` status. Only `not_started` and `active` ones can be.")
+			o.Str("status")+"` status. Only `not_started` and `active` ones can be.")
 	}
-	return o, err
+	return o, nil
 }
 
 // cancelSchedule cancels its subscription too.
 func (c call) cancelSchedule(o object) (object, error) {
-	defer c.InTimeOf(c.Space.Get("customer", o.Str("customer")))()
 	if sub := c.Space.Get("subscription", o.Str("subscription")); sub != nil {
 		c.end(sub, "cancellation_requested") // and with it the schedule
 		return o, nil
@@ -213,9 +192,7 @@ func (c call) cancelSchedule(o object) (object, error) {
 }
 
 func (c call) releaseSchedule(o object) (object, error) {
-	keep := c.Flag("preserve_cancel_date")
-	defer c.InTimeOf(c.Space.Get("customer", o.Str("customer")))()
-	c.release(o, keep)
+	c.release(o, c.Flag("preserve_cancel_date"))
 	return o, nil
 }
 

@@ -3,7 +3,6 @@ package billing
 import (
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/duesday/duesday/stripefake/internal/shape"
@@ -11,13 +10,11 @@ import (
 
 func newPhase(currency string) object {
 	return object{
-		"add_invoice_items": []any{},
-		"automatic_tax":     object{"disabled_reason": nil, "enabled": false, "liability": nil},
-		"currency":          currency, "default_tax_rates": []any{}, "discounts": []any{}, "end_date": int64(0),
-		"items": []any{}, "metadata": object{}, "proration_behavior": "create_prorations",
-		"start_date": int64(0),
-	}.Null("application_fee_percent billing_cycle_anchor billing_thresholds collection_method " +
-		"default_payment_method description invoice_settings on_behalf_of transfer_data trial_end")
+		"add_invoice_items": []any{}, "automatic_tax": automaticTax(), "currency": currency,
+		"default_tax_rates": []any{}, "discounts": []any{}, "items": []any{}, "metadata": object{},
+		"proration_behavior": "create_prorations",
+	}.Zero("start_date end_date").Null("application_fee_percent billing_cycle_anchor billing_thresholds " +
+		"collection_method default_payment_method description invoice_settings on_behalf_of transfer_data trial_end")
 }
 
 func phaseItem(price object, quantity int64) object {
@@ -40,9 +37,8 @@ func shownTime(t int64) string { return time.Unix(t, 0).UTC().Format(time.RFC333
 // phases reads the phases, the first of which begins at start.
 func (c call) phases(start int64, customer object) ([]any, error) {
 	var list []any
-	for i, v := range c.Form.List("phases") {
-		f, _ := v.(form)
-		phase, err := c.phase(f, "phases["+strconv.Itoa(i)+"]", start, customer)
+	for _, p := range c.Form.Each("phases") {
+		phase, err := c.phase(p, start, customer)
 		if err != nil {
 			return nil, err
 		}
@@ -52,119 +48,110 @@ func (c call) phases(start int64, customer object) ([]any, error) {
 	return list, nil
 }
 
-// knownInPhase are the parameters of a phase. iterations went with 2025-09-30.clover, where duration
-// took its place.
-const knownInPhase = " currency collection_method default_payment_method description duration end_date items " +
-	"iterations metadata proration_behavior start_date trial trial_end "
-
-func (c call) phase(f form, param string, start int64, customer object) (object, error) {
-	for name := range f {
-		if !strings.Contains(knownInPhase, " "+name+" ") || name == "iterations" && c.Version >= shape.Clover {
-			return nil, shape.UnknownParam(param + "[" + name + "]")
-		}
+func (c call) phase(p shape.Params, start int64, customer object) (object, error) {
+	known := "currency collection_method default_payment_method description duration end_date items metadata " +
+		"proration_behavior start_date trial trial_end"
+	if c.Version < shape.Clover { // where duration took the place of iterations
+		known += " iterations"
 	}
-	wanted, err := c.wantedItems(f, param)
+	if name := p.Other(known); name != "" {
+		return nil, shape.UnknownParam(name)
+	}
+	wanted, err := c.wantedItems(p)
 	if err != nil {
 		return nil, err
 	}
-	currency, err := currencyOf(wanted, param+"[items]")
+	currency, err := currencyOf(wanted, p.In("items"))
 	if err != nil {
 		return nil, err
 	}
 	phase := newPhase(currency)
 	for _, w := range wanted {
-		phase["items"] = append(phase.List("items"), phaseItem(w.price, max(w.quantity, boolInt(w.quantity < 0))))
+		phase["items"] = append(phase.List("items"), phaseItem(w.price, w.count()))
 	}
-	if s := f.Str("start_date"); s != "" && s != "now" && s != strconv.FormatInt(start, 10) {
-		return nil, shape.Invalid("", param+"[start_date]",
-			"The phase has to begin where the one before it ends, at "+strconv.FormatInt(start, 10)+".")
+	begin := strconv.FormatInt(start, 10)
+	if s := p.Str("start_date"); s != "" && s != "now" && s != begin {
+		return nil, p.Invalid("", "start_date", "The phase has to begin where the one before it ends, at "+begin+".")
 	}
-	method, err := c.payer(f, "default_payment_method", param+"[default_payment_method]", customer)
-	if err != nil {
+	if _, err := c.payer(p, "default_payment_method", customer); err != nil {
 		return nil, err
 	}
-	phase["default_payment_method"], phase["description"] = shape.OrNil(method), shape.TextOrNil(f, "description")
-	if f.Has("metadata") {
-		if err := shape.MergeMetadata(phase, f["metadata"], param+"[metadata]"); err != nil {
-			return nil, err
-		}
+	p.SetTexts(phase, "default_payment_method description")
+	if err := p.Metadata(phase); err != nil {
+		return nil, err
 	}
-	if f.Has("proration_behavior") {
-		behavior := f.Str("proration_behavior")
+	if behavior := p.Str("proration_behavior"); p.Has("proration_behavior") {
 		if !slices.Contains([]string{"always_invoice", "create_prorations", "none"}, behavior) {
-			return nil, shape.Invalid("", param+"[proration_behavior]", "Invalid proration_behavior: must be one of "+
-				"always_invoice, create_prorations, or none")
+			return nil, p.Invalid("", "proration_behavior", "Invalid proration_behavior: must be one of always_invoice, "+
+				"create_prorations, or none")
 		}
 		phase["proration_behavior"] = behavior
 	}
-	end, err := c.phaseEnd(f, param, start, wanted[0].price)
+	end, err := phaseEnd(p, start, wanted[0].price)
 	if err != nil {
 		return nil, err
 	}
 	phase["start_date"], phase["end_date"] = start, end
-	return phase, phaseTrial(phase, f, param)
+	return phase, phaseTrial(phase, p)
 }
 
 // phaseEnd is where a phase ends: at end_date, after a duration or a number of periods, or
 // after one period.
-func (c call) phaseEnd(f form, param string, start int64, price object) (int64, error) {
+func phaseEnd(p shape.Params, start int64, price object) (int64, error) {
 	r, _ := recurrenceOf(price)
 	n := 0
 	for _, name := range []string{"end_date", "duration", "iterations"} {
-		if f.Has(name) {
+		if p.Has(name) {
 			n++
 		}
 	}
-	if n > 1 {
-		return 0, shape.Invalid("", param+"[end_date]", "You may only specify one of these parameters: end_date, "+
-			"duration, iterations.")
-	}
 	switch {
-	case f.Has("end_date"):
-		end, err := shape.Whole(f, "end_date", param+"[end_date]")
+	case n > 1:
+		return 0, shape.OnlyOne(p.In("end_date"), "end_date, duration, iterations")
+	case p.Has("end_date"):
+		end, err := p.Whole("end_date")
 		if err == nil && end <= start {
-			err = shape.Invalid("", param+"[end_date]",
-				"The end_date must be after the start of the phase, "+strconv.FormatInt(start, 10)+".")
+			err = p.Invalid("", "end_date", "The end_date must be after the start of the phase, "+
+				strconv.FormatInt(start, 10)+".")
 		}
 		return end, err
-	case f.Has("duration"):
-		d := f.Sub("duration")
+	case p.Has("duration"):
+		d := p.Sub("duration")
 		r = recurrence{d.Str("interval"), 1}
 		if d.Has("interval_count") {
 			var err error
-			if r.count, err = shape.Whole(d, "interval_count", param+"[duration][interval_count]"); err != nil {
+			if r.count, err = d.Whole("interval_count"); err != nil {
 				return 0, err
 			}
 		}
 		if !slices.Contains([]string{"day", "week", "month", "year"}, r.interval) || r.count < 1 || r.count > 3650 {
-			return 0, shape.Invalid("", param+"[duration]", "Invalid duration: interval must be one of day, week, month, "+
-				"or year, and interval_count at least 1")
+			return 0, p.Invalid("", "duration", "Invalid duration: interval must be one of day, week, month, or year, and "+
+				"interval_count at least 1")
 		}
-		return r.after(start, 1), nil
-	case f.Has("iterations"):
-		times, err := shape.Whole(f, "iterations", param+"[iterations]")
+	case p.Has("iterations"):
+		times, err := p.Whole("iterations")
 		if err != nil || times < 1 || times > 3650 {
-			return 0, shape.Invalid("parameter_invalid_integer", param+"[iterations]",
-				"Invalid integer: "+shape.Shown(f.Str("iterations")))
+			return 0, p.Invalid("parameter_invalid_integer", "iterations", "Invalid integer: "+
+				shape.Shown(p.Str("iterations")))
 		}
 		return r.after(start, times), nil
 	}
 	return r.after(start, 1), nil
 }
 
-func phaseTrial(phase object, f form, param string) error {
+func phaseTrial(phase object, p shape.Params) error {
 	switch {
-	case f.Yes("trial") && f.Has("trial_end"):
-		return shape.Invalid("", param+"[trial]", "You may only specify one of these parameters: trial, trial_end.")
-	case f.Yes("trial"):
+	case p.Yes("trial") && p.Has("trial_end"):
+		return shape.OnlyOne(p.In("trial"), "trial, trial_end")
+	case p.Yes("trial"):
 		phase["trial_end"] = phase["end_date"]
-	case f.Has("trial_end"):
-		end, err := shape.Whole(f, "trial_end", param+"[trial_end]")
+	case p.Has("trial_end"):
+		end, err := p.Whole("trial_end")
 		if err != nil {
 			return err
 		}
 		if end <= phase.Num("start_date") || end > phase.Num("end_date") {
-			return shape.Invalid("", param+"[trial_end]", "The trial_end must be within the phase.")
+			return p.Invalid("", "trial_end", "The trial_end must be within the phase.")
 		}
 		phase["trial_end"] = end
 	}
@@ -175,7 +162,7 @@ func phaseTrial(phase object, f form, param string) error {
 // invoice is a draft for about an hour.
 func (c call) startSchedule(o object) {
 	phase := phasesOf(o)[0]
-	customer := c.Space.Get("customer", o.Str("customer"))
+	customer := c.customerOf(o)
 	members := object{"status": "active", "schedule": o.ID(), "billing_mode": o.Sub("billing_mode").Clone(),
 		"metadata": phase.Sub("metadata").Clone()}
 	if members["default_payment_method"] = phase["default_payment_method"]; members["default_payment_method"] == nil {
@@ -191,7 +178,7 @@ func (c call) startSchedule(o object) {
 		c.addItem(sub, c.Space.Get("price", item.Str("price")), item.Num("quantity"), object{})
 	}
 	o["status"], o["subscription"] = "active", sub.ID()
-	o["current_phase"] = object{"start_date": phase["start_date"], "end_date": phase["end_date"]}
+	o["current_phase"] = phase.Pick("start_date end_date")
 	c.foresee(o, sub)
 	invoice := c.billed(sub, "subscription_create", c.Now, c.firstBills(sub))
 	c.Plan(sub)
@@ -248,7 +235,7 @@ func (c call) scheduleHappens(o object) {
 		return
 	}
 	if phase := phaseAt(o, c.Now); phase != nil {
-		o["current_phase"] = object{"start_date": phase["start_date"], "end_date": phase["end_date"]}
+		o["current_phase"] = phase.Pick("start_date end_date")
 		c.enter(o, phase)
 		c.Changed("subscription_schedule.updated", before, o)
 		return

@@ -3,7 +3,6 @@ package billing
 import (
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/duesday/duesday/stripefake/internal/api"
 	"github.com/duesday/duesday/stripefake/internal/shape"
@@ -14,12 +13,13 @@ const firstPayment = 23 * api.Hour
 
 func subscriptionRoutes() []api.Route {
 	const path = "/v1/subscriptions/{subscription_exposed_id}"
-	const params = "cancel_at cancel_at_period_end:bool collection_method default_payment_method description items " +
+	const params = "cancel_at cancel_at_period_end:bool collection_method default_payment_method =description items " +
 		"metadata off_session:bool " +
 		"payment_behavior:allow_incomplete|default_incomplete|error_if_incomplete|pending_if_incomplete payment_settings " +
 		"payment_settings[save_default_payment_method]:|off|on_subscription " +
 		"proration_behavior:always_invoice|create_prorations|none trial_end " +
 		"trial_settings trial_settings[end_behavior][missing_payment_method]:cancel|create_invoice|pause "
+	load := find("subscription", "id")
 	return []api.Route{
 		on("POST", "/v1/subscriptions", params+"billing_cycle_anchor:time billing_mode "+
 			"billing_mode[type]:classic|flexible currency customer trial_period_days:amount",
@@ -27,22 +27,16 @@ func subscriptionRoutes() []api.Route {
 		on("GET", "/v1/subscriptions", api.ListParams+"collection_method created customer price "+
 			"status:active|all|canceled|ended|incomplete|incomplete_expired|past_due|paused|trialing|unpaid test_clock",
 			call.listSubscriptions),
-		on("GET", path, "", call.subscription),
+		on("GET", path, "", load),
 		on("POST", path, params+"cancellation_details pause_collection "+
 			"pause_collection[behavior]:keep_as_draft|mark_uncollectible|void pause_collection[resumes_at]:int",
-			api.With(call.subscription, call.updateSubscription)),
-		on("DELETE", path, "cancellation_details expand invoice_now:bool prorate:bool",
-			api.With(call.subscription, call.cancelSubscription)),
+			timed(load, call.updateSubscription)),
+		on("DELETE", path, "cancellation_details expand invoice_now:bool prorate:bool", timed(load, call.cancelSubscription)),
 		on("POST", "/v1/subscriptions/{subscription}/resume", "billing_cycle_anchor:now|unchanged proration_behavior",
-			api.With(call.subscription, call.resumeSubscription)),
-		on("GET", "/v1/subscription_items", api.ListParams+"subscription", call.listSubscriptionItems),
+			timed(load, call.resumeSubscription)),
+		on("GET", "/v1/subscription_items", api.ListParams+"subscription!", call.listSubscriptionItems),
 		on("GET", "/v1/subscription_items/{item}", "", call.getSubscriptionItem),
 	}
-}
-
-func (c call) subscription() (object, error) {
-	id := c.Path["subscription_exposed_id"] + c.Path["subscription"] // Stripe's spec has both names
-	return c.Find("subscription", id, "id")
 }
 
 // over reports whether a subscription has ended for good.
@@ -68,9 +62,6 @@ func (c call) listSubscriptions() (object, error) {
 }
 
 func (c call) listSubscriptionItems() (object, error) {
-	if err := c.Require("subscription"); err != nil {
-		return nil, err
-	}
 	sub, err := c.Find("subscription", c.Form.Str("subscription"), "subscription")
 	if err != nil {
 		return nil, err
@@ -83,43 +74,49 @@ func (c call) listSubscriptionItems() (object, error) {
 func (c call) getSubscriptionItem() (object, error) {
 	for _, sub := range c.Space.All("subscription") {
 		for _, item := range itemsOf(sub) {
-			if item.ID() == c.Path["item"] {
+			if item.ID() == c.ID {
 				return item, nil
 			}
 		}
 	}
-	return nil, shape.Missing("subscription_item", c.Path["item"], "item")
+	return nil, shape.Missing("subscription_item", c.ID, "item")
 }
 
 // newSubscription stores a subscription of the customer from now on, and emits nothing yet.
 func (c call) newSubscription(customer object, currency string, members object) object {
-	mode := object{"type": "flexible", "flexible": object{}}
-	if c.Version < shape.Clover { // the default was changed then
-		mode = object{"type": "classic", "flexible": nil}
-	}
 	o := object{
-		"automatic_tax":        object{"disabled_reason": nil, "enabled": false, "liability": nil},
-		"billing_cycle_anchor": c.Now, "billing_mode": mode, "billing_schedules": []any{},
-		"cancel_at_period_end": false,
-		"cancellation_details": object{"comment": nil, "feedback": nil, "feedback_option": nil, "reason": nil},
-		"collection_method":    "charge_automatically", "currency": currency, "customer": customer.ID(),
+		"automatic_tax": automaticTax(), "billing_cycle_anchor": c.Now, "billing_mode": c.mode(""),
+		"billing_schedules": []any{}, "cancel_at_period_end": false, "cancellation_details": noCancellation(),
+		"collection_method": "charge_automatically", "currency": currency, "customer": customer.ID(),
 		"default_tax_rates": []any{}, "discounts": []any{},
-		"invoice_settings": object{"account_tax_ids": nil, "custom_fields": nil, "description": nil, "footer": nil,
-			"issuer": issuer()},
-		"metadata": object{},
-		"payment_settings": object{"payment_method_options": nil, "payment_method_types": nil,
-			"save_default_payment_method": "off"},
-		"start_date": c.Now, "status": "incomplete", "test_clock": customer["test_clock"],
+		"invoice_settings": object{"issuer": issuer()}.Null("account_tax_ids custom_fields description footer"),
+		"metadata":         object{}, "payment_settings": paymentSettings("off"), "start_date": c.Now, "status": "incomplete",
+		"test_clock":     customer["test_clock"],
 		"trial_settings": object{"end_behavior": object{"missing_payment_method": "create_invoice"}},
-	}.Null("application application_fee_percent billing_cycle_anchor_config billing_thresholds cancel_at " +
-		"canceled_at customer_account days_until_due default_payment_method default_source description " +
-		"ended_at latest_invoice managed_payments next_pending_invoice_item_invoice on_behalf_of " +
-		"pause_collection pending_invoice_item_interval pending_setup_intent pending_update schedule " +
-		"transfer_data trial_end trial_start")
+	}.Null("application application_fee_percent billing_cycle_anchor_config billing_thresholds cancel_at canceled_at " +
+		"customer_account days_until_due default_payment_method default_source description ended_at latest_invoice " +
+		"managed_payments next_pending_invoice_item_invoice on_behalf_of pause_collection " +
+		"pending_invoice_item_interval pending_setup_intent pending_update schedule transfer_data trial_end trial_start")
 	maps.Copy(o, members)
 	o = c.Create("subscription", "sub", o)
 	o["items"] = shape.ListOf(nil, "/v1/subscription_items?subscription="+o.ID())
 	return o
+}
+
+// mode is the billing_mode of the type; "": the default, which was changed in clover.
+func (c call) mode(typ string) object {
+	if typ == "classic" || typ == "" && c.Version < shape.Clover {
+		return object{"type": "classic", "flexible": nil}
+	}
+	return object{"type": "flexible", "flexible": object{}}
+}
+
+func automaticTax() object { return object{"enabled": false}.Null("disabled_reason liability") }
+
+func noCancellation() object { return object{}.Null("comment feedback feedback_option reason") }
+
+func paymentSettings(save string) object {
+	return object{"save_default_payment_method": save}.Null("payment_method_options payment_method_types")
 }
 
 // addItem adds an item, whose first period begins now.
@@ -142,38 +139,44 @@ func (c call) addItem(sub, price object, quantity int64, metadata object) {
 type wanted struct {
 	id       string // of an existing item; "": a new one
 	price    object // nil: as it is
-	quantity int64
+	quantity int64  // -1: not given
 	metadata object
 	deleted  bool
 }
 
-// wantedItems reads the list items of a form.
-func (c call) wantedItems(f form, param string) ([]wanted, error) {
+// count is the quantity of a new item.
+func (w wanted) count() int64 {
+	if w.quantity < 0 {
+		return 1
+	}
+	return w.quantity
+}
+
+// wantedItems reads the list items.
+func (c call) wantedItems(p shape.Params) ([]wanted, error) {
 	var list []wanted
-	for i, v := range f.List("items") {
-		element, _ := v.(form)
-		name := shape.Inside(param, "items["+strconv.Itoa(i)+"]")
+	for _, element := range p.Each("items") {
 		w := wanted{id: element.Str("id"), quantity: -1, deleted: element.Yes("deleted"), metadata: object{}}
-		if err := shape.MergeMetadata(w.metadata, orEmpty(element["metadata"]), name+"[metadata]"); err != nil {
+		if err := element.Metadata(w.metadata); err != nil {
 			return nil, err
 		}
 		w.metadata = w.metadata.Sub("metadata")
 		if element.Has("quantity") {
-			n, err := shape.Whole(element, "quantity", name+"[quantity]")
+			n, err := element.Whole("quantity")
 			if err != nil || n < 0 {
-				return nil, shape.Invalid("parameter_invalid_integer", name+"[quantity]",
+				return nil, element.Invalid("parameter_invalid_integer", "quantity",
 					"Invalid integer: "+shape.Shown(element.Str("quantity")))
 			}
 			w.quantity = n
 		}
 		if w.id == "" || element.Has("price") || element.Has("price_data") {
-			price, err := c.priceFor(element, name)
+			price, err := c.priceFor(element)
 			if err != nil {
 				return nil, err
 			}
 			if _, ok := recurrenceOf(price); !ok {
-				return nil, shape.Invalid("", name+"[price]", "The price specified is set to `type=one_time` but this field "+
-					"only accepts prices with `type=recurring`.")
+				return nil, element.Invalid("", "price", "The price specified is set to `type=one_time` but this field only "+
+					"accepts prices with `type=recurring`.")
 			}
 			w.price = price
 		}
@@ -182,17 +185,10 @@ func (c call) wantedItems(f form, param string) ([]wanted, error) {
 	return list, nil
 }
 
-func orEmpty(v any) any {
-	if v == nil {
-		return form{}
-	}
-	return v
-}
-
 // currencyOf returns the currency of the list.
 func currencyOf(list []wanted, param string) (string, error) {
 	if len(list) == 0 {
-		return "", shape.Invalid("parameter_missing", param, "Missing required param: "+param+".")
+		return "", shape.Missed(param)
 	}
 	currency := list[0].price.Str("currency")
 	for _, w := range list {

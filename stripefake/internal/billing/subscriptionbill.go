@@ -18,7 +18,7 @@ type bill struct {
 // billed makes the draft of a subscription for the periods and for its pending invoice items, and
 // emits nothing yet. since is the begin of the past period.
 func (c call) billed(sub object, reason string, since int64, bills []bill) object {
-	customer := c.Space.Get("customer", sub.Str("customer"))
+	customer := c.customerOf(sub)
 	invoice := c.newInvoice(customer, reason, object{"currency": sub["currency"], "parent": onSubscription(sub),
 		"period_start": since,
 		"auto_advance": true})

@@ -1,6 +1,8 @@
 package billing
 
 import (
+	"slices"
+
 	"github.com/duesday/duesday/stripefake/internal/api"
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
@@ -27,7 +29,7 @@ func subscriptionDue(sub object) (int64, bool) {
 	if sub.Str("status") == "paused" {
 		return when, ok
 	}
-	sooner(firstEnd(sub))
+	sooner(slices.Min(endsOf(sub)))
 	sooner(sub.Sub("pause_collection")["resumes_at"])
 	if end, trial := sub["trial_end"].(int64); trial && sub.Str("status") == "trialing" && !sub.Yes("_told") {
 		sooner(end - trialNotice)
@@ -71,7 +73,7 @@ func (c call) subscriptionHappens(sub object) {
 func (c call) renewSubscription(sub object) {
 	before := sub.Clone()
 	trial := sub.Str("status") == "trialing"
-	if trial && c.subscriptionMethod(sub, c.Space.Get("customer", sub.Str("customer"))) == "" && c.withoutMethod(sub) {
+	if trial && c.subscriptionMethod(sub, c.customerOf(sub)) == "" && c.withoutMethod(sub) {
 		return
 	}
 	since := c.Now
@@ -121,16 +123,14 @@ func (c call) withoutMethod(sub object) bool {
 // resumeSubscription continues a paused subscription with a period from now on. Until its invoice
 // is paid, it stays paused.
 func (c call) resumeSubscription(sub object) (object, error) {
-	anchor := c.Form.Str("billing_cycle_anchor")
 	if sub.Str("status") != "paused" {
 		return nil, shape.Invalid("", "",
 			"Only subscriptions with the status paused can be resumed. This one is "+sub.Str("status")+".")
 	}
-	if anchor == "unchanged" {
+	if c.Form.Str("billing_cycle_anchor") == "unchanged" {
 		return nil, shape.Invalid("", "billing_cycle_anchor", "This fake does not prorate: billing_cycle_anchor can be "+
 			"now only.")
 	}
-	defer c.InTimeOf(c.Space.Get("customer", sub.Str("customer")))()
 	before := sub.Clone()
 	sub["billing_cycle_anchor"] = c.Now
 	var bills []bill

@@ -24,7 +24,7 @@ func (c call) createSubscription(customer object) (object, error) {
 		return nil, err
 	}
 	defer c.InTimeOf(customer)()
-	wanted, err := c.wantedItems(c.Form, "")
+	wanted, err := c.wantedItems(c.Form)
 	if err != nil {
 		return nil, err
 	}
@@ -39,14 +39,11 @@ func (c call) createSubscription(customer object) (object, error) {
 	if err := c.subscriptionParams(members, customer); err != nil {
 		return nil, err
 	}
-	if mode := c.Form.Sub("billing_mode"); mode != nil {
-		if err := c.Require("billing_mode[type]"); err != nil {
+	if mode := c.Form.Sub("billing_mode"); mode.Given() {
+		if err := mode.Require("type"); err != nil {
 			return nil, err
 		}
-		members["billing_mode"] = object{"type": mode.Str("type"), "flexible": nil}
-		if mode.Str("type") == "flexible" {
-			members["billing_mode"] = object{"type": "flexible", "flexible": object{}}
-		}
+		members["billing_mode"] = c.mode(mode.Str("type"))
 	}
 	term, err := c.termOf(wanted)
 	if err != nil {
@@ -56,7 +53,7 @@ func (c call) createSubscription(customer object) (object, error) {
 	if term.trialEnd != nil {
 		members["trial_start"], members["status"] = c.Now, "trialing"
 	}
-	if err := c.cancelAt(members, c.Now); err != nil {
+	if err := c.cancelAt(members); err != nil {
 		return nil, err
 	}
 	return c.begin(customer, currency, wanted, members, behavior)
@@ -72,11 +69,10 @@ func (c call) termOf(wanted []wanted) (term, error) {
 	end := c.Now + days*api.Day
 	if c.Form.Has("trial_end") && c.Form.Str("trial_end") != "now" {
 		if days > 0 {
-			return t, shape.Invalid("", "trial_end", "You may only specify one of these parameters: trial_end, "+
-				"trial_period_days.")
+			return t, shape.OnlyOne("trial_end", "trial_end, trial_period_days")
 		}
 		var err error
-		if end, err = shape.Whole(c.Form, "trial_end", "trial_end"); err != nil {
+		if end, err = c.Form.Whole("trial_end"); err != nil {
 			return t, err
 		}
 		if end <= c.Now {
@@ -102,7 +98,7 @@ func (c call) begin(customer object, currency string, wanted []wanted, members o
 ) (object, error) {
 	sub := c.newSubscription(customer, currency, members)
 	for _, w := range wanted {
-		c.addItem(sub, w.price, max(w.quantity, boolInt(w.quantity < 0)), w.metadata)
+		c.addItem(sub, w.price, w.count(), w.metadata)
 	}
 	bills := c.firstBills(sub)
 	owed := int64(0)
@@ -117,7 +113,7 @@ func (c call) begin(customer object, currency string, wanted []wanted, members o
 		return nil, noMethod()
 	}
 	if sub["cancel_at"] == int64(0) { // min_period_end and max_period_end need the items
-		if err := c.cancelAt(sub, c.Now); err != nil {
+		if err := c.cancelAt(sub); err != nil {
 			return nil, err
 		}
 	}
@@ -155,13 +151,6 @@ func (c call) begin(customer object, currency string, wanted []wanted, members o
 	delete(sub, "_held")
 	c.Plan(sub)
 	return sub, nil
-}
-
-func boolInt(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 func (c call) subscriptionMethod(sub, customer object) string {

@@ -2,7 +2,7 @@ package billing
 
 import (
 	"cmp"
-	"maps"
+	"slices"
 
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
@@ -10,68 +10,65 @@ import (
 // subscriptionParams sets the members that the parameters give, except items and times.
 func (c call) subscriptionParams(o, customer object) error {
 	if c.Form.Has("default_payment_method") {
-		method, err := c.payer(c.Form, "default_payment_method", "default_payment_method", customer)
+		method, err := c.payer(c.Form, "default_payment_method", customer)
 		if err != nil {
 			return err
 		}
 		o["default_payment_method"] = shape.OrNil(method)
 	}
-	shape.SetText(o, c.Form, "description")
-	if settings := c.Form.Sub("payment_settings"); settings != nil {
-		next := object{"payment_method_options": nil, "payment_method_types": nil,
-			"save_default_payment_method": cmp.Or(settings.Str("save_default_payment_method"), "off")}
+	if settings := c.Form.Sub("payment_settings"); settings.Given() {
+		next := paymentSettings(cmp.Or(settings.Str("save_default_payment_method"), "off"))
 		if list := settings.List("payment_method_types"); len(list) > 0 {
 			next["payment_method_types"] = shape.Texts(list)
 		}
 		o["payment_settings"] = next
 	}
-	if settings := c.Form.Sub("trial_settings"); settings != nil {
-		missing := settings.Sub("end_behavior").Str("missing_payment_method")
-		if err := c.Require("trial_settings[end_behavior][missing_payment_method]"); err != nil {
+	if settings := c.Form.Sub("trial_settings"); settings.Given() {
+		end := settings.Sub("end_behavior")
+		if err := end.Require("missing_payment_method"); err != nil {
 			return err
 		}
-		o["trial_settings"] = object{"end_behavior": object{"missing_payment_method": missing}}
+		o["trial_settings"] = object{"end_behavior": object{"missing_payment_method": end.Str("missing_payment_method")}}
 	}
-	return c.Metadata(o)
+	return c.Describe(o)
 }
 
 // cancelAt sets a subscription's end: cancel_at, or cancel_at_period_end, which cancelAtPeriodEnd
 // turns into a time.
-func (c call) cancelAt(o object, now int64) error {
+func (c call) cancelAt(o object) error {
 	atEnd := c.Flag("cancel_at_period_end")
 	if c.Form.Has("cancel_at_period_end") {
 		o["cancel_at_period_end"] = atEnd
 		if !atEnd {
 			o["cancel_at"], o["canceled_at"] = nil, nil
-			o["cancellation_details"] = object{"comment": nil, "feedback": nil, "feedback_option": nil, "reason": nil}
+			o["cancellation_details"] = noCancellation()
 		}
 	}
 	if !c.Form.Has("cancel_at") {
 		return nil
 	}
 	if atEnd {
-		return shape.Invalid("", "cancel_at", "You may only specify one of these parameters: cancel_at, "+
-			"cancel_at_period_end.")
+		return shape.OnlyOne("cancel_at", "cancel_at, cancel_at_period_end")
 	}
 	switch c.Form.Str("cancel_at") {
 	case "":
 		o["cancel_at"], o["canceled_at"] = nil, nil
 		return nil
 	case "min_period_end":
-		o["cancel_at"] = firstEnd(o)
+		o["cancel_at"] = slices.Min(endsOf(o))
 	case "max_period_end":
-		o["cancel_at"] = lastEnd(o)
+		o["cancel_at"] = slices.Max(endsOf(o))
 	default:
-		at, err := shape.Whole(c.Form, "cancel_at", "cancel_at")
+		at, err := c.Form.Whole("cancel_at")
 		if err != nil {
 			return err
 		}
-		if at <= now {
+		if at <= c.Now {
 			return shape.Invalid("", "cancel_at", "Invalid timestamp: cancel_at must be in the future.")
 		}
 		o["cancel_at"] = at
 	}
-	o["canceled_at"] = now
+	o["canceled_at"] = c.Now
 	return nil
 }
 
@@ -80,29 +77,19 @@ func (c call) cancelAtPeriodEnd(sub object) {
 	if !sub.Yes("cancel_at_period_end") || sub["cancel_at"] != nil {
 		return
 	}
-	sub["cancel_at"], sub["canceled_at"] = lastEnd(sub), c.Now
-	sub["cancellation_details"] = object{"comment": nil, "feedback": nil, "feedback_option": nil,
-		"reason": "cancellation_requested"}
+	sub["cancel_at"], sub["canceled_at"] = slices.Max(endsOf(sub)), c.Now
+	sub["cancellation_details"] = noCancellation().With("reason", "cancellation_requested")
 }
 
-// firstEnd is when the first of the current periods of its items ends.
-func firstEnd(sub object) int64 {
-	first := int64(0)
-	for i, item := range itemsOf(sub) {
-		if end := item.Num("current_period_end"); i == 0 || end < first {
-			first = end
-		}
-	}
-	return first
-}
-
-// lastEnd is when the last of them ends.
-func lastEnd(sub object) int64 {
-	last := int64(0)
+// endsOf returns the ends of the current periods of a subscription's items; 0 alone without items.
+func endsOf(sub object) (ends []int64) {
 	for _, item := range itemsOf(sub) {
-		last = max(last, item.Num("current_period_end"))
+		ends = append(ends, item.Num("current_period_end"))
 	}
-	return last
+	if ends == nil {
+		return []int64{0}
+	}
+	return ends
 }
 
 func (c call) updateSubscription(sub object) (object, error) {
@@ -112,34 +99,21 @@ func (c call) updateSubscription(sub object) (object, error) {
 	if err := c.collection(); err != nil {
 		return nil, err
 	}
-	customer := c.Space.Get("customer", sub.Str("customer"))
-	defer c.InTimeOf(customer)()
 	if c.Form.Str("payment_behavior") == "pending_if_incomplete" {
 		return nil, shape.Invalid("", "payment_behavior", "This fake does not know pending updates.")
 	}
 	next := sub.Clone()
-	if err := c.subscriptionParams(next, customer); err != nil {
+	if err := c.subscriptionParams(next, c.customerOf(sub)); err != nil {
 		return nil, err
 	}
-	if err := c.cancelAt(next, c.Now); err != nil {
-		return nil, err
-	}
-	if err := c.pauseCollection(next); err != nil {
-		return nil, err
-	}
-	if err := c.changeItems(next); err != nil {
-		return nil, err
-	}
-	if err := c.changeTrial(next); err != nil {
-		return nil, err
+	for _, change := range []func(object) error{c.cancelAt, c.pauseCollection, c.changeItems, c.changeTrial} {
+		if err := change(next); err != nil {
+			return nil, err
+		}
 	}
 	c.cancelAtPeriodEnd(next)
-	if details := c.Form.Sub("cancellation_details"); details != nil {
-		c.why(next, details)
-	}
-	before := sub.Clone()
-	maps.Copy(sub, next)
-	c.Changed("customer.subscription.updated", before, sub)
+	c.why(next)
+	c.Change("customer.subscription.updated", sub, next)
 	if sub.Str("status") == "trialing" && sub["trial_end"] != nil && sub.Num("trial_end") <= c.Now {
 		c.subscriptionHappens(sub) // trial_end=now
 		c.Plan(sub)
@@ -149,28 +123,21 @@ func (c call) updateSubscription(sub object) (object, error) {
 
 // annotate changes an ended subscription, as far as Stripe allows.
 func (c call) annotate(sub object) (object, error) {
-	for name := range c.Form {
-		if name != "metadata" && name != "cancellation_details" && name != "expand" {
-			return nil, shape.Invalid("", name, "A canceled subscription can only update its cancellation_details and metadata.")
-		}
+	if name := c.Form.Other("metadata cancellation_details expand"); name != "" {
+		return nil, shape.Invalid("", name, "A canceled subscription can only update its cancellation_details and metadata.")
 	}
-	before := sub.Clone()
-	if err := c.Metadata(sub); err != nil {
+	next := sub.Clone()
+	if err := c.Form.Metadata(next); err != nil {
 		return nil, err
 	}
-	if details := c.Form.Sub("cancellation_details"); details != nil {
-		c.why(sub, details)
-	}
-	c.Changed("customer.subscription.updated", before, sub)
+	c.why(next)
+	c.Change("customer.subscription.updated", sub, next)
 	return sub, nil
 }
 
 // why notes the customer's reasons for cancelling.
-func (c call) why(sub object, details form) {
-	was := sub.Sub("cancellation_details")
-	for _, name := range []string{"comment", "feedback"} {
-		shape.SetText(was, details, name)
-	}
+func (c call) why(sub object) {
+	c.Form.Sub("cancellation_details").SetTexts(sub.Sub("cancellation_details"), "comment feedback")
 }
 
 func (c call) pauseCollection(sub object) error {
@@ -178,11 +145,11 @@ func (c call) pauseCollection(sub object) error {
 		return nil
 	}
 	pause := c.Form.Sub("pause_collection")
-	if pause == nil {
+	if !pause.Given() {
 		sub["pause_collection"] = nil
 		return nil
 	}
-	if err := c.Require("pause_collection[behavior]"); err != nil {
+	if err := pause.Require("behavior"); err != nil {
 		return err
 	}
 	o := object{"behavior": pause.Str("behavior"), "resumes_at": nil}
@@ -199,7 +166,7 @@ func (c call) changeItems(sub object) error {
 	if !c.Form.Has("items") {
 		return nil
 	}
-	wanted, err := c.wantedItems(c.Form, "")
+	wanted, err := c.wantedItems(c.Form)
 	if err != nil {
 		return err
 	}
@@ -245,7 +212,7 @@ func (c call) changeTrial(sub object) error {
 	end := c.Now
 	if text != "now" {
 		var err error
-		if end, err = shape.Whole(c.Form, "trial_end", "trial_end"); err != nil {
+		if end, err = c.Form.Whole("trial_end"); err != nil {
 			return err
 		}
 		if end < c.Now {
@@ -269,10 +236,7 @@ func (c call) cancelSubscription(sub object) (object, error) {
 			return nil, shape.Invalid("", name, "This fake does not prorate: leave "+name+" out.")
 		}
 	}
-	defer c.InTimeOf(c.Space.Get("customer", sub.Str("customer")))()
-	if details := c.Form.Sub("cancellation_details"); details != nil {
-		c.why(sub, details)
-	}
+	c.why(sub)
 	c.end(sub, "cancellation_requested")
 	return sub, nil
 }

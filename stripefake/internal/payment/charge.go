@@ -11,29 +11,22 @@ import (
 func chargeRoutes() []api.Route {
 	return []api.Route{
 		api.Lists("/v1/charges", "charge", "created customer payment_intent transfer_group", nil),
-		on("GET", "/v1/charges/{charge}", "", Call.chargeOfPath),
-		on("POST", "/v1/charges/{charge}", "description metadata receipt_email",
-			api.With(Call.chargeOfPath, Call.updateCharge)),
+		on("GET", "/v1/charges/{charge}", "", find("charge", "id")),
+		on("POST", "/v1/charges/{charge}", "=description metadata =receipt_email",
+			api.Update("charge.updated", find("charge", "id"), Call.Describe)),
 	}
 }
 
 // charge makes the charge of an attempt to collect the payment. members are its outcome.
 func (c Call) charge(pi, m, members object) object {
-	o := object{
-		"amount": pi.Num("amount"), "amount_captured": int64(0), "amount_refunded": int64(0),
-		"application": pi["application"], "application_fee_amount": pi["application_fee_amount"],
-		"billing_details": m.Sub("billing_details").Clone(), "calculated_statement_descriptor": "STRIPEFAKE",
-		"created": c.TimeOf(pi.Str("customer")), "currency": pi.Str("currency"), "customer": pi["customer"],
-		"description": pi["description"], "disputed": false, "fraud_details": object{},
-		"_invoice": pi["_invoice"], "metadata": pi.Sub("metadata").Clone(), "paid": false,
-		"payment_intent": pi.ID(), "payment_method": m.ID(),
-		"payment_method_details": methodDetails(m, pi.Num("amount")), "radar_options": object{},
-		"receipt_email": pi["receipt_email"], "refunded": false,
-		"statement_descriptor":        pi["statement_descriptor"],
-		"statement_descriptor_suffix": pi["statement_descriptor_suffix"], "transfer_data": pi["transfer_data"],
-		"transfer_group": pi["transfer_group"],
-	}.Null("application_fee balance_transaction failure_balance_transaction failure_code failure_message " +
-		"on_behalf_of receipt_number receipt_url review shipping source_transfer")
+	o := pi.Pick("amount application application_fee_amount currency customer description _invoice metadata receipt_email " +
+		"statement_descriptor statement_descriptor_suffix transfer_data transfer_group").Null("application_fee " +
+		"balance_transaction failure_balance_transaction failure_code failure_message on_behalf_of receipt_number " +
+		"receipt_url review shipping source_transfer").Zero("amount_captured amount_refunded")
+	maps.Copy(o, object{"billing_details": m.Sub("billing_details").Clone(), "payment_intent": pi.ID(),
+		"calculated_statement_descriptor": "STRIPEFAKE", "created": c.TimeOf(pi.Str("customer")), "disputed": false,
+		"fraud_details": object{}, "paid": false, "payment_method": m.ID(), "radar_options": object{}, "refunded": false,
+		"payment_method_details": methodDetails(m, pi.Num("amount"))})
 	maps.Copy(o, members)
 	if pi.Sub("transfer_data") != nil {
 		o["transfer_data"] = pi.Sub("transfer_data").With("amount", nil)
@@ -46,27 +39,17 @@ func (c Call) charge(pi, m, members object) object {
 // methodDetails are the payment method as it was when it was charged.
 func methodDetails(m object, amount int64) object {
 	if bank := m.Sub("us_bank_account"); bank != nil {
-		d := object{"payment_reference": nil}
-		for _, name := range []string{"account_holder_type", "account_type", "bank_name", "fingerprint", "last4",
-			"routing_number"} {
-			d[name] = bank[name]
-		}
-		return object{"type": "us_bank_account", "us_bank_account": d}
+		d := bank.Pick("account_holder_type account_type bank_name fingerprint last4 routing_number")
+		return object{"type": "us_bank_account", "us_bank_account": d.Null("payment_reference")}
 	}
 	card := m.Sub("card")
-	d := object{"amount_authorized": amount, "authorization_code": "000000", "checks": card.Sub("checks").Clone(),
-		"extended_authorization":    object{"status": "disabled"},
-		"incremental_authorization": object{"status": "unavailable"}, "installments": nil, "mandate": nil,
-		"multicapture": object{"status": "unavailable"},
-		"network":      card.Str("brand"), "network_token": object{"used": false},
+	d := card.Pick("brand checks country exp_month exp_year fingerprint funding last4 regulated_status")
+	maps.Copy(d, object{"amount_authorized": amount, "authorization_code": "000000",
+		"extended_authorization": object{"status": "disabled"}, "incremental_authorization": object{"status": "unavailable"},
+		"multicapture": object{"status": "unavailable"}, "network": card.Str("brand"), "network_token": object{"used": false},
 		"network_transaction_id": "000000000000000",
-		"overcapture":            object{"maximum_amount_capturable": amount, "status": "unavailable"}, "three_d_secure": nil,
-		"wallet": nil}
-	for _, name := range []string{"brand", "country", "exp_month", "exp_year", "fingerprint", "funding", "last4",
-		"regulated_status"} {
-		d[name] = card[name]
-	}
-	return object{"type": "card", "card": d}
+		"overcapture":            object{"maximum_amount_capturable": amount, "status": "unavailable"}})
+	return object{"type": "card", "card": d.Null("installments mandate three_d_secure wallet")}
 }
 
 // authorized is the outcome of a successful charge.
@@ -93,7 +76,7 @@ func (c Call) captureIntent(pi object) (object, error) {
 	if final := c.Form.Str("final_capture"); final == "false" {
 		return nil, c.BeyondPart("final_capture")
 	}
-	if err := c.Metadata(pi); err != nil {
+	if err := c.Describe(pi); err != nil {
 		return nil, err
 	}
 	charge := c.Space.Get("charge", pi.Str("latest_charge"))
@@ -103,17 +86,4 @@ func (c Call) captureIntent(pi object) (object, error) {
 	c.Emit("payment_intent.succeeded", pi, nil)
 	c.Follow(IntentMoved, pi)
 	return pi, nil
-}
-
-func (c Call) chargeOfPath() (object, error) { return c.Find("charge", c.Path["charge"], "id") }
-
-func (c Call) updateCharge(charge object) (object, error) {
-	after := charge.Clone()
-	if err := c.Metadata(after); err != nil {
-		return nil, err
-	}
-	shape.SetText(after, c.Form, "description")
-	shape.SetText(after, c.Form, "receipt_email")
-	c.Change("charge.updated", charge, after)
-	return charge, nil
 }

@@ -14,35 +14,30 @@ const (
 )
 
 // beyondSession are Stripe's parameters of checkout sessions that this fake does not have.
-const beyondSession = "adaptive_pricing after_expiration allow_promotion_codes automatic_tax " +
-	"billing_address_collection branding_settings consent_collection custom_fields custom_text customer_account " +
-	"customer_creation customer_update discounts excluded_payment_method_types integration_identifier " +
-	"invoice_creation line_items managed_payments name_collection optional_items " +
-	"origin_context payment_intent_data payment_method_collection payment_method_configuration payment_method_data " +
-	"payment_method_options permissions phone_number_collection redirect_on_completion " +
-	"return_url saved_payment_method_options shipping_address_collection shipping_options submit_type " +
-	"subscription_data tax_id_collection wallet_options"
+const beyondSession = "~adaptive_pricing ~after_expiration ~allow_promotion_codes ~automatic_tax ~billing_address_collection " +
+	"~branding_settings ~consent_collection ~custom_fields ~custom_text ~customer_account " +
+	"~customer_creation ~customer_update ~discounts ~excluded_payment_method_types ~integration_identifier " +
+	"~invoice_creation ~line_items ~managed_payments ~name_collection ~optional_items ~origin_context " +
+	"~payment_intent_data ~payment_method_collection ~payment_method_configuration ~payment_method_data " +
+	"~payment_method_options ~permissions ~phone_number_collection ~redirect_on_completion ~return_url " +
+	"~saved_payment_method_options ~shipping_address_collection ~shipping_options ~submit_type " +
+	"~subscription_data ~tax_id_collection ~wallet_options "
 
 func checkoutRoutes() []api.Route {
 	const one = "/v1/checkout/sessions/{session}"
+	load := find("checkout.session", "session")
 	return []api.Route{
-		on("POST", "/v1/checkout/sessions", "cancel_url client_reference_id currency customer customer_email "+
-			"expires_at:int locale metadata mode payment_method_types setup_intent_data success_url "+
-			"ui_mode:hosted|hosted_page "+beyondSession, Call.createSession),
+		on("POST", "/v1/checkout/sessions", beyondSession+"mode! =success_url! =cancel_url =client_reference_id "+
+			"currency customer =customer_email expires_at:int =locale metadata payment_method_types setup_intent_data "+
+			"ui_mode:hosted|hosted_page", Call.createSession),
 		api.Lists("/v1/checkout/sessions", "checkout.session", "created customer payment_intent status subscription", nil),
-		on("GET", one, "", Call.sessionOfPath),
-		on("POST", one, "metadata", api.With(Call.sessionOfPath, Call.updateSession)),
-		on("POST", one+"/expire", "", api.With(Call.sessionOfPath, Call.expireOfPath)),
+		on("GET", one, "", load),
+		on("POST", one, "metadata", api.Update("", load, Call.Describe)),
+		on("POST", one+"/expire", "", api.With(load, Call.expireOfPath)),
 	}
 }
 
 func (c Call) createSession() (object, error) {
-	if err := c.Beyond(beyondSession); err != nil {
-		return nil, err
-	}
-	if err := c.Require("mode", "success_url"); err != nil {
-		return nil, err
-	}
 	if mode := c.Form.Str("mode"); mode != "setup" {
 		return nil, shape.Invalid("", "mode", "stripefake has checkout sessions with mode=setup alone, although Stripe "+
 			"has payment and subscription as well.")
@@ -77,33 +72,22 @@ func (c Call) createSession() (object, error) {
 
 // emptySession is a session of mode setup of which nothing is said.
 func emptySession() object {
-	o := object{"automatic_tax": object{"enabled": false, "liability": nil, "provider": nil, "status": nil},
-		"custom_fields": []any{},
-		"custom_text": object{"after_submit": nil, "shipping_address": nil, "submit": nil,
-			"terms_of_service_acceptance": nil},
-		"metadata": object{}, "mode": "setup", "payment_method_collection": "always",
+	return object{"automatic_tax": object{"enabled": false}.Null("liability provider status"), "custom_fields": []any{},
+		"custom_text": object{}.Null("after_submit shipping_address submit terms_of_service_acceptance"),
+		"metadata":    object{}, "mode": "setup", "payment_method_collection": "always",
 		"payment_method_options": object{"card": object{"request_three_d_secure": "automatic"}},
-		"payment_method_types":   []any{"card"},
-		"payment_status":         "no_payment_required", "phone_number_collection": object{"enabled": false},
-		"shipping_options": []any{}, "status": "open", "ui_mode": "hosted_page"}
-	for name := range strings.FieldsSeq("adaptive_pricing after_expiration allow_promotion_codes amount_subtotal " +
-		"amount_total billing_address_collection cancel_url client_reference_id " +
-		"client_secret collected_information consent consent_collection currency currency_conversion customer " +
-		"customer_account customer_creation customer_details customer_email " +
-		"discounts invoice invoice_creation locale origin_context payment_intent payment_link " +
-		"payment_method_configuration_details permissions recovered_from " +
-		"saved_payment_method_options shipping_address_collection shipping_cost submit_type subscription total_details " +
-		"wallet_options") {
-		o[name] = nil
-	}
-	return o
+		"payment_method_types":   []any{"card"}, "payment_status": "no_payment_required",
+		"phone_number_collection": object{"enabled": false}, "shipping_options": []any{}, "status": "open",
+		"ui_mode": "hosted_page"}.Null("adaptive_pricing after_expiration allow_promotion_codes amount_subtotal " +
+		"amount_total billing_address_collection cancel_url client_reference_id client_secret collected_information " +
+		"consent consent_collection currency currency_conversion customer customer_account customer_creation " +
+		"customer_details customer_email discounts invoice invoice_creation locale origin_context payment_intent " +
+		"payment_link payment_method_configuration_details permissions recovered_from saved_payment_method_options " +
+		"shipping_address_collection shipping_cost submit_type subscription total_details wallet_options")
 }
 
 // describeSession sets the members of a new session that the parameters give.
 func (c Call) describeSession(o object) error {
-	for _, name := range []string{"cancel_url", "client_reference_id", "customer_email", "locale", "success_url"} {
-		shape.SetText(o, c.Form, name)
-	}
 	if !c.Form.Has("currency") && !c.Form.Has("payment_method_types") {
 		return shape.Invalid("parameter_missing", "currency", "Missing required param: currency. In setup mode, either "+
 			"currency or payment_method_types has to be given.")
@@ -116,7 +100,7 @@ func (c Call) describeSession(o object) error {
 	}
 	if id := c.Form.Str("customer"); id != "" {
 		if c.Form.Has("customer_email") {
-			return shape.Invalid("", "customer_email", "You may only specify one of these parameters: customer, customer_email.")
+			return shape.OnlyOne("customer_email", "customer, customer_email")
 		}
 		customer, err := c.Customer(id, "customer")
 		if err != nil {
@@ -127,19 +111,16 @@ func (c Call) describeSession(o object) error {
 			"email": customer["email"], "tax_exempt": "none",
 		}.Null("address business_name individual_name name phone tax_ids")
 	}
-	if err := c.methodTypes(o); err != nil {
-		return err
-	}
-	o["expires_at"] = c.Now + sessionLife
+	at := c.Now + sessionLife
 	if c.Form.Has("expires_at") {
-		at := c.Num("expires_at")
-		if at < c.Now+shortestLife || at > c.Now+sessionLife {
-			return shape.Invalid("", "expires_at", "The `expires_at` timestamp must be from 30 minutes to 24 hours from "+
-				"Checkout Session creation.")
-		}
-		o["expires_at"] = at
+		at = c.Num("expires_at")
 	}
-	return c.Metadata(o)
+	if at < c.Now+shortestLife || at > c.Now+sessionLife {
+		return shape.Invalid("", "expires_at", "The `expires_at` timestamp must be from 30 minutes to 24 hours from "+
+			"Checkout Session creation.")
+	}
+	o["expires_at"] = at
+	return c.describeWithTypes(o)
 }
 
 // setupOf returns the members of the session's setup intent.
@@ -147,27 +128,11 @@ func (c Call) setupOf(session object) (object, error) {
 	setup := object{"customer": session["customer"], "payment_method_types": session["payment_method_types"],
 		"metadata": object{}}
 	data := c.Form.Sub("setup_intent_data")
-	for name, value := range data {
-		switch name {
-		case "description":
-			setup["description"] = shape.OrNil(data.Str("description"))
-		case "metadata":
-			if err := shape.MergeMetadata(setup, value, "setup_intent_data[metadata]"); err != nil {
-				return nil, err
-			}
-		default:
-			return nil, c.BeyondPart("setup_intent_data[" + name + "]")
-		}
+	if name := data.Other("description metadata"); name != "" {
+		return nil, c.BeyondPart(name)
 	}
-	return setup, nil
-}
-
-func (c Call) sessionOfPath() (object, error) {
-	o := c.Space.Get("checkout.session", c.Path["session"])
-	if o == nil {
-		return nil, shape.Missing("checkout.session", c.Path["session"], "session")
-	}
-	return o, nil
+	data.SetTexts(setup, "description")
+	return setup, data.Metadata(setup)
 }
 
 // expireSession ends the session unused: because somebody asks for it, or because its time is
@@ -192,10 +157,6 @@ func (c Call) expireOfPath(o object) (object, error) {
 	}
 	c.expireSession(o)
 	return o, nil
-}
-
-func (c Call) updateSession(o object) (object, error) {
-	return o, c.Metadata(o)
 }
 
 // sessionMark stands for the session's id in success_url.

@@ -1,8 +1,8 @@
 package payment
 
 import (
+	"cmp"
 	"maps"
-	"net/http"
 	"strings"
 
 	"github.com/duesday/duesday/stripefake/internal/shape"
@@ -27,9 +27,7 @@ const (
 
 // confirming reads how a request confirms the payment intent.
 func (c Call) confirming(pi object) (offSession bool, err error) {
-	off := c.Form.Str("off_session")
-	strict := c.Flag("error_on_requires_action")
-	sdk := c.Flag("use_stripe_sdk")
+	off, sdk := c.Form.Str("off_session"), c.Flag("use_stripe_sdk")
 	if back := c.Form.Str("return_url"); back != "" {
 		if err := checkURL(back, "return_url"); err != nil {
 			return false, err
@@ -38,10 +36,8 @@ func (c Call) confirming(pi object) (offSession bool, err error) {
 		pi.Str("_return_url") == "" {
 		return false, shape.Invalid("", "return_url", noReturnURL)
 	}
-	offSession = off != "" && off != "false"
-	pi["_strict"] = strict
-	pi["_sdk"] = sdk
-	return offSession, nil
+	pi["_strict"], pi["_sdk"] = c.Flag("error_on_requires_action"), sdk
+	return off != "" && off != "false", nil
 }
 
 func (c Call) confirmIntent(pi object) (object, error) {
@@ -49,17 +45,14 @@ func (c Call) confirmIntent(pi object) (object, error) {
 		return nil, err
 	}
 	after := pi.Clone()
-	if err := c.describeIntent(after); err != nil {
+	if err := c.describeWithTypes(after); err != nil {
 		return nil, err
 	}
 	offSession, err := c.confirming(after)
 	if err != nil {
 		return nil, err
 	}
-	method := c.Form.Str("payment_method")
-	if method == "" {
-		method = pi.Str("payment_method")
-	}
+	method := cmp.Or(c.Form.Str("payment_method"), pi.Str("payment_method"))
 	if method == "" {
 		return nil, unexpected(pi, lacksMethod)
 	}
@@ -91,10 +84,7 @@ func (c Call) Confirm(pi object, method string, offSession bool, returnURL strin
 	if err := confirmable(pi); err != nil {
 		return err
 	}
-	if method == "" {
-		method = pi.Str("payment_method")
-	}
-	if method == "" {
+	if method = cmp.Or(method, pi.Str("payment_method")); method == "" {
 		return unexpected(pi, lacksMethod)
 	}
 	m, err := c.fitting(pi, method)
@@ -188,9 +178,9 @@ func (c Call) declined(pi, m object, code string) error {
 		"failure_code": d.code, "failure_message": d.message})
 	pi["latest_charge"] = charge.ID()
 	c.paymentFailed(pi, paymentError("card_error", d, charge.ID(), m), charge)
-	return &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: d.code, Decline: d.decline,
-		Advice: d.advice, Message: d.message,
-		Intent: pi, Method: m, Charge: charge.ID()}
+	e := d.refusal()
+	e.Intent, e.Method, e.Charge = pi, m, charge.ID()
+	return e
 }
 
 // paymentFailed is the payment intent's state after a failed attempt; charge may be nil.

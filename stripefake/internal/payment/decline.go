@@ -1,6 +1,7 @@
 package payment
 
 import (
+	"net/http"
 	"strings"
 
 	"github.com/duesday/duesday/stripefake/internal/shape"
@@ -87,6 +88,12 @@ func reasonFor(code string) decline {
 		return decline{code: "card_declined", decline: "fraudulent", message: declined}
 	}
 	return declines[code]
+}
+
+// refusal is the error of an attempt that was declined.
+func (d decline) refusal() *shape.Error {
+	return &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: d.code, Decline: d.decline,
+		Advice: d.advice, Message: d.message}
 }
 
 // declineOutcome is the outcome of a charge declined for the code.

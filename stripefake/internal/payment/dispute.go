@@ -11,9 +11,9 @@ import (
 func disputeRoutes() []api.Route {
 	return []api.Route{
 		api.Lists("/v1/disputes", "dispute", "charge created payment_intent", nil),
-		on("GET", "/v1/disputes/{dispute}", "", Call.disputeOfPath),
+		on("GET", "/v1/disputes/{dispute}", "", find("dispute", "dispute")),
 		on("POST", "/v1/disputes/{dispute}", "evidence metadata submit:bool",
-			api.With(Call.disputeOfPath, Call.updateDispute)),
+			api.With(find("dispute", "dispute"), Call.updateDispute)),
 		on("POST", "/v1/disputes/{dispute}/close", "", api.With(Call.openDispute, Call.closeOfPath)),
 	}
 }
@@ -45,14 +45,10 @@ func (c Call) Dispute(pi object, reason string) (object, error) {
 }
 
 func (c Call) disputeOf(charge object, reason string, inquiry bool) object {
-	evidence := object{"enhanced_evidence": object{}}
-	for name := range strings.FieldsSeq(evidenceTexts) {
-		evidence[name] = nil
-	}
 	now := c.TimeOf(charge.Str("customer"))
 	o := object{"amount": charge.Num("amount"), "balance_transactions": []any{}, "charge": charge.ID(), "created": now,
 		"currency":                   charge.Str("currency"),
-		"enhanced_eligibility_types": []any{}, "evidence": evidence, "is_charge_refundable": inquiry,
+		"enhanced_eligibility_types": []any{}, "evidence": object{"enhanced_evidence": object{}}.Null(evidenceTexts), "is_charge_refundable": inquiry,
 		"payment_intent": charge["payment_intent"], "reason": reason,
 		"status": "needs_response", "metadata": object{},
 		"evidence_details": object{"due_by": now + evidenceTime, "enhanced_eligibility": object{}, "has_evidence": false,
@@ -91,7 +87,7 @@ func (c Call) CloseDispute(o object, status string) error {
 	case status != "won" && status != "lost":
 		return shape.Invalid("", "status", "Invalid status: must be one of won, lost")
 	case isClosed(o):
-		return shape.Invalid("", "dispute", "This dispute is already closed.")
+		return alreadyClosed()
 	case strings.HasPrefix(o.Str("status"), "warning_"):
 		status = "warning_closed"
 	}
@@ -103,15 +99,13 @@ func (c Call) CloseDispute(o object, status string) error {
 	return nil
 }
 
-func (c Call) disputeOfPath() (object, error) {
-	return c.Find("dispute", c.Path["dispute"], "dispute")
-}
+func alreadyClosed() error { return shape.Invalid("", "dispute", "This dispute is already closed.") }
 
 // openDispute returns the dispute in the path if it is not over.
 func (c Call) openDispute() (object, error) {
-	o, err := c.disputeOfPath()
+	o, err := c.Find("dispute", c.ID, "dispute")
 	if err == nil && isClosed(o) {
-		return nil, shape.Invalid("", "dispute", "This dispute is already closed.")
+		return nil, alreadyClosed()
 	}
 	return o, err
 }
@@ -120,25 +114,20 @@ func (c Call) openDispute() (object, error) {
 // losing_evidence decides the dispute.
 func (c Call) updateDispute(o object) (object, error) {
 	if c.Form.Has("evidence") && isClosed(o) {
-		return nil, shape.Invalid("", "dispute", "This dispute is already closed.")
+		return nil, alreadyClosed()
 	}
 	after := o.Clone()
-	evidence := after.Sub("evidence")
-	for name := range c.Form.Sub("evidence") {
-		if !among(" "+evidenceTexts+" ", name) {
-			return nil, c.BeyondPart("evidence[" + name + "]")
-		}
-		shape.SetText(evidence, c.Form.Sub("evidence"), name)
+	evidence := c.Form.Sub("evidence")
+	if name := evidence.Other(evidenceTexts); name != "" {
+		return nil, c.BeyondPart(name)
 	}
-	if err := c.Metadata(after); err != nil {
+	evidence.SetTexts(after.Sub("evidence"), evidenceTexts)
+	if err := c.Describe(after); err != nil {
 		return nil, err
 	}
-	submit := true
-	if c.Form.Has("submit") {
-		submit = c.Flag("submit")
-	}
+	submit := !c.Form.Has("submit") || c.Flag("submit")
 	details := after.Sub("evidence_details")
-	if c.Form.Sub("evidence") != nil {
+	if evidence.Given() {
 		details["has_evidence"] = true
 		if submit {
 			details["submission_count"] = details.Num("submission_count") + 1
@@ -147,7 +136,7 @@ func (c Call) updateDispute(o object) (object, error) {
 	}
 	c.Change("charge.dispute.updated", o, after)
 	if submit && !isClosed(o) {
-		switch c.Form.Sub("evidence").Str("uncategorized_text") {
+		switch evidence.Str("uncategorized_text") {
 		case "winning_evidence":
 			return o, c.CloseDispute(o, "won")
 		case "losing_evidence":

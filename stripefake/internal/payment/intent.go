@@ -24,42 +24,36 @@ const (
 	canceled     = "canceled"
 )
 
+// The parameters of payment intents: of creating and updating, of creating, updating and confirming,
+// and so on, by the names.
 const (
-	// describing are the parameters of both creating and updating.
-	describing = "amount:int currency customer payment_method payment_method_types application_fee_amount:amount " +
-		"capture_method:automatic|automatic_async|manual description metadata receipt_email " +
-		"setup_future_usage:|off_session|on_session statement_descriptor statement_descriptor_suffix transfer_data " +
-		"transfer_group " + beyondIntent
-	// beyondIntent are Stripe's parameters of creating, updating and confirming that this fake
-	// does not have. The next four are of creating and updating, of creating and confirming, of
-	// creating alone, and of confirming alone.
-	beyondIntent = "allowed_payment_method_types amount_details excluded_payment_method_types hooks " +
-		"payment_details payment_method_data payment_method_options shipping "
-	beyondOpen     = "customer_account payment_method_configuration "
-	beyondPay      = "confirmation_token mandate mandate_data radar_options "
-	beyondCreating = "confirmation_method on_behalf_of "
-	beyondConfirm  = "amount_to_confirm "
-	allBeyond      = beyondIntent + beyondOpen + beyondPay + beyondCreating + beyondConfirm
-
-	confirming  = "off_session:true|false|one_off|recurring error_on_requires_action:bool return_url use_stripe_sdk:bool"
+	describing = "customer payment_method payment_method_types application_fee_amount:amount " +
+		"=capture_method:automatic|automatic_async|manual =description metadata =receipt_email " +
+		"=setup_future_usage:|off_session|on_session =statement_descriptor =statement_descriptor_suffix transfer_data " +
+		"=transfer_group " + beyondIntent + beyondOpen
+	beyondIntent = "~allowed_payment_method_types ~amount_details ~excluded_payment_method_types ~hooks " +
+		"~payment_details ~payment_method_data ~payment_method_options ~shipping "
+	beyondOpen  = "~customer_account ~payment_method_configuration "
+	beyondPay   = "~confirmation_token ~mandate ~mandate_data ~radar_options "
+	confirming  = "off_session:true|false|one_off|recurring error_on_requires_action:bool return_url use_stripe_sdk:bool "
 	redirecting = "automatic_payment_methods automatic_payment_methods[allow_redirects]:always|never "
 )
 
 func intentRoutes() []api.Route {
 	const one = "/v1/payment_intents/{intent}"
+	load := find("payment_intent", "intent")
 	return []api.Route{
-		on("POST", "/v1/payment_intents",
-			describing+beyondOpen+beyondPay+beyondCreating+redirecting+"confirm:bool "+confirming, Call.createIntent),
+		on("POST", "/v1/payment_intents", "amount:int! currency! "+describing+beyondPay+"~confirmation_method ~on_behalf_of "+
+			redirecting+"confirm:bool "+confirming, Call.createIntent),
 		on("GET", "/v1/payment_intents", "customer created"+api.ListParams, Call.listIntents),
-		on("GET", one, "client_secret", Call.intentOfPath),
-		on("POST", one, describing+beyondOpen, api.With(Call.intentOfPath, Call.updateIntent)),
-		on("POST", one+"/confirm", "payment_method payment_method_types receipt_email "+
-			"setup_future_usage:|off_session|on_session capture_method:automatic|automatic_async|manual "+
-			beyondIntent+beyondPay+beyondConfirm+confirming, api.With(Call.intentOfPath, Call.confirmIntent)),
-		on("POST", one+"/capture", "amount_to_capture:int metadata final_capture",
-			api.With(Call.intentOfPath, Call.captureIntent)),
+		on("GET", one, "client_secret", load),
+		on("POST", one, "amount:int currency "+describing, api.With(load, Call.updateIntent)),
+		on("POST", one+"/confirm", "payment_method payment_method_types =receipt_email "+
+			"=setup_future_usage:|off_session|on_session =capture_method:automatic|automatic_async|manual "+
+			beyondIntent+beyondPay+"~amount_to_confirm "+confirming, api.With(load, Call.confirmIntent)),
+		on("POST", one+"/capture", "amount_to_capture:int metadata final_capture", api.With(load, Call.captureIntent)),
 		on("POST", one+"/cancel", "cancellation_reason:abandoned|duplicate|fraudulent|requested_by_customer",
-			api.With(Call.intentOfPath, Call.cancelOfPath)),
+			api.With(load, Call.cancelOfPath)),
 	}
 }
 
@@ -76,15 +70,14 @@ func (c Call) NewIntent(members object) (object, error) {
 		}
 	}
 	o := object{
-		"amount_capturable": int64(0), "amount_details": object{"tip": object{}}, "amount_received": int64(0),
-		"capture_method": "automatic_async", "confirmation_method": "automatic", "metadata": object{},
+		"amount_details": object{"tip": object{}}, "capture_method": "automatic_async", "confirmation_method": "automatic", "metadata": object{},
 		"payment_method_options": cardOptions(), "payment_method_types": []any{"card"}, "status": NeedsMethod,
 		"created": c.TimeOf(members.Str("customer")),
 	}.Null("amount application application_fee_amount automatic_payment_methods canceled_at " +
 		"cancellation_reason client_secret currency customer customer_account description " +
 		"last_payment_error latest_charge next_action on_behalf_of payment_method " +
 		"payment_method_configuration_details processing receipt_email review setup_future_usage shipping " +
-		"statement_descriptor statement_descriptor_suffix transfer_data transfer_group")
+		"statement_descriptor statement_descriptor_suffix transfer_data transfer_group").Zero("amount_capturable amount_received")
 	maps.Copy(o, members)
 	if id := members.Str("payment_method"); id != "" {
 		m, err := c.fitting(o, id)
@@ -125,10 +118,7 @@ func (c Call) fitting(pi object, id string) (object, error) {
 func joined(list []any) string { return strings.Trim(fmt.Sprint(list), "[]") }
 
 func (c Call) createIntent() (object, error) {
-	if err := c.Require("amount", "currency"); err != nil {
-		return nil, err
-	}
-	members := object{"customer": shape.OrNil(c.Form.Str("customer")), "payment_method_types": []any{"card"},
+	members := object{"customer": c.Form.OrNil("customer"), "payment_method_types": []any{"card"},
 		"status": NeedsMethod}
 	if err := c.describeIntent(members); err != nil {
 		return nil, err
@@ -143,7 +133,7 @@ func (c Call) createIntent() (object, error) {
 		}
 	}
 	method := c.Form.Str("payment_method")
-	members["payment_method"] = shape.OrNil(method)
+	members["payment_method"] = c.Form.OrNil("payment_method")
 	if !confirm {
 		return c.NewIntent(members)
 	}
@@ -168,11 +158,8 @@ func (c Call) automatic(members object) error {
 	automatic := c.Form.Sub("automatic_payment_methods")
 	switch {
 	case types != nil && automatic.Yes("enabled"):
-		return shape.Invalid("", "payment_method_types", "You may only specify one of these parameters: "+
-			"automatic_payment_methods, payment_method_types.")
-	case types != nil || automatic == nil && c.Version < "2023-08-16":
-		return nil
-	case automatic != nil && !automatic.Yes("enabled"):
+		return shape.OnlyOne("payment_method_types", "automatic_payment_methods, payment_method_types")
+	case types != nil, !automatic.Given() && c.Version < "2023-08-16", automatic.Given() && !automatic.Yes("enabled"):
 		return nil
 	}
 	redirects := cmp.Or(automatic.Str("allow_redirects"), "always")
@@ -186,35 +173,25 @@ func (c Call) automatic(members object) error {
 // describeIntent sets the members that the parameters give, except the payment method and the
 // customer.
 func (c Call) describeIntent(o object) error {
-	if err := c.Beyond(allBeyond); err != nil {
-		return err
+	if c.Form.Has("amount") {
+		o["amount"] = c.Num("amount")
+	}
+	if c.Form.Has("currency") {
+		o["currency"] = strings.ToLower(c.Form.Str("currency"))
 	}
 	if c.Form.Has("amount") || c.Form.Has("currency") {
-		if c.Form.Has("amount") {
-			n := c.Num("amount")
-			o["amount"] = n
-		}
-		if c.Form.Has("currency") {
-			o["currency"] = strings.ToLower(c.Form.Str("currency"))
-		}
 		if err := checkMoney(o.Num("amount"), o.Str("currency")); err != nil {
 			return err
 		}
 	}
-	for _, name := range []string{"description", "receipt_email", "statement_descriptor", "statement_descriptor_suffix",
-		"transfer_group", "capture_method", "setup_future_usage"} {
-		shape.SetText(o, c.Form, name)
-	}
-	if err := c.methodTypes(o); err != nil {
-		return err
-	}
 	if err := c.share(o); err != nil {
 		return err
 	}
-	return c.Metadata(o)
+	return c.describeWithTypes(o)
 }
 
-func (c Call) methodTypes(o object) error {
+// describeWithTypes is Describe, with the types of payment methods.
+func (c Call) describeWithTypes(o object) error {
 	types := c.Form.List("payment_method_types")
 	for _, typ := range types {
 		if typ != "card" && typ != "us_bank_account" {
@@ -225,12 +202,12 @@ func (c Call) methodTypes(o object) error {
 	if types != nil {
 		o["payment_method_types"] = types
 	}
-	return nil
+	return c.Describe(o)
 }
 
 // share sets the part of the payment for another account.
 func (c Call) share(o object) error {
-	if transfer := c.Form.Sub("transfer_data"); transfer != nil {
+	if transfer := c.Form.Sub("transfer_data"); transfer.Given() {
 		if to := transfer.Str("destination"); !strings.HasPrefix(to, "acct_") {
 			return shape.Absent("destination", to, "transfer_data[destination]")
 		}
@@ -252,10 +229,6 @@ func (c Call) share(o object) error {
 	return nil
 }
 
-func (c Call) intentOfPath() (object, error) {
-	return c.Find("payment_intent", c.Path["intent"], "intent")
-}
-
 func (c Call) listIntents() (object, error) {
 	customer := c.Form.Str("customer")
 	if customer != "" && c.Space.Get("customer", customer) == nil {
@@ -264,10 +237,11 @@ func (c Call) listIntents() (object, error) {
 	return c.List("payment_intent", func(pi object) bool { return c.Keeps(pi, "customer") })
 }
 
-// unexpected is the error of an action that the payment intent's state does not allow.
-func unexpected(pi object, message string) error {
-	return &shape.Error{Status: http.StatusBadRequest, Kind: "invalid_request_error",
-		Code: "payment_intent_unexpected_state", Message: message, Intent: pi}
+// unexpected is the error of an action that the state of a payment or setup intent does not allow.
+func unexpected(o object, message string) error {
+	e := shape.Refused(http.StatusBadRequest, o.Str("object")+"_unexpected_state", "", message)
+	e.Intent = o
+	return e
 }
 
 // IsOpen reports whether the payment intent can still be confirmed and changed.
@@ -276,7 +250,7 @@ func IsOpen(pi object) bool {
 }
 
 func (c Call) updateIntent(pi object) (object, error) {
-	for name := range c.Form {
+	for _, name := range c.Form.Names() {
 		if name != "metadata" && name != "description" && name != "expand" && !IsOpen(pi) {
 			return nil, unexpected(pi, "This PaymentIntent's "+name+" could not be updated because it has a status of "+
 				pi.Str("status")+
@@ -332,8 +306,7 @@ func (c Call) cancelOfPath(pi object) (object, error) {
 		return nil, unexpected(pi, "You cannot cancel this PaymentIntent because it was created by an invoice. Void the "+
 			"invoice instead.")
 	}
-	reason := c.Form.Str("cancellation_reason")
-	return pi, c.CancelIntent(pi, reason)
+	return pi, c.CancelIntent(pi, c.Form.Str("cancellation_reason"))
 }
 
 // CancelIntent cancels the payment intent and releases an authorized amount. The reason may be

@@ -10,17 +10,17 @@ import (
 )
 
 func methodRoutes() []api.Route {
+	const described = "allow_redisplay:always|limited|unspecified billing_details metadata"
 	return []api.Route{
-		on("POST", "/v1/payment_methods", "type card billing_details allow_redisplay:always|limited|unspecified "+
-			"metadata customer payment_method us_bank_account", Call.createMethod),
+		on("POST", "/v1/payment_methods", "~customer ~payment_method ~us_bank_account type! card "+described, Call.createMethod),
 		on("GET", "/v1/payment_methods", "type customer allow_redisplay"+api.ListParams, Call.listMethods),
-		on("GET", "/v1/payment_methods/{payment_method}", "", Call.retrieveMethod),
-		on("POST", "/v1/payment_methods/{payment_method}", "card card[exp_month]:int card[exp_year]:int billing_details "+
-			"allow_redisplay:always|limited|unspecified metadata", api.With(Call.methodOfPath, Call.updateMethod)),
-		on("POST", "/v1/payment_methods/{payment_method}/attach", "customer", Call.attachMethod),
+		on("GET", "/v1/payment_methods/{payment_method}", "", Call.methodOfPath),
+		on("POST", "/v1/payment_methods/{payment_method}", "card card[exp_month]:int card[exp_year]:int "+described,
+			api.Update("payment_method.updated", Call.methodOfPath, Call.updateMethod)),
+		on("POST", "/v1/payment_methods/{payment_method}/attach", "customer!", Call.attachMethod),
 		on("POST", "/v1/payment_methods/{payment_method}/detach", "", api.With(Call.methodOfPath, Call.detachMethod)),
 		on("GET", "/v1/customers/{customer}/payment_methods", "type allow_redisplay"+api.ListParams, Call.listMethods),
-		on("GET", "/v1/customers/{customer}/payment_methods/{payment_method}", "", Call.retrieveMethod),
+		on("GET", "/v1/customers/{customer}/payment_methods/{payment_method}", "", Call.methodOfPath),
 	}
 }
 
@@ -49,7 +49,7 @@ func (c Call) method(id, param string) (object, error) {
 
 // methodOfPath is method for the one in the path.
 func (c Call) methodOfPath() (object, error) {
-	id := c.Path["payment_method"]
+	id := c.ID
 	m, err := c.method(id, "payment_method")
 	if err != nil || c.Path["customer"] != "" && m.Str("customer") != c.Path["customer"] {
 		return nil, shape.Missing("PaymentMethod", id, "payment_method")
@@ -75,22 +75,15 @@ func (c Call) usable(id, customer, param string) (object, error) {
 }
 
 func (c Call) createMethod() (object, error) {
-	if err := c.Beyond("customer payment_method us_bank_account"); err != nil {
-		return nil, err
-	}
-	if err := c.Require("type"); err != nil {
-		return nil, err
-	}
 	if typ := c.Form.Str("type"); typ != "card" {
 		return nil, shape.Invalid("", "type", "stripefake makes payment methods of type card alone, although Stripe "+
 			"makes others.")
 	}
 	card := c.Form.Sub("card")
 	if card.Has("number") || card.Has("cvc") {
-		return nil, &shape.Error{Status: http.StatusPaymentRequired, Kind: "invalid_request_error", Param: "card[number]",
-			Message: rawNumber}
+		return nil, shape.Refused(http.StatusPaymentRequired, "", "card[number]", rawNumber)
 	}
-	if err := c.Require("card[token]"); err != nil {
+	if err := card.Require("token"); err != nil {
 		return nil, err
 	}
 	id, ok := tokenMethod(card.Str("token"))
@@ -108,61 +101,37 @@ func (c Call) createMethod() (object, error) {
 
 // describeMethod sets the members that the parameters give, except the card.
 func (c Call) describeMethod(m object) error {
-	if err := c.Metadata(m); err != nil {
-		return err
-	}
-	show := c.Form.Str("allow_redisplay")
-	if show != "" {
+	if show := c.Form.Str("allow_redisplay"); show != "" {
 		m["allow_redisplay"] = show
 	}
-	given := c.Form.Sub("billing_details")
-	details := m.Sub("billing_details").Clone()
-	for _, name := range []string{"email", "name", "phone", "tax_id"} {
-		shape.SetText(details, given, name)
-	}
-	if address := given.Sub("address"); address != nil {
+	given, details := c.Form.Sub("billing_details"), m.Sub("billing_details")
+	given.SetTexts(details, "email name phone tax_id")
+	if address := given.Sub("address"); address.Given() {
 		details["address"] = addressOf(details.Sub("address"), address)
 	}
-	m["billing_details"] = details
-	return nil
+	return c.Describe(m)
 }
 
-func addressOf(before object, f form) object {
+func addressOf(before object, given shape.Params) object {
 	a := noAddress()
 	maps.Copy(a, before)
-	for name := range noAddress() {
-		shape.SetText(a, f, name)
-	}
+	given.SetTexts(a, addressTexts)
 	return a
 }
 
-func (c Call) retrieveMethod() (object, error) { return c.methodOfPath() }
-
-func (c Call) updateMethod(m object) (object, error) {
+func (c Call) updateMethod(m object) error {
 	if m.Str("customer") == "" {
-		return nil, shape.Invalid("", "", "You must save this PaymentMethod to a customer before you can update it.")
+		return shape.Invalid("", "", "You must save this PaymentMethod to a customer before you can update it.")
 	}
-	after := m.Clone()
-	if err := c.describeMethod(after); err != nil {
-		return nil, err
+	if err := c.describeMethod(m); err != nil || !c.Form.Sub("card").Given() {
+		return err
 	}
-	if card := c.Form.Sub("card"); card != nil {
-		if err := c.setExpiry(after.Sub("card"), card); err != nil {
-			return nil, err
-		}
-	}
-	c.Change("payment_method.updated", m, after)
-	return m, nil
-}
-
-// setExpiry sets the expiry of a card.
-func (c Call) setExpiry(card object, f form) error {
-	for name := range f {
+	card := m.Sub("card")
+	for _, name := range c.Form.Sub("card").Names() {
 		if name != "exp_month" && name != "exp_year" {
 			return shape.UnknownParam("card[" + name + "]")
 		}
-		n := c.Num("card[" + name + "]")
-		card[name] = n
+		card[name] = c.Num("card[" + name + "]")
 	}
 	year, month := card.Num("exp_year"), card.Num("exp_month")
 	today := time.Unix(c.Now, 0).UTC()
@@ -179,9 +148,6 @@ func (c Call) setExpiry(card object, f form) error {
 }
 
 func (c Call) attachMethod() (object, error) {
-	if err := c.Require("customer"); err != nil {
-		return nil, err
-	}
 	customer, err := c.Customer(c.Form.Str("customer"), "customer")
 	if err != nil {
 		return nil, err
@@ -214,17 +180,16 @@ func attachable(m object) error {
 	case m.Yes("_used"):
 		return shape.Invalid("", "", usedUpForAttach)
 	case acts.refuses:
-		d := reasonFor(acts.declines)
-		return &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: d.code, Decline: d.decline,
-			Advice: d.advice, Message: d.message}
+		return reasonFor(acts.declines).refusal()
 	}
 	return nil
 }
 
 func (c Call) attached(m object, customer string) {
 	m["customer"] = customer
-	m.Sub("card").SetIfThere("checks", object{"address_line1_check": nil, "address_postal_code_check": nil,
-		"cvc_check": "pass"})
+	if checks := m.Sub("card").Sub("checks"); checks != nil {
+		checks["cvc_check"] = "pass"
+	}
 	c.Emit("payment_method.attached", m, nil)
 }
 
@@ -248,19 +213,17 @@ func (c Call) detach(m object) {
 }
 
 func (c Call) listMethods() (object, error) {
-	customer := c.Path["customer"]
-	var err error
-	switch named := c.Form.Str("customer"); {
-	case customer != "":
+	customer, err := c.Path["customer"], error(nil)
+	if customer != "" {
 		_, err = c.customerOfPath()
-	case named != "":
-		_, err = c.Customer(named, "customer")
+	} else if customer = c.Form.Str("customer"); customer != "" {
+		_, err = c.Customer(customer, "customer")
 	}
 	if err != nil {
 		return nil, err
 	}
 	return c.List("payment_method", func(m object) bool {
 		return m.Str("customer") != "" && (customer == "" || m.Str("customer") == customer) &&
-			c.Keeps(m, "customer type allow_redisplay")
+			c.Keeps(m, "type allow_redisplay")
 	})
 }

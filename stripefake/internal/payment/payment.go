@@ -8,7 +8,10 @@ import (
 	"strings"
 
 	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/shape"
 )
+
+type object = shape.Object
 
 // A Call is a request about these resources, or a change by itself.
 type Call struct{ *api.Call }
@@ -35,6 +38,11 @@ func Timed() map[string]api.Timed {
 func on(method, path, params string, do func(Call) (object, error)) api.Route {
 	handler := func(c *api.Call) (object, error) { return do(Call{c}) }
 	return api.Route{Method: method, Path: path, Params: params, Do: handler}
+}
+
+// find returns a handler for the object that the path names. param names it in the error.
+func find(kindName, param string) func(Call) (object, error) {
+	return func(c Call) (object, error) { return c.Find(kindName, c.ID, param) }
 }
 
 // IntentKind is the kind of the payment intent or setup intent, by the prefix of its id.

@@ -12,15 +12,14 @@ import (
 func refundRoutes() []api.Route {
 	return []api.Route{
 		on("POST", "/v1/refunds", "amount:int charge payment_intent reason:duplicate|fraudulent|requested_by_customer "+
-			"metadata refund_application_fee:bool reverse_transfer:bool "+beyondRefund, Call.createRefund),
+			"metadata refund_application_fee:bool reverse_transfer:bool ~currency ~customer ~instructions_email ~origin",
+			Call.createRefund),
 		api.Lists("/v1/refunds", "refund", "charge created payment_intent", nil),
-		on("GET", "/v1/refunds/{refund}", "", Call.refundOfPath),
-		on("POST", "/v1/refunds/{refund}", "metadata", api.With(Call.refundOfPath, Call.updateRefund)),
-		on("POST", "/v1/refunds/{refund}/cancel", "", api.With(Call.refundOfPath, Call.cancelRefund)),
+		on("GET", "/v1/refunds/{refund}", "", find("refund", "id")),
+		on("POST", "/v1/refunds/{refund}", "metadata", api.Update("refund.updated", find("refund", "id"), Call.Describe)),
+		on("POST", "/v1/refunds/{refund}/cancel", "", api.With(find("refund", "id"), Call.cancelRefund)),
 	}
 }
-
-const beyondRefund = "currency customer instructions_email origin"
 
 // refundable returns the charge of a refund. An uncaptured charge is released by cancelling its
 // payment intent; Stripe takes a refund for it too, this fake does not.
@@ -54,9 +53,6 @@ func (c Call) refundable() (object, error) {
 }
 
 func (c Call) createRefund() (object, error) {
-	if err := c.Beyond(beyondRefund); err != nil {
-		return nil, err
-	}
 	charge, err := c.refundable()
 	if err != nil {
 		return nil, err
@@ -66,7 +62,6 @@ func (c Call) createRefund() (object, error) {
 			return nil, shape.Invalid("", name, "Charge "+charge.ID()+" has nothing that "+name+" could return.")
 		}
 	}
-	reason := c.Form.Str("reason")
 	left := charge.Num("amount") - charge.Num("amount_refunded")
 	amount, currency := c.Num("amount"), charge.Str("currency")
 	switch {
@@ -86,8 +81,8 @@ func (c Call) createRefund() (object, error) {
 		return nil, shape.Invalid("parameter_invalid_integer", "amount",
 			"Invalid amount: the last digit of an amount in "+currency+" must be 0.")
 	}
-	members := object{"metadata": object{}, "reason": shape.OrNil(reason), "amount": amount}
-	if err := c.Metadata(members); err != nil {
+	members := object{"metadata": object{}, "reason": c.Form.OrNil("reason"), "amount": amount}
+	if err := c.Form.Metadata(members); err != nil {
 		return nil, err
 	}
 	return c.refund(charge, members), nil
@@ -150,23 +145,11 @@ func (c Call) unrefund(o object, status string) {
 	charge["amount_refunded"], charge["refunded"] = charge.Num("amount_refunded")-o.Num("amount"), false
 }
 
-func (c Call) refundOfPath() (object, error) { return c.Find("refund", c.Path["refund"], "id") }
-
-func (c Call) updateRefund(o object) (object, error) {
-	after := o.Clone()
-	if err := c.Metadata(after); err != nil {
-		return nil, err
-	}
-	c.Change("refund.updated", o, after)
-	return o, nil
-}
-
 // cancelRefund is for refunds in requires_action. This fake makes none by itself.
 func (c Call) cancelRefund(o object) (object, error) {
 	if o.Str("status") != NeedsAction {
 		return nil, shape.Invalid("", "",
-			"Refund "+o.ID()+" cannot be canceled because it has a status of "+strings.ReplaceAll(o.Str("status"), "_",
-				" ")+". Only refunds that require action can be.")
+			"Refund "+o.ID()+" cannot be canceled because it has a status of "+strings.ReplaceAll(o.Str("status"), "_", " ")+". Only refunds that require action can be.")
 	}
 	c.unrefund(o, canceled)
 	c.Emit("refund.updated", o, object{"status": NeedsAction})

@@ -1,38 +1,30 @@
 package payment
 
 import (
+	"cmp"
 	"maps"
-	"net/http"
 	"slices"
 
 	"github.com/duesday/duesday/stripefake/internal/api"
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// Stripe's parameters of setup intents that this fake does not have: of creating, updating and
-// confirming, of creating and updating, of creating and confirming, and of creating alone.
-const (
-	beyondSetup     = "allowed_payment_method_types payment_method_data payment_method_options "
-	beyondOpenSetup = "attach_to_self customer_account excluded_payment_method_types flow_directions " +
-		"payment_method_configuration "
-	beyondPaySetup     = "confirmation_token mandate_data "
-	beyondCreatedSetup = "on_behalf_of single_use "
-	allBeyondSetup     = beyondSetup + beyondOpenSetup + beyondPaySetup + beyondCreatedSetup
-)
-
 func setupRoutes() []api.Route {
 	const one = "/v1/setup_intents/{intent}"
+	const beyond = "~allowed_payment_method_types ~payment_method_data ~payment_method_options "
+	const beyondPay = "~confirmation_token ~mandate_data "
+	const described = "customer =description metadata payment_method payment_method_types " + beyond +
+		"~attach_to_self ~customer_account ~excluded_payment_method_types ~flow_directions ~payment_method_configuration "
 	return []api.Route{
-		on("POST", "/v1/setup_intents", redirecting+"confirm:bool customer description metadata payment_method "+
-			"payment_method_types return_url usage:off_session|on_session use_stripe_sdk:bool "+allBeyondSetup,
-			Call.createSetup),
+		on("POST", "/v1/setup_intents", redirecting+described+"confirm:bool return_url usage:off_session|on_session "+
+			"use_stripe_sdk:bool "+beyondPay+"~on_behalf_of ~single_use", Call.createSetup),
 		api.Lists("/v1/setup_intents", "setup_intent", "created customer payment_method", nil),
 		on("GET", one, "client_secret", Call.setupOfPath),
-		on("POST", one, "customer description metadata payment_method payment_method_types "+beyondSetup+beyondOpenSetup,
-			Call.updateSetup),
-		on("POST", one+"/confirm", "payment_method return_url use_stripe_sdk:bool "+beyondSetup+beyondPaySetup,
-			Call.confirmSetupOfPath),
-		on("POST", one+"/cancel", "cancellation_reason:abandoned|duplicate|requested_by_customer", Call.cancelSetupOfPath),
+		on("POST", one, described, api.Update("", openSetup("update"), Call.updateSetup)),
+		on("POST", one+"/confirm", "payment_method return_url use_stripe_sdk:bool "+beyond+beyondPay,
+			api.With(openSetup("confirm"), Call.confirmSetupOfPath)),
+		on("POST", one+"/cancel", "cancellation_reason:abandoned|duplicate|requested_by_customer",
+			api.With(openSetup("cancel"), Call.cancelSetupOfPath)),
 	}
 }
 
@@ -65,8 +57,7 @@ func (c Call) createSetup() (object, error) {
 	if err := c.automatic(o); err != nil {
 		return nil, err
 	}
-	usage := c.Form.Str("usage")
-	if usage != "" {
+	if usage := c.Form.Str("usage"); usage != "" {
 		o["usage"] = usage
 	}
 	confirm := c.Flag("confirm")
@@ -100,9 +91,6 @@ const lacksSetupMethod = "You cannot confirm this SetupIntent because it's missi
 
 // describeSetup sets the members that the parameters give, except the payment method.
 func (c Call) describeSetup(o object) error {
-	if err := c.Beyond(allBeyondSetup); err != nil {
-		return err
-	}
 	if id := c.Form.Str("customer"); id != "" {
 		if of := o.Str("customer"); of != "" && of != id {
 			return shape.Invalid("", "customer", "You cannot modify `customer` on a SetupIntent once it already has been set.")
@@ -112,11 +100,7 @@ func (c Call) describeSetup(o object) error {
 		}
 		o["customer"] = id
 	}
-	shape.SetText(o, c.Form, "description")
-	if err := c.methodTypes(o); err != nil {
-		return err
-	}
-	return c.Metadata(o)
+	return c.describeWithTypes(o)
 }
 
 // setupReturn reads the customer's way back.
@@ -134,70 +118,45 @@ func (c Call) setupReturn(o object) error {
 }
 
 func (c Call) setupOfPath() (object, error) {
-	o := c.Space.Get("setup_intent", c.Path["intent"])
-	if o == nil {
-		return nil, shape.Missing("setupintent", c.Path["intent"], "intent")
+	if o := c.Space.Get("setup_intent", c.ID); o != nil {
+		return o, nil
 	}
-	return o, nil
+	return nil, shape.Missing("setupintent", c.ID, "intent")
 }
 
-func unexpectedSetup(o object, verb string) error {
-	return &shape.Error{Status: http.StatusBadRequest, Kind: "invalid_request_error",
-		Code: "setup_intent_unexpected_state", Intent: o,
-		Message: "You cannot " + verb + " this SetupIntent because it has a status of " + o.Str("status") + "."}
+// openSetup returns a handler for the setup intent of the path, if the verb can be done to it.
+func openSetup(verb string) func(Call) (object, error) {
+	return api.With(Call.setupOfPath, func(_ Call, o object) (object, error) {
+		switch {
+		case !IsOpen(o):
+			return nil, unexpected(o, "You cannot "+verb+" this SetupIntent because it has a status of "+o.Str("status")+".")
+		case o.Str("_session") != "" && verb != "update":
+			return nil, shape.Invalid("", "intent", "You cannot "+verb+" the SetupIntent for a Checkout Session. To cancel "+
+				"it, expire the Checkout Session instead.")
+		}
+		return o, nil
+	})
 }
 
-// openSetup returns the setup intent in the path if the verb can be done to it.
-func (c Call) openSetup(verb string) (object, error) {
-	o, err := c.setupOfPath()
-	switch {
-	case err != nil:
-		return nil, err
-	case !IsOpen(o):
-		return nil, unexpectedSetup(o, verb)
-	case o.Str("_session") != "" && verb != "update":
-		return nil, shape.Invalid("", "intent", "You cannot "+verb+" the SetupIntent for a Checkout Session. To cancel "+
-			"it, expire the Checkout Session instead.")
-	}
-	return o, nil
-}
-
-func (c Call) updateSetup() (object, error) {
-	o, err := c.openSetup("update")
-	if err != nil {
-		return nil, err
-	}
-	after := o.Clone()
-	if err := c.describeSetup(after); err != nil {
-		return nil, err
+func (c Call) updateSetup(o object) error {
+	if err := c.describeSetup(o); err != nil {
+		return err
 	}
 	if id := c.Form.Str("payment_method"); id != "" {
-		m, err := c.usable(id, after.Str("customer"), "payment_method")
+		m, err := c.usable(id, o.Str("customer"), "payment_method")
 		if err != nil {
-			return nil, err
+			return err
 		}
-		after["payment_method"], after["status"], after["next_action"] = m.ID(), needsConfirm, nil
+		o["payment_method"], o["status"], o["next_action"] = m.ID(), needsConfirm, nil
 	}
-	after["last_setup_error"] = nil
-	maps.Copy(o, after)
-	return o, nil
+	o["last_setup_error"] = nil
+	return nil
 }
 
-func (c Call) confirmSetupOfPath() (object, error) {
-	o, err := c.openSetup("confirm")
-	if err != nil {
-		return nil, err
-	}
-	if err := c.Beyond(allBeyondSetup); err != nil {
-		return nil, err
-	}
-	method := c.Form.Str("payment_method")
+func (c Call) confirmSetupOfPath(o object) (object, error) {
+	method := cmp.Or(c.Form.Str("payment_method"), o.Str("payment_method"))
 	if method == "" {
-		method = o.Str("payment_method")
-	}
-	if method == "" {
-		return nil, &shape.Error{Status: http.StatusBadRequest, Kind: "invalid_request_error",
-			Code: "setup_intent_unexpected_state", Message: lacksSetupMethod, Intent: o}
+		return nil, unexpected(o, lacksSetupMethod)
 	}
 	after := o.Clone()
 	if err := c.setupReturn(after); err != nil {
@@ -207,7 +166,7 @@ func (c Call) confirmSetupOfPath() (object, error) {
 	return o, c.ConfirmSetup(o, method)
 }
 
-// ConfirmSetup tries to save the payment method. The error is an *apiError, as in confirm.
+// ConfirmSetup tries to save the payment method. The error is a *shape.Error, as of Confirm.
 func (c Call) ConfirmSetup(o object, method string) error {
 	m, err := c.usable(method, o.Str("customer"), "payment_method")
 	if err != nil {
@@ -222,8 +181,9 @@ func (c Call) ConfirmSetup(o object, method string) error {
 	case acts.refuses:
 		d := reasonFor(acts.declines)
 		c.setupFailed(o, paymentError("card_error", d, "", m))
-		return &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: d.code, Decline: d.decline,
-			Advice: d.advice, Message: d.message, Intent: o, Method: m}
+		e := d.refusal()
+		e.Intent, e.Method = o, m
+		return e
 	case acts.on:
 		o["status"], o["next_action"] = NeedsAction, c.nextAction(o)
 		c.Emit("setup_intent.requires_action", o, nil)
@@ -264,13 +224,8 @@ func (c Call) authenticateSetup(o object, ok bool) error {
 	return nil
 }
 
-func (c Call) cancelSetupOfPath() (object, error) {
-	o, err := c.openSetup("cancel")
-	if err != nil {
-		return nil, err
-	}
-	reason := c.Form.Str("cancellation_reason")
-	c.cancelSetup(o, reason)
+func (c Call) cancelSetupOfPath(o object) (object, error) {
+	c.cancelSetup(o, c.Form.Str("cancellation_reason"))
 	return o, nil
 }
 

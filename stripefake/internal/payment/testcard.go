@@ -175,9 +175,9 @@ func displayBrand(brand string) string {
 }
 
 func noBilling() object {
-	return object{"address": noAddress(), "email": nil, "name": nil, "phone": nil, "tax_id": nil}
+	return object{"address": noAddress()}.Null("email name phone tax_id")
 }
 
-func noAddress() object {
-	return object{}.Null("city country line1 line2 postal_code state")
-}
+const addressTexts = "city country line1 line2 postal_code state"
+
+func noAddress() object { return object{}.Null(addressTexts) }

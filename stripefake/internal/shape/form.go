@@ -1,8 +1,11 @@
 package shape
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,24 +22,24 @@ const (
 // metadata, whose keys may be numbers.
 type Form map[string]any
 
-func (f Form) Has(name string) bool   { _, ok := f[name]; return ok }
-func (f Form) Str(name string) string { s, _ := f[name].(string); return s }
-func (f Form) Yes(name string) bool   { return f.Str(name) == "true" }
-func (f Form) Sub(name string) Form   { s, _ := f[name].(Form); return s }
-func (f Form) List(name string) []any { l, _ := f[name].([]any); return l }
+func (f Form) sub(name string) Form { s, _ := f[name].(Form); return s }
 
 // At returns the parameter of a name with brackets, such as payment_method_data[type]. It does not
 // go into lists.
 func (f Form) At(name string) (any, bool) {
-	names, err := splitName(name)
-	if err != nil {
-		return nil, false
+	inner, _ := strings.CutSuffix(name, "]")
+	outer, last, inside := strings.Cut(inner, "[")
+	if !inside {
+		v, ok := f[name]
+		return v, ok
 	}
-	for _, part := range names[:len(names)-1] {
-		f = f.Sub(part)
+	for part, rest, more := strings.Cut(last, "]["); ; part, rest, more = strings.Cut(rest, "][") {
+		if f = f.sub(outer); !more {
+			v, ok := f[part]
+			return v, ok
+		}
+		outer = part
 	}
-	v, ok := f[names[len(names)-1]]
-	return v, ok
 }
 
 // ParseForm reads parameters as Stripe's libraries write them, in their order. The last of two
@@ -51,19 +54,7 @@ func ParseForm(texts ...string) (Form, error) {
 			if n++; n > maxParams {
 				return nil, Invalid("", "", fmt.Sprintf("There are more than %d parameters.", maxParams))
 			}
-			name, value, _ := strings.Cut(pair, "=")
-			name, err := unescape(name)
-			if err != nil {
-				return nil, err
-			}
-			if value, err = unescape(value); err != nil {
-				return nil, err
-			}
-			names, err := splitName(name)
-			if err != nil {
-				return nil, err
-			}
-			if err := f.add(name, names, value); err != nil {
+			if err := f.addPair(pair); err != nil {
 				return nil, err
 			}
 		}
@@ -72,6 +63,22 @@ func ParseForm(texts ...string) (Form, error) {
 		f[name] = settle(name, v)
 	}
 	return f, nil
+}
+
+func (f Form) addPair(pair string) error {
+	name, value, _ := strings.Cut(pair, "=")
+	name, err := unescape(name)
+	if err != nil {
+		return err
+	}
+	if value, err = unescape(value); err != nil {
+		return err
+	}
+	names, err := splitName(name)
+	if err != nil {
+		return err
+	}
+	return f.add(name, names, value)
 }
 
 func unescape(s string) (string, error) {
@@ -85,29 +92,14 @@ func unescape(s string) (string, error) {
 	return s, nil
 }
 
+// nameForm is the form of a parameter's name: a[b][].
+var nameForm = regexp.MustCompile(`^[^\[\]]+(\[[^\[\]]*\])*$`)
+
 // splitName splits a[b][] into a, b and "".
 func splitName(name string) ([]string, error) {
-	bad := func() ([]string, error) {
+	names := strings.Split(strings.ReplaceAll(name, "]", ""), "[")
+	if len(names) > maxDepth || !nameForm.MatchString(name) {
 		return nil, Invalid("parameter_unknown", name, fmt.Sprintf("Invalid parameter name: %q.", name))
-	}
-	first, rest, bracket := strings.Cut(name, "[")
-	if first == "" || strings.Contains(first, "]") {
-		return bad()
-	}
-	names := []string{first}
-	for bracket {
-		part, after, closed := strings.Cut(rest, "]")
-		if !closed || strings.Contains(part, "[") || len(names) == maxDepth {
-			return bad()
-		}
-		names = append(names, part)
-		if after == "" {
-			break
-		}
-		if after[0] != '[' {
-			return bad()
-		}
-		rest = after[1:]
 	}
 	return names, nil
 }
@@ -149,62 +141,44 @@ func (f Form) push(rest []string) string {
 	}
 	if n > 0 && len(rest) > 0 && rest[0] != "" {
 		key := pushed + strconv.Itoa(n-1)
-		if last := f.Sub(key); last != nil && !last.Has(rest[0]) {
+		last := f.sub(key)
+		if _, has := last[rest[0]]; last != nil && !has {
 			return key
 		}
 	}
 	return pushed + strconv.Itoa(n)
 }
 
-// settle turns the forms with positions alone into lists.
+// settle turns the forms with positions alone into lists, pushed elements last.
 func settle(name string, v any) any {
 	f, ok := v.(Form)
 	if !ok {
 		return v
 	}
-	keys, positions := make([]position, 0, len(f)), name != "metadata"
+	positions, isList := map[string]uint64{}, len(f) > 0 && name != "metadata"
 	for name := range f {
 		f[name] = settle(name, f[name])
-		at, given := strings.CutPrefix(name, pushed)
+		at, isPushed := strings.CutPrefix(name, pushed)
 		n, err := strconv.ParseUint(at, 10, 31)
-		positions = positions && err == nil
-		keys = append(keys, position{name, given, n})
+		if isList = isList && err == nil; isPushed {
+			n += 1 << 31
+		}
+		positions[name] = n
 	}
-	if !positions || len(f) == 0 {
-		for _, k := range keys { // a[]=x beside a[b]=y: the first has an empty name
-			if k.pushed {
-				v := f[k.key]
-				delete(f, k.key)
-				f[strings.TrimPrefix(k.key, pushed)] = v
+	if !isList {
+		for name := range positions { // a[]=x beside a[b]=y: the first has an empty name
+			if at, isPushed := strings.CutPrefix(name, pushed); isPushed {
+				f[at] = f[name]
+				delete(f, name)
 			}
 		}
 		return f
 	}
-	slices.SortFunc(keys, position.compare)
-	list := make([]any, len(keys))
-	for i, k := range keys {
-		list[i] = f[k.key]
+	list := []any{}
+	for _, name := range slices.SortedFunc(maps.Keys(f), func(a, b string) int {
+		return cmp.Or(cmp.Compare(positions[a], positions[b]), cmp.Compare(a, b))
+	}) {
+		list = append(list, f[name])
 	}
 	return list
-}
-
-// A position is the place of an element in a list: numbers come first.
-type position struct {
-	key    string
-	pushed bool
-	n      uint64
-}
-
-func (p position) compare(q position) int {
-	switch {
-	case p.pushed != q.pushed && p.pushed:
-		return 1
-	case p.pushed != q.pushed:
-		return -1
-	case p.n < q.n:
-		return -1
-	case p.n > q.n:
-		return 1
-	}
-	return strings.Compare(p.key, q.key)
 }

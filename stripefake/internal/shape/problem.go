@@ -2,6 +2,7 @@ package shape
 
 import (
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -22,23 +23,6 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-func Missing(kindName, id, param string) error {
-	return &Error{Status: http.StatusNotFound, Kind: "invalid_request_error", Code: "resource_missing", Param: param,
-		Message: "No such " + kindName + ": '" + Shown(id) + "'"}
-}
-
-// Invalid is a 400 about a parameter.
-func Invalid(code, param, message string) error {
-	return &Error{Status: http.StatusBadRequest, Kind: "invalid_request_error", Code: code, Param: param, Message: message}
-}
-
-// Absent is the error of a parameter with the id of an absent object: a 400. An absent object of
-// the path is a 404.
-func Absent(kindName, id, param string) error {
-	return &Error{Status: http.StatusBadRequest, Kind: "invalid_request_error", Code: "resource_missing", Param: param,
-		Message: "No such " + kindName + ": '" + Shown(id) + "'"}
-}
-
 // IsValidation reports whether Stripe finds the error before it carries the request out: its
 // idempotency key stays free.
 func (e *Error) IsValidation() bool {
@@ -47,6 +31,53 @@ func (e *Error) IsValidation() bool {
 			"amount_too_small", "email_invalid", "url_invalid"}, e.Code))
 }
 
+// Refused is an invalid_request_error.
+func Refused(status int, code, param, message string) *Error {
+	return &Error{Status: status, Kind: "invalid_request_error", Code: code, Param: param, Message: message}
+}
+
+// Invalid is a 400 about a parameter.
+func Invalid(code, param, message string) error {
+	return Refused(http.StatusBadRequest, code, param, message)
+}
+
+// Missed is the error of a required parameter that is absent or empty.
+func Missed(param string) error {
+	return Invalid("parameter_missing", param, "Missing required param: "+param+".")
+}
+
+// OnlyOne is the error of a parameter that excludes another.
+func OnlyOne(param, names string) error {
+	return Invalid("", param, "You may only specify one of these parameters: "+names+".")
+}
+
+// Missing is the error of an absent object of the path: a 404.
+func Missing(kindName, id, param string) *Error {
+	return Refused(http.StatusNotFound, "resource_missing", param, "No such "+kindName+": '"+Shown(id)+"'")
+}
+
+// Absent is the error of a parameter with the id of an absent object: a 400.
+func Absent(kindName, id, param string) error {
+	return Invalid("resource_missing", param, "No such "+kindName+": '"+Shown(id)+"'")
+}
+
 func UnknownParam(name string) error {
 	return Invalid("parameter_unknown", name, "Received unknown parameter: "+Shown(name))
+}
+
+// longDigits may be the number of a card.
+var longDigits = regexp.MustCompile(`[0-9](?:[ -]?[0-9]){11,}`)
+
+// Shown returns a parameter as errors show it: cut if it is long, and without digits that may be a
+// card number.
+func Shown(v any) string {
+	s, ok := v.(string)
+	s = longDigits.ReplaceAllString(s, "************")
+	switch {
+	case !ok:
+		return "a value with brackets"
+	case len(s) > 40:
+		return strings.ToValidUTF8(s[:40], "") + "…"
+	}
+	return s
 }

@@ -1,8 +1,0 @@
-package payment
-
-import "github.com/duesday/duesday/stripefake/internal/shape"
-
-type (
-	object = shape.Object
-	form   = shape.Form
-)
