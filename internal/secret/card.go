@@ -53,12 +53,10 @@ func mask(text string, spans []span) string {
 	hidden := map[int]bool{}
 	for _, s := range spans {
 		var at []int
-		for i := s.from; i < s.to; {
-			class, _, size := read(text[i:])
-			if class == digit {
-				at = append(at, i)
+		for i, r := range text[s.from:s.to] {
+			if class, _ := classOf(r); class == digit {
+				at = append(at, s.from+i)
 			}
-			i += size
 		}
 		for _, i := range at[:max(0, len(at)-4)] {
 			hidden[i] = true
@@ -80,14 +78,13 @@ func mask(text string, spans []span) string {
 // isLongNumber reports whether the text is 13 to 19 digits and separators, and nothing else.
 func isLongNumber(text string) bool {
 	digits := 0
-	for i := 0; i < len(text); {
-		class, _, size := read(text[i:])
-		if class == digit {
+	for _, r := range text {
+		switch class, _ := classOf(r); class {
+		case digit:
 			digits++
-		} else if class == letter || class == other {
+		case letter, other:
 			return false
 		}
-		i += size
 	}
 	return digits >= minMethodDigits && digits <= maxDigits
 }

@@ -115,52 +115,43 @@ const (
 	point               // separates groups, and joins the parts of a decimal number
 )
 
-// read returns the class of the text's first character, its value if it is a digit, and its
-// size in bytes. The text must not be empty.
+// read returns the class of the text's first character, its value if it is a digit, and its size in
+// bytes; other if the text is empty.
 func read(text string) (c class, value byte, size int) {
-	if b := text[0]; b < utf8.RuneSelf {
-		switch {
-		case b >= '0' && b <= '9':
-			return digit, b - '0', 1
-		case b|0x20 >= 'a' && b|0x20 <= 'z', b == '_':
-			return letter, 0, 1
-		}
-		return separator(rune(b)), 0, 1
-	}
 	r, size := utf8.DecodeRuneInString(text)
-	if r >= '０' && r <= '９' {
-		return digit, byte(r - '０'), size
-	}
-	return separator(r), 0, size
+	c, value = classOf(r)
+	return c, value, size
 }
 
-func separator(r rune) class {
+func classOf(r rune) (c class, value byte) {
+	switch {
+	case r >= '0' && r <= '9':
+		return digit, byte(r - '0')
+	case r >= '０' && r <= '９':
+		return digit, byte(r - '０')
+	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r == '_':
+		return letter, 0
+	}
 	switch r {
 	case ' ', '\u00a0', '\u2007', '\u2009', '\u202f', '\u3000':
-		return space
+		return space, 0
 	case '-', '\u2010', '\u2011', '\u2012', '\u2013', '\u2212', '－':
-		return hyphen
+		return hyphen, 0
 	case '.', '．':
-		return point
+		return point, 0
 	}
-	return other
+	return other, 0
 }
 
 // before returns the class of the last character of the text; other if the text is empty.
 func before(text string) (c class, rest string) {
-	if text == "" {
-		return other, ""
-	}
-	_, size := utf8.DecodeLastRuneInString(text)
-	c, _, _ = read(text[len(text)-size:])
+	r, size := utf8.DecodeLastRuneInString(text)
+	c, _ = classOf(r)
 	return c, text[:len(text)-size]
 }
 
 // after returns the class of the first character of the text; other if the text is empty.
 func after(text string) (c class, rest string) {
-	if text == "" {
-		return other, ""
-	}
 	c, _, size := read(text)
 	return c, text[size:]
 }
