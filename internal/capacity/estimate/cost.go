@@ -70,49 +70,31 @@ func always(step string) func(capacity.Line) string {
 	return func(capacity.Line) string { return step }
 }
 
-// rowStep knows the steps that every job begins with.
-func rowStep(index string, l capacity.Line) string {
-	switch {
-	case l.Op == capacity.OpQuery && l.Index == index:
-		return stepFind
-	case l.Op == capacity.OpGet && l.Item == itemSubscription:
-		return stepRead
+// jobStep returns the steps of a job that finds its rows in the index. alone is the step of a write of
+// the subscription alone, and end that of a transaction.
+func jobStep(index, alone, end string) func(capacity.Line) string {
+	return func(l capacity.Line) string {
+		switch {
+		case l.Op == capacity.OpQuery && l.Index == index:
+			return stepFind
+		case l.Op == capacity.OpGet && l.Item == itemSubscription:
+			return stepRead
+		case l.Op == capacity.OpQuery, l.Op == capacity.OpGet:
+			return ""
+		case l.Transaction:
+			return end
+		case l.Item == itemSubscription:
+			return alone
+		}
+		return ""
 	}
-	return ""
 }
 
 func findStep(l capacity.Line) string {
-	if rowStep(schema.PaymentIndex, l) == stepFind {
+	if l.Op == capacity.OpQuery && l.Index == schema.PaymentIndex {
 		return stepFind
 	}
 	return ""
-}
-
-// paymentStep tells BIND, which writes the subscription alone, from SETTLE, a transaction.
-func paymentStep(l capacity.Line) string {
-	switch {
-	case l.Op == capacity.OpGet || l.Op == capacity.OpQuery:
-		return rowStep(schema.PaymentIndex, l)
-	case l.Transaction:
-		return stepSettle
-	case l.Item == itemSubscription:
-		return stepBind
-	}
-	return ""
-}
-
-func declineStep(l capacity.Line) string {
-	if s := paymentStep(l); s != stepSettle {
-		return s
-	}
-	return stepDecline
-}
-
-func reminderStep(l capacity.Line) string {
-	if l.Op != capacity.OpGet && l.Op != capacity.OpQuery && l.Transaction {
-		return stepRemind
-	}
-	return rowStep(schema.ReminderIndex, l)
 }
 
 func leaseStep(l capacity.Line) string {
@@ -160,7 +142,7 @@ func (c *Costs) measureDeclined(ctx context.Context, padding int) error {
 		if day.declined != c.Subscriptions {
 			return fmt.Errorf("of %d subscriptions %d were declined", c.Subscriptions, day.declined)
 		}
-		*d.into = cost(d.name, n, part{day.payments.Since(quiet.payments), declineStep},
+		*d.into = cost(d.name, n, part{day.payments.Since(quiet.payments), jobStep(schema.PaymentIndex, stepBind, stepDecline)},
 			part{day.mail.Since(quiet.mail), always(stepMail)})
 	}
 	return nil

@@ -159,9 +159,9 @@ func (c *Costs) measurePaid(ctx context.Context, padding int) error {
 		}
 		later = later.Plus(d.payments)
 	}
-	c.Reminder = cost("a reminder", n, part{reminding.reminders.Since(quiet.reminders), reminderStep},
+	c.Reminder = cost("a reminder", n, part{reminding.reminders.Since(quiet.reminders), jobStep(schema.ReminderIndex, "", stepRemind)},
 		part{reminding.mail.Since(quiet.mail), always(stepMail)})
-	c.Paid = cost("a paid period", n, part{found, paymentStep}, part{paying.mail.Since(quiet.mail), always(stepMail)},
+	c.Paid = cost("a paid period", n, part{found, jobStep(schema.PaymentIndex, stepBind, stepSettle)}, part{paying.mail.Since(quiet.mail), always(stepMail)},
 		part{later, gateStep})
 	c.Row = cost("a due row, found", n, part{found, findStep})
 	c.Lease = cost("a share of a run, leased: one date and shard", 1, part{found, leaseStep})
