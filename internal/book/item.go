@@ -24,7 +24,6 @@ type attribute struct {
 	M map[string]attribute
 }
 
-// text returns the value of a string or a number.
 func (a attribute) text() (string, bool) {
 	switch {
 	case a.S != nil:
@@ -282,7 +281,6 @@ func (it *item) checkText(name, text string, err error) {
 	it.check(name, err)
 }
 
-// isBad reports whether the attribute has a problem already.
 func (it *item) isBad(name string) bool {
 	return slices.ContainsFunc(it.problems, func(p problem) bool { return p.column == name })
 }

@@ -38,7 +38,6 @@ func (s *session) readJSONLines(src *source) {
 	}
 }
 
-// jsonLine yields the row of a line.
 func (s *session) jsonLine(line int, b []byte) bool {
 	text := string(b)
 	if b[0] != '{' || !json.Valid(b) {
@@ -139,7 +138,6 @@ func members(object string) iter.Seq2[string, string] {
 	}
 }
 
-// stringText returns the text of a JSON string.
 func stringText(quoted string) string {
 	if !strings.Contains(quoted, `\`) {
 		return quoted[1 : len(quoted)-1]

@@ -161,7 +161,6 @@ func (m *model) skip() error {
 	}
 }
 
-// item reads one item and yields its record.
 func (m *model) item() error {
 	var raw json.RawMessage
 	if err := m.dec.Decode(&raw); err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/duesday/duesday/internal/outbox"
 )
 
-// content is the text of a message.
 type content struct {
 	subject string // one line
 	body    string // every line ends in \n

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 )
 
@@ -32,20 +33,9 @@ func (t *Totals) Len() int { return len(t.sums) }
 
 // All yields the sums in the order of their currency codes.
 func (t *Totals) All() iter.Seq[Amount] {
-	return func(yield func(Amount) bool) {
-		sorted := make([]Amount, 0, len(t.sums))
-		for _, sum := range t.sums {
-			sorted = append(sorted, sum)
-		}
-		slices.SortFunc(sorted, func(a, b Amount) int {
-			return cmp.Compare(a.currency.Code(), b.currency.Code())
-		})
-		for _, sum := range sorted {
-			if !yield(sum) {
-				return
-			}
-		}
-	}
+	return slices.Values(slices.SortedFunc(maps.Values(t.sums), func(a, b Amount) int {
+		return cmp.Compare(a.currency.Code(), b.currency.Code())
+	}))
 }
 
 // Strings returns the sums as a new map from currency code to [Amount.Decimal].

@@ -134,7 +134,6 @@ func (f Folders) checkpoint(ctx context.Context, dir, at string) error {
 	return err
 }
 
-// installation opens the store in the folder and returns its installation.
 func (f Folders) installation(ctx context.Context, dir string) (string, error) {
 	s, err := pebblestore.Open(dir, f.options())
 	if err != nil {

@@ -64,7 +64,6 @@ func (c *Copy) newPlan(n int) []store.Write {
 	return writes
 }
 
-// readPlan reads the plan and all places.
 func (c *Copy) readPlan(ctx context.Context) error {
 	it, err := c.To.Store.Get(ctx, c.table(), planKey(planSK))
 	if errors.Is(err, store.ErrNotFound) {
@@ -134,7 +133,6 @@ func (c *Copy) noteDifferent(ctx context.Context) error {
 	return c.note(ctx, differs, store.Bool(true))
 }
 
-// note writes one attribute of the plan.
 func (c *Copy) note(ctx context.Context, name string, v store.Value) (err error) {
 	const tries = 5 // the same twice does no harm
 	for range tries {

@@ -141,7 +141,6 @@ func (c *Copy) commit(ctx context.Context, p *place, next place, writes []store.
 	return fmt.Errorf("%w: no commit was answered", store.ErrUnknown)
 }
 
-// recurring reports whether the table is the recurring-payments table.
 func (c *Copy) recurring(table int) bool {
 	return c.From.Tables.All()[table].Name == c.From.Tables.RecurringPayments.Name
 }
