@@ -144,8 +144,8 @@ func (c *commit) conflict(i int, item attributes) error {
 	}
 	condition := "item exists"
 	if len(w.If) > 0 {
-		// An unreadable attribute is there all the same.
-		foreign := func(c store.Condition) bool {
+		// An unsupported value is there all the same.
+		unsupported := func(c store.Condition) bool {
 			name, v := c.Parts()
 			if !v.IsZero() || item[name] == nil {
 				return false
@@ -153,7 +153,7 @@ func (c *commit) conflict(i int, item attributes) error {
 			_, err := decode(item[name])
 			return err != nil
 		}
-		condition = w.If[max(slices.IndexFunc(w.If, foreign), 0)].String()
+		condition = w.If[max(slices.IndexFunc(w.If, unsupported), 0)].String()
 	}
 	return &store.ConflictError{Write: i, Table: t.Name, Key: w.KeyIn(t), Condition: condition}
 }

@@ -12,20 +12,19 @@ import (
 
 // An expression collects the names and values in the texts of one request. No name
 // of an attribute stands in a text itself: any word may be reserved. The placeholders are
-// short, for a text has at most 4 KB.
+// short, for a text has at most 4 KB. The maps are nil while nothing is in them.
 type expression struct {
 	names  map[string]string
 	values attributes
 	known  map[string]string // placeholder by name
 }
 
-func newExpression() *expression {
-	return &expression{names: map[string]string{}, known: map[string]string{}}
-}
-
 func (e *expression) name(attribute string) string {
 	if p, ok := e.known[attribute]; ok {
 		return p
+	}
+	if e.names == nil {
+		e.names, e.known = map[string]string{}, map[string]string{}
 	}
 	p := "#" + strconv.FormatInt(int64(len(e.names)), 36)
 	e.names[p], e.known[attribute] = attribute, p
@@ -132,5 +131,5 @@ func (e *expression) update(w *store.Write, token []byte) *string {
 	if len(remove) > 0 {
 		text += " REMOVE " + strings.Join(remove, ",")
 	}
-	return aws.String(text)
+	return &text
 }

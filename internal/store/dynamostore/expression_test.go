@@ -31,7 +31,7 @@ func TestExpressions_UseWhatTheyDeclare(t *testing.T) {
 		w.Set = rapid.SampledFrom([]store.Item{nil, store.NewItem(store.Attribute{Name: "a",
 			Value: store.Int(2)})}).Draw(t, "set")
 		w.Remove = rapid.SampledFrom([][]string{nil, {"b"}, {"b", "c"}}).Draw(t, "remove")
-		e := newExpression()
+		var e expression
 		var texts []string
 		if c := e.condition(&w, &table, 1); c != nil {
 			texts = append(texts, *c)
@@ -71,7 +71,7 @@ func TestExpressions_Largest(t *testing.T) {
 	for i := range store.MaxConditions {
 		w.If = append(w.If, store.AttributeAbsent(strings.Repeat("m", i+1)))
 	}
-	e := newExpression()
+	var e expression
 	condition := e.condition(&w, &store.Table{Name: "t", PartitionKey: "id", TTL: "ttl"}, 1)
 	update := e.update(&w, []byte("token"))
 	if len(*condition) > 4<<10 || len(*update) > 4<<10 {

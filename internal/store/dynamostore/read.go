@@ -15,14 +15,8 @@ import (
 
 // Get implements store.Store.
 func (s *Store) Get(ctx context.Context, table string, key store.Key) (store.Item, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	t, err := s.schema.Table(table)
+	t, err := s.schema.CheckGet(ctx, table, key)
 	if err != nil {
-		return nil, err
-	}
-	if err := t.CheckKey(key); err != nil {
 		return nil, err
 	}
 	if err := s.enter(); err != nil {
@@ -37,31 +31,35 @@ func (s *Store) Get(ctx context.Context, table string, key store.Key) (store.Ite
 }
 
 // living returns the item at the key by a strong read, or nil for none or an expired one.
-// An item with a foreign attribute is ErrFormat.
+// An item with an unsupported value is ErrFormat.
 func (s *Store) living(ctx context.Context, t *store.Table, key store.Key, now int64) (store.Item, error) {
 	var found attributes
-	err := s.read(ctx, action{"GetItem", "table " + t.Name}, func(ctx context.Context) error {
-		out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-			TableName: &t.Name, Key: encodeKey(t, key), ConsistentRead: aws.Bool(true),
-			ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
-		})
-		if err == nil {
-			found = out.Item
-			s.usage.reads(out.ConsumedCapacity)
-		}
+	err := s.read(ctx, action{"GetItem", "table " + t.Name}, func(ctx context.Context) (err error) {
+		found, err = s.getItem(ctx, t, key)
 		return err
 	})
 	if err != nil || found == nil {
 		return nil, err
 	}
-	it, foreign := decodeItem(t, found)
+	it, unsupported := decodeItem(t, found)
 	switch {
 	case t.Expired(it, now):
 		return nil, nil
-	case foreign != nil:
-		return nil, foreign
+	case unsupported != nil:
+		return nil, unsupported
 	}
 	return it, nil
+}
+
+// getItem is one strong read.
+func (s *Store) getItem(ctx context.Context, t *store.Table, key store.Key) (attributes, error) {
+	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.Name, Key: encodeKey(t, key),
+		ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal})
+	if err != nil {
+		return nil, err
+	}
+	s.usage.reads(out.ConsumedCapacity)
+	return out.Item, nil
 }
 
 // read retries a request that changes nothing: one item, or one page. If the time ends during
@@ -88,11 +86,10 @@ func (s *Store) read(ctx context.Context, a action, call func(context.Context) e
 // Query implements store.Store. An unlimited query is read in DynamoDB's own pages, of
 // a megabyte each: a caller that reads only the first items should set a Limit.
 func (s *Store) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, error] {
-	return func(yield func(store.Item, error) bool) {
+	return store.Paged(ctx, func() (store.Pages, error) {
 		t, x, err := s.schema.CheckQuery(q)
 		if err != nil {
-			yield(nil, err)
-			return
+			return store.Pages{}, err
 		}
 		in := &dynamodb.QueryInput{TableName: &t.Name, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 			ScanIndexForward: aws.Bool(!q.Reverse)}
@@ -102,28 +99,98 @@ func (s *Store) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, 
 		} else {
 			in.IndexName, key, sortKey = &x.Name, x.PartitionKey, x.SortKey
 		}
-		e := newExpression()
+		var e expression
 		in.KeyConditionExpression = aws.String(e.keyCondition(key, sortKey, q))
 		in.ExpressionAttributeNames, in.ExpressionAttributeValues = e.names, e.values
-		start, nothing := begin(t, x, q)
-		a := action{"Query", "table " + t.Name}
-		s.pages(ctx, reading{table: t, base: x == nil, limit: q.Limit, start: start, nothing: nothing}, yield,
-			func(ctx context.Context, start attributes, limit int) (items []attributes, last attributes, err error) {
-				in.ExclusiveStartKey, in.Limit = start, nil
-				if limit > 0 {
-					in.Limit = aws.Int32(int32(min(limit, 1<<20)))
-				}
-				err = s.read(ctx, a, func(ctx context.Context) error {
-					out, err := s.client.Query(ctx, in)
-					if err == nil {
-						items, last = out.Items, out.LastEvaluatedKey
-						s.usage.reads(out.ConsumedCapacity)
-					}
-					return err
-				})
-				return items, last, err
-			})
-	}
+		r := reading{Store: s, table: t, base: x == nil, action: action{"Query", "table " + t.Name}}
+		r.start, r.nothing = begin(t, x, q)
+		return r.pages(ctx, q.Limit, func(ctx context.Context, start attributes, n int) (page, error) {
+			in.ExclusiveStartKey, in.Limit = start, nil
+			if n > 0 {
+				in.Limit = aws.Int32(int32(min(n, 1<<20)))
+			}
+			out, err := s.client.Query(ctx, in)
+			if err != nil {
+				return page{}, err
+			}
+			return page{out.Items, out.LastEvaluatedKey, out.ConsumedCapacity}, nil
+		}), nil
+	})
+}
+
+// Scan implements store.Store.
+func (s *Store) Scan(ctx context.Context, sc store.Scan) iter.Seq2[store.Item, error] {
+	return store.Paged(ctx, func() (store.Pages, error) {
+		t, err := s.schema.CheckScan(sc)
+		if err != nil {
+			return store.Pages{}, err
+		}
+		in := &dynamodb.ScanInput{
+			TableName: &t.Name, ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+			Segment: aws.Int32(int32(sc.Segment)), TotalSegments: aws.Int32(int32(max(sc.Segments, 1))),
+		}
+		r := reading{Store: s, table: t, base: true, action: action{"Scan", "table " + t.Name}}
+		if !sc.After.IsZero() {
+			r.start = encodeKey(t, sc.After.Key)
+		}
+		return r.pages(ctx, 0, func(ctx context.Context, start attributes, _ int) (page, error) {
+			in.ExclusiveStartKey = start
+			out, err := s.client.Scan(ctx, in)
+			if err != nil {
+				return page{}, err
+			}
+			return page{out.Items, out.LastEvaluatedKey, out.ConsumedCapacity}, nil
+		}), nil
+	})
+}
+
+// A reading is one iteration over the pages of a query or scan.
+type reading struct {
+	*Store
+	action
+	table   *store.Table
+	base    bool       // of the table itself: expired items are hidden
+	start   attributes // where the next page begins
+	nothing bool       // there can be no rows
+}
+
+// A page is an answer to a query or scan.
+type page struct {
+	items []attributes
+	last  attributes // the place to go on from
+	used  *types.ConsumedCapacity
+}
+
+// pages reads a page by call. A page without items is not the end: DynamoDB says that
+// by giving no place to go on from.
+func (r *reading) pages(ctx context.Context, limit int,
+	call func(ctx context.Context, start attributes, n int) (page, error)) store.Pages {
+	return store.Pages{Limit: limit, Next: func(n int) (items []store.Item, more bool, err error) {
+		if err := r.enter(); err != nil {
+			return nil, false, err
+		}
+		defer r.leave()
+		if r.nothing {
+			return nil, false, nil
+		}
+		var got page
+		if err := r.read(ctx, r.action, func(ctx context.Context) (err error) {
+			got, err = call(ctx, r.start, n)
+			return err
+		}); err != nil {
+			return nil, false, err
+		}
+		r.usage.reads(got.used)
+		now := r.now().Unix()
+		for _, m := range got.items {
+			it, _ := decodeItem(r.table, m) // an unsupported value is left out
+			if !r.base || !r.table.Expired(it, now) {
+				items = append(items, it)
+			}
+		}
+		r.start = got.last
+		return items, len(got.last) > 0, nil
+	}}
 }
 
 func (e *expression) keyCondition(key, sortKey string, q store.Query) string {
@@ -176,93 +243,4 @@ func begin(t *store.Table, x *store.Index, q store.Query) (start attributes, not
 		}
 	}
 	return start, false
-}
-
-// Scan implements store.Store.
-func (s *Store) Scan(ctx context.Context, sc store.Scan) iter.Seq2[store.Item, error] {
-	return func(yield func(store.Item, error) bool) {
-		t, err := s.schema.CheckScan(sc)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		in := &dynamodb.ScanInput{
-			TableName: &t.Name, ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
-			Segment: aws.Int32(int32(sc.Segment)), TotalSegments: aws.Int32(int32(max(sc.Segments, 1))),
-		}
-		r := reading{table: t, base: true}
-		if !sc.After.IsZero() {
-			r.start = encodeKey(t, sc.After.Key)
-		}
-		a := action{"Scan", "table " + t.Name}
-		s.pages(ctx, r, yield, func(ctx context.Context, start attributes, _ int) (items []attributes,
-			last attributes, err error) {
-			in.ExclusiveStartKey = start
-			err = s.read(ctx, a, func(ctx context.Context) error {
-				out, err := s.client.Scan(ctx, in)
-				if err == nil {
-					items, last = out.Items, out.LastEvaluatedKey
-					s.usage.reads(out.ConsumedCapacity)
-				}
-				return err
-			})
-			return items, last, err
-		})
-	}
-}
-
-// A reading is one iteration over the pages of a query or scan.
-type reading struct {
-	table   *store.Table
-	base    bool // of the table itself: expired items are hidden
-	limit   int  // 0 for none
-	start   attributes
-	nothing bool // there can be no rows
-}
-
-type fetch func(ctx context.Context, start attributes, limit int) (items []attributes, last attributes, err error)
-
-// pages yields page after page. A page without items is not the end: DynamoDB says that
-// by giving no place to go on from.
-func (s *Store) pages(ctx context.Context, r reading, yield func(store.Item, error) bool, next fetch) {
-	left := r.limit
-	for start := r.start; ; {
-		items, last, err := s.page(ctx, r, start, left, next)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		now := s.now().Unix()
-		for _, m := range items {
-			it, _ := decodeItem(r.table, m) // a foreign attribute is left out
-			if r.base && r.table.Expired(it, now) {
-				continue
-			}
-			if !yield(it, nil) {
-				return
-			}
-			if left--; left == 0 {
-				return
-			}
-		}
-		if len(last) == 0 {
-			return
-		}
-		start = last
-	}
-}
-
-func (s *Store) page(ctx context.Context, r reading, start attributes, limit int,
-	next fetch) (items []attributes, last attributes, err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, nil, err
-	}
-	if err := s.enter(); err != nil {
-		return nil, nil, err
-	}
-	defer s.leave()
-	if r.nothing {
-		return nil, nil, nil
-	}
-	return next(ctx, start, max(limit, 0))
 }

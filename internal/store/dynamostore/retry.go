@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"time"
@@ -29,14 +30,10 @@ const maxTotal = 5 * time.Minute
 
 func (p Pace) orDefault() Pace {
 	d := defaultPace()
-	for _, f := range [...]struct{ given, otherwise *time.Duration }{
-		{&p.Attempt, &d.Attempt}, {&p.Total, &d.Total}, {&p.First, &d.First}, {&p.Longest, &d.Longest},
-	} {
-		if *f.given <= 0 {
-			*f.given = *f.otherwise
-		}
-	}
-	p.Total = min(p.Total, maxTotal)
+	p.Attempt = cmp.Or(max(p.Attempt, 0), d.Attempt)
+	p.Total = min(cmp.Or(max(p.Total, 0), d.Total), maxTotal)
+	p.First = cmp.Or(max(p.First, 0), d.First)
+	p.Longest = cmp.Or(max(p.Longest, 0), d.Longest)
 	return p
 }
 

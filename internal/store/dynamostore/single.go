@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -74,16 +73,12 @@ func (c *commit) done(item attributes) bool {
 func (c *commit) readBack(ctx context.Context) (landed bool, v verdict, err error) {
 	w, t := &c.list[0], c.tables[0]
 	ctx, sent := watch(ctx)
-	out, err := c.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &t.Name, Key: encodeKey(t, w.KeyIn(t)), ConsistentRead: aws.Bool(true),
-		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
-	})
+	item, err := c.getItem(ctx, t, w.KeyIn(t))
 	if err != nil {
 		v, err = action{"GetItem", "table " + t.Name}.judge(err, sent.Load())
 		return false, v, err
 	}
-	c.usage.reads(out.ConsumedCapacity)
-	return c.done(out.Item), final, nil
+	return c.done(item), final, nil
 }
 
 // guarded reports whether the write, once it has landed, makes its own condition false: it
@@ -94,78 +89,77 @@ func guarded(w *store.Write) bool {
 		if name == "" || v.IsZero() {
 			continue
 		}
-		switch w.Op {
-		case store.OpDelete:
+		if w.Op == store.OpDelete || w.Op == store.OpPut && !w.Item.Get(name).Equal(v) ||
+			slices.Contains(w.Remove, name) || w.Set.Has(name) && !w.Set.Get(name).Equal(v) {
 			return true
-		case store.OpPut:
-			if !w.Item.Get(name).Equal(v) {
-				return true
-			}
-		case store.OpUpdate:
-			if slices.Contains(w.Remove, name) {
-				return true
-			}
-			if w.Set.Has(name) && !w.Set.Get(name).Equal(v) {
-				return true
-			}
 		}
 	}
 	return false
 }
 
 func (c *commit) sendOne(ctx context.Context) (a action, err error) {
-	w, t := &c.list[0], c.tables[0]
-	e := newExpression()
-	condition := e.condition(w, t, c.now)
+	const total, old = types.ReturnConsumedCapacityTotal, types.ReturnValuesOnConditionCheckFailureAllOld
+	r := c.request(0)
+	a.tables = "table " + *r.table
 	var used *types.ConsumedCapacity
-	const capacity, old = types.ReturnConsumedCapacityTotal, types.ReturnValuesOnConditionCheckFailureAllOld
-	switch w.Op {
+	switch c.list[0].Op {
 	case store.OpPut:
 		a.name = "PutItem"
-		in := &dynamodb.PutItemInput{
-			TableName: &t.Name, Item: c.marked(w), ConditionExpression: condition, ReturnConsumedCapacity: capacity,
-			ReturnValuesOnConditionCheckFailure: old,
+		out, err := c.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: r.table, Item: r.item,
+			ConditionExpression: r.condition, ExpressionAttributeNames: r.names, ExpressionAttributeValues: r.values,
+			ReturnConsumedCapacity: total, ReturnValuesOnConditionCheckFailure: old})
+		if err != nil {
+			return a, err
 		}
-		if condition != nil {
-			in.ExpressionAttributeNames, in.ExpressionAttributeValues = e.names, e.values
-		}
-		var out *dynamodb.PutItemOutput
-		if out, err = c.client.PutItem(ctx, in); err == nil {
-			used = out.ConsumedCapacity
-		}
+		used = out.ConsumedCapacity
 	case store.OpUpdate:
 		a.name = "UpdateItem"
-		in := &dynamodb.UpdateItemInput{
-			TableName: &t.Name, Key: encodeKey(t, w.Key), ConditionExpression: condition, UpdateExpression: e.update(w, c.token),
-			ReturnConsumedCapacity: capacity, ReturnValuesOnConditionCheckFailure: old,
+		out, err := c.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: r.table, Key: r.key,
+			UpdateExpression: r.update, ConditionExpression: r.condition, ExpressionAttributeNames: r.names,
+			ExpressionAttributeValues: r.values, ReturnConsumedCapacity: total, ReturnValuesOnConditionCheckFailure: old})
+		if err != nil {
+			return a, err
 		}
-		in.ExpressionAttributeNames, in.ExpressionAttributeValues = e.names, e.values
-		var out *dynamodb.UpdateItemOutput
-		if out, err = c.client.UpdateItem(ctx, in); err == nil {
-			used = out.ConsumedCapacity
-		}
+		used = out.ConsumedCapacity
 	default: // a delete: a lone check is a read
 		a.name = "DeleteItem"
-		in := &dynamodb.DeleteItemInput{
-			TableName: &t.Name, Key: encodeKey(t, w.Key), ConditionExpression: condition,
-			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnConsumedCapacity: capacity,
-			ReturnValuesOnConditionCheckFailure: old,
+		out, err := c.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: r.table, Key: r.key,
+			ConditionExpression: r.condition, ExpressionAttributeNames: r.names, ExpressionAttributeValues: r.values,
+			ReturnConsumedCapacity: total, ReturnValuesOnConditionCheckFailure: old})
+		if err != nil {
+			return a, err
 		}
-		var out *dynamodb.DeleteItemOutput
-		if out, err = c.client.DeleteItem(ctx, in); err == nil {
-			used = out.ConsumedCapacity
-		}
+		used = out.ConsumedCapacity
 	}
 	c.usage.writes(used)
-	a.tables = "table " + t.Name
-	return a, err
+	return a, nil
 }
 
-// marked returns the item of a put with the token of the commit, if it has one.
-func (c *commit) marked(w *store.Write) attributes {
-	m := encodeItem(w.Item)
-	if c.token != nil {
-		m[tokenName] = &types.AttributeValueMemberB{Value: c.token}
+// A request is one write in DynamoDB's words.
+type request struct {
+	table             *string
+	item              attributes // of a put, with the token of the commit, if it has one
+	key               attributes // of the others
+	condition, update *string
+	names             map[string]string
+	values            attributes
+}
+
+func (c *commit) request(i int) request {
+	w, t := &c.list[i], c.tables[i]
+	var e expression
+	r := request{table: &t.Name, condition: e.condition(w, t, c.now)}
+	if w.Op == store.OpPut {
+		r.item = encodeItem(w.Item)
+		if c.token != nil {
+			r.item[tokenName] = &types.AttributeValueMemberB{Value: c.token}
+		}
+	} else {
+		r.key = encodeKey(t, w.Key)
 	}
-	return m
+	if w.Op == store.OpUpdate {
+		r.update = e.update(w, c.token)
+	}
+	r.names, r.values = e.names, e.values
+	return r
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -41,7 +42,7 @@ func (c *commit) transact(ctx context.Context) error {
 		if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 			v, err := c.cancelled(a, cancelled.CancellationReasons)
 			if unknown && errors.Is(err, store.ErrConflict) {
-				if c.shown(cancelled.CancellationReasons) {
+				if slices.ContainsFunc(cancelled.CancellationReasons, c.marks) {
 					return final, nil
 				}
 				return final, fmt.Errorf("%w: the answer was lost, and now a condition does not hold", store.ErrUnknown)
@@ -90,51 +91,28 @@ func (c *commit) cancelled(a action, reasons []types.CancellationReason) (verdic
 	return final, fmt.Errorf("%s: cancelled without a reason", a)
 }
 
-// shown reports whether a returned item carries the token of the commit.
-func (c *commit) shown(reasons []types.CancellationReason) bool {
-	for i := range reasons {
-		if c.ours(reasons[i].Item) {
-			return true
-		}
-	}
-	return false
-}
+// marks reports whether the returned item carries the token of the commit.
+func (c *commit) marks(reason types.CancellationReason) bool { return c.ours(reason.Item) }
 
 func (c *commit) items() []types.TransactWriteItem {
+	const old = types.ReturnValuesOnConditionCheckFailureAllOld
 	items := make([]types.TransactWriteItem, len(c.list))
 	for i := range c.list {
-		items[i] = c.item(&c.list[i], c.tables[i])
+		switch r := c.request(i); c.list[i].Op {
+		case store.OpPut:
+			items[i].Put = &types.Put{TableName: r.table, Item: r.item, ConditionExpression: r.condition,
+				ExpressionAttributeNames: r.names, ExpressionAttributeValues: r.values, ReturnValuesOnConditionCheckFailure: old}
+		case store.OpUpdate:
+			items[i].Update = &types.Update{TableName: r.table, Key: r.key, UpdateExpression: r.update,
+				ConditionExpression: r.condition, ExpressionAttributeNames: r.names, ExpressionAttributeValues: r.values,
+				ReturnValuesOnConditionCheckFailure: old}
+		case store.OpDelete:
+			items[i].Delete = &types.Delete{TableName: r.table, Key: r.key, ConditionExpression: r.condition,
+				ExpressionAttributeNames: r.names, ExpressionAttributeValues: r.values, ReturnValuesOnConditionCheckFailure: old}
+		default:
+			items[i].ConditionCheck = &types.ConditionCheck{TableName: r.table, Key: r.key, ConditionExpression: r.condition,
+				ExpressionAttributeNames: r.names, ExpressionAttributeValues: r.values, ReturnValuesOnConditionCheckFailure: old}
+		}
 	}
 	return items
-}
-
-func (c *commit) item(w *store.Write, t *store.Table) types.TransactWriteItem {
-	const old = types.ReturnValuesOnConditionCheckFailureAllOld
-	e := newExpression()
-	condition := e.condition(w, t, c.now)
-	switch w.Op {
-	case store.OpPut:
-		put := &types.Put{TableName: &t.Name, Item: c.marked(w), ConditionExpression: condition,
-			ReturnValuesOnConditionCheckFailure: old}
-		if condition != nil {
-			put.ExpressionAttributeNames, put.ExpressionAttributeValues = e.names, e.values
-		}
-		return types.TransactWriteItem{Put: put}
-	case store.OpUpdate:
-		update := &types.Update{
-			TableName: &t.Name, Key: encodeKey(t, w.Key), ConditionExpression: condition, UpdateExpression: e.update(w, c.token),
-			ReturnValuesOnConditionCheckFailure: old,
-		}
-		update.ExpressionAttributeNames, update.ExpressionAttributeValues = e.names, e.values
-		return types.TransactWriteItem{Update: update}
-	case store.OpDelete:
-		return types.TransactWriteItem{Delete: &types.Delete{
-			TableName: &t.Name, Key: encodeKey(t, w.Key), ConditionExpression: condition,
-			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnValuesOnConditionCheckFailure: old,
-		}}
-	}
-	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-		TableName: &t.Name, Key: encodeKey(t, w.Key), ConditionExpression: condition,
-		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnValuesOnConditionCheckFailure: old,
-	}}
 }

@@ -52,29 +52,33 @@ func encode(v store.Value) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: v.Str()}
 }
 
-// decodeItem returns the item without its token. Nulls are left out of items, maps and lists:
-// they read as absent. An attribute with a set in it is left out too, and the error says so.
-// Iterations and conditions use such an item; Get returns the error and no item.
+// decodeItem returns the item without its token. An attribute with a set in it is left out too,
+// and the error says so. Iterations and conditions use such an item; Get returns the error and no
+// item.
 func decodeItem(t *store.Table, m attributes) (store.Item, error) {
-	it := make(store.Item, 0, len(m))
-	var foreign error
+	it, err := decodeMap(m)
+	it.Remove(tokenName)
+	if err != nil {
+		key := t.KeyOf(it)
+		err = fmt.Errorf("table %s, item %s/%s: attribute %w", t.Name, key.PK, key.SK, err)
+	}
+	return it, err
+}
+
+// decodeMap returns what can be represented, and the first error of the rest. Nulls are left out of
+// items, maps and lists: they read as absent.
+func decodeMap(m attributes) (it store.Item, first error) {
+	it = make(store.Item, 0, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		if name == tokenName {
-			continue
-		}
 		v, err := decode(m[name])
 		switch {
-		case err != nil && foreign == nil:
-			foreign = fmt.Errorf("attribute %s: %w", name, err)
+		case err != nil && first == nil:
+			first = fmt.Errorf("%s: %w", name, err)
 		case err == nil && !v.IsZero():
 			it = append(it, store.Attribute{Name: name, Value: v})
 		}
 	}
-	if foreign != nil {
-		key := t.KeyOf(it)
-		foreign = fmt.Errorf("table %s, item %s/%s: %w", t.Name, key.PK, key.SK, foreign)
-	}
-	return it, foreign
+	return it, first
 }
 
 // decode returns the zero Value for null.
@@ -89,7 +93,11 @@ func decode(av types.AttributeValue) (store.Value, error) {
 	case *types.AttributeValueMemberB:
 		return store.B(av.Value), nil
 	case *types.AttributeValueMemberM:
-		return decodeMap(av.Value)
+		m, err := decodeMap(av.Value)
+		if err != nil {
+			return store.Value{}, err
+		}
+		return store.M(m), nil
 	case *types.AttributeValueMemberL:
 		return decodeList(av.Value)
 	case *types.AttributeValueMemberNULL:
@@ -98,20 +106,6 @@ func decode(av types.AttributeValue) (store.Value, error) {
 		return store.Value{}, fmt.Errorf("%w: a set, which another program must have written", store.ErrFormat)
 	}
 	return store.Value{}, fmt.Errorf("%w: a value of unknown type %T", store.ErrFormat, av)
-}
-
-func decodeMap(m attributes) (store.Value, error) {
-	it := make(store.Item, 0, len(m))
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		v, err := decode(m[name])
-		if err != nil {
-			return store.Value{}, fmt.Errorf("%s: %w", name, err)
-		}
-		if !v.IsZero() {
-			it = append(it, store.Attribute{Name: name, Value: v})
-		}
-	}
-	return store.M(it), nil
 }
 
 func decodeList(l []types.AttributeValue) (store.Value, error) {

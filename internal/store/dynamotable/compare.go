@@ -1,6 +1,7 @@
 package dynamotable
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -59,8 +60,8 @@ func Compare(declared store.Table, described Description) []Difference {
 		c.more("local index "+name, none, "a local secondary index")
 	}
 	if declared.TTL != got.TTL {
-		c.found = append(c.found, Difference{Table: c.table, Part: "TTL attribute", Want: orElse(declared.TTL, off),
-			Got: orElse(got.TTL, off), Mends: got.TTL == ""})
+		c.found = append(c.found, Difference{Table: c.table, Part: "TTL attribute", Want: cmp.Or(declared.TTL, off),
+			Got: cmp.Or(got.TTL, off), Mends: got.TTL == ""})
 	}
 	return c.found
 }
@@ -72,7 +73,7 @@ type comparison struct {
 
 func (c *comparison) differ(part, want, got string) {
 	if want != got {
-		c.found = append(c.found, Difference{Table: c.table, Part: part, Want: orElse(want, none), Got: orElse(got, none)})
+		c.found = append(c.found, Difference{Table: c.table, Part: part, Want: cmp.Or(want, none), Got: cmp.Or(got, none)})
 	}
 }
 
@@ -138,13 +139,6 @@ func projected(t *store.Table, x *store.Index) (list []string) {
 func isKey(t *store.Table, name string) bool {
 	return t.IsKey(name) || slices.ContainsFunc(t.Indexes,
 		func(x store.Index) bool { return name == x.PartitionKey || name == x.SortKey })
-}
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }
 
 // A DifferentError names tables with other keys, indexes or projections than declared. Nothing

@@ -1,10 +1,11 @@
 package dynamotable
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -74,11 +75,7 @@ func Ensure(ctx context.Context, client *dynamodb.Client, tables []store.Table) 
 
 // check refuses units below 1.
 func (s Settings) check() error {
-	p := s.Provisioned
-	switch {
-	case p == nil:
-		return nil
-	case p.ReadUnits < 1 || p.WriteUnits < 1:
+	if p := s.Provisioned; p != nil && (p.ReadUnits < 1 || p.WriteUnits < 1) {
 		return fmt.Errorf("provisioned capacity of %d read and %d write units: want 1 or more", p.ReadUnits, p.WriteUnits)
 	}
 	return nil
@@ -136,7 +133,7 @@ func (m *maker) table(ctx context.Context, t store.Table, d Description) (ours b
 func (m *maker) create(ctx context.Context, t store.Table) (ours bool, err error) {
 	m.progress.say(t.Name, "creating")
 	_, err = m.client.CreateTable(ctx, Input(t, m.settings), patient)
-	if _, exists := errors.AsType[*types.ResourceInUseException](err); exists {
+	if is[*types.ResourceInUseException](err) {
 		m.progress.say(t.Name, "somebody else is creating it")
 		return false, nil
 	}
@@ -144,4 +141,110 @@ func (m *maker) create(ctx context.Context, t store.Table) (ours bool, err error
 		return false, fmt.Errorf("creating table %s: %w", t.Name, err)
 	}
 	return true, nil
+}
+
+// ttl switches TTL on. TTL on another attribute is a difference, refused before.
+func (m *maker) ttl(ctx context.Context, t store.Table, d Description) error {
+	if t.TTL == "" || d.Table.TTL == t.TTL {
+		return nil
+	}
+	_, err := m.client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{TableName: &t.Name,
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &t.TTL, Enabled: aws.Bool(true)}}, patient)
+	if err != nil { // it is on already when the reply was lost or another one was faster
+		if now, lerr := lookAt(ctx, m.client, t.Name); lerr != nil || now.Table.TTL != t.TTL {
+			return fmt.Errorf("switching TTL on for table %s (it can be switched once an hour; it is %s): %w", t.Name,
+				cmp.Or(d.TTLStatus, "unknown"), err)
+		}
+	}
+	m.progress.say(t.Name, "TTL on, attribute %s", t.TTL)
+	return nil
+}
+
+// protect switches deletion protection on where the table was not created with it.
+func (m *maker) protect(ctx context.Context, t store.Table, d Description) error {
+	if !m.settings.DeletionProtection {
+		return nil
+	}
+	if !d.DeletionProtection {
+		if err := m.update(ctx, &dynamodb.UpdateTableInput{TableName: &t.Name,
+			DeletionProtectionEnabled: aws.Bool(true)}); err != nil {
+			return fmt.Errorf("switching deletion protection on for table %s: %w", t.Name, err)
+		}
+	}
+	m.progress.say(t.Name, "deletion protection on")
+	return nil
+}
+
+// provision makes an on-demand table a provisioned one. It leaves the units of an already
+// provisioned table: an operator or autoscaling has set them.
+func (m *maker) provision(ctx context.Context, t store.Table, d Description) error {
+	p := m.settings.Provisioned
+	if p == nil {
+		return nil
+	}
+	if d.OnDemand {
+		in := &dynamodb.UpdateTableInput{TableName: &t.Name, BillingMode: types.BillingModeProvisioned,
+			ProvisionedThroughput: p.throughput()}
+		for i := range d.Table.Indexes { // undeclared ones too: each needs units
+			in.GlobalSecondaryIndexUpdates = append(in.GlobalSecondaryIndexUpdates, types.GlobalSecondaryIndexUpdate{
+				Update: &types.UpdateGlobalSecondaryIndexAction{IndexName: &d.Table.Indexes[i].Name,
+					ProvisionedThroughput: p.throughput()}})
+		}
+		if err := m.update(ctx, in); err != nil {
+			return fmt.Errorf("provisioning capacity for table %s: %w", t.Name, err)
+		}
+		d.ReadUnits, d.WriteUnits = p.ReadUnits, p.WriteUnits
+	}
+	m.progress.say(t.Name, "provisioned: %d read and %d write units", d.ReadUnits, d.WriteUnits)
+	return nil
+}
+
+// update changes the table when nothing else is being changed, and waits for it.
+func (m *maker) update(ctx context.Context, in *dynamodb.UpdateTableInput) error {
+	err := persist(ctx, func() error {
+		_, err := m.client.UpdateTable(ctx, in, patient)
+		return err
+	}, is[*types.ResourceInUseException])
+	if err == nil {
+		_, err = m.active(ctx, *in.TableName)
+	}
+	return err
+}
+
+// recovery switches point-in-time recovery on.
+func (m *maker) recovery(ctx context.Context, t store.Table, _ Description) error {
+	if !m.settings.PointInTimeRecovery {
+		return nil
+	}
+	state, err := recovery(ctx, m.client, t.Name)
+	if err != nil {
+		return err
+	}
+	if state != string(types.PointInTimeRecoveryStatusEnabled) {
+		on := &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)}
+		in := &dynamodb.UpdateContinuousBackupsInput{TableName: &t.Name, PointInTimeRecoverySpecification: on}
+		// The backups of a new table are not to be had at once.
+		if err := persist(ctx, func() error {
+			_, err := m.client.UpdateContinuousBackups(ctx, in, patient)
+			return err
+		}, func(err error) bool {
+			return is[*types.ContinuousBackupsUnavailableException](err) || is[*types.TableNotFoundException](err)
+		}); err != nil {
+			return fmt.Errorf("switching point-in-time recovery on for table %s: %w", t.Name, err)
+		}
+	}
+	m.progress.say(t.Name, "point-in-time recovery on")
+	return nil
+}
+
+// canRecover refuses, before anything is created, an endpoint without point-in-time
+// recovery: a requested protection must not be missing unnoticed.
+func canRecover(ctx context.Context, client *dynamodb.Client, table string) error {
+	_, err := client.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &table}, patient)
+	if code(err) == unknownOperation {
+		return fmt.Errorf(
+			"point-in-time recovery cannot be had at %s: this endpoint knows no such thing, as DynamoDB Local does not",
+			cmp.Or(aws.ToString(client.Options().BaseEndpoint), "DynamoDB"))
+	}
+	return nil
 }

@@ -74,7 +74,7 @@ func Look(ctx context.Context, client *dynamodb.Client, tables []store.Table) ([
 
 func lookAt(ctx context.Context, client *dynamodb.Client, name string) (Description, error) {
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name}, patient)
-	if _, none := errors.AsType[*types.ResourceNotFoundException](err); none {
+	if is[*types.ResourceNotFoundException](err) {
 		return Description{Table: store.Table{Name: name}, Missing: true}, nil
 	}
 	if err != nil {
@@ -85,7 +85,7 @@ func lookAt(ctx context.Context, client *dynamodb.Client, name string) (Descript
 		return d, nil // DescribeTimeToLive may still answer that there is no table
 	}
 	ttl, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &name}, patient)
-	if _, gone := errors.AsType[*types.ResourceNotFoundException](err); gone {
+	if is[*types.ResourceNotFoundException](err) {
 		return Description{Table: store.Table{Name: name}, Missing: true}, nil
 	}
 	if err != nil {
@@ -128,8 +128,7 @@ func describe(name string, t *types.TableDescription) Description {
 	for _, l := range t.LocalSecondaryIndexes {
 		d.LocalIndex = append(d.LocalIndex, aws.ToString(l.IndexName))
 	}
-	byName := func(a, b store.Index) int { return strings.Compare(a.Name, b.Name) }
-	slices.SortFunc(d.Table.Indexes, byName)
+	slices.SortFunc(d.Table.Indexes, func(a, b store.Index) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(d.Types, func(a, b KeyType) int { return strings.Compare(a.Name, b.Name) })
 	return d
 }

@@ -9,6 +9,6 @@
 //
 //   - input.go: the request that creates a table
 //   - describe.go, compare.go: the state of a table, and its differences from the declaration
-//   - create.go, setting.go: making it so
+//   - create.go: making it so
 //   - drop.go: taking it away
 package dynamotable

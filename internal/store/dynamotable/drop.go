@@ -2,7 +2,6 @@ package dynamotable
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -17,8 +16,8 @@ type ProtectedError struct{ Tables []string }
 
 func (e *ProtectedError) Error() string {
 	return fmt.Sprintf("deletion protection is on for %s: nothing was dropped; switch it off first, "+
-		"with aws dynamodb update-table --table-name %s --no-deletion-protection-enabled", strings.Join(e.Tables,
-		", "), e.Tables[0])
+		"with aws dynamodb update-table --table-name %s --no-deletion-protection-enabled", strings.Join(e.Tables, ", "),
+		e.Tables[0])
 }
 
 // Drop deletes the tables with their items, waits until they are gone, and returns the names of
@@ -61,24 +60,21 @@ func Drop(ctx context.Context, client *dynamodb.Client, tables []store.Table,
 
 // remove deletes one table, once nothing else is being done to it.
 func remove(ctx context.Context, client *dynamodb.Client, name string) error {
-	for n := 0; ; n++ {
+	err := persist(ctx, func() error {
 		_, err := client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name}, patient)
-		_, absent := errors.AsType[*types.ResourceNotFoundException](err)
-		_, busy := errors.AsType[*types.ResourceInUseException](err)
-		if err == nil || absent {
-			return gone(ctx, client, name)
-		}
-		if busy { // it is being created, changed or deleted
-			d, lerr := lookAt(ctx, client, name)
-			if lerr == nil && (d.Missing || d.Status == string(types.TableStatusDeleting)) {
-				return gone(ctx, client, name)
+		switch {
+		case is[*types.ResourceNotFoundException](err):
+			return nil
+		case is[*types.ResourceInUseException](err): // it is being created, changed or deleted
+			now, lerr := lookAt(ctx, client, name)
+			if lerr == nil && (now.Missing || now.Status == string(types.TableStatusDeleting)) {
+				return nil
 			}
 		}
-		if !busy || n >= maxTries {
-			return err
-		}
-		if err := pause(ctx, n); err != nil {
-			return err
-		}
+		return err
+	}, is[*types.ResourceInUseException])
+	if err != nil {
+		return err
 	}
+	return gone(ctx, client, name)
 }

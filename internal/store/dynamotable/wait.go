@@ -2,6 +2,7 @@ package dynamotable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,6 +32,25 @@ func pause(ctx context.Context, n int) error {
 	case <-t.C:
 		return nil
 	}
+}
+
+// persist calls again while the error is of a kind that passes, such as another change under way.
+func persist(ctx context.Context, call func() error, passes func(error) bool) error {
+	for n := 0; ; n++ {
+		err := call()
+		if err == nil || !passes(err) || n >= maxTries {
+			return err
+		}
+		if err := pause(ctx, n); err != nil {
+			return err
+		}
+	}
+}
+
+// is reports whether the error is one of the service's type E.
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }
 
 // active waits until the table and its indexes are active, and returns their description. Only

@@ -14,12 +14,12 @@ import (
 	"github.com/duesday/duesday/internal/store/dynamostore"
 )
 
-// foreign are values with a set, as DynamoDB writes them.
-var foreign = []string{`{"SS":["a"]}`, `{"NS":["1"]}`, `{"BS":["AA=="]}`, `{"L":[{"M":{"x":{"NS":["1"]}}}]}`,
+// unsupported are values with a set, as DynamoDB writes them.
+var unsupported = []string{`{"SS":["a"]}`, `{"NS":["1"]}`, `{"BS":["AA=="]}`, `{"L":[{"M":{"x":{"NS":["1"]}}}]}`,
 	`{"M":{"x":{"SS":["a"]}}}`}
 
-func TestForeign_Get(t *testing.T) {
-	for _, v := range foreign {
+func TestLegacyItem_Get(t *testing.T) {
+	for _, v := range unsupported {
 		item := `{"id":{"S":"a"},"n":{"N":"7"},"v":` + v + `}`
 		s, script := scripted(t, got(item), got(item))
 		it, err := s.Get(t.Context(), "t", keyA)
@@ -37,7 +37,7 @@ func TestForeign_Get(t *testing.T) {
 	}
 }
 
-func TestForeign_Null(t *testing.T) {
+func TestLegacyItem_Null(t *testing.T) {
 	s, _ := scripted(t, got(`{"id":{"S":"a"},"n":{"N":"7"},"v":{"NULL":true},"l":{"L":[{"NULL":true},{"N":"1"}]},"m":{"M":{"x":{"NULL":true},"y":{"L":[{"NULL":true}]}}}}`))
 	want := itemA(number("n", 7), store.Attribute{Name: "l", Value: store.L(store.Int(1))},
 		store.Attribute{Name: "m", Value: store.M(store.NewItem(store.Attribute{Name: "y", Value: store.L()}))})
@@ -46,9 +46,9 @@ func TestForeign_Null(t *testing.T) {
 	}
 }
 
-// TestForeign_Iterations: the item is yielded without the attribute, and what follows too.
-func TestForeign_Iterations(t *testing.T) {
-	for _, v := range foreign {
+// TestLegacyItem_Iterations: the item is yielded without the attribute, and what follows too.
+func TestLegacyItem_Iterations(t *testing.T) {
+	for _, v := range unsupported {
 		page := answer(`{"Items":[{"id":{"S":"a"},"n":{"N":"7"},"v":` + v + `},{"id":{"S":"b"}}]}`)
 		s, _ := scripted(t, page, page, page)
 		for name, rows := range map[string]iter.Seq2[store.Item, error]{
@@ -70,8 +70,8 @@ func TestForeign_Iterations(t *testing.T) {
 	}
 }
 
-// TestForeign_Conflict: the stored item that comes with a failed condition has a set.
-func TestForeign_Conflict(t *testing.T) {
+// TestLegacyItem_Conflict: the stored item that comes with a failed condition has a set.
+func TestLegacyItem_Conflict(t *testing.T) {
 	item := `{"id":{"S":"a"},"n":{"N":"7"},"v":{"SS":["a"]},"w":{"NULL":true}}`
 	failed := cancelled(reason("None"), `{"Code":"ConditionalCheckFailed","Message":"no","Item":`+item+`}`)
 	absentV, absentW := store.AttributeAbsent("v"), store.AttributeAbsent("w")
@@ -105,17 +105,17 @@ func TestForeign_Conflict(t *testing.T) {
 	script.over()
 }
 
-// TestForeign_Local has DynamoDB's own view of the conditions.
-func TestForeign_Local(t *testing.T) {
+// TestLegacyItem_Local has DynamoDB's own view of the conditions.
+func TestLegacyItem_Local(t *testing.T) {
 	s := openLocal(t, []store.Table{{Name: "t", PartitionKey: "id"}}, dynamostore.Options{})
 	defer closeStore(t, s)
-	foreignItem := map[string]types.AttributeValue{
+	legacyItem := map[string]types.AttributeValue{
 		"id": &types.AttributeValueMemberS{Value: "a"}, "n": &types.AttributeValueMemberN{Value: "1"},
 		"null": &types.AttributeValueMemberNULL{Value: true}, "set": &types.AttributeValueMemberSS{Value: []string{"x"}},
 	}
 	raw := func() map[string]types.AttributeValue {
 		out, err := s.client.GetItem(t.Context(), &dynamodb.GetItemInput{
-			TableName: aws.String(s.prefix + "t"), Key: map[string]types.AttributeValue{"id": foreignItem["id"]},
+			TableName: aws.String(s.prefix + "t"), Key: map[string]types.AttributeValue{"id": legacyItem["id"]},
 			ConsistentRead: aws.Bool(true),
 		})
 		if err != nil {
@@ -124,7 +124,7 @@ func TestForeign_Local(t *testing.T) {
 		return out.Item
 	}
 	if _, err := s.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(s.prefix + "t"),
-		Item: foreignItem}); err != nil {
+		Item: legacyItem}); err != nil {
 		t.Fatal(err)
 	}
 	other := store.Put("t", store.NewItem(store.Attribute{Name: "id", Value: store.S("b")}))
