@@ -18,102 +18,42 @@ type condition struct {
 	values []any  // in DynamoDB's JSON
 }
 
-var token = regexp.MustCompile(`[#:]?[A-Za-z0-9_.-]+|<=|>=|<>|[=<>(),]`)
+// oneCondition reads a condition, and joined takes conditions in parentheses and by AND for one. ✓
+// stands for a condition that was read.
+var (
+	oneCondition = regexp.MustCompile(`(?i)(begins_with)\s*\(\s*(#?[\w.-]+)\s*,\s*(:\w+)\s*\)|` +
+		`(#?[\w.-]+)\s*(<=|>=|=|<|>|BETWEEN\b)\s*(:\w+)(?:\s+AND\s+(:\w+))?`)
+	joined = regexp.MustCompile(`(?i)\(\s*✓\s*\)|✓\s+AND\s+✓`)
+)
 
 // newConditions reads KeyConditionExpression with its names and values.
-func newConditions(query map[string]any) (conditions, error) {
-	expression, ok := query["KeyConditionExpression"].(string)
-	if !ok {
-		return nil, fmt.Errorf("it has no KeyConditionExpression")
+func newConditions(query map[string]any) (found conditions, err error) {
+	expression, _ := query["KeyConditionExpression"].(string)
+	names, values := asMap(query["ExpressionAttributeNames"]), asMap(query["ExpressionAttributeValues"])
+	rest := oneCondition.ReplaceAllStringFunc(expression, func(text string) string {
+		part := oneCondition.FindStringSubmatch(text)
+		c := condition{name: part[2] + part[4], op: part[1] + strings.ToUpper(part[5])}
+		if full, known := names[c.name].(string); known {
+			c.name = full
+		}
+		for _, name := range part[3:] {
+			if value, known := values[name]; known {
+				c.values = append(c.values, value)
+			}
+		}
+		if want := map[bool]int{false: 1, true: 2}[c.op == "BETWEEN"]; len(c.values) != want || c.name[0] == '#' {
+			return text
+		}
+		found = append(found, c)
+		return "✓"
+	})
+	for before := ""; rest != before; {
+		before, rest = rest, joined.ReplaceAllString(rest, "✓")
 	}
-	r := reader{tokens: token.FindAllString(expression, -1), names: asMap(query["ExpressionAttributeNames"]),
-		values: asMap(query["ExpressionAttributeValues"])}
-	r.all()
-	if r.wrong || len(r.tokens) > 0 {
+	if rest != "✓" {
 		return nil, fmt.Errorf("KeyConditionExpression %q is not understood", expression)
 	}
-	return r.found, nil
-}
-
-type reader struct {
-	tokens        []string
-	names, values map[string]any
-	found         conditions
-	wrong         bool
-}
-
-// next takes the next token, if it is one of these (any, when there are none).
-func (r *reader) next(of ...string) (string, bool) {
-	if len(r.tokens) == 0 {
-		return "", false
-	}
-	first := r.tokens[0]
-	for _, want := range of {
-		if strings.EqualFold(first, want) {
-			r.tokens = r.tokens[1:]
-			return want, true
-		}
-	}
-	if len(of) > 0 {
-		return "", false
-	}
-	r.tokens = r.tokens[1:]
-	return first, true
-}
-
-func (r *reader) must(of ...string) string {
-	got, ok := r.next(of...)
-	r.wrong = r.wrong || !ok
-	return got
-}
-
-// all reads conditions joined by AND.
-func (r *reader) all() {
-	for {
-		r.one()
-		if _, more := r.next("AND"); !more || r.wrong {
-			return
-		}
-	}
-}
-
-func (r *reader) one() {
-	if _, nested := r.next("("); nested {
-		r.all()
-		r.must(")")
-		return
-	}
-	if op, begins := r.next("begins_with"); begins {
-		r.must("(")
-		name := r.name()
-		r.must(",")
-		r.found = append(r.found, condition{name, op, []any{r.value()}})
-		r.must(")")
-		return
-	}
-	c := condition{name: r.name(), op: r.must("=", "<=", ">=", "<", ">", "BETWEEN")}
-	c.values = append(c.values, r.value())
-	if c.op == "BETWEEN" {
-		r.must("AND")
-		c.values = append(c.values, r.value())
-	}
-	r.found = append(r.found, c)
-}
-
-func (r *reader) name() string {
-	name := r.must()
-	if strings.HasPrefix(name, "#") {
-		full, ok := r.names[name].(string)
-		r.wrong = r.wrong || !ok
-		return full
-	}
-	return name
-}
-
-func (r *reader) value() any {
-	value, ok := r.values[r.must()]
-	r.wrong = r.wrong || !ok
-	return value
+	return found, nil
 }
 
 // hold reports whether the item meets them; types are those of the attributes.
@@ -132,21 +72,12 @@ func (c condition) holds(kind string, value any) bool {
 	}
 	order := compareValues(kind, value, c.values[0])
 	switch c.op {
-	case "=":
-		return order == 0
-	case "<":
-		return order < 0
-	case "<=":
-		return order <= 0
-	case ">":
-		return order > 0
-	case ">=":
-		return order >= 0
 	case "BETWEEN":
 		return order >= 0 && compareValues(kind, value, c.values[1]) <= 0
-	default:
+	case "begins_with":
 		return strings.HasPrefix(raw(kind, value), raw(kind, c.values[0]))
 	}
+	return strings.Contains(c.op, string("<=>"[order+1])) // <= has both < and =
 }
 
 // compareValues is DynamoDB's order of keys: numbers by value, the others by bytes.

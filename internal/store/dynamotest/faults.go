@@ -1,7 +1,10 @@
 package dynamotest
 
 import (
+	"encoding/json"
+	"maps"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 )
@@ -120,38 +123,38 @@ func fail(status int, kind, message string) failure {
 	return failure{status, map[string]any{"__type": kind, "message": message}}
 }
 
-// failure returns the reply for a fault with one; actions is the number of actions of a transaction.
-func (c *chance) failure(f Fault, actions int) (failure, bool) {
+// failure returns the reply for a fault; its status is 0 for a fault without one. actions is the
+// number of actions of a transaction.
+func (c *chance) failure(f Fault, actions int) failure {
 	coin := c.draws.IntN(2)
 	switch f {
 	case Throughput:
 		return fail(400, modelled+"ProvisionedThroughputExceededException",
 			"The level of configured provisioned throughput for the table was exceeded. "+
-				"Consider increasing your provisioning level with the UpdateTable API."), true
+				"Consider increasing your provisioning level with the UpdateTable API.")
 	case Throttling:
 		return fail(400, "com.amazon.coral.availability#ThrottlingException",
-			"Rate of requests exceeds the allowed throughput."), true
+			"Rate of requests exceeds the allowed throughput.")
 	case ErrorBefore, ErrorAfter:
 		if coin == 0 {
-			return fail(503, "com.amazon.coral.availability#ServiceUnavailableException", "Service unavailable."), true
+			return fail(503, "com.amazon.coral.availability#ServiceUnavailableException", "Service unavailable.")
 		}
 		return fail(500, modelled+"InternalServerError",
-			"The server encountered an internal error trying to fulfill the request."), true
+			"The server encountered an internal error trying to fulfill the request.")
 	case Conflict:
 		if slices.Contains(singleWrites, c.operation) {
-			return fail(400, modelled+"TransactionConflictException", "Transaction is ongoing for the item"), true
+			return fail(400, modelled+"TransactionConflictException", "Transaction is ongoing for the item")
 		}
-		return c.cancelled(actions, "TransactionConflict", "Transaction is ongoing for the item"), true
+		return c.cancelled(actions, "TransactionConflict", "Transaction is ongoing for the item")
 	case TransactThrottle:
 		return c.cancelled(actions, "ThrottlingError",
-			"Throughput exceeds the current throughput limit for your account or table."), true
+			"Throughput exceeds the current throughput limit for your account or table.")
 	case Forbidden:
 		return failure{400, map[string]any{"__type": "com.amazon.coral.service#AccessDeniedException",
 			"Message": "User: arn:aws:iam::000000000000:user/test is not authorized to perform: dynamodb:" + c.operation +
-				" because no identity-based policy allows the dynamodb:" + c.operation + " action"}}, true
-	default:
-		return failure{}, false
+				" because no identity-based policy allows the dynamodb:" + c.operation + " action"}}
 	}
+	return failure{}
 }
 
 // cancelled is a transaction of which one action has the reason and the others have none.
@@ -170,3 +173,42 @@ func (c *chance) cancelled(actions int, code, message string) failure {
 		"CancellationReasons": reasons,
 	}}
 }
+
+// page makes the page of a query or scan small, or answers with an empty one.
+func (p *Proxy) page(x *exchange) (empty reply, ok bool) {
+	small, none, size := x.happens(SmallPage), x.happens(EmptyPage), 1+x.draws.IntN(3)
+	start, later := x.body["ExclusiveStartKey"].(map[string]any)
+	if none && later && len(start) > 0 {
+		p.fired(x.operation, EmptyPage)
+		body := map[string]any{"Count": 0, "ScannedCount": 0, "LastEvaluatedKey": start}
+		if x.body["Select"] != "COUNT" {
+			body["Items"] = []any{}
+		}
+		if kind := x.body["ReturnConsumedCapacity"]; kind == "TOTAL" || kind == "INDEXES" {
+			body["ConsumedCapacity"] = map[string]any{"TableName": x.body["TableName"], "CapacityUnits": 0.5}
+		}
+		return reply{status: http.StatusOK, text: p.encode(body)}, true
+	}
+	if small && x.body != nil && int64(size) < limitOf(x.body) {
+		p.fired(x.operation, SmallPage)
+		changed := maps.Clone(x.body) // the client's own Limit stays in x.body
+		changed["Limit"] = size
+		x.sent = p.encode(changed)
+	}
+	return reply{}, false
+}
+
+const unlimited = 1 << 40
+
+// limitOf is the Limit in the request.
+func limitOf(body map[string]any) int64 {
+	if number, ok := body["Limit"].(json.Number); ok {
+		if n, err := number.Int64(); err == nil {
+			return n
+		}
+	}
+	return unlimited
+}
+
+// actions are the actions of a transaction, in their order.
+func (x *exchange) actions() []any { return asList(x.body["TransactItems"]) }

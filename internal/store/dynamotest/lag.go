@@ -21,13 +21,8 @@ type lag struct {
 
 	mu     sync.Mutex
 	tables map[string]*description
-	past   map[string]map[string]*history // by table and key
+	past   map[string]map[string][]version // by table and key: past states, oldest first
 	adds   int
-}
-
-// A history is the past states of an item, oldest first.
-type history struct {
-	ended []version
 }
 
 type version struct {
@@ -54,7 +49,7 @@ type index struct {
 }
 
 func newLag(most time.Duration, now func() time.Time) *lag {
-	return &lag{most: most, now: now, tables: map[string]*description{}, past: map[string]map[string]*history{}}
+	return &lag{most: most, now: now, tables: map[string]*description{}, past: map[string]map[string][]version{}}
 }
 
 // wrote records the states ended by a write.
@@ -67,74 +62,70 @@ func (l *lag) wrote(before []state) {
 	now := l.now()
 	for _, s := range before {
 		if l.past[s.table] == nil {
-			l.past[s.table] = map[string]*history{}
+			l.past[s.table] = map[string][]version{}
 		}
-		h := l.past[s.table][s.key]
-		if h == nil {
-			h = &history{}
-			l.past[s.table][s.key] = h
-		}
-		h.ended = append(l.shown(h, now), version{now, s.image})
+		l.past[s.table][s.key] = append(l.shown(l.past[s.table][s.key], now), version{now, s.image})
 		l.adds++
 	}
 	if l.adds > 10_000 {
 		l.adds = 0
 		for _, table := range l.past {
-			maps.DeleteFunc(table, func(_ string, h *history) bool { return len(l.shown(h, now)) == 0 })
+			maps.DeleteFunc(table, func(_ string, past []version) bool { return len(l.shown(past, now)) == 0 })
 		}
 	}
 }
 
 // shown returns the states an index may still show.
-func (l *lag) shown(h *history, now time.Time) []version {
-	first := slices.IndexFunc(h.ended, func(v version) bool { return now.Sub(v.until) < l.most })
+func (l *lag) shown(past []version, now time.Time) []version {
+	first := slices.IndexFunc(past, func(v version) bool { return now.Sub(v.until) < l.most })
 	if first < 0 {
 		return nil
 	}
-	return h.ended[first:]
+	return past[first:]
 }
 
 // before reads the items a request is about to write. It forgets the keys of a table if the
 // request may change them.
-func (p *Proxy) before(x *exchange) ([]state, error) {
-	var states []state
+func (p *Proxy) before(x *exchange) (states []state, err error) {
+	var writes []map[string]any
 	switch x.operation {
 	case "CreateTable", "UpdateTable", "DeleteTable":
 		name, _ := x.body["TableName"].(string)
 		p.lag.mu.Lock()
 		delete(p.lag.tables, name)
 		p.lag.mu.Unlock()
-		return nil, nil
 	case "PutItem", "UpdateItem", "DeleteItem":
-		return p.addState(states, x, x.body)
+		writes = append(writes, x.body)
 	case "TransactWriteItems":
 		for _, action := range x.actions() {
 			for kind, body := range asMap(action) {
-				if kind == "ConditionCheck" {
-					continue
-				}
-				var err error
-				if states, err = p.addState(states, x, asMap(body)); err != nil {
-					return nil, err
+				if kind != "ConditionCheck" {
+					writes = append(writes, asMap(body))
 				}
 			}
 		}
 	case "BatchWriteItem":
 		for table, requests := range asMap(x.body["RequestItems"]) {
-			list, _ := requests.([]any)
-			for _, request := range list {
+			for _, request := range asList(requests) {
 				for _, body := range asMap(request) {
 					write := maps.Clone(asMap(body))
 					write["TableName"] = table
-					var err error
-					if states, err = p.addState(states, x, write); err != nil {
-						return nil, err
-					}
+					writes = append(writes, write)
 				}
 			}
 		}
 	}
+	for _, write := range writes {
+		if states, err = p.addState(states, x, write); err != nil {
+			return nil, err
+		}
+	}
 	return states, nil
+}
+
+func asList(v any) []any {
+	l, _ := v.([]any)
+	return l
 }
 
 func asMap(v any) map[string]any {
@@ -208,8 +199,7 @@ func (p *Proxy) describe(x *exchange, table string) (*description, error) {
 
 func newDescription(table map[string]any) *description {
 	d := &description{types: map[string]string{}, indexes: map[string]index{}}
-	definitions, _ := table["AttributeDefinitions"].([]any)
-	for _, definition := range definitions {
+	for _, definition := range asList(table["AttributeDefinitions"]) {
 		name, _ := asMap(definition)["AttributeName"].(string)
 		d.types[name], _ = asMap(definition)["AttributeType"].(string)
 	}
@@ -219,8 +209,7 @@ func newDescription(table map[string]any) *description {
 		d.key = append(d.key, sort)
 	}
 	for _, kind := range []string{"GlobalSecondaryIndexes", "LocalSecondaryIndexes"} {
-		list, _ := table[kind].([]any)
-		for _, one := range list {
+		for _, one := range asList(table[kind]) {
 			of := asMap(one)
 			name, _ := of["IndexName"].(string)
 			ix := index{shows: func(i item) item { return i }}
@@ -228,8 +217,7 @@ func newDescription(table map[string]any) *description {
 			projection := asMap(of["Projection"])
 			if projection["ProjectionType"] != "ALL" {
 				shown := append(slices.Clone(d.key), ix.hash, ix.sort)
-				more, _ := projection["NonKeyAttributes"].([]any)
-				for _, name := range more {
+				for _, name := range asList(projection["NonKeyAttributes"]) {
 					shown = append(shown, fmt.Sprint(name))
 				}
 				ix.shows = func(i item) item { return pick(i, shown) }
@@ -241,8 +229,7 @@ func newDescription(table map[string]any) *description {
 }
 
 func keyOf(table map[string]any) (hash, sort string) {
-	list, _ := table["KeySchema"].([]any)
-	for _, element := range list {
+	for _, element := range asList(table["KeySchema"]) {
 		name, _ := asMap(element)["AttributeName"].(string)
 		if asMap(element)["KeyType"] == "HASH" {
 			hash = name
@@ -275,8 +262,9 @@ func (p *Proxy) lagging(x *exchange, answer []byte) []byte {
 		p.t.Errorf("proxy: the lag of an index cannot be simulated for this query: %v", err)
 		return answer
 	}
-	v := &view{exchange: x, description: d, index: d.indexes[name], conditions: in}
-	v.window(body)
+	v := &view{exchange: x, description: d, index: d.indexes[name], conditions: in, rows: asList(body["Items"]),
+		after: asMap(x.body["ExclusiveStartKey"]), upTo: asMap(body["LastEvaluatedKey"]),
+		descending: x.body["ScanIndexForward"] == false}
 	p.lag.mu.Lock()
 	v.change(p.lag, p.lag.past[table])
 	p.lag.mu.Unlock()
@@ -290,12 +278,7 @@ func (p *Proxy) lagging(x *exchange, answer []byte) []byte {
 		return answer
 	}
 	body["Items"], body["Count"], body["ScannedCount"] = v.rows, len(v.rows), len(v.rows)
-	changed, err := json.Marshal(body)
-	if err != nil {
-		p.t.Errorf("proxy: %v", err)
-		return answer
-	}
-	return changed
+	return p.encode(body)
 }
 
 // A view is one page of a query of an index while past states are put into it.
@@ -310,14 +293,8 @@ type view struct {
 	missing, stale int
 }
 
-func (v *view) window(answer map[string]any) {
-	v.rows, _ = answer["Items"].([]any)
-	v.after, v.upTo = asMap(v.body["ExclusiveStartKey"]), asMap(answer["LastEvaluatedKey"])
-	v.descending = v.body["ScanIndexForward"] == false
-}
-
 // change replaces rows of the page with past states, as drawn.
-func (v *view) change(l *lag, past map[string]*history) {
+func (v *view) change(l *lag, past map[string][]version) {
 	now := l.now()
 	current := map[string]bool{}
 	for _, row := range v.rows {
@@ -325,8 +302,8 @@ func (v *view) change(l *lag, past map[string]*history) {
 	}
 	// Only items with a past or present row in the range are drawn for, in the order of keys.
 	var keys []string
-	for key, h := range past {
-		shown := l.shown(h, now)
+	for key := range past {
+		shown := l.shown(past[key], now)
 		if len(shown) > 0 && (current[key] || slices.ContainsFunc(shown, func(s version) bool { return v.onPage(s.image) })) {
 			keys = append(keys, key)
 		}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -83,18 +84,7 @@ func findFolder() (string, error) {
 		return "", fmt.Errorf("%w: built without the paths of its sources, so %s has to name the folder", errMissing,
 			folderVariable)
 	}
-	dir := filepath.Dir(file)
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", fmt.Errorf("%w: no go.mod above %s, so no .cache/dynamodb-local beside it", errMissing, file)
-		}
-		dir = parent
-	}
-	folder := filepath.Join(dir, ".cache", "dynamodb-local")
+	folder := filepath.Join(filepath.Dir(file), "..", "..", "..", ".cache", "dynamodb-local") // beside go.mod
 	if _, err := os.Stat(filepath.Join(folder, "DynamoDBLocal.jar")); err != nil {
 		return "", fmt.Errorf("%w: no DynamoDBLocal.jar in %s", errMissing, folder)
 	}
@@ -149,8 +139,7 @@ exec "$@"`
 
 // start runs DynamoDB Local on the port and returns once it answers.
 func start(java, folder string, port int) error {
-	cmd := exec.Command("sh", "-c", dieWithUs, "sh", java,
-		"-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+	cmd := exec.Command("sh", "-c", dieWithUs, "sh", java, "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 		"-Djava.library.path=DynamoDBLocal_lib", "-jar", "DynamoDBLocal.jar",
 		"-inMemory", "-sharedDb", "-disableTelemetry", "-port", strconv.Itoa(port))
 	cmd.Dir = folder
@@ -188,7 +177,7 @@ func answers(url string, said *output, ended <-chan error) error {
 			return fmt.Errorf("no answer within %s", startTimeout)
 		case <-again.C:
 		}
-		if said.contains("Failed to bind") {
+		if strings.Contains(said.String(), "Failed to bind") {
 			return errors.New("the port is taken")
 		}
 		response, err := client.Get(url) // a 400: a request without a signature
@@ -198,7 +187,7 @@ func answers(url string, said *output, ended <-chan error) error {
 		if err := response.Body.Close(); err != nil {
 			return err
 		}
-		if !said.contains("Failed to bind") {
+		if !strings.Contains(said.String(), "Failed to bind") {
 			return nil
 		}
 	}
@@ -217,12 +206,6 @@ func (o *output) Write(p []byte) (int, error) {
 		o.text.Write(p[:min(room, len(p))])
 	}
 	return len(p), nil
-}
-
-func (o *output) contains(part string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return bytes.Contains(o.text.Bytes(), []byte(part))
 }
 
 func (o *output) String() string {

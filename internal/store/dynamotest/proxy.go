@@ -2,6 +2,7 @@ package dynamotest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
@@ -10,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -81,7 +83,7 @@ type Proxy struct {
 	mu        sync.Mutex
 	rates     Rates
 	hook      Hook
-	forbidden map[string]bool
+	forbidden []string
 	down      bool
 	requests  int
 	counts    map[count]int
@@ -102,8 +104,7 @@ func NewProxy(t testing.TB, endpoint string, o Options) *Proxy {
 	transport := &http.Transport{MaxIdleConnsPerHost: 100, DisableCompression: true}
 	p := &Proxy{
 		t: t, endpoint: endpoint, listener: listener, seed: o.Seed, rates: maps.Clone(o.Rates),
-		upstream:  &http.Client{Transport: transport},
-		forbidden: map[string]bool{}, counts: map[count]int{},
+		upstream: &http.Client{Transport: transport}, counts: map[count]int{},
 	}
 	if o.IndexLag > 0 {
 		now := o.Now
@@ -135,37 +136,32 @@ func (p *Proxy) URL() string { return "http://" + p.listener.Addr().String() }
 // Client returns a client of the proxy without retries.
 func (p *Proxy) Client() *dynamodb.Client { return ClientAt(p.URL()) }
 
-// SetRates replaces all rates from the next request on; nil: no faults.
-func (p *Proxy) SetRates(rates Rates) {
+// locked runs f while nothing else reads or changes the state of the proxy.
+func (p *Proxy) locked(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.rates = maps.Clone(rates)
+	f()
 }
 
+// SetRates replaces all rates from the next request on; nil: no faults.
+func (p *Proxy) SetRates(rates Rates) { p.locked(func() { p.rates = maps.Clone(rates) }) }
+
 // SetHook replaces the hook from the next request on; nil: the rates alone decide.
-func (p *Proxy) SetHook(hook Hook) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.hook = hook
-}
+func (p *Proxy) SetHook(hook Hook) { p.locked(func() { p.hook = hook }) }
 
 // Forbid answers these operations ("Scan") with AccessDeniedException from the next
 // request on, and no others: Forbid() allows everything again.
 func (p *Proxy) Forbid(operations ...string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	clear(p.forbidden)
-	for _, operation := range operations {
-		p.forbidden[operation] = true
-	}
+	p.locked(func() { p.forbidden = slices.Clone(operations) })
 }
 
 // SetDown(true) closes the connection of every request, also of requests under way before their
 // reply; these may still be done. SetDown(false) ends that.
-func (p *Proxy) SetDown(down bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.down = down
+func (p *Proxy) SetDown(down bool) { p.locked(func() { p.down = down }) }
+
+func (p *Proxy) isDown() (down bool) {
+	p.locked(func() { down = p.down })
+	return down
 }
 
 // Requests returns how many requests for an operation have come; "" is any operation.
@@ -198,15 +194,7 @@ func (p *Proxy) Counts() map[Fault]int {
 }
 
 func (p *Proxy) fired(operation string, fault Fault) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.counts[count{operation, fault}]++
-}
-
-func (p *Proxy) isDown() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.down
+	p.locked(func() { p.counts[count{operation, fault}]++ })
 }
 
 // An exchange is one request on its way.
@@ -242,7 +230,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		met = Forbidden
 	}
 	abrupt := x.draws.IntN(2) == 0
-	failed, fails := x.failure(met, len(x.actions()))
+	failed := x.failure(met, len(x.actions()))
 	if met != "" {
 		p.fired(operation, met)
 	}
@@ -260,12 +248,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case met == ReplyLost || p.isDown():
 		p.hangUp(w, abrupt)
-	case fails:
-		text, err := json.Marshal(failed.body)
-		if err != nil {
-			p.t.Errorf("proxy: %v", err)
-		}
-		write(w, reply{status: failed.status, text: text})
+	case failed.status != 0:
+		write(w, reply{status: failed.status, text: p.encode(failed.body)})
 	default:
 		write(w, got)
 	}
@@ -280,7 +264,7 @@ func (p *Proxy) meet(operation string, header http.Header, sent []byte) (x *exch
 	}
 	p.requests++
 	n, rates, hook := p.requests, p.rates, p.hook
-	forbidden = p.forbidden[operation]
+	forbidden = slices.Contains(p.forbidden, operation)
 	p.counts[count{operation, ""}]++
 	p.mu.Unlock()
 
@@ -305,54 +289,51 @@ func (p *Proxy) pass(r *http.Request, x *exchange) (reply, error) {
 			return reply{}, err
 		}
 	}
-	request, err := http.NewRequestWithContext(r.Context(), r.Method, p.endpoint+r.URL.RequestURI(),
-		bytes.NewReader(x.sent))
-	if err != nil {
-		return reply{}, err
-	}
-	request.Header = r.Header.Clone()
-	response, err := p.upstream.Do(request)
-	if err != nil {
-		return reply{}, err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		return reply{}, err
-	}
-	got := reply{response.StatusCode, response.Header, text}
-	if p.lag != nil && got.status == http.StatusOK {
+	got, err := p.send(r.Context(), r.Header, x.sent)
+	if err == nil && p.lag != nil && got.status == http.StatusOK {
 		p.lag.wrote(before)
 		got.text = p.lagging(x, got.text)
 	}
-	return got, nil
+	return got, err
 }
 
 // call asks DynamoDB itself, with the credentials of a client's request.
 func (p *Proxy) call(header http.Header, operation string, body map[string]any) (map[string]any, error) {
-	text, err := json.Marshal(body)
+	header = header.Clone()
+	header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
+	header.Del("Content-Length")
+	got, err := p.send(context.Background(), header, p.encode(body))
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequest(http.MethodPost, p.endpoint, bytes.NewReader(text))
+	if got.status != http.StatusOK {
+		return nil, fmt.Errorf("%s: %d %s", operation, got.status, got.text)
+	}
+	return decode(got.text)
+}
+
+func (p *Proxy) send(ctx context.Context, header http.Header, body []byte) (got reply, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.endpoint, bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return got, err
 	}
 	request.Header = header.Clone()
-	request.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
-	request.Header.Del("Content-Length")
 	response, err := p.upstream.Do(request)
 	if err != nil {
-		return nil, err
+		return got, err
 	}
 	defer response.Body.Close()
-	if text, err = io.ReadAll(response.Body); err != nil {
-		return nil, err
+	got = reply{status: response.StatusCode, header: response.Header}
+	got.text, err = io.ReadAll(response.Body)
+	return got, err
+}
+
+func (p *Proxy) encode(body map[string]any) []byte {
+	text, err := json.Marshal(body)
+	if err != nil {
+		p.t.Errorf("proxy: %v", err)
 	}
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %d %s", operation, response.StatusCode, text)
-	}
-	return decode(text)
+	return text
 }
 
 func write(w http.ResponseWriter, r reply) {
