@@ -17,38 +17,23 @@ func (p *program) accountCommand() *cobra.Command {
 
 func (p *program) accountCreate() *cobra.Command {
 	var email, zone string
-	c := &cobra.Command{
-		Use:   "create ACCOUNT --email ADDRESS",
-		Short: "Create an account without a subscription",
-		Args:  want("ACCOUNT"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkAccount(args[0], email, zone); err != nil {
-				return err
-			}
-			return p.with(cmd.Context(), need{create: true}, func(s *session) error {
-				a, err := s.engine.CreateAccount(cmd.Context(), args[0], email, zone)
-				if err != nil {
-					return err
-				}
-				return p.showAccount(a, "created")
-			})
-		},
-	}
+	c := p.storeLeaf("create ACCOUNT --email ADDRESS", "Create an account without a subscription", need{create: true},
+		func(ctx context.Context, s *session, args []string) error {
+			a, err := s.engine.CreateAccount(ctx, args[0], email, zone)
+			return p.showAccount(a, err, args[0], "created")
+		})
 	c.Flags().StringVar(&email, "email", "", "`ADDRESS` that reminders and receipts go to")
 	c.Flags().StringVar(&zone, "time-zone", "", "IANA `NAME`, decides what day it is for the account (default UTC)")
-	c.MarkFlagRequired("email")
-	return c
-}
-
-// checkAccount refuses invalid values before a store is made for them.
-func checkAccount(id, email, zone string) error {
-	if err := billing.CheckID("account", id); err != nil {
-		return err
-	}
-	if err := billing.CheckEmail(email); err != nil {
-		return err
-	}
-	return checkZone(zone, zone != "")
+	required(c, "email")
+	return checked(c, func(args []string) error { // a store is not made for invalid values
+		if err := billing.CheckID("account", args[0]); err != nil {
+			return err
+		}
+		if err := billing.CheckEmail(email); err != nil {
+			return err
+		}
+		return checkZone(zone, zone != "")
+	})
 }
 
 func checkZone(zone string, given bool) error {
@@ -63,127 +48,94 @@ func checkZone(zone string, given bool) error {
 
 func (p *program) accountShow() *cobra.Command {
 	card := false
-	c := &cobra.Command{
-		Use:   "show ACCOUNT",
-		Short: "Show an account and its subscriptions",
-		Args:  want("ACCOUNT"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			return p.with(ctx, need{read: true, processor: card}, func(s *session) error {
-				a, err := s.engine.Account(ctx, args[0])
-				if err != nil {
-					return notFound(err, "account "+args[0])
+	c := leaf("show ACCOUNT", "Show an account and its subscriptions", func(ctx context.Context, args []string) error {
+		return p.with(ctx, need{read: true, processor: card}, func(s *session) error {
+			a, err := s.engine.Account(ctx, args[0])
+			if err != nil {
+				return notFound(err, "account "+args[0])
+			}
+			var shown *billing.Card
+			if card {
+				if shown, err = cardOf(ctx, s, a); err != nil {
+					return err
 				}
-				v := fullAccountView{accountView: viewAccount(a)}
-				if card {
-					if v.Card, err = cardOf(ctx, s, a); err != nil {
-						return err
-					}
-				}
-				return p.showFullAccount(ctx, s, &v)
-			})
-		},
-	}
+			}
+			return p.showFullAccount(ctx, s, a, shown)
+		})
+	})
 	c.Flags().BoolVar(&card, "card", false, "ask the processor for the card, too")
 	return c
 }
 
-// A fullAccountView is an account with its subscriptions.
-type fullAccountView struct {
-	accountView
-	Card          *cardView          `json:"card,omitempty"` // asked for, and there is one
-	Subscriptions []subscriptionView `json:"subscriptions"`
-}
-
-func (p *program) showFullAccount(ctx context.Context, s *session, v *fullAccountView) error {
-	if p.cfg.JSON {
-		v.Subscriptions = []subscriptionView{}
-		for sub, err := range s.engine.GetSubscriptionsByAccount(ctx, v.Account) {
-			if err != nil {
-				return err
-			}
-			v.Subscriptions = append(v.Subscriptions, viewSubscription(sub))
-		}
-		return p.object(v)
+// showFullAccount shows an account with its subscriptions, and the card if it was asked for and
+// there is one.
+func (p *program) showFullAccount(ctx context.Context, s *session, a *billing.Account, card *billing.Card) error {
+	subscriptions := s.engine.GetSubscriptionsByAccount(ctx, a.ID)
+	if !p.cfg.JSON {
+		p.accountFields(a, card)
+		p.say("")
+		_, err := p.subscriptionTable(subscriptions)
+		return err
 	}
-	p.accountFields(&v.accountView, v.Card)
-	p.say("")
-	_, err := p.subscriptionTable(s.engine.GetSubscriptionsByAccount(ctx, v.Account))
-	return err
+	list := []object{}
+	for sub, err := range subscriptions {
+		if err != nil {
+			return err
+		}
+		list = append(list, viewSubscription(sub))
+	}
+	return p.json(append(viewAccount(a), "card?", viewCard(card), "subscriptions", list))
 }
 
-func (p *program) accountFields(v *accountView, card *cardView) {
-	fields(p.stdout, "account", v.Account, "email", v.Email, "time zone", v.TimeZone, "customer", v.Customer,
-		"connected account", v.At,
-		"application fee", v.Fee, "payment method", v.Method, "given", v.Given, "card", card.text(), "created", v.Created,
-		"change", v.Change)
+func (p *program) accountFields(a *billing.Account, card *billing.Card) {
+	v := viewAccount(a)
+	p.fields("account", a.ID, "email", a.Email, "time zone", v.text("time_zone"), "customer", a.Payer.Customer,
+		"connected account", a.Payer.At, "application fee", v.text("application_fee"), "payment method", a.Method,
+		"given", a.Given, "card", cardText(card), "created", a.Created, "change", v.text("change"))
 }
 
 // showAccount shows a changed account.
-func (p *program) showAccount(a *billing.Account, what string) error {
-	v := viewAccount(a)
-	if p.cfg.JSON {
-		return p.object(v)
+func (p *program) showAccount(a *billing.Account, err error, id, what string) error {
+	if err != nil {
+		return notFound(err, "account "+id)
 	}
-	p.say("account %s %s", a.ID, what)
-	p.accountFields(&v, nil)
-	return nil
+	p.say("account %s %s", id, what)
+	p.accountFields(a, nil)
+	return p.json(viewAccount(a))
 }
 
 func (p *program) accountList() *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "List all accounts",
-		Args:  want(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.with(cmd.Context(), need{read: true}, func(s *session) error {
-				n, err := list(p, s.engine.Accounts(cmd.Context()), viewAccount,
-					[]string{"ACCOUNT", "EMAIL", "TIME ZONE", "METHOD", "CREATED"},
-					func(a *billing.Account) []string {
-						v := viewAccount(a)
-						return []string{v.Account, v.Email, v.TimeZone, v.Method, v.Created}
-					})
-				if err == nil {
-					p.say("\n%s", plural(n, "account"))
-				}
-				return err
-			})
-		},
-	}
+	return p.storeLeaf("list", "List all accounts", need{read: true},
+		func(ctx context.Context, s *session, _ []string) error {
+			return listAll(p, "account", s.engine.Accounts(ctx), viewAccount,
+				[]string{"ACCOUNT", "EMAIL", "TIME ZONE", "METHOD", "CREATED"}, func(a *billing.Account) []any {
+					return []any{a.ID, a.Email, viewAccount(a).text("time_zone"), a.Method, a.Created}
+				})
+		})
 }
 
 func (p *program) accountUpdate() *cobra.Command {
 	var email, zone string
-	c := &cobra.Command{
-		Use:   "update ACCOUNT",
-		Short: "Change an account's address or time zone, and every copy of it",
-		Long: `Change an account's address, on its subscriptions and receipts too, or its time zone, on
-its subscriptions too: it decides what day it is for them from now on.`,
-		Args: want("ACCOUNT"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var change engine.AccountChange
-			if cmd.Flags().Changed("email") {
-				change.Email = &email
-			}
-			if cmd.Flags().Changed("time-zone") {
-				change.TimeZone = &zone
-			}
-			if change.Email == nil && change.TimeZone == nil {
-				return usagef("%s: nothing to change: give a flag", cmd.CommandPath())
-			}
-			if err := checkZone(zone, change.TimeZone != nil); err != nil {
-				return err
-			}
-			return p.with(cmd.Context(), need{}, func(s *session) error {
-				a, err := s.engine.UpdateAccount(cmd.Context(), args[0], change)
-				if err != nil {
-					return notFound(err, "account "+args[0])
-				}
-				return p.showAccount(a, "updated")
-			})
-		},
-	}
+	var change engine.AccountChange
+	c := p.storeLeaf("update ACCOUNT", "Change an account's address or time zone, and every copy of it", need{},
+		func(ctx context.Context, s *session, args []string) error {
+			a, err := s.engine.UpdateAccount(ctx, args[0], change)
+			return p.showAccount(a, err, args[0], "updated")
+		})
+	c.Long = `Change an account's address, on its subscriptions and receipts too, or its time zone, on
+its subscriptions too: it decides what day it is for them from now on.`
 	c.Flags().StringVar(&email, "email", "", "the new `ADDRESS`")
 	c.Flags().StringVar(&zone, "time-zone", "", "the new IANA `NAME`")
-	return c
+	return checked(c, func([]string) error {
+		if c.Flags().Changed("email") {
+			change.Email = &email
+		}
+		if c.Flags().Changed("time-zone") {
+			change.TimeZone = &zone
+		}
+		if change == (engine.AccountChange{}) {
+			return usagef("%s: nothing to change: give a flag", p.command)
+		}
+		return checkZone(zone, change.TimeZone != nil)
+	})
 }

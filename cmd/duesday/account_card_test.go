@@ -92,7 +92,7 @@ func TestLinkedDelivery(t *testing.T) {
 	var link billing.CardLink
 	var fails error
 	to := new(postbox)
-	d := &linkedDelivery{to, func(context.Context, outbox.Effect) (billing.CardLink, error) { return link, fails }}
+	d := &delivery{to, func(context.Context, outbox.Effect) (billing.CardLink, error) { return link, fails }, nil}
 	send := func() error { return d.Deliver(t.Context(), e) }
 	if err := send(); err != nil || len(to.got) != 1 || to.got[0].Data[outbox.DataLink] != "" {
 		t.Errorf("without a link: %v, %+v", err, to.got)
@@ -148,10 +148,9 @@ func TestLookForLink(t *testing.T) {
 		{in: billing.Intent{State: billing.Succeeded}, noLink: "succeeded at the processor"},
 		{err: billing.ErrUnknown, noLink: "answer was lost"},
 	} {
-		v := &openView{}
-		p.lookForLink(t.Context(), &session{processor: answering{in: tt.in, err: tt.err}}, sub, v)
-		if v.Link != tt.link || !strings.Contains(v.NoLink, tt.noLink) || (tt.noLink == "" && v.NoLink != "") {
-			t.Errorf("%+v: %+v", tt, v)
+		link, noLink := p.lookForLink(t.Context(), &session{processor: answering{in: tt.in, err: tt.err}}, sub)
+		if link != tt.link || !strings.Contains(noLink, tt.noLink) || (tt.noLink == "" && noLink != "") {
+			t.Errorf("%+v: %q, %q", tt, link, noLink)
 		}
 	}
 }

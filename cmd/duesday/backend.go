@@ -28,23 +28,22 @@ type backend struct {
 	ledger   httpapi.Ledger
 	registry httpapi.Registry
 	backlog  httpapi.Backlog
+	hint     func(command string) string // is p.hint of a command with the same backend
 }
 
-// backendFlags are the flags of every command with a backend.
-type backendFlags struct{ server string }
-
-func (f *backendFlags) on(c *cobra.Command) *cobra.Command {
-	c.Flags().StringVar(&f.server, "server", "",
+func serverFlag(c *cobra.Command, server *string) {
+	c.Flags().StringVar(server, "server", "",
 		"`URL` of a running duesday serve to ask, instead of opening the store (default $"+config.EnvServer+")")
-	return c
 }
 
-// hint is p.hint of a command with the same backend.
-func (f *backendFlags) hint(p *program, command string) string {
-	if command = p.hint(command); f.server != "" {
-		command += " --server " + quoted(f.server)
+// backendHint returns p.hint of commands with the flag --server.
+func (p *program) backendHint(server string) func(command string) string {
+	return func(command string) string {
+		if command = p.hint(command); server != "" {
+			command += " --server " + quoted(server)
+		}
+		return command
 	}
-	return command
 }
 
 // backendNeed describes a command's use of its backend.
@@ -55,24 +54,24 @@ type backendNeed struct {
 }
 
 // withBackend opens the backend, calls do and closes the backend again.
-func (p *program) withBackend(ctx context.Context, f *backendFlags, n backendNeed, do func(*backend) error) error {
-	t, err := config.NewTracking(p.cfg, f.server, p.env)
+func (p *program) withBackend(ctx context.Context, server string, n backendNeed, do func(*backend) error) error {
+	t, err := config.NewTracking(p.cfg, server, p.env)
 	if err != nil {
 		return &usageError{err}
 	}
+	hint := p.backendHint(server)
 	if t.Server != "" {
 		client, err := p.client(&t)
 		if err != nil {
 			return err
 		}
 		defer client.Close()
-		return p.explainBackend(f, do(&backend{shop: client, ledger: client, registry: client, backlog: client}))
+		return explainBackend(hint, do(&backend{client, client, client, client, hint}))
 	}
 	err = p.with(ctx, need{create: n.create, processor: n.stripe && p.cfg.UsesStripe(), read: n == backendNeed{}},
 		func(s *session) error {
-			return p.track(ctx, s, &t, n.stripe, tracking.Options{}, func(it followed) error {
-				return p.explainBackend(f, do(&backend{shop: it.service, ledger: it.service, registry: it.service,
-					backlog: it.service}))
+			return p.track(ctx, s, &t, n.stripe, tracking.Options{}, func(f followed) error {
+				return explainBackend(hint, do(&backend{f.service, f.service, f.service, f.service, hint}))
 			})
 		})
 	switch {
@@ -116,7 +115,10 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 	}
 	var f followed
 	if !asks {
-		f.own, f.live, err = pinned(ctx, s)
+		if f.own, f.live, err = tracking.Pinned(ctx, s.store, s.tables); errors.Is(err, store.ErrNotFound) {
+			err = errors.New("nothing that Stripe runs is followed in this store yet: duesday serve begins it, as does " +
+				"duesday connect add")
+		}
 	} else {
 		var opened bool
 		if f.processor, opened, err = p.stripeOf(s, t); err != nil {
@@ -149,16 +151,6 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 		return err
 	}
 	return do(f)
-}
-
-// pinned returns the Stripe account and mode that the store follows.
-func pinned(ctx context.Context, s *session) (own string, live bool, err error) {
-	own, live, err = tracking.Pinned(ctx, s.store, s.tables)
-	if errors.Is(err, store.ErrNotFound) {
-		err = errors.New("nothing that Stripe runs is followed in this store yet: duesday serve begins it, as does duesday " +
-			"connect add")
-	}
-	return own, live, err
 }
 
 // stripeOf returns the session's processor if it is Stripe. Otherwise it opens one, which the
@@ -202,11 +194,11 @@ func (p *program) whose(ctx context.Context, t *config.Tracking, processor *stri
 }
 
 // explainBackend adds a way out to errors of a backend.
-func (p *program) explainBackend(f *backendFlags, err error) error {
+func explainBackend(hint func(string) string, err error) error {
 	switch {
 	case errors.Is(err, tracking.ErrUnregistered):
 		return fmt.Errorf("%w; which Stripe account is of which customer account is said by %s", err,
-			f.hint(p, "connect add --account UUID ACCT"))
+			hint("connect add --account UUID ACCT"))
 	case errors.Is(err, tracking.ErrDisconnected):
 		return fmt.Errorf("%w; the merchant has to connect it at Stripe again", err)
 	}

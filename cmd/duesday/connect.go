@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
@@ -20,106 +21,103 @@ the same way, if buyers pay there.`
 }
 
 func (p *program) connectAdd() *cobra.Command {
-	var f backendFlags
 	var account string
-	c := &cobra.Command{
-		Use:   "add --account UUID ACCT",
-		Short: "Register a Stripe account for a merchant",
-		Args:  want("ACCT"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withBackend(cmd.Context(), &f, backendNeed{create: true, stripe: true}, func(b *backend) error {
-				a, err := b.registry.Register(cmd.Context(), account, args[0])
-				if errors.Is(err, tracking.ErrOther) {
-					return fmt.Errorf("%s, and is that one's for good: its purchases and payments are", withoutOther(err))
-				}
-				if e, ok := errors.AsType[*tracking.FieldError](err); ok && e.Field == "stripe_account" {
-					return usagef("ACCT %q: %s", args[0], e.Problem)
-				}
-				if err != nil {
-					return byFlag(err)
-				}
-				return p.showConnected(a, "registered")
-			})
-		},
-	}
+	c := p.backendLeaf("add --account UUID ACCT", "Register a Stripe account for a merchant",
+		backendNeed{create: true, stripe: true}, func(ctx context.Context, b *backend, args []string) error {
+			a, err := b.registry.Register(ctx, account, args[0])
+			if errors.Is(err, tracking.ErrOther) {
+				return fmt.Errorf("%s, and is that one's for good: its purchases and payments are", withoutOther(err))
+			}
+			if e, ok := errors.AsType[*tracking.FieldError](err); ok && e.Field == "stripe_account" {
+				return usagef("ACCT %q: %s", args[0], e.Problem)
+			}
+			if err != nil {
+				return byFlag(err)
+			}
+			p.say("Stripe account %s registered", a.StripeAccount)
+			return p.showConnected(a)
+		})
 	c.Flags().StringVar(&account, "account", "", "`UUID` of the customer account that it is of")
-	c.MarkFlagRequired("account")
-	return f.on(c)
+	required(c, "account")
+	return c
 }
 
 func (p *program) connectList() *cobra.Command {
-	var f backendFlags
-	c := &cobra.Command{
-		Use:   "list",
-		Short: "List the registered Stripe accounts",
-		Args:  want(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error {
-				columns := []string{"STRIPE ACCOUNT", "ACCOUNT", "STATUS", "VERIFIED THROUGH", "CHECKED", "ERROR"}
-				n, err := list(p, b.registry.ConnectedAccounts(cmd.Context()), as[*tracking.ConnectedAccount], columns,
-					func(a *tracking.ConnectedAccount) []string {
-						return []string{a.StripeAccount, a.Merchant, string(a.Status), stamp(a.Polled.Through), stamp(a.Polled.Checked),
-							a.Polled.Error}
-					})
-				if err == nil {
-					p.say("\n%s", plural(n, "Stripe account"))
-				}
-				return err
-			})
-		},
-	}
-	return f.on(c)
+	return p.backendLeaf("list", "List the registered Stripe accounts", backendNeed{},
+		func(ctx context.Context, b *backend, _ []string) error {
+			return listAll(p, "Stripe account", b.registry.ConnectedAccounts(ctx), as[*tracking.ConnectedAccount],
+				[]string{"STRIPE ACCOUNT", "ACCOUNT", "STATUS", "VERIFIED THROUGH", "CHECKED", "ERROR"},
+				func(a *tracking.ConnectedAccount) []any {
+					return []any{a.StripeAccount, a.Merchant, a.Status, a.Polled.Through, a.Polled.Checked, a.Polled.Error}
+				})
+		})
 }
 
 // as shows a value as it is: it has a JSON form.
 func as[T any](v T) T { return v }
 
 func (p *program) connectShow() *cobra.Command {
-	var f backendFlags
-	c := &cobra.Command{
-		Use:   "show ACCT",
-		Short: "Show a registered Stripe account and how far its events are known",
-		Args:  want("ACCT"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error {
-				a, err := b.connected(cmd.Context(), args[0])
+	return p.backendLeaf("show ACCT", "Show a registered Stripe account and how far its events are known", backendNeed{},
+		func(ctx context.Context, b *backend, args []string) error {
+			for a, err := range b.registry.ConnectedAccounts(ctx) {
 				if err != nil {
 					return err
 				}
-				return p.showConnected(a, "")
-			})
-		},
-	}
-	return f.on(c)
+				if a.StripeAccount == args[0] {
+					return p.showConnected(a)
+				}
+			}
+			return fmt.Errorf("%s: %w", args[0], tracking.ErrUnregistered)
+		})
 }
 
-// connected returns the registered Stripe account. tracking.ErrUnregistered: there is none.
-func (b *backend) connected(ctx context.Context, stripeAccount string) (*tracking.ConnectedAccount, error) {
-	for a, err := range b.registry.ConnectedAccounts(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if a.StripeAccount == stripeAccount {
-			return a, nil
-		}
-	}
-	return nil, fmt.Errorf("%s: %w", stripeAccount, tracking.ErrUnregistered)
-}
-
-func (p *program) showConnected(a *tracking.ConnectedAccount, what string) error {
-	if p.cfg.JSON {
-		return p.object(a)
-	}
-	if what != "" {
-		p.say("Stripe account %s %s", a.StripeAccount, what)
-	}
+func (p *program) showConnected(a *tracking.ConnectedAccount) error {
 	own, polled := "", a.Polled
 	if a.Own {
 		own = "the account of our key"
 	}
-	fields(p.stdout, "Stripe account", a.StripeAccount, "account", a.Merchant, "own", own, "status", string(a.Status),
-		"verified through", stamp(polled.Through), "checked", stamp(polled.Checked), "next check", stamp(polled.Next),
-		"compared", stamp(polled.Swept),
-		"error", polled.Error, "registered", stamp(a.Created), "changed", stamp(a.Updated))
+	p.fields("Stripe account", a.StripeAccount, "account", a.Merchant, "own", own, "status", a.Status,
+		"verified through", polled.Through, "checked", polled.Checked, "next check", polled.Next,
+		"compared", polled.Swept, "error", polled.Error, "registered", a.Created, "changed", a.Updated)
+	return p.json(a)
+}
+
+func (p *program) jobCommand() *cobra.Command {
+	list := p.backendLeaf("list", "List the open jobs, and after them those that were given up", backendNeed{}, p.listJobs)
+	replay := p.backendLeaf("replay JOB", "Retry a job that was given up, with all its tries", backendNeed{write: true},
+		func(ctx context.Context, b *backend, args []string) error {
+			if err := b.backlog.ReplayJob(ctx, args[0]); err != nil {
+				return notFound(err, "job "+args[0]+" that was given up")
+			}
+			p.say("job %s is due: a running duesday serve does it", args[0])
+			return p.json(object{"replayed", args[0]})
+		})
+	g := group("job", "List the open jobs of purchases, and retry those that were given up", list, replay)
+	g.Long = `Look at what duesday serve has still to do for purchases: the jobs of --on-fulfil and
+--on-unsubscribe. One that fails is tried ten times over three days and then given up; one
+that says that it can never be done is given up at once.`
+	return g
+}
+
+func (p *program) listJobs(ctx context.Context, b *backend, _ []string) error {
+	dead := 0
+	n, err := list(p, b.backlog.Jobs(ctx), func(j tracking.WaitingJob) tracking.WaitingJob {
+		j.Error = secret.Clean(j.Error)
+		return j
+	}, []string{"JOB", "STATE", "NEXT TRY", "TRIES", "WHY"}, func(j tracking.WaitingJob) []any {
+		state := "waits"
+		if j.Dead {
+			state = "given up"
+			dead++
+		}
+		return []any{j.ID, state, j.Due, j.Tries, secret.Clean(j.Error)}
+	})
+	if err != nil {
+		return err
+	}
+	p.say("\n%s, %d given up", plural(n, "job"), dead)
+	if dead > 0 {
+		p.say("Have one tried again: %s", b.hint("job replay JOB"))
+	}
 	return nil
 }

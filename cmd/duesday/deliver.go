@@ -26,19 +26,20 @@ func (s *session) outbox(bar *progress) (*outbox.Outbox, error) {
 		}
 		return l, err
 	}
-	mails := &linkedDelivery{folder, link}
-	return outbox.New(s.store, s.tables.Outbox, s.now, &countedDelivery{mails, bar}, s.engine.StillWanted), nil
+	return outbox.New(s.store, s.tables.Outbox, s.now, &delivery{folder, link, bar}, s.engine.StillWanted), nil
 }
 
-// A linkedDelivery adds the customer's link to each mail. Links are short-lived secrets: they are
-// made at delivery and never stored. A mail waits if its link cannot be made yet.
-type linkedDelivery struct {
+// A delivery adds the customer's link to each mail. Links are short-lived secrets: they are made at
+// delivery and never stored. A mail waits if its link cannot be made yet.
+type delivery struct {
 	outbox.Deliverer
 	link func(context.Context, outbox.Effect) (billing.CardLink, error)
+	bar  *progress
 }
 
 // Deliver implements outbox.Deliverer.
-func (d *linkedDelivery) Deliver(ctx context.Context, e outbox.Effect) error {
+func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) error {
+	defer d.bar.add(1)
 	l, err := d.link(ctx, e)
 	if err != nil {
 		return err
@@ -47,17 +48,6 @@ func (d *linkedDelivery) Deliver(ctx context.Context, e outbox.Effect) error {
 		e.Data = maps.Clone(e.Data) // the effect itself may be written again
 		e.Data[outbox.DataLink], e.Data[outbox.DataLinkExpires] = l.URL, stamp(l.Expires)
 	}
-	return d.Deliverer.Deliver(ctx, e)
-}
-
-type countedDelivery struct {
-	outbox.Deliverer
-	bar *progress
-}
-
-// Deliver implements outbox.Deliverer.
-func (d *countedDelivery) Deliver(ctx context.Context, e outbox.Effect) error {
-	defer d.bar.add(1)
 	return d.Deliverer.Deliver(ctx, e)
 }
 

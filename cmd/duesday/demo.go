@@ -26,18 +26,14 @@ type demoFlags struct {
 
 func (p *program) demoCommand() *cobra.Command {
 	f := new(demoFlags)
-	c := &cobra.Command{
-		Use:   "demo",
-		Short: "Make up a book of subscriptions and run both jobs over the last months",
-		Long: `Make up a realistic book of subscriptions in a fresh store, run both daily jobs day by day
+	c := leaf("demo", "Make up a book of subscriptions and run both jobs over the last months",
+		func(ctx context.Context, _ []string) error { return p.demo(ctx, f) })
+	c.Long = `Make up a realistic book of subscriptions in a fresh store, run both daily jobs day by day
 over the months that end today, and audit the result. Everything lies in ./duesday-demo,
 which the next demo replaces, unless --store says otherwise; with tables, the ledger and the
 mail lie in ./duesday-demo-sandbox.jsonl and ./duesday-demo-mail. No money moves: the payment
 processor is the built-in sandbox, or with --processor stripe a duesday stripe-fake, whose
-clock the demo moves.`,
-		Args: want(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.demo(cmd.Context(), f) },
-	}
+clock the demo moves.`
 	c.Flags().IntVar(&f.accounts, "accounts", 200, "`NUMBER` of accounts")
 	c.Flags().IntVar(&f.months, "months", 3, "`NUMBER` of months up to today")
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "`NUMBER` that the book and its life follow from")

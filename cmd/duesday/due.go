@@ -12,56 +12,48 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 )
 
-type dueFlags struct{ on, until dateFlag }
-
 func (p *program) dueCommand() *cobra.Command {
 	index := func(kind billing.Kind, short string) *cobra.Command {
-		f := new(dueFlags)
-		c := &cobra.Command{
-			Use:   string(kind),
-			Short: short,
-			Args:  want(),
-			RunE:  func(cmd *cobra.Command, _ []string) error { return p.due(cmd.Context(), kind, f) },
-		}
-		c.Flags().Var(&f.on, "date", "exactly this day")
-		c.Flags().Var(&f.until, "until", "this day and all before it")
-		return c
+		var on, until dateFlag
+		c := p.storeLeaf(string(kind), short, need{read: true}, func(ctx context.Context, s *session, _ []string) error {
+			if on.IsZero() {
+				return p.listDue(kind, dueUntil(ctx, s.engine, kind, until.Date))
+			}
+			return p.listDue(kind, dueOn(ctx, s.engine, kind, on.Date))
+		})
+		c.Flags().Var(&on, "date", "exactly this day")
+		c.Flags().Var(&until, "until", "this day and all before it")
+		return checked(c, func([]string) error {
+			if on.IsZero() == until.IsZero() {
+				return usagef("want one of --date DATE and --until DATE")
+			}
+			return p.walkable("until", until)
+		})
 	}
 	return group("due", "List the subscriptions that the daily jobs will look at",
 		index(billing.Payments, "List subscriptions by the day of their next payment or retry"),
 		index(billing.Reminders, "List subscriptions by the day of their next reminder"))
 }
 
-func (p *program) due(ctx context.Context, kind billing.Kind, f *dueFlags) error {
-	if f.on.IsZero() == f.until.IsZero() {
-		return usagef("want one of --date DATE and --until DATE")
+func (p *program) listDue(kind billing.Kind, rows iter.Seq2[billing.DueRow, error]) error {
+	noun := strings.TrimSuffix(string(kind), "s")
+	if kind == billing.Reminders {
+		return listAll(p, noun, rows, viewDueReminder, []string{"SUBSCRIPTION", "SKU", "DATE", "PAYMENT", "EMAIL"},
+			func(r billing.DueRow) []any { return []any{r.Name, r.SKU, r.NextReminder, r.NextPayment, r.Email} })
 	}
-	if err := p.walkable("until", f.until); err != nil {
-		return err
-	}
-	return p.with(ctx, need{read: true}, func(s *session) error {
-		rows := dueOn(ctx, s.engine, kind, f.on.Date)
-		if f.on.IsZero() {
-			rows = dueUntil(ctx, s.engine, kind, f.until.Date)
-		}
-		var n int
-		var err error
-		if kind == billing.Payments {
-			n, err = list(p, rows, viewDuePayment, []string{"SUBSCRIPTION", "SKU", "DATE", "AMOUNT", "METHOD", "EMAIL"},
-				func(r billing.DueRow) []string {
-					return []string{r.Name.String(), r.SKU, r.NextPayment, r.Amount.Format(), r.Method, r.Email}
-				})
-		} else {
-			n, err = list(p, rows, viewDueReminder, []string{"SUBSCRIPTION", "SKU", "DATE", "PAYMENT", "EMAIL"},
-				func(r billing.DueRow) []string {
-					return []string{r.Name.String(), r.SKU, r.NextReminder, r.NextPayment, r.Email}
-				})
-		}
-		if err == nil {
-			p.say("\n%s", plural(n, strings.TrimSuffix(string(kind), "s")))
-		}
-		return err
-	})
+	return listAll(p, noun, rows, viewDuePayment, []string{"SUBSCRIPTION", "SKU", "DATE", "AMOUNT", "METHOD", "EMAIL"},
+		func(r billing.DueRow) []any { return []any{r.Name, r.SKU, r.NextPayment, r.Amount, r.Method, r.Email} })
+}
+
+func viewDuePayment(r billing.DueRow) object {
+	return object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "email", r.Email,
+		"next_payment_date", r.NextPayment, "amount", r.Amount.Decimal(), "currency", r.Amount.Currency().Code(),
+		"payment_day", r.PaymentDay, "payment_method", r.Method}
+}
+
+func viewDueReminder(r billing.DueRow) object {
+	return object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "email", r.Email,
+		"next_reminder_date", r.NextReminder, "next_payment_date", r.NextPayment}
 }
 
 func dueOn(ctx context.Context, e *engine.Engine, kind billing.Kind, d civil.Date) iter.Seq2[billing.DueRow, error] {
@@ -88,34 +80,4 @@ func dueUntil(ctx context.Context, e *engine.Engine, kind billing.Kind,
 			}
 		}
 	}
-}
-
-type duePaymentView struct {
-	Account      string `json:"account"`
-	Subscription string `json:"subscription"`
-	SKU          string `json:"sku"`
-	Email        string `json:"email"`
-	Next         string `json:"next_payment_date"`
-	Amount       string `json:"amount"`
-	Currency     string `json:"currency"`
-	PaymentDay   string `json:"payment_day"`
-	Method       string `json:"payment_method"`
-}
-
-func viewDuePayment(r billing.DueRow) duePaymentView {
-	return duePaymentView{r.Account, r.ID, r.SKU, r.Email, r.NextPayment, r.Amount.Decimal(), r.Amount.Currency().Code(),
-		r.PaymentDay, r.Method}
-}
-
-type dueReminderView struct {
-	Account      string `json:"account"`
-	Subscription string `json:"subscription"`
-	SKU          string `json:"sku"`
-	Email        string `json:"email"`
-	Next         string `json:"next_reminder_date"`
-	Payment      string `json:"next_payment_date"`
-}
-
-func viewDueReminder(r billing.DueRow) dueReminderView {
-	return dueReminderView{r.Account, r.ID, r.SKU, r.Email, r.NextReminder, r.NextPayment}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,102 +21,75 @@ applied: event list --waiting lists those, and duesday replay applies one again.
 	return g
 }
 
-// An eventView is an event in JSON, without its body.
-type eventView struct {
-	ID            string               `json:"id"`
-	Type          string               `json:"type"`
-	StripeAccount string               `json:"stripe_account,omitempty"`
-	Account       string               `json:"account,omitempty"`
-	Subscription  string               `json:"subscription,omitempty"`
-	Object        string               `json:"object,omitempty"` // the event's subject: its id at Stripe
-	Status        tracking.EventStatus `json:"status"`
-	Reason        string               `json:"reason,omitempty"`
-	Source        tracking.Source      `json:"source,omitempty"`
-	Live          *bool                `json:"live,omitempty"` // nil: its body is not there to tell
-	APIVersion    string               `json:"api_version,omitempty"`
-	Created       time.Time            `json:"created,omitzero"`
-	Received      time.Time            `json:"received,omitzero"`
-	Applied       time.Time            `json:"applied,omitzero"`
+// viewEvent is an event in JSON, without its body. Its times are as Stripe has them, in whole
+// seconds where they are.
+func viewEvent(e *tracking.Event) object {
+	var live *bool // nil: its body is not there to tell
+	if len(e.Body) > 0 {
+		live = &e.Live
+	}
+	return object{"id", e.ID, "type", e.Type, "stripe_account?", e.StripeAccount, "account?", e.Merchant,
+		"subscription?", e.Subscription, "object?", e.Object.ID, // the event's subject: its id at Stripe
+		"status", e.Status, "reason?", e.Reason, "source?", e.Source, "live?", live, "api_version?", e.APIVersion,
+		"created?", asIs(e.Created), "received?", asIs(e.Received), "applied?", asIs(e.Applied)}
 }
 
-func viewEvent(e *tracking.Event) eventView {
-	v := eventView{ID: e.ID, Type: e.Type, StripeAccount: e.StripeAccount, Account: e.Merchant,
-		Subscription: e.Subscription, Object: e.Object.ID,
-		Status: e.Status, Reason: e.Reason, Source: e.Source, APIVersion: e.APIVersion, Created: e.Created,
-		Received: e.Received, Applied: e.Applied}
-	if len(e.Body) > 0 {
-		v.Live = &e.Live
+// asIs returns the time in the form that encoding/json gives it; nil for the zero time.
+func asIs(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
 	}
-	return v
+	return &t
 }
 
 func (p *program) eventShow() *cobra.Command {
-	var f backendFlags
 	body := false
-	c := &cobra.Command{
-		Use:   "show EVENT",
-		Short: "Show an event and its result",
-		Args:  want("EVENT"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error {
-				e, err := b.ledger.Event(cmd.Context(), args[0])
-				if err != nil {
-					return notFound(err, "event "+args[0])
+	c := p.backendLeaf("show EVENT", "Show an event and its result", backendNeed{},
+		func(ctx context.Context, b *backend, args []string) error {
+			e, err := b.ledger.Event(ctx, args[0])
+			if err != nil {
+				return notFound(err, "event "+args[0])
+			}
+			if told, err := event.Decode(e.Body); err == nil { // the row has fewer fields than the body
+				e.Live, e.APIVersion, e.Object = told.Live, told.APIVersion, told.Object
+			}
+			if body {
+				p.stdout.Write(e.Body)
+				if n := len(e.Body); n == 0 || e.Body[n-1] != '\n' {
+					p.stdout.WriteByte('\n')
 				}
-				if told, err := event.Decode(e.Body); err == nil { // the row has fewer fields than the body
-					e.Live, e.APIVersion, e.Object = told.Live, told.APIVersion, told.Object
-				}
-				return p.showEvent(e, body)
-			})
-		},
-	}
+				return nil
+			}
+			return p.showEvent(e)
+		})
 	c.Flags().BoolVar(&body, "body", false, "print its body, as Stripe sent it, and nothing else")
-	return f.on(c)
+	return c
 }
 
-func (p *program) showEvent(e *tracking.Event, body bool) error {
-	switch {
-	case body:
-		p.stdout.Write(e.Body)
-		if n := len(e.Body); n == 0 || e.Body[n-1] != '\n' {
-			p.stdout.WriteByte('\n')
-		}
-		return nil
-	case p.cfg.JSON:
-		return p.object(viewEvent(e))
-	}
+func (p *program) showEvent(e *tracking.Event) error {
 	mode := "test"
 	if e.Live {
 		mode = "live"
 	}
-	fields(p.stdout, "event", e.ID, "type", e.Type, "about", e.Object.ID, "Stripe account", e.StripeAccount, "account",
-		e.Merchant,
-		"subscription", e.Subscription, "status", string(e.Status)+prefixed(": ", e.Reason), "came by", string(e.Source),
-		"mode", mode,
-		"API version", e.APIVersion, "created", stamp(e.Created), "received", stamp(e.Received), "applied", stamp(e.Applied))
-	return nil
+	p.fields("event", e.ID, "type", e.Type, "about", e.Object.ID, "Stripe account", e.StripeAccount,
+		"account", e.Merchant, "subscription", e.Subscription, "status", string(e.Status)+prefixed(": ", e.Reason),
+		"came by", e.Source, "mode", mode, "API version", e.APIVersion, "created", e.Created, "received", e.Received,
+		"applied", e.Applied)
+	return p.json(viewEvent(e))
 }
 
 func (p *program) replayCommand() *cobra.Command {
-	var f backendFlags
-	c := &cobra.Command{
-		Use:   "replay EVENT...",
-		Short: "Apply stored events again",
-		Long: `Apply stored events again: events that were put aside or given up, or any others. An event
+	c := p.backendLeaf("replay EVENT...", "Apply stored events again", backendNeed{stripe: true}, p.replayEvents)
+	c.Long = `Apply stored events again: events that were put aside or given up, or any others. An event
 is merged into the stored state, and no action is taken twice. Exits 3 if an event still
-waits.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("%s: EVENT is missing", cmd.CommandPath())
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withBackend(cmd.Context(), &f, backendNeed{stripe: true},
-				func(b *backend) error { return p.replayEvents(cmd.Context(), b, args) })
-		},
+waits.`
+	c.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usagef("%s: EVENT is missing", cmd.CommandPath())
+		}
+		return nil
 	}
-	return f.on(c)
+	return c
 }
 
 // replayEvents applies every event, and fails at the end if one is missing.
@@ -137,8 +111,74 @@ func (p *program) replayEvents(ctx context.Context, b *backend, ids []string) er
 		}
 	}
 	_, err := list(p, verdicts, as[tracking.Verdict], []string{"EVENT", "STATUS", "WHY"},
-		func(v tracking.Verdict) []string {
-			return []string{v.Event, string(v.Status), v.Reason}
-		})
+		func(v tracking.Verdict) []any { return []any{v.Event, v.Status, v.Reason} })
 	return cmp.Or(err, errors.Join(missing...))
+}
+
+func (p *program) rebuildCommand() *cobra.Command {
+	var account string
+	c := p.backendLeaf("rebuild", "Compare the stored payments and subscriptions with their stored events", backendNeed{},
+		func(ctx context.Context, b *backend, _ []string) error { return p.rebuild(ctx, b, account) })
+	c.Long = `Fold the stored events anew, and compare the results with the stored payments and
+subscriptions. It changes nothing. An object without its first events, which are kept for
+30 days, is counted and not compared. An object that was fetched from Stripe after its last
+event is counted as ahead, not as different. Exits 3 if there is a difference.`
+	c.Flags().StringVar(&account, "account", "",
+		"only the events of the `ACCOUNT`: acct_… at Stripe, or a customer account's UUID (default: of every Stripe "+
+			"account that is registered)")
+	return checked(c, func([]string) error {
+		if account == "" {
+			return nil
+		}
+		return checkAccountFlag(account, true)
+	})
+}
+
+func (p *program) rebuild(ctx context.Context, b *backend, account string) error {
+	var differences []tracking.Difference
+	columns := []string{"STRIPE ACCOUNT", "EVENTS", "UNREAD", "COMPARED", "NOT COMPARED", "AHEAD", "DIFFERENT"}
+	_, err := list(p, b.rebuilt(ctx, account), func(r *tracking.Rebuilt) *tracking.Rebuilt {
+		differences = append(differences, r.Differences...)
+		return r
+	}, columns, func(r *tracking.Rebuilt) []any {
+		differences = append(differences, r.Differences...)
+		return []any{r.StripeAccount, r.Events, r.Unread, r.Compared, r.Partial, r.Ahead, len(r.Differences)}
+	})
+	if err != nil || len(differences) == 0 {
+		return err
+	}
+	p.code = exitPerson
+	p.say("\nDifferent:")
+	t := p.table("  OBJECT", "STORED", "BY ITS EVENTS")
+	for _, x := range differences {
+		t.row("  "+x.ID, x.Stored, x.Folded)
+	}
+	return t.flush()
+}
+
+// rebuilt rebuilds the Stripe accounts of the account, or with "" all registered ones.
+func (b *backend) rebuilt(ctx context.Context, account string) iter.Seq2[*tracking.Rebuilt, error] {
+	return func(yield func(*tracking.Rebuilt, error) bool) {
+		if account != "" {
+			places, err := b.places(ctx, account)
+			if err != nil {
+				yield(nil, err)
+			}
+			for _, at := range places {
+				if r, err := b.ledger.Rebuild(ctx, at); !yield(r, err) || err != nil {
+					return
+				}
+			}
+			return
+		}
+		for a, err := range b.registry.ConnectedAccounts(ctx) {
+			var r *tracking.Rebuilt
+			if err == nil {
+				r, err = b.ledger.Rebuild(ctx, a.StripeAccount)
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +14,6 @@ import (
 
 // eventFlags are those of event list.
 type eventFlags struct {
-	backendFlags
 	account, subscription string
 	from, to              instantFlag
 	limit                 int
@@ -24,22 +22,16 @@ type eventFlags struct {
 
 func (p *program) eventList() *cobra.Command {
 	f := new(eventFlags)
-	c := &cobra.Command{
-		Use:   "list",
-		Short: "List events, the oldest first: all, or those of an account or a subscription",
-		Args:  want(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.check(); err != nil {
-				return err
+	c := p.backendLeaf("list", "List events, the oldest first: all, or those of an account or a subscription",
+		backendNeed{}, func(ctx context.Context, b *backend, _ []string) error {
+			if f.waiting {
+				return listAll(p, "event", b.ledger.Waiting(ctx), viewEvent,
+					[]string{"EVENT", "TYPE", "STRIPE ACCOUNT", "STATUS", "RECEIVED", "WHY"}, func(e *tracking.Event) []any {
+						return []any{e.ID, e.Type, e.StripeAccount, e.Status, e.Received, e.Reason}
+					})
 			}
-			return p.withBackend(cmd.Context(), &f.backendFlags, backendNeed{}, func(b *backend) error {
-				if f.waiting {
-					return p.listWaiting(cmd.Context(), b)
-				}
-				return p.listEvents(cmd.Context(), b, f)
-			})
-		},
-	}
+			return p.listEvents(ctx, b, f)
+		})
 	fs := c.Flags()
 	fs.StringVar(&f.account, "account", "",
 		"only those of the `ACCOUNT`: acct_… at Stripe, or a customer account's UUID")
@@ -48,7 +40,7 @@ func (p *program) eventList() *cobra.Command {
 	fs.Var(&f.to, "to", "only those before")
 	fs.IntVar(&f.limit, "limit", 0, "at most so many; 0 for all")
 	fs.BoolVar(&f.waiting, "waiting", false, "those that are not applied: to be done, put aside, or given up")
-	return f.on(c)
+	return checked(c, func([]string) error { return f.check() })
 }
 
 func (f *eventFlags) check() error {
@@ -89,11 +81,9 @@ func (p *program) listEvents(ctx context.Context, b *backend, f *eventFlags) err
 		events = merged(each, func(a, b tracking.EventRow) int { return a.At.Compare(b.At) })
 	}
 	more := false
-	columns, cells := []string{"EVENT", "TYPE", "STRIPE ACCOUNT", "SUBSCRIPTION", "AT"},
-		func(e tracking.EventRow) []string {
-			return []string{e.ID, e.Type, e.StripeAccount, e.Subscription, stamp(e.At)}
-		}
-	n, err := list(p, firstOf(f.limit, events, &more), as[tracking.EventRow], columns, cells)
+	n, err := list(p, firstOf(f.limit, events, &more), as[tracking.EventRow],
+		[]string{"EVENT", "TYPE", "STRIPE ACCOUNT", "SUBSCRIPTION", "AT"},
+		func(e tracking.EventRow) []any { return []any{e.ID, e.Type, e.StripeAccount, e.Subscription, e.At} })
 	switch {
 	case err != nil:
 		return err
@@ -182,34 +172,3 @@ func firstOf[T any](n int, all iter.Seq2[T, error], more *bool) iter.Seq2[T, err
 		}
 	}
 }
-
-func (p *program) listWaiting(ctx context.Context, b *backend) error {
-	n, err := list(p, b.ledger.Waiting(ctx), viewEvent, []string{"EVENT", "TYPE", "STRIPE ACCOUNT", "STATUS", "RECEIVED",
-		"WHY"}, func(e *tracking.Event) []string {
-		return []string{e.ID, e.Type, e.StripeAccount, string(e.Status), stamp(e.Received), e.Reason}
-	})
-	if err == nil {
-		p.say("\n%s", plural(n, "event"))
-	}
-	return err
-}
-
-// An instantFlag is a flag that takes a time, or a date for its beginning; UTC. Zero when it is
-// not given.
-type instantFlag struct{ time.Time }
-
-// Set implements pflag.Value.
-func (i *instantFlag) Set(text string) error {
-	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil && t.Year() >= firstYear {
-			i.Time = t.UTC()
-			return nil
-		}
-	}
-	return usagef("want a time such as 2026-03-15T10:30:00Z, or a date such as 2026-03-15 for its beginning in UTC")
-}
-
-func (i *instantFlag) String() string { return stamp(i.Time) }
-
-// Type implements pflag.Value.
-func (i *instantFlag) Type() string { return "TIME" }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -42,10 +44,64 @@ func (d *dateFlag) String() string { return date(d.Date) }
 // Type implements pflag.Value.
 func (d *dateFlag) Type() string { return "DATE" }
 
+// An instantFlag is a flag that takes a time, or a date for its beginning; UTC. Zero when it is
+// not given.
+type instantFlag struct{ time.Time }
+
+// Set implements pflag.Value.
+func (i *instantFlag) Set(text string) error {
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil && t.Year() >= firstYear {
+			i.Time = t.UTC()
+			return nil
+		}
+	}
+	return usagef("want a time such as 2026-03-15T10:30:00Z, or a date such as 2026-03-15 for its beginning in UTC")
+}
+
+func (i *instantFlag) String() string { return stamp(i.Time) }
+
+// Type implements pflag.Value.
+func (i *instantFlag) Type() string { return "TIME" }
+
+// A shareFlag takes a share of a whole: 0.2 or 20%.
+type shareFlag struct {
+	value float64
+	text  string
+}
+
+var _ pflag.Value = (*shareFlag)(nil)
+
+// Set implements pflag.Value.
+func (s *shareFlag) Set(text string) error {
+	digits, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v > 0 && v <= 1) { // so that NaN fails too
+		return usagef("want a share above 0 and at most 1, such as 0.2 or 20%%")
+	}
+	s.value, s.text = v, text
+	return nil
+}
+
+func (s *shareFlag) String() string { return s.text }
+
+// Type implements pflag.Value.
+func (s *shareFlag) Type() string { return "SHARE" }
+
 // A choiceFlag is a flag with one of a few words.
 type choiceFlag struct {
 	value   string
 	choices []string
+}
+
+func choiceOf[T ~string](choices ...T) (c choiceFlag) {
+	for _, choice := range choices {
+		c.choices = append(c.choices, string(choice))
+	}
+	return c
 }
 
 var _ pflag.Value = (*choiceFlag)(nil)
@@ -63,3 +119,11 @@ func (c *choiceFlag) String() string { return c.value }
 
 // Type implements pflag.Value.
 func (c *choiceFlag) Type() string { return strings.ToUpper(strings.Join(c.choices, "|")) }
+
+// between refuses a value of the flag outside of its bounds.
+func between(flag string, value, least, most int) error {
+	if value < least || value > most {
+		return usagef("--%s %d: want %d to %d", flag, value, least, most)
+	}
+	return nil
+}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,10 +28,9 @@ type importFlags struct {
 
 func (p *program) importCommand() *cobra.Command {
 	f := new(importFlags)
-	c := &cobra.Command{
-		Use:   "import FILE",
-		Short: "Import a book of subscriptions: CSV, JSON lines or a NoSQL Workbench model",
-		Long: `Import a book of subscriptions: CSV with a header, JSON lines with the same names, or a
+	c := leaf("import FILE", "Import a book of subscriptions: CSV, JSON lines or a NoSQL Workbench model",
+		func(ctx context.Context, args []string) error { return p.importFile(ctx, args[0], f) })
+	c.Long = `Import a book of subscriptions: CSV with a header, JSON lines with the same names, or a
 NoSQL Workbench model with sample data.
 
 Columns: account, email, subscription, sku, amount, currency, payment_day; optional
@@ -41,10 +39,7 @@ time_zone, reminder_days, installments, address.
 
 Every row is checked first, and one bad row refuses the whole file. With --skip-bad the
 bad rows go to FILE.rejected, card numbers masked, and the others are imported.
-Importing a file twice changes nothing the second time.`,
-		Args: want("FILE"),
-		RunE: func(cmd *cobra.Command, args []string) error { return p.importFile(cmd.Context(), args[0], f) },
-	}
+Importing a file twice changes nothing the second time.`
 	c.Flags().BoolVar(&f.skipBad, "skip-bad", false, "import the good rows and write the bad ones to FILE.rejected")
 	c.Flags().StringVar(&f.method, "payment-method", "",
 		"`TOKEN` for what a Workbench model imports (sandbox: pm_card_visa)")
@@ -68,23 +63,16 @@ type importer struct {
 	sum     importSummary
 }
 
-// An importSummary is the JSON of an import, after its list of rejections.
+// An importSummary is the outcome of an import.
 type importSummary struct {
-	File      string `json:"file"`
-	Rows      int    `json:"rows"`
-	Imported  int    `json:"imported"`
-	Created   int    `json:"created"`
-	Existing  int    `json:"existing"`
-	Due       int    `json:"due"`
-	Receipts  int    `json:"receipts"`
-	Bad       int    `json:"rejected_rows"`
-	Rejected  string `json:"rejected_file,omitempty"`
-	ElapsedMS int64  `json:"elapsed_ms"`
+	rows, created, existing, due, receipts int
+	bad                                    int
+	rejected                               string // the file of the rejected rows
 }
 
 func (p *program) importFile(ctx context.Context, name string, f *importFlags) error {
-	if f.workers < 1 || f.workers > 1024 {
-		return usagef("--workers %d: want 1 to 1024", f.workers)
+	if err := between("workers", f.workers, 1, 1024); err != nil {
+		return err
 	}
 	if _, err := money.ParseCurrency(f.currency); err != nil {
 		return usagef("--currency: %w", err)
@@ -95,17 +83,26 @@ func (p *program) importFile(ctx context.Context, name string, f *importFlags) e
 		return err
 	}
 	err := m.do(ctx)
-	m.sum.File, m.sum.Imported, m.sum.ElapsedMS = name, m.sum.Created, time.Since(begun).Milliseconds()
+	elapsed, s := time.Since(begun), &m.sum
 	if p.cfg.JSON {
-		return errors.Join(err, m.list.end(m.sum))
+		return errors.Join(err, m.list.end(object{"file", name, "rows", s.rows, "imported", s.created,
+			"created", s.created, "existing", s.existing, "due", s.due, "receipts", s.receipts, "rejected_rows", s.bad,
+			"rejected_file?", s.rejected, "elapsed_ms", elapsed.Milliseconds()}))
 	}
 	if m.shown != nil {
 		m.shown.flush()
 	}
-	if err == nil {
-		m.show()
+	if err != nil {
+		return err
 	}
-	return err
+	if s.bad > 0 {
+		p.say("")
+	}
+	p.say("%s: %s in %s", name, plural(s.rows, "row"), short(elapsed))
+	p.fields("  created", s.created, "  existing", noted(s.existing, "there already, and unchanged"),
+		"  already due", noted(s.due, "charged by the next "+p.hint("run payments")), "  receipts", positive(s.receipts),
+		"  rejected", noted(s.bad, "written to "+s.rejected))
+	return nil
 }
 
 // detect looks at the file and its beginning.
@@ -160,9 +157,9 @@ func (m *importer) do(ctx context.Context) (err error) {
 	switch {
 	case fatal:
 		return fmt.Errorf("%s cannot be imported; nothing was", m.name)
-	case m.sum.Bad > 0 && !m.flags.skipBad:
+	case m.sum.bad > 0 && !m.flags.skipBad:
 		return fmt.Errorf("%d of %d rows are bad; nothing was imported: correct them, or leave them out with --skip-bad",
-			m.sum.Bad, m.sum.Rows)
+			m.sum.bad, m.sum.rows)
 	}
 	if s == nil {
 		if s, err = m.p.open(ctx, need{create: true}); err != nil {
@@ -171,7 +168,7 @@ func (m *importer) do(ctx context.Context) (err error) {
 	}
 	if err := m.load(ctx, s); err != nil {
 		return fmt.Errorf("%w; %d subscriptions were imported before: import the file again, those change nothing", err,
-			m.sum.Created)
+			m.sum.created)
 	}
 	return nil
 }
@@ -215,7 +212,7 @@ func (r *countingReader) Read(b []byte) (int, error) {
 // check reads the file once, reports every bad row and writes nothing to the store, which
 // is nil when there is none yet.
 func (m *importer) check(ctx context.Context, s *session) (fatal bool, err error) {
-	rejected := newRejectedFile(m)
+	rejected := &rejectedFile{m: m}
 	defer func() { err = errors.Join(err, rejected.close(err == nil && !fatal)) }()
 	empty := s == nil || !hasAccounts(ctx, s.engine)
 	last := 0
@@ -226,15 +223,15 @@ func (m *importer) check(ctx context.Context, s *session) (fatal bool, err error
 		if bad != nil {
 			if bad.Fatal {
 				fatal = true
-			} else if bad.Line != last || m.sum.Bad == 0 {
-				m.sum.Bad++
-				m.sum.Rows++
+			} else if bad.Line != last || m.sum.bad == 0 {
+				m.sum.bad++
+				m.sum.rows++
 			}
 			last = bad.Line
 			m.report(bad.Line, bad.Column, bad.Reason)
 			return rejected.add(bad)
 		}
-		m.sum.Rows++
+		m.sum.rows++
 		if rec.Subscription == nil || empty {
 			return nil
 		}
@@ -242,7 +239,7 @@ func (m *importer) check(ctx context.Context, s *session) (fatal bool, err error
 		if !ok {
 			return nil // an error of the store shows again when it is written to
 		}
-		m.sum.Bad++
+		m.sum.bad++
 		m.refused[rec.Line] = true
 		m.report(rec.Line, field.Field, field.Problem)
 		return rejected.addRow(rec, field)
@@ -260,38 +257,20 @@ func hasAccounts(ctx context.Context, e *engine.Engine) bool {
 // shownRejections is how many bad rows people get; --json and FILE.rejected have all.
 const shownRejections = 50
 
-type rejectionView struct {
-	Line   int    `json:"line"`
-	Column string `json:"column"`
-	Reason string `json:"reason"`
-}
-
 func (m *importer) report(line int, column, reason string) {
 	if m.p.cfg.JSON {
-		m.list.add(rejectionView{line, column, reason})
+		m.list.add(object{"line", line, "column", column, "reason", reason})
 		return
 	}
 	if m.shown == nil {
-		m.shown = newTable(m.p.stdout, "LINE", "COLUMN", "REASON")
+		m.shown = m.p.table("LINE", "COLUMN", "REASON")
 	}
 	switch {
 	case m.shown.rows < shownRejections:
-		m.shown.row(strconv.Itoa(line), column, reason)
+		m.shown.row(line, column, reason)
 	case m.shown.rows == shownRejections:
 		m.shown.row("…", "", "there are more: all of them with --json, or in the file that --skip-bad writes")
 	}
-}
-
-func (m *importer) show() {
-	p, s := m.p, &m.sum
-	if s.Bad > 0 {
-		p.say("")
-	}
-	p.say("%s: %s in %s", m.name, plural(s.Rows, "row"), short(time.Duration(s.ElapsedMS)*time.Millisecond))
-	fields(p.stdout, "  created", strconv.Itoa(s.Created), "  existing", noted(s.Existing, "there already, and unchanged"),
-		"  already due", noted(s.Due, "charged by the next "+p.hint("run payments")),
-		"  receipts", positive(s.Receipts),
-		"  rejected", noted(s.Bad, "written to "+s.Rejected))
 }
 
 func noted(n int, note string) string {

@@ -35,7 +35,7 @@ func (m *importer) load(ctx context.Context, s *session) error {
 	for range m.flags.workers {
 		workers.Go(func() { l.work(ctx) })
 	}
-	err := m.read("rows imported", m.sum.Rows, func(rec book.Record, bad *book.Rejection) error {
+	err := m.read("rows imported", m.sum.rows, func(rec book.Record, bad *book.Rejection) error {
 		if bad != nil || m.refused[rec.Line] {
 			return ctx.Err()
 		}
@@ -80,7 +80,7 @@ func (l *loader) receipt(ctx context.Context, r *book.Receipt) error {
 		Name:  billing.Name{Account: r.Account, ID: r.Subscription, SKU: r.SKU},
 		Email: r.Email, Processed: r.Processed, Amount: r.Amount, Expires: r.Expires})
 	if stored {
-		l.count(func(sum *importSummary) { sum.Receipts++ })
+		l.count(func(sum *importSummary) { sum.receipts++ })
 	}
 	return err
 }
@@ -112,9 +112,9 @@ func (l *loader) work(ctx context.Context) {
 		}
 		done, err := l.s.engine.ImportBatch(ctx, batch)
 		l.count(func(sum *importSummary) {
-			sum.Created += done.Created
-			sum.Existing += done.Existing
-			sum.Due += done.Due
+			sum.created += done.Created
+			sum.existing += done.Existing
+			sum.due += done.Due
 		})
 		if err != nil {
 			l.stop(err)

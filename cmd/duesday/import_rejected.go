@@ -32,8 +32,6 @@ type refusedRow struct {
 	field *billing.FieldError
 }
 
-func newRejectedFile(m *importer) *rejectedFile { return &rejectedFile{m: m} }
-
 func (r *rejectedFile) temporary() string { return r.m.name + ".rejected.tmp" }
 
 func (r *rejectedFile) begin() error {
@@ -90,8 +88,8 @@ func (r *rejectedFile) close(keep bool) error {
 	if !keep || err != nil {
 		return errors.Join(err, os.Remove(r.temporary()))
 	}
-	r.m.sum.Rejected = r.m.name + ".rejected"
-	return os.Rename(r.temporary(), r.m.sum.Rejected)
+	r.m.sum.rejected = r.m.name + ".rejected"
+	return os.Rename(r.temporary(), r.m.sum.rejected)
 }
 
 func written(f *os.File) bool {

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -15,35 +15,19 @@ import (
 )
 
 func (p *program) outboxCommand() *cobra.Command {
-	list := &cobra.Command{
-		Use:   "list",
-		Short: "Count the rows that wait, and list those that were given up",
-		Args:  want(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return besideServe(p.with(cmd.Context(), need{read: true},
-				func(s *session) error { return p.listOutbox(cmd.Context(), s) }))
-		},
-	}
-	replay := &cobra.Command{
-		Use:   "replay ID",
-		Short: "Make a row that was given up due again, with all its tries",
-		Args:  want("ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return besideServe(p.with(cmd.Context(), need{},
-				func(s *session) error { return p.replay(cmd.Context(), s, args[0]) }))
-		},
-	}
-	send := &cobra.Command{
-		Use:   "send",
-		Short: "Deliver the mail that is due, as every run does",
-		Long: `Deliver the mail that is due, as every run does when it is done. Exits 3 when some of it
-could not be delivered.`,
-		Args: want(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.with(cmd.Context(), need{processor: p.cfg.UsesStripe()},
-				func(s *session) error { return p.send(cmd.Context(), s) })
-		},
-	}
+	list := leaf("list", "Count the rows that wait, and list those that were given up",
+		func(ctx context.Context, _ []string) error {
+			return besideServe(p.with(ctx, need{read: true}, func(s *session) error { return p.listOutbox(ctx, s) }))
+		})
+	replay := leaf("replay ID", "Make a row that was given up due again, with all its tries",
+		func(ctx context.Context, args []string) error {
+			return besideServe(p.with(ctx, need{}, func(s *session) error { return p.replay(ctx, s, args[0]) }))
+		})
+	send := leaf("send", "Deliver the mail that is due, as every run does", func(ctx context.Context, _ []string) error {
+		return p.with(ctx, need{processor: p.cfg.UsesStripe()}, func(s *session) error { return p.send(ctx, s) })
+	})
+	send.Long = `Deliver the mail that is due, as every run does when it is done. Exits 3 when some of it
+could not be delivered.`
 	g := group("outbox", "List and deliver the mail that has not been sent", list, replay, send)
 	g.Long = `Look at the mail that has not left, and deliver it. A mail that fails is tried ten times
 over three days and then given up; one that can never be sent is given up at once. The same
@@ -63,60 +47,24 @@ func besideServe(err error) error {
 	return err
 }
 
-// A queue is a queue of the outbox, by its name for people.
+// A queue is a queue of the outbox, by its name for people, with the number of its rows.
 type queue struct {
-	name string // "" of mail
-	in   outbox.Queue
+	name             string // "" of mail
+	in               outbox.Queue
+	due, later, dead int // later: such as put off after a failure
 }
 
-func queues() []queue {
-	return []queue{{"", outbox.Mail}, {"actions", outbox.Actions}, {"inbox", outbox.Inbox}}
+func queues() []*queue {
+	return []*queue{{in: outbox.Mail}, {name: "actions", in: outbox.Actions}, {name: "inbox", in: outbox.Inbox}}
 }
 
-// A deadView is an element of outbox list: a row that was given up, with its readable fields.
-type deadView struct {
-	ID           string `json:"id"`
-	Lane         string `json:"lane,omitempty"` // actions or inbox; none of mail
-	Kind         string `json:"kind"`
-	Email        string `json:"email"`
-	Account      string `json:"account"`
-	Subscription string `json:"subscription"`
-	Tries        int    `json:"tries"`
-	Reason       string `json:"reason"`
-	Created      string `json:"created_at"`
-}
+func (q *queue) view() object { return object{"due", q.due, "later", q.later, "dead", q.dead} }
 
-func viewDead(e outbox.Effect, queue string) deadView {
-	return deadView{ID: e.ID, Lane: queue, Kind: e.Kind, Email: e.Data[outbox.DataEmail],
-		Account:      e.Data[outbox.DataAccount],
-		Subscription: e.Data[outbox.DataSubscription], Tries: e.Tries, Reason: secret.Clean(e.Error),
-		Created: stamp(e.Created)}
-}
-
-// A queueView counts the rows of a queue.
-type queueView struct {
-	Due   int `json:"due"`
-	Later int `json:"later"` // such as put off after a failure
-	Dead  int `json:"dead"`
-}
-
-// An outboxView is the JSON of outbox list, after its list of dead letters: the mail, and the
-// other queues that have rows.
-type outboxView struct {
-	queueView
-	Actions queueView `json:"actions,omitzero"`
-	Inbox   queueView `json:"inbox,omitzero"`
-}
-
-// of returns the counts of a queue.
-func (v *outboxView) of(q queue) *queueView {
-	switch q.in {
-	case outbox.Actions:
-		return &v.Actions
-	case outbox.Inbox:
-		return &v.Inbox
-	}
-	return &v.queueView
+// viewDead is a row that was given up, with its readable fields.
+func viewDead(e outbox.Effect, queue string) object {
+	return object{"id", e.ID, "lane?", queue, "kind", e.Kind, "email", e.Data[outbox.DataEmail],
+		"account", e.Data[outbox.DataAccount], "subscription", e.Data[outbox.DataSubscription], "tries", e.Tries,
+		"reason", secret.Clean(e.Error), "created_at", e.Created}
 }
 
 func (p *program) listOutbox(ctx context.Context, s *session) error {
@@ -124,35 +72,32 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	var v outboxView
-	dead := 0
-	for _, q := range queues() {
-		c := v.of(q)
-		if c.Due, c.Later, c.Dead, err = o.On(q.in).Pending(ctx); err != nil {
+	all, dead := queues(), 0
+	for _, q := range all {
+		if q.due, q.later, q.dead, err = o.On(q.in).Pending(ctx); err != nil {
 			return err
 		}
-		dead += c.Dead
+		dead += q.dead
+		if q.name == "" {
+			p.say("%d due, %d later, %d given up", q.due, q.later, q.dead)
+		} else if q.due+q.later+q.dead > 0 {
+			p.say("%s: %d due, %d later, %d given up", q.name, q.due, q.later, q.dead)
+		}
 	}
 	if p.cfg.JSON {
-		return p.listOutboxJSON(ctx, o, &v)
-	}
-	for _, q := range queues() {
-		if c := v.of(q); q.name == "" || *c != (queueView{}) {
-			p.say("%s%d due, %d later, %d given up", suffixed(q.name, ": "), c.Due, c.Later, c.Dead)
-		}
+		return p.listOutboxJSON(ctx, o, all)
 	}
 	if dead == 0 {
 		return nil
 	}
 	p.say("")
-	t := newTable(p.stdout, "ID", "KIND", "TO", "TRIES", "WHY")
-	for _, q := range queues() {
+	t := p.table("ID", "KIND", "TO", "TRIES", "WHY")
+	for _, q := range all {
 		for e, err := range o.On(q.in).Dead(ctx) {
 			if err != nil {
 				return err
 			}
-			d := viewDead(e, q.name)
-			t.row(d.ID, d.Kind, firstText(d.Email, d.Lane), strconv.Itoa(d.Tries), d.Reason)
+			t.row(e.ID, e.Kind, cmp.Or(e.Data[outbox.DataEmail], q.name), e.Tries, secret.Clean(e.Error))
 		}
 	}
 	t.flush()
@@ -160,11 +105,13 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 	return nil
 }
 
-func (p *program) listOutboxJSON(ctx context.Context, o *outbox.Outbox, v *outboxView) error {
+// listOutboxJSON prints the rows given up, and then the counts: of the mail, and of the other queues
+// that have rows.
+func (p *program) listOutboxJSON(ctx context.Context, o *outbox.Outbox, all []*queue) error {
 	list := newObjectWriter(p.stdout, "dead_letters")
-	for _, q := range queues() {
-		c := v.of(q)
-		c.Dead = 0 // counted while they are listed: another process may change them
+	var counts object
+	for _, q := range all {
+		q.dead = 0 // counted while they are listed: another process may change them
 		for e, err := range o.On(q.in).Dead(ctx) {
 			if err == nil {
 				err = list.add(viewDead(e, q.name))
@@ -172,21 +119,15 @@ func (p *program) listOutboxJSON(ctx context.Context, o *outbox.Outbox, v *outbo
 			if err != nil {
 				return err
 			}
-			c.Dead++
+			q.dead++
+		}
+		if q.name == "" {
+			counts = q.view()
+		} else if q.due+q.later+q.dead > 0 {
+			counts = append(counts, q.name, q.view())
 		}
 	}
-	return list.end(v)
-}
-
-func suffixed(text, suffix string) string {
-	if text == "" {
-		return ""
-	}
-	return text + suffix
-}
-
-type replayView struct {
-	Replayed string `json:"replayed"`
+	return list.end(counts)
 }
 
 func (p *program) replay(ctx context.Context, s *session, id string) error {
@@ -201,26 +142,17 @@ func (p *program) replay(ctx context.Context, s *session, id string) error {
 		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnknown) {
 			err = fmt.Errorf("%w: %s shows whether it is still there", err, p.hint("outbox list"))
 		}
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case p.cfg.JSON:
-			return p.object(replayView{id})
-		case q.name == "":
+		}
+		if q.name == "" {
 			p.say("mail %s is due again: %s", id, p.hint("outbox send"))
-		default:
+		} else {
 			p.say("%s is due again: a running duesday serve takes it", id)
 		}
-		return nil
+		return p.json(object{"replayed", id})
 	}
 	return notFound(err, "mail "+id+" that was given up")
-}
-
-type sendView struct {
-	Delivered int `json:"delivered"`
-	Dropped   int `json:"dropped"` // reminders of periods paid, paused or canceled since
-	Failed    int `json:"failed"`
-	Dead      int `json:"dead"`
 }
 
 func (p *program) send(ctx context.Context, s *session) error {
@@ -231,11 +163,9 @@ func (p *program) send(ctx context.Context, s *session) error {
 	if r.Failed+r.Dead > 0 {
 		p.code = exitPerson
 	}
-	if p.cfg.JSON {
-		return p.object(sendView{r.Delivered, r.Dropped, r.Failed, r.Dead})
-	}
 	p.say("%s delivered", plural(r.Delivered, "mail"))
-	fields(p.stdout, "  not wanted any more", positive(r.Dropped), "  put off", positive(r.Failed), "  given up",
+	p.fields("  not wanted any more", positive(r.Dropped), "  put off", positive(r.Failed), "  given up",
 		positive(r.Dead))
-	return nil
+	// dropped: reminders of periods paid, paused or canceled since
+	return p.json(object{"delivered", r.Delivered, "dropped", r.Dropped, "failed", r.Failed, "dead", r.Dead})
 }

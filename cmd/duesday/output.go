@@ -2,50 +2,147 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"iter"
+	"reflect"
 	"strconv"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/civil"
 )
 
-// object prints one value as the command's JSON.
-func (p *program) object(v any) error {
+// A command prints its result twice: say, fields and table print for people, json prints for
+// programs. Each prints nothing in the other's mode.
+
+// json prints the result for programs.
+func (p *program) json(v any) error {
+	if !p.cfg.JSON {
+		return nil
+	}
+	return p.printJSON(v)
+}
+
+// printJSON prints one value, also for people.
+func (p *program) printJSON(v any) error {
 	enc := json.NewEncoder(p.stdout)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
 }
 
+// An object is the JSON form of a noun: names and values in turn. A name with ? at its end is left
+// out if its value is empty. Ids are bare, dates are 2026-01-31, timestamps are UTC with
+// milliseconds, and amounts are decimal strings at the currency's exponent.
+type object []any
+
+// MarshalJSON implements json.Marshaler.
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // the encoder above this one does, if it is to
+	separator := "{"
+	for i := 0; i+1 < len(o); i += 2 {
+		if o.leavesOut(i + 1) {
+			continue
+		}
+		value := o[i+1]
+		switch t := value.(type) {
+		case time.Time:
+			value = stamp(t)
+		case civil.Date:
+			value = date(t)
+		}
+		b.WriteString(separator + strconv.Quote(strings.TrimSuffix(o[i].(string), "?")) + ":")
+		if err := enc.Encode(value); err != nil {
+			return nil, err
+		}
+		separator = ","
+	}
+	if separator == "{" {
+		b.WriteString(separator)
+	}
+	b.WriteString("}")
+	return b.Bytes(), nil
+}
+
+// place returns where the object has the value of the name; -1 if it has none.
+func (o object) place(name string) int {
+	for i := 0; i+1 < len(o); i += 2 {
+		if strings.TrimSuffix(o[i].(string), "?") == name {
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// text returns the value of the name for people; "" if the object has none, or leaves it out.
+func (o object) text(name string) string {
+	at := o.place(name)
+	if at < 0 || o.leavesOut(at) {
+		return ""
+	}
+	return cell(o[at])
+}
+
+// leavesOut reports whether the value at the place is empty, and its name optional.
+func (o object) leavesOut(at int) bool {
+	v := reflect.ValueOf(o[at])
+	return strings.HasSuffix(o[at-1].(string), "?") && (!v.IsValid() || v.IsZero())
+}
+
+const stampLayout = "2006-01-02T15:04:05.000Z"
+
+// stamp returns the timestamp, or "" for the zero time.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(stampLayout)
+}
+
+// date returns the date, or "" for the zero date.
+func date(d civil.Date) string {
+	if d.IsZero() {
+		return ""
+	}
+	return d.String()
+}
+
 // list prints a sequence as a JSON array, or as a table with the columns, and returns the number
 // of rows. Its memory does not grow with that number.
 func list[T, V any](p *program, seq iter.Seq2[T, error], view func(T) V, columns []string,
-	cells func(T) []string) (int, error) {
-	n := 0
-	if !p.cfg.JSON {
-		t := newTable(p.stdout, columns...)
-		for v, err := range seq {
-			if err != nil {
-				return n, err
-			}
-			t.row(cells(v)...)
-			n++
-		}
-		return n, t.flush()
-	}
-	a := arrayWriter{out: p.stdout}
+	cells func(T) []any) (n int, err error) {
+	t, a := p.table(columns...), arrayWriter{out: p.stdout}
 	for v, err := range seq {
-		if err != nil {
-			return n, err
+		if err == nil && p.cfg.JSON {
+			err = a.add(view(v))
+		} else if err == nil {
+			t.row(cells(v)...)
 		}
-		if err := a.add(view(v)); err != nil {
+		if err != nil {
 			return n, err
 		}
 		n++
 	}
-	a.end()
-	_, err := io.WriteString(p.stdout, "\n")
-	return n, err
+	if p.cfg.JSON {
+		a.end()
+		_, err = p.stdout.WriteString("\n")
+		return n, err
+	}
+	return n, t.flush()
+}
+
+// listAll is list with the number of rows at its end, for people.
+func listAll[T, V any](p *program, noun string, seq iter.Seq2[T, error], view func(T) V, columns []string,
+	cells func(T) []any) error {
+	n, err := list(p, seq, view, columns, cells)
+	if err == nil {
+		p.say("\n%s", plural(n, noun))
+	}
+	return err
 }
 
 // An arrayWriter writes a JSON array, one element a line, [] when there are none.
@@ -116,26 +213,7 @@ func (o *objectWriter) end(rest any) error {
 	if err != nil {
 		return err
 	}
-	if len(b) > 2 { // more than {}
-		o.out.WriteString(",")
-		_, err = o.out.Write(append(b[1:], '\n'))
-		return err
-	}
-	_, err = o.out.WriteString("\n}\n")
+	o.out.WriteString(",")
+	_, err = o.out.Write(append(b[1:], '\n'))
 	return err
-}
-
-// say prints a line for people, and nothing with --json.
-func (p *program) say(format string, args ...any) {
-	if !p.cfg.JSON {
-		fmt.Fprintf(p.stdout, format+"\n", args...)
-	}
-}
-
-// plural returns the number with its noun.
-func plural(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return strconv.Itoa(n) + " " + noun
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -14,90 +15,70 @@ func (p *program) paymentCommand() *cobra.Command {
 	return group("payment", "List and show the payments of purchases", p.paymentList(), p.paymentShow())
 }
 
-func (p *program) paymentList() *cobra.Command {
-	var f backendFlags
+// merchantList is a leaf that lists what a customer account has, the newest first.
+func (p *program) merchantList(what string, do func(ctx context.Context, b *backend, account string) error) *cobra.Command {
 	var account string
-	c := &cobra.Command{
-		Use:   "list --account UUID",
-		Short: "List an account's payments, the newest first",
-		Args:  want(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkAccountFlag(account, false); err != nil {
-				return err
-			}
-			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error {
-				columns := []string{"PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "PURCHASE"}
-				n, err := list(p, b.shop.Payments(cmd.Context(), strings.ToLower(account)), as[*tracking.Payment], columns,
-					func(x *tracking.Payment) []string {
-						return []string{x.StripeAccount + "/" + x.ID, paymentStatus(x), formatMinor(x.Amount, x.Currency),
-							refundedText(x), disputesText(x), stamp(x.Created), x.Purchase}
-					})
-				if err == nil {
-					p.say("\n%s", plural(n, "payment"))
-				}
-				return err
-			})
-		},
-	}
+	c := p.backendLeaf("list --account UUID", "List an account's "+what+", the newest first", backendNeed{},
+		func(ctx context.Context, b *backend, _ []string) error { return do(ctx, b, strings.ToLower(account)) })
 	c.Flags().StringVar(&account, "account", "", "`UUID` of the customer account")
-	c.MarkFlagRequired("account")
-	return f.on(c)
+	required(c, "account")
+	return checked(c, func([]string) error { return checkAccountFlag(account, false) })
+}
+
+func (p *program) paymentList() *cobra.Command {
+	return p.merchantList("payments", func(ctx context.Context, b *backend, account string) error {
+		return listAll(p, "payment", b.shop.Payments(ctx, account), as[*tracking.Payment],
+			[]string{"PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "PURCHASE"},
+			func(x *tracking.Payment) []any {
+				return []any{x.StripeAccount + "/" + x.ID, paymentStatus(x), formatMinor(x.Amount, x.Currency),
+					refundedText(x), disputesText(x), x.Created, x.Purchase}
+			})
+	})
 }
 
 func (p *program) paymentShow() *cobra.Command {
-	var f backendFlags
-	c := &cobra.Command{
-		Use:   "show STRIPE_ACCOUNT/PAYMENT",
-		Short: "Show a payment, its refunds, disputes and timeline",
-		Args:  want("STRIPE_ACCOUNT/PAYMENT"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			at, id, ok := strings.Cut(args[0], "/")
-			if !ok || at == "" || id == "" || strings.Contains(id, "/") {
-				return usagef("payment %q: want STRIPE_ACCOUNT/PAYMENT, such as acct_123/pi_456", args[0])
+	var at, id string
+	c := p.backendLeaf("show STRIPE_ACCOUNT/PAYMENT", "Show a payment, its refunds, disputes and timeline", backendNeed{},
+		func(ctx context.Context, b *backend, args []string) error {
+			x, err := b.shop.Payment(ctx, at, id)
+			if err != nil {
+				return notFound(err, "payment "+args[0])
 			}
-			return p.withBackend(cmd.Context(), &f, backendNeed{}, func(b *backend) error {
-				x, err := b.shop.Payment(cmd.Context(), at, id)
-				if err != nil {
-					return notFound(err, "payment "+args[0])
-				}
-				if p.cfg.JSON {
-					return p.object(x)
-				}
-				return p.showPayment(x)
-			})
-		},
-	}
-	return f.on(c)
+			p.sayPayment(x)
+			return p.json(x)
+		})
+	return checked(c, func(args []string) (err error) {
+		var ok bool
+		if at, id, ok = strings.Cut(args[0], "/"); !ok || at == "" || id == "" || strings.Contains(id, "/") {
+			return usagef("payment %q: want STRIPE_ACCOUNT/PAYMENT, such as acct_123/pi_456", args[0])
+		}
+		return nil
+	})
 }
 
-func (p *program) showPayment(x *tracking.Payment) error {
-	fields(p.stdout, "payment", x.ID, "Stripe account", x.StripeAccount, "account", x.Merchant, "purchase", x.Purchase,
-		"status", paymentStatus(x),
-		"amount", formatMinor(x.Amount, x.Currency), "refunded", refundedText(x), "invoice", x.Invoice, "subscription",
-		x.Subscription,
-		"created", stamp(x.Created), "changed", stamp(x.Updated))
+func (p *program) sayPayment(x *tracking.Payment) {
+	p.fields("payment", x.ID, "Stripe account", x.StripeAccount, "account", x.Merchant, "purchase", x.Purchase,
+		"status", paymentStatus(x), "amount", formatMinor(x.Amount, x.Currency), "refunded", refundedText(x),
+		"invoice", x.Invoice, "subscription", x.Subscription, "created", x.Created, "changed", x.Updated)
 	if len(x.Refunds)+len(x.Disputes) > 0 {
 		p.say("")
-		t := newTable(p.stdout, "KIND", "ID", "AMOUNT", "STATUS")
+		t := p.table("KIND", "ID", "AMOUNT", "STATUS")
 		for _, id := range slices.Sorted(maps.Keys(x.Refunds)) {
-			r := x.Refunds[id]
-			t.row("refund", id, formatMinor(r.Amount, x.Currency), r.Status)
+			t.row("refund", id, formatMinor(x.Refunds[id].Amount, x.Currency), x.Refunds[id].Status)
 		}
 		for _, id := range slices.Sorted(maps.Keys(x.Disputes)) {
-			d := x.Disputes[id]
-			t.row("dispute", id, formatMinor(d.Amount, x.Currency), d.Status)
+			t.row("dispute", id, formatMinor(x.Disputes[id].Amount, x.Currency), x.Disputes[id].Status)
 		}
 		t.flush()
 	}
-	if len(x.History) == 0 {
-		return nil
+	if len(x.History) > 0 {
+		p.say("\nTimeline:")
+		t := p.table("  AT", "WHAT", "EVENT")
+		for _, h := range x.History {
+			t.row("  "+stamp(h.At), h.What, h.Event)
+		}
+		t.flush()
 	}
-	p.say("\nTimeline:")
-	t := newTable(p.stdout, "  AT", "WHAT", "EVENT")
-	for _, h := range x.History {
-		t.row("  "+stamp(h.At), h.What, h.Event)
-	}
-	return t.flush()
 }
 
 // paymentStatus is the status, and of a failed payment why.

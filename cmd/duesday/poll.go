@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/server"
 	"github.com/duesday/duesday/internal/stripe/sell"
@@ -17,17 +18,24 @@ import (
 
 // pollFlags are those of duesday poll.
 type pollFlags struct {
-	backendFlags
+	server           string
 	once, all, sweep bool
 	every            time.Duration
 }
 
 func (p *program) pollCommand() *cobra.Command {
 	f := new(pollFlags)
-	c := &cobra.Command{
-		Use:   "poll",
-		Short: "Find events whose webhook was missed and deliver them",
-		Long: `Find events whose webhook was missed and deliver them: list the events of every connected
+	c := leaf("poll", "Find events whose webhook was missed and deliver them",
+		func(ctx context.Context, _ []string) error {
+			if !f.once && (f.all || f.sweep) {
+				return usagef("--all and --sweep are for one round: give --once, too")
+			}
+			if err := checkPollEvery(f.every); err != nil {
+				return err
+			}
+			return p.poll(ctx, f)
+		})
+	c.Long = `Find events whose webhook was missed and deliver them: list the events of every connected
 account at Stripe, and send the missing ones to the webhook endpoints of a running duesday
 serve, the oldest first. It runs until it is interrupted, or does one round with --once.
 duesday serve does the same by itself, unless --no-poll is given.
@@ -35,24 +43,14 @@ duesday serve does the same by itself, unless --no-poll is given.
 It needs the address of the server, by --server or ` + config.EnvServer + `, its API key in
 ` + config.EnvAPIKey + ` or _FILE, and the key at Stripe in ` + config.EnvStripeKey + ` or _FILE; for
 a fake of Stripe ` + config.EnvStripeAPIBase + `, too. Exits 3 when a round could not get through to
-some account, or when events are lost that Stripe does not list any more.`,
-		Args: want(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !f.once && (f.all || f.sweep) {
-				return usagef("--all and --sweep are for one round: give --once, too")
-			}
-			if f.every < leastPollEvery || f.every > mostPollEvery {
-				return usagef("--poll-every %s: want %s to %s", f.every, leastPollEvery, mostPollEvery)
-			}
-			return p.poll(cmd.Context(), f)
-		},
-	}
+some account, or when events are lost that Stripe does not list any more.`
 	c.Flags().BoolVar(&f.once, "once", false, "do one round, and say what it found")
 	c.Flags().BoolVar(&f.all, "all", false, "with --once: ask for every account, also those whose time has not come")
 	c.Flags().BoolVar(&f.sweep, "sweep", false,
 		"with --once: compare the objects themselves, too: Stripe may never have sent an event")
 	c.Flags().DurationVar(&f.every, "poll-every", pollEvery, "`TIME` from one round to the next")
-	return f.on(c)
+	serverFlag(c, &f.server)
+	return c
 }
 
 // A pollView is the JSON of one round, with the sweep if there was one.
@@ -100,34 +98,42 @@ func (p *program) poll(ctx context.Context, f *pollFlags) error {
 		}
 		return finder.Run(ctx)
 	}
-	var v pollView
+	v, err := pollOnce(ctx, client, finder, f)
+	if err != nil {
+		return explainBackend(p.backendHint(f.server), err)
+	}
+	p.sayPoll(v)
+	return p.json(v)
+}
+
+func pollOnce(ctx context.Context, client *httpapi.Client, finder *poller.Poller, f *pollFlags) (v *pollView, err error) {
+	v = new(pollView)
 	if v.Report, err = finder.Round(ctx, f.all); err != nil {
-		return p.explainBackend(&f.backendFlags, err)
+		return nil, err
 	}
 	if f.sweep {
-		r, err := finder.Sweep(ctx, true)
-		if err != nil {
-			return p.explainBackend(&f.backendFlags, err)
+		v.Sweep = new(poller.SweepReport)
+		if *v.Sweep, err = finder.Sweep(ctx, true); err != nil {
+			return nil, err
 		}
-		v.Sweep = &r
 	}
 	for a, err := range client.ConnectedAccounts(ctx) {
 		if err != nil {
-			return p.explainBackend(&f.backendFlags, err)
+			return nil, err
 		}
 		if a.Status == tracking.Disconnected {
 			v.Disconnected = append(v.Disconnected, a.StripeAccount)
 		}
 	}
-	return p.showPoll(&v)
+	return v, nil
 }
 
-func (p *program) showPoll(v *pollView) error {
+func (p *program) sayPoll(v *pollView) {
 	if v.Failed+len(v.Lost) > 0 || v.Sweep != nil && v.Sweep.Failed > 0 {
 		p.code = exitPerson
 	}
-	if p.cfg.JSON {
-		return p.object(v)
+	if p.cfg.JSON { // the report has what is warned of below
+		return
 	}
 	p.say("%s asked for, %d left alone: %s, %d missing, %d of them sent", plural(v.Accounts, "Stripe account"), v.Skipped,
 		plural(v.Listed, "event"), v.Missing, v.Sent)
@@ -148,12 +154,12 @@ func (p *program) showPoll(v *pollView) error {
 			stamp(l.To), p.hint("poll --once --all --sweep"))
 	}
 	if len(failures) == 0 {
-		return nil
+		return
 	}
 	p.say("\nNot got through to:")
-	t := newTable(p.stdout, "  STRIPE ACCOUNT", "WHY")
+	t := p.table("  STRIPE ACCOUNT", "WHY")
 	for _, x := range failures {
 		t.row("  "+x.StripeAccount, secret.Clean(x.Error))
 	}
-	return t.flush()
+	t.flush()
 }

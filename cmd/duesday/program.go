@@ -80,18 +80,15 @@ func (p *program) with(ctx context.Context, n need, do func(*session) error) (er
 }
 
 func (p *program) open(ctx context.Context, n need) (*session, error) {
-	place, err := storeurl.Parse(p.cfg.Store)
-	if err != nil {
-		return nil, &usageError{err}
-	}
-	tables, err := tablesAt(place)
+	place, err := p.place()
 	if err != nil {
 		return nil, err
 	}
-	log := p.logger()
-	s := &session{tables: tables, now: p.now, mail: p.cfg.Mail, log: log}
-	s.store, err = place.Open(ctx, storeurl.Options{Tables: s.tables.All(), Names: schema.Names(), Now: p.now,
-		Create: n.create, Holder: p.command, Logger: log})
+	s := &session{now: p.now, mail: p.cfg.Mail, log: p.logger()}
+	if s.tables, err = tablesAt(place); err != nil {
+		return nil, err
+	}
+	s.store, err = p.openStore(ctx, place, s.tables, n.create)
 	switch {
 	case errors.Is(err, store.ErrMissing):
 		return nil, &missingStore{p.cfg.Store}
@@ -106,8 +103,7 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 		}
 	}
 	o := engine.Options{Store: s.store, Tables: s.tables, Processor: s.processor, Now: p.now, Config: policy(&p.cfg),
-		Log:    log,
-		Shards: n.shards, ReadOnly: n.read, Making: n.making()}
+		Log: s.log, Shards: n.shards, ReadOnly: n.read, Making: n.making()}
 	if s.shared = place.Shared(); s.shared {
 		o.Lease = cmp.Or(n.lease, engine.DefaultLease)
 	}
@@ -121,16 +117,41 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 		return nil, errors.Join(p.explain(err), s.close())
 	}
 	if n.read {
-		p.warnMoved(ctx, s)
+		if meta, err := s.engine.Meta(ctx); err == nil && meta.Moved != "" { // another store charges
+			p.warn("this store is not the live one; it was moved to: %s", meta.Moved)
+		}
 	}
 	return s, nil
 }
 
-// warnMoved warns that another store charges.
-func (p *program) warnMoved(ctx context.Context, s *session) {
-	if meta, err := s.engine.Meta(ctx); err == nil && meta.Moved != "" {
-		p.warn("this store is not the live one; it was moved to: %s", meta.Moved)
+// openStore opens the store at the place, without its engine.
+func (p *program) openStore(ctx context.Context, place storeurl.Place, t schema.Tables, create bool) (store.Store,
+	error) {
+	return place.Open(ctx, storeurl.Options{Tables: t.All(), Names: schema.Names(), Now: p.now, Create: create,
+		Holder: p.command, Logger: p.logger()})
+}
+
+// withSide opens the store at the place without its engine, calls do and closes the store.
+func (p *program) withSide(ctx context.Context, place storeurl.Place, create bool,
+	do func(billing.Side) error) (err error) {
+	var side billing.Side
+	if side.Tables, err = tablesAt(place); err != nil {
+		return err
 	}
+	if side.Store, err = p.openStore(ctx, place, side.Tables, create); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, side.Store.Close()) }()
+	return do(side)
+}
+
+// place returns the place of the store.
+func (p *program) place() (storeurl.Place, error) {
+	place, err := storeurl.Parse(p.cfg.Store)
+	if err != nil {
+		err = &usageError{err}
+	}
+	return place, err
 }
 
 func (n need) making() engine.Making {
@@ -177,24 +198,23 @@ func (s *session) close() error {
 type missingStore struct{ url string }
 
 func (e *missingStore) Error() string {
+	ways := "duesday import FILE makes one, as does duesday account create"
 	if strings.HasPrefix(e.url, "dynamodb:") {
-		return fmt.Sprintf("there is no store at %s yet: duesday store create makes one, as does duesday import FILE; "+
-			"duesday store adopt makes one of a table that other tools have filled; or name another with --store or %s", e.url,
-			config.EnvStore)
+		ways = "duesday store create makes one, as does duesday import FILE; " +
+			"duesday store adopt makes one of a table that other tools have filled"
 	}
-	return fmt.Sprintf("there is no store at %s yet: duesday import FILE makes one, as does duesday account create; "+
-		"or name another with --store or %s", e.url, config.EnvStore)
+	return fmt.Sprintf("there is no store at %s yet: %s; or name another with --store or %s", e.url, ways,
+		config.EnvStore)
 }
 
 func (e *missingStore) Unwrap() error { return store.ErrMissing }
 
 // folderOf returns the folder of a pebble: store, or "".
 func folderOf(url string) string {
-	dir, ok := strings.CutPrefix(url, "pebble:")
-	if !ok {
-		return ""
+	if dir, ok := strings.CutPrefix(url, "pebble:"); ok {
+		return dir
 	}
-	return dir
+	return ""
 }
 
 // hint returns a command line on the same data, as a person has to type it: with the flags
@@ -209,14 +229,13 @@ func (p *program) hint(command string) string {
 		what, _, _ := strings.Cut(rest, " ")
 		family += " " + what
 	}
-	if family == "subscription" && p.cfg.UsesStripe() { // it asks there for the customer's page
+	charges := slices.Contains([]string{"run", "verify", "reconcile", "account attach", "account card-link",
+		"receipt refund"}, family)
+	// A subscription's page for the customer is asked for at Stripe.
+	if charges && p.cfg.Processor != config.DefaultProcessor || family == "subscription" && p.cfg.UsesStripe() {
 		words = append(words, "--processor", quoted(p.cfg.Processor))
 	}
-	if slices.Contains([]string{"run", "verify", "reconcile", "account attach", "account card-link", "receipt refund"},
-		family) {
-		if p.cfg.Processor != config.DefaultProcessor {
-			words = append(words, "--processor", quoted(p.cfg.Processor))
-		}
+	if charges {
 		words = append(words, p.cfg.Policy.Flags()...)
 	}
 	if (family == "run" || family == "outbox") && p.cfg.Mail != config.DefaultMail {

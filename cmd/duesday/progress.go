@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -92,6 +93,23 @@ func (b *progress) show(count func(<-chan struct{}) int64) {
 		case <-tick.C:
 		}
 	}
+}
+
+// countUntil counts a sequence for a bar; 0 if it fails, or is told to stop.
+func countUntil[T any](seq iter.Seq2[T, error], stop <-chan struct{}) int64 {
+	n := int64(0)
+	for _, err := range seq {
+		select {
+		case <-stop:
+			return 0
+		default:
+		}
+		if err != nil {
+			return 0
+		}
+		n++
+	}
+	return n
 }
 
 // line is the bar after so much time.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -12,26 +13,14 @@ import (
 )
 
 // purchaseFields prints a purchase, and more pairs of names and values.
-func (p *program) purchaseFields(x *tracking.Purchase, more ...string) {
+func (p *program) purchaseFields(x *tracking.Purchase, more ...any) {
 	o := &x.Order
-	payments := ""
-	if o.Payments > 0 {
-		payments = strconv.Itoa(o.Payments)
-	}
-	fields(p.stdout, append([]string{"purchase", x.ID, "key", o.Key, "account", x.Merchant, "Stripe account",
-		x.StripeAccount, "kind", string(x.Kind),
-		"amount", formatMinor(o.Amount, o.Currency), "price", o.Price, "payments", payments, "description", o.Description,
-		"customer", firstText(x.Customer, o.Customer), "email", o.Email, "name", o.Name, "fulfilled", yesNo(x.Fulfilled),
-		"fulfilment", effectText(x.Fulfilment), "unsubscribe", effectText(x.Unsubscribe), "automations",
-		automationsText(x.Automations),
-		"problem", x.Problem, "created", stamp(x.Created), "changed", stamp(x.Updated)}, more...)...)
-}
-
-func yesNo(yes bool) string {
-	if yes {
-		return "yes"
-	}
-	return "no"
+	p.fields(append([]any{"purchase", x.ID, "key", o.Key, "account", x.Merchant, "Stripe account", x.StripeAccount,
+		"kind", x.Kind, "amount", formatMinor(o.Amount, o.Currency), "price", o.Price, "payments", positive(o.Payments),
+		"description", o.Description, "customer", cmp.Or(x.Customer, o.Customer), "email", o.Email, "name", o.Name,
+		"fulfilled", x.Fulfilled, "fulfilment", effectText(x.Fulfilment), "unsubscribe", effectText(x.Unsubscribe),
+		"automations", automationsText(x.Automations), "problem", x.Problem, "created", x.Created,
+		"changed", x.Updated}, more...)...)
 }
 
 // effectText says how far an effect is, or "" when nothing asked for it.
@@ -68,12 +57,12 @@ func formatMinor(minor int64, code string) string {
 }
 
 // trouble returns the failed jobs of the purchase with their errors: names and values.
-func (b *backend) trouble(ctx context.Context, x *tracking.Purchase) ([]string, error) {
+func (b *backend) trouble(ctx context.Context, x *tracking.Purchase) ([]any, error) {
 	asked := func(e tracking.Effect) bool { return e.State == tracking.Asked || e.State == tracking.Begun }
 	if !asked(x.Fulfilment) && !asked(x.Unsubscribe) {
 		return nil, nil
 	}
-	var pairs []string
+	var pairs []any
 	for j, err := range b.backlog.Jobs(ctx) {
 		if err != nil {
 			return nil, err
@@ -107,18 +96,18 @@ func (p *program) showTimeline(ctx context.Context, b *backend, s *tracking.Time
 	p.purchaseFields(s.Purchase, trouble...)
 	if len(s.Payments) > 0 {
 		p.say("\nPayments:")
-		t := newTable(p.stdout, "  PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "INVOICE", "SUBSCRIPTION")
+		t := p.table("  PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "INVOICE", "SUBSCRIPTION")
 		for _, x := range s.Payments {
 			t.row("  "+x.ID, paymentStatus(x), formatMinor(x.Amount, x.Currency), refundedText(x), disputesText(x),
-				stamp(x.Created), x.Invoice, x.Subscription)
+				x.Created, x.Invoice, x.Subscription)
 		}
 		t.flush()
 	}
 	if len(s.Subscriptions) > 0 {
 		p.say("\nSubscriptions:")
-		t := newTable(p.stdout, "  SUBSCRIPTION", "STATUS", "AT STRIPE", "ENDING", "SCHEDULE", "CREATED", "CHANGED")
+		t := p.table("  SUBSCRIPTION", "STATUS", "AT STRIPE", "ENDING", "SCHEDULE", "CREATED", "CHANGED")
 		for _, x := range s.Subscriptions {
-			t.row("  "+x.ID, string(x.Status), x.Detail, string(x.Ending), x.Schedule, stamp(x.Created), stamp(x.Updated))
+			t.row("  "+x.ID, x.Status, x.Detail, x.Ending, x.Schedule, x.Created, x.Updated)
 		}
 		t.flush()
 	}
@@ -126,7 +115,7 @@ func (p *program) showTimeline(ctx context.Context, b *backend, s *tracking.Time
 		return nil
 	}
 	p.say("\nTimeline:")
-	t := newTable(p.stdout, "  AT", "WHAT", "OF", "EVENT", "TYPE")
+	t := p.table("  AT", "WHAT", "OF", "EVENT", "TYPE")
 	for _, x := range s.Steps {
 		about := x.About
 		if about == s.Purchase.ID {

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/money"
 )
 
@@ -17,90 +19,168 @@ func (p *program) receiptCommand() *cobra.Command {
 
 func (p *program) receiptList() *cobra.Command {
 	var account string
-	c := &cobra.Command{
-		Use:   "list ACCOUNT",
-		Short: "List an account's receipts, oldest first",
-		Args:  cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case len(args) == 1 && account != "" && args[0] != account:
-				return usagef("two accounts: %q and %q", args[0], account)
-			case len(args) == 1:
-				account = args[0]
-			case account == "":
-				return usagef("%s: ACCOUNT is missing", cmd.CommandPath())
-			}
-			if err := billing.CheckID("account", account); err != nil {
-				return err
-			}
-			return p.with(cmd.Context(), need{read: true},
-				func(s *session) error { return p.listReceipts(cmd.Context(), s, account) })
-		},
-	}
-	c.Flags().StringVar(&account, "account", "", "the `ACCOUNT`, instead of the argument")
-	return c
-}
-
-func (p *program) listReceipts(ctx context.Context, s *session, account string) error {
-	returns, err := returnsOf(ctx, s, account)
-	if err != nil {
-		return err
-	}
-	columns := []string{"PROCESSED", "SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "REFUNDED", "KIND", "CHARGE"}
-	n, err := list(p, s.engine.GetReceiptsByAccount(ctx, account), returns.view, columns,
-		func(r *billing.Receipt) []string {
-			return []string{stamp(r.Processed), r.ID, r.SKU, receiptPeriod(r), date(r.Due), r.Amount.Format(), returns.cell(r),
-				string(r.Kind), r.Charge}
-		})
-	if err == nil {
-		p.say("\n%s", plural(n, "receipt"))
-	}
-	return err
-}
-
-func (p *program) receiptCreate() *cobra.Command {
-	var amount, note string
-	c := &cobra.Command{
-		Use:   "create " + subscriptionName,
-		Short: "Record a manual payment of the due period",
-		Long: `Record a manual payment, in cash or by a transfer: it settles the due period without a
-charge. It is refused while a payment intent of the period is live, since that could take
-the money a second time.`,
-		Args: want(subscriptionName),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			n, err := parseName(args[0])
+	c := p.storeLeaf("list ACCOUNT", "List an account's receipts, oldest first", need{read: true},
+		func(ctx context.Context, s *session, _ []string) error {
+			reversals, err := reversalsOf(ctx, s, account)
 			if err != nil {
 				return err
 			}
-			return p.with(cmd.Context(), need{processor: true}, func(s *session) error {
-				return p.createReceipt(cmd.Context(), s, n, amount, note)
-			})
-		},
-	}
-	c.Flags().StringVar(&amount, "amount", "", "`AMOUNT` that was taken (default the subscription's)")
+			return listAll(p, "receipt", s.engine.GetReceiptsByAccount(ctx, account), reversals.view,
+				[]string{"PROCESSED", "SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "REFUNDED", "KIND", "CHARGE"},
+				func(r *billing.Receipt) []any {
+					return []any{r.Processed, r.ID, r.SKU, periodOf(r), r.Due, r.Amount, reversals.text(r), r.Kind, r.Charge}
+				})
+		})
+	c.Args = cobra.MaximumNArgs(1)
+	c.Flags().StringVar(&account, "account", "", "the `ACCOUNT`, instead of the argument")
+	return checked(c, func(args []string) error {
+		switch {
+		case len(args) == 1 && account != "" && args[0] != account:
+			return usagef("two accounts: %q and %q", args[0], account)
+		case len(args) == 1:
+			account = args[0]
+		case account == "":
+			return usagef("%s: ACCOUNT is missing", p.command)
+		}
+		return billing.CheckID("account", account)
+	})
+}
+
+func (p *program) receiptCreate() *cobra.Command {
+	var text, note string
+	c := p.subscriptionLeaf("create", "Record a manual payment of the due period", need{processor: true},
+		func(ctx context.Context, s *session, n billing.Name) error {
+			sub, err := s.subscription(ctx, n)
+			if err != nil {
+				return err
+			}
+			var amount money.Amount
+			if text != "" {
+				if amount, err = parseMoney(text, sub.Amount.Currency()); err != nil {
+					return err
+				}
+			}
+			r, err := s.engine.CreateReceipt(ctx, n, amount, note, time.Time{})
+			if err != nil {
+				return err
+			}
+			p.deliver(ctx, s)
+			p.say("period %d of %s, due %s: %s recorded as paid outside", r.Period, r.Name, date(r.Due), r.Amount.Format())
+			return p.json(viewFullReceipt(r))
+		})
+	c.Long = `Record a manual payment, in cash or by a transfer: it settles the due period without a
+charge. It is refused while a payment intent of the period is live, since that could take
+the money a second time.`
+	c.Flags().StringVar(&text, "amount", "", "`AMOUNT` that was taken (default the subscription's)")
 	c.Flags().StringVar(&note, "note", "", "`TEXT` that says where, such as the bank's reference")
 	return c
 }
 
-func (p *program) createReceipt(ctx context.Context, s *session, n billing.Name, text, note string) error {
-	sub, err := s.engine.Subscription(ctx, n)
-	if err != nil {
-		return notFound(err, "subscription "+n.String())
-	}
-	var amount money.Amount
-	if text != "" {
-		if amount, err = money.Parse(text, sub.Amount.Currency()); err != nil {
-			return usagef("--amount: %w", err)
-		}
-	}
-	r, err := s.engine.CreateReceipt(ctx, n, amount, note, time.Time{})
+func (p *program) receiptRefund() *cobra.Command {
+	var o refund.Order
+	var amount string
+	reason := choiceOf(billing.Duplicate, billing.Fraudulent, billing.RequestedByCustomer)
+	c := p.subscriptionLeaf("refund", "Refund the charge of a period, or a part of it", need{processor: true},
+		func(ctx context.Context, s *session, n billing.Name) error {
+			o.Name, o.Reason = n, billing.RefundReason(reason.value)
+			return p.refund(ctx, s, o, amount)
+		})
+	c.Long = `Refund the charge of a period, or a part of it, through the processor, and record it beside
+the receipt, which does not change. The same command again is the same refund: after a
+crash or a lost answer it continues, as the next payment run does, and otherwise it changes
+nothing. Another refund of the same amount needs another --key.`
+	c.Flags().IntVar(&o.Period, "period", 0, "`NUMBER` of the period, as receipt list shows it")
+	c.Flags().StringVar(&amount, "amount", "", "`AMOUNT` to give back (default all that is left)")
+	c.Flags().Var(&reason, "reason", "for the processor")
+	c.Flags().StringVar(&o.Key, "key", "", "`TEXT` that tells this refund from others of the same amount")
+	c.Flags().StringVar(&o.Charge, "charge", "", "`REF` of the charge at the processor, where the receipt has expired")
+	required(c, "period")
+	return c
+}
+
+func (p *program) refund(ctx context.Context, s *session, o refund.Order, amount string) error {
+	sub, err := s.subscription(ctx, o.Name)
 	if err != nil {
 		return err
 	}
-	p.deliver(ctx, s)
-	if p.cfg.JSON {
-		return p.object(viewFullReceipt(r))
+	if amount != "" {
+		if o.Amount, err = parseMoney(amount, sub.Amount.Currency()); err != nil {
+			return err
+		}
+		if !o.Amount.IsPositive() { // zero would be the whole rest
+			return usagef("--amount %s: want more than zero", amount)
+		}
 	}
-	p.say("period %d of %s, due %s: %s recorded as paid outside", r.Period, r.Name, date(r.Due), r.Amount.Format())
-	return nil
+	r, repeated, err := s.engine.Refunds().Refund(ctx, o)
+	if err != nil {
+		return err
+	}
+	if repeated {
+		p.say("asked for before, and nothing was done now; another refund of the same amount takes another --key")
+	}
+	p.say("period %d of %s: %s given back, %s (%s of charge %s)", r.Period, r.Name, r.Amount.Format(), r.State, r.Ref,
+		r.Charge)
+	return p.json(append(viewReversal(r), "repeated?", repeated)) // it had been asked for, and answered, before
+}
+
+// accountReversals are the refunds and disputes of an account by their charge, oldest first.
+type accountReversals map[string][]*billing.ReversalRecord
+
+func reversalsOf(ctx context.Context, s *session, account string) (accountReversals, error) {
+	all := accountReversals{}
+	for r, err := range s.engine.GetReversalsByAccount(ctx, account) {
+		if err != nil {
+			return nil, err
+		}
+		all[r.Charge] = append(all[r.Charge], r)
+	}
+	return all, nil
+}
+
+// of returns the reversals of the receipt's charge, and the sum of the standing refunds.
+func (a accountReversals) of(r *billing.Receipt) (list []*billing.ReversalRecord, refunded money.Amount) {
+	refunded = money.New(0, r.Amount.Currency())
+	if r.Kind != billing.Charged {
+		return nil, refunded
+	}
+	list = a[r.Charge]
+	for _, x := range list {
+		if sum, err := refunded.Add(x.Amount); err == nil && x.Kind == billing.Refunded && x.Counts() {
+			refunded = sum
+		}
+	}
+	return list, refunded
+}
+
+// view is a receipt with its reversals. Disputes are not counted as refunded.
+func (a accountReversals) view(r *billing.Receipt) object {
+	v := viewFullReceipt(r)
+	list, refunded := a.of(r)
+	if !refunded.IsZero() {
+		v = append(v, "refunded", refunded.Decimal())
+	}
+	if len(list) > 0 {
+		v = append(v, "returns", views(list, viewReversal))
+	}
+	return v
+}
+
+// text is the text in the table: the refunds, and the undecided reversals.
+func (a accountReversals) text(r *billing.Receipt) string {
+	list, refunded := a.of(r)
+	var parts []string
+	if !refunded.IsZero() {
+		parts = append(parts, refunded.Format())
+	}
+	for _, x := range list {
+		switch {
+		case x.Kind == billing.Disputed && x.Counts() && x.State == billing.ReversalSucceeded:
+			parts = append(parts, x.Amount.Format()+" dispute lost")
+		case x.Kind == billing.Disputed && x.Counts():
+			parts = append(parts, x.Amount.Format()+" disputed")
+		case x.Counts() && x.State != billing.ReversalSucceeded:
+			parts = append(parts, x.Amount.Format()+" of it "+string(x.State))
+		}
+	}
+	return strings.Join(parts, ", ")
 }

@@ -65,26 +65,24 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 // fail reports the error and returns its exit code.
 func (p *program) fail(err error, command string) int {
 	_, usage := errors.AsType[*usageError](err)
-	if _, wrong := errors.AsType[*field.Error](err); wrong {
-		usage = true
+	_, wrong := errors.AsType[*field.Error](err)
+	usage = usage || wrong
+	p.problem("error", errorColour, secret.Clean(err.Error()))
+	if !usage {
+		return exitFailed
 	}
-	message := secret.Clean(err.Error())
-	if p.cfg.JSON {
-		p.problem("error", message)
-	} else {
-		fmt.Fprintf(p.stderr, "%s %s\n", p.painted(p.stderr, errorColour, "duesday:"), message)
-		if usage {
-			fmt.Fprintf(p.stderr, "see %s --help\n", command)
-		}
+	if !p.cfg.JSON {
+		fmt.Fprintf(p.stderr, "see %s --help\n", command)
 	}
-	if usage {
-		return exitUsage
-	}
-	return exitFailed
+	return exitUsage
 }
 
-// problem writes one JSON object to standard error.
-func (p *program) problem(key, message string) {
+// problem writes a line to standard error, or with --json an object of the key.
+func (p *program) problem(key, colour, message string) {
+	if !p.cfg.JSON {
+		fmt.Fprintf(p.stderr, "%s %s\n", p.painted(p.stderr, colour, "duesday:"), message)
+		return
+	}
 	b, err := json.Marshal(map[string]string{key: message})
 	if err != nil {
 		b = []byte(`{"error":"unprintable"}`) // unreachable: strings have a JSON form
@@ -94,12 +92,7 @@ func (p *program) problem(key, message string) {
 
 // warn prints a warning.
 func (p *program) warn(format string, args ...any) {
-	message := secret.Clean(fmt.Sprintf(format, args...))
-	if p.cfg.JSON {
-		p.problem("warning", message)
-		return
-	}
-	fmt.Fprintf(p.stderr, "%s %s\n", p.painted(p.stderr, warnColour, "duesday:"), message)
+	p.problem("warning", warnColour, secret.Clean(fmt.Sprintf(format, args...)))
 }
 
 func (p *program) root() *cobra.Command {
@@ -166,23 +159,75 @@ func (p *program) noteWork(cmd *cobra.Command) {
 
 // group is a command with subcommands and no action.
 func group(name, short string, commands ...*cobra.Command) *cobra.Command {
-	g := &cobra.Command{
-		Use:   name,
-		Short: short,
-		Args:  cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var names []string
-			for _, c := range cmd.Commands() {
-				names = append(names, c.Name())
-			}
-			if len(args) == 0 {
-				return usagef("%s: which one? %s", cmd.CommandPath(), strings.Join(names, ", "))
-			}
-			return usagef("unknown command %q for %q: there are %s", args[0], cmd.CommandPath(), strings.Join(names, ", "))
-		},
+	g := &cobra.Command{Use: name, Short: short, Args: cobra.ArbitraryArgs}
+	g.RunE = func(cmd *cobra.Command, args []string) error {
+		var names []string
+		for _, c := range cmd.Commands() {
+			names = append(names, c.Name())
+		}
+		if len(args) == 0 {
+			return usagef("%s: which one? %s", cmd.CommandPath(), strings.Join(names, ", "))
+		}
+		return usagef("unknown command %q for %q: there are %s", args[0], cmd.CommandPath(), strings.Join(names, ", "))
 	}
 	g.AddCommand(commands...)
 	return g
+}
+
+// leaf is a command with an action. It takes the arguments that its usage names outside of flags.
+func leaf(use, short string, do func(ctx context.Context, args []string) error) *cobra.Command {
+	var names []string
+	words := strings.Fields(use)[1:]
+	for i := 0; i < len(words); i++ {
+		switch {
+		case strings.HasPrefix(words[i], "--"):
+			i++ // and its value
+		case words[i] != "|":
+			names = append(names, words[i])
+		}
+	}
+	return &cobra.Command{Use: use, Short: short, Args: want(names...),
+		RunE: func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) }}
+}
+
+// storeLeaf is a leaf that works on the open store.
+func (p *program) storeLeaf(use, short string, n need,
+	do func(ctx context.Context, s *session, args []string) error) *cobra.Command {
+	return leaf(use, short, func(ctx context.Context, args []string) error {
+		return p.with(ctx, n, func(s *session) error { return do(ctx, s, args) })
+	})
+}
+
+// backendLeaf is a leaf that works on a backend, with the flag --server.
+func (p *program) backendLeaf(use, short string, n backendNeed,
+	do func(ctx context.Context, b *backend, args []string) error) *cobra.Command {
+	var server string
+	c := leaf(use, short, func(ctx context.Context, args []string) error {
+		return p.withBackend(ctx, server, n, func(b *backend) error { return do(ctx, b, args) })
+	})
+	serverFlag(c, &server)
+	return c
+}
+
+// checked has the command refuse invalid usage before it opens anything.
+func checked(c *cobra.Command, check func(args []string) error) *cobra.Command {
+	do := c.RunE
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := check(args); err != nil {
+			return err
+		}
+		return do(cmd, args)
+	}
+	return c
+}
+
+// required marks the flags of the command that must be given.
+func required(c *cobra.Command, flags ...string) {
+	for _, name := range flags {
+		if err := c.MarkFlagRequired(name); err != nil {
+			panic(err) // unreachable: the command has the flag
+		}
+	}
 }
 
 // want requires exactly the named arguments.

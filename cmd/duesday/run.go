@@ -1,9 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,12 +24,7 @@ type runFlags struct {
 func (p *program) runCommand() *cobra.Command {
 	job := func(kind billing.Kind, short string) *cobra.Command {
 		f := new(runFlags)
-		c := &cobra.Command{
-			Use:   string(kind),
-			Short: short,
-			Args:  want(),
-			RunE:  func(cmd *cobra.Command, _ []string) error { return p.runJob(cmd.Context(), kind, f) },
-		}
+		c := leaf(string(kind), short, func(ctx context.Context, _ []string) error { return p.runJob(ctx, kind, f) })
 		c.Flags().Var(&f.date, "date", "business day for every account (default: each account's own today)")
 		c.Flags().IntVar(&f.workers, "workers", 16, "how many subscriptions to work on at once")
 		c.Flags().DurationVar(&f.lease, "lease", engine.DefaultLease,
@@ -50,8 +44,8 @@ Exits 3 if a period or an action waits for a person.`
 }
 
 func (p *program) runJob(ctx context.Context, kind billing.Kind, f *runFlags) error {
-	if f.workers < 1 || f.workers > 1024 {
-		return usagef("--workers %d: want 1 to 1024", f.workers)
+	if err := between("workers", f.workers, 1, 1024); err != nil {
+		return err
 	}
 	if f.lease < time.Second || f.lease > time.Hour {
 		return usagef("--lease %s: want 1s to 1h", f.lease)
@@ -86,6 +80,14 @@ func (p *program) start(ctx context.Context, s *session, kind billing.Kind, o en
 	return s.engine.RunPayments(ctx, o)
 }
 
+// countDue counts the due rows of a run, for its bar; an error ends the count.
+func countDue(ctx context.Context, s *session, kind billing.Kind, day civil.Date, stop <-chan struct{}) int64 {
+	if day.IsZero() {
+		day = s.engine.Today().AddDays(1)
+	}
+	return countUntil(dueUntil(ctx, s.engine, kind, day), stop)
+}
+
 // wetRun runs the job, delivers its mail, also after a failure, and prints the report.
 func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o engine.RunOptions) error {
 	var waiting firstFew
@@ -101,23 +103,18 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 		p.warnOff(ctx, s)
 	}
 	read, written := consumed(s.store)
-	if p.cfg.JSON {
-		if shown := p.object(viewReport(report, read, written)); err == nil {
-			err = shown
-		}
-	} else {
-		p.showReport(report, &waiting)
-		if read+written > 0 {
-			p.say("DynamoDB says that this consumed %.1f write units and %.1f read units.", written, read)
-		}
+	p.sayReport(report, &waiting)
+	if read+written > 0 {
+		p.say("DynamoDB says that this consumed %.1f write units and %.1f read units.", written, read)
 	}
+	shown := p.json(append(viewReport(report), "read_units?", read, "write_units?", written)) // as DynamoDB counts them
 	for _, missed := range report.Missed {
 		p.warn("%v; the next run does it", missed)
 	}
 	if err == nil && report.NeedsPerson() {
 		p.code = exitPerson
 	}
-	return err
+	return cmp.Or(err, shown)
 }
 
 func (p *program) warnOff(ctx context.Context, s *session) {
@@ -137,6 +134,45 @@ func consumed(s store.Store) (read, written float64) {
 	return 0, 0
 }
 
+// dryRun lists the periods of the job as they are found.
+func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o engine.RunOptions) error {
+	name, what, left := "would_charge", "charged", engine.OutcomeParked
+	if kind == billing.Reminders {
+		name, what, left = "would_remind", "reminded of", engine.OutcomeSkipped
+	}
+	list := newObjectWriter(p.stdout, name)
+	t := p.table("SUBSCRIPTION", "PERIOD", "DUE", "AMOUNT", "WHAT")
+	var totals money.Totals // of payments
+	n := 0
+	var failed error
+	o.Each = func(r engine.Result) {
+		if r.Outcome == left {
+			return
+		}
+		if kind == billing.Payments {
+			failed = cmp.Or(failed, totals.Add(r.Amount))
+		}
+		n++
+		t.row(r.Name, r.Period, r.Due, r.Amount, r.Reason)
+		r.Outcome = "" // there is none yet
+		if p.cfg.JSON {
+			failed = cmp.Or(failed, list.add(viewResult(r)))
+		}
+	}
+	report, err := p.start(ctx, s, kind, o)
+	err = cmp.Or(err, failed)
+	if report == nil {
+		return err
+	}
+	if p.cfg.JSON {
+		report.DryRun, report.Amounts = true, totals
+		return cmp.Or(err, list.end(viewReport(report)))
+	}
+	t.flush()
+	p.say("\n%d would be %s on %s%s; nothing was done", n, what, report.Date, prefixed(": ", formatTotals(&totals)))
+	return err
+}
+
 // firstFew keeps the first results with an action for a person or a customer.
 type firstFew struct {
 	kept []engine.Result
@@ -152,57 +188,4 @@ func (f *firstFew) add(r engine.Result) {
 	if f.all++; len(f.kept) < shownWaiting {
 		f.kept = append(f.kept, r)
 	}
-}
-
-func firstText(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
-}
-
-// formatTotals returns the sums as people write them, by currency.
-func formatTotals(t *money.Totals) string {
-	var parts []string
-	for sum := range t.All() {
-		parts = append(parts, sum.Format())
-	}
-	return strings.Join(parts, "  ")
-}
-
-func prefixed(prefix, text string) string {
-	if text == "" {
-		return ""
-	}
-	return prefix + text
-}
-
-// countDue counts the due rows of a run, for its bar; an error ends the count.
-func countDue(ctx context.Context, s *session, kind billing.Kind, day civil.Date, stop <-chan struct{}) int64 {
-	if day.IsZero() {
-		day = s.engine.Today().AddDays(1)
-	}
-	n := int64(0)
-	for _, err := range dueUntil(ctx, s.engine, kind, day) {
-		select {
-		case <-stop:
-			return 0
-		default:
-		}
-		if err != nil {
-			return 0
-		}
-		n++
-	}
-	return n
-}
-
-func short(d interface{ Milliseconds() int64 }) string {
-	ms := d.Milliseconds()
-	if ms < 10_000 {
-		return fmt.Sprintf("%d ms", ms)
-	}
-	return fmt.Sprintf("%.1f s", float64(ms)/1000)
 }

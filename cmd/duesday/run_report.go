@@ -1,90 +1,56 @@
 package main
 
 import (
-	"strconv"
+	"cmp"
+	"fmt"
+	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/money"
 )
 
-// A paymentsView is the JSON of a payment run; due is the sum of the six outcomes.
-type paymentsView struct {
-	Kind    string            `json:"kind"`
-	Date    string            `json:"date"`
-	From    string            `json:"from"`
-	Due     int               `json:"due"`
-	Paid    int               `json:"paid"`
-	Retry   int               `json:"retry"`
-	Failed  int               `json:"failed"`
-	Pending int               `json:"pending"`
-	Parked  int               `json:"parked"`
-	Skipped int               `json:"skipped"`
-	Amounts map[string]string `json:"amounts"`
-	Cards   int               `json:"cards_taken_over,omitempty"`
-	Returns int               `json:"refunds_and_disputes,omitempty"` // recorded, or changed
-	Orphans int               `json:"orphans_cancelled,omitempty"`
-	Elapsed int64             `json:"elapsed_ms"`
-	DryRun  bool              `json:"dry_run,omitempty"`
-	Off     bool              `json:"charging_off,omitempty"`
-	Read    float64           `json:"read_units,omitempty"` // as DynamoDB has counted them
-	Written float64           `json:"write_units,omitempty"`
-}
-
-// A remindersView is the JSON of a reminder run.
-type remindersView struct {
-	Kind    string `json:"kind"`
-	Date    string `json:"date"`
-	From    string `json:"from"`
-	Due     int    `json:"due"`
-	Sent    int    `json:"sent"`
-	Skipped int    `json:"skipped"`
-	Failed  int    `json:"failed"`
-	Elapsed int64  `json:"elapsed_ms"`
-	DryRun  bool   `json:"dry_run,omitempty"`
-
-	Read    float64 `json:"read_units,omitempty"` // as DynamoDB has counted them
-	Written float64 `json:"write_units,omitempty"`
-}
-
-func viewReport(r *engine.Report, read, written float64) any {
+// viewReport is the report of a run; due is the sum of the outcomes.
+func viewReport(r *engine.Report) object {
+	v := object{"kind", r.Kind, "date", r.Date, "from", r.From, "due", r.Due()}
 	if r.Kind == billing.Reminders {
-		return remindersView{Kind: string(r.Kind), Date: date(r.Date), From: date(r.From), Due: r.Due(), Sent: r.Sent,
-			Skipped: r.Counts[engine.OutcomeSkipped], Failed: r.Counts[engine.OutcomeFailed], Elapsed: r.Elapsed.Milliseconds(),
-			DryRun: r.DryRun, Read: read, Written: written}
+		v = append(v, "sent", r.Sent, "skipped", r.Counts[engine.OutcomeSkipped],
+			"failed", r.Counts[engine.OutcomeFailed])
+	} else {
+		for _, o := range engine.Outcomes() {
+			v = append(v, string(o), r.Counts[o])
+		}
+		v = append(v, "amounts", r.Amounts.Strings(), "cards_taken_over?", r.Cards,
+			"refunds_and_disputes?", r.Reversals, // recorded, or changed
+			"orphans_cancelled?", r.Orphans)
 	}
-	return paymentsView{Kind: string(r.Kind), Date: date(r.Date), From: date(r.From), Due: r.Due(),
-		Paid:  r.Counts[engine.OutcomePaid],
-		Retry: r.Counts[engine.OutcomeRetry], Failed: r.Counts[engine.OutcomeFailed],
-		Pending: r.Counts[engine.OutcomePending],
-		Parked:  r.Counts[engine.OutcomeParked], Skipped: r.Counts[engine.OutcomeSkipped], Amounts: r.Amounts.Strings(),
-		Cards: r.Cards, Returns: r.Reversals, Orphans: r.Orphans, Elapsed: r.Elapsed.Milliseconds(), DryRun: r.DryRun,
-		Off: r.Off, Read: read, Written: written}
+	return append(v, "elapsed_ms", r.Elapsed.Milliseconds(), "dry_run?", r.DryRun, "charging_off?", r.Off)
 }
 
-func (p *program) showReport(r *engine.Report, waiting *firstFew) {
+func (p *program) sayReport(r *engine.Report, waiting *firstFew) {
 	p.say("%s of %s (looked from %s on): %d due, in %s", r.Kind, r.Date, r.From, r.Due(), short(r.Elapsed))
-	t := newTable(p.stdout)
+	t := p.table()
 	if r.Kind == billing.Reminders {
-		t.row("  sent", strconv.Itoa(r.Sent))
-		t.row("  skipped", strconv.Itoa(r.Counts[engine.OutcomeSkipped]), "nothing to remind of any more")
+		t.row("  sent", r.Sent)
+		t.row("  skipped", r.Counts[engine.OutcomeSkipped], "nothing to remind of any more")
 	} else {
 		for _, o := range engine.Outcomes() {
 			amounts := ""
 			if o == engine.OutcomePaid {
 				amounts = formatTotals(&r.Amounts)
 			}
-			t.row("  "+string(o), strconv.Itoa(r.Counts[o]), firstText(amounts, outcomeText(o)))
+			t.row("  "+string(o), r.Counts[o], cmp.Or(amounts, outcomeText(o)))
 		}
 	}
 	t.flush()
-	p.showBeside(r)
+	p.sayBeside(r)
 	if waiting.all == 0 {
 		return
 	}
 	p.say("\nWaiting for the customer or for you:")
-	w := newTable(p.stdout, "SUBSCRIPTION", "PERIOD", "DUE", "AMOUNT", "OUTCOME", "REASON")
+	w := p.table("SUBSCRIPTION", "PERIOD", "DUE", "AMOUNT", "OUTCOME", "REASON")
 	for _, r := range waiting.kept {
-		w.row(r.Name.String(), strconv.Itoa(r.Period), date(r.Due), r.Amount.Format(), string(r.Outcome), r.Reason)
+		w.row(r.Name, r.Period, r.Due, r.Amount, r.Outcome, r.Reason)
 	}
 	w.flush()
 	if more := waiting.all - len(waiting.kept); more > 0 {
@@ -93,8 +59,8 @@ func (p *program) showReport(r *engine.Report, waiting *firstFew) {
 	p.say("\nLook further: %s", p.hint("subscription show "+waiting.kept[0].Name.String()))
 }
 
-// showBeside prints the work of a payment run beside charging.
-func (p *program) showBeside(r *engine.Report) {
+// sayBeside prints the work of a payment run beside charging.
+func (p *program) sayBeside(r *engine.Report) {
 	for _, did := range [...]struct {
 		n          int
 		noun, what string
@@ -121,4 +87,21 @@ func outcomeText(o engine.Outcome) string {
 		return "cancelled, paused, or charging is off"
 	}
 	return ""
+}
+
+// formatTotals returns the sums as people write them, by currency.
+func formatTotals(t *money.Totals) string {
+	var parts []string
+	for sum := range t.All() {
+		parts = append(parts, sum.Format())
+	}
+	return strings.Join(parts, "  ")
+}
+
+func short(d interface{ Milliseconds() int64 }) string {
+	ms := d.Milliseconds()
+	if ms < 10_000 {
+		return fmt.Sprintf("%d ms", ms)
+	}
+	return fmt.Sprintf("%.1f s", float64(ms)/1000)
 }

@@ -20,41 +20,30 @@ const sandboxAddress = "127.0.0.1:12121"
 
 func (p *program) sandboxCommand() *cobra.Command {
 	var listen string
-	c := &cobra.Command{
-		Use:   "sandbox",
-		Short: "Serve the built-in processor to several processes",
-		Long: `Serve the built-in processor's ledger to any number of processes, on this machine or
+	c := leaf("sandbox", "Serve the built-in processor to several processes",
+		func(ctx context.Context, _ []string) error { return p.serveSandbox(ctx, listen) })
+	c.Long = `Serve the built-in processor's ledger to any number of processes, on this machine or
 others: each names it with --processor sandbox:http://HOST:PORT. Which ledger is served,
 and what goes wrong there on request, is said here, with --processor sandbox:FILE. It
 runs until it is interrupted, and then finishes what it has begun.
 
-It asks for no password. Whoever reaches the address can use the ledger.`,
-		Args: want(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.serveSandbox(cmd.Context(), listen) },
-	}
+It asks for no password. Whoever reaches the address can use the ledger.`
 	c.Flags().StringVar(&listen, "listen", sandboxAddress, "`ADDR` to be reached at, HOST:PORT; port 0 takes a free one")
 	return c
 }
 
-// A servedView is the line of JSON with which a program finds the ledger.
-type servedView struct {
-	Address   string `json:"address"`
-	Processor string `json:"processor"` // for --processor
-	Ledger    string `json:"ledger"`
-}
-
 func (p *program) serveSandbox(ctx context.Context, listen string) (err error) {
-	if _, _, err := net.SplitHostPort(listen); err != nil {
-		return usagef("--listen %q: want HOST:PORT, such as %s", listen, sandboxAddress)
+	if _, err := listenHost(listen, sandboxAddress); err != nil {
+		return err
 	}
 	box, err := openLedger(p.cfg.Processor, p.now)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, box.Close()) }()
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
+	l, err := listenAt(ctx, listen)
 	if err != nil {
-		return fmt.Errorf("--listen %s: %w", listen, err)
+		return err
 	}
 	if err := p.announce(l.Addr()); err != nil {
 		return errors.Join(err, l.Close())
@@ -68,9 +57,26 @@ func (p *program) announce(at net.Addr) error {
 	if err != nil {
 		return err
 	}
-	v := servedView{Address: at.String(), Processor: "sandbox:" + base, Ledger: p.cfg.Processor}
-	p.say("%s is served at %s: use it with --processor %s", v.Ledger, v.Address, quoted(v.Processor))
-	return p.sayServed(v)
+	p.say("%s is served at %s: use it with --processor %s", p.cfg.Processor, at, quoted("sandbox:"+base))
+	return p.sayServed(object{"address", at.String(), "processor", "sandbox:" + base, "ledger", p.cfg.Processor})
+}
+
+// listenHost returns the host of --listen.
+func listenHost(listen, usual string) (string, error) {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", usagef("--listen %q: want HOST:PORT, such as %s", listen, usual)
+	}
+	return host, nil
+}
+
+// listenAt listens at the address of --listen.
+func listenAt(ctx context.Context, address string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("--listen %s: %w", address, err)
+	}
+	return l, nil
 }
 
 // baseURL returns the URL at which this machine reaches a server at the address. It warns if
@@ -82,8 +88,8 @@ func (p *program) baseURL(at net.Addr, power string) (string, error) {
 	return server.LocalBase(at)
 }
 
-// sayServed prints the view as a line of JSON, if JSON is wanted, and flushes the output: the
-// starter of the server waits for it.
+// sayServed prints the view as a line of JSON, by which a program finds the server, if JSON is
+// wanted, and flushes the output: the starter of the server waits for it.
 func (p *program) sayServed(view any) error {
 	if p.cfg.JSON {
 		if err := writeValue(p.stdout, view); err != nil {

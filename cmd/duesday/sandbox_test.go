@@ -204,7 +204,7 @@ func startServer(t *testing.T, ledger, listen string) (*exec.Cmd, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Process.Kill() })
-	var v servedView
+	var v struct{ Address string }
 	if err := json.NewDecoder(out).Decode(&v); err != nil {
 		t.Fatal(err)
 	}

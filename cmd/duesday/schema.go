@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,19 +38,8 @@ func namedTables(prefix string) (schema.Tables, error) {
 
 func (p *program) workbenchCommand() *cobra.Command {
 	var prefix, csvTable string
-	c := &cobra.Command{
-		Use:   "nosql-workbench",
-		Short: "Print a NoSQL Workbench model of all tables, with sample data",
-		Long: `Print a NoSQL Workbench model of all tables (JSON, format version 3.0). The
-recurring-payments table has the published model's facets, aliases, indexes, capacity and
-sample data, and facets for Duesday's own items. The published table name is misspelt and
-the sample receipt's sort key has a stray 1: neither is repeated. Nor is the sample card
-number: in its place stands a payment token.
-
---csv prints one table's sample data as the CSV that Workbench takes for sample data.
-The model, and that CSV of the recurring-payments table, can be imported: duesday import.`,
-		Args: want(),
-		RunE: func(*cobra.Command, []string) error {
+	c := leaf("nosql-workbench", "Print a NoSQL Workbench model of all tables, with sample data",
+		func(context.Context, []string) error {
 			t, err := namedTables(prefix)
 			if err != nil {
 				return err
@@ -65,8 +55,15 @@ The model, and that CSV of the recurring-payments table, can be imported: duesda
 				return err
 			}
 			return workbench.WriteCSV(p.stdout, d)
-		},
-	}
+		})
+	c.Long = `Print a NoSQL Workbench model of all tables (JSON, format version 3.0). The
+recurring-payments table has the published model's facets, aliases, indexes, capacity and
+sample data, and facets for Duesday's own items. The published table name is misspelt and
+the sample receipt's sort key has a stray 1: neither is repeated. Nor is the sample card
+number: in its place stands a payment token.
+
+--csv prints one table's sample data as the CSV that Workbench takes for sample data.
+The model, and that CSV of the recurring-payments table, can be imported: duesday import.`
 	prefixFlag(c, &prefix)
 	c.Flags().StringVar(&csvTable, "csv", "",
 		"print the sample data of this `TABLE` as CSV, with or without the prefix in its name")
@@ -87,20 +84,16 @@ func described(t schema.Tables, prefix, name string) (schema.Description, error)
 func (p *program) cloudformationCommand() *cobra.Command {
 	var prefix string
 	var s cloudformation.Settings
-	c := &cobra.Command{
-		Use:   "cloudformation",
-		Short: "Print an AWS CloudFormation template of the tables that store create makes",
-		Long: `Print an AWS CloudFormation template (JSON) of exactly the tables that duesday store
-create makes with the same flags. The prefix is a parameter of the stack. The tables stay
-when the stack is deleted.`,
-		Args: want(),
-		RunE: func(*cobra.Command, []string) error {
+	c := leaf("cloudformation", "Print an AWS CloudFormation template of the tables that store create makes",
+		func(context.Context, []string) error {
 			if _, err := namedTables(prefix); err != nil {
 				return err
 			}
 			return cloudformation.Write(p.stdout, prefix, s)
-		},
-	}
+		})
+	c.Long = `Print an AWS CloudFormation template (JSON) of exactly the tables that duesday store
+create makes with the same flags. The prefix is a parameter of the stack. The tables stay
+when the stack is deleted.`
 	prefixFlag(c, &prefix)
 	c.Flags().BoolVar(&s.Provisioned, "provisioned", false,
 		"provisioned capacity with autoscaling, 5 units, 1 to 10 at 70 %, instead of on demand")
@@ -114,10 +107,11 @@ when the stack is deleted.`,
 func (p *program) iamCommand() *cobra.Command {
 	var o iam.Options
 	var prefix string
-	c := &cobra.Command{
-		Use:   "iam [" + strings.Join(iam.Names(), "|") + "]",
-		Short: "Print AWS IAM policies: the published one and least-privilege ones",
-		Long: `Print an AWS IAM policy (JSON), or all of them by name.
+	c := leaf("iam ["+strings.Join(iam.Names(), "|")+"]",
+		"Print AWS IAM policies: the published one and least-privilege ones",
+		func(_ context.Context, args []string) error { return p.printPolicies(o, args) })
+	c.Args = cobra.MaximumNArgs(1)
+	c.Long = `Print an AWS IAM policy (JSON), or all of them by name.
 
 seed            the published policy over the stripe-payments tables, as valid JSON; with
                 --prefix, over those of this prefix alone
@@ -126,24 +120,19 @@ runtime         what run and the commands about one account need: no scan of a t
 operator        runtime, and what reads a whole table: import, export, verify, store
                 adopt, store copy, and lists of all accounts or subscriptions
 administration  what store create, describe and drop need, which scans the
-                recurring-payments table to see that it is empty`,
-		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("prefix") {
-				if _, err := namedTables(prefix); err != nil {
-					return err
-				}
-				o.Prefix = prefix
-			}
-			return p.printPolicies(o, args)
-		},
-	}
+                recurring-payments table to see that it is empty`
 	prefixFlag(c, &prefix)
 	c.Flags().StringVar(&o.Account, "account", "123456789012", "`NUMBER` of the AWS account, 12 digits")
 	c.Flags().StringVar(&o.Region, "region", "*", "`REGION` such as eu-west-1, or * for all")
 	c.Flags().StringVar(&o.RecurringTable, "recurring-table", "",
 		"`NAME` of the recurring-payments table, if it has one of its own")
-	return c
+	return checked(c, func([]string) (err error) {
+		if c.Flags().Changed("prefix") {
+			o.Prefix = prefix
+			_, err = namedTables(prefix)
+		}
+		return err
+	})
 }
 
 // printPolicies prints the policy of the argument, or an object with all of them.
@@ -161,7 +150,7 @@ func (p *program) printPolicies(o iam.Options, args []string) error {
 		all[name] = policy
 	}
 	if len(args) > 0 {
-		return p.object(all[args[0]])
+		return p.printJSON(all[args[0]])
 	}
-	return p.object(all)
+	return p.printJSON(all)
 }

@@ -44,10 +44,9 @@ type serveFlags struct {
 
 func (p *program) serveCommand() *cobra.Command {
 	var o serveFlags
-	c := &cobra.Command{
-		Use:   "serve",
-		Short: "Serve webhooks, the API and the fulfilment of purchases",
-		Long: `Follow what Stripe runs: take its webhooks, sell, and have purchases fulfilled. It makes the
+	c := leaf("serve", "Serve webhooks, the API and the fulfilment of purchases",
+		func(ctx context.Context, _ []string) error { return p.serve(ctx, &o) })
+	c.Long = `Follow what Stripe runs: take its webhooks, sell, and have purchases fulfilled. It makes the
 store when there is none, has it to itself, and runs until it is interrupted; then it
 finishes what it has begun.
 
@@ -76,15 +75,7 @@ What it leaves running is not waited for. What waits or was given up is listed b
 Requests to Stripe are held to 20 a second on each endpoint, sales and the search for missing
 events together: --processor 'stripe:?rate=NUMBER' says otherwise.
 
-It speaks plain HTTP: a proxy in front of it speaks TLS.`,
-		Args: want(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("poll-every") && o.noPoll {
-				return usagef("--poll-every and --no-poll: give one of them")
-			}
-			return p.serve(cmd.Context(), &o)
-		},
-	}
+It speaks plain HTTP: a proxy in front of it speaks TLS.`
 	f := c.Flags()
 	f.StringVar(&o.listen, "listen", serveAddress, "`ADDR` to be reached at, HOST:PORT; port 0 takes a free one")
 	f.BoolVar(&o.behindProxy, "behind-proxy", false,
@@ -97,7 +88,12 @@ It speaks plain HTTP: a proxy in front of it speaks TLS.`,
 		"`STATUSES` of a subscription at Stripe that end it for the buyer: of unpaid, paused, past_due")
 	f.DurationVar(&o.every, "poll-every", pollEvery, "`TIME` from one look for missing events to the next")
 	f.BoolVar(&o.noPoll, "no-poll", false, "do not look for missing events: duesday poll does")
-	return c
+	return checked(c, func([]string) error {
+		if f.Changed("poll-every") && o.noPoll {
+			return usagef("--poll-every and --no-poll: give one of them")
+		}
+		return o.check()
+	})
 }
 
 // endedByStatuses are the values of --ended-by.
@@ -105,9 +101,9 @@ func endedByStatuses() []string { return []string{"unpaid", "paused", "past_due"
 
 // check refuses invalid flags before anything is opened.
 func (o *serveFlags) check() error {
-	host, _, err := net.SplitHostPort(o.listen)
+	host, err := listenHost(o.listen, serveAddress)
 	if err != nil {
-		return usagef("--listen %q: want HOST:PORT, such as %s", o.listen, serveAddress)
+		return err
 	}
 	if ip := net.ParseIP(host); host != "localhost" && !ip.IsLoopback() && !o.behindProxy {
 		return usagef("--listen %s is for other machines to reach, and this is plain HTTP: give --behind-proxy if all that "+
@@ -121,16 +117,17 @@ func (o *serveFlags) check() error {
 			return usagef("--ended-by: %s is there twice", status)
 		}
 	}
-	if o.every < leastPollEvery || o.every > mostPollEvery {
-		return usagef("--poll-every %s: want %s to %s", o.every, leastPollEvery, mostPollEvery)
+	return checkPollEvery(o.every)
+}
+
+func checkPollEvery(every time.Duration) error {
+	if every < leastPollEvery || every > mostPollEvery {
+		return usagef("--poll-every %s: want %s to %s", every, leastPollEvery, mostPollEvery)
 	}
 	return nil
 }
 
 func (p *program) serve(ctx context.Context, o *serveFlags) error {
-	if err := o.check(); err != nil {
-		return err
-	}
 	t, err := config.NewTracking(p.cfg, "", p.env)
 	if err != nil {
 		return &usageError{err}
@@ -148,12 +145,12 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		defer debug.SetGCPercent(debug.SetGCPercent(serveGCPercent))
 	}
 	// Bound before the store is made: a taken address leaves nothing behind.
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", o.listen)
+	l, err := listenAt(ctx, o.listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w; does another duesday serve run there", err)
+	}
 	if err != nil {
-		if errors.Is(err, syscall.EADDRINUSE) {
-			err = fmt.Errorf("%w; does another duesday serve run there", err)
-		}
-		return fmt.Errorf("--listen %s: %w", o.listen, err)
+		return err
 	}
 	defer func() { _ = l.Close() }() // the server has closed it, unless it came to none
 	return p.with(ctx, need{create: true, processor: p.cfg.UsesStripe()}, func(s *session) error {

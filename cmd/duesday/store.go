@@ -1,10 +1,226 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/dynamostore"
+	"github.com/duesday/duesday/internal/store/dynamotable"
+	"github.com/duesday/duesday/internal/store/storeurl"
+)
 
 // storeCommand is the family of commands about the store as a whole.
 func (p *program) storeCommand() *cobra.Command {
 	return group("store", "Make, describe, adopt, copy, back up and restore a store",
 		p.storeCreateCommand(), p.storeDescribeCommand(), p.storeDropCommand(), p.storeAdoptCommand(),
 		p.storeCopyCommand(), p.storeBackupCommand(), p.storeRestoreCommand())
+}
+
+// The flags of store create for DynamoDB alone, and those among them for provisioned capacity
+// alone.
+const (
+	sharedFlags   = "provisioned deletion-protection point-in-time-recovery " + capacityFlags
+	capacityFlags = "read-units write-units"
+)
+
+// storeCreation has the flags of store create.
+type storeCreation struct {
+	shards      int
+	provisioned bool
+	capacity    dynamotable.Provisioned
+	settings    dynamotable.Settings
+}
+
+func (p *program) storeCreateCommand() *cobra.Command {
+	o := storeCreation{capacity: dynamotable.DefaultProvisioned()}
+	var f *pflag.FlagSet
+	c := leaf("create", "Make the store: DynamoDB's tables, or a folder",
+		func(ctx context.Context, _ []string) error { return p.createStore(ctx, f, &o) })
+	c.Long = `Make the store in --store. On DynamoDB it makes the missing tables, waits until they are
+active, and switches TTL on. Capacity is on demand, or with --provisioned the published
+model's, fixed; schema cloudformation --provisioned has its autoscaling too.
+
+A table with other keys, or without an index or a part of one, is refused, and nothing is
+made. More indexes, and indexes with more attributes, are fine. The same command completes
+an interrupted one. Settings are switched on for existing tables too, and never off.
+
+--shards is the number of partitions of an index for each date, and is set once: one is
+right up to about 1,000 writes a second.`
+	f = c.Flags()
+	f.IntVar(&o.shards, "shards", 1, "`NUMBER` of shards per date, 1 to 100")
+	f.BoolVar(&o.provisioned, "provisioned", false, "pay for fixed capacity by the hour instead of by the request")
+	f.Int64Var(&o.capacity.ReadUnits, "read-units", o.capacity.ReadUnits,
+		"`UNITS` of read capacity of each table and index")
+	f.Int64Var(&o.capacity.WriteUnits, "write-units", o.capacity.WriteUnits,
+		"`UNITS` of write capacity of each table and index")
+	f.BoolVar(&o.settings.DeletionProtection, "deletion-protection", false, "let DynamoDB refuse to delete the tables")
+	f.BoolVar(&o.settings.PointInTimeRecovery, "point-in-time-recovery", false,
+		"let DynamoDB keep the tables restorable to any second of the last 35 days")
+	return c
+}
+
+// check refuses flags that do not fit each other or the place.
+func (o *storeCreation) check(flags *pflag.FlagSet, place storeurl.Place) error {
+	given := func(names string) (found string) {
+		for name := range strings.FieldsSeq(names) {
+			if flags.Changed(name) {
+				return name
+			}
+		}
+		return ""
+	}
+	c := &o.capacity
+	switch name := given(capacityFlags); {
+	case place.Scheme == "mem":
+		return usagef("mem: is gone with the process: there is no store to make; want pebble:DIR or dynamodb:?region=REGION")
+	case !place.Shared() && given(sharedFlags) != "":
+		return usagef("--%s is for a dynamodb: store", given(sharedFlags))
+	case name != "" && !o.provisioned:
+		return usagef("--%s wants --provisioned beside it", name)
+	case o.shards < 1 || o.shards > billing.MaxShards:
+		return between("shards", o.shards, 1, billing.MaxShards)
+	case c.ReadUnits < 1:
+		return usagef("--read-units %d: want 1 or more", c.ReadUnits)
+	case c.WriteUnits < 1:
+		return usagef("--write-units %d: want 1 or more", c.WriteUnits)
+	}
+	return nil
+}
+
+func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *storeCreation) error {
+	place, err := p.place()
+	if err != nil {
+		return err
+	}
+	if err := o.check(flags, place); err != nil {
+		return err
+	}
+	made := false // false: it was there, whole
+	var tables []object
+	n := need{fill: place.Shared()}
+	if flags.Changed("shards") {
+		n.shards = o.shards
+	}
+	if place.Shared() {
+		if made, tables, err = p.createTables(ctx, place, o); err != nil {
+			return err
+		}
+	}
+	var meta billing.Meta
+	noted := func(s *session) (err error) {
+		meta, err = s.engine.Meta(ctx)
+		return err
+	}
+	if err = p.with(ctx, n, noted); errors.Is(err, store.ErrMissing) && !place.Shared() {
+		n.create, made = true, true
+		err = p.with(ctx, n, noted)
+	}
+	if errors.Is(err, billing.ErrNoStore) && place.Shared() {
+		return fmt.Errorf("all tables are there, and there is no store yet: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	if made {
+		p.say("made %s", p.cfg.Store)
+	} else {
+		p.say("%s was there already", p.cfg.Store)
+	}
+	p.fields("  installation", meta.Installation, "  created", meta.Created, "  shards per date", positive(meta.Shards))
+	return p.json(object{"store", p.cfg.Store, "made", made, "tables?", tables, "installation", meta.Installation,
+		"shards", meta.Shards, "created_at", meta.Created})
+}
+
+// createTables makes DynamoDB's tables, and tells step by step how far it is. It returns whether it
+// made some, and the view of all.
+func (p *program) createTables(ctx context.Context, place storeurl.Place, o *storeCreation) (bool, []object, error) {
+	tables, err := tablesAt(place)
+	if err != nil {
+		return false, nil, err
+	}
+	client, err := dynamostore.Dial(ctx, place.Region, place.Endpoint)
+	if err != nil {
+		return false, nil, err
+	}
+	if o.provisioned {
+		o.settings.Provisioned = &o.capacity
+	}
+	steps := map[string][]string{} // taken and waited for
+	made, err := dynamotable.Create(ctx, client, tables.All(), o.settings, func(table, step string) {
+		steps[table] = append(steps[table], step)
+		p.tell(table, step)
+	})
+	return len(made) > 0, views(tables.All(), func(t store.Table) object {
+		return object{"table", t.Name, "made", slices.Contains(made, t.Name), "steps", steps[t.Name]}
+	}), err
+}
+
+// tell prints one step of a long task at once.
+func (p *program) tell(table, step string) {
+	p.say("%s: %s", table, step)
+	p.stdout.Flush() // its error is reported at the end: the writer keeps it
+}
+
+func (p *program) storeDropCommand() *cobra.Command {
+	var confirm string
+	c := leaf("drop", "Delete the tables of a store on DynamoDB, with everything in them",
+		func(ctx context.Context, _ []string) error { return p.dropStore(ctx, confirm) })
+	c.Long = `Delete the tables of a dynamodb: store with everything in them, and wait until they are
+gone. The prefix of their names has to be typed. A table with deletion protection, or with
+other keys or indexes than Duesday's, is refused, and then nothing is dropped. A table under
+a name of its own (recurring_table) was made by somebody else and stays.`
+	c.Flags().StringVar(&confirm, "confirm", "", "`PREFIX` of the tables to drop, such as "+schema.DefaultPrefix)
+	return c
+}
+
+func (p *program) dropStore(ctx context.Context, confirm string) error {
+	place, err := p.place()
+	switch {
+	case err != nil:
+		return err
+	case place.Scheme == "mem":
+		return usagef("mem: is gone with the process: there is nothing to drop")
+	case !place.Shared():
+		return usagef("store drop is for a dynamodb: store; to drop this one delete its folder: %s", place.Folder)
+	}
+	all, err := tablesAt(place)
+	if err != nil {
+		return err
+	}
+	var tables []store.Table
+	var names, kept []string // kept: under a name of its own
+	for _, t := range all.All() {
+		if t.Name == place.RecurringTable {
+			kept = append(kept, t.Name)
+		} else {
+			tables, names = append(tables, t), append(names, t.Name)
+		}
+	}
+	if prefix := cmp.Or(place.Prefix, schema.DefaultPrefix); confirm != prefix {
+		return usagef("this drops the tables %s, with everything in them: if that is meant, say --confirm %s",
+			strings.Join(names, ", "), prefix)
+	}
+	client, err := dynamostore.Dial(ctx, place.Region, place.Endpoint)
+	if err != nil {
+		return err
+	}
+	dropped, err := dynamotable.Drop(ctx, client, tables, p.tell)
+	if err != nil {
+		return err
+	}
+	for _, name := range kept {
+		p.say("%s: kept: it has a name of its own, and somebody else may have made it; delete it yourself", name)
+	}
+	p.say("%s dropped", plural(len(dropped), "table"))
+	return p.json(object{"store", p.cfg.Store, "dropped", append([]string{}, dropped...), "kept?", kept})
 }

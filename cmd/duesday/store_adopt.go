@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -21,10 +20,9 @@ import (
 func (p *program) storeAdoptCommand() *cobra.Command {
 	var file string
 	var dry bool
-	c := &cobra.Command{
-		Use:   "adopt",
-		Short: "Take over a table of the published model that other tools filled",
-		Long: `Take over a table of the published model Recurring payments schema design in DynamoDB that
+	c := leaf("adopt", "Take over a table of the published model that other tools filled",
+		func(ctx context.Context, _ []string) error { return p.adoptStore(ctx, file, dry) })
+	c.Long = `Take over a table of the published model Recurring payments schema design in DynamoDB that
 other tools have filled: --store 'dynamodb:?recurring_table=NAME'. Stop those tools first.
 
 The table is compared with the model and scanned once: what cannot be read, and what would
@@ -36,10 +34,7 @@ or payment, and loses its card number then. Adopting twice changes nothing more.
 names): the processor's token for each account, since a card number is of no use here.
 A subscription without a method is parked when it falls due.
 
-Exits 3 when something needs a person.`,
-		Args: want(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.adoptStore(cmd.Context(), file, dry) },
-	}
+Exits 3 when something needs a person.`
 	c.Flags().StringVar(&file, "methods", "", "`FILE` of accounts and their payment methods, CSV or JSON lines")
 	c.Flags().BoolVar(&dry, "dry-run", false, "look and report, and write nothing")
 	return c
@@ -50,9 +45,9 @@ const adoptWorkers = 32
 
 func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 	o := adoption.Options{CatchUp: p.cfg.Policy.CatchUp, Workers: adoptWorkers, DryRun: dry}
-	place, err := storeurl.Parse(p.cfg.Store)
+	place, err := p.place()
 	if err != nil {
-		return &usageError{err}
+		return err
 	}
 	tables, err := tablesAt(place)
 	if err != nil {
@@ -72,8 +67,14 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 	defer bar.end()
 	o.Progress = bar.set
 	var r *adoption.Report
-	if dry {
-		r, err = p.surveyStore(ctx, place, tables, o)
+	if dry { // it looks at the table without making it Duesday's
+		err = p.withSide(ctx, place, false, func(side billing.Side) (err error) {
+			r, err = adoption.Scan(ctx, billing.NewRecords(side.Store, side.Tables, p.now, nil), o)
+			return err
+		})
+		if errors.Is(err, store.ErrMissing) {
+			err = &missingStore{p.cfg.Store}
+		}
 	} else {
 		err = p.with(ctx, need{adopt: true}, func(s *session) (err error) {
 			r, err = adoption.Adopt(ctx, s.engine.Records, o)
@@ -86,29 +87,8 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 	if r.NeedsPerson() {
 		p.code = exitPerson
 	}
-	if p.cfg.JSON {
-		return p.object(viewAdoption(tables, r))
-	}
-	p.showAdoption(tables, r)
-	return nil
-}
-
-// surveyStore looks at the table without making it Duesday's.
-func (p *program) surveyStore(ctx context.Context, place storeurl.Place, tables schema.Tables,
-	o adoption.Options) (r *adoption.Report, err error) {
-	s, err := place.Open(ctx, storeurl.Options{Tables: tables.All(), Names: schema.Names(), Now: p.now, Holder: p.command})
-	if errors.Is(err, store.ErrMissing) {
-		return nil, &missingStore{p.cfg.Store}
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if cerr := s.Close(); err == nil {
-			err = cerr
-		}
-	}()
-	return adoption.Scan(ctx, billing.NewRecords(s, tables, p.now, nil), o)
+	p.sayAdoption(tables.RecurringPayments.Name, r)
+	return p.json(viewAdoption(tables.RecurringPayments.Name, r))
 }
 
 // readyTables compares the table to be adopted with the model, then makes the missing
@@ -152,89 +132,59 @@ func (p *program) readyTables(ctx context.Context, place storeurl.Place, tables 
 	return err
 }
 
-// An adoptionView is the JSON of store adopt.
-type adoptionView struct {
-	Table          string        `json:"table"`
-	DryRun         bool          `json:"dry_run"`
-	Items          int64         `json:"items"`
-	Accounts       int           `json:"accounts"`
-	Subscriptions  int           `json:"subscriptions"`
-	Receipts       int           `json:"receipts"`
-	Own            int           `json:"own_items"`
-	Others         int           `json:"other_items"`
-	Upgraded       int           `json:"upgraded_subscriptions"`
-	OffAgenda      int           `json:"paused_subscriptions"`
-	Due            int           `json:"due_subscriptions"`
-	Arrears        int           `json:"in_arrears"`
-	Cards          int           `json:"card_numbers"`
-	CardsLeft      int           `json:"card_numbers_left"`
-	OldestPayment  string        `json:"oldest_payment_date,omitempty"`
-	OldestReminder string        `json:"oldest_reminder_date,omitempty"`
-	AccountsMade   int           `json:"accounts_made"`
-	AccountsSet    int           `json:"accounts_changed"`
-	Findings       []findingView `json:"findings"`
-}
-
-type findingView struct {
-	Kind  string     `json:"kind"`
-	Count int        `json:"count"`
-	First []itemView `json:"first"`
-}
-
-type itemView struct {
-	Item   string `json:"item"`
-	Reason string `json:"reason"`
-}
-
-func viewAdoption(tables schema.Tables, r *adoption.Report) adoptionView {
-	v := adoptionView{Table: tables.RecurringPayments.Name, DryRun: r.DryRun, Items: r.Items, Accounts: r.Accounts,
-		Subscriptions: r.Subscriptions, Receipts: r.Receipts, Own: r.Own, Others: r.Others, Upgraded: r.Upgraded,
-		OffAgenda: r.OffAgenda, Due: r.Due, Arrears: r.Arrears, Cards: r.Cards, CardsLeft: r.CardsLeft,
-		OldestPayment: date(r.OldestPayment), OldestReminder: date(r.OldestReminder),
-		AccountsMade: r.AccountsMade, AccountsSet: r.AccountsSet, Findings: []findingView{}}
+// found returns the kinds of findings of which there are some.
+func found(r *adoption.Report) (kinds []string, all []adoption.Findings) {
 	for _, f := range [...]struct {
 		kind string
 		adoption.Findings
 	}{{"unreadable", r.Unreadable}, {"without a payment method", r.WithoutMethod}, {"in no index", r.NotIndexed},
 		{"two of one id", r.Duplicates}, {"different addresses", r.Addresses}, {"account not in the table", r.Unknown}} {
-		if f.Count == 0 {
-			continue
+		if f.Count > 0 {
+			kinds, all = append(kinds, f.kind), append(all, f.Findings)
 		}
-		x := findingView{Kind: f.kind, Count: f.Count}
-		for _, item := range f.First {
-			x.First = append(x.First, itemView{item.Item, item.Reason})
-		}
-		v.Findings = append(v.Findings, x)
 	}
-	return v
+	return kinds, all
 }
 
-func (p *program) showAdoption(tables schema.Tables, r *adoption.Report) {
-	v := viewAdoption(tables, r)
-	if r.DryRun {
-		p.say("table %s was looked at, and nothing was written", v.Table)
-	} else {
-		p.say("table %s is adopted", v.Table)
+func viewAdoption(table string, r *adoption.Report) object {
+	kinds, all := found(r)
+	findings := make([]object, len(all))
+	for i, f := range all {
+		findings[i] = object{"kind", kinds[i], "count", f.Count, "first", views(f.First,
+			func(x adoption.Finding) object { return object{"item", x.Item, "reason", x.Reason} })}
 	}
-	fields(p.stdout, "  items", strconv.FormatInt(v.Items, 10), "  accounts", strconv.Itoa(v.Accounts),
-		"  accounts without an item", positive(v.AccountsMade),
-		"  accounts changed", positive(v.AccountsSet), "  subscriptions", strconv.Itoa(v.Subscriptions), "  upgraded before",
-		positive(v.Upgraded),
-		"  without a next date: paused", positive(v.OffAgenda), "  due now", strconv.Itoa(v.Due),
-		"  in arrears: will be parked", positive(v.Arrears),
-		"  receipts", strconv.Itoa(v.Receipts), "  items of Duesday's own", positive(v.Own), "  other items",
-		positive(v.Others),
-		"  card numbers, gone when charged", positive(v.Cards), "  card numbers elsewhere, which stay", positive(v.CardsLeft),
-		"  oldest payment date", v.OldestPayment, "  oldest reminder date", v.OldestReminder)
-	if len(v.Findings) > 0 {
+	return object{"table", table, "dry_run", r.DryRun, "items", r.Items, "accounts", r.Accounts,
+		"subscriptions", r.Subscriptions, "receipts", r.Receipts, "own_items", r.Own, "other_items", r.Others,
+		"upgraded_subscriptions", r.Upgraded, "paused_subscriptions", r.OffAgenda, "due_subscriptions", r.Due,
+		"in_arrears", r.Arrears, "card_numbers", r.Cards, "card_numbers_left", r.CardsLeft,
+		"oldest_payment_date?", r.OldestPayment, "oldest_reminder_date?", r.OldestReminder,
+		"accounts_made", r.AccountsMade, "accounts_changed", r.AccountsSet, "findings", findings}
+}
+
+func (p *program) sayAdoption(table string, r *adoption.Report) {
+	if r.DryRun {
+		p.say("table %s was looked at, and nothing was written", table)
+	} else {
+		p.say("table %s is adopted", table)
+	}
+	p.fields("  items", r.Items, "  accounts", r.Accounts, "  accounts without an item", positive(r.AccountsMade),
+		"  accounts changed", positive(r.AccountsSet), "  subscriptions", r.Subscriptions,
+		"  upgraded before", positive(r.Upgraded), "  without a next date: paused", positive(r.OffAgenda),
+		"  due now", r.Due, "  in arrears: will be parked", positive(r.Arrears), "  receipts", r.Receipts,
+		"  items of Duesday's own", positive(r.Own), "  other items", positive(r.Others),
+		"  card numbers, gone when charged", positive(r.Cards),
+		"  card numbers elsewhere, which stay", positive(r.CardsLeft),
+		"  oldest payment date", r.OldestPayment, "  oldest reminder date", r.OldestReminder)
+	kinds, all := found(r)
+	if len(all) > 0 {
 		p.say("")
-		t := newTable(p.stdout, "FOUND", "ITEM", "REASON")
-		for _, f := range v.Findings {
+		t := p.table("FOUND", "ITEM", "REASON")
+		for i, f := range all {
 			for _, x := range f.First {
-				t.row(f.Kind, x.Item, x.Reason)
+				t.row(kinds[i], x.Item, x.Reason)
 			}
 			if more := f.Count - len(f.First); more > 0 {
-				t.row(f.Kind, fmt.Sprintf("and %d more", more), "")
+				t.row(kinds[i], fmt.Sprintf("and %d more", more), "")
 			}
 		}
 		t.flush()

@@ -9,38 +9,24 @@ import (
 
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
-	"github.com/duesday/duesday/internal/store/storeurl"
 	"github.com/duesday/duesday/internal/transfer"
 )
 
 func (p *program) storeBackupCommand() *cobra.Command {
 	var to string
 	var within time.Duration
-	c := &cobra.Command{
-		Use:   "backup",
-		Short: "Copy a pebble: store to a folder while it is in use",
-		Long: `Make a consistent copy of a pebble: store in a new folder. A command that has the store
+	c := leaf("backup", "Copy a pebble: store to a folder while it is in use",
+		func(ctx context.Context, _ []string) error { return p.backupStore(ctx, to, within) })
+	c.Long = `Make a consistent copy of a pebble: store in a new folder. A command that has the store
 open goes on working, and is asked to make the copy. It takes little time: files that never
 change are shared with the store by hard links where the file system allows. So copy the
 folder to another machine afterwards. duesday store restore puts it back.
 
-DynamoDB makes its own backups: switch point-in-time recovery on.`,
-		Args: want(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.backupStore(cmd.Context(), to, within) },
-	}
+DynamoDB makes its own backups: switch point-in-time recovery on.`
 	c.Flags().StringVar(&to, "to", "", "`FOLDER` of the backup, new or empty")
 	c.Flags().DurationVar(&within, "timeout", 10*time.Minute, "`TIME` to wait for a process that has the store open")
-	if err := c.MarkFlagRequired("to"); err != nil {
-		panic(err) // unreachable: the flag was made above
-	}
+	required(c, "to")
 	return c
-}
-
-type backupView struct {
-	Backup       string `json:"backup"`
-	Made         string `json:"made"`
-	Installation string `json:"installation"`
-	From         string `json:"from"`
 }
 
 func (p *program) backupStore(ctx context.Context, to string, within time.Duration) error {
@@ -61,12 +47,10 @@ func (p *program) backupStore(ctx context.Context, to string, within time.Durati
 	case err != nil:
 		return err
 	}
-	if p.cfg.JSON {
-		return p.object(backupView{to, m.Made.Format(time.RFC3339Nano), m.Installation, m.From})
-	}
 	p.say("%s is a backup of %s as it stood at %s.", to, m.From, m.Made.Format(time.RFC3339))
 	p.say("Copy it to another machine. To put it back: %s --from %s", p.hint("store restore"), quoted(to))
-	return nil
+	return p.json(object{"backup", to, "made", m.Made.Format(time.RFC3339Nano), "installation", m.Installation,
+		"from", m.From})
 }
 
 func (p *program) folders() transfer.Folders {
@@ -86,14 +70,58 @@ var errPointInTime = errors.New(`this is for pebble: stores; DynamoDB makes its 
 
 // embedded returns the folder of the store, or how it is done elsewhere.
 func (p *program) embedded() (string, error) {
-	place, err := storeurl.Parse(p.cfg.Store)
+	place, err := p.place()
 	switch {
 	case err != nil:
-		return "", &usageError{err}
+		return "", err
 	case place.Shared():
 		return "", errPointInTime
 	case place.Folder == "":
 		return "", usagef("a store in memory is gone with its process: want pebble:DIR")
 	}
 	return place.Folder, nil
+}
+
+func (p *program) storeRestoreCommand() *cobra.Command {
+	var from string
+	var replace bool
+	c := leaf("restore", "Put a backup back as a pebble: store",
+		func(ctx context.Context, _ []string) error { return p.restoreStore(ctx, from, replace) })
+	c.Long = `Copy a backup to the folder that --store names, where there is nothing yet; with --replace
+a store that is there is moved aside, and never deleted. The backup stays as it is.
+
+What was charged after the backup was made is not in it, nor what people asked for since. So
+charging is off in it: duesday reconcile adopts the processor's successful charges, and
+duesday charging on lets the next run charge.`
+	c.Flags().StringVar(&from, "from", "", "`FOLDER` that duesday store backup has made")
+	c.Flags().BoolVar(&replace, "replace", false, "move a store that is there aside")
+	required(c, "from")
+	return c
+}
+
+func (p *program) restoreStore(ctx context.Context, from string, replace bool) error {
+	dir, err := p.embedded()
+	if err != nil {
+		return err
+	}
+	r, err := transfer.Restore(ctx, p.folders(), from, dir, replace)
+	if err != nil {
+		return err
+	}
+	p.say("%s is the store as it stood at %s.", p.cfg.Store, r.Made.Format(time.RFC3339))
+	if r.Aside != "" {
+		p.say("The store that was there is now %s.", r.Aside)
+	}
+	if r.Meta.Moved != "" {
+		p.say("It had been moved before the backup was made, and never charges: %s", r.Meta.Moved)
+	} else {
+		p.say("Never run jobs on another copy of it from now on: not on the one that it was made from, nor on one that " +
+			"was moved elsewhere.")
+		p.say("Charging is off in it, because it does not know what was charged, cancelled and changed since. Next:\n"+
+			"  %s\n %s\n  %s", p.hint("reconcile"), p.hint("verify"), p.hint("charging on"))
+	}
+	return p.json(object{"store", p.cfg.Store, "backup", from, "made", r.Made.Format(time.RFC3339Nano), // the backup
+		"installation", r.Installation, "aside?", r.Aside, // the store that was there before
+		"charging", r.Meta.Charging, "reason?", r.Meta.Reason,
+		"moved?", r.Meta.Moved}) // it had been moved elsewhere when the backup was made
 }

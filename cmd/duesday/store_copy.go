@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"path/filepath"
 	"strconv"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
-	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
@@ -32,23 +30,14 @@ type copyFlags struct {
 
 func (p *program) storeCopyCommand() *cobra.Command {
 	var f copyFlags
-	c := &cobra.Command{
-		Use:   "copy",
-		Short: "Move everything to another store, which then charges",
-		Long: `Copy a store to a new and empty place, of the same or another kind, compare both item by
+	c := leaf("copy", "Move everything to another store, which then charges",
+		func(ctx context.Context, _ []string) error { return p.copyStore(ctx, &f) })
+	c.Long = `Copy a store to a new and empty place, of the same or another kind, compare both item by
 item, and make the copy the one that charges. The source is switched off before the first
 item is copied, and stays so: at no moment can both charge. Interrupted, the same command
 goes on from where it was; --cancel gives up a copy that is not live yet, and switches the
 source on again. When the comparison finds differences they are named, and nobody charges;
-the same command then copies those once more and compares again.`,
-		Args: want(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("shards") && f.shards < 1 {
-				return usagef("--shards %d: want 1 to %d", f.shards, billing.MaxShards)
-			}
-			return p.copyStore(cmd.Context(), &f)
-		},
-	}
+the same command then copies those once more and compares again.`
 	c.Flags().StringVar(&f.from, "from", "", "`URL` of the store to move: pebble:DIR or dynamodb:?...")
 	c.Flags().StringVar(&f.to, "to", "", "`URL` of the place to move it to")
 	c.Flags().IntVar(&f.shards, "shards", 0, "`NUMBER` of shards per date in the copy, 1 to "+
@@ -57,40 +46,21 @@ the same command then copies those once more and compares again.`,
 		"`NUMBER` of parts of a table that are copied at a time, fixed when a copy begins")
 	c.Flags().IntVar(&f.rate, "rate", 0, "`ITEMS` a second at most, 0 for as fast as it goes")
 	c.Flags().BoolVar(&f.cancel, "cancel", false, "give up a copy that is not live yet")
-	for _, name := range []string{"from", "to"} {
-		if err := c.MarkFlagRequired(name); err != nil {
-			panic(err) // unreachable: the flag was made above
+	required(c, "from", "to")
+	return checked(c, func([]string) error {
+		if f.rate < 0 {
+			return usagef("--rate %d: want 0 or more items a second", f.rate)
 		}
-	}
-	return c
-}
-
-// A copyView is the JSON of store copy.
-type copyView struct {
-	From         string   `json:"from"`
-	To           string   `json:"to"`
-	Installation string   `json:"installation,omitempty"`
-	Shards       int      `json:"shards,omitempty"`
-	Items        int64    `json:"items"`
-	Live         bool     `json:"live"`   // the copy charges from now on
-	Before       bool     `json:"before"` // it was already
-	Canceled     bool     `json:"canceled"`
-	Charging     bool     `json:"charging"` // of the copy
-	Reason       string   `json:"reason,omitempty"`
-	Different    int      `json:"different"`
-	Differences  []string `json:"differences"` // the first of them
+		if c.Flags().Changed("shards") {
+			if err := between("shards", f.shards, 1, billing.MaxShards); err != nil {
+				return err
+			}
+		}
+		return between("segments", f.segments, 1, transfer.MaxSegments)
+	})
 }
 
 func (p *program) copyStore(ctx context.Context, f *copyFlags) error {
-	if f.rate < 0 {
-		return usagef("--rate %d: want 0 or more items a second", f.rate)
-	}
-	if f.shards > billing.MaxShards {
-		return usagef("--shards %d: want 1 to %d", f.shards, billing.MaxShards)
-	}
-	if f.segments < 1 || f.segments > transfer.MaxSegments {
-		return usagef("--segments %d: want 1 to %d", f.segments, transfer.MaxSegments)
-	}
 	c := &transfer.Copy{Shards: f.shards, Segments: f.segments, Rate: f.rate, Now: p.now}
 	places := [2]storeurl.Place{}
 	for i, text := range [...]string{f.from, f.to} {
@@ -110,7 +80,7 @@ func (p *program) copyStore(ctx context.Context, f *copyFlags) error {
 		return usagef("--from and --to are the same store")
 	}
 	c.FromName, c.ToName, c.Shared = placeName(places[0]), placeName(places[1]), places[0].Shared()
-	return p.withSide(ctx, places[0], false, func(from billing.Side) error {
+	return p.withCopySide(ctx, places[0], false, func(from billing.Side) error {
 		c.From = from
 		if _, err := from.MoveState(ctx); errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrMissing) {
 			return fmt.Errorf("there is no store at %s", c.FromName)
@@ -123,7 +93,7 @@ func (p *program) copyStore(ctx context.Context, f *copyFlags) error {
 		if err := p.readyCopy(ctx, places[1]); err != nil {
 			return err
 		}
-		return p.withSide(ctx, places[1], true, func(to billing.Side) error {
+		return p.withCopySide(ctx, places[1], true, func(to billing.Side) error {
 			c.To = to
 			return p.runCopy(ctx, c)
 		})
@@ -156,28 +126,17 @@ func (p *program) cancelAt(ctx context.Context, place storeurl.Place, c *transfe
 		c.To = to
 		return p.cancelCopy(ctx, c)
 	}
-	err := p.withSide(ctx, place, false, cancel)
+	err := p.withCopySide(ctx, place, false, cancel)
 	if errors.Is(err, store.ErrMissing) && c.To.Store == nil {
-		return p.withSide(ctx, storeurl.Place{Scheme: "mem"}, true, cancel)
+		return p.withCopySide(ctx, storeurl.Place{Scheme: "mem"}, true, cancel)
 	}
 	return err
 }
 
-// withSide opens one of the two stores.
-func (p *program) withSide(ctx context.Context, place storeurl.Place, create bool,
-	do func(billing.Side) error) (err error) {
-	var side billing.Side
-	if side.Tables, err = tablesAt(place); err != nil {
-		return err
-	}
-	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: p.cfg.LogLevel}))
-	side.Store, err = place.Open(ctx, storeurl.Options{Tables: side.Tables.All(), Names: schema.Names(), Now: p.now,
-		Create: create,
-		Holder: p.command, Logger: log})
-	if err == nil {
-		defer func() { err = errors.Join(err, side.Store.Close()) }()
-		err = do(side)
-	}
+// withCopySide is withSide of one of the two stores. It names a missing one.
+func (p *program) withCopySide(ctx context.Context, place storeurl.Place, create bool,
+	do func(billing.Side) error) error {
+	err := p.withSide(ctx, place, create, do)
 	if errors.Is(err, store.ErrMissing) {
 		return fmt.Errorf("there is no store at %s: %w", placeName(place), err)
 	}
@@ -219,45 +178,44 @@ func (p *program) runCopy(ctx context.Context, c *transfer.Copy) error {
 	if err != nil {
 		return p.stillCopying(ctx, c, err)
 	}
-	v := copyView{From: c.FromName, To: c.ToName, Installation: r.Installation, Shards: r.Shards, Items: r.Items,
-		Live:   r.Live,
-		Before: r.Before, Charging: r.Charging, Reason: r.Reason, Different: r.Different, Differences: []string{}}
-	for _, d := range r.Differences {
-		v.Differences = append(v.Differences, d.String())
-	}
 	if !r.Live {
 		p.code = exitFailed
 	}
-	if p.cfg.JSON {
-		return p.object(v)
+	differences := []string{} // the first of them
+	for _, d := range r.Differences {
+		differences = append(differences, d.String())
 	}
-	p.sayCopied(&v)
-	return nil
+	p.sayCopied(c, r)
+	return p.json(object{"from", c.FromName, "to", c.ToName, "installation?", r.Installation, "shards?", r.Shards,
+		"items", r.Items, "live", r.Live, // the copy charges from now on
+		"before", r.Before, // it was already
+		"canceled", false, "charging", r.Charging, // of the copy
+		"reason?", r.Reason, "different", r.Different, "differences", differences})
 }
 
-func (p *program) sayCopied(v *copyView) {
-	if !v.Live {
-		p.say("%s in the copy at %s, which does not charge yet:", plural(v.Different, "difference"), v.To)
-		for _, d := range v.Differences {
-			p.say("  %s", printable(d))
+func (p *program) sayCopied(c *transfer.Copy, r *transfer.Report) {
+	if !r.Live {
+		p.say("%s in the copy at %s, which does not charge yet:", plural(r.Different, "difference"), c.ToName)
+		for _, d := range r.Differences {
+			p.say("  %s", printable(d.String()))
 		}
 		p.say("Neither store charges now. See that nobody is at work on the source, and run the same command again:\nit " +
 			"copies these once more, and compares everything anew.")
 		return
 	}
-	if v.Before {
-		p.say("%s was copied to %s before; nothing was done.", v.From, v.To)
+	if r.Before {
+		p.say("%s was copied to %s before; nothing was done.", c.FromName, c.ToName)
 	} else {
-		p.say("%s copied from %s to %s, and compared one by one.", plural(int(v.Items), "item"), v.From, v.To)
+		p.say("%s copied from %s to %s, and compared one by one.", plural(int(r.Items), "item"), c.FromName, c.ToName)
 	}
-	p.say("%s is switched off for good; keep it for as long as you like, and remove it by hand.", v.From)
+	p.say("%s is switched off for good; keep it for as long as you like, and remove it by hand.", c.FromName)
 	at := *p
-	at.cfg.Store = v.To
-	if !v.Charging {
-		p.say("Charging is off in the copy, as it was before (%s): %s", v.Reason, at.hint("charging on"))
-		return
+	at.cfg.Store = c.ToName
+	if r.Charging {
+		p.say("The copy charges from now on. Point every job at it:\n  %s", at.hint("run payments"))
+	} else {
+		p.say("Charging is off in the copy, as it was before (%s): %s", r.Reason, at.hint("charging on"))
 	}
-	p.say("The copy charges from now on. Point every job at it:\n  %s", at.hint("run payments"))
 }
 
 // stillCopying adds the way on to an error of a begun copy.
@@ -285,17 +243,14 @@ func (p *program) cancelCopy(ctx context.Context, c *transfer.Copy) error {
 	if err != nil {
 		return err
 	}
-	if p.cfg.JSON {
-		return p.object(copyView{From: c.FromName, To: c.ToName, Installation: st.Installation, Canceled: true,
-			Differences: []string{}})
-	}
 	state := "charges as before"
 	if !st.Charging {
 		state = "has charging off, as before (" + st.Reason + ")"
 	}
 	p.say("The copy at %s is given up, and does not charge. %s %s.\nRemove what was copied before you use that place "+
 		"again.", c.ToName, c.FromName, state)
-	return nil
+	return p.json(object{"from", c.FromName, "to", c.ToName, "installation?", st.Installation, "items", 0, "live", false,
+		"before", false, "canceled", true, "charging", false, "different", 0, "differences", []string{}})
 }
 
 // A phaseBar shows one progress after the other. It is told from many goroutines.
@@ -348,17 +303,7 @@ func (b *phaseBar) left(stop <-chan struct{}) int64 {
 	defer cancel()
 	var n int64
 	for _, t := range b.c.From.Tables.All() {
-		for _, err := range b.c.From.Store.Scan(ctx, store.Scan{Table: t.Name}) {
-			select {
-			case <-stop:
-				return 0
-			default:
-			}
-			if err != nil {
-				return 0
-			}
-			n++
-		}
+		n += countUntil(b.c.From.Store.Scan(ctx, store.Scan{Table: t.Name}), stop)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

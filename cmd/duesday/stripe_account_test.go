@@ -73,11 +73,11 @@ func TestStripeRefunds(t *testing.T) {
 
 	var lines []string
 	for line := range strings.Lines(c.must("export", "refunds", "--format", "jsonl")) {
-		var v returnView
+		var v struct{ Account, Kind, Amount, Currency, State, Charge, Refund string }
 		if err := json.Unmarshal([]byte(line), &v); err != nil {
 			t.Fatal(err)
 		}
-		lines = append(lines, strings.Join([]string{v.Account, v.Kind, v.Amount, v.Currency, v.State, v.Charge, v.Ref[:3]}, " "))
+		lines = append(lines, strings.Join([]string{v.Account, v.Kind, v.Amount, v.Currency, v.State, v.Charge, v.Refund[:3]}, " "))
 	}
 	slices.Sort(lines)
 	equal(t, "export", lines, []string{

@@ -58,10 +58,9 @@ type hookFlags struct {
 
 func (p *program) stripeFakeCommand() *cobra.Command {
 	var o stripeFakeFlags
-	c := &cobra.Command{
-		Use:   "stripe-fake",
-		Short: "Serve a fake of Stripe's API, for trying out and for tests",
-		Long: `Serve Stripe's API with a memory, test cards and test clocks, and with faults on
+	c := leaf("stripe-fake", "Serve a fake of Stripe's API, for trying out and for tests",
+		func(ctx context.Context, _ []string) error { return p.serveStripeFake(ctx, o) })
+	c.Long = `Serve Stripe's API with a memory, test cards and test clocks, and with faults on
 request. It moves no money, keeps nothing on disk, and runs until it is interrupted.
 
 What it answers is held against Stripe's specification of the API, which has the newest
@@ -79,16 +78,13 @@ with JSON: GET /_fake/ lists them, and what there is of Stripe's API.
 
 It asks for no password. Whoever reaches the address can use it and control it.
 
-A rate is a probability from 0 to 1.`,
-		Example: `  duesday stripe-fake
+A rate is a probability from 0 to 1.`
+	c.Example = `  duesday stripe-fake
   duesday stripe-fake --connect acct_shop --connect-webhook-url http://127.0.0.1:8080` + server.ConnectPath + `
   duesday stripe-fake --latency 200ms --rate 25 --lost-replies 0.01 --late-errors 0.01 --seed 7
   ` + useOfStripeFake("http://"+stripeFakeAddress) + `
   curl http://` + stripeFakeAddress + `/v1/customers -u ` + stripeFakeKey + `: -d payment_method=pm_card_visa
-  curl http://` + stripeFakeAddress + `/_fake/clock -H 'Content-Type: application/json' -d '{"advance":"745h"}'`,
-		Args: want(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.serveStripeFake(cmd.Context(), o) },
-	}
+  curl http://` + stripeFakeAddress + `/_fake/clock -H 'Content-Type: application/json' -d '{"advance":"745h"}'`
 	f := c.Flags()
 	f.StringVar(&o.listen, "listen", stripeFakeAddress, "`ADDR` to be reached at, HOST:PORT; port 0 takes a free one")
 	f.StringVar(&o.version, "api-version", stripefake.NewestVersion,
@@ -131,18 +127,9 @@ func useOfStripeFake(base string) string {
 		" duesday run payments --processor stripe"
 }
 
-// A stripeFakeView is the line of JSON with which a program finds the fake.
-type stripeFakeView struct {
-	Address string            `json:"address"`
-	Base    string            `json:"base"`    // for DUESDAY_STRIPE_API_BASE
-	Key     string            `json:"key"`     // for DUESDAY_STRIPE_KEY: a fixed value, and no secret
-	Control string            `json:"control"` // of clock, faults, ledger and so on
-	Env     map[string]string `json:"env"`
-}
-
 func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err error) {
-	if _, _, err := net.SplitHostPort(o.listen); err != nil {
-		return usagef("--listen %q: want HOST:PORT, such as %s", o.listen, stripeFakeAddress)
+	if _, err := listenHost(o.listen, stripeFakeAddress); err != nil {
+		return err
 	}
 	if err := o.faults.Check(); err != nil {
 		return usagef("--%s", strings.ReplaceAll(err.Error(), "_", "-"))
@@ -164,16 +151,16 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 	if err := fake.SetVersion(stripefake.DefaultAccount, o.version); err != nil {
 		return usagef("--api-version: %v", err)
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", o.listen)
+	l, err := listenAt(ctx, o.listen)
 	if err != nil {
-		return fmt.Errorf("--listen %s: %w", o.listen, err)
+		return err
 	}
 	if err := p.announceStripeFake(l.Addr()); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	return listen.Serve(ctx, l, &http.Server{Handler: fake, ReadHeaderTimeout: fakeReadTimeout,
-		ReadTimeout:  fakeReadTimeout,
-		WriteTimeout: fakeWriteTimeout, IdleTimeout: fakeIdleTimeout, MaxHeaderBytes: fakeMaxHeader}, log)
+		ReadTimeout: fakeReadTimeout, WriteTimeout: fakeWriteTimeout, IdleTimeout: fakeIdleTimeout,
+		MaxHeaderBytes: fakeMaxHeader}, log)
 }
 
 // hooks are the endpoints in the flags.
@@ -221,8 +208,9 @@ func (p *program) announceStripeFake(at net.Addr) error {
 	if err != nil {
 		return err
 	}
-	v := stripeFakeView{Address: at.String(), Base: base, Key: stripeFakeKey, Control: base + "/_fake/",
-		Env: map[string]string{config.EnvStripeAPIBase: base, config.EnvStripeKey: stripeFakeKey}}
-	p.say("A fake of Stripe is served at %s: use it with %s", v.Address, useOfStripeFake(base))
-	return p.sayServed(v)
+	p.say("A fake of Stripe is served at %s: use it with %s", at, useOfStripeFake(base))
+	return p.sayServed(object{"address", at.String(), "base", base, // for DUESDAY_STRIPE_API_BASE
+		"key", stripeFakeKey, // for DUESDAY_STRIPE_KEY: a fixed value, and no secret
+		"control", base + "/_fake/", // of clock, faults, ledger and so on
+		"env", map[string]string{config.EnvStripeAPIBase: base, config.EnvStripeKey: stripeFakeKey}})
 }

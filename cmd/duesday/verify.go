@@ -2,67 +2,36 @@ package main
 
 import (
 	"context"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/audit"
 )
 
 func (p *program) verifyCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "verify",
-		Short: "Audit the whole store against the processor's ledger",
-		Long: `Audit the whole store against the processor's ledger: no period charged twice, none
+	c := p.storeLeaf("verify", "Audit the whole store against the processor's ledger", need{processor: true, read: true},
+		p.verify)
+	c.Long = `Audit the whole store against the processor's ledger: no period charged twice, none
 skipped, every receipt has its charge and every charge its receipt, and every run
-balances. It changes nothing. Exits 1 when something is wrong.`,
-		Args: want(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.with(cmd.Context(), need{processor: true, read: true},
-				func(s *session) error { return p.verify(cmd.Context(), s) })
-		},
-	}
+balances. It changes nothing. Exits 1 when something is wrong.`
+	return c
 }
 
-type auditView struct {
-	OK            bool          `json:"ok"`
-	Subscriptions int           `json:"subscriptions"`
-	Receipts      int           `json:"receipts"`
-	Charges       int           `json:"charges"`
-	Imported      int           `json:"imported"`
-	External      int           `json:"external"`
-	Open          int           `json:"open"`
-	Parked        int           `json:"parked"`
-	Refunds       int           `json:"refunds,omitempty"`
-	Disputes      int           `json:"disputes,omitempty"`
-	Foreign       int           `json:"foreign,omitempty"`
-	Problems      []problemView `json:"problems"`
-}
-
-type problemView struct {
-	Kind         string `json:"kind"`
-	Account      string `json:"account"`
-	Subscription string `json:"subscription"`
-	Period       int    `json:"period"`
-	Detail       string `json:"detail"`
-}
-
-func viewAudit(a *audit.Report) auditView {
-	v := auditView{OK: a.OK, Subscriptions: a.Subscriptions, Receipts: a.Receipts, Charges: a.Charges,
-		Imported: a.Imported,
-		External: a.External, Open: a.Open, Parked: a.Parked, Refunds: a.Refunds, Disputes: a.Disputes, Foreign: a.Foreign,
-		Problems: make([]problemView, len(a.Problems))}
-	for i, x := range a.Problems {
-		v.Problems[i] = problemView{x.Kind, x.Account, x.Subscription, x.Period, x.Detail}
-	}
-	return v
+func viewAudit(a *audit.Report) object {
+	return object{"ok", a.OK, "subscriptions", a.Subscriptions, "receipts", a.Receipts, "charges", a.Charges,
+		"imported", a.Imported, "external", a.External, "open", a.Open, "parked", a.Parked, "refunds?", a.Refunds,
+		"disputes?", a.Disputes, "foreign?", a.Foreign, "problems", views(a.Problems, func(x audit.Problem) object {
+			return object{"kind", x.Kind, "account", x.Account, "subscription", x.Subscription, "period", x.Period,
+				"detail", x.Detail}
+		})}
 }
 
 // shownProblems is how many problems people get; --json has all.
 const shownProblems = 100
 
-func (p *program) verify(ctx context.Context, s *session) error {
+func (p *program) verify(ctx context.Context, s *session, _ []string) error {
 	audit, err := s.engine.Verify(ctx)
 	if err != nil {
 		return err
@@ -70,35 +39,32 @@ func (p *program) verify(ctx context.Context, s *session) error {
 	if !audit.OK {
 		p.code = exitFailed
 	}
-	if p.cfg.JSON {
-		return p.object(viewAudit(audit))
-	}
 	p.say("%s", p.verdict(audit))
-	fields(p.stdout, "  subscriptions", strconv.Itoa(audit.Subscriptions), "  receipts", strconv.Itoa(audit.Receipts),
-		"  charges", strconv.Itoa(audit.Charges), "  imported receipts", positive(audit.Imported),
-		"  paid outside", positive(audit.External), "  periods open", positive(audit.Open), "  parked",
-		positive(audit.Parked),
+	p.fields("  subscriptions", audit.Subscriptions, "  receipts", audit.Receipts, "  charges", audit.Charges,
+		"  imported receipts", positive(audit.Imported), "  paid outside", positive(audit.External),
+		"  periods open", positive(audit.Open), "  parked", positive(audit.Parked),
 		"  refunds", positive(audit.Refunds), "  disputes", positive(audit.Disputes),
 		"  charges of other stores", positive(audit.Foreign))
-	if len(audit.Problems) == 0 {
-		return nil
+	if len(audit.Problems) > 0 {
+		p.sayProblems(audit.Problems)
 	}
+	return p.json(viewAudit(audit))
+}
+
+func (p *program) sayProblems(problems []audit.Problem) {
 	p.say("")
-	t := newTable(p.stdout, "PROBLEM", "SUBSCRIPTION", "PERIOD", "DETAIL")
-	for _, x := range audit.Problems[:min(len(audit.Problems), shownProblems)] {
-		name, period := "", ""
+	t := p.table("PROBLEM", "SUBSCRIPTION", "PERIOD", "DETAIL")
+	for _, x := range problems[:min(len(problems), shownProblems)] {
 		if x.Subscription != "" {
-			name, period = x.Account+"/"+x.Subscription, strconv.Itoa(x.Period)
-		} else if x.Account != "" {
-			name = x.Account
+			t.row(x.Kind, x.Account+"/"+x.Subscription, x.Period, x.Detail)
+		} else {
+			t.row(x.Kind, x.Account, "", x.Detail)
 		}
-		t.row(x.Kind, name, period, x.Detail)
 	}
 	t.flush()
-	if more := len(audit.Problems) - shownProblems; more > 0 {
+	if more := len(problems) - shownProblems; more > 0 {
 		p.say("and %d more: %s", more, p.hint("verify --json"))
 	}
-	return nil
 }
 
 func (p *program) verdict(a *audit.Report) string {
@@ -108,10 +74,53 @@ func (p *program) verdict(a *audit.Report) string {
 	return p.painted(p.screen, errorColour, "THE AUDIT FOUND "+strings.ToUpper(plural(len(a.Problems), "problem"))+".")
 }
 
-// positive returns the number, or "" for 0.
-func positive(n int) string {
-	if n == 0 {
-		return ""
+func (p *program) reconcileCommand() *cobra.Command {
+	c := p.storeLeaf("reconcile", "Adopt charges of the processor that the store does not know", need{processor: true},
+		func(ctx context.Context, s *session, _ []string) error {
+			n, err := s.engine.Reconcile(ctx)
+			p.deliver(ctx, s)
+			if err != nil {
+				return err
+			}
+			meta, err := s.engine.Meta(ctx)
+			if err != nil {
+				return err
+			}
+			p.say("%s adopted", plural(n, "charge"))
+			if !meta.Charging {
+				p.say("charging is still off: %s", p.hint("charging on"))
+			}
+			return p.json(object{"adopted", n, "charging", meta.Charging})
+		})
+	c.Long = `Adopt the processor's successful charges that the store does not know: after a restored
+backup, say. Each settles its period as if its answer had come late. A run that finds
+such charges switches charging off; switch it on again with duesday charging on.`
+	return c
+}
+
+func (p *program) chargingCommand() *cobra.Command {
+	var reason string
+	off := leaf("off", "Stop all charges until charging is switched on again",
+		func(ctx context.Context, _ []string) error { return p.setCharging(ctx, false, reason) })
+	off.Flags().StringVar(&reason, "reason", "", "`TEXT` that runs and people are told")
+	on := leaf("on", "Let runs charge again",
+		func(ctx context.Context, _ []string) error { return p.setCharging(ctx, true, "") })
+	return group("charging", "Switch charging off or on for the whole store", off, on)
+}
+
+func (p *program) setCharging(ctx context.Context, on bool, reason string) error {
+	if err := billing.CheckText("reason", reason, 1024); err != nil {
+		return err
 	}
-	return strconv.Itoa(n)
+	return p.with(ctx, need{create: true}, func(s *session) error {
+		if err := s.engine.SetCharging(ctx, on, reason); err != nil {
+			return err
+		}
+		if on {
+			p.say("charging is on")
+		} else {
+			p.say("charging is off: no run opens or confirms a payment")
+		}
+		return p.json(object{"charging", on, "reason?", reason})
+	})
 }

@@ -1,64 +1,56 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
 
-type versionView struct {
-	Version  string `json:"version"`
-	Revision string `json:"revision,omitempty"`
-	Time     string `json:"time,omitempty"`
-	Modified bool   `json:"modified,omitempty"`
-	Go       string `json:"go"`
-	Platform string `json:"platform"`
+// A version describes the binary.
+type version struct {
+	number, revision, time string
+	modified               bool
 }
 
 func (p *program) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  want(),
-		RunE: func(*cobra.Command, []string) error {
-			v := buildVersion()
-			if p.cfg.JSON {
-				return p.object(v)
-			}
-			p.say("duesday %s", v.text())
-			return nil
-		},
-	}
+	return leaf("version", "Print the version", func(context.Context, []string) error {
+		v := buildVersion()
+		p.say("duesday %s", v.text())
+		return p.json(object{"version", v.number, "revision?", v.revision, "time?", v.time, "modified?", v.modified,
+			"go", runtime.Version(), "platform", platform})
+	})
 }
 
+const platform = runtime.GOOS + "/" + runtime.GOARCH
+
 // text is the version for people.
-func (v versionView) text() string {
-	revision := v.Revision
-	if v.Modified {
+func (v version) text() string {
+	revision := v.revision
+	if v.modified {
 		revision += " (modified)"
 	}
-	return v.Version + prefixed(", ", revision) + ", " + v.Go + ", " + v.Platform
+	return v.number + prefixed(", ", revision) + ", " + runtime.Version() + ", " + platform
 }
 
 // buildVersion returns the version written into the binary by the Go toolchain.
-func buildVersion() versionView {
-	v := versionView{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+func buildVersion() version {
+	v := version{number: "(devel)"}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v
 	}
-	if info.Main.Version != "" {
-		v.Version = info.Main.Version
-	}
+	v.number = cmp.Or(info.Main.Version, v.number)
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
-			v.Revision = s.Value
+			v.revision = s.Value
 		case "vcs.time":
-			v.Time = s.Value
+			v.time = s.Value
 		case "vcs.modified":
-			v.Modified = s.Value == "true"
+			v.modified = s.Value == "true"
 		}
 	}
 	return v

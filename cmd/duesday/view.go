@@ -1,234 +1,119 @@
 package main
 
 import (
-	"strconv"
-	"time"
+	"cmp"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 )
 
-// The JSON forms of billing's nouns. Amounts are decimal strings at the currency's
-// exponent, ids are bare, dates are 2026-01-31 and timestamps UTC with milliseconds.
+// The JSON forms of billing's nouns.
 
-const stampLayout = "2006-01-02T15:04:05.000Z"
-
-// stamp returns the timestamp, or "" for the zero time.
-func stamp(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(stampLayout)
-}
-
-// date returns the date, or "" for the zero date.
-func date(d civil.Date) string {
-	if d.IsZero() {
-		return ""
-	}
-	return d.String()
-}
-
-type accountView struct {
-	Account  string `json:"account"`
-	Email    string `json:"email"`
-	TimeZone string `json:"time_zone"`
-	Method   string `json:"payment_method,omitempty"` // of subscriptions without one of their own
-	Given    string `json:"payment_method_given_at,omitempty"`
-	Customer string `json:"customer,omitempty"`          // at the processor
-	At       string `json:"connected_account,omitempty"` // "": our own
-	Fee      string `json:"application_fee,omitempty"`   // its share for us: 2.50%
-	Created  string `json:"created_at"`
-
-	Change string `json:"change,omitempty"` // not in every copy yet
-}
-
-func viewAccount(a *billing.Account) accountView {
-	v := accountView{Account: a.ID, Email: a.Email, TimeZone: a.TimeZone, Method: a.Method, Given: stamp(a.Given),
-		Customer: a.Payer.Customer, At: a.Payer.At, Created: stamp(a.Created)}
+func viewAccount(a *billing.Account) object {
+	fee, change := "", ""
 	if a.Payer.Fee > 0 {
-		v.Fee = percent(a.Payer.Fee)
+		fee = percent(a.Payer.Fee)
 	}
-	if v.TimeZone == "" {
-		v.TimeZone = "UTC"
+	if a.Copying { // the change is not in every copy yet
+		change = "unfinished: update the account again"
 	}
-	if a.Copying {
-		v.Change = "unfinished: update the account again"
-	}
-	return v
+	return object{"account", a.ID, "email", a.Email, "time_zone", cmp.Or(a.TimeZone, "UTC"),
+		"payment_method?", a.Method, // of subscriptions without one of their own
+		"payment_method_given_at?", a.Given,
+		"customer?", a.Payer.Customer, // at the processor
+		"connected_account?", a.Payer.At, // none: our own
+		"application_fee?", fee, // its share for us: 2.50%
+		"created_at", a.Created, "change?", change}
 }
 
-type subscriptionView struct {
-	Account      string `json:"account"`
-	Subscription string `json:"subscription"`
-	SKU          string `json:"sku"`
-	Email        string `json:"email"`
-	Status       string `json:"status"`
-	Amount       string `json:"amount"`
-	Currency     string `json:"currency"`
-	PaymentDay   int    `json:"payment_day"`
-	Interval     string `json:"interval"`
-	Method       string `json:"payment_method"`
-	Address      string `json:"address,omitempty"`
-	TimeZone     string `json:"time_zone"`
-	ReminderDays int    `json:"reminder_days"`
-	Period       int    `json:"period"` // to be paid next
-	Due          string `json:"due_date,omitempty"`
-	NextPayment  string `json:"next_payment_date,omitempty"` // the payment job looks at it again
-	NextReminder string `json:"next_reminder_date,omitempty"`
-	Paid         int    `json:"paid_periods"`
-	Installments int    `json:"installments,omitempty"`
-	CancelAtEnd  bool   `json:"cancel_at_period_end,omitempty"`
-	Requested    string `json:"requested,omitempty"`
-	Parked       string `json:"parked,omitempty"` // why it waits for a person
-	PausedOn     string `json:"paused_on,omitempty"`
-	LastCharge   string `json:"last_charge,omitempty"`
-	Created      string `json:"created_at"`
-
-	Open *openView `json:"open,omitempty"`
+func viewSubscription(s *billing.Subscription) object {
+	return object{"account", s.Account, "subscription", s.ID, "sku", s.SKU, "email", s.Email, "status", s.Status,
+		"amount", s.Amount.Decimal(), "currency", s.Amount.Currency().Code(), "payment_day", s.PaymentDay,
+		"interval", s.Interval.String(), "payment_method", s.Method, "address?", s.Address,
+		"time_zone", cmp.Or(s.TimeZone, "UTC"), "reminder_days", s.ReminderDays,
+		"period", s.Period, "due_date?", dueOf(s), // of the period to be paid next
+		"next_payment_date?", s.NextPayment, // the payment job looks at it again
+		"next_reminder_date?", s.NextReminder, "paid_periods", s.Paid, "installments?", s.Installments,
+		"cancel_at_period_end?", s.CancelAtEnd, "requested?", s.Requested,
+		"parked?", s.Parked, // why it waits for a person
+		"paused_on?", s.PausedOn, "last_charge?", s.LastCharge, "created_at", s.Created, "open?", viewOpen(s.Open)}
 }
 
-type openView struct {
-	Period   int           `json:"period"`
-	Due      string        `json:"due_date"`
-	Amount   string        `json:"amount"`
-	Currency string        `json:"currency"`
-	Method   string        `json:"payment_method"`
-	Intent   string        `json:"intent"`
-	Attempt  int           `json:"attempt"`
-	State    string        `json:"state,omitempty"`
-	Retry    string        `json:"retry_date,omitempty"`
-	Opened   string        `json:"opened_at"`
-	Declined []attemptView `json:"declined"`
-
-	Link   string `json:"link,omitempty"`    // where the customer can authenticate, of requires_action
-	NoLink string `json:"no_link,omitempty"` // why there is none
-}
-
-type attemptView struct {
-	Attempt int    `json:"attempt"`
-	Code    string `json:"code"`
-	Method  string `json:"payment_method"`
-	At      string `json:"at"`
-}
-
-func viewAttempts(attempts []billing.Attempt) []attemptView {
-	views := make([]attemptView, len(attempts))
-	for i, a := range attempts {
-		views[i] = attemptView{a.Number, a.Code, a.Method, stamp(a.At)}
+func viewOpen(o *billing.OpenPeriod) object {
+	if o == nil {
+		return nil
 	}
-	return views
+	return object{"period", o.Period, "due_date", o.Due, "amount", o.Amount.Decimal(),
+		"currency", o.Amount.Currency().Code(), "payment_method", o.Method, "intent", o.Ref, "attempt", o.Attempt,
+		"state?", o.State, "retry_date?", o.Retry, "opened_at", o.Opened, "declined", viewAttempts(o.Attempts)}
 }
 
-func viewSubscription(s *billing.Subscription) subscriptionView {
-	v := subscriptionView{Account: s.Account, Subscription: s.ID, SKU: s.SKU, Email: s.Email, Status: string(s.Status),
-		Amount: s.Amount.Decimal(), Currency: s.Amount.Currency().Code(), PaymentDay: s.PaymentDay,
-		Interval: s.Interval.String(),
-		Method:   s.Method, Address: s.Address, TimeZone: s.TimeZone, ReminderDays: s.ReminderDays, Period: s.Period,
-		NextPayment: date(s.NextPayment), NextReminder: date(s.NextReminder), Paid: s.Paid, Installments: s.Installments,
-		CancelAtEnd: s.CancelAtEnd, Requested: string(s.Requested), Parked: s.Parked, PausedOn: date(s.PausedOn),
-		LastCharge: s.LastCharge, Created: stamp(s.Created)}
-	if v.TimeZone == "" {
-		v.TimeZone = "UTC"
-	}
-	v.Due = dueOf(s)
-	if o := s.Open; o != nil {
-		v.Open = &openView{Period: o.Period, Due: date(o.Due), Amount: o.Amount.Decimal(),
-			Currency: o.Amount.Currency().Code(),
-			Method:   o.Method, Intent: o.Ref, Attempt: o.Attempt, State: string(o.State), Retry: date(o.Retry),
-			Opened:   stamp(o.Opened),
-			Declined: viewAttempts(o.Attempts)}
-	}
-	return v
+func viewAttempts(attempts []billing.Attempt) []object {
+	return views(attempts, func(a billing.Attempt) object {
+		return object{"attempt", a.Number, "code", a.Code, "payment_method", a.Method, "at", a.At}
+	})
 }
 
-// dueOf returns the due date of the period to be paid next, "" when none will be.
-func dueOf(s *billing.Subscription) string {
+// views returns the view of each; an empty list of none.
+func views[T any](all []T, view func(T) object) []object {
+	list := make([]object, len(all))
+	for i, v := range all {
+		list[i] = view(v)
+	}
+	return list
+}
+
+// dueOf returns the due date of the period to be paid next; zero when none will be.
+func dueOf(s *billing.Subscription) civil.Date {
 	if s.Open == nil && s.Status != billing.Active && s.Status != billing.ParkedState {
-		return ""
+		return civil.Date{}
 	}
 	due, err := s.Due()
 	if err != nil {
-		return ""
+		return civil.Date{}
 	}
-	return date(due)
+	return due
 }
 
-// A receiptView is also a line of export receipts; see receiptColumns.
-type receiptView struct {
-	Account      string `json:"account"`
-	Subscription string `json:"subscription"`
-	SKU          string `json:"sku"`
-	Period       *int   `json:"period,omitempty"` // nil: not known, since it came with the data
-	Due          string `json:"due_date"`
-	Processed    string `json:"processed_at"`
-	Amount       string `json:"amount"`
-	Currency     string `json:"currency"`
-	Charge       string `json:"charge"`
+// viewReceipt is also a line of export receipts; see receiptColumns.
+func viewReceipt(r *billing.Receipt) object {
+	return object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "period?", periodOf(r), "due_date", r.Due,
+		"processed_at", r.Processed, "amount", r.Amount.Decimal(), "currency", r.Amount.Currency().Code(),
+		"charge", r.Charge}
 }
 
-func viewReceipt(r *billing.Receipt) receiptView {
-	v := receiptView{Account: r.Account, Subscription: r.ID, SKU: r.SKU, Due: date(r.Due),
-		Processed: stamp(r.Processed), Amount: r.Amount.Decimal(), Currency: r.Amount.Currency().Code(), Charge: r.Charge}
-	if r.Kind != billing.Imported {
-		v.Period = &r.Period
-	}
-	return v
-}
-
-// receiptPeriod returns the period, or "" when it is not known.
-func receiptPeriod(r *billing.Receipt) string {
+// periodOf returns the period; nil when it is not known, since the receipt came with the data.
+func periodOf(r *billing.Receipt) *int {
 	if r.Kind == billing.Imported {
-		return ""
+		return nil
 	}
-	return strconv.Itoa(r.Period)
+	return &r.Period
 }
 
-// A fullReceiptView says where the payment was taken, too.
-type fullReceiptView struct {
-	receiptView
-	Kind    string `json:"kind"`
-	Email   string `json:"email"`
-	Expires string `json:"expires_at,omitempty"`
+// viewFullReceipt says where the payment was taken, too.
+func viewFullReceipt(r *billing.Receipt) object {
+	return append(viewReceipt(r), "kind", r.Kind, "email", r.Email, "expires_at?", r.Expires)
 }
 
-func viewFullReceipt(r *billing.Receipt) fullReceiptView {
-	return fullReceiptView{viewReceipt(r), string(r.Kind), r.Email, stamp(r.Expires)}
+// viewReversal is a refund or a dispute; also a line of export refunds.
+func viewReversal(r *billing.ReversalRecord) object {
+	return object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "period", r.Period, "kind", r.Kind,
+		"id", r.ReversalID, "created_at", r.Created, "amount", r.Amount.Decimal(),
+		"currency", r.Amount.Currency().Code(), "state", r.State, "reason?", r.Reason, "refusal?", r.Refusal,
+		"charge", r.Charge, "refund?", r.Ref, // the processor's id
+		"processed_at?", r.Processed, // by the processor
+		"ended_at?", r.Ended}
 }
 
-type periodView struct {
-	Period   int           `json:"period"`
-	Ending   string        `json:"ending"`
-	Due      string        `json:"due_date"`
-	Ended    string        `json:"ended_at"`
-	Reason   string        `json:"reason"`
-	Amount   string        `json:"amount"`
-	Currency string        `json:"currency"`
-	Intent   string        `json:"intent,omitempty"`
-	Declined []attemptView `json:"declined"`
+func viewPeriod(p *billing.EndedPeriod) object {
+	return object{"period", p.Period, "ending", p.Ending, "due_date", p.Due, "ended_at", p.Ended, "reason", p.Reason,
+		"amount", p.Amount.Decimal(), "currency", p.Amount.Currency().Code(), "intent?", p.Ref,
+		"declined", viewAttempts(p.Attempts)}
 }
 
-func viewPeriod(p *billing.EndedPeriod) periodView {
-	return periodView{Period: p.Period, Ending: string(p.Ending), Due: date(p.Due), Ended: stamp(p.Ended),
-		Reason: p.Reason,
-		Amount: p.Amount.Decimal(), Currency: p.Amount.Currency().Code(), Intent: p.Ref, Declined: viewAttempts(p.Attempts)}
-}
-
-// A resultView is the outcome of one period in a run, or in a dry run.
-type resultView struct {
-	Account      string `json:"account"`
-	Subscription string `json:"subscription"`
-	SKU          string `json:"sku"`
-	Period       int    `json:"period"`
-	Due          string `json:"due_date"`
-	Amount       string `json:"amount"`
-	Currency     string `json:"currency"`
-	Outcome      string `json:"outcome,omitempty"`
-	Reason       string `json:"reason,omitempty"`
-}
-
-func viewResult(r engine.Result) resultView {
-	return resultView{Account: r.Account, Subscription: r.ID, SKU: r.SKU, Period: r.Period, Due: date(r.Due),
-		Amount: r.Amount.Decimal(), Currency: r.Amount.Currency().Code(), Outcome: string(r.Outcome), Reason: r.Reason}
+// viewResult is the outcome of one period in a run, or in a dry run, which has no outcome yet.
+func viewResult(r engine.Result) object {
+	return object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "period", r.Period, "due_date", r.Due,
+		"amount", r.Amount.Decimal(), "currency", r.Amount.Currency().Code(), "outcome?", r.Outcome, "reason?", r.Reason}
 }
