@@ -14,7 +14,7 @@ const basil = "2025-03-31"
 // and its object, by the schema of the object's name. Nothing in an event is expanded. An object
 // of a version before 2025-03-31.basil is not checked.
 func (s *Spec) CheckEvent(body []byte) []string {
-	c := &checker{spec: s, whole: map[string]bool{}, ids: map[string]bool{}}
+	c := s.checker()
 	if value, ok := c.decode(body); ok {
 		c.check(value, s.schemas["event"], "")
 	}
@@ -41,7 +41,7 @@ func (c *checker) checkEvent(event map[string]any, at string) {
 		c.problem(at+"object.object", "is %q, and Stripe has no such object", name)
 		return
 	}
-	inner := &checker{spec: c.spec, whole: map[string]bool{}, ids: map[string]bool{}}
+	inner := c.spec.checker()
 	inner.checkAny(object, &schema{AnyOf: candidates}, at+"object")
 	for _, text := range append(inner.problems, unlike(nil, inner.whole, nil)...) {
 		c.problem("", "%s", text)

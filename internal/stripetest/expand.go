@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// expandable returns the reason why a name cannot be expanded.
-func (o *operation) expandable(name string) []string {
+// expandable returns the reason why a name cannot be expanded, or "".
+func (o *operation) expandable(name string) string {
 	segments := strings.Split(name, ".")
 	if len(segments) > expandSegments {
-		return problem("expand", "%q is more than %d deep", name, expandSegments)
+		return fmt.Sprintf("parameter expand %q is more than %d deep", name, expandSegments)
 	}
 	at := []*schema{o.answer}
 	found := false
@@ -34,9 +34,9 @@ func (o *operation) expandable(name string) []string {
 		at = next
 	}
 	if !found {
-		return problem("expand", "%q cannot be expanded", name)
+		return fmt.Sprintf("parameter expand %q cannot be expanded", name)
 	}
-	return nil
+	return ""
 }
 
 // documented are the fields, by schema, that only Stripe's reference calls expandable: an

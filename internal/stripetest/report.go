@@ -1,6 +1,8 @@
 package stripetest
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,13 +14,17 @@ import (
 // A reporter fails a test, once for each distinct problem. After the end of the test it drops
 // problems, such as those of a forgotten goroutine.
 type reporter struct {
+	spec    *Spec
+	lenient bool // a wrong request is a problem only if it is accepted, with the status 200 or 402
+	answers bool // are checked, too
+
 	mu   sync.Mutex
 	t    testing.TB // nil after the end
 	seen map[string]bool
 }
 
-func newReporter(t testing.TB) *reporter {
-	r := &reporter{t: t, seen: map[string]bool{}}
+func newReporter(t testing.TB, spec *Spec, lenient, answers bool) *reporter {
+	r := &reporter{spec: spec, lenient: lenient, answers: answers, t: t, seen: map[string]bool{}}
 	t.Cleanup(func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -27,7 +33,15 @@ func newReporter(t testing.TB) *reporter {
 	return r
 }
 
-func (r *reporter) report(e exchange, template string, problems []string) {
+// judge reports the problems of an exchange.
+func (r *reporter) judge(e exchange) {
+	problems, template, asked := r.spec.request(e)
+	if r.lenient && e.status != http.StatusOK && e.status != http.StatusPaymentRequired {
+		problems = nil
+	}
+	if r.answers && e.status != 0 && !e.cut {
+		problems = append(problems, r.spec.checkResponse(e.method, e.path, e.status, e.answered, asked)...)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, problem := range problems {
@@ -44,10 +58,23 @@ func (r *reporter) report(e exchange, template string, problems []string) {
 type exchange struct {
 	method, path string
 	header       http.Header // of the request
-	query        url.Values
+	query        string
 	sent         []byte
 	status       int // 0: there is no answer
 	answered     []byte
+	cut          bool // the answer broke off
+}
+
+// exchangeOf reads a request, which next gets as it came.
+func exchangeOf(q *http.Request) (e exchange, next *http.Request, err error) {
+	e = exchange{method: q.Method, path: q.URL.Path, header: q.Header.Clone(), query: q.URL.RawQuery}
+	if !e.judged() || q.Body == nil {
+		return e, q, nil
+	}
+	e.sent, err = io.ReadAll(q.Body)
+	next = q.Clone(q.Context())
+	next.Body = &replay{Reader: bytes.NewReader(e.sent), err: err, Closer: q.Body}
+	return e, next, err
 }
 
 // judged reports whether the specification describes the exchange: below /v1/, and not of a
@@ -83,13 +110,17 @@ const idempotencyKey = 255
 func (s *Spec) request(e exchange) (problems []string, template string, asked []string) {
 	op, template, _ := s.find(e.method, e.path)
 	form, problems := e.form(op)
+	query, err := url.ParseQuery(e.query)
 	if len(problems) == 0 {
-		problems = s.CheckRequest(e.method, e.path, e.query, form)
+		problems = s.CheckRequest(e.method, e.path, query, form)
+	}
+	if err != nil {
+		problems = append(problems, "the query is no form: "+err.Error())
 	}
 	if len(e.header.Get("Idempotency-Key")) > idempotencyKey {
 		problems = append(problems, "the header Idempotency-Key is too long")
 	}
-	asked = expand(e.query, form)
+	asked = expand(query, form)
 	slices.Sort(asked)
 	return problems, template, append([]string{}, asked...)
 }

@@ -3,6 +3,8 @@ package stripetest
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -18,31 +20,68 @@ import (
 // (http.ErrAbortHandler), and a hijacked connection. The check comes when the handler returns, so
 // a test must close its server before it ends.
 func (s *Spec) Watch(t testing.TB, next http.Handler) http.Handler {
-	r := newReporter(t)
+	r := newReporter(t, s, true, true)
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		e := exchange{method: q.Method, path: q.URL.Path, header: q.Header.Clone(), query: q.URL.Query()}
+		e, q, err := exchangeOf(q)
 		if !e.judged() {
 			next.ServeHTTP(w, q)
 			return
 		}
-		sent, err := io.ReadAll(q.Body)
-		q.Body = &replay{Reader: bytes.NewReader(sent), err: err, Closer: q.Body}
 		tee := &teeWriter{ResponseWriter: w}
 		next.ServeHTTP(tee, q)
 		if err != nil || tee.hijacked {
 			return
 		}
-		e.sent, e.status, e.answered = sent, tee.status, tee.body.Bytes()
-		if e.status == 0 {
-			e.status = http.StatusOK
-		}
-		problems, template, asked := s.request(e)
-		if e.status != http.StatusOK && e.status != http.StatusPaymentRequired {
-			problems = nil
-		}
-		answer := s.checkResponse(e.method, e.path, e.status, e.answered, asked)
-		r.report(e, template, append(problems, answer...))
+		e.status, e.answered = cmp.Or(tee.status, http.StatusOK), tee.body.Bytes()
+		r.judge(e)
 	})
+}
+
+// Transport returns a transport that checks every request below /v1/ and its answer. Each distinct
+// problem fails the test once. Unlike Watch it reports a wrong request whatever the answer is. Nil
+// means http.DefaultTransport.
+//
+// It passes requests with a Stripe-Version before 2025-03-31.basil on unchecked.
+func (s *Spec) Transport(t testing.TB, next http.RoundTripper) http.RoundTripper {
+	return &transport{next, newReporter(t, s, false, true)}
+}
+
+// RequestTransport is Transport for requests alone: stripe-mock's samples have fields beyond the
+// specification.
+func (s *Spec) RequestTransport(t testing.TB, next http.RoundTripper) http.RoundTripper {
+	return &transport{next, newReporter(t, s, false, false)}
+}
+
+type transport struct {
+	next     http.RoundTripper
+	reporter *reporter
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(q *http.Request) (*http.Response, error) {
+	next := t.next
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	e, q, err := exchangeOf(q)
+	if !e.judged() {
+		return next.RoundTrip(q)
+	}
+	if err != nil {
+		return nil, errors.Join(err, q.Body.Close())
+	}
+	response, err := next.RoundTrip(q)
+	if err == nil {
+		e.status = response.StatusCode
+	}
+	if err == nil && t.reporter.answers {
+		var cut error
+		e.answered, cut = io.ReadAll(response.Body)
+		response.Body = &replay{Reader: bytes.NewReader(e.answered), err: cut, Closer: response.Body}
+		e.cut = cut != nil
+	}
+	t.reporter.judge(e)
+	return response, err
 }
 
 // replay is a body read before, with the error at its end.
