@@ -193,6 +193,5 @@ const (
 // Serve serves the handler as listen.Serve does, within the limits of this package.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
 	return listen.Serve(ctx, l, &http.Server{Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
-		WriteTimeout: writeTimeout,
-		IdleTimeout:  idleTimeout, MaxHeaderBytes: maxHeader}, log)
+		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader}, log)
 }

@@ -25,8 +25,7 @@ const maxMetadata = 500
 // remove one.
 func metadataOf(t billing.Tag) (map[string]string, error) {
 	return metadata(metaInstallation, t.Installation, api.MetaAccount, t.Account, api.MetaSubscription, t.Subscription,
-		metaSKU, t.SKU,
-		metaPeriod, strconv.Itoa(t.Period), metaGeneration, strconv.Itoa(t.Generation))
+		metaSKU, t.SKU, metaPeriod, strconv.Itoa(t.Period), metaGeneration, strconv.Itoa(t.Generation))
 }
 
 func metadata(pairs ...string) (map[string]string, error) {
@@ -58,6 +57,5 @@ func tagOf(m map[string]string) billing.Tag {
 		return billing.Tag{}
 	}
 	return billing.Tag{Installation: m[metaInstallation], Account: m[api.MetaAccount],
-		Subscription: m[api.MetaSubscription], SKU: m[metaSKU],
-		Period: period, Generation: generation}
+		Subscription: m[api.MetaSubscription], SKU: m[metaSKU], Period: period, Generation: generation}
 }

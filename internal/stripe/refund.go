@@ -103,8 +103,7 @@ func (p *Processor) refund(at string, x *sdk.Refund) (billing.Reversal, error) {
 		return billing.Reversal{}, api.Unusable("a refund", "the answer is a %q with the id %q", x.Object, x.ID)
 	}
 	r := billing.Reversal{Kind: billing.Refunded, ID: x.ID, Request: x.Metadata[metaRefund],
-		Amount: api.Amount(x.Amount, string(x.Currency)),
-		Reason: string(x.Reason), Created: api.Instant(x.Created)}
+		Amount: api.Amount(x.Amount, string(x.Currency)), Reason: string(x.Reason), Created: api.Instant(x.Created)}
 	var err error
 	if r.Ref, r.Tag, err = p.returned(at, x.PaymentIntent); err != nil {
 		return billing.Reversal{}, err

@@ -224,8 +224,7 @@ func (p *Processor) setup(at string, si *sdk.SetupIntent) (billing.Setup, error)
 		return billing.Setup{}, err
 	}
 	s := billing.Setup{ID: si.ID, At: at, Installation: si.Metadata[metaInstallation],
-		Account:      si.Metadata[api.MetaAccount],
-		Subscription: si.Metadata[api.MetaSubscription], Card: card}
+		Account: si.Metadata[api.MetaAccount], Subscription: si.Metadata[api.MetaSubscription], Card: card}
 	if si.Customer != nil {
 		s.Customer = si.Customer.ID
 	}

@@ -248,6 +248,5 @@ func (s *Service) quarantine(stripeAccount, event string) []store.Write {
 func (s *Service) pending(kind, id string, wait time.Duration) store.Write {
 	now := s.now()
 	return outbox.Write(s.o.Tables.Outbox.Name, outbox.Effect{Queue: outbox.Inbox, ID: kind + "/" + id, Kind: kind,
-		Due: now.Add(wait), Created: now,
-		Data: map[string]string{pendingID: id}})
+		Due: now.Add(wait), Created: now, Data: map[string]string{pendingID: id}})
 }

@@ -229,6 +229,5 @@ func (a *application) writes() (list []store.Write) {
 func (s *Service) ask(p *Purchase, action Action) store.Write {
 	asked := p.effect(action).Asked
 	return outbox.Write(s.o.Tables.Outbox.Name, outbox.Effect{Queue: outbox.Actions, ID: string(action) + "/" + p.ID,
-		Kind: string(action), Created: asked, Due: asked,
-		Data: map[string]string{pendingID: p.ID}})
+		Kind: string(action), Created: asked, Due: asked, Data: map[string]string{pendingID: p.ID}})
 }

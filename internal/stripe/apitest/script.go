@@ -163,8 +163,7 @@ const ClientSecret = "pi_1_secret_Hush123"
 
 func IntentFields() Fields {
 	return Fields{"id": "pi_1", "object": "payment_intent", "amount": 1299, "currency": "usd", "livemode": false,
-		"created": 1000,
-		"status":  "requires_confirmation", "client_secret": ClientSecret, "metadata": Fields{
+		"created": 1000, "status": "requires_confirmation", "client_secret": ClientSecret, "metadata": Fields{
 			"duesday_installation": "inst", "duesday_account": "acme", "duesday_subscription": "sub", "duesday_sku": "gold",
 			"duesday_period": "3", "duesday_generation": "1"}}
 }
