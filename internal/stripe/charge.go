@@ -65,7 +65,7 @@ func openParams(r billing.OpenRequest) (*sdk.PaymentIntentCreateParams, error) {
 		return nil, err
 	}
 	params := &sdk.PaymentIntentCreateParams{
-		Amount: &units, Currency: new(strings.ToLower(r.Amount.Currency().Code())),
+		Params: api.Params(r.Payer.At, ""), Amount: &units, Currency: new(strings.ToLower(r.Amount.Currency().Code())),
 		// The payment method comes with each confirm. One that is gone is then a decline of that
 		// attempt, of which the customer hears, and no refusal of the intent.
 		Confirm: new(false), Metadata: meta,
@@ -75,7 +75,6 @@ func openParams(r billing.OpenRequest) (*sdk.PaymentIntentCreateParams, error) {
 		AutomaticPaymentMethods: &sdk.PaymentIntentCreateAutomaticPaymentMethodsParams{Enabled: new(true),
 			AllowRedirects: new("never")},
 	}
-	params.StripeAccount = api.Account(r.Payer.At)
 	if r.Payer.Customer != "" {
 		params.Customer = &r.Payer.Customer
 	}
@@ -103,8 +102,7 @@ func (p *Processor) Lookup(ctx context.Context, text string) (billing.Intent, er
 }
 
 func (p *Processor) retrieve(ctx context.Context, at ref) (*sdk.PaymentIntent, error) {
-	params := &sdk.PaymentIntentRetrieveParams{Expand: expandCharge()}
-	params.StripeAccount = api.Account(at.at)
+	params := &sdk.PaymentIntentRetrieveParams{Params: api.Params(at.at, ""), Expand: expandCharge()}
 	pi, err := p.client.V1PaymentIntents.Retrieve(ctx, at.id, params)
 	if err != nil {
 		return nil, noIntent(at, err)
@@ -122,8 +120,8 @@ func (p *Processor) Cancel(ctx context.Context, text string) (billing.Intent, er
 	if err != nil {
 		return billing.Intent{}, err
 	}
-	params := &sdk.PaymentIntentCancelParams{CancellationReason: new("abandoned"), Expand: expandCharge()}
-	params.StripeAccount = api.Account(at.at)
+	params := &sdk.PaymentIntentCancelParams{Params: api.Params(at.at, ""), CancellationReason: new("abandoned"),
+		Expand: expandCharge()}
 	pi, err := p.client.V1PaymentIntents.Cancel(ctx, at.id, params)
 	if _, ok := api.Is(err, api.Moved); ok {
 		return p.Lookup(ctx, text)

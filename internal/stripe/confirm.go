@@ -21,8 +21,8 @@ func (p *Processor) Confirm(ctx context.Context, r billing.ConfirmRequest) (bill
 	if r.Key == "" || r.Method == "" {
 		return billing.Intent{}, api.Unsent("no idempotency key, or no payment method")
 	}
-	params := &sdk.PaymentIntentConfirmParams{PaymentMethod: &r.Method, OffSession: new(true), Expand: expandCharge()}
-	params.IdempotencyKey, params.StripeAccount = &r.Key, api.Account(at.at)
+	params := &sdk.PaymentIntentConfirmParams{Params: api.Params(at.at, r.Key), PaymentMethod: &r.Method,
+		OffSession: new(true), Expand: expandCharge()}
 	pi, err := p.client.V1PaymentIntents.Confirm(ctx, at.id, params)
 	if err == nil {
 		return p.confirmed(ctx, at, pi)
@@ -122,9 +122,9 @@ func (p *Processor) authenticate(ctx context.Context, at ref, r billing.ConfirmR
 	if p.returnURL == "" || first.Link != "" {
 		return first, nil
 	}
-	params := &sdk.PaymentIntentConfirmParams{PaymentMethod: &r.Method, ReturnURL: &p.returnURL, Expand: expandCharge()}
-	params.StripeAccount = api.Account(at.at)
-	params.IdempotencyKey = new("dd_" + digest(r.Key, "action", p.returnURL)) // the address is a setting, and may change
+	key := "dd_" + digest(r.Key, "action", p.returnURL) // the address is a setting, and may change
+	params := &sdk.PaymentIntentConfirmParams{Params: api.Params(at.at, key), PaymentMethod: &r.Method,
+		ReturnURL: &p.returnURL, Expand: expandCharge()}
 	pi, err = p.client.V1PaymentIntents.Confirm(ctx, at.id, params)
 	if err == nil {
 		return p.confirmed(ctx, at, pi)
@@ -132,7 +132,7 @@ func (p *Processor) authenticate(ctx context.Context, at ref, r billing.ConfirmR
 	// After a decline the customer has nothing to authenticate any more. After an unknown outcome
 	// the money may have been taken, so the customer must not be asked.
 	if _, news := api.Is(err, api.Declined, api.PayerGone, api.Moved, api.Unknown); news {
-		return p.confirmFailed(ctx, at, *params.IdempotencyKey, err)
+		return p.confirmFailed(ctx, at, key, err)
 	}
 	p.api.Log.Warn("stripe made no page for the customer to authenticate on", "intent", at.String(), "error", err.Error())
 	return first, nil

@@ -14,11 +14,10 @@
 //
 // # Files
 //
-//   - options.go: options, and their form on a command line
-//   - processor.go: the Processor; list.go: lists to their end
+//   - processor.go: the Processor and its options; list.go: lists to their end
 //   - charge.go: open, look up, cancel, list; confirm.go: take the money, or make a page
 //   - intent.go: the meaning of Stripe's intent
 //   - note.go: attempts that Stripe refuses without a trace
-//   - wallet.go, refund.go, dispute.go, platform.go: the other contracts of package billing
-//   - ref.go, metadata.go: the names and marks of our intents
+//   - wallet.go, refund.go: the other contracts of package billing
+//   - ref.go: the names and marks of our intents
 package stripe

@@ -99,8 +99,8 @@ func (p *Processor) leaveNote(ctx context.Context, r ref, n note, seen *sdk.Paym
 	if n.before = held.id; held.id == n.id {
 		n.before = held.before
 	}
-	params := &sdk.PaymentIntentUpdateParams{Expand: expandCharge(), Metadata: map[string]string{metaAttempt: n.String()}}
-	params.StripeAccount = api.Account(r.at)
+	params := &sdk.PaymentIntentUpdateParams{Params: api.Params(r.at, ""), Expand: expandCharge(),
+		Metadata: map[string]string{metaAttempt: n.String()}}
 	pi, err := p.client.V1PaymentIntents.Update(ctx, r.id, params)
 	if f, final := api.Is(err, api.Moved, api.Invalid, api.Declined, api.Action, api.PayerGone); final {
 		return billing.Intent{}, api.Unusable("a note", "%s takes none of an attempt that made no charge: %s", r, f.Text)

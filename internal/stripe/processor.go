@@ -1,7 +1,13 @@
 package stripe
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"iter"
+	"net/url"
+	"strconv"
+	"strings"
 
 	sdk "github.com/stripe/stripe-go/v86"
 
@@ -44,3 +50,101 @@ func (p *Processor) API() *api.Client { return p.api }
 
 // Close lets go of idle connections.
 func (p *Processor) Close() error { return p.api.Close() }
+
+// Options say how Stripe is reached. Parse reads some of them from a text.
+type Options struct {
+	API       api.Options
+	ReturnURL string // address to which customers return from Stripe's pages, http or https; "": no pages
+}
+
+const knownParameters = "rate, return_url"
+
+// Parse reads stripe, stripe: or stripe:?PARAMETERS. The parameters are rate (requests a second to
+// each endpoint) and return_url (the address to which customers return from Stripe's pages). The
+// API key is no parameter, since others see command lines. Errors do not repeat a text that may be
+// a key.
+func Parse(text string) (Options, error) {
+	rest, ok := strings.CutPrefix(text, "stripe")
+	query, hasQuery := strings.CutPrefix(rest, ":?")
+	if !ok || !hasQuery && rest != "" && rest != ":" {
+		return Options{}, errors.New("processor: want stripe, stripe: or stripe:?PARAMETERS, with nothing else in it: the " +
+			"API key is not given here, but by the environment or a file")
+	}
+	if !hasQuery {
+		query = ""
+	}
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return Options{}, errors.New("processor stripe: the parameters cannot be read: want " +
+			"stripe:?rate=20&return_url=https://example.com/thanks")
+	}
+	var o Options
+	for name, list := range values {
+		if len(list) > 1 {
+			return Options{}, fmt.Errorf("processor stripe: parameter %s is given %d times", api.Quote(name), len(list))
+		}
+		if err := o.set(name, list[0]); err != nil {
+			return Options{}, fmt.Errorf("processor stripe: %w", err)
+		}
+	}
+	return o, nil
+}
+
+func (o *Options) set(name, value string) error {
+	switch name {
+	case "rate":
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 || n > api.MaxRate {
+			return fmt.Errorf("parameter rate: want a whole number from 1 to %d, not %s", api.MaxRate, api.Quote(value))
+		}
+		o.API.Rate = n
+	case "return_url":
+		if err := api.CheckURL(value); err != nil {
+			return fmt.Errorf("parameter return_url: %w", err)
+		}
+		o.ReturnURL = value
+	case "key", "api_key", "apikey", "secret", "secret_key", "token":
+		return fmt.Errorf("parameter %s: the API key is not given here, where others may see it, but by the environment "+
+			"or a file", name)
+	default:
+		return fmt.Errorf("unknown parameter %s; known: %s", api.Quote(name), knownParameters)
+	}
+	return nil
+}
+
+// CheckConnected implements billing.Platform. It returns ErrInvalid if at is no id of an account,
+// or is our own account, whose payments would be listed twice. It returns ErrAccountRefused if the
+// account is not connected to us.
+func (p *Processor) CheckConnected(ctx context.Context, at string) error {
+	if err := api.CheckID("connected account", at, "acct_"); err != nil {
+		return err
+	}
+	own, err := p.api.AccountID(ctx, "")
+	if err != nil {
+		return err
+	}
+	if at == own {
+		return api.Unsent("%s is our own account at Stripe, and not connected to it: payments are taken there where no "+
+			"account is named", at)
+	}
+	got, err := p.api.AccountID(ctx, at)
+	if err == nil && got != at {
+		return api.Unusable("an account", "%s was asked for, and %s answered", at, got)
+	}
+	return err
+}
+
+// Connected implements billing.Platform. It leaves disconnected accounts out.
+func (p *Processor) Connected(ctx context.Context) iter.Seq2[string, error] {
+	return list(p.rows(ctx, "/v1/accounts", billing.ListRequest{}), api.IDOf)
+}
+
+// Identity implements billing.Identified: "stripe acct_123 test". It asks Stripe for the account
+// of the key, and takes the mode from the key.
+func (p *Processor) Identity(ctx context.Context) (string, error) {
+	id, live, err := p.api.Own(ctx)
+	if err != nil {
+		return "", err
+	}
+	return "stripe " + id + " " + api.Mode(live), nil
+}

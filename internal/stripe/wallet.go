@@ -24,11 +24,10 @@ func (p *Processor) MakeCustomer(ctx context.Context, r billing.CustomerRequest)
 	if err != nil {
 		return "", err
 	}
-	params := &sdk.CustomerCreateParams{Metadata: meta}
+	params := &sdk.CustomerCreateParams{Params: api.Params(r.At, r.Key), Metadata: meta}
 	if r.Email != "" {
 		params.Email = &r.Email
 	}
-	params.IdempotencyKey, params.StripeAccount = &r.Key, api.Account(r.At)
 	c, err := p.client.V1Customers.Create(ctx, params)
 	if err != nil {
 		return "", err
@@ -48,9 +47,8 @@ func (p *Processor) Attach(ctx context.Context, payer billing.Payer, method stri
 	if err := api.CheckID("customer", payer.Customer, "cus_"); err != nil {
 		return billing.Card{}, err
 	}
-	params := &sdk.CustomerRetrieveParams{}
-	params.StripeAccount = api.Account(payer.At)
-	c, err := p.client.V1Customers.Retrieve(ctx, payer.Customer, params)
+	params := api.Params(payer.At, "")
+	c, err := p.client.V1Customers.Retrieve(ctx, payer.Customer, &sdk.CustomerRetrieveParams{Params: params})
 	switch {
 	case err != nil:
 		return billing.Card{}, err
@@ -73,8 +71,7 @@ func (p *Processor) Attach(ctx context.Context, payer billing.Payer, method stri
 		return billing.Card{}, err
 	}
 	if pm.Customer == nil {
-		attach := &sdk.PaymentMethodAttachParams{Customer: &payer.Customer}
-		attach.StripeAccount = api.Account(payer.At)
+		attach := &sdk.PaymentMethodAttachParams{Params: api.Params(payer.At, ""), Customer: &payer.Customer}
 		if pm, err = p.client.V1PaymentMethods.Attach(ctx, method, attach); err != nil {
 			return billing.Card{}, err
 		}
@@ -121,9 +118,7 @@ func (p *Processor) method(ctx context.Context, at, method string) (*sdk.Payment
 	if !api.IsMethod(method) {
 		return nil, api.Unsent("payment method %s: want pm_…", api.Quote(secret.MaskMethod(method)))
 	}
-	params := &sdk.PaymentMethodRetrieveParams{}
-	params.StripeAccount = api.Account(at)
-	return p.client.V1PaymentMethods.Retrieve(ctx, method, params)
+	return p.client.V1PaymentMethods.Retrieve(ctx, method, &sdk.PaymentMethodRetrieveParams{Params: api.Params(at, "")})
 }
 
 // card returns the facts about a payment method that may be shown.
@@ -169,13 +164,12 @@ func (p *Processor) CardLink(ctx context.Context, r billing.LinkRequest) (billin
 	if err != nil {
 		return billing.CardLink{}, err
 	}
-	params := &sdk.CheckoutSessionCreateParams{
+	key := "dd_" + digest(r.Key, "link", p.returnURL) // the address is a setting, and may change
+	params := &sdk.CheckoutSessionCreateParams{Params: api.Params(r.Payer.At, key),
 		Mode: new(string(sdk.CheckoutSessionModeSetup)), Customer: &r.Payer.Customer,
 		Currency: new(strings.ToLower(r.Currency)), SuccessURL: &p.returnURL,
 		Metadata: meta, SetupIntentData: &sdk.CheckoutSessionCreateSetupIntentDataParams{Metadata: meta},
 	}
-	params.IdempotencyKey = new("dd_" + digest(r.Key, "link", p.returnURL)) // the address is a setting, and may change
-	params.StripeAccount = api.Account(r.Payer.At)
 	s, err := p.client.V1CheckoutSessions.Create(ctx, params)
 	if err != nil {
 		return billing.CardLink{}, err

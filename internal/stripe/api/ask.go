@@ -27,13 +27,11 @@ func (*rawAnswer) UnmarshalJSON([]byte) error { return nil }
 // are of type *Error.
 func (c *Client) Ask(ctx context.Context, method, path, at, key string,
 	form url.Values) (json.RawMessage, http.Header, error) {
-	params := &sdk.Params{Context: ctx, StripeAccount: Account(at)}
-	if key != "" {
-		params.IdempotencyKey = &key
-	}
+	params := Params(at, key)
+	params.Context = ctx
 	var a rawAnswer
 	service := c.SDK.V1Events // all services share one backend and one API key
-	if err := service.B.CallRaw(method, path, service.Key, []byte(form.Encode()), params, &a); err != nil {
+	if err := service.B.CallRaw(method, path, service.Key, []byte(form.Encode()), &params, &a); err != nil {
 		return nil, nil, err
 	}
 	if a.LastResponse == nil {

@@ -155,9 +155,7 @@ func Mode(live bool) string {
 
 // AccountID asks for the id of an account: a connected one, or our own if at is empty.
 func (c *Client) AccountID(ctx context.Context, at string) (string, error) {
-	params := &sdk.AccountRetrieveParams{}
-	params.StripeAccount = Account(at)
-	a, err := c.SDK.V1Accounts.Retrieve(ctx, params)
+	a, err := c.SDK.V1Accounts.Retrieve(ctx, &sdk.AccountRetrieveParams{Params: Params(at, "")})
 	if err != nil {
 		return "", err
 	}

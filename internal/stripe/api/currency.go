@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -54,26 +55,34 @@ func Units(a money.Amount) (int64, error) {
 	if !ok {
 		return 0, Unsent("Stripe takes no payments in %s", c)
 	}
-	units := a.Minor()
-	for d := c.Exponent(); d < s.decimals; d++ {
-		if units > math.MaxInt64/10 || units < math.MinInt64/10 {
-			return 0, Unsent("%s is too much for Stripe", a)
-		}
-		units *= 10
-	}
-	for d := s.decimals; d < c.Exponent(); d++ {
-		if units%10 != 0 {
-			return 0, Unsent("%s: Stripe takes whole amounts of %s alone", a, c)
-		}
-		units /= 10
-	}
+	units, ok := rescale(a.Minor(), c.Exponent(), s.decimals)
 	switch {
-	case units%s.step == 0:
+	case !ok && c.Exponent() < s.decimals:
+		return 0, Unsent("%s is too much for Stripe", a)
+	case ok && units%s.step == 0:
 		return units, nil
-	case s.decimals == 3:
+	case ok && s.decimals == 3:
 		return 0, Unsent("%s: Stripe takes amounts of %s whose last digit is 0", a, c)
 	}
 	return 0, Unsent("%s: Stripe takes whole amounts of %s alone", a, c)
+}
+
+// rescale moves the point of a number from so many decimals to so many. It is not ok if digits would
+// be lost or the number does not fit.
+func rescale(n int64, from, to int) (scaled int64, ok bool) {
+	for ; from < to; from++ {
+		if n > math.MaxInt64/10 || n < math.MinInt64/10 {
+			return 0, false
+		}
+		n *= 10
+	}
+	for ; from > to; from-- {
+		if n%10 != 0 {
+			return 0, false
+		}
+		n /= 10
+	}
+	return n, true
 }
 
 // ChargeUnits is Units for a charge, whose amount must be within Stripe's limits.
@@ -94,44 +103,16 @@ func ChargeUnits(a money.Amount) (int64, error) {
 // minimum for settlement currencies. For the others the account's own settlement currency decides,
 // and Stripe refuses the charge itself.
 func limits(code string) (least, most int64) {
-	least, most = 1, 99_999_999
-	switch code {
-	case "USD", "AUD", "BRL", "CAD", "CHF", "EUR", "INR", "JPY", "NZD", "SGD":
-		least = 50
-	case "GBP":
-		least = 30
-	case "BGN":
-		least = 100
-	case "AED", "MYR", "PLN", "RON":
-		least = 200
-	case "DKK":
-		least = 250
-	case "NOK", "SEK":
-		least = 300
-	case "HKD":
-		least = 400
-	case "MXN", "THB":
-		least = 1000
-	case "CZK":
-		least = 1500
-	case "HUF":
-		least = 17500
-	case "ISK", "UGX":
-		least = 100
-	case "BHD", "JOD", "KWD", "OMR", "TND":
-		least, most = 10, 99_999_990
-	}
-	switch code { // more digits than eight
-	case "INR":
-		most = 999_999_999
-	case "COP", "HUF", "JPY", "LBP":
-		most = 9_999_999_999
-	case "IDR":
-		most = 999_999_999_999
-	case "ISK", "UGX":
-		most = 99_999_900
-	}
-	return least, most
+	least = map[string]int64{"USD": 50, "AUD": 50, "BRL": 50, "CAD": 50, "CHF": 50, "EUR": 50, "INR": 50, "JPY": 50,
+		"NZD": 50, "SGD": 50, "GBP": 30, "BGN": 100, "AED": 200, "MYR": 200, "PLN": 200, "RON": 200, "DKK": 250, "NOK": 300,
+		"SEK": 300, "HKD": 400, "MXN": 1000, "THB": 1000, "CZK": 1500, "HUF": 17500, "ISK": 100, "UGX": 100,
+		"BHD": 10, "JOD": 10, "KWD": 10, "OMR": 10, "TND": 10}[code]
+	most = map[string]int64{"BHD": 99_999_990, "JOD": 99_999_990, "KWD": 99_999_990, "OMR": 99_999_990, "TND": 99_999_990,
+		"ISK": 99_999_900, "UGX": 99_999_900,
+		// more digits than eight
+		"INR": 999_999_999, "COP": 9_999_999_999, "HUF": 9_999_999_999, "JPY": 9_999_999_999, "LBP": 9_999_999_999,
+		"IDR": 999_999_999_999}[code]
+	return cmp.Or(least, 1), cmp.Or(most, 99_999_999)
 }
 
 // Amount returns the amount of Stripe's units. It is the zero Amount, which is never asked for, if
@@ -145,19 +126,11 @@ func Amount(units int64, code string) money.Amount {
 	if !ok {
 		return money.Amount{}
 	}
-	for d := s.decimals; d < c.Exponent(); d++ {
-		if units > math.MaxInt64/10 || units < math.MinInt64/10 {
-			return money.Amount{}
-		}
-		units *= 10
+	minor, ok := rescale(units, s.decimals, c.Exponent())
+	if !ok {
+		return money.Amount{}
 	}
-	for d := c.Exponent(); d < s.decimals; d++ {
-		if units%10 != 0 {
-			return money.Amount{}
-		}
-		units /= 10
-	}
-	return money.New(units, c)
+	return money.New(minor, c)
 }
 
 // FeeUnits returns a connected account's fee to us. fee is in hundredths of a percent of the units.
@@ -168,8 +141,5 @@ func FeeUnits(units int64, fee int, c money.Currency) (int64, error) {
 	}
 	s, _ := scaleOf(c)
 	got := units/10000*int64(fee) + units%10000*int64(fee)/10000
-	if s.step > 1 {
-		got -= got % s.step
-	}
-	return got, nil
+	return got - got%max(1, s.step), nil
 }

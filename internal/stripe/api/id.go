@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	sdk "github.com/stripe/stripe-go/v86"
+
 	"github.com/duesday/duesday/internal/secret"
 )
 
@@ -68,12 +70,16 @@ func Instant(unix int64) time.Time {
 	return time.Unix(unix, 0).UTC()
 }
 
-// Account returns the library's parameter for a connected account, or none.
-func Account(at string) *string {
-	if at == "" {
-		return nil
+// Params returns the library's parameters for a connected account and an idempotency key; "" is
+// none.
+func Params(at, key string) (p sdk.Params) {
+	if at != "" {
+		p.StripeAccount = &at
 	}
-	return &at
+	if key != "" {
+		p.IdempotencyKey = &key
+	}
+	return p
 }
 
 // CreatedBetween returns the parameters of a list of objects created at or after from, and before
