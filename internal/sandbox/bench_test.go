@@ -12,6 +12,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/soaktest"
 )
 
 // benchmark has 128 goroutines open and confirm: two answers and two lines for each op.
@@ -95,7 +96,7 @@ func BenchmarkListTail(b *testing.B) {
 // Lines cost less than 200 bytes each, where every intent is of an account of its own.
 // A quarter of a million fills the maps as well as a million does.
 func TestMemory(t *testing.T) {
-	const lines = 250_000
+	lines := soaktest.Cases(t, 62_500, 250_000, 250_000)
 	before := heap()
 	s := openSandbox(t, "", Options{})
 	sum := amount(t, "12.99", "EUR")

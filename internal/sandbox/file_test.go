@@ -111,6 +111,9 @@ func TestFile_TornTail(t *testing.T) {
 	text := readFile(t, file)
 	whole := strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n') + 1
 	for size := whole; size <= len(text); size++ {
+		if testing.Short() && size%5 != 0 && size < len(text)-1 {
+			continue
+		}
 		writeFile(t, file, text[:size])
 		s, err := Open(file, Options{Now: c.Now})
 		if err != nil {

@@ -6,8 +6,8 @@
 //	DUESDAY_SEED=n          a random programme plays this seed alone
 //	DUESDAY_SEEDS=n         a random programme plays n seeds
 //
-// A programme logs how many cases it played. go test -short leaves programmes out. The package
-// does not know the cases.
+// A programme logs how many cases it played. go test -short leaves programmes out, or plays a few
+// of their cases. The package does not know the cases.
 package soaktest
 
 import (
@@ -65,6 +65,23 @@ func Long(t testing.TB) {
 	if testing.Short() {
 		t.Skip("a long programme: go test without -short plays it")
 	}
+}
+
+// Cases returns how many cases of a test are played: few under -short, usual without it, or all in
+// a soak. A smaller number than all is logged.
+func Cases(t testing.TB, few, usual, all int) int {
+	t.Helper()
+	n := usual
+	switch {
+	case On():
+		n = all
+	case testing.Short():
+		n = few
+	}
+	if n < all {
+		t.Logf("%d of %d; -short has %d, go test %d, make soak the rest", n, all, few, usual)
+	}
+	return n
 }
 
 // Next counts a case that is about to begin. It returns false if the time is over.

@@ -34,6 +34,17 @@ func TestSeeds(t *testing.T) {
 	want("three from one", 17, 18, 19)
 }
 
+func TestCases(t *testing.T) {
+	few, usual := soaktest.Cases(t, 1, 2, 3), 2
+	if testing.Short() {
+		usual = 1
+	}
+	t.Setenv("DUESDAY_SOAK", "1")
+	if all := soaktest.Cases(t, 1, 2, 3); !soaktest.On() || all != 3 || few != usual && few != 3 {
+		t.Errorf("%d cases, %d in a soak", few, all)
+	}
+}
+
 // TestProgramme_EndsInTime also holds that subtests share the time of their test.
 func TestProgramme_EndsInTime(t *testing.T) {
 	clear(t)

@@ -277,7 +277,7 @@ func TestCreatePurchase_Crashes(t *testing.T) {
 	}
 }
 
-// crashesAll goes through all moments of one purchase.
+// crashesAll goes through all moments of one purchase; -short through each third.
 func crashesAll(t *testing.T, kind tracking.Kind, card string) {
 	right := newCounter(t)
 	made, err := right.service.CreatePurchase(t.Context(), right.order(kind, card))
@@ -289,11 +289,14 @@ func crashesAll(t *testing.T, kind tracking.Kind, card string) {
 	if asked := made.Purchase.Fulfilment.State == tracking.Asked; asked != right.deserved() {
 		t.Errorf("%d charges, and %s", charges, want)
 	}
-	moments := 0
+	moments, step := 0, 1
+	if testing.Short() {
+		step = 3
+	}
 	for _, what := range troubles(card) {
 		for _, phase := range []storetest.Phase{storetest.Before, storetest.After} {
-			for at := 1; crashes(t, trouble{what, phase, at}, kind, card, want, charges); at++ {
-				moments++
+			for at := 1; crashes(t, trouble{what, phase, at}, kind, card, want, charges); at += step {
+				moments += step
 			}
 		}
 	}

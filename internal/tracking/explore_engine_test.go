@@ -72,7 +72,11 @@ func TestFlows_OnPebble(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	onEngine(t, s, 1)
+	each := 1
+	if testing.Short() {
+		each = 5
+	}
+	onEngine(t, s, each)
 }
 
 // TestFlows_OnDynamoDB is the same on DynamoDB Local.

@@ -9,9 +9,9 @@ import (
 
 // TestSides runs both sides small, so that the command bench cannot rot.
 func TestSides(t *testing.T) {
-	n, secs := 20000, 100*time.Millisecond
+	n, secs := soaktest.Cases(t, 4000, 20_000, 1_000_000), 100*time.Millisecond
 	if soaktest.On() {
-		n, secs = 1000000, 5*time.Second
+		secs = 5 * time.Second
 	}
 	o, err := OpenOurs(t.Context(), t.TempDir(), 512<<20)
 	if err != nil {

@@ -320,7 +320,8 @@ var delays = []time.Duration{time.Second, 25 * time.Hour, 10 * 24 * time.Hour}
 // first life can be cut (before and after each commit and each call of the processor), in
 // a crash or by a lost answer, for every outcome, times the delay until the recovery,
 // times every point at which the first run of the recovery can be cut, or a request in
-// between. DUESDAY_SOAK=1 cuts the whole recovery, and the requests, at every point too.
+// between. Each such pair of cuts has one of the delays. DUESDAY_SOAK=1 plays all delays, and cuts
+// the whole recovery, and the requests, at every point too.
 func TestExactlyOnce_EveryCrashPoint(t *testing.T) {
 	t.Parallel()
 	g := newProgramme(t)
@@ -369,7 +370,7 @@ func (g *programme) crashAt(o outcome, point int, delay time.Duration, share fun
 		points = once.recovery
 	}
 	for second := 1; second <= points; second++ {
-		if raced && !soaktest.On() && delays[(point+second)%3] != delay {
+		if !soaktest.On() && delays[(point+second)%3] != delay {
 			continue
 		}
 		g.pairs.Add(1)

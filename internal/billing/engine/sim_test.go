@@ -314,9 +314,9 @@ func inParallel(workers int, seeds iter.Seq[uint64], play func(seed uint64)) {
 // TestSimulation plays seeds. DUESDAY_SEED=n plays that one alone, DUESDAY_SEEDS=n so many.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
-	usual, seeds := 40, 0
+	usual, seeds := 24, 0
 	if raced {
-		usual = 12
+		usual = 8
 	}
 	var mu sync.Mutex
 	did := map[string]int{}
@@ -354,6 +354,7 @@ func TestSimulationReplays(t *testing.T) {
 	t.Parallel()
 	lines := func() (text string) {
 		s := newSimulation(5, planted{})
+		s.days = soaktest.Cases(t, 60, s.days, s.days)
 		s.play()
 		for _, e := range s.w.ledger() {
 			text += fmt.Sprintf("%s %s/%s %d %d %s\n", e.At, e.Tag.Account, e.Tag.Subscription, e.Tag.Period, e.Attempt, e.Outcome)
