@@ -2,6 +2,7 @@ package api
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/duesday/duesday/stripefake/internal/shape"
@@ -120,4 +121,188 @@ func (c *Call) errorObject(e *shape.Error) object {
 		o["payment_method_type"] = e.Method.Str("type")
 	}
 	return object{"error": o}
+}
+
+const maxExpand = 4 // levels of expansion
+
+// kinds of objects by the prefix of their ids.
+var idKinds = map[string]string{
+	"acct": "account", "ch": "charge", "clock": "test_helpers.test_clock", "cs": "checkout.session", "cus": "customer",
+	"dp": "dispute", "du": "dispute",
+	"evt": "event", "ii": "invoiceitem", "in": "invoice", "inpay": "invoice_payment", "pi": "payment_intent",
+	"pm":    "payment_method",
+	"price": "price", "prod": "product", "re": "refund", "seti": "setup_intent", "si": "subscription_item",
+	"sub":       "subscription",
+	"sub_sched": "subscription_schedule", "txn": "balance_transaction", "we": "webhook_endpoint",
+}
+
+// expandable has the expandable members of each kind, with their kinds: those of Stripe's spec
+// whose kind the fake has, and those of versions before 2025-03-31.
+var expandable = map[string]string{
+	"balance_transaction": "source:charge",
+	"charge": "balance_transaction:balance_transaction customer:customer invoice:invoice " +
+		"payment_intent:payment_intent refunds.data:refund on_behalf_of:account",
+	"checkout.session": "customer:customer invoice:invoice payment_intent:payment_intent " +
+		"setup_intent:setup_intent subscription:subscription line_items.data:line_item",
+	"customer": "invoice_settings.default_payment_method:payment_method subscriptions.data:subscription " +
+		"test_clock:test_helpers.test_clock sources.data:payment_method default_source:payment_method tax: tax_ids.data:",
+	"dispute": "charge:charge payment_intent:payment_intent",
+	"invoice": "customer:customer default_payment_method:payment_method " +
+		"parent.subscription_details.subscription:subscription payments.data:invoice_payment " +
+		"test_clock:test_helpers.test_clock " +
+		"lines.data:line_item latest_revision:invoice confirmation_secret: on_behalf_of:account " +
+		"payment_intent:payment_intent charge:charge subscription:subscription",
+	"invoice_payment": "invoice:invoice payment.charge:charge payment.payment_intent:payment_intent",
+	"invoiceitem": "customer:customer invoice:invoice pricing.price_details.price:price " +
+		"test_clock:test_helpers.test_clock subscription:subscription",
+	"line_item": "pricing.price_details.price:price subscription:subscription invoice_item:invoiceitem " +
+		"price.product:product",
+	"payment_intent": "customer:customer latest_charge:charge payment_method:payment_method " +
+		"on_behalf_of:account transfer_data.destination:account invoice:invoice charges.data:charge review: application:",
+	"payment_method": "customer:customer",
+	"price":          "product:product tiers: currency_options:",
+	"product":        "default_price:price",
+	"refund": "balance_transaction:balance_transaction charge:charge payment_intent:payment_intent " +
+		"payment_method:payment_method customer:customer",
+	"setup_intent": "customer:customer payment_method:payment_method on_behalf_of:account latest_attempt: " +
+		"mandate: single_use_mandate: application:",
+	"subscription": "customer:customer default_payment_method:payment_method items.data:subscription_item " +
+		"latest_invoice:invoice pending_setup_intent:setup_intent schedule:subscription_schedule " +
+		"test_clock:test_helpers.test_clock",
+	"subscription_item": "price:price price.product:product",
+	"subscription_schedule": "customer:customer default_settings.default_payment_method:payment_method " +
+		"phases.default_payment_method:payment_method phases.items.price:price phases.add_invoice_items.price:price " +
+		"subscription:subscription test_clock:test_helpers.test_clock",
+}
+
+// kindOf returns the kind of the id, by its prefix, or "".
+func kindOf(id string) string {
+	for prefix := id; ; {
+		i := strings.LastIndexByte(prefix, '_')
+		if i < 0 {
+			return ""
+		}
+		prefix = prefix[:i]
+		if kind := idKinds[prefix]; kind != "" {
+			return kind
+		}
+	}
+}
+
+// expansions returns the paths of the parameter expand, split into parts.
+func (c *Call) expansions() ([][]string, error) {
+	v, ok := c.params["expand"]
+	if !ok || v == "" {
+		return nil, nil
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return nil, shape.Invalid("", "expand", "Invalid array: expand has to be a list: expand[]=…")
+	}
+	var paths [][]string
+	for _, v := range list {
+		path, ok := v.(string)
+		parts := strings.Split(path, ".")
+		kind := c.route.ResultKind()
+		if ok && parts[0] == "data" && c.route.Method == "GET" && len(parts) > 1 {
+			ok = expands(kind, parts[1:])
+		} else {
+			ok = ok && expands(kind, parts)
+		}
+		if !ok {
+			return nil, shape.Invalid("", "expand", "This property cannot be expanded ("+shape.Shown(v)+").")
+		}
+		levels := len(parts)
+		for _, part := range parts {
+			if part == "data" {
+				levels--
+			}
+		}
+		if levels > maxExpand {
+			return nil, shape.Invalid("", "expand",
+				"You cannot expand more than 4 levels of a property (property: "+shape.Shown(v)+").")
+		}
+		paths = append(paths, parts)
+	}
+	return paths, nil
+}
+
+// expands reports whether the kind has the path. Members that need no expansion, such as items and
+// data, may be parts of it.
+func expands(kind string, path []string) bool {
+	whole := strings.Join(path, ".")
+	for entry := range strings.FieldsSeq(expandable[kind]) {
+		name, of, _ := strings.Cut(entry, ":")
+		switch rest, under := strings.CutPrefix(whole, name); {
+		case name == whole, strings.HasPrefix(name, whole+"."):
+			return true
+		case under && rest[0] == '.' && expands(of, strings.Split(rest[1:], ".")):
+			return true
+		}
+	}
+	return false
+}
+
+// expand replaces the ids on the path by their objects, in place.
+func (c *Call) expand(o object, path []string, depth int) {
+	if len(path) == 0 || depth == 0 {
+		return
+	}
+	name, rest := path[0], path[1:]
+	if _, there := o[name]; !there {
+		if v, ok := c.included(o, name); ok {
+			o[name] = v
+		}
+	}
+	switch v := o[name].(type) {
+	case string:
+		if sub := c.Space.Get(kindOf(v), v); sub != nil && name != "id" {
+			shaped := c.shape(sub)
+			o[name] = shaped
+			c.expand(shaped, rest, depth-1)
+		} else if a := c.accountObject(v); a != nil && name != "id" {
+			o[name] = c.shape(a)
+		}
+	case object:
+		c.expand(v, rest, depth)
+	case []any:
+		for i, e := range v {
+			switch e := e.(type) {
+			case object:
+				c.expand(e, rest, depth)
+			case string:
+				if sub := c.Space.Get(kindOf(e), e); sub != nil {
+					shaped := c.shape(sub)
+					v[i] = shaped
+					c.expand(shaped, rest, depth-1)
+				}
+			}
+		}
+	}
+}
+
+// included returns a member that is shown on demand only: a list of the objects that refer to this
+// one, or a private member under its name without underscore.
+func (c *Call) included(o object, name string) (any, bool) {
+	list := func(kindName, member, url string) (any, bool) {
+		data := []any{}
+		for _, other := range slices.Backward(c.Space.All(kindName)) {
+			if other.Str(member) == o.ID() && len(data) < pageDefault {
+				data = append(data, c.shape(other))
+			}
+		}
+		return shape.ListOf(data, url), true
+	}
+	switch o.Str("object") + "." + name {
+	case "charge.refunds":
+		return list("refund", "charge", "/v1/charges/"+o.ID()+"/refunds")
+	case "invoice.payments":
+		return list("invoice_payment", "invoice", "/v1/invoice_payments")
+	case "customer.subscriptions":
+		return list("subscription", "customer", "/v1/customers/"+o.ID()+"/subscriptions")
+	case "invoice.confirmation_secret", "price.tiers", "price.currency_options", "checkout.session.line_items":
+		v, ok := o["_"+name]
+		return shape.CloneValue(v), ok
+	}
+	return nil, false
 }
