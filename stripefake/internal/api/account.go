@@ -38,9 +38,8 @@ func accountRoutes() []Route {
 func (f *Fake) addAccount(id, platform string, members object) *account {
 	o := object{
 		"id": id, "object": "account", "type": "standard", "country": "US", "default_currency": "usd", "email": nil,
-		"business_type":   nil,
-		"charges_enabled": true, "payouts_enabled": true, "details_submitted": true, "metadata": object{},
-		"created": f.time().Unix(),
+		"business_type": nil, "charges_enabled": true, "payouts_enabled": true, "details_submitted": true,
+		"metadata": object{}, "created": f.time().Unix(),
 	}
 	maps.Copy(o, members)
 	a := &account{object: o, platform: platform}

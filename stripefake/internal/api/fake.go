@@ -51,16 +51,16 @@ type Fake struct {
 	post    *postOffice
 
 	Mu       sync.Mutex
-	faults   Faults              // guarded by mu
-	dice     *rand.Rand          // guarded by mu
-	spaces   map[spaceKey]*Space // guarded by mu
-	accounts map[string]*account // guarded by mu; by id, disconnected ones too
-	revoked  map[string]bool     // guarded by mu; keys answered with 401
-	offset   time.Duration       // guarded by mu; of its clock to Options.Now
-	own      *agenda             // guarded by mu; of its clock, for all accounts
-	Numbered uint64              // guarded by mu; ids so far
-	windows  map[string]*window  // guarded by mu; of the rate limit, by account, mode and endpoint
-	counts   map[countKey]*tally // guarded by mu
+	faults   Faults                // guarded by mu
+	dice     *rand.Rand            // guarded by mu
+	spaces   map[spaceKey]*Space   // guarded by mu
+	accounts map[string]*account   // guarded by mu; by id, disconnected ones too
+	revoked  map[string]bool       // guarded by mu; keys answered with 401
+	offset   time.Duration         // guarded by mu; of its clock to Options.Now
+	own      *agenda               // guarded by mu; of its clock, for all accounts
+	Numbered uint64                // guarded by mu; ids so far
+	windows  map[limit][]time.Time // guarded by mu; of the rate limit: the requests of the last second
+	counts   map[countKey]*Count   // guarded by mu
 }
 
 // A Space has the objects of one account in one mode.
@@ -87,7 +87,7 @@ func New(o Options) *Fake {
 	f := &Fake{
 		Options: o, router: newRouter(append(Routes(), o.Routes...)), faults: o.Faults, dice: newDice(o.Seed),
 		spaces: map[spaceKey]*Space{}, accounts: map[string]*account{}, revoked: map[string]bool{},
-		own: newAgenda(), windows: map[string]*window{}, counts: map[countKey]*tally{},
+		own: newAgenda(), windows: map[limit][]time.Time{}, counts: map[countKey]*Count{},
 	}
 	f.post = newPostOffice(f)
 	f.Mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/duesday/duesday/stripefake/internal/shape"
@@ -12,23 +13,19 @@ import (
 
 // Faults are stripefake.Faults.
 type Faults struct {
-	Latency      time.Duration // of every request, before it is carried out; at most a minute
-	LostRequests float64       // not carried out, and the connection breaks
-	LostReplies  float64       // carried out, and the connection breaks
-	Errors       float64       // 500, not carried out; its idempotency key replays it
-	LateErrors   float64       // 500, and carried out all the same; its idempotency key replays the 500
-	Busy         float64       // 429 or 409 (rate_limit, lock_timeout, idempotency_key_in_use), not carried out, not saved
-	// requests a second on one endpoint, of one account in one mode, above which it answers 429;
-	// 0: no limit
-	Rate int
-	Seed uint64 // of the dice
-
-	// EventLosses are changes of which there is no event at all, neither sent nor listed.
+	Latency        time.Duration
+	LostRequests   float64
+	LostReplies    float64
+	Errors         float64
+	LateErrors     float64
+	Busy           float64
+	Rate           int
+	Seed           uint64
 	EventLosses    float64
 	WebhookCopies  float64
 	WebhookDrops   float64
-	WebhookShuffle bool          // webhooks leave in any order
-	WebhookDelay   time.Duration // at most so long, by chance
+	WebhookShuffle bool
+	WebhookDelay   time.Duration
 }
 
 // Check returns the first mistake in the faults, by the names of the control API.
@@ -76,8 +73,7 @@ type rate struct {
 func (f Faults) rates() []rate {
 	return []rate{
 		{"lost_requests", f.LostRequests, lostRequest}, {"lost_replies", f.LostReplies, lostReply},
-		{"errors", f.Errors, failed},
-		{"late_errors", f.LateErrors, failedLate}, {"busy", f.Busy, busy},
+		{"errors", f.Errors, failed}, {"late_errors", f.LateErrors, failedLate}, {"busy", f.Busy, busy},
 		{"event_losses", f.EventLosses, normal}, {"webhook_copies", f.WebhookCopies, normal},
 		{"webhook_drops", f.WebhookDrops, normal},
 	}
@@ -90,13 +86,12 @@ func newDice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 func (f *Fake) draw() fate {
 	u := f.dice.Float64()
 	for _, r := range f.faults.rates() {
-		if r.fate == normal {
-			continue
-		}
-		if u < r.rate {
+		if r.fate != normal && u < r.rate {
 			return r.fate
 		}
-		u -= r.rate
+		if r.fate != normal {
+			u -= r.rate
+		}
 	}
 	return normal
 }
@@ -128,28 +123,26 @@ func broken() error {
 		Message: "Sorry! There was an error while talking to the servers of this fake. It was asked for."}
 }
 
-// A window has the times of the last requests of an endpoint that passed.
-type window struct{ last []time.Time }
+// A limit is one of the rate: of an endpoint of one account in one mode.
+type limit struct {
+	space    *Space
+	endpoint string
+}
 
 // admit reports whether the endpoint has room for one more request: at most Rate pass in any
 // second of the real clock. Refused ones do not count.
-func (f *Fake) admit(endpoint string) bool {
+func (f *Fake) admit(s *Space, endpoint string) bool {
 	if f.faults.Rate == 0 {
 		return true
 	}
-	w, now := f.windows[endpoint], f.Options.Real()
-	if w == nil {
-		w = &window{}
-		f.windows[endpoint] = w
+	l, now := limit{s, endpoint}, f.Options.Real()
+	last := slices.DeleteFunc(f.windows[l], func(t time.Time) bool { return now.Sub(t) >= time.Second })
+	room := len(last) < f.faults.Rate
+	if room {
+		last = append(last, now)
 	}
-	for len(w.last) > 0 && now.Sub(w.last[0]) >= time.Second {
-		w.last = w.last[1:]
-	}
-	if len(w.last) >= f.faults.Rate {
-		return false
-	}
-	w.last = append(w.last, now)
-	return true
+	f.windows[l] = last
+	return room
 }
 
 // wait waits for the latency of a request. It returns an error if the caller has gone.

@@ -52,14 +52,12 @@ func (s *idempotency) begin(now time.Time, a attempt, f shape.Form) (first *atte
 		s.byKey[a.key] = &a
 		return &a, nil
 	case known.endpoint != a.endpoint:
-		return nil, reused("Keys for idempotent requests can only be used for the same endpoint they were first used for ('" +
-			known.endpoint +
-			"' vs '" + a.endpoint + "'). Try using a key other than '" + a.key +
-			"' if you meant to execute a different request.")
+		return nil, reused("Keys for idempotent requests can only be used for the same endpoint they were first used " +
+			"for ('" + known.endpoint + "' vs '" + a.endpoint + "'). Try using a key other than '" + a.key + "' if " +
+			"you meant to execute a different request.")
 	case known.params != a.params:
-		return nil, reused("Keys for idempotent requests can only be used with the same parameters they were first used " +
-			"with. Try using a key other than '" +
-			a.key + "' if you meant to execute a different request.")
+		return nil, reused("Keys for idempotent requests can only be used with the same parameters they were first " +
+			"used with. Try using a key other than '" + a.key + "' if you meant to execute a different request.")
 	case known.running:
 		return nil, keyInUse(a.key)
 	}

@@ -128,11 +128,9 @@ const maxExpand = 4 // levels of expansion
 // kinds of objects by the prefix of their ids.
 var idKinds = map[string]string{
 	"acct": "account", "ch": "charge", "clock": "test_helpers.test_clock", "cs": "checkout.session", "cus": "customer",
-	"dp": "dispute", "du": "dispute",
-	"evt": "event", "ii": "invoiceitem", "in": "invoice", "inpay": "invoice_payment", "pi": "payment_intent",
-	"pm":    "payment_method",
-	"price": "price", "prod": "product", "re": "refund", "seti": "setup_intent", "si": "subscription_item",
-	"sub":       "subscription",
+	"dp": "dispute", "du": "dispute", "evt": "event", "ii": "invoiceitem", "in": "invoice",
+	"inpay": "invoice_payment", "pi": "payment_intent", "pm": "payment_method", "price": "price", "prod": "product",
+	"re": "refund", "seti": "setup_intent", "si": "subscription_item", "sub": "subscription",
 	"sub_sched": "subscription_schedule", "txn": "balance_transaction", "we": "webhook_endpoint",
 }
 
@@ -149,9 +147,8 @@ var expandable = map[string]string{
 	"dispute": "charge:charge payment_intent:payment_intent",
 	"invoice": "customer:customer default_payment_method:payment_method " +
 		"parent.subscription_details.subscription:subscription payments.data:invoice_payment " +
-		"test_clock:test_helpers.test_clock " +
-		"lines.data:line_item latest_revision:invoice confirmation_secret: on_behalf_of:account " +
-		"payment_intent:payment_intent charge:charge subscription:subscription",
+		"test_clock:test_helpers.test_clock lines.data:line_item latest_revision:invoice confirmation_secret: " +
+		"on_behalf_of:account payment_intent:payment_intent charge:charge subscription:subscription",
 	"invoice_payment": "invoice:invoice payment.charge:charge payment.payment_intent:payment_intent",
 	"invoiceitem": "customer:customer invoice:invoice pricing.price_details.price:price " +
 		"test_clock:test_helpers.test_clock subscription:subscription",

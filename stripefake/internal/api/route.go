@@ -195,15 +195,12 @@ func (r *Route) ResultKind() string {
 // resources has the kind of each collection in a path.
 var resources = map[string]string{
 	"accounts": "account", "account": "account", "charges": "charge", "checkout/sessions": "checkout.session",
-	"customers": "customer", "disputes": "dispute",
-	"events": "event", "invoice_payments": "invoice_payment", "invoiceitems": "invoiceitem", "invoices": "invoice",
-	"lines":           "line_item",
-	"payment_intents": "payment_intent", "payment_methods": "payment_method", "prices": "price", "products": "product",
-	"refunds":       "refund",
+	"customers": "customer", "disputes": "dispute", "events": "event", "invoice_payments": "invoice_payment",
+	"invoiceitems": "invoiceitem", "invoices": "invoice", "lines": "line_item", "payment_intents": "payment_intent",
+	"payment_methods": "payment_method", "prices": "price", "products": "product", "refunds": "refund",
 	"setup_intents": "setup_intent", "subscription_items": "subscription_item",
-	"subscription_schedules": "subscription_schedule",
-	"subscriptions":          "subscription", "test_helpers/test_clocks": "test_helpers.test_clock",
-	"webhook_endpoints":    "webhook_endpoint",
+	"subscription_schedules": "subscription_schedule", "subscriptions": "subscription",
+	"test_helpers/test_clocks": "test_helpers.test_clock", "webhook_endpoints": "webhook_endpoint",
 	"balance_transactions": "balance_transaction",
 }
 

@@ -77,7 +77,7 @@ func (x *exchange) admit(params shape.Form, err error) error {
 	if x.expand, err = c.expansions(); err != nil {
 		return err
 	}
-	if !f.admit(c.Space.limitName() + x.name) {
+	if !f.admit(c.Space, x.name) {
 		return tooMany()
 	}
 	if x.fate = f.draw(); x.fate == busy {
@@ -137,13 +137,10 @@ func (x *exchange) carryOut() {
 		defer f.Mu.Unlock()
 		x.call.Space.keys.end(x.attempt, f.time(), done)
 	}()
-	if wait(x.r.Context(), f.latency()) != nil || x.fate == lostRequest {
-		x.count(0)
-		hangUp(x.w)
-		return
-	}
 	var answer reply
+	lost := wait(x.r.Context(), f.Faults().Latency) != nil || x.fate == lostRequest
 	switch {
+	case lost:
 	case x.replay != nil:
 		answer = *x.replay.reply
 	case x.fate == failed:
@@ -159,18 +156,12 @@ func (x *exchange) carryOut() {
 			done = &answer
 		}
 	}
-	if x.fate == lostReply || x.call.BreakOff {
+	if lost || x.fate == lostReply || x.call.BreakOff {
 		x.count(0)
 		hangUp(x.w)
 		return
 	}
 	x.answer(answer)
-}
-
-func (f *Fake) latency() time.Duration {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
-	return f.faults.Latency
 }
 
 // execute carries the request out. saved reports whether its idempotency key keeps the reply.
@@ -206,8 +197,8 @@ func (x *exchange) failed(err error) reply {
 	e, ok := errors.AsType[*shape.Error](err)
 	if !ok {
 		x.f.Options.Log.Error("stripefake: a request failed by an error of the fake", "endpoint", x.name, "error", err)
-		e = &shape.Error{Status: http.StatusInternalServerError, Kind: "api_error", Message: "An error of the fake: " +
-			err.Error()}
+		e = &shape.Error{Status: http.StatusInternalServerError, Kind: "api_error",
+			Message: "An error of the fake: " + err.Error()}
 	}
 	r := reply{status: e.Status, body: shape.Encode(x.call.errorObject(e))}
 	switch e.Status {
@@ -243,31 +234,31 @@ func (x *exchange) answer(a reply) {
 }
 
 // headerValue returns a text of the caller's as a header may have it.
-func headerValue(s string) string { return strings.Map(printable, s[:min(len(s), maxKeyLen)]) }
-
-func printable(r rune) rune {
-	if r < ' ' || r > '~' {
-		return '?'
-	}
-	return r
+func headerValue(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, s[:min(len(s), maxKeyLen)])
 }
 
-// readBody returns the form of a request's body.
-func readBody(w http.ResponseWriter, r *http.Request) (string, error) {
+// readForm returns the parameters of a request, from its URL and its body.
+func readForm(w http.ResponseWriter, r *http.Request) (shape.Form, error) {
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return "", shape.Invalid("", "", "The request is larger than 1 MiB.")
+		return nil, shape.Invalid("", "", "The request is larger than 1 MiB.")
 	}
 	if err != nil {
-		return "", shape.Invalid("", "", "The request cannot be read.")
+		return nil, shape.Invalid("", "", "The request cannot be read.")
 	}
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	if kind = strings.TrimSpace(kind); len(text) > 0 && kind != "" &&
 		!strings.EqualFold(kind, "application/x-www-form-urlencoded") {
-		return "", shape.Invalid("", "",
-			"The body has to be application/x-www-form-urlencoded, and is "+shape.Shown(kind)+".")
+		return nil, shape.Invalid("", "", "The body has to be application/x-www-form-urlencoded, and is "+
+			shape.Shown(kind)+".")
 	}
-	return string(text), nil
+	return shape.ParseForm(r.URL.RawQuery, string(text))
 }
 
 // hostForm is the form of a Host that links may show.
@@ -284,29 +275,11 @@ func BaseOf(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// limitName is the first part of the names of the rate limit; the endpoint follows.
-func (s *Space) limitName() string {
-	if s.Live {
-		return s.Account + " live "
-	}
-	return s.Account + " test "
-}
-
-// readForm returns the parameters of a request, from its URL and its body.
-func readForm(w http.ResponseWriter, r *http.Request) (shape.Form, error) {
-	body, err := readBody(w, r)
-	if err != nil {
-		return nil, err
-	}
-	return shape.ParseForm(r.URL.RawQuery, body)
-}
-
 // A Count is stripefake.Count.
 type Count struct {
-	Endpoint string // unknown: no endpoint of the fake
-	Status   int    // 0: the connection broke
-	Requests int64
-	Replays  int64 // answers among them that repeat an earlier one
+	Endpoint          string // unknown: no endpoint of the fake
+	Status            int    // 0: the connection broke
+	Requests, Replays int64
 }
 
 type countKey struct {
@@ -314,21 +287,18 @@ type countKey struct {
 	status   int
 }
 
-// A tally counts answers.
-type tally struct{ requests, replays int64 }
-
 func (x *exchange) count(status int) {
 	x.f.Mu.Lock()
 	defer x.f.Mu.Unlock()
 	k := countKey{x.name, status}
 	n := x.f.counts[k]
 	if n == nil {
-		n = &tally{}
+		n = &Count{Endpoint: x.name, Status: status}
 		x.f.counts[k] = n
 	}
-	n.requests++
+	n.Requests++
 	if x.replay != nil {
-		n.replays++
+		n.Replays++
 	}
 }
 
@@ -337,8 +307,8 @@ func (f *Fake) Requests() []Count {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	list := make([]Count, 0, len(f.counts))
-	for k, n := range f.counts {
-		list = append(list, Count{k.endpoint, k.status, n.requests, n.replays})
+	for _, n := range f.counts {
+		list = append(list, *n)
 	}
 	slices.SortFunc(list, func(a, b Count) int {
 		return cmp.Or(cmp.Compare(a.Endpoint, b.Endpoint), cmp.Compare(a.Status, b.Status))

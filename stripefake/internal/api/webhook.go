@@ -142,29 +142,36 @@ func (p *postOffice) work(b *box) {
 
 // next takes a due letter out of the box, or returns the time until one is due.
 func (p *postOffice) next(b *box) (*letter, time.Duration) {
-	now, shuffle := p.f.Options.Real(), p.f.shuffles()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var due []int
-	pause := retryMost
-	for i, l := range b.letters {
-		if left := l.due.Sub(now); left > 0 {
+	now, pause := p.f.Options.Real(), retryMost
+	l := p.take(b, func(l *letter) bool {
+		left := l.due.Sub(now)
+		if left > 0 {
 			pause = min(pause, left)
-			continue
 		}
-		due = append(due, i)
-		if !shuffle {
-			break
-		}
-	}
-	if len(due) == 0 {
-		return nil, pause
-	}
-	return b.take(due[p.dice.IntN(len(due))]), 0
+		return left <= 0
+	})
+	return l, pause
 }
 
-// take takes letter i out of the box. The caller holds postOffice.mu.
-func (b *box) take(i int) *letter {
+// take takes a ready letter out of the box: the first, or any if webhooks are shuffled; nil: none
+// is ready.
+func (p *postOffice) take(b *box, ready func(*letter) bool) *letter {
+	shuffle := p.f.Faults().WebhookShuffle
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var of []int
+	for i, l := range b.letters {
+		if ready(l) {
+			of = append(of, i)
+		}
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	i := of[0]
+	if shuffle {
+		i = of[p.dice.IntN(len(of))]
+	}
 	l := b.letters[i]
 	b.letters, b.sending = slices.Delete(b.letters, i, i+1), true
 	return l
@@ -175,12 +182,6 @@ func (p *postOffice) sent(b *box) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b.sending = false
-}
-
-func (f *Fake) shuffles() bool {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
-	return f.faults.WebhookShuffle
 }
 
 // try sends the letter once. It puts the letter back if the endpoint did not accept it.
@@ -298,32 +299,11 @@ func (p *postOffice) flush(ctx context.Context, b *box, n int) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		l := p.take(b, n)
+		l := p.take(b, func(l *letter) bool { return l.flushed < n })
 		if l == nil {
 			return nil
 		}
+		l.flushed = n
 		p.try(ctx, b, l)
 	}
-}
-
-func (p *postOffice) take(b *box, n int) *letter {
-	shuffle := p.f.shuffles()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var of []int
-	for i, l := range b.letters {
-		if l.flushed < n {
-			of = append(of, i)
-		}
-	}
-	if len(of) == 0 {
-		return nil
-	}
-	i := of[0]
-	if shuffle {
-		i = of[p.dice.IntN(len(of))]
-	}
-	l := b.take(i)
-	l.flushed = n
-	return l
 }

@@ -69,8 +69,7 @@ func (c call) advanceClock(clock object) (object, error) {
 	}
 	if most := c.furthest(clock); target > most {
 		return nil, shape.Invalid("", "frozen_time", "Cannot advance the clock by more than two intervals of its "+
-			"shortest subscription at a time: at most to "+
-			strconv.FormatInt(most, 10)+".")
+			"shortest subscription at a time: at most to "+strconv.FormatInt(most, 10)+".")
 	}
 	clock["status"], clock["status_details"] = "advancing", object{"advancing": object{"target_frozen_time": target}}
 	c.Emit("test_helpers.test_clock.advancing", clock, nil)

@@ -224,12 +224,11 @@ func (c call) newLine(invoice object, members object) object {
 func (c call) itemLine(invoice, item object) object {
 	return c.newLine(invoice, object{
 		"amount": item["amount"], "description": item["description"], "discountable": item["discountable"],
-		"metadata": item.Sub("metadata").Clone(), "period": item.Sub("period").Clone(),
-		"pricing":  shape.CloneValue(item["pricing"]),
-		"quantity": item["quantity"], "quantity_decimal": item["quantity_decimal"],
-		"parent": object{"type": "invoice_item_details", "subscription_item_details": nil, "invoice_item_details": object{
-			"invoice_item": item.ID(), "proration": false, "proration_details": object{"credited_items": nil},
-			"subscription": item["_subscription"]}},
+		"metadata": item.Sub("metadata").Clone(), "period": item.Sub("period").Clone(), "pricing": shape.CloneValue(
+			item["pricing"]), "quantity": item["quantity"], "quantity_decimal": item["quantity_decimal"],
+		"parent": object{"type": "invoice_item_details", "subscription_item_details": nil,
+			"invoice_item_details": object{"invoice_item": item.ID(), "proration": false,
+				"proration_details": object{"credited_items": nil}, "subscription": item["_subscription"]}},
 		"_item": item.ID(), "_price": shape.CloneValue(item["_price"]),
 	})
 }
@@ -239,13 +238,11 @@ func (c call) subscriptionLine(invoice, item object, amount, start, end int64, d
 	quantity := item.Num("quantity")
 	return c.newLine(invoice, object{
 		"amount": amount, "description": description, "metadata": item.Sub("metadata").Clone(),
-		"period":  object{"start": start, "end": end},
-		"pricing": pricingOf(item.Sub("price")), "quantity": quantity, "quantity_decimal": strconv.FormatInt(quantity, 10),
-		"parent": object{"type": "subscription_item_details", "invoice_item_details": nil,
-			"subscription_item_details": object{
-				"invoice_item": nil, "proration": false, "proration_details": object{"credited_items": nil},
-				"subscription": shape.SubscriptionID(invoice), "subscription_item": item.ID()}},
-		"_price": item.Sub("price").Clone(),
+		"period": object{"start": start, "end": end}, "pricing": pricingOf(item.Sub("price")), "quantity": quantity,
+		"quantity_decimal": strconv.FormatInt(quantity, 10), "parent": object{"type": "subscription_item_details",
+			"invoice_item_details": nil, "subscription_item_details": object{"invoice_item": nil, "proration": false,
+				"proration_details": object{"credited_items": nil}, "subscription": shape.SubscriptionID(invoice),
+				"subscription_item": item.ID()}}, "_price": item.Sub("price").Clone(),
 	})
 }
 

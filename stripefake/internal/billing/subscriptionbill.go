@@ -22,8 +22,7 @@ type bill struct {
 func (c call) billed(sub object, reason string, since int64, bills []bill) object {
 	customer := c.customerOf(sub)
 	invoice := c.newInvoice(customer, reason, object{"currency": sub["currency"], "parent": onSubscription(sub),
-		"period_start": since,
-		"auto_advance": true})
+		"period_start": since, "auto_advance": true})
 	for _, b := range bills {
 		price := b.item.Sub("price")
 		amount := price.Num("unit_amount") * b.item.Num("quantity")

@@ -183,9 +183,8 @@ func (c call) changeItems(sub object) error {
 		}
 		switch {
 		case item == nil || w.deleted:
-			return shape.Invalid("", "items", "This fake can change the price and the quantity of items that are there, "+
-				"and neither add nor delete any: "+
-				"name one by items[0][id].")
+			return shape.Invalid("", "items", "This fake can change the price and the quantity of items that are "+
+				"there, and neither add nor delete any: name one by items[0][id].")
 		case w.price != nil:
 			was, _ := recurrenceOf(item.Sub("price"))
 			if is, _ := recurrenceOf(w.price); is != was || w.price.Str("currency") != sub.Str("currency") {

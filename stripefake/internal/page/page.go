@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/duesday/duesday/stripefake/internal/api"
@@ -91,10 +92,12 @@ func Handler(f *api.Fake) http.Handler {
 		s.show(w, page{Title: "stripefake", Text: "The API of Stripe is below /v1, and that of the fake itself below " +
 			"/_fake/."})
 	})
-	mux.HandleFunc("GET /checkout/{id}", s.checkout)
-	mux.HandleFunc("POST /checkout/{id}", s.checkout)
-	mux.HandleFunc("GET /redirect/authenticate/{id}", s.authenticate)
-	mux.HandleFunc("POST /redirect/authenticate/{id}", s.authenticate)
+	checkout := s.visited("card", func(string) string { return "checkout.session" }, visit.checkout)
+	mux.HandleFunc("GET /checkout/{id}", checkout)
+	mux.HandleFunc("POST /checkout/{id}", checkout)
+	authenticate := s.visited("answer", payment.IntentKind, visit.authenticate)
+	mux.HandleFunc("GET /redirect/authenticate/{id}", authenticate)
+	mux.HandleFunc("POST /redirect/authenticate/{id}", authenticate)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { s.show(w, nothingHere()) })
 	return http.NewCrossOriginProtection().Handler(mux)
 }
@@ -133,46 +136,41 @@ func (s *pageServer) show(w http.ResponseWriter, p page) {
 	_, _ = w.Write(b.Bytes()) // the caller may be gone
 }
 
-// leave sends the customer elsewhere.
-func leave(w http.ResponseWriter, r *http.Request, to string) {
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Referrer-Policy", "no-referrer")
-	http.Redirect(w, r, to, http.StatusSeeOther)
+// A visit is a customer at the page of an object, while the fake is locked.
+type visit struct {
+	payment.Call
+	o      shape.Object
+	chosen string // what the customer posted; "": nothing yet
 }
 
-// chosen returns the named value of a posted form.
-func chosen(w http.ResponseWriter, r *http.Request, name string) string {
-	r.Body = http.MaxBytesReader(w, r.Body, api.MaxBody)
-	return r.PostFormValue(name)
+// visited serves the page of an object of the kind, or leads the customer to the next address. field
+// is that of its form.
+func (s *pageServer) visited(field string, kindOf func(id string) string, at func(visit) (string, page)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		id, chosen, to, p := r.PathValue("id"), "", "", nothingHere()
+		if r.Method == http.MethodPost {
+			r.Body = http.MaxBytesReader(w, r.Body, api.MaxBody)
+			chosen = r.PostFormValue(field)
+		}
+		_ = s.f.Act(kindOf(id), id, func(c *api.Call, o shape.Object) error { // nothing is there without the object
+			c.Base = api.BaseOf(r)
+			to, p = at(visit{payment.Call{Call: c}, o, chosen})
+			return nil
+		})
+		if to == "" {
+			s.show(w, p)
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		http.Redirect(w, r, to, http.StatusSeeOther)
+	}
 }
 
-func (s *pageServer) checkout(w http.ResponseWriter, r *http.Request) {
-	id, card := r.PathValue("id"), ""
-	if r.Method == http.MethodPost {
-		card = chosen(w, r, "card")
-	}
-	to, p := s.visitCheckout(id, card, api.BaseOf(r))
-	if to != "" {
-		leave(w, r, to)
-		return
-	}
-	s.show(w, p)
-}
-
-// visitCheckout returns the customer's next address, or the page. card is the customer's choice;
-// "": none yet.
-func (s *pageServer) visitCheckout(id, card, base string) (string, page) {
-	s.f.Mu.Lock()
-	defer s.f.Mu.Unlock()
-	s.f.Tick()
-	space := s.f.Holder("checkout.session", id)
-	if space == nil {
-		return "", nothingHere()
-	}
-	c := payment.Call{Call: s.f.System(space)}
-	c.Base = base
-	session := space.Get("checkout.session", id)
-	setup := space.Get("setup_intent", session.Str("setup_intent"))
+// checkout returns the customer's next address, or the page.
+func (v visit) checkout() (string, page) {
+	session := v.o
+	setup := v.Space.Get("setup_intent", session.Str("setup_intent"))
 	form := page{Title: "Your card", Text: "Which card shall be charged from now on?", Cards: cardChoices(),
 		Back:    session.Str("cancel_url"),
 		Buttons: []button{{"save", "yes", "Save this card"}}, leads: session.Str("success_url")}
@@ -181,22 +179,16 @@ func (s *pageServer) visitCheckout(id, card, base string) (string, page) {
 		return payment.SuccessURL(session), page{}
 	case status != "open":
 		return "", page{Title: "This link has expired", Text: "Ask for a new one.", status: http.StatusGone}
-	case card == "":
-		if why := setup.Sub("last_setup_error").Str("message"); why != "" {
-			form.Error = why
-		}
+	case v.chosen == "":
+		form.Error = setup.Sub("last_setup_error").Str("message")
 		return "", form
 	}
-	known := false
-	for _, choice := range form.Cards {
-		known = known || choice.ID == card
-	}
-	if !known {
+	if !slices.ContainsFunc(form.Cards, func(c choice) bool { return c.ID == v.chosen }) {
 		form.Error, form.status = "Choose one of these cards.", http.StatusBadRequest
 		return "", form
 	}
-	setup["_return_url"] = base + "/checkout/" + id
-	if err := c.ConfirmSetup(setup, card); err != nil {
+	setup["_return_url"] = v.Base + "/checkout/" + session.ID()
+	if err := v.ConfirmSetup(setup, v.chosen); err != nil {
 		form.Error = err.Error()
 		return "", form
 	}
@@ -206,35 +198,13 @@ func (s *pageServer) visitCheckout(id, card, base string) (string, page) {
 	return payment.SuccessURL(session), page{}
 }
 
-func (s *pageServer) authenticate(w http.ResponseWriter, r *http.Request) {
-	answer := ""
-	if r.Method == http.MethodPost {
-		answer = chosen(w, r, "answer")
-	}
-	to, p := s.visitAuthentication(r.PathValue("id"), answer)
-	if to != "" {
-		leave(w, r, to)
-		return
-	}
-	s.show(w, p)
-}
-
-// visitAuthentication is visitCheckout for the page of a bank. answer is complete or fail.
-func (s *pageServer) visitAuthentication(id, answer string) (string, page) {
-	s.f.Mu.Lock()
-	defer s.f.Mu.Unlock()
-	kindName := payment.IntentKind(id)
-	s.f.Tick()
-	space := s.f.Holder(kindName, id)
-	if space == nil {
-		return "", nothingHere()
-	}
-	c := payment.Call{Call: s.f.System(space)}
-	o := space.Get(kindName, id)
+// authenticate is checkout for the page of a bank. The customer chooses complete or fail.
+func (v visit) authenticate() (string, page) {
+	o, kindName := v.o, v.o.Str("object")
 	form := page{Title: "Is this you?", Text: "Your bank asks whether you agree to keep this card on file.",
 		leads:   o.Str("_return_url"),
 		Buttons: []button{{"answer", "complete", "Complete authentication"}, {"answer", "fail", "Fail authentication"}}}
-	if session := space.Get("checkout.session", o.Str("_session")); session != nil {
+	if session := v.Space.Get("checkout.session", o.Str("_session")); session != nil {
 		form.leads = session.Str("success_url") // by way of the checkout page
 	}
 	if kindName == "payment_intent" {
@@ -244,10 +214,10 @@ func (s *pageServer) visitAuthentication(id, answer string) (string, page) {
 	switch {
 	case o.Str("status") != payment.NeedsAction:
 		return "", page{Title: "There is nothing to do here", Text: "This is done already, or no longer needed."}
-	case answer != "complete" && answer != "fail":
+	case v.chosen != "complete" && v.chosen != "fail":
 		return "", form
 	}
-	if err := c.Authenticate(o, answer == "complete"); err != nil {
+	if err := v.Authenticate(o, v.chosen == "complete"); err != nil {
 		return "", page{Title: "That did not work", Text: err.Error(), status: http.StatusConflict}
 	}
 	back := o.Str("_return_url")

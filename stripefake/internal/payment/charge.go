@@ -172,9 +172,8 @@ func (c Call) createRefund() (object, error) {
 func (c Call) refund(charge, members object) object {
 	m := c.Space.Get("payment_method", charge.Str("payment_method"))
 	o := object{"balance_transaction": nil, "charge": charge.ID(), "created": c.TimeOf(charge.Str("customer")),
-		"currency":       charge.Str("currency"),
-		"payment_intent": charge["payment_intent"], "receipt_number": nil, "source_transfer_reversal": nil,
-		"status": Succeeded, "transfer_reversal": nil,
+		"currency": charge.Str("currency"), "payment_intent": charge["payment_intent"], "receipt_number": nil,
+		"source_transfer_reversal": nil, "status": Succeeded, "transfer_reversal": nil,
 		"destination_details": object{"type": "card", "card": object{"reference_status": "pending",
 			"reference_type": "acquirer_reference_number", "type": "refund"}}}
 	maps.Copy(o, members)

@@ -47,12 +47,11 @@ func (c Call) Dispute(pi object, reason string) (object, error) {
 func (c Call) disputeOf(charge object, reason string, inquiry bool) object {
 	now := c.TimeOf(charge.Str("customer"))
 	o := object{"amount": charge.Num("amount"), "balance_transactions": []any{}, "charge": charge.ID(), "created": now,
-		"currency":                   charge.Str("currency"),
-		"enhanced_eligibility_types": []any{}, "evidence": object{"enhanced_evidence": object{}}.Null(evidenceTexts), "is_charge_refundable": inquiry,
-		"payment_intent": charge["payment_intent"], "reason": reason,
-		"status": "needs_response", "metadata": object{},
-		"evidence_details": object{"due_by": now + evidenceTime, "enhanced_eligibility": object{}, "has_evidence": false,
-			"past_due": false, "submission_count": int64(0)}}
+		"currency": charge.Str("currency"), "enhanced_eligibility_types": []any{},
+		"evidence": object{"enhanced_evidence": object{}}.Null(evidenceTexts), "is_charge_refundable": inquiry,
+		"payment_intent": charge["payment_intent"], "reason": reason, "status": "needs_response", "metadata": object{},
+		"evidence_details": object{"due_by": now + evidenceTime, "enhanced_eligibility": object{},
+			"has_evidence": false, "past_due": false, "submission_count": int64(0)}}
 	if card := charge.Sub("payment_method_details").Sub("card"); card != nil {
 		kind, code := "chargeback", "10.4"
 		if inquiry {

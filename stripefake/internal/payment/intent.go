@@ -253,9 +253,8 @@ func (c Call) updateIntent(pi object) (object, error) {
 	for _, name := range c.Form.Names() {
 		if name != "metadata" && name != "description" && name != "expand" && !IsOpen(pi) {
 			return nil, unexpected(pi, "This PaymentIntent's "+name+" could not be updated because it has a status of "+
-				pi.Str("status")+
-				". You may only update the "+name+" of a PaymentIntent with one of the following statuses: "+
-				"requires_payment_method, requires_confirmation, requires_action.")
+				pi.Str("status")+". You may only update the "+name+" of a PaymentIntent with one of the following "+
+				"statuses: requires_payment_method, requires_confirmation, requires_action.")
 		}
 	}
 	for _, name := range []string{"amount", "currency", "application_fee_amount", "transfer_data"} {

@@ -26,9 +26,8 @@ func methodRoutes() []api.Route {
 
 const (
 	usedUp = "The provided PaymentMethod was previously used with a PaymentIntent without Customer attachment, " +
-		"shared with a connected account without Customer attachment, " +
-		"or was detached from a Customer. It may not be used again. To use a PaymentMethod multiple times, you must " +
-		"attach it to a Customer first."
+		"shared with a connected account without Customer attachment, or was detached from a Customer. It may not be " +
+		"used again. To use a PaymentMethod multiple times, you must attach it to a Customer first."
 	usedUpForAttach = "This PaymentMethod was previously used without being attached to a Customer or was detached " +
 		"from a Customer, and may not be used again."
 	rawNumber = "Sending credit card numbers directly to the Stripe API is generally unsafe. We suggest you " +

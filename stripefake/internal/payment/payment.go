@@ -57,14 +57,11 @@ func IntentKind(id string) string {
 
 // presentment are the currencies of charges, by Stripe's documentation "Supported currencies".
 const presentment = " usd aed afn all amd ang aoa ars aud awg azn bam bbd bdt bgn bhd bif bmd bnd bob brl bsd bwp " +
-	"byn bzd " +
-	"cad cdf chf clp cny cop crc cve czk djf dkk dop dzd egp etb eur fjd fkp gbp gel gip gmd gnf gtq gyd hkd hnl htg " +
-	"huf " +
-	"idr ils inr isk jmd jod jpy kes kgs khr kmf krw kwd kyd kzt lak lbp lkr lrd lsl mad mdl mga mkd mmk mnt mop mur " +
-	"mvr mwk mxn myr mzn " +
-	"nad ngn nio nok npr nzd omr pab pen pgk php pkr pln pyg qar ron rsd rub rwf sar sbd scr sek sgd shp sle sos srd " +
-	"std szl " +
-	"thb tjs tnd top try ttd twd tzs uah ugx uyu uzs vnd vuv wst xaf xcd xof xpf yer zar zmw "
+	"byn bzd cad cdf chf clp cny cop crc cve czk djf dkk dop dzd egp etb eur fjd fkp gbp gel gip gmd gnf gtq gyd hkd " +
+	"hnl htg huf idr ils inr isk jmd jod jpy kes kgs khr kmf krw kwd kyd kzt lak lbp lkr lrd lsl mad mdl mga mkd mmk " +
+	"mnt mop mur mvr mwk mxn myr mzn nad ngn nio nok npr nzd omr pab pen pgk php pkr pln pyg qar ron rsd rub rwf sar " +
+	"sbd scr sek sgd shp sle sos srd std szl thb tjs tnd top try ttd twd tzs uah ugx uyu uzs vnd vuv wst xaf xcd xof " +
+	"xpf yer zar zmw "
 
 const (
 	zeroDecimal  = " bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf "
@@ -77,9 +74,8 @@ const (
 // have the converted minimum of the settlement currency: here 1.
 var minimums = map[string]int64{
 	"usd": 50, "aed": 200, "aud": 50, "bgn": 100, "brl": 50, "cad": 50, "chf": 50, "czk": 1500, "dkk": 250, "eur": 50,
-	"gbp": 30, "hkd": 400,
-	"huf": 17500, "inr": 50, "jpy": 50, "mxn": 1000, "myr": 200, "nok": 300, "nzd": 50, "pln": 200, "ron": 200,
-	"sek": 300, "sgd": 50, "thb": 1000,
+	"gbp": 30, "hkd": 400, "huf": 17500, "inr": 50, "jpy": 50, "mxn": 1000, "myr": 200, "nok": 300, "nzd": 50,
+	"pln": 200, "ron": 200, "sek": 300, "sgd": 50, "thb": 1000,
 }
 
 func among(list, word string) bool { return strings.Contains(list, " "+word+" ") }
@@ -88,9 +84,8 @@ func among(list, word string) bool { return strings.Contains(list, " "+word+" ")
 // requests may have upper case.
 func checkCurrency(currency string) error {
 	if len(currency) != 3 || !among(presentment, currency) {
-		return shape.Invalid("", "currency",
-			"Invalid currency: "+shape.Shown(currency)+". Stripe currently supports these currencies: "+
-				strings.Join(strings.Fields(presentment), ", "))
+		return shape.Invalid("", "currency", "Invalid currency: "+shape.Shown(currency)+". Stripe currently supports "+
+			"these currencies: "+strings.Join(strings.Fields(presentment), ", "))
 	}
 	return nil
 }

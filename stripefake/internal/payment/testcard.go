@@ -1,6 +1,7 @@
 package payment
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
@@ -80,33 +81,27 @@ var testCards = map[string]testCard{
 	"pm_card_radarBlock":                               declining("0019", blockedCode),
 	"pm_card_chargeCustomerFail":                       credit("visa", "0341", behaviour{declines: "generic_decline"}),
 
-	"pm_card_authenticationRequired": credit("visa", "3184",
-		behaviour{on: true, Off: true}),
+	"pm_card_authenticationRequired": credit("visa", "3184", behaviour{on: true, Off: true}),
 	"pm_card_authenticationRequiredOnSetup": credit("visa", "3155",
 		behaviour{on: true, Off: true, SetupFrees: true}),
 	"pm_card_authenticationRequiredSetupForOffSession": credit("visa", "0446", behaviour{on: true}),
 	"pm_card_authenticationRequiredChargeDeclinedInsufficientFunds": credit("visa", "3178",
 		behaviour{on: true, Off: true, declines: "insufficient_funds"}),
-	"pm_card_threeDSecure2Required": credit("visa", "3220",
-		behaviour{on: true, Off: true}),
-	"pm_card_threeDSecureRequired": credit("visa", "3063",
-		behaviour{on: true, Off: true}),
+	"pm_card_threeDSecure2Required": credit("visa", "3220", behaviour{on: true, Off: true}),
+	"pm_card_threeDSecureRequired":  credit("visa", "3063", behaviour{on: true, Off: true}),
 	"pm_card_threeDSecureRequiredChargeDeclined": credit("visa", "1629",
 		behaviour{on: true, Off: true, declines: "generic_decline"}),
 	"pm_card_threeDSecureOptional": credit("visa", "3055", behaviour{}),
-	"pm_card_createDispute": credit("visa", "0259",
-		behaviour{disputes: "fraudulent"}),
+	"pm_card_createDispute":        credit("visa", "0259", behaviour{disputes: "fraudulent"}),
 	"pm_card_createDisputeProductNotReceived": credit("visa", "2685",
 		behaviour{disputes: "product_not_received"}),
-	"pm_card_createDisputeInquiry": credit("visa", "1976",
-		behaviour{disputes: "fraudulent", inquiry: true}),
-	"pm_card_pendingRefund":    credit("visa", "7726", behaviour{refund: "pending"}),
-	"pm_card_refundFail":       credit("visa", "5126", behaviour{refund: "failed"}),
-	"pm_usBankAccount_success": {"", "6789", "", "US", behaviour{bank: true}},
-	"pm_usBankAccount_insufficientFunds": {"", "2227", "", "US",
-		behaviour{bank: true, declines: "insufficient_funds"}},
-	"pm_sandbox_flaky":   credit("visa", "1001", behaviour{flaky: true}),
-	"pm_sandbox_timeout": credit("visa", "1002", behaviour{breaks: true}),
+	"pm_card_createDisputeInquiry":       credit("visa", "1976", behaviour{disputes: "fraudulent", inquiry: true}),
+	"pm_card_pendingRefund":              credit("visa", "7726", behaviour{refund: "pending"}),
+	"pm_card_refundFail":                 credit("visa", "5126", behaviour{refund: "failed"}),
+	"pm_usBankAccount_success":           {"", "6789", "", "US", behaviour{bank: true}},
+	"pm_usBankAccount_insufficientFunds": {"", "2227", "", "US", behaviour{bank: true, declines: "insufficient_funds"}},
+	"pm_sandbox_flaky":                   credit("visa", "1001", behaviour{flaky: true}),
+	"pm_sandbox_timeout":                 credit("visa", "1002", behaviour{breaks: true}),
 }
 
 // CardOf returns the card of the test id.
@@ -150,10 +145,9 @@ func (c Call) testMethod(id string) object {
 	if card.acts.bank {
 		members["type"] = "us_bank_account"
 		members["us_bank_account"] = object{"account_holder_type": "individual", "account_type": "checking",
-			"bank_name":                     "STRIPE TEST BANK",
-			"financial_connections_account": nil, "fingerprint": fingerprint, "last4": card.last4,
-			"networks": object{"preferred": "ach", "supported": []any{"ach"}}, "routing_number": "110000000",
-			"status_details": object{}}
+			"bank_name": "STRIPE TEST BANK", "financial_connections_account": nil, "fingerprint": fingerprint,
+			"last4": card.last4, "networks": object{"preferred": "ach", "supported": []any{"ach"}},
+			"routing_number": "110000000", "status_details": object{}}
 		return c.Create("payment_method", "pm", members)
 	}
 	members["type"] = "card"
@@ -194,67 +188,58 @@ type decline struct {
 	message string
 }
 
-// The usual messages of declines.
 const (
-	declined    = "Your card was declined."
+	again       = "try_again_later"
+	never       = "do_not_try_again"
+	check       = "confirm_card_data"
 	unsupported = "Your card does not support this type of purchase."
 )
 
-// declines are the decline codes of this fake, each with the advice of Stripe's documentation.
-var declines = map[string]decline{
-	"approve_with_id": {"card_declined", "approve_with_id", "try_again_later", "", declined},
-	"authentication_required": {"authentication_required", "authentication_required", "", "1A",
-		"Your card was declined. This transaction requires authentication."},
-	"call_issuer":        {"card_declined", "call_issuer", "try_again_later", "01", declined},
-	"card_not_supported": {"card_declined", "card_not_supported", "do_not_try_again", "", unsupported},
-	"card_velocity_exceeded": {"card_declined", "card_velocity_exceeded", "try_again_later", "65",
-		"Your card was declined for making repeated attempts too frequently or exceeding its amount limit."},
-	"currency_not_supported": {"card_declined", "currency_not_supported", "do_not_try_again", "",
-		"Your card does not support this currency."},
-	"do_not_honor":          {"card_declined", "do_not_honor", "try_again_later", "05", declined},
-	"do_not_try_again":      {"card_declined", "do_not_try_again", "do_not_try_again", "", declined},
-	"duplicate_transaction": {"card_declined", "duplicate_transaction", "", "94", declined},
-	"expired_card": {"expired_card", "expired_card", "confirm_card_data", "54",
-		"Your card has expired."},
-	"fraudulent":      {"card_declined", "fraudulent", "do_not_try_again", "59", declined},
-	"generic_decline": {"card_declined", "generic_decline", "try_again_later", "01", declined},
-	"incorrect_cvc": {"incorrect_cvc", "incorrect_cvc", "confirm_card_data", "N7",
-		"Your card's security code is incorrect."},
-	"incorrect_number": {"incorrect_number", "incorrect_number", "confirm_card_data", "14",
-		"Your card number is incorrect."},
-	"incorrect_zip": {"incorrect_zip", "incorrect_zip", "confirm_card_data", "",
-		"Your card's zip code failed validation."},
-	"insufficient_funds": {"card_declined", "insufficient_funds", "try_again_later", "51",
-		"Your card has insufficient funds."},
-	"invalid_account": {"card_declined", "invalid_account", "do_not_try_again", "14", declined},
-	"invalid_amount": {"card_declined", "invalid_amount", "", "13",
-		"Your card was declined: the amount is not one that it allows."},
-	"issuer_not_available": {"card_declined", "issuer_not_available", "try_again_later", "91", declined},
-	"lost_card":            {"card_declined", "lost_card", "do_not_try_again", "41", declined},
-	"merchant_blacklist":   {"card_declined", "merchant_blacklist", "", "", declined},
-	"new_account_information_available": {"card_declined", "new_account_information_available", "confirm_card_data", "",
-		declined},
-	"no_action_taken": {"card_declined", "no_action_taken", "try_again_later", "", declined},
-	"not_permitted":   {"card_declined", "not_permitted", "do_not_try_again", "57", declined},
-	"pickup_card":     {"card_declined", "pickup_card", "do_not_try_again", "04", declined},
-	"processing_error": {"processing_error", "processing_error", "try_again_later", "96",
-		"An error occurred while processing your card. Try again in a little bit."},
-	"reenter_transaction": {"card_declined", "reenter_transaction", "try_again_later", "19", declined},
-	"restricted_card":     {"card_declined", "restricted_card", "do_not_try_again", "62", declined},
-	"revocation_of_all_authorizations": {"card_declined", "revocation_of_all_authorizations", "do_not_try_again", "R1",
-		declined},
-	"revocation_of_authorization": {"card_declined", "revocation_of_authorization", "do_not_try_again", "R0",
-		declined},
-	"security_violation":  {"card_declined", "security_violation", "do_not_try_again", "63", declined},
-	"service_not_allowed": {"card_declined", "service_not_allowed", "do_not_try_again", "", declined},
-	"stolen_card":         {"card_declined", "stolen_card", "do_not_try_again", "43", declined},
-	"stop_payment_order":  {"card_declined", "stop_payment_order", "do_not_try_again", "R0", declined},
-	"testmode_decline":    {"card_declined", "testmode_decline", "", "", declined},
-	"transaction_not_allowed": {"card_declined", "transaction_not_allowed", "do_not_try_again", "57",
-		unsupported},
-	"try_again_later": {"card_declined", "try_again_later", "try_again_later", "", declined},
-	"withdrawal_count_limit_exceeded": {"card_declined", "withdrawal_count_limit_exceeded", "try_again_later", "61",
-		"Your card was declined for exceeding its limit."},
+// declines are the decline codes of this fake, each with the advice of Stripe's documentation. The
+// usual message and the code card_declined are left out.
+var declines = map[string]struct{ advice, network, message, code string }{
+	"approve_with_id": {again, "", "", ""},
+	"authentication_required": {"", "1A",
+		"Your card was declined. This transaction requires authentication.", "authentication_required"},
+	"call_issuer":        {again, "01", "", ""},
+	"card_not_supported": {never, "", unsupported, ""},
+	"card_velocity_exceeded": {again, "65",
+		"Your card was declined for making repeated attempts too frequently or exceeding its amount limit.", ""},
+	"currency_not_supported": {never, "", "Your card does not support this currency.", ""},
+	"do_not_honor":           {again, "05", "", ""},
+	"do_not_try_again":       {never, "", "", ""},
+	"duplicate_transaction":  {"", "94", "", ""},
+	"expired_card":           {check, "54", "Your card has expired.", "expired_card"},
+	"fraudulent":             {never, "59", "", ""},
+	"generic_decline":        {again, "01", "", ""},
+	"incorrect_cvc":          {check, "N7", "Your card's security code is incorrect.", "incorrect_cvc"},
+	"incorrect_number":       {check, "14", "Your card number is incorrect.", "incorrect_number"},
+	"incorrect_zip":          {check, "", "Your card's zip code failed validation.", "incorrect_zip"},
+	"insufficient_funds":     {again, "51", "Your card has insufficient funds.", ""},
+	"invalid_account":        {never, "14", "", ""},
+	"invalid_amount": {"", "13",
+		"Your card was declined: the amount is not one that it allows.", ""},
+	"issuer_not_available":              {again, "91", "", ""},
+	"lost_card":                         {never, "41", "", ""},
+	"merchant_blacklist":                {"", "", "", ""},
+	"new_account_information_available": {check, "", "", ""},
+	"no_action_taken":                   {again, "", "", ""},
+	"not_permitted":                     {never, "57", "", ""},
+	"pickup_card":                       {never, "04", "", ""},
+	"processing_error": {again, "96",
+		"An error occurred while processing your card. Try again in a little bit.", "processing_error"},
+	"reenter_transaction":              {again, "19", "", ""},
+	"restricted_card":                  {never, "62", "", ""},
+	"revocation_of_all_authorizations": {never, "R1", "", ""},
+	"revocation_of_authorization":      {never, "R0", "", ""},
+	"security_violation":               {never, "63", "", ""},
+	"service_not_allowed":              {never, "", "", ""},
+	"stolen_card":                      {never, "43", "", ""},
+	"stop_payment_order":               {never, "R0", "", ""},
+	"testmode_decline":                 {"", "", "", ""},
+	"transaction_not_allowed":          {never, "57", unsupported, ""},
+	"try_again_later":                  {again, "", "", ""},
+	"withdrawal_count_limit_exceeded":  {again, "61", "Your card was declined for exceeding its limit.", ""},
 }
 
 // blockedCode is Radar's: the payment never reaches the bank.
@@ -262,10 +247,12 @@ const blockedCode = "highest_risk_level"
 
 // reasonFor returns the decline of the code, which is in the table, or Radar's.
 func reasonFor(code string) decline {
+	d := declines[code]
+	r := decline{cmp.Or(d.code, "card_declined"), code, d.advice, d.network, cmp.Or(d.message, "Your card was declined.")}
 	if code == blockedCode {
-		return decline{code: "card_declined", decline: "fraudulent", message: declined}
+		r.decline = "fraudulent"
 	}
-	return declines[code]
+	return r
 }
 
 // refusal is the error of an attempt that was declined.

@@ -218,14 +218,13 @@ func planOf(price Object) Object {
 		return nil
 	}
 	return Object{
-		"id": price.ID(), "object": "plan", "active": price["active"], "aggregate_usage": nil, "amount": price["unit_amount"],
-		"amount_decimal": strconv.FormatInt(price.Num("unit_amount"), 10), "billing_scheme": "per_unit",
-		"created":  price["created"],
-		"currency": price["currency"], "interval": recurring.Str("interval"),
-		"interval_count": max(1, recurring.Num("interval_count")), "livemode": price["livemode"],
-		"metadata": CloneValue(price["metadata"]), "nickname": price["nickname"], "product": price["product"],
-		"tiers_mode":      nil,
-		"transform_usage": nil, "trial_period_days": nil, "usage_type": "licensed",
+		"id": price.ID(), "object": "plan", "active": price["active"], "aggregate_usage": nil,
+		"amount": price["unit_amount"], "amount_decimal": strconv.FormatInt(price.Num("unit_amount"), 10),
+		"billing_scheme": "per_unit", "created": price["created"], "currency": price["currency"],
+		"interval": recurring.Str("interval"), "interval_count": max(1, recurring.Num("interval_count")),
+		"livemode": price["livemode"], "metadata": CloneValue(price["metadata"]), "nickname": price["nickname"],
+		"product": price["product"], "tiers_mode": nil, "transform_usage": nil, "trial_period_days": nil,
+		"usage_type": "licensed",
 	}
 }
 
