@@ -28,13 +28,7 @@ type Entry struct {
 // Ledger returns the successful charges, the refunds and the disputes of all accounts in both
 // modes, in the order of their time and creation.
 func (f *Fake) Ledger() iter.Seq[Entry] {
-	return func(yield func(Entry) bool) {
-		for _, e := range f.entries() {
-			if !yield(e) {
-				return
-			}
-		}
-	}
+	return func(yield func(Entry) bool) { slices.Values(f.entries())(yield) }
 }
 
 func (f *Fake) entries() []Entry {
@@ -58,13 +52,7 @@ func (f *Fake) entries() []Entry {
 }
 
 // numberOf returns the tail of an id, which has the order of creation.
-func numberOf(id string) string {
-	const least = 10
-	if len(id) < least {
-		return id
-	}
-	return id[len(id)-least:]
-}
+func numberOf(id string) string { return id[max(0, len(id)-10):] }
 
 func entryOf(s *api.Space, typ string, o, charge shape.Object) Entry {
 	e := Entry{

@@ -2,7 +2,8 @@ package api
 
 import (
 	"cmp"
-	"container/heap"
+	"slices"
+
 	"strings"
 	"time"
 
@@ -18,7 +19,7 @@ const (
 // An agenda holds the objects that will change by themselves, by one clock. An entry may be out of
 // date: dueAt decides when its time has come.
 type agenda struct {
-	items  []due
+	items  []due            // in the order of their time
 	queued map[string]int64 // by id: the time of the next look; other items of the id are out of date
 }
 
@@ -42,18 +43,8 @@ type due struct {
 	space *Space
 }
 
-func (a *agenda) Len() int      { return len(a.items) }
-func (a *agenda) Swap(i, j int) { a.items[i], a.items[j] = a.items[j], a.items[i] }
-func (a *agenda) Push(x any)    { a.items = append(a.items, x.(due)) }
-func (a *agenda) Pop() any {
-	last := a.items[len(a.items)-1]
-	a.items = a.items[:len(a.items)-1]
-	return last
-}
-
-func (a *agenda) Less(i, j int) bool {
-	x, y := a.items[i], a.items[j]
-	return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.rank, y.rank), strings.Compare(x.id, y.id)) < 0
+func (d due) compare(e due) int {
+	return cmp.Or(cmp.Compare(d.at, e.at), cmp.Compare(d.rank, e.rank), strings.Compare(d.id, e.id))
 }
 
 func newAgenda() *agenda { return &agenda{queued: map[string]int64{}} }
@@ -85,7 +76,9 @@ func (c *Call) Plan(o object) {
 		return
 	}
 	a.queued[o.ID()] = when
-	heap.Push(a, due{when, o.Str("object"), c.Options.Timed[o.Str("object")].Rank, o.ID(), c.Space})
+	d := due{when, o.Str("object"), c.Options.Timed[o.Str("object")].Rank, o.ID(), c.Space}
+	at, _ := slices.BinarySearchFunc(a.items, d, due.compare)
+	a.items = slices.Insert(a.items, at, d)
 }
 
 // Tick carries out every change that is due on the fake's own clock, each at its own time, in every
@@ -100,14 +93,15 @@ func (f *Fake) Tick() {
 // of steps of a clock makes no difference.
 func (c *Call) Run(clock object, until int64) {
 	a := c.agendaOf(clock.ID())
-	if a.Len() == 0 || a.items[0].at > until {
+	if len(a.items) == 0 || a.items[0].at > until {
 		return
 	}
 	asked := *c
 	c.Form, c.params, c.Path, c.key, c.id, c.route = shape.Params{}, nil, nil, "", "", nil
 	last, times := due{}, 0
-	for a.Len() > 0 && a.items[0].at <= until {
-		d := heap.Pop(a).(due)
+	for len(a.items) > 0 && a.items[0].at <= until {
+		d := a.items[0]
+		a.items = a.items[1:]
 		if a.queued[d.id] != d.at {
 			continue
 		}

@@ -253,12 +253,8 @@ func (c *Call) expand(o object, path []string, depth int) {
 	}
 	switch v := o[name].(type) {
 	case string:
-		if sub := c.Space.Get(kindOf(v), v); sub != nil && name != "id" {
-			shaped := c.shape(sub)
-			o[name] = shaped
-			c.expand(shaped, rest, depth-1)
-		} else if a := c.accountObject(v); a != nil && name != "id" {
-			o[name] = c.shape(a)
+		if sub := c.expanded(v, rest, depth); sub != nil && name != "id" {
+			o[name] = sub
 		}
 	case object:
 		c.expand(v, rest, depth)
@@ -268,14 +264,25 @@ func (c *Call) expand(o object, path []string, depth int) {
 			case object:
 				c.expand(e, rest, depth)
 			case string:
-				if sub := c.Space.Get(kindOf(e), e); sub != nil {
-					shaped := c.shape(sub)
-					v[i] = shaped
-					c.expand(shaped, rest, depth-1)
+				if sub := c.expanded(e, rest, depth); sub != nil {
+					v[i] = sub
 				}
 			}
 		}
 	}
+}
+
+// expanded returns the object of the id, expanded by the rest of the path, or nil.
+func (c *Call) expanded(id string, rest []string, depth int) object {
+	if sub := c.Space.Get(kindOf(id), id); sub != nil {
+		shaped := c.shape(sub)
+		c.expand(shaped, rest, depth-1)
+		return shaped
+	}
+	if a := c.accountObject(id); a != nil {
+		return c.shape(a)
+	}
+	return nil
 }
 
 // included returns a member that is shown on demand only: a list of the objects that refer to this

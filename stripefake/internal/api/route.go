@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -181,27 +182,21 @@ func (r *Route) Names() (names []string) {
 	return names
 }
 
-// ResultKind returns the kind of the route's answers, by its resource.
+// ResultKind returns the kind of the route's answers, by the last of the collections in its path.
 func (r *Route) ResultKind() string {
-	parts := strings.Split(r.Path, "/")
-	for i, part := range slices.Backward(parts) {
-		if kind := cmp.Or(resources[part], resources[strings.Join(parts[max(0, i-1):i+1], "/")]); kind != "" {
-			return kind
+	for _, part := range slices.Backward(strings.Split(r.Path, "/")) {
+		switch kindName := strings.TrimSuffix(part, "s"); {
+		case part == "lines":
+			return "line_item"
+		case part == "sessions":
+			return "checkout.session"
+		case part == "test_clocks":
+			return ClockKind
+		case slices.Contains(slices.Collect(maps.Values(idKinds)), kindName):
+			return kindName
 		}
 	}
 	return ""
-}
-
-// resources has the kind of each collection in a path.
-var resources = map[string]string{
-	"accounts": "account", "account": "account", "charges": "charge", "checkout/sessions": "checkout.session",
-	"customers": "customer", "disputes": "dispute", "events": "event", "invoice_payments": "invoice_payment",
-	"invoiceitems": "invoiceitem", "invoices": "invoice", "lines": "line_item", "payment_intents": "payment_intent",
-	"payment_methods": "payment_method", "prices": "price", "products": "product", "refunds": "refund",
-	"setup_intents": "setup_intent", "subscription_items": "subscription_item",
-	"subscription_schedules": "subscription_schedule", "subscriptions": "subscription",
-	"test_helpers/test_clocks": "test_helpers.test_clock", "webhook_endpoints": "webhook_endpoint",
-	"balance_transactions": "balance_transaction",
 }
 
 func unrecognized(r *http.Request) error {

@@ -4,6 +4,7 @@
 package billing
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/duesday/duesday/stripefake/internal/api"
@@ -100,16 +101,8 @@ func (c call) payer(p shape.Params, name string, customer object) (string, error
 // methodFor returns the payment method of an invoice: its own, its subscription's, or the
 // customer's; "": none.
 func (c call) methodFor(invoice object) string {
-	if id := invoice.Str("default_payment_method"); id != "" {
-		return id
-	}
-	if sub := c.subscriptionOf(invoice); sub != nil && sub.Str("default_payment_method") != "" {
-		return sub.Str("default_payment_method")
-	}
-	if customer := c.customerOf(invoice); customer != nil {
-		return c.DefaultMethod(customer)
-	}
-	return ""
+	return cmp.Or(invoice.Str("default_payment_method"),
+		c.subscriptionOf(invoice).Str("default_payment_method"), c.DefaultMethod(c.customerOf(invoice)))
 }
 
 // collection refuses a collection_method that the fake does not have: it sends no invoices.

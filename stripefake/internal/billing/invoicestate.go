@@ -2,6 +2,7 @@ package billing
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/duesday/duesday/stripefake/internal/api"
 	"github.com/duesday/duesday/stripefake/internal/payment"
@@ -115,12 +116,8 @@ func (c call) voidInvoice(invoice object) (object, error) {
 		return nil, shape.Invalid("invoice_not_open", "", "You can only void open or uncollectible invoices. This "+
 			"invoice is "+s+".")
 	}
-	c.void(invoice)
+	c.close(invoice, "void")
 	return invoice, nil
-}
-
-func (c call) void(invoice object) {
-	c.close(invoice, "void", "voided_at", "invoice.voided")
 }
 
 func (c call) giveUpInvoice(invoice object) (object, error) {
@@ -128,20 +125,21 @@ func (c call) giveUpInvoice(invoice object) (object, error) {
 		return nil, shape.Invalid("invoice_not_open", "",
 			"You can only mark open invoices uncollectible. This invoice is "+s+".")
 	}
-	c.close(invoice, "uncollectible", "marked_uncollectible_at", "invoice.marked_uncollectible")
+	c.close(invoice, "uncollectible")
 	return invoice, nil
 }
 
 // close ends an invoice as void or uncollectible. An uncollectible one can still be paid.
-func (c call) close(invoice object, status, transition, typ string) {
-	before := invoice.Clone()
-	invoice["status"], invoice["auto_advance"], invoice["next_payment_attempt"] = status, false, nil
-	invoice.Sub("status_transitions")[transition] = c.Now
+func (c call) close(invoice object, status string) {
+	before, step := invoice.Clone(), "marked_uncollectible"
 	if status == "void" {
+		step = "voided"
 		c.cancelPayment(invoice, "void_invoice")
 	}
+	invoice["status"], invoice["auto_advance"], invoice["next_payment_attempt"] = status, false, nil
+	invoice.Sub("status_transitions")[step+"_at"] = c.Now
 	c.sayChanged(before, invoice)
-	c.say(typ, invoice, nil)
+	c.say("invoice."+step, invoice, nil)
 	if sub := c.subscriptionOf(invoice); sub != nil && sub.Str("latest_invoice") == invoice.ID() {
 		c.invoiceClosed(sub, status)
 	}
@@ -189,10 +187,8 @@ func (c call) invoiceHappens(invoice object) {
 	}
 	switch pause := invoice.Str("_pause"); {
 	case invoice.Str("status") != "open":
-	case pause == "void":
-		c.void(invoice)
-	case pause == "mark_uncollectible":
-		c.close(invoice, "uncollectible", "marked_uncollectible_at", "invoice.marked_uncollectible")
+	case pause != "":
+		c.close(invoice, strings.TrimPrefix(pause, "mark_"))
 	default:
 		c.attempt(invoice)
 	}

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -165,16 +166,14 @@ func (c call) startSchedule(o object) {
 	customer := c.customerOf(o)
 	members := object{"status": "active", "schedule": o.ID(), "billing_mode": o.Sub("billing_mode").Clone(),
 		"metadata": phase.Sub("metadata").Clone()}
-	if members["default_payment_method"] = phase["default_payment_method"]; members["default_payment_method"] == nil {
-		members["default_payment_method"] = o.Sub("default_settings")["default_payment_method"]
-	}
+	members["default_payment_method"] = shape.OrNil(cmp.Or(phase.Str("default_payment_method"),
+		o.Sub("default_settings").Str("default_payment_method")))
 	if end, ok := phase["trial_end"].(int64); ok {
 		members["status"], members["trial_start"], members["trial_end"], members["billing_cycle_anchor"] = "trialing",
 			c.Now, end, end
 	}
 	sub := c.newSubscription(customer, phase.Str("currency"), members)
-	for _, v := range phase.List("items") {
-		item := v.(object)
+	for _, item := range shape.ObjectsOf(phase.List("items")) {
 		c.addItem(sub, c.Space.Get("price", item.Str("price")), item.Num("quantity"), object{})
 	}
 	o["status"], o["subscription"] = "active", sub.ID()
@@ -260,8 +259,7 @@ func (c call) enter(o, phase object) {
 	before := sub.Clone()
 	items := itemsOf(sub)
 	sub.Sub("items")["data"] = []any{}
-	for i, v := range phase.List("items") {
-		item := v.(object)
+	for i, item := range shape.ObjectsOf(phase.List("items")) {
 		price := c.Space.Get("price", item.Str("price"))
 		if i < len(items) {
 			was, _ := recurrenceOf(items[i].Sub("price"))

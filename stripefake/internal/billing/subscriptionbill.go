@@ -34,7 +34,7 @@ func (c call) billed(sub object, reason string, since int64, bills []bill) objec
 		case b.free:
 			amount = 0
 		case b.period > 0:
-			amount = prorated(amount, b.end-b.start, b.period)
+			amount = (2*amount*(b.end-b.start) + b.period) / (2 * b.period) // to the nearest minor unit
 		}
 		add(invoice, c.subscriptionLine(invoice, b.item, amount, b.start, b.end, text))
 	}
@@ -42,11 +42,6 @@ func (c call) billed(sub object, reason string, since int64, bills []bill) objec
 	sub["latest_invoice"] = invoice.ID()
 	sub["_invoices"] = append(sub.List("_invoices"), invoice.ID())
 	return invoice
-}
-
-// prorated is the part of an amount for a part of a period, to the nearest minor unit.
-func prorated(amount, part, period int64) int64 {
-	return (2*amount*part + period) / (2 * period)
 }
 
 // collectNow finalizes a draft and tries to collect it at once. With pay false the customer pays.
@@ -88,10 +83,17 @@ func (c call) invoicePaid(sub, invoice object) {
 
 // invoiceFailed sets the subscription's status after a failed payment.
 func (c call) invoiceFailed(sub object) {
-	before := sub.Clone()
-	if s := sub.Str("status"); s == "active" || s == "trialing" {
-		sub["status"] = "past_due"
+	status := sub.Str("status")
+	if status == "active" || status == "trialing" {
+		status = "past_due"
 	}
+	c.become(sub, status)
+}
+
+// become sets the subscription's status.
+func (c call) become(sub object, status string) {
+	before := sub.Clone()
+	sub["status"] = status
 	c.tell(before, sub)
 }
 
@@ -124,13 +126,17 @@ func (c call) tell(before, sub object) {
 
 // owes reports whether the subscription has another open invoice that was attempted.
 func (c call) owes(sub object, but string) bool {
-	for _, v := range sub.List("_invoices") {
-		id, _ := v.(string)
-		if invoice := c.Space.Get("invoice", id); id != but && invoice.Str("status") == "open" && invoice.Yes("attempted") {
-			return true
-		}
+	return slices.ContainsFunc(c.invoicesOf(sub), func(invoice object) bool {
+		return invoice.ID() != but && invoice.Str("status") == "open" && invoice.Yes("attempted")
+	})
+}
+
+// invoicesOf returns the invoices of a subscription; nil for a deleted one.
+func (c call) invoicesOf(sub object) (list []object) {
+	for _, id := range sub.List("_invoices") {
+		list = append(list, c.Space.Get("invoice", id.(string)))
 	}
-	return false
+	return list
 }
 
 // gaveUp is the subscription's end after the last retry of an invoice. Its metadata
@@ -143,9 +149,7 @@ func (c call) gaveUp(sub object) {
 	switch sub.Sub("metadata").Str("fake_after_retries") {
 	case "past_due":
 	case "unpaid":
-		before := sub.Clone()
-		sub["status"] = "unpaid"
-		c.tell(before, sub)
+		c.become(sub, "unpaid")
 	default:
 		c.end(sub, "payment_failed")
 	}
@@ -160,9 +164,7 @@ func (c call) end(sub object, reason string) {
 	if details := sub.Sub("cancellation_details"); details["reason"] == nil {
 		details["reason"] = reason
 	}
-	for _, v := range sub.List("_invoices") {
-		id, _ := v.(string)
-		invoice := c.Space.Get("invoice", id)
+	for _, invoice := range c.invoicesOf(sub) {
 		if s := invoice.Str("status"); s == "open" || s == "draft" {
 			before := invoice.Clone()
 			invoice["auto_advance"], invoice["next_payment_attempt"], invoice["automatically_finalizes_at"] = false, nil, nil
@@ -226,7 +228,7 @@ func subscriptionDue(sub object) (int64, bool) {
 func (c call) subscriptionHappens(sub object) {
 	if sub.Str("status") == "incomplete" {
 		if invoice := c.Space.Get("invoice", sub.Str("latest_invoice")); invoice.Str("status") == "open" {
-			c.void(invoice) // and with it the subscription expires
+			c.close(invoice, "void") // and with it the subscription expires
 			return
 		}
 		before := sub.Clone()
@@ -296,9 +298,7 @@ func (c call) withoutMethod(sub object) bool {
 		c.end(sub, "payment_failed")
 		return true
 	case "pause":
-		before := sub.Clone()
-		sub["status"] = "paused"
-		c.tell(before, sub)
+		c.become(sub, "paused")
 		c.Emit("customer.subscription.paused", sub, nil)
 		return true
 	}

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -144,8 +145,7 @@ func (c call) begin(customer object, currency string, wanted []wanted, members o
 	if sub.Yes("_quiet") {
 		c.tell(sub, sub)
 	}
-	for _, v := range sub.List("_held") {
-		held := v.(object)
+	for _, held := range shape.ObjectsOf(sub.List("_held")) {
 		c.Emit(held.Str("type"), held.Sub("of"), held.Sub("previous"))
 	}
 	delete(sub, "_held")
@@ -154,10 +154,7 @@ func (c call) begin(customer object, currency string, wanted []wanted, members o
 }
 
 func (c call) subscriptionMethod(sub, customer object) string {
-	if id := sub.Str("default_payment_method"); id != "" {
-		return id
-	}
-	return c.DefaultMethod(customer)
+	return cmp.Or(sub.Str("default_payment_method"), c.DefaultMethod(customer))
 }
 
 // firstBills are the lines of the first invoice: for the trial, up to the anchor, or for whole

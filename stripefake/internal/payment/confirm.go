@@ -158,14 +158,19 @@ func (c Call) paid(pi, m object) {
 		c.Emit("payment_intent.amount_capturable_updated", pi, nil)
 		return
 	}
+	c.collected(pi, charge)
+	if acts := BehaviourOf(m); acts.disputes != "" {
+		c.disputeOf(charge, acts.disputes, acts.inquiry)
+	}
+}
+
+// collected is the end of a payment whose whole amount was captured.
+func (c Call) collected(pi, charge object) {
 	charge["amount_captured"] = charge.Num("amount")
 	pi["status"], pi["amount_received"] = Succeeded, pi.Num("amount")
 	c.Emit("charge.succeeded", charge, nil)
 	c.Emit("payment_intent.succeeded", pi, nil)
 	c.Follow(IntentMoved, pi)
-	if acts := BehaviourOf(m); acts.disputes != "" {
-		c.disputeOf(charge, acts.disputes, acts.inquiry)
-	}
 }
 
 // declined is a failed attempt, for the code.
@@ -244,12 +249,8 @@ func (c Call) Finish(o object, ok bool) error {
 	m := c.Space.Get("payment_method", o.Str("payment_method"))
 	code := BehaviourOf(m).declines
 	if ok && code == "" {
-		charge["status"], charge["paid"], charge["captured"], charge["amount_captured"], charge["outcome"] = Succeeded,
-			true, true, charge.Num("amount"), authorized()
-		o["status"], o["amount_received"] = Succeeded, o.Num("amount")
-		c.Emit("charge.succeeded", charge, nil)
-		c.Emit("payment_intent.succeeded", o, nil)
-		c.Follow(IntentMoved, o)
+		charge["status"], charge["paid"], charge["captured"], charge["outcome"] = Succeeded, true, true, authorized()
+		c.collected(o, charge)
 		return nil
 	}
 	if code == "" {
