@@ -61,6 +61,7 @@ var layers = map[string][]string{
 	"internal/store/dynamotest":      {},
 	"internal/store/memstore":        {"store"},
 	"internal/store/pebblestore":     {"store"},
+	"internal/store/pebbletest":      {},
 	"internal/store/storetest":       {"store"},
 	"internal/store/storeurl":        {"store", "store/dynamostore", "store/dynamotable", "store/memstore", "store/pebblestore"},
 	// pebblestore: a backup is a copy of its folder, made by whoever holds it
@@ -118,7 +119,7 @@ var thirdParty = map[string]struct {
 	"github.com/aws/aws-sdk-go-v2": {in: []string{"internal/store/dynamostore", "internal/store/dynamotable", "internal/store/dynamotest"}, // its client, service/dynamodb
 		testsIn: []string{"internal/billing/engine", "internal/schema/cloudformation", "cmd/duesday"}}, // the published access patterns and model, by plain calls; the template as CreateTable
 	"github.com/aws/smithy-go": {in: []string{"internal/store/dynamostore"}}, // the errors of that client
-	"github.com/cockroachdb/pebble/v2": {in: []string{"internal/store/pebblestore", "cmd/duesday-bench/bench"}, // bench: the bare baseline
+	"github.com/cockroachdb/pebble/v2": {in: []string{"internal/store/pebblestore", "internal/store/pebbletest", "cmd/duesday-bench/bench"}, // bench: the bare baseline
 		testsIn: []string{"internal/billing/engine"}}, // its file system, which forgets what was not synced
 	"github.com/klauspost/compress": {in: []string{"internal/tracking"}}, // S2, for the bodies of events
 	"github.com/spf13/cobra":        {in: []string{"cmd/duesday", "cmd/duesday-bench"}},

@@ -16,6 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/pebblestore"
+	"github.com/duesday/duesday/internal/store/pebbletest"
 	"github.com/duesday/duesday/internal/store/storetest"
 )
 
@@ -25,34 +26,20 @@ type disk struct {
 	t    *testing.T
 	w    *world
 	rng  *rand.Rand
-	fs   *vfs.MemFS
+	fs   pebbletest.CrashDisk
 	open *pebblestore.Store
 }
 
 func newDisk(t *testing.T, seed uint64) *disk {
-	d := &disk{t: t, w: newWorld("2024-01-30T09:00", planted{}), rng: seeded(seed), fs: vfs.NewCrashableMem()}
+	d := &disk{t: t, w: newWorld("2024-01-30T09:00", planted{}), rng: seeded(seed), fs: pebbletest.NewCrashDisk()}
 	d.start()
 	return d
-}
-
-// A crashDisk is Pebble's crashable file system in memory, without its deadlock. MemFS's
-// ReuseForWrite holds the read lock that CrashClone excludes, and takes it once more in
-// Rename: a CrashClone that begins between the two waits for the first, and the second waits
-// for CrashClone.
-type crashDisk struct{ *vfs.MemFS }
-
-// ReuseForWrite implements vfs.FS in two steps that take the lock one after the other.
-func (d crashDisk) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := d.Rename(oldname, newname); err != nil {
-		return nil, err
-	}
-	return d.OpenReadWrite(newname, category)
 }
 
 // start opens the store as it is on the disk now.
 func (d *disk) start() {
 	s, err := pebblestore.Open("duesday", pebblestore.Options{Tables: d.w.tables.All(), Names: schema.Names(), Now: d.w.now, Create: true,
-		FS: crashDisk{d.fs}, CacheBytes: 1 << 20, Fatal: func(err error) { d.t.Errorf("the disk has failed: %v", err) }})
+		FS: d.fs, CacheBytes: 1 << 20, Fatal: func(err error) { d.t.Errorf("the disk has failed: %v", err) }})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -66,7 +53,7 @@ type power struct {
 	d    *disk
 	cut  int
 	dead bool
-	left *vfs.MemFS // what is on the disk after the cut
+	left pebbletest.CrashDisk // what is on the disk after the cut
 }
 
 func (p *power) Commit(ctx context.Context, writes ...store.Write) error {
@@ -80,12 +67,12 @@ func (p *power) Commit(ctx context.Context, writes ...store.Write) error {
 	cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: 25 * p.d.rng.IntN(5), RNG: rand.New(rand.NewPCG(p.d.rng.Uint64(), 0))}
 	late := p.d.rng.IntN(3) // before, while, or after it lands
 	if late == 0 {
-		p.left = p.d.fs.CrashClone(cfg)
+		p.left = p.d.fs.Crash(cfg)
 		return storetest.ErrCrash
 	}
 	if late == 2 {
 		_ = p.Store.Commit(ctx, writes...)
-		p.left = p.d.fs.CrashClone(cfg)
+		p.left = p.d.fs.Crash(cfg)
 		return storetest.ErrCrash
 	}
 	committed := make(chan struct{})
@@ -93,7 +80,7 @@ func (p *power) Commit(ctx context.Context, writes ...store.Write) error {
 		_ = p.Store.Commit(ctx, writes...)
 		close(committed)
 	}()
-	p.left = p.d.fs.CrashClone(cfg)
+	p.left = p.d.fs.Crash(cfg)
 	<-committed
 	return storetest.ErrCrash
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/pebbletest"
 )
 
 // The crash test runs writers that fight over a few slots, cuts the power at a
@@ -228,14 +229,14 @@ func checkRows(s *Store) error {
 // returns the first loss.
 func crashes(t *testing.T, cycles int, seed uint64, how *pebble.WriteOptions) error {
 	rng := rand.New(rand.NewPCG(seed, 0))
-	disk := newCrashDisk()
+	disk := pebbletest.NewCrashDisk()
 	w, programme := &witness{}, soaktest.Start(t)
 	for cycle := range cycles {
 		if !programme.Next() {
 			return nil
 		}
 		if cycle%20 == 0 { // audits read all there is
-			disk, w = newCrashDisk(), &witness{}
+			disk, w = pebbletest.NewCrashDisk(), &witness{}
 		}
 		s, err := Open("d/store", Options{Tables: crashTables(), FS: disk, Create: true, tune: small,
 			Fatal: func(err error) { t.Errorf("the disk has failed: %v", err) }})
@@ -256,7 +257,7 @@ func crashes(t *testing.T, cycles int, seed uint64, how *pebble.WriteOptions) er
 			t.Error("the writers are stuck")
 		}
 		w = &witness{versions: next.so()} // before the cut
-		after := disk.crash(vfs.CrashCloneCfg{UnsyncedDataPercent: 25 * rng.IntN(5), RNG: rng})
+		after := disk.Crash(vfs.CrashCloneCfg{UnsyncedDataPercent: 25 * rng.IntN(5), RNG: rng})
 		cancel()
 		wg.Wait()
 		if err := s.Close(); err != nil {

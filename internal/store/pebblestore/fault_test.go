@@ -13,6 +13,7 @@ import (
 
 	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/pebbletest"
 )
 
 // faultAt fails the write operation of that number, and every later one when lasting.
@@ -131,13 +132,13 @@ func TestEveryFault(t *testing.T) {
 func testEveryFault(t *testing.T, lasting bool) {
 	fatal, at := 0, int64(0)
 	for ; ; at++ {
-		disk := newCrashDisk()
+		disk := pebbletest.NewCrashDisk()
 		fault := &faultAt{at: at, lasting: lasting}
 		got := runScript(t, disk, fault)
 		if got.fatal {
 			fatal++
 		}
-		if err := auditFaulted(t, disk.crash(vfs.CrashCloneCfg{}), got.acknowledged); err != nil {
+		if err := auditFaulted(t, disk.Crash(vfs.CrashCloneCfg{}), got.acknowledged); err != nil {
 			t.Errorf("%v: %v", fault, err)
 		}
 		if fault.ops.Load() <= at { // the script ended before it
