@@ -57,32 +57,15 @@ func newDictionary(names []string) (*dictionary, error) {
 	return d, nil
 }
 
-// encode appends the item's attributes, without those named in omit and, unless only
-// is nil, without those not named in only. Both are sorted.
-func (d *dictionary) encode(dst []byte, it store.Item, only, omit []string) []byte {
+// encode appends the item's attributes whose names are to be kept; nil keeps all.
+func (d *dictionary) encode(dst []byte, it store.Item, keep func(name string) bool) []byte {
 	e := encoder{dictionary: d, dst: append(dst, codecVersion, 0, 0)}
-	all, count := only == nil, 0
+	count := 0
 	for i := range it {
-		name := it[i].Name
-		for len(omit) > 0 && omit[0] < name {
-			omit = omit[1:]
+		if keep == nil || keep(it[i].Name) {
+			e.attribute(&it[i])
+			count++
 		}
-		if len(omit) > 0 && omit[0] == name {
-			continue
-		}
-		if !all {
-			for len(only) > 0 && only[0] < name {
-				only = only[1:]
-			}
-			if len(only) == 0 {
-				break
-			}
-			if only[0] != name {
-				continue
-			}
-		}
-		e.attribute(&it[i])
-		count++
 	}
 	header := e.dst[len(dst):]
 	header[1] = byte(min(count, maxInHint))

@@ -89,7 +89,7 @@ func TestCodecRoundTrip(t *testing.T) {
 	d := mustDictionary(t, codecNames)
 	rapid.Check(t, func(t *rapid.T) {
 		it := drawItem(t, 3)
-		b := d.encode(nil, it, nil, nil)
+		b := d.encode(nil, it, nil)
 		got, err := d.decode(b, nil)
 		if err != nil || !got.Equal(it) {
 			t.Fatalf("decode(encode(%v)) = %v, %v", it, got, err)
@@ -129,14 +129,14 @@ func TestLayoutRoundTrip(t *testing.T) {
 		for i := range l.indexes {
 			x := &l.indexes[i]
 			ik, in := x.KeyOf(it)
-			if in != (m.index[i].key != nil) {
+			if in != (m[i].key != nil) {
 				t.Fatalf("%v in index %s: %v", it, x.Name, !in)
 			}
 			if !in {
 				continue
 			}
 			for _, pk := range []string{ik.PK, ""} {
-				got, err := l.decodeIndex(x, m.index[i].key[2:], m.index[i].value, pk)
+				got, err := l.decodeIndex(x, m[i].key[2:], m[i].value, pk)
 				if want := table.Project(x.Index, it); err != nil || !got.Equal(want) {
 					t.Fatalf("index %s row of %v reads %v, %v", x.Name, it, got, err)
 				}
@@ -241,10 +241,10 @@ func TestNestingIsLimited(t *testing.T) {
 		}
 		return store.NewItem(store.Attribute{Name: "a", Value: v})
 	}
-	if _, err := d.decode(d.encode(nil, nested(store.MaxDepth), nil, nil), nil); err != nil {
+	if _, err := d.decode(d.encode(nil, nested(store.MaxDepth), nil), nil); err != nil {
 		t.Errorf("%d levels: %v", store.MaxDepth, err)
 	}
-	if _, err := d.decode(d.encode(nil, nested(store.MaxDepth+1), nil, nil), nil); err == nil {
+	if _, err := d.decode(d.encode(nil, nested(store.MaxDepth+1), nil), nil); err == nil {
 		t.Errorf("%d levels were decoded", store.MaxDepth+1)
 	}
 }
@@ -252,25 +252,25 @@ func TestNestingIsLimited(t *testing.T) {
 func FuzzCodec(f *testing.F) {
 	d := mustDictionary(f, codecNames)
 	f.Add([]byte{})
-	f.Add(d.encode(nil, subscription(1), nil, nil))
+	f.Add(d.encode(nil, subscription(1), nil))
 	f.Add(d.encode(nil, store.NewItem(
 		store.Attribute{Name: "a", Value: store.L(store.Bool(true), store.B([]byte("b")), store.Int(-1), store.Int(1<<40))},
 		store.Attribute{Name: "b", Value: store.M(account(1))},
-	), nil, nil))
+	), nil))
 	for _, s := range []string{"2026-11-21", "2026-11-21T00:00:00.000Z", "0000-01-01 00:00:00.000"} {
-		f.Add(d.encode(nil, store.NewItem(store.Attribute{Name: "t", Value: store.S(s)}), nil, nil))
+		f.Add(d.encode(nil, store.NewItem(store.Attribute{Name: "t", Value: store.S(s)}), nil))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		it, err := d.decode(data, nil)
 		if err != nil {
 			return
 		}
-		first := d.encode(nil, it, nil, nil)
+		first := d.encode(nil, it, nil)
 		again, err := d.decode(first, nil)
 		if err != nil || !again.Equal(it) {
 			t.Fatalf("%v was encoded and reads %v, %v", it, again, err)
 		}
-		if second := d.encode(nil, again, nil, nil); !bytes.Equal(first, second) {
+		if second := d.encode(nil, again, nil); !bytes.Equal(first, second) {
 			t.Fatalf("encoded as %x, then as %x", first, second)
 		}
 	})
@@ -282,7 +282,7 @@ func FuzzKeys(f *testing.F) {
 	l := newLayout(&table, 1, mustDictionary(f, codecNames))
 	it := subscription(1)
 	m := l.marks(table.KeyOf(it), it)
-	f.Add(m.index[0].key[2:], m.index[0].value)
+	f.Add(m[0].key[2:], m[0].value)
 	f.Add([]byte{0}, []byte{})
 	f.Fuzz(func(t *testing.T, tail, value []byte) {
 		for i := range l.indexes {

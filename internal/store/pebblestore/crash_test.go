@@ -203,14 +203,10 @@ func checkRows(s *Store) error {
 		if err != nil {
 			return err
 		}
-		m := l.marks(l.KeyOf(item), item)
-		for _, r := range m.index {
+		for _, r := range l.marks(l.KeyOf(item), item) {
 			if r.key != nil {
 				want[string(r.key)] = string(r.value)
 			}
-		}
-		if m.expiry != nil {
-			want[string(m.expiry)] = ""
 		}
 	}
 	for k, v := range want {

@@ -88,7 +88,7 @@ func (p *parser) key(k *keyAttribute) string {
 		return k.s
 	}
 	if k.escaped {
-		return string(appendUnescaped(nil, k.raw))
+		return unescaped(k.raw)
 	}
 	return p.unfold(k.raw)
 }

@@ -37,15 +37,7 @@ var (
 
 // appendEscaped appends s escaped, without an end.
 func appendEscaped(dst []byte, s string) []byte {
-	for {
-		i := strings.IndexByte(s, escape)
-		if i < 0 {
-			return append(dst, s...)
-		}
-		dst = append(dst, s[:i]...)
-		dst = append(dst, escape, escaped0)
-		s = s[i+1:]
-	}
+	return append(dst, strings.ReplaceAll(s, "\x00", "\x00\xFF")...)
 }
 
 func appendComponent(dst []byte, s string) []byte {
@@ -73,14 +65,8 @@ func cutComponent(key []byte) (component, rest []byte, plain bool, err error) {
 	}
 }
 
-func appendUnescaped(dst, component []byte) []byte {
-	for i := 0; i < len(component); i++ {
-		dst = append(dst, component[i])
-		if component[i] == escape {
-			i++
-		}
-	}
-	return dst
+func unescaped(component []byte) string {
+	return strings.ReplaceAll(string(component), "\x00\xFF", "\x00")
 }
 
 // appendBaseKey appends the key of an item, whose first byte is the table's id.
@@ -118,7 +104,7 @@ func decodeKeyTail(tail []byte) (store.Key, error) {
 	if err != nil {
 		return store.Key{}, err
 	}
-	return store.Key{PK: string(appendUnescaped(nil, pk)), SK: string(sk)}, nil
+	return store.Key{PK: unescaped(pk), SK: string(sk)}, nil
 }
 
 // successor returns the least key above every key with the prefix; it changes prefix. Prefixes

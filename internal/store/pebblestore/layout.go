@@ -7,22 +7,19 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A layout is the stored form of a table: its id, and for every kind of row the attributes in
-// the key and those in the value.
+// A layout is the stored form of a table: its id, and for every index the attributes in the key of
+// a row.
 type layout struct {
 	*store.Table
 	id      byte
 	names   *dictionary
-	baseKey []string // attributes that a base key holds, sorted
 	indexes []indexLayout
 }
 
 type indexLayout struct {
 	*store.Index
-	number  byte
-	key     []keyPart // attributes of an index key, sorted by name, each once
-	keyed   []string  // their names
-	carried []string  // attributes of the value, sorted; nil for all outside the key
+	number byte
+	key    []keyPart // attributes of an index key, sorted by name, each once
 }
 
 // A keyPart says which component of an index key holds an attribute.
@@ -32,90 +29,60 @@ type keyPart struct {
 }
 
 func newLayout(t *store.Table, id byte, names *dictionary) *layout {
-	l := &layout{Table: t, id: id, names: names, baseKey: sortedNames(t.PartitionKey, t.SortKey)}
+	l := &layout{Table: t, id: id, names: names}
 	for i := range t.Indexes {
-		l.indexes = append(l.indexes, newIndexLayout(t, &t.Indexes[i], byte(i+1)))
+		x := indexLayout{Index: &t.Indexes[i], number: byte(i + 1)}
+		for c, name := range [4]string{x.PartitionKey, x.SortKey, t.PartitionKey, t.SortKey} {
+			if name != "" && !x.holds(name) {
+				x.key = append(x.key, keyPart{name, c})
+			}
+		}
+		slices.SortFunc(x.key, func(a, b keyPart) int { return strings.Compare(a.name, b.name) })
+		l.indexes = append(l.indexes, x)
 	}
 	return l
 }
 
-func newIndexLayout(t *store.Table, x *store.Index, number byte) indexLayout {
-	l := indexLayout{Index: x, number: number}
-	for i, name := range [4]string{x.PartitionKey, x.SortKey, t.PartitionKey, t.SortKey} {
-		if name != "" && !slices.ContainsFunc(l.key, func(p keyPart) bool { return p.name == name }) {
-			l.key = append(l.key, keyPart{name, i})
-		}
-	}
-	slices.SortFunc(l.key, func(a, b keyPart) int { return strings.Compare(a.name, b.name) })
-	for _, p := range l.key {
-		l.keyed = append(l.keyed, p.name)
-	}
-	if x.All {
-		return l
-	}
-	l.carried = []string{} // not nil: nil carries everything
-	for _, name := range sortedNames(x.Include...) {
-		if !slices.Contains(l.keyed, name) {
-			l.carried = append(l.carried, name)
-		}
-	}
-	return l
-}
-
-func sortedNames(names ...string) []string {
-	out := slices.DeleteFunc(slices.Clone(names), func(s string) bool { return s == "" })
-	slices.Sort(out)
-	return slices.Compact(out)
+// holds reports whether the key of a row holds the attribute.
+func (x *indexLayout) holds(name string) bool {
+	return slices.ContainsFunc(x.key, func(p keyPart) bool { return p.name == name })
 }
 
 // A row is one key and value of the database.
 type row struct{ key, value []byte }
 
-// Marks are an item's rows beside its base row: one in each of its indexes, and its TTL entry.
-type marks struct {
-	index  []row  // by place in layout.indexes; nil keys where the item is not in
-	expiry []byte // nil for an item that never expires
-}
+// Marks are an item's rows beside its base row: one for each of the indexes, and in a table with
+// expiry its TTL entry. A row that the item does not have has a nil key.
+type marks []row
 
 func (l *layout) key(k store.Key) []byte {
 	return appendBaseKey(make([]byte, 0, 4+len(k.PK)+len(k.SK)), l.id, k)
 }
 
 func (l *layout) value(it store.Item) []byte {
-	return l.names.encode(make([]byte, 0, 256), it, nil, l.baseKey)
+	return l.names.encode(make([]byte, 0, 256), it, func(name string) bool { return !l.IsKey(name) })
 }
 
 func (l *layout) marks(k store.Key, it store.Item) marks {
-	var m marks
-	if len(l.indexes) > 0 {
-		m.index = make([]row, len(l.indexes))
-	}
+	m := make(marks, 0, len(l.indexes)+1)
 	for i := range l.indexes {
-		x := &l.indexes[i]
-		ik, ok := x.KeyOf(it)
-		if !ok {
-			continue
+		x, r := &l.indexes[i], row{}
+		if ik, ok := x.KeyOf(it); ok {
+			key := make([]byte, 0, 8+len(ik.PK)+len(ik.SK)+len(k.PK)+len(k.SK))
+			r.key = appendIndexKey(key, l.id, x.number, ik, k)
+			r.value = l.names.encode(make([]byte, 0, 128), it,
+				func(name string) bool { return l.Projects(x.Index, name) && !x.holds(name) })
 		}
-		key := make([]byte, 0, 8+len(ik.PK)+len(ik.SK)+len(k.PK)+len(k.SK))
-		m.index[i].key = appendIndexKey(key, l.id, x.number, ik, k)
-		m.index[i].value = l.names.encode(make([]byte, 0, 128), it, x.carried, x.keyed)
+		m = append(m, r)
 	}
-	if at := l.expiryOf(it); at > 0 {
-		m.expiry = appendExpiryKey(nil, l.id, at, k)
+	if l.TTL != "" {
+		var r row
+		if at, ok := it.Get(l.TTL).Int64(); ok && at > 0 {
+			r.key = appendExpiryKey(nil, l.id, at, k)
+		}
+		m = append(m, r)
 	}
 	return m
-}
-
-// expiryOf returns the Unix second from which the item is expired, or 0 for never.
-func (l *layout) expiryOf(it store.Item) int64 {
-	if l.TTL == "" {
-		return 0
-	}
-	at, ok := it.Get(l.TTL).Int64()
-	if !ok {
-		return 0
-	}
-	return max(at, 0)
 }
 
 // decodeBase returns the item of a base row. tail is the key less its first two

@@ -164,7 +164,8 @@ func normal(t store.Table) store.Table {
 	}
 	for i := range t.Indexes {
 		x := &t.Indexes[i]
-		if x.Include = sortedNames(x.Include...); x.All || len(x.Include) == 0 {
+		x.Include = slices.Sorted(slices.Values(x.Include))
+		if x.Include = slices.Compact(x.Include); x.All || len(x.Include) == 0 {
 			x.Include = nil
 		}
 	}

@@ -152,26 +152,17 @@ func (st *stage) writes() *pebble.Batch {
 func (st *stage) replace(p *plan, old, e *entry, value []byte) {
 	b := st.writes()
 	_ = b.Set(p.key, value, nil)
-	for i := range p.indexes {
+	for i, is := range e.marks {
 		var was row
 		if old.item != nil {
-			was = old.marks.index[i]
+			was = old.marks[i]
 		}
-		is := e.marks.index[i]
 		same := bytes.Equal(was.key, is.key)
 		if was.key != nil && !same {
 			_ = b.Delete(was.key, nil)
 		}
 		if is.key != nil && (!same || !bytes.Equal(was.value, is.value)) {
 			_ = b.Set(is.key, is.value, nil)
-		}
-	}
-	if !bytes.Equal(old.marks.expiry, e.marks.expiry) {
-		if old.marks.expiry != nil {
-			_ = b.Delete(old.marks.expiry, nil)
-		}
-		if e.marks.expiry != nil {
-			_ = b.Set(e.marks.expiry, nil, nil)
 		}
 	}
 	st.recent.put(p.key, e)
@@ -181,13 +172,10 @@ func (st *stage) replace(p *plan, old, e *entry, value []byte) {
 func (st *stage) remove(key []byte, old *entry) {
 	b := st.writes()
 	_ = b.Delete(key, nil)
-	for _, r := range old.marks.index {
+	for _, r := range old.marks {
 		if r.key != nil {
 			_ = b.Delete(r.key, nil)
 		}
-	}
-	if old.marks.expiry != nil {
-		_ = b.Delete(old.marks.expiry, nil)
 	}
 	st.recent.put(key, &entry{})
 }
