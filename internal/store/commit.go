@@ -11,9 +11,12 @@ import (
 // checked without the stored items. Every engine calls it first. Resolve checks the rules that
 // need the stored item (the size of an updated one).
 func (s Schema) CheckCommit(writes []Write) error {
-	if len(writes) == 0 || len(writes) > MaxWrites {
-		return fmt.Errorf("%w: a commit of %d writes, want 1 to %d", pick(len(writes) == 0, ErrInvalid, ErrTooLarge),
-			len(writes), MaxWrites)
+	if n := len(writes); n == 0 || n > MaxWrites {
+		class := ErrTooLarge
+		if n == 0 {
+			class = ErrInvalid
+		}
+		return fmt.Errorf("%w: a commit of %d writes, want 1 to %d", class, n, MaxWrites)
 	}
 	total := 0
 	for i := range writes {
@@ -32,39 +35,29 @@ func (s Schema) CheckCommit(writes []Write) error {
 	return s.checkDistinct(writes)
 }
 
-func pick(first bool, a, b error) error {
-	if first {
-		return a
-	}
-	return b
-}
-
 // checkDistinct refuses two writes on one key. Commits are small (one to five
 // writes) or come from an import (a hundred): pairs are cheap for the first, a map
 // for the second.
 func (s Schema) checkDistinct(writes []Write) error {
 	const few = 8
+	type place struct {
+		table string
+		key   Key
+	}
+	var near [few]place
+	seen := map[place]bool(nil)
 	if len(writes) > few {
-		type place struct {
-			table string
-			key   Key
-		}
-		seen := make(map[place]bool, len(writes))
-		for i := range writes {
-			p := place{writes[i].Table, writes[i].KeyIn(s[writes[i].Table])}
-			if seen[p] {
-				return fmt.Errorf("%w: two writes on %s %s/%s", ErrInvalid, p.table, p.key.PK, p.key.SK)
-			}
-			seen[p] = true
-		}
-		return nil
+		seen = make(map[place]bool, len(writes))
 	}
 	for i := range writes {
-		k := writes[i].KeyIn(s[writes[i].Table])
-		for j := range i {
-			if writes[j].Table == writes[i].Table && writes[j].KeyIn(s[writes[j].Table]) == k {
-				return fmt.Errorf("%w: two writes on %s %s/%s", ErrInvalid, writes[i].Table, k.PK, k.SK)
-			}
+		p := place{writes[i].Table, writes[i].KeyIn(s[writes[i].Table])}
+		if seen[p] || (seen == nil && slices.Contains(near[:i], p)) {
+			return fmt.Errorf("%w: two writes on %s %s/%s", ErrInvalid, p.table, p.key.PK, p.key.SK)
+		}
+		if seen == nil {
+			near[i] = p
+		} else {
+			seen[p] = true
 		}
 	}
 	return nil

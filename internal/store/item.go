@@ -2,6 +2,7 @@ package store
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -82,4 +83,139 @@ func (it Item) Clone() Item { return slices.Clone(it) }
 // Equal reports whether both items have the same names and equal values.
 func (it Item) Equal(other Item) bool {
 	return slices.EqualFunc(it, other, func(a, b Attribute) bool { return a.Name == b.Name && a.Value.Equal(b.Value) })
+}
+
+// A Kind is the type of a Value, after DynamoDB's type descriptors.
+type Kind uint8
+
+// The kinds of values. The zero Kind is no value at all.
+const (
+	KindNone Kind = iota
+	KindString
+	KindNumber
+	KindBool
+	KindBinary
+	KindMap
+	KindList
+)
+
+// A Value is one attribute value: a string, a number, a boolean, bytes, a map or a
+// list. Values are immutable once made; the zero Value is none.
+type Value struct {
+	kind Kind
+	bool bool
+	s    string // string, canonical number, or the bytes of a binary
+	nest *nested
+}
+
+type nested struct {
+	m Item
+	l []Value
+}
+
+// S returns a string value.
+func S(s string) Value { return Value{kind: KindString, s: s} }
+
+// Int returns a number value.
+func Int(n int64) Value { return Value{kind: KindNumber, s: strconv.FormatInt(n, 10)} }
+
+// Bool returns a boolean value.
+func Bool(b bool) Value { return Value{kind: KindBool, bool: b} }
+
+// B returns a binary value; it copies b.
+func B(b []byte) Value { return Value{kind: KindBinary, s: string(b)} }
+
+// M returns a map value. It takes over m: the caller must not change m afterwards.
+func M(m Item) Value { return Value{kind: KindMap, nest: &nested{m: m}} }
+
+// L returns a list value. It takes over vs: the caller must not change vs afterwards.
+func L(vs ...Value) Value { return Value{kind: KindList, nest: &nested{l: vs}} }
+
+// Kind tells the type of v.
+func (v Value) Kind() Kind { return v.kind }
+
+// IsZero reports whether v is no value at all.
+func (v Value) IsZero() bool { return v.kind == KindNone }
+
+// Str returns the string of a string value, else "".
+func (v Value) Str() string {
+	if v.kind != KindString {
+		return ""
+	}
+	return v.s
+}
+
+// Num returns the canonical decimal text of a number value, else "".
+func (v Value) Num() string {
+	if v.kind != KindNumber {
+		return ""
+	}
+	return v.s
+}
+
+// Int64 returns the integer of a number value; false when v is no number or does
+// not fit.
+func (v Value) Int64() (int64, bool) {
+	if v.kind != KindNumber {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(v.s, 10, 64)
+	return n, err == nil
+}
+
+// fraction reports whether v is a number with a fraction. In the canonical form it has a point
+// and no exponent, or a negative exponent.
+func (v Value) fraction() bool {
+	n := v.Num()
+	return strings.Contains(n, "E-") || (strings.Contains(n, ".") && !strings.Contains(n, "E"))
+}
+
+// Bool returns the truth of a boolean value, else false.
+func (v Value) Bool() bool { return v.kind == KindBool && v.bool }
+
+// Bytes returns a copy of the bytes of a binary value, else nil.
+func (v Value) Bytes() []byte {
+	if v.kind != KindBinary {
+		return nil
+	}
+	return []byte(v.s)
+}
+
+// Raw returns the bytes of a binary value as a string, without a copy, else "".
+func (v Value) Raw() string {
+	if v.kind != KindBinary {
+		return ""
+	}
+	return v.s
+}
+
+// Map returns the attributes of a map value, else nil. They must not be changed.
+func (v Value) Map() Item {
+	if v.kind != KindMap {
+		return nil
+	}
+	return v.nest.m
+}
+
+// List returns the elements of a list value, else nil. They must not be changed.
+func (v Value) List() []Value {
+	if v.kind != KindList {
+		return nil
+	}
+	return v.nest.l
+}
+
+// Equal reports whether v and w are of one kind and equal: numbers by value, maps
+// without regard to order.
+func (v Value) Equal(w Value) bool {
+	if v.kind != w.kind || v.bool != w.bool || v.s != w.s {
+		return false
+	}
+	switch v.kind {
+	case KindMap:
+		return v.nest.m.Equal(w.nest.m)
+	case KindList:
+		return slices.EqualFunc(v.nest.l, w.nest.l, Value.Equal)
+	}
+	return true
 }

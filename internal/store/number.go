@@ -46,47 +46,37 @@ func Number(text string) (Value, error) {
 // parseDecimal splits a text into sign, digits (at least one) and the power of ten
 // of the last digit.
 func parseDecimal(text string) (negative bool, digits string, exponent int64, ok bool) {
-	if text != "" && (text[0] == '-' || text[0] == '+') {
-		negative, text = text[0] == '-', text[1:]
-	}
+	negative, text = cutSign(text)
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
-		if exponent, ok = parseExponent(text[i+1:]); !ok {
+		below, power := cutSign(text[i+1:])
+		if !onlyDigits(power) {
 			return false, "", 0, false
+		}
+		// A huge one becomes a size beyond every limit that cannot overflow, for any number of
+		// digits before it.
+		const beyond = 1 << 60
+		n, err := strconv.ParseInt(power, 10, 64)
+		if err != nil || n > beyond { // digits alone can fail by overflow only
+			n = beyond
+		}
+		if exponent = n; below {
+			exponent = -n
 		}
 		text = text[:i]
 	}
 	whole, fraction, _ := strings.Cut(text, ".")
 	digits = whole + fraction
-	if digits == "" || !onlyDigits(digits) {
-		return false, "", 0, false
-	}
-	return negative, digits, exponent - int64(len(fraction)), true
+	return negative, digits, exponent - int64(len(fraction)), onlyDigits(digits)
 }
 
-// parseExponent reads a signed integer. It cuts a huge one to a size beyond every limit that
-// cannot overflow, for any number of digits before it.
-func parseExponent(text string) (int64, bool) {
-	const beyond = 1 << 60
-	sign := int64(1)
+func cutSign(text string) (negative bool, rest string) {
 	if text != "" && (text[0] == '-' || text[0] == '+') {
-		if text[0] == '-' {
-			sign = -1
-		}
-		text = text[1:]
+		return text[0] == '-', text[1:]
 	}
-	if text == "" || !onlyDigits(text) {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n > beyond { // digits alone can fail by overflow only
-		n = beyond
-	}
-	return sign * n, true
+	return false, text
 }
 
-func onlyDigits(s string) bool {
-	return strings.Trim(s, "0123456789") == ""
-}
+func onlyDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // canonical writes digits (no zero at either end) × 10^exponent in the one form of that value.
 // An integer of up to 38 digits is written plainly, as strconv does, so that Int and Int64 agree

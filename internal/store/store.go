@@ -30,3 +30,89 @@ type Store interface {
 	// returns ErrClosed.
 	Close() error
 }
+
+// A Query reads one partition of a table or of one of its indexes in sort order.
+type Query struct {
+	Table     string
+	Index     string // "" reads the table itself
+	Partition string
+	Prefix    string // sort keys that begin with it; not together with From and To
+	From, To  string // sort keys from From to To, both inclusive; "" leaves that end open
+	Reverse   bool   // descending sort order
+	Limit     int    // at most so many items; 0 for all
+	After     Cursor // resume after the item that gave this cursor, in a query of the same partition
+}
+
+// A Scan reads a whole table, unordered, in segments that can be read in parallel.
+// It is for operators' commands alone.
+type Scan struct {
+	Table    string
+	Segment  int // 0 <= Segment < Segments
+	Segments int // 0 means 1
+	After    Cursor
+}
+
+// A Cursor marks a place in a Query or Scan. The zero Cursor is the start. It stays valid when
+// its item is changed or deleted.
+type Cursor struct {
+	Key   Key // base key
+	Index Key // index key, in a query of an index
+}
+
+// IsZero reports whether c is the start.
+func (c Cursor) IsZero() bool { return c == Cursor{} }
+
+// CursorAt returns the cursor of an item from a query of the named index of t ("" for the table
+// itself), or from a scan of t.
+func (t *Table) CursorAt(index string, it Item) Cursor {
+	c := Cursor{Key: t.KeyOf(it)}
+	if x := t.Index(index); x != nil {
+		c.Index, _ = x.KeyOf(it)
+	}
+	return c
+}
+
+// Pages says how an engine reads the answer to a Query or Scan: a page at a time. Pages grow, because
+// most loops end early and some read millions of rows.
+type Pages struct {
+	Limit       int // at most so many items; 0 for all
+	First, Full int // most items of the first page and of a full one; 0 for no bound
+
+	// Next returns the next page, of up to n items (0 for no bound), and whether there may be
+	// more.
+	Next func(n int) (items []Item, more bool, err error)
+}
+
+// Paged returns the iteration that yields page after page. open is called for each loop over it.
+func Paged(ctx context.Context, open func() (Pages, error)) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		p, err := open()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		left := p.Limit
+		for n := p.First; ; n = min(4*n, p.Full) {
+			if p.Limit > 0 && (n == 0 || n > left) {
+				n = left
+			}
+			if err := ctx.Err(); err != nil {
+				yield(nil, err)
+				return
+			}
+			items, more, err := p.Next(n)
+			for _, it := range items {
+				if !yield(it, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if left -= len(items); !more || (p.Limit > 0 && left == 0) {
+				return
+			}
+		}
+	}
+}

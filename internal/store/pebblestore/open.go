@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -52,15 +53,9 @@ func (o Options) withDefaults() Options {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.CacheBytes == 0 {
-		o.CacheBytes = DefaultCacheBytes
-	}
-	if o.FS == nil {
-		o.FS = vfs.Default
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.CacheBytes = cmp.Or(o.CacheBytes, DefaultCacheBytes)
+	o.FS = cmp.Or(o.FS, vfs.Default)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return o
 }
 

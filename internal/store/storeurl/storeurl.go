@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/dynamostore"
+	"github.com/duesday/duesday/internal/store/dynamotable"
 	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/internal/store/pebblestore"
 )
@@ -48,11 +50,10 @@ func (p Place) Open(ctx context.Context, o Options) (store.Store, error) {
 	}
 	switch p.Scheme {
 	case "mem":
-		now := o.Now
-		if now == nil {
-			now = time.Now
+		if o.Now == nil {
+			o.Now = time.Now
 		}
-		return opened(memstore.Open(o.Tables, now))
+		return opened(memstore.Open(o.Tables, o.Now))
 	case "pebble":
 		return opened(pebblestore.Open(p.Folder, pebblestore.Options{
 			Tables: o.Tables, Names: o.Names, Now: o.Now, Create: o.Create,
@@ -80,3 +81,43 @@ func urlError(format string, args ...any) error { return badURL(fmt.Sprintf(form
 func (e badURL) Error() string { return string(e) }
 
 func (e badURL) Is(target error) bool { return target == ErrURL }
+
+// openTables opens a dynamodb: place. With Options.Create it makes missing tables, on demand;
+// store create makes them with other settings.
+func (p Place) openTables(ctx context.Context, o Options) (store.Store, error) {
+	client, err := dynamostore.Dial(ctx, p.Region, p.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	s, err := dynamostore.Open(ctx, dynamostore.Options{Tables: o.Tables, Now: o.Now, Client: client, Logger: o.Logger})
+	if err != nil || !o.Create {
+		return opened(s, err)
+	}
+	missing, err := missing(ctx, s, o.Tables)
+	if err == nil && len(missing) > 0 {
+		_, err = dynamotable.Ensure(ctx, client, missing)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// missing returns the tables without an answer to a Get. A Get needs no rights beyond those of a
+// run, and reveals nothing of another program's table.
+func missing(ctx context.Context, s store.Store, tables []store.Table) (missing []store.Table, err error) {
+	for _, t := range tables {
+		key := store.Key{PK: "-"}
+		if t.SortKey != "" {
+			key.SK = "-"
+		}
+		_, err := s.Get(ctx, t.Name, key)
+		switch {
+		case errors.Is(err, store.ErrMissing):
+			missing = append(missing, t)
+		case err != nil && !errors.Is(err, store.ErrNotFound):
+			return nil, err
+		}
+	}
+	return missing, nil
+}
