@@ -105,8 +105,8 @@ type followed struct {
 }
 
 // track opens the tracking service in the session's store, calls do and closes it again. It fills
-// in the options from the settings and the session. Unless asks is set, do only reads, and no
-// Stripe key is needed.
+// in the options from the settings and the session. If asks is set, do may ask Stripe, with the
+// settings' key. Otherwise it only reads the store.
 func (p *program) track(ctx context.Context, s *session, t *config.Tracking, asks bool, o tracking.Options,
 	do func(followed) error) (err error) {
 	meta, err := s.engine.Meta(ctx)
@@ -130,7 +130,7 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 		asked := sell.New(f.processor.API())
 		o.Finder, o.Seller = asked, asked
 		f.own, f.live, err = p.whose(ctx, t, f.processor)
-		if err != nil && !errors.Is(err, billing.ErrRefused) { // webhooks are taken in all the same
+		if err != nil && !errors.Is(err, billing.ErrRefused) { // webhooks are stored also while Stripe is away
 			if own, live, missing := tracking.Pinned(ctx, s.store, s.tables); missing == nil &&
 				live == strings.Contains(t.Stripe.Key.Reveal(), "_live_") {
 				p.warn("%v; until Stripe answers, this goes on for %s, which the store follows", err, own)

@@ -101,18 +101,19 @@ const (
 	demoMarker = "THIS-IS-A-DUESDAY-DEMO"
 )
 
-// demoPlaces sets the places of the demo's store, ledger and mail, and makes room. tidy removes
-// the mail of a store in memory.
+// demoPlaces sets the demo's store, ledger and mail folder where the settings leave them open. It
+// replaces the store of an earlier demo, and refuses any other store in use. tidy removes the mail
+// folder of a store in memory.
 func (p *program) demoPlaces(ctx context.Context) (tidy func(), err error) {
 	tidy = func() {}
-	base := demoFolder
+	prefix := demoFolder
 	switch dir := folderOf(p.cfg.Store); {
 	case !p.cfg.StoreGiven:
 		if err := p.replaceDemo(demoFolder); err != nil {
 			return tidy, err
 		}
 		p.cfg.Store = "pebble:" + demoFolder + "/data"
-		base = demoFolder + "/"
+		prefix = demoFolder + "/"
 	case dir != "":
 		entries, err := os.ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -122,13 +123,13 @@ func (p *program) demoPlaces(ctx context.Context) (tidy func(), err error) {
 			return tidy, fmt.Errorf("%s is not empty: a demo wants a fresh store; name another folder, or none for %s", dir,
 				demoFolder)
 		}
-		base = filepath.Clean(dir) + "-"
+		prefix = filepath.Clean(dir) + "-"
 	case strings.HasPrefix(p.cfg.Store, "dynamodb:"):
 		if err := p.demoUnused(ctx); err != nil {
 			return tidy, err
 		}
-		base = demoFolder + "-"
-	default: // in memory: so are its ledger and, as good as, its mail
+		prefix = demoFolder + "-"
+	default: // in memory: the ledger too, and the mail in a temporary folder
 		if !p.cfg.ProcessorGiven {
 			p.cfg.Processor, p.cfg.ProcessorGiven = "sandbox:", true
 		}
@@ -141,10 +142,10 @@ func (p *program) demoPlaces(ctx context.Context) (tidy func(), err error) {
 		}
 	}
 	if !p.cfg.ProcessorGiven {
-		p.cfg.Processor = "sandbox:" + base + "sandbox.jsonl"
+		p.cfg.Processor = "sandbox:" + prefix + "sandbox.jsonl"
 	}
 	if !p.cfg.MailGiven {
-		p.cfg.Mail = base + "mail"
+		p.cfg.Mail = prefix + "mail"
 	}
 	return tidy, nil
 }

@@ -79,6 +79,7 @@ func (p *program) with(ctx context.Context, n need, do func(*session) error) (er
 	return do(s)
 }
 
+// open opens the store of the settings with its engine, and the processor if the need has one.
 func (p *program) open(ctx context.Context, n need) (*session, error) {
 	place, err := p.place()
 	if err != nil {
@@ -111,7 +112,7 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 	switch {
 	case errors.Is(err, billing.ErrNoStore) && n.making() != engine.MakeNever:
 		return nil, errors.Join(err, s.close())
-	case errors.Is(err, store.ErrMissing): // DynamoDB tells at the first request
+	case errors.Is(err, store.ErrMissing): // on DynamoDB the first read shows that a table is missing
 		return nil, errors.Join(&missingStore{p.cfg.Store}, s.close())
 	case err != nil:
 		return nil, errors.Join(p.explain(err), s.close())

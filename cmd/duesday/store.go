@@ -117,13 +117,13 @@ func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *stor
 		}
 	}
 	var meta billing.Meta
-	noted := func(s *session) (err error) {
+	readMeta := func(s *session) (err error) {
 		meta, err = s.engine.Meta(ctx)
 		return err
 	}
-	if err = p.with(ctx, n, noted); errors.Is(err, store.ErrMissing) && !place.Shared() {
+	if err = p.with(ctx, n, readMeta); errors.Is(err, store.ErrMissing) && !place.Shared() {
 		n.create, made = true, true
-		err = p.with(ctx, n, noted)
+		err = p.with(ctx, n, readMeta)
 	}
 	if errors.Is(err, billing.ErrNoStore) && place.Shared() {
 		return fmt.Errorf("all tables are there, and there is no store yet: %w", err)

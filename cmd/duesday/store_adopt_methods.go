@@ -83,19 +83,19 @@ func (f *methodFile) readCSV(content []byte) {
 		f.fault(1, "%v", errors.Unwrap(err))
 		return
 	}
-	place := map[string]int{}
+	index := map[string]int{}
 	for i, name := range header {
 		name = strings.TrimSpace(name)
-		_, twice := place[name]
+		_, twice := index[name]
 		switch {
 		case name != "account" && name != "payment_method":
 			f.fault(1, "unknown column %q: want %s", name, methodHeader)
 		case twice:
 			f.fault(1, "column %s is twice in the header", name)
 		}
-		place[name] = i
+		index[name] = i
 	}
-	if len(place) != 2 && f.failed == 0 {
+	if len(index) != 2 && f.failed == 0 {
 		f.fault(1, "want the header %s", methodHeader)
 	}
 	if f.failed > 0 {
@@ -115,7 +115,7 @@ func (f *methodFile) readCSV(content []byte) {
 			f.fault(line, "has %d fields: want 2, %s", len(fields), methodHeader)
 			continue
 		}
-		f.add(line, fields[place["account"]], fields[place["payment_method"]])
+		f.add(line, fields[index["account"]], fields[index["payment_method"]])
 	}
 }
 

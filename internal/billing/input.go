@@ -69,12 +69,12 @@ func (n *NewSubscription) Problems() (all []*FieldError) {
 	if n.Amount.Currency().IsZero() || !n.Amount.IsPositive() {
 		note(Invalid("amount", "must be more than zero"))
 	}
-	last := 31
+	lastDay := 31 // of a month, or 7 of a week
 	if n.Interval.Unit == civil.Week && n.Interval != (civil.Interval{}) {
-		last = 7
+		lastDay = 7
 	}
-	if n.PaymentDay < 1 || n.PaymentDay > last {
-		note(Invalid("payment_day", "want 1 to "+strconv.Itoa(last)+", not "+strconv.Itoa(n.PaymentDay)))
+	if n.PaymentDay < 1 || n.PaymentDay > lastDay {
+		note(Invalid("payment_day", "want 1 to "+strconv.Itoa(lastDay)+", not "+strconv.Itoa(n.PaymentDay)))
 	}
 	if n.Method != "" {
 		note(CheckMethod(n.Method))

@@ -80,8 +80,8 @@ func keepStamp(it *store.Item, raw store.Item, name string, t time.Time) {
 // OldestDate is the oldest date accepted from other tools: a walk goes from day to day.
 func OldestDate() civil.Date { return civil.Of(time.Unix(0, 0).UTC()) }
 
-// readLegacy completes a subscription never written by Duesday, or returns why it cannot be charged
-// as it is: a guess would be somebody's money.
+// readLegacy completes a subscription never written by Duesday, or returns the reason why it cannot
+// be charged as it is. It guesses nothing: a wrong guess takes somebody's money.
 func (s *Subscription) readLegacy(t *terms) error {
 	for _, f := range [...]struct{ name, id string }{{"account", s.Account}, {"subscription", s.ID}, {"sku", s.SKU}} {
 		if err := CheckID(f.name, f.id); err != nil {
@@ -153,8 +153,8 @@ func (s *Subscription) offAgenda() error {
 // isCardName reports whether the name is the model's member for a card number.
 func isCardName(name string) bool { return strings.EqualFold(name, schema.DefaultCard) }
 
-// WithoutCards returns the value without its card numbers and without the model's default-card, and
-// their number. A card number itself becomes the zero Value.
+// WithoutCards returns the value without its card numbers and without the model's default-card. The
+// int counts the values left out. A value that is itself a card number becomes the zero Value.
 func WithoutCards(v store.Value) (store.Value, int) {
 	found := 0
 	switch v.Kind() {

@@ -63,7 +63,7 @@ func (r *Receipt) Item() store.Item {
 	return it.Item
 }
 
-// DecodeReceipt reads the item, also a legacy one: it is then Imported.
+// DecodeReceipt reads a receipt's item. A legacy item becomes a receipt of the kind Imported.
 func DecodeReceipt(it store.Item) (*Receipt, error) {
 	r := &Receipt{Name: Name{Account: AccountOf(it.Str(schema.PK)), ID: it.Str(schema.Subscription),
 		SKU: it.Str(schema.SKU)},

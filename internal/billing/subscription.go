@@ -236,7 +236,7 @@ func (s *Subscription) decodeTerms(t *terms) (err error) {
 	return err
 }
 
-// Item returns the item to be stored: attributes of other tools stay as they were read.
+// Item returns the item to be stored. Attributes written by other tools stay as they were read.
 func (s *Subscription) Item() store.Item {
 	it := item{make(store.Item, 0, 32)}
 	indexed := func(name string, d civil.Date) {
@@ -282,7 +282,7 @@ func (s *Subscription) Item() store.Item {
 	it.Set(schema.Version, store.Int(s.Version))
 	keep(&it.Item, s.Raw, func(name string) bool { return subscriptionOwns[name] })
 	if _, whole := it.Get(schema.TTL).Int64(); !whole {
-		it.Remove(schema.TTL) // another tool's: it expires nothing, and no engine stores it
+		it.Remove(schema.TTL) // another tool's text or fraction, which expires nothing; the engines refuse it
 	}
 	return it.Item
 }

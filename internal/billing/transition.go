@@ -108,7 +108,7 @@ type Change struct {
 	ReminderDays *int
 }
 
-// ChangeTerms checks and makes the changes other than the method.
+// ChangeTerms checks and applies the changes, except that of the payment method.
 func (s *Subscription) ChangeTerms(c Change, today civil.Date) error {
 	if c.Amount != nil {
 		if !c.Amount.IsPositive() || c.Amount.Currency() != s.Amount.Currency() {

@@ -114,7 +114,7 @@ func (a *application) applyInvoice(ctx context.Context, o Object) error {
 		return err
 	}
 	if !recurring(a.purchase.Kind) {
-		a.cross(true, "paid "+o.ID)
+		a.askEffects(true, "paid "+o.ID)
 	}
 	return nil
 }
@@ -171,10 +171,11 @@ func (a *application) trouble(text string) {
 	a.purchase.changed = true
 }
 
-func (a *application) cross(paid bool, reason string) {
+// askEffects asks for the purchase's due effects, and notes them in its history.
+func (a *application) askEffects(paid bool, reason string) {
 	p := a.purchase.Purchase
 	before := p.Unsubscribe.State
-	asked := cross(p, paid, reason, a.s.now())
+	asked := askEffects(p, paid, reason, a.s.now())
 	for _, action := range asked {
 		a.note(&p.History, []string{string(action) + " asked for: " + reason})
 	}

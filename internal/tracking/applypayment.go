@@ -41,7 +41,7 @@ func (a *application) applyPayment(ctx context.Context, o Object) (decision, err
 		if settled {
 			by = o.ID
 		}
-		a.cross(true, "paid "+by)
+		a.askEffects(true, "paid "+by)
 	}
 	return applied, nil
 }

@@ -51,7 +51,7 @@ func (a *application) applySubscription(ctx context.Context, o Object) (decision
 		a.purchase.changed = true
 	}
 	a.troubleOf(sub, before.Status, o)
-	a.cross(false, cmp.Or(string(sub.Ending), string(sub.Status))+" "+sub.ID)
+	a.askEffects(false, cmp.Or(string(sub.Ending), string(sub.Status))+" "+sub.ID)
 	return applied, nil
 }
 

@@ -121,15 +121,15 @@ func (w *actor) Deliver(ctx context.Context, e outbox.Effect) error {
 		return nil
 	}
 	j := p.job(action)
-	takers := slices.DeleteFunc(slices.Clone(s.o.Automations), func(a Automation) bool { return !a.Takes(action) })
-	if len(takers) == 0 {
+	automations := slices.DeleteFunc(slices.Clone(s.o.Automations), func(a Automation) bool { return !a.Takes(action) })
+	if len(automations) == 0 {
 		s.o.Log.Warn("nothing does what a purchase asks for, so it is logged", "id", j.ID, "action", action, "purchase",
 			p.ID, "account", p.Merchant, "reason", j.Reason)
 		_, err = s.done(ctx, p, logAutomation, action, true)
 		return err
 	}
-	for i, a := range takers {
-		last := i == len(takers)-1
+	for i, a := range automations {
+		last := i == len(automations)-1
 		if !p.applied(a.Name(), action) {
 			if err := a.Do(ctx, j); err != nil {
 				s.o.Log.Warn("a job was not done", "job", j.ID, "automation", a.Name(), "tries", e.Tries+1, "why",

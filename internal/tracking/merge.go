@@ -153,9 +153,9 @@ type rule struct {
 
 // mergeSubscription merges an object of a subscription or of its schedule, and returns the changes
 // in words for people. It is undecided, and changes nothing, if the subscription is over and its
-// schedule has not told whether it was completed or cancelled. It returns ask if the Detail has to
-// be fetched, since the order of events is unknown. Meanwhile any event may be newer than the
-// answer, and asks again.
+// schedule has not told whether it was completed or cancelled. ask is set if the Detail has to be
+// fetched, because the order of the events is unknown. Until it is fetched every event sets ask: the
+// event may be newer than the answer.
 func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, undecided, ask bool) {
 	before := *s
 	if o.Kind == KindSchedule {
@@ -174,7 +174,8 @@ func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, und
 		ask = detail(s, o, r.fresh)
 		ends := slices.Contains(r.endedBy, o.Status)
 		s.soft = s.soft || r.fresh && ends
-		ask = ask || !r.fresh && (s.asking || ends && !s.soft && !ended(s.Detail))
+		unconfirmed := ends && !s.soft && !ended(s.Detail) // an end told by an event, and not yet fetched
+		ask = ask || !r.fresh && (s.asking || unconfirmed)
 		s.asking = ask
 		if !o.Created.IsZero() {
 			s.Created = o.Created
@@ -262,10 +263,10 @@ func mergeSubscriptionState(p *Purchase, s *Subscription) (changed bool) {
 	return true
 }
 
-// cross asks for due effects: fulfilment after the first payment or activation, and unsubscribe,
-// only after a fulfilment, at the end of the last subscription. Before it has begun, an unsubscribe
-// is withdrawn if another subscription becomes known. The reason names the cause.
-func cross(p *Purchase, paid bool, reason string, now time.Time) (asked []Action) {
+// askEffects asks for due effects: fulfilment after the first payment or activation, and
+// unsubscribe, only after a fulfilment, at the end of the last subscription. An unsubscribe that has
+// not begun is withdrawn if another subscription becomes known. The reason names the cause.
+func askEffects(p *Purchase, paid bool, reason string, now time.Time) (asked []Action) {
 	var active, over, completed int
 	for _, c := range p.Subscriptions {
 		switch {

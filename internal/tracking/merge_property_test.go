@@ -266,10 +266,10 @@ func TestCross_EachOnceAndInOrder(t *testing.T) {
 			if changed := mergeSubscriptionState(p, subs[id]); changed {
 				t.Fatalf("the course of %s changes twice", id)
 			}
-			for _, a := range cross(p, false, "", now) {
+			for _, a := range askEffects(p, false, "", now) {
 				asked[a]++
 			}
-			if again := cross(p, false, "", now); len(again) > 0 {
+			if again := askEffects(p, false, "", now); len(again) > 0 {
 				t.Fatalf("asked again: %v", again)
 			}
 		}

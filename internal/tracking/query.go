@@ -60,10 +60,11 @@ func (s *Service) Events(ctx context.Context, q EventQuery) iter.Seq2[EventRow, 
 	}
 }
 
+// eventItems yields the rows of the events asked for, by the index that fits the query.
 func (s *Service) eventItems(ctx context.Context, q EventQuery) iter.Seq2[store.Item, error] {
 	open := q.To.IsZero()
 	if open {
-		q.To = s.now().Add(keep) // a publishing clock may be ahead of ours
+		q.To = s.now().Add(keep) // Stripe's clock may be ahead of ours
 	}
 	index, partition := schema.AccountIndex, q.StripeAccount
 	if q.Subscription != "" {

@@ -60,7 +60,7 @@ func (s *Service) Rebuild(ctx context.Context, stripeAccount string) (*Rebuilt, 
 			continue
 		}
 		told, err := s.decode(e.Body)
-		if err != nil { // one whose body was too large to be kept
+		if err != nil { // its body was too large to be kept
 			r.Unread++
 			continue
 		}
@@ -75,6 +75,7 @@ func (s *Service) Rebuild(ctx context.Context, stripeAccount string) (*Rebuilt, 
 	return r, nil
 }
 
+// fold merges the event into the object it is about. It ignores events of charges by billing.
 func fold(objects map[string]*folded, e Event) {
 	o := e.Object
 	id := o.ID

@@ -60,6 +60,7 @@ type teller struct {
 	events   map[string]*Event // by id; nil if it has expired
 }
 
+// tell adds a step for every change, and for every event that changed nothing, by time.
 func (t *teller) tell(ctx context.Context) error {
 	type object struct {
 		id      string

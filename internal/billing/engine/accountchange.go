@@ -48,8 +48,8 @@ type AccountChange struct {
 	TimeZone *string // its subscriptions are charged by the days of this zone from now on
 }
 
-// UpdateAccount changes the account and its copies: the address on subscriptions and receipts, the
-// time zone on subscriptions. The account is marked as copying until all copies follow. After an
+// UpdateAccount changes the account and its copies: the email address on subscriptions and receipts,
+// the time zone on subscriptions. The account is marked as copying until all copies follow. After an
 // interrupted change, the same call finishes it.
 func (e *Engine) UpdateAccount(ctx context.Context, id string, c AccountChange) (*billing.Account, error) {
 	if c.Email != nil {

@@ -78,6 +78,7 @@ func (e *Engine) Link(ctx context.Context, f outbox.Effect) (billing.CardLink, e
 	return link, nil
 }
 
+// link returns the link for the effect's mail, or the zero CardLink if the mail needs none.
 func (e *Engine) link(ctx context.Context, f outbox.Effect) (billing.CardLink, error) {
 	switch f.Kind {
 	case noticeAction:

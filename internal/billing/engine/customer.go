@@ -89,7 +89,7 @@ func (e *Engine) Attach(ctx context.Context, id string, t Attachment) (*billing.
 		return nil, billing.ErrNoWallet
 	}
 	if p, ok := e.proc.(billing.Platform); ok && payer.At != "" && payer.At != old.Payer.At {
-		if err := p.CheckConnected(ctx, payer.At); err != nil { // every run asks a registered one
+		if err := p.CheckConnected(ctx, payer.At); err != nil { // every run asks all registered ones
 			return nil, fmt.Errorf("connected account: %w", err)
 		}
 	}

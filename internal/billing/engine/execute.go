@@ -119,7 +119,7 @@ func (p *pendingSettle) landed(s *billing.Subscription) *Result {
 }
 
 // step takes the next step of the subscription as it was read: it asks the processor until next
-// decides on a commit, and makes it.
+// decides on a commit, and makes it. bound: this worker has just bound the open period's intent.
 func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bound bool) (step, error) {
 	today := s.Today(w.day, e.Now())
 	x, err := e.situation(s, w, today, bound)
@@ -159,7 +159,7 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 			return t.commitClosed(ctx, a)
 		}
 		if err != nil && x.trigger == byEvent && x.retryAhead {
-			return step{}, err // the event is not applied: it is told again
+			return step{}, err // the event is not applied, and comes again
 		}
 		if err != nil {
 			return e.setback(ctx, s, today, err)

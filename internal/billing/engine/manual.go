@@ -34,6 +34,8 @@ func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, amount money
 	return rec, err
 }
 
+// settleManual settles the due period with a manual payment. A zero amount is the subscription's, a
+// zero at is now.
 func (e *Engine) settleManual(ctx context.Context, s *billing.Subscription, amount money.Amount, note string,
 	at time.Time) (*billing.Receipt, error) {
 	today := billing.TodayIn(s.TimeZone, e.Now())

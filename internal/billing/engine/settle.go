@@ -37,7 +37,7 @@ func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing
 
 // pass moves the subscription on to its next period, in memory: it closes the open period, carries
 // out the request and sets the next dates. It returns the record of the next period if that one
-// waits for a person as well.
+// is parked as well.
 func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool,
 	at time.Time) (parked *billing.EndedPeriod) {
 	s.Open = nil

@@ -49,7 +49,7 @@ var ErrAskAgain = errors.New("the process that was asked for a backup has ended"
 
 // AskCheckpoint asks the holder of the store in the folder dir for a checkpoint in the folder
 // to, and waits for it until ctx ends. It returns ErrNoAnswer if the holder has not taken the
-// request within some seconds, as an older Duesday or a stopped process.
+// request within some seconds: it is an older Duesday, or a stopped process.
 func AskCheckpoint(ctx context.Context, dir, to string) error {
 	to, err := filepath.Abs(to)
 	if err != nil {

@@ -31,7 +31,7 @@ func (st *stage) decide(r *request, now int64) {
 	if r.expired != nil {
 		r.dropped, r.err = st.dropExpired(r.expired, now)
 	} else {
-		r.err = st.request(r, now)
+		r.err = st.add(r, now)
 	}
 }
 
@@ -64,8 +64,9 @@ func (s *Store) apply(b *pebble.Batch) error {
 	return s.db.ApplyNoSyncWait(b, s.sync)
 }
 
-// request resolves every write before it stages any, so that a conflict leaves no change.
-func (st *stage) request(r *request, now int64) error {
+// add stages the request's writes. It resolves every one before it stages any, so that a conflict
+// leaves no change.
+func (st *stage) add(r *request, now int64) error {
 	st.outcomes = st.outcomes[:0]
 	for i := range r.writes {
 		w, p := &r.writes[i], &r.plans[i]
