@@ -2,12 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/store"
 )
 
 func (p *program) accountCommand() *cobra.Command {
@@ -138,4 +143,131 @@ its subscriptions too: it decides what day it is for them from now on.`
 		}
 		return checkZone(zone, change.TimeZone != nil)
 	})
+}
+
+func (p *program) accountAttach() *cobra.Command {
+	var a engine.Attachment
+	var connected, fee string
+	c := p.storeLeaf("attach ACCOUNT --customer cus_… | --payment-method TOKEN",
+		"Set the payment method, customer or connected account of an account", need{processor: true},
+		func(ctx context.Context, s *session, args []string) error {
+			account, err := s.engine.Attach(ctx, args[0], a)
+			return p.showAccount(account, withoutWallet(err), args[0], "attached")
+		})
+	c.Long = `Set the payment method of an account's subscriptions, or use the default one of a customer
+at the processor; both must exist there. A subscription with a payment method of its own
+keeps it. Values without a flag stay.
+
+A new payment method takes effect at once: the next run retries a declined payment with it,
+and past_due subscriptions are active again, without a charge for the time between.
+
+With --connected, payments are taken at a connected account of the processor, and --fee is
+our share of each. A payment method of another account is removed, since it is not valid
+there.`
+	f := c.Flags()
+	f.StringVar(&a.Customer, "customer", "", "the processor's `ID` of the customer, cus_…")
+	f.StringVar(&a.Method, "payment-method", "",
+		"the processor's `TOKEN` (default the customer's default); never a card number")
+	f.StringVar(&connected, "connected", "", "the processor's `ID` of the connected account, acct_…; \"\" for our own")
+	f.StringVar(&fee, "fee", "", "`PERCENT` of each payment that the connected account leaves to us, such as 2.5%")
+	return checked(c, func([]string) error {
+		switch {
+		case f.Changed("customer") && a.Customer == "":
+			return usagef("--customer is empty")
+		case f.Changed("payment-method") && a.Method == "":
+			return usagef("--payment-method is empty")
+		}
+		if f.Changed("connected") {
+			a.Connected = &connected
+		}
+		if f.Changed("fee") {
+			n, err := parsePercent(fee)
+			if err != nil {
+				return err
+			}
+			a.Fee = &n
+		}
+		return a.Check()
+	})
+}
+
+// parsePercent reads 0 to 100 % with at most two decimals, in hundredths of a percent.
+func parsePercent(text string) (int, error) {
+	whole, fraction, point := strings.Cut(strings.TrimSpace(strings.TrimSuffix(text, "%")), ".")
+	digits := whole + (fraction + "00")[:max(2, len(fraction))]
+	n, err := strconv.ParseUint(digits, 10, 31)
+	if err != nil || whole == "" || len(fraction) > 2 || (point && fraction == "") || n > 100_00 {
+		return 0, usagef("--fee %q: want 0 to 100 with at most two decimals, such as 2.5%%", text)
+	}
+	return int(n), nil
+}
+
+// percent writes hundredths of a percent.
+func percent(n int) string { return fmt.Sprintf("%d.%02d%%", n/100, n%100) }
+
+// withoutWallet adds a way out to billing.ErrNoWallet.
+func withoutWallet(err error) error {
+	if errors.Is(err, billing.ErrNoWallet) {
+		return fmt.Errorf("%w: duesday account attach ACCOUNT --payment-method TOKEN; "+
+			"or name a processor with them by --processor", err)
+	}
+	return err
+}
+
+func (p *program) accountCardLink() *cobra.Command {
+	c := p.storeLeaf("card-link ACCOUNT[/SUBSCRIPTION]", "Make a link to a page where the customer enters a card",
+		need{processor: true}, func(ctx context.Context, s *session, args []string) error {
+			account, subscription, _ := strings.Cut(args[0], "/")
+			l, err := s.engine.CardLink(ctx, account, subscription)
+			if errors.Is(err, store.ErrNotFound) {
+				if _, err := s.engine.Account(ctx, account); err != nil {
+					return notFound(err, "account "+account)
+				}
+				return fmt.Errorf("there is no subscription %s", args[0])
+			}
+			if err != nil {
+				return withoutWallet(err)
+			}
+			p.say("%s", printable(l.URL))
+			p.say("works until %s; the next %s takes the card over", stamp(l.Expires), p.hint("run payments"))
+			return p.json(object{"account", account, "subscription?", subscription, "url", l.URL, "expires_at?", l.Expires})
+		})
+	c.Long = `Make a link to a page of the processor's by which the customer gives a card: for the account,
+or for one subscription alone. The account gets a customer at the processor when it has
+none. The next payment run takes the card over: for what is due, for what was declined,
+and for what is past_due. Whoever has the link can use it: give it to the customer alone.`
+	return checked(c, func(args []string) error {
+		if strings.Contains(args[0], "/") {
+			_, err := parseName(args[0])
+			return err
+		}
+		return billing.CheckID("account", args[0])
+	})
+}
+
+// viewCard has the parts of a card for people; nil of none.
+func viewCard(c *billing.Card) object {
+	if c == nil {
+		return nil
+	}
+	return object{"brand?", c.Brand, "last4?", c.Last4, "last_month?", c.LastMonth()} // in which it is good: 2026-12
+}
+
+func cardText(c *billing.Card) string {
+	if c == nil {
+		return ""
+	}
+	return c.String() + prefixed(", good until ", c.LastMonth())
+}
+
+// cardOf asks the processor for the account's card; nil when the account has none.
+func cardOf(ctx context.Context, s *session, a *billing.Account) (*billing.Card, error) {
+	card, err := s.engine.AccountCard(ctx, a.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the card of account %s: %w", a.ID, err)
+	}
+	return &card, nil
 }

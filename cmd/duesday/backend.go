@@ -167,14 +167,33 @@ func (p *program) stripeOf(s *session, t *config.Tracking) (processor *stripe.Pr
 }
 
 // readStripeKey reads the key's file, where there is one.
-func readStripeKey(c *config.Stripe) (err error) {
-	if c.KeyFile == "" || !c.Key.IsZero() {
+func readStripeKey(c *config.Stripe) error {
+	return readSecret(&c.Key, &c.KeyFile, config.EnvStripeKeyFile)
+}
+
+// readAPIKey reads the API key's file, where there is one.
+func readAPIKey(t *config.Tracking) error {
+	if t.APIKeyFile == "" {
 		return nil
 	}
-	if c.Key, err = secret.FromFile(c.KeyFile); err != nil {
-		return usagef("%s: %w", config.EnvStripeKeyFile, err)
+	if err := readSecret(&t.APIKey, &t.APIKeyFile, config.EnvAPIKeyFile); err != nil {
+		return err
 	}
-	c.KeyFile = ""
+	if err := config.CheckAPIKey(config.EnvAPIKeyFile, t.APIKey); err != nil {
+		return &usageError{err}
+	}
+	return nil
+}
+
+// readSecret reads a secret from its file, which the variable names, unless it is there already.
+func readSecret(into *secret.Text, file *string, variable string) (err error) {
+	if *file == "" || !into.IsZero() {
+		return nil
+	}
+	if *into, err = secret.FromFile(*file); err != nil {
+		return usagef("%s: %w", variable, err)
+	}
+	*file = ""
 	return nil
 }
 
@@ -236,19 +255,4 @@ func checkAccountFlag(account string, stripe bool) error {
 	}
 	return usagef("--account %q: want the UUID of a customer account, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58",
 		account)
-}
-
-// readAPIKey reads the API key's file, where there is one.
-func readAPIKey(t *config.Tracking) (err error) {
-	if t.APIKeyFile == "" {
-		return nil
-	}
-	if t.APIKey, err = secret.FromFile(t.APIKeyFile); err != nil {
-		return usagef("%s: %w", config.EnvAPIKeyFile, err)
-	}
-	if err = config.CheckAPIKey(config.EnvAPIKeyFile, t.APIKey); err != nil {
-		return &usageError{err}
-	}
-	t.APIKeyFile = ""
-	return nil
 }

@@ -6,19 +6,15 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/stripefake"
 )
 
-// A demoFake is a fake Stripe whose clock the demo moves; nil with another processor.
-type demoFake struct {
-	control stripefake.Control
-}
-
-// demoStripe refuses a demo at the real Stripe, which has no clock to move.
-func (p *program) demoStripe(ctx context.Context) (*demoFake, error) {
+// demoStripe returns the control of the fake Stripe whose clock the demo moves; nil with another
+// processor. It refuses the real Stripe, which has no clock to move, and a fake with charges: its
+// clock would have to go back to the demo's first day.
+func (p *program) demoStripe(ctx context.Context) (*stripefake.Control, error) {
 	if !p.cfg.UsesStripe() {
 		return nil, nil
 	}
@@ -26,16 +22,19 @@ func (p *program) demoStripe(ctx context.Context) (*demoFake, error) {
 	if p.cfg.Stripe.APIBase == "" {
 		return nil, usagef("a demo with --processor stripe wants a fake of it: %s", how)
 	}
-	f := &demoFake{stripefake.Control{Base: p.cfg.Stripe.APIBase}}
-	if _, err := f.control.Identity(ctx); err != nil {
+	fake := &stripefake.Control{Base: p.cfg.Stripe.APIBase}
+	if _, err := fake.Identity(ctx); err != nil {
 		return nil, fmt.Errorf("%s is not a fake Stripe that answers: %w; %s", p.cfg.Stripe.APIBase, err, how)
 	}
-	if err := f.unused(ctx); err != nil {
+	for _, err := range fake.Ledger(ctx) {
+		if err == nil {
+			err = errors.New("this fake Stripe has charges already; a demo needs a fresh one: start duesday stripe-fake anew")
+		}
 		return nil, err
 	}
 	p.demoSetting("return_url", p.cfg.Stripe.APIBase+"/_fake/") // customers come back to the fake itself
 	p.demoSetting("rate", "1000")                               // it has no limit unless it was started with one
-	return f, nil
+	return fake, nil
 }
 
 // demoSetting gives the processor a parameter, unless the command line has.
@@ -48,24 +47,4 @@ func (p *program) demoSetting(name, value string) {
 		query += "&"
 	}
 	p.cfg.Processor = strings.TrimSuffix(scheme, ":") + ":?" + query + name + "=" + url.QueryEscape(value)
-}
-
-// unused refuses a fake with charges: its clock would have to go back to the demo's first day.
-func (f *demoFake) unused(ctx context.Context) error {
-	for _, err := range f.control.Ledger(ctx) {
-		if err == nil {
-			err = errors.New("this fake Stripe has charges already; a demo needs a fresh one: start duesday stripe-fake anew")
-		}
-		return err
-	}
-	return nil
-}
-
-// set moves the fake's clock.
-func (f *demoFake) set(ctx context.Context, now time.Time) error {
-	if f == nil {
-		return nil
-	}
-	_, err := f.control.SetNow(ctx, now)
-	return err
 }

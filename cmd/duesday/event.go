@@ -159,24 +159,13 @@ func (p *program) rebuild(ctx context.Context, b *backend, account string) error
 // rebuilt rebuilds the Stripe accounts of the account, or with "" all registered ones.
 func (b *backend) rebuilt(ctx context.Context, account string) iter.Seq2[*tracking.Rebuilt, error] {
 	return func(yield func(*tracking.Rebuilt, error) bool) {
-		if account != "" {
-			places, err := b.places(ctx, account)
-			if err != nil {
-				yield(nil, err)
-			}
-			for _, at := range places {
-				if r, err := b.ledger.Rebuild(ctx, at); !yield(r, err) || err != nil {
-					return
-				}
-			}
+		places, err := b.places(ctx, account)
+		if err != nil {
+			yield(nil, err)
 			return
 		}
-		for a, err := range b.registry.ConnectedAccounts(ctx) {
-			var r *tracking.Rebuilt
-			if err == nil {
-				r, err = b.ledger.Rebuild(ctx, a.StripeAccount)
-			}
-			if !yield(r, err) || err != nil {
+		for _, at := range places {
+			if r, err := b.ledger.Rebuild(ctx, at); !yield(r, err) || err != nil {
 				return
 			}
 		}

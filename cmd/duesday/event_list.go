@@ -95,8 +95,8 @@ func (p *program) listEvents(ctx context.Context, b *backend, f *eventFlags) err
 	return nil
 }
 
-// places returns the Stripe accounts registered for the customer account, or the Stripe
-// account itself where the text names one.
+// places returns the Stripe accounts registered for the customer account, or for any with "", or
+// the Stripe account itself where the text names one.
 func (b *backend) places(ctx context.Context, account string) ([]string, error) {
 	if strings.HasPrefix(account, "acct_") {
 		return []string{account}, nil
@@ -106,11 +106,11 @@ func (b *backend) places(ctx context.Context, account string) ([]string, error) 
 		if err != nil {
 			return nil, err
 		}
-		if strings.EqualFold(a.Merchant, account) {
+		if account == "" || strings.EqualFold(a.Merchant, account) {
 			places = append(places, a.StripeAccount)
 		}
 	}
-	if len(places) == 0 {
+	if len(places) == 0 && account != "" {
 		return nil, fmt.Errorf("customer account %s has no Stripe account here: %w", account, tracking.ErrUnregistered)
 	}
 	return places, nil

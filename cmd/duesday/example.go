@@ -1,6 +1,7 @@
 package main
 
-// examples are the examples of the commands by their path, one a line, without the word duesday.
+// examples are the examples of the commands by their path, one a line, without the word duesday. A
+// command that is not here has its path for an example.
 var examples = map[string]string{
 	"account create": "account create 1001 --email ann@example.com --time-zone Europe/Berlin",
 	"account show":   "account show 1001 --card",
@@ -10,10 +11,8 @@ var examples = map[string]string{
 		"acct_shop --fee 2.5%",
 	"account card-link":    "account card-link 1001\naccount card-link 1001/1",
 	"capacity":             "capacity --subscriptions 1000000 --peak-share 20%",
-	"charging on":          "charging on",
 	"charging off":         "charging off --reason 'prices are being checked'",
 	"connect add":          "connect add --account 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58 acct_shop",
-	"connect list":         "connect list",
 	"connect show":         "connect show acct_shop",
 	"demo":                 "demo\ndemo --accounts 1000 --months 12 --seed 7",
 	"due payments":         "due payments --date 2026-03-15\ndue payments --until 2026-03-31 --json",
@@ -26,11 +25,8 @@ var examples = map[string]string{
 	"export accounts":      "export accounts --format jsonl --out accounts.jsonl",
 	"import": "import book.csv\nimport book.csv --skip-bad\nimport model.json --payment-method " +
 		"pm_card_visa --currency EUR",
-	"job list":      "job list",
 	"job replay":    "job replay ID",
-	"outbox list":   "outbox list",
 	"outbox replay": "outbox replay ID",
-	"outbox send":   "outbox send",
 	"payment list":  "payment list --account 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58",
 	"payment show":  "payment show acct_shop/pi_123",
 	"poll":          "poll --server http://127.0.0.1:8080\npoll --once --all --sweep",
@@ -43,18 +39,15 @@ var examples = map[string]string{
 	"receipt create": "receipt create 1001/1 --note 'bank transfer of 14 March'",
 	"receipt refund": "receipt refund 1001/1 --period 3\nreceipt refund 1001/1 --period 3 --amount 5.00 " +
 		"--reason requested_by_customer",
-	"reconcile": "reconcile",
-	"replay":    "replay evt_123 evt_124",
+	"replay": "replay evt_123 evt_124",
 	"run payments": "run payments\nrun payments --dry-run\nrun payments --processor stripe --store " +
 		"'dynamodb:?region=eu-west-1'",
-	"run reminders":          "run reminders",
 	"sandbox":                "sandbox --listen 127.0.0.1:12121\nrun payments --processor sandbox:http://127.0.0.1:12121",
 	"schema nosql-workbench": "schema nosql-workbench > model.json",
 	"schema cloudformation":  "schema cloudformation --prefix billing- > template.json",
 	"schema iam":             "schema iam runtime --region eu-west-1 --account 123456789012",
 	"serve":                  "serve\nserve --on-fulfil ./fulfil.sh --on-unsubscribe ./unsubscribe.sh",
 	"store create":           "store create --store 'dynamodb:?region=eu-west-1' --point-in-time-recovery",
-	"store describe":         "store describe",
 	"store drop":             "store drop --store 'dynamodb:?prefix=test-' --confirm test-",
 	"store adopt":            "store adopt --store 'dynamodb:?recurring_table=payments' --methods methods.csv --dry-run",
 	"store copy":             "store copy --from pebble:./duesday-data --to 'dynamodb:?region=eu-west-1'",
@@ -70,6 +63,4 @@ var examples = map[string]string{
 	"subscription cancel": "subscription cancel 1001/1 --at-period-end",
 	"subscription charge": "subscription charge 1001/1",
 	"subscription skip":   "subscription skip 1001/1",
-	"verify":              "verify",
-	"version":             "version",
 }

@@ -95,28 +95,20 @@ func (p *program) exportTo(ctx context.Context, s *session, what string, f *expo
 		columns = append(columns, "status")
 		view = func(sub *billing.Subscription) object { return append(viewBookRow(sub), "status", sub.Status) }
 	}
-	err := exportRows(w, asJSON, bar, columns, exported(s.engine.Subscriptions(ctx), f.all, &left), view)
+	// An import would revive a payment of the others.
+	all := filtered(s.engine.Subscriptions(ctx), func(s *billing.Subscription) bool {
+		if f.all || s.Status == billing.Active && !s.CancelAtEnd && s.Requested == "" {
+			return true
+		}
+		left++
+		return false
+	})
+	err := exportRows(w, asJSON, bar, columns, all, view)
 	if err == nil && left > 0 {
 		p.warn("%s that should not be charged elsewhere left out (not active, or ending); --all writes them too",
 			plural(left, "subscription"))
 	}
 	return err
-}
-
-// exported leaves out the subscriptions of which an import would revive a payment, and counts them.
-func exported(all iter.Seq2[*billing.Subscription, error], every bool,
-	left *int) iter.Seq2[*billing.Subscription, error] {
-	return func(yield func(*billing.Subscription, error) bool) {
-		for s, err := range all {
-			if err == nil && !every && (s.Status != billing.Active || s.CancelAtEnd || s.Requested != "") {
-				*left++
-				continue
-			}
-			if !yield(s, err) {
-				return
-			}
-		}
-	}
 }
 
 // exportRows writes the views of a sequence as lines of JSON, or as CSV with the columns. Each row

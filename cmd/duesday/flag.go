@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/duesday/duesday/internal/civil"
 )
 
@@ -20,8 +18,6 @@ const (
 	firstYear  = 1970 // of every date
 	yearsAhead = 10   // after the clock's today, of a date to walk to
 )
-
-var _ pflag.Value = (*dateFlag)(nil)
 
 // Set implements pflag.Value.
 func (d *dateFlag) Set(text string) (err error) {
@@ -70,8 +66,6 @@ type shareFlag struct {
 	text  string
 }
 
-var _ pflag.Value = (*shareFlag)(nil)
-
 // Set implements pflag.Value.
 func (s *shareFlag) Set(text string) error {
 	digits, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
@@ -103,8 +97,6 @@ func choiceOf[T ~string](choices ...T) (c choiceFlag) {
 	}
 	return c
 }
-
-var _ pflag.Value = (*choiceFlag)(nil)
 
 // Set implements pflag.Value.
 func (c *choiceFlag) Set(text string) error {

@@ -1,37 +1,36 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"iter"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/config"
 )
 
 // groups adds the commands to the root, each to its group of the help.
 func (p *program) groups(root *cobra.Command) {
-	for _, g := range []struct {
-		id, title string
-		commands  []*cobra.Command
-	}{
-		{"billing", "Billing:", []*cobra.Command{p.importCommand(), p.runCommand(), p.dueCommand(), p.accountCommand(),
-			p.subscriptionCommand(),
-			p.receiptCommand(), p.exportCommand()}},
-		{"tracking", "Tracking of Stripe:", []*cobra.Command{p.serveCommand(), p.connectCommand(), p.purchaseCommand(),
-			p.paymentCommand(),
-			p.eventCommand(), p.replayCommand(), p.jobCommand(), p.rebuildCommand(), p.pollCommand()}},
-		{"store", "Store:", []*cobra.Command{p.storeCommand(), p.schemaCommand(), p.capacityCommand()}},
-		{"operating", "Operating:", []*cobra.Command{p.verifyCommand(), p.reconcileCommand(), p.chargingCommand(),
-			p.outboxCommand(), p.versionCommand()}},
-		{"testing", "Trying out and testing:", []*cobra.Command{p.demoCommand(), p.sandboxCommand(), p.stripeFakeCommand()}},
-	} {
-		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
-		for _, c := range g.commands {
-			c.GroupID = g.id
-			root.AddCommand(c)
+	add := func(id, title string, commands ...*cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: id, Title: title})
+		for _, c := range commands {
+			c.GroupID = id
 		}
+		root.AddCommand(commands...)
 	}
+	add("billing", "Billing:", p.importCommand(), p.runCommand(), p.dueCommand(), p.accountCommand(),
+		p.subscriptionCommand(), p.receiptCommand(), p.exportCommand())
+	add("tracking", "Tracking of Stripe:", p.serveCommand(), p.connectCommand(), p.purchaseCommand(),
+		p.paymentCommand(), p.eventCommand(), p.replayCommand(), p.jobCommand(), p.rebuildCommand(), p.pollCommand())
+	add("store", "Store:", p.storeCommand(), p.schemaCommand(), p.capacityCommand())
+	add("operating", "Operating:", p.verifyCommand(), p.reconcileCommand(), p.chargingCommand(), p.outboxCommand(),
+		p.versionCommand())
+	add("testing", "Trying out and testing:", p.demoCommand(), p.sandboxCommand(), p.stripeFakeCommand())
 	root.SetHelpCommandGroupID("operating")
 	root.SetCompletionCommandGroupID("operating")
 }
@@ -54,8 +53,8 @@ func (p *program) finish(c *cobra.Command) {
 		p.finish(child)
 	}
 	_, path, _ := strings.Cut(c.CommandPath(), " ")
-	if lines := examples[path]; lines != "" {
-		c.Example = indented(lines)
+	if c.Example == "" && !c.HasSubCommands() {
+		c.Example = indented(cmp.Or(examples[path], path))
 	}
 	if c.ValidArgsFunction == nil && c.ValidArgs == nil {
 		c.ValidArgsFunction = p.completion(c.Use)
@@ -91,4 +90,49 @@ func valuesOf(f *pflag.Flag) []string {
 		return endedByStatuses()
 	}
 	return nil
+}
+
+// The bounds of a completion: it must answer at once, in a book of any size.
+const (
+	completedRows = 2000 // read
+	completedIDs  = 50   // offered
+)
+
+// completion returns how the arguments of a command are completed, by its usage.
+func (p *program) completion(use string) cobra.CompletionFunc {
+	_, arguments, _ := strings.Cut(use, " ")
+	switch word, _, _ := strings.Cut(arguments, " "); word {
+	case subscriptionName:
+		return completeIDs(p, (*engine.Engine).Subscriptions, func(s *billing.Subscription) string { return s.Name.String() })
+	case "ACCOUNT", "ACCOUNT[/SUBSCRIPTION]":
+		return completeIDs(p, (*engine.Engine).Accounts, func(a *billing.Account) string { return a.ID })
+	case "FILE":
+		return nil // the shell completes file names
+	}
+	return cobra.NoFileCompletions
+}
+
+// completeIDs offers the first ids of an embedded store with the word as prefix. It offers none
+// if another process has the store open: a completion waits for nobody.
+func completeIDs[T any](p *program, all func(*engine.Engine, context.Context) iter.Seq2[T, error],
+	id func(T) string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, word string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
+		var err error
+		if p.cfg, err = config.New(p.flags, p.env); err != nil || len(args) > 0 || folderOf(p.cfg.Store) == "" {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		_ = p.with(cmd.Context(), need{read: true}, func(s *session) error { // a failure offers nothing
+			rows := 0
+			for v, err := range all(s.engine, cmd.Context()) {
+				if rows++; err != nil || rows > completedRows || len(found) >= completedIDs {
+					return err
+				}
+				if strings.HasPrefix(id(v), word) {
+					found = append(found, id(v))
+				}
+			}
+			return nil
+		})
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
 }

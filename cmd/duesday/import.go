@@ -242,7 +242,8 @@ func (m *importer) check(ctx context.Context, s *session) (fatal bool, err error
 		m.sum.bad++
 		m.refused[rec.Line] = true
 		m.report(rec.Line, field.Field, field.Problem)
-		return rejected.addRow(rec, field)
+		rejected.addRow(rec, field)
+		return nil
 	})
 	return fatal, err
 }

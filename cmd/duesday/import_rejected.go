@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"strconv"
 	"strings"
@@ -23,13 +24,7 @@ type rejectedFile struct {
 	file  *os.File // nil before the first bad row
 	out   *bufio.Writer
 	rows  *book.RejectedWriter
-	later []refusedRow
-}
-
-type refusedRow struct {
-	line  int
-	row   billing.NewSubscription
-	field *billing.FieldError
+	later []map[string]any // the columns of rows refused by the store, without the empty ones
 }
 
 func (r *rejectedFile) temporary() string { return r.m.name + ".rejected.tmp" }
@@ -59,11 +54,19 @@ func (r *rejectedFile) add(bad *book.Rejection) error {
 }
 
 // addRow adds a row refused by the store.
-func (r *rejectedFile) addRow(rec book.Record, field *billing.FieldError) error {
-	if r.m.flags.skipBad {
-		r.later = append(r.later, refusedRow{rec.Line, *rec.Subscription, field})
+func (r *rejectedFile) addRow(rec book.Record, field *billing.FieldError) {
+	if !r.m.flags.skipBad {
+		return
 	}
-	return nil
+	n := rec.Subscription
+	row := map[string]any{"rejected_line": rec.Line, "rejected_column": field.Field, "rejected_reason": field.Problem,
+		"account": n.Account, "email": n.Email, "subscription": n.ID, "sku": n.SKU, "amount": n.Amount.Decimal(),
+		"currency": n.Amount.Currency().Code(), "payment_day": strconv.Itoa(n.PaymentDay), "payment_method": n.Method,
+		"start_date": date(n.Start), "next_payment_date": date(n.NextPayment), "interval": n.Interval.String(),
+		"time_zone": n.TimeZone, "reminder_days": strconv.Itoa(n.ReminderDays),
+		"installments": positive(n.Installments), "address": n.Address}
+	maps.DeleteFunc(row, func(_ string, value any) bool { return value == "" })
+	r.later = append(r.later, row)
 }
 
 // close finishes the file, or drops it when keep is false.
@@ -100,8 +103,8 @@ func written(f *os.File) bool {
 // writeLater writes the rows refused by the store, in the form of the file.
 func (r *rejectedFile) writeLater(header bool) error {
 	if r.m.format != book.CSV {
-		for _, x := range r.later {
-			b, err := json.Marshal(rejectedObject(x))
+		for _, row := range r.later {
+			b, err := json.Marshal(row)
 			if err != nil {
 				return err
 			}
@@ -113,30 +116,22 @@ func (r *rejectedFile) writeLater(header bool) error {
 	if err != nil {
 		return err
 	}
+	names = append([]string{"rejected_line", "rejected_column", "rejected_reason"}, names...)
 	w := csv.NewWriter(r.out)
 	if header {
-		w.Write(append([]string{"rejected_line", "rejected_column", "rejected_reason"}, names...))
+		w.Write(names)
 	}
-	for _, x := range r.later {
-		values := bookRow(&x.row)
-		cells := []string{strconv.Itoa(x.line), x.field.Field, x.field.Problem}
-		for _, name := range names {
-			cells = append(cells, values[name])
+	for _, row := range r.later {
+		cells := make([]string, len(names))
+		for i, name := range names {
+			if value, ok := row[name]; ok && (i < 3 || !strings.HasPrefix(name, "rejected_")) { // of this import, first
+				cells[i] = cell(value)
+			}
 		}
 		w.Write(cells)
 	}
 	w.Flush()
 	return w.Error()
-}
-
-func rejectedObject(x refusedRow) map[string]any {
-	o := map[string]any{"rejected_line": x.line, "rejected_column": x.field.Field, "rejected_reason": x.field.Problem}
-	for name, value := range bookRow(&x.row) {
-		if value != "" {
-			o[name] = value
-		}
-	}
-	return o
 }
 
 func csvHeader(name string) ([]string, error) {
@@ -150,18 +145,4 @@ func csvHeader(name string) ([]string, error) {
 		names[i] = strings.TrimSpace(strings.TrimPrefix(names[i], "\ufeff"))
 	}
 	return names, err
-}
-
-// bookRow returns the row's values by the names of book.Columns.
-func bookRow(n *billing.NewSubscription) map[string]string {
-	row := map[string]string{
-		"account": n.Account, "email": n.Email, "subscription": n.ID, "sku": n.SKU, "amount": n.Amount.Decimal(),
-		"currency": n.Amount.Currency().Code(), "payment_day": strconv.Itoa(n.PaymentDay), "payment_method": n.Method,
-		"start_date": date(n.Start), "next_payment_date": date(n.NextPayment), "interval": n.Interval.String(),
-		"time_zone": n.TimeZone, "reminder_days": strconv.Itoa(n.ReminderDays), "address": n.Address,
-	}
-	if n.Installments > 0 {
-		row["installments"] = strconv.Itoa(n.Installments)
-	}
-	return row
 }

@@ -145,6 +145,17 @@ func listAll[T, V any](p *program, noun string, seq iter.Seq2[T, error], view fu
 	return err
 }
 
+// filtered leaves out what is not to be kept.
+func filtered[T any](seq iter.Seq2[T, error], keep func(T) bool) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for v, err := range seq {
+			if (err != nil || keep(v)) && !yield(v, err) {
+				return
+			}
+		}
+	}
+}
+
 // An arrayWriter writes a JSON array, one element a line, [] when there are none.
 type arrayWriter struct {
 	out    *bufio.Writer

@@ -19,7 +19,12 @@ import (
 // server.
 func (s *session) openProcessor(c *config.Config) error {
 	if c.UsesStripe() {
-		return s.openStripe(c)
+		p, err := newStripe(c.Processor, &c.Stripe, s.now, s.log)
+		if err != nil {
+			return err
+		}
+		s.processor, s.ledger = p, p
+		return nil
 	}
 	base, served, err := sandbox.ParseServer(c.Processor)
 	switch {
@@ -35,15 +40,6 @@ func (s *session) openProcessor(c *config.Config) error {
 		return err
 	}
 	s.processor, s.ledger = box, box
-	return nil
-}
-
-func (s *session) openStripe(c *config.Config) error {
-	p, err := newStripe(c.Processor, &c.Stripe, s.now, s.log)
-	if err != nil {
-		return err
-	}
-	s.processor, s.ledger = p, p
 	return nil
 }
 
@@ -76,10 +72,6 @@ func (p *program) warnOfPages() {
 			"'stripe:?return_url=https://shop.example/thanks'")
 	}
 }
-
-// readKey reads the key's file, where there is one. Only then is it known whether the
-// processor is a live one.
-func (p *program) readKey() (err error) { return readStripeKey(&p.cfg.Stripe) }
 
 // explain adds a way out to errors of the processor at the opening of a store.
 func (p *program) explain(err error) error {

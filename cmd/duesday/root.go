@@ -111,7 +111,7 @@ was charged once. Start with: duesday demo`,
 			if p.cfg, err = config.New(p.flags, p.env); err != nil {
 				return &usageError{err}
 			}
-			return p.readKey()
+			return readStripeKey(&p.cfg.Stripe) // only then is it known whether the processor is a live one
 		},
 	}
 	f := root.PersistentFlags()

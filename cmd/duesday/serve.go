@@ -173,8 +173,7 @@ func (p *program) runServer(ctx context.Context, s *session, t *config.Tracking,
 		return err
 	}
 	v := serveView{Address: l.Addr().String(), Base: running.Base(), Store: secret.Redact(p.cfg.Store),
-		StripeAccount: f.own, Mode: "test",
-		Webhooks: running.Webhooks(), API: !t.APIKey.IsZero()}
+		StripeAccount: f.own, Mode: "test", Webhooks: running.Webhooks(), API: !t.APIKey.IsZero()}
 	if f.live {
 		v.Mode = "live"
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -164,40 +165,30 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 }
 
 // hooks are the endpoints in the flags.
-func (p *program) hooks(o stripeFakeFlags) ([]stripefake.Webhook, error) {
-	own, err := p.hooksOf("webhook", o.own, envHookSecret, usualHookSecret)
-	if err != nil {
-		return nil, err
-	}
-	connect, err := p.hooksOf("connect-webhook", o.connect, envConnectSecret, usualConnectSecret)
-	for i := range connect {
-		connect[i].Connect = true
-	}
-	return append(own, connect...), err
-}
-
-// hooksOf are the endpoints of the flags whose names begin like that.
-func (p *program) hooksOf(name string, o hookFlags, env, usual string) ([]stripefake.Webhook, error) {
-	key := p.env(env)
-	if len(o.urls) == 0 && o.secretFile != "" {
-		return nil, usagef("--%s-secret-file is for --%s-url, and there is none", name, name)
-	}
-	if o.secretFile != "" {
-		text, err := secret.FromFile(o.secretFile)
-		if err != nil {
-			return nil, fmt.Errorf("--%s-secret-file: %w", name, err)
+func (p *program) hooks(o stripeFakeFlags) (list []stripefake.Webhook, err error) {
+	for _, sort := range [...]struct {
+		name, env, usual string
+		hookFlags
+		connect bool
+	}{{"webhook", envHookSecret, usualHookSecret, o.own, false},
+		{"connect-webhook", envConnectSecret, usualConnectSecret, o.connect, true}} {
+		key := cmp.Or(p.env(sort.env), sort.usual)
+		if len(sort.urls) == 0 && sort.secretFile != "" {
+			return nil, usagef("--%s-secret-file is for --%s-url, and there is none", sort.name, sort.name)
 		}
-		key = text.Reveal()
-	}
-	if key == "" {
-		key = usual
-	}
-	var list []stripefake.Webhook
-	for _, url := range o.urls {
-		if err := stripefake.CheckURL(url); err != nil {
-			return nil, usagef("--%s-url: %v", name, err)
+		if sort.secretFile != "" {
+			text, err := secret.FromFile(sort.secretFile)
+			if err != nil {
+				return nil, fmt.Errorf("--%s-secret-file: %w", sort.name, err)
+			}
+			key = cmp.Or(text.Reveal(), sort.usual)
 		}
-		list = append(list, stripefake.Webhook{URL: url, Secret: key})
+		for _, url := range sort.urls {
+			if err := stripefake.CheckURL(url); err != nil {
+				return nil, usagef("--%s-url: %v", sort.name, err)
+			}
+			list = append(list, stripefake.Webhook{URL: url, Secret: key, Connect: sort.connect})
+		}
 	}
 	return list, nil
 }

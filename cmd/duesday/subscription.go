@@ -151,7 +151,9 @@ func (p *program) subscriptionList() *cobra.Command {
 				}
 				all = s.engine.GetSubscriptionsByAccount(ctx, account)
 			}
-			n, err := p.subscriptionTable(withStatus(all, billing.Status(status.value)))
+			n, err := p.subscriptionTable(filtered(all, func(s *billing.Subscription) bool {
+				return status.value == "" || string(s.Status) == status.value
+			}))
 			if err == nil {
 				p.say("\n%s", plural(n, "subscription"))
 			}
@@ -160,20 +162,6 @@ func (p *program) subscriptionList() *cobra.Command {
 	c.Flags().StringVar(&account, "account", "", "only those of the `ACCOUNT`")
 	c.Flags().Var(&status, "status", "only those of this status")
 	return c
-}
-
-func withStatus(all iter.Seq2[*billing.Subscription, error],
-	status billing.Status) iter.Seq2[*billing.Subscription, error] {
-	return func(yield func(*billing.Subscription, error) bool) {
-		for s, err := range all {
-			if err == nil && status != "" && s.Status != status {
-				continue
-			}
-			if !yield(s, err) {
-				return
-			}
-		}
-	}
 }
 
 func (p *program) subscriptionTable(all iter.Seq2[*billing.Subscription, error]) (int, error) {

@@ -7,6 +7,7 @@ package config
 import (
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strings"
 
 	"github.com/duesday/duesday/internal/secret"
@@ -105,4 +106,66 @@ func New(f Flags, env func(string) string) (Config, error) {
 func (c *Config) Live() bool {
 	key := c.Stripe.Key.Reveal()
 	return c.UsesStripe() && !strings.HasPrefix(key, "sk_test_") && !strings.HasPrefix(key, "rk_test_")
+}
+
+// Stripe has the settings for reaching Stripe. The key comes from the environment or from a file
+// and never from the command line, which other people on the machine can read.
+type Stripe struct {
+	Key     secret.Text // the API key; none when it is in KeyFile
+	KeyFile string      // the file of the key, readable by its owner alone
+	APIBase string      // address of the API; "" for Stripe's own
+}
+
+// UsesStripe reports whether the processor is Stripe.
+func (c *Config) UsesStripe() bool {
+	return c.Processor == "stripe" || strings.HasPrefix(c.Processor, "stripe:")
+}
+
+// CheckKey returns an error if there is no key, or more than one.
+func (s *Stripe) CheckKey() error {
+	switch {
+	case s.Key.IsZero() && s.KeyFile == "":
+		return fmt.Errorf(
+			"Stripe is to be asked, and there is no key: set %s, or %s to a file that holds it and that nobody else can read",
+			EnvStripeKey, EnvStripeKeyFile)
+	case !s.Key.IsZero() && s.KeyFile != "":
+		return bothSet(EnvStripeKey, EnvStripeKeyFile)
+	}
+	return nil
+}
+
+// newStripe reads the settings of Stripe. A key is only missed where Stripe is asked.
+func newStripe(env func(string) string) (Stripe, error) {
+	s := Stripe{Key: secret.New(env(EnvStripeKey)), KeyFile: env(EnvStripeKeyFile),
+		APIBase: strings.TrimRight(env(EnvStripeAPIBase), "/")}
+	if s.APIBase == "" {
+		return s, nil
+	}
+	if u := webAddress(s.APIBase); u == nil || u.RawQuery != "" || u.Fragment != "" {
+		return s, fmt.Errorf("%s: want an address such as http://127.0.0.1:12111", EnvStripeAPIBase)
+	}
+	return s, nil
+}
+
+// checkCardURL requires a page of the merchant's own.
+func checkCardURL(text string) error {
+	if text == "" {
+		return nil
+	}
+	filled := strings.NewReplacer("{account}", "1", "{subscription}", "1").Replace(text)
+	if webAddress(filled) == nil || strings.ContainsAny(filled, "{}") || strings.ContainsAny(text, " \t\r\n") {
+		return fmt.Errorf(
+			"%s %q: want an address such as https://shop.example/card?account={account}&subscription={subscription}",
+			EnvCardURL, text)
+	}
+	return nil
+}
+
+// webAddress returns the address of a web server, or nil if the text is none.
+func webAddress(text string) *url.URL {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
+		return nil
+	}
+	return u
 }

@@ -1,8 +1,8 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -36,29 +36,24 @@ func DefaultPolicy() Policy {
 
 // Flags returns the flags, with their values, for the settings other than the default.
 func (p *Policy) Flags() []string {
-	usual := DefaultPolicy()
 	var flags []string
-	if p.ReceiptMonths != usual.ReceiptMonths {
-		flags = append(flags, "--receipt-months", strconv.Itoa(p.ReceiptMonths))
-	}
-	if !slices.Equal(p.RetryDays, usual.RetryDays) {
-		days := make([]string, len(p.RetryDays))
-		for i, d := range p.RetryDays {
-			days[i] = strconv.Itoa(d)
+	given, usual := p.texts(), new(DefaultPolicy()).texts()
+	for i, flag := range [...]string{"--receipt-months", "--retry-days", "--catch-up", "--action-days"} {
+		if given[i] != usual[i] {
+			flags = append(flags, flag, given[i])
 		}
-		text := strings.Join(days, ",")
-		if text == "" {
-			text = noRetry
-		}
-		flags = append(flags, "--retry-days", text)
-	}
-	if p.CatchUp != usual.CatchUp {
-		flags = append(flags, "--catch-up", strconv.Itoa(p.CatchUp))
-	}
-	if p.ActionDays != usual.ActionDays {
-		flags = append(flags, "--action-days", strconv.Itoa(p.ActionDays))
 	}
 	return flags
+}
+
+// texts returns the settings as they are given.
+func (p *Policy) texts() [4]string {
+	days := make([]string, len(p.RetryDays))
+	for i, d := range p.RetryDays {
+		days[i] = strconv.Itoa(d)
+	}
+	return [...]string{strconv.Itoa(p.ReceiptMonths), cmp.Or(strings.Join(days, ","), noRetry), strconv.Itoa(p.CatchUp),
+		strconv.Itoa(p.ActionDays)}
 }
 
 // newPolicy returns the policy of flags, environment and defaults. Its errors name the wrong

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"net"
-	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -139,9 +138,8 @@ func checkServer(name, text string) (string, error) {
 	if text == "" {
 		return "", nil
 	}
-	u, err := url.Parse(text)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil ||
-		u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+	u := webAddress(text)
+	if u == nil || u.Hostname() == "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
 		return "", fmt.Errorf("%s: want the address of a duesday serve, such as http://127.0.0.1:8080", name)
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && !ip.IsLoopback() {

@@ -18,7 +18,7 @@ import (
 type life struct {
 	random *rand.Rand
 	joins  map[civil.Date][]billing.NewSubscription // by the day on which they begin
-	people []*subscriber
+	people []*subscriber                            // joined so far
 
 	byName map[billing.Name]*subscriber
 }
@@ -45,9 +45,6 @@ func newLife(seed uint64, accounts int, first, last civil.Date) *life {
 	}
 	return l
 }
-
-// subscribers returns the number of people joined so far.
-func (l *life) subscribers() int { return len(l.people) }
 
 func plain(n billing.Name) billing.Name {
 	n.SKU = ""
