@@ -73,21 +73,19 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, f *runFlags) er
 // start runs the job with a bar on the terminal.
 func (p *program) start(ctx context.Context, s *session, kind billing.Kind, o engine.RunOptions) (*engine.Report,
 	error) {
-	bar := p.progress("subscriptions", 0, func(stop <-chan struct{}) int64 { return countDue(ctx, s, kind, o.Date, stop) })
+	bar := p.progress("subscriptions", 0, func(stop <-chan struct{}) int64 {
+		until := o.Date
+		if until.IsZero() {
+			until = s.engine.Today().AddDays(1)
+		}
+		return countUntil(dueUntil(ctx, s.engine, kind, until), stop)
+	})
 	defer bar.end()
 	o.Progress = bar.set
 	if kind == billing.Reminders {
 		return s.engine.RunReminders(ctx, o)
 	}
 	return s.engine.RunPayments(ctx, o)
-}
-
-// countDue counts the due rows of a run, for its bar; an error ends the count.
-func countDue(ctx context.Context, s *session, kind billing.Kind, day civil.Date, stop <-chan struct{}) int64 {
-	if day.IsZero() {
-		day = s.engine.Today().AddDays(1)
-	}
-	return countUntil(dueUntil(ctx, s.engine, kind, day), stop)
 }
 
 // wetRun runs the job, delivers its mail, also after a failure, and prints the report.
@@ -221,7 +219,14 @@ func (p *program) sayReport(r *engine.Report, waiting *firstFew) {
 		}
 	}
 	t.flush()
-	p.sayBeside(r)
+	beside := func(n int, noun, what string) { // the work of a payment run beside charging
+		if n > 0 {
+			p.say("also: %s %s", plural(n, noun), what)
+		}
+	}
+	beside(r.Cards, "card", "that customers have given: used from now on")
+	beside(r.Reversals, "change", "of refunds and disputes: recorded")
+	beside(r.Orphans, "payment intent", "that nothing was bound to: cancelled")
 	if waiting.all == 0 {
 		return
 	}
@@ -237,34 +242,14 @@ func (p *program) sayReport(r *engine.Report, waiting *firstFew) {
 	p.say("\nLook further: %s", p.hint("subscription show "+waiting.kept[0].Name.String()))
 }
 
-// sayBeside prints the work of a payment run beside charging.
-func (p *program) sayBeside(r *engine.Report) {
-	for _, did := range [...]struct {
-		n          int
-		noun, what string
-	}{{r.Cards, "card", "that customers have given: used from now on"},
-		{r.Reversals, "change", "of refunds and disputes: recorded"},
-		{r.Orphans, "payment intent", "that nothing was bound to: cancelled"}} {
-		if did.n > 0 {
-			p.say("also: %s %s", plural(did.n, did.noun), did.what)
-		}
-	}
-}
-
 func outcomeText(o engine.Outcome) string {
-	switch o {
-	case engine.OutcomeRetry:
-		return "declined, tried again on a later day"
-	case engine.OutcomeFailed:
-		return "declined for good"
-	case engine.OutcomePending:
-		return "the customer or the processor has to act"
-	case engine.OutcomeParked:
-		return "duesday subscription charge or skip"
-	case engine.OutcomeSkipped:
-		return "cancelled, paused, or charging is off"
-	}
-	return ""
+	return map[engine.Outcome]string{
+		engine.OutcomeRetry:   "declined, tried again on a later day",
+		engine.OutcomeFailed:  "declined for good",
+		engine.OutcomePending: "the customer or the processor has to act",
+		engine.OutcomeParked:  "duesday subscription charge or skip",
+		engine.OutcomeSkipped: "cancelled, paused, or charging is off",
+	}[o]
 }
 
 // formatTotals returns the sums as people write them, by currency.

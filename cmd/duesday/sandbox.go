@@ -114,22 +114,9 @@ func openLedger(url string, now func() time.Time) (*sandbox.Sandbox, error) {
 	o.Now = now
 	box, err := sandbox.Open(file, o)
 	if errors.Is(err, sandbox.ErrLocked) {
-		return nil, &lockedLedger{err, url}
+		name, _, _ := strings.Cut(url, "?")
+		return nil, fmt.Errorf("%w; to share one ledger, let duesday sandbox --listen %s --processor %s have it alone, and "+
+			"give everybody else --processor sandbox:http://%s", err, sandboxAddress, quoted(name), sandboxAddress)
 	}
 	return box, err
 }
-
-// lockedLedger adds a way out to sandbox.ErrLocked.
-type lockedLedger struct {
-	err error
-	url string
-}
-
-func (e *lockedLedger) Error() string {
-	file, _, _ := strings.Cut(e.url, "?")
-	return fmt.Sprintf("%v; to share one ledger, let duesday sandbox --listen %s --processor %s have it alone, and give "+
-		"everybody else --processor sandbox:http://%s",
-		e.err, sandboxAddress, quoted(file), sandboxAddress)
-}
-
-func (e *lockedLedger) Unwrap() error { return e.err }
