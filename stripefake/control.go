@@ -20,8 +20,7 @@ func (f *Fake) SetNow(t time.Time) { f.api.SetNow(t) }
 // Advance moves the fake's clock forward, or back, as SetNow does.
 func (f *Fake) Advance(d time.Duration) { f.api.Advance(d) }
 
-// Authenticate answers for the customer of a payment intent or setup intent that requires
-// authentication.
+// Authenticate answers for the customer of a payment or setup intent that requires authentication.
 func (f *Fake) Authenticate(id string, ok bool) error {
 	return f.api.Act(payment.IntentKind(id), id, func(c *api.Call,
 		o shape.Object) error {
@@ -32,8 +31,7 @@ func (f *Fake) Authenticate(id string, ok bool) error {
 // Finish answers for the bank of a processing payment intent.
 func (f *Fake) Finish(id string, ok bool) error { return f.finish("payment_intent", id, ok) }
 
-// FinishRefund answers for the bank. A pending refund succeeds or fails; one that has succeeded
-// can still fail.
+// FinishRefund answers for the bank. A pending refund succeeds or fails; a succeeded one can fail.
 func (f *Fake) FinishRefund(id string, ok bool) error { return f.finish("refund", id, ok) }
 
 func (f *Fake) finish(kindName, id string, ok bool) error {
@@ -68,8 +66,7 @@ func (f *Fake) Connect(id, platform string) error { return f.api.Connect(id, pla
 // event. The account's objects stay.
 func (f *Fake) Disconnect(id string) error { return f.api.Disconnect(id) }
 
-// SetVersion sets the account's default version of the API. A connected account has the version
-// of its platform.
+// SetVersion sets the account's default version of the API. A connected one has its platform's.
 func (f *Fake) SetVersion(account, version string) error { return f.api.SetVersion(account, version) }
 
 // Revoke makes the fake answer 401 to the key.
@@ -129,8 +126,7 @@ func (f *Fake) Requests() []Count {
 // String names the fake.
 func (f *Fake) String() string { return "a fake of Stripe's API " + NewestVersion }
 
-// Faults are failures on request. Rates are probabilities from 0 to 1; the first five add up to at
-// most 1.
+// Faults are failures on request. Rates are from 0 to 1; the first five add up to at most 1.
 type Faults struct {
 	Latency      time.Duration `json:"-"`             // of every request, before it is carried out; at most a minute
 	LostRequests float64       `json:"lost_requests"` // not carried out, and the connection breaks

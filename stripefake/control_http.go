@@ -155,8 +155,7 @@ func (f *Fake) controlFaults(w http.ResponseWriter, r *http.Request) (any, error
 	return formOf(&faults), f.SetFaults(faults)
 }
 
-// controlLedger writes a line of JSON for every entry. No line ends it: the chunks of HTTP show a
-// broken connection.
+// controlLedger writes a line of JSON for every entry. The chunks of HTTP show a broken connection.
 func (f *Fake) controlLedger(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", linesType)
 	lines := json.NewEncoder(w)

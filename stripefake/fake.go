@@ -98,8 +98,7 @@ func New(o Options) *Fake {
 	return f
 }
 
-// ServeHTTP serves the API under /v1, the control API under /_fake, and the pages for customers
-// everywhere else.
+// ServeHTTP serves the API under /v1, the control API under /_fake, and the pages elsewhere.
 func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case strings.HasPrefix(path, "/v1/"):
@@ -120,8 +119,7 @@ func CheckURL(text string) error { return api.CheckURL(text) }
 // CheckAccount returns an error if no account can have the id.
 func CheckAccount(id string) error { return api.CheckAccount(id) }
 
-// Signature returns the header Stripe-Signature of a webhook at that time: one v1 for every
-// secret.
+// Signature returns the header Stripe-Signature of a webhook at that time: a v1 for every secret.
 func Signature(at time.Time, payload []byte, secrets ...string) string {
 	return api.Signature(at, payload, secrets...)
 }

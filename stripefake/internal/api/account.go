@@ -33,8 +33,7 @@ func accountRoutes() []Route {
 	}
 }
 
-// addAccount makes an account, connected to the platform unless platform is "". The caller holds
-// Mu.
+// addAccount makes an account, connected to the platform; "": to none. The caller holds Mu.
 func (f *Fake) addAccount(id, platform string, members object) *account {
 	o := object{
 		"id": id, "object": "account", "type": "standard", "country": "US", "default_currency": "usd", "email": nil,
@@ -106,8 +105,7 @@ func createAccount(c *Call) (object, error) {
 	return o, nil
 }
 
-// describeAccount sets the members that the parameters give: texts alone, of the many that Stripe
-// has.
+// describeAccount sets the members that the parameters give: some texts, of Stripe's many.
 func (c *Call) describeAccount(o object) error {
 	for _, p := range c.route.params {
 		if strings.Contains("type country email business_type default_currency", p.name) && c.Form.Has(p.name) {
@@ -168,8 +166,7 @@ func CheckAccount(id string) error {
 	return nil
 }
 
-// Connect connects a new account, or one that was disconnected, to the platform; "":
-// DefaultAccount. The platform's Connect endpoints get the event.
+// Connect is stripefake.Fake.Connect.
 func (f *Fake) Connect(id, platform string) error {
 	if err := CheckAccount(id); err != nil {
 		return shape.Invalid("", "id", "Invalid id: "+err.Error())
@@ -177,8 +174,7 @@ func (f *Fake) Connect(id, platform string) error {
 	if platform == "" {
 		platform = DefaultAccount
 	}
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	defer f.lock()()
 	switch a := f.accounts[id]; {
 	case f.accounts[platform] == nil || f.accounts[platform].platform != "":
 		return shape.Invalid("", "platform", "Invalid platform: '"+shape.Shown(platform)+"' is nobody who has keys")
@@ -194,11 +190,9 @@ func (f *Fake) Connect(id, platform string) error {
 	return nil
 }
 
-// Disconnect makes the connected account leave its platform, whose Connect endpoints get the
-// event. Its objects stay.
+// Disconnect is stripefake.Fake.Disconnect.
 func (f *Fake) Disconnect(id string) error {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	defer f.lock()()
 	a := f.accounts[id]
 	if a == nil || a.platform == "" {
 		return shape.Missing("account", id, "id")
@@ -207,14 +201,12 @@ func (f *Fake) Disconnect(id string) error {
 	return nil
 }
 
-// SetVersion sets the account's default version of the API. A connected account has the version of
-// its platform.
+// SetVersion is stripefake.Fake.SetVersion.
 func (f *Fake) SetVersion(account, version string) error {
 	if err := checkVersion(version); err != nil {
 		return err
 	}
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	defer f.lock()()
 	a := f.accounts[account]
 	if a == nil {
 		return shape.Missing("account", account, "id")
@@ -279,8 +271,7 @@ func (k Key) permit(r *http.Request, account string) error {
 	return nil
 }
 
-// account returns the account of the request: Stripe-Account names a connected one. The caller
-// holds Mu.
+// account returns the account of the request: Stripe-Account names one. The caller holds Mu.
 func (f *Fake) account(k Key, r *http.Request) (string, error) {
 	id := r.Header.Get("Stripe-Account")
 	if id == "" || id == k.Account {
@@ -294,8 +285,7 @@ func (f *Fake) account(k Key, r *http.Request) (string, error) {
 
 // Revoke makes the fake answer 401 to the key, or takes that back.
 func (f *Fake) Revoke(key string, revoked bool) error {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	defer f.lock()()
 	if !slices.ContainsFunc(f.Options.Keys, func(k Key) bool { return k.Secret == key }) {
 		return shape.Refused(http.StatusNotFound, "resource_missing", "key", "No such key: "+mask(key))
 	}

@@ -30,8 +30,7 @@ type Timed struct {
 	Happens func(*Call, object)        // carries out one change, now
 }
 
-// maxAtOnce limits the changes of one object at the same second. Only an error of the fake reaches
-// it, and would go on for ever.
+// maxAtOnce limits the changes of one object at the same second: an error would go on for ever.
 const maxAtOnce = 100
 
 // A due is the time at which the fake looks at an object.
@@ -163,24 +162,20 @@ func (c *Call) TimeOf(customer string) int64 {
 
 // TimeNow is the fake's clock.
 func (f *Fake) TimeNow() time.Time {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	defer f.lock()()
 	return f.time()
 }
 
-// SetNow sets the fake's clock and carries out every change that is due by then. Idempotency keys
-// and the 30 days of events follow this clock; test clocks do not.
+// SetNow is stripefake.Fake.SetNow.
 func (f *Fake) SetNow(t time.Time) {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	defer f.lock()()
 	f.offset = t.Sub(f.Options.Now())
 	f.Tick()
 }
 
 // Advance moves the fake's clock forward, or back.
 func (f *Fake) Advance(d time.Duration) {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	defer f.lock()()
 	f.offset += d
 	f.Tick()
 }

@@ -93,8 +93,7 @@ func (c *Call) Flag(name string) bool {
 	return v == "true"
 }
 
-// Describe sets the members of the route's texts that are given, and merges metadata, if the route
-// takes them.
+// Describe sets the members of the route's given texts, and merges metadata, if the route takes it.
 func (c *Call) Describe(o object) error {
 	for _, p := range c.route.params {
 		if p.text {
@@ -124,8 +123,7 @@ func (c *Call) Follow(step string, o object) {
 	}
 }
 
-// Changed plans the object anew, and emits an …updated event with the changed members, if there
-// are any.
+// Changed plans the object anew, and emits an …updated event with the changed members, if any.
 func (c *Call) Changed(typ string, before, o object) {
 	c.Plan(o)
 	if previous := shape.Differences(before, o); typ != "" && shape.IsPublic(previous) {
@@ -133,8 +131,7 @@ func (c *Call) Changed(typ string, before, o object) {
 	}
 }
 
-// Change copies the members of after into the object, and is Changed then. Without a type there is
-// no event.
+// Change copies the members of after into the object, and is Changed then; typ "": without event.
 func (c *Call) Change(typ string, o, after object) {
 	before := o.Clone()
 	maps.Copy(o, after)
@@ -152,8 +149,7 @@ func With[C any](load func(C) (object, error), do func(C, object) (object, error
 	}
 }
 
-// Update returns a handler that changes the object that load finds, with an event of the type, if
-// do refuses nothing. do changes a copy.
+// Update returns a handler for the object that load finds: do changes a copy, or refuses.
 func Update[C interface {
 	Change(typ string, o, after object)
 }](typ string, load func(C) (object, error),

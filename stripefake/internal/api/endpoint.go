@@ -126,8 +126,7 @@ func secrets(endpoint object, now int64) []string {
 	return list
 }
 
-// Roll gives a webhook endpoint a new secret, and returns it. The old ones sign beside it for 24
-// hours of the fake's clock.
+// Roll is stripefake.Fake.Roll.
 func (f *Fake) Roll(endpoint string) (secret string, err error) {
 	err = f.Act("webhook_endpoint", endpoint, func(c *Call, o object) error {
 		if o.Yes("deleted") {

@@ -29,8 +29,7 @@ func eventRoutes() []Route {
 
 // Emit makes the event of a change, with a snapshot of the object in the account's default
 // version, and sends it to the endpoints that subscribe to its type. previous has the changed
-// members as they were, by Differences; nil unless the type is one of …updated. A fault may lose
-// the event.
+// members as they were; nil unless the type is one of …updated. A fault may lose the event.
 func (c *Call) Emit(typ string, o object, previous object) {
 	if c.chance(c.faults.EventLosses) {
 		return
@@ -94,7 +93,9 @@ func (c *Call) subscribed(typ string) []object {
 	var list []object
 	collect := func(s *Space, connect bool) {
 		for _, e := range s.All("webhook_endpoint") {
-			if e.Yes("_connect") == connect && wants(e, typ) {
+			types := e.List("enabled_events")
+			if e.Yes("_connect") == connect && !e.Yes("deleted") && e.Str("status") == "enabled" &&
+				(slices.Contains(types, any("*")) || slices.Contains(types, any(typ))) {
 				list = append(list, e)
 			}
 		}
@@ -108,14 +109,6 @@ func (c *Call) subscribed(typ string) []object {
 		}
 	}
 	return list
-}
-
-func wants(endpoint object, typ string) bool {
-	if endpoint.Yes("deleted") || endpoint.Str("status") != "enabled" {
-		return false
-	}
-	types := endpoint.List("enabled_events")
-	return slices.Contains(types, any("*")) || slices.Contains(types, any(typ))
 }
 
 // isRecent goes by the fake's clock, not by the test clock of the event's object.
@@ -184,8 +177,7 @@ func accepted(event object, endpoint string) {
 	}
 }
 
-// Resend sends an event again to every endpoint that gets its type now, as Stripe's dashboard
-// does, and returns the number of these endpoints. No fault applies.
+// Resend is stripefake.Fake.Resend, as Stripe's dashboard does it.
 func (f *Fake) Resend(event string) (sent int, err error) {
 	err = f.Act("event", event, func(c *Call, e object) error {
 		for _, endpoint := range c.subscribed(e.Str("type")) {
@@ -207,11 +199,9 @@ type Event struct {
 	Body    []byte
 }
 
-// Events returns all events of the account in the mode, however old, in the order of creation.
-// Their bodies have the version; "": their own.
+// Events is stripefake.Fake.Events.
 func (f *Fake) Events(account string, live bool, version string) []Event {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	defer f.lock()()
 	c := f.System(f.In(account, live))
 	var list []Event
 	for _, e := range c.Space.All("event") {

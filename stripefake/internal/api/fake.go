@@ -90,8 +90,7 @@ func New(o Options) *Fake {
 		own: newAgenda(), windows: map[limit][]time.Time{}, counts: map[countKey]*Count{},
 	}
 	f.post = newPostOffice(f)
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	defer f.lock()()
 	for _, k := range o.Keys {
 		if f.accounts[k.Account] == nil {
 			f.addAccount(k.Account, "", nil)
@@ -105,17 +104,21 @@ func New(o Options) *Fake {
 	return f
 }
 
-// AddWebhook adds the endpoint in both modes. A Connect endpoint is added in live mode alone,
-// where it gets the events of both.
+// AddWebhook adds the endpoint in both modes; a Connect endpoint, which gets both, in live mode.
 func (f *Fake) AddWebhook(url, secret string, connect bool) {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	defer f.lock()()
 	for _, live := range []bool{false, true} {
 		if live || !connect {
 			f.System(f.In(DefaultAccount, live)).newEndpoint(object{"api_version": nil, "description": nil, "url": url,
 				"enabled_events": []any{"*"}}, secret, connect)
 		}
 	}
+}
+
+// lock locks the fake, until the caller unlocks it: defer f.lock()().
+func (f *Fake) lock() (unlock func()) {
+	f.Mu.Lock()
+	return f.Mu.Unlock
 }
 
 // time returns the time of the fake's clock. The caller holds Mu.
@@ -132,8 +135,7 @@ func (f *Fake) In(account string, live bool) *Space {
 	return s
 }
 
-// System returns a call without a request, for a change by itself, the control API or a page. The
-// caller holds Mu.
+// System returns a call without a request. The caller holds Mu.
 func (f *Fake) System(s *Space) *Call {
 	return &Call{Fake: f, Space: s, Now: f.time().Unix(), Version: f.defaultVersion(s.Account), Path: map[string]string{}}
 }
@@ -150,26 +152,16 @@ func (f *Fake) Holder(kindName, id string) *Space {
 
 // EachSpace shows the objects of every account, in both modes.
 func (f *Fake) EachSpace(show func(*Space)) {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	defer f.lock()()
 	for _, s := range f.spaces {
 		show(s)
 	}
 }
 
-// lacks has the members of nearly every object that the objects of a kind do not have.
-var lacks = map[string]string{
-	"account":                 "livemode",
-	"balance_transaction":     "livemode metadata",
-	"event":                   "metadata",
-	"invoice_payment":         "metadata",
-	"invoiceitem":             "created", // it has a date
-	"line_item":               "created",
-	"mandate":                 "created metadata",
-	"refund":                  "livemode",
-	"subscription_item":       "livemode",
-	"test_helpers.test_clock": "metadata",
-}
+// lacks has the members of nearly every object that the objects of a kind do not have. An invoice
+// item has a date.
+var lacks = map[string]string{"event": "metadata", "invoice_payment": "metadata", "invoiceitem": "created",
+	"refund": "livemode", ClockKind: "metadata"}
 
 // Create stores a new object of the kind (payment_intent, …). It gives it an id with the prefix
 // (pi), object, created, livemode and metadata, unless members or lacks say otherwise.
@@ -221,8 +213,7 @@ func (s *Space) All(kindName string) []object {
 	return list
 }
 
-// Find returns the object for a change in place, or Stripe's error about the parameter. Deleted
-// objects are found too.
+// Find is Get, with Stripe's error about the parameter. Deleted objects are found too.
 func (c *Call) Find(kindName, id, param string) (object, error) {
 	if o := c.Space.Get(kindName, id); o != nil {
 		return o, nil
@@ -258,8 +249,7 @@ func (s *Space) Drop(kindName, id string) {
 
 // Act does something to the object, in the space that has it.
 func (f *Fake) Act(kindName, id string, do func(*Call, object) error) error {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	defer f.lock()()
 	f.Tick()
 	s := f.Holder(kindName, id)
 	if s == nil {

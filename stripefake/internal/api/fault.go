@@ -81,8 +81,7 @@ func (f Faults) rates() []rate {
 
 func newDice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
-// draw returns the fate of a request. Each request takes one draw, so the seed and the order
-// decide. The caller holds Mu.
+// draw returns the fate of a request in one draw: seed and order decide. The caller holds Mu.
 func (f *Fake) draw() fate {
 	u := f.dice.Float64()
 	for _, r := range f.faults.rates() {
@@ -175,8 +174,7 @@ func hangUp(w http.ResponseWriter) {
 
 // Faults returns the faults in effect.
 func (f *Fake) Faults() Faults {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	defer f.lock()()
 	return f.faults
 }
 
@@ -185,8 +183,7 @@ func (f *Fake) SetFaults(to Faults) error {
 	if err := to.Check(); err != nil {
 		return err
 	}
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	defer f.lock()()
 	if to.Seed != f.faults.Seed {
 		f.dice = newDice(to.Seed)
 	}

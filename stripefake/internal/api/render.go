@@ -31,8 +31,7 @@ func (c *Call) render(o object, paths [][]string) object {
 	return shown
 }
 
-// shape copies the object and reshapes every object in it, inner ones first. The private members
-// stay, because Reshape needs them.
+// shape copies the object and reshapes all in it, inner ones first. Private members stay.
 func (c *Call) shape(o object) object {
 	o = o.Clone()
 	if c.Version < shape.LatestCharge {

@@ -126,8 +126,7 @@ func ByPath(a, b string) int {
 
 func shapeOf(method string, parts int) string { return fmt.Sprint(method, " ", parts) }
 
-// find returns the route of the request and the values of the names in its path, the last of them
-// again as id, or nil.
+// find returns the route, or nil, and the values of the names in its path, the last of them as id.
 func (r router) find(method, path string) (route *Route, names map[string]string, id string) {
 	parts := strings.Split(strings.TrimSuffix(path, "/"), "/")
 	for _, candidate := range r[shapeOf(method, len(parts))] {

@@ -51,8 +51,7 @@ func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // admit does everything before a request is carried out. No idempotency key saves its errors.
 func (x *exchange) admit(params shape.Form, err error) error {
 	f := x.f
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	defer f.lock()()
 	x.call = f.System(f.In(DefaultAccount, false))
 	c := x.call
 	c.id, c.url, c.Base = f.NewID("req"), x.r.URL.Path, BaseOf(x.r)
@@ -83,7 +82,16 @@ func (x *exchange) admit(params shape.Form, err error) error {
 	if x.fate = f.draw(); x.fate == busy {
 		return f.isBusy(c.key)
 	}
-	return x.claim()
+	if c.key == "" {
+		return nil
+	}
+	first, err := c.Space.keys.begin(f.time(), attempt{key: c.key, endpoint: c.url, request: c.id}, params)
+	if err == nil && first.running {
+		x.attempt = first
+	} else if err == nil {
+		x.replay = first
+	}
+	return err
 }
 
 // enter finds the key, the account and the version of the request.
@@ -110,31 +118,11 @@ func (x *exchange) enter() error {
 	return nil
 }
 
-// claim takes the idempotency key for this request, or finds the reply to repeat.
-func (x *exchange) claim() error {
-	c := x.call
-	if c.key == "" {
-		return nil
-	}
-	a := attempt{key: c.key, endpoint: c.url, request: c.id}
-	first, err := c.Space.keys.begin(x.f.time(), a, c.params)
-	switch {
-	case err != nil:
-		return err
-	case first.running:
-		x.attempt = first
-	default:
-		x.replay = first
-	}
-	return nil
-}
-
 // carryOut waits, executes and answers, by the fate of the request.
 func (x *exchange) carryOut() {
 	f, done := x.f, (*reply)(nil)
 	defer func() { // also if the caller is gone, or a route panics
-		f.Mu.Lock()
-		defer f.Mu.Unlock()
+		defer f.lock()()
 		x.call.Space.keys.end(x.attempt, f.time(), done)
 	}()
 	var answer reply
@@ -167,8 +155,7 @@ func (x *exchange) carryOut() {
 // execute carries the request out. saved reports whether its idempotency key keeps the reply.
 func (x *exchange) execute() (r reply, saved bool) {
 	f, c := x.f, x.call
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	defer f.lock()()
 	c.Now = f.time().Unix()
 	c.Run(nil, c.Now)
 	err := c.check()
@@ -188,8 +175,7 @@ func (x *exchange) execute() (r reply, saved bool) {
 
 // failure is the reply of an error.
 func (x *exchange) failure(err error) reply {
-	x.f.Mu.Lock()
-	defer x.f.Mu.Unlock()
+	defer x.f.lock()()
 	return x.failed(err)
 }
 
@@ -288,8 +274,7 @@ type countKey struct {
 }
 
 func (x *exchange) count(status int) {
-	x.f.Mu.Lock()
-	defer x.f.Mu.Unlock()
+	defer x.f.lock()()
 	k := countKey{x.name, status}
 	n := x.f.counts[k]
 	if n == nil {
@@ -304,8 +289,7 @@ func (x *exchange) count(status int) {
 
 // Requests returns the counts so far, by endpoint and status.
 func (f *Fake) Requests() []Count {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	defer f.lock()()
 	list := make([]Count, 0, len(f.counts))
 	for _, n := range f.counts {
 		list = append(list, *n)

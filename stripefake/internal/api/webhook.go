@@ -153,8 +153,7 @@ func (p *postOffice) next(b *box) (*letter, time.Duration) {
 	return l, pause
 }
 
-// take takes a ready letter out of the box: the first, or any if webhooks are shuffled; nil: none
-// is ready.
+// take takes a ready letter out of the box, or nil: the first, or any if webhooks are shuffled.
 func (p *postOffice) take(b *box, ready func(*letter) bool) *letter {
 	shuffle := p.f.Faults().WebhookShuffle
 	p.mu.Lock()
@@ -234,8 +233,7 @@ func (p *postOffice) send(ctx context.Context, url, signature string, payload []
 	return res.StatusCode, res.Body.Close()
 }
 
-// Signature returns the header Stripe-Signature of a webhook at that time: one v1 for every
-// secret.
+// Signature is stripefake.Signature.
 func Signature(at time.Time, payload []byte, secrets ...string) string {
 	t := strconv.FormatInt(at.Unix(), 10)
 	parts := []string{"t=" + t}
@@ -248,8 +246,7 @@ func Signature(at time.Time, payload []byte, secrets ...string) string {
 	return strings.Join(parts, ",")
 }
 
-// Flush tries every waiting webhook once, whatever its delay, and those that result from it. It
-// returns the number still waiting, or an error if ctx ends.
+// Flush is stripefake.Fake.Flush.
 func (f *Fake) Flush(ctx context.Context) (left int, err error) {
 	p := f.post
 	p.mu.Lock()

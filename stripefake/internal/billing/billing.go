@@ -98,8 +98,7 @@ func (c call) payer(p shape.Params, name string, customer object) (string, error
 	return method.ID(), nil
 }
 
-// methodFor returns the payment method of an invoice: its own, its subscription's, or the
-// customer's; "": none.
+// methodFor returns an invoice's payment method, its subscription's, or the customer's; "": none.
 func (c call) methodFor(invoice object) string {
 	return cmp.Or(invoice.Str("default_payment_method"),
 		c.subscriptionOf(invoice).Str("default_payment_method"), c.DefaultMethod(c.customerOf(invoice)))

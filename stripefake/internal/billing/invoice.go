@@ -109,7 +109,7 @@ func (c call) createInvoice(customer object) (object, error) {
 		members["currency"] = cmp.Or(customer.Str("currency"), "usd")
 	}
 	invoice := c.newInvoice(customer, "manual", members)
-	c.take(invoice, items)
+	c.take(invoice, items...)
 	c.opened(invoice)
 	return invoice, nil
 }

@@ -161,8 +161,7 @@ func (c call) settle(invoice object, amount int64, charge string) {
 	c.say("invoice.payment_succeeded", invoice, nil)
 }
 
-// failed counts a failed attempt and sets the time of the next. pi is nil if there was nothing to
-// charge.
+// failed counts a failed attempt and sets the time of the next; pi nil: there was none to charge.
 func (c call) failed(invoice, pi object, automatic bool) {
 	problem := pi.Sub("last_payment_error")
 	delete(invoice, "_hard")

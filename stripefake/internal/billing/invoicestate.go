@@ -13,8 +13,7 @@ import (
 // long after its webhook is answered.
 const draftLife = api.Hour
 
-// say emits an event of an invoice. While its subscription may still be taken back, the event
-// waits.
+// say emits an event of an invoice, which waits while its subscription may still be taken back.
 func (c call) say(typ string, invoice, previous object) {
 	if sub := c.subscriptionOf(invoice); sub.Yes("_strict") {
 		sub["_held"] = append(sub.List("_held"), object{"type": typ, "of": invoice.Clone(), "previous": previous})
@@ -46,8 +45,7 @@ func (c call) finalizeInvoice(invoice object) (object, error) {
 	return invoice, nil
 }
 
-// finalize opens a draft: it gets its number, and a payment intent for the amount due. Without an
-// amount due it is paid.
+// finalize opens a draft: it gets its number and a payment intent. With nothing due it is paid.
 func (c call) finalize(invoice object) error {
 	before := invoice.Clone()
 	pi, err := c.intentFor(invoice)

@@ -53,7 +53,7 @@ func (c call) createItem(customer object) (object, error) {
 		}
 		item = c.storeItem(item)
 		before := invoice.Clone()
-		c.onto(invoice, item)
+		c.take(invoice, item)
 		c.Changed("invoice.updated", before, invoice)
 		return item, nil
 	}
@@ -80,8 +80,7 @@ func (c call) itemParams(item object) error {
 	return c.Describe(item)
 }
 
-// itemPrice sets the amount of an invoice item: amount and currency, or a price and a
-// quantity.
+// itemPrice sets the amount of an invoice item: amount and currency, or a price and a quantity.
 func (c call) itemPrice(item object) error {
 	if c.Form.Has("quantity") {
 		n := c.Num("quantity")
@@ -198,8 +197,7 @@ func (c call) replaceLine(invoice, item object, by func(line object) []any) {
 	c.Changed("invoice.updated", before, invoice)
 }
 
-// draftOf returns the draft of an item; nil if it is on none. Items of finalized invoices cannot
-// change.
+// draftOf returns an item's draft; nil: it is on none. Items of finalized invoices cannot change.
 func (c call) draftOf(item object) (object, error) {
 	if item["invoice"] == nil {
 		return nil, nil
@@ -253,8 +251,7 @@ func add(invoice, line object) {
 	total(invoice)
 }
 
-// total adds up the lines of a draft. A negative sum is not owed: the fake keeps no customer
-// balance.
+// total adds up the lines of a draft. The fake keeps no balance: a negative sum is not owed.
 func total(invoice object) {
 	sum := int64(0)
 	for _, line := range linesOf(invoice) {
@@ -288,17 +285,13 @@ func (c call) pending(customer, sub object, currency string) []object {
 }
 
 // take puts invoice items onto a draft.
-func (c call) take(invoice object, items []object) {
+func (c call) take(invoice object, items ...object) {
 	for _, item := range items {
-		c.onto(invoice, item)
+		before := item.Clone()
+		item["invoice"] = invoice.ID()
+		add(invoice, c.itemLine(invoice, item))
+		c.Changed("invoiceitem.updated", before, item)
 	}
-}
-
-func (c call) onto(invoice, item object) {
-	before := item.Clone()
-	item["invoice"] = invoice.ID()
-	add(invoice, c.itemLine(invoice, item))
-	c.Changed("invoiceitem.updated", before, item)
 }
 
 // linesOf are the lines of an invoice.

@@ -59,8 +59,7 @@ func (c call) storePrice(price object) object {
 	return price
 }
 
-// priceOf makes a price of the parameters, without a product, and does not store it. The fake has
-// neither tiers nor metered prices.
+// priceOf returns a price without a product, not stored. There are no tiers and no metered prices.
 func (c call) priceOf(p shape.Params) (object, error) {
 	currency := strings.ToLower(p.Str("currency"))
 	if len(currency) != 3 {

@@ -3,6 +3,7 @@ package billing
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/duesday/duesday/stripefake/internal/api"
 	"github.com/duesday/duesday/stripefake/internal/shape"
@@ -80,8 +81,7 @@ func (c call) createSchedule() (object, error) {
 	return o, nil
 }
 
-// scheduleFrom puts a schedule over an existing subscription, with one phase for its current
-// period.
+// scheduleFrom puts a schedule over a subscription, with one phase for its current period.
 func (c call) scheduleFrom() (object, error) {
 	sub, err := c.Find("subscription", c.Form.Str("from_subscription"), "from_subscription")
 	if err != nil {
@@ -155,7 +155,7 @@ func (c call) updateSchedule(o object) (object, error) {
 			phase := phaseAt(next, c.Now)
 			if phase == nil {
 				return nil, shape.Invalid("", "phases",
-					"The phases must have the current one, which began at "+shownTime(current.Num("start_date"))+".")
+					"The phases must have the current one, which began at "+time.Unix(current.Num("start_date"), 0).UTC().Format(time.RFC3339)+".")
 			}
 			next["current_phase"] = phase.Pick("start_date end_date")
 		}

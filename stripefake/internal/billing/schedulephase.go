@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
@@ -32,8 +31,6 @@ func phaseAt(schedule object, t int64) object {
 	}
 	return nil
 }
-
-func shownTime(t int64) string { return time.Unix(t, 0).UTC().Format(time.RFC3339) }
 
 // phases reads the phases, the first of which begins at start.
 func (c call) phases(start int64, customer object) ([]any, error) {
@@ -96,8 +93,7 @@ func (c call) phase(p shape.Params, start int64, customer object) (object, error
 	return phase, phaseTrial(phase, p)
 }
 
-// phaseEnd is where a phase ends: at end_date, after a duration or a number of periods, or
-// after one period.
+// phaseEnd is where a phase ends: at end_date, or after a duration, iterations or one period.
 func phaseEnd(p shape.Params, start int64, price object) (int64, error) {
 	r, _ := recurrenceOf(price)
 	n := 0

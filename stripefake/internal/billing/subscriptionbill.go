@@ -38,7 +38,7 @@ func (c call) billed(sub object, reason string, since int64, bills []bill) objec
 		}
 		add(invoice, c.subscriptionLine(invoice, b.item, amount, b.start, b.end, text))
 	}
-	c.take(invoice, c.pending(customer, sub, sub.Str("currency")))
+	c.take(invoice, c.pending(customer, sub, sub.Str("currency"))...)
 	sub["latest_invoice"] = invoice.ID()
 	sub["_invoices"] = append(sub.List("_invoices"), invoice.ID())
 	return invoice
@@ -97,8 +97,7 @@ func (c call) become(sub object, status string) {
 	c.tell(before, sub)
 }
 
-// invoiceClosed sets the subscription's status after its latest invoice was voided or marked
-// uncollectible.
+// invoiceClosed sets the status after the latest invoice was voided or marked uncollectible.
 func (c call) invoiceClosed(sub object, status string) {
 	before := sub.Clone()
 	switch s := sub.Str("status"); {
@@ -110,8 +109,7 @@ func (c call) invoiceClosed(sub object, status string) {
 	c.tell(before, sub)
 }
 
-// tell emits the change of a subscription, if there is one. The first event of a subscription is
-// …created.
+// tell emits the change of a subscription, if there is one. Its first event is …created.
 func (c call) tell(before, sub object) {
 	switch {
 	case sub.Yes("_strict"):
@@ -305,8 +303,7 @@ func (c call) withoutMethod(sub object) bool {
 	return false
 }
 
-// resumeSubscription continues a paused subscription with a period from now on. Until its invoice
-// is paid, it stays paused.
+// resumeSubscription begins a period now; until its invoice is paid, the subscription stays paused.
 func (c call) resumeSubscription(sub object) (object, error) {
 	if sub.Str("status") != "paused" {
 		return nil, shape.Invalid("", "",

@@ -157,8 +157,7 @@ func (c call) subscriptionMethod(sub, customer object) string {
 	return cmp.Or(sub.Str("default_payment_method"), c.DefaultMethod(customer))
 }
 
-// firstBills are the lines of the first invoice: for the trial, up to the anchor, or for whole
-// periods.
+// firstBills are the lines of the first invoice: the trial, up to the anchor, or whole periods.
 func (c call) firstBills(sub object) []bill {
 	var bills []bill
 	for _, item := range itemsOf(sub) {

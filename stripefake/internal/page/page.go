@@ -143,8 +143,7 @@ type visit struct {
 	chosen string // what the customer posted; "": nothing yet
 }
 
-// visited serves the page of an object of the kind, or leads the customer to the next address. field
-// is that of its form.
+// visited serves the page of an object, or leads the customer on. field is that of its form.
 func (s *pageServer) visited(field string, kindOf func(id string) string, at func(visit) (string, page)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		id, chosen, to, p := r.PathValue("id"), "", "", nothingHere()

@@ -135,8 +135,7 @@ func (c Call) setupOf(session object) (object, error) {
 	return setup, data.Metadata(setup)
 }
 
-// expireSession ends the session unused: because somebody asks for it, or because its time is
-// over.
+// expireSession ends the session unused: somebody asks for it, or its time is over.
 func (c Call) expireSession(o object) {
 	o["status"], o["url"] = "expired", nil
 	if setup := c.Space.Get("setup_intent", o.Str("setup_intent")); IsOpen(setup) {

@@ -134,8 +134,7 @@ func (c Call) tryPayment(pi, m object, offSession, authenticated bool) error {
 	return nil
 }
 
-// spend notes the use of the payment method. A method that no customer has, or is about to have,
-// can be used once.
+// spend notes the use of the payment method. One that no customer has or gets can be used once.
 func (c Call) spend(pi, m object) {
 	switch {
 	case m.Str("customer") != "":

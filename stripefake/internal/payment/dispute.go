@@ -28,8 +28,7 @@ const evidenceTexts = "access_activity_log billing_address cancellation_policy c
 
 const evidenceTime = 9 * 24 * 60 * 60 // seconds until evidence is due
 
-// Dispute makes a dispute of the whole payment. The reason ("": fraudulent) is one of
-// Stripe's.
+// Dispute makes a dispute of the whole payment, for one of Stripe's reasons; "": fraudulent.
 func (c Call) Dispute(pi object, reason string) (object, error) {
 	charge := c.Space.Get("charge", pi.Str("latest_charge"))
 	switch {

@@ -24,8 +24,7 @@ const (
 	canceled     = "canceled"
 )
 
-// The parameters of payment intents: of creating and updating, of creating, updating and confirming,
-// and so on, by the names.
+// The parameters of payment intents that several routes have.
 const (
 	describing = "customer payment_method payment_method_types application_fee_amount:amount " +
 		"=capture_method:automatic|automatic_async|manual =description metadata =receipt_email " +
@@ -71,7 +70,7 @@ func (c Call) NewIntent(members object) (object, error) {
 	}
 	o := object{
 		"amount_details": object{"tip": object{}}, "capture_method": "automatic_async", "confirmation_method": "automatic", "metadata": object{},
-		"payment_method_options": cardOptions(), "payment_method_types": []any{"card"}, "status": NeedsMethod,
+		"payment_method_options": object{"card": object{"request_three_d_secure": "automatic"}.Null("installments mandate_options network")}, "payment_method_types": []any{"card"}, "status": NeedsMethod,
 		"created": c.TimeOf(members.Str("customer")),
 	}.Null("amount application application_fee_amount automatic_payment_methods canceled_at " +
 		"cancellation_reason client_secret currency customer customer_account description " +
@@ -96,11 +95,6 @@ func (c Call) NewIntent(members object) (object, error) {
 // secretOf makes a client secret. It opens nothing here.
 func (c Call) secretOf(id string) string { return id + "_" + c.NewID("secret") }
 
-func cardOptions() object {
-	return object{"card": object{"installments": nil, "mandate_options": nil, "network": nil,
-		"request_three_d_secure": "automatic"}}
-}
-
 // fitting returns the payment method if the payment intent can be confirmed with it.
 func (c Call) fitting(pi object, id string) (object, error) {
 	m, err := c.usable(id, pi.Str("customer"), "payment_method")
@@ -110,12 +104,10 @@ func (c Call) fitting(pi object, id string) (object, error) {
 	if !slices.Contains(pi.List("payment_method_types"), any(m.Str("type"))) {
 		return nil, shape.Invalid("payment_intent_incompatible_payment_method", "payment_method",
 			"The PaymentMethod provided ("+m.Str("type")+") is not allowed for this PaymentIntent. "+
-				"Please attach a PaymentMethod of one of the following types: "+joined(pi.List("payment_method_types"))+".")
+				"Please attach a PaymentMethod of one of the following types: "+strings.Trim(fmt.Sprint(pi.List("payment_method_types")), "[]")+".")
 	}
 	return m, nil
 }
-
-func joined(list []any) string { return strings.Trim(fmt.Sprint(list), "[]") }
 
 func (c Call) createIntent() (object, error) {
 	members := object{"customer": c.Form.OrNil("customer"), "payment_method_types": []any{"card"},
@@ -151,8 +143,7 @@ func (c Call) createIntent() (object, error) {
 	return pi, c.Confirm(pi, "", offSession, c.Form.Str("return_url"))
 }
 
-// automatic sets the kinds of payment methods: those of the request or, since 2023-08-16, those of
-// the account's settings.
+// automatic sets the kinds of payment methods: the request's or, since 2023-08-16, the account's.
 func (c Call) automatic(members object) error {
 	types := c.Form.List("payment_method_types")
 	automatic := c.Form.Sub("automatic_payment_methods")
@@ -170,8 +161,7 @@ func (c Call) automatic(members object) error {
 	return nil
 }
 
-// describeIntent sets the members that the parameters give, except the payment method and the
-// customer.
+// describeIntent sets the given members, except the payment method and the customer.
 func (c Call) describeIntent(o object) error {
 	if c.Form.Has("amount") {
 		o["amount"] = c.Num("amount")

@@ -34,8 +34,7 @@ const (
 		"use test tokens that map to the test card you are using, see https://stripe.com/docs/testing."
 )
 
-// method returns the payment method of the parameter. The id of a test payment method makes a new
-// one.
+// method returns the payment method of the parameter. A test id makes a new one.
 func (c Call) method(id, param string) (object, error) {
 	if m := c.Space.Get("payment_method", id); m != nil {
 		return m, nil

@@ -80,8 +80,7 @@ var minimums = map[string]int64{
 
 func among(list, word string) bool { return strings.Contains(list, " "+word+" ") }
 
-// checkCurrency refuses the currencies that Stripe does not charge in. Answers have lower case,
-// requests may have upper case.
+// checkCurrency refuses the currencies that Stripe does not charge in. It wants lower case.
 func checkCurrency(currency string) error {
 	if len(currency) != 3 || !among(presentment, currency) {
 		return shape.Invalid("", "currency", "Invalid currency: "+shape.Shown(currency)+". Stripe currently supports "+

@@ -134,8 +134,7 @@ func tokenMethod(token string) (string, bool) {
 	return "", false
 }
 
-// testMethod makes a payment method of a known test id. Its card expires at the end of the fourth
-// year from now.
+// testMethod makes a payment method of a known test id. Its card expires four years from now.
 func (c Call) testMethod(id string) object {
 	card, _ := CardOf(id)
 	sum := sha256.Sum256([]byte(id))
@@ -153,7 +152,7 @@ func (c Call) testMethod(id string) object {
 	members["type"] = "card"
 	members["card"] = object{"brand": card.brand, "checks": object{"address_line1_check": nil,
 		"address_postal_code_check": nil, "cvc_check": "unchecked"},
-		"country": card.country, "display_brand": displayBrand(card.brand), "exp_month": int64(12),
+		"country": card.country, "display_brand": cmp.Or(displayBrands[card.brand], card.brand), "exp_month": int64(12),
 		"exp_year":    int64(time.Unix(c.Now, 0).UTC().Year() + 4),
 		"fingerprint": fingerprint, "funding": card.funding, "generated_from": nil, "last4": card.last4,
 		"networks": object{"available": []any{card.brand}, "preferred": nil}, "regulated_status": "unregulated",
@@ -161,15 +160,8 @@ func (c Call) testMethod(id string) object {
 	return c.Create("payment_method", "pm", members)
 }
 
-func displayBrand(brand string) string {
-	switch brand {
-	case "amex":
-		return "american_express"
-	case "diners":
-		return "diners_club"
-	}
-	return brand
-}
+// displayBrands are the brands that are displayed by another name.
+var displayBrands = map[string]string{"amex": "american_express", "diners": "diners_club"}
 
 func noBilling() object {
 	return object{"address": noAddress()}.Null("email name phone tax_id")

@@ -24,8 +24,7 @@ type Form map[string]any
 
 func (f Form) sub(name string) Form { s, _ := f[name].(Form); return s }
 
-// At returns the parameter of a name with brackets, such as payment_method_data[type]. It does not
-// go into lists.
+// At returns the parameter of a name with brackets, such as card[token]. It does not go into lists.
 func (f Form) At(name string) (any, bool) {
 	inner, _ := strings.CutSuffix(name, "]")
 	outer, last, inside := strings.Cut(inner, "[")
@@ -42,8 +41,7 @@ func (f Form) At(name string) (any, bool) {
 	}
 }
 
-// ParseForm reads parameters as Stripe's libraries write them, in their order. The last of two
-// values counts.
+// ParseForm reads parameters as Stripe's libraries write them. The last of two values counts.
 func ParseForm(texts ...string) (Form, error) {
 	f, n := Form{}, 0
 	for _, text := range texts {

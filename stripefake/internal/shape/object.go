@@ -74,11 +74,7 @@ func MadeAt(o Object) int64 {
 // ShownOf copies the object as it is now, without private members.
 func ShownOf(o Object) Object {
 	s := o.Clone()
-	for name := range s {
-		if strings.HasPrefix(name, "_") {
-			delete(s, name)
-		}
-	}
+	maps.DeleteFunc(s, func(name string, _ any) bool { return strings.HasPrefix(name, "_") })
 	return s
 }
 
@@ -133,14 +129,7 @@ func Texts(list []any) []any {
 }
 
 // IsPublic reports whether any of the members is shown.
-func IsPublic(previous Object) bool {
-	for name := range previous {
-		if !strings.HasPrefix(name, "_") {
-			return true
-		}
-	}
-	return false
-}
+func IsPublic(previous Object) bool { return len(ShownOf(previous)) > 0 }
 
 // Differences returns the members of before that differ in o, as they were. Of an inner object it
 // has the differing members, of a list the whole. Private members are among them, because old

@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Params are the parameters of a request, or those in the brackets of one of them. The zero value
-// has none.
+// Params are the parameters of a request, or those in the brackets of one. The zero value has none.
 type Params struct {
 	form Form
 	name string            // of the parameter with the brackets; "": they are the request's own

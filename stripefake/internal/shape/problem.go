@@ -23,8 +23,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// IsValidation reports whether Stripe finds the error before it carries the request out: its
-// idempotency key stays free.
+// IsValidation reports whether Stripe finds the error first: the idempotency key stays free.
 func (e *Error) IsValidation() bool {
 	return e.Status == http.StatusBadRequest && e.Kind == "invalid_request_error" &&
 		(e.Code == "" || strings.HasPrefix(e.Code, "parameter_") || slices.Contains([]string{"amount_too_large",
@@ -68,8 +67,7 @@ func UnknownParam(name string) error {
 // longDigits may be the number of a card.
 var longDigits = regexp.MustCompile(`[0-9](?:[ -]?[0-9]){11,}`)
 
-// Shown returns a parameter as errors show it: cut if it is long, and without digits that may be a
-// card number.
+// Shown returns a parameter as errors show it: cut if long, without digits that may be a card's.
 func Shown(v any) string {
 	s, ok := v.(string)
 	s = longDigits.ReplaceAllString(s, "************")

@@ -5,8 +5,7 @@ package shape
 
 import "strconv"
 
-// The API versions that changed the shapes of objects. Versions are compared as texts, by their
-// dates.
+// The API versions that changed the shapes of objects. They are compared as texts, by their dates.
 const (
 	LatestCharge = "2022-11-15" // payment intents lost their charges, charges their refunds
 	marketing    = "2024-04-10" // renamed features of products and rendering options of invoices
