@@ -20,29 +20,30 @@ func (f *Fake) SetNow(t time.Time) { f.api.SetNow(t) }
 // Advance moves the fake's clock forward, or back, as SetNow does.
 func (f *Fake) Advance(d time.Duration) { f.api.Advance(d) }
 
+func (f *Fake) act(kindName, id string, do func(payment.Call, shape.Object) error) error {
+	return f.api.Act(kindName, id, func(c *api.Call, o shape.Object) error { return do(payment.Call{Call: c}, o) })
+}
+
 // Authenticate answers for the customer of a payment or setup intent that requires authentication.
 func (f *Fake) Authenticate(id string, ok bool) error {
-	return f.api.Act(payment.IntentKind(id), id, func(c *api.Call,
-		o shape.Object) error {
-		return payment.Call{Call: c}.Authenticate(o, ok)
-	})
+	return f.act(payment.IntentKind(id), id, func(c payment.Call, o shape.Object) error { return c.Authenticate(o, ok) })
 }
 
 // Finish answers for the bank of a processing payment intent.
-func (f *Fake) Finish(id string, ok bool) error { return f.finish("payment_intent", id, ok) }
+func (f *Fake) Finish(id string, ok bool) error {
+	return f.act("payment_intent", id, func(c payment.Call, o shape.Object) error { return c.Finish(o, ok) })
+}
 
 // FinishRefund answers for the bank. A pending refund succeeds or fails; a succeeded one can fail.
-func (f *Fake) FinishRefund(id string, ok bool) error { return f.finish("refund", id, ok) }
-
-func (f *Fake) finish(kindName, id string, ok bool) error {
-	return f.api.Act(kindName, id, func(c *api.Call, o shape.Object) error { return payment.Call{Call: c}.Finish(o, ok) })
+func (f *Fake) FinishRefund(id string, ok bool) error {
+	return f.act("refund", id, func(c payment.Call, o shape.Object) error { return c.Finish(o, ok) })
 }
 
 // Dispute makes the customer of a succeeded payment intent dispute it, and returns the
 // dispute's id. The reason is one of Stripe's, or "" for general.
 func (f *Fake) Dispute(intent, reason string) (id string, err error) {
-	err = f.api.Act("payment_intent", intent, func(c *api.Call, o shape.Object) error {
-		d, err := payment.Call{Call: c}.Dispute(o, cmp.Or(reason, "general"))
+	err = f.act("payment_intent", intent, func(c payment.Call, o shape.Object) error {
+		d, err := c.Dispute(o, cmp.Or(reason, "general"))
 		id = d.ID()
 		return err
 	})
@@ -54,8 +55,7 @@ func (f *Fake) CloseDispute(id, status string) error {
 	if status != "won" && status != "lost" {
 		return shape.Invalid("", "status", "Invalid status: must be one of won, lost")
 	}
-	return f.api.Act("dispute", id,
-		func(c *api.Call, o shape.Object) error { return payment.Call{Call: c}.CloseDispute(o, status) })
+	return f.act("dispute", id, func(c payment.Call, o shape.Object) error { return c.CloseDispute(o, status) })
 }
 
 // Connect connects a new or a disconnected account to the platform; "": DefaultAccount. The

@@ -106,9 +106,9 @@ func (f *Fake) isBusy(key string) error {
 	case n == 1 && key != "":
 		return keyInUse(key)
 	}
-	return shape.Refused(http.StatusTooManyRequests, "lock_timeout", "", "This object cannot be accessed right now because "+
-		"another API request or Stripe process is currently accessing it. If you see this error intermittently, retry "+
-		"the request.")
+	return shape.Refused(http.StatusTooManyRequests, "lock_timeout", "", "This object cannot be accessed right now "+
+		"because another API request or Stripe process is currently accessing it. If you see this error intermittently, "+
+		"retry the request.")
 }
 
 func tooMany() error {

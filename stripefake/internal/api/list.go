@@ -107,7 +107,8 @@ func cursor(all []object, id, param string) (int, error) {
 // created returns a test of a Unix second by the parameter created.
 func (c *Call) created() (func(int64) bool, error) {
 	passes := map[string]func(order int) bool{
-		"": func(n int) bool { return n == 0 }, "gt": func(n int) bool { return n > 0 }, "gte": func(n int) bool { return n >= 0 },
+		"":   func(n int) bool { return n == 0 },
+		"gt": func(n int) bool { return n > 0 }, "gte": func(n int) bool { return n >= 0 },
 		"lt": func(n int) bool { return n < 0 }, "lte": func(n int) bool { return n <= 0 },
 	}
 	limits, hash := c.params["created"].(shape.Form)

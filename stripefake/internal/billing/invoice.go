@@ -47,8 +47,8 @@ func (c call) newInvoice(customer object, reason string, members object) object 
 		"status_transitions": object{}.Null("finalized_at marked_uncollectible_at paid_at voided_at"),
 		"test_clock":         customer["test_clock"], "total_discount_amounts": []any{},
 		"total_pretax_credit_amounts": []any{}, "total_taxes": []any{}, "webhooks_delivered_at": c.Now,
-	}.Zero("amount_due amount_overpaid amount_paid amount_paid_off_stripe amount_remaining amount_shipping attempt_count " +
-		"post_payment_credit_notes_amount pre_payment_credit_notes_amount starting_balance subtotal " +
+	}.Zero("amount_due amount_overpaid amount_paid amount_paid_off_stripe amount_remaining amount_shipping " +
+		"attempt_count post_payment_credit_notes_amount pre_payment_credit_notes_amount starting_balance subtotal " +
 		"subtotal_excluding_tax total total_excluding_tax").Null("account_name account_tax_ids application " +
 		"automatically_finalizes_at currency custom_fields customer_account default_payment_method default_source " +
 		"description due_date effective_at ending_balance footer from_invoice hosted_invoice_url invoice_pdf " +

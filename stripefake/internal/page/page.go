@@ -144,7 +144,8 @@ type visit struct {
 }
 
 // visited serves the page of an object, or leads the customer on. field is that of its form.
-func (s *pageServer) visited(field string, kindOf func(id string) string, at func(visit) (string, page)) http.HandlerFunc {
+func (s *pageServer) visited(field string, kindOf func(id string) string, at func(visit) (to string, p page),
+) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		id, chosen, to, p := r.PathValue("id"), "", "", nothingHere()
 		if r.Method == http.MethodPost {

@@ -20,10 +20,10 @@ func chargeRoutes() []api.Route {
 
 // charge makes the charge of an attempt to collect the payment. members are its outcome.
 func (c Call) charge(pi, m, members object) object {
-	o := pi.Pick("amount application application_fee_amount currency customer description _invoice metadata receipt_email " +
-		"statement_descriptor statement_descriptor_suffix transfer_data transfer_group").Null("application_fee " +
-		"balance_transaction failure_balance_transaction failure_code failure_message on_behalf_of receipt_number " +
-		"receipt_url review shipping source_transfer").Zero("amount_captured amount_refunded")
+	o := pi.Pick("amount application application_fee_amount currency customer description _invoice metadata " +
+		"receipt_email statement_descriptor statement_descriptor_suffix transfer_data transfer_group").Null(
+		"application_fee balance_transaction failure_balance_transaction failure_code failure_message on_behalf_of " +
+			"receipt_number receipt_url review shipping source_transfer").Zero("amount_captured amount_refunded")
 	maps.Copy(o, object{"billing_details": m.Sub("billing_details").Clone(), "payment_intent": pi.ID(),
 		"calculated_statement_descriptor": "STRIPEFAKE", "created": c.TimeOf(pi.Str("customer")), "disputed": false,
 		"fraud_details": object{}, "paid": false, "payment_method": m.ID(), "radar_options": object{}, "refunded": false,
@@ -228,7 +228,8 @@ func (c Call) unrefund(o object, status string) {
 func (c Call) cancelRefund(o object) (object, error) {
 	if o.Str("status") != NeedsAction {
 		return nil, shape.Invalid("", "",
-			"Refund "+o.ID()+" cannot be canceled because it has a status of "+strings.ReplaceAll(o.Str("status"), "_", " ")+". Only refunds that require action can be.")
+			"Refund "+o.ID()+" cannot be canceled because it has a status of "+
+				strings.ReplaceAll(o.Str("status"), "_", " ")+". Only refunds that require action can be.")
 	}
 	c.unrefund(o, canceled)
 	c.Emit("refund.updated", o, object{"status": NeedsAction})

@@ -14,8 +14,8 @@ const (
 )
 
 // beyondSession are Stripe's parameters of checkout sessions that this fake does not have.
-const beyondSession = "~adaptive_pricing ~after_expiration ~allow_promotion_codes ~automatic_tax ~billing_address_collection " +
-	"~branding_settings ~consent_collection ~custom_fields ~custom_text ~customer_account " +
+const beyondSession = "~adaptive_pricing ~after_expiration ~allow_promotion_codes ~automatic_tax " +
+	"~billing_address_collection ~branding_settings ~consent_collection ~custom_fields ~custom_text ~customer_account " +
 	"~customer_creation ~customer_update ~discounts ~excluded_payment_method_types ~integration_identifier " +
 	"~invoice_creation ~line_items ~managed_payments ~name_collection ~optional_items ~origin_context " +
 	"~payment_intent_data ~payment_method_collection ~payment_method_configuration ~payment_method_data " +
@@ -142,11 +142,6 @@ func (c Call) expireSession(o object) {
 		c.cancelSetup(setup, "abandoned")
 	}
 	c.Emit("checkout.session.expired", o, nil)
-}
-
-func (c Call) completeSession(o object) {
-	o["status"], o["url"] = "complete", nil
-	c.Emit("checkout.session.completed", o, nil)
 }
 
 func (c Call) expireOfPath(o object) (object, error) {

@@ -79,11 +79,9 @@ func isClosed(o object) bool {
 	return slices.Contains([]string{"won", "lost", "warning_closed", "prevented"}, o.Str("status"))
 }
 
-// CloseDispute ends the dispute, won or lost. An inquiry ends as warning_closed in either case.
+// CloseDispute ends the dispute. The status is won or lost. An inquiry ends as warning_closed in either case.
 func (c Call) CloseDispute(o object, status string) error {
 	switch {
-	case status != "won" && status != "lost":
-		return shape.Invalid("", "status", "Invalid status: must be one of won, lost")
 	case isClosed(o):
 		return alreadyClosed()
 	case strings.HasPrefix(o.Str("status"), "warning_"):

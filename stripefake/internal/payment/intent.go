@@ -69,14 +69,17 @@ func (c Call) NewIntent(members object) (object, error) {
 		}
 	}
 	o := object{
-		"amount_details": object{"tip": object{}}, "capture_method": "automatic_async", "confirmation_method": "automatic", "metadata": object{},
-		"payment_method_options": object{"card": object{"request_three_d_secure": "automatic"}.Null("installments mandate_options network")}, "payment_method_types": []any{"card"}, "status": NeedsMethod,
+		"amount_details": object{"tip": object{}}, "capture_method": "automatic_async",
+		"confirmation_method": "automatic", "metadata": object{}, "payment_method_options": object{
+			"card": object{"request_three_d_secure": "automatic"}.Null("installments mandate_options network")},
+		"payment_method_types": []any{"card"}, "status": NeedsMethod,
 		"created": c.TimeOf(members.Str("customer")),
 	}.Null("amount application application_fee_amount automatic_payment_methods canceled_at " +
 		"cancellation_reason client_secret currency customer customer_account description " +
 		"last_payment_error latest_charge next_action on_behalf_of payment_method " +
 		"payment_method_configuration_details processing receipt_email review setup_future_usage shipping " +
-		"statement_descriptor statement_descriptor_suffix transfer_data transfer_group").Zero("amount_capturable amount_received")
+		"statement_descriptor statement_descriptor_suffix transfer_data transfer_group").Zero(
+		"amount_capturable amount_received")
 	maps.Copy(o, members)
 	if id := members.Str("payment_method"); id != "" {
 		m, err := c.fitting(o, id)
@@ -104,7 +107,8 @@ func (c Call) fitting(pi object, id string) (object, error) {
 	if !slices.Contains(pi.List("payment_method_types"), any(m.Str("type"))) {
 		return nil, shape.Invalid("payment_intent_incompatible_payment_method", "payment_method",
 			"The PaymentMethod provided ("+m.Str("type")+") is not allowed for this PaymentIntent. "+
-				"Please attach a PaymentMethod of one of the following types: "+strings.Trim(fmt.Sprint(pi.List("payment_method_types")), "[]")+".")
+				"Please attach a PaymentMethod of one of the following types: "+
+				strings.Trim(fmt.Sprint(pi.List("payment_method_types")), "[]")+".")
 	}
 	return m, nil
 }
@@ -112,10 +116,7 @@ func (c Call) fitting(pi object, id string) (object, error) {
 func (c Call) createIntent() (object, error) {
 	members := object{"customer": c.Form.OrNil("customer"), "payment_method_types": []any{"card"},
 		"status": NeedsMethod}
-	if err := c.describeIntent(members); err != nil {
-		return nil, err
-	}
-	if err := c.automatic(members); err != nil {
+	if err := cmp.Or(c.describeIntent(members), c.automatic(members)); err != nil {
 		return nil, err
 	}
 	confirm := c.Flag("confirm")
@@ -174,10 +175,7 @@ func (c Call) describeIntent(o object) error {
 			return err
 		}
 	}
-	if err := c.share(o); err != nil {
-		return err
-	}
-	return c.describeWithTypes(o)
+	return cmp.Or(c.share(o), c.describeWithTypes(o))
 }
 
 // describeWithTypes is Describe, with the types of payment methods.

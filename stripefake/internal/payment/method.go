@@ -12,7 +12,8 @@ import (
 func methodRoutes() []api.Route {
 	const described = "allow_redisplay:always|limited|unspecified billing_details metadata"
 	return []api.Route{
-		on("POST", "/v1/payment_methods", "~customer ~payment_method ~us_bank_account type! card "+described, Call.createMethod),
+		on("POST", "/v1/payment_methods", "~customer ~payment_method ~us_bank_account type! card "+described,
+			Call.createMethod),
 		on("GET", "/v1/payment_methods", "type customer allow_redisplay"+api.ListParams, Call.listMethods),
 		on("GET", "/v1/payment_methods/{payment_method}", "", Call.methodOfPath),
 		on("POST", "/v1/payment_methods/{payment_method}", "card card[exp_month]:int card[exp_year]:int "+described,

@@ -51,10 +51,7 @@ func (c Call) newSetup(members object) object {
 
 func (c Call) createSetup() (object, error) {
 	o := object{"customer": nil, "payment_method_types": []any{"card"}}
-	if err := c.describeSetup(o); err != nil {
-		return nil, err
-	}
-	if err := c.automatic(o); err != nil {
+	if err := cmp.Or(c.describeSetup(o), c.automatic(o)); err != nil {
 		return nil, err
 	}
 	if usage := c.Form.Str("usage"); usage != "" {
@@ -207,7 +204,8 @@ func (c Call) setupSucceeded(o, m object) {
 	}
 	c.Emit("setup_intent.succeeded", o, nil)
 	if session := c.Space.Get("checkout.session", o.Str("_session")); session != nil {
-		c.completeSession(session)
+		session["status"], session["url"] = "complete", nil
+		c.Emit("checkout.session.completed", session, nil)
 	}
 }
 
