@@ -85,9 +85,8 @@ func New(o Options) *Fake {
 	timed := billing.Timed()
 	maps.Copy(timed, payment.Timed())
 	inner := api.Options{Now: o.Now, Real: o.Real, Connected: o.Connected, Transport: o.Transport, Log: o.Log,
-		Faults: api.Faults(o.Faults),
-		Resources: api.Resources{Routes: slices.Concat(payment.Routes(), billing.Routes()), Timed: timed,
-			Followers: billing.Followers()}}
+		Faults: api.Faults(o.Faults), Resources: api.Resources{Routes: slices.Concat(payment.Routes(),
+			billing.Routes()), Timed: timed, Followers: billing.Followers()}}
 	for _, k := range o.Keys {
 		inner.Keys = append(inner.Keys, api.Key(k))
 	}

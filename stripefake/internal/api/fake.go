@@ -180,12 +180,18 @@ func (c *Call) Create(kindName, prefix string, members object) object {
 	return o
 }
 
-func (s *Space) Put(kindName string, o object) {
+// of returns the objects of the kind.
+func (s *Space) of(kindName string) *kind {
 	k := s.kinds[kindName]
 	if k == nil {
 		k = &kind{byID: map[string]object{}}
 		s.kinds[kindName] = k
 	}
+	return k
+}
+
+func (s *Space) Put(kindName string, o object) {
+	k := s.of(kindName)
 	if _, there := k.byID[o.ID()]; !there {
 		k.order = append(k.order, o.ID())
 	}
@@ -193,22 +199,13 @@ func (s *Space) Put(kindName string, o object) {
 }
 
 // Get returns the object for a change in place, or nil.
-func (s *Space) Get(kindName, id string) object {
-	if k := s.kinds[kindName]; k != nil {
-		return k.byID[id]
-	}
-	return nil
-}
+func (s *Space) Get(kindName, id string) object { return s.of(kindName).byID[id] }
 
 // All returns the objects of the kind, oldest first.
-func (s *Space) All(kindName string) []object {
-	k := s.kinds[kindName]
-	if k == nil {
-		return nil
-	}
-	list := make([]object, len(k.order))
-	for i, id := range k.order {
-		list[i] = k.byID[id]
+func (s *Space) All(kindName string) (list []object) {
+	k := s.of(kindName)
+	for _, id := range k.order {
+		list = append(list, k.byID[id])
 	}
 	return list
 }
@@ -239,10 +236,7 @@ func (f *Fake) NewID(prefix string) string {
 
 // Drop forgets an object.
 func (s *Space) Drop(kindName, id string) {
-	k := s.kinds[kindName]
-	if k == nil {
-		return
-	}
+	k := s.of(kindName)
 	delete(k.byID, id)
 	k.order = slices.DeleteFunc(slices.Clone(k.order), func(other string) bool { return other == id })
 }

@@ -42,7 +42,7 @@ func (c call) newInvoice(customer object, reason string, members object) object 
 		"customer_address": customer["address"], "customer_email": customer["email"], "customer_name": customer["name"],
 		"customer_phone": customer["phone"], "customer_shipping": customer["shipping"], "customer_tax_exempt": "none",
 		"customer_tax_ids": []any{}, "default_tax_rates": []any{}, "discounts": []any{}, "issuer": issuer(),
-		"metadata": object{}, "period_end": c.Now, "period_start": c.Now, "status": "draft",
+		"period_end": c.Now, "period_start": c.Now, "status": "draft",
 		"payment_settings":   object{}.Null("default_mandate payment_method_options payment_method_types"),
 		"status_transitions": object{}.Null("finalized_at marked_uncollectible_at paid_at voided_at"),
 		"test_clock":         customer["test_clock"], "total_discount_amounts": []any{},

@@ -99,10 +99,9 @@ func (c call) priceOf(p shape.Params) (object, error) {
 
 // newPrice is an inactive one-time price without a product.
 func newPrice(currency string, amount int64) object {
-	return object{"active": false, "billing_scheme": "per_unit", "currency": currency, "metadata": object{},
-		"tax_behavior": "unspecified", "type": "one_time", "unit_amount": amount,
-		"unit_amount_decimal": strconv.FormatInt(amount, 10),
-	}.Null("custom_unit_amount lookup_key nickname recurring tiers_mode transform_quantity")
+	return object{"active": false, "billing_scheme": "per_unit", "currency": currency, "tax_behavior": "unspecified",
+		"type": "one_time", "unit_amount": amount, "unit_amount_decimal": strconv.FormatInt(amount, 10)}.Null(
+		"custom_unit_amount lookup_key nickname recurring tiers_mode transform_quantity")
 }
 
 // unitAmount is the amount per unit, in the minor unit of the currency.
@@ -204,7 +203,7 @@ func (c call) createProduct() (object, error) {
 // newProduct is a product as the parameters say, not stored yet.
 func newProduct(p shape.Params) object {
 	o := object{"active": p.Str("active") != "false", "images": shape.Texts(p.List("images")),
-		"marketing_features": []any{}, "metadata": object{}, "name": p.Str("name"),
+		"marketing_features": []any{}, "name": p.Str("name"),
 	}.Null("default_price description package_dimensions shippable statement_descriptor tax_code unit_label url")
 	p.SetTexts(o, "description statement_descriptor unit_label url")
 	if p.Has("shippable") {

@@ -154,9 +154,8 @@ func (c call) updateSchedule(o object) (object, error) {
 		if current := o.Sub("current_phase"); current != nil {
 			phase := phaseAt(next, c.Now)
 			if phase == nil {
-				return nil, shape.Invalid("", "phases",
-					"The phases must have the current one, which began at "+
-						time.Unix(current.Num("start_date"), 0).UTC().Format(time.RFC3339)+".")
+				return nil, shape.Invalid("", "phases", "The phases must have the current one, which began at "+
+					time.Unix(current.Num("start_date"), 0).UTC().Format(time.RFC3339)+".")
 			}
 			next["current_phase"] = phase.Pick("start_date end_date")
 		}

@@ -88,10 +88,9 @@ func (c call) newSubscription(customer object, currency string, members object) 
 		"automatic_tax": automaticTax(), "billing_cycle_anchor": c.Now, "billing_mode": c.mode(""),
 		"billing_schedules": []any{}, "cancel_at_period_end": false, "cancellation_details": noCancellation(),
 		"collection_method": "charge_automatically", "currency": currency, "customer": customer.ID(),
-		"default_tax_rates": []any{}, "discounts": []any{},
-		"invoice_settings": object{"issuer": issuer()}.Null("account_tax_ids custom_fields description footer"),
-		"metadata":         object{}, "payment_settings": paymentSettings("off"), "start_date": c.Now, "status": "incomplete",
-		"test_clock":     customer["test_clock"],
+		"default_tax_rates": []any{}, "discounts": []any{}, "invoice_settings": object{"issuer": issuer()}.Null(
+			"account_tax_ids custom_fields description footer"), "payment_settings": paymentSettings("off"),
+		"start_date": c.Now, "status": "incomplete", "test_clock": customer["test_clock"],
 		"trial_settings": object{"end_behavior": object{"missing_payment_method": "create_invoice"}},
 	}.Null("application application_fee_percent billing_cycle_anchor_config billing_thresholds cancel_at canceled_at " +
 		"customer_account days_until_due default_payment_method default_source description ended_at latest_invoice " +

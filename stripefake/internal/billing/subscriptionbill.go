@@ -93,20 +93,22 @@ func (c call) invoiceFailed(sub object) {
 // become sets the subscription's status.
 func (c call) become(sub object, status string) {
 	before := sub.Clone()
-	sub["status"] = status
+	if sub["status"] = status; status == "incomplete_expired" {
+		sub["ended_at"] = c.Now
+	}
 	c.tell(before, sub)
 }
 
 // invoiceClosed sets the status after the latest invoice was voided or marked uncollectible.
 func (c call) invoiceClosed(sub object, status string) {
-	before := sub.Clone()
-	switch s := sub.Str("status"); {
-	case s == "incomplete" && status == "void":
-		sub["status"], sub["ended_at"] = "incomplete_expired", c.Now
-	case (s == "past_due" || s == "unpaid") && !c.owes(sub, ""):
-		sub["status"] = "active"
+	is := sub.Str("status")
+	switch {
+	case is == "incomplete" && status == "void":
+		is = "incomplete_expired"
+	case (is == "past_due" || is == "unpaid") && !c.owes(sub, ""):
+		is = "active"
 	}
-	c.tell(before, sub)
+	c.become(sub, is)
 }
 
 // tell emits the change of a subscription, if there is one. Its first event is …created.
@@ -229,9 +231,7 @@ func (c call) subscriptionHappens(sub object) {
 			c.close(invoice, "void") // and with it the subscription expires
 			return
 		}
-		before := sub.Clone()
-		sub["status"], sub["ended_at"] = "incomplete_expired", c.Now
-		c.tell(before, sub)
+		c.become(sub, "incomplete_expired")
 		return
 	}
 	if at, ok := sub["cancel_at"].(int64); ok && at <= c.Now {

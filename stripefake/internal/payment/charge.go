@@ -227,9 +227,8 @@ func (c Call) unrefund(o object, status string) {
 // cancelRefund is for refunds in requires_action. This fake makes none by itself.
 func (c Call) cancelRefund(o object) (object, error) {
 	if o.Str("status") != NeedsAction {
-		return nil, shape.Invalid("", "",
-			"Refund "+o.ID()+" cannot be canceled because it has a status of "+
-				strings.ReplaceAll(o.Str("status"), "_", " ")+". Only refunds that require action can be.")
+		return nil, shape.Invalid("", "", "Refund "+o.ID()+" cannot be canceled because it has a status of "+
+			strings.ReplaceAll(o.Str("status"), "_", " ")+". Only refunds that require action can be.")
 	}
 	c.unrefund(o, canceled)
 	c.Emit("refund.updated", o, object{"status": NeedsAction})

@@ -74,7 +74,7 @@ func (c Call) createSession() (object, error) {
 func emptySession() object {
 	return object{"automatic_tax": object{"enabled": false}.Null("liability provider status"), "custom_fields": []any{},
 		"custom_text": object{}.Null("after_submit shipping_address submit terms_of_service_acceptance"),
-		"metadata":    object{}, "mode": "setup", "payment_method_collection": "always",
+		"mode":        "setup", "payment_method_collection": "always",
 		"payment_method_options": object{"card": object{"request_three_d_secure": "automatic"}},
 		"payment_method_types":   []any{"card"}, "payment_status": "no_payment_required",
 		"phone_number_collection": object{"enabled": false}, "shipping_options": []any{}, "status": "open",

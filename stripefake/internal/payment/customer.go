@@ -47,8 +47,8 @@ func (c Call) DefaultMethod(customer object) string {
 func (c Call) createCustomer() (object, error) {
 	o := object{
 		"balance": int64(0), "delinquent": false, "invoice_prefix": fmt.Sprintf("FAKE%04X", c.Numbered+1),
-		"invoice_settings": object{}.Null("custom_fields default_payment_method footer rendering_options"),
-		"metadata":         object{}, "next_invoice_sequence": int64(1), "preferred_locales": []any{}, "tax_exempt": "none",
+		"invoice_settings":      object{}.Null("custom_fields default_payment_method footer rendering_options"),
+		"next_invoice_sequence": int64(1), "preferred_locales": []any{}, "tax_exempt": "none",
 	}.Null("address currency customer_account default_source description discount email name phone shipping test_clock")
 	if err := c.describeCustomer(o); err != nil {
 		return nil, err

@@ -48,7 +48,7 @@ func (c Call) disputeOf(charge object, reason string, inquiry bool) object {
 	o := object{"amount": charge.Num("amount"), "balance_transactions": []any{}, "charge": charge.ID(), "created": now,
 		"currency": charge.Str("currency"), "enhanced_eligibility_types": []any{},
 		"evidence": object{"enhanced_evidence": object{}}.Null(evidenceTexts), "is_charge_refundable": inquiry,
-		"payment_intent": charge["payment_intent"], "reason": reason, "status": "needs_response", "metadata": object{},
+		"payment_intent": charge["payment_intent"], "reason": reason, "status": "needs_response",
 		"evidence_details": object{"due_by": now + evidenceTime, "enhanced_eligibility": object{},
 			"has_evidence": false, "past_due": false, "submission_count": int64(0)}}
 	if card := charge.Sub("payment_method_details").Sub("card"); card != nil {

@@ -70,7 +70,7 @@ func (c Call) NewIntent(members object) (object, error) {
 	}
 	o := object{
 		"amount_details": object{"tip": object{}}, "capture_method": "automatic_async",
-		"confirmation_method": "automatic", "metadata": object{}, "payment_method_options": object{
+		"confirmation_method": "automatic", "payment_method_options": object{
 			"card": object{"request_three_d_secure": "automatic"}.Null("installments mandate_options network")},
 		"payment_method_types": []any{"card"}, "status": NeedsMethod,
 		"created": c.TimeOf(members.Str("customer")),
@@ -100,15 +100,14 @@ func (c Call) secretOf(id string) string { return id + "_" + c.NewID("secret") }
 
 // fitting returns the payment method if the payment intent can be confirmed with it.
 func (c Call) fitting(pi object, id string) (object, error) {
-	m, err := c.usable(id, pi.Str("customer"), "payment_method")
+	m, err := c.usable(id, pi.Str("customer"))
 	if err != nil {
 		return nil, err
 	}
 	if !slices.Contains(pi.List("payment_method_types"), any(m.Str("type"))) {
-		return nil, shape.Invalid("payment_intent_incompatible_payment_method", "payment_method",
-			"The PaymentMethod provided ("+m.Str("type")+") is not allowed for this PaymentIntent. "+
-				"Please attach a PaymentMethod of one of the following types: "+
-				strings.Trim(fmt.Sprint(pi.List("payment_method_types")), "[]")+".")
+		return nil, shape.Invalid("payment_intent_incompatible_payment_method", "payment_method", "The PaymentMethod "+
+			"provided ("+m.Str("type")+") is not allowed for this PaymentIntent. Please attach a PaymentMethod of "+
+			"one of the following types: "+strings.Trim(fmt.Sprint(pi.List("payment_method_types")), "[]")+".")
 	}
 	return m, nil
 }

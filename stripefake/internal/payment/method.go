@@ -57,20 +57,20 @@ func (c Call) methodOfPath() (object, error) {
 }
 
 // usable is method for a charge or a setup of the customer; "": no customer.
-func (c Call) usable(id, customer, param string) (object, error) {
+func (c Call) usable(id, customer string) (object, error) {
 	if m := c.Space.Get("payment_method", id); m != nil {
 		switch of := m.Str("customer"); {
 		case of != "" && customer == "":
-			return nil, shape.Invalid("", param, "The payment method supplied ("+id+") belongs to a Customer. Please "+
+			return nil, shape.Invalid("", "payment_method", "The payment method supplied ("+id+") belongs to a Customer. Please "+
 				"include the Customer in the `customer` parameter of the request.")
 		case of != "" && of != customer:
-			return nil, shape.Invalid("", param, "The customer does not have a payment method with the ID "+id+
+			return nil, shape.Invalid("", "payment_method", "The customer does not have a payment method with the ID "+id+
 				". The payment method must be attached to the customer.")
 		case m.Yes("_used"):
-			return nil, shape.Invalid("", param, usedUp)
+			return nil, shape.Invalid("", "payment_method", usedUp)
 		}
 	}
-	return c.method(id, param)
+	return c.method(id, "payment_method")
 }
 
 func (c Call) createMethod() (object, error) {

@@ -31,7 +31,7 @@ func setupRoutes() []api.Route {
 // newSetup makes an unconfirmed setup intent.
 func (c Call) newSetup(members object) object {
 	o := object{
-		"created": c.TimeOf(members.Str("customer")), "metadata": object{},
+		"created": c.TimeOf(members.Str("customer")),
 		"payment_method_options": object{"card": object{"mandate_options": nil, "network": nil,
 			"request_three_d_secure": "automatic"}},
 		"payment_method_types": []any{"card"}, "status": NeedsMethod, "usage": "off_session",
@@ -70,7 +70,7 @@ func (c Call) createSetup() (object, error) {
 		return nil, shape.Invalid("", "return_url", "`return_url` can only be given if `confirm` is true.")
 	}
 	if method != "" {
-		m, err := c.usable(method, o.Str("customer"), "payment_method")
+		m, err := c.usable(method, o.Str("customer"))
 		if err != nil {
 			return nil, err
 		}
@@ -140,7 +140,7 @@ func (c Call) updateSetup(o object) error {
 		return err
 	}
 	if id := c.Form.Str("payment_method"); id != "" {
-		m, err := c.usable(id, o.Str("customer"), "payment_method")
+		m, err := c.usable(id, o.Str("customer"))
 		if err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func (c Call) confirmSetupOfPath(o object) (object, error) {
 
 // ConfirmSetup tries to save the payment method. The error is a *shape.Error, as of Confirm.
 func (c Call) ConfirmSetup(o object, method string) error {
-	m, err := c.usable(method, o.Str("customer"), "payment_method")
+	m, err := c.usable(method, o.Str("customer"))
 	if err != nil {
 		return err
 	}
