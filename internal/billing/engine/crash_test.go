@@ -327,7 +327,7 @@ func TestExactlyOnce_EveryCrashPoint(t *testing.T) {
 	g := newProgramme(t)
 	rng := rand.New(rand.NewPCG(1, 1))
 	share := func(percent int) bool {
-		if raced {
+		if soaktest.Raced() {
 			percent /= 4
 		}
 		return soaktest.On() || rng.IntN(100) < percent

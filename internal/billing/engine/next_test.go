@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/soaktest"
 )
 
 var update = flag.Bool("update", false, "write golden files anew")
@@ -71,6 +72,7 @@ func eachOpen(do func(situation)) {
 // TestNext_Table holds the number of situations of each row, and a sum over the actions of all
 // situations, against testdata/next.golden: a change of any situation's action shows there.
 func TestNext_Table(t *testing.T) {
+	soaktest.Alone(t)
 	type row struct {
 		open  bool
 		act   action
@@ -119,6 +121,7 @@ func TestNext_Table(t *testing.T) {
 // TestNext_Promise holds every situation to the promise: no combination charges twice, ends a
 // period that could still be paid, or moves money against a person's decision.
 func TestNext_Promise(t *testing.T) {
+	soaktest.Alone(t)
 	eachClosed(func(x situation) {
 		switch a := next(x); a {
 		case doNothing, doReportParked, doRealign, doLapse, doParkOverload:
@@ -188,6 +191,7 @@ func TestNext_Promise(t *testing.T) {
 // TestNext_EndsInACommit: whatever the processor answers to each request, a step asks at most
 // four times and then commits, so that no subscription keeps a worker.
 func TestNext_EndsInACommit(t *testing.T) {
+	soaktest.Alone(t)
 	var asks func(x situation, depth int)
 	asks = func(x situation, depth int) {
 		if depth > 5 {

@@ -161,7 +161,7 @@ func (s *spy) compare(t *testing.T) {
 func TestPowerCuts(t *testing.T) {
 	t.Parallel()
 	usual, seeds, cuts := 12, 0, 0
-	if raced {
+	if soaktest.Raced() {
 		usual = 4
 	}
 	for seed := range soaktest.Seeds(t, usual, 3000) {

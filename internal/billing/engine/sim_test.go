@@ -315,7 +315,7 @@ func inParallel(workers int, seeds iter.Seq[uint64], play func(seed uint64)) {
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	usual, seeds := 24, 0
-	if raced {
+	if soaktest.Raced() {
 		usual = 8
 	}
 	var mu sync.Mutex

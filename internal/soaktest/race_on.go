@@ -1,0 +1,5 @@
+//go:build race
+
+package soaktest
+
+const raced = true
