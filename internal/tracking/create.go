@@ -241,8 +241,7 @@ func purchaseID(parts ...string) string {
 	}
 	b := h.Sum(nil)[:16]
 	b[6], b[8] = b[6]&0x0f|0x80, b[8]&0x3f|0x80
-	x := hex.EncodeToString(b)
-	return strings.Join([]string{x[:8], x[8:12], x[12:16], x[16:20], x[20:]}, "-")
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // encode returns the order as it is stored, and its hash without the key.

@@ -66,22 +66,14 @@ type WaitingJob struct {
 
 // Jobs yields the jobs not done yet; dead ones come last.
 func (s *Service) Jobs(ctx context.Context) iter.Seq2[WaitingJob, error] {
-	return func(yield func(WaitingJob, error) bool) {
-		for e, err := range s.actions().Waiting(ctx) {
-			if err != nil {
-				yield(WaitingJob{}, err)
-				return
-			}
-			j := WaitingJob{ID: e.ID, Action: Action(e.Kind), Purchase: e.Data[pendingID], Due: e.Due, Tries: e.Tries,
-				Error: e.Error, Dead: e.Dead}
-			if j.Dead {
-				j.Due = time.Time{}
-			}
-			if !yield(j, nil) {
-				return
-			}
+	return read(s.actions().Waiting(ctx), func(e outbox.Effect) (WaitingJob, error) {
+		j := WaitingJob{ID: e.ID, Action: Action(e.Kind), Purchase: e.Data[pendingID], Due: e.Due, Tries: e.Tries,
+			Error: e.Error, Dead: e.Dead}
+		if j.Dead {
+			j.Due = time.Time{}
 		}
-	}
+		return j, nil
+	})
 }
 
 // ReplayJob makes a dead job due now, with all its tries. It returns store.ErrNotFound if there is

@@ -211,13 +211,13 @@ func (s *Service) items(ctx context.Context, t *store.Table, index, partition st
 	}
 }
 
-// read converts items; an error comes last.
-func read[T any](items iter.Seq2[store.Item, error], of func(store.Item) (T, error)) iter.Seq2[T, error] {
+// read converts what a list yields; an error comes last.
+func read[S, T any](list iter.Seq2[S, error], of func(S) (T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		for it, err := range items {
+		for one, err := range list {
 			var v T
 			if err == nil {
-				v, err = of(it)
+				v, err = of(one)
 			}
 			if !yield(v, err) || err != nil {
 				return

@@ -3,6 +3,7 @@ package tracking
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -130,19 +131,9 @@ func checkUUID(name, text string) (string, error) {
 }
 
 // IsUUID reports whether the text is a UUID as RFC 9562 writes it.
-func IsUUID(text string) bool {
-	if len(text) != 36 {
-		return false
-	}
-	for i, c := range []byte(text) {
-		if dash := i == 8 || i == 13 || i == 18 || i == 23; dash != (c == '-') || !dash && !isHex(c) {
-			return false
-		}
-	}
-	return true
-}
+func IsUUID(text string) bool { return uuidForm.MatchString(text) }
 
-func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' }
+var uuidForm = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
 
 // maxID is the longest accepted id: twice Stripe's own limit.
 const maxID = 512

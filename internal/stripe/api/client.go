@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,12 +88,7 @@ func (o *Options) fill() error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.Base == "" {
-		o.Base = DefaultBase
-	}
-	if o.Rate == 0 {
-		o.Rate = DefaultRate
-	}
+	o.Base, o.Rate = cmp.Or(o.Base, DefaultBase), cmp.Or(o.Rate, DefaultRate)
 	if o.Rate < 1 || o.Rate > MaxRate {
 		return fmt.Errorf("stripe: rate %d: want 1 to %d requests a second", o.Rate, MaxRate)
 	}

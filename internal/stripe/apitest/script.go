@@ -102,6 +102,10 @@ func (s *Script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a.Status == 0 {
 		panic(http.ErrAbortHandler)
 	}
+	a.write(w)
+}
+
+func (a Reply) write(w http.ResponseWriter) {
 	for k, v := range a.Header {
 		w.Header().Set(k, v)
 	}
@@ -132,11 +136,7 @@ func (s *Script) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, io.ErrUnexpectedEOF
 	}
 	w := httptest.NewRecorder()
-	for k, v := range a.Header {
-		w.Header().Set(k, v)
-	}
-	w.WriteHeader(a.Status)
-	_, _ = io.WriteString(w, a.Body)
+	a.write(w)
 	return w.Result(), nil
 }
 

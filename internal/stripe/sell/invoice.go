@@ -19,11 +19,8 @@ import (
 // the item, and the buyer would pay for it there.
 func (s *sale) invoice(ctx context.Context) (tracking.Sale, error) {
 	buyer, declined, err := s.payer(ctx)
-	if err != nil {
-		return tracking.Sale{}, err
-	}
-	if declined != "" {
-		return refusedAt(buyer.customer, declined), nil
+	if err != nil || declined != "" {
+		return refusedAt(buyer.customer, declined), err
 	}
 	raw, err := s.post(ctx, "invoice", "/v1/invoices", s.invoiceForm(buyer))
 	if err != nil {

@@ -81,7 +81,9 @@ func (p *Poller) Round(ctx context.Context, all bool) (Report, error) {
 	accounts = slices.DeleteFunc(accounts, func(a *tracking.ConnectedAccount) bool {
 		return a.Status == tracking.Disconnected && a.Polled.Error != ""
 	})
-	r.report.Through = throughOf(accounts) // of the connected ones
+	if len(accounts) > 0 { // connected ones: the oldest mark
+		r.report.Through = slices.MinFunc(accounts, byMark).Polled.Through
+	}
 	r.warn(accounts)
 	return r.report, context.Cause(ctx)
 }
@@ -128,14 +130,6 @@ func (r *round) warn(accounts []*tracking.ConnectedAccount) {
 		r.p.o.Log.Warn("events have not been verified for more than 20 days, and Stripe keeps them for 30",
 			"accounts", late, "oldest", which, "verified_through", oldest)
 	}
-}
-
-// throughOf returns the oldest mark.
-func throughOf(accounts []*tracking.ConnectedAccount) time.Time {
-	if len(accounts) == 0 {
-		return time.Time{}
-	}
-	return slices.MinFunc(accounts, byMark).Polled.Through
 }
 
 func byMark(a, b *tracking.ConnectedAccount) int { return a.Polled.Through.Compare(b.Polled.Through) }
