@@ -58,14 +58,6 @@ func (f objectForm) object() tracking.Object {
 	return o
 }
 
-func formOfObjects(all []tracking.Object) []objectForm {
-	forms := make([]objectForm, len(all))
-	for i, o := range all {
-		forms[i] = formOfObject(o)
-	}
-	return forms
-}
-
 // eventFields are a tracking.Event, field by field.
 type eventFields struct {
 	ID            string               `json:"id"`
@@ -130,20 +122,20 @@ type createdForm struct {
 }
 
 func formOfCreated(c *tracking.Created) createdForm {
-	return createdForm{
-		Purchase: c.Purchase, Objects: formOfObjects(c.Sale.Objects), Customer: c.Sale.Customer,
-		ClientSecret: c.Sale.ClientSecret.Reveal(),
-		Declined:     c.Sale.Declined, Action: c.Sale.Action, Repeated: c.Repeated,
+	f := createdForm{Purchase: c.Purchase, Objects: []objectForm{}, Customer: c.Sale.Customer,
+		ClientSecret: c.Sale.ClientSecret.Reveal(), Declined: c.Sale.Declined, Action: c.Sale.Action, Repeated: c.Repeated}
+	for _, o := range c.Sale.Objects {
+		f.Objects = append(f.Objects, formOfObject(o))
 	}
+	return f
 }
 
 func (f *createdForm) created() (*tracking.Created, error) {
 	if f.Purchase == nil {
 		return nil, errors.New("the answer has no purchase")
 	}
-	c := &tracking.Created{Purchase: f.Purchase, Repeated: f.Repeated, Sale: tracking.Sale{
-		Customer: f.Customer, ClientSecret: secret.New(f.ClientSecret), Declined: f.Declined, Action: f.Action,
-	}}
+	c := &tracking.Created{Purchase: f.Purchase, Repeated: f.Repeated, Sale: tracking.Sale{Customer: f.Customer,
+		ClientSecret: secret.New(f.ClientSecret), Declined: f.Declined, Action: f.Action}}
 	for _, o := range f.Objects {
 		c.Sale.Objects = append(c.Sale.Objects, o.object())
 	}

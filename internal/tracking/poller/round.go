@@ -59,13 +59,9 @@ func (p *Poller) Round(ctx context.Context, all bool) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	var due, rest []*tracking.ConnectedAccount
-	for _, a := range accounts {
-		if all || p.isDue(a.Polled, r.now) {
-			due = append(due, a)
-		} else {
-			rest = append(rest, a)
-		}
+	due := slices.Clone(accounts)
+	if !all {
+		due = slices.DeleteFunc(due, func(a *tracking.ConnectedAccount) bool { return !p.isDue(a.Polled, r.now) })
 	}
 	// The account furthest behind comes first: a round may be cut short.
 	slices.SortStableFunc(due, byMark)
@@ -76,7 +72,7 @@ func (p *Poller) Round(ctx context.Context, all bool) (Report, error) {
 		}
 	}
 	r.stored = sync.OnceValues(func() (map[string]struct{}, error) { return r.readDays(ctx, from) })
-	r.report.Skipped = len(rest)
+	r.report.Skipped = len(accounts) - len(due)
 	p.inParallel(ctx, due, r.poll)
 	accounts = slices.DeleteFunc(accounts, func(a *tracking.ConnectedAccount) bool {
 		return a.Status == tracking.Disconnected && a.Polled.Error != ""

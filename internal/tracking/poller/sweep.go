@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,12 +37,10 @@ func (p *Poller) Sweep(ctx context.Context, all bool) (SweepReport, error) {
 		return SweepReport{}, err
 	}
 	now := p.o.Now()
-	var due []*tracking.ConnectedAccount
-	for _, a := range accounts {
-		if age := now.Sub(a.Polled.Swept); all || age >= sweepEvery || age < 0 {
-			due = append(due, a)
-		}
-	}
+	due := slices.DeleteFunc(slices.Clone(accounts), func(a *tracking.ConnectedAccount) bool {
+		age := now.Sub(a.Polled.Swept)
+		return !all && age >= 0 && age < sweepEvery
+	})
 	var mu sync.Mutex // guards the report
 	report := SweepReport{Skipped: len(accounts) - len(due)}
 	p.inParallel(ctx, due, func(ctx context.Context, a *tracking.ConnectedAccount) {
