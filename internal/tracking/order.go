@@ -133,6 +133,7 @@ func checkUUID(name, text string) (string, error) {
 // IsUUID reports whether the text is a UUID as RFC 9562 writes it.
 func IsUUID(text string) bool { return uuidForm.MatchString(text) }
 
+// uuidForm is the form of a UUID, in either case.
 var uuidForm = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
 
 // maxID is the longest accepted id: twice Stripe's own limit.
