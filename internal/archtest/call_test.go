@@ -36,7 +36,7 @@ func TestTheClockIsReadAtTheEdge(t *testing.T) {
 			"internal/httpapi/server.go New":                       "the default of Options.Now",
 			"internal/sandbox/sandbox.go Open":                     "the default of Options.Now",
 			"internal/sandbox/server.go extend":                    "the deadlines of a connection are on the real clock",
-			"internal/store/dynamostore/options.go Open":           "the default of Options.Now",
+			"internal/store/dynamostore/store.go Open":             "the default of Options.Now",
 			"internal/store/dynamostore/retry.go over":             "a machine that slept is told by the wall clock alone",
 			"internal/stripe/api/budget.go monotonic":              "requests are spaced by the machine's clock: a demo's stands still",
 			"internal/stripe/api/client.go fill":                   "the default of Options.Now",

@@ -67,8 +67,7 @@ func (a action) judge(err error, sent bool) (verdict, error) {
 func (a action) judgeCode(code, message string) (v verdict, err error, known bool) {
 	switch code {
 	case "ProvisionedThroughputExceededException", "ThrottlingException", "Throttling", "RequestLimitExceeded",
-		"LimitExceededException",
-		"TransactionConflictException", "ReplicatedWriteConflictException":
+		"LimitExceededException", "TransactionConflictException", "ReplicatedWriteConflictException":
 		return again, fmt.Errorf("%w: %s: %s", store.ErrThrottled, a, code), true
 	case "TransactionInProgressException":
 		// An earlier sending of the same transaction is still being worked on.

@@ -36,12 +36,10 @@ func register(db *pebble.DB, o *Options) (map[string]*layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	changed := m.Format == 0
+	stored := *m
 	m.Format = format
-	if more, err := m.mergeNames(o.Names); err != nil {
+	if err := m.mergeNames(o.Names); err != nil {
 		return nil, err
-	} else if more {
-		changed = true
 	}
 	names, err := newDictionary(m.Names)
 	if err != nil {
@@ -50,14 +48,13 @@ func register(db *pebble.DB, o *Options) (map[string]*layout, error) {
 	layouts := make(map[string]*layout, len(o.Tables))
 	for i := range o.Tables {
 		t := o.Tables[i]
-		id, isNew, err := m.table(&t)
+		id, err := m.table(&t)
 		if err != nil {
 			return nil, err
 		}
-		changed = changed || isNew
 		layouts[t.Name] = newLayout(&t, id, names)
 	}
-	if !changed {
+	if reflect.DeepEqual(stored, *m) {
 		return layouts, nil
 	}
 	b, err := json.Marshal(m)
@@ -114,45 +111,41 @@ func isEmpty(db *pebble.DB) (bool, error) {
 	return !found, it.Close()
 }
 
-// mergeNames appends new names, and reports whether there are any. If the store has more names
-// than the program, an older one, it uses the store's list.
-func (m *meta) mergeNames(names []string) (more bool, err error) {
-	common := min(len(m.Names), len(names))
-	for i := range common {
+// mergeNames appends new names. If the store has more names than the program, an older one, it uses
+// the store's list.
+func (m *meta) mergeNames(names []string) error {
+	for i := range min(len(m.Names), len(names)) {
 		if m.Names[i] != names[i] {
-			return false, fmt.Errorf("%w: attribute name %d is %q in the store and %q in this program", store.ErrFormat, i,
+			return fmt.Errorf("%w: attribute name %d is %q in the store and %q in this program", store.ErrFormat, i,
 				m.Names[i], names[i])
 		}
 	}
-	if len(names) <= len(m.Names) {
-		return false, nil
+	if len(names) > len(m.Names) {
+		m.Names = slices.Clone(names)
 	}
-	m.Names = slices.Clone(names)
-	return true, nil
+	return nil
 }
 
 // table returns the id of the table, a new one if the store does not know it yet.
-func (m *meta) table(t *store.Table) (id byte, isNew bool, err error) {
+func (m *meta) table(t *store.Table) (id byte, err error) {
 	declared := normal(*t)
-	for i := range m.Tables {
-		known := &m.Tables[i]
+	for _, known := range m.Tables {
 		if known.Declaration.Name != t.Name {
 			continue
 		}
 		if !reflect.DeepEqual(normal(known.Declaration), declared) {
-			return 0, false, fmt.Errorf("%w: table %s was made with other keys, indexes or projections "+
-				"than this program declares: stored %+v, declared %+v",
-				store.ErrFormat, t.Name, known.Declaration, declared)
+			return 0, fmt.Errorf("%w: table %s was made with other keys, indexes or projections "+
+				"than this program declares: stored %+v, declared %+v", store.ErrFormat, t.Name, known.Declaration, declared)
 		}
-		return known.ID, false, nil
+		return known.ID, nil
 	}
 	if len(m.Tables) >= maxTables || len(t.Indexes) > maxIndexes {
-		return 0, false, fmt.Errorf("%w: table %s: more than %d tables or %d indexes", store.ErrTooLarge, t.Name,
-			maxTables, maxIndexes)
+		return 0, fmt.Errorf("%w: table %s: more than %d tables or %d indexes", store.ErrTooLarge, t.Name, maxTables,
+			maxIndexes)
 	}
 	id = byte(len(m.Tables) + 1)
 	m.Tables = append(m.Tables, metaTable{id, declared})
-	return id, true, nil
+	return id, nil
 }
 
 // normal returns the declaration with sorted include lists, because their order has no meaning.

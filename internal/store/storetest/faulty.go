@@ -78,9 +78,9 @@ func (f *Faulty) Get(ctx context.Context, table string, key store.Key) (it store
 		return err
 	})
 	if err != nil {
-		return nil, err
+		it = nil
 	}
-	return it, nil
+	return it, err
 }
 
 // Query implements store.Store.
@@ -146,10 +146,8 @@ func (f *Faulty) iterate(op Operation, rows iter.Seq2[store.Item, error]) iter.S
 func CrashAt(n int, phase Phase) Hook {
 	var dead atomic.Bool
 	return func(op Operation, now Phase) error {
-		if op.Commit == n && now == phase {
+		if op.Commit == n && now == phase || dead.Load() {
 			dead.Store(true)
-		}
-		if dead.Load() {
 			return ErrCrash
 		}
 		return nil

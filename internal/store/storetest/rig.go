@@ -408,26 +408,23 @@ func show(it store.Item) string {
 
 func showValue(v store.Value) string {
 	const long = 80
-	var s string
 	switch v.Kind() {
 	case store.KindNumber:
-		s = v.Num()
+		return v.Num()
 	case store.KindBool:
-		s = fmt.Sprint(v.Bool())
+		return fmt.Sprint(v.Bool())
 	case store.KindMap:
-		s = show(append(store.Item{}, v.Map()...)) // an empty one may be nil
+		return show(append(store.Item{}, v.Map()...)) // an empty one may be nil
 	case store.KindList:
 		var parts []string
 		for _, e := range v.List() {
 			parts = append(parts, showValue(e))
 		}
-		s = "[" + strings.Join(parts, " ") + "]"
-	default:
-		s = v.Str() + v.Raw()
-		if len(s) > long {
-			return fmt.Sprintf("%q and so on, %d bytes", s[:long], len(s))
-		}
-		s = strconv.Quote(s)
+		return "[" + strings.Join(parts, " ") + "]"
 	}
-	return s
+	s := v.Str() + v.Raw()
+	if len(s) > long {
+		return fmt.Sprintf("%q and so on, %d bytes", s[:long], len(s))
+	}
+	return strconv.Quote(s)
 }
