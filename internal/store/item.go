@@ -138,16 +138,16 @@ func (v Value) Kind() Kind { return v.kind }
 func (v Value) IsZero() bool { return v.kind == KindNone }
 
 // Str returns the string of a string value, else "".
-func (v Value) Str() string {
-	if v.kind != KindString {
-		return ""
-	}
-	return v.s
-}
+func (v Value) Str() string { return v.text(KindString) }
 
 // Num returns the canonical decimal text of a number value, else "".
-func (v Value) Num() string {
-	if v.kind != KindNumber {
+func (v Value) Num() string { return v.text(KindNumber) }
+
+// Raw returns the bytes of a binary value as a string, without a copy, else "".
+func (v Value) Raw() string { return v.text(KindBinary) }
+
+func (v Value) text(k Kind) string {
+	if v.kind != k {
 		return ""
 	}
 	return v.s
@@ -179,14 +179,6 @@ func (v Value) Bytes() []byte {
 		return nil
 	}
 	return []byte(v.s)
-}
-
-// Raw returns the bytes of a binary value as a string, without a copy, else "".
-func (v Value) Raw() string {
-	if v.kind != KindBinary {
-		return ""
-	}
-	return v.s
 }
 
 // Map returns the attributes of a map value, else nil. They must not be changed.

@@ -44,17 +44,16 @@ func (s *Store) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, 
 			return store.Pages{}, err
 		}
 		w := walk{Store: s, table: s.tables[q.Table], index: x, reverse: q.Reverse}
-		place, after := func(sk string) store.Cursor { return store.Cursor{Index: store.Key{PK: q.Partition, SK: sk}} }, q.After
+		after := q.After
+		place := func(sk string) store.Cursor { return store.Cursor{Index: store.Key{PK: q.Partition, SK: sk}} }
 		if x == nil {
 			place = func(sk string) store.Cursor { return store.Cursor{Key: store.Key{PK: q.Partition, SK: sk}} }
 			after.Index = store.Key{}
 		}
 		w.low = place(max(q.From, q.Prefix))
-		switch {
-		case q.To != "":
+		w.end = place(q.Prefix + "\xFF") // which is in no UTF-8
+		if q.To != "" {
 			w.end = place(q.To + "\x00")
-		default: // 0xFF is in no UTF-8
-			w.end = place(q.Prefix + "\xFF")
 		}
 		if !after.IsZero() {
 			w.resume(after)

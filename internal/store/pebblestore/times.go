@@ -70,8 +70,8 @@ func appendTime(dst []byte, tag byte, n int64) []byte {
 	if tag == tagDate {
 		return dst[:start+dateLength]
 	}
-	millis := t.Nanosecond() / int(time.Millisecond)
-	dst = append(dst[:start+len("2006-01-02T15:04:05")], '.', byte('0'+millis/100), byte('0'+millis/10%10), byte('0'+millis%10))
+	ms := t.Nanosecond() / int(time.Millisecond)
+	dst = append(dst[:start+len("2006-01-02T15:04:05")], '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10))
 	if tag == tagSpaced {
 		dst[start+dateLength] = ' '
 		return dst

@@ -19,7 +19,8 @@ func testAtomicity(t *testing.T, open Opener) {
 	note := store.NewItem(text("note", "n"))
 	good := []store.Write{
 		put(item("new", "1", indexed...)), put(item("a", "1", text("note", "replaced"))),
-		update(at("a", "2"), store.NewItem(text("due", "2028")), []string{"owner"}), remove(at("a", "3")), check(at("a", "4")),
+		update(at("a", "2"), store.NewItem(text("due", "2028")), []string{"owner"}),
+		remove(at("a", "3")), check(at("a", "4")),
 		store.Put(plain, store.NewItem(text("id", "new"), text("kind", "k"), text("name", "n"))),
 		store.Delete(plain, at("p", "")),
 	}

@@ -40,12 +40,10 @@ func testIndexes(t *testing.T, open Opener) {
 		{"put with all again", put(item("a", "1", text("state", "open"), text("due", "2031"),
 			text("owner", "o"))), []string{"2031"}, true},
 		{"put with half", put(item("a", "1", text("due", "2031"), text("owner", "o"))), nil, true},
-		{"put in again", put(item("a", "1", text("state", "open"), text("due", "2032"))), []string{"2032"},
-			false},
+		{"put in again", put(item("a", "1", text("state", "open"), text("due", "2032"))), []string{"2032"}, false},
 		{"check", check(key), []string{"2032"}, false},
 		{"delete", remove(key), nil, false},
-		{"put after delete", put(item("a", "1", text("state", "open"), text("due", "2033"))),
-			[]string{"2033"}, false},
+		{"put after delete", put(item("a", "1", text("state", "open"), text("due", "2033"))), []string{"2033"}, false},
 	}
 	play(t, open,
 		scenario{"in and out", func(r *rig) {
@@ -69,7 +67,8 @@ func testIndexes(t *testing.T, open Opener) {
 			r.wantRows(inIndex(inverted, "1"), item("b", "1"))
 		}},
 		scenario{"several items in one commit", func(r *rig) {
-			r.put(item("a", "1", text("state", "open"), text("due", "1")), item("a", "2", text("state", "open"), text("due", "2")))
+			r.put(item("a", "1", text("state", "open"), text("due", "1")),
+				item("a", "2", text("state", "open"), text("due", "2")))
 			r.commit(set(text("due", "2")), update(at("a", "2"), store.NewItem(text("due", "1")), nil),
 				put(item("a", "3", text("state", "open"), text("due", "0"))))
 			r.wantSorts(inIndex(byState, "open"), "3", "2", "1")
@@ -94,24 +93,23 @@ func (r *rig) wantIndexed(s indexChange) {
 func testProjections(t *testing.T, open Opener) {
 	full := item("a", "1", text("state", "open"), text("due", "1"), text("owner", "o"), number("amount", 5),
 		attribute("note", store.M(store.NewItem(text("k", "v")))), text("zone", "not projected"), number("ttl", 1<<40))
+	more := store.NewItem(text("id", "a"), text("kind", "k"), text("name", "n"), text("more", "m"))
+	row := func(write store.Write, q store.Query, want store.Item) func(r *rig) {
+		return func(r *rig) {
+			r.commit(write)
+			r.wantRows(q, want)
+		}
+	}
 	play(t, open,
-		scenario{"keys and what is included", func(r *rig) {
-			r.put(full)
-			r.wantRows(inIndex(byState, "open"), item("a", "1", text("state", "open"), text("due", "1"), number("amount", 5),
-				attribute("note", full.Get("note"))))
-		}},
-		scenario{"all", func(r *rig) {
-			r.put(full)
-			r.wantRows(inIndex(byOwner, "o"), full)
-		}},
-		scenario{"keys only", func(r *rig) {
-			r.put(full)
-			r.wantRows(inIndex(inverted, "1"), item("a", "1"))
-		}},
-		scenario{"an included attribute that is not there", func(r *rig) {
-			r.put(item("a", "1", text("state", "open"), text("due", "1"), text("zone", "z")))
-			r.wantRows(inIndex(byState, "open"), item("a", "1", text("state", "open"), text("due", "1")))
-		}},
+		scenario{"keys and what is included", row(put(full), inIndex(byState, "open"), item("a", "1", text("state", "open"),
+			text("due", "1"), number("amount", 5), attribute("note", full.Get("note"))))},
+		scenario{"all", row(put(full), inIndex(byOwner, "o"), full)},
+		scenario{"keys only", row(put(full), inIndex(inverted, "1"), item("a", "1"))},
+		scenario{"an included attribute that is not there", row(
+			put(item("a", "1", text("state", "open"), text("due", "1"), text("zone", "z"))),
+			inIndex(byState, "open"), item("a", "1", text("state", "open"), text("due", "1")))},
+		scenario{"the index of a table without a sort key", row(store.Put(plain, more),
+			store.Query{Table: plain, Index: byName, Partition: "k"}, more)},
 		scenario{"rows follow updates", func(r *rig) {
 			r.put(full)
 			r.commit(update(at("a", "1"), store.NewItem(number("amount", 6), text("zone", "y")), []string{"note"}))
@@ -121,11 +119,6 @@ func testProjections(t *testing.T, open Opener) {
 			want.Set("zone", store.S("y"))
 			want.Remove("note")
 			r.wantRows(inIndex(byOwner, "o"), want)
-		}},
-		scenario{"the index of a table without a sort key", func(r *rig) {
-			it := store.NewItem(text("id", "a"), text("kind", "k"), text("name", "n"), text("more", "m"))
-			r.commit(store.Put(plain, it))
-			r.wantRows(store.Query{Table: plain, Index: byName, Partition: "k"}, it)
 		}},
 	)
 }
@@ -160,7 +153,8 @@ func testExpiry(t *testing.T, open Opener) {
 		scenario{"a limit counts the living", testLimitOfTheLiving},
 		scenario{"an index yields the living", func(r *rig) {
 			now, owned := r.clock.unix(), text("owner", "o")
-			r.put(item("a", "1", owned), item("a", "2", owned, number("ttl", now+5)), item("a", "3", owned, number("ttl", now+9)))
+			r.put(item("a", "1", owned), item("a", "2", owned, number("ttl", now+5)),
+				item("a", "3", owned, number("ttl", now+9)))
 			r.clock.advance(5)
 			living := slices.DeleteFunc(r.sorts(ledger, r.rows(inIndex(byOwner, "o"))),
 				func(sk string) bool { return sk == "2" }) // may be there or not
@@ -269,7 +263,8 @@ func testNeverExpires(r *rig) {
 	now := r.clock.unix()
 	for name, v := range map[string]store.Value{
 		"zero": store.Int(0), "below zero": store.Int(-now), "text": store.S("1"), "milliseconds": store.Int(now * 1000),
-		"huge": decimal("1E+100"), "true": store.Bool(true), "list": store.L(store.Int(1)), "map": store.M(store.NewItem(number("ttl", 1))),
+		"huge": decimal("1E+100"), "true": store.Bool(true), "list": store.L(store.Int(1)),
+		"map":   store.M(store.NewItem(number("ttl", 1))),
 		"bytes": store.B([]byte{'1'}),
 	} {
 		it := item("a", name, attribute("ttl", v))

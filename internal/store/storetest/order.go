@@ -165,8 +165,11 @@ func testRanges(t *testing.T, open Opener) {
 			for _, c := range []struct {
 				q           store.Query
 				first, last string
-			}{{store.Query{Reverse: true}, "b2", "b1"}, {store.Query{Prefix: "b"}, "b1", "b2"}, {store.Query{From: "a3"}, "a3", "b1"},
-				{store.Query{Prefix: "a", Reverse: true}, "a3", "a2"}, {store.Query{To: "b1", Reverse: true}, "b1", "a3"}} {
+			}{
+				{store.Query{Reverse: true}, "b2", "b1"}, {store.Query{Prefix: "b"}, "b1", "b2"},
+				{store.Query{Prefix: "a", Reverse: true}, "a3", "a2"}, {store.Query{From: "a3"}, "a3", "b1"},
+				{store.Query{To: "b1", Reverse: true}, "b1", "a3"},
+			} {
 				c.q.Table, c.q.Partition, c.q.Limit = ledger, "p", 2
 				r.wantSorts(c.q, c.first, c.last)
 			}

@@ -159,7 +159,8 @@ func testText(t *testing.T, open Opener) {
 					store.Query{Table: ledger, Partition: "a", To: bad},
 					store.Query{Table: ledger, Partition: "a", After: store.Cursor{Key: at("a", bad)}},
 					store.Query{Table: ledger, Index: byState, Partition: "a", After: store.Cursor{Key: key, Index: at("a", bad)}})
-				r.refuseRead(store.ErrInvalid, r.Scan(r.Context(), store.Scan{Table: ledger, After: store.Cursor{Key: at(bad, "1")}}))
+				after := store.Cursor{Key: at(bad, "1")}
+				r.refuseRead(store.ErrInvalid, r.Scan(r.Context(), store.Scan{Table: ledger, After: after}))
 			}
 		}},
 	)
