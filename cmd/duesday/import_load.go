@@ -62,7 +62,11 @@ func (l *loader) take(ctx context.Context, rec book.Record) error {
 		}
 		return err
 	case rec.Receipt != nil:
-		return l.receipt(ctx, rec.Receipt)
+		stored, err := l.s.engine.ImportReceipt(ctx, *rec.Receipt)
+		if stored {
+			l.count(func(sum *importSummary) { sum.receipts++ })
+		}
+		return err
 	}
 	n := len(l.batch)
 	if n >= batchMost || (n >= batchRows && l.batch[n-1].Account != rec.Subscription.Account) {
@@ -72,17 +76,6 @@ func (l *loader) take(ctx context.Context, rec book.Record) error {
 	}
 	l.batch = append(l.batch, *rec.Subscription)
 	return nil
-}
-
-// receipt stores a receipt of the file.
-func (l *loader) receipt(ctx context.Context, r *book.Receipt) error {
-	stored, err := l.s.engine.ImportReceipt(ctx, billing.Receipt{
-		Name:  billing.Name{Account: r.Account, ID: r.Subscription, SKU: r.SKU},
-		Email: r.Email, Processed: r.Processed, Amount: r.Amount, Expires: r.Expires})
-	if stored {
-		l.count(func(sum *importSummary) { sum.receipts++ })
-	}
-	return err
 }
 
 func (l *loader) count(add func(*importSummary)) {

@@ -132,11 +132,11 @@ func (m *model) record(line int, it *item) (Record, []problem) {
 	r := Record{Line: line}
 	switch kind, rest, _ := strings.Cut(it.sk, "#"); {
 	case it.sk == "ACC":
-		r.Account = accountItem(line, id, it)
+		r.Account = accountItem(id, it)
 	case kind == "SUB":
 		r.Subscription = m.subscriptionItem(line, id, rest, it)
 	case kind == "REC":
-		r.Receipt = m.receiptItem(line, id, rest, it)
+		r.Receipt = m.receiptItem(id, rest, it)
 	default:
 		return Record{}, []problem{{schema.SK, "is no item that import knows: want ACC, SUB#<subscription>#SKU#<sku> or " +
 			"REC#<processed>#SKU#<sku>"}}
@@ -145,9 +145,9 @@ func (m *model) record(line int, it *item) (Record, []problem) {
 	return r, it.problems
 }
 
-func accountItem(line int, id string, it *item) *Account {
-	a := &Account{Line: line, ID: id, Email: it.text(schema.Email), TimeZone: it.text(schema.TimeZone),
-		Created: it.stamp(schema.CreatedDate)}
+func accountItem(id string, it *item) *Account {
+	a := &Account{ID: id, Email: it.text(schema.Email), TimeZone: it.text(schema.TimeZone)}
+	it.stamp(schema.CreatedDate) // it must be one, and is not kept
 	it.check(schema.PK, billing.CheckID("account", id))
 	it.checkText(schema.Email, a.Email, billing.CheckEmail(a.Email))
 	if a.TimeZone != "" {
@@ -219,8 +219,8 @@ var subscriptionAttributes = [columns]string{
 
 // receiptItem takes the time of the payment from ProcessedDate: the sample's sort key has a stray
 // digit before the year, and fewer decimals.
-func (m *model) receiptItem(line int, id, rest string, it *item) *Receipt {
-	r := &Receipt{Line: line, Account: id, SK: it.sk, Subscription: it.text(schema.Subscription), SKU: it.text(schema.SKU),
+func (m *model) receiptItem(id, rest string, it *item) *billing.Receipt {
+	r := &billing.Receipt{Name: billing.Name{Account: id, ID: it.text(schema.Subscription), SKU: it.text(schema.SKU)},
 		Email: it.text(schema.Email), Processed: it.stamp(schema.ProcessedDate), Expires: it.expiry()}
 	if _, s, ok := keyParts(rest); ok && r.SKU == "" {
 		r.SKU, _, _ = strings.Cut(s, "#")
@@ -228,8 +228,8 @@ func (m *model) receiptItem(line int, id, rest string, it *item) *Receipt {
 	it.check(schema.PK, billing.CheckID("account", id))
 	it.check(schema.SK, billing.CheckText(schema.SK, it.sk, 1024))
 	it.check(schema.SKU, billing.CheckID("sku", r.SKU))
-	if r.Subscription != "" {
-		it.check(schema.Subscription, billing.CheckID("subscription", r.Subscription))
+	if r.ID != "" {
+		it.check(schema.Subscription, billing.CheckID("subscription", r.ID))
 	}
 	if r.Email != "" {
 		it.checkText(schema.Email, r.Email, billing.CheckEmail(r.Email))

@@ -4,10 +4,8 @@ import (
 	"io"
 	"iter"
 	"strings"
-	"time"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/secret"
 )
 
@@ -17,30 +15,17 @@ type Record struct {
 	// passes Check, has an Email, an Interval and ReminderDays; TimeZone and dates may be left to
 	// billing
 	Subscription *billing.NewSubscription
-	Receipt      *Receipt // from a Workbench model or its sample data alone
-	Account      *Account // from a Workbench model or its sample data alone
-}
-
-// A Receipt is a payment from before the data came to Duesday.
-type Receipt struct {
-	Line         int
-	Account      string
-	SK           string // its sort key in the model: the same receipt has the same key when it is imported again
-	Subscription string // "" in the published model, whose receipts name only the SKU
-	SKU          string
-	Email        string
-	Processed    time.Time
-	Amount       money.Amount
-	Expires      time.Time // its TTL; zero: it has none
+	// A payment from before the data came to Duesday, and an account: from a Workbench model or its
+	// sample data alone. The receipt's ID is "" in the published model, which names only the SKU.
+	Receipt *billing.Receipt
+	Account *Account
 }
 
 // An Account is an account item of a model.
 type Account struct {
-	Line     int
 	ID       string
 	Email    string
-	TimeZone string    // "": UTC
-	Created  time.Time // zero: unknown
+	TimeZone string // "": UTC
 }
 
 // A Rejection is the problem of one column of a row. None of its texts holds a card number.

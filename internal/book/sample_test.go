@@ -26,10 +26,10 @@ func TestSamples_Rows(t *testing.T) {
 			Amount:     amountOf(t, "12.99", "USD"),
 			PaymentDay: 28, Method: "pm_1", Address: "x, y", Interval: billing.Monthly, ReminderDays: 7,
 			NextPayment: civil.MustParse("2023-06-28")}},
-		{Line: 4, Receipt: &Receipt{Line: 4, Account: "1", SK: "REC#2023-05-28T14:15:39.24#SKU#k", SKU: "k", Email: "a@b.c",
+		{Line: 4, Receipt: &billing.Receipt{Name: billing.Name{Account: "1", SKU: "k"}, Email: "a@b.c",
 			Processed: at(t, "2023-05-28T14:15:39.247Z"), Amount: amountOf(t, "12.99", "USD"), Expires: at(t,
 				"2023-11-18T14:36:40Z")}},
-		{Line: 5, Account: &Account{Line: 5, ID: "1", Email: "a@b.c"}},
+		{Line: 5, Account: &Account{ID: "1", Email: "a@b.c"}},
 	}
 	if !reflect.DeepEqual(records, want) {
 		t.Errorf("got %+v, want %+v", records, want)

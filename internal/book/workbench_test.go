@@ -40,8 +40,7 @@ func TestWorkbench_Seed(t *testing.T) {
 			NextPayment: civil.MustParse("2023-06-28"), NextReminder: civil.MustParse("2023-06-21"),
 			Created: at(t, "2023-05-18T09:41:25.856Z"), LastPayment: at(t, "2023-05-18T14:15:39.247Z"), LastReminder: at(t,
 				"2023-05-21T14:15:39.247Z")}},
-		{Line: 68, Receipt: &Receipt{Line: 68, Account: "123", SK: "REC#12023-05-28T14:15:39.24#SKU#999", SKU: "999",
-			Email:     "s@s.com",
+		{Line: 68, Receipt: &billing.Receipt{Name: billing.Name{Account: "123", SKU: "999"}, Email: "s@s.com",
 			Processed: at(t, "2023-05-28T14:15:39.247Z"), Amount: amountOf(t, "12.99", "USD"), Expires: time.Unix(1700318200,
 				0).UTC()}},
 	}
@@ -170,7 +169,7 @@ func TestWorkbench_ReceiptsAndAccounts(t *testing.T) {
 		}
 	}
 	records, _ := readAll(t, Workbench, modelOf(account))
-	if want := (Account{Line: 2, ID: "1", Email: "a@b.c", TimeZone: "Asia/Tokyo"}); *records[0].Account != want {
+	if want := (Account{ID: "1", Email: "a@b.c", TimeZone: "Asia/Tokyo"}); *records[0].Account != want {
 		t.Errorf("got %+v, want %+v", *records[0].Account, want)
 	}
 }
