@@ -59,54 +59,20 @@ func Parse(text string, c Currency) (Amount, error) {
 		return Amount{}, fmt.Errorf("amount %.40q: there is no currency to read it in", text)
 	}
 	digits, negative := strings.CutPrefix(text, "-")
-	limit := int64(math.MaxInt64)
-	if negative {
-		limit = math.MinInt64
-	}
-	// As a uint64 the negative limit, -1<<63, is its own absolute value.
-	units, overflow, ok := readUnits(digits, c.Exponent(), uint64(limit))
-	if !ok {
+	whole, fraction, point := strings.Cut(digits, ".")
+	missing := c.Exponent() - len(fraction)
+	if whole == "" || (point && fraction == "") || missing < 0 || strings.Trim(whole+fraction, "0123456789") != "" {
 		return Amount{}, formError(text, c)
 	}
-	if overflow {
+	sign, limit := "", int64(math.MaxInt64)
+	if negative {
+		sign, limit = "-", math.MinInt64
+	}
+	minor, err := strconv.ParseInt(sign+whole+fraction+strings.Repeat("0", missing), 10, 64)
+	if err != nil { // its digits are too many
 		return Amount{}, fmt.Errorf("amount %.40q: the limit is %s: %w", text, New(limit, c), ErrOverflow)
 	}
-	minor := int64(units)
-	if negative {
-		minor = -minor // leaves the limit as it is, which is right
-	}
 	return Amount{minor: minor, currency: c}, nil
-}
-
-// readUnits reads unsigned digits with at most exponent decimals as a number of
-// minor units. It reads to the end even after an overflow, so that a malformed
-// number is always reported as malformed.
-func readUnits(digits string, exponent int, limit uint64) (units uint64, overflow, ok bool) {
-	whole, fraction, point := strings.Cut(digits, ".")
-	if whole == "" || (point && fraction == "") || len(fraction) > exponent {
-		return 0, false, false
-	}
-	for _, part := range [2]string{whole, fraction} {
-		for i := range len(part) {
-			digit := uint64(part[i]) - '0'
-			if digit > 9 {
-				return 0, false, false
-			}
-			units, overflow = shift(units, digit, limit, overflow)
-		}
-	}
-	for range exponent - len(fraction) {
-		units, overflow = shift(units, 0, limit, overflow)
-	}
-	return units, overflow, true
-}
-
-// shift appends a decimal digit to units, unless that exceeds limit.
-func shift(units, digit, limit uint64, overflow bool) (uint64, bool) {
-	if overflow || units > (limit-digit)/10 {
-		return 0, true
-	}
-	return 10*units + digit, false
 }
 
 // formError cuts long text, so that an error stays fit for a log line.
