@@ -257,3 +257,18 @@ func BenchmarkAppendText(b *testing.B) {
 		buf, _ = d.AppendText(buf[:0])
 	}
 }
+
+func TestAfter_IsStrict(t *testing.T) {
+	day := MustParse("2026-01-31")
+	if day.After(day) || day.Before(day) || !day.AddDays(1).After(day) || !day.AddDays(-1).Before(day) {
+		t.Error("a day is before or after itself, or not after the day before")
+	}
+}
+
+func TestParse_BothHyphens(t *testing.T) {
+	for _, s := range []string{"2026/01-31", "2026-01/31", "2026001-31", "2026-01031"} {
+		if d, err := Parse(s); err == nil {
+			t.Errorf("Parse(%q) = %v, want an error", s, d)
+		}
+	}
+}

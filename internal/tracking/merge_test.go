@@ -75,7 +75,7 @@ func TestMerge_Table(t *testing.T) {
 					for _, paid := range []bool{false, true} {
 						p := Purchase{Subscriptions: states, Fulfilment: Effect{State: fulfilment},
 							Unsubscribe: Effect{State: unsubscribe}}
-						told(cross(&p, paid, "paid pi_1", now), p.Fulfilment, p.Unsubscribe)
+						told(askEffects(&p, paid, "paid pi_1", now), p.Fulfilment, p.Unsubscribe)
 					}
 				}
 			}
