@@ -91,7 +91,7 @@ func Cases(t testing.TB, few, usual, all int) int {
 		n = few
 	}
 	if n < all {
-		t.Logf("%d of %d; -short has %d, go test %d, make soak the rest", n, all, few, usual)
+		t.Logf("%d of %d; -short has %d, go test %d, DUESDAY_SOAK=1 all", n, all, few, usual)
 	}
 	return n
 }
