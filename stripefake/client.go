@@ -45,7 +45,7 @@ func (c Control) Do(ctx context.Context, method, path string, in, out any) error
 
 const maxAnswer = 16 << 20 // bytes
 
-// send returns the response, which is a 200.
+// send returns the response if its status is 200, and otherwise the fake's error.
 func (c Control) send(ctx context.Context, method, path string, in any) (*http.Response, error) {
 	var body io.Reader
 	if in != nil {

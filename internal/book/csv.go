@@ -26,8 +26,9 @@ type table struct {
 }
 
 // readCSV reads a book or, into the model, the CSV of NoSQL Workbench's sample data: a column for
-// each attribute, including the keys, and a row for each item. An empty cell is an absent attribute.
-// Such a file has no types: a cell is text, and that of PaymentDetails a map in DynamoDB JSON.
+// each attribute, including the keys, and a row for each item. An empty cell is an absent
+// attribute. Such a file has no types: a cell is text, and that of PaymentDetails a map in DynamoDB
+// JSON.
 func (s *session) readCSV(src *source, items *model) {
 	t := table{session: s, src: src, items: items, csv: csv.NewReader(bufio.NewReaderSize(src, chunk))}
 	t.csv.FieldsPerRecord = -1 // counted here, with a better reason
@@ -215,7 +216,7 @@ func (t *table) sample(line int, fields []string) bool {
 		if text == "" {
 			continue
 		}
-		text = strings.Clone(text) // not the row it is a part of
+		text = strings.Clone(text) // a part of the row would keep the whole row in memory
 		name := t.header[i]
 		a := attribute{S: &text}
 		shown[name] = text

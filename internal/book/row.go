@@ -52,7 +52,7 @@ func (c *checker) subscription(line int, t *texts) *billing.NewSubscription {
 	if !n.Start.IsZero() || !n.NextPayment.IsZero() {
 		c.rules(n, t) // of the dates
 	}
-	c.others(line, n)
+	c.compareEarlier(line, n)
 	if len(c.problems) > 1 {
 		slices.SortStableFunc(c.problems, func(a, b problem) int { return position(a.column) - position(b.column) })
 	}
@@ -138,10 +138,10 @@ func (c *checker) dates(n *billing.NewSubscription, t *texts) {
 	}
 }
 
-// others compares the row with earlier ones, by its good columns. A row without a time zone gets
-// that of its account's first row. If that has none either, it stays empty: the account may be in
-// the store.
-func (c *checker) others(line int, n *billing.NewSubscription) {
+// compareEarlier compares the row with earlier ones, by its good columns. A row without a time zone
+// gets that of its account's first row. If that has none either, it stays empty: the account may be
+// in the store.
+func (c *checker) compareEarlier(line int, n *billing.NewSubscription) {
 	if c.bad[account] {
 		return
 	}

@@ -135,8 +135,9 @@ func valueBytes(v store.Value) int {
 	return 1 // a boolean
 }
 
-// numberBytes: one byte, one for a sign, and one for every two digits, paired from the decimal
-// point, but for pairs of zeros at either end: 1000 and 0.01 have one pair, 1.5 has two.
+// numberBytes counts one byte, one for a sign, and one for every two digits, paired from the
+// decimal point. It leaves out pairs of zeros at either end: 1000 and 0.01 have one pair, 1.5 has
+// two.
 func numberBytes(text string) int {
 	text, negative := strings.CutPrefix(text, "-")
 	mantissa, e, _ := strings.Cut(text, "E")

@@ -110,7 +110,8 @@ func fromNumber(number int) Date {
 	return Of(time.Unix(int64(number-unixNumber)*secondsPerDay, 0).UTC())
 }
 
-// daysIn has a calendar of its own: every due date asks twice, and time.Date takes ten times as long.
+// daysIn returns the days of the month. It does not ask time.Date, which takes ten times as long:
+// every due date needs it twice.
 func daysIn(year int, month time.Month) int {
 	switch month {
 	case time.February:

@@ -22,8 +22,8 @@ func (u Unit) String() string {
 	return name
 }
 
-// facts returns the unit's name, the largest count an interval of the unit may have, inclusive
-// (about ten years of weeks and a hundred years otherwise), and its length in months, 0 for weeks.
+// facts returns the unit's name, the largest count of an interval, and the unit's length in months,
+// 0 for weeks. The largest count is inclusive: about ten years of weeks, a hundred years otherwise.
 func (u Unit) facts() (name string, most, months int) {
 	switch u {
 	case Week:

@@ -134,7 +134,8 @@ func (s *Stripe) CheckKey() error {
 	return nil
 }
 
-// newStripe reads the settings of Stripe. A key is only missed where Stripe is asked.
+// newStripe reads the settings of Stripe. A missing key is no error here: CheckKey reports it to a
+// command that asks Stripe.
 func newStripe(env func(string) string) (Stripe, error) {
 	s := Stripe{Key: secret.New(env(EnvStripeKey)), KeyFile: env(EnvStripeKeyFile),
 		APIBase: strings.TrimRight(env(EnvStripeAPIBase), "/")}

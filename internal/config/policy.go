@@ -57,7 +57,7 @@ func (p *Policy) texts() [4]string {
 }
 
 // newPolicy returns the policy of flags, environment and defaults. Its errors name the wrong
-// flag or variable: a person may have forgotten a variable.
+// flag or variable, because a person may have forgotten that a variable is set.
 func newPolicy(f Flags, env func(string) string) (Policy, error) {
 	p := DefaultPolicy()
 	for _, setting := range []struct {

@@ -133,7 +133,8 @@ func CheckAPIKey(name string, key secret.Text) error {
 	return nil
 }
 
-// checkServer wants an address to which the API key may go.
+// checkServer returns the address without its last slash. It refuses an address to which the API
+// key must not be sent.
 func checkServer(name, text string) (string, error) {
 	if text == "" {
 		return "", nil

@@ -87,7 +87,7 @@ func unanswered(err error) bool {
 	return errors.Is(err, billing.ErrUnknown) || errors.Is(err, billing.ErrNotExecuted)
 }
 
-// act lets one subscriber act on one day: mostly there is no action.
+// act lets one subscriber act on one day. dice are parts of 10,000; most throws mean no action.
 func (l *life) act(ctx context.Context, e *engine.Engine, s *subscriber, today civil.Date, month *Month) error {
 	dice := l.random.IntN(10_000)
 	switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// serveHook takes an event. The answer 200 means: it is durable. After any other answer Stripe sends
-// it again.
+// serveHook takes an event. The answer 200 means: it is durable. After any other answer Stripe
+// sends it again.
 func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *hook) error {
 	if r.Method != http.MethodPost {
 		return wrongMethod(w, http.MethodPost)
@@ -145,8 +145,9 @@ func NewSender(o SenderOptions) (*Sender, error) {
 	return &Sender{o}, nil
 }
 
-// Send puts the event to the endpoint for connected accounts, or to the other one. It returns
-// nil after a 2xx: the event is durable there. Any other answer is a StatusError.
+// Send posts the event to the endpoint for connected accounts if connect is set, and to the one for
+// our own account otherwise. It returns nil after a 2xx: the event is durable there. Any other
+// answer is a StatusError.
 func (s *Sender) Send(ctx context.Context, connect bool, body []byte) error {
 	address, name := s.o.Platform, "for our own account"
 	if connect {

@@ -103,7 +103,7 @@ func checkShape(text []byte) error {
 
 var errNoJSON = errors.New("it is no valid JSON")
 
-// checkValue checks the next value, within so many others.
+// checkValue checks the next value. depth counts the values around it.
 func checkValue(in *json.Decoder, depth int) error {
 	token, err := in.Token()
 	if err != nil {

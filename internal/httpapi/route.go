@@ -30,8 +30,8 @@ func (s *server) routes() *http.ServeMux {
 		"GET /internal/events/waiting":           whole(s, ledger.Waiting, formOfWaiting),
 		"GET /internal/events/{id}":              show("id", ledger.Event, formOfEvent),
 		"POST /internal/events/{id}/replay":      show("id", ledger.Replay, asIs),
-		// It may take longer than an answer is waited for: then the connection ends, and nothing has
-		// changed.
+		// A rebuild may take longer than the server's writeTimeout: the connection then ends.
+		// Nothing has changed, as a rebuild only reads.
 		"GET /internal/accounts/{stripe_account}/rebuild": show("stripe_account", ledger.Rebuild, asIs),
 		"GET /internal/accounts":                          whole(s, registry.ConnectedAccounts, asIs),
 		"POST /internal/accounts": take(func(r *http.Request, f registerForm) (any, error) {

@@ -25,7 +25,7 @@ const (
 	chunk       = 32 << 10 // bytes of lines sent at once
 )
 
-// stream writes a list as lines of JSON while it comes, up to limit lines, if that is not 0.
+// stream writes a list as lines of JSON while it comes, up to limit lines; limit 0 means all.
 func stream[T any](s *server, w http.ResponseWriter, r *http.Request, list iter.Seq2[T, error], limit int,
 	form func(T) any) error {
 	out := newLines(w)

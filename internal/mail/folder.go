@@ -65,7 +65,7 @@ func (f *Folder) Deliver(ctx context.Context, e outbox.Effect) error {
 	if err != nil {
 		return fmt.Errorf("mail folder: %w", err)
 	}
-	defer root.Close() // nothing is written through it any more
+	defer root.Close() // an error loses nothing: the file has been synced and closed
 	if err = replace(root, name(e)+".eml", message); err == nil {
 		err = f.flush()
 	}

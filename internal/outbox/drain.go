@@ -22,7 +22,7 @@ type Report struct {
 const pageRows = 256
 
 // Drain delivers, at least once, every effect that is due when it begins, and deletes it. At
-// most so many workers deliver at a time, in no particular order. An effect that fails or is
+// most workers deliveries run at a time, in no particular order. An effect that fails or is
 // unreadable is put aside and does not stop the others. Drain returns the first error of the
 // store or of ctx; then some effects are left as they were.
 func (o *Outbox) Drain(ctx context.Context, workers int) (Report, error) {
@@ -99,7 +99,7 @@ func (o *Outbox) process(ctx context.Context, it store.Item, r *Report) error {
 	wanted, err := o.attempt(ctx, e)
 	switch {
 	case err == nil && wanted:
-		r.Delivered++ // by this call, even if another one has deleted it
+		r.Delivered++ // this call has delivered it, even if another one deletes it first
 		return o.settle(ctx, new(int), store.Delete(o.table.Name, o.table.KeyOf(it)))
 	case err == nil:
 		return o.settle(ctx, &r.Dropped, store.Delete(o.table.Name, o.table.KeyOf(it)))

@@ -86,6 +86,7 @@ func (l *ledger) restore(text []byte) error {
 	return nil
 }
 
+// parse returns the parts of a charge's line, or the reason why the line is invalid.
 func (r *record) parse() (n line, tag billing.Tag, amount money.Amount, err error) {
 	fail := func(err error) (line, billing.Tag, money.Amount, error) {
 		return line{}, billing.Tag{}, money.Amount{}, err

@@ -34,9 +34,9 @@ func (s *Sandbox) ReversalsOf(ctx context.Context, ref string) ([]billing.Revers
 	})
 }
 
-// Returns implements billing.Refunder: it yields the refunds and disputes made at or after r.Since,
-// oldest first, as they stood at the call. An error comes last. The error of a lost answer may come
-// after a part of the list.
+// Reversals implements billing.Refunder. It yields the refunds and disputes made at or after
+// r.Since, oldest first, as they stood at the call. An error comes last. The error of a lost answer
+// may come after a part of the list.
 func (s *Sandbox) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
 	return listCall(ctx, s, OpReversals, r,
 		func(since time.Time) (found []reversal, _ func(reversal) billing.Reversal, err error) {
@@ -114,9 +114,9 @@ func (s *Sandbox) refund(r billing.RefundRequest) (billing.Reversal, error) {
 	})
 }
 
-// MakeReversal makes a refund or a dispute as another person does at the processor, of r.Kind, r.Ref,
-// r.Amount, r.State and r.Reason, and returns it whole. It is no call of the processor's clients,
-// and has no faults, latency or hook.
+// MakeReversal makes a refund or a dispute as another person does at the processor, of r.Kind,
+// r.Ref, r.Amount, r.State and r.Reason, and returns it whole. It is no call of the processor's
+// clients, and has no faults, latency or hook.
 func (s *Sandbox) MakeReversal(r billing.Reversal) (billing.Reversal, error) {
 	if wordOf(r.Kind, r.State) == "" || !utf8.ValidString(r.Reason) {
 		return billing.Reversal{}, invalid(fmt.Sprintf("there is no %s that is %s", r.Kind, r.State))
@@ -124,8 +124,8 @@ func (s *Sandbox) MakeReversal(r billing.Reversal) (billing.Reversal, error) {
 	return s.change(func(now time.Time) (billing.Reversal, error) { return s.makeReversal(r, "", now) })
 }
 
-// MoveReversal brings a refund or dispute into another state, as the bank does. It is no call of the
-// processor's clients either.
+// MoveReversal brings a refund or dispute into another state, as the bank does. It is no call of
+// the processor's clients either.
 func (s *Sandbox) MoveReversal(id string, state billing.ReversalState) error {
 	_, err := s.change(func(now time.Time) (billing.Reversal, error) {
 		i, ok := s.ledger.reversals.ids[id]

@@ -141,8 +141,8 @@ func call[T any](ctx context.Context, s *Sandbox, op, key string, do func() (T, 
 	return v, nil
 }
 
-// listCall is the frame of every call answered by a list: find returns its keys, and the value of a
-// key.
+// listCall runs a call answered by a list. find returns the keys of the list and the function from
+// a key to its value.
 func listCall[K, T any](ctx context.Context, s *Sandbox, op string, r billing.ListRequest,
 	find func(since time.Time) ([]K, func(K) T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
@@ -157,7 +157,7 @@ func listCall[K, T any](ctx context.Context, s *Sandbox, op string, r billing.Li
 			return
 		}
 		keys, value, err := find(r.Since)
-		if f == unknown {
+		if f == unknown { // the answer breaks off in the middle
 			keys = keys[:len(keys)/2]
 		}
 		for _, key := range keys {

@@ -88,6 +88,7 @@ func (w *writer) close() error {
 	return w.err
 }
 
+// run writes the pending lines, batch by batch, until close or an error.
 func (w *writer) run() {
 	var text bytes.Buffer
 	var batch []record
@@ -114,7 +115,7 @@ func (w *writer) run() {
 		if err != nil {
 			break
 		}
-		clear(batch) // lets go of the strings
+		clear(batch) // the strings can be freed
 	}
 	err := w.file.Close()
 	w.mu.Lock()

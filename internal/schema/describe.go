@@ -33,7 +33,8 @@ type Projection struct {
 	NonKeyAttributes []string `json:",omitempty"`
 }
 
-// ProjectionOf names the declared attributes, the table's own keys too, as the published model does.
+// ProjectionOf names the declared attributes, the table's own keys too, as the published model
+// does.
 func ProjectionOf(x *store.Index) Projection {
 	switch {
 	case x.All:
@@ -84,7 +85,7 @@ func facet(name, partitionAlias, sortAlias string, attributes []string, pairs ..
 	return Facet{name, partitionAlias, sortAlias, attributes, []store.Item{sample(pairs...)}}
 }
 
-// sample makes an item of names and values in turn: texts, whole numbers, truths and maps.
+// sample makes an item of names and values in turn. A value is a string, an int, a bool or an item.
 func sample(pairs ...any) (it store.Item) {
 	for i := 0; i < len(pairs); i += 2 {
 		name := pairs[i].(string)

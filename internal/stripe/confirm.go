@@ -48,7 +48,7 @@ func (p *Processor) confirmFailed(ctx context.Context, at ref, key string, err e
 	if _, ok := api.Is(err, api.Moved); ok {
 		return p.Lookup(ctx, at.String())
 	}
-	f, ok := api.Is(err, api.Declined, api.PayerGone, api.Gone) // Gone may be a mandate's: the look-up tells
+	f, ok := api.Is(err, api.Declined, api.PayerGone, api.Gone) // Gone may mean a mandate: look it up
 	if !ok {
 		return billing.Intent{}, err
 	}

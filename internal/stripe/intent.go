@@ -10,7 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// intent reads Stripe's intent. Its error is of an unusable answer.
+// intent reads Stripe's intent. It returns an error if the answer is unusable.
 func (p *Processor) intent(at string, pi *sdk.PaymentIntent) (billing.Intent, error) {
 	const what = "a payment intent"
 	if pi.Object != "payment_intent" || !api.IsID(pi.ID, "pi_") {

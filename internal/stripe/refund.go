@@ -67,7 +67,7 @@ func (p *Processor) ReversalsOf(ctx context.Context, text string) ([]billing.Rev
 	return all, nil
 }
 
-// Returns implements billing.Refunder. r.Since and r.Until count in whole seconds, rounded
+// Reversals implements billing.Refunder. r.Since and r.Until count in whole seconds, rounded
 // down; r.Customer leaves nothing out, since Stripe does not list by it.
 func (p *Processor) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
 	if err := checkList(r); err != nil {

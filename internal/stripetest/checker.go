@@ -156,7 +156,7 @@ func (c *checker) strangeness(value any, want *schema) (strange int) {
 func (c *checker) checkObject(value any, want *schema, at string) (fits bool) {
 	object, ok := value.(map[string]any)
 	if !ok {
-		return c.form && value == "" && len(want.Properties) == 0 // the only way to say {}
+		return c.form && value == "" && len(want.Properties) == 0 // a form has no other way to send {}
 	}
 	of := want.Additional.of
 	for _, name := range slices.Sorted(maps.Keys(object)) {

@@ -113,7 +113,7 @@ func (c *Copy) markAll(ctx context.Context, table int, batch []store.Item) ([]st
 	if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown) {
 		return nil, err
 	}
-	marked = marked[:0] // another process changes one of them: one by one
+	marked = marked[:0] // another process changes one of them: mark one by one
 	for _, it := range batch {
 		if it, err = c.mark(ctx, it); err != nil {
 			return nil, err

@@ -45,7 +45,8 @@ func (d *differences) add(x Difference) {
 }
 
 // compare holds every item of the source against the destination's, and every item of the
-// destination against the source's. In the other phases it also makes the destination agree.
+// destination against the source's. In every phase but Comparing it also makes the destination
+// agree.
 func (c *Copy) compare(ctx context.Context, phase Phase) (*differences, error) {
 	d := &differences{}
 	mend := phase != Comparing
@@ -68,7 +69,7 @@ func (c *Copy) compare(ctx context.Context, phase Phase) (*differences, error) {
 				}
 				defer func() { c.Progress(phase, done.Add(int64(len(chunk)))) }()
 				return each(ctx, len(chunk), func(ctx context.Context, i int) error {
-					return c.hold(ctx, d, p.table, chunk[i], back, mend)
+					return c.compareItem(ctx, d, p.table, chunk[i], back, mend)
 				})
 			})
 			if err != nil {
@@ -106,8 +107,9 @@ func (c *Copy) chunks(ctx context.Context, side billing.Side, p *place, do func(
 	return flush()
 }
 
-// hold looks up the item, which one of the stores has, in the other.
-func (c *Copy) hold(ctx context.Context, d *differences, table int, it store.Item, back, mend bool) error {
+// compareItem compares an item of the source with the destination's, or with back set one of the
+// destination with the source's. mend makes the destination agree.
+func (c *Copy) compareItem(ctx context.Context, d *differences, table int, it store.Item, back, mend bool) error {
 	from, to := c.From.Tables.All()[table], c.To.Tables.All()[table]
 	key := to.KeyOf(it)
 	other, t := c.To, to
@@ -122,7 +124,7 @@ func (c *Copy) hold(ctx context.Context, d *differences, table int, it store.Ite
 	case back && !absent:
 		return nil // compared on the way there
 	case t.Expired(it, c.Now().Unix()):
-		return nil // by now
+		return nil // it has expired meanwhile
 	}
 	what := "is not in the source"
 	if !back {

@@ -246,7 +246,7 @@ func (c *Copy) claim(ctx context.Context, src *billing.MoveState) error {
 	if shards < 1 || shards > billing.MaxShards {
 		return refuse("%d shards per date: want 1 to %d", shards, billing.MaxShards)
 	}
-	for _, t := range c.From.Tables.All() { // may it be read at all? afterwards it charges nobody
+	for _, t := range c.From.Tables.All() { // the source must be readable: after the move it charges nobody
 		for _, err := range c.From.Store.Scan(ctx, store.Scan{Table: t.Name}) {
 			if err != nil {
 				return err

@@ -164,7 +164,7 @@ func (v *scan) addSubscription(s *scannedAccount, key store.Key, it store.Item) 
 		r.Duplicates.add(label(key), "the account has another subscription of this id")
 	}
 	v.names[name] = struct{}{}
-	v.indexed(key, it, sub)
+	v.noteHidden(key, it, sub)
 	if sub.Status != billing.Active && sub.Status != billing.ParkedState || sub.Moved {
 		if sub.Status == billing.Paused && !it.Has(schema.Status) {
 			r.OffAgenda++
@@ -190,9 +190,9 @@ func (v *scan) oldest(it store.Item) {
 	}
 }
 
-// indexed notes a row hidden from the jobs: it lacks the sort key of an index, or its shard does
+// noteHidden notes a row hidden from the jobs: it lacks the sort key of an index, or its shard does
 // not exist.
-func (v *scan) indexed(key store.Key, it store.Item, sub *billing.Subscription) {
+func (v *scan) noteHidden(key store.Key, it store.Item, sub *billing.Subscription) {
 	var missing []string
 	if !sub.NextPayment.IsZero() && it.Str(schema.LastPaymentDate) == "" {
 		missing = append(missing, "never charged: it has no "+schema.LastPaymentDate)

@@ -328,6 +328,7 @@ func (a *auditor) compareCharge(k periodOf, s *audited, in billing.Intent) {
 	case s.open == in.Ref && k.period == s.next:
 		// The next run settles it.
 	case k.period < s.next && a.expired(in.Changed) && s.ended[k.period] == "":
+		// Its receipt has expired.
 	default:
 		a.problem("charge without a receipt", k.Name, k.period, "%s of %s", in.Ref, in.Amount)
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Collect records the refunds and disputes that anybody has made at the processor since then,
-// and the changes of those that are recorded. It carries on the orders that were cut off.
-// It returns the number of records that it made or changed. A reversal of no subscription of
-// this store is left alone. If a connected account refuses, the others are still collected and
-// the error names it.
+// Collect records the refunds and disputes that anybody has made at the processor at or after
+// since, and the changes of those that are recorded. It carries on the orders that were cut off. It
+// returns the number of records that it made or changed. A reversal of no subscription of this
+// store is left alone. If a connected account refuses, the others are still collected and the error
+// names it.
 //
 // While nothing is new, it only reads the records of each account in the list, once.
 func (s *Service) Collect(ctx context.Context, since time.Time) (changed int, err error) {

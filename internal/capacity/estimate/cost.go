@@ -31,7 +31,7 @@ func cost(name string, n float64, parts ...part) Cost {
 			line := Line{Step: step, Op: l.Op, Item: l.Item, Index: l.Index, Transaction: l.Transaction,
 				Times: float64(count.Times) / n, Units: count.Units.Times(1 / n)}
 			switch {
-			case l.Op == capacity.OpQuery && n > 1: // a page has many rows; one counts here
+			case l.Op == capacity.OpQuery && n > 1: // a page holds many rows: the line gives one row's share
 				line.Times, line.Bytes = 1, float64(count.Bytes)/n
 			case count.Times > 0:
 				line.Bytes = float64(count.Bytes) / float64(count.Times)
@@ -70,8 +70,8 @@ func always(step string) func(capacity.Line) string {
 	return func(capacity.Line) string { return step }
 }
 
-// jobStep returns the steps of a job that finds its rows in the index. alone is the step of a write of
-// the subscription alone, and end that of a transaction.
+// jobStep returns the steps of a job that finds its rows in the index. alone is the step of a write
+// of the subscription alone, and end that of a transaction.
 func jobStep(index, alone, end string) func(capacity.Line) string {
 	return func(l capacity.Line) string {
 		switch {

@@ -17,8 +17,8 @@ import (
 )
 
 // Write writes the model of all tables. The recurring-payments table comes first, as in the
-// published model: its facets, aliases, indexes, capacity and sample data. What of the
-// published sample data is not repeated stands at package schema's description of the table.
+// published model: its facets, aliases, indexes, capacity and sample data. The
+// description of the table in package schema names the sample data that are not repeated.
 // The same tables give the same bytes.
 func Write(w io.Writer, t schema.Tables) error {
 	m := model{ModelName: "Payments System", ModelMetadata: metadata{

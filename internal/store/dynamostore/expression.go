@@ -94,14 +94,14 @@ func (e *expression) condition(w *store.Write, t *store.Table, now int64) *strin
 			all = append(all, "(NOT "+expired+")")
 		}
 		all = append(all, missing()...)
-		if absent { // in vain, and the engine must say so
+		if absent { // no item can hold both: the write must conflict
 			all = append(all, dead)
 		}
 	case absent: // an absent item lacks every attribute too
 		all = []string{dead}
 	default:
 		gone := strings.Join(missing(), " AND ")
-		if len(without) > 1 { // one has its parentheses; a second pair is refused
+		if len(without) > 1 { // a single one has parentheses already, and DynamoDB refuses a second pair
 			gone = "(" + gone + ")"
 		}
 		all = []string{"(" + dead + " OR " + gone + ")"}

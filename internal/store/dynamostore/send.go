@@ -15,13 +15,14 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// single sends the one write of the commit as a request of its own. After a lost answer:
+// single sends the one write of the commit as a request of its own. After a lost answer it reads
+// the item back:
 //
 //	read back          | guarded            | otherwise
 //	-------------------+--------------------+-----------
 //	our token          | done               | done
 //	absent (a delete)  | done               | done
-//	anything else      | send it again      | unknown
+//	anything else      | send it again      | unknown.
 //
 // If the repeated write meets a failed condition, our token in the item means done, as does no
 // item for a delete. Otherwise the outcome is unknown: the first write may have landed and have
@@ -212,8 +213,8 @@ func (c *commit) transact(ctx context.Context) error {
 }
 
 // cancelled tells the reasons of a cancelled transaction apart. There is one for each
-// write, in order; nothing was written. A failed condition counts before everything else:
-// only this error stays after every retry.
+// write, in order; nothing was written. A failed condition counts before everything else: it is the
+// only reason that a retry cannot remove.
 func (c *commit) cancelled(a action, reasons []types.CancellationReason) (verdict, error) {
 	var busy, refused error
 	for i := range reasons {

@@ -223,7 +223,7 @@ func (m *maker) recovery(ctx context.Context, t store.Table, _ Description) erro
 	if state != string(types.PointInTimeRecoveryStatusEnabled) {
 		on := &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)}
 		in := &dynamodb.UpdateContinuousBackupsInput{TableName: &t.Name, PointInTimeRecoverySpecification: on}
-		// The backups of a new table are not to be had at once.
+		// DynamoDB offers the backups of a new table only after some time.
 		if err := persist(ctx, func() error {
 			_, err := m.client.UpdateContinuousBackups(ctx, in, patient)
 			return err

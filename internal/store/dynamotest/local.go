@@ -173,8 +173,8 @@ func start(java, folder string, port int) error {
 	return nil
 }
 
-// answers waits until something answers at the URL. DynamoDB Local that has not got its
-// port says so and then goes on without.
+// answers waits until something answers at the URL. If DynamoDB Local does not get its port, it
+// says so and goes on running without one.
 func answers(url string, said *output, ended <-chan error) error {
 	client := &http.Client{Timeout: time.Second}
 	defer client.CloseIdleConnections()

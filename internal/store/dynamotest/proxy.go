@@ -155,8 +155,8 @@ func (p *Proxy) Forbid(operations ...string) {
 	p.locked(func() { p.forbidden = slices.Clone(operations) })
 }
 
-// SetDown(true) closes the connection of every request, also of requests under way before their
-// reply; these may still be done. SetDown(false) ends that.
+// SetDown switches the endpoint off or on. SetDown(true) closes the connection of every request,
+// also of requests under way before their reply; these may still be done. SetDown(false) ends that.
 func (p *Proxy) SetDown(down bool) { p.locked(func() { p.down = down }) }
 
 func (p *Proxy) isDown() (down bool) {

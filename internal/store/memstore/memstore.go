@@ -133,7 +133,7 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) error {
 		case store.OpCheck:
 			continue
 		case store.OpPut:
-			c.new = c.new.Clone() // it is the caller's
+			c.new = c.new.Clone() // the caller may change its item later
 		}
 		changes = append(changes, c)
 	}

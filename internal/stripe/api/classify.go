@@ -56,7 +56,7 @@ func classify(a Answer) Verdict {
 		return Unknown
 	case a.Status == http.StatusUnauthorized || listed(credentialCodes, a.Code):
 		return Refused
-	case a.Code == "card_decline_rate_limit_exceeded": // of the card: after a day, not after a second
+	case a.Code == "card_decline_rate_limit_exceeded": // a limit of the card, for a day
 		return Declined
 	case a.Status == http.StatusTooManyRequests || listed(busyCodes, a.Code):
 		return Busy

@@ -68,7 +68,8 @@ type call struct {
 	maybe    bool   // an earlier send may have been carried out
 }
 
-// send is the loop. Its error is an *Error.
+// send sends the request until Stripe carries it out, or it may not be sent again. Its error is an
+// *Error.
 func (s *sender) send(method, path string, p *sdk.Params, do func() error) error {
 	ctx := p.Context
 	c := &call{method: method, endpoint: Endpoint(method, path), at: sdk.StringValue(p.StripeAccount)}

@@ -52,6 +52,7 @@ type Script struct {
 	got     []Seen
 }
 
+// NewScript returns a Script of the replies. The test fails if one is never asked for.
 func NewScript(t *testing.T, replies ...Reply) *Script {
 	s := &Script{T: t, Replies: replies}
 	t.Cleanup(func() {
@@ -143,7 +144,7 @@ func (s *Script) RoundTrip(r *http.Request) (*http.Response, error) {
 // Now is the clock of the tests' processors: a quarter to midnight on a leap day.
 var Now = time.Date(2028, 2, 29, 23, 45, 0, 0, time.UTC)
 
-// Object makes a JSON object of base and what is different.
+// Object makes a JSON object of base and the changes to it.
 func Object(base map[string]any, changes ...map[string]any) string {
 	o := maps.Clone(base)
 	for _, c := range changes {
@@ -168,6 +169,7 @@ func IntentFields() Fields {
 			"duesday_period": "3", "duesday_generation": "1"}}
 }
 
+// ChargeFields returns the fields of a charge, with the changes.
 func ChargeFields(id string, changes ...Fields) Fields {
 	c := Fields{"id": id, "object": "charge", "created": 5000, "amount": 1299, "currency": "usd"}
 	for _, change := range changes {
@@ -191,6 +193,7 @@ func List(more bool, items ...string) Reply {
 
 func USD(t *testing.T, minor int64) money.Amount { return Money(t, "USD", minor) }
 
+// Money returns the amount of minor units of the currency.
 func Money(t interface{ Fatal(...any) }, code string, minor int64) money.Amount {
 	c, err := money.ParseCurrency(code)
 	if err != nil {
@@ -199,7 +202,7 @@ func Money(t interface{ Fatal(...any) }, code string, minor int64) money.Amount 
 	return money.New(minor, c)
 }
 
-// Hush fails when the text shows what nobody may see.
+// Hush fails the test if the text shows a key or a card number.
 func Hush(t *testing.T, text string) {
 	t.Helper()
 	for _, s := range []string{Key, "Hush123", "4242424242424242", "4242 4242"} {
@@ -209,6 +212,7 @@ func Hush(t *testing.T, text string) {
 	}
 }
 
+// WantError fails the test unless err is want, or if its text shows a key or a card number.
 func WantError(t *testing.T, what string, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {

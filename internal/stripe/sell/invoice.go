@@ -208,9 +208,9 @@ func (s *sale) item(ctx context.Context, b bill) error {
 	return err
 }
 
-// pay has the invoice paid, and returns it as it is then. The payment decides whether it was
-// declined, whatever the answer to the request. Only a refusal without a charge is read from the
-// answer.
+// pay asks Stripe to collect the invoice, and returns the invoice as it is afterwards. The payment
+// decides whether it was declined, whatever the answer to the request. Only a refusal without a
+// charge is read from the answer.
 func (s *sale) pay(ctx context.Context, b bill) (bill, error) {
 	form := with(expandPayments(), url.Values{"off_session": {"false"}})
 	setNonEmpty(form, "payment_method", b.method)

@@ -63,7 +63,7 @@ func (t Tracker) Find(ctx context.Context, o tracking.Order) (tracking.Sale, err
 		return tracking.Sale{}, err
 	}
 	s.lookOnly = true
-	sale, _, err := s.found(ctx)
+	sale, _, err := s.resume(ctx)
 	if err != nil {
 		return tracking.Sale{}, asSold(err)
 	}
@@ -132,7 +132,7 @@ func (s *sale) metadata(param string) url.Values {
 // sell is Sell, with one key for each step.
 func (s *sale) sell(ctx context.Context, again bool) (tracking.Sale, error) {
 	if again {
-		if sale, there, err := s.found(ctx); there || err != nil {
+		if sale, there, err := s.resume(ctx); there || err != nil {
 			return sale, err
 		}
 	}
@@ -147,9 +147,9 @@ func (s *sale) sell(ctx context.Context, again bool) (tracking.Sale, error) {
 	return s.legacy(ctx)
 }
 
-// found looks for objects of this purchase, and goes on with the furthest, or only returns it if
-// lookOnly is set. there reports whether it found any; a customer alone does not count.
-func (s *sale) found(ctx context.Context) (found tracking.Sale, there bool, err error) {
+// resume looks for objects of this purchase, and continues the most advanced one, or only returns
+// it if lookOnly is set. there reports whether there is one; a customer alone does not count.
+func (s *sale) resume(ctx context.Context) (found tracking.Sale, there bool, err error) {
 	if s.o.Kind == tracking.Legacy {
 		query := api.CreatedBetween(s.t.api.Now().Add(-findWindow), time.Time{})
 		if s.o.Customer != "" {

@@ -50,9 +50,9 @@ type round struct {
 	report Report // guarded by mu
 }
 
-// Round lists the events of every due account, or with all of every one, and sends the missing
-// ones. The failure of one account is in the report, and stops no other. Round returns an error
-// only if it cannot read the registry, or if ctx ends; the next round asks for the rest.
+// Round lists the events of every due account, or of every account if all is set, and sends the
+// missing ones. The failure of one account is in the report, and stops no other. Round returns an
+// error only if it cannot read the registry, or if ctx ends; the next round asks for the rest.
 func (p *Poller) Round(ctx context.Context, all bool) (Report, error) {
 	r := &round{p: p, now: p.o.Now()}
 	accounts, err := p.connected(ctx)

@@ -27,10 +27,10 @@ type SweepReport struct {
 	Failures []Failure `json:"failures,omitempty"`
 }
 
-// Sweep compares the objects of every connected account with the stored rows, and merges them: of
-// accounts not compared for a week, or with all of every one. Stripe may fail to make an event,
-// and keeps none for longer than 30 days. The failure of one account is in the report, and stops
-// no other. Sweep returns an error only if it cannot read the registry, or if ctx ends.
+// Sweep compares the objects of connected accounts with the stored rows, and merges them. It takes
+// the accounts not compared for a week, or all accounts if all is set. Stripe may fail to make an
+// event, and keeps none for longer than 30 days. The failure of one account is in the report, and
+// stops no other. Sweep returns an error only if it cannot read the registry, or if ctx ends.
 func (p *Poller) Sweep(ctx context.Context, all bool) (SweepReport, error) {
 	accounts, err := p.connected(ctx)
 	if err != nil {
@@ -80,15 +80,15 @@ func (p *Poller) sweep(ctx context.Context, a *tracking.ConnectedAccount, now ti
 	return objects, changed, nil
 }
 
-// compare applies the objects of an account made since then.
+// compare applies the objects of an account made at or after since.
 func (p *Poller) compare(ctx context.Context, a *tracking.ConnectedAccount, since time.Time) (objects, changed int,
 	err error) {
 	at := atOf(a)
 	var broken []error
 	err = p.o.Lister.ListObjects(ctx, at, since, func(o tracking.Object) error {
 		objects++
-		is, err := p.o.Ledger.Apply(ctx, at, o)
-		if is {
+		merged, err := p.o.Ledger.Apply(ctx, at, o)
+		if merged {
 			changed++
 		}
 		if err == nil {

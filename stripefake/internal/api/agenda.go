@@ -87,9 +87,9 @@ func (f *Fake) Tick() {
 	c.Run(nil, c.Now)
 }
 
-// Run carries out every change that is due on a test clock, up to and including a Unix second;
-// nil: on the fake's own. Each change makes its objects and events at its own time, so the number
-// of steps of a clock makes no difference.
+// Run carries out every change that is due on the test clock, up to and including the Unix second
+// until. A nil clock is the fake's own. Each change makes its objects and events at its own time,
+// so the number of steps of a clock makes no difference.
 func (c *Call) Run(clock object, until int64) {
 	a := c.agendaOf(clock.ID())
 	if len(a.items) == 0 || a.items[0].at > until {

@@ -44,7 +44,7 @@ func (c *Call) List(kindName string, keep func(object) bool) (object, error) {
 	return c.Page(c.Space.All(kindName), keep)
 }
 
-// Page is List over the objects, which come oldest first.
+// Page is List over the given objects, which must be sorted, oldest first.
 func (c *Call) Page(all []object, keep func(object) bool) (object, error) {
 	limit := int64(pageDefault)
 	if c.Form.Has("limit") {

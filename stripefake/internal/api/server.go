@@ -48,7 +48,8 @@ func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.carryOut()
 }
 
-// admit does everything before a request is carried out. No idempotency key saves its errors.
+// admit does everything before a request is carried out. err is the fault of the parameters. No
+// idempotency key saves an error of admit.
 func (x *exchange) admit(params shape.Form, err error) error {
 	f := x.f
 	defer f.lock()()
@@ -67,7 +68,7 @@ func (x *exchange) admit(params shape.Form, err error) error {
 	if err := x.enter(); err != nil {
 		return err
 	}
-	if err != nil { // of the parameters: a caller without a key learns nothing about them
+	if err != nil { // only now: a caller without an API key learns nothing about its parameters
 		return err
 	}
 	if err := route.Know(params, c.Version); err != nil {

@@ -98,7 +98,7 @@ func (c call) createInvoice(customer object) (object, error) {
 		members["currency"] = currency
 	}
 	var items []object
-	behavior := c.Form.Str("pending_invoice_items_behavior") // its default was changed then
+	behavior := c.Form.Str("pending_invoice_items_behavior") // before that version the default was include
 	if behavior == "include" || behavior == "" && (sub != nil || c.Version < "2022-08-01") {
 		items = c.pending(customer, sub, members.Str("currency"))
 		if len(items) > 0 && members["currency"] == nil {

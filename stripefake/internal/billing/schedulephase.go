@@ -93,7 +93,8 @@ func (c call) phase(p shape.Params, start int64, customer object) (object, error
 	return phase, phaseTrial(phase, p)
 }
 
-// phaseEnd is where a phase ends: at end_date, or after a duration, iterations or one period.
+// phaseEnd returns the end of a phase: end_date, or the end of a duration, of iterations or of one
+// period.
 func phaseEnd(p shape.Params, start int64, price object) (int64, error) {
 	r, _ := recurrenceOf(price)
 	n := 0

@@ -94,7 +94,9 @@ func (c call) termOf(wanted []wanted) (term, error) {
 	return t, nil
 }
 
-// begin makes the subscription and its first invoice, and collects it by the behaviour.
+// begin makes the subscription and its first invoice, and collects it as payment_behavior says.
+// _strict holds events back while the subscription may still be taken back; _quiet means that its
+// first event is yet to come.
 func (c call) begin(customer object, currency string, wanted []wanted, members object, behavior string,
 ) (object, error) {
 	sub := c.newSubscription(customer, currency, members)

@@ -282,7 +282,7 @@ func (c Call) updateIntent(pi object) (object, error) {
 	if again {
 		after["next_action"] = nil
 	}
-	after["last_payment_error"] = nil // as documented: by an update for any reason
+	after["last_payment_error"] = nil // Stripe documents that every update clears it
 	maps.Copy(pi, after)
 	return pi, nil
 }

@@ -147,7 +147,8 @@ func (f Form) push(rest []string) string {
 	return pushed + strconv.Itoa(n)
 }
 
-// settle turns the forms with positions alone into lists, pushed elements last.
+// settle turns a form whose names are all positions into a list, pushed elements (a[]=x) last, and
+// does the same with its inner forms. Metadata stay a form.
 func settle(name string, v any) any {
 	f, ok := v.(Form)
 	if !ok {

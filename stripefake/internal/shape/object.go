@@ -25,6 +25,7 @@ func (o Object) List(name string) []any { l, _ := o[name].([]any); return l }
 // Clone copies the object and everything in it.
 func (o Object) Clone() Object { return CloneValue(o).(Object) }
 
+// CloneValue copies a value and everything in it.
 func CloneValue(v any) any {
 	switch v := v.(type) {
 	case Object:

@@ -14,8 +14,8 @@ const (
 )
 
 // Reshape turns an object, in place, from the newest shape into the shape of a version, back to
-// 2020-08-27. It changes this object alone: inner objects come first. It needs the private
-// members, with objects instead of ids where gather puts them, and leaves them.
+// 2020-08-27. It changes this object alone: the caller reshapes inner objects first. It reads the
+// private members, in some of which gather has put objects for ids, and does not remove them.
 //
 // Stripe adds members to all versions, and renames or removes them from one version on. Members
 // that came after basil are removed here too, so an old version looks as its documentation shows
@@ -59,7 +59,7 @@ func Reshape(o Object, version string) {
 		oldSubscription(o)
 	case "subscription_item":
 		o["plan"] = planOf(o.Sub("price"))
-		o["_start"], o["_end"] = o["current_period_start"], o["current_period_end"] // the subscription's then
+		o["_start"], o["_end"] = o["current_period_start"], o["current_period_end"] // for the subscription
 		forget(o, "current_period_start", "current_period_end")
 	case "subscription_schedule":
 		oldSchedule(o)
