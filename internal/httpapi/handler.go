@@ -99,8 +99,8 @@ var (
 	errNoRoute = &refusal{http.StatusNotFound, "no_route", "there is nothing here"}
 	errNoKey   = &refusal{http.StatusServiceUnavailable, "no_key",
 		"this server was given no API key, so /v1 and /internal are closed: give it one"}
-	errKey    = &refusal{http.StatusUnauthorized, codeKey, "want the API key: Authorization: Bearer KEY"}
-	errNotKey = &refusal{http.StatusUnauthorized, codeKey,
+	errMissingKey = &refusal{http.StatusUnauthorized, codeKey, "want the API key: Authorization: Bearer KEY"}
+	errWrongKey   = &refusal{http.StatusUnauthorized, codeKey,
 		"this is not the API key of this server: want Authorization: Bearer KEY"}
 	errCross = &refusal{http.StatusForbidden, "cross_origin", "a page of another origin may not do this"}
 )
@@ -115,9 +115,9 @@ func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) error {
 		return errCross
 	}
 	if !s.admits(r.Header) {
-		key, refused := "wrong", errNotKey
+		key, refused := "wrong", errWrongKey
 		if r.Header.Get("Authorization") == "" {
-			key, refused = "none", errKey
+			key, refused = "none", errMissingKey
 		}
 		s.o.Log.Warn("httpapi: refused a request without the API key", "remote", r.RemoteAddr, "key", key)
 		w.Header().Set("WWW-Authenticate", "Bearer")

@@ -4,7 +4,7 @@
 //	DUESDAY_SOAK=1          every programme plays all its cases, not a share of them
 //	DUESDAY_SOAK_MINUTES=n  with it: a top-level test begins no case after n minutes (default no end)
 //	DUESDAY_SEED=n          a random programme plays this seed alone
-//	DUESDAY_SEEDS=n         a random programme plays n seeds.
+//	DUESDAY_SEEDS=n         a random programme plays n seeds
 //
 // A programme logs how many cases it played. go test -short leaves programmes out, or plays a few
 // of their cases. The package does not know the cases.

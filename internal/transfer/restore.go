@@ -39,16 +39,16 @@ func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (*R
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}
-	old, err := f.claimTarget(from, dir, replace)
+	release, err := f.claimTarget(from, dir, replace)
 	if err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-		return nil, errors.Join(err, old())
+		return nil, errors.Join(err, release())
 	}
 	temp, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".restoring-*")
 	if err != nil {
-		return nil, errors.Join(err, old())
+		return nil, errors.Join(err, release())
 	}
 	r := &Restored{Manifest: *m}
 	if err = f.copyBackup(ctx, from, temp); err == nil {
@@ -57,7 +57,7 @@ func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (*R
 	if err == nil {
 		err = r.swap(temp, dir, f.Now())
 	}
-	return r, errors.Join(err, old(), os.RemoveAll(temp))
+	return r, errors.Join(err, release(), os.RemoveAll(temp))
 }
 
 // claimTarget refuses a target that is not empty, or locks the store to be moved aside; release

@@ -22,7 +22,7 @@ import (
 //	-------------------+--------------------+-----------
 //	our token          | done               | done
 //	absent (a delete)  | done               | done
-//	anything else      | send it again      | unknown.
+//	anything else      | send it again      | unknown
 //
 // If the repeated write meets a failed condition, our token in the item means done, as does no
 // item for a delete. Otherwise the outcome is unknown: the first write may have landed and have

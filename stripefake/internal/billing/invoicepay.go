@@ -48,7 +48,8 @@ func (c call) payInvoice(invoice object) (object, error) {
 	if method == "" {
 		return nil, noMethod()
 	}
-	if err := c.collect(invoice, method, !c.Form.Has("off_session") || c.Flag("off_session"), false); err != nil {
+	offSession := !c.Form.Has("off_session") || c.Flag("off_session") // by default
+	if err := c.collect(invoice, method, offSession, false); err != nil {
 		return nil, err
 	}
 	return invoice, nil

@@ -139,7 +139,7 @@ func (c call) begin(customer object, currency string, wanted []wanted, members o
 	switch {
 	case err == nil:
 	case sub.Yes("_strict"):
-		return nil, c.neverMind(sub, invoice, err)
+		return nil, c.takeBack(sub, invoice, err)
 	case c.intentOf(invoice) == nil: // it could not even be finalized
 		return nil, err
 	}
@@ -174,9 +174,9 @@ func (c call) firstBills(sub object) []bill {
 	return bills
 }
 
-// neverMind takes back a subscription whose first payment has failed. Its payment intent stays,
+// takeBack takes back a subscription whose first payment has failed. Its payment intent stays,
 // because an attempt cannot be undone.
-func (c call) neverMind(sub, invoice object, err error) error {
+func (c call) takeBack(sub, invoice object, err error) error {
 	c.cancelPayment(invoice, "void_invoice")
 	c.Space.Drop("invoice_payment", invoice.Str("_payment"))
 	c.Space.Drop("invoice", invoice.ID())

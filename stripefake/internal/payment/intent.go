@@ -264,9 +264,9 @@ func (c Call) updateIntent(pi object) (object, error) {
 	if err := c.describeIntent(after); err != nil {
 		return nil, err
 	}
-	again := after.Num("amount") != pi.Num("amount") || after.Str("currency") != pi.Str("currency")
+	reconfirm := after.Num("amount") != pi.Num("amount") || after.Str("currency") != pi.Str("currency")
 	if c.Form.Has("payment_method") {
-		again = true
+		reconfirm = true
 		after["payment_method"], after["status"] = nil, NeedsMethod
 		if id := c.Form.Str("payment_method"); id != "" {
 			m, err := c.fitting(after, id)
@@ -276,10 +276,10 @@ func (c Call) updateIntent(pi object) (object, error) {
 			after["payment_method"], after["status"] = m.ID(), needsConfirm
 		}
 	}
-	if again && after.Str("status") == NeedsAction {
+	if reconfirm && after.Str("status") == NeedsAction {
 		after["status"] = needsConfirm
 	}
-	if again {
+	if reconfirm {
 		after["next_action"] = nil
 	}
 	after["last_payment_error"] = nil // Stripe documents that every update clears it
