@@ -1,0 +1,93 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/memstore"
+)
+
+var errBroken = errors.New("the store is broken")
+
+// A broken store fails every query.
+type broken struct{ store.Store }
+
+func (broken) Query(context.Context, store.Query) iter.Seq2[store.Item, error] {
+	return func(yield func(store.Item, error) bool) { yield(nil, errBroken) }
+}
+
+// TestQueues: a queue has its own effects; a dead letter has its date, and a replayed one has not; a
+// caller may stop early, and gets an error of the store once.
+func TestQueues(t *testing.T) {
+	now := func() time.Time { return time.Unix(1000, 0) }
+	table := schema.New("").Outbox
+	s, err := memstore.Open([]store.Table{table}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []Queue{Mail, Actions} {
+		for i := range 2 {
+			e := Effect{Queue: q, ID: fmt.Sprint(q, i), Kind: "k", Created: now(), Due: now()}
+			if err := s.Commit(t.Context(), Write(table.Name, e)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	o := New(s, table, now, nil, func(context.Context, Effect) (bool, error) { return true, ErrPermanent })
+	ids := func(all iter.Seq2[Effect, error]) (list []string) {
+		for e, err := range all {
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, e.ID)
+		}
+		return list
+	}
+	if got := ids(o.On(Actions).Waiting(t.Context())); len(got) != 2 || got[0][:3] != string(Actions) {
+		t.Errorf("the queue of actions has %v", got)
+	}
+	for range o.Waiting(t.Context()) {
+		break
+	}
+	if r, err := o.Drain(t.Context(), 1); err != nil || r.Dead != 2 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for range o.Waiting(t.Context()) {
+		break
+	}
+	raw := func(partition string) (it store.Item) {
+		for it = range s.Query(t.Context(), store.Query{Table: table.Name, Partition: partition}) {
+		}
+		return it
+	}
+	if !raw(Mail.dead()).Has(schema.DeadDate) {
+		t.Error("a dead letter has no date")
+	}
+	id := ids(o.Dead(t.Context()))[0]
+	if err := o.Replay(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if it := raw(Mail.keyOf(id, now()).PK); it == nil || it.Has(schema.DeadDate) {
+		t.Errorf("the replayed letter is %v", it)
+	}
+	b := New(broken{s}, table, now, nil, nil)
+	if _, _, _, err := b.Pending(t.Context()); !errors.Is(err, errBroken) {
+		t.Errorf("Pending: %v", err)
+	}
+	errs := 0
+	for _, err := range b.Waiting(t.Context()) {
+		if !errors.Is(err, errBroken) {
+			t.Errorf("Waiting: %v", err)
+		}
+		errs++
+	}
+	if errs != 1 {
+		t.Errorf("%d errors, want one", errs)
+	}
+}
