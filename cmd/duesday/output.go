@@ -38,28 +38,31 @@ func (p *program) printJSON(v any) error {
 // milliseconds, and amounts are decimal strings at the currency's exponent.
 type object []any
 
-// MarshalJSON implements json.Marshaler.
-func (o object) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // the encoder above this one does, if it is to
+// MarshalJSON implements json.Marshaler. The encoder above escapes HTML if it is to.
+func (o object) MarshalJSON() ([]byte, error) { return o.encode(false) }
+
+func (o object) encode(escapeHTML bool) ([]byte, error) {
+	b := bytes.NewBuffer(make([]byte, 0, 512))
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(escapeHTML)
 	separator := "{"
 	for i := 0; i+1 < len(o); i += 2 {
 		if o.leavesOut(i + 1) {
 			continue
 		}
-		value := o[i+1]
-		switch t := value.(type) {
-		case time.Time:
-			value = stamp(t)
-		case civil.Date:
-			value = date(t)
-		}
 		b.WriteString(separator + strconv.Quote(strings.TrimSuffix(o[i].(string), "?")) + ":")
-		if err := enc.Encode(value); err != nil {
-			return nil, err
-		}
 		separator = ","
+		switch t := o[i+1].(type) {
+		case time.Time:
+			b.WriteString(strconv.Quote(stamp(t)))
+		case civil.Date:
+			b.WriteString(strconv.Quote(date(t)))
+		default:
+			if err := enc.Encode(t); err != nil {
+				return nil, err
+			}
+			b.Truncate(b.Len() - 1) // the encoder ends with a newline
+		}
 	}
 	if separator == "{" {
 		b.WriteString(separator)
@@ -181,8 +184,13 @@ func (a *arrayWriter) end() {
 	}
 }
 
-func writeValue(out *bufio.Writer, v any) error {
-	b, err := json.Marshal(v)
+func writeValue(out *bufio.Writer, v any) (err error) {
+	var b []byte
+	if o, ok := v.(object); ok {
+		b, err = o.encode(true) // twice as fast as by json.Marshal, which reads it again
+	} else {
+		b, err = json.Marshal(v)
+	}
 	if err != nil {
 		return err
 	}
