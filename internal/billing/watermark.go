@@ -78,8 +78,8 @@ func (e *Records) lowerWatermark(ctx context.Context, kind Kind, d civil.Date) (
 		store.Attribute{Name: schema.LoweredDate, Value: store.S(Stamp(hour))}).Item, f.conditions()...), nil
 }
 
-// RaiseWatermark removes the watermark at which a walk has begun, if no row was written under it
-// since, and the index has had a day to show the last one.
+// RaiseWatermark removes the watermark f, at which a walk has begun. It leaves a watermark under
+// which a row was written since, or less than a day before the walk: an index may not show it yet.
 func (e *Records) RaiseWatermark(ctx context.Context, kind Kind, f *Watermark, started time.Time) error {
 	if f == nil || started.Sub(f.lowered) < 25*time.Hour {
 		return nil
@@ -145,10 +145,10 @@ func (e *Records) WalkStart(ctx context.Context, kind Kind) (civil.Date, error) 
 	return from, err
 }
 
-// WalkFrom returns the oldest date that a run of this kind looks at on the business day: the oldest
-// of the last completed day, today and the business day, less LookBack, or the low watermark if
-// that is older. Before any run has completed, the day on which the store was made stands for it. w
-// is the low watermark, or nil.
+// WalkFrom returns the oldest date that a run of this kind looks at on the business day. It is the
+// oldest of the last completed day, today and the business day, less LookBack; or the low watermark
+// if that is older. Before any run has completed, the day on which the store was made stands for
+// the completed one. w is the low watermark, or nil.
 func (e *Records) WalkFrom(ctx context.Context, kind Kind, day civil.Date) (from civil.Date, w *Watermark, err error) {
 	last, err := e.lastCompleted(ctx, kind)
 	if err != nil {

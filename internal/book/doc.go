@@ -1,5 +1,5 @@
-// Package book reads a book of subscriptions from a file (CSV with a header, JSON lines, a NoSQL
-// Workbench model with sample data, or the CSV of such data) and writes books back.
+// Package book reads a book of subscriptions from a file, and writes books back. The file is CSV
+// with a header, JSON lines, a NoSQL Workbench model with sample data, or the CSV of such data.
 //
 // It checks a file by itself: the form of every field, the rules of billing.NewSubscription, and
 // contradictions between rows. It reports every bad column of every bad row. It refuses anything

@@ -26,9 +26,9 @@ type Options struct {
 }
 
 // A Meter is a store.Store that counts the units DynamoDB would consume for the calls to the
-// store in it. One write is counted as a conditional write, several as a transaction; Get, base
-// Query, Scan and a lone check as strongly consistent reads, a Query of an index as eventually
-// consistent: as the DynamoDB engine sends them.
+// store in it, as the DynamoDB engine sends them. One write is a conditional write, several are a
+// transaction. Get, Scan, a lone check and a Query of a table are strongly consistent reads, a
+// Query of an index is an eventually consistent one.
 //
 // It makes one commit at a time and reads the old items first, to count each write against the
 // item it replaces. It is too slow for anything but measuring.

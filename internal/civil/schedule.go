@@ -76,10 +76,10 @@ func pastLastYear(n int) error {
 	return fmt.Errorf("period %d is due after year %d: %w", n, MaxYear, ErrRange)
 }
 
-// FirstOnOrAfter returns the first payment day that is d or later: for weeks the first date on ISO
-// weekday day, for months and years the first date that is day of its month, or the last of a
-// shorter month. The error names the range when day is outside it, and wraps [ErrRange] when the
-// date is after year 9999.
+// FirstOnOrAfter returns the first payment day that is d or later. For weeks that is the first date
+// on ISO weekday day. For months and years it is the first date that is day of its month, or the
+// last of a shorter month. The error names the range when day is outside it, and wraps [ErrRange]
+// when the date is after year 9999.
 func FirstOnOrAfter(d Date, day int, i Interval) (Date, error) {
 	if err := checkDay(day, i); err != nil {
 		return Date{}, err

@@ -61,9 +61,9 @@ func (d Date) In(loc *time.Location) time.Time {
 		_, offset := t.Zone()
 		_, end := t.ZoneBounds()
 		if !end.IsZero() && !end.After(t) {
-			// On the last UTC day of a leap year that is past a zone's listed
-			// changes, Go 1.26 gives the start of that day for the bound
-			// (golang/go#81583). The offset lasts to the end of the year.
+			// In a leap year past a zone's listed changes, Go 1.26 gives the start of
+			// the last UTC day for the bound on that day (golang/go#81583). The offset
+			// lasts to the end of the year.
 			end = t.Truncate(secondsPerDay * time.Second).Add(secondsPerDay * time.Second)
 		}
 		start := max(t.Unix(), midnight-int64(offset))

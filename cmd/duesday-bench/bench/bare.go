@@ -99,8 +99,8 @@ type request struct {
 	done  chan error
 }
 
-// commitGroups merges the waiting commits and syncs them once: measured, that is a third faster than
-// letting 128 workers share Pebble's own pipeline, so it is the stronger baseline.
+// commitGroups merges the waiting commits and syncs them once: measured, that is a third faster
+// than letting 128 workers share Pebble's own pipeline, so it is the stronger baseline.
 func (b *Bare) commitGroups() {
 	defer close(b.stopped)
 	for r := range b.requests {
@@ -137,8 +137,8 @@ func (b *Bare) commit(batch *pebble.Batch) error {
 	return err
 }
 
-// Pay is W1 for the time given: per subscription a guard read and a commit of the attempt,
-// then a read of the item and a commit of receipt, item, the two index entries moved and the
+// Pay is W1 for the time given. Each subscription takes a guard read and a commit of the attempt. A
+// read of the item follows, and a commit of receipt, item, the two index entries moved and the
 // attempt done. first is where in the subscriptions it goes on. It returns units done.
 func (b *Bare) Pay(first, workers int, length time.Duration) (units int, err error) {
 	next := make(chan int, 4*workers)

@@ -14,9 +14,9 @@ import (
 // CONFIRM are in intent.go, SETTLE and the period's other ends in settle.go, declines in retry.go.
 // Each step may be repeated after a crash at any point.
 //
-// At most one charge succeeds, because an intent makes at most one; because a period is never bound
-// to two uncancelled intents (another follows only after the processor has shown the first one
-// cancelled); and because only a bound intent is confirmed.
+// At most one charge succeeds, for three reasons. An intent makes at most one. A period is never
+// bound to two uncancelled intents: another one follows only after the processor has shown the
+// first one cancelled. Only a bound intent is confirmed.
 
 // A step is the result of one action.
 type step struct {

@@ -28,9 +28,9 @@ func DefaultProvisioned() Provisioned { return Provisioned{ReadUnits: 5, WriteUn
 
 // Input returns the complete request that creates the table. All key attributes are strings.
 //
-// A projection is sent as it was declared, with the table's own keys if they are in it, as
-// in the published model: DynamoDB projects them in any case, accepts them in the list, and
-// may leave them out of its description. The index's own keys are not sent.
+// A projection is sent as it was declared. It may name the table's own keys, as in the
+// published model: DynamoDB projects them in any case, accepts them in the list, and may
+// leave them out of its description. The index's own keys are not sent.
 func Input(table store.Table, s Settings) *dynamodb.CreateTableInput {
 	in := &dynamodb.CreateTableInput{
 		TableName:                 &table.Name,

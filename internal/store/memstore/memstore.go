@@ -2,10 +2,9 @@
 // contract of package store in one process, cheap enough to open by the ten
 // thousand and to fork at any moment (Snapshot).
 //
-// It keeps nothing on a disk, so nothing survives the process, and it never
-// deletes expired items: they are hidden, and an index still yields them, which is
-// the worst that the contract allows and so the best to test against. Its indexes
-// never lag.
+// It keeps nothing on a disk, so nothing survives the process. It never deletes
+// expired items: they are hidden, but an index still yields them. That is the worst
+// that the contract allows, and so the best to test against. Its indexes never lag.
 package memstore
 
 import (

@@ -60,8 +60,8 @@ type committer struct {
 
 // fill decides the first request and all that arrive until the group before has been synced,
 // because a sync costs the same for one request as for a hundred. Then it waits for as many
-// requests as the group before had, for at most a part of the time of a sync: the callers that
-// were just answered are about to send their next requests. (With 128 workers and syncs of 3 ms
+// requests as the group before had, because the callers just answered are about to send their next
+// ones. The wait takes at most a part of the time of a sync. (With 128 workers and syncs of 3 ms
 // a group carried 43 requests without this wait, 100 with it.) A single writer never waits.
 func (c *committer) fill(g *group, first *request) {
 	c.take(g, first)

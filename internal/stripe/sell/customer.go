@@ -14,11 +14,11 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// customers returns the customers at Stripe who may be the order's buyer, the likeliest first. It
-// is the customer in the order. Otherwise it is those with exactly the buyer's email address: first
-// those of this purchase, then those of Duesday, then others, and the oldest first of each, so that
-// a new customer does not change the order. Without an address it is those made for this purchase
-// lately.
+// customers returns the customers at Stripe who may be the order's buyer, the likeliest first. A
+// customer in the order is the only one. Otherwise they have exactly the buyer's email address:
+// first those of this purchase, then those of Duesday, then others. Of each the oldest comes first,
+// so that a new customer does not change the order. Without an address they are those made for this
+// purchase lately.
 func (s *sale) customers(ctx context.Context) ([]string, error) {
 	if s.o.Customer != "" {
 		return []string{s.o.Customer}, nil

@@ -79,7 +79,8 @@ func isClosed(o object) bool {
 	return slices.Contains([]string{"won", "lost", "warning_closed", "prevented"}, o.Str("status"))
 }
 
-// CloseDispute ends the dispute. The status is won or lost. An inquiry ends as warning_closed in either case.
+// CloseDispute ends the dispute. The status is won or lost. An inquiry ends as warning_closed in
+// either case.
 func (c Call) CloseDispute(o object, status string) error {
 	switch {
 	case isClosed(o):
