@@ -1,6 +1,15 @@
 package book
 
-import "strings"
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/secret"
+)
 
 // A column is a column of a CSV header, or a member of a JSON line.
 type column uint8
@@ -65,4 +74,93 @@ func columnNamed(name string) (c column, ok bool) {
 
 func unknownColumn(name string) problem {
 	return problem{name, "is not a column of a book; the columns are " + strings.Join(columnNames[:], ", ")}
+}
+
+// someAmount is the form of an amount in some currency.
+var someAmount = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
+
+func (c *checker) amount(text, code string) money.Amount {
+	var cur money.Currency
+	var err error
+	if code == "" {
+		c.fault(currency, "is missing")
+	} else if !c.card(currency, code) {
+		if cur, err = money.ParseCurrency(code); err != nil {
+			c.fault(currency, err.Error())
+		}
+	}
+	switch {
+	case text == "":
+		c.fault(amount, "is missing")
+	case c.card(amount, text):
+	case c.bad[currency]:
+		if !someAmount.MatchString(text) {
+			c.fault(amount, fmt.Sprintf("want a number such as 12.99, not %.40q", text))
+		}
+	default:
+		a, err := money.Parse(text, cur)
+		if err == nil {
+			return a
+		}
+		c.fault(amount, err.Error())
+	}
+	return c.usual
+}
+
+// number reads a small count. absent stands for an empty or unreadable field.
+func (c *checker) number(col column, text string, absent int) int {
+	if text == "" || c.card(col, text) {
+		return absent
+	}
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || len(text) > 9 {
+		c.fault(col, fmt.Sprintf("want a whole number, not %.40q", text))
+		return absent
+	}
+	return int(n)
+}
+
+func (c *checker) date(col column, text string) civil.Date {
+	if text == "" || c.card(col, text) {
+		return civil.Date{}
+	}
+	d, err := civil.Parse(text)
+	if err != nil {
+		c.fault(col, err.Error())
+	}
+	return d
+}
+
+// shortestCard is the length of the shortest card number.
+const shortestCard = 13
+
+// card reports, and notes, a text like a card number. It must come before the field is read: a long
+// amount can be a card number, and an error would quote a part of it.
+func (c *checker) card(col column, text string) bool {
+	switch {
+	case len(text) < shortestCard:
+		return false
+	case col == paymentMethod && secret.HasCardInMethod(text):
+		c.fault(col, maskedReason(secret.MaskMethod(text)))
+	case secret.HasCardNumber(text):
+		c.fault(col, cardReason(text))
+	default:
+		return false
+	}
+	return true
+}
+
+// masked refuses a masked card number: an uncorrected row of FILE.rejected must not count as good.
+func (c *checker) masked(t *texts) {
+	for col, text := range t {
+		if strings.Count(text, "*") >= shortestCard-4 {
+			c.fault(column(col), "holds a masked card number: give the processor's token")
+		}
+	}
+}
+
+func cardReason(text string) string { return maskedReason(secret.MaskCards(text)) }
+
+func maskedReason(masked string) string {
+	return fmt.Sprintf("looks like a card number (%.40s): Duesday never takes one; give the processor's token", masked)
 }

@@ -13,7 +13,7 @@
 //
 //   - format.go: the four formats, how Detect tells them apart, and bytes with line numbers
 //   - record.go: the results of Read
-//   - column.go, row.go, field.go: one row by the rules, and beside earlier rows
+//   - column.go, row.go: one row by the rules, and beside earlier rows
 //   - csv.go, jsonl.go, workbench.go, item.go: the formats
 //   - writer.go: exports, and FILE.rejected
 //
