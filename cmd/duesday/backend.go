@@ -216,7 +216,7 @@ func (p *program) whose(ctx context.Context, t *config.Tracking, processor *stri
 func explainBackend(hint func(string) string, err error) error {
 	switch {
 	case errors.Is(err, tracking.ErrUnregistered):
-		return fmt.Errorf("%w; which Stripe account is of which customer account is said by %s", err,
+		return fmt.Errorf("%w; %s says which merchant has which Stripe account", err,
 			hint("connect add --account UUID ACCT"))
 	case errors.Is(err, tracking.ErrDisconnected):
 		return fmt.Errorf("%w; the merchant has to connect it at Stripe again", err)
@@ -244,15 +244,15 @@ func withoutOther(err error) string {
 // uuidForm is the form of a merchant's id.
 var uuidForm = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
 
-// checkAccountFlag wants the UUID of a customer account, or with stripe also the id of a Stripe
+// checkAccountFlag wants the UUID of a merchant, or with stripe also the id of a Stripe
 // account.
 func checkAccountFlag(account string, stripe bool) error {
 	switch {
 	case uuidForm.MatchString(account) || stripe && strings.HasPrefix(account, "acct_"):
 		return nil
 	case stripe:
-		return usagef("--account %q: want an account at Stripe, acct_…, or the UUID of a customer account", account)
+		return usagef("--account %q: want an account at Stripe, acct_…, or the UUID of a merchant", account)
 	}
-	return usagef("--account %q: want the UUID of a customer account, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58",
+	return usagef("--account %q: want the UUID of a merchant, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58",
 		account)
 }

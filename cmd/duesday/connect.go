@@ -37,7 +37,7 @@ func (p *program) connectAdd() *cobra.Command {
 			p.say("Stripe account %s registered", a.StripeAccount)
 			return p.showConnected(a)
 		})
-	c.Flags().StringVar(&account, "account", "", "`UUID` of the customer account that it is of")
+	c.Flags().StringVar(&account, "account", "", "`UUID` of the merchant that it belongs to")
 	required(c, "account")
 	return c
 }

@@ -227,8 +227,8 @@ func (p *program) showDemo(f *demoFlags, report *demo.Report, audit *audit.Repor
 	}
 	t.flush()
 	p.say("\n%s", p.verdict(audit))
-	p.say("%d charges at the processor, %d receipts, %d periods open, %d subscriptions parked.", audit.Charges,
-		audit.Receipts, audit.Open, audit.Parked)
+	p.say("%s at the processor, %s, %s open, %s parked.", plural(audit.Charges, "charge"),
+		plural(audit.Receipts, "receipt"), plural(audit.Open, "period"), plural(audit.Parked, "subscription"))
 	for _, x := range audit.Problems[:min(len(audit.Problems), shownWaiting)] {
 		p.say("  %s: %s/%s period %d: %s", x.Kind, x.Account, x.Subscription, x.Period, x.Detail)
 	}

@@ -124,7 +124,7 @@ subscriptions. It changes nothing. An object without its first events, which are
 30 days, is counted and not compared. An object that was fetched from Stripe after its last
 event is counted as ahead, not as different. Exits 3 if there is a difference.`
 	c.Flags().StringVar(&account, "account", "",
-		"only the events of the `ACCOUNT`: acct_… at Stripe, or a customer account's UUID (default: of every Stripe "+
+		"only the events of the `ACCOUNT`: acct_… at Stripe, or a merchant's UUID (default: of every Stripe "+
 			"account that is registered)")
 	return checked(c, func([]string) error {
 		if account == "" {

@@ -34,7 +34,7 @@ func (p *program) eventList() *cobra.Command {
 		})
 	fs := c.Flags()
 	fs.StringVar(&f.account, "account", "",
-		"only those of the `ACCOUNT`: acct_… at Stripe, or a customer account's UUID")
+		"only those of the `ACCOUNT`: acct_… at Stripe, or a merchant's UUID")
 	fs.StringVar(&f.subscription, "subscription", "", "only those about the `SUBSCRIPTION` at Stripe")
 	fs.Var(&f.from, "from", "only those from then on, by Stripe's clock")
 	fs.Var(&f.to, "to", "only those before")
@@ -95,7 +95,7 @@ func (p *program) listEvents(ctx context.Context, b *backend, f *eventFlags) err
 	return nil
 }
 
-// places returns the Stripe accounts registered for the customer account, or for any with "", or
+// places returns the Stripe accounts registered for the merchant, or for any with "", or
 // the Stripe account itself where the text names one.
 func (b *backend) places(ctx context.Context, account string) ([]string, error) {
 	if strings.HasPrefix(account, "acct_") {
@@ -111,7 +111,7 @@ func (b *backend) places(ctx context.Context, account string) ([]string, error) 
 		}
 	}
 	if len(places) == 0 && account != "" {
-		return nil, fmt.Errorf("customer account %s has no Stripe account here: %w", account, tracking.ErrUnregistered)
+		return nil, fmt.Errorf("merchant %s has no Stripe account here: %w", account, tracking.ErrUnregistered)
 	}
 	return places, nil
 }

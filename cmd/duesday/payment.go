@@ -15,12 +15,12 @@ func (p *program) paymentCommand() *cobra.Command {
 	return group("payment", "List and show the payments of purchases", p.paymentList(), p.paymentShow())
 }
 
-// merchantList is a leaf that lists what a customer account has, the newest first.
+// merchantList is a leaf that lists what a merchant has, the newest first.
 func (p *program) merchantList(what string, do func(ctx context.Context, b *backend, account string) error) *cobra.Command {
 	var account string
 	c := p.backendLeaf("list --account UUID", "List an account's "+what+", the newest first", backendNeed{},
 		func(ctx context.Context, b *backend, _ []string) error { return do(ctx, b, strings.ToLower(account)) })
-	c.Flags().StringVar(&account, "account", "", "`UUID` of the customer account")
+	c.Flags().StringVar(&account, "account", "", "`UUID` of the merchant")
 	required(c, "account")
 	return checked(c, func([]string) error { return checkAccountFlag(account, false) })
 }

@@ -53,7 +53,7 @@ A subscription or split is fulfilled when its subscription is active. That of a 
 active at once: Stripe takes the first payment about an hour later. In JSON amounts are whole
 numbers of minor units, as Stripe has them: 500 is 5.00 EUR.`
 	o, fs := &f.order, c.Flags()
-	fs.StringVar(&o.Merchant, "account", "", "`UUID` of the customer account that sells")
+	fs.StringVar(&o.Merchant, "account", "", "`UUID` of the merchant")
 	fs.Var(&f.kind, "kind", "how it is paid")
 	fs.StringVar(&o.Key, "key", "", "`TEXT` of your own that tells this order from others")
 	fs.StringVar(&f.amount, "amount", "", "`AMOUNT` such as 12.99: of legacy, and of product without a price")

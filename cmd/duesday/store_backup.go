@@ -118,7 +118,7 @@ func (p *program) restoreStore(ctx context.Context, from string, replace bool) e
 		p.say("Never run jobs on another copy of it from now on: not on the one that it was made from, nor on one that " +
 			"was moved elsewhere.")
 		p.say("Charging is off in it, because it does not know what was charged, cancelled and changed since. Next:\n"+
-			"  %s\n %s\n  %s", p.hint("reconcile"), p.hint("verify"), p.hint("charging on"))
+			"  %s\n  %s\n  %s", p.hint("reconcile"), p.hint("verify"), p.hint("charging on"))
 	}
 	return p.json(object{"store", p.cfg.Store, "backup", from, "made", r.Made.Format(time.RFC3339Nano), // the backup
 		"installation", r.Installation, "aside?", r.Aside, // the store that was there before

@@ -90,7 +90,7 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// TestRegister_Moves: a customer account sells at the Stripe account that it was registered with
+// TestRegister_Moves: a merchant sells at the Stripe account that it was registered with
 // last, and what it sold before stays where it was sold.
 func TestRegister_Moves(t *testing.T) {
 	d := newDesk(t)
