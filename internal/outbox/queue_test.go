@@ -15,10 +15,16 @@ import (
 
 var errBroken = errors.New("the store is broken")
 
-// A broken store fails every query.
-type broken struct{ store.Store }
+// A broken store fails the queries of a partition.
+type broken struct {
+	store.Store
+	partition string
+}
 
-func (broken) Query(context.Context, store.Query) iter.Seq2[store.Item, error] {
+func (b broken) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, error] {
+	if q.Partition != b.partition {
+		return b.Store.Query(ctx, q)
+	}
 	return func(yield func(store.Item, error) bool) { yield(nil, errBroken) }
 }
 
@@ -76,18 +82,45 @@ func TestQueues(t *testing.T) {
 	if it := raw(Mail.keyOf(id, now()).PK); it == nil || it.Has(schema.DeadDate) {
 		t.Errorf("the replayed letter is %v", it)
 	}
-	b := New(broken{s}, table, now, nil, nil)
-	if _, _, _, err := b.Pending(t.Context()); !errors.Is(err, errBroken) {
-		t.Errorf("Pending: %v", err)
-	}
-	errs := 0
-	for _, err := range b.Waiting(t.Context()) {
-		if !errors.Is(err, errBroken) {
-			t.Errorf("Waiting: %v", err)
+	for _, partition := range []string{Mail.shard(0), Mail.dead()} {
+		b := New(broken{s, partition}, table, now, nil, nil)
+		if _, _, _, err := b.Pending(t.Context()); !errors.Is(err, errBroken) {
+			t.Errorf("Pending: %v", err)
 		}
-		errs++
+		errs := 0
+		for _, err := range b.Waiting(t.Context()) {
+			if err != nil && !errors.Is(err, errBroken) || err == nil && errs > 0 {
+				t.Errorf("Waiting: %v after %d errors", err, errs)
+			} else if err != nil {
+				errs++
+			}
+		}
+		if errs != 1 {
+			t.Errorf("%s: %d errors, want one", partition, errs)
+		}
 	}
-	if errs != 1 {
-		t.Errorf("%d errors, want one", errs)
+}
+
+// TestClaiming_KeepsTheEffect: an effect that was claimed, and failed, has all that it had.
+func TestClaiming_KeepsTheEffect(t *testing.T) {
+	now := func() time.Time { return time.Unix(1000, 0) }
+	table := schema.New("").Outbox
+	s, err := memstore.Open([]store.Table{table}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := Effect{ID: "a", Kind: "k", Created: now(), Due: now(), Data: map[string]string{"x": "y"}}
+	if err := s.Commit(t.Context(), Write(table.Name, e)); err != nil {
+		t.Fatal(err)
+	}
+	o := New(s, table, now, nil, func(context.Context, Effect) (bool, error) { return false, errBroken })
+	o = o.Claiming(time.Minute)
+	if r, err := o.Drain(t.Context(), 1); err != nil || r.Failed != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for got, err := range o.Waiting(t.Context()) {
+		if err != nil || got.Kind != "k" || got.Data["x"] != "y" || got.Tries != 1 {
+			t.Errorf("it has become %+v, %v", got, err)
+		}
 	}
 }
