@@ -33,64 +33,46 @@ const MixedAddresses = "mixed"
 
 // Item returns the item to be stored: attributes of other tools stay as they were read.
 func (a *Account) Item() store.Item {
-	it := itemAt(AccountKey(a.ID))
-	it.Set(schema.Version, store.Int(a.Version))
-	keepStamp(&it.Item, a.Raw, schema.CreatedDate, a.Created)
-	it.text(schema.Email, a.Email)
-	it.text(schema.PaymentMethod, a.Method)
-	if a.TimeZone != "UTC" {
-		it.text(schema.TimeZone, a.TimeZone)
-	}
-	it.stamp(schema.MethodDate, a.Given)
-	a.Payer.set(&it)
-	switch {
-	case a.Copying:
-		it.flag(schema.FanOut, true)
-	case a.Mixed:
-		it.text(schema.FanOut, MixedAddresses)
-	}
-	keep(&it.Item, a.Raw, func(name string) bool { return accountOwns[name] })
-	return it.Item
-}
-
-// accountOwns are the attributes written, or left out on purpose, by Item.
-var accountOwns = map[string]bool{
-	schema.CreatedDate: true, schema.Email: true, schema.FanOut: true, schema.PK: true, schema.PaymentMethod: true,
-	schema.SK: true, schema.TimeZone: true, schema.Version: true, schema.MethodDate: true,
-	schema.Customer: true, schema.ProcessorAccount: true, schema.ApplicationFee: true,
+	c := writer(a.Raw)
+	a.attributes(c)
+	return c.written()
 }
 
 // DecodeAccount reads the item; it leaves out a payment method that is a card number.
 func DecodeAccount(it store.Item) *Account {
-	a := &Account{ID: AccountOf(it.Str(schema.PK)), Email: it.Str(schema.Email),
-		TimeZone: cmp.Or(it.Str(schema.TimeZone), "UTC"),
-		Method:   it.Str(schema.PaymentMethod), Given: readStamp(it.Str(schema.MethodDate)), Payer: payerOf(it),
-		Created: readStamp(it.Str(schema.CreatedDate)), Copying: it.Get(schema.FanOut).Bool(),
-		Mixed: it.Str(schema.FanOut) == MixedAddresses, Version: it.Int(schema.Version), Raw: it}
+	a := &Account{ID: AccountOf(it.Str(schema.PK)), Raw: it}
+	a.attributes(&codec{stored: it})
+	a.TimeZone = cmp.Or(a.TimeZone, "UTC")
 	if secret.HasCardInMethod(a.Method) { // another tool has written it
 		a.Method = ""
 	}
 	return a
 }
 
-// Unchanged holds while the account is as it was read.
-func (a *Account) Unchanged() store.Condition {
-	if v := a.Raw.Get(schema.Version); !v.IsZero() {
-		return store.AttributeEquals(schema.Version, v)
+func (a *Account) attributes(c *codec) {
+	c.count(schema.ApplicationFee, &a.Payer.Fee, 0)
+	c.keptStamp(schema.CreatedDate, &a.Created)
+	text(c, schema.Customer, &a.Payer.Customer)
+	text(c, schema.Email, &a.Email)
+	a.fanOut(c)
+	c.stamp(schema.MethodDate, &a.Given)
+	c.only(schema.PK, AccountPK(a.ID))
+	text(c, schema.PaymentMethod, &a.Method)
+	text(c, schema.ProcessorAccount, &a.Payer.At)
+	c.only(schema.SK, AccountSK)
+	textBut(c, schema.TimeZone, &a.TimeZone, "UTC")
+	field(c, schema.Version, &a.Version, false, readVersion, store.Int)
+}
+
+func (a *Account) fanOut(c *codec) {
+	switch v := c.seek(schema.FanOut); {
+	case !c.writing:
+		a.Copying, a.Mixed = v.Bool(), v.Str() == MixedAddresses
+	case a.Copying:
+		c.item.Set(schema.FanOut, store.Bool(true))
+	case a.Mixed:
+		c.item.Set(schema.FanOut, store.S(MixedAddresses))
 	}
-	return store.AttributeAbsent(schema.Version)
-}
-
-// UnchangedCheck holds a commit to the account as it was read.
-func (a *Account) UnchangedCheck(table string) store.Write {
-	return store.Check(table, AccountKey(a.ID), a.Unchanged())
-}
-
-// BumpVersion returns the put of the account, if it is still as it was read. Each commit that
-// changes the account's set of subscriptions has it: their ids stay unique.
-func (a *Account) BumpVersion(table string) store.Write {
-	a.Version++
-	return store.Put(table, a.Item(), a.Unchanged())
 }
 
 // Account returns the account, or store.ErrNotFound.

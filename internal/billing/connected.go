@@ -45,7 +45,7 @@ func (e *Records) RegisterPlace(p Payer) []store.Write {
 	if p.At == "" {
 		return nil
 	}
-	return []store.Write{store.Put(e.Table, itemAt(store.Key{PK: processorPK, SK: strings.Clone(p.At)}).Item)}
+	return []store.Write{store.Put(e.Table, itemAt(store.Key{PK: processorPK, SK: strings.Clone(p.At)}))}
 }
 
 // maxListings is the number of the processor's accounts listed at a time.

@@ -9,7 +9,8 @@
 //
 //   - account.go, subscription.go, period.go, receipt.go, reversalrecord.go: the items of the
 //     recurring-payments table and their attributes; key.go and shard.go: their keys
-//   - item.go: the building of items; transition.go: changes of a subscription without I/O
+//   - item.go: the reading and writing of items; version.go: the condition that lets one worker win
+//   - transition.go: changes of a subscription without I/O
 //   - legacy.go: items written by other tools from the published model
 //   - records.go, read.go: reading and writing the items of a store; the access patterns
 //   - watermark.go: the dates of a daily job

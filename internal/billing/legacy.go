@@ -66,15 +66,13 @@ func readStamp(s string) time.Time {
 	return t
 }
 
-// keepStamp writes the timestamp. A zero one, which was unreadable, stays as it is stored.
-func keepStamp(it *store.Item, raw store.Item, name string, t time.Time) {
-	if t.IsZero() {
-		if was, _ := WithoutCards(raw.Get(name)); !was.IsZero() {
-			it.Set(name, was)
-		}
-		return
+// keptStamp is stamp for a time that may have been unreadable: then it stays as it is stored.
+func (c *codec) keptStamp(name string, p *time.Time) {
+	if c.writing && p.IsZero() {
+		c.keep(store.Attribute{Name: name, Value: c.seek(name)})
+	} else {
+		c.instant(name, p)
 	}
-	it.Set(name, store.S(Stamp(t)))
 }
 
 // OldestDate is the oldest date accepted from other tools: a walk goes from day to day.
@@ -118,7 +116,7 @@ func (s *Subscription) readLegacy(t *terms) error {
 		s.Email = ""
 	}
 	s.Address = secret.MaskCards(s.Address)
-	if s.Status == Active && s.NextPayment.IsZero() && t.anchor == "" {
+	if s.Status == Active && s.NextPayment.IsZero() && s.Anchor.IsZero() {
 		return s.offAgenda()
 	}
 	if s.Status != Active {
@@ -190,22 +188,4 @@ func WithoutCards(v store.Value) (store.Value, int) {
 		}
 	}
 	return v, 0
-}
-
-// keep copies the attributes of other tools, but no card number.
-func keep(it *store.Item, raw store.Item, ours func(string) bool) {
-	for _, a := range raw {
-		if ours(a.Name) || isCardName(a.Name) || secret.HasCardNumber(a.Name) {
-			continue
-		}
-		if v, _ := WithoutCards(a.Value); !v.IsZero() {
-			it.Set(a.Name, v)
-		}
-	}
-}
-
-// Ours reports whether Duesday has written the subscription before.
-func (s *Subscription) Ours() bool {
-	_, ours := s.Raw.Get(schema.Version).Int64()
-	return ours
 }

@@ -111,11 +111,8 @@ func (s Side) Fence(ctx context.Context, id, to string) error {
 			store.Attribute{Name: movedID, Value: store.S(id)},
 			store.Attribute{Name: movedCharging, Value: store.Bool(st.Charging)},
 			store.Attribute{Name: movedReason, Value: st.item.Get(schema.Reason)})
-		was := store.AttributeAbsent(schema.Reason)
-		if st.Reason != "" {
-			was = store.AttributeEquals(schema.Reason, store.S(st.Reason))
-		}
-		return s.Store.Commit(ctx, store.Update(s.table(), MetaKey, set, nil, was, store.AttributeAbsent(schema.Moved),
+		return s.Store.Commit(ctx, store.Update(s.table(), MetaKey, set, nil,
+			unchanged(schema.Reason, st.item.Get(schema.Reason)), store.AttributeAbsent(schema.Moved),
 			store.AttributeEquals(schema.Charging, store.Bool(st.Charging))))
 	})
 }
@@ -255,12 +252,13 @@ func (s Side) Mark(it store.Item, id string) (w store.Write, after store.Item, o
 	if _, is := NameOf(KeyOf(it)); !is || it.Str(schema.Moved) == id {
 		return store.Write{}, it, false
 	}
-	set := append(nextVersion(it), store.Attribute{Name: schema.Moved, Value: store.S(id)})
+	set := nextVersion(it)
+	set.Set(schema.Moved, store.S(id))
 	after = it.Clone()
 	for _, a := range set {
 		after.Set(a.Name, a.Value)
 	}
-	return store.Update(s.table(), KeyOf(it), store.NewItem(set...), nil, asRead(it)...), after, true
+	return store.Update(s.table(), KeyOf(it), set, nil, asRead(it)...), after, true
 }
 
 // Unmark returns the write that takes off the mark of the copy id, or any mark without an id.
@@ -270,17 +268,7 @@ func (s Side) Unmark(it store.Item, id string) (w store.Write, ok bool) {
 	if _, is := NameOf(KeyOf(it)); !is || mark == "" || id != "" && mark != id {
 		return store.Write{}, false
 	}
-	return store.Update(s.table(), KeyOf(it), store.NewItem(nextVersion(it)...), []string{schema.Moved}, asRead(it)...),
-		true
-}
-
-// nextVersion returns the attribute with the item's next version, or none for a legacy item.
-func nextVersion(it store.Item) []store.Attribute {
-	v, ours := it.Get(schema.Version).Int64()
-	if !ours {
-		return nil
-	}
-	return []store.Attribute{{Name: schema.Version, Value: store.Int(v + 1)}}
+	return store.Update(s.table(), KeyOf(it), nextVersion(it), []string{schema.Moved}, asRead(it)...), true
 }
 
 // Unmoved returns an item of the source as the destination has it: without its mark, and for that

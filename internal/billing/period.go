@@ -1,7 +1,6 @@
 package billing
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
@@ -40,85 +39,60 @@ type Attempt struct {
 	At     time.Time `json:"at"`
 }
 
-func (o *OpenPeriod) item() store.Item {
-	it := item{make(store.Item, 0, 16)}
-	it.text(schema.Amount, o.Amount.Decimal())
-	it.count(schema.Attempt, o.Attempt, 1)
-	if len(o.Attempts) > 0 {
-		it.Set(schema.Attempts, attemptList(o.Attempts))
-	}
-	it.text(schema.Base, o.Base)
-	it.text(schema.CreatedDate, Stamp(o.Opened))
-	it.text(schema.Currency, o.Amount.Currency().Code())
-	it.text(schema.DueDate, o.Due.String())
-	it.date(schema.FirstDecline, o.First)
-	it.flag(schema.Overtaken, o.Overtaken)
-	it.date(schema.AskedDate, o.Asked)
-	it.count(schema.Generation, o.Generation, 0)
-	it.text(schema.Method, o.Method)
-	it.Set(schema.Period, store.Int(int64(o.Period)))
-	it.text(schema.Ref, o.Ref)
-	if len(o.Retired) > 0 {
-		refs := make([]store.Value, len(o.Retired))
-		for i, r := range o.Retired {
-			refs[i] = store.S(r)
+func (o *OpenPeriod) attributes(c *codec) {
+	c.count(schema.ApplicationFee, &o.Payer.Fee, 0)
+	c.date(schema.AskedDate, &o.Asked)
+	c.count(schema.Attempt, &o.Attempt, 1)
+	attempts(c, &o.Attempts)
+	text(c, schema.Base, &o.Base)
+	c.instant(schema.CreatedDate, &o.Opened)
+	c.amount(schema.Amount, "period", &o.Amount)
+	text(c, schema.Customer, &o.Payer.Customer)
+	c.date(schema.DueDate, &o.Due)
+	c.date(schema.FirstDecline, &o.First)
+	c.count(schema.Generation, &o.Generation, 0)
+	text(c, schema.Method, &o.Method)
+	c.flag(schema.Overtaken, &o.Overtaken)
+	c.number(schema.Period, &o.Period)
+	text(c, schema.ProcessorAccount, &o.Payer.At)
+	text(c, schema.Ref, &o.Ref)
+	list(c, schema.RetiredRefs, &o.Retired, store.Value.Str, store.S)
+	c.date(schema.RetryDate, &o.Retry)
+	text(c, schema.State, &o.State)
+}
+
+// list reads or writes a list, and leaves out an empty one.
+func list[T any](c *codec, name string, p *[]T, read func(store.Value) T, write func(T) store.Value) {
+	field(c, name, p, len(*p) == 0, func(v store.Value) (list []T) {
+		for _, e := range v.List() {
+			list = append(list, read(e))
 		}
-		it.Set(schema.RetiredRefs, store.L(refs...))
-	}
-	it.date(schema.RetryDate, o.Retry)
-	it.text(schema.State, string(o.State))
-	o.Payer.set(&it)
-	return it.Item
-}
-
-func decodeOpen(it store.Item) (*OpenPeriod, error) {
-	o := &OpenPeriod{Period: int(it.Int(schema.Period)), Generation: int(it.Int(schema.Generation)),
-		Ref:    it.Str(schema.Ref),
-		Method: it.Str(schema.Method), Payer: payerOf(it), Overtaken: it.Get(schema.Overtaken).Bool(),
-		Attempt: max(1, int(it.Int(schema.Attempt))), Base: it.Str(schema.Base),
-		State: State(it.Str(schema.State)), Opened: ParseStamp(it.Str(schema.CreatedDate))}
-	var err error
-	if o.Amount, err = decodeAmount(it.Str(schema.Amount), it.Str(schema.Currency)); err != nil {
-		return nil, fmt.Errorf("open period: %w", err)
-	}
-	for _, f := range [...]struct {
-		name string
-		to   *civil.Date
-	}{{schema.DueDate, &o.Due}, {schema.FirstDecline, &o.First}, {schema.RetryDate, &o.Retry},
-		{schema.AskedDate, &o.Asked}} {
-		if text := it.Str(f.name); text != "" {
-			if *f.to, err = civil.Parse(text); err != nil {
-				return nil, fmt.Errorf("open period: %s: %w", f.name, err)
-			}
+		return list
+	}, func(list []T) store.Value {
+		values := make([]store.Value, len(list))
+		for i, e := range list {
+			values[i] = write(e)
 		}
-	}
-	for _, r := range it.Get(schema.RetiredRefs).List() {
-		o.Retired = append(o.Retired, r.Str())
-	}
-	o.Attempts = decodeAttempts(it.Get(schema.Attempts))
-	return o, nil
+		return store.L(values...)
+	})
 }
 
-func attemptList(attempts []Attempt) store.Value {
-	list := make([]store.Value, len(attempts))
-	for i, a := range attempts {
-		list[i] = store.M(store.NewItem(
-			store.Attribute{Name: schema.Attempt, Value: store.Int(int64(a.Number))},
-			store.Attribute{Name: schema.Code, Value: store.S(a.Code)},
-			store.Attribute{Name: schema.Method, Value: store.S(a.Method)},
-			store.Attribute{Name: schema.ProcessedDate, Value: store.S(Stamp(a.At))}))
-	}
-	return store.L(list...)
+func attempts(c *codec, p *[]Attempt) {
+	list(c, schema.Attempts, p, func(v store.Value) (a Attempt) {
+		a.attributes(&codec{stored: v.Map()})
+		return a
+	}, func(a Attempt) store.Value {
+		c := writer(nil)
+		a.attributes(c)
+		return store.M(c.item)
+	})
 }
 
-func decodeAttempts(v store.Value) []Attempt {
-	var attempts []Attempt
-	for _, e := range v.List() {
-		m := e.Map()
-		attempts = append(attempts, Attempt{Number: int(m.Int(schema.Attempt)), Code: m.Str(schema.Code),
-			Method: m.Str(schema.Method), At: ParseStamp(m.Str(schema.ProcessedDate))})
-	}
-	return attempts
+func (a *Attempt) attributes(c *codec) {
+	c.number(schema.Attempt, &a.Number)
+	always(c, schema.Code, &a.Code)
+	always(c, schema.Method, &a.Method)
+	c.instant(schema.ProcessedDate, &a.At)
 }
 
 // An Ending tells how a period ended, if not paid.
@@ -148,33 +122,32 @@ type EndedPeriod struct {
 
 // Write returns the put of the record.
 func (p *EndedPeriod) Write(table string) store.Write {
-	it := itemAt(PeriodKey(p.Name, p.Period),
-		store.Attribute{Name: schema.Amount, Value: store.S(p.Amount.Decimal())},
-		store.Attribute{Name: schema.Currency, Value: store.S(p.Amount.Currency().Code())},
-		store.Attribute{Name: schema.DueDate, Value: store.S(p.Due.String())},
-		store.Attribute{Name: schema.EndedDate, Value: store.S(Stamp(p.Ended))},
-		store.Attribute{Name: schema.Period, Value: store.Int(int64(p.Period))},
-		store.Attribute{Name: schema.Reason, Value: store.S(p.Reason)},
-		store.Attribute{Name: schema.SKU, Value: store.S(p.SKU)},
-		store.Attribute{Name: schema.Status, Value: store.S(string(p.Ending))},
-		store.Attribute{Name: schema.Subscription, Value: store.S(p.ID)})
-	it.text(schema.Ref, p.Ref)
-	if len(p.Attempts) > 0 {
-		it.Set(schema.Attempts, attemptList(p.Attempts))
-	}
-	return store.Put(table, it.Item)
+	c := writer(nil)
+	p.attributes(c, PeriodKey(p.Name, p.Period))
+	return store.Put(table, c.item)
 }
 
+// DecodePeriod reads the item.
 func DecodePeriod(it store.Item) (*EndedPeriod, error) {
-	p := &EndedPeriod{Name: Name{Account: AccountOf(it.Str(schema.PK)), ID: it.Str(schema.Subscription),
-		SKU: it.Str(schema.SKU)},
-		Period: int(it.Int(schema.Period)), Ending: Ending(it.Str(schema.Status)),
-		Ended:  ParseStamp(it.Str(schema.EndedDate)),
-		Reason: it.Str(schema.Reason), Ref: it.Str(schema.Ref), Attempts: decodeAttempts(it.Get(schema.Attempts))}
-	var err error
-	if p.Amount, err = decodeAmount(it.Str(schema.Amount), it.Str(schema.Currency)); err != nil {
-		return nil, err
+	p := &EndedPeriod{Name: Name{Account: AccountOf(it.Str(schema.PK))}}
+	c := codec{stored: it}
+	if p.attributes(&c, store.Key{}); p.Due.IsZero() {
+		c.fail(schema.DueDate, "is no date", nil)
 	}
-	p.Due, err = civil.Parse(it.Str(schema.DueDate))
-	return p, err
+	return p, c.err
+}
+
+func (p *EndedPeriod) attributes(c *codec, key store.Key) {
+	c.amount(schema.Amount, "period", &p.Amount)
+	attempts(c, &p.Attempts)
+	c.date(schema.DueDate, &p.Due)
+	c.instant(schema.EndedDate, &p.Ended)
+	c.only(schema.PK, key.PK)
+	c.number(schema.Period, &p.Period)
+	always(c, schema.Reason, &p.Reason)
+	text(c, schema.Ref, &p.Ref)
+	c.only(schema.SK, key.SK)
+	always(c, schema.SKU, &p.SKU)
+	always(c, schema.Status, &p.Ending)
+	always(c, schema.Subscription, &p.ID)
 }

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/money"
-	"github.com/duesday/duesday/internal/schema"
-	"github.com/duesday/duesday/internal/store"
 )
 
 // A Processor moves the money. A payment intent is opened without moving any, confirmed, looked up,
@@ -55,18 +53,6 @@ type Payer struct {
 	At       string // a connected account at the processor, acct_…; "" for our own
 	Customer string // the processor's customer, cus_…; "" for none
 	Fee      int    // our share of the connected account's charges, in hundredths of a percent
-}
-
-// set writes the payer into an account's item, or an open period's.
-func (p Payer) set(it *item) {
-	it.text(schema.ProcessorAccount, p.At)
-	it.text(schema.Customer, p.Customer)
-	it.count(schema.ApplicationFee, p.Fee, 0)
-}
-
-func payerOf(it store.Item) Payer {
-	return Payer{At: it.Str(schema.ProcessorAccount), Customer: it.Str(schema.Customer),
-		Fee: int(it.Int(schema.ApplicationFee))}
 }
 
 // An Identified processor tells its account and mode in one short line, such as

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -42,53 +43,48 @@ func (r *Receipt) Item() store.Item {
 	if r.Kind == Imported && r.Raw != nil {
 		key.SK = r.Raw.Str(schema.SK)
 	}
-	it := item{make(store.Item, 0, 16)}
-	it.text(schema.Charge, r.Charge)
-	it.text(schema.Currency, r.Amount.Currency().Code())
-	it.date(schema.DueDate, r.Due)
-	it.text(schema.Email, r.Email)
-	if r.Kind != Charged {
-		it.text(schema.Kind, string(r.Kind))
-	}
-	it.text(schema.PK, key.PK)
-	it.Set(schema.Period, store.Int(int64(r.Period)))
-	it.text(schema.ProcessedAmount, r.Amount.Decimal())
-	it.text(schema.ProcessedDate, Stamp(r.Processed))
-	it.text(schema.SK, key.SK)
-	it.text(schema.SKU, r.SKU)
-	it.text(schema.Subscription, r.ID)
-	if !r.Expires.IsZero() {
-		it.Set(schema.TTL, store.Int(r.Expires.Unix()))
-	}
-	return it.Item
+	c := writer(nil)
+	r.attributes(c, key)
+	return c.item
 }
 
 // DecodeReceipt reads a receipt's item. A legacy item becomes a receipt of the kind Imported.
 func DecodeReceipt(it store.Item) (*Receipt, error) {
-	r := &Receipt{Name: Name{Account: AccountOf(it.Str(schema.PK)), ID: it.Str(schema.Subscription),
-		SKU: it.Str(schema.SKU)},
-		Email: it.Str(schema.Email), Kind: ReceiptKind(it.Str(schema.Kind)), Period: int(it.Int(schema.Period)),
-		Processed: readStamp(it.Str(schema.ProcessedDate)), Charge: it.Str(schema.Charge), Raw: it}
-	if r.Kind == "" {
-		r.Kind = Charged
+	r := &Receipt{Name: Name{Account: AccountOf(it.Str(schema.PK))}, Raw: it}
+	c := codec{stored: it}
+	if r.attributes(&c, store.Key{}); c.err != nil {
+		return nil, c.err
 	}
+	r.Kind = cmp.Or(r.Kind, Charged)
 	if r.Charge == "" && r.Kind == Charged { // written by other tools from the published model
 		r.Kind = Imported
 		r.readKey(it.Str(schema.SK))
 	}
-	if at := it.Int(schema.TTL); at > 0 {
-		r.Expires = time.Unix(at, 0).UTC()
-	}
-	var err error
-	if r.Amount, err = decodeAmount(textOf(it.Get(schema.ProcessedAmount)), it.Str(schema.Currency)); err != nil {
-		return nil, &unreadableError{schema.ProcessedAmount, "is no amount in the receipt's currency", err}
-	}
-	if text := it.Str(schema.DueDate); text != "" {
-		if r.Due, err = civil.Parse(text); err != nil {
-			return nil, &unreadableError{schema.DueDate, "is no date", err}
-		}
-	}
 	return r, nil
+}
+
+func (r *Receipt) attributes(c *codec, key store.Key) {
+	text(c, schema.Charge, &r.Charge)
+	c.date(schema.DueDate, &r.Due)
+	text(c, schema.Email, &r.Email)
+	textBut(c, schema.Kind, &r.Kind, Charged)
+	c.only(schema.PK, key.PK)
+	c.number(schema.Period, &r.Period)
+	c.amount(schema.ProcessedAmount, "receipt", &r.Amount)
+	c.instant(schema.ProcessedDate, &r.Processed)
+	c.only(schema.SK, key.SK)
+	text(c, schema.SKU, &r.SKU)
+	text(c, schema.Subscription, &r.ID)
+	field(c, schema.TTL, &r.Expires, r.Expires.IsZero(), readExpiry,
+		func(at time.Time) store.Value { return store.Int(at.Unix()) })
+}
+
+// readExpiry returns the zero time for a TTL that expires nothing.
+func readExpiry(v store.Value) (at time.Time) {
+	if n, _ := v.Int64(); n > 0 {
+		at = time.Unix(n, 0).UTC()
+	}
+	return at
 }
 
 // readKey takes missing attributes from the model's key, REC#<processed>#SKU#<sku>.

@@ -156,32 +156,42 @@ func (r *ReversalRecord) unfinishedKey() store.Key {
 }
 
 func (r *ReversalRecord) item() store.Item {
-	it := itemAt(r.Key(), append(r.changing(),
-		store.Attribute{Name: schema.Amount, Value: store.S(r.Amount.Decimal())},
-		store.Attribute{Name: schema.Charge, Value: store.S(r.Charge)},
-		store.Attribute{Name: schema.CreatedDate, Value: store.S(Stamp(r.Created))},
-		store.Attribute{Name: schema.Currency, Value: store.S(r.Amount.Currency().Code())},
-		store.Attribute{Name: schema.Kind, Value: store.S(string(r.Kind))},
-		store.Attribute{Name: schema.Period, Value: store.Int(int64(r.Period))},
-		store.Attribute{Name: schema.SKU, Value: store.S(r.SKU)},
-		store.Attribute{Name: schema.Subscription, Value: store.S(r.ID)})...)
-	it.count(schema.Generation, r.Generation, 0)
-	if r.AskedHere() {
-		it.text(schema.Request, r.ReversalID)
-	}
-	return it.Item
+	c := writer(nil)
+	r.attributes(c, r.Key())
+	return c.item
 }
 
 // changing are the attributes changing with the record's state.
 func (r *ReversalRecord) changing() store.Item {
-	var it item
-	it.text(schema.State, string(r.State))
-	it.text(schema.Reason, r.Reason)
-	it.text(schema.LastError, r.Refusal)
-	it.text(schema.Refund, r.Ref)
-	it.stamp(schema.ProcessedDate, r.Processed)
-	it.stamp(schema.EndedDate, r.Ended)
-	return it.Item
+	return slices.DeleteFunc(r.item(), func(a store.Attribute) bool {
+		switch a.Name {
+		case schema.State, schema.Reason, schema.LastError, schema.Refund, schema.ProcessedDate, schema.EndedDate:
+			return false
+		}
+		return true
+	})
+}
+
+func (r *ReversalRecord) attributes(c *codec, key store.Key) {
+	c.amount(schema.Amount, "record", &r.Amount)
+	always(c, schema.Charge, &r.Charge)
+	c.instant(schema.CreatedDate, &r.Created)
+	c.stamp(schema.EndedDate, &r.Ended)
+	c.count(schema.Generation, &r.Generation, 0)
+	always(c, schema.Kind, &r.Kind)
+	text(c, schema.LastError, &r.Refusal)
+	c.only(schema.PK, key.PK)
+	c.number(schema.Period, &r.Period)
+	c.stamp(schema.ProcessedDate, &r.Processed)
+	text(c, schema.Reason, &r.Reason)
+	text(c, schema.Refund, &r.Ref)
+	if r.AskedHere() {
+		c.only(schema.Request, r.ReversalID)
+	}
+	c.only(schema.SK, key.SK)
+	always(c, schema.SKU, &r.SKU)
+	text(c, schema.State, &r.State)
+	always(c, schema.Subscription, &r.ID)
 }
 
 // Writes returns the writes to bring the record from was to r. If was is nil, r is new: the writes
@@ -198,7 +208,7 @@ func (r *ReversalRecord) Writes(table string, was *ReversalRecord, a *Account) [
 		writes = append(writes, a.BumpVersion(table))
 	}
 	if r.State == ReversalRequested {
-		writes = append(writes, store.Put(table, itemAt(r.unfinishedKey()).Item))
+		writes = append(writes, store.Put(table, itemAt(r.unfinishedKey())))
 	}
 	return writes
 }
@@ -212,40 +222,31 @@ func (r *ReversalRecord) change(table string, was *ReversalRecord) []store.Write
 			remove = append(remove, a.Name)
 		}
 	}
-	unchanged := []store.Condition{store.AttributeEquals(schema.State, store.S(string(was.State))),
-		store.AttributeAbsent(schema.Refund)}
+	var ref store.Value
 	if was.Ref != "" {
-		unchanged[1] = store.AttributeEquals(schema.Refund, store.S(was.Ref))
+		ref = store.S(was.Ref)
 	}
-	writes := []store.Write{store.Update(table, r.Key(), set, remove, unchanged...)}
+	writes := []store.Write{store.Update(table, r.Key(), set, remove,
+		store.AttributeEquals(schema.State, store.S(string(was.State))), unchanged(schema.Refund, ref))}
 	if was.State == ReversalRequested && r.State != ReversalRequested {
 		writes = append(writes, store.Delete(table, r.unfinishedKey()))
 	}
 	return writes
 }
 
+// DecodeReversal reads the item.
 func DecodeReversal(it store.Item) (*ReversalRecord, error) {
 	_, id, _ := strings.Cut(strings.TrimPrefix(it.Str(schema.SK), refPrefix), "#")
-	r := &ReversalRecord{Name: Name{Account: AccountOf(it.Str(schema.PK)), ID: it.Str(schema.Subscription),
-		SKU: it.Str(schema.SKU)},
-		ReversalID: id, Kind: ReversalKind(it.Str(schema.Kind)), Period: int(it.Int(schema.Period)),
-		Generation: int(it.Int(schema.Generation)),
-		Charge:     it.Str(schema.Charge), State: ReversalState(it.Str(schema.State)), Reason: it.Str(schema.Reason),
-		Refusal: it.Str(schema.LastError),
-		Ref:     it.Str(schema.Refund), Created: ParseStamp(it.Str(schema.CreatedDate)),
-		Processed: ParseStamp(it.Str(schema.ProcessedDate)),
-		Ended:     ParseStamp(it.Str(schema.EndedDate))}
-	if r.Key() != KeyOf(it) {
+	r := &ReversalRecord{Name: Name{Account: AccountOf(it.Str(schema.PK))}, ReversalID: id}
+	c := codec{stored: it}
+	r.attributes(&c, store.Key{})
+	switch {
+	case r.Key() != KeyOf(it):
 		return nil, &unreadableError{schema.SK, "does not go with CreatedDate", nil}
-	}
-	if r.State != ReversalRequested && r.State != ReversalInquiry && r.State != ReversalPending && !r.State.final() {
+	case r.State != ReversalRequested && r.State != ReversalInquiry && r.State != ReversalPending && !r.State.final():
 		return nil, &unreadableError{schema.State, "is none of a refund's or dispute's", nil}
 	}
-	var err error
-	if r.Amount, err = decodeAmount(it.Str(schema.Amount), it.Str(schema.Currency)); err != nil {
-		return nil, &unreadableError{schema.Amount, "is no amount in the record's currency", err}
-	}
-	return r, nil
+	return r, c.err
 }
 
 func IsReversal(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), refPrefix) }

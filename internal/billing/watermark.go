@@ -75,7 +75,7 @@ func (e *Records) lowerWatermark(ctx context.Context, kind Kind, d civil.Date) (
 	}
 	return store.Put(e.Table, itemAt(watermarkKey(kind),
 		store.Attribute{Name: schema.RunDate, Value: store.S(d.String())},
-		store.Attribute{Name: schema.LoweredDate, Value: store.S(Stamp(hour))}).Item, f.conditions()...), nil
+		store.Attribute{Name: schema.LoweredDate, Value: store.S(Stamp(hour))}), f.conditions()...), nil
 }
 
 // RaiseWatermark removes the watermark f, at which a walk has begun. It leaves a watermark under
