@@ -130,8 +130,8 @@ func (c *Client) ReversalsOf(ctx context.Context, ref string) (list []billing.Re
 	return list, nil
 }
 
-// Reversals implements billing.Refunder. It yields while the answer comes. A list cut short ends
-// with ErrUnknown.
+// Reversals implements billing.Refunder. It yields while the answer comes. A list cut short ends with
+// ErrUnknown.
 func (c *Client) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
 	return func(yield func(billing.Reversal, error) bool) {
 		if err := checkList(r); err != nil {

@@ -43,14 +43,11 @@ func (d *fates) draw() fate {
 	d.mu.Lock()
 	u := d.rng.Float64()
 	d.mu.Unlock()
-	for _, f := range [...]struct {
-		rate float64
-		fate fate
-	}{{d.o.BusyRate, busy}, {d.o.LostRate, lost}, {d.o.CachedRate, cached}, {d.o.UnknownRate, unknown}} {
-		if u < f.rate {
-			return f.fate
+	for _, r := range d.o.rates() {
+		if u < *r.p {
+			return r.fate
 		}
-		u -= f.rate
+		u -= *r.p
 	}
 	return normal
 }

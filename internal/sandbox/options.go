@@ -128,14 +128,12 @@ const knownParameters = "busy, cached500, keylife, latency, lost, seed, unknown"
 func (o *Options) set(name, value string) (err error) {
 	want := "a rate from 0 to 1, such as 0.01"
 	switch name {
-	case "unknown":
-		o.UnknownRate, err = strconv.ParseFloat(value, 64)
-	case "lost":
-		o.LostRate, err = strconv.ParseFloat(value, 64)
-	case "busy":
-		o.BusyRate, err = strconv.ParseFloat(value, 64)
-	case "cached500":
-		o.CachedRate, err = strconv.ParseFloat(value, 64)
+	case "unknown", "lost", "busy", "cached500":
+		for _, r := range o.rates() {
+			if r.name == name {
+				*r.p, err = strconv.ParseFloat(value, 64)
+			}
+		}
 	case "latency":
 		want = "a duration such as 200ms"
 		o.Latency, err = time.ParseDuration(value)
@@ -154,16 +152,25 @@ func (o *Options) set(name, value string) (err error) {
 	return nil
 }
 
+// A rate is one fault's.
+type rate struct {
+	name string
+	p    *float64
+	fate fate
+}
+
+func (o *Options) rates() [4]rate {
+	return [...]rate{{"busy", &o.BusyRate, busy}, {"lost", &o.LostRate, lost}, {"cached500", &o.CachedRate, cached},
+		{"unknown", &o.UnknownRate, unknown}}
+}
+
 func (o *Options) check() error {
 	sum := 0.0
-	for _, rate := range [...]struct {
-		name string
-		p    float64
-	}{{"unknown", o.UnknownRate}, {"lost", o.LostRate}, {"busy", o.BusyRate}, {"cached500", o.CachedRate}} {
-		if !(rate.p >= 0 && rate.p <= 1) { // NaN fails too
-			return fmt.Errorf("parameter %s: want a rate from 0 to 1, not %v", rate.name, rate.p)
+	for _, r := range o.rates() {
+		if !(*r.p >= 0 && *r.p <= 1) { // NaN fails too
+			return fmt.Errorf("parameter %s: want a rate from 0 to 1, not %v", r.name, *r.p)
 		}
-		sum += rate.p
+		sum += *r.p
 	}
 	switch {
 	case sum > 1+1e-9:

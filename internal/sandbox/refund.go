@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -22,34 +21,33 @@ func (s *Sandbox) Refund(ctx context.Context, r billing.RefundRequest) (billing.
 
 // ReversalsOf implements billing.Refunder.
 func (s *Sandbox) ReversalsOf(ctx context.Context, ref string) ([]billing.Reversal, error) {
-	return call(ctx, s, OpReversalsOf, "", func() (list []billing.Reversal, err error) {
-		err = s.withReversals(func() error {
+	return call(ctx, s, OpReversalsOf, "", func() ([]billing.Reversal, error) {
+		return locked(s, func() (list []billing.Reversal, err error) {
 			for _, i := range s.ledger.reversals.of[ref] {
 				list = append(list, s.ledger.reversals.list[i].Reversal)
 			}
-			_, err := s.find(ref)
-			return err
+			_, err = s.find(ref)
+			return list, err
 		})
-		return list, err
 	})
 }
 
-// Reversals implements billing.Refunder. It yields the refunds and disputes made at or after
-// r.Since, oldest first, as they stood at the call. An error comes last. The error of a lost answer
-// may come after a part of the list.
+// Reversals implements billing.Refunder: it yields the refunds and disputes made at or after r.Since,
+// oldest first, as they stood at the call. An error comes last. The error of a lost answer may come
+// after a part of the list.
 func (s *Sandbox) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
 	return listCall(ctx, s, OpReversals, r,
-		func(since time.Time) (found []reversal, _ func(reversal) billing.Reversal, err error) {
+		func(since time.Time) ([]billing.Reversal, func(billing.Reversal) billing.Reversal, error) {
 			since = since.Truncate(time.Millisecond)
-			err = s.withReversals(func() error {
+			found, err := locked(s, func() (found []billing.Reversal, _ error) {
 				for _, r := range s.ledger.reversals.list {
 					if !r.Created.Before(since) {
-						found = append(found, r)
+						found = append(found, r.Reversal)
 					}
 				}
-				return nil
+				return found, nil
 			})
-			return found, func(r reversal) billing.Reversal { return r.Reversal }, err
+			return found, func(r billing.Reversal) billing.Reversal { return r }, err
 		})
 }
 
@@ -66,26 +64,6 @@ func (s *Sandbox) AllReversals() iter.Seq[billing.Reversal] {
 			}
 		}
 	}
-}
-
-// withReversals runs the step under the lock, and then waits until every line of refunds and
-// disputes is on disk.
-func (s *Sandbox) withReversals(step func() error) error {
-	lines, err := s.lockedReversals(step)
-	if err == nil && s.out != nil {
-		err = s.out.waitReversals(lines)
-	}
-	return err
-}
-
-func (s *Sandbox) lockedReversals(step func() error) (lines uint32, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return 0, errClosed
-	}
-	err = step()
-	return s.ledger.reversals.lines, err
 }
 
 func (s *Sandbox) refund(r billing.RefundRequest) (billing.Reversal, error) {
@@ -143,19 +121,12 @@ func (s *Sandbox) MoveReversal(id string, state billing.ReversalState) error {
 }
 
 // change runs the step under the lock and waits until its line is on disk.
-func (s *Sandbox) change(step func(now time.Time) (billing.Reversal, error)) (r billing.Reversal, err error) {
-	now := s.o.Now().UTC().Truncate(time.Millisecond)
-	if err := checkClock(now); err != nil {
-		return billing.Reversal{}, err
-	}
-	err = s.withReversals(func() (err error) {
-		r, err = step(now)
-		return err
-	})
+func (s *Sandbox) change(step func(now time.Time) (billing.Reversal, error)) (billing.Reversal, error) {
+	now, err := s.now()
 	if err != nil {
 		return billing.Reversal{}, err
 	}
-	return r, nil
+	return locked(s, func() (billing.Reversal, error) { return step(now) })
 }
 
 // makeReversal adds a refund or dispute of at most the amount left. mu is held.
@@ -173,12 +144,11 @@ func (s *Sandbox) makeReversal(r billing.Reversal, key string, now time.Time) (b
 	if r.Amount.Currency() != left.Currency() || !r.Amount.IsPositive() || r.Amount.Minor() > left.Minor() {
 		return billing.Reversal{}, invalid(fmt.Sprintf("%s is left to give back, and not %s", left, r.Amount))
 	}
-	s.made++
 	prefix := refundPrefix
 	if r.Kind == billing.Disputed {
 		prefix = disputePrefix
 	}
-	r.ID, r.Tag, r.Created = prefix+s.birth+"_"+strconv.FormatUint(s.made, 36), s.ledger.tag(t), now
+	r.ID, r.Tag, r.Created = s.nextRef(prefix), s.ledger.tag(t), now
 	s.writeReversal(r, key, now)
 	return r, nil
 }

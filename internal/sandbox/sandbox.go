@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,7 +56,7 @@ func Open(file string, o Options) (*Sandbox, error) {
 			return nil, fmt.Errorf("sandbox ledger: %w", err)
 		}
 		s.out = newWriter(f, s.ledger.lines.n)
-		s.out.reversals.Store(s.ledger.reversals.lines)
+		s.out.durable.Add(s.ledger.reversals.lines)
 	}
 	return s, nil
 }
@@ -107,7 +108,11 @@ func (s *Sandbox) Lookup(ctx context.Context, ref string) (billing.Intent, error
 // The error of a lost answer may come after a part of the list.
 func (s *Sandbox) List(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Intent, error] {
 	return listCall(ctx, s, OpList, r, func(since time.Time) ([]uint32, func(uint32) billing.Intent, error) {
-		v, numbers, err := s.successes(since)
+		var v view
+		numbers, err := locked(s, func() ([]uint32, error) {
+			v = s.ledger.view
+			return slices.Clone(s.ledger.successes[s.ledger.from(since):]), nil
+		})
 		return numbers, v.intent, err
 	})
 }
@@ -176,7 +181,7 @@ func listCall[K, T any](ctx context.Context, s *Sandbox, op string, r billing.Li
 }
 
 // nextRef must be called with mu held.
-func (s *Sandbox) nextRef() string {
+func (s *Sandbox) nextRef(prefix string) string {
 	s.made++
-	return refPrefix + s.birth + "_" + strconv.FormatUint(s.made, 36)
+	return prefix + s.birth + "_" + strconv.FormatUint(s.made, 36)
 }

@@ -2,44 +2,54 @@ package sandbox
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 )
 
-// answer runs the step under the lock, waits until the line it returns is on disk, and answers with
-// it.
+// answer runs the step under the lock, and answers with the line it returns.
 func (s *Sandbox) answer(step func(now int64) (uint32, error)) (billing.Intent, error) {
-	now := s.o.Now().UTC()
-	if err := checkClock(now); err != nil {
-		return billing.Intent{}, err
-	}
-	v, number, err := s.locked(func() (uint32, error) { return step(now.UnixMilli()) })
+	now, err := s.now()
 	if err != nil {
 		return billing.Intent{}, err
 	}
-	if err := s.wait(number + 1); err != nil {
-		return billing.Intent{}, err
-	}
-	return v.intent(number), nil
+	return locked(s, func() (in billing.Intent, err error) {
+		number, err := step(now.UnixMilli())
+		if err == nil {
+			in = s.ledger.intent(number)
+		}
+		return in, err
+	})
 }
 
-func checkClock(now time.Time) error {
+// now returns the clock's time in the precision of the ledger.
+func (s *Sandbox) now() (time.Time, error) {
+	now := s.o.Now().UTC().Truncate(time.Millisecond)
 	if y := now.Year(); y < 0 || y > 9999 {
-		return fmt.Errorf("sandbox processor: its clock is in the year %d, which RFC 3339 cannot write", y)
+		return now, fmt.Errorf("sandbox processor: its clock is in the year %d, which RFC 3339 cannot write", y)
 	}
-	return nil
+	return now, nil
 }
 
-func (s *Sandbox) locked(step func() (uint32, error)) (view, uint32, error) {
+// locked runs the step under the lock. It returns the step's value when every line written until
+// then is on disk.
+func locked[T any](s *Sandbox, step func() (T, error)) (T, error) {
+	var none T
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.closed {
-		return view{}, 0, errClosed
+		s.mu.Unlock()
+		return none, errClosed
 	}
-	number, err := step()
-	return s.ledger.view, number, err
+	v, err := step()
+	lines := s.ledger.lines.n + s.ledger.reversals.lines
+	s.mu.Unlock()
+	if err == nil {
+		err = s.wait(lines)
+	}
+	if err != nil {
+		return none, err
+	}
+	return v, nil
 }
 
 // write appends the line, in memory and to the writer. mu is held.
@@ -59,12 +69,12 @@ func (s *Sandbox) wait(n uint32) error {
 	return s.out.wait(n)
 }
 
-// durable returns the number of the first n lines on disk.
+// durable returns the number of the first n lines of intents on disk.
 func (s *Sandbox) durable(n uint32) uint32 {
 	if s.out == nil {
 		return n
 	}
-	return min(n, s.out.durable.Load())
+	return min(n, s.out.intents.Load())
 }
 
 // saved returns the line of the key's answer, if it is remembered. mu is held.
@@ -110,7 +120,7 @@ func (s *Sandbox) open(r billing.OpenRequest) (billing.Intent, error) {
 			}
 			return number, nil
 		}
-		n := line{at: now, terms: l.addTerms(r.Tag, r.Amount), intent: l.addIntent(s.nextRef()), method: l.intern(r.Method)}
+		n := line{at: now, terms: l.addTerms(r.Tag, r.Amount), intent: l.addIntent(s.nextRef(refPrefix)), method: l.intern(r.Method)}
 		return s.write(n, r.Key), nil
 	})
 }
@@ -206,20 +216,4 @@ func (s *Sandbox) decide(ref string, want state, o outcome) error {
 		return s.write(last, ""), nil
 	})
 	return err
-}
-
-// successes returns the succeeded lines since, oldest first, once they are on disk.
-func (s *Sandbox) successes(since time.Time) (view, []uint32, error) {
-	var numbers []uint32
-	v, lines, err := s.locked(func() (uint32, error) {
-		numbers = slices.Clone(s.ledger.successes[s.ledger.from(since):])
-		return s.ledger.lines.n, nil
-	})
-	if err == nil {
-		err = s.wait(lines)
-	}
-	if err != nil {
-		return view{}, nil, err
-	}
-	return v, numbers, nil
 }

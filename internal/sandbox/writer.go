@@ -17,9 +17,9 @@ import (
 // Every wait for a line that was not on disk fails from then on.
 type writer struct {
 	file file
-	// Lines on disk, including those read at the start. Reversals are counted apart, because the
-	// lines of intents are numbered.
-	durable, reversals atomic.Uint32
+	// Lines on disk, including those read at the start. The lines of intents are counted apart too,
+	// because they are numbered.
+	durable, intents atomic.Uint32
 
 	mu      sync.Mutex
 	work    sync.Cond // pending, or closing
@@ -40,6 +40,7 @@ func newWriter(f file, lines uint32) *writer {
 	w := &writer{file: f}
 	w.work.L, w.done.L = &w.mu, &w.mu
 	w.durable.Store(lines)
+	w.intents.Store(lines)
 	go w.run()
 	return w
 }
@@ -56,18 +57,13 @@ func (w *writer) add(r record) {
 
 // wait returns when the first n lines are on disk. Its error wraps ErrUnknown: the line may be
 // there.
-func (w *writer) wait(n uint32) error { return w.waitFor(&w.durable, n) }
-
-// waitReversals is wait for the lines of reversals.
-func (w *writer) waitReversals(n uint32) error { return w.waitFor(&w.reversals, n) }
-
-func (w *writer) waitFor(durable *atomic.Uint32, n uint32) error {
-	if durable.Load() >= n {
+func (w *writer) wait(n uint32) error {
+	if w.durable.Load() >= n {
 		return nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for durable.Load() < n {
+	for w.durable.Load() < n {
 		if w.err != nil {
 			return fmt.Errorf("%w: the sandbox's ledger cannot be written: %w", billing.ErrUnknown, w.err)
 		}
@@ -101,14 +97,12 @@ func (w *writer) run() {
 		err := flush(w.file, &text, batch)
 		w.mu.Lock()
 		if w.err = err; err == nil {
-			back := 0
 			for i := range batch {
-				if batch[i].Of != "" {
-					back++
+				if batch[i].Of == "" {
+					w.intents.Add(1)
 				}
 			}
-			w.durable.Add(uint32(len(batch) - back))
-			w.reversals.Add(uint32(back))
+			w.durable.Add(uint32(len(batch)))
 		}
 		w.mu.Unlock()
 		w.done.Broadcast()
