@@ -65,8 +65,7 @@ func (s Side) MoveState(ctx context.Context) (*MoveState, error) {
 		return nil, err
 	}
 	return &MoveState{Meta: meta, MovedID: it.Str(movedID), Final: it.Str(movedOutcome) == finished,
-		GivenUp: it.Str(movedOutcome) == canceled,
-		CopyID:  it.Str(copyID), Copying: it.Str(copyState) == copying,
+		GivenUp: it.Str(movedOutcome) == canceled, CopyID: it.Str(copyID), Copying: it.Str(copyState) == copying,
 		Canceled: it.Str(copyState) == canceled, item: it}, nil
 }
 

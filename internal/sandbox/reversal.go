@@ -102,10 +102,9 @@ const (
 // creation.
 func recordOfReversal(r billing.Reversal) record {
 	return record{Ref: r.ID, Account: r.Tag.Account, Subscription: r.Tag.Subscription, SKU: r.Tag.SKU,
-		Period:     r.Tag.Period,
-		Generation: r.Tag.Generation, Amount: r.Amount.Decimal(), Currency: r.Amount.Currency().Code(),
-		Outcome: wordOf(r.Kind, r.State),
-		At:      r.Created.Format(atLayout), Install: r.Tag.Installation, Of: r.Ref, Request: r.Request, Reason: r.Reason}
+		Period: r.Tag.Period, Generation: r.Tag.Generation, Amount: r.Amount.Decimal(),
+		Currency: r.Amount.Currency().Code(), Outcome: wordOf(r.Kind, r.State), At: r.Created.Format(atLayout),
+		Install: r.Tag.Installation, Of: r.Ref, Request: r.Request, Reason: r.Reason}
 }
 
 func (r *record) readReversal() (billing.Reversal, error) {
@@ -122,9 +121,8 @@ func (r *record) readReversal() (billing.Reversal, error) {
 	if err != nil {
 		return billing.Reversal{}, err
 	}
-	return billing.Reversal{Kind: kind, ID: r.Ref, Request: r.Request, Ref: r.Of, Tag: tag, Amount: amount, State: state,
-		Reason:  r.Reason,
-		Created: time.UnixMilli(n.at).UTC()}, nil
+	return billing.Reversal{Kind: kind, ID: r.Ref, Request: r.Request, Ref: r.Of, Tag: tag, Amount: amount,
+		State: state, Reason: r.Reason, Created: time.UnixMilli(n.at).UTC()}, nil
 }
 
 // restoreReversal adds a line of the file.

@@ -128,9 +128,8 @@ func (f *errorForm) err() error {
 
 func formOfOpen(r billing.OpenRequest) openForm {
 	return openForm{Key: r.Key, Install: r.Tag.Installation, Account: r.Tag.Account, Subscription: r.Tag.Subscription,
-		SKU:    r.Tag.SKU,
-		Period: r.Tag.Period, Generation: r.Tag.Generation, Amount: r.Amount.Decimal(), Currency: r.Amount.Currency().Code(),
-		Method: r.Method}
+		SKU: r.Tag.SKU, Period: r.Tag.Period, Generation: r.Tag.Generation, Amount: r.Amount.Decimal(),
+		Currency: r.Amount.Currency().Code(), Method: r.Method}
 }
 
 func (f *openForm) request() (billing.OpenRequest, error) {
@@ -198,8 +197,7 @@ func (r *record) readEntry() (Entry, error) {
 		return Entry{}, err
 	}
 	return Entry{Ref: r.Ref, Tag: tag, Attempt: r.Attempt, Amount: amount, Outcome: states[n.state],
-		At:     time.UnixMilli(n.at).UTC(),
-		Method: r.Method, Charge: r.Charge, Code: r.Code, Hard: r.Hard}, nil
+		At: time.UnixMilli(n.at).UTC(), Method: r.Method, Charge: r.Charge, Code: r.Code, Hard: r.Hard}, nil
 }
 
 // formatSince writes the instant for the wire. The ledger has years 0 to 9999 alone, to which

@@ -103,8 +103,7 @@ func (e *Engine) checkScope(ctx context.Context, scope []billing.ListRequest) (r
 	}
 	first := lost[0]
 	const unknown = "the processor has %d payment intents that succeeded or were tried and that this store does " +
-		"not know, " +
-		"the first %s (%s) for %s/%s period %d"
+		"not know, the first %s (%s) for %s/%s period %d"
 	tag := first.Tag
 	reason := fmt.Sprintf(unknown, len(lost), first.Ref, first.State, tag.Account, tag.Subscription, tag.Period)
 	if err := e.SetCharging(ctx, false, reason); err != nil {
@@ -141,8 +140,7 @@ func (e *Engine) checkClockAfter(ended time.Time) error {
 		return nil
 	}
 	return fmt.Errorf("%w: it is %s, and the last run ended at %s: set the clock right; if it is right now, say "+
-		"duesday charging on",
-		ErrClock, billing.Stamp(e.Now()), billing.Stamp(ended))
+		"duesday charging on", ErrClock, billing.Stamp(e.Now()), billing.Stamp(ended))
 }
 
 // lost returns the scope's intents that the store does not know and whose money has moved or still

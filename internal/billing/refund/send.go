@@ -109,9 +109,8 @@ func (s *Service) create(ctx context.Context, t *task) error {
 // send is SEND and, if the processor answers with the refund, RECORD (5).
 func (s *Service) send(ctx context.Context, t *task, r *billing.ReversalRecord) error {
 	made, err := s.proc.(billing.Refunder).Refund(ctx, billing.RefundRequest{Key: "dd_" + t.id, ID: t.id, Ref: r.Charge,
-		Amount: r.Amount,
-		Reason: billing.RefundReason(r.Reason), Tag: billing.Tag{Installation: s.Opened.Installation, Account: r.Account,
-			Subscription: r.ID, SKU: r.SKU, Period: r.Period, Generation: r.Generation}})
+		Amount: r.Amount, Reason: billing.RefundReason(r.Reason), Tag: billing.Tag{Installation: s.Opened.Installation,
+			Account: r.Account, Subscription: r.ID, SKU: r.SKU, Period: r.Period, Generation: r.Generation}})
 	t.looked, t.err = time.Time{}, err
 	t.sent++
 	if err != nil {
