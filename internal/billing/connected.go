@@ -51,21 +51,33 @@ func (e *Records) RegisterPlace(p Payer) []store.Write {
 // maxListings is the number of the processor's accounts listed at a time.
 const maxListings = 16
 
+// An Answer is that of one question of AskEach.
+type Answer[T any] struct {
+	Value T
+	Err   error
+}
+
 // AskEach calls do for every question, the first alone and then maxListings at a time, and
-// returns when all are done. If the first returns ErrRefused, our credentials are refused and
-// AskEach stops.
-func AskEach[T any](questions []T, do func(i int, question T) error) {
-	if len(questions) == 0 || errors.Is(do(0, questions[0]), ErrRefused) {
-		return
+// returns the answers when all are there. If the first is ErrRefused, our credentials are refused
+// and AskEach stops.
+func AskEach[Q, T any](questions []Q, do func(Q) (T, error)) []Answer[T] {
+	answers := make([]Answer[T], len(questions))
+	ask := func(i int) { answers[i].Value, answers[i].Err = do(questions[i]) }
+	if len(questions) == 0 {
+		return nil
+	}
+	if ask(0); errors.Is(answers[0].Err, ErrRefused) {
+		return answers
 	}
 	var all sync.WaitGroup
 	free := make(chan struct{}, maxListings)
 	for i := 1; i < len(questions); i++ {
 		free <- struct{}{}
 		all.Go(func() {
-			_ = do(i, questions[i]) // the caller keeps the errors
+			ask(i)
 			<-free
 		})
 	}
 	all.Wait()
+	return answers
 }

@@ -117,9 +117,12 @@ func ParseStamp(s string) time.Time {
 func LeasePK(kind Kind) string { return "LEASE#" + string(kind) }
 
 // HashKey makes an idempotency key. Two requests mean one thing if all parts are equal.
-func HashKey(parts ...string) string {
+func HashKey(parts ...string) string { return "dd_" + Hash(parts...) }
+
+// Hash returns 32 hexadecimal digits that tell the parts apart from others.
+func Hash(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return "dd_" + hex.EncodeToString(sum[:16])
+	return hex.EncodeToString(sum[:16])
 }
 
 // AccountOf returns the account of a partition key.

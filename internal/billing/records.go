@@ -51,6 +51,14 @@ func (e *Records) Load(ctx context.Context, n Name) (*Subscription, error) {
 	return s, nil
 }
 
+// IgnoreNotFound returns nil for store.ErrNotFound, and any other error as it is.
+func IgnoreNotFound(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
 // An IllegibleError tells of an unreadable item, written by another tool. Asking again changes
 // nothing; other items are not affected.
 type IllegibleError struct{ Err error }

@@ -2,7 +2,7 @@ package billing
 
 import (
 	"context"
-	"errors"
+	"iter"
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
@@ -22,11 +22,8 @@ func watermarkKey(kind Kind) store.Key { return store.Key{PK: RunPK(kind), SK: W
 // Watermark returns the low watermark, or nil if there is none.
 func (e *Records) Watermark(ctx context.Context, kind Kind) (*Watermark, error) {
 	it, err := e.Store.Get(ctx, e.Table, watermarkKey(kind))
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, IgnoreNotFound(err)
 	}
 	d, err := civil.Parse(it.Str(schema.RunDate))
 	return &Watermark{Date: d, lowered: ParseStamp(it.Str(schema.LoweredDate))}, err
@@ -91,11 +88,16 @@ func (e *Records) RaiseWatermark(ctx context.Context, kind Kind, f *Watermark, s
 	return err
 }
 
+// LatestRuns yields the records of that many runs, the latest business day first; 0 for all.
+func (e *Records) LatestRuns(ctx context.Context, kind Kind, limit int) iter.Seq2[store.Item, error] {
+	return e.Store.Query(ctx, store.Query{Table: e.Table, Partition: RunPK(kind), To: "9999-12-31~", Reverse: true,
+		Limit: limit})
+}
+
 // LastRunEnded returns when the latest payment run ended, by the clock of that run.
 func (e *Records) LastRunEnded(ctx context.Context) (time.Time, error) {
-	q := store.Query{Table: e.Table, Partition: RunPK(Payments), To: "9999-12-31~", Reverse: true, Limit: 10 * LookBack}
 	var last time.Time
-	for it, err := range e.Store.Query(ctx, q) {
+	for it, err := range e.LatestRuns(ctx, Payments, 10*LookBack) {
 		if err != nil {
 			return last, err
 		}
@@ -122,8 +124,7 @@ func (e *Records) LowerWatermark(ctx context.Context, kind Kind, d civil.Date) e
 // first: all runs of a store may be a megabyte.
 func (e *Records) lastCompleted(ctx context.Context, kind Kind) (civil.Date, error) {
 	for _, limit := range [...]int{16, 0} {
-		q := store.Query{Table: e.Table, Partition: RunPK(kind), To: "9999-12-31~", Reverse: true, Limit: limit}
-		for it, err := range e.Store.Query(ctx, q) {
+		for it, err := range e.LatestRuns(ctx, kind, limit) {
 			if err != nil {
 				return civil.Date{}, err
 			}

@@ -3,14 +3,12 @@ package engine
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/outbox"
-	"github.com/duesday/duesday/internal/store"
 )
 
 // CardLink makes a page on which the account's customer gives a card: for the account, or for
@@ -104,11 +102,8 @@ func (e *Engine) link(ctx context.Context, f outbox.Effect) (billing.CardLink, e
 		return billing.CardLink{}, nil
 	}
 	s, err := e.Load(ctx, nameIn(f))
-	if errors.Is(err, store.ErrNotFound) || (err == nil && s.Over()) {
-		return billing.CardLink{}, nil
-	}
-	if err != nil {
-		return billing.CardLink{}, err
+	if err != nil || s.Over() {
+		return billing.CardLink{}, billing.IgnoreNotFound(err)
 	}
 	if s.Method == "" {
 		subscription = "" // the account's card is charged

@@ -72,15 +72,13 @@ func (e *Engine) newestCards(ctx context.Context, w billing.Wallet,
 	if err != nil {
 		return nil, err
 	}
-	found, errs := make([][]billing.Setup, len(places)), make([]error, len(places))
-	billing.AskEach(places, func(i int, at string) error {
-		found[i], errs[i] = e.setups(ctx, w, billing.ListRequest{At: at, Since: since})
-		return errs[i]
+	answers := billing.AskEach(places, func(at string) ([]billing.Setup, error) {
+		return e.setups(ctx, w, billing.ListRequest{At: at, Since: since})
 	})
 	newest := map[recipient]billing.Setup{}
 	var failed []error
 	for i, at := range places {
-		switch err := errs[i]; {
+		switch err := answers[i].Err; {
 		case at != "" && errors.Is(err, billing.ErrAccountRefused):
 			e.Log.WarnContext(ctx, "a connected account refuses to list cards", "connected", at)
 			continue
@@ -90,7 +88,7 @@ func (e *Engine) newestCards(ctx context.Context, w billing.Wallet,
 			failed = append(failed, err)
 			continue
 		}
-		for _, s := range found[i] {
+		for _, s := range answers[i].Value {
 			r := recipient{s.Account, s.Subscription, s.At, s.Customer}
 			if was, ok := newest[r]; !ok || cmp.Or(s.Card.Made.Compare(was.Card.Made), cmp.Compare(s.ID, was.ID)) > 0 {
 				newest[r] = s
@@ -101,26 +99,19 @@ func (e *Engine) newestCards(ctx context.Context, w billing.Wallet,
 }
 
 // setups lists one place. An interrupted listing is begun again.
-func (e *Engine) setups(ctx context.Context, w billing.Wallet,
-	r billing.ListRequest) (found []billing.Setup, err error) {
-	for range billing.MaxSends {
-		found, err = found[:0], nil
-		for s, lerr := range w.Setups(ctx, r) {
-			if lerr != nil {
-				err = fmt.Errorf("listing the cards that customers have given: %w", lerr)
-				break
+func (e *Engine) setups(ctx context.Context, w billing.Wallet, r billing.ListRequest) ([]billing.Setup, error) {
+	return billing.Ask(ctx, func() (found []billing.Setup, err error) {
+		for s, err := range w.Setups(ctx, r) {
+			if err != nil {
+				return nil, fmt.Errorf("listing the cards that customers have given: %w", err)
 			}
-			if s.Installation != e.Opened.Installation || billing.CheckMethod(s.Card.Method) != nil || s.Card.Made.IsZero() {
-				continue
+			if s.Installation == e.Opened.Installation && billing.CheckMethod(s.Card.Method) == nil && !s.Card.Made.IsZero() {
+				s.At, s.Card.Made = r.At, s.Card.Made.UTC().Truncate(time.Millisecond) // the precision of the store
+				found = append(found, s)
 			}
-			s.At, s.Card.Made = r.At, s.Card.Made.UTC().Truncate(time.Millisecond) // the precision of the store
-			found = append(found, s)
 		}
-		if err == nil || billing.Definite(err) || ctx.Err() != nil {
-			break
-		}
-	}
-	return found, err
+		return found, nil
+	})
 }
 
 // takeOver sets the card at its recipient, and reports whether it was new there. A card of another
@@ -137,11 +128,8 @@ func (e *Engine) takeOver(ctx context.Context, g billing.Setup) (taken bool, err
 		taken = true
 		return nil
 	})
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
 	if err != nil || a.Method != g.Card.Method {
-		return taken, err
+		return taken, billing.IgnoreNotFound(err)
 	}
 	return taken, e.spread(ctx, a.ID, false) // also for an old card: a run may have died here
 }
@@ -168,10 +156,7 @@ func (e *Engine) takeOverOne(ctx context.Context, g billing.Setup) (taken bool, 
 		}
 		return append(writes, a.UnchangedCheck(e.Table)), err
 	})
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
-	return taken, err
+	return taken, billing.IgnoreNotFound(err)
 }
 
 // spread applies the account's method to its subscriptions without one of their own. A second call
@@ -271,11 +256,8 @@ func (e *Engine) unpark(s *billing.Subscription, today civil.Date) ([]store.Writ
 // unauthenticated period has no attempt: then the time of the choice decides.
 func (e *Engine) failedWith(ctx context.Context, s *billing.Subscription, c choice) (bool, error) {
 	it, err := e.Store.Get(ctx, e.Table, billing.PeriodKey(s.Name, s.Period-1))
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
 	if err != nil {
-		return false, err
+		return false, billing.IgnoreNotFound(err)
 	}
 	p, err := billing.DecodePeriod(it)
 	if err != nil {

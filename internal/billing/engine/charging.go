@@ -38,8 +38,7 @@ var ErrChargingOff = errors.New("charging is switched off: duesday charging on")
 
 // acceptClock marks the runs that ended later than now: the clock was ahead then, and is right now.
 func (e *Engine) acceptClock(ctx context.Context) error {
-	q := store.Query{Table: e.Table, Partition: billing.RunPK(billing.Payments), To: "9999-12-31~"}
-	for it, err := range e.Store.Query(ctx, q) {
+	for it, err := range e.LatestRuns(ctx, billing.Payments, 0) {
 		if err != nil {
 			return err
 		}

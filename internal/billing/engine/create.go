@@ -94,13 +94,10 @@ func (e *Engine) fits(ctx context.Context, a *billing.Account,
 // existing subscription is no error, since importing twice changes nothing.
 func (e *Engine) Precheck(ctx context.Context, n billing.NewSubscription) error {
 	a, err := e.Account(ctx, n.Account)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
+	if err != nil {
+		return billing.IgnoreNotFound(err)
 	}
-	if err == nil {
-		_, err = e.fits(ctx, a, &n)
-	}
-	if errors.Is(err, billing.ErrExists) {
+	if _, err = e.fits(ctx, a, &n); errors.Is(err, billing.ErrExists) {
 		return nil
 	}
 	return err

@@ -2,23 +2,18 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"strconv"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/store"
 )
 
 // dryRun reports what collect would do with the subscription, and does none of it. A period to be
 // opened or tried again is reported as skipped; one parked, or to be parked, as parked.
 func (e *Engine) dryRun(ctx context.Context, n billing.Name, day civil.Date, report func(Result)) error {
 	s, err := e.Load(ctx, n)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return billing.IgnoreNotFound(err)
 	}
 	today := s.Today(day, e.Now())
 	if s.Open != nil {

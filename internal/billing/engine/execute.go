@@ -60,10 +60,8 @@ func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report fun
 		s, bound := fresh, fresh != nil
 		if fresh = nil; !bound {
 			var err error
-			if s, err = e.Load(ctx, n); errors.Is(err, store.ErrNotFound) {
-				return nil
-			} else if err != nil {
-				return err
+			if s, err = e.Load(ctx, n); err != nil {
+				return billing.IgnoreNotFound(err)
 			}
 		}
 		if r := pending.landed(s); r != nil {

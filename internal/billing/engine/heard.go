@@ -2,10 +2,8 @@ package engine
 
 import (
 	"context"
-	"errors"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/store"
 )
 
 // Heard brings the open period of a subscription to the state of its payment intent, after an event
@@ -25,11 +23,8 @@ func (e *Engine) Heard(ctx context.Context, account, subscription, intent string
 		return nil
 	}
 	s, err := e.Subscription(ctx, billing.Name{Account: account, ID: subscription})
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
 	if err != nil || !s.Bound(intent) {
-		return err
+		return billing.IgnoreNotFound(err)
 	}
 	return e.collect(ctx, s.Name, work{trigger: byEvent}, func(Result) {})
 }

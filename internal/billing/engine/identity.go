@@ -38,8 +38,7 @@ func (e *Engine) pin(ctx context.Context, readOnly bool) error {
 			return fmt.Errorf("%w: it is charged through %s, and this is %s",
 				ErrOtherProcessor, e.Opened.Processor, cmp.Or(identity, "a sandbox"))
 		}
-		runs := store.Query{Table: e.Table, Partition: billing.RunPK(billing.Payments), To: "9999-12-31~", Limit: 1}
-		ran, err := billing.AnyItem(e.Store.Query(ctx, runs))
+		ran, err := billing.AnyItem(e.LatestRuns(ctx, billing.Payments, 1))
 		if err != nil {
 			return err
 		}

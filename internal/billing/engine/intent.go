@@ -2,11 +2,8 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
@@ -55,8 +52,10 @@ func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod) (step, error) {
 	}
 	tag := billing.Tag{Installation: e.Opened.Installation, Account: s.Account, Subscription: s.ID, SKU: s.SKU,
 		Period: o.Period, Generation: o.Generation}
-	in, err := e.openIntent(ctx, billing.OpenRequest{Key: e.openKey(s, o), Tag: tag, Amount: o.Amount, Method: o.Method,
-		Payer: o.Payer})
+	r := billing.OpenRequest{Key: e.openKey(s, o), Tag: tag, Amount: o.Amount, Method: o.Method, Payer: o.Payer}
+	// It is asked again after a lost answer. For a day the key makes this harmless; a later duplicate
+	// is a harmless orphan.
+	in, err := billing.Ask(ctx, func() (billing.Intent, error) { return e.proc.Open(ctx, r) })
 	if err != nil {
 		return e.setback(ctx, s, today, err)
 	}
@@ -67,17 +66,6 @@ func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod) (step, error) {
 		return step{}, err
 	}
 	return step{bound: s}, nil
-}
-
-// openIntent asks again after a lost answer. For a day the key makes this harmless; a later
-// duplicate is a harmless orphan.
-func (e *Engine) openIntent(ctx context.Context, r billing.OpenRequest) (in billing.Intent, err error) {
-	for range billing.MaxSends {
-		if in, err = e.proc.Open(ctx, r); err == nil || billing.Definite(err) || ctx.Err() != nil {
-			break
-		}
-	}
-	return in, err
 }
 
 // confirm is CONFIRM: it sends the attempt. After a lost answer it looks up whether the attempt
@@ -139,8 +127,6 @@ func (e *Engine) confirmKey(s *billing.Subscription, resend int) string {
 }
 
 func (e *Engine) idempotencyKey(call string, s *billing.Subscription, period, generation int, more ...string) string {
-	parts := append([]string{call, e.Opened.Installation, s.Account, s.Key().SK, billing.Stamp(s.Created),
-		strconv.Itoa(period), strconv.Itoa(generation)}, more...)
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return "dd_" + hex.EncodeToString(sum[:16])
+	return billing.HashKey(append([]string{call, e.Opened.Installation, s.Account, s.Key().SK, billing.Stamp(s.Created),
+		strconv.Itoa(period), strconv.Itoa(generation)}, more...)...)
 }

@@ -80,19 +80,17 @@ func (e *Engine) cancelOrphans(ctx context.Context, previous time.Time) (cancele
 		return 0, err
 	}
 	const week = 7 * 24 * time.Hour
-	counts, errs := make([]int, len(places)), make([]error, len(places))
 	since, until := previous.Add(-orphanAge-week), e.Now().Add(-orphanAge)
-	billing.AskEach(places, func(i int, at string) error {
-		counts[i], errs[i] = e.cancelOrphansAt(ctx, billing.ListRequest{At: at, Since: since, Until: until})
-		return errs[i]
-	})
-	for i, at := range places {
-		canceled += counts[i]
-		if at != "" && errors.Is(errs[i], billing.ErrAccountRefused) {
-			errs[i] = nil // the rollback check has reported it
+	var failed []error
+	for i, a := range billing.AskEach(places, func(at string) (int, error) {
+		return e.cancelOrphansAt(ctx, billing.ListRequest{At: at, Since: since, Until: until})
+	}) {
+		canceled += a.Value
+		if places[i] == "" || !errors.Is(a.Err, billing.ErrAccountRefused) { // which the rollback check has reported
+			failed = append(failed, a.Err)
 		}
 	}
-	return canceled, errors.Join(errs...)
+	return canceled, errors.Join(failed...)
 }
 
 func (e *Engine) cancelOrphansAt(ctx context.Context, r billing.ListRequest) (canceled int, err error) {
@@ -122,14 +120,11 @@ func (e *Engine) cancelOrphansAt(ctx context.Context, r billing.ListRequest) (ca
 // bound reports whether a period is open with the intent.
 func (e *Engine) bound(ctx context.Context, in billing.Intent) (bool, error) {
 	s, err := e.Load(ctx, taggedName(in))
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
 	if _, bad := errors.AsType[*billing.IllegibleError](err); bad {
 		return true, nil // it may be
 	}
 	if err != nil {
-		return false, err
+		return false, billing.IgnoreNotFound(err)
 	}
 	return s.Open != nil && s.Open.Ref == in.Ref, nil
 }

@@ -73,8 +73,5 @@ func (e *Engine) settleManual(ctx context.Context, s *billing.Subscription, amou
 	if s.Status == billing.ParkedState {
 		others = append(others, store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period)))
 	}
-	if parked := e.pass(s, today, true, rec.Processed); parked != nil {
-		others = append(others, parked.Write(e.Table))
-	}
-	return rec, e.Put(ctx, s, others...)
+	return rec, e.Put(ctx, s, append(others, e.pass(s, today, true, rec.Processed)...)...)
 }

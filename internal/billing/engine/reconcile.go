@@ -116,11 +116,7 @@ func (e *Engine) adoptInto(ctx context.Context, s *billing.Subscription, in bill
 	}
 	if s.Period < in.Tag.Period {
 		void := e.ended(s, billing.EndVoid, "no charge at the processor when the store was reconciled", s.Open)
-		others := []store.Write{void.Write(e.Table)}
-		if parked := e.pass(s, today, false, e.Now()); parked != nil {
-			others = append(others, parked.Write(e.Table))
-		}
-		return e.Put(ctx, s, others...)
+		return e.Put(ctx, s, append([]store.Write{void.Write(e.Table)}, e.pass(s, today, false, e.Now())...)...)
 	}
 	due, err := s.Due()
 	if err != nil {

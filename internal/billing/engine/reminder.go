@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"strconv"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -55,10 +54,7 @@ func (e *Engine) remind(ctx context.Context, n billing.Name, day civil.Date, dry
 		report(*r)
 		return nil
 	})
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	return err
+	return billing.IgnoreNotFound(err)
 }
 
 // StillWanted reports, right before its delivery, whether an effect is to be delivered. It drops a
@@ -69,11 +65,8 @@ func (e *Engine) StillWanted(ctx context.Context, f outbox.Effect) (bool, error)
 		return true, nil
 	}
 	s, err := e.Load(ctx, nameIn(f))
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
 	if err != nil {
-		return false, err
+		return false, billing.IgnoreNotFound(err)
 	}
 	if f.Kind == noticeAction {
 		return s.Open != nil && s.Open.Ref == f.Data[outbox.DataRef] && s.Open.State == billing.RequiresAction, nil

@@ -92,18 +92,12 @@ func (e *Engine) ownMethod(ctx context.Context, n billing.Name, method string) (
 	if _, ok := e.proc.(billing.Wallet); !ok {
 		return method, billing.Payer{}, nil
 	}
-	a, err := e.Account(ctx, n.Account)
-	if errors.Is(err, store.ErrNotFound) {
-		return method, billing.Payer{}, nil
+	payer, err := e.payer(ctx, n.Account)
+	if err != nil || payer.Customer == "" {
+		return method, payer, err
 	}
-	if err != nil {
-		return "", billing.Payer{}, err
-	}
-	if a.Payer.Customer == "" {
-		return method, a.Payer, nil
-	}
-	card, err := e.ownCard(ctx, a.Payer, method)
-	return card.Method, a.Payer, err
+	card, err := e.ownCard(ctx, payer, method)
+	return card.Method, payer, err
 }
 
 // changeMethod sets the subscription's own method. An open period is tried with it today, unless
@@ -292,11 +286,7 @@ func (e *Engine) SkipParked(ctx context.Context, n billing.Name) (*billing.Subsc
 	}
 	return e.request(ctx, n, billing.RequestSkip, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 		skipped := e.ended(s, billing.EndSkipped, "skipped by a person", nil)
-		writes := []store.Write{skipped.Write(e.Table)}
-		if parked := e.pass(s, today, false, e.Now()); parked != nil {
-			writes = append(writes, parked.Write(e.Table))
-		}
-		return writes, nil
+		return append([]store.Write{skipped.Write(e.Table)}, e.pass(s, today, false, e.Now())...), nil
 	}, billing.ParkedState)
 }
 

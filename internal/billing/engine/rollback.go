@@ -47,35 +47,41 @@ func listEach(places []string) []billing.ListRequest {
 // listed. The check then misses charges made for a customer attached in the lost time; the next
 // command that moves money finds them.
 func (e *Engine) checkRollbackOf(ctx context.Context, id string) error {
-	a, err := e.Account(ctx, id)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	payer, err := e.payer(ctx, id)
+	if err != nil {
 		return err
 	}
-	if err != nil || a.Payer.Customer == "" {
+	if payer.Customer == "" {
 		return e.checkCharge(ctx, id)
 	}
-	refused, err := e.checkScope(ctx, []billing.ListRequest{{At: a.Payer.At, Customer: a.Payer.Customer}})
-	return e.unasked(err, refused, a)
+	refused, err := e.checkScope(ctx, []billing.ListRequest{{At: payer.At, Customer: payer.Customer}})
+	return checkAsked(err, refused, payer)
+}
+
+// payer returns the account's payer; zero without an account.
+func (e *Engine) payer(ctx context.Context, id string) (billing.Payer, error) {
+	a, err := e.Account(ctx, id)
+	if err != nil {
+		return billing.Payer{}, billing.IgnoreNotFound(err)
+	}
+	return a.Payer, nil
 }
 
 // checkCharge is the rollback check before a possible charge of the account or settlement of its
 // periods.
 func (e *Engine) checkCharge(ctx context.Context, id string) error {
-	a, err := e.Account(ctx, id)
-	if errors.Is(err, store.ErrNotFound) {
-		a, err = &billing.Account{}, nil
-	}
+	payer, err := e.payer(ctx, id)
 	if err != nil {
 		return err
 	}
 	refused, err := e.checkRollback(ctx)
-	return e.unasked(err, refused, a)
+	return checkAsked(err, refused, payer)
 }
 
-// unasked returns err, or an error if the account's place could not be asked.
-func (e *Engine) unasked(err error, refused map[string]bool, a *billing.Account) error {
-	if err == nil && refused[a.Payer.At] {
-		err = fmt.Errorf("%w: %s could not be asked for what the store may not know", billing.ErrAccountRefused, a.Payer.At)
+// checkAsked returns err, or an error if the payer's place could not be asked.
+func checkAsked(err error, refused map[string]bool, p billing.Payer) error {
+	if err == nil && refused[p.At] {
+		err = fmt.Errorf("%w: %s could not be asked for what the store may not know", billing.ErrAccountRefused, p.At)
 	}
 	return err
 }
@@ -116,14 +122,11 @@ func (e *Engine) checkScope(ctx context.Context, scope []billing.ListRequest) (r
 // complete returns an error if the outbox table is missing: a charge could not be settled.
 func (e *Engine) complete(ctx context.Context) error {
 	_, err := e.Store.Get(ctx, e.Tables.Outbox.Name, billing.MetaKey) // there is no such item
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
 	if errors.Is(err, store.ErrMissing) {
 		return fmt.Errorf("the store is not whole, and nobody was charged: %w; duesday store create makes what is "+
 			"missing", err)
 	}
-	return err
+	return billing.IgnoreNotFound(err)
 }
 
 // checkClock returns ErrClock if the clock stands before the end of an earlier run.
@@ -150,50 +153,40 @@ func (e *Engine) lost(ctx context.Context,
 	if e.proc == nil {
 		return nil, nil, errors.New("this needs the payment processor")
 	}
-	found, errs := make([][]billing.Intent, len(scope)), make([]error, len(scope))
-	billing.AskEach(scope, func(i int, r billing.ListRequest) error {
-		found[i], errs[i] = e.lostAt(ctx, r)
-		return errs[i]
-	})
 	refused = map[string]bool{}
-	for i, r := range scope {
-		switch {
-		case r.At != "" && (errors.Is(errs[i], billing.ErrAccountRefused) ||
-			errors.Is(errs[i], billing.ErrInvalid)): // no such account
-			refused[r.At] = true
-		case errs[i] != nil:
-			return nil, nil, errs[i]
+	ask := func(r billing.ListRequest) ([]billing.Intent, error) { return e.lostAt(ctx, r) }
+	for i, a := range billing.AskEach(scope, ask) {
+		switch at := scope[i].At; {
+		case at != "" && (errors.Is(a.Err, billing.ErrAccountRefused) || errors.Is(a.Err, billing.ErrInvalid)): // none
+			refused[at] = true
+		case a.Err != nil:
+			return nil, nil, a.Err
 		}
-		lost = append(lost, found[i]...)
+		lost = append(lost, a.Value...)
 	}
 	return lost, refused, nil
 }
 
 // lostAt is lost for one listing. An interrupted listing is begun again.
-func (e *Engine) lostAt(ctx context.Context, r billing.ListRequest) (lost []billing.Intent, err error) {
-	for range billing.MaxSends {
-		lost, err = lost[:0], nil
-		for in, lerr := range e.proc.List(ctx, r) {
-			if lerr != nil {
-				err = fmt.Errorf("listing the processor's payment intents: %w", lerr)
-				break
+func (e *Engine) lostAt(ctx context.Context, r billing.ListRequest) ([]billing.Intent, error) {
+	return billing.Ask(ctx, func() (lost []billing.Intent, err error) {
+		for in, err := range e.proc.List(ctx, r) {
+			if err != nil {
+				return lost, fmt.Errorf("listing the processor's payment intents: %w", err)
 			}
 			if in.Tag.Installation != e.Opened.Installation || in.State == billing.Opened || in.State == billing.Canceled {
 				continue
 			}
-			now, known, kerr := e.recognise(ctx, in)
-			if kerr != nil {
-				return nil, kerr
+			now, known, err := e.recognise(ctx, in)
+			if err != nil {
+				return nil, err
 			}
 			if !known {
 				lost = append(lost, now)
 			}
 		}
-		if err == nil || billing.Definite(err) || ctx.Err() != nil {
-			break
-		}
-	}
-	return lost, err
+		return lost, nil
+	})
 }
 
 // recognise reports whether the store knows a tried intent, and returns the intent as it is now. An

@@ -25,10 +25,7 @@ func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing
 		others = append(others, store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period)))
 	}
 	s.LastCharge = in.Ref
-	more := e.pass(s, today, true, processed)
-	if more != nil {
-		others = append(others, more.Write(e.Table))
-	}
+	others = append(others, e.pass(s, today, true, processed)...)
 	if err := e.Put(ctx, s, others...); err != nil {
 		return step{result: r}, err
 	}
@@ -36,10 +33,9 @@ func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing
 }
 
 // pass moves the subscription on to its next period, in memory: it closes the open period, carries
-// out the request and sets the next dates. It returns the record of the next period if that one
-// is parked as well.
-func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool,
-	at time.Time) (parked *billing.EndedPeriod) {
+// out the request and sets the next dates. It returns the write of the next period's record if that
+// period waits for a person as well.
+func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at time.Time) (parked []store.Write) {
 	s.Open = nil
 	s.Period++
 	if paid {
@@ -57,8 +53,9 @@ func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool,
 	case s.Status == billing.ParkedState && due.After(today):
 		s.Status, s.Parked = billing.Active, ""
 	case s.Status == billing.ParkedState:
-		parked = e.ended(s, billing.EndParked, s.Parked, nil)
-		parked.Due = due
+		record := e.ended(s, billing.EndParked, s.Parked, nil)
+		record.Due = due
+		parked = []store.Write{record.Write(e.Table)}
 	}
 	s.Requested = billing.RequestNone
 	s.Reschedule(due, today)
@@ -99,10 +96,7 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 		}
 	}
 	r := resultOf(s, outcome, reason)
-	if parked := e.pass(s, today, false, e.Now()); parked != nil {
-		others = append(others, parked.Write(e.Table))
-	}
-	return step{result: r}, e.Put(ctx, s, others...)
+	return step{result: r}, e.Put(ctx, s, append(others, e.pass(s, today, false, e.Now())...)...)
 }
 
 // notAuthenticated is the code of an attempt not authenticated by the customer.

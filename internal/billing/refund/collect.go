@@ -28,20 +28,18 @@ func (s *Service) Collect(ctx context.Context, since time.Time) (changed int, er
 		return 0, err
 	}
 	c := &collector{Service: s, records: map[string][]*billing.ReversalRecord{}}
-	found, errs := make([][]billing.Reversal, len(places)), make([]error, len(places))
-	billing.AskEach(places, func(i int, at string) error {
-		found[i], errs[i] = billing.Ask(ctx, func() ([]billing.Reversal, error) {
+	answers := billing.AskEach(places, func(at string) ([]billing.Reversal, error) {
+		return billing.Ask(ctx, func() ([]billing.Reversal, error) {
 			return billing.Gather(proc.Reversals(ctx, billing.ListRequest{At: at, Since: since}))
 		})
-		return errs[i]
 	})
 	var failed []error
 	for i, at := range places {
-		err := errs[i]
+		err := answers[i].Err
 		if err != nil {
 			err = fmt.Errorf("listing the processor's refunds and disputes: %w", err)
 		}
-		for _, shown := range found[i] {
+		for _, shown := range answers[i].Value {
 			if err != nil && !passing(ctx, err) {
 				break
 			}
@@ -146,11 +144,8 @@ func (c *collector) carryOnAll(ctx context.Context) error {
 // carryOnRecord carries on one refund, if its record still waits for an answer.
 func (c *collector) carryOnRecord(ctx context.Context, key store.Key) error {
 	it, err := c.Store.Get(ctx, c.Table, key)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return billing.IgnoreNotFound(err)
 	}
 	r, err := billing.DecodeReversal(it)
 	if err != nil {

@@ -17,7 +17,7 @@ type recorded struct {
 }
 
 func (s *Service) read(ctx context.Context, account string) (now recorded, err error) {
-	if now.account, err = s.Account(ctx, account); err != nil && !errors.Is(err, store.ErrNotFound) {
+	if now.account, err = s.Account(ctx, account); billing.IgnoreNotFound(err) != nil {
 		return now, err
 	}
 	now.reversals, err = s.ReversalsOf(ctx, account)

@@ -8,11 +8,8 @@ package refund
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/money"
@@ -99,8 +96,7 @@ func (s *Service) refundID(o Order, charge string) string {
 	if !o.Amount.IsZero() {
 		amount = o.Amount.Decimal() + " " + o.Amount.Currency().Code()
 	}
-	sum := sha256.Sum256([]byte(strings.Join([]string{"refund", s.Opened.Installation, charge, amount, o.Key}, "\x00")))
-	return billing.RefundIDPrefix + hex.EncodeToString(sum[:16])
+	return billing.RefundIDPrefix + billing.Hash("refund", s.Opened.Installation, charge, amount, o.Key)
 }
 
 // fit returns the amount to give back, if the rest of the charge is enough for it.
