@@ -22,7 +22,7 @@ balances. It changes nothing. Exits 1 when something is wrong.`
 func viewAudit(a *audit.Report) object {
 	return object{"ok", a.OK, "subscriptions", a.Subscriptions, "receipts", a.Receipts, "charges", a.Charges,
 		"imported", a.Imported, "external", a.External, "open", a.Open, "parked", a.Parked, "refunds?", a.Refunds,
-		"disputes?", a.Disputes, "foreign?", a.Foreign, "problems", views(a.Problems, func(x audit.Problem) object {
+		"disputes?", a.Disputes, "foreign?", a.Others, "problems", views(a.Problems, func(x audit.Problem) object {
 			return object{"kind", x.Kind, "account", x.Account, "subscription", x.Subscription, "period", x.Period,
 				"detail", x.Detail}
 		})}
@@ -44,7 +44,7 @@ func (p *program) verify(ctx context.Context, s *session, _ []string) error {
 		"  imported receipts", positive(audit.Imported), "  paid outside", positive(audit.External),
 		"  periods open", positive(audit.Open), "  parked", positive(audit.Parked),
 		"  refunds", positive(audit.Refunds), "  disputes", positive(audit.Disputes),
-		"  charges of other stores", positive(audit.Foreign))
+		"  charges of other stores", positive(audit.Others))
 	if len(audit.Problems) > 0 {
 		p.sayProblems(audit.Problems)
 	}

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"errors"
+	"fmt"
 	"net/mail"
 	"strconv"
 	"strings"
@@ -39,6 +40,7 @@ type NewSubscription struct {
 	LastReminder time.Time      // zero: Created
 }
 
+// The longest ids and texts, in bytes.
 const (
 	MaxID   = 128
 	MaxText = 1024
@@ -55,52 +57,64 @@ func (n *NewSubscription) Check() error {
 
 // Problems returns a FieldError for each wrong field.
 func (n *NewSubscription) Problems() (all []*FieldError) {
-	note := func(err error) {
+	last := 31
+	if n.Interval.Unit == civil.Week && n.Interval != (civil.Interval{}) {
+		lastDay = 7
+	}
+	for _, err := range [...]error{
+		CheckID("account", n.Account), CheckID("subscription", n.ID), CheckID("sku", n.SKU),
+		given(n.Email, CheckEmail),
+		checkAmount(n.Amount),
+		checkRange("payment_day", n.PaymentDay, 1, last, ""),
+		given(n.Method, CheckMethod),
+		CheckText("address", n.Address, MaxText),
+		given(n.TimeZone, checkZone),
+		checkRange("reminder_days", n.ReminderDays, 0, 366, " (none)"),
+		checkYear("start_date", n.Start), checkYear("next_payment_date", n.NextPayment),
+		checkRange("installments", n.Installments, 0, 9999, " (no end)"),
+	} {
 		if e, ok := errors.AsType[*FieldError](err); ok {
 			all = append(all, e)
 		}
 	}
-	note(CheckID("account", n.Account))
-	note(CheckID("subscription", n.ID))
-	note(CheckID("sku", n.SKU))
-	if n.Email != "" {
-		note(CheckEmail(n.Email))
-	}
-	if n.Amount.Currency().IsZero() || !n.Amount.IsPositive() {
-		note(Invalid("amount", "must be more than zero"))
-	}
-	lastDay := 31 // of a month, or 7 of a week
-	if n.Interval.Unit == civil.Week && n.Interval != (civil.Interval{}) {
-		lastDay = 7
-	}
-	if n.PaymentDay < 1 || n.PaymentDay > lastDay {
-		note(Invalid("payment_day", "want 1 to "+strconv.Itoa(lastDay)+", not "+strconv.Itoa(n.PaymentDay)))
-	}
-	if n.Method != "" {
-		note(CheckMethod(n.Method))
-	}
-	note(CheckText("address", n.Address, MaxText))
-	if n.TimeZone != "" {
-		if _, err := civil.Zone(n.TimeZone); err != nil {
-			name := strconv.Quote(secret.MaskCards(n.TimeZone))
-			note(Invalid("time_zone", "want an IANA name such as Europe/Berlin, not "+name))
-		}
-	}
-	if n.ReminderDays < 0 || n.ReminderDays > 366 {
-		note(Invalid("reminder_days", "want 0 (none) to 366, not "+strconv.Itoa(n.ReminderDays)))
-	}
-	for _, f := range [...]struct {
-		name string
-		date civil.Date
-	}{{"start_date", n.Start}, {"next_payment_date", n.NextPayment}} {
-		if !f.date.IsZero() && (f.date.Year() < 1970 || f.date.Year() > 9000) {
-			note(Invalid(f.name, "want a year from 1970 to 9000, not "+f.date.String()))
-		}
-	}
-	if n.Installments < 0 || n.Installments > 9999 {
-		note(Invalid("installments", "want 0 (no end) to 9999, not "+strconv.Itoa(n.Installments)))
-	}
 	return all
+}
+
+// given checks a text that may be missing.
+func given(text string, check func(string) error) error {
+	if text == "" {
+		return nil
+	}
+	return check(text)
+}
+
+func checkAmount(a money.Amount) error {
+	if a.Currency().IsZero() || !a.IsPositive() {
+		return Invalid("amount", "must be more than zero")
+	}
+	return nil
+}
+
+// checkRange names the meaning of the least number.
+func checkRange(field string, n, least, most int, meaning string) error {
+	if n < least || n > most {
+		return Invalid(field, fmt.Sprintf("want %d%s to %d, not %d", least, meaning, most, n))
+	}
+	return nil
+}
+
+func checkZone(name string) error {
+	if _, err := civil.Zone(name); err != nil {
+		return Invalid("time_zone", "want an IANA name such as Europe/Berlin, not "+strconv.Quote(secret.MaskCards(name)))
+	}
+	return nil
+}
+
+func checkYear(field string, d civil.Date) error {
+	if !d.IsZero() && (d.Year() < 1970 || d.Year() > 9000) {
+		return Invalid(field, "want a year from 1970 to 9000, not "+d.String())
+	}
+	return nil
 }
 
 // Monthly is the interval of a subscription without one.

@@ -4,10 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"hash/fnv"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -26,8 +29,10 @@ const (
 	stampLayout = "2006-01-02T15:04:05.000Z"
 )
 
+// AccountPK is the partition key of an account's items.
 func AccountPK(account string) string { return "ACC#" + account }
 
+// AccountKey is the key of an account's own item.
 func AccountKey(account string) store.Key { return store.Key{PK: AccountPK(account), SK: AccountSK} }
 
 // A Name names a subscription: ACCOUNT/SUBSCRIPTION, and its SKU when it is known.
@@ -48,6 +53,7 @@ func ParseName(text string) (Name, error) {
 
 func (n Name) String() string { return n.Account + "/" + n.ID }
 
+// Key is the key of the subscription's item, if the SKU is known.
 func (n Name) Key() store.Key {
 	return store.Key{PK: AccountPK(n.Account), SK: SubPrefix + n.ID + "#SKU#" + n.SKU}
 }
@@ -70,10 +76,12 @@ func receiptKey(n Name, processed time.Time, period int) store.Key {
 		SK: RecPrefix + Stamp(processed) + "#SKU#" + n.SKU + "#SUB#" + n.ID + "#" + strconv.Itoa(period)}
 }
 
+// PeriodKey is the key of the record of a period that did not end paid.
 func PeriodKey(n Name, period int) store.Key {
 	return store.Key{PK: AccountPK(n.Account), SK: fmt.Sprintf("%s%s#SKU#%s#%06d", PerPrefix, n.ID, n.SKU, period)}
 }
 
+// RunPK is the partition key of the records of a job's runs, and of its low watermark.
 func RunPK(kind Kind) string { return "RUN#" + string(kind) }
 
 // Stamp returns the model's form of a timestamp: UTC with milliseconds. It does not use
@@ -114,6 +122,7 @@ func ParseStamp(s string) time.Time {
 	return t.UTC()
 }
 
+// LeasePK is the partition key of a job's leases.
 func LeasePK(kind Kind) string { return "LEASE#" + string(kind) }
 
 // HashKey makes an idempotency key. Two requests mean one thing if all parts are equal.
@@ -144,3 +153,74 @@ func KeyOf(it store.Item) store.Key {
 
 // SubscriptionForm is the sort key of a subscription.
 const SubscriptionForm = SubPrefix + "<subscription>#SKU#<sku>"
+
+// A date is a partition of an index, and DynamoDB takes about a thousand writes a second into
+// one. Therefore a store has a number of shards per date, set when it is made. One shard is
+// exactly the published model's "2023-06-28"; more append the shard: "2023-06-28#07".
+
+// MaxShards is the largest number of shards per date: two digits.
+const MaxShards = 100
+
+const shardMark = "#"
+
+// placed returns the date as an index's partition key. The shard is a hash of the name: a
+// subscription stays in its shard for good.
+func placed(d civil.Date, n Name, shards int) string {
+	if shards <= 1 {
+		return d.String()
+	}
+	h := fnv.New32a()
+	h.Write([]byte(n.Account + "/" + n.ID))
+	return fmt.Sprintf("%s%s%02d", d, shardMark, h.Sum32()%uint32(shards))
+}
+
+// IndexDate returns the date of a partition key, with or without a shard.
+func IndexDate(text string) string {
+	d, _, _ := strings.Cut(text, shardMark)
+	return d
+}
+
+// Partitions yields the partitions of an index with possible rows of the date. The bare date is
+// always one of them: other tools write it.
+func (e *Records) Partitions(d civil.Date) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if !yield(d.String()) || e.Opened.Shards <= 1 {
+			return
+		}
+		for i := range e.Opened.Shards {
+			if !yield(fmt.Sprintf("%s%s%02d", d, shardMark, i)) {
+				return
+			}
+		}
+	}
+}
+
+// Walks reports whether the jobs look at an index partition, or its attribute is absent.
+func (e *Records) Walks(attribute string) bool {
+	d, err := civil.Parse(IndexDate(attribute))
+	if err != nil {
+		return attribute == ""
+	}
+	for partition := range e.Partitions(d) {
+		if partition == attribute {
+			return true
+		}
+	}
+	return false
+}
+
+// reshard returns a subscription's item for a store with that many shards per date. Other items
+// stay as they are.
+func reshard(it store.Item, shards int) store.Item {
+	n, ok := NameOf(KeyOf(it))
+	if !ok {
+		return it
+	}
+	it = it.Clone()
+	for _, name := range [...]string{schema.NextPaymentDate, schema.NextReminderDate} {
+		if d, err := civil.Parse(IndexDate(it.Str(name))); err == nil {
+			it.Set(name, store.S(placed(d, n, shards)))
+		}
+	}
+	return it
+}

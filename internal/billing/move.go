@@ -125,7 +125,7 @@ func (s Side) Finish(ctx context.Context, id string) error {
 
 // GiveUp decides at the source that the copy id never becomes live: Unfence may follow. It
 // returns a conflict if the copy is live or may become so. If the destination has durably been
-// canceled, the copy cannot: then GiveUp overrides Finish.
+// cancelled, the copy cannot: then GiveUp overrides Finish.
 func (s Side) GiveUp(ctx context.Context, id string, destinationCanceled bool) error {
 	if destinationCanceled {
 		return s.decide(ctx, id, canceled)
@@ -192,7 +192,7 @@ func stillCopying(id string) []store.Condition {
 
 // Activate makes the destination the live store, with the charging state of the source before the
 // fence. The other writes are in the same commit. It returns a conflict if the copy is live already
-// or was canceled.
+// or was cancelled.
 func (s Side) Activate(ctx context.Context, source *MoveState, others ...store.Write) error {
 	if source.Moved == "" || !source.Final {
 		return errors.New("the source is not switched off for good")
@@ -203,7 +203,7 @@ func (s Side) Activate(ctx context.Context, source *MoveState, others ...store.W
 }
 
 // CancelCopy marks the destination of the copy id: it can never become live. It returns a conflict
-// if the copy is live already or was canceled before.
+// if the copy is live already or was cancelled before.
 func (s Side) CancelCopy(ctx context.Context, id string, others ...store.Write) error {
 	reason := "canceled copy"
 	set := store.NewItem(

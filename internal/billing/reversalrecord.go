@@ -146,6 +146,7 @@ func FindReversal(list []*ReversalRecord, id string) *ReversalRecord {
 	return nil
 }
 
+// Key is the key of the record's item.
 func (r *ReversalRecord) Key() store.Key {
 	return store.Key{PK: AccountPK(r.Account), SK: refPrefix + Stamp(r.Created) + "#" + r.ReversalID}
 }
@@ -249,6 +250,7 @@ func DecodeReversal(it store.Item) (*ReversalRecord, error) {
 	return r, c.err
 }
 
+// IsReversal reports whether the item is the record of a refund or dispute.
 func IsReversal(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), refPrefix) }
 
 // GetReversalsByAccount yields the account's refunds and disputes, oldest first.

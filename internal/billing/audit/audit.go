@@ -27,7 +27,7 @@ type Report struct {
 	External      int // receipts of manual payments
 	Open          int // periods being charged
 	Parked        int // subscriptions waiting for a person
-	Foreign       int // charges of other installations, not compared
+	Others        int // charges of other installations, not compared
 	Refunds       int // records of refunds, in any state
 	Disputes      int // records of disputes, in any state
 	Problems      []Problem
@@ -161,7 +161,7 @@ func (a *auditor) chargedAt(at string) bool {
 
 func (a *auditor) addCharge(in billing.Intent) {
 	if in.Tag.Installation != a.Opened.Installation && (in.Tag.Installation != "" || in.Tag.Account == "") {
-		a.result.Foreign++
+		a.result.Others++
 		return
 	}
 	a.result.Charges++

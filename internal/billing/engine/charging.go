@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -50,4 +52,27 @@ func (e *Engine) acceptClock(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Restored records the restoration of the store from a copy made at that time. The next runs look
+// at every date since the store was made: rows due in the copy may be older than the walks of the
+// lost time. Restored switches charging off, since requests and charges of the lost time are not in
+// the copy. Reconcile finds the charges; only a person can repeat the requests and switch charging
+// on again.
+func (e *Engine) Restored(ctx context.Context, made time.Time, from string) error {
+	oldest := civil.Earlier(civil.Of(e.Opened.Created), civil.Of(made))
+	for _, kind := range [...]billing.Kind{billing.Payments, billing.Reminders} {
+		if err := e.LowerWatermark(ctx, kind, oldest); err != nil {
+			return err
+		}
+	}
+	set := store.NewItem(
+		store.Attribute{Name: billing.RestoredDate, Value: store.S(billing.Stamp(e.Now()))},
+		store.Attribute{Name: billing.RestoredFrom, Value: store.S(from)})
+	if e.Opened.Moved == "" {
+		set.Set(schema.Charging, store.Bool(false))
+		reason := "put back to how it stood at " + billing.Stamp(made) + ": duesday reconcile adopts what was charged since"
+		set.Set(schema.Reason, store.S(reason))
+	}
+	return e.Store.Commit(ctx, store.Update(e.Table, billing.MetaKey, set, nil))
 }

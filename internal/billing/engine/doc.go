@@ -8,12 +8,13 @@
 // # Where things are
 //
 //   - next.go: the decision of the charge protocol; execute.go carries it out
-//   - intent.go, retry.go, settle.go: its actions; result.go: what they report
-//   - run.go, walk.go, lease.go, reminder.go: the two jobs and how they find the due rows
-//   - dryrun.go: the payment job's dry run
-//   - request.go, create.go, manual.go, accountchange.go: the requests of people
-//   - rollback.go, identity.go, meta.go: the conditions of any charge
-//   - charging.go, restore.go, reconcile.go: charging on and off, and a store that went back in time
+//   - intent.go, retry.go, settle.go: its actions, the receipt of a manual payment among them;
+//     result.go: their results
+//   - run.go, walk.go, lease.go: the two jobs and how they find the due rows
+//   - dryrun.go: the payment job's dry run; notice.go: reminders and the other notices
+//   - request.go, create.go, accountchange.go: the requests of people
+//   - rollback.go, meta.go: the conditions of any charge
+//   - charging.go, reconcile.go: charging on and off, and a store that went back in time
 //   - customer.go, cardlink.go, cardupdate.go: payment methods, and how they change
 //   - maintenance.go: the work of a payment run beside charging
 package engine
