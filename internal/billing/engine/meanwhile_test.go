@@ -86,3 +86,57 @@ func TestHeard_LostAnswer(t *testing.T) {
 	}
 	w.report(t)
 }
+
+// A slowBank shows the intents that wait for their customer in another state, "" in their own. It
+// does not cancel one that is processing.
+type slowBank struct {
+	billing.Processor
+	state *billing.State
+}
+
+func (b slowBank) Lookup(ctx context.Context, ref string) (billing.Intent, error) {
+	in, err := b.Processor.Lookup(ctx, ref)
+	if *b.state != "" && in.State == billing.RequiresAction {
+		in.State, in.Code = *b.state, "generic_decline"
+	}
+	return in, err
+}
+
+func (b slowBank) Cancel(ctx context.Context, ref string) (billing.Intent, error) {
+	if *b.state == billing.Processing {
+		return b.Lookup(ctx, ref)
+	}
+	return b.Processor.Cancel(ctx, ref)
+}
+
+// TestRequest_TakenBackWhileProcessing: a pause meets a payment that its customer has
+// authenticated and the bank is still processing. After the pause has been taken back, the
+// customer's days do not run any more: the bank's decline is retried like any other.
+func TestRequest_TakenBackWhileProcessing(t *testing.T) {
+	var state billing.State
+	w := newWorld("2024-01-31T09:00", planted{proc: func(_ *world, x billing.Processor) billing.Processor {
+		return slowBank{x, &state}
+	}})
+	w.cfg.ActionDays = 3
+	n := w.create(one("2024-01-31", method("pm_card_authenticationRequired")))
+	w.start().run(civil.Date{})
+	if o := w.sub(n).Open; o == nil || o.State != billing.RequiresAction || o.Asked.IsZero() {
+		t.Fatalf("got %s, want a period that waits for its customer", w.describe(n))
+	}
+	w.tomorrow()
+	state = billing.Processing
+	p := w.start()
+	if _, err := p.Pause(t.Context(), n); !errors.Is(err, billing.ErrState) {
+		t.Fatalf("got %v, want that the intent is not cancelled yet", err)
+	}
+	if _, err := p.Resume(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	w.goTo(w.today().AddDays(10))
+	state = billing.Declined
+	w.start().run(civil.Date{})
+	s := w.sub(n)
+	if s.Requested != billing.RequestNone || s.Open == nil || len(s.Open.Attempts) != 1 || s.Open.Retry.IsZero() {
+		t.Errorf("got %s, want a decline with a retry day", w.describe(n))
+	}
+}
