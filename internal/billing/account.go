@@ -61,7 +61,7 @@ func (a *Account) attributes(c *codec) {
 	text(c, schema.ProcessorAccount, &a.Payer.At)
 	c.only(schema.SK, AccountSK)
 	textBut(c, schema.TimeZone, &a.TimeZone, "UTC")
-	field(c, schema.Version, &a.Version, false, readVersion, store.Int)
+	attribute(c, schema.Version, &a.Version, false, readVersion, store.Int)
 }
 
 func (a *Account) fanOut(c *codec) {

@@ -68,8 +68,8 @@ func (c *codec) fail(name, reason string, err error) {
 	}
 }
 
-// field reads the attribute if it is there, or writes it unless it is to be left out.
-func field[T any](c *codec, name string, p *T, leftOut bool, read func(store.Value) T, write func(T) store.Value) {
+// attribute reads the attribute if it is there, or writes it unless it is to be left out.
+func attribute[T any](c *codec, name string, p *T, leftOut bool, read func(store.Value) T, write func(T) store.Value) {
 	switch was := c.seek(name); {
 	case c.writing && !leftOut:
 		c.item.Set(name, write(*p))
@@ -82,25 +82,25 @@ func text[T ~string](c *codec, name string, p *T) { textBut(c, name, p, "") }
 
 // textBut leaves out the empty text and the usual one.
 func textBut[T ~string](c *codec, name string, p *T, usual T) {
-	field(c, name, p, *p == "" || *p == usual, readText[T], writeText[T])
+	attribute(c, name, p, *p == "" || *p == usual, readText[T], writeText[T])
 }
 
 // always is text for a text that is written also if it is empty.
 func always[T ~string](c *codec, name string, p *T) {
-	field(c, name, p, false, readText[T], writeText[T])
+	attribute(c, name, p, false, readText[T], writeText[T])
 }
 
 func readText[T ~string](v store.Value) T     { return T(v.Str()) }
 func writeText[T ~string](text T) store.Value { return store.S(string(text)) }
 
 // only writes the text and never reads it: the item's key has it, too.
-func (c *codec) only(name, text string) { field(c, name, &text, text == "", store.Value.Str, store.S) }
+func (c *codec) only(name, text string) { attribute(c, name, &text, text == "", store.Value.Str, store.S) }
 
 // textOrNumber also reads a number, as it would have been written into the text.
-func (c *codec) textOrNumber(name string, p *string) { field(c, name, p, false, textOf, store.S) }
+func (c *codec) textOrNumber(name string, p *string) { attribute(c, name, p, false, textOf, store.S) }
 
 func (c *codec) date(name string, p *civil.Date) {
-	field(c, name, p, p.IsZero(), func(v store.Value) civil.Date { return c.parse(name, v.Str()) },
+	attribute(c, name, p, p.IsZero(), func(v store.Value) civil.Date { return c.parse(name, v.Str()) },
 		func(d civil.Date) store.Value { return store.S(d.String()) })
 }
 
@@ -114,20 +114,20 @@ func (c *codec) parse(name, text string) (d civil.Date) {
 	return d
 }
 
-func (c *codec) stamp(name string, p *time.Time) { field(c, name, p, p.IsZero(), readTime, writeTime) }
+func (c *codec) stamp(name string, p *time.Time) { attribute(c, name, p, p.IsZero(), readTime, writeTime) }
 
 // instant is stamp for a time that is written also if it is zero.
-func (c *codec) instant(name string, p *time.Time) { field(c, name, p, false, readTime, writeTime) }
+func (c *codec) instant(name string, p *time.Time) { attribute(c, name, p, false, readTime, writeTime) }
 
 func readTime(v store.Value) time.Time  { return readStamp(v.Str()) }
 func writeTime(t time.Time) store.Value { return store.S(Stamp(t)) }
 
 func (c *codec) count(name string, p *int, usual int) {
-	field(c, name, p, *p == usual, readInt, writeInt)
+	attribute(c, name, p, *p == usual, readInt, writeInt)
 }
 
 // number is count for a number without a default.
-func (c *codec) number(name string, p *int) { field(c, name, p, false, readInt, writeInt) }
+func (c *codec) number(name string, p *int) { attribute(c, name, p, false, readInt, writeInt) }
 
 func readInt(v store.Value) int {
 	n, _ := v.Int64()
@@ -136,7 +136,7 @@ func readInt(v store.Value) int {
 
 func writeInt(n int) store.Value { return store.Int(int64(n)) }
 
-func (c *codec) flag(name string, p *bool) { field(c, name, p, !*p, store.Value.Bool, store.Bool) }
+func (c *codec) flag(name string, p *bool) { attribute(c, name, p, !*p, store.Value.Bool, store.Bool) }
 
 // amount also has the attribute Currency, whose place in the order does not matter: records with
 // an amount keep no attributes of other tools.

@@ -75,7 +75,7 @@ func (r *Receipt) attributes(c *codec, key store.Key) {
 	c.only(schema.SK, key.SK)
 	text(c, schema.SKU, &r.SKU)
 	text(c, schema.Subscription, &r.ID)
-	field(c, schema.TTL, &r.Expires, r.Expires.IsZero(), readExpiry,
+	attribute(c, schema.TTL, &r.Expires, r.Expires.IsZero(), readExpiry,
 		func(at time.Time) store.Value { return store.Int(at.Unix()) })
 }
 

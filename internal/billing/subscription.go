@@ -177,7 +177,7 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	c.only(schema.SKU, s.SKU)
 	text(c, schema.Status, &s.Status)
 	textBut(c, schema.TimeZone, &s.TimeZone, "UTC")
-	field(c, schema.Version, &s.Version, false, readVersion, store.Int)
+	attribute(c, schema.Version, &s.Version, false, readVersion, store.Int)
 }
 
 // last is the sort key of an index. Without it the item would not be in the index.
@@ -189,7 +189,7 @@ func (s *Subscription) last(c *codec, name string, p *time.Time) {
 
 // next is the partition key of an index.
 func (s *Subscription) next(c *codec, name string, p *civil.Date) {
-	field(c, name, p, p.IsZero(), func(v store.Value) civil.Date { return c.parse(name, IndexDate(v.Str())) },
+	attribute(c, name, p, p.IsZero(), func(v store.Value) civil.Date { return c.parse(name, IndexDate(v.Str())) },
 		func(d civil.Date) store.Value { return store.S(placed(d, s.Name, s.Shards)) })
 }
 
