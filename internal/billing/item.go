@@ -94,7 +94,9 @@ func readText[T ~string](v store.Value) T     { return T(v.Str()) }
 func writeText[T ~string](text T) store.Value { return store.S(string(text)) }
 
 // only writes the text and never reads it: the item's key has it, too.
-func (c *codec) only(name, text string) { attribute(c, name, &text, text == "", store.Value.Str, store.S) }
+func (c *codec) only(name, text string) {
+	attribute(c, name, &text, text == "", store.Value.Str, store.S)
+}
 
 // textOrNumber also reads a number, as it would have been written into the text.
 func (c *codec) textOrNumber(name string, p *string) { attribute(c, name, p, false, textOf, store.S) }
@@ -114,7 +116,9 @@ func (c *codec) parse(name, text string) (d civil.Date) {
 	return d
 }
 
-func (c *codec) stamp(name string, p *time.Time) { attribute(c, name, p, p.IsZero(), readTime, writeTime) }
+func (c *codec) stamp(name string, p *time.Time) {
+	attribute(c, name, p, p.IsZero(), readTime, writeTime)
+}
 
 // instant is stamp for a time that is written also if it is zero.
 func (c *codec) instant(name string, p *time.Time) { attribute(c, name, p, false, readTime, writeTime) }
