@@ -64,9 +64,9 @@ func (s Side) MoveState(ctx context.Context) (*MoveState, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &MoveState{Meta: meta, MovedID: it.Str(movedID), Final: it.Str(movedOutcome) == finished,
-		GivenUp: it.Str(movedOutcome) == canceled, CopyID: it.Str(copyID), Copying: it.Str(copyState) == copying,
-		Canceled: it.Str(copyState) == canceled, item: it}, nil
+	outcome, state := it.Str(movedOutcome), it.Str(copyState)
+	return &MoveState{Meta: meta, MovedID: it.Str(movedID), Final: outcome == finished, GivenUp: outcome == canceled,
+		CopyID: it.Str(copyID), Copying: state == copying, Canceled: state == canceled, item: it}, nil
 }
 
 // Claim makes an empty store the destination of the copy id. It has the source's META, and
@@ -145,7 +145,7 @@ func (s Side) decide(ctx context.Context, id, outcome string, undecided ...store
 		}
 		set := store.NewItem(store.Attribute{Name: movedOutcome, Value: store.S(outcome)})
 		err = s.Store.Commit(ctx, store.Update(s.table(), MetaKey, set, nil,
-			append(undecided, store.AttributeEquals(movedID, store.S(id)))...))
+			append(undecided, is(movedID, id))...))
 		if errors.Is(err, store.ErrConflict) {
 			decidedOtherwise, err = err, nil
 		}
@@ -165,9 +165,12 @@ func (s Side) Unfence(ctx context.Context, id string) error {
 		set, remove := st.before()
 		return s.Store.Commit(ctx, store.Update(s.table(), MetaKey, set,
 			append(remove, schema.Moved, movedID, movedCharging, movedReason, movedOutcome),
-			store.AttributeEquals(movedID, store.S(id)), store.AttributeEquals(movedOutcome, store.S(canceled))))
+			is(movedID, id), is(movedOutcome, canceled)))
 	})
 }
+
+// is holds while the attribute is the text.
+func is(name, text string) store.Condition { return store.AttributeEquals(name, store.S(text)) }
 
 // before returns the change of META to restore a fenced source.
 func (st *MoveState) before() (set store.Item, remove []string) {
@@ -186,8 +189,7 @@ func (s Side) StillCopying(id string) store.Write {
 }
 
 func stillCopying(id string) []store.Condition {
-	return []store.Condition{store.AttributeEquals(copyID, store.S(id)),
-		store.AttributeEquals(copyState, store.S(copying))}
+	return []store.Condition{is(copyID, id), is(copyState, copying)}
 }
 
 // Activate makes the destination the live store, with the charging state of the source before the
@@ -224,9 +226,9 @@ func Stays(k store.Key) bool {
 func (s Side) StillFenced(id string, final bool) store.Write {
 	outcome := store.AttributeAbsent(movedOutcome)
 	if final {
-		outcome = store.AttributeEquals(movedOutcome, store.S(finished))
+		outcome = is(movedOutcome, finished)
 	}
-	return store.Check(s.table(), MetaKey, store.AttributeEquals(movedID, store.S(id)), outcome)
+	return store.Check(s.table(), MetaKey, is(movedID, id), outcome)
 }
 
 // StillLifting is the condition on META under which the marks of the copy id may be taken off its
@@ -236,8 +238,7 @@ func (s Side) StillLifting(id string) store.Write {
 	if id == "" {
 		return store.Check(s.table(), MetaKey, store.AttributeAbsent(schema.Moved))
 	}
-	return store.Check(s.table(), MetaKey, store.AttributeEquals(movedID, store.S(id)),
-		store.AttributeEquals(movedOutcome, store.S(canceled)))
+	return store.Check(s.table(), MetaKey, is(movedID, id), is(movedOutcome, canceled))
 }
 
 // Mark returns the write that fences one subscription of a shared source for the copy id, and the

@@ -85,6 +85,9 @@ type Tag struct {
 	Generation   int
 }
 
+// Name returns the tag's subscription.
+func (t Tag) Name() Name { return Name{Account: t.Account, ID: t.Subscription, SKU: t.SKU} }
+
 // An OpenRequest asks for an unconfirmed intent. The caller has frozen all of it.
 type OpenRequest struct {
 	Key    string // idempotency key

@@ -85,33 +85,20 @@ type Setup struct {
 
 // String returns the card as its holder knows it: "Visa ending in 4242".
 func (c Card) String() string {
-	brand := brandName(c.Brand)
+	brand, ok := brands[c.Brand]
+	if !ok {
+		brand = strings.ToUpper(c.Brand[:1]) + strings.ReplaceAll(c.Brand[1:], "_", " ")
+	}
 	if c.Last4 == "" {
 		return brand
 	}
 	return brand + " ending in " + c.Last4
 }
 
-// brandName returns the brand as it is printed on cards.
-func brandName(brand string) string {
-	switch brand {
-	case "", "unknown":
-		return "Card"
-	case "amex", "american_express":
-		return "American Express"
-	case "cartes_bancaires":
-		return "Cartes Bancaires"
-	case "diners":
-		return "Diners Club"
-	case "jcb":
-		return "JCB"
-	case "mastercard":
-		return "Mastercard"
-	case "unionpay":
-		return "UnionPay"
-	}
-	return strings.ToUpper(brand[:1]) + strings.ReplaceAll(brand[1:], "_", " ")
-}
+// brands are those not printed on cards as the processor writes them.
+var brands = map[string]string{"": "Card", "unknown": "Card", "amex": "American Express",
+	"american_express": "American Express", "cartes_bancaires": "Cartes Bancaires", "diners": "Diners Club", "jcb": "JCB",
+	"unionpay": "UnionPay"}
 
 // LastMonth returns the last month in which the card is valid, as 2026-12; "": unknown.
 func (c Card) LastMonth() string {

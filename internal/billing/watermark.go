@@ -3,6 +3,7 @@ package billing
 import (
 	"context"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
@@ -34,19 +35,15 @@ func (f *Watermark) conditions() []store.Condition {
 	if f == nil {
 		return []store.Condition{store.Absent()}
 	}
-	return []store.Condition{store.AttributeEquals(schema.RunDate, store.S(f.Date.String())),
-		store.AttributeEquals(schema.LoweredDate, store.S(Stamp(f.lowered)))}
+	return []store.Condition{is(schema.RunDate, f.Date.String()), is(schema.LoweredDate, Stamp(f.lowered))}
 }
 
 // WatermarkWrites returns the writes that let walks find the past ones of these dates (zero: none).
 // They must be in the commit which writes the dates into the indexes.
 func (e *Records) WatermarkWrites(ctx context.Context, payment, reminder civil.Date) ([]store.Write, error) {
 	var writes []store.Write
-	for _, k := range [...]struct {
-		kind Kind
-		date civil.Date
-	}{{Payments, payment}, {Reminders, reminder}} {
-		if k.date.IsZero() || !k.date.Before(e.Today()) {
+	for _, k := range dated(payment, reminder) {
+		if !k.date.Before(e.Today()) {
 			continue
 		}
 		w, err := e.lowerWatermark(ctx, k.kind, k.date)
@@ -108,16 +105,33 @@ func (e *Records) LastRunEnded(ctx context.Context) (time.Time, error) {
 	return last, nil
 }
 
-// LowerWatermark lowers the watermark to the date: a run for an earlier business day may write rows
-// older than the start of later walks.
-func (e *Records) LowerWatermark(ctx context.Context, kind Kind, d civil.Date) error {
-	return store.Retry(ctx, "the low watermark of "+string(kind), func() error {
-		w, err := e.lowerWatermark(ctx, kind, d)
+// LowerWatermarks lowers the watermarks of both jobs to the dates (zero: not): a run for an earlier
+// business day may write rows older than the start of later walks.
+func (e *Records) LowerWatermarks(ctx context.Context, payment, reminder civil.Date) error {
+	for _, k := range dated(payment, reminder) {
+		err := store.Retry(ctx, "the low watermark of "+string(k.kind), func() error {
+			w, err := e.lowerWatermark(ctx, k.kind, k.date)
+			if err != nil {
+				return err
+			}
+			return e.Store.Commit(ctx, w)
+		})
 		if err != nil {
 			return err
 		}
-		return e.Store.Commit(ctx, w)
-	})
+	}
+	return nil
+}
+
+type kindDate struct {
+	kind Kind
+	date civil.Date
+}
+
+// dated returns the jobs whose date is not zero.
+func dated(payment, reminder civil.Date) []kindDate {
+	both := []kindDate{{Payments, payment}, {Reminders, reminder}}
+	return slices.DeleteFunc(both, func(k kindDate) bool { return k.date.IsZero() })
 }
 
 // lastCompleted returns the latest day completed by a run, or zero. It looks at the latest runs

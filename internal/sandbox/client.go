@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,19 +62,15 @@ func (c *Client) Open(ctx context.Context, r billing.OpenRequest) (billing.Inten
 	if err := checkOpen(r); err != nil { // also because JSON cannot carry every text
 		return billing.Intent{}, err
 	}
-	return c.call(ctx, http.MethodPost, pathOpen, formOfOpen(r))
+	return ask(ctx, c, http.MethodPost, pathOpen, formOfOpen(r), (*reply).read)
 }
 
 // Confirm implements billing.Processor.
 func (c *Client) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
-	if err := checkConfirm(r); err != nil {
+	if err := cmp.Or(checkConfirm(r), checkRef(r.Ref)); err != nil {
 		return billing.Intent{}, err
 	}
-	if err := checkRef(r.Ref); err != nil {
-		return billing.Intent{}, err
-	}
-	return c.call(ctx, http.MethodPost, pathConfirm, confirmForm{Key: r.Key, Ref: r.Ref, Method: r.Method,
-		Attempt: r.Attempt})
+	return ask(ctx, c, http.MethodPost, pathConfirm, confirmForm(r), (*reply).read)
 }
 
 // Cancel implements billing.Processor.
@@ -81,7 +78,7 @@ func (c *Client) Cancel(ctx context.Context, ref string) (billing.Intent, error)
 	if err := checkRef(ref); err != nil {
 		return billing.Intent{}, err
 	}
-	return c.call(ctx, http.MethodPost, pathCancel, cancelForm{ref})
+	return ask(ctx, c, http.MethodPost, pathCancel, cancelForm{ref}, (*reply).read)
 }
 
 // Lookup implements billing.Processor.
@@ -89,27 +86,18 @@ func (c *Client) Lookup(ctx context.Context, ref string) (billing.Intent, error)
 	if err := checkRef(ref); err != nil {
 		return billing.Intent{}, err
 	}
-	return c.call(ctx, http.MethodGet, pathIntents+escapeRef(ref), nil)
+	return ask(ctx, c, http.MethodGet, pathIntents+escapeRef(ref), nil, (*reply).read)
 }
 
 // List implements billing.Processor. It yields while the answer comes. A list cut short ends with
 // ErrUnknown.
 func (c *Client) List(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Intent, error] {
-	return func(yield func(billing.Intent, error) bool) {
-		if err := checkList(r); err != nil {
-			yield(billing.Intent{}, err)
-			return
-		}
-		replies(ctx, c, pathSuccesses+"?since="+url.QueryEscape(formatSince(r.Since)), (*reply).read)(yield)
-	}
+	return listed(ctx, c, pathSuccesses, r, (*reply).read)
 }
 
 // Refund implements billing.Refunder.
 func (c *Client) Refund(ctx context.Context, r billing.RefundRequest) (billing.Reversal, error) {
-	if err := checkRefund(r); err != nil { // also because JSON cannot carry every text
-		return billing.Reversal{}, err
-	}
-	if err := checkRef(r.Ref); err != nil {
+	if err := cmp.Or(checkRefund(r), checkRef(r.Ref)); err != nil { // also because JSON cannot carry every text
 		return billing.Reversal{}, err
 	}
 	form := refundForm{Key: r.Key, ID: r.ID, Ref: r.Ref, Amount: r.Amount.Decimal(), Currency: r.Amount.Currency().Code(),
@@ -122,24 +110,24 @@ func (c *Client) ReversalsOf(ctx context.Context, ref string) (list []billing.Re
 	if err := checkRef(ref); err != nil {
 		return nil, err
 	}
-	for r, err := range replies(ctx, c, pathReversalsOf+escapeRef(ref), (*reply).readReversal) {
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, r)
-	}
-	return list, nil
+	return billing.Gather(replies(ctx, c, pathReversalsOf+escapeRef(ref), (*reply).readReversal))
 }
 
 // Reversals implements billing.Refunder. It yields while the answer comes. A list cut short ends with
 // ErrUnknown.
 func (c *Client) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
-	return func(yield func(billing.Reversal, error) bool) {
+	return listed(ctx, c, pathReversals, r, (*reply).readReversal)
+}
+
+func listed[T any](ctx context.Context, c *Client, path string, r billing.ListRequest,
+	read func(*reply) (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		if err := checkList(r); err != nil {
-			yield(billing.Reversal{}, err)
+			var none T
+			yield(none, err)
 			return
 		}
-		replies(ctx, c, pathReversals+"?since="+url.QueryEscape(formatSince(r.Since)), (*reply).readReversal)(yield)
+		replies(ctx, c, path+"?since="+url.QueryEscape(formatSince(r.Since)), read)(yield)
 	}
 }
 
@@ -153,18 +141,14 @@ func replies[T any](ctx context.Context, c *Client, path string, read func(*repl
 			if err == nil {
 				err = json.Unmarshal(text, &a)
 			}
-			v := none
-			switch {
-			case err == nil && a.End:
+			if err == nil && a.End {
 				return
-			case err == nil:
+			}
+			v := none
+			if err == nil {
 				v, err = read(&a)
 			}
-			if err != nil {
-				yield(none, asUnknown(err))
-				return
-			}
-			if !yield(v, nil) {
+			if err = asUnknown(err); !yield(v, err) || err != nil {
 				return
 			}
 		}
@@ -185,21 +169,14 @@ func (c *Client) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 			if err == nil {
 				e, err = r.readEntry()
 			}
-			if err != nil {
-				err = asUnknown(err)
-			}
-			if !yield(e, err) || err != nil {
+			if err = asUnknown(err); !yield(e, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-// call sends one request and reads its one answer.
-func (c *Client) call(ctx context.Context, method, path string, form any) (billing.Intent, error) {
-	return ask(ctx, c, method, path, form, (*reply).read)
-}
-
+// ask sends one request and reads its one answer.
 func ask[T any](ctx context.Context, c *Client, method, path string, form any,
 	read func(*reply) (T, error)) (T, error) {
 	var none T
@@ -215,10 +192,7 @@ func ask[T any](ctx context.Context, c *Client, method, path string, form any,
 		return none, err
 	}
 	v, err := read(a)
-	if err != nil {
-		return none, asUnknown(err)
-	}
-	return v, nil
+	return v, asUnknown(err)
 }
 
 func (c *Client) send(ctx context.Context, method, path string, form any) (*http.Response, error) {
@@ -295,7 +269,7 @@ func (a *reply) readReversal() (billing.Reversal, error) {
 // ErrUnknown.
 func asUnknown(err error) error {
 	for _, c := range codes {
-		if errors.Is(err, c.err) {
+		if err == nil || errors.Is(err, c.err) {
 			return err
 		}
 	}

@@ -33,28 +33,10 @@ func Serve(ctx context.Context, l net.Listener, s *Sandbox, log *slog.Logger) er
 // call only before its execution.
 func Handler(s *Sandbox) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+pathOpen, post(intentReply, func(ctx context.Context, f *openForm) (billing.Intent, error) {
-		r, err := f.request()
-		if err != nil {
-			return billing.Intent{}, err
-		}
-		return s.Open(ctx, r)
-	}))
-	mux.HandleFunc("POST "+pathConfirm, post(intentReply,
-		func(ctx context.Context, f *confirmForm) (billing.Intent, error) {
-			return s.Confirm(ctx, f.request())
-		}))
-	mux.HandleFunc("POST "+pathCancel, post(intentReply, func(ctx context.Context, f *cancelForm) (billing.Intent, error) {
-		return s.Cancel(ctx, f.Ref)
-	}))
-	mux.HandleFunc("POST "+pathRefund, post(reversalReply,
-		func(ctx context.Context, f *refundForm) (billing.Reversal, error) {
-			r, err := f.request()
-			if err != nil {
-				return billing.Reversal{}, err
-			}
-			return s.Refund(ctx, r)
-		}))
+	mux.HandleFunc("POST "+pathOpen, post(intentReply, (*openForm).request, s.Open))
+	mux.HandleFunc("POST "+pathConfirm, post(intentReply, (*confirmForm).request, s.Confirm))
+	mux.HandleFunc("POST "+pathCancel, post(intentReply, (*cancelForm).request, s.Cancel))
+	mux.HandleFunc("POST "+pathRefund, post(reversalReply, (*refundForm).request, s.Refund))
 	mux.HandleFunc("GET "+pathIntents+"{ref}", func(w http.ResponseWriter, r *http.Request) {
 		in, err := s.Lookup(r.Context(), r.PathValue("ref"))
 		answer(w, intentReply(in), err)
@@ -69,14 +51,19 @@ func Handler(s *Sandbox) http.Handler {
 func intentReply(in billing.Intent) reply    { return reply{Intent: recordOfIntent(in)} }
 func reversalReply(r billing.Reversal) reply { return reply{Return: new(recordOfReversal(r))} }
 
-// post serves a call with a body of the form F.
-func post[F, T any](line func(T) reply, do func(context.Context, *F) (T, error)) http.HandlerFunc {
+// post serves a call with a body of the form F, which stands for the request R.
+func post[F, R, T any](line func(T) reply, read func(*F) (R, error),
+	do func(context.Context, R) (T, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		form := new(F)
+		var request R
 		var v T
 		err := readForm(w, r, form)
 		if err == nil {
-			v, err = do(r.Context(), form)
+			request, err = read(form)
+		}
+		if err == nil {
+			v, err = do(r.Context(), request)
 		}
 		answer(w, line(v), err)
 	}

@@ -142,9 +142,11 @@ func (f *openForm) request() (billing.OpenRequest, error) {
 	return billing.OpenRequest{Key: f.Key, Tag: tag, Amount: amount, Method: f.Method}, nil
 }
 
-func (f *confirmForm) request() billing.ConfirmRequest {
-	return billing.ConfirmRequest{Key: f.Key, Ref: f.Ref, Method: f.Method, Attempt: f.Attempt}
+func (f *confirmForm) request() (billing.ConfirmRequest, error) {
+	return billing.ConfirmRequest(*f), nil
 }
+
+func (f *cancelForm) request() (ref string, err error) { return f.Ref, nil }
 
 func (f *refundForm) request() (billing.RefundRequest, error) {
 	amount, err := parseAmount(f.Amount, f.Currency)

@@ -96,16 +96,8 @@ func Adopt(ctx context.Context, e *billing.Records, o Options) (*Report, error) 
 	if err != nil || o.DryRun {
 		return &v.report, err
 	}
-	for _, f := range [...]struct {
-		kind billing.Kind
-		date civil.Date
-	}{{billing.Payments, v.report.OldestPayment}, {billing.Reminders, v.report.OldestReminder}} {
-		if f.date.IsZero() {
-			continue
-		}
-		if err := e.LowerWatermark(ctx, f.kind, f.date); err != nil {
-			return &v.report, err
-		}
+	if err := e.LowerWatermarks(ctx, v.report.OldestPayment, v.report.OldestReminder); err != nil {
+		return &v.report, err
 	}
 	return &v.report, v.writeAccounts(ctx, max(1, o.Workers))
 }

@@ -16,13 +16,12 @@ func (e *Engine) CreateAccount(ctx context.Context, id, email, zone string) (*bi
 	if err := billing.CheckID("account", id); err != nil {
 		return nil, err
 	}
-	if err := billing.CheckEmail(email); err != nil {
-		return nil, err
-	}
+	c := AccountChange{Email: &email}
 	if zone != "" {
-		if err := checkZone(zone); err != nil {
-			return nil, err
-		}
+		c.TimeZone = &zone
+	}
+	if err := c.check(); err != nil {
+		return nil, err
 	}
 	if err := e.Live(ctx); err != nil {
 		return nil, err
@@ -35,32 +34,32 @@ func (e *Engine) CreateAccount(ctx context.Context, id, email, zone string) (*bi
 	return a, err
 }
 
-func checkZone(zone string) error {
-	if _, err := civil.Zone(zone); err != nil {
-		return billing.Invalid("time_zone", err.Error())
-	}
-	return nil
-}
-
 // An AccountChange has an account's new values. Nil fields stay as they are.
 type AccountChange struct {
 	Email    *string
 	TimeZone *string // its subscriptions are charged by the days of this zone from now on
 }
 
-// UpdateAccount changes the account and its copies: the email address on subscriptions and receipts,
-// the time zone on subscriptions. The account is marked as copying until all copies follow. After an
-// interrupted change, the same call finishes it.
-func (e *Engine) UpdateAccount(ctx context.Context, id string, c AccountChange) (*billing.Account, error) {
+func (c AccountChange) check() error {
 	if c.Email != nil {
 		if err := billing.CheckEmail(*c.Email); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if c.TimeZone != nil {
-		if err := checkZone(*c.TimeZone); err != nil {
-			return nil, err
+		if _, err := civil.Zone(*c.TimeZone); err != nil {
+			return billing.Invalid("time_zone", err.Error())
 		}
+	}
+	return nil
+}
+
+// UpdateAccount changes the account and its copies: the address on subscriptions and receipts, the
+// time zone on subscriptions. The account is marked as copying until all copies follow. After an
+// interrupted change, the same call finishes it.
+func (e *Engine) UpdateAccount(ctx context.Context, id string, c AccountChange) (*billing.Account, error) {
+	if err := c.check(); err != nil {
+		return nil, err
 	}
 	a, err := e.changeAccount(ctx, id, func(a *billing.Account) error {
 		if c.Email != nil {

@@ -45,7 +45,7 @@ func (e *Engine) linkCurrency(ctx context.Context, account, subscription string)
 			return "", err
 		}
 		if s.Over() {
-			return "", fmt.Errorf("subscription %s is %s: %w", s.Name, s.Status, billing.ErrState)
+			return "", wrongStatus(s)
 		}
 		return s.Amount.Currency().Code(), nil
 	}

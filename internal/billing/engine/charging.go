@@ -61,10 +61,8 @@ func (e *Engine) acceptClock(ctx context.Context) error {
 // on again.
 func (e *Engine) Restored(ctx context.Context, made time.Time, from string) error {
 	oldest := civil.Earlier(civil.Of(e.Opened.Created), civil.Of(made))
-	for _, kind := range [...]billing.Kind{billing.Payments, billing.Reminders} {
-		if err := e.LowerWatermark(ctx, kind, oldest); err != nil {
-			return err
-		}
+	if err := e.LowerWatermarks(ctx, oldest, oldest); err != nil {
+		return err
 	}
 	set := store.NewItem(
 		store.Attribute{Name: billing.RestoredDate, Value: store.S(billing.Stamp(e.Now()))},

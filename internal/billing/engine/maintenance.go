@@ -119,7 +119,7 @@ func (e *Engine) cancelOrphansAt(ctx context.Context, r billing.ListRequest) (ca
 
 // bound reports whether a period is open with the intent.
 func (e *Engine) bound(ctx context.Context, in billing.Intent) (bool, error) {
-	s, err := e.Load(ctx, taggedName(in))
+	s, err := e.Load(ctx, in.Tag.Name())
 	if _, bad := errors.AsType[*billing.IllegibleError](err); bad {
 		return true, nil // it may be
 	}

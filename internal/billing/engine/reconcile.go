@@ -66,7 +66,7 @@ func (e *Engine) finish(ctx context.Context, in billing.Intent) (billing.Intent,
 
 // adopt settles the charge's period, step by step.
 func (e *Engine) adopt(ctx context.Context, in billing.Intent) error {
-	n := taggedName(in)
+	n := in.Tag.Name()
 	defer e.locks.lock(n)()
 	for done := false; !done; {
 		err := e.reload(ctx, n, func(s *billing.Subscription) error {

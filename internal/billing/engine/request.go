@@ -70,13 +70,10 @@ func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
 	}
 	s, err := e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 		if s.Over() {
-			return nil, fmt.Errorf("subscription %s is %s: %w", s.Name, s.Status, billing.ErrState)
+			return nil, wrongStatus(s)
 		}
-		if err := s.ChangeTerms(c, today); err != nil {
+		if err := s.ChangeTerms(c, today); err != nil || c.Method == nil {
 			return nil, err
-		}
-		if c.Method == nil {
-			return nil, nil
 		}
 		return e.changeMethod(ctx, s, *c.Method, payer, today)
 	})
@@ -120,6 +117,10 @@ func (e *Engine) changeMethod(ctx context.Context, s *billing.Subscription, meth
 	return nil, nil
 }
 
+func wrongStatus(s *billing.Subscription) error {
+	return fmt.Errorf("subscription %s is %s: %w", s.Name, s.Status, billing.ErrState)
+}
+
 // Pause stops charging until Resume. An open period ends first: void, or paid if the money was
 // taken before.
 func (e *Engine) Pause(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
@@ -138,10 +139,10 @@ func (e *Engine) Pause(ctx context.Context, n billing.Name) (*billing.Subscripti
 func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (*billing.Subscription, error) {
 	if atPeriodEnd {
 		return e.change(ctx, n, func(s *billing.Subscription, _ civil.Date) ([]store.Write, error) {
-			if s.Over() {
-				return nil, fmt.Errorf("subscription %s is %s: %w", s.Name, s.Status, billing.ErrState)
-			}
-			if s.Status != billing.Active {
+			switch {
+			case s.Over():
+				return nil, wrongStatus(s)
+			case s.Status != billing.Active:
 				return nil, fmt.Errorf("subscription %s is %s: cancel it now: %w", s.Name, s.Status, billing.ErrState)
 			}
 			s.CancelAtEnd = true
@@ -167,13 +168,12 @@ func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (
 func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request, closed decision,
 	from ...billing.Status) (*billing.Subscription, error) {
 	s, err := e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
-		if !slices.Contains(from, s.Status) {
-			return nil, fmt.Errorf("subscription %s is %s: %w", s.Name, s.Status, billing.ErrState)
-		}
-		if s.Open == nil {
+		switch {
+		case !slices.Contains(from, s.Status):
+			return nil, wrongStatus(s)
+		case s.Open == nil:
 			return closed(s, today)
-		}
-		if s.Requested == billing.RequestCancel && r != billing.RequestCancel {
+		case s.Requested == billing.RequestCancel && r != billing.RequestCancel:
 			return nil, fmt.Errorf("subscription %s is being cancelled: %w", s.Name, billing.ErrState)
 		}
 		s.Requested = r
@@ -214,7 +214,7 @@ func (e *Engine) Resume(ctx context.Context, n billing.Name) (*billing.Subscript
 				}
 				return nil, nil
 			case s.Status != billing.Paused && s.Status != billing.PastDue:
-				return nil, fmt.Errorf("subscription %s is %s: %w", s.Name, s.Status, billing.ErrState)
+				return nil, wrongStatus(s)
 			}
 			return e.reactivate(s, today)
 		})

@@ -213,7 +213,7 @@ func (e *Engine) recognise(ctx context.Context, in billing.Intent) (now billing.
 // knows reports whether the store has settled the intent or will. The period is open with this
 // intent; or the intent succeeded, and its period is past and did not end otherwise.
 func (e *Engine) knows(ctx context.Context, in billing.Intent) (bool, error) {
-	n := taggedName(in)
+	n := in.Tag.Name()
 	s, err := e.Load(ctx, n)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
@@ -235,9 +235,4 @@ func (e *Engine) knows(ctx context.Context, in billing.Intent) (bool, error) {
 		return true, nil
 	}
 	return false, err
-}
-
-// taggedName returns the intent's subscription.
-func taggedName(in billing.Intent) billing.Name {
-	return billing.Name{Account: in.Tag.Account, ID: in.Tag.Subscription, SKU: in.Tag.SKU}
 }

@@ -219,10 +219,9 @@ func (j *job) span(ctx context.Context) (from, until civil.Date, err error) {
 		until = today.AddDays(1) // the far side of the date line is a day ahead
 	}
 	if j.report.Date.Before(today) && !j.options.DryRun {
-		for _, kind := range [...]billing.Kind{billing.Payments, billing.Reminders} { // payments write both jobs' dates
-			if err := e.LowerWatermark(ctx, kind, j.report.Date); err != nil {
-				return from, until, err
-			}
+		// A payment run writes both jobs' dates.
+		if err := e.LowerWatermarks(ctx, j.report.Date, j.report.Date); err != nil {
+			return from, until, err
 		}
 	}
 	j.report.From, j.watermark, err = e.WalkFrom(ctx, j.kind, j.report.Date)

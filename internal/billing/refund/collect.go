@@ -80,7 +80,7 @@ type collector struct {
 
 // collect records one reversal of the list, if it is of a subscription of this store.
 func (c *collector) collect(ctx context.Context, shown billing.Reversal) error {
-	n := billing.Name{Account: shown.Tag.Account, ID: shown.Tag.Subscription, SKU: shown.Tag.SKU}
+	n := shown.Tag.Name()
 	if shown.Tag.Installation != c.Opened.Installation || n.Account == "" {
 		c.others++
 		return nil
