@@ -90,12 +90,8 @@ func readExpiry(v store.Value) (at time.Time) {
 // readKey takes missing attributes from the model's key, REC#<processed>#SKU#<sku>.
 func (r *Receipt) readKey(sk string) {
 	processed, rest, _ := strings.Cut(strings.TrimPrefix(sk, RecPrefix), "#")
-	if r.Processed.IsZero() {
-		r.Processed = readStamp(processed)
-	}
-	if r.SKU == "" {
-		r.SKU, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(rest, "SKU"), "#"), "#")
-	}
+	sku, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(rest, "SKU"), "#"), "#")
+	r.Processed, r.SKU = cmp.Or(r.Processed, readStamp(processed)), cmp.Or(r.SKU, sku)
 }
 
 func isReceipt(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), RecPrefix) }

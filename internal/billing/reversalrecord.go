@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -82,9 +83,7 @@ func (r *ReversalRecord) Apply(shown Reversal, now time.Time) bool {
 	case r.Ref != shown.ID || !shown.State.follows(r.State):
 		return false
 	}
-	if r.Reason == "" {
-		r.Reason = secret.MaskCards(shown.Reason)
-	}
+	r.Reason = cmp.Or(r.Reason, secret.MaskCards(shown.Reason))
 	r.State, r.Ended = shown.State, time.Time{}
 	if r.State.final() {
 		r.Ended = now

@@ -233,9 +233,7 @@ func (s *Subscription) readTerms(t *terms) (err error) {
 			return &unreadableError{schema.Interval, "is no interval", err}
 		}
 	}
-	if s.Anchor.IsZero() {
-		s.Anchor = s.NextPayment
-	}
+	s.Anchor = cmp.Or(s.Anchor, s.NextPayment)
 	return nil
 }
 

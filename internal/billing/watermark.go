@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -169,9 +170,7 @@ func (e *Records) WalkFrom(ctx context.Context, kind Kind, day civil.Date) (from
 	if err != nil {
 		return from, nil, err
 	}
-	if last.IsZero() {
-		last = civil.Of(e.Opened.Created)
-	}
+	last = cmp.Or(last, civil.Of(e.Opened.Created))
 	from = civil.Earlier(e.Today(), civil.Earlier(last, day)).AddDays(-LookBack)
 	if w, err = e.Watermark(ctx, kind); w != nil {
 		from = civil.Earlier(from, w.Date)

@@ -69,22 +69,26 @@ func Parse(text string) (file string, o Options, err error) {
 			"sandbox:http://HOST:PORT", text)
 	}
 	file, query, _ := strings.Cut(rest, "?")
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return "", Options{}, fmt.Errorf("processor %q: %w", text, err)
-	}
-	for name, list := range values {
-		if len(list) > 1 {
-			return "", Options{}, fmt.Errorf("processor %q: parameter %s is given %d times", text, name, len(list))
-		}
-		if err := o.set(name, list[0]); err != nil {
-			return "", Options{}, fmt.Errorf("processor %q: %w", text, err)
-		}
-	}
-	if err := o.check(); err != nil {
+	if err := o.parse(query); err != nil {
 		return "", Options{}, fmt.Errorf("processor %q: %w", text, err)
 	}
 	return file, o, nil
+}
+
+func (o *Options) parse(query string) error {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return err
+	}
+	for name, list := range values {
+		if len(list) > 1 {
+			return fmt.Errorf("parameter %s is given %d times", name, len(list))
+		}
+		if err := o.set(name, list[0]); err != nil {
+			return err
+		}
+	}
+	return o.check()
 }
 
 // ParseServer reads sandbox:http://HOST:PORT. ok reports whether the text names a server at

@@ -87,31 +87,28 @@ func (l *ledger) restore(text []byte) error {
 
 // parse returns the parts of a charge's line, or the reason why the line is invalid.
 func (r *record) parse() (n line, tag billing.Tag, amount money.Amount, err error) {
-	fail := func(err error) (line, billing.Tag, money.Amount, error) {
-		return line{}, billing.Tag{}, money.Amount{}, err
+	var known bool
+	n.state, known = stateOf(billing.State(r.Outcome))
+	at, noTime := time.Parse(time.RFC3339, r.At)
+	amount, noAmount := parseAmount(r.Amount, r.Currency)
+	switch {
+	case !known:
+		err = fmt.Errorf("outcome %q: want one of %s", r.Outcome, states)
+	case r.Ref == "":
+		err = errors.New("ref is missing")
+	case !fits(r.Period) || !fits(r.Generation) || !fits(r.Attempt):
+		err = errors.New("period, generation and attempt: want whole numbers from 0 to 2147483647")
+	case len(r.Account) > math.MaxUint16:
+		err = errors.New("account: too long")
+	case noTime != nil:
+		err = fmt.Errorf("at: %w", noTime)
+	case noAmount != nil:
+		err = noAmount
+	case !amount.IsPositive():
+		err = fmt.Errorf("amount %s: want more than zero", r.Amount)
 	}
-	known := false
-	if n.state, known = stateOf(billing.State(r.Outcome)); !known {
-		return fail(fmt.Errorf("outcome %q: want one of %s", r.Outcome, states))
-	}
-	if r.Ref == "" {
-		return fail(errors.New("ref is missing"))
-	}
-	if !fits(r.Period) || !fits(r.Generation) || !fits(r.Attempt) {
-		return fail(errors.New("period, generation and attempt: want whole numbers from 0 to 2147483647"))
-	}
-	if len(r.Account) > math.MaxUint16 {
-		return fail(errors.New("account: too long"))
-	}
-	at, err := time.Parse(time.RFC3339, r.At)
 	if err != nil {
-		return fail(fmt.Errorf("at: %w", err))
-	}
-	if amount, err = parseAmount(r.Amount, r.Currency); err != nil {
-		return fail(err)
-	}
-	if !amount.IsPositive() {
-		return fail(fmt.Errorf("amount %s: want more than zero", r.Amount))
+		return line{}, billing.Tag{}, money.Amount{}, err
 	}
 	n.at, n.attempt, n.hard = at.UnixMilli(), int32(r.Attempt), r.Hard
 	tag = billing.Tag{Installation: r.Install, Account: r.Account, Subscription: r.Subscription, SKU: r.SKU,

@@ -182,9 +182,8 @@ func decodeForm(text []byte, form any) error {
 }
 
 func recordOfIntent(in billing.Intent) *record {
-	r := recordOf(Entry{Ref: in.Ref, Tag: in.Tag, Amount: in.Amount, Outcome: in.State, At: in.Changed, Charge: in.Latest,
-		Code: in.Code, Hard: in.Hard})
-	return &r
+	return new(recordOf(Entry{Ref: in.Ref, Tag: in.Tag, Amount: in.Amount, Outcome: in.State, At: in.Changed,
+		Charge: in.Latest, Code: in.Code, Hard: in.Hard}))
 }
 
 func (r *record) readIntent() (billing.Intent, error) {

@@ -113,27 +113,19 @@ func Scan(ctx context.Context, e *billing.Records, o Options) (*Report, error) {
 func (v *scan) writeAccounts(ctx context.Context, workers int) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	todo := make(chan *scannedAccount, workers)
+	free := make(chan struct{}, workers)
 	var group sync.WaitGroup
-	for range workers {
-		group.Go(func() {
-			for s := range todo {
-				if ctx.Err() != nil {
-					continue
-				}
-				if err := v.writeAccount(ctx, s); err != nil {
-					stop(err)
-				}
-			}
-		})
-	}
 	for s := range v.unfinished() {
-		if ctx.Err() != nil {
+		if free <- struct{}{}; ctx.Err() != nil {
 			break
 		}
-		todo <- s
+		group.Go(func() {
+			if err := v.writeAccount(ctx, s); err != nil {
+				stop(err)
+			}
+			<-free
+		})
 	}
-	close(todo)
 	group.Wait()
 	return context.Cause(ctx)
 }

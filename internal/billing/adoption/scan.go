@@ -273,11 +273,8 @@ func (v *scan) unfinished() iter.Seq[*scannedAccount] {
 
 // made returns the account to be made.
 func (s *scannedAccount) made(now time.Time) *billing.Account {
-	a := &billing.Account{ID: s.id, Email: s.email, Method: s.method, Created: s.created, Mixed: s.mixed, Version: 1}
-	if a.Created.IsZero() {
-		a.Created = now
-	}
-	return a
+	return &billing.Account{ID: s.id, Email: s.email, Method: s.method, Created: cmp.Or(s.created, now), Mixed: s.mixed,
+		Version: 1}
 }
 
 // completion returns the update to give the account its method and, if other tools have made it,

@@ -216,28 +216,32 @@ func (a *auditor) add(it store.Item) {
 			a.problem("unfinished address change", billing.Name{Account: acc.ID}, 0, "set the address again to finish it")
 		}
 	case strings.HasPrefix(key.SK, billing.RecPrefix):
-		r, err := billing.DecodeReceipt(it)
-		if err != nil {
-			a.unreadable("receipt", key, err)
-			return
-		}
-		a.addReceipt(r)
+		gather(a, "receipt", it, billing.DecodeReceipt, a.addReceipt)
 	case billing.IsReversal(it):
-		a.addReversal(key, it)
+		gather(a, "refund", it, billing.DecodeReversal, a.addReversal)
 	case strings.HasPrefix(key.SK, billing.PerPrefix):
-		p, err := billing.DecodePeriod(it)
-		if err != nil {
-			a.unreadable("period", key, err)
-			return
-		}
-		s := a.sub(p.Name)
-		if s.ended == nil {
-			s.ended = map[int]billing.Ending{}
-		}
-		s.ended[p.Period] = p.Ending
+		gather(a, "period", it, billing.DecodePeriod, a.addPeriod)
 	case strings.HasPrefix(key.PK, "RUN#") && key.SK != billing.WatermarkSK:
 		a.addRun(key, it)
 	}
+}
+
+// gather adds a readable item.
+func gather[T any](a *auditor, noun string, it store.Item, decode func(store.Item) (*T, error), add func(*T)) {
+	v, err := decode(it)
+	if err != nil {
+		a.unreadable(noun, billing.KeyOf(it), err)
+		return
+	}
+	add(v)
+}
+
+func (a *auditor) addPeriod(p *billing.EndedPeriod) {
+	s := a.sub(p.Name)
+	if s.ended == nil {
+		s.ended = map[int]billing.Ending{}
+	}
+	s.ended[p.Period] = p.Ending
 }
 
 func (a *auditor) addSubscription(s *billing.Subscription) {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/money"
-	"github.com/duesday/duesday/internal/store"
 )
 
 // unfinishedAge is a refund's longest wait for an answer: longer than a command, and than most of a
@@ -29,12 +28,7 @@ func newReversals() reversals {
 }
 
 // addReversal gathers one item REF#….
-func (a *auditor) addReversal(key store.Key, it store.Item) {
-	r, err := billing.DecodeReversal(it)
-	if err != nil {
-		a.unreadable("refund", key, err)
-		return
-	}
+func (a *auditor) addReversal(r *billing.ReversalRecord) {
 	all := &a.reversals
 	if all.byID[r.ReversalID] != nil || r.Ref != "" && all.byRef[r.Ref] != nil {
 		a.problem("two records of one refund", r.Name, r.Period, "%s, %s", r.ReversalID, r.Ref)

@@ -79,14 +79,14 @@ func (e *Engine) Link(ctx context.Context, f outbox.Effect) (billing.CardLink, e
 // link returns the link for the effect's mail, or the zero CardLink if the mail needs none.
 func (e *Engine) link(ctx context.Context, f outbox.Effect) (billing.CardLink, error) {
 	switch f.Kind {
-	case noticeAction:
+	case outbox.KindActionRequired:
 		if e.proc == nil || f.Data[outbox.DataRef] == "" {
 			return billing.CardLink{}, nil
 		}
 		in, err := e.proc.Lookup(ctx, f.Data[outbox.DataRef])
 		return billing.CardLink{URL: in.Link}, err
-	case noticeDeclined, noticeFailed:
-	case noticeReminder:
+	case outbox.KindDeclined, outbox.KindFailed:
+	case outbox.KindReminder:
 		if f.Data[outbox.DataCardExpired] == "" && f.Data[outbox.DataNoMethod] == "" {
 			return billing.CardLink{}, nil
 		}

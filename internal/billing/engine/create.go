@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,30 +109,15 @@ func (e *Engine) Precheck(ctx context.Context, n billing.NewSubscription) error 
 func (e *Engine) build(n *billing.NewSubscription) (*billing.Subscription, error) {
 	now := e.Now()
 	s := &billing.Subscription{Name: billing.Name{Account: n.Account, ID: n.ID, SKU: n.SKU}, Email: n.Email,
-		PaymentDay: n.PaymentDay, Amount: n.Amount, Method: n.Method, Address: n.Address, Interval: n.Interval,
-		TimeZone: n.TimeZone, ReminderDays: n.ReminderDays, Created: now, Status: billing.Active,
-		Installments: n.Installments, Version: 1, Shards: e.Opened.Shards}
-	if s.Interval == (civil.Interval{}) {
-		s.Interval = billing.Monthly
-	}
-	if !n.Created.IsZero() {
-		s.Created = n.Created
-	}
-	s.LastPayment, s.LastReminder = s.Created, s.Created
-	if !n.LastPayment.IsZero() {
-		s.LastPayment = n.LastPayment
-	}
-	if !n.LastReminder.IsZero() {
-		s.LastReminder = n.LastReminder
-	}
+		PaymentDay: n.PaymentDay, Amount: n.Amount, Method: n.Method, Address: n.Address,
+		Interval: cmp.Or(n.Interval, billing.Monthly), TimeZone: n.TimeZone, ReminderDays: n.ReminderDays,
+		Created: cmp.Or(n.Created, now), Status: billing.Active, Installments: n.Installments, Version: 1,
+		Shards: e.Opened.Shards}
+	s.LastPayment, s.LastReminder = cmp.Or(n.LastPayment, s.Created), cmp.Or(n.LastReminder, s.Created)
 	today := billing.TodayIn(n.TimeZone, now)
 	if s.Anchor = n.NextPayment; s.Anchor.IsZero() {
-		start := n.Start
-		if start.IsZero() {
-			start = today
-		}
 		var err error
-		if s.Anchor, err = civil.FirstOnOrAfter(start, n.PaymentDay, s.Interval); err != nil {
+		if s.Anchor, err = civil.FirstOnOrAfter(cmp.Or(n.Start, today), n.PaymentDay, s.Interval); err != nil {
 			return nil, billing.Invalid("payment_day", err.Error())
 		}
 	}
@@ -143,9 +129,7 @@ func (e *Engine) build(n *billing.NewSubscription) (*billing.Subscription, error
 	if s.ReminderDays > 0 && !s.Anchor.After(today) {
 		s.NextReminder = s.Anchor.AddDays(-s.ReminderDays) // for a run on a business day before it
 	}
-	if !n.NextReminder.IsZero() {
-		s.NextReminder = n.NextReminder
-	}
+	s.NextReminder = cmp.Or(n.NextReminder, s.NextReminder)
 	return s, nil
 }
 

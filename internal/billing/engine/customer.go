@@ -29,12 +29,9 @@ func (t *Attachment) Check() error {
 		return billing.Invalid("customer", "nothing to attach: give a customer, a payment method, a connected account "+
 			"or a fee")
 	}
-	connected := ""
-	if t.Connected != nil {
-		connected = *t.Connected
-	}
+	connected := cmp.Or(t.Connected, new(string))
 	for _, f := range [...]struct{ name, text string }{{"customer", t.Customer}, {"payment_method", t.Method},
-		{"connected", connected}} {
+		{"connected", *connected}} {
 		if f.text == "" {
 			continue
 		}
@@ -42,14 +39,11 @@ func (t *Attachment) Check() error {
 			return err
 		}
 	}
-	if t.Fee != nil && (*t.Fee < 0 || *t.Fee > maxFee) {
+	if t.Fee != nil && (*t.Fee < 0 || *t.Fee > 10_000) {
 		return billing.Invalid("fee", "want 0 to 100 %")
 	}
 	return nil
 }
-
-// maxFee is the whole charge, in hundredths of a percent.
-const maxFee = 10_000
 
 // payer returns the payer with the changes of the attachment.
 func (t *Attachment) payer(p billing.Payer) (billing.Payer, error) {
@@ -233,13 +227,12 @@ func (e *Engine) methodOf(ctx context.Context, s *billing.Subscription) (method 
 	if _, ok := e.proc.(billing.Wallet); !ok && s.Method != "" {
 		return s.Method, p, nil
 	}
-	it, err := e.Store.Get(ctx, e.Table, billing.AccountKey(s.Account))
+	a, err := e.Account(ctx, s.Account)
 	if errors.Is(err, store.ErrNotFound) {
 		return s.Method, p, nil
 	}
 	if err != nil {
 		return "", p, err
 	}
-	a := billing.DecodeAccount(it)
 	return cmp.Or(s.Method, a.Method), a.Payer, nil
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -151,10 +152,7 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 			}
 			continue
 		default:
-			if s.Open != nil {
-				return t.commitOpen(ctx, a)
-			}
-			return t.commitClosed(ctx, a)
+			return t.commit(ctx, a)
 		}
 		if err != nil && x.trigger == byEvent && x.retryAhead {
 			return step{}, err // the event is not applied, and comes again
@@ -185,11 +183,7 @@ func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, b
 	x.asked = x.waiting && !o.Asked.IsZero()
 	x.overdue = x.asked && e.cfg.ActionDays > 0 && s.Status != billing.ParkedState &&
 		!today.Before(o.Asked.AddDays(e.cfg.ActionDays))
-	first := o.First
-	if first.IsZero() {
-		first = today
-	}
-	x.retryLeft = !e.retryDate(first, today).IsZero()
+	x.retryLeft = !e.retryDate(cmp.Or(o.First, today), today).IsZero()
 	return x, nil
 }
 
@@ -213,9 +207,9 @@ func (t *turn) see(x *situation) {
 	x.method = methodUnread // the account may have got one during the request
 }
 
-// commitClosed carries out an action on a subscription with no period open.
-func (t *turn) commitClosed(ctx context.Context, a action) (step, error) {
-	e, s := t.e, t.s
+// commit carries out an action other than a request to the processor.
+func (t *turn) commit(ctx context.Context, a action) (step, error) {
+	e, s, o, in := t.e, t.s, t.s.Open, t.in
 	switch a {
 	case doReportParked:
 		return e.report(ctx, s, t.today, OutcomeParked, s.Parked)
@@ -228,14 +222,6 @@ func (t *turn) commitClosed(ctx context.Context, a action) (step, error) {
 		return e.park(ctx, s, t.today, fmt.Sprintf("more than %d periods were due at once", e.cfg.CatchUp))
 	case doOpen:
 		return t.open(ctx)
-	}
-	return step{}, nil
-}
-
-// commitOpen carries out an action on the open period.
-func (t *turn) commitOpen(ctx context.Context, a action) (step, error) {
-	e, s, o, in := t.e, t.s, t.s.Open, t.in
-	switch a {
 	case doSettle:
 		return e.settle(ctx, s, in, t.today)
 	case doEnd:
@@ -249,8 +235,6 @@ func (t *turn) commitOpen(ctx context.Context, a action) (step, error) {
 		return t.retry(ctx, a)
 	case doAwaitProcessor, doAskCustomer, doReportCanceling:
 		return t.wait(ctx, a)
-	case doReportParked:
-		return e.report(ctx, s, t.today, OutcomeParked, s.Parked)
 	case doReportAwaited:
 		return e.report(ctx, s, t.today, OutcomePending, awaitsCustomer)
 	case doReportUntried:
@@ -280,7 +264,7 @@ func (t *turn) realign(ctx context.Context) (step, error) {
 // processor can name a subscription. Heard does nothing and returns nil if the intent is not bound
 // to the open period, or while charging is off.
 func (e *Engine) Heard(ctx context.Context, account, subscription, intent string) error {
-	if err := e.checkClock(ctx); err != nil {
+	if _, err := e.checkClock(ctx); err != nil {
 		return err
 	}
 	meta, err := e.Meta(ctx)

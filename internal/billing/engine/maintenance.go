@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,9 +32,7 @@ func (j *job) before(ctx context.Context) (err error) {
 	if j.previous, err = j.e.LastRunEnded(ctx); err != nil {
 		return err
 	}
-	if j.previous.IsZero() {
-		j.previous = j.e.Opened.Created
-	}
+	j.previous = cmp.Or(j.previous, j.e.Opened.Created)
 	j.report.Cards, err = j.e.CollectCards(ctx, j.previous.Add(-rollbackMargin))
 	if errors.Is(err, billing.ErrRefused) { // a refused key may not charge either
 		return &StopError{err}

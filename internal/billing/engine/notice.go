@@ -12,15 +12,6 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// The notices of customers, by the kinds of package outbox.
-const (
-	noticeReceipt  = outbox.KindReceipt
-	noticeReminder = outbox.KindReminder
-	noticeDeclined = outbox.KindDeclined
-	noticeFailed   = outbox.KindFailed
-	noticeAction   = outbox.KindActionRequired
-)
-
 // notice returns the outbox row of the notice, or none for an account without an address. It must
 // be in the commit of the reported event. o is the open period, or nil for the next one.
 func (e *Engine) notice(kind string, s *billing.Subscription, o *billing.OpenPeriod,
@@ -37,7 +28,7 @@ func (e *Engine) reminder(s *billing.Subscription, due civil.Date, card *billing
 	if s.Email == "" {
 		return nil
 	}
-	f := e.effect(noticeReminder, s, nil, nil)
+	f := e.effect(outbox.KindReminder, s, nil, nil)
 	if noMethod {
 		f.Data[outbox.DataNoMethod] = "true"
 	}
@@ -62,18 +53,18 @@ func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPer
 	id := kind + "/" + installation + "/" + s.Account + "/" + s.ID + "/" + strconv.Itoa(period)
 	if o != nil {
 		amount, due = o.Amount, o.Due
-		if kind == noticeDeclined {
+		if kind == outbox.KindDeclined {
 			data[outbox.DataRetryDate] = o.Retry.String()
 		}
-		if n := len(o.Attempts); n > 0 && (kind == noticeDeclined || kind == noticeFailed) {
+		if n := len(o.Attempts); n > 0 && (kind == outbox.KindDeclined || kind == outbox.KindFailed) {
 			data[outbox.DataCode] = o.Attempts[n-1].Code
 			id += "/" + strconv.Itoa(n)
 		}
 	}
 	switch kind { // a new notice must not pass for a repetition
-	case noticeReminder:
+	case outbox.KindReminder:
 		id += "/" + due.String()
-	case noticeAction:
+	case outbox.KindActionRequired:
 		data[outbox.DataRef] = o.Ref
 		id += "/" + strconv.Itoa(o.Generation) + "/" + strconv.Itoa(o.Attempt)
 	}
@@ -149,14 +140,14 @@ func (e *Engine) remind(ctx context.Context, n billing.Name, day civil.Date, dry
 // reminder of a period paid, paused or cancelled since, or now due on another day. It drops a
 // request to authenticate if the payment no longer waits for the customer.
 func (e *Engine) StillWanted(ctx context.Context, f outbox.Effect) (bool, error) {
-	if f.Kind != noticeReminder && (f.Kind != noticeAction || f.Data[outbox.DataRef] == "") {
+	if f.Kind != outbox.KindReminder && (f.Kind != outbox.KindActionRequired || f.Data[outbox.DataRef] == "") {
 		return true, nil
 	}
 	s, err := e.Load(ctx, nameIn(f))
 	if err != nil {
 		return false, billing.IgnoreNotFound(err)
 	}
-	if f.Kind == noticeAction {
+	if f.Kind == outbox.KindActionRequired {
 		return s.Open != nil && s.Open.Ref == f.Data[outbox.DataRef] && s.Open.State == billing.RequiresAction, nil
 	}
 	due, err := s.Due()

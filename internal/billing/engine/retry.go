@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -41,9 +43,7 @@ func (t *turn) retry(ctx context.Context, a action) (step, error) {
 	case doDecline, doDeclineLast, doDeclineParked, doDeclineUseMethod:
 		o.Attempts = append(o.Attempts, billing.Attempt{Number: o.Attempt, Code: t.in.Code, Method: o.Method,
 			At: t.in.Changed})
-		if o.First.IsZero() {
-			o.First = t.today
-		}
+		o.First = cmp.Or(o.First, t.today)
 		o.Base, o.State, o.Overtaken = t.in.Latest, "", false
 	case doUseMethod:
 		o.Base, o.State = t.in.Latest, ""
@@ -70,7 +70,7 @@ func (t *turn) retry(ctx context.Context, a action) (step, error) {
 		o.Attempt++
 		s.NextPayment = o.Retry
 		r := resultOf(s, OutcomeRetry, "declined: "+t.in.Code)
-		return step{result: r}, e.Put(ctx, s, e.notice(noticeDeclined, s, o, nil)...)
+		return step{result: r}, e.Put(ctx, s, e.notice(outbox.KindDeclined, s, o, nil)...)
 	}
 	s.NextPayment = civil.Later(s.NextPayment, t.today)
 	return st, e.Put(ctx, s)
@@ -100,7 +100,7 @@ func (t *turn) wait(ctx context.Context, a action) (step, error) {
 	s.NextPayment = civil.Later(s.NextPayment, t.today)
 	var others []store.Write
 	if !told {
-		others = e.notice(noticeAction, s, o, nil)
+		others = e.notice(outbox.KindActionRequired, s, o, nil)
 	}
 	return step{result: resultOf(s, OutcomePending, awaitsCustomer)}, e.Put(ctx, s, others...)
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,16 +91,11 @@ func (e *Engine) checkScope(ctx context.Context, scope []billing.ListRequest) (r
 	if err := e.complete(ctx); err != nil {
 		return nil, err
 	}
-	ended, err := e.LastRunEnded(ctx)
-	if err == nil {
-		err = e.checkClockAfter(ended)
-	}
+	ended, err := e.checkClock(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if ended.IsZero() {
-		ended = e.Opened.Created
-	}
+	ended = cmp.Or(ended, e.Opened.Created)
 	for i := range scope {
 		scope[i].Since = ended.Add(-rollbackMargin)
 	}
@@ -129,20 +125,13 @@ func (e *Engine) complete(ctx context.Context) error {
 	return billing.IgnoreNotFound(err)
 }
 
-// checkClock returns ErrClock if the clock stands before the end of an earlier run.
-func (e *Engine) checkClock(ctx context.Context) error {
-	ended, err := e.LastRunEnded(ctx)
-	if err != nil {
-		return err
+// checkClock returns the end of the last run, or ErrClock if the clock stands before it.
+func (e *Engine) checkClock(ctx context.Context) (ended time.Time, err error) {
+	ended, err = e.LastRunEnded(ctx)
+	if err != nil || !e.Now().Before(ended.Add(-5*time.Minute)) {
+		return ended, err
 	}
-	return e.checkClockAfter(ended)
-}
-
-func (e *Engine) checkClockAfter(ended time.Time) error {
-	if !e.Now().Before(ended.Add(-5 * time.Minute)) {
-		return nil
-	}
-	return fmt.Errorf("%w: it is %s, and the last run ended at %s: set the clock right; if it is right now, say "+
+	return ended, fmt.Errorf("%w: it is %s, and the last run ended at %s: set the clock right; if it is right now, say "+
 		"duesday charging on", ErrClock, billing.Stamp(e.Now()), billing.Stamp(ended))
 }
 

@@ -5,8 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -71,6 +71,7 @@ type job struct {
 	watermark *billing.Watermark // before the walk
 	previous  time.Time          // end of the run before; set if maintenance needs it
 	refused   map[string]bool    // connected accounts not asked by the rollback check
+	done      atomic.Int64       // rows
 
 	mu      sync.Mutex
 	report  Report                // guarded by mu
@@ -78,7 +79,6 @@ type job struct {
 	left    map[billing.Name]bool // left for the next run, pending or parked; guarded by mu
 	errs    []error               // guarded by mu, the first few
 	failed  int                   // guarded by mu
-	done    int64                 // guarded by mu
 }
 
 type waiting struct {
@@ -149,14 +149,9 @@ func (j *job) run(ctx context.Context, handle func(context.Context, billing.Name
 }
 
 func (j *job) progress() {
-	if j.options.Progress == nil {
-		return
+	if j.options.Progress != nil {
+		j.options.Progress(j.done.Add(1))
 	}
-	j.mu.Lock()
-	j.done++
-	done := j.done
-	j.mu.Unlock()
-	j.options.Progress(done)
 }
 
 // fail notes a failed row. The others go on, unless the error concerns all of them.
@@ -273,5 +268,5 @@ func (j *job) emptied(ctx context.Context) bool {
 
 // Outcomes lists the outcomes of a payment run in the order they are shown.
 func Outcomes() []Outcome {
-	return slices.Clone([]Outcome{OutcomePaid, OutcomeRetry, OutcomeFailed, OutcomePending, OutcomeParked, OutcomeSkipped})
+	return []Outcome{OutcomePaid, OutcomeRetry, OutcomeFailed, OutcomePending, OutcomeParked, OutcomeSkipped}
 }

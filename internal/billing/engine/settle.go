@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -17,12 +19,9 @@ func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing
 	today civil.Date) (step, error) {
 	o := s.Open
 	r := resultOf(s, OutcomePaid, "")
-	processed := in.Changed
-	if processed.IsZero() {
-		processed = e.Now()
-	}
+	processed := cmp.Or(in.Changed, e.Now())
 	rec := e.receipt(s, billing.Charged, o.Amount, o.Due, processed, in.Ref)
-	others := append(e.notice(noticeReceipt, s, o, rec), store.Put(e.Table, rec.Item(), store.Absent()))
+	others := append(e.notice(outbox.KindReceipt, s, o, rec), store.Put(e.Table, rec.Item(), store.Absent()))
 	if s.Status == billing.ParkedState {
 		others = append(others, store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period)))
 	}
@@ -88,7 +87,7 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 	}
 	others := []store.Write{e.ended(s, ending, reason, o).Write(e.Table)}
 	if ending == billing.EndFailed {
-		others = append(others, e.notice(noticeFailed, s, o, nil)...)
+		others = append(others, e.notice(outbox.KindFailed, s, o, nil)...)
 		method, _, err := e.methodOf(ctx, s)
 		if err != nil {
 			return step{}, err
@@ -179,13 +178,11 @@ func (e *Engine) settleManual(ctx context.Context, s *billing.Subscription, amou
 	case !amount.IsPositive() || amount.Currency() != s.Amount.Currency():
 		return nil, billing.Invalid("amount", "want more than zero "+s.Amount.Currency().Code())
 	}
-	if at.IsZero() {
-		at = e.Now()
-	}
+	at = cmp.Or(at, e.Now())
 	rec := e.receipt(s, billing.External, amount, due, at.UTC().Truncate(time.Millisecond), note)
 	notice := *s
 	notice.Amount = amount
-	others := append(e.notice(noticeReceipt, &notice, nil, rec), store.Put(e.Table, rec.Item(), store.Absent()))
+	others := append(e.notice(outbox.KindReceipt, &notice, nil, rec), store.Put(e.Table, rec.Item(), store.Absent()))
 	if s.Status == billing.ParkedState {
 		others = append(others, store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period)))
 	}
