@@ -1,0 +1,83 @@
+package billing_test
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+)
+
+// TestItem_RoundTrip: every attribute that is written is read again. One out of byte order would
+// not be found.
+func TestItem_RoundTrip(t *testing.T) {
+	eur, err := money.ParseCurrency("EUR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	amount, name := money.New(1299, eur), billing.Name{Account: "1", ID: "2", SKU: "3"}
+	at := func(second int64) time.Time { return time.Unix(1_700_000_000+second, 0).UTC() }
+	day := func(n int) civil.Date { return civil.MustParse("2023-11-01").AddDays(n) }
+	attempts := []billing.Attempt{{Number: 1, Code: "lost_card", Method: "pm_1", At: at(1)}}
+	payer := billing.Payer{At: "acct_1", Customer: "cus_1", Fee: 250}
+
+	subscription := &billing.Subscription{Name: name, Email: "ada@example.com", PaymentDay: 5, Amount: amount, Method: "pm_2",
+		Address: "here", Interval: civil.Interval{N: 2, Unit: civil.Month}, Anchor: day(1), AnchorPeriod: 1,
+		TimeZone: "Europe/Berlin", ReminderDays: 3, Created: at(2), LastPayment: at(3), LastReminder: at(4), NextPayment: day(2),
+		NextReminder: day(3), Status: billing.PastDue, Period: 2, Installments: 12, Paid: 1, LastCharge: "pi_1",
+		Requested: billing.RequestPause, CancelAtEnd: true, PausedOn: day(4), Parked: "why", Version: 7,
+		Open: &billing.OpenPeriod{Period: 2, Generation: 1, Ref: "pi_2", Retired: []string{"pi_0", "pi_1"}, Amount: amount,
+			Method: "pm_3", Payer: payer, Due: day(5), Attempt: 2, Base: "ch_1", First: day(6), Retry: day(7), Asked: day(8),
+			State: billing.RequiresAction, Opened: at(5), Attempts: attempts, Overtaken: true}}
+	read, err := billing.DecodeSubscription(subscription.Item())
+	same(t, subscription, read, err, "Raw", "Shards", "Moved")
+
+	account := &billing.Account{ID: "1", Email: "ada@example.com", TimeZone: "Europe/Berlin", Method: "pm_1", Given: at(1),
+		Payer: payer, Created: at(2), Copying: true, Version: 3}
+	same(t, account, billing.DecodeAccount(account.Item()), nil, "Raw", "Mixed")
+	account.Copying, account.Mixed = false, true
+	same(t, account, billing.DecodeAccount(account.Item()), nil, "Raw", "Copying")
+
+	receipt := &billing.Receipt{Name: name, Email: "ada@example.com", Kind: billing.External, Period: 3, Due: day(1),
+		Processed: at(1), Amount: amount, Charge: "note", Expires: at(2)}
+	decoded, err := billing.DecodeReceipt(receipt.Item())
+	same(t, receipt, decoded, err, "Raw")
+
+	ended := &billing.EndedPeriod{Name: name, Period: 4, Ending: billing.EndFailed, Due: day(1), Ended: at(1), Reason: "declined",
+		Amount: amount, Ref: "pi_1", Attempts: attempts}
+	period, err := billing.DecodePeriod(ended.Write("t").Item)
+	same(t, ended, period, err)
+
+	record := &billing.ReversalRecord{Name: name, ReversalID: billing.RefundIDPrefix + "0123456789abcdef0123456789abcdef",
+		Kind: billing.Refunded, Period: 5, Generation: 1, Charge: "pi_1", Amount: amount, State: billing.ReversalFailed,
+		Reason: "duplicate", Refusal: "no", Ref: "re_1", Created: at(1), Processed: at(2), Ended: at(3)}
+	reversal, err := billing.DecodeReversal(record.Writes("t", nil, nil)[0].Item)
+	same(t, record, reversal, err)
+}
+
+// same compares a record with its item's, without the fields that are not of the item. Every other
+// field must have a value, so that none is forgotten here.
+func same[T any](t *testing.T, want, got *T, err error, without ...string) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%T: %v", want, err)
+		return
+	}
+	a, b := reflect.ValueOf(want).Elem(), reflect.ValueOf(got).Elem()
+	for _, name := range without {
+		a.FieldByName(name).SetZero()
+		b.FieldByName(name).SetZero()
+	}
+	for i := range a.NumField() {
+		field := a.Type().Field(i).Name
+		if a.Field(i).IsZero() && !slices.Contains(without, field) {
+			t.Errorf("%T.%s has no value here", want, field)
+		}
+		if !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
+			t.Errorf("%T.%s: got %v, want %v", want, field, b.Field(i), a.Field(i))
+		}
+	}
+}
