@@ -11,7 +11,7 @@ import (
 )
 
 // A codec reads an item into a record, or writes a record as an item. A record lists its attributes
-// once, for both directions. It lists them in byte order of their names: then each search goes on
+// once, for both directions. It must list them in byte order of their names: each search goes on
 // from the one before, and each write is an append. A search for each name took a twentieth of a
 // payment run.
 //
