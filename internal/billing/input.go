@@ -57,7 +57,7 @@ func (n *NewSubscription) Check() error {
 
 // Problems returns a FieldError for each wrong field.
 func (n *NewSubscription) Problems() (all []*FieldError) {
-	last := 31
+	lastDay := 31 // of a month, or 7 of a week
 	if n.Interval.Unit == civil.Week && n.Interval != (civil.Interval{}) {
 		lastDay = 7
 	}
@@ -65,7 +65,7 @@ func (n *NewSubscription) Problems() (all []*FieldError) {
 		CheckID("account", n.Account), CheckID("subscription", n.ID), CheckID("sku", n.SKU),
 		given(n.Email, CheckEmail),
 		checkAmount(n.Amount),
-		checkRange("payment_day", n.PaymentDay, 1, last, ""),
+		checkRange("payment_day", n.PaymentDay, 1, lastDay, ""),
 		given(n.Method, CheckMethod),
 		CheckText("address", n.Address, MaxText),
 		given(n.TimeZone, checkZone),

@@ -127,7 +127,7 @@ func DecodeSubscription(it store.Item) (*Subscription, error) {
 	return s, nil
 }
 
-// Item returns the item to be stored: attributes of other tools stay as they were read.
+// Item returns the item to be stored. Attributes written by other tools stay as they were read.
 func (s *Subscription) Item() store.Item {
 	t := terms{key: s.Key(), amount: s.Amount.Decimal(), currency: s.Amount.Currency().Code(),
 		day: strconv.Itoa(s.PaymentDay)}
@@ -138,7 +138,7 @@ func (s *Subscription) Item() store.Item {
 	s.attributes(c, &t)
 	it := c.written()
 	if _, whole := it.Get(schema.TTL).Int64(); !whole {
-		it.Remove(schema.TTL) // another tool's: it expires nothing, and no engine stores it
+		it.Remove(schema.TTL) // another tool's text or fraction, which expires nothing; the engines refuse it
 	}
 	return it
 }

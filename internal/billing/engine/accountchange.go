@@ -54,8 +54,8 @@ func (c AccountChange) check() error {
 	return nil
 }
 
-// UpdateAccount changes the account and its copies: the address on subscriptions and receipts, the
-// time zone on subscriptions. The account is marked as copying until all copies follow. After an
+// UpdateAccount changes the account and its copies: the email address on subscriptions and receipts,
+// the time zone on subscriptions. The account is marked as copying until all copies follow. After an
 // interrupted change, the same call finishes it.
 func (e *Engine) UpdateAccount(ctx context.Context, id string, c AccountChange) (*billing.Account, error) {
 	if err := c.check(); err != nil {

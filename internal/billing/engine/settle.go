@@ -35,7 +35,7 @@ func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing
 
 // pass moves the subscription on to its next period, in memory: it closes the open period, carries
 // out the request and sets the next dates. It returns the write of the next period's record if that
-// period waits for a person as well.
+// period is parked as well.
 func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at time.Time) (parked []store.Write) {
 	s.Open = nil
 	s.Period++
@@ -151,6 +151,8 @@ func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, amount money
 	return rec, err
 }
 
+// settleManual settles the due period with a manual payment. A zero amount is the subscription's, a
+// zero at is now.
 func (e *Engine) settleManual(ctx context.Context, s *billing.Subscription, amount money.Amount, note string,
 	at time.Time) (*billing.Receipt, error) {
 	today := billing.TodayIn(s.TimeZone, e.Now())
