@@ -236,24 +236,16 @@ func (v *view) intent(number uint32) billing.Intent {
 		Latest: v.charge(n), Code: v.name(n.code), Hard: n.hard, Changed: time.UnixMilli(n.at).UTC()}
 }
 
-// An Entry is a line of the ledger.
+// An Entry is a line of the ledger: the intent as the line left it.
 type Entry struct {
-	Ref     string
-	Tag     billing.Tag
+	billing.Intent
 	Attempt int // as the caller numbered it; 0 before the first
-	Amount  money.Amount
-	Outcome billing.State
-	At      time.Time // UTC, in milliseconds
 	Method  string
-	Charge  string // id of the attempt; "" before the first
-	Code    string // of a decline
-	Hard    bool
 }
 
 func (v *view) entry(number uint32) Entry {
-	n, in := v.lines.at(number), v.intent(number)
-	return Entry{Ref: in.Ref, Tag: in.Tag, Attempt: int(n.attempt), Amount: in.Amount, Outcome: in.State, At: in.Changed,
-		Method: v.name(n.method), Charge: in.Latest, Code: in.Code, Hard: in.Hard}
+	n := v.lines.at(number)
+	return Entry{v.intent(number), int(n.attempt), v.name(n.method)}
 }
 
 // pages is a list that only grows. It never moves its elements: a copy made under the lock shows

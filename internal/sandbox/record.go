@@ -52,8 +52,8 @@ func (l *ledger) record(number uint32, key string) record {
 func recordOf(e Entry) record {
 	return record{Ref: e.Ref, Account: e.Tag.Account, Subscription: e.Tag.Subscription, SKU: e.Tag.SKU,
 		Period: e.Tag.Period, Generation: e.Tag.Generation, Attempt: e.Attempt, Amount: e.Amount.Decimal(),
-		Currency: e.Amount.Currency().Code(), Outcome: string(e.Outcome), At: e.At.Format(atLayout),
-		Install: e.Tag.Installation, Method: e.Method, Charge: e.Charge, Code: e.Code, Hard: e.Hard}
+		Currency: e.Amount.Currency().Code(), Outcome: string(e.State), At: e.Changed.Format(atLayout),
+		Install: e.Tag.Installation, Method: e.Method, Charge: e.Latest, Code: e.Code, Hard: e.Hard}
 }
 
 // restore adds a line of the file. A line of an unknown ref makes the intent: lines may be added by

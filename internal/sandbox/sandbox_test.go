@@ -99,7 +99,7 @@ func mustLookup(t testing.TB, s billing.Processor, ref string) billing.Intent {
 func outcomes(s interface{ Entries() iter.Seq[Entry] }) string {
 	var all []string
 	for e := range s.Entries() {
-		all = append(all, string(e.Outcome))
+		all = append(all, string(e.State))
 	}
 	return strings.Join(all, " ")
 }

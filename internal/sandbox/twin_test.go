@@ -134,7 +134,7 @@ func (w *twins) check(since time.Time) {
 			lists[i] = append(lists[i], w.plain(i, in)+fmt.Sprint(err))
 		}
 		for e := range s.Entries() {
-			e.Charge = strings.TrimPrefix(e.Charge, chargePrefix+strings.TrimPrefix(e.Ref, refPrefix))
+			e.Latest = strings.TrimPrefix(e.Latest, chargePrefix+strings.TrimPrefix(e.Ref, refPrefix))
 			e.Ref = fmt.Sprint(w.known[i][e.Ref])
 			ledgers[i] = append(ledgers[i], fmt.Sprintf("%+v", e))
 		}
@@ -181,7 +181,7 @@ func TestReopen_SameState(t *testing.T) {
 func atMostOne(t rapid.TB, s *Sandbox) {
 	count := map[string]int{}
 	for e := range s.Entries() {
-		if e.Outcome == billing.Succeeded {
+		if e.State == billing.Succeeded {
 			count[e.Ref]++
 		}
 		if count[e.Ref] > 1 {

@@ -182,14 +182,12 @@ func decodeForm(text []byte, form any) error {
 }
 
 func recordOfIntent(in billing.Intent) *record {
-	return new(recordOf(Entry{Ref: in.Ref, Tag: in.Tag, Amount: in.Amount, Outcome: in.State, At: in.Changed,
-		Charge: in.Latest, Code: in.Code, Hard: in.Hard}))
+	return new(recordOf(Entry{Intent: in}))
 }
 
 func (r *record) readIntent() (billing.Intent, error) {
 	e, err := r.readEntry()
-	return billing.Intent{Ref: e.Ref, State: e.Outcome, Tag: e.Tag, Amount: e.Amount, Latest: e.Charge, Code: e.Code,
-		Hard: e.Hard, Changed: e.At}, err
+	return e.Intent, err
 }
 
 func (r *record) readEntry() (Entry, error) {
@@ -197,8 +195,8 @@ func (r *record) readEntry() (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	return Entry{Ref: r.Ref, Tag: tag, Attempt: r.Attempt, Amount: amount, Outcome: states[n.state],
-		At: time.UnixMilli(n.at).UTC(), Method: r.Method, Charge: r.Charge, Code: r.Code, Hard: r.Hard}, nil
+	return Entry{Attempt: r.Attempt, Method: r.Method, Intent: billing.Intent{Ref: r.Ref, State: states[n.state], Tag: tag,
+		Amount: amount, Latest: r.Charge, Code: r.Code, Hard: r.Hard, Changed: time.UnixMilli(n.at).UTC()}}, nil
 }
 
 // formatSince writes the instant for the wire. The ledger has years 0 to 9999 alone, to which

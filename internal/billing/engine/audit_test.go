@@ -70,11 +70,11 @@ func (a *auditor) readLedger() {
 	opened := map[string]sandbox.Entry{}
 	for _, e := range a.lines {
 		p := periodOf(e)
-		a.last[e.Ref] = e.Outcome
-		switch e.Outcome {
+		a.last[e.Ref] = e.State
+		switch e.State {
 		case billing.Opened:
 			key := fmt.Sprintf("%v/%v/%s", e.Tag, e.Amount, e.Method)
-			if before, ok := opened[key]; ok && e.At.Sub(before.At) < sandbox.DefaultKeyLife && !a.w.reopens {
+			if before, ok := opened[key]; ok && e.Changed.Sub(before.Changed) < sandbox.DefaultKeyLife && !a.w.reopens {
 				a.w.violate("%s: opened twice within a day: %s and %s", p, before.Ref, e.Ref)
 			}
 			opened[key] = e
@@ -87,10 +87,10 @@ func (a *auditor) readLedger() {
 			a.declined[p]++
 		}
 		k := attempt{e.Ref, e.Attempt}
-		if before := charges[k]; before != "" && before != e.Charge && !a.w.twins {
-			a.w.violate("%s: attempt %d ran twice: %s and %s", p, e.Attempt, before, e.Charge)
+		if before := charges[k]; before != "" && before != e.Latest && !a.w.twins {
+			a.w.violate("%s: attempt %d ran twice: %s and %s", p, e.Attempt, before, e.Latest)
 		}
-		charges[k] = e.Charge
+		charges[k] = e.Latest
 	}
 	for p, list := range a.successes {
 		if len(list) > 1 {
@@ -161,8 +161,8 @@ func (a *auditor) receipt(id string, r store.Item, sub store.Item) {
 	if text := sub.Str(schema.TimeZone); text != "" {
 		zone, _ = civil.Zone(text)
 	}
-	if due := date(r.Str(schema.DueDate)); civil.Today(c.At, zone).Before(due) && !a.w.early {
-		a.w.violate("%s was due on %s and charged on %s", id, due, c.At)
+	if due := date(r.Str(schema.DueDate)); civil.Today(c.Changed, zone).Before(due) && !a.w.early {
+		a.w.violate("%s was due on %s and charged on %s", id, due, c.Changed)
 	}
 	if want, ok := a.w.amounts[id]; ok && want != c.Amount {
 		a.w.violate("%s was charged %s, want %s", id, c.Amount, want)
@@ -210,7 +210,7 @@ func (a *auditor) boundIntents() {
 func (a *auditor) answeredCanceled() {
 	for name, lines := range a.w.canceled {
 		for _, e := range a.lines[lines:] {
-			if e.Outcome == billing.Succeeded && "ACC#"+e.Tag.Account+"/"+e.Tag.Subscription == name {
+			if e.State == billing.Succeeded && "ACC#"+e.Tag.Account+"/"+e.Tag.Subscription == name {
 				a.w.violate("%s was charged (%s) after it was answered canceled", name, e.Ref)
 			}
 		}

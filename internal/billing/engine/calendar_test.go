@@ -18,8 +18,8 @@ import (
 func (w *world) paidOn(n billing.Name) []string {
 	var days []string
 	for _, e := range w.ledger() {
-		if e.Outcome == billing.Succeeded && e.Tag.Account == n.Account && e.Tag.Subscription == n.ID {
-			days = append(days, civil.Of(e.At).String())
+		if e.State == billing.Succeeded && e.Tag.Account == n.Account && e.Tag.Subscription == n.ID {
+			days = append(days, civil.Of(e.Changed).String())
 		}
 	}
 	return days

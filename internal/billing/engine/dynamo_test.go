@@ -158,7 +158,7 @@ func TestSimulationOnDynamoDB(t *testing.T) {
 			t.Errorf("DUESDAY_SEED=%d: %s", seed, v)
 		}
 		for _, e := range s.w.ledger() {
-			if e.Outcome == billing.Succeeded {
+			if e.State == billing.Succeeded {
 				charges++
 			}
 		}

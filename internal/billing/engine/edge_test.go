@@ -105,7 +105,7 @@ func TestAnotherToolBetweenReadAndBind(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 			for e := range s.box.Entries() {
-				if e.Outcome == billing.Succeeded && e.Amount.Decimal() != "1.00" {
+				if e.State == billing.Succeeded && e.Amount.Decimal() != "1.00" {
 					t.Errorf("charged %s although another tool %s", e.Amount, what)
 				}
 			}

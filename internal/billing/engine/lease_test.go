@@ -71,7 +71,7 @@ func (s *shop) charged() map[string]int {
 	s.Helper()
 	n := map[string]int{}
 	for e := range s.box.Entries() {
-		if e.Outcome == billing.Succeeded {
+		if e.State == billing.Succeeded {
 			name := fmt.Sprint(e.Tag.Account, "/", e.Tag.Subscription, " ", e.Tag.Period)
 			if n[name]++; n[name] > 1 {
 				s.Errorf("%s was charged %d times", name, n[name])

@@ -17,8 +17,8 @@ import (
 func (w *world) attempts() []string {
 	var days []string
 	for _, e := range w.ledger() {
-		if e.Outcome != billing.Opened && e.Outcome != billing.Canceled {
-			days = append(days, civil.Of(e.At).String())
+		if e.State != billing.Opened && e.State != billing.Canceled {
+			days = append(days, civil.Of(e.Changed).String())
 		}
 	}
 	return days

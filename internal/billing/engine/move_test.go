@@ -139,7 +139,7 @@ func TestMark_AnotherToolsWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = asleep.RunPayments(t.Context(), engine.RunOptions{Workers: 1})
-	paid := slices.ContainsFunc(w.ledger(), func(entry sandbox.Entry) bool { return entry.Outcome == billing.Succeeded })
+	paid := slices.ContainsFunc(w.ledger(), func(entry sandbox.Entry) bool { return entry.State == billing.Succeeded })
 	if !marked.Load() || paid || !w.item(t, n).Equal(after) {
 		t.Errorf("marked %v, run: %v, ledger %v, item %v", marked.Load(), err, w.ledger(), w.item(t, n))
 	}

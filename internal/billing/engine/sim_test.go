@@ -330,7 +330,7 @@ func TestSimulation(t *testing.T) {
 			}
 		}
 		for _, e := range s.w.ledger() {
-			if e.Outcome == billing.Succeeded {
+			if e.State == billing.Succeeded {
 				charges.Add(1)
 			}
 		}
@@ -357,7 +357,7 @@ func TestSimulationReplays(t *testing.T) {
 		s.days = soaktest.Cases(t, 60, s.days, s.days)
 		s.play()
 		for _, e := range s.w.ledger() {
-			text += fmt.Sprintf("%s %s/%s %d %d %s\n", e.At, e.Tag.Account, e.Tag.Subscription, e.Tag.Period, e.Attempt, e.Outcome)
+			text += fmt.Sprintf("%s %s/%s %d %d %s\n", e.Changed, e.Tag.Account, e.Tag.Subscription, e.Tag.Period, e.Attempt, e.State)
 		}
 		return text
 	}

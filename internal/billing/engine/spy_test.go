@@ -259,7 +259,7 @@ func (w *world) ledger() []sandbox.Entry {
 // dealings counts what was opened and tried at the processor. Orphans may be swept any day.
 func (w *world) dealings() (n int) {
 	for _, e := range w.ledger() {
-		if e.Outcome != billing.Canceled {
+		if e.State != billing.Canceled {
 			n++
 		}
 	}

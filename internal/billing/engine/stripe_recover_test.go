@@ -266,7 +266,7 @@ func TestStripeOrphans(t *testing.T) {
 	orphans := func() (n int) {
 		last := map[string]billing.State{}
 		for e := range b.Entries() {
-			last[e.Ref] = e.Outcome
+			last[e.Ref] = e.State
 		}
 		for _, state := range last {
 			if state == billing.Opened {

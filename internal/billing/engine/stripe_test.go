@@ -110,34 +110,34 @@ func (b *stripeBank) Entries() iter.Seq[sandbox.Entry] {
 	}
 	var all []sandbox.Entry
 	for _, in := range oldestFirst(fetchAll[fakeIntent](b, "/v1/payment_intents")) {
-		e := sandbox.Entry{Ref: in.ID, Tag: tagOf(in.Metadata), Amount: usd(in.Amount), Outcome: billing.Opened, At: time.Unix(in.Created, 0).UTC()}
+		e := sandbox.Entry{Intent: billing.Intent{Ref: in.ID, Tag: tagOf(in.Metadata), Amount: usd(in.Amount), State: billing.Opened, Changed: time.Unix(in.Created, 0).UTC()}}
 		all = append(all, e)
 		for i, c := range charges[in.ID] {
 			e := e
-			e.Attempt, e.Charge, e.Code, e.At, e.Amount = i+1, c.ID, c.Code, time.Unix(c.Created, 0).UTC(), usd(c.Amount)
+			e.Attempt, e.Latest, e.Code, e.Changed, e.Amount = i+1, c.ID, c.Code, time.Unix(c.Created, 0).UTC(), usd(c.Amount)
 			switch {
 			case c.Status == "succeeded":
-				e.Outcome = billing.Succeeded
+				e.State = billing.Succeeded
 			case c.Status == "pending":
-				e.Outcome = billing.Processing
+				e.State = billing.Processing
 			case c.Code == "authentication_required":
-				e.Outcome = billing.RequiresAction
+				e.State = billing.RequiresAction
 			default:
-				e.Outcome = billing.Declined
+				e.State = billing.Declined
 			}
 			all = append(all, e)
 		}
 		if in.Metadata["duesday_attempt"] != "" { // refused before there was a charge
 			e := e
-			e.Outcome, e.Charge = billing.Declined, in.Metadata["duesday_attempt"]
+			e.State, e.Latest = billing.Declined, in.Metadata["duesday_attempt"]
 			all = append(all, e)
 		}
 		switch in.Status {
 		case "canceled":
-			e.Outcome, e.At = billing.Canceled, time.Unix(in.Canceled, 0).UTC()
+			e.State, e.Changed = billing.Canceled, time.Unix(in.Canceled, 0).UTC()
 			all = append(all, e)
 		case "requires_action":
-			e.Outcome = billing.RequiresAction
+			e.State = billing.RequiresAction
 			all = append(all, e)
 		}
 	}
