@@ -181,6 +181,7 @@ func (w *writer) close() error {
 	return w.err
 }
 
+// run writes the pending lines, batch by batch, until close or an error.
 func (w *writer) run() {
 	var text bytes.Buffer
 	var batch []record
@@ -205,7 +206,7 @@ func (w *writer) run() {
 		if err != nil {
 			break
 		}
-		clear(batch) // lets go of the strings
+		clear(batch) // the strings can be freed
 	}
 	err := w.file.Close()
 	w.mu.Lock()

@@ -32,9 +32,9 @@ func (s *Sandbox) ReversalsOf(ctx context.Context, ref string) ([]billing.Revers
 	})
 }
 
-// Reversals implements billing.Refunder: it yields the refunds and disputes made at or after r.Since,
-// oldest first, as they stood at the call. An error comes last. The error of a lost answer may come
-// after a part of the list.
+// Reversals implements billing.Refunder. It yields the refunds and disputes made at or after
+// r.Since, oldest first, as they stood at the call. An error comes last. The error of a lost answer
+// may come after a part of the list.
 func (s *Sandbox) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
 	return listCall(ctx, s, OpReversals, r,
 		func(since time.Time) ([]billing.Reversal, func(billing.Reversal) billing.Reversal, error) {
