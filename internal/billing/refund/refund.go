@@ -1,9 +1,9 @@
 // Package refund gives money back, and records the refunds and disputes that the processor
 // shows. It does not charge: package engine does.
 //
-// Each file calls only those before it: decide.go has the protocol and its decisions, look.go
-// asks the processor, records, and carries a refund on, refund.go takes a person's order and finds
-// its charge, collect.go is the job.
+// Each file calls only those before it. decide.go has the protocol and its decisions; look.go
+// asks the processor, records, and carries a refund on. refund.go takes a person's order, and finds
+// its charge; collect.go is the job.
 package refund
 
 import (
