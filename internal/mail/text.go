@@ -39,8 +39,8 @@ func write(e outbox.Effect) (content, error) {
 	return content{subject, d.body(opening) + next + d.foot()}, nil
 }
 
-// words returns the subject of a kind of message, its opening, and the next step at its end; "" for an
-// unknown kind.
+// words returns the subject of a kind of message, its opening, and the next step at its end; "" for
+// an unknown kind.
 func (d data) words(kind string, l link) (subject, opening, next string) {
 	amount, date, due := d[outbox.DataAmountText], d[outbox.DataDueDate], after(" due on ", d[outbox.DataDueDate])
 	switch kind {
@@ -84,8 +84,8 @@ func (d data) payment() string {
 	return d[outbox.DataAmountText] + " for " + cmp.Or(d[outbox.DataSKU], d[outbox.DataSubscription])
 }
 
-// body returns the greeting, the opening and the facts. It leaves out facts without a value: each kind
-// of effect has its own.
+// body returns the greeting, the opening and the facts. It leaves out facts without a value: each
+// kind of effect has its own.
 func (d data) body(opening string) string {
 	var b strings.Builder
 	b.WriteString("Hello,\n\n" + opening + "\n\n")
