@@ -1,9 +1,13 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/duesday/duesday/internal/secret"
 )
 
 // fill gives every exported field that JSON carries a value of its own, so that one which is
@@ -54,5 +58,60 @@ func filled(v reflect.Value, n *int, skip []string) {
 				filled(v.Field(i), n, skip)
 			}
 		}
+	}
+}
+
+// shownValue returns the exported fields of a value by their Go names, with those of all nouns in
+// it, and tells nil from empty.
+func shownValue(v any) string {
+	var b strings.Builder
+	shownIn(&b, reflect.ValueOf(v))
+	return b.String()
+}
+
+func shownIn(b *strings.Builder, v reflect.Value) {
+	switch {
+	case !v.IsValid():
+		b.WriteString("none")
+		return
+	case v.CanInterface():
+		switch x := v.Interface().(type) {
+		case time.Time, secret.Text, []byte:
+			fmt.Fprintf(b, "%q", fmt.Sprint(x))
+			return
+		}
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		shownIn(b, v.Elem())
+	case reflect.Struct:
+		b.WriteString("{")
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() {
+				b.WriteString(f.Name + ":")
+				shownIn(b, v.Field(i))
+				b.WriteString(" ")
+			}
+		}
+		b.WriteString("}")
+	case reflect.Slice:
+		fmt.Fprintf(b, "%d[", v.Len())
+		if v.IsNil() {
+			b.WriteString("nil")
+		}
+		for i := range v.Len() {
+			shownIn(b, v.Index(i))
+			b.WriteString(" ")
+		}
+		b.WriteString("]")
+	case reflect.Map:
+		fmt.Fprintf(b, "%d(nil:%t", v.Len(), v.IsNil())
+		for _, key := range v.MapKeys() { // fill sets one
+			fmt.Fprintf(b, " %v:", key)
+			shownIn(b, v.MapIndex(key))
+		}
+		b.WriteString(")")
+	default:
+		fmt.Fprintf(b, "%#v", v)
 	}
 }

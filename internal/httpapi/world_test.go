@@ -61,6 +61,7 @@ type world struct {
 	accounts  []*tracking.ConnectedAccount
 	jobs      []tracking.WaitingJob
 	verdict   tracking.Verdict
+	rebuilt   *tracking.Rebuilt // nil: one with a difference
 	now       time.Time
 }
 
@@ -297,6 +298,9 @@ func (w *world) Rebuild(_ context.Context, at string) (*tracking.Rebuilt, error)
 	w.note("rebuild %s", at)
 	if w.fail != nil {
 		return nil, w.fail
+	}
+	if w.rebuilt != nil {
+		return w.rebuilt, nil
 	}
 	return &tracking.Rebuilt{StripeAccount: at, Events: 3, Compared: 2,
 		Differences: []tracking.Difference{{ID: "pi_1", Stored: "new", Folded: "paid"}}}, nil
