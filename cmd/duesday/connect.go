@@ -53,7 +53,7 @@ func (p *program) connectList() *cobra.Command {
 		})
 }
 
-// as shows a value as it is: it has a JSON form.
+// as shows a value as it is: a noun of package tracking.
 func as[T any](v T) T { return v }
 
 func (p *program) connectShow() *cobra.Command {

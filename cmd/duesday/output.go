@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/httpapi"
 )
 
 // A command prints its result twice: say, fields and table print for people, json prints for
-// programs. Each prints nothing in the other's mode.
+// programs. Each prints nothing in the other's mode. A noun of package tracking has the JSON form of
+// the API: see httpapi.View.
 
 // json prints the result for programs.
 func (p *program) json(v any) error {
@@ -30,7 +32,7 @@ func (p *program) printJSON(v any) error {
 	enc := json.NewEncoder(p.stdout)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	return enc.Encode(httpapi.View(v))
 }
 
 // An object is the JSON form of a noun: names and values in turn. A name with ? at its end is left
@@ -58,7 +60,7 @@ func (o object) encode(escapeHTML bool) ([]byte, error) {
 		case civil.Date:
 			b.WriteString(strconv.Quote(date(t)))
 		default:
-			if err := enc.Encode(t); err != nil {
+			if err := enc.Encode(httpapi.View(t)); err != nil {
 				return nil, err
 			}
 			b.Truncate(b.Len() - 1) // the encoder ends with a newline
@@ -189,7 +191,7 @@ func writeValue(out *bufio.Writer, v any) (err error) {
 	if o, ok := v.(object); ok {
 		b, err = o.encode(true) // twice as fast as by json.Marshal, which reads it again
 	} else {
-		b, err = json.Marshal(v)
+		b, err = json.Marshal(httpapi.View(v))
 	}
 	if err != nil {
 		return err

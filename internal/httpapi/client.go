@@ -188,7 +188,7 @@ func (c *Client) SavePoll(ctx context.Context, stripeAccount string, p tracking.
 
 // Apply does the same as the method of tracking.Service.
 func (c *Client) Apply(ctx context.Context, at string, o tracking.Object) (changed bool, err error) {
-	f, err := call[appliedForm](ctx, c, http.MethodPost, "/internal/objects", applyForm{at, formOfObject(o)})
+	f, err := call[appliedForm](ctx, c, http.MethodPost, "/internal/objects", applyForm{at, o})
 	if err != nil {
 		return false, err
 	}
@@ -235,7 +235,7 @@ func call[T any](ctx context.Context, c *Client, method, path string, form any, 
 		return nil, noAnswer(c.base, err)
 	}
 	v := new(T)
-	if err := json.Unmarshal(text, v); err != nil {
+	if readView(v, func(view any) error { return json.Unmarshal(text, view) }) != nil {
 		return nil, noAnswer(c.base, errors.New("the answer is none of this API"))
 	}
 	return v, nil
@@ -245,7 +245,7 @@ func call[T any](ctx context.Context, c *Client, method, path string, form any, 
 func (c *Client) send(ctx context.Context, method, path string, form any, header ...string) (*http.Response, error) {
 	var body io.Reader
 	if form != nil {
-		text, err := json.Marshal(form)
+		text, err := json.Marshal(View(form))
 		if err != nil {
 			return nil, fmt.Errorf("the request cannot be written: %w", err)
 		}

@@ -39,7 +39,7 @@ func (s *server) routes() *http.ServeMux {
 		}),
 		"PUT /internal/accounts/{stripe_account}/poll": s.savePoll,
 		"POST /internal/objects": take(func(r *http.Request, f applyForm) (any, error) {
-			changed, err := registry.Apply(r.Context(), f.At, f.Object.object())
+			changed, err := registry.Apply(r.Context(), f.At, f.Object)
 			return appliedForm{changed}, err
 		}),
 	}

@@ -72,7 +72,7 @@ func newLines(w http.ResponseWriter) *lines {
 }
 
 // write reports whether the caller still reads.
-func (l *lines) write(v any) bool { return l.enc.Encode(v) == nil }
+func (l *lines) write(v any) bool { return l.enc.Encode(View(v)) == nil }
 
 // flush sends the gathered lines. It returns no error: a caller that is gone needs no answer.
 func (l *lines) flush() error {
@@ -130,7 +130,7 @@ func gather[T any](w http.ResponseWriter, list iter.Seq2[T, error], limit int, n
 		}
 		all = append(all, v)
 	}
-	send(w, http.StatusOK, map[string]any{name: all, "more": more})
+	send(w, http.StatusOK, map[string]any{name: View(all), "more": more})
 	return nil
 }
 
@@ -159,7 +159,7 @@ func list[F, T any](ctx context.Context, c *Client, path string, read func(*F) T
 				err = faultOfLine(text)
 			}
 			form := new(F)
-			if err == nil && json.Unmarshal(text, form) != nil {
+			if err == nil && readView(form, func(view any) error { return json.Unmarshal(text, view) }) != nil {
 				err = noAnswer(c.base, errCut)
 			}
 			if err != nil {

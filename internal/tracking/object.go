@@ -52,16 +52,16 @@ type Object struct {
 
 // A Refund is one refund of a payment.
 type Refund struct {
-	ID     string `json:"id"`
-	Amount int64  `json:"amount"` // minor units
-	Status string `json:"status"` // pending, requires_action, succeeded, canceled or failed
+	ID     string
+	Amount int64  // minor units
+	Status string // pending, requires_action, succeeded, canceled or failed
 }
 
 // A Dispute is one dispute of a payment.
 type Dispute struct {
-	ID     string `json:"id"`
-	Amount int64  `json:"amount"` // minor units
-	Status string `json:"status"` // needs_response, under_review, won, lost, warning_…
+	ID     string
+	Amount int64  // minor units
+	Status string // needs_response, under_review, won, lost, warning_…
 }
 
 // The metadata of a purchase's objects at Stripe. Billing's intents have MetaInstallation, too.

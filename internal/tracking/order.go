@@ -23,7 +23,8 @@ const (
 	SplitPayment Kind = "split"        // a subscription schedule with a fixed number of payments
 )
 
-// An Order describes a purchase. It is stored with the purchase before Stripe hears of it.
+// An Order describes a purchase. It is stored with the purchase before Stripe hears of it: its tags
+// are the names in the stored form, and have to stay.
 type Order struct {
 	Tag Tag    `json:"-"` // filled in by CreatePurchase
 	At  string `json:"-"` // the connected account, or "" for our own; filled in by CreatePurchase
