@@ -96,7 +96,8 @@ func (c *Copy) Run(ctx context.Context) (*Report, error) {
 	}
 	r := &Report{Installation: dst.Installation, Shards: dst.Shards}
 	if !dst.Copying {
-		return r, c.finished(ctx, r, dst, true)
+		r.Live, r.Before, r.Charging, r.Reason = true, true, dst.Charging, dst.Reason
+		return r, ctx.Err()
 	}
 	c.id, c.shard = dst.CopyID, dst.Shards
 	if err := c.readPlan(ctx); err != nil {
@@ -116,7 +117,7 @@ func (c *Copy) Run(ctx context.Context) (*Report, error) {
 	}
 	if r.Items = found.items; found.n > 0 {
 		r.Differences, r.Different = found.first, found.n
-		return r, c.noteDifferent(ctx)
+		return r, c.note(ctx, differs, store.Bool(true)) // the next Run mends before it compares
 	}
 	if err := c.activate(ctx); err != nil {
 		return nil, err
@@ -124,7 +125,8 @@ func (c *Copy) Run(ctx context.Context) (*Report, error) {
 	if dst, err = c.To.MoveState(ctx); err != nil {
 		return nil, err
 	}
-	return r, c.finished(ctx, r, dst, false)
+	r.Live, r.Charging, r.Reason = true, dst.Charging, dst.Reason
+	return r, ctx.Err()
 }
 
 func (c *Copy) prepare() {
@@ -138,11 +140,6 @@ func (c *Copy) prepare() {
 		c.Progress = func(Phase, int64) {}
 	}
 	c.pace = pace{now: c.Now, wait: c.Wait, rate: c.Rate}
-}
-
-func (c *Copy) finished(ctx context.Context, r *Report, dst *billing.MoveState, before bool) error {
-	r.Live, r.Before, r.Charging, r.Reason = true, before, dst.Charging, dst.Reason
-	return ctx.Err()
 }
 
 // begin claims the destination and fences the source, unless this copy has done so before, and

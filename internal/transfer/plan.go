@@ -128,11 +128,6 @@ func (c *Copy) takeTurn(ctx context.Context) error {
 	return c.note(ctx, turn, store.S(c.turn))
 }
 
-// noteDifferent makes the next Run mend before it compares.
-func (c *Copy) noteDifferent(ctx context.Context) error {
-	return c.note(ctx, differs, store.Bool(true))
-}
-
 func (c *Copy) note(ctx context.Context, name string, v store.Value) (err error) {
 	const tries = 5 // the same twice does no harm
 	for range tries {
