@@ -87,8 +87,8 @@ func (o *Outbox) Pending(ctx context.Context) (due, later, dead int, err error) 
 }
 
 // settle commits the writes at the end of a delivery; one of them deletes the row. It counts a row
-// that this call has deleted, and one with an unknown outcome: the next drain finds the row if it is
-// there. After a conflict another worker has settled the effect. Any other error is returned.
+// that this call has deleted, and one with an unknown outcome: if it is there, the next drain finds
+// it. After a conflict another worker has settled the effect. Any other error is returned.
 func (o *Outbox) settle(ctx context.Context, count *int, writes ...store.Write) error {
 	// A delivered effect is settled even while the drain is being stopped.
 	err := o.store.Commit(context.WithoutCancel(ctx), writes...)

@@ -8,7 +8,7 @@ package schema
 
 import (
 	"fmt"
-	"strings"
+	"regexp"
 
 	"github.com/duesday/duesday/internal/store"
 )
@@ -62,16 +62,16 @@ func (t Tables) All() []store.Table {
 	return append([]store.Table{t.RecurringPayments, t.Outbox}, t.Tracking.All()...)
 }
 
+// tableName is the form of a table's name at DynamoDB.
+var tableName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
+
 // CheckNames returns an error unless DynamoDB would take the names of all tables, and no two
 // are the same.
 func (t Tables) CheckNames() error {
 	seen := map[string]bool{}
 	for _, table := range t.All() {
-		foreign := func(r rune) bool {
-			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_.-", r)
-		}
 		switch {
-		case len(table.Name) < 3 || len(table.Name) > 255 || strings.ContainsFunc(table.Name, foreign):
+		case !tableName.MatchString(table.Name):
 			return fmt.Errorf("table name %q: want 3 to 255 letters, digits and _ . -", table.Name)
 		case seen[table.Name]:
 			return fmt.Errorf("table name %q: another table has it", table.Name)
