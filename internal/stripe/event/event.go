@@ -1,9 +1,9 @@
 package event
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/duesday/duesday/internal/stripe/api"
 	"github.com/duesday/duesday/internal/tracking"
@@ -18,12 +18,13 @@ import (
 // ErrBody, which names the member and repeats nothing of it. An unusable member of the object is
 // zero.
 func Decode(body []byte) (tracking.Event, error) {
-	if !bytes.HasPrefix(bytes.TrimLeft(body, " \n\t\r"), []byte("{")) {
+	r := jsonReader{text: body}
+	if r.peek() != '{' {
 		return tracking.Event{}, fmt.Errorf("%w: it is no JSON object", tracking.ErrBody)
 	}
-	e, err := read(body, readEnvelope)
-	if err != nil {
-		return tracking.Event{}, err
+	e := readEnvelope(&r)
+	if !r.end() {
+		return tracking.Event{}, fmt.Errorf("%w: it is not whole, or no JSON, or nested too deep", tracking.ErrBody)
 	}
 	if problem := e.problem(); problem != "" {
 		return tracking.Event{}, fmt.Errorf("%w: %s", tracking.ErrBody, problem)
@@ -39,14 +40,15 @@ const (
 
 // An envelope is the part of an event in use.
 type envelope struct {
-	tracking.Event
-	form        string
-	noAccount   bool   // the member account is missing or null
-	context     string // account of a thin event: acct_…, or org_…/acct_…
-	liveKnown   bool
-	object      wire
-	objectKnown bool
-	related     string // kind of a thin event's object
+	form, id, kind, version string
+	created                 time.Time
+	account                 string
+	noAccount               bool   // the member account is missing or null
+	context                 string // account of a thin event: acct_…, or org_…/acct_…
+	live, liveKnown         bool
+	object                  wire
+	objectKnown             bool
+	related                 string // kind of a thin event's object
 }
 
 func readEnvelope(r *jsonReader) envelope {
@@ -56,28 +58,35 @@ func readEnvelope(r *jsonReader) envelope {
 		case "object":
 			e.form = r.str()
 		case "id":
-			e.ID = r.id()
+			e.id = r.id()
 		case "type":
-			e.Type = r.str()
+			e.kind = r.str()
 		case "created":
-			e.Created = r.instant()
+			e.created = r.instant()
 		case "account":
-			e.noAccount = r.peek() == 'n'
-			e.StripeAccount = r.id()
+			e.noAccount = r.null()
+			e.account = r.id()
 		case "context":
 			e.context = r.str()
 		case "livemode":
-			e.Live, e.liveKnown = r.flag()
+			e.live, e.liveKnown = r.flag()
 		case "api_version":
-			e.APIVersion = r.word()
+			e.version = r.word()
 		case "data":
 			e.objectKnown = false
-			e.object = pick(r, "object", func(r *jsonReader) wire {
-				e.objectKnown = r.peek() == '{'
-				return readWire(r)
-			})
+			for name := range r.members() {
+				if string(name) == "object" {
+					e.objectKnown = r.peek() == '{'
+					e.object = readWire(r)
+				}
+			}
 		case "related_object":
-			e.related = pick(r, "type", (*jsonReader).word)
+			e.related = ""
+			for name := range r.members() {
+				if string(name) == "type" {
+					e.related = r.word()
+				}
+			}
 		}
 	}
 	return e
@@ -89,15 +98,15 @@ func (e *envelope) problem() string {
 	switch {
 	case !thin && e.form != snapshotEvent:
 		return "object: want event or v2.core.event"
-	case !api.IsID(e.ID, "evt_"):
+	case !api.IsID(e.id, "evt_"):
 		return "id: want evt_…"
-	case !isType(e.Type):
+	case !isType(e.kind):
 		return "type: want one such as payment_intent.succeeded"
-	case e.Created.IsZero() && thin:
+	case e.created.IsZero() && thin:
 		return "created: want a time such as 2026-01-31T12:00:00Z"
-	case e.Created.IsZero():
+	case e.created.IsZero():
 		return "created: want Unix seconds"
-	case !e.noAccount && !api.IsID(e.StripeAccount, "acct_"):
+	case !e.noAccount && !api.IsID(e.account, "acct_"):
 		return "account: want acct_…, or none"
 	case !e.liveKnown && !thin:
 		return "livemode: want true or false"
@@ -116,7 +125,8 @@ func isType(text string) bool {
 }
 
 func (e *envelope) event() tracking.Event {
-	out := e.Event
+	out := tracking.Event{ID: e.id, Type: e.kind, StripeAccount: e.account, Created: e.created, Live: e.live,
+		APIVersion: e.version}
 	if e.form == thinEvent {
 		out.Object.Kind = e.related
 		if at := e.context[strings.LastIndexByte(e.context, '/')+1:]; out.StripeAccount == "" && api.IsID(at, "acct_") {
@@ -124,7 +134,7 @@ func (e *envelope) event() tracking.Event {
 		}
 		return out
 	}
-	if e.Type == "payment_intent.payment_failed" {
+	if e.kind == "payment_intent.payment_failed" {
 		e.object.declined = true // even if the object does not say so
 	}
 	out.Object = e.object.object()

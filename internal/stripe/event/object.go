@@ -14,18 +14,19 @@ import (
 // Seen. An unusable member is zero. The error is an ErrBody, and means no object of Stripe's at
 // all.
 func DecodeObject(raw []byte) (tracking.Object, error) {
-	w, err := read(raw, readWire)
-	if err == nil && w.kind == "" {
-		err = fmt.Errorf("%w: object: want the kind of an object", tracking.ErrBody)
-	}
-	if err != nil {
-		return tracking.Object{}, err
+	r := jsonReader{text: raw}
+	w := readWire(&r)
+	switch {
+	case !r.end():
+		return tracking.Object{}, fmt.Errorf("%w: it is not whole, or no JSON, or nested too deep", tracking.ErrBody)
+	case w.kind == "":
+		return tracking.Object{}, fmt.Errorf("%w: object: want the kind of an object", tracking.ErrBody)
 	}
 	return w.object(), nil
 }
 
-// A wire holds the members in use of an object of any kind, or of a part of one: its kind, the
-// member "object", need not come first.
+// A wire holds the members in use of an object of any kind: its kind, the member "object", need not
+// come first.
 type wire struct {
 	kind, id, status, reason, currency string
 	created                            time.Time
@@ -34,17 +35,20 @@ type wire struct {
 
 	payment, invoice, subscription, released, schedule, customer string // links
 
-	told      bool   // the member invoice is there
-	code      string // of an error
-	decline   string // of an error: the bank's code
-	declined  bool   // last_payment_error is there
-	failure   string // the code of it
-	canceled  string // the reason in cancellation_details
-	isDefault bool   // of an invoice payment
-	paidBy    string // of an invoice: the payment intent
-	inner     string // of an invoice payment: the payment intent; "" if it is none
-	parent    string // the subscription in parent.subscription_details
-	refunds   []tracking.Refund
+	told     bool        // the member invoice is there
+	declined bool        // last_payment_error
+	code     string      // of it
+	canceled string      // the reason in cancellation_details
+	paidBy   invoicePaid // of an invoice
+	inner    invoicePaid // the member payment, of an invoice payment
+	parent   string      // the subscription in parent.subscription_details
+	refunds  []tracking.Refund
+}
+
+// An invoicePaid is a payment of an invoice.
+type invoicePaid struct {
+	intent string // "" if it is no payment intent
+	rank   int    // among the payments of the invoice
 }
 
 // readWire takes the next value, an object of Stripe's.
@@ -93,97 +97,31 @@ func (w *wire) readLink(r *jsonReader, name []byte) {
 		w.schedule = r.link()
 	case "customer":
 		w.customer = r.link()
-	case "code":
-		w.code = r.word()
-	case "decline_code":
-		w.decline = r.word()
-	case "is_default":
-		w.isDefault, _ = r.flag()
 	case "last_payment_error":
-		w.declined = r.peek() == '{'
-		e := readWire(r)
-		w.failure = cmp.Or(e.decline, e.code)
+		w.declined, w.code = readDecline(r)
 	case "cancellation_details":
-		w.canceled = pick(r, "reason", (*jsonReader).word)
+		w.canceled = ""
+		for name := range r.members() {
+			if string(name) == "reason" {
+				w.canceled = r.word()
+			}
+		}
 	case "payment":
-		w.inner = readWire(r).payment
+		w.inner = readPayment(r)
 	case "payments":
 		w.paidBy = readPayments(r)
 	case "refunds":
 		w.refunds = readRefunds(r)
 	case "subscription_details":
-		w.detailsTag = cmp.Or(readWire(r).tag, w.detailsTag)
+		w.detailsTag = cmp.Or(readDetails(r).tag, w.detailsTag)
 	case "parent":
-		d := pick(r, "subscription_details", readWire)
-		w.parent, w.detailsTag = d.subscription, cmp.Or(d.tag, w.detailsTag)
-	}
-}
-
-// readPayments takes the list of an invoice's payments, and returns the payment intent of the best:
-// a paid one goes before the default one, and the default one before all others. The list is there
-// from 2025-03-31.basil on, if the request expands it.
-func readPayments(r *jsonReader) string {
-	return pick(r, "data", func(r *jsonReader) (intent string) {
-		best := 0
-		for range r.elements() {
-			p, rank := readWire(r), 1
-			if p.isDefault {
-				rank++
+		for name := range r.members() {
+			if string(name) == "subscription_details" {
+				d := readDetails(r)
+				w.parent, w.detailsTag = d.subscription, cmp.Or(d.tag, w.detailsTag)
 			}
-			if p.status == "paid" {
-				rank += 2
-			}
-			if p.inner != "" && rank > best {
-				best, intent = rank, p.inner
-			}
-		}
-		return intent
-	})
-}
-
-// readRefunds takes a charge's list of refunds. It is there before 2022-11-15, and if the request
-// expands it.
-func readRefunds(r *jsonReader) []tracking.Refund {
-	return pick(r, "data", func(r *jsonReader) (list []tracking.Refund) {
-		for range r.elements() {
-			if w := readWire(r); w.id != "" {
-				list = append(list, tracking.Refund{ID: w.id, Amount: w.amount, Status: w.status})
-			}
-		}
-		return list
-	})
-}
-
-// readTag takes metadata and returns their Tag: the zero Tag if they are not Duesday's.
-func readTag(r *jsonReader) tracking.Tag {
-	var t tracking.Tag
-	var purchase, kind, account, subscription string
-	for name := range r.members() {
-		switch string(name) {
-		case tracking.MetaInstallation:
-			t.Installation = r.str()
-		case tracking.MetaPurchase:
-			purchase = r.str()
-		case tracking.MetaKind:
-			kind = r.str()
-		case api.MetaAccount:
-			account = r.str()
-		case api.MetaSubscription:
-			subscription = r.str()
 		}
 	}
-	switch {
-	case t.Installation == "":
-	case tracking.IsUUID(purchase):
-		t.Purchase = strings.ToLower(purchase)
-		switch k := tracking.Kind(kind); k {
-		case tracking.Legacy, tracking.Product, tracking.Subscribe, tracking.SplitPayment:
-			t.Kind = k
-		}
-	case purchase == "" && subscription != "":
-		t.Charge, t.ChargeAccount, t.ChargeSubscription = true, account, subscription
-	}
-	return t
 }
 
 // object returns the object by its kind.
@@ -193,17 +131,17 @@ func (w *wire) object() tracking.Object {
 	case tracking.KindPayment:
 		o.Amount, o.Currency, o.Customer, o.Invoice, o.InvoiceTold = w.amount, w.currency, w.customer, w.invoice, w.told
 		if o.Failed = w.declined && w.status != "succeeded"; o.Failed {
-			o.Code = w.failure
+			o.Code = w.code
 		}
 	case tracking.KindSubscription:
 		o.Subscription, o.Schedule, o.Customer, o.Code = w.id, w.schedule, w.customer, w.canceled
 	case tracking.KindSchedule:
 		o.Schedule, o.Subscription, o.Customer = w.id, cmp.Or(w.subscription, w.released), w.customer
 	case tracking.KindInvoice:
-		o.Invoice, o.Payment, o.Subscription = w.id, cmp.Or(w.payment, w.paidBy), cmp.Or(w.subscription, w.parent)
+		o.Invoice, o.Payment, o.Subscription = w.id, cmp.Or(w.payment, w.paidBy.intent), cmp.Or(w.subscription, w.parent)
 		o.Customer, o.Tag = w.customer, cmp.Or(w.tag, w.detailsTag)
 	case tracking.KindInvoicePayment:
-		o.Invoice, o.Payment = w.invoice, w.inner
+		o.Invoice, o.Payment = w.invoice, w.inner.intent
 	case tracking.KindCharge:
 		o.Payment, o.Invoice, o.Customer = w.payment, w.invoice, w.customer
 		o.Amount, o.Currency, o.Refunded, o.Refunds = w.amount, w.currency, w.refunded, w.refunds
@@ -235,27 +173,33 @@ func (r *jsonReader) word() string {
 }
 
 // link takes the next value if it is an id, or the object itself, expanded.
-func (r *jsonReader) link() string {
+func (r *jsonReader) link() (id string) {
 	if r.peek() != '{' {
 		return r.id()
 	}
-	return pick(r, "id", (*jsonReader).id)
+	for name := range r.members() {
+		if string(name) == "id" {
+			id = r.id()
+		}
+	}
+	return id
 }
 
 // instant takes the next value if it is a time: Unix seconds, or RFC 3339 as in version 2 of the
 // API. It is in UTC. It is zero if the value is no time after 1970 and before the year 10000.
 func (r *jsonReader) instant() time.Time {
 	const most = 253402300800
-	t := time.Time{}
 	if r.peek() == '"' {
-		t, _ = time.Parse(time.RFC3339, r.str()) // zero if it is none
-	} else if seconds := r.number(); seconds < most {
-		t = api.Instant(seconds)
+		t, err := time.Parse(time.RFC3339, r.str())
+		if err != nil || t.Unix() <= 0 || t.Unix() >= most {
+			return time.Time{}
+		}
+		return t.UTC()
 	}
-	if t.Unix() <= 0 || t.Unix() >= most {
-		return time.Time{}
+	if seconds := r.number(); seconds > 0 && seconds < most {
+		return api.Instant(seconds)
 	}
-	return t.UTC()
+	return time.Time{}
 }
 
 // currencyIn returns the currency in upper case, or "" if it is none.

@@ -1,55 +1,55 @@
 package event
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"iter"
-	"slices"
-	"strconv"
 	"unicode/utf8"
-
-	"github.com/duesday/duesday/internal/tracking"
 )
 
 // maxNesting is the deepest nesting of objects and lists. Stripe's is below 20.
 const maxNesting = 500
 
-// A jsonReader goes once through a valid JSON text, from value to value. A read of another type
-// than the value's returns the zero value, and the reader goes on behind the value.
+// A jsonReader goes once through a JSON text, from value to value. A read of another type than the
+// value's returns the zero value, and the reader goes on behind the value. It checks the whole
+// text, as encoding/json would.
 //
-// It exists for speed: encoding/json checks a text fast, and is slow at a few members of unknown
-// order and type.
+// It exists for speed: encoding/json is slow at a few members of unknown order and type.
 type jsonReader struct {
-	text []byte
-	at   int
-	deep bool // a skipped value is nested too deep
+	text   []byte
+	at     int
+	within int  // nesting at this place
+	broken bool // no JSON, or nested too deep: no more values follow
 }
 
-// read reads the value of a whole JSON text.
-func read[T any](text []byte, value func(*jsonReader) T) (v T, err error) {
-	r := &jsonReader{text: text}
-	whole := json.Valid(text)
-	if whole {
-		v = value(r)
-	}
-	if !whole || r.deep {
-		err = fmt.Errorf("%w: it is not whole, or no JSON, or nested too deep", tracking.ErrBody)
-	}
-	return v, err
+func (r *jsonReader) fail() {
+	r.broken, r.at = true, len(r.text)
 }
 
-// peek skips white space, and the commas and colons that a valid text has at the right places. It
-// returns the next character; 0 at the end.
+// peek skips white space and returns the next character; 0 at the end.
 func (r *jsonReader) peek() byte {
-	for ; r.at < len(r.text); r.at++ {
-		switch c := r.text[r.at]; c {
-		case ' ', '\n', '\t', '\r', ',', ':':
-		default:
-			return c
-		}
+	text, i := r.text, r.at
+	for i < len(text) && (text[i] == ' ' || text[i] == '\n' || text[i] == '\t' || text[i] == '\r') {
+		i++
+	}
+	if r.at = i; i < len(text) {
+		return text[i]
 	}
 	return 0
+}
+
+// is takes the character if it is the next one.
+func (r *jsonReader) is(c byte) bool {
+	if r.peek() != c || r.at == len(r.text) {
+		return false
+	}
+	r.at++
+	return true
+}
+
+// end reports whether the whole text was read and is JSON.
+func (r *jsonReader) end() bool {
+	r.peek()
+	return !r.broken && r.at == len(r.text)
 }
 
 // members yields the names of the next value's members, if it is an object. The loop may take the
@@ -61,28 +61,23 @@ func (r *jsonReader) members() iter.Seq[[]byte] {
 			r.skip()
 			return
 		}
-		for r.at++; r.peek() != '}'; {
-			name := r.quoted()
-			if bytes.IndexByte(name, '\\') >= 0 {
-				name = []byte(unquote(name))
+		r.enter()
+		for more := !r.is('}'); more && !r.broken; more = r.another('}') {
+			if r.peek() != '"' {
+				r.fail()
+				return
 			}
-			r.peek()
-			if begin := r.at; yield(name) && r.at == begin {
-				r.skip()
+			name := r.name()
+			if !r.is(':') {
+				r.fail()
+				return
+			}
+			if !r.each(func() bool { return yield(name) }) {
+				return
 			}
 		}
-		r.at++
+		r.within--
 	}
-}
-
-// pick takes the next value and returns the one member of it, if it is an object.
-func pick[T any](r *jsonReader, name string, take func(*jsonReader) T) (v T) {
-	for member := range r.members() {
-		if string(member) == name {
-			v = take(r)
-		}
-	}
-	return v
 }
 
 // elements yields once for every element of the next value, if it is a list. The rules of members
@@ -93,69 +88,93 @@ func (r *jsonReader) elements() func(func() bool) {
 			r.skip()
 			return
 		}
-		for r.at++; r.peek() != ']'; {
-			if begin := r.at; yield() && r.at == begin {
-				r.skip()
+		r.enter()
+		for more := !r.is(']'); more && !r.broken; more = r.another(']') {
+			if !r.each(yield) {
+				return
 			}
 		}
-		r.at++
+		r.within--
 	}
+}
+
+// enter takes the opening bracket of an object or a list.
+func (r *jsonReader) enter() {
+	r.at++
+	if r.within++; r.within > maxNesting {
+		r.fail()
+	}
+}
+
+// each lets look take the value, or else skips it.
+func (r *jsonReader) each(look func() bool) bool {
+	r.peek()
+	begin := r.at
+	if !look() {
+		r.fail()
+		return false
+	}
+	if r.at == begin {
+		r.skip()
+	}
+	return !r.broken
+}
+
+// another reports whether one more member or element follows. If none does it takes the end.
+func (r *jsonReader) another(end byte) bool {
+	if r.is(',') {
+		return true
+	}
+	if !r.is(end) {
+		r.fail()
+	}
+	return false
 }
 
 // skip skips the next value.
 func (r *jsonReader) skip() {
-	for depth := 0; ; {
-		switch r.peek() {
-		case '{', '[':
-			depth++
-			r.at++
-		case '}', ']':
-			depth--
-			r.at++
-		case '"':
-			r.quoted()
-		default:
-			r.bare()
+	switch c := r.peek(); c {
+	case '{':
+		for range r.members() {
 		}
-		if r.deep = r.deep || depth > maxNesting; depth == 0 {
-			return
+	case '[':
+		for range r.elements() {
 		}
+	case '"':
+		r.quoted()
+	case 't':
+		r.literal("true")
+	case 'f':
+		r.literal("false")
+	case 'n':
+		r.literal("null")
+	default:
+		r.digits()
 	}
 }
 
-// quoted takes a text and returns it without its quotation marks, as it is written.
-func (r *jsonReader) quoted() []byte {
-	begin := r.at + 1
-	for r.at = begin; r.text[r.at] != '"'; r.at++ {
-		if r.text[r.at] == '\\' {
-			r.at++
-		}
+func (r *jsonReader) literal(word string) bool {
+	if len(r.text)-r.at < len(word) || string(r.text[r.at:r.at+len(word)]) != word {
+		r.fail()
+		return false
 	}
-	r.at++
-	return r.text[begin : r.at-1]
+	r.at += len(word)
+	return true
 }
 
-// bare takes a number, true, false or null.
-func (r *jsonReader) bare() []byte {
-	rest := r.text[r.at:]
-	if end := bytes.IndexAny(rest, ",]} \n\t\r"); end >= 0 {
-		rest = rest[:end]
-	}
-	r.at += len(rest)
-	return rest
-}
-
-func unquote(inner []byte) (s string) {
-	_ = json.Unmarshal(slices.Concat([]byte{'"'}, inner, []byte{'"'}), &s) // the text is valid
-	return s
-}
+// null takes the next value if it is null.
+func (r *jsonReader) null() bool { return r.peek() == 'n' && r.literal("null") }
 
 // flag takes the next value if it is true or false, and then returns known as true.
 func (r *jsonReader) flag() (is, known bool) {
-	if c := r.peek(); c != 't' && c != 'f' {
-		return false, false
+	switch r.peek() {
+	case 't':
+		known = r.literal("true")
+		return known, known
+	case 'f':
+		return false, r.literal("false")
 	}
-	return len(r.bare()) == len("true"), true
+	return false, false
 }
 
 // str takes the next value if it is a text.
@@ -163,22 +182,44 @@ func (r *jsonReader) str() string {
 	if r.peek() != '"' {
 		return ""
 	}
-	inner := r.quoted()
-	if bytes.IndexByte(inner, '\\') >= 0 || !utf8.Valid(inner) {
-		return unquote(inner)
+	begin := r.at
+	plain := r.quoted()
+	if r.broken {
+		return ""
 	}
-	return string(inner)
+	if inner := r.text[begin+1 : r.at-1]; plain && utf8.Valid(inner) {
+		return string(inner)
+	}
+	var s string
+	if json.Unmarshal(r.text[begin:r.at], &s) != nil {
+		r.fail() // unreachable: quoted accepts the same texts as encoding/json
+	}
+	return s
+}
+
+// name takes a text. It copies a text with escapes alone.
+func (r *jsonReader) name() []byte {
+	begin := r.at
+	if plain := r.quoted(); !plain && !r.broken {
+		r.at = begin
+		return []byte(r.str())
+	}
+	if r.broken {
+		return nil
+	}
+	return r.text[begin+1 : r.at-1]
 }
 
 // number takes the next value if it is a number. It is 0 if the number is not written as a whole
-// one or does not fit.
+// one or is larger than any amount.
 func (r *jsonReader) number() int64 {
 	if c := r.peek(); c != '-' && (c < '0' || c > '9') {
 		return 0
 	}
-	n, err := strconv.ParseInt(string(r.bare()), 10, 64)
-	if err != nil {
+	begin := r.at
+	r.digits()
+	if r.broken {
 		return 0
 	}
-	return n
+	return whole(r.text[begin:r.at])
 }

@@ -1,0 +1,169 @@
+package event
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/duesday/duesday/internal/stripe/api"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// readDecline takes a last_payment_error. there is false if it is null.
+func readDecline(r *jsonReader) (there bool, code string) {
+	there = r.peek() == '{'
+	var decline string
+	for name := range r.members() {
+		switch string(name) {
+		case "code":
+			code = r.word()
+		case "decline_code":
+			decline = r.word()
+		}
+	}
+	return there, cmp.Or(decline, code)
+}
+
+// readPayments takes the list of an invoice's payments. It is there from 2025-03-31.basil on, if
+// the request expands it.
+func readPayments(r *jsonReader) (best invoicePaid) {
+	for name := range r.members() {
+		if string(name) != "data" {
+			continue
+		}
+		best = invoicePaid{}
+		for range r.elements() {
+			if p := readInvoicePayment(r); p.rank > best.rank {
+				best = p
+			}
+		}
+	}
+	return best
+}
+
+// readInvoicePayment takes one of an invoice's payments. An invoice can have several: a paid one
+// goes before the default one, and the default one before all others.
+func readInvoicePayment(r *jsonReader) (p invoicePaid) {
+	rank := 1
+	for name := range r.members() {
+		switch string(name) {
+		case "payment":
+			p = readPayment(r)
+		case "is_default":
+			if is, _ := r.flag(); is {
+				rank += 1
+			}
+		case "status":
+			if r.str() == "paid" {
+				rank += 2
+			}
+		}
+	}
+	if p.intent != "" {
+		p.rank = rank
+	}
+	return p
+}
+
+// readPayment takes the member payment of an invoice's payment.
+func readPayment(r *jsonReader) (p invoicePaid) {
+	for name := range r.members() {
+		if string(name) == "payment_intent" {
+			p.intent = r.link()
+		}
+	}
+	return p
+}
+
+// readRefunds takes a charge's list of refunds. It is there before 2022-11-15, and if the request
+// expands it.
+func readRefunds(r *jsonReader) (list []tracking.Refund) {
+	for name := range r.members() {
+		if string(name) != "data" {
+			continue
+		}
+		list = nil
+		for range r.elements() {
+			if refund := readRefund(r); refund.ID != "" {
+				list = append(list, refund)
+			}
+		}
+	}
+	return list
+}
+
+func readRefund(r *jsonReader) (refund tracking.Refund) {
+	for name := range r.members() {
+		switch string(name) {
+		case "id":
+			refund.ID = r.id()
+		case "amount":
+			refund.Amount = r.number()
+		case "status":
+			refund.Status = r.word()
+		}
+	}
+	return refund
+}
+
+// subscriptionDetails are an invoice's copy of facts about its subscription.
+type subscriptionDetails struct {
+	subscription string
+	tag          tracking.Tag
+}
+
+func readDetails(r *jsonReader) (d subscriptionDetails) {
+	for name := range r.members() {
+		switch string(name) {
+		case "subscription":
+			d.subscription = r.link()
+		case "metadata":
+			d.tag = readTag(r)
+		}
+	}
+	return d
+}
+
+// readTag takes metadata and returns their Tag: the zero Tag if they are not Duesday's.
+func readTag(r *jsonReader) tracking.Tag {
+	var t tracking.Tag
+	var purchase, kind, account, subscription string
+	for name := range r.members() {
+		switch string(name) {
+		case tracking.MetaInstallation:
+			t.Installation = r.str()
+		case tracking.MetaPurchase:
+			purchase = r.str()
+		case tracking.MetaKind:
+			kind = r.str()
+		case api.MetaAccount:
+			account = r.str()
+		case api.MetaSubscription:
+			subscription = r.str()
+		}
+	}
+	switch {
+	case t.Installation == "":
+	case isUUID(purchase):
+		t.Purchase = strings.ToLower(purchase)
+		switch k := tracking.Kind(kind); k {
+		case tracking.Legacy, tracking.Product, tracking.Subscribe, tracking.SplitPayment:
+			t.Kind = k
+		}
+	case purchase == "" && subscription != "":
+		t.Charge, t.ChargeAccount, t.ChargeSubscription = true, account, subscription
+	}
+	return t
+}
+
+// isUUID reports whether the text is a UUID as RFC 9562 writes it.
+func isUUID(text string) bool {
+	if len(text) != 36 {
+		return false
+	}
+	for i := range len(text) {
+		if dash := i == 8 || i == 13 || i == 18 || i == 23; dash != (text[i] == '-') || !dash && !isHex(text[i]) {
+			return false
+		}
+	}
+	return true
+}
