@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -241,14 +240,11 @@ func withoutOther(err error) string {
 	return strings.TrimSuffix(err.Error(), ": "+tracking.ErrOther.Error())
 }
 
-// uuidForm is the form of a merchant's id.
-var uuidForm = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
-
 // checkAccountFlag wants the UUID of a merchant, or with stripe also the id of a Stripe
 // account.
 func checkAccountFlag(account string, stripe bool) error {
 	switch {
-	case uuidForm.MatchString(account) || stripe && strings.HasPrefix(account, "acct_"):
+	case tracking.IsUUID(account) || stripe && strings.HasPrefix(account, "acct_"):
 		return nil
 	case stripe:
 		return usagef("--account %q: want an account at Stripe, acct_…, or the UUID of a merchant", account)

@@ -65,14 +65,20 @@ func Parse(text string, c Currency) (Amount, error) {
 	digits, negative := strings.CutPrefix(text, "-")
 	whole, fraction, point := strings.Cut(digits, ".")
 	missing := c.Exponent() - len(fraction)
-	if whole == "" || (point && fraction == "") || missing < 0 || strings.Trim(whole+fraction, "0123456789") != "" {
+	// On the stack: joined strings took twice as long.
+	number := append(append(append(make([]byte, 0, 32), '-'), whole...), fraction...)
+	noDigit := func(b byte) bool { return b < '0' || b > '9' }
+	if whole == "" || (point && fraction == "") || missing < 0 || slices.ContainsFunc(number[1:], noDigit) {
 		return Amount{}, formError(text, c)
 	}
-	sign, limit := "", int64(math.MaxInt64)
-	if negative {
-		sign, limit = "-", math.MinInt64
+	for range missing {
+		number = append(number, '0')
 	}
-	minor, err := strconv.ParseInt(sign+whole+fraction+strings.Repeat("0", missing), 10, 64)
+	limit := int64(math.MinInt64)
+	if !negative {
+		number, limit = number[1:], math.MaxInt64
+	}
+	minor, err := strconv.ParseInt(string(number), 10, 64)
 	if err != nil { // its digits are too many
 		return Amount{}, fmt.Errorf("amount %.40q: the limit is %s: %w", text, New(limit, c), ErrOverflow)
 	}
