@@ -59,83 +59,58 @@ func (c *Client) Close() error {
 
 // Open implements billing.Processor.
 func (c *Client) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
-	if err := checkOpen(r); err != nil { // also because JSON cannot carry every text
-		return billing.Intent{}, err
-	}
-	return ask(ctx, c, http.MethodPost, pathOpen, formOfOpen(r), (*reply).read)
+	return ask(ctx, c, checkOpen(r), pathOpen, formOfOpen(r), (*reply).read)
 }
 
 // Confirm implements billing.Processor.
 func (c *Client) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
-	if err := cmp.Or(checkConfirm(r), checkRef(r.Ref)); err != nil {
-		return billing.Intent{}, err
-	}
-	return ask(ctx, c, http.MethodPost, pathConfirm, confirmForm(r), (*reply).read)
+	return ask(ctx, c, cmp.Or(checkConfirm(r), checkRef(r.Ref)), pathConfirm, confirmForm(r), (*reply).read)
 }
 
 // Cancel implements billing.Processor.
 func (c *Client) Cancel(ctx context.Context, ref string) (billing.Intent, error) {
-	if err := checkRef(ref); err != nil {
-		return billing.Intent{}, err
-	}
-	return ask(ctx, c, http.MethodPost, pathCancel, cancelForm{ref}, (*reply).read)
+	return ask(ctx, c, checkRef(ref), pathCancel, cancelForm{ref}, (*reply).read)
 }
 
 // Lookup implements billing.Processor.
 func (c *Client) Lookup(ctx context.Context, ref string) (billing.Intent, error) {
-	if err := checkRef(ref); err != nil {
-		return billing.Intent{}, err
-	}
-	return ask(ctx, c, http.MethodGet, pathIntents+escapeRef(ref), nil, (*reply).read)
+	return ask(ctx, c, checkRef(ref), pathIntents+escapeRef(ref), nil, (*reply).read)
 }
 
 // List implements billing.Processor. It yields while the answer comes. A list cut short ends with
 // ErrUnknown.
 func (c *Client) List(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Intent, error] {
-	return listed(ctx, c, pathSuccesses, r, (*reply).read)
+	return replies(ctx, c, checkList(r), pathSuccesses+querySince(r.Since), (*reply).read)
 }
 
 // Refund implements billing.Refunder.
 func (c *Client) Refund(ctx context.Context, r billing.RefundRequest) (billing.Reversal, error) {
-	if err := cmp.Or(checkRefund(r), checkRef(r.Ref)); err != nil { // also because JSON cannot carry every text
-		return billing.Reversal{}, err
-	}
 	form := refundForm{Key: r.Key, ID: r.ID, Ref: r.Ref, Amount: r.Amount.Decimal(), Currency: r.Amount.Currency().Code(),
 		Reason: string(r.Reason)}
-	return ask(ctx, c, http.MethodPost, pathRefund, form, (*reply).readReversal)
+	return ask(ctx, c, cmp.Or(checkRefund(r), checkRef(r.Ref)), pathRefund, form, (*reply).readReversal)
 }
 
 // ReversalsOf implements billing.Refunder.
 func (c *Client) ReversalsOf(ctx context.Context, ref string) (list []billing.Reversal, err error) {
-	if err := checkRef(ref); err != nil {
-		return nil, err
-	}
-	return billing.Gather(replies(ctx, c, pathReversalsOf+escapeRef(ref), (*reply).readReversal))
+	return billing.Gather(replies(ctx, c, checkRef(ref), pathReversalsOf+escapeRef(ref), (*reply).readReversal))
 }
 
 // Reversals implements billing.Refunder. It yields while the answer comes. A list cut short ends with
 // ErrUnknown.
 func (c *Client) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
-	return listed(ctx, c, pathReversals, r, (*reply).readReversal)
+	return replies(ctx, c, checkList(r), pathReversals+querySince(r.Since), (*reply).readReversal)
 }
 
-func listed[T any](ctx context.Context, c *Client, path string, r billing.ListRequest,
+// replies yields the values of a list's lines, while they come, or the refusal. A list cut short
+// ends with ErrUnknown.
+func replies[T any](ctx context.Context, c *Client, refusal error, path string,
 	read func(*reply) (T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		if err := checkList(r); err != nil {
-			var none T
-			yield(none, err)
+		var none T
+		if refusal != nil {
+			yield(none, refusal)
 			return
 		}
-		replies(ctx, c, path+"?since="+url.QueryEscape(formatSince(r.Since)), read)(yield)
-	}
-}
-
-// replies yields the values of a list's lines, while they come. A list cut short ends with
-// ErrUnknown.
-func replies[T any](ctx context.Context, c *Client, path string, read func(*reply) (T, error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var none T
 		for text, err := range c.lines(ctx, path) {
 			var a reply
 			if err == nil {
@@ -143,6 +118,9 @@ func replies[T any](ctx context.Context, c *Client, path string, read func(*repl
 			}
 			if err == nil && a.End {
 				return
+			}
+			if err == nil {
+				err = a.Error.err()
 			}
 			v := none
 			if err == nil {
@@ -176,33 +154,36 @@ func (c *Client) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	}
 }
 
-// ask sends one request and reads its one answer.
-func ask[T any](ctx context.Context, c *Client, method, path string, form any,
-	read func(*reply) (T, error)) (T, error) {
-	var none T
+// ask sends one request and reads its one answer. With a refusal it sends nothing: JSON cannot carry
+// every text.
+func ask[T any](ctx context.Context, c *Client, refusal error, path string, form any,
+	read func(*reply) (T, error)) (v T, err error) {
+	if refusal != nil {
+		return v, refusal
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	response, err := c.send(ctx, method, path, form)
+	response, err := c.send(ctx, path, form)
 	if err != nil {
-		return none, err
+		return v, err
 	}
 	defer response.Body.Close()
 	a, err := readReply(response)
-	if err != nil {
-		return none, err
+	if err == nil {
+		v, err = read(a)
 	}
-	v, err := read(a)
 	return v, asUnknown(err)
 }
 
-func (c *Client) send(ctx context.Context, method, path string, form any) (*http.Response, error) {
-	var body io.Reader
+// send posts the form, or gets the path if there is none.
+func (c *Client) send(ctx context.Context, path string, form any) (*http.Response, error) {
+	method, body := http.MethodGet, io.Reader(nil)
 	if form != nil {
 		text, err := json.Marshal(form)
 		if err != nil {
 			return nil, invalid(err.Error())
 		}
-		body = bytes.NewReader(text)
+		method, body = http.MethodPost, bytes.NewReader(text)
 	}
 	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
@@ -230,7 +211,8 @@ func (c *Client) unanswered(err error) error {
 	return fmt.Errorf("%w: %w", billing.ErrUnknown, err)
 }
 
-// readReply reads an answer of one object. An answer in another form is ErrUnknown.
+// readReply reads an answer of one object, and returns the error in it. An answer in another form
+// is ErrUnknown.
 func readReply(response *http.Response) (*reply, error) {
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxReply))
 	if err != nil {
@@ -240,15 +222,12 @@ func readReply(response *http.Response) (*reply, error) {
 	if err := json.Unmarshal(text, &a); err != nil || (a.Error == nil) != (response.StatusCode == http.StatusOK) {
 		return nil, fmt.Errorf("%w: the answer is none of a sandbox's: %s", billing.ErrUnknown, response.Status)
 	}
-	return &a, nil
+	return &a, a.Error.err()
 }
 
 // read returns the intent of the reply.
 func (a *reply) read() (billing.Intent, error) {
-	switch {
-	case a.Error != nil:
-		return billing.Intent{}, a.Error.err()
-	case a.Intent == nil:
+	if a.Intent == nil {
 		return billing.Intent{}, errors.New("the answer has no intent")
 	}
 	return a.Intent.readIntent()
@@ -256,10 +235,7 @@ func (a *reply) read() (billing.Intent, error) {
 
 // readReversal returns the refund or dispute of the reply.
 func (a *reply) readReversal() (billing.Reversal, error) {
-	switch {
-	case a.Error != nil:
-		return billing.Reversal{}, a.Error.err()
-	case a.Return == nil:
+	if a.Return == nil {
 		return billing.Reversal{}, errors.New("the answer has no refund or dispute")
 	}
 	return a.Return.readReversal()
@@ -297,17 +273,14 @@ func (c *Client) lines(ctx context.Context, path string) iter.Seq2[[]byte, error
 		defer cancel(nil)
 		silence := time.AfterFunc(c.timeout, func() { cancel(errSilent) })
 		defer silence.Stop()
-		response, err := c.send(ctx, http.MethodGet, path, nil)
+		response, err := c.send(ctx, path, nil)
 		if err != nil {
 			yield(nil, withCause(ctx, err))
 			return
 		}
 		defer response.Body.Close()
 		if response.StatusCode != http.StatusOK {
-			a, err := readReply(response)
-			if err == nil {
-				_, err = a.read()
-			}
+			_, err := readReply(response)
 			yield(nil, withCause(ctx, err))
 			return
 		}

@@ -186,7 +186,7 @@ func TestWriter_NothingShownBeforeDisk(t *testing.T) {
 	})
 	wg.Go(func() { close(f.gate) })
 	wg.Wait()
-	if err := s.wait(number + 1); err != nil {
+	if err := s.out.wait(number + 1); err != nil {
 		t.Error(err)
 	}
 }

@@ -18,9 +18,9 @@ type ledger struct {
 	view
 	refs      map[string]uint32  // intents by ref
 	keys      map[keyHash]uint32 // the line of the key's answer
-	names     names
-	successes []uint32          // succeeded lines by (at, line)
-	flaky     map[flakyKey]bool // periods in which the flaky method has had its decline
+	names     map[string]uint32  // places in text, of repeated strings
+	successes []uint32           // succeeded lines by (at, line)
+	flaky     map[flakyKey]bool  // periods in which the flaky method has had its decline
 	reversals reversals
 }
 
@@ -30,7 +30,7 @@ type view struct {
 	lines   pages[line]
 	terms   pages[terms]
 	intents pages[intent]
-	text    []string
+	text    []string // the first is empty
 }
 
 // A line is one line of the ledger. Lines number from 0 in the order of the file.
@@ -101,23 +101,16 @@ func hashKey(key string) keyHash {
 	return keyHash(sum[:16])
 }
 
-// hashOf returns the hash of a key, or nil if there is none.
-func hashOf(key string) *keyHash {
-	if key == "" {
-		return nil
-	}
-	return new(hashKey(key))
-}
-
 func newLedger() *ledger {
-	return &ledger{refs: map[string]uint32{}, keys: map[keyHash]uint32{}, flaky: map[flakyKey]bool{}}
+	return &ledger{view: view{text: []string{""}}, refs: map[string]uint32{}, keys: map[keyHash]uint32{},
+		names: map[string]uint32{"": 0}, flaky: map[flakyKey]bool{}}
 }
 
-// add appends the line and moves its intent. key is nil when there is none.
-func (l *ledger) add(n line, key *keyHash) uint32 {
+// add appends the line and moves its intent. key is "" when there is none.
+func (l *ledger) add(n line, key string) uint32 {
 	number := l.lines.add(n)
-	if key != nil {
-		l.keys[*key] = number
+	if key != "" {
+		l.keys[hashKey(key)] = number
 	}
 	in := l.intents.at(n.intent)
 	if n.charge&oddCharge == 0 {
@@ -185,9 +178,15 @@ func (l *ledger) addTerms(tag billing.Tag, amount money.Amount) uint32 {
 	})
 }
 
+// intern numbers a repeated string.
 func (l *ledger) intern(s string) uint32 {
-	i := l.names.intern(s)
-	l.text = l.names.text
+	if i, ok := l.names[s]; ok {
+		return i
+	}
+	i := uint32(len(l.text))
+	s = strings.Clone(s) // not a part of the caller's larger buffer
+	l.text = append(l.text, s)
+	l.names[s] = i
 	return i
 }
 
@@ -196,12 +195,7 @@ func (l *ledger) flakyKey(t uint32) flakyKey {
 	return flakyKey{tag.Installation, tag.Account, tag.Subscription, tag.Period}
 }
 
-func (v *view) name(i uint32) string {
-	if i == 0 {
-		return ""
-	}
-	return v.text[i]
-}
+func (v *view) name(i uint32) string { return v.text[i] }
 
 func (v *view) tag(t *terms) billing.Tag {
 	return billing.Tag{Installation: v.name(t.install), Account: t.ids[:t.cut], Subscription: t.ids[t.cut:],
@@ -266,28 +260,5 @@ func (p *pages[T]) add(v T) uint32 {
 	i := p.n
 	p.n++
 	*p.at(i) = v
-	return i
-}
-
-// names numbers repeated strings. Number 0 is the empty string.
-type names struct {
-	text   []string
-	number map[string]uint32
-}
-
-func (t *names) intern(s string) uint32 {
-	if s == "" {
-		return 0
-	}
-	if i, ok := t.number[s]; ok {
-		return i
-	}
-	if t.number == nil {
-		t.text, t.number = append(t.text, ""), make(map[string]uint32)
-	}
-	i := uint32(len(t.text))
-	s = string([]byte(s)) // not a part of the caller's larger buffer
-	t.text = append(t.text, s)
-	t.number[s] = i
 	return i
 }

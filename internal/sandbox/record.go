@@ -63,7 +63,7 @@ func (l *ledger) restore(text []byte) error {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return err
 	}
-	if _, _, ok := kindOf(r.Outcome); ok {
+	if _, ok := reversalWords[r.Outcome]; ok {
 		return l.restoreReversal(&r)
 	}
 	n, tag, amount, err := r.parse()
@@ -81,7 +81,7 @@ func (l *ledger) restore(text []byte) error {
 	}
 	n.method, n.code = l.intern(r.Method), l.intern(r.Code)
 	n.charge = l.restoreCharge(&r, n.intent, n.state)
-	l.add(n, hashOf(r.Key))
+	l.add(n, r.Key)
 	return nil
 }
 

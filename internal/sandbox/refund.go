@@ -70,7 +70,7 @@ func (s *Sandbox) refund(r billing.RefundRequest) (billing.Reversal, error) {
 	if err := checkRefund(r); err != nil {
 		return billing.Reversal{}, err
 	}
-	return s.change(func(now time.Time) (billing.Reversal, error) {
+	return change(s, func(now time.Time) (billing.Reversal, error) {
 		made, ok, err := s.savedReversal(r.Key, now)
 		if err != nil {
 			return billing.Reversal{}, err
@@ -99,13 +99,13 @@ func (s *Sandbox) MakeReversal(r billing.Reversal) (billing.Reversal, error) {
 	if wordOf(r.Kind, r.State) == "" || !utf8.ValidString(r.Reason) {
 		return billing.Reversal{}, invalid(fmt.Sprintf("there is no %s that is %s", r.Kind, r.State))
 	}
-	return s.change(func(now time.Time) (billing.Reversal, error) { return s.makeReversal(r, "", now) })
+	return change(s, func(now time.Time) (billing.Reversal, error) { return s.makeReversal(r, "", now) })
 }
 
 // MoveReversal brings a refund or dispute into another state, as the bank does. It is no call of
 // the processor's clients either.
 func (s *Sandbox) MoveReversal(id string, state billing.ReversalState) error {
-	_, err := s.change(func(now time.Time) (billing.Reversal, error) {
+	_, err := change(s, func(now time.Time) (billing.Reversal, error) {
 		i, ok := s.ledger.reversals.ids[id]
 		if !ok {
 			return billing.Reversal{}, invalid(fmt.Sprintf("there is no refund or dispute %.64q", id))
@@ -118,15 +118,6 @@ func (s *Sandbox) MoveReversal(id string, state billing.ReversalState) error {
 		return r, nil
 	})
 	return err
-}
-
-// change runs the step under the lock and waits until its line is on disk.
-func (s *Sandbox) change(step func(now time.Time) (billing.Reversal, error)) (billing.Reversal, error) {
-	now, err := s.now()
-	if err != nil {
-		return billing.Reversal{}, err
-	}
-	return locked(s, func() (billing.Reversal, error) { return step(now) })
 }
 
 // makeReversal adds a refund or dispute of at most the amount left. mu is held.
@@ -155,7 +146,7 @@ func (s *Sandbox) makeReversal(r billing.Reversal, key string, now time.Time) (b
 
 // writeReversal appends the line, in memory and to the writer. mu is held.
 func (s *Sandbox) writeReversal(r billing.Reversal, key string, at time.Time) {
-	s.ledger.reversals.add(r, hashOf(key))
+	s.ledger.reversals.add(r, key)
 	if s.out != nil {
 		line := recordOfReversal(r)
 		line.Key, line.At = key, at.Format(atLayout)

@@ -11,40 +11,31 @@ import (
 
 // reversalWords are the outcomes of the lines of refunds and disputes. None is an outcome of an
 // intent, so a program older than refunds refuses the file, and names the line.
-var reversalWords = [...]struct {
+var reversalWords = map[string]reversalOutcome{
+	"refunded":        {billing.Refunded, billing.ReversalSucceeded},
+	"refund_pending":  {billing.Refunded, billing.ReversalPending},
+	"refund_failed":   {billing.Refunded, billing.ReversalFailed},
+	"refund_canceled": {billing.Refunded, billing.ReversalCanceled},
+	"disputed":        {billing.Disputed, billing.ReversalPending},
+	"dispute_lost":    {billing.Disputed, billing.ReversalSucceeded},
+	"dispute_won":     {billing.Disputed, billing.ReversalFailed},
+	"dispute_closed":  {billing.Disputed, billing.ReversalCanceled},
+}
+
+// A reversalOutcome is the kind and state of a refund or dispute that a word names.
+type reversalOutcome struct {
 	kind  billing.ReversalKind
 	state billing.ReversalState
-	word  string
-}{
-	{billing.Refunded, billing.ReversalSucceeded, "refunded"},
-	{billing.Refunded, billing.ReversalPending, "refund_pending"},
-	{billing.Refunded, billing.ReversalFailed, "refund_failed"},
-	{billing.Refunded, billing.ReversalCanceled, "refund_canceled"},
-	{billing.Disputed, billing.ReversalPending, "disputed"},
-	{billing.Disputed, billing.ReversalSucceeded, "dispute_lost"},
-	{billing.Disputed, billing.ReversalFailed, "dispute_won"},
-	{billing.Disputed, billing.ReversalCanceled, "dispute_closed"},
 }
 
 // wordOf returns the outcome, or "" if there is none.
 func wordOf(kind billing.ReversalKind, state billing.ReversalState) string {
-	for _, o := range reversalWords {
-		if o.kind == kind && o.state == state {
-			return o.word
+	for word, c := range reversalWords {
+		if c == (reversalOutcome{kind, state}) {
+			return word
 		}
 	}
 	return ""
-}
-
-// kindOf is the reverse of wordOf. ok is false for the outcome of an intent, and for an unknown
-// one.
-func kindOf(word string) (kind billing.ReversalKind, state billing.ReversalState, ok bool) {
-	for _, o := range reversalWords {
-		if o.word == word {
-			return o.kind, o.state, true
-		}
-	}
-	return "", "", false
 }
 
 // reversals are all refunds and disputes, oldest first. There are few beside the charges.
@@ -63,7 +54,7 @@ type reversal struct {
 }
 
 // add takes a line: of a new reversal, or of another state of a known one.
-func (l *reversals) add(r billing.Reversal, key *keyHash) {
+func (l *reversals) add(r billing.Reversal, key string) {
 	l.lines++
 	i, known := l.ids[r.ID]
 	if known {
@@ -77,8 +68,8 @@ func (l *reversals) add(r billing.Reversal, key *keyHash) {
 	l.list = append(l.list, reversal{r, r.State})
 	l.ids[r.ID] = i
 	l.of[r.Ref] = append(l.of[r.Ref], i)
-	if key != nil {
-		l.keys[*key] = i
+	if key != "" {
+		l.keys[hashKey(key)] = i
 	}
 }
 
@@ -108,7 +99,7 @@ func recordOfReversal(r billing.Reversal) record {
 }
 
 func (r *record) readReversal() (billing.Reversal, error) {
-	kind, state, ok := kindOf(r.Outcome)
+	c, ok := reversalWords[r.Outcome]
 	switch {
 	case !ok:
 		return billing.Reversal{}, fmt.Errorf("outcome %q: want one of a refund or dispute", r.Outcome)
@@ -121,8 +112,8 @@ func (r *record) readReversal() (billing.Reversal, error) {
 	if err != nil {
 		return billing.Reversal{}, err
 	}
-	return billing.Reversal{Kind: kind, ID: r.Ref, Request: r.Request, Ref: r.Of, Tag: tag, Amount: amount,
-		State: state, Reason: r.Reason, Created: time.UnixMilli(n.at).UTC()}, nil
+	return billing.Reversal{Kind: c.kind, ID: r.Ref, Request: r.Request, Ref: r.Of, Tag: tag, Amount: amount,
+		State: c.state, Reason: r.Reason, Created: time.UnixMilli(n.at).UTC()}, nil
 }
 
 // restoreReversal adds a line of the file.
@@ -134,6 +125,6 @@ func (l *ledger) restoreReversal(line *record) error {
 	if _, known := l.refs[r.Ref]; !known {
 		return fmt.Errorf("of %.64q: there is no such ref before it", r.Ref)
 	}
-	l.reversals.add(r, hashOf(line.Key))
+	l.reversals.add(r, line.Key)
 	return nil
 }

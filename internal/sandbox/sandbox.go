@@ -124,7 +124,11 @@ func (s *Sandbox) Entries() iter.Seq[Entry] {
 		s.mu.Lock()
 		v := s.ledger.view
 		s.mu.Unlock()
-		for number := range s.durable(v.lines.n) {
+		n := v.lines.n
+		if s.out != nil {
+			n = min(n, s.out.intents.Load()) // those on disk
+		}
+		for number := range n {
 			if !yield(v.entry(number)) {
 				return
 			}

@@ -48,7 +48,7 @@ func Handler(s *Sandbox) http.Handler {
 	return mux
 }
 
-func intentReply(in billing.Intent) reply    { return reply{Intent: recordOfIntent(in)} }
+func intentReply(in billing.Intent) reply    { return reply{Intent: new(recordOf(Entry{Intent: in}))} }
 func reversalReply(r billing.Reversal) reply { return reply{Return: new(recordOfReversal(r))} }
 
 // post serves a call with a body of the form F, which stands for the request R.

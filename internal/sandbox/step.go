@@ -7,13 +7,9 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 )
 
-// answer runs the step under the lock, and answers with the line it returns.
+// answer is change with the intent of the line that the step returns.
 func (s *Sandbox) answer(step func(now int64) (uint32, error)) (billing.Intent, error) {
-	now, err := s.now()
-	if err != nil {
-		return billing.Intent{}, err
-	}
-	return locked(s, func() (in billing.Intent, err error) {
+	return change(s, func(now time.Time) (in billing.Intent, err error) {
 		number, err := step(now.UnixMilli())
 		if err == nil {
 			in = s.ledger.intent(number)
@@ -22,29 +18,30 @@ func (s *Sandbox) answer(step func(now int64) (uint32, error)) (billing.Intent, 
 	})
 }
 
-// now returns the clock's time in the precision of the ledger.
-func (s *Sandbox) now() (time.Time, error) {
+// change is locked with the clock's time, in the precision of the ledger.
+func change[T any](s *Sandbox, step func(now time.Time) (T, error)) (v T, err error) {
 	now := s.o.Now().UTC().Truncate(time.Millisecond)
 	if y := now.Year(); y < 0 || y > 9999 {
-		return now, fmt.Errorf("sandbox processor: its clock is in the year %d, which RFC 3339 cannot write", y)
+		return v, fmt.Errorf("sandbox processor: its clock is in the year %d, which RFC 3339 cannot write", y)
 	}
-	return now, nil
+	return locked(s, func() (T, error) { return step(now) })
 }
 
 // locked runs the step under the lock. It returns the step's value when every line written until
 // then is on disk.
 func locked[T any](s *Sandbox, step func() (T, error)) (T, error) {
 	var none T
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return none, errClosed
-	}
-	v, err := step()
-	lines := s.ledger.lines.n + s.ledger.reversals.lines
-	s.mu.Unlock()
+	v, lines, err := func() (v T, lines uint32, err error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.closed {
+			return v, 0, errClosed
+		}
+		v, err = step()
+		return v, s.ledger.lines.n + s.ledger.reversals.lines, err
+	}()
 	if err == nil {
-		err = s.wait(lines)
+		err = s.out.wait(lines)
 	}
 	if err != nil {
 		return none, err
@@ -54,27 +51,11 @@ func locked[T any](s *Sandbox, step func() (T, error)) (T, error) {
 
 // write appends the line, in memory and to the writer. mu is held.
 func (s *Sandbox) write(n line, key string) uint32 {
-	number := s.ledger.add(n, hashOf(key))
+	number := s.ledger.add(n, key)
 	if s.out != nil {
 		s.out.add(s.ledger.record(number, key))
 	}
 	return number
-}
-
-// wait returns when the first n lines are on disk, or with the error of the writer.
-func (s *Sandbox) wait(n uint32) error {
-	if s.out == nil {
-		return nil
-	}
-	return s.out.wait(n)
-}
-
-// durable returns the number of the first n lines of intents on disk.
-func (s *Sandbox) durable(n uint32) uint32 {
-	if s.out == nil {
-		return n
-	}
-	return min(n, s.out.intents.Load())
 }
 
 // saved returns the line of the key's answer, if it is remembered. mu is held.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -111,8 +112,11 @@ func formOfError(err error) (*errorForm, int) {
 	return &errorForm{Code: codeFailed, Message: err.Error()}, http.StatusInternalServerError
 }
 
-// err returns the error of the code. An unknown code is ErrUnknown.
+// err returns the error of the code, nil for no form. An unknown code is ErrUnknown.
 func (f *errorForm) err() error {
+	if f == nil {
+		return nil
+	}
 	is := billing.ErrUnknown
 	for _, c := range codes {
 		if f.Code == c.code {
@@ -181,10 +185,6 @@ func decodeForm(text []byte, form any) error {
 	return nil
 }
 
-func recordOfIntent(in billing.Intent) *record {
-	return new(recordOf(Entry{Intent: in}))
-}
-
 func (r *record) readIntent() (billing.Intent, error) {
 	e, err := r.readEntry()
 	return e.Intent, err
@@ -199,9 +199,9 @@ func (r *record) readEntry() (Entry, error) {
 		Amount: amount, Latest: r.Charge, Code: r.Code, Hard: r.Hard, Changed: time.UnixMilli(n.at).UTC()}}, nil
 }
 
-// formatSince writes the instant for the wire. The ledger has years 0 to 9999 alone, to which
+// querySince writes the instant for the wire. The ledger has years 0 to 9999 alone, to which
 // another year is rounded.
-func formatSince(since time.Time) string {
+func querySince(since time.Time) string {
 	since = since.UTC()
 	switch y := since.Year(); {
 	case y < 0:
@@ -209,7 +209,7 @@ func formatSince(since time.Time) string {
 	case y > 9999:
 		since = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
 	}
-	return since.Format(time.RFC3339Nano)
+	return "?since=" + url.QueryEscape(since.Format(time.RFC3339Nano))
 }
 
 func parseSince(text string) (time.Time, error) {

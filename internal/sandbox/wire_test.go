@@ -123,7 +123,7 @@ func TestForms_RoundTrip(t *testing.T) {
 		}
 		in := billing.Intent{Ref: r.Key, State: rapid.SampledFrom(states[:]).Draw(t, "state"), Tag: r.Tag, Amount: r.Amount,
 			Latest: r.Method, Code: r.Tag.SKU, Hard: rapid.Bool().Draw(t, "hard"), Changed: newClock().Now()}
-		if text, err = json.Marshal(recordOfIntent(in)); err != nil {
+		if text, err = json.Marshal(recordOf(Entry{Intent: in})); err != nil {
 			t.Fatal(err)
 		}
 		var back record
