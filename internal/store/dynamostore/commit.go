@@ -175,11 +175,6 @@ func (c *commit) ended(ctx context.Context, unknown bool, v verdict, err error) 
 	return err
 }
 
-func (c *commit) noteLost(ctx context.Context, err error) {
-	c.log.LogAttrs(ctx, slog.LevelDebug, "the answer to a write was lost: finding out whether it was done",
-		slog.String("tables", strings.Join(c.names(), ", ")), slog.Any("error", err))
-}
-
 // names lists the tables of the commit, each once.
 func (c *commit) names() []string {
 	var names []string

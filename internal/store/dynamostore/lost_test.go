@@ -39,7 +39,7 @@ var (
 	removeIf      = store.Delete("t", keyA, one)
 )
 
-// TestLostReplies has every row of the table at Store.single: what is asked after an
+// TestLostReplies has every row of the table at commit.single: what is asked after an
 // answer was lost, and what the caller is told.
 func TestLostReplies(t *testing.T) {
 	unknown, none := store.ErrUnknown, error(nil)

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -14,6 +15,27 @@ import (
 
 	"github.com/duesday/duesday/internal/store"
 )
+
+// settle sends the writes by once until their outcome is known or the time is up. unknown tells once
+// that an earlier sending may have landed. A condition that fails after that leaves the outcome
+// unknown: that sending may have landed and been overwritten, or may land once the condition holds
+// again.
+func (c *commit) settle(ctx context.Context, once func(ctx context.Context, unknown bool) (verdict, error)) error {
+	unknown := false
+	v, err := c.pace.retry(ctx, func(ctx context.Context) (verdict, error) {
+		v, err := once(ctx, unknown)
+		switch {
+		case v == lost:
+			unknown = true
+			c.log.LogAttrs(ctx, slog.LevelDebug, "the answer to a write was lost: finding out whether it was done",
+				slog.String("tables", strings.Join(c.names(), ", ")), slog.Any("error", err))
+		case unknown && errors.Is(err, store.ErrConflict):
+			err = fmt.Errorf("%w: the answer was lost, and now a condition does not hold", store.ErrUnknown)
+		}
+		return v, err
+	})
+	return c.ended(ctx, unknown, v, err)
+}
 
 // single sends the one write of the commit as a request of its own. After a lost answer it reads
 // the item back:
@@ -25,40 +47,30 @@ import (
 //	anything else      | send it again      | unknown
 //
 // If the repeated write meets a failed condition, our token in the item means done, as does no
-// item for a delete. Otherwise the outcome is unknown: the first write may have landed and have
-// been overwritten.
+// item for a delete.
 func (c *commit) single(ctx context.Context) error {
-	w := &c.list[0]
-	unknown := false
-	v, err := c.pace.retry(ctx, func(ctx context.Context) (verdict, error) {
+	return c.settle(ctx, func(ctx context.Context, unknown bool) (verdict, error) {
 		if unknown {
 			landed, v, err := c.readBack(ctx)
 			switch {
-			case v != final || landed:
-				return v, err
-			case !guarded(w):
+			case v != final:
+				return again, err // a read changes nothing
+			case landed:
+				return final, nil
+			case !guarded(&c.list[0]):
 				return final, fmt.Errorf("%w: the answer was lost, and the item does not tell", store.ErrUnknown)
 			}
 		}
 		request, sent := watch(ctx)
 		a, err := c.sendOne(request)
 		if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
-			switch {
-			case !unknown:
-				return final, c.conflict(0, failed.Item)
-			case c.done(failed.Item):
+			if unknown && c.done(failed.Item) {
 				return final, nil
 			}
-			return final, fmt.Errorf("%w: the answer was lost, and now a condition does not hold", store.ErrUnknown)
+			return final, c.conflict(0, failed.Item)
 		}
-		v, err := a.judge(err, sent.Load())
-		if v == lost {
-			c.noteLost(ctx, err)
-			unknown = true
-		}
-		return v, err
+		return a.judge(err, sent.Load())
 	})
-	return c.ended(ctx, unknown, v, err)
 }
 
 // done reports whether the stored item, nil for none, shows that the write has landed.
@@ -101,71 +113,41 @@ func guarded(w *store.Write) bool {
 	return false
 }
 
-func (c *commit) sendOne(ctx context.Context) (a action, err error) {
-	const total, old = types.ReturnConsumedCapacityTotal, types.ReturnValuesOnConditionCheckFailureAllOld
-	r := c.request(0)
-	a.tables = "table " + *r.table
-	var used *types.ConsumedCapacity
-	switch c.list[0].Op {
-	case store.OpPut:
-		a.name = "PutItem"
-		out, err := c.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: r.table, Item: r.item,
-			ConditionExpression: r.condition, ExpressionAttributeNames: r.names, ExpressionAttributeValues: r.values,
-			ReturnConsumedCapacity: total, ReturnValuesOnConditionCheckFailure: old})
-		if err != nil {
-			return a, err
+// sendOne sends the one write, which is no check: a lone check is a read.
+func (c *commit) sendOne(ctx context.Context) (action, error) {
+	const total = types.ReturnConsumedCapacityTotal
+	w, table := c.item(0), "table "+c.tables[0].Name
+	switch {
+	case w.Put != nil:
+		p := w.Put
+		out, err := c.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: p.TableName, Item: p.Item,
+			ConditionExpression: p.ConditionExpression, ExpressionAttributeNames: p.ExpressionAttributeNames,
+			ExpressionAttributeValues: p.ExpressionAttributeValues, ReturnConsumedCapacity: total,
+			ReturnValuesOnConditionCheckFailure: p.ReturnValuesOnConditionCheckFailure})
+		if err == nil {
+			c.usage.writes(out.ConsumedCapacity)
 		}
-		used = out.ConsumedCapacity
-	case store.OpUpdate:
-		a.name = "UpdateItem"
-		out, err := c.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: r.table, Key: r.key,
-			UpdateExpression: r.update, ConditionExpression: r.condition, ExpressionAttributeNames: r.names,
-			ExpressionAttributeValues: r.values, ReturnConsumedCapacity: total, ReturnValuesOnConditionCheckFailure: old})
-		if err != nil {
-			return a, err
+		return action{"PutItem", table}, err
+	case w.Update != nil:
+		u := w.Update
+		out, err := c.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: u.TableName, Key: u.Key,
+			UpdateExpression: u.UpdateExpression, ConditionExpression: u.ConditionExpression,
+			ExpressionAttributeNames: u.ExpressionAttributeNames, ExpressionAttributeValues: u.ExpressionAttributeValues,
+			ReturnConsumedCapacity: total, ReturnValuesOnConditionCheckFailure: u.ReturnValuesOnConditionCheckFailure})
+		if err == nil {
+			c.usage.writes(out.ConsumedCapacity)
 		}
-		used = out.ConsumedCapacity
-	default: // a delete: a lone check is a read
-		a.name = "DeleteItem"
-		out, err := c.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: r.table, Key: r.key,
-			ConditionExpression: r.condition, ExpressionAttributeNames: r.names, ExpressionAttributeValues: r.values,
-			ReturnConsumedCapacity: total, ReturnValuesOnConditionCheckFailure: old})
-		if err != nil {
-			return a, err
-		}
-		used = out.ConsumedCapacity
+		return action{"UpdateItem", table}, err
 	}
-	c.usage.writes(used)
-	return a, nil
-}
-
-// A request is one write in DynamoDB's words.
-type request struct {
-	table             *string
-	item              attributes // of a put, with the token of the commit, if it has one
-	key               attributes // of the others
-	condition, update *string
-	names             map[string]string
-	values            attributes
-}
-
-func (c *commit) request(i int) request {
-	w, t := &c.list[i], c.tables[i]
-	var e expression
-	r := request{table: &t.Name, condition: e.condition(w, t, c.now)}
-	if w.Op == store.OpPut {
-		r.item = encodeItem(w.Item)
-		if c.token != nil {
-			r.item[tokenName] = &types.AttributeValueMemberB{Value: c.token}
-		}
-	} else {
-		r.key = encodeKey(t, w.Key)
+	d := w.Delete
+	out, err := c.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: d.TableName, Key: d.Key,
+		ConditionExpression: d.ConditionExpression, ExpressionAttributeNames: d.ExpressionAttributeNames,
+		ExpressionAttributeValues: d.ExpressionAttributeValues, ReturnConsumedCapacity: total,
+		ReturnValuesOnConditionCheckFailure: d.ReturnValuesOnConditionCheckFailure})
+	if err == nil {
+		c.usage.writes(out.ConsumedCapacity)
 	}
-	if w.Op == store.OpUpdate {
-		r.update = e.update(w, c.token)
-	}
-	r.names, r.values = e.names, e.values
-	return r
+	return action{"DeleteItem", table}, err
 }
 
 // transact sends the writes as one transaction. After a lost answer the very same request
@@ -173,43 +155,30 @@ func (c *commit) request(i int) request {
 // landed with success. It remembers tokens for ten minutes, and maxTotal ends all
 // attempts well before.
 //
-// A condition that fails after a lost answer leaves the outcome unknown, unless an item
-// shows the token: the first sending may still be under way, and land once the condition
-// holds again.
+// An item that shows the token after a failed condition means that the first sending has landed.
 func (c *commit) transact(ctx context.Context) error {
-	in := &dynamodb.TransactWriteItemsInput{
-		TransactItems: c.items(), ClientRequestToken: aws.String(hex.EncodeToString(newToken())),
-		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String(hex.EncodeToString(newToken())),
+		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal}
+	for i := range c.list {
+		in.TransactItems = append(in.TransactItems, c.item(i))
 	}
 	a := action{"TransactWriteItems", "table " + strings.Join(c.names(), " or ")}
-	unknown := false
-	v, err := c.pace.retry(ctx, func(ctx context.Context) (verdict, error) {
+	return c.settle(ctx, func(ctx context.Context, unknown bool) (verdict, error) {
 		request, sent := watch(ctx)
 		out, err := c.client.TransactWriteItems(request, in)
+		if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
+			if unknown && slices.ContainsFunc(cancelled.CancellationReasons, c.marks) {
+				return final, nil
+			}
+			return c.cancelled(a, cancelled.CancellationReasons)
+		}
 		if err == nil {
 			for i := range out.ConsumedCapacity {
 				c.usage.writes(&out.ConsumedCapacity[i])
 			}
-			return final, nil
 		}
-		if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
-			v, err := c.cancelled(a, cancelled.CancellationReasons)
-			if unknown && errors.Is(err, store.ErrConflict) {
-				if slices.ContainsFunc(cancelled.CancellationReasons, c.marks) {
-					return final, nil
-				}
-				return final, fmt.Errorf("%w: the answer was lost, and now a condition does not hold", store.ErrUnknown)
-			}
-			return v, err
-		}
-		v, err := a.judge(err, sent.Load())
-		if v == lost {
-			c.noteLost(ctx, err)
-			unknown = true
-		}
-		return v, err
+		return a.judge(err, sent.Load())
 	})
-	return c.ended(ctx, unknown, v, err)
 }
 
 // cancelled tells the reasons of a cancelled transaction apart. There is one for each
@@ -247,25 +216,33 @@ func (c *commit) cancelled(a action, reasons []types.CancellationReason) (verdic
 // marks reports whether the returned item carries the token of the commit.
 func (c *commit) marks(reason types.CancellationReason) bool { return c.ours(reason.Item) }
 
-func (c *commit) items() []types.TransactWriteItem {
+// item is a write of the commit in DynamoDB's words, with the token in a put or update, if there is
+// one.
+func (c *commit) item(i int) (item types.TransactWriteItem) {
 	const old = types.ReturnValuesOnConditionCheckFailureAllOld
-	items := make([]types.TransactWriteItem, len(c.list))
-	for i := range c.list {
-		switch r := c.request(i); c.list[i].Op {
-		case store.OpPut:
-			items[i].Put = &types.Put{TableName: r.table, Item: r.item, ConditionExpression: r.condition,
-				ExpressionAttributeNames: r.names, ExpressionAttributeValues: r.values, ReturnValuesOnConditionCheckFailure: old}
-		case store.OpUpdate:
-			items[i].Update = &types.Update{TableName: r.table, Key: r.key, UpdateExpression: r.update,
-				ConditionExpression: r.condition, ExpressionAttributeNames: r.names, ExpressionAttributeValues: r.values,
-				ReturnValuesOnConditionCheckFailure: old}
-		case store.OpDelete:
-			items[i].Delete = &types.Delete{TableName: r.table, Key: r.key, ConditionExpression: r.condition,
-				ExpressionAttributeNames: r.names, ExpressionAttributeValues: r.values, ReturnValuesOnConditionCheckFailure: old}
-		default:
-			items[i].ConditionCheck = &types.ConditionCheck{TableName: r.table, Key: r.key, ConditionExpression: r.condition,
-				ExpressionAttributeNames: r.names, ExpressionAttributeValues: r.values, ReturnValuesOnConditionCheckFailure: old}
+	w, t := &c.list[i], c.tables[i]
+	var e expression
+	condition := e.condition(w, t, c.now)
+	switch w.Op {
+	case store.OpPut:
+		m := encodeItem(w.Item)
+		if c.token != nil {
+			m[tokenName] = &types.AttributeValueMemberB{Value: c.token}
 		}
+		item.Put = &types.Put{TableName: &t.Name, Item: m, ConditionExpression: condition,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnValuesOnConditionCheckFailure: old}
+	case store.OpUpdate:
+		update := e.update(w, c.token)
+		item.Update = &types.Update{TableName: &t.Name, Key: encodeKey(t, w.Key), UpdateExpression: update,
+			ConditionExpression: condition, ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+			ReturnValuesOnConditionCheckFailure: old}
+	case store.OpDelete:
+		item.Delete = &types.Delete{TableName: &t.Name, Key: encodeKey(t, w.Key), ConditionExpression: condition,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnValuesOnConditionCheckFailure: old}
+	default:
+		item.ConditionCheck = &types.ConditionCheck{TableName: &t.Name, Key: encodeKey(t, w.Key),
+			ConditionExpression: condition, ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+			ReturnValuesOnConditionCheckFailure: old}
 	}
-	return items
+	return item
 }
