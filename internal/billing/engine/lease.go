@@ -136,36 +136,21 @@ func (l *lease) release(ctx context.Context) error {
 // work (two workers would look up and confirm the same intent): the conditions of the commits
 // decide.
 type keyedLocks struct {
-	mu   sync.Mutex
-	held map[billing.Name]*keyedLock // guarded by mu
-}
-
-type keyedLock struct {
-	sync.Mutex
-	waiting int // guarded by keyedLocks.mu
+	held sync.Map // chan struct{} by billing.Name without SKU; closed by the unlock
 }
 
 // lock waits for the subscription and returns its unlock.
 func (l *keyedLocks) lock(n billing.Name) (unlock func()) {
 	n.SKU = ""
-	l.mu.Lock()
-	if l.held == nil {
-		l.held = make(map[billing.Name]*keyedLock)
-	}
-	k := l.held[n]
-	if k == nil {
-		k = new(keyedLock)
-		l.held[n] = k
-	}
-	k.waiting++
-	l.mu.Unlock()
-	k.Lock()
-	return func() {
-		k.Unlock()
-		l.mu.Lock()
-		if k.waiting--; k.waiting == 0 {
-			delete(l.held, n)
+	mine := make(chan struct{})
+	for {
+		other, taken := l.held.LoadOrStore(n, mine)
+		if !taken {
+			return func() {
+				l.held.Delete(n)
+				close(mine)
+			}
 		}
-		l.mu.Unlock()
+		<-other.(chan struct{})
 	}
 }

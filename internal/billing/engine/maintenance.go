@@ -101,7 +101,7 @@ func (e *Engine) cancelOrphansAt(ctx context.Context, r billing.ListRequest) (ca
 			in.Opened.After(r.Until) {
 			continue
 		}
-		bound, err := e.bound(ctx, in)
+		bound, err := e.knows(ctx, in)
 		if err != nil {
 			return canceled, err
 		}
@@ -114,16 +114,4 @@ func (e *Engine) cancelOrphansAt(ctx context.Context, r billing.ListRequest) (ca
 		canceled++
 	}
 	return canceled, nil
-}
-
-// bound reports whether a period is open with the intent.
-func (e *Engine) bound(ctx context.Context, in billing.Intent) (bool, error) {
-	s, err := e.Load(ctx, in.Tag.Name())
-	if _, bad := errors.AsType[*billing.IllegibleError](err); bad {
-		return true, nil // it may be
-	}
-	if err != nil {
-		return false, billing.IgnoreNotFound(err)
-	}
-	return s.Open != nil && s.Open.Ref == in.Ref, nil
 }

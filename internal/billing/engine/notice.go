@@ -69,6 +69,7 @@ func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPer
 		id += "/" + strconv.Itoa(o.Generation) + "/" + strconv.Itoa(o.Attempt)
 	}
 	if rec != nil {
+		amount, due = rec.Amount, rec.Due
 		data[outbox.DataProcessed], data[outbox.DataCharge] = billing.Stamp(rec.Processed), rec.Charge
 	}
 	data[outbox.DataPeriod], data[outbox.DataDueDate] = strconv.Itoa(period), due.String()

@@ -259,23 +259,12 @@ func (e *Engine) reactivate(s *billing.Subscription, today civil.Date) ([]store.
 
 // ChargeParked charges the parked period now.
 func (e *Engine) ChargeParked(ctx context.Context, n billing.Name) ([]Result, *billing.Subscription, error) {
-	s, err := e.Subscription(ctx, n)
-	if err == nil && s.Status != billing.ParkedState {
-		err = fmt.Errorf("subscription %s is %s, not parked: %w", s.Name, s.Status, billing.ErrState)
-	}
-	if err != nil {
-		return nil, s, err
-	}
-	return e.collectNow(ctx, s, work{trigger: byPerson})
+	return e.collectNow(ctx, n, byPerson)
 }
 
 // CollectNow runs today's payment job for one subscription.
 func (e *Engine) CollectNow(ctx context.Context, n billing.Name) ([]Result, *billing.Subscription, error) {
-	s, err := e.Subscription(ctx, n)
-	if err != nil {
-		return nil, nil, err
-	}
-	return e.collectNow(ctx, s, work{})
+	return e.collectNow(ctx, n, byRun)
 }
 
 // SkipParked ends the parked period without a charge. A live intent is cancelled first. If the
@@ -290,8 +279,14 @@ func (e *Engine) SkipParked(ctx context.Context, n billing.Name) (*billing.Subsc
 	}, billing.ParkedState)
 }
 
-func (e *Engine) collectNow(ctx context.Context, s *billing.Subscription,
-	w work) ([]Result, *billing.Subscription, error) {
+func (e *Engine) collectNow(ctx context.Context, n billing.Name,
+	t trigger) (results []Result, s *billing.Subscription, err error) {
+	if s, err = e.Subscription(ctx, n); err != nil {
+		return nil, nil, err
+	}
+	if t == byPerson && s.Status != billing.ParkedState {
+		return nil, s, fmt.Errorf("subscription %s is %s, not parked: %w", s.Name, s.Status, billing.ErrState)
+	}
 	if err := e.checkCharge(ctx, s.Account); err != nil {
 		return nil, s, err
 	}
@@ -302,8 +297,8 @@ func (e *Engine) collectNow(ctx context.Context, s *billing.Subscription,
 	if err != nil {
 		return nil, s, err
 	}
-	var results []Result
-	if err = e.collect(ctx, s.Name, w, func(r Result) { results = append(results, r) }); err != nil {
+	err = e.collect(ctx, s.Name, work{trigger: t}, func(r Result) { results = append(results, r) })
+	if err != nil {
 		return results, s, err
 	}
 	s, err = e.Load(ctx, s.Name)

@@ -200,7 +200,8 @@ func (e *Engine) recognise(ctx context.Context, in billing.Intent) (now billing.
 }
 
 // knows reports whether the store has settled the intent or will. The period is open with this
-// intent; or the intent succeeded, and its period is past and did not end otherwise.
+// intent; or the intent succeeded, and its period is past and did not end otherwise. An unreadable
+// subscription may know it.
 func (e *Engine) knows(ctx context.Context, in billing.Intent) (bool, error) {
 	n := in.Tag.Name()
 	s, err := e.Load(ctx, n)

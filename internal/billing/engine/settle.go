@@ -19,18 +19,18 @@ func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing
 	today civil.Date) (step, error) {
 	o := s.Open
 	r := resultOf(s, OutcomePaid, "")
-	processed := cmp.Or(in.Changed, e.Now())
-	rec := e.receipt(s, billing.Charged, o.Amount, o.Due, processed, in.Ref)
-	others := append(e.notice(outbox.KindReceipt, s, o, rec), store.Put(e.Table, rec.Item(), store.Absent()))
+	s.LastCharge = in.Ref
+	err := e.paid(ctx, s, e.receipt(s, billing.Charged, o.Amount, o.Due, cmp.Or(in.Changed, e.Now()), in.Ref), today)
+	return step{result: r, again: err == nil && s.Status == billing.Active && !s.NextPayment.After(today)}, err
+}
+
+// paid commits the payment of the period to be paid next, with its receipt.
+func (e *Engine) paid(ctx context.Context, s *billing.Subscription, r *billing.Receipt, today civil.Date) error {
+	others := append(e.notice(outbox.KindReceipt, s, nil, r), store.Put(e.Table, r.Item(), store.Absent()))
 	if s.Status == billing.ParkedState {
 		others = append(others, store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period)))
 	}
-	s.LastCharge = in.Ref
-	others = append(others, e.pass(s, today, true, processed)...)
-	if err := e.Put(ctx, s, others...); err != nil {
-		return step{result: r}, err
-	}
-	return step{result: r, again: s.Status == billing.Active && !s.NextPayment.After(today)}, nil
+	return e.Put(ctx, s, append(others, e.pass(s, today, true, r.Processed)...)...)
 }
 
 // pass moves the subscription on to its next period, in memory: it closes the open period, carries
@@ -182,11 +182,5 @@ func (e *Engine) settleManual(ctx context.Context, s *billing.Subscription, amou
 	}
 	at = cmp.Or(at, e.Now())
 	rec := e.receipt(s, billing.External, amount, due, at.UTC().Truncate(time.Millisecond), note)
-	notice := *s
-	notice.Amount = amount
-	others := append(e.notice(outbox.KindReceipt, &notice, nil, rec), store.Put(e.Table, rec.Item(), store.Absent()))
-	if s.Status == billing.ParkedState {
-		others = append(others, store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period)))
-	}
-	return rec, e.Put(ctx, s, append(others, e.pass(s, today, true, rec.Processed)...)...)
+	return rec, e.paid(ctx, s, rec, today)
 }
