@@ -16,7 +16,7 @@
 //     the access patterns
 //   - watermark.go: the dates of a daily job
 //   - move.go: the move of a store
-//   - processor.go, wallet.go, reversal.go, connected.go: the contracts with the processor
+//   - processor.go, wallet.go, reversal.go: the contracts with the processor
 //   - input.go: checks of input
 //
 // Instants are UTC with millisecond precision. Days are civil dates in the subscription's time

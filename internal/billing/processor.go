@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync"
 	"time"
 
 	"github.com/duesday/duesday/internal/money"
@@ -153,4 +154,49 @@ func Gather[T any](list iter.Seq2[T, error]) (all []T, err error) {
 		all = append(all, v)
 	}
 	return all, nil
+}
+
+// A Platform is a Processor with connected accounts.
+type Platform interface {
+	// CheckConnected returns ErrInvalid if there is no such connected account or it is our own,
+	// and ErrAccountRefused if it refuses us.
+	CheckConnected(ctx context.Context, at string) error
+
+	// Connected yields all connected accounts, also those without any charge. An error comes
+	// last.
+	Connected(ctx context.Context) iter.Seq2[string, error]
+}
+
+// maxListings is the number of the processor's accounts listed at a time.
+const maxListings = 16
+
+// An Answer is that of one question of AskEach.
+type Answer[T any] struct {
+	Value T
+	Err   error
+}
+
+// AskEach calls do for every question, the first alone and then maxListings at a time, and
+// returns the answers when all are there. If the first is ErrRefused, our credentials are refused
+// and AskEach stops.
+func AskEach[Q, T any](questions []Q, do func(Q) (T, error)) []Answer[T] {
+	answers := make([]Answer[T], len(questions))
+	ask := func(i int) { answers[i].Value, answers[i].Err = do(questions[i]) }
+	if len(questions) == 0 {
+		return nil
+	}
+	if ask(0); errors.Is(answers[0].Err, ErrRefused) {
+		return answers
+	}
+	var all sync.WaitGroup
+	free := make(chan struct{}, maxListings)
+	for i := 1; i < len(questions); i++ {
+		free <- struct{}{}
+		all.Go(func() {
+			ask(i)
+			<-free
+		})
+	}
+	all.Wait()
+	return answers
 }

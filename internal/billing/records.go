@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
@@ -148,4 +149,30 @@ func (e *Records) Live(ctx context.Context) error {
 		err = fmt.Errorf("%w: %s", ErrMoved, meta.Moved)
 	}
 	return err
+}
+
+// processorPK is the partition of the connected accounts at which an account has been charged:
+// every list at the processor is asked for at each of them.
+const processorPK = "PROCESSOR"
+
+// Places returns the accounts at the processor at which this store has charged: "" for our own
+// one, then the connected ones in order.
+func (e *Records) Places(ctx context.Context) ([]string, error) {
+	places := []string{""}
+	for it, err := range e.Store.Query(ctx, store.Query{Table: e.Table, Partition: processorPK}) {
+		if err != nil {
+			return nil, err
+		}
+		places = append(places, it.Str(schema.SK))
+	}
+	return places, nil
+}
+
+// RegisterPlace returns the writes to add the payer's connected account to Places; none for our own
+// account. They must be in the commit which gives an account the payer.
+func (e *Records) RegisterPlace(p Payer) []store.Write {
+	if p.At == "" {
+		return nil
+	}
+	return []store.Write{store.Put(e.Table, itemAt(store.Key{PK: processorPK, SK: strings.Clone(p.At)}))}
 }

@@ -1,7 +1,9 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -89,4 +91,111 @@ func (s *Service) Subscription(ctx context.Context, stripeAccount, id string) (*
 		return nil, err
 	}
 	return from(it, (*Subscription).fields), nil
+}
+
+func recurring(k Kind) bool { return k == Subscribe || k == SplitPayment }
+
+// maxSubscriptions is the most subscriptions in one purchase's item.
+const maxSubscriptions = 100
+
+func (a *application) applySubscription(ctx context.Context, o Object) (decision, error) {
+	id := o.ID
+	if o.Kind == KindSchedule {
+		id = cmp.Or(o.Subscription, o.ID)
+	}
+	if err := a.loadSubscription(ctx, id); err != nil {
+		return decision{}, err
+	}
+	if a.subscription.Subscription == nil {
+		if d, err := a.beginSubscription(ctx, id, o); err != nil || d.status != "" {
+			return d, err
+		}
+	}
+	sub, r := a.subscription.Subscription, rule{a.s.o.EndedBy, a.force, a.fresh}
+	if !a.subscription.changed && sub.unchanged(o, r) {
+		return applied, nil
+	}
+	if err := a.loadPurchase(ctx, sub.Purchase, o); err != nil {
+		return decision{}, err
+	}
+	if a.lacksSchedule(o) {
+		return decision{}, need{kind: KindSubscription, id: id}
+	}
+	before := *sub
+	changes, undecided, ask := mergeSubscription(sub, o, r)
+	if undecided {
+		return decision{}, need{kind: KindSchedule, id: cmp.Or(sub.Schedule, o.Schedule), of: id}
+	}
+	if ask {
+		a.refresh = sub.ID
+	}
+	a.note(&sub.History, changes)
+	a.subscription.changed = a.subscription.changed || len(changes) > 0 || ask || sub.differs(&before)
+	if mergeSubscriptionState(a.purchase.Purchase, sub) {
+		a.purchase.changed = true
+	}
+	a.troubleOf(sub, before.Status, o)
+	a.askEffects(false, cmp.Or(string(sub.Ending), string(sub.Status))+" "+sub.ID)
+	return applied, nil
+}
+
+// lacksSchedule reports whether a split payment has ended by an event that does not name its
+// schedule.
+func (a *application) lacksSchedule(o Object) bool {
+	return a.purchase.Kind == SplitPayment && o.Kind == KindSubscription && ended(o.Status) &&
+		a.subscription.Schedule == "" && o.Schedule == "" && !a.force
+}
+
+// troubleOf notes a subscription that is active although its buyer has nothing any more.
+func (a *application) troubleOf(sub *Subscription, before SubscriptionStatus, o Object) {
+	if sub.Ending == EndSetting && a.fresh && o.Status == "active" && before == SubscriptionTerminated {
+		a.trouble("subscription " + sub.ID + " is active again at Stripe, " +
+			"after it had ended here because it was not paid: decide what the buyer gets")
+	}
+	unsubscribed := a.purchase.Unsubscribe.State == DoneWith || a.purchase.Unsubscribe.State == Begun
+	if sub.Status == SubscriptionActive && before != SubscriptionActive && unsubscribed {
+		a.trouble("subscription " + sub.ID + " is active, " +
+			"and the buyer was unsubscribed when the others had ended: decide what the buyer gets")
+	}
+}
+
+// beginSubscription makes the row of a purchase's subscription. The decision has a status if it is
+// not ours.
+func (a *application) beginSubscription(ctx context.Context, id string, o Object) (decision, error) {
+	if o.Tag.Purchase == "" {
+		return ignored("not tracked"), nil
+	}
+	if err := a.loadPurchase(ctx, o.Tag.Purchase, o); err != nil {
+		return decision{}, err
+	}
+	if len(a.purchase.Subscriptions) >= maxSubscriptions { // the owner of the Stripe account writes its metadata
+		return decision{}, refusal("the purchase has too many subscriptions")
+	}
+	a.subscription = subscriptionRow{&Subscription{ID: id, StripeAccount: a.at, Merchant: a.merchant,
+		Purchase: o.Tag.Purchase, Status: SubscriptionNew, Created: a.created(o)}, true}
+	return decision{}, nil
+}
+
+// unchanged reports whether the object repeats the stored state, as the events of most renewals do.
+// Then the purchase need not be read.
+func (s *Subscription) unchanged(o Object, r rule) bool {
+	if ended(o.Status) || s.Ending != "" {
+		return false
+	}
+	trial := *s
+	changes, undecided, ask := mergeSubscription(&trial, o, r)
+	return len(changes) == 0 && !undecided && !ask && !trial.differs(s)
+}
+
+func (a *application) loadSubscription(ctx context.Context, id string) error {
+	if s := a.subscription.Subscription; s != nil && s.ID == id {
+		return nil
+	} else if a.subscription.changed {
+		return fmt.Errorf("%w: two subscriptions in one commit: %s and %s", errPoison, s.ID, id)
+	}
+	s, err := a.s.Subscription(ctx, a.at, id)
+	if a.subscription.Subscription = s; errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
 }

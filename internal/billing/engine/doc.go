@@ -8,13 +8,13 @@
 // # Where things are
 //
 //   - next.go: the decision of the charge protocol; execute.go carries it out
-//   - intent.go, retry.go, settle.go: its actions, the receipt of a manual payment among them;
-//     result.go: their results
+//   - intent.go, settle.go: its actions, the receipt of a manual payment among them; result.go:
+//     their results, and those of the payment job's dry run
 //   - run.go, walk.go, lease.go: the two jobs and how they find the due rows
-//   - dryrun.go: the payment job's dry run; notice.go: reminders and the other notices
+//   - notice.go: reminders and the other notices
 //   - request.go, create.go, accountchange.go: the requests of people
-//   - rollback.go, meta.go: the conditions of any charge
-//   - charging.go, reconcile.go: charging on and off, and a store that went back in time
+//   - rollback.go, meta.go: the conditions of any charge, and charging on and off
+//   - reconcile.go: a store that went back in time
 //   - customer.go, cardlink.go, cardupdate.go: payment methods, and how they change
 //   - maintenance.go: the work of a payment run beside charging
 package engine
