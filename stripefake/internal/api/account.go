@@ -19,16 +19,16 @@ type account struct {
 	version  string // default version of the API; "": NewestVersion
 }
 
-const accountParams = "email business_type metadata capabilities business_profile default_currency " +
+const accountParams = "=email =business_type metadata capabilities business_profile =default_currency " +
 	"company individual settings tos_acceptance"
 
 func accountRoutes() []Route {
 	return []Route{
 		on("GET", "/v1/account", "", func(c *Call) (object, error) { return c.member(c.Space.Account) }),
 		on("GET", "/v1/accounts", ListParams+"created", listAccounts),
-		on("POST", "/v1/accounts", accountParams+" type country controller", createAccount),
+		on("POST", "/v1/accounts", accountParams+" =type =country controller", createAccount),
 		on("GET", "/v1/accounts/{account}", "", (*Call).accountOfPath),
-		on("POST", "/v1/accounts/{account}", accountParams, Update("", (*Call).accountOfPath, (*Call).describeAccount)),
+		on("POST", "/v1/accounts/{account}", accountParams, Update("", (*Call).accountOfPath, (*Call).Describe)),
 		on("DELETE", "/v1/accounts/{account}", "", With((*Call).accountOfPath, deleteAccount)),
 	}
 }
@@ -97,22 +97,12 @@ func listAccounts(c *Call) (object, error) {
 
 func createAccount(c *Call) (object, error) {
 	members := object{}
-	if err := c.describeAccount(members); err != nil {
+	if err := c.Describe(members); err != nil {
 		return nil, err
 	}
 	o := c.addAccount(c.NewID("acct"), c.Space.Account, members).object
 	c.tellApplication(o.ID(), appAuthorized)
 	return o, nil
-}
-
-// describeAccount sets the members that the parameters give: some texts, of Stripe's many.
-func (c *Call) describeAccount(o object) error {
-	for _, p := range c.route.params {
-		if strings.Contains("type country email business_type default_currency", p.name) && c.Form.Has(p.name) {
-			o[p.name] = c.Form.Str(p.name)
-		}
-	}
-	return c.Describe(o)
 }
 
 func deleteAccount(c *Call, o object) (object, error) {

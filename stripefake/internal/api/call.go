@@ -38,17 +38,16 @@ type Call struct {
 // ask gives the call its parameters.
 func (c *Call) ask(r *Route, params shape.Form) {
 	c.route, c.params = r, params
-	c.Form = shape.Reading(params, func(name string) { c.declared(name, "") })
+	c.Form = shape.Reading(params, func(name string) { c.declared(name, func(param) bool { return true }) })
 }
 
-// declared notes a misread, unless the route declares the parameter as one of the types; "": any.
-func (c *Call) declared(name, types string) {
+// declared notes a misread, unless the route declares the parameter as the reader wants it.
+func (c *Call) declared(name string, as func(param) bool) {
 	if c.route == nil || c.misread != nil {
 		return
 	}
-	p, known := c.route.param(name)
-	if !known || types != "" && (p.typ == "" || !strings.Contains(types, p.typ)) {
-		c.misread = fmt.Errorf("%s does not declare the parameter that it reads: %s %s", c.route.Endpoint(), name, types)
+	if p, known := c.route.param(name); !known || !as(p) {
+		c.misread = fmt.Errorf("%s does not declare the parameter as it reads it: %s", c.route.Endpoint(), name)
 	}
 }
 
@@ -65,11 +64,17 @@ func (c *Call) check() error {
 				return err
 			}
 		}
+		if p.only != "" {
+			if err := c.Form.Only(p.name, p.only); err != nil {
+				return err
+			}
+		}
 	}
 	for _, p := range c.route.params {
 		v, ok := c.params.At(p.name)
+		outer, _, inner := strings.Cut(p.name, "[")
 		switch {
-		case p.required && (!ok || v == ""):
+		case p.required && (!ok || v == "") && (!inner || c.Form.Sub(outer).Given()):
 			return shape.Missed(p.name)
 		case p.beyond && ok:
 			return c.Beyond(p.name)
@@ -78,9 +83,9 @@ func (c *Call) check() error {
 	return nil
 }
 
-// Num returns a parameter of type int, time or amount; 0 if it is absent.
+// Num returns a parameter that is a whole number; 0 if it is absent.
 func (c *Call) Num(name string) int64 {
-	c.declared(name, "int time amount")
+	c.declared(name, param.isNumber)
 	v, _ := c.params.At(name)
 	n, _ := shape.WholeOf(v, name) // check has refused everything else
 	return n
@@ -88,15 +93,21 @@ func (c *Call) Num(name string) int64 {
 
 // Flag returns a parameter of type bool; false if it is absent.
 func (c *Call) Flag(name string) bool {
-	c.declared(name, "bool")
+	c.declared(name, func(p param) bool { return p.typ == "bool" })
 	v, _ := c.params.At(name)
 	return v == "true"
 }
 
-// Describe sets the members of the route's given texts, and merges metadata, if the route takes it.
+// Describe sets the members that the route's parameters give, and merges metadata, if it takes any.
 func (c *Call) Describe(o object) error {
 	for _, p := range c.route.params {
-		if p.text {
+		switch {
+		case !p.member || !c.Form.Has(p.name):
+		case p.typ == "bool":
+			o[p.name] = c.Flag(p.name)
+		case p.isNumber():
+			o[p.name] = c.Num(p.name)
+		default:
 			c.Form.SetTexts(o, p.name)
 		}
 	}

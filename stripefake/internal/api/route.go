@@ -17,9 +17,10 @@ type Route struct {
 	Path   string // with {names}, as in Stripe's spec: /v1/payment_intents/{intent}/confirm
 	// Params are the parameters, separated by spaces, each with the type that it must have: name,
 	// name:int, name:time (not negative), name:amount (not larger than an amount either),
-	// name:bool, name:one|two. Names may have brackets. A name! is required, a =name is a text that
-	// Describe sets, and a ~name is Stripe's and beyond this fake. A list has ListParams. Every route
-	// but a DELETE has expand as well.
+	// name:bool, name:one|two, name:one|int. Names may have brackets. A name! is required, a
+	// name[part]! if name is given. Describe sets a =name. A ~name is Stripe's and beyond this fake,
+	// as are all values of a name=value but this one. A list has ListParams. Every route but a DELETE
+	// has expand as well.
 	Params string
 	Former string // parameters that versions before 2025-03-31.basil alone have
 	Do     func(*Call) (object, error)
@@ -30,16 +31,17 @@ type Route struct {
 
 // A param is a parameter of a route.
 type param struct {
-	name, typ              string
-	required, text, beyond bool
+	name, typ, only          string
+	required, member, beyond bool
 }
 
 func parseParams(params string) (list []param) {
 	for text := range strings.FieldsSeq(params) {
 		var p param
 		text, p.beyond = strings.CutPrefix(text, "~")
-		text, p.text = strings.CutPrefix(text, "=")
+		text, p.member = strings.CutPrefix(text, "=")
 		text, p.required = strings.CutSuffix(text, "!")
+		text, p.only, _ = strings.Cut(text, "=")
 		p.name, p.typ, _ = strings.Cut(text, ":")
 		list = append(list, p)
 	}
@@ -54,6 +56,11 @@ func (r *Route) param(name string) (p param, known bool) {
 		}
 	}
 	return p, name == "expand" || slices.Contains(strings.Fields(r.Former), name)
+}
+
+// isNumber reports whether the parameter has a whole number, if only among other values.
+func (p param) isNumber() bool {
+	return p.typ == "int" || p.typ == "time" || p.typ == "amount" || strings.HasSuffix(p.typ, "|int")
 }
 
 // check returns the error of a value that is not of the parameter's type.
@@ -76,7 +83,13 @@ func (p param) check(v any) error {
 		}
 	default:
 		of := strings.Split(p.typ, "|")
-		if s, ok := v.(string); !ok || !slices.Contains(of, s) {
+		s, ok := v.(string)
+		switch {
+		case ok && slices.Contains(of, s):
+		case p.isNumber():
+			_, err := shape.WholeOf(v, p.name)
+			return err
+		default:
 			return shape.Invalid("", p.name, fmt.Sprintf("Invalid %s: must be one of %s", p.name, strings.Join(of, ", ")))
 		}
 	}

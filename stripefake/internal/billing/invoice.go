@@ -11,7 +11,7 @@ import (
 )
 
 func invoiceRoutes() []api.Route {
-	const params = "auto_advance:bool automatically_finalizes_at:time collection_method default_payment_method " +
+	const params = collected + "auto_advance:bool automatically_finalizes_at:time default_payment_method " +
 		"=description =footer metadata payment_settings =statement_descriptor "
 	const path = "/v1/invoices/{invoice}"
 	load := find("invoice", "invoice")
@@ -72,9 +72,6 @@ func (c call) subscriptionOf(invoice object) object {
 }
 
 func (c call) createInvoice(customer object) (object, error) {
-	if err := c.collection(); err != nil {
-		return nil, err
-	}
 	method, err := c.payer(c.Form, "default_payment_method", customer)
 	if err != nil {
 		return nil, err
@@ -153,9 +150,6 @@ func (c call) listLines(invoice object) (object, error) {
 }
 
 func (c call) updateInvoice(invoice object) (object, error) {
-	if err := c.collection(); err != nil {
-		return nil, err
-	}
 	method, err := c.payer(c.Form, "default_payment_method", c.customerOf(invoice))
 	if err != nil {
 		return nil, err

@@ -214,7 +214,7 @@ func (c call) count(invoice object, automatic bool) (last bool) {
 
 func invoicePaymentRoutes() []api.Route {
 	return []api.Route{
-		on("GET", "/v1/invoice_payments", api.ListParams+"created invoice payment status:canceled|open|paid",
+		on("GET", "/v1/invoice_payments", api.ListParams+"created invoice payment payment[payment_intent]! status:canceled|open|paid",
 			call.listInvoicePayments),
 		on("GET", "/v1/invoice_payments/{invoice_payment}", "", find("invoice_payment", "invoice_payment")),
 	}
@@ -225,13 +225,8 @@ func invoicePaymentRoutes() []api.Route {
 func (c call) listInvoicePayments() (object, error) {
 	of := c.Form.Sub("payment")
 	intent := of.Str("payment_intent")
-	if of.Given() {
-		if of.Str("type") != "payment_intent" {
-			return nil, of.Invalid("", "type", "This fake knows the type payment_intent only.")
-		}
-		if err := of.Require("payment_intent"); err != nil {
-			return nil, err
-		}
+	if of.Given() && of.Str("type") != "payment_intent" {
+		return nil, of.Invalid("", "type", "This fake knows the type payment_intent only.")
 	}
 	return c.List("invoice_payment", func(o object) bool {
 		return (intent == "" || o.Sub("payment").Str("payment_intent") == intent) && c.Keeps(o, "invoice status")

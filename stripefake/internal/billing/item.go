@@ -10,7 +10,7 @@ import (
 )
 
 func itemRoutes() []api.Route {
-	const params = "amount:int =description discountable:bool metadata period period[start]:int period[end]:int " +
+	const params = "amount:int =description =discountable:bool metadata period period[start]:int period[end]:int " +
 		"price_data pricing quantity:amount unit_amount_decimal "
 	const path = "/v1/invoiceitems/{invoiceitem}"
 	return []api.Route{
@@ -70,9 +70,6 @@ func (c call) storeItem(item object) object {
 func (c call) itemParams(item object) error {
 	if err := c.itemPrice(item); err != nil {
 		return err
-	}
-	if c.Form.Has("discountable") {
-		item["discountable"] = c.Flag("discountable")
 	}
 	if c.Form.Sub("period").Given() {
 		item["period"] = object{"start": c.Num("period[start]"), "end": c.Num("period[end]")}

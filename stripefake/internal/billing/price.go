@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,9 +11,9 @@ import (
 )
 
 func priceRoutes() []api.Route {
-	const params = "active:bool =lookup_key metadata =nickname tax_behavior transfer_lookup_key "
+	const params = "=active:bool =lookup_key metadata =nickname tax_behavior transfer_lookup_key "
 	return []api.Route{
-		on("POST", "/v1/prices", params+"billing_scheme currency! product product_data recurring unit_amount "+
+		on("POST", "/v1/prices", params+"billing_scheme currency! product product_data product_data[name]! recurring unit_amount "+
 			"unit_amount_decimal", call.createPrice),
 		api.Lists("/v1/prices", "price", "active created currency lookup_keys product type",
 			func(c *api.Call, o object) bool {
@@ -20,7 +21,7 @@ func priceRoutes() []api.Route {
 				return len(keys) == 0 || slices.Contains(keys, any(o.Str("lookup_key")))
 			}),
 		on("GET", "/v1/prices/{price}", "", find("price", "price")),
-		on("POST", "/v1/prices/{price}", params, api.Update("price.updated", find("price", "price"), call.updatePrice)),
+		on("POST", "/v1/prices/{price}", params, api.Update("price.updated", find("price", "price"), call.Describe)),
 	}
 }
 
@@ -37,9 +38,6 @@ func (c call) createPrice() (object, error) {
 	case data.Given() && c.Form.Has("product"):
 		return nil, shape.OnlyOne("product_data", "product, product_data")
 	case data.Given():
-		if err := data.Require("name"); err != nil {
-			return nil, err
-		}
 		price["product"] = c.storeProduct(newProduct(data), data.Str("id")).ID()
 	default:
 		if err := c.Form.Require("product"); err != nil {
@@ -69,18 +67,15 @@ func (c call) priceOf(p shape.Params) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.Has("billing_scheme") && p.Str("billing_scheme") != "per_unit" {
-		return nil, p.Invalid("", "billing_scheme", "This fake knows the billing_scheme per_unit only.")
+	recurring := p.Sub("recurring")
+	if err := cmp.Or(p.Only("billing_scheme", "per_unit"), recurring.Only("usage_type", "licensed")); err != nil {
+		return nil, err
 	}
 	price := newPrice(currency, amount)
 	price["active"] = p.Str("active") != "false"
 	p.SetTexts(price, "lookup_key nickname")
-	recurring := p.Sub("recurring")
 	if !recurring.Given() {
 		return price, nil
-	}
-	if recurring.Has("usage_type") && recurring.Str("usage_type") != "licensed" {
-		return nil, recurring.Invalid("", "usage_type", "This fake knows the usage_type licensed only.")
 	}
 	r := recurrence{interval: recurring.Str("interval"), count: 1}
 	if recurring.Has("interval_count") {
@@ -125,13 +120,6 @@ func unitAmount(p shape.Params) (int64, error) {
 	return n, nil
 }
 
-func (c call) updatePrice(price object) error {
-	if c.Form.Has("active") {
-		price["active"] = c.Flag("active")
-	}
-	return c.Describe(price)
-}
-
 // priceFor returns the price of an element of items: by price or, as a new one, by price_data.
 func (c call) priceFor(p shape.Params) (object, error) {
 	if data := p.Sub("price_data"); data.Given() {
@@ -163,7 +151,7 @@ func pricingOf(price object) object {
 }
 
 func productRoutes() []api.Route {
-	const params = "active:bool =description images metadata shippable:bool =statement_descriptor =unit_label =url "
+	const params = "=active:bool =description images metadata shippable:bool =statement_descriptor =unit_label =url "
 	return []api.Route{
 		on("POST", "/v1/products", params+"name! id default_price_data", call.createProduct),
 		api.Lists("/v1/products", "product", "active created ids", func(c *api.Call, o object) bool {
@@ -231,9 +219,6 @@ func (c call) updateProduct(product object) error {
 		if price.Str("product") != product.ID() {
 			return shape.Invalid("", "default_price", "The price "+id+" does not belong to the product.")
 		}
-	}
-	if c.Form.Has("active") {
-		product["active"] = c.Flag("active")
 	}
 	product["updated"] = c.Now
 	return c.Describe(product)

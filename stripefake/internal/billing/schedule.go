@@ -18,7 +18,7 @@ func scheduleRoutes() []api.Route {
 	load := find("subscription_schedule", "schedule")
 	open := api.With(load, call.openSchedule)
 	return []api.Route{
-		on("POST", "/v1/subscription_schedules", params+"billing_mode customer from_subscription start_date",
+		on("POST", "/v1/subscription_schedules", params+"billing_mode customer from_subscription start_date:now|int",
 			call.createSchedule),
 		api.Lists("/v1/subscription_schedules", "subscription_schedule", "created customer scheduled:bool",
 			func(c *api.Call, o object) bool {
@@ -55,10 +55,7 @@ func (c call) createSchedule() (object, error) {
 	defer c.InTimeOf(customer)()
 	start := c.Now
 	if s := c.Form.Str("start_date"); s != "" && s != "now" {
-		if start, err = c.Form.Whole("start_date"); err != nil {
-			return nil, err
-		}
-		if start < c.Now {
+		if start = c.Num("start_date"); start < c.Now {
 			return nil, shape.Invalid("", "start_date", "This fake cannot start a schedule in the past.")
 		}
 	}

@@ -21,9 +21,6 @@ func (c call) createSubscription(customer object) (object, error) {
 		return nil, shape.Invalid("", "payment_behavior", "`pending_if_incomplete` is for updates. Use "+
 			"default_incomplete, allow_incomplete or error_if_incomplete.")
 	}
-	if err := c.collection(); err != nil {
-		return nil, err
-	}
 	defer c.InTimeOf(customer)()
 	wanted, err := c.wantedItems(c.Form)
 	if err != nil {
@@ -41,9 +38,6 @@ func (c call) createSubscription(customer object) (object, error) {
 		return nil, err
 	}
 	if mode := c.Form.Sub("billing_mode"); mode.Given() {
-		if err := mode.Require("type"); err != nil {
-			return nil, err
-		}
 		members["billing_mode"] = c.mode(mode.Str("type"))
 	}
 	term, err := c.termOf(wanted)
@@ -72,11 +66,7 @@ func (c call) termOf(wanted []wanted) (term, error) {
 		if days > 0 {
 			return t, shape.OnlyOne("trial_end", "trial_end, trial_period_days")
 		}
-		var err error
-		if end, err = c.Form.Whole("trial_end"); err != nil {
-			return t, err
-		}
-		if end <= c.Now {
+		if end = c.Num("trial_end"); end <= c.Now {
 			return t, shape.Invalid("", "trial_end", "Invalid timestamp: must be an integer Unix timestamp in the future.")
 		}
 	}

@@ -24,11 +24,8 @@ func (c call) subscriptionParams(o, customer object) error {
 		o["payment_settings"] = next
 	}
 	if settings := c.Form.Sub("trial_settings"); settings.Given() {
-		end := settings.Sub("end_behavior")
-		if err := end.Require("missing_payment_method"); err != nil {
-			return err
-		}
-		o["trial_settings"] = object{"end_behavior": object{"missing_payment_method": end.Str("missing_payment_method")}}
+		missing := settings.Sub("end_behavior").Str("missing_payment_method")
+		o["trial_settings"] = object{"end_behavior": object{"missing_payment_method": missing}}
 	}
 	return c.Describe(o)
 }
@@ -59,10 +56,7 @@ func (c call) cancelAt(o object) error {
 	case "max_period_end":
 		o["cancel_at"] = slices.Max(endsOf(o))
 	default:
-		at, err := c.Form.Whole("cancel_at")
-		if err != nil {
-			return err
-		}
+		at := c.Num("cancel_at")
 		if at <= c.Now {
 			return shape.Invalid("", "cancel_at", "Invalid timestamp: cancel_at must be in the future.")
 		}
@@ -95,9 +89,6 @@ func endsOf(sub object) (ends []int64) {
 func (c call) updateSubscription(sub object) (object, error) {
 	if over(sub) {
 		return c.annotate(sub)
-	}
-	if err := c.collection(); err != nil {
-		return nil, err
 	}
 	if c.Form.Str("payment_behavior") == "pending_if_incomplete" {
 		return nil, shape.Invalid("", "payment_behavior", "This fake does not know pending updates.")
@@ -148,9 +139,6 @@ func (c call) pauseCollection(sub object) error {
 	if !pause.Given() {
 		sub["pause_collection"] = nil
 		return nil
-	}
-	if err := pause.Require("behavior"); err != nil {
-		return err
 	}
 	o := object{"behavior": pause.Str("behavior"), "resumes_at": nil}
 	if pause.Str("resumes_at") != "" {
@@ -210,11 +198,7 @@ func (c call) changeTrial(sub object) error {
 	}
 	end := c.Now
 	if text != "now" {
-		var err error
-		if end, err = c.Form.Whole("trial_end"); err != nil {
-			return err
-		}
-		if end < c.Now {
+		if end = c.Num("trial_end"); end < c.Now {
 			return shape.Invalid("", "trial_end", "Invalid timestamp: must be an integer Unix timestamp in the future.")
 		}
 	}

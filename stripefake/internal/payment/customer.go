@@ -9,8 +9,8 @@ import (
 )
 
 func customerRoutes() []api.Route {
-	const params = "address balance:int =description =email invoice_prefix invoice_settings metadata =name " +
-		"next_invoice_sequence:int =phone preferred_locales shipping tax_exempt:|exempt|none|reverse ~business_name " +
+	const params = "address =balance:int =description =email invoice_prefix invoice_settings metadata =name " +
+		"=next_invoice_sequence:int =phone preferred_locales shipping tax_exempt:|exempt|none|reverse ~business_name " +
 		"~individual_name ~cash_balance ~source ~tax "
 	return []api.Route{
 		on("POST", "/v1/customers", params+"payment_method ~tax_id_data test_clock", Call.createCustomer),
@@ -99,11 +99,6 @@ func (c Call) describeCustomer(o object) error {
 	if email := o.Str("email"); email != "" && (!strings.Contains(email, "@") || strings.ContainsAny(email, " \t\r\n") ||
 		len(email) > 512) {
 		return shape.Invalid("email_invalid", "email", "Invalid email address: "+shape.Shown(email))
-	}
-	for _, name := range []string{"balance", "next_invoice_sequence"} {
-		if c.Form.Has(name) {
-			o[name] = c.Num(name)
-		}
 	}
 	for _, name := range []string{"invoice_prefix", "tax_exempt"} {
 		if text := c.Form.Str(name); text != "" {

@@ -10,7 +10,7 @@ import (
 )
 
 func methodRoutes() []api.Route {
-	const described = "allow_redisplay:always|limited|unspecified billing_details metadata"
+	const described = "=allow_redisplay:always|limited|unspecified billing_details metadata"
 	return []api.Route{
 		on("POST", "/v1/payment_methods", "~customer ~payment_method ~us_bank_account type! card "+described,
 			Call.createMethod),
@@ -100,9 +100,6 @@ func (c Call) createMethod() (object, error) {
 
 // describeMethod sets the members that the parameters give, except the card.
 func (c Call) describeMethod(m object) error {
-	if show := c.Form.Str("allow_redisplay"); show != "" {
-		m["allow_redisplay"] = show
-	}
 	given, details := c.Form.Sub("billing_details"), m.Sub("billing_details")
 	given.SetTexts(details, "email name phone tax_id")
 	if address := given.Sub("address"); address.Given() {

@@ -16,7 +16,7 @@ func setupRoutes() []api.Route {
 	const described = "customer =description metadata payment_method payment_method_types " + beyond +
 		"~attach_to_self ~customer_account ~excluded_payment_method_types ~flow_directions ~payment_method_configuration "
 	return []api.Route{
-		on("POST", "/v1/setup_intents", redirecting+described+"confirm:bool return_url usage:off_session|on_session "+
+		on("POST", "/v1/setup_intents", redirecting+described+"confirm:bool return_url =usage:off_session|on_session "+
 			"use_stripe_sdk:bool "+beyondPay+"~on_behalf_of ~single_use", Call.createSetup),
 		api.Lists("/v1/setup_intents", "setup_intent", "created customer payment_method", nil),
 		on("GET", one, "client_secret", Call.setupOfPath),
@@ -53,9 +53,6 @@ func (c Call) createSetup() (object, error) {
 	o := object{"customer": nil, "payment_method_types": []any{"card"}}
 	if err := cmp.Or(c.describeSetup(o), c.automatic(o)); err != nil {
 		return nil, err
-	}
-	if usage := c.Form.Str("usage"); usage != "" {
-		o["usage"] = usage
 	}
 	confirm := c.Flag("confirm")
 	method := c.Form.Str("payment_method")

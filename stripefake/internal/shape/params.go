@@ -112,6 +112,14 @@ func (p Params) Require(names ...string) error {
 	return nil
 }
 
+// Only returns the error of another value than the one that the fake knows.
+func (p Params) Only(name, value string) error {
+	if p.Has(name) && p.Str(name) != value {
+		return p.Invalid("", name, "This fake knows the "+name+" "+value+" only.")
+	}
+	return nil
+}
+
 // Filled returns Stripe's error if one of them is empty: nothing is left of a filter without a value.
 func (p Params) Filled() error {
 	for _, name := range p.Names() {
