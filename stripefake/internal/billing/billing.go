@@ -59,11 +59,11 @@ func find(kindName, param string) func(call) (object, error) {
 	return func(c call) (object, error) { return c.Find(kindName, c.ID, param) }
 }
 
-// timed is api.With, in the time of the object's customer.
-func timed(load func(call) (object, error), do func(call, object) (object, error)) func(call) (object, error) {
+// timed sets the call's time to that of the object's customer.
+func timed(load func(call) (object, error)) func(call) (object, error) {
 	return api.With(load, func(c call, o object) (object, error) {
-		defer c.InTimeOf(c.customerOf(o))()
-		return do(c, o)
+		c.Now = c.ClockNow(c.customerOf(o))
+		return o, nil
 	})
 }
 
@@ -73,12 +73,16 @@ func formerly(params string, r api.Route) api.Route {
 	return r
 }
 
-// buyer returns the customer of the parameter.
+// buyer returns the customer of the parameter, and sets the call's time to the customer's.
 func (c call) buyer() (object, error) {
 	if err := c.Form.Require("customer"); err != nil {
 		return nil, err
 	}
-	return c.Customer(c.Form.Str("customer"), "customer")
+	customer, err := c.Customer(c.Form.Str("customer"), "customer")
+	if err == nil {
+		c.Now = c.ClockNow(customer)
+	}
+	return customer, err
 }
 
 // customerOf returns the customer of an invoice, a subscription or a schedule.

@@ -14,7 +14,7 @@ func invoiceRoutes() []api.Route {
 	const params = collected + "auto_advance:bool automatically_finalizes_at:time default_payment_method " +
 		"=description =footer metadata payment_settings =statement_descriptor "
 	const path = "/v1/invoices/{invoice}"
-	load := find("invoice", "invoice")
+	load, draft := timed(find("invoice", "invoice")), timed(call.draftOfPath)
 	return []api.Route{
 		on("POST", "/v1/invoices", params+"currency customer pending_invoice_items_behavior:include|exclude subscription",
 			api.With(call.buyer, call.createInvoice)),
@@ -23,13 +23,13 @@ func invoiceRoutes() []api.Route {
 			return !c.Form.Has("subscription") || c.Form.Str("subscription") == shape.SubscriptionID(o)
 		}),
 		on("GET", path, "", load),
-		on("POST", path, params, timed(load, call.updateInvoice)),
+		on("POST", path, params, api.Update("invoice.updated", load, call.updateInvoice)),
 		on("DELETE", path, "", api.With(call.draftOfPath, call.deleteInvoice)),
 		on("GET", path+"/lines", api.ListParams, api.With(load, call.listLines)),
-		on("POST", path+"/finalize", "auto_advance:bool", timed(call.draftOfPath, call.finalizeInvoice)),
-		on("POST", path+"/pay", "off_session:bool paid_out_of_band:bool payment_method", timed(load, call.payInvoice)),
-		on("POST", path+"/void", "", timed(load, call.voidInvoice)),
-		on("POST", path+"/mark_uncollectible", "", timed(load, call.giveUpInvoice)),
+		on("POST", path+"/finalize", "auto_advance:bool", api.With(draft, call.finalizeInvoice)),
+		on("POST", path+"/pay", "off_session:bool paid_out_of_band:bool payment_method", api.With(load, call.payInvoice)),
+		on("POST", path+"/void", "", api.With(load, call.voidInvoice)),
+		on("POST", path+"/mark_uncollectible", "", api.With(load, call.giveUpInvoice)),
 	}
 }
 
@@ -76,7 +76,6 @@ func (c call) createInvoice(customer object) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.InTimeOf(customer)()
 	members := object{"default_payment_method": shape.OrNil(method)}
 	var sub object
 	if id := c.Form.Str("subscription"); id != "" {
@@ -149,25 +148,21 @@ func (c call) listLines(invoice object) (object, error) {
 	return c.Page(lines, nil)
 }
 
-func (c call) updateInvoice(invoice object) (object, error) {
+func (c call) updateInvoice(invoice object) error {
 	method, err := c.payer(c.Form, "default_payment_method", c.customerOf(invoice))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if s := invoice.Str("status"); s != "draft" && s != "open" && (c.Form.Has("auto_advance") ||
 		c.Form.Has("description") || method != "") {
-		return nil, notEditable(invoice)
-	}
-	before := invoice.Clone()
-	if err := c.invoiceParams(invoice); err != nil {
-		return nil, err
+		return notEditable(invoice)
 	}
 	if c.Form.Has("default_payment_method") {
 		invoice["default_payment_method"] = shape.OrNil(method)
 	}
+	err = c.invoiceParams(invoice)
 	advance(invoice, c.Now)
-	c.Changed("invoice.updated", before, invoice)
-	return invoice, nil
+	return err
 }
 
 func notEditable(invoice object) error {
@@ -193,9 +188,7 @@ func (c call) deleteInvoice(invoice object) (object, error) {
 	}
 	for _, line := range linesOf(invoice) {
 		if item := c.Space.Get("invoiceitem", line.Str("_item")); item != nil {
-			before := item.Clone()
-			item["invoice"] = nil
-			c.Changed("invoiceitem.updated", before, item)
+			c.Change("invoiceitem.updated", item, object{"invoice": nil})
 		}
 	}
 	c.Space.Drop("invoice", invoice.ID())

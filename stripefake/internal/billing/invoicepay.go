@@ -102,9 +102,7 @@ func (c call) collect(invoice object, method string, offSession, automatic bool)
 	err := c.Confirm(pi, method, offSession, "")
 	switch pi.Str("status") {
 	case payment.Processing: // the outcome belongs to this attempt
-		before := invoice.Clone()
-		invoice["attempted"], invoice["next_payment_attempt"] = true, nil
-		c.sayChanged(before, invoice)
+		c.alter(invoice, object{"attempted": true, "next_payment_attempt": nil})
 		return err
 	case payment.NeedsAction:
 		err = &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error",

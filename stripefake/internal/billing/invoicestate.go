@@ -2,6 +2,7 @@ package billing
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/duesday/duesday/stripefake/internal/api"
@@ -22,6 +23,13 @@ func (c call) say(typ string, invoice, previous object) {
 	c.Emit(typ, invoice, previous)
 }
 
+// alter changes members of an invoice, and is sayChanged then.
+func (c call) alter(invoice, members object) {
+	before := invoice.Clone()
+	maps.Copy(invoice, members)
+	c.sayChanged(before, invoice)
+}
+
 // sayChanged is changed for an invoice.
 func (c call) sayChanged(before, invoice object) {
 	c.Plan(invoice)
@@ -38,9 +46,7 @@ func (c call) finalizeInvoice(invoice object) (object, error) {
 		return nil, err
 	}
 	if invoice.Str("status") == "open" && invoice.Yes("auto_advance") { // Stripe tries within the hour
-		before := invoice.Clone()
-		invoice["next_payment_attempt"] = c.Now + draftLife
-		c.sayChanged(before, invoice)
+		c.alter(invoice, object{"next_payment_attempt": c.Now + draftLife})
 	}
 	return invoice, nil
 }
@@ -176,10 +182,8 @@ func (c call) invoiceHappens(invoice object) {
 		return
 	}
 	if err := c.finalize(invoice); err != nil { // as Stripe does: it stays a draft
-		before := invoice.Clone()
-		invoice["auto_advance"], invoice["automatically_finalizes_at"] = false, nil
-		invoice["last_finalization_error"] = object{"type": "invalid_request_error", "message": err.Error()}
-		c.sayChanged(before, invoice)
+		c.alter(invoice, object{"auto_advance": false, "automatically_finalizes_at": nil,
+			"last_finalization_error": object{"type": "invalid_request_error", "message": err.Error()}})
 		c.say("invoice.finalization_failed", invoice, nil)
 		return
 	}

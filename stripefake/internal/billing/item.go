@@ -27,7 +27,6 @@ func itemRoutes() []api.Route {
 }
 
 func (c call) createItem(customer object) (object, error) {
-	defer c.InTimeOf(customer)()
 	item := object{
 		"customer": customer.ID(), "date": c.Now, "discountable": true, "discounts": []any{},
 		"period": object{"start": c.Now, "end": c.Now}, "proration": false, "quantity": int64(1),
@@ -284,10 +283,8 @@ func (c call) pending(customer, sub object, currency string) []object {
 // take puts invoice items onto a draft.
 func (c call) take(invoice object, items ...object) {
 	for _, item := range items {
-		before := item.Clone()
-		item["invoice"] = invoice.ID()
 		add(invoice, c.itemLine(invoice, item))
-		c.Changed("invoiceitem.updated", before, item)
+		c.Change("invoiceitem.updated", item, object{"invoice": invoice.ID()})
 	}
 }
 

@@ -16,7 +16,7 @@ func scheduleRoutes() []api.Route {
 	const path = "/v1/subscription_schedules/{schedule}"
 	const params = "default_settings end_behavior:cancel|none|release|renew metadata phases "
 	load := find("subscription_schedule", "schedule")
-	open := api.With(load, call.openSchedule)
+	open := timed(api.With(load, call.openSchedule))
 	return []api.Route{
 		on("POST", "/v1/subscription_schedules", params+"billing_mode customer from_subscription start_date:now|int",
 			call.createSchedule),
@@ -25,9 +25,9 @@ func scheduleRoutes() []api.Route {
 				return !c.Flag("scheduled") || o.Str("status") == "not_started"
 			}),
 		on("GET", path, "", load),
-		on("POST", path, params+"proration_behavior", timed(open, call.updateSchedule)),
-		on("POST", path+"/cancel", "invoice_now prorate", timed(open, call.cancelSchedule)),
-		on("POST", path+"/release", "preserve_cancel_date:bool", timed(open, call.releaseSchedule)),
+		on("POST", path, params+"proration_behavior", api.With(open, call.updateSchedule)),
+		on("POST", path+"/cancel", "invoice_now prorate", api.With(open, call.cancelSchedule)),
+		on("POST", path+"/release", "preserve_cancel_date:bool", api.With(open, call.releaseSchedule)),
 	}
 }
 
@@ -52,7 +52,6 @@ func (c call) createSchedule() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.InTimeOf(customer)()
 	start := c.Now
 	if s := c.Form.Str("start_date"); s != "" && s != "now" {
 		if start = c.Num("start_date"); start < c.Now {
@@ -94,7 +93,7 @@ func (c call) scheduleFrom() (object, error) {
 			"You cannot migrate a subscription that is "+sub.Str("status")+" or is already attached to a schedule.")
 	}
 	customer := c.customerOf(sub)
-	defer c.InTimeOf(customer)()
+	c.Now = c.ClockNow(customer)
 	o := c.newSchedule(customer)
 	if err := c.Form.Metadata(o); err != nil {
 		return nil, err
@@ -109,9 +108,7 @@ func (c call) scheduleFrom() (object, error) {
 	o["status"], o["subscription"] = "active", sub.ID()
 	o["current_phase"] = phase.Pick("start_date end_date")
 	o = c.Create("subscription_schedule", "sub_sched", o)
-	before := sub.Clone()
-	sub["schedule"] = o.ID()
-	c.Changed("customer.subscription.updated", before, sub)
+	c.Change("customer.subscription.updated", sub, object{"schedule": o.ID()})
 	c.Plan(o)
 	c.Emit("subscription_schedule.created", o, nil)
 	return o, nil

@@ -19,7 +19,7 @@ func subscriptionRoutes() []api.Route {
 		"payment_settings[save_default_payment_method]:|off|on_subscription " +
 		"proration_behavior:always_invoice|create_prorations|none trial_end:now|int " +
 		"trial_settings trial_settings[end_behavior][missing_payment_method]:cancel|create_invoice|pause! "
-	load := find("subscription", "id")
+	load := timed(find("subscription", "id"))
 	return []api.Route{
 		on("POST", "/v1/subscriptions", params+"billing_cycle_anchor:time billing_mode "+
 			"billing_mode[type]:classic|flexible! currency customer trial_period_days:amount",
@@ -30,10 +30,10 @@ func subscriptionRoutes() []api.Route {
 		on("GET", path, "", load),
 		on("POST", path, params+"cancellation_details pause_collection "+
 			"pause_collection[behavior]:keep_as_draft|mark_uncollectible|void! pause_collection[resumes_at]:int",
-			timed(load, call.updateSubscription)),
-		on("DELETE", path, "cancellation_details expand invoice_now:bool prorate:bool", timed(load, call.cancelSubscription)),
+			api.With(load, call.updateSubscription)),
+		on("DELETE", path, "cancellation_details expand invoice_now:bool prorate:bool", api.With(load, call.cancelSubscription)),
 		on("POST", "/v1/subscriptions/{subscription}/resume", "billing_cycle_anchor:now|unchanged proration_behavior",
-			timed(load, call.resumeSubscription)),
+			api.With(load, call.resumeSubscription)),
 		on("GET", "/v1/subscription_items", api.ListParams+"subscription!", call.listSubscriptionItems),
 		on("GET", "/v1/subscription_items/{item}", "", call.getSubscriptionItem),
 	}

@@ -166,9 +166,7 @@ func (c call) end(sub object, reason string) {
 	}
 	for _, invoice := range c.invoicesOf(sub) {
 		if s := invoice.Str("status"); s == "open" || s == "draft" {
-			before := invoice.Clone()
-			invoice["auto_advance"], invoice["next_payment_attempt"], invoice["automatically_finalizes_at"] = false, nil, nil
-			c.sayChanged(before, invoice)
+			c.alter(invoice, object{"auto_advance": false, "next_payment_attempt": nil, "automatically_finalizes_at": nil})
 		}
 	}
 	schedule := c.Space.Get("subscription_schedule", sub.Str("schedule"))

@@ -21,7 +21,6 @@ func (c call) createSubscription(customer object) (object, error) {
 		return nil, shape.Invalid("", "payment_behavior", "`pending_if_incomplete` is for updates. Use "+
 			"default_incomplete, allow_incomplete or error_if_incomplete.")
 	}
-	defer c.InTimeOf(customer)()
 	wanted, err := c.wantedItems(c.Form)
 	if err != nil {
 		return nil, err

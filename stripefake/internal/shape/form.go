@@ -26,19 +26,12 @@ func (f Form) sub(name string) Form { s, _ := f[name].(Form); return s }
 
 // At returns the parameter of a name with brackets, such as card[token]. It does not go into lists.
 func (f Form) At(name string) (any, bool) {
-	inner, _ := strings.CutSuffix(name, "]")
-	outer, last, inside := strings.Cut(inner, "[")
-	if !inside {
-		v, ok := f[name]
-		return v, ok
+	names := strings.Split(strings.ReplaceAll(name, "]", ""), "[")
+	for _, outer := range names[:len(names)-1] {
+		f = f.sub(outer)
 	}
-	for part, rest, more := strings.Cut(last, "]["); ; part, rest, more = strings.Cut(rest, "][") {
-		if f = f.sub(outer); !more {
-			v, ok := f[part]
-			return v, ok
-		}
-		outer = part
-	}
+	v, ok := f[names[len(names)-1]]
+	return v, ok
 }
 
 // ParseForm reads parameters as Stripe's libraries write them. The last of two values counts.

@@ -190,70 +190,40 @@ func Encode(v any) []byte {
 // MarshalJSON implements json.Marshaler: id and object come first, as in Stripe's answers,
 // and the others in alphabetical order.
 func (o Object) MarshalJSON() ([]byte, error) {
-	w := jsonWriter{}
-	w.rest = json.NewEncoder(&w.Buffer)
-	w.rest.SetEscapeHTML(false)
-	err := w.write(o)
-	return w.Bytes(), err
+	var b bytes.Buffer
+	err := o.write(&b)
+	return b.Bytes(), err
 }
 
-// A jsonWriter writes objects and lists, member by member.
-type jsonWriter struct {
-	bytes.Buffer
-	rest *json.Encoder // of all other values
-}
-
-func (w *jsonWriter) write(v any) error {
-	switch v := v.(type) {
-	case Object:
-		if v == nil {
-			return w.rest.Encode(nil)
-		}
-		separator := byte('{')
-		for _, name := range slices.SortedFunc(maps.Keys(v), byRank) {
-			w.WriteByte(separator)
-			separator = ','
-			if err := w.rest.Encode(name); err != nil {
-				return err
-			}
-			w.WriteByte(':')
-			if err := w.write(v[name]); err != nil {
-				return err
-			}
-		}
-		if len(v) == 0 {
-			w.WriteByte(separator)
-		}
-		w.WriteByte('}')
-		return nil
-	case []any:
-		if v == nil {
-			return w.rest.Encode(nil)
-		}
-		w.WriteByte('[')
-		for i, e := range v {
-			if i > 0 {
-				w.WriteByte(',')
-			}
-			if err := w.write(e); err != nil {
-				return err
-			}
-		}
-		w.WriteByte(']')
-		return nil
+// write writes the object and inner objects. json would read the text of an inner Marshaler again.
+func (o Object) write(b *bytes.Buffer) error {
+	rest := json.NewEncoder(b)
+	rest.SetEscapeHTML(false)
+	if o == nil {
+		return rest.Encode(nil)
 	}
-	return w.rest.Encode(v)
+	b.WriteByte('{')
+	for i, name := range slices.SortedFunc(maps.Keys(o), byRank) {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		err := rest.Encode(name)
+		b.WriteByte(':')
+		if inner, ok := o[name].(Object); ok {
+			err = cmp.Or(err, inner.write(b))
+		} else {
+			err = cmp.Or(err, rest.Encode(o[name]))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	b.WriteByte('}')
+	return nil
 }
 
+// byRank compares names of members: id is the first, object the second.
 func byRank(a, b string) int {
-	rank := func(name string) int {
-		switch name {
-		case "id":
-			return 0
-		case "object":
-			return 1
-		}
-		return 2
-	}
-	return cmp.Or(rank(a)-rank(b), cmp.Compare(a, b))
+	rank := func(name string) int { return slices.Index([]string{"object", "id"}, name) }
+	return cmp.Or(rank(b)-rank(a), cmp.Compare(a, b))
 }
