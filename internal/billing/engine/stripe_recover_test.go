@@ -185,7 +185,7 @@ func same(t *testing.T, w *world, before, after store.Store) {
 // are charged, its own stay open, and go on when it has come back. -short has 43 accounts.
 func TestStripeOneOf860(t *testing.T) {
 	t.Parallel()
-	connected := soaktest.Cases(t, 43, 860, 860)
+	connected := soaktest.Cases(t, 43, 215, 860)
 	gone, place := fmt.Sprintf("acct_c%d", connected/2), fmt.Sprintf("a%d/s1/0", connected/2)
 	w, b := stripeWorld(t, "2024-01-31T09:00", stripefake.Faults{})
 	e := b.mustEngine(w)
