@@ -1,7 +1,9 @@
 package secret
 
 import (
+	"maps"
 	"slices"
+	"strings"
 )
 
 // The lengths of a card number, in digits. A bare number of 13 digits is more often a
@@ -23,7 +25,7 @@ func HasCardNumber(text string) bool { return len(find(text, minDigits)) > 0 }
 // of Visa, and any field made of 13 to 19 digits: no processor's token is a bare number, but a
 // mistyped card number is.
 func HasCardInMethod(text string) bool {
-	return isLongNumber(text) || len(find(text, minMethodDigits)) > 0
+	return longNumber.MatchString(text) || len(find(text, minMethodDigits)) > 0
 }
 
 // MaskCards replaces the digits of every card number in the text by stars, except the last
@@ -33,7 +35,7 @@ func MaskCards(text string) string { return maskAll(text, minDigits) }
 
 // MaskMethod is MaskCards for a payment-method field. It masks all that HasCardInMethod finds.
 func MaskMethod(text string) string {
-	if isLongNumber(text) {
+	if longNumber.MatchString(text) {
 		return mask(text, []span{{0, len(text)}})
 	}
 	return maskAll(text, minMethodDigits)
@@ -54,80 +56,53 @@ func maskAll(text string, shortest int) string {
 // mask returns the text with stars for the digits of the spans, except each span's last four.
 // A digit that two spans share is masked if one of them says so.
 func mask(text string, spans []span) string {
-	hidden := map[int]bool{}
+	ends := map[int]int{} // of hidden digits, by where they begin
 	for _, s := range spans {
-		var at []int
-		for i, r := range text[s.from:s.to] {
-			if class, _ := classOf(r); class == digit {
-				at = append(at, s.from+i)
-			}
-		}
-		for _, i := range at[:max(0, len(at)-4)] {
-			hidden[i] = true
+		digits := oneDigit.FindAllStringIndex(text[s.from:s.to], -1)
+		for _, at := range digits[:max(0, len(digits)-4)] {
+			ends[s.from+at[0]] = s.from + at[1]
 		}
 	}
-	out := make([]byte, 0, len(text))
-	for i := 0; i < len(text); {
-		_, _, size := read(text[i:])
-		if hidden[i] {
-			out = append(out, '*')
-		} else {
-			out = append(out, text[i:i+size]...)
-		}
-		i += size
+	var out strings.Builder
+	last := 0
+	for _, at := range slices.Sorted(maps.Keys(ends)) {
+		out.WriteString(text[last:at] + "*")
+		last = ends[at]
 	}
-	return string(out)
-}
-
-// isLongNumber reports whether the text is 13 to 19 digits and separators, and nothing else.
-func isLongNumber(text string) bool {
-	digits := 0
-	for _, r := range text {
-		switch class, _ := classOf(r); class {
-		case digit:
-			digits++
-		case letter, other:
-			return false
-		}
-	}
-	return digits >= minMethodDigits && digits <= maxDigits
+	return out.String() + text[last:]
 }
 
 // networks are the ranges of the card networks: the first four digits, and the numbers of
 // digits. Sources: the networks' own pages, ISO/IEC 7812 and the test cards of processors.
 var networks = [...]struct {
-	low, high uint16
+	low, high string
 	lengths   []int
 }{
-	{4000, 4999, []int{13, 16, 19}},                 // Visa
-	{5100, 5599, []int{16}},                         // Mastercard
-	{2221, 2720, []int{16}},                         // Mastercard
-	{3400, 3499, []int{15}},                         // American Express
-	{3700, 3799, []int{15}},                         // American Express
-	{6011, 6011, []int{16, 17, 18, 19}},             // Discover
-	{6440, 6599, []int{16, 17, 18, 19}},             // Discover
-	{3528, 3589, []int{16, 17, 18, 19}},             // JCB
-	{3000, 3059, []int{14, 15, 16, 17, 18, 19}},     // Diners Club
-	{3095, 3095, []int{14, 15, 16, 17, 18, 19}},     // Diners Club
-	{3600, 3699, []int{14, 15, 16, 17, 18, 19}},     // Diners Club
-	{3800, 3999, []int{14, 15, 16, 17, 18, 19}},     // Diners Club
-	{6200, 6299, []int{16, 17, 18, 19}},             // UnionPay
-	{8100, 8171, []int{16, 17, 18, 19}},             // UnionPay
-	{5000, 5099, []int{13, 14, 15, 16, 17, 18, 19}}, // Maestro
-	{5600, 5899, []int{13, 14, 15, 16, 17, 18, 19}}, // Maestro
-	{6300, 6399, []int{16, 19}},                     // Maestro; of 18 digits they are .NET's timestamps
-	{6700, 6799, []int{13, 14, 15, 16, 17, 18, 19}}, // Maestro
+	{"4000", "4999", []int{13, 16, 19}},                 // Visa
+	{"5100", "5599", []int{16}},                         // Mastercard
+	{"2221", "2720", []int{16}},                         // Mastercard
+	{"3400", "3499", []int{15}},                         // American Express
+	{"3700", "3799", []int{15}},                         // American Express
+	{"6011", "6011", []int{16, 17, 18, 19}},             // Discover
+	{"6440", "6599", []int{16, 17, 18, 19}},             // Discover
+	{"3528", "3589", []int{16, 17, 18, 19}},             // JCB
+	{"3000", "3059", []int{14, 15, 16, 17, 18, 19}},     // Diners Club
+	{"3095", "3095", []int{14, 15, 16, 17, 18, 19}},     // Diners Club
+	{"3600", "3699", []int{14, 15, 16, 17, 18, 19}},     // Diners Club
+	{"3800", "3999", []int{14, 15, 16, 17, 18, 19}},     // Diners Club
+	{"6200", "6299", []int{16, 17, 18, 19}},             // UnionPay
+	{"8100", "8171", []int{16, 17, 18, 19}},             // UnionPay
+	{"5000", "5099", []int{13, 14, 15, 16, 17, 18, 19}}, // Maestro
+	{"5600", "5899", []int{13, 14, 15, 16, 17, 18, 19}}, // Maestro
+	{"6300", "6399", []int{16, 19}},                     // Maestro; of 18 digits they are .NET's timestamps
+	{"6700", "6799", []int{13, 14, 15, 16, 17, 18, 19}}, // Maestro
 }
 
 // isIssued reports whether a network issues cards with this prefix and length. There must be
 // at least four digits.
-func isIssued(digits []byte) bool {
-	prefix := uint16(0)
-	for _, d := range digits[:4] {
-		prefix = 10*prefix + uint16(d)
-	}
+func isIssued(digits string) bool {
 	for _, n := range networks {
-		if prefix >= n.low && prefix <= n.high {
+		if prefix := digits[:4]; prefix >= n.low && prefix <= n.high {
 			return slices.Contains(n.lengths, len(digits))
 		}
 	}
@@ -146,36 +121,28 @@ var groupings = [...][]int{
 }
 
 // isGrouped reports whether the groups are a usual grouping of a card number.
-func isGrouped(groups []group) bool {
-	if len(groups) == 1 || isInFours(groups) {
+func isGrouped(groups []string) bool {
+	last := len(groups) - 1
+	odd := slices.IndexFunc(groups, func(g string) bool { return len(g) != 4 }) // fours, and fewer in the last
+	if last == 0 || odd < 0 || odd == last && len(groups[last]) < 4 {
 		return true
 	}
 	return slices.ContainsFunc(groupings[:], func(sizes []int) bool {
-		return slices.EqualFunc(groups, sizes, func(g group, size int) bool { return g.n == size })
+		return slices.EqualFunc(groups, sizes, func(g string, size int) bool { return len(g) == size })
 	})
 }
 
-// isInFours reports whether every group has four digits, or fewer in the last.
-func isInFours(groups []group) bool {
-	last := len(groups) - 1
-	for _, g := range groups[:last] {
-		if g.n != 4 {
-			return false
-		}
-	}
-	return groups[last].n <= 4
-}
-
 // luhn reports whether the last digit is the check digit of those before it (ISO/IEC 7812).
-func luhn(digits []byte) bool {
+func luhn(digits string) bool {
 	sum := 0
-	for i, d := range digits {
+	for i := range len(digits) {
+		d := int(digits[i] - '0')
 		if (len(digits)-i)%2 == 0 {
 			if d *= 2; d > 9 {
 				d -= 9
 			}
 		}
-		sum += int(d)
+		sum += d
 	}
 	return sum%10 == 0
 }
