@@ -64,8 +64,9 @@ func New(o Options) (*Client, error) {
 	}
 	c := newHTTPClient(o.Transport, o.Proxy)
 	base := strings.TrimSuffix(o.Base, "/")
+	// The library must not log: it logs whole answers with the secrets in them. The errors tell enough.
 	backends := sdk.NewBackendsWithConfig(&sdk.BackendConfig{
-		HTTPClient: c, URL: &base, MaxNetworkRetries: new(int64(0)), EnableTelemetry: new(false), LeveledLogger: silent{},
+		HTTPClient: c, URL: &base, MaxNetworkRetries: new(int64(0)), EnableTelemetry: new(false), LeveledLogger: &sdk.LeveledLogger{},
 	})
 	s := &sender{next: backends.API, budget: newBudget(o.Rate), now: o.Now, log: o.Log,
 		disconnected: map[string]time.Time{}}
@@ -178,12 +179,3 @@ func (c *Client) Forget(at string) {
 	defer c.sender.mu.Unlock()
 	delete(c.sender.disconnected, at)
 }
-
-// silent replaces the logger of Stripe's library, which logs whole answers with the secrets in
-// them. The errors tell enough.
-type silent struct{}
-
-func (silent) Debugf(context.Context, string, ...any) {}
-func (silent) Infof(context.Context, string, ...any)  {}
-func (silent) Warnf(context.Context, string, ...any)  {}
-func (silent) Errorf(context.Context, string, ...any) {}

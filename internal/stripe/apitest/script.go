@@ -1,7 +1,6 @@
 package apitest
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -224,24 +223,16 @@ func WantError(t *testing.T, what string, err, want error) {
 }
 
 // Log returns a log in which no secret may be.
-func Log(t *testing.T) *slog.Logger { return slog.New(&watched{t: t}) }
+func Log(t *testing.T) *slog.Logger {
+	return slog.New(slog.NewTextHandler(watched{t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
 
 type watched struct{ t *testing.T }
 
-func (w *watched) Enabled(context.Context, slog.Level) bool { return true }
-
-func (w *watched) Handle(_ context.Context, r slog.Record) error {
-	text := r.Message
-	r.Attrs(func(a slog.Attr) bool {
-		text += fmt.Sprintf(" %s=%+v", a.Key, a.Value)
-		return true
-	})
-	Hush(w.t, text)
-	return nil
+func (w watched) Write(line []byte) (int, error) {
+	Hush(w.t, string(line))
+	return len(line), nil
 }
-
-func (w *watched) WithAttrs([]slog.Attr) slog.Handler { return w }
-func (w *watched) WithGroup(string) slog.Handler      { return w }
 
 type RoundTripper func(*http.Request) (*http.Response, error)
 
