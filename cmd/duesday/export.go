@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"io"
@@ -111,15 +112,18 @@ func (p *program) exportTo(ctx context.Context, s *session, what string, f *expo
 	return err
 }
 
-// exportRows writes the views of a sequence as lines of JSON, or as CSV with the columns. Each row
-// moves the bar.
+// exportRows writes the views of a sequence as lines of JSON, or as CSV with the columns as its
+// header. Each row moves the bar.
+//
+// Values are written as they are. An id, address or text of a person that begins with = + - or @ is
+// a formula to a spreadsheet. It stays unchanged: a negative amount begins so too, and a file must
+// read back the same. An export of untrusted ids must be opened in a spreadsheet as text.
 func exportRows[T any](w io.Writer, asJSON bool, bar *progress, columns []string, seq iter.Seq2[T, error],
 	view func(T) object) error {
-	enc := json.NewEncoder(w)
+	enc, table := json.NewEncoder(w), csv.NewWriter(w)
 	enc.SetEscapeHTML(false)
-	out, err := book.NewWriter(w, book.CSV, columns)
-	if err != nil {
-		return err
+	if !asJSON {
+		table.Write(columns) // it keeps its first error for Error
 	}
 	cells := make([]string, len(columns))
 	for v, err := range seq {
@@ -134,16 +138,14 @@ func exportRows[T any](w io.Writer, asJSON bool, bar *progress, columns []string
 			for i, name := range columns {
 				cells[i] = row.text(name)
 			}
-			err = out.Write(cells)
+			err = table.Write(cells)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if asJSON {
-		return nil
-	}
-	return out.Flush()
+	table.Flush()
+	return table.Error()
 }
 
 // viewBookRow is a subscription as import takes it.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,6 +31,43 @@ func TestExport(t *testing.T) {
 		"1,a@example.com,1,news,12.99,USD,15,pm_card_visa,,2026-04-15,month,UTC,7,,\n2,b@example.com,1,news,12.99,USD,31,pm_card_visa,,2026-03-31,month,UTC,7,,\n")
 	if r := c.run("export", "accounts", "--out", "no/such/folder"); r.code != exitFailed {
 		t.Errorf("exit %d", r.code)
+	}
+}
+
+// TestExportRows holds the bytes of a row in both forms, and of an export without rows.
+func TestExportRows(t *testing.T) {
+	rows := []object{{"account", "1", "address", `a "b", c`, "count", 1}, {"account", "=2", "address", "-1", "count", 0},
+		{"account", "3", "address?", ""}}
+	for _, x := range []struct {
+		asJSON bool
+		rows   []object
+		want   string
+	}{
+		{false, rows, "account,address\n1,\"a \"\"b\"\", c\"\n=2,-1\n3,\n"},
+		{true, rows, `{"account":"1","address":"a \"b\", c","count":1}` + "\n" + `{"account":"=2","address":"-1","count":0}` +
+			"\n" + `{"account":"3"}` + "\n"},
+		{false, nil, "account,address\n"},
+		{true, nil, ""},
+	} {
+		var b strings.Builder
+		all := func(yield func(object, error) bool) {
+			for _, row := range x.rows {
+				if !yield(row, nil) {
+					return
+				}
+			}
+		}
+		err := exportRows(&b, x.asJSON, nil, []string{"account", "address"}, all, as[object])
+		if err != nil || b.String() != x.want {
+			t.Errorf("JSON %v: got %q, %v, want %q", x.asJSON, b.String(), err, x.want)
+		}
+	}
+	failing := errors.New("the disk is full")
+	for _, asJSON := range []bool{false, true} {
+		rows := func(yield func(object, error) bool) { _ = yield(rows[0], nil) && yield(nil, failing) }
+		if err := exportRows(io.Discard, asJSON, nil, []string{"account"}, rows, as[object]); !errors.Is(err, failing) {
+			t.Errorf("JSON %v: a failed read gives %v", asJSON, err)
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/duesday/duesday/internal/soaktest"
@@ -45,9 +44,9 @@ func count(t testing.TB, r io.Reader, f Format) (good, bad int) {
 // its memory among it.
 func BenchmarkRead(b *testing.B) {
 	const rows = 100_000
-	for _, f := range []Format{CSV, JSONLines} {
+	for f, name := range map[Format]string{CSV: "CSV", JSONLines: "JSONlines"} {
 		book := bigBook(f, rows)
-		b.Run(strings.ReplaceAll(f.String(), " ", ""), func(b *testing.B) {
+		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(book)))
 			for b.Loop() {

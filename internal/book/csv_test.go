@@ -1,6 +1,7 @@
 package book
 
 import (
+	"encoding/csv"
 	"maps"
 	"reflect"
 	"strings"
@@ -122,18 +123,12 @@ func TestCSV_AllDates(t *testing.T) {
 func csvOf(t testing.TB, row map[string]string) string {
 	t.Helper()
 	var b strings.Builder
-	w, err := NewWriter(&b, CSV, Columns())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := csv.NewWriter(&b)
 	values := make([]string, columns)
 	for i, name := range columnNames {
 		values[i] = row[name]
 	}
-	if err := w.Write(values); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Flush(); err != nil {
+	if err := w.WriteAll([][]string{columnNames[:], values}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

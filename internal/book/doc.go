@@ -1,5 +1,6 @@
-// Package book reads a book of subscriptions from a file, and writes books back. The file is CSV
-// with a header, JSON lines, a NoSQL Workbench model with sample data, or the CSV of such data.
+// Package book reads a book of subscriptions from a file, and writes its bad rows to another. The
+// file is CSV with a header, JSON lines, a NoSQL Workbench model with sample data, or the CSV of
+// such data.
 //
 // It checks a file by itself: the form of every field, the rules of billing.NewSubscription, and
 // contradictions between rows. It reports every bad column of every bad row. It refuses anything
@@ -15,7 +16,7 @@
 //   - record.go: the results of Read
 //   - column.go, row.go: one row by the rules, and beside earlier rows
 //   - csv.go, jsonl.go, workbench.go, item.go: the formats
-//   - writer.go: exports, and FILE.rejected
+//   - rejected.go: FILE.rejected
 //
 // The comparison of rows needs up to 100 bytes a row, 100 MB for a million rows. Nothing else grows
 // with the file.

@@ -21,15 +21,6 @@ const (
 	Samples                     // the CSV of a model's sample data: a header of attribute names, then one item a row
 )
 
-func (f Format) String() string {
-	names := [...]string{"unknown format", "CSV", "JSON lines", "NoSQL Workbench model",
-		"CSV of NoSQL Workbench sample data"}
-	if int(f) >= len(names) {
-		f = 0
-	}
-	return names[f]
-}
-
 // HeadSize is the length of a file's beginning that Detect needs.
 const HeadSize = 64 << 10
 
