@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"strconv"
@@ -71,7 +70,8 @@ func (r *rejectedFile) addRow(rec book.Record, field *billing.FieldError) {
 
 // close finishes the file, or drops it when keep is false.
 func (r *rejectedFile) close(keep bool) error {
-	if r.file == nil && (!keep || len(r.later) == 0) {
+	header := r.file == nil // no row rejected by the check of the file stands above the others
+	if header && (!keep || len(r.later) == 0) {
 		return nil
 	}
 	err := r.begin()
@@ -79,11 +79,9 @@ func (r *rejectedFile) close(keep bool) error {
 		return err
 	}
 	if keep {
-		begun := r.out.Buffered() > 0
 		err = r.rows.Flush()
-		begun = begun || r.out.Buffered() > 0 || written(r.file)
 		if err == nil && len(r.later) > 0 {
-			err = r.writeLater(!begun)
+			err = r.writeLater(header)
 		}
 		err = errors.Join(err, r.out.Flush(), r.file.Sync())
 	}
@@ -93,11 +91,6 @@ func (r *rejectedFile) close(keep bool) error {
 	}
 	r.m.sum.rejected = r.m.name + ".rejected"
 	return os.Rename(r.temporary(), r.m.sum.rejected)
-}
-
-func written(f *os.File) bool {
-	at, err := f.Seek(0, io.SeekCurrent)
-	return err == nil && at > 0
 }
 
 // writeLater writes the rows refused by the store, in the form of the file.

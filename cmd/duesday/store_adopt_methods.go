@@ -19,8 +19,7 @@ import (
 type methodFile struct {
 	methods map[string]string
 	lines   map[string]int // where an account stands first
-	errs    []string       // the first few
-	failed  int
+	errs    []string
 }
 
 // A methodLine is one line of the file.
@@ -57,22 +56,20 @@ func parseMethods(content []byte) (methods map[string]string, errs []string) {
 	} else {
 		f.readCSV(content)
 	}
-	if f.failed == 0 && len(f.methods) == 0 {
+	if len(f.errs) == 0 && len(f.methods) == 0 {
 		f.fault(1, "no account in it: want %s and one account a line", methodHeader)
 	}
-	if f.failed == 0 {
+	if len(f.errs) == 0 {
 		return f.methods, nil
 	}
-	if more := f.failed - len(f.errs); more > 0 {
-		f.errs = append(f.errs, fmt.Sprintf("and %d more", more))
+	if more := len(f.errs) - maxMethodErrors; more > 0 {
+		f.errs = append(f.errs[:maxMethodErrors], fmt.Sprintf("and %d more", more))
 	}
 	return nil, f.errs
 }
 
 func (f *methodFile) fault(line int, format string, args ...any) {
-	if f.failed++; f.failed <= maxMethodErrors {
-		f.errs = append(f.errs, fmt.Sprintf("line %d: ", line)+secret.MaskCards(fmt.Sprintf(format, args...)))
-	}
+	f.errs = append(f.errs, fmt.Sprintf("line %d: ", line)+secret.MaskCards(fmt.Sprintf(format, args...)))
 }
 
 func (f *methodFile) readCSV(content []byte) {
@@ -95,10 +92,10 @@ func (f *methodFile) readCSV(content []byte) {
 		}
 		index[name] = i
 	}
-	if len(index) != 2 && f.failed == 0 {
+	if len(index) != 2 && len(f.errs) == 0 {
 		f.fault(1, "want the header %s", methodHeader)
 	}
-	if f.failed > 0 {
+	if len(f.errs) > 0 {
 		return // the meaning of the columns is not known
 	}
 	for {
