@@ -129,15 +129,11 @@ func (p *program) accountUpdate() *cobra.Command {
 		})
 	c.Long = `Change an account's address, on its subscriptions and receipts too, or its time zone, on
 its subscriptions too: it decides what day it is for them from now on.`
-	c.Flags().StringVar(&email, "email", "", "the new `ADDRESS`")
-	c.Flags().StringVar(&zone, "time-zone", "", "the new IANA `NAME`")
+	f := c.Flags()
+	f.StringVar(&email, "email", "", "the new `ADDRESS`")
+	f.StringVar(&zone, "time-zone", "", "the new IANA `NAME`")
 	return checked(c, func([]string) error {
-		if c.Flags().Changed("email") {
-			change.Email = &email
-		}
-		if c.Flags().Changed("time-zone") {
-			change.TimeZone = &zone
-		}
+		change = engine.AccountChange{Email: given(f, "email", email), TimeZone: given(f, "time-zone", zone)}
 		if change == (engine.AccountChange{}) {
 			return usagef("%s: nothing to change: give a flag", p.command)
 		}
@@ -177,9 +173,7 @@ there.`
 		case f.Changed("payment-method") && a.Method == "":
 			return usagef("--payment-method is empty")
 		}
-		if f.Changed("connected") {
-			a.Connected = &connected
-		}
+		a.Connected = given(f, "connected", connected)
 		if f.Changed("fee") {
 			n, err := parsePercent(fee)
 			if err != nil {

@@ -92,7 +92,8 @@ func TestLinkedDelivery(t *testing.T) {
 	var link billing.CardLink
 	var fails error
 	to := new(postbox)
-	d := &delivery{to, func(context.Context, outbox.Effect) (billing.CardLink, error) { return link, fails }, nil}
+	d := &delivery{to, func(context.Context, outbox.Effect) (billing.CardLink, error) { return link, fails },
+		new(progress)}
 	send := func() error { return d.Deliver(t.Context(), e) }
 	if err := send(); err != nil || len(to.got) != 1 || to.got[0].Data[outbox.DataLink] != "" {
 		t.Errorf("without a link: %v, %+v", err, to.got)

@@ -240,11 +240,11 @@ func withoutOther(err error) string {
 	return strings.TrimSuffix(err.Error(), ": "+tracking.ErrOther.Error())
 }
 
-// checkAccountFlag wants the UUID of a merchant, or with stripe also the id of a Stripe
-// account.
+// checkAccountFlag wants the UUID of a merchant, or with stripe also the id of a Stripe account, or
+// nothing.
 func checkAccountFlag(account string, stripe bool) error {
 	switch {
-	case tracking.IsUUID(account) || stripe && strings.HasPrefix(account, "acct_"):
+	case tracking.IsUUID(account) || stripe && (account == "" || strings.HasPrefix(account, "acct_")):
 		return nil
 	case stripe:
 		return usagef("--account %q: want an account at Stripe, acct_…, or the UUID of a merchant", account)

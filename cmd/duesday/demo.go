@@ -75,7 +75,7 @@ func (p *program) demo(ctx context.Context, f *demoFlags) error {
 	return p.with(ctx, need{create: true, processor: true}, func(s *session) error {
 		bar := p.progress("days", int64(civil.Of(last).DaysSince(civil.Of(first))+1), nil)
 		report, err := demo.Run(ctx, demo.Options{Engine: s.engine, Seed: f.seed, Accounts: f.accounts, First: first,
-			Last: last, Set: set, Deliver: s.deliverDemo, EachDay: func() { bar.add(1) }})
+			Last: last, Set: set, Deliver: s.deliverDemo, EachDay: func() { bar.done.Add(1) }})
 		bar.end()
 		if err != nil {
 			return err
@@ -93,7 +93,7 @@ func (p *program) demo(ctx context.Context, f *demoFlags) error {
 
 // deliverDemo delivers the mail of a day. A mail without its link goes out on a later day.
 func (s *session) deliverDemo(ctx context.Context) (delivered int, err error) {
-	mail, err := s.drain(ctx, nil)
+	mail, err := s.drain(ctx, new(progress))
 	waiting := int(s.linkless.Swap(0))
 	if lost := mail.Failed + mail.Dead - waiting; err == nil && lost > 0 {
 		err = fmt.Errorf("%d mails could not be written to %s", lost, s.mail)

@@ -126,12 +126,7 @@ event is counted as ahead, not as different. Exits 3 if there is a difference.`
 	c.Flags().StringVar(&account, "account", "",
 		"only the events of the `ACCOUNT`: acct_… at Stripe, or a merchant's UUID (default: of every Stripe "+
 			"account that is registered)")
-	return checked(c, func([]string) error {
-		if account == "" {
-			return nil
-		}
-		return checkAccountFlag(account, true)
-	})
+	return checked(c, func([]string) error { return checkAccountFlag(account, true) })
 }
 
 func (p *program) rebuild(ctx context.Context, b *backend, account string) error {
@@ -148,12 +143,9 @@ func (p *program) rebuild(ctx context.Context, b *backend, account string) error
 		return err
 	}
 	p.code = exitPerson
-	p.say("\nDifferent:")
-	t := p.table("  OBJECT", "STORED", "BY ITS EVENTS")
-	for _, x := range differences {
-		t.row("  "+x.ID, x.Stored, x.Folded)
-	}
-	return t.flush()
+	section(p, "\nDifferent:", []string{"  OBJECT", "STORED", "BY ITS EVENTS"}, differences,
+		func(x tracking.Difference) []any { return []any{"  " + x.ID, x.Stored, x.Folded} })
+	return nil
 }
 
 // rebuilt rebuilds the Stripe accounts of the account, or with "" all registered ones.

@@ -44,10 +44,8 @@ func (p *program) eventList() *cobra.Command {
 }
 
 func (f *eventFlags) check() error {
-	if f.account != "" {
-		if err := checkAccountFlag(f.account, true); err != nil {
-			return err
-		}
+	if err := checkAccountFlag(f.account, true); err != nil {
+		return err
 	}
 	switch {
 	case f.limit < 0:

@@ -62,7 +62,7 @@ and a column status, which import refuses.`
 
 func (p *program) export(ctx context.Context, s *session, what string, f *exportFlags) error {
 	if f.out == "" {
-		return p.exportTo(ctx, s, what, f, p.stdout, nil)
+		return p.exportTo(ctx, s, what, f, p.stdout, new(progress))
 	}
 	temporary := f.out + ".tmp"
 	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -127,7 +127,7 @@ func exportRows[T any](w io.Writer, asJSON bool, bar *progress, columns []string
 	}
 	cells := make([]string, len(columns))
 	for v, err := range seq {
-		bar.add(1)
+		bar.done.Add(1)
 		if err != nil {
 			return err
 		}

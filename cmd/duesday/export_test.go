@@ -57,7 +57,7 @@ func TestExportRows(t *testing.T) {
 				}
 			}
 		}
-		err := exportRows(&b, x.asJSON, nil, []string{"account", "address"}, all, as[object])
+		err := exportRows(&b, x.asJSON, new(progress), []string{"account", "address"}, all, as[object])
 		if err != nil || b.String() != x.want {
 			t.Errorf("JSON %v: got %q, %v, want %q", x.asJSON, b.String(), err, x.want)
 		}
@@ -65,7 +65,7 @@ func TestExportRows(t *testing.T) {
 	failing := errors.New("the disk is full")
 	for _, asJSON := range []bool{false, true} {
 		rows := func(yield func(object, error) bool) { _ = yield(rows[0], nil) && yield(nil, failing) }
-		if err := exportRows(io.Discard, asJSON, nil, []string{"account"}, rows, as[object]); !errors.Is(err, failing) {
+		if err := exportRows(io.Discard, asJSON, new(progress), []string{"account"}, rows, as[object]); !errors.Is(err, failing) {
 			t.Errorf("JSON %v: a failed read gives %v", asJSON, err)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/duesday/duesday/internal/civil"
 )
 
@@ -111,6 +113,14 @@ func (c *choiceFlag) String() string { return c.value }
 
 // Type implements pflag.Value.
 func (c *choiceFlag) Type() string { return strings.ToUpper(strings.Join(c.choices, "|")) }
+
+// given returns the value of the flag; nil if the command line does not have it.
+func given[T any](flags *pflag.FlagSet, name string, value T) *T {
+	if !flags.Changed(name) {
+		return nil
+	}
+	return &value
+}
 
 // between refuses a value of the flag outside of its bounds.
 func between(flag string, value, least, most int) error {

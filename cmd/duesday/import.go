@@ -187,9 +187,9 @@ func (m *importer) read(what string, rows int, each func(book.Record, *book.Reje
 	done := int64(0)
 	for rec, bad := range book.Read(bufio.NewReaderSize(in, 1<<20), m.format, m.options) {
 		if done++; rows == 0 && in.read > 0 {
-			bar.expect(done * m.size / in.read)
+			bar.total.Store(done * m.size / in.read)
 		}
-		bar.set(done)
+		bar.done.Store(done)
 		if err := each(rec, bad); err != nil {
 			return err
 		}

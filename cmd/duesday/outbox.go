@@ -71,7 +71,7 @@ func viewDead(e outbox.Effect, queue string) object {
 }
 
 func (p *program) listOutbox(ctx context.Context, s *session) error {
-	o, err := s.outbox(nil)
+	o, err := s.outbox(new(progress))
 	if err != nil {
 		return err
 	}
@@ -87,42 +87,23 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 			p.say("%s: %d due, %d later, %d given up", q.name, q.due, q.later, q.dead)
 		}
 	}
-	if p.cfg.JSON {
-		return p.listOutboxJSON(ctx, o, all)
-	}
-	if dead == 0 {
+	if dead == 0 && !p.cfg.JSON {
 		return nil
 	}
 	p.say("")
-	t := p.table("ID", "KIND", "TO", "TRIES", "WHY")
-	for _, q := range all {
-		for e, err := range o.On(q.in).Dead(ctx) {
-			if err != nil {
-				return err
-			}
-			t.row(e.ID, e.Kind, cmp.Or(e.Data[outbox.DataEmail], q.name), e.Tries, secret.Clean(e.Error))
-		}
-	}
-	t.flush()
-	p.say("\nPut one back: %s", p.hint("outbox replay ID"))
-	return nil
-}
-
-// listOutboxJSON prints the rows given up, and then the counts: of the mail, and of the other queues
-// that have rows.
-func (p *program) listOutboxJSON(ctx context.Context, o *outbox.Outbox, all []*queue) error {
-	list := newObjectWriter(p.stdout, "dead_letters")
-	var counts object
+	t, list := p.table("ID", "KIND", "TO", "TRIES", "WHY"), newObjectWriter(p.stdout, "dead_letters")
+	var counts object // of the mail, and of the other queues that have rows
 	for _, q := range all {
 		q.dead = 0 // counted while they are listed: another process may change them
 		for e, err := range o.On(q.in).Dead(ctx) {
-			if err == nil {
+			if err == nil && p.cfg.JSON {
 				err = list.add(viewDead(e, q.name))
 			}
 			if err != nil {
 				return err
 			}
 			q.dead++
+			t.row(e.ID, e.Kind, cmp.Or(e.Data[outbox.DataEmail], q.name), e.Tries, secret.Clean(e.Error))
 		}
 		if q.name == "" {
 			counts = q.view()
@@ -130,11 +111,16 @@ func (p *program) listOutboxJSON(ctx context.Context, o *outbox.Outbox, all []*q
 			counts = append(counts, q.name, q.view())
 		}
 	}
-	return list.end(counts)
+	if p.cfg.JSON {
+		return list.end(counts)
+	}
+	t.flush()
+	p.say("\nPut one back: %s", p.hint("outbox replay ID"))
+	return nil
 }
 
 func (p *program) replay(ctx context.Context, s *session, id string) error {
-	o, err := s.outbox(nil)
+	o, err := s.outbox(new(progress))
 	if err != nil {
 		return err
 	}
@@ -203,7 +189,7 @@ type delivery struct {
 
 // Deliver implements outbox.Deliverer.
 func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) error {
-	defer d.bar.add(1)
+	defer d.bar.done.Add(1)
 	l, err := d.link(ctx, e)
 	if err != nil {
 		return err
@@ -253,7 +239,7 @@ func (p *program) deliver(ctx context.Context, s *session) {
 
 // mailsLeft counts the due mails, for a bar; 0 if it cannot.
 func (s *session) mailsLeft(ctx context.Context) int64 {
-	o, err := s.outbox(nil)
+	o, err := s.outbox(new(progress))
 	if err != nil {
 		return 0
 	}

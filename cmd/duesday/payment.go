@@ -71,14 +71,8 @@ func (p *program) sayPayment(x *tracking.Payment) {
 		}
 		t.flush()
 	}
-	if len(x.History) > 0 {
-		p.say("\nTimeline:")
-		t := p.table("  AT", "WHAT", "EVENT")
-		for _, h := range x.History {
-			t.row("  "+stamp(h.At), h.What, h.Event)
-		}
-		t.flush()
-	}
+	section(p, "\nTimeline:", []string{"  AT", "WHAT", "EVENT"}, x.History,
+		func(h tracking.Change) []any { return []any{"  " + stamp(h.At), h.What, h.Event} })
 }
 
 // paymentStatus is the status, and of a failed payment why.

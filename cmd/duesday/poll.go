@@ -174,13 +174,6 @@ func (p *program) sayPoll(v *pollView) {
 		p.warn("events of %s from %s to %s are lost: Stripe does not list them any more; %s", l.StripeAccount, stamp(l.From),
 			stamp(l.To), p.hint("poll --once --all --sweep"))
 	}
-	if len(failures) == 0 {
-		return
-	}
-	p.say("\nNot got through to:")
-	t := p.table("  STRIPE ACCOUNT", "WHY")
-	for _, x := range failures {
-		t.row("  "+x.StripeAccount, secret.Clean(x.Error))
-	}
-	t.flush()
+	section(p, "\nNot got through to:", []string{"  STRIPE ACCOUNT", "WHY"}, failures,
+		func(x poller.Failure) []any { return []any{"  " + x.StripeAccount, secret.Clean(x.Error)} })
 }

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// A progress is a bar on a terminal. A nil one shows nothing. Its counts may be set from any
+// A progress is a bar on a terminal. The zero one shows nothing. Its counts may be set from any
 // goroutine.
 type progress struct {
-	out   io.Writer
-	what  string // the noun: "rows"
+	out   io.Writer // nil: no terminal
+	what  string    // the noun: "rows"
 	begun time.Time
 	done  atomic.Int64
 	total atomic.Int64 // 0: not known
@@ -32,7 +32,7 @@ const (
 // counts the rest until stop; it is called when the bar appears.
 func (p *program) progress(what string, total int64, count func(stop <-chan struct{}) int64) *progress {
 	if !isTerminal(p.stderr) {
-		return nil
+		return new(progress)
 	}
 	b := &progress{out: p.stderr, what: what, begun: time.Now(), stop: make(chan struct{})}
 	b.total.Store(total)
@@ -40,32 +40,12 @@ func (p *program) progress(what string, total int64, count func(stop <-chan stru
 	return b
 }
 
-func (b *progress) set(done int64) {
-	if b != nil {
-		b.done.Store(done)
-	}
-}
-
-func (b *progress) add(n int64) {
-	if b != nil {
-		b.done.Add(n)
-	}
-}
-
-// expect sets how much there is in all.
-func (b *progress) expect(total int64) {
-	if b != nil {
-		b.total.Store(total)
-	}
-}
-
 // end wipes the bar away.
 func (b *progress) end() {
-	if b == nil {
-		return
+	if b.out != nil {
+		close(b.stop)
+		b.ended.Wait()
 	}
-	close(b.stop)
-	b.ended.Wait()
 }
 
 func (b *progress) show(count func(<-chan struct{}) int64) {

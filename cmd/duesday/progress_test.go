@@ -26,12 +26,12 @@ func TestProgress_Line(t *testing.T) {
 
 func TestProgress_NoneWithoutATerminal(t *testing.T) {
 	c := newCLI(t)
-	if b := newProgram(nil, nil, nil, nil, nil).progress("rows", 1, nil); b != nil {
+	if b := newProgram(nil, nil, nil, nil, nil).progress("rows", 1, nil); b.out != nil {
 		t.Error("a bar without a terminal")
 	}
 	c.must("version")
-	var none *progress
-	none.set(1)
-	none.add(1)
+	var none progress
+	none.done.Store(1)
+	none.total.Store(1)
 	none.end()
 }

@@ -228,34 +228,21 @@ func (p *program) showTimeline(ctx context.Context, b *backend, s *tracking.Time
 		return err
 	}
 	p.purchaseFields(s.Purchase, trouble...)
-	if len(s.Payments) > 0 {
-		p.say("\nPayments:")
-		t := p.table("  PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "INVOICE", "SUBSCRIPTION")
-		for _, x := range s.Payments {
-			t.row("  "+x.ID, paymentStatus(x), formatMinor(x.Amount, x.Currency), refundedText(x), disputesText(x),
-				x.Created, x.Invoice, x.Subscription)
-		}
-		t.flush()
-	}
-	if len(s.Subscriptions) > 0 {
-		p.say("\nSubscriptions:")
-		t := p.table("  SUBSCRIPTION", "STATUS", "AT STRIPE", "ENDING", "SCHEDULE", "CREATED", "CHANGED")
-		for _, x := range s.Subscriptions {
-			t.row("  "+x.ID, x.Status, x.Detail, x.Ending, x.Schedule, x.Created, x.Updated)
-		}
-		t.flush()
-	}
-	if len(s.Steps) == 0 {
-		return nil
-	}
-	p.say("\nTimeline:")
-	t := p.table("  AT", "WHAT", "OF", "EVENT", "TYPE")
-	for _, x := range s.Steps {
+	section(p, "\nPayments:", []string{"  PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "INVOICE",
+		"SUBSCRIPTION"}, s.Payments, func(x *tracking.Payment) []any {
+		return []any{"  " + x.ID, paymentStatus(x), formatMinor(x.Amount, x.Currency), refundedText(x), disputesText(x),
+			x.Created, x.Invoice, x.Subscription}
+	})
+	section(p, "\nSubscriptions:", []string{"  SUBSCRIPTION", "STATUS", "AT STRIPE", "ENDING", "SCHEDULE", "CREATED",
+		"CHANGED"}, s.Subscriptions, func(x *tracking.Subscription) []any {
+		return []any{"  " + x.ID, x.Status, x.Detail, x.Ending, x.Schedule, x.Created, x.Updated}
+	})
+	section(p, "\nTimeline:", []string{"  AT", "WHAT", "OF", "EVENT", "TYPE"}, s.Steps, func(x tracking.Step) []any {
 		about := x.About
 		if about == s.Purchase.ID {
 			about = "the purchase"
 		}
-		t.row("  "+stamp(x.At), x.What, about, x.Event, x.Detail)
-	}
-	return t.flush()
+		return []any{"  " + stamp(x.At), x.What, about, x.Event, x.Detail}
+	})
+	return nil
 }

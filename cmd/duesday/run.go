@@ -81,7 +81,7 @@ func (p *program) start(ctx context.Context, s *session, kind billing.Kind, o en
 		return countUntil(dueUntil(ctx, s.engine, kind, until), stop)
 	})
 	defer bar.end()
-	o.Progress = bar.set
+	o.Progress = bar.done.Store
 	if kind == billing.Reminders {
 		return s.engine.RunReminders(ctx, o)
 	}
@@ -230,12 +230,9 @@ func (p *program) sayReport(r *engine.Report, waiting *firstFew) {
 	if waiting.all == 0 {
 		return
 	}
-	p.say("\nWaiting for the customer or for you:")
-	w := p.table("SUBSCRIPTION", "PERIOD", "DUE", "AMOUNT", "OUTCOME", "REASON")
-	for _, r := range waiting.kept {
-		w.row(r.Name, r.Period, r.Due, r.Amount, r.Outcome, r.Reason)
-	}
-	w.flush()
+	section(p, "\nWaiting for the customer or for you:",
+		[]string{"SUBSCRIPTION", "PERIOD", "DUE", "AMOUNT", "OUTCOME", "REASON"}, waiting.kept,
+		func(r engine.Result) []any { return []any{r.Name, r.Period, r.Due, r.Amount, r.Outcome, r.Reason} })
 	if more := waiting.all - len(waiting.kept); more > 0 {
 		p.say("and %d more", more)
 	}

@@ -65,7 +65,7 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 	}
 	bar := p.progress("items", 0, nil)
 	defer bar.end()
-	o.Progress = bar.set
+	o.Progress = bar.done.Store
 	var r *adoption.Report
 	if dry { // it looks at the table without making it Duesday's
 		err = p.withSide(ctx, place, false, func(side billing.Side) (err error) {

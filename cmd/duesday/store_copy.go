@@ -171,7 +171,7 @@ func placeName(place storeurl.Place) string {
 }
 
 func (p *program) runCopy(ctx context.Context, c *transfer.Copy) error {
-	bar := phaseBar{p: p, c: c}
+	bar := phaseBar{p: p, c: c, bar: new(progress)}
 	c.Progress, c.Waits = bar.report, bar.waits(p.warn)
 	r, err := c.Run(ctx)
 	bar.end()
@@ -232,7 +232,7 @@ func (p *program) stillCopying(ctx context.Context, c *transfer.Copy, err error)
 }
 
 func (p *program) cancelCopy(ctx context.Context, c *transfer.Copy) error {
-	bar := phaseBar{p: p, c: c}
+	bar := phaseBar{p: p, c: c, bar: new(progress)}
 	c.Progress = bar.report
 	err := c.Cancel(ctx)
 	bar.end()
@@ -290,7 +290,7 @@ func (b *phaseBar) report(phase transfer.Phase, n int64) {
 	if b.most = max(b.most, n); phase == transfer.Waiting {
 		b.most = n
 	}
-	b.bar.set(b.most)
+	b.bar.done.Store(b.most)
 }
 
 // left counts the items of an embedded source. Counting those on DynamoDB would cost as much as
@@ -326,5 +326,5 @@ func (b *phaseBar) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.bar.end()
-	b.bar = nil
+	b.bar = new(progress)
 }

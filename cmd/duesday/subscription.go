@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/secret"
@@ -18,19 +19,11 @@ import (
 func (p *program) subscriptionCommand() *cobra.Command {
 	return group("subscription", "Create, show, list and change subscriptions",
 		p.subscriptionCreate(), p.subscriptionShow(), p.subscriptionList(), p.subscriptionUpdate(),
-		p.subscriptionAction("pause", "Stop charging until resume; an open period ends first",
-			func(ctx context.Context, s *session, n billing.Name) (*billing.Subscription, error) {
-				return s.engine.Pause(ctx, n)
-			}),
+		p.subscriptionAction("pause", "Stop charging until resume; an open period ends first", (*engine.Engine).Pause),
 		p.subscriptionAction("resume", "Charge a paused or past_due subscription again, or undo cancel --at-period-end",
-			func(ctx context.Context, s *session, n billing.Name) (*billing.Subscription, error) {
-				return s.engine.Resume(ctx, n)
-			}),
+			(*engine.Engine).Resume),
 		p.subscriptionCancel(), p.subscriptionCharge(),
-		p.subscriptionAction("skip", "End a parked period without a charge",
-			func(ctx context.Context, s *session, n billing.Name) (*billing.Subscription, error) {
-				return s.engine.SkipParked(ctx, n)
-			}))
+		p.subscriptionAction("skip", "End a parked period without a charge", (*engine.Engine).SkipParked))
 }
 
 const subscriptionName = "ACCOUNT/SUBSCRIPTION"
@@ -258,22 +251,15 @@ func (p *program) showSubscriptionText(sub *billing.Subscription, link, noLink s
 			p.say("  attempt %d declined at %s: %s (%s)", a.Number, stamp(a.At), a.Code, a.Method)
 		}
 	}
-	if len(periods) > 0 {
-		p.say("\nPeriods that did not end paid:")
-		t := p.table("  PERIOD", "DUE", "AMOUNT", "ENDING", "REASON")
-		for _, x := range periods {
-			t.row("  "+strconv.Itoa(x.Period), x.Due, x.Amount.Decimal()+" "+x.Amount.Currency().Code(), x.Ending, x.Reason)
-		}
-		t.flush()
-	}
-	if len(receipts) > 0 {
-		p.say("\nReceipts:")
-		t := p.table("  PERIOD", "DUE", "PROCESSED", "AMOUNT", "KIND", "CHARGE")
-		for _, r := range receipts {
-			t.row("  "+printable(cell(periodOf(r))), r.Due, r.Processed, r.Amount, r.Kind, r.Charge)
-		}
-		t.flush()
-	}
+	section(p, "\nPeriods that did not end paid:", []string{"  PERIOD", "DUE", "AMOUNT", "ENDING", "REASON"}, periods,
+		func(x *billing.EndedPeriod) []any {
+			amount := x.Amount.Decimal() + " " + x.Amount.Currency().Code()
+			return []any{"  " + strconv.Itoa(x.Period), x.Due, amount, x.Ending, x.Reason}
+		})
+	section(p, "\nReceipts:", []string{"  PERIOD", "DUE", "PROCESSED", "AMOUNT", "KIND", "CHARGE"}, receipts,
+		func(r *billing.Receipt) []any {
+			return []any{"  " + printable(cell(periodOf(r))), r.Due, r.Processed, r.Amount, r.Kind, r.Charge}
+		})
 }
 
 func (p *program) subscriptionFields(s *billing.Subscription) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
@@ -14,32 +15,22 @@ import (
 func (p *program) subscriptionUpdate() *cobra.Command {
 	var amount, method, address string
 	var day, reminderDays int
-	var given func(flag string) bool
+	var f *pflag.FlagSet
 	c := leaf("update "+subscriptionName, "Change amount, payment day, payment method, reminder or address",
 		func(ctx context.Context, args []string) error {
 			n, err := parseName(args[0])
 			if err != nil {
 				return err
 			}
-			var change billing.Change
-			if given("payment-day") {
-				change.PaymentDay = &day
-			}
-			if given("payment-method") {
-				change.Method = &method
-			}
-			if given("reminder-days") {
-				change.ReminderDays = &reminderDays
-			}
-			if given("address") {
-				change.Address = &address
-			}
-			if change == (billing.Change{}) && !given("amount") {
+			change := billing.Change{PaymentDay: given(f, "payment-day", day),
+				Method: given(f, "payment-method", method), ReminderDays: given(f, "reminder-days", reminderDays),
+				Address: given(f, "address", address)}
+			if change == (billing.Change{}) && !f.Changed("amount") {
 				return usagef("%s: nothing to change: give a flag", p.command)
 			}
-			return p.with(ctx, need{processor: given("payment-method")}, func(s *session) error {
+			return p.with(ctx, need{processor: change.Method != nil}, func(s *session) error {
 				old, err := s.subscription(ctx, n)
-				if err == nil && given("amount") {
+				if err == nil && f.Changed("amount") {
 					change.Amount = new(money.Amount)
 					*change.Amount, err = parseMoney(amount, old.Amount.Currency())
 				}
@@ -52,13 +43,12 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 	c.Long = `Change a subscription. A new amount applies from the next period that is not open yet,
 a new day from the first such day on or after the next due date, a new payment method
 at once: a period that was declined is tried again with it.`
-	f := c.Flags()
+	f = c.Flags()
 	f.StringVar(&amount, "amount", "", "`AMOUNT` in the subscription's currency")
 	f.IntVar(&day, "payment-day", 0, "`DAY` of the month, or of the week")
 	f.StringVar(&method, "payment-method", "", "the processor's `TOKEN`; never a card number")
 	f.IntVar(&reminderDays, "reminder-days", 0, "`DAYS` before a payment its reminder is sent; 0 for none")
 	f.StringVar(&address, "address", "", "`TEXT` of the postal address")
-	given = f.Changed
 	return c
 }
 
@@ -86,10 +76,10 @@ func (p *program) updateSubscription(ctx context.Context, s *session, n billing.
 // subscriptionAction is a command with one action on a subscription. It has the processor: the
 // action may end an open period.
 func (p *program) subscriptionAction(name, short string,
-	do func(context.Context, *session, billing.Name) (*billing.Subscription, error)) *cobra.Command {
+	do func(*engine.Engine, context.Context, billing.Name) (*billing.Subscription, error)) *cobra.Command {
 	return p.subscriptionLeaf(name, short, need{processor: true},
 		func(ctx context.Context, s *session, n billing.Name) error {
-			sub, err := do(ctx, s, n)
+			sub, err := do(s.engine, ctx, n)
 			p.deliver(ctx, s)
 			if err != nil {
 				return notFound(err, "subscription "+n.String())
@@ -101,8 +91,8 @@ func (p *program) subscriptionAction(name, short string,
 func (p *program) subscriptionCancel() *cobra.Command {
 	var atEnd bool
 	c := p.subscriptionAction("cancel", "End a subscription, now or instead of its next payment",
-		func(ctx context.Context, s *session, n billing.Name) (*billing.Subscription, error) {
-			return s.engine.Cancel(ctx, n, atEnd)
+		func(e *engine.Engine, ctx context.Context, n billing.Name) (*billing.Subscription, error) {
+			return e.Cancel(ctx, n, atEnd)
 		})
 	c.Flags().BoolVar(&atEnd, "at-period-end", false, "let the paid period run out first; resume takes it back")
 	return c

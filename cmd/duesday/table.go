@@ -107,6 +107,19 @@ func (t *table) row(values ...any) {
 // flush writes the rows held back; the error is the writer's.
 func (t *table) flush() error { return t.w.Flush() }
 
+// section prints rows for people in a table under a title; nothing of none.
+func section[T any](p *program, title string, columns []string, rows []T, cells func(T) []any) {
+	if len(rows) == 0 {
+		return
+	}
+	p.say("%s", title)
+	t := p.table(columns...)
+	for _, row := range rows {
+		t.row(cells(row)...)
+	}
+	t.flush()
+}
+
 // printable keeps a text on its line and in its column; an empty one is a dash.
 func printable(text string) string {
 	if text == "" {

@@ -45,23 +45,18 @@ func (p *program) verify(ctx context.Context, s *session, _ []string) error {
 		"  periods open", positive(audit.Open), "  parked", positive(audit.Parked),
 		"  refunds", positive(audit.Refunds), "  disputes", positive(audit.Disputes),
 		"  charges of other stores", positive(audit.Others))
-	if len(audit.Problems) > 0 {
-		p.sayProblems(audit.Problems)
-	}
+	p.sayProblems(audit.Problems)
 	return p.json(viewAudit(audit))
 }
 
 func (p *program) sayProblems(problems []audit.Problem) {
-	p.say("")
-	t := p.table("PROBLEM", "SUBSCRIPTION", "PERIOD", "DETAIL")
-	for _, x := range problems[:min(len(problems), shownProblems)] {
-		if x.Subscription != "" {
-			t.row(x.Kind, x.Account+"/"+x.Subscription, x.Period, x.Detail)
-		} else {
-			t.row(x.Kind, x.Account, "", x.Detail)
-		}
-	}
-	t.flush()
+	section(p, "", []string{"PROBLEM", "SUBSCRIPTION", "PERIOD", "DETAIL"}, problems[:min(len(problems), shownProblems)],
+		func(x audit.Problem) []any {
+			if x.Subscription == "" {
+				return []any{x.Kind, x.Account, "", x.Detail}
+			}
+			return []any{x.Kind, x.Account + "/" + x.Subscription, x.Period, x.Detail}
+		})
 	if more := len(problems) - shownProblems; more > 0 {
 		p.say("and %d more: %s", more, p.hint("verify --json"))
 	}
