@@ -115,7 +115,7 @@ func (v *scan) writeAccounts(ctx context.Context, workers int) error {
 	defer stop(nil)
 	free := make(chan struct{}, workers)
 	var group sync.WaitGroup
-	for s := range v.unfinished() {
+	for _, s := range v.unfinished {
 		if free <- struct{}{}; ctx.Err() != nil {
 			break
 		}

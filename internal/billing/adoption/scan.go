@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"hash/maphash"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -25,6 +24,8 @@ type scan struct {
 	accounts map[string]*scannedAccount
 	seed     maphash.Seed
 	names    map[uint64]struct{} // of subscriptions, without their SKU
+
+	unfinished []*scannedAccount // to be written, in order
 }
 
 // A scannedAccount is the summary of one account.
@@ -85,8 +86,8 @@ func scanTable(ctx context.Context, e *billing.Records, o Options) (*scan, error
 			v.report.Unknown.add(account, "has nothing in the table")
 		}
 	}
-	for _, s := range v.accounts {
-		v.sum(s)
+	for _, id := range slices.Sorted(maps.Keys(v.accounts)) {
+		v.sum(v.accounts[id])
 	}
 	return v, nil
 }
@@ -246,29 +247,17 @@ func (v *scan) sum(s *scannedAccount) {
 				"neither the subscription nor the account has a payment method")
 		}
 	}
-	if !s.valid() {
+	switch {
+	case billing.CheckID("account", s.id) != nil: // the items under it are unreadable
+		return
+	case s.account == nil:
+		r.AccountsMade++
+	case len(s.completion("").Set) > 0:
+		r.AccountsSet++
+	default:
 		return
 	}
-	if s.account == nil {
-		r.AccountsMade++
-	} else if len(s.completion("").Set) > 0 {
-		r.AccountsSet++
-	}
-}
-
-// valid reports whether the id can be an account's. Items under another one are unreadable.
-func (s *scannedAccount) valid() bool { return billing.CheckID("account", s.id) == nil }
-
-// unfinished yields the accounts to be written, in order.
-func (v *scan) unfinished() iter.Seq[*scannedAccount] {
-	return func(yield func(*scannedAccount) bool) {
-		for _, id := range slices.Sorted(maps.Keys(v.accounts)) {
-			s := v.accounts[id]
-			if s.valid() && (s.account == nil || len(s.completion("").Set) > 0) && !yield(s) {
-				return
-			}
-		}
-	}
+	v.unfinished = append(v.unfinished, s)
 }
 
 // made returns the account to be made.

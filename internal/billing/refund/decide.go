@@ -6,18 +6,8 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 )
 
-// The refund protocol. A receipt is never changed: a refund has a record of its own, REF#…,
-// beside it.
-//
-//  1. READ     the receipt, and the charge at the processor.
-//  2. LOOK     Ask the processor for the charge's refunds and disputes, and record them.
-//  3. RECORD   In one commit: the refund, as requested; its name among the unfinished; a new
-//     version of the account. Of two orders that would both fit, one conflicts and decides anew.
-//  4. SEND     The key is made of the record's id. After a lost answer: LOOK for a refund with
-//     that id. If there is none, send again under the same key.
-//  5. RECORD   The processor's id, state and time. Delete the name among the unfinished.
-//
-// The processor gives back once what was ordered once, because:
+// The refund protocol is section 17 of docs/design.md: READ, LOOK, RECORD (3), SEND, RECORD (5), with
+// the state at rest after each cut. The processor gives back once what was ordered once, because:
 //   - There is one record of one id. The id is made of the installation, the charge, the amount
 //     and the person's key.
 //   - A request is sent for a record only, with the one key of its id, within lookAge of a look
@@ -25,21 +15,7 @@ import (
 //   - Within a day the key makes two requests one. After a day the processor may have forgotten
 //     the key, and the look shows the refund of the first request.
 //
-// Unlike a charge, which has its intent, a refund has no other fence. Therefore there is no
-// second key, and a failure that the processor has stored under the key delays the refund by a
-// day. One risk is left: a sender that sleeps for a day between its look and its request.
-//
-//	cut off                    | at rest                 | the next process
-//	before or at RECORD (3)    | nothing, or 3           | nothing was sent: RECORD (3), or as below
-//	after 3, before SEND       | requested               | LOOK: none. SEND
-//	SEND, request lost         | requested               | LOOK: none. SEND, the same key
-//	SEND, answer lost          | requested; done there   | LOOK: there. RECORD (5)
-//	SEND refused               | requested               | LOOK: none. SEND, refused. RECORD (5) failed
-//	before or at RECORD (5)    | requested, or 5         | LOOK: there. RECORD (5), or nothing to do
-//	the store is lost behind 3 | nothing here            | LOOK records it before RECORD (3)
-//
-// The next process is the same command again, or the next payment run (Collect), which finds
-// the name among the unfinished. steps has the decision of every row.
+// steps has the decision of every row.
 
 // A trigger is why a refund is looked at.
 type trigger int
