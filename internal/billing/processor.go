@@ -145,6 +145,18 @@ func Ask[T any](ctx context.Context, do func() (T, error)) (answer T, err error)
 	return answer, err
 }
 
+// AskAll is Ask for a list. It returns the list's elements, also those before a lasting error.
+func AskAll[T any](ctx context.Context, list func(context.Context, ListRequest) iter.Seq2[T, error],
+	r ListRequest) ([]T, error) {
+	return Ask(ctx, func() ([]T, error) { return Gather(list(ctx, r)) })
+}
+
+// Refuses reports whether the error is the refusal of our requests by the connected account. It is
+// ErrInvalid if there is no such account.
+func Refuses(at string, err error) bool {
+	return at != "" && (errors.Is(err, ErrAccountRefused) || errors.Is(err, ErrInvalid))
+}
+
 // Gather returns the elements of a list, also those before an error.
 func Gather[T any](list iter.Seq2[T, error]) (all []T, err error) {
 	for v, err := range list {

@@ -52,6 +52,7 @@ type auditor struct {
 	emails        map[string]string // by account
 	mixed         map[string]bool   // accounts whose subscriptions may have other addresses
 	charges       map[periodOf][]billing.Intent
+	charged       map[string]bool // connected accounts of which the store has a receipt
 	blind         map[string]bool // connected accounts refusing our requests
 	from          civil.Date      // the oldest date of a walk
 	reversals     reversals
@@ -84,7 +85,9 @@ type audited struct {
 func Verify(ctx context.Context, e *billing.Records, proc billing.Processor, receiptMonths int) (*Report, error) {
 	a := &auditor{Records: e, proc: proc, receiptMonths: receiptMonths, now: e.Now(),
 		subs: map[billing.Name]*audited{}, emails: map[string]string{}, mixed: map[string]bool{},
-		blind: map[string]bool{}, charges: map[periodOf][]billing.Intent{}, reversals: newReversals()}
+		charged: map[string]bool{}, blind: map[string]bool{}, charges: map[periodOf][]billing.Intent{},
+		reversals: reversals{byRef: map[string]*billing.ReversalRecord{}, byID: map[string]*billing.ReversalRecord{},
+			asked: map[string]string{}}}
 	var err error
 	if a.from, err = e.WalkStart(ctx, billing.Payments); err != nil {
 		return nil, err
@@ -119,12 +122,10 @@ func (p *Problem) sortKey() string {
 // listCharges gathers the successes of the processor at every place.
 func (a *auditor) listCharges(ctx context.Context, places []string) error {
 	for _, at := range places {
-		all, err := billing.Ask(ctx, func() ([]billing.Intent, error) {
-			return billing.Gather(a.proc.List(ctx, billing.ListRequest{At: at}))
-		})
+		all, err := billing.AskAll(ctx, a.proc.List, billing.ListRequest{At: at})
 		switch {
-		case refuses(at, err):
-			if a.blind[at] = true; !a.chargedAt(at) {
+		case billing.Refuses(at, err):
+			if a.blind[at] = true; !a.charged[at] {
 				continue
 			}
 			a.problem("refused account", billing.Name{}, 0, "%s refuses to be asked: its charges were not looked at", at)
@@ -132,35 +133,17 @@ func (a *auditor) listCharges(ctx context.Context, places []string) error {
 			return fmt.Errorf("listing the processor's charges: %w", err)
 		}
 		for _, in := range all {
-			if in.State == billing.Succeeded {
-				a.addCharge(in)
-			}
+			a.addCharge(in)
 		}
 	}
 	return nil
 }
 
-// refuses reports whether the error is a connected account's refusal of our requests.
-func refuses(at string, err error) bool {
-	return at != "" && (errors.Is(err, billing.ErrAccountRefused) || errors.Is(err, billing.ErrInvalid))
-}
-
-// chargedAt reports whether the store has a receipt of a charge at the connected account.
-func (a *auditor) chargedAt(at string) bool {
-	for _, s := range a.subs {
-		for _, receipts := range s.receipts {
-			for _, r := range receipts {
-				if strings.HasPrefix(r.Charge, at+"/") {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
 func (a *auditor) addCharge(in billing.Intent) {
-	if in.Tag.Installation != a.Opened.Installation && (in.Tag.Installation != "" || in.Tag.Account == "") {
+	switch {
+	case in.State != billing.Succeeded:
+		return
+	case in.Tag.Installation != a.Opened.Installation && (in.Tag.Installation != "" || in.Tag.Account == ""):
 		a.result.Others++
 		return
 	}
@@ -182,7 +165,7 @@ func (a *auditor) sub(n billing.Name) *audited {
 	n.SKU = ""
 	s := a.subs[n]
 	if s == nil {
-		s = &audited{next: -1}
+		s = &audited{next: -1, receipts: map[int][]billing.Receipt{}, ended: map[int]billing.Ending{}}
 		a.subs[n] = s
 	}
 	return s
@@ -220,7 +203,8 @@ func (a *auditor) add(it store.Item) {
 	case billing.IsReversal(it):
 		gather(a, "refund", it, billing.DecodeReversal, a.addReversal)
 	case strings.HasPrefix(key.SK, billing.PerPrefix):
-		gather(a, "period", it, billing.DecodePeriod, a.addPeriod)
+		gather(a, "period", it, billing.DecodePeriod,
+			func(p *billing.EndedPeriod) { a.sub(p.Name).ended[p.Period] = p.Ending })
 	case strings.HasPrefix(key.PK, "RUN#") && key.SK != billing.WatermarkSK:
 		a.addRun(key, it)
 	}
@@ -234,14 +218,6 @@ func gather[T any](a *auditor, noun string, it store.Item, decode func(store.Ite
 		return
 	}
 	add(v)
-}
-
-func (a *auditor) addPeriod(p *billing.EndedPeriod) {
-	s := a.sub(p.Name)
-	if s.ended == nil {
-		s.ended = map[int]billing.Ending{}
-	}
-	s.ended[p.Period] = p.Ending
 }
 
 func (a *auditor) addSubscription(s *billing.Subscription) {
@@ -279,11 +255,11 @@ func (a *auditor) addReceipt(r *billing.Receipt) {
 	default:
 		a.result.Receipts++
 	}
+	if at, _, connected := strings.Cut(r.Charge, "/"); connected {
+		a.charged[at] = true
+	}
 	r.Raw = nil
 	s := a.sub(r.Name)
-	if s.receipts == nil {
-		s.receipts = map[int][]billing.Receipt{}
-	}
 	s.receipts[r.Period] = append(s.receipts[r.Period], *r)
 }
 
@@ -344,11 +320,16 @@ func (a *auditor) expired(processed time.Time) bool {
 	return months > 0 && !processed.AddDate(0, months, 0).After(a.now)
 }
 
-// compareSubscriptions checks every receipt for its charge, and every period below the next one for
-// its end.
+// compareSubscriptions looks for every bound intent at the processor. It checks every receipt for
+// its charge, and every period below the next one for its end.
 func (a *auditor) compareSubscriptions(ctx context.Context) {
 	for n, s := range a.subs {
-		a.compareOpen(ctx, n, s)
+		if s.open != "" {
+			if _, err := a.proc.Lookup(ctx, s.open); errors.Is(err, billing.ErrNoIntent) {
+				a.problem("unknown to the processor", n, s.next, "payment intent %s is open here; "+
+					"is this the ledger, or the account, that the store was charged with?", s.open)
+			}
+		}
 		if s.next < 0 {
 			a.problem("receipt without a subscription", n, 0, "%d periods", len(s.receipts)+len(s.ended))
 			continue
@@ -367,17 +348,6 @@ func (a *auditor) compareSubscriptions(ctx context.Context) {
 		} else if !ok {
 			a.problem("subscription without its account", n, s.next, "no account item")
 		}
-	}
-}
-
-// compareOpen looks for the bound intent at the processor.
-func (a *auditor) compareOpen(ctx context.Context, n billing.Name, s *audited) {
-	if s.open == "" {
-		return
-	}
-	if _, err := a.proc.Lookup(ctx, s.open); errors.Is(err, billing.ErrNoIntent) {
-		a.problem("unknown to the processor", n, s.next,
-			"payment intent %s is open here; is this the ledger, or the account, that the store was charged with?", s.open)
 	}
 }
 

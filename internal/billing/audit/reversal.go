@@ -22,11 +22,6 @@ type reversals struct {
 	asked   map[string]string // the processor's id by the request
 }
 
-func newReversals() reversals {
-	return reversals{byRef: map[string]*billing.ReversalRecord{}, byID: map[string]*billing.ReversalRecord{},
-		asked: map[string]string{}}
-}
-
 // addReversal gathers one item REF#….
 func (a *auditor) addReversal(r *billing.ReversalRecord) {
 	all := &a.reversals
@@ -55,11 +50,9 @@ func (a *auditor) compareReversals(ctx context.Context, places []string) error {
 	}
 	shown := map[string]bool{}
 	for _, at := range places {
-		all, err := billing.Ask(ctx, func() ([]billing.Reversal, error) {
-			return billing.Gather(proc.Reversals(ctx, billing.ListRequest{At: at}))
-		})
+		all, err := billing.AskAll(ctx, proc.Reversals, billing.ListRequest{At: at})
 		switch {
-		case refuses(at, err):
+		case billing.Refuses(at, err):
 			if !a.blind[at] {
 				a.problem("refused account", billing.Name{}, 0, "%s refuses to be asked: its refunds were not looked at", at)
 			}

@@ -146,7 +146,7 @@ func (e *Engine) lost(ctx context.Context,
 	ask := func(r billing.ListRequest) ([]billing.Intent, error) { return e.lostAt(ctx, r) }
 	for i, a := range billing.AskEach(scope, ask) {
 		switch at := scope[i].At; {
-		case at != "" && (errors.Is(a.Err, billing.ErrAccountRefused) || errors.Is(a.Err, billing.ErrInvalid)): // none
+		case billing.Refuses(at, a.Err):
 			refused[at] = true
 		case a.Err != nil:
 			return nil, nil, a.Err

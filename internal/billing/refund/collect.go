@@ -29,9 +29,7 @@ func (s *Service) Collect(ctx context.Context, since time.Time) (changed int, er
 	}
 	c := &collector{Service: s, records: map[string][]*billing.ReversalRecord{}}
 	answers := billing.AskEach(places, func(at string) ([]billing.Reversal, error) {
-		return billing.Ask(ctx, func() ([]billing.Reversal, error) {
-			return billing.Gather(proc.Reversals(ctx, billing.ListRequest{At: at, Since: since}))
-		})
+		return billing.AskAll(ctx, proc.Reversals, billing.ListRequest{At: at, Since: since})
 	})
 	var failed []error
 	for i, at := range places {
