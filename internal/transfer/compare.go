@@ -63,7 +63,8 @@ func (c *Copy) compare(ctx context.Context, phase Phase) (*differences, error) {
 			if back {
 				side = c.To
 			}
-			err := c.chunks(ctx, side, p, func(chunk []store.Item) error {
+			err := c.batches(ctx, side, p, store.Key{}, compareChunk, func(chunk []store.Item, _ bool) error {
+				chunk = c.moving(p.table, chunk)
 				if back {
 					theirs.Add(int64(len(chunk)))
 				}
@@ -80,31 +81,6 @@ func (c *Copy) compare(ctx context.Context, phase Phase) (*differences, error) {
 	})
 	d.items = theirs.Load()
 	return d, err
-}
-
-// chunks calls do for the segment's items to be copied, compareChunk at a time.
-func (c *Copy) chunks(ctx context.Context, side billing.Side, p *place, do func([]store.Item) error) error {
-	var chunk []store.Item
-	flush := func() error {
-		if err := c.pace.take(ctx, len(chunk)); err != nil {
-			return err
-		}
-		err := do(c.moving(p.table, chunk))
-		chunk = chunk[:0]
-		return err
-	}
-	scan := store.Scan{Table: side.Tables.All()[p.table].Name, Segment: p.segment, Segments: c.plan.segments}
-	for it, err := range side.Store.Scan(ctx, scan) {
-		if err != nil {
-			return err
-		}
-		if chunk = append(chunk, it); len(chunk) == compareChunk {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-	}
-	return flush()
 }
 
 // compareItem compares an item of the source with the destination's, or with back set one of the

@@ -45,7 +45,14 @@ func (c *Copy) copyAll(ctx context.Context) (int64, error) {
 		if p.done {
 			return nil
 		}
-		if err := c.copySegment(ctx, p, &done); err != nil {
+		err := c.batches(ctx, c.From, p, p.after, maxBatch, func(batch []store.Item, end bool) error {
+			if err := c.flush(ctx, p, batch, end); err != nil {
+				return err
+			}
+			c.Progress(Copying, done.Add(int64(len(batch))))
+			return nil
+		})
+		if err != nil {
 			return fmt.Errorf("copying %s: %w", c.From.Tables.All()[p.table].Name, err)
 		}
 		return nil
@@ -53,23 +60,23 @@ func (c *Copy) copyAll(ctx context.Context) (int64, error) {
 	return done.Load(), err
 }
 
-// copySegment reads on from the place and writes batch by batch, each in one commit with
-// the new place.
-func (c *Copy) copySegment(ctx context.Context, p *place, done *atomic.Int64) error {
-	from := c.From.Tables.All()[p.table]
+// batches reads the items of the segment behind a key and calls do for them: for at most so many at
+// a time, as fit into one commit. In the last call, which may have no item, end is true.
+func (c *Copy) batches(ctx context.Context, side billing.Side, p *place, after store.Key, most int,
+	do func(batch []store.Item, end bool) error) error {
 	var batch []store.Item
 	size := 0
 	flush := func(end bool) error {
-		n := int64(len(batch))
-		if err := c.flush(ctx, p, batch, end); err != nil {
-			return err
+		err := c.pace.take(ctx, len(batch))
+		if err == nil {
+			err = do(batch, end)
 		}
-		c.Progress(Copying, done.Add(n))
 		batch, size = batch[:0], 0
-		return nil
+		return err
 	}
-	scan := store.Scan{Table: from.Name, Segment: p.segment, Segments: c.plan.segments, After: store.Cursor{Key: p.after}}
-	for it, err := range c.From.Store.Scan(ctx, scan) {
+	scan := store.Scan{Table: side.Tables.All()[p.table].Name, Segment: p.segment, Segments: c.plan.segments,
+		After: store.Cursor{Key: after}}
+	for it, err := range side.Store.Scan(ctx, scan) {
 		if err != nil {
 			return err
 		}
@@ -77,7 +84,7 @@ func (c *Copy) copySegment(ctx context.Context, p *place, done *atomic.Int64) er
 		if err != nil {
 			return err
 		}
-		if len(batch) == maxBatch || size+n > maxBatchBytes {
+		if len(batch) == most || size+n > maxBatchBytes {
 			if err := flush(false); err != nil {
 				return err
 			}
@@ -89,9 +96,6 @@ func (c *Copy) copySegment(ctx context.Context, p *place, done *atomic.Int64) er
 
 // flush copies the items of one batch and moves the place behind them.
 func (c *Copy) flush(ctx context.Context, p *place, batch []store.Item, end bool) error {
-	if err := c.pace.take(ctx, len(batch)); err != nil {
-		return err
-	}
 	from, to := c.From.Tables.All()[p.table], c.To.Tables.All()[p.table]
 	next := *p
 	next.step, next.done = p.step+1, end
