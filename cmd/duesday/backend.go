@@ -128,7 +128,8 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 		}
 		asked := sell.New(f.processor.API())
 		o.Finder, o.Seller = asked, asked
-		f.own, f.live, err = p.whose(ctx, t, f.processor)
+		f.own, f.live, err = f.processor.API().Own(ctx)
+		err = explainStripe(err, t.Stripe.APIBase)
 		if err != nil && !errors.Is(err, billing.ErrRefused) { // webhooks are stored also while Stripe is away
 			if own, live, missing := tracking.Pinned(ctx, s.store, s.tables); missing == nil &&
 				live == strings.Contains(t.Stripe.Key.Reveal(), "_live_") {
@@ -194,21 +195,6 @@ func readSecret(into *secret.Text, file *string, variable string) (err error) {
 	}
 	*file = ""
 	return nil
-}
-
-// whose asks Stripe for the account and the mode of the key.
-func (p *program) whose(ctx context.Context, t *config.Tracking, processor *stripe.Processor) (own string, live bool,
-	err error) {
-	own, live, err = processor.API().Own(ctx)
-	switch {
-	case errors.Is(err, billing.ErrRefused):
-		return "", false, fmt.Errorf("%w; nothing was done: look at the key in %s or %s", err, config.EnvStripeKey,
-			config.EnvStripeKeyFile)
-	case err != nil && t.Stripe.APIBase != "":
-		return "", false, fmt.Errorf("%w; nothing was done: does Stripe, or its fake, answer at %s (%s)", err,
-			t.Stripe.APIBase, config.EnvStripeAPIBase)
-	}
-	return own, live, err
 }
 
 // explainBackend adds a way out to errors of a backend.

@@ -78,11 +78,21 @@ func (p *program) explain(err error) error {
 	switch {
 	case errors.Is(err, engine.ErrOtherProcessor):
 		return fmt.Errorf("%w; nothing was done. Use the key and the mode of this store's charges, or another store", err)
-	case errors.Is(err, billing.ErrRefused) && p.cfg.UsesStripe():
+	case p.cfg.UsesStripe() && (errors.Is(err, billing.ErrRefused) || errors.Is(err, billing.ErrNotExecuted) ||
+		errors.Is(err, billing.ErrUnknown)):
+		return explainStripe(err, p.cfg.Stripe.APIBase)
+	}
+	return err
+}
+
+// explainStripe adds a way out to an error of Stripe at the address, "" for its own.
+func explainStripe(err error, base string) error {
+	switch {
+	case errors.Is(err, billing.ErrRefused):
 		return fmt.Errorf("%w; nothing was done: look at the key in %s or %s", err, config.EnvStripeKey,
 			config.EnvStripeKeyFile)
-	case (errors.Is(err, billing.ErrNotExecuted) || errors.Is(err, billing.ErrUnknown)) && p.cfg.Stripe.APIBase != "":
-		return fmt.Errorf("%w; nothing was done: does Stripe, or its fake, answer at %s (%s)", err, p.cfg.Stripe.APIBase,
+	case err != nil && base != "":
+		return fmt.Errorf("%w; nothing was done: does Stripe, or its fake, answer at %s (%s)", err, base,
 			config.EnvStripeAPIBase)
 	}
 	return err

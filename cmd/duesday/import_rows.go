@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -10,10 +11,117 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/book"
 )
+
+const (
+	// batchRows fills a commit of a hundred writes when every row has an account of its own.
+	batchRows = 48
+	// batchMost ends a batch even within one account.
+	batchMost = 1000
+)
+
+// A loader writes batches from several workers.
+type loader struct {
+	m       *importer
+	s       *session
+	stop    context.CancelCauseFunc
+	batches chan []billing.NewSubscription
+	batch   []billing.NewSubscription // owned by the reader
+	mu      sync.Mutex                // guards m.sum
+}
+
+// load reads the file a second time and writes its good rows.
+func (m *importer) load(ctx context.Context, s *session) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	l := &loader{m: m, s: s, stop: stop, batches: make(chan []billing.NewSubscription)}
+	var workers sync.WaitGroup
+	for range m.flags.workers {
+		workers.Go(func() { l.work(ctx) })
+	}
+	err := m.read("rows imported", m.sum.rows, func(rec book.Record, bad *book.Rejection) error {
+		if bad != nil || m.refused[rec.Line] {
+			return ctx.Err()
+		}
+		return l.take(ctx, rec)
+	})
+	if err == nil {
+		err = l.send(ctx)
+	}
+	close(l.batches)
+	workers.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+func (l *loader) take(ctx context.Context, rec book.Record) error {
+	switch {
+	case rec.Account != nil:
+		a := rec.Account
+		_, err := l.s.engine.CreateAccount(ctx, a.ID, a.Email, a.TimeZone)
+		if errors.Is(err, billing.ErrExists) {
+			return nil
+		}
+		return err
+	case rec.Receipt != nil:
+		stored, err := l.s.engine.ImportReceipt(ctx, *rec.Receipt)
+		if stored {
+			l.count(func(sum *importSummary) { sum.receipts++ })
+		}
+		return err
+	}
+	n := len(l.batch)
+	if n >= batchMost || (n >= batchRows && l.batch[n-1].Account != rec.Subscription.Account) {
+		if err := l.send(ctx); err != nil {
+			return err
+		}
+	}
+	l.batch = append(l.batch, *rec.Subscription)
+	return nil
+}
+
+func (l *loader) count(add func(*importSummary)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	add(&l.m.sum)
+}
+
+// send hands the batch to a worker.
+func (l *loader) send(ctx context.Context) error {
+	if len(l.batch) == 0 {
+		return nil
+	}
+	select {
+	case l.batches <- l.batch:
+		l.batch = make([]billing.NewSubscription, 0, batchRows)
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (l *loader) work(ctx context.Context) {
+	for batch := range l.batches {
+		if ctx.Err() != nil {
+			continue
+		}
+		done, err := l.s.engine.ImportBatch(ctx, batch)
+		l.count(func(sum *importSummary) {
+			sum.created += done.Created
+			sum.existing += done.Existing
+			sum.due += done.Due
+		})
+		if err != nil {
+			l.stop(err)
+		}
+	}
+}
 
 // A rejectedFile is FILE.rejected while it is written: under another name until it is whole, and
 // only with --skip-bad and a bad row. Rows rejected by the check of the file come first, as they
