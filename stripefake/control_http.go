@@ -21,7 +21,7 @@ const linesType = "application/x-ndjson"
 // controls are the endpoints of the control API. It asks for no key.
 func (f *Fake) controls() *http.ServeMux {
 	mux := http.NewServeMux()
-	var known []string
+	known := []string{"GET /_fake/ledger"}
 	handle := func(pattern string, do func(w http.ResponseWriter, r *http.Request) (any, error)) {
 		known = append(known, pattern)
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -32,10 +32,9 @@ func (f *Fake) controls() *http.ServeMux {
 	handle("GET /_fake/clock", func(http.ResponseWriter, *http.Request) (any, error) {
 		return clockForm{Now: new(f.Now())}, nil
 	})
-	handle("POST /_fake/clock", f.controlClock)
+	handle("POST /_fake/clock", posted(f.controlClock))
 	handle("GET /_fake/faults", func(http.ResponseWriter, *http.Request) (any, error) {
-		faults := f.Faults()
-		return formOf(&faults), nil
+		return formOf(new(f.Faults())), nil
 	})
 	handle("POST /_fake/faults", f.controlFaults)
 	handle("GET /_fake/requests", func(http.ResponseWriter, *http.Request) (any, error) { return f.Requests(), nil })
@@ -58,12 +57,11 @@ func (f *Fake) controls() *http.ServeMux {
 	handle("POST /_fake/accounts/{id}/disconnect", posted(func(r *http.Request, in struct{}) (any, error) {
 		return in, f.Disconnect(r.PathValue("id"))
 	}))
-	handle("POST /_fake/keys/revoke", posted(func(_ *http.Request, in keyForm) (any, error) {
-		return struct{}{}, f.Revoke(in.Key)
-	}))
-	handle("POST /_fake/keys/restore", posted(func(_ *http.Request, in keyForm) (any, error) {
-		return struct{}{}, f.Restore(in.Key)
-	}))
+	for name, do := range map[string]func(key string) error{"revoke": f.Revoke, "restore": f.Restore} {
+		handle("POST /_fake/keys/"+name, posted(func(_ *http.Request, in keyForm) (any, error) {
+			return struct{}{}, do(in.Key)
+		}))
+	}
 	handle("POST /_fake/webhook_endpoints/{id}/roll", posted(func(r *http.Request, _ struct{}) (any, error) {
 		secret, err := f.Roll(r.PathValue("id"))
 		return map[string]string{"secret": secret}, err
@@ -77,7 +75,6 @@ func (f *Fake) controls() *http.ServeMux {
 		return map[string]int{"waiting": left}, err
 	}))
 	mux.HandleFunc("GET /_fake/ledger", f.controlLedger)
-	known = append(known, "GET /_fake/ledger")
 	slices.SortFunc(known, api.ByPath)
 	mux.HandleFunc("GET /_fake/{$}", func(w http.ResponseWriter, _ *http.Request) {
 		writeControl(w, Identity{"stripefake", NewestVersion, DefaultAccount, f.Now(), known, f.api.Endpoints()}, nil)
@@ -131,18 +128,14 @@ func writeControl(w http.ResponseWriter, v any, err error) {
 	_, _ = w.Write(shape.Encode(v)) // the caller may be gone
 }
 
-func (f *Fake) controlClock(w http.ResponseWriter, r *http.Request) (any, error) {
-	var in clockForm
-	if err := readJSON(w, r, &in); err != nil {
-		return nil, err
-	}
+func (f *Fake) controlClock(_ *http.Request, in clockForm) (any, error) {
 	switch {
 	case (in.Now == nil) == (in.Advance == nil):
 		return nil, errors.New(`want either {"now":"2026-01-31T12:00:00Z"} or {"advance":"25h"}`)
 	case in.Now != nil:
 		f.SetNow(*in.Now)
 	default:
-		f.Advance(in.Advance.std())
+		f.Advance(time.Duration(*in.Advance))
 	}
 	return clockForm{Now: new(f.Now())}, nil
 }
@@ -177,8 +170,6 @@ type faultsForm struct {
 type duration time.Duration
 
 func (d duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
-
-func (d duration) std() time.Duration { return time.Duration(d) }
 
 func (d *duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))

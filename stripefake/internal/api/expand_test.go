@@ -29,7 +29,7 @@ func TestExpand_Tables(t *testing.T) {
 			t.Errorf("%s is no kind", kind)
 		}
 		for entry := range strings.FieldsSeq(entries) {
-			if _, to, ok := strings.Cut(entry, ":"); !ok || !known[to] {
+			if _, to := expansionOf(entry); !known[to] {
 				t.Errorf("%s: %s leads nowhere", kind, entry)
 			}
 		}

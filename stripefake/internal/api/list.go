@@ -1,13 +1,11 @@
 package api
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
@@ -104,31 +102,30 @@ func cursor(all []object, id, param string) (int, error) {
 	return i, nil
 }
 
-// created returns a test of a Unix second by the parameter created.
+// created returns a test of a Unix second by the parameter created: a second, or a hash of limits.
 func (c *Call) created() (func(int64) bool, error) {
-	passes := map[string]func(order int) bool{
-		"":   func(n int) bool { return n == 0 },
-		"gt": func(n int) bool { return n > 0 }, "gte": func(n int) bool { return n >= 0 },
-		"lt": func(n int) bool { return n < 0 }, "lte": func(n int) bool { return n <= 0 },
-	}
 	limits, hash := c.params["created"].(shape.Form)
 	if v, given := c.params["created"]; given && !hash {
-		limits = shape.Form{"": v}
+		second, err := shape.WholeOf(v, "created")
+		return func(at int64) bool { return at == second }, err
+	}
+	passes := map[string]func(int64, int64) bool{
+		"gt": func(at, limit int64) bool { return at > limit }, "gte": func(at, limit int64) bool { return at >= limit },
+		"lt": func(at, limit int64) bool { return at < limit }, "lte": func(at, limit int64) bool { return at <= limit },
 	}
 	seconds := map[string]int64{}
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
-		param := strings.Replace("created["+name+"]", "[]", "", 1)
-		if passes[name] == nil || hash && name == "" {
+		param, err := "created["+name+"]", error(nil)
+		if passes[name] == nil {
 			return nil, shape.UnknownParam(param)
 		}
-		var err error
 		if seconds[name], err = shape.WholeOf(limits[name], param); err != nil {
 			return nil, err
 		}
 	}
 	return func(at int64) bool {
 		for name, second := range seconds {
-			if !passes[name](cmp.Compare(at, second)) {
+			if !passes[name](at, second) {
 				return false
 			}
 		}

@@ -133,42 +133,45 @@ var idKinds = map[string]string{
 	"sub_sched": "subscription_schedule", "txn": "balance_transaction", "we": "webhook_endpoint",
 }
 
-// expandable has the expandable members of each kind, with their kinds: those of Stripe's spec
-// whose kind the fake has, and those of versions before 2025-03-31.
+// expandable has the expandable members of each kind, with their kinds, if their names do not have
+// it: those of Stripe's spec whose kind the fake has, and those of versions before 2025-03-31.
 var expandable = map[string]string{
 	"balance_transaction": "source:charge",
-	"charge": "balance_transaction:balance_transaction customer:customer invoice:invoice " +
-		"payment_intent:payment_intent refunds.data:refund on_behalf_of:account",
-	"checkout.session": "customer:customer invoice:invoice payment_intent:payment_intent " +
-		"setup_intent:setup_intent subscription:subscription line_items.data:line_item",
+	"charge":              "balance_transaction customer invoice payment_intent refunds.data:refund on_behalf_of:account",
+	"checkout.session":    "customer invoice payment_intent setup_intent subscription line_items.data:line_item",
 	"customer": "invoice_settings.default_payment_method:payment_method subscriptions.data:subscription " +
 		"test_clock:test_helpers.test_clock sources.data:payment_method default_source:payment_method tax: tax_ids.data:",
-	"dispute": "charge:charge payment_intent:payment_intent",
-	"invoice": "customer:customer default_payment_method:payment_method " +
-		"parent.subscription_details.subscription:subscription payments.data:invoice_payment " +
-		"test_clock:test_helpers.test_clock lines.data:line_item latest_revision:invoice confirmation_secret: " +
-		"on_behalf_of:account payment_intent:payment_intent charge:charge subscription:subscription",
-	"invoice_payment": "invoice:invoice payment.charge:charge payment.payment_intent:payment_intent",
-	"invoiceitem": "customer:customer invoice:invoice pricing.price_details.price:price " +
-		"test_clock:test_helpers.test_clock subscription:subscription",
-	"line_item": "pricing.price_details.price:price subscription:subscription invoice_item:invoiceitem " +
-		"price.product:product",
-	"payment_intent": "customer:customer latest_charge:charge payment_method:payment_method " +
-		"on_behalf_of:account transfer_data.destination:account invoice:invoice charges.data:charge review: application:",
-	"payment_method": "customer:customer",
-	"price":          "product:product tiers: currency_options:",
+	"dispute": "charge payment_intent",
+	"invoice": "customer default_payment_method:payment_method parent.subscription_details.subscription " +
+		"payments.data:invoice_payment test_clock:test_helpers.test_clock lines.data:line_item latest_revision:invoice " +
+		"confirmation_secret: on_behalf_of:account payment_intent charge subscription",
+	"invoice_payment": "invoice payment.charge payment.payment_intent",
+	"invoiceitem":     "customer invoice pricing.price_details.price test_clock:test_helpers.test_clock subscription",
+	"line_item":       "pricing.price_details.price subscription invoice_item:invoiceitem price.product",
+	"payment_intent": "customer latest_charge:charge payment_method on_behalf_of:account " +
+		"transfer_data.destination:account invoice charges.data:charge review: application:",
+	"payment_method": "customer",
+	"price":          "product tiers: currency_options:",
 	"product":        "default_price:price",
-	"refund": "balance_transaction:balance_transaction charge:charge payment_intent:payment_intent " +
-		"payment_method:payment_method customer:customer",
-	"setup_intent": "customer:customer payment_method:payment_method on_behalf_of:account latest_attempt: " +
-		"mandate: single_use_mandate: application:",
-	"subscription": "customer:customer default_payment_method:payment_method items.data:subscription_item " +
+	"refund":         "balance_transaction charge payment_intent payment_method customer",
+	"setup_intent": "customer payment_method on_behalf_of:account latest_attempt: mandate: single_use_mandate: " +
+		"application:",
+	"subscription": "customer default_payment_method:payment_method items.data:subscription_item " +
 		"latest_invoice:invoice pending_setup_intent:setup_intent schedule:subscription_schedule " +
 		"test_clock:test_helpers.test_clock",
-	"subscription_item": "price:price price.product:product",
-	"subscription_schedule": "customer:customer default_settings.default_payment_method:payment_method " +
-		"phases.default_payment_method:payment_method phases.items.price:price phases.add_invoice_items.price:price " +
-		"subscription:subscription test_clock:test_helpers.test_clock",
+	"subscription_item": "price price.product",
+	"subscription_schedule": "customer default_settings.default_payment_method:payment_method " +
+		"phases.default_payment_method:payment_method phases.items.price phases.add_invoice_items.price subscription " +
+		"test_clock:test_helpers.test_clock",
+}
+
+// expansionOf splits an entry of expandable into the path of the member and its kind.
+func expansionOf(entry string) (path, kind string) {
+	path, kind, other := strings.Cut(entry, ":")
+	if !other {
+		kind = path[strings.LastIndexByte(path, '.')+1:]
+	}
+	return path, kind
 }
 
 // kindOf returns the kind of the id, by its prefix, or "".
@@ -199,22 +202,15 @@ func (c *Call) expansions() ([][]string, error) {
 	for _, v := range list {
 		path, ok := v.(string)
 		parts := strings.Split(path, ".")
-		kind := c.route.ResultKind()
-		if ok && parts[0] == "data" && c.route.Method == "GET" && len(parts) > 1 {
-			ok = expands(kind, parts[1:])
-		} else {
-			ok = ok && expands(kind, parts)
+		member := parts
+		if parts[0] == "data" && c.route.Method == "GET" && len(parts) > 1 {
+			member = parts[1:]
 		}
-		if !ok {
+		levels := slices.DeleteFunc(slices.Clone(parts), func(part string) bool { return part == "data" })
+		switch {
+		case !ok || !expands(c.route.ResultKind(), member):
 			return nil, shape.Invalid("", "expand", "This property cannot be expanded ("+shape.Shown(v)+").")
-		}
-		levels := len(parts)
-		for _, part := range parts {
-			if part == "data" {
-				levels--
-			}
-		}
-		if levels > maxExpand {
+		case len(levels) > maxExpand:
 			return nil, shape.Invalid("", "expand",
 				"You cannot expand more than 4 levels of a property (property: "+shape.Shown(v)+").")
 		}
@@ -228,7 +224,7 @@ func (c *Call) expansions() ([][]string, error) {
 func expands(kind string, path []string) bool {
 	whole := strings.Join(path, ".")
 	for entry := range strings.FieldsSeq(expandable[kind]) {
-		name, of, _ := strings.Cut(entry, ":")
+		name, of := expansionOf(entry)
 		switch rest, under := strings.CutPrefix(whole, name); {
 		case name == whole, strings.HasPrefix(name, whole+"."):
 			return true

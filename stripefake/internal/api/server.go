@@ -65,10 +65,8 @@ func (x *exchange) admit(params shape.Form, err error) error {
 	}
 	c.Path, c.ID, x.name = names, id, route.Endpoint()
 	c.ask(route, params)
-	if err := x.enter(); err != nil {
-		return err
-	}
-	if err != nil { // only now: a caller without an API key learns nothing about its parameters
+	// err comes second: a caller without an API key learns nothing about its parameters
+	if err := cmp.Or(x.enter(), err); err != nil {
 		return err
 	}
 	if err := route.Know(params, c.Version); err != nil {
@@ -103,10 +101,7 @@ func (x *exchange) enter() error {
 		return err
 	}
 	account, err := x.f.account(key, x.r)
-	if err != nil {
-		return err
-	}
-	if err := key.permit(x.r, account); err != nil {
+	if err = cmp.Or(err, key.permit(x.r, account)); err != nil {
 		return err
 	}
 	c.Space, c.Version = x.f.In(account, key.live()), x.f.defaultVersion(account)

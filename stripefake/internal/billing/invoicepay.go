@@ -99,7 +99,7 @@ func (c call) collect(invoice object, method string, offSession, automatic bool)
 		offSession = offSession && (!acts.Off || acts.SetupFrees && m.Yes("_setup"))
 	}
 	invoice["_automatic"] = automatic
-	err := c.Confirm(pi, method, offSession, "")
+	err := c.Confirm(pi, method, offSession)
 	switch pi.Str("status") {
 	case payment.Processing: // the outcome belongs to this attempt
 		c.alter(invoice, object{"attempted": true, "next_payment_attempt": nil})

@@ -32,23 +32,17 @@ func (c call) createSubscription(customer object) (object, error) {
 	if asked := c.Form.Str("currency"); asked != "" && strings.ToLower(asked) != currency {
 		return nil, shape.Invalid("", "currency", "The prices are in "+currency+".")
 	}
-	members := object{}
-	if err := c.subscriptionParams(members, customer); err != nil {
-		return nil, err
-	}
+	members := object{"customer": customer.ID()}
 	if mode := c.Form.Sub("billing_mode"); mode.Given() {
 		members["billing_mode"] = c.mode(mode.Str("type"))
 	}
 	term, err := c.termOf(wanted)
-	if err != nil {
+	if err := cmp.Or(c.subscriptionParams(members), err, c.cancelAt(members)); err != nil {
 		return nil, err
 	}
 	members["billing_cycle_anchor"], members["trial_end"] = term.anchor, term.trialEnd
 	if term.trialEnd != nil {
 		members["trial_start"], members["status"] = c.Now, "trialing"
-	}
-	if err := c.cancelAt(members); err != nil {
-		return nil, err
 	}
 	return c.begin(customer, currency, wanted, members, behavior)
 }

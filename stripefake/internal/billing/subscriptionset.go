@@ -8,9 +8,9 @@ import (
 )
 
 // subscriptionParams sets the members that the parameters give, except items and times.
-func (c call) subscriptionParams(o, customer object) error {
+func (c call) subscriptionParams(o object) error {
 	if c.Form.Has("default_payment_method") {
-		method, err := c.payer(c.Form, "default_payment_method", customer)
+		method, err := c.payer(c.Form, "default_payment_method", c.customerOf(o))
 		if err != nil {
 			return err
 		}
@@ -94,10 +94,7 @@ func (c call) updateSubscription(sub object) (object, error) {
 		return nil, shape.Invalid("", "payment_behavior", "This fake does not know pending updates.")
 	}
 	next := sub.Clone()
-	if err := c.subscriptionParams(next, c.customerOf(sub)); err != nil {
-		return nil, err
-	}
-	for _, change := range []func(object) error{c.cancelAt, c.pauseCollection, c.changeItems, c.changeTrial} {
+	for _, change := range []func(object) error{c.subscriptionParams, c.cancelAt, c.pauseCollection, c.changeItems, c.changeTrial} {
 		if err := change(next); err != nil {
 			return nil, err
 		}

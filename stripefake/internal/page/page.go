@@ -34,7 +34,7 @@ const pageText = `<!DOCTYPE html>
 {{with .Error}}<p class="error" role="alert">{{.}}</p>{{end}}
 <p>{{.Text}}</p>
 {{if or .Cards .Buttons}}<form method="post">
-{{range .Cards}}<label><input type="radio" name="card" value="{{.ID}}"{{if .First}} checked{{end}}> {{.Name}}</label>
+{{range $i, $card := .Cards}}<label><input type="radio" name="card" value="{{$card.ID}}"{{if not $i}} checked{{end}}> {{$card.Name}}</label>
 {{end}}{{range .Buttons}}<button name="{{.Name}}" value="{{.Value}}">{{.Text}}</button>
 {{end}}</form>{{end}}
 {{with .Back}}<p><a href="{{.}}" rel="noreferrer">Back</a></p>{{end}}
@@ -51,25 +51,21 @@ type page struct {
 	leads                    string // where a post may lead to, beside this page: an address
 }
 
-type choice struct {
-	ID, Name string
-	First    bool
-}
+type choice struct{ ID, Name string }
 
 type button struct{ Name, Value, Text string }
 
 // cardChoices are the cards of the checkout page.
 func cardChoices() []choice {
 	return []choice{
-		{"pm_card_visa", "Visa ending in 4242: pays", true},
-		{"pm_card_mastercard", "Mastercard ending in 4444: pays", false},
-		{"pm_card_amex", "American Express ending in 0005: pays", false},
-		{"pm_card_authenticationRequired", "Visa ending in 3184: asks the customer every time", false},
-		{"pm_card_authenticationRequiredOnSetup", "Visa ending in 3155: asks the customer now, and then no more", false},
-		{"pm_card_chargeCustomerFail", "Visa ending in 0341: is taken, and declined when it is charged", false},
-		{payment.SandboxDecline + "insufficient_funds", "Visa: is taken, and has insufficient funds when it is charged",
-			false},
-		{"pm_card_visa_chargeDeclined", "Visa ending in 0002: is declined now", false},
+		{"pm_card_visa", "Visa ending in 4242: pays"},
+		{"pm_card_mastercard", "Mastercard ending in 4444: pays"},
+		{"pm_card_amex", "American Express ending in 0005: pays"},
+		{"pm_card_authenticationRequired", "Visa ending in 3184: asks the customer every time"},
+		{"pm_card_authenticationRequiredOnSetup", "Visa ending in 3155: asks the customer now, and then no more"},
+		{"pm_card_chargeCustomerFail", "Visa ending in 0341: is taken, and declined when it is charged"},
+		{payment.SandboxDecline + "insufficient_funds", "Visa: is taken, and has insufficient funds when it is charged"},
+		{"pm_card_visa_chargeDeclined", "Visa ending in 0002: is declined now"},
 	}
 }
 

@@ -27,29 +27,29 @@ const (
 
 // confirming reads how a request confirms the payment intent.
 func (c Call) confirming(pi object) (offSession bool, err error) {
-	off, sdk := c.Form.Str("off_session"), c.Flag("use_stripe_sdk")
-	if back := c.Form.Str("return_url"); back != "" {
-		if err := checkURL(back, "return_url"); err != nil {
-			return false, err
-		}
-	} else if !sdk && pi.Sub("automatic_payment_methods").Str("allow_redirects") == "always" &&
-		pi.Str("_return_url") == "" {
-		return false, shape.Invalid("", "return_url", noReturnURL)
+	off := c.Form.Str("off_session")
+	pi["_strict"] = c.Flag("error_on_requires_action")
+	return off != "" && off != "false", c.wayBack(pi, pi.Str("_return_url") != "")
+}
+
+// wayBack reads the customer's way back from a bank. known: an earlier request has it.
+func (c Call) wayBack(o object, known bool) error {
+	back, sdk := c.Form.Str("return_url"), c.Flag("use_stripe_sdk")
+	o["_sdk"] = sdk
+	switch {
+	case back != "":
+		o["_return_url"] = back
+		return checkURL(back, "return_url")
+	case !sdk && !known && o.Sub("automatic_payment_methods").Str("allow_redirects") == "always":
+		return shape.Invalid("", "return_url", noReturnURL)
 	}
-	pi["_strict"], pi["_sdk"] = c.Flag("error_on_requires_action"), sdk
-	return off != "" && off != "false", nil
+	return nil
 }
 
 func (c Call) confirmIntent(pi object) (object, error) {
-	if err := confirmable(pi); err != nil {
-		return nil, err
-	}
 	after := pi.Clone()
-	if err := c.describeWithTypes(after); err != nil {
-		return nil, err
-	}
 	offSession, err := c.confirming(after)
-	if err != nil {
+	if err := cmp.Or(confirmable(pi), c.describeWithTypes(after), err); err != nil {
 		return nil, err
 	}
 	method := cmp.Or(c.Form.Str("payment_method"), pi.Str("payment_method"))
@@ -61,7 +61,7 @@ func (c Call) confirmIntent(pi object) (object, error) {
 		return nil, err
 	}
 	maps.Copy(pi, after)
-	return pi, c.Confirm(pi, m.ID(), offSession, c.Form.Str("return_url"))
+	return pi, c.Confirm(pi, m.ID(), offSession)
 }
 
 func confirmable(pi object) error {
@@ -79,8 +79,8 @@ func confirmable(pi object) error {
 
 // Confirm tries to collect the payment with the method ("": the payment intent's own). The error
 // is a *shape.Error: a decline, after which the payment intent needs another method, or a refusal,
-// which changes nothing. returnURL may be empty.
-func (c Call) Confirm(pi object, method string, offSession bool, returnURL string) error {
+// which changes nothing.
+func (c Call) Confirm(pi object, method string, offSession bool) error {
 	if err := confirmable(pi); err != nil {
 		return err
 	}
@@ -90,9 +90,6 @@ func (c Call) Confirm(pi object, method string, offSession bool, returnURL strin
 	m, err := c.fitting(pi, method)
 	if err != nil {
 		return err
-	}
-	if returnURL != "" {
-		pi["_return_url"] = returnURL
 	}
 	if pi["_confirms"] = pi.Num("_confirms") + 1; pi.Num("_confirms") > maxConfirms {
 		if err := c.CancelIntent(pi, "automatic"); err != nil {
@@ -112,7 +109,9 @@ func (c Call) tryPayment(pi, m object, offSession, authenticated bool) error {
 	case asks && (offSession || pi.Yes("_strict")):
 		return c.declined(pi, m, "authentication_required")
 	case asks:
-		c.askCustomer(pi, m)
+		pi["status"], pi["next_action"] = NeedsAction, c.nextAction(pi)
+		c.Emit("payment_intent.requires_action", pi, nil)
+		c.Follow(IntentMoved, pi)
 		return nil
 	case acts.bank:
 		charge := c.charge(pi, m, object{"status": "pending", "captured": false, "outcome": nil})
@@ -194,13 +193,6 @@ func (c Call) paymentFailed(pi, why, charge object) {
 		c.Emit("charge.failed", charge, nil)
 	}
 	c.Emit("payment_intent.payment_failed", pi, nil)
-	c.Follow(IntentMoved, pi)
-}
-
-// askCustomer is an attempt that waits for the customer.
-func (c Call) askCustomer(pi, m object) {
-	pi["status"], pi["next_action"] = NeedsAction, c.nextAction(pi)
-	c.Emit("payment_intent.requires_action", pi, nil)
 	c.Follow(IntentMoved, pi)
 }
 

@@ -124,12 +124,11 @@ func (c Call) createIntent() (object, error) {
 			return nil, shape.Invalid("", name, "`"+name+"` can only be given if `confirm` is true.")
 		}
 	}
-	method := c.Form.Str("payment_method")
 	members["payment_method"] = c.Form.OrNil("payment_method")
-	if !confirm {
+	switch {
+	case !confirm:
 		return c.NewIntent(members)
-	}
-	if method == "" {
+	case members["payment_method"] == nil:
 		return nil, shape.Invalid("payment_intent_unexpected_state", "", lacksMethod)
 	}
 	offSession, err := c.confirming(members)
@@ -140,7 +139,7 @@ func (c Call) createIntent() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pi, c.Confirm(pi, "", offSession, c.Form.Str("return_url"))
+	return pi, c.Confirm(pi, "", offSession)
 }
 
 // automatic sets the kinds of payment methods: the request's or, since 2023-08-16, the account's.

@@ -60,7 +60,7 @@ func (c Call) createSetup() (object, error) {
 	case confirm && method == "":
 		return nil, shape.Invalid("setup_intent_unexpected_state", "", lacksSetupMethod)
 	case confirm:
-		if err := c.setupReturn(o); err != nil {
+		if err := c.wayBack(o, false); err != nil {
 			return nil, err
 		}
 	case c.Form.Has("return_url"):
@@ -95,20 +95,6 @@ func (c Call) describeSetup(o object) error {
 		o["customer"] = id
 	}
 	return c.describeWithTypes(o)
-}
-
-// setupReturn reads the customer's way back.
-func (c Call) setupReturn(o object) error {
-	sdk := c.Flag("use_stripe_sdk")
-	o["_sdk"] = sdk
-	switch back := c.Form.Str("return_url"); {
-	case back != "":
-		o["_return_url"] = back
-		return checkURL(back, "return_url")
-	case !sdk && o.Sub("automatic_payment_methods").Str("allow_redirects") == "always":
-		return shape.Invalid("", "return_url", noReturnURL)
-	}
-	return nil
 }
 
 func (c Call) setupOfPath() (object, error) {
@@ -153,7 +139,7 @@ func (c Call) confirmSetupOfPath(o object) (object, error) {
 		return nil, unexpected(o, lacksSetupMethod)
 	}
 	after := o.Clone()
-	if err := c.setupReturn(after); err != nil {
+	if err := c.wayBack(after, false); err != nil {
 		return nil, err
 	}
 	o["_return_url"], o["_sdk"] = after["_return_url"], after["_sdk"]
