@@ -180,6 +180,13 @@ func (c *Call) Create(kindName, prefix string, members object) object {
 	return o
 }
 
+// Make is Create with an event …created.
+func (c *Call) Make(kindName, prefix string, members object) object {
+	o := c.Create(kindName, prefix, members)
+	c.Emit(kindName+".created", o, nil)
+	return o
+}
+
 // of returns the objects of the kind.
 func (s *Space) of(kindName string) *kind {
 	k := s.kinds[kindName]

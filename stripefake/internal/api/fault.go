@@ -70,6 +70,7 @@ type rate struct {
 	fate fate
 }
 
+// rates are the rates of requests, and then the others, whose fate is normal.
 func (f Faults) rates() []rate {
 	return []rate{
 		{"lost_requests", f.LostRequests, lostRequest}, {"lost_replies", f.LostReplies, lostReply},
@@ -85,12 +86,10 @@ func newDice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 func (f *Fake) draw() fate {
 	u := f.dice.Float64()
 	for _, r := range f.faults.rates() {
-		if r.fate != normal && u < r.rate {
+		if u < r.rate {
 			return r.fate
 		}
-		if r.fate != normal {
-			u -= r.rate
-		}
+		u -= r.rate
 	}
 	return normal
 }

@@ -102,16 +102,7 @@ func strip(v any) {
 
 // errorObject is the body of an error.
 func (c *Call) errorObject(e *shape.Error) object {
-	o := object{"type": e.Kind, "message": e.Message}
-	for name, text := range map[string]string{"code": e.Code, "decline_code": e.Decline, "advice_code": e.Advice,
-		"param": e.Param, "charge": e.Charge} {
-		if text != "" {
-			o[name] = text
-		}
-	}
-	if e.Code != "" {
-		o["doc_url"] = "https://stripe.com/docs/error-codes/" + strings.ReplaceAll(e.Code, "_", "-")
-	}
+	o := e.Object()
 	if e.Intent != nil {
 		o[e.Intent.Str("object")] = c.render(e.Intent, nil)
 	}

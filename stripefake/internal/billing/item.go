@@ -50,19 +50,13 @@ func (c call) createItem(customer object) (object, error) {
 		if invoice.Str("customer") != customer.ID() || invoice.Str("currency") != item.Str("currency") {
 			return nil, shape.Invalid("", "invoice", "The invoice is of another customer or in another currency.")
 		}
-		item = c.storeItem(item)
+		item = c.Make("invoiceitem", "ii", item)
 		before := invoice.Clone()
 		c.take(invoice, item)
 		c.Changed("invoice.updated", before, invoice)
 		return item, nil
 	}
-	return c.storeItem(item), nil
-}
-
-func (c call) storeItem(item object) object {
-	item = c.Create("invoiceitem", "ii", item)
-	c.Emit("invoiceitem.created", item, nil)
-	return item
+	return c.Make("invoiceitem", "ii", item), nil
 }
 
 // itemParams sets the members that the parameters give.

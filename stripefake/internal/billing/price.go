@@ -48,13 +48,7 @@ func (c call) createPrice() (object, error) {
 		}
 		price["product"] = id
 	}
-	return c.storePrice(price), nil
-}
-
-func (c call) storePrice(price object) object {
-	price = c.Create("price", "price", price)
-	c.Emit("price.created", price, nil)
-	return price
+	return c.Make("price", "price", price), nil
 }
 
 // priceOf returns a price without a product, not stored. There are no tiers and no metered prices.
@@ -131,7 +125,7 @@ func (c call) priceFor(p shape.Params) (object, error) {
 			return nil, err
 		}
 		price["product"], price["active"] = data.Str("product"), false
-		return c.storePrice(price), nil
+		return c.Make("price", "price", price), nil
 	}
 	if err := p.Require("price"); err != nil {
 		return nil, err
@@ -183,7 +177,7 @@ func (c call) createProduct() (object, error) {
 	product = c.storeProduct(product, id)
 	if price != nil {
 		price["product"] = product.ID()
-		product["default_price"] = c.storePrice(price).ID()
+		product["default_price"] = c.Make("price", "price", price).ID()
 	}
 	return product, nil
 }
@@ -205,9 +199,7 @@ func (c call) storeProduct(product object, id string) object {
 		product["id"] = id
 	}
 	product["updated"] = c.Now
-	product = c.Create("product", "prod", product)
-	c.Emit("product.created", product, nil)
-	return product
+	return c.Make("product", "prod", product)
 }
 
 func (c call) updateProduct(product object) error {

@@ -184,11 +184,10 @@ func (c Call) refund(charge, members object) object {
 	if acts.refund == "pending" || acts.bank {
 		o["status"], o["pending_reason"] = "pending", "processing"
 	}
-	o = c.Create("refund", "re", o)
+	o = c.Make("refund", "re", o)
 	charge["amount_refunded"] = charge.Num("amount_refunded") + o.Num("amount")
 	charge["refunded"] = charge.Num("amount_refunded") == charge.Num("amount")
 	charge["_refunds"] = append([]any{o.ID()}, charge.List("_refunds")...) // newest first, as old versions show them
-	c.Emit("refund.created", o, nil)
 	c.Emit("charge.refunded", charge, object{"amount_refunded": charge.Num("amount_refunded") - o.Num("amount"),
 		"refunded": false})
 	return o

@@ -3,6 +3,7 @@ package payment
 import (
 	"cmp"
 	"maps"
+	"net/http"
 	"strings"
 
 	"github.com/duesday/duesday/stripefake/internal/shape"
@@ -173,16 +174,15 @@ func (c Call) collected(pi, charge object) {
 
 // declined is a failed attempt, for the code.
 func (c Call) declined(pi, m object, code string) error {
-	d := reasonFor(code)
+	e := reasonFor(code)
 	if m.Str("customer") == "" {
 		m["_used"] = true
 	}
 	charge := c.charge(pi, m, object{"status": "failed", "captured": false, "outcome": declineOutcome(code),
-		"failure_code": d.code, "failure_message": d.message})
-	pi["latest_charge"] = charge.ID()
-	c.paymentFailed(pi, paymentError("card_error", d, charge.ID(), m), charge)
-	e := d.refusal()
-	e.Intent, e.Method, e.Charge = pi, m, charge.ID()
+		"failure_code": e.Code, "failure_message": e.Message})
+	pi["latest_charge"], e.Charge = charge.ID(), charge.ID()
+	c.paymentFailed(pi, paymentError(e, m), charge)
+	e.Intent, e.Method = pi, m
 	return e
 }
 
@@ -220,8 +220,8 @@ func (c Call) Authenticate(o object, ok bool) error {
 		if m.Str("customer") == "" {
 			m["_used"] = true
 		}
-		d := decline{code: "payment_intent_authentication_failure", message: failedAuthentication}
-		c.paymentFailed(o, paymentError("invalid_request_error", d, "", m), nil)
+		c.paymentFailed(o, paymentError(shape.Refused(http.StatusBadRequest, "payment_intent_authentication_failure", "",
+			failedAuthentication), m), nil)
 		return nil
 	}
 	_ = c.tryPayment(o, m, false, true) // the payment intent keeps the decline
@@ -247,12 +247,12 @@ func (c Call) Finish(o object, ok bool) error {
 	if code == "" {
 		code = "insufficient_funds"
 	}
-	d := decline{code: "payment_intent_payment_attempt_failed", decline: code, message: "The payment failed: " +
-		strings.ReplaceAll(code, "_", " ") + "."}
-	charge["status"], charge["failure_code"], charge["failure_message"] = "failed", code, d.message
+	e := &shape.Error{Kind: "card_error", Code: "payment_intent_payment_attempt_failed", Decline: code,
+		Charge: charge.ID(), Message: "The payment failed: " + strings.ReplaceAll(code, "_", " ") + "."}
+	charge["status"], charge["failure_code"], charge["failure_message"] = "failed", code, e.Message
 	outcome := declineOutcome("generic_decline")
 	outcome["advice_code"], outcome["reason"] = nil, code
 	charge["outcome"] = outcome
-	c.paymentFailed(o, paymentError("card_error", d, charge.ID(), m), charge)
+	c.paymentFailed(o, paymentError(e, m), charge)
 	return nil
 }

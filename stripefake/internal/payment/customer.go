@@ -75,11 +75,10 @@ func (c Call) createCustomer() (object, error) {
 	if wanted != "" && (method == nil || wanted != method.ID() && wanted != given) {
 		return nil, notTheirs(wanted)
 	}
-	o = c.Create("customer", "cus", o)
 	if wanted != "" {
 		o.Sub("invoice_settings")["default_payment_method"] = method.ID()
 	}
-	c.Emit("customer.created", o, nil)
+	o = c.Make("customer", "cus", o)
 	if method != nil {
 		return o, c.attach(method, o)
 	}

@@ -90,9 +90,7 @@ func (c Call) NewIntent(members object) (object, error) {
 	}
 	o["id"] = c.NewID("pi")
 	o["client_secret"] = c.secretOf(o.ID())
-	o = c.Create("payment_intent", "pi", o)
-	c.Emit("payment_intent.created", o, nil)
-	return o, nil
+	return c.Make("payment_intent", "pi", o), nil
 }
 
 // secretOf makes a client secret. It opens nothing here.

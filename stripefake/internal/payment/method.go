@@ -176,7 +176,7 @@ func attachable(m object) error {
 	case m.Yes("_used"):
 		return shape.Invalid("", "", usedUpForAttach)
 	case acts.refuses:
-		return reasonFor(acts.declines).refusal()
+		return reasonFor(acts.declines)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package payment
 import (
 	"cmp"
 	"maps"
+	"net/http"
 	"slices"
 
 	"github.com/duesday/duesday/stripefake/internal/api"
@@ -44,9 +45,7 @@ func (c Call) newSetup(members object) object {
 	}
 	o["id"] = c.NewID("seti")
 	o["client_secret"] = c.secretOf(o.ID())
-	o = c.Create("setup_intent", "seti", o)
-	c.Emit("setup_intent.created", o, nil)
-	return o
+	return c.Make("setup_intent", "seti", o)
 }
 
 func (c Call) createSetup() (object, error) {
@@ -159,9 +158,8 @@ func (c Call) ConfirmSetup(o object, method string) error {
 	o["payment_method"], o["next_action"], o["last_setup_error"] = m.ID(), nil, nil
 	switch acts := BehaviourOf(m); {
 	case acts.refuses:
-		d := reasonFor(acts.declines)
-		c.setupFailed(o, paymentError("card_error", d, "", m))
-		e := d.refusal()
+		e := reasonFor(acts.declines)
+		c.setupFailed(o, paymentError(e, m))
 		e.Intent, e.Method = o, m
 		return e
 	case acts.on:
@@ -196,9 +194,8 @@ func (c Call) setupSucceeded(o, m object) {
 func (c Call) authenticateSetup(o object, ok bool) error {
 	m := c.Space.Get("payment_method", o.Str("payment_method"))
 	if !ok {
-		d := decline{code: "setup_intent_authentication_failure", message: "The latest attempt to set up the payment " +
-			"method has failed because authentication failed."}
-		c.setupFailed(o, paymentError("invalid_request_error", d, "", m))
+		c.setupFailed(o, paymentError(shape.Refused(http.StatusBadRequest, "setup_intent_authentication_failure", "",
+			"The latest attempt to set up the payment method has failed because authentication failed."), m))
 		return nil
 	}
 	c.setupSucceeded(o, m)

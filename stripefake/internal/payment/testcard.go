@@ -171,15 +171,6 @@ const addressTexts = "city country line1 line2 postal_code state"
 
 func noAddress() object { return object{}.Null(addressTexts) }
 
-// A decline is why a bank, or Stripe itself, says no.
-type decline struct {
-	code    string // of the error: card_declined, expired_card, …
-	decline string // decline_code
-	advice  string // advice_code; "": none
-	network string // network_decline_code, as Visa has it; "": none
-	message string
-}
-
 const (
 	again       = "try_again_later"
 	never       = "do_not_try_again"
@@ -188,7 +179,7 @@ const (
 )
 
 // declines are the decline codes of this fake, each with the advice of Stripe's documentation. The
-// usual message and the code card_declined are left out.
+// usual message and the code card_declined are left out. The network's code is Visa's.
 var declines = map[string]struct{ advice, network, message, code string }{
 	"approve_with_id": {again, "", "", ""},
 	"authentication_required": {"", "1A",
@@ -237,27 +228,22 @@ var declines = map[string]struct{ advice, network, message, code string }{
 // blockedCode is Radar's: the payment never reaches the bank.
 const blockedCode = "highest_risk_level"
 
-// reasonFor returns the decline of the code, which is in the table, or Radar's.
-func reasonFor(code string) decline {
+// reasonFor returns the error of an attempt declined for the code, which is in the table, or Radar's.
+func reasonFor(code string) *shape.Error {
 	d := declines[code]
-	r := decline{cmp.Or(d.code, "card_declined"), code, d.advice, d.network, cmp.Or(d.message, "Your card was declined.")}
+	e := &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: cmp.Or(d.code, "card_declined"),
+		Decline: code, Advice: d.advice, Network: d.network, Message: cmp.Or(d.message, "Your card was declined.")}
 	if code == blockedCode {
-		r.decline = "fraudulent"
+		e.Decline = "fraudulent"
 	}
-	return r
-}
-
-// refusal is the error of an attempt that was declined.
-func (d decline) refusal() *shape.Error {
-	return &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: d.code, Decline: d.decline,
-		Advice: d.advice, Message: d.message}
+	return e
 }
 
 // declineOutcome is the outcome of a charge declined for the code.
 func declineOutcome(code string) object {
 	d := reasonFor(code)
-	o := object{"advice_code": shape.OrNil(d.advice), "network_advice_code": nil,
-		"network_decline_code": shape.OrNil(d.network), "network_status": "declined_by_network",
+	o := object{"advice_code": shape.OrNil(d.Advice), "network_advice_code": nil,
+		"network_decline_code": shape.OrNil(d.Network), "network_status": "declined_by_network",
 		"reason": code, "risk_level": "normal", "risk_score": int64(20),
 		"seller_message": "The bank returned the decline code `" + code + "`.", "type": "issuer_declined"}
 	switch code {
@@ -272,17 +258,13 @@ func declineOutcome(code string) object {
 }
 
 // paymentError is a last_payment_error or last_setup_error.
-func paymentError(kind string, d decline, charge string, method object) object {
-	e := object{"code": d.code, "doc_url": "https://stripe.com/docs/error-codes/" + strings.ReplaceAll(d.code, "_", "-"),
-		"message": d.message, "type": kind}
-	for name, value := range map[string]string{"decline_code": d.decline, "advice_code": d.advice,
-		"network_decline_code": d.network, "charge": charge} {
-		if value != "" {
-			e[name] = value
-		}
+func paymentError(e *shape.Error, method object) object {
+	o := e.Object()
+	if e.Network != "" {
+		o["network_decline_code"] = e.Network
 	}
 	if method != nil {
-		e["payment_method"] = shape.ShownOf(method)
+		o["payment_method"] = shape.ShownOf(method)
 	}
-	return e
+	return o
 }

@@ -18,8 +18,8 @@ func TestTestCards(t *testing.T) {
 		}
 	}
 	for code := range declines {
-		if d := reasonFor(code); d.decline != code {
-			t.Errorf("%s is shown as %s", code, d.decline)
+		if d := reasonFor(code); d.Decline != code {
+			t.Errorf("%s is shown as %s", code, d.Decline)
 		}
 		if id := SandboxDecline + code; BehaviourOf(object{"_test": id}).declines != code {
 			t.Errorf("%s is not declined with %s", id, code)

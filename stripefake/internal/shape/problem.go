@@ -19,9 +19,25 @@ type Error struct {
 	Intent  Object // payment_intent or setup_intent, shown in the error; nil: none
 	Method  Object // payment_method; nil: none
 	Charge  string
+	Network string // network_decline_code, shown in the last error of an object alone
 }
 
 func (e *Error) Error() string { return e.Message }
+
+// Object returns the members of the error, without the objects in it.
+func (e *Error) Object() Object {
+	o := Object{"type": e.Kind, "message": e.Message}
+	for name, text := range map[string]string{"code": e.Code, "decline_code": e.Decline, "advice_code": e.Advice,
+		"param": e.Param, "charge": e.Charge} {
+		if text != "" {
+			o[name] = text
+		}
+	}
+	if e.Code != "" {
+		o["doc_url"] = "https://stripe.com/docs/error-codes/" + strings.ReplaceAll(e.Code, "_", "-")
+	}
+	return o
+}
 
 // IsValidation reports whether Stripe finds the error first: the idempotency key stays free.
 func (e *Error) IsValidation() bool {
