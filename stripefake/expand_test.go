@@ -7,7 +7,6 @@ import (
 
 	"github.com/duesday/duesday/stripefake/internal/api"
 	"github.com/duesday/duesday/stripefake/internal/billing"
-	"github.com/duesday/duesday/stripefake/internal/payment"
 )
 
 func TestExpand(t *testing.T) {
@@ -101,5 +100,5 @@ func TestExpand_Routes(t *testing.T) {
 
 // allRoutes are the routes of the whole API.
 func allRoutes() []api.Route {
-	return slices.Concat(api.Routes(), payment.Routes(), billing.Routes())
+	return slices.Concat(api.Routes(), billing.Resources().Routes)
 }

@@ -2,17 +2,14 @@ package stripefake
 
 import (
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/duesday/duesday/stripefake/internal/api"
 	"github.com/duesday/duesday/stripefake/internal/billing"
 	"github.com/duesday/duesday/stripefake/internal/page"
-	"github.com/duesday/duesday/stripefake/internal/payment"
 )
 
 // Options say how a Fake behaves. The zero value is a fake without faults.
@@ -82,11 +79,8 @@ func New(o Options) *Fake {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	timed := billing.Timed()
-	maps.Copy(timed, payment.Timed())
 	inner := api.Options{Now: o.Now, Real: o.Real, Connected: o.Connected, Transport: o.Transport, Log: o.Log,
-		Faults: api.Faults(o.Faults), Resources: api.Resources{Routes: slices.Concat(payment.Routes(),
-			billing.Routes()), Timed: timed, Followers: billing.Followers()}}
+		Faults: api.Faults(o.Faults), Resources: billing.Resources()}
 	for _, k := range o.Keys {
 		inner.Keys = append(inner.Keys, api.Key(k))
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/duesday/duesday/stripefake/internal/shape"
@@ -51,13 +52,8 @@ func createEndpoint(c *Call) (object, error) {
 	if err := c.describeEndpoint(o); err != nil {
 		return nil, err
 	}
-	open := 0
-	for _, e := range c.Space.All("webhook_endpoint") {
-		if !e.Yes("deleted") {
-			open++
-		}
-	}
-	if open >= maxEndpoints {
+	isDeleted := func(e object) bool { return e.Yes("deleted") }
+	if len(slices.DeleteFunc(c.Space.All("webhook_endpoint"), isDeleted)) >= maxEndpoints {
 		return nil, shape.Invalid("", "", "You have reached the maximum of 16 webhook endpoints.")
 	}
 	secret := c.NewID("whsec")

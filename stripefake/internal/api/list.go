@@ -42,7 +42,7 @@ func (c *Call) List(kindName string, keep func(object) bool) (object, error) {
 	return c.Page(c.Space.All(kindName), keep)
 }
 
-// Page is List over the given objects, which must be sorted, oldest first.
+// Page is List over the given objects, which must be sorted, oldest first. It may reverse them.
 func (c *Call) Page(all []object, keep func(object) bool) (object, error) {
 	limit := int64(pageDefault)
 	if c.Form.Has("limit") {
@@ -56,28 +56,25 @@ func (c *Call) Page(all []object, keep func(object) bool) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	after, before := c.Form.Str("starting_after"), c.Form.Str("ending_before")
-	if after != "" && before != "" {
+	param, id, before := "starting_after", c.Form.Str("starting_after"), c.Form.Str("ending_before")
+	switch {
+	case id != "" && before != "":
 		return nil, shape.OnlyOne("starting_after", "starting_after, ending_before")
+	case before != "":
+		param, id = "ending_before", before
 	}
-	from, to := 0, len(all) // the objects between the cursors
-	if after != "" {
-		if to, err = cursor(all, after, "starting_after"); err != nil {
-			return nil, err
-		}
+	if before == "" {
+		slices.Reverse(all)
 	}
-	if before != "" {
-		if from, err = cursor(all, before, "ending_before"); err != nil {
-			return nil, err
+	if id != "" { // the page begins at the cursor
+		i := slices.IndexFunc(all, func(o object) bool { return o.ID() == id })
+		if i < 0 {
+			return nil, shape.Absent("object", id, param)
 		}
-		from++
+		all = all[i+1:]
 	}
 	data, more := []any{}, false
-	for i := range all[from:to] {
-		o := all[to-1-i]
-		if before != "" {
-			o = all[from+i]
-		}
+	for _, o := range all {
 		if o.Yes("deleted") || !inTime(shape.MadeAt(o)) || keep != nil && !keep(o) {
 			continue
 		}
@@ -91,15 +88,6 @@ func (c *Call) Page(all []object, keep func(object) bool) (object, error) {
 		slices.Reverse(data)
 	}
 	return object{"object": "list", "data": data, "has_more": more, "url": c.url}, nil
-}
-
-// cursor returns the position of the object with the id.
-func cursor(all []object, id, param string) (int, error) {
-	i := slices.IndexFunc(all, func(o object) bool { return o.ID() == id })
-	if i < 0 {
-		return 0, shape.Absent("object", id, param)
-	}
-	return i, nil
 }
 
 // created returns a test of a Unix second by the parameter created: a second, or a hash of limits.

@@ -17,37 +17,29 @@ type object = shape.Object
 // A call is a request about these resources, or a change by itself.
 type call struct{ payment.Call }
 
-func callOf(c *api.Call) call { return call{payment.Call{Call: c}} }
-
-// Routes are the endpoints of this package.
-func Routes() []api.Route {
-	return slices.Concat(productRoutes(), priceRoutes(), itemRoutes(), invoiceRoutes(), invoicePaymentRoutes(),
-		subscriptionRoutes(), scheduleRoutes(), clockRoutes())
-}
-
-// Timed are this package's kinds with changes by themselves. A phase of a schedule ends before its
-// subscription renews.
-func Timed() map[string]api.Timed {
-	kind := func(rank int, due func(object) (int64, bool), happens func(call, object)) api.Timed {
-		return api.Timed{Rank: rank, Due: due, Happens: func(c *api.Call, o object) { happens(callOf(c), o) }}
+// Resources are the routes and kinds of this package and of package payment, and this package's
+// parts in the other's steps. A phase of a schedule ends before its subscription renews.
+func Resources() api.Resources {
+	of := func(do func(call, object)) func(*api.Call, object) {
+		return func(c *api.Call, o object) { do(call{payment.Call{Call: c}}, o) }
 	}
-	return map[string]api.Timed{
-		"subscription_schedule": kind(0, scheduleDue, call.scheduleHappens),
-		"invoice":               kind(1, invoiceDue, call.invoiceHappens),
-		"subscription":          kind(2, subscriptionDue, call.subscriptionHappens),
-	}
-}
-
-// Followers are this package's parts in the steps of package payment.
-func Followers() map[string]func(*api.Call, object) {
-	return map[string]func(*api.Call, object){
-		payment.IntentMoved:    func(c *api.Call, o object) { callOf(c).followIntent(o) },
-		payment.CustomerLeaves: func(c *api.Call, o object) { callOf(c).customerGone(o) },
+	return api.Resources{
+		Routes: slices.Concat(payment.Routes(), productRoutes(), priceRoutes(), itemRoutes(), invoiceRoutes(),
+			invoicePaymentRoutes(), subscriptionRoutes(), scheduleRoutes(), clockRoutes()),
+		Timed: map[string]api.Timed{
+			"subscription_schedule": {Rank: 0, Due: scheduleDue, Happens: of(call.scheduleHappens)},
+			"invoice":               {Rank: 1, Due: invoiceDue, Happens: of(call.invoiceHappens)},
+			"subscription":          {Rank: 2, Due: subscriptionDue, Happens: of(call.subscriptionHappens)},
+			"checkout.session":      payment.TimedSession(),
+		},
+		Followers: map[string]func(*api.Call, object){
+			payment.IntentMoved: of(call.followIntent), payment.CustomerLeaves: of(call.customerGone),
+		},
 	}
 }
 
 func on(method, path, params string, do func(call) (object, error)) api.Route {
-	handler := func(c *api.Call) (object, error) { return do(callOf(c)) }
+	handler := func(c *api.Call) (object, error) { return do(call{payment.Call{Call: c}}) }
 	return api.Route{Method: method, Path: path, Params: params, Do: handler}
 }
 

@@ -3,6 +3,7 @@ package billing
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/duesday/duesday/stripefake/internal/api"
@@ -115,22 +116,15 @@ func (c call) intentOf(invoice object) object {
 	return c.Space.Get("payment_intent", invoice.Str("_payment_intent"))
 }
 
-func (c call) voidInvoice(invoice object) (object, error) {
-	if s := invoice.Str("status"); s != "open" && s != "uncollectible" {
-		return nil, shape.Invalid("invoice_not_open", "", "You can only void open or uncollectible invoices. This "+
-			"invoice is "+s+".")
+// closes returns a handler that closes an invoice in one of the states. act names it in the error.
+func closes(status, act string, from ...string) func(call, object) (object, error) {
+	return func(c call, invoice object) (object, error) {
+		if s := invoice.Str("status"); !slices.Contains(from, s) {
+			return nil, shape.Invalid("invoice_not_open", "", "You can only "+act+". This invoice is "+s+".")
+		}
+		c.close(invoice, status)
+		return invoice, nil
 	}
-	c.close(invoice, "void")
-	return invoice, nil
-}
-
-func (c call) giveUpInvoice(invoice object) (object, error) {
-	if s := invoice.Str("status"); s != "open" {
-		return nil, shape.Invalid("invoice_not_open", "",
-			"You can only mark open invoices uncollectible. This invoice is "+s+".")
-	}
-	c.close(invoice, "uncollectible")
-	return invoice, nil
 }
 
 // close ends an invoice as void or uncollectible. An uncollectible one can still be paid.

@@ -97,14 +97,9 @@ func (c call) phase(p shape.Params, start int64, customer object) (object, error
 // period.
 func phaseEnd(p shape.Params, start int64, price object) (int64, error) {
 	r, _ := recurrenceOf(price)
-	n := 0
-	for _, name := range []string{"end_date", "duration", "iterations"} {
-		if p.Has(name) {
-			n++
-		}
-	}
+	given := slices.DeleteFunc([]string{"end_date", "duration", "iterations"}, func(name string) bool { return !p.Has(name) })
 	switch {
-	case n > 1:
+	case len(given) > 1:
 		return 0, shape.OnlyOne(p.In("end_date"), "end_date, duration, iterations")
 	case p.Has("end_date"):
 		end, err := p.Whole("end_date")

@@ -30,11 +30,9 @@ func Routes() []api.Route {
 		chargeRoutes(), refundRoutes(), disputeRoutes())
 }
 
-// Timed are this package's kinds with changes by themselves.
-func Timed() map[string]api.Timed {
-	return map[string]api.Timed{
-		"checkout.session": {Rank: 3, Due: sessionDue, Happens: func(c *api.Call, o object) { Call{c}.expireSession(o) }},
-	}
+// TimedSession is the expiry of checkout sessions.
+func TimedSession() api.Timed {
+	return api.Timed{Rank: 3, Due: sessionDue, Happens: func(c *api.Call, o object) { Call{c}.expireSession(o) }}
 }
 
 func on(method, path, params string, do func(Call) (object, error)) api.Route {
