@@ -96,12 +96,9 @@ func (x *exchange) admit(params shape.Form, err error) error {
 // enter finds the key, the account and the version of the request.
 func (x *exchange) enter() error {
 	c := x.call
-	key, err := x.f.authenticate(x.r)
-	if err != nil {
-		return err
-	}
+	key, noKey := x.f.authenticate(x.r)
 	account, err := x.f.account(key, x.r)
-	if err = cmp.Or(err, key.permit(x.r, account)); err != nil {
+	if err := cmp.Or(noKey, err, key.permit(x.r, account)); err != nil {
 		return err
 	}
 	c.Space, c.Version = x.f.In(account, key.live()), x.f.defaultVersion(account)

@@ -58,11 +58,8 @@ func (c call) priceOf(p shape.Params) (object, error) {
 		return nil, p.Invalid("", "currency", "Invalid currency: "+shape.Shown(p.Str("currency"))+".")
 	}
 	amount, err := unitAmount(p)
-	if err != nil {
-		return nil, err
-	}
 	recurring := p.Sub("recurring")
-	if err := cmp.Or(p.Only("billing_scheme", "per_unit"), recurring.Only("usage_type", "licensed")); err != nil {
+	if err := cmp.Or(err, p.Only("billing_scheme", "per_unit"), recurring.Only("usage_type", "licensed")); err != nil {
 		return nil, err
 	}
 	price := newPrice(currency, amount)
@@ -118,10 +115,8 @@ func unitAmount(p shape.Params) (int64, error) {
 func (c call) priceFor(p shape.Params) (object, error) {
 	if data := p.Sub("price_data"); data.Given() {
 		price, err := c.priceOf(data)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := c.Find("product", data.Str("product"), data.In("product")); err != nil {
+		_, missing := c.Find("product", data.Str("product"), data.In("product"))
+		if err := cmp.Or(err, missing); err != nil {
 			return nil, err
 		}
 		price["product"], price["active"] = data.Str("product"), false

@@ -55,11 +55,7 @@ func (c call) phase(p shape.Params, start int64, customer object) (object, error
 	if name := p.Other(known); name != "" {
 		return nil, shape.UnknownParam(name)
 	}
-	wanted, err := c.wantedItems(p)
-	if err != nil {
-		return nil, err
-	}
-	currency, err := currencyOf(wanted, p.In("items"))
+	wanted, currency, err := c.order(p)
 	if err != nil {
 		return nil, err
 	}
@@ -71,11 +67,9 @@ func (c call) phase(p shape.Params, start int64, customer object) (object, error
 	if s := p.Str("start_date"); s != "" && s != "now" && s != begin {
 		return nil, p.Invalid("", "start_date", "The phase has to begin where the one before it ends, at "+begin+".")
 	}
-	if _, err := c.payer(p, "default_payment_method", customer); err != nil {
-		return nil, err
-	}
 	p.SetTexts(phase, "default_payment_method description")
-	if err := p.Metadata(phase); err != nil {
+	_, err = c.payer(p, "default_payment_method", customer)
+	if err := cmp.Or(err, p.Metadata(phase)); err != nil {
 		return nil, err
 	}
 	if behavior := p.Str("proration_behavior"); p.Has("proration_behavior") {

@@ -183,18 +183,21 @@ func (c call) wantedItems(p shape.Params) ([]wanted, error) {
 	return list, nil
 }
 
-// currencyOf returns the currency of the list.
-func currencyOf(list []wanted, param string) (string, error) {
-	if len(list) == 0 {
-		return "", shape.Missed(param)
+// order is wantedItems for new items, with their currency.
+func (c call) order(p shape.Params) (list []wanted, currency string, err error) {
+	if list, err = c.wantedItems(p); err != nil {
+		return nil, "", err
 	}
-	currency := list[0].price.Str("currency")
+	if len(list) == 0 {
+		return nil, "", shape.Missed(p.In("items"))
+	}
+	currency = list[0].price.Str("currency")
 	for _, w := range list {
 		if w.price.Str("currency") != currency {
-			return "", shape.Invalid("", param, "All prices on a subscription must have the same currency.")
+			return nil, "", p.Invalid("", "items", "All prices on a subscription must have the same currency.")
 		}
 	}
-	return currency, nil
+	return list, currency, nil
 }
 
 // itemsOf are the items of a subscription.

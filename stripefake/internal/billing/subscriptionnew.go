@@ -21,11 +21,7 @@ func (c call) createSubscription(customer object) (object, error) {
 		return nil, shape.Invalid("", "payment_behavior", "`pending_if_incomplete` is for updates. Use "+
 			"default_incomplete, allow_incomplete or error_if_incomplete.")
 	}
-	wanted, err := c.wantedItems(c.Form)
-	if err != nil {
-		return nil, err
-	}
-	currency, err := currencyOf(wanted, "items")
+	wanted, currency, err := c.order(c.Form)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package payment
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -50,11 +51,9 @@ func (c Call) createSession() (object, error) {
 		}
 	}
 	o := emptySession()
-	if err := c.describeSession(o); err != nil {
-		return nil, err
-	}
+	wrong := c.describeSession(o)
 	setup, err := c.setupOf(o)
-	if err != nil {
+	if err := cmp.Or(wrong, err); err != nil {
 		return nil, err
 	}
 	prefix := "cs_test"

@@ -1,6 +1,7 @@
 package payment
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -64,10 +65,8 @@ func (c Call) createCustomer() (object, error) {
 	given := c.Form.Str("payment_method")
 	if given != "" {
 		var err error
-		if method, err = c.method(given, "payment_method"); err != nil {
-			return nil, err
-		}
-		if err := attachable(method); err != nil {
+		method, err = c.method(given, "payment_method")
+		if err := cmp.Or(err, attachable(method)); err != nil {
 			return nil, err
 		}
 	}

@@ -58,15 +58,10 @@ func ParseForm(texts ...string) (Form, error) {
 
 func (f Form) addPair(pair string) error {
 	name, value, _ := strings.Cut(pair, "=")
-	name, err := unescape(name)
-	if err != nil {
-		return err
-	}
-	if value, err = unescape(value); err != nil {
-		return err
-	}
+	name, badName := unescape(name)
+	value, badValue := unescape(value)
 	names, err := splitName(name)
-	if err != nil {
+	if err := cmp.Or(badName, badValue, err); err != nil {
 		return err
 	}
 	return f.add(name, names, value)
