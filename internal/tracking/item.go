@@ -172,7 +172,7 @@ func remember(list []Change, c Change) []Change {
 
 // put stores the listed fields, if the row still has the version read before.
 func put(table string, fields func(*codec), now time.Time) store.Write {
-	c := codec{now: now}
+	c := codec{it: make(store.Item, 0, 16), now: now}
 	fields(&c)
 	condition := store.Absent()
 	if c.before != 0 {

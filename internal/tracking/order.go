@@ -3,7 +3,6 @@ package tracking
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -131,11 +130,17 @@ func checkUUID(name, text string) (string, error) {
 	return strings.ToLower(text), nil
 }
 
-// IsUUID reports whether the text is a UUID as RFC 9562 writes it.
-func IsUUID(text string) bool { return uuidForm.MatchString(text) }
-
-// uuidForm is the form of a UUID, in either case.
-var uuidForm = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
+// IsUUID reports whether the text is a UUID as RFC 9562 writes it, in either case. Each event has one
+// or two: an expression took ten times as long.
+func IsUUID(text string) bool {
+	for i := range len(text) {
+		isDash := i == 8 || i == 13 || i == 18 || i == 23
+		if isDash != (text[i] == '-') || !isDash && !strings.ContainsRune("0123456789abcdefABCDEF", rune(text[i])) {
+			return false
+		}
+	}
+	return len(text) == 36
+}
 
 // maxID is the longest accepted id: twice Stripe's own limit.
 const maxID = 512

@@ -143,7 +143,7 @@ func readTag(r *jsonReader) tracking.Tag {
 	}
 	switch {
 	case t.Installation == "":
-	case isUUID(purchase):
+	case tracking.IsUUID(purchase):
 		t.Purchase = strings.ToLower(purchase)
 		switch k := tracking.Kind(kind); k {
 		case tracking.Legacy, tracking.Product, tracking.Subscribe, tracking.SplitPayment:
@@ -153,17 +153,4 @@ func readTag(r *jsonReader) tracking.Tag {
 		t.Charge, t.ChargeAccount, t.ChargeSubscription = true, account, subscription
 	}
 	return t
-}
-
-// isUUID reports whether the text is a UUID as RFC 9562 writes it.
-func isUUID(text string) bool {
-	if len(text) != 36 {
-		return false
-	}
-	for i := range len(text) {
-		if dash := i == 8 || i == 13 || i == 18 || i == 23; dash != (text[i] == '-') || !dash && !isHex(text[i]) {
-			return false
-		}
-	}
-	return true
 }
