@@ -41,36 +41,52 @@ func (p *program) printJSON(v any) error {
 type object []any
 
 // MarshalJSON implements json.Marshaler. The encoder above escapes HTML if it is to.
-func (o object) MarshalJSON() ([]byte, error) { return o.encode(false) }
+func (o object) MarshalJSON() ([]byte, error) { return o.append(make([]byte, 0, 512), false) }
 
-func (o object) encode(escapeHTML bool) ([]byte, error) {
-	b := bytes.NewBuffer(make([]byte, 0, 512))
-	enc := json.NewEncoder(b)
+func (o object) append(b []byte, escapeHTML bool) (_ []byte, err error) {
+	separator := byte('{')
+	for i := 0; i+1 < len(o) && err == nil; i += 2 {
+		if !o.leavesOut(i + 1) {
+			b = append(append(append(b, separator, '"'), strings.TrimSuffix(o[i].(string), "?")...), '"', ':')
+			b, err = appendJSON(b, o[i+1], escapeHTML)
+			separator = ','
+		}
+	}
+	if separator == '{' {
+		b = append(b, separator)
+	}
+	return append(b, '}'), err
+}
+
+// appendJSON writes the usual values of an object itself: an encoder for each took three times as
+// long.
+func appendJSON(b []byte, v any, escapeHTML bool) ([]byte, error) {
+	switch t := v.(type) {
+	case time.Time:
+		return append(append(append(b, '"'), stamp(t)...), '"'), nil
+	case civil.Date:
+		return append(append(append(b, '"'), date(t)...), '"'), nil
+	case string:
+		if !strings.ContainsFunc(t, isEscaped) {
+			return append(append(append(b, '"'), t...), '"'), nil
+		}
+	case int:
+		return strconv.AppendInt(b, int64(t), 10), nil
+	case bool:
+		return strconv.AppendBool(b, t), nil
+	case object:
+		return t.append(b, escapeHTML)
+	}
+	out := bytes.NewBuffer(b)
+	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(escapeHTML)
-	separator := "{"
-	for i := 0; i+1 < len(o); i += 2 {
-		if o.leavesOut(i + 1) {
-			continue
-		}
-		b.WriteString(separator + strconv.Quote(strings.TrimSuffix(o[i].(string), "?")) + ":")
-		separator = ","
-		switch t := o[i+1].(type) {
-		case time.Time:
-			b.WriteString(strconv.Quote(stamp(t)))
-		case civil.Date:
-			b.WriteString(strconv.Quote(date(t)))
-		default:
-			if err := enc.Encode(httpapi.View(t)); err != nil {
-				return nil, err
-			}
-			b.Truncate(b.Len() - 1) // the encoder ends with a newline
-		}
-	}
-	if separator == "{" {
-		b.WriteString(separator)
-	}
-	b.WriteString("}")
-	return b.Bytes(), nil
+	err := enc.Encode(httpapi.View(v))
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
+}
+
+// isEscaped reports whether JSON, or JSON in HTML, may have another form of the character.
+func isEscaped(r rune) bool {
+	return r < ' ' || r > '~' || r == '"' || r == '\\' || r == '<' || r == '>' || r == '&'
 }
 
 // place returns where the object has the value of the name; -1 if it has none.
@@ -186,17 +202,11 @@ func (a *arrayWriter) end() {
 	}
 }
 
-func writeValue(out *bufio.Writer, v any) (err error) {
-	var b []byte
-	if o, ok := v.(object); ok {
-		b, err = o.encode(true) // twice as fast as by json.Marshal, which reads it again
-	} else {
-		b, err = json.Marshal(httpapi.View(v))
+func writeValue(out *bufio.Writer, v any) error {
+	b, err := appendJSON(out.AvailableBuffer(), v, true)
+	if err == nil {
+		_, err = out.Write(b)
 	}
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(b)
 	return err
 }
 
