@@ -78,16 +78,15 @@ func (m *Meter) Partitions() map[Partition]Units {
 	return maps.Clone(m.partitions)
 }
 
-func (m *Meter) countPartition(p Partition, u Units) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.partitions[p] = m.partitions[p].Plus(u)
-}
-
-func (m *Meter) count(l Line, bytes int, u Units) {
+// count adds to a line and, unless it is of a table itself, to the partition of its index.
+func (m *Meter) count(l Line, partition string, bytes int, u Units) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.usage[l] = m.usage[l].plus(Count{1, int64(bytes), u})
+	if l.Index != "" {
+		p := Partition{l.Table, l.Index, partition}
+		m.partitions[p] = m.partitions[p].Plus(u)
+	}
 }
 
 // bytes returns the size of an item as it lies in the table; 0 for none.
@@ -103,7 +102,7 @@ func (m *Meter) Get(ctx context.Context, table string, key store.Key) (store.Ite
 	it, err := m.Store.Get(ctx, table, key)
 	if err == nil || errors.Is(err, store.ErrNotFound) {
 		n := m.bytes(it)
-		m.count(Line{Op: OpGet, Table: table, Item: m.name(table, key)}, n, Units{Read: ReadUnits(n, Strong)})
+		m.count(Line{Op: OpGet, Table: table, Item: m.name(table, key)}, "", n, Units{Read: ReadUnits(n, Strong)})
 	}
 	return it, err
 }
@@ -137,7 +136,8 @@ func (m *Meter) Commit(ctx context.Context, writes ...store.Write) error {
 // write counts one write of a commit.
 func (m *Meter) write(w *store.Write, before store.Item, transaction, failed bool) {
 	t := m.schema[w.Table]
-	l := Line{Op: opOf(w.Op), Table: t.Name, Item: m.name(t.Name, w.KeyIn(t)), Transaction: transaction, Failed: failed}
+	ops := [...]Op{store.OpPut: OpPut, store.OpUpdate: OpUpdate, store.OpDelete: OpDelete, store.OpCheck: OpCheck}
+	l := Line{Op: ops[w.Op], Table: t.Name, Item: m.name(t.Name, w.KeyIn(t)), Transaction: transaction, Failed: failed}
 	after := intended(t, w, before)
 	n := max(m.bytes(before), m.bytes(after))
 	if w.Op == store.OpDelete || w.Op == store.OpCheck {
@@ -150,7 +150,7 @@ func (m *Meter) write(w *store.Write, before store.Item, transaction, failed boo
 	case w.Op == store.OpCheck:
 		u = Units{Read: ReadUnits(n, Strong)}
 	}
-	m.count(l, n, u)
+	m.count(l, "", n, u)
 	if failed || w.Op == store.OpCheck {
 		return
 	}
@@ -158,8 +158,7 @@ func (m *Meter) write(w *store.Write, before store.Item, transaction, failed boo
 		x := &t.Indexes[i]
 		l.Index = x.Name
 		for _, r := range IndexWrites(t, x, m.stored(x, before, 0), m.stored(x, after, 1)) {
-			m.count(l, r.Bytes, Units{Write: r.Units})
-			m.countPartition(Partition{t.Name, x.Name, r.Partition}, Units{Write: r.Units})
+			m.count(l, r.Partition, r.Bytes, Units{Write: r.Units})
 		}
 	}
 }
@@ -228,11 +227,7 @@ func (m *Meter) pages(l Line, partition string, c Consistency, limit int,
 		for left := limit; ; {
 			page, bytes, full, err := m.page(l.Index != "", read(after, left))
 			if err == nil {
-				u := Units{Read: ReadUnits(bytes, c)}
-				m.count(l, bytes, u)
-				if l.Index != "" {
-					m.countPartition(Partition{l.Table, l.Index, partition}, u)
-				}
+				m.count(l, partition, bytes, Units{Read: ReadUnits(bytes, c)})
 			}
 			for _, it := range page {
 				if !yield(it, nil) {

@@ -5,8 +5,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-
-	"github.com/duesday/duesday/internal/store"
 )
 
 // An Op is a kind of call, or of write in a commit.
@@ -22,18 +20,6 @@ const (
 	OpDelete Op = "delete"
 	OpCheck  Op = "check"
 )
-
-func opOf(o store.Op) Op {
-	switch o {
-	case store.OpPut:
-		return OpPut
-	case store.OpUpdate:
-		return OpUpdate
-	case store.OpDelete:
-		return OpDelete
-	}
-	return OpCheck
-}
 
 // A Line is a kind of consumption.
 type Line struct {

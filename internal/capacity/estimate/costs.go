@@ -124,26 +124,17 @@ func (c *Costs) measurePaid(ctx context.Context, padding int) error {
 	}
 	n := float64(c.Subscriptions)
 	c.Created = cost("a subscription, imported", n, part{w.meter.Usage().Since(before), always("CREATE")})
-	if err := w.pass(ctx, first.AddDays(lookBackDays+1)); err != nil {
-		return err
-	}
-	quiet, err := w.day(ctx)
+	quiet, err := w.until(ctx, first.AddDays(lookBackDays+1))
 	if err != nil {
 		return err
 	}
 	c.Day = cost("a day on which nothing is due", 1, part{quiet.reminders, always("REMINDERS")},
 		part{quiet.payments, always("PAYMENTS")}, part{quiet.mail, always(stepMail)})
-	if err := w.pass(ctx, second.AddDays(-7)); err != nil {
-		return err
-	}
-	reminding, err := w.day(ctx)
+	reminding, err := w.until(ctx, second.AddDays(-7))
 	if err != nil {
 		return err
 	}
-	if err := w.pass(ctx, second); err != nil {
-		return err
-	}
-	paying, err := w.day(ctx)
+	paying, err := w.until(ctx, second)
 	if err != nil {
 		return err
 	}
@@ -160,12 +151,20 @@ func (c *Costs) measurePaid(ctx context.Context, padding int) error {
 		}
 		later = later.Plus(d.payments)
 	}
-	c.Reminder = cost("a reminder", n, part{reminding.reminders.Since(quiet.reminders), jobStep(schema.ReminderIndex, "", stepRemind)},
+	c.Reminder = cost("a reminder", n,
+		part{reminding.reminders.Since(quiet.reminders), jobStep(schema.ReminderIndex, "", stepRemind)},
 		part{reminding.mail.Since(quiet.mail), always(stepMail)})
-	c.Paid = cost("a paid period", n, part{found, jobStep(schema.PaymentIndex, stepBind, stepSettle)}, part{paying.mail.Since(quiet.mail), always(stepMail)},
-		part{later, gateStep})
-	c.Row = cost("a due row, found", n, part{found, findStep})
-	c.Lease = cost("a share of a run, leased: one date and shard", 1, part{found, leaseStep})
+	// Before it charges, a run looks whether the store knows the processor's latest successes.
+	lookBack := only(stepLookBack, func(l capacity.Line) bool {
+		return l.Op == capacity.OpGet && (l.Item == itemSubscription || l.Item == "period")
+	})
+	c.Paid = cost("a paid period", n, part{found, jobStep(schema.PaymentIndex, stepBind, stepSettle)},
+		part{paying.mail.Since(quiet.mail), always(stepMail)}, part{later, lookBack})
+	c.Row = cost("a due row, found", n, part{found, only(stepFind, func(l capacity.Line) bool {
+		return l.Op == capacity.OpQuery && l.Index == schema.PaymentIndex
+	})})
+	c.Lease = cost("a share of a run, leased: one date and shard", 1,
+		part{found, only("LEASE", func(l capacity.Line) bool { return l.Item == itemLease })})
 	c.Dates = append(hottest(reminding.reminderRows, n,
 		func(capacity.Partition) string { return "the reminder date, as reminders are sent" }),
 		hottest(paying.paymentRows, n, func(p capacity.Partition) string {
@@ -273,27 +272,14 @@ func jobStep(index, alone, end string) func(capacity.Line) string {
 	}
 }
 
-func findStep(l capacity.Line) string {
-	if l.Op == capacity.OpQuery && l.Index == schema.PaymentIndex {
-		return stepFind
+// only returns the step for the lines that it is about.
+func only(step string, is func(capacity.Line) bool) func(capacity.Line) string {
+	return func(l capacity.Line) string {
+		if !is(l) {
+			return ""
+		}
+		return step
 	}
-	return ""
-}
-
-func leaseStep(l capacity.Line) string {
-	if l.Item == itemLease {
-		return "LEASE"
-	}
-	return ""
-}
-
-// gateStep: before it charges, a run looks whether the store knows the processor's latest
-// successes.
-func gateStep(l capacity.Line) string {
-	if l.Op == capacity.OpGet && (l.Item == itemSubscription || l.Item == "period") {
-		return stepLookBack
-	}
-	return ""
 }
 
 // measureDeclined lets every subscription's first and second attempt be declined.
@@ -306,10 +292,7 @@ func (c *Costs) measureDeclined(ctx context.Context, padding int) error {
 	if err := w.load(ctx, c.Subscriptions, due, decliningMethod, padding); err != nil {
 		return err
 	}
-	if err := w.pass(ctx, due.AddDays(-1)); err != nil {
-		return err
-	}
-	quiet, err := w.day(ctx)
+	quiet, err := w.until(ctx, due.AddDays(-1))
 	if err != nil {
 		return err
 	}

@@ -174,14 +174,12 @@ func less(a, b map[capacity.Partition]capacity.Units) map[capacity.Partition]cap
 	return d
 }
 
-// pass lets days go by until the one given.
-func (w *world) pass(ctx context.Context, until civil.Date) error {
-	for civil.Of(w.now).Before(until) {
-		if _, err := w.day(ctx); err != nil {
-			return err
-		}
+// until lets days go by to the end of the date, and returns the consumption of its own jobs.
+func (w *world) until(ctx context.Context, date civil.Date) (d dayUsage, err error) {
+	for err == nil && !date.Before(civil.Of(w.now)) {
+		d, err = w.day(ctx)
 	}
-	return nil
+	return d, err
 }
 
 // Scatter maps a place in the order of due dates to an account number in no such order. Ids
