@@ -2,13 +2,16 @@ package stripetest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -97,27 +100,15 @@ func goCommand(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// repository returns the folder of tools.mod, above this file: a test may have left the working
-// directory. A build without the paths of its sources starts in the working directory.
+// repository returns the folder of tools.mod: the working directory or one above it.
 func repository() (string, error) {
-	_, file, _, ok := runtime.Caller(0)
-	dir := filepath.Dir(file)
-	if !ok || !filepath.IsAbs(file) {
-		var err error
-		if dir, err = os.Getwd(); err != nil {
-			return "", err
-		}
-	}
-	for start := dir; ; {
+	start, err := os.Getwd()
+	for dir := start; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "tools.mod")); err == nil {
 			return dir, nil
 		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", fmt.Errorf("%w: no tools.mod above %s", errMissing, start)
-		}
-		dir = parent
 	}
+	return "", fmt.Errorf("%w: no tools.mod above %q: %v", errMissing, start, err)
 }
 
 // parse reads an OpenAPI document.
@@ -144,13 +135,18 @@ func parse(text []byte) (*Spec, error) {
 			}
 		}
 	}
-	for path, operations := range d.Paths {
-		r := &route{template: path, segments: strings.Split(path, "/"), operations: map[string]*operation{}}
-		for method, op := range operations {
+	names := regexp.MustCompile(`\{[^}]*\}`)
+	fewestNames := func(a, b string) int {
+		return cmp.Or(cmp.Compare(strings.Count(a, "{"), strings.Count(b, "{")), cmp.Compare(a, b))
+	}
+	for _, template := range slices.SortedFunc(maps.Keys(d.Paths), fewestNames) {
+		r := &route{template, names.ReplaceAllLiteralString(template, "?*"), map[string]*operation{}}
+		for method, op := range d.Paths[template] {
 			op.close()
 			r.operations[strings.ToUpper(method)] = op
 		}
-		s.routes[len(r.segments)] = append(s.routes[len(r.segments)], r)
+		slashes := strings.Count(template, "/")
+		s.routes[slashes] = append(s.routes[slashes], r)
 	}
 	if err := s.resolve(); err != nil {
 		return nil, fmt.Errorf("the specification: %w", err)

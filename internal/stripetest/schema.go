@@ -2,9 +2,11 @@ package stripetest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,7 +18,7 @@ type Spec struct {
 	version string
 	schemas map[string]*schema
 	objects map[string][]*schema // by the value of the field "object"
-	routes  map[int][]*route     // by the number of segments
+	routes  map[int][]*route     // by the number of slashes, those with the fewest names first
 	events  map[string]bool      // the types of events
 }
 
@@ -26,7 +28,7 @@ func (s *Spec) Version() string { return s.version }
 // A route is a path with names in braces, and its operations by method.
 type route struct {
 	template   string
-	segments   []string
+	pattern    string // for path.Match
 	operations map[string]*operation
 }
 
@@ -135,17 +137,11 @@ func (s *Spec) resolve() error {
 			return err
 		}
 	}
-	for _, routes := range s.routes {
-		for _, r := range routes {
-			for method, op := range r.operations {
-				all := []*schema{op.query, op.form}
-				if op.answer != nil {
-					all = append(all, op.answer)
-				}
-				for _, one := range all {
-					if err := s.resolveIn(one, method+" "+r.template); err != nil {
-						return err
-					}
+	for _, r := range slices.Concat(slices.Collect(maps.Values(s.routes))...) {
+		for method, op := range r.operations {
+			for _, one := range []*schema{op.query, op.form, cmp.Or(op.answer, op.query)} {
+				if err := s.resolveIn(one, method+" "+r.template); err != nil {
+					return err
 				}
 			}
 		}
@@ -201,38 +197,17 @@ func (s *Spec) resolveIn(one *schema, at string) error {
 
 // find returns the operation of a method at a path, and the path's template. Fixed segments go
 // before names: /v1/customers/search is not the customer "search".
-func (s *Spec) find(method, path string) (op *operation, template, problem string) {
-	segments := strings.Split(path, "/")
-	var best *route
-	var fewest int
-	for _, r := range s.routes[len(segments)] {
-		open, fits := r.fits(segments)
-		if r.operations[method] == nil {
-			open += len(segments) // only when nothing else is there
+func (s *Spec) find(method, at string) (op *operation, template, problem string) {
+	const unknown = "Stripe knows no such path"
+	template, problem = at, unknown
+	for _, r := range s.routes[strings.Count(at, "/")] {
+		fits, _ := path.Match(r.pattern, at)
+		if fits && r.operations[method] != nil {
+			return r.operations[method], r.template, ""
 		}
-		if fits && (best == nil || open < fewest || open == fewest && r.template < best.template) {
-			best, fewest = r, open
-		}
-	}
-	switch {
-	case best == nil:
-		return nil, path, "Stripe knows no such path"
-	case best.operations[method] == nil:
-		return nil, best.template, "Stripe knows the path, but not with this method"
-	}
-	return best.operations[method], best.template, ""
-}
-
-// fits tells whether a path is one of the route's, and how many of its segments are names.
-func (r *route) fits(segments []string) (open int, fits bool) {
-	for i, segment := range r.segments {
-		switch {
-		case segment == segments[i]:
-		case strings.HasPrefix(segment, "{") && segments[i] != "":
-			open++
-		default:
-			return 0, false
+		if fits && problem == unknown {
+			template, problem = r.template, "Stripe knows the path, but not with this method"
 		}
 	}
-	return open, true
+	return nil, template, problem
 }
