@@ -14,10 +14,9 @@
 //
 // # Files
 //
-//   - processor.go: the Processor and its options; list.go: lists to their end
+//   - processor.go: the Processor, its options, and lists to their end
 //   - charge.go: open, look up, cancel, list; confirm.go: take the money, or make a page
-//   - intent.go: the meaning of Stripe's intent
+//   - intent.go: the meaning of Stripe's intent, and the names and marks of ours
 //   - note.go: attempts that Stripe refuses without a trace
 //   - wallet.go, refund.go: the other contracts of package billing
-//   - ref.go: the names and marks of our intents
 package stripe

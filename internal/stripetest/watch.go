@@ -8,6 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 )
 
@@ -139,3 +143,117 @@ func (w *teeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 
 // Unwrap serves http.ResponseController.
 func (w *teeWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// A reporter fails a test, once for each distinct problem. After the end of the test it drops
+// problems, such as those of a forgotten goroutine.
+type reporter struct {
+	spec    *Spec
+	lenient bool // a wrong request is a problem only if it is accepted, with the status 200 or 402
+	answers bool // are checked, too
+
+	mu   sync.Mutex
+	t    testing.TB // nil after the end
+	seen map[string]bool
+}
+
+func newReporter(t testing.TB, spec *Spec, lenient, answers bool) *reporter {
+	r := &reporter{spec: spec, lenient: lenient, answers: answers, t: t, seen: map[string]bool{}}
+	t.Cleanup(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.t = nil
+	})
+	return r
+}
+
+// judge reports the problems of an exchange.
+func (r *reporter) judge(e exchange) {
+	problems, template, asked := r.spec.request(e)
+	if r.lenient && e.status != http.StatusOK && e.status != http.StatusPaymentRequired {
+		problems = nil
+	}
+	if r.answers && e.status != 0 && !e.cut {
+		problems = append(problems, r.spec.checkResponse(e.method, e.path, e.status, e.answered, asked)...)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, problem := range problems {
+		key := e.method + " " + template + ": " + problem
+		if r.t == nil || r.seen[key] {
+			continue
+		}
+		r.seen[key] = true
+		r.t.Errorf("Stripe's specification: %s %s (status %d): %s", e.method, e.path, e.status, problem)
+	}
+}
+
+// An exchange is a request and the answer to it.
+type exchange struct {
+	method, path string
+	header       http.Header // of the request
+	query        string
+	sent         []byte
+	status       int // 0: there is no answer
+	answered     []byte
+	cut          bool // the answer broke off
+}
+
+// exchangeOf reads a request, which next gets as it came.
+func exchangeOf(q *http.Request) (e exchange, next *http.Request, err error) {
+	e = exchange{method: q.Method, path: q.URL.Path, header: q.Header.Clone(), query: q.URL.RawQuery}
+	if !e.judged() || q.Body == nil {
+		return e, q, nil
+	}
+	e.sent, err = io.ReadAll(q.Body)
+	next = q.Clone(q.Context())
+	next.Body = &replay{Reader: bytes.NewReader(e.sent), err: err, Closer: q.Body}
+	return e, next, err
+}
+
+// judged reports whether the specification describes the exchange: below /v1/, and not of a
+// version before 2025-03-31.basil. An exchange without a version is judged.
+func (e exchange) judged() bool {
+	version := e.header.Get("Stripe-Version")
+	return strings.HasPrefix(e.path, "/v1/") && (version == "" || version >= basil)
+}
+
+// form reads the parameters in the body.
+func (e exchange) form(op *operation) (values url.Values, problems []string) {
+	if len(e.sent) == 0 {
+		return nil, nil
+	}
+	kind, _, _ := strings.Cut(e.header.Get("Content-Type"), ";")
+	if kind = strings.TrimSpace(kind); op != nil && kind != op.contentType {
+		return nil, []string{"the body is " + kind + "; Stripe wants " + op.contentType}
+	}
+	if kind == "multipart/form-data" {
+		return nil, nil // a file: nobody here sends one
+	}
+	values, err := url.ParseQuery(string(e.sent))
+	if err != nil {
+		return nil, []string{"the body is no form: " + err.Error()}
+	}
+	return values, nil
+}
+
+// idempotencyKey is Stripe's limit of the header Idempotency-Key, in characters.
+const idempotencyKey = 255
+
+// request returns the problems of the request, its template, and its expansions.
+func (s *Spec) request(e exchange) (problems []string, template string, asked []string) {
+	op, template, _ := s.find(e.method, e.path)
+	form, problems := e.form(op)
+	query, err := url.ParseQuery(e.query)
+	if len(problems) == 0 {
+		problems = s.CheckRequest(e.method, e.path, query, form)
+	}
+	if err != nil {
+		problems = append(problems, "the query is no form: "+err.Error())
+	}
+	if len(e.header.Get("Idempotency-Key")) > idempotencyKey {
+		problems = append(problems, "the header Idempotency-Key is too long")
+	}
+	asked = expand(query, form)
+	slices.Sort(asked)
+	return problems, template, append([]string{}, asked...)
+}
