@@ -195,12 +195,7 @@ func cell(v store.Value) (string, error) {
 }
 
 // An object is an item, or a map in one, in DynamoDB JSON, its members in order.
-type object []member
-
-type member struct {
-	name  string
-	value store.Value
-}
+type object []store.Attribute
 
 // objects gives the items' attributes the declared order.
 func objects(d *schema.Description, items []store.Item) []object {
@@ -209,7 +204,7 @@ func objects(d *schema.Description, items []store.Item) []object {
 		var o object
 		for _, name := range names(d) {
 			if v := it.Get(name); !v.IsZero() {
-				o = append(o, member{name, v})
+				o = append(o, store.Attribute{Name: name, Value: v})
 			}
 		}
 		list = append(list, o)
@@ -223,17 +218,17 @@ func (o object) MarshalJSON() ([]byte, error) {
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
 	for i, m := range o {
+		kind, inner := typed(m.Value)
+		if kind == "" {
+			return nil, fmt.Errorf("attribute %s: a value of kind %d has no form here", m.Name, m.Value.Kind())
+		}
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		if err := enc.Encode(m.name); err != nil {
+		if err := enc.Encode(m.Name); err != nil {
 			return nil, err
 		}
 		b.WriteByte(':')
-		kind, inner := typed(m.value)
-		if kind == "" {
-			return nil, fmt.Errorf("attribute %s: a value of kind %d has no form here", m.name, m.value.Kind())
-		}
 		if err := enc.Encode(map[string]any{kind: inner}); err != nil {
 			return nil, err
 		}
@@ -253,11 +248,7 @@ func typed(v store.Value) (kind string, inner any) {
 	case store.KindBool:
 		return "BOOL", v.Bool()
 	case store.KindMap:
-		o := object{}
-		for _, a := range v.Map() {
-			o = append(o, member{a.Name, a.Value})
-		}
-		return "M", o
+		return "M", object(v.Map())
 	}
 	return "", nil
 }
