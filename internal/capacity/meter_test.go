@@ -92,7 +92,7 @@ func TestFailedConditionsArePaidFor(t *testing.T) {
 		if c.writes[0].Op == store.OpCheck {
 			want = capacity.Units{Read: c.want}
 		}
-		if got := used.Total(nil).Units; got != want {
+		if got := used.Total().Units; got != want {
 			t.Errorf("%s: %v, want %v", what, got, want)
 		}
 		for l := range used {

@@ -67,12 +67,10 @@ func (u Usage) Plus(v Usage) Usage {
 	return sum
 }
 
-// Total returns the sum of the lines chosen by want; nil chooses all.
-func (u Usage) Total(want func(Line) bool) (c Count) {
-	for l, n := range u {
-		if want == nil || want(l) {
-			c = c.plus(n)
-		}
+// Total returns the sum of all lines.
+func (u Usage) Total() (c Count) {
+	for _, n := range u {
+		c = c.plus(n)
 	}
 	return c
 }

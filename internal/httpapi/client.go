@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -112,22 +113,15 @@ func (c *Client) Payment(ctx context.Context, stripeAccount, id string) (*tracki
 
 // Events does the same as the method of tracking.Service.
 func (c *Client) Events(ctx context.Context, q tracking.EventQuery) iter.Seq2[tracking.EventRow, error] {
-	values := url.Values{}
-	set := func(name, value string) {
-		if value != "" {
-			values.Set(name, value)
-		}
-	}
-	set("stripe_account", q.StripeAccount)
-	set("subscription", q.Subscription)
-	set("from", formatInstant(q.From))
-	set("to", formatInstant(q.To))
+	values := url.Values{"stripe_account": {q.StripeAccount}, "subscription": {q.Subscription},
+		"from": {formatInstant(q.From)}, "to": {formatInstant(q.To)}}
 	if q.Limit > 0 {
-		set("limit", strconv.Itoa(q.Limit))
+		values.Set("limit", strconv.Itoa(q.Limit))
 	}
 	if q.Whole {
-		set("whole", "true")
+		values.Set("whole", "true")
 	}
+	maps.DeleteFunc(values, func(_ string, v []string) bool { return v[0] == "" })
 	return list(ctx, c, "/internal/events?"+values.Encode(), func(r *tracking.EventRow) tracking.EventRow { return *r })
 }
 

@@ -48,17 +48,11 @@ func (t Text) IsZero() bool { return t.p == nil }
 // String implements fmt.Stringer.
 func (t Text) String() string { return Mask }
 
-// GoString implements fmt.GoStringer.
-func (t Text) GoString() string { return Mask }
-
 // Format implements fmt.Formatter, for every verb.
 func (t Text) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, Mask) }
 
-// MarshalText implements encoding.TextMarshaler.
+// MarshalText implements encoding.TextMarshaler, for JSON too.
 func (t Text) MarshalText() ([]byte, error) { return []byte(Mask), nil }
-
-// MarshalJSON implements json.Marshaler.
-func (t Text) MarshalJSON() ([]byte, error) { return []byte(`"` + Mask + `"`), nil }
 
 // LogValue implements slog.LogValuer.
 func (t Text) LogValue() slog.Value { return slog.StringValue(Mask) }

@@ -1,6 +1,7 @@
 package stripe
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -170,12 +171,10 @@ func (p *Processor) rows(ctx context.Context, path string, r billing.ListRequest
 }
 
 func checkList(r billing.ListRequest) error {
-	if r.Customer != "" {
-		if err := api.CheckID("customer", r.Customer, "cus_"); err != nil {
-			return err
-		}
+	if r.Customer == "" {
+		return api.CheckAt(r.At)
 	}
-	return api.CheckAt(r.At)
+	return cmp.Or(api.CheckID("customer", r.Customer, "cus_"), api.CheckAt(r.At))
 }
 
 // list yields the results of read for each object. It ends at the first error.

@@ -1,6 +1,7 @@
 package stripe
 
 import (
+	"cmp"
 	"context"
 	"iter"
 
@@ -110,21 +111,14 @@ func (p *Processor) refund(at string, x *sdk.Refund) (billing.Reversal, error) {
 	if !r.Amount.IsPositive() && (r.Request != "" || r.Tag != (billing.Tag{})) {
 		return billing.Reversal{}, api.Unusable("a refund", "%s is of %d of %q", x.ID, x.Amount, x.Currency)
 	}
-	switch x.Status {
-	case sdk.RefundStatusPending, sdk.RefundStatusRequiresAction:
-		r.State = billing.ReversalPending
-	case sdk.RefundStatusSucceeded:
-		r.State = billing.ReversalSucceeded
-	case sdk.RefundStatusFailed:
-		r.State = billing.ReversalFailed
-	case sdk.RefundStatusCanceled:
-		r.State = billing.ReversalCanceled
-	default:
-		if r.State = billing.ReversalPending; r.Request == "" {
-			return r, nil // not Duesday's: it must not end a list
-		}
+	state, known := map[sdk.RefundStatus]billing.ReversalState{
+		sdk.RefundStatusPending: billing.ReversalPending, sdk.RefundStatusRequiresAction: billing.ReversalPending,
+		sdk.RefundStatusSucceeded: billing.ReversalSucceeded, sdk.RefundStatusFailed: billing.ReversalFailed,
+		sdk.RefundStatusCanceled: billing.ReversalCanceled}[x.Status]
+	if !known && r.Request != "" { // one that is not Duesday's must not end a list
 		return billing.Reversal{}, api.Unusable("a refund", "%s has the status %q, which is unknown here", x.ID, x.Status)
 	}
+	r.State = cmp.Or(state, billing.ReversalPending)
 	return r, nil
 }
 
@@ -162,17 +156,11 @@ func (p *Processor) dispute(at string, x *sdk.Dispute) (billing.Reversal, error)
 	if !r.Amount.IsPositive() && r.Tag != (billing.Tag{}) {
 		return billing.Reversal{}, api.Unusable("a dispute", "%s is of %d of %q", x.ID, x.Amount, x.Currency)
 	}
-	switch x.Status {
-	case sdk.DisputeStatusWon:
-		r.State = billing.ReversalFailed
-	case sdk.DisputeStatusLost:
-		r.State = billing.ReversalSucceeded
-	case sdk.DisputeStatusWarningClosed, "prevented": // no money was claimed in the end
-		r.State = billing.ReversalCanceled
-	case sdk.DisputeStatusWarningNeedsResponse, sdk.DisputeStatusWarningUnderReview:
-		r.State = billing.ReversalInquiry
-	default:
-		r.State = billing.ReversalPending
-	}
+	r.State = cmp.Or(map[sdk.DisputeStatus]billing.ReversalState{
+		sdk.DisputeStatusWon: billing.ReversalFailed, sdk.DisputeStatusLost: billing.ReversalSucceeded,
+		// no money was claimed in the end
+		sdk.DisputeStatusWarningClosed: billing.ReversalCanceled, "prevented": billing.ReversalCanceled,
+		sdk.DisputeStatusWarningNeedsResponse: billing.ReversalInquiry,
+		sdk.DisputeStatusWarningUnderReview:   billing.ReversalInquiry}[x.Status], billing.ReversalPending)
 	return r, nil
 }

@@ -41,10 +41,7 @@ func (p *Processor) MakeCustomer(ctx context.Context, r billing.CustomerRequest)
 // Attach implements billing.Wallet. The default method is that of the customer's invoices at
 // Stripe, or else the newest card. Attach sets nothing at Stripe but the method's customer.
 func (p *Processor) Attach(ctx context.Context, payer billing.Payer, method string) (billing.Card, error) {
-	if err := api.CheckAt(payer.At); err != nil {
-		return billing.Card{}, err
-	}
-	if err := api.CheckID("customer", payer.Customer, "cus_"); err != nil {
+	if err := cmp.Or(api.CheckAt(payer.At), api.CheckID("customer", payer.Customer, "cus_")); err != nil {
 		return billing.Card{}, err
 	}
 	params := api.Params(payer.At, "")
@@ -153,10 +150,7 @@ func (p *Processor) CardLink(ctx context.Context, r billing.LinkRequest) (billin
 		return billing.CardLink{}, api.Unsent("a page for cards needs an address where the customer comes back to: set " +
 			"return_url, as in stripe:?return_url=https://example.com/thanks")
 	}
-	if err := api.CheckAt(r.Payer.At); err != nil {
-		return billing.CardLink{}, err
-	}
-	if err := api.CheckID("customer", r.Payer.Customer, "cus_"); err != nil {
+	if err := cmp.Or(api.CheckAt(r.Payer.At), api.CheckID("customer", r.Payer.Customer, "cus_")); err != nil {
 		return billing.CardLink{}, err
 	}
 	meta, err := metadata(metaInstallation, r.Installation, api.MetaAccount, r.Account, api.MetaSubscription,

@@ -156,7 +156,7 @@ func (c *Costs) measurePaid(ctx context.Context, padding int) error {
 		part{reminding.mail.Since(quiet.mail), always(stepMail)})
 	// Before it charges, a run looks whether the store knows the processor's latest successes.
 	lookBack := only(stepLookBack, func(l capacity.Line) bool {
-		return l.Op == capacity.OpGet && (l.Item == itemSubscription || l.Item == "period")
+		return l.Op == capacity.OpGet && (l.Item == itemSubscription || l.Item == itemPeriod)
 	})
 	c.Paid = cost("a paid period", n, part{found, jobStep(schema.PaymentIndex, stepBind, stepSettle)},
 		part{paying.mail.Since(quiet.mail), always(stepMail)}, part{later, lookBack})

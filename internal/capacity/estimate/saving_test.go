@@ -83,7 +83,7 @@ func TestWhatWouldSave(t *testing.T) {
 				t.Fatal(a.name, err)
 			}
 		}
-		if got := m.Usage().Since(earlier).Total(nil).Units.Write; got != a.want {
+		if got := m.Usage().Since(earlier).Total().Units.Write; got != a.want {
 			t.Errorf("%s: %g write units, docs/performance.md says %g", a.name, got, a.want)
 		}
 	}

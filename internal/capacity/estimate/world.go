@@ -1,6 +1,7 @@
 package estimate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,7 @@ const (
 	itemMail         = "mail"
 	itemAccount      = "account"
 	itemLease        = "lease"
+	itemPeriod       = "period"
 )
 
 // kindOfItem names the item, or the partition of a query, at the key.
@@ -45,24 +47,14 @@ func (w *world) kindOfItem(table string, k store.Key) string {
 	if table == w.tables.Outbox.Name {
 		return itemMail
 	}
-	prefix, _, _ := strings.Cut(k.SK, "#")
-	switch {
-	case prefix == "SUB":
-		return itemSubscription
-	case prefix == "REC":
-		return itemReceipt
-	case prefix == "ACC", k.SK == "" && strings.HasPrefix(k.PK, "ACC#"):
+	bySort, _, _ := strings.Cut(k.SK, "#")
+	byPartition, _, _ := strings.Cut(k.PK, "#")
+	if k.SK == "" && byPartition == "ACC" {
 		return itemAccount
-	case prefix == "PER":
-		return "period"
-	case strings.HasPrefix(k.PK, "RUN#"):
-		return "run"
-	case strings.HasPrefix(k.PK, "LEASE#"):
-		return itemLease
-	case k.SK != "":
-		return strings.ToLower(prefix)
 	}
-	return "due dates"
+	return cmp.Or(
+		map[string]string{"SUB": itemSubscription, "REC": itemReceipt, "ACC": itemAccount, "PER": itemPeriod}[bySort],
+		map[string]string{"RUN": "run", "LEASE": itemLease}[byPartition], strings.ToLower(bySort), "due dates")
 }
 
 // firstDay is when the world begins: any day does.

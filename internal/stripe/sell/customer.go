@@ -1,7 +1,6 @@
 package sell
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -27,11 +26,7 @@ func (s *sale) customers(ctx context.Context) ([]string, error) {
 	if s.o.Email == "" {
 		query = api.CreatedBetween(s.t.api.Now().Add(-findWindow), time.Time{})
 	}
-	type candidate struct {
-		id   string
-		rank int
-	}
-	var list []candidate
+	var ours, installed, others []string
 	for raw, err := range s.t.api.Rows(ctx, s.o.At, "/v1/customers", query, nil) {
 		if err != nil {
 			return nil, err
@@ -40,24 +35,17 @@ func (s *sale) customers(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := candidate{o.ID, 3}
-		switch {
+		switch { // the newest comes first in the list
 		case s.isOurs(o.Tag):
-			c.rank = 1
+			ours = slices.Insert(ours, 0, o.ID)
 		case s.o.Email == "":
-			continue
 		case o.Tag.Installation == s.o.Tag.Installation:
-			c.rank = 2
+			installed = slices.Insert(installed, 0, o.ID)
+		default:
+			others = slices.Insert(others, 0, o.ID)
 		}
-		list = append(list, c)
 	}
-	slices.Reverse(list)
-	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(a.rank, b.rank) })
-	var ids []string
-	for _, c := range list {
-		ids = append(ids, c.id)
-	}
-	return ids, nil
+	return slices.Concat(ours, installed, others), nil
 }
 
 // customer returns the order's buyer. It makes a customer if there is none.
