@@ -249,6 +249,40 @@ func TestNestingIsLimited(t *testing.T) {
 	}
 }
 
+// TestDecodeOfDamagedItems cuts items anywhere, and changes each bit: the decoder
+// gives an error, or an item that can be encoded.
+func TestDecodeOfDamagedItems(t *testing.T) {
+	d := mustDictionary(t, codecNames)
+	refused := 0
+	look := func(b []byte) {
+		it, err := d.decode(b, nil)
+		if err != nil {
+			refused++
+			return
+		}
+		if again, err := d.decode(d.encode(nil, it, nil), nil); err != nil || !again.Equal(it) {
+			t.Fatalf("%x reads %v, which was encoded and reads %v, %v", b, it, again, err)
+		}
+	}
+	for _, it := range []store.Item{subscription(1), account(1), store.NewItem(
+		store.Attribute{Name: "a", Value: store.L(store.Bool(true), store.B([]byte("b")), store.Int(-1), store.Int(1<<40))},
+		store.Attribute{Name: "b", Value: store.M(store.NewItem(store.Attribute{Name: "Email", Value: store.S("2026-11-21")}))},
+	)} {
+		whole := d.encode(nil, it, nil)
+		for at := range whole {
+			look(whole[:at])
+			for bit := range 8 {
+				damaged := bytes.Clone(whole)
+				damaged[at] ^= 1 << bit
+				look(damaged)
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("every damaged item was decoded")
+	}
+}
+
 func FuzzCodec(f *testing.F) {
 	d := mustDictionary(f, codecNames)
 	f.Add([]byte{})
