@@ -179,10 +179,7 @@ func readAPIKey(t *config.Tracking) error {
 	if err := readSecret(&t.APIKey, &t.APIKeyFile, config.EnvAPIKeyFile); err != nil {
 		return err
 	}
-	if err := config.CheckAPIKey(config.EnvAPIKeyFile, t.APIKey); err != nil {
-		return &usageError{err}
-	}
-	return nil
+	return invalid(config.CheckAPIKey(config.EnvAPIKeyFile, t.APIKey))
 }
 
 // readSecret reads a secret from its file, which the variable names, unless it is there already.

@@ -54,10 +54,7 @@ func newStripe(text string, c *config.Stripe, now func() time.Time, log *slog.Lo
 	}
 	o.API.Key, o.API.Base, o.API.Now, o.API.Log, o.API.Proxy = c.Key, c.APIBase, now, log, http.ProxyFromEnvironment
 	p, err := stripe.New(o)
-	if err != nil {
-		return nil, &usageError{err}
-	}
-	return p, nil
+	return p, invalid(err)
 }
 
 // noPages reports whether there are no pages for customers, for want of an address to return to.

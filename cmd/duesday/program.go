@@ -149,10 +149,7 @@ func (p *program) withSide(ctx context.Context, place storeurl.Place, create boo
 // place returns the place of the store.
 func (p *program) place() (storeurl.Place, error) {
 	place, err := storeurl.Parse(p.cfg.Store)
-	if err != nil {
-		err = &usageError{err}
-	}
-	return place, err
+	return place, invalid(err)
 }
 
 func (n need) making() engine.Making {
@@ -247,10 +244,10 @@ func (p *program) hint(command string) string {
 
 // quoted makes the text one word of a shell's command line.
 func quoted(text string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r)
+	special := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:=@%+,", r)
 	}
-	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
+	if text != "" && !strings.ContainsFunc(text, special) {
 		return text
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"

@@ -30,6 +30,14 @@ type usageError struct{ err error }
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
+// invalid returns the error as a usageError; nil of none.
+func invalid(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &usageError{err}
+}
+
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
 // run executes the command line and returns the exit code.

@@ -30,10 +30,7 @@ const subscriptionName = "ACCOUNT/SUBSCRIPTION"
 
 func parseName(text string) (billing.Name, error) {
 	n, err := billing.ParseName(text)
-	if err != nil {
-		return n, &usageError{err}
-	}
-	return n, nil
+	return n, invalid(err)
 }
 
 // subscriptionLeaf is a leaf about one subscription in the open store.

@@ -124,8 +124,7 @@ func (l *life) act(ctx context.Context, e *engine.Engine, s *subscriber, today c
 }
 
 func (l *life) newCard(ctx context.Context, e *engine.Engine, s *subscriber, month *Month) error {
-	method := "pm_card_visa"
-	sub, err := e.UpdateSubscription(ctx, s.name, billing.Change{Method: &method})
+	sub, err := e.UpdateSubscription(ctx, s.name, billing.Change{Method: new("pm_card_visa")})
 	if err != nil {
 		return err
 	}
@@ -153,8 +152,8 @@ func (l *life) newPrice(ctx context.Context, e *engine.Engine, s *subscriber, mo
 	if sub.Amount.Currency().Exponent() == 3 {
 		minor -= minor % 10
 	}
-	amount := money.New(minor, sub.Amount.Currency())
-	return month.change(e.UpdateSubscription(ctx, s.name, billing.Change{Amount: &amount}))
+	amount := new(money.New(minor, sub.Amount.Currency()))
+	return month.change(e.UpdateSubscription(ctx, s.name, billing.Change{Amount: amount}))
 }
 
 // payOutside records a transfer on the payment's due day.

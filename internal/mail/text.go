@@ -142,17 +142,12 @@ func month(text string) string {
 // reason puts a decline code into words. It returns "" for all other codes: a reader of the
 // mail must not learn some of them (a card reported stolen, suspected fraud).
 func reason(code string) string {
-	switch code {
-	case "insufficient_funds":
-		return "there was not enough money on the account"
-	case "expired_card":
-		return "the card has expired"
-	case "authentication_required":
-		return "the bank wanted the payment to be confirmed"
-	case "processing_error":
-		return "the bank could not process the payment"
-	}
-	return ""
+	return map[string]string{
+		"insufficient_funds":      "there was not enough money on the account",
+		"expired_card":            "the card has expired",
+		"authentication_required": "the bank wanted the payment to be confirmed",
+		"processing_error":        "the bank could not process the payment",
+	}[code]
 }
 
 // A link is the address for the customer's next step, unchanged: a cleaned address might lead
