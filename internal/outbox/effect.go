@@ -4,7 +4,19 @@
 // It does not know the meaning of an effect: its deliverer does (package mail).
 package outbox
 
-import "time"
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
 
 // A Queue is a part of the outbox with its own deliverer, which does not see the other
 // queues. The zero Queue is Mail.
@@ -72,3 +84,124 @@ const (
 	DataLink        = "link"         // where the customer can confirm or replace the card
 	DataLinkExpires = "link_expires" // a timestamp; "" if unknown
 )
+
+// A row is the item of one effect. Its key is <queue>#<shard> / <due>#<id>, so a query up to
+// now yields the due rows, oldest first. A dead letter is at <queue>#DEAD under the same sort
+// key. The due time stands in the key alone: moving a row deletes it and puts it elsewhere,
+// and of two workers only one can delete it.
+const (
+	shards      = 16                         // of a queue; fixed: a row's shard is computed from its id
+	stampLayout = "2006-01-02T15:04:05.000Z" // the order of the texts is the order of the times
+	maxReason   = 500                        // bytes of LastError, at most
+)
+
+func (q Queue) shard(n int) string { return fmt.Sprintf("%s#%02d", q.prefix(), n) }
+
+func (q Queue) dead() string { return q.prefix() + "#DEAD" }
+
+func (q Queue) prefix() string { return cmp.Or(string(q), string(Mail)) }
+
+func (q Queue) keyOf(id string, due time.Time) store.Key {
+	h := fnv.New32a()
+	h.Write([]byte(id)) // never fails
+	return store.Key{PK: q.shard(int(h.Sum32() % shards)), SK: stamp(due) + "#" + id}
+}
+
+// lastDue is the inclusive upper end of the sort keys that are due at now: '$' follows '#'.
+func lastDue(now time.Time) string { return stamp(now) + "$" }
+
+func stamp(t time.Time) string { return t.UTC().Format(stampLayout) }
+
+// Write returns the put of an effect. The cause includes it in its own commit, so the effect
+// exists if, and only if, the cause happened. The put has no condition: those of the cause
+// decide. An effect written twice under one id may be delivered twice. A zero Due means at
+// once. If the id is longer than 999 bytes, or the data has hundreds of kilobytes, the commit
+// fails with store.ErrTooLarge. The keys of the table must be schema.PK and schema.SK.
+func Write(table string, e Effect) store.Write {
+	key := e.Queue.keyOf(e.ID, e.Due)
+	data := make(store.Item, 0, len(e.Data))
+	for _, name := range slices.Sorted(maps.Keys(e.Data)) {
+		data.Set(name, store.S(e.Data[name]))
+	}
+	it := store.NewItem(
+		store.Attribute{Name: schema.CreatedDate, Value: store.S(stamp(e.Created))},
+		store.Attribute{Name: schema.Data, Value: store.M(data)},
+		store.Attribute{Name: schema.Kind, Value: store.S(e.Kind)},
+		store.Attribute{Name: schema.PK, Value: store.S(key.PK)},
+		store.Attribute{Name: schema.SK, Value: store.S(key.SK)},
+	)
+	setFailure(&it, e.Tries, e.Error)
+	return store.Put(table, it)
+}
+
+// setFailure records the failed tries and the reason. Zero tries and an empty reason remove
+// their attributes.
+func setFailure(it *store.Item, tries int, reason string) {
+	it.Remove(schema.Tries)
+	if tries > 0 {
+		it.Set(schema.Tries, store.Int(int64(tries)))
+	}
+	it.Remove(schema.LastError)
+	if reason = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], ""); reason != "" {
+		it.Set(schema.LastError, store.S(reason))
+	}
+}
+
+// decode reads a row. With an error, the effect has the readable attributes.
+func decode(it store.Item) (Effect, error) {
+	var wrong []error
+	queue, shard, _ := strings.Cut(it.Str(schema.PK), "#")
+	e := Effect{Queue: Queue(queue), Dead: shard == "DEAD", Kind: it.Str(schema.Kind), Error: it.Str(schema.LastError)}
+	e.Tries = int(max(it.Int(schema.Tries), 0))
+	due, id, ok := strings.Cut(it.Str(schema.SK), "#")
+	if !ok || id == "" {
+		wrong, id = append(wrong, errors.New("its key has no id")), it.Str(schema.SK)
+	}
+	e.ID = id
+	var err error
+	if e.Due, err = time.Parse(stampLayout, due); err != nil {
+		wrong = append(wrong, errors.New("its key has no due time"))
+	}
+	if e.Created, err = time.Parse(stampLayout, it.Str(schema.CreatedDate)); err != nil {
+		wrong = append(wrong, fmt.Errorf("%s is no timestamp", schema.CreatedDate))
+	}
+	if e.Kind == "" {
+		wrong = append(wrong, fmt.Errorf("%s is missing", schema.Kind))
+	}
+	if it.Get(schema.Data).Kind() != store.KindMap {
+		wrong = append(wrong, fmt.Errorf("%s is no map", schema.Data))
+	}
+	e.Data = make(map[string]string)
+	for _, a := range it.Get(schema.Data).Map() {
+		if a.Value.Kind() != store.KindString {
+			wrong = append(wrong, fmt.Errorf("%s: %s is no string", schema.Data, a.Name))
+			continue
+		}
+		e.Data[a.Name] = a.Value.Str()
+	}
+	if len(wrong) > 0 {
+		return e, fmt.Errorf("unreadable effect: %w", errors.Join(wrong...))
+	}
+	return e, nil
+}
+
+// schedule is the one of Standard Webhooks 1.0: schedule[n] is the wait before the next
+// delivery after n failed ones. The tenth failure, a bit over three days after the first
+// delivery, is the last.
+func schedule() [10]time.Duration {
+	return [10]time.Duration{
+		0, 5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour,
+		5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+	}
+}
+
+// nextDue returns when an effect with so many failed deliveries is due again, or false after
+// the last one. The wait counts from now, not from the last due time: an outbox that nobody
+// drained for days must not use up its tries in a minute.
+func nextDue(tries int, now time.Time) (time.Time, bool) {
+	waits := schedule()
+	if tries < 0 || tries >= len(waits) {
+		return time.Time{}, false
+	}
+	return now.Add(waits[tries]).UTC().Truncate(time.Millisecond), true
+}
