@@ -52,6 +52,16 @@ type Scan struct {
 	After    Cursor
 }
 
+// InSegment reports whether the scan's segment has the items of the partition. It must not change: a
+// cursor may be kept while Duesday is updated.
+func InSegment[P string | []byte](s Scan, partition P) bool {
+	h := uint32(2166136261) // FNV-1a
+	for i := range len(partition) {
+		h = (h ^ uint32(partition[i])) * 16777619
+	}
+	return s.Segments <= 1 || h%uint32(s.Segments) == uint32(s.Segment)
+}
+
 // A Cursor marks a place in a Query or Scan. The zero Cursor is the start. It stays valid when
 // its item is changed or deleted.
 type Cursor struct {

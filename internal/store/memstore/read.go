@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"context"
-	"hash/fnv"
 	"iter"
 
 	"github.com/RaduBerinde/btreemap"
@@ -69,7 +68,7 @@ func (s *Store) Scan(ctx context.Context, sc store.Scan) iter.Seq2[store.Item, e
 			return store.Pages{}, err
 		}
 		w := walk{Store: s, table: s.tables[sc.Table], end: store.Cursor{Key: store.Key{PK: "\xFF"}},
-			skip: func(c store.Cursor) bool { return segment(c.Key.PK, sc.Segments) != sc.Segment }}
+			skip: func(c store.Cursor) bool { return !store.InSegment(sc, c.Key.PK) }}
 		w.resume(store.Cursor{Key: sc.After.Key})
 		return store.Pages{First: firstPage, Full: fullPage, Next: w.page}, nil
 	})
@@ -128,13 +127,4 @@ func (w *walk) page(n int) (items []store.Item, more bool, err error) {
 		}
 	}
 	return items, false, nil
-}
-
-func segment(partition string, segments int) int {
-	if segments <= 1 {
-		return 0
-	}
-	h := fnv.New32a()
-	h.Write([]byte(partition))
-	return int(h.Sum32() % uint32(segments))
 }

@@ -61,19 +61,14 @@ func CheckTarget(dir, to string) error {
 	if inside(target, at) || inside(at, target) {
 		return fmt.Errorf("%w: %s and the store %s lie one in the other: name a folder beside it", store.ErrInvalid, to, dir)
 	}
-	return CheckEmpty(to)
-}
-
-// CheckEmpty returns an error unless the path is free or an empty folder.
-func CheckEmpty(path string) error {
-	list, err := os.ReadDir(path)
+	list, err := os.ReadDir(to)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
 		return err
 	case len(list) > 0:
-		return fmt.Errorf("%w: the folder %s is not empty", store.ErrInvalid, path)
+		return fmt.Errorf("%w: the folder %s is not empty", store.ErrInvalid, to)
 	}
 	return nil
 }

@@ -84,21 +84,17 @@ func (s *Store) submit(ctx context.Context, r *request) error {
 	case <-s.failure.done:
 		return s.failed(false)
 	}
-	select {
-	case err := <-r.done:
-		return err
-	case <-s.failure.done:
-		return s.failed(!r.state.CompareAndSwap(waiting, abandoned))
-	case <-ctx.Done():
-		if r.state.CompareAndSwap(waiting, abandoned) {
-			return ctx.Err()
+	for ended := ctx.Done(); ; ended = nil { // a taken request is awaited without ctx
+		select {
+		case err := <-r.done:
+			return err
+		case <-s.failure.done:
+			return s.failed(!r.state.CompareAndSwap(waiting, abandoned))
+		case <-ended:
+			if r.state.CompareAndSwap(waiting, abandoned) {
+				return ctx.Err()
+			}
 		}
-	}
-	select {
-	case err := <-r.done:
-		return err
-	case <-s.failure.done:
-		return s.failed(true)
 	}
 }
 

@@ -161,6 +161,8 @@ func appendEscaped(dst []byte, s string) []byte {
 	return append(dst, strings.ReplaceAll(s, "\x00", "\x00\xFF")...)
 }
 
+func appendPlain(dst []byte, s string) []byte { return append(dst, s...) }
+
 func appendComponent(dst []byte, s string) []byte {
 	return append(appendEscaped(dst, s), escape, ended)
 }

@@ -67,17 +67,23 @@ func (s *Store) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, 
 		}
 		l := s.layouts[q.Table]
 		w := walk{store: s, reverse: q.Reverse}
+		var after []byte
 		if x == nil {
-			w.baseBounds(l, q)
+			w.bounds(q, appendBaseKey(nil, l.id, store.Key{PK: q.Partition}), appendPlain, 0)
+			after = appendBaseKey(nil, l.id, q.After.Key)
 			w.decode = func(tail, value []byte, now int64) (store.Item, error) {
 				return l.visible(tail, value, q.Partition, now)
 			}
 		} else {
 			xl := l.index(q.Index)
-			w.indexBounds(l, xl, q)
+			w.bounds(q, appendComponent([]byte{l.id, xl.number}, q.Partition), appendEscaped, escape, afterEnd)
+			after = appendIndexKey(nil, l.id, xl.number, q.After.Index, q.After.Key)
 			w.decode = func(tail, value []byte, now int64) (store.Item, error) {
 				return l.decodeIndex(xl, tail, value, q.Partition)
 			}
+		}
+		if !q.After.IsZero() {
+			w.resume(after)
 		}
 		return store.Pages{Limit: q.Limit, First: firstPage, Full: fullPage, Next: w.page}, nil
 	})
@@ -98,7 +104,7 @@ func (s *Store) Scan(ctx context.Context, sc store.Scan) iter.Seq2[store.Item, e
 		}
 		w.decode = func(tail, value []byte, now int64) (store.Item, error) {
 			pk, _, _, err := cutComponent(tail)
-			if err != nil || !inSegment(pk, sc.Segment, sc.Segments) {
+			if err != nil || !store.InSegment(sc, pk) {
 				return nil, err
 			}
 			return l.visible(tail, value, "", now)
@@ -135,27 +141,13 @@ func (l *layout) visible(tail, value []byte, pk string, now int64) (store.Item, 
 	return it, nil
 }
 
-func (w *walk) baseBounds(l *layout, q store.Query) {
-	partition := appendBaseKey(nil, l.id, store.Key{PK: q.Partition})
-	w.lower = append(bytes.Clone(partition), max(q.From, q.Prefix)...)
-	w.upper = successor(append(bytes.Clone(partition), q.Prefix...))
+// bounds sets the ends of a query of the partition. sort appends a sort key, and end is greater than
+// the end of the last one.
+func (w *walk) bounds(q store.Query, partition []byte, sort func([]byte, string) []byte, end ...byte) {
+	w.lower = sort(bytes.Clone(partition), max(q.From, q.Prefix))
+	w.upper = successor(sort(bytes.Clone(partition), q.Prefix))
 	if q.To != "" {
-		w.upper = append(append(bytes.Clone(partition), q.To...), 0)
-	}
-	if !q.After.IsZero() {
-		w.resume(appendBaseKey(nil, l.id, q.After.Key))
-	}
-}
-
-func (w *walk) indexBounds(l *layout, x *indexLayout, q store.Query) {
-	partition := appendComponent([]byte{l.id, x.number}, q.Partition)
-	w.lower = appendEscaped(bytes.Clone(partition), max(q.From, q.Prefix))
-	w.upper = successor(appendEscaped(bytes.Clone(partition), q.Prefix))
-	if q.To != "" {
-		w.upper = append(appendEscaped(bytes.Clone(partition), q.To), escape, afterEnd)
-	}
-	if !q.After.IsZero() {
-		w.resume(appendIndexKey(nil, l.id, x.number, q.After.Index, q.After.Key))
+		w.upper = append(sort(bytes.Clone(partition), q.To), end...)
 	}
 }
 
@@ -225,16 +217,4 @@ func (w *walk) page(n int) (items []store.Item, more bool, err error) {
 		}
 	}
 	return items, false, it.Error()
-}
-
-// inSegment must not change: a cursor may be kept while Duesday is updated.
-func inSegment(partition []byte, segment, segments int) bool {
-	if segments <= 1 {
-		return true
-	}
-	h := uint32(2166136261) // FNV-1a
-	for _, b := range partition {
-		h = (h ^ uint32(b)) * 16777619
-	}
-	return h%uint32(segments) == uint32(segment)
 }

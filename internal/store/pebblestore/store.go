@@ -27,7 +27,7 @@ type Store struct {
 	disk    *failStopFS
 	sync    *pebble.WriteOptions // pebble.Sync; tests plant a bug here
 
-	views
+	current  atomic.Pointer[view]
 	requests chan *request // to the committer
 	groups   chan *group   // from the committer to the finisher
 	inFlight atomic.Int32  // groups applied and not yet synced
@@ -124,15 +124,10 @@ func (v *view) release() {
 	}
 }
 
-// views hands out the current view.
-type views struct {
-	current atomic.Pointer[view]
-}
-
 // acquire returns the current view, which the caller must release.
-func (vs *views) acquire() *view {
+func (s *Store) acquire() *view {
 	for {
-		v := vs.current.Load()
+		v := s.current.Load()
 		// A count of zero means that it has been replaced since the Load.
 		for n := v.refs.Load(); n > 0; n = v.refs.Load() {
 			if v.refs.CompareAndSwap(n, n+1) {
@@ -143,8 +138,8 @@ func (vs *views) acquire() *view {
 }
 
 // publish makes v the current view and takes over its reference.
-func (vs *views) publish(v *view) {
-	if old := vs.current.Swap(v); old != nil {
+func (s *Store) publish(v *view) {
+	if old := s.current.Swap(v); old != nil {
 		old.release()
 	}
 }
