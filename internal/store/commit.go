@@ -35,30 +35,19 @@ func (s Schema) CheckCommit(writes []Write) error {
 	return s.checkDistinct(writes)
 }
 
-// checkDistinct refuses two writes on one key. Commits are small (one to five
-// writes) or come from an import (a hundred): pairs are cheap for the first, a map
-// for the second.
+// checkDistinct refuses two writes on one key.
 func (s Schema) checkDistinct(writes []Write) error {
-	const few = 8
 	type place struct {
 		table string
 		key   Key
 	}
-	var near [few]place
-	seen := map[place]bool(nil)
-	if len(writes) > few {
-		seen = make(map[place]bool, len(writes))
-	}
+	seen := map[place]bool{} // up to eight entries, which is most commits, take no allocation
 	for i := range writes {
 		p := place{writes[i].Table, writes[i].KeyIn(s[writes[i].Table])}
-		if seen[p] || (seen == nil && slices.Contains(near[:i], p)) {
+		if seen[p] {
 			return fmt.Errorf("%w: two writes on %s %s/%s", ErrInvalid, p.table, p.key.PK, p.key.SK)
 		}
-		if seen == nil {
-			near[i] = p
-		} else {
-			seen[p] = true
-		}
+		seen[p] = true
 	}
 	return nil
 }

@@ -1,6 +1,9 @@
 package store
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // A Table declares the key attributes, indexes and expiry of a table. All key
 // attributes are strings.
@@ -23,6 +26,14 @@ type Index struct {
 
 // A Key names one item. SK is "" in a table without a sort key.
 type Key struct{ PK, SK string }
+
+// Compare orders keys as the contract orders rows.
+func (k Key) Compare(other Key) int {
+	if c := strings.Compare(k.PK, other.PK); c != 0 {
+		return c
+	}
+	return strings.Compare(k.SK, other.SK)
+}
 
 // KeyOf returns the base key of an item or of an index row.
 func (t *Table) KeyOf(it Item) Key {

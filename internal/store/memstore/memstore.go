@@ -9,7 +9,6 @@ package memstore
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -50,17 +49,10 @@ func newRows() *rows {
 // compare orders places as the contract wants rows ordered; in a table the index
 // keys are empty and do not count.
 func compare(a, b store.Cursor) int {
-	if c := compareKeys(a.Index, b.Index); c != 0 {
+	if c := a.Index.Compare(b.Index); c != 0 {
 		return c
 	}
-	return compareKeys(a.Key, b.Key)
-}
-
-func compareKeys(a, b store.Key) int {
-	if c := strings.Compare(a.PK, b.PK); c != 0 {
-		return c
-	}
-	return strings.Compare(a.SK, b.SK)
+	return a.Key.Compare(b.Key)
 }
 
 var _ store.Store = (*Store)(nil)

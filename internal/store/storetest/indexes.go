@@ -190,34 +190,22 @@ func testExpiry(t *testing.T, open Opener) {
 // testLimitOfTheLiving reads past expired items at the beginning, between and at the end,
 // by every limit, and page by page.
 func testLimitOfTheLiving(r *rig) {
-	all := in("a")
-	var living []string
+	var living []store.Item
 	for _, c := range "xx1x2xxx34xx5xx" { // x expires
 		it := item("a", fmt.Sprintf("%02d", r.clock.unix()%100)) // the clock moves on by one each time
 		if c == 'x' {
 			it.Set("ttl", store.Int(r.clock.unix()+20))
 		} else {
-			living = append(living, it.Str("sk"))
+			living = append(living, it)
 		}
 		r.put(it)
 		r.clock.advance(1)
 	}
 	r.clock.advance(20)
+	all := in("a")
 	for _, all.Reverse = range []bool{false, true} {
 		for limit := 1; limit <= len(living)+1; limit++ {
-			q := all
-			q.Limit = limit
-			for rest := living; ; {
-				n := min(limit, len(rest))
-				rows := r.rows(q)
-				if got := r.sorts(ledger, rows); !slices.Equal(got, rest[:n]) {
-					r.Fatalf("Query(%+v) = %q, want %q", q, got, rest[:n])
-				}
-				if n == 0 {
-					break
-				}
-				q.After, rest = r.table(ledger).CursorAt("", rows[n-1]), rest[n:]
-			}
+			r.wantPages(all, limit, living)
 		}
 		slices.Reverse(living)
 	}

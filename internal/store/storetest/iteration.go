@@ -87,15 +87,19 @@ func testPages(r *rig, q store.Query) {
 		if size > 2 && size < len(rows) && size%r.rounds(1, 13) != 0 {
 			continue
 		}
-		q.Limit, q.After = size, store.Cursor{}
-		for rest := rows; len(rest) > 0; {
-			n := min(size, len(rest))
-			r.wantRows(q, rest[:n]...)
-			q.After = r.table(q.Table).CursorAt(q.Index, rest[n-1])
-			rest = rest[n:]
-		}
-		r.wantRows(q)
+		r.wantPages(q, size, rows)
 	}
+}
+
+// wantPages checks the rows of a query page by page, and that no page follows them.
+func (r *rig) wantPages(q store.Query, size int, rows []store.Item) {
+	r.Helper()
+	q.Limit = size
+	for page := range slices.Chunk(rows, size) {
+		r.wantRows(q, page...)
+		q.After = r.table(q.Table).CursorAt(q.Index, page[len(page)-1])
+	}
+	r.wantRows(q)
 }
 
 // scanItems are many partitions of a few items, and the awkward keys.

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -74,9 +73,7 @@ var (
 // drawKey draws a key, more often than not a used one, so writes meet. Keys of expired items
 // count as used.
 func (m *machine) drawKey(t *rapid.T, table string) store.Key {
-	used := slices.SortedFunc(maps.Keys(m.model.tables[table]), func(a, b store.Key) int {
-		return cmp.Or(cmp.Compare(a.PK, b.PK), cmp.Compare(a.SK, b.SK))
-	})
+	used := slices.SortedFunc(maps.Keys(m.model.tables[table]), store.Key.Compare)
 	if len(used) > 0 && rapid.SampledFrom([]bool{true, true, false}).Draw(t, "a used key") {
 		return rapid.SampledFrom(used).Draw(t, "key")
 	}

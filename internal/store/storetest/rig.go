@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -177,15 +178,14 @@ func (r *rig) dump() []string {
 			lines = append(lines, t.Name+" "+show(it))
 		}
 		for i := range t.Indexes {
-			x := &t.Indexes[i]
-			partitions := map[string]bool{}
+			x, seen := &t.Indexes[i], map[string]bool{}
 			for _, it := range items {
-				if k, ok := x.KeyOf(it); ok {
-					partitions[k.PK] = true
+				k, ok := x.KeyOf(it)
+				if !ok || seen[k.PK] {
+					continue
 				}
-			}
-			for p := range partitions {
-				for _, row := range r.rows(store.Query{Table: t.Name, Index: x.Name, Partition: p}) {
+				seen[k.PK] = true
+				for _, row := range r.rows(store.Query{Table: t.Name, Index: x.Name, Partition: k.PK}) {
 					lines = append(lines, t.Name+"."+x.Name+" "+show(row))
 				}
 			}
@@ -280,14 +280,6 @@ func (r *rig) wantRows(q store.Query, want ...store.Item) {
 	}
 }
 
-// wantScan checks that the ledger table has this item alone.
-func (r *rig) wantScan(want store.Item) {
-	r.Helper()
-	if got := r.scan(store.Scan{Table: ledger}); len(got) != 1 || !got[0].Equal(want) {
-		r.Fatalf("Scan = %v, want %s", shows(got), show(want))
-	}
-}
-
 // wantSorts checks the base sort keys of a query's rows, in order; in a table without sort keys,
 // the partition keys.
 func (r *rig) wantSorts(q store.Query, want ...string) {
@@ -308,13 +300,10 @@ func (r *rig) both(q store.Query, want ...string) {
 }
 
 func (r *rig) sorts(table string, items []store.Item) []string {
-	t, keys := r.table(table), []string(nil)
+	var keys []string
 	for _, it := range items {
-		k := t.KeyOf(it)
-		keys = append(keys, k.SK)
-		if t.SortKey == "" {
-			keys[len(keys)-1] = k.PK
-		}
+		k := r.table(table).KeyOf(it)
+		keys = append(keys, cmp.Or(k.SK, k.PK))
 	}
 	return keys
 }

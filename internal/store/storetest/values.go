@@ -57,7 +57,7 @@ func testGetPut(t *testing.T, open Opener) {
 				it := item("a", "1", number("amount", n))
 				r.put(it)
 				r.want(ledger, it)
-				r.wantScan(it)
+				r.wantSegments(ledger, 1, []store.Item{it})
 				r.wantRows(in("a"), it)
 			}
 		}},
@@ -105,7 +105,7 @@ func testValues(t *testing.T, open Opener) {
 			r.wantRows(in("all"), all)
 			r.wantRows(inIndex(byOwner, "o"), all)
 			r.commit(remove(at("a", "1")))
-			r.wantScan(all)
+			r.wantSegments(ledger, 1, []store.Item{all})
 		}},
 		scenario{"attribute names", func(r *rig) {
 			it := item("a", "1")
