@@ -38,14 +38,14 @@ type state struct {
 
 // A description is how a table and its indexes are keyed.
 type description struct {
-	key     []string
+	key     []string          // names of attributes, the partition key first
 	types   map[string]string // of key attributes: "S", "N", "B"
 	indexes map[string]index
 }
 
 type index struct {
-	hash, sort string // sort is "" when it has none
-	shows      func(item) item
+	key   []string
+	shows []string // names of attributes; nil for all
 }
 
 func newLag(most time.Duration, now func() time.Time) *lag {
@@ -150,12 +150,12 @@ func (p *Proxy) addState(states []state, x *exchange, write map[string]any) ([]s
 	if len(key) != len(d.key) {
 		return states, nil
 	}
-	got, err := p.call(x.header, "GetItem", map[string]any{"TableName": table, "Key": key, "ConsistentRead": true})
-	if err != nil {
+	var got struct{ Item item }
+	in := map[string]any{"TableName": table, "Key": key, "ConsistentRead": true}
+	if err := p.call(x.header, "GetItem", in, &got); err != nil {
 		return nil, fmt.Errorf("reading what a write changes: %w", err)
 	}
-	image, _ := got["Item"].(item)
-	return append(states, state{table, text(key), image}), nil
+	return append(states, state{table, text(key), got.Item}), nil
 }
 
 // text returns the key in a comparable form: encoding/json sorts names.
@@ -186,58 +186,48 @@ func (p *Proxy) describe(x *exchange, table string) (*description, error) {
 	if known != nil {
 		return known, nil
 	}
-	got, err := p.call(x.header, "DescribeTable", map[string]any{"TableName": table})
-	if err != nil {
+	var got struct {
+		Table struct {
+			keyed
+			AttributeDefinitions                          []struct{ AttributeName, AttributeType string }
+			GlobalSecondaryIndexes, LocalSecondaryIndexes []keyed
+		}
+	}
+	if err := p.call(x.header, "DescribeTable", map[string]any{"TableName": table}, &got); err != nil {
 		return nil, err
 	}
-	d := newDescription(asMap(got["Table"]))
+	d := &description{key: got.Table.key(), types: map[string]string{}, indexes: map[string]index{}}
+	for _, a := range got.Table.AttributeDefinitions {
+		d.types[a.AttributeName] = a.AttributeType
+	}
+	for _, k := range slices.Concat(got.Table.GlobalSecondaryIndexes, got.Table.LocalSecondaryIndexes) {
+		x := index{key: k.key()}
+		if k.Projection.ProjectionType != "ALL" {
+			x.shows = slices.Concat(d.key, x.key, k.Projection.NonKeyAttributes)
+		}
+		d.indexes[k.IndexName] = x
+	}
 	p.lag.mu.Lock()
 	p.lag.tables[table] = d
 	p.lag.mu.Unlock()
 	return d, nil
 }
 
-func newDescription(table map[string]any) *description {
-	d := &description{types: map[string]string{}, indexes: map[string]index{}}
-	for _, definition := range asList(table["AttributeDefinitions"]) {
-		name, _ := asMap(definition)["AttributeName"].(string)
-		d.types[name], _ = asMap(definition)["AttributeType"].(string)
+// keyed is DynamoDB's description of an index, and a part of that of a table.
+type keyed struct {
+	IndexName  string
+	KeySchema  []struct{ AttributeName string } // the partition key is the first
+	Projection struct {
+		ProjectionType   string
+		NonKeyAttributes []string
 	}
-	hash, sort := keyOf(table)
-	d.key = []string{hash}
-	if sort != "" {
-		d.key = append(d.key, sort)
-	}
-	for _, kind := range []string{"GlobalSecondaryIndexes", "LocalSecondaryIndexes"} {
-		for _, one := range asList(table[kind]) {
-			of := asMap(one)
-			name, _ := of["IndexName"].(string)
-			ix := index{shows: func(i item) item { return i }}
-			ix.hash, ix.sort = keyOf(of)
-			projection := asMap(of["Projection"])
-			if projection["ProjectionType"] != "ALL" {
-				shown := append(slices.Clone(d.key), ix.hash, ix.sort)
-				for _, name := range asList(projection["NonKeyAttributes"]) {
-					shown = append(shown, fmt.Sprint(name))
-				}
-				ix.shows = func(i item) item { return pick(i, shown) }
-			}
-			d.indexes[name] = ix
-		}
-	}
-	return d
 }
 
-func keyOf(table map[string]any) (hash, sort string) {
-	for _, element := range asList(table["KeySchema"]) {
-		name, _ := asMap(element)["AttributeName"].(string)
-		if asMap(element)["KeyType"] == "HASH" {
-			hash = name
-		} else {
-			sort = name
-		}
+func (k keyed) key() (names []string) {
+	for _, element := range k.KeySchema {
+		names = append(names, element.AttributeName)
 	}
-	return hash, sort
+	return names
 }
 
 // lagging returns the reply to a query of an index as the index may still be.
@@ -298,7 +288,7 @@ func (v *view) change(l *lag, past map[string][]version) {
 	now := l.now()
 	current := map[string]bool{}
 	for _, row := range v.rows {
-		current[text(pick(asMap(row), v.key))] = true
+		current[text(pick(asMap(row), v.description.key))] = true
 	}
 	// Only items with a past or present row in the range are drawn for, in the order of keys.
 	var keys []string
@@ -321,7 +311,7 @@ func (v *view) change(l *lag, past map[string][]version) {
 func (v *view) showAs(key string, current bool, was item, hide, show bool) {
 	at := -1
 	if current {
-		at = slices.IndexFunc(v.rows, func(row any) bool { return text(pick(asMap(row), v.key)) == key })
+		at = slices.IndexFunc(v.rows, func(row any) bool { return text(pick(asMap(row), v.description.key)) == key })
 	}
 	plain := v.body["FilterExpression"] == nil && v.body["ProjectionExpression"] == nil
 	switch {
@@ -335,7 +325,10 @@ func (v *view) showAs(key string, current bool, was item, hide, show bool) {
 		if at >= 0 {
 			rows = slices.Delete(rows, at, at+1)
 		}
-		old := v.shows(was)
+		old := was
+		if v.shows != nil {
+			old = pick(was, v.shows)
+		}
 		if int64(len(rows)) >= limitOf(v.body) || (at >= 0 && reflect.DeepEqual(old, asMap(v.rows[at]))) {
 			return
 		}
@@ -350,10 +343,7 @@ func (v *view) showAs(key string, current bool, was item, hide, show bool) {
 
 // inRange reports whether the index shows the item to this query, on some page.
 func (v *view) inRange(was item) bool {
-	if was == nil || was[v.hash] == nil || (v.sort != "" && was[v.sort] == nil) {
-		return false
-	}
-	return v.hold(was, v.types)
+	return was != nil && len(pick(was, v.index.key)) == len(v.index.key) && v.hold(was, v.types)
 }
 
 // onPage reports whether the row belongs on this page.
@@ -364,10 +354,11 @@ func (v *view) onPage(was item) bool {
 
 // compare is the order of the index in the direction of the query.
 func (v *view) compare(a, b item) int {
-	if v.sort == "" {
+	if len(v.index.key) == 1 {
 		return 0
 	}
-	order := compareValues(v.types[v.sort], a[v.sort], b[v.sort])
+	sort := v.index.key[1]
+	order := compareValues(v.types[sort], a[sort], b[sort])
 	if v.descending {
 		return -order
 	}

@@ -298,18 +298,18 @@ func (p *Proxy) pass(r *http.Request, x *exchange) (reply, error) {
 }
 
 // call asks DynamoDB itself, with the credentials of a client's request.
-func (p *Proxy) call(header http.Header, operation string, body map[string]any) (map[string]any, error) {
+func (p *Proxy) call(header http.Header, operation string, body map[string]any, into any) error {
 	header = header.Clone()
 	header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
 	header.Del("Content-Length")
 	got, err := p.send(context.Background(), header, p.encode(body))
+	if err == nil && got.status != http.StatusOK {
+		err = fmt.Errorf("%s: %d %s", operation, got.status, got.text)
+	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if got.status != http.StatusOK {
-		return nil, fmt.Errorf("%s: %d %s", operation, got.status, got.text)
-	}
-	return decode(got.text)
+	return json.Unmarshal(got.text, into)
 }
 
 func (p *Proxy) send(ctx context.Context, header http.Header, body []byte) (got reply, err error) {
