@@ -74,18 +74,19 @@ func CheckTarget(dir, to string) error {
 }
 
 // IsStore reports whether a store is in the folder.
-func IsStore(dir string) (bool, error) {
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+func IsStore(dir string) (bool, error) { return isStore(dir, vfs.Default) }
+
+func isStore(dir string, files vfs.FS) (bool, error) {
+	if _, err := files.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	d, err := pebble.Peek(dir, vfs.Default)
-	if err != nil {
-		return false, err
-	}
-	return d.Exists, nil
+	d, err := pebble.Peek(dir, files)
+	return err == nil && d.Exists, err
 }
 
-// placeOf returns the canonical name of a path whose last parts may not exist yet.
+// placeOf returns the one name of a path whose last parts may not exist yet. Pebble's lock goes by
+// name: under a second name the same process would get the lock again, and closing either store
+// would release it.
 func placeOf(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -229,22 +230,6 @@ func readRequest(path string) (r backupRequest, err error) {
 		return r, err
 	}
 	return r, json.Unmarshal(b, &r)
-}
-
-// answerRequests makes the checkpoints for requests of other processes, until ctx ends.
-func (s *Store) answerRequests(ctx context.Context, dir string) {
-	tick := time.NewTicker(requestEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if err := s.answerRequest(ctx, dir); err != nil {
-			s.log.Error("store", "event", "a backup that was asked for could not be made", "error", err)
-		}
-	}
 }
 
 // sweepRequests answers the requests to an earlier holder with ErrAskAgain, and removes answers

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	expiryInterval = time.Minute
+	expiryInterval = time.Minute // of its deletion in the background
 	// expiryBatch is small so that commits do not wait behind deletions.
 	expiryBatch = 256
 )
@@ -23,23 +23,6 @@ type expiredRow struct {
 	*layout
 	entry []byte // key of the TTL entry
 	id    store.Key
-}
-
-// expireInBackground deletes expired items at once and then every minute, until ctx
-// is done.
-func (s *Store) expireInBackground(ctx context.Context) {
-	ticker := time.NewTicker(expiryInterval)
-	defer ticker.Stop()
-	for {
-		if _, err := s.DeleteExpired(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) {
-			s.log.Error("store", "event", "expired items could not be deleted", "error", err)
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // DeleteExpired deletes the expired items with their index rows, and returns how many. It also

@@ -183,8 +183,8 @@ func TestContextOfCommit(t *testing.T) {
 		return time.Unix(1000, 0)
 	}})
 	defer s.Close()
-	s.stopExpiry() // it asks the clock too
-	s.expiry.Wait()
+	s.stop() // it asks the clock too
+	s.background.Wait()
 
 	stopped.Store(true)
 	takenContext, cancelTaken := context.WithCancel(t.Context())
@@ -225,8 +225,8 @@ func TestExpiryWithinAGroup(t *testing.T) {
 		return time.Unix(now.Load(), 0)
 	}})
 	defer s.Close()
-	s.stopExpiry() // it asks the clock too
-	s.expiry.Wait()
+	s.stop() // it asks the clock too
+	s.background.Wait()
 	if err := s.Commit(t.Context(), store.Put("slots", session(1, 1001))); err != nil {
 		t.Fatal(err)
 	}

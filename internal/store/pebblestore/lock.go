@@ -54,7 +54,7 @@ func lockFolder(files vfs.FS, path, shown string) (*pebble.Lock, error) {
 // until release is called. The lock follows the folder when it is renamed. LockFolder returns
 // store.ErrLocked if a process has the store open.
 func LockFolder(dir string) (release func() error, err error) {
-	path, err := realPath(dir)
+	path, err := placeOf(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"path/filepath"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -34,7 +33,7 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	path := dir
 	if o.FS == vfs.Default {
-		if path, err = realPath(dir); err != nil {
+		if path, err = placeOf(dir); err != nil {
 			return nil, err
 		}
 	}
@@ -100,16 +99,12 @@ func prepareFolder(dir string, o *Options) error {
 	if o.Create {
 		return makeFolder(o.FS, dir)
 	}
-	missing := fmt.Errorf("%w: %s", store.ErrMissing, dir)
-	if _, err := o.FS.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return missing
-	}
-	desc, err := pebble.Peek(dir, o.FS)
+	is, err := isStore(dir, o.FS)
 	if err != nil {
 		return fmt.Errorf("open store %s: %w", dir, err)
 	}
-	if !desc.Exists {
-		return missing
+	if !is {
+		return fmt.Errorf("%w: %s", store.ErrMissing, dir)
 	}
 	return nil
 }
@@ -143,14 +138,4 @@ func makeFolder(files vfs.FS, dir string) error {
 		}
 	}
 	return nil
-}
-
-// realPath returns the one name of a folder, because Pebble's lock goes by name. Under a second
-// name the same process would get the lock again, and closing either store would release it.
-func realPath(dir string) (string, error) {
-	path, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return "", err
-	}
-	return filepath.Abs(path)
 }

@@ -35,8 +35,8 @@ type Store struct {
 	syncTime atomic.Int64  // mean, in nanoseconds
 	finished chan struct{} // closed when both have ended
 
-	stopExpiry context.CancelFunc // and answerRequests
-	expiry     sync.WaitGroup
+	stop       context.CancelFunc // ends background
+	background sync.WaitGroup     // the deletion of expired items, and the answers to requests for backups
 
 	checkpoints sync.Mutex // held during a checkpoint
 
@@ -59,21 +59,45 @@ func (s *Store) start(path string) {
 	go s.finishGroups()
 
 	ctx, cancel := context.WithCancel(context.Background())
-	s.stopExpiry = cancel
-	s.expiry.Go(func() { s.expireInBackground(ctx) })
+	s.stop = cancel
+	s.background.Go(func() {
+		s.every(ctx, expiryInterval, "expired items could not be deleted", func() error {
+			_, err := s.DeleteExpired(ctx)
+			return err
+		})
+	})
 	if s.disk.FS == vfs.Default {
 		if err := sweepRequests(path); err != nil { // no reason to refuse the store
 			s.log.Error("store", "event", "requests for backups could not be swept", "error", err)
 		}
-		s.expiry.Go(func() { s.answerRequests(ctx, path) })
+		s.background.Go(func() {
+			s.every(ctx, requestEvery, "a backup that was asked for could not be made",
+				func() error { return s.answerRequest(ctx, path) })
+		})
+	}
+}
+
+// every does the work at once and at every tick until ctx ends, and logs its errors.
+func (s *Store) every(ctx context.Context, interval time.Duration, event string, work func() error) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		if err := work(); err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) {
+			s.log.Error("store", "event", event, "error", err)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
 // Close implements store.Store. It waits for running commits, flushes the memtables, so that
 // the next Open has no log to replay, and releases the folder.
 func (s *Store) Close() error {
-	s.stopExpiry()
-	s.expiry.Wait()
+	s.stop()
+	s.background.Wait()
 	s.gate.Lock()
 	defer s.gate.Unlock()
 	if s.closed {
