@@ -109,7 +109,7 @@ func (m *Meter) Get(ctx context.Context, table string, key store.Key) (store.Ite
 
 // Commit implements store.Store.
 func (m *Meter) Commit(ctx context.Context, writes ...store.Write) error {
-	if err := m.schema.CheckCommit(writes); err != nil {
+	if err := m.schema.CheckCommit(ctx, writes); err != nil {
 		return err
 	}
 	m.committing.Lock()

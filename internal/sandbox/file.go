@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -120,11 +121,11 @@ type writer struct {
 
 	mu      sync.Mutex
 	work    sync.Cond // pending, or closing
-	done    sync.Cond // durable has grown, or err is set, or stopped
+	done    sync.Cond // durable has grown, or err is set
 	pending []record  // guarded by mu
 	closing bool      // guarded by mu
-	stopped bool      // guarded by mu; run has returned
 	err     error     // guarded by mu
+	stopped chan struct{}
 }
 
 // A file is the part of an *os.File in use.
@@ -134,7 +135,7 @@ type file interface {
 }
 
 func newWriter(f file, lines uint32) *writer {
-	w := &writer{file: f}
+	w := &writer{file: f, stopped: make(chan struct{})}
 	w.work.L, w.done.L = &w.mu, &w.mu
 	w.durable.Store(lines)
 	w.intents.Store(lines)
@@ -172,12 +173,10 @@ func (w *writer) wait(n uint32) error {
 // close writes the pending lines. It may be called more than once.
 func (w *writer) close() error {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.closing = true
+	w.mu.Unlock()
 	w.work.Signal()
-	for !w.stopped {
-		w.done.Wait()
-	}
+	<-w.stopped
 	return w.err
 }
 
@@ -210,12 +209,9 @@ func (w *writer) run() {
 	}
 	err := w.file.Close()
 	w.mu.Lock()
-	if w.err == nil {
-		w.err = err
-	}
-	w.stopped = true
+	w.err = cmp.Or(w.err, err)
 	w.mu.Unlock()
-	w.done.Broadcast()
+	close(w.stopped)
 }
 
 // next waits for lines, takes them all and leaves the empty slice in their place. more is false if

@@ -40,7 +40,7 @@ func TestCommit_RoomForTokens(t *testing.T) {
 		{"room for one", of(store.MaxItemBytes-markedBytes, 1), true},
 		{"no room for one", of(store.MaxItemBytes-markedBytes+1, 1), false},
 	} {
-		if err := schema.CheckCommit(c.list); err != nil {
+		if err := schema.CheckCommit(t.Context(), c.list); err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		if got := (&commit{list: c.list}).fits(); got != c.want {

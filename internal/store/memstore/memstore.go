@@ -93,10 +93,7 @@ func (s *Store) Snapshot() *Store {
 
 // Commit implements store.Store.
 func (s *Store) Commit(ctx context.Context, writes ...store.Write) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := s.schema.CheckCommit(writes); err != nil {
+	if err := s.schema.CheckCommit(ctx, writes); err != nil {
 		return err
 	}
 	now := s.now().Unix()
