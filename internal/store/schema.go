@@ -62,14 +62,6 @@ func (t *Table) CheckKey(k Key) error {
 
 func (k Key) text() bool { return utf8.ValidString(k.PK) && utf8.ValidString(k.SK) }
 
-// partition returns the partition of c in the index, or in the table for "".
-func (c Cursor) partition(index string) string {
-	if index == "" {
-		return c.Key.PK
-	}
-	return c.Index.PK
-}
-
 func (c Cursor) text() bool { return c.Key.text() && c.Index.text() }
 
 // CheckGet returns the table, and an error if ctx has ended or the Get is invalid.
@@ -92,12 +84,12 @@ func (s Schema) CheckQuery(q Query) (*Table, *Index, error) {
 		return nil, nil, err
 	}
 	var x *Index
-	sortKey := t.SortKey
+	sortKey, after := t.SortKey, q.After.Key
 	if q.Index != "" {
 		if x = t.Index(q.Index); x == nil {
 			return nil, nil, fmt.Errorf("%w: table %s has no index %q", ErrInvalid, t.Name, q.Index)
 		}
-		sortKey = x.SortKey
+		sortKey, after = x.SortKey, q.After.Index
 	}
 	switch {
 	case q.Partition == "":
@@ -110,7 +102,7 @@ func (s Schema) CheckQuery(q Query) (*Table, *Index, error) {
 		err = fmt.Errorf("%w: query of %s with a negative limit", ErrInvalid, t.Name)
 	case !Key{q.Partition, q.Prefix}.text() || !Key{q.From, q.To}.text() || !q.After.text():
 		err = fmt.Errorf("%w: query of %s by text that is not UTF-8", ErrInvalid, t.Name)
-	case !q.After.IsZero() && q.After.partition(q.Index) != q.Partition:
+	case !q.After.IsZero() && after.PK != q.Partition:
 		err = fmt.Errorf("%w: query of %s after the cursor of another partition", ErrInvalid, t.Name)
 	case len(q.Partition) > MaxPartitionKeyBytes || max(len(q.Prefix), len(q.From), len(q.To)) > MaxSortKeyBytes:
 		err = fmt.Errorf("%w: query of %s by keys longer than any can be (%d and %d bytes)", ErrTooLarge, t.Name,

@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
 
 	"github.com/duesday/duesday/internal/store"
 )
@@ -169,7 +168,7 @@ const (
 
 // code returns the service's name of the error, or "".
 func code(err error) string {
-	if e, ok := errors.AsType[smithy.APIError](err); ok {
+	if e, ok := errors.AsType[coded](err); ok {
 		return e.ErrorCode()
 	}
 	return ""
@@ -177,6 +176,12 @@ func code(err error) string {
 
 // Denied reports whether the error is the service's AccessDeniedException.
 func Denied(err error) bool { return code(err) == accessDenied }
+
+// coded is an error of the service.
+type coded interface {
+	error
+	ErrorCode() string
+}
 
 // patient retries a request also with a client that retries none: all requests of this package
 // may be repeated.

@@ -39,9 +39,9 @@ type plan struct {
 	*layout
 	id    store.Key
 	key   []byte
-	item  store.Item // of a put: the item, a copy
-	value []byte     // of a put: its encoding
-	marks marks      // of a put
+	item  store.Item // of a put: the item, a copy; of an update, set by the stage
+	value []byte     // the encoding of item
+	marks marks      // of item
 }
 
 // Commit implements store.Store. If ctx ends before the committer has taken the request, nothing

@@ -89,11 +89,11 @@ func (st *stage) add(r *request, now int64) error {
 	for i, o := range st.outcomes {
 		p := &r.plans[i]
 		switch r.writes[i].Op {
-		case store.OpPut:
-			st.replace(p, o.old, &entry{item: p.item, marks: p.marks, size: len(p.value)}, p.value)
 		case store.OpUpdate:
-			value := p.layout.value(o.new)
-			st.replace(p, o.old, &entry{item: o.new, marks: p.layout.marks(p.id, o.new), size: len(value)}, value)
+			p.item, p.value, p.marks = o.new, p.layout.value(o.new), p.layout.marks(p.id, o.new)
+			fallthrough
+		case store.OpPut:
+			st.replace(p, o.old)
 		case store.OpDelete:
 			st.remove(p.key, o.old)
 		}
@@ -150,10 +150,10 @@ func (st *stage) writes() *pebble.Batch {
 // bytes to sync and to compact.
 //
 // Set and Delete on a batch fail only while the batch is being committed.
-func (st *stage) replace(p *plan, old, e *entry, value []byte) {
+func (st *stage) replace(p *plan, old *entry) {
 	b := st.writes()
-	_ = b.Set(p.key, value, nil)
-	for i, is := range e.marks {
+	_ = b.Set(p.key, p.value, nil)
+	for i, is := range p.marks {
 		var was row
 		if old.item != nil {
 			was = old.marks[i]
@@ -166,7 +166,7 @@ func (st *stage) replace(p *plan, old, e *entry, value []byte) {
 			_ = b.Set(is.key, is.value, nil)
 		}
 	}
-	st.recent.put(p.key, e)
+	st.recent.put(p.key, &entry{item: p.item, marks: p.marks, size: len(p.value)})
 }
 
 // remove stages the deletion of an item and its marks.
