@@ -156,8 +156,8 @@ func (c *codec) amount(name, of string, p *money.Amount) {
 	}
 }
 
-// itemAt returns an item with its key.
-func itemAt(k store.Key, attributes ...store.Attribute) store.Item {
+// ItemAt returns an item with its key.
+func ItemAt(k store.Key, attributes ...store.Attribute) store.Item {
 	it := store.NewItem(attributes...)
 	it.Set(schema.PK, store.S(k.PK))
 	it.Set(schema.SK, store.S(k.SK))

@@ -115,10 +115,7 @@ func digits(b []byte, n int) {
 // ParseStamp reads a timestamp in any form of RFC 3339. It returns the zero time for another
 // text.
 func ParseStamp(s string) time.Time {
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		return time.Time{}
-	}
+	t, _ := time.Parse(time.RFC3339, s)
 	return t.UTC()
 }
 

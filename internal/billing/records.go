@@ -174,5 +174,5 @@ func (e *Records) RegisterPlace(p Payer) []store.Write {
 	if p.At == "" {
 		return nil
 	}
-	return []store.Write{store.Put(e.Table, itemAt(store.Key{PK: processorPK, SK: strings.Clone(p.At)}))}
+	return []store.Write{store.Put(e.Table, ItemAt(store.Key{PK: processorPK, SK: strings.Clone(p.At)}))}
 }

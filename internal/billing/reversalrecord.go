@@ -208,7 +208,7 @@ func (r *ReversalRecord) Writes(table string, was *ReversalRecord, a *Account) [
 		writes = append(writes, a.BumpVersion(table))
 	}
 	if r.State == ReversalRequested {
-		writes = append(writes, store.Put(table, itemAt(r.unfinishedKey())))
+		writes = append(writes, store.Put(table, ItemAt(r.unfinishedKey())))
 	}
 	return writes
 }

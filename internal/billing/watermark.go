@@ -68,7 +68,7 @@ func (e *Records) lowerWatermark(ctx context.Context, kind Kind, d civil.Date) (
 	if f != nil {
 		d = civil.Earlier(f.Date, d)
 	}
-	return store.Put(e.Table, itemAt(watermarkKey(kind),
+	return store.Put(e.Table, ItemAt(watermarkKey(kind),
 		store.Attribute{Name: schema.RunDate, Value: store.S(d.String())},
 		store.Attribute{Name: schema.LoweredDate, Value: store.S(Stamp(hour))}), f.conditions()...), nil
 }

@@ -1,10 +1,10 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/store"
@@ -130,7 +130,7 @@ func (a *application) loadPurchase(ctx context.Context, id string, o Object) err
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		a.purchase = purchaseRow{&Purchase{ID: id, Merchant: a.merchant, StripeAccount: a.at, Kind: o.Tag.Kind,
-			Created: a.created(o)}, true}
+			Created: cmp.Or(o.Created, a.s.now())}, true}
 		a.note(&a.purchase.History, []string{"first heard of through Stripe"})
 		return nil
 	case err != nil:
@@ -140,14 +140,6 @@ func (a *application) loadPurchase(ctx context.Context, id string, o Object) err
 	}
 	a.purchase.Purchase = p
 	return nil
-}
-
-// created is when Stripe made the object, or now if unknown.
-func (a *application) created(o Object) time.Time {
-	if o.Created.IsZero() {
-		return a.s.now()
-	}
-	return o.Created
 }
 
 func (a *application) note(history *[]Change, changes []string) {

@@ -19,10 +19,7 @@ func stamp(t time.Time) string { return t.UTC().Format(stampLayout) }
 
 // parseStamp returns the zero time if the text is not a stamp.
 func parseStamp(text string) time.Time {
-	t, err := time.Parse(stampLayout, text)
-	if err != nil {
-		return time.Time{}
-	}
+	t, _ := time.Parse(stampLayout, text)
 	return t
 }
 

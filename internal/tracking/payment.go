@@ -1,6 +1,7 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,7 +156,7 @@ func (a *application) beginPayment(ctx context.Context, o Object) (decision, err
 		return decision{}, err
 	}
 	a.payment = paymentRow{&Payment{ID: o.Payment, StripeAccount: a.at, Merchant: a.merchant, Purchase: o.Tag.Purchase,
-		Status: PaymentNew, Created: a.created(o)}, true}
+		Status: PaymentNew, Created: cmp.Or(o.Created, a.s.now())}, true}
 	return decision{}, nil
 }
 

@@ -35,12 +35,8 @@ func (s *Service) Events(ctx context.Context, q EventQuery) iter.Seq2[EventRow, 
 	return func(yield func(EventRow, error) bool) {
 		n := 0
 		for it, err := range s.eventItems(ctx, q) {
-			if err != nil {
-				yield(EventRow{}, err)
-				return
-			}
 			row := rowOf(it)
-			if q.Whole && row.Type == "" {
+			if err == nil && q.Whole && row.Type == "" {
 				it, err = s.o.Store.Get(ctx, s.events, store.Key{PK: row.ID})
 				if errors.Is(err, store.ErrNotFound) {
 					continue // expired meanwhile

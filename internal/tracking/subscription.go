@@ -172,7 +172,7 @@ func (a *application) beginSubscription(ctx context.Context, id string, o Object
 		return decision{}, refusal("the purchase has too many subscriptions")
 	}
 	a.subscription = subscriptionRow{&Subscription{ID: id, StripeAccount: a.at, Merchant: a.merchant,
-		Purchase: o.Tag.Purchase, Status: SubscriptionNew, Created: a.created(o)}, true}
+		Purchase: o.Tag.Purchase, Status: SubscriptionNew, Created: cmp.Or(o.Created, a.s.now())}, true}
 	return decision{}, nil
 }
 

@@ -79,7 +79,9 @@ func (e *Engine) confirm(ctx context.Context, s *billing.Subscription) (billing.
 	var err error
 	for resend := range billing.MaxSends {
 		var in billing.Intent
-		r := billing.ConfirmRequest{Key: e.confirmKey(s, resend), Ref: o.Ref, Method: o.Method, Attempt: o.Attempt}
+		key := e.idempotencyKey("confirm", s, o.Period, o.Generation, o.Ref, strconv.Itoa(o.Attempt),
+			strconv.Itoa(resend), o.Method) // of one sending of one attempt on the bound intent
+		r := billing.ConfirmRequest{Key: key, Ref: o.Ref, Method: o.Method, Attempt: o.Attempt}
 		if in, err = e.proc.Confirm(ctx, r); err == nil {
 			return in, nil
 		}
@@ -120,13 +122,6 @@ func (e *Engine) openKey(s *billing.Subscription, o *billing.OpenPeriod) string 
 		more = append(more, o.Payer.At, o.Payer.Customer, strconv.Itoa(o.Payer.Fee))
 	}
 	return e.idempotencyKey("open", s, o.Period, o.Generation, more...)
-}
-
-// confirmKey hashes one sending of one attempt on the bound intent.
-func (e *Engine) confirmKey(s *billing.Subscription, resend int) string {
-	o := s.Open
-	return e.idempotencyKey("confirm", s, o.Period, o.Generation, o.Ref, strconv.Itoa(o.Attempt),
-		strconv.Itoa(resend), o.Method)
 }
 
 func (e *Engine) idempotencyKey(call string, s *billing.Subscription, period, generation int, more ...string) string {

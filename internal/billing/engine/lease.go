@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -22,9 +23,8 @@ type lease struct {
 	key   store.Key
 	owner string // random, of one run in one process
 
-	mu    sync.Mutex
-	until time.Time // guarded by mu
-	lost  bool      // guarded by mu
+	until atomic.Pointer[time.Time]
+	lost  atomic.Bool
 }
 
 // acquire takes the lease of the partition. It returns nil if another live worker holds it.
@@ -67,16 +67,12 @@ func (l *lease) conditions(owner, until string) []store.Condition {
 
 func (l *lease) write(ctx context.Context, was []store.Condition) error {
 	until := l.e.Now().Add(l.e.lease)
-	err := l.e.Store.Commit(ctx, store.Put(l.e.Table, store.NewItem(
-		store.Attribute{Name: schema.PK, Value: store.S(l.key.PK)},
-		store.Attribute{Name: schema.SK, Value: store.S(l.key.SK)},
+	err := l.e.Store.Commit(ctx, store.Put(l.e.Table, billing.ItemAt(l.key,
 		store.Attribute{Name: schema.Owner, Value: store.S(l.owner)},
 		store.Attribute{Name: schema.Until, Value: store.S(billing.Stamp(until))},
 		store.Attribute{Name: schema.TTL, Value: store.Int(until.Add(24 * time.Hour).Unix())}), was...))
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if err == nil {
-		l.until = until
+		l.until.Store(&until)
 	}
 	return err
 }
@@ -88,10 +84,10 @@ func (l *lease) held() bool {
 	if l == nil {
 		return true
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lost = l.lost || !l.e.Now().Before(l.until.Add(-l.e.lease/12))
-	return !l.lost
+	if !l.e.Now().Before(l.until.Load().Add(-l.e.lease / 12)) {
+		l.lost.Store(true)
+	}
+	return !l.lost.Load()
 }
 
 // keep renews the lease four times in its length until ctx ends. If another worker has taken it
@@ -105,27 +101,24 @@ func (l *lease) keep(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		l.mu.Lock()
-		was, lost := l.until, l.lost
-		l.mu.Unlock()
-		if lost {
+		if l.lost.Load() {
 			return
 		}
-		if err := l.write(ctx, l.conditions(l.owner, billing.Stamp(was))); errors.Is(err, store.ErrConflict) {
-			l.mu.Lock()
-			l.lost = true
-			l.mu.Unlock()
+		if errors.Is(l.write(ctx, l.mine()), store.ErrConflict) {
+			l.lost.Store(true)
 			return
 		}
 	}
 }
 
+// mine holds while the lease is as this process wrote it last.
+func (l *lease) mine() []store.Condition {
+	return l.conditions(l.owner, billing.Stamp(*l.until.Load()))
+}
+
 // release gives the lease back. A failure does no harm, since the lease runs out.
 func (l *lease) release(ctx context.Context) error {
-	l.mu.Lock()
-	until := l.until
-	l.mu.Unlock()
-	err := l.e.Store.Commit(ctx, store.Delete(l.e.Table, l.key, l.conditions(l.owner, billing.Stamp(until))...))
+	err := l.e.Store.Commit(ctx, store.Delete(l.e.Table, l.key, l.mine()...))
 	if store.Retryable(err) {
 		return nil // another worker has it
 	}

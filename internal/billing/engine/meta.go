@@ -29,9 +29,7 @@ func (e *Engine) makeMeta(ctx context.Context, making Making, shards int) error 
 	if err := e.mayMake(ctx, making); err != nil {
 		return err
 	}
-	return e.Store.Commit(ctx, store.Put(e.Table, store.NewItem(
-		store.Attribute{Name: schema.PK, Value: store.S(billing.MetaPK)},
-		store.Attribute{Name: schema.SK, Value: store.S(billing.MetaPK)},
+	return e.Store.Commit(ctx, store.Put(e.Table, billing.ItemAt(billing.MetaKey,
 		store.Attribute{Name: schema.Installation, Value: store.S(rand.Text())},
 		store.Attribute{Name: schema.Format, Value: store.Int(billing.FormatVersion)},
 		store.Attribute{Name: schema.Shards, Value: store.Int(int64(shards))},

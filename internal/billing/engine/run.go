@@ -238,9 +238,7 @@ func (j *job) record(ctx context.Context, ok bool) error {
 	}
 	counts.Set("due", store.Int(int64(r.Due())))
 	id := r.Date.String() + "#" + billing.Stamp(j.started) + "-" + rand.Text()[:6]
-	it := store.NewItem(
-		store.Attribute{Name: schema.PK, Value: store.S(billing.RunPK(j.kind))},
-		store.Attribute{Name: schema.SK, Value: store.S(id)},
+	it := billing.ItemAt(store.Key{PK: billing.RunPK(j.kind), SK: id},
 		store.Attribute{Name: schema.RunDate, Value: store.S(r.Date.String())},
 		store.Attribute{Name: schema.FromDate, Value: store.S(r.From.String())},
 		store.Attribute{Name: schema.StartedDate, Value: store.S(billing.Stamp(j.started))},

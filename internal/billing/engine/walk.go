@@ -29,8 +29,8 @@ type walk struct {
 // A row names a subscription shown by an index, which may be out of date.
 type row struct {
 	billing.Name
-	lease *lease // nil on a store of one process alone
-	done  func()
+	lease *lease          // nil on a store of one process alone
+	group *sync.WaitGroup // of the rows of its partition
 }
 
 // walk hands every row of the index on the dates from..until to the workers. A stopped run takes no
@@ -52,7 +52,7 @@ func (j *job) walk(ctx context.Context, from, until civil.Date,
 					}
 					j.progress()
 				}
-				r.done()
+				r.group.Done()
 			}
 		})
 	}
@@ -162,9 +162,11 @@ func (w *walk) share(ctx context.Context, partition string) error {
 // hand hands out the rows of one partition and, under a lease, waits until they are done.
 func (w *walk) hand(ctx context.Context, partition string, l *lease) error {
 	var mine sync.WaitGroup
+	if l != nil {
+		defer mine.Wait()
+	}
 	for it, err := range w.j.e.Store.Query(ctx, w.query(partition)) {
 		if err != nil {
-			mine.Wait()
 			return err
 		}
 		n, ok := billing.NameOf(billing.KeyOf(it))
@@ -174,20 +176,14 @@ func (w *walk) hand(ctx context.Context, partition string, l *lease) error {
 		if !l.held() {
 			break
 		}
-		r := row{Name: n, lease: l, done: func() {}}
-		if l != nil {
-			mine.Add(1)
-			r.done = mine.Done
-		}
+		mine.Add(1)
 		select {
-		case w.rows <- r:
+		case w.rows <- row{n, l, &mine}:
 		case <-ctx.Done():
-			r.done()
-			mine.Wait()
+			mine.Done()
 			return context.Cause(ctx)
 		}
 	}
-	mine.Wait()
 	return nil
 }
 

@@ -122,19 +122,9 @@ func (c *catchUp) verified(through time.Time) {
 	}
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
+func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // list keeps the oldest missing events in memory. It returns the time by Stripe's clock.
 func (c *catchUp) list(ctx context.Context, since time.Time) (time.Time, error) {
@@ -286,9 +276,7 @@ func (p *Poller) next(s tracking.PollState, stripeAccount string, now time.Time,
 	default:
 		s.Quiet++
 		for range s.Quiet {
-			if wait = min(2*wait, p.o.MaxQuiet); wait == p.o.MaxQuiet {
-				break
-			}
+			wait = min(2*wait, p.o.MaxQuiet)
 		}
 	}
 	// Earlier by up to half of it, always the same for one account: they must not all come
