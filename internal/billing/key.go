@@ -144,9 +144,7 @@ const (
 )
 
 // KeyOf returns the item's key.
-func KeyOf(it store.Item) store.Key {
-	return store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)}
-}
+func KeyOf(it store.Item) store.Key { return store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)} }
 
 // SubscriptionForm is the sort key of a subscription.
 const SubscriptionForm = SubPrefix + "<subscription>#SKU#<sku>"

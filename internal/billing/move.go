@@ -144,8 +144,7 @@ func (s Side) decide(ctx context.Context, id, outcome string, undecided ...store
 			return nil
 		}
 		set := store.NewItem(store.Attribute{Name: movedOutcome, Value: store.S(outcome)})
-		err = s.Store.Commit(ctx, store.Update(s.table(), MetaKey, set, nil,
-			append(undecided, is(movedID, id))...))
+		err = s.Store.Commit(ctx, store.Update(s.table(), MetaKey, set, nil, append(undecided, is(movedID, id))...))
 		if errors.Is(err, store.ErrConflict) {
 			decidedOtherwise, err = err, nil
 		}

@@ -103,9 +103,8 @@ func scanned[T any](e *Records, ctx context.Context, is func(store.Item) bool, d
 }
 
 // decodeEach ends with the first error.
-func decodeEach[T any](
-	items iter.Seq2[store.Item, error], is func(store.Item) bool, decode decoder[T],
-) iter.Seq2[*T, error] {
+func decodeEach[T any](items iter.Seq2[store.Item, error], is func(store.Item) bool,
+	decode decoder[T]) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		for it, err := range items {
 			var v *T

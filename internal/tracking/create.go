@@ -100,9 +100,8 @@ func (s *Service) sell(ctx context.Context, p *Purchase, repeated bool) (Sale, e
 
 // begin stores the incomplete purchase, with a row of the inbox in case this process dies; or
 // it finds the purchase of the key.
-func (s *Service) begin(ctx context.Context, o Order, at string) (
-	p *Purchase, row store.Write, repeated bool, err error,
-) {
+func (s *Service) begin(ctx context.Context, o Order, at string) (p *Purchase, row store.Write, repeated bool,
+	err error) {
 	stored, hash, err := o.encode()
 	if err != nil {
 		return nil, row, false, err

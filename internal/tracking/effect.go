@@ -47,9 +47,7 @@ func (s *Service) Deliver(ctx context.Context) (outbox.Report, error) {
 	return s.actions().Drain(ctx, workers)
 }
 
-func (s *Service) actions() *outbox.Outbox {
-	return s.queue(outbox.Actions, (*actor)(s))
-}
+func (s *Service) actions() *outbox.Outbox { return s.queue(outbox.Actions, (*actor)(s)) }
 
 // A WaitingJob is a job not done yet.
 type WaitingJob struct {

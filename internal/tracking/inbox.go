@@ -43,9 +43,7 @@ func (s *Service) DrainInbox(ctx context.Context) (outbox.Report, error) {
 	return s.inbox().Drain(ctx, workers)
 }
 
-func (s *Service) inbox() *outbox.Outbox {
-	return s.queue(outbox.Inbox, (*inboxWorker)(s))
-}
+func (s *Service) inbox() *outbox.Outbox { return s.queue(outbox.Inbox, (*inboxWorker)(s)) }
 
 // queue is the outbox of one queue. If several processes drain it, each claims the rows it
 // delivers.

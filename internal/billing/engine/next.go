@@ -79,9 +79,7 @@ type situation struct {
 func (x *situation) ending() bool { return x.requested || x.failing }
 
 // parked reports whether a person must decide before money is moved.
-func (x *situation) parked() bool {
-	return x.status == billing.ParkedState && x.trigger != byPerson
-}
+func (x *situation) parked() bool { return x.status == billing.ParkedState && x.trigger != byPerson }
 
 // An action is the next step.
 type action uint8

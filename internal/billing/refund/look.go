@@ -32,9 +32,8 @@ type transition func(recorded) (was, becomes *billing.ReversalRecord, err error)
 // write commits the change that decide makes of the account's records. If others were faster
 // it reads and decides again. It reports whether it changed a record, and leaves now as read
 // afterwards.
-func (s *Service) write(
-	ctx context.Context, account string, now *recorded, decide transition,
-) (changed bool, err error) {
+func (s *Service) write(ctx context.Context, account string, now *recorded,
+	decide transition) (changed bool, err error) {
 	err = store.Retry(ctx, "account "+account, func() error {
 		was, becomes, err := decide(*now)
 		if err != nil || becomes == nil {

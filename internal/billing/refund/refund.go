@@ -33,9 +33,7 @@ type Service struct {
 }
 
 // New returns the service over the records. Refunds need a proc that is a billing.Refunder.
-func New(r *billing.Records, proc billing.Processor) *Service {
-	return &Service{r, proc}
-}
+func New(r *billing.Records, proc billing.Processor) *Service { return &Service{r, proc} }
 
 // ErrNoRefunds: the processor gives nothing back.
 var ErrNoRefunds = errors.New("this processor cannot give money back")
