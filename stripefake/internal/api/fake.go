@@ -60,7 +60,7 @@ type Fake struct {
 	own      *agenda               // guarded by mu; of its clock, for all accounts
 	Numbered uint64                // guarded by mu; ids so far
 	windows  map[limit][]time.Time // guarded by mu; of the rate limit: the requests of the last second
-	counts   map[countKey]*Count   // guarded by mu
+	counts   map[countKey]Count    // guarded by mu
 }
 
 // A Space has the objects of one account in one mode.
@@ -87,7 +87,7 @@ func New(o Options) *Fake {
 	f := &Fake{
 		Options: o, router: newRouter(append(Routes(), o.Routes...)), faults: o.Faults, dice: newDice(o.Seed),
 		spaces: map[spaceKey]*Space{}, accounts: map[string]*account{}, revoked: map[string]bool{},
-		own: newAgenda(), windows: map[limit][]time.Time{}, counts: map[countKey]*Count{},
+		own: newAgenda(), windows: map[limit][]time.Time{}, counts: map[countKey]Count{},
 	}
 	f.post = newPostOffice(f)
 	defer f.lock()()
@@ -129,7 +129,7 @@ func (f *Fake) In(account string, live bool) *Space {
 	k := spaceKey{account, live}
 	s := f.spaces[k]
 	if s == nil {
-		s = &Space{Account: account, Live: live, kinds: map[string]*kind{}}
+		s = &Space{account, live, map[string]*kind{}, idempotency{byKey: map[string]*attempt{}}}
 		f.spaces[k] = s
 	}
 	return s

@@ -46,9 +46,6 @@ func (s *idempotency) begin(now time.Time, a attempt, f shape.Form) (first *atte
 	known := s.byKey[a.key]
 	switch {
 	case known == nil:
-		if s.byKey == nil {
-			s.byKey = map[string]*attempt{}
-		}
 		s.byKey[a.key] = &a
 		return &a, nil
 	case known.endpoint != a.endpoint:

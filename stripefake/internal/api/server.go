@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -270,25 +271,17 @@ func (x *exchange) count(status int) {
 	defer x.f.lock()()
 	k := countKey{x.name, status}
 	n := x.f.counts[k]
-	if n == nil {
-		n = &Count{Endpoint: x.name, Status: status}
-		x.f.counts[k] = n
-	}
-	n.Requests++
+	n.Endpoint, n.Status, n.Requests = x.name, status, n.Requests+1
 	if x.replay != nil {
 		n.Replays++
 	}
+	x.f.counts[k] = n
 }
 
 // Requests returns the counts so far, by endpoint and status.
 func (f *Fake) Requests() []Count {
 	defer f.lock()()
-	list := make([]Count, 0, len(f.counts))
-	for _, n := range f.counts {
-		list = append(list, *n)
-	}
-	slices.SortFunc(list, func(a, b Count) int {
+	return slices.SortedFunc(maps.Values(f.counts), func(a, b Count) int {
 		return cmp.Or(cmp.Compare(a.Endpoint, b.Endpoint), cmp.Compare(a.Status, b.Status))
 	})
-	return list
 }

@@ -25,7 +25,7 @@ func Resources() api.Resources {
 	}
 	return api.Resources{
 		Routes: slices.Concat(payment.Routes(), productRoutes(), priceRoutes(), itemRoutes(), invoiceRoutes(),
-			invoicePaymentRoutes(), subscriptionRoutes(), scheduleRoutes(), clockRoutes()),
+			subscriptionRoutes(), scheduleRoutes(), clockRoutes()),
 		Timed: map[string]api.Timed{
 			"subscription_schedule": {Rank: 0, Due: scheduleDue, Happens: of(call.scheduleHappens)},
 			"invoice":               {Rank: 1, Due: invoiceDue, Happens: of(call.invoiceHappens)},

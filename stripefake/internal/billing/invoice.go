@@ -32,6 +32,9 @@ func invoiceRoutes() []api.Route {
 			"uncollectible"))),
 		on("POST", path+"/mark_uncollectible", "", api.With(load, closes("uncollectible",
 			"mark open invoices uncollectible", "open"))),
+		on("GET", "/v1/invoice_payments", api.ListParams+"created invoice payment payment[payment_intent]! "+
+			"status:canceled|open|paid", call.listInvoicePayments),
+		on("GET", "/v1/invoice_payments/{invoice_payment}", "", find("invoice_payment", "invoice_payment")),
 	}
 }
 

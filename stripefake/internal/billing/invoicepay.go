@@ -210,14 +210,6 @@ func (c call) count(invoice object, automatic bool) (last bool) {
 	return last
 }
 
-func invoicePaymentRoutes() []api.Route {
-	return []api.Route{
-		on("GET", "/v1/invoice_payments", api.ListParams+"created invoice payment payment[payment_intent]! status:canceled|open|paid",
-			call.listInvoicePayments),
-		on("GET", "/v1/invoice_payments/{invoice_payment}", "", find("invoice_payment", "invoice_payment")),
-	}
-}
-
 // listInvoicePayments finds the way from a payment intent to its invoice too, as
 // payment[type]=payment_intent&payment[payment_intent]=pi_….
 func (c call) listInvoicePayments() (object, error) {

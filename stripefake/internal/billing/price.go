@@ -13,8 +13,8 @@ import (
 func priceRoutes() []api.Route {
 	const params = "=active:bool =lookup_key metadata =nickname tax_behavior transfer_lookup_key "
 	return []api.Route{
-		on("POST", "/v1/prices", params+"billing_scheme currency! product product_data product_data[name]! recurring unit_amount "+
-			"unit_amount_decimal", call.createPrice),
+		on("POST", "/v1/prices", params+"billing_scheme currency! product product_data product_data[name]! recurring "+
+			"unit_amount unit_amount_decimal", call.createPrice),
 		api.Lists("/v1/prices", "price", "active created currency lookup_keys product type",
 			func(c *api.Call, o object) bool {
 				keys := c.Form.List("lookup_keys")

@@ -91,7 +91,8 @@ func (c call) phase(p shape.Params, start int64, customer object) (object, error
 // period.
 func phaseEnd(p shape.Params, start int64, price object) (int64, error) {
 	r, _ := recurrenceOf(price)
-	given := slices.DeleteFunc([]string{"end_date", "duration", "iterations"}, func(name string) bool { return !p.Has(name) })
+	lacks := func(name string) bool { return !p.Has(name) }
+	given := slices.DeleteFunc([]string{"end_date", "duration", "iterations"}, lacks)
 	switch {
 	case len(given) > 1:
 		return 0, shape.OnlyOne(p.In("end_date"), "end_date, duration, iterations")

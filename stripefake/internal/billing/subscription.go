@@ -31,7 +31,8 @@ func subscriptionRoutes() []api.Route {
 		on("POST", path, params+"cancellation_details pause_collection "+
 			"pause_collection[behavior]:keep_as_draft|mark_uncollectible|void! pause_collection[resumes_at]:int",
 			api.With(load, call.updateSubscription)),
-		on("DELETE", path, "cancellation_details expand invoice_now:bool prorate:bool", api.With(load, call.cancelSubscription)),
+		on("DELETE", path, "cancellation_details expand invoice_now:bool prorate:bool",
+			api.With(load, call.cancelSubscription)),
 		on("POST", "/v1/subscriptions/{subscription}/resume", "billing_cycle_anchor:now|unchanged proration_behavior",
 			api.With(load, call.resumeSubscription)),
 		on("GET", "/v1/subscription_items", api.ListParams+"subscription!", call.listSubscriptionItems),

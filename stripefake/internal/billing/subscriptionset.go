@@ -94,7 +94,8 @@ func (c call) updateSubscription(sub object) (object, error) {
 		return nil, shape.Invalid("", "payment_behavior", "This fake does not know pending updates.")
 	}
 	next := sub.Clone()
-	for _, change := range []func(object) error{c.subscriptionParams, c.cancelAt, c.pauseCollection, c.changeItems, c.changeTrial} {
+	for _, change := range []func(object) error{c.subscriptionParams, c.cancelAt, c.pauseCollection, c.changeItems,
+		c.changeTrial} {
 		if err := change(next); err != nil {
 			return nil, err
 		}

@@ -34,7 +34,8 @@ const pageText = `<!DOCTYPE html>
 {{with .Error}}<p class="error" role="alert">{{.}}</p>{{end}}
 <p>{{.Text}}</p>
 {{if or .Cards .Buttons}}<form method="post">
-{{range $i, $card := .Cards}}<label><input type="radio" name="card" value="{{$card.ID}}"{{if not $i}} checked{{end}}> {{$card.Name}}</label>
+{{range $i, $card := .Cards -}}
+<label><input type="radio" name="card" value="{{.ID}}"{{if not $i}} checked{{end}}> {{.Name}}</label>
 {{end}}{{range .Buttons}}<button name="{{.Name}}" value="{{.Value}}">{{.Text}}</button>
 {{end}}</form>{{end}}
 {{with .Back}}<p><a href="{{.}}" rel="noreferrer">Back</a></p>{{end}}

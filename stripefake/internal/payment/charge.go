@@ -15,6 +15,13 @@ func chargeRoutes() []api.Route {
 		on("GET", "/v1/charges/{charge}", "", find("charge", "id")),
 		on("POST", "/v1/charges/{charge}", "=description metadata =receipt_email",
 			api.Update("charge.updated", find("charge", "id"), Call.Describe)),
+		on("POST", "/v1/refunds", "amount:int charge payment_intent reason:duplicate|fraudulent|requested_by_customer "+
+			"metadata refund_application_fee:bool reverse_transfer:bool ~currency ~customer ~instructions_email ~origin",
+			Call.createRefund),
+		api.Lists("/v1/refunds", "refund", "charge created payment_intent", nil),
+		on("GET", "/v1/refunds/{refund}", "", find("refund", "id")),
+		on("POST", "/v1/refunds/{refund}", "metadata", api.Update("refund.updated", find("refund", "id"), Call.Describe)),
+		on("POST", "/v1/refunds/{refund}/cancel", "", api.With(find("refund", "id"), Call.cancelRefund)),
 	}
 }
 
@@ -87,18 +94,6 @@ func (c Call) captureIntent(pi object) (object, error) {
 	c.Emit("payment_intent.succeeded", pi, nil)
 	c.Follow(IntentMoved, pi)
 	return pi, nil
-}
-
-func refundRoutes() []api.Route {
-	return []api.Route{
-		on("POST", "/v1/refunds", "amount:int charge payment_intent reason:duplicate|fraudulent|requested_by_customer "+
-			"metadata refund_application_fee:bool reverse_transfer:bool ~currency ~customer ~instructions_email ~origin",
-			Call.createRefund),
-		api.Lists("/v1/refunds", "refund", "charge created payment_intent", nil),
-		on("GET", "/v1/refunds/{refund}", "", find("refund", "id")),
-		on("POST", "/v1/refunds/{refund}", "metadata", api.Update("refund.updated", find("refund", "id"), Call.Describe)),
-		on("POST", "/v1/refunds/{refund}/cancel", "", api.With(find("refund", "id"), Call.cancelRefund)),
-	}
 }
 
 // refundable returns the charge of a refund. An uncaptured charge is released by cancelling its

@@ -27,7 +27,7 @@ const (
 // Routes are the endpoints of this package.
 func Routes() []api.Route {
 	return slices.Concat(customerRoutes(), methodRoutes(), intentRoutes(), setupRoutes(), checkoutRoutes(),
-		chargeRoutes(), refundRoutes(), disputeRoutes())
+		chargeRoutes(), disputeRoutes())
 }
 
 // TimedSession is the expiry of checkout sessions.

@@ -228,7 +228,7 @@ var declines = map[string]struct{ advice, network, message, code string }{
 // blockedCode is Radar's: the payment never reaches the bank.
 const blockedCode = "highest_risk_level"
 
-// reasonFor returns the error of an attempt declined for the code, which is in the table, or Radar's.
+// reasonFor returns the error of an attempt declined for the code: one of the table, or Radar's.
 func reasonFor(code string) *shape.Error {
 	d := declines[code]
 	e := &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error", Code: cmp.Or(d.code, "card_declined"),
