@@ -24,7 +24,7 @@ func mustDictionary(t testing.TB, names []string) *dictionary {
 
 // drawString leans to what the codec treats in a special way.
 func drawString(t *rapid.T) string {
-	switch rapid.IntRange(0, 7).Draw(t, "form") {
+	switch rapid.IntRange(0, 8).Draw(t, "form") {
 	case 0:
 		return drawTime(t).Format("2006-01-02T15:04:05.000Z")
 	case 1:
@@ -34,6 +34,9 @@ func drawString(t *rapid.T) string {
 	case 3: // digits in the right places, but rarely a time
 		const near = `[0-9]{4}-[0-3][0-9]-[0-4][0-9]([T ][0-3][0-9]:[0-7][0-9]:[0-7][0-9]\.[0-9]{3}Z?)?`
 		return rapid.StringMatching(near).Draw(t, "near")
+	case 8: // the marks in the right places, and what package time takes instead of digits
+		const near = `2026-1[0-2]-[0-3]?[0-9][T ][0-2]?[0-9]:[0-5]?[0-9]:[0-5]?[0-9][.,][0-9.,+:Z-]{1,5}Z?`
+		return rapid.StringMatching(near).Draw(t, "near marks")
 	case 4:
 		return string(bytes.Repeat([]byte{'x'}, rapid.IntRange(120, 140).Draw(t, "length")))
 	}
