@@ -16,7 +16,8 @@ func (p *program) paymentCommand() *cobra.Command {
 }
 
 // merchantList is a leaf that lists what a merchant has, the newest first.
-func (p *program) merchantList(what string, do func(ctx context.Context, b *backend, account string) error) *cobra.Command {
+func (p *program) merchantList(what string,
+	do func(ctx context.Context, b *backend, account string) error) *cobra.Command {
 	var account string
 	c := p.backendLeaf("list --account UUID", "List an account's "+what+", the newest first", backendNeed{},
 		func(ctx context.Context, b *backend, _ []string) error { return do(ctx, b, strings.ToLower(account)) })

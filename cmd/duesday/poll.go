@@ -127,7 +127,8 @@ func (p *program) poll(ctx context.Context, f *pollFlags) error {
 	return p.json(v)
 }
 
-func pollOnce(ctx context.Context, client *httpapi.Client, finder *poller.Poller, f *pollFlags) (v *pollView, err error) {
+func pollOnce(ctx context.Context, client *httpapi.Client, finder *poller.Poller,
+	f *pollFlags) (v *pollView, err error) {
 	v = new(pollView)
 	if v.Report, err = finder.Round(ctx, f.all); err != nil {
 		return nil, err

@@ -9,11 +9,11 @@
 //
 //   - account.go, subscription.go, period.go, receipt.go, reversalrecord.go: the items of the
 //     recurring-payments table and their attributes; key.go: their keys, and the shards of an index
-//   - item.go: the reading and writing of items
+//   - item.go: the reading and writing of items; version.go: the condition that lets one worker win
 //   - transition.go: changes of a subscription without I/O
 //   - legacy.go: items written by other tools from the published model
 //   - records.go, read.go: reading and writing the items of a store, its item about itself among them;
-//     the condition that lets one worker win; the access patterns
+//     the access patterns
 //   - watermark.go: the dates of a daily job
 //   - move.go: the move of a store
 //   - processor.go, wallet.go, reversal.go: the contracts with the processor

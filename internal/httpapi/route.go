@@ -187,7 +187,8 @@ func checkCards(o *tracking.Order) error {
 		{"customer", o.Customer}, {"price", o.Price}, {"payment_method", o.PaymentMethod},
 	} {
 		if secret.HasCardNumber(f.text) {
-			return field.Wrong(f.name, "this looks like a card number, which must never come here: want it given to Stripe alone")
+			return field.Wrong(f.name, "this looks like a card number, which must never come here: "+
+				"want it given to Stripe alone")
 		}
 	}
 	return nil

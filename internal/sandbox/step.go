@@ -101,7 +101,8 @@ func (s *Sandbox) open(r billing.OpenRequest) (billing.Intent, error) {
 			}
 			return number, nil
 		}
-		n := line{at: now, terms: l.addTerms(r.Tag, r.Amount), intent: l.addIntent(s.nextRef(refPrefix)), method: l.intern(r.Method)}
+		n := line{at: now, terms: l.addTerms(r.Tag, r.Amount), intent: l.addIntent(s.nextRef(refPrefix)),
+			method: l.intern(r.Method)}
 		return s.write(n, r.Key), nil
 	})
 }

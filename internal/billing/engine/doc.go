@@ -8,8 +8,8 @@
 // # Where things are
 //
 //   - next.go: the decision of the charge protocol; execute.go carries it out
-//   - intent.go, settle.go: its actions, the receipt of a manual payment among them; result.go:
-//     their results, and those of the payment job's dry run
+//   - intent.go, settle.go, retry.go: its actions, the receipt of a manual payment among them;
+//     result.go: their results; dryrun.go: the results of a dry run of the payment job
 //   - run.go, walk.go, lease.go: the two jobs and how they find the due rows
 //   - notice.go: reminders and the other notices
 //   - request.go, create.go, accountchange.go: the requests of people

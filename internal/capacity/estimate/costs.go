@@ -308,7 +308,8 @@ func (c *Costs) measureDeclined(ctx context.Context, padding int) error {
 		if day.declined != c.Subscriptions {
 			return fmt.Errorf("of %d subscriptions %d were declined", c.Subscriptions, day.declined)
 		}
-		*d.into = cost(d.name, n, part{day.payments.Since(quiet.payments), jobStep(schema.PaymentIndex, stepBind, stepDecline)},
+		*d.into = cost(d.name, n,
+			part{day.payments.Since(quiet.payments), jobStep(schema.PaymentIndex, stepBind, stepDecline)},
 			part{day.mail.Since(quiet.mail), always(stepMail)})
 	}
 	return nil

@@ -187,7 +187,8 @@ func Subscription(i int, due civil.Date) billing.NewSubscription {
 	id := Scatter(i)
 	return billing.NewSubscription{
 		Account: fmt.Sprintf("acct_%010d", id), Email: fmt.Sprintf("customer.%d@example.com", id),
-		ID: fmt.Sprintf("sub_%010d", id), SKU: fmt.Sprintf("plan-%03d", i%200), Amount: money.New(int64(500+i%5000), usd), PaymentDay: due.Day(),
+		ID: fmt.Sprintf("sub_%010d", id), SKU: fmt.Sprintf("plan-%03d", i%200),
+		Amount: money.New(int64(500+i%5000), usd), PaymentDay: due.Day(),
 		Method: "pm_card_visa", Address: fmt.Sprintf("%d Bridge Street, Birmingham, B12 7ST, United Kingdom", i%900+1),
 		ReminderDays: billing.DefaultReminderDays, NextPayment: due,
 	}

@@ -66,7 +66,8 @@ func New(o Options) (*Client, error) {
 	base := strings.TrimSuffix(o.Base, "/")
 	// The library must not log: it logs whole answers with the secrets in them. The errors tell enough.
 	backends := sdk.NewBackendsWithConfig(&sdk.BackendConfig{
-		HTTPClient: c, URL: &base, MaxNetworkRetries: new(int64(0)), EnableTelemetry: new(false), LeveledLogger: &sdk.LeveledLogger{},
+		HTTPClient: c, URL: &base, MaxNetworkRetries: new(int64(0)), EnableTelemetry: new(false),
+		LeveledLogger: &sdk.LeveledLogger{},
 	})
 	s := &sender{next: backends.API, budget: newBudget(o.Rate), now: o.Now, log: o.Log,
 		disconnected: map[string]time.Time{}}

@@ -61,8 +61,8 @@ func (c Call) usable(id, customer string) (object, error) {
 	if m := c.Space.Get("payment_method", id); m != nil {
 		switch of := m.Str("customer"); {
 		case of != "" && customer == "":
-			return nil, shape.Invalid("", "payment_method", "The payment method supplied ("+id+") belongs to a Customer. Please "+
-				"include the Customer in the `customer` parameter of the request.")
+			return nil, shape.Invalid("", "payment_method", "The payment method supplied ("+id+") belongs to a Customer. "+
+				"Please include the Customer in the `customer` parameter of the request.")
 		case of != "" && of != customer:
 			return nil, shape.Invalid("", "payment_method", "The customer does not have a payment method with the ID "+id+
 				". The payment method must be attached to the customer.")

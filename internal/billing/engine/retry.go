@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// retryDate returns the first day of the retry schedule after today, or zero if none is left. The
+// schedule counts from the first decline. A missed day is not made up for: one attempt a day is
+// enough.
+func (e *Engine) retryDate(first, today civil.Date) civil.Date {
+	for _, days := range e.cfg.RetryDays {
+		if d := first.AddDays(days); d.After(today) {
+			return d
+		}
+	}
+	return civil.Date{}
+}
+
+// newMethod returns the account's method if it was given after the open period was opened, else "".
+// The person was told that it takes effect at once. A period with its subscription's own method has
+// none: a request to change that method rewrites the period.
+func (e *Engine) newMethod(ctx context.Context, s *billing.Subscription) (string, error) {
+	if s.Method != "" || s.Ending() || s.Status == billing.ParkedState {
+		return "", nil
+	}
+	method, payer, err := e.methodOf(ctx, s)
+	if err != nil || method == s.Open.Method || !payer.Same(s.Open.Payer) {
+		return "", err
+	}
+	return method, nil
+}
+
+// retry commits the consequences of an attempt that has not succeeded, or will not be made.
+func (t *turn) retry(ctx context.Context, a action) (step, error) {
+	e, s, o := t.e, t.s, t.s.Open
+	switch a {
+	case doDecline, doDeclineLast, doDeclineParked, doDeclineUseMethod:
+		o.Attempts = append(o.Attempts, billing.Attempt{Number: o.Attempt, Code: t.in.Code, Method: o.Method,
+			At: t.in.Changed})
+		o.First = cmp.Or(o.First, t.today)
+		o.Base, o.State, o.Overtaken = t.in.Latest, "", false
+	case doUseMethod:
+		o.Base, o.State = t.in.Latest, ""
+	case doRetryOvertaken: // a dead worker may have sent the attempt before
+		o.Base, o.State, o.Overtaken = t.in.Latest, "", false
+	}
+	st := step{again: true}
+	switch a {
+	case doRetryOvertaken:
+		o.Attempt++
+		return st, e.Put(ctx, s)
+	case doUseMethod, doDeclineUseMethod:
+		o.Attempt++
+		o.Method, o.Retry = t.method, civil.Date{}
+	case doFail:
+		o.State = billing.Failing
+	case doDeclineLast:
+		o.State, o.Retry = billing.Failing, civil.Date{}
+	case doDeclineParked:
+		o.Attempt++
+		st = step{result: resultOf(s, OutcomeParked, "declined: "+t.in.Code)}
+	case doDecline:
+		o.Retry = e.retryDate(o.First, t.today)
+		o.Attempt++
+		s.NextPayment = o.Retry
+		r := resultOf(s, OutcomeRetry, "declined: "+t.in.Code)
+		return step{result: r}, e.Put(ctx, s, e.notice(outbox.KindDeclined, s, o, nil)...)
+	}
+	s.NextPayment = civil.Later(s.NextPayment, t.today)
+	return st, e.Put(ctx, s)
+}
+
+// awaitsCustomer is the reason of a period waiting for its customer.
+const awaitsCustomer = "the customer has to authenticate the payment"
+
+// wait records the period's wait for the customer or the processor, and tells the customer once.
+func (t *turn) wait(ctx context.Context, a action) (step, error) {
+	e, s, o := t.e, t.s, t.s.Open
+	if a == doAwaitProcessor || a == doReportCanceling {
+		reason := "the processor is still processing it"
+		if a == doReportCanceling {
+			reason = "the payment intent is still being cancelled"
+		}
+		if o.State == billing.Processing || o.State == billing.Failing || t.in.State != billing.Processing {
+			return e.report(ctx, s, t.today, OutcomePending, reason)
+		}
+		// The customer has authenticated: their days are over, also if the request is taken back.
+		o.State, o.Asked, o.Overtaken = billing.Processing, civil.Date{}, false
+		s.NextPayment = civil.Later(s.NextPayment, t.today)
+		return step{result: resultOf(s, OutcomePending, reason)}, e.Put(ctx, s)
+	}
+	told := o.State == billing.RequiresAction // by an older Duesday, which set no deadline
+	o.State, o.Asked, o.Overtaken = billing.RequiresAction, t.today, false
+	s.NextPayment = civil.Later(s.NextPayment, t.today)
+	var others []store.Write
+	if !told {
+		others = e.notice(outbox.KindActionRequired, s, o, nil)
+	}
+	return step{result: resultOf(s, OutcomePending, awaitsCustomer)}, e.Put(ctx, s, others...)
+}
