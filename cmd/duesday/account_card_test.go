@@ -16,7 +16,8 @@ import (
 func TestAccountAttach(t *testing.T) {
 	c := newCLI(t)
 	c.must("account", "create", "1", "--email", "a@example.com")
-	r := c.run("subscription", "create", "1/1", "--sku", "gym", "--amount", "12.99", "--currency", "USD", "--payment-day", "15")
+	r := c.run("subscription", "create", "1/1", "--sku", "gym", "--amount", "12.99", "--currency", "USD", "--payment-day",
+		"15")
 	if r.code != exitDone {
 		t.Fatal(r)
 	}
@@ -26,7 +27,8 @@ func TestAccountAttach(t *testing.T) {
 		t.Error(r)
 	}
 	contains(t, r.out, "no payment method")
-	equal(t, "attach", members(c.object(exitDone, "account", "attach", "1", "--payment-method", "pm_card_visa"), "payment_method", "payment_method_given_at"),
+	equal(t, "attach", members(c.object(exitDone, "account", "attach", "1", "--payment-method", "pm_card_visa"),
+		"payment_method", "payment_method_given_at"),
 		[]any{"pm_card_visa", "2026-03-15T10:30:00.000Z"})
 	contains(t, c.must("run", "payments"), "paid")
 	contains(t, c.must("account", "show", "1"), "pm_card_visa", "given", "gym")
@@ -38,7 +40,8 @@ func TestAccountAttach(t *testing.T) {
 	}{
 		{[]string{"attach", "1"}, exitUsage, "nothing to attach"},
 		{[]string{"attach", "1", "--payment-method", ""}, exitUsage, "--payment-method is empty"},
-		{[]string{"attach", "1", "--payment-method", "4242424242424242"}, exitUsage, "payment_method: looks like a card number (************4242)"},
+		{[]string{"attach", "1", "--payment-method", "4242424242424242"}, exitUsage,
+			"payment_method: looks like a card number (************4242)"},
 		{[]string{"attach", "1", "--connected", "acct_1", "--fee", "2.555%"}, exitUsage, "--fee"},
 		{[]string{"attach", "1", "--fee", "2.5%"}, exitUsage, "fee: only a connected account"},
 		{[]string{"attach", "1", "--customer", "cus_1"}, exitFailed, "keeps no customers"},
@@ -56,12 +59,14 @@ func TestAccountAttach(t *testing.T) {
 }
 
 func TestPercent(t *testing.T) {
-	for text, want := range map[string]int{"2.5%": 250, "2.5": 250, "0": 0, "0.01%": 1, "100": 10000, " 7 %": 700, "1.20%": 120, "00.5": 50} {
+	for text, want := range map[string]int{"2.5%": 250, "2.5": 250, "0": 0, "0.01%": 1, "100": 10000, " 7 %": 700,
+		"1.20%": 120, "00.5": 50} {
 		if got, err := parsePercent(text); got != want || err != nil {
 			t.Errorf("%q: %d, %v; want %d", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "%", "100.01", "-1", "+1", "1.", ".5", "1.234", "1e1", "101%", "2,5", "2.5%%", "99999999999999999999"} {
+	for _, text := range []string{"", "%", "100.01", "-1", "+1", "1.", ".5", "1.234", "1e1", "101%", "2,5", "2.5%%",
+		"99999999999999999999"} {
 		if got, err := parsePercent(text); err == nil {
 			t.Errorf("%q is taken as %d", text, got)
 		}
@@ -74,7 +79,8 @@ func TestPercent(t *testing.T) {
 // TestImport_WithoutMethod: the column may be left out.
 func TestImport_WithoutMethod(t *testing.T) {
 	c := newCLI(t)
-	c.must("import", c.file("book.csv", "account,email,subscription,sku,amount,currency,payment_day\n1,a@example.com,1,gym,12.99,USD,15\n"))
+	c.must("import", c.file("book.csv",
+		"account,email,subscription,sku,amount,currency,payment_day\n1,a@example.com,1,gym,12.99,USD,15\n"))
 	c.must("account", "attach", "1", "--payment-method", "pm_card_visa")
 	contains(t, c.must("run", "payments"), "$12.99")
 }
@@ -99,7 +105,8 @@ func TestLinkedDelivery(t *testing.T) {
 		t.Errorf("without a link: %v, %+v", err, to.got)
 	}
 	link = billing.CardLink{URL: "https://pay.example/secret", Expires: time.Date(2026, 3, 16, 10, 30, 0, 0, time.UTC)}
-	if err := send(); err != nil || len(to.got) != 2 || to.got[1].Data[outbox.DataLink] != link.URL || to.got[1].Data[outbox.DataLinkExpires] != "2026-03-16T10:30:00.000Z" {
+	if err := send(); err != nil || len(to.got) != 2 || to.got[1].Data[outbox.DataLink] != link.URL ||
+		to.got[1].Data[outbox.DataLinkExpires] != "2026-03-16T10:30:00.000Z" {
 		t.Errorf("with one: %v, %+v", err, to.got)
 	}
 	if len(e.Data) != 1 {
@@ -117,9 +124,11 @@ func TestSubscriptionShow_RequiresAction(t *testing.T) {
 	if r := c.run("run", "payments"); r.code != exitPerson {
 		t.Fatal(r)
 	}
-	contains(t, c.must("subscription", "show", "1/1"), "active, requires_action", "attempt 1, requires_action", "no link for the customer: the sandbox has no page for it")
+	contains(t, c.must("subscription", "show", "1/1"), "active, requires_action", "attempt 1, requires_action",
+		"no link for the customer: the sandbox has no page for it")
 	open := c.object(exitDone, "subscription", "show", "1/1")["open"].(map[string]any)
-	equal(t, "open", members(open, "state", "link", "no_link"), []any{"requires_action", nil, "the sandbox has no page for it"})
+	equal(t, "open", members(open, "state", "link", "no_link"),
+		[]any{"requires_action", nil, "the sandbox has no page for it"})
 	mails, err := filepath.Glob("duesday-mail/action-required-*.eml")
 	if err != nil || len(mails) != 1 {
 		t.Fatalf("mails: %q, %v", mails, err)

@@ -8,7 +8,8 @@ import (
 func TestCapacity(t *testing.T) {
 	c := newCLI(t)
 	out := c.must("capacity", "--subscriptions", "1000000", "--peak-share", "20%")
-	for _, want := range []string{"200,000", "1,000,000 subscriptions × 20 %", "BIND 1 + SETTLE 9 + MAIL 1", "2,200,004", "2.22", "shards per date", "17,000,120"} {
+	for _, want := range []string{"200,000", "1,000,000 subscriptions × 20 %", "BIND 1 + SETTLE 9 + MAIL 1", "2,200,004",
+		"2.22", "shards per date", "17,000,120"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -17,7 +18,8 @@ func TestCapacity(t *testing.T) {
 	if o["due_periods"] != 200_000.0 || o["shards_per_date"] != 1.0 || o["fits"] != true {
 		t.Errorf("%v", o)
 	}
-	o = c.json(exitDone, "capacity", "--subscriptions", "90000000", "--peak-share", "0.5", "--hours", "5", "--charge-rate", "3000").(map[string]any)
+	o = c.json(exitDone, "capacity", "--subscriptions", "90000000", "--peak-share", "0.5", "--hours", "5", "--charge-rate",
+		"3000").(map[string]any)
 	if o["charges_per_second"] != 2500.0 || o["shards_per_date"] != 3.0 || o["fits"] != true {
 		t.Errorf("%v", o)
 	}
@@ -47,7 +49,8 @@ func TestCapacity_Nonsense(t *testing.T) {
 		"--subscriptions 10 --peak-share 0.5 --charge-rate Inf":                "--charge-rate",
 		"--subscriptions 10 --peak-share 0.5 --charge-rate 25 --item-bytes -3": "--item-bytes",
 	} {
-		if r := c.run(append([]string{"capacity"}, strings.Fields(args)...)...); r.code != exitUsage || !strings.Contains(r.errors, want) || r.out != "" {
+		if r := c.run(append([]string{"capacity"}, strings.Fields(args)...)...); r.code != exitUsage ||
+			!strings.Contains(r.errors, want) || r.out != "" {
 			t.Errorf("capacity %s: %+v; want wrong usage that says %q", args, r, want)
 		}
 	}

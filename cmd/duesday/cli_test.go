@@ -37,7 +37,8 @@ type result struct {
 func (c *cli) run(args ...string) result {
 	c.t.Helper()
 	var out, errors bytes.Buffer
-	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), &out, &errors, func() time.Time { return c.now })
+	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), &out, &errors,
+		func() time.Time { return c.now })
 	code := p.run(c.t.Context(), args)
 	return result{code, out.String(), errors.String()}
 }

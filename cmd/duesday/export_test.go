@@ -11,11 +11,13 @@ import (
 
 func TestExport(t *testing.T) {
 	c := newCLI(t)
-	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n2,\"b@example.com\",1,news,12.99,USD,31,pm_card_visa\n"))
+	c.must("import", c.file("book.csv",
+		header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n2,\"b@example.com\",1,news,12.99,USD,31,pm_card_visa\n"))
 	c.must("run", "payments")
 	receipts := strings.Split(c.must("export", "receipts", "--format", "csv"), "\n")
 	equal(t, "header", receipts[0], "account,subscription,sku,period,due_date,processed_at,amount,currency,charge")
-	if len(receipts) != 3 || !strings.HasPrefix(receipts[1], "1,1,news,0,2026-03-15,2026-03-15T10:30:00.000Z,12.99,USD,pi_sandbox_") {
+	if len(receipts) != 3 || !strings.HasPrefix(receipts[1],
+		"1,1,news,0,2026-03-15,2026-03-15T10:30:00.000Z,12.99,USD,pi_sandbox_") {
 		t.Errorf("receipts: %q", receipts)
 	}
 	o := decode(t, c.must("export", "receipts", "--format", "jsonl")).(map[string]any)
@@ -27,8 +29,11 @@ func TestExport(t *testing.T) {
 	if out := c.must("export", "subscriptions", "--out", "out.csv"); out != "" {
 		t.Errorf("out: %q", out)
 	}
-	equal(t, "subscriptions", c.read("out.csv"), "account,email,subscription,sku,amount,currency,payment_day,payment_method,start_date,next_payment_date,interval,time_zone,reminder_days,installments,address\n"+
-		"1,a@example.com,1,news,12.99,USD,15,pm_card_visa,,2026-04-15,month,UTC,7,,\n2,b@example.com,1,news,12.99,USD,31,pm_card_visa,,2026-03-31,month,UTC,7,,\n")
+	equal(t, "subscriptions", c.read("out.csv"),
+		"account,email,subscription,sku,amount,currency,payment_day,payment_method,start_date,next_payment_date,interval,"+
+			"time_zone,reminder_days,installments,address\n"+
+			"1,a@example.com,1,news,12.99,USD,15,pm_card_visa,,2026-04-15,month,UTC,7,,\n2,b@example.com,1,news,12.99,USD,"+
+			"31,pm_card_visa,,2026-03-31,month,UTC,7,,\n")
 	if r := c.run("export", "accounts", "--out", "no/such/folder"); r.code != exitFailed {
 		t.Errorf("exit %d", r.code)
 	}
@@ -65,7 +70,8 @@ func TestExportRows(t *testing.T) {
 	failing := errors.New("the disk is full")
 	for _, asJSON := range []bool{false, true} {
 		rows := func(yield func(object, error) bool) { _ = yield(rows[0], nil) && yield(nil, failing) }
-		if err := exportRows(io.Discard, asJSON, new(progress), []string{"account"}, rows, as[object]); !errors.Is(err, failing) {
+		if err := exportRows(io.Discard, asJSON, new(progress), []string{"account"}, rows, as[object]); !errors.Is(err,
+			failing) {
 			t.Errorf("JSON %v: a failed read gives %v", asJSON, err)
 		}
 	}
@@ -149,7 +155,8 @@ func TestReconcile(t *testing.T) {
 	equal(t, "audit", c.object(exitFailed, "verify")["ok"], false)
 	contains(t, c.run("verify").out, "THE AUDIT FOUND 1 PROBLEM.", "1/1")
 	equal(t, "reconcile", c.object(exitDone, "reconcile"), map[string]any{"adopted": 1, "charging": false})
-	contains(t, c.must("reconcile"), "0 charges adopted", "charging is still off: duesday charging on --store pebble:./restored")
+	contains(t, c.must("reconcile"), "0 charges adopted",
+		"charging is still off: duesday charging on --store pebble:./restored")
 	c.must("charging", "on")
 	equal(t, "then", c.object(exitDone, "run", "payments")["due"], 0)
 	equal(t, "audit", members(c.object(exitDone, "verify"), "ok", "receipts", "charges"), []any{true, 1, 1})

@@ -32,7 +32,8 @@ func TestHelp(t *testing.T) {
 	leaves := 0
 	every(root, func(c *cobra.Command) {
 		first, _, _ := strings.Cut(c.Short, " ")
-		if first == "" || first[0] < 'A' || first[0] > 'Z' || strings.HasSuffix(c.Short, ".") || strings.HasSuffix(first, "s") && first != "Process" || len(c.Short) > 80 {
+		if first == "" || first[0] < 'A' || first[0] > 'Z' || strings.HasSuffix(c.Short, ".") ||
+			strings.HasSuffix(first, "s") && first != "Process" || len(c.Short) > 80 {
 			t.Errorf("%s: %q: want a line in the imperative", c.CommandPath(), c.Short)
 		}
 		if c.HasSubCommands() {
@@ -118,7 +119,8 @@ func words(line string) (list []string) {
 func TestHelp_GlobalFlagsOnce(t *testing.T) {
 	c := newCLI(t)
 	root := c.must("--help")
-	contains(t, root, "Billing:", "Tracking of Stripe:", "Store:", "Operating:", "Trying out and testing:", "--receipt-months", "Examples:", "duesday import book.csv")
+	contains(t, root, "Billing:", "Tracking of Stripe:", "Store:", "Operating:", "Trying out and testing:",
+		"--receipt-months", "Examples:", "duesday import book.csv")
 	for _, args := range [][]string{{"run", "payments", "--help"}, {"store", "--help"}, {"serve", "--help"}} {
 		out := c.must(args...)
 		contains(t, out, "Global flags, such as --store and --json: duesday --help")

@@ -26,7 +26,8 @@ func TestImport_OneBadRowRefusesTheFile(t *testing.T) {
 			t.Errorf("no reason: %v", x)
 		}
 	}
-	equal(t, "rejected", where, []any{[]any{3, "amount"}, []any{3, "payment_day"}, []any{4, "payment_method"}, []any{5, "subscription"}})
+	equal(t, "rejected", where, []any{[]any{3, "amount"}, []any{3, "payment_day"}, []any{4, "payment_method"},
+		[]any{5, "subscription"}})
 
 	r := c.run("import", "book.csv")
 	contains(t, r.out, "LINE", "************4242", "1 to 31")
@@ -45,10 +46,12 @@ func TestImport_SkipBad(t *testing.T) {
 	c := newCLI(t)
 	c.file("book.csv", badBook)
 	o := c.object(exitDone, "import", "book.csv", "--skip-bad")
-	equal(t, "counts", members(o, "rows", "imported", "created", "due", "rejected_rows", "rejected_file"), []any{4, 1, 1, 1, 3, "book.csv.rejected"})
+	equal(t, "counts", members(o, "rows", "imported", "created", "due", "rejected_rows", "rejected_file"),
+		[]any{4, 1, 1, 1, 3, "book.csv.rejected"})
 	equal(t, "listed", len(o["rejected"].([]any)), 4)
 	left := c.read("book.csv.rejected")
-	contains(t, left, "rejected_line,rejected_column,rejected_reason,account,", "3,amount; payment_day,", "************4242", "5,subscription,")
+	contains(t, left, "rejected_line,rejected_column,rejected_reason,account,", "3,amount; payment_day,",
+		"************4242", "5,subscription,")
 	if strings.Contains(left, "4242424242424242") || strings.Count(left, "\n") != 4 {
 		t.Errorf("rejected:\n%s", left)
 	}
@@ -67,7 +70,8 @@ func TestImport_WhatTheStoreRefuses(t *testing.T) {
 
 	o = c.object(exitDone, "import", "two.csv", "--skip-bad")
 	equal(t, "skip bad", members(o, "created", "rejected_rows"), []any{1, 1})
-	contains(t, c.read("two.csv.rejected"), "rejected_line,rejected_column,rejected_reason,account,email", "2,sku,", ",1,a@example.com,1,gym,12.99,USD,15,pm_card_visa\n")
+	contains(t, c.read("two.csv.rejected"), "rejected_line,rejected_column,rejected_reason,account,email", "2,sku,",
+		",1,a@example.com,1,gym,12.99,USD,15,pm_card_visa\n")
 
 	c.file("three.csv", header+rows+"9,x,1,news,12.99,USD,15,pm_card_visa\n")
 	c.object(exitDone, "import", "three.csv", "--skip-bad")
@@ -94,7 +98,8 @@ func TestImport_TwiceChangesNothing(t *testing.T) {
 
 func TestImport_FilesThatAreNone(t *testing.T) {
 	c := newCLI(t)
-	for name, want := range map[string]string{"missing.csv": "there is no file", ".": "is a folder", c.file("empty.csv", ""): "is empty", "/dev/null": "no ordinary file"} {
+	for name, want := range map[string]string{"missing.csv": "there is no file", ".": "is a folder",
+		c.file("empty.csv", ""): "is empty", "/dev/null": "no ordinary file"} {
 		r := c.run("import", name)
 		if r.code != exitFailed {
 			t.Errorf("import %s: exit %d", name, r.code)

@@ -8,14 +8,21 @@ import (
 // TestJob has a job given up, looked at and done after all, while duesday serve has the store.
 func TestJob(t *testing.T) {
 	c := newServeCLI(t)
-	v, stop := c.serve("--on-fulfil", "read -r job && test \"$DUESDAY_KEY\" = order-1 && test -e ready || { echo no such product; exit 100; }; "+c.job(), "--no-poll")
+	v, stop := c.serve("--on-fulfil",
+		"read -r job && test \"$DUESDAY_KEY\" = order-1 && test -e ready || { echo no such product; exit 100; }; "+c.job(),
+		"--no-poll")
 	c.env["DUESDAY_SERVER"] = v.Base
 	c.must("connect", "add", "--account", ownAccount, "acct_duesday")
 	equal(t, "none", c.list("job", "list"), []any{})
 	id := c.buy("order-1")
 	job := "fulfil/" + id
-	c.until("given up", func() bool { l := c.list("job", "list"); return len(l) == 1 && l[0].(map[string]any)["dead"] == true })
-	equal(t, "job", members(c.list("job", "list")[0].(map[string]any), "id", "action", "purchase"), []any{job, "fulfil", id})
+	c.until("given up", func() bool {
+		l := c.list("job", "list")
+		return len(l) == 1 &&
+			l[0].(map[string]any)["dead"] == true
+	})
+	equal(t, "job", members(c.list("job", "list")[0].(map[string]any), "id", "action", "purchase"),
+		[]any{job, "fulfil", id})
 	contains(t, c.must("job", "list"), job, "given up", "no such product", "1 job, 1 given up", "duesday job replay JOB")
 	contains(t, c.must("purchase", "show", id), "key", "order-1", "job "+job, "given up: ", "no such product")
 	contains(t, c.must("purchase", "list", "--account", ownAccount), "KEY", "order-1")

@@ -9,12 +9,14 @@ import (
 func TestOutbox(t *testing.T) {
 	c := newCLI(t)
 	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n"))
-	equal(t, "empty", c.object(exitDone, "outbox", "list"), map[string]any{"dead_letters": []any{}, "due": 0, "later": 0, "dead": 0})
+	equal(t, "empty", c.object(exitDone, "outbox", "list"),
+		map[string]any{"dead_letters": []any{}, "due": 0, "later": 0, "dead": 0})
 	contains(t, c.must("outbox", "list"), "0 due, 0 later, 0 given up\n")
 	c.file("no-folder", "")
 	c.run("run", "payments", "--mail", "no-folder")
 	equal(t, "put off", c.object(exitDone, "outbox", "list")["later"], 1)
-	equal(t, "nothing is due", c.object(exitDone, "outbox", "send"), map[string]any{"delivered": 0, "dropped": 0, "failed": 0, "dead": 0})
+	equal(t, "nothing is due", c.object(exitDone, "outbox", "send"),
+		map[string]any{"delivered": 0, "dropped": 0, "failed": 0, "dead": 0})
 	for range 8 {
 		c.now = c.now.Add(25 * time.Hour)
 		equal(t, "fails", c.object(exitPerson, "outbox", "send", "--mail", "no-folder")["failed"], 1)
@@ -33,14 +35,16 @@ func TestOutbox(t *testing.T) {
 	equal(t, "dead letter", members(dead, "kind", "email", "account", "subscription", "tries", "created_at"),
 		[]any{"receipt", "a@example.com", "1", "1", 10, "2026-03-15T10:30:00.000Z"})
 	id, reason := dead["id"].(string), dead["reason"].(string)
-	contains(t, c.must("outbox", "list"), "0 due, 0 later, 1 given up", id, "receipt", "a@example.com", "10", reason, "duesday outbox replay ID")
+	contains(t, c.must("outbox", "list"), "0 due, 0 later, 1 given up", id, "receipt", "a@example.com", "10", reason,
+		"duesday outbox replay ID")
 
 	r = c.run("outbox", "replay", "nobody")
 	if r.code != exitFailed || r.errors != "duesday: there is no mail nobody that was given up\n" {
 		t.Errorf("exit %d, %s", r.code, r.errors)
 	}
 	equal(t, "replay", c.object(exitDone, "outbox", "replay", id), map[string]any{"replayed": id})
-	equal(t, "then", c.object(exitDone, "outbox", "list"), map[string]any{"dead_letters": []any{}, "due": 1, "later": 0, "dead": 0})
+	equal(t, "then", c.object(exitDone, "outbox", "list"),
+		map[string]any{"dead_letters": []any{}, "due": 1, "later": 0, "dead": 0})
 	contains(t, c.must("outbox", "send"), "1 mail delivered\n")
 	mails, err := filepath.Glob("duesday-mail/receipt-*.eml")
 	if err != nil || len(mails) != 1 {

@@ -14,7 +14,8 @@ import (
 )
 
 func TestPolicy_DefaultIsBillings(t *testing.T) {
-	if got, want := policy(&config.Config{Policy: config.DefaultPolicy()}), engine.DefaultConfig(); !reflect.DeepEqual(got, want) {
+	if got, want := policy(&config.Config{Policy: config.DefaultPolicy()}),
+		engine.DefaultConfig(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -23,7 +24,8 @@ func TestPolicy_RetryDays(t *testing.T) {
 	c := newCLI(t)
 	c.create("1/1", "pm_card_visa_chargeDeclined")
 	c.create("2/1", "pm_card_visa_chargeDeclined")
-	equal(t, "none", members(c.object(exitDone, "run", "payments", "--retry-days", "none"), "failed", "retry"), []any{2, 0})
+	equal(t, "none", members(c.object(exitDone, "run", "payments", "--retry-days", "none"), "failed", "retry"),
+		[]any{2, 0})
 	equal(t, "past due", c.object(exitDone, "subscription", "show", "1/1")["status"], "past_due")
 	c.create("3/1", "pm_card_visa_chargeDeclined")
 	c.env["DUESDAY_RETRY_DAYS"] = "2, 60"
@@ -35,7 +37,8 @@ func TestPolicy_RetryDays(t *testing.T) {
 func TestPolicy_CatchUpAndReceiptMonths(t *testing.T) {
 	c := newCLI(t)
 	c.create("1/1", "pm_card_visa", "--next-payment-date", "2026-01-15")
-	equal(t, "run", members(c.object(exitPerson, "run", "payments", "--catch-up", "1", "--receipt-months", "0"), "paid", "parked"), []any{1, 1})
+	equal(t, "run", members(c.object(exitPerson, "run", "payments", "--catch-up", "1", "--receipt-months", "0"), "paid",
+		"parked"), []any{1, 1})
 	receipt := c.list("receipt", "list", "1")[0].(map[string]any)
 	if at, there := receipt["expires_at"]; there {
 		t.Errorf("kept for ever, but expires at %v", at)
@@ -63,8 +66,10 @@ func TestPolicy_Demo(t *testing.T) {
 
 func TestPolicy_IsInHints(t *testing.T) {
 	p := newProgram(func(string) string { return "" }, nil, nil, nil, nil)
-	p.cfg = config.Config{Store: config.DefaultStore, Processor: config.DefaultProcessor, Mail: "m", Policy: config.Policy{RetryDays: []int{}, CatchUp: 3}}
-	equal(t, "run", p.hint("run payments"), "duesday run payments --receipt-months 0 --retry-days none --action-days 0 --mail m")
+	p.cfg = config.Config{Store: config.DefaultStore, Processor: config.DefaultProcessor, Mail: "m",
+		Policy: config.Policy{RetryDays: []int{}, CatchUp: 3}}
+	equal(t, "run", p.hint("run payments"),
+		"duesday run payments --receipt-months 0 --retry-days none --action-days 0 --mail m")
 	equal(t, "list", p.hint("outbox list"), "duesday outbox list --mail m")
 	equal(t, "other", p.hint("charging on"), "duesday charging on")
 }
@@ -75,7 +80,8 @@ func TestPolicies_AllowWhatServeDoes(t *testing.T) {
 	dynamotest.Setenv(t)
 	endpoint := dynamotest.Endpoint(t)
 	c := newServeCLI(t)
-	c.now = time.Date(2040, 3, 15, 10, 30, 0, 0, time.UTC) // DynamoDB Local deletes what has expired, by the machine's clock
+	c.now = time.Date(2040, 3, 15, 10, 30, 0, 0,
+		time.UTC) // DynamoDB Local deletes what has expired, by the machine's clock
 	prefix := dynamotest.Prefix(t)
 	newDuty(c.cli, prefix, endpoint, "").does(exitDone, "store create --shards 2")
 
@@ -83,14 +89,17 @@ func TestPolicies_AllowWhatServeDoes(t *testing.T) {
 	d.line = "serve"
 	_, stop := c.serve("--store", d.at, "--on-fulfil", c.job(), "--on-unsubscribe", c.job(), "--poll-every", "1s")
 	show := func(args ...string) map[string]any { return c.object(exitDone, append(args, "--store", d.at)...) }
-	c.askAt("acct_shop", "POST", "/v1/payment_intents", "amount=100&currency=usd&payment_method=pm_card_visa&confirm=true&return_url=http://shop.example")
+	c.askAt("acct_shop", "POST", "/v1/payment_intents",
+		"amount=100&currency=usd&payment_method=pm_card_visa&confirm=true&return_url=http://shop.example")
 	c.flush() // quarantined
 	d.does(exitDone, "event list --waiting")
 	d.does(exitDone, "connect add --account "+shopAccount+" acct_shop")
 	d.does(exitDone, "connect add --account "+ownAccount+" "+stripefake.DefaultAccount)
-	price := c.askAt("acct_shop", "POST", "/v1/prices", "unit_amount=900&currency=usd&recurring[interval]=month&product_data[name]=Gym")["id"].(string)
+	price := c.askAt("acct_shop", "POST", "/v1/prices",
+		"unit_amount=900&currency=usd&recurring[interval]=month&product_data[name]=Gym")["id"].(string)
 	buyer := " --email ann@example.com --payment-method pm_card_visa"
-	for i, line := range []string{"legacy --amount 12.99 --currency USD", "product --amount 5 --currency USD" + buyer, "subscription --price " + price + buyer, "split --payments 2 --price " + price + buyer} {
+	for i, line := range []string{"legacy --amount 12.99 --currency USD", "product --amount 5 --currency USD" + buyer,
+		"subscription --price " + price + buyer, "split --payments 2 --price " + price + buyer} {
 		d.does(exitDone, fmt.Sprintf("purchase create --account %s --key %d --kind %s", shopAccount, i, line))
 	}
 	c.flush()
@@ -115,8 +124,10 @@ func TestPolicies_AllowWhatServeDoes(t *testing.T) {
 	c.await(1)
 	payment := c.list("payment", "list", "--account", shopAccount, "--store", d.at)[0].(map[string]any)
 	event := c.list("event", "list", "--limit", "1", "--store", d.at)[0].(map[string]any)["id"].(string)
-	for _, line := range []string{"connect list", "connect show acct_shop", "purchase list --account " + shopAccount, "payment list --account " + shopAccount,
-		fmt.Sprintf("payment show %v/%v", payment["stripe_account"], payment["id"]), "event list", "event list --account acct_shop", "event list --subscription " + sub,
+	for _, line := range []string{"connect list", "connect show acct_shop", "purchase list --account " + shopAccount,
+		"payment list --account " + shopAccount,
+		fmt.Sprintf("payment show %v/%v", payment["stripe_account"], payment["id"]), "event list",
+		"event list --account acct_shop", "event list --subscription " + sub,
 		"event list --from 2040-03-14 --to 2040-03-16", "event show " + event, "replay " + event, "rebuild"} {
 		d.does(exitDone, line)
 	}
@@ -125,7 +136,8 @@ func TestPolicies_AllowWhatServeDoes(t *testing.T) {
 		return polled["verified_through"] != nil
 	})
 	equal(t, "stopped", stop().code, exitDone)
-	d.allowedBy(iam.Runtime, iam.Options{Account: "123456789012", Region: "*", Prefix: prefix}, "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem")
+	d.allowedBy(iam.Runtime, iam.Options{Account: "123456789012", Region: "*", Prefix: prefix}, "GetItem", "Query",
+		"PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem")
 	for u, line := range d.uses {
 		if u.operation == "Scan" {
 			t.Errorf("duesday %s scans %s", line, u.table)

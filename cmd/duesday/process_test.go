@@ -107,7 +107,8 @@ func dueBook(t *testing.T, file string, daysAgo, first, n, step int, methods ...
 	var csv strings.Builder
 	csv.WriteString("account,email,subscription,sku,amount,currency,payment_day,payment_method,next_payment_date\n")
 	for i := first; i < n; i += step {
-		fmt.Fprintf(&csv, "a%d,a%d@example.com,s%d,gold,9.99,USD,%d,%s,%s\n", i, i, i, due.Day(), methods[i/step%len(methods)], due.Format(time.DateOnly))
+		fmt.Fprintf(&csv, "a%d,a%d@example.com,s%d,gold,9.99,USD,%d,%s,%s\n", i, i, i, due.Day(),
+			methods[i/step%len(methods)], due.Format(time.DateOnly))
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,8 @@ func TestReceiptRefund(t *testing.T) {
 	charge := c.list("receipt", "list", "1")[0].(map[string]any)["charge"].(string)
 
 	first := c.object(exitDone, "receipt", "refund", "1/1", "--period", "0", "--amount", "5", "--reason", "duplicate")
-	equal(t, "refund", members(first, "account", "subscription", "sku", "period", "kind", "amount", "currency", "state", "reason", "charge"),
+	equal(t, "refund", members(first, "account", "subscription", "sku", "period", "kind", "amount", "currency", "state",
+		"reason", "charge"),
 		[]any{"1", "1", "news", 0, "refund", "5.00", "USD", "succeeded", "duplicate", charge})
 	if ref, _ := first["refund"].(string); !strings.HasPrefix(ref, "re_sandbox_") {
 		t.Errorf("refund: %v", first)
@@ -21,8 +22,10 @@ func TestReceiptRefund(t *testing.T) {
 	c.now = c.now.Add(time.Minute)
 	again := c.object(exitDone, "receipt", "refund", "1/1", "--period", "0", "--amount", "5.00")
 	equal(t, "again", members(again, "id", "refund", "repeated"), []any{first["id"], first["refund"], true})
-	contains(t, c.must("receipt", "refund", "1/1", "--period", "0", "--amount", "5"), "nothing was done now", "another --key")
-	contains(t, c.must("receipt", "refund", "1/1", "--period", "0", "--amount", "1", "--key", "b"), "period 0 of 1/1: $1.00 given back, succeeded (re_sandbox_")
+	contains(t, c.must("receipt", "refund", "1/1", "--period", "0", "--amount", "5"), "nothing was done now",
+		"another --key")
+	contains(t, c.must("receipt", "refund", "1/1", "--period", "0", "--amount", "1", "--key", "b"),
+		"period 0 of 1/1: $1.00 given back, succeeded (re_sandbox_")
 	contains(t, c.must("receipt", "list", "1"), "REFUNDED", "$6.00")
 	rest := c.object(exitDone, "receipt", "refund", "1/1", "--period", "0")
 	equal(t, "rest", rest["amount"], "6.99")
@@ -31,7 +34,8 @@ func TestReceiptRefund(t *testing.T) {
 	equal(t, "receipt", members(r, "amount", "refunded", "kind"), []any{"12.99", "12.99", "charge"})
 	equal(t, "its refunds", len(r["returns"].([]any)), 3)
 	lines := strings.Split(strings.TrimSpace(c.must("export", "refunds")), "\n")
-	equal(t, "header", lines[0], "account,subscription,sku,period,kind,id,created_at,amount,currency,state,reason,charge,refund")
+	equal(t, "header", lines[0], "account,subscription,sku,period,kind,id,created_at,amount,currency,state,reason,"+
+		"charge,refund")
 	if len(lines) != 4 || !strings.Contains(lines[1], ",5.00,USD,succeeded,duplicate,"+charge+",re_sandbox_") {
 		t.Errorf("export: %q", lines)
 	}

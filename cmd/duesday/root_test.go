@@ -26,7 +26,8 @@ func TestRoot_WrongUsage(t *testing.T) {
 		{"subscription create 1/1 --sku a --amount 1 --currency XAU --payment-day 1 --payment-method pm", "precious metal"},
 		{"subscription create 1/1 --sku a --amount 1.5 --currency JPY --payment-day 1 --payment-method pm", "no decimals"},
 		{"subscription create 1/1 --sku a --amount 1 --currency USD --payment-day 32 --payment-method pm", "1 to 31"},
-		{"subscription create 1/1 --sku a --amount 1 --currency USD --payment-day 1 --payment-method pm --interval daily", "--interval"},
+		{"subscription create 1/1 --sku a --amount 1 --currency USD --payment-day 1 --payment-method pm --interval daily",
+			"--interval"},
 		{"subscription list --status gone", "past_due"},
 		{"account create a#b --email a@example.com", "must not contain"},
 		{"account create 1 --email a", "ada@example.com"},
@@ -86,7 +87,8 @@ func TestRoot_NeverShowsACardNumber(t *testing.T) {
 	for _, line := range []string{
 		"subscription show " + card + "/1", card, "run payments " + card, "run payments --date " + card, "import " + card,
 		"account create " + card + " --email a@example.com", "--store " + card + " verify", "charging off --reason " + card,
-		"subscription create 1/1 --sku a --amount 1 --currency USD --payment-day 1 --payment-method " + card + " --email a@example.com",
+		"subscription create 1/1 --sku a --amount 1 --currency USD --payment-day 1 --payment-method " + card +
+			" --email a@example.com",
 		"subscription list --status " + card, "--processor " + card + " verify", "account show " + card,
 	} {
 		r := c.run(strings.Fields(line)...)
@@ -98,7 +100,8 @@ func TestRoot_NeverShowsACardNumber(t *testing.T) {
 
 func TestRoot_MissingStoreSaysWhatToDo(t *testing.T) {
 	c := newCLI(t)
-	for _, line := range []string{"account list", "account show 1", "account update 1 --email a@example.com", "subscription list", "verify",
+	for _, line := range []string{"account list", "account show 1", "account update 1 --email a@example.com",
+		"subscription list", "verify",
 		"run payments", "run reminders", "due payments --date 2026-01-01", "receipt list 1", "export accounts", "reconcile",
 		"subscription pause 1/1", "receipt create 1/1", "outbox list", "outbox replay 1", "outbox send"} {
 		r := c.run(strings.Fields(line)...)
@@ -148,7 +151,8 @@ func TestRoot_Interrupted(t *testing.T) {
 }
 
 func TestQuoted(t *testing.T) {
-	for text, want := range map[string]string{"pebble:./a-b_c": "pebble:./a-b_c", "a b": "'a b'", "": "''", "it's": `'it'\''s'`, "$(x)": "'$(x)'"} {
+	for text, want := range map[string]string{"pebble:./a-b_c": "pebble:./a-b_c", "a b": "'a b'", "": "''",
+		"it's": `'it'\''s'`, "$(x)": "'$(x)'"} {
 		if got := quoted(text); got != want {
 			t.Errorf("quoted(%q) = %s, want %s", text, got, want)
 		}

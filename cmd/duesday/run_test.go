@@ -20,13 +20,16 @@ func TestRun_Payments(t *testing.T) {
 		o := w.(map[string]any)
 		first[o["account"].(string)+"/"+o["subscription"].(string)] = o
 	}
-	equal(t, "one of them", members(first["1/2"], "account", "subscription", "sku", "period", "due_date", "amount", "currency"),
+	equal(t, "one of them", members(first["1/2"], "account", "subscription", "sku", "period", "due_date", "amount",
+		"currency"),
 		[]any{"1", "2", "gym", 0, today, "500", "JPY"})
-	contains(t, c.must("run", "payments", "--dry-run"), "5 would be charged on "+today, "KWD 1.500  $38.97", "nothing was done")
+	contains(t, c.must("run", "payments", "--dry-run"), "5 would be charged on "+today, "KWD 1.500  $38.97",
+		"nothing was done")
 
 	o := c.object(exitPerson, "run", "payments", "--workers", "3")
 	delete(o, "elapsed_ms")
-	equal(t, "run", o, map[string]any{"kind": "payments", "date": today, "from": "2026-02-08", "due": 5, "paid": 2, "retry": 1, "failed": 1,
+	equal(t, "run", o, map[string]any{"kind": "payments", "date": today, "from": "2026-02-08", "due": 5, "paid": 2,
+		"retry": 1, "failed": 1,
 		"pending": 1, "parked": 0, "skipped": 0, "amounts": map[string]any{"USD": "12.99", "JPY": "500"}})
 
 	// Again: what waits for the customer still does, and nothing is charged twice.
@@ -38,10 +41,12 @@ func TestRun_Payments(t *testing.T) {
 
 	c.now = c.now.AddDate(0, 0, 1)
 	o = c.object(exitPerson, "run", "payments")
-	equal(t, "the day after", members(o, "due", "paid", "pending", "amounts"), []any{2, 1, 1, map[string]any{"USD": "12.99"}})
+	equal(t, "the day after", members(o, "due", "paid", "pending", "amounts"),
+		[]any{2, 1, 1, map[string]any{"USD": "12.99"}})
 
 	audit := c.object(exitDone, "verify")
-	equal(t, "audit", members(audit, "ok", "subscriptions", "receipts", "charges", "problems"), []any{true, 6, 3, 3, []any{}})
+	equal(t, "audit", members(audit, "ok", "subscriptions", "receipts", "charges", "problems"),
+		[]any{true, 6, 3, 3, []any{}})
 	contains(t, c.must("verify"), "The audit is clean", "subscriptions  6")
 	mails, err := filepath.Glob("duesday-mail/*.eml")
 	if err != nil || len(mails) < 5 { // three receipts, a decline, a failure, an authentication
@@ -62,7 +67,8 @@ func TestRun_Reminders(t *testing.T) {
 	}
 	delete(o, "elapsed_ms")
 	delete(o, "from")
-	equal(t, "run", o, map[string]any{"kind": "reminders", "date": "2026-03-24", "due": 1, "sent": 1, "skipped": 0, "failed": 0})
+	equal(t, "run", o, map[string]any{"kind": "reminders", "date": "2026-03-24", "due": 1, "sent": 1, "skipped": 0,
+		"failed": 0})
 	contains(t, c.must("run", "reminders"), "reminders of 2026-03-24", "0 due")
 	mails, err := filepath.Glob("duesday-mail/reminder-*.eml")
 	if err != nil || len(mails) != 1 {
@@ -73,7 +79,8 @@ func TestRun_Reminders(t *testing.T) {
 func TestRun_ChargingOff(t *testing.T) {
 	c := newCLI(t)
 	c.must("import", c.file("book.csv", smallBook))
-	equal(t, "off", c.object(exitDone, "charging", "off", "--reason", "holiday"), map[string]any{"charging": false, "reason": "holiday"})
+	equal(t, "off", c.object(exitDone, "charging", "off", "--reason", "holiday"),
+		map[string]any{"charging": false, "reason": "holiday"})
 	r := c.run("run", "payments")
 	if r.code != exitPerson {
 		t.Errorf("exit %d", r.code)
@@ -121,19 +128,22 @@ func TestRun_SeedModel(t *testing.T) {
 	equal(t, "import again", members(o, "created", "existing", "due", "receipts"), []any{0, 1, 0, 0})
 
 	due := c.list("due", "reminders", "--date", "2023-06-21")
-	equal(t, "due reminders", due, []any{map[string]any{"account": "123", "subscription": "123", "sku": "999", "email": "s@s.com",
-		"next_reminder_date": "2023-06-21", "next_payment_date": "2023-06-28"}})
+	equal(t, "due reminders", due,
+		[]any{map[string]any{"account": "123", "subscription": "123", "sku": "999", "email": "s@s.com",
+			"next_reminder_date": "2023-06-21", "next_payment_date": "2023-06-28"}})
 	equal(t, "due a day later", c.list("due", "reminders", "--date", "2023-06-22"), []any{})
 	o = c.object(exitDone, "run", "reminders", "--date", "2023-06-21")
 	equal(t, "reminders", members(o, "due", "sent"), []any{1, 1})
 
 	due = c.list("due", "payments", "--until", "2023-06-30")
-	equal(t, "due payments", members(due[0].(map[string]any), "account", "amount", "currency", "next_payment_date", "payment_method"),
+	equal(t, "due payments", members(due[0].(map[string]any), "account", "amount", "currency", "next_payment_date",
+		"payment_method"),
 		[]any{"123", "12.99", "USD", "2023-06-28", "pm_card_visa"})
 	o = c.object(exitDone, "run", "payments", "--date", "2023-06-28")
 	equal(t, "payments", members(o, "due", "paid", "amounts"), []any{1, 1, map[string]any{"USD": "12.99"}})
 	equal(t, "audit", members(c.object(exitDone, "verify"), "ok", "receipts", "charges", "imported"), []any{true, 1, 1, 1})
-	for _, text := range []string{c.read("duesday-sandbox.jsonl"), c.must("subscription", "show", "123/123", "--json"), c.must("export", "subscriptions")} {
+	for _, text := range []string{c.read("duesday-sandbox.jsonl"), c.must("subscription", "show", "123/123", "--json"),
+		c.must("export", "subscriptions")} {
 		if strings.Contains(text, "1234123412341234") {
 			t.Errorf("default-card: %s", text)
 		}

@@ -26,7 +26,8 @@ func (c *cli) serve(args ...string) (first string, stop func() result) {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	read, write := io.Pipe()
 	var errors strings.Builder
-	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), write, &errors, func() time.Time { return c.now })
+	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), write, &errors,
+		func() time.Time { return c.now })
 	done := make(chan int, 1)
 	go func() {
 		done <- p.run(ctx, append([]string{"sandbox"}, args...))
@@ -80,7 +81,8 @@ func TestSandbox_Shared(t *testing.T) {
 	wg.Wait()
 	for _, name := range []string{"a", "b"} {
 		audit := c.object(exitDone, "verify", "--store", "pebble:./"+name, "--processor", url)
-		equal(t, "audit of "+name, members(audit, "ok", "receipts", "charges", "foreign", "problems"), []any{true, 2, 2, 2, []any{}})
+		equal(t, "audit of "+name, members(audit, "ok", "receipts", "charges", "foreign", "problems"),
+			[]any{true, 2, 2, 2, []any{}})
 		equal(t, "reconcile", c.object(exitDone, "reconcile", "--store", "pebble:./"+name, "--processor", url)["adopted"], 0)
 	}
 	r := c.run("verify", "--store", "pebble:./a")
@@ -166,7 +168,9 @@ func TestSandbox_KillNine(t *testing.T) {
 		return c
 	}
 	for i, store := range stores {
-		mustRun(t, command(store, "import", dueBook(t, filepath.Join(dir, fmt.Sprint(i, ".csv")), 3, i, killSubscriptions, 2, "pm_card_visa", "pm_sandbox_timeout")))
+		mustRun(t, command(store, "import",
+			dueBook(t, filepath.Join(dir, fmt.Sprint(i, ".csv")), 3, i, killSubscriptions, 2, "pm_card_visa",
+				"pm_sandbox_timeout")))
 	}
 	for range 3 {
 		var wg sync.WaitGroup

@@ -30,7 +30,8 @@ func usesOf(r dynamotest.Request) (list []use) {
 	parts, _ := r.Body["TransactItems"].([]any)
 	for _, part := range parts {
 		for action, body := range object(part) {
-			one(map[string]string{"Get": "GetItem", "Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}[action], object(body))
+			one(map[string]string{"Get": "GetItem", "Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem",
+				"ConditionCheck": "ConditionCheckItem"}[action], object(body))
 		}
 	}
 	for table := range object(r.Body["RequestItems"]) {
@@ -51,7 +52,8 @@ func allows(p iam.Policy, account string, u use) bool {
 	}
 	for _, s := range p.Statement {
 		keys := s.Condition["ForAllValues:StringEquals"]["dynamodb:LeadingKeys"]
-		if slices.Contains(s.Action, "dynamodb:"+u.operation) && slices.Contains(s.Resource, resource) && (len(s.Condition) == 0 || slices.Contains(keys, u.partition)) {
+		if slices.Contains(s.Action, "dynamodb:"+u.operation) && slices.Contains(s.Resource, resource) &&
+			(len(s.Condition) == 0 || slices.Contains(keys, u.partition)) {
 			return true
 		}
 	}
@@ -121,7 +123,8 @@ func (d *duty) allowedBy(name string, o iam.Options, operations ...string) {
 	for u, line := range d.uses {
 		met[u.operation] = true
 		if u.table == "" || !allows(p, o.Account, u) {
-			d.t.Errorf("%s does not allow %s on table %q, index %q, partition %q; duesday %s needs it", name, u.operation, u.table, u.index, u.partition, line)
+			d.t.Errorf("%s does not allow %s on table %q, index %q, partition %q; duesday %s needs it", name, u.operation,
+				u.table, u.index, u.partition, line)
 		}
 	}
 	for _, operation := range operations {
@@ -165,7 +168,8 @@ func TestPolicies_AllowWhatCommandsDo(t *testing.T) {
 	// Back into tables that the administration has made by a template, which say nothing of
 	// themselves yet.
 	o.Prefix = dynamotest.Prefix(t)
-	if _, err := dynamotable.Create(t.Context(), client, schema.New(o.Prefix).All(), dynamotable.Settings{}, nil); err != nil {
+	if _, err := dynamotable.Create(t.Context(), client, schema.New(o.Prefix).All(), dynamotable.Settings{},
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	operator = newDuty(c, o.Prefix, endpoint, "")
@@ -178,7 +182,8 @@ func TestPolicies_AllowWhatCommandsDo(t *testing.T) {
 	theirs.published()
 	theirs.expire()
 	theirs.subscription(1, "2026-06-28", "2026-06-21")
-	if _, err := dynamotable.Create(t.Context(), client, schema.New(o.Prefix).All()[1:], dynamotable.Settings{}, nil); err != nil {
+	if _, err := dynamotable.Create(t.Context(), client, schema.New(o.Prefix).All()[1:], dynamotable.Settings{},
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	operator = newDuty(c, o.Prefix, endpoint, o.RecurringTable)
@@ -188,7 +193,8 @@ func TestPolicies_AllowWhatCommandsDo(t *testing.T) {
 	operator.allowedBy(iam.Operator, o, "DescribeTable", "DescribeTimeToLive", "Scan", "PutItem")
 
 	admin.does(exitDone, "store drop --confirm "+prefix)
-	admin.allowedBy(iam.Administration, iam.Options{Account: o.Account, Region: "*", Prefix: prefix}, "CreateTable", "UpdateTable", "UpdateTimeToLive", "DeleteTable", "PutItem")
+	admin.allowedBy(iam.Administration, iam.Options{Account: o.Account, Region: "*", Prefix: prefix}, "CreateTable",
+		"UpdateTable", "UpdateTimeToLive", "DeleteTable", "PutItem")
 }
 
 // aMonth runs the jobs and the commands about one account on the small book.
@@ -213,8 +219,10 @@ func (d *duty) aMonth() {
 	d.does(exitDone, "account update 9 --email j@example.com")
 	d.does(exitDone, "account show 9")
 	const plan = " --sku news --amount 12.99 --currency USD --payment-method pm_card_visa --payment-day "
-	for _, line := range []string{"create 9/1" + plan + "22", "update 9/1 --amount 15", "pause 9/1", "resume 9/1", "show 9/1", "list --account 9", "cancel 9/1",
-		"create 9/2" + plan + "24 --next-payment-date 2026-03-24", "create 9/4" + plan + "15 --next-payment-date 2025-09-15", "create 9/3" + plan + "25", "cancel 9/3 --at-period-end"} {
+	for _, line := range []string{"create 9/1" + plan + "22", "update 9/1 --amount 15", "pause 9/1", "resume 9/1",
+		"show 9/1", "list --account 9", "cancel 9/1",
+		"create 9/2" + plan + "24 --next-payment-date 2026-03-24", "create 9/4" + plan + "15 --next-payment-date 2025-09-15",
+		"create 9/3" + plan + "25", "cancel 9/3 --at-period-end"} {
 		d.does(exitDone, "subscription "+line)
 	}
 	d.does(exitDone, "receipt create 9/2 --amount 12.99 --note cash")

@@ -37,14 +37,16 @@ func TestSchema_ImportsBack(t *testing.T) {
 		for _, what := range []string{"subscriptions", "receipts"} {
 			exported[file] += c.must("export", what, "--store", store)
 		}
-		for _, a := range c.list("account", "list", "--store", store) { // import makes an account item's account now, whatever its CreatedDate
+		for _, a := range c.list("account", "list", "--store",
+			store) { // import makes an account item's account now, whatever its CreatedDate
 			exported[file] += fmt.Sprintln(members(a.(map[string]any), "account", "email", "time_zone")...)
 		}
 		exported[file] += c.must("subscription", "show", "123/123", "--json", "--store", store)
 		o = c.object(exitDone, "import", file, "--store", store)
 		equal(t, file+" again", members(o, "created", "existing", "receipts"), []any{0, 1, 0})
 	}
-	contains(t, exported[seed], "123,s@s.com,123,999,12.99,USD,28,pm_card_visa,,2023-06-28,month", "2023-05-28T14:15:39.247Z", `"12 Bridge Street, Birmingham, B12 7ST"`)
+	contains(t, exported[seed], "123,s@s.com,123,999,12.99,USD,28,pm_card_visa,,2023-06-28,month",
+		"2023-05-28T14:15:39.247Z", `"12 Bridge Street, Birmingham, B12 7ST"`)
 	for file, text := range exported {
 		if text != exported[seed] {
 			t.Errorf("%s:\n%s\nthe published model:\n%s", file, text, exported[seed])
@@ -60,14 +62,18 @@ func TestSchema_Workbench(t *testing.T) {
 		names = append(names, table.(map[string]any)["TableName"])
 	}
 	equal(t, "tables", names, []any{"live-recurring-payments", "live-outbox", "live-stripe-payments-events",
-		"live-stripe-payments-purchases", "live-stripe-payments-subscriptions", "live-stripe-payments-payments", "live-stripe-payments-registry"})
-	if strings.Contains(model, "duesday-") || strings.Contains(model, "Reoccuring") || strings.Contains(model, "1234123412341234") || strings.Contains(model, "REC#12023") {
+		"live-stripe-payments-purchases", "live-stripe-payments-subscriptions", "live-stripe-payments-payments",
+		"live-stripe-payments-registry"})
+	if strings.Contains(model, "duesday-") || strings.Contains(model, "Reoccuring") ||
+		strings.Contains(model, "1234123412341234") || strings.Contains(model, "REC#12023") {
 		t.Errorf("the model:\n%s", model)
 	}
 	equal(t, "again", c.must("schema", "nosql-workbench", "--prefix", "live-", "--json"), model)
 	events := c.must("schema", "nosql-workbench", "--csv", "stripe-payments-events")
-	equal(t, "events", events, c.must("schema", "nosql-workbench", "--prefix", "live-", "--csv", "live-stripe-payments-events"))
-	if header, _, _ := strings.Cut(events, "\n"); header != "id,type,stripe_account,timestamp,date,time,expiration,subscription" {
+	equal(t, "events", events, c.must("schema", "nosql-workbench", "--prefix", "live-", "--csv",
+		"live-stripe-payments-events"))
+	if header, _, _ := strings.Cut(events,
+		"\n"); header != "id,type,stripe_account,timestamp,date,time,expiration,subscription" {
 		t.Errorf("header %s", header)
 	}
 	if entries, err := os.ReadDir("."); err != nil || len(entries) != 0 {
@@ -85,11 +91,14 @@ func TestSchema_CloudFormation(t *testing.T) {
 		p := resources["StripePaymentsEvents"].(map[string]any)["Properties"].(map[string]any)
 		return append(members(p, "BillingMode", "DeletionProtectionEnabled"), p["PointInTimeRecoverySpecification"])
 	}
-	equal(t, "plain", settings(resources), []any{"PAY_PER_REQUEST", false, map[string]any{"PointInTimeRecoveryEnabled": false}})
+	equal(t, "plain", settings(resources),
+		[]any{"PAY_PER_REQUEST", false, map[string]any{"PointInTimeRecoveryEnabled": false}})
 	full := c.must("schema", "cloudformation", "--provisioned", "--deletion-protection", "--point-in-time-recovery")
 	resources = decode(t, full).(map[string]any)["Resources"].(map[string]any)
-	equal(t, "all flags", settings(resources), []any{"PROVISIONED", true, map[string]any{"PointInTimeRecoveryEnabled": true}})
-	equal(t, "with autoscaling", len(resources), 7+4*(7+10)) // tables; a target and a policy, for reads and writes, of tables and indexes
+	equal(t, "all flags", settings(resources),
+		[]any{"PROVISIONED", true, map[string]any{"PointInTimeRecoveryEnabled": true}})
+	equal(t, "with autoscaling", len(resources),
+		7+4*(7+10)) // tables; a target and a policy, for reads and writes, of tables and indexes
 }
 
 func TestSchema_IAM(t *testing.T) {
@@ -105,7 +114,8 @@ func TestSchema_IAM(t *testing.T) {
 	contains(t, c.must("schema", "iam", "seed", "--prefix", "live-"), "table/live-stripe-payments-*")
 	runtime := c.must("schema", "iam", "runtime", "--prefix", "live-", "--recurring-table", "OldPayments")
 	contains(t, runtime, "table/OldPayments/index/GSI-1", "table/live-outbox")
-	if strings.Contains(runtime, "Scan") || strings.Contains(runtime, "Describe") || strings.Contains(runtime, "recurring-payments") {
+	if strings.Contains(runtime, "Scan") || strings.Contains(runtime, "Describe") ||
+		strings.Contains(runtime, "recurring-payments") {
 		t.Errorf("runtime:\n%s", runtime)
 	}
 }

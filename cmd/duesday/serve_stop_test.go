@@ -19,7 +19,8 @@ import (
 // buy sells something at our own account that is paid at once, and returns the purchase's id.
 func (c *serveCLI) buy(key string) string {
 	c.t.Helper()
-	sold := c.object(exitDone, "purchase", "create", "--account", ownAccount, "--kind", "product", "--key", key, "--amount", "5", "--currency", "EUR",
+	sold := c.object(exitDone, "purchase", "create", "--account", ownAccount, "--kind", "product", "--key", key,
+		"--amount", "5", "--currency", "EUR",
 		"--email", "ann@example.com", "--payment-method", "pm_card_visa")
 	return sold["purchase"].(map[string]any)["id"].(string)
 }
@@ -72,11 +73,13 @@ func TestServe_GivesUp(t *testing.T) {
 	equal(t, "stopped", stop().code, exitDone)
 	delete(c.env, "DUESDAY_SERVER")
 	o := c.object(exitDone, "outbox", "list")
-	equal(t, "counts", members(o, "due", "later", "dead", "actions"), []any{0, 0, 0, map[string]int{"due": 0, "later": 0, "dead": 1}})
+	equal(t, "counts", members(o, "due", "later", "dead", "actions"),
+		[]any{0, 0, 0, map[string]int{"due": 0, "later": 0, "dead": 1}})
 	dead := o["dead_letters"].([]any)[0].(map[string]any)
 	equal(t, "dead letter", members(dead, "lane", "kind", "tries"), []any{"actions", "fulfil", 1})
 	text := c.must("outbox", "list")
-	contains(t, text, "0 due, 0 later, 0 given up\nactions: 0 due, 0 later, 1 given up\n", "the command says that it never can (exit 100): sold out with sk_test_***")
+	contains(t, text, "0 due, 0 later, 0 given up\nactions: 0 due, 0 later, 1 given up\n",
+		"the command says that it never can (exit 100): sold out with sk_test_***")
 	if strings.Contains(text, "hidden") {
 		t.Errorf("a secret is shown: %s", text)
 	}
@@ -118,7 +121,10 @@ func TestServe_SettlesWhatBillingCharges(t *testing.T) {
 	if err := c.fake.Authenticate(open["intent"].(string), true); err != nil {
 		t.Fatal(err)
 	}
-	c.until("taken in", func() bool { return strings.Contains(c.must("event", "list", "--waiting"), "payment_intent.succeeded") })
+	c.until("taken in", func() bool {
+		return strings.Contains(c.must("event", "list", "--waiting"),
+			"payment_intent.succeeded")
+	})
 	equal(t, "stopped", stop().code, exitDone)
 	delete(c.env, "DUESDAY_SERVER")
 	equal(t, "not yet", c.list("receipt", "list", "1"), []any{})
@@ -141,20 +147,24 @@ func TestPoll_RunsUntilItIsStopped(t *testing.T) {
 	if err := c.fake.SetFaults(stripefake.Faults{WebhookDrops: 1}); err != nil {
 		t.Fatal(err)
 	}
-	sold := c.object(exitDone, "purchase", "create", "--account", shopAccount, "--kind", "legacy", "--key", "1", "--amount", "1", "--currency", "USD")
+	sold := c.object(exitDone, "purchase", "create", "--account", shopAccount, "--kind", "legacy", "--key", "1",
+		"--amount", "1", "--currency", "USD")
 	intent, _, _ := strings.Cut(sold["client_secret"].(string), "_secret_")
-	c.askAt("acct_shop", "POST", "/v1/payment_intents/"+intent+"/confirm", "payment_method=pm_card_visa&return_url=http://shop.example")
+	c.askAt("acct_shop", "POST", "/v1/payment_intents/"+intent+"/confirm",
+		"payment_method=pm_card_visa&return_url=http://shop.example")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out strings.Builder
 	now := c.now
-	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), &out, io.Discard, func() time.Time { return now })
+	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), &out, io.Discard,
+		func() time.Time { return now })
 	done := make(chan int, 1)
 	go func() { done <- p.run(ctx, []string{"poll"}) }()
 	equal(t, "fulfilled", c.await(1), map[string]int{"fulfil " + sold["purchase"].(map[string]any)["id"].(string): 1})
 	cancel()
 	equal(t, "exit", <-done, exitDone)
-	equal(t, "output", out.String(), "The events that "+v.Base+" has not got are looked for every 10m0s; --log-level info tells what was found\n")
+	equal(t, "output", out.String(),
+		"The events that "+v.Base+" has not got are looked for every 10m0s; --log-level info tells what was found\n")
 
 	r := c.run("rebuild")
 	equal(t, "of a server", r.code, exitDone)
@@ -166,8 +176,10 @@ func TestPoll_RunsUntilItIsStopped(t *testing.T) {
 
 // TestClosedHook: whoever has set one secret is told of the endpoint that has none.
 func TestClosedHook(t *testing.T) {
-	contains(t, closedHook("acct_own", "http://127.0.0.1:1"+server.HookPath), server.ConnectPath+", for events of connected accounts, is closed", "DUESDAY_STRIPE_CONNECT_SECRETS")
-	contains(t, closedHook("acct_own", "http://127.0.0.1:1"+server.ConnectPath), server.HookPath+", for events of acct_own itself, is closed", "DUESDAY_STRIPE_WEBHOOK_SECRETS")
+	contains(t, closedHook("acct_own", "http://127.0.0.1:1"+server.HookPath),
+		server.ConnectPath+", for events of connected accounts, is closed", "DUESDAY_STRIPE_CONNECT_SECRETS")
+	contains(t, closedHook("acct_own", "http://127.0.0.1:1"+server.ConnectPath),
+		server.HookPath+", for events of acct_own itself, is closed", "DUESDAY_STRIPE_WEBHOOK_SECRETS")
 }
 
 // TestAutomations: a command takes its own action, and there is none for an empty line.
@@ -177,7 +189,8 @@ func TestAutomations(t *testing.T) {
 		t.Errorf("%d automations of no command", len(list))
 	}
 	list := p.automations(&serveFlags{unsubscribe: "true"})
-	if len(list) != 1 || list[0].Takes(tracking.ActionFulfil) || !list[0].Takes(tracking.ActionUnsubscribe) || list[0].Name() != "command" {
+	if len(list) != 1 || list[0].Takes(tracking.ActionFulfil) || !list[0].Takes(tracking.ActionUnsubscribe) ||
+		list[0].Name() != "command" {
 		t.Errorf("%+v", list)
 	}
 }

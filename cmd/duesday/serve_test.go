@@ -62,9 +62,11 @@ func newServeCLI(t *testing.T) *serveCLI {
 	}))
 	t.Cleanup(c.front.Close)
 	c.stripeCLI = newStripeCLI(t, stripefake.Options{Connected: []string{"acct_shop"}, Webhooks: []stripefake.Webhook{
-		{URL: c.front.URL + server.HookPath, Secret: hookSecret}, {URL: c.front.URL + server.ConnectPath, Secret: shopSecret, Connect: true}}})
-	maps.Copy(c.env, map[string]string{"DUESDAY_STRIPE_WEBHOOK_SECRETS": "whsec_older, " + hookSecret, "DUESDAY_STRIPE_CONNECT_SECRETS": shopSecret,
-		"DUESDAY_API_KEY": testAPIKey, "PATH": os.Getenv("PATH"), "HOME": t.TempDir()})
+		{URL: c.front.URL + server.HookPath, Secret: hookSecret},
+		{URL: c.front.URL + server.ConnectPath, Secret: shopSecret, Connect: true}}})
+	maps.Copy(c.env, map[string]string{"DUESDAY_STRIPE_WEBHOOK_SECRETS": "whsec_older, " + hookSecret,
+		"DUESDAY_STRIPE_CONNECT_SECRETS": shopSecret,
+		"DUESDAY_API_KEY":                testAPIKey, "PATH": os.Getenv("PATH"), "HOME": t.TempDir()})
 	pipe := filepath.Join(t.TempDir(), "jobs")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
@@ -91,7 +93,8 @@ func (c *serveCLI) serve(args ...string) (v serveView, stop func() result) {
 	read, write := io.Pipe()
 	var errors strings.Builder
 	now := c.now
-	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), write, &errors, func() time.Time { return now })
+	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), write, &errors,
+		func() time.Time { return now })
 	done := make(chan int, 1)
 	go func() {
 		done <- p.run(ctx, append([]string{"serve", "--json", "--listen", "127.0.0.1:0"}, args...))
@@ -176,11 +179,14 @@ func (c *stripeCLI) askAt(at, method, path, params string) map[string]any {
 func TestServe_SellsAndFulfils(t *testing.T) {
 	c := newServeCLI(t)
 	v, stop := c.serve("--on-fulfil", c.job(), "--on-unsubscribe", c.job(), "--no-poll")
-	equal(t, "announced", []any{v.StripeAccount, v.Mode, v.API, v.PollEvery, v.Webhooks}, []any{stripefake.DefaultAccount, "test", true, "", []string{v.Base + server.HookPath, v.Base + server.ConnectPath}})
+	equal(t, "announced", []any{v.StripeAccount, v.Mode, v.API, v.PollEvery, v.Webhooks},
+		[]any{stripefake.DefaultAccount, "test", true, "", []string{v.Base + server.HookPath, v.Base + server.ConnectPath}})
 	c.env["DUESDAY_SERVER"] = v.Base
-	equal(t, "registered", members(c.object(exitDone, "connect", "add", "--account", shopAccount, "acct_shop"), "stripe_account", "account", "status"), []any{"acct_shop", shopAccount, "connected"})
+	equal(t, "registered", members(c.object(exitDone, "connect", "add", "--account", shopAccount, "acct_shop"),
+		"stripe_account", "account", "status"), []any{"acct_shop", shopAccount, "connected"})
 	c.must("connect", "add", "--account", ownAccount, stripefake.DefaultAccount)
-	price := c.askAt("acct_shop", "POST", "/v1/prices", "unit_amount=900&currency=usd&recurring[interval]=month&product_data[name]=Gym")["id"].(string)
+	price := c.askAt("acct_shop", "POST", "/v1/prices",
+		"unit_amount=900&currency=usd&recurring[interval]=month&product_data[name]=Gym")["id"].(string)
 
 	sell := func(code int, account, kind string, args ...string) map[string]any {
 		t.Helper()
@@ -190,11 +196,16 @@ func TestServe_SellsAndFulfils(t *testing.T) {
 	legacy := sell(exitDone, shopAccount, "legacy", "--key", "1", "--amount", "12.99", "--currency", "usd")
 	secret := legacy["client_secret"].(string)
 	intent, _, _ := strings.Cut(secret, "_secret_")
-	c.askAt("acct_shop", "POST", "/v1/payment_intents/"+intent+"/confirm", "payment_method=pm_card_visa&return_url=http://shop.example")
-	product := sell(exitDone, ownAccount, "product", "--key", "1", "--amount", "500", "--currency", "JPY", "--email", "ann@example.com", "--payment-method", "pm_card_visa")
-	recurring := sell(exitDone, shopAccount, "subscription", "--key", "2", "--price", price, "--email", "ann@example.com", "--payment-method", "pm_card_visa")
-	split := sell(exitDone, shopAccount, "split", "--key", "3", "--price", price, "--payments", "3", "--email", "bob@example.com", "--payment-method", "pm_card_visa")
-	again := sell(exitDone, shopAccount, "split", "--key", "3", "--price", price, "--payments", "3", "--email", "bob@example.com", "--payment-method", "pm_card_visa")
+	c.askAt("acct_shop", "POST", "/v1/payment_intents/"+intent+"/confirm",
+		"payment_method=pm_card_visa&return_url=http://shop.example")
+	product := sell(exitDone, ownAccount, "product", "--key", "1", "--amount", "500", "--currency", "JPY", "--email",
+		"ann@example.com", "--payment-method", "pm_card_visa")
+	recurring := sell(exitDone, shopAccount, "subscription", "--key", "2", "--price", price, "--email", "ann@example.com",
+		"--payment-method", "pm_card_visa")
+	split := sell(exitDone, shopAccount, "split", "--key", "3", "--price", price, "--payments", "3", "--email",
+		"bob@example.com", "--payment-method", "pm_card_visa")
+	again := sell(exitDone, shopAccount, "split", "--key", "3", "--price", price, "--payments", "3", "--email",
+		"bob@example.com", "--payment-method", "pm_card_visa")
 	equal(t, "repeated", []any{id(again), again["repeated"]}, []any{id(split), true})
 
 	want := map[string]int{}
@@ -209,12 +220,15 @@ func TestServe_SellsAndFulfils(t *testing.T) {
 		})
 	}
 
-	r := c.run("purchase", "create", "--account", shopAccount, "--kind", "legacy", "--key", "1", "--amount", "13", "--currency", "usd")
+	r := c.run("purchase", "create", "--account", shopAccount, "--kind", "legacy", "--key", "1", "--amount", "13",
+		"--currency", "usd")
 	equal(t, "another order", r.code, exitFailed)
 	contains(t, r.errors, "--key 1 was used before, for another order (the key of purchase "+id(legacy)+")")
-	equal(t, "objects", members(legacy["objects"].([]any)[0].(map[string]any), "kind", "id"), []any{"payment_intent", intent})
+	equal(t, "objects", members(legacy["objects"].([]any)[0].(map[string]any), "kind", "id"),
+		[]any{"payment_intent", intent})
 
-	declined := sell(exitPerson, shopAccount, "product", "--key", "4", "--amount", "7", "--currency", "EUR", "--email", "cy@example.com", "--payment-method", "pm_card_chargeCustomerFail")
+	declined := sell(exitPerson, shopAccount, "product", "--key", "4", "--amount", "7", "--currency", "EUR", "--email",
+		"cy@example.com", "--payment-method", "pm_card_chargeCustomerFail")
 	equal(t, "declined", declined["declined"], "generic_decline: Your card was declined.")
 	c.flush()
 	c.showsAll(id(legacy), id(recurring), intent)
@@ -222,7 +236,8 @@ func TestServe_SellsAndFulfils(t *testing.T) {
 	// The buyer's subscription ends: an unsubscribe, and once.
 	sub := c.list("event", "list", "--account", "acct_shop")
 	equal(t, "events of the account", len(sub) > 4, true)
-	for name := range c.object(exitDone, "purchase", "show", id(recurring))["purchase"].(map[string]any)["subscriptions"].(map[string]any) {
+	for name := range c.object(exitDone, "purchase", "show",
+		id(recurring))["purchase"].(map[string]any)["subscriptions"].(map[string]any) {
 		c.askAt("acct_shop", "DELETE", "/v1/subscriptions/"+name, "")
 		c.flush()
 		if n := len(c.list("event", "list", "--subscription", name)); n < 2 {
@@ -248,16 +263,20 @@ func TestServe_SellsAndFulfils(t *testing.T) {
 func (c *serveCLI) showsAll(legacy, recurring, intent string) {
 	t := c.t
 	t.Helper()
-	contains(t, c.must("purchase", "show", legacy), "legacy", "$12.99", "fulfilled", "yes", "by command", "Payments:", intent, "paid", "Timeline:", "evt_", "payment_intent.succeeded")
+	contains(t, c.must("purchase", "show", legacy), "legacy", "$12.99", "fulfilled", "yes", "by command", "Payments:",
+		intent, "paid", "Timeline:", "evt_", "payment_intent.succeeded")
 	contains(t, c.must("purchase", "show", recurring), "Subscriptions:", "active", "Timeline:")
 	contains(t, c.must("purchase", "list", "--account", strings.ToUpper(shopAccount)), legacy, recurring, "4 purchases")
-	contains(t, c.must("payment", "list", "--account", shopAccount), "acct_shop/"+intent, "failed: generic_decline", "€7.00")
+	contains(t, c.must("payment", "list", "--account", shopAccount), "acct_shop/"+intent, "failed: generic_decline",
+		"€7.00")
 	contains(t, c.must("payment", "show", "acct_shop/"+intent), legacy, "paid", "$12.99", "Timeline:")
 	contains(t, c.must("connect", "list"), "acct_shop", shopAccount, ownAccount, "connected", "2 Stripe accounts")
 	contains(t, c.must("connect", "show", stripefake.DefaultAccount), "the account of our key")
-	contains(t, c.must("event", "list", "--account", shopAccount, "--limit", "3"), "acct_shop", "3 events, and there are more")
+	contains(t, c.must("event", "list", "--account", shopAccount, "--limit", "3"), "acct_shop",
+		"3 events, and there are more")
 	all := c.list("event", "list")
-	contains(t, c.must("event", "list", "--limit", strconv.Itoa(len(all))), "TYPE", "STRIPE ACCOUNT", "acct_shop", "payment_intent.succeeded", strconv.Itoa(len(all))+" events\n")
+	contains(t, c.must("event", "list", "--limit", strconv.Itoa(len(all))), "TYPE", "STRIPE ACCOUNT", "acct_shop",
+		"payment_intent.succeeded", strconv.Itoa(len(all))+" events\n")
 	contains(t, c.must("rebuild", "--account", shopAccount), "acct_shop")
 	event := c.list("event", "list", "--limit", "1")[0].(map[string]any)["id"].(string)
 	contains(t, c.must("event", "show", event), event, "webhook", "applied", "about", "mode", "test", "API version")
@@ -276,9 +295,11 @@ func TestServe_FindsWhatNeverCame(t *testing.T) {
 	if err := c.fake.SetFaults(stripefake.Faults{WebhookDrops: 1}); err != nil {
 		t.Fatal(err)
 	}
-	legacy := c.object(exitDone, "purchase", "create", "--account", shopAccount, "--kind", "legacy", "--key", "1", "--amount", "12.99", "--currency", "USD")
+	legacy := c.object(exitDone, "purchase", "create", "--account", shopAccount, "--kind", "legacy", "--key", "1",
+		"--amount", "12.99", "--currency", "USD")
 	intent, _, _ := strings.Cut(legacy["client_secret"].(string), "_secret_")
-	c.askAt("acct_shop", "POST", "/v1/payment_intents/"+intent+"/confirm", "payment_method=pm_card_visa&return_url=http://shop.example")
+	c.askAt("acct_shop", "POST", "/v1/payment_intents/"+intent+"/confirm",
+		"payment_method=pm_card_visa&return_url=http://shop.example")
 	equal(t, "none came", c.list("event", "list"), []any{})
 	found := c.object(exitDone, "poll", "--once")
 	equal(t, "found", found["missing"], found["sent"])
@@ -288,20 +309,25 @@ func TestServe_FindsWhatNeverCame(t *testing.T) {
 	equal(t, "fulfilled", c.await(1), map[string]int{"fulfil " + legacy["purchase"].(map[string]any)["id"].(string): 1})
 	again := c.object(exitDone, "poll", "--once", "--all", "--sweep")
 	equal(t, "not again", []any{again["missing"], again["sweep"].(map[string]any)["changed"]}, []any{0, 0})
-	contains(t, c.must("poll", "--once", "--all", "--sweep"), "1 Stripe account asked for", "0 missing", "compared at 1 Stripe account: 0 had changed")
+	contains(t, c.must("poll", "--once", "--all", "--sweep"), "1 Stripe account asked for", "0 missing",
+		"compared at 1 Stripe account: 0 had changed")
 	for _, e := range c.list("event", "list", "--account", "acct_shop") {
-		if v := c.object(exitDone, "event", "show", e.(map[string]any)["id"].(string)); v["source"] != "poll" || v["status"] == "refused" {
+		if v := c.object(exitDone, "event", "show", e.(map[string]any)["id"].(string)); v["source"] != "poll" ||
+			v["status"] == "refused" {
 			t.Errorf("event %v", v)
 		}
 	}
-	equal(t, "verified", c.object(exitDone, "connect", "show", "acct_shop")["polled"].(map[string]any)["verified_through"] != nil, true)
+	equal(t, "verified", c.object(exitDone, "connect", "show",
+		"acct_shop")["polled"].(map[string]any)["verified_through"] != nil, true)
 	equal(t, "stopped", stop().code, exitDone)
 
 	// A serve with a poller of its own does it by itself.
 	delete(c.env, "DUESDAY_SERVER")
-	legacy = c.object(exitDone, "purchase", "create", "--account", shopAccount, "--kind", "legacy", "--key", "2", "--amount", "1", "--currency", "USD")
+	legacy = c.object(exitDone, "purchase", "create", "--account", shopAccount, "--kind", "legacy", "--key", "2",
+		"--amount", "1", "--currency", "USD")
 	intent, _, _ = strings.Cut(legacy["client_secret"].(string), "_secret_")
-	c.askAt("acct_shop", "POST", "/v1/payment_intents/"+intent+"/confirm", "payment_method=pm_card_visa&return_url=http://shop.example")
+	c.askAt("acct_shop", "POST", "/v1/payment_intents/"+intent+"/confirm",
+		"payment_method=pm_card_visa&return_url=http://shop.example")
 	c.now = c.now.Add(48 * time.Hour) // whatever was put off is due
 	delete(c.env, "DUESDAY_API_KEY")
 	_, stop = c.serve("--on-fulfil", c.job(), "--poll-every", "1s")
@@ -315,7 +341,8 @@ func TestServe_Quarantines(t *testing.T) {
 	c := newServeCLI(t)
 	v, _ := c.serve("--on-fulfil", c.job(), "--no-poll")
 	c.env["DUESDAY_SERVER"] = v.Base
-	c.askAt("acct_shop", "POST", "/v1/payment_intents", "amount=100&currency=usd&payment_method=pm_card_visa&confirm=true&return_url=http://shop.example")
+	c.askAt("acct_shop", "POST", "/v1/payment_intents",
+		"amount=100&currency=usd&payment_method=pm_card_visa&confirm=true&return_url=http://shop.example")
 	c.until("quarantined", func() bool { return strings.Contains(c.must("event", "list", "--waiting"), "quarantined") })
 	id := c.list("event", "list", "--waiting")[0].(map[string]any)["id"].(string)
 	r := c.run("replay", id)
@@ -365,8 +392,10 @@ func TestServe_Refuses(t *testing.T) {
 		{"more", "", "", exitUsage, "takes no argument"},
 		{"", "DUESDAY_STRIPE_KEY", "", exitUsage, "DUESDAY_STRIPE_KEY_FILE"},
 		{"", "DUESDAY_STRIPE_KEY", "sk_test_nobody", exitFailed, "look at the key"},
-		{"", "DUESDAY_STRIPE_WEBHOOK_SECRETS", "whsec_hidden,", exitUsage, "DUESDAY_STRIPE_WEBHOOK_SECRETS: one of them is empty"},
-		{"", "DUESDAY_STRIPE_CONNECT_SECRETS_FILE", "none", exitUsage, "DUESDAY_STRIPE_CONNECT_SECRETS and DUESDAY_STRIPE_CONNECT_SECRETS_FILE are both set"},
+		{"", "DUESDAY_STRIPE_WEBHOOK_SECRETS", "whsec_hidden,", exitUsage,
+			"DUESDAY_STRIPE_WEBHOOK_SECRETS: one of them is empty"},
+		{"", "DUESDAY_STRIPE_CONNECT_SECRETS_FILE", "none", exitUsage,
+			"DUESDAY_STRIPE_CONNECT_SECRETS and DUESDAY_STRIPE_CONNECT_SECRETS_FILE are both set"},
 		{"", "DUESDAY_API_KEY", "hidden", exitUsage, "DUESDAY_API_KEY: want at least 16"},
 		{"", "DUESDAY_STRIPE_API_BASE", "http://127.0.0.1:1", exitFailed, "does Stripe, or its fake, answer"},
 	} {
@@ -401,7 +430,8 @@ func TestServe_SecretsInFiles(t *testing.T) {
 	contains(t, v.Base, "http://localhost:")
 	c.env["DUESDAY_SERVER"] = v.Base
 	c.must("connect", "add", "--account", ownAccount, stripefake.DefaultAccount)
-	c.ask("POST", "/v1/payment_intents", "amount=100&currency=usd&payment_method=pm_card_visa&confirm=true&return_url=http://shop.example")
+	c.ask("POST", "/v1/payment_intents",
+		"amount=100&currency=usd&payment_method=pm_card_visa&confirm=true&return_url=http://shop.example")
 	c.until("taken", func() bool { return len(c.list("event", "list", "--account", ownAccount)) > 0 })
 	equal(t, "exit", stop().code, exitDone)
 }
@@ -411,21 +441,23 @@ func TestPurchaseCreate_Refuses(t *testing.T) {
 	base := "purchase create --account " + shopAccount + " --key k --kind "
 	for line, says := range map[string]string{
 		base + "gift": "want legacy, product, subscription, split",
-		base + "legacy --amount 1.999 --currency USD":                            "--amount",
-		base + "legacy --amount 1":                                               "--currency",
-		base + "legacy --currency USD":                                           "--currency is for --amount",
-		base + "legacy --amount 1 --currency USD --description 4242424242424242": "--description: this looks like a card number",
-		"purchase create --kind legacy --key k":                                  `"account"`,
-		"payment show pi_1":                                                      "want STRIPE_ACCOUNT/PAYMENT",
-		"event list --limit -1":                                                  "--limit -1",
-		"event list --account acct_1 --subscription sub_1":                       "give one of them",
-		"event list --waiting --limit 3":                                         "give it alone",
-		"event list --from yesterday":                                            "2026-03-15T10:30:00Z",
-		"event list --from 2026-03-15 --to 2026-03-15":                           "is not after",
-		base + "legacy":                                                          "--amount: must be more than zero",
-		base + "split --price price_1":                                           "--payment",
-		base + "product --amount 1 --currency EUR --email a@example.com":         "--payment-method: must",
-		"purchase create --account " + shopAccount + " --kind legacy --amount 1 --currency EUR --key 4242424242424242": "--key: this looks like a card number",
+		base + "legacy --amount 1.999 --currency USD": "--amount",
+		base + "legacy --amount 1":                    "--currency",
+		base + "legacy --currency USD":                "--currency is for --amount",
+		base + "legacy --amount 1 --currency USD --description 4242424242424242": "--description: this looks like a card " +
+			"number",
+		"purchase create --kind legacy --key k":                          `"account"`,
+		"payment show pi_1":                                              "want STRIPE_ACCOUNT/PAYMENT",
+		"event list --limit -1":                                          "--limit -1",
+		"event list --account acct_1 --subscription sub_1":               "give one of them",
+		"event list --waiting --limit 3":                                 "give it alone",
+		"event list --from yesterday":                                    "2026-03-15T10:30:00Z",
+		"event list --from 2026-03-15 --to 2026-03-15":                   "is not after",
+		base + "legacy":                                                  "--amount: must be more than zero",
+		base + "split --price price_1":                                   "--payment",
+		base + "product --amount 1 --currency EUR --email a@example.com": "--payment-method: must",
+		"purchase create --account " + shopAccount +
+			" --kind legacy --amount 1 --currency EUR --key 4242424242424242": "--key: this looks like a card number",
 		"event list --account shop":                "UUID",
 		"rebuild --account shop":                   "UUID",
 		"purchase list --account acct_1":           "want the UUID of a merchant",

@@ -27,7 +27,8 @@ func foreign(account, id, due string) store.Item {
 		store.Attribute{Name: "default-address", Value: store.S("12 Bridge Street, Birmingham, B12 7ST")})
 	it := store.NewItem(store.Attribute{Name: "PaymentDetails", Value: store.M(details)})
 	for _, pair := range [][2]string{{"PK", "ACC#" + account}, {"SK", "SUB#" + id + "#SKU#999"}, {"Email", "s@s.com"},
-		{"PaymentDay", due[8:]}, {"PaymentAmount", "12.99"}, {"LastPaymentDate", "2026-02-14T14:15:39.247Z"}, {"NextPaymentDate", due},
+		{"PaymentDay", due[8:]}, {"PaymentAmount", "12.99"}, {"LastPaymentDate", "2026-02-14T14:15:39.247Z"},
+		{"NextPaymentDate", due},
 		{"LastReminderDate", "2026-02-07T14:15:39.247Z"}, {"SKU", "999"}, {"CreatedDate", "2023-05-18T09:41:25.856Z"}} {
 		it.Set(pair[0], store.S(pair[1]))
 	}
@@ -36,7 +37,8 @@ func foreign(account, id, due string) store.Item {
 
 func TestStoreAdopt_InAFolder(t *testing.T) {
 	c := newCLI(t)
-	s, err := storeurl.Open(t.Context(), "pebble:duesday-data", storeurl.Options{Tables: schema.New(schema.DefaultPrefix).All(), Names: schema.Names(), Create: true})
+	s, err := storeurl.Open(t.Context(), "pebble:duesday-data",
+		storeurl.Options{Tables: schema.New(schema.DefaultPrefix).All(), Names: schema.Names(), Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,15 +57,22 @@ func TestStoreAdopt_InAFolder(t *testing.T) {
 	equal(t, "dry run", members(o, "dry_run", "items", "accounts_made"), []any{true, 3, 2})
 	equal(t, "no account yet", c.run("account", "show", "1").code, exitFailed)
 	o = c.object(exitPerson, "store", "adopt", "--methods", methods)
-	equal(t, "counts", members(o, "table", "subscriptions", "accounts_made", "due_subscriptions", "in_arrears", "card_numbers", "oldest_payment_date"),
+	equal(t, "counts", members(o, "table", "subscriptions", "accounts_made", "due_subscriptions", "in_arrears",
+		"card_numbers", "oldest_payment_date"),
 		[]any{"duesday-recurring-payments", 2, 2, 2, 1, 3, "2025-12-15"})
 	equal(t, "findings", o["findings"], []any{
-		map[string]any{"kind": "unreadable", "count": 1, "first": []any{map[string]any{"item": "ACC#2 SUB#bad#SKU#999", "reason": "PaymentAmount is no amount in the subscription's currency"}}},
-		map[string]any{"kind": "without a payment method", "count": 1, "first": []any{map[string]any{"item": "ACC#2 SUB#1#SKU#999", "reason": "neither the subscription nor the account has a payment method"}}},
-		map[string]any{"kind": "account not in the table", "count": 1, "first": []any{map[string]any{"item": "9", "reason": "has nothing in the table"}}}})
+		map[string]any{"kind": "unreadable", "count": 1,
+			"first": []any{map[string]any{"item": "ACC#2 SUB#bad#SKU#999",
+				"reason": "PaymentAmount is no amount in the subscription's currency"}}},
+		map[string]any{"kind": "without a payment method", "count": 1,
+			"first": []any{map[string]any{"item": "ACC#2 SUB#1#SKU#999",
+				"reason": "neither the subscription nor the account has a payment method"}}},
+		map[string]any{"kind": "account not in the table", "count": 1,
+			"first": []any{map[string]any{"item": "9", "reason": "has nothing in the table"}}}})
 	r := c.run("store", "adopt")
 	equal(t, "again", r.code, exitPerson)
-	contains(t, r.out, "table duesday-recurring-payments is adopted", "in arrears: will be parked", "unreadable", "ACC#2 SUB#bad#SKU#999", "Next: duesday verify")
+	contains(t, r.out, "table duesday-recurring-payments is adopted", "in arrears: will be parked", "unreadable",
+		"ACC#2 SUB#bad#SKU#999", "Next: duesday verify")
 	equal(t, "account", c.object(exitDone, "account", "show", "1")["payment_method"], "pm_card_visa")
 	contains(t, c.must("account", "list"), "METHOD", "pm_card_visa")
 }
@@ -98,16 +107,20 @@ func TestStoreAdopt_MethodFiles(t *testing.T) {
 		}
 		contains(t, r.errors, x.want)
 	}
-	o := c.object(exitDone, "store", "adopt", "--methods", c.file("methods.jsonl", "\xEF\xBB\xBF"+`{"payment_method":"pm","account":"1"}`+"\n\n"))
+	o := c.object(exitDone, "store", "adopt", "--methods",
+		c.file("methods.jsonl", "\xEF\xBB\xBF"+`{"payment_method":"pm","account":"1"}`+"\n\n"))
 	equal(t, "unknown account", len(o["findings"].([]any)), 1)
 	contains(t, c.run("store", "adopt", "--methods", "none").errors, "--methods", "none")
-	contains(t, c.run("store", "adopt", "--store", "pebble:nowhere", "--dry-run").errors, "there is no store at pebble:nowhere")
+	contains(t, c.run("store", "adopt", "--store", "pebble:nowhere", "--dry-run").errors,
+		"there is no store at pebble:nowhere")
 }
 
 // FuzzMethods: whatever the file, there are methods or reasons, and no reason has a card number.
 func FuzzMethods(f *testing.F) {
-	for _, text := range []string{"account,payment_method\n1,pm_a\n2,pm_b\n", "account,payment_method,payment_method\n1,pm\n", "account,account,payment_method\n1,pm\n",
-		`{"account":"1","payment_method":"4111 1111 1111 1111"}`, "account\n1", "\xEF\xBB\xBF[", "payment_method,account\n\"pm\n", ""} {
+	for _, text := range []string{"account,payment_method\n1,pm_a\n2,pm_b\n",
+		"account,payment_method,payment_method\n1,pm\n", "account,account,payment_method\n1,pm\n",
+		`{"account":"1","payment_method":"4111 1111 1111 1111"}`, "account\n1", "\xEF\xBB\xBF[",
+		"payment_method,account\n\"pm\n", ""} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
@@ -151,7 +164,8 @@ func include(names ...string) *types.Projection {
 
 // published makes the table as the model has it.
 func (d *sdk) published() {
-	d.create(include("SK", "PK", "SKU", "Email", "NextPaymentDate"), include("PK", "SK", "Email", "PaymentDay", "PaymentAmount", "SKU", "PaymentDetails"))
+	d.create(include("SK", "PK", "SKU", "Email", "NextPaymentDate"),
+		include("PK", "SK", "Email", "PaymentDay", "PaymentAmount", "SKU", "PaymentDetails"))
 }
 
 // create makes the table; the indexes project what is said.
@@ -163,16 +177,19 @@ func (d *sdk) create(first, second *types.Projection) {
 		return list
 	}
 	keys := func(hash, sort string) []types.KeySchemaElement {
-		return []types.KeySchemaElement{{AttributeName: &hash, KeyType: types.KeyTypeHash}, {AttributeName: &sort, KeyType: types.KeyTypeRange}}
+		return []types.KeySchemaElement{{AttributeName: &hash, KeyType: types.KeyTypeHash},
+			{AttributeName: &sort, KeyType: types.KeyTypeRange}}
 	}
 	one, two, units := "GSI-1", "GSI-2", int64(5)
 	throughput := &types.ProvisionedThroughput{ReadCapacityUnits: &units, WriteCapacityUnits: &units}
-	d.must(d.client.CreateTable(d.t.Context(), &dynamodb.CreateTableInput{TableName: &d.table, KeySchema: keys("PK", "SK"), ProvisionedThroughput: throughput,
-		AttributeDefinitions: str("PK", "SK", "NextReminderDate", "LastReminderDate", "NextPaymentDate", "LastPaymentDate"),
-		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{
-			{IndexName: &one, KeySchema: keys("NextReminderDate", "LastReminderDate"), ProvisionedThroughput: throughput,
-				Projection: first},
-			{IndexName: &two, KeySchema: keys("NextPaymentDate", "LastPaymentDate"), ProvisionedThroughput: throughput, Projection: second}}}))
+	d.must(d.client.CreateTable(d.t.Context(),
+		&dynamodb.CreateTableInput{TableName: &d.table, KeySchema: keys("PK", "SK"), ProvisionedThroughput: throughput,
+			AttributeDefinitions: str("PK", "SK", "NextReminderDate", "LastReminderDate", "NextPaymentDate", "LastPaymentDate"),
+			GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{
+				{IndexName: &one, KeySchema: keys("NextReminderDate", "LastReminderDate"), ProvisionedThroughput: throughput,
+					Projection: first},
+				{IndexName: &two, KeySchema: keys("NextPaymentDate", "LastPaymentDate"), ProvisionedThroughput: throughput,
+					Projection: second}}}))
 	d.t.Cleanup(func() {
 		d.must(d.client.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &d.table}))
 	})
@@ -225,13 +242,18 @@ const (
 // subscription is what another tool writes; some have a second card number in an attribute of
 // that tool's, and some numbers instead of strings.
 func (d *sdk) subscription(i int, due, reminder string) {
-	it := map[string]types.AttributeValue{"PK": text(fmt.Sprint("ACC#", i)), "SK": text("SUB#1#SKU#999"), "Email": text(fmt.Sprintf("%d@s.com", i)),
-		"PaymentDay": text(due[8:]), "PaymentAmount": text("12.99"), "LastPaymentDate": text("2023-05-18T14:15:39.24Z"), "NextPaymentDate": text(due),
-		"LastReminderDate": text("2023-05-21T14:15:39Z"), "NextReminderDate": text(reminder), "SKU": text("999"), "CreatedDate": text("2023-05-18T09:41:25.856Z"),
+	it := map[string]types.AttributeValue{"PK": text(fmt.Sprint("ACC#", i)), "SK": text("SUB#1#SKU#999"),
+		"Email":      text(fmt.Sprintf("%d@s.com", i)),
+		"PaymentDay": text(due[8:]), "PaymentAmount": text("12.99"), "LastPaymentDate": text("2023-05-18T14:15:39.24Z"),
+		"NextPaymentDate":  text(due),
+		"LastReminderDate": text("2023-05-21T14:15:39Z"), "NextReminderDate": text(reminder), "SKU": text("999"),
+		"CreatedDate":    text("2023-05-18T09:41:25.856Z"),
 		"PaymentDetails": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"default-card": text("1234123412341234"), "default-address": text("12 Bridge Street")}}}
 	if i%5 == 0 {
-		it["PaymentAmount"], it["PaymentDay"] = &types.AttributeValueMemberN{Value: "12.99"}, &types.AttributeValueMemberN{Value: due[8:]}
-		it["crm"] = &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"card": text("4111-1111-1111-1111"), "id": text("C-1")}}
+		it["PaymentAmount"], it["PaymentDay"] = &types.AttributeValueMemberN{Value: "12.99"},
+			&types.AttributeValueMemberN{Value: due[8:]}
+		it["crm"] = &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"card": text("4111-1111-1111-1111"),
+			"id": text("C-1")}}
 	}
 	null := &types.AttributeValueMemberNULL{Value: true}
 	switch i {
@@ -266,8 +288,10 @@ func TestStoreAdopt_OnDynamoDB(t *testing.T) {
 
 	c.now = time.Date(2023, 6, 21, 9, 0, 0, 0, time.UTC)
 	d.subscription(123, "2023-06-28", "2023-06-21")
-	d.put(map[string]types.AttributeValue{"PK": text("ACC#123"), "SK": text("REC#12023-05-28T14:15:39.24#SKU#999"), "Email": text("123@s.com"), "SKU": text("999"),
-		"ProcessedDate": text("2023-05-28T14:15:39.247Z"), "ProcessedAmount": text("12.99"), "TTL": &types.AttributeValueMemberN{Value: "1700318200"}})
+	d.put(map[string]types.AttributeValue{"PK": text("ACC#123"), "SK": text("REC#12023-05-28T14:15:39.24#SKU#999"),
+		"Email": text("123@s.com"), "SKU": text("999"),
+		"ProcessedDate": text("2023-05-28T14:15:39.247Z"), "ProcessedAmount": text("12.99"),
+		"TTL": &types.AttributeValueMemberN{Value: "1700318200"}})
 	var methods strings.Builder
 	methods.WriteString("account,payment_method\n123,pm_card_visa\n")
 	for i := range 50 {
@@ -285,10 +309,12 @@ func TestStoreAdopt_OnDynamoDB(t *testing.T) {
 	c.object(exitPerson, append(args, "--dry-run")...)
 	equal(t, "after the dry run", len(d.all()), len(before))
 	o := c.object(exitPerson, args...)
-	equal(t, "report", members(o, "table", "accounts", "subscriptions", "receipts", "accounts_made", "due_subscriptions", "in_arrears", "card_numbers", "oldest_payment_date", "oldest_reminder_date"),
+	equal(t, "report", members(o, "table", "accounts", "subscriptions", "receipts", "accounts_made", "due_subscriptions",
+		"in_arrears", "card_numbers", "oldest_payment_date", "oldest_reminder_date"),
 		[]any{"ReoccuringPayments", 51, 51, 1, 51, 5, 5, 61, "2022-05-28", "2022-05-21"})
 	equal(t, "again", members(c.object(exitPerson, args...), "accounts_made", "accounts_changed"), []any{0, 0})
-	equal(t, "audit", members(c.object(exitDone, "verify", "--store", at), "ok", "subscriptions", "imported"), []any{true, 51, 1})
+	equal(t, "audit", members(c.object(exitDone, "verify", "--store", at), "ok", "subscriptions", "imported"),
+		[]any{true, 51, 1})
 	equal(t, "receipts", c.list("receipt", "list", "123", "--store", at)[0].(map[string]any)["kind"], "imported")
 
 	ran := func(job string, whole map[string]int) (left []string) {
@@ -312,7 +338,8 @@ func TestStoreAdopt_OnDynamoDB(t *testing.T) {
 	ran("reminders", map[string]int{"sent": 46, "failed": 0})
 	c.now = time.Date(2023, 6, 28, 9, 0, 0, 0, time.UTC)
 	left := ran("payments", map[string]int{"paid": 45 + 5*3, "parked": 1 + 5, "retry": 0, "failed": 0})
-	equal(t, "audit after it", members(c.object(exitDone, "verify", "--store", at), "ok", "charges", "parked"), []any{true, 60 - len(left), 6})
+	equal(t, "audit after it", members(c.object(exitDone, "verify", "--store", at), "ok", "charges", "parked"),
+		[]any{true, 60 - len(left), 6})
 	for _, it := range d.all() {
 		if slices.ContainsFunc(left, func(pk string) bool { return strings.Contains(it, "PK: "+pk) }) {
 			continue
@@ -350,14 +377,18 @@ func TestStoreAdopt_OtherTables(t *testing.T) {
 	for _, d := range o["differences"].([]any) {
 		equal(t, "difference", members(d.(map[string]any), "harmless", "mends"), []any{true, false})
 	}
-	contains(t, c.must("store", "describe", "--store", wideAt), "index GSI-2 projection: want INCLUDE Email PaymentAmount PaymentDay PaymentDetails SKU, got ALL, which does no harm\n")
+	contains(t, c.must("store", "describe", "--store", wideAt),
+		"index GSI-2 projection: want INCLUDE Email PaymentAmount PaymentDay PaymentDetails SKU, got ALL, which does no "+
+			"harm\n")
 
 	for name, x := range map[string]struct {
 		first, second *types.Projection
 		want          string
 	}{
-		"narrow1": {include("Email"), all, ": index GSI-1 projection: want INCLUDE Email NextPaymentDate SKU, got INCLUDE Email"},
-		"narrow2": {all, include("Email"), ": index GSI-2 projection: want INCLUDE Email PaymentAmount PaymentDay PaymentDetails SKU, got INCLUDE Email"},
+		"narrow1": {include("Email"), all,
+			": index GSI-1 projection: want INCLUDE Email NextPaymentDate SKU, got INCLUDE Email"},
+		"narrow2": {all, include("Email"),
+			": index GSI-2 projection: want INCLUDE Email PaymentAmount PaymentDay PaymentDetails SKU, got INCLUDE Email"},
 	} {
 		narrow := &sdk{t, wide.client, prefix + name}
 		narrow.create(x.first, x.second)
@@ -384,7 +415,8 @@ func TestStoreAdopt_MayNotMakeTables(t *testing.T) {
 	proxy.Forbid("CreateTable", "UpdateTable", "UpdateTimeToLive", "DescribeContinuousBackups")
 	r := c.run("store", "adopt", "--store", at)
 	equal(t, "exit", r.code, exitFailed)
-	contains(t, r.errors, "first duesday store create --store 'dynamodb:", "duesday schema iam administration", "the table "+theirs.table+" is as it was")
+	contains(t, r.errors, "first duesday store create --store 'dynamodb:", "duesday schema iam administration",
+		"the table "+theirs.table+" is as it was")
 	equal(t, "nothing was written", len(theirs.all()), 1)
 	proxy.Forbid()
 	r = c.run("store", "create", "--store", at)

@@ -109,13 +109,16 @@ func TestStoreCopy_Cancel(t *testing.T) {
 	equal(t, "then", c.object(exitDone, "run", "payments")["paid"], 2)
 
 	c.interrupted("pebble:duesday-data", "pebble:half")
-	for url, want := range map[string]string{"pebble:duesday-data": "pebble:half", "pebble:half": "this is an unfinished copy of pebble:duesday-data; nobody charges before"} {
+	for url, want := range map[string]string{"pebble:duesday-data": "pebble:half",
+		"pebble:half": "this is an unfinished copy of pebble:duesday-data; nobody charges before"} {
 		r = c.run("run", "payments", "--store", url)
 		equal(t, "meanwhile", r.code, exitFailed)
 		contains(t, r.errors, "moved to another store: "+want)
-		equal(t, "described", c.object(exitDone, "store", "describe", "--store", url)["meta"].(map[string]any)["charging"], false)
+		equal(t, "described", c.object(exitDone, "store", "describe", "--store", url)["meta"].(map[string]any)["charging"],
+			false)
 	}
-	contains(t, c.must("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:half", "--cancel"), "is given up, and does not charge", "charges as before")
+	contains(t, c.must("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:half", "--cancel"),
+		"is given up, and does not charge", "charges as before")
 	r = c.run("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:half")
 	contains(t, r.errors, "was canceled")
 	c.now = c.now.AddDate(0, 0, 1)
@@ -128,7 +131,8 @@ func (c *cli) interrupted(from, to string) {
 	c.t.Helper()
 	ctx, stop := context.WithCancel(c.t.Context())
 	defer stop()
-	p := newProgram(func(string) string { return "" }, strings.NewReader(""), io.Discard, io.Discard, func() time.Time { return c.now })
+	p := newProgram(func(string) string { return "" }, strings.NewReader(""), io.Discard, io.Discard,
+		func() time.Time { return c.now })
 	var sides [2]billing.Side
 	for i, url := range []string{from, to} {
 		place, err := storeurl.Parse(url)
@@ -138,15 +142,17 @@ func (c *cli) interrupted(from, to string) {
 		if sides[i].Tables, err = tablesAt(place); err != nil {
 			c.t.Fatal(err)
 		}
-		if sides[i].Store, err = place.Open(c.t.Context(), storeurl.Options{Tables: sides[i].Tables.All(), Names: schema.Names(), Now: p.now, Create: true}); err != nil {
+		if sides[i].Store, err = place.Open(c.t.Context(),
+			storeurl.Options{Tables: sides[i].Tables.All(), Names: schema.Names(), Now: p.now, Create: true}); err != nil {
 			c.t.Fatal(err)
 		}
 	}
-	run := transfer.Copy{From: sides[0], To: sides[1], FromName: from, ToName: to, Now: p.now, Progress: func(_ transfer.Phase, n int64) {
-		if n > 0 {
-			stop()
-		}
-	}}
+	run := transfer.Copy{From: sides[0], To: sides[1], FromName: from, ToName: to, Now: p.now,
+		Progress: func(_ transfer.Phase, n int64) {
+			if n > 0 {
+				stop()
+			}
+		}}
 	_, err := run.Run(ctx)
 	if !errors.Is(err, context.Canceled) {
 		c.t.Fatalf("interrupted: %v", err)
@@ -189,7 +195,8 @@ func TestStoreCopy_IntoWrongTables(t *testing.T) {
 	c.must("import", c.file("book.csv", movingBook))
 	table := schema.New(prefix).RecurringPayments
 	table.Indexes = table.Indexes[1:]
-	if _, err := dynamotest.Client(t).CreateTable(t.Context(), dynamotable.Input(table, dynamotable.Settings{})); err != nil {
+	if _, err := dynamotest.Client(t).CreateTable(t.Context(),
+		dynamotable.Input(table, dynamotable.Settings{})); err != nil {
 		t.Fatal(err)
 	}
 	r := c.run("store", "copy", "--from", "pebble:duesday-data", "--to", at)
@@ -237,7 +244,8 @@ func TestStoreBackup(t *testing.T) {
 	c.must("charging", "on") // too early: the gate sees what the store does not know
 	r = c.run("run", "payments")
 	equal(t, "refused again", r.code, exitFailed)
-	contains(t, r.errors, "the store went back in time", "1 payment intents that succeeded or were tried and that this store does not know", "duesday reconcile")
+	contains(t, r.errors, "the store went back in time",
+		"1 payment intents that succeeded or were tried and that this store does not know", "duesday reconcile")
 	r = c.run("run", "payments")
 	contains(t, r.errors, "charging is off")
 	equal(t, "reconcile", c.object(exitDone, "reconcile"), map[string]any{"adopted": 1, "charging": false})
@@ -261,7 +269,8 @@ func TestStoreBackup_WhileInUse(t *testing.T) {
 	c := newCLI(t)
 	c.must("import", c.file("book.csv", movingBook))
 	var out, errs bytes.Buffer
-	p := newProgram(func(string) string { return "" }, strings.NewReader(""), &out, &errs, func() time.Time { return c.now })
+	p := newProgram(func(string) string { return "" }, strings.NewReader(""), &out, &errs,
+		func() time.Time { return c.now })
 	p.cfg.Store, p.command = "pebble:duesday-data", "duesday run payments"
 	if err := p.with(t.Context(), need{}, func(*session) error {
 		c.must("store", "backup", "--to", "backup", "--timeout", "1m")
@@ -270,7 +279,8 @@ func TestStoreBackup_WhileInUse(t *testing.T) {
 		t.Fatal(err, errs.String())
 	}
 	c.must("store", "restore", "--from", "backup", "--store", "pebble:restored")
-	equal(t, "the same book", c.must("export", "subscriptions", "--store", "pebble:restored"), c.must("export", "subscriptions"))
+	equal(t, "the same book", c.must("export", "subscriptions", "--store", "pebble:restored"),
+		c.must("export", "subscriptions"))
 }
 
 func TestStoreBackup_Refused(t *testing.T) {

@@ -29,7 +29,8 @@ func TestStore_OnDynamoDB(t *testing.T) {
 	equal(t, "nothing there", []any{o["ok"], o["meta"], len(o["differences"].([]any))}, []any{false, nil, len(all)})
 
 	out := c.must("store", "create", "--store", at, "--shards", "4")
-	contains(t, out, prefix+"recurring-payments: creating\n", prefix+"recurring-payments: TTL on, attribute TTL\n", prefix+"outbox: active\n", "made dynamodb:", "shards per date", "4")
+	contains(t, out, prefix+"recurring-payments: creating\n", prefix+"recurring-payments: TTL on, attribute TTL\n",
+		prefix+"outbox: active\n", "made dynamodb:", "shards per date", "4")
 	o = c.object(exitDone, "store", "create", "--store", at) // takes the shards as they are
 	equal(t, "again", members(o, "made", "shards"), []any{false, 4})
 	equal(t, "tables", len(o["tables"].([]any)), len(all))
@@ -39,19 +40,23 @@ func TestStore_OnDynamoDB(t *testing.T) {
 
 	c.must("charging", "off", "--reason", "on holiday", "--store", at)
 	o = c.object(exitDone, "store", "describe", "--store", at)
-	equal(t, "meta", members(o["meta"].(map[string]any), "shards", "charging", "reason", "created_at"), []any{4, false, "on holiday", "2026-03-15T10:30:00.000Z"})
+	equal(t, "meta", members(o["meta"].(map[string]any), "shards", "charging", "reason", "created_at"),
+		[]any{4, false, "on holiday", "2026-03-15T10:30:00.000Z"})
 	first := o["tables"].([]any)[0].(map[string]any)
-	equal(t, "table", members(first, "table", "missing", "status", "partition_key", "sort_key", "billing_mode", "ttl_attribute", "ttl_status", "deletion_protection"),
+	equal(t, "table", members(first, "table", "missing", "status", "partition_key", "sort_key", "billing_mode",
+		"ttl_attribute", "ttl_status", "deletion_protection"),
 		[]any{prefix + "recurring-payments", false, "ACTIVE", "PK", "SK", "on demand", "TTL", "ENABLED", false})
-	equal(t, "index", first["indexes"].([]any)[0], map[string]any{"index": "GSI-1", "partition_key": "NextReminderDate", "sort_key": "LastReminderDate",
-		"projection": "INCLUDE Email NextPaymentDate SKU", "status": "ACTIVE"})
+	equal(t, "index", first["indexes"].([]any)[0],
+		map[string]any{"index": "GSI-1", "partition_key": "NextReminderDate", "sort_key": "LastReminderDate",
+			"projection": "INCLUDE Email NextPaymentDate SKU", "status": "ACTIVE"})
 	contains(t, c.must("store", "describe", "--store", at), "GSI-2", "NextPaymentDate/LastPaymentDate", "off: on holiday")
 
 	r = c.run("store", "drop", "--store", at)
 	equal(t, "unconfirmed", r.code, exitUsage)
 	contains(t, r.errors, prefix+"recurring-payments, "+prefix+"outbox", "say --confirm "+prefix)
 	equal(t, "misconfirmed", c.run("store", "drop", "--store", at, "--confirm", "duesday-").code, exitUsage)
-	equal(t, "dropped", len(c.object(exitDone, "store", "drop", "--store", at, "--confirm", prefix)["dropped"].([]any)), len(all))
+	equal(t, "dropped", len(c.object(exitDone, "store", "drop", "--store", at, "--confirm", prefix)["dropped"].([]any)),
+		len(all))
 	c.object(exitFailed, "store", "describe", "--store", at)
 }
 
@@ -60,13 +65,15 @@ func TestStore_HalfMade(t *testing.T) {
 	c := newCLI(t)
 	at, prefix := onDynamo(t)
 	table := schema.New(prefix).RecurringPayments
-	if _, err := dynamotest.Client(t).CreateTable(t.Context(), dynamotable.Input(table, dynamotable.Settings{})); err != nil {
+	if _, err := dynamotest.Client(t).CreateTable(t.Context(),
+		dynamotable.Input(table, dynamotable.Settings{})); err != nil {
 		t.Fatal(err)
 	}
 	r := c.run("store", "describe", "--store", at)
 	equal(t, "exit", r.code, exitFailed)
 	contains(t, r.out, "The store says nothing of itself yet.", "table "+table.Name+": TTL attribute: want TTL, got off\n",
-		"table "+prefix+"outbox: table: want one, got none\n", "Make what is missing: duesday store create --store 'dynamodb:")
+		"table "+prefix+"outbox: table: want one, got none\n",
+		"Make what is missing: duesday store create --store 'dynamodb:")
 	equal(t, "completed", c.object(exitDone, "store", "create", "--store", at)["made"], true)
 	equal(t, "described", c.object(exitDone, "store", "describe", "--store", at)["ok"], true)
 }
@@ -76,7 +83,8 @@ func TestStore_SomebodyElsesTable(t *testing.T) {
 	at, prefix := onDynamo(t)
 	table := schema.New(prefix).Outbox
 	table.PartitionKey = "id"
-	if _, err := dynamotest.Client(t).CreateTable(t.Context(), dynamotable.Input(table, dynamotable.Settings{})); err != nil {
+	if _, err := dynamotest.Client(t).CreateTable(t.Context(),
+		dynamotable.Input(table, dynamotable.Settings{})); err != nil {
 		t.Fatal(err)
 	}
 	r := c.run("store", "create", "--store", at)
@@ -94,7 +102,8 @@ func TestStore_SettingsOfTables(t *testing.T) {
 	out := c.must("store", "create", "--store", at, "--provisioned", "--read-units", "7", "--deletion-protection")
 	contains(t, out, "provisioned: 7 read and 5 write units", "deletion protection on")
 	first := c.object(exitDone, "store", "describe", "--store", at)["tables"].([]any)[0].(map[string]any)
-	equal(t, "table", members(first, "billing_mode", "read_units", "write_units", "deletion_protection"), []any{"provisioned", 7, 5, true})
+	equal(t, "table", members(first, "billing_mode", "read_units", "write_units", "deletion_protection"),
+		[]any{"provisioned", 7, 5, true})
 	r := c.run("store", "drop", "--store", at, "--confirm", prefix)
 	equal(t, "exit", r.code, exitFailed)
 	contains(t, r.errors, "deletion protection is on for "+prefix+"recurring-payments", "nothing was dropped")
@@ -119,12 +128,14 @@ func TestStore_InAFolder(t *testing.T) {
 	contains(t, r.errors, "there is no store at pebble:./duesday-data")
 	o := c.object(exitDone, "store", "create", "--shards", "3")
 	equal(t, "created", members(o, "made", "shards", "tables"), []any{true, 3, nil})
-	equal(t, "again", members(c.object(exitDone, "store", "create"), "made", "shards", "installation"), []any{false, 3, o["installation"]})
+	equal(t, "again", members(c.object(exitDone, "store", "create"), "made", "shards", "installation"),
+		[]any{false, 3, o["installation"]})
 	r = c.run("store", "create", "--shards", "1")
 	equal(t, "other shards", r.code, exitFailed)
 	contains(t, r.errors, "3 shards per date, not 1")
 	d := c.object(exitDone, "store", "describe")
-	equal(t, "described", []any{d["ok"], d["tables"], d["folder"].(map[string]any)["path"], d["meta"].(map[string]any)["shards"]},
+	equal(t, "described", []any{d["ok"], d["tables"], d["folder"].(map[string]any)["path"],
+		d["meta"].(map[string]any)["shards"]},
 		[]any{true, nil, "./duesday-data", 3})
 	contains(t, c.must("store", "describe"), "folder", "./duesday-data", "charging", "on", fmt.Sprint(o["installation"]))
 }
@@ -147,7 +158,8 @@ func TestStore_WrongUsage(t *testing.T) {
 		{"store create extra", "takes no argument"},
 		{"store drop --store dynamodb:", "duesday-recurring-payments, duesday-outbox"},
 		{"store create --store dynamodb:?bucket=1", `unknown parameter "bucket"`},
-		{"store create --store dynamodb:?recurring_table=duesday-outbox", `table name "duesday-outbox": another table has it`},
+		{"store create --store dynamodb:?recurring_table=duesday-outbox",
+			`table name "duesday-outbox": another table has it`},
 		{"store describe --store dynamodb:?recurring_table=duesday-outbox", "another table has it"},
 		{"store drop --confirm duesday- --store dynamodb:?recurring_table=duesday-outbox", "another table has it"},
 		{"store adopt --store dynamodb:?recurring_table=duesday-outbox", "another table has it"},

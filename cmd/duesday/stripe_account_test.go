@@ -28,7 +28,9 @@ func (c *stripeCLI) returned() map[string]int64 {
 // back, at Stripe.
 func TestStripeRefunds(t *testing.T) {
 	c := newStripeCLI(t, stripefake.Options{})
-	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n2,b@example.com,1,gym,500,JPY,15,pm_card_visa\n3,c@example.com,1,tea,7.00,EUR,15,pm_card_visa\n"))
+	c.must("import", c.file("book.csv",
+		header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n2,b@example.com,1,gym,500,JPY,15,pm_card_visa\n3,"+
+			"c@example.com,1,tea,7.00,EUR,15,pm_card_visa\n"))
 	c.must("run", "payments")
 	charge := func(account string) string {
 		return c.list("receipt", "list", account)[0].(map[string]any)["charge"].(string)
@@ -39,11 +41,13 @@ func TestStripeRefunds(t *testing.T) {
 		return c.object(code, append([]string{"receipt", "refund", "1/1", "--period", "0"}, args...)...)
 	}
 	first := refund(exitDone, "--amount", "5", "--reason", "duplicate")
-	equal(t, "first", members(first, "amount", "state", "reason", "charge", "repeated"), []any{"5.00", "succeeded", "duplicate", mine, nil})
+	equal(t, "first", members(first, "amount", "state", "reason", "charge", "repeated"),
+		[]any{"5.00", "succeeded", "duplicate", mine, nil})
 	c.now = c.now.Add(25 * time.Hour) // Stripe has forgotten the key
 	again := refund(exitDone, "--amount", "5")
 	equal(t, "again", members(again, "refund", "repeated"), []any{first["refund"], true})
-	equal(t, "with a key", members(refund(exitDone, "--amount", "5", "--key", "b"), "amount", "repeated"), []any{"5.00", nil})
+	equal(t, "with a key", members(refund(exitDone, "--amount", "5", "--key", "b"), "amount", "repeated"),
+		[]any{"5.00", nil})
 	equal(t, "at Stripe", c.returned(), map[string]int64{mine: 1000})
 	r := c.run("receipt", "refund", "1/1", "--period", "0", "--amount", "3", "--key", "c")
 	equal(t, "too much", r.code, exitUsage)
@@ -77,11 +81,13 @@ func TestStripeRefunds(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &v); err != nil {
 			t.Fatal(err)
 		}
-		lines = append(lines, strings.Join([]string{v.Account, v.Kind, v.Amount, v.Currency, v.State, v.Charge, v.Refund[:3]}, " "))
+		lines = append(lines, strings.Join([]string{v.Account, v.Kind, v.Amount, v.Currency, v.State, v.Charge, v.Refund[:3]},
+			" "))
 	}
 	slices.Sort(lines)
 	equal(t, "export", lines, []string{
-		"1 refund 2.99 USD succeeded " + mine + " re_", "1 refund 5.00 USD succeeded " + mine + " re_", "1 refund 5.00 USD succeeded " + mine + " re_",
+		"1 refund 2.99 USD succeeded " + mine + " re_", "1 refund 5.00 USD succeeded " + mine + " re_",
+		"1 refund 5.00 USD succeeded " + mine + " re_",
 		"2 refund 500 JPY succeeded " + yen + " re_",
 		"3 dispute 7.00 EUR succeeded " + tea + " du_", "3 refund 1.00 EUR succeeded " + tea + " re_",
 	})
@@ -104,8 +110,10 @@ func TestStripeConnected(t *testing.T) {
 	}
 	c.must("import", c.file("book.csv", book.String()))
 	for account, at := range places {
-		v := c.object(exitDone, "account", "attach", account, "--connected", at, "--fee", "2.5%", "--payment-method", "pm_card_visa")
-		equal(t, "attached", members(v, "connected_account", "application_fee", "payment_method"), []any{at, "2.50%", "pm_card_visa"})
+		v := c.object(exitDone, "account", "attach", account, "--connected", at, "--fee", "2.5%", "--payment-method",
+			"pm_card_visa")
+		equal(t, "attached", members(v, "connected_account", "application_fee", "payment_method"),
+			[]any{at, "2.50%", "pm_card_visa"})
 	}
 	c.must("account", "attach", "3", "--payment-method", "pm_card_visa")
 	if err := c.fake.Disconnect("acct_two"); err != nil {
@@ -164,8 +172,10 @@ func (c *stripeCLI) storeText() string {
 // TestStripePinned: a store that was charged at an account of Stripe's, in one mode, is
 // charged nowhere else; and a key that is revoked stops all, and changes nothing.
 func TestStripePinned(t *testing.T) {
-	c := newStripeCLI(t, stripefake.Options{Keys: append(stripefake.DefaultKeys(), stripefake.Key{Secret: "sk_test_other", Account: "acct_other"})})
-	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n2,b@example.com,1,news,12.99,USD,16,pm_card_visa\n"))
+	c := newStripeCLI(t, stripefake.Options{Keys: append(stripefake.DefaultKeys(),
+		stripefake.Key{Secret: "sk_test_other", Account: "acct_other"})})
+	c.must("import", c.file("book.csv",
+		header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n2,b@example.com,1,news,12.99,USD,16,pm_card_visa\n"))
 	c.must("run", "payments")
 	c.now = c.now.AddDate(0, 0, 1) // one more is due
 	before := c.storeText()
@@ -174,10 +184,14 @@ func TestStripePinned(t *testing.T) {
 		code             int
 		want             []string
 	}{
-		{"live", "DUESDAY_STRIPE_KEY", "sk_live_duesday", exitFailed, []string{"belongs to another processor", "test", "live", "nothing was done"}},
-		{"another account", "DUESDAY_STRIPE_KEY", "sk_test_other", exitFailed, []string{"belongs to another processor", "acct_duesday", "acct_other"}},
-		{"sandbox", "DUESDAY_PROCESSOR", "sandbox:./ledger.jsonl", exitFailed, []string{"belongs to another processor", "a sandbox"}},
-		{"unknown key", "DUESDAY_STRIPE_KEY", "sk_test_nobody", exitFailed, []string{"DUESDAY_STRIPE_KEY", "nothing was done"}},
+		{"live", "DUESDAY_STRIPE_KEY", "sk_live_duesday", exitFailed,
+			[]string{"belongs to another processor", "test", "live", "nothing was done"}},
+		{"another account", "DUESDAY_STRIPE_KEY", "sk_test_other", exitFailed,
+			[]string{"belongs to another processor", "acct_duesday", "acct_other"}},
+		{"sandbox", "DUESDAY_PROCESSOR", "sandbox:./ledger.jsonl", exitFailed,
+			[]string{"belongs to another processor", "a sandbox"}},
+		{"unknown key", "DUESDAY_STRIPE_KEY", "sk_test_nobody", exitFailed,
+			[]string{"DUESDAY_STRIPE_KEY", "nothing was done"}},
 		{"no key", "DUESDAY_STRIPE_KEY", "", exitUsage, []string{"DUESDAY_STRIPE_KEY", "DUESDAY_STRIPE_KEY_FILE"}},
 		{"publishable", "DUESDAY_STRIPE_KEY", "pk_test_duesday", exitUsage, []string{"sk_test_"}},
 	} {
@@ -185,7 +199,8 @@ func TestStripePinned(t *testing.T) {
 			old := c.env[x.env]
 			c.env[x.env] = x.value
 			defer func() { c.env[x.env] = old }()
-			for _, line := range []string{"run payments", "verify", "reconcile", "receipt refund 1/1 --period 0", "account attach 1 --payment-method pm_card_visa"} {
+			for _, line := range []string{"run payments", "verify", "reconcile", "receipt refund 1/1 --period 0",
+				"account attach 1 --payment-method pm_card_visa"} {
 				r := c.run(strings.Fields(line)...)
 				if r.code != x.code || r.out != "" {
 					t.Errorf("%s: exit %d, want %d: %s%s", line, r.code, x.code, r.out, r.errors)

@@ -49,18 +49,21 @@ func payThroughStripe(b *testing.B, rate int) {
 	var book strings.Builder
 	book.WriteString("account,email,subscription,sku,amount,currency,payment_day,payment_method,next_payment_date\n")
 	for i := range subscriptions {
-		fmt.Fprintf(&book, "a%d,a%d@example.com,s,gold,9.99,USD,%d,pm_card_visa,%s\n", i, i, due.Day(), due.Format(time.DateOnly))
+		fmt.Fprintf(&book, "a%d,a%d@example.com,s,gold,9.99,USD,%d,pm_card_visa,%s\n", i, i, due.Day(),
+			due.Format(time.DateOnly))
 	}
 	file := filepath.Join(dir, "book.csv")
 	if err := os.WriteFile(file, []byte(book.String()), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	env := map[string]string{"DUESDAY_STRIPE_KEY": stripeFakeKey, "DUESDAY_STRIPE_API_BASE": server.URL, "DUESDAY_STORE": "pebble:" + filepath.Join(dir, "data"),
-		"DUESDAY_MAIL": filepath.Join(dir, "mail"), "DUESDAY_PROCESSOR": fmt.Sprint("stripe:?rate=", rate)}
+	env := map[string]string{"DUESDAY_STRIPE_KEY": stripeFakeKey, "DUESDAY_STRIPE_API_BASE": server.URL,
+		"DUESDAY_STORE": "pebble:" + filepath.Join(dir, "data"),
+		"DUESDAY_MAIL":  filepath.Join(dir, "mail"), "DUESDAY_PROCESSOR": fmt.Sprint("stripe:?rate=", rate)}
 	command := func(args ...string) {
 		b.Helper()
 		var errors strings.Builder
-		code := run(b.Context(), args, func(name string) string { return env[name] }, strings.NewReader(""), io.Discard, &errors)
+		code := run(b.Context(), args, func(name string) string { return env[name] }, strings.NewReader(""), io.Discard,
+			&errors)
 		if code != exitDone {
 			b.Fatalf("duesday %s: exit %d\n%s", strings.Join(args, " "), code, errors.String())
 		}

@@ -11,7 +11,8 @@ import (
 // subscribe makes a subscription that is due today and is charged what its account has.
 func (c *stripeCLI) subscribe(name string) {
 	c.t.Helper()
-	r := c.run("subscription", "create", name, "--sku", "gym", "--amount", "12.99", "--currency", "USD", "--payment-day", "15", "--next-payment-date", today)
+	r := c.run("subscription", "create", name, "--sku", "gym", "--amount", "12.99", "--currency", "USD", "--payment-day",
+		"15", "--next-payment-date", today)
 	if r.code != exitDone {
 		c.t.Fatal(r)
 	}
@@ -76,7 +77,9 @@ func TestStripeCards(t *testing.T) {
 // subscription another one, and is charged from the next period on.
 func TestStripeCards_PastDue(t *testing.T) {
 	c := newStripeCLI(t, stripefake.Options{})
-	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa_chargeDeclinedLostCard\n1,a@example.com,2,gym,8,USD,15,pm_card_visa\n"))
+	c.must("import", c.file("book.csv",
+		header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa_chargeDeclinedLostCard\n1,a@example.com,2,gym,8,USD,15,"+
+			"pm_card_visa\n"))
 	equal(t, "run", members(c.object(exitDone, "run", "payments"), "paid", "failed"), []any{1, 1})
 	equal(t, "status", c.show("1/1")["status"], "past_due")
 	mail := c.newMail("failed", "a@example.com")
@@ -86,7 +89,8 @@ func TestStripeCards_PastDue(t *testing.T) {
 	equal(t, "next", members(c.object(exitDone, "run", "payments"), "due", "cards_taken_over"), []any{0, 1})
 	v := c.show("1/1")
 	equal(t, "active", members(v, "status", "due_date"), []any{"active", "2026-04-15"})
-	if method, _ := v["payment_method"].(string); !strings.HasPrefix(method, "pm_") || method == c.show("1/2")["payment_method"] {
+	if method, _ := v["payment_method"].(string); !strings.HasPrefix(method, "pm_") ||
+		method == c.show("1/2")["payment_method"] {
 		t.Errorf("method %v", v)
 	}
 	c.now = c.now.AddDate(0, 1, 0)
@@ -115,7 +119,8 @@ func TestStripeAttach(t *testing.T) {
 		}
 		contains(t, r.errors, bad.want)
 	}
-	equal(t, "attached", members(c.object(exitDone, "account", "attach", "1", "--customer", customer), "customer", "payment_method"), []any{customer, card})
+	equal(t, "attached", members(c.object(exitDone, "account", "attach", "1", "--customer", customer), "customer",
+		"payment_method"), []any{customer, card})
 	contains(t, c.must("account", "show", "1", "--card"), customer, "American Express ending in 0005, good until 2030-12")
 	equal(t, "paid", c.object(exitDone, "run", "payments")["paid"], 1)
 	for e := range c.fake.Ledger() {
@@ -130,8 +135,10 @@ func TestStripeAttach(t *testing.T) {
 func TestStripeReminder(t *testing.T) {
 	c := newStripeCLI(t, stripefake.Options{})
 	c.must("account", "create", "1", "--email", "a@example.com")
-	for name, next := range map[string]string{"1/1": "2030-12-31", "1/2": "2031-01-01"} { // the card is good to the end of 2030
-		r := c.run("subscription", "create", name, "--sku", "gym", "--amount", "12.99", "--currency", "USD", "--payment-day", next[8:], "--next-payment-date", next)
+	for name, next := range map[string]string{"1/1": "2030-12-31",
+		"1/2": "2031-01-01"} { // the card is good to the end of 2030
+		r := c.run("subscription", "create", name, "--sku", "gym", "--amount", "12.99", "--currency", "USD", "--payment-day",
+			next[8:], "--next-payment-date", next)
 		if r.code != exitDone {
 			t.Fatal(r)
 		}
@@ -153,7 +160,8 @@ func TestStripeReminder(t *testing.T) {
 			}
 			continue
 		}
-		contains(t, text, "is due on 1 January 2031.", "Your card will have expired by then.", "Please give us a new one here:")
+		contains(t, text, "is due on 1 January 2031.", "Your card will have expired by then.",
+			"Please give us a new one here:")
 		c.giveCard(c.linkIn(text), "pm_card_mastercard")
 	}
 	c.now = c.now.AddDate(0, 0, 3)

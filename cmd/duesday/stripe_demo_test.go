@@ -20,7 +20,8 @@ func TestStripeDemo(t *testing.T) {
 	c.env["DUESDAY_STRIPE_KEY_FILE"] = c.file("key", c.key)
 	seed := rand.Uint64N(1 << 32)
 	t.Logf("seed %d", seed)
-	faults := stripefake.Faults{LostRequests: 0.01, LostReplies: 0.02, Errors: 0.01, LateErrors: 0.01, Busy: 0.003, Seed: seed}
+	faults := stripefake.Faults{LostRequests: 0.01, LostReplies: 0.02, Errors: 0.01, LateErrors: 0.01, Busy: 0.003,
+		Seed: seed}
 	if err := c.fake.SetFaults(faults); err != nil {
 		t.Fatal(err)
 	}

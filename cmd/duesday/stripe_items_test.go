@@ -21,7 +21,8 @@ func (c *stripeCLI) withStore(do func(s store.Store, tables []store.Table)) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	s, err := place.Open(c.t.Context(), storeurl.Options{Tables: tables.All(), Names: schema.Names(), Now: func() time.Time { return c.now }, Holder: "test"})
+	s, err := place.Open(c.t.Context(),
+		storeurl.Options{Tables: tables.All(), Names: schema.Names(), Now: func() time.Time { return c.now }, Holder: "test"})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -57,7 +57,8 @@ func TestStripeKillNine(t *testing.T) {
 
 // stripeKillBook runs one book to its end under kills, and returns how many hit a living run.
 func stripeKillBook(t *testing.T, dir string, random *rand.Rand) (kills int) {
-	fake := stripefake.New(stripefake.Options{Faults: stripefake.Faults{LostReplies: 0.01, LateErrors: 0.01, Seed: random.Uint64(), Latency: 2 * time.Millisecond}})
+	fake := stripefake.New(stripefake.Options{Faults: stripefake.Faults{LostReplies: 0.01, LateErrors: 0.01,
+		Seed: random.Uint64(), Latency: 2 * time.Millisecond}})
 	server := httptest.NewServer(fake)
 	defer server.Close()
 	file := dueBook(t, filepath.Join(dir, "book.csv"), 3, 0, stripeKillSubscriptions, 1,
@@ -65,7 +66,8 @@ func stripeKillBook(t *testing.T, dir string, random *rand.Rand) (kills int) {
 	command := func(args ...string) *exec.Cmd {
 		return process(t, []string{"DUESDAY_STRIPE_KEY=" + stripeFakeKey, "DUESDAY_STRIPE_API_BASE=" + server.URL},
 			append(args, "--json", "--store", "pebble:"+filepath.Join(dir, "store"),
-				"--processor", "stripe:?rate=1000&return_url=https%3A%2F%2Fshop.example%2Fthanks", "--mail", filepath.Join(dir, "mail"))...)
+				"--processor", "stripe:?rate=1000&return_url=https%3A%2F%2Fshop.example%2Fthanks", "--mail",
+				filepath.Join(dir, "mail"))...)
 	}
 	mustRun(t, command("import", file))
 	for range 8 {

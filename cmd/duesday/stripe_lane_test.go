@@ -211,11 +211,14 @@ func (c *stripeCLI) pageOf(name string) string {
 // in the mail and in subscription show, and the same intent completes the period.
 func TestStripeLane(t *testing.T) {
 	c := newStripeCLI(t, stripefake.Options{})
-	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_authenticationRequired\n2,b@example.com,1,gym,500,JPY,15,pm_card_visa\n"))
+	c.must("import", c.file("book.csv",
+		header+"1,a@example.com,1,news,12.99,USD,15,pm_card_authenticationRequired\n2,b@example.com,1,gym,500,JPY,15,"+
+			"pm_card_visa\n"))
 	equal(t, "run", members(c.object(exitPerson, "run", "payments"), "due", "paid", "pending"), []any{2, 1, 1})
 
 	text := c.must("subscription", "show", "1/1")
-	contains(t, text, "active, requires_action", "attempt 1, requires_action", "the customer can authenticate it at "+c.base+"/")
+	contains(t, text, "active, requires_action", "attempt 1, requires_action",
+		"the customer can authenticate it at "+c.base+"/")
 	open := c.open("1/1")
 	link := c.pageOf("1/1")
 	mail := c.newMail("action-required", "a@example.com")

@@ -39,7 +39,8 @@ var linkForms = regexp.MustCompile(`/(?:checkout|redirect/authenticate)/\w+`)
 
 // leaks returns what is in a text and must not be.
 func leaks(text string, links bool) (found []string) {
-	for _, x := range []string{soughtKey, soughtOther, soughtLive, soughtWrong, soughtHook, soughtClient, soughtCard, "4242 4242"} {
+	for _, x := range []string{soughtKey, soughtOther, soughtLive, soughtWrong, soughtHook, soughtClient, soughtCard,
+		"4242 4242"} {
 		if strings.Contains(text, x) {
 			found = append(found, x)
 		}
@@ -140,7 +141,8 @@ func TestStripeSecrets(t *testing.T) {
 	sink := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer sink.Close()
 	c := newStripeCLI(t, stripefake.Options{
-		Keys: []stripefake.Key{{Secret: soughtKey, Account: stripefake.DefaultAccount}, {Secret: soughtLive, Account: stripefake.DefaultAccount},
+		Keys: []stripefake.Key{{Secret: soughtKey, Account: stripefake.DefaultAccount},
+			{Secret: soughtLive, Account: stripefake.DefaultAccount},
 			{Secret: soughtOther, Account: stripefake.DefaultAccount, Refused: []string{"/v1/payment_intents"}}},
 		Webhooks: []stripefake.Webhook{{URL: sink.URL, Secret: soughtHook}},
 	})
@@ -158,9 +160,12 @@ func TestStripeSecrets(t *testing.T) {
 // life is what commands do when all is well, and customers do not pay.
 func (s *search) life() {
 	t := s.t
-	book := s.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n1,a@example.com,2,gym,8,USD,15,pm_card_authenticationRequired\n"+
-		"2,b@example.com,1,news,12.99,USD,15,pm_card_visa_chargeDeclined\n3,c@example.com,1,news,12.99,USD,15,pm_card_visa_chargeDeclinedLostCard\n"+
-		"4,d@example.com,1,news,12.99,USD,15,pm_sandbox_timeout\n5,e@example.com,1,news,12.99,USD,15,"+soughtCard+"\n6,f@example.com,1,news,12.99,USD,15,pm_card_createDispute\n"+
+	book := s.file("book.csv", header+
+		"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n1,a@example.com,2,gym,8,USD,15,pm_card_authenticationRequired\n"+
+		"2,b@example.com,1,news,12.99,USD,15,pm_card_visa_chargeDeclined\n3,c@example.com,1,news,12.99,USD,15,"+
+		"pm_card_visa_chargeDeclinedLostCard\n"+
+		"4,d@example.com,1,news,12.99,USD,15,pm_sandbox_timeout\n5,e@example.com,1,news,12.99,USD,15,"+soughtCard+
+		"\n6,f@example.com,1,news,12.99,USD,15,pm_card_createDispute\n"+
 		"7,g@example.com,1,news,12.99,USD,15,pm_card_radarBlock\n")
 	s.do("import", book)
 	s.do("import", book, "--skip-bad")
@@ -183,10 +188,14 @@ func (s *search) life() {
 	customer := s.ask("POST", "/v1/customers", "")["id"].(string)
 	s.ask("POST", "/v1/payment_methods/pm_card_visa/attach", "customer="+customer)
 	for _, line := range []string{
-		"run payments --json", "run reminders", "due payments --date 2026-04-15", "subscription list", "account list", "account show 1 --card",
-		"account attach 9 --customer " + customer, "receipt list 1", "receipt refund 1/1 --period 0 --amount 5", "receipt refund 1/1 --period 0",
-		"verify", "reconcile", "outbox list", "outbox send", "export receipts", "export refunds", "export accounts", "export subscriptions --all",
-		"store describe", "store backup --to backup", "charging off --reason because", "run payments", "charging on", "version",
+		"run payments --json", "run reminders", "due payments --date 2026-04-15", "subscription list", "account list",
+		"account show 1 --card",
+		"account attach 9 --customer " + customer, "receipt list 1", "receipt refund 1/1 --period 0 --amount 5",
+		"receipt refund 1/1 --period 0",
+		"verify", "reconcile", "outbox list", "outbox send", "export receipts", "export refunds", "export accounts",
+		"export subscriptions --all",
+		"store describe", "store backup --to backup", "charging off --reason because", "run payments", "charging on",
+		"version",
 	} {
 		if r := s.do(strings.Fields(line)...); r.code != exitDone && r.code != exitPerson {
 			t.Errorf("%s: exit %d, %s%s", line, r.code, r.out, r.errors)
@@ -203,7 +212,8 @@ func (s *search) mistakes(outside string) {
 	}
 	two := s.file(filepath.Join(outside, "two"), soughtKey+"\n"+soughtLive+"\n")
 	const run = "run payments"
-	s.under(map[string]string{"DUESDAY_STRIPE_KEY": soughtWrong}, run, "verify", "account card-link 1", "receipt refund 1/1 --period 0")
+	s.under(map[string]string{"DUESDAY_STRIPE_KEY": soughtWrong}, run, "verify", "account card-link 1",
+		"receipt refund 1/1 --period 0")
 	s.under(map[string]string{"DUESDAY_STRIPE_KEY": soughtLive}, run, "verify")
 	s.under(map[string]string{"DUESDAY_STRIPE_KEY": soughtOther}, run)
 	s.under(map[string]string{"DUESDAY_STRIPE_KEY": soughtClient}, run)
@@ -218,9 +228,12 @@ func (s *search) mistakes(outside string) {
 	s.under(map[string]string{"DUESDAY_PROCESSOR": "stripe:?key=" + soughtKey}, run)
 	s.under(map[string]string{"DUESDAY_PROCESSOR": "stripe:?rate=" + soughtKey}, run)
 	s.under(map[string]string{"DUESDAY_PROCESSOR": soughtKey}, run)
-	s.under(nil, "account attach 1 --payment-method "+soughtCard, "account attach 1 --customer "+soughtCard, "receipt refund 1/1 --period 0 --key "+soughtCard,
-		"account attach 1 --customer "+soughtClient, "account show "+soughtKey, soughtKey, "run "+soughtKey, "--store "+soughtKey+" verify", "import "+soughtKey,
-		"run payments --date "+soughtKey, "receipt refund 1/1 --period 0 --charge "+soughtClient, "run payments --"+soughtKey, "stripe-fake --webhook-url http://127.0.0.1:1 --webhook-secret-file "+soughtHook)
+	s.under(nil, "account attach 1 --payment-method "+soughtCard, "account attach 1 --customer "+soughtCard,
+		"receipt refund 1/1 --period 0 --key "+soughtCard,
+		"account attach 1 --customer "+soughtClient, "account show "+soughtKey, soughtKey, "run "+soughtKey,
+		"--store "+soughtKey+" verify", "import "+soughtKey,
+		"run payments --date "+soughtKey, "receipt refund 1/1 --period 0 --charge "+soughtClient, "run payments --"+soughtKey,
+		"stripe-fake --webhook-url http://127.0.0.1:1 --webhook-secret-file "+soughtHook)
 }
 
 // faults are Stripe's, the network's, and those of what stands in between.
@@ -240,9 +253,12 @@ func (s *search) faults() {
 		{http.StatusBadGateway, "<html>" + soughtKey + " " + soughtClient},
 		{http.StatusOK, `{"object":"account","id":"` + soughtClient + `","client_secret":"` + soughtClient + `"}`},
 		{http.StatusOK, soughtClient},
-		{http.StatusUnauthorized, `{"error":{"type":"invalid_request_error","message":"Invalid API Key provided: ` + soughtKey + `"}}`},
-		{http.StatusBadRequest, `{"error":{"type":"invalid_request_error","code":"` + soughtHook + `","message":"` + soughtClient + ` ` + soughtCard + `","payment_intent":{"id":"pi_3Qx7","client_secret":"` + soughtClient + `"}}}`},
-		{http.StatusPaymentRequired, `{"error":{"type":"card_error","code":"card_declined","decline_code":"` + soughtCard + `","message":"` + soughtKey + `"}}`},
+		{http.StatusUnauthorized, `{"error":{"type":"invalid_request_error","message":"Invalid API Key provided: ` +
+			soughtKey + `"}}`},
+		{http.StatusBadRequest, `{"error":{"type":"invalid_request_error","code":"` + soughtHook + `","message":"` +
+			soughtClient + ` ` + soughtCard + `","payment_intent":{"id":"pi_3Qx7","client_secret":"` + soughtClient + `"}}}`},
+		{http.StatusPaymentRequired, `{"error":{"type":"card_error","code":"card_declined","decline_code":"` + soughtCard +
+			`","message":"` + soughtKey + `"}}`},
 	} {
 		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Stripe-Should-Retry", "false")
@@ -285,8 +301,11 @@ func (s *search) plant() {
 	leak("a link in a log", "/checkout/cs_test_1", make, mend)
 	make, mend = said("0: duesday verify, stdout", "pi_1_secret_x")
 	leak("a client secret", "_secret_x", make, mend)
-	item := store.NewItem(store.Attribute{Name: schema.PK, Value: store.S("ACC#planted")}, store.Attribute{Name: schema.SK, Value: store.S("planted")},
-		store.Attribute{Name: "Extra", Value: store.L(store.M(store.NewItem(store.Attribute{Name: "Link", Value: store.S(s.base + "/redirect/authenticate/pi_1")})))})
+	item := store.NewItem(store.Attribute{Name: schema.PK, Value: store.S("ACC#planted")},
+		store.Attribute{Name: schema.SK, Value: store.S("planted")},
+		store.Attribute{Name: "Extra",
+			Value: store.L(store.M(store.NewItem(store.Attribute{Name: "Link",
+				Value: store.S(s.base + "/redirect/authenticate/pi_1")})))})
 	leak("a link in an item", "an item has /redirect/authenticate/pi_1", func() {
 		s.commit(func(table string) store.Write { return store.Put(table, item, store.Absent()) })
 	}, func() {})

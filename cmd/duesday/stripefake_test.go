@@ -25,7 +25,8 @@ func (c *cli) stripeFake(args ...string) (first string, stop func() result) {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	read, write := io.Pipe()
 	var errors strings.Builder
-	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), write, &errors, func() time.Time { return c.now })
+	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), write, &errors,
+		func() time.Time { return c.now })
 	done := make(chan int, 1)
 	go func() {
 		done <- p.run(ctx, append([]string{"stripe-fake", "--listen", "127.0.0.1:0"}, args...))
@@ -94,7 +95,8 @@ func TestStripeFake(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "faults", faults, stripefake.Faults{Seed: 3, Rate: 25, Latency: 1e6, LateErrors: 1})
-	status, _ := stripeAsk(t, base, "/v1/payment_intents", "amount=1000&currency=usd&payment_method=pm_card_visa&confirm=true&return_url=http://a.example")
+	status, _ := stripeAsk(t, base, "/v1/payment_intents",
+		"amount=1000&currency=usd&payment_method=pm_card_visa&confirm=true&return_url=http://a.example")
 	equal(t, "status", status, http.StatusInternalServerError)
 	var amounts []int64
 	for e, err := range control.Ledger(t.Context()) {
@@ -131,7 +133,8 @@ func TestStripeFake_Webhooks(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		at, sum, _ := strings.Cut(strings.TrimPrefix(r.Header.Get("Stripe-Signature"), "t="), ",v1=")
-		for _, secret := range []string{"whsec_duesday", "whsec_duesday_connect", "whsec_of_the_environment", "whsec_of_a_file"} {
+		for _, secret := range []string{"whsec_duesday", "whsec_duesday_connect", "whsec_of_the_environment",
+			"whsec_of_a_file"} {
 			mac := hmac.New(sha256.New, []byte(secret))
 			mac.Write([]byte(at + "." + string(body)))
 			if hex.EncodeToString(mac.Sum(nil)) == sum {
@@ -145,8 +148,10 @@ func TestStripeFake_Webhooks(t *testing.T) {
 		connect         bool
 		env, file, want string
 	}{
-		{false, "", "", "whsec_duesday"}, {false, environment, "", environment}, {false, environment, file, "whsec_of_a_file"},
-		{true, "", "", "whsec_duesday_connect"}, {true, environment, "", environment}, {true, environment, file, "whsec_of_a_file"},
+		{false, "", "", "whsec_duesday"}, {false, environment, "", environment},
+		{false, environment, file, "whsec_of_a_file"},
+		{true, "", "", "whsec_duesday_connect"}, {true, environment, "", environment},
+		{true, environment, file, "whsec_of_a_file"},
 	} {
 		c.env[envHookSecret], c.env[envConnectSecret] = tt.env, ""
 		args, name, account := []string{"--connect", "acct_a"}, "webhook", ""

@@ -7,14 +7,16 @@ import (
 
 func (c *cli) create(name, method string, more ...string) {
 	c.t.Helper()
-	c.must(append([]string{"subscription", "create", name, "--sku", "news", "--amount", "12.99", "--currency", "USD", "--payment-day", "15",
+	c.must(append([]string{"subscription", "create", name, "--sku", "news", "--amount", "12.99", "--currency", "USD",
+		"--payment-day", "15",
 		"--payment-method", method, "--email", "a@example.com"}, more...)...)
 }
 
 func TestAccount(t *testing.T) {
 	c := newCLI(t)
 	o := c.object(exitDone, "account", "create", "1", "--email", "a@example.com", "--time-zone", "Asia/Tokyo")
-	equal(t, "created", o, map[string]any{"account": "1", "email": "a@example.com", "time_zone": "Asia/Tokyo", "created_at": "2026-03-15T10:30:00.000Z"})
+	equal(t, "created", o, map[string]any{"account": "1", "email": "a@example.com", "time_zone": "Asia/Tokyo",
+		"created_at": "2026-03-15T10:30:00.000Z"})
 	r := c.run("account", "create", "1", "--email", "a@example.com")
 	if r.code != exitFailed || r.errors != "duesday: account 1 exists already\n" {
 		t.Errorf("exit %d, %s", r.code, r.errors)
@@ -29,7 +31,8 @@ func TestAccount(t *testing.T) {
 	contains(t, c.must("account", "show", "1"), "Asia/Tokyo", "1/7")
 	o = c.object(exitDone, "account", "update", "1", "--time-zone", "America/Lima")
 	equal(t, "time zone", members(o, "email", "time_zone", "change"), []any{"b@example.com", "America/Lima", nil})
-	equal(t, "its copy", members(c.object(exitDone, "subscription", "show", "1/7"), "email", "time_zone"), []any{"b@example.com", "America/Lima"})
+	equal(t, "its copy", members(c.object(exitDone, "subscription", "show", "1/7"), "email", "time_zone"),
+		[]any{"b@example.com", "America/Lima"})
 	contains(t, c.must("account", "list"), "ACCOUNT  EMAIL", "1 account\n")
 	for _, line := range []string{"account show 2", "account update 2 --email a@example.com"} {
 		if r := c.run(strings.Fields(line)...); r.code != exitFailed || r.errors != "duesday: there is no account 2\n" {
@@ -40,11 +43,14 @@ func TestAccount(t *testing.T) {
 
 func TestSubscription_CreateShowList(t *testing.T) {
 	c := newCLI(t)
-	c.create("1/1", "pm_card_visa", "--next-payment-date", "2026-03-31", "--payment-day", "31", "--installments", "3", "--address", "12 Bridge Street", "--reminder-days", "3")
+	c.create("1/1", "pm_card_visa", "--next-payment-date", "2026-03-31", "--payment-day", "31", "--installments", "3",
+		"--address", "12 Bridge Street", "--reminder-days", "3")
 	o := c.object(exitDone, "subscription", "show", "1/1")
-	equal(t, "show", members(o, "account", "subscription", "sku", "status", "amount", "currency", "payment_day", "interval", "period",
+	equal(t, "show", members(o, "account", "subscription", "sku", "status", "amount", "currency", "payment_day",
+		"interval", "period",
 		"due_date", "next_payment_date", "next_reminder_date", "installments", "address", "periods", "receipts"),
-		[]any{"1", "1", "news", "active", "12.99", "USD", 31, "month", 0, "2026-03-31", "2026-03-31", "2026-03-28", 3, "12 Bridge Street", []any{}, []any{}})
+		[]any{"1", "1", "news", "active", "12.99", "USD", 31, "month", 0, "2026-03-31", "2026-03-31", "2026-03-28", 3,
+			"12 Bridge Street", []any{}, []any{}})
 	contains(t, c.must("subscription", "show", "1/1"), "$12.99", "0 of 3 paid", "2026-03-28 (3 days before)")
 	c.create("1/2", "pm_card_visa", "--interval", "weekly", "--payment-day", "1", "--email", "")
 	equal(t, "all", len(c.list("subscription", "list")), 2)
@@ -61,8 +67,10 @@ func TestSubscription_CreateShowList(t *testing.T) {
 func TestSubscription_Changes(t *testing.T) {
 	c := newCLI(t)
 	c.create("1/1", "pm_card_visa")
-	o := c.object(exitDone, "subscription", "update", "1/1", "--amount", "15", "--payment-day", "20", "--reminder-days", "2", "--address", "x")
-	equal(t, "update", members(o, "amount", "payment_day", "next_payment_date", "reminder_days", "address"), []any{"15.00", 20, "2026-03-20", 2, "x"})
+	o := c.object(exitDone, "subscription", "update", "1/1", "--amount", "15", "--payment-day", "20", "--reminder-days",
+		"2", "--address", "x")
+	equal(t, "update", members(o, "amount", "payment_day", "next_payment_date", "reminder_days", "address"),
+		[]any{"15.00", 20, "2026-03-20", 2, "x"})
 	for _, x := range []struct{ line, status string }{
 		{"pause 1/1", "paused"}, {"resume 1/1", "active"}, {"cancel 1/1 --at-period-end", "active"}, {"resume 1/1", "active"},
 		{"cancel 1/1 --at-period-end", "active"}, {"cancel 1/1", "canceled"},
@@ -70,7 +78,8 @@ func TestSubscription_Changes(t *testing.T) {
 		o := c.object(exitDone, append([]string{"subscription"}, strings.Fields(x.line)...)...)
 		equal(t, x.line, o["status"], x.status)
 	}
-	for _, line := range []string{"resume 1/1", "pause 1/1", "cancel 1/1", "charge 1/1", "skip 1/1", "update 1/1 --amount 1", "pause 1/9"} {
+	for _, line := range []string{"resume 1/1", "pause 1/1", "cancel 1/1", "charge 1/1", "skip 1/1",
+		"update 1/1 --amount 1", "pause 1/9"} {
 		if r := c.run(append([]string{"subscription"}, strings.Fields(line)...)...); r.code != exitFailed {
 			t.Errorf("%s: exit %d", line, r.code)
 		}
@@ -84,7 +93,8 @@ func TestSubscription_ResumeTakesBackACancellation(t *testing.T) {
 	c.must("subscription", "cancel", "1/1", "--at-period-end")
 	contains(t, c.must("subscription", "show", "1/1"), "active, ends with the period")
 	o := c.object(exitDone, "subscription", "resume", "1/1")
-	equal(t, "resumed", members(o, "status", "cancel_at_period_end", "next_payment_date", "next_reminder_date"), []any{"active", nil, "2026-04-15", "2026-04-08"})
+	equal(t, "resumed", members(o, "status", "cancel_at_period_end", "next_payment_date", "next_reminder_date"),
+		[]any{"active", nil, "2026-04-15", "2026-04-08"})
 	equal(t, "charged", c.object(exitDone, "run", "payments", "--date", "2026-04-15")["paid"], 1)
 }
 
@@ -94,7 +104,8 @@ func TestSubscription_NewMethodIsChargedAtOnce(t *testing.T) {
 	equal(t, "declined", members(c.object(exitDone, "run", "payments"), "due", "retry"), []any{1, 1})
 	o := c.object(exitDone, "subscription", "show", "1/1")
 	open := o["open"].(map[string]any)
-	equal(t, "open", members(open, "period", "due_date", "amount", "attempt", "retry_date"), []any{0, today, "12.99", 2, "2026-03-16"})
+	equal(t, "open", members(open, "period", "due_date", "amount", "attempt", "retry_date"),
+		[]any{0, today, "12.99", 2, "2026-03-16"})
 	equal(t, "attempts", members(open["declined"].([]any)[0].(map[string]any), "attempt", "code", "payment_method", "at"),
 		[]any{1, "generic_decline", "pm_card_visa_chargeDeclined", "2026-03-15T10:30:00.000Z"})
 	contains(t, c.must("subscription", "show", "1/1"), "Open: period 0", "tried again on 2026-03-16", "generic_decline")
@@ -102,7 +113,8 @@ func TestSubscription_NewMethodIsChargedAtOnce(t *testing.T) {
 	if r.code != exitFailed || !strings.Contains(r.errors, "live") {
 		t.Errorf("exit %d, %s", r.code, r.errors)
 	}
-	contains(t, c.must("subscription", "update", "1/1", "--payment-method", "pm_card_visa"), "period 0, due 2026-03-15, $12.99: paid", "2026-04-15")
+	contains(t, c.must("subscription", "update", "1/1", "--payment-method", "pm_card_visa"),
+		"period 0, due 2026-03-15, $12.99: paid", "2026-04-15")
 	equal(t, "audit", members(c.object(exitDone, "verify"), "ok", "receipts", "charges"), []any{true, 1, 1})
 }
 
@@ -113,7 +125,8 @@ func TestSubscription_ChargeAndSkipWhatIsParked(t *testing.T) {
 	equal(t, "run", members(o, "due", "paid", "parked"), []any{4, 3, 1})
 	equal(t, "status", members(c.object(exitDone, "subscription", "show", "1/1"), "status", "period"), []any{"parked", 3})
 	v := c.object(exitDone, "subscription", "charge", "1/1")
-	equal(t, "charge", members(v["results"].([]any)[0].(map[string]any), "period", "outcome", "amount"), []any{3, "paid", "12.99"})
+	equal(t, "charge", members(v["results"].([]any)[0].(map[string]any), "period", "outcome", "amount"),
+		[]any{3, "paid", "12.99"})
 	equal(t, "the next one waits too", members(v["subscription"].(map[string]any), "status", "period"), []any{"parked", 4})
 	o = c.object(exitDone, "subscription", "skip", "1/1")
 	equal(t, "skip", o["account"], "1")
@@ -129,7 +142,8 @@ func TestReceipt(t *testing.T) {
 	c := newCLI(t)
 	c.create("1/1", "pm_card_visa")
 	o := c.object(exitDone, "receipt", "create", "1/1", "--amount", "10", "--note", "cash")
-	equal(t, "created", members(o, "account", "subscription", "period", "due_date", "amount", "currency", "charge", "kind"),
+	equal(t, "created", members(o, "account", "subscription", "period", "due_date", "amount", "currency", "charge",
+		"kind"),
 		[]any{"1", "1", 0, today, "10.00", "USD", "cash", "external"})
 	r := c.run("receipt", "create", "1/1")
 	if r.code != exitFailed || !strings.Contains(r.errors, "nothing is due before 2026-04-15") {

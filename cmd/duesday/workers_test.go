@@ -85,7 +85,8 @@ func newFleet(t *testing.T) *fleet {
 
 // serve starts the shared processor and returns its URL.
 func (f *fleet) serve() string {
-	c := process(f.t, nil, "sandbox", "--listen", "127.0.0.1:0", "--processor", "sandbox:"+f.ledger+"?latency=5ms", "--json")
+	c := process(f.t, nil, "sandbox", "--listen", "127.0.0.1:0", "--processor", "sandbox:"+f.ledger+"?latency=5ms",
+		"--json")
 	out, err := c.StdoutPipe()
 	if err != nil {
 		f.t.Fatal(err)

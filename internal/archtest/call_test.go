@@ -29,25 +29,28 @@ func forbid(why string, inCommands bool, names ...string) rule {
 }
 
 func TestTheClockIsReadAtTheEdge(t *testing.T) {
-	check(t, forbid("the clock is handed in, so that tests and the demo can set it", false, "time.Now", "time.Since", "time.Until"),
+	check(t, forbid("the clock is handed in, so that tests and the demo can set it", false, "time.Now", "time.Since",
+		"time.Until"),
 		reasons{
-			"cmd/duesday-bench/bench/":                          "it measures",
-			"internal/billing/engine/run.go run":                "how long a run took is measured, and decides nothing",
-			"internal/httpapi/server.go New":                    "the default of Options.Now",
-			"internal/sandbox/sandbox.go Open":                  "the default of Options.Now",
-			"internal/sandbox/server.go extend":                 "the deadlines of a connection are on the real clock",
-			"internal/store/dynamostore/store.go Open":          "the default of Options.Now",
-			"internal/store/dynamostore/retry.go over":          "a machine that slept is told by the wall clock alone",
-			"internal/stripe/api/budget.go monotonic":           "requests are spaced by the machine's clock: a demo's stands still",
-			"internal/stripe/api/client.go fill":                "the default of Options.Now",
-			"stripefake/fake.go New":                            "the defaults of Options.Now and Options.Real",
-			"internal/store/pebblestore/commit.go finishGroups": "how long a sync takes is measured, and decides only how long the next group may gather",
-			"internal/store/pebblestore/lock.go writeHolder":    "tells people since when a process has the store",
-			"internal/store/pebblestore/open.go withDefaults":   "the default of Options.Now",
-			"internal/store/pebblestore/options.go WaitIdle":    "benchmarks wait by it",
-			"internal/store/storeurl/storeurl.go Open":          "the default of Options.Now",
-			"internal/tracking/poller/poller.go New":            "the default of Options.Now",
-			"internal/tracking/service.go Open":                 "the default of Options.Now",
+			"cmd/duesday-bench/bench/":                 "it measures",
+			"internal/billing/engine/run.go run":       "how long a run took is measured, and decides nothing",
+			"internal/httpapi/server.go New":           "the default of Options.Now",
+			"internal/sandbox/sandbox.go Open":         "the default of Options.Now",
+			"internal/sandbox/server.go extend":        "the deadlines of a connection are on the real clock",
+			"internal/store/dynamostore/store.go Open": "the default of Options.Now",
+			"internal/store/dynamostore/retry.go over": "a machine that slept is told by the wall clock alone",
+			"internal/stripe/api/budget.go monotonic": "requests are spaced by the machine's clock: a demo's " +
+				"stands still",
+			"internal/stripe/api/client.go fill": "the default of Options.Now",
+			"stripefake/fake.go New":             "the defaults of Options.Now and Options.Real",
+			"internal/store/pebblestore/commit.go finishGroups": "how long a sync takes is measured, and decides only how " +
+				"long the next group may gather",
+			"internal/store/pebblestore/lock.go writeHolder":  "tells people since when a process has the store",
+			"internal/store/pebblestore/open.go withDefaults": "the default of Options.Now",
+			"internal/store/pebblestore/options.go WaitIdle":  "benchmarks wait by it",
+			"internal/store/storeurl/storeurl.go Open":        "the default of Options.Now",
+			"internal/tracking/poller/poller.go New":          "the default of Options.Now",
+			"internal/tracking/service.go Open":               "the default of Options.Now",
 		},
 		plant{"internal/civil/p.go", "package p\nimport \"time\"\nvar x = time.Now()", "time.Now: the clock is handed in"},
 		plant{"internal/civil/p.go", "package p\nimport clock \"time\"\nfunc f() { g(clock.Now) }", "time.Now"})
@@ -55,7 +58,8 @@ func TestTheClockIsReadAtTheEdge(t *testing.T) {
 
 func TestNobodySleeps(t *testing.T) {
 	check(t, forbid("wait for what has to happen, not for a while", true, "time.Sleep"),
-		reasons{"internal/store/pebblestore/options.go WaitIdle": "benchmarks wait by it for Pebble to become idle, which it tells nobody"},
+		reasons{"internal/store/pebblestore/options.go WaitIdle": "benchmarks wait by it for Pebble to become idle, " +
+			"which it tells nobody"},
 		plant{"cmd/duesday/p.go", "package p\nimport \"time\"\nfunc f() { time.Sleep(1) }", "time.Sleep"})
 }
 
@@ -68,14 +72,17 @@ func TestPackagesPrintNothing(t *testing.T) {
 }
 
 func TestTheProcessEndsInMain(t *testing.T) {
-	check(t, forbid("return an error; main decides", false, "os.Exit", "log.Fatal", "runtime.Goexit", "syscall.Exit", "syscall.Kill"),
+	check(t, forbid("return an error; main decides", false, "os.Exit", "log.Fatal", "runtime.Goexit", "syscall.Exit",
+		"syscall.Kill"),
 		reasons{"internal/server/automation.go Do": "it ends a command that takes too long, with its children",
-			"internal/store/pebblestore/fatal.go newFailure": "after a failed fsync nothing may be answered any more: docs/design.md, The embedded engine"},
+			"internal/store/pebblestore/fatal.go newFailure": "after a failed fsync nothing may be answered any more: " +
+				"docs/design.md, The embedded engine"},
 		plant{"internal/billing/p.go", "package p\nimport \"os\"\nfunc f() { os.Exit(1) }", "os.Exit"})
 }
 
 func TestSettingsComeInThroughTheCommand(t *testing.T) {
-	check(t, forbid("the command reads the environment and hands in what it means", false, "os.Getenv", "os.LookupEnv", "os.Environ", "os.Setenv"), nil,
+	check(t, forbid("the command reads the environment and hands in what it means", false, "os.Getenv", "os.LookupEnv",
+		"os.Environ", "os.Setenv"), nil,
 		plant{"internal/billing/p.go", "package p\nimport \"os\"\nvar x = os.Getenv(\"HOME\")", "os.Getenv"})
 }
 
@@ -86,7 +93,8 @@ func soakVariables(s *source, p *pkg) (found []violation) {
 			continue
 		}
 		ast.Inspect(f.File, func(n ast.Node) bool {
-			if l, ok := n.(*ast.BasicLit); ok && (strings.HasPrefix(l.Value, `"DUESDAY_SOAK`) || strings.HasPrefix(l.Value, `"DUESDAY_SEED`)) {
+			if l, ok := n.(*ast.BasicLit); ok &&
+				(strings.HasPrefix(l.Value, `"DUESDAY_SOAK`) || strings.HasPrefix(l.Value, `"DUESDAY_SEED`)) {
 				if name, err := strconv.Unquote(l.Value); err == nil && !strings.ContainsAny(name, " =%") {
 					found = append(found, s.at(f, l.Pos(), "%s is read by soaktest", name))
 				}
@@ -99,7 +107,8 @@ func soakVariables(s *source, p *pkg) (found []violation) {
 
 func TestSoakVariablesAreReadOnce(t *testing.T) {
 	check(t, soakVariables, nil,
-		plant{"internal/mail/p_test.go", "package p\nimport \"os\"\nvar x = os.Getenv(\"DUESDAY_SEED\")", "DUESDAY_SEED is read by soaktest"},
+		plant{"internal/mail/p_test.go", "package p\nimport \"os\"\nvar x = os.Getenv(\"DUESDAY_SEED\")",
+			"DUESDAY_SEED is read by soaktest"},
 		plant{"internal/mail/p.go", "package p\nvar x = \"DUESDAY_SOAK\"", "DUESDAY_SOAK is read by soaktest"})
 }
 
@@ -117,8 +126,10 @@ func TestEveryCommitIsSynced(t *testing.T) {
 		return found
 	}
 	check(t, unsynced,
-		reasons{"cmd/duesday-bench/bench/bare.go Load": "the bare baseline makes its whole import durable by one sync at the end"},
-		plant{"internal/store/pebblestore/p.go", "package p\nimport \"github.com/cockroachdb/pebble/v2\"\nvar o = pebble.NoSync", "NoSync"},
+		reasons{"cmd/duesday-bench/bench/bare.go Load": "the bare baseline makes its whole import durable by one sync at " +
+			"the end"},
+		plant{"internal/store/pebblestore/p.go",
+			"package p\nimport \"github.com/cockroachdb/pebble/v2\"\nvar o = pebble.NoSync", "NoSync"},
 		plant{"internal/store/pebblestore/p.go", "package p\nvar o = options{DisableWAL: true}", "DisableWAL"})
 }
 
@@ -137,11 +148,13 @@ func panics(s *source, p *pkg) (found []violation) {
 					return true
 				}
 				id, ok := call.Fun.(*ast.Ident)
-				if _, builtin := p.info.Uses[id].(*types.Builtin); !ok || !builtin || (id.Name != "panic" && id.Name != "print" && id.Name != "println") {
+				if _, builtin := p.info.Uses[id].(*types.Builtin); !ok || !builtin ||
+					(id.Name != "panic" && id.Name != "print" && id.Name != "println") {
 					return true
 				}
 				if line := lines[s.fset.Position(call.Pos()).Line-1]; !strings.Contains(line, "// unreachable: ") {
-					found = append(found, s.at(f, call.Pos(), "%s: return an error, or say \"// unreachable: why\" on that line", id.Name))
+					found = append(found, s.at(f, call.Pos(), "%s: return an error, or say \"// unreachable: why\" on that line",
+						id.Name))
 				}
 				return true
 			})
@@ -158,7 +171,8 @@ func TestPanicsAreUnreachable(t *testing.T) {
 
 // floats cannot hold money.
 func floats(s *source, p *pkg) (found []violation) {
-	if !slices.Contains([]string{"internal/money", "internal/billing", "internal/billing/engine", "internal/billing/audit", "internal/billing/refund", "internal/billing/adoption", "internal/book", "internal/civil"}, p.dir) {
+	if !slices.Contains([]string{"internal/money", "internal/billing", "internal/billing/engine", "internal/billing/audit",
+		"internal/billing/refund", "internal/billing/adoption", "internal/book", "internal/civil"}, p.dir) {
 		return nil
 	}
 	for _, f := range p.sources() {
@@ -184,7 +198,8 @@ func skips(s *source, p *pkg) (found []violation) {
 			if !ok {
 				return true
 			}
-			if sel, ok := call.Fun.(*ast.SelectorExpr); ok && len(call.Args) == 0 && (sel.Sel.Name == "Skip" || sel.Sel.Name == "SkipNow") {
+			if sel, ok := call.Fun.(*ast.SelectorExpr); ok && len(call.Args) == 0 &&
+				(sel.Sel.Name == "Skip" || sel.Sel.Name == "SkipNow") {
 				found = append(found, s.at(f, call.Pos(), "%s without a message: say what is not tested and why", sel.Sel.Name))
 			}
 			return true
@@ -194,5 +209,6 @@ func skips(s *source, p *pkg) (found []violation) {
 }
 
 func TestSkipsSayWhy(t *testing.T) {
-	check(t, skips, nil, plant{"internal/money/p_test.go", "package p\nfunc f(t *T) { t.SkipNow() }", "SkipNow without a message"})
+	check(t, skips, nil, plant{"internal/money/p_test.go", "package p\nfunc f(t *T) { t.SkipNow() }",
+		"SkipNow without a message"})
 }

@@ -14,38 +14,44 @@ import (
 var layers = map[string][]string{
 	"internal/archtest": {},
 	// pebblestore: for its options, and to wait until it is idle
-	"cmd/duesday-bench/bench":    {"billing", "billing/engine", "capacity/estimate", "civil", "httpapi", "sandbox", "schema", "secret", "store/pebblestore", "stripe/event", "stripefake", "tracking"},
-	"internal/billing":           {"civil", "field", "money", "schema", "secret", "store"},
-	"internal/billing/adoption":  {"billing", "civil", "schema", "secret", "store"},
-	"internal/billing/audit":     {"billing", "civil", "money", "schema", "secret", "store"},
-	"internal/billing/engine":    {"billing", "billing/audit", "billing/refund", "civil", "money", "outbox", "schema", "secret", "store"},
-	"internal/billing/refund":    {"billing", "money", "secret", "store"},
-	"internal/book":              {"billing", "civil", "money", "schema", "secret"},
-	"internal/capacity":          {"store"},
-	"internal/capacity/estimate": {"billing", "billing/engine", "capacity", "civil", "money", "outbox", "sandbox", "schema", "store", "store/memstore"}, // memstore: units are counted over it
-	"internal/civil":             {},
-	"internal/config":            {"secret"},
-	"internal/demo":              {"billing", "billing/engine", "civil", "money", "store"},
-	"internal/field":             {},
-	"internal/httpapi":           {"field", "listen", "secret", "store", "tracking"},
-	"internal/listen":            {},
-	"internal/mail":              {"billing", "outbox"},
-	"internal/money":             {},
-	"internal/outbox":            {"schema", "store"},
-	"internal/sandbox":           {"billing", "listen", "money"},
-	"internal/schema":            {"store"},
-	"internal/secret":            {},
-	"internal/server":            {"httpapi", "outbox", "secret", "stripe/event", "tracking", "tracking/poller"},
-	"internal/stripe":            {"billing", "secret", "stripe/api"},
-	"internal/stripe/api":        {"billing", "money", "secret"},
-	"internal/stripe/apitest":    {"money", "stripefake", "stripetest"},
-	"internal/stripe/event":      {"secret", "stripe/api", "tracking"},
-	"internal/stripe/sell":       {"money", "secret", "stripe/api", "stripe/event", "tracking", "tracking/poller"},
+	"cmd/duesday-bench/bench": {"billing", "billing/engine", "capacity/estimate", "civil", "httpapi", "sandbox",
+		"schema", "secret", "store/pebblestore", "stripe/event", "stripefake", "tracking"},
+	"internal/billing":          {"civil", "field", "money", "schema", "secret", "store"},
+	"internal/billing/adoption": {"billing", "civil", "schema", "secret", "store"},
+	"internal/billing/audit":    {"billing", "civil", "money", "schema", "secret", "store"},
+	"internal/billing/engine": {"billing", "billing/audit", "billing/refund", "civil", "money", "outbox", "schema",
+		"secret", "store"},
+	"internal/billing/refund": {"billing", "money", "secret", "store"},
+	"internal/book":           {"billing", "civil", "money", "schema", "secret"},
+	"internal/capacity":       {"store"},
+	"internal/capacity/estimate": {"billing", "billing/engine", "capacity", "civil", "money", "outbox", "sandbox",
+		"schema", "store", "store/memstore"}, // memstore: units are counted over it
+	"internal/civil":          {},
+	"internal/config":         {"secret"},
+	"internal/demo":           {"billing", "billing/engine", "civil", "money", "store"},
+	"internal/field":          {},
+	"internal/httpapi":        {"field", "listen", "secret", "store", "tracking"},
+	"internal/listen":         {},
+	"internal/mail":           {"billing", "outbox"},
+	"internal/money":          {},
+	"internal/outbox":         {"schema", "store"},
+	"internal/sandbox":        {"billing", "listen", "money"},
+	"internal/schema":         {"store"},
+	"internal/secret":         {},
+	"internal/server":         {"httpapi", "outbox", "secret", "stripe/event", "tracking", "tracking/poller"},
+	"internal/stripe":         {"billing", "secret", "stripe/api"},
+	"internal/stripe/api":     {"billing", "money", "secret"},
+	"internal/stripe/apitest": {"money", "stripefake", "stripetest"},
+	"internal/stripe/event":   {"secret", "stripe/api", "tracking"},
+	"internal/stripe/sell":    {"money", "secret", "stripe/api", "stripe/event", "tracking", "tracking/poller"},
 	// the fake of Stripe must not know what it is used for: {page, billing} -> payment -> api -> shape
-	"stripefake":                     {"stripefake/internal/api", "stripefake/internal/billing", "stripefake/internal/page", "stripefake/internal/payment", "stripefake/internal/shape"},
-	"stripefake/internal/api":        {"stripefake/internal/shape"},
-	"stripefake/internal/billing":    {"stripefake/internal/api", "stripefake/internal/payment", "stripefake/internal/shape"},
-	"stripefake/internal/page":       {"stripefake/internal/api", "stripefake/internal/payment", "stripefake/internal/shape"},
+	"stripefake": {"stripefake/internal/api", "stripefake/internal/billing",
+		"stripefake/internal/page", "stripefake/internal/payment", "stripefake/internal/shape"},
+	"stripefake/internal/api": {"stripefake/internal/shape"},
+	"stripefake/internal/billing": {"stripefake/internal/api", "stripefake/internal/payment",
+		"stripefake/internal/shape"},
+	"stripefake/internal/page": {"stripefake/internal/api", "stripefake/internal/payment",
+		"stripefake/internal/shape"},
 	"stripefake/internal/payment":    {"stripefake/internal/api", "stripefake/internal/shape"},
 	"stripefake/internal/shape":      {},
 	"internal/stripetest":            {},
@@ -63,7 +69,8 @@ var layers = map[string][]string{
 	"internal/store/pebblestore":     {"store"},
 	"internal/store/pebbletest":      {},
 	"internal/store/storetest":       {"store"},
-	"internal/store/storeurl":        {"store", "store/dynamostore", "store/dynamotable", "store/memstore", "store/pebblestore"},
+	"internal/store/storeurl": {"store", "store/dynamostore", "store/dynamotable", "store/memstore",
+		"store/pebblestore"},
 	// pebblestore: a backup is a copy of its folder, made by whoever holds it
 	"internal/transfer": {"billing", "billing/engine", "schema", "store", "store/pebblestore"},
 }
@@ -116,10 +123,13 @@ var thirdParty = map[string]struct {
 	testsOnly bool
 }{
 	"github.com/RaduBerinde/btreemap": {in: []string{"internal/store/memstore"}}, // Pebble's own ordered map, with cheap copies
-	"github.com/aws/aws-sdk-go-v2": {in: []string{"internal/store/dynamostore", "internal/store/dynamotable", "internal/store/dynamotest"}, // its client, service/dynamodb
-		testsIn: []string{"internal/billing/engine", "internal/schema/cloudformation", "cmd/duesday"}}, // the published access patterns and model, by plain calls; the template as CreateTable
+	"github.com/aws/aws-sdk-go-v2": {in: []string{"internal/store/dynamostore", "internal/store/dynamotable",
+		"internal/store/dynamotest"}, // its client, service/dynamodb
+		testsIn: []string{"internal/billing/engine", "internal/schema/cloudformation",
+			"cmd/duesday"}}, // the published access patterns and model, by plain calls; the template as CreateTable
 	"github.com/aws/smithy-go": {in: []string{"internal/store/dynamostore"}}, // the errors of that client
-	"github.com/cockroachdb/pebble/v2": {in: []string{"internal/store/pebblestore", "internal/store/pebbletest", "cmd/duesday-bench/bench"}, // bench: the bare baseline
+	"github.com/cockroachdb/pebble/v2": {in: []string{"internal/store/pebblestore", "internal/store/pebbletest",
+		"cmd/duesday-bench/bench"}, // bench: the bare baseline
 		testsIn: []string{"internal/billing/engine"}}, // its file system, which forgets what was not synced
 	"github.com/klauspost/compress": {in: []string{"internal/tracking"}}, // S2, for the bodies of events
 	"github.com/spf13/cobra":        {in: []string{"cmd/duesday", "cmd/duesday-bench"}},
@@ -152,7 +162,8 @@ func dependencies(s *source, p *pkg) (found []violation) {
 				}
 			}
 			if !known {
-				found = append(found, s.at(f, at, "%s is a new dependency: justify it in the commit and list it in thirdParty, in archtest", name))
+				found = append(found, s.at(f, at,
+					"%s is a new dependency: justify it in the commit and list it in thirdParty, in archtest", name))
 			}
 		}
 	}
@@ -161,7 +172,8 @@ func dependencies(s *source, p *pkg) (found []violation) {
 
 func TestDependenciesHaveTheirPlace(t *testing.T) {
 	check(t, dependencies, nil,
-		plant{"internal/billing/p.go", "package p\nimport _ \"github.com/cockroachdb/pebble/v2/vfs\"", "imported in [internal/store/pebblestore"},
+		plant{"internal/billing/p.go", "package p\nimport _ \"github.com/cockroachdb/pebble/v2/vfs\"",
+			"imported in [internal/store/pebblestore"},
 		plant{"internal/money/p.go", "package p\nimport _ \"pgregory.net/rapid\"", "is for tests"},
 		plant{"cmd/duesday/p.go", "package p\nimport _ \"github.com/jinzhu/gorm\"", "new dependency"})
 }
@@ -170,7 +182,8 @@ func TestDependenciesHaveTheirPlace(t *testing.T) {
 func testPackages(s *source, p *pkg) (found []violation) {
 	for _, f := range p.sources() {
 		for name, at := range f.imports() {
-			if name == "testing" || strings.HasPrefix(name, "testing/") || (strings.HasPrefix(name, module+"/") && strings.HasSuffix(name, "test")) {
+			if name == "testing" || strings.HasPrefix(name, "testing/") ||
+				(strings.HasPrefix(name, module+"/") && strings.HasSuffix(name, "test")) {
 				found = append(found, s.at(f, at, "%s is for tests", name))
 			}
 		}

@@ -55,7 +55,8 @@ func (s *source) uncommented(f *file, d *ast.GenDecl) (found []violation) {
 			if name.Name == "_" || sentinel.MatchString(name.Name) || d.Doc != nil || v.Doc != nil || v.Comment != nil {
 				continue
 			}
-			found = append(found, s.at(f, name.Pos(), "variable %s of the package has no comment: say what it holds, or make it a constant or a field", name.Name))
+			found = append(found, s.at(f, name.Pos(),
+				"variable %s of the package has no comment: say what it holds, or make it a constant or a field", name.Name))
 		}
 	}
 	return found
@@ -74,7 +75,8 @@ func changed(n ast.Node) []ast.Expr {
 		if id, ok := n.Fun.(*ast.Ident); ok && (id.Name == "delete" || id.Name == "clear") && len(n.Args) > 0 {
 			return n.Args[:1]
 		}
-		if sel, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Store", "Add", "Swap", "Lock", "Do", "CompareAndSwap", "LoadOrStore"}, sel.Sel.Name) {
+		if sel, ok := n.Fun.(*ast.SelectorExpr); ok &&
+			slices.Contains([]string{"Store", "Add", "Swap", "Lock", "Do", "CompareAndSwap", "LoadOrStore"}, sel.Sel.Name) {
 			return []ast.Expr{sel.X}
 		}
 	}
@@ -107,7 +109,8 @@ func TestNoInitNoGlobals(t *testing.T) {
 		reasons{"internal/civil/zone.go Zone": "a cache of the zone database's entries, which never change"},
 		plant{"internal/mail/p.go", "package p\nfunc init() {}", "init: wire it"},
 		plant{"internal/mail/p.go", "package p\n// n counts.\nvar n int\nfunc f() { n++ }", "n is changed"},
-		plant{"internal/mail/p.go", "package p\n// m has a key.\nvar m = map[string]bool{}\nfunc f() { m[\"\"] = true }", "m is changed"},
+		plant{"internal/mail/p.go", "package p\n// m has a key.\nvar m = map[string]bool{}\nfunc f() { m[\"\"] = true }",
+			"m is changed"},
 		plant{"internal/mail/p.go", "package p\nvar m = map[string]bool{}", "m of the package has no comment"})
 }
 
@@ -135,11 +138,13 @@ func comments(s *source, p *pkg) (found []violation) {
 	if p.isCommand() {
 		name = path.Base(p.dir)
 	}
-	if m := starts.FindStringSubmatch(text); (m == nil || m[2] != name) && !(p.isCommand() && strings.HasPrefix(strings.ToLower(text), name+" ")) {
+	if m := starts.FindStringSubmatch(text); (m == nil || m[2] != name) &&
+		!(p.isCommand() && strings.HasPrefix(strings.ToLower(text), name+" ")) {
 		found = append(found, s.at(told[0], told[0].Doc.Pos(), "the package comment must begin \"Package %s \"", name))
 	}
 	if !refuses.MatchString(text) {
-		found = append(found, s.at(told[0], told[0].Doc.Pos(), "the package comment must say what package %s does not do", name))
+		found = append(found, s.at(told[0], told[0].Doc.Pos(), "the package comment must say what package %s does not do",
+			name))
 	}
 	return found
 }
@@ -162,7 +167,8 @@ func named(s *source, p *pkg) (found []violation) {
 }
 
 func TestPackageCommentsNameRealFiles(t *testing.T) {
-	check(t, named, nil, plant{"internal/mail/p.go", "// Package mail is told in walk.go.\npackage mail", "names walk.go, which is not there"})
+	check(t, named, nil, plant{"internal/mail/p.go", "// Package mail is told in walk.go.\npackage mail",
+		"names walk.go, which is not there"})
 }
 
 func TestPackagesSayWhatTheyDoNotDo(t *testing.T) {
@@ -173,14 +179,16 @@ func TestPackagesSayWhatTheyDoNotDo(t *testing.T) {
 }
 
 // forbiddenNames say nothing of what is inside.
-var forbiddenNames = []string{"base", "common", "core", "global", "globals", "helper", "helpers", "internal", "lib", "manager", "misc",
+var forbiddenNames = []string{"base", "common", "core", "global", "globals", "helper", "helpers", "internal", "lib",
+	"manager", "misc",
 	"model", "models", "pkg", "service", "services", "shared", "type", "types", "util", "utils"}
 
 func names(_ *source, p *pkg) (found []violation) {
 	for _, f := range p.files {
 		name := f.Name.Name
 		if slices.Contains(forbiddenNames, name) || strings.HasSuffix(strings.TrimSuffix(name, "_test"), "util") {
-			found = append(found, violation{file: f.name, text: "package " + name + ": a package is named for what it holds, by a word a bookkeeper or an operator knows"})
+			found = append(found, violation{file: f.name,
+				text: "package " + name + ": a package is named for what it holds, by a word a bookkeeper or an operator knows"})
 		}
 	}
 	return found
@@ -232,7 +240,8 @@ func sizes(s *source, p *pkg) (found []violation) {
 func TestFilesAndFunctionsAreShort(t *testing.T) {
 	check(t, sizes, nil,
 		plant{"internal/mail/p.go", "package p" + strings.Repeat("\n", maxLines+1), "a file has at most"},
-		plant{"internal/mail/p.go", "package p\nfunc f() {" + strings.Repeat("\n", maxFunction) + "}", "a function has at most"})
+		plant{"internal/mail/p.go", "package p\nfunc f() {" + strings.Repeat("\n", maxFunction) + "}",
+			"a function has at most"})
 }
 
 func interfaces(s *source, p *pkg) (found []violation) {
@@ -243,7 +252,8 @@ func interfaces(s *source, p *pkg) (found []violation) {
 				return true
 			}
 			if x, ok := spec.Type.(*ast.InterfaceType); ok && x.Methods.NumFields() > maxMethods {
-				found = append(found, s.at(f, spec.Pos(), "interface %s has %d methods; more than %d is not one seam but several", spec.Name.Name, x.Methods.NumFields(), maxMethods))
+				found = append(found, s.at(f, spec.Pos(), "interface %s has %d methods; more than %d is not one seam but several",
+					spec.Name.Name, x.Methods.NumFields(), maxMethods))
 			}
 			return true
 		})
@@ -253,5 +263,6 @@ func interfaces(s *source, p *pkg) (found []violation) {
 
 func TestInterfacesAreSmall(t *testing.T) {
 	check(t, interfaces, nil,
-		plant{"internal/mail/p.go", "package p\ntype I interface { A(); B(); C(); D(); E(); F() }", "interface I has 6 methods"})
+		plant{"internal/mail/p.go", "package p\ntype I interface { A(); B(); C(); D(); E(); F() }",
+			"interface I has 6 methods"})
 }

@@ -38,12 +38,15 @@ func TestNoNakedOpenEnds(t *testing.T) {
 
 // machinePath matches the name of a folder that only one machine has. It is put
 // together from parts, so that this file does not trip over itself.
-var machinePath = regexp.MustCompile(`(^|[^A-Za-z0-9_.~/-])(/(` + strings.Join([]string{"ho" + "me", "Us" + "ers", "ro" + "ot", "wo" + "rk", "work" + "space"}, "|") + `)/[A-Za-z0-9._-]+|[A-Z]:\\` + "Us" + `ers\\)`)
+var machinePath = regexp.MustCompile(`(^|[^A-Za-z0-9_.~/-])(/(` +
+	strings.Join([]string{"ho" + "me", "Us" + "ers", "ro" + "ot", "wo" + "rk", "work" + "space"}, "|") +
+	`)/[A-Za-z0-9._-]+|[A-Z]:\\` + "Us" + `ers\\)`)
 
 func machinePaths(name, text string) (found []violation) {
 	for number, line := range strings.Split(text, "\n") {
 		if m := machinePath.FindString(line); m != "" {
-			found = append(found, violation{file: name, line: number + 1, text: "the path " + strings.TrimSpace(m) + " is of one machine"})
+			found = append(found, violation{file: name, line: number + 1,
+				text: "the path " + strings.TrimSpace(m) + " is of one machine"})
 		}
 	}
 	return found
@@ -83,7 +86,8 @@ func texts(t *testing.T) iter.Seq2[string, string] {
 }
 
 func TestNoMachinePaths(t *testing.T) {
-	for _, planted := range []string{"cd " + "/ho" + "me/ada/duesday", "open(\"" + "/wo" + "rk/main\")", "`C:\\" + "Us" + "ers\\ada`"} {
+	for _, planted := range []string{"cd " + "/ho" + "me/ada/duesday", "open(\"" + "/wo" + "rk/main\")",
+		"`C:\\" + "Us" + "ers\\ada`"} {
 		if len(machinePaths("planted", planted)) == 0 {
 			t.Errorf("a planted machine path was not reported: %s", planted)
 		}
@@ -104,7 +108,8 @@ var document = regexp.MustCompile(`\b(docs/[a-z0-9-]+|[A-Z]{4,})\.md\b`)
 
 // TestDocumentsThatAreNamedExist: in documents and comments, by their names from the root.
 func TestDocumentsThatAreNamedExist(t *testing.T) {
-	if !slices.Equal(document.FindAllString("see docs/design.md, and (README.md)", -1), []string{"docs/design.md", "README.md"}) {
+	if !slices.Equal(document.FindAllString("see docs/design.md, and (README.md)", -1),
+		[]string{"docs/design.md", "README.md"}) {
 		t.Error("planted names were not found")
 	}
 	root, err := moduleRoot()
@@ -123,6 +128,7 @@ func TestDocumentsThatAreNamedExist(t *testing.T) {
 // isLeftOver reports whether the name at the root is what .gitignore keeps out: a store
 // that the demo made, a profile.
 func isLeftOver(relative string) bool {
-	return relative == "duesday" || relative == ".cache" || strings.HasPrefix(relative, "duesday-") || strings.HasPrefix(relative, "coverage.") || relative == "profiles" ||
+	return relative == "duesday" || relative == ".cache" || strings.HasPrefix(relative, "duesday-") ||
+		strings.HasPrefix(relative, "coverage.") || relative == "profiles" ||
 		strings.HasSuffix(relative, ".prof") || strings.HasSuffix(relative, ".test")
 }

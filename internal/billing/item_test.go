@@ -24,9 +24,11 @@ func TestItem_RoundTrip(t *testing.T) {
 	attempts := []billing.Attempt{{Number: 1, Code: "lost_card", Method: "pm_1", At: at(1)}}
 	payer := billing.Payer{At: "acct_1", Customer: "cus_1", Fee: 250}
 
-	subscription := &billing.Subscription{Name: name, Email: "ada@example.com", PaymentDay: 5, Amount: amount, Method: "pm_2",
+	subscription := &billing.Subscription{Name: name, Email: "ada@example.com", PaymentDay: 5, Amount: amount,
+		Method:  "pm_2",
 		Address: "here", Interval: civil.Interval{N: 2, Unit: civil.Month}, Anchor: day(1), AnchorPeriod: 1,
-		TimeZone: "Europe/Berlin", ReminderDays: 3, Created: at(2), LastPayment: at(3), LastReminder: at(4), NextPayment: day(2),
+		TimeZone: "Europe/Berlin", ReminderDays: 3, Created: at(2), LastPayment: at(3), LastReminder: at(4),
+		NextPayment:  day(2),
 		NextReminder: day(3), Status: billing.PastDue, Period: 2, Installments: 12, Paid: 1, LastCharge: "pi_1",
 		Requested: billing.RequestPause, CancelAtEnd: true, PausedOn: day(4), Parked: "why", Version: 7,
 		Open: &billing.OpenPeriod{Period: 2, Generation: 1, Ref: "pi_2", Retired: []string{"pi_0", "pi_1"}, Amount: amount,
@@ -46,7 +48,8 @@ func TestItem_RoundTrip(t *testing.T) {
 	decoded, err := billing.DecodeReceipt(receipt.Item())
 	same(t, receipt, decoded, err, "Raw")
 
-	ended := &billing.EndedPeriod{Name: name, Period: 4, Ending: billing.EndFailed, Due: day(1), Ended: at(1), Reason: "declined",
+	ended := &billing.EndedPeriod{Name: name, Period: 4, Ending: billing.EndFailed, Due: day(1), Ended: at(1),
+		Reason: "declined",
 		Amount: amount, Ref: "pi_1", Attempts: attempts}
 	period, err := billing.DecodePeriod(ended.Write("t").Item)
 	same(t, ended, period, err)

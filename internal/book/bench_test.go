@@ -17,7 +17,8 @@ func bigBook(f Format, rows int) []byte {
 		b.WriteString(header + ",next_payment_date,interval,time_zone,address\n")
 	}
 	for i := range rows {
-		format := "acct-%07d,person%d@example.com,sub-%d,SKU-%d,%d.99,USD,%d,pm_card_visa,2026-03-%02d,monthly,Europe/Berlin,\"%d Bridge Street, Birmingham\"\n"
+		format := "acct-%07d,person%d@example.com,sub-%d,SKU-%d,%d.99,USD,%d,pm_card_visa,2026-03-%02d,monthly," +
+			"Europe/Berlin,\"%d Bridge Street, Birmingham\"\n"
 		if f == JSONLines {
 			format = `{"account":"acct-%07d","email":"person%d@example.com","subscription":"sub-%d","sku":"SKU-%d","amount":"%d.99","currency":"USD","payment_day":%d,` +
 				`"payment_method":"pm_card_visa","next_payment_date":"2026-03-%02d","interval":"monthly","time_zone":"Europe/Berlin","address":"%d Bridge Street, Birmingham"}` + "\n"

@@ -320,7 +320,8 @@ func TestAPI_Parameters(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	do(t, authorized(t, "GET", server.URL+
-		"/internal/events?stripe_account=acct_1&subscription=sub_1&from=2026-11-21T01:00:00.5%2B01:00&to=2026-11-22T00:00:00Z&limit=1", ""))
+		"/internal/events?stripe_account=acct_1&subscription=sub_1&from=2026-11-21T01:00:00.5%2B01:00&"+
+		"to=2026-11-22T00:00:00Z&limit=1", ""))
 	want := tracking.EventQuery{StripeAccount: "acct_1", Subscription: "sub_1",
 		From: time.Date(2026, 11, 21, 0, 0, 0, 5e8, time.UTC), To: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), Limit: 1}
 	if w.query != want {

@@ -103,7 +103,8 @@ func TestDead_KeepsReadableData(t *testing.T) {
 	}
 	o := outbox.New(s, table, c.now, &receiver{}, nil)
 	drain(t, o)
-	if got := dead(t, o); len(got) != 1 || got[0].Data["b"] != "text" || got[0].Data["d"] != "more" || len(got[0].Data) != 2 {
+	if got := dead(t, o); len(got) != 1 || got[0].Data["b"] != "text" || got[0].Data["d"] != "more" ||
+		len(got[0].Data) != 2 {
 		t.Errorf("the dead letters are %+v, want one with b and d", got)
 	}
 }

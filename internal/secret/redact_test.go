@@ -70,7 +70,8 @@ func TestHandler_RedactsAllThatIsLogged(t *testing.T) {
 	}
 	for _, want := range []string{"message sk_test_***", "with=sk_test_***", "g.a=sk_test_***",
 		"h.error=\"call: with sk_test_***\"",
-		"h.deep.deeper.k=sk_test_***", "h.n=7", "h.card=\"of **** **** **** 4242\"", "h.id=486f-4242424242424242", "h.ok=true", "h.valuer=sk_test_***"} {
+		"h.deep.deeper.k=sk_test_***", "h.n=7", "h.card=\"of **** **** **** 4242\"", "h.id=486f-4242424242424242",
+		"h.ok=true", "h.valuer=sk_test_***"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the log lacks %q: %s", want, out.String())
 		}

@@ -12,11 +12,13 @@ func withPage(o *Options) { o.ReturnURL = "https://example.com/back" }
 const actionPage = "https://hooks.example/auth"
 
 func needsAction() apitest.Reply {
-	return apitest.Fails(402, cardError("authentication_required", "authentication_required", "", "ch_1", apitest.Fields{}))
+	return apitest.Fails(402, cardError("authentication_required", "authentication_required", "", "ch_1",
+		apitest.Fields{}))
 }
 
 func page200() apitest.Reply {
-	return apitest.OKIntent(apitest.Fields{"status": "requires_action", "latest_charge": "ch_1", "next_action": apitest.Fields{"type": "redirect_to_url", "redirect_to_url": apitest.Fields{"url": actionPage}}})
+	return apitest.OKIntent(apitest.Fields{"status": "requires_action", "latest_charge": "ch_1",
+		"next_action": apitest.Fields{"type": "redirect_to_url", "redirect_to_url": apitest.Fields{"url": actionPage}}})
 }
 
 func TestConfirm_AuthenticationWithoutAPage(t *testing.T) {
@@ -24,7 +26,8 @@ func TestConfirm_AuthenticationWithoutAPage(t *testing.T) {
 	s := apitest.NewScript(t, apitest.Fails(402, e), apitest.OK(apitest.Object(e["payment_intent"].(apitest.Fields))))
 	p := processor(t, s)
 	first, err := p.Confirm(t.Context(), confirmRequest)
-	if err != nil || first.State != billing.RequiresAction || first.Latest != "ch_1/action" || first.Link != "" || first.Code != "authentication_required" {
+	if err != nil || first.State != billing.RequiresAction || first.Latest != "ch_1/action" || first.Link != "" ||
+		first.Code != "authentication_required" {
 		t.Errorf("got %+v, %v", first, err)
 	}
 	second, err := p.Lookup(t.Context(), "pi_1")
@@ -41,7 +44,8 @@ func TestConfirm_MakesThePage(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	first, second := s.Requests()[0], s.Requests()[1]
-	if second.Path != first.Path || second.Form.Has("off_session") || second.Form.Get("return_url") != "https://example.com/back" || second.Form.Get("payment_method") != "pm_1" {
+	if second.Path != first.Path || second.Form.Has("off_session") ||
+		second.Form.Get("return_url") != "https://example.com/back" || second.Form.Get("payment_method") != "pm_1" {
 		t.Errorf("sent %s %v", second.Path, second.Form)
 	}
 	if k := second.Header.Get("Idempotency-Key"); k == "" || k == first.Header.Get("Idempotency-Key") {
@@ -50,7 +54,8 @@ func TestConfirm_MakesThePage(t *testing.T) {
 	other := apitest.NewScript(t, needsAction(), page200())
 	next := confirmRequest
 	next.Key = "dd_next"
-	if _, err := processor(t, other, withPage).Confirm(t.Context(), next); err != nil || other.Requests()[1].Header.Get("Idempotency-Key") == second.Header.Get("Idempotency-Key") {
+	if _, err := processor(t, other, withPage).Confirm(t.Context(), next); err != nil ||
+		other.Requests()[1].Header.Get("Idempotency-Key") == second.Header.Get("Idempotency-Key") {
 		t.Errorf("two attempts ask for their pages under one key: %v", err)
 	}
 }
@@ -62,11 +67,16 @@ func TestConfirm_WhatThePageCameTo(t *testing.T) {
 		latest  string
 		err     error
 	}{
-		"paid at once": {[]apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": "ch_2"})}, billing.Succeeded, "ch_2", nil},
+		"paid at once": {[]apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": "ch_2"})},
+			billing.Succeeded, "ch_2", nil},
 		"still needed": {[]apitest.Reply{needsAction()}, billing.RequiresAction, "ch_1/action", nil},
-		"not possible": {[]apitest.Reply{apitest.Fails(400, apitest.Fields{"type": "invalid_request_error", "code": "parameter_unknown", "param": "return_url"})}, billing.RequiresAction, "ch_1/action", nil},
-		"declined":     {[]apitest.Reply{apitest.Fails(402, cardError("card_declined", "insufficient_funds", "", "ch_2", apitest.Fields{}))}, billing.Declined, "ch_2", nil},
-		"paid meanwhile": {[]apitest.Reply{apitest.Fails(400, apitest.Fields{"type": "invalid_request_error", "code": "payment_intent_unexpected_state"}),
+		"not possible": {[]apitest.Reply{apitest.Fails(400,
+			apitest.Fields{"type": "invalid_request_error", "code": "parameter_unknown", "param": "return_url"})},
+			billing.RequiresAction, "ch_1/action", nil},
+		"declined": {[]apitest.Reply{apitest.Fails(402,
+			cardError("card_declined", "insufficient_funds", "", "ch_2", apitest.Fields{}))}, billing.Declined, "ch_2", nil},
+		"paid meanwhile": {[]apitest.Reply{apitest.Fails(400,
+			apitest.Fields{"type": "invalid_request_error", "code": "payment_intent_unexpected_state"}),
 			apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": "ch_2"})}, billing.Succeeded, "ch_2", nil},
 		// The money may have been taken: the customer must not be asked for it.
 		"answer lost": {[]apitest.Reply{{}}, "", "", billing.ErrUnknown},

@@ -26,19 +26,23 @@ func TestOpen_SendsTheFrozenParameters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := billing.Intent{Ref: "pi_1", State: billing.Opened, Tag: testTag, Amount: apitest.USD(t, 1299), Changed: api.Instant(1000), Opened: api.Instant(1000)}
+	want := billing.Intent{Ref: "pi_1", State: billing.Opened, Tag: testTag, Amount: apitest.USD(t, 1299),
+		Changed: api.Instant(1000), Opened: api.Instant(1000)}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	r := s.Requests()[0]
 	wantForm := url.Values{"amount": {"1299"}, "currency": {"usd"}, "confirm": {"false"},
-		"description": {"gold, period 3"}, "automatic_payment_methods[enabled]": {"true"}, "automatic_payment_methods[allow_redirects]": {"never"},
-		"metadata[duesday_installation]": {"inst"}, "metadata[duesday_account]": {"acme"}, "metadata[duesday_subscription]": {"sub"},
-		"metadata[duesday_sku]": {"gold"}, "metadata[duesday_period]": {"3"}, "metadata[duesday_generation]": {"1"}}
+		"description": {"gold, period 3"}, "automatic_payment_methods[enabled]": {"true"},
+		"automatic_payment_methods[allow_redirects]": {"never"},
+		"metadata[duesday_installation]":             {"inst"}, "metadata[duesday_account]": {"acme"},
+		"metadata[duesday_subscription]": {"sub"},
+		"metadata[duesday_sku]":          {"gold"}, "metadata[duesday_period]": {"3"}, "metadata[duesday_generation]": {"1"}}
 	if r.Method != "POST" || r.Path != "/v1/payment_intents" || r.Form.Encode() != wantForm.Encode() {
 		t.Errorf("got %s %s %v\nwant %v", r.Method, r.Path, r.Form, wantForm)
 	}
-	for name, want := range map[string]string{"Idempotency-Key": "dd_key", "Stripe-Account": "", "Authorization": "Bearer " + apitest.Key, "X-Stripe-Client-Telemetry": ""} {
+	for name, want := range map[string]string{"Idempotency-Key": "dd_key", "Stripe-Account": "",
+		"Authorization": "Bearer " + apitest.Key, "X-Stripe-Client-Telemetry": ""} {
 		if got := strings.Join(r.Header.Values(name), "|"); got != want {
 			t.Errorf("header %s: got %q, want %q", name, got, want)
 		}
@@ -54,8 +58,10 @@ func TestOpen_OnAConnectedAccount(t *testing.T) {
 		t.Fatalf("got %q, %v", got.Ref, err)
 	}
 	sent := s.Requests()[0]
-	if sent.Header.Get("Stripe-Account") != "acct_7" || sent.Form.Get("customer") != "cus_1" || sent.Form.Get("application_fee_amount") != "32" {
-		t.Errorf("sent account %q, customer %q, fee %q", sent.Header.Get("Stripe-Account"), sent.Form.Get("customer"), sent.Form.Get("application_fee_amount"))
+	if sent.Header.Get("Stripe-Account") != "acct_7" || sent.Form.Get("customer") != "cus_1" ||
+		sent.Form.Get("application_fee_amount") != "32" {
+		t.Errorf("sent account %q, customer %q, fee %q", sent.Header.Get("Stripe-Account"), sent.Form.Get("customer"),
+			sent.Form.Get("application_fee_amount"))
 	}
 }
 
@@ -95,7 +101,8 @@ func TestOpen_SendsNothingThatCannotBe(t *testing.T) {
 // money, and the period is charged today.
 func TestOpen_GoesOnAfterACachedFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := apitest.NewScript(t, apitest.Reply{Status: 500, Body: "oops"}, apitest.Fails(500, apitest.Fields{"type": "api_error"}), apitest.OKIntent())
+		s := apitest.NewScript(t, apitest.Reply{Status: 500, Body: "oops"},
+			apitest.Fails(500, apitest.Fields{"type": "api_error"}), apitest.OKIntent())
 		if _, err := processor(t, s).Open(t.Context(), openRequest(t)); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +131,8 @@ func TestOpen_RefusesAnIntentOverAnotherAmount(t *testing.T) {
 var confirmRequest = billing.ConfirmRequest{Key: "dd_confirm", Ref: "pi_1", Method: "pm_1", Attempt: 1}
 
 func cardError(code, decline, advice, charge string, in apitest.Fields) apitest.Fields {
-	e := apitest.Fields{"type": "card_error", "code": code, "message": "Your card 4242424242424242 was declined. " + apitest.Key}
+	e := apitest.Fields{"type": "card_error", "code": code,
+		"message": "Your card 4242424242424242 was declined. " + apitest.Key}
 	for k, v := range map[string]string{"decline_code": decline, "advice_code": advice, "charge": charge} {
 		if v != "" {
 			e[k] = v
@@ -145,7 +153,8 @@ func cardError(code, decline, advice, charge string, in apitest.Fields) apitest.
 
 func TestConfirm_AnswersOfStripe(t *testing.T) {
 	missing := func(param string) apitest.Fields {
-		return apitest.Fields{"type": "invalid_request_error", "code": "resource_missing", "param": param, "message": "No such thing"}
+		return apitest.Fields{"type": "invalid_request_error", "code": "resource_missing", "param": param,
+			"message": "No such thing"}
 	}
 	request := func(code string) apitest.Fields {
 		return apitest.Fields{"type": "invalid_request_error", "code": code, "message": "m"}
@@ -156,49 +165,77 @@ func TestConfirm_AnswersOfStripe(t *testing.T) {
 		want    billing.Intent // State, Latest, Code, Hard
 		err     error
 	}{
-		{"succeeded", []apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")})},
+		{"succeeded", []apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "succeeded",
+			"latest_charge": apitest.ChargeFields("ch_1")})},
 			billing.Intent{State: billing.Succeeded, Latest: "ch_1"}, nil},
-		{"processing", []apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "processing", "latest_charge": "ch_1"})}, billing.Intent{State: billing.Processing, Latest: "ch_1"}, nil},
-		{"requires_capture", []apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "requires_capture"})}, billing.Intent{State: billing.Processing}, nil},
+		{"processing", []apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "processing", "latest_charge": "ch_1"})},
+			billing.Intent{State: billing.Processing, Latest: "ch_1"}, nil},
+		{"requires_capture", []apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "requires_capture"})},
+			billing.Intent{State: billing.Processing}, nil},
 		{"requires_action", []apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "requires_action"})},
 			billing.Intent{State: billing.RequiresAction, Latest: "pi_1/action", Code: "authentication_required"}, nil},
-		{"soft decline", []apitest.Reply{apitest.Fails(402, cardError("card_declined", "insufficient_funds", "", "ch_2", apitest.Fields{}))},
+		{"soft decline", []apitest.Reply{apitest.Fails(402,
+			cardError("card_declined", "insufficient_funds", "", "ch_2", apitest.Fields{}))},
 			billing.Intent{State: billing.Declined, Latest: "ch_2", Code: "insufficient_funds"}, nil},
-		{"hard decline", []apitest.Reply{apitest.Fails(402, cardError("card_declined", "stolen_card", "", "ch_2", apitest.Fields{}))},
+		{"hard decline", []apitest.Reply{apitest.Fails(402,
+			cardError("card_declined", "stolen_card", "", "ch_2", apitest.Fields{}))},
 			billing.Intent{State: billing.Declined, Latest: "ch_2", Code: "stolen_card", Hard: true}, nil},
-		{"advised against", []apitest.Reply{apitest.Fails(402, cardError("card_declined", "generic_decline", "do_not_try_again", "ch_2", apitest.Fields{}))},
+		{"advised against", []apitest.Reply{apitest.Fails(402,
+			cardError("card_declined", "generic_decline", "do_not_try_again", "ch_2", apitest.Fields{}))},
 			billing.Intent{State: billing.Declined, Latest: "ch_2", Code: "generic_decline", Hard: true}, nil},
-		{"advised to wait", []apitest.Reply{apitest.Fails(402, cardError("card_declined", "stolen_card", "try_again_later", "ch_2", apitest.Fields{}))},
+		{"advised to wait", []apitest.Reply{apitest.Fails(402,
+			cardError("card_declined", "stolen_card", "try_again_later", "ch_2", apitest.Fields{}))},
 			billing.Intent{State: billing.Declined, Latest: "ch_2", Code: "stolen_card"}, nil},
 		{"decline without the intent", []apitest.Reply{apitest.Fails(402, cardError("expired_card", "", "", "ch_2", nil)),
-			apitest.OKIntent(apitest.Fields{"status": "requires_payment_method", "latest_charge": apitest.ChargeFields("ch_2"), "last_payment_error": cardError("expired_card", "", "", "ch_2", nil)})},
+			apitest.OKIntent(apitest.Fields{"status": "requires_payment_method", "latest_charge": apitest.ChargeFields("ch_2"),
+				"last_payment_error": cardError("expired_card", "", "", "ch_2", nil)})},
 			billing.Intent{State: billing.Declined, Latest: "ch_2", Code: "expired_card", Hard: true}, nil},
-		{"decline by which the intent ended", []apitest.Reply{apitest.Fails(402, cardError("card_declined", "", "", "ch_2", apitest.Fields{"status": "canceled"}))},
+		{"decline by which the intent ended",
+			[]apitest.Reply{apitest.Fails(402,
+				cardError("card_declined", "", "", "ch_2", apitest.Fields{"status": "canceled"}))},
 			billing.Intent{State: billing.Canceled, Latest: "ch_2"}, nil},
-		{"moved, and has succeeded", []apitest.Reply{apitest.Fails(400, request("payment_intent_unexpected_state")), apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")})},
+		{"moved, and has succeeded", []apitest.Reply{apitest.Fails(400, request("payment_intent_unexpected_state")),
+			apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")})},
 			billing.Intent{State: billing.Succeeded, Latest: "ch_1"}, nil},
-		{"moved, and is canceled", []apitest.Reply{apitest.Fails(400, request("payment_intent_unexpected_state")), apitest.OKIntent(apitest.Fields{"status": "canceled"})},
+		{"moved, and is canceled", []apitest.Reply{apitest.Fails(400, request("payment_intent_unexpected_state")),
+			apitest.OKIntent(apitest.Fields{"status": "canceled"})},
 			billing.Intent{State: billing.Canceled}, nil},
-		{"no intent", []apitest.Reply{apitest.Fails(404, missing("intent")), apitest.Fails(404, missing("intent"))}, billing.Intent{}, billing.ErrNoIntent},
-		{"no mandate, of one that has succeeded", []apitest.Reply{apitest.Fails(404, missing("mandate")), apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")})},
+		{"no intent", []apitest.Reply{apitest.Fails(404, missing("intent")), apitest.Fails(404, missing("intent"))},
+			billing.Intent{}, billing.ErrNoIntent},
+		{"no mandate, of one that has succeeded",
+			[]apitest.Reply{apitest.Fails(404, missing("mandate")),
+				apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")})},
 			billing.Intent{State: billing.Succeeded, Latest: "ch_1"}, nil},
-		{"nobody knows what is missing", []apitest.Reply{apitest.Fails(404, missing("")), apitest.Fails(403, request(""))}, billing.Intent{}, billing.ErrRefused},
-		{"key of other parameters", []apitest.Reply{apitest.Fails(400, apitest.Fields{"type": "idempotency_error", "message": "m"})}, billing.Intent{}, billing.ErrInvalid},
-		{"wrong request", []apitest.Reply{apitest.Fails(400, request("parameter_unknown"))}, billing.Intent{}, billing.ErrInvalid},
-		{"unauthorized", []apitest.Reply{apitest.Fails(401, apitest.Fields{"type": "invalid_request_error", "message": "Invalid API Key provided: " + apitest.Key})}, billing.Intent{}, billing.ErrRefused},
+		{"nobody knows what is missing", []apitest.Reply{apitest.Fails(404, missing("")), apitest.Fails(403, request(""))},
+			billing.Intent{}, billing.ErrRefused},
+		{"key of other parameters", []apitest.Reply{apitest.Fails(400,
+			apitest.Fields{"type": "idempotency_error", "message": "m"})}, billing.Intent{}, billing.ErrInvalid},
+		{"wrong request", []apitest.Reply{apitest.Fails(400, request("parameter_unknown"))}, billing.Intent{},
+			billing.ErrInvalid},
+		{"unauthorized", []apitest.Reply{apitest.Fails(401,
+			apitest.Fields{"type": "invalid_request_error", "message": "Invalid API Key provided: " + apitest.Key})},
+			billing.Intent{}, billing.ErrRefused},
 		{"forbidden", []apitest.Reply{apitest.Fails(403, request(""))}, billing.Intent{}, billing.ErrRefused},
-		{"server error", []apitest.Reply{apitest.Fails(500, apitest.Fields{"type": "api_error", "message": apitest.ClientSecret})}, billing.Intent{}, billing.ErrUnknown},
-		{"a proxy's page", []apitest.Reply{{Status: 502, Body: "<html>" + apitest.ClientSecret}}, billing.Intent{}, billing.ErrUnknown},
+		{"server error", []apitest.Reply{apitest.Fails(500,
+			apitest.Fields{"type": "api_error", "message": apitest.ClientSecret})}, billing.Intent{}, billing.ErrUnknown},
+		{"a proxy's page", []apitest.Reply{{Status: 502, Body: "<html>" + apitest.ClientSecret}}, billing.Intent{},
+			billing.ErrUnknown},
 		{"a proxy that forbids", []apitest.Reply{{Status: 403, Body: "<html>no"}}, billing.Intent{}, billing.ErrUnknown},
 		{"a proxy that knows nobody", []apitest.Reply{{Status: 401, Body: "{}"}}, billing.Intent{}, billing.ErrUnknown},
 		{"another server's 404", []apitest.Reply{{Status: 404, Body: "not found"}}, billing.Intent{}, billing.ErrUnknown},
-		{"a redirect", []apitest.Reply{{Status: 302, Body: "{}", Header: map[string]string{"Location": "https://example.com"}}}, billing.Intent{}, billing.ErrUnknown},
-		{"no JSON", []apitest.Reply{apitest.OK(`{"id":"pi_1","name":"Ada","client_secret":"` + apitest.ClientSecret + `","object":`)}, billing.Intent{}, billing.ErrUnknown},
+		{"a redirect", []apitest.Reply{{Status: 302, Body: "{}",
+			Header: map[string]string{"Location": "https://example.com"}}}, billing.Intent{}, billing.ErrUnknown},
+		{"no JSON", []apitest.Reply{apitest.OK(`{"id":"pi_1","name":"Ada","client_secret":"` + apitest.ClientSecret +
+			`","object":`)}, billing.Intent{}, billing.ErrUnknown},
 		{"an empty object", []apitest.Reply{apitest.OK(`{}`)}, billing.Intent{}, billing.ErrUnknown},
-		{"another object", []apitest.Reply{apitest.OKIntent(apitest.Fields{"object": "charge"})}, billing.Intent{}, billing.ErrUnknown},
-		{"another intent", []apitest.Reply{apitest.OKIntent(apitest.Fields{"id": "pi_2", "status": "succeeded"})}, billing.Intent{}, billing.ErrUnknown},
-		{"a status of the future", []apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "requires_prayer"})}, billing.Intent{}, billing.ErrUnknown},
-		{"live mode", []apitest.Reply{apitest.OKIntent(apitest.Fields{"livemode": true, "status": "succeeded"})}, billing.Intent{}, billing.ErrRefused},
+		{"another object", []apitest.Reply{apitest.OKIntent(apitest.Fields{"object": "charge"})}, billing.Intent{},
+			billing.ErrUnknown},
+		{"another intent", []apitest.Reply{apitest.OKIntent(apitest.Fields{"id": "pi_2", "status": "succeeded"})},
+			billing.Intent{}, billing.ErrUnknown},
+		{"a status of the future", []apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "requires_prayer"})},
+			billing.Intent{}, billing.ErrUnknown},
+		{"live mode", []apitest.Reply{apitest.OKIntent(apitest.Fields{"livemode": true, "status": "succeeded"})},
+			billing.Intent{}, billing.ErrRefused},
 		{"nothing", []apitest.Reply{{}}, billing.Intent{}, billing.ErrUnknown},
 	}
 	for _, tt := range tests {
@@ -214,10 +251,12 @@ func TestConfirm_AnswersOfStripe(t *testing.T) {
 				}
 				return
 			}
-			if got.State != tt.want.State || got.Latest != tt.want.Latest || got.Code != tt.want.Code || got.Hard != tt.want.Hard || got.Ref != "pi_1" || got.Tag != testTag || got.Amount != apitest.USD(t, 1299) {
+			if got.State != tt.want.State || got.Latest != tt.want.Latest || got.Code != tt.want.Code ||
+				got.Hard != tt.want.Hard || got.Ref != "pi_1" || got.Tag != testTag || got.Amount != apitest.USD(t, 1299) {
 				t.Errorf("got %+v, want %+v", got, tt.want)
 			}
-			if r := s.Requests()[0]; r.Form.Get("off_session") != "true" || r.Form.Get("payment_method") != "pm_1" || r.Header.Get("Idempotency-Key") != "dd_confirm" || r.Path != "/v1/payment_intents/pi_1/confirm" {
+			if r := s.Requests()[0]; r.Form.Get("off_session") != "true" || r.Form.Get("payment_method") != "pm_1" ||
+				r.Header.Get("Idempotency-Key") != "dd_confirm" || r.Path != "/v1/payment_intents/pi_1/confirm" {
 				t.Errorf("sent %s %v under %q", r.Path, r.Form, r.Header.Get("Idempotency-Key"))
 			}
 		})
@@ -233,14 +272,17 @@ func TestConfirm_OfARepeatedAnswer(t *testing.T) {
 		"action":   apitest.Fails(402, cardError("authentication_required", "", "", "ch_1", apitest.Fields{})),
 	} {
 		first.Header = replay
-		s := apitest.NewScript(t, first, apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_2")}))
-		if got, err := processor(t, s, withPage).Confirm(t.Context(), confirmRequest); err != nil || got.State != billing.Succeeded {
+		s := apitest.NewScript(t, first,
+			apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_2")}))
+		if got, err := processor(t, s, withPage).Confirm(t.Context(), confirmRequest); err != nil ||
+			got.State != billing.Succeeded {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
 	}
 	final := apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")})
 	final.Header = replay
-	if got, err := processor(t, apitest.NewScript(t, final)).Confirm(t.Context(), confirmRequest); err != nil || got.State != billing.Succeeded {
+	if got, err := processor(t, apitest.NewScript(t, final)).Confirm(t.Context(), confirmRequest); err != nil ||
+		got.State != billing.Succeeded {
 		t.Errorf("succeeded: got %+v, %v", got, err)
 	}
 }
@@ -250,7 +292,10 @@ func TestConfirm_OfARepeatedAnswer(t *testing.T) {
 func TestConfirm_ADeclineLooksTheSameLater(t *testing.T) {
 	e := cardError("card_declined", "stolen_card", "try_again_later", "ch_2", apitest.Fields{})
 	later := e["payment_intent"].(apitest.Fields)
-	s := apitest.NewScript(t, apitest.Fails(402, e), apitest.OK(apitest.Object(later, apitest.Fields{"latest_charge": apitest.ChargeFields("ch_2", apitest.Fields{"outcome": apitest.Fields{"advice_code": "try_again_later"}})})))
+	s := apitest.NewScript(t, apitest.Fails(402, e),
+		apitest.OK(apitest.Object(later,
+			apitest.Fields{"latest_charge": apitest.ChargeFields("ch_2",
+				apitest.Fields{"outcome": apitest.Fields{"advice_code": "try_again_later"}})})))
 	p := processor(t, s)
 	first, err := p.Confirm(t.Context(), confirmRequest)
 	if err != nil {
@@ -272,38 +317,48 @@ func TestConfirm_ADeclineLooksTheSameLater(t *testing.T) {
 }
 
 func TestLookup(t *testing.T) {
-	s := apitest.NewScript(t, apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")}),
+	s := apitest.NewScript(t, apitest.OKIntent(apitest.Fields{"status": "succeeded",
+		"latest_charge": apitest.ChargeFields("ch_1")}),
 		apitest.Fails(404, apitest.Fields{"type": "invalid_request_error", "code": "resource_missing", "param": "intent"}),
-		apitest.OKIntent(apitest.Fields{"status": "canceled", "canceled_at": 7000, "latest_charge": apitest.ChargeFields("ch_1")}),
+		apitest.OKIntent(apitest.Fields{"status": "canceled", "canceled_at": 7000,
+			"latest_charge": apitest.ChargeFields("ch_1")}),
 		apitest.OKIntent(apitest.Fields{"status": "requires_payment_method"}),
-		apitest.OKIntent(apitest.Fields{"status": "requires_action", "next_action": apitest.Fields{"type": "redirect_to_url", "redirect_to_url": apitest.Fields{"url": "https://hooks.example/x"}}}))
+		apitest.OKIntent(apitest.Fields{"status": "requires_action",
+			"next_action": apitest.Fields{"type": "redirect_to_url",
+				"redirect_to_url": apitest.Fields{"url": "https://hooks.example/x"}}}))
 	p := processor(t, s)
 	got, err := p.Lookup(t.Context(), "acct_9/pi_1")
-	if err != nil || got.State != billing.Succeeded || got.Ref != "acct_9/pi_1" || !got.Changed.Equal(api.Instant(5000)) || !got.Opened.Equal(api.Instant(1000)) {
+	if err != nil || got.State != billing.Succeeded || got.Ref != "acct_9/pi_1" || !got.Changed.Equal(api.Instant(5000)) ||
+		!got.Opened.Equal(api.Instant(1000)) {
 		t.Errorf("succeeded: got %+v, %v", got, err)
 	}
-	if r := s.Requests()[0]; r.Form.Get("expand[0]") != "latest_charge" || r.Header.Get("Stripe-Account") != "acct_9" || r.Header.Get("Idempotency-Key") != "" {
+	if r := s.Requests()[0]; r.Form.Get("expand[0]") != "latest_charge" || r.Header.Get("Stripe-Account") != "acct_9" ||
+		r.Header.Get("Idempotency-Key") != "" {
 		t.Errorf("sent %v, %v", r.Form, r.Header)
 	}
 	_, err = p.Lookup(t.Context(), "pi_1")
 	apitest.WantError(t, "no intent", err, billing.ErrNoIntent)
-	if got, err = p.Lookup(t.Context(), "pi_1"); err != nil || got.State != billing.Canceled || !got.Changed.Equal(api.Instant(7000)) {
+	if got, err = p.Lookup(t.Context(), "pi_1"); err != nil || got.State != billing.Canceled ||
+		!got.Changed.Equal(api.Instant(7000)) {
 		t.Errorf("canceled: got %+v, %v", got, err)
 	}
 	if got, err = p.Lookup(t.Context(), "pi_1"); err != nil || got.State != billing.Opened || got.Latest != "" {
 		t.Errorf("never attempted: got %+v, %v", got, err)
 	}
-	if got, err = p.Lookup(t.Context(), "pi_1"); err != nil || got.State != billing.RequiresAction || got.Link != "https://hooks.example/x" {
+	if got, err = p.Lookup(t.Context(), "pi_1"); err != nil || got.State != billing.RequiresAction ||
+		got.Link != "https://hooks.example/x" {
 		t.Errorf("requires action: got %+v, %v", got, err)
 	}
-	for _, text := range []string{"", "in_1", "sb_1", "pi_", "pi_1/x", "acct_1/", "/pi_1", "acct_1/pi_1/x", "pi_1?x=1", "pi_..", strings.Repeat("pi_1", 99)} {
+	for _, text := range []string{"", "in_1", "sb_1", "pi_", "pi_1/x", "acct_1/", "/pi_1", "acct_1/pi_1/x", "pi_1?x=1",
+		"pi_..", strings.Repeat("pi_1", 99)} {
 		_, err := p.Lookup(t.Context(), text)
 		apitest.WantError(t, text, err, billing.ErrNoIntent)
 	}
 }
 
 func TestCancel(t *testing.T) {
-	unexpected := apitest.Fails(400, apitest.Fields{"type": "invalid_request_error", "code": "payment_intent_unexpected_state"})
+	unexpected := apitest.Fails(400,
+		apitest.Fields{"type": "invalid_request_error", "code": "payment_intent_unexpected_state"})
 	s := apitest.NewScript(t, apitest.OKIntent(apitest.Fields{"status": "canceled", "canceled_at": 9}),
 		unexpected, apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")}),
 		apitest.Reply{Status: 500, Body: "x"})
@@ -311,7 +366,8 @@ func TestCancel(t *testing.T) {
 	if got, err := p.Cancel(t.Context(), "pi_1"); err != nil || got.State != billing.Canceled {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if r := s.Requests()[0]; r.Form.Get("cancellation_reason") != "abandoned" || len(r.Header.Values("Idempotency-Key")) != 0 {
+	if r := s.Requests()[0]; r.Form.Get("cancellation_reason") != "abandoned" ||
+		len(r.Header.Values("Idempotency-Key")) != 0 {
 		t.Errorf("sent %v, under %v", r.Form, r.Header.Values("Idempotency-Key"))
 	}
 	if got, err := p.Cancel(t.Context(), "pi_1"); err != nil || got.State != billing.Succeeded {
@@ -322,17 +378,22 @@ func TestCancel(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	foreign := apitest.Object(apitest.IntentFields(), apitest.Fields{"id": "pi_9", "metadata": apitest.Fields{}, "currency": "usdc", "amount": 5, "status": "of_tomorrow"})
-	s := apitest.NewScript(t, apitest.List(true, apitest.Object(apitest.IntentFields()), foreign), apitest.List(false, apitest.Object(apitest.IntentFields(), apitest.Fields{"id": "pi_3", "status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")})))
+	foreign := apitest.Object(apitest.IntentFields(),
+		apitest.Fields{"id": "pi_9", "metadata": apitest.Fields{}, "currency": "usdc", "amount": 5, "status": "of_tomorrow"})
+	s := apitest.NewScript(t, apitest.List(true, apitest.Object(apitest.IntentFields()), foreign),
+		apitest.List(false, apitest.Object(apitest.IntentFields(),
+			apitest.Fields{"id": "pi_3", "status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")})))
 	p := processor(t, s)
 	var got []billing.Intent
-	for in, err := range p.List(t.Context(), billing.ListRequest{At: "acct_1", Customer: "cus_1", Since: time.Unix(99, 999_999_999)}) {
+	for in, err := range p.List(t.Context(),
+		billing.ListRequest{At: "acct_1", Customer: "cus_1", Since: time.Unix(99, 999_999_999)}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, in)
 	}
-	if len(got) != 3 || got[0].Tag != testTag || got[1].Tag != (billing.Tag{}) || got[1].Ref != "acct_1/pi_9" || got[2].State != billing.Succeeded {
+	if len(got) != 3 || got[0].Tag != testTag || got[1].Tag != (billing.Tag{}) || got[1].Ref != "acct_1/pi_9" ||
+		got[2].State != billing.Succeeded {
 		t.Errorf("got %+v", got)
 	}
 	first, second := s.Requests()[0], s.Requests()[1]
@@ -340,7 +401,8 @@ func TestList(t *testing.T) {
 	if first.Form.Encode() != want.Encode() || first.Header.Get("Stripe-Account") != "acct_1" {
 		t.Errorf("got %v, want %v", first.Form, want)
 	}
-	if want.Set("starting_after", "pi_9"); second.Form.Encode() != want.Encode() || second.Header.Get("Stripe-Account") != "acct_1" {
+	if want.Set("starting_after", "pi_9"); second.Form.Encode() != want.Encode() ||
+		second.Header.Get("Stripe-Account") != "acct_1" {
 		t.Errorf("got %v, want %v", second.Form, want)
 	}
 }
@@ -353,13 +415,17 @@ func TestList_EndsWithAnErrorWhereItIsNotWhole(t *testing.T) {
 		yields  int
 		want    error
 	}{
-		"no list":              {[]apitest.Reply{apitest.OK(`{}`)}, 0, billing.ErrUnknown},
-		"an intent":            {[]apitest.Reply{apitest.OKIntent()}, 0, billing.ErrUnknown},
-		"more, but nothing":    {[]apitest.Reply{apitest.List(true)}, 0, billing.ErrUnknown},
-		"the same page again":  {[]apitest.Reply{apitest.List(true, apitest.Object(apitest.IntentFields())), apitest.List(true, apitest.Object(apitest.IntentFields()))}, 2, billing.ErrUnknown},
-		"of the other mode":    {[]apitest.Reply{apitest.List(false, apitest.Object(apitest.IntentFields(), apitest.Fields{"livemode": true}))}, 0, billing.ErrRefused},
-		"our key":              {[]apitest.Reply{apitest.Fails(401, apitest.Fields{"type": "invalid_request_error"})}, 0, billing.ErrRefused},
-		"the second page lost": {[]apitest.Reply{apitest.List(true, apitest.Object(apitest.IntentFields())), apitest.Fails(400, apitest.Fields{"type": "invalid_request_error"})}, 1, billing.ErrInvalid},
+		"no list":           {[]apitest.Reply{apitest.OK(`{}`)}, 0, billing.ErrUnknown},
+		"an intent":         {[]apitest.Reply{apitest.OKIntent()}, 0, billing.ErrUnknown},
+		"more, but nothing": {[]apitest.Reply{apitest.List(true)}, 0, billing.ErrUnknown},
+		"the same page again": {[]apitest.Reply{apitest.List(true, apitest.Object(apitest.IntentFields())),
+			apitest.List(true, apitest.Object(apitest.IntentFields()))}, 2, billing.ErrUnknown},
+		"of the other mode": {[]apitest.Reply{apitest.List(false,
+			apitest.Object(apitest.IntentFields(), apitest.Fields{"livemode": true}))}, 0, billing.ErrRefused},
+		"our key": {[]apitest.Reply{apitest.Fails(401, apitest.Fields{"type": "invalid_request_error"})}, 0,
+			billing.ErrRefused},
+		"the second page lost": {[]apitest.Reply{apitest.List(true, apitest.Object(apitest.IntentFields())),
+			apitest.Fails(400, apitest.Fields{"type": "invalid_request_error"})}, 1, billing.ErrInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var last error

@@ -17,18 +17,22 @@ import (
 func stateful(t *testing.T, change ...func(*Options)) (*Processor, *stripefake.Fake) {
 	t.Helper()
 	base, fake := apitest.NewFake(t)
-	o := Options{API: api.Options{Key: secret.New("sk_test_duesday"), Base: base, Rate: api.MaxRate, Now: func() time.Time { return apitest.Now }}}
+	o := Options{API: api.Options{Key: secret.New("sk_test_duesday"), Base: base, Rate: api.MaxRate,
+		Now: func() time.Time { return apitest.Now }}}
 	return newProcessor(t, o, change...), fake
 }
 
 // customer makes a customer with the card and returns the request for an intent.
 func customer(t *testing.T, p *Processor, at, method string) billing.OpenRequest {
 	t.Helper()
-	id, err := p.MakeCustomer(t.Context(), billing.CustomerRequest{Key: "dd_c" + t.Name(), At: at, Installation: "inst", Account: "acme", Email: "a@example.com"})
+	id, err := p.MakeCustomer(t.Context(),
+		billing.CustomerRequest{Key: "dd_c" + t.Name(), At: at, Installation: "inst", Account: "acme",
+			Email: "a@example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := billing.OpenRequest{Key: "dd_o" + t.Name(), Tag: testTag, Amount: apitest.USD(t, 1299), Payer: billing.Payer{At: at, Customer: id, Fee: 100}}
+	r := billing.OpenRequest{Key: "dd_o" + t.Name(), Tag: testTag, Amount: apitest.USD(t, 1299),
+		Payer: billing.Payer{At: at, Customer: id, Fee: 100}}
 	if at == "" {
 		r.Payer.Fee = 0
 	}
@@ -73,7 +77,8 @@ func TestFake_ALife(t *testing.T) {
 	for _, at := range []string{"", "acct_shop"} {
 		t.Run("at "+at, func(t *testing.T) {
 			in, c := charged(t, p, customer(t, p, at, "pm_card_visa"))
-			if in.State != billing.Succeeded || in.Latest == "" || in.Amount != apitest.USD(t, 1299) || !in.Changed.Equal(apitest.Now) {
+			if in.State != billing.Succeeded || in.Latest == "" || in.Amount != apitest.USD(t, 1299) ||
+				!in.Changed.Equal(apitest.Now) {
 				t.Errorf("got %+v", in)
 			}
 			c.Key += "again"
@@ -83,17 +88,22 @@ func TestFake_ALife(t *testing.T) {
 			if again, err := p.Cancel(t.Context(), in.Ref); err != nil || again != in {
 				t.Errorf("canceled after it: got %+v, %v", again, err)
 			}
-			back, err := p.Refund(t.Context(), billing.RefundRequest{Key: "dd_r" + at, ID: "r1", Ref: in.Ref, Amount: apitest.USD(t, 300), Reason: billing.RequestedByCustomer, Tag: testTag})
-			if err != nil || back.State != billing.ReversalSucceeded || back.Ref != in.Ref || back.Tag != testTag || back.Request != "r1" || back.Amount != apitest.USD(t, 300) {
+			back, err := p.Refund(t.Context(),
+				billing.RefundRequest{Key: "dd_r" + at, ID: "r1", Ref: in.Ref, Amount: apitest.USD(t, 300),
+					Reason: billing.RequestedByCustomer, Tag: testTag})
+			if err != nil || back.State != billing.ReversalSucceeded || back.Ref != in.Ref || back.Tag != testTag ||
+				back.Request != "r1" || back.Amount != apitest.USD(t, 300) {
 				t.Errorf("refunded: got %+v, %v", back, err)
 			}
-			_, err = p.Refund(t.Context(), billing.RefundRequest{Key: "dd_s" + at, ID: "r2", Ref: in.Ref, Amount: apitest.USD(t, 1000), Tag: testTag})
+			_, err = p.Refund(t.Context(),
+				billing.RefundRequest{Key: "dd_s" + at, ID: "r2", Ref: in.Ref, Amount: apitest.USD(t, 1000), Tag: testTag})
 			apitest.WantError(t, "more than is left", err, billing.ErrInvalid)
 			if _, err := fake.Dispute(strings.TrimPrefix(in.Ref, at+"/"), "fraudulent"); err != nil {
 				t.Fatal(err)
 			}
 			all, err := p.ReversalsOf(t.Context(), in.Ref)
-			if err != nil || len(all) != 2 || all[0] != back || all[1].Kind != billing.Disputed || all[1].State != billing.ReversalPending || all[1].Tag != testTag || all[1].Ref != in.Ref {
+			if err != nil || len(all) != 2 || all[0] != back || all[1].Kind != billing.Disputed ||
+				all[1].State != billing.ReversalPending || all[1].Tag != testTag || all[1].Ref != in.Ref {
 				t.Errorf("returns: got %+v, %v", all, err)
 			}
 			n := 0
@@ -137,7 +147,8 @@ func TestFake_Declines(t *testing.T) {
 				return
 			}
 			c.Key += "next"
-			if second, err := p.Confirm(t.Context(), c); err != nil || second.State != billing.Declined || second.Latest == first.Latest {
+			if second, err := p.Confirm(t.Context(), c); err != nil || second.State != billing.Declined ||
+				second.Latest == first.Latest {
 				t.Errorf("the next attempt: got %+v, %v", second, err)
 			}
 			if got, err := p.Cancel(t.Context(), c.Ref); err != nil || got.State != billing.Canceled {
@@ -212,7 +223,8 @@ func TestFake_CardsByLink(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	r := customer(t, p, "", "pm_card_visa")
-	link, err := p.CardLink(t.Context(), billing.LinkRequest{Key: "dd_l", Payer: r.Payer, Installation: "inst", Account: "acme", Currency: "USD"})
+	link, err := p.CardLink(t.Context(),
+		billing.LinkRequest{Key: "dd_l", Payer: r.Payer, Installation: "inst", Account: "acme", Currency: "USD"})
 	if err != nil || link.URL == "" || !link.Expires.After(apitest.Now) {
 		t.Errorf("got %+v, %v", link, err)
 	}

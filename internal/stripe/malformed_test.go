@@ -41,7 +41,8 @@ func ofReturn(r billing.Reversal, err error) ([]string, error) {
 func ofText(text string, err error) ([]string, error) { return []string{text}, err }
 
 // ofAll collects what is said, of what is ours.
-func ofAll[T any](all iter.Seq2[T, error], ours func(T) bool, say func(T, error) ([]string, error)) (said []string, err error) {
+func ofAll[T any](all iter.Seq2[T, error], ours func(T) bool, say func(T, error) ([]string, error)) (said []string,
+	err error) {
 	for x, err := range all {
 		text, err := say(x, err)
 		if err != nil {
@@ -55,14 +56,19 @@ func ofAll[T any](all iter.Seq2[T, error], ours func(T) bool, say func(T, error)
 }
 
 func conversations(t *testing.T) map[string]conversation {
-	charge := apitest.ChargeFields("ch_1", apitest.Fields{"outcome": apitest.Fields{"advice_code": "try_again_later"}, "failure_code": nil})
+	charge := apitest.ChargeFields("ch_1",
+		apitest.Fields{"outcome": apitest.Fields{"advice_code": "try_again_later"}, "failure_code": nil})
 	paid := apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": charge})
-	waits := apitest.OKIntent(apitest.Fields{"status": "requires_action", "next_action": apitest.Fields{"type": "redirect_to_url", "redirect_to_url": apitest.Fields{"url": actionPage}}})
-	refusal := apitest.Fails(402, cardError("card_declined", "insufficient_funds", "try_again_later", "ch_1", apitest.Fields{"latest_charge": charge}))
-	refused := apitest.OK(apitest.Object(cardError("card_declined", "insufficient_funds", "", "ch_1", apitest.Fields{"latest_charge": charge})["payment_intent"].(apitest.Fields)))
+	waits := apitest.OKIntent(apitest.Fields{"status": "requires_action",
+		"next_action": apitest.Fields{"type": "redirect_to_url", "redirect_to_url": apitest.Fields{"url": actionPage}}})
+	refusal := apitest.Fails(402, cardError("card_declined", "insufficient_funds", "try_again_later", "ch_1",
+		apitest.Fields{"latest_charge": charge}))
+	refused := apitest.OK(apitest.Object(cardError("card_declined", "insufficient_funds", "", "ch_1",
+		apitest.Fields{"latest_charge": charge})["payment_intent"].(apitest.Fields)))
 	card := apitest.OK(cardFields("pm_1", "cus_1"))
 	setup := func(id string) string {
-		return apitest.Object(apitest.Fields{"id": id, "object": "setup_intent", "status": "succeeded", "livemode": false, "customer": "cus_1", "payment_method": json.RawMessage(card.Body),
+		return apitest.Object(apitest.Fields{"id": id, "object": "setup_intent", "status": "succeeded", "livemode": false,
+			"customer": "cus_1", "payment_method": json.RawMessage(card.Body),
 			"metadata": apitest.Fields{"duesday_installation": "inst", "duesday_account": "acme"}})
 	}
 	confirm := func(t *testing.T, p *Processor) ([]string, error) {
@@ -70,7 +76,8 @@ func conversations(t *testing.T) map[string]conversation {
 	}
 	tagged := func(tag billing.Tag) bool { return tag != billing.Tag{} }
 	ofList := func(t *testing.T, p *Processor) ([]string, error) {
-		return ofAll(p.List(t.Context(), billing.ListRequest{}), func(in billing.Intent) bool { return tagged(in.Tag) }, ofIntent)
+		return ofAll(p.List(t.Context(), billing.ListRequest{}), func(in billing.Intent) bool { return tagged(in.Tag) },
+			ofIntent)
 	}
 	payer := billing.Payer{Customer: "cus_1"}
 	attach := func(method string) func(t *testing.T, p *Processor) ([]string, error) {
@@ -80,26 +87,36 @@ func conversations(t *testing.T) map[string]conversation {
 		}
 	}
 	const intent, intents = "/v1/payment_intents/pi_1", "/v1/payment_intents"
-	const refunds, disputes, method, customer = "/v1/refunds", "/v1/disputes", "/v1/payment_methods/pm_1", "/v1/customers/cus_1"
+	const refunds, disputes, method, customer = "/v1/refunds", "/v1/disputes", "/v1/payment_methods/pm_1",
+		"/v1/customers/cus_1"
 	return map[string]conversation{
-		"Open": {map[string]apitest.Reply{"POST " + intents: apitest.OKIntent()}, func(t *testing.T, p *Processor) ([]string, error) {
-			in, err := p.Open(t.Context(), openRequest(t))
-			return ofIntent(in, err)
-		}},
-		"Lookup": {map[string]apitest.Reply{"GET " + intent: paid}, func(t *testing.T, p *Processor) ([]string, error) { return ofIntent(p.Lookup(t.Context(), "pi_1")) }},
-		"Cancel": {map[string]apitest.Reply{"POST " + intent + "/cancel": apitest.OKIntent(apitest.Fields{"status": "canceled", "canceled_at": 9, "latest_charge": charge})},
+		"Open": {map[string]apitest.Reply{"POST " + intents: apitest.OKIntent()},
+			func(t *testing.T, p *Processor) ([]string, error) {
+				in, err := p.Open(t.Context(), openRequest(t))
+				return ofIntent(in, err)
+			}},
+		"Lookup": {map[string]apitest.Reply{"GET " + intent: paid},
+			func(t *testing.T, p *Processor) ([]string, error) { return ofIntent(p.Lookup(t.Context(), "pi_1")) }},
+		"Cancel": {map[string]apitest.Reply{"POST " + intent +
+			"/cancel": apitest.OKIntent(apitest.Fields{"status": "canceled", "canceled_at": 9, "latest_charge": charge})},
 			func(t *testing.T, p *Processor) ([]string, error) { return ofIntent(p.Cancel(t.Context(), "pi_1")) }},
 		"Confirm":       {map[string]apitest.Reply{"POST " + intent + "/confirm": paid}, confirm},
 		"Confirm waits": {map[string]apitest.Reply{"POST " + intent + "/confirm": waits}, confirm},
-		"Confirm declined": {map[string]apitest.Reply{"POST " + intent + "/confirm": refusal, "GET " + intent: refused, "POST " + intent: refused},
+		"Confirm declined": {map[string]apitest.Reply{"POST " + intent + "/confirm": refusal, "GET " + intent: refused,
+			"POST " + intent: refused},
 			confirm},
-		"Confirm without a method": {map[string]apitest.Reply{"POST " + intent + "/confirm": noMethod(), "GET " + intent: refused, "POST " + intent: refused}, confirm},
-		"Confirm to authenticate":  {map[string]apitest.Reply{"POST " + intent + "/confirm": needsAction(), "GET " + intent: waits, "POST " + intent: waits}, confirm},
-		"List":                     {map[string]apitest.Reply{"GET " + intents: apitest.List(false, paid.Body, waits.Body)}, ofList},
-		"Refund": {map[string]apitest.Reply{"POST " + refunds: apitest.OK(refundFields())}, func(t *testing.T, p *Processor) ([]string, error) {
-			return ofReturn(p.Refund(t.Context(), billing.RefundRequest{Key: "k", ID: "r1", Ref: "pi_1", Amount: apitest.USD(t, 500), Tag: testTag}))
-		}},
-		"ReversalsOf": {map[string]apitest.Reply{"GET " + refunds: apitest.List(false, refundFields()), "GET " + disputes: apitest.List(false, disputeFields())},
+		"Confirm without a method": {map[string]apitest.Reply{"POST " + intent + "/confirm": noMethod(),
+			"GET " + intent: refused, "POST " + intent: refused}, confirm},
+		"Confirm to authenticate": {map[string]apitest.Reply{"POST " + intent + "/confirm": needsAction(),
+			"GET " + intent: waits, "POST " + intent: waits}, confirm},
+		"List": {map[string]apitest.Reply{"GET " + intents: apitest.List(false, paid.Body, waits.Body)}, ofList},
+		"Refund": {map[string]apitest.Reply{"POST " + refunds: apitest.OK(refundFields())},
+			func(t *testing.T, p *Processor) ([]string, error) {
+				return ofReturn(p.Refund(t.Context(),
+					billing.RefundRequest{Key: "k", ID: "r1", Ref: "pi_1", Amount: apitest.USD(t, 500), Tag: testTag}))
+			}},
+		"ReversalsOf": {map[string]apitest.Reply{"GET " + refunds: apitest.List(false, refundFields()),
+			"GET " + disputes: apitest.List(false, disputeFields())},
 			func(t *testing.T, p *Processor) (said []string, err error) {
 				all, err := p.ReversalsOf(t.Context(), "pi_1")
 				for _, r := range all {
@@ -108,17 +125,24 @@ func conversations(t *testing.T) map[string]conversation {
 				}
 				return said, err
 			}},
-		"Returns": {map[string]apitest.Reply{"GET " + refunds: apitest.List(false, refundFields()), "GET " + disputes: apitest.List(false, disputeFields())},
+		"Returns": {map[string]apitest.Reply{"GET " + refunds: apitest.List(false, refundFields()),
+			"GET " + disputes: apitest.List(false, disputeFields())},
 			func(t *testing.T, p *Processor) ([]string, error) {
-				return ofAll(p.Reversals(t.Context(), billing.ListRequest{}), func(r billing.Reversal) bool { return tagged(r.Tag) }, ofReturn)
+				return ofAll(p.Reversals(t.Context(), billing.ListRequest{}),
+					func(r billing.Reversal) bool { return tagged(r.Tag) }, ofReturn)
 			}},
-		"MakeCustomer": {map[string]apitest.Reply{"POST /v1/customers": customerFields()}, func(t *testing.T, p *Processor) ([]string, error) {
-			return ofText(p.MakeCustomer(t.Context(), billing.CustomerRequest{Key: "k"}))
-		}},
-		"Attach": {map[string]apitest.Reply{"GET " + customer: customerFields(), "GET " + method: apitest.OK(cardFields("pm_1", "")), "POST " + method + "/attach": card}, attach("pm_1")},
-		"Attach the default": {map[string]apitest.Reply{"GET " + customer: customerFields(apitest.Fields{"invoice_settings": apitest.Fields{"default_payment_method": "pm_1"}}), "GET " + method: card,
+		"MakeCustomer": {map[string]apitest.Reply{"POST /v1/customers": customerFields()},
+			func(t *testing.T, p *Processor) ([]string, error) {
+				return ofText(p.MakeCustomer(t.Context(), billing.CustomerRequest{Key: "k"}))
+			}},
+		"Attach": {map[string]apitest.Reply{"GET " + customer: customerFields(),
+			"GET " + method: apitest.OK(cardFields("pm_1", "")), "POST " + method + "/attach": card}, attach("pm_1")},
+		"Attach the default": {map[string]apitest.Reply{"GET " +
+			customer: customerFields(apitest.Fields{"invoice_settings": apitest.Fields{"default_payment_method": "pm_1"}}),
+			"GET " + method:           card,
 			"GET /v1/payment_methods": apitest.List(false, card.Body)}, attach("")},
-		"Attach the newest": {map[string]apitest.Reply{"GET " + customer: customerFields(), "GET /v1/payment_methods": apitest.List(false, card.Body)}, attach("")},
+		"Attach the newest": {map[string]apitest.Reply{"GET " + customer: customerFields(),
+			"GET /v1/payment_methods": apitest.List(false, card.Body)}, attach("")},
 		"Card": {map[string]apitest.Reply{"GET " + method: card}, func(t *testing.T, p *Processor) ([]string, error) {
 			c, err := p.Card(t.Context(), "", "pm_1")
 			return ofText(c.Method, err)
@@ -128,20 +152,24 @@ func conversations(t *testing.T) map[string]conversation {
 				l, err := p.CardLink(t.Context(), billing.LinkRequest{Key: "k", Payer: payer, Currency: "USD"})
 				return ofText(l.URL, err)
 			}},
-		"Setups": {map[string]apitest.Reply{"GET /v1/setup_intents": apitest.List(false, setup("seti_1"), setup("seti_2"))}, func(t *testing.T, p *Processor) ([]string, error) {
-			return ofAll(p.Setups(t.Context(), billing.ListRequest{}), func(billing.Setup) bool { return true },
-				func(s billing.Setup, err error) ([]string, error) { return ofText(s.ID+" "+s.Card.Method, err) })
-		}},
-		"Identity": {map[string]apitest.Reply{"GET /v1/account": accountReply("acct_1")}, func(t *testing.T, p *Processor) ([]string, error) {
-			return ofText(p.Identity(t.Context()))
-		}},
-		"CheckConnected": {map[string]apitest.Reply{"GET /v1/account": accountReply("acct_1")}, func(t *testing.T, p *Processor) ([]string, error) {
-			if err := p.CheckConnected(t.Context(), "acct_1"); err == nil {
-				return []string{"connected"}, nil // which it is not: it is our own
-			}
-			return nil, nil
-		}},
-		"Connected": {map[string]apitest.Reply{"GET /v1/accounts": apitest.List(false, accountReply("acct_1").Body, accountReply("acct_2").Body)}, func(t *testing.T, p *Processor) ([]string, error) {
+		"Setups": {map[string]apitest.Reply{"GET /v1/setup_intents": apitest.List(false, setup("seti_1"), setup("seti_2"))},
+			func(t *testing.T, p *Processor) ([]string, error) {
+				return ofAll(p.Setups(t.Context(), billing.ListRequest{}), func(billing.Setup) bool { return true },
+					func(s billing.Setup, err error) ([]string, error) { return ofText(s.ID+" "+s.Card.Method, err) })
+			}},
+		"Identity": {map[string]apitest.Reply{"GET /v1/account": accountReply("acct_1")},
+			func(t *testing.T, p *Processor) ([]string, error) {
+				return ofText(p.Identity(t.Context()))
+			}},
+		"CheckConnected": {map[string]apitest.Reply{"GET /v1/account": accountReply("acct_1")},
+			func(t *testing.T, p *Processor) ([]string, error) {
+				if err := p.CheckConnected(t.Context(), "acct_1"); err == nil {
+					return []string{"connected"}, nil // which it is not: it is our own
+				}
+				return nil, nil
+			}},
+		"Connected": {map[string]apitest.Reply{"GET /v1/accounts": apitest.List(false, accountReply("acct_1").Body,
+			accountReply("acct_2").Body)}, func(t *testing.T, p *Processor) ([]string, error) {
 			return ofAll(p.Connected(t.Context()), func(string) bool { return true }, ofText)
 		}},
 	}
@@ -179,7 +207,8 @@ func (c conversation) have(t *testing.T, request, body string) (said []string, e
 // ref or amount than the right ones.
 func TestMalformedAnswers(t *testing.T) {
 	t.Parallel()
-	wrong := []string{`null`, `true`, `""`, `"x"`, `-1`, `0`, `123456789012345678901234567890`, `{}`, `[null]`, `{"data":[null]}`}
+	wrong := []string{`null`, `true`, `""`, `"x"`, `-1`, `0`, `123456789012345678901234567890`, `{}`, `[null]`,
+		`{"data":[null]}`}
 	wrong = wrong[:soaktest.Cases(t, 2, len(wrong), len(wrong))]
 	for name, c := range conversations(t) {
 		t.Run(name, func(t *testing.T) {
@@ -214,11 +243,14 @@ func TestMalformedAnswers(t *testing.T) {
 func TestMalformedLists(t *testing.T) {
 	for name, c := range conversations(t) {
 		for request, answer := range c.answers {
-			if tree, isObject := decode(t, answer.Body).(apitest.Fields); !isObject || tree["object"] != "list" || name == "Attach the default" {
+			if tree, isObject := decode(t, answer.Body).(apitest.Fields); !isObject || tree["object"] != "list" ||
+				name == "Attach the default" {
 				continue
 			}
-			for _, body := range []string{`{"object":"list","has_more":false,"data":[null]}`, `{"object":"list","has_more":false,"data":null}`, `{"object":"list","has_more":false}`,
-				`{"object":"list","data":[]}`, `{"object":"list","has_more":null,"data":[]}`, `{"data":[],"has_more":false}`, `null`, `[]`,
+			for _, body := range []string{`{"object":"list","has_more":false,"data":[null]}`,
+				`{"object":"list","has_more":false,"data":null}`, `{"object":"list","has_more":false}`,
+				`{"object":"list","data":[]}`, `{"object":"list","has_more":null,"data":[]}`, `{"data":[],"has_more":false}`,
+				`null`, `[]`,
 				strings.Replace(answer.Body, `"data":[`, `"data":[null,`, 1)} {
 				if said, err := c.have(t, request, body); err == nil {
 					t.Errorf("%s, %s: got %q of %.80s", name, request, said, body)

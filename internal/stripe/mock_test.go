@@ -30,7 +30,8 @@ func TestEveryRequestIsStripes(t *testing.T) {
 		}
 		return resp, err
 	})
-	p, err := New(Options{API: api.Options{Key: secret.New("sk_test_123"), Base: base, Transport: stripetest.Load(t).RequestTransport(t, count), Rate: api.MaxRate}, ReturnURL: "https://example.com/back"})
+	p, err := New(Options{API: api.Options{Key: secret.New("sk_test_123"), Base: base,
+		Transport: stripetest.Load(t).RequestTransport(t, count), Rate: api.MaxRate}, ReturnURL: "https://example.com/back"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,11 +42,13 @@ func TestEveryRequestIsStripes(t *testing.T) {
 		payer := billing.Payer{At: at, Customer: "cus_1", Fee: 100}
 		own := ref{at, "pi_1"}.String()
 		tag := testTag
-		_, err = p.Open(ctx, billing.OpenRequest{Key: "dd_1", Tag: tag, Amount: apitest.USD(t, 1099), Method: "pm_1", Payer: payer})
+		_, err = p.Open(ctx, billing.OpenRequest{Key: "dd_1", Tag: tag, Amount: apitest.USD(t, 1099), Method: "pm_1",
+			Payer: payer})
 		note(err)
 		_, err = p.Confirm(ctx, billing.ConfirmRequest{Key: "dd_2", Ref: own, Method: "pm_1"})
 		note(err)
-		_, err = p.authenticate(ctx, ref{at, "pi_1"}, billing.ConfirmRequest{Key: "dd_3", Ref: own, Method: "pm_1"}, &api.Error{Verdict: api.Action})
+		_, err = p.authenticate(ctx, ref{at, "pi_1"}, billing.ConfirmRequest{Key: "dd_3", Ref: own, Method: "pm_1"},
+			&api.Error{Verdict: api.Action})
 		note(err)
 		_, err = p.leaveNote(ctx, ref{at, "pi_1"}, newNote("dd_4", "resource_missing", true), new(sdk.PaymentIntent))
 		note(err)
@@ -53,11 +56,13 @@ func TestEveryRequestIsStripes(t *testing.T) {
 		note(err)
 		_, err = p.Cancel(ctx, own)
 		note(err)
-		r := billing.ListRequest{At: at, Customer: "cus_1", Since: time.Unix(1_700_000_000, 0), Until: time.Unix(1_800_000_000, 0)}
+		r := billing.ListRequest{At: at, Customer: "cus_1", Since: time.Unix(1_700_000_000, 0),
+			Until: time.Unix(1_800_000_000, 0)}
 		for _, err := range p.List(ctx, r) {
 			note(err)
 		}
-		_, err = p.MakeCustomer(ctx, billing.CustomerRequest{Key: "dd_5", At: at, Installation: "i", Account: "a", Email: "a@example.com"})
+		_, err = p.MakeCustomer(ctx, billing.CustomerRequest{Key: "dd_5", At: at, Installation: "i", Account: "a",
+			Email: "a@example.com"})
 		note(err)
 		_, err = p.Attach(ctx, payer, "pm_1")
 		note(err)
@@ -67,12 +72,14 @@ func TestEveryRequestIsStripes(t *testing.T) {
 		note(err)
 		_, err = p.Card(ctx, at, "pm_1")
 		note(err)
-		_, err = p.CardLink(ctx, billing.LinkRequest{Key: "dd_6", Payer: payer, Installation: "i", Account: "a", Subscription: "s", Currency: "EUR"})
+		_, err = p.CardLink(ctx, billing.LinkRequest{Key: "dd_6", Payer: payer, Installation: "i", Account: "a",
+			Subscription: "s", Currency: "EUR"})
 		note(err)
 		for _, err := range p.Setups(ctx, r) {
 			note(err)
 		}
-		_, err = p.Refund(ctx, billing.RefundRequest{Key: "dd_7", ID: "r1", Ref: own, Amount: apitest.USD(t, 100), Reason: billing.RequestedByCustomer, Tag: tag})
+		_, err = p.Refund(ctx, billing.RefundRequest{Key: "dd_7", ID: "r1", Ref: own, Amount: apitest.USD(t, 100),
+			Reason: billing.RequestedByCustomer, Tag: tag})
 		note(err)
 		_, err = p.ReversalsOf(ctx, own)
 		note(err)
@@ -87,13 +94,17 @@ func TestEveryRequestIsStripes(t *testing.T) {
 		note(err)
 	}
 	for _, err := range errs {
-		if errors.Is(err, billing.ErrRefused) || errors.Is(err, billing.ErrAccountRefused) || errors.Is(err, billing.ErrNotExecuted) || errors.Is(err, billing.ErrNoIntent) {
+		if errors.Is(err, billing.ErrRefused) || errors.Is(err, billing.ErrAccountRefused) ||
+			errors.Is(err, billing.ErrNotExecuted) || errors.Is(err, billing.ErrNoIntent) {
 			t.Errorf("stripe-mock did not take it: %v", err)
 		}
 	}
-	for _, want := range []string{"POST /v1/payment_intents", "POST /v1/payment_intents/{id}", "POST /v1/payment_intents/{id}/confirm", "POST /v1/payment_intents/{id}/cancel",
-		"GET /v1/payment_intents", "GET /v1/payment_intents/{id}", "POST /v1/customers", "GET /v1/customers/{id}", "GET /v1/payment_methods", "GET /v1/payment_methods/{id}",
-		"POST /v1/payment_methods/{id}/attach", "POST /v1/checkout/sessions", "GET /v1/setup_intents", "POST /v1/refunds", "GET /v1/refunds", "GET /v1/disputes", "GET /v1/account", "GET /v1/accounts"} {
+	for _, want := range []string{"POST /v1/payment_intents", "POST /v1/payment_intents/{id}",
+		"POST /v1/payment_intents/{id}/confirm", "POST /v1/payment_intents/{id}/cancel",
+		"GET /v1/payment_intents", "GET /v1/payment_intents/{id}", "POST /v1/customers", "GET /v1/customers/{id}",
+		"GET /v1/payment_methods", "GET /v1/payment_methods/{id}",
+		"POST /v1/payment_methods/{id}/attach", "POST /v1/checkout/sessions", "GET /v1/setup_intents", "POST /v1/refunds",
+		"GET /v1/refunds", "GET /v1/disputes", "GET /v1/account", "GET /v1/accounts"} {
 		if !sent[want] {
 			t.Errorf("%s was never sent", want)
 		}

@@ -40,7 +40,8 @@ func memory(t *testing.T, now apitest.Fields, confirm ...apitest.Reply) *apitest
 func noMethod() apitest.Reply { return missing(404, "payment_method") }
 
 func missing(status int, param string) apitest.Reply {
-	return apitest.Fails(status, apitest.Fields{"type": "invalid_request_error", "code": "resource_missing", "param": param, "message": "No such thing"})
+	return apitest.Fails(status, apitest.Fields{"type": "invalid_request_error", "code": "resource_missing",
+		"param": param, "message": "No such thing"})
 }
 
 func repeated(r apitest.Reply) apitest.Reply {
@@ -49,7 +50,8 @@ func repeated(r apitest.Reply) apitest.Reply {
 }
 
 func tooOften() apitest.Reply {
-	return apitest.Fails(402, apitest.Fields{"type": "card_error", "code": "card_decline_rate_limit_exceeded", "message": "m"})
+	return apitest.Fails(402, apitest.Fields{"type": "card_error", "code": "card_decline_rate_limit_exceeded",
+		"message": "m"})
 }
 
 // An attempt that leaves no charge behind is told from the one before, and seen again as the
@@ -60,9 +62,11 @@ func TestConfirm_NotesAnAttemptWithoutACharge(t *testing.T) {
 		code   string
 		hard   bool
 	}{
-		"no payment method": {noMethod(), "resource_missing", true}, "too many declines": {tooOften(), "card_decline_rate_limit_exceeded", false},
+		"no payment method": {noMethod(), "resource_missing", true},
+		"too many declines": {tooOften(), "card_decline_rate_limit_exceeded", false},
 		// It is not the intent that is gone: this payer's attempt has failed, and everybody else's goes on.
-		"no mandate": {missing(404, "mandate"), "resource_missing", true}, "nobody knows what": {missing(400, ""), "resource_missing", true},
+		"no mandate":        {missing(404, "mandate"), "resource_missing", true},
+		"nobody knows what": {missing(400, ""), "resource_missing", true},
 	} {
 		for status, now := range map[string]apitest.Fields{
 			"fresh": apitest.IntentFields(),
@@ -82,7 +86,8 @@ func TestConfirm_NotesAnAttemptWithoutACharge(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if first.State != billing.Declined || first.Code != tt.code || first.Hard != tt.hard || first.Latest == before.Latest || first.Latest == "" || !first.Changed.Equal(apitest.Now) {
+				if first.State != billing.Declined || first.Code != tt.code || first.Hard != tt.hard ||
+					first.Latest == before.Latest || first.Latest == "" || !first.Changed.Equal(apitest.Now) {
 					t.Errorf("got %+v", first)
 				}
 				again, err := p.Lookup(t.Context(), "pi_1")
@@ -96,8 +101,10 @@ func TestConfirm_NotesAnAttemptWithoutACharge(t *testing.T) {
 					t.Errorf("the next attempt: got %+v, %v; want another id than %s", second, err, first.Latest)
 				}
 				now["latest_charge"], now["status"] = "ch_7", "requires_payment_method"
-				now["last_payment_error"] = apitest.Fields{"type": "card_error", "code": "card_declined", "decline_code": "do_not_honor"}
-				if later, err := p.Lookup(t.Context(), "pi_1"); err != nil || later.Latest != "ch_7" || later.Code != "do_not_honor" {
+				now["last_payment_error"] = apitest.Fields{"type": "card_error", "code": "card_declined",
+					"decline_code": "do_not_honor"}
+				if later, err := p.Lookup(t.Context(), "pi_1"); err != nil || later.Latest != "ch_7" ||
+					later.Code != "do_not_honor" {
 					t.Errorf("after a charge: got %+v, %v", later, err)
 				}
 			})
@@ -112,11 +119,12 @@ func TestConfirm_WithoutTheNoteSaysNothing(t *testing.T) {
 	_, err := processor(t, s).Confirm(t.Context(), confirmRequest)
 	apitest.WantError(t, "no note", err, billing.ErrUnknown)
 	for name, answer := range map[string]apitest.Reply{
-		"takes no notes":    apitest.Fails(400, apitest.Fields{"type": "invalid_request_error", "message": "m"}),
-		"is somewhere else": apitest.Fails(400, apitest.Fields{"type": "invalid_request_error", "code": "payment_intent_unexpected_state"}),
-		"declines a note":   apitest.Fails(402, apitest.Fields{"type": "card_error", "code": "card_declined"}),
-		"forgets it":        apitest.OKIntent(),
-		"is another":        apitest.OKIntent(apitest.Fields{"id": "pi_2"}),
+		"takes no notes": apitest.Fails(400, apitest.Fields{"type": "invalid_request_error", "message": "m"}),
+		"is somewhere else": apitest.Fails(400,
+			apitest.Fields{"type": "invalid_request_error", "code": "payment_intent_unexpected_state"}),
+		"declines a note": apitest.Fails(402, apitest.Fields{"type": "card_error", "code": "card_declined"}),
+		"forgets it":      apitest.OKIntent(),
+		"is another":      apitest.OKIntent(apitest.Fields{"id": "pi_2"}),
 	} {
 		s = apitest.NewScript(t, noMethod(), apitest.OKIntent(), answer)
 		_, err := processor(t, s).Confirm(t.Context(), confirmRequest)
@@ -131,7 +139,8 @@ func TestConfirm_WithoutTheNoteSaysNothing(t *testing.T) {
 // trace: it would hide the other one, which would be made once more or not be counted.
 func TestConfirm_ARepeatedAnswerHidesNoLaterAttempt(t *testing.T) {
 	declined := func(id string) apitest.Fields {
-		return apitest.Fields{"status": "requires_payment_method", "latest_charge": id, "last_payment_error": apitest.Fields{"type": "card_error", "code": "card_declined", "decline_code": "do_not_honor"}}
+		return apitest.Fields{"status": "requires_payment_method", "latest_charge": id,
+			"last_payment_error": apitest.Fields{"type": "card_error", "code": "card_declined", "decline_code": "do_not_honor"}}
 	}
 	old := func(decline string) apitest.Reply {
 		return apitest.Fails(402, cardError("card_declined", decline, "", "ch_1", apitest.Fields{}))
@@ -144,10 +153,12 @@ func TestConfirm_ARepeatedAnswerHidesNoLaterAttempt(t *testing.T) {
 		now    apitest.Fields  // what the intent is after them
 		repeat apitest.Reply
 	}{
-		"a charge":                         {nil, declined("ch_2"), old("stolen_card")},
-		"a charge, to authenticate":        {nil, declined("ch_2"), apitest.Fails(402, cardError("authentication_required", "", "", "ch_1", apitest.Fields{}))},
-		"no charge, and one of before":     {nil, declined("ch_2"), noCharge()},
-		"a charge, and then none":          {[]apitest.Reply{old("stolen_card"), tooOften()}, declined("ch_1"), old("stolen_card")},
+		"a charge": {nil, declined("ch_2"), old("stolen_card")},
+		"a charge, to authenticate": {nil, declined("ch_2"),
+			apitest.Fails(402, cardError("authentication_required", "", "", "ch_1", apitest.Fields{}))},
+		"no charge, and one of before": {nil, declined("ch_2"), noCharge()},
+		"a charge, and then none": {[]apitest.Reply{old("stolen_card"), tooOften()}, declined("ch_1"),
+			old("stolen_card")},
 		"noted, and a charge":              {[]apitest.Reply{noMethod()}, declined("ch_2"), noMethod()},
 		"noted, and another that is noted": {[]apitest.Reply{noMethod(), tooOften()}, nil, noMethod()},
 	} {
@@ -194,14 +205,16 @@ func TestConfirm_ARepeatedAnswerIsNoted(t *testing.T) {
 	next := confirmRequest
 	next.Key = "dd_next"
 	for range 2 {
-		if got, err := p.Confirm(t.Context(), next); err != nil || got.Code != "resource_missing" || got.Latest == first.Latest {
+		if got, err := p.Confirm(t.Context(), next); err != nil || got.Code != "resource_missing" ||
+			got.Latest == first.Latest {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	}
 }
 
 func TestConfirm_OfAnIntentThatHasSucceededMeanwhile(t *testing.T) {
-	s := apitest.NewScript(t, noMethod(), apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")}))
+	s := apitest.NewScript(t, noMethod(),
+		apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")}))
 	if got, err := processor(t, s).Confirm(t.Context(), confirmRequest); err != nil || got.State != billing.Succeeded {
 		t.Errorf("got %+v, %v", got, err)
 	}

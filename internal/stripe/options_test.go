@@ -12,8 +12,9 @@ import (
 func TestParse(t *testing.T) {
 	for text, want := range map[string]Options{
 		"stripe": {}, "stripe:": {}, "stripe:?": {}, "stripe:?rate=25": {API: api.Options{Rate: 25}},
-		"stripe:?return_url=https%3A%2F%2Fexample.com%2Fa%3Fb%3D1&rate=1000": {API: api.Options{Rate: 1000}, ReturnURL: "https://example.com/a?b=1"},
-		"stripe:?return_url=http://127.0.0.1:8080":                           {ReturnURL: "http://127.0.0.1:8080"},
+		"stripe:?return_url=https%3A%2F%2Fexample.com%2Fa%3Fb%3D1&rate=1000": {API: api.Options{Rate: 1000},
+			ReturnURL: "https://example.com/a?b=1"},
+		"stripe:?return_url=http://127.0.0.1:8080": {ReturnURL: "http://127.0.0.1:8080"},
 	} {
 		if got, err := Parse(text); err != nil || got.API.Rate != want.API.Rate || got.ReturnURL != want.ReturnURL {
 			t.Errorf("%s: got %d, %q, %v", text, got.API.Rate, got.ReturnURL, err)
@@ -52,7 +53,8 @@ func TestParse_RefusesAndSaysWhatWouldBeRight(t *testing.T) {
 }
 
 func TestNew_RefusesItsReturnURL(t *testing.T) {
-	for says, address := range map[string]string{"return_url: want an absolute": "/back", "return_url: a user and a password are": "https://a:b@c"} {
+	for says, address := range map[string]string{"return_url: want an absolute": "/back",
+		"return_url: a user and a password are": "https://a:b@c"} {
 		_, err := New(Options{API: api.Options{Key: secret.New(apitest.Key)}, ReturnURL: address})
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("got %v, want %q", err, says)
@@ -63,7 +65,8 @@ func TestNew_RefusesItsReturnURL(t *testing.T) {
 }
 
 func TestIdentity(t *testing.T) {
-	for key, want := range map[string]string{"sk_test_1": "stripe acct_12 test", "rk_test_1": "stripe acct_12 test", "sk_live_1": "stripe acct_12 live", "rk_live_1": "stripe acct_12 live"} {
+	for key, want := range map[string]string{"sk_test_1": "stripe acct_12 test", "rk_test_1": "stripe acct_12 test",
+		"sk_live_1": "stripe acct_12 live", "rk_live_1": "stripe acct_12 live"} {
 		s := apitest.NewScript(t, apitest.OK(`{"id":"acct_12","object":"account"}`))
 		got, err := processor(t, s, func(o *Options) { o.API.Key = secret.New(key) }).Identity(t.Context())
 		if err != nil || got != want {

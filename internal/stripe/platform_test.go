@@ -16,23 +16,27 @@ func accountReply(id string) apitest.Reply {
 }
 
 func TestCheckConnected(t *testing.T) {
-	forbidden := apitest.Fails(403, apitest.Fields{"type": "invalid_request_error", "code": "account_invalid", "message": "m"})
+	forbidden := apitest.Fails(403,
+		apitest.Fields{"type": "invalid_request_error", "code": "account_invalid", "message": "m"})
 	for name, tt := range map[string]struct {
 		at      string
 		replies []apitest.Reply
 		text    string // of the error
 		want    error
 	}{
-		"connected":           {"acct_2", []apitest.Reply{accountReply("acct_1"), accountReply("acct_2")}, "", nil},
-		"our own":             {"acct_1", []apitest.Reply{accountReply("acct_1")}, "acct_1 is our own account", billing.ErrInvalid},
+		"connected": {"acct_2", []apitest.Reply{accountReply("acct_1"), accountReply("acct_2")}, "", nil},
+		"our own": {"acct_1", []apitest.Reply{accountReply("acct_1")}, "acct_1 is our own account",
+			billing.ErrInvalid},
 		"our own, by no name": {"", nil, "want acct_…", billing.ErrInvalid},
 		"a customer":          {"cus_1", nil, "want acct_…", billing.ErrInvalid},
 		"a path":              {"acct_1/../x", nil, "want acct_…", billing.ErrInvalid},
 		"a stranger's":        {"acct_2", []apitest.Reply{accountReply("acct_1"), forbidden}, "", billing.ErrAccountRefused},
-		"our key":             {"acct_2", []apitest.Reply{apitest.Fails(401, apitest.Fields{"type": "invalid_request_error"})}, "", billing.ErrRefused},
-		"another's answer":    {"acct_2", []apitest.Reply{accountReply("acct_1"), accountReply("acct_3")}, "", billing.ErrUnknown},
-		"our own answer":      {"acct_2", []apitest.Reply{accountReply("acct_1"), accountReply("acct_1")}, "", billing.ErrUnknown},
-		"no answer":           {"acct_2", []apitest.Reply{apitest.OK("{}")}, "", billing.ErrUnknown},
+		"our key": {"acct_2",
+			[]apitest.Reply{apitest.Fails(401, apitest.Fields{"type": "invalid_request_error"})}, "", billing.ErrRefused},
+		"another's answer": {"acct_2", []apitest.Reply{accountReply("acct_1"), accountReply("acct_3")}, "",
+			billing.ErrUnknown},
+		"our own answer": {"acct_2", []apitest.Reply{accountReply("acct_1"), accountReply("acct_1")}, "", billing.ErrUnknown},
+		"no answer":      {"acct_2", []apitest.Reply{apitest.OK("{}")}, "", billing.ErrUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := apitest.NewScript(t, tt.replies...)
@@ -63,13 +67,15 @@ func TestConnected(t *testing.T) {
 	if want := []string{"acct_1", "acct_2", "acct_3"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if r := s.Requests()[1]; r.Path != "/v1/accounts" || r.Form.Get("starting_after") != "acct_2" || r.Header.Get("Stripe-Account") != "" {
+	if r := s.Requests()[1]; r.Path != "/v1/accounts" || r.Form.Get("starting_after") != "acct_2" ||
+		r.Header.Get("Stripe-Account") != "" {
 		t.Errorf("sent %s %v", r.Path, r.Form)
 	}
 	for name, tt := range map[string]struct {
 		reply apitest.Reply
 		want  error
-	}{"our key": {apitest.Fails(403, apitest.Fields{"type": "invalid_request_error"}), billing.ErrRefused}, "what is no account": {apitest.List(false, item("cus_1")), billing.ErrUnknown}} {
+	}{"our key": {apitest.Fails(403, apitest.Fields{"type": "invalid_request_error"}), billing.ErrRefused},
+		"what is no account": {apitest.List(false, item("cus_1")), billing.ErrUnknown}} {
 		var last error
 		for id, err := range processor(t, apitest.NewScript(t, tt.reply)).Connected(t.Context()) {
 			if last = err; err == nil {
@@ -90,7 +96,8 @@ func TestFake_Connected(t *testing.T) {
 	if err := fake.Disconnect("acct_a"); err != nil {
 		t.Fatal(err)
 	}
-	for at, want := range map[string]error{"acct_b": nil, "acct_a": billing.ErrAccountRefused, "acct_nobody": billing.ErrAccountRefused, stripefake.DefaultAccount: billing.ErrInvalid} {
+	for at, want := range map[string]error{"acct_b": nil, "acct_a": billing.ErrAccountRefused,
+		"acct_nobody": billing.ErrAccountRefused, stripefake.DefaultAccount: billing.ErrInvalid} {
 		if err := p.CheckConnected(t.Context(), at); !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %v", at, err, want)
 		}

@@ -13,7 +13,8 @@ import (
 // processor returns a Processor that the script answers.
 func processor(t *testing.T, s *apitest.Script, change ...func(*Options)) *Processor {
 	t.Helper()
-	o := Options{API: api.Options{Key: secret.New(apitest.Key), Transport: s, Rate: api.MaxRate, Now: func() time.Time { return apitest.Now }, Log: apitest.Log(t)}}
+	o := Options{API: api.Options{Key: secret.New(apitest.Key), Transport: s, Rate: api.MaxRate,
+		Now: func() time.Time { return apitest.Now }, Log: apitest.Log(t)}}
 	return newProcessor(t, o, change...)
 }
 
@@ -34,4 +35,5 @@ func newProcessor(t *testing.T, o Options, change ...func(*Options)) *Processor 
 	return p
 }
 
-var testTag = billing.Tag{Installation: "inst", Account: "acme", Subscription: "sub", SKU: "gold", Period: 3, Generation: 1}
+var testTag = billing.Tag{Installation: "inst", Account: "acme", Subscription: "sub", SKU: "gold", Period: 3,
+	Generation: 1}

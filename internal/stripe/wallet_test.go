@@ -25,22 +25,27 @@ func customerFields(changes ...apitest.Fields) apitest.Reply {
 	return apitest.OK(apitest.Object(apitest.Fields{"id": "cus_1", "object": "customer", "livemode": false}, changes...))
 }
 
-var wantCard = billing.Card{Method: "pm_1", Brand: "visa", Last4: "4242", Expires: time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC), Made: api.Instant(3000)}
+var wantCard = billing.Card{Method: "pm_1", Brand: "visa", Last4: "4242",
+	Expires: time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC), Made: api.Instant(3000)}
 
 func TestMakeCustomer(t *testing.T) {
 	s := apitest.NewScript(t, customerFields())
-	got, err := processor(t, s).MakeCustomer(t.Context(), billing.CustomerRequest{Key: "dd_c", At: "acct_1", Installation: "inst", Account: "acme", Email: "a@example.com"})
+	got, err := processor(t, s).MakeCustomer(t.Context(),
+		billing.CustomerRequest{Key: "dd_c", At: "acct_1", Installation: "inst", Account: "acme", Email: "a@example.com"})
 	if err != nil || got != "cus_1" {
 		t.Errorf("got %q, %v", got, err)
 	}
-	want := url.Values{"email": {"a@example.com"}, "metadata[duesday_installation]": {"inst"}, "metadata[duesday_account]": {"acme"}}
-	if r := s.Requests()[0]; r.Path != "/v1/customers" || r.Form.Encode() != want.Encode() || r.Header.Get("Idempotency-Key") != "dd_c" || r.Header.Get("Stripe-Account") != "acct_1" {
+	want := url.Values{"email": {"a@example.com"}, "metadata[duesday_installation]": {"inst"},
+		"metadata[duesday_account]": {"acme"}}
+	if r := s.Requests()[0]; r.Path != "/v1/customers" || r.Form.Encode() != want.Encode() ||
+		r.Header.Get("Idempotency-Key") != "dd_c" || r.Header.Get("Stripe-Account") != "acct_1" {
 		t.Errorf("sent %s %v %v", r.Path, r.Form, r.Header)
 	}
 }
 
 func TestAttach(t *testing.T) {
-	notFound := apitest.Fails(404, apitest.Fields{"type": "invalid_request_error", "code": "resource_missing", "param": "id"})
+	notFound := apitest.Fails(404,
+		apitest.Fields{"type": "invalid_request_error", "code": "resource_missing", "param": "id"})
 	byDefault := customerFields(apitest.Fields{"invoice_settings": apitest.Fields{"default_payment_method": "pm_1"}})
 	tests := []struct {
 		name, method string
@@ -48,19 +53,29 @@ func TestAttach(t *testing.T) {
 		err          error
 		sends        string
 	}{
-		{"the customer's already", "pm_1", []apitest.Reply{customerFields(), apitest.OK(cardFields("pm_1", "cus_1"))}, nil, "GET GET"},
-		{"nobody's", "pm_1", []apitest.Reply{customerFields(), apitest.OK(cardFields("pm_1", "")), apitest.OK(cardFields("pm_1", "cus_1"))}, nil, "GET GET POST"},
-		{"another's", "pm_1", []apitest.Reply{customerFields(), apitest.OK(cardFields("pm_1", "cus_2"))}, billing.ErrInvalid, "GET GET"},
-		{"declined when attached", "pm_1", []apitest.Reply{customerFields(), apitest.OK(cardFields("pm_1", "")), apitest.Fails(402, cardError("card_declined", "", "", "", nil))}, billing.ErrInvalid, "GET GET POST"},
+		{"the customer's already", "pm_1", []apitest.Reply{customerFields(), apitest.OK(cardFields("pm_1", "cus_1"))}, nil,
+			"GET GET"},
+		{"nobody's", "pm_1", []apitest.Reply{customerFields(), apitest.OK(cardFields("pm_1", "")),
+			apitest.OK(cardFields("pm_1", "cus_1"))}, nil, "GET GET POST"},
+		{"another's", "pm_1", []apitest.Reply{customerFields(), apitest.OK(cardFields("pm_1", "cus_2"))}, billing.ErrInvalid,
+			"GET GET"},
+		{"declined when attached", "pm_1",
+			[]apitest.Reply{customerFields(), apitest.OK(cardFields("pm_1", "")),
+				apitest.Fails(402, cardError("card_declined", "", "", "", nil))}, billing.ErrInvalid, "GET GET POST"},
 		{"the default", "", []apitest.Reply{byDefault, apitest.OK(cardFields("pm_1", "cus_1"))}, nil, "GET GET"},
-		{"the newest", "", []apitest.Reply{customerFields(), apitest.List(true, cardFields("pm_0", "cus_1", apitest.Fields{"created": 9})), apitest.List(false, cardFields("pm_1", "cus_1"))}, nil, "GET GET GET"},
+		{"the newest", "", []apitest.Reply{customerFields(),
+			apitest.List(true, cardFields("pm_0", "cus_1", apitest.Fields{"created": 9})),
+			apitest.List(false, cardFields("pm_1", "cus_1"))}, nil, "GET GET GET"},
 		{"no card", "", []apitest.Reply{customerFields(), apitest.List(false)}, billing.ErrInvalid, "GET GET"},
 		{"no customer", "pm_1", []apitest.Reply{notFound}, billing.ErrInvalid, "GET"},
-		{"a deleted customer", "pm_1", []apitest.Reply{customerFields(apitest.Fields{"deleted": true})}, billing.ErrInvalid, "GET"},
+		{"a deleted customer", "pm_1", []apitest.Reply{customerFields(apitest.Fields{"deleted": true})}, billing.ErrInvalid,
+			"GET"},
 		{"no method", "pm_1", []apitest.Reply{customerFields(), notFound}, billing.ErrInvalid, "GET GET"},
 		{"what is no method", "../x", []apitest.Reply{customerFields()}, billing.ErrInvalid, "GET"},
-		{"live", "pm_1", []apitest.Reply{customerFields(), apitest.OK(cardFields("pm_1", "cus_1", apitest.Fields{"livemode": true}))}, billing.ErrRefused, "GET GET"},
-		{"no answer", "pm_1", []apitest.Reply{customerFields(), apitest.OK(cardFields("pm_1", "")), {}}, billing.ErrUnknown, "GET GET POST"},
+		{"live", "pm_1", []apitest.Reply{customerFields(),
+			apitest.OK(cardFields("pm_1", "cus_1", apitest.Fields{"livemode": true}))}, billing.ErrRefused, "GET GET"},
+		{"no answer", "pm_1", []apitest.Reply{customerFields(), apitest.OK(cardFields("pm_1", "")), {}}, billing.ErrUnknown,
+			"GET GET POST"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -80,19 +95,22 @@ func TestAttach(t *testing.T) {
 			}
 		})
 	}
-	if _, err := processor(t, apitest.NewScript(t)).Attach(t.Context(), billing.Payer{}, "pm_1"); !errors.Is(err, billing.ErrInvalid) {
+	if _, err := processor(t, apitest.NewScript(t)).Attach(t.Context(), billing.Payer{}, "pm_1"); !errors.Is(err,
+		billing.ErrInvalid) {
 		t.Errorf("without a customer: got %v", err)
 	}
 }
 
 func TestCard(t *testing.T) {
-	sepa := apitest.Object(apitest.Fields{"id": "pm_2", "object": "payment_method", "type": "sepa_debit", "created": 1, "sepa_debit": apitest.Fields{"last4": "3000"}})
+	sepa := apitest.Object(apitest.Fields{"id": "pm_2", "object": "payment_method", "type": "sepa_debit", "created": 1,
+		"sepa_debit": apitest.Fields{"last4": "3000"}})
 	s := apitest.NewScript(t, apitest.OK(cardFields("pm_1", "cus_1")), apitest.OK(sepa), apitest.OK(`{}`))
 	p := processor(t, s)
 	if got, err := p.Card(t.Context(), "", "pm_1"); err != nil || got != wantCard {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if got, err := p.Card(t.Context(), "", "pm_2"); err != nil || got != (billing.Card{Method: "pm_2", Brand: "sepa_debit", Last4: "3000", Made: api.Instant(1)}) {
+	if got, err := p.Card(t.Context(), "", "pm_2"); err != nil ||
+		got != (billing.Card{Method: "pm_2", Brand: "sepa_debit", Last4: "3000", Made: api.Instant(1)}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if got, err := p.Card(t.Context(), "", "pm_3"); err == nil {
@@ -103,8 +121,10 @@ func TestCard(t *testing.T) {
 }
 
 func TestCardLink(t *testing.T) {
-	r := billing.LinkRequest{Key: "dd_l", Payer: billing.Payer{At: "acct_1", Customer: "cus_1"}, Installation: "inst", Account: "acme", Subscription: "sub", Currency: "EUR"}
-	if _, err := processor(t, apitest.NewScript(t)).CardLink(t.Context(), r); !errors.Is(err, billing.ErrInvalid) || !strings.Contains(err.Error(), "return_url") {
+	r := billing.LinkRequest{Key: "dd_l", Payer: billing.Payer{At: "acct_1", Customer: "cus_1"}, Installation: "inst",
+		Account: "acme", Subscription: "sub", Currency: "EUR"}
+	if _, err := processor(t, apitest.NewScript(t)).CardLink(t.Context(), r); !errors.Is(err, billing.ErrInvalid) ||
+		!strings.Contains(err.Error(), "return_url") {
 		t.Errorf("without an address to come back to: got %v", err)
 	}
 	s := apitest.NewScript(t, apitest.OK(`{"id":"cs_1","object":"checkout.session","url":"https://checkout.example/c","expires_at":8000}`), apitest.OK(`{}`))
@@ -113,12 +133,14 @@ func TestCardLink(t *testing.T) {
 	if err != nil || got != (billing.CardLink{URL: "https://checkout.example/c", Expires: api.Instant(8000)}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	want := url.Values{"mode": {"setup"}, "customer": {"cus_1"}, "currency": {"eur"}, "success_url": {"https://example.com/back"}}
+	want := url.Values{"mode": {"setup"}, "customer": {"cus_1"}, "currency": {"eur"},
+		"success_url": {"https://example.com/back"}}
 	for name, value := range map[string]string{"installation": "inst", "account": "acme", "subscription": "sub"} {
 		want.Set("metadata[duesday_"+name+"]", value)
 		want.Set("setup_intent_data[metadata][duesday_"+name+"]", value)
 	}
-	if sent := s.Requests()[0]; sent.Path != "/v1/checkout/sessions" || sent.Form.Encode() != want.Encode() || sent.Header.Get("Idempotency-Key") == "" || sent.Header.Get("Stripe-Account") != "acct_1" {
+	if sent := s.Requests()[0]; sent.Path != "/v1/checkout/sessions" || sent.Form.Encode() != want.Encode() ||
+		sent.Header.Get("Idempotency-Key") == "" || sent.Header.Get("Stripe-Account") != "acct_1" {
 		t.Errorf("sent %s %v", sent.Path, sent.Form)
 	}
 	if got, err := p.CardLink(t.Context(), r); !errors.Is(err, billing.ErrUnknown) {
@@ -128,24 +150,31 @@ func TestCardLink(t *testing.T) {
 
 func TestSetups(t *testing.T) {
 	setup := func(id string, changes ...apitest.Fields) string {
-		return apitest.Object(apitest.Fields{"id": id, "object": "setup_intent", "status": "succeeded", "livemode": false, "customer": "cus_1",
-			"payment_method": apitest.Fields{"id": "pm_1", "object": "payment_method", "type": "card", "created": 3000, "card": apitest.Fields{"brand": "visa", "last4": "4242", "exp_month": 12, "exp_year": 2030}},
-			"metadata":       apitest.Fields{"duesday_installation": "inst", "duesday_account": "acme"}}, changes...)
+		return apitest.Object(apitest.Fields{"id": id, "object": "setup_intent", "status": "succeeded", "livemode": false,
+			"customer": "cus_1",
+			"payment_method": apitest.Fields{"id": "pm_1", "object": "payment_method", "type": "card", "created": 3000,
+				"card": apitest.Fields{"brand": "visa", "last4": "4242", "exp_month": 12, "exp_year": 2030}},
+			"metadata": apitest.Fields{"duesday_installation": "inst", "duesday_account": "acme"}}, changes...)
 	}
-	s := apitest.NewScript(t, apitest.List(true, setup("seti_0", apitest.Fields{"payment_method": "pm_0"}), setup("seti_00", apitest.Fields{"payment_method": nil}), setup("seti_1"),
-		setup("seti_2", apitest.Fields{"status": "requires_payment_method"})), apitest.List(false, setup("seti_3", apitest.Fields{"metadata": apitest.Fields{}})))
+	s := apitest.NewScript(t, apitest.List(true, setup("seti_0", apitest.Fields{"payment_method": "pm_0"}),
+		setup("seti_00", apitest.Fields{"payment_method": nil}), setup("seti_1"),
+		setup("seti_2", apitest.Fields{"status": "requires_payment_method"})),
+		apitest.List(false, setup("seti_3", apitest.Fields{"metadata": apitest.Fields{}})))
 	var got []billing.Setup
-	for x, err := range processor(t, s).Setups(t.Context(), billing.ListRequest{At: "acct_1", Since: time.Unix(50, 0), Until: time.Unix(60, 0)}) {
+	for x, err := range processor(t, s).Setups(t.Context(),
+		billing.ListRequest{At: "acct_1", Since: time.Unix(50, 0), Until: time.Unix(60, 0)}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, x)
 	}
-	want := billing.Setup{ID: "seti_1", At: "acct_1", Customer: "cus_1", Installation: "inst", Account: "acme", Card: wantCard}
+	want := billing.Setup{ID: "seti_1", At: "acct_1", Customer: "cus_1", Installation: "inst", Account: "acme",
+		Card: wantCard}
 	if len(got) != 1 || got[0] != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if r := s.Requests()[0]; r.Path != "/v1/setup_intents" || r.Form.Get("created[gte]") != "50" || r.Form.Get("created[lt]") != "60" || r.Form.Get("expand[]") != "data.payment_method" {
+	if r := s.Requests()[0]; r.Path != "/v1/setup_intents" || r.Form.Get("created[gte]") != "50" ||
+		r.Form.Get("created[lt]") != "60" || r.Form.Get("expand[]") != "data.payment_method" {
 		t.Errorf("sent %s %v", r.Path, r.Form)
 	}
 }

@@ -65,7 +65,8 @@ func TestRegister(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(again, first) {
 		t.Errorf("registered twice: got %+v, %v, want %+v", again, err, first)
 	}
-	if first.Merchant != shopAccount || first.Own || first.Status != tracking.Connected || !first.Created.Equal(shopStart) {
+	if first.Merchant != shopAccount || first.Own || first.Status != tracking.Connected ||
+		!first.Created.Equal(shopStart) {
 		t.Errorf("got %+v", first)
 	}
 	d.stub.asked = nil
@@ -80,7 +81,8 @@ func TestRegister(t *testing.T) {
 		}
 		list = append(list, fmt.Sprint(a.StripeAccount, a.Own))
 	}
-	if want := []string{stripefake.DefaultAccount + "true", shopAt + "false"}; !slices.Equal(list, want) && !slices.Equal(list, []string{want[1], want[0]}) {
+	if want := []string{stripefake.DefaultAccount + "true", shopAt + "false"}; !slices.Equal(list, want) &&
+		!slices.Equal(list, []string{want[1], want[0]}) {
 		t.Errorf("got %v, want %v", list, want)
 	}
 	for _, id := range []string{"acct_none", "", "shop", "acct_1#2"} {
@@ -124,8 +126,10 @@ func TestRegister_Moves(t *testing.T) {
 func quarantined(t testing.TB) *desk {
 	d := newDesk(t)
 	d.takes(paid("evt_1", otherAt, bPurchase), tracking.Quarantined)
-	d.takes(message("evt_2", "customer.subscription.created", otherAt, object(tracking.KindSubscription, "sub_1", "active", "", "")), tracking.Quarantined)
-	d.takes(message("evt_3", "account.application.deauthorized", otherAt, thing{"id": "ca_1", "object": "application"}), tracking.Quarantined)
+	d.takes(message("evt_2", "customer.subscription.created", otherAt,
+		object(tracking.KindSubscription, "sub_1", "active", "", "")), tracking.Quarantined)
+	d.takes(message("evt_3", "account.application.deauthorized", otherAt, thing{"id": "ca_1", "object": "application"}),
+		tracking.Quarantined)
 	return d
 }
 
@@ -136,7 +140,8 @@ func (d *desk) driven(name string) {
 	d.drain() // releases
 	d.drain()
 	d.deliver()
-	for id, want := range map[string]tracking.EventStatus{"evt_1": tracking.Applied, "evt_2": tracking.Ignored, "evt_3": tracking.Applied} {
+	for id, want := range map[string]tracking.EventStatus{"evt_1": tracking.Applied, "evt_2": tracking.Ignored,
+		"evt_3": tracking.Applied} {
 		if e := d.event(id); e.Status != want || id == "evt_1" && e.Merchant != otherAccount {
 			d.Errorf("%s: %s is %s (%s) of %q, want it %s", name, id, e.Status, e.Reason, e.Merchant, want)
 		}
@@ -287,11 +292,13 @@ func TestRegister_Races(t *testing.T) {
 func TestConnection(t *testing.T) {
 	gone, back := "account.application.deauthorized", "account.application.authorized"
 	for _, order := range [][]string{{gone, back}, {back, gone}, {gone}, {gone, gone}} {
-		for want, answer := range map[tracking.AccountStatus]error{tracking.Connected: nil, tracking.Disconnected: tracking.ErrDisconnected} {
+		for want, answer := range map[tracking.AccountStatus]error{tracking.Connected: nil,
+			tracking.Disconnected: tracking.ErrDisconnected} {
 			d := newDesk(t)
 			d.stub.connected[shopAt] = answer
 			for i, typ := range order {
-				d.takes(message(fmt.Sprint("evt_", i), typ, shopAt, thing{"id": "ca_1", "object": "application"}), tracking.Received)
+				d.takes(message(fmt.Sprint("evt_", i), typ, shopAt, thing{"id": "ca_1", "object": "application"}),
+					tracking.Received)
 			}
 			d.stub.down = errors.New("no answer")
 			if r := d.drain(); r.Failed != len(order) {
@@ -324,7 +331,8 @@ func TestSavePoll(t *testing.T) {
 	d := newDesk(t)
 	at := func(n int) time.Time { return shopStart.Add(time.Duration(n) * time.Hour) }
 	want := tracking.PollState{Through: at(5), Checked: at(6), Next: at(7), Quiet: 3, Swept: at(1), Error: "no"}
-	for _, p := range []tracking.PollState{want, {Through: at(2), Checked: at(6), Next: at(7), Quiet: 3, Swept: at(1), Error: "no"}} {
+	for _, p := range []tracking.PollState{want,
+		{Through: at(2), Checked: at(6), Next: at(7), Quiet: 3, Swept: at(1), Error: "no"}} {
 		if err := d.service.SavePoll(t.Context(), shopAt, p); err != nil {
 			t.Fatal(err)
 		}

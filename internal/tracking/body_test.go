@@ -48,7 +48,8 @@ func TestBody_Garbage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range [][]byte{{0}, {2, 3, 4}, {formatS2}, {formatS2, 0xff, 0xff, 0xff, 0xff, 0x0f}, packed[:len(packed)-1], {formatS2, 0x81, 0x80, 0x80, 0x02, 0}, []byte("{}")} {
+	for _, bad := range [][]byte{{0}, {2, 3, 4}, {formatS2}, {formatS2, 0xff, 0xff, 0xff, 0xff, 0x0f},
+		packed[:len(packed)-1], {formatS2, 0x81, 0x80, 0x80, 0x02, 0}, []byte("{}")} {
 		if got, err := unpack(bad); err == nil {
 			t.Errorf("%v: %d bytes", bad[:min(8, len(bad))], len(got))
 		}

@@ -80,7 +80,8 @@ func newCounter(t testing.TB, change ...func(*tracking.Options)) *counter {
 	t.Helper()
 	fake := stripefake.New(stripefake.Options{Now: func() time.Time { return shopStart }, Connected: []string{shopAt}})
 	c := &counter{shop: &shop{TB: t, fake: fake}, line: &line{fake: fake}}
-	client, err := api.New(api.Options{Key: secret.New("sk_test_duesday"), Base: "http://localhost:1", Rate: 1000, Now: c.shop.fake.Now, Transport: c.line})
+	client, err := api.New(api.Options{Key: secret.New("sk_test_duesday"), Base: "http://localhost:1", Rate: 1000,
+		Now: c.shop.fake.Now, Transport: c.line})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,9 +92,14 @@ func newCounter(t testing.TB, change ...func(*tracking.Options)) *counter {
 	})
 	c.tracker = sell.New(client)
 	tea := c.shop.post("products", "name=Tea").id()
-	c.shop.monthly = c.shop.post("prices", "currency=usd", "unit_amount=1500", "recurring[interval]=month", "product="+tea).id()
-	c.shop.weekly = c.shop.post("prices", "currency=usd", "unit_amount=1500", "recurring[interval]=week", "product="+tea).id()
-	c.desk = newDesk(t, append([]func(*tracking.Options){func(o *tracking.Options) { o.Finder, o.Seller = c.tracker, c.tracker }}, change...)...)
+	c.shop.monthly = c.shop.post("prices", "currency=usd", "unit_amount=1500", "recurring[interval]=month",
+		"product="+tea).id()
+	c.shop.weekly = c.shop.post("prices", "currency=usd", "unit_amount=1500", "recurring[interval]=week",
+		"product="+tea).id()
+	c.desk = newDesk(t, append([]func(*tracking.Options){func(o *tracking.Options) {
+		o.Finder, o.Seller = c.tracker,
+			c.tracker
+	}}, change...)...)
 	return c
 }
 
@@ -150,7 +156,8 @@ func (c *counter) sold(id string) string {
 	var text strings.Builder
 	text.WriteString(fmt.Sprintf("%s fulfil:%s unsubscribe:%s", p.Kind, p.Fulfilment.State, p.Unsubscribe.State))
 	for _, pay := range story.Payments {
-		text.WriteString(fmt.Sprintf(" payment:%s %d%s recurring:%v", pay.Status, pay.Amount, pay.Currency, pay.Subscription != ""))
+		text.WriteString(fmt.Sprintf(" payment:%s %d%s recurring:%v", pay.Status, pay.Amount, pay.Currency,
+			pay.Subscription != ""))
 	}
 	for _, s := range story.Subscriptions {
 		text.WriteString(fmt.Sprintf(" subscription:%s %s scheduled:%v", s.Status, s.Detail, s.Schedule != ""))
@@ -169,7 +176,8 @@ func (c *counter) made(path string) (n int) {
 	for _, of := range list {
 		o, _ := of.(map[string]any)
 		meta, _ := o["metadata"].(map[string]any)
-		if meta[tracking.MetaPurchase] != nil && o["status"] != "void" && o["status"] != "canceled" && o["status"] != "incomplete_expired" {
+		if meta[tracking.MetaPurchase] != nil && o["status"] != "void" && o["status"] != "canceled" &&
+			o["status"] != "incomplete_expired" {
 			n++
 		}
 	}
@@ -335,7 +343,8 @@ func crashes(t *testing.T, x trouble, kind tracking.Kind, card, want string, cha
 		return false
 	}
 	name := fmt.Sprintf("%s %d phase %d", x.what, x.at, x.phase)
-	if _, known := errors.AsType[*tracking.FieldError](err); known || errors.Is(err, tracking.ErrOrder) || errors.Is(err, tracking.ErrOther) {
+	if _, known := errors.AsType[*tracking.FieldError](err); known || errors.Is(err, tracking.ErrOrder) ||
+		errors.Is(err, tracking.ErrOther) {
 		t.Errorf("%s: it says that it knows: %v", name, err)
 	}
 	purchase := ""
@@ -392,7 +401,8 @@ func crashes(t *testing.T, x trouble, kind tracking.Kind, card, want string, cha
 	}
 	if declined := made.Sale.Declined != ""; declined != (card == badCard) || made.Sale.Action != (card == actionCard) ||
 		made.Sale.ClientSecret.IsZero() == (card == actionCard || kind == tracking.Legacy) {
-		t.Errorf("%s: called again: declined %q, action %v, a secret %v", name, made.Sale.Declined, made.Sale.Action, !made.Sale.ClientSecret.IsZero())
+		t.Errorf("%s: called again: declined %q, action %v, a secret %v", name, made.Sale.Declined, made.Sale.Action,
+			!made.Sale.ClientSecret.IsZero())
 	}
 	again.hearAll()
 	again.clock = again.clock.Add(5 * time.Minute)
@@ -486,7 +496,8 @@ func TestCreatePurchase_Key(t *testing.T) {
 	o := c.order(tracking.Product, goodCard)
 	o.Merchant = otherAccount
 	other, err := c.service.CreatePurchase(t.Context(), o)
-	if err != nil || other.Repeated || other.Purchase.ID == first.Purchase.ID || other.Purchase.StripeAccount != stripefake.DefaultAccount {
+	if err != nil || other.Repeated || other.Purchase.ID == first.Purchase.ID ||
+		other.Purchase.StripeAccount != stripefake.DefaultAccount {
 		t.Errorf("the same key of another account: %+v, %v", other, err)
 	}
 	o.Merchant = "11111111-2222-4333-8444-555555555555"
@@ -535,7 +546,8 @@ func TestCreatePurchase_Refused(t *testing.T) {
 	if err := c.shop.fake.Disconnect(shopAt); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.service.CreatePurchase(t.Context(), c.order(tracking.Product, goodCard)); !errors.Is(err, tracking.ErrDisconnected) {
+	if _, err := c.service.CreatePurchase(t.Context(), c.order(tracking.Product, goodCard)); !errors.Is(err,
+		tracking.ErrDisconnected) {
 		t.Errorf("disconnected: %v", err)
 	}
 	for p, err := range c.service.Purchases(t.Context(), shopAccount) {
@@ -555,7 +567,8 @@ func TestCreatePurchase_Declined(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p := made.Purchase; made.Sale.Declined == "" || p.Fulfilled || p.Fulfilment.State != tracking.NotAsked || !strings.HasPrefix(p.Problem, "declined: ") {
+			if p := made.Purchase; made.Sale.Declined == "" || p.Fulfilled || p.Fulfilment.State != tracking.NotAsked ||
+				!strings.HasPrefix(p.Problem, "declined: ") {
 				t.Errorf("%s: %q, %+v", kind, made.Sale.Declined, p)
 			}
 		}
@@ -584,7 +597,8 @@ func TestCreatePurchase_Action(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !made.Sale.Action || made.Sale.ClientSecret.IsZero() || made.Purchase.Fulfilment.State != tracking.NotAsked || c.charges() != 0 {
+		if !made.Sale.Action || made.Sale.ClientSecret.IsZero() || made.Purchase.Fulfilment.State != tracking.NotAsked ||
+			c.charges() != 0 {
 			t.Errorf("%s: %+v, %d charges", kind, made, c.charges())
 		}
 		c.hearAll()
@@ -625,7 +639,8 @@ func TestCreatePurchase_TooLate(t *testing.T) {
 		t.Errorf("in time: %v, %d charges", err, c.charges())
 	}
 	later.clock = later.clock.Add(48 * time.Hour)
-	if made, err := later.service.CreatePurchase(t.Context(), o); err != nil || made.Purchase.Fulfilment.State != tracking.Asked || c.charges() != 1 {
+	if made, err := later.service.CreatePurchase(t.Context(), o); err != nil ||
+		made.Purchase.Fulfilment.State != tracking.Asked || c.charges() != 1 {
 		t.Errorf("of one that was made: %v, %d charges", err, c.charges())
 	}
 }
@@ -642,7 +657,8 @@ func TestOrder_Check(t *testing.T) {
 		change func(*tracking.Order)
 		field  string // "": it is right
 	}{
-		{product, func(*tracking.Order) {}, ""}, {split, func(*tracking.Order) {}, ""}, {sub, func(*tracking.Order) {}, ""}, {old, func(*tracking.Order) {}, ""},
+		{product, func(*tracking.Order) {}, ""}, {split, func(*tracking.Order) {}, ""}, {sub, func(*tracking.Order) {}, ""},
+		{old, func(*tracking.Order) {}, ""},
 		{product, func(o *tracking.Order) { o.Price, o.Amount, o.Currency = "price_1", 0, "" }, ""},
 		{product, func(o *tracking.Order) { o.Customer, o.Email = "cus_1", "" }, ""},
 		{product, func(o *tracking.Order) { o.Description, o.Name = long(500), long(200) }, ""},
@@ -695,16 +711,22 @@ func TestOrder_Check(t *testing.T) {
 		if ok != (c.field != "") || ok && f.Field != c.field || !ok && err != nil {
 			t.Errorf("%+.120v: got %v, want %q", o, err, c.field)
 		}
-		if ok && slices.ContainsFunc([]string{"4242", "4000", "_secret_"}, func(bad string) bool { return strings.Contains(err.Error(), bad) }) {
+		if ok && slices.ContainsFunc([]string{"4242", "4000", "_secret_"},
+			func(bad string) bool { return strings.Contains(err.Error(), bad) }) {
 			t.Errorf("it repeats what it must not: %v", err)
 		}
 	}
 	d := newDesk(t)
-	for field, change := range map[string]func(*tracking.Order){"account": func(o *tracking.Order) { o.Merchant = "12" }, "kind": func(o *tracking.Order) { o.Kind = "gift" }} {
+	for field, change := range map[string]func(*tracking.Order){"account": func(o *tracking.Order) { o.Merchant = "12" },
+		"kind": func(o *tracking.Order) { o.Kind = "gift" }} {
 		o := product
 		o.Merchant = shopAccount
 		change(&o)
-		if f, ok := errors.AsType[*tracking.FieldError](func() error { _, err := d.service.CreatePurchase(t.Context(), o); return err }()); !ok || f.Field != field {
+		if f, ok := errors.AsType[*tracking.FieldError](func() error {
+			_,
+				err := d.service.CreatePurchase(t.Context(), o)
+			return err
+		}()); !ok || f.Field != field {
 			t.Errorf("%s: %v", field, f)
 		}
 	}

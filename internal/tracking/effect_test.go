@@ -55,8 +55,10 @@ func withHands(hands ...tracking.Automation) func(*tracking.Options) {
 
 func (d *desk) sub(event, status string) {
 	d.Helper()
-	typ := map[string]string{"active": "customer.subscription.created", "canceled": "customer.subscription.deleted"}[status]
-	d.takes(message(event, typ, shopAt, object(tracking.KindSubscription, "sub_1", status, aPurchase, tracking.Subscribe)), tracking.Applied)
+	typ := map[string]string{"active": "customer.subscription.created",
+		"canceled": "customer.subscription.deleted"}[status]
+	d.takes(message(event, typ, shopAt, object(tracking.KindSubscription, "sub_1", status, aPurchase, tracking.Subscribe)),
+		tracking.Applied)
 }
 
 func applied(p *tracking.Purchase) (list []string) {
@@ -67,7 +69,8 @@ func applied(p *tracking.Purchase) (list []string) {
 }
 
 func TestDeliver_ByAction(t *testing.T) {
-	mail, gate, crm := &hand{name: "mail", takes: []tracking.Action{tracking.ActionFulfil}}, &hand{name: "gate"}, &hand{name: "crm", takes: []tracking.Action{tracking.ActionUnsubscribe}}
+	mail, gate, crm := &hand{name: "mail", takes: []tracking.Action{tracking.ActionFulfil}}, &hand{name: "gate"},
+		&hand{name: "crm", takes: []tracking.Action{tracking.ActionUnsubscribe}}
 	d := newDesk(t, withHands(mail, gate, crm))
 	d.sub("evt_1", "active")
 	d.clock = d.clock.Add(time.Minute)
@@ -77,14 +80,17 @@ func TestDeliver_ByAction(t *testing.T) {
 	d.sub("evt_2", "canceled")
 	d.deliver()
 	p := d.purchase(aPurchase)
-	if got, want := applied(p), []string{"mail fulfil", "gate fulfil", "gate unsubscribe", "crm unsubscribe"}; !slices.Equal(got, want) {
+	if got, want := applied(p), []string{"mail fulfil", "gate fulfil", "gate unsubscribe",
+		"crm unsubscribe"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if !p.Automations[0].At.Equal(at) || !p.Fulfilment.Done.Equal(at) || !p.Fulfilment.Asked.Equal(shopStart) || !p.Unsubscribe.Done.Equal(d.clock) {
+	if !p.Automations[0].At.Equal(at) || !p.Fulfilment.Done.Equal(at) || !p.Fulfilment.Asked.Equal(shopStart) ||
+		!p.Unsubscribe.Done.Equal(d.clock) {
 		t.Errorf("times: %+v", p)
 	}
 	job := mail.did[0]
-	want := tracking.Job{ID: "fulfil/" + aPurchase, Action: tracking.ActionFulfil, Purchase: aPurchase, Merchant: shopAccount, StripeAccount: shopAt, Kind: tracking.Subscribe, Reason: "active sub_1", At: shopStart}
+	want := tracking.Job{ID: "fulfil/" + aPurchase, Action: tracking.ActionFulfil, Purchase: aPurchase,
+		Merchant: shopAccount, StripeAccount: shopAt, Kind: tracking.Subscribe, Reason: "active sub_1", At: shopStart}
 	if job != want {
 		t.Errorf("got %+v, want %+v", job, want)
 	}
@@ -99,7 +105,8 @@ func TestDeliver_ToNobody(t *testing.T) {
 	d := newDesk(t, withHands(&hand{name: "mail", takes: []tracking.Action{tracking.ActionUnsubscribe}}))
 	d.sub("evt_1", "active")
 	d.deliver()
-	if p := d.purchase(aPurchase); !p.Fulfilled || !slices.Equal(applied(p), []string{"log fulfil"}) || !strings.Contains(d.said.String(), aPurchase) {
+	if p := d.purchase(aPurchase); !p.Fulfilled || !slices.Equal(applied(p), []string{"log fulfil"}) ||
+		!strings.Contains(d.said.String(), aPurchase) {
 		t.Errorf("got %+v; logged %s", p, d.said)
 	}
 }
@@ -116,7 +123,8 @@ func TestDeliver_OneFails(t *testing.T) {
 		d.clock = d.clock.Add(24 * time.Hour)
 	}
 	p := d.purchase(aPurchase)
-	if p.Fulfilled || p.Fulfilment.State != tracking.Asked || p.Unsubscribe.State != tracking.Waits || !slices.Equal(applied(p), []string{"first fulfil"}) {
+	if p.Fulfilled || p.Fulfilment.State != tracking.Asked || p.Unsubscribe.State != tracking.Waits ||
+		!slices.Equal(applied(p), []string{"first fulfil"}) {
 		t.Errorf("a day later: %+v", p)
 	}
 	if got := [3]int{len(first.ids()), len(second.ids()), len(third.ids())}; got != [3]int{1, 3, 0} {
@@ -125,7 +133,9 @@ func TestDeliver_OneFails(t *testing.T) {
 	second.fails = nil
 	d.deliver()
 	d.deliver()
-	if got, want := applied(d.purchase(aPurchase)), []string{"first fulfil", "second fulfil", "third fulfil", "first unsubscribe", "second unsubscribe", "third unsubscribe"}; !slices.Equal(got, want) {
+	if got, want := applied(d.purchase(aPurchase)),
+		[]string{"first fulfil", "second fulfil", "third fulfil", "first unsubscribe", "second unsubscribe",
+			"third unsubscribe"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := third.ids(); !slices.Equal(got, []string{"fulfil/" + aPurchase, "unsubscribe/" + aPurchase}) {
@@ -146,7 +156,8 @@ func TestDeliver_Fewer(t *testing.T) {
 	if _, err := later.service.Deliver(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if p := d.purchase(aPurchase); !p.Fulfilled || len(first.ids()) != 1 || !slices.Equal(applied(p), []string{"first fulfil"}) {
+	if p := d.purchase(aPurchase); !p.Fulfilled || len(first.ids()) != 1 ||
+		!slices.Equal(applied(p), []string{"first fulfil"}) {
 		t.Errorf("%v, %+v", first.ids(), p)
 	}
 }
@@ -169,7 +180,8 @@ func TestDeliver_Permanent(t *testing.T) {
 	d.waits(0, 0, 1)
 	dead := 0
 	for j, err := range d.service.Jobs(t.Context()) {
-		if dead++; err != nil || !j.Dead || j.ID != "fulfil/"+aPurchase || j.Purchase != aPurchase || !strings.Contains(j.Error, "no such list") {
+		if dead++; err != nil || !j.Dead || j.ID != "fulfil/"+aPurchase || j.Purchase != aPurchase ||
+			!strings.Contains(j.Error, "no such list") {
 			t.Errorf("shown: %+v, %v", j, err)
 		}
 	}
@@ -185,7 +197,8 @@ func TestDeliver_Permanent(t *testing.T) {
 	}
 	d.deliver()
 	d.deliver()
-	if got := h.ids(); !slices.Equal(got, []string{"fulfil/" + aPurchase, "fulfil/" + aPurchase, "unsubscribe/" + aPurchase}) {
+	if got := h.ids(); !slices.Equal(got,
+		[]string{"fulfil/" + aPurchase, "fulfil/" + aPurchase, "unsubscribe/" + aPurchase}) {
 		t.Errorf("got %v", got)
 	}
 	d.waits(0, 0, 0)
@@ -215,11 +228,13 @@ func TestDeliver_Crashes(t *testing.T) {
 					d.clock = d.clock.Add(time.Minute)
 					d.deliver()
 				}
-				if got, want := applied(d.purchase(aPurchase)), []string{"a fulfil", "b fulfil", "a unsubscribe", "b unsubscribe"}; !slices.Equal(got, want) {
+				if got, want := applied(d.purchase(aPurchase)),
+					[]string{"a fulfil", "b fulfil", "a unsubscribe", "b unsubscribe"}; !slices.Equal(got, want) {
 					t.Errorf("%v at %d, phase %d: got %v, want %v", dies, at, phase, got, want)
 				}
 				for _, h := range []*hand{a, b} {
-					if got := slices.Compact(h.ids()); !slices.Equal(got, []string{"fulfil/" + aPurchase, "unsubscribe/" + aPurchase}) {
+					if got := slices.Compact(h.ids()); !slices.Equal(got,
+						[]string{"fulfil/" + aPurchase, "unsubscribe/" + aPurchase}) {
 						t.Errorf("%v at %d, phase %d: %s did %v", dies, at, phase, h.name, h.ids())
 					}
 				}
@@ -251,7 +266,8 @@ func TestDeliver_AtOnce(t *testing.T) {
 	running.Go(func() {
 		for i := range 20 {
 			id := fmt.Sprint("sub_", i+2)
-			body := message(fmt.Sprint("evt_", i+2), "customer.subscription.created", shopAt, object(tracking.KindSubscription, id, "active", aPurchase, tracking.Subscribe))
+			body := message(fmt.Sprint("evt_", i+2), "customer.subscription.created", shopAt,
+				object(tracking.KindSubscription, id, "active", aPurchase, tracking.Subscribe))
 			if _, err := d.service.Ingest(context.Background(), body, webhook(true)); err != nil {
 				t.Error(err)
 			}
@@ -259,7 +275,8 @@ func TestDeliver_AtOnce(t *testing.T) {
 	})
 	running.Wait()
 	d.deliver()
-	if p := d.purchase(aPurchase); !p.Fulfilled || !slices.Equal(applied(p), []string{"gate fulfil"}) || len(p.Subscriptions) != 21 {
+	if p := d.purchase(aPurchase); !p.Fulfilled || !slices.Equal(applied(p), []string{"gate fulfil"}) ||
+		len(p.Subscriptions) != 21 {
 		t.Errorf("%v, %d subscriptions", applied(p), len(p.Subscriptions))
 	}
 	if got := slices.Compact(h.ids()); len(got) != 1 {
@@ -270,7 +287,8 @@ func TestDeliver_AtOnce(t *testing.T) {
 // TestDeliver_Withdrawn: a second subscription takes back an unsubscribe that nobody has begun; one
 // that was begun goes on, and says so.
 func TestDeliver_Withdrawn(t *testing.T) {
-	second := message("evt_3", "customer.subscription.created", shopAt, object(tracking.KindSubscription, "sub_2", "active", aPurchase, tracking.Subscribe))
+	second := message("evt_3", "customer.subscription.created", shopAt,
+		object(tracking.KindSubscription, "sub_2", "active", aPurchase, tracking.Subscribe))
 	h := &hand{name: "gate"}
 	d := newDesk(t, withHands(h))
 	d.sub("evt_1", "active")
@@ -283,7 +301,8 @@ func TestDeliver_Withdrawn(t *testing.T) {
 	}
 	d.waits(0, 0, 0)
 	// And it is asked for again when that one has ended, too.
-	d.takes(message("evt_4", "customer.subscription.deleted", shopAt, object(tracking.KindSubscription, "sub_2", "canceled", aPurchase, tracking.Subscribe)), tracking.Applied)
+	d.takes(message("evt_4", "customer.subscription.deleted", shopAt,
+		object(tracking.KindSubscription, "sub_2", "canceled", aPurchase, tracking.Subscribe)), tracking.Applied)
 	d.deliver()
 	if got := h.ids(); len(got) != 2 {
 		t.Errorf("after the end of both: %v", got)
@@ -311,7 +330,8 @@ func TestDeliver_Key(t *testing.T) {
 	h := &hand{name: "gate"}
 	d := newDesk(t, withHands(h))
 	d.stub.sale = tracking.Sale{Customer: "cus_1"}
-	order := tracking.Order{Merchant: shopAccount, Kind: tracking.Subscribe, Key: "one", Price: "price_1", Customer: "cus_1", PaymentMethod: "pm_1"}
+	order := tracking.Order{Merchant: shopAccount, Kind: tracking.Subscribe, Key: "one", Price: "price_1",
+		Customer: "cus_1", PaymentMethod: "pm_1"}
 	created, err := d.service.CreatePurchase(t.Context(), order)
 	if err != nil {
 		t.Fatal(err)
@@ -324,7 +344,8 @@ func TestDeliver_Key(t *testing.T) {
 	d.takes(message("evt_2", "customer.subscription.deleted", shopAt, sub("canceled")), tracking.Applied)
 	other, changed := d.another(), false
 	d.during(func(op storetest.Operation, phase storetest.Phase) error {
-		writes := slices.ContainsFunc(op.Writes, func(w store.Write) bool { return w.Table == tables.Tracking.Purchases.Name })
+		writes := slices.ContainsFunc(op.Writes,
+			func(w store.Write) bool { return w.Table == tables.Tracking.Purchases.Name })
 		if phase == storetest.Before && writes && !changed {
 			changed = true
 			d.stub.sale.Customer = "cus_2"

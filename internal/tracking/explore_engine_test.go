@@ -63,7 +63,8 @@ func onEngine(t *testing.T, s store.Store, each int) {
 
 func TestFlows_OnPebble(t *testing.T) {
 	t.Parallel()
-	s, err := pebblestore.Open(t.TempDir(), pebblestore.Options{Tables: used, Now: func() time.Time { return shopStart }, Create: true, CacheBytes: 16 << 20})
+	s, err := pebblestore.Open(t.TempDir(),
+		pebblestore.Options{Tables: used, Now: func() time.Time { return shopStart }, Create: true, CacheBytes: 16 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,8 +96,9 @@ func TestFlows_OnDynamoDB(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	s, err := dynamostore.Open(t.Context(), dynamostore.Options{Tables: used, Now: func() time.Time { return shopStart }, Client: client,
-		Pace: dynamostore.Pace{First: time.Millisecond, Longest: 20 * time.Millisecond}})
+	s, err := dynamostore.Open(t.Context(),
+		dynamostore.Options{Tables: used, Now: func() time.Time { return shopStart }, Client: client,
+			Pace: dynamostore.Pace{First: time.Millisecond, Longest: 20 * time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}

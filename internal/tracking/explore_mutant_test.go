@@ -109,14 +109,17 @@ func mutants() []mutant {
 			storing(without{write: to(t.Payments.Name)}), "nothing is active or paid"},
 		{"an event that came is stored once more", "subscription then canceled",
 			storing(without{condition: to(t.Events.Name)}), "changes something"},
-		{"the inbox forgets", "subscription then canceled", storing(without{write: rowOfOutbox("event/")}), "nobody works on it"},
+		{"the inbox forgets", "subscription then canceled", storing(without{write: rowOfOutbox("event/")}),
+			"nobody works on it"},
 		{"a fulfilment is lost", "legacy success", storing(without{write: rowOfOutbox("fulfil/")}), "lost"},
-		{"an unsubscribe is lost", "subscription then canceled", storing(without{write: rowOfOutbox("unsubscribe/")}), "lost"},
+		{"an unsubscribe is lost", "subscription then canceled", storing(without{write: rowOfOutbox("unsubscribe/")}),
+			"lost"},
 		{"a payment of a subscription is said to be none", "subscription then canceled",
 			finding(lying{payment: func(o *tracking.Object) { o.Invoice, o.Subscription = "", "" }}), "payments"},
 		{"what Stripe answers is of another time", "renewal, past due, recovered",
 			finding(lying{subscription: func(o *tracking.Object) { o.Status = "past_due" }}), "subscriptions"},
-		{"a refund is not told", "product refunded in part", decoding(func(e *tracking.Event) { e.Object.Refunds, e.Object.Refunded = nil, 0 }), "payments"},
+		{"a refund is not told", "product refunded in part",
+			decoding(func(e *tracking.Event) { e.Object.Refunds, e.Object.Refunded = nil, 0 }), "payments"},
 		{"a schedule that has run its course is said to be canceled", "split completed", decoding(func(e *tracking.Event) {
 			if e.Object.Kind == tracking.KindSchedule && e.Object.Status == "completed" {
 				e.Object.Status = "canceled"
@@ -127,7 +130,8 @@ func mutants() []mutant {
 				e.Object.Status = "active"
 			}
 		}), ""},
-		{"whose purchase it is is not told", "subscription declined, then expired", decoding(func(e *tracking.Event) { e.Object.Tag = tracking.Tag{} }), "subscriptions"},
+		{"whose purchase it is is not told", "subscription declined, then expired",
+			decoding(func(e *tracking.Event) { e.Object.Tag = tracking.Tag{} }), "subscriptions"},
 	}
 }
 

@@ -76,7 +76,8 @@ type explorer struct {
 // explore follows everything from every root, up to so many nodes and faults.
 func explore(t testing.TB, tp *tape, version string, most, faults int, change ...func(*tracking.Options)) *explorer {
 	t.Helper()
-	x := &explorer{tape: tp, events: tp.explored(version), seen: map[[sha256.Size]byte]*node{}, ends: map[string]int{}, left: map[string]int{}, all: soaktest.On(), most: most}
+	x := &explorer{tape: tp, events: tp.explored(version), seen: map[[sha256.Size]byte]*node{}, ends: map[string]int{},
+		left: map[string]int{}, all: soaktest.On(), most: most}
 	x.house = tp.house(t, tp.roots[0].Snapshot(), change...)
 	for i, root := range tp.roots {
 		x.reach(nil, fmt.Sprintf("root %d", i), state{root.Snapshot(), nil})
@@ -237,8 +238,10 @@ func (x *explorer) expand(n *node) {
 
 // step does something from the node: without a fault, and, with all, with each commit lost. Where
 // a crash can end it is a state of its own.
-func (x *explorer) step(n *node, by string, all bool, do func(on store.Store, faulty bool) (wrong string), is func(*node, *view) (wrong string)) {
-	commits := x.run(n, by, func(int, storetest.Phase) error { return nil }, func(on store.Store) string { return do(on, false) }, is)
+func (x *explorer) step(n *node, by string, all bool, do func(on store.Store, faulty bool) (wrong string),
+	is func(*node, *view) (wrong string)) {
+	commits := x.run(n, by, func(int, storetest.Phase) error { return nil },
+		func(on store.Store) string { return do(on, false) }, is)
 	if !all || !x.all && x.expanded%4 != 1 {
 		return
 	}
@@ -257,7 +260,8 @@ func (x *explorer) step(n *node, by string, all bool, do func(on store.Store, fa
 
 // run does it once. Before and after each commit is where a process can die, and what is stored
 // then is what the next one finds.
-func (x *explorer) run(n *node, by string, fault func(commit int, phase storetest.Phase) error, do func(store.Store) (wrong string), is func(*node, *view) (wrong string)) (commits int) {
+func (x *explorer) run(n *node, by string, fault func(commit int, phase storetest.Phase) error,
+	do func(store.Store) (wrong string), is func(*node, *view) (wrong string)) (commits int) {
 	x.steps++
 	s := n.store.Snapshot()
 	x.house.robot.done = slices.Clone(n.jobs)
@@ -324,7 +328,8 @@ func order(done []string, purchase string) (list []string, wrong string) {
 			wrong = "repeated too late: " + id
 		}
 	}
-	if want := []string{"fulfil/" + purchase, "unsubscribe/" + purchase}; len(list) > 2 || !slices.Equal(list, want[:len(list)]) {
+	if want := []string{"fulfil/" + purchase, "unsubscribe/" + purchase}; len(list) > 2 ||
+		!slices.Equal(list, want[:len(list)]) {
 		wrong = fmt.Sprintf("jobs %q", list)
 	}
 	return list, wrong
@@ -332,7 +337,8 @@ func order(done []string, purchase string) (list []string, wrong string) {
 
 // judge looks whether the node is an end, and then whether it is a right one.
 func (x *explorer) judge(n *node) {
-	if len(n.view.rows) > 0 || slices.ContainsFunc(x.events, func(e stripefake.Event) bool { return !n.view.events[e.ID].Final() }) {
+	if len(n.view.rows) > 0 || slices.ContainsFunc(x.events,
+		func(e stripefake.Event) bool { return !n.view.events[e.ID].Final() }) {
 		return
 	}
 	n.end = true
@@ -381,7 +387,9 @@ func verbs(jobs []string) string {
 // judge says what is wrong when all of these events were told, and nothing is left to be done.
 func (tp *tape) judge(v *view, jobs []string, events []stripefake.Event) (wrong []string) {
 	payments, subscriptions := v.outcome()
-	if ofPayments := slices.ContainsFunc(events, func(e stripefake.Event) bool { return strings.HasPrefix(e.Type, "payment_intent.") }); ofPayments && !slices.Equal(payments, tp.payments) {
+	if ofPayments := slices.ContainsFunc(events,
+		func(e stripefake.Event) bool { return strings.HasPrefix(e.Type, "payment_intent.") }); ofPayments &&
+		!slices.Equal(payments, tp.payments) {
 		wrong = append(wrong, fmt.Sprintf("payments %q, want %q", payments, tp.payments))
 	}
 	if !slices.Equal(subscriptions, tp.subscriptions) {
@@ -393,7 +401,8 @@ func (tp *tape) judge(v *view, jobs []string, events []stripefake.Event) (wrong 
 	if asked := v.fulfil != tracking.NotAsked; asked != (len(jobs) > 0) || asked && v.fulfil != tracking.DoneWith {
 		wrong = append(wrong, fmt.Sprintf("the fulfilment is %q after %q", v.fulfil, jobs))
 	}
-	if asked := v.unsubscribe != tracking.NotAsked; asked != (len(jobs) > 1) || asked && v.unsubscribe != tracking.DoneWith {
+	if asked := v.unsubscribe != tracking.NotAsked; asked != (len(jobs) > 1) || asked &&
+		v.unsubscribe != tracking.DoneWith {
 		wrong = append(wrong, fmt.Sprintf("the unsubscribe is %q after %q", v.unsubscribe, jobs))
 	}
 	return wrong

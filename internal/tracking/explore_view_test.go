@@ -45,15 +45,19 @@ type row struct {
 // untold are the attributes that do not make two stores different: when something happened, how
 // often a row was written, and what people read.
 var untold = map[string]bool{
-	schema.TrackedVersion: true, schema.TrackedHistory: true, schema.TrackedCreated: true, schema.TrackedUpdated: true, schema.TrackedReceived: true,
-	schema.TrackedApplied: true, schema.TrackedBody: true, schema.TrackedReason: true, schema.EffectAsked: true, schema.EffectDone: true, schema.EffectAt: true,
-	schema.TrackedExpiration: true, schema.CreatedDate: true, schema.LastError: true, schema.TrackedDate: true, schema.TrackedTime: true, schema.TrackedTimestamp: true,
+	schema.TrackedVersion: true, schema.TrackedHistory: true, schema.TrackedCreated: true, schema.TrackedUpdated: true,
+	schema.TrackedReceived: true,
+	schema.TrackedApplied:  true, schema.TrackedBody: true, schema.TrackedReason: true, schema.EffectAsked: true,
+	schema.EffectDone: true, schema.EffectAt: true,
+	schema.TrackedExpiration: true, schema.CreatedDate: true, schema.LastError: true, schema.TrackedDate: true,
+	schema.TrackedTime: true, schema.TrackedTimestamp: true,
 	schema.TrackedSource: true, schema.DeadDate: true,
 }
 
 // see reads a store. With keyed it makes the view's key as well.
 func see(s store.Store, purchase string, keyed bool) (*view, error) {
-	v := &view{subscriptions: map[string]store.Item{}, payments: map[string]store.Item{}, events: map[string]tracking.EventStatus{}}
+	v := &view{subscriptions: map[string]store.Item{}, payments: map[string]store.Item{},
+		events: map[string]tracking.EventStatus{}}
 	var lines []string
 	for _, t := range used {
 		for it, err := range s.Scan(context.Background(), store.Scan{Table: t.Name}) {
@@ -95,7 +99,8 @@ func (v *view) take(table string, it store.Item, purchase string) {
 	case t.Events.Name:
 		status := tracking.EventStatus(it.Str(schema.TrackedStatus))
 		v.events[it.Str(schema.TrackedID)] = status
-		v.bill = v.bill || status == tracking.Applied && it.Str(schema.TrackedSubscription) == "" && strings.HasPrefix(it.Str(schema.TrackedType), "invoice.")
+		v.bill = v.bill || status == tracking.Applied && it.Str(schema.TrackedSubscription) == "" &&
+			strings.HasPrefix(it.Str(schema.TrackedType), "invoice.")
 	case t.Purchases.Name:
 		of = it.Str(schema.TrackedID)
 		v.kind, v.problem = tracking.Kind(it.Str(schema.TrackedKind)), it.Str(schema.TrackedProblem)
@@ -141,7 +146,8 @@ func writtenValue(b []byte, v store.Value) []byte {
 	return append(append(append(b, v.Str()...), v.Num()...), v.Raw()...)
 }
 
-var effectRank = map[tracking.EffectState]int{tracking.NotAsked: 0, tracking.Waits: 1, tracking.Asked: 2, tracking.Begun: 3, tracking.DoneWith: 4}
+var effectRank = map[tracking.EffectState]int{tracking.NotAsked: 0, tracking.Waits: 1, tracking.Asked: 2,
+	tracking.Begun: 3, tracking.DoneWith: 4}
 
 // is counts the subscriptions in the state.
 func (v *view) is(status tracking.SubscriptionStatus) (n int) {
@@ -206,15 +212,21 @@ func (v *view) check(purchase string) {
 	must(asked || v.courseOf("active") == 0, "a subscription is active, and no fulfilment was asked for")
 	must(asked || recurs || !v.paid(), "it is paid, and no fulfilment was asked for")
 	must(asked || v.unsubscribe == tracking.NotAsked, "unsubscribe was asked for, and fulfilment was not")
-	must(v.unsubscribe == tracking.NotAsked || v.unsubscribe == tracking.Waits || v.fulfil == tracking.DoneWith, "unsubscribe goes before the fulfilment is done")
+	must(v.unsubscribe == tracking.NotAsked || v.unsubscribe == tracking.Waits ||
+		v.fulfil == tracking.DoneWith, "unsubscribe goes before the fulfilment is done")
 	must(v.fulfilled == (v.fulfil == tracking.DoneWith), "fulfilled is %v, and the fulfilment %q", v.fulfilled, v.fulfil)
-	must(v.unsubscribe != tracking.DoneWith || v.courseOf("active") == 0 || v.problem != "", "the buyer was unsubscribed and has an active subscription, and nobody is told")
-	must(!v.ends() || !asked || v.unsubscribe != tracking.NotAsked, "all subscriptions have ended, and no unsubscribe was asked for")
-	must(v.fulfil != tracking.Asked || v.waits(outbox.Actions, "fulfil/"+purchase), "the fulfilment that was asked for is lost")
-	must(v.unsubscribe != tracking.Asked && v.unsubscribe != tracking.Begun || v.waits(outbox.Actions, "unsubscribe/"+purchase), "the unsubscribe that was asked for is lost")
+	must(v.unsubscribe != tracking.DoneWith || v.courseOf("active") == 0 ||
+		v.problem != "", "the buyer was unsubscribed and has an active subscription, and nobody is told")
+	must(!v.ends() || !asked || v.unsubscribe != tracking.NotAsked,
+		"all subscriptions have ended, and no unsubscribe was asked for")
+	must(v.fulfil != tracking.Asked || v.waits(outbox.Actions, "fulfil/"+purchase),
+		"the fulfilment that was asked for is lost")
+	must(v.unsubscribe != tracking.Asked && v.unsubscribe != tracking.Begun ||
+		v.waits(outbox.Actions, "unsubscribe/"+purchase), "the unsubscribe that was asked for is lost")
 	for id, status := range v.events {
 		must(status.Final() || status == tracking.Received, "event %s is %s", id, status)
-		must(status != tracking.Received || v.waits(outbox.Inbox, "event/"+id), "event %s is received, and nobody works on it", id)
+		must(status != tracking.Received || v.waits(outbox.Inbox, "event/"+id),
+			"event %s is received, and nobody works on it", id)
 		must(status != tracking.Refused, "event %s was refused", id)
 	}
 	for _, r := range v.rows {
@@ -233,11 +245,14 @@ func (v *view) after(before *view, alone bool) (wrong []string) {
 		}
 	}
 	must(effectRank[v.fulfil] >= effectRank[before.fulfil], "the fulfilment goes from %q to %q", before.fulfil, v.fulfil)
-	withdrawn := v.unsubscribe == tracking.NotAsked && effectRank[before.unsubscribe] < effectRank[tracking.Begun] && !v.ends()
-	must(withdrawn || effectRank[v.unsubscribe] >= effectRank[before.unsubscribe], "the unsubscribe goes from %q to %q", before.unsubscribe, v.unsubscribe)
+	withdrawn := v.unsubscribe == tracking.NotAsked && effectRank[before.unsubscribe] < effectRank[tracking.Begun] &&
+		!v.ends()
+	must(withdrawn || effectRank[v.unsubscribe] >= effectRank[before.unsubscribe], "the unsubscribe goes from %q to %q",
+		before.unsubscribe, v.unsubscribe)
 	if alone && before.fulfil == tracking.NotAsked && v.fulfil != tracking.NotAsked {
 		recurs := v.kind == tracking.Subscribe || v.kind == tracking.SplitPayment
-		must(v.is(tracking.SubscriptionActive) > 0 || v.courseOf("terminated completed") > 0 || !recurs && (v.paid() || v.bill), "a fulfilment is asked for, and nothing is active or paid")
+		must(v.is(tracking.SubscriptionActive) > 0 || v.courseOf("terminated completed") > 0 || !recurs &&
+			(v.paid() || v.bill), "a fulfilment is asked for, and nothing is active or paid")
 	}
 	for id, s := range before.subscriptions {
 		was, is := s.Str(schema.TrackedStatus), v.subscriptions[id].Str(schema.TrackedStatus)
@@ -276,7 +291,8 @@ func (v *view) outcome() (payments, subscriptions []string) {
 }
 
 func paymentText(p store.Item) string {
-	parts := []string{fmt.Sprintf("%s %d %s", p.Str(schema.TrackedStatus), p.Int(schema.TrackedAmount), p.Str(schema.TrackedCurrency))}
+	parts := []string{fmt.Sprintf("%s %d %s", p.Str(schema.TrackedStatus), p.Int(schema.TrackedAmount),
+		p.Str(schema.TrackedCurrency))}
 	if p.Has(schema.TrackedInvoice) {
 		parts = append(parts, "invoiced")
 	}

@@ -50,7 +50,8 @@ type tape struct {
 func play(t testing.TB, f *flow, versions ...string) *tape {
 	t.Helper()
 	s := newShop(t)
-	tp := &tape{flow: f, finder: &memory{Finder: s.tracker, told: map[string]told{}}, events: map[string][]stripefake.Event{}}
+	tp := &tape{flow: f, finder: &memory{Finder: s.tracker, told: map[string]told{}},
+		events: map[string][]stripefake.Event{}}
 	empty := salted(t)
 	faulty := storetest.NewFaulty(empty)
 	h := newHouse(t, faulty, s.tracker, s.tracker, f.endedBy)
@@ -82,9 +83,12 @@ func play(t testing.TB, f *flow, versions ...string) *tape {
 	if tp.purchase = c.Purchase.ID; f.then != nil {
 		f.then(s, c)
 	}
-	ordered := tracking.Order{Tag: tracking.Tag{Installation: installation, Purchase: tp.purchase, Kind: o.Kind}, At: shopAt, Merchant: shopAccount,
-		Kind: o.Kind, Key: o.Key, Amount: o.Amount, Currency: o.Currency, Price: o.Price, Payments: o.Payments, Email: o.Email, PaymentMethod: o.PaymentMethod}
-	tp.seller = &look{Seller: s.tracker, once: sync.OnceValues(func() (tracking.Sale, error) { return s.tracker.Find(context.Background(), ordered) })}
+	ordered := tracking.Order{Tag: tracking.Tag{Installation: installation, Purchase: tp.purchase, Kind: o.Kind},
+		At: shopAt, Merchant: shopAccount,
+		Kind: o.Kind, Key: o.Key, Amount: o.Amount, Currency: o.Currency, Price: o.Price, Payments: o.Payments,
+		Email: o.Email, PaymentMethod: o.PaymentMethod}
+	tp.seller = &look{Seller: s.tracker,
+		once: sync.OnceValues(func() (tracking.Sale, error) { return s.tracker.Find(context.Background(), ordered) })}
 	for _, v := range append(versions, stripefake.NewestVersion) {
 		tp.events[v] = s.fake.Events(shopAt, false, v)
 	}
@@ -105,7 +109,8 @@ func memory0(t testing.TB) *memstore.Store {
 func salted(t testing.TB) *memstore.Store {
 	t.Helper()
 	m := memory0(t)
-	own := store.NewItem(store.Attribute{Name: schema.PK, Value: store.S("OWN")}, store.Attribute{Name: schema.SK, Value: store.S("OWN")},
+	own := store.NewItem(store.Attribute{Name: schema.PK, Value: store.S("OWN")},
+		store.Attribute{Name: schema.SK, Value: store.S("OWN")},
 		store.Attribute{Name: schema.TrackedStripeAccount, Value: store.S(stripefake.DefaultAccount)},
 		store.Attribute{Name: schema.TrackedSalt, Value: store.S("salt")})
 	if err := m.Commit(t.Context(), store.Put(tables.Tracking.Registry.Name, own)); err != nil {
@@ -171,7 +176,8 @@ func subscription(s *shop, c *tracking.Created) string {
 }
 
 func confirm(s *shop, c *tracking.Created, method string) {
-	s.call("POST", "payment_intents/"+payment(s, c)+"/confirm", "payment_method="+method, "return_url=https://shop.example")
+	s.call("POST", "payment_intents/"+payment(s, c)+"/confirm", "payment_method="+method,
+		"return_url=https://shop.example")
 }
 
 func cancelSubscription(s *shop, c *tracking.Created) {
@@ -213,8 +219,10 @@ const day = 24 * time.Hour
 
 // second makes another subscription of the same purchase, by hand.
 func second(s *shop, c *tracking.Created) string {
-	return s.post("subscriptions", "customer="+c.Sale.Customer, "items[0][price]="+s.weekly, "default_payment_method="+methodOf(s, c),
-		"metadata[duesday_installation]="+installation, "metadata[duesday_purchase]="+c.Purchase.ID, "metadata[duesday_purchase_kind]="+string(c.Purchase.Kind)).id()
+	return s.post("subscriptions", "customer="+c.Sale.Customer, "items[0][price]="+s.weekly,
+		"default_payment_method="+methodOf(s, c),
+		"metadata[duesday_installation]="+installation, "metadata[duesday_purchase]="+c.Purchase.ID,
+		"metadata[duesday_purchase_kind]="+string(c.Purchase.Kind)).id()
 }
 
 func methodOf(s *shop, c *tracking.Created) string {
@@ -223,7 +231,8 @@ func methodOf(s *shop, c *tracking.Created) string {
 
 // foreign sells what is not ours at the same account.
 func foreign(s *shop, _ *tracking.Created) {
-	s.post("payment_intents", "amount=700", "currency=usd", "confirm=true", "payment_method="+goodCard, "return_url=https://shop.example")
+	s.post("payment_intents", "amount=700", "currency=usd", "confirm=true", "payment_method="+goodCard,
+		"return_url=https://shop.example")
 	who := s.post("customers", "payment_method="+goodCard, "invoice_settings[default_payment_method]="+goodCard)
 	sub := s.post("subscriptions", "customer="+who.id(), "items[0][price]="+s.weekly)
 	s.do("DELETE", "subscriptions/"+sub.id())

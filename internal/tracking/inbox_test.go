@@ -44,11 +44,13 @@ func (d *desk) dies(id string) *tracking.Event {
 
 // undecided is an event of a payment intent that does not say whose it is.
 func undecided(id, intent string) []byte {
-	return message(id, "payment_intent.succeeded", shopAt, object(tracking.KindPayment, intent, "succeeded", "", "", thing{"customer": "cus_1"}))
+	return message(id, "payment_intent.succeeded", shopAt,
+		object(tracking.KindPayment, intent, "succeeded", "", "", thing{"customer": "cus_1"}))
 }
 
 func seenPayment(intent, purchase string) tracking.Object {
-	o := tracking.Object{Kind: tracking.KindPayment, ID: intent, Status: "succeeded", Amount: 1500, Currency: "USD", Fetched: true, InvoiceTold: true, Customer: "cus_1"}
+	o := tracking.Object{Kind: tracking.KindPayment, ID: intent, Status: "succeeded", Amount: 1500, Currency: "USD",
+		Fetched: true, InvoiceTold: true, Customer: "cus_1"}
 	if purchase != "" {
 		o.Tag = tracking.Tag{Installation: installation, Purchase: purchase, Kind: tracking.Product}
 	}
@@ -71,7 +73,8 @@ func TestWork_AsksStripe(t *testing.T) {
 	for i := range 3 {
 		d.stored(fmt.Sprint("evt_", i+1), d.event(fmt.Sprint("evt_", i+1)).Status)
 	}
-	if want := []string{"payment " + shopAt + "/pi_1", "payment " + shopAt + "/pi_2", "payment " + shopAt + "/pi_gone"}; !sameSet(d.stub.asked[1:], want) {
+	if want := []string{"payment " + shopAt + "/pi_1", "payment " + shopAt + "/pi_2",
+		"payment " + shopAt + "/pi_gone"}; !sameSet(d.stub.asked[1:], want) {
 		t.Errorf("asked for %v, want %v", d.stub.asked[1:], want)
 	}
 	d.waits(0, 1, 0)
@@ -123,7 +126,8 @@ func TestWork_GivesUp(t *testing.T) {
 	}
 	d.stored("evt_1", tracking.Dead)
 	d.waits(0, 0, 1)
-	if n := strings.Count(d.said.String(), "an event was given up"); n != 1 || !strings.Contains(d.said.String(), "evt_1") || strings.Contains(d.said.String(), "_secret_abc") {
+	if n := strings.Count(d.said.String(), "an event was given up"); n != 1 ||
+		!strings.Contains(d.said.String(), "evt_1") || strings.Contains(d.said.String(), "_secret_abc") {
 		t.Errorf("logged %d times: %s", n, d.said)
 	}
 	var waiting []string
@@ -200,7 +204,8 @@ func TestReplay(t *testing.T) {
 		t.Errorf("delivered again: %+v", r)
 	}
 	// Applied, and lost since: it heals.
-	if err := d.mem.Commit(t.Context(), store.Delete(tables.Tracking.Payments.Name, store.Key{PK: shopAt, SK: "pi_evt_1"})); err != nil {
+	if err := d.mem.Commit(t.Context(),
+		store.Delete(tables.Tracking.Payments.Name, store.Key{PK: shopAt, SK: "pi_evt_1"})); err != nil {
 		t.Fatal(err)
 	}
 	replay("evt_1", tracking.Applied)
@@ -216,7 +221,9 @@ func TestReplay(t *testing.T) {
 	// Ignored stays ignored, of our own account too, and of nobody quarantined.
 	d.takes(message("evt_3", "balance.available", shopAt, thing{"object": "balance"}), tracking.Ignored)
 	replay("evt_3", tracking.Ignored)
-	if v, err := d.service.Ingest(t.Context(), message("evt_4", "payment_intent.succeeded", "", object(tracking.KindPayment, "pi_4", "succeeded", "", "")), webhook(false)); err != nil || v.Status != tracking.Ignored {
+	if v, err := d.service.Ingest(t.Context(),
+		message("evt_4", "payment_intent.succeeded", "", object(tracking.KindPayment, "pi_4", "succeeded", "", "")),
+		webhook(false)); err != nil || v.Status != tracking.Ignored {
 		t.Errorf("our own: %+v, %v", v, err)
 	}
 	replay("evt_4", tracking.Ignored)
@@ -258,7 +265,8 @@ func (s *settler) Heard(_ context.Context, account, subscription, intent string)
 // charged is an event about a payment intent of billing's.
 func charged(id, installation, typ, status string) []byte {
 	return message(id, typ, "", object(tracking.KindPayment, "pi_"+id, status, "", "",
-		thing{"metadata": thing{tracking.MetaInstallation: installation, "duesday_account": "acme", "duesday_subscription": "gold", "duesday_sku": "news", "duesday_period": "3", "duesday_generation": "1"}}))
+		thing{"metadata": thing{tracking.MetaInstallation: installation, "duesday_account": "acme",
+			"duesday_subscription": "gold", "duesday_sku": "news", "duesday_period": "3", "duesday_generation": "1"}}))
 }
 
 func TestWork_Settles(t *testing.T) {
@@ -273,7 +281,8 @@ func TestWork_Settles(t *testing.T) {
 	take(charged("evt_1", installation, "payment_intent.succeeded", "succeeded"), tracking.Received)
 	take(charged("evt_2", "theirs", "payment_intent.succeeded", "succeeded"), tracking.Ignored)
 	take(charged("evt_3", installation, "payment_intent.created", "requires_confirmation"), tracking.Received)
-	take(message("evt_4", "payment_intent.succeeded", "", object(tracking.KindPayment, "pi_4", "succeeded", "", "")), tracking.Ignored)
+	take(message("evt_4", "payment_intent.succeeded", "", object(tracking.KindPayment, "pi_4", "succeeded", "", "")),
+		tracking.Ignored)
 	if r := d.drain(); r.Delivered != 0 {
 		t.Errorf("settled at once, while the run that has confirmed it does: %+v", r)
 	}
@@ -289,7 +298,8 @@ func TestWork_Settles(t *testing.T) {
 	d.is("evt_1", tracking.Applied)
 	d.is("evt_2", tracking.Ignored)
 	d.is("evt_3", tracking.Applied)
-	if want := []string{"acme/gold pi_evt_1", "acme/gold pi_evt_1", "acme/gold pi_evt_3", "acme/gold pi_evt_3"}; !sameSet(s.heard, want) {
+	if want := []string{"acme/gold pi_evt_1", "acme/gold pi_evt_1", "acme/gold pi_evt_3",
+		"acme/gold pi_evt_3"}; !sameSet(s.heard, want) {
 		t.Errorf("heard %v, want %v", s.heard, want)
 	}
 	if got := d.items(tables.Tracking.Payments.Name, tables.Tracking.Purchases.Name); len(got) > 0 {
@@ -306,7 +316,8 @@ func TestWork_Settles(t *testing.T) {
 func TestReplay_OfACharge(t *testing.T) {
 	s := settler{fails: errors.New("the store is busy")}
 	d := newDesk(t, func(o *tracking.Options) { o.Settler = &s })
-	if v, err := d.service.Ingest(t.Context(), charged("evt_1", installation, "payment_intent.succeeded", "succeeded"), webhook(false)); err != nil || v.Status != tracking.Received {
+	if v, err := d.service.Ingest(t.Context(), charged("evt_1", installation, "payment_intent.succeeded", "succeeded"),
+		webhook(false)); err != nil || v.Status != tracking.Received {
 		t.Fatalf("got %+v, %v", v, err)
 	}
 	d.clock = d.clock.Add(10 * time.Second)

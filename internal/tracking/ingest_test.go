@@ -29,30 +29,43 @@ func TestTake_Whose(t *testing.T) {
 		body    []byte
 		status  tracking.EventStatus
 	}{
-		"connected":                   {true, paid("evt_1", shopAt, aPurchase), tracking.Applied},
-		"live":                        {true, paid("evt_1", shopAt, aPurchase, live), tracking.Refused},
-		"live, our own":               {false, paid("evt_1", "", aPurchase, live), tracking.Refused},
-		"live, of nobody":             {true, paid("evt_1", otherAt, aPurchase, live), tracking.Refused},
-		"our own at Connect":          {true, paid("evt_1", "", aPurchase), ""},
-		"connected at our own":        {false, paid("evt_1", shopAt, aPurchase), ""},
-		"of nobody at our own":        {false, paid("evt_1", otherAt, aPurchase), ""},
-		"of nobody":                   {true, paid("evt_1", otherAt, aPurchase), tracking.Quarantined},
-		"our own, and not registered": {false, message("evt_1", "payment_intent.succeeded", "", object(tracking.KindPayment, "pi_1", "succeeded", "", "")), tracking.Ignored},
-		"our own, for a purchase":     {false, paid("evt_1", "", aPurchase), tracking.Quarantined},
-		"our own, by name":            {false, paid("evt_1", stripefake.DefaultAccount, aPurchase), tracking.Quarantined},
-		"another type":                {true, message("evt_1", "terminal.reader.action_succeeded", shopAt, thing{"object": "terminal.reader", "id": "tmr_1"}), tracking.Ignored},
-		"of tomorrow":                 {true, message("evt_1", "payment_intent.folded", shopAt, object("payment_dream", "pd_1", "deep", aPurchase, tracking.Legacy)), tracking.Ignored},
-		"of another installation": {true, message("evt_1", "payment_intent.succeeded", shopAt, object(tracking.KindPayment, "pi_1", "succeeded", "", "",
-			thing{"metadata": thing{tracking.MetaInstallation: "theirs", tracking.MetaPurchase: aPurchase, tracking.MetaKind: "legacy"}})), tracking.Ignored},
-		"a subscription of another installation": {true, message("evt_1", "customer.subscription.created", shopAt, object(tracking.KindSubscription, "sub_1", "active", "", "",
-			thing{"metadata": thing{tracking.MetaInstallation: "theirs", tracking.MetaPurchase: aPurchase}})), tracking.Ignored},
-		"nobody's subscription": {true, message("evt_1", "customer.subscription.created", shopAt, object(tracking.KindSubscription, "sub_1", "active", "", "")), tracking.Ignored},
+		"connected":            {true, paid("evt_1", shopAt, aPurchase), tracking.Applied},
+		"live":                 {true, paid("evt_1", shopAt, aPurchase, live), tracking.Refused},
+		"live, our own":        {false, paid("evt_1", "", aPurchase, live), tracking.Refused},
+		"live, of nobody":      {true, paid("evt_1", otherAt, aPurchase, live), tracking.Refused},
+		"our own at Connect":   {true, paid("evt_1", "", aPurchase), ""},
+		"connected at our own": {false, paid("evt_1", shopAt, aPurchase), ""},
+		"of nobody at our own": {false, paid("evt_1", otherAt, aPurchase), ""},
+		"of nobody":            {true, paid("evt_1", otherAt, aPurchase), tracking.Quarantined},
+		"our own, and not registered": {false,
+			message("evt_1", "payment_intent.succeeded", "", object(tracking.KindPayment, "pi_1", "succeeded", "", "")),
+			tracking.Ignored},
+		"our own, for a purchase": {false, paid("evt_1", "", aPurchase), tracking.Quarantined},
+		"our own, by name":        {false, paid("evt_1", stripefake.DefaultAccount, aPurchase), tracking.Quarantined},
+		"another type": {true,
+			message("evt_1", "terminal.reader.action_succeeded", shopAt, thing{"object": "terminal.reader", "id": "tmr_1"}),
+			tracking.Ignored},
+		"of tomorrow": {true, message("evt_1", "payment_intent.folded", shopAt,
+			object("payment_dream", "pd_1", "deep", aPurchase, tracking.Legacy)), tracking.Ignored},
+		"of another installation": {true,
+			message("evt_1", "payment_intent.succeeded", shopAt, object(tracking.KindPayment, "pi_1", "succeeded", "", "",
+				thing{"metadata": thing{tracking.MetaInstallation: "theirs", tracking.MetaPurchase: aPurchase,
+					tracking.MetaKind: "legacy"}})), tracking.Ignored},
+		"a subscription of another installation": {true,
+			message("evt_1", "customer.subscription.created", shopAt,
+				object(tracking.KindSubscription, "sub_1", "active", "", "",
+					thing{"metadata": thing{tracking.MetaInstallation: "theirs", tracking.MetaPurchase: aPurchase}})),
+			tracking.Ignored},
+		"nobody's subscription": {true,
+			message("evt_1", "customer.subscription.created", shopAt,
+				object(tracking.KindSubscription, "sub_1", "active", "", "")), tracking.Ignored},
 	} {
 		d := newDesk(t)
 		before := d.state()
 		v, err := d.service.Ingest(t.Context(), c.body, webhook(c.connect))
 		if c.status == "" { // an answer that says so: it is for the other endpoint
-			if after := d.state(); !errors.Is(err, tracking.ErrEndpoint) || after != before || len(d.items(tables.Tracking.Events.Name)) > 0 {
+			if after := d.state(); !errors.Is(err, tracking.ErrEndpoint) || after != before ||
+				len(d.items(tables.Tracking.Events.Name)) > 0 {
 				t.Errorf("%s: got %+v, %v", name, v, err)
 			}
 			continue
@@ -80,7 +93,8 @@ func (d *desk) stored(id string, status tracking.EventStatus) {
 		d.Fatal(err)
 	}
 	got := []string{it.Str("id"), it.Str("status"), it.Str("timestamp"), it.Str("date"), it.Str("time")}
-	if want := []string{id, string(status), shopStart.Format("2006-01-02 15:04:05.000"), shopStart.Format(time.DateOnly), "09:00:00.000"}; !slices.Equal(got, want) {
+	if want := []string{id, string(status), shopStart.Format("2006-01-02 15:04:05.000"), shopStart.Format(time.DateOnly),
+		"09:00:00.000"}; !slices.Equal(got, want) {
 		d.Errorf("stored: got %v, want %v", got, want)
 	}
 	want := shopStart.Add(30 * 24 * time.Hour).Unix()
@@ -98,7 +112,8 @@ func (d *desk) stored(id string, status tracking.EventStatus) {
 func TestTake_NoEvent(t *testing.T) {
 	d := newDesk(t)
 	before := strings.Join(d.items(), "\n")
-	for _, body := range []string{"", "{", "null", "[]", `{"object":"event"}`, `{"object":"charge","id":"ch_1"}`, string(message("ev_1", "a.b", shopAt, thing{})), string(message("evt_1", "a.b", "shop", thing{}))} {
+	for _, body := range []string{"", "{", "null", "[]", `{"object":"event"}`, `{"object":"charge","id":"ch_1"}`,
+		string(message("ev_1", "a.b", shopAt, thing{})), string(message("evt_1", "a.b", "shop", thing{}))} {
 		if _, err := d.service.Ingest(t.Context(), []byte(body), webhook(true)); !errors.Is(err, tracking.ErrBody) {
 			t.Errorf("%.80s: %v", body, err)
 		}
@@ -114,25 +129,29 @@ func TestTake_NotTheirs(t *testing.T) {
 	old := thing{"api_version": "2022-11-15"}
 	link := thing{"payment_intent": "pi_b"}
 	for name, o := range map[string]thing{
-		"paid":          object(tracking.KindPayment, "pi_b", "succeeded", aPurchase, tracking.Legacy),
-		"new":           object(tracking.KindPayment, "pi_b", "requires_payment_method", aPurchase, tracking.Legacy),
-		"recurring":     object(tracking.KindPayment, "pi_b", "succeeded", aPurchase, tracking.Subscribe, thing{"invoice": "in_b"}),
-		"canceled":      object(tracking.KindSubscription, "sub_b", "canceled", aPurchase, tracking.Subscribe),
-		"active":        object(tracking.KindSubscription, "sub_b", "active", aPurchase, tracking.Subscribe),
-		"of its id":     object(tracking.KindSubscription, "sub_a", "canceled", aPurchase, tracking.Subscribe),
-		"schedule":      object(tracking.KindSchedule, "sub_sched_b", "canceled", aPurchase, tracking.SplitPayment, thing{"subscription": "sub_b"}),
+		"paid": object(tracking.KindPayment, "pi_b", "succeeded", aPurchase, tracking.Legacy),
+		"new":  object(tracking.KindPayment, "pi_b", "requires_payment_method", aPurchase, tracking.Legacy),
+		"recurring": object(tracking.KindPayment, "pi_b", "succeeded", aPurchase, tracking.Subscribe,
+			thing{"invoice": "in_b"}),
+		"canceled":  object(tracking.KindSubscription, "sub_b", "canceled", aPurchase, tracking.Subscribe),
+		"active":    object(tracking.KindSubscription, "sub_b", "active", aPurchase, tracking.Subscribe),
+		"of its id": object(tracking.KindSubscription, "sub_a", "canceled", aPurchase, tracking.Subscribe),
+		"schedule": object(tracking.KindSchedule, "sub_sched_b", "canceled", aPurchase, tracking.SplitPayment,
+			thing{"subscription": "sub_b"}),
 		"invoice":       object(tracking.KindInvoice, "in_b", "paid", aPurchase, tracking.Product, link),
 		"invoice alone": object(tracking.KindInvoice, "in_b", "paid", aPurchase, tracking.Product),
-		"charge":        object(tracking.KindCharge, "ch_b", "succeeded", aPurchase, tracking.Legacy, link, thing{"amount_refunded": 1500}),
-		"refund":        object(tracking.KindRefund, "re_b", "succeeded", aPurchase, tracking.Legacy, link, thing{"amount": 1500}),
-		"dispute":       object(tracking.KindDispute, "du_b", "lost", aPurchase, tracking.Legacy, link),
+		"charge": object(tracking.KindCharge, "ch_b", "succeeded", aPurchase, tracking.Legacy, link,
+			thing{"amount_refunded": 1500}),
+		"refund":  object(tracking.KindRefund, "re_b", "succeeded", aPurchase, tracking.Legacy, link, thing{"amount": 1500}),
+		"dispute": object(tracking.KindDispute, "du_b", "lost", aPurchase, tracking.Legacy, link),
 	} {
 		for _, version := range []thing{nil, old} {
 			d := newDesk(t)
 			if _, err := d.service.Register(t.Context(), otherAccount, otherAt); err != nil {
 				t.Fatal(err)
 			}
-			d.takes(message("evt_1", "customer.subscription.created", shopAt, object(tracking.KindSubscription, "sub_a", "active", aPurchase, tracking.Subscribe)), tracking.Applied)
+			d.takes(message("evt_1", "customer.subscription.created", shopAt,
+				object(tracking.KindSubscription, "sub_a", "active", aPurchase, tracking.Subscribe)), tracking.Applied)
 			d.deliver()
 			before := d.state()
 			d.takes(message("evt_2", "some.thing", otherAt, o, version), tracking.Refused)
@@ -162,7 +181,8 @@ func TestTake_NotTheirs(t *testing.T) {
 func TestTake_Failures(t *testing.T) {
 	disk := errors.New("disk full")
 	bodies := map[string][]byte{"applied": paid("evt_1", shopAt, aPurchase),
-		"asked for": message("evt_1", "payment_intent.succeeded", shopAt, object(tracking.KindPayment, "pi_evt_1", "succeeded", "", "", thing{"customer": "cus_1"}))}
+		"asked for": message("evt_1", "payment_intent.succeeded", shopAt,
+			object(tracking.KindPayment, "pi_evt_1", "succeeded", "", "", thing{"customer": "cus_1"}))}
 	moments := 0
 	for name, body := range bodies {
 		for at, more := 1, true; more; at++ {
@@ -172,7 +192,8 @@ func TestTake_Failures(t *testing.T) {
 						continue // it says that nothing was done
 					}
 					d := newDesk(t)
-					d.stub.objects["pi_evt_1"] = tracking.Object{Kind: tracking.KindPayment, ID: "pi_evt_1", Status: "succeeded", Fetched: true, InvoiceTold: true,
+					d.stub.objects["pi_evt_1"] = tracking.Object{Kind: tracking.KindPayment, ID: "pi_evt_1", Status: "succeeded",
+						Fetched: true, InvoiceTold: true,
 						Tag: tracking.Tag{Installation: installation, Purchase: aPurchase, Kind: tracking.Legacy}}
 					fresh := d.another() // knows no account yet
 					d.stage.Store, fresh.stage.Store = d.mem, d.faulty
@@ -232,7 +253,8 @@ func TestTake_Answers(t *testing.T) {
 	if got := d.hear([]byte("{}")); got != http.StatusBadRequest {
 		t.Errorf("no event: %d", got)
 	}
-	if got := d.hear(paid("evt_2", shopAt, aPurchase, thing{"livemode": true})); got != http.StatusOK { // refused, and nothing that Stripe could do better
+	if got := d.hear(paid("evt_2", shopAt, aPurchase,
+		thing{"livemode": true})); got != http.StatusOK { // refused, and nothing that Stripe could do better
 		t.Errorf("of the other mode: %d", got)
 	}
 	if got := d.hear(paid("evt_3", "", aPurchase)); got != http.StatusBadRequest {
@@ -247,8 +269,10 @@ func TestTake_Duplicates(t *testing.T) {
 		tracking.Ignored:     message("evt_1", "balance.available", shopAt, thing{"object": "balance"}),
 		tracking.Refused:     paid("evt_1", shopAt, aPurchase, thing{"livemode": true}),
 		tracking.Quarantined: paid("evt_1", otherAt, aPurchase),
-		tracking.Received:    message("evt_1", "payment_intent.succeeded", shopAt, object(tracking.KindPayment, "pi_1", "succeeded", "", "", thing{"customer": "cus_1"})),
-		tracking.Dead:        message("evt_1", "payment_intent.succeeded", shopAt, object(tracking.KindPayment, "pi_1", "succeeded", "", "", thing{"customer": "cus_1"})),
+		tracking.Received: message("evt_1", "payment_intent.succeeded", shopAt,
+			object(tracking.KindPayment, "pi_1", "succeeded", "", "", thing{"customer": "cus_1"})),
+		tracking.Dead: message("evt_1", "payment_intent.succeeded", shopAt,
+			object(tracking.KindPayment, "pi_1", "succeeded", "", "", thing{"customer": "cus_1"})),
 	} {
 		d := newDesk(t)
 		d.take(body)
@@ -263,7 +287,8 @@ func TestTake_Duplicates(t *testing.T) {
 			}
 		}
 		// It says something else now: what was stored first counts.
-		if v := d.take(message("evt_1", "payment_intent.canceled", shopAt, object(tracking.KindPayment, "pi_1", "canceled", bPurchase, tracking.Legacy))); !v.Duplicate || v.Status != status {
+		if v := d.take(message("evt_1", "payment_intent.canceled", shopAt,
+			object(tracking.KindPayment, "pi_1", "canceled", bPurchase, tracking.Legacy))); !v.Duplicate || v.Status != status {
 			t.Errorf("%s, with another body: %+v", status, v)
 		}
 		if after := strings.Join(d.items(), "\n"); after != before {
@@ -288,7 +313,8 @@ func TestTake_AtOnce(t *testing.T) {
 		}()
 		go func() {
 			_, err := d.service.Ingest(context.Background(), message(fmt.Sprint("evt_r", i), "refund.created", shopAt,
-				object(tracking.KindRefund, fmt.Sprint("re_", i), "succeeded", aPurchase, tracking.Legacy, thing{"payment_intent": "pi_evt_1", "amount": 100})), webhook(true))
+				object(tracking.KindRefund, fmt.Sprint("re_", i), "succeeded", aPurchase, tracking.Legacy,
+					thing{"payment_intent": "pi_evt_1", "amount": 100})), webhook(true))
 			errs <- err
 		}()
 	}
@@ -425,7 +451,8 @@ func huge(t testing.TB) thing {
 // cannot be decided at once waits for a person, who finds it.
 func TestTake_TooLarge(t *testing.T) {
 	d := newDesk(t)
-	d.takes(message("evt_1", "payment_intent.succeeded", shopAt, object(tracking.KindPayment, "pi_1", "succeeded", aPurchase, tracking.Legacy, huge(t))), tracking.Applied)
+	d.takes(message("evt_1", "payment_intent.succeeded", shopAt,
+		object(tracking.KindPayment, "pi_1", "succeeded", aPurchase, tracking.Legacy, huge(t))), tracking.Applied)
 	if e := d.is("evt_1", tracking.Applied); len(e.Body) > 0 || !strings.Contains(e.Reason, "too large") {
 		t.Errorf("reason %q, %d bytes", e.Reason, len(e.Body))
 	}
@@ -434,8 +461,10 @@ func TestTake_TooLarge(t *testing.T) {
 		t.Errorf("delivered: %+v", r)
 	}
 	d.takes(message("evt_2", "balance.available", shopAt, huge(t)), tracking.Ignored)
-	d.takes(message("evt_3", "payment_intent.succeeded", shopAt, object(tracking.KindPayment, "pi_3", "succeeded", "", "", thing{"customer": "cus_1"}, huge(t))), tracking.Dead)
-	d.takes(message("evt_4", "payment_intent.succeeded", otherAt, object(tracking.KindPayment, "pi_4", "succeeded", aPurchase, tracking.Legacy, huge(t))), tracking.Dead)
+	d.takes(message("evt_3", "payment_intent.succeeded", shopAt,
+		object(tracking.KindPayment, "pi_3", "succeeded", "", "", thing{"customer": "cus_1"}, huge(t))), tracking.Dead)
+	d.takes(message("evt_4", "payment_intent.succeeded", otherAt,
+		object(tracking.KindPayment, "pi_4", "succeeded", aPurchase, tracking.Legacy, huge(t))), tracking.Dead)
 	var waiting []string
 	for e, err := range d.service.Waiting(t.Context()) {
 		if err != nil {
@@ -462,13 +491,16 @@ func TestTake_KeepsNoSecret(t *testing.T) {
 	const secret = "pi_1_secret_S3cr3tOfTheBuyer"
 	for i, more := range []thing{
 		{"client_secret": secret},
-		{"client_secret": secret, "status": "requires_payment_method", "charges": thing{"data": []thing{{"client_secret": secret}}}},
+		{"client_secret": secret, "status": "requires_payment_method",
+			"charges": thing{"data": []thing{{"client_secret": secret}}}},
 		{"status": "requires_action", "next_action": thing{"type": "redirect_to_url", "redirect_to_url": thing{
-			"url":        "https://hooks.stripe.com/3d_secure_2/hosted?merchant=acct_1&payment_intent=pi_1&payment_intent_client_secret=" + secret + "&publishable_key=pk_test_1",
+			"url": "https://hooks.stripe.com/3d_secure_2/hosted?merchant=acct_1&payment_intent=pi_1&" +
+				"payment_intent_client_secret=" + secret + "&publishable_key=pk_test_1",
 			"return_url": "https://shop.example/?back=1"}}},
 		{"confirmation_secret": thing{"type": "payment_intent", "client_secret": secret}},
 	} {
-		d.takes(message(fmt.Sprint("evt_", i), "payment_intent.changed", shopAt, object(tracking.KindPayment, "pi_1", "succeeded", aPurchase, tracking.Legacy, more)), tracking.Applied)
+		d.takes(message(fmt.Sprint("evt_", i), "payment_intent.changed", shopAt,
+			object(tracking.KindPayment, "pi_1", "succeeded", aPurchase, tracking.Legacy, more)), tracking.Applied)
 	}
 	noSecrets(t, d.items())
 	noSecrets(t, d.bodies())

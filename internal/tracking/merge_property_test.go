@@ -14,16 +14,19 @@ import (
 // object, such as the amount with a refund, is a function of its id.
 func paymentTold() *rapid.Generator[Object] {
 	return rapid.Custom(func(t *rapid.T) Object {
-		kind := rapid.SampledFrom([]string{KindPayment, KindPayment, KindInvoice, KindCharge, KindRefund, KindDispute}).Draw(t, "kind")
+		kind := rapid.SampledFrom([]string{KindPayment, KindPayment, KindInvoice, KindCharge, KindRefund,
+			KindDispute}).Draw(t, "kind")
 		o := Object{Kind: kind, ID: "pi_1", Payment: "pi_1", Amount: 1500, Currency: "USD"}
 		if rapid.Bool().Draw(t, "linked") {
 			o.Invoice, o.Subscription = "in_1", "sub_1"
 		}
 		switch kind {
 		case KindPayment:
-			o.Status = rapid.SampledFrom([]string{"requires_payment_method", "requires_action", "processing", "succeeded", "canceled"}).Draw(t, "status")
+			o.Status = rapid.SampledFrom([]string{"requires_payment_method", "requires_action", "processing", "succeeded",
+				"canceled"}).Draw(t, "status")
 			if o.Status == "requires_payment_method" {
-				if o.Code = rapid.SampledFrom([]string{"", "lost_card", "generic_decline", "expired_card"}).Draw(t, "code"); o.Code != "" {
+				if o.Code = rapid.SampledFrom([]string{"", "lost_card", "generic_decline", "expired_card"}).Draw(t,
+					"code"); o.Code != "" {
 					o.Failed = true
 				}
 			}
@@ -37,7 +40,8 @@ func paymentTold() *rapid.Generator[Object] {
 			o.ID, o.Refunds = r.ID, []Refund{r}
 		case KindDispute:
 			o.ID = rapid.SampledFrom([]string{"dp_1", "dp_2"}).Draw(t, "dispute")
-			o.Status = rapid.SampledFrom([]string{"warning_needs_response", "warning_closed", "needs_response", "under_review", "won", "lost"}).Draw(t, "status")
+			o.Status = rapid.SampledFrom([]string{"warning_needs_response", "warning_closed", "needs_response", "under_review",
+				"won", "lost"}).Draw(t, "status")
 		}
 		return o
 	})
@@ -45,7 +49,8 @@ func paymentTold() *rapid.Generator[Object] {
 
 func refundTold(t *rapid.T) Refund {
 	return Refund{ID: rapid.SampledFrom([]string{"re_1", "re_2"}).Draw(t, "refund"), Amount: 100,
-		Status: rapid.SampledFrom([]string{"pending", "requires_action", "succeeded", "canceled", "failed"}).Draw(t, "status")}
+		Status: rapid.SampledFrom([]string{"pending", "requires_action", "succeeded", "canceled", "failed"}).Draw(t,
+			"status")}
 }
 
 func paymentOfAll(list []Object) Payment {
@@ -80,11 +85,13 @@ func TestMergePayment_OrderAndRepetitionDoNotMatter(t *testing.T) {
 func TestMergePayment_KeepsTheFirstCodesOfTheAlphabet(t *testing.T) {
 	var told []Object
 	for i := range maxCodes + 5 {
-		told = append(told, Object{Kind: KindPayment, ID: "pi_1", Status: "requires_payment_method", Failed: true, Code: fmt.Sprintf("code_%02d", i)})
+		told = append(told, Object{Kind: KindPayment, ID: "pi_1", Status: "requires_payment_method", Failed: true,
+			Code: fmt.Sprintf("code_%02d", i)})
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		p := paymentOfAll(shuffled(t, told))
-		if len(p.Codes) != maxCodes || p.Codes[0] != "code_00" || p.Codes[maxCodes-1] != fmt.Sprintf("code_%02d", maxCodes-1) {
+		if len(p.Codes) != maxCodes || p.Codes[0] != "code_00" ||
+			p.Codes[maxCodes-1] != fmt.Sprintf("code_%02d", maxCodes-1) {
 			t.Fatalf("codes %q", p.Codes)
 		}
 	})
@@ -104,7 +111,8 @@ func TestMergePayment_SaysWhatItChanges(t *testing.T) {
 
 // paymentText is what is stored of it that people and effects depend on.
 func paymentText(p Payment) string {
-	return fmt.Sprint(p.Status, p.Codes, p.Amount, p.Currency, p.Invoice, p.Subscription, p.Refunded, p.Refunds, p.Disputes)
+	return fmt.Sprint(p.Status, p.Codes, p.Amount, p.Currency, p.Invoice, p.Subscription, p.Refunded, p.Refunds,
+		p.Disputes)
 }
 
 // A course of a subscription: what Stripe may have told of it, and what it is in truth.
@@ -126,7 +134,8 @@ func subscriptionTold(t *rapid.T) courseTold {
 		return o
 	}
 	var c courseTold
-	lived := rapid.SliceOfN(rapid.SampledFrom([]string{"incomplete", "trialing", "active", "past_due", "unpaid", "paused"}), 1, 5).Draw(t, "lived")
+	lived := rapid.SliceOfN(rapid.SampledFrom([]string{"incomplete", "trialing", "active", "past_due", "unpaid",
+		"paused"}), 1, 5).Draw(t, "lived")
 	for i, status := range lived {
 		if i > 0 && status == "incomplete" {
 			status = "active"
@@ -148,7 +157,8 @@ func subscriptionTold(t *rapid.T) courseTold {
 			how = []string{"released", "completed", "canceled"}
 		}
 		for _, status := range []string{"active", rapid.SampledFrom(how).Draw(t, "schedule")} {
-			c.told = append(c.told, Object{Kind: KindSchedule, ID: "sub_sched_1", Subscription: "sub_1", Schedule: "sub_sched_1", Status: status})
+			c.told = append(c.told, Object{Kind: KindSchedule, ID: "sub_sched_1", Subscription: "sub_1", Schedule: "sub_sched_1",
+				Status: status})
 		}
 	}
 	c.truth = at(last)
@@ -285,7 +295,8 @@ func TestCross_EachOnceAndInOrder(t *testing.T) {
 		if active && p.Fulfilment.State == NotAsked {
 			t.Fatal("active, and not fulfilled")
 		}
-		if open := p.Unsubscribe.State == Waits || p.Unsubscribe.State == Asked; open && !ends || ends && p.Fulfilment.State != NotAsked && p.Unsubscribe.State == NotAsked {
+		if open := p.Unsubscribe.State == Waits || p.Unsubscribe.State == Asked; open && !ends || ends &&
+			p.Fulfilment.State != NotAsked && p.Unsubscribe.State == NotAsked {
 			t.Fatalf("the end is %v, and the unsubscribe %q", ends, p.Unsubscribe.State)
 		}
 	})
@@ -304,7 +315,8 @@ func TestMergeCourse_ScheduleThenSubscription(t *testing.T) {
 		for i := range heard {
 			mergeSubscriptionState(p, &heard[i])
 		}
-		want := map[string]SubscriptionState{"sub_1": {Status: SubscriptionActive, Schedule: "sub_sched_1"}, "sub_2": {Status: SubscriptionTerminated, Ending: EndCanceled}}
+		want := map[string]SubscriptionState{"sub_1": {Status: SubscriptionActive, Schedule: "sub_sched_1"},
+			"sub_2": {Status: SubscriptionTerminated, Ending: EndCanceled}}
 		if !reflect.DeepEqual(p.Subscriptions, want) {
 			t.Fatalf("got %+v, want %+v", p.Subscriptions, want)
 		}

@@ -155,7 +155,8 @@ func paymentObjects() (list []Object) {
 				list = append(list, Object{Kind: kind, ID: "x_1", Refunded: sum},
 					Object{Kind: kind, ID: "x_1", Refunded: sum, Refunds: []Refund{first}},
 					Object{Kind: kind, ID: "x_1", Refunded: sum, Refunds: []Refund{{Amount: 7, Status: status}, first}},
-					Object{Kind: kind, ID: "x_1", Refunded: sum, Refunds: []Refund{first, {ID: "re_3", Amount: 5, Status: "succeeded"}}})
+					Object{Kind: kind, ID: "x_1", Refunded: sum,
+						Refunds: []Refund{first, {ID: "re_3", Amount: 5, Status: "succeeded"}}})
 			}
 		}
 	}

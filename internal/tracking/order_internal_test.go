@@ -13,7 +13,8 @@ func TestOrder_StoredForm(t *testing.T) {
 		stored, hash string
 	}{
 		{full, `{"account":"m","kind":"product","key":"k\u003c1\u003e","amount":5,"currency":"EUR","price":"price_1",` +
-			`"payments":3,"description":"d","customer":"cus_1","email":"e@x","name":"n","payment_method":"pm_1"}`, "849e2272a1fdfaaa6435f8252deab9aa"},
+			`"payments":3,"description":"d","customer":"cus_1","email":"e@x","name":"n","payment_method":"pm_1"}`,
+			"849e2272a1fdfaaa6435f8252deab9aa"},
 		{Order{}, `{"account":"","kind":"","key":""}`, "54306504f2a8009a43827f09c8d29774"},
 	} {
 		if stored, hash, err := x.order.encode(); err != nil || stored != x.stored || hash != x.hash {

@@ -11,13 +11,15 @@ import (
 // a timestamp or a telephone number.
 func TestOrder_Key(t *testing.T) {
 	order := tracking.Order{Kind: tracking.Legacy, Amount: 1, Currency: "EUR"}
-	for _, key := range []string{"1764150000123", "4915112345679", "1e6f3b52-1234-4012-8888-888888881881", "order-4242424242424242", "0"} {
+	for _, key := range []string{"1764150000123", "4915112345679", "1e6f3b52-1234-4012-8888-888888881881",
+		"order-4242424242424242", "0"} {
 		order.Key = key
 		if err := order.Check(); err != nil {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
-	for _, key := range []string{"4242424242424242", "4242-4242-4242-4242", "card 378282246310005", "sk_test_123", "", "a\x00"} {
+	for _, key := range []string{"4242424242424242", "4242-4242-4242-4242", "card 378282246310005", "sk_test_123", "",
+		"a\x00"} {
 		order.Key = key
 		if bad, ok := errors.AsType[*tracking.FieldError](order.Check()); !ok || bad.Field != "key" {
 			t.Errorf("%q: got %v", key, bad)

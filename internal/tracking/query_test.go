@@ -30,7 +30,8 @@ func TestEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	midnight := shopStart.Truncate(24 * time.Hour)
-	at := map[string]time.Time{"evt_a": midnight.Add(-24 * time.Hour), "evt_b": midnight.Add(-time.Millisecond), "evt_c": midnight, "evt_d": midnight.Add(time.Millisecond),
+	at := map[string]time.Time{"evt_a": midnight.Add(-24 * time.Hour), "evt_b": midnight.Add(-time.Millisecond),
+		"evt_c": midnight, "evt_d": midnight.Add(time.Millisecond),
 		"evt_e": midnight.Add(24*time.Hour - time.Millisecond), "evt_f": midnight.Add(24 * time.Hour)}
 	for id, when := range at {
 		account := shopAt
@@ -42,12 +43,15 @@ func TestEvents(t *testing.T) {
 		if id == "evt_b" || id == "evt_c" || id == "evt_d" {
 			sub = "sub_1"
 		}
-		v, err := d.service.Ingest(t.Context(), message(id, "customer.subscription.updated", account, object(tracking.KindSubscription, sub, "active", "", "")), webhook(true))
+		v, err := d.service.Ingest(t.Context(),
+			message(id, "customer.subscription.updated", account, object(tracking.KindSubscription, sub, "active", "", "")),
+			webhook(true))
 		if err != nil || v.Status != tracking.Ignored {
 			t.Fatalf("%+v, %v", v, err)
 		}
 		it, err := d.mem.Get(t.Context(), tables.Tracking.Events.Name, store.Key{PK: id})
-		if err != nil || it.Str("timestamp") != it.Str("date")+" "+it.Str("time") || it.Int("expiration") != when.Add(30*24*time.Hour).Unix() {
+		if err != nil || it.Str("timestamp") != it.Str("date")+" "+it.Str("time") ||
+			it.Int("expiration") != when.Add(30*24*time.Hour).Unix() {
 			t.Errorf("%s: %v, %v", id, it, err)
 		}
 	}
@@ -56,26 +60,31 @@ func TestEvents(t *testing.T) {
 		q    tracking.EventQuery
 		want []string
 	}{
-		"all":                 {tracking.EventQuery{}, all},
-		"a day":               {tracking.EventQuery{From: midnight, To: midnight.Add(24 * time.Hour)}, all[2:5]},
-		"to midnight":         {tracking.EventQuery{To: midnight}, all[:2]},
-		"from before":         {tracking.EventQuery{From: midnight.Add(-time.Millisecond)}, all[1:]},
-		"around midnight":     {tracking.EventQuery{From: midnight.Add(-time.Millisecond), To: midnight.Add(time.Millisecond)}, all[1:3]},
-		"an instant":          {tracking.EventQuery{From: midnight, To: midnight.Add(time.Millisecond)}, all[2:3]},
-		"none":                {tracking.EventQuery{From: midnight, To: midnight}, nil},
-		"backwards":           {tracking.EventQuery{From: midnight.Add(time.Hour), To: midnight}, nil},
-		"three days":          {tracking.EventQuery{From: midnight.Add(-24 * time.Hour), To: midnight.Add(25 * time.Hour)}, all},
-		"in another zone":     {tracking.EventQuery{From: midnight.In(time.FixedZone("west", -8*3600))}, all[2:]},
-		"limited":             {tracking.EventQuery{Limit: 3}, all[:3]},
-		"limited to more":     {tracking.EventQuery{Limit: 30}, all},
-		"of an account":       {tracking.EventQuery{StripeAccount: shopAt}, []string{"evt_a", "evt_b", "evt_c", "evt_e", "evt_f"}},
-		"of the other":        {tracking.EventQuery{StripeAccount: otherAt}, all[3:4]},
-		"of an account's day": {tracking.EventQuery{StripeAccount: shopAt, From: midnight, To: midnight.Add(24 * time.Hour)}, []string{"evt_c", "evt_e"}},
-		"account, limited":    {tracking.EventQuery{StripeAccount: shopAt, From: midnight.Add(-time.Millisecond), Limit: 2}, all[1:3]},
-		"of a subscription":   {tracking.EventQuery{Subscription: "sub_1"}, all[1:4]},
-		"before midnight":     {tracking.EventQuery{Subscription: "sub_1", To: midnight}, all[1:2]},
-		"of none":             {tracking.EventQuery{StripeAccount: "acct_none"}, nil},
-		"whole":               {tracking.EventQuery{Whole: true, From: midnight}, all[2:]},
+		"all":         {tracking.EventQuery{}, all},
+		"a day":       {tracking.EventQuery{From: midnight, To: midnight.Add(24 * time.Hour)}, all[2:5]},
+		"to midnight": {tracking.EventQuery{To: midnight}, all[:2]},
+		"from before": {tracking.EventQuery{From: midnight.Add(-time.Millisecond)}, all[1:]},
+		"around midnight": {tracking.EventQuery{From: midnight.Add(-time.Millisecond),
+			To: midnight.Add(time.Millisecond)}, all[1:3]},
+		"an instant": {tracking.EventQuery{From: midnight, To: midnight.Add(time.Millisecond)}, all[2:3]},
+		"none":       {tracking.EventQuery{From: midnight, To: midnight}, nil},
+		"backwards":  {tracking.EventQuery{From: midnight.Add(time.Hour), To: midnight}, nil},
+		"three days": {tracking.EventQuery{From: midnight.Add(-24 * time.Hour), To: midnight.Add(25 * time.Hour)},
+			all},
+		"in another zone": {tracking.EventQuery{From: midnight.In(time.FixedZone("west", -8*3600))}, all[2:]},
+		"limited":         {tracking.EventQuery{Limit: 3}, all[:3]},
+		"limited to more": {tracking.EventQuery{Limit: 30}, all},
+		"of an account": {tracking.EventQuery{StripeAccount: shopAt},
+			[]string{"evt_a", "evt_b", "evt_c", "evt_e", "evt_f"}},
+		"of the other": {tracking.EventQuery{StripeAccount: otherAt}, all[3:4]},
+		"of an account's day": {tracking.EventQuery{StripeAccount: shopAt, From: midnight, To: midnight.Add(24 * time.Hour)},
+			[]string{"evt_c", "evt_e"}},
+		"account, limited": {tracking.EventQuery{StripeAccount: shopAt, From: midnight.Add(-time.Millisecond), Limit: 2},
+			all[1:3]},
+		"of a subscription": {tracking.EventQuery{Subscription: "sub_1"}, all[1:4]},
+		"before midnight":   {tracking.EventQuery{Subscription: "sub_1", To: midnight}, all[1:2]},
+		"of none":           {tracking.EventQuery{StripeAccount: "acct_none"}, nil},
+		"whole":             {tracking.EventQuery{Whole: true, From: midnight}, all[2:]},
 	} {
 		if got := d.ids(c.q); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
@@ -120,7 +129,8 @@ func TestLists(t *testing.T) {
 		}
 		want = slices.Insert(want, 0, c.Purchase.ID)
 		d.takes(message(fmt.Sprint("evt_", i), "payment_intent.created", shopAt,
-			object(tracking.KindPayment, fmt.Sprint("pi_", i), "requires_payment_method", c.Purchase.ID, tracking.Legacy, thing{"created": d.clock.Unix()})), tracking.Applied)
+			object(tracking.KindPayment, fmt.Sprint("pi_", i), "requires_payment_method", c.Purchase.ID, tracking.Legacy,
+				thing{"created": d.clock.Unix()})), tracking.Applied)
 	}
 	d.takes(paid("evt_b", otherAt, bPurchase), tracking.Applied)
 	var purchases, payments []string

@@ -43,8 +43,10 @@ func TestRebuild(t *testing.T) {
 	d.takes(message("evt_2", "payment_intent.created", shopAt, pi("pi_1", "requires_payment_method")), tracking.Applied)
 	d.takes(message("evt_3", "customer.subscription.created", shopAt, sub("sub_1", "active")), tracking.Applied)
 	d.takes(message("evt_4", "customer.subscription.deleted", shopAt, sub("sub_1", "canceled")), tracking.Applied)
-	d.takes(message("evt_5", "payment_intent.payment_failed", shopAt, pi("pi_2", "requires_payment_method")), tracking.Applied) // its beginning was not told
-	d.takes(message("evt_6", "customer.subscription.created", shopAt, object(tracking.KindSubscription, "sub_9", "active", "", "")), tracking.Ignored)
+	d.takes(message("evt_5", "payment_intent.payment_failed", shopAt, pi("pi_2", "requires_payment_method")),
+		tracking.Applied) // its beginning was not told
+	d.takes(message("evt_6", "customer.subscription.created", shopAt,
+		object(tracking.KindSubscription, "sub_9", "active", "", "")), tracking.Ignored)
 	d.takes(paid("evt_7", shopAt, aPurchase, thing{"livemode": true}), tracking.Refused)
 	before := d.state()
 	if r := d.rebuilt(); r.Compared != 2 || r.Partial != 1 || r.Events != 6 || len(r.Differences) != 0 {
@@ -58,8 +60,10 @@ func TestRebuild(t *testing.T) {
 		key                     store.Key
 		want                    tracking.Difference
 	}{
-		{tables.Tracking.Payments.Name, schema.TrackedStatus, "new", store.Key{PK: shopAt, SK: "pi_1"}, tracking.Difference{ID: "pi_1", Stored: "new", Folded: "paid"}},
-		{tables.Tracking.Payments.Name, schema.TrackedStatus, "failed", store.Key{PK: shopAt, SK: "pi_1"}, tracking.Difference{ID: "pi_1", Stored: "failed", Folded: "paid"}},
+		{tables.Tracking.Payments.Name, schema.TrackedStatus, "new", store.Key{PK: shopAt, SK: "pi_1"},
+			tracking.Difference{ID: "pi_1", Stored: "new", Folded: "paid"}},
+		{tables.Tracking.Payments.Name, schema.TrackedStatus, "failed", store.Key{PK: shopAt, SK: "pi_1"},
+			tracking.Difference{ID: "pi_1", Stored: "failed", Folded: "paid"}},
 		{tables.Tracking.Subscriptions.Name, schema.TrackedEnding, "completed", store.Key{PK: shopAt, SK: "sub_1"},
 			tracking.Difference{ID: "sub_1", Stored: "terminated: completed", Folded: "terminated: canceled"}},
 		{tables.Tracking.Subscriptions.Name, schema.TrackedStatus, "new", store.Key{PK: shopAt, SK: "sub_1"},
@@ -76,7 +80,8 @@ func TestRebuild(t *testing.T) {
 		}
 		d.plant(c.table, c.key, c.attribute, it.Str(c.attribute))
 	}
-	if err := d.mem.Commit(t.Context(), store.Delete(tables.Tracking.Events.Name, store.Key{PK: "evt_2"}), store.Delete(tables.Tracking.Events.Name, store.Key{PK: "evt_3"})); err != nil {
+	if err := d.mem.Commit(t.Context(), store.Delete(tables.Tracking.Events.Name, store.Key{PK: "evt_2"}),
+		store.Delete(tables.Tracking.Events.Name, store.Key{PK: "evt_3"})); err != nil {
 		t.Fatal(err)
 	}
 	if r := d.rebuilt(); r.Compared != 0 || r.Partial != 3 {

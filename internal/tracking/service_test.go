@@ -140,7 +140,10 @@ func newDesk(t testing.TB, change ...func(*tracking.Options)) *desk {
 		t.Fatal(err)
 	}
 	d.mem, d.faulty = mem, storetest.NewFaulty(mem)
-	changes := append([]func(*tracking.Options){func(o *tracking.Options) { o.Log = slog.New(slog.NewTextHandler(d.said, nil)) }}, change...)
+	changes := append([]func(*tracking.Options){func(o *tracking.Options) {
+		o.Log = slog.New(slog.NewTextHandler(d.said,
+			nil))
+	}}, change...)
 	d.house = newHouse(t, d.faulty, d.stub, d.stub, nil, changes...)
 	if _, err := d.service.Register(t.Context(), shopAccount, shopAt); err != nil {
 		t.Fatal(err)
@@ -286,7 +289,8 @@ func textOf(v store.Value) string {
 func (d *desk) state() string {
 	d.Helper()
 	tr := tables.Tracking
-	return strings.Join(d.items(tr.Purchases.Name, tr.Payments.Name, tr.Subscriptions.Name, tr.Registry.Name, tables.Outbox.Name), "\n")
+	return strings.Join(d.items(tr.Purchases.Name, tr.Payments.Name, tr.Subscriptions.Name, tr.Registry.Name,
+		tables.Outbox.Name), "\n")
 }
 
 // during runs with the hook.
@@ -339,7 +343,8 @@ func dying(at int, phase storetest.Phase) (hook storetest.Hook, met func() bool)
 
 // message is an event as Stripe writes it, of a connected account or, "", of none.
 func message(id, typ, at string, o thing, more ...thing) []byte {
-	e := thing{"id": id, "object": "event", "type": typ, "created": shopStart.Unix(), "livemode": false, "api_version": stripefake.NewestVersion, "data": thing{"object": o}}
+	e := thing{"id": id, "object": "event", "type": typ, "created": shopStart.Unix(), "livemode": false,
+		"api_version": stripefake.NewestVersion, "data": thing{"object": o}}
 	if at != "" {
 		e["account"] = at
 	}
@@ -374,13 +379,15 @@ func object(kind, id, status, purchase string, k tracking.Kind, more ...thing) t
 
 // paid is the event that a legacy purchase was paid.
 func paid(event, at, purchase string, more ...thing) []byte {
-	return message(event, "payment_intent.succeeded", at, object(tracking.KindPayment, "pi_"+event, "succeeded", purchase, tracking.Legacy), more...)
+	return message(event, "payment_intent.succeeded", at,
+		object(tracking.KindPayment, "pi_"+event, "succeeded", purchase, tracking.Legacy), more...)
 }
 
 func TestOpen(t *testing.T) {
 	d := newDesk(t)
 	open := func(change func(*tracking.Options)) error {
-		o := tracking.Options{Store: d.mem, Tables: tables, Installation: installation, Own: stripefake.DefaultAccount, Decode: event.Decode}
+		o := tracking.Options{Store: d.mem, Tables: tables, Installation: installation, Own: stripefake.DefaultAccount,
+			Decode: event.Decode}
 		change(&o)
 		_, err := tracking.Open(t.Context(), o)
 		return err
@@ -389,17 +396,19 @@ func TestOpen(t *testing.T) {
 		change func(*tracking.Options)
 		want   error
 	}{
-		"again":        {func(*tracking.Options) {}, nil},
-		"live":         {func(o *tracking.Options) { o.Live = true }, tracking.ErrOtherStripe},
-		"another key":  {func(o *tracking.Options) { o.Own = "acct_elsewhere" }, tracking.ErrOtherStripe},
-		"store down":   {func(o *tracking.Options) { o.Store = down(d.mem) }, storetest.ErrCrash},
-		"another inst": {func(o *tracking.Options) { o.Installation = "other" }, nil}, // what is of it is told apart by the tag
+		"again":       {func(*tracking.Options) {}, nil},
+		"live":        {func(o *tracking.Options) { o.Live = true }, tracking.ErrOtherStripe},
+		"another key": {func(o *tracking.Options) { o.Own = "acct_elsewhere" }, tracking.ErrOtherStripe},
+		"store down":  {func(o *tracking.Options) { o.Store = down(d.mem) }, storetest.ErrCrash},
+		"another inst": {func(o *tracking.Options) { o.Installation = "other" },
+			nil}, // what is of it is told apart by the tag
 	} {
 		if err := open(c.change); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)
 		}
 	}
-	for _, change := range []func(*tracking.Options){func(o *tracking.Options) { o.Own = "" }, func(o *tracking.Options) { o.Own = "sk_test" },
+	for _, change := range []func(*tracking.Options){func(o *tracking.Options) { o.Own = "" },
+		func(o *tracking.Options) { o.Own = "sk_test" },
 		func(o *tracking.Options) { o.Installation = "" }, func(o *tracking.Options) { o.EndedBy = []string{"canceled"} }} {
 		if open(change) == nil {
 			t.Error("opened with options that are wrong")

@@ -30,13 +30,18 @@ func TestTimeline(t *testing.T) {
 		d.clock = d.clock.Add(time.Minute)
 		d.takes(message(event, typ, shopAt, of, thing{"created": d.clock.Unix()}), tracking.Applied)
 	}
-	step("evt_1", "customer.subscription.created", object(tracking.KindSubscription, "sub_1", "incomplete", id, tracking.Subscribe))
-	step("evt_2", "invoice.paid", object(tracking.KindInvoice, "in_1", "paid", id, tracking.Subscribe, thing{"payment_intent": "pi_1", "subscription": "sub_1"}, thing{"api_version": ""}))
-	step("evt_3", "customer.subscription.updated", object(tracking.KindSubscription, "sub_1", "active", id, tracking.Subscribe))
+	step("evt_1", "customer.subscription.created",
+		object(tracking.KindSubscription, "sub_1", "incomplete", id, tracking.Subscribe))
+	step("evt_2", "invoice.paid", object(tracking.KindInvoice, "in_1", "paid", id, tracking.Subscribe,
+		thing{"payment_intent": "pi_1", "subscription": "sub_1"}, thing{"api_version": ""}))
+	step("evt_3", "customer.subscription.updated",
+		object(tracking.KindSubscription, "sub_1", "active", id, tracking.Subscribe))
 	d.clock = d.clock.Add(time.Minute)
 	d.deliver()
-	step("evt_4", "customer.subscription.updated", object(tracking.KindSubscription, "sub_1", "active", id, tracking.Subscribe))
-	step("evt_5", "customer.subscription.deleted", object(tracking.KindSubscription, "sub_1", "canceled", id, tracking.Subscribe))
+	step("evt_4", "customer.subscription.updated",
+		object(tracking.KindSubscription, "sub_1", "active", id, tracking.Subscribe))
+	step("evt_5", "customer.subscription.deleted",
+		object(tracking.KindSubscription, "sub_1", "canceled", id, tracking.Subscribe))
 	d.clock = d.clock.Add(time.Minute)
 	d.deliver()
 	s, err := d.service.Timeline(t.Context(), id)
@@ -48,10 +53,13 @@ func TestTimeline(t *testing.T) {
 		if i > 0 && st.At.Before(s.Steps[i-1].At) {
 			t.Errorf("step %d is before the one before: %+v", i, st)
 		}
-		got = append(got, fmt.Sprint(int(st.At.Sub(shopStart).Minutes()), " ", strings.Split(st.What, ":")[0], " ", st.Event, " ", st.Detail))
+		got = append(got, fmt.Sprint(int(st.At.Sub(shopStart).Minutes()), " ", strings.Split(st.What, ":")[0], " ", st.Event,
+			" ", st.Detail))
 	}
-	for _, want := range []string{"0 asked for  ", "1 subscription.created", "3 active evt_3 customer.subscription.updated", "4 fulfil  ", "5 told again evt_4 customer.subscription.updated",
-		"6 terminated evt_5 customer.subscription.deleted", "6 unsubscribe asked for evt_5 customer.subscription.deleted", "7 unsubscribe  ", "3 fulfil asked for evt_3"} {
+	for _, want := range []string{"0 asked for  ", "1 subscription.created",
+		"3 active evt_3 customer.subscription.updated", "4 fulfil  ", "5 told again evt_4 customer.subscription.updated",
+		"6 terminated evt_5 customer.subscription.deleted", "6 unsubscribe asked for evt_5 customer.subscription.deleted",
+		"7 unsubscribe  ", "3 fulfil asked for evt_3"} {
 		at, what, _ := strings.Cut(want, " ")
 		if want == "1 subscription.created" {
 			if !slices.ContainsFunc(got, func(g string) bool {
@@ -71,7 +79,8 @@ func TestTimeline(t *testing.T) {
 	// What was done stays when the events have expired.
 	d.clock = d.clock.Add(40 * 24 * time.Hour)
 	s, err = d.service.Timeline(t.Context(), id)
-	if err != nil || !slices.ContainsFunc(s.Steps, func(st tracking.Step) bool { return st.Event == "evt_5" && strings.HasPrefix(st.What, "terminated") }) {
+	if err != nil || !slices.ContainsFunc(s.Steps,
+		func(st tracking.Step) bool { return st.Event == "evt_5" && strings.HasPrefix(st.What, "terminated") }) {
 		t.Errorf("later: %+v, %v", s, err)
 	}
 }
@@ -84,10 +93,12 @@ func TestTimeline_Long(t *testing.T) {
 	for i := range 300 {
 		d.clock = d.clock.Add(time.Second)
 		d.takes(message(fmt.Sprint("evt_r", i), "refund.created", shopAt,
-			object(tracking.KindRefund, fmt.Sprint("re_", i), "succeeded", aPurchase, tracking.Legacy, thing{"payment_intent": "pi_evt_0", "amount": 1})), tracking.Applied)
+			object(tracking.KindRefund, fmt.Sprint("re_", i), "succeeded", aPurchase, tracking.Legacy,
+				thing{"payment_intent": "pi_evt_0", "amount": 1})), tracking.Applied)
 	}
 	p, err := d.service.Payment(t.Context(), shopAt, "pi_evt_0")
-	if err != nil || len(p.History) > 100 || p.History[0].Event != "evt_0" || p.History[len(p.History)-1].Event != "evt_r299" || p.Refunded != 300 {
+	if err != nil || len(p.History) > 100 || p.History[0].Event != "evt_0" ||
+		p.History[len(p.History)-1].Event != "evt_r299" || p.Refunded != 300 {
 		t.Errorf("%d changes, %d refunded, %v", len(p.History), p.Refunded, err)
 	}
 }

@@ -62,7 +62,8 @@ type shop struct {
 
 func newShop(t testing.TB) *shop {
 	t.Helper()
-	s := &shop{TB: t, fake: stripefake.New(stripefake.Options{Now: func() time.Time { return shopStart }, Connected: []string{shopAt}})}
+	s := &shop{TB: t, fake: stripefake.New(stripefake.Options{Now: func() time.Time { return shopStart },
+		Connected: []string{shopAt}})}
 	server := httptest.NewServer(s.fake)
 	client, err := api.New(api.Options{Key: secret.New("sk_test_duesday"), Base: server.URL, Rate: 1000, Now: s.fake.Now})
 	if err != nil {
@@ -77,7 +78,8 @@ func newShop(t testing.TB) *shop {
 	s.tracker = sell.New(client)
 	tea := s.post("products", "name=Tea")
 	for at, interval := range map[*string]string{&s.monthly: "month", &s.weekly: "week"} {
-		*at = s.post("prices", "currency=usd", "unit_amount=1500", "recurring[interval]="+interval, "product="+tea.id())["id"].(string)
+		*at = s.post("prices", "currency=usd", "unit_amount=1500", "recurring[interval]="+interval,
+			"product="+tea.id())["id"].(string)
 	}
 	return s
 }
@@ -249,11 +251,13 @@ type house struct {
 }
 
 // newHouse opens a service on the store; change may put in something that is broken.
-func newHouse(t testing.TB, on store.Store, finder tracking.Finder, seller tracking.Seller, endedBy []string, change ...func(*tracking.Options)) *house {
+func newHouse(t testing.TB, on store.Store, finder tracking.Finder, seller tracking.Seller, endedBy []string,
+	change ...func(*tracking.Options)) *house {
 	t.Helper()
 	h := &house{TB: t, stage: &stage{on}, robot: &robot{}, clock: shopStart}
 	now := func() time.Time { return h.clock }
-	o := tracking.Options{Store: h.stage, Tables: tables, Installation: installation, Own: stripefake.DefaultAccount, Now: now, Decode: event.Decode,
+	o := tracking.Options{Store: h.stage, Tables: tables, Installation: installation, Own: stripefake.DefaultAccount,
+		Now: now, Decode: event.Decode,
 		Finder: finder, Seller: seller, EndedBy: endedBy, Automations: []tracking.Automation{h.robot}}
 	for _, c := range change {
 		c(&o)
@@ -265,8 +269,9 @@ func newHouse(t testing.TB, on store.Store, finder tracking.Finder, seller track
 	if h.service, err = tracking.Open(context.Background(), o); err != nil {
 		t.Fatal(err)
 	}
-	h.hooks, err = httpapi.New(httpapi.Options{Inbox: h.service, Shop: h.service, Ledger: h.service, Registry: h.service, Verify: event.Verify,
-		Hooks: []httpapi.Hook{{Path: hookPath, Connect: true, Secrets: []secret.Text{hookSecret}}}, Now: now})
+	h.hooks, err = httpapi.New(httpapi.Options{Inbox: h.service, Shop: h.service, Ledger: h.service, Registry: h.service,
+		Verify: event.Verify,
+		Hooks:  []httpapi.Hook{{Path: hookPath, Connect: true, Secrets: []secret.Text{hookSecret}}}, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}

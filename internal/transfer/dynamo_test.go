@@ -111,7 +111,8 @@ func TestCopy_OverAFaultyWire(t *testing.T) {
 	wire := func() *dynamotest.Proxy {
 		return dynamotest.NewProxy(t, endpoint, dynamotest.Options{Seed: 7,
 			Rates: dynamotest.Rates{dynamotest.Throttling: 0.05, dynamotest.ErrorAfter: 0.05,
-				dynamotest.RequestLost: 0.05, dynamotest.ReplyLost: 0.1, dynamotest.Conflict: 0.05, dynamotest.SmallPage: 0.5, dynamotest.EmptyPage: 0.1}})
+				dynamotest.RequestLost: 0.05, dynamotest.ReplyLost: 0.1, dynamotest.Conflict: 0.05, dynamotest.SmallPage: 0.5,
+				dynamotest.EmptyPage: 0.1}})
 	}
 	w.from, w.to, w.shards = w.over(w.to, wire().URL()), w.onDynamo(wire().URL()), 5
 	for n := int64(1); n <= 16; n += 3 {

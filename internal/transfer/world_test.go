@@ -63,7 +63,8 @@ func newWorld(t testing.TB, shared bool) *world {
 		}
 		if _, err := e.CreateSubscription(t.Context(), billing.NewSubscription{Account: fmt.Sprint("a", i%3),
 			Email: "a@example.com",
-			ID:    fmt.Sprint("s", i), SKU: "gold", Amount: amount, PaymentDay: 31, Method: methods[i], NextPayment: w.today(), ReminderDays: 7}); err != nil {
+			ID:    fmt.Sprint("s", i), SKU: "gold", Amount: amount, PaymentDay: 31, Method: methods[i], NextPayment: w.today(),
+			ReminderDays: 7}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -42,7 +42,8 @@ func foreign(account, id string, changes ...any) store.Item {
 	it := attributes("PK", "ACC#"+account, "SK", "SUB#"+id+"#SKU#999", "Email", "s@s.com", "PaymentDay", "28",
 		"PaymentAmount", "12.99", "LastPaymentDate", "2023-05-18T14:15:39.247Z", "NextPaymentDate", "2023-06-28",
 		"LastReminderDate", "2023-05-21T14:15:39.247Z", "NextReminderDate", "2023-06-21", "SKU", "999",
-		"PaymentDetails", store.M(attributes("default-card", "1234123412341234", "default-address", "12 Bridge Street, Birmingham, B12 7ST")),
+		"PaymentDetails", store.M(attributes("default-card", "1234123412341234", "default-address",
+			"12 Bridge Street, Birmingham, B12 7ST")),
 		"CreatedDate", "2023-05-18T09:41:25.856Z")
 	for i := 0; i < len(changes); i += 2 {
 		if v, ok := changes[i+1].(store.Value); ok && v.IsZero() {
@@ -148,7 +149,8 @@ func TestAdoptTheSample(t *testing.T) {
 	w.write(published(t)...)
 	w.write(attributes("PK", "ORDER#1", "SK", "X", "Note", "theirs"))
 	r := w.adopt(t, map[string]string{"123": "pm_card_visa"})
-	if r.Subscriptions != 1 || r.Receipts != 1 || r.Accounts != 1 || r.Others != 1 || r.Cards != 1 || r.AccountsMade != 1 || r.NeedsPerson() {
+	if r.Subscriptions != 1 || r.Receipts != 1 || r.Accounts != 1 || r.Others != 1 || r.Cards != 1 ||
+		r.AccountsMade != 1 || r.NeedsPerson() {
 		t.Fatalf("report %+v", r)
 	}
 	if a := w.raw("ACC#123", "ACC"); a.Str(schema.Email) != "s@s.com" || a.Str(schema.PaymentMethod) != "pm_card_visa" {
@@ -170,7 +172,8 @@ func TestAdoptTheSample(t *testing.T) {
 	}
 	it := w.raw("ACC#123", "SUB#123#SKU#999")
 	details := it.Get(schema.PaymentDetails).Map()
-	if details.Has(schema.DefaultCard) || details.Str(schema.DefaultAddress) == "" || it.Int(schema.Version) != 1 || it.Has(schema.NextReminderDate) {
+	if details.Has(schema.DefaultCard) || details.Str(schema.DefaultAddress) == "" || it.Int(schema.Version) != 1 ||
+		it.Has(schema.NextReminderDate) {
 		t.Errorf("after the reminder: %v", it)
 	}
 	w.verify()
@@ -179,7 +182,8 @@ func TestAdoptTheSample(t *testing.T) {
 		t.Errorf("payments %+v", rep)
 	}
 	it = w.raw("ACC#123", "SUB#123#SKU#999")
-	if it.Str(schema.NextPaymentDate) != "2023-07-28" || it.Str(schema.NextReminderDate) != "2023-07-21" || it.Get(schema.PaymentDetails).Map().Has(schema.PaymentMethod) {
+	if it.Str(schema.NextPaymentDate) != "2023-07-28" || it.Str(schema.NextReminderDate) != "2023-07-21" ||
+		it.Get(schema.PaymentDetails).Map().Has(schema.PaymentMethod) {
 		t.Errorf("after the payment: %v", it)
 	}
 	w.report(t)
@@ -190,11 +194,14 @@ func TestAdoptReports(t *testing.T) {
 	number, err := store.Number("9.9")
 	mustNot(t, err)
 	w.write(
-		foreign("1", "numbers", "PaymentDay", store.Int(28), "PaymentAmount", number, "LastPaymentDate", "2023-05-18T14:15:39.2Z", "CreatedDate", "2023-05-18 09:41:25"),
+		foreign("1", "numbers", "PaymentDay", store.Int(28), "PaymentAmount", number, "LastPaymentDate",
+			"2023-05-18T14:15:39.2Z", "CreatedDate", "2023-05-18 09:41:25"),
 		foreign("1", "newer", "Email", "new@s.com", "CreatedDate", "2023-06-01T00:00:00Z"),
-		foreign("2", "arrears", "PaymentDetails", store.Value{}, "NextPaymentDate", "2023-02-28", "NextReminderDate", store.Value{}),
+		foreign("2", "arrears", "PaymentDetails", store.Value{}, "NextPaymentDate", "2023-02-28", "NextReminderDate",
+			store.Value{}),
 		foreign("2", "paused", "NextPaymentDate", store.Value{}, "NextReminderDate", store.Value{}),
-		foreign("3", "lost", "LastPaymentDate", store.Value{}, "NextPaymentDate", "2019-01-28", "NextReminderDate", "2019-01-21"),
+		foreign("3", "lost", "LastPaymentDate", store.Value{}, "NextPaymentDate", "2019-01-28", "NextReminderDate",
+			"2019-01-21"),
 		foreign("4", "twice"), foreign("4", "twice", "SK", "SUB#twice#SKU#1000"),
 		foreign("5", "text", "SK", "SUB#text#SKU999"),
 		foreign("5", "dollar", "PaymentAmount", "$12.99"),
@@ -202,12 +209,14 @@ func TestAdoptReports(t *testing.T) {
 		foreign("5", "status", "Status", "ENABLED"),
 		foreign("5", "old", "NextPaymentDate", "0023-06-28"),
 		foreign("4111111111111111", "id"),
-		attributes("PK", "ACC#6", "SK", "REC#2023-05-28T14:15:39.24#SKU#7", "ProcessedAmount", number, "Email", "r@s.com", "Memo", card),
+		attributes("PK", "ACC#6", "SK", "REC#2023-05-28T14:15:39.24#SKU#7", "ProcessedAmount", number, "Email", "r@s.com",
+			"Memo", card),
 		attributes("PK", "ACC#6", "SK", "REC#2023-05-29#SKU#7", "ProcessedAmount", "twelve"),
 		attributes("PK", "ACC#7", "SK", "ACC", "PaymentMethod", "pm_old", "Tier", "gold"),
 	)
 	r := w.adopt(t, map[string]string{"1": "pm_card_visa", "7": "pm_new", "nobody": "pm_card_visa"})
-	got := fmt.Sprint(r.Accounts, r.Subscriptions, r.Receipts, r.Upgraded, r.OffAgenda, r.Due, r.Arrears, r.Cards, r.CardsLeft, r.AccountsMade, r.AccountsSet)
+	got := fmt.Sprint(r.Accounts, r.Subscriptions, r.Receipts, r.Upgraded, r.OffAgenda, r.Due, r.Arrears, r.Cards,
+		r.CardsLeft, r.AccountsMade, r.AccountsSet)
 	if want := "8 7 1 0 1 6 2 12 1 6 1"; got != want {
 		t.Errorf("counts %s, want %s", got, want)
 	}
@@ -218,10 +227,14 @@ func TestAdoptReports(t *testing.T) {
 		adoption.Findings
 		want string
 	}{
-		"unreadable": {r.Unreadable, "ACC#************1111 SUB#id#SKU#999: account: looks like a card number|ACC#5 SUB#dollar#SKU#999: PaymentAmount is no amount|" +
-			"ACC#5 SUB#old#SKU#999: NextPaymentDate is before 1970-01-01|ACC#5 SUB#shift#SKU#999: NextPaymentDate is not on the PaymentDay|" +
-			"ACC#5 SUB#status#SKU#999: Status is none|ACC#5 SUB#text#SKU999: the sort key is not|ACC#6 REC#2023-05-29#SKU#7: ProcessedAmount is no amount"},
-		"without":    {r.WithoutMethod, "ACC#2 SUB#arrears#SKU#999: |ACC#3 SUB#lost#SKU#999: |ACC#4 SUB#twice#SKU#1000: |ACC#4 SUB#twice#SKU#999: "},
+		"unreadable": {r.Unreadable, "ACC#************1111 SUB#id#SKU#999: account: looks like a card number|ACC#5 " +
+			"SUB#dollar#SKU#999: PaymentAmount is no amount|" +
+			"ACC#5 SUB#old#SKU#999: NextPaymentDate is before 1970-01-01|ACC#5 SUB#shift#SKU#999: NextPaymentDate is not on " +
+			"the PaymentDay|" +
+			"ACC#5 SUB#status#SKU#999: Status is none|ACC#5 SUB#text#SKU999: the sort key is not|ACC#6 " +
+			"REC#2023-05-29#SKU#7: ProcessedAmount is no amount"},
+		"without": {r.WithoutMethod,
+			"ACC#2 SUB#arrears#SKU#999: |ACC#3 SUB#lost#SKU#999: |ACC#4 SUB#twice#SKU#1000: |ACC#4 SUB#twice#SKU#999: "},
 		"in none":    {r.NotIndexed, "ACC#3 SUB#lost#SKU#999: never charged"},
 		"duplicates": {r.Duplicates, "ACC#4 SUB#twice#SKU#"},
 		"addresses":  {r.Addresses, "1: its"},
@@ -233,18 +246,21 @@ func TestAdoptReports(t *testing.T) {
 			continue
 		}
 		for i, x := range f.First {
-			if line := x.Item + ": " + x.Reason; !strings.HasPrefix(line, want[i]) || secret.HasCardNumber(line) || strings.Contains(line, "$12") {
+			if line := x.Item + ": " + x.Reason; !strings.HasPrefix(line, want[i]) || secret.HasCardNumber(line) ||
+				strings.Contains(line, "$12") {
 				t.Errorf("%s: %q, want %q", name, line, want[i])
 			}
 		}
 	}
-	if a := w.raw("ACC#1", "ACC"); a.Str(schema.Email) != "new@s.com" || a.Str(schema.CreatedDate) != "2023-05-18T09:41:25.000Z" {
+	if a := w.raw("ACC#1", "ACC"); a.Str(schema.Email) != "new@s.com" ||
+		a.Str(schema.CreatedDate) != "2023-05-18T09:41:25.000Z" {
 		t.Errorf("account 1: %v", a)
 	}
 	if a := w.raw("ACC#7", "ACC"); a.Str(schema.PaymentMethod) != "pm_new" || a.Str("Tier") != "gold" {
 		t.Errorf("account 7: %v", a)
 	}
-	if again := w.adopt(t, map[string]string{"1": "pm_card_visa", "7": "pm_new"}); again.AccountsMade+again.AccountsSet != 0 {
+	if again := w.adopt(t, map[string]string{"1": "pm_card_visa", "7": "pm_new"}); again.AccountsMade+
+		again.AccountsSet != 0 {
 		t.Errorf("the second time: %+v", again)
 	}
 }
@@ -254,12 +270,14 @@ func TestSurveyWritesNothing(t *testing.T) {
 	w := newWorld("2023-06-30T09:00", planted{})
 	w.write(foreign("1", "1"))
 	f := storetest.NewFaulty(w.spy.mem)
-	r, err := adoption.Scan(t.Context(), billing.NewRecords(f, w.tables, w.now, nil), adoption.Options{Methods: map[string]string{"1": "pm_card_visa"}})
+	r, err := adoption.Scan(t.Context(), billing.NewRecords(f, w.tables, w.now, nil),
+		adoption.Options{Methods: map[string]string{"1": "pm_card_visa"}})
 	mustNot(t, err)
 	if r.AccountsMade != 1 || r.Due != 1 || !r.DryRun || f.Commits() != 0 {
 		t.Errorf("%d commits, report %+v", f.Commits(), r)
 	}
-	_, err = adoption.Scan(t.Context(), billing.NewRecords(f, w.tables, w.now, nil), adoption.Options{Methods: map[string]string{"1": card}})
+	_, err = adoption.Scan(t.Context(), billing.NewRecords(f, w.tables, w.now, nil),
+		adoption.Options{Methods: map[string]string{"1": card}})
 	wantAny(t, err)
 	if secret.HasCardNumber(err.Error()) {
 		t.Error("the error shows the card number")
@@ -270,8 +288,10 @@ func TestSurveyWritesNothing(t *testing.T) {
 // numbers everywhere, and wants every row dealt with and every card number gone.
 func TestAdoptedTable(t *testing.T) {
 	w := newWorld("2023-06-30T09:00", planted{})
-	hidden := store.M(attributes("default-address", "1 Road, "+card, "Default-Card", "none", "iban", "DE1", "PaymentMethod", card,
-		"deep", store.L(store.S(card), store.M(attributes("n", store.Int(4111111111111111), "kept", "yes")), store.B([]byte("4111111111111111")))))
+	hidden := store.M(attributes("default-address", "1 Road, "+card, "Default-Card", "none", "iban", "DE1",
+		"PaymentMethod", card,
+		"deep", store.L(store.S(card), store.M(attributes("n", store.Int(4111111111111111), "kept", "yes")),
+			store.B([]byte("4111111111111111")))))
 	methods := map[string]string{}
 	for i := range 30 {
 		account := fmt.Sprint("a", i)
@@ -283,7 +303,8 @@ func TestAdoptedTable(t *testing.T) {
 			"card_on_file", card, "tags", store.L(store.S("vip"), store.S(card)), "crm", "C-"+account))
 		methods[account] = []string{"pm_card_visa", "pm_card_visa_chargeDeclined"}[i%2]
 	}
-	w.write(foreign("bare", "1", "Email", "b@s.com"), foreign("own", "1", "PaymentDetails", store.M(attributes("PaymentMethod", "pm_card_visa"))))
+	w.write(foreign("bare", "1", "Email", "b@s.com"),
+		foreign("own", "1", "PaymentDetails", store.M(attributes("PaymentMethod", "pm_card_visa"))))
 	if r := w.adopt(t, methods); r.WithoutMethod.Count != 1 || r.Arrears != 10 || r.Cards != 30*8+1 {
 		t.Fatalf("report %+v", r)
 	}
@@ -293,7 +314,8 @@ func TestAdoptedTable(t *testing.T) {
 	planned, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1, DryRun: true})
 	mustNot(t, err)
 	rep := w.start().run(civil.Date{})
-	if rep.Counts[engine.OutcomeParked] != planned.Counts[engine.OutcomeParked]-5 || rep.Counts[engine.OutcomeParked] != 5+1 {
+	if rep.Counts[engine.OutcomeParked] != planned.Counts[engine.OutcomeParked]-5 ||
+		rep.Counts[engine.OutcomeParked] != 5+1 {
 		t.Errorf("planned %+v, done %+v", planned.Counts, rep.Counts) // five in arrears are declined at once instead
 	}
 	if rep.Counts[engine.OutcomePaid] != 5*3+10+1 || rep.Counts[engine.OutcomeRetry] != 15 {
@@ -309,8 +331,10 @@ func TestAdoptedTable(t *testing.T) {
 		}
 		details := it.Get(schema.PaymentDetails).Map()
 		tags, deep := it.Get("tags").List(), details.Get("deep").List()
-		if it.Has("card_on_file") || it.Str("crm") == "" || len(tags) != 1 || details.Str("iban") != "DE1" || len(deep) != 1 ||
-			!deep[0].Map().Equal(attributes("kept", "yes")) || details.Str("default-address") != "1 Road, **** **** **** 1111" || details.Has("PaymentMethod") {
+		if it.Has("card_on_file") || it.Str("crm") == "" || len(tags) != 1 || details.Str("iban") != "DE1" ||
+			len(deep) != 1 ||
+			!deep[0].Map().Equal(attributes("kept", "yes")) || details.Str("default-address") != "1 Road, **** **** **** 1111" ||
+			details.Has("PaymentMethod") {
 			t.Errorf("upgraded item %v", it)
 		}
 	}
@@ -329,7 +353,8 @@ func TestAdoptCrashes(t *testing.T) {
 	make := func() *world {
 		w := newWorld("2023-06-30T09:00", planted{})
 		w.write(foreign("1", "1"), foreign("2", "1"), foreign("2", "2", "Email", "other@s.com"), foreign("3", "1"),
-			foreign("4", "1"), attributes("PK", "ACC#4", "SK", "ACC", "Tier", "gold"), foreign("5", "1", "NextReminderDate", "2022-01-01"))
+			foreign("4", "1"), attributes("PK", "ACC#4", "SK", "ACC", "Tier", "gold"),
+			foreign("5", "1", "NextReminderDate", "2022-01-01"))
 		w.start() // META, whose installation is random
 		return w
 	}
@@ -413,7 +438,8 @@ func TestAccountMethodDeclinedForGood(t *testing.T) {
 // through every change of it, but for card numbers.
 func TestAccountKeepsWhatIsNotOurs(t *testing.T) {
 	w := newWorld("2023-06-30T09:00", planted{})
-	w.write(attributes("PK", "ACC#1", "SK", "ACC", "Tier", "gold", "card", card, "PaymentMethod", "pm_card_visa", "CreatedDate", "last spring"), foreign("1", "1"))
+	w.write(attributes("PK", "ACC#1", "SK", "ACC", "Tier", "gold", "card", card, "PaymentMethod", "pm_card_visa",
+		"CreatedDate", "last spring"), foreign("1", "1"))
 	w.adopt(t, nil)
 	p := w.start()
 	n := one("2023-07-28", func(n *billing.NewSubscription) { n.Account, n.Email = "1", "" })
@@ -422,7 +448,8 @@ func TestAccountKeepsWhatIsNotOurs(t *testing.T) {
 	_, err = p.SetEmail(t.Context(), "1", "changed@s.com")
 	mustNot(t, err)
 	a := w.raw("ACC#1", "ACC")
-	if a.Str("Tier") != "gold" || a.Has("card") || a.Str(schema.PaymentMethod) != "pm_card_visa" || a.Str(schema.CreatedDate) != "last spring" || a.Str(schema.Email) != "changed@s.com" {
+	if a.Str("Tier") != "gold" || a.Has("card") || a.Str(schema.PaymentMethod) != "pm_card_visa" ||
+		a.Str(schema.CreatedDate) != "last spring" || a.Str(schema.Email) != "changed@s.com" {
 		t.Errorf("account %v", a)
 	}
 	if s := w.raw("ACC#1", "SUB#1#SKU#999"); s.Str(schema.Email) != "changed@s.com" {
@@ -458,7 +485,8 @@ func TestAdoptBesideARun(t *testing.T) {
 // without a back-charge.
 func TestAdoptResumes(t *testing.T) {
 	w := newWorld("2023-06-30T09:00", planted{})
-	w.write(foreign("1", "1", "NextPaymentDate", store.Value{}, "NextReminderDate", store.Value{}, "LastPaymentDate", "2023-04-28T09:00:00Z"))
+	w.write(foreign("1", "1", "NextPaymentDate", store.Value{}, "NextReminderDate", store.Value{}, "LastPaymentDate",
+		"2023-04-28T09:00:00Z"))
 	if r := w.adopt(t, map[string]string{"1": "pm_card_visa"}); r.OffAgenda != 1 || r.NeedsPerson() {
 		t.Fatalf("report %+v", r)
 	}
@@ -477,11 +505,15 @@ func TestAdoptResumes(t *testing.T) {
 // subscription that it calls readable is dealt with or stays where it is, and no
 // card number survives a write.
 func TestAdoptTakesAnything(t *testing.T) {
-	values := rapid.SampledFrom([]store.Value{{}, store.S(""), store.S(card), store.S("2023-06-28"), store.S("2023-6-28"), store.S("28"), store.S("x"),
-		store.Int(28), store.Int(4111111111111111), store.Bool(true), store.L(store.S(card)), store.M(attributes("default-card", "1", "a", card)),
+	values := rapid.SampledFrom([]store.Value{{}, store.S(""), store.S(card), store.S("2023-06-28"), store.S("2023-6-28"),
+		store.S("28"), store.S("x"),
+		store.Int(28), store.Int(4111111111111111), store.Bool(true), store.L(store.S(card)),
+		store.M(attributes("default-card", "1", "a", card)),
 		store.S("2020-02-28T00:00:00Z"), store.S("active"), store.S("0001-01-01"), store.S("9999-12-28")})
-	names := rapid.SampledFrom([]string{"Email", "PaymentDay", "PaymentAmount", "LastPaymentDate", "NextPaymentDate", "LastReminderDate",
-		"NextReminderDate", "PaymentDetails", "CreatedDate", "Status", "Version", "Anchor", "Interval", "theirs", "TimeZone", "TTL"})
+	names := rapid.SampledFrom([]string{"Email", "PaymentDay", "PaymentAmount", "LastPaymentDate", "NextPaymentDate",
+		"LastReminderDate",
+		"NextReminderDate", "PaymentDetails", "CreatedDate", "Status", "Version", "Anchor", "Interval", "theirs", "TimeZone",
+		"TTL"})
 	rapid.Check(t, func(r *rapid.T) {
 		w := newWorld("2023-06-30T09:00", planted{})
 		subs := 0
@@ -498,7 +530,8 @@ func TestAdoptTakesAnything(t *testing.T) {
 				subs++
 			}
 		}
-		rep, err := adoption.Adopt(t.Context(), w.start().Records, adoption.Options{Methods: map[string]string{"0": "pm_card_visa"}})
+		rep, err := adoption.Adopt(t.Context(), w.start().Records,
+			adoption.Options{Methods: map[string]string{"0": "pm_card_visa"}})
 		if err != nil || rep.Subscriptions+rep.Unreadable.Count != subs {
 			r.Fatalf("%d subscriptions, %v, report %+v", subs, err, rep)
 		}
@@ -519,7 +552,9 @@ func TestAdoptTakesAnything(t *testing.T) {
 				}
 			}
 		}
-		if again, err := adoption.Adopt(t.Context(), w.start().Records, adoption.Options{Methods: map[string]string{"0": "pm_card_visa"}}); err != nil || again.AccountsMade+again.AccountsSet > 0 {
+		if again, err := adoption.Adopt(t.Context(), w.start().Records,
+			adoption.Options{Methods: map[string]string{"0": "pm_card_visa"}}); err != nil ||
+			again.AccountsMade+again.AccountsSet > 0 {
 			r.Fatalf("the second time: %v, %+v", err, again)
 		}
 	})

@@ -21,7 +21,8 @@ import (
 // engine's Verify, and returns every violation that was ever noted.
 func (w *world) audit() []string {
 	w.spy.mu.Lock()
-	a := auditor{w: w, spy: w.spy, lines: w.ledger(), successes: map[string][]sandbox.Entry{}, declined: map[string]int{}, last: map[string]billing.State{}}
+	a := auditor{w: w, spy: w.spy, lines: w.ledger(), successes: map[string][]sandbox.Entry{}, declined: map[string]int{},
+		last: map[string]billing.State{}}
 	a.readLedger()
 	for _, name := range slices.Sorted(mapKeys(w.spy.subs)) {
 		a.subscription(name, w.spy.subs[name])
@@ -149,8 +150,10 @@ func (a *auditor) receipt(id string, r store.Item, sub store.Item) {
 		return
 	}
 	c := charged[0]
-	if r.Str(schema.Charge) != c.Ref || r.Str(schema.ProcessedAmount) != c.Amount.Decimal() || r.Str(schema.Currency) != c.Amount.Currency().Code() {
-		a.w.violate("%s: receipt of %s %s, charge %s of %s", id, r.Str(schema.Charge), r.Str(schema.ProcessedAmount), c.Ref, c.Amount)
+	if r.Str(schema.Charge) != c.Ref || r.Str(schema.ProcessedAmount) != c.Amount.Decimal() ||
+		r.Str(schema.Currency) != c.Amount.Currency().Code() {
+		a.w.violate("%s: receipt of %s %s, charge %s of %s", id, r.Str(schema.Charge), r.Str(schema.ProcessedAmount), c.Ref,
+			c.Amount)
 	}
 	for _, e := range a.lines {
 		if e.Ref == c.Ref && e.Amount != c.Amount {
@@ -200,7 +203,8 @@ func (a *auditor) boundIntents() {
 	for ref, id := range a.spy.bound {
 		name := id[:strings.LastIndexByte(id, '/')]
 		sub := a.spy.subs[name]
-		ended := sub.Get(schema.OpenPeriod).Map() == nil || fmt.Sprintf("%s/%d", name, sub.Get(schema.OpenPeriod).Map().Int(schema.Period)) != id
+		ended := sub.Get(schema.OpenPeriod).Map() == nil ||
+			fmt.Sprintf("%s/%d", name, sub.Get(schema.OpenPeriod).Map().Int(schema.Period)) != id
 		if state := a.last[ref]; ended && state != billing.Succeeded && state != billing.Canceled {
 			a.w.violate("%s has ended, and its intent %s is still %s", id, ref, state)
 		}

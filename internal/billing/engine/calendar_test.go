@@ -74,11 +74,13 @@ func TestIntervals(t *testing.T) {
 		day                   int
 		want                  []string
 	}{
-		{"leap day, yearly", "2024-02-29", "year", 29, []string{"2024-02-29", "2025-02-28", "2026-02-28", "2027-02-28", "2028-02-29"}},
+		{"leap day, yearly", "2024-02-29", "year", 29,
+			[]string{"2024-02-29", "2025-02-28", "2026-02-28", "2027-02-28", "2028-02-29"}},
 		{"30th in common years", "2025-01-30", "month", 30, []string{"2025-01-30", "2025-02-28", "2025-03-30"}},
 		{"29th", "2025-01-29", "month", 29, []string{"2025-01-29", "2025-02-28", "2025-03-29"}},
 		{"every 2 weeks", "2024-12-27", "2 weeks", 5, []string{"2024-12-27", "2025-01-10", "2025-01-24"}},
-		{"quarterly on the 31st", "2024-08-31", "3 months", 31, []string{"2024-08-31", "2024-11-30", "2025-02-28", "2025-05-31"}},
+		{"quarterly on the 31st", "2024-08-31", "3 months", 31,
+			[]string{"2024-08-31", "2024-11-30", "2025-02-28", "2025-05-31"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -276,7 +278,8 @@ func TestChargeParkedCrash(t *testing.T) {
 func TestTenYears(t *testing.T) {
 	t.Parallel()
 	w := newWorld("2024-01-01T09:00", planted{})
-	begin, end := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2024+soaktest.Cases(t, 2, 10, 10), 1, 1, 0, 0, 0, 0, time.UTC)
+	begin, end := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC),
+		time.Date(2024+soaktest.Cases(t, 2, 10, 10), 1, 1, 0, 0, 0, 0, time.UTC)
 	var monthEnds, leapDays, fortnights []string
 	for d := begin; d.Before(end); d = d.AddDate(0, 0, 1) {
 		day, next := d.Format(time.DateOnly), d.AddDate(0, 0, 1)

@@ -76,13 +76,17 @@ func TestAttach(t *testing.T) {
 	if a.Method != "pm_1" || a.Payer != (billing.Payer{Customer: "cus_a"}) || !a.Given.Equal(w.now()) {
 		t.Errorf("the customer's default: %+v", a)
 	}
-	if a = w.attach(t, engine.Attachment{Method: "pm_free"}); a.Method != "pm_free" || p.cards["pm_free"].customer != "cus_a" {
+	if a = w.attach(t, engine.Attachment{Method: "pm_free"}); a.Method != "pm_free" ||
+		p.cards["pm_free"].customer != "cus_a" {
 		t.Errorf("another method of the same customer: %+v", a)
 	}
 	before := w.contents(t)
-	for _, bad := range []engine.Attachment{{}, {Customer: "cus_a", Method: "pm_b"}, {Customer: "cus_nobody"}, {Method: "pm_nothing"}, {Fee: new(250)},
-		{Connected: new("acct_1"), Fee: new(10001)}, {Connected: new("acct_1"), Fee: new(-1)}, {Customer: "cus a"}, {Method: "4242424242424242"}} {
-		if _, err := w.start().Attach(t.Context(), "a1", bad); err == nil || strings.Contains(err.Error(), "4242424242424242") {
+	for _, bad := range []engine.Attachment{{}, {Customer: "cus_a", Method: "pm_b"}, {Customer: "cus_nobody"},
+		{Method: "pm_nothing"}, {Fee: new(250)},
+		{Connected: new("acct_1"), Fee: new(10001)}, {Connected: new("acct_1"), Fee: new(-1)}, {Customer: "cus a"},
+		{Method: "4242424242424242"}} {
+		if _, err := w.start().Attach(t.Context(), "a1", bad); err == nil ||
+			strings.Contains(err.Error(), "4242424242424242") {
 			t.Errorf("%+v: error %v", bad, err)
 		}
 	}
@@ -92,7 +96,8 @@ func TestAttach(t *testing.T) {
 	_, err := w.start().Attach(t.Context(), "nobody", engine.Attachment{Method: "pm_1"})
 	wantErr(t, err, store.ErrNotFound)
 
-	if a = w.attach(t, engine.Attachment{Connected: new("acct_1"), Fee: new(250)}); a.Method != "" || a.Payer != (billing.Payer{At: "acct_1", Fee: 250}) {
+	if a = w.attach(t, engine.Attachment{Connected: new("acct_1"), Fee: new(250)}); a.Method != "" ||
+		a.Payer != (billing.Payer{At: "acct_1", Fee: 250}) {
 		t.Errorf("a connected account forgets what was given elsewhere: %+v", a)
 	}
 	a = w.attach(t, engine.Attachment{Customer: "cus_c"})
@@ -184,7 +189,8 @@ func TestAccountMethodTakesEffectAtOnce(t *testing.T) {
 // TestAnotherCustomer: an intent of the customer before cannot take the new one's card. It
 // is cancelled, and the period is paid by another intent.
 func TestAnotherCustomer(t *testing.T) {
-	for _, acts := range []string{"pm_card_visa_chargeDeclined", "pm_card_authenticationRequired", "pm_sandbox_processing"} {
+	for _, acts := range []string{"pm_card_visa_chargeDeclined", "pm_card_authenticationRequired",
+		"pm_sandbox_processing"} {
 		w, p := newPurse("2024-01-31T09:00")
 		n := w.create(one("2024-01-31", bare))
 		p.give("", "cus_1", "pm_1", acts)
@@ -215,10 +221,12 @@ func TestCardLink(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	w.link(t, "s2")
-	if got := p.links[1]; got.Subscription != "s2" || got.Payer.Customer != w.account("a1").Payer.Customer || got.Currency != "USD" || got.Key == p.links[0].Key {
+	if got := p.links[1]; got.Subscription != "s2" || got.Payer.Customer != w.account("a1").Payer.Customer ||
+		got.Currency != "USD" || got.Key == p.links[0].Key {
 		t.Errorf("%+v", got)
 	}
-	if len(p.customers) != 1 || p.customers["cus_0"].Email != "ada@example.com" || strings.Contains(w.contents(t), "secret_") {
+	if len(p.customers) != 1 || p.customers["cus_0"].Email != "ada@example.com" ||
+		strings.Contains(w.contents(t), "secret_") {
 		t.Errorf("customers %v, store\n%s", p.customers, w.contents(t))
 	}
 	_, err := w.start().CardLink(t.Context(), "nobody", "")
@@ -269,9 +277,12 @@ func TestCollectCards(t *testing.T) {
 	w.link(t, "s2")
 	p.use("pm_own", "pm_card_visa_chargeDeclined")
 	w.pass(time.Minute)
-	p.setups = append(p.setups, billing.Setup{ID: "x", Customer: "cus_0", Installation: "another's", Account: "a1", Card: p.give("", "cus_0", "pm_x", "pm_card_visa")},
-		billing.Setup{ID: "y", Customer: "cus_9", Installation: p.links[0].Installation, Account: "a1", Card: p.give("", "cus_9", "pm_y", "pm_card_visa")},
-		billing.Setup{ID: "z", Customer: "cus_0", Installation: p.links[0].Installation, Account: "gone", Card: p.give("", "cus_0", "pm_z", "pm_card_visa")})
+	p.setups = append(p.setups, billing.Setup{ID: "x", Customer: "cus_0", Installation: "another's", Account: "a1",
+		Card: p.give("", "cus_0", "pm_x", "pm_card_visa")},
+		billing.Setup{ID: "y", Customer: "cus_9", Installation: p.links[0].Installation, Account: "a1",
+			Card: p.give("", "cus_9", "pm_y", "pm_card_visa")},
+		billing.Setup{ID: "z", Customer: "cus_0", Installation: p.links[0].Installation, Account: "gone",
+			Card: p.give("", "cus_0", "pm_z", "pm_card_visa")})
 	slices.Reverse(p.setups)
 	r := w.start().run(civil.Date{})
 	if r.Cards != 2 || r.Counts[engine.OutcomePaid] != 1 || r.Counts[engine.OutcomeRetry] != 1 || len(r.Missed) != 0 {
@@ -282,7 +293,8 @@ func TestCollectCards(t *testing.T) {
 	}
 
 	before := w.contents(t) // the same list again
-	if taken, err := w.start().CollectCards(t.Context(), time.Time{}); taken != 0 || err != nil || w.contents(t) != before {
+	if taken, err := w.start().CollectCards(t.Context(), time.Time{}); taken != 0 || err != nil ||
+		w.contents(t) != before {
 		t.Errorf("seen again: %d, %v\n%s\nbefore\n%s", taken, err, w.contents(t), before)
 	}
 
@@ -292,13 +304,15 @@ func TestCollectCards(t *testing.T) {
 	_, err := w.start().UpdateSubscription(t.Context(), own, billing.Change{Method: new("pm_3")})
 	mustNot(t, err)
 	before = w.contents(t)
-	if taken, err := w.start().CollectCards(t.Context(), time.Time{}); taken != 0 || err != nil || w.contents(t) != before {
+	if taken, err := w.start().CollectCards(t.Context(), time.Time{}); taken != 0 || err != nil ||
+		w.contents(t) != before {
 		t.Errorf("older than a person's: %d, %v", taken, err)
 	}
 	w.pass(time.Minute)
 	w.link(t, "s2")
 	p.use("pm_4", "pm_card_visa")
-	if taken, err := w.start().CollectCards(t.Context(), time.Time{}); taken != 1 || err != nil || w.sub(own).Method != "pm_4" {
+	if taken, err := w.start().CollectCards(t.Context(), time.Time{}); taken != 1 || err != nil ||
+		w.sub(own).Method != "pm_4" {
 		t.Errorf("%d, %v, %s", taken, err, w.describe(own))
 	}
 	w.start().run(civil.Date{})
@@ -446,7 +460,8 @@ func TestCards_LastWordWins(t *testing.T) {
 			if _, err := w.start().CardLink(context.Background(), "a1", target); err != nil {
 				rt.Fatal(err)
 			}
-			p.use(token, rapid.SampledFrom([]string{"pm_card_visa", "pm_card_visa_chargeDeclined", "pm_card_visa_chargeDeclinedLostCard"}).Draw(rt, "acts"))
+			p.use(token, rapid.SampledFrom([]string{"pm_card_visa", "pm_card_visa_chargeDeclined",
+				"pm_card_visa_chargeDeclinedLostCard"}).Draw(rt, "acts"))
 			return token
 		}
 		rt.Repeat(map[string]func(*rapid.T){
@@ -512,7 +527,8 @@ func TestReminderTellsOfTheCard(t *testing.T) {
 		w.goTo(date(due).AddDays(-7))
 		w.start().remind()
 		got := w.effects(t, outbox.KindReminder)
-		if len(got) != 1 || got[0].Data[outbox.DataCard] != "Visa ending in 4242" || got[0].Data[outbox.DataCardExpires] != "2024-12" ||
+		if len(got) != 1 || got[0].Data[outbox.DataCard] != "Visa ending in 4242" ||
+			got[0].Data[outbox.DataCardExpires] != "2024-12" ||
 			got[0].Data[outbox.DataCardExpired] != expired || p.asked != 1 {
 			t.Fatalf("due %s: %+v, asked %d", due, got, p.asked)
 		}
@@ -571,7 +587,8 @@ func TestLinks(t *testing.T) {
 	}
 
 	w.cfg.CardURL = "https://shop.example/card?a={account}&s={subscription}"
-	if l, err := w.start().Link(t.Context(), failed[0]); err != nil || l.URL != "https://shop.example/card?a=a1&s=s2" || !l.Expires.IsZero() {
+	if l, err := w.start().Link(t.Context(), failed[0]); err != nil || l.URL != "https://shop.example/card?a=a1&s=s2" ||
+		!l.Expires.IsZero() {
 		t.Errorf("the merchant's own page: %+v, %v", l, err)
 	}
 	if l, err := w.start().Link(t.Context(), outbox.Effect{Kind: outbox.KindReceipt}); err != nil || l.URL != "" {

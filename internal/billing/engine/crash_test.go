@@ -43,7 +43,8 @@ func outcomes() []outcome {
 		{name: "lost requests", method: "pm_card_visa", script: []scripted{{"lost", "", 7}}},
 		{name: "lost replies", method: "pm_card_visa", script: []scripted{{"unknown", "", 7}}},
 		{name: "lost replies to a flaky one", method: "pm_sandbox_flaky", script: []scripted{{"unknown", "", 5}}},
-		{name: "lost cancel", method: "pm_card_visa_chargeDeclinedLostCard", script: []scripted{{"unknown", "cancel", 2}, {"lost", "cancel", 2}}},
+		{name: "lost cancel", method: "pm_card_visa_chargeDeclinedLostCard",
+			script: []scripted{{"unknown", "cancel", 2}, {"lost", "cancel", 2}}},
 		{name: "busy", method: "pm_card_visa", script: []scripted{{"busy", "", 5}}},
 	}
 }
@@ -351,7 +352,8 @@ func TestExactlyOnce_EveryCrashPoint(t *testing.T) {
 		}
 	}
 	g.end()
-	t.Logf("%d cases (%d of them exhaustive pairs of crashes), %d with violations", g.cases.Load(), g.pairs.Load(), g.bad.Load())
+	t.Logf("%d cases (%d of them exhaustive pairs of crashes), %d with violations", g.cases.Load(), g.pairs.Load(),
+		g.bad.Load())
 	if g.cases.Load() < 5000 && g.soak.Whole() {
 		t.Errorf("only %d cases: the programme has lost its teeth", g.cases.Load())
 	}
@@ -395,7 +397,8 @@ func (g *programme) crashAt(o outcome, point int, delay time.Duration, share fun
 		}
 		for second := 1; second <= asked.lives[2]; second++ {
 			if share(5) {
-				g.put(&crash{outcome: o, first: first, delay: delay, request: &r, second: fault{second, true}, again: delays[second%3]})
+				g.put(&crash{outcome: o, first: first, delay: delay, request: &r, second: fault{second, true},
+					again: delays[second%3]})
 			}
 		}
 	}

@@ -49,10 +49,12 @@ func (s *service) engine(seed uint64) func(w *world) store.Store {
 		if _, err := dynamotable.Ensure(context.Background(), dynamotest.ClientAt(s.endpoint), used); err != nil {
 			s.t.Fatal(err)
 		}
-		s.proxy = dynamotest.NewProxy(s.t, s.endpoint, dynamotest.Options{Seed: seed, Rates: s.rates, IndexLag: time.Minute, Now: w.now})
+		s.proxy = dynamotest.NewProxy(s.t, s.endpoint,
+			dynamotest.Options{Seed: seed, Rates: s.rates, IndexLag: time.Minute, Now: w.now})
 		var err error
-		if s.store, err = dynamostore.Open(context.Background(), dynamostore.Options{Tables: used, Now: w.now, Client: s.proxy.Client(),
-			Pace: dynamostore.Pace{First: time.Millisecond, Longest: 20 * time.Millisecond}}); err != nil {
+		if s.store, err = dynamostore.Open(context.Background(),
+			dynamostore.Options{Tables: used, Now: w.now, Client: s.proxy.Client(),
+				Pace: dynamostore.Pace{First: time.Millisecond, Longest: 20 * time.Millisecond}}); err != nil {
 			s.t.Fatal(err)
 		}
 		return s.store
@@ -64,13 +66,15 @@ func (s *service) drop() {
 	if err := s.store.Close(); err != nil {
 		s.t.Error(err)
 	}
-	if _, err := dynamotable.Drop(context.Background(), dynamotest.ClientAt(s.endpoint), []store.Table{s.tables.RecurringPayments, s.tables.Outbox}, nil); err != nil {
+	if _, err := dynamotable.Drop(context.Background(), dynamotest.ClientAt(s.endpoint),
+		[]store.Table{s.tables.RecurringPayments, s.tables.Outbox}, nil); err != nil {
 		s.t.Error(err)
 	}
 }
 
 func (s *service) dropTable(t store.Table) {
-	if _, err := dynamotable.Drop(context.Background(), dynamotest.ClientAt(s.endpoint), []store.Table{t}, nil); err != nil {
+	if _, err := dynamotable.Drop(context.Background(), dynamotest.ClientAt(s.endpoint), []store.Table{t},
+		nil); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -125,7 +129,8 @@ func TestExactlyOnceOnDynamoDB(t *testing.T) {
 
 // randomCrash draws a case of the crash programme.
 func randomCrash(rng *rand.Rand) *crash {
-	c := &crash{outcome: pick(rng, outcomes()...), first: []fault{{1 + rng.IntN(24), rng.IntN(4) > 0}}, delay: pick(rng, delays...), again: pick(rng, delays...)}
+	c := &crash{outcome: pick(rng, outcomes()...), first: []fault{{1 + rng.IntN(24), rng.IntN(4) > 0}},
+		delay: pick(rng, delays...), again: pick(rng, delays...)}
 	if rng.IntN(3) == 0 {
 		c.first = append(c.first, fault{c.first[0].point + 1 + rng.IntN(8), true})
 	}
@@ -179,7 +184,8 @@ func TestRunsNeedNoScanAndNoAdministration(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{engine: s.engine(1)})
 	defer s.drop()
 	n := w.create(one("2024-01-31"))
-	s.proxy.Forbid("Scan", "CreateTable", "DescribeTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive", "DescribeTimeToLive",
+	s.proxy.Forbid("Scan", "CreateTable", "DescribeTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive",
+		"DescribeTimeToLive",
 		"ListTables", "BatchGetItem", "BatchWriteItem", "DescribeEndpoints", "DescribeLimits")
 	p := w.start()
 	p.remind()

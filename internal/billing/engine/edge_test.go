@@ -21,7 +21,8 @@ import (
 // due is a foreign subscription of account f1 that falls due today.
 func (s *shop) foreignDue(changes ...any) store.Item {
 	day := time.Now().UTC().Format(time.DateOnly)
-	return foreign("f1", "s1", append([]any{"PaymentDay", day[8:], "NextPaymentDate", day, "NextReminderDate", store.Value{}}, changes...)...)
+	return foreign("f1", "s1", append([]any{"PaymentDay", day[8:], "NextPaymentDate", day, "NextReminderDate",
+		store.Value{}}, changes...)...)
 }
 
 // adopting opens an engine that may take over what other tools have written, and does.
@@ -62,12 +63,15 @@ func TestATableWithoutItsMETAIsNoStore(t *testing.T) {
 				t.Errorf("making %d: %v", making, err)
 			}
 		}
-		if _, err := torn.Get(t.Context(), s.tables.RecurringPayments.Name, store.Key{PK: "META", SK: "META"}); !errors.Is(err, store.ErrNotFound) {
+		if _, err := torn.Get(t.Context(), s.tables.RecurringPayments.Name,
+			store.Key{PK: "META", SK: "META"}); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("META was made: %v", err)
 		}
 		empty, err := memstore.Open(s.tables.All(), time.Now)
 		mustNot(t, err)
-		if _, err := engine.Open(t.Context(), engine.Options{Store: empty, Tables: s.tables, Now: time.Now, Making: engine.MakeNever}); !errors.Is(err, billing.ErrNoStore) {
+		if _, err := engine.Open(t.Context(),
+			engine.Options{Store: empty, Tables: s.tables, Now: time.Now, Making: engine.MakeNever}); !errors.Is(err,
+			billing.ErrNoStore) {
 			t.Errorf("an empty table: %v", err)
 		}
 	})
@@ -96,7 +100,8 @@ func TestAnotherToolBetweenReadAndBind(t *testing.T) {
 			f := storetest.NewFaulty(s.mem)
 			var once sync.Once
 			f.Hook = func(op storetest.Operation, phase storetest.Phase) error {
-				if op.Kind == storetest.Commit && phase == storetest.Before && strings.HasPrefix(op.Writes[0].Item.Str(schema.SK), "SUB#") {
+				if op.Kind == storetest.Commit && phase == storetest.Before &&
+					strings.HasPrefix(op.Writes[0].Item.Str(schema.SK), "SUB#") {
 					once.Do(func() { mustNot(t, s.mem.Commit(t.Context(), change(it.Clone()))) })
 				}
 				return nil
@@ -109,7 +114,8 @@ func TestAnotherToolBetweenReadAndBind(t *testing.T) {
 					t.Errorf("charged %s although another tool %s", e.Amount, what)
 				}
 			}
-			if _, err := s.mem.Get(t.Context(), s.tables.RecurringPayments.Name, store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)}); (err != nil) != (what == "deletes it") {
+			if _, err := s.mem.Get(t.Context(), s.tables.RecurringPayments.Name,
+				store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)}); (err != nil) != (what == "deletes it") {
 				t.Errorf("%s: %v", what, err)
 			}
 		})

@@ -48,8 +48,10 @@ func newShop(t *testing.T, shards, subscriptions int) *shop {
 		t.Fatal(err)
 	}
 	for i := range subscriptions {
-		if _, err := e.CreateSubscription(t.Context(), billing.NewSubscription{Account: fmt.Sprint("a", i), Email: "a@example.com", ID: "s", SKU: "k",
-			Amount: money.New(999, usd), PaymentDay: s.due.Day(), Method: "pm_card_visa", ReminderDays: 7, NextPayment: s.due}); err != nil {
+		if _, err := e.CreateSubscription(t.Context(),
+			billing.NewSubscription{Account: fmt.Sprint("a", i), Email: "a@example.com", ID: "s", SKU: "k",
+				Amount: money.New(999, usd), PaymentDay: s.due.Day(), Method: "pm_card_visa", ReminderDays: 7,
+				NextPayment: s.due}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -58,8 +60,9 @@ func newShop(t *testing.T, shards, subscriptions int) *shop {
 
 func (s *shop) engine(st store.Store, p billing.Processor) *engine.Engine {
 	s.Helper()
-	e, err := engine.Open(s.Context(), engine.Options{Store: st, Tables: s.tables, Processor: p, Now: time.Now, Config: engine.DefaultConfig(),
-		Shards: s.shards, Lease: engine.DefaultLease, Making: engine.MakeAdopted})
+	e, err := engine.Open(s.Context(),
+		engine.Options{Store: st, Tables: s.tables, Processor: p, Now: time.Now, Config: engine.DefaultConfig(),
+			Shards: s.shards, Lease: engine.DefaultLease, Making: engine.MakeAdopted})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -95,7 +98,8 @@ func (s *shop) wantAllCharged(want int) {
 func (s *shop) leases() []string {
 	s.Helper()
 	var held []string
-	for it, err := range s.mem.Query(s.Context(), store.Query{Table: s.tables.RecurringPayments.Name, Partition: "LEASE#payments"}) {
+	for it, err := range s.mem.Query(s.Context(),
+		store.Query{Table: s.tables.RecurringPayments.Name, Partition: "LEASE#payments"}) {
 		if err != nil {
 			s.Fatal(err)
 		}

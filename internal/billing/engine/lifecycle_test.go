@@ -57,10 +57,11 @@ func TestRetries(t *testing.T) {
 		attempts []string
 		resume   func(p *process, n billing.Name) error
 	}{
-		{"pm_card_visa_chargeDeclined", []string{"2024-01-31", "2024-02-01", "2024-02-03", "2024-02-05", "2024-02-07"}, func(p *process, n billing.Name) error {
-			_, err := p.UpdateSubscription(context.Background(), n, billing.Change{Method: new("pm_card_visa")})
-			return err
-		}},
+		{"pm_card_visa_chargeDeclined", []string{"2024-01-31", "2024-02-01", "2024-02-03", "2024-02-05", "2024-02-07"},
+			func(p *process, n billing.Name) error {
+				_, err := p.UpdateSubscription(context.Background(), n, billing.Change{Method: new("pm_card_visa")})
+				return err
+			}},
 		{"pm_card_visa_chargeDeclinedLostCard", []string{"2024-01-31"}, func(p *process, n billing.Name) error {
 			if _, err := p.Resume(context.Background(), n); err != nil {
 				return err
@@ -92,7 +93,8 @@ func TestNewMethodRetriesAtOnce(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	n := w.create(one("2024-01-31", method("pm_card_visa_chargeDeclined")))
 	w.daily("2024-01-31")
-	_, err := w.start().UpdateSubscription(context.Background(), n, billing.Change{Method: new("pm_card_visa"), Amount: new(usd(2000))})
+	_, err := w.start().UpdateSubscription(context.Background(), n,
+		billing.Change{Method: new("pm_card_visa"), Amount: new(usd(2000))})
 	mustNot(t, err)
 	w.daily("2024-02-29")
 	equal(t, w.paidOn(n), []string{"2024-02-01", "2024-02-29"})
@@ -238,11 +240,16 @@ func TestReminders(t *testing.T) {
 		{"each day", func(w *world, _ billing.Name) { w.daily("2024-02-25") }, []string{"ACC#a1/s1/0 x1", "ACC#a1/s1/1 x1"}},
 		{"not before its day", func(w *world, _ billing.Name) { w.daily("2024-01-23") }, nil},
 		{"on its day", func(w *world, _ billing.Name) { w.daily("2024-01-24") }, []string{"ACC#a1/s1/0 x1"}},
-		{"late", func(w *world, _ billing.Name) { w.set("2024-01-29T09:00"); w.daily("2024-01-29") }, []string{"ACC#a1/s1/0 x1"}},
+		{"late", func(w *world, _ billing.Name) { w.set("2024-01-29T09:00"); w.daily("2024-01-29") },
+			[]string{"ACC#a1/s1/0 x1"}},
 		{"too late", func(w *world, _ billing.Name) { w.set("2024-01-31T09:00"); w.daily("2024-01-31") }, nil},
 		{"paused", func(w *world, n billing.Name) { _, _ = w.start().Pause(ctx, n); w.daily("2024-01-31") }, nil},
 		{"canceled", func(w *world, n billing.Name) { _, _ = w.start().Cancel(ctx, n, false); w.daily("2024-01-31") }, nil},
-		{"canceled at the end", func(w *world, n billing.Name) { _, _ = w.start().Cancel(ctx, n, true); w.daily("2024-01-31") }, nil},
+		{"canceled at the end", func(w *world, n billing.Name) {
+			_,
+				_ = w.start().Cancel(ctx, n, true)
+			w.daily("2024-01-31")
+		}, nil},
 		{"none wanted", func(w *world, n billing.Name) {
 			_, _ = w.start().UpdateSubscription(ctx, n, billing.Change{ReminderDays: new(0)})
 			w.daily("2024-01-31")
@@ -282,7 +289,8 @@ func TestPastBusinessDay(t *testing.T) {
 	w := newWorld("2024-12-01T09:00", planted{})
 	w.start().run(civil.Date{}) // a completed day, long after what comes now
 	n := w.create(one("2024-03-31"))
-	declined := w.create(one("2024-03-31", func(n *billing.NewSubscription) { n.ID, n.Method = "s2", "pm_card_visa_chargeDeclined" }))
+	declined := w.create(one("2024-03-31",
+		func(n *billing.NewSubscription) { n.ID, n.Method = "s2", "pm_card_visa_chargeDeclined" }))
 	w.early = true
 	w.start().run(date("2024-03-30"))
 	equal(t, w.dues(n), nil)
@@ -356,7 +364,8 @@ func TestIndexes(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	n := w.create(one("2024-02-10"))
 	it := w.spy.subs["ACC#a1/s1"]
-	if it.Str(schema.LastPaymentDate) != it.Str(schema.CreatedDate) || it.Str(schema.LastReminderDate) != it.Str(schema.CreatedDate) {
+	if it.Str(schema.LastPaymentDate) != it.Str(schema.CreatedDate) ||
+		it.Str(schema.LastReminderDate) != it.Str(schema.CreatedDate) {
 		t.Errorf("created without the sort keys: %v", it)
 	}
 	for _, step := range []struct {

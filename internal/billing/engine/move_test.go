@@ -22,7 +22,8 @@ func (w *world) side() billing.Side { return billing.Side{Store: w.spy, Tables: 
 // item reads a subscription's item around all faults.
 func (w *world) item(t *testing.T, n billing.Name) store.Item {
 	t.Helper()
-	it, err := w.spy.Get(t.Context(), w.tables.RecurringPayments.Name, store.Key{PK: "ACC#" + n.Account, SK: "SUB#" + n.ID + "#SKU#" + n.SKU})
+	it, err := w.spy.Get(t.Context(), w.tables.RecurringPayments.Name,
+		store.Key{PK: "ACC#" + n.Account, SK: "SUB#" + n.ID + "#SKU#" + n.SKU})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,8 @@ func TestMark(t *testing.T) {
 	if _, _, ok := side.Mark(after, "copy"); ok {
 		t.Error("marked twice")
 	}
-	if r, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1}); r.Counts[engine.OutcomePaid] > 0 || len(w.ledger()) > 0 {
+	if r, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1}); r.Counts[engine.OutcomePaid] > 0 ||
+		len(w.ledger()) > 0 {
 		t.Errorf("a run: %v, %v, ledger %v", r.Counts, err, w.ledger())
 	}
 	if _, err := w.start().Pause(t.Context(), n); !errors.Is(err, billing.ErrMoved) {
@@ -108,7 +110,8 @@ func TestMark_OfAnotherTool(t *testing.T) {
 	if got := w.item(t, n); !got.Equal(before) {
 		t.Errorf("unmarked: %v, want %v", got, before)
 	}
-	if _, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1}); err == nil || !strings.Contains(err.Error(), "TimeZone") || len(w.ledger()) > 0 {
+	if _, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1}); err == nil ||
+		!strings.Contains(err.Error(), "TimeZone") || len(w.ledger()) > 0 {
 		t.Errorf("a run: %v, ledger %v", err, w.ledger())
 	}
 }
@@ -128,13 +131,15 @@ func TestMark_AnotherToolsWorker(t *testing.T) {
 	f := storetest.NewFaulty(w.spy)
 	var marked atomic.Bool
 	f.Hook = func(op storetest.Operation, phase storetest.Phase) error {
-		if op.Kind != storetest.Commit || phase != storetest.Before || op.Writes[0].Item.Str(schema.SK) != before.Str(schema.SK) ||
+		if op.Kind != storetest.Commit || phase != storetest.Before ||
+			op.Writes[0].Item.Str(schema.SK) != before.Str(schema.SK) ||
 			!marked.CompareAndSwap(false, true) {
 			return nil
 		}
 		return w.spy.Commit(t.Context(), mark)
 	}
-	asleep, err := engine.Open(t.Context(), engine.Options{Store: f, Tables: w.tables, Processor: w.box, Now: w.now, Config: engine.DefaultConfig()})
+	asleep, err := engine.Open(t.Context(),
+		engine.Options{Store: f, Tables: w.tables, Processor: w.box, Now: w.now, Config: engine.DefaultConfig()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,8 +165,10 @@ func TestMarks_UnderTheirCondition(t *testing.T) {
 		for _, c := range []struct {
 			name string
 			w    store.Write
-		}{{"fenced", side.StillFenced("one", false)}, {"final", side.StillFenced("one", true)}, {"lifting", side.StillLifting("one")},
-			{"free", side.StillLifting("")}, {"another", side.StillFenced("two", false)}, {"another", side.StillLifting("two")}} {
+		}{{"fenced", side.StillFenced("one", false)}, {"final", side.StillFenced("one", true)},
+			{"lifting", side.StillLifting("one")},
+			{"free", side.StillLifting("")}, {"another", side.StillFenced("two", false)},
+			{"another", side.StillLifting("two")}} {
 			switch err := w.spy.Commit(ctx, c.w); {
 			case err == nil:
 				got.WriteString(c.name + " ")
@@ -210,7 +217,8 @@ func TestClaim_SaysWhatItIs(t *testing.T) {
 	if err := side.Claim(ctx, st, "one", "pebble:there", 1); err != nil {
 		t.Fatal(err)
 	}
-	opened("moved to another store: this is an unfinished copy of pebble:there; nobody charges before the same duesday store copy has finished it, or given it up with --cancel")
+	opened("moved to another store: this is an unfinished copy of pebble:there; nobody charges before the same " +
+		"duesday store copy has finished it, or given it up with --cancel")
 	if err := side.CancelCopy(ctx, "one"); err != nil {
 		t.Fatal(err)
 	}

@@ -18,14 +18,17 @@ var update = flag.Bool("update", false, "write golden files anew")
 var actionNames = []string{"nothing", "report parked", "realign", "lapse", "park overload", "open",
 	"look up", "confirm", "cancel", "make page", "read method",
 	"retry overtaken", "park mismatch", "settle", "end", "rebind", "use method", "fail", "await processor", "ask customer",
-	"decline", "decline last", "decline parked", "decline use method", "report awaited", "report canceling", "report untried"}
+	"decline", "decline last", "decline parked", "decline use method", "report awaited", "report canceling",
+	"report untried"}
 
 func (a action) String() string { return actionNames[a] }
 
 var (
 	triggers = []trigger{byRun, byPerson, byRequest, byEvent}
-	statuses = []billing.Status{billing.Active, billing.Paused, billing.PastDue, billing.ParkedState, billing.CanceledSub, billing.Completed}
-	states   = []billing.State{billing.Opened, billing.Succeeded, billing.Declined, billing.RequiresAction, billing.Processing, billing.Canceled, "unknown"}
+	statuses = []billing.Status{billing.Active, billing.Paused, billing.PastDue, billing.ParkedState, billing.CanceledSub,
+		billing.Completed}
+	states = []billing.State{billing.Opened, billing.Succeeded, billing.Declined, billing.RequiresAction,
+		billing.Processing, billing.Canceled, "unknown"}
 )
 
 // vary calls do with every combination of the flags.
@@ -172,7 +175,8 @@ func TestNext_Promise(t *testing.T) {
 			return "confirmed with an old method"
 		case a == doConfirm && x.answer == lookedUp && x.waiting && x.state != billing.Opened:
 			return "confirmed while the customer authenticates"
-		case x.answer == unasked && a == doNothing && (!x.retryAhead || x.requested || x.trigger == byPerson || x.trigger == byEvent):
+		case x.answer == unasked && a == doNothing &&
+			(!x.retryAhead || x.requested || x.trigger == byPerson || x.trigger == byEvent):
 			return "not looked at"
 		case x.answer != unasked && a == doNothing && x.state != billing.Canceled && !(x.trigger == byEvent && x.retryAhead):
 			return "an answer was dropped"

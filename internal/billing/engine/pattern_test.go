@@ -23,7 +23,8 @@ type reader struct {
 
 func (r *reader) query(index, condition string, values ...string) []map[string]types.AttributeValue {
 	r.t.Helper()
-	in := &dynamodb.QueryInput{TableName: &r.table, KeyConditionExpression: &condition, ExpressionAttributeValues: map[string]types.AttributeValue{}}
+	in := &dynamodb.QueryInput{TableName: &r.table, KeyConditionExpression: &condition,
+		ExpressionAttributeValues: map[string]types.AttributeValue{}}
 	if index != "" {
 		in.IndexName = &index
 	} else {
@@ -41,8 +42,9 @@ func (r *reader) query(index, condition string, values ...string) []map[string]t
 
 func (r *reader) get(pk, sk string) map[string]types.AttributeValue {
 	r.t.Helper()
-	out, err := r.client.GetItem(r.t.Context(), &dynamodb.GetItemInput{TableName: &r.table, ConsistentRead: aws.Bool(true), Key: map[string]types.AttributeValue{
-		"PK": &types.AttributeValueMemberS{Value: pk}, "SK": &types.AttributeValueMemberS{Value: sk}}})
+	out, err := r.client.GetItem(r.t.Context(),
+		&dynamodb.GetItemInput{TableName: &r.table, ConsistentRead: aws.Bool(true), Key: map[string]types.AttributeValue{
+			"PK": &types.AttributeValueMemberS{Value: pk}, "SK": &types.AttributeValueMemberS{Value: sk}}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -78,11 +80,15 @@ func TestAccessPatternsByPlainCalls(t *testing.T) {
 			r := &reader{t: t, client: dynamotest.ClientAt(s.endpoint), table: s.tables.RecurringPayments.Name}
 
 			// 1. createSubscription: an item SUB#<id>#SKU#<sku> of its account.
-			n := w.create(billing.NewSubscription{Account: "123", Email: "s@s.com", ID: "123", SKU: "999", Amount: usd(1299), PaymentDay: 28,
-				Method: "pm_card_visa", Address: "12 Bridge Street, Birmingham, B12 7ST", ReminderDays: 7, NextPayment: date("2023-06-28")})
+			n := w.create(billing.NewSubscription{Account: "123", Email: "s@s.com", ID: "123", SKU: "999", Amount: usd(1299),
+				PaymentDay: 28,
+				Method:     "pm_card_visa", Address: "12 Bridge Street, Birmingham, B12 7ST", ReminderDays: 7,
+				NextPayment: date("2023-06-28")})
 			sub := r.get("ACC#123", "SUB#123#SKU#999")
-			for name, want := range map[string]string{"Email": "s@s.com", "PaymentDay": "28", "PaymentAmount": "12.99", "SKU": "999",
-				"CreatedDate": "2023-05-18T09:41:00.000Z", "LastPaymentDate": "2023-05-18T09:41:00.000Z", "LastReminderDate": "2023-05-18T09:41:00.000Z"} {
+			for name, want := range map[string]string{"Email": "s@s.com", "PaymentDay": "28", "PaymentAmount": "12.99",
+				"SKU":         "999",
+				"CreatedDate": "2023-05-18T09:41:00.000Z", "LastPaymentDate": "2023-05-18T09:41:00.000Z",
+				"LastReminderDate": "2023-05-18T09:41:00.000Z"} {
 				if got := text(sub, name); got != want {
 					t.Errorf("%s: %q, want %q", name, got, want)
 				}
@@ -94,11 +100,13 @@ func TestAccessPatternsByPlainCalls(t *testing.T) {
 			// 4. and 5. getDueRemindersByDate and getDuePaymentsByDate: query GSI-1 and GSI-2.
 			reminder := r.due("GSI-1", "NextReminderDate", "2023-06-21", shards)
 			payment := r.due("GSI-2", "NextPaymentDate", "2023-06-28", shards)
-			if text(reminder, "Email") != "s@s.com" || text(reminder, "SKU") != "999" || text(reminder, "SK") != "SUB#123#SKU#999" ||
+			if text(reminder, "Email") != "s@s.com" || text(reminder, "SKU") != "999" ||
+				text(reminder, "SK") != "SUB#123#SKU#999" ||
 				!strings.HasPrefix(text(reminder, "NextPaymentDate"), "2023-06-28") {
 				t.Errorf("GSI-1 shows %v", reminder)
 			}
-			if text(payment, "PaymentAmount") != "12.99" || text(payment, "PaymentDay") != "28" || member(payment, "PaymentDetails", "PaymentMethod") != "pm_card_visa" {
+			if text(payment, "PaymentAmount") != "12.99" || text(payment, "PaymentDay") != "28" ||
+				member(payment, "PaymentDetails", "PaymentMethod") != "pm_card_visa" {
 				t.Errorf("GSI-2 shows %v", payment)
 			}
 
@@ -117,16 +125,19 @@ func TestAccessPatternsByPlainCalls(t *testing.T) {
 			}
 
 			// 6. getSubscriptionsByAccount: begins_with SUB#.
-			if subs := r.query("", "PK = :a AND begins_with(SK, :b)", "ACC#123", "SUB#"); len(subs) != 1 || text(subs[0], "SK") != "SUB#123#SKU#999" {
+			if subs := r.query("", "PK = :a AND begins_with(SK, :b)", "ACC#123", "SUB#"); len(subs) != 1 ||
+				text(subs[0], "SK") != "SUB#123#SKU#999" {
 				t.Errorf("subscriptions: %v", subs)
 			}
 			// 7. getReceiptsByAccount: begins_with REC#.
 			receipts := r.query("", "PK = :a AND begins_with(SK, :b)", "ACC#123", "REC#")
 			if len(receipts) != 1 || !strings.HasPrefix(text(receipts[0], "SK"), "REC#2023-06-28T09:00:00.000Z#SKU#999") ||
-				text(receipts[0], "ProcessedAmount") != "12.99" || text(receipts[0], "ProcessedDate") != "2023-06-28T09:00:00.000Z" || text(receipts[0], "Email") != "s@s.com" {
+				text(receipts[0], "ProcessedAmount") != "12.99" ||
+				text(receipts[0], "ProcessedDate") != "2023-06-28T09:00:00.000Z" || text(receipts[0], "Email") != "s@s.com" {
 				t.Errorf("receipts: %v", receipts)
 			}
-			if ttl, ok := receipts[0]["TTL"].(*types.AttributeValueMemberN); !ok || ttl.Value != fmt.Sprint(w.now().AddDate(0, 6, 0).Unix()) {
+			if ttl, ok := receipts[0]["TTL"].(*types.AttributeValueMemberN); !ok ||
+				ttl.Value != fmt.Sprint(w.now().AddDate(0, 6, 0).Unix()) {
 				t.Errorf("TTL %v, want six months on in seconds", receipts[0]["TTL"])
 			}
 			if !w.settled(n) {

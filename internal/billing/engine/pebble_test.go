@@ -38,8 +38,9 @@ func newDisk(t *testing.T, seed uint64) *disk {
 
 // start opens the store as it is on the disk now.
 func (d *disk) start() {
-	s, err := pebblestore.Open("duesday", pebblestore.Options{Tables: d.w.tables.All(), Names: schema.Names(), Now: d.w.now, Create: true,
-		FS: d.fs, CacheBytes: 1 << 20, Fatal: func(err error) { d.t.Errorf("the disk has failed: %v", err) }})
+	s, err := pebblestore.Open("duesday",
+		pebblestore.Options{Tables: d.w.tables.All(), Names: schema.Names(), Now: d.w.now, Create: true,
+			FS: d.fs, CacheBytes: 1 << 20, Fatal: func(err error) { d.t.Errorf("the disk has failed: %v", err) }})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -181,7 +182,8 @@ func powerCuts(t *testing.T, seed uint64) (cuts int) {
 	d := newDisk(t, seed)
 	ctx := context.Background()
 	var batch []billing.NewSubscription
-	for i, m := range []string{"pm_card_visa", "pm_sandbox_flaky", "pm_sandbox_timeout", "pm_card_visa_chargeDeclined", "pm_card_visa_chargeDeclinedLostCard", "pm_card_visa"} {
+	for i, m := range []string{"pm_card_visa", "pm_sandbox_flaky", "pm_sandbox_timeout", "pm_card_visa_chargeDeclined",
+		"pm_card_visa_chargeDeclinedLostCard", "pm_card_visa"} {
 		n := one("2024-01-31", method(m))
 		n.Account, n.ID = fmt.Sprintf("a%d", i), fmt.Sprintf("s%d", i)
 		batch = append(batch, n)

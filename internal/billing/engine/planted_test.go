@@ -28,17 +28,25 @@ func TestPlantedBugs(t *testing.T) {
 		run   func(planted) []string
 		want  string // what it says
 	}{
-		{"no condition", planted{store: unconditional}, "TestTwins", twins, "ended with|went from|was charged|written 2 times|has 2 receipts"},
+		{"no condition", planted{store: unconditional}, "TestTwins", twins,
+			"ended with|went from|was charged|written 2 times|has 2 receipts"},
 		{"random key", planted{proc: randomKeys}, "TestTwins", twins, "opened twice within a day"},
-		{"key without the account", planted{proc: keysWithoutAccount}, "TestSameIDInTwoAccounts", sameIDs, "idempotency key was used"},
-		{"timeout taken for a decline", planted{proc: timeoutIsDecline}, "TestExactlyOnce_EveryCrashPoint", timeouts, "the processor knows 0"},
-		{"equality query", planted{store: onlyToday}, "TestDowntime", func(p planted) []string { return downtime(60, p) }, "is due and not dealt with"},
+		{"key without the account", planted{proc: keysWithoutAccount}, "TestSameIDInTwoAccounts", sameIDs,
+			"idempotency key was used"},
+		{"timeout taken for a decline", planted{proc: timeoutIsDecline}, "TestExactlyOnce_EveryCrashPoint", timeouts,
+			"the processor knows 0"},
+		{"equality query", planted{store: onlyToday}, "TestDowntime", func(p planted) []string { return downtime(60, p) },
+			"is due and not dealt with"},
 		{"AddDate chain", planted{store: chained}, "TestMonthEnds", monthEnds, "2023-12-01"},
-		{"receipt read as guard", planted{store: receiptsDecide}, "TestExpiredReceipts", expiredReceipts, "was charged 2 times"},
+		{"receipt read as guard", planted{store: receiptsDecide}, "TestExpiredReceipts", expiredReceipts,
+			"was charged 2 times"},
 		{"first page only", planted{store: firstPage}, "TestOneRunChargesAll", oneRun, "of 600 were charged"},
-		{"next date written in the past", planted{store: pastDates}, "TestLongPending", longPending, "is paid at the processor and still open"},
-		{"pause that drops an open period from the index", planted{store: pauseDrops}, "TestExactlyOnce_EveryCrashPoint", pauses, "not settled after"},
-		{"intent left live after a final failure", planted{proc: lyingCancel}, "TestExactlyOnce_EveryCrashPoint", failures, "has ended, and its intent"},
+		{"next date written in the past", planted{store: pastDates}, "TestLongPending", longPending,
+			"is paid at the processor and still open"},
+		{"pause that drops an open period from the index", planted{store: pauseDrops}, "TestExactlyOnce_EveryCrashPoint",
+			pauses, "not settled after"},
+		{"intent left live after a final failure", planted{proc: lyingCancel}, "TestExactlyOnce_EveryCrashPoint", failures,
+			"has ended, and its intent"},
 	}
 	for _, test := range tests {
 		t.Run(test.bug, func(t *testing.T) {
@@ -86,7 +94,8 @@ func few(p planted, ask, outcomeName, ignore string) []string {
 					return v
 				}
 				for cut := 1; cut <= c.lives[1]; cut++ {
-					d := crash{outcome: o, plant: p, first: c.first, delay: time.Second, request: &r, during: fault{cut, true}, again: time.Second}
+					d := crash{outcome: o, plant: p, first: c.first, delay: time.Second, request: &r, during: fault{cut, true},
+						again: time.Second}
 					if v := play(&d); len(v) > 0 {
 						return v
 					}
@@ -271,7 +280,8 @@ func pauseDrops(_ *world, s store.Store) store.Store {
 // pastDates writes the due date of an open period where the run's day belongs.
 func pastDates(_ *world, s store.Store) store.Store {
 	return &rewrite{s, func(w store.Write) store.Write {
-		if open := w.Item.Get(schema.OpenPeriod).Map(); w.Op == store.OpPut && isSub(w.Item) && open != nil && open.Str(schema.RetryDate) == "" {
+		if open := w.Item.Get(schema.OpenPeriod).Map(); w.Op == store.OpPut && isSub(w.Item) && open != nil &&
+			open.Str(schema.RetryDate) == "" {
 			w.Item.Set(schema.NextPaymentDate, store.S(open.Str(schema.DueDate)))
 		}
 		return w
@@ -393,17 +403,20 @@ func (b *bent) Cancel(ctx context.Context, ref string) (billing.Intent, error) {
 }
 
 func randomKeys(_ *world, p billing.Processor) billing.Processor {
-	return &bent{Processor: p, open: func(r *billing.OpenRequest) { r.Key = rand.Text() }, confirm: func(r *billing.ConfirmRequest) { r.Key = rand.Text() }}
+	return &bent{Processor: p, open: func(r *billing.OpenRequest) { r.Key = rand.Text() },
+		confirm: func(r *billing.ConfirmRequest) { r.Key = rand.Text() }}
 }
 
 func keysWithoutAccount(_ *world, p billing.Processor) billing.Processor {
 	return &bent{Processor: p, open: func(r *billing.OpenRequest) {
-		r.Key = fmt.Sprint(r.Tag.Installation, r.Tag.Subscription, r.Tag.SKU, r.Tag.Period, r.Tag.Generation, r.Amount, r.Method)
+		r.Key = fmt.Sprint(r.Tag.Installation, r.Tag.Subscription, r.Tag.SKU, r.Tag.Period, r.Tag.Generation, r.Amount,
+			r.Method)
 	}}
 }
 
 func timeoutIsDecline(_ *world, p billing.Processor) billing.Processor {
-	return &bent{Processor: p, answer: func(r billing.ConfirmRequest, in billing.Intent, err error) (billing.Intent, error) {
+	return &bent{Processor: p, answer: func(r billing.ConfirmRequest, in billing.Intent, err error) (billing.Intent,
+		error) {
 		if !errors.Is(err, billing.ErrUnknown) {
 			return in, err
 		}

@@ -101,7 +101,8 @@ func (b *balanced) Commit(ctx context.Context, writes ...store.Write) error {
 		return err
 	}
 	sum := int64(0)
-	for it := range b.Store.Query(ctx, store.Query{Table: b.w.tables.RecurringPayments.Name, Partition: "ACC#a1", Prefix: "REF#"}) {
+	for it := range b.Store.Query(ctx,
+		store.Query{Table: b.w.tables.RecurringPayments.Name, Partition: "ACC#a1", Prefix: "REF#"}) {
 		if state := it.Str(schema.State); state != "failed" && state != "canceled" && it.Str(schema.Kind) == "refund" {
 			sum += cents(it.Str(schema.Amount))
 		}
@@ -163,7 +164,8 @@ func (p *process) asked(o refund.Order) (r *billing.ReversalRecord, err error) {
 }
 
 func (w *world) inAccount(prefix string) (items []store.Item) {
-	for it, err := range w.spy.Query(context.Background(), store.Query{Table: w.tables.RecurringPayments.Name, Partition: "ACC#a1", Prefix: prefix}) {
+	for it, err := range w.spy.Query(context.Background(),
+		store.Query{Table: w.tables.RecurringPayments.Name, Partition: "ACC#a1", Prefix: prefix}) {
 		if err != nil {
 			w.violate("%v", err)
 		}
@@ -198,7 +200,8 @@ func (w *world) gaveBack(want ...int64) {
 		case ids[r.ReversalID] || r.Ref != "" && ids[r.Ref]:
 			w.violate("%s, %s is recorded twice", r.ReversalID, r.Ref)
 		case r.State == billing.ReversalFailed && r.Ref == "":
-		case r.State != seen.State || r.Amount != seen.Amount || r.Kind != seen.Kind || r.Charge != seen.Ref || r.Period != 0 || r.AskedHere() != (seen.Request != ""):
+		case r.State != seen.State || r.Amount != seen.Amount || r.Kind != seen.Kind || r.Charge != seen.Ref ||
+			r.Period != 0 || r.AskedHere() != (seen.Request != ""):
 			w.violate("the record is %+v, the processor has %+v", r, seen)
 		}
 		ids[r.ReversalID], ids[r.Ref] = true, true
@@ -207,7 +210,8 @@ func (w *world) gaveBack(want ...int64) {
 	for _, r := range made {
 		w.violate("%s %s of %s is not recorded", r.Kind, r.ID, r.Amount)
 	}
-	for it, err := range w.spy.Query(context.Background(), store.Query{Table: w.tables.RecurringPayments.Name, Partition: "REFUNDS"}) {
+	for it, err := range w.spy.Query(context.Background(),
+		store.Query{Table: w.tables.RecurringPayments.Name, Partition: "REFUNDS"}) {
 		w.violate("left among the unfinished: %v (%v)", it.Str(schema.SK), err)
 	}
 }
@@ -227,7 +231,8 @@ type giveback struct {
 }
 
 func (c *giveback) String() string {
-	return fmt.Sprintf("%v, first %v, after %s, second %v after %s, by the job: %t", c.fates, c.first, c.delay, c.second, c.again, c.job)
+	return fmt.Sprintf("%v, first %v, after %s, second %v after %s, by the job: %t", c.fates, c.first, c.delay, c.second,
+		c.again, c.job)
 }
 
 func (c *giveback) play() []string {
@@ -255,7 +260,8 @@ func (c *giveback) play() []string {
 		}
 	}
 	p = w.start()
-	if r, err := p.asked(order); err != nil || r.State != billing.ReversalSucceeded || r.Amount != usd(500) || r.Reason != "duplicate" {
+	if r, err := p.asked(order); err != nil || r.State != billing.ReversalSucceeded || r.Amount != usd(500) ||
+		r.Reason != "duplicate" {
 		w.violate("in the end: %+v, %v", r, err)
 	}
 	for _, o := range []refund.Order{{Amount: usd(500), Key: "another"}, {}, {}, {Amount: usd(500)}} {
@@ -296,7 +302,8 @@ func refundCases(p planted, yield func(*giveback) bool) {
 					}
 					for second := 1; second <= c.lives[1]; second++ {
 						again := []time.Duration{25 * time.Hour, time.Second}[(second+i)%2]
-						if !yield(&giveback{fates: fates, plant: p, first: c.first, delay: delay, job: c.job, second: fault{second, second%5 != 0}, again: again}) {
+						if !yield(&giveback{fates: fates, plant: p, first: c.first, delay: delay, job: c.job,
+							second: fault{second, second%5 != 0}, again: again}) {
 							return
 						}
 					}
@@ -331,8 +338,9 @@ func TestRefund_EveryCrashPoint(t *testing.T) {
 func TestRefund_OnPebble(t *testing.T) {
 	cases := 0
 	refundCases(planted{engine: func(w *world) store.Store {
-		s, err := pebblestore.Open("duesday", pebblestore.Options{Tables: w.tables.All(), Names: schema.Names(), Now: w.now, Create: true,
-			FS: vfs.NewMem(), CacheBytes: 1 << 20, Fatal: func(err error) { t.Errorf("the disk has failed: %v", err) }})
+		s, err := pebblestore.Open("duesday",
+			pebblestore.Options{Tables: w.tables.All(), Names: schema.Names(), Now: w.now, Create: true,
+				FS: vfs.NewMem(), CacheBytes: 1 << 20, Fatal: func(err error) { t.Errorf("the disk has failed: %v", err) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -460,7 +468,8 @@ func TestRefund_PlantedBugs(t *testing.T) {
 		{"no look before a request is sent again", planted{proc: func(w *world, p billing.Processor) billing.Processor {
 			return &bentGiver{giver: gives(w, p).(*giver), blind: true}
 		}}, first, "refunded twice"},
-		{"no new version of the account", planted{proc: gives, store: noBump}, refundTwins, "cents are recorded|recorded twice"},
+		{"no new version of the account", planted{proc: gives, store: noBump}, refundTwins,
+			"cents are recorded|recorded twice"},
 		{"another key for each request", planted{proc: func(w *world, p billing.Processor) billing.Processor {
 			return &bentGiver{giver: gives(w, p).(*giver), refund: func(r *billing.RefundRequest) { r.Key = rand.Text() }}
 		}}, refundTwins, "the processor gave back [600 600]"},

@@ -52,10 +52,12 @@ func (w *world) wantStates(t *testing.T, want string) {
 	}
 }
 
-func (w *world) makeReturn(t *testing.T, kind billing.ReversalKind, ref string, cents int64, state billing.ReversalState) billing.Reversal {
+func (w *world) makeReturn(t *testing.T, kind billing.ReversalKind, ref string, cents int64,
+	state billing.ReversalState) billing.Reversal {
 	t.Helper()
 	w.pass(time.Second)
-	r, err := w.sandbox().MakeReversal(billing.Reversal{Kind: kind, Ref: ref, Amount: usd(cents), State: state, Reason: "theirs"})
+	r, err := w.sandbox().MakeReversal(billing.Reversal{Kind: kind, Ref: ref, Amount: usd(cents), State: state,
+		Reason: "theirs"})
 	mustNot(t, err)
 	return r
 }
@@ -88,7 +90,8 @@ func TestCollectReversals_OfOthers(t *testing.T) {
 
 	for r, err := range w.start().GetReversalsByAccount(t.Context(), "a1") {
 		mustNot(t, err)
-		if r.AskedHere() || r.Ref != r.ReversalID || r.Reason != "theirs" || r.Charge != ref || r.Period != 0 || r.SKU != "gold" || r.Created.IsZero() || r.Ended.IsZero() {
+		if r.AskedHere() || r.Ref != r.ReversalID || r.Reason != "theirs" || r.Charge != ref || r.Period != 0 ||
+			r.SKU != "gold" || r.Created.IsZero() || r.Ended.IsZero() {
 			t.Errorf("record: %+v", r)
 		}
 	}
@@ -100,9 +103,11 @@ func TestCollectReversals_OfOtherStores(t *testing.T) {
 	box := w.sandbox()
 	for i, tag := range []billing.Tag{{Installation: "other", Account: "a1", Subscription: "s1", SKU: "gold"}, {},
 		{Installation: installation(t, w), Account: "a1", Subscription: "gone", SKU: "gold"}} {
-		in, err := box.Open(t.Context(), billing.OpenRequest{Key: fmt.Sprint("o", i), Tag: tag, Amount: usd(500), Method: "pm_card_visa"})
+		in, err := box.Open(t.Context(),
+			billing.OpenRequest{Key: fmt.Sprint("o", i), Tag: tag, Amount: usd(500), Method: "pm_card_visa"})
 		mustNot(t, err)
-		_, err = box.Confirm(t.Context(), billing.ConfirmRequest{Key: fmt.Sprint("c", i), Ref: in.Ref, Method: "pm_card_visa"})
+		_, err = box.Confirm(t.Context(),
+			billing.ConfirmRequest{Key: fmt.Sprint("c", i), Ref: in.Ref, Method: "pm_card_visa"})
 		mustNot(t, err)
 		w.makeReturn(t, billing.Refunded, in.Ref, 500, billing.ReversalSucceeded)
 	}
@@ -181,14 +186,16 @@ func TestCollectReversals_OneRefusedAccount(t *testing.T) {
 	}})
 	for _, at := range []string{"acct_1", "acct_2", "acct_3"} {
 		mustNot(t, w.spy.Commit(t.Context(), store.Put(w.tables.RecurringPayments.Name, store.NewItem(
-			store.Attribute{Name: schema.PK, Value: store.S("PROCESSOR")}, store.Attribute{Name: schema.SK, Value: store.S(at)}))))
+			store.Attribute{Name: schema.PK, Value: store.S("PROCESSOR")},
+			store.Attribute{Name: schema.SK, Value: store.S(at)}))))
 	}
 	w.makeReturn(t, billing.Refunded, w.sub(n).LastCharge, 500, billing.ReversalSucceeded)
 	asked = nil
 	recorded, err := w.start().collect()
 	wantErr(t, err, billing.ErrAccountRefused)
 	slices.Sort(asked)
-	if recorded != 1 || !strings.Contains(err.Error(), "acct_2") || !slices.Equal(asked, []string{"", "acct_1", "acct_2", "acct_3"}) {
+	if recorded != 1 || !strings.Contains(err.Error(), "acct_2") ||
+		!slices.Equal(asked, []string{"", "acct_1", "acct_2", "acct_3"}) {
 		t.Errorf("%d recorded, %v; asked %q", recorded, err, asked)
 	}
 	refuse[""] = billing.ErrRefused

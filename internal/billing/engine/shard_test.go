@@ -34,7 +34,8 @@ func TestShards(t *testing.T) {
 						}
 					}
 				}
-				if shards == 1 && (len(used) != 1 || !used[s.due.String()]) || shards > 1 && (len(used) < 2 || used[s.due.String()]) {
+				if shards == 1 && (len(used) != 1 || !used[s.due.String()]) || shards > 1 &&
+					(len(used) < 2 || used[s.due.String()]) {
 					t.Errorf("NextPaymentDate has %v", used)
 				}
 				e := s.engine(s.mem, s.box)
@@ -87,7 +88,8 @@ func TestBareDatesAreFoundWithShards(t *testing.T) {
 		}
 		s.wantAllCharged(5)
 		for _, k := range keys {
-			if it, err := s.mem.Get(t.Context(), table, k); err != nil || !strings.Contains(it.Str(schema.NextPaymentDate), "#") {
+			if it, err := s.mem.Get(t.Context(), table, k); err != nil ||
+				!strings.Contains(it.Str(schema.NextPaymentDate), "#") {
 				t.Errorf("%s: %s, %v", k.PK, it.Str(schema.NextPaymentDate), err)
 			}
 		}

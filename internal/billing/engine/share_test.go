@@ -48,7 +48,8 @@ func (p *slow) between(from, to time.Time) (n int) {
 func (s *shop) lease(partition, owner string, until time.Time) {
 	s.Helper()
 	if err := s.mem.Commit(s.Context(), store.Put(s.tables.RecurringPayments.Name, store.NewItem(
-		store.Attribute{Name: schema.PK, Value: store.S("LEASE#payments")}, store.Attribute{Name: schema.SK, Value: store.S(partition)},
+		store.Attribute{Name: schema.PK, Value: store.S("LEASE#payments")},
+		store.Attribute{Name: schema.SK, Value: store.S(partition)},
 		store.Attribute{Name: schema.Owner, Value: store.S(owner)},
 		store.Attribute{Name: schema.Until, Value: store.S(until.UTC().Format("2006-01-02T15:04:05.000Z"))}))); err != nil {
 		s.Fatal(err)
@@ -62,7 +63,8 @@ func TestALongShareStaysWithItsWorker(t *testing.T) {
 		var wg sync.WaitGroup
 		begun := time.Now()
 		wg.Go(func() {
-			r, err := s.engine(s.mem, &slow{Sandbox: s.box, takes: 10 * time.Second}).RunPayments(t.Context(), engine.RunOptions{Workers: 1})
+			r, err := s.engine(s.mem, &slow{Sandbox: s.box, takes: 10 * time.Second}).RunPayments(t.Context(),
+				engine.RunOptions{Workers: 1})
 			if err != nil || r.Counts[engine.OutcomePaid] != 60 {
 				t.Errorf("the owner: %+v, %v; want all 60 paid by it", r, err)
 			}
@@ -183,7 +185,8 @@ func TestAnEarlySleeperLeavesRowsToTheirOwner(t *testing.T) {
 		})
 		<-asleep
 		var ended time.Time
-		if _, err := s.engine(s.mem, &slow{Sandbox: s.box, takes: 20 * time.Second}).RunPayments(t.Context(), engine.RunOptions{Workers: 1}); err != nil {
+		if _, err := s.engine(s.mem, &slow{Sandbox: s.box, takes: 20 * time.Second}).RunPayments(t.Context(),
+			engine.RunOptions{Workers: 1}); err != nil {
 			t.Error(err)
 		}
 		ended = time.Now()
@@ -204,7 +207,8 @@ func TestChargingOffStopsARunBetweenShares(t *testing.T) {
 		s := newShop(t, 16, 160)
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			_, err := s.engine(s.mem, &slow{Sandbox: s.box, takes: time.Second}).RunPayments(t.Context(), engine.RunOptions{Workers: 1})
+			_, err := s.engine(s.mem, &slow{Sandbox: s.box, takes: time.Second}).RunPayments(t.Context(),
+				engine.RunOptions{Workers: 1})
 			if !errors.Is(err, engine.ErrChargingOff) {
 				t.Errorf("the run: %v", err)
 			}
@@ -232,7 +236,8 @@ func TestHiccupsAllDayLong(t *testing.T) {
 		busy.Hook = func(op storetest.Operation, phase storetest.Phase) error {
 			mu.Lock()
 			defer mu.Unlock()
-			if phase == storetest.Before && op.Kind == storetest.Commit && len(op.Writes) == 1 && op.Writes[0].Op == store.OpPut && op.Writes[0].Item.Has(schema.Owner) {
+			if phase == storetest.Before && op.Kind == storetest.Commit && len(op.Writes) == 1 &&
+				op.Writes[0].Op == store.OpPut && op.Writes[0].Item.Has(schema.Owner) {
 				if asked++; asked%2 == 0 {
 					refused++
 					return store.ErrThrottled
@@ -260,7 +265,8 @@ func TestAHiccupCostsNobodyTheDay(t *testing.T) {
 			busy.Hook = func(op storetest.Operation, phase storetest.Phase) error {
 				mu.Lock()
 				defer mu.Unlock()
-				if phase == storetest.Before && op.Kind == storetest.Commit && len(op.Writes) == 1 && op.Writes[0].Op == store.OpPut &&
+				if phase == storetest.Before && op.Kind == storetest.Commit && len(op.Writes) == 1 &&
+					op.Writes[0].Op == store.OpPut &&
 					op.Writes[0].Item.Has(schema.Owner) && left > 0 {
 					left--
 					return store.ErrThrottled

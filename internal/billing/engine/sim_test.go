@@ -81,13 +81,15 @@ func newSimulation(seed uint64, p planted) *simulation {
 }
 
 func (s *simulation) method() string {
-	return pick(s.rng, "pm_card_visa", "pm_card_visa", "pm_card_visa", "pm_sandbox_flaky", "pm_sandbox_timeout", "pm_card_visa_chargeDeclined",
+	return pick(s.rng, "pm_card_visa", "pm_card_visa", "pm_card_visa", "pm_sandbox_flaky", "pm_sandbox_timeout",
+		"pm_card_visa_chargeDeclined",
 		"pm_card_visa_chargeDeclinedLostCard", "pm_card_authenticationRequired", "pm_sandbox_processing")
 }
 
 func (s *simulation) subscription(i int) billing.NewSubscription {
 	rng := s.rng
-	n := billing.NewSubscription{Account: fmt.Sprintf("a%d", i/3), ID: fmt.Sprintf("s%d", i), SKU: pick(rng, "gold", "tin"),
+	n := billing.NewSubscription{Account: fmt.Sprintf("a%d", i/3), ID: fmt.Sprintf("s%d", i),
+		SKU:    pick(rng, "gold", "tin"),
 		Amount: usd(100 + rng.Int64N(9900)), PaymentDay: pick(rng, 1, 15, 28, 29, 30, 31, 31), Method: s.method(),
 		ReminderDays: pick(rng, 0, 3, 7), Installments: pick(rng, 0, 0, 0, 4)}
 	if i%3 == 0 {
@@ -361,7 +363,8 @@ func TestSimulationReplays(t *testing.T) {
 		s.days = soaktest.Cases(t, 60, s.days, s.days)
 		s.play()
 		for _, e := range s.w.ledger() {
-			text += fmt.Sprintf("%s %s/%s %d %d %s\n", e.Changed, e.Tag.Account, e.Tag.Subscription, e.Tag.Period, e.Attempt, e.State)
+			text += fmt.Sprintf("%s %s/%s %d %d %s\n", e.Changed, e.Tag.Account, e.Tag.Subscription, e.Tag.Period, e.Attempt,
+				e.State)
 		}
 		return text
 	}
@@ -378,7 +381,8 @@ func TestConcurrentEngines(t *testing.T) {
 	for i := range 40 {
 		n := one("2024-01-31")
 		n.Account, n.ID = fmt.Sprintf("a%d", i/2), fmt.Sprintf("s%d", i)
-		n.Method = []string{"pm_card_visa", "pm_sandbox_flaky", "pm_sandbox_timeout", "pm_card_visa_chargeDeclinedLostCard"}[i%4]
+		n.Method = []string{"pm_card_visa", "pm_sandbox_flaky", "pm_sandbox_timeout",
+			"pm_card_visa_chargeDeclinedLostCard"}[i%4]
 		names = append(names, w.create(n))
 	}
 	for day := range 45 {

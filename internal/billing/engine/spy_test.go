@@ -83,7 +83,8 @@ func (s *spy) landed(ctx context.Context, writes []store.Write) bool {
 		if w.Op != store.OpPut {
 			continue
 		}
-		name := strings.TrimSuffix(strings.Replace(w.Item.Str(schema.SK), "SUB#", w.Item.Str(schema.PK)+"/", 1), "#SKU#"+w.Item.Str(schema.SKU))
+		name := strings.TrimSuffix(strings.Replace(w.Item.Str(schema.SK), "SUB#", w.Item.Str(schema.PK)+"/", 1),
+			"#SKU#"+w.Item.Str(schema.SKU))
 		if s.subs[name].Equal(w.Item) {
 			return false // a twin wrote the very same before
 		}
@@ -109,7 +110,9 @@ func (s *spy) see(w *store.Write, all []store.Write) {
 		if w.Op == store.OpPut {
 			_, id, _ := strings.Cut(w.Item.Str(schema.SK), "#")
 			data := w.Item.Get(schema.Data).Map()
-			s.notices[id] = notice{w.Item.Str(schema.Kind), "ACC#" + data.Str(outbox.DataAccount) + "/" + data.Str(outbox.DataSubscription) + "/" + data.Str(outbox.DataPeriod), s.notices[id].rows + 1}
+			s.notices[id] = notice{w.Item.Str(schema.Kind),
+				"ACC#" + data.Str(outbox.DataAccount) + "/" + data.Str(outbox.DataSubscription) + "/" + data.Str(outbox.DataPeriod),
+				s.notices[id].rows + 1}
 		}
 		return
 	}

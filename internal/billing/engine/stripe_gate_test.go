@@ -24,7 +24,8 @@ import (
 // returns the id of what it made or changed.
 func (b *stripeBank) post(at, path string, form url.Values) string {
 	b.t.Helper()
-	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.server.URL+path, strings.NewReader(form.Encode()))
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.server.URL+path,
+		strings.NewReader(form.Encode()))
 	mustNot(b.t.(*testing.T), err)
 	r.Header.Set("Authorization", "Bearer "+fakeKey)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -49,7 +50,8 @@ func (b *stripeBank) customer(at string) string {
 // engineOf is an engine over the world's store and any processor.
 func engineOf(t *testing.T, w *world, p billing.Processor) *engine.Engine {
 	t.Helper()
-	e, err := engine.Open(t.Context(), engine.Options{Store: w.spy, Tables: w.tables, Processor: p, Now: w.now, Config: w.cfg})
+	e, err := engine.Open(t.Context(),
+		engine.Options{Store: w.spy, Tables: w.tables, Processor: p, Now: w.now, Config: w.cfg})
 	mustNot(t, err)
 	return e
 }
@@ -107,9 +109,14 @@ func TestGate_AnotherCustomerInTheLostTime(t *testing.T) {
 			_, err := e.CreateReceipt(ctx, n, usd(1299), "cash", time.Time{})
 			return err
 		}},
-		"charge parked": {parked: true, do: func(e *engine.Engine, n billing.Name) error { _, _, err := e.ChargeParked(ctx, n); return err }},
-		"skip parked":   {parked: true, do: func(e *engine.Engine, n billing.Name) error { _, err := e.SkipParked(ctx, n); return err }},
-		"resume":        {paused: true, do: func(e *engine.Engine, n billing.Name) error { _, err := e.Resume(ctx, n); return err }},
+		"charge parked": {parked: true,
+			do: func(e *engine.Engine, n billing.Name) error { _, _, err := e.ChargeParked(ctx, n); return err }},
+		"skip parked": {parked: true, do: func(e *engine.Engine, n billing.Name) error {
+			_,
+				err := e.SkipParked(ctx, n)
+			return err
+		}},
+		"resume": {paused: true, do: func(e *engine.Engine, n billing.Name) error { _, err := e.Resume(ctx, n); return err }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, b := stripeWorld(t, "2024-01-20T09:00", stripefake.Faults{})
@@ -271,7 +278,8 @@ func TestAttach_NoSuchPlace(t *testing.T) {
 	before := w.contents(t)
 	for at, want := range map[string]error{"myshop": billing.ErrInvalid, stripefake.DefaultAccount: billing.ErrInvalid,
 		"acct_nobody": billing.ErrAccountRefused, "acct_left": billing.ErrAccountRefused} {
-		if _, err := e.Attach(t.Context(), "a1", engine.Attachment{Connected: &at}); !errors.Is(err, want) || !strings.Contains(err.Error(), "connected account") {
+		if _, err := e.Attach(t.Context(), "a1", engine.Attachment{Connected: &at}); !errors.Is(err, want) ||
+			!strings.Contains(err.Error(), "connected account") {
 			t.Errorf("%s: error %v, want %v", at, err, want)
 		}
 	}
@@ -320,7 +328,8 @@ func TestVerify_AWrongPlace(t *testing.T) {
 func (w *world) registerWrongly(t *testing.T) {
 	t.Helper()
 	mustNot(t, w.spy.Commit(t.Context(), store.Put(w.tables.RecurringPayments.Name, store.NewItem(
-		store.Attribute{Name: schema.PK, Value: store.S("PROCESSOR")}, store.Attribute{Name: schema.SK, Value: store.S("myshop")}))))
+		store.Attribute{Name: schema.PK, Value: store.S("PROCESSOR")},
+		store.Attribute{Name: schema.SK, Value: store.S("myshop")}))))
 }
 
 // TestStripe_AnIntentMissingAtAConnectedAccount is the connected account's own affair.
@@ -366,7 +375,8 @@ func TestGate_AnUnreadableSubscription(t *testing.T) {
 					n.Interval, n.PaymentDay = civil.Interval{N: 1, Unit: civil.Week}, 3
 				}
 			}))
-			later := []billing.Name{w.create(one("2024-01-31", of("a2"))), w.create(one("2024-02-01", of("a3"))), w.create(one("2024-02-20", of("a4")))}
+			later := []billing.Name{w.create(one("2024-01-31", of("a2"))), w.create(one("2024-02-01", of("a3"))),
+				w.create(one("2024-02-20", of("a4")))}
 			e := b.mustEngine(w)
 			_, _, err := e.CollectNow(t.Context(), n)
 			mustNot(t, err)
@@ -406,8 +416,10 @@ func TestRun_AnUnreadableRowStopsNothingElse(t *testing.T) {
 			mustNot(t, err)
 			var orphans []string
 			for _, account := range []string{"a3", orphanOf, "a3"} {
-				in, err := b.Open(t.Context(), billing.OpenRequest{Key: fmt.Sprint("orphan", len(orphans)), Amount: usd(1299), Method: "pm_card_visa",
-					Tag: billing.Tag{Installation: meta.Installation, Account: account, Subscription: "s1", SKU: "gold", Generation: len(orphans)}})
+				in, err := b.Open(t.Context(),
+					billing.OpenRequest{Key: fmt.Sprint("orphan", len(orphans)), Amount: usd(1299), Method: "pm_card_visa",
+						Tag: billing.Tag{Installation: meta.Installation, Account: account, Subscription: "s1", SKU: "gold",
+							Generation: len(orphans)}})
 				mustNot(t, err)
 				orphans = append(orphans, in.Ref)
 			}
@@ -424,7 +436,8 @@ func TestRun_AnUnreadableRowStopsNothingElse(t *testing.T) {
 				t.Fatalf("%+v", r)
 			}
 			for i, ref := range orphans {
-				if in, err := b.Lookup(t.Context(), ref); (i != 1 || orphanOf == "a3") && (err != nil || in.State != billing.Canceled) {
+				if in, err := b.Lookup(t.Context(), ref); (i != 1 || orphanOf == "a3") &&
+					(err != nil || in.State != billing.Canceled) {
 					t.Errorf("orphan %d is %s, %v; missed %v", i, in.State, err, r.Missed)
 				}
 			}
@@ -450,7 +463,8 @@ func TestReturns_AnUnreadableRecord(t *testing.T) {
 	}
 	m.lost = false
 	unreadable := false
-	for it, err := range w.spy.Query(t.Context(), store.Query{Table: w.tables.RecurringPayments.Name, Partition: "ACC#a2", Prefix: "REF#"}) {
+	for it, err := range w.spy.Query(t.Context(),
+		store.Query{Table: w.tables.RecurringPayments.Name, Partition: "ACC#a2", Prefix: "REF#"}) {
 		mustNot(t, err)
 		it = it.Clone()
 		it.Set(schema.State, store.S("odd"))
@@ -462,7 +476,8 @@ func TestReturns_AnUnreadableRecord(t *testing.T) {
 	}
 	for _, a := range accounts { // made at Stripe
 		w.pass(time.Minute)
-		b.post("", "/v1/refunds", url.Values{"payment_intent": {w.sub(billing.Name{Account: a, ID: "s1", SKU: "gold"}).LastCharge}, "amount": {"200"}})
+		b.post("", "/v1/refunds", url.Values{"payment_intent": {w.sub(billing.Name{Account: a, ID: "s1",
+			SKU: "gold"}).LastCharge}, "amount": {"200"}})
 	}
 	w.tomorrow()
 	r, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 2})

@@ -104,12 +104,16 @@ func TestStripe_ANewMethodInTheMiddle(t *testing.T) {
 				n := w.create(one("2024-01-31", bare))
 				person, customer := b.mustEngine(w), b.customer("")
 				attachTo(t, person, "a1", "", customer, card)
-				m := &meddler{stripeBank: b, do: map[string]func(){point: func() { attachTo(t, person, "a1", "", customer, "pm_card_visa") }}}
+				m := &meddler{stripeBank: b, do: map[string]func(){point: func() {
+					attachTo(t, person, "a1", "", customer,
+						"pm_card_visa")
+				}}}
 				r := run(t, engineOf(t, w, m))
 				if len(m.do) > 0 {
 					t.Fatal("nobody meddled")
 				}
-				if s := w.sub(n); r.Counts[engine.OutcomePaid] != 1 || r.Due() != 1 || s.Period != 1 || s.Status != billing.Active || b.charges()["a1/s1/0"] != 1 {
+				if s := w.sub(n); r.Counts[engine.OutcomePaid] != 1 || r.Due() != 1 || s.Period != 1 ||
+					s.Status != billing.Active || b.charges()["a1/s1/0"] != 1 {
 					t.Errorf("counts %v, charges %v, %s", r.Counts, b.charges(), w.describe(n))
 				}
 				for _, told := range []string{outbox.KindDeclined, outbox.KindFailed, outbox.KindActionRequired} {
@@ -155,7 +159,8 @@ func TestStripe_ANewMethodAndACrash(t *testing.T) {
 // TestStripe_AnIntentThatIsEditedThere: in Stripe's dashboard, or by another program, the
 // payment that waits for the customer gets another method, or none. It goes on.
 func TestStripe_AnIntentThatIsEditedThere(t *testing.T) {
-	for name, edited := range map[string]string{"another": "pm_card_visa", "the same kind": "pm_card_authenticationRequired", "none": ""} {
+	for name, edited := range map[string]string{"another": "pm_card_visa",
+		"the same kind": "pm_card_authenticationRequired", "none": ""} {
 		for _, wait := range []time.Duration{time.Hour, 24 * time.Hour} {
 			t.Run(name+" "+wait.String(), func(t *testing.T) {
 				w, b := stripeWorld(t, "2024-01-31T09:00", stripefake.Faults{})
@@ -169,7 +174,8 @@ func TestStripe_AnIntentThatIsEditedThere(t *testing.T) {
 				}
 				w.pass(wait)
 				run(t, e)
-				if in, err := b.Lookup(t.Context(), ref); err != nil || wait >= 24*time.Hour && in.State == billing.Opened { // else Stripe still repeats its answer
+				if in, err := b.Lookup(t.Context(), ref); err != nil || wait >= 24*time.Hour &&
+					in.State == billing.Opened { // else Stripe still repeats its answer
 					t.Errorf("not tried again: %+v, %v", in, err)
 				}
 				for last := w.today().AddDays(20); w.sub(n).Open != nil && w.today().Before(last); w.tomorrow() {
@@ -199,7 +205,8 @@ func TestStripe_APageForEveryDay(t *testing.T) {
 		}
 		w.set(at)
 		r := run(t, e)
-		if in, err := b.Lookup(t.Context(), ref); err != nil || in.State != billing.RequiresAction || in.Link == "" || r.Counts[engine.OutcomePending] != 1 {
+		if in, err := b.Lookup(t.Context(), ref); err != nil || in.State != billing.RequiresAction || in.Link == "" ||
+			r.Counts[engine.OutcomePending] != 1 {
 			t.Errorf("%s: counts %v, %+v, %v", at, r.Counts, in, err)
 		}
 	}
@@ -278,7 +285,8 @@ func TestStripe_TheNextIntentIsNotOvertaken(t *testing.T) {
 		w, b := stripeWorld(t, "2024-01-31T09:00", stripefake.Faults{})
 		n := w.create(one("2024-01-31", method("pm_card_visa_chargeDeclined")))
 		w.start().run(civil.Date{})
-		_, err := w.start().UpdateSubscription(t.Context(), n, billing.Change{Method: new("pm_card_visa_chargeDeclinedInsufficientFunds")})
+		_, err := w.start().UpdateSubscription(t.Context(), n,
+			billing.Change{Method: new("pm_card_visa_chargeDeclinedInsufficientFunds")})
 		mustNot(t, err)
 		if !w.sub(n).Open.Overtaken {
 			t.Fatalf("the attempt before is known to have run: %s", w.describe(n))

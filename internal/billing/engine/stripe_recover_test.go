@@ -31,7 +31,8 @@ func stripeWorld(t *testing.T, at string, faults stripefake.Faults) (*world, *st
 // engine is one that knows all that Stripe can do, where a world's processes see a
 // billing.Processor alone.
 func (b *stripeBank) engine(w *world) (*engine.Engine, error) {
-	return engine.Open(b.t.Context(), engine.Options{Store: w.spy, Tables: w.tables, Processor: b, Now: w.now, Config: w.cfg})
+	return engine.Open(b.t.Context(),
+		engine.Options{Store: w.spy, Tables: w.tables, Processor: b, Now: w.now, Config: w.cfg})
 }
 
 func (b *stripeBank) mustEngine(w *world) *engine.Engine {
@@ -192,7 +193,8 @@ func TestStripeOneOf860(t *testing.T) {
 	for i := range connected {
 		at, id := fmt.Sprintf("acct_c%d", i), fmt.Sprintf("a%d", i)
 		mustNot(t, b.fake.Connect(at, ""))
-		_, err := e.CreateSubscription(t.Context(), one("2024-01-31", func(n *billing.NewSubscription) { n.Account, n.Email = id, id+"@example.com" }))
+		_, err := e.CreateSubscription(t.Context(),
+			one("2024-01-31", func(n *billing.NewSubscription) { n.Account, n.Email = id, id+"@example.com" }))
 		mustNot(t, err)
 		_, err = e.Attach(t.Context(), id, engine.Attachment{Connected: &at, Fee: new(250)})
 		mustNot(t, err)
@@ -240,7 +242,8 @@ func TestStripeIsPinned(t *testing.T) {
 		t.Fatalf("noted %q, %v", meta.Processor, err)
 	}
 	b.mustEngine(w) // the same again
-	for _, other := range []billing.Processor{identified{b, "stripe acct_duesday live"}, identified{b, "stripe acct_other test"}, struct{ billing.Processor }{b}} {
+	for _, other := range []billing.Processor{identified{b, "stripe acct_duesday live"},
+		identified{b, "stripe acct_other test"}, struct{ billing.Processor }{b}} {
 		_, err := engine.Open(t.Context(), engine.Options{Store: w.spy, Tables: w.tables, Processor: other, Now: w.now})
 		wantErr(t, err, engine.ErrOtherProcessor)
 	}

@@ -50,7 +50,8 @@ func newStripeBank(t testing.TB, w *world, faults stripefake.Faults) *stripeBank
 	b := &stripeBank{t: t, fake: stripefake.New(stripefake.Options{Now: w.now, Faults: faults})}
 	b.server = httptest.NewServer(b.fake)
 	var err error
-	b.Processor, err = stripe.New(stripe.Options{API: api.Options{Key: secret.New(fakeKey), Base: b.server.URL, Now: w.now, Rate: 1000}, ReturnURL: "https://shop.example/thanks"})
+	b.Processor, err = stripe.New(stripe.Options{API: api.Options{Key: secret.New(fakeKey), Base: b.server.URL, Now: w.now,
+		Rate: 1000}, ReturnURL: "https://shop.example/thanks"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,8 @@ func (b *stripeBank) Entries() iter.Seq[sandbox.Entry] {
 	}
 	var all []sandbox.Entry
 	for _, in := range oldestFirst(fetchAll[fakeIntent](b, "/v1/payment_intents")) {
-		e := sandbox.Entry{Intent: billing.Intent{Ref: in.ID, Tag: tagOf(in.Metadata), Amount: usd(in.Amount), State: billing.Opened, Changed: time.Unix(in.Created, 0).UTC()}}
+		e := sandbox.Entry{Intent: billing.Intent{Ref: in.ID, Tag: tagOf(in.Metadata), Amount: usd(in.Amount),
+			State: billing.Opened, Changed: time.Unix(in.Created, 0).UTC()}}
 		all = append(all, e)
 		for i, c := range charges[in.ID] {
 			e := e
@@ -147,8 +149,9 @@ func (b *stripeBank) Entries() iter.Seq[sandbox.Entry] {
 func tagOf(m map[string]string) billing.Tag {
 	period, _ := strconv.Atoi(m["duesday_period"])
 	generation, _ := strconv.Atoi(m["duesday_generation"])
-	return billing.Tag{Installation: m["duesday_installation"], Account: m["duesday_account"], Subscription: m["duesday_subscription"],
-		SKU: m["duesday_sku"], Period: period, Generation: generation}
+	return billing.Tag{Installation: m["duesday_installation"], Account: m["duesday_account"],
+		Subscription: m["duesday_subscription"],
+		SKU:          m["duesday_sku"], Period: period, Generation: generation}
 }
 
 func oldestFirst[T any](list []T) []T {
@@ -309,7 +312,8 @@ func (p lostIsDeclined) Confirm(ctx context.Context, r billing.ConfirmRequest) (
 	if err == nil || !errors.Is(err, billing.ErrUnknown) {
 		return in, err
 	}
-	return billing.Intent{Ref: r.Ref, State: billing.Declined, Latest: "lost/" + r.Key, Amount: usd(1299), Code: "timeout"}, nil
+	return billing.Intent{Ref: r.Ref, State: billing.Declined, Latest: "lost/" + r.Key, Amount: usd(1299),
+		Code: "timeout"}, nil
 }
 
 // alwaysNew confirms an intent of its own making instead of the one that is bound, as who

@@ -49,7 +49,8 @@ func newPurse(at string) (*world, *purse) {
 func (p *purse) give(at, customer, token, acts string) billing.Card {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := billing.Card{Method: token, Brand: "visa", Last4: "4242", Expires: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC), Made: p.w.now()}
+	c := billing.Card{Method: token, Brand: "visa", Last4: "4242", Expires: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
+		Made: p.w.now()}
 	p.cards[token] = held{c, at, customer, acts}
 	if p.defaults[customer] == "" {
 		p.defaults[customer] = token
@@ -65,7 +66,8 @@ func (p *purse) use(token, acts string) {
 	c := p.give(r.Payer.At, r.Payer.Customer, token, acts)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.setups = append(p.setups, billing.Setup{ID: fmt.Sprint("seti_", len(p.setups)), At: r.Payer.At, Customer: r.Payer.Customer,
+	p.setups = append(p.setups, billing.Setup{ID: fmt.Sprint("seti_", len(p.setups)), At: r.Payer.At,
+		Customer:     r.Payer.Customer,
 		Installation: r.Installation, Account: r.Account, Subscription: r.Subscription, Card: c})
 }
 
@@ -146,7 +148,8 @@ func (x *wallet) CardLink(_ context.Context, r billing.LinkRequest) (l billing.C
 			return billing.ErrInvalid
 		}
 		x.purse.links = append(x.purse.links, r)
-		l = billing.CardLink{URL: fmt.Sprint("https://pay.example/secret_", len(x.purse.links)), Expires: x.purse.w.now().Add(24 * time.Hour)}
+		l = billing.CardLink{URL: fmt.Sprint("https://pay.example/secret_", len(x.purse.links)),
+			Expires: x.purse.w.now().Add(24 * time.Hour)}
 		return nil
 	})
 	return l, err
@@ -206,7 +209,8 @@ func (x *wallet) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing
 	payer := x.purse.payers[r.Ref]
 	x.purse.mu.Unlock()
 	if known && (h.at != payer.At || h.customer != payer.Customer) {
-		x.purse.w.violate("%s of %q at %q was sent with the card %s of %q at %q", r.Ref, payer.Customer, payer.At, r.Method, h.customer, h.at)
+		x.purse.w.violate("%s of %q at %q was sent with the card %s of %q at %q", r.Ref, payer.Customer, payer.At, r.Method,
+			h.customer, h.at)
 		return billing.Intent{}, billing.ErrInvalid
 	}
 	r.Method = x.purse.acts(r.Method)

@@ -149,7 +149,9 @@ func (w *world) start(f ...fault) *process {
 	if w.plant.proc != nil {
 		proc = w.plant.proc(w, proc)
 	}
-	e, err := engine.Open(context.Background(), engine.Options{Store: &serial{Store: s, p: p}, Tables: w.tables, Processor: proc, Now: w.now, Config: w.cfg, Shards: w.shards, Making: engine.MakeAdopted})
+	e, err := engine.Open(context.Background(),
+		engine.Options{Store: &serial{Store: s, p: p}, Tables: w.tables, Processor: proc, Now: w.now, Config: w.cfg,
+			Shards: w.shards, Making: engine.MakeAdopted})
 	if err != nil {
 		panic(err)
 	}
@@ -201,7 +203,8 @@ func (p *process) run(day civil.Date) *engine.Report {
 func (p *process) remind() *engine.Report {
 	p.running.Store(true)
 	defer p.running.Store(false)
-	rep, err := p.RunReminders(context.Background(), engine.RunOptions{Workers: 1, Progress: func(int64) { p.handled <- struct{}{} }})
+	rep, err := p.RunReminders(context.Background(),
+		engine.RunOptions{Workers: 1, Progress: func(int64) { p.handled <- struct{}{} }})
 	if err != nil && !p.faults.struck() {
 		p.w.violate("a reminder run without a fault: %v", err)
 	}

@@ -48,7 +48,8 @@ func conflicting(item string) reply {
 // cancelled is a cancelled transaction, with its reasons in JSON.
 func cancelled(reasons ...string) reply {
 	return reply{http.StatusBadRequest,
-		`{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","message":"no","CancellationReasons":[` + strings.Join(reasons, ",") + `]}`}
+		`{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","message":"no","CancellationReasons":[` +
+			strings.Join(reasons, ",") + `]}`}
 }
 
 func reason(code string) string {

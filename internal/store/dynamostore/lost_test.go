@@ -129,7 +129,8 @@ const (
 // what is made of them before and after a lost answer.
 func TestTransactions(t *testing.T) {
 	none, conflict, throttled := reason("None"), reason("TransactionConflict"), reason("ThrottlingError")
-	provisioned, tooLarge := reason("ProvisionedThroughputExceeded"), `{"Code":"ValidationError","Message":"Item size to update has exceeded the maximum allowed size"}`
+	provisioned, tooLarge := reason("ProvisionedThroughputExceeded"),
+		`{"Code":"ValidationError","Message":"Item size to update has exceeded the maximum allowed size"}`
 	for _, c := range []struct {
 		name    string
 		replies []reply

@@ -49,8 +49,9 @@ func TestSuiteUnderFaults(t *testing.T) {
 	few(t)
 	endpoint := dynamotest.Endpoint(t)
 	rates := dynamotest.Rates{
-		dynamotest.Throughput: 0.03, dynamotest.Throttling: 0.03, dynamotest.Conflict: 0.03, dynamotest.TransactThrottle: 0.03,
-		dynamotest.SmallPage: 0.7, dynamotest.EmptyPage: 0.1,
+		dynamotest.Throughput: 0.03, dynamotest.Throttling: 0.03, dynamotest.Conflict: 0.03,
+		dynamotest.TransactThrottle: 0.03,
+		dynamotest.SmallPage:        0.7, dynamotest.EmptyPage: 0.1,
 	}
 	storetest.Run(t, func(t *testing.T, tables []store.Table, now func() time.Time) store.Store {
 		if topic := strings.Split(t.Name(), "/")[1]; !soaktest.On() &&

@@ -127,11 +127,13 @@ func TestLocal_RefusesWhatDiffers(t *testing.T) {
 		{"partition key", func(s *store.Table) { s.PartitionKey = "id" }, "", []string{"partition key: want PK, got id"}},
 		{"sort key", func(s *store.Table) { s.SortKey = "" }, "", []string{"sort key: want SK, got none"}},
 		{"an index missing", func(s *store.Table) { s.Indexes = s.Indexes[:1] }, "",
-			[]string{"index GSI-2: want NextPaymentDate/LastPaymentDate INCLUDE Email PaymentAmount PaymentDay PaymentDetails SKU, got none"}},
+			[]string{"index GSI-2: want NextPaymentDate/LastPaymentDate INCLUDE Email PaymentAmount PaymentDay " +
+				"PaymentDetails SKU, got none"}},
 		{"index keys", func(s *store.Table) { s.Indexes[0].SortKey = "Email" }, "",
 			[]string{"index GSI-1 sort key: want LastReminderDate, got Email"}},
 		{"projection", func(s *store.Table) { s.Indexes[1].Include = s.Indexes[1].Include[:4] }, "",
-			[]string{"index GSI-2 projection: want INCLUDE Email PaymentAmount PaymentDay PaymentDetails SKU, got INCLUDE Email PaymentDay"}},
+			[]string{"index GSI-2 projection: want INCLUDE Email PaymentAmount PaymentDay PaymentDetails SKU, got INCLUDE " +
+				"Email PaymentDay"}},
 		{"TTL", func(*store.Table) {}, "Expires", []string{"TTL attribute: want TTL, got Expires"}},
 	} {
 		t.Run(x.name, func(t *testing.T) {

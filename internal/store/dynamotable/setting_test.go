@@ -53,7 +53,8 @@ func TestFake_WaitsUntilActive(t *testing.T) {
 	same(t, "made", made, []string{"one"})
 	same(t, "told", strings.Split(told, "\n"), []string{"one: creating", "one: waiting: not to be seen yet",
 		"one: waiting: CREATING",
-		"one: waiting: index by-day CREATING", "one: active", "one: TTL on, attribute until", "one: point-in-time recovery on"})
+		"one: waiting: index by-day CREATING", "one: active", "one: TTL on, attribute until",
+		"one: point-in-time recovery on"})
 	f.expect(fmt.Sprintf(creates, false), fmt.Sprintf(creates, false), startsTTL, startsBackups, startsBackups)
 }
 

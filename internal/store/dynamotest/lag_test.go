@@ -36,7 +36,8 @@ func shows(t *testing.T, page *dynamodb.QueryOutput) (rows []string) {
 		if item["Secret"] != nil {
 			t.Error("the index shows what it does not project")
 		}
-		rows = append(rows, item["P"].(*types.AttributeValueMemberS).Value+" "+item["Note"].(*types.AttributeValueMemberS).Value)
+		rows = append(rows, item["P"].(*types.AttributeValueMemberS).Value+" "+
+			item["Note"].(*types.AttributeValueMemberS).Value)
 	}
 	if int(page.Count) != len(rows) {
 		t.Errorf("Count is %d of %v", page.Count, rows)

@@ -269,7 +269,8 @@ func TestDecodeOfDamagedItems(t *testing.T) {
 	}
 	for _, it := range []store.Item{subscription(1), account(1), store.NewItem(
 		store.Attribute{Name: "a", Value: store.L(store.Bool(true), store.B([]byte("b")), store.Int(-1), store.Int(1<<40))},
-		store.Attribute{Name: "b", Value: store.M(store.NewItem(store.Attribute{Name: "Email", Value: store.S("2026-11-21")}))},
+		store.Attribute{Name: "b", Value: store.M(store.NewItem(store.Attribute{Name: "Email",
+			Value: store.S("2026-11-21")}))},
 	)} {
 		whole := d.encode(nil, it, nil)
 		for at := range whole {

@@ -17,45 +17,63 @@ import (
 // documented are events in testdata, written by hand from the shapes that Stripe documents for
 // each version, and the object that each is about. What they share is in TestDecodeEvent.
 var documented = map[string]tracking.Object{
-	"2020-08-27--payment_intent.succeeded": {Kind: "payment_intent", ID: "pi_1", Status: "succeeded", Created: api.Instant(1767225590), Amount: 1500, Currency: "USD",
+	"2020-08-27--payment_intent.succeeded": {Kind: "payment_intent", ID: "pi_1", Status: "succeeded",
+		Created: api.Instant(1767225590), Amount: 1500, Currency: "USD",
 		Customer: "cus_1", Invoice: "in_1", InvoiceTold: true},
-	"2020-08-27--charge.refunded": {Kind: "charge", ID: "ch_1", Status: "succeeded", Created: api.Instant(1767225591), Tag: tagFor(tracking.Legacy), Amount: 1500, Currency: "JPY",
-		Payment: "pi_1", Refunded: 800, Refunds: []tracking.Refund{{ID: "re_2", Amount: 500, Status: "pending"}, {ID: "re_1", Amount: 300}}},
-	"2020-08-27--customer.subscription.deleted": {Kind: "subscription", ID: "sub_1", Status: "canceled", Created: api.Instant(1764547200), Tag: tagFor(tracking.Subscribe),
+	"2020-08-27--charge.refunded": {Kind: "charge", ID: "ch_1", Status: "succeeded", Created: api.Instant(1767225591),
+		Tag: tagFor(tracking.Legacy), Amount: 1500, Currency: "JPY",
+		Payment: "pi_1", Refunded: 800,
+		Refunds: []tracking.Refund{{ID: "re_2", Amount: 500, Status: "pending"}, {ID: "re_1", Amount: 300}}},
+	"2020-08-27--customer.subscription.deleted": {Kind: "subscription", ID: "sub_1", Status: "canceled",
+		Created: api.Instant(1764547200), Tag: tagFor(tracking.Subscribe),
 		Customer: "cus_1", Subscription: "sub_1"},
-	"2022-11-15--invoice.paid": {Kind: "invoice", ID: "in_1", Status: "paid", Created: api.Instant(1767225580), Customer: "cus_1", Invoice: "in_1", Payment: "pi_1",
+	"2022-11-15--invoice.paid": {Kind: "invoice", ID: "in_1", Status: "paid", Created: api.Instant(1767225580),
+		Customer: "cus_1", Invoice: "in_1", Payment: "pi_1",
 		Subscription: "sub_1"},
-	"2022-11-15--invoice.created--alone": {Kind: "invoice", ID: "in_2", Status: "draft", Created: api.Instant(1767225580), Tag: tagFor(tracking.Product), Customer: "cus_1",
+	"2022-11-15--invoice.created--alone": {Kind: "invoice", ID: "in_2", Status: "draft", Created: api.Instant(1767225580),
+		Tag: tagFor(tracking.Product), Customer: "cus_1",
 		Invoice: "in_2"},
-	"2022-11-15--subscription_schedule.released": {Kind: "subscription_schedule", ID: "sub_sched_1", Status: "released", Created: api.Instant(1764547200),
-		Tag: tagFor(tracking.SplitPayment), Customer: "cus_1", Schedule: "sub_sched_1", Subscription: "sub_1"},
-	"2022-11-15--charge.refund.updated": {Kind: "refund", ID: "re_1", Status: "failed", Created: api.Instant(1767225595), Amount: 500, Currency: "EUR", Payment: "pi_1",
+	"2022-11-15--subscription_schedule.released": {Kind: "subscription_schedule", ID: "sub_sched_1", Status: "released",
+		Created: api.Instant(1764547200),
+		Tag:     tagFor(tracking.SplitPayment), Customer: "cus_1", Schedule: "sub_sched_1", Subscription: "sub_1"},
+	"2022-11-15--charge.refund.updated": {Kind: "refund", ID: "re_1", Status: "failed", Created: api.Instant(1767225595),
+		Amount: 500, Currency: "EUR", Payment: "pi_1",
 		Refunds: []tracking.Refund{{ID: "re_1", Amount: 500, Status: "failed"}}},
 	"2022-11-15--balance.available": {Kind: "balance"},
-	"2024-04-10--invoice.payment_failed--expanded": {Kind: "invoice", ID: "in_1", Status: "open", Created: api.Instant(1767225580), Tag: tagFor(tracking.Subscribe),
+	"2024-04-10--invoice.payment_failed--expanded": {Kind: "invoice", ID: "in_1", Status: "open",
+		Created: api.Instant(1767225580), Tag: tagFor(tracking.Subscribe),
 		Customer: "cus_1", Invoice: "in_1", Payment: "pi_1", Subscription: "sub_1"},
-	"2024-04-10--payment_intent.payment_failed": {Kind: "payment_intent", ID: "pi_1", Status: "requires_payment_method", Created: api.Instant(1767225590),
-		Tag:    tracking.Tag{Installation: "inst", Charge: true, ChargeAccount: "acme", ChargeSubscription: "gold"},
-		Failed: true, Code: "lost_card", Amount: 1299, Currency: "GBP", Customer: "cus_1", InvoiceTold: true},
-	"2024-04-10--charge.dispute.created": {Kind: "dispute", ID: "dp_1", Status: "warning_needs_response", Created: api.Instant(1767225599), Code: "product_not_received",
+	"2024-04-10--payment_intent.payment_failed": {Kind: "payment_intent", ID: "pi_1", Status: "requires_payment_method",
+		Created: api.Instant(1767225590),
+		Tag:     tracking.Tag{Installation: "inst", Charge: true, ChargeAccount: "acme", ChargeSubscription: "gold"},
+		Failed:  true, Code: "lost_card", Amount: 1299, Currency: "GBP", Customer: "cus_1", InvoiceTold: true},
+	"2024-04-10--charge.dispute.created": {Kind: "dispute", ID: "dp_1", Status: "warning_needs_response",
+		Created: api.Instant(1767225599), Code: "product_not_received",
 		Amount: 1500, Currency: "USD"},
-	"2025-03-31.basil--invoice.paid--payments": {Kind: "invoice", ID: "in_1", Status: "paid", Created: api.Instant(1767225580), Tag: tagFor(tracking.Subscribe),
+	"2025-03-31.basil--invoice.paid--payments": {Kind: "invoice", ID: "in_1", Status: "paid",
+		Created: api.Instant(1767225580), Tag: tagFor(tracking.Subscribe),
 		Customer: "cus_1", Invoice: "in_1", Payment: "pi_paid", Subscription: "sub_1"},
-	"2025-03-31.basil--invoice_payment.paid--expanded": {Kind: "invoice_payment", ID: "inpay_1", Status: "paid", Created: api.Instant(1767225594), Invoice: "in_1", Payment: "pi_1"},
-	"2025-09-30.clover--payment_intent.processing": {Kind: "payment_intent", ID: "pi_1", Status: "processing", Created: api.Instant(1767225590), Tag: tagFor(tracking.Product),
+	"2025-03-31.basil--invoice_payment.paid--expanded": {Kind: "invoice_payment", ID: "inpay_1", Status: "paid",
+		Created: api.Instant(1767225594), Invoice: "in_1", Payment: "pi_1"},
+	"2025-09-30.clover--payment_intent.processing": {Kind: "payment_intent", ID: "pi_1", Status: "processing",
+		Created: api.Instant(1767225590), Tag: tagFor(tracking.Product),
 		Amount: 1500, Currency: "EUR"},
-	"2026-08-26.dahlia--customer.subscription.deleted": {Kind: "subscription", ID: "sub_1", Status: "canceled", Created: api.Instant(1764547200),
-		Tag: tagFor(tracking.SplitPayment), Code: "payment_failed", Customer: "cus_1", Subscription: "sub_1", Schedule: "sub_sched_1"},
+	"2026-08-26.dahlia--customer.subscription.deleted": {Kind: "subscription", ID: "sub_1", Status: "canceled",
+		Created: api.Instant(1764547200),
+		Tag:     tagFor(tracking.SplitPayment), Code: "payment_failed", Customer: "cus_1", Subscription: "sub_1",
+		Schedule: "sub_sched_1"},
 	"2026-08-26.dahlia--account.application.deauthorized": {Kind: "application", ID: "ca_1"},
-	"no-version--invoice.upcoming":                        {Kind: "invoice", Status: "draft", Created: api.Instant(1767225580), Customer: "cus_1", Subscription: "sub_1"},
-	"thin--payment_intent.succeeded":                      {Kind: "payment_intent"},
+	"no-version--invoice.upcoming": {Kind: "invoice", Status: "draft",
+		Created: api.Instant(1767225580), Customer: "cus_1", Subscription: "sub_1"},
+	"thin--payment_intent.succeeded": {Kind: "payment_intent"},
 }
 
 func TestDecodeEvent(t *testing.T) {
 	for name, body := range documentedBodies(t) {
 		version, typ, _ := strings.Cut(name, "--")
 		typ, _, _ = strings.Cut(typ, "--")
-		want := tracking.Event{ID: "evt_1Duesday", Type: typ, APIVersion: version, Created: api.Instant(1767225600), Object: documented[name],
+		want := tracking.Event{ID: "evt_1Duesday", Type: typ, APIVersion: version, Created: api.Instant(1767225600),
+			Object:       documented[name],
 			Subscription: documented[name].Subscription}
 		switch version {
 		case "thin":
@@ -93,7 +111,8 @@ func documentedBodies(t testing.TB) map[string][]byte {
 
 // eventWith is a good event with this object.
 func eventWith(object string) string {
-	return `{"id":"evt_1","object":"event","type":"a.b","created":5,"livemode":false,"api_version":"` + stripefake.NewestVersion + `","data":{"object":` + object + `}}`
+	return `{"id":"evt_1","object":"event","type":"a.b","created":5,"livemode":false,"api_version":"` +
+		stripefake.NewestVersion + `","data":{"object":` + object + `}}`
 }
 
 func TestDecodeEvent_refuses(t *testing.T) {
@@ -109,25 +128,37 @@ func TestDecodeEvent_refuses(t *testing.T) {
 		t.Errorf("a thin event that is about nothing: %+v, %v", e, err)
 	}
 	for body, says := range map[string]string{
-		"": "no JSON object", "null": "no JSON object", "[]": "no JSON object", `"evt_1"`: "no JSON object", "\xef\xbb\xbf{}": "no JSON object",
-		"{}": "object: want", "{": "not whole", `{"a":1,}`: "not whole", `{"a" 1}`: "not whole", `{a:1}`: "not whole", `{"a":01}`: "not whole",
+		"": "no JSON object", "null": "no JSON object", "[]": "no JSON object", `"evt_1"`: "no JSON object",
+		"\xef\xbb\xbf{}": "no JSON object",
+		"{}":             "object: want", "{": "not whole", `{"a":1,}`: "not whole", `{"a" 1}`: "not whole",
+		`{a:1}`: "not whole", `{"a":01}`: "not whole",
 		eventWith(`{}`) + "x": "not whole", eventWith(`{}`) + "{}": "not whole", eventWith(`{}`)[:80]: "not whole",
 		eventWith(`{"a":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + "}"):           "nested too deep",
 		eventWith(`{"a":` + strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000) + "}"): "nested too deep",
-		eventWith(`{"a":"` + "\n" + `"}`): "not whole", eventWith(`{"a":"\x"}`): "not whole", eventWith(`{"a":"\u12g4"}`): "not whole", eventWith(`{"a":-}`): "not whole",
-		change(`"event"`, `"MARK"`): "object: want", change(`"event"`, `{"MARK":1}`): "object: want", change(`"event"`, `"list"`): "object: want",
-		change(`"evt_1"`, `"MARK"`): "id: want evt_", change(`"evt_1"`, `7`): "id: want", change(`"evt_1"`, `"evt_"`): "id: want", change(`"evt_1"`, `"evt_a/b"`): "id: want",
+		eventWith(`{"a":"` + "\n" + `"}`): "not whole", eventWith(`{"a":"\x"}`): "not whole",
+		eventWith(`{"a":"\u12g4"}`): "not whole", eventWith(`{"a":-}`): "not whole",
+		change(`"event"`, `"MARK"`): "object: want", change(`"event"`, `{"MARK":1}`): "object: want",
+		change(`"event"`, `"list"`): "object: want",
+		change(`"evt_1"`, `"MARK"`): "id: want evt_", change(`"evt_1"`, `7`): "id: want",
+		change(`"evt_1"`, `"evt_"`): "id: want", change(`"evt_1"`, `"evt_a/b"`): "id: want",
 		change(`"evt_1"`, `"evt_`+strings.Repeat("a", 300)+`"`): "id: want",
-		change(`"a.b"`, `null`):                                 "type: want", change(`"a.b"`, `"MARK"`): "type: want", change(`"a.b"`, `"a b"`): "type: want", change(`"a.b"`, `""`): "type: want",
-		change(`:5,`, `:0,`): "created: want Unix", change(`:5,`, `:-5,`): "created: want", change(`:5,`, `:5.5,`): "created: want", change(`:5,`, `:1e99999,`): "created: want",
-		change(`:5,`, `:99999999999999999999999,`): "created: want", change(`:5,`, `:"MARK",`): "created: want", change(`:5,`, `:253402300800,`): "created: want",
-		change(`false`, `"MARK"`): "livemode: want", change(`"livemode":false,`, ``): "livemode: want", change(`false`, `null`): "livemode: want",
-		change(`"id"`, `"account":"MARK","id"`): "account: want", change(`"id"`, `"account":7,"id"`): "account: want", change(`"id"`, `"account":"","id"`): "account: want",
-		change(`{"object":{`, `{"objects":{`): "data.object: want", change(`"data"`, `"date"`): "data.object: want", eventWith(`null`): "data.object: want", eventWith(`[{}]`): "data.object: want",
+		change(`"a.b"`, `null`):                                 "type: want", change(`"a.b"`, `"MARK"`): "type: want",
+		change(`"a.b"`, `"a b"`): "type: want", change(`"a.b"`, `""`): "type: want",
+		change(`:5,`, `:0,`): "created: want Unix", change(`:5,`, `:-5,`): "created: want",
+		change(`:5,`, `:5.5,`): "created: want", change(`:5,`, `:1e99999,`): "created: want",
+		change(`:5,`, `:99999999999999999999999,`): "created: want", change(`:5,`, `:"MARK",`): "created: want",
+		change(`:5,`, `:253402300800,`): "created: want",
+		change(`false`, `"MARK"`):       "livemode: want", change(`"livemode":false,`, ``): "livemode: want",
+		change(`false`, `null`):                 "livemode: want",
+		change(`"id"`, `"account":"MARK","id"`): "account: want", change(`"id"`, `"account":7,"id"`): "account: want",
+		change(`"id"`, `"account":"","id"`):   "account: want",
+		change(`{"object":{`, `{"objects":{`): "data.object: want", change(`"data"`, `"date"`): "data.object: want",
+		eventWith(`null`): "data.object: want", eventWith(`[{}]`): "data.object: want",
 		strings.Replace(thin, "2026", "MARK", 1): "created: want a time",
 	} {
 		_, err := Decode([]byte(body))
-		if !errors.Is(err, tracking.ErrBody) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "MARK") {
+		if !errors.Is(err, tracking.ErrBody) || !strings.Contains(err.Error(), says) ||
+			strings.Contains(err.Error(), "MARK") {
 			t.Errorf("%.120s: got %v, want %q", body, err, says)
 		}
 	}
@@ -137,7 +168,8 @@ func TestDecodeEvent_refuses(t *testing.T) {
 			t.Errorf("cut off behind %s: got %v", whole[:cut], err)
 		}
 	}
-	for _, fine := range []string{whole, change(`"id"`, `"account":null,"id"`), change(`"a.b"`, "\t\"a.b\"\r\n "), change(`"id"`, `"id":{},"\u0069d"`)} {
+	for _, fine := range []string{whole, change(`"id"`, `"account":null,"id"`), change(`"a.b"`, "\t\"a.b\"\r\n "),
+		change(`"id"`, `"id":{},"\u0069d"`)} {
 		if e, err := Decode([]byte(fine)); err != nil || e.ID != "evt_1" || e.StripeAccount != "" {
 			t.Errorf("%s: got %+v, %v", fine, e, err)
 		}
@@ -175,7 +207,8 @@ func TestDecodeEvent_tolerates(t *testing.T) {
 	}
 	for _, value := range []string{"{}", "[]", `{"a":[{}]}`} {
 		many := strings.Repeat(value+",", 2*maxNesting)
-		if e, err := Decode([]byte(eventWith(`{"many":[` + many + `0],` + id + `"a":1}`))); err != nil || !reflect.DeepEqual(e.Object, base) {
+		if e, err := Decode([]byte(eventWith(`{"many":[` + many + `0],` + id + `"a":1}`))); err != nil ||
+			!reflect.DeepEqual(e.Object, base) {
 			t.Errorf("many of %s: %+v, %v", value, e.Object, err)
 		}
 	}
@@ -187,11 +220,13 @@ func TestDecodeEvent_tolerates(t *testing.T) {
 
 func TestObjectOf(t *testing.T) {
 	got, err := DecodeObject([]byte(` {"object":"refund","id":"re_1","amount":5,"payment_intent":"pi_1"} `))
-	want := tracking.Object{Kind: "refund", ID: "re_1", Amount: 5, Payment: "pi_1", Refunds: []tracking.Refund{{ID: "re_1", Amount: 5}}}
+	want := tracking.Object{Kind: "refund", ID: "re_1", Amount: 5, Payment: "pi_1",
+		Refunds: []tracking.Refund{{ID: "re_1", Amount: 5}}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
-	for _, bad := range []string{"", "null", "[]", `{"id":"re_1"}`, `{"object":"refund"`, `{"object":"refund"} {}`, "<html>"} {
+	for _, bad := range []string{"", "null", "[]", `{"id":"re_1"}`, `{"object":"refund"`, `{"object":"refund"} {}`,
+		"<html>"} {
 		if o, err := DecodeObject([]byte(bad)); !errors.Is(err, tracking.ErrBody) {
 			t.Errorf("%s: got %+v, %v", bad, o, err)
 		}
@@ -203,13 +238,18 @@ func TestTag(t *testing.T) {
 	for metadata, want := range map[string]tracking.Tag{
 		`{}`: {}, `null`: {}, `{"duesday_purchase":"` + eventPurchase + `","duesday_purchase_kind":"legacy"}`: {},
 		`{` + installed + `}`: {Installation: "inst"},
-		`{` + installed + `,"duesday_purchase":"` + strings.ToUpper(eventPurchase) + `"}`:                                          {Installation: "inst", Purchase: eventPurchase},
-		`{` + installed + `,"duesday_purchase_kind":"gift","duesday_purchase":"` + eventPurchase + `","duesday_subscription":"s"}`: {Installation: "inst", Purchase: eventPurchase},
-		`{` + installed + `,"duesday_purchase":"x","duesday_purchase_kind":"legacy","duesday_subscription":"s"}`:                   {Installation: "inst"},
-		`{` + installed + `,"duesday_purchase":"` + strings.Replace(eventPurchase, "-", "0", 1) + `"}`:                             {Installation: "inst"},
-		`{` + installed + `,"duesday_purchase":"` + strings.Replace(eventPurchase, "0", "g", 1) + `"}`:                             {Installation: "inst"},
-		`{"duesday_subscription":"gold","duesday_account":"acme",` + installed + `}`:                                               {Installation: "inst", Charge: true, ChargeAccount: "acme", ChargeSubscription: "gold"},
-		`{"duesday_subscription":"gold","duesday_account":"acme"}`:                                                                 {},
+		`{` + installed + `,"duesday_purchase":"` + strings.ToUpper(eventPurchase) +
+			`"}`: {Installation: "inst", Purchase: eventPurchase},
+		`{` + installed + `,"duesday_purchase_kind":"gift","duesday_purchase":"` + eventPurchase +
+			`","duesday_subscription":"s"}`: {Installation: "inst", Purchase: eventPurchase},
+		`{` + installed + `,"duesday_purchase":"x","duesday_purchase_kind":"legacy","duesday_subscription":"s"}`: {Installation: "inst"},
+		`{` + installed + `,"duesday_purchase":"` + strings.Replace(eventPurchase, "-", "0", 1) +
+			`"}`: {Installation: "inst"},
+		`{` + installed + `,"duesday_purchase":"` + strings.Replace(eventPurchase, "0", "g", 1) +
+			`"}`: {Installation: "inst"},
+		`{"duesday_subscription":"gold","duesday_account":"acme",` + installed +
+			`}`: {Installation: "inst", Charge: true, ChargeAccount: "acme", ChargeSubscription: "gold"},
+		`{"duesday_subscription":"gold","duesday_account":"acme"}`: {},
 	} {
 		o, err := DecodeObject([]byte(`{"metadata":` + metadata + `,"object":"refund"}`))
 		if err != nil || o.Tag != want {

@@ -21,7 +21,8 @@ func FuzzDecodeEvent(f *testing.F) {
 	f.Add([]byte(eventWith(`{"metadata":{"duesday_installation":"a","duesday_installation":7},"refunds":{"data":[[],{"id":"re_1"}]},"object":"charge"}`)))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r := jsonReader{text: body}
-		if r.skip(); r.end() != json.Valid(body) && !strings.Contains(string(body), strings.Repeat("[", 100)) && strings.Count(string(body), "{") < 100 {
+		if r.skip(); r.end() != json.Valid(body) && !strings.Contains(string(body), strings.Repeat("[", 100)) &&
+			strings.Count(string(body), "{") < 100 {
 			t.Errorf("is it JSON? The reader says %t", r.end())
 		}
 		e, err := Decode(body)
@@ -37,7 +38,8 @@ func FuzzDecodeEvent(f *testing.F) {
 		}
 		data, _ := plain["data"].(map[string]any)
 		object, _ := data["object"].(map[string]any)
-		if id, _ := object["id"].(string); e.ID != plain["id"] || e.Type != plain["type"] || e.Object.ID != "" && e.Object.ID != id {
+		if id, _ := object["id"].(string); e.ID != plain["id"] || e.Type != plain["type"] || e.Object.ID != "" &&
+			e.Object.ID != id {
 			t.Errorf("got %+v", e)
 		}
 		if !utf8.ValidString(e.Object.Status + e.Object.Code + e.Object.Tag.Installation + e.APIVersion + e.Object.Kind) {
@@ -52,7 +54,8 @@ func FuzzDecodeEvent(f *testing.F) {
 
 // FuzzJSONReader: a value is read as encoding/json reads it.
 func FuzzJSONReader(f *testing.F) {
-	for _, text := range []string{`"a"`, `"\u00e4\n\ud83d\ude00\ud800"`, "\"\xff\"", "12", "-0", "1.5", "1e3", "9223372036854775807", "-9223372036854775808", "true", "null", `[1,"a"]`, `{"a":1,"b":{"\u0061":[]}}`} {
+	for _, text := range []string{`"a"`, `"\u00e4\n\ud83d\ude00\ud800"`, "\"\xff\"", "12", "-0", "1.5", "1e3",
+		"9223372036854775807", "-9223372036854775808", "true", "null", `[1,"a"]`, `{"a":1,"b":{"\u0061":[]}}`} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -110,7 +113,8 @@ func (r *jsonReader) any() any {
 func BenchmarkDecodeEvent(b *testing.B) {
 	body := documentedBodies(b)["2022-11-15--invoice.paid"]
 	// As large as an invoice of Stripe's: most of it is of no interest here.
-	padding := `"lines": {"data": [` + strings.TrimSuffix(strings.Repeat(`{"id": "il_1", "object": "line_item", "amount": 1500, "discountable": true, "period": {"end": 1769904000, "start": 1767225600}, "tax_rates": []},`, 20), ",") + `]},`
+	padding := `"lines": {"data": [` +
+		strings.TrimSuffix(strings.Repeat(`{"id": "il_1", "object": "line_item", "amount": 1500, "discountable": true, "period": {"end": 1769904000, "start": 1767225600}, "tax_rates": []},`, 20), ",") + `]},`
 	body = []byte(strings.Replace(string(body), `"lines": {`, padding+`"more": {`, 1))
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()

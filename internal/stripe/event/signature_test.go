@@ -85,7 +85,8 @@ func TestVerifySignature(t *testing.T) {
 func TestVerifySignature_secrets(t *testing.T) {
 	body := []byte("{}")
 	for key, want := range map[string]int{"whsec_old": 1, hookKey: 2} {
-		if which, err := Verify(Sign(body, secret.New(key), apitest.Now), body, hookSecrets, apitest.Now); err != nil || which != want {
+		if which, err := Verify(Sign(body, secret.New(key), apitest.Now), body, hookSecrets, apitest.Now); err != nil ||
+			which != want {
 			t.Errorf("got %d, %v, want %d", which, err, want)
 		}
 	}
@@ -122,7 +123,8 @@ func TestSignBody_any(t *testing.T) {
 			want = ErrFuture
 		}
 		check := func(header string, body []byte, want error) {
-			if _, err := Verify(header, body, []secret.Text{key}, at.Add(off)); !errors.Is(err, want) || want == nil && err != nil {
+			if _, err := Verify(header, body, []secret.Text{key}, at.Add(off)); !errors.Is(err, want) || want == nil &&
+				err != nil {
 				t.Fatalf("%s %x: got %v, want %v", header, body, err, want)
 			}
 		}

@@ -28,9 +28,11 @@ func tagFor(kind tracking.Kind) tracking.Tag {
 // legacyFacts: a payment that is declined, then made, refunded, and disputed.
 func (w *eventWorld) legacyFacts() []eventFact {
 	buyer := w.buyer("pm_card_visa")
-	made := w.post("payment_intents", append(purchased("legacy"), "amount=1000", "currency=eur", "customer="+buyer, "payment_method_types[]=card")...)
+	made := w.post("payment_intents",
+		append(purchased("legacy"), "amount=1000", "currency=eur", "customer="+buyer, "payment_method_types[]=card")...)
 	pi := textIn(made["id"])
-	w.call(eventShop, "POST", "payment_intents/"+pi+"/confirm", "payment_method=pm_card_visa_chargeDeclinedInsufficientFunds")
+	w.call(eventShop, "POST", "payment_intents/"+pi+"/confirm",
+		"payment_method=pm_card_visa_chargeDeclinedInsufficientFunds")
 	paid := w.post("payment_intents/"+pi+"/confirm", "payment_method=pm_card_visa")
 	refund := w.post("refunds", append(purchased("legacy"), "payment_intent="+pi, "amount=300")...)
 	w.post("refunds/"+textIn(refund["id"]), "metadata[more]=1")
@@ -47,18 +49,23 @@ func (w *eventWorld) legacyFacts() []eventFact {
 	declined.Status, declined.Failed, declined.Code = "requires_payment_method", true, "insufficient_funds"
 	succeeded.Status = "succeeded"
 	intent.Status = "requires_payment_method"
-	back := tracking.Object{Kind: "refund", ID: textIn(refund["id"]), Status: "succeeded", Tag: tag, Amount: 300, Currency: "EUR", Payment: pi,
+	back := tracking.Object{Kind: "refund", ID: textIn(refund["id"]), Status: "succeeded", Tag: tag, Amount: 300,
+		Currency: "EUR", Payment: pi,
 		Refunds: []tracking.Refund{{ID: textIn(refund["id"]), Amount: 300, Status: "succeeded"}}}
-	disputed := tracking.Object{Kind: "dispute", ID: dispute, Status: "needs_response", Amount: 1000, Currency: "EUR", Payment: pi, Code: "fraudulent"}
+	disputed := tracking.Object{Kind: "dispute", ID: dispute, Status: "needs_response", Amount: 1000, Currency: "EUR",
+		Payment: pi, Code: "fraudulent"}
 	closed := disputed
 	closed.Status = "lost"
-	charge := tracking.Object{Kind: "charge", ID: textIn(paid["latest_charge"]), Status: "succeeded", Tag: tag, Amount: 1000, Currency: "EUR",
+	charge := tracking.Object{Kind: "charge", ID: textIn(paid["latest_charge"]), Status: "succeeded", Tag: tag,
+		Amount: 1000, Currency: "EUR",
 		Customer: buyer, Payment: pi, Refunded: 300}
 	itemized := charge
 	itemized.Refunds = back.Refunds
 	return []eventFact{
-		{"payment_intent.created", intent, free(intent)}, {"payment_intent.payment_failed", declined, free(declined)}, {"payment_intent.succeeded", succeeded, free(succeeded)},
-		plain("refund.created", back), plain("refund.updated", back), plain("charge.dispute.created", disputed), plain("charge.dispute.closed", closed),
+		{"payment_intent.created", intent, free(intent)}, {"payment_intent.payment_failed", declined, free(declined)},
+		{"payment_intent.succeeded", succeeded, free(succeeded)},
+		plain("refund.created", back), plain("refund.updated", back), plain("charge.dispute.created", disputed),
+		plain("charge.dispute.closed", closed),
 		{"charge.refunded", charge, itemized},
 	}
 }
@@ -72,7 +79,9 @@ func free(intent tracking.Object) tracking.Object {
 // subscriptionFacts: a subscription that is paid, then not, and deleted.
 func (w *eventWorld) subscriptionFacts() []eventFact {
 	buyer := w.buyer("pm_card_visa")
-	made := w.post("subscriptions", append(purchased("subscription"), "customer="+buyer, "items[0][price]="+w.monthly, "expand[]=latest_invoice.payments")...)
+	made := w.post("subscriptions",
+		append(purchased("subscription"), "customer="+buyer, "items[0][price]="+w.monthly,
+			"expand[]=latest_invoice.payments")...)
 	id, invoice := textIn(made["id"]), made["latest_invoice"].(map[string]any)
 	payment := invoice["payments"].(map[string]any)["data"].([]any)[0].(map[string]any)
 	pi := textIn(payment["payment"].(map[string]any)["payment_intent"])
@@ -86,13 +95,17 @@ func (w *eventWorld) subscriptionFacts() []eventFact {
 	active := tracking.Object{Kind: "subscription", ID: id, Status: "active", Tag: tag, Customer: buyer, Subscription: id}
 	late, deleted := active, active
 	late.Status, deleted.Status, deleted.Code = "past_due", "canceled", "cancellation_requested"
-	bill := tracking.Object{Kind: "invoice", ID: textIn(invoice["id"]), Status: "paid", Tag: tag, Invoice: textIn(invoice["id"]), Subscription: id, Customer: buyer}
-	intent := tracking.Object{Kind: "payment_intent", ID: pi, Status: "succeeded", Amount: 1500, Currency: "USD", Customer: buyer}
+	bill := tracking.Object{Kind: "invoice", ID: textIn(invoice["id"]), Status: "paid", Tag: tag,
+		Invoice: textIn(invoice["id"]), Subscription: id, Customer: buyer}
+	intent := tracking.Object{Kind: "payment_intent", ID: pi, Status: "succeeded", Amount: 1500, Currency: "USD",
+		Customer: buyer}
 	oldBill, oldIntent := bill, intent
 	oldBill.Payment, oldIntent.Invoice, oldIntent.InvoiceTold = pi, bill.ID, true
 	return []eventFact{
-		plain("customer.subscription.created", active), plain("customer.subscription.updated", late), plain("customer.subscription.deleted", deleted),
-		plain("invoice_payment.paid", tracking.Object{Kind: "invoice_payment", ID: textIn(payment["id"]), Status: "paid", Invoice: bill.ID, Payment: pi}),
+		plain("customer.subscription.created", active), plain("customer.subscription.updated", late),
+		plain("customer.subscription.deleted", deleted),
+		plain("invoice_payment.paid", tracking.Object{Kind: "invoice_payment", ID: textIn(payment["id"]), Status: "paid",
+			Invoice: bill.ID, Payment: pi}),
 		{"invoice.paid", bill, oldBill}, {"payment_intent.succeeded", intent, oldIntent},
 	}
 }
@@ -101,16 +114,20 @@ func (w *eventWorld) subscriptionFacts() []eventFact {
 func (w *eventWorld) splitFacts() []eventFact {
 	buyer := w.buyer("pm_card_visa")
 	split := func() tracking.Object {
-		made := w.post("subscription_schedules", append(purchased("split"), "customer="+buyer, "start_date=now", "end_behavior=cancel", "phases[0][items][0][price]="+w.monthly,
-			"phases[0][duration][interval]=month", "phases[0][duration][interval_count]=2")...)
-		return tracking.Object{Kind: "subscription_schedule", ID: textIn(made["id"]), Status: "active", Tag: tagFor(tracking.SplitPayment), Customer: buyer,
+		made := w.post("subscription_schedules",
+			append(purchased("split"), "customer="+buyer, "start_date=now", "end_behavior=cancel",
+				"phases[0][items][0][price]="+w.monthly,
+				"phases[0][duration][interval]=month", "phases[0][duration][interval_count]=2")...)
+		return tracking.Object{Kind: "subscription_schedule", ID: textIn(made["id"]), Status: "active",
+			Tag: tagFor(tracking.SplitPayment), Customer: buyer,
 			Schedule: textIn(made["id"]), Subscription: textIn(made["subscription"])}
 	}
 	canceled, completed := split(), split()
 	w.post("subscription_schedules/" + canceled.ID + "/cancel")
 	w.fake.Advance(70 * 24 * time.Hour)
 	canceled.Status, completed.Status = "canceled", "completed"
-	return []eventFact{plain("subscription_schedule.canceled", canceled), plain("subscription_schedule.completed", completed)}
+	return []eventFact{plain("subscription_schedule.canceled", canceled),
+		plain("subscription_schedule.completed", completed)}
 }
 
 // shared is what every version tells of an object. Of the rest, old versions tell more: the
@@ -137,7 +154,8 @@ func TestDecodeEvent_versions(t *testing.T) {
 	if err := w.fake.Disconnect(eventShop); err != nil {
 		t.Fatal(err)
 	}
-	facts = append(facts, plain("account.application.deauthorized", tracking.Object{Kind: "application", ID: "ca_duesday"}))
+	facts = append(facts, plain("account.application.deauthorized",
+		tracking.Object{Kind: "application", ID: "ca_duesday"}))
 	newest := eventVersions[len(eventVersions)-1]
 	events := w.heard()
 	var latest, old []tracking.Event
@@ -173,7 +191,8 @@ func TestDecodeEvent_versions(t *testing.T) {
 // decode verifies the webhook and decodes it.
 func (w *eventWorld) decode(g webhook) tracking.Event {
 	w.t.Helper()
-	if which, err := Verify(g.signature, g.body, []secret.Text{secret.New("whsec_other"), w.secrets[g.version]}, w.fake.Now()); err != nil && strings.Contains(err.Error(), "not made") || err == nil && which != 1 {
+	if which, err := Verify(g.signature, g.body, []secret.Text{secret.New("whsec_other"), w.secrets[g.version]},
+		w.fake.Now()); err != nil && strings.Contains(err.Error(), "not made") || err == nil && which != 1 {
 		w.t.Errorf("signature: %d, %v", which, err)
 	}
 	e, err := Decode(g.body)

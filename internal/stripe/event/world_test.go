@@ -19,7 +19,8 @@ import (
 
 // eventVersions are those that a body is decoded in: one from every change of shape that
 // matters, and the ends.
-var eventVersions = []string{"2020-08-27", "2022-11-15", "2024-04-10", "2025-03-31.basil", "2025-09-30.clover", stripefake.NewestVersion}
+var eventVersions = []string{"2020-08-27", "2022-11-15", "2024-04-10", "2025-03-31.basil", "2025-09-30.clover",
+	stripefake.NewestVersion}
 
 // A webhook is one as it came.
 type webhook struct {
@@ -57,14 +58,16 @@ func newEventWorld(t *testing.T) *eventWorld {
 		}
 	})
 	for _, version := range eventVersions {
-		made := w.call("", "POST", "webhook_endpoints", "url="+w.server.URL+"/"+version, "enabled_events[]=*", "connect=true", "api_version="+version)
+		made := w.call("", "POST", "webhook_endpoints", "url="+w.server.URL+"/"+version, "enabled_events[]=*", "connect=true",
+			"api_version="+version)
 		w.secrets[version] = secret.New(made["secret"].(string))
 	}
 	if err := w.fake.Connect(eventShop, ""); err != nil {
 		t.Fatal(err)
 	}
 	product := w.post("products", "name=Tea")["id"].(string)
-	w.monthly = w.post("prices", "currency=usd", "unit_amount=1500", "recurring[interval]=month", "product="+product)["id"].(string)
+	w.monthly = w.post("prices", "currency=usd", "unit_amount=1500", "recurring[interval]=month",
+		"product="+product)["id"].(string)
 	return w
 }
 
@@ -137,12 +140,14 @@ func (w *eventWorld) post(path string, pairs ...string) map[string]any {
 // buyer makes a customer with that card.
 func (w *eventWorld) buyer(card string) string {
 	w.t.Helper()
-	return w.post("customers", "email=ann@example.com", "payment_method="+card, "invoice_settings[default_payment_method]="+card)["id"].(string)
+	return w.post("customers", "email=ann@example.com", "payment_method="+card,
+		"invoice_settings[default_payment_method]="+card)["id"].(string)
 }
 
 // purchased is the metadata of a purchase, below a parameter.
 func purchased(kind string) []string {
-	return []string{"metadata[duesday_installation]=inst", "metadata[duesday_purchase]=" + eventPurchase, "metadata[duesday_purchase_kind]=" + kind}
+	return []string{"metadata[duesday_installation]=inst", "metadata[duesday_purchase]=" + eventPurchase,
+		"metadata[duesday_purchase_kind]=" + kind}
 }
 
 func textIn(v any) string { return fmt.Sprint(v) }

@@ -219,10 +219,12 @@ func (s *shop) check(o tracking.Order, card string, sale tracking.Sale, err erro
 		amount  int64
 	}
 	want := map[tracking.Kind]outcome{
-		tracking.Legacy:       {"payment_intent", map[string]int{"payment_intents": 1, "invoices": 0, "customers": 0}, 0},
-		tracking.Product:      {"payment_intent", map[string]int{"payment_intents": 1, "invoices": 1, "customers": 1}, 1299},
-		tracking.Subscribe:    {"subscription payment_intent", map[string]int{"payment_intents": 1, "invoices": 1, "subscriptions": 1, "customers": 1}, 3000},
-		tracking.SplitPayment: {"subscription_schedule subscription", map[string]int{"invoices": 1, "subscriptions": 1, "subscription_schedules": 1, "customers": 1}, 3000},
+		tracking.Legacy:  {"payment_intent", map[string]int{"payment_intents": 1, "invoices": 0, "customers": 0}, 0},
+		tracking.Product: {"payment_intent", map[string]int{"payment_intents": 1, "invoices": 1, "customers": 1}, 1299},
+		tracking.Subscribe: {"subscription payment_intent",
+			map[string]int{"payment_intents": 1, "invoices": 1, "subscriptions": 1, "customers": 1}, 3000},
+		tracking.SplitPayment: {"subscription_schedule subscription",
+			map[string]int{"invoices": 1, "subscriptions": 1, "subscription_schedules": 1, "customers": 1}, 3000},
 	}[o.Kind]
 	isDeclined := card != "tok_visa"
 	if isDeclined {
@@ -235,11 +237,13 @@ func (s *shop) check(o tracking.Order, card string, sale tracking.Sale, err erro
 			s.Errorf("got the object %+v", got)
 		}
 	}
-	if got := strings.Join(kinds, " "); got != want.objects && !(o.Kind == tracking.SplitPayment && got == want.objects+" payment_intent") {
+	if got := strings.Join(kinds, " "); got != want.objects &&
+		!(o.Kind == tracking.SplitPayment && got == want.objects+" payment_intent") {
 		s.Errorf("got the objects %q, want %q", got, want.objects)
 	}
 	isLegacy := o.Kind == tracking.Legacy
-	if (sale.Declined != "") != isDeclined || sale.Action || sale.ClientSecret.IsZero() == isLegacy || (sale.Customer == "") != isLegacy {
+	if (sale.Declined != "") != isDeclined || sale.Action || sale.ClientSecret.IsZero() == isLegacy ||
+		(sale.Customer == "") != isLegacy {
 		s.Errorf("got %+v", sale)
 	}
 	if o.Kind == tracking.SplitPayment {
@@ -318,7 +322,8 @@ func crashedSale(t *testing.T, kind tracking.Kind, card string, how crash, then 
 		}
 		return err
 	}
-	if err := sell(false); err == nil && !strings.HasSuffix(s.way.requests()[at-1], "/pay") { // that is looked at by itself
+	if err := sell(false); err == nil &&
+		!strings.HasSuffix(s.way.requests()[at-1], "/pay") { // that is looked at by itself
 		t.Errorf("nothing crashed: %v", s.way.requests())
 	}
 	switch then {
@@ -341,7 +346,8 @@ func crashedSale(t *testing.T, kind tracking.Kind, card string, how crash, then 
 	sale, err := s.tracker.Sell(t.Context(), o, true)
 	s.check(o, card, sale, err)
 	found, err := s.tracker.Find(t.Context(), o)
-	if err != nil || len(found.Objects) < len(sale.Objects) || found.Customer != sale.Customer || (found.Declined == "") != (sale.Declined == "") {
+	if err != nil || len(found.Objects) < len(sale.Objects) || found.Customer != sale.Customer ||
+		(found.Declined == "") != (sale.Declined == "") {
 		t.Errorf("sold %+v, and found %+v, %v", sale, found, err)
 	}
 }

@@ -74,7 +74,8 @@ func TestFinder_FollowsTheLinks(t *testing.T) {
 			}
 			for _, e := range s.paid() {
 				got, err := s.tracker.Payment(t.Context(), at, e.Intent)
-				if err != nil || got.Tag != o.Tag || got.Invoice == "" || (got.Subscription == "") != (kind == tracking.Product) || !got.InvoiceTold || !got.Fetched {
+				if err != nil || got.Tag != o.Tag || got.Invoice == "" || (got.Subscription == "") != (kind == tracking.Product) ||
+					!got.InvoiceTold || !got.Fetched {
 					t.Errorf("%s at %q: got %+v, %v", kind, at, got, err)
 				}
 			}
@@ -88,7 +89,8 @@ func equal(a, b tracking.Object) bool {
 }
 
 func key(o tracking.Object) [11]any {
-	return [...]any{o.Kind, o.ID, o.Status, o.Created, o.Tag, o.Fetched, o.Failed, o.Amount, o.Invoice + " " + o.Subscription + " " + o.Schedule, o.Customer, o.InvoiceTold}
+	return [...]any{o.Kind, o.ID, o.Status, o.Created, o.Tag, o.Fetched, o.Failed, o.Amount,
+		o.Invoice + " " + o.Subscription + " " + o.Schedule, o.Customer, o.InvoiceTold}
 }
 
 // The tag is that of the payment, or of its invoice, or of the subscription as the invoice has
@@ -96,7 +98,8 @@ func key(o tracking.Object) [11]any {
 func TestFinder_Tags(t *testing.T) {
 	const intent, invoice, snapshot, now = 1, 2, 4, 8
 	tag := func(purchase string) string {
-		return `{"` + tracking.MetaInstallation + `":"inst","` + tracking.MetaPurchase + `":"0198f2c0-0000-7000-8000-00000000000` + purchase + `","` + tracking.MetaKind + `":"subscription"}`
+		return `{"` + tracking.MetaInstallation + `":"inst","` + tracking.MetaPurchase +
+			`":"0198f2c0-0000-7000-8000-00000000000` + purchase + `","` + tracking.MetaKind + `":"subscription"}`
 	}
 	if_ := func(is bool, text string) string {
 		if is {
@@ -106,12 +109,15 @@ func TestFinder_Tags(t *testing.T) {
 	}
 	for has := range 16 {
 		replies := []apitest.Reply{
-			apitest.OK(`{"object":"payment_intent","id":"pi_1","status":"succeeded","metadata":` + if_(has&intent > 0, tag("1")) + `}`),
+			apitest.OK(`{"object":"payment_intent","id":"pi_1","status":"succeeded","metadata":` +
+				if_(has&intent > 0, tag("1")) + `}`),
 			apitest.List(false, `{"object":"invoice_payment","id":"inpay_1","status":"paid","invoice":{"object":"invoice","id":"in_1","status":"paid","metadata":`+if_(has&invoice > 0, tag("2"))+
-				`,"parent":{"type":"subscription_details","subscription_details":{"subscription":"sub_1","metadata":`+if_(has&snapshot > 0, tag("3"))+`}}}}`),
+				`,"parent":{"type":"subscription_details","subscription_details":{"subscription":"sub_1","metadata":`+
+				if_(has&snapshot > 0, tag("3"))+`}}}}`),
 		}
 		if has&(intent|invoice|snapshot) == 0 {
-			replies = append(replies, apitest.OK(`{"object":"subscription","id":"sub_1","metadata":`+if_(has&now > 0, tag("4"))+`}`))
+			replies = append(replies, apitest.OK(`{"object":"subscription","id":"sub_1","metadata":`+if_(has&now > 0, tag("4"))+
+				`}`))
 		}
 		want := ""
 		for i, part := range []int{intent, invoice, snapshot, now} {
@@ -121,7 +127,8 @@ func TestFinder_Tags(t *testing.T) {
 			}
 		}
 		got, err := scripted(t, apitest.NewScript(t, replies...)).Payment(t.Context(), "acct_1", "pi_1")
-		if err != nil || got.Tag.Purchase != want || got.Invoice != "in_1" || got.Subscription != "sub_1" || !got.InvoiceTold || !got.Fetched {
+		if err != nil || got.Tag.Purchase != want || got.Invoice != "in_1" || got.Subscription != "sub_1" ||
+			!got.InvoiceTold || !got.Fetched {
 			t.Errorf("%04b: got %+v, %v; want the purchase %q", has, got, err, want)
 		}
 	}
@@ -134,7 +141,8 @@ func TestFinder_WaysToTheInvoice(t *testing.T) {
 		return `{"object":"invoice_payment","id":"inpay_` + id + `",` + more + `"invoice":` + invoice + `}`
 	}
 	in := func(id string) string { return `{"object":"invoice","id":"` + id + `"}` }
-	missing := apitest.Fails(404, apitest.Fields{"type": "invalid_request_error", "code": "resource_missing", "param": "intent", "message": "No such payment_intent"})
+	missing := apitest.Fails(404, apitest.Fields{"type": "invalid_request_error", "code": "resource_missing",
+		"param": "intent", "message": "No such payment_intent"})
 	tests := []struct {
 		name    string
 		replies []apitest.Reply
@@ -145,19 +153,30 @@ func TestFinder_WaysToTheInvoice(t *testing.T) {
 		{"the old path says none", []apitest.Reply{apitest.OK(pi + `,"invoice":null}`)}, "", nil},
 		{"none", []apitest.Reply{apitest.OK(pi + `}`), apitest.List(false)}, "", nil},
 		{"expanded", []apitest.Reply{apitest.OK(pi + `}`), apitest.List(false, part("1", in("in_1"), ""))}, "in_1", nil},
-		{"not expanded", []apitest.Reply{apitest.OK(pi + `}`), apitest.List(false, part("1", `"in_1"`, "")), apitest.OK(in("in_1"))}, "in_1", nil},
-		{"a deleted one", []apitest.Reply{apitest.OK(pi + `}`), apitest.List(false, part("1", `{"object":"invoice","id":"in_1","deleted":true}`, ""))}, "in_1", nil},
-		{"several, on two pages", []apitest.Reply{apitest.OK(pi + `}`), apitest.List(true, part("1", in("in_1"), `"is_default":true,"status":"canceled",`)), apitest.List(false, part("2", in("in_2"), `"status":"paid",`), part("3", in("in_3"), ""))}, "in_2", nil},
-		{"billing's own", []apitest.Reply{apitest.OK(pi + `,"metadata":{"duesday_installation":"i","duesday_account":"a","duesday_subscription":"s"}}`)}, "", nil},
-		{"a legacy purchase", []apitest.Reply{apitest.OK(pi + `,"metadata":{"duesday_installation":"i","duesday_purchase":"` + testPurchase + `","duesday_purchase_kind":"legacy"}}`)}, "", nil},
+		{"not expanded", []apitest.Reply{apitest.OK(pi + `}`), apitest.List(false, part("1", `"in_1"`, "")),
+			apitest.OK(in("in_1"))}, "in_1", nil},
+		{"a deleted one", []apitest.Reply{apitest.OK(pi + `}`),
+			apitest.List(false, part("1", `{"object":"invoice","id":"in_1","deleted":true}`, ""))}, "in_1", nil},
+		{"several, on two pages", []apitest.Reply{apitest.OK(pi + `}`),
+			apitest.List(true, part("1", in("in_1"), `"is_default":true,"status":"canceled",`)),
+			apitest.List(false, part("2", in("in_2"), `"status":"paid",`), part("3", in("in_3"), ""))}, "in_2", nil},
+		{"billing's own", []apitest.Reply{apitest.OK(pi +
+			`,"metadata":{"duesday_installation":"i","duesday_account":"a","duesday_subscription":"s"}}`)}, "", nil},
+		{"a legacy purchase", []apitest.Reply{apitest.OK(pi + `,"metadata":{"duesday_installation":"i","duesday_purchase":"` +
+			testPurchase + `","duesday_purchase_kind":"legacy"}}`)}, "", nil},
 		{"gone", []apitest.Reply{missing}, "", tracking.ErrGone},
-		{"let go", []apitest.Reply{apitest.Fails(403, apitest.Fields{"type": "invalid_request_error", "code": "account_invalid"})}, "", tracking.ErrDisconnected},
+		{"let go", []apitest.Reply{apitest.Fails(403,
+			apitest.Fields{"type": "invalid_request_error", "code": "account_invalid"})}, "", tracking.ErrDisconnected},
 		{"another one", []apitest.Reply{apitest.OK(`{"object":"payment_intent","id":"pi_2"}`)}, "", billing.ErrUnknown},
 		{"no object", []apitest.Reply{apitest.OK(`[]`)}, "", billing.ErrUnknown},
-		{"the permission is missing", []apitest.Reply{apitest.Fails(403, apitest.Fields{"type": "invalid_request_error", "message": "The key does not have the permission"})}, "", billing.ErrAccountRefused},
-		{"the invoice is gone", []apitest.Reply{apitest.OK(pi + `}`), apitest.List(false, part("1", `"in_1"`, "")), missing}, "", billing.ErrUnknown},
+		{"the permission is missing", []apitest.Reply{apitest.Fails(403,
+			apitest.Fields{"type": "invalid_request_error", "message": "The key does not have the permission"})}, "",
+			billing.ErrAccountRefused},
+		{"the invoice is gone", []apitest.Reply{apitest.OK(pi + `}`), apitest.List(false, part("1", `"in_1"`, "")), missing},
+			"", billing.ErrUnknown},
 		{"the way is closed", []apitest.Reply{apitest.OK(pi + `}`), missing}, "", billing.ErrUnknown},
-		{"what is no list", []apitest.Reply{apitest.OK(pi + `}`), apitest.OK(`{"object":"list2","data":[],"has_more":false}`)}, "", billing.ErrUnknown},
+		{"what is no list", []apitest.Reply{apitest.OK(pi + `}`),
+			apitest.OK(`{"object":"list2","data":[],"has_more":false}`)}, "", billing.ErrUnknown},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -212,16 +231,20 @@ func TestFinder_Connected(t *testing.T) {
 
 // Secrets of intents come with every answer, and go nowhere but into Sale.ClientSecret.
 func TestAsked_ShowsNoSecrets(t *testing.T) {
-	s := apitest.NewScript(t, apitest.OKIntent(), apitest.Reply{Status: 200, Body: `{"client_secret":"pi_1_secret_Hush123"`})
+	s := apitest.NewScript(t, apitest.OKIntent(),
+		apitest.Reply{Status: 200, Body: `{"client_secret":"pi_1_secret_Hush123"`})
 	tracker := scripted(t, s)
-	if _, err := tracker.api.Get(t.Context(), "", "/v1/payment_intents/pi_1", url.Values{"expand[]": {"latest_charge"}}); err != nil {
+	if _, err := tracker.api.Get(t.Context(), "", "/v1/payment_intents/pi_1",
+		url.Values{"expand[]": {"latest_charge"}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Requests()[0]; got.Method != http.MethodGet || got.Form.Get("expand[]") != "latest_charge" || got.Header.Get("Idempotency-Key") != "" {
+	if got := s.Requests()[0]; got.Method != http.MethodGet || got.Form.Get("expand[]") != "latest_charge" ||
+		got.Header.Get("Idempotency-Key") != "" {
 		t.Errorf("sent %+v", got)
 	}
 	_, _, err := tracker.api.Ask(t.Context(), http.MethodPost, "/v1/payment_intents/pi_1", "", "", nil)
-	if apitest.WantError(t, "an answer that is cut off", err, billing.ErrUnknown); err != nil && strings.Contains(err.Error(), "secret_") {
+	if apitest.WantError(t, "an answer that is cut off", err, billing.ErrUnknown); err != nil &&
+		strings.Contains(err.Error(), "secret_") {
 		t.Errorf("this shows a secret: %v", err)
 	}
 }

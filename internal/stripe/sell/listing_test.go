@@ -17,7 +17,8 @@ import (
 )
 
 func eventFields(id string, changes ...apitest.Fields) string {
-	return apitest.Object(apitest.Fields{"id": id, "object": "event", "created": 1000, "type": "payment_intent.succeeded", "data": apitest.Fields{"object": apitest.Fields{"id": "pi_1"}}}, changes...)
+	return apitest.Object(apitest.Fields{"id": id, "object": "event", "created": 1000, "type": "payment_intent.succeeded",
+		"data": apitest.Fields{"object": apitest.Fields{"id": "pi_1"}}}, changes...)
 }
 
 func TestListEvents(t *testing.T) {
@@ -35,20 +36,33 @@ func TestListEvents(t *testing.T) {
 		now     time.Time
 		err     error
 	}{
-		{"two pages", "acct_1", []apitest.Reply{on(apitest.List(true, eventFields("evt_3"), eventFields("evt_2")), date(earlier)), on(apitest.List(false, eventFields("evt_1")), date(later))},
+		{"two pages", "acct_1", []apitest.Reply{on(apitest.List(true, eventFields("evt_3"), eventFields("evt_2")),
+			date(earlier)), on(apitest.List(false, eventFields("evt_1")), date(later))},
 			"evt_3 acct_1, evt_2 acct_1, evt_1 acct_1", earlier, nil},
-		{"our own account", "", []apitest.Reply{on(apitest.List(false, eventFields("evt_1")), date(earlier))}, "evt_1 ", earlier, nil},
+		{"our own account", "", []apitest.Reply{on(apitest.List(false, eventFields("evt_1")), date(earlier))}, "evt_1 ",
+			earlier, nil},
 		{"none", "acct_1", []apitest.Reply{on(apitest.List(false), date(earlier))}, "", earlier, nil},
 		{"Stripe's clock is ahead", "acct_1", []apitest.Reply{on(apitest.List(false), date(later))}, "", apitest.Now, nil},
 		{"no clock", "acct_1", []apitest.Reply{apitest.List(false)}, "", apitest.Now, nil},
-		{"a strange clock", "acct_1", []apitest.Reply{on(apitest.List(false), map[string]string{"Date": "noon"})}, "", apitest.Now, nil},
-		{"the account is told", "acct_1", []apitest.Reply{on(apitest.List(false, eventFields("evt_1", apitest.Fields{"account": "acct_1"})), date(earlier))}, "evt_1 acct_1", earlier, nil},
-		{"the account is null", "acct_1", []apitest.Reply{on(apitest.List(false, eventFields("evt_1", apitest.Fields{"account": nil})), date(earlier))}, "evt_1 acct_1", earlier, nil},
-		{"another account", "acct_1", []apitest.Reply{apitest.List(false, eventFields("evt_1", apitest.Fields{"account": "acct_2"}))}, "", time.Time{}, billing.ErrUnknown},
-		{"something else", "acct_1", []apitest.Reply{apitest.List(false, apitest.Object(apitest.ChargeFields("ch_1")))}, "", time.Time{}, billing.ErrUnknown},
-		{"a page that leads back", "acct_1", []apitest.Reply{apitest.List(true, eventFields("evt_1")), apitest.List(true, eventFields("evt_1"))}, "evt_1 acct_1, evt_1 acct_1", time.Time{}, billing.ErrUnknown},
+		{"a strange clock", "acct_1", []apitest.Reply{on(apitest.List(false), map[string]string{"Date": "noon"})}, "",
+			apitest.Now, nil},
+		{"the account is told", "acct_1",
+			[]apitest.Reply{on(apitest.List(false, eventFields("evt_1", apitest.Fields{"account": "acct_1"})), date(earlier))},
+			"evt_1 acct_1", earlier, nil},
+		{"the account is null", "acct_1",
+			[]apitest.Reply{on(apitest.List(false, eventFields("evt_1", apitest.Fields{"account": nil})), date(earlier))},
+			"evt_1 acct_1", earlier, nil},
+		{"another account", "acct_1", []apitest.Reply{apitest.List(false,
+			eventFields("evt_1", apitest.Fields{"account": "acct_2"}))}, "", time.Time{}, billing.ErrUnknown},
+		{"something else", "acct_1", []apitest.Reply{apitest.List(false, apitest.Object(apitest.ChargeFields("ch_1")))}, "",
+			time.Time{}, billing.ErrUnknown},
+		{"a page that leads back", "acct_1",
+			[]apitest.Reply{apitest.List(true, eventFields("evt_1")), apitest.List(true, eventFields("evt_1"))},
+			"evt_1 acct_1, evt_1 acct_1", time.Time{}, billing.ErrUnknown},
 		{"a page that leads nowhere", "acct_1", []apitest.Reply{apitest.List(true)}, "", time.Time{}, billing.ErrUnknown},
-		{"let go", "acct_1", []apitest.Reply{apitest.Fails(403, apitest.Fields{"type": "invalid_request_error", "code": "account_invalid"})}, "", time.Time{}, tracking.ErrDisconnected},
+		{"let go", "acct_1", []apitest.Reply{apitest.Fails(403,
+			apitest.Fields{"type": "invalid_request_error", "code": "account_invalid"})}, "", time.Time{},
+			tracking.ErrDisconnected},
 		{"no account", "shop", nil, "", time.Time{}, billing.ErrInvalid},
 	}
 	for _, tt := range tests {
@@ -60,7 +74,8 @@ func TestListEvents(t *testing.T) {
 					ID, Account string
 					Data        struct{ Object struct{ ID string } }
 				}
-				if err := json.Unmarshal(e.Body, &body); err != nil || body.ID != e.ID || body.Data.Object.ID != "pi_1" || !e.Created.Equal(time.Unix(1000, 0)) {
+				if err := json.Unmarshal(e.Body, &body); err != nil || body.ID != e.ID || body.Data.Object.ID != "pi_1" ||
+					!e.Created.Equal(time.Unix(1000, 0)) {
 					t.Errorf("got %+v, %v", e, err)
 				}
 				got = append(got, e.ID+" "+body.Account)
@@ -71,14 +86,17 @@ func TestListEvents(t *testing.T) {
 				t.Errorf("got %q at %v, want %q at %v", got, now, tt.want, tt.now)
 			}
 			for i, r := range s.Requests() {
-				if want := map[bool]string{true: "evt_2"}[i > 0 && tt.want[:5] == "evt_3"]; r.Form.Get("created[gte]") != "900" || r.Form.Get("limit") != "100" || want != "" && r.Form.Get("starting_after") != want {
+				if want := map[bool]string{true: "evt_2"}[i > 0 && tt.want[:5] == "evt_3"]; r.Form.Get("created[gte]") != "900" ||
+					r.Form.Get("limit") != "100" || want != "" && r.Form.Get("starting_after") != want {
 					t.Errorf("asked for %v", r.Form)
 				}
 			}
 		})
 	}
 	stop := errors.New("enough")
-	_, err := scripted(t, apitest.NewScript(t, apitest.List(true, eventFields("evt_2"), eventFields("evt_1")))).ListEvents(t.Context(), "", time.Time{}, func(poller.RawEvent) error { return stop })
+	_, err := scripted(t, apitest.NewScript(t,
+		apitest.List(true, eventFields("evt_2"), eventFields("evt_1")))).ListEvents(t.Context(), "", time.Time{},
+		func(poller.RawEvent) error { return stop })
 	if !errors.Is(err, stop) {
 		t.Errorf("got %v, want what each returned", err)
 	}
@@ -94,7 +112,8 @@ func TestListEvents_OfTheFake(t *testing.T) {
 		last, n := "", 0
 		now, err := s.tracker.ListEvents(t.Context(), at, apitest.Now, func(e poller.RawEvent) error {
 			var body struct{ ID, Account string }
-			if err := json.Unmarshal(e.Body, &body); err != nil || body.ID != e.ID || body.Account != at || last != "" && e.ID >= last {
+			if err := json.Unmarshal(e.Body, &body); err != nil || body.ID != e.ID || body.Account != at || last != "" &&
+				e.ID >= last {
 				t.Errorf("got %s after %s, of %q, %v", e.ID, last, body.Account, err)
 			}
 			last = e.ID
@@ -147,7 +166,8 @@ func TestListObjects_AsTheFinderHasThem(t *testing.T) {
 			return nil
 		})
 		// Two of each subscription, by now: the first payment and a renewal.
-		if want := (map[string]int{tracking.KindSubscription: 2, tracking.KindSchedule: 1, tracking.KindPayment: 7}); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		if want := (map[string]int{tracking.KindSubscription: 2, tracking.KindSchedule: 1,
+			tracking.KindPayment: 7}); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("at %q: got %v, %v; want %v", at, got, err, want)
 		}
 		clear(got)
@@ -162,22 +182,29 @@ func TestListObjects_AsTheFinderHasThem(t *testing.T) {
 
 // What is asked for, and the tag of a subscription that its invoice does not repeat.
 func TestListObjects_Asks(t *testing.T) {
-	tag := apitest.Fields{tracking.MetaInstallation: "inst", tracking.MetaPurchase: testPurchase, tracking.MetaKind: "subscription"}
+	tag := apitest.Fields{tracking.MetaInstallation: "inst", tracking.MetaPurchase: testPurchase,
+		tracking.MetaKind: "subscription"}
 	s := apitest.NewScript(t,
-		apitest.List(false, apitest.Object(apitest.Fields{"object": "subscription", "id": "sub_1", "status": "canceled", "metadata": tag})),
+		apitest.List(false, apitest.Object(apitest.Fields{"object": "subscription", "id": "sub_1", "status": "canceled",
+			"metadata": tag})),
 		apitest.List(false),
-		apitest.List(false, apitest.Object(apitest.Fields{"object": "invoice_payment", "id": "inpay_1", "payment": apitest.Fields{"type": "payment_intent", "payment_intent": "pi_1"}, "invoice": apitest.Fields{
-			"object": "invoice", "id": "in_1", "parent": apitest.Fields{"subscription_details": apitest.Fields{"subscription": "sub_1"}}}})),
-		apitest.List(false, apitest.Object(apitest.Fields{"object": "payment_intent", "id": "pi_1", "status": "succeeded"}), apitest.Object(apitest.Fields{"object": "payment_intent", "id": "pi_2"})))
+		apitest.List(false, apitest.Object(apitest.Fields{"object": "invoice_payment", "id": "inpay_1",
+			"payment": apitest.Fields{"type": "payment_intent", "payment_intent": "pi_1"}, "invoice": apitest.Fields{
+				"object": "invoice", "id": "in_1",
+				"parent": apitest.Fields{"subscription_details": apitest.Fields{"subscription": "sub_1"}}}})),
+		apitest.List(false, apitest.Object(apitest.Fields{"object": "payment_intent", "id": "pi_1", "status": "succeeded"}),
+			apitest.Object(apitest.Fields{"object": "payment_intent", "id": "pi_2"})))
 	var got []string
 	err := scripted(t, s).ListObjects(t.Context(), "", time.Unix(9000, 0), func(o tracking.Object) error {
 		got = append(got, strings.Join([]string{o.ID, o.Invoice, o.Subscription, o.Tag.Purchase}, " "))
 		return nil
 	})
-	if want := []string{"sub_1  sub_1 " + testPurchase, "pi_1 in_1 sub_1 " + testPurchase, "pi_2   "}; err != nil || strings.Join(got, "\n") != strings.Join(want, "\n") {
+	if want := []string{"sub_1  sub_1 " + testPurchase, "pi_1 in_1 sub_1 " + testPurchase, "pi_2   "}; err != nil ||
+		strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
-	for i, want := range []string{"limit=100&status=all", "created[gte]=9000&limit=100", "created[gte]=5400&expand[]=data.invoice&limit=100", "created[gte]=9000&limit=100"} {
+	for i, want := range []string{"limit=100&status=all", "created[gte]=9000&limit=100",
+		"created[gte]=5400&expand[]=data.invoice&limit=100", "created[gte]=9000&limit=100"} {
 		values, err := url.ParseQuery(want)
 		if got := s.Requests()[i]; err != nil || got.Form.Encode() != values.Encode() {
 			t.Errorf("%s was asked for with %v, want %s", got.Path, got.Form, want)
@@ -190,15 +217,19 @@ func TestListObjects_Errors(t *testing.T) {
 	none := apitest.List(false)
 	for n := range 4 {
 		replies := append([]apitest.Reply{none, none, none}[:n:n], closed)
-		err := scripted(t, apitest.NewScript(t, replies...)).ListObjects(t.Context(), "acct_1", apitest.Now, func(tracking.Object) error { return nil })
+		err := scripted(t, apitest.NewScript(t, replies...)).ListObjects(t.Context(), "acct_1", apitest.Now,
+			func(tracking.Object) error { return nil })
 		apitest.WantError(t, fmt.Sprintf("list %d", n), err, tracking.ErrDisconnected)
 	}
 	stop := errors.New("enough")
 	for _, reply := range []apitest.Reply{apitest.List(true, `{"object":"subscription","id":"sub_1"}`)} {
-		if err := scripted(t, apitest.NewScript(t, reply)).ListObjects(t.Context(), "", apitest.Now, func(tracking.Object) error { return stop }); !errors.Is(err, stop) {
+		if err := scripted(t, apitest.NewScript(t, reply)).ListObjects(t.Context(), "", apitest.Now,
+			func(tracking.Object) error { return stop }); !errors.Is(err, stop) {
 			t.Errorf("got %v, want what each returned", err)
 		}
 	}
-	err := scripted(t, apitest.NewScript(t, apitest.List(false, `{"object":"invoice","id":"in_1"}`))).ListObjects(t.Context(), "", apitest.Now, func(tracking.Object) error { return nil })
+	err := scripted(t, apitest.NewScript(t,
+		apitest.List(false, `{"object":"invoice","id":"in_1"}`))).ListObjects(t.Context(), "", apitest.Now,
+		func(tracking.Object) error { return nil })
 	apitest.WantError(t, "something else", err, billing.ErrUnknown)
 }

@@ -29,7 +29,8 @@ func TestEveryRequestOfTrackingIsStripes(t *testing.T) {
 		}
 		return resp, err
 	})
-	c, err := api.New(api.Options{Key: secret.New("sk_test_123"), Base: base, Transport: stripetest.Load(t).RequestTransport(t, count), Rate: api.MaxRate})
+	c, err := api.New(api.Options{Key: secret.New("sk_test_123"), Base: base,
+		Transport: stripetest.Load(t).RequestTransport(t, count), Rate: api.MaxRate})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,8 @@ func TestEveryRequestOfTrackingIsStripes(t *testing.T) {
 		for _, kind := range allKinds {
 			for _, customer := range []string{"", "cus_1"} {
 				for _, email := range []string{"", "a@example.com"} {
-					o := tracking.Order{Kind: kind, At: at, Tag: tracking.Tag{Installation: "i", Purchase: testPurchase, Kind: kind}, Customer: customer, Email: email, Name: "A",
+					o := tracking.Order{Kind: kind, At: at, Tag: tracking.Tag{Installation: "i", Purchase: testPurchase, Kind: kind},
+						Customer: customer, Email: email, Name: "A",
 						Description: "D", PaymentMethod: "pm_1", Price: "price_1", Payments: 3}
 					if kind == tracking.Legacy || kind == tracking.Product {
 						o.Price, o.Amount, o.Currency = "", 1299, "EUR"
@@ -79,14 +81,20 @@ func TestEveryRequestOfTrackingIsStripes(t *testing.T) {
 		}
 	}
 	for _, err := range errs {
-		if errors.Is(err, billing.ErrRefused) || errors.Is(err, billing.ErrNotExecuted) || errors.Is(err, tracking.ErrDisconnected) {
+		if errors.Is(err, billing.ErrRefused) || errors.Is(err, billing.ErrNotExecuted) ||
+			errors.Is(err, tracking.ErrDisconnected) {
 			t.Errorf("stripe-mock did not take it: %v", err)
 		}
 	}
-	for _, want := range []string{"GET /v1/payment_intents/{id}", "GET /v1/invoice_payments", "GET /v1/subscriptions/{id}", "GET /v1/subscription_schedules/{id}", "GET /v1/account",
-		"GET /v1/events", "GET /v1/subscriptions", "GET /v1/subscription_schedules", "GET /v1/payment_intents", "GET /v1/customers", "GET /v1/invoices", "GET /v1/invoices/{id}",
-		"GET /v1/payment_methods/{id}", "GET /v1/prices/{id}", "POST /v1/payment_intents", "POST /v1/customers", "POST /v1/payment_methods/{id}/attach", "POST /v1/invoices",
-		"POST /v1/invoiceitems", "POST /v1/invoices/{id}/pay", "POST /v1/invoices/{id}/void", "POST /v1/invoices/{id}/finalize", "DELETE /v1/invoices/{id}", "POST /v1/subscriptions", "POST /v1/subscription_schedules"} {
+	for _, want := range []string{"GET /v1/payment_intents/{id}", "GET /v1/invoice_payments", "GET /v1/subscriptions/{id}",
+		"GET /v1/subscription_schedules/{id}", "GET /v1/account",
+		"GET /v1/events", "GET /v1/subscriptions", "GET /v1/subscription_schedules", "GET /v1/payment_intents",
+		"GET /v1/customers", "GET /v1/invoices", "GET /v1/invoices/{id}",
+		"GET /v1/payment_methods/{id}", "GET /v1/prices/{id}", "POST /v1/payment_intents", "POST /v1/customers",
+		"POST /v1/payment_methods/{id}/attach", "POST /v1/invoices",
+		"POST /v1/invoiceitems", "POST /v1/invoices/{id}/pay", "POST /v1/invoices/{id}/void",
+		"POST /v1/invoices/{id}/finalize", "DELETE /v1/invoices/{id}", "POST /v1/subscriptions",
+		"POST /v1/subscription_schedules"} {
 		if !sent[want] {
 			t.Errorf("%s was never sent", want)
 		}

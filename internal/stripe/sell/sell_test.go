@@ -16,8 +16,9 @@ import (
 )
 
 var (
-	allKinds = []tracking.Kind{tracking.Legacy, tracking.Product, tracking.Subscribe, tracking.SplitPayment} // in the order of the diagrams
-	paidAt   = []string{"", "acct_shop"}                                                                     // our own account, and a connected one
+	allKinds = []tracking.Kind{tracking.Legacy, tracking.Product, tracking.Subscribe,
+		tracking.SplitPayment} // in the order of the diagrams
+	paidAt = []string{"", "acct_shop"} // our own account, and a connected one
 )
 
 func TestSell_EveryKindOnEveryAccount(t *testing.T) {
@@ -36,7 +37,8 @@ func TestSell_EveryKindOnEveryAccount(t *testing.T) {
 				}
 				again, err := s.tracker.Sell(t.Context(), o, true)
 				s.check(o, "tok_visa", again, err)
-				if secret := sale.ClientSecret.Reveal(); again.ClientSecret.Reveal() != secret || kind == tracking.Legacy && !strings.HasPrefix(secret, sale.Objects[0].ID+"_") {
+				if secret := sale.ClientSecret.Reveal(); again.ClientSecret.Reveal() != secret || kind == tracking.Legacy &&
+					!strings.HasPrefix(secret, sale.Objects[0].ID+"_") {
 					t.Errorf("got the secret of another intent")
 				}
 			})
@@ -77,14 +79,21 @@ func TestSell_Banks(t *testing.T) {
 		invoice  string // its status
 		last     string // status of the last object
 	}{
-		{"a product is declined", tracking.Product, "tok_chargeCustomerFail", "generic_decline: ", false, "void", "requires_payment_method"},
-		{"a subscription is declined", tracking.Subscribe, "tok_chargeCustomerFail", "generic_decline: ", false, "open", "requires_payment_method"},
+		{"a product is declined", tracking.Product, "tok_chargeCustomerFail", "generic_decline: ", false, "void",
+			"requires_payment_method"},
+		{"a subscription is declined", tracking.Subscribe, "tok_chargeCustomerFail", "generic_decline: ", false, "open",
+			"requires_payment_method"},
 		{"a product waits for the buyer", tracking.Product, "tok_threeDSecure2Required", "", true, "open", "requires_action"},
-		{"a subscription waits for the buyer", tracking.Subscribe, "tok_threeDSecure2Required", "", true, "open", "requires_action"},
-		{"a product whose buyer is asked since they are there", tracking.Product, "tok_authenticationRequiredSetupForOffSession", "", true, "open", "requires_action"},
-		{"refused when attached", tracking.Product, "tok_chargeDeclinedInsufficientFunds", "insufficient_funds: ", false, "", ""},
-		{"refused when attached to subscribe", tracking.Subscribe, "tok_chargeDeclinedInsufficientFunds", "insufficient_funds: ", false, "", ""},
-		{"refused when attached to split", tracking.SplitPayment, "tok_chargeDeclinedInsufficientFunds", "insufficient_funds: ", false, "", ""},
+		{"a subscription waits for the buyer", tracking.Subscribe, "tok_threeDSecure2Required", "", true, "open",
+			"requires_action"},
+		{"a product whose buyer is asked since they are there", tracking.Product,
+			"tok_authenticationRequiredSetupForOffSession", "", true, "open", "requires_action"},
+		{"refused when attached", tracking.Product, "tok_chargeDeclinedInsufficientFunds", "insufficient_funds: ", false, "",
+			""},
+		{"refused when attached to subscribe", tracking.Subscribe, "tok_chargeDeclinedInsufficientFunds",
+			"insufficient_funds: ", false, "", ""},
+		{"refused when attached to split", tracking.SplitPayment, "tok_chargeDeclinedInsufficientFunds",
+			"insufficient_funds: ", false, "", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -92,7 +101,8 @@ func TestSell_Banks(t *testing.T) {
 			o := s.order(tt.kind, s.card(tt.card))
 			for _, again := range []bool{false, true, true} {
 				sale, err := s.tracker.Sell(t.Context(), o, again)
-				if err != nil || !strings.HasPrefix(sale.Declined, tt.declined) || (sale.Declined == "") != (tt.declined == "") || sale.Action != tt.action || sale.ClientSecret.IsZero() == tt.action {
+				if err != nil || !strings.HasPrefix(sale.Declined, tt.declined) || (sale.Declined == "") != (tt.declined == "") ||
+					sale.Action != tt.action || sale.ClientSecret.IsZero() == tt.action {
 					t.Errorf("again %t: got %+v, %v", again, sale, err)
 				}
 				apitest.Hush(t, sale.Declined)
@@ -100,7 +110,8 @@ func TestSell_Banks(t *testing.T) {
 					if len(sale.Objects) > 0 || sale.Customer == "" {
 						t.Errorf("got %+v", sale)
 					}
-				} else if last := sale.Objects[len(sale.Objects)-1]; last.Kind != tracking.KindPayment || last.Failed != (tt.declined != "") ||
+				} else if last := sale.Objects[len(sale.Objects)-1]; last.Kind != tracking.KindPayment ||
+					last.Failed != (tt.declined != "") ||
 					last.Status != tt.last && !(again && tt.invoice == "void" && last.Status == "canceled") || last.Invoice == "" {
 					t.Errorf("again %t: got the payment %+v", again, last)
 				}
@@ -132,7 +143,8 @@ func TestSell_TwiceForTheFirstTime(t *testing.T) {
 	for _, kind := range allKinds {
 		s := open(t, "")
 		o := s.order(kind, s.card("tok_visa"))
-		last := map[tracking.Kind]int{tracking.Legacy: 1, tracking.Product: 5, tracking.Subscribe: 5, tracking.SplitPayment: 6}[kind] // the request that makes it
+		last := map[tracking.Kind]int{tracking.Legacy: 1, tracking.Product: 5, tracking.Subscribe: 5,
+			tracking.SplitPayment: 6}[kind] // the request that makes it
 		s.way.arm(last, lies500, nil)
 		_, err := s.tracker.Sell(t.Context(), o, false)
 		if got := s.way.requests(); len(got) != last || !strings.HasPrefix(got[last-1], "POST ") {
@@ -149,7 +161,8 @@ func TestSell_TwiceForTheFirstTime(t *testing.T) {
 func TestFind_TakesTheFurthest(t *testing.T) {
 	s := open(t, "")
 	o := s.order(tracking.Legacy, "")
-	form := "amount=1299&currency=usd&payment_method_types[]=card&metadata[" + tracking.MetaInstallation + "]=inst&metadata[" + tracking.MetaPurchase + "]=" + testPurchase
+	form := "amount=1299&currency=usd&payment_method_types[]=card&metadata[" + tracking.MetaInstallation +
+		"]=inst&metadata[" + tracking.MetaPurchase + "]=" + testPurchase
 	s.make("payment_intents", form)
 	paid := s.make("payment_intents", form+"&confirm=true&payment_method=pm_card_visa")
 	s.make("payment_intents", form)
@@ -174,7 +187,8 @@ func TestSell_TheBuyerAuthenticates(t *testing.T) {
 			t.Fatal(err)
 		}
 		sale, err = s.tracker.Sell(t.Context(), o, true)
-		if err != nil || sale.Action || (sale.Declined == "") != ok || len(s.paid()) != len(sale.Objects)*map[bool]int{true: 1}[ok] {
+		if err != nil || sale.Action || (sale.Declined == "") != ok ||
+			len(s.paid()) != len(sale.Objects)*map[bool]int{true: 1}[ok] {
 			t.Errorf("authenticated %t: got %+v, %v", ok, sale, err)
 		}
 	}
@@ -207,7 +221,8 @@ func TestSell_WhichCustomer(t *testing.T) {
 	s.make("customers", "email=Buyer@example.com")
 	ours := "email=buyer@example.com&metadata[" + tracking.MetaInstallation + "]="
 	var want []string
-	for _, form := range []string{"email=buyer@example.com", "email=buyer@example.com", ours + "other", ours + "inst", ours + "inst"} {
+	for _, form := range []string{"email=buyer@example.com", "email=buyer@example.com", ours + "other", ours + "inst",
+		ours + "inst"} {
 		want = append(want, s.make("customers", form))
 	}
 	want = []string{want[3], want[4], want[0], want[1], want[2]}
@@ -265,7 +280,8 @@ func TestSell_NothingToPay(t *testing.T) {
 	o.Amount, o.Currency, o.Price = 0, "", s.make("prices", "currency=usd&unit_amount=0&product_data[name]=Sample")
 	for _, again := range []bool{false, true} {
 		sale, err := s.tracker.Sell(t.Context(), o, again)
-		if err != nil || len(sale.Objects) != 1 || sale.Objects[0].Kind != tracking.KindInvoice || sale.Objects[0].Status != "paid" || sale.Objects[0].Tag != o.Tag || sale.Declined != "" {
+		if err != nil || len(sale.Objects) != 1 || sale.Objects[0].Kind != tracking.KindInvoice ||
+			sale.Objects[0].Status != "paid" || sale.Objects[0].Tag != o.Tag || sale.Declined != "" {
 			t.Errorf("again %t: got %+v, %v", again, sale, err)
 		}
 	}
@@ -284,11 +300,13 @@ func TestSell_SplitEnds(t *testing.T) {
 		t.Errorf("%d payments, want %d: %+v", len(got), o.Payments, got)
 	}
 	schedule, err := s.tracker.Schedule(t.Context(), "", sale.Objects[0].ID)
-	if err != nil || schedule.Status != "completed" || schedule.Tag != o.Tag || schedule.Subscription != sale.Objects[1].ID {
+	if err != nil || schedule.Status != "completed" || schedule.Tag != o.Tag ||
+		schedule.Subscription != sale.Objects[1].ID {
 		t.Errorf("got %+v, %v", schedule, err)
 	}
 	found, err := s.tracker.Find(t.Context(), o)
-	if err != nil || len(found.Objects) != 3 || found.Objects[1].Status != "canceled" || found.Objects[1].Schedule != schedule.ID || found.Declined != "" {
+	if err != nil || len(found.Objects) != 3 || found.Objects[1].Status != "canceled" ||
+		found.Objects[1].Schedule != schedule.ID || found.Declined != "" {
 		t.Errorf("found %+v, %v", found, err)
 	}
 }
@@ -297,8 +315,10 @@ func TestSell_SplitEnds(t *testing.T) {
 func TestFind_LinksTheSchedule(t *testing.T) {
 	s := apitest.NewScript(t, apitest.OK(`{"object":"subscription","id":"sub_1","status":"active","schedule":null,"latest_invoice":null}`))
 	sale := &sale{t: scripted(t, s), o: tracking.Order{Kind: tracking.SplitPayment}}
-	got, err := sale.scheduled(t.Context(), []byte(`{"object":"subscription_schedule","id":"sub_sched_1","status":"released","released_subscription":"sub_1"}`))
-	if err != nil || len(got.Objects) != 2 || got.Objects[0].Subscription != "sub_1" || got.Objects[1].Schedule != "sub_sched_1" {
+	got, err := sale.scheduled(t.Context(),
+		[]byte(`{"object":"subscription_schedule","id":"sub_sched_1","status":"released","released_subscription":"sub_1"}`))
+	if err != nil || len(got.Objects) != 2 || got.Objects[0].Subscription != "sub_1" ||
+		got.Objects[1].Schedule != "sub_sched_1" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -307,13 +327,22 @@ func TestSell_BadOrders(t *testing.T) {
 	s := open(t, "acct_shop")
 	n := 0
 	for name, change := range map[string]func(*tracking.Order){
-		"no such price":              func(o *tracking.Order) { o.Kind, o.Price, o.Amount = tracking.Subscribe, "price_nobodys", 0 },
+		"no such price": func(o *tracking.Order) {
+			o.Kind, o.Price, o.Amount = tracking.Subscribe,
+				"price_nobodys", 0
+		},
 		"no such price of a product": func(o *tracking.Order) { o.Price, o.Amount = "price_nobodys", 0 },
 		"no such price to split": func(o *tracking.Order) {
 			o.Kind, o.Price, o.Payments, o.Amount = tracking.SplitPayment, "price_nobodys", 3, 0
 		},
-		"subscribing to a single":       func(o *tracking.Order) { o.Kind, o.Price, o.Amount = tracking.Subscribe, s.once, 0 },
-		"a single price in parts":       func(o *tracking.Order) { o.Kind, o.Price, o.Payments, o.Amount = tracking.SplitPayment, s.once, 3, 0 },
+		"subscribing to a single": func(o *tracking.Order) {
+			o.Kind, o.Price, o.Amount = tracking.Subscribe, s.once,
+				0
+		},
+		"a single price in parts": func(o *tracking.Order) {
+			o.Kind, o.Price, o.Payments,
+				o.Amount = tracking.SplitPayment, s.once, 3, 0
+		},
 		"no such customer":              func(o *tracking.Order) { o.Customer = "cus_nobody" },
 		"no such customer of an intent": func(o *tracking.Order) { o.Kind, o.Customer = tracking.Legacy, "cus_nobody" },
 		"no such method":                func(o *tracking.Order) { o.PaymentMethod = "pm_nobodys" },
@@ -322,13 +351,16 @@ func TestSell_BadOrders(t *testing.T) {
 		"too little of an intent":       func(o *tracking.Order) { o.Kind, o.Amount = tracking.Legacy, 3 },
 		"no currency":                   func(o *tracking.Order) { o.Currency = "XXX" },
 		"a method that is a path":       func(o *tracking.Order) { o.PaymentMethod = "pm_1/detach" },
-		"a price that is a path":        func(o *tracking.Order) { o.Kind, o.Price, o.Payments, o.Amount = tracking.SplitPayment, "../x", 3, 0 },
-		"a customer that is a path":     func(o *tracking.Order) { o.Customer = "cus_1/x" },
-		"no account":                    func(o *tracking.Order) { o.At = "shop" },
-		"an amount and a price":         func(o *tracking.Order) { o.Price = s.once },
-		"no kind":                       func(o *tracking.Order) { o.Kind = "barter" },
-		"no id":                         func(o *tracking.Order) { o.Tag.Purchase = "" },
-		"too long an address":           func(o *tracking.Order) { o.Email = "a@" + strings.Repeat("b", 600) + ".com" },
+		"a price that is a path": func(o *tracking.Order) {
+			o.Kind, o.Price, o.Payments,
+				o.Amount = tracking.SplitPayment, "../x", 3, 0
+		},
+		"a customer that is a path": func(o *tracking.Order) { o.Customer = "cus_1/x" },
+		"no account":                func(o *tracking.Order) { o.At = "shop" },
+		"an amount and a price":     func(o *tracking.Order) { o.Price = s.once },
+		"no kind":                   func(o *tracking.Order) { o.Kind = "barter" },
+		"no id":                     func(o *tracking.Order) { o.Tag.Purchase = "" },
+		"too long an address":       func(o *tracking.Order) { o.Email = "a@" + strings.Repeat("b", 600) + ".com" },
 	} {
 		o := s.order(tracking.Product, s.card("tok_visa"))
 		n++
@@ -362,15 +394,27 @@ func TestSell_PaymentsThatAreNotTried(t *testing.T) {
 		err   error
 		left  int // invoices
 	}{
-		{"a wrong request", "/pay", apitest.Fails(400, apitest.Fields{"type": "invalid_request_error", "message": "This cannot pay that."}), tracking.ErrOrder, 0},
-		{"a wrong item", "/invoiceitems", apitest.Fails(400, apitest.Fields{"type": "invalid_request_error", "code": "tax_id_invalid", "message": "No."}), tracking.ErrOrder, 0},
-		{"what cannot be finalized", "/finalize", apitest.Fails(400, apitest.Fields{"type": "invalid_request_error", "code": "customer_tax_location_invalid", "message": "No."}), tracking.ErrOrder, 0},
-		{"what stays a draft", "/finalize", apitest.OK(`{"object":"invoice","id":"in_other","status":"draft"}`), billing.ErrUnknown, 1},
-		{"a mode that the account has not", "/pay", apitest.Fails(403, apitest.Fields{"type": "invalid_request_error", "code": "testmode_charges_only", "message": "Activate it."}), billing.ErrRefused, 1},
-		{"a decline without a charge", "/pay", apitest.Fails(402, apitest.Fields{"type": "card_error", "code": "card_decline_rate_limit_exceeded", "message": "Too often."}), nil, 0},
-		{"a key that has another request", "/pay", apitest.Fails(400, apitest.Fields{"type": "idempotency_error", "message": "Keys."}), billing.ErrInvalid, 1},
+		{"a wrong request", "/pay", apitest.Fails(400,
+			apitest.Fields{"type": "invalid_request_error", "message": "This cannot pay that."}), tracking.ErrOrder, 0},
+		{"a wrong item", "/invoiceitems",
+			apitest.Fails(400, apitest.Fields{"type": "invalid_request_error", "code": "tax_id_invalid", "message": "No."}),
+			tracking.ErrOrder, 0},
+		{"what cannot be finalized", "/finalize",
+			apitest.Fails(400, apitest.Fields{"type": "invalid_request_error", "code": "customer_tax_location_invalid",
+				"message": "No."}), tracking.ErrOrder, 0},
+		{"what stays a draft", "/finalize", apitest.OK(`{"object":"invoice","id":"in_other","status":"draft"}`),
+			billing.ErrUnknown, 1},
+		{"a mode that the account has not", "/pay",
+			apitest.Fails(403, apitest.Fields{"type": "invalid_request_error", "code": "testmode_charges_only",
+				"message": "Activate it."}), billing.ErrRefused, 1},
+		{"a decline without a charge", "/pay",
+			apitest.Fails(402, apitest.Fields{"type": "card_error", "code": "card_decline_rate_limit_exceeded",
+				"message": "Too often."}), nil, 0},
+		{"a key that has another request", "/pay",
+			apitest.Fails(400, apitest.Fields{"type": "idempotency_error", "message": "Keys."}), billing.ErrInvalid, 1},
 		{"what is no invoice", "/pay", apitest.OK(`{"object":"invoice"}`), billing.ErrUnknown, 1},
-		{"another invoice", "/pay", apitest.OK(`{"object":"invoice","id":"in_other","status":"paid"}`), billing.ErrUnknown, 1},
+		{"another invoice", "/pay", apitest.OK(`{"object":"invoice","id":"in_other","status":"paid"}`), billing.ErrUnknown,
+			1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -383,7 +427,8 @@ func TestSell_PaymentsThatAreNotTried(t *testing.T) {
 				return &tt.reply
 			}
 			sale, err := s.tracker.Sell(t.Context(), o, false)
-			if apitest.WantError(t, tt.name, err, tt.err); tt.err == nil && (sale.Declined == "" || !sale.Objects[0].Failed) || tt.err != tracking.ErrOrder && errors.Is(err, tracking.ErrOrder) {
+			if apitest.WantError(t, tt.name, err, tt.err); tt.err == nil && (sale.Declined == "" || !sale.Objects[0].Failed) ||
+				tt.err != tracking.ErrOrder && errors.Is(err, tracking.ErrOrder) {
 				t.Errorf("got %+v, %v", sale, err)
 			}
 			if got := s.there("invoices"); len(got) != tt.left || len(s.paid()) > 0 {
@@ -422,7 +467,8 @@ func TestSell_AccountsThatRefuse(t *testing.T) {
 	o := orders[tracking.Legacy]
 	o.At = ""
 	_, err := s.tracker.Sell(t.Context(), o, false)
-	if apitest.WantError(t, "a revoked key", err, billing.ErrRefused); errors.Is(err, tracking.ErrOrder) || errors.Is(err, tracking.ErrDisconnected) {
+	if apitest.WantError(t, "a revoked key", err, billing.ErrRefused); errors.Is(err, tracking.ErrOrder) ||
+		errors.Is(err, tracking.ErrDisconnected) {
 		t.Errorf("a revoked key is called %v", err)
 	}
 }

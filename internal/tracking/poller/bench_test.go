@@ -224,7 +224,8 @@ func (f *fleet) poll(tb testing.TB, o api.Options) (r fleetResult) {
 		before, start := f.requests(), time.Now()
 		report, err := p.Round(tb.Context(), false)
 		took := time.Since(start)
-		if err != nil || report.Failed != 0 || report.Accounts < least || report.Accounts > most || report.Missing != missing || report.Sent != missing {
+		if err != nil || report.Failed != 0 || report.Accounts < least || report.Accounts > most ||
+			report.Missing != missing || report.Sent != missing {
 			tb.Errorf("got %+v, %v; want %d to %d accounts and %d missing", report, err, least, most, missing)
 		}
 		return took, f.requests() - before

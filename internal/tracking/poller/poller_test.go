@@ -47,7 +47,8 @@ func sendsWhatIsMissing(t *testing.T, unsorted bool) {
 	ours := w.happen("acct_own", at(time.Minute), 0)
 	r := w.round(t, w.poller(func(o *Options) { o.Parallel = 1 }), false)
 	slices.SortStableFunc(w.sent, func(a, b string) int { return strings.Compare(a[:10], b[:10]) }) // by account
-	equalLists(t, "sent", w.sent, []string{first.id, late.id, "evt_acct_a_003", "evt_acct_a_005", "evt_acct_a_007", ours.id})
+	equalLists(t, "sent", w.sent, []string{first.id, late.id, "evt_acct_a_003", "evt_acct_a_005", "evt_acct_a_007",
+		ours.id})
 	want := Report{Accounts: 3, Listed: 10, Missing: 6, Sent: 6, Through: pollStart}
 	if fmt.Sprint(r) != fmt.Sprint(want) {
 		t.Errorf("got %+v, want %+v", r, want)
@@ -75,19 +76,22 @@ func TestRound_AFailureIsOneAccounts(t *testing.T) {
 				}
 			}
 			w.fail = func(failing, account string) error {
-				if failing == op && account == "acct_a" && (op != "send" || len(w.sent) > 0 && slices.Contains(w.sent, "evt_acct_a_000")) {
+				if failing == op && account == "acct_a" &&
+					(op != "send" || len(w.sent) > 0 && slices.Contains(w.sent, "evt_acct_a_000")) {
 					return errors.New("out of order, with whsec_abcdefghijklmnop")
 				}
 				return nil
 			}
 			r := w.round(t, p, false)
-			if r.Accounts != 2 || r.Failed != 1 || len(r.Failures) != 1 || r.Failures[0].StripeAccount != "acct_a" || !strings.Contains(r.Failures[0].Error, "out of order") {
+			if r.Accounts != 2 || r.Failed != 1 || len(r.Failures) != 1 || r.Failures[0].StripeAccount != "acct_a" ||
+				!strings.Contains(r.Failures[0].Error, "out of order") {
 				t.Errorf("got %+v", r)
 			}
 			if strings.Contains(fmt.Sprint(r, w.saves), "abcdefghijklmnop") {
 				t.Errorf("a secret is told: %+v", r)
 			}
-			if !r.Through.Equal(pollStart) || !w.state("acct_a").Through.Equal(pollStart) || !w.state("acct_b").Through.Equal(w.stripe) {
+			if !r.Through.Equal(pollStart) || !w.state("acct_a").Through.Equal(pollStart) ||
+				!w.state("acct_b").Through.Equal(w.stripe) {
 				t.Errorf("through %v, a %+v, b %+v", r.Through, w.state("acct_a"), w.state("acct_b"))
 			}
 			if told := w.state("acct_a").Error != ""; told == (op == "save") || w.state("acct_b").Error != "" {
@@ -106,7 +110,8 @@ func TestRound_AFailureIsOneAccounts(t *testing.T) {
 // TestRound_HoldsNoMoreThanItMay: the oldest are sent, the mark moves, and the rest is listed
 // anew.
 func TestRound_HoldsNoMoreThanItMay(t *testing.T) {
-	for name, limit := range map[string]func(*Options){"by number": func(o *Options) { o.Batch = 4 }, "by size": func(*Options) {}} {
+	for name, limit := range map[string]func(*Options){"by number": func(o *Options) { o.Batch = 4 },
+		"by size": func(*Options) {}} {
 		t.Run(name, func(t *testing.T) {
 			w := newPollWorld("acct_a")
 			var want []string
@@ -131,7 +136,8 @@ func TestRound_HoldsNoMoreThanItMay(t *testing.T) {
 			if limit := leastHeld * size; most > limit || name == "by number" && most != 4*size {
 				t.Errorf("%d bytes were held, want at most %d", most, limit)
 			}
-			if n := len(w.saves); n < len(want)/leastHeld || !slices.IsSortedFunc(w.saves, func(a, b tracking.PollState) int { return a.Through.Compare(b.Through) }) {
+			if n := len(w.saves); n < len(want)/leastHeld ||
+				!slices.IsSortedFunc(w.saves, func(a, b tracking.PollState) int { return a.Through.Compare(b.Through) }) {
 				t.Errorf("%d marks: %v", n, w.saves)
 			}
 		})
@@ -170,7 +176,9 @@ func TestRound_NoEnd(t *testing.T) {
 		}
 	}
 	p := w.poller(func(o *Options) { o.Batch = 2 })
-	if r := w.round(t, p, false); r.Failed != 1 || r.Sent != 0 || !strings.Contains(r.Failures[0].Error, "in one second") || !w.state("acct_a").Through.Equal(pollStart.Add(-time.Hour)) {
+	if r := w.round(t, p, false); r.Failed != 1 || r.Sent != 0 ||
+		!strings.Contains(r.Failures[0].Error, "in one second") ||
+		!w.state("acct_a").Through.Equal(pollStart.Add(-time.Hour)) {
 		t.Errorf("got %+v, %+v", r, w.state("acct_a"))
 	}
 	w.between = nil
@@ -230,13 +238,15 @@ func TestRound_Windows(t *testing.T) {
 		"the first of a day":           {noon, noon, dayOf(noon).Add(day), dayOf(noon)},
 		"the first, late in the day":   {noon, noon, dayOf(noon).Add(2*day - 1), dayOf(noon)},
 		"the first, after a long time": {noon, noon, noon.Add(9 * day), noon.Add(-time.Hour)},
-		"a round begun the day before": {dayOf(noon).Add(5 * time.Second), dayOf(noon).Add(-time.Second), noon, dayOf(noon).Add(-day)},
+		"a round begun the day before": {dayOf(noon).Add(5 * time.Second), dayOf(noon).Add(-time.Second), noon,
+			dayOf(noon).Add(-day)},
 		"our clock is ahead":           {noon, noon.Add(5 * day), noon.Add(5 * day), noon.Add(-time.Hour)},
 		"our clock is behind":          {noon, noon.Add(-5 * day), noon.Add(-5 * day), noon.Add(-time.Hour)},
 		"behind, the first of its day": {noon, noon.Add(-6 * day), noon.Add(-5 * day), dayOf(noon).Add(-6 * day)},
 	} {
 		r := &round{p: newPollWorld().poller(), now: c.now}
-		if got := r.since(&tracking.ConnectedAccount{Polled: tracking.PollState{Through: c.through, Checked: c.checked}}); !got.Equal(c.want) {
+		if got := r.since(&tracking.ConnectedAccount{Polled: tracking.PollState{Through: c.through,
+			Checked: c.checked}}); !got.Equal(c.want) {
 			t.Errorf("%s: since %v, want %v", name, got, c.want)
 		}
 	}
@@ -285,12 +295,14 @@ func TestRound_ReadsWhatIsStoredOnce(t *testing.T) {
 	}
 	w.stripe = w.stripe.Add(10 * time.Minute)
 	w.round(t, p, true)
-	if len(w.queries) != 1 || w.queries[0].StripeAccount != "" || !w.queries[0].From.Equal(w.stripe.Add(-10*time.Minute-time.Hour)) || !w.queries[0].To.Equal(w.stripe.Add(time.Hour)) {
+	if len(w.queries) != 1 || w.queries[0].StripeAccount != "" ||
+		!w.queries[0].From.Equal(w.stripe.Add(-10*time.Minute-time.Hour)) || !w.queries[0].To.Equal(w.stripe.Add(time.Hour)) {
 		t.Errorf("in the day: got %v, want one query over all accounts", w.queries)
 	}
 	w.queries, w.stripe = nil, w.stripe.Add(14*time.Hour) // 2 o'clock
 	w.round(t, p, true)
-	if len(w.queries) != 2 || !w.queries[0].From.Equal(dayOf(pollStart)) || !w.queries[0].To.Equal(dayOf(pollStart).Add(day)) || !w.queries[1].From.Equal(dayOf(w.stripe)) {
+	if len(w.queries) != 2 || !w.queries[0].From.Equal(dayOf(pollStart)) ||
+		!w.queries[0].To.Equal(dayOf(pollStart).Add(day)) || !w.queries[1].From.Equal(dayOf(w.stripe)) {
 		t.Errorf("the first of a day: got %v, want two days over all accounts", w.queries)
 	}
 	w.state("acct_00").Through = time.Time{}
@@ -371,7 +383,8 @@ func TestRound_LongUnpolled(t *testing.T) {
 		}
 		return nil
 	}
-	if w.round(t, p, true); !strings.Contains(log.String(), "more than 20 days") || !strings.Contains(log.String(), "accounts=2 oldest=acct_a") {
+	if w.round(t, p, true); !strings.Contains(log.String(), "more than 20 days") ||
+		!strings.Contains(log.String(), "accounts=2 oldest=acct_a") {
 		t.Errorf("after 21 days: logged %s", &log)
 	}
 	w.stripe = w.stripe.Add(11 * day)
@@ -386,7 +399,8 @@ func TestRound_LongUnpolled(t *testing.T) {
 		}
 		return nil
 	}
-	if r := w.round(t, p, true); r.Failed != 1 || len(r.Lost) != 2 || !slices.Contains(r.Lost, gap) || r.Sent != 1 || w.sent[0] != found.id || !r.Through.Equal(pollStart) {
+	if r := w.round(t, p, true); r.Failed != 1 || len(r.Lost) != 2 || !slices.Contains(r.Lost, gap) || r.Sent != 1 ||
+		w.sent[0] != found.id || !r.Through.Equal(pollStart) {
 		t.Errorf("the objects cannot be compared: got %+v, want %+v", r, gap)
 	}
 	if strings.Count(log.String(), "are lost") != 2 || !strings.Contains(log.String(), "stripe_account=acct_a") {
@@ -394,7 +408,8 @@ func TestRound_LongUnpolled(t *testing.T) {
 	}
 	w.fail = nil
 	gap.Changed = 1
-	if r := w.round(t, p, true); r.Failed != 0 || !slices.Equal(r.Lost, []Gap{gap}) || r.Sent != 0 || !r.Through.Equal(w.stripe) {
+	if r := w.round(t, p, true); r.Failed != 0 || !slices.Equal(r.Lost, []Gap{gap}) || r.Sent != 0 ||
+		!r.Through.Equal(w.stripe) {
 		t.Errorf("got %+v, want %+v", r, gap)
 	}
 	if s, since := w.state("acct_a").Swept, w.swept["acct_a"]; !s.Equal(w.stripe) || !since.Equal(pollStart.Add(-30*day)) {
@@ -418,7 +433,8 @@ func TestRound_Disconnected(t *testing.T) {
 	if r.Accounts != 2 || r.Failed != 1 || r.Failures[0].StripeAccount != "acct_a" || slices.Contains(w.asked, "acct_c") {
 		t.Errorf("got %+v, asked %v", r, w.asked)
 	}
-	if s := w.state("acct_a"); s.Next.Before(pollStart.Add(3*time.Hour)) || !strings.Contains(s.Error, tracking.ErrDisconnected.Error()) {
+	if s := w.state("acct_a"); s.Next.Before(pollStart.Add(3*time.Hour)) ||
+		!strings.Contains(s.Error, tracking.ErrDisconnected.Error()) {
 		t.Errorf("got %+v, want a long wait", s)
 	}
 }
@@ -490,7 +506,8 @@ func TestRounds_FindEveryEvent(t *testing.T) {
 		faults := dice(rapid.Uint64().Draw(t, "seed"), percent)
 		t.Repeat(map[string]func(*rapid.T){
 			"time": func(t *rapid.T) {
-				w.stripe = w.stripe.Add(rapid.SampledFrom([]time.Duration{time.Millisecond, 7 * time.Second, 10 * time.Minute, time.Hour, 11 * time.Hour, 3 * day, 12 * day}).Draw(t, "time"))
+				w.stripe = w.stripe.Add(rapid.SampledFrom([]time.Duration{time.Millisecond, 7 * time.Second, 10 * time.Minute,
+					time.Hour, 11 * time.Hour, 3 * day, 12 * day}).Draw(t, "time"))
 				for _, e := range w.events { // what nobody asked for in 30 days
 					lost[e.id] = lost[e.id] || !e.created.After(w.stripe.Add(-stripeKeeps))
 				}
@@ -508,7 +525,8 @@ func TestRounds_FindEveryEvent(t *testing.T) {
 				}
 			},
 			"clock": func(t *rapid.T) {
-				w.skew = rapid.SampledFrom([]time.Duration{0, time.Minute, -time.Hour, 5 * time.Hour, -3 * day, 4 * day, 40 * day}).Draw(t, "skew")
+				w.skew = rapid.SampledFrom([]time.Duration{0, time.Minute, -time.Hour, 5 * time.Hour, -3 * day, 4 * day,
+					40 * day}).Draw(t, "skew")
 			},
 			"account": func(t *rapid.T) {
 				if len(w.accounts) < 5 {

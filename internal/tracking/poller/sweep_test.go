@@ -25,9 +25,11 @@ func (w *pollWorld) sweep(t *testing.T, all bool) SweepReport {
 
 func TestSweep_ComparesObjects(t *testing.T) {
 	w := newPollWorld("acct_own", "acct_a", "acct_b")
-	w.accounts = append(w.accounts, &tracking.ConnectedAccount{StripeAccount: "acct_gone", Status: tracking.Disconnected, Updated: pollStart})
+	w.accounts = append(w.accounts,
+		&tracking.ConnectedAccount{StripeAccount: "acct_gone", Status: tracking.Disconnected, Updated: pollStart})
 	w.objects["acct_own"] = []tracking.Object{{ID: "pi_1", Status: "changed"}}
-	w.objects["acct_a"] = []tracking.Object{{ID: "sub_1"}, {ID: "sub_2", Status: "changed"}, {ID: "pi_2", Status: "changed"}}
+	w.objects["acct_a"] = []tracking.Object{{ID: "sub_1"}, {ID: "sub_2", Status: "changed"},
+		{ID: "pi_2", Status: "changed"}}
 	w.state("acct_b").Swept = pollStart.Add(-7*day + time.Second)
 	r := w.sweep(t, false)
 	if want := (SweepReport{Accounts: 2, Skipped: 1, Objects: 4, Changed: 3}); fmt.Sprint(r) != fmt.Sprint(want) {
@@ -52,7 +54,8 @@ func TestSweep_ComparesObjects(t *testing.T) {
 		"never, and the rest": {time.Time{}, true, pollStart.Add(-30 * day)},
 	} {
 		w := newPollWorld("acct_a")
-		before := tracking.PollState{Through: pollStart.Add(-time.Hour), Quiet: 3, Next: pollStart.Add(time.Hour), Error: "x", Swept: c.swept}
+		before := tracking.PollState{Through: pollStart.Add(-time.Hour), Quiet: 3, Next: pollStart.Add(time.Hour), Error: "x",
+			Swept: c.swept}
 		*w.state("acct_a") = before
 		w.sweep(t, c.all)
 		if got := w.swept["acct_a"]; !got.Equal(c.since) {
@@ -82,7 +85,8 @@ func TestSweep_AFailureIsOneAccounts(t *testing.T) {
 			return nil
 		}
 		r := w.sweep(t, false)
-		if r.Failed != 1 || len(r.Failures) != 1 || r.Failures[0].StripeAccount != "acct_a" || !strings.Contains(r.Failures[0].Error, "out of order") || len(w.applied) != c.applied {
+		if r.Failed != 1 || len(r.Failures) != 1 || r.Failures[0].StripeAccount != "acct_a" ||
+			!strings.Contains(r.Failures[0].Error, "out of order") || len(w.applied) != c.applied {
 			t.Errorf("%s: got %+v, applied %v", op, r, w.applied)
 		}
 		if a, b := w.state("acct_a").Swept, w.state("acct_b").Swept; !a.IsZero() || !b.Equal(pollStart) {

@@ -57,7 +57,8 @@ type pollWorld struct {
 const pollPage = 3
 
 func newPollWorld(accounts ...string) *pollWorld {
-	w := &pollWorld{stripe: pollStart, stored: map[string]pollEvent{}, objects: map[string][]tracking.Object{}, since: map[string]time.Time{}, swept: map[string]time.Time{}}
+	w := &pollWorld{stripe: pollStart, stored: map[string]pollEvent{}, objects: map[string][]tracking.Object{},
+		since: map[string]time.Time{}, swept: map[string]time.Time{}}
 	for _, a := range accounts {
 		w.register(a)
 	}
@@ -65,7 +66,9 @@ func newPollWorld(accounts ...string) *pollWorld {
 }
 
 func (w *pollWorld) register(account string) {
-	w.accounts = append(w.accounts, &tracking.ConnectedAccount{StripeAccount: account, Own: account == "acct_own", Created: w.stripe, Status: tracking.Connected})
+	w.accounts = append(w.accounts,
+		&tracking.ConnectedAccount{StripeAccount: account, Own: account == "acct_own", Created: w.stripe,
+			Status: tracking.Connected})
 }
 
 func (w *pollWorld) poller(change ...func(*Options)) *Poller {
@@ -125,7 +128,8 @@ func (w *pollWorld) Events(ctx context.Context, q tracking.EventQuery) iter.Seq2
 		}
 		rows := slices.SortedFunc(maps.Values(w.stored), func(a, b pollEvent) int { return a.created.Compare(b.created) })
 		for _, e := range rows {
-			if q.StripeAccount != "" && (w.blind || e.account != q.StripeAccount) || e.created.Before(q.From) || !e.created.Before(q.To) {
+			if q.StripeAccount != "" && (w.blind || e.account != q.StripeAccount) || e.created.Before(q.From) ||
+				!e.created.Before(q.To) {
 				continue
 			}
 			if err := cmp.Or(ctx.Err(), w.broken("events", q.StripeAccount)); err != nil {
@@ -153,8 +157,10 @@ func (w *pollWorld) SavePoll(ctx context.Context, account string, p tracking.Pol
 		w.wrong = append(w.wrong, fmt.Sprintf("%s: from %v through %v at %v", account, s.Through, p.Through, w.stripe))
 	}
 	for _, e := range w.events {
-		if _, ok := w.stored[e.id]; e.account == account && e.created.Before(p.Through) && !ok && !e.visible.After(w.stripe) && e.created.After(w.stripe.Add(-stripeKeeps)) && !e.created.Before(s.Through) {
-			w.wrong = append(w.wrong, fmt.Sprintf("%s: through %v, and %s of %v is not stored", account, p.Through, e.id, e.created))
+		if _, ok := w.stored[e.id]; e.account == account && e.created.Before(p.Through) && !ok &&
+			!e.visible.After(w.stripe) && e.created.After(w.stripe.Add(-stripeKeeps)) && !e.created.Before(s.Through) {
+			w.wrong = append(w.wrong, fmt.Sprintf("%s: through %v, and %s of %v is not stored", account, p.Through, e.id,
+				e.created))
 		}
 	}
 	*s = p
@@ -195,14 +201,16 @@ func (w *pollWorld) Send(ctx context.Context, connect bool, body []byte) error {
 	return w.broken("reply", e.account)
 }
 
-func (w *pollWorld) ListEvents(ctx context.Context, at string, since time.Time, each func(RawEvent) error) (time.Time, error) {
+func (w *pollWorld) ListEvents(ctx context.Context, at string, since time.Time, each func(RawEvent) error) (time.Time,
+	error) {
 	account := cmp.Or(at, "acct_own")
 	w.mu.Lock()
 	now := w.stripe.Truncate(time.Second)
 	w.asked, w.since[account] = append(w.asked, account), since
 	var list []pollEvent
 	for _, e := range slices.Backward(w.events) {
-		if e.account == account && !e.visible.After(w.stripe) && !e.created.Before(since.Truncate(time.Second)) && e.created.After(w.stripe.Add(-stripeKeeps)) {
+		if e.account == account && !e.visible.After(w.stripe) && !e.created.Before(since.Truncate(time.Second)) &&
+			e.created.After(w.stripe.Add(-stripeKeeps)) {
 			list = append(list, e)
 		}
 	}
@@ -233,7 +241,8 @@ func (w *pollWorld) page(ctx context.Context, account string) error {
 	return cmp.Or(ctx.Err(), w.broken("list", account))
 }
 
-func (w *pollWorld) ListObjects(ctx context.Context, at string, since time.Time, each func(tracking.Object) error) error {
+func (w *pollWorld) ListObjects(ctx context.Context, at string, since time.Time,
+	each func(tracking.Object) error) error {
 	account := cmp.Or(at, "acct_own")
 	w.mu.Lock()
 	w.asked, w.swept[account] = append(w.asked, account), since
