@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/duesday/duesday/internal/soaktest"
 )
 
 // run executes one command line and returns its output.
@@ -69,6 +71,7 @@ func TestUnits(t *testing.T) {
 
 // TestRatios runs each measurement small, so that none of them rots.
 func TestRatios(t *testing.T) {
+	soaktest.Long(t)
 	t.Parallel()
 	for _, name := range []string{"payments", "due", "day"} {
 		out, err := run(t, name, "--dir", t.TempDir(), "--subscriptions", "1000", "--seconds", "1", "--rounds", "1",

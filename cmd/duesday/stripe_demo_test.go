@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -15,6 +16,7 @@ import (
 // requests and replies are lost, answers are errors, and what is an error has happened: the
 // fake's ledger has one success for each receipt, and none besides.
 func TestStripeDemo(t *testing.T) {
+	soaktest.Long(t)
 	c := newStripeCLI(t, stripefake.Options{})
 	delete(c.env, "DUESDAY_STRIPE_KEY")
 	c.env["DUESDAY_STRIPE_KEY_FILE"] = c.file("key", c.key)

@@ -338,7 +338,7 @@ func TestExactlyOnce_EveryCrashPoint(t *testing.T) {
 		g.play(&calm)
 		for point := 1; point <= calm.lives[0]; point++ {
 			for later := point; later <= min(calm.lives[0], point+12); later++ { // a lost answer, and perhaps a crash soon after
-				if later == point || share(8) {
+				if later == point || share(4) {
 					first := []fault{{point, false}}
 					if later > point {
 						first = append(first, fault{later, true})
@@ -377,26 +377,26 @@ func (g *programme) crashAt(o outcome, point int, delay time.Duration, share fun
 		}
 		g.pairs.Add(1)
 		g.put(&crash{outcome: o, first: first, delay: delay, second: fault{second, true}, again: delays[(second+point)%3]})
-		if share(12) {
+		if share(6) {
 			g.put(&crash{outcome: o, first: first, delay: delay, second: fault{second, false}})
 		}
 	}
 	for i, r := range requests() {
-		if delays[(point+i)%3] != delay && !share(20) { // each request after one of the delays at least
+		if delays[(point+i)%3] != delay && !share(8) { // each request after one of the delays at least
 			continue
 		}
 		asked := crash{outcome: o, first: first, delay: delay, request: &r}
 		g.play(&asked)
 		for cut := 1; cut <= asked.lives[1]; cut++ {
-			if share(8) {
+			if share(4) {
 				g.put(&crash{outcome: o, first: first, delay: delay, request: &r, during: fault{cut, true}, again: delays[cut%3]})
 			}
-			if share(5) {
+			if share(3) {
 				g.put(&crash{outcome: o, first: first, delay: delay, request: &r, during: fault{cut, false}, again: delays[cut%3]})
 			}
 		}
 		for second := 1; second <= asked.lives[2]; second++ {
-			if share(5) {
+			if share(3) {
 				g.put(&crash{outcome: o, first: first, delay: delay, request: &r, second: fault{second, true},
 					again: delays[second%3]})
 			}

@@ -320,7 +320,7 @@ func inParallel(workers int, seeds iter.Seq[uint64], play func(seed uint64)) {
 // TestSimulation plays seeds. DUESDAY_SEED=n plays that one alone, DUESDAY_SEEDS=n so many.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
-	usual, seeds := 24, 0
+	usual, seeds := 16, 0
 	if soaktest.Raced() {
 		usual = 8
 	}
