@@ -72,13 +72,13 @@ func find(text string, shortest int) (spans []span) {
 			continue
 		}
 		for i, first := range places {
-			number := ""
 			for j, last := range places[i:] {
-				if number += groups[i+j]; len(number) > maxDigits {
+				of := groups[i : i+j+1]
+				number, whole := strings.Join(of, ""), span{first.from, last.to}
+				if len(number) > maxDigits {
 					break
 				}
-				if whole := (span{first.from, last.to}); len(number) >= shortest && isGrouped(groups[i:i+j+1]) &&
-					isIssued(number) && luhn(number) && isWord(text, whole) {
+				if len(number) >= shortest && isGrouped(of) && isIssued(number) && luhn(number) && isWord(text, whole) {
 					spans = append(spans, whole)
 				}
 			}

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// CheckCommit returns an error if ctx has ended, and unless the writes keep DynamoDB's rules, as far as they can be
-// checked without the stored items. Every engine calls it first. Resolve checks the rules that
-// need the stored item (the size of an updated one).
+// CheckCommit returns an error if ctx has ended, and unless the writes keep DynamoDB's rules, as far
+// as they can be checked without the stored items. Every engine calls it first. Resolve checks the
+// rules that need the stored item (the size of an updated one).
 func (s Schema) CheckCommit(ctx context.Context, writes []Write) error {
 	if err := ctx.Err(); err != nil {
 		return err
