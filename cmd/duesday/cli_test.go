@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -14,9 +15,28 @@ const today = "2026-03-15"
 
 // A cli runs command lines in an empty folder, with a clock of its own.
 type cli struct {
-	t   *testing.T
-	now time.Time
-	env map[string]string
+	t     *testing.T
+	clock *clock
+	env   map[string]string
+}
+
+// A clock stands still until a test moves it. A fake's deliveries read it at any time.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time // guarded by mu
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Set moves the clock.
+func (c *clock) Set(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = now
 }
 
 func newCLI(t *testing.T) *cli {
@@ -26,7 +46,7 @@ func newCLI(t *testing.T) *cli {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &cli{t: t, now: now, env: map[string]string{}}
+	return &cli{t: t, clock: &clock{now: now}, env: map[string]string{}}
 }
 
 type result struct {
@@ -38,7 +58,7 @@ func (c *cli) run(args ...string) result {
 	c.t.Helper()
 	var out, errors bytes.Buffer
 	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), &out, &errors,
-		func() time.Time { return c.now })
+		c.clock.Now)
 	code := p.run(c.t.Context(), args)
 	return result{code, out.String(), errors.String()}
 }

@@ -18,10 +18,10 @@ func TestOutbox(t *testing.T) {
 	equal(t, "nothing is due", c.object(exitDone, "outbox", "send"),
 		map[string]any{"delivered": 0, "dropped": 0, "failed": 0, "dead": 0})
 	for range 8 {
-		c.now = c.now.Add(25 * time.Hour)
+		c.clock.Set(c.clock.Now().Add(25 * time.Hour))
 		equal(t, "fails", c.object(exitPerson, "outbox", "send", "--mail", "no-folder")["failed"], 1)
 	}
-	c.now = c.now.Add(25 * time.Hour)
+	c.clock.Set(c.clock.Now().Add(25 * time.Hour))
 	equal(t, "due", c.object(exitDone, "outbox", "list")["due"], 1)
 	r := c.run("outbox", "send", "--mail", "no-folder")
 	if r.code != exitPerson {
@@ -59,6 +59,6 @@ func TestOutbox_DropsWhatIsNotWanted(t *testing.T) {
 	c.file("no-folder", "")
 	c.run("run", "reminders", "--mail", "no-folder")
 	c.run("subscription", "cancel", "1/1", "--mail", "no-folder")
-	c.now = c.now.Add(time.Hour)
+	c.clock.Set(c.clock.Now().Add(time.Hour))
 	equal(t, "send", members(c.object(exitDone, "outbox", "send"), "delivered", "dropped"), []any{0, 1})
 }

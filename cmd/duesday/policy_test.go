@@ -80,8 +80,8 @@ func TestPolicies_AllowWhatServeDoes(t *testing.T) {
 	dynamotest.Setenv(t)
 	endpoint := dynamotest.Endpoint(t)
 	c := newServeCLI(t)
-	c.now = time.Date(2040, 3, 15, 10, 30, 0, 0,
-		time.UTC) // DynamoDB Local deletes what has expired, by the machine's clock
+	c.clock.Set(time.Date(2040, 3, 15, 10, 30, 0, 0,
+		time.UTC)) // DynamoDB Local deletes what has expired, by the machine's clock
 	prefix := dynamotest.Prefix(t)
 	newDuty(c.cli, prefix, endpoint, "").does(exitDone, "store create --shards 2")
 

@@ -19,7 +19,7 @@ func TestReceiptRefund(t *testing.T) {
 	if ref, _ := first["refund"].(string); !strings.HasPrefix(ref, "re_sandbox_") {
 		t.Errorf("refund: %v", first)
 	}
-	c.now = c.now.Add(time.Minute)
+	c.clock.Set(c.clock.Now().Add(time.Minute))
 	again := c.object(exitDone, "receipt", "refund", "1/1", "--period", "0", "--amount", "5.00")
 	equal(t, "again", members(again, "id", "refund", "repeated"), []any{first["id"], first["refund"], true})
 	contains(t, c.must("receipt", "refund", "1/1", "--period", "0", "--amount", "5"), "nothing was done now",

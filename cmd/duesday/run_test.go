@@ -39,7 +39,7 @@ func TestRun_Payments(t *testing.T) {
 	}
 	contains(t, r.out, "1 due", "3/1", "duesday subscription show 3/1")
 
-	c.now = c.now.AddDate(0, 0, 1)
+	c.clock.Set(c.clock.Now().AddDate(0, 0, 1))
 	o = c.object(exitPerson, "run", "payments")
 	equal(t, "the day after", members(o, "due", "paid", "pending", "amounts"),
 		[]any{2, 1, 1, map[string]any{"USD": "12.99"}})
@@ -57,7 +57,7 @@ func TestRun_Payments(t *testing.T) {
 func TestRun_Reminders(t *testing.T) {
 	c := newCLI(t)
 	c.must("import", c.file("book.csv", header+"5,e@example.com,1,news,12.99,USD,31,pm_card_visa\n"))
-	c.now = c.now.AddDate(0, 0, 9) // a week before the 31st
+	c.clock.Set(c.clock.Now().AddDate(0, 0, 9)) // a week before the 31st
 	dry := c.object(exitDone, "run", "reminders", "--dry-run")
 	equal(t, "would remind", len(dry["would_remind"].([]any)), 1)
 	contains(t, c.must("run", "reminders", "--dry-run"), "1 would be reminded of")
@@ -107,7 +107,7 @@ func TestRun_MailThatCannotBeWrittenIsAWarning(t *testing.T) {
 		t.Errorf("exit %d: %s", r.code, r.errors)
 	}
 	contains(t, r.errors, "1 mail to no-folder failed")
-	c.now = c.now.Add(10 * time.Second)
+	c.clock.Set(c.clock.Now().Add(10 * time.Second))
 	c.must("run", "payments")
 	mails, err := filepath.Glob("duesday-mail/receipt-*.eml")
 	if err != nil || len(mails) != 1 {

@@ -27,7 +27,7 @@ func (c *cli) serve(args ...string) (first string, stop func() result) {
 	read, write := io.Pipe()
 	var errors strings.Builder
 	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), write, &errors,
-		func() time.Time { return c.now })
+		c.clock.Now)
 	done := make(chan int, 1)
 	go func() {
 		done <- p.run(ctx, append([]string{"sandbox"}, args...))

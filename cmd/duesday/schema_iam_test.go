@@ -205,7 +205,7 @@ func (d *duty) aMonth() {
 	d.file("no-folder", "")
 	d.does(exitPerson, "run payments --mail no-folder")
 	for range 9 {
-		d.now = d.now.Add(25 * time.Hour)
+		d.clock.Set(d.clock.Now().Add(25 * time.Hour))
 		d.does(exitPerson, "outbox send --mail no-folder")
 	}
 	dead, _ := d.object(exitDone, "outbox", "list", "--store", d.at)["dead_letters"].([]any)
@@ -227,9 +227,9 @@ func (d *duty) aMonth() {
 	}
 	d.does(exitDone, "receipt create 9/2 --amount 12.99 --note cash")
 	d.does(exitDone, "receipt list 1")
-	d.now = d.now.AddDate(0, 1, -14)
+	d.clock.Set(d.clock.Now().AddDate(0, 1, -14))
 	d.does(exitDone, "run reminders")
-	d.now = d.now.AddDate(0, 0, 7)
+	d.clock.Set(d.clock.Now().AddDate(0, 0, 7))
 	d.does(exitPerson, "run payments")
 	d.does(exitDone, "subscription charge 9/4")
 	d.does(exitDone, "subscription skip 9/4")

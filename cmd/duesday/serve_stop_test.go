@@ -129,7 +129,7 @@ func TestServe_SettlesWhatBillingCharges(t *testing.T) {
 	delete(c.env, "DUESDAY_SERVER")
 	equal(t, "not yet", c.list("receipt", "list", "1"), []any{})
 	waiting := c.list("event", "list", "--waiting")[0].(map[string]any)["id"].(string)
-	c.now = c.now.Add(time.Minute) // a run that had confirmed it would have settled it by now
+	c.clock.Set(c.clock.Now().Add(time.Minute)) // a run that had confirmed it would have settled it by now
 	_, stop = c.serve("--no-poll")
 	equal(t, "stopped", stop().code, exitDone)
 	equal(t, "settled", len(c.list("receipt", "list", "1")), 1)
@@ -155,7 +155,7 @@ func TestPoll_RunsUntilItIsStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out strings.Builder
-	now := c.now
+	now := c.clock.Now()
 	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), &out, io.Discard,
 		func() time.Time { return now })
 	done := make(chan int, 1)

@@ -92,7 +92,7 @@ func (c *serveCLI) serve(args ...string) (v serveView, stop func() result) {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	read, write := io.Pipe()
 	var errors strings.Builder
-	now := c.now
+	now := c.clock.Now()
 	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), write, &errors,
 		func() time.Time { return now })
 	done := make(chan int, 1)
@@ -328,7 +328,7 @@ func TestServe_FindsWhatNeverCame(t *testing.T) {
 	intent, _, _ = strings.Cut(legacy["client_secret"].(string), "_secret_")
 	c.askAt("acct_shop", "POST", "/v1/payment_intents/"+intent+"/confirm",
 		"payment_method=pm_card_visa&return_url=http://shop.example")
-	c.now = c.now.Add(48 * time.Hour) // whatever was put off is due
+	c.clock.Set(c.clock.Now().Add(48 * time.Hour)) // whatever was put off is due
 	delete(c.env, "DUESDAY_API_KEY")
 	_, stop = c.serve("--on-fulfil", c.job(), "--poll-every", "1s")
 	equal(t, "fulfilled", c.await(1), map[string]int{"fulfil " + legacy["purchase"].(map[string]any)["id"].(string): 1})

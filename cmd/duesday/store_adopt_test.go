@@ -286,7 +286,7 @@ func TestStoreAdopt_OnDynamoDB(t *testing.T) {
 	contains(t, r.errors, "TTL is off for table ReoccuringPayments")
 	d.expire()
 
-	c.now = time.Date(2023, 6, 21, 9, 0, 0, 0, time.UTC)
+	c.clock.Set(time.Date(2023, 6, 21, 9, 0, 0, 0, time.UTC))
 	d.subscription(123, "2023-06-28", "2023-06-21")
 	d.put(map[string]types.AttributeValue{"PK": text("ACC#123"), "SK": text("REC#12023-05-28T14:15:39.24#SKU#999"),
 		"Email": text("123@s.com"), "SKU": text("999"),
@@ -336,7 +336,7 @@ func TestStoreAdopt_OnDynamoDB(t *testing.T) {
 		return left
 	}
 	ran("reminders", map[string]int{"sent": 46, "failed": 0})
-	c.now = time.Date(2023, 6, 28, 9, 0, 0, 0, time.UTC)
+	c.clock.Set(time.Date(2023, 6, 28, 9, 0, 0, 0, time.UTC))
 	left := ran("payments", map[string]int{"paid": 45 + 5*3, "parked": 1 + 5, "retry": 0, "failed": 0})
 	equal(t, "audit after it", members(c.object(exitDone, "verify", "--store", at), "ok", "charges", "parked"),
 		[]any{true, 60 - len(left), 6})

@@ -56,7 +56,7 @@ func TestStoreCopy(t *testing.T) {
 			t.Errorf("%v on the source: exit %d, %s", args, r.code, r.errors)
 		}
 	}
-	c.now = c.now.AddDate(0, 0, 1)
+	c.clock.Set(c.clock.Now().AddDate(0, 0, 1))
 	equal(t, "second day", c.object(exitDone, "run", "payments", "--store", "pebble:moved")["paid"], 1)
 	equal(t, "audit", c.auditOf("pebble:moved"), []any{true, 4, 3, 3, []any{}})
 
@@ -81,7 +81,7 @@ func TestStoreCopy_DynamoDB(t *testing.T) {
 	o := c.object(exitDone, "store", "copy", "--from", "pebble:duesday-data", "--to", at, "--shards", "4")
 	equal(t, "there", members(o, "live", "charging", "shards"), []any{true, true, 4})
 	equal(t, "the same book", c.must("export", "subscriptions", "--store", at), before)
-	c.now = c.now.AddDate(0, 0, 1)
+	c.clock.Set(c.clock.Now().AddDate(0, 0, 1))
 	equal(t, "second day", c.object(exitDone, "run", "payments", "--store", at)["paid"], 1)
 	equal(t, "audit", c.auditOf(at), []any{true, 4, 3, 3, []any{}})
 	o = c.object(exitDone, "store", "copy", "--from", at, "--to", "pebble:back", "--shards", "1")
@@ -89,7 +89,7 @@ func TestStoreCopy_DynamoDB(t *testing.T) {
 	r := c.run("run", "payments", "--store", at)
 	equal(t, "on what was moved", r.code, exitFailed)
 	contains(t, r.errors, "moved to another store: pebble:")
-	c.now = c.now.AddDate(0, 0, 15)
+	c.clock.Set(c.clock.Now().AddDate(0, 0, 15))
 	equal(t, "the 31st", c.object(exitDone, "run", "payments", "--store", "pebble:back")["paid"], 1)
 	equal(t, "audit", c.auditOf("pebble:back"), []any{true, 4, 4, 4, []any{}})
 }
@@ -121,7 +121,7 @@ func TestStoreCopy_Cancel(t *testing.T) {
 		"is given up, and does not charge", "charges as before")
 	r = c.run("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:half")
 	contains(t, r.errors, "was canceled")
-	c.now = c.now.AddDate(0, 0, 1)
+	c.clock.Set(c.clock.Now().AddDate(0, 0, 1))
 	equal(t, "the source again", c.object(exitDone, "run", "payments")["paid"], 1)
 	equal(t, "audit", c.auditOf("pebble:duesday-data"), []any{true, 4, 3, 3, []any{}})
 }
@@ -132,7 +132,7 @@ func (c *cli) interrupted(from, to string) {
 	ctx, stop := context.WithCancel(c.t.Context())
 	defer stop()
 	p := newProgram(func(string) string { return "" }, strings.NewReader(""), io.Discard, io.Discard,
-		func() time.Time { return c.now })
+		c.clock.Now)
 	var sides [2]billing.Side
 	for i, url := range []string{from, to} {
 		place, err := storeurl.Parse(url)
@@ -222,9 +222,9 @@ func TestStoreBackup(t *testing.T) {
 	r := c.run("store", "backup", "--to", "backup")
 	equal(t, "again", r.code, exitFailed)
 	contains(t, r.errors, "is not empty")
-	c.now = c.now.AddDate(0, 0, 1)
+	c.clock.Set(c.clock.Now().AddDate(0, 0, 1))
 	equal(t, "second day", c.object(exitDone, "run", "payments")["paid"], 1)
-	c.now = c.now.AddDate(0, 0, 15) // the 31st
+	c.clock.Set(c.clock.Now().AddDate(0, 0, 15)) // the 31st
 	equal(t, "the 31st", c.object(exitDone, "run", "payments")["paid"], 1)
 	equal(t, "audit", c.auditOf("pebble:duesday-data"), []any{true, 4, 4, 4, []any{}})
 
@@ -237,7 +237,7 @@ func TestStoreBackup(t *testing.T) {
 	if is, err := os.Stat(aside); !ok || err != nil || !is.IsDir() {
 		t.Errorf("aside: %v, %v", o["aside"], err)
 	}
-	c.now = c.now.Add(time.Hour)
+	c.clock.Set(c.clock.Now().Add(time.Hour))
 	r = c.run("run", "payments")
 	equal(t, "refused", r.code, exitPerson)
 	contains(t, r.errors, "charging is off", "duesday reconcile")
@@ -255,11 +255,11 @@ func TestStoreBackup(t *testing.T) {
 	equal(t, "settled", members(o, "paid", "retry", "failed"), []any{1, 0, 0})
 	equal(t, "audit of the restored", c.auditOf("pebble:duesday-data"), []any{true, 4, 4, 4, []any{}})
 	// Next month all is due once more, and only once.
-	c.now = c.now.AddDate(0, 0, 15)
+	c.clock.Set(c.clock.Now().AddDate(0, 0, 15))
 	c.object(exitDone, "run", "payments")
-	c.now = c.now.AddDate(0, 0, 1)
+	c.clock.Set(c.clock.Now().AddDate(0, 0, 1))
 	c.object(exitDone, "run", "payments")
-	c.now = c.now.AddDate(0, 0, 15)
+	c.clock.Set(c.clock.Now().AddDate(0, 0, 15))
 	c.object(exitDone, "run", "payments")
 	equal(t, "audit a month on", c.auditOf("pebble:duesday-data"), []any{true, 4, 8, 8, []any{}})
 }
@@ -270,7 +270,7 @@ func TestStoreBackup_WhileInUse(t *testing.T) {
 	c.must("import", c.file("book.csv", movingBook))
 	var out, errs bytes.Buffer
 	p := newProgram(func(string) string { return "" }, strings.NewReader(""), &out, &errs,
-		func() time.Time { return c.now })
+		c.clock.Now)
 	p.cfg.Store, p.command = "pebble:duesday-data", "duesday run payments"
 	if err := p.with(t.Context(), need{}, func(*session) error {
 		c.must("store", "backup", "--to", "backup", "--timeout", "1m")

@@ -43,7 +43,7 @@ func TestStripeRefunds(t *testing.T) {
 	first := refund(exitDone, "--amount", "5", "--reason", "duplicate")
 	equal(t, "first", members(first, "amount", "state", "reason", "charge", "repeated"),
 		[]any{"5.00", "succeeded", "duplicate", mine, nil})
-	c.now = c.now.Add(25 * time.Hour) // Stripe has forgotten the key
+	c.clock.Set(c.clock.Now().Add(25 * time.Hour)) // Stripe has forgotten the key
 	again := refund(exitDone, "--amount", "5")
 	equal(t, "again", members(again, "refund", "repeated"), []any{first["refund"], true})
 	equal(t, "with a key", members(refund(exitDone, "--amount", "5", "--key", "b"), "amount", "repeated"),
@@ -69,7 +69,7 @@ func TestStripeRefunds(t *testing.T) {
 	if err := c.fake.CloseDispute(dispute, "lost"); err != nil {
 		t.Fatal(err)
 	}
-	c.now = c.now.Add(time.Hour)
+	c.clock.Set(c.clock.Now().Add(time.Hour))
 	equal(t, "changed", c.object(exitDone, "run", "payments")["refunds_and_disputes"], 1)
 	contains(t, c.must("receipt", "list", "3"), "dispute lost")
 	equal(t, "no more", c.object(exitDone, "run", "payments")["refunds_and_disputes"], nil)
@@ -121,7 +121,7 @@ func TestStripeConnected(t *testing.T) {
 	}
 	equal(t, "run", members(c.object(exitPerson, "run", "payments"), "due", "paid", "pending"), []any{3, 2, 1})
 	equal(t, "charged", c.charged(), map[string]int{"1/1/0": 1, "3/1/0": 1})
-	c.now = c.now.Add(time.Hour)
+	c.clock.Set(c.clock.Now().Add(time.Hour))
 	r := c.run("run", "payments")
 	equal(t, "exit", r.code, exitPerson)
 	contains(t, r.out, "2/1", "acct_two")
@@ -129,7 +129,7 @@ func TestStripeConnected(t *testing.T) {
 	if err := c.fake.Connect("acct_two", ""); err != nil {
 		t.Fatal(err)
 	}
-	c.now = c.now.Add(time.Hour)
+	c.clock.Set(c.clock.Now().Add(time.Hour))
 	equal(t, "back", members(c.object(exitDone, "run", "payments"), "due", "paid"), []any{1, 1})
 	at := map[string]string{}
 	for e := range c.fake.Ledger() {
@@ -177,7 +177,7 @@ func TestStripePinned(t *testing.T) {
 	c.must("import", c.file("book.csv",
 		header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n2,b@example.com,1,news,12.99,USD,16,pm_card_visa\n"))
 	c.must("run", "payments")
-	c.now = c.now.AddDate(0, 0, 1) // one more is due
+	c.clock.Set(c.clock.Now().AddDate(0, 0, 1)) // one more is due
 	before := c.storeText()
 	for _, x := range []struct {
 		name, env, value string

@@ -52,7 +52,7 @@ func TestStripeCards(t *testing.T) {
 	text, leaves := c.visit(c.linkIn(mail), "Save this card", map[string][]string{"card": {"pm_card_visa_chargeDeclined"}})
 	contains(t, text, `role="alert"`, "declined")
 	equal(t, "leaves", leaves, "")
-	c.now = c.now.Add(time.Hour)
+	c.clock.Set(c.clock.Now().Add(time.Hour))
 	equal(t, "nothing new", members(c.object(exitDone, "run", "payments"), "paid", "cards_taken_over"), []any{0, nil})
 	// One that the bank asks about once is.
 	link := c.linkIn(mail)
@@ -65,7 +65,7 @@ func TestStripeCards(t *testing.T) {
 			equal(t, "back", leaves, thanks)
 		}
 	}
-	c.now = c.now.Add(time.Hour)
+	c.clock.Set(c.clock.Now().Add(time.Hour))
 	equal(t, "paid", members(c.object(exitDone, "run", "payments"), "paid", "cards_taken_over"), []any{1, 1})
 	contains(t, c.must("account", "show", "1", "--card"), "Visa ending in 3155, good until 2030-12")
 	c.newMail("receipt", "a@example.com")
@@ -85,7 +85,7 @@ func TestStripeCards_PastDue(t *testing.T) {
 	mail := c.newMail("failed", "a@example.com")
 	contains(t, mail, "give", "us a new payment method here:")
 	c.giveCard(c.linkIn(mail), "pm_card_mastercard")
-	c.now = c.now.Add(time.Hour)
+	c.clock.Set(c.clock.Now().Add(time.Hour))
 	equal(t, "next", members(c.object(exitDone, "run", "payments"), "due", "cards_taken_over"), []any{0, 1})
 	v := c.show("1/1")
 	equal(t, "active", members(v, "status", "due_date"), []any{"active", "2026-04-15"})
@@ -93,7 +93,7 @@ func TestStripeCards_PastDue(t *testing.T) {
 		method == c.show("1/2")["payment_method"] {
 		t.Errorf("method %v", v)
 	}
-	c.now = c.now.AddDate(0, 1, 0)
+	c.clock.Set(c.clock.Now().AddDate(0, 1, 0))
 	equal(t, "April", members(c.object(exitDone, "run", "payments"), "paid", "failed"), []any{2, 0})
 	equal(t, "charged", c.charged(), map[string]int{"1/1/1": 1, "1/2/0": 1, "1/2/1": 1})
 	c.clean(3)
@@ -145,7 +145,7 @@ func TestStripeReminder(t *testing.T) {
 	}
 	c.giveCard(c.cardLink("1"), "pm_card_visa")
 	equal(t, "taken over", c.object(exitDone, "run", "payments")["cards_taken_over"], 1)
-	c.now = time.Date(2030, 12, 30, 12, 0, 0, 0, time.UTC)
+	c.clock.Set(time.Date(2030, 12, 30, 12, 0, 0, 0, time.UTC))
 	equal(t, "reminders", c.object(exitDone, "run", "reminders")["sent"], 2)
 	texts, _ := c.mailsTo("reminder", "a@example.com")
 	if len(texts) != 2 {
@@ -164,7 +164,7 @@ func TestStripeReminder(t *testing.T) {
 			"Please give us a new one here:")
 		c.giveCard(c.linkIn(text), "pm_card_mastercard")
 	}
-	c.now = c.now.AddDate(0, 0, 3)
+	c.clock.Set(c.clock.Now().AddDate(0, 0, 3))
 	equal(t, "paid", members(c.object(exitDone, "run", "payments"), "paid", "cards_taken_over"), []any{2, 1})
 	contains(t, c.must("account", "show", "1", "--card"), "Mastercard ending in 4444, good until 2034-12")
 	c.clean(2)

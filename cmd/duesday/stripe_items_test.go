@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"iter"
-	"time"
 
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -22,7 +21,7 @@ func (c *stripeCLI) withStore(do func(s store.Store, tables []store.Table)) {
 		c.t.Fatal(err)
 	}
 	s, err := place.Open(c.t.Context(),
-		storeurl.Options{Tables: tables.All(), Names: schema.Names(), Now: func() time.Time { return c.now }, Holder: "test"})
+		storeurl.Options{Tables: tables.All(), Names: schema.Names(), Now: c.clock.Now, Holder: "test"})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ type stripeCLI struct {
 func newStripeCLI(t *testing.T, o stripefake.Options) *stripeCLI {
 	t.Helper()
 	c := &stripeCLI{cli: newCLI(t), key: stripeFakeKey}
-	o.Now = func() time.Time { return c.now }
+	o.Now = c.clock.Now
 	if o.Keys != nil {
 		c.key = o.Keys[0].Secret
 	}
@@ -236,14 +236,14 @@ func TestStripeLane(t *testing.T) {
 	_, leaves := c.visit(link, "Fail authentication", nil)
 	contains(t, leaves, thanks, "redirect_status=failed")
 	contains(t, c.must("subscription", "show", "1/1"), "no link for the customer")
-	c.now = c.now.Add(time.Hour)
+	c.clock.Set(c.clock.Now().Add(time.Hour))
 	equal(t, "after a no", members(c.object(exitPerson, "run", "payments"), "paid", "pending"), []any{0, 1})
 	again := c.open("1/1")
 	equal(t, "still open", members(again, "intent", "attempt", "state"), []any{open["intent"], 1, "requires_action"})
 	_, leaves = c.visit(c.pageOf("1/1"), "Complete authentication", nil)
 	contains(t, leaves, thanks, "redirect_status=succeeded")
 	contains(t, c.must("subscription", "show", "1/1"), "succeeded at the processor by now; the next payment run")
-	c.now = c.now.Add(time.Hour)
+	c.clock.Set(c.clock.Now().Add(time.Hour))
 	equal(t, "settled", members(c.object(exitDone, "run", "payments"), "due", "paid"), []any{1, 1})
 	receipt := c.list("receipt", "list", "1")[0].(map[string]any)
 	equal(t, "receipt", members(receipt, "period", "amount", "charge"), []any{0, "12.99", open["intent"]})

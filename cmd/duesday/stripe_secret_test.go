@@ -184,7 +184,7 @@ func (s *search) life() {
 		t.Fatal("no mail says that a payment was declined")
 	}
 	s.giveCard(s.linkIn(texts[0]), "pm_card_visa")
-	s.now = s.now.Add(time.Hour)
+	s.clock.Set(s.clock.Now().Add(time.Hour))
 	customer := s.ask("POST", "/v1/customers", "")["id"].(string)
 	s.ask("POST", "/v1/payment_methods/pm_card_visa/attach", "customer="+customer)
 	for _, line := range []string{
@@ -238,7 +238,7 @@ func (s *search) mistakes(outside string) {
 
 // faults are Stripe's, the network's, and those of what stands in between.
 func (s *search) faults() {
-	s.now = s.now.AddDate(0, 1, 0)
+	s.clock.Set(s.clock.Now().AddDate(0, 1, 0))
 	if err := s.fake.SetFaults(stripefake.Faults{LostReplies: 0.1, Errors: 0.05, LateErrors: 0.1}); err != nil {
 		s.t.Fatal(err)
 	}

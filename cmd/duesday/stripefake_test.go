@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/duesday/duesday/stripefake"
 )
@@ -26,7 +25,7 @@ func (c *cli) stripeFake(args ...string) (first string, stop func() result) {
 	read, write := io.Pipe()
 	var errors strings.Builder
 	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), write, &errors,
-		func() time.Time { return c.now })
+		c.clock.Now)
 	done := make(chan int, 1)
 	go func() {
 		done <- p.run(ctx, append([]string{"stripe-fake", "--listen", "127.0.0.1:0"}, args...))
