@@ -11,9 +11,9 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// This file carries out the actions of next.go. FIND is the walk's; READ is collect; OPEN, BIND,
-// CONFIRM and declines are in intent.go, SETTLE and the period's other ends in settle.go. Each
-// step may be repeated after a crash at any point.
+// This file carries out the actions of next.go. FIND is the walk's; READ is collect; OPEN, BIND and
+// CONFIRM are in intent.go, declines in retry.go, SETTLE and the period's other ends in settle.go.
+// Each step may be repeated after a crash at any point.
 //
 // At most one charge succeeds, for three reasons. An intent makes at most one. A period is never
 // bound to two uncancelled intents: another one follows only after the processor has shown the

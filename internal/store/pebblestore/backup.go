@@ -88,6 +88,9 @@ func isStore(dir string, files vfs.FS) (bool, error) {
 // name: under a second name the same process would get the lock again, and closing either store
 // would release it.
 func placeOf(path string) (string, error) {
+	if real, err := filepath.EvalSymlinks(path); err == nil { // Abs would take a .. after a link for its own folder
+		return filepath.Abs(real)
+	}
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", err

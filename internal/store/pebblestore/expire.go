@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	expiryInterval = time.Minute // of its deletion in the background
+	expiryInterval = time.Minute // of the deletion in the background
 	// expiryBatch is small so that commits do not wait behind deletions.
 	expiryBatch = 256
 )

@@ -113,6 +113,26 @@ func TestSecondOpenInOneProcessIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 
+	// A .. after a link is the parent of the folder that the link names, as for the operating system.
+	below, other := filepath.Join(dir, "below"), filepath.Join(t.TempDir(), "store")
+	for _, folder := range []string{below, other} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	current := filepath.Join(filepath.Dir(other), "current")
+	if err := os.Symlink(below, current); err != nil {
+		t.Fatal(err)
+	}
+	away := o
+	away.Create = false
+	if err := openTest(t, current+"/..", away).Close(); err != nil {
+		t.Error(err)
+	}
+	if made, err := os.ReadDir(filepath.Dir(other)); err != nil || len(made) != 2 {
+		t.Errorf("beside the link: %v, %v; want current and store alone", made, err)
+	}
+
 	mem := vfs.NewMem()
 	s = openTest(t, "store", Options{FS: mem, Create: true})
 	if _, err := Open("store", Options{FS: mem, Create: true}); !errors.Is(err, store.ErrLocked) {

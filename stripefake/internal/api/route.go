@@ -82,7 +82,7 @@ func (p param) check(v any) error {
 			return shape.Invalid("amount_too_large", p.name, fmt.Sprintf("Amount must be no more than %d.", shape.MaxAmount))
 		}
 	default:
-		of := strings.Split(p.typ, "|")
+		of := strings.Split(strings.TrimSuffix(p.typ, "|int"), "|")
 		s, ok := v.(string)
 		switch {
 		case ok && slices.Contains(of, s):

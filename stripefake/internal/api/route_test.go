@@ -70,3 +70,13 @@ func TestRoute_Misread(t *testing.T) {
 		}
 	}
 }
+
+// TestParam_OneOrNumber: such a parameter takes its words and whole numbers, and no word "int".
+func TestParam_OneOrNumber(t *testing.T) {
+	p := parseParams("ends:now|int")[0]
+	for value, ok := range map[string]bool{"now": true, "5": true, "-5": true, "int": false, "later": false, "now|int": false} {
+		if err := p.check(value); (err == nil) != ok {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
