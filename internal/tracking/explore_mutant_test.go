@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
@@ -145,7 +146,7 @@ func TestExplore_Mutants(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			tp := play(t, byName[m.flow])
-			x := explore(t, tp, stripefake.NewestVersion, 3000, 1, func(o *tracking.Options) { m.change(tp, o) })
+			x := explore(t, tp, stripefake.NewestVersion, soaktest.Cases(t, 3000, 3000, 30_000), 1, func(o *tracking.Options) { m.change(tp, o) })
 			if len(x.wrong) == 0 {
 				t.Fatalf("nothing is found on %d nodes", len(x.seen))
 			}
