@@ -127,7 +127,7 @@ func (l *lease) release(ctx context.Context) error {
 
 // keyedLocks let one goroutine of this process work on a subscription at a time. They only save
 // work (two workers would look up and confirm the same intent): the conditions of the commits
-// decide.
+// decide. Waiters have no order.
 type keyedLocks struct {
 	held sync.Map // chan struct{} by billing.Name without SKU; closed by the unlock
 }
