@@ -70,7 +70,7 @@ func (m *meddler) Refund(ctx context.Context, r billing.RefundRequest) (billing.
 
 // do carries out a request and reads its answer.
 func (b *stripeBank) do(r *http.Request, into any) error {
-	resp, err := b.server.Client().Do(r)
+	resp, err := b.client.Do(r)
 	if err != nil {
 		return err
 	}

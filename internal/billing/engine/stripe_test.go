@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -35,6 +36,7 @@ type stripeBank struct {
 	t      testing.TB
 	fake   *stripefake.Fake
 	server *httptest.Server
+	client *http.Client // for plain requests
 }
 
 const fakeKey = "sk_test_duesday"
@@ -49,18 +51,24 @@ func newStripeBank(t testing.TB, w *world, faults stripefake.Faults) *stripeBank
 	w.reopens = faults.Errors+faults.LateErrors > 0
 	b := &stripeBank{t: t, fake: stripefake.New(stripefake.Options{Now: w.now, Faults: faults})}
 	b.server = httptest.NewServer(b.fake)
-	var err error
-	b.Processor, err = stripe.New(stripe.Options{API: api.Options{Key: secret.New(fakeKey), Base: b.server.URL, Now: w.now,
-		Rate: 1000}, ReturnURL: "https://shop.example/thanks"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.client = b.server.Client()
+	b.connect(api.Options{Base: b.server.URL, Now: w.now})
 	return b
+}
+
+func (b *stripeBank) connect(o api.Options) {
+	o.Key, o.Rate = secret.New(fakeKey), 1000
+	var err error
+	b.Processor, err = stripe.New(stripe.Options{API: o, ReturnURL: "https://shop.example/thanks"})
+	if err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 func (b *stripeBank) close() {
 	b.Processor.Close()
 	b.server.Close()
+	b.client.CloseIdleConnections()
 	b.fake.Close()
 }
 
@@ -192,7 +200,7 @@ func (b *stripeBank) get(path string, into any) error {
 		panic(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+fakeKey)
-	resp, err := b.server.Client().Do(r)
+	resp, err := b.client.Do(r)
 	if err != nil {
 		return err
 	}
@@ -247,28 +255,34 @@ func TestSimulationOnStripe(t *testing.T) {
 	seeds, successes := 0, 0
 	for seed := range soaktest.Seeds(t, 1, 60) {
 		seeds++
-		var b *stripeBank
-		s := newSimulation(seed, planted{bank: func(w *world) bank {
-			b = newStripeBank(t, w, stripeFaults(seed))
-			return b
-		}})
-		if !soaktest.On() {
-			s.days = 25
-		}
-		for _, v := range s.play() {
-			t.Errorf("DUESDAY_SEED=%d: %s", seed, v)
-		}
-		for e := range b.fake.Ledger() {
-			if e.Type == "charge" {
-				successes++
-			}
-		}
-		b.close()
+		synctest.Test(t, func(t *testing.T) { successes += simulateOnStripe(t, seed) })
 	}
 	t.Logf("%d seeds, %d charges", seeds, successes)
 	if successes < 5*seeds {
 		t.Errorf("only %d charges in %d seeds", successes, seeds)
 	}
+}
+
+// simulateOnStripe plays one seed in a bubble, and returns the number of its charges.
+func simulateOnStripe(t *testing.T, seed uint64) (successes int) {
+	var b *stripeBank
+	s := newSimulation(seed, planted{bank: func(w *world) bank {
+		b = newPipedBank(t, w, stripeFaults(seed))
+		return b
+	}})
+	defer b.close()
+	if !soaktest.On() {
+		s.days = 25
+	}
+	for _, v := range s.play() {
+		t.Errorf("DUESDAY_SEED=%d: %s", seed, v)
+	}
+	for e := range b.fake.Ledger() {
+		if e.Type == "charge" {
+			successes++
+		}
+	}
+	return successes
 }
 
 // TestPlantedBugsAtStripe: the programme sees what a wrong client would do.
