@@ -74,10 +74,13 @@ func TestRatios(t *testing.T) {
 	soaktest.Long(t)
 	t.Parallel()
 	for _, name := range []string{"payments", "due", "day"} {
-		out, err := run(t, name, "--dir", t.TempDir(), "--subscriptions", "1000", "--seconds", "1", "--rounds", "1",
-			"--cache", "16")
-		if err != nil || !strings.Contains(out, "ratio") {
-			t.Errorf("%s: got %q and error %v", name, out, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, err := run(t, name, "--dir", t.TempDir(), "--subscriptions", "1000", "--seconds", "1", "--rounds", "1",
+				"--cache", "16")
+			if err != nil || !strings.Contains(out, "ratio") {
+				t.Errorf("got %q and error %v", out, err)
+			}
+		})
 	}
 }

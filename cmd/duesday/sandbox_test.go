@@ -158,6 +158,7 @@ func TestSandbox_KillNine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	random := rand.New(rand.NewPCG(soaktest.Seed(t), 10))
+	many := soaktest.Cases(t, 0, killSubscriptions*2/5, killSubscriptions)
 	ledger := filepath.Join(dir, "ledger.jsonl")
 	server, address := startServer(t, ledger, "127.0.0.1:0")
 	stores := []string{"a", "b"}
@@ -169,7 +170,7 @@ func TestSandbox_KillNine(t *testing.T) {
 	}
 	for i, store := range stores {
 		mustRun(t, command(store, "import",
-			dueBook(t, filepath.Join(dir, fmt.Sprint(i, ".csv")), 3, i, killSubscriptions, 2, "pm_card_visa",
+			dueBook(t, filepath.Join(dir, fmt.Sprint(i, ".csv")), 3, i, many, 2, "pm_card_visa",
 				"pm_sandbox_timeout")))
 	}
 	for range 3 {
@@ -177,7 +178,7 @@ func TestSandbox_KillNine(t *testing.T) {
 		for _, store := range stores {
 			wg.Go(func() { _ = command(store, "run", "payments").Run() }) // with or without success
 		}
-		timer := time.AfterFunc(time.Duration(20+random.IntN(600))*time.Millisecond, func() { _ = server.Process.Kill() })
+		timer := time.AfterFunc(time.Duration(20+random.IntN(300))*time.Millisecond, func() { _ = server.Process.Kill() })
 		_ = server.Wait()
 		timer.Stop()
 		wg.Wait()
@@ -193,7 +194,7 @@ func TestSandbox_KillNine(t *testing.T) {
 	if err := server.Wait(); err != nil {
 		t.Errorf("the server, interrupted: %v", err)
 	}
-	checkLedger(t, ledger, killSubscriptions)
+	checkLedger(t, ledger, many)
 }
 
 // startServer starts a process and waits until it says where it can be reached.

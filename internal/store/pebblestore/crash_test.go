@@ -267,7 +267,7 @@ func crashes(t *testing.T, cycles int, seed uint64, how *pebble.WriteOptions) er
 // TestCrash runs its cycles in shares of random seeds, at the same time.
 func TestCrash(t *testing.T) {
 	t.Parallel()
-	const shares, ordinary, soak = 4, 50, 5000
+	const shares, ordinary, soak = 4, 30, 5000
 	cycles := ordinary
 	if soaktest.On() {
 		cycles = soak

@@ -1,4 +1,4 @@
-package schema_test
+package pebblestore_test
 
 import (
 	"slices"
