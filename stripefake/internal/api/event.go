@@ -60,9 +60,7 @@ func (c *Call) snapshot(k *kept, version string) json.RawMessage {
 	switch {
 	case previous == nil:
 	case version >= shape.Clover: // objects are shown as they are kept
-		p := previous.Clone()
-		strip(p)
-		data["previous_attributes"] = p
+		data["previous_attributes"] = previous.Clone().Strip()
 	default: // the members that differ in that version's shape
 		before := o.Clone()
 		shape.PutBack(before, previous)
@@ -164,8 +162,7 @@ func (c *Call) payload(event object, version string) []byte {
 	if version != "" && version != event.Str("api_version") {
 		shown["api_version"], shown["data"] = version, c.snapshot(event["_kept"].(*kept), version)
 	}
-	strip(shown)
-	return shape.Encode(shown)
+	return shape.Encode(shown.Strip())
 }
 
 // accepted notes that the endpoint has the event. A copy counts once.

@@ -27,17 +27,17 @@ func (c *Call) render(o object, paths [][]string) object {
 	for _, path := range paths {
 		c.expand(shown, path, maxExpand)
 	}
-	strip(shown)
-	return shown
+	return shown.Strip()
 }
 
-// shape copies the object and reshapes all in it, inner ones first. Private members stay.
+// shape copies the object and reshapes all in it, inner ones first. Private members stay. The
+// object of an event is text, and keeps its shape.
 func (c *Call) shape(o object) object {
 	o = o.Clone()
 	if c.Version < shape.LatestCharge {
 		c.gather(o, o.Str("object"))
 	}
-	reshapeAll(o, c.Version)
+	shape.Walk(o, func(inner object) { shape.Reshape(inner, c.Version) })
 	return o
 }
 
@@ -62,41 +62,6 @@ func (c *Call) gather(o object, kindName string) {
 		inner := c.Space.Get(of, id).Clone()
 		c.gather(inner, of)
 		list[i] = inner
-	}
-}
-
-// reshapeAll does not reach the object of an event, which is text and keeps its shape.
-func reshapeAll(v any, version string) {
-	switch v := v.(type) {
-	case object:
-		for _, sub := range v {
-			reshapeAll(sub, version)
-		}
-		if v.Str("object") != "" {
-			shape.Reshape(v, version)
-		}
-	case []any:
-		for _, e := range v {
-			reshapeAll(e, version)
-		}
-	}
-}
-
-// strip removes the private members.
-func strip(v any) {
-	switch v := v.(type) {
-	case object:
-		for name, sub := range v {
-			if strings.HasPrefix(name, "_") {
-				delete(v, name)
-				continue
-			}
-			strip(sub)
-		}
-	case []any:
-		for _, e := range v {
-			strip(e)
-		}
 	}
 }
 

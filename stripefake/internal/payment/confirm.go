@@ -24,6 +24,7 @@ const (
 		"`automatic_payment_methods[allow_redirects]` to `never` when creating Setup Intents and Payment Intents."
 	failedAuthentication = "The provided PaymentMethod has failed authentication. You can provide " +
 		"payment_method_data or a new PaymentMethod to attempt to fulfill this PaymentIntent again."
+	failedSetup = "The latest attempt to set up the payment method has failed because authentication failed."
 )
 
 // confirming reads how a request confirms the payment intent.
@@ -175,20 +176,22 @@ func (c Call) collected(pi, charge object) {
 // declined is a failed attempt, for the code.
 func (c Call) declined(pi, m object, code string) error {
 	e := reasonFor(code)
-	if m.Str("customer") == "" {
-		m["_used"] = true
-	}
 	charge := c.charge(pi, m, object{"status": "failed", "captured": false, "outcome": declineOutcome(code),
 		"failure_code": e.Code, "failure_message": e.Message})
 	pi["latest_charge"], e.Charge = charge.ID(), charge.ID()
-	c.paymentFailed(pi, paymentError(e, m), charge)
+	c.paymentFailed(pi, m, charge, e)
 	e.Intent, e.Method = pi, m
 	return e
 }
 
-// paymentFailed is the payment intent's state after a failed attempt; charge may be nil.
-func (c Call) paymentFailed(pi, why, charge object) {
-	pi["status"], pi["payment_method"], pi["next_action"], pi["last_payment_error"] = NeedsMethod, nil, nil, why
+// paymentFailed is the payment intent's state after a failed attempt; charge may be nil. A payment
+// method without a customer is used up.
+func (c Call) paymentFailed(pi, m, charge object, why *shape.Error) {
+	pi["status"], pi["payment_method"], pi["next_action"] = NeedsMethod, nil, nil
+	pi["last_payment_error"] = paymentError(why, m)
+	if m.Str("customer") == "" {
+		m["_used"] = true
+	}
 	if charge != nil {
 		c.Emit("charge.failed", charge, nil)
 	}
@@ -212,19 +215,19 @@ func (c Call) Authenticate(o object, ok bool) error {
 	if o.Str("status") != NeedsAction {
 		return unexpected(o, "There is nothing to authenticate: "+o.ID()+" has a status of "+o.Str("status")+".")
 	}
-	if o.Str("object") == "setup_intent" {
-		return c.authenticateSetup(o, ok)
-	}
 	m := c.Space.Get("payment_method", o.Str("payment_method"))
-	if !ok {
-		if m.Str("customer") == "" {
-			m["_used"] = true
-		}
-		c.paymentFailed(o, paymentError(shape.Refused(http.StatusBadRequest, "payment_intent_authentication_failure", "",
-			failedAuthentication), m), nil)
-		return nil
+	failure := shape.Refused(http.StatusBadRequest, o.Str("object")+"_authentication_failure", "", failedAuthentication)
+	switch isSetup := o.Str("object") == "setup_intent"; {
+	case isSetup && ok:
+		c.setupSucceeded(o, m)
+	case isSetup:
+		failure.Message = failedSetup
+		c.setupFailed(o, m, failure)
+	case ok:
+		_ = c.tryPayment(o, m, false, true) // the payment intent keeps the decline
+	default:
+		c.paymentFailed(o, m, nil, failure)
 	}
-	_ = c.tryPayment(o, m, false, true) // the payment intent keeps the decline
 	return nil
 }
 
@@ -253,6 +256,6 @@ func (c Call) Finish(o object, ok bool) error {
 	outcome := declineOutcome("generic_decline")
 	outcome["advice_code"], outcome["reason"] = nil, code
 	charge["outcome"] = outcome
-	c.paymentFailed(o, paymentError(e, m), charge)
+	c.paymentFailed(o, m, charge, e)
 	return nil
 }

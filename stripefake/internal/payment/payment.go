@@ -123,13 +123,5 @@ func ShowMoney(amount int64, currency string) string {
 	case !among(zeroDecimal, currency):
 		text = fmt.Sprintf("%d.%02d", amount/100, amount%100)
 	}
-	switch currency {
-	case "usd":
-		return "$" + text
-	case "eur":
-		return "€" + text
-	case "gbp":
-		return "£" + text
-	}
-	return text
+	return map[string]string{"usd": "$", "eur": "€", "gbp": "£"}[currency] + text
 }

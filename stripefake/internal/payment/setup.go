@@ -3,7 +3,6 @@ package payment
 import (
 	"cmp"
 	"maps"
-	"net/http"
 	"slices"
 
 	"github.com/duesday/duesday/stripefake/internal/api"
@@ -159,7 +158,7 @@ func (c Call) ConfirmSetup(o object, method string) error {
 	switch acts := BehaviourOf(m); {
 	case acts.refuses:
 		e := reasonFor(acts.declines)
-		c.setupFailed(o, paymentError(e, m))
+		c.setupFailed(o, m, e)
 		e.Intent, e.Method = o, m
 		return e
 	case acts.on:
@@ -171,8 +170,9 @@ func (c Call) ConfirmSetup(o object, method string) error {
 	return nil
 }
 
-func (c Call) setupFailed(o, why object) {
-	o["status"], o["payment_method"], o["next_action"], o["last_setup_error"] = NeedsMethod, nil, nil, why
+func (c Call) setupFailed(o, m object, why *shape.Error) {
+	o["status"], o["payment_method"], o["next_action"] = NeedsMethod, nil, nil
+	o["last_setup_error"] = paymentError(why, m)
 	c.Emit("setup_intent.setup_failed", o, nil)
 }
 
@@ -188,18 +188,6 @@ func (c Call) setupSucceeded(o, m object) {
 		session["status"], session["url"] = "complete", nil
 		c.Emit("checkout.session.completed", session, nil)
 	}
-}
-
-// authenticateSetup is authenticate for a setup intent.
-func (c Call) authenticateSetup(o object, ok bool) error {
-	m := c.Space.Get("payment_method", o.Str("payment_method"))
-	if !ok {
-		c.setupFailed(o, paymentError(shape.Refused(http.StatusBadRequest, "setup_intent_authentication_failure", "",
-			"The latest attempt to set up the payment method has failed because authentication failed."), m))
-		return nil
-	}
-	c.setupSucceeded(o, m)
-	return nil
 }
 
 func (c Call) cancelSetupOfPath(o object) (object, error) {

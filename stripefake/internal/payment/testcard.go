@@ -264,7 +264,7 @@ func paymentError(e *shape.Error, method object) object {
 		o["network_decline_code"] = e.Network
 	}
 	if method != nil {
-		o["payment_method"] = shape.ShownOf(method)
+		o["payment_method"] = method.Clone().Strip()
 	}
 	return o
 }

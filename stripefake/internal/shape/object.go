@@ -72,11 +72,26 @@ func MadeAt(o Object) int64 {
 	return o.Num("_created")
 }
 
-// ShownOf copies the object as it is now, without private members.
-func ShownOf(o Object) Object {
-	s := o.Clone()
-	maps.DeleteFunc(s, func(name string, _ any) bool { return strings.HasPrefix(name, "_") })
-	return s
+// Walk calls visit for each object in a value, inner ones first.
+func Walk(v any, visit func(Object)) {
+	switch v := v.(type) {
+	case Object:
+		for _, inner := range v {
+			Walk(inner, visit)
+		}
+		visit(v)
+	case []any:
+		for _, inner := range v {
+			Walk(inner, visit)
+		}
+	}
+}
+
+// Strip removes the private members, and returns the object.
+func (o Object) Strip() Object {
+	isPrivate := func(name string, _ any) bool { return strings.HasPrefix(name, "_") }
+	Walk(o, func(o Object) { maps.DeleteFunc(o, isPrivate) })
+	return o
 }
 
 // ObjectsOf returns the objects of a list.
@@ -98,17 +113,14 @@ func (o Object) Pick(names string) Object {
 }
 
 // Zero sets the members to the number 0, and returns the object.
-func (o Object) Zero(names string) Object {
-	for name := range strings.FieldsSeq(names) {
-		o[name] = int64(0)
-	}
-	return o
-}
+func (o Object) Zero(names string) Object { return o.set(names, int64(0)) }
 
 // Null sets the members to null, and returns the object.
-func (o Object) Null(names string) Object {
+func (o Object) Null(names string) Object { return o.set(names, nil) }
+
+func (o Object) set(names string, value any) Object {
 	for name := range strings.FieldsSeq(names) {
-		o[name] = nil
+		o[name] = value
 	}
 	return o
 }
@@ -130,7 +142,7 @@ func Texts(list []any) []any {
 }
 
 // IsPublic reports whether any of the members is shown.
-func IsPublic(previous Object) bool { return len(ShownOf(previous)) > 0 }
+func IsPublic(previous Object) bool { return len(previous.Clone().Strip()) > 0 }
 
 // Differences returns the members of before that differ in o, as they were. Of an inner object it
 // has the differing members, of a list the whole. Private members are among them, because old

@@ -21,7 +21,7 @@ const (
 // that came after basil are removed here too, so an old version looks as its documentation shows
 // it.
 func Reshape(o Object, version string) {
-	if version >= Clover {
+	if version >= Clover || o.Str("object") == "" {
 		return
 	}
 	delete(o, "customer_account")
