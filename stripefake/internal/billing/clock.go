@@ -87,27 +87,22 @@ func (c call) furthest(clock object) int64 {
 			continue
 		}
 		for _, item := range itemsOf(sub) {
-			if r, ok := recurrenceOf(item.Sub("price")); ok {
-				most = min(most, r.after(frozen, 2))
-			}
+			most = min(most, recurrenceOf(item.Sub("price")).after(frozen, 2))
 		}
 	}
 	return most
 }
 
-// A recurrence is the interval of a price.
+// A recurrence is the interval of a price; zero for a one-time price.
 type recurrence struct {
 	interval string // day, week, month, year
 	count    int64  // of intervals, at least 1
 }
 
-// recurrenceOf returns the recurrence of a price; ok is false for a one-time price.
-func recurrenceOf(price object) (r recurrence, ok bool) {
+// recurrenceOf returns the recurrence of a stored price.
+func recurrenceOf(price object) recurrence {
 	sub := price.Sub("recurring")
-	if sub == nil {
-		return recurrence{}, false
-	}
-	return recurrence{sub.Str("interval"), max(1, sub.Num("interval_count"))}, true
+	return recurrence{sub.Str("interval"), sub.Num("interval_count")}
 }
 
 // valid reports whether Stripe takes it: at most three years.

@@ -90,7 +90,7 @@ func (c call) phase(p shape.Params, start int64, customer object) (object, error
 // phaseEnd returns the end of a phase: end_date, or the end of a duration, of iterations or of one
 // period.
 func phaseEnd(p shape.Params, start int64, price object) (int64, error) {
-	r, _ := recurrenceOf(price)
+	r := recurrenceOf(price)
 	lacks := func(name string) bool { return !p.Has(name) }
 	given := slices.DeleteFunc([]string{"end_date", "duration", "iterations"}, lacks)
 	switch {
@@ -248,13 +248,10 @@ func (c call) enter(o, phase object) {
 	sub.Sub("items")["data"] = []any{}
 	for i, item := range shape.ObjectsOf(phase.List("items")) {
 		price := c.Space.Get("price", item.Str("price"))
-		if i < len(items) {
-			was, _ := recurrenceOf(items[i].Sub("price"))
-			if is, _ := recurrenceOf(price); is == was {
-				items[i]["price"], items[i]["quantity"] = price.Clone(), item.Num("quantity")
-				sub.Sub("items")["data"] = append(sub.Sub("items").List("data"), items[i])
-				continue
-			}
+		if i < len(items) && recurrenceOf(price) == recurrenceOf(items[i].Sub("price")) {
+			items[i]["price"], items[i]["quantity"] = price.Clone(), item.Num("quantity")
+			sub.Sub("items")["data"] = append(sub.Sub("items").List("data"), items[i])
+			continue
 		}
 		c.addItem(sub, price, item.Num("quantity"), object{})
 		added := itemsOf(sub)[i]

@@ -121,8 +121,7 @@ func paymentSettings(save string) object {
 
 // addItem adds an item, whose first period begins now.
 func (c call) addItem(sub, price object, quantity int64, metadata object) {
-	r, _ := recurrenceOf(price)
-	end := r.next(sub.Num("billing_cycle_anchor"), c.Now)
+	end := recurrenceOf(price).next(sub.Num("billing_cycle_anchor"), c.Now)
 	if trial, ok := sub["trial_end"].(int64); ok && trial > c.Now {
 		end = trial
 	}
@@ -173,7 +172,7 @@ func (c call) wantedItems(p shape.Params) ([]wanted, error) {
 			if err != nil {
 				return nil, err
 			}
-			if _, ok := recurrenceOf(price); !ok {
+			if price.Sub("recurring") == nil {
 				return nil, element.Invalid("", "price", "The price specified is set to `type=one_time` but this field only "+
 					"accepts prices with `type=recurring`.")
 			}

@@ -267,9 +267,8 @@ func (c call) renewSubscription(sub object) {
 			continue
 		}
 		since = min(since, item.Num("current_period_start"))
-		r, _ := recurrenceOf(item.Sub("price"))
 		item["current_period_start"] = end
-		item["current_period_end"] = r.next(sub.Num("billing_cycle_anchor"), end)
+		item["current_period_end"] = recurrenceOf(item.Sub("price")).next(sub.Num("billing_cycle_anchor"), end)
 		bills = append(bills, bill{item: item, start: end, end: item.Num("current_period_end")})
 	}
 	if trial {
@@ -315,8 +314,8 @@ func (c call) resumeSubscription(sub object) (object, error) {
 	sub["billing_cycle_anchor"] = c.Now
 	var bills []bill
 	for _, item := range itemsOf(sub) {
-		r, _ := recurrenceOf(item.Sub("price"))
-		item["current_period_start"], item["current_period_end"] = c.Now, r.next(c.Now, c.Now)
+		item["current_period_start"] = c.Now
+		item["current_period_end"] = recurrenceOf(item.Sub("price")).next(c.Now, c.Now)
 		bills = append(bills, bill{item: item, start: c.Now, end: item.Num("current_period_end")})
 	}
 	invoice := c.billed(sub, "subscription_update", c.Now, bills)

@@ -64,8 +64,7 @@ func (c call) termOf(wanted []wanted) (term, error) {
 	}
 	if c.Form.Has("billing_cycle_anchor") {
 		t.anchor = c.Num("billing_cycle_anchor")
-		r, _ := recurrenceOf(wanted[0].price)
-		if t.anchor < end || t.anchor > r.after(end, 1) {
+		if t.anchor < end || t.anchor > recurrenceOf(wanted[0].price).after(end, 1) {
 			return t, shape.Invalid("", "billing_cycle_anchor", "billing_cycle_anchor must be in the future and cannot be "+
 				"later than the next natural billing date.")
 		}
@@ -144,8 +143,7 @@ func (c call) firstBills(sub object) []bill {
 	for _, item := range itemsOf(sub) {
 		b := bill{item: item, start: c.Now, end: item.Num("current_period_end"), trial: sub["trial_end"] != nil}
 		if anchor := sub.Num("billing_cycle_anchor"); anchor > c.Now && !b.trial {
-			r, _ := recurrenceOf(item.Sub("price"))
-			b.period = b.end - r.after(anchor, -1)
+			b.period = b.end - recurrenceOf(item.Sub("price")).after(anchor, -1)
 			b.free = c.Form.Str("proration_behavior") == "none"
 		}
 		bills = append(bills, b)

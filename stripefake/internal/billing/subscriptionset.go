@@ -172,8 +172,7 @@ func (c call) changeItems(sub object) error {
 			return shape.Invalid("", "items", "This fake can change the price and the quantity of items that are "+
 				"there, and neither add nor delete any: name one by items[0][id].")
 		case w.price != nil:
-			was, _ := recurrenceOf(item.Sub("price"))
-			if is, _ := recurrenceOf(w.price); is != was || w.price.Str("currency") != sub.Str("currency") {
+			if recurrenceOf(w.price) != recurrenceOf(item.Sub("price")) || w.price.Str("currency") != sub.Str("currency") {
 				return shape.Invalid("", "items", "This fake can change a price to one of the same interval and currency only.")
 			}
 			item["price"] = w.price.Clone()
