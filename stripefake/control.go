@@ -92,9 +92,9 @@ type Event struct {
 // were made. The bodies have the version; "": the version of each event.
 func (f *Fake) Events(account string, live bool, version string) []Event {
 	var list []Event
-	for _, e := range f.api.Events(account, live, version) {
-		list = append(list, Event(e))
-	}
+	f.api.EachEvent(account, live, version, func(e shape.Object, body []byte) {
+		list = append(list, Event{e.ID(), e.Str("type"), account, time.Unix(e.Num("created"), 0).UTC(), body})
+	})
 	return list
 }
 

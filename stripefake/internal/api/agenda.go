@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"slices"
-
 	"strings"
 	"time"
 

@@ -35,12 +35,6 @@ type Call struct {
 	BreakOff bool // the request's effect breaks the connection instead of answering
 }
 
-// ask gives the call its parameters.
-func (c *Call) ask(r *Route, params shape.Form) {
-	c.route, c.params = r, params
-	c.Form = shape.Reading(params, func(name string) { c.declared(name, func(param) bool { return true }) })
-}
-
 // declared notes a misread, unless the route declares the parameter as the reader wants it.
 func (c *Call) declared(name string, as func(param) bool) {
 	if c.route == nil || c.misread != nil {
@@ -160,11 +154,13 @@ func With[C any](load func(C) (object, error), do func(C, object) (object, error
 	}
 }
 
-// Update returns a handler for the object that load finds: do changes a copy, or refuses.
-func Update[C interface {
+// A changer has Call.Change.
+type changer interface {
 	Change(typ string, o, after object)
-}](typ string, load func(C) (object, error),
-	do func(C, object) error) func(C) (object, error) {
+}
+
+// Update returns a handler for the object that load finds: do changes a copy, or refuses.
+func Update[C changer](typ string, load func(C) (object, error), do func(C, object) error) func(C) (object, error) {
 	return With(load, func(c C, o object) (object, error) {
 		after := o.Clone()
 		if err := do(c, after); err != nil {

@@ -187,23 +187,11 @@ func (f *Fake) Resend(event string) (sent int, err error) {
 	return sent, err
 }
 
-// An Event is stripefake.Event.
-type Event struct {
-	ID      string
-	Type    string
-	Account string
-	Created time.Time // UTC, in whole seconds
-	Body    []byte
-}
-
-// Events is stripefake.Fake.Events.
-func (f *Fake) Events(account string, live bool, version string) []Event {
+// EachEvent shows the events of stripefake.Fake.Events, with their bodies.
+func (f *Fake) EachEvent(account string, live bool, version string, show func(e object, body []byte)) {
 	defer f.lock()()
 	c := f.System(f.In(account, live))
-	var list []Event
 	for _, e := range c.Space.All("event") {
-		list = append(list, Event{e.ID(), e.Str("type"), account, time.Unix(e.Num("created"), 0).UTC(),
-			c.payload(e, version)})
+		show(e, c.payload(e, version))
 	}
-	return list
 }

@@ -60,7 +60,7 @@ type Fake struct {
 	own      *agenda               // guarded by mu; of its clock, for all accounts
 	Numbered uint64                // guarded by mu; ids so far
 	windows  map[limit][]time.Time // guarded by mu; of the rate limit: the requests of the last second
-	counts   map[countKey]Count    // guarded by mu
+	counts   []Count               // guarded by mu; by endpoint and status
 }
 
 // A Space has the objects of one account in one mode.
@@ -87,7 +87,7 @@ func New(o Options) *Fake {
 	f := &Fake{
 		Options: o, router: newRouter(append(Routes(), o.Routes...)), faults: o.Faults, dice: newDice(o.Seed),
 		spaces: map[spaceKey]*Space{}, accounts: map[string]*account{}, revoked: map[string]bool{},
-		own: newAgenda(), windows: map[limit][]time.Time{}, counts: map[countKey]Count{},
+		own: newAgenda(), windows: map[limit][]time.Time{},
 	}
 	f.post = newPostOffice(f)
 	defer f.lock()()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"io"
-	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -64,8 +63,8 @@ func (x *exchange) admit(params shape.Form, err error) error {
 	if route == nil {
 		return unrecognized(x.r)
 	}
-	c.Path, c.ID, x.name = names, id, route.Endpoint()
-	c.ask(route, params)
+	c.Path, c.ID, x.name, c.route, c.params = names, id, route.Endpoint(), route, params
+	c.Form = shape.Reading(params, func(name string) { c.declared(name, func(param) bool { return true }) })
 	// err comes second: a caller without an API key learns nothing about its parameters
 	if err := cmp.Or(x.enter(), err); err != nil {
 		return err
@@ -262,26 +261,25 @@ type Count struct {
 	Requests, Replays int64
 }
 
-type countKey struct {
-	endpoint string
-	status   int
+func (c Count) compare(d Count) int {
+	return cmp.Or(cmp.Compare(c.Endpoint, d.Endpoint), cmp.Compare(c.Status, d.Status))
 }
 
 func (x *exchange) count(status int) {
 	defer x.f.lock()()
-	k := countKey{x.name, status}
-	n := x.f.counts[k]
-	n.Endpoint, n.Status, n.Requests = x.name, status, n.Requests+1
-	if x.replay != nil {
-		n.Replays++
+	n := Count{Endpoint: x.name, Status: status}
+	i, known := slices.BinarySearchFunc(x.f.counts, n, Count.compare)
+	if !known {
+		x.f.counts = slices.Insert(x.f.counts, i, n)
 	}
-	x.f.counts[k] = n
+	x.f.counts[i].Requests++
+	if x.replay != nil {
+		x.f.counts[i].Replays++
+	}
 }
 
 // Requests returns the counts so far, by endpoint and status.
 func (f *Fake) Requests() []Count {
 	defer f.lock()()
-	return slices.SortedFunc(maps.Values(f.counts), func(a, b Count) int {
-		return cmp.Or(cmp.Compare(a.Endpoint, b.Endpoint), cmp.Compare(a.Status, b.Status))
-	})
+	return slices.Clone(f.counts)
 }
