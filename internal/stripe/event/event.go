@@ -74,18 +74,14 @@ func readEnvelope(r *jsonReader) envelope {
 			e.version = r.word()
 		case "data":
 			e.objectKnown = false
-			for name := range r.members() {
-				if string(name) == "object" {
-					e.objectKnown = r.peek() == '{'
-					e.object = readWire(r)
-				}
+			for range r.member("object") {
+				e.objectKnown = r.peek() == '{'
+				e.object = readWire(r)
 			}
 		case "related_object":
 			e.related = ""
-			for name := range r.members() {
-				if string(name) == "type" {
-					e.related = r.word()
-				}
+			for range r.member("type") {
+				e.related = r.word()
 			}
 		}
 	}

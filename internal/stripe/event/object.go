@@ -101,10 +101,8 @@ func (w *wire) readLink(r *jsonReader, name []byte) {
 		w.declined, w.code = readDecline(r)
 	case "cancellation_details":
 		w.canceled = ""
-		for name := range r.members() {
-			if string(name) == "reason" {
-				w.canceled = r.word()
-			}
+		for range r.member("reason") {
+			w.canceled = r.word()
 		}
 	case "payment":
 		w.inner = readPayment(r)
@@ -113,13 +111,12 @@ func (w *wire) readLink(r *jsonReader, name []byte) {
 	case "refunds":
 		w.refunds = readRefunds(r)
 	case "subscription_details":
-		w.detailsTag = cmp.Or(readDetails(r).tag, w.detailsTag)
+		_, tag := readDetails(r)
+		w.detailsTag = cmp.Or(tag, w.detailsTag)
 	case "parent":
-		for name := range r.members() {
-			if string(name) == "subscription_details" {
-				d := readDetails(r)
-				w.parent, w.detailsTag = d.subscription, cmp.Or(d.tag, w.detailsTag)
-			}
+		for range r.member("subscription_details") {
+			parent, tag := readDetails(r)
+			w.parent, w.detailsTag = parent, cmp.Or(tag, w.detailsTag)
 		}
 	}
 }
@@ -177,10 +174,8 @@ func (r *jsonReader) link() (id string) {
 	if r.peek() != '{' {
 		return r.id()
 	}
-	for name := range r.members() {
-		if string(name) == "id" {
-			id = r.id()
-		}
+	for range r.member("id") {
+		id = r.id()
 	}
 	return id
 }

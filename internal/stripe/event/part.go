@@ -26,10 +26,7 @@ func readDecline(r *jsonReader) (there bool, code string) {
 // readPayments takes the list of an invoice's payments. It is there from 2025-03-31.basil on, if
 // the request expands it.
 func readPayments(r *jsonReader) (best invoicePaid) {
-	for name := range r.members() {
-		if string(name) != "data" {
-			continue
-		}
+	for range r.member("data") {
 		best = invoicePaid{}
 		for range r.elements() {
 			if p := readInvoicePayment(r); p.rank > best.rank {
@@ -66,10 +63,8 @@ func readInvoicePayment(r *jsonReader) (p invoicePaid) {
 
 // readPayment takes the member payment of an invoice's payment.
 func readPayment(r *jsonReader) (p invoicePaid) {
-	for name := range r.members() {
-		if string(name) == "payment_intent" {
-			p.intent = r.link()
-		}
+	for range r.member("payment_intent") {
+		p.intent = r.link()
 	}
 	return p
 }
@@ -77,10 +72,7 @@ func readPayment(r *jsonReader) (p invoicePaid) {
 // readRefunds takes a charge's list of refunds. It is there before 2022-11-15, and if the request
 // expands it.
 func readRefunds(r *jsonReader) (list []tracking.Refund) {
-	for name := range r.members() {
-		if string(name) != "data" {
-			continue
-		}
+	for range r.member("data") {
 		list = nil
 		for range r.elements() {
 			if refund := readRefund(r); refund.ID != "" {
@@ -105,22 +97,17 @@ func readRefund(r *jsonReader) (refund tracking.Refund) {
 	return refund
 }
 
-// subscriptionDetails are an invoice's copy of facts about its subscription.
-type subscriptionDetails struct {
-	subscription string
-	tag          tracking.Tag
-}
-
-func readDetails(r *jsonReader) (d subscriptionDetails) {
+// readDetails takes an invoice's copy of facts about its subscription.
+func readDetails(r *jsonReader) (subscription string, tag tracking.Tag) {
 	for name := range r.members() {
 		switch string(name) {
 		case "subscription":
-			d.subscription = r.link()
+			subscription = r.link()
 		case "metadata":
-			d.tag = readTag(r)
+			tag = readTag(r)
 		}
 	}
-	return d
+	return subscription, tag
 }
 
 // readTag takes metadata and returns their Tag: the zero Tag if they are not Duesday's.

@@ -80,6 +80,17 @@ func (r *jsonReader) members() iter.Seq[[]byte] {
 	}
 }
 
+// member yields for each member of the name, of which JSON allows several. The rules of members hold.
+func (r *jsonReader) member(wanted string) func(func() bool) {
+	return func(yield func() bool) {
+		for name := range r.members() {
+			if string(name) == wanted && !yield() {
+				return
+			}
+		}
+	}
+}
+
 // elements yields once for every element of the next value, if it is a list. The rules of members
 // hold.
 func (r *jsonReader) elements() func(func() bool) {

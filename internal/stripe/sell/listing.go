@@ -98,7 +98,7 @@ func (t Tracker) ListObjects(ctx context.Context, at string, since time.Time, ea
 		return asTracked(err)
 	}
 	return t.walk(ctx, at, tracking.KindPayment, api.CreatedBetween(since, time.Time{}), func(o tracking.Object) error {
-		o = madeBy(o, links[o.ID].invoice)
+		o = madeBy(o, links[o.ID])
 		o.Tag = firstTag(o.Tag, tags[o.Subscription])
 		return each(o)
 	})
@@ -122,27 +122,21 @@ func (t Tracker) walk(ctx context.Context, at, kind string, query url.Values, vi
 	return nil
 }
 
-// A linkedInvoice is the invoice of a payment, with the rank of their link.
-type linkedInvoice struct {
-	invoice tracking.Object
-	rank    int
-}
-
 // links returns the invoices of the payment intents made at or after since, by intent.
-func (t Tracker) links(ctx context.Context, at string, since time.Time) (map[string]linkedInvoice, error) {
+func (t Tracker) links(ctx context.Context, at string, since time.Time) (map[string]tracking.Object, error) {
 	if !since.IsZero() {
 		since = since.Add(-beforeIntent)
 	}
 	query := api.CreatedBetween(since, time.Time{})
 	query.Set("expand[]", "data.invoice")
-	links := map[string]linkedInvoice{}
+	links, ranks := map[string]tracking.Object{}, map[string]int{}
 	for raw, err := range t.api.Rows(ctx, at, "/v1/invoice_payments", query, nil) {
 		if err != nil {
 			return nil, err
 		}
 		p := readInvoicePayment(raw)
 		intent := linkedID(p.Payment.Intent)
-		if intent == "" || p.rank() <= links[intent].rank {
+		if intent == "" || p.rank() <= ranks[intent] {
 			continue
 		}
 		invoice := tracking.Object{ID: linkedID(p.Invoice)}
@@ -151,7 +145,7 @@ func (t Tracker) links(ctx context.Context, at string, since time.Time) (map[str
 				return nil, err
 			}
 		}
-		links[intent] = linkedInvoice{invoice, p.rank()}
+		links[intent], ranks[intent] = invoice, p.rank()
 	}
 	return links, nil
 }
