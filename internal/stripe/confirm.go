@@ -52,15 +52,9 @@ func (p *Processor) confirmFailed(ctx context.Context, at ref, key string, err e
 	if !ok {
 		return billing.Intent{}, err
 	}
-	pi, in, err := p.afterFailure(ctx, at, f)
-	if err != nil {
-		return billing.Intent{}, err
-	}
-	if in.State == billing.Succeeded || in.State == billing.Processing || in.State == billing.Canceled {
-		return in, nil // the intent has moved on since
-	}
-	if isEarlier(f, key, pi) {
-		return in, nil
+	pi, in, over, err := p.afterFailure(ctx, at, key, f)
+	if over {
+		return in, err
 	}
 	a := f.Answer
 	code, hard := cmp.Or(a.Decline, a.Code, a.Kind), api.IsHard(a.Code, a.Decline, a.Advice)
@@ -78,35 +72,30 @@ func (p *Processor) confirmFailed(ctx context.Context, at ref, key string, err e
 	return in, nil
 }
 
-// afterFailure returns the intent after a failed attempt: from the error, or by a look-up if the
-// error has none or repeats an earlier one.
-func (p *Processor) afterFailure(ctx context.Context, at ref,
-	f *api.Error) (*sdk.PaymentIntent, billing.Intent, error) {
-	pi := f.Intent
+// afterFailure returns the intent after a failed attempt under the key: from the error, or by a
+// look-up if the error has none or repeats an earlier one. over reports whether the intent has
+// moved on since, another attempt has followed, or there is an error.
+func (p *Processor) afterFailure(ctx context.Context, at ref, key string, f *api.Error) (pi *sdk.PaymentIntent,
+	in billing.Intent, over bool, err error) {
+	pi = f.Intent
 	if pi == nil || pi.ID != at.id || pi.Status == "" || f.Replayed {
-		var err error
 		if pi, err = p.retrieve(ctx, at); err != nil {
-			return nil, billing.Intent{}, err
+			return nil, billing.Intent{}, true, err
 		}
 	}
-	in, err := p.intent(at.at, pi)
-	return pi, in, err
+	in, err = p.intent(at.at, pi)
+	over = err != nil || in.State == billing.Succeeded || in.State == billing.Processing ||
+		in.State == billing.Canceled || isEarlier(f, key, pi)
+	return pi, in, over, err
 }
 
 // authenticate asks for the page on which the customer can authenticate the attempt that failed
 // with f. The page completes the same intent, so there is no second charge.
 func (p *Processor) authenticate(ctx context.Context, at ref, r billing.ConfirmRequest,
 	f *api.Error) (billing.Intent, error) {
-	pi, first, err := p.afterFailure(ctx, at, f)
-	if err != nil {
-		return billing.Intent{}, err
-	}
-	switch first.State {
-	case billing.Succeeded, billing.Processing, billing.Canceled:
-		return first, nil
-	}
-	if isEarlier(f, r.Key, pi) {
-		return first, nil
+	pi, first, over, err := p.afterFailure(ctx, at, r.Key, f)
+	if over {
+		return first, err
 	}
 	if pi.Metadata[metaAttempt] != "" { // of an earlier attempt; it would hide this one
 		n := newNote(r.Key, "authentication_required", false)

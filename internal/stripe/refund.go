@@ -103,13 +103,9 @@ func (p *Processor) refund(at string, x *sdk.Refund) (billing.Reversal, error) {
 		return billing.Reversal{}, api.Unusable("a refund", "the answer is a %q with the id %q", x.Object, x.ID)
 	}
 	r := billing.Reversal{Kind: billing.Refunded, ID: x.ID, Request: x.Metadata[metaRefund],
-		Amount: api.Amount(x.Amount, string(x.Currency)), Reason: string(x.Reason), Created: api.Instant(x.Created)}
-	var err error
-	if r.Ref, r.Tag, err = p.returned(at, x.PaymentIntent); err != nil {
+		Reason: string(x.Reason), Created: api.Instant(x.Created)}
+	if err := p.returned(&r, at, "a refund", x.PaymentIntent, x.Amount, x.Currency); err != nil {
 		return billing.Reversal{}, err
-	}
-	if !r.Amount.IsPositive() && (r.Request != "" || r.Tag != (billing.Tag{})) {
-		return billing.Reversal{}, api.Unusable("a refund", "%s is of %d of %q", x.ID, x.Amount, x.Currency)
 	}
 	state, known := map[sdk.RefundStatus]billing.ReversalState{
 		sdk.RefundStatusPending: billing.ReversalPending, sdk.RefundStatusRequiresAction: billing.ReversalPending,
@@ -122,20 +118,25 @@ func (p *Processor) refund(at string, x *sdk.Refund) (billing.Reversal, error) {
 	return r, nil
 }
 
-// returned returns the ref and the tag of the intent of a refund or dispute, if it has one.
-func (p *Processor) returned(at string, pi *sdk.PaymentIntent) (string, billing.Tag, error) {
-	if pi == nil {
-		return "", billing.Tag{}, nil
+// returned fills in the amount of a reversal, and the ref and the tag of its intent, if it has one.
+func (p *Processor) returned(r *billing.Reversal, at, what string, pi *sdk.PaymentIntent, units int64,
+	currency sdk.Currency) error {
+	if pi != nil && !api.IsID(pi.ID, "pi_") {
+		return api.Unusable("a refund or dispute", "it is of a %q with the id %q", pi.Object, pi.ID)
 	}
-	if !api.IsID(pi.ID, "pi_") {
-		return "", billing.Tag{}, api.Unusable("a refund or dispute", "it is of a %q with the id %q", pi.Object, pi.ID)
-	}
-	if pi.Object != "" { // else it is its id alone
+	if pi != nil && pi.Object != "" { // else it is its id alone
 		if err := p.api.CheckMode(pi.ID, pi.Livemode); err != nil {
-			return "", billing.Tag{}, err
+			return err
 		}
 	}
-	return ref{at, pi.ID}.String(), tagOf(pi.Metadata), nil
+	if pi != nil {
+		r.Ref, r.Tag = ref{at, pi.ID}.String(), tagOf(pi.Metadata)
+	}
+	r.Amount = api.Amount(units, string(currency))
+	if !r.Amount.IsPositive() && (r.Request != "" || r.Tag != (billing.Tag{})) {
+		return api.Unusable(what, "%s is of %d of %q", r.ID, units, currency)
+	}
+	return nil
 }
 
 // dispute reads Stripe's dispute. An unknown status counts as undecided. An inquiry, warning_…,
@@ -147,14 +148,9 @@ func (p *Processor) dispute(at string, x *sdk.Dispute) (billing.Reversal, error)
 	if err := p.api.CheckMode(x.ID, x.Livemode); err != nil {
 		return billing.Reversal{}, err
 	}
-	r := billing.Reversal{Kind: billing.Disputed, ID: x.ID, Amount: api.Amount(x.Amount, string(x.Currency)),
-		Reason: string(x.Reason), Created: api.Instant(x.Created)}
-	var err error
-	if r.Ref, r.Tag, err = p.returned(at, x.PaymentIntent); err != nil {
+	r := billing.Reversal{Kind: billing.Disputed, ID: x.ID, Reason: string(x.Reason), Created: api.Instant(x.Created)}
+	if err := p.returned(&r, at, "a dispute", x.PaymentIntent, x.Amount, x.Currency); err != nil {
 		return billing.Reversal{}, err
-	}
-	if !r.Amount.IsPositive() && r.Tag != (billing.Tag{}) {
-		return billing.Reversal{}, api.Unusable("a dispute", "%s is of %d of %q", x.ID, x.Amount, x.Currency)
 	}
 	r.State = cmp.Or(map[sdk.DisputeStatus]billing.ReversalState{
 		sdk.DisputeStatusWon: billing.ReversalFailed, sdk.DisputeStatusLost: billing.ReversalSucceeded,

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -37,12 +38,11 @@ const (
 )
 
 const (
-	busyCodes        = " idempotency_key_in_use lock_timeout rate_limit "
-	credentialCodes  = " api_key_expired platform_account_required platform_api_key_expired secret_key_required "
-	atAccountCodes   = " account_invalid livemode_mismatch testmode_charges_only "
-	otherStateCodes  = " intent_invalid_state payment_intent_unexpected_state "
-	payerParameters  = " customer customer_account payment_method source "
-	accountGoneCodes = " account_invalid "
+	busyCodes       = " idempotency_key_in_use lock_timeout rate_limit "
+	credentialCodes = " api_key_expired platform_account_required platform_api_key_expired secret_key_required "
+	atAccountCodes  = " account_invalid livemode_mismatch testmode_charges_only "
+	otherStateCodes = " intent_invalid_state payment_intent_unexpected_state "
+	payerParameters = " customer customer_account payment_method source "
 )
 
 // classify returns the meaning of an answer other than a success. It is total. An answer it does
@@ -86,7 +86,7 @@ func classify(a Answer) Verdict {
 
 // disconnects reports whether a connected account has disconnected. Soon after, another request
 // is pointless.
-func (a Answer) disconnects() bool { return a.connected && listed(accountGoneCodes, a.Code) }
+func (a Answer) disconnects() bool { return a.connected && a.Code == "account_invalid" }
 
 // listed reports whether a list, which begins and ends with a space, has the word.
 func listed(list, word string) bool {
@@ -139,22 +139,15 @@ func IsAction(code, decline string) bool {
 // AdviceOf reads the issuer's advice from an error or an intent as Stripe wrote it. The library
 // leaves it out.
 func AdviceOf(raw []byte) string {
+	type advised struct {
+		Advice string `json:"advice_code"`
+	}
 	var body struct {
-		Error *struct {
-			Advice string `json:"advice_code"`
-		} `json:"error"`
-		Last *struct {
-			Advice string `json:"advice_code"`
-		} `json:"last_payment_error"`
+		Error advised `json:"error"`
+		Last  advised `json:"last_payment_error"`
 	}
 	if json.Unmarshal(raw, &body) != nil { // then the library read nothing else of it either
 		return ""
 	}
-	switch {
-	case body.Error != nil:
-		return body.Error.Advice
-	case body.Last != nil:
-		return body.Last.Advice
-	}
-	return ""
+	return cmp.Or(body.Error.Advice, body.Last.Advice)
 }
