@@ -15,11 +15,6 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-func (p *program) accountCommand() *cobra.Command {
-	return group("account", "Create, show, list and update accounts, and set their payment methods",
-		p.accountCreate(), p.accountShow(), p.accountList(), p.accountUpdate(), p.accountAttach(), p.accountCardLink())
-}
-
 func (p *program) accountCreate() *cobra.Command {
 	var email, zone string
 	c := p.storeLeaf("create ACCOUNT --email ADDRESS", "Create an account without a subscription", need{create: true},

@@ -21,7 +21,7 @@ const maxItemBytes = 300_000
 func (p *program) capacityCommand() *cobra.Command {
 	var o estimate.PeakOptions
 	measured := estimate.Options{Subscriptions: measuredForCapacity}
-	var share shareFlag
+	share := shareFlag()
 	c := leaf("capacity", "Compute the units, hours and shards of a book's peak day on DynamoDB",
 		func(ctx context.Context, _ []string) error {
 			costs, err := estimate.Measure(ctx, measured)

@@ -11,14 +11,9 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-func (p *program) connectCommand() *cobra.Command {
-	g := group("connect", "Register the Stripe accounts of merchants, and list them",
-		p.connectAdd(), p.connectList(), p.connectShow())
-	g.Long = `Register the Stripe accounts of merchants, and list them. Events of an unregistered Stripe
+const connectLong = `Register the Stripe accounts of merchants, and list them. Events of an unregistered Stripe
 account are put aside until it is registered. The account of the key itself is registered
 the same way, if buyers pay there.`
-	return g
-}
 
 func (p *program) connectAdd() *cobra.Command {
 	var account string
@@ -92,11 +87,9 @@ func (p *program) jobCommand() *cobra.Command {
 			p.say("job %s is due: a running duesday serve does it", args[0])
 			return p.json(object{"replayed", args[0]})
 		})
-	g := group("job", "List the open jobs of purchases, and retry those that were given up", list, replay)
-	g.Long = `Look at what duesday serve has still to do for purchases: the jobs of --on-fulfil and
+	return group("job", "List the open jobs of purchases, and retry those that were given up", `Look at what duesday serve has still to do for purchases: the jobs of --on-fulfil and
 --on-unsubscribe. One that fails is tried ten times over three days and then given up; one
-that says that it can never be done is given up at once.`
-	return g
+that says that it can never be done is given up at once.`, list, replay)
 }
 
 func (p *program) listJobs(ctx context.Context, b *backend, _ []string) error {

@@ -14,23 +14,23 @@ import (
 
 func (p *program) dueCommand() *cobra.Command {
 	index := func(kind billing.Kind, short string) *cobra.Command {
-		var on, until dateFlag
+		on, until := dateFlag(), dateFlag()
 		c := p.storeLeaf(string(kind), short, need{read: true}, func(ctx context.Context, s *session, _ []string) error {
-			if on.IsZero() {
-				return p.listDue(kind, dueUntil(ctx, s.engine, kind, until.Date))
+			if on.value.IsZero() {
+				return p.listDue(kind, dueUntil(ctx, s.engine, kind, until.value))
 			}
-			return p.listDue(kind, dueOn(ctx, s.engine, kind, on.Date))
+			return p.listDue(kind, dueOn(ctx, s.engine, kind, on.value))
 		})
 		c.Flags().Var(&on, "date", "exactly this day")
 		c.Flags().Var(&until, "until", "this day and all before it")
 		return checked(c, func([]string) error {
-			if on.IsZero() == until.IsZero() {
+			if on.value.IsZero() == until.value.IsZero() {
 				return usagef("want one of --date DATE and --until DATE")
 			}
-			return p.walkable("until", until)
+			return p.walkable("until", until.value)
 		})
 	}
-	return group("due", "List the subscriptions that the daily jobs will look at",
+	return group("due", "List the subscriptions that the daily jobs will look at", "",
 		index(billing.Payments, "List subscriptions by the day of their next payment or retry"),
 		index(billing.Reminders, "List subscriptions by the day of their next reminder"))
 }

@@ -17,12 +17,8 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-func (p *program) eventCommand() *cobra.Command {
-	g := group("event", "List and show the events of Stripe", p.eventList(), p.eventShow())
-	g.Long = `List and show the events of Stripe. An event is kept for 30 days, and longer until it is
+const eventLong = `List and show the events of Stripe. An event is kept for 30 days, and longer until it is
 applied: event list --waiting lists those, and duesday replay applies one again.`
-	return g
-}
 
 // viewEvent is an event in JSON, without its body. Its times are as Stripe has them, in whole
 // seconds where they are.
@@ -170,13 +166,13 @@ func (b *backend) rebuilt(ctx context.Context, account string) iter.Seq2[*tracki
 // eventFlags are those of event list.
 type eventFlags struct {
 	account, subscription string
-	from, to              instantFlag
+	from, to              valueFlag[time.Time]
 	limit                 int
 	waiting               bool
 }
 
 func (p *program) eventList() *cobra.Command {
-	f := new(eventFlags)
+	f := &eventFlags{from: instantFlag(), to: instantFlag()}
 	c := p.backendLeaf("list", "List events, the oldest first: all, or those of an account or a subscription",
 		backendNeed{}, func(ctx context.Context, b *backend, _ []string) error {
 			if f.waiting {
@@ -207,16 +203,16 @@ func (f *eventFlags) check() error {
 		return usagef("--limit %d: want 0 or more", f.limit)
 	case f.account != "" && f.subscription != "":
 		return usagef("--account and --subscription: give one of them")
-	case f.waiting && (f.account != "" || f.subscription != "" || f.limit != 0 || !f.from.IsZero() || !f.to.IsZero()):
+	case f.waiting && (f.account != "" || f.subscription != "" || f.limit != 0 || f.from.text != "" || f.to.text != ""):
 		return usagef("--waiting lists all that wait: give it alone")
-	case !f.to.IsZero() && !f.to.After(f.from.Time):
-		return usagef("--to %s is not after --from %s", f.to.String(), f.from.String())
+	case f.to.text != "" && !f.to.value.After(f.from.value):
+		return usagef("--to %s is not after --from %s", stamp(f.to.value), stamp(f.from.value))
 	}
 	return nil
 }
 
 func (p *program) listEvents(ctx context.Context, b *backend, f *eventFlags) error {
-	q := tracking.EventQuery{Subscription: f.subscription, From: f.from.Time, To: f.to.Time, Whole: true}
+	q := tracking.EventQuery{Subscription: f.subscription, From: f.from.value, To: f.to.value, Whole: true}
 	if f.limit > 0 {
 		q.Limit = f.limit + 1 // one more, to see whether there are more
 	}

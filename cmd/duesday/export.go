@@ -28,14 +28,15 @@ var (
 )
 
 type exportFlags struct {
-	format choiceFlag
+	format valueFlag[string]
 	out    string
 	all    bool
 }
 
 func (p *program) exportCommand() *cobra.Command {
 	kind := func(name, short string) (*cobra.Command, *exportFlags) {
-		f := &exportFlags{format: choiceFlag{choices: []string{"csv", "jsonl"}, value: "csv"}}
+		f := &exportFlags{format: choiceFlag("csv", "jsonl")}
+		f.format.value, f.format.text = "csv", "csv"
 		c := p.storeLeaf(name, short, need{read: true},
 			func(ctx context.Context, s *session, _ []string) error { return p.export(ctx, s, name, f) })
 		c.Flags().Var(&f.format, "format", "of the lines")
@@ -56,8 +57,8 @@ and a column status, which import refuses.`
 		"also those that are not active, with their status; that file cannot be imported")
 	receipts, _ := kind("receipts", "Write all receipts that have not expired")
 	refunds, _ := kind("refunds", "Write all refunds and disputes")
-	return group("export", "Write accounts, subscriptions, receipts or refunds as CSV or JSON lines",
-		accounts, subscriptions, receipts, refunds)
+	return group("export", "Write accounts, subscriptions, receipts or refunds as CSV or JSON lines", "", accounts,
+		subscriptions, receipts, refunds)
 }
 
 func (p *program) export(ctx context.Context, s *session, what string, f *exportFlags) error {

@@ -11,8 +11,28 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 )
 
-// A dateFlag is a flag that takes a date; zero when it is not given.
-type dateFlag struct{ civil.Date }
+// A valueFlag is a flag whose value has a form of its own; zero when it is not given.
+type valueFlag[T any] struct {
+	value T
+	text  string // as it was given
+	form  string // of the value, in the help
+	parse func(text string) (T, error)
+}
+
+// Set implements pflag.Value.
+func (f *valueFlag[T]) Set(text string) error {
+	v, err := f.parse(text)
+	if err == nil {
+		f.value, f.text = v, text
+	}
+	return err
+}
+
+// String implements pflag.Value.
+func (f *valueFlag[T]) String() string { return f.text }
+
+// Type implements pflag.Value.
+func (f *valueFlag[T]) Type() string { return f.form }
 
 // The bounds of dates. A job walks the days one by one, and would walk to a mistyped year for
 // minutes.
@@ -21,98 +41,65 @@ const (
 	yearsAhead = 10   // after the clock's today, of a date to walk to
 )
 
-// Set implements pflag.Value.
-func (d *dateFlag) Set(text string) (err error) {
-	if d.Date, err = civil.Parse(text); err == nil && d.Year() < firstYear {
-		return usagef("want %d-01-01 or later", firstYear)
-	}
-	return err
+func dateFlag() valueFlag[civil.Date] {
+	return valueFlag[civil.Date]{form: "DATE", parse: func(text string) (civil.Date, error) {
+		d, err := civil.Parse(text)
+		if err == nil && d.Year() < firstYear {
+			err = usagef("want %d-01-01 or later", firstYear)
+		}
+		return d, err
+	}}
 }
 
 // walkable refuses a date too far ahead.
-func (p *program) walkable(flag string, d dateFlag) error {
+func (p *program) walkable(flag string, d civil.Date) error {
 	if last := civil.Of(p.now().UTC().AddDate(yearsAhead, 0, 0)); d.After(last) {
-		return usagef("--%s %s: want %s or earlier, %d years from today", flag, d.Date, last, yearsAhead)
+		return usagef("--%s %s: want %s or earlier, %d years from today", flag, d, last, yearsAhead)
 	}
 	return nil
 }
 
-func (d *dateFlag) String() string { return date(d.Date) }
-
-// Type implements pflag.Value.
-func (d *dateFlag) Type() string { return "DATE" }
-
-// An instantFlag is a flag that takes a time, or a date for its beginning; UTC. Zero when it is
-// not given.
-type instantFlag struct{ time.Time }
-
-// Set implements pflag.Value.
-func (i *instantFlag) Set(text string) error {
-	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil && t.Year() >= firstYear {
-			i.Time = t.UTC()
-			return nil
+// instantFlag takes a time, or a date for its beginning; UTC.
+func instantFlag() valueFlag[time.Time] {
+	return valueFlag[time.Time]{form: "TIME", parse: func(text string) (time.Time, error) {
+		for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+			if t, err := time.Parse(layout, text); err == nil && t.Year() >= firstYear {
+				return t.UTC(), nil
+			}
 		}
-	}
-	return usagef("want a time such as 2026-03-15T10:30:00Z, or a date such as 2026-03-15 for its beginning in UTC")
+		return time.Time{}, usagef(
+			"want a time such as 2026-03-15T10:30:00Z, or a date such as 2026-03-15 for its beginning in UTC")
+	}}
 }
 
-func (i *instantFlag) String() string { return stamp(i.Time) }
-
-// Type implements pflag.Value.
-func (i *instantFlag) Type() string { return "TIME" }
-
-// A shareFlag takes a share of a whole: 0.2 or 20%.
-type shareFlag struct {
-	value float64
-	text  string
+// shareFlag takes a share of a whole: 0.2 or 20%.
+func shareFlag() valueFlag[float64] {
+	return valueFlag[float64]{form: "SHARE", parse: func(text string) (float64, error) {
+		digits, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
+		v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+		if percent {
+			v /= 100
+		}
+		if err != nil || !(v > 0 && v <= 1) { // so that NaN fails too
+			return 0, usagef("want a share above 0 and at most 1, such as 0.2 or 20%%")
+		}
+		return v, nil
+	}}
 }
 
-// Set implements pflag.Value.
-func (s *shareFlag) Set(text string) error {
-	digits, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
-	v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
-	if percent {
-		v /= 100
-	}
-	if err != nil || !(v > 0 && v <= 1) { // so that NaN fails too
-		return usagef("want a share above 0 and at most 1, such as 0.2 or 20%%")
-	}
-	s.value, s.text = v, text
-	return nil
-}
-
-func (s *shareFlag) String() string { return s.text }
-
-// Type implements pflag.Value.
-func (s *shareFlag) Type() string { return "SHARE" }
-
-// A choiceFlag is a flag with one of a few words.
-type choiceFlag struct {
-	value   string
-	choices []string
-}
-
-func choiceOf[T ~string](choices ...T) (c choiceFlag) {
+// choiceFlag takes one of a few words in lower case.
+func choiceFlag[T ~string](choices ...T) valueFlag[T] {
+	var words []string
 	for _, choice := range choices {
-		c.choices = append(c.choices, string(choice))
+		words = append(words, string(choice))
 	}
-	return c
+	return valueFlag[T]{form: strings.ToUpper(strings.Join(words, "|")), parse: func(text string) (T, error) {
+		if !slices.Contains(words, text) {
+			return "", usagef("want %s", strings.Join(words, ", "))
+		}
+		return T(text), nil
+	}}
 }
-
-// Set implements pflag.Value.
-func (c *choiceFlag) Set(text string) error {
-	if !slices.Contains(c.choices, text) {
-		return usagef("want %s", strings.Join(c.choices, ", "))
-	}
-	c.value = text
-	return nil
-}
-
-func (c *choiceFlag) String() string { return c.value }
-
-// Type implements pflag.Value.
-func (c *choiceFlag) Type() string { return strings.ToUpper(strings.Join(c.choices, "|")) }
 
 // given returns the value of the flag; nil if the command line does not have it.
 func given[T any](flags *pflag.FlagSet, name string, value T) *T {

@@ -23,11 +23,29 @@ func (p *program) groups(root *cobra.Command) {
 		}
 		root.AddCommand(commands...)
 	}
-	add("billing", "Billing:", p.importCommand(), p.runCommand(), p.dueCommand(), p.accountCommand(),
-		p.subscriptionCommand(), p.receiptCommand(), p.exportCommand())
-	add("tracking", "Tracking of Stripe:", p.serveCommand(), p.connectCommand(), p.purchaseCommand(),
-		p.paymentCommand(), p.eventCommand(), p.replayCommand(), p.jobCommand(), p.rebuildCommand(), p.pollCommand())
-	add("store", "Store:", p.storeCommand(), p.schemaCommand(), p.capacityCommand())
+	add("billing", "Billing:", p.importCommand(), p.runCommand(), p.dueCommand(),
+		group("account", "Create, show, list and update accounts, and set their payment methods", "", p.accountCreate(),
+			p.accountShow(), p.accountList(), p.accountUpdate(), p.accountAttach(), p.accountCardLink()),
+		group("subscription", "Create, show, list and change subscriptions", "", p.subscriptionCreate(),
+			p.subscriptionShow(), p.subscriptionList(), p.subscriptionUpdate(),
+			p.subscriptionAction("pause", "Stop charging until resume; an open period ends first", (*engine.Engine).Pause),
+			p.subscriptionAction("resume", "Charge a paused or past_due subscription again, or undo cancel --at-period-end",
+				(*engine.Engine).Resume), p.subscriptionCancel(), p.subscriptionCharge(),
+			p.subscriptionAction("skip", "End a parked period without a charge", (*engine.Engine).SkipParked)),
+		group("receipt", "List receipts, record manual payments and refund charges", "", p.receiptList(),
+			p.receiptCreate(), p.receiptRefund()), p.exportCommand())
+	add("tracking", "Tracking of Stripe:", p.serveCommand(),
+		group("connect", "Register the Stripe accounts of merchants, and list them", connectLong, p.connectAdd(),
+			p.connectList(), p.connectShow()),
+		group("purchase", "Sell through Stripe, and show the results", purchaseLong, p.purchaseCreate(),
+			p.purchaseList(), p.purchaseShow()),
+		group("payment", "List and show the payments of purchases", "", p.paymentList(), p.paymentShow()),
+		group("event", "List and show the events of Stripe", eventLong, p.eventList(), p.eventShow()),
+		p.replayCommand(), p.jobCommand(), p.rebuildCommand(), p.pollCommand())
+	add("store", "Store:", group("store", "Make, describe, adopt, copy, back up and restore a store", "",
+		p.storeCreate(), p.storeDescribe(), p.storeDrop(), p.storeAdopt(), p.storeCopy(), p.storeBackup(), p.storeRestore()),
+		group("schema", "Print the tables as files for other tools: NoSQL Workbench, CloudFormation, IAM", "",
+			p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand())
 	add("operating", "Operating:", p.verifyCommand(), p.reconcileCommand(), p.chargingCommand(), p.outboxCommand(),
 		p.versionCommand())
 	add("testing", "Trying out and testing:", p.demoCommand(), p.sandboxCommand(), p.stripeFakeCommand())
@@ -74,8 +92,8 @@ func indented(lines string) string {
 
 // valuesOf returns the values of a flag; nil if it takes any.
 func valuesOf(f *pflag.Flag) []string {
-	if choice, ok := f.Value.(*choiceFlag); ok {
-		return choice.choices
+	if form := f.Value.Type(); strings.Contains(form, "|") { // of a choiceFlag
+		return strings.Split(strings.ToLower(form), "|")
 	}
 	switch f.Name {
 	case "log-level":

@@ -31,14 +31,12 @@ func (p *program) outboxCommand() *cobra.Command {
 	})
 	send.Long = `Deliver the mail that is due, as every run does when it is done. Exits 3 when some of it
 could not be delivered.`
-	g := group("outbox", "List and deliver the mail that has not been sent", list, replay, send)
-	g.Long = `Look at the mail that has not left, and deliver it. A mail that fails is tried ten times
+	return group("outbox", "List and deliver the mail that has not been sent", `Look at the mail that has not left, and deliver it. A mail that fails is tried ten times
 over three days and then given up; one that can never be sent is given up at once. The same
 goes for what duesday serve has to do: the actions of purchases, and the inbox of what came
 in and could not be dealt with at once. Those it takes itself; while it runs, duesday job and
 duesday event list --waiting show them. What is later in the inbox is mostly purchases, each
-of which is looked for at Stripe once more some minutes after it was begun.`
-	return g
+of which is looked for at Stripe once more some minutes after it was begun.`, list, replay, send)
 }
 
 // besideServe names the commands to use while duesday serve has the store open.

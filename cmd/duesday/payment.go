@@ -11,10 +11,6 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-func (p *program) paymentCommand() *cobra.Command {
-	return group("payment", "List and show the payments of purchases", p.paymentList(), p.paymentShow())
-}
-
 // merchantList is a leaf that lists what a merchant has, the newest first.
 func (p *program) merchantList(what string,
 	do func(ctx context.Context, b *backend, account string) error) *cobra.Command {

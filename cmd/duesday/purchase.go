@@ -16,24 +16,19 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-func (p *program) purchaseCommand() *cobra.Command {
-	g := group("purchase", "Sell through Stripe, and show the results", p.purchaseCreate(), p.purchaseList(),
-		p.purchaseShow())
-	g.Long = `Sell through Stripe, and show the results: a purchase is paid by Stripe,
+const purchaseLong = `Sell through Stripe, and show the results: a purchase is paid by Stripe,
 by one payment or by a subscription of Stripe's, and its events say when it is to be
 fulfilled and when it has ended. What Duesday charges itself is under subscription.`
-	return g
-}
 
 // purchaseFlags are those of purchase create.
 type purchaseFlags struct {
 	order            tracking.Order
-	kind             choiceFlag
+	kind             valueFlag[tracking.Kind]
 	amount, currency string
 }
 
 func (p *program) purchaseCreate() *cobra.Command {
-	f := &purchaseFlags{kind: choiceOf(tracking.Legacy, tracking.Product, tracking.Subscribe, tracking.SplitPayment)}
+	f := &purchaseFlags{kind: choiceFlag(tracking.Legacy, tracking.Product, tracking.Subscribe, tracking.SplitPayment)}
 	c := p.backendLeaf("create", "Sell something: make the payment, subscription or schedule at Stripe",
 		backendNeed{stripe: true},
 		func(ctx context.Context, b *backend, _ []string) error { return p.sell(ctx, b, f.order) })
@@ -72,7 +67,7 @@ numbers of minor units, as Stripe has them: 500 is 5.00 EUR.`
 // fill makes the order of the flags.
 func (f *purchaseFlags) fill() error {
 	o := &f.order
-	o.Kind = tracking.Kind(f.kind.value)
+	o.Kind = f.kind.value
 	for _, text := range [...]struct{ flag, value string }{{"description", o.Description}, {"email", o.Email},
 		{"name", o.Name}, {"customer", o.Customer}, {"price", o.Price}, {"payment-method", o.PaymentMethod}} {
 		if secret.HasCardNumber(text.value) {

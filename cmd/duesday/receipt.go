@@ -12,11 +12,6 @@ import (
 	"github.com/duesday/duesday/internal/money"
 )
 
-func (p *program) receiptCommand() *cobra.Command {
-	return group("receipt", "List receipts, record manual payments and refund charges",
-		p.receiptList(), p.receiptCreate(), p.receiptRefund())
-}
-
 func (p *program) receiptList() *cobra.Command {
 	var account string
 	c := p.storeLeaf("list ACCOUNT", "List an account's receipts, oldest first", need{read: true},
@@ -79,10 +74,10 @@ the money a second time.`
 func (p *program) receiptRefund() *cobra.Command {
 	var o refund.Order
 	var amount string
-	reason := choiceOf(billing.Duplicate, billing.Fraudulent, billing.RequestedByCustomer)
+	reason := choiceFlag(billing.Duplicate, billing.Fraudulent, billing.RequestedByCustomer)
 	c := p.subscriptionLeaf("refund", "Refund the charge of a period, or a part of it", need{processor: true},
 		func(ctx context.Context, s *session, n billing.Name) error {
-			o.Name, o.Reason = n, billing.RefundReason(reason.value)
+			o.Name, o.Reason = n, reason.value
 			return p.refund(ctx, s, o, amount)
 		})
 	c.Long = `Refund the charge of a period, or a part of it, through the processor, and record it beside

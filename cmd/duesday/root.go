@@ -166,8 +166,8 @@ func (p *program) noteWork(cmd *cobra.Command) {
 }
 
 // group is a command with subcommands and no action.
-func group(name, short string, commands ...*cobra.Command) *cobra.Command {
-	g := &cobra.Command{Use: name, Short: short, Args: cobra.ArbitraryArgs}
+func group(name, short, long string, commands ...*cobra.Command) *cobra.Command {
+	g := &cobra.Command{Use: name, Short: short, Long: long, Args: cobra.ArbitraryArgs}
 	g.RunE = func(cmd *cobra.Command, args []string) error {
 		var names []string
 		for _, c := range cmd.Commands() {

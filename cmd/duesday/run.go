@@ -17,7 +17,7 @@ import (
 )
 
 type runFlags struct {
-	date    dateFlag
+	date    valueFlag[civil.Date]
 	workers int
 	lease   time.Duration
 	dry     bool
@@ -25,7 +25,7 @@ type runFlags struct {
 
 func (p *program) runCommand() *cobra.Command {
 	job := func(kind billing.Kind, short string) *cobra.Command {
-		f := new(runFlags)
+		f := &runFlags{date: dateFlag()}
 		c := leaf(string(kind), short, func(ctx context.Context, _ []string) error { return p.runJob(ctx, kind, f) })
 		c.Flags().Var(&f.date, "date", "business day for every account (default: each account's own today)")
 		c.Flags().IntVar(&f.workers, "workers", 16, "how many subscriptions to work on at once")
@@ -34,15 +34,12 @@ func (p *program) runCommand() *cobra.Command {
 		c.Flags().BoolVar(&f.dry, "dry-run", false, "list what would be done, and do nothing")
 		return c
 	}
-	g := group("run", "Run one of the two daily jobs",
-		job(billing.Payments, "Charge every subscription that is due"),
-		job(billing.Reminders, "Send the reminders of payments that are a few days ahead"))
-	g.Long = `Run one of the two daily jobs. Both may be run at any time and any number of times,
+	return group("run", "Run one of the two daily jobs", `Run one of the two daily jobs. Both may be run at any time and any number of times,
 and straight after a crash: a period is charged once. On a dynamodb: store any number
 of processes may run one at the same time: they share the work, shard by shard.
 
-Exits 3 if a period or an action waits for a person.`
-	return g
+Exits 3 if a period or an action waits for a person.`, job(billing.Payments, "Charge every subscription that is due"),
+		job(billing.Reminders, "Send the reminders of payments that are a few days ahead"))
 }
 
 func (p *program) runJob(ctx context.Context, kind billing.Kind, f *runFlags) error {
@@ -52,16 +49,16 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, f *runFlags) er
 	if f.lease < time.Second || f.lease > time.Hour {
 		return usagef("--lease %s: want 1s to 1h", f.lease)
 	}
-	if err := p.walkable("date", f.date); err != nil {
+	if err := p.walkable("date", f.date.value); err != nil {
 		return err
 	}
-	if today := civil.Of(p.now().UTC()); p.cfg.Live() && f.date.After(today.AddDays(1)) {
-		return usagef("--date %s has not come yet, and the processor is live", f.date.Date)
+	if today := civil.Of(p.now().UTC()); p.cfg.Live() && f.date.value.After(today.AddDays(1)) {
+		return usagef("--date %s has not come yet, and the processor is live", f.date.value)
 	}
 	// Reminders ask the processor whether a card will have expired, where it knows cards.
 	return p.with(ctx, need{processor: kind == billing.Payments || p.cfg.UsesStripe(), lease: f.lease},
 		func(s *session) error {
-			o := engine.RunOptions{Date: f.date.Date, Workers: f.workers, DryRun: f.dry}
+			o := engine.RunOptions{Date: f.date.value, Workers: f.workers, DryRun: f.dry}
 			if f.dry {
 				return p.dryRun(ctx, s, kind, o)
 			}

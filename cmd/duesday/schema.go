@@ -12,13 +12,6 @@ import (
 	"github.com/duesday/duesday/internal/schema/workbench"
 )
 
-// schemaCommand has the commands to print the declared tables for other tools.
-// They open no store.
-func (p *program) schemaCommand() *cobra.Command {
-	return group("schema", "Print the tables as files for other tools: NoSQL Workbench, CloudFormation, IAM",
-		p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand())
-}
-
 // prefixFlag adds --prefix, the beginning of the tables' names.
 func prefixFlag(c *cobra.Command, prefix *string) {
 	c.Flags().StringVar(prefix, "prefix", schema.DefaultPrefix, "`TEXT` that the name of every table begins with")

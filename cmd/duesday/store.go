@@ -19,13 +19,6 @@ import (
 	"github.com/duesday/duesday/internal/store/storeurl"
 )
 
-// storeCommand is the family of commands about the store as a whole.
-func (p *program) storeCommand() *cobra.Command {
-	return group("store", "Make, describe, adopt, copy, back up and restore a store",
-		p.storeCreateCommand(), p.storeDescribeCommand(), p.storeDropCommand(), p.storeAdoptCommand(),
-		p.storeCopyCommand(), p.storeBackupCommand(), p.storeRestoreCommand())
-}
-
 // The flags of store create for DynamoDB alone, and those among them for provisioned capacity
 // alone.
 const (
@@ -41,7 +34,7 @@ type storeCreation struct {
 	settings    dynamotable.Settings
 }
 
-func (p *program) storeCreateCommand() *cobra.Command {
+func (p *program) storeCreate() *cobra.Command {
 	o := storeCreation{capacity: dynamotable.DefaultProvisioned()}
 	var f *pflag.FlagSet
 	c := leaf("create", "Make the store: DynamoDB's tables, or a folder",
@@ -171,7 +164,7 @@ func (p *program) tell(table, step string) {
 	p.stdout.Flush() // its error is reported at the end: the writer keeps it
 }
 
-func (p *program) storeDropCommand() *cobra.Command {
+func (p *program) storeDrop() *cobra.Command {
 	var confirm string
 	c := leaf("drop", "Delete the tables of a store on DynamoDB, with everything in them",
 		func(ctx context.Context, _ []string) error { return p.dropStore(ctx, confirm) })

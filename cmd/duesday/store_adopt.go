@@ -24,7 +24,7 @@ import (
 	"github.com/duesday/duesday/internal/store/storeurl"
 )
 
-func (p *program) storeAdoptCommand() *cobra.Command {
+func (p *program) storeAdopt() *cobra.Command {
 	var file string
 	var dry bool
 	c := leaf("adopt", "Take over a table of the published model that other tools filled",

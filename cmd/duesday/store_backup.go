@@ -12,7 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/transfer"
 )
 
-func (p *program) storeBackupCommand() *cobra.Command {
+func (p *program) storeBackup() *cobra.Command {
 	var to string
 	var within time.Duration
 	c := leaf("backup", "Copy a pebble: store to a folder while it is in use",
@@ -82,7 +82,7 @@ func (p *program) embedded() (string, error) {
 	return place.Folder, nil
 }
 
-func (p *program) storeRestoreCommand() *cobra.Command {
+func (p *program) storeRestore() *cobra.Command {
 	var from string
 	var replace bool
 	c := leaf("restore", "Put a backup back as a pebble: store",

@@ -28,7 +28,7 @@ type copyFlags struct {
 	cancel                 bool
 }
 
-func (p *program) storeCopyCommand() *cobra.Command {
+func (p *program) storeCopy() *cobra.Command {
 	var f copyFlags
 	c := leaf("copy", "Move everything to another store, which then charges",
 		func(ctx context.Context, _ []string) error { return p.copyStore(ctx, &f) })

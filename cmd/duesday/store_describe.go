@@ -18,7 +18,7 @@ import (
 	"github.com/duesday/duesday/internal/store/storeurl"
 )
 
-func (p *program) storeDescribeCommand() *cobra.Command {
+func (p *program) storeDescribe() *cobra.Command {
 	c := leaf("describe", "Show the tables or the folder of the store, and its settings",
 		func(ctx context.Context, _ []string) error { return p.describeStore(ctx) })
 	c.Long = `Show what is there of the store: on DynamoDB its tables with their indexes and settings,

@@ -10,21 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/secret"
 )
-
-func (p *program) subscriptionCommand() *cobra.Command {
-	return group("subscription", "Create, show, list and change subscriptions",
-		p.subscriptionCreate(), p.subscriptionShow(), p.subscriptionList(), p.subscriptionUpdate(),
-		p.subscriptionAction("pause", "Stop charging until resume; an open period ends first", (*engine.Engine).Pause),
-		p.subscriptionAction("resume", "Charge a paused or past_due subscription again, or undo cancel --at-period-end",
-			(*engine.Engine).Resume),
-		p.subscriptionCancel(), p.subscriptionCharge(),
-		p.subscriptionAction("skip", "End a parked period without a charge", (*engine.Engine).SkipParked))
-}
 
 const subscriptionName = "ACCOUNT/SUBSCRIPTION"
 
@@ -54,7 +43,7 @@ func (s *session) subscription(ctx context.Context, n billing.Name) (*billing.Su
 func (p *program) subscriptionCreate() *cobra.Command {
 	var n billing.NewSubscription
 	var amount, currency, interval string
-	var start, next dateFlag
+	start, next := dateFlag(), dateFlag()
 	c := p.storeLeaf("create "+subscriptionName, "Create a subscription, and its account when there is none yet",
 		need{create: true}, func(ctx context.Context, s *session, _ []string) error {
 			sub, err := s.engine.CreateSubscription(ctx, n)
@@ -93,7 +82,7 @@ func (p *program) subscriptionCreate() *cobra.Command {
 		if n.Interval, err = civil.ParseInterval(interval); err != nil {
 			return usagef("--interval: %w", err)
 		}
-		n.Account, n.ID, n.Start, n.NextPayment = name.Account, name.ID, start.Date, next.Date
+		n.Account, n.ID, n.Start, n.NextPayment = name.Account, name.ID, start.value, next.value
 		return n.Check()
 	})
 }
@@ -130,7 +119,7 @@ func (p *program) warnBare(ctx context.Context, s *session, sub *billing.Subscri
 
 func (p *program) subscriptionList() *cobra.Command {
 	var account string
-	status := choiceOf(billing.Active, billing.Paused, billing.PastDue, billing.ParkedState, billing.CanceledSub,
+	status := choiceFlag(billing.Active, billing.Paused, billing.PastDue, billing.ParkedState, billing.CanceledSub,
 		billing.Completed)
 	c := p.storeLeaf("list", "List subscriptions: all, or an account's, or those of one status", need{read: true},
 		func(ctx context.Context, s *session, _ []string) error {
@@ -142,7 +131,7 @@ func (p *program) subscriptionList() *cobra.Command {
 				all = s.engine.GetSubscriptionsByAccount(ctx, account)
 			}
 			n, err := p.subscriptionTable(filtered(all, func(s *billing.Subscription) bool {
-				return status.value == "" || string(s.Status) == status.value
+				return status.value == "" || s.Status == status.value
 			}))
 			if err == nil {
 				p.say("\n%s", plural(n, "subscription"))

@@ -100,7 +100,7 @@ func (p *program) chargingCommand() *cobra.Command {
 	off.Flags().StringVar(&reason, "reason", "", "`TEXT` that runs and people are told")
 	on := leaf("on", "Let runs charge again",
 		func(ctx context.Context, _ []string) error { return p.setCharging(ctx, true, "") })
-	return group("charging", "Switch charging off or on for the whole store", off, on)
+	return group("charging", "Switch charging off or on for the whole store", "", off, on)
 }
 
 func (p *program) setCharging(ctx context.Context, on bool, reason string) error {
