@@ -94,7 +94,6 @@ func (p *program) accountFields(a *billing.Account, card *billing.Card) {
 		"given", a.Given, "card", cardText(card), "created", a.Created, "change", v.text("change"))
 }
 
-// showAccount shows a changed account.
 func (p *program) showAccount(a *billing.Account, err error, id, what string) error {
 	if err != nil {
 		return notFound(err, "account "+id)
@@ -191,7 +190,6 @@ func parsePercent(text string) (int, error) {
 	return int(n), nil
 }
 
-// percent writes hundredths of a percent.
 func percent(n int) string { return fmt.Sprintf("%d.%02d%%", n/100, n%100) }
 
 // withoutWallet adds a way out to billing.ErrNoWallet.

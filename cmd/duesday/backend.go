@@ -83,7 +83,6 @@ func (p *program) withBackend(ctx context.Context, server string, n backendNeed,
 	return err
 }
 
-// client returns a client of the server in the settings.
 func (p *program) client(t *config.Tracking) (*httpapi.Client, error) {
 	if err := readAPIKey(t); err != nil {
 		return nil, err

@@ -71,7 +71,6 @@ func checkPeak(given func(flag string) bool, o estimate.PeakOptions) error {
 	return nil
 }
 
-// showPeak shows the sums, one a line.
 func (p *program) showPeak(peak *estimate.Peak, o estimate.PeakOptions, itemBytes int) error {
 	t := p.table("what", "value", "how")
 	for _, s := range peak.Sums {

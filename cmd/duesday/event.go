@@ -163,7 +163,6 @@ func (b *backend) rebuilt(ctx context.Context, account string) iter.Seq2[*tracki
 	}
 }
 
-// eventFlags are those of event list.
 type eventFlags struct {
 	account, subscription string
 	from, to              valueFlag[time.Time]
@@ -265,7 +264,6 @@ func (b *backend) places(ctx context.Context, account string) ([]string, error) 
 	return places, nil
 }
 
-// merged merges ordered sequences into one.
 func merged[T any](each []iter.Seq2[T, error], compare func(a, b T) int) iter.Seq2[T, error] {
 	if len(each) == 1 {
 		return each[0]

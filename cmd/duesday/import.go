@@ -19,17 +19,10 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-type importFlags struct {
-	skipBad  bool
-	method   string
-	currency string
-	workers  int
-}
-
 func (p *program) importCommand() *cobra.Command {
-	f := new(importFlags)
+	m := &importer{p: p, refused: map[int]bool{}}
 	c := leaf("import FILE", "Import a book of subscriptions: CSV, JSON lines or a NoSQL Workbench model",
-		func(ctx context.Context, args []string) error { return p.importFile(ctx, args[0], f) })
+		func(ctx context.Context, args []string) error { return m.importFile(ctx, args[0]) })
 	c.Long = `Import a book of subscriptions: CSV with a header, JSON lines with the same names, or a
 NoSQL Workbench model with sample data.
 
@@ -40,22 +33,23 @@ time_zone, reminder_days, installments, address.
 Every row is checked first, and one bad row refuses the whole file. With --skip-bad the
 bad rows go to FILE.rejected, card numbers masked, and the others are imported.
 Importing a file twice changes nothing the second time.`
-	c.Flags().BoolVar(&f.skipBad, "skip-bad", false, "import the good rows and write the bad ones to FILE.rejected")
-	c.Flags().StringVar(&f.method, "payment-method", "",
+	c.Flags().BoolVar(&m.skipBad, "skip-bad", false, "import the good rows and write the bad ones to FILE.rejected")
+	c.Flags().StringVar(&m.options.PaymentMethod, "payment-method", "",
 		"`TOKEN` for what a Workbench model imports (sandbox: pm_card_visa)")
-	c.Flags().StringVar(&f.currency, "currency", "USD", "`CODE` for amounts of a Workbench model")
-	c.Flags().IntVar(&f.workers, "workers", 16, "how many batches to write at once")
+	c.Flags().StringVar(&m.options.Currency, "currency", "USD", "`CODE` for amounts of a Workbench model")
+	c.Flags().IntVar(&m.workers, "workers", 16, "how many batches to write at once")
 	return c
 }
 
 // An importer is one import under way.
 type importer struct {
 	p       *program
-	flags   *importFlags
+	skipBad bool
+	workers int
+	options book.Options
 	name    string // of the file
 	size    int64
 	format  book.Format
-	options book.Options
 
 	list    *objectWriter // JSON: rejections as they are found
 	shown   *table        // people: the first of them, made when there is one
@@ -70,15 +64,15 @@ type importSummary struct {
 	rejected                               string // the file of the rejected rows
 }
 
-func (p *program) importFile(ctx context.Context, name string, f *importFlags) error {
-	if err := between("workers", f.workers, 1, 1024); err != nil {
+func (m *importer) importFile(ctx context.Context, name string) error {
+	if err := between("workers", m.workers, 1, 1024); err != nil {
 		return err
 	}
-	if _, err := money.ParseCurrency(f.currency); err != nil {
+	if _, err := money.ParseCurrency(m.options.Currency); err != nil {
 		return usagef("--currency: %w", err)
 	}
-	begun := time.Now()
-	m := &importer{p: p, flags: f, name: name, refused: map[int]bool{}, list: newObjectWriter(p.stdout, "rejected")}
+	begun, p := time.Now(), m.p
+	m.name, m.list = name, newObjectWriter(p.stdout, "rejected")
 	if err := m.detect(); err != nil {
 		return err
 	}
@@ -131,8 +125,7 @@ func (m *importer) detect() error {
 		return fmt.Errorf("read %s: %w", m.name, err)
 	}
 	m.format = book.Detect(head, m.name)
-	m.options = book.Options{PaymentMethod: m.flags.method, Currency: m.flags.currency}
-	if m.format == book.Workbench && m.flags.method == "" && !m.p.cfg.Live() {
+	if m.format == book.Workbench && m.options.PaymentMethod == "" && !m.p.cfg.Live() {
 		m.options.PaymentMethod = "pm_card_visa"
 	}
 	return nil
@@ -157,7 +150,7 @@ func (m *importer) do(ctx context.Context) (err error) {
 	switch {
 	case fatal:
 		return fmt.Errorf("%s cannot be imported; nothing was", m.name)
-	case m.sum.bad > 0 && !m.flags.skipBad:
+	case m.sum.bad > 0 && !m.skipBad:
 		return fmt.Errorf("%d of %d rows are bad; nothing was imported: correct them, or leave them out with --skip-bad",
 			m.sum.bad, m.sum.rows)
 	}
@@ -181,13 +174,14 @@ func (m *importer) read(what string, rows int, each func(book.Record, *book.Reje
 		return err
 	}
 	defer file.Close()
-	in := &countingReader{in: file}
 	bar := m.p.progress(what, int64(rows), nil)
 	defer bar.end()
 	done := int64(0)
-	for rec, bad := range book.Read(bufio.NewReaderSize(in, 1<<20), m.format, m.options) {
-		if done++; rows == 0 && in.read > 0 {
-			bar.total.Store(done * m.size / in.read)
+	for rec, bad := range book.Read(bufio.NewReaderSize(file, 1<<20), m.format, m.options) {
+		if done++; rows == 0 && done%1024 == 0 {
+			if read, err := file.Seek(0, io.SeekCurrent); err == nil {
+				bar.total.Store(done * m.size / read)
+			}
 		}
 		bar.done.Store(done)
 		if err := each(rec, bad); err != nil {
@@ -195,18 +189,6 @@ func (m *importer) read(what string, rows int, each func(book.Record, *book.Reje
 		}
 	}
 	return nil
-}
-
-// A countingReader counts the bytes read.
-type countingReader struct {
-	in   io.Reader
-	read int64
-}
-
-func (r *countingReader) Read(b []byte) (int, error) {
-	n, err := r.in.Read(b)
-	r.read += int64(n)
-	return n, err
 }
 
 // check reads the file once, reports every bad row and writes nothing to the store, which

@@ -40,7 +40,7 @@ func (m *importer) load(ctx context.Context, s *session) error {
 	defer stop(nil)
 	l := &loader{m: m, s: s, stop: stop, batches: make(chan []billing.NewSubscription)}
 	var workers sync.WaitGroup
-	for range m.flags.workers {
+	for range m.workers {
 		workers.Go(func() { l.work(ctx) })
 	}
 	err := m.read("rows imported", m.sum.rows, func(rec book.Record, bad *book.Rejection) error {
@@ -92,7 +92,6 @@ func (l *loader) count(add func(*importSummary)) {
 	add(&l.m.sum)
 }
 
-// send hands the batch to a worker.
 func (l *loader) send(ctx context.Context) error {
 	if len(l.batch) == 0 {
 		return nil
@@ -151,7 +150,7 @@ func (r *rejectedFile) begin() error {
 
 // add adds a row rejected by the check of the file.
 func (r *rejectedFile) add(bad *book.Rejection) error {
-	if !r.m.flags.skipBad || bad.Fatal {
+	if !r.m.skipBad || bad.Fatal {
 		return nil
 	}
 	if err := r.begin(); err != nil {
@@ -162,7 +161,7 @@ func (r *rejectedFile) add(bad *book.Rejection) error {
 
 // addRow adds a row refused by the store.
 func (r *rejectedFile) addRow(rec book.Record, field *billing.FieldError) {
-	if !r.m.flags.skipBad {
+	if !r.m.skipBad {
 		return
 	}
 	n := rec.Subscription

@@ -41,7 +41,6 @@ func main() {
 	os.Exit(code)
 }
 
-// run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := newProgram(env, stdin, stdout, stderr, time.Now)
 	p.name = calledAs()
@@ -74,7 +73,6 @@ func (p *program) versionCommand() *cobra.Command {
 
 const platform = runtime.GOOS + "/" + runtime.GOARCH
 
-// text is the version for people.
 func (v version) text() string {
 	revision := v.revision
 	if v.modified {

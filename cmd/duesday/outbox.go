@@ -199,7 +199,6 @@ func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) error {
 	return d.Deliverer.Deliver(ctx, e)
 }
 
-// drain delivers due mail.
 func (s *session) drain(ctx context.Context, bar *progress) (outbox.Report, error) {
 	o, err := s.outbox(bar)
 	if err != nil {
@@ -210,7 +209,14 @@ func (s *session) drain(ctx context.Context, bar *progress) (outbox.Report, erro
 
 // drain delivers due mail with a bar, and warns of failures.
 func (p *program) drain(ctx context.Context, s *session) (outbox.Report, error) {
-	bar := p.progress("mails", 0, func(<-chan struct{}) int64 { return s.mailsLeft(ctx) })
+	bar := p.progress("mails", 0, func(<-chan struct{}) int64 {
+		o, err := s.outbox(new(progress))
+		if err != nil {
+			return 0
+		}
+		due, _, _, _ := o.Pending(ctx) // a bar does without
+		return int64(due)
+	})
 	report, err := s.drain(ctx, bar)
 	bar.end()
 	waiting := int(s.linkless.Swap(0))
@@ -233,17 +239,4 @@ func (p *program) deliver(ctx context.Context, s *session) {
 	if _, err := p.drain(ctx, s); err != nil && ctx.Err() == nil {
 		p.warn("mail was left in the outbox and goes out with the next run: %v", err)
 	}
-}
-
-// mailsLeft counts the due mails, for a bar; 0 if it cannot.
-func (s *session) mailsLeft(ctx context.Context) int64 {
-	o, err := s.outbox(new(progress))
-	if err != nil {
-		return 0
-	}
-	due, _, _, err := o.Pending(ctx)
-	if err != nil {
-		return 0
-	}
-	return int64(due)
 }

@@ -19,7 +19,6 @@ import (
 // programs. Each prints nothing in the other's mode. A noun of package tracking has the JSON form of
 // the API: see httpapi.View.
 
-// json prints the result for programs.
 func (p *program) json(v any) error {
 	if !p.cfg.JSON {
 		return nil
@@ -166,7 +165,6 @@ func listAll[T, V any](p *program, noun string, seq iter.Seq2[T, error], view fu
 	return err
 }
 
-// filtered leaves out what is not to be kept.
 func filtered[T any](seq iter.Seq2[T, error], keep func(T) bool) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for v, err := range seq {
@@ -230,7 +228,6 @@ func (o *objectWriter) begin() {
 	}
 }
 
-// add writes one element of the list.
 func (o *objectWriter) add(v any) error {
 	o.begin()
 	return o.list.add(v)

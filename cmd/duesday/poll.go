@@ -16,7 +16,6 @@ import (
 	"github.com/duesday/duesday/internal/tracking/poller"
 )
 
-// pollFlags are those of duesday poll.
 type pollFlags struct {
 	server           string
 	once, all, sweep bool

@@ -146,7 +146,6 @@ func (p *program) withSide(ctx context.Context, place storeurl.Place, create boo
 	return do(side)
 }
 
-// place returns the place of the store.
 func (p *program) place() (storeurl.Place, error) {
 	place, err := storeurl.Parse(p.cfg.Store)
 	return place, invalid(err)
@@ -177,7 +176,6 @@ func (p *program) logger() *slog.Logger {
 	return slog.New(secret.Handler(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: p.cfg.LogLevel})))
 }
 
-// policy hands the policy to the engine.
 func policy(c *config.Config) engine.Config {
 	p := c.Policy
 	return engine.Config{RetryDays: p.RetryDays, CatchUp: p.CatchUp, ReceiptMonths: p.ReceiptMonths,

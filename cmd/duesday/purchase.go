@@ -20,7 +20,6 @@ const purchaseLong = `Sell through Stripe, and show the results: a purchase is p
 by one payment or by a subscription of Stripe's, and its events say when it is to be
 fulfilled and when it has ended. What Duesday charges itself is under subscription.`
 
-// purchaseFlags are those of purchase create.
 type purchaseFlags struct {
 	order            tracking.Order
 	kind             valueFlag[tracking.Kind]
@@ -64,7 +63,6 @@ numbers of minor units, as Stripe has them: 500 is 5.00 EUR.`
 	return checked(c, func([]string) error { return f.fill() })
 }
 
-// fill makes the order of the flags.
 func (f *purchaseFlags) fill() error {
 	o := &f.order
 	o.Kind = f.kind.value

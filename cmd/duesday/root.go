@@ -70,7 +70,6 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 	return p.fail(err, cmd.CommandPath())
 }
 
-// fail reports the error and returns its exit code.
 func (p *program) fail(err error, command string) int {
 	_, usage := errors.AsType[*usageError](err)
 	_, wrong := errors.AsType[*field.Error](err)
@@ -98,7 +97,6 @@ func (p *program) problem(key, colour, message string) {
 	fmt.Fprintf(p.stderr, "%s\n", b)
 }
 
-// warn prints a warning.
 func (p *program) warn(format string, args ...any) {
 	p.problem("warning", warnColour, secret.Clean(fmt.Sprintf(format, args...)))
 }
@@ -229,7 +227,6 @@ func checked(c *cobra.Command, check func(args []string) error) *cobra.Command {
 	return c
 }
 
-// required marks the flags of the command that must be given.
 func required(c *cobra.Command, flags ...string) {
 	for _, name := range flags {
 		if err := c.MarkFlagRequired(name); err != nil {

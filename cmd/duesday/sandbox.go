@@ -45,23 +45,18 @@ func (p *program) serveSandbox(ctx context.Context, listen string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := p.announce(l.Addr()); err != nil {
+	at := l.Addr()
+	base, err := p.baseURL(at, "use this ledger")
+	if err == nil {
+		p.say("%s is served at %s: use it with --processor %s", p.cfg.Processor, at, quoted("sandbox:"+base))
+		err = p.sayServed(object{"address", at.String(), "processor", "sandbox:" + base, "ledger", p.cfg.Processor})
+	}
+	if err != nil {
 		return errors.Join(err, l.Close())
 	}
 	return sandbox.Serve(ctx, l, box, p.logger())
 }
 
-// announce prints the line for which the starter of the server waits.
-func (p *program) announce(at net.Addr) error {
-	base, err := p.baseURL(at, "use this ledger")
-	if err != nil {
-		return err
-	}
-	p.say("%s is served at %s: use it with --processor %s", p.cfg.Processor, at, quoted("sandbox:"+base))
-	return p.sayServed(object{"address", at.String(), "processor", "sandbox:" + base, "ledger", p.cfg.Processor})
-}
-
-// listenHost returns the host of --listen.
 func listenHost(listen, usual string) (string, error) {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -70,7 +65,6 @@ func listenHost(listen, usual string) (string, error) {
 	return host, nil
 }
 
-// listenAt listens at the address of --listen.
 func listenAt(ctx context.Context, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {

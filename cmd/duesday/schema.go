@@ -12,7 +12,6 @@ import (
 	"github.com/duesday/duesday/internal/schema/workbench"
 )
 
-// prefixFlag adds --prefix, the beginning of the tables' names.
 func prefixFlag(c *cobra.Command, prefix *string) {
 	c.Flags().StringVar(prefix, "prefix", schema.DefaultPrefix, "`TEXT` that the name of every table begins with")
 }

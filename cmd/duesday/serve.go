@@ -32,7 +32,6 @@ const (
 	mostPollEvery  = 24 * time.Hour
 )
 
-// serveFlags are those of duesday serve.
 type serveFlags struct {
 	listen              string
 	behindProxy         bool
@@ -96,7 +95,6 @@ It speaks plain HTTP: a proxy in front of it speaks TLS.`
 	})
 }
 
-// endedByStatuses are the values of --ended-by.
 func endedByStatuses() []string { return []string{"unpaid", "paused", "past_due"} }
 
 // check refuses invalid flags before anything is opened.
@@ -159,7 +157,6 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 	})
 }
 
-// runServer announces the server and runs it until ctx ends.
 func (p *program) runServer(ctx context.Context, s *session, t *config.Tracking, o *serveFlags, f followed,
 	l net.Listener) error {
 	options := server.Options{Service: f.service, Lister: sell.New(f.processor.API()), Listener: l,
@@ -234,7 +231,6 @@ type serveView struct {
 	PollEvery     string   `json:"poll_every,omitempty"`
 }
 
-// announceServer prints the line for which the starter of the server waits.
 func (p *program) announceServer(v serveView, o *serveFlags) error {
 	if len(v.Webhooks) == 0 {
 		p.warn("webhooks of Stripe's are refused: set %s or %s", config.EnvWebhookSecrets, config.EnvConnectSecrets)

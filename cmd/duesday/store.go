@@ -26,7 +26,6 @@ const (
 	capacityFlags = "read-units write-units"
 )
 
-// storeCreation has the flags of store create.
 type storeCreation struct {
 	shards      int
 	provisioned bool

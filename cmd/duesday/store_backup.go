@@ -57,7 +57,6 @@ func (p *program) folders() transfer.Folders {
 	return transfer.Folders{Tables: schema.New(schema.DefaultPrefix), Names: schema.Names(), Now: p.now, Holder: p.command}
 }
 
-// errPointInTime says how DynamoDB does it.
 var errPointInTime = errors.New(`this is for pebble: stores; DynamoDB makes its own backups:
   - switch point-in-time recovery on once: duesday store create --point-in-time-recovery
   - to go back, stop every job, and restore every table to the same second, under other names (aws dynamodb

@@ -22,48 +22,43 @@ import (
 	"github.com/duesday/duesday/internal/transfer"
 )
 
-type copyFlags struct {
-	from, to               string
-	shards, segments, rate int
-	cancel                 bool
-}
-
 func (p *program) storeCopy() *cobra.Command {
-	var f copyFlags
+	m := &transfer.Copy{Now: p.now}
+	var from, to string
+	cancel := false
 	c := leaf("copy", "Move everything to another store, which then charges",
-		func(ctx context.Context, _ []string) error { return p.copyStore(ctx, &f) })
+		func(ctx context.Context, _ []string) error { return p.copyStore(ctx, m, from, to, cancel) })
 	c.Long = `Copy a store to a new and empty place, of the same or another kind, compare both item by
 item, and make the copy the one that charges. The source is switched off before the first
 item is copied, and stays so: at no moment can both charge. Interrupted, the same command
 goes on from where it was; --cancel gives up a copy that is not live yet, and switches the
 source on again. When the comparison finds differences they are named, and nobody charges;
 the same command then copies those once more and compares again.`
-	c.Flags().StringVar(&f.from, "from", "", "`URL` of the store to move: pebble:DIR or dynamodb:?...")
-	c.Flags().StringVar(&f.to, "to", "", "`URL` of the place to move it to")
-	c.Flags().IntVar(&f.shards, "shards", 0, "`NUMBER` of shards per date in the copy, 1 to "+
+	c.Flags().StringVar(&from, "from", "", "`URL` of the store to move: pebble:DIR or dynamodb:?...")
+	c.Flags().StringVar(&to, "to", "", "`URL` of the place to move it to")
+	c.Flags().IntVar(&m.Shards, "shards", 0, "`NUMBER` of shards per date in the copy, 1 to "+
 		strconv.Itoa(billing.MaxShards)+" (default the source's)")
-	c.Flags().IntVar(&f.segments, "segments", transfer.DefaultSegments,
+	c.Flags().IntVar(&m.Segments, "segments", transfer.DefaultSegments,
 		"`NUMBER` of parts of a table that are copied at a time, fixed when a copy begins")
-	c.Flags().IntVar(&f.rate, "rate", 0, "`ITEMS` a second at most, 0 for as fast as it goes")
-	c.Flags().BoolVar(&f.cancel, "cancel", false, "give up a copy that is not live yet")
+	c.Flags().IntVar(&m.Rate, "rate", 0, "`ITEMS` a second at most, 0 for as fast as it goes")
+	c.Flags().BoolVar(&cancel, "cancel", false, "give up a copy that is not live yet")
 	required(c, "from", "to")
 	return checked(c, func([]string) error {
-		if f.rate < 0 {
-			return usagef("--rate %d: want 0 or more items a second", f.rate)
+		if m.Rate < 0 {
+			return usagef("--rate %d: want 0 or more items a second", m.Rate)
 		}
 		if c.Flags().Changed("shards") {
-			if err := between("shards", f.shards, 1, billing.MaxShards); err != nil {
+			if err := between("shards", m.Shards, 1, billing.MaxShards); err != nil {
 				return err
 			}
 		}
-		return between("segments", f.segments, 1, transfer.MaxSegments)
+		return between("segments", m.Segments, 1, transfer.MaxSegments)
 	})
 }
 
-func (p *program) copyStore(ctx context.Context, f *copyFlags) error {
-	c := &transfer.Copy{Shards: f.shards, Segments: f.segments, Rate: f.rate, Now: p.now}
+func (p *program) copyStore(ctx context.Context, c *transfer.Copy, from, to string, cancel bool) error {
 	places := [2]storeurl.Place{}
-	for i, text := range [...]string{f.from, f.to} {
+	for i, text := range [...]string{from, to} {
 		place, err := storeurl.Parse(text)
 		if err == nil && place.Scheme == "mem" {
 			err = errors.New("a store in memory is gone with this process: want pebble:DIR or dynamodb:?region=REGION")
@@ -87,7 +82,7 @@ func (p *program) copyStore(ctx context.Context, f *copyFlags) error {
 		} else if err != nil {
 			return err
 		}
-		if f.cancel {
+		if cancel {
 			return p.cancelAt(ctx, places[1], c)
 		}
 		if err := p.readyCopy(ctx, places[1]); err != nil {

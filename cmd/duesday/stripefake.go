@@ -41,7 +41,6 @@ const (
 	fakeMaxHeader    = 64 << 10         // bytes of a request's header
 )
 
-// stripeFakeFlags are those of duesday stripe-fake.
 type stripeFakeFlags struct {
 	listen   string
 	version  string
@@ -164,7 +163,6 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 		MaxHeaderBytes: fakeMaxHeader}, log)
 }
 
-// hooks are the endpoints in the flags.
 func (p *program) hooks(o stripeFakeFlags) (list []stripefake.Webhook, err error) {
 	for _, sort := range [...]struct {
 		name, env, usual string
@@ -193,7 +191,6 @@ func (p *program) hooks(o stripeFakeFlags) (list []stripefake.Webhook, err error
 	return list, nil
 }
 
-// announceStripeFake prints the line for which the starter of the fake waits.
 func (p *program) announceStripeFake(at net.Addr) error {
 	base, err := p.baseURL(at, "use and control this fake")
 	if err != nil {

@@ -34,7 +34,6 @@ func (p *program) subscriptionLeaf(verb, short string, n need,
 	})
 }
 
-// subscription returns the subscription of the name.
 func (s *session) subscription(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
 	sub, err := s.engine.Subscription(ctx, n)
 	return sub, notFound(err, "subscription "+n.String())
@@ -87,7 +86,6 @@ func (p *program) subscriptionCreate() *cobra.Command {
 	})
 }
 
-// parseAmount reads --amount and --currency.
 func parseAmount(amount, currency string) (money.Amount, error) {
 	c, err := money.ParseCurrency(currency)
 	if err != nil {
@@ -96,7 +94,6 @@ func parseAmount(amount, currency string) (money.Amount, error) {
 	return parseMoney(amount, c)
 }
 
-// parseMoney reads --amount.
 func parseMoney(amount string, c money.Currency) (money.Amount, error) {
 	a, err := money.Parse(amount, c)
 	if err != nil {
@@ -105,7 +102,6 @@ func parseMoney(amount string, c money.Currency) (money.Amount, error) {
 	return a, nil
 }
 
-// warnBare warns of a subscription without a payment method.
 func (p *program) warnBare(ctx context.Context, s *session, sub *billing.Subscription) {
 	if sub.Method != "" {
 		return
@@ -275,7 +271,6 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 		"installments", installments, "paused on", s.PausedOn, "created", s.Created)
 }
 
-// showChanged shows a changed subscription.
 func (p *program) showChanged(s *billing.Subscription, what string) error {
 	p.sayChanged(s, what)
 	return p.json(viewSubscription(s))

@@ -98,7 +98,6 @@ func (c *checker) terms(n *billing.NewSubscription, t *texts) {
 	n.Installments = c.number(installments, t[installments], 0)
 }
 
-// rules adds the problems of billing's own rules.
 func (c *checker) rules(n *billing.NewSubscription, t *texts) {
 	for _, p := range n.Problems() {
 		col, ok := columnNamed(p.Field)

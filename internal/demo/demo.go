@@ -120,7 +120,6 @@ type Month struct {
 	seen map[string]bool // pending and parked periods: every run meets them
 }
 
-// add counts the outcome of one period.
 func (t *Month) add(r engine.Result) error {
 	switch r.Outcome {
 	case engine.OutcomePaid:

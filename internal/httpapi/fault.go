@@ -125,7 +125,6 @@ func shown(text string) string {
 	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }
 
-// refusef returns a refusal.
 func refusef(status int, code, format string, args ...any) error {
 	return &refusal{status, code, shown(fmt.Sprintf(format, args...))}
 }

@@ -105,7 +105,6 @@ var (
 	errCross = &refusal{http.StatusForbidden, "cross_origin", "a page of another origin may not do this"}
 )
 
-// serveAPI checks the key and finds the route.
 func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) error {
 	if s.o.Key.IsZero() {
 		return errNoKey

@@ -104,7 +104,6 @@ type hook struct {
 	poll int // index of Poll in Secrets, or -1
 }
 
-// A server answers requests.
 type server struct {
 	o      Options
 	hooks  map[string]*hook

@@ -18,7 +18,6 @@ type content struct {
 // data is an effect's data for people: every value in one line, dates written out.
 type data map[string]string
 
-// write returns the content of the message for an effect.
 func write(e outbox.Effect) (content, error) {
 	d := make(data, len(e.Data))
 	for key, value := range e.Data {

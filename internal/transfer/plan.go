@@ -48,7 +48,6 @@ func (p *place) key() store.Key { return planKey(fmt.Sprintf("%d#%03d", p.table,
 
 func (c *Copy) table() string { return c.To.Tables.RecurringPayments.Name }
 
-// newPlan returns the writes for the plan of a new copy.
 func (c *Copy) newPlan(n int) []store.Write {
 	put := func(key store.Key, attributes ...store.Attribute) store.Write {
 		return store.Put(c.table(), store.NewItem(append(attributes, store.Attribute{Name: schema.PK, Value: store.S(key.PK)},

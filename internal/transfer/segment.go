@@ -149,7 +149,6 @@ func (c *Copy) recurring(table int) bool {
 	return c.From.Tables.All()[table].Name == c.From.Tables.RecurringPayments.Name
 }
 
-// moving returns the items to be copied.
 func (c *Copy) moving(table int, batch []store.Item) []store.Item {
 	if !c.recurring(table) {
 		return batch
@@ -181,7 +180,6 @@ type pace struct {
 	free time.Time // when the next item may pass; guarded by mu
 }
 
-// take waits until n items may pass.
 func (p *pace) take(ctx context.Context, n int) error {
 	if p.rate <= 0 || n == 0 {
 		return ctx.Err()
