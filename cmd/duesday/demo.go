@@ -22,30 +22,25 @@ import (
 	"github.com/duesday/duesday/stripefake"
 )
 
-type demoFlags struct {
-	accounts int
-	months   int
-	seed     uint64
-}
-
 func (p *program) demoCommand() *cobra.Command {
-	f := new(demoFlags)
+	var o demo.Options
+	months := 0
 	c := leaf("demo", "Make up a book of subscriptions and run both jobs over the last months",
-		func(ctx context.Context, _ []string) error { return p.demo(ctx, f) })
+		func(ctx context.Context, _ []string) error { return p.demo(ctx, o, months) })
 	c.Long = `Make up a realistic book of subscriptions in a fresh store, run both daily jobs day by day
 over the months that end today, and audit the result. Everything lies in ./duesday-demo,
 which the next demo replaces, unless --store says otherwise; with tables, the ledger and the
 mail lie in ./duesday-demo-sandbox.jsonl and ./duesday-demo-mail. No money moves: the payment
 processor is the built-in sandbox, or with --processor stripe a duesday stripe-fake, whose
 clock the demo moves.`
-	c.Flags().IntVar(&f.accounts, "accounts", 200, "`NUMBER` of accounts")
-	c.Flags().IntVar(&f.months, "months", 3, "`NUMBER` of months up to today")
-	c.Flags().Uint64Var(&f.seed, "seed", 1, "`NUMBER` that the book and its life follow from")
+	c.Flags().IntVar(&o.Accounts, "accounts", 200, "`NUMBER` of accounts")
+	c.Flags().IntVar(&months, "months", 3, "`NUMBER` of months up to today")
+	c.Flags().Uint64Var(&o.Seed, "seed", 1, "`NUMBER` that the book and its life follow from")
 	return c
 }
 
-func (p *program) demo(ctx context.Context, f *demoFlags) error {
-	if f.accounts < 1 || f.accounts > 100_000 || f.months < 1 || f.months > 120 {
+func (p *program) demo(ctx context.Context, o demo.Options, months int) error {
+	if o.Accounts < 1 || o.Accounts > 100_000 || months < 1 || months > 120 {
 		return usagef("want 1 to 100000 accounts and 1 to 120 months")
 	}
 	fake, err := p.demoStripe(ctx)
@@ -59,9 +54,9 @@ func (p *program) demo(ctx context.Context, f *demoFlags) error {
 	defer tidy()
 	begun := time.Now()
 	var clock atomic.Pointer[time.Time] // the engine reads it from many goroutines
-	last := p.now().UTC().Truncate(time.Millisecond)
-	first := last.AddDate(0, -f.months, 0)
-	set := func(ctx context.Context, now time.Time) error {
+	o.Last = p.now().UTC().Truncate(time.Millisecond)
+	o.First = o.Last.AddDate(0, -months, 0)
+	o.Set = func(ctx context.Context, now time.Time) error {
 		clock.Store(&now)
 		if fake == nil {
 			return nil
@@ -69,15 +64,15 @@ func (p *program) demo(ctx context.Context, f *demoFlags) error {
 		_, err := fake.SetNow(ctx, now)
 		return err
 	}
-	if err := set(ctx, first); err != nil {
+	if err := o.Set(ctx, o.First); err != nil {
 		return err
 	}
 	p.now = func() time.Time { return *clock.Load() }
 	p.cfg.Policy = config.DefaultPolicy() // the same seed gives the same book everywhere
 	return p.with(ctx, need{create: true, processor: true}, func(s *session) error {
-		bar := p.progress("days", int64(civil.Of(last).DaysSince(civil.Of(first))+1), nil)
-		report, err := demo.Run(ctx, demo.Options{Engine: s.engine, Seed: f.seed, Accounts: f.accounts, First: first,
-			Last: last, Set: set, Deliver: s.deliverDemo, EachDay: func() { bar.done.Add(1) }})
+		bar := p.progress("days", int64(civil.Of(o.Last).DaysSince(civil.Of(o.First))+1), nil)
+		o.Engine, o.Deliver, o.EachDay = s.engine, s.deliverDemo, func() { bar.done.Add(1) }
+		report, err := demo.Run(ctx, o)
 		bar.end()
 		if err != nil {
 			return err
@@ -89,7 +84,7 @@ func (p *program) demo(ctx context.Context, f *demoFlags) error {
 		if !audit.OK {
 			p.code = exitFailed
 		}
-		return p.showDemo(f, report, audit, time.Since(begun))
+		return p.showDemo(o, months, report, audit, time.Since(begun))
 	})
 }
 
@@ -220,9 +215,10 @@ func viewMonth(m *demo.Month) object {
 		"mails", m.Mails, "amounts", m.Amounts.Strings()}
 }
 
-func (p *program) showDemo(f *demoFlags, report *demo.Report, audit *audit.Report, elapsed time.Duration) error {
+func (p *program) showDemo(o demo.Options, months int, report *demo.Report, audit *audit.Report,
+	elapsed time.Duration) error {
 	p.say("A made-up book of %d accounts with %d subscriptions; both jobs ran on every day of %d months, in %s.\n",
-		f.accounts, report.Subscriptions, f.months, short(elapsed))
+		o.Accounts, report.Subscriptions, months, short(elapsed))
 	t := p.table("MONTH", "REMINDED", "CHARGED", "DECLINED", "FAILED", "PENDING", "PARKED", "OUTSIDE", "AMOUNTS CHARGED")
 	for _, m := range report.Months {
 		t.row(m.Name, m.Reminders, m.Paid, m.Retry, m.Failed, m.Pending, m.Parked, m.Outside, formatTotals(&m.Amounts))
@@ -235,7 +231,7 @@ func (p *program) showDemo(f *demoFlags, report *demo.Report, audit *audit.Repor
 		p.say("  %s: %s/%s period %d: %s", x.Kind, x.Account, x.Subscription, x.Period, x.Detail)
 	}
 	p.demoHints()
-	return p.json(object{"ok", audit.OK, "accounts", f.accounts, "subscriptions", report.Subscriptions, "seed", f.seed,
+	return p.json(object{"ok", audit.OK, "accounts", o.Accounts, "subscriptions", report.Subscriptions, "seed", o.Seed,
 		"months", views(report.Months, viewMonth), "audit", viewAudit(audit), "store", p.cfg.Store,
 		"processor", p.cfg.Processor, "mail", p.cfg.Mail, "elapsed_ms", elapsed.Milliseconds()})
 }

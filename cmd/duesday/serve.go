@@ -169,15 +169,7 @@ func (p *program) runServer(ctx context.Context, s *session, t *config.Tracking,
 	if err != nil {
 		return err
 	}
-	v := serveView{Address: l.Addr().String(), Base: running.Base(), Store: secret.Redact(p.cfg.Store),
-		StripeAccount: f.own, Mode: "test", Webhooks: running.Webhooks(), API: !t.APIKey.IsZero()}
-	if f.live {
-		v.Mode = "live"
-	}
-	if !o.noPoll {
-		v.PollEvery = o.every.String()
-	}
-	if err := p.announceServer(v, o); err != nil {
+	if err := p.announceServer(l.Addr(), running, !t.APIKey.IsZero(), f, o); err != nil {
 		return err
 	}
 	return running.Run(ctx)
@@ -219,40 +211,37 @@ func readHookSecrets(t *config.Tracking) error {
 	return nil
 }
 
-// A serveView is the line of JSON with which a program finds the server.
-type serveView struct {
-	Address       string   `json:"address"`
-	Base          string   `json:"base"` // for --server
-	Store         string   `json:"store"`
-	StripeAccount string   `json:"stripe_account"` // of the key
-	Mode          string   `json:"mode"`           // test or live
-	Webhooks      []string `json:"webhooks"`       // addresses open to Stripe
-	API           bool     `json:"api"`            // /v1 and /internal are open to callers with the key
-	PollEvery     string   `json:"poll_every,omitempty"`
-}
-
-func (p *program) announceServer(v serveView, o *serveFlags) error {
-	if len(v.Webhooks) == 0 {
+func (p *program) announceServer(at net.Addr, running *server.Server, api bool, f followed, o *serveFlags) error {
+	webhooks := running.Webhooks() // open to Stripe
+	if len(webhooks) == 0 {
 		p.warn("webhooks of Stripe's are refused: set %s or %s", config.EnvWebhookSecrets, config.EnvConnectSecrets)
 	}
-	if !v.API {
+	if !api {
 		p.warn("/v1 and /internal are closed: set %s", config.EnvAPIKey)
 	}
+	mode, store, every := "test", secret.Redact(p.cfg.Store), ""
+	if f.live {
+		mode = "live"
+	}
+	if !o.noPoll {
+		every = o.every.String()
+	}
 	what := "nothing that Stripe sends"
-	if len(v.Webhooks) > 0 {
-		what = "webhooks at " + strings.Join(v.Webhooks, " and ")
+	if len(webhooks) > 0 {
+		what = "webhooks at " + strings.Join(webhooks, " and ")
 	}
-	if len(v.Webhooks) == 1 {
-		what += closedHook(v.StripeAccount, v.Webhooks[0])
+	if len(webhooks) == 1 {
+		what += closedHook(f.own, webhooks[0])
 	}
-	p.say("%s at Stripe (%s mode) is followed in %s: %s", v.StripeAccount, v.Mode, v.Store, what)
+	p.say("%s at Stripe (%s mode) is followed in %s: %s", f.own, mode, store, what)
 	if o.fulfil == "" {
 		p.warn("there is no --on-fulfil: a purchase is fulfilled by a line in the log, for good")
 	}
 	if o.unsubscribe == "" {
 		p.say("there is no --on-unsubscribe: when a subscription ends, that is a line in the log")
 	}
-	return p.sayServed(v)
+	return p.sayServed(object{"address", at.String(), "base", running.Base(), // for --server
+		"store", store, "stripe_account", f.own, "mode", mode, "webhooks", webhooks, "api", api, "poll_every?", every})
 }
 
 // closedHook names the closed endpoint beside the open one.

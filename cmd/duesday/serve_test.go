@@ -86,6 +86,18 @@ func (c *serveCLI) job() string {
 	return `echo "$DUESDAY_ACTION $DUESDAY_PURCHASE" > ` + c.env["TEST_PIPE"]
 }
 
+// A serveView is the line of JSON with which a program finds the server.
+type serveView struct {
+	Address       string   `json:"address"`
+	Base          string   `json:"base"`
+	Store         string   `json:"store"`
+	StripeAccount string   `json:"stripe_account"`
+	Mode          string   `json:"mode"`
+	Webhooks      []string `json:"webhooks"`
+	API           bool     `json:"api"`
+	PollEvery     string   `json:"poll_every"`
+}
+
 // serve runs duesday serve until stop, and returns what it announced.
 func (c *serveCLI) serve(args ...string) (v serveView, stop func() result) {
 	c.t.Helper()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -155,7 +154,16 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 	if err != nil {
 		return err
 	}
-	if err := p.announceStripeFake(l.Addr()); err != nil {
+	at := l.Addr()
+	base, err := p.baseURL(at, "use and control this fake")
+	if err == nil {
+		p.say("A fake of Stripe is served at %s: use it with %s", at, useOfStripeFake(base))
+		err = p.sayServed(object{"address", at.String(), "base", base, // for DUESDAY_STRIPE_API_BASE
+			"key", stripeFakeKey, // for DUESDAY_STRIPE_KEY: a fixed value, and no secret
+			"control", base + "/_fake/", // of clock, faults, ledger and so on
+			"env", map[string]string{config.EnvStripeAPIBase: base, config.EnvStripeKey: stripeFakeKey}})
+	}
+	if err != nil {
 		return errors.Join(err, l.Close())
 	}
 	return listen.Serve(ctx, l, &http.Server{Handler: fake, ReadHeaderTimeout: fakeReadTimeout,
@@ -189,16 +197,4 @@ func (p *program) hooks(o stripeFakeFlags) (list []stripefake.Webhook, err error
 		}
 	}
 	return list, nil
-}
-
-func (p *program) announceStripeFake(at net.Addr) error {
-	base, err := p.baseURL(at, "use and control this fake")
-	if err != nil {
-		return err
-	}
-	p.say("A fake of Stripe is served at %s: use it with %s", at, useOfStripeFake(base))
-	return p.sayServed(object{"address", at.String(), "base", base, // for DUESDAY_STRIPE_API_BASE
-		"key", stripeFakeKey, // for DUESDAY_STRIPE_KEY: a fixed value, and no secret
-		"control", base + "/_fake/", // of clock, faults, ledger and so on
-		"env", map[string]string{config.EnvStripeAPIBase: base, config.EnvStripeKey: stripeFakeKey}})
 }
