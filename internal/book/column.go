@@ -37,6 +37,7 @@ const (
 // its account's.
 const required = paymentMethod
 
+// columnNames are the columns by their names in a header.
 var columnNames = [columns]string{
 	"account", "email", "subscription", "sku", "amount", "currency", "payment_day", "payment_method",
 	"start_date", "next_payment_date", "interval", "time_zone", "reminder_days", "installments", "address",

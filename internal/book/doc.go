@@ -13,10 +13,9 @@
 // # Files
 //
 //   - format.go: the four formats, how Detect tells them apart, and bytes with line numbers
-//   - record.go: the results of Read
+//   - record.go: the results of Read, and FILE.rejected
 //   - column.go, row.go: one row by the rules, and beside earlier rows
 //   - csv.go, jsonl.go, workbench.go, item.go: the formats
-//   - rejected.go: FILE.rejected
 //
 // The comparison of rows needs up to 100 bytes a row, 100 MB for a million rows. Nothing else grows
 // with the file.
