@@ -112,8 +112,7 @@ func digits(b []byte, n int) {
 	}
 }
 
-// ParseStamp reads a timestamp in any form of RFC 3339. It returns the zero time for another
-// text.
+// ParseStamp reads a timestamp in any form of RFC 3339. It returns the zero time for another text.
 func ParseStamp(s string) time.Time {
 	t, _ := time.Parse(time.RFC3339, s)
 	return t.UTC()

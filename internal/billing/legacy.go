@@ -128,9 +128,8 @@ func (s *Subscription) readLegacy(t *terms) error {
 	return nil
 }
 
-// offAgenda reads a subscription without a NextPaymentDate: its tool does not want it charged.
-// It is read as paused. A person may resume it, from the first payment day after the last
-// payment.
+// offAgenda reads a subscription without a NextPaymentDate: its tool does not want it charged. It
+// is read as paused. A person may resume it, from the first payment day after the last payment.
 func (s *Subscription) offAgenda() error {
 	last := s.LastPayment
 	if last.Before(s.Created) {

@@ -65,8 +65,7 @@ type Identified interface {
 // A State is the progress of a payment intent at the processor.
 type State string
 
-// The states of an intent, in the words of the sandbox's ledger. Succeeded and
-// Canceled are final.
+// The states of an intent, in the words of the sandbox's ledger. Succeeded and Canceled are final.
 const (
 	Opened         State = "opened"          // not yet confirmed
 	Succeeded      State = "succeeded"       // the money was taken
@@ -174,8 +173,7 @@ type Platform interface {
 	// and ErrAccountRefused if it refuses us.
 	CheckConnected(ctx context.Context, at string) error
 
-	// Connected yields all connected accounts, also those without any charge. An error comes
-	// last.
+	// Connected yields all connected accounts, also those without any charge. An error comes last.
 	Connected(ctx context.Context) iter.Seq2[string, error]
 }
 

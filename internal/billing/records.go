@@ -100,8 +100,7 @@ type Meta struct {
 // items may mean other things.
 const FormatVersion = 1
 
-// ErrNoStore: the table is no store of Duesday's, or not one any more. It is also
-// store.ErrMissing.
+// ErrNoStore: the table is no store of Duesday's, or not one any more. It is also store.ErrMissing.
 var ErrNoStore = fmt.Errorf("this is no store of Duesday's (%w)", store.ErrMissing)
 
 // ErrMoved: the store, or the subscription, has been copied to another store, which charges

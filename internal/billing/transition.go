@@ -161,9 +161,8 @@ func (s *Subscription) changeDay(day int, today civil.Date) error {
 	return nil
 }
 
-// Arrears reports whether more periods are due than one run catches up with. A legacy
-// subscription in arrears, which Duesday has never charged, is parked: it may have been
-// abandoned years ago.
+// Arrears reports whether more periods are due than one run catches up with. A legacy subscription
+// in arrears, which Duesday has never charged, is parked: it may have been abandoned years ago.
 func (s *Subscription) Arrears(catchUp int, today civil.Date) bool {
 	last, err := s.Schedule().Due(s.Period + catchUp)
 	return err == nil && !last.After(today)

@@ -21,10 +21,9 @@
 //   - A check in a transaction writes nothing and is charged like a write of the checked item,
 //     twice (the same measurements, and dynamodb-conformance, pull request 67).
 //   - "If a ConditionExpression evaluates to false during a conditional write, DynamoDB still
-//     consumes write capacity from the table. The amount consumed is dependent on the size of
-//     the item (whether it's an existing item in the table or a new one you are attempting to
-//     create or update)" (Read and write operations). Neither the service nor Local reports
-//     such units.
+//     consumes write capacity from the table. The amount consumed is dependent on the size of the
+//     item (whether it's an existing item in the table or a new one you are attempting to create or
+//     update)" (Read and write operations). Neither the service nor Local reports such units.
 //
 // # Open questions
 //

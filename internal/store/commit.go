@@ -222,10 +222,9 @@ func sizeValue(v Value, depth int) (int, error) {
 	return 0, fmt.Errorf("%w: an attribute without a value", ErrInvalid)
 }
 
-// Resolve checks the write against the stored item and returns the item after it, nil for none.
-// old is nil for an absent item; the caller passes nil for an expired one. index is the place of
-// the write in its Commit, for the error. A check returns old. The result shares values with old
-// and w.
+// Resolve checks the write against the stored item and returns the item after it, nil for none. old
+// is nil for an absent item; the caller passes nil for an expired one. index is the place of the
+// write in its Commit, for the error. A check returns old. The result shares values with old and w.
 func (w *Write) Resolve(t *Table, index int, old Item) (Item, error) {
 	present := old != nil
 	mayBeAbsent := w.Op == OpPut

@@ -28,12 +28,11 @@
 // Absence. An update or delete of an absent item is a conflict: it never inserts silently
 // and never succeeds silently.
 //
-// Expiry. An item expires at the second in its TTL attribute (a number of Unix seconds).
-// From then on Get, base Query and Scan never return it and it is absent to every condition,
-// however late the engine deletes it. An index Query may still yield it. A TTL that is zero,
-// negative or no number never expires an item. A TTL with a fraction is ErrInvalid, because
-// conditions of DynamoDB cannot tell that a number is not whole. The clock is handed in when
-// the engine is opened.
+// Expiry. An item expires at the second in its TTL attribute (a number of Unix seconds). From then
+// on Get, base Query and Scan never return it and it is absent to every condition, however late the
+// engine deletes it. An index Query may still yield it. A TTL that is zero, negative or no number
+// never expires an item. A TTL with a fraction is ErrInvalid, because conditions of DynamoDB cannot
+// tell that a number is not whole. The clock is handed in when the engine is opened.
 //
 // Indexes. An item is in an index only while it has all of that index's key attributes, as
 // non-empty strings. An index may lag behind its table, may yield items twice and may yield
@@ -49,14 +48,13 @@
 // DynamoDB has no other strings, and a client would replace the bytes in silence. Bytes go
 // into a binary value.
 //
-// Unsupported values. Where other programs can write to a table (in DynamoDB), an item may
-// have attributes that a Value cannot represent. NULL reads as absent, also inside maps and
-// lists, and is absent to conditions. An attribute that is or holds a set is left out by
-// Query and Scan, so that one item does not end an iteration. Get of its item, and a lone
-// Check, return ErrFormat and name table, key and attribute, so that no caller puts the item
-// back without it. To conditions the attribute is present and equal to no Value. An update
-// of other attributes keeps it. A caller that copies items must therefore Get each item that
-// it must not lose a part of.
+// Unsupported values. Where other programs can write to a table (in DynamoDB), an item may have
+// attributes that a Value cannot represent. NULL reads as absent, also inside maps and lists, and
+// is absent to conditions. An attribute that is or holds a set is left out by Query and Scan, so
+// that one item does not end an iteration. Get of its item, and a lone Check, return ErrFormat and
+// name table, key and attribute, so that no caller puts the item back without it. To conditions the
+// attribute is present and equal to no Value. An update of other attributes keeps it. A caller that
+// copies items must therefore Get each item that it must not lose a part of.
 //
 // Unreadable items. If an engine cannot read the stored form of an item, Get and a Commit
 // that needs the item return ErrFormat. A Query or Scan that meets it ends with ErrFormat.

@@ -153,8 +153,7 @@ func (v Value) text(k Kind) string {
 	return v.s
 }
 
-// Int64 returns the integer of a number value; false when v is no number or does
-// not fit.
+// Int64 returns the integer of a number value; false when v is no number or does not fit.
 func (v Value) Int64() (int64, bool) {
 	if v.kind != KindNumber {
 		return 0, false

@@ -12,8 +12,7 @@ type Store interface {
 	// ErrNotFound if the key holds no item, and ErrFormat if it cannot return the item whole.
 	Get(ctx context.Context, table string, key Key) (Item, error)
 
-	// Query yields the items of one partition in sort order. It yields an error at
-	// most once, last.
+	// Query yields the items of one partition in sort order. It yields an error at most once, last.
 	Query(ctx context.Context, q Query) iter.Seq2[Item, error]
 
 	// Scan yields every item of one segment of a table, in no particular order. It
@@ -26,8 +25,7 @@ type Store interface {
 	// unchanged, and ErrUnknown if the answer was lost.
 	Commit(ctx context.Context, writes ...Write) error
 
-	// Close waits for running commits and releases the store. Every later call
-	// returns ErrClosed.
+	// Close waits for running commits and releases the store. Every later call returns ErrClosed.
 	Close() error
 }
 
@@ -88,8 +86,7 @@ type Pages struct {
 	Limit       int // at most so many items; 0 for all
 	First, Full int // most items of the first page and of a full one; 0 for no bound
 
-	// Next returns the next page, of up to n items (0 for no bound), and whether there may be
-	// more.
+	// Next returns the next page, of up to n items (0 for no bound), and whether there may be more.
 	Next func(n int) (items []Item, more bool, err error)
 }
 

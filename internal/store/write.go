@@ -33,8 +33,7 @@ func Update(table string, key Key, set Item, remove []string, conditions ...Cond
 	return Write{Op: OpUpdate, Table: table, Key: key, Set: set, Remove: remove, If: conditions}
 }
 
-// Delete removes an existing item if the conditions hold. An absent or expired item
-// is a conflict.
+// Delete removes an existing item if the conditions hold. An absent or expired item is a conflict.
 func Delete(table string, key Key, conditions ...Condition) Write {
 	return Write{Op: OpDelete, Table: table, Key: key, If: conditions}
 }
@@ -63,8 +62,7 @@ const (
 // Absent holds when there is no item at the key, or an expired one.
 func Absent() Condition { return Condition{op: itemAbsent} }
 
-// AttributeAbsent holds when the item does not have the attribute, or is absent
-// itself.
+// AttributeAbsent holds when the item does not have the attribute, or is absent itself.
 func AttributeAbsent(name string) Condition { return Condition{op: attributeAbsent, name: name} }
 
 // AttributeEquals holds when the item exists and has the attribute with that value.

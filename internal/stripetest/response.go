@@ -24,8 +24,7 @@ func (s *Spec) CheckResponse(method, path string, status int, body []byte) []str
 	return s.checkResponse(method, path, status, body, nil)
 }
 
-// checkResponse also compares a success with what was asked to be expanded, unless that is
-// nil.
+// checkResponse also compares a success with what was asked to be expanded, unless that is nil.
 func (s *Spec) checkResponse(method, path string, status int, body []byte, asked []string) []string {
 	c := s.checker()
 	op, _, unknown := s.find(method, path)

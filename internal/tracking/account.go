@@ -236,8 +236,7 @@ func (s *Service) changeAccount(ctx context.Context, stripeAccount string,
 	return a, err
 }
 
-// quarantine lists an event of an unregistered account, if the account still is
-// unregistered.
+// quarantine lists an event of an unregistered account, if the account still is unregistered.
 func (s *Service) quarantine(stripeAccount, event string) []store.Write {
 	return []store.Write{store.Put(s.registry, registryRow(quarantineRows, stripeAccount+"#"+event)),
 		store.Check(s.registry, accountKey(stripeAccount), store.Absent())}

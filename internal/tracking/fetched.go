@@ -54,8 +54,7 @@ func (a *application) commit(ctx context.Context) (changed bool, err error) {
 	return true, nil
 }
 
-// applyAsking merges the object. It fetches the objects needed for that, and merges them
-// first.
+// applyAsking merges the object. It fetches the objects needed for that, and merges them first.
 func (s *Service) applyAsking(ctx context.Context, from source, o Object) (*application, decision, error) {
 	objects := []Object{o}
 	for {

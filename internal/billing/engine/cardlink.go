@@ -36,8 +36,7 @@ func (e *Engine) CardLink(ctx context.Context, account, subscription string) (bi
 		Currency: currency})
 }
 
-// linkCurrency returns the currency in which the card will be charged first, as far as it is
-// known.
+// linkCurrency returns the currency in which the card will be charged first, as far as it is known.
 func (e *Engine) linkCurrency(ctx context.Context, account, subscription string) (string, error) {
 	if subscription != "" {
 		s, err := e.Subscription(ctx, billing.Name{Account: account, ID: subscription})

@@ -57,8 +57,7 @@ func (s *Service) write(ctx context.Context, account string, now *recorded,
 	return changed, err
 }
 
-// record brings the records of the subscription's account to one reversal that the processor
-// shows.
+// record brings the records of the subscription's account to one reversal that the processor shows.
 func (s *Service) record(ctx context.Context, n billing.Name, now *recorded, shown billing.Reversal) (bool, error) {
 	return s.write(ctx, n.Account, now, func(now recorded) (was, becomes *billing.ReversalRecord, err error) {
 		was, becomes = billing.Reconcile(now.reversals, n, shown, s.Now())

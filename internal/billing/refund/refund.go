@@ -38,11 +38,10 @@ func New(r *billing.Records, proc billing.Processor) *Service { return &Service{
 // ErrNoRefunds: the processor gives nothing back.
 var ErrNoRefunds = errors.New("this processor cannot give money back")
 
-// Refund gives back all or a part of a period's charge, and records it. The same order again
-// is the same refund: it goes on where the first was cut off, and repeated reports that it
-// had been answered before. The record may come with an error: it is failed if the processor
-// has refused the refund (ErrState), and requested if the answer was lost (the processor's
-// error).
+// Refund gives back all or a part of a period's charge, and records it. The same order again is the
+// same refund: it goes on where the first was cut off, and repeated reports that it had been
+// answered before. The record may come with an error: it is failed if the processor has refused the
+// refund (ErrState), and requested if the answer was lost (the processor's error).
 func (s *Service) Refund(ctx context.Context, o Order) (r *billing.ReversalRecord, repeated bool, err error) {
 	if err := o.check(); err != nil {
 		return nil, false, err

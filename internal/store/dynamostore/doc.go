@@ -10,14 +10,13 @@
 // PutItem, UpdateItem or DeleteItem, several are one TransactWriteItems. Conditions are
 // expressions, in which an expired item counts as absent by the clock of this process.
 //
-// Every put and update writes 16 random bytes into the attribute _token, which belongs to
-// this package: reads leave it out, and writes with that name are refused.
-// After a lost reply the engine reads the item back; its token shows whether the write has
-// landed. A transaction is sent again under its client token instead, which DynamoDB
-// honours for ten minutes. A single write without its token in the item is sent
-// again only if it cannot land twice: its condition compares an attribute that the write itself
-// changes, such as a version. Otherwise its outcome is store.ErrUnknown. (A caller must not put
-// an old value back under such a condition.)
+// Every put and update writes 16 random bytes into the attribute _token, which belongs to this
+// package: reads leave it out, and writes with that name are refused. After a lost reply the engine
+// reads the item back; its token shows whether the write has landed. A transaction is sent again
+// under its client token instead, which DynamoDB honours for ten minutes. A single write without
+// its token in the item is sent again only if it cannot land twice: its condition compares an
+// attribute that the write itself changes, such as a version. Otherwise its outcome is
+// store.ErrUnknown. (A caller must not put an old value back under such a condition.)
 //
 // Values outside the contract (NULL and sets) are kept, as package store demands.
 //

@@ -88,8 +88,7 @@ func (a action) judgeCode(code, message string) (v verdict, err error, known boo
 	return final, nil, false
 }
 
-// invalid tells what DynamoDB calls invalid apart by its message, the only place that says
-// it.
+// invalid tells what DynamoDB calls invalid apart by its message, the only place that says it.
 func (a action) invalid(message string) error {
 	m := strings.ToLower(message)
 	switch {

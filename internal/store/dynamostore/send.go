@@ -150,10 +150,9 @@ func (c *commit) sendOne(ctx context.Context) (action, error) {
 	return action{"DeleteItem", table}, err
 }
 
-// transact sends the writes as one transaction. After a lost answer the very same request
-// is sent again: DynamoDB answers the repeated client token of a transaction that has
-// landed with success. It remembers tokens for ten minutes, and maxTotal ends all
-// attempts well before.
+// transact sends the writes as one transaction. After a lost answer the very same request is sent
+// again: DynamoDB answers the repeated client token of a transaction that has landed with success.
+// It remembers tokens for ten minutes, and maxTotal ends all attempts well before.
 //
 // An item that shows the token after a failed condition means that the first sending has landed.
 func (c *commit) transact(ctx context.Context) error {

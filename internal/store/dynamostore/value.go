@@ -52,9 +52,8 @@ func encode(v store.Value) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: v.Str()}
 }
 
-// decodeItem returns the item without its token. An attribute with a set in it is left out too,
-// and the error says so. Iterations and conditions use such an item; Get returns the error and no
-// item.
+// decodeItem returns the item without its token. An attribute with a set in it is left out too, and
+// the error says so. Iterations and conditions use such an item; Get returns the error and no item.
 func decodeItem(t *store.Table, m attributes) (store.Item, error) {
 	it, err := decodeMap(m)
 	it.Remove(tokenName)

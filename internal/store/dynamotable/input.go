@@ -11,8 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Settings of a table beside its keys and indexes. The zero value is on demand
-// and unprotected.
+// Settings of a table beside its keys and indexes. The zero value is on demand and unprotected.
 type Settings struct {
 	Provisioned         *Provisioned // nil: on demand
 	DeletionProtection  bool         // DynamoDB refuses to delete the table until it is switched off

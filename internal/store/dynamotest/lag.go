@@ -13,8 +13,7 @@ import (
 // An item is one in DynamoDB's JSON: {"Name": {"S": "text"}}.
 type item = map[string]any
 
-// lag remembers the states of items before their writes, for as long as an index may
-// still show it.
+// lag remembers the states of items before their writes, for as long as an index may still show it.
 type lag struct {
 	most time.Duration
 	now  func() time.Time
@@ -133,9 +132,8 @@ func asMap(v any) map[string]any {
 	return m
 }
 
-// addState appends the state of the item of a write, named by Item or Key. A request that
-// DynamoDB will refuse (a missing table, an invalid key)
-// has no state.
+// addState appends the state of the item of a write, named by Item or Key. A request that DynamoDB
+// will refuse (a missing table, an invalid key) has no state.
 func (p *Proxy) addState(states []state, x *exchange, write map[string]any) ([]state, error) {
 	table, _ := write["TableName"].(string)
 	d, err := p.describe(x, table)

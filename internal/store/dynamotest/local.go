@@ -43,10 +43,9 @@ const (
 // errMissing is the reason to skip: DynamoDB Local or Java is missing on this machine.
 var errMissing = errors.New("DynamoDB Local is not there")
 
-// Endpoint returns the URL of a DynamoDB Local, such as "http://127.0.0.1:18000". The
-// first call of the process starts it, in memory, for all tests of the process; it
-// ends with the process, however that ends. All credentials and regions see the same
-// tables.
+// Endpoint returns the URL of a DynamoDB Local, such as "http://127.0.0.1:18000". The first call of
+// the process starts it, in memory, for all tests of the process; it ends with the process, however
+// that ends. All credentials and regions see the same tables.
 //
 // If DynamoDB Local or Java is missing, the test is skipped, with the remedy in its message; under
 // CI=true it fails.
@@ -114,10 +113,9 @@ func findJava() (string, error) {
 	return java, nil
 }
 
-// startAnywhere starts it on a free port. Between being found free and being
-// taken the port may go to somebody else; then the next one is tried. The first is
-// chosen by the process id, below the ports given out by systems: two test
-// processes at once try different ones.
+// startAnywhere starts it on a free port. Between being found free and being taken the port may go
+// to somebody else; then the next one is tried. The first is chosen by the process id, below the
+// ports given out by systems: two test processes at once try different ones.
 func startAnywhere(java, folder string) (string, error) {
 	var errs []error
 	for port, tries := 12000+os.Getpid()%18000, 0; tries < startTries; port++ {
@@ -253,9 +251,8 @@ func ClientAt(endpoint string) *dynamodb.Client {
 	})
 }
 
-// Environ returns the environment for the SDK's default chain in another process, as
-// "KEY=value". It keeps that process from reading anybody's files or
-// asking the network for credentials.
+// Environ returns the environment for the SDK's default chain in another process, as "KEY=value".
+// It keeps that process from reading anybody's files or asking the network for credentials.
 func Environ() []string {
 	return []string{
 		"AWS_ACCESS_KEY_ID=" + AccessKey,

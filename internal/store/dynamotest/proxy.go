@@ -43,9 +43,8 @@ type Request struct {
 
 // A Hook names the fault of a request: an exclusive one, SmallPage, EmptyPage, or IndexMissing or
 // IndexStale, which then apply to every possible row; Pass for none, ByRates for a draw by the
-// rates. A fault that cannot happen to the
-// operation does not. It is called in the goroutine of the request, before anything is
-// done, and may wait: the request waits with it.
+// rates. A fault that cannot happen to the operation does not. It is called in the goroutine of the
+// request, before anything is done, and may wait: the request waits with it.
 type Hook func(Request) Fault
 
 // A Proxy listens on a port of 127.0.0.1, passes requests on to a DynamoDB endpoint, and
@@ -59,12 +58,11 @@ type Hook func(Request) Fault
 //     requests in the same order have the same faults.
 //   - A lost connection is closed or reset before a byte of the reply, one as often as
 //     the other. A reply is never cut in the middle or late.
-//   - An index lags item by item. A query of an index may see any state of an item within
-//     IndexLag after its write through this proxy: not there yet (IndexMissing), or with its
-//     former values in its former place (IndexStale). The states of two items, or of one in two
-//     queries or pages, are independent: DynamoDB promises no more. So a moved row may be shown
-//     twice or not at all. On one page rows are in their order, and never more than the
-//     request's Limit.
+//   - An index lags item by item. A query of an index may see any state of an item within IndexLag
+//     after its write through this proxy: not there yet (IndexMissing), or with its former values
+//     in its former place (IndexStale). The states of two items, or of one in two queries or pages,
+//     are independent: DynamoDB promises no more. So a moved row may be shown twice or not at all.
+//     On one page rows are in their order, and never more than the request's Limit.
 //
 // It does not simulate a lag for writes past the proxy: they are in every index at once. If two
 // requests write the same item at the same moment, a state between them may be lost to the

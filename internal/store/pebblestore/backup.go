@@ -116,9 +116,8 @@ func inside(path, folder string) bool {
 }
 
 // One process holds a folder, perhaps for days. Another process asks it for a checkpoint by a
-// request file in the folder. The holder looks for one a few times a second, takes it away,
-// makes the checkpoint and leaves an answer file. Both files appear whole, by a link or a
-// rename.
+// request file in the folder. The holder looks for one a few times a second, takes it away, makes
+// the checkpoint and leaves an answer file. Both files appear whole, by a link or a rename.
 const (
 	requestFile  = "BACKUP.request"
 	answerPrefix = "BACKUP.answer-"

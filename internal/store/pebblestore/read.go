@@ -151,8 +151,7 @@ func (w *walk) bounds(q store.Query, partition []byte, sort func([]byte, string)
 	}
 }
 
-// resume moves the bound so that the walk goes on after the row at key. It may take
-// over key.
+// resume moves the bound so that the walk goes on after the row at key. It may take over key.
 func (w *walk) resume(key []byte) {
 	if w.reverse {
 		if w.upper == nil || bytes.Compare(key, w.upper) < 0 {
@@ -165,8 +164,7 @@ func (w *walk) resume(key []byte) {
 	}
 }
 
-// page returns up to n items, and whether there may be more; the next page goes on
-// from there.
+// page returns up to n items, and whether there may be more; the next page goes on from there.
 func (w *walk) page(n int) (items []store.Item, more bool, err error) {
 	s := w.store
 	s.gate.RLock()

@@ -35,8 +35,7 @@ func (st *stage) decide(r *request, now int64) {
 	}
 }
 
-// apply applies the staged changes of the group, without waiting for the sync. An error is
-// fatal.
+// apply applies the staged changes of the group, without waiting for the sync. An error is fatal.
 func (st *stage) apply(g *group) error {
 	if st.iter != nil {
 		if err := st.iter.Close(); err != nil {

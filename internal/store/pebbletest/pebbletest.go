@@ -5,9 +5,8 @@ package pebbletest
 import "github.com/cockroachdb/pebble/v2/vfs"
 
 // A CrashDisk is Pebble's crashable file system in memory, without its deadlock. MemFS's
-// ReuseForWrite holds the read lock that CrashClone excludes, and takes it once more in
-// Rename: a CrashClone that begins between the two waits for the first, and the second waits
-// for CrashClone.
+// ReuseForWrite holds the read lock that CrashClone excludes, and takes it once more in Rename: a
+// CrashClone that begins between the two waits for the first, and the second waits for CrashClone.
 type CrashDisk struct{ *vfs.MemFS }
 
 // NewCrashDisk returns an empty disk.

@@ -4,9 +4,8 @@
 // It also has Faulty, which wraps a store to fail at a chosen operation, for crash
 // programmes above the store.
 //
-// It does not test properties of one engine, such as its file layout or its speed. It reads
-// an index right after a write: an engine whose indexes lag or repeat items cannot run the
-// suite yet.
+// It does not test properties of one engine, such as its file layout or its speed. It reads an
+// index right after a write: an engine whose indexes lag or repeat items cannot run the suite yet.
 //
 // # Each sentence and its case
 //

@@ -19,8 +19,7 @@ func cursorQueries() []store.Query {
 	}
 }
 
-// cursorItems have partitions and sort keys that begin alike, and index keys with
-// many ties.
+// cursorItems have partitions and sort keys that begin alike, and index keys with many ties.
 func cursorItems() []store.Item {
 	var items []store.Item
 	for i, pk := range []string{"a", "a\x00", "aa", "b"} {

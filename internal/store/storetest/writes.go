@@ -221,8 +221,7 @@ func testConditionMatrix(r *rig) {
 	}
 }
 
-// testConditionValues compares every value with every other: only those that are
-// equal hold.
+// testConditionValues compares every value with every other: only those that are equal hold.
 func testConditionValues(r *rig) {
 	vs, key := sampleValues(), at("a", "1")
 	for i, v := range vs {
