@@ -37,7 +37,7 @@ func foreign(account, id, due string) store.Item {
 
 func TestStoreAdopt_InAFolder(t *testing.T) {
 	c := newCLI(t)
-	s, err := storeurl.Open(t.Context(), "pebble:duesday-data",
+	s, err := storeurl.Place{Scheme: "pebble", Folder: "duesday-data"}.Open(t.Context(),
 		storeurl.Options{Tables: schema.New(schema.DefaultPrefix).All(), Names: schema.Names(), Create: true})
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func TestTheEngineSendsWhatIsCounted(t *testing.T) {
 			t.Fatal(what, err)
 		}
 		r, w := engine.Consumed()
-		if got, want := meter.Usage().Since(before).Total().Units, (capacity.Units{Read: r - read,
+		if got, want := sumOf(meter.Usage().Since(before)).Units, (capacity.Units{Read: r - read,
 			Write: w - write}); got != want {
 			t.Errorf("%s: the meter counts %v, the engine has consumed %v", what, got, want)
 		}

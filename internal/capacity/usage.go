@@ -67,14 +67,6 @@ func (u Usage) Plus(v Usage) Usage {
 	return sum
 }
 
-// Total returns the sum of all lines.
-func (u Usage) Total() (c Count) {
-	for _, n := range u {
-		c = c.plus(n)
-	}
-	return c
-}
-
 // Sorted yields the lines by table, item, index and kind.
 func (u Usage) Sorted() iter.Seq2[Line, Count] {
 	lines := slices.SortedFunc(maps.Keys(u), func(a, b Line) int {

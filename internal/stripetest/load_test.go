@@ -10,7 +10,7 @@ import (
 
 func TestVersion(t *testing.T) {
 	spec := Load(t)
-	if got, want := spec.Version(), "2026-08-26.dahlia"; got != want {
+	if got, want := spec.version, "2026-08-26.dahlia"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if Load(t) != spec {

@@ -13,18 +13,14 @@ import (
 // statuses are Stripe's documented ones.
 var statuses = []int{200, 400, 401, 402, 403, 404, 409, 424, 429, 500, 502, 503, 504}
 
-// CheckResponse returns the problems of the answer to a request. Each names its field, as in
+// checkResponse returns the problems of the answer to a request. Each names its field, as in
 // data[].customer. The body of an error must be one of Stripe's. From status 500 on it may be
 // without JSON, because Stripe's front door makes some of them. The first problem per field and
 // kind stands for all elements of a list.
 //
 // It is stricter than the specification: it refuses unlisted fields, an error must have a message,
-// and an event must have an object, as in CheckEvent.
-func (s *Spec) CheckResponse(method, path string, status int, body []byte) []string {
-	return s.checkResponse(method, path, status, body, nil)
-}
-
-// checkResponse also compares a success with what was asked to be expanded, unless that is nil.
+// and an event must have an object, as in CheckEvent. It also compares a success with what was
+// asked to be expanded, unless that is nil.
 func (s *Spec) checkResponse(method, path string, status int, body []byte, asked []string) []string {
 	c := s.checker()
 	op, _, unknown := s.find(method, path)

@@ -89,7 +89,7 @@ func TestResponses(t *testing.T) {
 		"two JSONs":    {"/v1/payment_intents", list(page) + "{}", "goes on"},
 		"unknown path": {"/v1/payment", "{}", "no such path"},
 	} {
-		got := spec.CheckResponse("GET", c.path, 200, []byte(c.body))
+		got := spec.checkResponse("GET", c.path, 200, []byte(c.body), nil)
 		if slices.Contains([]string{"expanded cut", "other object", "deleted: false"}, name) { // more is wrong with them
 			got = slices.DeleteFunc(got, func(s string) bool { return !strings.Contains(s, c.want) })
 		}
@@ -125,7 +125,7 @@ func TestErrors(t *testing.T) {
 		{201, intent, "status 201"},
 		{405, `{"error":{"type":"invalid_request_error","message":"x"}}`, "status 405"},
 	} {
-		got := strings.Join(spec.CheckResponse("POST", "/v1/payment_intents", c.status, []byte(c.body)), "\n")
+		got := strings.Join(spec.checkResponse("POST", "/v1/payment_intents", c.status, []byte(c.body), nil), "\n")
 		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%d %s: got %q, want %q", c.status, c.body, got, c.want)
 		}
@@ -194,7 +194,7 @@ func TestEvents(t *testing.T) {
 	}
 	page := `{"object":"list","has_more":false,"url":"/v1/events","data":[` +
 		event("customer.deleted", now, `{"id":"cus_1"}`, "") + `]}`
-	if got := spec.CheckResponse("GET", "/v1/events", 200, []byte(page)); len(got) != 1 ||
+	if got := spec.checkResponse("GET", "/v1/events", 200, []byte(page), nil); len(got) != 1 ||
 		!strings.HasPrefix(got[0], `field data[].data.object.object is ""`) {
 		t.Errorf("an event in a list: %q", got)
 	}

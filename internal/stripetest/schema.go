@@ -15,15 +15,12 @@ import (
 // Spec is Stripe's OpenAPI specification. It never changes; its methods may be called by
 // many at once.
 type Spec struct {
-	version string
+	version string // of the API: "2026-08-26.dahlia"
 	schemas map[string]*schema
 	objects map[string][]*schema // by the value of the field "object"
 	routes  map[int][]*route     // by the number of slashes, those with the fewest names first
 	events  map[string]bool      // the types of events
 }
-
-// Version is the API version of the specification: "2026-08-26.dahlia".
-func (s *Spec) Version() string { return s.version }
 
 // A route is a path with names in braces, and its operations by method.
 type route struct {

@@ -47,10 +47,6 @@ type index struct {
 	shows []string // names of attributes; nil for all
 }
 
-func newLag(most time.Duration, now func() time.Time) *lag {
-	return &lag{most: most, now: now, tables: map[string]*description{}, past: map[string]map[string][]version{}}
-}
-
 // wrote records the states ended by a write.
 func (l *lag) wrote(before []state) {
 	if len(before) == 0 {

@@ -162,7 +162,7 @@ func TestOldRowsHaveTheirPlace(t *testing.T) {
 		in = byDay(table, "d")
 		in.KeyConditionExpression = aws.String("(#d = :d) AND (S BETWEEN :a AND :b)")
 		in.ExpressionAttributeValues[":a"], in.ExpressionAttributeValues[":b"] = s("3"), s("5")
-		proxy.SetRates(Rates{IndexStale: 1})
+		proxy.setRates(Rates{IndexStale: 1})
 		if got := query(t, proxy.Client(), in); !slices.Equal(got, []string{"p 3", "p 4", "p 5"}) {
 			t.Errorf("narrowed: %v", got)
 		}
@@ -195,7 +195,7 @@ func TestOldRowsAtTheEdges(t *testing.T) {
 	in := byDay(table, "d")
 	// The proxy's own small pages leave room for old rows below the client's Limit.
 	in.Limit = aws.Int32(5)
-	proxy.SetRates(Rates{IndexStale: 1, SmallPage: 1})
+	proxy.setRates(Rates{IndexStale: 1, SmallPage: 1})
 	var first *dynamodb.QueryOutput
 	last := ""
 	for tries := 0; last != "2"; tries++ {
@@ -206,7 +206,7 @@ func TestOldRowsAtTheEdges(t *testing.T) {
 		last = first.LastEvaluatedKey["S"].(*types.AttributeValueMemberS).Value
 	}
 	in.ExclusiveStartKey = first.LastEvaluatedKey
-	proxy.SetRates(Rates{IndexStale: 1})
+	proxy.setRates(Rates{IndexStale: 1})
 	forget("p", last)
 	in.Limit = nil
 	rest := query(t, client, in)

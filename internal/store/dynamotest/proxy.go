@@ -109,7 +109,7 @@ func NewProxy(t testing.TB, endpoint string, o Options) *Proxy {
 		if now == nil {
 			now = time.Now
 		}
-		p.lag = newLag(o.IndexLag, now)
+		p.lag = &lag{most: o.IndexLag, now: now, tables: map[string]*description{}, past: map[string]map[string][]version{}}
 	}
 	server := &http.Server{Handler: p, ReadHeaderTimeout: time.Minute}
 	served := make(chan struct{})
@@ -141,9 +141,6 @@ func (p *Proxy) locked(f func()) {
 	f()
 }
 
-// SetRates replaces all rates from the next request on; nil: no faults.
-func (p *Proxy) SetRates(rates Rates) { p.locked(func() { p.rates = maps.Clone(rates) }) }
-
 // SetHook replaces the hook from the next request on; nil: the rates alone decide.
 func (p *Proxy) SetHook(hook Hook) { p.locked(func() { p.hook = hook }) }
 
@@ -162,11 +159,8 @@ func (p *Proxy) isDown() (down bool) {
 	return down
 }
 
-// Requests returns how many requests for an operation have come; "" is any operation.
-func (p *Proxy) Requests(operation string) int { return p.Count(operation, "") }
-
 // Count returns how often a fault has happened to an operation; "" is any operation. An
-// index fault counts once for each row.
+// index fault counts once for each row. The fault "" counts the requests.
 func (p *Proxy) Count(operation string, fault Fault) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

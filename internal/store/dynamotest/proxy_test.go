@@ -147,10 +147,10 @@ func TestEachFaultOnce(t *testing.T) {
 			if got := exists(t, direct, table, p); got != test.isDone {
 				t.Errorf("%s: done is %v, want %v", test.fault, got, test.isDone)
 			}
-			if proxy.Count("", test.fault) != 1 || proxy.Requests("") != 1 {
-				t.Errorf("%s: counted %v in %d requests", test.fault, proxy.Counts(), proxy.Requests(""))
+			if proxy.Count("", test.fault) != 1 || proxy.Count("", "") != 1 {
+				t.Errorf("%s: counted %v in %d requests", test.fault, proxy.Counts(), proxy.Count("", ""))
 			}
-			proxy.SetRates(nil)
+			proxy.setRates(nil)
 			if err := test.write(proxy.Client(), p); err != nil || !exists(t, direct, table, p) {
 				t.Errorf("after %s: %v", test.fault, err)
 			}
@@ -387,3 +387,6 @@ func byDay(table, day string) *dynamodb.QueryInput {
 		KeyConditionExpression:   aws.String("#d = :d"),
 		ExpressionAttributeNames: map[string]string{"#d": "D"}, ExpressionAttributeValues: attributes{":d": s(day)}}
 }
+
+// setRates replaces all rates from the next request on; nil: no faults.
+func (p *Proxy) setRates(rates Rates) { p.locked(func() { p.rates = rates }) }

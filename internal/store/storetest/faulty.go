@@ -68,9 +68,6 @@ func NewFaulty(s store.Store) *Faulty { return &Faulty{inner: s} }
 // Commits returns how many commits have begun, failed ones included.
 func (f *Faulty) Commits() int { return int(f.commits.Load()) }
 
-// Operations returns how many operations of any kind have begun.
-func (f *Faulty) Operations() int { return int(f.operations.Load()) }
-
 // Get implements store.Store.
 func (f *Faulty) Get(ctx context.Context, table string, key store.Key) (it store.Item, err error) {
 	err = f.around(Operation{Kind: Get}, func() error {

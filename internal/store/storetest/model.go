@@ -19,7 +19,8 @@ func testModel(t *testing.T, open Opener) {
 		c := newClock()
 		s, release := lease(t, open, c)
 		defer release()
-		m := &machine{rig: &rig{tester: rt, Store: s, clock: c}, model: newNaive(c.unix)}
+		m := &machine{rig: &rig{tester: rt, Store: s, clock: c},
+			model: &naive{now: c.unix, tables: map[string]map[store.Key]store.Item{ledger: {}, plain: {}}}}
 		rt.Repeat(map[string]func(*rapid.T){
 			"":       m.compareNowAndThen,
 			"commit": m.commitSome,

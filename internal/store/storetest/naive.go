@@ -16,10 +16,6 @@ type naive struct {
 	now    func() int64
 }
 
-func newNaive(now func() int64) *naive {
-	return &naive{now: now, tables: map[string]map[store.Key]store.Item{ledger: {}, plain: {}}}
-}
-
 func (n *naive) expired(table string, it store.Item) bool {
 	at, ok := it.Get("ttl").Int64()
 	return table == ledger && ok && at > 0 && at <= n.now()

@@ -177,14 +177,10 @@ func spoil(it store.Item) {
 	}
 }
 
-// ownedItem is the item of these tests, in two indexes; ownedQueries show it.
+// ownedItem is the item of these tests, in two indexes.
 func ownedItem() store.Item {
 	return item("a", "1", text("state", "open"), text("due", "1"), text("owner", "o"), number("amount", 5),
 		attribute("m", store.M(store.NewItem(text("k", "v")))))
-}
-
-func ownedQueries() []store.Query {
-	return []store.Query{in("a"), inIndex(byState, "open"), inIndex(byOwner, "o")}
 }
 
 // intact checks the stored item: it must be as it was put.
@@ -260,7 +256,7 @@ func testReturned(t *testing.T, open Opener) {
 		}},
 		scenario{"rows", func(r *rig) {
 			r.put(ownedItem())
-			for _, q := range ownedQueries() {
+			for _, q := range []store.Query{in("a"), inIndex(byState, "open"), inIndex(byOwner, "o")} {
 				for it := range r.good(r.Query(r.Context(), q)) {
 					spoil(it)
 				}

@@ -36,17 +36,8 @@ type Options struct {
 // ErrURL is returned for an invalid store URL. Its text shows a valid one.
 var ErrURL = errors.New("bad store URL")
 
-// Open opens the store of a URL. The errors are the engine's (store.ErrMissing,
-// ErrLocked, ErrFormat among them) or ErrURL.
-func Open(ctx context.Context, text string, o Options) (store.Store, error) {
-	p, err := Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	return p.Open(ctx, o)
-}
-
-// Open opens the store at the place, as the package's Open does.
+// Open opens the store at the place. The errors are the engine's (store.ErrMissing, ErrLocked,
+// ErrFormat among them).
 func (p Place) Open(ctx context.Context, o Options) (store.Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -13,9 +13,18 @@ import (
 
 var tables = []store.Table{{Name: "t", PartitionKey: "id"}}
 
+// openURL parses the URL and opens the place.
+func openURL(ctx context.Context, text string, o Options) (store.Store, error) {
+	p, err := Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return p.Open(ctx, o)
+}
+
 func TestOpen(t *testing.T) {
 	for _, url := range []string{"mem:", "pebble:" + filepath.Join(t.TempDir(), "a:b", "store")} {
-		s, err := Open(t.Context(), url, Options{Tables: tables, Create: true})
+		s, err := openURL(t.Context(), url, Options{Tables: tables, Create: true})
 		if err != nil {
 			t.Errorf("Open(%q): %v", url, err)
 			continue
@@ -39,7 +48,7 @@ func TestOpen_DynamoDB(t *testing.T) {
 	endpoint := dynamotest.Endpoint(t)
 	dynamotest.Setenv(t)
 	name := dynamotest.Prefix(t) + "none"
-	s, err := Open(t.Context(), "dynamodb:?endpoint="+endpoint,
+	s, err := openURL(t.Context(), "dynamodb:?endpoint="+endpoint,
 		Options{Tables: []store.Table{{Name: name, PartitionKey: "id"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +61,7 @@ func TestOpen_DynamoDB(t *testing.T) {
 		t.Error(err)
 	}
 	t.Setenv("AWS_REGION", "")
-	if s, err := Open(t.Context(), "dynamodb:", Options{Tables: tables}); s != nil || err == nil ||
+	if s, err := openURL(t.Context(), "dynamodb:", Options{Tables: tables}); s != nil || err == nil ||
 		!strings.Contains(err.Error(), "no AWS region") {
 		t.Errorf("Open without a region = %v, %v", s, err)
 	}
@@ -71,18 +80,18 @@ func TestOpenErrors(t *testing.T) {
 		{"mem:x", `store mem: takes nothing after the colon`, ErrURL},
 		{"pebble:" + filepath.Join(t.TempDir(), "none"), "no store here", store.ErrMissing},
 	} {
-		s, err := Open(t.Context(), test.url, Options{Tables: tables})
+		s, err := openURL(t.Context(), test.url, Options{Tables: tables})
 		if s != nil || !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("Open(%q) = %v, %v, want no store and %q", test.url, s, err, test.want)
 		}
 	}
-	if s, err := Open(t.Context(), "mem:", Options{Tables: []store.Table{{}}}); s != nil ||
+	if s, err := openURL(t.Context(), "mem:", Options{Tables: []store.Table{{}}}); s != nil ||
 		!errors.Is(err, store.ErrInvalid) {
 		t.Errorf("Open with a bad table = %v, %v", s, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Open(ctx, "mem:", Options{Tables: tables}); !errors.Is(err, context.Canceled) {
+	if _, err := openURL(ctx, "mem:", Options{Tables: tables}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Open after the context has ended: %v", err)
 	}
 }
