@@ -84,3 +84,15 @@ func same[T any](t *testing.T, want, got *T, err error, without ...string) {
 		}
 	}
 }
+
+// TestStamp compares the form with package time's layout, also beyond the years of four digits.
+func TestStamp(t *testing.T) {
+	berlin := time.FixedZone("", 3600)
+	for _, at := range []time.Time{{}, time.Unix(0, 999_999_999), time.Date(2024, 2, 29, 23, 59, 59, 7_000_000, berlin),
+		time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC), time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC),
+		time.Date(-1, 6, 1, 0, 0, 0, 120_000_000, time.UTC), time.UnixMilli(1_700_000_000_045)} {
+		if got, want := billing.Stamp(at), at.UTC().Format("2006-01-02T15:04:05.000Z"); got != want {
+			t.Errorf("Stamp = %q, want %q", got, want)
+		}
+	}
+}

@@ -26,7 +26,6 @@ const (
 	PerPrefix   = "PER#"
 	MetaPK      = "META"
 	WatermarkSK = "FLOOR"
-	stampLayout = "2006-01-02T15:04:05.000Z"
 )
 
 // AccountPK is the partition key of an account's items.
@@ -84,32 +83,14 @@ func PeriodKey(n Name, period int) store.Key {
 // RunPK is the partition key of the records of a job's runs, and of its low watermark.
 func RunPK(kind Kind) string { return "RUN#" + string(kind) }
 
-// Stamp returns the model's form of a timestamp: UTC with milliseconds. It does not use
-// time.Format, which took 3 % of a payment run: each charge has half a dozen.
+// Stamp returns the model's form of a timestamp: UTC with milliseconds. Package time writes RFC 3339
+// several times faster than a layout with milliseconds, which took 3 % of a payment run: each charge
+// has half a dozen.
 func Stamp(t time.Time) string {
 	t = t.UTC()
-	year, month, day := t.Date()
-	if year < 0 || year > 9999 {
-		return t.Format(stampLayout)
-	}
-	hour, minute, second := t.Clock()
-	b := [24]byte{4: '-', 7: '-', 10: 'T', 13: ':', 16: ':', 19: '.', 23: 'Z'}
-	digits(b[0:4], year)
-	digits(b[5:7], int(month))
-	digits(b[8:10], day)
-	digits(b[11:13], hour)
-	digits(b[14:16], minute)
-	digits(b[17:19], second)
-	digits(b[20:23], t.Nanosecond()/1_000_000)
-	return string(b[:])
-}
-
-// digits fills b with the last decimal digits of n.
-func digits(b []byte, n int) {
-	for i := len(b) - 1; i >= 0; i-- {
-		b[i] = byte('0' + n%10)
-		n /= 10
-	}
+	b := t.AppendFormat(make([]byte, 0, 32), time.RFC3339) // ends in Z
+	ms := t.Nanosecond() / int(time.Millisecond)
+	return string(append(b[:len(b)-1], '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z'))
 }
 
 // ParseStamp reads a timestamp in any form of RFC 3339. It returns the zero time for another text.
