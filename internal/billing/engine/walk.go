@@ -86,8 +86,8 @@ func (w *walk) dates(ctx context.Context, from, until civil.Date) error {
 		if len(w.behind) < len(left) {
 			continue
 		}
-		if err := pause(ctx, w.j.e.lease/40); err != nil {
-			return err
+		if store.Wait(ctx, max(w.j.e.lease/40, 10*time.Millisecond)) != nil {
+			return context.Cause(ctx)
 		}
 	}
 	return nil
@@ -200,16 +200,4 @@ func (w *walk) lease(ctx context.Context, partition string) (*lease, error) {
 		return nil, ErrChargingOff
 	}
 	return w.j.e.acquire(ctx, w.j.kind, partition, w.owner)
-}
-
-// pause waits for the time, or returns the cause of the context's end.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(max(d, 10*time.Millisecond))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

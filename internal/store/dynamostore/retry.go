@@ -5,6 +5,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/duesday/duesday/internal/store"
 )
 
 // A Pace bounds the attempts of one request, such as one page of a Query. The wait before each
@@ -55,7 +57,7 @@ func (p Pace) retry(ctx context.Context, once func(context.Context) (verdict, er
 	bound := p.First
 	for {
 		v, err := p.attempt(all, once)
-		if v == final || !wait(all, time.Duration(rand.Int64N(int64(bound)+1))) || over(all, p.wall) {
+		if v == final || store.Wait(all, time.Duration(rand.Int64N(int64(bound)+1))) != nil || over(all, p.wall) {
 			return v, err
 		}
 		if bound == p.Longest && p.told != nil {
@@ -79,19 +81,4 @@ func over(ctx context.Context, wall func() time.Time) bool {
 	}
 	deadline, _ := ctx.Deadline()
 	return !wall().Round(0).Before(deadline.Round(0))
-}
-
-// wait reports false when ctx ended first.
-func wait(ctx context.Context, d time.Duration) bool {
-	if ctx.Err() != nil {
-		return false
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }

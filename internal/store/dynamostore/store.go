@@ -47,9 +47,8 @@ type Store struct {
 	log    *slog.Logger
 	usage  usage
 
-	mu      sync.Mutex
-	closed  bool           // guarded by mu
-	running sync.WaitGroup // requests; added to under mu while not closed
+	gate   sync.RWMutex // held shared during a request, exclusively to close
+	closed bool         // guarded by gate
 }
 
 var _ store.Store = (*Store)(nil)
@@ -84,27 +83,23 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 // enter begins a request, which leave ends; it fails on a closed store.
 func (s *Store) enter() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	if s.gate.RLock(); s.closed {
+		s.gate.RUnlock()
 		return store.ErrClosed
 	}
-	s.running.Add(1)
 	return nil
 }
 
-func (s *Store) leave() { s.running.Done() }
+func (s *Store) leave() { s.gate.RUnlock() }
 
 // Close implements store.Store.
 func (s *Store) Close() error {
-	s.mu.Lock()
+	s.gate.Lock()
+	defer s.gate.Unlock()
 	if s.closed {
-		s.mu.Unlock()
 		return store.ErrClosed
 	}
 	s.closed = true
-	s.mu.Unlock()
-	s.running.Wait()
 	return nil
 }
 

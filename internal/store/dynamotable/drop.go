@@ -27,14 +27,7 @@ const (
 
 // pause waits before look number n (from 0), or until ctx is done.
 func pause(ctx context.Context, n int) error {
-	t := time.NewTimer(min(firstPause<<min(n, 16), lastPause))
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
+	return store.Wait(ctx, min(firstPause<<min(n, 16), lastPause))
 }
 
 // persist calls again while the error is of a kind that passes, such as another change under way.
