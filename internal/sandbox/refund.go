@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -38,32 +37,19 @@ func (s *Sandbox) ReversalsOf(ctx context.Context, ref string) ([]billing.Revers
 func (s *Sandbox) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
 	return listCall(ctx, s, OpReversals, r,
 		func(since time.Time) ([]billing.Reversal, func(billing.Reversal) billing.Reversal, error) {
-			since = since.Truncate(time.Millisecond)
-			found, err := locked(s, func() (found []billing.Reversal, _ error) {
-				for _, r := range s.ledger.reversals.list {
-					if !r.Created.Before(since) {
-						found = append(found, r.Reversal)
-					}
-				}
-				return found, nil
+			found, err := locked(s, func() ([]billing.Reversal, error) {
+				return s.ledger.reversals.since(since.Truncate(time.Millisecond)), nil
 			})
 			return found, func(r billing.Reversal) billing.Reversal { return r }, err
 		})
 }
 
-// AllReversals yields every refund and dispute as it stands. Like Entries it is the auditor's view,
+// AllReversals returns every refund and dispute as it stands. Like Entries it is the auditor's view,
 // and has no faults.
-func (s *Sandbox) AllReversals() iter.Seq[billing.Reversal] {
+func (s *Sandbox) AllReversals() []billing.Reversal {
 	s.mu.Lock()
-	list := slices.Clone(s.ledger.reversals.list)
-	s.mu.Unlock()
-	return func(yield func(billing.Reversal) bool) {
-		for _, r := range list {
-			if !yield(r.Reversal) {
-				return
-			}
-		}
-	}
+	defer s.mu.Unlock()
+	return s.ledger.reversals.since(time.Time{})
 }
 
 func (s *Sandbox) refund(r billing.RefundRequest) (billing.Reversal, error) {

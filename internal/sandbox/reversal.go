@@ -73,6 +73,16 @@ func (l *reversals) add(r billing.Reversal, key string) {
 	}
 }
 
+// since returns those made at or after the time, as they stand.
+func (l *reversals) since(t time.Time) (found []billing.Reversal) {
+	for _, r := range l.list {
+		if !r.Created.Before(t) {
+			found = append(found, r.Reversal)
+		}
+	}
+	return found
+}
+
 // left returns the part of the charge that was not reversed.
 func (l *reversals) left(ref string, charged money.Amount) money.Amount {
 	minor := charged.Minor()

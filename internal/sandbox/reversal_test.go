@@ -158,7 +158,7 @@ func TestRefund_Reopened(t *testing.T) {
 	if err := s.MoveReversal(a.ID, billing.ReversalSucceeded); err != nil {
 		t.Fatal(err)
 	}
-	before := slices.Collect(s.AllReversals())
+	before := s.AllReversals()
 	entries := slices.Collect(s.Entries())
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestRefund_Reopened(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = openSandbox(t, file, Options{Now: c.Now})
-	if got := slices.Collect(s.AllReversals()); !slices.Equal(got, before) || len(got) != 2 {
+	if got := s.AllReversals(); !slices.Equal(got, before) || len(got) != 2 {
 		t.Errorf("returns: %+v, before %+v", got, before)
 	}
 	if got := slices.Collect(s.Entries()); !slices.Equal(got, entries) || len(got) != 4 {
@@ -245,7 +245,7 @@ func TestRefund_Faults(t *testing.T) {
 		if !errors.Is(last, x.want) {
 			t.Errorf("%+v: the list: %v", x.o, last)
 		}
-		if got := len(slices.Collect(s.AllReversals())); got != x.made {
+		if got := len(s.AllReversals()); got != x.made {
 			t.Errorf("%+v: %d made, want %d", x.o, got, x.made)
 		}
 		if x.o.CachedRate == 0 {
@@ -286,7 +286,7 @@ func TestRefund_AtOnce(t *testing.T) {
 	}
 	wait.Wait()
 	sums := map[string]int64{}
-	for r := range s.AllReversals() {
+	for _, r := range s.AllReversals() {
 		sums[r.Ref] += r.Amount.Minor()
 	}
 	for ref, sum := range sums {

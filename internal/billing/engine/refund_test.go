@@ -179,7 +179,7 @@ func (w *world) inAccount(prefix string) (items []store.Item) {
 func (w *world) gaveBack(want ...int64) {
 	var got []int64
 	made := map[string]billing.Reversal{}
-	for r := range w.sandbox().AllReversals() {
+	for _, r := range w.sandbox().AllReversals() {
 		made[r.ID] = r
 		if r.Kind == billing.Refunded && r.State == billing.ReversalSucceeded {
 			got = append(got, r.Amount.Minor())
