@@ -59,8 +59,8 @@ func (p *Processor) confirmFailed(ctx context.Context, at ref, key string, err e
 	a := f.Answer
 	code, hard := cmp.Or(a.Decline, a.Code, a.Kind), api.IsHard(a.Code, a.Decline, a.Advice)
 	if f.Charge == "" || f.Charge != chargeOf(pi) {
-		in, err = p.leaveNote(ctx, at, newNote(key, code, hard), pi)
-		if err != nil {
+		kind := map[bool]string{true: noteHard, false: noteSoft}[hard]
+		if in, err = p.leaveNote(ctx, at, newNote(key, kind, code), pi); err != nil {
 			return billing.Intent{}, err
 		}
 	} else {
@@ -98,8 +98,7 @@ func (p *Processor) authenticate(ctx context.Context, at ref, r billing.ConfirmR
 		return first, err
 	}
 	if pi.Metadata[metaAttempt] != "" { // of an earlier attempt; it would hide this one
-		n := newNote(r.Key, "authentication_required", false)
-		n.action = true
+		n := newNote(r.Key, noteAction, "authentication_required")
 		if first, err = p.leaveNote(ctx, at, n, pi); err != nil {
 			return billing.Intent{}, err
 		}

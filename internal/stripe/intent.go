@@ -58,10 +58,10 @@ func attempted(in *billing.Intent, pi *sdk.PaymentIntent) {
 	last := pi.LastPaymentError
 	n, noted := noteOf(pi)
 	switch {
-	case noted && n.action:
+	case noted && n.kind == noteAction:
 		in.State, in.Latest, in.Code = billing.RequiresAction, n.id+actionSuffix, n.code
 	case noted:
-		in.State, in.Latest, in.Code, in.Hard = billing.Declined, n.id, n.code, n.hard
+		in.State, in.Latest, in.Code, in.Hard = billing.Declined, n.id, n.code, n.kind == noteHard
 	case pi.Status == sdk.PaymentIntentStatusRequiresConfirmation, last == nil && in.Latest == "":
 		in.State = billing.Opened
 	case last == nil:

@@ -50,7 +50,7 @@ func TestEveryRequestIsStripes(t *testing.T) {
 		_, err = p.authenticate(ctx, ref{at, "pi_1"}, billing.ConfirmRequest{Key: "dd_3", Ref: own, Method: "pm_1"},
 			&api.Error{Verdict: api.Action})
 		note(err)
-		_, err = p.leaveNote(ctx, ref{at, "pi_1"}, newNote("dd_4", "resource_missing", true), new(sdk.PaymentIntent))
+		_, err = p.leaveNote(ctx, ref{at, "pi_1"}, newNote("dd_4", noteHard, "resource_missing"), new(sdk.PaymentIntent))
 		note(err)
 		_, err = p.Lookup(ctx, own)
 		note(err)

@@ -19,8 +19,7 @@ import (
 // metadata, and holds until a charge follows.
 type note struct {
 	id     string // of the attempt
-	hard   bool
-	action bool   // the customer must authenticate
+	kind   string // one of those below
 	code   string // decline code
 	after  string // the latest charge before it, or ""
 	before string // id of the attempt in the note it replaced, or ""
@@ -29,14 +28,12 @@ type note struct {
 const (
 	noteSoft   = "soft"
 	noteHard   = "hard"
-	noteAction = "action"
-	noneNoted  = "-" // no charge, or no attempt
+	noteAction = "action" // the customer must authenticate
+	noneNoted  = "-"      // no charge, or no attempt
 )
 
 // newNote notes an attempt sent under the key.
-func newNote(key, code string, hard bool) note {
-	return note{id: noteID(key), code: code, hard: hard}
-}
+func newNote(key, kind, code string) note { return note{id: noteID(key), kind: kind, code: code} }
 
 func noteID(key string) string { return "none_" + digest(key) }
 
@@ -47,14 +44,7 @@ func digest(parts ...string) string {
 }
 
 func (n note) String() string {
-	kind := noteSoft
-	switch {
-	case n.action:
-		kind = noteAction
-	case n.hard:
-		kind = noteHard
-	}
-	return strings.Join([]string{n.id, kind, n.code, cmp.Or(n.after, noneNoted), cmp.Or(n.before, noneNoted)}, " ")
+	return strings.Join([]string{n.id, n.kind, n.code, cmp.Or(n.after, noneNoted), cmp.Or(n.before, noneNoted)}, " ")
 }
 
 // noteOf returns the note on the intent. latest reports whether it is of the latest attempt.
@@ -63,7 +53,7 @@ func noteOf(pi *sdk.PaymentIntent) (n note, latest bool) {
 	if len(f) != 5 || f[0] == "" {
 		return note{}, false
 	}
-	n = note{id: f[0], hard: f[1] == noteHard, action: f[1] == noteAction, code: f[2]}
+	n = note{id: f[0], kind: f[1], code: f[2]}
 	if f[3] != noneNoted {
 		n.after = f[3]
 	}

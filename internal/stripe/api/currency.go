@@ -119,15 +119,9 @@ func limits(code string) (least, most int64) {
 // Duesday does not know the currency or the units are no amount of it.
 func Amount(units int64, code string) money.Amount {
 	c, err := money.ParseCurrency(code)
-	if err != nil {
-		return money.Amount{}
-	}
-	s, ok := scaleOf(c)
-	if !ok {
-		return money.Amount{}
-	}
-	minor, ok := rescale(units, s.decimals, c.Exponent())
-	if !ok {
+	s, known := scaleOf(c)
+	minor, fits := rescale(units, s.decimals, c.Exponent())
+	if err != nil || !known || !fits {
 		return money.Amount{}
 	}
 	return money.New(minor, c)

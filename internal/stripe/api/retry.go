@@ -46,10 +46,7 @@ func restAfter(tries int, h http.Header) time.Duration {
 	if asked, err := strconv.Atoi(h.Get("Retry-After")); err == nil && asked >= 0 {
 		return min(time.Duration(asked)*time.Second, longestAsked)
 	}
-	d := longestRest
-	if tries < 5 {
-		d = firstRest << (tries - 1)
-	}
+	d := min(longestRest, firstRest<<min(tries-1, 4))
 	return d/2 + rand.N(d/2)
 }
 

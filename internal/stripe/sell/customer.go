@@ -85,7 +85,8 @@ func (s *sale) payer(ctx context.Context) (buyer payer, declined string, err err
 	if buyer.method != "" || err != nil {
 		return buyer, "", err
 	}
-	raw, err = s.post(ctx, "attach", "/v1/payment_methods/"+s.o.PaymentMethod+"/attach", s.attachForm(buyer.customer))
+	raw, err = s.post(ctx, "attach", "/v1/payment_methods/"+s.o.PaymentMethod+"/attach",
+		url.Values{"customer": {buyer.customer}})
 	if text, is := isDecline(err); is {
 		return buyer, text, nil
 	}
@@ -97,8 +98,6 @@ func (s *sale) payer(ctx context.Context) (buyer payer, declined string, err err
 	}
 	return buyer, "", err
 }
-
-func (*sale) attachForm(customer string) url.Values { return url.Values{"customer": {customer}} }
 
 // attached returns the id of the payment method if it is the customer's, or "" if it has no owner.
 func (s *sale) attached(raw json.RawMessage, customer string) (string, error) {

@@ -3,6 +3,7 @@ package sell
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -65,7 +66,7 @@ func TestEveryRequestOfTrackingIsStripes(t *testing.T) {
 					b := bill{Object: tracking.Object{ID: "in_1", Customer: "cus_1", Status: "draft"}, method: "pm_1"}
 					who := payer{"cus_1", "pm_1"}
 					note(s.customer(ctx))
-					note(s.post(ctx, "attach", "/v1/payment_methods/pm_1/attach", s.attachForm(who.customer)))
+					note(s.post(ctx, "attach", "/v1/payment_methods/pm_1/attach", url.Values{"customer": {who.customer}}))
 					note(s.post(ctx, "invoice", "/v1/invoices", s.invoiceForm(who)))
 					note(s.finalize(ctx, b))
 					note(s.pay(ctx, b))

@@ -140,16 +140,6 @@ func (f *Fake) System(s *Space) *Call {
 	return &Call{Fake: f, Space: s, Now: f.time().Unix(), Version: f.defaultVersion(s.Account), Path: map[string]string{}}
 }
 
-// Holder returns the space of the object, or nil. The caller holds Mu.
-func (f *Fake) Holder(kindName, id string) *Space {
-	for _, s := range f.spaces {
-		if s.Get(kindName, id) != nil {
-			return s
-		}
-	}
-	return nil
-}
-
 // EachSpace shows the objects of every account, in both modes.
 func (f *Fake) EachSpace(show func(*Space)) {
 	defer f.lock()()
@@ -252,9 +242,10 @@ func (s *Space) Drop(kindName, id string) {
 func (f *Fake) Act(kindName, id string, do func(*Call, object) error) error {
 	defer f.lock()()
 	f.Tick()
-	s := f.Holder(kindName, id)
-	if s == nil {
-		return shape.Missing(kindName, id, "id")
+	for _, s := range f.spaces {
+		if o := s.Get(kindName, id); o != nil {
+			return do(f.System(s), o)
+		}
 	}
-	return do(f.System(s), s.Get(kindName, id))
+	return shape.Missing(kindName, id, "id")
 }

@@ -175,16 +175,16 @@ func notEditable(invoice object) error {
 		"This invoice is "+invoice.Str("status")+" and can no longer be edited.")
 }
 
-// draft returns the invoice, if it still is one.
-func (c call) draft(id, param string) (object, error) {
-	invoice, err := c.Find("invoice", id, param)
+// draft returns the invoice, if it still is a draft.
+func (c call) draft(id string) (object, error) {
+	invoice, err := c.Find("invoice", id, "invoice")
 	if err == nil && invoice.Str("status") != "draft" {
 		return nil, notEditable(invoice)
 	}
 	return invoice, err
 }
 
-func (c call) draftOfPath() (object, error) { return c.draft(c.ID, "invoice") }
+func (c call) draftOfPath() (object, error) { return c.draft(c.ID) }
 
 func (c call) deleteInvoice(invoice object) (object, error) {
 	if invoice["parent"] != nil {

@@ -43,7 +43,7 @@ func (c call) createItem(customer object) (object, error) {
 		item["_subscription"] = sub.ID()
 	}
 	if id := c.Form.Str("invoice"); id != "" {
-		invoice, err := c.draft(id, "invoice")
+		invoice, err := c.draft(id)
 		if err != nil {
 			return nil, err
 		}
@@ -192,7 +192,7 @@ func (c call) draftOf(item object) (object, error) {
 	if item["invoice"] == nil {
 		return nil, nil
 	}
-	return c.draft(item.Str("invoice"), "invoice")
+	return c.draft(item.Str("invoice"))
 }
 
 // newLine makes a line with the members of all lines.

@@ -234,8 +234,7 @@ func withOutcome(back, kindName string, o shape.Object) string {
 		return back
 	}
 	outcome := "failed"
-	if o.Str("status") == payment.Succeeded || o.Str("status") == payment.Processing ||
-		o.Str("status") == payment.NeedsCapture {
+	if slices.Contains([]string{payment.Succeeded, payment.Processing, payment.NeedsCapture}, o.Str("status")) {
 		outcome = "succeeded"
 	}
 	q := u.Query()

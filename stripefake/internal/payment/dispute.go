@@ -29,7 +29,7 @@ const evidenceTexts = "access_activity_log billing_address cancellation_policy c
 
 const evidenceTime = 9 * 24 * 60 * 60 // seconds until evidence is due
 
-// Dispute makes a dispute of the whole payment, for one of Stripe's reasons; "": fraudulent.
+// Dispute makes a dispute of the whole payment, for one of Stripe's reasons.
 func (c Call) Dispute(pi object, reason string) (object, error) {
 	charge := c.Space.Get("charge", pi.Str("latest_charge"))
 	switch {
@@ -38,8 +38,6 @@ func (c Call) Dispute(pi object, reason string) (object, error) {
 			"This PaymentIntent ("+pi.ID()+") does not have a successful charge to dispute.")
 	case charge.Yes("disputed"):
 		return nil, shape.Invalid("", "payment_intent", "Charge "+charge.ID()+" is disputed already.")
-	case reason == "":
-		reason = "fraudulent"
 	}
 	return c.disputeOf(charge, reason, false), nil
 }
