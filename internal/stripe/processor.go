@@ -59,8 +59,6 @@ type Options struct {
 	ReturnURL string // address to which customers return from Stripe's pages, http or https; "": no pages
 }
 
-const knownParameters = "rate, return_url"
-
 // Parse reads stripe, stripe: or stripe:?PARAMETERS. The parameters are rate (requests a second to
 // each endpoint) and return_url (the address to which customers return from Stripe's pages). The
 // API key is no parameter, since others see command lines. Errors do not repeat a text that may be
@@ -109,7 +107,7 @@ func (o *Options) set(name, value string) error {
 		return fmt.Errorf("parameter %s: the API key is not given here, where others may see it, but by the environment "+
 			"or a file", name)
 	default:
-		return fmt.Errorf("unknown parameter %s; known: %s", api.Quote(name), knownParameters)
+		return fmt.Errorf("unknown parameter %s; known: rate, return_url", api.Quote(name))
 	}
 	return nil
 }

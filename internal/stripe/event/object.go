@@ -35,20 +35,14 @@ type wire struct {
 
 	payment, invoice, subscription, released, schedule, customer string // links
 
-	told     bool        // the member invoice is there
-	declined bool        // last_payment_error
-	code     string      // of it
-	canceled string      // the reason in cancellation_details
-	paidBy   invoicePaid // of an invoice
-	inner    invoicePaid // the member payment, of an invoice payment
-	parent   string      // the subscription in parent.subscription_details
+	told     bool   // the member invoice is there
+	declined bool   // last_payment_error
+	code     string // of it
+	canceled string // the reason in cancellation_details
+	paidBy   string // the payment intent of an invoice
+	inner    string // the payment intent in the member payment, of an invoice payment
+	parent   string // the subscription in parent.subscription_details
 	refunds  []tracking.Refund
-}
-
-// An invoicePaid is a payment of an invoice.
-type invoicePaid struct {
-	intent string // "" if it is no payment intent
-	rank   int    // among the payments of the invoice
 }
 
 // readWire takes the next value, an object of Stripe's.
@@ -135,10 +129,10 @@ func (w *wire) object() tracking.Object {
 	case tracking.KindSchedule:
 		o.Schedule, o.Subscription, o.Customer = w.id, cmp.Or(w.subscription, w.released), w.customer
 	case tracking.KindInvoice:
-		o.Invoice, o.Payment, o.Subscription = w.id, cmp.Or(w.payment, w.paidBy.intent), cmp.Or(w.subscription, w.parent)
+		o.Invoice, o.Payment, o.Subscription = w.id, cmp.Or(w.payment, w.paidBy), cmp.Or(w.subscription, w.parent)
 		o.Customer, o.Tag = w.customer, cmp.Or(w.tag, w.detailsTag)
 	case tracking.KindInvoicePayment:
-		o.Invoice, o.Payment = w.invoice, w.inner.intent
+		o.Invoice, o.Payment = w.invoice, w.inner
 	case tracking.KindCharge:
 		o.Payment, o.Invoice, o.Customer = w.payment, w.invoice, w.customer
 		o.Amount, o.Currency, o.Refunded, o.Refunds = w.amount, w.currency, w.refunded, w.refunds

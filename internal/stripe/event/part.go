@@ -24,13 +24,14 @@ func readDecline(r *jsonReader) (there bool, code string) {
 }
 
 // readPayments takes the list of an invoice's payments. It is there from 2025-03-31.basil on, if
-// the request expands it.
-func readPayments(r *jsonReader) (best invoicePaid) {
+// the request expands it. It returns the payment intent of the first in rank.
+func readPayments(r *jsonReader) (best string) {
 	for range r.member("data") {
-		best = invoicePaid{}
+		most := 0
+		best = ""
 		for range r.elements() {
-			if p := readInvoicePayment(r); p.rank > best.rank {
-				best = p
+			if intent, rank := readInvoicePayment(r); intent != "" && rank > most {
+				best, most = intent, rank
 			}
 		}
 	}
@@ -39,12 +40,12 @@ func readPayments(r *jsonReader) (best invoicePaid) {
 
 // readInvoicePayment takes one of an invoice's payments. An invoice can have several: a paid one
 // goes before the default one, and the default one before all others.
-func readInvoicePayment(r *jsonReader) (p invoicePaid) {
-	rank := 1
+func readInvoicePayment(r *jsonReader) (intent string, rank int) {
+	rank = 1
 	for name := range r.members() {
 		switch string(name) {
 		case "payment":
-			p = readPayment(r)
+			intent = readPayment(r)
 		case "is_default":
 			if is, _ := r.flag(); is {
 				rank += 1
@@ -55,18 +56,15 @@ func readInvoicePayment(r *jsonReader) (p invoicePaid) {
 			}
 		}
 	}
-	if p.intent != "" {
-		p.rank = rank
-	}
-	return p
+	return intent, rank
 }
 
-// readPayment takes the member payment of an invoice's payment.
-func readPayment(r *jsonReader) (p invoicePaid) {
+// readPayment takes the member payment of an invoice's payment; "": it is no payment intent.
+func readPayment(r *jsonReader) (intent string) {
 	for range r.member("payment_intent") {
-		p.intent = r.link()
+		intent = r.link()
 	}
-	return p
+	return intent
 }
 
 // readRefunds takes a charge's list of refunds. It is there before 2022-11-15, and if the request

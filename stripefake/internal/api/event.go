@@ -125,18 +125,12 @@ func listEvents(c *Call) (object, error) {
 		return nil, shape.Invalid("", "types", "Invalid array: types has to be a list: types[]=…")
 	}
 	delivered := c.Flag("delivery_success")
+	prefix, wildcard := strings.CutSuffix(one, "*")
 	return c.List("event", func(e object) bool {
 		typ := e.Str("type")
-		prefix, wildcard := strings.CutSuffix(one, "*")
-		switch {
-		case !c.isRecent(e),
-			len(types) > 0 && !slices.Contains(types, any(typ)),
-			wildcard && !strings.HasPrefix(typ, prefix),
-			!wildcard && one != "" && one != typ,
-			c.Form.Has("delivery_success") && delivered != (e.Num("pending_webhooks") == 0):
-			return false
-		}
-		return true
+		return c.isRecent(e) && (len(types) == 0 || slices.Contains(types, any(typ))) &&
+			(one == "" || one == typ || wildcard && strings.HasPrefix(typ, prefix)) &&
+			(!c.Form.Has("delivery_success") || delivered == (e.Num("pending_webhooks") == 0))
 	})
 }
 

@@ -49,16 +49,13 @@ func (c call) listSubscriptions() (object, error) {
 	status := c.Form.Str("status")
 	return c.List("subscription", func(o object) bool {
 		switch is := o.Str("status"); {
-		case status == "" && is == "canceled", status == "ended" && !over(o):
-			return false
-		case status != "" && status != "all" && status != "ended" && status != is:
-			return false
-		}
-		if price := c.Form.Str("price"); price != "" &&
-			!slices.ContainsFunc(itemsOf(o), func(item object) bool { return item.Sub("price").ID() == price }) {
+		case status == "" && is == "canceled", status == "ended" && !over(o),
+			status != "" && status != "all" && status != "ended" && status != is:
 			return false
 		}
-		return c.Keeps(o, "customer collection_method test_clock")
+		has := func(item object) bool { return item.Sub("price").ID() == c.Form.Str("price") }
+		return (c.Form.Str("price") == "" || slices.ContainsFunc(itemsOf(o), has)) &&
+			c.Keeps(o, "customer collection_method test_clock")
 	})
 }
 
