@@ -87,7 +87,8 @@ func (p *program) jobCommand() *cobra.Command {
 			p.say("job %s is due: a running duesday serve does it", args[0])
 			return p.json(object{"replayed", args[0]})
 		})
-	return group("job", "List the open jobs of purchases, and retry those that were given up", `Look at what duesday serve has still to do for purchases: the jobs of --on-fulfil and
+	return group("job", "List the open jobs of purchases, and retry those that were given up",
+		`Look at what duesday serve has still to do for purchases: the jobs of --on-fulfil and
 --on-unsubscribe. One that fails is tried ten times over three days and then given up; one
 that says that it can never be done is given up at once.`, list, replay)
 }

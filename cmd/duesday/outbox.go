@@ -31,7 +31,8 @@ func (p *program) outboxCommand() *cobra.Command {
 	})
 	send.Long = `Deliver the mail that is due, as every run does when it is done. Exits 3 when some of it
 could not be delivered.`
-	return group("outbox", "List and deliver the mail that has not been sent", `Look at the mail that has not left, and deliver it. A mail that fails is tried ten times
+	return group("outbox", "List and deliver the mail that has not been sent",
+		`Look at the mail that has not left, and deliver it. A mail that fails is tried ten times
 over three days and then given up; one that can never be sent is given up at once. The same
 goes for what duesday serve has to do: the actions of purchases, and the inbox of what came
 in and could not be dealt with at once. Those it takes itself; while it runs, duesday job and

@@ -16,25 +16,24 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-type runFlags struct {
-	date    valueFlag[civil.Date]
-	workers int
-	lease   time.Duration
-	dry     bool
-}
-
 func (p *program) runCommand() *cobra.Command {
 	job := func(kind billing.Kind, short string) *cobra.Command {
-		f := &runFlags{date: dateFlag()}
-		c := leaf(string(kind), short, func(ctx context.Context, _ []string) error { return p.runJob(ctx, kind, f) })
-		c.Flags().Var(&f.date, "date", "business day for every account (default: each account's own today)")
-		c.Flags().IntVar(&f.workers, "workers", 16, "how many subscriptions to work on at once")
-		c.Flags().DurationVar(&f.lease, "lease", engine.DefaultLease,
+		var o engine.RunOptions
+		var lease time.Duration
+		date := dateFlag()
+		c := leaf(string(kind), short, func(ctx context.Context, _ []string) error {
+			o.Date = date.value
+			return p.runJob(ctx, kind, o, lease)
+		})
+		c.Flags().Var(&date, "date", "business day for every account (default: each account's own today)")
+		c.Flags().IntVar(&o.Workers, "workers", 16, "how many subscriptions to work on at once")
+		c.Flags().DurationVar(&lease, "lease", engine.DefaultLease,
 			"how long a process on a shared store may be silent before others take over its share")
-		c.Flags().BoolVar(&f.dry, "dry-run", false, "list what would be done, and do nothing")
+		c.Flags().BoolVar(&o.DryRun, "dry-run", false, "list what would be done, and do nothing")
 		return c
 	}
-	return group("run", "Run one of the two daily jobs", `Run one of the two daily jobs. Both may be run at any time and any number of times,
+	return group("run", "Run one of the two daily jobs",
+		`Run one of the two daily jobs. Both may be run at any time and any number of times,
 and straight after a crash: a period is charged once. On a dynamodb: store any number
 of processes may run one at the same time: they share the work, shard by shard.
 
@@ -42,24 +41,23 @@ Exits 3 if a period or an action waits for a person.`, job(billing.Payments, "Ch
 		job(billing.Reminders, "Send the reminders of payments that are a few days ahead"))
 }
 
-func (p *program) runJob(ctx context.Context, kind billing.Kind, f *runFlags) error {
-	if err := between("workers", f.workers, 1, 1024); err != nil {
+func (p *program) runJob(ctx context.Context, kind billing.Kind, o engine.RunOptions, lease time.Duration) error {
+	if err := between("workers", o.Workers, 1, 1024); err != nil {
 		return err
 	}
-	if f.lease < time.Second || f.lease > time.Hour {
-		return usagef("--lease %s: want 1s to 1h", f.lease)
+	if lease < time.Second || lease > time.Hour {
+		return usagef("--lease %s: want 1s to 1h", lease)
 	}
-	if err := p.walkable("date", f.date.value); err != nil {
+	if err := p.walkable("date", o.Date); err != nil {
 		return err
 	}
-	if today := civil.Of(p.now().UTC()); p.cfg.Live() && f.date.value.After(today.AddDays(1)) {
-		return usagef("--date %s has not come yet, and the processor is live", f.date.value)
+	if today := civil.Of(p.now().UTC()); p.cfg.Live() && o.Date.After(today.AddDays(1)) {
+		return usagef("--date %s has not come yet, and the processor is live", o.Date)
 	}
 	// Reminders ask the processor whether a card will have expired, where it knows cards.
-	return p.with(ctx, need{processor: kind == billing.Payments || p.cfg.UsesStripe(), lease: f.lease},
+	return p.with(ctx, need{processor: kind == billing.Payments || p.cfg.UsesStripe(), lease: lease},
 		func(s *session) error {
-			o := engine.RunOptions{Date: f.date.value, Workers: f.workers, DryRun: f.dry}
-			if f.dry {
+			if o.DryRun {
 				return p.dryRun(ctx, s, kind, o)
 			}
 			p.warnOfPages()
