@@ -56,7 +56,9 @@ func (p Pace) retry(ctx context.Context, once func(context.Context) (verdict, er
 	defer cancel()
 	bound := p.First
 	for {
-		v, err := p.attempt(all, once)
+		ctx, cancel := context.WithTimeout(all, p.Attempt)
+		v, err := once(ctx)
+		cancel()
 		if v == final || store.Wait(all, time.Duration(rand.Int64N(int64(bound)+1))) != nil || over(all, p.wall) {
 			return v, err
 		}
@@ -65,12 +67,6 @@ func (p Pace) retry(ctx context.Context, once func(context.Context) (verdict, er
 		}
 		bound = min(2*bound, p.Longest)
 	}
-}
-
-func (p Pace) attempt(ctx context.Context, once func(context.Context) (verdict, error)) (verdict, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.Attempt)
-	defer cancel()
-	return once(ctx)
 }
 
 // over reports whether the deadline has passed by the wall clock, which goes on while the

@@ -102,10 +102,9 @@ func lookAt(ctx context.Context, client *dynamodb.Client, name string) (Descript
 
 // describe turns the service's description into ours.
 func describe(name string, t *types.TableDescription) Description {
-	d := Description{Status: string(t.TableStatus), Items: aws.ToInt64(t.ItemCount), Bytes: aws.ToInt64(t.TableSizeBytes),
-		Created:            aws.ToTime(t.CreationDateTime).UTC(),
+	d := Description{Table: store.Table{Name: name}, Status: string(t.TableStatus), Items: aws.ToInt64(t.ItemCount),
+		Bytes: aws.ToInt64(t.TableSizeBytes), Created: aws.ToTime(t.CreationDateTime).UTC(),
 		DeletionProtection: aws.ToBool(t.DeletionProtectionEnabled), IndexStatus: map[string]string{}}
-	d.Table.Name = name
 	d.Table.PartitionKey, d.Table.SortKey = keysOf(t.KeySchema)
 	if t.BillingModeSummary != nil && t.BillingModeSummary.BillingMode == types.BillingModePayPerRequest {
 		d.OnDemand = true

@@ -242,28 +242,19 @@ func Client(t testing.TB) *dynamodb.Client {
 // faults reach its caller.
 func ClientAt(endpoint string) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
-		BaseEndpoint: aws.String(endpoint),
-		Region:       Region,
+		BaseEndpoint: aws.String(endpoint), Region: Region, Retryer: aws.NopRetryer{},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: AccessKey, SecretAccessKey: secretKey, Source: "dynamotest"}, nil
 		}),
-		Retryer: aws.NopRetryer{},
 	})
 }
 
 // Environ returns the environment for the SDK's default chain in another process, as "KEY=value".
 // It keeps that process from reading anybody's files or asking the network for credentials.
 func Environ() []string {
-	return []string{
-		"AWS_ACCESS_KEY_ID=" + AccessKey,
-		"AWS_SECRET_ACCESS_KEY=" + secretKey,
-		"AWS_SESSION_TOKEN=",
-		"AWS_REGION=" + Region,
-		"AWS_PROFILE=",
-		"AWS_CONFIG_FILE=" + os.DevNull,
-		"AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull,
-		"AWS_EC2_METADATA_DISABLED=true",
-	}
+	return []string{"AWS_ACCESS_KEY_ID=" + AccessKey, "AWS_SECRET_ACCESS_KEY=" + secretKey, "AWS_SESSION_TOKEN=",
+		"AWS_REGION=" + Region, "AWS_PROFILE=", "AWS_CONFIG_FILE=" + os.DevNull,
+		"AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull, "AWS_EC2_METADATA_DISABLED=true"}
 }
 
 // Setenv puts Environ into the environment of this process for the time of the test,

@@ -128,7 +128,7 @@ func (g *group) full() bool { return len(g.requests) >= maxGroupRequests || g.by
 func (s *Store) commitGroups() {
 	defer close(s.groups)
 	defer s.failOnPanic()
-	st := &stage{store: s, recent: newRecent()}
+	st := &stage{store: s, recent: &recent{young: map[string]*entry{}, old: map[string]*entry{}}}
 	c := committer{Store: s, stage: st, timer: time.NewTimer(0)}
 	for first := range s.requests {
 		g := &group{}

@@ -2,6 +2,7 @@ package pebblestore
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -83,14 +84,11 @@ func (l *lock) writeHolder(holder string) error {
 	if err != nil {
 		return err
 	}
-	if holder == "" {
-		holder = "another program"
-	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
-	text := fmt.Sprintf("%q (pid %d on host %s since %s)\n", holder, os.Getpid(), host,
+	text := fmt.Sprintf("%q (pid %d on host %s since %s)\n", cmp.Or(holder, "another program"), os.Getpid(), host,
 		time.Now().UTC().Format(time.RFC3339))
 	_, err = f.Write([]byte(text))
 	return errors.Join(err, f.Close())

@@ -206,10 +206,6 @@ const recentBytes = 3 << 20
 
 const entryOverhead = 200
 
-func newRecent() *recent {
-	return &recent{young: map[string]*entry{}, old: map[string]*entry{}}
-}
-
 func (r *recent) get(key []byte) *entry {
 	if e := r.young[string(key)]; e != nil {
 		return e
