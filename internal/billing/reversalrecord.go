@@ -112,8 +112,8 @@ func Reconcile(list []*ReversalRecord, n Name, shown Reversal, now time.Time) (w
 		return was, becomes
 	}
 	becomes = &ReversalRecord{Name: n, ReversalID: shown.ID, Kind: shown.Kind, Period: shown.Tag.Period,
-		Generation: shown.Tag.Generation,
-		Charge:     shown.Ref, Amount: shown.Amount, State: ReversalRequested, Created: shown.Created}
+		Generation: shown.Tag.Generation, Charge: shown.Ref, Amount: shown.Amount, State: ReversalRequested,
+		Created: shown.Created}
 	if IsRefundID(shown.Request) && FindReversal(list, shown.Request) == nil {
 		becomes.ReversalID = shown.Request
 	}

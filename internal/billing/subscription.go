@@ -238,10 +238,7 @@ func (s *Subscription) readTerms(t *terms) (err error) {
 }
 
 func decodeAmount(text, currency string) (money.Amount, error) {
-	if currency == "" {
-		currency = "USD"
-	}
-	c, err := money.ParseCurrency(currency)
+	c, err := money.ParseCurrency(cmp.Or(currency, "USD"))
 	if err != nil {
 		return money.Amount{}, err
 	}

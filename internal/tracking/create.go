@@ -133,9 +133,7 @@ func (s *Service) begin(ctx context.Context, o Order, at string) (p *Purchase, r
 func (s *Service) orderOf(p *Purchase) Order {
 	o := p.Order
 	o.Tag = Tag{Installation: s.o.Installation, Purchase: p.ID, Kind: p.Kind}
-	if o.Customer == "" {
-		o.Customer = p.Customer // found or made the first time
-	}
+	o.Customer = cmp.Or(o.Customer, p.Customer) // found or made the first time
 	if o.At = p.StripeAccount; o.At == s.o.Own {
 		o.At = ""
 	}

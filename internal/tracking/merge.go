@@ -1,6 +1,7 @@
 package tracking
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -168,9 +169,7 @@ func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, und
 		s.activated = s.activated || serves(o.Status)
 		s.over = s.over || ended(o.Status)
 		s.expired = s.expired || o.Status == "incomplete_expired"
-		if s.Schedule == "" {
-			s.Schedule = o.Schedule
-		}
+		s.Schedule = cmp.Or(s.Schedule, o.Schedule)
 		ask = detail(s, o, r.fresh)
 		ends := slices.Contains(r.endedBy, o.Status)
 		s.soft = s.soft || r.fresh && ends

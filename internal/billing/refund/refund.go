@@ -61,8 +61,8 @@ func (s *Service) Refund(ctx context.Context, o Order) (r *billing.ReversalRecor
 	t := &task{trigger: byOrder, Name: o.Name, id: s.refundID(o, charge.Ref), charge: charge.Ref}
 	t.create = func(now recorded) (*billing.ReversalRecord, error) {
 		r := &billing.ReversalRecord{Name: o.Name, ReversalID: t.id, Kind: billing.Refunded, Period: o.Period,
-			Generation: charge.Tag.Generation,
-			Charge:     charge.Ref, State: billing.ReversalRequested, Reason: string(o.Reason), Created: s.Now()}
+			Generation: charge.Tag.Generation, Charge: charge.Ref, State: billing.ReversalRequested,
+			Reason: string(o.Reason), Created: s.Now()}
 		r.Amount, err = o.fit(charge, now)
 		return r, err
 	}
