@@ -28,8 +28,10 @@ func (p *program) groups(root *cobra.Command) {
 			p.accountShow(), p.accountList(), p.accountUpdate(), p.accountAttach(), p.accountCardLink()),
 		group("subscription", "Create, show, list and change subscriptions", "", p.subscriptionCreate(),
 			p.subscriptionShow(), p.subscriptionList(), p.subscriptionUpdate(),
-			p.subscriptionAction("pause", "Stop charging until resume; an open period ends first", (*engine.Engine).Pause),
-			p.subscriptionAction("resume", "Charge a paused or past_due subscription again, or undo cancel --at-period-end",
+			p.subscriptionAction("pause", "Stop charging until resume; an open period ends first",
+				(*engine.Engine).Pause),
+			p.subscriptionAction("resume",
+				"Charge a paused or past_due subscription again, or undo cancel --at-period-end",
 				(*engine.Engine).Resume), p.subscriptionCancel(), p.subscriptionCharge(),
 			p.subscriptionAction("skip", "End a parked period without a charge", (*engine.Engine).SkipParked)),
 		group("receipt", "List receipts, record manual payments and refund charges", "", p.receiptList(),
@@ -43,7 +45,8 @@ func (p *program) groups(root *cobra.Command) {
 		group("event", "List and show the events of Stripe", eventLong, p.eventList(), p.eventShow()),
 		p.replayCommand(), p.jobCommand(), p.rebuildCommand(), p.pollCommand())
 	add("store", "Store:", group("store", "Make, describe, adopt, copy, back up and restore a store", "",
-		p.storeCreate(), p.storeDescribe(), p.storeDrop(), p.storeAdopt(), p.storeCopy(), p.storeBackup(), p.storeRestore()),
+		p.storeCreate(), p.storeDescribe(), p.storeDrop(), p.storeAdopt(), p.storeCopy(), p.storeBackup(),
+		p.storeRestore()),
 		group("schema", "Print the tables as files for other tools: NoSQL Workbench, CloudFormation, IAM", "",
 			p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand())
 	add("operating", "Operating:", p.verifyCommand(), p.reconcileCommand(), p.chargingCommand(), p.outboxCommand(),
