@@ -14,6 +14,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,8 +26,13 @@ import (
 // On reports whether the programmes play all their cases.
 func On() bool { return os.Getenv("DUESDAY_SOAK") != "" }
 
-// deadlines has a *atomic.Bool for each top-level test with a time limit: whether it is over.
-var deadlines sync.Map
+// deadlines has a *atomic.Bool for each top-level test with a time limit: whether it is over. parts
+// has the number of equal parts of its time, by Divide.
+var deadlines, parts sync.Map
+
+// Divide says that each of so many subtests has an equal part of the test's time, from its own
+// start, where so many run in parallel as go test allows. Else the first ones take it all.
+func Divide(t testing.TB, subtests int) { parts.Store(t.Name(), float64(subtests)) }
 
 // A Programme counts the cases of a test and ends it in time. It is safe for concurrent use.
 type Programme struct {
@@ -43,7 +49,11 @@ func Start(t testing.TB) *Programme {
 	p := new(Programme)
 	if minutes := number(t, "DUESDAY_SOAK_MINUTES"); On() && minutes > 0 {
 		root, _, _ := strings.Cut(t.Name(), "/")
-		over, known := deadlines.LoadOrStore(root, new(atomic.Bool))
+		name := root
+		if n, divided := parts.Load(root); divided {
+			name, minutes = t.Name(), minutes*min(1, float64(runtime.GOMAXPROCS(0))/n.(float64))
+		}
+		over, known := deadlines.LoadOrStore(name, new(atomic.Bool))
 		p.over = over.(*atomic.Bool)
 		if !known {
 			time.AfterFunc(time.Duration(minutes*float64(time.Minute)), func() { p.over.Store(true) })

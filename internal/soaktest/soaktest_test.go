@@ -1,6 +1,7 @@
 package soaktest_test
 
 import (
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -68,4 +69,25 @@ func TestProgramme_EndsInTime(t *testing.T) {
 			t.Error("a subtest goes on when the time of its test is over")
 		}
 	})
+}
+
+func TestDivide(t *testing.T) {
+	clear(t)
+	t.Setenv("DUESDAY_SOAK", "1")
+	t.Setenv("DUESDAY_SOAK_MINUTES", "1")
+	soaktest.Divide(t, 3*runtime.GOMAXPROCS(0))
+	for _, name := range []string{"first", "last"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := soaktest.Start(t)
+				begun := time.Now()
+				for p.Next() {
+					<-time.After(time.Second)
+				}
+				if took := time.Since(begun); took < 19*time.Second || took > 21*time.Second {
+					t.Errorf("ended after %v, want a third of a minute", took)
+				}
+			})
+		})
+	}
 }

@@ -415,6 +415,7 @@ func TestEveryOrder(t *testing.T) {
 	if soaktest.On() {
 		versions = append(versions, oldestVersion)
 	}
+	soaktest.Divide(t, len(flows())*len(versions))
 	for _, f := range flows() {
 		for _, version := range versions {
 			t.Run(f.name+" "+version, func(t *testing.T) {

@@ -214,6 +214,7 @@ func TestSampledOrders(t *testing.T) {
 	if soaktest.On() {
 		times = 2000
 	}
+	soaktest.Divide(t, len(flows()))
 	for _, f := range flows() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
