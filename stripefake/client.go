@@ -2,6 +2,7 @@ package stripefake
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,11 +63,7 @@ func (c Control) send(ctx context.Context, method, path string, in any) (*http.R
 	if in != nil {
 		r.Header.Set("Content-Type", jsonType)
 	}
-	client := c.HTTP
-	if client == nil {
-		client = http.DefaultClient
-	}
-	res, err := client.Do(r)
+	res, err := cmp.Or(c.HTTP, http.DefaultClient).Do(r)
 	if err != nil {
 		return nil, err
 	}

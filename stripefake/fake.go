@@ -1,6 +1,7 @@
 package stripefake
 
 import (
+	"cmp"
 	"log/slog"
 	"net"
 	"net/http"
@@ -76,9 +77,7 @@ func New(o Options) *Fake {
 	if o.Keys == nil {
 		o.Keys = DefaultKeys()
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	inner := api.Options{Now: o.Now, Real: o.Real, Connected: o.Connected, Transport: o.Transport, Log: o.Log,
 		Faults: api.Faults(o.Faults), Resources: billing.Resources()}
 	for _, k := range o.Keys {

@@ -55,20 +55,16 @@ func (f *Fake) entries() []Entry {
 func numberOf(id string) string { return id[max(0, len(id)-10):] }
 
 func entryOf(s *api.Space, typ string, o, charge shape.Object) Entry {
-	e := Entry{
-		Type: typ, ID: o.ID(), Account: s.Account, Live: s.Live, Charge: o.Str("charge"), Intent: o.Str("payment_intent"),
-		Amount: o.Num("amount"), Currency: o.Str("currency"), Status: o.Str("status"),
-		At: time.Unix(shape.MadeAt(o), 0).UTC(), Metadata: map[string]string{},
-	}
+	e := Entry{Type: typ, ID: o.ID(), Account: s.Account, Live: s.Live, Charge: o.Str("charge"),
+		Intent: o.Str("payment_intent"), Amount: o.Num("amount"), Currency: o.Str("currency"), Status: o.Str("status"),
+		At: time.Unix(shape.MadeAt(o), 0).UTC(), Metadata: map[string]string{}}
 	if typ == "charge" {
 		e.Charge = o.ID()
 		if _, there := o["amount_captured"]; there {
 			e.Amount = o.Num("amount_captured")
 		}
 	}
-	if e.Intent == "" {
-		e.Intent = charge.Str("payment_intent")
-	}
+	e.Intent = cmp.Or(e.Intent, charge.Str("payment_intent"))
 	for _, from := range []shape.Object{s.Get("payment_intent", e.Intent), charge, o} {
 		for name := range from.Sub("metadata") {
 			e.Metadata[name] = from.Sub("metadata").Str(name)

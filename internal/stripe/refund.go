@@ -107,10 +107,9 @@ func (p *Processor) refund(at string, x *sdk.Refund) (billing.Reversal, error) {
 	if err := p.returned(&r, at, "a refund", x.PaymentIntent, x.Amount, x.Currency); err != nil {
 		return billing.Reversal{}, err
 	}
-	state, known := map[sdk.RefundStatus]billing.ReversalState{
-		sdk.RefundStatusPending: billing.ReversalPending, sdk.RefundStatusRequiresAction: billing.ReversalPending,
-		sdk.RefundStatusSucceeded: billing.ReversalSucceeded, sdk.RefundStatusFailed: billing.ReversalFailed,
-		sdk.RefundStatusCanceled: billing.ReversalCanceled}[x.Status]
+	state, known := map[sdk.RefundStatus]billing.ReversalState{sdk.RefundStatusPending: billing.ReversalPending,
+		sdk.RefundStatusRequiresAction: billing.ReversalPending, sdk.RefundStatusSucceeded: billing.ReversalSucceeded,
+		sdk.RefundStatusFailed: billing.ReversalFailed, sdk.RefundStatusCanceled: billing.ReversalCanceled}[x.Status]
 	if !known && r.Request != "" { // one that is not Duesday's must not end a list
 		return billing.Reversal{}, api.Unusable("a refund", "%s has the status %q, which is unknown here", x.ID, x.Status)
 	}

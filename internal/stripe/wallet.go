@@ -161,9 +161,8 @@ func (p *Processor) CardLink(ctx context.Context, r billing.LinkRequest) (billin
 	key := "dd_" + digest(r.Key, "link", p.returnURL) // the address is a setting, and may change
 	params := &sdk.CheckoutSessionCreateParams{Params: api.Params(r.Payer.At, key),
 		Mode: new(string(sdk.CheckoutSessionModeSetup)), Customer: &r.Payer.Customer,
-		Currency: new(strings.ToLower(r.Currency)), SuccessURL: &p.returnURL,
-		Metadata: meta, SetupIntentData: &sdk.CheckoutSessionCreateSetupIntentDataParams{Metadata: meta},
-	}
+		Currency: new(strings.ToLower(r.Currency)), SuccessURL: &p.returnURL, Metadata: meta,
+		SetupIntentData: &sdk.CheckoutSessionCreateSetupIntentDataParams{Metadata: meta}}
 	s, err := p.client.V1CheckoutSessions.Create(ctx, params)
 	if err != nil {
 		return billing.CardLink{}, err

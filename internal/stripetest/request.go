@@ -28,11 +28,8 @@ func (s *Spec) CheckRequest(method, path string, query, form url.Values) []strin
 		return []string{problem}
 	}
 	if method == "DELETE" { // Stripe takes the parameters from either
-		all := maps.Clone(form)
-		if all == nil {
-			all = url.Values{}
-		}
-		own := url.Values{}
+		all, own := url.Values{}, url.Values{}
+		maps.Copy(all, form)
 		for key, values := range query {
 			name, _, _ := strings.Cut(key, "[")
 			if op.query.Properties[name] != nil {
@@ -187,9 +184,8 @@ func (o *operation) expandable(name string) string {
 			// member, such as the sources of a customer, can be included in the same way,
 			// unless it has a schema of its own: then it is on the way only.
 			included := !slices.Contains(one.Required, segment) && property.Ref == "" && len(property.AnyOf) == 0
-			if slices.Contains(one.Expandable, segment) && (property.expands() || included || documented[one.name] == segment) {
-				found = true
-			}
+			isID := property.Expansion != nil || property.Items != nil && property.Items.Expansion != nil // or a list of ids
+			found = found || slices.Contains(one.Expandable, segment) && (isID || included || documented[one.name] == segment)
 		}
 		at = next
 	}
@@ -202,11 +198,6 @@ func (o *operation) expandable(name string) string {
 // documented are the fields, by schema, that only Stripe's reference calls expandable: an
 // invoice's confirmation_secret has a schema of its own and nothing in it to expand.
 var documented = map[string]string{"invoice": "confirmation_secret"}
-
-// expands reports whether the value is the id of an object, or a list of ids.
-func (s *schema) expands() bool {
-	return s.Expansion != nil || s.Items != nil && s.Items.Expansion != nil
-}
 
 // objects returns the objects of a value of these schemas, or of a list of them.
 func objects(all []*schema) (found []*schema) {

@@ -63,10 +63,7 @@ type transport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(q *http.Request) (*http.Response, error) {
-	next := t.next
-	if next == nil {
-		next = http.DefaultTransport
-	}
+	next := cmp.Or(t.next, http.DefaultTransport)
 	e, q, err := exchangeOf(q)
 	if !e.judged() {
 		return next.RoundTrip(q)

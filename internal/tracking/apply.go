@@ -98,7 +98,7 @@ func (a *application) merge(ctx context.Context, o Object) (decision, error) {
 	case o.Payment != "":
 		return a.applyPayment(ctx, o)
 	case o.Kind == KindInvoice && o.Status == "paid" && o.Tag.Purchase != "" && o.Subscription == "":
-		return applied, a.applyInvoice(ctx, o)
+		return applied, a.paid(ctx, o.Tag.Purchase, o, o.ID) // nothing may have been due
 	}
 	return ignored("no payment intent"), nil
 }
@@ -108,15 +108,13 @@ func (o *Object) thin() bool {
 	return !o.Fetched && o.Status == "" && (o.Kind == KindPayment || o.Kind == KindSubscription || o.Kind == KindSchedule)
 }
 
-// applyInvoice merges a paid invoice of a product without a payment: nothing may have been due.
-func (a *application) applyInvoice(ctx context.Context, o Object) error {
-	if err := a.loadPurchase(ctx, o.Tag.Purchase, o); err != nil {
-		return err
+// paid asks for the effects of a purchase that was paid at once, by an invoice or a payment.
+func (a *application) paid(ctx context.Context, purchase string, o Object, by string) error {
+	err := a.loadPurchase(ctx, purchase, o)
+	if err == nil && !recurring(a.purchase.Kind) {
+		a.askEffects(true, "paid "+by)
 	}
-	if !recurring(a.purchase.Kind) {
-		a.askEffects(true, "paid "+o.ID)
-	}
-	return nil
+	return err
 }
 
 // loadPurchase reads the purchase, or makes it: its events may come before we know it, and after

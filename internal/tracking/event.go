@@ -2,6 +2,7 @@ package tracking
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -120,10 +121,7 @@ func eventOf(it store.Item) (*Event, error) {
 
 // rowOf reads an index's attributes of an event.
 func rowOf(it store.Item) EventRow {
-	at := it.Str(schema.TrackedTimestamp)
-	if at == "" {
-		at = it.Str(schema.TrackedDate) + " " + it.Str(schema.TrackedTime)
-	}
+	at := cmp.Or(it.Str(schema.TrackedTimestamp), it.Str(schema.TrackedDate)+" "+it.Str(schema.TrackedTime))
 	return EventRow{ID: it.Str(schema.TrackedID), Type: it.Str(schema.TrackedType), At: parseStamp(at),
 		StripeAccount: it.Str(schema.TrackedStripeAccount), Subscription: it.Str(schema.TrackedSubscription)}
 }

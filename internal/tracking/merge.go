@@ -113,10 +113,7 @@ func mergeRefunds(p *Payment, o Object) (changes []string) {
 			standing += r.Amount
 		}
 	}
-	p.Refunded = standing
-	if p.told > all {
-		p.Refunded += p.told - all
-	}
+	p.Refunded = standing + max(0, p.told-all)
 	if p.Refunded != before && len(changes) == 0 {
 		changes = append(changes, "refunded")
 	}

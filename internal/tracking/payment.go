@@ -126,17 +126,11 @@ func (a *application) applyPayment(ctx context.Context, o Object) (decision, err
 	if p.Subscription != "" || !settled && !paid {
 		return applied, nil
 	}
-	if err := a.loadPurchase(ctx, p.Purchase, Object{}); err != nil {
-		return decision{}, err
+	by := p.ID
+	if settled {
+		by = o.ID
 	}
-	if !recurring(a.purchase.Kind) {
-		by := p.ID
-		if settled {
-			by = o.ID
-		}
-		a.askEffects(true, "paid "+by)
-	}
-	return applied, nil
+	return applied, a.paid(ctx, p.Purchase, Object{}, by)
 }
 
 // beginPayment makes the row of a purchase's payment. The decision has a status if it is not ours.

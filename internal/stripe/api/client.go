@@ -87,9 +87,7 @@ func (o *Options) fill() error {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Base, o.Rate = cmp.Or(o.Base, DefaultBase), cmp.Or(o.Rate, DefaultRate)
 	if o.Rate < 1 || o.Rate > MaxRate {
 		return fmt.Errorf("stripe: rate %d: want 1 to %d requests a second", o.Rate, MaxRate)

@@ -80,11 +80,9 @@ func newHTTPClient(next http.RoundTripper, proxy func(*http.Request) (*url.URL, 
 		protocols := new(http.Protocols)
 		protocols.SetHTTP1(true)
 		dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
-		next = &http.Transport{
-			Proxy: proxy, DialContext: dialer.DialContext, Protocols: protocols, TLSHandshakeTimeout: 10 * time.Second,
-			MaxIdleConns: connections, MaxIdleConnsPerHost: connections, IdleConnTimeout: 45 * time.Second,
-			MaxResponseHeaderBytes: 1 << 20,
-		}
+		next = &http.Transport{Proxy: proxy, DialContext: dialer.DialContext, Protocols: protocols,
+			TLSHandshakeTimeout: 10 * time.Second, MaxIdleConns: connections, MaxIdleConnsPerHost: connections,
+			IdleConnTimeout: 45 * time.Second, MaxResponseHeaderBytes: 1 << 20}
 	}
 	return &http.Client{Transport: transport{next}, Timeout: requestTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

@@ -78,9 +78,6 @@ func firstTag(tags ...tracking.Tag) tracking.Tag {
 
 // notGone hides an ErrGone about a part of the payment, so that the payment does not seem gone.
 func notGone(err error) error {
-	if err == nil {
-		return nil
-	}
 	return api.Unusable("a payment intent", "what it belongs to cannot be read: %v", err)
 }
 

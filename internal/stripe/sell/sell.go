@@ -188,11 +188,9 @@ func (s *sale) resume(ctx context.Context) (found tracking.Sale, there bool, err
 	return found, true, err
 }
 
-// best returns the furthest object of this purchase in a list, or else before, which may be nil.
-// There is only one unless somebody has copied our metadata by hand.
-func (s *sale) best(ctx context.Context, path string, query url.Values,
-	before json.RawMessage) (json.RawMessage, error) {
-	best := before
+// best returns the furthest object of this purchase: of a list and of best, which may be nil. There
+// is only one unless somebody has copied our metadata by hand.
+func (s *sale) best(ctx context.Context, path string, query url.Values, best json.RawMessage) (json.RawMessage, error) {
 	for raw, err := range s.t.api.Rows(ctx, s.o.At, path, query, nil) {
 		if err != nil {
 			return nil, err
@@ -283,10 +281,7 @@ func (s *sale) readPayment(raw json.RawMessage) (p payment, err error) {
 
 // declineText returns a decline in Stripe's words.
 func declineText(code, message string) string {
-	if text := strings.Trim(api.Clean(code)+": "+api.Clean(message), ": "); text != "" {
-		return text
-	}
-	return "declined"
+	return cmp.Or(strings.Trim(api.Clean(code)+": "+api.Clean(message), ": "), "declined")
 }
 
 func setNonEmpty(form url.Values, name, value string) {

@@ -85,9 +85,7 @@ func New(o Options) *Poller {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Interval = cmp.Or(o.Interval, 10*time.Minute)
 	o.Overlap = cmp.Or(o.Overlap, time.Hour)
 	o.MaxQuiet = max(o.Interval, cmp.Or(o.MaxQuiet, 6*time.Hour))

@@ -35,11 +35,9 @@ func accountRoutes() []Route {
 
 // addAccount makes an account, connected to the platform; "": to none. The caller holds Mu.
 func (f *Fake) addAccount(id, platform string, members object) *account {
-	o := object{
-		"id": id, "object": "account", "type": "standard", "country": "US", "default_currency": "usd", "email": nil,
-		"business_type": nil, "charges_enabled": true, "payouts_enabled": true, "details_submitted": true,
-		"metadata": object{}, "created": f.time().Unix(),
-	}
+	o := object{"id": id, "object": "account", "type": "standard", "country": "US", "default_currency": "usd",
+		"email": nil, "business_type": nil, "charges_enabled": true, "payouts_enabled": true, "details_submitted": true,
+		"metadata": object{}, "created": f.time().Unix()}
 	maps.Copy(o, members)
 	a := &account{object: o, platform: platform}
 	f.accounts[id] = a
@@ -161,9 +159,7 @@ func (f *Fake) Connect(id, platform string) error {
 	if err := CheckAccount(id); err != nil {
 		return shape.Invalid("", "id", "Invalid id: "+err.Error())
 	}
-	if platform == "" {
-		platform = DefaultAccount
-	}
+	platform = cmp.Or(platform, DefaultAccount)
 	defer f.lock()()
 	switch a := f.accounts[id]; {
 	case f.accounts[platform] == nil || f.accounts[platform].platform != "":

@@ -35,11 +35,9 @@ func (c *Call) Emit(typ string, o object, previous object) {
 		return
 	}
 	version, kept := c.defaultVersion(c.Space.Account), c.keep(o, previous)
-	members := object{
-		"api_version": version, "type": typ, "request": object{"id": shape.OrNil(c.id),
-			"idempotency_key": shape.OrNil(c.key)}, "pending_webhooks": int64(0),
-		"data": c.snapshot(kept, version), "_at": c.time().Unix(), "_kept": kept,
-	}
+	members := object{"api_version": version, "type": typ, "request": object{"id": shape.OrNil(c.id),
+		"idempotency_key": shape.OrNil(c.key)}, "pending_webhooks": int64(0), "data": c.snapshot(kept, version),
+		"_at": c.time().Unix(), "_kept": kept}
 	if c.Connected() {
 		members["account"] = c.Space.Account
 	}

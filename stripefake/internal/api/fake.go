@@ -84,11 +84,9 @@ type kind struct {
 
 // New returns a Fake. The caller must fill in every option.
 func New(o Options) *Fake {
-	f := &Fake{
-		Options: o, router: newRouter(append(Routes(), o.Routes...)), faults: o.Faults, dice: newDice(o.Seed),
-		spaces: map[spaceKey]*Space{}, accounts: map[string]*account{}, revoked: map[string]bool{},
-		own: newAgenda(), windows: map[limit][]time.Time{},
-	}
+	f := &Fake{Options: o, router: newRouter(append(Routes(), o.Routes...)), faults: o.Faults, dice: newDice(o.Seed),
+		spaces: map[spaceKey]*Space{}, accounts: map[string]*account{}, revoked: map[string]bool{}, own: newAgenda(),
+		windows: map[limit][]time.Time{}}
 	f.post = newPostOffice(f)
 	defer f.lock()()
 	for _, k := range o.Keys {

@@ -81,13 +81,11 @@ func (c *Call) errorObject(e *shape.Error) object {
 const maxExpand = 4 // levels of expansion
 
 // kinds of objects by the prefix of their ids.
-var idKinds = map[string]string{
-	"acct": "account", "ch": "charge", "clock": "test_helpers.test_clock", "cs": "checkout.session", "cus": "customer",
-	"dp": "dispute", "du": "dispute", "evt": "event", "ii": "invoiceitem", "in": "invoice",
-	"inpay": "invoice_payment", "pi": "payment_intent", "pm": "payment_method", "price": "price", "prod": "product",
-	"re": "refund", "seti": "setup_intent", "si": "subscription_item", "sub": "subscription",
-	"sub_sched": "subscription_schedule", "txn": "balance_transaction", "we": "webhook_endpoint",
-}
+var idKinds = map[string]string{"acct": "account", "ch": "charge", "clock": "test_helpers.test_clock",
+	"cs": "checkout.session", "cus": "customer", "dp": "dispute", "du": "dispute", "evt": "event", "ii": "invoiceitem",
+	"in": "invoice", "inpay": "invoice_payment", "pi": "payment_intent", "pm": "payment_method", "price": "price",
+	"prod": "product", "re": "refund", "seti": "setup_intent", "si": "subscription_item", "sub": "subscription",
+	"sub_sched": "subscription_schedule", "txn": "balance_transaction", "we": "webhook_endpoint"}
 
 // expandable has the expandable members of each kind, with their kinds, if their names do not have
 // it: those of Stripe's spec whose kind the fake has, and those of versions before 2025-03-31.

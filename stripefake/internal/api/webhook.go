@@ -60,11 +60,8 @@ type box struct {
 func newPostOffice(f *Fake) *postOffice {
 	ctx, stop := context.WithCancel(context.Background())
 	return &postOffice{f: f, ctx: ctx, stop: stop, boxes: map[string]*box{}, dice: newDice(f.Options.Seed + 1),
-		client: &http.Client{
-			Transport: f.Options.Transport,
-			// a redirect is a failure
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}}
+		client: &http.Client{Transport: f.Options.Transport, // a redirect is a failure
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
 // Close stops the sending of webhooks. Webhooks that have not been delivered are lost.
@@ -253,11 +250,7 @@ func (f *Fake) Flush(ctx context.Context) (left int, err error) {
 	p.flushes++
 	n := p.flushes
 	p.mu.Unlock()
-	for {
-		b, any := p.unflushed(n)
-		if !any {
-			break
-		}
+	for b := p.unflushed(n); b != nil; b = p.unflushed(n) {
 		if err := p.flush(ctx, b, n); err != nil {
 			return 0, fmt.Errorf("webhooks: %w", err)
 		}
@@ -270,16 +263,16 @@ func (f *Fake) Flush(ctx context.Context) (left int, err error) {
 	return left, nil
 }
 
-// unflushed returns a box with a letter that this flush has not tried, or with a letter under way.
-func (p *postOffice) unflushed(n int) (*box, bool) {
+// unflushed returns a box with a letter that this flush has not tried or that is under way, or nil.
+func (p *postOffice) unflushed(n int) *box {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, b := range p.boxes {
 		if b.sending || slices.ContainsFunc(b.letters, func(l *letter) bool { return l.flushed < n }) {
-			return b, true
+			return b
 		}
 	}
-	return nil, false
+	return nil
 }
 
 // flush waits for its turn at the box and tries each letter once.

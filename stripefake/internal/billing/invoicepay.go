@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 
@@ -49,10 +50,7 @@ func (c call) payInvoice(invoice object) (object, error) {
 		return nil, noMethod()
 	}
 	offSession := !c.Form.Has("off_session") || c.Flag("off_session") // by default
-	if err := c.collect(invoice, method, offSession, false); err != nil {
-		return nil, err
-	}
-	return invoice, nil
+	return invoice, c.collect(invoice, method, offSession, false)
 }
 
 func noMethod() error {
@@ -166,10 +164,7 @@ func (c call) failed(invoice, pi object, automatic bool) {
 	delete(invoice, "_hard")
 	if pi.Str("status") == payment.NeedsAction || slices.Contains(hard, problem.Str("decline_code")) ||
 		slices.Contains(hard, problem.Str("code")) {
-		invoice["_hard"] = pi.Str("payment_method")
-		if invoice["_hard"] == "" {
-			invoice["_hard"] = problem.Sub("payment_method").Str("id")
-		}
+		invoice["_hard"] = cmp.Or(pi.Str("payment_method"), problem.Sub("payment_method").Str("id"))
 	}
 	if charge := pi.Str("latest_charge"); charge != "" {
 		invoice["_charge"] = charge
@@ -180,7 +175,11 @@ func (c call) failed(invoice, pi object, automatic bool) {
 	}
 	c.say("invoice.payment_failed", invoice, nil)
 	if sub := c.subscriptionOf(invoice); sub != nil {
-		c.invoiceFailed(sub)
+		status := sub.Str("status")
+		if status == "active" || status == "trialing" {
+			status = "past_due"
+		}
+		c.become(sub, status)
 		if last {
 			c.gaveUp(sub)
 		}

@@ -69,12 +69,11 @@ func (c call) finalize(invoice object) error {
 	invoice["invoice_pdf"] = "https://pay.stripe.com/invoice/" + c.Space.Account + "/" + invoice.ID() + "/pdf"
 	invoice.Sub("status_transitions")["finalized_at"] = c.Now
 	if pi != nil {
-		part := c.Create("invoice_payment", "inpay", object{
-			"amount_paid": nil, "amount_requested": invoice["amount_due"], "currency": invoice["currency"],
-			"invoice":    invoice.ID(),
-			"is_default": true, "payment": object{"type": "payment_intent", "payment_intent": pi.ID()}, "status": "open",
-			"status_transitions": object{"canceled_at": nil, "paid_at": nil}, "_customer": invoice["customer"],
-		})
+		part := c.Create("invoice_payment", "inpay", object{"amount_paid": nil,
+			"amount_requested": invoice["amount_due"], "currency": invoice["currency"], "invoice": invoice.ID(),
+			"is_default": true, "payment": object{"type": "payment_intent", "payment_intent": pi.ID()},
+			"status": "open", "status_transitions": object{"canceled_at": nil, "paid_at": nil},
+			"_customer": invoice["customer"]})
 		invoice["_payment"], invoice["_payment_intent"] = part.ID(), pi.ID()
 		invoice["_confirmation_secret"] = object{"type": "payment_intent", "client_secret": pi["client_secret"]}
 	}

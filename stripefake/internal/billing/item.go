@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"maps"
 	"strconv"
 	"strings"
@@ -27,11 +28,10 @@ func itemRoutes() []api.Route {
 }
 
 func (c call) createItem(customer object) (object, error) {
-	item := object{
-		"customer": customer.ID(), "date": c.Now, "discountable": true, "discounts": []any{},
+	item := object{"customer": customer.ID(), "date": c.Now, "discountable": true, "discounts": []any{},
 		"period": object{"start": c.Now, "end": c.Now}, "proration": false, "quantity": int64(1),
-		"quantity_decimal": "1", "tax_rates": []any{}, "test_clock": customer["test_clock"],
-	}.Null("customer_account description invoice parent pricing")
+		"quantity_decimal": "1", "tax_rates": []any{},
+		"test_clock": customer["test_clock"]}.Null("customer_account description invoice parent pricing")
 	if err := c.itemParams(item); err != nil {
 		return nil, err
 	}
@@ -197,12 +197,10 @@ func (c call) draftOf(item object) (object, error) {
 
 // newLine makes a line with the members of all lines.
 func (c call) newLine(invoice object, members object) object {
-	line := object{
-		"id": c.NewID("il"), "object": "line_item", "description": nil, "discount_amounts": []any{}, "discountable": true,
-		"discounts": []any{}, "invoice": invoice.ID(), "livemode": c.Space.Live, "metadata": object{},
-		"pretax_credit_amounts": []any{},
-		"pricing":               nil, "subscription": shape.OrNil(shape.SubscriptionID(invoice)), "taxes": []any{},
-	}
+	line := object{"id": c.NewID("il"), "object": "line_item", "description": nil, "discount_amounts": []any{},
+		"discountable": true, "discounts": []any{}, "invoice": invoice.ID(), "livemode": c.Space.Live,
+		"metadata": object{}, "pretax_credit_amounts": []any{}, "pricing": nil,
+		"subscription": shape.OrNil(shape.SubscriptionID(invoice)), "taxes": []any{}}
 	maps.Copy(line, members)
 	line["currency"], line["subtotal"] = invoice["currency"], line["amount"]
 	return line
@@ -264,10 +262,7 @@ func (c call) pending(customer, sub object, currency string) []object {
 		if of := item.Str("_subscription"); of != "" && of != sub.ID() {
 			continue
 		}
-		if currency == "" {
-			currency = item.Str("currency")
-		}
-		if item.Str("currency") == currency {
+		if currency = cmp.Or(currency, item.Str("currency")); item.Str("currency") == currency {
 			items = append(items, item)
 		}
 	}

@@ -123,11 +123,10 @@ func (c call) addItem(sub, price object, quantity int64, metadata object) {
 		end = trial
 	}
 	items := sub.Sub("items")
-	items["data"] = append(items.List("data"), object{
-		"id": c.NewID("si"), "object": "subscription_item", "billing_thresholds": nil, "created": c.Now,
-		"current_period_start": c.Now, "current_period_end": end, "discounts": []any{}, "metadata": metadata,
-		"price": price.Clone(), "quantity": quantity, "subscription": sub.ID(), "tax_rates": []any{},
-	})
+	items["data"] = append(items.List("data"), object{"id": c.NewID("si"), "object": "subscription_item",
+		"billing_thresholds": nil, "created": c.Now, "current_period_start": c.Now, "current_period_end": end,
+		"discounts": []any{}, "metadata": metadata, "price": price.Clone(), "quantity": quantity,
+		"subscription": sub.ID(), "tax_rates": []any{}})
 }
 
 // A wanted is an element of the parameter items.

@@ -81,15 +81,6 @@ func (c call) invoicePaid(sub, invoice object) {
 	}
 }
 
-// invoiceFailed sets the subscription's status after a failed payment.
-func (c call) invoiceFailed(sub object) {
-	status := sub.Str("status")
-	if status == "active" || status == "trialing" {
-		status = "past_due"
-	}
-	c.become(sub, status)
-}
-
 // become sets the subscription's status.
 func (c call) become(sub object, status string) {
 	before := sub.Clone()

@@ -106,9 +106,8 @@ func (c Call) describeSession(o object) error {
 			return err
 		}
 		o["customer"] = id
-		o["customer_details"] = object{
-			"email": customer["email"], "tax_exempt": "none",
-		}.Null("address business_name individual_name name phone tax_ids")
+		o["customer_details"] = object{"email": customer["email"],
+			"tax_exempt": "none"}.Null("address business_name individual_name name phone tax_ids")
 	}
 	at := c.Now + sessionLife
 	if c.Form.Has("expires_at") {

@@ -247,9 +247,7 @@ func (c Call) Finish(o object, ok bool) error {
 		c.collected(o, charge)
 		return nil
 	}
-	if code == "" {
-		code = "insufficient_funds"
-	}
+	code = cmp.Or(code, "insufficient_funds")
 	e := &shape.Error{Kind: "card_error", Code: "payment_intent_payment_attempt_failed", Decline: code,
 		Charge: charge.ID(), Message: "The payment failed: " + strings.ReplaceAll(code, "_", " ") + "."}
 	charge["status"], charge["failure_code"], charge["failure_message"] = "failed", code, e.Message

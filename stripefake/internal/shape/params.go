@@ -155,10 +155,8 @@ func (p Params) Metadata(o Object) error {
 	if given && !ok {
 		return Invalid("", param, "Invalid hash: "+param+" has to be a hash of texts")
 	}
-	m := maps.Clone(o.Sub("metadata"))
-	if m == nil {
-		m = Object{}
-	}
+	m := Object{}
+	maps.Copy(m, o.Sub("metadata"))
 	for key, v := range f {
 		value, ok := v.(string)
 		name := param + "[" + key + "]"

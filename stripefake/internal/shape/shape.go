@@ -155,29 +155,23 @@ func oldIntent(o Object, version string) {
 	if version < marketing && o.Str("capture_method") == "automatic_async" {
 		o["capture_method"] = "automatic" // the default then
 	}
-	if version >= LatestCharge {
-		return
+	if version < LatestCharge {
+		o["charges"] = counted(o.List("_charges"), "/v1/charges?payment_intent="+o.ID())
+		delete(o, "latest_charge")
 	}
-	o["charges"] = counted(o.List("_charges"), "/v1/charges?payment_intent="+o.ID())
-	delete(o, "latest_charge")
 }
 
 func oldCharge(o Object, version string) {
 	o["invoice"] = OrNil(o.Str("_invoice"))
 	o["source"], o["order"], o["destination"] = nil, nil, nil
-	if version >= LatestCharge || o["refunds"] != nil {
-		return
+	if version < LatestCharge && o["refunds"] == nil {
+		o["refunds"] = counted(o.List("_refunds"), "/v1/charges/"+o.ID()+"/refunds")
 	}
-	o["refunds"] = counted(o.List("_refunds"), "/v1/charges/"+o.ID()+"/refunds")
 }
 
 // counted is a list of all of these, which may be nil.
 func counted(all []any, url string) Object {
-	data := []any{}
-	for _, v := range all {
-		data = append(data, CloneValue(v))
-	}
-	list := ListOf(data, url)
+	list := ListOf(CloneValue(all).([]any), url)
 	withCount(list)
 	return list
 }
