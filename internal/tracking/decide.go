@@ -89,10 +89,8 @@ func (s *Service) decideCharge(ctx context.Context, e *Event, by effort) (decisi
 		return s.later(e, pendingCharge, "for billing to settle", settleWait), nil
 	}
 	tag := e.Object.Tag
-	if err := s.o.Settler.Heard(ctx, tag.ChargeAccount, tag.ChargeSubscription, e.Object.ID); err != nil {
-		return decision{}, err
-	}
-	return decision{status: Applied, reason: "settled by billing"}, nil
+	err := s.o.Settler.Heard(ctx, tag.ChargeAccount, tag.ChargeSubscription, e.Object.ID)
+	return decision{status: Applied, reason: "settled by billing"}, err
 }
 
 // decideConnection asks Stripe whether the account gives us access: the order of its events

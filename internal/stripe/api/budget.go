@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -96,31 +97,24 @@ func (p *pace) slot(now time.Time) time.Duration {
 	if p.next.Before(now.Add(-interval)) {
 		p.next = now // unused slots are lost: no bursts
 	}
-	at := p.next
-	if at.Before(p.until) {
-		at = p.until
-	}
+	at := later(p.next, p.until)
 	if wait := at.Sub(now); wait > 0 {
 		return wait
 	}
 	// The next interval begins at the slot and not now, so that a late timer costs no throughput.
 	// At most half the slack of a second is made up for: else the next requests come too close.
-	if late := now.Add(-time.Second / (2 * slack)); at.Before(late) {
-		at = late
-	}
-	p.next = at.Add(interval)
+	p.next = later(at, now.Add(-time.Second/(2*slack))).Add(interval)
 	return 0
 }
+
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // current returns the rate. The caller holds mu.
 func (p *pace) current(now time.Time) int {
 	if p.rate == p.full {
 		return p.full
 	}
-	since := p.cut
-	if since.Before(p.until) {
-		since = p.until
-	}
+	since := later(p.cut, p.until)
 	if grown := p.rate + max(0, int(now.Sub(since)/time.Second)); grown < p.full {
 		return grown
 	}
@@ -137,7 +131,5 @@ func (p *pace) slow(sent time.Time, rest time.Duration) {
 	if sent.After(p.cut) {
 		p.rate, p.cut = max(1, p.current(now)*9/10), now
 	}
-	if until := now.Add(rest); until.After(p.until) {
-		p.until = until
-	}
+	p.until = later(p.until, now.Add(rest))
 }

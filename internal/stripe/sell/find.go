@@ -210,10 +210,7 @@ func linkedID(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &id) == nil {
 		return id
 	}
-	id, err := api.IDIn(raw)
-	if err != nil {
-		return ""
-	}
+	id, _ = api.IDIn(raw) // "" without one
 	return id
 }
 

@@ -119,15 +119,11 @@ func (c call) followIntent(pi object) {
 		return
 	}
 	defer c.InTimeOf(c.customerOf(invoice))()
-	switch pi.Str("status") {
-	case payment.Succeeded:
+	switch status := pi.Str("status"); {
+	case status == payment.Succeeded:
 		c.settle(invoice, pi.Num("amount_received"), pi.Str("latest_charge"))
-	case payment.NeedsAction:
+	case status == payment.NeedsAction, status == payment.NeedsMethod && pi["last_payment_error"] != nil:
 		c.failed(invoice, pi, invoice.Yes("_automatic"))
-	case payment.NeedsMethod:
-		if pi["last_payment_error"] != nil {
-			c.failed(invoice, pi, invoice.Yes("_automatic"))
-		}
 	}
 	delete(invoice, "_automatic")
 }

@@ -9,12 +9,6 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// A term is the begin of a subscription's payments.
-type term struct {
-	trialEnd any   // Unix seconds, or nil
-	anchor   int64 // of its periods
-}
-
 func (c call) createSubscription(customer object) (object, error) {
 	behavior := c.Form.Str("payment_behavior")
 	if behavior == "pending_if_incomplete" {
@@ -32,44 +26,40 @@ func (c call) createSubscription(customer object) (object, error) {
 	if mode := c.Form.Sub("billing_mode"); mode.Given() {
 		members["billing_mode"] = c.mode(mode.Str("type"))
 	}
-	term, err := c.termOf(wanted)
-	if err := cmp.Or(c.subscriptionParams(members), err, c.cancelAt(members)); err != nil {
+	err = cmp.Or(c.subscriptionParams(members), c.setTerm(members, wanted), c.cancelAt(members))
+	if err != nil {
 		return nil, err
-	}
-	members["billing_cycle_anchor"], members["trial_end"] = term.anchor, term.trialEnd
-	if term.trialEnd != nil {
-		members["trial_start"], members["status"] = c.Now, "trialing"
 	}
 	return c.begin(customer, currency, wanted, members, behavior)
 }
 
-// termOf reads trial_period_days, trial_end and billing_cycle_anchor.
-func (c call) termOf(wanted []wanted) (term, error) {
-	t := term{anchor: c.Now}
+// setTerm sets the begin of the payments, by trial_period_days, trial_end and billing_cycle_anchor.
+func (c call) setTerm(members object, wanted []wanted) error {
 	days := c.Num("trial_period_days")
 	if days > 730 {
-		return t, shape.Invalid("", "trial_period_days", "The trial can be 730 days at most.")
+		return shape.Invalid("", "trial_period_days", "The trial can be 730 days at most.")
 	}
 	end := c.Now + days*api.Day
 	if c.Form.Has("trial_end") && c.Form.Str("trial_end") != "now" {
 		if days > 0 {
-			return t, shape.OnlyOne("trial_end", "trial_end, trial_period_days")
+			return shape.OnlyOne("trial_end", "trial_end, trial_period_days")
 		}
 		if end = c.Num("trial_end"); end <= c.Now {
-			return t, shape.Invalid("", "trial_end", "Invalid timestamp: must be an integer Unix timestamp in the future.")
+			return shape.Invalid("", "trial_end", "Invalid timestamp: must be an integer Unix timestamp in the future.")
 		}
 	}
+	members["billing_cycle_anchor"], members["trial_end"] = end, nil
 	if end > c.Now {
-		t.trialEnd, t.anchor = end, end
+		members["trial_end"], members["trial_start"], members["status"] = end, c.Now, "trialing"
 	}
 	if c.Form.Has("billing_cycle_anchor") {
-		t.anchor = c.Num("billing_cycle_anchor")
-		if t.anchor < end || t.anchor > recurrenceOf(wanted[0].price).after(end, 1) {
-			return t, shape.Invalid("", "billing_cycle_anchor", "billing_cycle_anchor must be in the future and cannot be "+
+		anchor := c.Num("billing_cycle_anchor")
+		if members["billing_cycle_anchor"] = anchor; anchor < end || anchor > recurrenceOf(wanted[0].price).after(end, 1) {
+			return shape.Invalid("", "billing_cycle_anchor", "billing_cycle_anchor must be in the future and cannot be "+
 				"later than the next natural billing date.")
 		}
 	}
-	return t, nil
+	return nil
 }
 
 // begin makes the subscription and its first invoice, and collects it as payment_behavior says.
