@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,17 +23,6 @@ type attribute struct {
 	S *string
 	N *json.Number
 	M map[string]attribute
-}
-
-func (a attribute) text() (string, bool) {
-	switch {
-	case a.S != nil:
-		return *a.S, true
-	case a.N != nil:
-		return a.N.String(), true
-	default:
-		return "", false
-	}
 }
 
 // An item is one of the model's sample data. Reading an attribute removes it, so that unknown
@@ -101,11 +91,14 @@ func (it *item) take(from map[string]attribute, prefix, name string) string {
 		return ""
 	}
 	delete(from, name)
-	text, ok := a.text()
-	if !ok {
-		it.fault(prefix+name, "want a string or a number")
+	switch {
+	case a.S != nil:
+		return *a.S
+	case a.N != nil:
+		return a.N.String()
 	}
-	return text
+	it.fault(prefix+name, "want a string or a number")
+	return ""
 }
 
 // refuse names the unknown attributes. One left out in silence, such as a status, could matter.
@@ -234,7 +227,8 @@ func (m *model) receiptItem(id, rest string, it *item) *billing.Receipt {
 	if r.Email != "" {
 		it.checkText(schema.Email, r.Email, billing.CheckEmail(r.Email))
 	}
-	if r.Processed.IsZero() && !it.isBad(schema.ProcessedDate) {
+	if r.Processed.IsZero() &&
+		!slices.ContainsFunc(it.problems, func(p problem) bool { return p.column == schema.ProcessedDate }) {
 		it.fault(schema.ProcessedDate, "is missing")
 	}
 	code, name := it.text(schema.Currency), schema.Currency
@@ -255,12 +249,7 @@ func (m *model) receiptItem(id, rest string, it *item) *billing.Receipt {
 	return r
 }
 
-func (m *model) currency() string {
-	if m.options.Currency == "" {
-		return "USD"
-	}
-	return m.options.Currency
-}
+func (m *model) currency() string { return cmp.Or(m.options.Currency, "USD") }
 
 // check notes the error of a rule, if there is one.
 func (it *item) check(name string, err error) {
@@ -279,10 +268,6 @@ func (it *item) checkText(name, text string, err error) {
 		return
 	}
 	it.check(name, err)
-}
-
-func (it *item) isBad(name string) bool {
-	return slices.ContainsFunc(it.problems, func(p problem) bool { return p.column == name })
 }
 
 // stamp takes a timestamp, to the millisecond; a date is its midnight in UTC.

@@ -179,11 +179,11 @@ func (w *RejectedWriter) writeRow() error {
 	var names, reasons []string
 	for _, r := range w.pending {
 		names = append(names, r.Column)
+		reason := r.Reason
 		if len(w.pending) > 1 && r.Column != "" {
-			reasons = append(reasons, r.Column+": "+r.Reason)
-		} else {
-			reasons = append(reasons, r.Reason)
+			reason = r.Column + ": " + reason
 		}
+		reasons = append(reasons, reason)
 	}
 	r := w.pending[0]
 	w.pending = w.pending[:0]

@@ -170,7 +170,7 @@ func (s *server) serveState(w http.ResponseWriter, r *http.Request) error {
 		defer cancel()
 		if err := s.o.Ready(ctx); err != nil {
 			s.o.Log.Warn("httpapi: not ready", "error", shown(err.Error()))
-			return errUnready
+			return &refusal{http.StatusServiceUnavailable, "unready", "not ready"}
 		}
 	}
 	w.Header()["Content-Type"] = jsonContent
@@ -178,8 +178,6 @@ func (s *server) serveState(w http.ResponseWriter, r *http.Request) error {
 	_, _ = io.WriteString(w, "{\"status\":\"ok\"}\n")
 	return nil
 }
-
-var errUnready = &refusal{http.StatusServiceUnavailable, "unready", "not ready"}
 
 // routeOf names the route of a request for the log: never the path itself, in which callers
 // can write anything.

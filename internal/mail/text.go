@@ -35,7 +35,8 @@ func write(e outbox.Effect) (content, error) {
 	if opening == "" {
 		return content{}, fmt.Errorf("%w: unknown kind %q", outbox.ErrPermanent, clean(e.Kind))
 	}
-	return content{subject, d.body(opening) + next + d.foot()}, nil
+	foot := "\nThis message was written automatically" + after(" for account ", d[outbox.DataAccount]) + ".\n"
+	return content{subject, d.body(opening) + next + foot}, nil
 }
 
 // words returns the subject of a kind of message, its opening, and the next step at its end; "" for
@@ -105,10 +106,6 @@ func (d data) body(opening string) string {
 	}
 	b.WriteString("\n")
 	return b.String()
-}
-
-func (d data) foot() string {
-	return "\nThis message was written automatically" + after(" for account ", d[outbox.DataAccount]) + ".\n"
 }
 
 // after returns the introduction and the text, or "" if the text is empty.

@@ -119,9 +119,7 @@ func replies[T any](ctx context.Context, c *Client, refusal error, path string,
 			if err == nil && a.End {
 				return
 			}
-			if err == nil {
-				err = a.Error.err()
-			}
+			err = cmp.Or(err, a.Error.err())
 			v := none
 			if err == nil {
 				v, err = read(&a)

@@ -96,9 +96,9 @@ func answer(w http.ResponseWriter, a reply, err error) {
 func stream[T any](line func(T) reply,
 	list func(context.Context, billing.ListRequest) iter.Seq2[T, error]) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		since, err := parseSince(r.URL.Query().Get("since"))
+		since, err := time.Parse(time.RFC3339Nano, r.URL.Query().Get("since"))
 		if err != nil {
-			answer(w, reply{}, err)
+			answer(w, reply{}, invalid("since must be an instant such as 2026-03-01T09:00:00Z"))
 			return
 		}
 		out := newLines(w)
@@ -158,16 +158,10 @@ func newLines(w http.ResponseWriter) *lines {
 }
 
 func (l *lines) write(v any) error {
-	if l.n%pageSize == 0 {
-		l.extend()
+	if l.n%pageSize == 0 { // each part has its own time: a list of any length reaches a caller that goes on reading
+		// without it the server's own deadline holds
+		_ = http.NewResponseController(l.w).SetWriteDeadline(time.Now().Add(writeTimeout))
 	}
 	l.n++
 	return l.enc.Encode(v)
-}
-
-// extend gives the next part its own time, so that a list of any length reaches a caller that goes
-// on reading.
-func (l *lines) extend() {
-	// without it the server's own deadline holds
-	_ = http.NewResponseController(l.w).SetWriteDeadline(time.Now().Add(writeTimeout))
 }

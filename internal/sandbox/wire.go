@@ -211,11 +211,3 @@ func querySince(since time.Time) string {
 	}
 	return "?since=" + url.QueryEscape(since.Format(time.RFC3339Nano))
 }
-
-func parseSince(text string) (time.Time, error) {
-	since, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return time.Time{}, invalid("since must be an instant such as 2026-03-01T09:00:00Z")
-	}
-	return since, nil
-}

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -130,9 +131,7 @@ func (c *Copy) Run(ctx context.Context) (*Report, error) {
 }
 
 func (c *Copy) prepare() {
-	if c.Segments == 0 {
-		c.Segments = DefaultSegments
-	}
+	c.Segments = cmp.Or(c.Segments, DefaultSegments)
 	if c.Wait == nil {
 		c.Wait = wait
 	}
@@ -236,10 +235,7 @@ func (c *Copy) claim(ctx context.Context, src *billing.MoveState) error {
 	if c.Segments < 1 || c.Segments > MaxSegments {
 		return refuse("%d segments: want 1 to %d", c.Segments, MaxSegments)
 	}
-	shards := c.Shards
-	if shards == 0 {
-		shards = src.Shards
-	}
+	shards := cmp.Or(c.Shards, src.Shards)
 	if shards < 1 || shards > billing.MaxShards {
 		return refuse("%d shards per date: want 1 to %d", shards, billing.MaxShards)
 	}
