@@ -41,18 +41,12 @@ func (p *program) serveSandbox(ctx context.Context, listen string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, box.Close()) }()
-	l, err := listenAt(ctx, listen)
+	l, err := p.listenOpen(ctx, listen, "use this ledger", func(at net.Addr, base string) error {
+		p.say("%s is served at %s: use it with --processor %s", p.cfg.Processor, at, quoted("sandbox:"+base))
+		return p.sayServed(object{"address", at.String(), "processor", "sandbox:" + base, "ledger", p.cfg.Processor})
+	})
 	if err != nil {
 		return err
-	}
-	at := l.Addr()
-	base, err := p.baseURL(at, "use this ledger")
-	if err == nil {
-		p.say("%s is served at %s: use it with --processor %s", p.cfg.Processor, at, quoted("sandbox:"+base))
-		err = p.sayServed(object{"address", at.String(), "processor", "sandbox:" + base, "ledger", p.cfg.Processor})
-	}
-	if err != nil {
-		return errors.Join(err, l.Close())
 	}
 	return sandbox.Serve(ctx, l, box, p.logger())
 }
@@ -73,13 +67,26 @@ func listenAt(ctx context.Context, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// baseURL returns the URL at which this machine reaches a server at the address. It warns if
-// other machines reach it too, with their power.
-func (p *program) baseURL(at net.Addr, power string) (string, error) {
+// listenOpen listens for a server without a password, and tells the address, and the URL at which
+// this machine reaches it. It warns if other machines reach it too, with their power.
+func (p *program) listenOpen(ctx context.Context, address, power string,
+	tell func(at net.Addr, base string) error) (net.Listener, error) {
+	l, err := listenAt(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	at := l.Addr()
 	if host, _, err := net.SplitHostPort(at.String()); err == nil && !net.ParseIP(host).IsLoopback() {
 		p.warn("whoever reaches %s can %s: it asks for no password", at, power)
 	}
-	return server.LocalBase(at)
+	base, err := server.LocalBase(at)
+	if err == nil {
+		err = tell(at, base)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
 }
 
 // sayServed prints the view as a line of JSON, by which a program finds the server, if JSON is

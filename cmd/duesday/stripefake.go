@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -150,21 +151,15 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 	if err := fake.SetVersion(stripefake.DefaultAccount, o.version); err != nil {
 		return usagef("--api-version: %v", err)
 	}
-	l, err := listenAt(ctx, o.listen)
-	if err != nil {
-		return err
-	}
-	at := l.Addr()
-	base, err := p.baseURL(at, "use and control this fake")
-	if err == nil {
+	l, err := p.listenOpen(ctx, o.listen, "use and control this fake", func(at net.Addr, base string) error {
 		p.say("A fake of Stripe is served at %s: use it with %s", at, useOfStripeFake(base))
-		err = p.sayServed(object{"address", at.String(), "base", base, // for DUESDAY_STRIPE_API_BASE
+		return p.sayServed(object{"address", at.String(), "base", base, // for DUESDAY_STRIPE_API_BASE
 			"key", stripeFakeKey, // for DUESDAY_STRIPE_KEY: a fixed value, and no secret
 			"control", base + "/_fake/", // of clock, faults, ledger and so on
 			"env", map[string]string{config.EnvStripeAPIBase: base, config.EnvStripeKey: stripeFakeKey}})
-	}
+	})
 	if err != nil {
-		return errors.Join(err, l.Close())
+		return err
 	}
 	return listen.Serve(ctx, l, &http.Server{Handler: fake, ReadHeaderTimeout: fakeReadTimeout,
 		ReadTimeout: fakeReadTimeout, WriteTimeout: fakeWriteTimeout, IdleTimeout: fakeIdleTimeout,
