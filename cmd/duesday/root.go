@@ -55,14 +55,9 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 		return p.code
 	}
 	if !p.working { // flags may not have been read to the end
-		end := slices.Index(args, "--")
-		if end < 0 {
-			end = len(args)
-		}
-		p.cfg.JSON = p.flags.JSON || slices.Contains(args[:end], "--json")
-		if _, ok := errors.AsType[*usageError](err); !ok {
-			err = &usageError{err}
-		}
+		i := slices.IndexFunc(args, func(arg string) bool { return arg == "--" || arg == "--json" })
+		p.cfg.JSON = p.flags.JSON || i >= 0 && args[i] == "--json"
+		err = &usageError{err}
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted; what had begun is recorded, and the next run goes on from there")
@@ -71,11 +66,9 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 }
 
 func (p *program) fail(err error, command string) int {
-	_, usage := errors.AsType[*usageError](err)
-	_, wrong := errors.AsType[*field.Error](err)
-	usage = usage || wrong
 	p.problem("error", errorColour, secret.Clean(err.Error()))
-	if !usage {
+	_, usage := errors.AsType[*usageError](err)
+	if _, wrong := errors.AsType[*field.Error](err); !usage && !wrong {
 		return exitFailed
 	}
 	if !p.cfg.JSON {
@@ -90,11 +83,7 @@ func (p *program) problem(key, colour, message string) {
 		fmt.Fprintf(p.stderr, "%s %s\n", p.painted(p.stderr, colour, "duesday:"), message)
 		return
 	}
-	b, err := json.Marshal(map[string]string{key: message})
-	if err != nil {
-		b = []byte(`{"error":"unprintable"}`) // unreachable: strings have a JSON form
-	}
-	fmt.Fprintf(p.stderr, "%s\n", b)
+	_ = json.NewEncoder(p.stderr).Encode(map[string]string{key: message}) // strings have a JSON form
 }
 
 func (p *program) warn(format string, args ...any) {
