@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,13 +27,7 @@ func (p *program) accountCreate() *cobra.Command {
 	c.Flags().StringVar(&zone, "time-zone", "", "IANA `NAME`, decides what day it is for the account (default UTC)")
 	required(c, "email")
 	return checked(c, func(args []string) error { // a store is not made for invalid values
-		if err := billing.CheckID("account", args[0]); err != nil {
-			return err
-		}
-		if err := billing.CheckEmail(email); err != nil {
-			return err
-		}
-		return checkZone(zone, zone != "")
+		return cmp.Or(billing.CheckID("account", args[0]), billing.CheckEmail(email), checkZone(zone, zone != ""))
 	})
 }
 
@@ -77,14 +72,11 @@ func (p *program) showFullAccount(ctx context.Context, s *session, a *billing.Ac
 		_, err := p.subscriptionTable(subscriptions)
 		return err
 	}
-	list := []object{}
-	for sub, err := range subscriptions {
-		if err != nil {
-			return err
-		}
-		list = append(list, viewSubscription(sub))
+	list, err := billing.Gather(subscriptions)
+	if err != nil {
+		return err
 	}
-	return p.json(append(viewAccount(a), "card?", viewCard(card), "subscriptions", list))
+	return p.json(append(viewAccount(a), "card?", viewCard(card), "subscriptions", views(list, viewSubscription)))
 }
 
 func (p *program) accountFields(a *billing.Account, card *billing.Card) {

@@ -231,6 +231,5 @@ func checkAccountFlag(account string, stripe bool) error {
 	case stripe:
 		return usagef("--account %q: want an account at Stripe, acct_…, or the UUID of a merchant", account)
 	}
-	return usagef("--account %q: want the UUID of a merchant, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58",
-		account)
+	return usagef("--account %q: want the UUID of a merchant, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58", account)
 }

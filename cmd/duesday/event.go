@@ -59,22 +59,18 @@ func (p *program) eventShow() *cobra.Command {
 				}
 				return nil
 			}
-			return p.showEvent(e)
+			mode := "test"
+			if e.Live {
+				mode = "live"
+			}
+			p.fields("event", e.ID, "type", e.Type, "about", e.Object.ID, "Stripe account", e.StripeAccount,
+				"account", e.Merchant, "subscription", e.Subscription, "status", string(e.Status)+prefixed(": ", e.Reason),
+				"came by", e.Source, "mode", mode, "API version", e.APIVersion, "created", e.Created,
+				"received", e.Received, "applied", e.Applied)
+			return p.json(viewEvent(e))
 		})
 	c.Flags().BoolVar(&body, "body", false, "print its body, as Stripe sent it, and nothing else")
 	return c
-}
-
-func (p *program) showEvent(e *tracking.Event) error {
-	mode := "test"
-	if e.Live {
-		mode = "live"
-	}
-	p.fields("event", e.ID, "type", e.Type, "about", e.Object.ID, "Stripe account", e.StripeAccount,
-		"account", e.Merchant, "subscription", e.Subscription, "status", string(e.Status)+prefixed(": ", e.Reason),
-		"came by", e.Source, "mode", mode, "API version", e.APIVersion, "created", e.Created, "received", e.Received,
-		"applied", e.Applied)
-	return p.json(viewEvent(e))
 }
 
 func (p *program) replayCommand() *cobra.Command {
@@ -183,8 +179,7 @@ func (p *program) eventList() *cobra.Command {
 			return p.listEvents(ctx, b, f)
 		})
 	fs := c.Flags()
-	fs.StringVar(&f.account, "account", "",
-		"only those of the `ACCOUNT`: acct_… at Stripe, or a merchant's UUID")
+	fs.StringVar(&f.account, "account", "", "only those of the `ACCOUNT`: acct_… at Stripe, or a merchant's UUID")
 	fs.StringVar(&f.subscription, "subscription", "", "only those about the `SUBSCRIPTION` at Stripe")
 	fs.Var(&f.from, "from", "only those from then on, by Stripe's clock")
 	fs.Var(&f.to, "to", "only those before")

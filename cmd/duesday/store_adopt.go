@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -176,9 +177,8 @@ func (p *program) sayAdoption(table string, r *adoption.Report) {
 		"  upgraded before", positive(r.Upgraded), "  without a next date: paused", positive(r.OffAgenda),
 		"  due now", r.Due, "  in arrears: will be parked", positive(r.Arrears), "  receipts", r.Receipts,
 		"  items of Duesday's own", positive(r.Own), "  other items", positive(r.Others),
-		"  card numbers, gone when charged", positive(r.Cards),
-		"  card numbers elsewhere, which stay", positive(r.CardsLeft),
-		"  oldest payment date", r.OldestPayment, "  oldest reminder date", r.OldestReminder)
+		"  card numbers, gone when charged", positive(r.Cards), "  card numbers elsewhere, which stay",
+		positive(r.CardsLeft), "  oldest payment date", r.OldestPayment, "  oldest reminder date", r.OldestReminder)
 	if all := found(r); len(all) > 0 {
 		p.say("")
 		t := p.table("FOUND", "ITEM", "REASON")
@@ -226,10 +226,10 @@ func readMethods(name string) (map[string]string, error) {
 		return nil, fmt.Errorf("--methods: %w", err)
 	}
 	methods, errs := parseMethods(content)
-	if len(errs) == 0 {
-		return methods, nil
+	if len(errs) > 0 {
+		err = fmt.Errorf("%s is not used, and nothing was written:\n  %s", name, strings.Join(errs, "\n  "))
 	}
-	return nil, fmt.Errorf("%s is not used, and nothing was written:\n  %s", name, strings.Join(errs, "\n  "))
+	return methods, err
 }
 
 // parseMethods returns the accounts' methods, at least one, or the errors.
@@ -328,11 +328,7 @@ func (f *methodFile) readJSONLines(content []byte) {
 // add checks one line. The same account may stand twice only with the same token.
 func (f *methodFile) add(line int, account, token string) {
 	account, token = strings.TrimSpace(account), strings.TrimSpace(token)
-	err := billing.CheckID("account", account)
-	if err == nil {
-		err = billing.CheckMethod(token)
-	}
-	if err != nil {
+	if err := cmp.Or(billing.CheckID("account", account), billing.CheckMethod(token)); err != nil {
 		f.fault(line, "%v", err)
 		return
 	}

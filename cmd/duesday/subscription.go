@@ -108,8 +108,7 @@ func (p *program) warnBare(ctx context.Context, s *session, sub *billing.Subscri
 	}
 	if a, err := s.engine.Account(ctx, sub.Account); err == nil && a.Method == "" {
 		p.warn("account %s has no payment method: without one, a payment that is due waits for a person; give it one with "+
-			"%s, or let the customer: %s",
-			a.ID, p.hint("account attach "+a.ID), p.hint("account card-link "+a.ID))
+			"%s, or let the customer: %s", a.ID, p.hint("account attach "+a.ID), p.hint("account card-link "+a.ID))
 	}
 }
 
@@ -148,13 +147,7 @@ func (p *program) subscriptionTable(all iter.Seq2[*billing.Subscription, error])
 
 func (p *program) subscriptionShow() *cobra.Command {
 	return p.subscriptionLeaf("show", "Show a subscription, its open and unpaid periods, and its last receipts",
-		need{read: true}, func(ctx context.Context, s *session, n billing.Name) error {
-			sub, err := s.subscription(ctx, n)
-			if err != nil {
-				return err
-			}
-			return p.showSubscription(ctx, s, sub)
-		})
+		need{read: true}, p.showSubscription)
 }
 
 // lookForLink asks the processor where the customer can authenticate the open period's payment;
@@ -187,14 +180,15 @@ func (p *program) lookForLink(ctx context.Context, s *session, sub *billing.Subs
 // shownReceipts is how many of its receipts a subscription is shown with.
 const shownReceipts = 12
 
-func (p *program) showSubscription(ctx context.Context, s *session, sub *billing.Subscription) error {
+func (p *program) showSubscription(ctx context.Context, s *session, n billing.Name) error {
+	sub, err := s.subscription(ctx, n)
+	if err != nil {
+		return err
+	}
 	link, noLink := p.lookForLink(ctx, s, sub)
-	var periods []*billing.EndedPeriod // unpaid
-	for period, err := range s.engine.GetEndedPeriods(ctx, sub.Name) {
-		if err != nil {
-			return err
-		}
-		periods = append(periods, period)
+	periods, err := billing.Gather(s.engine.GetEndedPeriods(ctx, sub.Name)) // unpaid
+	if err != nil {
+		return err
 	}
 	var receipts []*billing.Receipt
 	for r, err := range s.engine.GetReceiptsByAccount(ctx, sub.Account) {

@@ -22,9 +22,8 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			change := billing.Change{PaymentDay: given(f, "payment-day", day),
-				Method: given(f, "payment-method", method), ReminderDays: given(f, "reminder-days", reminderDays),
-				Address: given(f, "address", address)}
+			change := billing.Change{PaymentDay: given(f, "payment-day", day), Method: given(f, "payment-method", method),
+				ReminderDays: given(f, "reminder-days", reminderDays), Address: given(f, "address", address)}
 			if change == (billing.Change{}) && !f.Changed("amount") {
 				return usagef("%s: nothing to change: give a flag", p.command)
 			}

@@ -32,34 +32,29 @@ func viewAudit(a *audit.Report) object {
 const shownProblems = 100
 
 func (p *program) verify(ctx context.Context, s *session, _ []string) error {
-	audit, err := s.engine.Verify(ctx)
+	report, err := s.engine.Verify(ctx)
 	if err != nil {
 		return err
 	}
-	if !audit.OK {
+	if !report.OK {
 		p.code = exitFailed
 	}
-	p.say("%s", p.verdict(audit))
-	p.fields("  subscriptions", audit.Subscriptions, "  receipts", audit.Receipts, "  charges", audit.Charges,
-		"  imported receipts", positive(audit.Imported), "  paid outside", positive(audit.External),
-		"  periods open", positive(audit.Open), "  parked", positive(audit.Parked),
-		"  refunds", positive(audit.Refunds), "  disputes", positive(audit.Disputes),
-		"  charges of other stores", positive(audit.Others))
-	p.sayProblems(audit.Problems)
-	return p.json(viewAudit(audit))
-}
-
-func (p *program) sayProblems(problems []audit.Problem) {
-	section(p, "", []string{"PROBLEM", "SUBSCRIPTION", "PERIOD", "DETAIL"}, problems[:min(len(problems), shownProblems)],
-		func(x audit.Problem) []any {
+	p.say("%s", p.verdict(report))
+	p.fields("  subscriptions", report.Subscriptions, "  receipts", report.Receipts, "  charges", report.Charges,
+		"  imported receipts", positive(report.Imported), "  paid outside", positive(report.External),
+		"  periods open", positive(report.Open), "  parked", positive(report.Parked), "  refunds", positive(report.Refunds),
+		"  disputes", positive(report.Disputes), "  charges of other stores", positive(report.Others))
+	section(p, "", []string{"PROBLEM", "SUBSCRIPTION", "PERIOD", "DETAIL"},
+		report.Problems[:min(len(report.Problems), shownProblems)], func(x audit.Problem) []any {
 			if x.Subscription == "" {
 				return []any{x.Kind, x.Account, "", x.Detail}
 			}
 			return []any{x.Kind, x.Account + "/" + x.Subscription, x.Period, x.Detail}
 		})
-	if more := len(problems) - shownProblems; more > 0 {
+	if more := len(report.Problems) - shownProblems; more > 0 {
 		p.say("and %d more: %s", more, p.hint("verify --json"))
 	}
+	return p.json(viewAudit(report))
 }
 
 func (p *program) verdict(a *audit.Report) string {
