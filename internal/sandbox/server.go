@@ -158,10 +158,16 @@ func newLines(w http.ResponseWriter) *lines {
 }
 
 func (l *lines) write(v any) error {
-	if l.n%pageSize == 0 { // each part has its own time: a list of any length reaches a caller that goes on reading
-		// without it the server's own deadline holds
-		_ = http.NewResponseController(l.w).SetWriteDeadline(time.Now().Add(writeTimeout))
+	if l.n%pageSize == 0 {
+		l.extend()
 	}
 	l.n++
 	return l.enc.Encode(v)
+}
+
+// extend gives the next part its own time, so that a list of any length reaches a caller that goes
+// on reading.
+func (l *lines) extend() {
+	// without it the server's own deadline holds
+	_ = http.NewResponseController(l.w).SetWriteDeadline(time.Now().Add(writeTimeout))
 }
