@@ -151,10 +151,13 @@ func exportRows[T any](w io.Writer, asJSON bool, bar *progress, columns []string
 
 // viewBookRow is a subscription as import takes it.
 func viewBookRow(s *billing.Subscription) object {
+	left := 0 // installments to be paid; 0: no end. Below zero the record is broken, and import refuses it.
+	if s.Installments > 0 {
+		left = s.Installments - s.Paid
+	}
 	return object{"account", s.Account, "email", s.Email, "subscription", s.ID, "sku", s.SKU,
 		"amount", s.Amount.Decimal(), "currency", s.Amount.Currency().Code(), "payment_day", s.PaymentDay,
 		"payment_method", s.Method, "next_payment_date?", dueOf(s), "interval", s.Interval.String(),
 		"time_zone", cmp.Or(s.TimeZone, "UTC"), "reminder_days", s.ReminderDays,
-		"installments?", max(0, s.Installments-s.Paid), // still to be paid; 0: no end
-		"address?", s.Address}
+		"installments?", left, "address?", s.Address}
 }

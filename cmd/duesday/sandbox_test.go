@@ -178,7 +178,7 @@ func TestSandbox_KillNine(t *testing.T) {
 		for _, store := range stores {
 			wg.Go(func() { _ = command(store, "run", "payments").Run() }) // with or without success
 		}
-		timer := time.AfterFunc(time.Duration(20+random.IntN(300))*time.Millisecond, func() { _ = server.Process.Kill() })
+		timer := time.AfterFunc(time.Duration(20+random.IntN(many*2/5))*time.Millisecond, func() { _ = server.Process.Kill() })
 		_ = server.Wait()
 		timer.Stop()
 		wg.Wait()

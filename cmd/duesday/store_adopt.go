@@ -227,9 +227,9 @@ func readMethods(name string) (map[string]string, error) {
 	}
 	methods, errs := parseMethods(content)
 	if len(errs) > 0 {
-		err = fmt.Errorf("%s is not used, and nothing was written:\n  %s", name, strings.Join(errs, "\n  "))
+		return nil, fmt.Errorf("%s is not used, and nothing was written:\n  %s", name, strings.Join(errs, "\n  "))
 	}
-	return methods, err
+	return methods, nil
 }
 
 // parseMethods returns the accounts' methods, at least one, or the errors.

@@ -2,7 +2,8 @@
 // variables:
 //
 //	DUESDAY_SOAK=1          every programme plays all its cases, not a share of them
-//	DUESDAY_SOAK_MINUTES=n  with it: a top-level test begins no case after n minutes (default no end)
+//	DUESDAY_SOAK_MINUTES=n  with it: a top-level test begins no case after n minutes, or a subtest after
+//	                        its part of them (default no end)
 //	DUESDAY_SEED=n          a random programme plays this seed alone
 //	DUESDAY_SEEDS=n         a random programme plays n seeds
 //
@@ -41,19 +42,21 @@ type Programme struct {
 	ended atomic.Bool  // cases were left out
 }
 
-// Start begins the programme of a test. Subtests share the deadline of their top-level test. The
-// number of cases is logged at the end of the test. With -short the test is skipped.
+// Start begins the programme of a test. Subtests share the deadline of their top-level test, but
+// for the parts of Divide. The number of cases is logged at the end of the test. With -short the
+// test is skipped.
 func Start(t testing.TB) *Programme {
 	t.Helper()
 	Long(t)
 	p := new(Programme)
 	if minutes := number(t, "DUESDAY_SOAK_MINUTES"); On() && minutes > 0 {
 		root, _, _ := strings.Cut(t.Name(), "/")
-		name := root
+		over, known := any(new(atomic.Bool)), false
 		if n, divided := parts.Load(root); divided {
-			name, minutes = t.Name(), minutes*min(1, float64(runtime.GOMAXPROCS(0))/n.(float64))
+			minutes *= min(1, float64(runtime.GOMAXPROCS(0))/n.(float64))
+		} else {
+			over, known = deadlines.LoadOrStore(root, over)
 		}
-		over, known := deadlines.LoadOrStore(name, new(atomic.Bool))
 		p.over = over.(*atomic.Bool)
 		if !known {
 			time.AfterFunc(time.Duration(minutes*float64(time.Minute)), func() { p.over.Store(true) })

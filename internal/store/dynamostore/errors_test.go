@@ -150,13 +150,21 @@ func TestCloseWaitsForCommits(t *testing.T) {
 	committed, closed := make(chan error, 1), make(chan error, 1)
 	go func() { committed <- s.Commit(t.Context(), put) }()
 	<-arrived
-	go func() {
-		err := s.Close()
-		if !answered.Load() {
-			err = errors.New("Close came back before the commit")
-		}
-		closed <- err
-	}()
+	for range 2 {
+		go func() {
+			err := s.Close()
+			if err == nil && !answered.Load() {
+				err = errors.New("Close came back before the commit")
+			}
+			closed <- err
+		}()
+	}
+	if err := <-closed; !errors.Is(err, store.ErrClosed) {
+		t.Errorf("Close while another one waits = %v, want ErrClosed at once", err)
+	}
+	if _, err := s.Get(t.Context(), "t", store.Key{PK: "a"}); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("Get while Close waits = %v, want ErrClosed at once", err)
+	}
 	close(answer)
 	if err := <-closed; err != nil {
 		t.Error(err)

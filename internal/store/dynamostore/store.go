@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -47,8 +48,8 @@ type Store struct {
 	log    *slog.Logger
 	usage  usage
 
-	gate   sync.RWMutex // held shared during a request, exclusively to close
-	closed bool         // guarded by gate
+	closed atomic.Bool
+	gate   sync.RWMutex // held shared during a request, exclusively while Close waits for them
 }
 
 var _ store.Store = (*Store)(nil)
@@ -83,7 +84,10 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 // enter begins a request, which leave ends; it fails on a closed store.
 func (s *Store) enter() error {
-	if s.gate.RLock(); s.closed {
+	if s.closed.Load() {
+		return store.ErrClosed
+	}
+	if s.gate.RLock(); s.closed.Load() {
 		s.gate.RUnlock()
 		return store.ErrClosed
 	}
@@ -94,12 +98,11 @@ func (s *Store) leave() { s.gate.RUnlock() }
 
 // Close implements store.Store.
 func (s *Store) Close() error {
-	s.gate.Lock()
-	defer s.gate.Unlock()
-	if s.closed {
+	if s.closed.Swap(true) {
 		return store.ErrClosed
 	}
-	s.closed = true
+	s.gate.Lock()
+	defer s.gate.Unlock()
 	return nil
 }
 
