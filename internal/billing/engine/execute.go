@@ -29,6 +29,7 @@ type step struct {
 // A work is one call of collect: its request and its progress.
 type work struct {
 	trigger trigger
+	period  int             // the only one to be charged by a person
 	day     civil.Date      // business day; zero: the clock's in the subscription's zone
 	refused map[string]bool // connected accounts at which nothing may be opened
 
@@ -69,6 +70,9 @@ func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report fun
 			pending.result = nil
 			report(*r)
 			w.paid++
+		}
+		if w.trigger == byPerson && s.Period != w.period {
+			return nil
 		}
 		st, err := e.step(ctx, s, &w, bound)
 		pending.note(s, st.result, err)

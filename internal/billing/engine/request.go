@@ -8,6 +8,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -25,7 +26,7 @@ func (e *Engine) reload(ctx context.Context, n billing.Name, step func(*billing.
 // A decision changes the subscription, and returns the other writes of the same commit.
 type decision func(s *billing.Subscription, today civil.Date) ([]store.Write, error)
 
-// change commits the decision if the subscription is still as it was read. With an error of
+// change commits the decision once, if the subscription is still as it was read. With an error of
 // decide it returns the subscription, too.
 func (e *Engine) change(ctx context.Context, n billing.Name, decide decision) (s *billing.Subscription, err error) {
 	if _, err := e.checkClock(ctx); err != nil {
@@ -36,17 +37,69 @@ func (e *Engine) change(ctx context.Context, n billing.Name, decide decision) (s
 		return nil, err
 	}
 	defer e.locks.lock(full.Name)()
+	o := once{Engine: e}
 	err = e.reload(ctx, full.Name, func(now *billing.Subscription) error {
-		others, err := decide(now, now.Today(civil.Date{}, e.Now()))
-		if s = now; err != nil {
+		s = now
+		if landed, err := o.landed(ctx, now); landed || err != nil {
 			return err
 		}
-		if err = e.Put(ctx, now, others...); err != nil {
+		others, err := decide(now, now.Today(civil.Date{}, e.Now()))
+		if err != nil {
+			return err
+		}
+		if err = o.put(ctx, now, others...); err != nil {
 			s = nil
 		}
 		return err
 	})
 	return s, err
+}
+
+// A once commits a person's request at most once, even if a reply of the store is lost.
+type once struct {
+	*Engine
+	version int64         // the subscription's before the lost commits
+	lost    []store.Write // writes of commits without a reply
+}
+
+// put is Put, and keeps the writes if the reply is lost. A commit that is late may still land.
+func (o *once) put(ctx context.Context, s *billing.Subscription, others ...store.Write) error {
+	version := s.Version
+	err := o.Put(ctx, s, others...)
+	if errors.Is(err, store.ErrUnknown) {
+		o.version = version
+		o.lost = append(append(o.lost, store.Put(o.Table, s.Item())), others...)
+	}
+	return err
+}
+
+// landed reports whether a commit without a reply was carried out: one of its items is there. If
+// none is, and the subscription has changed, nobody can tell: then the error is ErrOvertaken.
+func (o *once) landed(ctx context.Context, now *billing.Subscription) (bool, error) {
+	if len(o.lost) == 0 || now.Version == o.version {
+		return false, nil
+	}
+	for _, w := range o.lost {
+		if w.Op != store.OpPut || w.Item.Str(schema.PK) != now.Raw.Str(schema.PK) {
+			continue
+		}
+		key := store.Key{PK: w.Item.Str(schema.PK), SK: w.Item.Str(schema.SK)}
+		it, err := o.Store.Get(ctx, w.Table, key)
+		if billing.IgnoreNotFound(err) != nil {
+			return false, err
+		}
+		if it.Equal(w.Item) {
+			return true, nil
+		}
+	}
+	return false, fmt.Errorf("subscription %s: the store's answer was lost, and others have changed the subscription "+
+		"since; look at it before you ask again: %w", now.Name, store.ErrOvertaken)
+}
+
+// passed is the error of a request for a period that others have ended meanwhile.
+func passed(s *billing.Subscription, period int) error {
+	return fmt.Errorf("subscription %s: period %d has ended meanwhile, and period %d is not touched: %w", s.Name, period,
+		s.Period, billing.ErrState)
 }
 
 // UpdateSubscription changes amount, day, method, address or reminder. The next payment run tries
@@ -164,11 +217,17 @@ func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (
 }
 
 // request commits the decision if no period is open. With a period open it commits the request,
-// then brings the period to its end.
+// then brings the period to its end. A skip is of the period at the first read.
 func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request, closed decision,
 	from ...billing.Status) (*billing.Subscription, error) {
+	period := -1
 	s, err := e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+		if period < 0 {
+			period = s.Period
+		}
 		switch {
+		case r == billing.RequestSkip && s.Period != period:
+			return nil, passed(s, period)
 		case !slices.Contains(from, s.Status):
 			return nil, wrongStatus(s)
 		case s.Open == nil:
@@ -297,7 +356,7 @@ func (e *Engine) collectNow(ctx context.Context, n billing.Name,
 	if err != nil {
 		return nil, s, err
 	}
-	err = e.collect(ctx, s.Name, work{trigger: t}, func(r Result) { results = append(results, r) })
+	err = e.collect(ctx, s.Name, work{trigger: t, period: s.Period}, func(r Result) { results = append(results, r) })
 	if err != nil {
 		return results, s, err
 	}

@@ -20,17 +20,19 @@ func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing
 	o := s.Open
 	r := resultOf(s, OutcomePaid, "")
 	s.LastCharge = in.Ref
-	err := e.paid(ctx, s, e.receipt(s, billing.Charged, o.Amount, o.Due, cmp.Or(in.Changed, e.Now()), in.Ref), today)
+	paid := e.paid(s, e.receipt(s, billing.Charged, o.Amount, o.Due, cmp.Or(in.Changed, e.Now()), in.Ref), today)
+	err := e.Put(ctx, s, paid...)
 	return step{result: r, again: err == nil && s.Status == billing.Active && !s.NextPayment.After(today)}, err
 }
 
-// paid commits the payment of the period to be paid next, with its receipt.
-func (e *Engine) paid(ctx context.Context, s *billing.Subscription, r *billing.Receipt, today civil.Date) error {
+// paid moves the subscription on, in memory, after the payment of the period to be paid next. It
+// returns the other writes: the receipt and its mail.
+func (e *Engine) paid(s *billing.Subscription, r *billing.Receipt, today civil.Date) []store.Write {
 	others := append(e.notice(outbox.KindReceipt, s, nil, r), store.Put(e.Table, r.Item(), store.Absent()))
 	if s.Status == billing.ParkedState {
 		others = append(others, store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period)))
 	}
-	return e.Put(ctx, s, append(others, e.pass(s, today, true, r.Processed)...)...)
+	return append(others, e.pass(s, today, true, r.Processed)...)
 }
 
 // pass moves the subscription on to its next period, in memory: it closes the open period, carries
@@ -127,10 +129,10 @@ func (e *Engine) ended(s *billing.Subscription, ending billing.Ending, reason st
 	return p
 }
 
-// CreateReceipt is access pattern 2 as a person's operation: a manual payment settles the due
-// period, without a charge. It returns ErrState if nothing is due, or while an intent is live and
-// could still take the money a second time. A zero amount means the subscription's; note is the
-// person's reference.
+// CreateReceipt is access pattern 2 as a person's operation: a manual payment settles the period
+// that is due at the first read, without a charge. It returns ErrState if nothing is due, or while
+// an intent is live and could still take the money a second time. A zero amount means the
+// subscription's; note is the person's reference.
 func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, amount money.Amount, note string,
 	at time.Time) (rec *billing.Receipt, err error) {
 	if err := billing.CheckText("note", note, billing.MaxText); err != nil {
@@ -144,16 +146,26 @@ func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, amount money
 		return nil, err
 	}
 	defer e.locks.lock(full.Name)()
-	err = e.reload(ctx, full.Name, func(s *billing.Subscription) (err error) {
-		rec, err = e.settleManual(ctx, s, amount, note, at)
-		return err
+	o, at := once{Engine: e}, cmp.Or(at, e.Now()).UTC().Truncate(time.Millisecond)
+	err = e.reload(ctx, full.Name, func(s *billing.Subscription) error {
+		landed, err := o.landed(ctx, s)
+		switch {
+		case landed || err != nil:
+			return err
+		case s.Period != full.Period:
+			return passed(s, full.Period)
+		}
+		if rec, err = e.manual(ctx, s, amount, note, at); err != nil {
+			return err
+		}
+		return o.put(ctx, s, e.paid(s, rec, billing.TodayIn(s.TimeZone, e.Now()))...)
 	})
 	return rec, err
 }
 
-// settleManual settles the due period with a manual payment. A zero amount is the subscription's, a
-// zero at is now.
-func (e *Engine) settleManual(ctx context.Context, s *billing.Subscription, amount money.Amount, note string,
+// manual returns the receipt of a manual payment of the due period. A zero amount is the
+// subscription's.
+func (e *Engine) manual(ctx context.Context, s *billing.Subscription, amount money.Amount, note string,
 	at time.Time) (*billing.Receipt, error) {
 	today := billing.TodayIn(s.TimeZone, e.Now())
 	if s.Open != nil {
@@ -180,7 +192,5 @@ func (e *Engine) settleManual(ctx context.Context, s *billing.Subscription, amou
 	case !amount.IsPositive() || amount.Currency() != s.Amount.Currency():
 		return nil, billing.Invalid("amount", "want more than zero "+s.Amount.Currency().Code())
 	}
-	at = cmp.Or(at, e.Now())
-	rec := e.receipt(s, billing.External, amount, due, at.UTC().Truncate(time.Millisecond), note)
-	return rec, e.paid(ctx, s, rec, today)
+	return e.receipt(s, billing.External, amount, due, at, note), nil
 }
