@@ -230,7 +230,7 @@ func BenchmarkGet(b *testing.B) {
 }
 
 func BenchmarkEncode(b *testing.B) {
-	d, _ := newDictionary(paymentNames())
+	d, _ := NewDictionary(paymentNames())
 	it, keep := subscription(1), func(name string) bool { return name != "PK" && name != "SK" }
 	buf := d.encode(nil, it, keep)
 	b.ReportMetric(float64(len(buf)), "bytes")
@@ -240,7 +240,7 @@ func BenchmarkEncode(b *testing.B) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	d, _ := newDictionary(paymentNames())
+	d, _ := NewDictionary(paymentNames())
 	l := newLayout(&paymentTables()[0], 1, d)
 	it := subscription(1)
 	k := l.KeyOf(it)

@@ -40,14 +40,15 @@ const (
 	maxInitial = 64 // elements allocated before any was read
 )
 
-// A dictionary numbers attribute names. Entries are only ever appended.
-type dictionary struct {
+// A Dictionary numbers attribute names, and packs items with them. Entries are only ever appended.
+type Dictionary struct {
 	names []string
 	ids   map[string]uint64 // place plus one
 }
 
-func newDictionary(names []string) (*dictionary, error) {
-	d := &dictionary{names: names, ids: make(map[string]uint64, len(names))}
+// NewDictionary returns the dictionary of the names, or ErrInvalid if one is empty or listed twice.
+func NewDictionary(names []string) (*Dictionary, error) {
+	d := &Dictionary{names: names, ids: make(map[string]uint64, len(names))}
 	for i, name := range names {
 		if name == "" || d.ids[name] != 0 {
 			return nil, fmt.Errorf("%w: attribute name %d (%q) is empty or listed twice", store.ErrInvalid, i, name)
@@ -57,9 +58,16 @@ func newDictionary(names []string) (*dictionary, error) {
 	return d, nil
 }
 
+// Append appends the packed item. The item must be one that a Commit takes.
+func (d *Dictionary) Append(dst []byte, it store.Item) []byte { return d.encode(dst, it, nil) }
+
+// Unpack returns the item that Append has packed. It takes any bytes, and returns ErrFormat if they
+// are no item.
+func (d *Dictionary) Unpack(b []byte) (store.Item, error) { return d.decode(b, nil) }
+
 // encode appends the item's attributes whose names are to be kept; nil keeps all.
-func (d *dictionary) encode(dst []byte, it store.Item, keep func(name string) bool) []byte {
-	e := encoder{dictionary: d, dst: append(dst, codecVersion, 0, 0)}
+func (d *Dictionary) encode(dst []byte, it store.Item, keep func(name string) bool) []byte {
+	e := encoder{Dictionary: d, dst: append(dst, codecVersion, 0, 0)}
 	count := 0
 	for i := range it {
 		if keep == nil || keep(it[i].Name) {
@@ -74,7 +82,7 @@ func (d *dictionary) encode(dst []byte, it store.Item, keep func(name string) bo
 }
 
 type encoder struct {
-	*dictionary
+	*Dictionary
 	dst      []byte
 	unfolded int
 }

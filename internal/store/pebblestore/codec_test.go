@@ -13,9 +13,9 @@ import (
 
 var codecNames = []string{"PK", "SK", "Email", "NextPaymentDate"}
 
-func mustDictionary(t testing.TB, names []string) *dictionary {
+func mustDictionary(t testing.TB, names []string) *Dictionary {
 	t.Helper()
-	d, err := newDictionary(names)
+	d, err := NewDictionary(names)
 	if err != nil {
 		t.Fatal(err)
 	}

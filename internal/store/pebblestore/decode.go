@@ -24,7 +24,7 @@ type keyAttribute struct {
 // All text of an item is one allocation, all attributes are a second one; each number is one
 // more. One kept attribute keeps the item's whole text alive, so a caller that keeps one string
 // of many large items should clone it.
-func (d *dictionary) decode(value []byte, keys []keyAttribute) (store.Item, error) {
+func (d *Dictionary) decode(value []byte, keys []keyAttribute) (store.Item, error) {
 	if len(value) < headerBytes {
 		return nil, errItem
 	}

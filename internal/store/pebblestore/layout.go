@@ -15,7 +15,7 @@ import (
 type layout struct {
 	*store.Table
 	id      byte
-	names   *dictionary
+	names   *Dictionary
 	indexes []indexLayout
 }
 
@@ -31,7 +31,7 @@ type keyPart struct {
 	component int // 0: index partition, 1: index sort, 2: base partition, 3: base sort
 }
 
-func newLayout(t *store.Table, id byte, names *dictionary) *layout {
+func newLayout(t *store.Table, id byte, names *Dictionary) *layout {
 	l := &layout{Table: t, id: id, names: names}
 	for i := range t.Indexes {
 		x := indexLayout{Index: &t.Indexes[i], number: byte(i + 1)}

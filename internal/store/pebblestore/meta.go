@@ -41,7 +41,7 @@ func register(db *pebble.DB, o *Options) (map[string]*layout, error) {
 	if err := m.mergeNames(o.Names); err != nil {
 		return nil, err
 	}
-	names, err := newDictionary(m.Names)
+	names, err := NewDictionary(m.Names)
 	if err != nil {
 		return nil, err
 	}
