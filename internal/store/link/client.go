@@ -1,0 +1,294 @@
+package link
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+	"strings"
+	"sync"
+
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/pebblestore"
+)
+
+// ErrLost: the connection to the holder is gone, and nothing was written by the call.
+var ErrLost = errors.New("the connection to the store's holder is lost")
+
+// ErrVersion: the holder is another version of Duesday.
+var ErrVersion = errors.New("the store is held by another version of Duesday")
+
+// greeting returns what a client says first: its version, and a digest of its tables and names.
+func (o Options) greeting() string {
+	return fmt.Sprintf("%s\n%x", o.Version, sha256.Sum256(fmt.Appendf(nil, "%+v %q", o.Tables, o.Names)))
+}
+
+// differs returns an error that names both versions if the client's greeting is not the holder's.
+func (o Options) differs(greeting string) error {
+	if greeting == o.greeting() {
+		return nil
+	}
+	version, _, _ := strings.Cut(greeting, "\n")
+	return fmt.Errorf("the holder is Duesday %s, this is %.40q", o.Version, version)
+}
+
+// A Client is a store.Store whose items are the holder's. It is safe for concurrent use.
+type Client struct {
+	*wire
+	schema store.Schema
+	names  *pebblestore.Dictionary
+
+	mu      sync.Mutex
+	last    uint64                // request; guarded by mu
+	waiting map[uint64]chan frame // requests without an answer; guarded by mu
+	commits sync.WaitGroup        // under way; begun under mu while the client is not closed
+	closed  bool                  // guarded by mu
+}
+
+var _ store.Store = (*Client)(nil)
+
+// Connect greets the holder and returns the client. It returns ErrVersion if the holder differs.
+// Close closes the connection.
+func Connect(ctx context.Context, conn net.Conn, o Options) (*Client, error) {
+	schema, err := store.NewSchema(o.Tables...)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	names, err := pebblestore.NewDictionary(o.Names)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	c := &Client{wire: newWire(conn), schema: schema, names: names, waiting: map[uint64]chan frame{}}
+	go c.wire.write(false)
+	go c.read()
+	a, err := c.ask(ctx, kindGreeting, []byte(o.greeting()))
+	if err == nil {
+		r := reader{names: names, b: a}
+		if refused := r.answer(); refused != nil {
+			err = fmt.Errorf("%w: %w", ErrVersion, refused)
+		}
+		err = errors.Join(err, r.err)
+	}
+	if err != nil {
+		c.fail(err)
+		return nil, err
+	}
+	return c, nil
+}
+
+// read hands the answers to those who wait for them.
+func (c *Client) read() {
+	for {
+		f, err := c.receive(false)
+		if err != nil {
+			c.fail(err)
+			return
+		}
+		c.mu.Lock()
+		answer := c.waiting[f.request]
+		delete(c.waiting, f.request)
+		c.mu.Unlock()
+		if answer != nil {
+			answer <- f
+		}
+	}
+}
+
+// errUnsent: the request has not left.
+var errUnsent = fmt.Errorf("%w; nothing was sent", ErrLost)
+
+// ask sends a request and waits for its answer.
+func (c *Client) ask(ctx context.Context, kind byte, body []byte) ([]byte, error) {
+	answer := make(chan frame, 1)
+	c.mu.Lock()
+	c.last++
+	id := c.last
+	c.waiting[id] = answer
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.waiting, id)
+	}()
+	if !c.send(frame{id, kind, body}) {
+		return nil, errUnsent
+	}
+	select {
+	case f := <-answer:
+		return f.body, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-c.done:
+	}
+	select {
+	case f := <-answer: // it came before the end
+		return f.body, nil
+	default:
+		return nil, fmt.Errorf("%w: %w", ErrLost, c.cause)
+	}
+}
+
+// open returns ErrClosed after Close.
+func (c *Client) open() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return store.ErrClosed
+	}
+	return nil
+}
+
+// Get implements store.Store.
+func (c *Client) Get(ctx context.Context, table string, key store.Key) (store.Item, error) {
+	if _, err := c.schema.CheckGet(ctx, table, key); err != nil {
+		return nil, err
+	}
+	if err := c.open(); err != nil {
+		return nil, err
+	}
+	w := writer{names: c.names}
+	w.text(table)
+	w.key(key)
+	a, err := c.ask(ctx, kindGet, w.b)
+	if err != nil {
+		return nil, err
+	}
+	r := reader{names: c.names, b: a}
+	if err := r.answer(); err != nil {
+		return nil, err
+	}
+	it := r.item()
+	return it, r.err
+}
+
+// Commit implements store.Store. A commit whose answer does not come is ErrUnknown.
+func (c *Client) Commit(ctx context.Context, writes ...store.Write) error {
+	if err := c.schema.CheckCommit(ctx, writes); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return store.ErrClosed
+	}
+	c.commits.Add(1)
+	c.mu.Unlock()
+	defer c.commits.Done()
+	w := writer{names: c.names}
+	w.number(len(writes))
+	for i := range writes {
+		w.write(&writes[i])
+	}
+	a, err := c.ask(ctx, kindCommit, w.b)
+	if errors.Is(err, errUnsent) {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", store.ErrUnknown, err)
+	}
+	r := reader{names: c.names, b: a}
+	if err := r.answer(); err != nil {
+		return err
+	}
+	return r.err
+}
+
+// Query implements store.Store.
+func (c *Client) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, error] {
+	return func(yield func(store.Item, error) bool) {
+		t, _, err := c.schema.CheckQuery(q)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		q := q
+		c.pages(ctx, kindQuery, yield, func(w *writer) { w.query(q) }, func(it store.Item, rows int) {
+			q.After = t.CursorAt(q.Index, it)
+			if q.Limit > 0 {
+				q.Limit -= rows
+			}
+		})
+	}
+}
+
+// Scan implements store.Store.
+func (c *Client) Scan(ctx context.Context, s store.Scan) iter.Seq2[store.Item, error] {
+	return func(yield func(store.Item, error) bool) {
+		t, err := c.schema.CheckScan(s)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		s := s
+		c.pages(ctx, kindScan, yield, func(w *writer) { w.scan(s) },
+			func(it store.Item, _ int) { s.After = t.CursorAt("", it) })
+	}
+}
+
+// pages yields page after page: request writes the next request, and after moves it behind the last
+// item of a page.
+func (c *Client) pages(ctx context.Context, kind byte, yield func(store.Item, error) bool, request func(*writer),
+	after func(last store.Item, rows int)) {
+	for {
+		items, more, err := c.page(ctx, kind, request)
+		for _, it := range items {
+			if !yield(it, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if !more {
+			return
+		}
+		after(items[len(items)-1], len(items))
+	}
+}
+
+func (c *Client) page(ctx context.Context, kind byte, request func(*writer)) (items []store.Item, more bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
+	if err := c.open(); err != nil {
+		return nil, false, err
+	}
+	w := writer{names: c.names}
+	request(&w)
+	a, err := c.ask(ctx, kind, w.b)
+	if err != nil {
+		return nil, false, err
+	}
+	r := reader{names: c.names, b: a}
+	if n := r.take(2); n != nil {
+		items = make([]store.Item, 0, int(n[0])<<8|int(n[1]))
+	}
+	for len(items) < cap(items) && r.err == nil {
+		items = append(items, r.item())
+	}
+	more = r.number() == 1 && len(items) > 0
+	if err = r.answer(); err == nil {
+		err = r.err
+	}
+	if r.err != nil {
+		items = nil
+	}
+	return items, more, err
+}
+
+// Close implements store.Store: it ends the connection, and leaves the holder's store open.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return store.ErrClosed
+	}
+	c.closed = true
+	c.mu.Unlock()
+	c.commits.Wait()
+	c.fail(store.ErrClosed)
+	return nil
+}

@@ -1,0 +1,24 @@
+// Package link lets many processes use one embedded store. The process that holds the store, its
+// holder, serves the contract of package store on a connection, and every other process is a client
+// that has a store.Store. It knows connections, requests and answers. It does not know folders,
+// locks or sockets: package storeurl finds the holder.
+//
+// # Protocol
+//
+// Both sides send frames: length, request, kind and body. The client's first frame is its greeting,
+// with its version of Duesday and a digest of its tables and names. The holder refuses another
+// version or digest by name, since the two would read items differently. Then a client sends
+// requests, any number at a time, and the holder answers each in any order. A query is sent page by
+// page, so that a reader that stops in the middle of a list holds nothing.
+//
+// # Failures
+//
+//   - The connection breaks, or the holder ends: a commit without an answer is ErrUnknown, since it
+//     may have landed. A read, and every later call, is ErrLost, and nothing was written.
+//   - The holder stands still, as after Ctrl-Z: it sends a beat each second otherwise. After
+//     Silence without one the client gives the connection up, as above.
+//   - The client stands still: the holder closes a connection that takes no answer for Silence.
+//   - The client ends in the middle of a commit: a commit that has come whole is carried out.
+//   - The holder closes its store: the client gets ErrClosed, and nothing was written.
+//   - A frame that is no frame, or is too long: the connection ends. Neither side panics.
+package link

@@ -1,0 +1,167 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/pebblestore"
+)
+
+// Options are the same in the holder and in its clients.
+type Options struct {
+	Version string        // of Duesday
+	Tables  []store.Table // the store's
+	Names   []string      // attribute names, for short frames
+}
+
+const (
+	pageRows  = 256
+	pageBytes = 256 << 10
+	atOnce    = 256 // requests of a connection carried out at the same time
+	greetTime = 5 * time.Second
+)
+
+// Serve serves the store to one client, until ctx or the connection ends. It closes the connection
+// and leaves the store open. Commits that have come whole are carried out.
+func Serve(ctx context.Context, conn net.Conn, s store.Store, o Options) error {
+	names, err := pebblestore.NewDictionary(o.Names)
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	w := newWire(conn)
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(ctx, func() { w.fail(context.Cause(ctx)) })
+	defer stop()
+	defer cancel()
+	h := &holder{wire: w, Store: s, names: names}
+	err = h.serve(ctx, o)
+	w.fail(err)
+	cancel()
+	h.work.Wait()
+	return err
+}
+
+// A holder is the holder's side of one connection.
+type holder struct {
+	*wire
+	store.Store
+	names *pebblestore.Dictionary
+	work  sync.WaitGroup
+}
+
+func (h *holder) serve(ctx context.Context, o Options) error {
+	timer := time.AfterFunc(greetTime, func() { h.fail(errors.New("the client has not greeted")) })
+	hello, err := h.receive(true)
+	timer.Stop()
+	if err != nil {
+		return fmt.Errorf("greeting: %w", err)
+	}
+	h.work.Go(func() { h.wire.write(true) })
+	answer := writer{names: h.names}
+	refusal := o.differs(string(hello.body))
+	answer.error(refusal)
+	h.send(frame{hello.request, kindGreeting, answer.b})
+	if hello.kind != kindGreeting || refusal != nil {
+		h.linger()
+		return fmt.Errorf("greeting: %w", errors.Join(refusal))
+	}
+	free := make(chan struct{}, atOnce)
+	for {
+		f, err := h.receive(true)
+		if err != nil {
+			return err
+		}
+		free <- struct{}{}
+		h.work.Go(func() {
+			defer func() { <-free }()
+			a := writer{names: h.names}
+			if h.answer(ctx, f, &a) {
+				h.send(frame{f.request, f.kind, a.b})
+				return
+			}
+			h.fail(errFrame)
+		})
+	}
+}
+
+// linger waits until the client has read the refusal and has closed the connection.
+func (h *holder) linger() {
+	timer := time.AfterFunc(greetTime, func() { h.fail(errFrame) })
+	defer timer.Stop()
+	_, _ = h.receive(true)
+}
+
+// answer carries a request out and writes its answer. It returns false if it is no request.
+func (h *holder) answer(ctx context.Context, f frame, a *writer) bool {
+	r := reader{names: h.names, b: f.body}
+	switch f.kind {
+	case kindBeat:
+	case kindGet:
+		table, key := r.text(), r.key()
+		if r.err != nil {
+			return false
+		}
+		it, err := h.Get(ctx, table, key)
+		a.error(err)
+		a.item(it)
+	case kindQuery:
+		q := r.query()
+		if r.err != nil {
+			return false
+		}
+		h.page(a, q.Limit, func(yield func(store.Item, error) bool) { h.Query(ctx, q)(yield) })
+	case kindScan:
+		s := r.scan()
+		if r.err != nil {
+			return false
+		}
+		h.page(a, 0, func(yield func(store.Item, error) bool) { h.Scan(ctx, s)(yield) })
+	case kindCommit:
+		writes := make([]store.Write, min(r.count(), store.MaxWrites+1)) // more are refused as too many
+		for i := range writes {
+			writes[i] = r.write()
+		}
+		if r.err != nil {
+			return false
+		}
+		a.error(h.Commit(context.WithoutCancel(ctx), writes...))
+	default:
+		return false
+	}
+	return true
+}
+
+// page writes items up to a page, then whether there may be more, and the error.
+func (h *holder) page(a *writer, limit int, items func(yield func(store.Item, error) bool)) {
+	most, count, more := pageRows, 0, false
+	var failed error
+	at := len(a.b)
+	a.b = append(a.b, 0, 0)
+	for it, err := range items {
+		if err != nil {
+			failed = err
+			break
+		}
+		a.item(it)
+		count++
+		if count == limit {
+			break
+		}
+		if count == most || len(a.b)-at > pageBytes {
+			more = true
+			break
+		}
+	}
+	a.b[at], a.b[at+1] = byte(count>>8), byte(count)
+	if more {
+		a.number(1)
+	} else {
+		a.number(0)
+	}
+	a.error(failed)
+}

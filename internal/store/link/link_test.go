@@ -1,0 +1,288 @@
+package link_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/link"
+	"github.com/duesday/duesday/internal/store/memstore"
+	"github.com/duesday/duesday/internal/store/storetest"
+)
+
+// TestContract holds a client to the contract, over a Unix socket.
+func TestContract(t *testing.T) {
+	storetest.Run(t, func(t *testing.T, tables []store.Table, now func() time.Time) store.Store {
+		held, err := memstore.Open(tables, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := link.Options{Version: "1", Tables: tables, Names: []string{"pk", "sk", "state"}}
+		l := listen(t)
+		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			conn, err := l.Accept()
+			if err == nil {
+				_ = link.Serve(ctx, conn, held, o) // ends with the test
+			}
+		}()
+		conn, err := net.Dial("unix", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := link.Connect(ctx, conn, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			cancel()
+			<-served
+			_ = held.Close() // a test may have closed it
+		})
+		return c
+	})
+}
+
+// listen returns a listener on a socket with a short path.
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "link")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = l.Close(), os.RemoveAll(dir) })
+	return l
+}
+
+var tables = []store.Table{{Name: "t", PartitionKey: "pk"}}
+
+func options() link.Options {
+	return link.Options{Version: "v1.2.3", Tables: tables, Names: []string{"pk"}}
+}
+
+func itemAt(pk string) store.Item {
+	return store.NewItem(store.Attribute{Name: "pk", Value: store.S(pk)})
+}
+
+func openMemory(t testing.TB) *memstore.Store {
+	t.Helper()
+	s, err := memstore.Open(tables, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A short connection ends after so many bytes in each direction.
+type short struct {
+	net.Conn
+	left atomic.Int64
+}
+
+func (s *short) Write(b []byte) (int, error) {
+	if n := s.left.Add(-int64(len(b))); n < 0 {
+		whole := max(0, len(b)+int(n))
+		_, _ = s.Conn.Write(b[:whole]) // what has left before the cut
+		return whole, errors.Join(errors.New("cut"), s.Conn.Close())
+	}
+	return s.Conn.Write(b)
+}
+
+// TestCut cuts the connection at every byte that a client sends, and at every one that the holder
+// sends, while the client commits. A commit that is done has landed, and one that was not sent has
+// not.
+func TestCut(t *testing.T) {
+	const commits = 3
+	for _, side := range []string{"client", "holder"} {
+		seen := map[string]int{}
+		for at := int64(1); ; at++ {
+			whole := false
+			synctest.Test(t, func(t *testing.T) {
+				held := openMemory(t)
+				near, far := net.Pipe()
+				cut := &short{Conn: near}
+				client, holder := net.Conn(cut), far
+				if side == "holder" {
+					cut.Conn = far
+					client, holder = near, cut
+				}
+				cut.left.Store(at)
+				served := make(chan error, 1)
+				go func() { served <- link.Serve(context.Background(), holder, held, options()) }()
+				c, err := link.Connect(t.Context(), client, options())
+				if err != nil {
+					seen["greeting"]++
+					<-served
+					return
+				}
+				whole = true
+				for i := range commits {
+					err := c.Commit(t.Context(), store.Put("t", itemAt(fmt.Sprint(i)), store.Absent()))
+					synctest.Wait()
+					_, missing := held.Get(t.Context(), "t", store.Key{PK: fmt.Sprint(i)})
+					switch {
+					case err == nil && missing != nil:
+						t.Errorf("cut of the %s after %d bytes: commit %d is done and has not landed", side, at, i)
+					case err == nil:
+						continue
+					case errors.Is(err, store.ErrUnknown) && missing == nil:
+						seen["landed"]++
+					case errors.Is(err, store.ErrUnknown):
+						seen["lost"]++
+					case errors.Is(err, link.ErrLost) && missing == nil:
+						t.Errorf("cut of the %s after %d bytes: commit %d was not sent and has landed", side, at, i)
+					case !errors.Is(err, link.ErrLost):
+						t.Errorf("cut of the %s after %d bytes: %v", side, at, err)
+					default:
+						seen["unsent"]++
+					}
+					whole = false
+				}
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+				<-served
+			})
+			if whole {
+				break
+			}
+		}
+		t.Logf("%s: %v", side, seen)
+		if seen["greeting"] == 0 || seen["landed"]+seen["lost"] == 0 || seen["unsent"] == 0 {
+			t.Errorf("%s: not every kind of cut was met: %v", side, seen)
+		}
+	}
+}
+
+// TestSilence: a holder that stands still, and a client that takes nothing, are given up.
+func TestSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		served := make(chan error, 1)
+		stuck := &stopped{Store: openMemory(t), hold: make(chan struct{})}
+		frozen := &still{Conn: far, ice: make(chan struct{})}
+		go func() { served <- link.Serve(context.Background(), frozen, stuck, options()) }()
+		c, err := link.Connect(t.Context(), near, options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A slow commit of a holder that beats is waited for.
+		go func() {
+			time.Sleep(time.Minute)
+			close(stuck.hold)
+		}()
+		if err := c.Commit(t.Context(), store.Put("t", itemAt("a"))); err != nil {
+			t.Errorf("a slow commit: %v", err)
+		}
+		close(frozen.ice)
+		begun := time.Now()
+		if _, err := c.Get(t.Context(), "t", store.Key{PK: "a"}); !errors.Is(err, link.ErrLost) {
+			t.Errorf("Get from a holder that stands still: %v", err)
+		}
+		if err := c.Commit(t.Context(), store.Put("t", itemAt("b"))); !errors.Is(err, link.ErrLost) {
+			t.Errorf("Commit after it: %v, want ErrLost", err)
+		}
+		if took := time.Since(begun); took > 10*time.Second {
+			t.Errorf("it was noticed after %s", took)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		<-served
+	})
+}
+
+// stopped is a store whose commits wait.
+type stopped struct {
+	store.Store
+	hold chan struct{}
+}
+
+func (s *stopped) Commit(ctx context.Context, writes ...store.Write) error {
+	<-s.hold
+	return s.Store.Commit(ctx, writes...)
+}
+
+// still is a connection of a process that stands still once ice is closed: nothing is sent.
+type still struct {
+	net.Conn
+	ice chan struct{}
+}
+
+func (s *still) Write(b []byte) (int, error) {
+	select {
+	case <-s.ice:
+		return len(b), nil
+	default:
+		return s.Conn.Write(b)
+	}
+}
+
+// TestGreeting: a client of another version, or with other tables, is refused with both versions.
+func TestGreeting(t *testing.T) {
+	other := options()
+	other.Version = "v1.2.4"
+	more := options()
+	more.Names = append(more.Names, "sk")
+	for _, o := range []link.Options{other, more} {
+		near, far := net.Pipe()
+		served := make(chan error, 1)
+		go func() { served <- link.Serve(t.Context(), far, openMemory(t), options()) }()
+		c, err := link.Connect(t.Context(), near, o)
+		if !errors.Is(err, link.ErrVersion) || c != nil {
+			t.Errorf("Connect = %v, %v; want ErrVersion", c, err)
+		} else {
+			t.Log(err)
+		}
+		if err := <-served; err == nil {
+			t.Error("the holder served it")
+		}
+	}
+}
+
+// FuzzServe: no bytes of a client can panic the holder, or change what they do not commit.
+func FuzzServe(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 1, 5, 2, 1})
+	f.Add([]byte{0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0, 1, 2, 2, 't', 2, 'a'})
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		near, far := net.Pipe()
+		served := make(chan error, 1)
+		go func() { served <- link.Serve(context.Background(), far, openMemory(t), options()) }()
+		c, err := link.Connect(t.Context(), &prefixed{Conn: near, more: sent}, options())
+		if err == nil {
+			_, _ = c.Get(t.Context(), "t", store.Key{PK: "a"}) // after the bytes, it may be too late for it
+			_ = c.Close()
+		}
+		<-served
+	})
+}
+
+// prefixed sends more bytes after the first frame.
+type prefixed struct {
+	net.Conn
+	more []byte
+	sent bool
+}
+
+func (p *prefixed) Write(b []byte) (int, error) {
+	n, err := p.Conn.Write(b)
+	if err == nil && !p.sent {
+		p.sent = true
+		_, err = p.Conn.Write(p.more)
+	}
+	return n, err
+}
