@@ -45,6 +45,7 @@ func TestTheClockIsReadAtTheEdge(t *testing.T) {
 			"stripefake/fake.go New":             "the defaults of Options.Now and Options.Real",
 			"internal/store/pebblestore/commit.go finishGroups": "how long a sync takes is measured, and decides only how " +
 				"long the next group may gather",
+			"internal/store/link/frame.go silence":            "the deadlines of a connection are on the real clock",
 			"internal/store/pebblestore/lock.go writeHolder":  "tells people since when a process has the store",
 			"internal/store/pebblestore/open.go withDefaults": "the default of Options.Now",
 			"internal/store/pebblestore/options.go WaitIdle":  "benchmarks wait by it",

@@ -65,10 +65,12 @@ var layers = map[string][]string{
 	"internal/store/dynamostore":     {"store"},
 	"internal/store/dynamotable":     {"store"},
 	"internal/store/dynamotest":      {},
-	"internal/store/memstore":        {"store"},
-	"internal/store/pebblestore":     {"store"},
-	"internal/store/pebbletest":      {},
-	"internal/store/storetest":       {"store"},
+	// pebblestore: items cross the connection in the form in which the folder keeps them
+	"internal/store/link":        {"store", "store/pebblestore"},
+	"internal/store/memstore":    {"store"},
+	"internal/store/pebblestore": {"store"},
+	"internal/store/pebbletest":  {},
+	"internal/store/storetest":   {"store"},
 	"internal/store/storeurl": {"store", "store/dynamostore", "store/dynamotable", "store/memstore",
 		"store/pebblestore"},
 	// pebblestore: a backup is a copy of its folder, made by whoever holds it

@@ -61,7 +61,7 @@ func Connect(ctx context.Context, conn net.Conn, o Options) (*Client, error) {
 		return nil, errors.Join(err, conn.Close())
 	}
 	c := &Client{wire: newWire(conn), schema: schema, names: names, waiting: map[uint64]chan frame{}}
-	go c.wire.write(false)
+	go func() { _ = c.write(false) }() // the answers tell more than its error: the holder's end comes before it
 	go c.read()
 	a, err := c.ask(ctx, kindGreeting, []byte(o.greeting()))
 	if err == nil {
@@ -82,6 +82,9 @@ func Connect(ctx context.Context, conn net.Conn, o Options) (*Client, error) {
 func (c *Client) read() {
 	for {
 		f, err := c.receive(false)
+		if f.kind == kindEnd {
+			err = errEnd
+		}
 		if err != nil {
 			c.fail(err)
 			return
@@ -96,7 +99,7 @@ func (c *Client) read() {
 	}
 }
 
-// errUnsent: the request has not left.
+// errUnsent: the request has not left, or the holder has not carried it out.
 var errUnsent = fmt.Errorf("%w; nothing was sent", ErrLost)
 
 // ask sends a request and waits for its answer.
@@ -126,8 +129,11 @@ func (c *Client) ask(ctx context.Context, kind byte, body []byte) ([]byte, error
 	case f := <-answer: // it came before the end
 		return f.body, nil
 	default:
-		return nil, fmt.Errorf("%w: %w", ErrLost, c.cause)
 	}
+	if errors.Is(c.cause, errEnd) {
+		return nil, errUnsent
+	}
+	return nil, fmt.Errorf("%w: %w", ErrLost, c.cause)
 }
 
 // open returns ErrClosed after Close.

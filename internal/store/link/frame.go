@@ -2,6 +2,7 @@ package link
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ const (
 	kindQuery
 	kindScan
 	kindCommit
+	kindEnd // of the holder's frames: what it has not answered it has not carried out
 )
 
 // A frame is a request, an answer or a beat.
@@ -72,8 +74,9 @@ func (w *wire) send(f frame) bool {
 	}
 }
 
-// write sends the queued frames, and beats while there are none, until the wire breaks.
-func (w *wire) write(beats bool) {
+// write sends the queued frames, and beats while there are none, until the wire breaks or cannot be
+// written to. beats: this is the holder's side.
+func (w *wire) write(beats bool) error {
 	out := bufio.NewWriterSize(w.conn, 64<<10)
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
@@ -82,31 +85,33 @@ func (w *wire) write(beats bool) {
 		select {
 		case f = <-w.out:
 		case <-w.done:
-			return
+			return w.cause
 		default: // nothing is waiting: what was written may leave
 			if err := out.Flush(); err != nil {
-				w.fail(err)
-				return
+				return err
 			}
 			select {
 			case f = <-w.out:
 			case <-w.done:
-				return
+				return w.cause
 			case <-tick.C:
 				if !beats {
 					continue
 				}
 			}
 		}
-		if err := w.put(out, f); err != nil {
-			w.fail(err)
-			return
+		err := w.put(out, f)
+		if err == nil && f.kind == kindEnd {
+			err = cmp.Or(out.Flush(), errEnd)
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
 
 func (w *wire) put(out *bufio.Writer, f frame) error {
-	if err := w.conn.SetWriteDeadline(time.Now().Add(Silence)); err != nil {
+	if err := w.conn.SetWriteDeadline(silence()); err != nil {
 		return err
 	}
 	var head [headBytes]byte
@@ -120,16 +125,18 @@ func (w *wire) put(out *bufio.Writer, f frame) error {
 	return err
 }
 
-var errFrame = errors.New("a malformed frame")
+// silence returns the deadline of an operation that begins now.
+func silence() time.Time { return time.Now().Add(Silence) }
 
-// receive returns the next frame. silent: the other side need not send anything.
+var (
+	errFrame = errors.New("a malformed frame")
+	errEnd   = errors.New("the holder has stopped serving")
+)
+
+// receive returns the next frame. silent: the other side may send nothing for any time.
 func (w *wire) receive(silent bool) (frame, error) {
-	var deadline time.Time
 	if !silent {
-		deadline = time.Now().Add(Silence)
-	}
-	if err := w.conn.SetReadDeadline(deadline); err != nil {
-		return frame{}, err
+		_ = w.conn.SetReadDeadline(silence()) // a broken connection may still have frames to be read
 	}
 	var head [headBytes]byte
 	if _, err := io.ReadFull(w.in, head[:]); err != nil {

@@ -27,22 +27,28 @@ const (
 )
 
 // Serve serves the store to one client, until ctx or the connection ends. It closes the connection
-// and leaves the store open. Commits that have come whole are carried out.
+// and leaves the store open. At the end of ctx it answers the requests that have come whole, and
+// tells the client that no other is carried out.
 func Serve(ctx context.Context, conn net.Conn, s store.Store, o Options) error {
 	names, err := pebblestore.NewDictionary(o.Names)
 	if err != nil {
 		return errors.Join(err, conn.Close())
 	}
-	w := newWire(conn)
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(ctx, func() { w.fail(context.Cause(ctx)) })
+	h := &holder{wire: newWire(conn), Store: s, names: names, ended: ctx}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) }) // ends the reading
 	defer stop()
-	defer cancel()
-	h := &holder{wire: w, Store: s, names: names}
-	err = h.serve(ctx, o)
-	w.fail(err)
-	cancel()
+	reading, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	err = h.serve(reading, o)
+	if ctx.Err() == nil {
+		cancel()
+		h.fail(err)
+	}
 	h.work.Wait()
+	cancel()
+	if h.writing != nil && h.send(frame{kind: kindEnd}) {
+		<-h.writing
+	}
+	h.fail(err)
 	return err
 }
 
@@ -51,17 +57,33 @@ type holder struct {
 	*wire
 	store.Store
 	names *pebblestore.Dictionary
-	work  sync.WaitGroup
+	ended context.Context // its end stops the reading
+
+	work    sync.WaitGroup
+	writing chan struct{} // closed when nothing more is written; nil: nothing was
+}
+
+// next returns the client's next frame, and the context's error after the end.
+func (h *holder) next() (frame, error) {
+	f, err := h.receive(true)
+	if ended := h.ended.Err(); ended != nil && err != nil {
+		err = ended
+	}
+	return f, err
 }
 
 func (h *holder) serve(ctx context.Context, o Options) error {
 	timer := time.AfterFunc(greetTime, func() { h.fail(errors.New("the client has not greeted")) })
-	hello, err := h.receive(true)
+	hello, err := h.next()
 	timer.Stop()
 	if err != nil {
 		return fmt.Errorf("greeting: %w", err)
 	}
-	h.work.Go(func() { h.wire.write(true) })
+	h.writing = make(chan struct{})
+	go func() {
+		defer close(h.writing)
+		h.fail(h.write(true))
+	}()
 	answer := writer{names: h.names}
 	refusal := o.differs(string(hello.body))
 	answer.error(refusal)
@@ -72,7 +94,7 @@ func (h *holder) serve(ctx context.Context, o Options) error {
 	}
 	free := make(chan struct{}, atOnce)
 	for {
-		f, err := h.receive(true)
+		f, err := h.next()
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -229,6 +230,56 @@ func (s *still) Write(b []byte) (int, error) {
 		return len(b), nil
 	default:
 		return s.Conn.Write(b)
+	}
+}
+
+// TestEnd: a holder that stops serving while clients commit answers what it has carried out. Whatever
+// else was asked is ErrLost, and has not landed: nothing is unknown.
+func TestEnd(t *testing.T) {
+	for i := range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			held := openMemory(t)
+			near, far := net.Pipe()
+			ctx, end := context.WithCancel(context.Background())
+			defer end()
+			served := make(chan error, 1)
+			go func() { served <- link.Serve(ctx, far, held, options()) }()
+			c, err := link.Connect(t.Context(), near, options())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var done, lost atomic.Int64
+			var work sync.WaitGroup
+			for worker := range 4 {
+				work.Go(func() {
+					for n := 0; ; n++ {
+						if int(done.Load()) >= i {
+							end()
+						}
+						pk := fmt.Sprint(worker, "-", n)
+						err := c.Commit(t.Context(), store.Put("t", itemAt(pk), store.Absent()))
+						_, missing := held.Get(t.Context(), "t", store.Key{PK: pk})
+						switch {
+						case err == nil && missing == nil:
+							done.Add(1)
+						case errors.Is(err, link.ErrLost) && !errors.Is(err, store.ErrUnknown) && missing != nil:
+							lost.Add(1)
+							return
+						default:
+							t.Errorf("commit %s: %v, and then %v", pk, err, missing)
+							return
+						}
+					}
+				})
+			}
+			work.Wait()
+			if err := <-served; !errors.Is(err, context.Canceled) {
+				t.Errorf("Serve: %v", err)
+			}
+			if lost.Load() != 4 || c.Close() != nil {
+				t.Errorf("%d were lost", lost.Load())
+			}
+		})
 	}
 }
 
