@@ -177,8 +177,9 @@ func AskCheckpoint(ctx context.Context, dir, to string) error {
 		case <-tick.C:
 		case <-late.C:
 			if withdraw(request, r.ID) {
+				holder, _ := readHolder(vfs.Default, dir)
 				return fmt.Errorf("%w within %s: %s may be an older Duesday, or stopped; back up when it has ended", ErrNoAnswer,
-					takenWithin, readHolder(vfs.Default, dir))
+					takenWithin, holder)
 			}
 		case <-ctx.Done():
 			withdraw(request, r.ID)

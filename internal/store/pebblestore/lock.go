@@ -28,13 +28,13 @@ type lock struct {
 }
 
 // acquireLock locks the folder at path for the holder. shown is how the user names the folder.
-func acquireLock(files vfs.FS, path, shown, holder string) (*lock, error) {
+func acquireLock(files vfs.FS, path, shown, holder, socket string) (*lock, error) {
 	held, err := lockFolder(files, path, shown)
 	if err != nil {
 		return nil, err
 	}
 	l := &lock{held, files, files.PathJoin(path, holderFile)}
-	if err := l.writeHolder(holder); err != nil {
+	if err := l.writeHolder(holder, socket); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock store %s: %w", shown, err), held.Close())
 	}
 	return l, nil
@@ -46,7 +46,8 @@ func lockFolder(files vfs.FS, path, shown string) (*pebble.Lock, error) {
 		return nil, fmt.Errorf("lock store %s: %w", shown, pathError)
 	}
 	if err != nil {
-		return nil, &lockedError{shown, readHolder(files, path), err}
+		holder, _ := readHolder(files, path)
+		return nil, &lockedError{shown, holder, err}
 	}
 	return held, nil
 }
@@ -79,7 +80,7 @@ func (e *lockedError) Error() string {
 
 func (e *lockedError) Unwrap() []error { return []error{store.ErrLocked, e.cause} }
 
-func (l *lock) writeHolder(holder string) error {
+func (l *lock) writeHolder(holder, socket string) error {
 	f, err := l.fs.Create(l.holder, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
@@ -88,27 +89,41 @@ func (l *lock) writeHolder(holder string) error {
 	if err != nil {
 		host = "unknown"
 	}
-	text := fmt.Sprintf("%q (pid %d on host %s since %s)\n", cmp.Or(holder, "another program"), os.Getpid(), host,
-		time.Now().UTC().Format(time.RFC3339))
+	text := fmt.Sprintf("%q (pid %d on host %s since %s)\n%s\n", cmp.Or(holder, "another program"), os.Getpid(), host,
+		time.Now().UTC().Format(time.RFC3339), socket)
 	_, err = f.Write([]byte(text))
 	return errors.Join(err, f.Close())
 }
 
-// readHolder returns how the holder of the store in the folder names itself.
-func readHolder(files vfs.FS, path string) string {
+// readHolder returns how the holder of the store in the folder names itself, and its socket or "".
+func readHolder(files vfs.FS, path string) (holder, socket string) {
 	const unknown = "another process"
 	f, err := files.Open(files.PathJoin(path, holderFile))
 	if err != nil {
-		return unknown
+		return unknown, ""
 	}
 	var text bytes.Buffer
 	_, err = io.CopyN(&text, f, 1000)
 	_ = f.Close()
-	line, _, whole := strings.Cut(text.String(), "\n")
+	holder, rest, whole := strings.Cut(text.String(), "\n")
 	if !whole || (err != nil && !errors.Is(err, io.EOF)) {
-		return unknown // its holder has just taken the lock
+		return unknown, "" // its holder has just taken the lock
 	}
-	return line
+	if line, _, whole := strings.Cut(rest, "\n"); whole {
+		socket = line
+	}
+	return holder, socket
+}
+
+// SocketOf returns the path at which the holder of the store in the folder serves it. It is "" if
+// the holder serves nobody, or has just taken the folder.
+func SocketOf(dir string) (string, error) {
+	path, err := placeOf(dir)
+	if err != nil {
+		return "", err
+	}
+	_, socket := readHolder(vfs.Default, path)
+	return socket, nil
 }
 
 // release gives the folder back.

@@ -37,7 +37,7 @@ func Open(dir string, o Options) (*Store, error) {
 			return nil, err
 		}
 	}
-	l, err := acquireLock(o.FS, path, dir, o.Holder)
+	l, err := acquireLock(o.FS, path, dir, o.Holder, o.Socket)
 	if err != nil {
 		return nil, err
 	}
