@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -81,6 +82,9 @@ func (w *wire) write(beats bool) error {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
 	for {
+		if len(w.out) == 0 {
+			runtime.Gosched() // others may have more: half of a client's time was writes of one frame
+		}
 		var f frame
 		select {
 		case f = <-w.out:
