@@ -68,6 +68,11 @@ func (w *wire) fail(err error) {
 // send queues a frame. It returns false if the wire has broken.
 func (w *wire) send(f frame) bool {
 	select {
+	case <-w.done:
+		return false
+	default:
+	}
+	select {
 	case w.out <- f:
 		return true
 	case <-w.done:
