@@ -135,7 +135,8 @@ func TestRequest_ALostReplySettlesOnePeriod(t *testing.T) {
 						t.Errorf("%s: settled %d periods: %v", name, settled, err)
 					case err == nil && settled == 0:
 						t.Errorf("%s: is done, and no period is settled: %s", name, w.describe(n))
-					case err != nil && !errors.Is(err, billing.ErrState) && !errors.Is(err, store.ErrOvertaken) && !errors.Is(err, errCut):
+					case err != nil && !errors.Is(err, billing.ErrState) && !errors.Is(err, store.ErrOvertaken) &&
+						!errors.Is(err, errCut):
 						t.Errorf("%s: %v", name, err)
 					}
 				}

@@ -29,8 +29,8 @@ func checkOwner(dir string) error {
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if ok && int(owner.Uid) != os.Geteuid() {
-		return fmt.Errorf("store %s belongs to the user with uid %d, and this process runs as uid %d: run it as the owner",
-			dir, owner.Uid, os.Geteuid())
+		return fmt.Errorf("store %s belongs to the user with uid %d, and this process runs as uid %d: run it as the "+
+			"owner", dir, owner.Uid, os.Geteuid())
 	}
 	return nil
 }

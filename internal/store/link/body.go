@@ -142,7 +142,8 @@ func (r *reader) item() store.Item {
 }
 
 func (r *reader) query() store.Query {
-	q := store.Query{Table: r.text(), Index: r.text(), Partition: r.text(), Prefix: r.text(), From: r.text(), To: r.text()}
+	q := store.Query{Table: r.text(), Index: r.text(), Partition: r.text(), Prefix: r.text(), From: r.text(),
+		To: r.text()}
 	q.Reverse = r.number() == 1
 	q.Limit = r.number()
 	q.After = store.Cursor{Key: r.key(), Index: r.key()}

@@ -255,7 +255,8 @@ func (c *Client) pages(ctx context.Context, kind byte, yield func(store.Item, er
 	}
 }
 
-func (c *Client) page(ctx context.Context, kind byte, request func(*writer)) (items []store.Item, more bool, err error) {
+func (c *Client) page(ctx context.Context, kind byte,
+	request func(*writer)) (items []store.Item, more bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}

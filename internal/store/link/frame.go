@@ -53,7 +53,8 @@ type wire struct {
 }
 
 func newWire(conn net.Conn) *wire {
-	return &wire{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), out: make(chan frame, maxQueued), done: make(chan struct{})}
+	return &wire{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), out: make(chan frame, maxQueued),
+		done: make(chan struct{})}
 }
 
 // fail breaks the wire.

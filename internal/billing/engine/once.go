@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A once commits a person's request at most once, even if a reply of the store is lost.
+type once struct {
+	*Engine
+	version int64         // the subscription's before the lost commits
+	lost    []store.Write // writes of commits without a reply
+}
+
+// put is Put, and keeps the writes if the reply is lost. A commit that is late may still land.
+func (o *once) put(ctx context.Context, s *billing.Subscription, others ...store.Write) error {
+	version := s.Version
+	err := o.Put(ctx, s, others...)
+	if errors.Is(err, store.ErrUnknown) {
+		o.version = version
+		o.lost = append(append(o.lost, store.Put(o.Table, s.Item())), others...)
+	}
+	return err
+}
+
+// landed reports whether a commit without a reply was carried out: one of its items is there. If
+// none is, and the subscription has changed, nobody can tell: then the error is ErrOvertaken.
+func (o *once) landed(ctx context.Context, now *billing.Subscription) (bool, error) {
+	if len(o.lost) == 0 || now.Version == o.version {
+		return false, nil
+	}
+	for _, w := range o.lost {
+		if w.Op != store.OpPut || w.Item.Str(schema.PK) != now.Raw.Str(schema.PK) {
+			continue
+		}
+		key := store.Key{PK: w.Item.Str(schema.PK), SK: w.Item.Str(schema.SK)}
+		it, err := o.Store.Get(ctx, w.Table, key)
+		if billing.IgnoreNotFound(err) != nil {
+			return false, err
+		}
+		if it.Equal(w.Item) {
+			return true, nil
+		}
+	}
+	return false, fmt.Errorf("subscription %s: the store's answer was lost, and others have changed the subscription "+
+		"since; look at it before you ask again: %w", now.Name, store.ErrOvertaken)
+}
+
+// passed is the error of a request for a period that others have ended meanwhile.
+func passed(s *billing.Subscription, period int) error {
+	return fmt.Errorf("subscription %s: period %d has ended meanwhile, and period %d is not touched: %w", s.Name, period,
+		s.Period, billing.ErrState)
+}
