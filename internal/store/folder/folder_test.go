@@ -53,9 +53,12 @@ func open(t *testing.T, dir string, o folder.Options) *folder.Store {
 	return s
 }
 
-// TestContract holds the client of a holder to the contract, on a real disk.
+// TestContract holds the client of a holder to the contract, on a real disk, in a soak. Package link
+// holds a client to it in each run, over a store in memory.
 func TestContract(t *testing.T) {
-	soaktest.Long(t)
+	if programme := soaktest.Start(t); !soaktest.On() || !programme.Next() {
+		t.Skip("DUESDAY_SOAK=1 plays it")
+	}
 	storetest.Run(t, func(t *testing.T, tables []store.Table, now func() time.Time) store.Store {
 		dir := t.TempDir()
 		holder, client := open(t, dir, options(tables, now)), open(t, dir, options(tables, now))
