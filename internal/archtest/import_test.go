@@ -27,6 +27,7 @@ var layers = map[string][]string{
 	"internal/capacity/estimate": {"billing", "billing/engine", "capacity", "civil", "money", "outbox", "sandbox",
 		"schema", "store", "store/memstore"}, // memstore: units are counted over it
 	"internal/civil":          {},
+	"internal/clock":          {},
 	"internal/config":         {"secret"},
 	"internal/demo":           {"billing", "billing/engine", "civil", "money", "store"},
 	"internal/field":          {},

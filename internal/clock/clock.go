@@ -1,0 +1,103 @@
+// Package clock is the clock that a process lives by: the machine's, or a test clock that begins at
+// another instant and runs faster.
+//
+// It does not read the machine's clock itself, and decides nothing about what is due.
+package clock
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// The bounds of a test clock's speed, and the shortest wait by one.
+const (
+	leastSpeed = time.Second    // in a second of the machine's: as fast as that
+	mostSpeed  = 24 * time.Hour // in a second of the machine's
+	leastWait  = 20 * time.Millisecond
+)
+
+// A Clock shows the time. It is safe for concurrent use.
+type Clock struct {
+	real   func() time.Time
+	start  time.Time // shown at anchor; zero: the machine's clock
+	anchor time.Time // by the machine's clock
+	speed  int64     // seconds in a second of the machine's
+}
+
+// Machine returns the clock that shows what real does.
+func Machine(real func() time.Time) *Clock { return &Clock{real: real, speed: 1} }
+
+// Parse reads a test clock: START[,SPEED[,ANCHOR]]. START is the instant that it shows at ANCHOR, a
+// time such as 2026-01-01T06:00:00Z, or a date for its beginning in UTC. SPEED is how far it goes in a
+// second, in whole seconds from 1s/s, the default, to 24h/s. ANCHOR is an instant of the machine's
+// clock, now by default. Two clocks of one text with an ANCHOR, and of one machine, show the same time.
+func Parse(text string, real func() time.Time) (*Clock, error) {
+	wrong := func(what, part string) (*Clock, error) {
+		return nil, fmt.Errorf("clock: %s %.40q: want START[,SPEED], such as 2026-01-01,1h/s for an hour a second "+
+			"from the first of January, UTC, on; a speed is of whole seconds, 1s/s to 24h/s", what, part)
+	}
+	parts := strings.Split(text, ",")
+	if len(parts) > 3 {
+		return wrong("too many parts", text)
+	}
+	c := &Clock{real: real, speed: 1, anchor: real().Round(0)} // the wall clock: other processes share it
+	var err error
+	if c.start, err = time.Parse(time.RFC3339Nano, parts[0]); err != nil {
+		c.start, err = time.Parse(time.DateOnly, parts[0])
+	}
+	if err != nil || c.start.Year() < 1970 || c.start.Year() > 9000 {
+		return wrong("start", parts[0])
+	}
+	c.start = c.start.UTC()
+	if len(parts) > 1 {
+		each, ok := strings.CutSuffix(parts[1], "/s")
+		speed, err := time.ParseDuration(each)
+		if !ok || err != nil || speed < leastSpeed || speed > mostSpeed || speed%time.Second != 0 {
+			return wrong("speed", parts[1])
+		}
+		c.speed = int64(speed / time.Second)
+	}
+	if len(parts) > 2 {
+		if c.anchor, err = time.Parse(time.RFC3339Nano, parts[2]); err != nil {
+			return wrong("anchor", parts[2])
+		}
+	}
+	return c, nil
+}
+
+// Now returns the instant that the clock shows. A test clock stands at its start before its anchor,
+// and 292 years after its start.
+func (c *Clock) Now() time.Time {
+	if !c.Test() {
+		return c.real()
+	}
+	passed := min(max(0, c.real().Round(0).Sub(c.anchor)), math.MaxInt64/time.Duration(c.speed))
+	return c.start.Add(passed * time.Duration(c.speed))
+}
+
+// Test reports whether it is a test clock.
+func (c *Clock) Test() bool { return !c.start.IsZero() }
+
+// Real returns the time of the machine's clock in which this one goes so far. By a test clock it is
+// at least 20 ms, so that a fast one wakes nobody without end.
+func (c *Clock) Real(d time.Duration) time.Duration {
+	if !c.Test() {
+		return d
+	}
+	return max(leastWait, d/time.Duration(c.speed))
+}
+
+// After returns a channel that gets a value once the clock has gone so far.
+func (c *Clock) After(d time.Duration) <-chan time.Time { return time.After(c.Real(d)) }
+
+// String returns the text of which Parse makes the same clock in another process of the machine;
+// "" for the machine's clock.
+func (c *Clock) String() string {
+	if !c.Test() {
+		return ""
+	}
+	return fmt.Sprintf("%s,%s/s,%s", c.start.Format(time.RFC3339Nano), time.Duration(c.speed)*time.Second,
+		c.anchor.UTC().Format(time.RFC3339Nano))
+}
