@@ -2,8 +2,8 @@
 // variables:
 //
 //	DUESDAY_SOAK=1          every programme plays all its cases, not a share of them
-//	DUESDAY_SOAK_MINUTES=n  with it: a top-level test begins no case after n minutes, or a subtest after
-//	                        its part of them (default no end)
+//	DUESDAY_SOAK_MINUTES=n  with it: a top-level test begins no case after n minutes (default no
+//	                        end); a subtest begins none after its part of them
 //	DUESDAY_SEED=n          a random programme plays this seed alone
 //	DUESDAY_SEEDS=n         a random programme plays n seeds
 //

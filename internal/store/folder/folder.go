@@ -142,25 +142,20 @@ func (s *Store) elect(ctx context.Context) (*session, error) {
 
 // hold takes the folder, and serves it.
 func (s *Store) hold() (*session, error) {
-	socket, remove, err := socketIn(s.dir)
+	o, err := s.o.Options, error(nil)
+	if o.Socket, err = socketOf(s.dir); err != nil {
+		return nil, err
+	}
+	held, err := pebblestore.Open(s.dir, o)
 	if err != nil {
 		return nil, err
 	}
-	o := s.o.Options
-	o.Socket = socket
-	held, err := pebblestore.Open(s.dir, o)
+	l, err := listen(s.dir, o.Socket)
 	if err != nil {
-		return nil, errors.Join(err, remove())
-	}
-	l, err := listen(o.Socket)
-	if err != nil {
-		return nil, errors.Join(err, remove(), held.Close())
+		return nil, errors.Join(err, held.Close())
 	}
 	stop := serve(l, held, s.linkOptions())
-	return &session{Store: held, end: func() error {
-		stop()
-		return errors.Join(remove(), held.Close())
-	}}, nil
+	return &session{Store: held, end: func() error { return errors.Join(stop(), held.Close()) }}, nil
 }
 
 func (s *Store) connect(ctx context.Context) (*session, error) {
@@ -221,7 +216,9 @@ func (s *Store) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, 
 		s.iterate(ctx, yield, func(now store.Store) iter.Seq2[store.Item, error] { return now.Query(ctx, q) },
 			func(it store.Item) (more bool) {
 				q.After = s.schema[q.Table].CursorAt(q.Index, it)
-				q.Limit--
+				if limited {
+					q.Limit--
+				}
 				return !limited || q.Limit > 0
 			})
 	}

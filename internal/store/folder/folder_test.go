@@ -2,6 +2,7 @@ package folder_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,6 +85,7 @@ func TestHandOver(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("a", 90)) // too long for a socket
 	first := open(t, dir, options(tables, nil))
 	var done, elections atomic.Int64
+	fifty := make(chan struct{})
 	var all sync.WaitGroup
 	for w := range 3 {
 		s := open(t, dir, options(tables, nil))
@@ -108,16 +110,16 @@ func TestHandOver(t *testing.T) {
 				if rows := count(t, s); rows < n+1 {
 					t.Errorf("%d rows after %d commits", rows, n+1)
 				}
-				done.Add(1)
+				if done.Add(1) == 50 {
+					close(fifty)
+				}
 			}
 			if err := s.Close(); err != nil {
 				t.Errorf("Close: %v", err)
 			}
 		})
 	}
-	for done.Load() < 50 {
-		time.Sleep(time.Millisecond)
-	}
+	<-fifty
 	if err := first.Close(); err != nil {
 		t.Error(err)
 	}
@@ -171,86 +173,86 @@ func work(dir string) error {
 	}
 }
 
+// An event is a line of a process of work, or its end.
+type event struct {
+	of    *exec.Cmd
+	word  string // done, unknown or error; "" for the end
+	pk    string
+	holds bool
+}
+
+// start starts a process of work in the folder. Its events come over the channel.
+func start(t *testing.T, dir string, events chan<- event) *exec.Cmd {
+	c := exec.CommandContext(t.Context(), executable(t))
+	c.Env = append(os.Environ(), worker+"="+dir)
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			word, rest, _ := strings.Cut(lines.Text(), " ")
+			pk, holds, _ := strings.Cut(rest, " ")
+			events <- event{c, word, pk, holds == "true"}
+		}
+		_ = c.Wait() // it was killed
+		events <- event{of: c}
+	}()
+	return c
+}
+
 // TestKill: of several processes at work the holder is killed, again and again. The others go on.
 // What was done is there, and only a killed holder leaves something unknown.
 func TestKill(t *testing.T) {
 	programme := soaktest.Start(t)
-	dir, exe := t.TempDir(), executable(t)
+	dir, events := t.TempDir(), make(chan event)
 	random := rand.New(rand.NewPCG(soaktest.Seed(t), 20))
-	var mu sync.Mutex
-	done, unknown, holder := map[string]bool{}, 0, 0
-	var all sync.WaitGroup
-	start := func() *exec.Cmd {
-		c := exec.CommandContext(t.Context(), exe)
-		c.Env = append(os.Environ(), worker+"="+dir)
-		out, err := c.StdoutPipe()
-		if err == nil {
-			err = c.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.Go(func() {
-			for lines := bufio.NewScanner(out); lines.Scan(); {
-				word, rest, _ := strings.Cut(lines.Text(), " ")
-				pk, holds, _ := strings.Cut(rest, " ")
-				mu.Lock()
-				switch word {
-				case "done":
-					done[pk] = true
-				case "unknown":
-					unknown++
-				default:
-					t.Error(lines.Text())
+	var holder *exec.Cmd
+	done, running, unknown := map[string]bool{}, map[*exec.Cmd]bool{}, 0
+	take := func() {
+		select {
+		case e := <-events:
+			switch e.word {
+			case "":
+				delete(running, e.of)
+			case "done":
+				if done[e.pk] = true; e.holds {
+					holder = e.of
 				}
-				if holds == "true" {
-					holder = c.Process.Pid
-				}
-				mu.Unlock()
+			case "unknown":
+				unknown++
+			default:
+				t.Error(e.word, e.pk)
 			}
-			_ = c.Wait() // it was killed
-		})
-		return c
+		case <-time.After(20 * time.Second):
+			t.Fatal("the work does not go on")
+		}
 	}
-	running := map[int]*exec.Cmd{}
 	for range 3 {
-		c := start()
-		running[c.Process.Pid] = c
+		running[start(t, dir, events)] = true
 	}
-	kills := soaktest.Cases(t, 0, 6, 300)
-	for range kills {
+	for range soaktest.Cases(t, 0, 6, 300) {
 		if !programme.Next() {
 			break
 		}
-		before := 0
-		for end := time.Now().Add(20 * time.Second); ; { // until work has gone on, with a holder alive
-			mu.Lock()
-			if before == 0 {
-				before = len(done) + 20
-			}
-			ready := len(done) >= before && running[holder] != nil
-			mu.Unlock()
-			if ready {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatal("the work does not go on")
-			}
-			time.Sleep(time.Millisecond)
+		for goal := len(done) + 20 + random.IntN(20); len(done) < goal || !running[holder]; {
+			take()
 		}
-		time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond)
-		mu.Lock()
-		dead := holder
-		mu.Unlock()
-		_ = running[dead].Process.Kill()
-		delete(running, dead)
-		c := start()
-		running[c.Process.Pid] = c
+		_ = holder.Process.Kill()
+		for running[holder] {
+			take()
+		}
+		running[start(t, dir, events)] = true
 	}
-	for _, c := range running {
+	for c := range running {
 		_ = c.Process.Kill()
 	}
-	all.Wait()
+	for len(running) > 0 {
+		take()
+	}
 	s := open(t, dir, options(tables, nil))
 	for pk := range done {
 		if _, err := s.Get(t.Context(), "t", store.Key{PK: pk}); err != nil {
@@ -261,6 +263,57 @@ func TestKill(t *testing.T) {
 		t.Error(err)
 	}
 	t.Logf("%d commits done, %d unknown", len(done), unknown)
+}
+
+// TestQuery: the holder ends while a client is in the middle of a list. The list goes on where it
+// was, up to its limit.
+func TestQuery(t *testing.T) {
+	declared := []store.Table{{Name: "t", PartitionKey: "pk", SortKey: "sk",
+		Indexes: []store.Index{{Name: "i", PartitionKey: "kind", SortKey: "rank"}}}}
+	dir, rows := t.TempDir(), 700 // several pages
+	var writes []store.Write
+	first := open(t, dir, options(declared, nil))
+	for n := range rows {
+		it := itemAt("p")
+		it.Set("sk", store.S(fmt.Sprintf("%04d", n)))
+		it.Set("kind", store.S("k"))
+		it.Set("rank", store.S(fmt.Sprintf("%04d", n)))
+		if writes = append(writes, store.Put("t", it)); len(writes) == 100 {
+			if err := first.Commit(t.Context(), writes...); err != nil {
+				t.Fatal(err)
+			}
+			writes = nil
+		}
+	}
+	for _, q := range []store.Query{{Partition: "p"}, {Partition: "p", Limit: 600}, {Partition: "p", Reverse: true},
+		{Partition: "k", Index: "i"}, {Partition: "k", Index: "i", Limit: 300, Reverse: true}} {
+		q.Table = "t"
+		client, n := open(t, dir, options(declared, nil)), 0
+		for it, err := range client.Query(t.Context(), q) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := n
+			if q.Reverse {
+				want = rows - 1 - n
+			}
+			if got := it.Str("sk"); got != fmt.Sprintf("%04d", want) {
+				t.Fatalf("%+v: row %s, want %04d", q, got, want)
+			}
+			if n++; n == 100 {
+				if err := first.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if want := cmp.Or(q.Limit, rows); n != want || !client.Holds() {
+			t.Errorf("%+v: %d rows, want %d; holder %t", q, n, want, client.Holds())
+		}
+		first = client
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 func executable(t *testing.T) string {

@@ -2,14 +2,13 @@ package folder
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/link"
@@ -18,43 +17,58 @@ import (
 // longest is the longest path of a socket on every system.
 const longest = 100
 
-// checkOwner refuses a folder of another user: its files would become this user's.
-func checkOwner(dir string) error {
-	info, err := os.Stat(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// socketOf returns the path of the socket to be made: in the store's folder, or in a new private
+// folder if that path is too long. Clients read it from HOLDER.
+func socketOf(dir string) (string, error) {
+	const name = "duesday.sock"
+	dir, err := filepath.Abs(dir)
+	path := filepath.Join(dir, name)
+	if len(path) > longest {
+		path = filepath.Join(os.TempDir(), "duesday-"+rand.Text(), name)
+	}
+	return path, err
+}
+
+// A listener listens at a path, and removes the folder that it has made for it.
+type listener struct {
+	net.Listener
+	made string // "": none
+}
+
+// listen listens at the path of a socket of the store's folder. The caller has the folder's lock, so
+// a socket there is a dead one. A folder of another name is made, for its owner alone.
+func listen(dir, path string) (*listener, error) {
+	l := &listener{}
+	var err error
+	if l.made = filepath.Dir(path); sameFolder(dir, l.made) {
+		l.made = ""
+		if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	} else {
+		err = os.Mkdir(l.made, 0o700) // fails if somebody has made it
 	}
 	if err != nil {
-		return err
-	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if ok && int(owner.Uid) != os.Geteuid() {
-		return fmt.Errorf("store %s belongs to the user with uid %d, and this process runs as uid %d: run it as the "+
-			"owner", dir, owner.Uid, os.Geteuid())
-	}
-	return nil
-}
-
-// socketIn returns the path of the socket to be made: in the store's folder, or in a new private
-// folder if that path is too long. Clients read it from HOLDER. remove removes the new folder.
-func socketIn(dir string) (path string, remove func() error, err error) {
-	const name = "duesday.sock"
-	if dir, err = filepath.Abs(dir); err != nil {
-		return "", nil, err
-	}
-	if path = filepath.Join(dir, name); len(path) <= longest {
-		return path, func() error { return nil }, nil
-	}
-	short, err := os.MkdirTemp("", "duesday-")
-	return filepath.Join(short, name), func() error { return os.Remove(short) }, err
-}
-
-// listen listens at the path. The caller has the folder's lock, so a socket there is a dead one.
-func listen(path string) (net.Listener, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return net.Listen("unix", path)
+	if l.Listener, err = net.Listen("unix", path); err != nil && l.made != "" {
+		err = errors.Join(err, os.Remove(l.made))
+	}
+	return l, err
+}
+
+func sameFolder(a, b string) bool {
+	a, err := filepath.Abs(a)
+	return err == nil && a == b
+}
+
+// Close stops listening, and removes the socket and the folder made for it.
+func (l *listener) Close() error {
+	err := l.Listener.Close()
+	if l.made != "" {
+		err = errors.Join(err, os.Remove(l.made))
+	}
+	return err
 }
 
 func dial(ctx context.Context, path string) (net.Conn, error) {
@@ -63,7 +77,7 @@ func dial(ctx context.Context, path string) (net.Conn, error) {
 
 // serve serves the store to everybody who connects, until stop is called. stop returns when the
 // clients have their answers.
-func serve(l net.Listener, held store.Store, o link.Options) (stop func()) {
+func serve(l *listener, held store.Store, o link.Options) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var work sync.WaitGroup
 	work.Go(func() {
@@ -75,9 +89,10 @@ func serve(l net.Listener, held store.Store, o link.Options) (stop func()) {
 			work.Go(func() { _ = link.Serve(ctx, conn, held, o) }) // the client hears of its errors
 		}
 	})
-	return func() {
-		_ = l.Close() // and so removes the socket
+	return func() error {
+		err := l.Close()
 		cancel()
 		work.Wait()
+		return err
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net"
 	"sync"
 	"time"
@@ -76,6 +77,9 @@ func (h *holder) serve(ctx context.Context, o Options) error {
 	timer := time.AfterFunc(greetTime, func() { h.fail(errors.New("the client has not greeted")) })
 	hello, err := h.next()
 	timer.Stop()
+	if err == nil && hello.kind != kindGreeting {
+		err = errFrame
+	}
 	if err != nil {
 		return fmt.Errorf("greeting: %w", err)
 	}
@@ -88,9 +92,9 @@ func (h *holder) serve(ctx context.Context, o Options) error {
 	refusal := o.differs(string(hello.body))
 	answer.error(refusal)
 	h.send(frame{hello.request, kindGreeting, answer.b})
-	if hello.kind != kindGreeting || refusal != nil {
+	if refusal != nil {
 		h.linger()
-		return fmt.Errorf("greeting: %w", errors.Join(refusal))
+		return fmt.Errorf("greeting: %w", refusal)
 	}
 	free := make(chan struct{}, atOnce)
 	for {
@@ -122,7 +126,6 @@ func (h *holder) linger() {
 func (h *holder) answer(ctx context.Context, f frame, a *writer) bool {
 	r := reader{names: h.names, b: f.body}
 	switch f.kind {
-	case kindBeat:
 	case kindGet:
 		table, key := r.text(), r.key()
 		if r.err != nil {
@@ -136,13 +139,13 @@ func (h *holder) answer(ctx context.Context, f frame, a *writer) bool {
 		if r.err != nil {
 			return false
 		}
-		h.page(a, q.Limit, func(yield func(store.Item, error) bool) { h.Query(ctx, q)(yield) })
+		h.page(a, q.Limit, h.Query(ctx, q))
 	case kindScan:
 		s := r.scan()
 		if r.err != nil {
 			return false
 		}
-		h.page(a, 0, func(yield func(store.Item, error) bool) { h.Scan(ctx, s)(yield) })
+		h.page(a, 0, h.Scan(ctx, s))
 	case kindCommit:
 		writes := make([]store.Write, min(r.count(), store.MaxWrites+1)) // more are refused as too many
 		for i := range writes {
@@ -159,7 +162,7 @@ func (h *holder) answer(ctx context.Context, f frame, a *writer) bool {
 }
 
 // page writes items up to a page, then whether there may be more, and the error.
-func (h *holder) page(a *writer, limit int, items func(yield func(store.Item, error) bool)) {
+func (h *holder) page(a *writer, limit int, items iter.Seq2[store.Item, error]) {
 	most, count, more := pageRows, 0, false
 	var failed error
 	at := len(a.b)
