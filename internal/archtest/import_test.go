@@ -37,6 +37,7 @@ var layers = map[string][]string{
 	"internal/money":          {},
 	"internal/outbox":         {"schema", "store"},
 	"internal/sandbox":        {"billing", "listen", "money"},
+	"internal/schedule":       {"civil"},
 	"internal/schema":         {"store"},
 	"internal/secret":         {},
 	"internal/server":         {"httpapi", "outbox", "secret", "stripe/event", "tracking", "tracking/poller"},

@@ -50,13 +50,18 @@ func Today(now time.Time, loc *time.Location) Date { return Of(now.In(loc)) }
 // In returns the start of the day in loc: the first instant at which a clock there shows d or a
 // later date. That is midnight, except where the clocks skip midnight or, as in Pacific/Apia on
 // 2011-12-30, the whole day. The zero Date gives the zero time. loc must not be nil.
-func (d Date) In(loc *time.Location) time.Time {
+func (d Date) In(loc *time.Location) time.Time { return d.At(0, loc) }
+
+// At returns the first instant at which a clock in loc shows this minute of d, counted from
+// midnight, or a later one. Where clocks skip the minute, that is the end of the gap; where they show it
+// twice, the first. The zero Date gives the zero time. loc must not be nil.
+func (d Date) At(minute int, loc *time.Location) time.Time {
 	if d.IsZero() {
 		return time.Time{}
 	}
-	midnight := int64(d.number()-unixNumber) * secondsPerDay
+	wanted := int64(d.number()-unixNumber)*secondsPerDay + int64(minute)*60
 	// No zone is two days from UTC, so every clock shows an earlier date here.
-	t := time.Unix(midnight-2*secondsPerDay, 0).In(loc)
+	t := time.Unix(wanted-2*secondsPerDay, 0).In(loc)
 	for {
 		_, offset := t.Zone()
 		_, end := t.ZoneBounds()
@@ -66,7 +71,7 @@ func (d Date) In(loc *time.Location) time.Time {
 			// lasts to the end of the year.
 			end = t.Truncate(secondsPerDay * time.Second).Add(secondsPerDay * time.Second)
 		}
-		start := max(t.Unix(), midnight-int64(offset))
+		start := max(t.Unix(), wanted-int64(offset))
 		if end.IsZero() || start < end.Unix() {
 			return time.Unix(start, 0).In(loc)
 		}
