@@ -188,7 +188,8 @@ func describeRecurring(t store.Table) Description {
 		typed("S", Subscription, DueDate, Currency, Charge, Kind, Amount, EndedDate, Reason, Ref), typed("L", Attempts),
 		typed("S", RunDate, FromDate, StartedDate), typed("BOOL", Completed, Accepted), typed("M", Counts),
 		typed("S", LoweredDate, Installation), typed("N", Format, Shards), typed("BOOL", Charging),
-		typed("S", Moved, Owner, Until))
+		typed("S", Moved, Owner, Until), typed("S", ReceiptMonths, RetryDays, CatchUp, ActionDays, MerchantName,
+			PostalAddress, Sender, ReplyTo, Daily, AlarmAt, Operator, Settings), typed("M", Before, After))
 	return Description{Table: t, Attributes: attributes,
 		Facets: slices.Concat(publishedFacets(), recordFacets(), storeFacets())}
 }
@@ -225,7 +226,7 @@ func recordFacets() []Facet {
 func storeFacets() []Facet {
 	return []Facet{
 		facet("Runs", "Job", "Date#Started",
-			[]string{RunDate, FromDate, StartedDate, EndedDate, Completed, Counts, Accepted},
+			[]string{RunDate, FromDate, StartedDate, EndedDate, Completed, Counts, Accepted, Settings},
 			PK, "RUN#payments", SK, "2023-05-28#2023-05-28T14:15:30.000Z-ABCDEF", RunDate, "2023-05-28",
 			FromDate, "2023-05-27", StartedDate, "2023-05-28T14:15:30.000Z", EndedDate, "2023-05-28T14:15:40.000Z",
 			Completed, true, Counts, sample("due", 1, "paid", 1)),
@@ -234,6 +235,13 @@ func storeFacets() []Facet {
 		facet("Store", "META", "META", []string{Installation, Format, Shards, Charging, Reason, CreatedDate, Moved},
 			PK, "META", SK, "META", Installation, "SAMPLE", Format, 1, Shards, 1, Charging, true,
 			CreatedDate, "2023-05-18T09:41:25.856Z"),
+		facet("Settings", "SETTINGS", "NOW", []string{ReceiptMonths, RetryDays, CatchUp, ActionDays, MerchantName,
+			PostalAddress, Sender, ReplyTo, Daily, TimeZone, AlarmAt, Operator, Version},
+			PK, "SETTINGS", SK, "NOW", ReceiptMonths, "6", RetryDays, "1,3,5,7", CatchUp, "3", ActionDays, "14",
+			TimeZone, "UTC", Version, 2),
+		facet("SettingsChanges", "SETTINGS", "Version", []string{CreatedDate, Version, Before, After},
+			PK, "SETTINGS", SK, "CHANGE#000000002", CreatedDate, "2023-05-18T09:41:25.856Z", Version, 2,
+			Before, sample("retry-days", "2"), After, sample("retry-days", "1,3,5,7")),
 		facet("Leases", "Job", "Date#Shard", []string{Owner, Until, TTL},
 			PK, "LEASE#payments", SK, "2023-05-28", Owner, "SAMPLE", Until, "2023-05-28T14:17:30.000Z", TTL, 1685369850),
 	}

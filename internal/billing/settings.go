@@ -1,0 +1,218 @@
+package billing
+
+import (
+	"cmp"
+	"fmt"
+	"net/mail"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// The bounds of the policy. They keep dates within the calendar, and retries within the time
+// that card networks allow.
+const (
+	maxReceiptMonths = 1200
+	maxRetries       = 8
+	maxRetryDay      = 60
+	maxCatchUp       = 24
+	maxActionDays    = 365
+	maxDaily         = 24
+	maxSettingText   = 400 // bytes
+)
+
+// noRetry is the text for no retry days: an empty text means the default.
+const noRetry = "none"
+
+// Settings are the rules of a store, the same for every process. They are the item SETTINGS/NOW.
+type Settings struct {
+	ReceiptMonths int      // until a receipt expires; 0: never
+	RetryDays     []int    // days after the first decline, ascending; empty and not nil: no retry
+	CatchUp       int      // missed periods charged in one run before a subscription is parked
+	ActionDays    int      // a customer has to authenticate a payment; 0: no limit
+	MerchantName  string   // for customers; "": not known
+	PostalAddress string   // of the merchant, in one line; "": not known
+	Sender        string   // of mail, "Name <a@b>"; ""
+	ReplyTo       string   // mail address; ""
+	Daily         []string // times of the daily jobs in TimeZone, "06:10", ascending; empty: none
+	TimeZone      string   // IANA name, of Daily and AlarmAt
+	AlarmAt       string   // the time by which a day is to be finished, "12:00"; "": no alarm
+	Operator      string   // mail address for alarms; ""
+
+	// Version is raised by each change. 0: the store has no settings, and these are the defaults.
+	Version int64
+	raw     store.Item
+}
+
+// DefaultSettings returns the settings of a store without settings of its own.
+func DefaultSettings() Settings {
+	return Settings{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, CatchUp: DefaultCatchUp, ActionDays: 14,
+		TimeZone: "UTC"}
+}
+
+// A setting is one field of Settings, as people write it and as it is stored.
+type setting struct {
+	name      string // on the command line
+	attribute string
+	want      string // a right value, for errors
+	get       func(*Settings) string
+	set       func(s *Settings, text string) bool // false: the text is not wanted
+}
+
+func settings() []setting {
+	return []setting{
+		whole("receipt-months", schema.ReceiptMonths, 0, " (kept for ever)", maxReceiptMonths,
+			func(s *Settings) *int { return &s.ReceiptMonths }),
+		{"retry-days", schema.RetryDays, fmt.Sprintf("at most %d ascending days from 1 to %d such as 1,3,5,7, or %s",
+			maxRetries, maxRetryDay, noRetry), (*Settings).retryDays, (*Settings).setRetryDays},
+		whole("catch-up", schema.CatchUp, 1, "", maxCatchUp, func(s *Settings) *int { return &s.CatchUp }),
+		whole("action-days", schema.ActionDays, 0, " (for ever)", maxActionDays,
+			func(s *Settings) *int { return &s.ActionDays }),
+		line("merchant-name", schema.MerchantName, "one line such as Ada's Gym", isLine,
+			func(s *Settings) *string { return &s.MerchantName }),
+		line("postal-address", schema.PostalAddress, "one line such as 12 Bridge Street, Birmingham", isLine,
+			func(s *Settings) *string { return &s.PostalAddress }),
+		line("sender", schema.Sender, "an address such as Ada's Gym <billing@example.com>", isMailbox,
+			func(s *Settings) *string { return &s.Sender }),
+		line("reply-to", schema.ReplyTo, "an address such as help@example.com", isAddress,
+			func(s *Settings) *string { return &s.ReplyTo }),
+		{"daily", schema.Daily, fmt.Sprintf("at most %d ascending times such as 06:10,18:10", maxDaily),
+			func(s *Settings) string { return strings.Join(s.Daily, ",") }, (*Settings).setDaily},
+		line("time-zone", schema.TimeZone, "an IANA name such as Europe/Berlin",
+			func(text string) bool { return checkZone(text) == nil }, func(s *Settings) *string { return &s.TimeZone }),
+		line("alarm-at", schema.AlarmAt, "a time such as 12:00", isTimeOfDay,
+			func(s *Settings) *string { return &s.AlarmAt }),
+		line("operator", schema.Operator, "an address such as ops@example.com", isAddress,
+			func(s *Settings) *string { return &s.Operator }),
+	}
+}
+
+// whole is the setting of a whole number; meaning is the least one's.
+func whole(name, attribute string, least int, meaning string, most int, at func(*Settings) *int) setting {
+	return setting{name, attribute, fmt.Sprintf("%d%s to %d", least, meaning, most),
+		func(s *Settings) string { return strconv.Itoa(*at(s)) },
+		func(s *Settings, text string) bool { return wholeNumber(at(s), text, least, most) }}
+}
+
+func line(name, attribute, want string, good func(string) bool, at func(*Settings) *string) setting {
+	return setting{name, attribute, want, func(s *Settings) string { return *at(s) },
+		func(s *Settings, text string) bool {
+			if text != "" && !good(text) {
+				return false
+			}
+			*at(s) = text
+			return true
+		}}
+}
+
+func wholeNumber(into *int, text string, least, most int) bool {
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil || n < least || n > most {
+		return false
+	}
+	*into = n
+	return true
+}
+
+func isLine(string) bool { return true } // Set checks every text
+
+func isAddress(text string) bool { return CheckEmail(text) == nil }
+
+func isMailbox(text string) bool {
+	a, err := mail.ParseAddress(text)
+	return err == nil && isAddress(a.Address)
+}
+
+func isTimeOfDay(text string) bool {
+	t, err := time.Parse("15:04", text)
+	return err == nil && t.Format("15:04") == text
+}
+
+func (s *Settings) retryDays() string {
+	days := make([]string, len(s.RetryDays))
+	for i, d := range s.RetryDays {
+		days[i] = strconv.Itoa(d)
+	}
+	if len(days) == 0 {
+		return noRetry
+	}
+	return strings.Join(days, ",")
+}
+
+func (s *Settings) setRetryDays(text string) bool {
+	days, last := []int{}, 0
+	if strings.TrimSpace(text) != noRetry {
+		for part := range strings.SplitSeq(text, ",") {
+			if !wholeNumber(&last, part, last+1, maxRetryDay) || len(days) == maxRetries {
+				return false
+			}
+			days = append(days, last)
+		}
+	}
+	s.RetryDays = days
+	return true
+}
+
+func (s *Settings) setDaily(text string) bool {
+	if text == "" {
+		s.Daily = nil
+		return true
+	}
+	var times []string
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		if !isTimeOfDay(part) || len(times) > 0 && part <= times[len(times)-1] || len(times) == maxDaily {
+			return false
+		}
+		times = append(times, part)
+	}
+	s.Daily = times
+	return true
+}
+
+// SettingNames returns the names of the settings in their order.
+func SettingNames() []string {
+	var names []string
+	for _, f := range settings() {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// settingOf returns the setting of the name, or a FieldError.
+func settingOf(name string) (setting, error) {
+	all := settings()
+	if i := slices.IndexFunc(all, func(f setting) bool { return f.name == name }); i >= 0 {
+		return all[i], nil
+	}
+	return setting{}, Invalid(strconv.Quote(name), "is no setting: there are "+strings.Join(SettingNames(), ", "))
+}
+
+// Text returns the setting of the name in the form that Set takes; "" for an unknown name.
+func (s *Settings) Text(name string) string {
+	if f, err := settingOf(name); err == nil {
+		return f.get(s)
+	}
+	return ""
+}
+
+// Set changes the setting of the name; an empty text sets its default. The FieldError of another
+// text says what would be right, and leaves s as it was.
+func (s *Settings) Set(name, text string) error {
+	f, err := settingOf(name)
+	if err != nil {
+		return err
+	}
+	text = cmp.Or(text, f.get(new(DefaultSettings())))
+	if err := CheckText(name, text, maxSettingText); err != nil {
+		return err
+	}
+	if !f.set(s, text) {
+		return Invalid(name, fmt.Sprintf("%q: want %s", text, f.want))
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package billing_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/memstore"
+	"github.com/duesday/duesday/internal/store/storetest"
+)
+
+func TestSettings_SetTakesWhatTextGives(t *testing.T) {
+	s := billing.DefaultSettings()
+	for name, text := range map[string]string{"receipt-months": "0", "retry-days": "1,2,60", "catch-up": "24",
+		"action-days": "0", "merchant-name": "Ada's Gym", "postal-address": "12 Bridge Street, Birmingham",
+		"sender": "Ada's Gym <ada@example.com>", "reply-to": "help@example.com", "daily": "06:10,18:10",
+		"time-zone": "Europe/Berlin", "alarm-at": "12:00", "operator": "ops@example.com"} {
+		if err := s.Set(name, text); err != nil || s.Text(name) != text {
+			t.Errorf("%s: %q, %v; want %q", name, s.Text(name), err, text)
+		}
+	}
+	want := billing.Settings{RetryDays: []int{1, 2, 60}, CatchUp: 24, MerchantName: "Ada's Gym",
+		PostalAddress: "12 Bridge Street, Birmingham", Sender: "Ada's Gym <ada@example.com>",
+		ReplyTo: "help@example.com", Daily: []string{"06:10", "18:10"}, TimeZone: "Europe/Berlin", AlarmAt: "12:00",
+		Operator: "ops@example.com"}
+	if !reflect.DeepEqual(s, want) {
+		t.Errorf("got %+v, want %+v", s, want)
+	}
+	for _, name := range billing.SettingNames() {
+		if err := s.Set(name, ""); err != nil {
+			t.Errorf("%s to its default: %v", name, err)
+		}
+	}
+	if usual := billing.DefaultSettings(); !reflect.DeepEqual(s, usual) {
+		t.Errorf("got %+v, want the defaults %+v", s, usual)
+	}
+	if err := s.Set("retry-days", "none"); err != nil || s.RetryDays == nil || len(s.RetryDays) != 0 {
+		t.Errorf("none: %#v, %v; want no days, and not nil", s.RetryDays, err)
+	}
+}
+
+func TestSettings_Refuses(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"receipt-months", "-1", `receipt-months: "-1": want 0 (kept for ever) to 1200`},
+		{"receipt-months", "six", "want 0"},
+		{"retry-days", "1,3,3", "want at most 8 ascending days from 1 to 60 such as 1,3,5,7, or none"},
+		{"retry-days", "1,2,3,4,5,6,7,8,9", "want at most 8"}, {"retry-days", "61", "want"}, {"retry-days", "0,1", "want"},
+		{"catch-up", "0", "want 1 to 24"}, {"action-days", "366", "want 0 (for ever) to 365"},
+		{"daily", "6:10", "want at most 24 ascending times such as 06:10,18:10"}, {"daily", "18:10,06:10", "want"},
+		{"daily", "06:10,06:10", "want"}, {"daily", "24:00", "want"}, {"daily", "06:10,", "want"},
+		{"time-zone", "Local", "want an IANA name"}, {"time-zone", "CET+1", "want an IANA name"},
+		{"alarm-at", "noon", "want a time such as 12:00"},
+		{"sender", "Ada", "want an address"}, {"operator", "Ops <ops@example.com>", "want an address such as ops@"},
+		{"reply-to", "a@b, c@d", "want an address"}, {"merchant-name", "a\nb", "control characters"},
+		{"merchant-name", strings.Repeat("a", 401), "at most 400 bytes"},
+		{"merchant-name", "sk_live_1234567890abcdefghij", "secret"},
+		{"postal-address", "4242 4242 4242 4242", "card number"},
+		{"retry", "1", "is no setting: there are receipt-months, retry-days"},
+	} {
+		s := billing.DefaultSettings()
+		err := s.Set(c.name, c.text)
+		if _, field := errors.AsType[*billing.FieldError](err); !field || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %q: %v, want %q", c.name, c.text, err, c.want)
+		}
+		if strings.Contains(err.Error(), "4242 4242") || strings.Contains(err.Error(), "sk_live_12") {
+			t.Errorf("the error shows the secret: %v", err)
+		}
+		if usual := billing.DefaultSettings(); !reflect.DeepEqual(s, usual) {
+			t.Errorf("%s %q: changed to %+v", c.name, c.text, s)
+		}
+	}
+}
+
+// settingsStore is a store with a META item, and its records.
+func settingsStore(t *testing.T) (*storetest.Faulty, *billing.Records) {
+	t.Helper()
+	now := func() time.Time { return time.Date(2026, 3, 15, 10, 30, 0, 0, time.UTC) }
+	tables := schema.Named(schema.DefaultPrefix, "")
+	s, err := memstore.Open(tables.All(), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := storetest.NewFaulty(s)
+	e := billing.NewRecords(f, tables, now, nil)
+	if err := s.Commit(t.Context(), store.Put(e.Table, billing.ItemAt(billing.MetaKey))); err != nil {
+		t.Fatal(err)
+	}
+	return f, e
+}
+
+func change(ctx context.Context, e *billing.Records, name, text string) (billing.Settings, error) {
+	return e.ChangeSettings(ctx, func(s *billing.Settings) error { return s.Set(name, text) })
+}
+
+func history(t *testing.T, e *billing.Records) (list []billing.SettingsChange) {
+	t.Helper()
+	for c, err := range e.SettingsHistory(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+func TestSettings_ChangeLeavesARow(t *testing.T) {
+	_, e := settingsStore(t)
+	if s, err := e.Settings(t.Context()); err != nil || !reflect.DeepEqual(s, billing.DefaultSettings()) {
+		t.Fatalf("none: %+v, %v; want the defaults", s, err)
+	}
+	if s, err := change(t.Context(), e, "catch-up", "3"); err != nil || s.Version != 1 || len(history(t, e)) != 0 {
+		t.Fatalf("the default: version %d, %v, %v; want 1, and no row", s.Version, err, history(t, e))
+	}
+	for _, days := range []string{"2", "2", "1,9"} {
+		if _, err := change(t.Context(), e, "retry-days", days); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := change(t.Context(), e, "catch-up", "25"); err == nil {
+		t.Error("25 missed periods at once are taken")
+	}
+	s, err := e.Settings(t.Context())
+	if err != nil || s.Version != 3 || s.Text("retry-days") != "1,9" {
+		t.Errorf("got %+v, %v; want version 3 with 1,9", s, err)
+	}
+	want := []billing.SettingsChange{
+		{e.Now(), 2, map[string]string{"retry-days": "1,3,5,7"}, map[string]string{"retry-days": "2"}},
+		{e.Now(), 3, map[string]string{"retry-days": "2"}, map[string]string{"retry-days": "1,9"}}}
+	if got := history(t, e); !reflect.DeepEqual(got, want) {
+		t.Errorf("history %+v, want %+v", got, want)
+	}
+}
+
+// TestSettings_ALostReply holds that a change is made once: also where another person's change
+// follows at once, which it must not undo.
+func TestSettings_ALostReply(t *testing.T) {
+	for _, phase := range []storetest.Phase{storetest.Before, storetest.After} {
+		f, e := settingsStore(t)
+		f.Hook = storetest.LoseReply(1, phase)
+		if s, err := change(t.Context(), e, "catch-up", "7"); err != nil || s.CatchUp != 7 || len(history(t, e)) != 1 {
+			t.Errorf("phase %v: %+v, %v, history %+v; want 7, once", phase, s, err, history(t, e))
+		}
+	}
+	f, e := settingsStore(t)
+	lost := false
+	f.Hook = func(op storetest.Operation, phase storetest.Phase) error {
+		if op.Kind != storetest.Commit || phase != storetest.After || lost {
+			return nil
+		}
+		lost = true
+		if _, err := change(t.Context(), e, "catch-up", "9"); err != nil {
+			t.Error(err)
+		}
+		return store.ErrUnknown
+	}
+	if s, err := change(t.Context(), e, "catch-up", "7"); err != nil || s.CatchUp != 9 || len(history(t, e)) != 2 {
+		t.Errorf("overtaken: %+v, %v, history %+v; want 9, of two changes", s, err, history(t, e))
+	}
+}
+
+func TestSettings_OfAMovedStore(t *testing.T) {
+	f, e := settingsStore(t)
+	moved := store.NewItem(store.Attribute{Name: schema.Moved, Value: store.S("elsewhere")})
+	f.Hook = func(op storetest.Operation, phase storetest.Phase) error { // between the look and the commit
+		if op.Commit == 1 && phase == storetest.Before {
+			return f.Commit(t.Context(), store.Update(e.Table, billing.MetaKey, moved, nil))
+		}
+		return nil
+	}
+	if _, err := change(t.Context(), e, "catch-up", "7"); !errors.Is(err, billing.ErrMoved) {
+		t.Errorf("%v, want ErrMoved", err)
+	}
+}
+
+func TestSettings_WrongInTheStore(t *testing.T) {
+	f, e := settingsStore(t)
+	it := billing.ItemAt(billing.SettingsKey, store.Attribute{Name: schema.CatchUp, Value: store.S("many")},
+		store.Attribute{Name: schema.RetryDays, Value: store.S("2")}, store.Attribute{Name: "Later", Value: store.S("x")})
+	if err := f.Commit(t.Context(), store.Put(e.Table, it)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := e.Settings(t.Context())
+	if _, illegible := errors.AsType[*billing.IllegibleError](err); !illegible || s.CatchUp != 3 || s.Text("retry-days") != "2" ||
+		!strings.Contains(err.Error(), `catch-up: "many": want 1 to 24`) {
+		t.Errorf("got %+v, %v", s, err)
+	}
+	if s, err := change(t.Context(), e, "catch-up", ""); err != nil || s.CatchUp != 3 {
+		t.Errorf("mended: %+v, %v", s, err)
+	}
+	if got := history(t, e); len(got) != 1 || got[0].Before["catch-up"] != "many" || got[0].After["catch-up"] != "3" {
+		t.Errorf("history %+v", got)
+	}
+	if it, err := f.Get(t.Context(), e.Table, billing.SettingsKey); err != nil || it.Str("Later") != "x" {
+		t.Errorf("%v, %v: an attribute of a later version is gone", it, err)
+	}
+}

@@ -1,0 +1,169 @@
+package billing
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Keys of the settings, and of the rows of their changes, one for each version.
+const (
+	settingsPK   = "SETTINGS"
+	changePrefix = "CHANGE#"
+)
+
+// SettingsKey is the key of the settings.
+var SettingsKey = store.Key{PK: settingsPK, SK: "NOW"}
+
+// Settings returns the store's settings, or the defaults with Version 0 if it has none. A wrong
+// value in the store is an IllegibleError that names the setting; the others are returned with it.
+func (e *Records) Settings(ctx context.Context) (Settings, error) {
+	it, err := e.Store.Get(ctx, e.Table, SettingsKey)
+	if err != nil {
+		return DefaultSettings(), IgnoreNotFound(err)
+	}
+	return DecodeSettings(it)
+}
+
+// DecodeSettings reads the settings from their item. An absent attribute is the default.
+func DecodeSettings(it store.Item) (Settings, error) {
+	s := DefaultSettings()
+	s.raw, s.Version = it, it.Int(schema.Version)
+	var wrong []error
+	for _, f := range settings() {
+		if v := it.Get(f.attribute); !v.IsZero() {
+			wrong = append(wrong, s.Set(f.name, v.Str()))
+		}
+	}
+	if s.Version < 1 {
+		wrong = append(wrong, Invalid("version", "is missing"))
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return s, &IllegibleError{fmt.Errorf("the settings in the store: %w", err)}
+	}
+	return s, nil
+}
+
+// A SettingsChange is one change of the settings. It never expires.
+type SettingsChange struct {
+	At            time.Time
+	Version       int64             // that it made
+	Before, After map[string]string // of the changed settings alone, by name
+}
+
+// SettingsHistory yields the changes, the oldest first.
+func (e *Records) SettingsHistory(ctx context.Context) iter.Seq2[SettingsChange, error] {
+	return func(yield func(SettingsChange, error) bool) {
+		q := store.Query{Table: e.Table, Partition: settingsPK, Prefix: changePrefix}
+		for it, err := range e.Store.Query(ctx, q) {
+			if !yield(SettingsChange{At: ParseStamp(it.Str(schema.CreatedDate)), Version: it.Int(schema.Version),
+				Before: textsOf(it.Get(schema.Before)), After: textsOf(it.Get(schema.After))}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func textsOf(v store.Value) map[string]string {
+	texts := map[string]string{}
+	for _, a := range v.Map() {
+		texts[a.Name] = a.Value.Str()
+	}
+	return texts
+}
+
+// ChangeSettings applies the change to the store's settings, and returns them as they are then. It
+// writes the settings and the row of the change in one commit, once, even if a reply of the store
+// is lost. Where nothing changes it writes nothing, unless the store has no settings yet.
+func (e *Records) ChangeSettings(ctx context.Context, change func(*Settings) error) (s Settings, err error) {
+	request := rand.Text()
+	asked := map[string]bool{} // sort keys of the rows of commits whose reply was lost
+	err = store.Retry(ctx, "changing the settings", func() error {
+		meta, err := e.Meta(ctx)
+		if err == nil && meta.Moved != "" {
+			err = fmt.Errorf("this store was %w: %s", ErrMoved, meta.Moved)
+		}
+		if err != nil {
+			return err
+		}
+		s, err = e.Settings(ctx)
+		if _, wrong := errors.AsType[*IllegibleError](err); err != nil && !wrong { // a change mends wrong ones
+			return err
+		}
+		for sk := range asked {
+			it, err := e.Store.Get(ctx, e.Table, store.Key{PK: settingsPK, SK: sk})
+			if IgnoreNotFound(err) != nil || it.Str(schema.Request) == request {
+				return err
+			}
+		}
+		was := s
+		if err := change(&s); err != nil {
+			return err
+		}
+		writes := e.settingsWrites(&was, &s, request)
+		if len(writes) == 0 {
+			return nil
+		}
+		asked[changeSK(s.Version)] = true
+		return e.Store.Commit(ctx, append(writes,
+			store.Check(e.Table, MetaKey, store.AttributeAbsent(schema.Moved)))...)
+	})
+	return s, err
+}
+
+// FirstSettings returns the writes of a new store's settings. They must be in the commit that makes
+// META.
+func (e *Records) FirstSettings(s Settings) []store.Write {
+	return e.settingsWrites(new(DefaultSettings()), &s, "")
+}
+
+// settingsWrites returns the writes that change the settings if they are still as they were read,
+// or none if nothing changes; it raises the version. A missing item is written in any case.
+func (e *Records) settingsWrites(was, now *Settings, request string) []store.Write {
+	key := SettingsKey
+	it, condition := ItemAt(key), store.Absent()
+	if was.raw != nil {
+		it, condition = was.raw.Clone(), unchanged(schema.Version, was.raw.Get(schema.Version))
+	}
+	var before, after store.Item
+	for _, f := range settings() {
+		old, text := f.get(was), f.get(now)
+		if v := was.raw.Get(f.attribute); !v.IsZero() {
+			old = v.Str() // which may be wrong
+		}
+		if it.Set(f.attribute, store.S(text)); text == "" {
+			it.Remove(f.attribute)
+		}
+		if old != text {
+			before.Set(f.name, store.S(old))
+			after.Set(f.name, store.S(text))
+		}
+	}
+	if len(after) == 0 && was.Version > 0 {
+		return nil
+	}
+	now.Version = was.Version + 1
+	it.Set(schema.Version, store.Int(now.Version))
+	now.raw = it
+	writes := []store.Write{store.Put(e.Table, it, condition)}
+	if len(after) > 0 {
+		row := ItemAt(store.Key{PK: settingsPK, SK: changeSK(now.Version)},
+			store.Attribute{Name: schema.CreatedDate, Value: store.S(Stamp(e.Now()))},
+			store.Attribute{Name: schema.Version, Value: store.Int(now.Version)},
+			store.Attribute{Name: schema.Before, Value: store.M(before)},
+			store.Attribute{Name: schema.After, Value: store.M(after)})
+		if request != "" {
+			row.Set(schema.Request, store.S(request))
+		}
+		writes = append(writes, store.Put(e.Table, row, store.Absent()))
+	}
+	return writes
+}
+
+func changeSK(version int64) string { return fmt.Sprintf("%s%09d", changePrefix, version) }
