@@ -12,6 +12,8 @@
 //     holder's process.
 //   - The holder is another version of Duesday: link.ErrVersion, at once.
 //   - Two processes open the folder at once: the lock decides, the other one becomes a client.
+//   - The holder is gone, killed or in order: every claim is lost, and may be claimed again.
+//   - A client is gone: its claims end with its connection.
 //   - The folder is another user's, even for root: refused before a file is made.
 package folder
 
@@ -50,7 +52,10 @@ type Store struct {
 	closed bool
 }
 
-var _ store.Store = (*Store)(nil)
+var (
+	_ store.Store   = (*Store)(nil)
+	_ store.Claimer = (*Store)(nil)
+)
 
 // A session is the time for which a process holds the folder, or is the client of one holder.
 type session struct {
@@ -154,8 +159,12 @@ func (s *Store) hold() (*session, error) {
 	if err != nil {
 		return nil, errors.Join(err, held.Close())
 	}
-	stop := serve(l, held, s.linkOptions())
-	return &session{Store: held, end: func() error { return errors.Join(stop(), held.Close()) }}, nil
+	shared := struct {
+		*pebblestore.Store
+		*store.Claims
+	}{held, new(store.Claims)}
+	stop := serve(l, shared, s.linkOptions())
+	return &session{Store: shared, end: func() error { return errors.Join(stop(), held.Close()) }}, nil
 }
 
 func (s *Store) connect(ctx context.Context) (*session, error) {
@@ -193,6 +202,15 @@ func (s *Store) do(ctx context.Context, work func(store.Store) error) error {
 			return err
 		}
 	}
+}
+
+// Claim implements store.Claimer. The holder keeps the claims of all: a new holder knows none.
+func (s *Store) Claim(ctx context.Context, name, by string) (lost <-chan struct{}, release func(), err error) {
+	err = s.do(ctx, func(now store.Store) error {
+		lost, release, err = now.(store.Claimer).Claim(ctx, name, by)
+		return err
+	})
+	return lost, release, err
 }
 
 // Get implements store.Store.

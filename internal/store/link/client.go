@@ -47,7 +47,10 @@ type Client struct {
 	closed  bool                  // guarded by mu
 }
 
-var _ store.Store = (*Client)(nil)
+var (
+	_ store.Store   = (*Client)(nil)
+	_ store.Claimer = (*Client)(nil)
+)
 
 // Connect greets the holder and returns the client. It returns ErrVersion if the holder differs.
 // Close closes the connection.

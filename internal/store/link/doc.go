@@ -20,5 +20,7 @@
 //   - The client stands still: the holder closes a connection that takes no answer for Silence.
 //   - The client ends in the middle of a commit: a commit that has come whole is carried out.
 //   - The holder closes its store: the client gets ErrClosed, and nothing was written.
+//   - The connection ends for any reason: the client's claims end with it. The client learns of it,
+//     and may claim the names again at the next holder, as may every other client.
 //   - A frame that is no frame, or is too long: the connection ends. Neither side panics.
 package link

@@ -31,6 +31,8 @@ const (
 	kindQuery
 	kindScan
 	kindCommit
+	kindClaim
+	kindRelease
 	kindEnd // of the holder's frames: what it has not answered it has not carried out
 )
 

@@ -36,6 +36,7 @@ func Serve(ctx context.Context, conn net.Conn, s store.Store, o Options) error {
 		return errors.Join(err, conn.Close())
 	}
 	h := &holder{wire: newWire(conn), Store: s, names: names, ended: ctx}
+	defer h.releaseAll()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) }) // ends the reading
 	defer stop()
 	reading, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -59,6 +60,9 @@ type holder struct {
 	store.Store
 	names *pebblestore.Dictionary
 	ended context.Context // its end stops the reading
+
+	mu     sync.Mutex
+	claims map[string]func() // releases of the client's claims, by name; guarded by mu
 
 	work    sync.WaitGroup
 	writing chan struct{} // closed when nothing more is written; nil: nothing was
@@ -155,6 +159,14 @@ func (h *holder) answer(ctx context.Context, f frame, a *writer) bool {
 			return false
 		}
 		a.error(h.Commit(context.WithoutCancel(ctx), writes...))
+	case kindClaim:
+		name, by := r.text(), r.text()
+		if r.err != nil {
+			return false
+		}
+		h.claim(ctx, a, name, by)
+	case kindRelease:
+		h.release(r.text())
 	default:
 		return false
 	}
