@@ -17,6 +17,8 @@ type Account struct {
 	ID       string
 	Email    string
 	TimeZone string    // IANA name, of its subscriptions' days
+	Locale   string    // of its mail, such as pt-BR; "": English
+	Bounced  Bounce    // of its address; zero: none
 	Method   string    // the processor's token, for subscriptions without one of their own
 	Given    time.Time // when the method was given; zero: not known
 	Payer    Payer     // of its subscriptions
@@ -26,6 +28,13 @@ type Account struct {
 	Version  int64
 
 	Raw store.Item // as read; holds the attributes of other tools
+}
+
+// A Bounce is a mail server's refusal, for good, of an address.
+type Bounce struct {
+	Email string
+	Code  string // the server's: 550 5.1.1
+	At    time.Time
 }
 
 // MixedAddresses is the attribute FanOut of an account whose Mixed is set.
@@ -54,7 +63,9 @@ func (a *Account) attributes(c *codec) {
 	c.keptStamp(schema.CreatedDate, &a.Created)
 	text(c, schema.Customer, &a.Payer.Customer)
 	text(c, schema.Email, &a.Email)
+	attribute(c, schema.EmailBounced, &a.Bounced, a.Bounced == Bounce{}, readBounce, writeBounce)
 	a.fanOut(c)
+	text(c, schema.Locale, &a.Locale)
 	c.stamp(schema.MethodDate, &a.Given)
 	c.only(schema.PK, AccountPK(a.ID))
 	text(c, schema.PaymentMethod, &a.Method)
@@ -62,6 +73,17 @@ func (a *Account) attributes(c *codec) {
 	c.only(schema.SK, AccountSK)
 	textBut(c, schema.TimeZone, &a.TimeZone, "UTC")
 	attribute(c, schema.Version, &a.Version, false, readVersion, store.Int)
+}
+
+func readBounce(v store.Value) Bounce {
+	m := v.Map()
+	return Bounce{Email: m.Str("email"), Code: m.Str("code"), At: readStamp(m.Str("at"))}
+}
+
+func writeBounce(b Bounce) store.Value {
+	return store.M(store.NewItem(store.Attribute{Name: "at", Value: store.S(Stamp(b.At))},
+		store.Attribute{Name: "code", Value: store.S(b.Code)},
+		store.Attribute{Name: "email", Value: store.S(b.Email)}))
 }
 
 func (a *Account) fanOut(c *codec) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/mail"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -143,6 +144,17 @@ func CheckEmail(email string) error {
 		return Invalid("email", "want an address such as ada@example.com, not "+strconv.Quote(secret.MaskCards(email)))
 	}
 	return CheckText("email", email, 254)
+}
+
+// localeForm is a language, perhaps with a script and a region: pt, pt-BR, zh-Hant-TW.
+var localeForm = regexp.MustCompile(`^[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?$`)
+
+// CheckLocale returns a FieldError unless the text names a language, perhaps with a region.
+func CheckLocale(locale string) error {
+	if !localeForm.MatchString(locale) {
+		return Invalid("locale", "want a language such as en, pt-BR, zh or ko, not "+strconv.Quote(locale))
+	}
+	return nil
 }
 
 // FieldError names the wrong field of an input, and its problem.

@@ -30,7 +30,7 @@ func TestItem_RoundTrip(t *testing.T) {
 		TimeZone: "Europe/Berlin", ReminderDays: 3, Created: at(2), LastPayment: at(3), LastReminder: at(4),
 		NextPayment:  day(2),
 		NextReminder: day(3), Status: billing.PastDue, Period: 2, Installments: 12, Paid: 1, LastCharge: "pi_1",
-		Requested: billing.RequestPause, CancelAtEnd: true, PausedOn: day(4), Parked: "why", Version: 7,
+		Requested: billing.RequestPause, CancelAtEnd: true, CardTold: "2026-12", PausedOn: day(4), Parked: "why", Version: 7,
 		Open: &billing.OpenPeriod{Period: 2, Generation: 1, Ref: "pi_2", Retired: []string{"pi_0", "pi_1"}, Amount: amount,
 			Method: "pm_3", Payer: payer, Due: day(5), Attempt: 2, Base: "ch_1", First: day(6), Retry: day(7), Asked: day(8),
 			State: billing.RequiresAction, Opened: at(5), Attempts: attempts, Overtaken: true}}
@@ -38,7 +38,8 @@ func TestItem_RoundTrip(t *testing.T) {
 	same(t, subscription, read, err, "Raw", "Shards", "Moved")
 
 	account := &billing.Account{ID: "1", Email: "ada@example.com", TimeZone: "Europe/Berlin", Method: "pm_1", Given: at(1),
-		Payer: payer, Created: at(2), Copying: true, Version: 3}
+		Payer: payer, Created: at(2), Copying: true, Version: 3, Locale: "pt-BR",
+		Bounced: billing.Bounce{Email: "ada@example.com", Code: "550 5.1.1", At: at(3)}}
 	same(t, account, billing.DecodeAccount(account.Item()), nil, "Raw", "Mixed")
 	account.Copying, account.Mixed = false, true
 	same(t, account, billing.DecodeAccount(account.Item()), nil, "Raw", "Copying")

@@ -2,6 +2,8 @@ package billing
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/base32"
 	"strings"
 	"time"
 
@@ -39,13 +41,27 @@ type Receipt struct {
 
 // Item returns the item to be stored. An imported receipt keeps its key.
 func (r *Receipt) Item() store.Item {
+	c := writer(nil)
+	r.attributes(c, r.key())
+	return c.item
+}
+
+func (r *Receipt) key() store.Key {
 	key := receiptKey(r.Name, r.Processed, r.Period)
 	if r.Kind == Imported && r.Raw != nil {
 		key.SK = r.Raw.Str(schema.SK)
 	}
-	c := writer(nil)
-	r.attributes(c, key)
-	return c.item
+	return key
+}
+
+// Number returns the receipt's number for people, such as 20230628-8F3K20QX-M4ZN7TRA: the day of the
+// payment in UTC, and 80 bits of a hash of the receipt's key and of the store's installation. It is
+// not stored: the same receipt always has the same number.
+func (r *Receipt) Number(installation string) string {
+	key := r.key()
+	sum := sha256.Sum256([]byte("receipt\x00" + installation + "\x00" + key.PK + "\x00" + key.SK))
+	text := base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").EncodeToString(sum[:10])
+	return r.Processed.UTC().Format("20060102") + "-" + text[:8] + "-" + text[8:]
 }
 
 // DecodeReceipt reads a receipt's item. A legacy item becomes a receipt of the kind Imported.

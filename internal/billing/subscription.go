@@ -63,6 +63,7 @@ type Subscription struct {
 	LastCharge   string // reference of the last settled charge
 	Requested    Request
 	CancelAtEnd  bool
+	CardTold     string // the last month, 2026-12, of the card whose end the customer was told of
 	PausedOn     civil.Date
 	Parked       string // why it is parked
 	Open         *OpenPeriod
@@ -153,6 +154,7 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	c.date(schema.Anchor, &s.Anchor)
 	c.count(schema.AnchorPeriod, &s.AnchorPeriod, 0)
 	c.flag(schema.CancelAtEnd, &s.CancelAtEnd)
+	text(c, schema.CardTold, &s.CardTold)
 	c.keptStamp(schema.CreatedDate, &s.Created)
 	text(c, schema.Email, &s.Email)
 	c.count(schema.Installments, &s.Installments, 0)

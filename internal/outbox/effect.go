@@ -50,14 +50,17 @@ const (
 	KindDeclined       = "declined"        // a payment was declined and will be tried again
 	KindFailed         = "failed"          // a payment was declined for good
 	KindActionRequired = "action_required" // the customer has to confirm a payment
+	KindRefund         = "refund"          // money went back to the customer
+	KindCancelled      = "cancelled"       // the subscription has ended
+	KindCardExpires    = "card_expires"    // the card will have expired before the payment after the next
 )
 
 // The keys of Effect.Data. Every kind has the first group, receipts the second;
 // DataRetryDate belongs to KindDeclined, DataCode to that and to KindFailed, DataRef to
-// KindActionRequired, the card to KindReminder. An unknown value is "".
+// KindActionRequired, the card to KindReminder and KindCardExpires. An unknown value is "".
 //
-// The last group is never in a stored effect, because links are short-lived secrets. The
-// deliverer adds them.
+// The last group is never in a stored effect: links are short-lived secrets, and the locale is the
+// account's at the delivery. The deliverer adds them.
 const (
 	DataAccount      = "account"
 	DataEmail        = "email" // one bare address
@@ -71,6 +74,7 @@ const (
 
 	DataProcessed = "processed" // 2023-06-28, or a timestamp that starts with the day
 	DataCharge    = "charge"    // the processor's reference
+	DataReceipt   = "receipt"   // the receipt's number
 
 	DataRetryDate = "retry_date" // 2023-07-01
 	DataCode      = "code"       // the processor's decline code
@@ -83,6 +87,7 @@ const (
 
 	DataLink        = "link"         // where the customer can confirm or replace the card
 	DataLinkExpires = "link_expires" // a timestamp; "" if unknown
+	DataLocale      = "locale"       // pt-BR; "" if the account has none
 )
 
 // A row is the item of one effect. Its key is <queue>#<shard> / <due>#<id>, so a query up to

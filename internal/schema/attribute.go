@@ -85,6 +85,9 @@ const (
 	Amount       = "Amount"
 	DeadDate     = "DeadDate"
 	LastError    = "LastError"
+	Locale       = "Locale"       // of an account: the language and region of its mail
+	EmailBounced = "EmailBounced" // of an account: an address that a mail server refused for good
+	CardTold     = "CardTold"     // of a subscription: the last month of the card whose end was told of
 
 	// The processor's side of an account and of an open period.
 	Customer         = "Customer"         // the processor's id of the customer
@@ -148,5 +151,6 @@ func Names() []string {
 		TrackedExpired, TrackedSoft, TrackedAsking, TrackedSalt,
 		ReceiptMonths, RetryDays, CatchUp, ActionDays, MerchantName, PostalAddress, Sender, ReplyTo, Daily, AlarmAt,
 		Operator, Before, After, Settings,
+		Locale, EmailBounced, CardTold, "receipt",
 	}
 }

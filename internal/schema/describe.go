@@ -189,7 +189,8 @@ func describeRecurring(t store.Table) Description {
 		typed("S", RunDate, FromDate, StartedDate), typed("BOOL", Completed, Accepted), typed("M", Counts),
 		typed("S", LoweredDate, Installation), typed("N", Format, Shards), typed("BOOL", Charging),
 		typed("S", Moved, Owner, Until), typed("S", ReceiptMonths, RetryDays, CatchUp, ActionDays, MerchantName,
-			PostalAddress, Sender, ReplyTo, Daily, AlarmAt, Operator, Settings), typed("M", Before, After))
+			PostalAddress, Sender, ReplyTo, Daily, AlarmAt, Operator, Settings), typed("M", Before, After),
+		typed("S", Locale, CardTold), typed("M", EmailBounced))
 	return Description{Table: t, Attributes: attributes,
 		Facets: slices.Concat(publishedFacets(), recordFacets(), storeFacets())}
 }

@@ -84,7 +84,7 @@ func (e *Engine) link(ctx context.Context, f outbox.Effect) (billing.CardLink, e
 		}
 		in, err := e.proc.Lookup(ctx, f.Data[outbox.DataRef])
 		return billing.CardLink{URL: in.Link}, err
-	case outbox.KindDeclined, outbox.KindFailed:
+	case outbox.KindDeclined, outbox.KindFailed, outbox.KindCardExpires:
 	case outbox.KindReminder:
 		if f.Data[outbox.DataCardExpired] == "" && f.Data[outbox.DataNoMethod] == "" {
 			return billing.CardLink{}, nil

@@ -115,4 +115,4 @@ func (e *Engine) Verify(ctx context.Context) (*audit.Report, error) {
 }
 
 // Refunds returns the refund service.
-func (e *Engine) Refunds() *refund.Service { return refund.New(e.Records, e.proc) }
+func (e *Engine) Refunds() *refund.Service { return refund.New(e.Records, e.proc, e.refunded) }

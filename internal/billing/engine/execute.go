@@ -220,8 +220,7 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 	case doRealign:
 		return t.realign(ctx)
 	case doLapse:
-		s.Cancel()
-		return step{}, e.Put(ctx, s)
+		return step{}, e.Put(ctx, s, e.cancelled(s)...)
 	case doParkOverload:
 		return e.park(ctx, s, t.today, fmt.Sprintf("more than %d periods were due at once", e.cfg.CatchUp))
 	case doOpen:

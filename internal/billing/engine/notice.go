@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -32,13 +33,54 @@ func (e *Engine) reminder(s *billing.Subscription, due civil.Date, card *billing
 	if noMethod {
 		f.Data[outbox.DataNoMethod] = "true"
 	}
-	if card != nil {
-		f.Data[outbox.DataCard], f.Data[outbox.DataCardExpires] = card.String(), card.LastMonth()
-		if card.ExpiredOn(due) {
-			f.Data[outbox.DataCardExpired] = "true"
-		}
+	if card == nil {
+		return []store.Write{outbox.Write(e.Tables.Outbox.Name, f)}
 	}
+	f.Data[outbox.DataCard], f.Data[outbox.DataCardExpires] = card.String(), card.LastMonth()
+	if card.ExpiredOn(due) {
+		f.Data[outbox.DataCardExpired] = "true"
+	}
+	return append([]store.Write{outbox.Write(e.Tables.Outbox.Name, f)}, e.cardExpires(s, due, card)...)
+}
+
+// cardExpires is the notice of a card that can take the payment due, and not the one after it. It is
+// written once for each month of expiry: the subscription, which the caller commits, notes the month.
+func (e *Engine) cardExpires(s *billing.Subscription, due civil.Date, card *billing.Card) []store.Write {
+	following, err := s.Schedule().Due(s.Period + 1)
+	last := s.Installments > 0 && s.Paid+1 >= s.Installments
+	if err != nil || last || card.ExpiredOn(due) || !card.ExpiredOn(following) || s.CardTold == card.LastMonth() {
+		return nil
+	}
+	s.CardTold = card.LastMonth()
+	f := e.effect(outbox.KindCardExpires, s, nil, nil)
+	f.ID += "/" + s.CardTold
+	f.Data[outbox.DataCard], f.Data[outbox.DataCardExpires] = card.String(), s.CardTold
+	f.Data[outbox.DataPeriod], f.Data[outbox.DataDueDate] = strconv.Itoa(s.Period+1), following.String()
 	return []store.Write{outbox.Write(e.Tables.Outbox.Name, f)}
+}
+
+// cancelled ends the subscription for good, in memory. It returns the row of the notice of it.
+func (e *Engine) cancelled(s *billing.Subscription) []store.Write {
+	s.Cancel()
+	return e.notice(outbox.KindCancelled, s, nil, nil)
+}
+
+// refunded returns the outbox row of the notice of a refund: none if there is no subscription with
+// an address. It must be in the commit by which the refund's record first shows its success.
+func (e *Engine) refunded(ctx context.Context, r *billing.ReversalRecord) ([]store.Write, error) {
+	s, err := e.Load(ctx, r.Name)
+	if err != nil || s.Email == "" {
+		if errors.Is(err, billing.ErrMoved) {
+			err = nil
+		}
+		return nil, billing.IgnoreNotFound(err)
+	}
+	f := e.effect(outbox.KindRefund, s, nil, nil)
+	f.ID += "/" + r.ReversalID
+	f.Data[outbox.DataPeriod], f.Data[outbox.DataDueDate] = strconv.Itoa(r.Period), ""
+	f.Data[outbox.DataProcessed], f.Data[outbox.DataCharge] = billing.Stamp(r.Processed), r.Ref
+	setAmount(f.Data, r.Amount)
+	return []store.Write{outbox.Write(e.Tables.Outbox.Name, f)}, nil
 }
 
 func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPeriod,
@@ -71,12 +113,17 @@ func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPer
 	if rec != nil {
 		amount, due = rec.Amount, rec.Due
 		data[outbox.DataProcessed], data[outbox.DataCharge] = billing.Stamp(rec.Processed), rec.Charge
+		data[outbox.DataReceipt] = rec.Number(e.Opened.Installation)
 	}
 	data[outbox.DataPeriod], data[outbox.DataDueDate] = strconv.Itoa(period), due.String()
-	data[outbox.DataAmount], data[outbox.DataCurrency] = amount.Decimal(), amount.Currency().Code()
-	data[outbox.DataAmountText] = amount.Format()
+	setAmount(data, amount)
 	now := e.Now()
 	return outbox.Effect{ID: id, Kind: kind, Due: now, Created: now, Data: data}
+}
+
+func setAmount(data map[string]string, amount money.Amount) {
+	data[outbox.DataAmount], data[outbox.DataCurrency] = amount.Decimal(), amount.Currency().Code()
+	data[outbox.DataAmountText] = amount.Format()
 }
 
 // receipt returns the record of a payment for the period to be paid next.
@@ -139,16 +186,21 @@ func (e *Engine) remind(ctx context.Context, n billing.Name, day civil.Date, dry
 
 // StillWanted reports, right before its delivery, whether an effect is to be delivered. It drops a
 // reminder of a period paid, paused or cancelled since, or now due on another day. It drops a
-// request to authenticate if the payment no longer waits for the customer.
+// request to authenticate if the payment no longer waits for the customer, and the notice of a card's
+// end if nothing is to be charged any more.
 func (e *Engine) StillWanted(ctx context.Context, f outbox.Effect) (bool, error) {
-	if f.Kind != outbox.KindReminder && (f.Kind != outbox.KindActionRequired || f.Data[outbox.DataRef] == "") {
+	asks := f.Kind == outbox.KindActionRequired && f.Data[outbox.DataRef] != ""
+	if f.Kind != outbox.KindReminder && f.Kind != outbox.KindCardExpires && !asks {
 		return true, nil
 	}
 	s, err := e.Load(ctx, nameIn(f))
 	if err != nil {
 		return false, billing.IgnoreNotFound(err)
 	}
-	if f.Kind == outbox.KindActionRequired {
+	switch f.Kind {
+	case outbox.KindCardExpires:
+		return !s.Over() && !s.CancelAtEnd && s.Requested != billing.RequestCancel, nil
+	case outbox.KindActionRequired:
 		return s.Open != nil && s.Open.Ref == f.Data[outbox.DataRef] && s.Open.State == billing.RequiresAction, nil
 	}
 	due, err := s.Due()

@@ -158,13 +158,11 @@ func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (
 	return e.request(ctx, n, billing.RequestCancel,
 		func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 			if s.Status != billing.ParkedState {
-				s.Cancel()
-				return nil, nil
+				return e.cancelled(s), nil
 			}
 			void := e.ended(s, billing.EndVoid, "the subscription was cancelled", nil)
 			s.Requested = billing.RequestCancel
-			e.pass(s, today, false, e.Now())
-			return []store.Write{void.Write(e.Table)}, nil
+			return append(e.pass(s, today, false, e.Now()), void.Write(e.Table)), nil
 		}, billing.Active, billing.Paused, billing.PastDue, billing.ParkedState)
 }
 

@@ -36,9 +36,9 @@ func (e *Engine) paid(s *billing.Subscription, r *billing.Receipt, today civil.D
 }
 
 // pass moves the subscription on to its next period, in memory: it closes the open period, carries
-// out the request and sets the next dates. It returns the write of the next period's record if that
-// period is parked as well.
-func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at time.Time) (parked []store.Write) {
+// out the request and sets the next dates. It returns the other writes: the record of the next period
+// if that is parked as well, or the notice of a cancellation.
+func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at time.Time) (others []store.Write) {
 	s.Open = nil
 	s.Period++
 	if paid {
@@ -48,7 +48,7 @@ func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at t
 	due, err := s.Schedule().Due(s.Period)
 	switch {
 	case s.Requested == billing.RequestCancel:
-		s.Cancel()
+		others = e.cancelled(s)
 	case err != nil || s.PaidOff():
 		s.Status = billing.Completed
 	case s.Requested == billing.RequestPause:
@@ -58,11 +58,11 @@ func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at t
 	case s.Status == billing.ParkedState:
 		record := e.ended(s, billing.EndParked, s.Parked, nil)
 		record.Due = due
-		parked = []store.Write{record.Write(e.Table)}
+		others = []store.Write{record.Write(e.Table)}
 	}
 	s.Requested = billing.RequestNone
 	s.Reschedule(due, today)
-	return parked
+	return others
 }
 
 // end closes the open period unpaid. The processor has shown its intent cancelled: nobody

@@ -42,7 +42,15 @@ func (s *Service) write(ctx context.Context, account string, now *recorded,
 		if err = s.Live(ctx); err != nil {
 			return err
 		}
-		err = s.Store.Commit(ctx, becomes.Writes(s.Table, was, now.account)...)
+		writes := becomes.Writes(s.Table, was, now.account)
+		if becomes.Kind == billing.Refunded && becomes.State == billing.ReversalSucceeded {
+			told, err := s.notice(ctx, becomes) // a record succeeds once: see ReversalRecord.Apply
+			if err != nil {
+				return err
+			}
+			writes = append(writes, told...)
+		}
+		err = s.Store.Commit(ctx, writes...)
 		if err != nil && !store.Retryable(err) {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/store"
 )
 
 // An Order is a person's order to give money back.
@@ -29,11 +30,16 @@ type Order struct {
 // A Service gives money back, and records the reversals that others have made.
 type Service struct {
 	*billing.Records
-	proc billing.Processor
+	proc   billing.Processor
+	notice Notice
 }
 
+// A Notice returns the writes that tell the customer of a refund. They are in the commit by which the
+// refund's record first shows its success.
+type Notice func(context.Context, *billing.ReversalRecord) ([]store.Write, error)
+
 // New returns the service over the records. Refunds need a proc that is a billing.Refunder.
-func New(r *billing.Records, proc billing.Processor) *Service { return &Service{r, proc} }
+func New(r *billing.Records, proc billing.Processor, n Notice) *Service { return &Service{r, proc, n} }
 
 // ErrNoRefunds: the processor gives nothing back.
 var ErrNoRefunds = errors.New("this processor cannot give money back")
