@@ -1,12 +1,14 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"iter"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 
@@ -17,21 +19,35 @@ import (
 // ErrLost: the connection to the holder is gone, and nothing was written by the call.
 var ErrLost = errors.New("the connection to the store's holder is lost")
 
-// ErrVersion: the holder is another version of Duesday.
-var ErrVersion = errors.New("the store is held by another version of Duesday")
+// The refusals of a holder, in its answer to the greeting. Nothing was written.
+var (
+	ErrVersion  = errors.New("the store is held by another version of Duesday")
+	ErrClock    = errors.New("the store is held by a process that lives by another clock")
+	ErrHandOver = errors.New("the holder hands the store over")
+)
 
-// greeting returns what a client says first: its version, and a digest of its tables and names.
+// refusals are known by their places in the answer, also to other versions: 0 is a welcome.
+var refusals = [...]error{nil, ErrVersion, ErrClock, ErrHandOver}
+
+// greeting returns what a client says first.
 func (o Options) greeting() string {
-	return fmt.Sprintf("%s\n%x", o.Version, sha256.Sum256(fmt.Appendf(nil, "%+v %q", o.Tables, o.Names)))
+	return fmt.Sprintf("%s\n%x\n%s\n%t", o.Version, sha256.Sum256(fmt.Appendf(nil, "%+v %q", o.Tables, o.Names)), o.Clock,
+		o.Lasting)
 }
 
-// differs returns an error that names both versions if the client's greeting is not the holder's.
-func (o Options) differs(greeting string) error {
-	if greeting == o.greeting() {
-		return nil
+// refusal returns the refusal of a client with the greeting, or nil.
+func (o Options) refusal(greeting string) error {
+	theirs, ours := strings.Split(greeting, "\n"), strings.Split(o.greeting(), "\n")
+	switch {
+	case len(theirs) != len(ours) || !slices.Equal(theirs[:2], ours[:2]):
+		return fmt.Errorf("%w: the holder is Duesday %s, this is %.40q", ErrVersion, o.Version, theirs[0])
+	case theirs[2] != "" && theirs[2] != o.Clock:
+		return fmt.Errorf("%w: the holder's is %s, and this process was given %.80s", ErrClock,
+			cmp.Or(o.Clock, "the machine's"), theirs[2])
+	case theirs[3] == "true" && !o.Lasting:
+		return ErrHandOver
 	}
-	version, _, _ := strings.Cut(greeting, "\n")
-	return fmt.Errorf("the holder is Duesday %s, this is %.40q", o.Version, version)
+	return nil
 }
 
 // A Client is a store.Store whose items are the holder's. It is safe for concurrent use.
@@ -39,6 +55,7 @@ type Client struct {
 	*wire
 	schema store.Schema
 	names  *pebblestore.Dictionary
+	clock  string // the holder's
 
 	mu      sync.Mutex
 	last    uint64                // request; guarded by mu
@@ -52,8 +69,8 @@ var (
 	_ store.Claimer = (*Client)(nil)
 )
 
-// Connect greets the holder and returns the client. It returns ErrVersion if the holder differs.
-// Close closes the connection.
+// Connect greets the holder and returns the client. It returns ErrVersion, ErrClock or ErrHandOver
+// if the holder refuses it. Close closes the connection.
 func Connect(ctx context.Context, conn net.Conn, o Options) (*Client, error) {
 	schema, err := store.NewSchema(o.Tables...)
 	if err != nil {
@@ -68,11 +85,7 @@ func Connect(ctx context.Context, conn net.Conn, o Options) (*Client, error) {
 	go c.read()
 	a, err := c.ask(ctx, kindGreeting, []byte(o.greeting()))
 	if err == nil {
-		r := reader{names: names, b: a}
-		if refused := r.answer(); refused != nil {
-			err = fmt.Errorf("%w: %w", ErrVersion, refused)
-		}
-		err = errors.Join(err, r.err)
+		err = c.welcomed(&reader{names: names, b: a})
 	}
 	if err != nil {
 		c.fail(err)
@@ -80,6 +93,24 @@ func Connect(ctx context.Context, conn net.Conn, o Options) (*Client, error) {
 	}
 	return c, nil
 }
+
+// welcomed reads the answer to the greeting.
+func (c *Client) welcomed(r *reader) error {
+	place, text := r.number(), r.text()
+	switch {
+	case r.err != nil:
+		return r.err
+	case place == 0:
+		c.clock = text
+		return nil
+	case place > 0 && place < len(refusals):
+		return &answerError{refusals[place], text}
+	}
+	return &answerError{ErrVersion, text}
+}
+
+// Clock returns the text of the holder's clock, as in its Options.
+func (c *Client) Clock() string { return c.clock }
 
 // read hands the answers to those who wait for them.
 func (c *Client) read() {

@@ -6,9 +6,9 @@
 // # Protocol
 //
 // Both sides send frames: length, request, kind and body. The client's first frame is its greeting,
-// with its version of Duesday and a digest of its tables and names. The holder refuses another
-// version or digest by name, since the two would read items differently. Then a client sends
-// requests, any number at a time, and the holder answers each in any order. A query is sent page by
+// with its version of Duesday, a digest of its tables and names, and its test clock. The holder
+// refuses another version or digest by name, since the two would read items differently, and another
+// clock. It answers with its own clock. Then a client sends requests, any number at a time, and the holder answers each in any order. A query is sent page by
 // page, so that a reader that stops in the middle of a list holds nothing.
 //
 // # Failures

@@ -14,7 +14,7 @@ import (
 )
 
 // Silence is the time without a beat or an answer taken after which a connection is given up.
-const Silence = 8 * time.Second
+const Silence = 5 * time.Second
 
 const (
 	beatEvery = time.Second

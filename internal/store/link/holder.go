@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,11 +14,13 @@ import (
 	"github.com/duesday/duesday/internal/store/pebblestore"
 )
 
-// Options are the same in the holder and in its clients.
+// Options describe a process. The first three are the same in the holder and in its clients.
 type Options struct {
 	Version string        // of Duesday
 	Tables  []store.Table // the store's
 	Names   []string      // attribute names, for short frames
+	Clock   string        // the text of the test clock; "": the machine's, or in a client the holder's
+	Lasting bool          // this process stays: a holder that does not hands the store over to it
 }
 
 const (
@@ -93,8 +96,13 @@ func (h *holder) serve(ctx context.Context, o Options) error {
 		h.fail(h.write(true))
 	}()
 	answer := writer{names: h.names}
-	refusal := o.differs(string(hello.body))
-	answer.error(refusal)
+	refusal := o.refusal(string(hello.body))
+	text := o.Clock
+	if refusal != nil {
+		text = refusal.Error()
+	}
+	answer.number(slices.IndexFunc(refusals[:], func(r error) bool { return errors.Is(refusal, r) }))
+	answer.text(text)
 	h.send(frame{hello.request, kindGreeting, answer.b})
 	if refusal != nil {
 		h.linger()

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -283,24 +284,45 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestGreeting: a client of another version, or with other tables, is refused with both versions.
+// TestGreeting: a client of another version, with other tables or by another clock is refused by name,
+// one without a clock is told the holder's, and one that stays gets the store.
 func TestGreeting(t *testing.T) {
-	other := options()
-	other.Version = "v1.2.4"
-	more := options()
-	more.Names = append(more.Names, "sk")
-	for _, o := range []link.Options{other, more} {
+	const clock = "2026-01-01T00:00:00Z,1s/s,2026-11-22T10:00:00Z"
+	for _, c := range []struct {
+		change func(holder, client *link.Options)
+		want   error
+		says   string
+	}{
+		{func(_, c *link.Options) { c.Version = "v1.2.4" }, link.ErrVersion, `v1.2.3, this is "v1.2.4"`},
+		{func(_, c *link.Options) { c.Names = append(c.Names, "sk") }, link.ErrVersion, "v1.2.3"},
+		{func(_, c *link.Options) { c.Clock = clock }, link.ErrClock, "the machine's, and this process was given " + clock},
+		{func(h, c *link.Options) { h.Clock, c.Clock = clock, "2026-01-02" }, link.ErrClock, "given 2026-01-02"},
+		{func(h, c *link.Options) { c.Lasting = true }, link.ErrHandOver, "hands"},
+		{func(h, c *link.Options) { h.Lasting, c.Lasting = true, true }, nil, ""},
+		{func(h, c *link.Options) { h.Clock, c.Clock = clock, clock }, nil, clock},
+		{func(h, c *link.Options) { h.Clock, h.Lasting = clock, true }, nil, clock},
+	} {
+		h, o := options(), options()
+		c.change(&h, &o)
 		near, far := net.Pipe()
 		served := make(chan error, 1)
-		go func() { served <- link.Serve(t.Context(), far, openMemory(t), options()) }()
-		c, err := link.Connect(t.Context(), near, o)
-		if !errors.Is(err, link.ErrVersion) || c != nil {
-			t.Errorf("Connect = %v, %v; want ErrVersion", c, err)
-		} else {
-			t.Log(err)
+		go func() { served <- link.Serve(t.Context(), far, openMemory(t), h) }()
+		client, err := link.Connect(t.Context(), near, o)
+		if c.want == nil {
+			if err != nil || client.Clock() != c.says {
+				t.Fatalf("%+v at %+v: %v", o, h, err)
+			}
+			if err := client.Close(); err != nil {
+				t.Error(err)
+			}
+			<-served
+			continue
 		}
-		if err := <-served; err == nil {
-			t.Error("the holder served it")
+		if !errors.Is(err, c.want) || client != nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("Connect = %v, %v; want %v with %q", client, err, c.want, c.says)
+		}
+		if err := <-served; !errors.Is(err, c.want) {
+			t.Errorf("Serve = %v, want %v", err, c.want)
 		}
 	}
 }
