@@ -45,6 +45,9 @@ func TestTheClockIsReadAtTheEdge(t *testing.T) {
 			"stripefake/fake.go New":             "the defaults of Options.Now and Options.Real",
 			"internal/store/pebblestore/commit.go finishGroups": "how long a sync takes is measured, and decides only how " +
 				"long the next group may gather",
+			"internal/store/folder/folder.go Open":            "the default of Options.Now",
+			"internal/store/folder/folder.go elect":           "how long a holder may be silent is real time",
+			"internal/store/folder/folder.go handOver":        "how long a process waits for another is real time",
 			"internal/store/link/frame.go silence":            "the deadlines of a connection are on the real clock",
 			"internal/store/pebblestore/lock.go writeHolder":  "tells people since when a process has the store",
 			"internal/store/pebblestore/open.go withDefaults": "the default of Options.Now",

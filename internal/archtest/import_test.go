@@ -67,7 +67,7 @@ var layers = map[string][]string{
 	"internal/store/dynamostore":     {"store"},
 	"internal/store/dynamotable":     {"store"},
 	"internal/store/dynamotest":      {},
-	"internal/store/folder":          {"store", "store/link", "store/pebblestore"},
+	"internal/store/folder":          {"clock", "store", "store/link", "store/pebblestore"},
 	// pebblestore: items cross the connection in the form in which the folder keeps them
 	"internal/store/link":        {"store", "store/pebblestore"},
 	"internal/store/memstore":    {"store"},

@@ -8,9 +8,13 @@
 //   - The holder stops serving in order: no call fails, and no outcome is unknown.
 //   - The holder is killed: a commit without an answer is ErrUnknown; everything else goes on at
 //     the next holder.
-//   - The holder stands still, or serves nobody: after Patience a call is ErrLocked and names the
-//     holder's process.
+//   - The holder stands still: within 10 s a call is ErrLocked and names the holder's process.
+//   - The holder serves nobody, as a command that moves the store does: ErrLocked, after a second.
+//   - A holder that ends soon meets a client that stays: it hands the folder over, and goes on as a
+//     client. No call fails.
 //   - The holder is another version of Duesday: link.ErrVersion, at once.
+//   - The holder lives by a test clock: a client lives by it too, and a client that was given another
+//     one gets link.ErrClock.
 //   - Two processes open the folder at once: the lock decides, the other one becomes a client.
 //   - The holder is gone, killed or in order: every claim is lost, and may be claimed again.
 //   - A client is gone: its claims end with its connection.
@@ -18,26 +22,35 @@
 package folder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
+	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/link"
 	"github.com/duesday/duesday/internal/store/pebblestore"
 )
 
-// Patience is how long a process waits for a holder that does not answer.
-const Patience = 9 * time.Second
-
-const retryEvery = 20 * time.Millisecond
+const (
+	retryEvery  = 20 * time.Millisecond
+	patience    = 9 * time.Second // with a holder that is about to serve
+	answersIn   = 4 * time.Second // else a holder that has been greeted stands still
+	servesIn    = time.Second     // else a holder without a socket serves nobody
+	handingOver = 2 * time.Second // for a process that stays to take the folder
+)
 
 // Options say how to open a shared store.
 type Options struct {
-	pebblestore.Options
-	Version string // of Duesday: all processes of a folder have the same
+	pebblestore.Options        // Now is the machine's clock
+	Version             string // of Duesday: all processes of a folder have the same
+	Clock               string // a test clock, as clock.Parse reads it; "": the machine's, or the holder's
+	Lasting             bool   // the process stays: others hand the folder over to it
 }
 
 // A Store is the store in a folder, held by this process or by another one. It is safe for
@@ -46,10 +59,12 @@ type Store struct {
 	dir    string
 	o      Options
 	schema store.Schema
+	clock  atomic.Pointer[clock.Clock]
 
-	turn   chan struct{} // full while a goroutine looks at or changes the rest
-	now    *session      // nil: to be elected
-	closed bool
+	turn     chan struct{} // full while a goroutine looks at or changes the rest
+	now      *session      // nil: to be elected
+	handover time.Time     // until then the folder is another process's to take
+	closed   bool
 }
 
 var (
@@ -75,12 +90,34 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{dir: dir, o: o, schema: schema, turn: make(chan struct{}, 1)}
-	_, err = s.session(ctx)
-	if err != nil {
+	if s.o.Now == nil {
+		s.o.Now = time.Now
+	}
+	s.o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	if err := s.setClock(o.Clock); err != nil {
+		return nil, err
+	}
+	if _, err = s.session(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
+
+// setClock lives by the clock of the text from now on.
+func (s *Store) setClock(text string) error {
+	c, err := clock.Machine(s.o.Now), error(nil)
+	if text != "" {
+		c, err = clock.Parse(text, s.o.Now)
+	}
+	if err == nil {
+		s.o.Clock = text
+		s.clock.Store(c)
+	}
+	return err
+}
+
+// Clock returns the clock of all processes of the folder.
+func (s *Store) Clock() *clock.Clock { return s.clock.Load() }
 
 // Holds reports whether this process is the holder.
 func (s *Store) Holds() bool {
@@ -121,26 +158,44 @@ func (s *Store) drop(x *session) {
 	}
 }
 
+// handOver gives the folder to a process that stays. The calls under way go on as a client's.
+func (s *Store) handOver(x *session) {
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
+	if s.now != x || s.closed {
+		return
+	}
+	s.now, s.handover = nil, time.Now().Add(handingOver)
+	if err := x.end(); err != nil {
+		s.o.Logger.Warn("handing the store over", "error", err)
+	}
+}
+
 // elect takes the folder, or connects to the process that has taken it.
 func (s *Store) elect(ctx context.Context) (*session, error) {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
-	defer cancel()
+	began := time.Now()
 	for {
-		x, err := s.hold()
-		if !errors.Is(err, store.ErrLocked) {
-			return x, err
+		locked := store.ErrLocked
+		if time.Now().After(s.handover) {
+			x, err := s.hold()
+			if !errors.Is(err, store.ErrLocked) {
+				return x, err
+			}
+			locked = err
 		}
-		locked := err
-		if x, err = s.connect(ctx); err == nil || errors.Is(err, link.ErrVersion) {
+		x, err := s.connect(ctx)
+		switch waited := time.Since(began); {
+		case err == nil || ctx.Err() != nil || errors.Is(err, link.ErrVersion) || errors.Is(err, link.ErrClock):
 			return x, err
+		case errors.Is(err, errUnserved) && waited > servesIn && !s.handover.After(began):
+			return nil, locked
+		case errors.Is(err, context.DeadlineExceeded), waited > patience:
+			return nil, fmt.Errorf("%w; it does not answer", locked)
 		}
 		select {
 		case <-time.After(retryEvery):
 		case <-ctx.Done():
-			if err := context.Cause(ctx); !errors.Is(err, context.DeadlineExceeded) {
-				return nil, err
-			}
-			return nil, fmt.Errorf("%w; it does not answer", locked)
+			return nil, ctx.Err()
 		}
 	}
 }
@@ -151,6 +206,7 @@ func (s *Store) hold() (*session, error) {
 	if o.Socket, err = socketOf(s.dir); err != nil {
 		return nil, err
 	}
+	o.Now = s.Clock().Now
 	held, err := pebblestore.Open(s.dir, o)
 	if err != nil {
 		return nil, err
@@ -159,19 +215,41 @@ func (s *Store) hold() (*session, error) {
 	if err != nil {
 		return nil, errors.Join(err, held.Close())
 	}
-	shared := struct {
-		*pebblestore.Store
-		*store.Claims
-	}{held, new(store.Claims)}
-	stop := serve(l, shared, s.linkOptions())
-	return &session{Store: shared, end: func() error { return errors.Join(stop(), held.Close()) }}, nil
+	own := holding{Store: held, ended: make(chan struct{})}
+	x := &session{Store: &own}
+	stop := serve(l, &own, s.linkOptions(), func() { s.handOver(x) })
+	x.end = func() error {
+		close(own.ended)
+		return errors.Join(stop(), held.Close())
+	}
+	return x, nil
 }
+
+// A holding is the store of a holder, with the claims of all processes.
+type holding struct {
+	*pebblestore.Store
+	store.Claims
+	ended chan struct{} // closed when another process may hold the folder
+}
+
+// Claim implements store.Claimer.
+func (h *holding) Claim(ctx context.Context, name, by string) (lost <-chan struct{}, release func(), err error) {
+	if _, release, err = h.Claims.Claim(ctx, name, by); err != nil {
+		return nil, nil, err
+	}
+	return h.ended, release, nil
+}
+
+// errUnserved: there is no socket to connect to.
+var errUnserved = errors.New("the holder serves nobody")
 
 func (s *Store) connect(ctx context.Context) (*session, error) {
 	socket, err := pebblestore.SocketOf(s.dir)
 	if err != nil || socket == "" {
-		return nil, errors.Join(err, store.ErrLocked)
+		return nil, errors.Join(err, errUnserved)
 	}
+	ctx, cancel := context.WithTimeout(ctx, answersIn)
+	defer cancel()
 	conn, err := dial(ctx, socket)
 	if err != nil {
 		return nil, err
@@ -180,14 +258,18 @@ func (s *Store) connect(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.setClock(c.Clock()); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
 	return &session{Store: c, client: true, end: c.Close}, nil
 }
 
 func (s *Store) linkOptions() link.Options {
-	return link.Options{Version: s.o.Version, Tables: s.o.Tables, Names: s.o.Names}
+	return link.Options{Version: s.o.Version, Tables: s.o.Tables, Names: s.o.Names, Clock: s.o.Clock,
+		Lasting: s.o.Lasting}
 }
 
-// do does the work in the present session, and again in the next one while the holder is gone and
+// do does the work in the present session, and again in the next one while the session has ended and
 // nothing was written.
 func (s *Store) do(ctx context.Context, work func(store.Store) error) error {
 	for {
@@ -195,10 +277,15 @@ func (s *Store) do(ctx context.Context, work func(store.Store) error) error {
 		if err != nil {
 			return err
 		}
-		if err = work(x.Store); !x.client || !errors.Is(err, link.ErrLost) {
+		err = work(x.Store)
+		switch {
+		case x.client && errors.Is(err, link.ErrLost):
+			s.drop(x)
+		case !x.client && errors.Is(err, store.ErrClosed): // handed over, or closed: session tells
+		default:
 			return err
 		}
-		if s.drop(x); errors.Is(err, store.ErrUnknown) {
+		if errors.Is(err, store.ErrUnknown) {
 			return err
 		}
 	}

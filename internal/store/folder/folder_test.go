@@ -325,6 +325,111 @@ func executable(t *testing.T) string {
 	return exe
 }
 
+// TestLasting: a process that stays gets the folder from one that does not, in the middle of its work.
+// The other goes on as a client. Between two that stay, the first one keeps it.
+func TestLasting(t *testing.T) {
+	dir := t.TempDir()
+	short := open(t, dir, options(tables, nil))
+	stays := options(tables, nil)
+	stays.Lasting = true
+	lost, _, err := short.Claim(t.Context(), "run", "short")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, begun, ended := make(chan *folder.Store, 1), make(chan struct{}), make(chan struct{})
+	go func() {
+		<-begun
+		s, err := folder.Open(t.Context(), dir, stays)
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- s
+	}()
+	go func() {
+		defer close(ended)
+		for n := range 400 {
+			if n == 100 {
+				close(begun)
+			}
+			if err := short.Commit(t.Context(), store.Put("t", itemAt(fmt.Sprint(n)), store.Absent())); err != nil {
+				t.Errorf("commit %d: %v", n, err)
+			}
+			if rows := count(t, short); rows != n+1 {
+				t.Errorf("%d rows after %d commits", rows, n+1)
+			}
+		}
+	}()
+	lasting := <-opened
+	<-ended
+	<-lost
+	if lasting == nil || !lasting.Holds() || short.Holds() {
+		t.Fatal("the folder was not handed over")
+	}
+	second := open(t, dir, stays)
+	if second.Holds() || !lasting.Holds() || count(t, second) != 400 {
+		t.Error("the folder was handed over to a second one that stays")
+	}
+	for _, s := range []*folder.Store{lasting, short, second} {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestClock: all processes of a folder live by the first one's test clock, also after its end.
+func TestClock(t *testing.T) {
+	dir, real := t.TempDir(), time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+	now := func() time.Time { return real }
+	o := options(tables, now)
+	o.Clock = "2026-01-01,1h/s,2026-11-22T09:59:00Z"
+	first := open(t, dir, o)
+	client := open(t, dir, options(tables, now))
+	other := options(tables, now)
+	other.Clock = "2026-01-01,1h/s,2026-11-22T09:59:01Z"
+	if _, err := folder.Open(t.Context(), dir, other); !errors.Is(err, link.ErrClock) || !strings.Contains(err.Error(), other.Clock) {
+		t.Errorf("another clock: %v, want ErrClock", err)
+	}
+	it, want := itemAt("a"), time.Date(2026, 1, 3, 12, 0, 0, 0, time.UTC)
+	if err := client.Commit(t.Context(), store.Put("t", it)); err != nil {
+		t.Error(err)
+	}
+	for range 2 {
+		if got := client.Clock().Now(); !got.Equal(want) {
+			t.Errorf("the client's clock shows %s, want %s", got, want)
+		}
+		if !client.Holds() {
+			if err := first.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := count(t, client); n != 1 {
+			t.Errorf("%d rows", n)
+		}
+	}
+	if _, err := folder.Open(t.Context(), dir, other); !client.Holds() || !errors.Is(err, link.ErrClock) {
+		t.Errorf("another clock at the next holder: %v, want ErrClock", err)
+	}
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUnserved: a process that has the folder for itself is named after a moment.
+func TestUnserved(t *testing.T) {
+	dir := t.TempDir()
+	alone, err := pebblestore.Open(dir, options(tables, nil).Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := folder.Open(t.Context(), dir, options(tables, nil)); !errors.Is(err, store.ErrLocked) ||
+		!strings.Contains(err.Error(), fmt.Sprintf(`"duesday test" (pid %d`, os.Getpid())) {
+		t.Errorf("Open = %v, want ErrLocked with the holder", err)
+	}
+	if err := alone.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestVersion: a process of another version is refused at once, and named.
 func TestVersion(t *testing.T) {
 	dir := t.TempDir()

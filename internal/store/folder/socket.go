@@ -76,8 +76,8 @@ func dial(ctx context.Context, path string) (net.Conn, error) {
 }
 
 // serve serves the store to everybody who connects, until stop is called. stop returns when the
-// clients have their answers.
-func serve(l *listener, held store.Store, o link.Options) (stop func() error) {
+// clients have their answers. handOver is called when a process that stays has asked for the folder.
+func serve(l *listener, held store.Store, o link.Options, handOver func()) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var work sync.WaitGroup
 	work.Go(func() {
@@ -86,7 +86,11 @@ func serve(l *listener, held store.Store, o link.Options) (stop func() error) {
 			if err != nil {
 				return // it is closed
 			}
-			work.Go(func() { _ = link.Serve(ctx, conn, held, o) }) // the client hears of its errors
+			work.Go(func() {
+				if errors.Is(link.Serve(ctx, conn, held, o), link.ErrHandOver) { // the client hears of the others
+					go handOver() // it waits for this work
+				}
+			})
 		}
 	})
 	return func() error {
