@@ -78,12 +78,6 @@ func (p *program) replayCommand() *cobra.Command {
 	c.Long = `Apply stored events again: events that were put aside or given up, or any others. An event
 is merged into the stored state, and no action is taken twice. Exits 3 if an event still
 waits.`
-	c.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return usagef("%s: EVENT is missing", cmd.CommandPath())
-		}
-		return nil
-	}
 	return c
 }
 

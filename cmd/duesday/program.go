@@ -51,6 +51,8 @@ type need struct {
 	adopt     bool // make a store of a table filled by other tools
 	processor bool
 	read      bool          // only reads: also from a store moved elsewhere
+	settings  bool          // shows or changes the store's settings: flags may differ from them
+	take      bool          // gives an older store its settings: those of the flags
 	shards    int           // per date, of a new store; 0 takes it as it is
 	lease     time.Duration // of a share of a run on a shared store; 0 is the default
 }
@@ -104,7 +106,10 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 		}
 	}
 	o := engine.Options{Store: s.store, Tables: s.tables, Processor: s.processor, Now: p.now, Config: policy(&p.cfg),
-		Log: s.log, Shards: n.shards, ReadOnly: n.read, Making: n.making()}
+		Log: s.log, Shards: n.shards, ReadOnly: n.read, Making: n.making(), Settings: new(p.cfg.Settings())}
+	if !n.settings {
+		o.Given = p.cfg.Given
+	}
 	if s.shared = place.Shared(); s.shared {
 		o.Lease = cmp.Or(n.lease, engine.DefaultLease)
 	}
@@ -116,6 +121,11 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 		return nil, errors.Join(&missingStore{p.cfg.Store}, s.close())
 	case err != nil:
 		return nil, errors.Join(p.explain(err), s.close())
+	}
+	if n.take {
+		if err := p.takeSettings(ctx, s); err != nil {
+			return nil, errors.Join(err, s.close())
+		}
 	}
 	if n.read {
 		if meta, err := s.engine.Meta(ctx); err == nil && meta.Moved != "" { // another store charges
@@ -143,6 +153,12 @@ func (p *program) withSide(ctx context.Context, place storeurl.Place, create boo
 		return err
 	}
 	defer func() { err = errors.Join(err, side.Store.Close()) }()
+	now, err := billing.NewRecords(side.Store, side.Tables, p.now, nil).Settings(ctx)
+	if err == nil && now.Version > 0 { // the command itself finds other errors
+		if err := now.Agree(p.cfg.Given); err != nil {
+			return err
+		}
+	}
 	return do(side)
 }
 
@@ -177,9 +193,9 @@ func (p *program) logger() *slog.Logger {
 }
 
 func policy(c *config.Config) engine.Config {
-	p := c.Policy
-	return engine.Config{RetryDays: p.RetryDays, CatchUp: p.CatchUp, ReceiptMonths: p.ReceiptMonths,
-		ActionDays: p.ActionDays, CardURL: c.CardURL, NoLinks: noPages(c)}
+	s := c.Settings()
+	return engine.Config{RetryDays: s.RetryDays, CatchUp: s.CatchUp, ReceiptMonths: s.ReceiptMonths,
+		ActionDays: s.ActionDays, CardURL: c.CardURL, NoLinks: noPages(c)}
 }
 
 func (s *session) close() error {
@@ -230,9 +246,6 @@ func (p *program) hint(command string) string {
 	// A subscription's page for the customer is asked for at Stripe.
 	if charges && p.cfg.Processor != config.DefaultProcessor || family == "subscription" && p.cfg.UsesStripe() {
 		words = append(words, "--processor", quoted(p.cfg.Processor))
-	}
-	if charges {
-		words = append(words, p.cfg.Policy.Flags()...)
 	}
 	if (family == "run" || family == "outbox") && p.cfg.Mail != config.DefaultMail {
 		words = append(words, "--mail", quoted(p.cfg.Mail))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/secret"
@@ -58,6 +59,10 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 		i := slices.IndexFunc(args, func(arg string) bool { return arg == "--" || arg == "--json" })
 		p.cfg.JSON = p.flags.JSON || i >= 0 && args[i] == "--json"
 		err = &usageError{err}
+	}
+	if differ, ok := errors.AsType[*billing.DisagreeError](err); ok {
+		err = usagef("%w: leave that out, or change the settings with %s", err, p.hint("settings set "+
+			strings.Join(differ.Set, " ")))
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted; what had begun is recorded, and the next run goes on from there")
@@ -120,14 +125,16 @@ was charged once. Start with: duesday demo`,
 	f.StringVar(&p.flags.LogLevel, "log-level", "",
 		"`LEVEL` of the log on standard error: debug, info, warn or error (default "+config.DefaultLogLevel+")")
 	f.StringVar(&p.flags.ReceiptMonths, "receipt-months", "",
-		"`MONTHS` until a receipt expires, 0 for never (default 6, or $"+config.EnvReceiptMonths+")")
+		"`MONTHS` until a receipt expires, 0 for never (default: the store's setting; or $"+config.EnvReceiptMonths+")")
 	f.StringVar(&p.flags.RetryDays, "retry-days", "",
-		"`DAYS` after the first decline it is tried again on, or none (default 1,3,5,7, or $"+config.EnvRetryDays+")")
+		"`DAYS` after the first decline it is tried again on, or none (default: the store's setting; or $"+
+			config.EnvRetryDays+")")
 	f.StringVar(&p.flags.CatchUp, "catch-up", "",
-		"`NUMBER` of missed periods charged in one run before a person is asked (default 3, or $"+config.EnvCatchUp+")")
+		"`NUMBER` of missed periods charged in one run before a person is asked (default: the store's setting; or $"+
+			config.EnvCatchUp+")")
 	f.StringVar(&p.flags.ActionDays, "action-days", "",
-		"`DAYS` that a customer has to authenticate a payment before it has failed, 0 for no end (default 14, or $"+
-			config.EnvActionDays+")")
+		"`DAYS` that a customer has to authenticate a payment before it has failed, 0 for no end (default: the store's setting; "+
+			"or $"+config.EnvActionDays+")")
 	f.BoolVar(&p.flags.JSON, "json", false, "print JSON, for programs")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.SetVersionTemplate("duesday {{.Version}}\n")
@@ -224,14 +231,16 @@ func required(c *cobra.Command, flags ...string) {
 	}
 }
 
-// want requires exactly the named arguments.
+// want requires exactly the named arguments, and allows more of a last one such as "EVENT...".
 func want(names ...string) cobra.PositionalArgs {
+	all := strings.Join(names, " ")
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
-		case len(args) == len(names):
+		case len(args) == len(names), len(args) > len(names) && strings.HasSuffix(all, "..."):
 			return nil
 		case len(args) < len(names):
-			return usagef("%s: %s is missing", cmd.CommandPath(), strings.Join(names[len(args):], " "))
+			missing := strings.TrimSuffix(strings.Join(names[len(args):], " "), "...")
+			return usagef("%s: %s is missing", cmd.CommandPath(), missing)
 		case len(names) == 0:
 			return usagef("%s takes no argument, and there is %q", cmd.CommandPath(), args[0])
 		}

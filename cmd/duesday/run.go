@@ -55,7 +55,8 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, o engine.RunOpt
 		return usagef("--date %s has not come yet, and the processor is live", o.Date)
 	}
 	// Reminders ask the processor whether a card will have expired, where it knows cards.
-	return p.with(ctx, need{processor: kind == billing.Payments || p.cfg.UsesStripe(), lease: lease},
+	return p.with(ctx, need{processor: kind == billing.Payments || p.cfg.UsesStripe(), lease: lease,
+		take: !o.DryRun},
 		func(s *session) error {
 			if o.DryRun {
 				return p.dryRun(ctx, s, kind, o)

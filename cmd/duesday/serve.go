@@ -151,7 +151,7 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		return err
 	}
 	defer func() { _ = l.Close() }() // the server has closed it, unless it came to none
-	return p.with(ctx, need{create: true, processor: p.cfg.UsesStripe()}, func(s *session) error {
+	return p.with(ctx, need{create: true, take: true, processor: p.cfg.UsesStripe()}, func(s *session) error {
 		options := tracking.Options{EndedBy: o.endedBy, Automations: p.automations(o)}
 		return p.track(ctx, s, &t, true, options, func(f followed) error { return p.runServer(ctx, s, &t, o, f, l) })
 	})

@@ -52,7 +52,7 @@ Exits 3 when something needs a person.`
 const adoptWorkers = 32
 
 func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
-	o := adoption.Options{CatchUp: p.cfg.Policy.CatchUp, Workers: adoptWorkers, DryRun: dry}
+	o := adoption.Options{CatchUp: p.cfg.Settings().CatchUp, Workers: adoptWorkers, DryRun: dry}
 	place, err := p.place()
 	if err != nil {
 		return err
@@ -77,7 +77,11 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 	var r *adoption.Report
 	if dry { // it looks at the table without making it Duesday's
 		err = p.withSide(ctx, place, false, func(side billing.Side) (err error) {
-			r, err = adoption.Scan(ctx, billing.NewRecords(side.Store, side.Tables, p.now, nil), o)
+			records := billing.NewRecords(side.Store, side.Tables, p.now, nil)
+			if now, err := records.Settings(ctx); err == nil && now.Version > 0 {
+				o.CatchUp = now.CatchUp
+			}
+			r, err = adoption.Scan(ctx, records, o)
 			return err
 		})
 		if errors.Is(err, store.ErrMissing) {
@@ -85,6 +89,7 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 		}
 	} else {
 		err = p.with(ctx, need{adopt: true}, func(s *session) (err error) {
+			o.CatchUp = s.engine.Policy().CatchUp
 			r, err = adoption.Adopt(ctx, s.engine.Records, o)
 			return err
 		})

@@ -28,7 +28,7 @@ var layers = map[string][]string{
 		"schema", "store", "store/memstore"}, // memstore: units are counted over it
 	"internal/civil":          {},
 	"internal/clock":          {},
-	"internal/config":         {"secret"},
+	"internal/config":         {"billing", "secret"},
 	"internal/demo":           {"billing", "billing/engine", "civil", "money", "store"},
 	"internal/field":          {},
 	"internal/httpapi":        {"field", "listen", "secret", "store", "tracking"},

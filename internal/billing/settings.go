@@ -216,3 +216,41 @@ func (s *Settings) Set(name, text string) error {
 	}
 	return nil
 }
+
+// A Given is a setting that a process was given beside the store's.
+type Given struct {
+	Source     string // its flag or variable
+	Name, Text string // as of Settings
+}
+
+// SetAll sets the given settings. Their texts have been checked.
+func (s *Settings) SetAll(given []Given) {
+	for _, g := range given {
+		_ = s.Set(g.Name, g.Text)
+	}
+}
+
+// Agree returns a DisagreeError if a given setting differs from s.
+func (s *Settings) Agree(given []Given) error {
+	e := &DisagreeError{}
+	for _, g := range given {
+		if now := s.Text(g.Name); now != g.Text {
+			e.differences = append(e.differences, fmt.Sprintf("%s is %s, and %s is %s in the store's settings", g.Source, g.Text,
+				g.Name, now))
+			e.Set = append(e.Set, g.Name+"="+g.Text)
+		}
+	}
+	if e.Set == nil {
+		return nil
+	}
+	return e
+}
+
+// A DisagreeError tells that a process was given other settings than the store has. Nothing was
+// done.
+type DisagreeError struct {
+	differences []string
+	Set         []string // NAME=VALUE of the given settings that differ
+}
+
+func (e *DisagreeError) Error() string { return strings.Join(e.differences, "; ") }

@@ -54,7 +54,7 @@ func DecodeSettings(it store.Item) (Settings, error) {
 type SettingsChange struct {
 	At            time.Time
 	Version       int64             // that it made
-	Before, After map[string]string // of the changed settings alone, by name
+	Before, After map[string]string // of the changed settings alone, by name; the first has no Before
 }
 
 // SettingsHistory yields the changes, the oldest first.
@@ -140,9 +140,11 @@ func (e *Records) settingsWrites(was, now *Settings, request string) []store.Wri
 		if it.Set(f.attribute, store.S(text)); text == "" {
 			it.Remove(f.attribute)
 		}
-		if old != text {
+		if old == text {
+			continue
+		}
+		if after.Set(f.name, store.S(text)); was.raw != nil {
 			before.Set(f.name, store.S(old))
-			after.Set(f.name, store.S(text))
 		}
 	}
 	if len(after) == 0 && was.Version > 0 {

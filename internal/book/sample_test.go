@@ -112,7 +112,7 @@ func TestSamples_CardsAreNotShown(t *testing.T) {
 // nothing to import, and the tracking tables are no book.
 func TestStoresOwnItemsArePassedOver(t *testing.T) {
 	for _, key := range [][2]string{{"META", "META"}, {"RUN#payments", "FLOOR"}, {"RUN#reminders", "2023-05-28#x"},
-		{"LEASE#payments", "2023-05-28"},
+		{"LEASE#payments", "2023-05-28"}, {"SETTINGS", "NOW"}, {"SETTINGS", "CHANGE#000000002"},
 		{"OUT#00", "2023#x"}, {"OUT#DEAD", "2023#x"}, {"ACT#00", "2023#x"}, {"INB#DEAD", "2023#x"},
 		{"ACCOUNT", "acct_1"}, {"CUSTOMER", "0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58"}, {"QUARANTINE", "acct_1#evt_1"},
 		{"OWN", "OWN"}, {"ACC#1", "PER#1#SKU#2#000003"}} {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/secret"
 )
 
@@ -52,7 +53,8 @@ type Config struct {
 	Mail     string     // folder for outgoing mail
 	LogLevel slog.Level // of the log on standard error
 	JSON     bool       // output and errors are JSON
-	Policy   Policy     // of charging
+	// settings by flag or variable: the store's own must not differ
+	Given []billing.Given
 
 	StoreGiven, ProcessorGiven, MailGiven bool // by flag or environment, not by default
 }
@@ -97,7 +99,7 @@ func New(f Flags, env func(string) string) (Config, error) {
 	if err := checkCardURL(c.CardURL); err != nil {
 		return c, err
 	}
-	c.Policy, err = newPolicy(f, env)
+	c.Given, err = givenSettings(f, env)
 	return c, err
 }
 

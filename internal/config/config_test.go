@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/config"
 )
 
@@ -17,13 +18,15 @@ func environment(values map[string]string) func(string) string {
 func TestNew_Defaults(t *testing.T) {
 	got, err := config.New(config.Flags{}, environment(nil))
 	want := config.Config{Store: "pebble:./duesday-data", Processor: "sandbox:./duesday-sandbox.jsonl",
-		Mail: "./duesday-mail", LogLevel: slog.LevelWarn,
-		Policy: config.Policy{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, CatchUp: 3, ActionDays: 14}}
+		Mail: "./duesday-mail", LogLevel: slog.LevelWarn}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 	if got.Live() {
 		t.Error("the sandbox is live")
+	}
+	if got, want := got.Settings(), billing.DefaultSettings(); !reflect.DeepEqual(got, want) {
+		t.Errorf("settings %+v, want %+v", got, want)
 	}
 }
 
@@ -32,7 +35,7 @@ func TestNew_FlagsWinOverEnvironment(t *testing.T) {
 		config.EnvMail: "env", config.EnvLogLevel: "debug"})
 	got, err := config.New(config.Flags{Store: "mem:", JSON: true}, env)
 	want := config.Config{Store: "mem:", Processor: "sandbox:env", Mail: "env", LogLevel: slog.LevelDebug, JSON: true,
-		StoreGiven: true, ProcessorGiven: true, MailGiven: true, Policy: config.DefaultPolicy()}
+		StoreGiven: true, ProcessorGiven: true, MailGiven: true}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}

@@ -1,110 +1,44 @@
 package config
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
-	"strconv"
-	"strings"
+
+	"github.com/duesday/duesday/internal/billing"
 )
 
-// The bounds of the policy. They keep dates within the calendar, and retries within the time
-// that card networks allow.
-const (
-	maxReceiptMonths = 1200
-	maxRetries       = 8
-	maxRetryDay      = 60
-	maxCatchUp       = 24
-	maxActionDays    = 365
-)
-
-// noRetry is the value for no retry days: an empty text means the default.
-const noRetry = "none"
-
-// A Policy has the rules of an installation for retries, missed periods and receipts. New has
-// checked it; package billing does not check it again.
-type Policy struct {
-	ReceiptMonths int   // until a receipt expires; 0: never
-	RetryDays     []int // days after the first decline, ascending; empty and not nil: no retry
-	CatchUp       int   // missed periods charged in one run before a subscription is parked
-	ActionDays    int   // a customer has to authenticate a payment; 0: no limit
+// Settings returns the settings that the flags and variables ask for, over the defaults. They are
+// the store's if it has none of its own.
+func (c *Config) Settings() billing.Settings {
+	s := billing.DefaultSettings()
+	s.SetAll(c.Given)
+	return s
 }
 
-// DefaultPolicy returns the policy of an installation without settings of its own.
-func DefaultPolicy() Policy {
-	return Policy{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, CatchUp: 3, ActionDays: 14}
-}
-
-// Flags returns the flags, with their values, for the settings other than the default.
-func (p *Policy) Flags() []string {
-	var flags []string
-	given, usual := p.texts(), new(DefaultPolicy()).texts()
-	for i, flag := range [...]string{"--receipt-months", "--retry-days", "--catch-up", "--action-days"} {
-		if given[i] != usual[i] {
-			flags = append(flags, flag, given[i])
-		}
-	}
-	return flags
-}
-
-// texts returns the settings as they are given.
-func (p *Policy) texts() [4]string {
-	days := make([]string, len(p.RetryDays))
-	for i, d := range p.RetryDays {
-		days[i] = strconv.Itoa(d)
-	}
-	return [...]string{strconv.Itoa(p.ReceiptMonths), cmp.Or(strings.Join(days, ","), noRetry), strconv.Itoa(p.CatchUp),
-		strconv.Itoa(p.ActionDays)}
-}
-
-// newPolicy returns the policy of flags, environment and defaults. Its errors name the wrong
-// flag or variable, because a person may have forgotten that a variable is set.
-func newPolicy(f Flags, env func(string) string) (Policy, error) {
-	p := DefaultPolicy()
-	for _, setting := range []struct {
-		given, flag, name, want string
-		set                     func(text string) bool
-	}{
-		{f.ReceiptMonths, "--receipt-months", EnvReceiptMonths, "0 (kept for ever) to " + strconv.Itoa(maxReceiptMonths),
-			func(text string) bool { return number(&p.ReceiptMonths, text, 0, maxReceiptMonths) }},
-		{f.RetryDays, "--retry-days", EnvRetryDays,
-			fmt.Sprintf("at most %d ascending days from 1 to %d such as 1,3,5,7, or %s", maxRetries, maxRetryDay,
-				noRetry), p.setRetryDays},
-		{f.CatchUp, "--catch-up", EnvCatchUp, "1 to " + strconv.Itoa(maxCatchUp),
-			func(text string) bool { return number(&p.CatchUp, text, 1, maxCatchUp) }},
-		{f.ActionDays, "--action-days", EnvActionDays, "0 (for ever) to " + strconv.Itoa(maxActionDays),
-			func(text string) bool { return number(&p.ActionDays, text, 0, maxActionDays) }},
+// givenSettings returns the settings of flags and environment. Its errors name the wrong flag or
+// variable, because a person may have forgotten that a variable is set.
+func givenSettings(f Flags, env func(string) string) (given []billing.Given, err error) {
+	for _, g := range []struct{ flag, name, variable string }{
+		{f.ReceiptMonths, "receipt-months", EnvReceiptMonths},
+		{f.RetryDays, "retry-days", EnvRetryDays},
+		{f.CatchUp, "catch-up", EnvCatchUp},
+		{f.ActionDays, "action-days", EnvActionDays},
 	} {
-		text, source := setting.given, setting.flag
+		text, source := g.flag, "--"+g.name
 		if text == "" {
-			text, source = env(setting.name), setting.name
+			text, source = env(g.variable), g.variable
 		}
-		if text != "" && !setting.set(text) {
-			return p, fmt.Errorf("%s %q: want %s", source, text, setting.want)
+		if text == "" {
+			continue
 		}
-	}
-	return p, nil
-}
-
-func number(into *int, text string, least, most int) bool {
-	n, err := strconv.Atoi(strings.TrimSpace(text))
-	if err != nil || n < least || n > most {
-		return false
-	}
-	*into = n
-	return true
-}
-
-func (p *Policy) setRetryDays(text string) bool {
-	p.RetryDays = []int{}
-	if strings.TrimSpace(text) == noRetry {
-		return true
-	}
-	last := 0
-	for part := range strings.SplitSeq(text, ",") {
-		if !number(&last, part, last+1, maxRetryDay) || len(p.RetryDays) == maxRetries {
-			return false
+		var s billing.Settings
+		if err := s.Set(g.name, text); err != nil {
+			if wrong, ok := errors.AsType[*billing.FieldError](err); ok {
+				err = fmt.Errorf("%s %s", source, wrong.Problem)
+			}
+			return nil, err
 		}
-		p.RetryDays = append(p.RetryDays, last)
+		given = append(given, billing.Given{Source: source, Name: g.name, Text: s.Text(g.name)})
 	}
-	return true
+	return given, nil
 }

@@ -5,20 +5,31 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/config"
 )
 
 func TestPolicy(t *testing.T) {
 	env := map[string]string{config.EnvReceiptMonths: "0", config.EnvRetryDays: "1, 2,60", config.EnvCatchUp: "24"}
 	got, err := config.New(config.Flags{}, environment(env))
-	want := config.Policy{ReceiptMonths: 0, RetryDays: []int{1, 2, 60}, CatchUp: 24, ActionDays: 14}
-	if err != nil || !reflect.DeepEqual(got.Policy, want) {
-		t.Errorf("environment: %+v, %v; want %+v", got.Policy, err, want)
+	want := []billing.Given{{Source: "DUESDAY_RECEIPT_MONTHS", Name: "receipt-months", Text: "0"},
+		{Source: "DUESDAY_RETRY_DAYS", Name: "retry-days", Text: "1,2,60"},
+		{Source: "DUESDAY_CATCH_UP", Name: "catch-up", Text: "24"}}
+	if err != nil || !reflect.DeepEqual(got.Given, want) {
+		t.Errorf("environment: %+v, %v; want %+v", got.Given, err, want)
+	}
+	settings := billing.DefaultSettings()
+	settings.ReceiptMonths, settings.RetryDays, settings.CatchUp = 0, []int{1, 2, 60}, 24
+	if got := got.Settings(); !reflect.DeepEqual(got, settings) {
+		t.Errorf("environment: %+v; want %+v", got, settings)
 	}
 	got, err = config.New(config.Flags{ReceiptMonths: "12", RetryDays: "none", CatchUp: "1"}, environment(env))
-	want = config.Policy{ReceiptMonths: 12, RetryDays: []int{}, CatchUp: 1, ActionDays: 14}
-	if err != nil || !reflect.DeepEqual(got.Policy, want) {
-		t.Errorf("flags: %+v, %v; want %+v: no retry must not be nil, which is billing's default", got.Policy, err, want)
+	settings.ReceiptMonths, settings.RetryDays, settings.CatchUp = 12, []int{}, 1
+	if got := got.Settings(); err != nil || !reflect.DeepEqual(got, settings) {
+		t.Errorf("flags: %+v, %v; want %+v: no retry must not be nil, which is billing's default", got, err, settings)
+	}
+	if got.Given[1].Source != "--retry-days" {
+		t.Errorf("flags: %+v; want the flag, which wins", got.Given)
 	}
 }
 
@@ -50,22 +61,5 @@ func TestPolicy_Refuses(t *testing.T) {
 	}
 	if _, err := config.New(config.Flags{RetryDays: "1,2,3,4,5,6,7,8"}, environment(nil)); err != nil {
 		t.Errorf("eight retry days: %v", err)
-	}
-}
-
-// TestPolicy_Flags holds that the flags make the policy again.
-func TestPolicy_Flags(t *testing.T) {
-	usual := config.DefaultPolicy()
-	if got := usual.Flags(); len(got) != 0 {
-		t.Errorf("flags of the default: %q", got)
-	}
-	p := config.Policy{ReceiptMonths: 0, RetryDays: []int{2, 4}, CatchUp: 9, ActionDays: 30}
-	want := []string{"--receipt-months", "0", "--retry-days", "2,4", "--catch-up", "9", "--action-days", "30"}
-	if got := p.Flags(); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	p.RetryDays = []int{}
-	if got := p.Flags(); got[3] != "none" {
-		t.Errorf("no retry: %q", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -183,6 +184,8 @@ func (s *audited) earliest(period int) time.Time {
 func (a *auditor) add(it store.Item) {
 	key := billing.KeyOf(it)
 	switch n, isSub := billing.NameOf(key); {
+	case key.PK == billing.SettingsKey.PK:
+		a.addSettings(key, it)
 	case isSub:
 		s, err := billing.DecodeSubscription(it)
 		if err != nil {
@@ -207,6 +210,21 @@ func (a *auditor) add(it store.Item) {
 			func(p *billing.EndedPeriod) { a.sub(p.Name).ended[p.Period] = p.Ending })
 	case strings.HasPrefix(key.PK, "RUN#") && key.SK != billing.WatermarkSK:
 		a.addRun(key, it)
+	}
+}
+
+// addSettings checks the settings. A change of the time after which a receipt expires does not
+// change receipts that there are: what may have expired by an older setting need not be there.
+func (a *auditor) addSettings(key store.Key, it store.Item) {
+	if key == billing.SettingsKey {
+		if _, err := billing.DecodeSettings(it); err != nil {
+			a.problem("unreadable settings", billing.Name{}, 0, "%v", err)
+		}
+		return
+	}
+	months, err := strconv.Atoi(it.Get(schema.Before).Map().Str("receipt-months"))
+	if err == nil && months > 0 && (a.receiptMonths == 0 || months < a.receiptMonths) {
+		a.receiptMonths = months
 	}
 }
 

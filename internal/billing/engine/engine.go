@@ -14,8 +14,9 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Config is the policy of an installation. A zero field means its default, with two exceptions:
-// zero ReceiptMonths keep receipts for ever, and zero ActionDays wait for ever.
+// Config is the policy of a store without settings, and what belongs to a process. A zero field
+// means its default, with two exceptions: zero ReceiptMonths keep receipts for ever, and zero
+// ActionDays wait for ever.
 type Config struct {
 	RetryDays     []int // days of retries, counted from the first decline; default 1, 3, 5, 7
 	CatchUp       int   // missed periods charged in one run before a subscription is parked; default 3
@@ -44,6 +45,11 @@ type Options struct {
 	Config    Config
 	Log       *slog.Logger // nil discards
 
+	// Settings are those of a new store, written with its META; nil: it has none.
+	Settings *billing.Settings
+	// Given are the settings of flags and variables: the store's must not differ.
+	Given []billing.Given
+
 	// Shards is the number of index partitions a date in a new store, 1 to MaxShards. It must
 	// be the number of an existing store. 0 takes the store's own, and 1 for a new store.
 	Shards int
@@ -63,21 +69,23 @@ const DefaultLease = 2 * time.Minute
 // any number of engines may work on one store.
 type Engine struct {
 	*billing.Records
-	proc  billing.Processor
-	cfg   Config
-	lease time.Duration
-	locks keyedLocks
+	proc     billing.Processor
+	cfg      Config
+	settings billing.Settings // that cfg has its policy of
+	given    []billing.Given
+	lease    time.Duration
+	locks    *keyedLocks
 }
 
 // Open returns an engine over the store. It makes the store's META item if there is none and
 // Options.Making allows it. It returns ErrOtherProcessor if the store was charged through
-// another processor account.
+// another processor account, and a DisagreeError if its settings differ from Options.Given.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	if o.Shards < 0 || o.Shards > billing.MaxShards {
 		return nil, fmt.Errorf("%d shards per date: want 1 to %d", o.Shards, billing.MaxShards)
 	}
 	e := &Engine{Records: billing.NewRecords(o.Store, o.Tables, o.Now, o.Log), proc: o.Processor, cfg: o.Config,
-		lease: o.Lease}
+		given: o.Given, lease: o.Lease, locks: new(keyedLocks)}
 	e.Shared = o.Lease != 0
 	if e.cfg.RetryDays == nil {
 		e.cfg.RetryDays = DefaultConfig().RetryDays
@@ -89,7 +97,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		if e.Opened, err = e.Meta(ctx); !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
-		if err = e.makeMeta(ctx, o.Making, max(1, o.Shards)); err == nil {
+		if err = e.makeMeta(ctx, &o); err == nil {
 			err = store.ErrConflict // read it
 		}
 		return err
@@ -102,6 +110,9 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 			"changes them", e.Opened.Shards, o.Shards)
 	case e.Opened.Moved != "" && !o.ReadOnly:
 		return nil, fmt.Errorf("%w: %s", billing.ErrMoved, e.Opened.Moved)
+	}
+	if err := e.readSettings(ctx, o.ReadOnly); err != nil {
+		return nil, err
 	}
 	if err := e.pin(ctx, o.ReadOnly); err != nil {
 		return nil, err

@@ -281,5 +281,8 @@ func (e *Engine) Heard(ctx context.Context, account, subscription, intent string
 	if err != nil || !s.Bound(intent) {
 		return billing.IgnoreNotFound(err)
 	}
+	if e, err = e.Fresh(ctx); err != nil {
+		return err
+	}
 	return e.collect(ctx, s.Name, work{trigger: byEvent}, func(Result) {})
 }

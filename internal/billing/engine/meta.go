@@ -25,16 +25,20 @@ const (
 	MakeAdopted               // make one beside the items of other tools
 )
 
-func (e *Engine) makeMeta(ctx context.Context, making Making, shards int) error {
-	if err := e.mayMake(ctx, making); err != nil {
+func (e *Engine) makeMeta(ctx context.Context, o *Options) error {
+	if err := e.mayMake(ctx, o.Making); err != nil {
 		return err
 	}
-	return e.Store.Commit(ctx, store.Put(e.Table, billing.ItemAt(billing.MetaKey,
+	var settings []store.Write
+	if o.Settings != nil {
+		settings = e.FirstSettings(*o.Settings)
+	}
+	return e.Store.Commit(ctx, append(settings, store.Put(e.Table, billing.ItemAt(billing.MetaKey,
 		store.Attribute{Name: schema.Installation, Value: store.S(rand.Text())},
 		store.Attribute{Name: schema.Format, Value: store.Int(billing.FormatVersion)},
-		store.Attribute{Name: schema.Shards, Value: store.Int(int64(shards))},
+		store.Attribute{Name: schema.Shards, Value: store.Int(int64(max(1, o.Shards)))},
 		store.Attribute{Name: schema.Charging, Value: store.Bool(true)},
-		store.Attribute{Name: schema.CreatedDate, Value: store.S(billing.Stamp(e.Now()))}), store.Absent()))
+		store.Attribute{Name: schema.CreatedDate, Value: store.S(billing.Stamp(e.Now()))}), store.Absent()))...)
 }
 
 // mayMake returns an error if the table may not become a store. A copy of another store without

@@ -89,6 +89,10 @@ type waiting struct {
 // RunPayments is the daily payment job: it charges every period due up to the day, and brings every
 // open period forward. It may run at any time, any number of times.
 func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error) {
+	e, err := e.Fresh(ctx)
+	if err != nil {
+		return nil, err
+	}
 	meta, err := e.Meta(ctx)
 	if err != nil {
 		return nil, err
@@ -119,6 +123,10 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 
 // RunReminders is the daily reminder job.
 func (e *Engine) RunReminders(ctx context.Context, o RunOptions) (*Report, error) {
+	e, err := e.Fresh(ctx)
+	if err != nil {
+		return nil, err
+	}
 	j := &job{e: e, kind: billing.Reminders, index: schema.ReminderIndex, options: o}
 	j.report.DryRun = o.DryRun
 	return j.run(ctx, func(ctx context.Context, n billing.Name) error {
@@ -244,6 +252,7 @@ func (j *job) record(ctx context.Context, ok bool) error {
 		store.Attribute{Name: schema.StartedDate, Value: store.S(billing.Stamp(j.started))},
 		store.Attribute{Name: schema.EndedDate, Value: store.S(billing.Stamp(ended))},
 		store.Attribute{Name: schema.Completed, Value: store.Bool(complete)},
+		store.Attribute{Name: schema.Settings, Value: store.S(e.settingsNote())},
 		store.Attribute{Name: schema.Counts, Value: store.M(counts)})
 	if err := e.Store.Commit(ctx, store.Put(e.Table, it)); err != nil && !errors.Is(err, store.ErrUnknown) {
 		return fmt.Errorf("recording the run: %w", err)

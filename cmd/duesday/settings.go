@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/billing"
+)
+
+const settingsLong = `Show and change the settings of a store. They are in the store, the same for every process:
+
+  receipt-months   months until a receipt expires; 0: never
+  retry-days       days after the first decline on which a payment is tried again, or none
+  catch-up         missed periods charged in one run before a person is asked
+  action-days      days that a customer has to authenticate a payment; 0: no end
+  merchant-name    the name that customers read
+  postal-address   the merchant's, in one line
+  sender           of mail: Ada's Gym <billing@example.com>
+  reply-to         address for answers to mail
+  daily            times of the daily jobs: 06:10,18:10
+  time-zone        of these times: Europe/Berlin
+  alarm-at         time by which a day has to be finished
+  operator         address for alarms
+
+A new store has those of the command that makes it. The first run or serve on a store of an
+older Duesday takes its flags into the settings, and says so. Afterwards a flag or variable
+that differs from the store's setting is an error. A run keeps to the settings that it
+began with.`
+
+func (p *program) settingsShow() *cobra.Command {
+	var history bool
+	c := p.storeLeaf("show", "Show the settings, or their changes", need{read: true, settings: true},
+		func(ctx context.Context, s *session, _ []string) error {
+			if history {
+				return p.showSettingChanges(s.engine.SettingsHistory(ctx))
+			}
+			now, err := s.engine.Settings(ctx)
+			if now.Version == 0 && err == nil {
+				p.warn("this store has no settings yet: the first run or serve gives it those of its flags and variables")
+				now.SetAll(p.cfg.Given)
+			}
+			if differ := now.Agree(p.cfg.Given); differ != nil {
+				p.warn("%v", differ)
+			}
+			t := p.table("SETTING", "VALUE")
+			for _, name := range billing.SettingNames() {
+				t.row(name, now.Text(name))
+			}
+			t.flush()
+			return errors.Join(err, p.json(viewSettings(&now)))
+		})
+	c.Flags().BoolVar(&history, "history", false, "list every change, the oldest first")
+	return c
+}
+
+func viewSettings(s *billing.Settings) object {
+	return object{"version", s.Version, "receipt_months", s.ReceiptMonths, "retry_days", s.RetryDays,
+		"catch_up", s.CatchUp, "action_days", s.ActionDays, "merchant_name?", s.MerchantName,
+		"postal_address?", s.PostalAddress, "sender?", s.Sender, "reply_to?", s.ReplyTo, "daily?", s.Daily,
+		"time_zone", s.TimeZone, "alarm_at?", s.AlarmAt, "operator?", s.Operator}
+}
+
+// A settingChange is the change of one setting.
+type settingChange struct {
+	at                  time.Time
+	version             int64
+	name, before, after string
+}
+
+func (p *program) showSettingChanges(all iter.Seq2[billing.SettingsChange, error]) error {
+	each := func(yield func(settingChange, error) bool) {
+		for c, err := range all {
+			for _, name := range slices.Sorted(maps.Keys(c.After)) {
+				if !yield(settingChange{c.At, c.Version, name, c.Before[name], c.After[name]}, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(settingChange{}, err)
+				return
+			}
+		}
+	}
+	_, err := list(p, each, func(c settingChange) object {
+		return object{"at", c.at, "version", c.version, "setting", c.name, "before?", c.before, "after", c.after}
+	}, []string{"AT", "VERSION", "SETTING", "BEFORE", "AFTER"},
+		func(c settingChange) []any { return []any{c.at, c.version, c.name, c.before, c.after} })
+	return err
+}
+
+func (p *program) settingsSet() *cobra.Command {
+	c := p.storeLeaf("set NAME=VALUE...", "Change settings, all of them or none; an empty value sets the default",
+		need{read: true, settings: true}, func(ctx context.Context, s *session, args []string) error {
+			now, err := s.engine.ChangeSettings(ctx, func(now *billing.Settings) error {
+				if now.Version == 0 {
+					now.SetAll(p.cfg.Given)
+				}
+				if err := setSettings(now, args); err != nil {
+					return err
+				}
+				return now.Agree(p.cfg.Given)
+			})
+			if err != nil {
+				return err
+			}
+			p.say("the settings are at version %d", now.Version)
+			return p.json(viewSettings(&now))
+		})
+	return checked(c, func(args []string) error { return setSettings(new(billing.DefaultSettings()), args) })
+}
+
+// setSettings sets the settings of the arguments, NAME=VALUE.
+func setSettings(s *billing.Settings, args []string) error {
+	seen := map[string]bool{}
+	for _, arg := range args {
+		name, text, ok := strings.Cut(arg, "=")
+		switch {
+		case !ok:
+			return usagef("%s: want NAME=VALUE, such as retry-days=1,3,5,7", arg)
+		case seen[name]:
+			return usagef("%s: is there twice", name)
+		}
+		seen[name] = true
+		if err := s.Set(name, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeSettings gives a store of an older Duesday the settings of the flags.
+func (p *program) takeSettings(ctx context.Context, s *session) error {
+	now, err := s.engine.Settings(ctx)
+	if err != nil || now.Version > 0 {
+		return err
+	}
+	_, err = s.engine.ChangeSettings(ctx, func(now *billing.Settings) error {
+		if now.Version == 0 {
+			now.SetAll(p.cfg.Given)
+		}
+		return now.Agree(p.cfg.Given)
+	})
+	if err == nil {
+		p.warn("this store had no settings: it has those of this command now; see %s", p.hint("settings show"))
+	}
+	return err
+}

@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/duesday/duesday/internal/billing"
+)
+
+// An engine has the settings that its store had at Open. A run and an event begin with Fresh, and
+// keep to those settings to their end: a change in the middle does not split a run. A command's
+// engine is not older than the command. A process that lives long calls Fresh for whatever else it
+// does that depends on them. Fresh reads one item.
+
+// Fresh returns the engine with the settings that the store has now. It returns a DisagreeError if
+// this process was given others: another process may have changed them since Open.
+func (e *Engine) Fresh(ctx context.Context) (*Engine, error) {
+	fresh := *e
+	if err := fresh.readSettings(ctx, false); err != nil {
+		return nil, err
+	}
+	return &fresh, nil
+}
+
+// Policy returns the settings that the engine keeps to.
+func (e *Engine) Policy() Config { return e.cfg }
+
+// readSettings takes the policy from the store. A store without settings leaves it as it is in
+// Options.Config. Wrong settings may be used only for reading: what is wrong has its default.
+func (e *Engine) readSettings(ctx context.Context, readOnly bool) error {
+	now, err := e.Settings(ctx)
+	if wrong, ok := errors.AsType[*billing.IllegibleError](err); ok && !readOnly {
+		return fmt.Errorf("%w; duesday settings set mends that", wrong)
+	} else if err != nil && !ok {
+		return err
+	}
+	if now.Version == 0 {
+		now.RetryDays, now.CatchUp, now.ReceiptMonths, now.ActionDays = e.cfg.RetryDays, e.cfg.CatchUp, e.cfg.ReceiptMonths,
+			e.cfg.ActionDays
+	} else if err := now.Agree(e.given); err != nil {
+		return err
+	}
+	e.cfg.RetryDays, e.cfg.CatchUp, e.cfg.ReceiptMonths, e.cfg.ActionDays = now.RetryDays, now.CatchUp, now.ReceiptMonths,
+		now.ActionDays
+	e.settings = now
+	return nil
+}
+
+// settingsNote is the note of a run about the settings that it kept to.
+func (e *Engine) settingsNote() string {
+	s := &e.settings
+	note := fmt.Sprintf("version=%d", s.Version)
+	for _, name := range [...]string{"receipt-months", "retry-days", "catch-up", "action-days"} {
+		note += " " + name + "=" + s.Text(name)
+	}
+	return note
+}
