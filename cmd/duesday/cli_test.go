@@ -16,24 +16,24 @@ const today = "2026-03-15"
 // A cli runs command lines in an empty folder, with a clock of its own.
 type cli struct {
 	t     *testing.T
-	clock *clock
+	clock *testClock
 	env   map[string]string
 }
 
-// A clock stands still until a test moves it. A fake's deliveries read it at any time.
-type clock struct {
+// A testClock stands still until a test moves it. A fake's deliveries read it at any time.
+type testClock struct {
 	mu  sync.Mutex
 	now time.Time // guarded by mu
 }
 
-func (c *clock) Now() time.Time {
+func (c *testClock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
 // Set moves the clock.
-func (c *clock) Set(now time.Time) {
+func (c *testClock) Set(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = now
@@ -46,7 +46,7 @@ func newCLI(t *testing.T) *cli {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &cli{t: t, clock: &clock{now: now}, env: map[string]string{}}
+	return &cli{t: t, clock: &testClock{now: now}, env: map[string]string{}}
 }
 
 type result struct {

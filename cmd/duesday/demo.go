@@ -199,7 +199,7 @@ func (p *program) demoInUse(dir string) error {
 	old := p.cfg.Store
 	p.cfg.Store = "pebble:" + dir + "/data"
 	defer func() { p.cfg.Store = old }()
-	s, err := p.open(context.Background(), need{})
+	s, err := p.open(context.Background(), need{alone: true})
 	switch {
 	case err == nil:
 		return s.close()

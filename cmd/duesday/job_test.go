@@ -27,9 +27,7 @@ func TestJob(t *testing.T) {
 	contains(t, c.must("purchase", "show", id), "key", "order-1", "job "+job, "given up: ", "no such product")
 	contains(t, c.must("purchase", "list", "--account", ownAccount), "KEY", "order-1")
 	delete(c.env, "DUESDAY_SERVER")
-	r := c.run("outbox", "list")
-	equal(t, "without the server", r.code, exitFailed)
-	contains(t, r.errors, "duesday job list", "--server")
+	contains(t, c.must("outbox", "list"), "actions") // beside the server
 	c.env["DUESDAY_SERVER"] = v.Base
 
 	if err := os.WriteFile("ready", nil, 0o600); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
@@ -53,6 +54,7 @@ type need struct {
 	read      bool          // only reads: also from a store moved elsewhere
 	settings  bool          // shows or changes the store's settings: flags may differ from them
 	take      bool          // gives an older store its settings: those of the flags
+	alone     bool          // keeps other processes of this machine out of the store
 	shards    int           // per date, of a new store; 0 takes it as it is
 	lease     time.Duration // of a share of a run on a shared store; 0 is the default
 }
@@ -91,7 +93,8 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 	if s.tables, err = tablesAt(place); err != nil {
 		return nil, err
 	}
-	s.store, err = p.openStore(ctx, place, s.tables, n.create)
+	s.store, err = p.openStore(ctx, place, s.tables, n.create, n.alone)
+	s.now = p.now
 	switch {
 	case errors.Is(err, store.ErrMissing):
 		return nil, &missingStore{p.cfg.Store}
@@ -135,21 +138,30 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 	return s, nil
 }
 
-// openStore opens the store at the place, without its engine.
-func (p *program) openStore(ctx context.Context, place storeurl.Place, t schema.Tables, create bool) (store.Store,
-	error) {
-	return place.Open(ctx, storeurl.Options{Tables: t.All(), Names: schema.Names(), Now: p.now, Create: create,
-		Holder: p.command, Logger: p.logger()})
+// openStore opens the store at the place, without its engine. From then on the program lives by the
+// clock of the store's processes. alone keeps other processes of this machine out.
+func (p *program) openStore(ctx context.Context, place storeurl.Place, t schema.Tables, create,
+	alone bool) (store.Store, error) {
+	s, err := place.Open(ctx, storeurl.Options{Tables: t.All(), Names: schema.Names(), Now: p.now, Create: create,
+		Holder: p.command, Logger: p.logger(), Version: buildVersion().text(), Alone: alone})
+	if clocked, ok := s.(interface{ Clock() *clock.Clock }); ok && clocked.Clock().Test() {
+		p.now = clocked.Clock().Now
+		if p.cfg.Live() {
+			return nil, errors.Join(usagef("the processes of %s live by a test clock, and the processor is live", p.cfg.Store),
+				s.Close())
+		}
+	}
+	return s, err
 }
 
 // withSide opens the store at the place without its engine, calls do and closes the store.
-func (p *program) withSide(ctx context.Context, place storeurl.Place, create bool,
+func (p *program) withSide(ctx context.Context, place storeurl.Place, create, alone bool,
 	do func(billing.Side) error) (err error) {
 	var side billing.Side
 	if side.Tables, err = tablesAt(place); err != nil {
 		return err
 	}
-	if side.Store, err = p.openStore(ctx, place, side.Tables, create); err != nil {
+	if side.Store, err = p.openStore(ctx, place, side.Tables, create, alone); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, side.Store.Close()) }()

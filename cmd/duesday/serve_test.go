@@ -367,17 +367,22 @@ func TestServe_Quarantines(t *testing.T) {
 	contains(t, r.errors, "there is no event evt_none")
 }
 
-func TestServe_LocksTheStore(t *testing.T) {
+// TestServe_Beside: every command works beside a running serve, on its folder.
+func TestServe_Beside(t *testing.T) {
 	c := newServeCLI(t)
 	v, _ := c.serve("--no-poll")
-	for _, line := range []string{"connect list", "purchase list --account " + shopAccount, "event list", "replay evt_1"} {
-		r := c.run(strings.Fields(line)...)
-		equal(t, line, r.code, exitFailed)
-		contains(t, r.errors, "is in use by", "duesday serve", "--server", "DUESDAY_SERVER")
+	c.must("connect", "add", "--account", shopAccount, "acct_shop")
+	for _, line := range []string{"connect list", "purchase list --account " + shopAccount, "event list", "account list",
+		"subscription list", "due payments --until 2026-12-31", "run reminders", "run payments", "verify", "export subscriptions", "outbox list",
+		"charging off --reason test", "store describe", "store backup --to backup"} {
+		c.must(strings.Fields(line)...)
 	}
+	r := c.run("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:copy")
+	equal(t, "a copy has the folder for itself", r.code, exitFailed)
+	contains(t, r.errors, "is in use by", "duesday serve", "pid")
 	c.must("connect", "list", "--server", v.Base)
 	c.env["DUESDAY_API_KEY"] = "another-key-of-20-characters"
-	r := c.run("connect", "list", "--server", v.Base)
+	r = c.run("connect", "list", "--server", v.Base)
 	equal(t, "with another key", r.code, exitFailed)
 	contains(t, r.errors, "401", "this is not the API key of this server", "DUESDAY_API_KEY")
 	delete(c.env, "DUESDAY_API_KEY")

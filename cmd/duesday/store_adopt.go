@@ -76,7 +76,7 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 	o.Progress = bar.done.Store
 	var r *adoption.Report
 	if dry { // it looks at the table without making it Duesday's
-		err = p.withSide(ctx, place, false, func(side billing.Side) (err error) {
+		err = p.withSide(ctx, place, false, false, func(side billing.Side) (err error) {
 			records := billing.NewRecords(side.Store, side.Tables, p.now, nil)
 			if now, err := records.Settings(ctx); err == nil && now.Version > 0 {
 				o.CatchUp = now.CatchUp

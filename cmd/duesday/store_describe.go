@@ -161,7 +161,7 @@ func describeFolder(path string) (object, error) {
 // describeMeta returns the settings of the store, or nil if it has none yet. It
 // makes nothing, and also reads a moved store.
 func (p *program) describeMeta(ctx context.Context, place storeurl.Place) (m *billing.MoveState, err error) {
-	err = p.withSide(ctx, place, false, func(side billing.Side) (err error) {
+	err = p.withSide(ctx, place, false, false, func(side billing.Side) (err error) {
 		if m, err = side.MoveState(ctx); errors.Is(err, store.ErrNotFound) {
 			m, err = nil, nil
 		}

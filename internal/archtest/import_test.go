@@ -74,7 +74,7 @@ var layers = map[string][]string{
 	"internal/store/pebblestore": {"store"},
 	"internal/store/pebbletest":  {},
 	"internal/store/storetest":   {"store"},
-	"internal/store/storeurl": {"store", "store/dynamostore", "store/dynamotable", "store/memstore",
+	"internal/store/storeurl": {"store", "store/dynamostore", "store/dynamotable", "store/folder", "store/memstore",
 		"store/pebblestore"},
 	// pebblestore: a backup is a copy of its folder, made by whoever holds it
 	"internal/transfer": {"billing", "billing/engine", "schema", "store", "store/pebblestore"},

@@ -24,10 +24,45 @@ const pageRows = 256
 // Drain delivers, at least once, every effect that is due when it begins, and deletes it. At
 // most workers deliveries run at a time, in no particular order. An effect that fails or is
 // unreadable is put aside and does not stop the others. Drain returns the first error of the
-// store or of ctx; then some effects are left as they were.
+// store or of ctx; then some effects are left as they were. In a store whose processes can claim
+// names, one drain of a queue works at a time: Drain returns at once while another one does, and
+// when its claim is lost.
 func (o *Outbox) Drain(ctx context.Context, workers int) (Report, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	c, ok := o.store.(store.Claimer)
+	if !ok {
+		return o.drain(ctx, cancel, workers)
+	}
+	lost, release, err := c.Claim(ctx, "drain "+o.table.Name+" "+string(o.queue), "another drain")
+	if _, elsewhere := errors.AsType[*store.ClaimedError](err); elsewhere {
+		return Report{}, nil
+	}
+	if err != nil {
+		return Report{}, fmt.Errorf("claim the outbox: %w", err)
+	}
+	defer release()
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-lost:
+			cancel(errLost)
+		case <-over:
+		}
+	}()
+	r, err := o.drain(ctx, cancel, workers)
+	if errors.Is(err, errLost) {
+		err = nil
+	}
+	return r, err
+}
+
+// errLost: another process may drain the queue now.
+var errLost = errors.New("the claim of the queue is lost")
+
+// drain is Drain without a claim. cancel ends ctx.
+func (o *Outbox) drain(ctx context.Context, cancel context.CancelCauseFunc, workers int) (Report, error) {
 	due := make(chan store.Item)
 	reports := make([]Report, max(workers, 1))
 	var running sync.WaitGroup

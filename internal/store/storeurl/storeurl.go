@@ -18,19 +18,27 @@ import (
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
+	"github.com/duesday/duesday/internal/store/folder"
 	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/internal/store/pebblestore"
 )
 
 // Options are for all engines. Each engine uses the options that concern it.
 type Options struct {
-	Tables     []store.Table
-	Names      []string         // known attribute names, append only; see pebblestore.Options
-	Now        func() time.Time // the clock for expiry; nil is time.Now
-	Create     bool             // make the store when there is none
-	Holder     string           // this process, as other processes are told if they find the store in use
-	Logger     *slog.Logger     // nil is silent
-	CacheBytes int64            // 0 is the engine's default
+	Tables []store.Table
+	Names  []string         // known attribute names, append only; see pebblestore.Options
+	Now    func() time.Time // the clock for expiry; nil is time.Now
+	Create bool             // make the store when there is none
+	Holder string           // this process, as other processes are told if they find the store in use
+
+	// Of a pebble: store, which the processes of one user share; see package folder.
+	Version string // of Duesday
+	Clock   string // a test clock; "": the machine's, or that of the processes at work
+	Lasting bool   // the process stays
+	Alone   bool   // other processes are kept out, and nobody is asked
+
+	Logger     *slog.Logger // nil is silent
+	CacheBytes int64        // 0 is the engine's default
 }
 
 // ErrURL is returned for an invalid store URL. Its text shows a valid one.
@@ -49,10 +57,13 @@ func (p Place) Open(ctx context.Context, o Options) (store.Store, error) {
 		}
 		return opened(memstore.Open(o.Tables, o.Now))
 	case "pebble":
-		return opened(pebblestore.Open(p.Folder, pebblestore.Options{
-			Tables: o.Tables, Names: o.Names, Now: o.Now, Create: o.Create,
-			CacheBytes: o.CacheBytes, Logger: o.Logger, Holder: o.Holder,
-		}))
+		po := pebblestore.Options{Tables: o.Tables, Names: o.Names, Now: o.Now, Create: o.Create,
+			CacheBytes: o.CacheBytes, Logger: o.Logger, Holder: o.Holder}
+		if o.Alone {
+			return opened(pebblestore.Open(p.Folder, po))
+		}
+		return opened(folder.Open(ctx, p.Folder, folder.Options{Options: po, Version: o.Version, Clock: o.Clock,
+			Lasting: o.Lasting}))
 	case "dynamodb":
 		return p.openTables(ctx, o)
 	}
