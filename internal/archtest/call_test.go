@@ -35,8 +35,9 @@ func TestTheClockIsReadAtTheEdge(t *testing.T) {
 			"cmd/duesday-bench/bench/":                 "it measures",
 			"internal/billing/engine/run.go run":       "how long a run took is measured, and decides nothing",
 			"internal/httpapi/server.go New":           "the default of Options.Now",
-			"internal/sandbox/sandbox.go Open":         "the default of Options.Now",
+			"internal/sandbox/sandbox.go newSandbox":   "the default of Options.Now",
 			"internal/sandbox/server.go extend":        "the deadlines of a connection are on the real clock",
+			"internal/socket/holder.go WriteHolder":    "tells people since when a process is the holder",
 			"internal/store/dynamostore/store.go Open": "the default of Options.Now",
 			"internal/store/dynamostore/retry.go over": "a machine that slept is told by the wall clock alone",
 			"internal/stripe/api/budget.go monotonic": "requests are spaced by the machine's clock: a demo's " +
@@ -49,7 +50,6 @@ func TestTheClockIsReadAtTheEdge(t *testing.T) {
 			"internal/store/folder/folder.go elect":           "how long a holder may be silent is real time",
 			"internal/store/folder/folder.go handOver":        "how long a process waits for another is real time",
 			"internal/store/link/frame.go silence":            "the deadlines of a connection are on the real clock",
-			"internal/store/pebblestore/lock.go writeHolder":  "tells people since when a process has the store",
 			"internal/store/pebblestore/open.go withDefaults": "the default of Options.Now",
 			"internal/store/pebblestore/options.go WaitIdle":  "benchmarks wait by it",
 			"internal/store/storeurl/storeurl.go Open":        "the default of Options.Now",

@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/clock"
+	"github.com/duesday/duesday/internal/socket"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/link"
 	"github.com/duesday/duesday/internal/store/pebblestore"
@@ -86,8 +87,8 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkOwner(dir); err != nil {
-		return nil, err
+	if err := socket.CheckOwner(dir); err != nil {
+		return nil, fmt.Errorf("store %w", err)
 	}
 	s := &Store{dir: dir, o: o, schema: schema, turn: make(chan struct{}, 1)}
 	if s.o.Now == nil {
@@ -203,7 +204,7 @@ func (s *Store) elect(ctx context.Context) (*session, error) {
 // hold takes the folder, and serves it.
 func (s *Store) hold() (*session, error) {
 	o, err := s.o.Options, error(nil)
-	if o.Socket, err = socketOf(s.dir); err != nil {
+	if o.Socket, err = socket.Path(s.dir, "duesday.sock"); err != nil {
 		return nil, err
 	}
 	o.Now = s.Clock().Now
@@ -211,7 +212,7 @@ func (s *Store) hold() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := listen(s.dir, o.Socket)
+	l, err := socket.Listen(s.dir, o.Socket)
 	if err != nil {
 		return nil, errors.Join(err, held.Close())
 	}
@@ -244,13 +245,13 @@ func (h *holding) Claim(ctx context.Context, name, by string) (lost <-chan struc
 var errUnserved = errors.New("the holder serves nobody")
 
 func (s *Store) connect(ctx context.Context) (*session, error) {
-	socket, err := pebblestore.SocketOf(s.dir)
-	if err != nil || socket == "" {
+	at, err := pebblestore.SocketOf(s.dir)
+	if err != nil || at == "" {
 		return nil, errors.Join(err, errUnserved)
 	}
 	ctx, cancel := context.WithTimeout(ctx, answersIn)
 	defer cancel()
-	conn, err := dial(ctx, socket)
+	conn, err := socket.Dial(ctx, at)
 	if err != nil {
 		return nil, err
 	}

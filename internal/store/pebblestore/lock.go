@@ -1,19 +1,14 @@
 package pebblestore
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
-	"strings"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/duesday/duesday/internal/socket"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -28,13 +23,13 @@ type lock struct {
 }
 
 // acquireLock locks the folder at path for the holder. shown is how the user names the folder.
-func acquireLock(files vfs.FS, path, shown, holder, socket string) (*lock, error) {
+func acquireLock(files vfs.FS, path, shown, holder, at string) (*lock, error) {
 	held, err := lockFolder(files, path, shown)
 	if err != nil {
 		return nil, err
 	}
 	l := &lock{held, files, files.PathJoin(path, holderFile)}
-	if err := l.writeHolder(holder, socket); err != nil {
+	if err := l.writeHolder(holder, at); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock store %s: %w", shown, err), held.Close())
 	}
 	return l, nil
@@ -80,39 +75,23 @@ func (e *lockedError) Error() string {
 
 func (e *lockedError) Unwrap() []error { return []error{store.ErrLocked, e.cause} }
 
-func (l *lock) writeHolder(holder, socket string) error {
+func (l *lock) writeHolder(holder, path string) error {
 	f, err := l.fs.Create(l.holder, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	text := fmt.Sprintf("%q (pid %d on host %s since %s)\n%s\n", cmp.Or(holder, "another program"), os.Getpid(), host,
-		time.Now().UTC().Format(time.RFC3339), socket)
-	_, err = f.Write([]byte(text))
-	return errors.Join(err, f.Close())
+	return errors.Join(socket.WriteHolder(f, holder, path), f.Close())
 }
 
 // readHolder returns how the holder of the store in the folder names itself, and its socket or "".
-func readHolder(files vfs.FS, path string) (holder, socket string) {
-	const unknown = "another process"
+func readHolder(files vfs.FS, path string) (holder, at string) {
 	f, err := files.Open(files.PathJoin(path, holderFile))
 	if err != nil {
-		return unknown, ""
+		return socket.Unnamed, ""
 	}
-	var text bytes.Buffer
-	_, err = io.CopyN(&text, f, 1000)
+	holder, at = socket.ReadHolder(f)
 	_ = f.Close()
-	holder, rest, whole := strings.Cut(text.String(), "\n")
-	if !whole || (err != nil && !errors.Is(err, io.EOF)) {
-		return unknown, "" // its holder has just taken the lock
-	}
-	if line, _, whole := strings.Cut(rest, "\n"); whole {
-		socket = line
-	}
-	return holder, socket
+	return holder, at
 }
 
 // SocketOf returns the path at which the holder of the store in the folder serves it. It is "" if
@@ -122,8 +101,8 @@ func SocketOf(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, socket := readHolder(vfs.Default, path)
-	return socket, nil
+	_, at := readHolder(vfs.Default, path)
+	return at, nil
 }
 
 // release gives the folder back.

@@ -1,0 +1,41 @@
+package socket
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// WriteHolder writes how this process names itself to people, and the path of its socket, "" for
+// none. ReadHolder reads it.
+func WriteHolder(w io.Writer, holder, socket string) error {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	_, err = fmt.Fprintf(w, "%q (pid %d on host %s since %s)\n%s\n", cmp.Or(holder, "another program"), os.Getpid(), host,
+		time.Now().UTC().Format(time.RFC3339), socket)
+	return err
+}
+
+// ReadHolder returns the holder's name for people, and the path of its socket. The path is "" if the
+// holder serves nobody, or has just become the holder.
+func ReadHolder(r io.Reader) (holder, socket string) {
+	var text bytes.Buffer
+	_, err := io.CopyN(&text, r, 1000)
+	holder, rest, whole := strings.Cut(text.String(), "\n")
+	if !whole || (err != nil && err != io.EOF) {
+		return Unnamed, ""
+	}
+	if line, _, whole := strings.Cut(rest, "\n"); whole {
+		socket = line
+	}
+	return holder, socket
+}
+
+// Unnamed stands for a holder without a name.
+const Unnamed = "another process"
