@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,18 +16,18 @@ import (
 	"github.com/duesday/duesday/internal/stripe"
 )
 
-// openProcessor opens the configured processor: Stripe, a ledger's file, or the client of a sandbox
-// server.
-func (s *session) openProcessor(c *config.Config) error {
-	if c.UsesStripe() {
-		p, err := newStripe(c.Processor, &c.Stripe, s.now, s.log)
+// openProcessor opens the configured processor for the session: Stripe, a ledger's file, or the client
+// of a sandbox server.
+func (p *program) openProcessor(ctx context.Context, s *session) error {
+	if p.cfg.UsesStripe() {
+		processor, err := newStripe(p.cfg.Processor, &p.cfg.Stripe, s.now, s.log)
 		if err != nil {
 			return err
 		}
-		s.processor, s.ledger = p, p
+		s.processor, s.ledger = processor, processor
 		return nil
 	}
-	base, served, err := sandbox.ParseServer(c.Processor)
+	base, served, err := sandbox.ParseServer(p.cfg.Processor)
 	switch {
 	case err != nil:
 		return &usageError{err}
@@ -35,7 +36,7 @@ func (s *session) openProcessor(c *config.Config) error {
 		s.processor, s.ledger = client, client
 		return nil
 	}
-	box, err := openLedger(c.Processor, s.now)
+	box, err := p.openLedger(ctx, s.now)
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 		return nil, err
 	}
 	if n.processor {
-		if err = s.openProcessor(&p.cfg); err != nil {
+		if err = p.openProcessor(ctx, s); err != nil {
 			return nil, errors.Join(err, s.store.Close())
 		}
 	}

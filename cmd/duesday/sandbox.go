@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,10 +17,11 @@ const sandboxAddress = "127.0.0.1:12121"
 
 func (p *program) sandboxCommand() *cobra.Command {
 	var listen string
-	c := leaf("sandbox", "Serve the built-in processor to several processes",
+	c := leaf("sandbox", "Serve the built-in processor to other users and machines",
 		func(ctx context.Context, _ []string) error { return p.serveSandbox(ctx, listen) })
-	c.Long = `Serve the built-in processor's ledger to any number of processes, on this machine or
-others: each names it with --processor sandbox:http://HOST:PORT. Which ledger is served,
+	c.Long = `Serve the built-in processor's ledger to processes of other users and machines: each
+names it with --processor sandbox:http://HOST:PORT. Processes of one user need no server:
+all of them can name the same --processor sandbox:FILE. Which ledger is served,
 and what goes wrong there on request, is said here, with --processor sandbox:FILE. It
 runs until it is interrupted, and then finishes what it has begun.
 
@@ -36,7 +34,7 @@ func (p *program) serveSandbox(ctx context.Context, listen string) (err error) {
 	if _, err := listenHost(listen, sandboxAddress); err != nil {
 		return err
 	}
-	box, err := openLedger(p.cfg.Processor, p.now)
+	box, err := p.openLedger(ctx, p.now)
 	if err != nil {
 		return err
 	}
@@ -101,23 +99,12 @@ func (p *program) sayServed(view any) error {
 	return p.stdout.Flush()
 }
 
-// openLedger opens the ledger's file, and makes the folder it is to lie in.
-func openLedger(url string, now func() time.Time) (*sandbox.Sandbox, error) {
-	file, o, err := sandbox.Parse(url)
+// openLedger opens the ledger's file, or one in memory.
+func (p *program) openLedger(ctx context.Context, now func() time.Time) (sandbox.Ledger, error) {
+	file, o, err := sandbox.Parse(p.cfg.Processor)
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	if file != "" {
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			return nil, err
-		}
-	}
-	o.Now = now
-	box, err := sandbox.Open(file, o)
-	if errors.Is(err, sandbox.ErrLocked) {
-		name, _, _ := strings.Cut(url, "?")
-		return nil, fmt.Errorf("%w; to share one ledger, let duesday sandbox --listen %s --processor %s have it alone, and "+
-			"give everybody else --processor sandbox:http://%s", err, sandboxAddress, quoted(name), sandboxAddress)
-	}
-	return box, err
+	o.Now, o.Version, o.Holder = now, buildVersion().text(), p.command
+	return sandbox.Share(ctx, file, o)
 }

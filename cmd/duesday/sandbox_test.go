@@ -60,12 +60,14 @@ func (c *cli) serveJSON(args ...string) (url string, stop func() result) {
 	return v["processor"].(string), stop
 }
 
-// TestSandbox_Shared has two stores charge through one ledger, at the same time.
+// TestSandbox_Shared has two stores charge through one ledger, at the same time: one by the server's
+// address, one by the file that the server holds.
 func TestSandbox_Shared(t *testing.T) {
 	c := newCLI(t)
 	url, stop := c.serveJSON()
+	const file = "sandbox:./duesday-sandbox.jsonl"
 	var wg sync.WaitGroup
-	for _, name := range []string{"a", "b"} {
+	for name, url := range map[string]string{"a": url, "b": file} {
 		folder := []string{"--store", "pebble:./" + name, "--mail", "./" + name + "-mail", "--processor", url}
 		c.must(append([]string{"import", c.file(name+".csv", smallBook)}, folder...)...)
 		wg.Go(func() {
@@ -80,16 +82,18 @@ func TestSandbox_Shared(t *testing.T) {
 	}
 	wg.Wait()
 	for _, name := range []string{"a", "b"} {
-		audit := c.object(exitDone, "verify", "--store", "pebble:./"+name, "--processor", url)
-		equal(t, "audit of "+name, members(audit, "ok", "receipts", "charges", "foreign", "problems"),
-			[]any{true, 2, 2, 2, []any{}})
-		equal(t, "reconcile", c.object(exitDone, "reconcile", "--store", "pebble:./"+name, "--processor", url)["adopted"], 0)
+		for _, url := range []string{url, file} {
+			audit := c.object(exitDone, "verify", "--store", "pebble:./"+name, "--processor", url)
+			equal(t, "audit of "+name, members(audit, "ok", "receipts", "charges", "foreign", "problems"),
+				[]any{true, 2, 2, 2, []any{}})
+			equal(t, "reconcile", c.object(exitDone, "reconcile", "--store", "pebble:./"+name, "--processor", url)["adopted"], 0)
+		}
 	}
-	r := c.run("verify", "--store", "pebble:./a")
+	r := c.run("verify", "--store", "pebble:./a", "--processor", file+"?lost=0.1")
 	if r.code != exitFailed {
-		t.Errorf("a second opener of the ledger: exit %d, %s", r.code, r.out)
+		t.Errorf("other parameters than the holder's: exit %d, %s", r.code, r.out)
 	}
-	contains(t, r.errors, "in use", "duesday sandbox --listen", "--processor sandbox:http://")
+	contains(t, r.errors, "cannot be shared", "duesday sandbox", "lost 0.1")
 	equal(t, "stop", stop(), result{code: exitDone})
 	if n := strings.Count(c.read("duesday-sandbox.jsonl"), `"outcome":"succeeded"`); n != 4 {
 		t.Errorf("%d charges in the ledger, want 4", n)

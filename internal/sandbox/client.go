@@ -101,6 +101,10 @@ func (c *Client) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2
 	return replies(ctx, c, checkList(r), pathReversals+querySince(r.Since), (*reply).readReversal)
 }
 
+func (c *Client) entries(ctx context.Context) iter.Seq2[Entry, error] { return c.Entries(ctx) }
+
+func (c *Client) latency() time.Duration { return 0 }
+
 // replies yields the values of a list's lines, while they come, or the refusal. A list cut short
 // ends with ErrUnknown.
 func replies[T any](ctx context.Context, c *Client, refusal error, path string,
@@ -204,9 +208,25 @@ func (c *Client) unanswered(err error) error {
 		err = wrapped.Err
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return fmt.Errorf("%w: no sandbox is served at %s: %w", billing.ErrNotExecuted, c.base, err)
+		return asLost(fmt.Errorf("%w: no sandbox is served at %s: %w", billing.ErrNotExecuted, c.base, err))
 	}
-	return fmt.Errorf("%w: %w", billing.ErrUnknown, err)
+	return asLost(fmt.Errorf("%w: %w", billing.ErrUnknown, err))
+}
+
+// errLost: the connection to the server is gone.
+var errLost = errors.New("the connection is lost")
+
+// A lostError is errLost, in the words of another error.
+type lostError struct{ error }
+
+func (e lostError) Unwrap() []error { return []error{e.error, errLost} }
+
+// asLost returns the error as errLost, unless the caller has ended the wait.
+func asLost(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return lostError{err}
 }
 
 // readReply reads an answer of one object, and returns the error in it. An answer in another form
@@ -214,7 +234,7 @@ func (c *Client) unanswered(err error) error {
 func readReply(response *http.Response) (*reply, error) {
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxReply))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", billing.ErrUnknown, err)
+		return nil, asLost(fmt.Errorf("%w: %w", billing.ErrUnknown, err))
 	}
 	var a reply
 	if err := json.Unmarshal(text, &a); err != nil || (a.Error == nil) != (response.StatusCode == http.StatusOK) {
@@ -292,7 +312,7 @@ func (c *Client) lines(ctx context.Context, path string) iter.Seq2[[]byte, error
 			silence.Reset(c.timeout)
 		}
 		if err := errors.Join(ctx.Err(), in.Err()); err != nil {
-			yield(nil, withCause(ctx, fmt.Errorf("%w: the answer broke off: %w", billing.ErrUnknown, err)))
+			yield(nil, withCause(ctx, asLost(fmt.Errorf("%w: the answer broke off: %w", billing.ErrUnknown, err))))
 		}
 	}
 }

@@ -22,14 +22,34 @@
 // intent's own lines, and Entries leaves it out. A program older than refunds refuses a file with
 // such a line, and names it.
 //
-// The file is locked while it is open. Without a file the ledger is in memory and ends with the
-// process.
+// Without a file the ledger is in memory and ends with the process.
 //
-// # Several processes
+// # Several processes of one user
 //
-// One process has the ledger open. Others use it through that process: Serve and Handler serve it,
+// Share opens a file for any number of processes. The one that has locked it, its holder, serves the
+// others on a Unix socket beside it, FILE.sock, and names itself and the socket in FILE.holder. Both
+// lie beside the file without symbolic links, and are gone when nobody has the file. The clock is
+// the holder's. All processes have the same version of Duesday and the same parameters, latency and
+// faults among them: one with others is refused, and told of both. So the next holder behaves as the
+// last one did.
+//
+//   - The holder ends in order: no call fails, and no answer is lost.
+//   - The holder is killed: a change without an answer is ErrUnknown and names the holder. The line
+//     of a success is on disk or was never there, so a look-up at the next holder tells. A reading
+//     call goes on there by itself, a list where it was.
+//   - The holder stands still, as after Ctrl-Z: within 10 seconds its clients' calls fail and name
+//     it. A change that was sent is ErrUnknown. What is sent later is ErrNotExecuted.
+//   - The holder reads a long file: the others are greeted, and their calls wait.
+//   - A client stands still or is killed: what it has sent whole is carried out. The holder waits
+//     5 seconds for it at most.
+//   - The file is another user's: refused. So is root, before it makes one in another's folder.
+//
+// # A server for others
+//
+// Processes of other users or machines use the ledger through a server: Serve and Handler serve it,
 // and a Client is a processor like the Sandbox itself. Faults, latency and the clock are the
-// server's. It authenticates no caller, and there is only test money behind it.
+// server's. It authenticates no caller, and there is only test money behind it. A holder speaks the
+// same with its clients.
 //
 //	POST /v1/open                 {"key", "install", "account", "subscription", "sku", "period",
 //	                              "generation", "amount", "currency", "method"}

@@ -17,28 +17,34 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 )
 
-// ErrLocked means that the ledger's file is open already.
-var ErrLocked = errors.New("the file is in use: another process, or another sandbox of this one, has it open")
+// ErrLocked means that the ledger's file is open already, in this process or another one.
+var ErrLocked = errors.New("the file is in use")
 
-// openFile opens and locks the file, fills the ledger from it, and leaves it at its end.
-func openFile(name string, l *ledger) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+// A lockedFile gives its lock back in Close, though a child that is just being started has it too.
+type lockedFile struct{ *os.File }
+
+func (f lockedFile) Close() error {
+	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.File.Close())
+}
+
+// openFile opens and locks the file, and makes it if there is none.
+func openFile(name string) (f lockedFile, err error) {
+	f.File, err = os.OpenFile(name, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, err
+		return f, err
 	}
-	if err := prepare(f, l); err != nil {
-		return nil, errors.Join(err, f.Close())
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = ErrLocked
+	}
+	if err != nil {
+		return f, errors.Join(fmt.Errorf("%s: %w", name, err), f.File.Close())
 	}
 	return f, nil
 }
 
-func prepare(f *os.File, l *ledger) error {
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return fmt.Errorf("%s: %w", f.Name(), ErrLocked)
-		}
-		return fmt.Errorf("lock %s: %w", f.Name(), err)
-	}
+// load fills the ledger from the file, and leaves the file at its end.
+func load(f lockedFile, l *ledger) error {
 	// At each open: the process that made the file may have crashed before this.
 	if err := syncDir(filepath.Dir(f.Name())); err != nil {
 		return err
@@ -56,7 +62,7 @@ func prepare(f *os.File, l *ledger) error {
 // A crash tears at most the end of the file, and the lines there were not answered yet. A last line
 // without newline does not count if it is unreadable. A readable one counts: it may have been added
 // by hand.
-func read(f *os.File, l *ledger) (good int64, whole bool, err error) {
+func read(f lockedFile, l *ledger) (good int64, whole bool, err error) {
 	in := bufio.NewReaderSize(f, 1<<20)
 	for number := 1; ; number++ {
 		text, err := in.ReadBytes('\n')
@@ -81,7 +87,7 @@ func read(f *os.File, l *ledger) (good int64, whole bool, err error) {
 }
 
 // mend cuts off a torn end, which would spoil the next line.
-func mend(f *os.File, good int64, whole bool) error {
+func mend(f lockedFile, good int64, whole bool) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err

@@ -25,6 +25,10 @@ type Options struct {
 	CachedRate  float64 // not done, ErrUnknown, and the key answers ErrUnknown for KeyLife
 	Seed        uint64  // the same seed and order of calls give the same fates
 
+	// Of Share: all processes of a file have the same version of Duesday. Holder is how this one is
+	// named to the others.
+	Version, Holder string
+
 	// Hook, when set, is called for every Processor call: Before it does anything and
 	// After it has executed. An error from it is the call's answer, as it is; from
 	// Before, the call is not executed. No lock is held: a Hook may panic or exit.

@@ -39,20 +39,35 @@ var _ billing.Processor = (*Sandbox)(nil)
 var errClosed = errors.New("the sandbox processor is closed")
 
 // Open opens the ledger in the file, or makes the file; the directory must exist. An empty name is
-// a ledger in memory. A file can be open only once.
+// a ledger in memory. It returns ErrLocked if the file is open already.
 func Open(file string, o Options) (*Sandbox, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("sandbox processor: %w", err)
 	}
+	if file == "" {
+		return newSandbox(lockedFile{}, o)
+	}
+	f, err := openFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox ledger: %w", err)
+	}
+	s, err := newSandbox(f, o)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return s, nil
+}
+
+// newSandbox reads the file, if there is one.
+func newSandbox(f lockedFile, o Options) (*Sandbox, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	o.KeyLife = cmp.Or(o.KeyLife, DefaultKeyLife)
 	s := &Sandbox{o: o, ledger: newLedger(), spoilt: map[keyHash]int64{}, birth: strings.ToLower(rand.Text()[:13])}
 	s.fates = newFates(&s.o)
-	if file != "" {
-		f, err := openFile(file, s.ledger)
-		if err != nil {
+	if f.File != nil {
+		if err := load(f, s.ledger); err != nil {
 			return nil, fmt.Errorf("sandbox ledger: %w", err)
 		}
 		s.out = newWriter(f, s.ledger.lines.n)
@@ -135,6 +150,14 @@ func (s *Sandbox) Entries() iter.Seq[Entry] {
 		}
 	}
 }
+
+func (s *Sandbox) entries(context.Context) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		s.Entries()(func(e Entry) bool { return yield(e, nil) })
+	}
+}
+
+func (s *Sandbox) latency() time.Duration { return s.o.Latency }
 
 // call is the frame of every call with one answer.
 func call[T any](ctx context.Context, s *Sandbox, op, key string, do func() (T, error)) (T, error) {

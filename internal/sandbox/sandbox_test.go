@@ -120,13 +120,18 @@ type subject struct {
 
 func (s *subject) Entries() iter.Seq[Entry] { return s.entries }
 
-// everyWhere runs the test with a ledger in memory, with one in a file, and with one that
-// is served.
+// everyWhere runs the test with a ledger in memory, with one in a file, with one that is served, and
+// with one that another process holds.
 func everyWhere(t *testing.T, test func(t *testing.T, s *subject, c *clock)) {
 	t.Helper()
-	for name, file := range map[string]string{"memory": "", "file": ledgerFile(t), "served": ledgerFile(t)} {
+	for name, file := range map[string]string{"memory": "", "file": ledgerFile(t), "served": ledgerFile(t), "shared": ""} {
 		t.Run(name, func(t *testing.T) {
 			c := newClock()
+			if name == "shared" {
+				client, holder := sharedPair(t, Options{Now: c.Now})
+				test(t, &subject{client, holder.now.Ledger.(*Sandbox), entriesOf(t, client)}, c)
+				return
+			}
 			box := openSandbox(t, file, Options{Now: c.Now})
 			if name == "served" {
 				test(t, served(t, box), c)
@@ -141,8 +146,12 @@ func everyWhere(t *testing.T, test func(t *testing.T, s *subject, c *clock)) {
 func served(t *testing.T, box *Sandbox) *subject {
 	t.Helper()
 	client := connect(t, httptest.NewServer(Handler(box)))
-	return &subject{client, box, func(yield func(Entry) bool) {
-		for e, err := range client.Entries(context.Background()) {
+	return &subject{client, box, entriesOf(t, client)}
+}
+
+func entriesOf(t *testing.T, l Ledger) iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		for e, err := range l.entries(context.Background()) {
 			if err != nil {
 				t.Error(err)
 				return
@@ -151,7 +160,7 @@ func served(t *testing.T, box *Sandbox) *subject {
 				return
 			}
 		}
-	}}
+	}
 }
 
 func connect(t *testing.T, server *httptest.Server) *Client {
@@ -370,7 +379,7 @@ func TestClose(t *testing.T) {
 			}
 		}
 		want := errClosed
-		if _, remote := s.Processor.(*Client); remote {
+		if s.Processor != billing.Processor(s.box) {
 			want = billing.ErrUnknown
 		}
 		if _, err := s.Lookup(t.Context(), in.Ref); !errors.Is(err, want) {

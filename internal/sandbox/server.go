@@ -21,17 +21,21 @@ const (
 	idleTimeout  = 5 * time.Minute  // of a connection: longer than a Client's, so that no request meets a closed one
 )
 
-// Serve serves the ledger to Clients, as listen.Serve does, and leaves the sandbox open. It
-// authenticates no caller.
-func Serve(ctx context.Context, l net.Listener, s *Sandbox, log *slog.Logger) error {
-	return listen.Serve(ctx, l, &http.Server{Handler: Handler(s), ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout,
-		WriteTimeout: writeTimeout + s.o.Latency, IdleTimeout: idleTimeout, MaxHeaderBytes: maxBody}, log)
+// Serve serves the ledger to Clients, as listen.Serve does, and leaves it open. It authenticates no
+// caller.
+func Serve(ctx context.Context, l net.Listener, s Ledger, log *slog.Logger) error {
+	return listen.Serve(ctx, l, newServer(Handler(s), s.latency()), log)
+}
+
+func newServer(h http.Handler, latency time.Duration) *http.Server {
+	return &http.Server{Handler: h, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout,
+		WriteTimeout: writeTimeout + latency, IdleTimeout: idleTimeout, MaxHeaderBytes: maxBody}
 }
 
 // Handler serves the ledger under /v1. Every error has its code in the answer. The latency and the
 // faults of the sandbox befall every call except the entries. A caller that goes away cancels a
 // call only before its execution.
-func Handler(s *Sandbox) http.Handler {
+func Handler(s Ledger) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+pathOpen, post(intentReply, (*openForm).request, s.Open))
 	mux.HandleFunc("POST "+pathConfirm, post(intentReply, (*confirmForm).request, s.Confirm))
@@ -43,8 +47,8 @@ func Handler(s *Sandbox) http.Handler {
 	})
 	mux.HandleFunc("GET "+pathSuccesses, stream(intentReply, s.List))
 	mux.HandleFunc("GET "+pathReversals, stream(reversalReply, s.Reversals))
-	mux.HandleFunc("GET "+pathReversalsOf+"{ref}", s.serveReversalsOf)
-	mux.HandleFunc("GET "+pathEntries, s.serveEntries)
+	mux.HandleFunc("GET "+pathReversalsOf+"{ref}", func(w http.ResponseWriter, r *http.Request) { serveReversalsOf(s, w, r) })
+	mux.HandleFunc("GET "+pathEntries, func(w http.ResponseWriter, r *http.Request) { serveEntries(s, w, r) })
 	return mux
 }
 
@@ -119,7 +123,7 @@ func stream[T any](line func(T) reply,
 	}
 }
 
-func (s *Sandbox) serveReversalsOf(w http.ResponseWriter, r *http.Request) {
+func serveReversalsOf(s Ledger, w http.ResponseWriter, r *http.Request) {
 	list, err := s.ReversalsOf(r.Context(), r.PathValue("ref"))
 	if err != nil {
 		answer(w, reply{}, err)
@@ -134,12 +138,17 @@ func (s *Sandbox) serveReversalsOf(w http.ResponseWriter, r *http.Request) {
 	_ = out.write(reply{End: true})
 }
 
-// serveEntries writes the lines as in a file, without the keys. It needs no last line: HTTP's
-// chunks show a connection that broke.
-func (s *Sandbox) serveEntries(w http.ResponseWriter, _ *http.Request) {
+// serveEntries writes the lines as in a file, without the keys. It needs no last line: HTTP shows a
+// connection that broke.
+func serveEntries(s Ledger, w http.ResponseWriter, r *http.Request) {
 	out := newLines(w)
-	for e := range s.Entries() {
-		if out.write(recordOf(e)) != nil {
+	for e, err := range s.entries(r.Context()) {
+		var line any = recordOf(e)
+		if err != nil {
+			form, _ := formOfError(err)
+			line = reply{Error: form} // no line of a ledger
+		}
+		if out.write(line) != nil {
 			return
 		}
 	}
