@@ -165,6 +165,7 @@ func (c *crash) price(p *process, a money.Amount) {
 func (c *crash) play() []string {
 	c.w = newWorld("2024-01-31T09:00", c.plant)
 	w := c.w
+	defer w.end()
 	c.due = w.today()
 	c.name = w.create(one("2024-01-31", func(n *billing.NewSubscription) { n.Method = c.outcome.method }))
 	for n := range 24 {

@@ -47,6 +47,14 @@ type world struct {
 	reopens     bool // an intent whose key is answered by a saved 500 is asked for under another
 	early       bool // a run had a business day in the future
 	remindAgain bool // a reminder may be set again for one period
+
+	ends []func() // at the end of the world
+}
+
+func (w *world) end() {
+	for _, end := range w.ends {
+		end()
+	}
 }
 
 // A bank is the processor, the customers who authenticate, the banks that decide, and the
