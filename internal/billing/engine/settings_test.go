@@ -1,0 +1,161 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// settings changes settings, as another process.
+func (w *world) settings(t *testing.T, pairs ...string) {
+	t.Helper()
+	_, err := w.start().ChangeSettings(t.Context(), func(s *billing.Settings) error {
+		for _, pair := range pairs {
+			name, text, _ := strings.Cut(pair, "=")
+			if err := s.Set(name, text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	mustNot(t, err)
+}
+
+// note returns the settings in the latest payment run's item.
+func (w *world) note(t *testing.T) (note string) {
+	for it, err := range w.start().LatestRuns(t.Context(), billing.Payments, 1) {
+		mustNot(t, err)
+		note = it.Str(schema.Settings)
+	}
+	return note
+}
+
+func TestSettings_ARunFreezesThem(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{})
+	for _, id := range []string{"s1", "s2", "s3"} {
+		w.create(one("2024-01-31", method("pm_card_visa_chargeDeclined"), func(n *billing.NewSubscription) { n.ID = id }))
+	}
+	p := w.start()
+	run := func(during func()) *engine.Report {
+		r, err := p.RunPayments(t.Context(), engine.RunOptions{Workers: 1, Each: func(engine.Result) { during() }})
+		mustNot(t, err)
+		return r
+	}
+	changed := false
+	r := run(func() {
+		if !changed {
+			changed = true
+			w.settings(t, "retry-days=none", "receipt-months=0")
+		}
+	})
+	if r.Counts[engine.OutcomeRetry] != 3 {
+		t.Errorf("a change in the middle: %v; want 3 to be tried again, by the settings at its start", r.Counts)
+	}
+	equal(t, []string{w.note(t)}, []string{"version=0 receipt-months=6 retry-days=1,3,5,7 catch-up=3 action-days=14"})
+	w.tomorrow()
+	if r := run(func() {}); r.Counts[engine.OutcomeFailed] != 3 {
+		t.Errorf("the run after it: %v; want 3 to fail: there is no retry any more", r.Counts)
+	}
+	equal(t, []string{w.note(t)}, []string{"version=1 receipt-months=0 retry-days=none catch-up=3 action-days=14"})
+}
+
+// TestSettings_TwoThatDisagree: one process was opened with a flag while nothing spoke against it.
+// Another one then says otherwise.
+func TestSettings_TwoThatDisagree(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{})
+	n := w.create(one("2024-01-31", method("pm_card_authenticationRequired")))
+	open := func(days string) (*engine.Engine, error) {
+		return engine.Open(t.Context(), engine.Options{Store: w.spy, Tables: w.tables, Processor: w.box, Now: w.now,
+			Config: w.cfg, Given: []billing.Given{{Source: "--retry-days", Name: "retry-days", Text: days}}})
+	}
+	first, err := open("2")
+	mustNot(t, err)
+	w.settings(t, "retry-days=4")
+	disagree := func(what string, err error) {
+		t.Helper()
+		if _, ok := errors.AsType[*billing.DisagreeError](err); !ok ||
+			err.Error() != "--retry-days is 2, and retry-days is 4 in the store's settings" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err = open("2")
+	disagree("another of its kind", err)
+	_, err = first.RunPayments(t.Context(), engine.RunOptions{Workers: 1})
+	disagree("its run", err)
+	_, err = first.RunReminders(t.Context(), engine.RunOptions{Workers: 1})
+	disagree("its other run", err)
+	if w.sub(n).Open != nil || len(w.ledger()) > 0 {
+		t.Errorf("something was opened: %s", w.describe(n))
+	}
+	second, err := open("4")
+	mustNot(t, err)
+	_, err = second.RunPayments(t.Context(), engine.RunOptions{Workers: 1})
+	mustNot(t, err)
+	ref := w.sub(n).Open.Ref
+	mustNot(t, w.box.Authenticate(ref))
+	disagree("an event", first.Heard(t.Context(), n.Account, n.ID, ref))
+	mustNot(t, second.Heard(t.Context(), n.Account, n.ID, ref))
+	if w.sub(n).Period != 1 {
+		t.Errorf("heard of the payment: %s", w.describe(n))
+	}
+}
+
+// TestSettings_Wrong: another program has written a value that is none. Reading goes on.
+func TestSettings_Wrong(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{})
+	w.start()
+	it := billing.ItemAt(billing.SettingsKey, store.Attribute{Name: schema.Version, Value: store.Int(1)},
+		store.Attribute{Name: schema.RetryDays, Value: store.S("soon")})
+	mustNot(t, w.spy.Commit(t.Context(), store.Put(w.tables.RecurringPayments.Name, it)))
+	o := engine.Options{Store: w.spy, Tables: w.tables, Processor: w.box, Now: w.now, Config: w.cfg}
+	if _, err := engine.Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), `retry-days: "soon": want at most 8`) {
+		t.Errorf("%v; want the name of the setting, and what would be right", err)
+	}
+	o.ReadOnly = true
+	e, err := engine.Open(t.Context(), o)
+	mustNot(t, err)
+	r, err := e.Verify(t.Context())
+	mustNot(t, err)
+	if len(r.Problems) != 1 || r.Problems[0].Kind != "unreadable settings" ||
+		!strings.Contains(r.Problems[0].Detail, "retry-days") {
+		t.Errorf("verify: %+v", r.Problems)
+	}
+	_, err = e.ChangeSettings(t.Context(), func(s *billing.Settings) error { return s.Set("retry-days", "") })
+	mustNot(t, err)
+	_, err = engine.Open(t.Context(), engine.Options{Store: w.spy, Tables: w.tables, Now: w.now})
+	mustNot(t, err)
+}
+
+// TestSettings_ALongerExpiry: receipts that expired by an earlier setting are not missed.
+func TestSettings_ALongerExpiry(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{})
+	w.settings(t, "receipt-months=1")
+	n := w.create(one("2024-01-31"))
+	for range 150 {
+		w.start().run(civil.Date{})
+		w.tomorrow()
+	}
+	if got := len(w.paidOn(n)); got != 5 {
+		t.Fatalf("charged %d times in five months", got)
+	}
+	verify := func() []string {
+		var found []string
+		r, err := w.start().Verify(context.Background())
+		mustNot(t, err)
+		for _, p := range r.Problems {
+			found = append(found, p.Kind)
+		}
+		return found
+	}
+	w.settings(t, "receipt-months=12")
+	equal(t, verify(), nil)
+	w.settings(t, "receipt-months=0")
+	equal(t, verify(), nil)
+}
