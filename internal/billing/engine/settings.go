@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
 )
@@ -50,9 +51,9 @@ func (e *Engine) readSettings(ctx context.Context, readOnly bool) error {
 // settingsNote is the note of a run about the settings that it kept to.
 func (e *Engine) settingsNote() string {
 	s := &e.settings
-	note := fmt.Sprintf("version=%d", s.Version)
+	parts := []string{fmt.Sprintf("version=%d", s.Version)}
 	for _, name := range [...]string{"receipt-months", "retry-days", "catch-up", "action-days"} {
-		note += " " + name + "=" + s.Text(name)
+		parts = append(parts, name+"="+s.Text(name))
 	}
-	return note
+	return strings.Join(parts, " ")
 }
