@@ -112,6 +112,13 @@ const (
 	After         = "After"    // and as they became
 	Settings      = "Settings" // of a run: those it was begun with
 
+	// Of a run.
+	Amounts     = "Amounts"
+	ChargingOff = "ChargingOff"
+	Process     = "Process"
+	Rows        = "Rows"
+	SeenDate    = "SeenDate"
+
 	// Of a refund or dispute.
 	Overtaken = "Overtaken" // of an open period: its attempt was set while another may have been under way
 	AskedDate = "AskedDate" // of an open period: when the customer was asked to authenticate it
@@ -152,5 +159,6 @@ func Names() []string {
 		ReceiptMonths, RetryDays, CatchUp, ActionDays, MerchantName, PostalAddress, Sender, ReplyTo, Daily, AlarmAt,
 		Operator, Before, After, Settings,
 		Locale, EmailBounced, CardTold, "receipt",
+		Amounts, ChargingOff, Process, Rows, SeenDate,
 	}
 }

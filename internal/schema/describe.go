@@ -190,7 +190,8 @@ func describeRecurring(t store.Table) Description {
 		typed("S", LoweredDate, Installation), typed("N", Format, Shards), typed("BOOL", Charging),
 		typed("S", Moved, Owner, Until), typed("S", ReceiptMonths, RetryDays, CatchUp, ActionDays, MerchantName,
 			PostalAddress, Sender, ReplyTo, Daily, AlarmAt, Operator, Settings), typed("M", Before, After),
-		typed("S", Locale, CardTold), typed("M", EmailBounced))
+		typed("S", Locale, CardTold), typed("M", EmailBounced),
+		typed("M", Amounts), typed("BOOL", ChargingOff), typed("S", Process, SeenDate), typed("N", Rows))
 	return Description{Table: t, Attributes: attributes,
 		Facets: slices.Concat(publishedFacets(), recordFacets(), storeFacets())}
 }
@@ -227,10 +228,12 @@ func recordFacets() []Facet {
 func storeFacets() []Facet {
 	return []Facet{
 		facet("Runs", "Job", "Date#Started",
-			[]string{RunDate, FromDate, StartedDate, EndedDate, Completed, Counts, Accepted, Settings},
+			[]string{RunDate, FromDate, StartedDate, EndedDate, Completed, Counts, Accepted, Settings, Amounts, ChargingOff,
+				Process, Reason, Rows, SeenDate},
 			PK, "RUN#payments", SK, "2023-05-28#2023-05-28T14:15:30.000Z-ABCDEF", RunDate, "2023-05-28",
 			FromDate, "2023-05-27", StartedDate, "2023-05-28T14:15:30.000Z", EndedDate, "2023-05-28T14:15:40.000Z",
-			Completed, true, Counts, sample("due", 1, "paid", 1)),
+			Completed, true, Counts, sample("due", 1, "paid", 1), Amounts, sample("USD", "12.99"), Rows, 1,
+			Process, "1234@host", SeenDate, "2023-05-28T14:15:40.000Z"),
 		facet("Floors", "Job", "FLOOR", []string{RunDate, LoweredDate},
 			PK, "RUN#payments", SK, "FLOOR", RunDate, "2023-05-28", LoweredDate, "2023-05-28T14:00:00.000Z"),
 		facet("Store", "META", "META", []string{Installation, Format, Shards, Charging, Reason, CreatedDate, Moved},

@@ -74,6 +74,8 @@ type Engine struct {
 	settings billing.Settings // that cfg has its policy of
 	given    []billing.Given
 	lease    time.Duration
+	claims   store.Claimer // nil: the store has no claims
+	ticker   func(time.Duration) *time.Ticker
 	locks    *keyedLocks
 }
 
@@ -85,8 +87,9 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("%d shards per date: want 1 to %d", o.Shards, billing.MaxShards)
 	}
 	e := &Engine{Records: billing.NewRecords(o.Store, o.Tables, o.Now, o.Log), proc: o.Processor, cfg: o.Config,
-		given: o.Given, lease: o.Lease, locks: new(keyedLocks)}
-	e.Shared = o.Lease != 0
+		given: o.Given, lease: o.Lease, locks: new(keyedLocks), ticker: time.NewTicker}
+	e.claims, _ = o.Store.(store.Claimer)
+	e.Shared = o.Lease != 0 || e.claims != nil
 	if e.cfg.RetryDays == nil {
 		e.cfg.RetryDays = DefaultConfig().RetryDays
 	}

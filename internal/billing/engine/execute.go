@@ -33,6 +33,8 @@ type work struct {
 	day     civil.Date      // business day; zero: the clock's in the subscription's zone
 	refused map[string]bool // connected accounts at which nothing may be opened
 
+	charging *chargingSwitch // of the run
+
 	paid int  // charged periods
 	sent sent // the attempt confirmed last
 }
@@ -132,6 +134,12 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 	t := turn{e: e, s: s, w: w, today: today}
 	for {
 		a := next(x)
+		switch a {
+		case doOpen, doRebind, doConfirm, doMakePage:
+			if err := w.charging.check(ctx); err != nil {
+				return step{}, err
+			}
+		}
 		switch a {
 		case doLookUp:
 			t.in, err = e.proc.Lookup(ctx, s.Open.Ref)

@@ -25,3 +25,9 @@ func WithRaw(s *billing.Subscription, name string, v store.Value) store.Item {
 func (e *Engine) Sweep(ctx context.Context, previous time.Time) (int, error) {
 	return e.cancelOrphans(ctx, previous)
 }
+
+// StandStill keeps real time out of the engine's runs: they do not look at the charging switch again,
+// and write their record at the start and at the end alone. Two plays of a simulation are the same.
+func (e *Engine) StandStill() {
+	e.ticker = func(time.Duration) *time.Ticker { return time.NewTicker(1 << 62) }
+}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -35,7 +34,7 @@ type Report struct {
 	Amounts money.Totals
 	Elapsed time.Duration
 	DryRun  bool
-	Off     bool // charging is off: nothing was charged
+	Off     bool // charging is off: nothing was charged, or nothing more
 
 	Cards     int     // card updates
 	Reversals int     // refunds and disputes recorded or changed
@@ -67,7 +66,11 @@ type job struct {
 	kind      billing.Kind
 	index     string
 	options   RunOptions
+	id        string // of its record
+	process   string
 	started   time.Time
+	claim     claim
+	charging  *chargingSwitch    // nil: reminders, or nothing is charged
 	watermark *billing.Watermark // before the walk
 	previous  time.Time          // end of the run before; set if maintenance needs it
 	refused   map[string]bool    // connected accounts not asked by the rollback check
@@ -87,7 +90,9 @@ type waiting struct {
 }
 
 // RunPayments is the daily payment job: it charges every period due up to the day, and brings every
-// open period forward. It may run at any time, any number of times.
+// open period forward. It may run at any time, any number of times. It returns a BusyError beside
+// another run on a store whose processes can claim names. If charging is switched off meanwhile, it
+// begins no further request within a second, and returns ErrChargingOff with its report.
 func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error) {
 	e, err := e.Fresh(ctx)
 	if err != nil {
@@ -97,11 +102,16 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 	if err != nil {
 		return nil, err
 	}
-	j := &job{e: e, kind: billing.Payments, index: schema.PaymentIndex, options: o}
-	j.report.Off, j.report.DryRun = !meta.Charging, o.DryRun
+	j := e.newJob(billing.Payments, schema.PaymentIndex, o)
+	j.report.Off = !meta.Charging
 	if o.DryRun || !meta.Charging {
 		return j.run(ctx, func(ctx context.Context, n billing.Name) error { return e.dryRun(ctx, n, o.Date, j.add) })
 	}
+	end, err := j.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	if j.refused, err = e.checkRollback(ctx); err != nil {
 		return nil, err
 	}
@@ -112,23 +122,29 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 		if j.isLeft(n) {
 			return nil
 		}
-		return e.collect(ctx, n, work{day: o.Date, refused: j.refused}, j.add)
+		return e.collect(ctx, n, work{day: o.Date, refused: j.refused, charging: j.charging}, j.add)
 	})
-	if _, stopped := errors.AsType[*StopError](err); stopped || report == nil || ctx.Err() != nil ||
+	if _, stopped := errors.AsType[*StopError](err); stopped || report == nil || report.Off || ctx.Err() != nil ||
 		errors.Is(err, store.ErrClosed) {
 		return report, err
 	}
 	return report, errors.Join(err, j.after(ctx)) // failed rows do not stop maintenance
 }
 
-// RunReminders is the daily reminder job.
+// RunReminders is the daily reminder job. It returns a BusyError as RunPayments does.
 func (e *Engine) RunReminders(ctx context.Context, o RunOptions) (*Report, error) {
 	e, err := e.Fresh(ctx)
 	if err != nil {
 		return nil, err
 	}
-	j := &job{e: e, kind: billing.Reminders, index: schema.ReminderIndex, options: o}
-	j.report.DryRun = o.DryRun
+	j := e.newJob(billing.Reminders, schema.ReminderIndex, o)
+	if !o.DryRun {
+		end, err := j.begin(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+	}
 	return j.run(ctx, func(ctx context.Context, n billing.Name) error {
 		return e.remind(ctx, n, o.Date, o.DryRun, j.add)
 	})
@@ -136,29 +152,34 @@ func (e *Engine) RunReminders(ctx context.Context, o RunOptions) (*Report, error
 
 // run walks the index, and calls handle for each row.
 func (j *job) run(ctx context.Context, handle func(context.Context, billing.Name) error) (*Report, error) {
-	j.started = j.e.Now()
-	j.waiting, j.left = make(map[waiting]bool), make(map[billing.Name]bool)
-	j.report.Kind, j.report.Counts = j.kind, make(map[Outcome]int)
 	from, until, err := j.span(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stop, err := j.keep(ctx)
 	if err != nil {
 		return nil, err
 	}
 	wall := time.Now()
 	err = j.walk(ctx, from, until, handle)
+	stop()
 	j.report.Elapsed = time.Since(wall)
 	if err == nil && j.failed > 0 {
 		const left = "%d subscriptions could not be dealt with and are left for the next run: %w"
 		err = fmt.Errorf(left, j.failed, errors.Join(j.errs...))
 	}
-	if j.options.DryRun || j.report.Off {
+	if !j.wet() {
 		return &j.report, err
 	}
-	return &j.report, errors.Join(err, j.record(context.WithoutCancel(ctx), err == nil))
+	recording := j.record(context.WithoutCancel(ctx), err)
+	j.report.Off = errors.Is(err, ErrChargingOff)
+	return &j.report, errors.Join(err, recording)
 }
 
 func (j *job) progress() {
+	n := j.done.Add(1)
 	if j.options.Progress != nil {
-		j.options.Progress(j.done.Add(1))
+		j.options.Progress(n)
 	}
 }
 
@@ -216,10 +237,8 @@ func (j *job) isLeft(n billing.Name) bool {
 func (j *job) span(ctx context.Context) (from, until civil.Date, err error) {
 	e := j.e
 	today := e.Today()
-	until = j.options.Date
-	if j.report.Date = until; until.IsZero() {
-		j.report.Date = today
-		until = today.AddDays(1) // the far side of the date line is a day ahead
+	if until = j.options.Date; until.IsZero() {
+		until = j.report.Date.AddDays(1) // the far side of the date line is a day ahead
 	}
 	if j.report.Date.Before(today) && !j.options.DryRun {
 		// A payment run writes both jobs' dates.
@@ -229,38 +248,6 @@ func (j *job) span(ctx context.Context) (from, until civil.Date, err error) {
 	}
 	j.report.From, j.watermark, err = e.WalkFrom(ctx, j.kind, j.report.Date)
 	return j.report.From, until, err
-}
-
-// record writes the run, and raises the low watermark if no row is left before the look-back. A
-// day later than the clock's today is never recorded as completed.
-func (j *job) record(ctx context.Context, ok bool) error {
-	e, r := j.e, &j.report
-	ended := e.Now()
-	complete := ok && !r.Date.After(civil.Of(ended))
-	var counts store.Item
-	for outcome, n := range r.Counts {
-		counts.Set(string(outcome), store.Int(int64(n)))
-	}
-	if r.Sent > 0 {
-		counts.Set(string(outcomeSent), store.Int(int64(r.Sent)))
-	}
-	counts.Set("due", store.Int(int64(r.Due())))
-	id := r.Date.String() + "#" + billing.Stamp(j.started) + "-" + rand.Text()[:6]
-	it := billing.ItemAt(store.Key{PK: billing.RunPK(j.kind), SK: id},
-		store.Attribute{Name: schema.RunDate, Value: store.S(r.Date.String())},
-		store.Attribute{Name: schema.FromDate, Value: store.S(r.From.String())},
-		store.Attribute{Name: schema.StartedDate, Value: store.S(billing.Stamp(j.started))},
-		store.Attribute{Name: schema.EndedDate, Value: store.S(billing.Stamp(ended))},
-		store.Attribute{Name: schema.Completed, Value: store.Bool(complete)},
-		store.Attribute{Name: schema.Settings, Value: store.S(e.settingsNote())},
-		store.Attribute{Name: schema.Counts, Value: store.M(counts)})
-	if err := e.Store.Commit(ctx, store.Put(e.Table, it)); err != nil && !errors.Is(err, store.ErrUnknown) {
-		return fmt.Errorf("recording the run: %w", err)
-	}
-	if complete && j.watermark != nil && r.Date == civil.Of(j.started) && j.emptied(ctx) {
-		return e.RaiseWatermark(ctx, j.kind, j.watermark, j.started)
-	}
-	return nil
 }
 
 // emptied reports whether no row is left on the dates visited only because of the low watermark.

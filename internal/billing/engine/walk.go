@@ -41,13 +41,17 @@ func (j *job) walk(ctx context.Context, from, until civil.Date,
 	defer stop(nil)
 	begun := context.WithoutCancel(ctx)
 	w := &walk{j: j, rows: make(chan row, 256), owner: rand.Text(),
-		shared: j.e.lease > 0 && !j.options.DryRun && !j.report.Off}
+		shared: j.e.lease > 0 && j.e.claims == nil && j.wet()}
 	var workers sync.WaitGroup
 	for range max(1, j.options.Workers) {
 		workers.Go(func() {
 			for r := range w.rows {
 				if ctx.Err() == nil && r.lease.held() {
-					if err := handle(begun, r.Name); err != nil {
+					err := j.mayGoOn(begun)
+					if err == nil {
+						err = handle(begun, r.Name)
+					}
+					if err != nil {
 						j.fail(err, stop)
 					}
 					j.progress()

@@ -164,6 +164,7 @@ func (w *world) start(f ...fault) *process {
 		panic(err)
 	}
 	p.Engine = e
+	e.StandStill()
 	p.faults.set(f...)
 	return p
 }

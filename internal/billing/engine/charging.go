@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+)
+
+// switchAge is the age of what a run knows about charging, at most, when it opens or confirms an
+// intent. It reads META when it needs to know, and not for every row.
+const switchAge = 300 * time.Millisecond
+
+// A chargingSwitch tells a run whether charging is on. nil always says so: a person's request has
+// looked itself.
+type chargingSwitch struct {
+	e   *Engine
+	old atomic.Bool // what is known may be older than switchAge
+
+	mu  sync.Mutex
+	off error // guarded by mu
+}
+
+// watch lets the knowledge age until ctx ends.
+func (s *chargingSwitch) watch(ctx context.Context) {
+	tick := s.e.ticker(switchAge)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.old.Store(true)
+		}
+	}
+}
+
+// check returns a StopError if charging was switched off, or the store has moved.
+func (s *chargingSwitch) check(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.off != nil || !s.old.Swap(false) {
+		return s.off
+	}
+	meta, err := s.e.Meta(ctx)
+	switch {
+	case err != nil:
+		s.old.Store(true)
+		return err
+	case meta.Moved != "":
+		s.off = &StopError{fmt.Errorf("%w: %s", billing.ErrMoved, meta.Moved)}
+	case !meta.Charging:
+		s.off = &StopError{ErrChargingOff}
+	}
+	return s.off
+}

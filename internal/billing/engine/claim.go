@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// On a store whose processes can claim names, one run of a job is under way at a time: it has
+// claimed the job. The claim ends with the process, without a clock. If the process that keeps the
+// claims is gone, the run claims the job again before it begins another row. Like a lease, a claim
+// only saves work: the charge protocol alone ensures one charge a period.
+
+// A BusyError tells that another run of the job is under way.
+type BusyError struct {
+	Kind    billing.Kind
+	ID      string // of the run
+	Process string // <pid>@<host>
+}
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("run %s of %s is under way in process %s", e.ID, e.Kind, e.Process)
+}
+
+// Date returns the business day of the other run.
+func (e *BusyError) Date() civil.Date { return dateOf(e.ID) }
+
+// dateOf returns the business day in a run's id.
+func dateOf(id string) civil.Date {
+	day, _, _ := strings.Cut(id, "#")
+	d, _ := civil.Parse(day) // zero: a run has no such id
+	return d
+}
+
+// thisProcess names the process for people.
+func thisProcess() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%d@%s", os.Getpid(), host)
+}
+
+// A claim is a run's claim of its job. The zero value is of a store without claims: always held.
+type claim struct {
+	store store.Claimer
+	kind  billing.Kind
+	by    string // id and process
+
+	mu      sync.Mutex
+	lost    <-chan struct{} // guarded by mu
+	release func()          // guarded by mu
+}
+
+// hold returns nil while the job is claimed by this run. It claims a lost job again, and returns a
+// BusyError if another run has been faster.
+func (c *claim) hold(ctx context.Context) error {
+	if c.store == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.release != nil {
+		select {
+		case <-c.lost:
+		default:
+			return nil
+		}
+	}
+	for {
+		lost, release, err := c.store.Claim(ctx, claimName(c.kind), c.by)
+		other, taken := errors.AsType[*store.ClaimedError](err)
+		switch {
+		case err == nil:
+			c.lost, c.release = lost, release
+			return nil
+		case !taken:
+			return err
+		case other.By != c.by:
+			return busy(c.kind, other)
+		}
+		// The process that keeps the claims has not seen the end of this process's last connection.
+		if err := store.Wait(ctx, 10*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// end gives the job back.
+func (c *claim) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.release != nil {
+		c.release()
+	}
+}
+
+func claimName(kind billing.Kind) string { return "run " + string(kind) }
+
+func busy(kind billing.Kind, e *store.ClaimedError) *BusyError {
+	id, process, _ := strings.Cut(e.By, " ")
+	return &BusyError{kind, id, process}
+}
+
+// Busy returns the run of the job that is under way in any process, or nil. known is false on a
+// store without claims: nobody can tell.
+func (e *Engine) Busy(ctx context.Context, kind billing.Kind) (run *BusyError, known bool, err error) {
+	if e.claims == nil {
+		return nil, false, nil
+	}
+	_, _, err = e.claims.Claim(ctx, claimName(kind), "")
+	if other, taken := errors.AsType[*store.ClaimedError](err); taken {
+		return busy(kind, other), true, nil
+	}
+	return nil, err == nil, err
+}

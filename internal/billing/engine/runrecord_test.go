@@ -1,0 +1,307 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// TestRunRecord_Killed kills a run before and after each of its commits and requests. A run that
+// never ended is recorded from its start, and counts neither as ended nor as completed: the next
+// runs look as far back as if it had not been.
+func TestRunRecord_Killed(t *testing.T) {
+	ctx := context.Background()
+	unfinished := 0
+	for point := 1; ; point++ {
+		w := newWorld("2024-01-31T09:00", planted{})
+		w.create(one("2024-01-31"))
+		w.start().run(civil.Date{})
+		reader := w.start()
+		ended, err := reader.LastRunEnded(ctx)
+		mustNot(t, err)
+		w.set("2024-03-01T09:00") // a month without a run: the walk begins at the last completed day
+		from, err := reader.WalkStart(ctx, billing.Payments)
+		mustNot(t, err)
+
+		p := w.start(fault{point, true})
+		p.run(civil.Date{})
+		if !p.faults.died() {
+			break
+		}
+		runs, err := reader.LatestRunsOf(ctx, billing.Payments, 10)
+		mustNot(t, err)
+		last := runs[0]
+		switch {
+		case point == 1 && len(runs) != 1:
+			t.Errorf("killed before the first commit, and %d runs", len(runs))
+		case point > 1 && len(runs) != 2:
+			t.Errorf("killed at %d: %d runs", point, len(runs))
+		case point > 1 && last.Ended.IsZero():
+			unfinished++
+			if last.State != engine.RunRunning || last.Completed || last.Process == "" || last.From.IsZero() {
+				t.Errorf("killed at %d: %+v", point, last)
+			}
+			now, err := reader.LastRunEnded(ctx)
+			mustNot(t, err)
+			again, err := reader.WalkStart(ctx, billing.Payments)
+			mustNot(t, err)
+			if !now.Equal(ended) || again != from {
+				t.Errorf("killed at %d: the last run ended at %s, was %s; walks begin on %s, was %s", point, now, ended, again,
+					from)
+			}
+		}
+		w.pass(time.Hour)
+		r := w.start().run(civil.Date{})
+		runs, err = reader.LatestRunsOf(ctx, "", 10)
+		mustNot(t, err)
+		if runs[0].State != engine.RunCompleted || runs[0].Counts["due"] != r.Due() || runs[1].State == engine.RunRunning {
+			t.Errorf("killed at %d, then: %+v", point, runs)
+		}
+		w.report(t)
+	}
+	if unfinished < 5 {
+		t.Errorf("%d runs were killed between their first and their last commit", unfinished)
+	}
+}
+
+// TestRunRecord_Progress: another process sees how far a run is, then its balance.
+func TestRunRecord_Progress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t, 1, 60)
+		other := s.engine(s.mem, s.box)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			r, err := s.engine(s.mem, &slow{Sandbox: s.box, takes: time.Second}).RunPayments(t.Context(),
+				engine.RunOptions{Workers: 2})
+			if err != nil || r.Counts[engine.OutcomePaid] != 60 {
+				t.Errorf("%+v, %v", r, err)
+			}
+		})
+		time.Sleep(10 * time.Second)
+		runs, err := other.LatestRunsOf(t.Context(), billing.Payments, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := runs[0]; r.State != engine.RunRunning || r.Rows < 10 || r.Rows > 30 || r.Counts["paid"] != r.Rows {
+			t.Errorf("after ten seconds: %+v", r)
+		}
+		seen := 0
+		r, err := other.Follow(t.Context(), billing.Payments, runs[0].ID, func(*engine.RunStatus) { seen++ })
+		if err != nil || r.State != engine.RunCompleted || r.Rows != 60 || seen < 10 {
+			t.Errorf("%+v, %v; it was seen %d times", r, err, seen)
+		}
+		report, err := engine.ReportOf(&r.Run)
+		if err != nil || report.Due() != 60 || report.Amounts.Strings()["USD"] != "599.40" || report.NeedsPerson() {
+			t.Errorf("the report: %+v, %v", report, err)
+		}
+		wg.Wait()
+		if _, err := other.FindRun(t.Context(), "", "2024-01-01#no"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("a run that is not there: %v", err)
+		}
+	})
+}
+
+// requests notes when requests that charge begin.
+type requestTimes struct {
+	billing.Processor
+	takes time.Duration
+
+	mu    sync.Mutex
+	begun []time.Time
+}
+
+func (p *requestTimes) note() {
+	p.mu.Lock()
+	p.begun = append(p.begun, time.Now())
+	p.mu.Unlock()
+	time.Sleep(p.takes)
+}
+
+func (p *requestTimes) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
+	p.note()
+	return p.Processor.Open(ctx, r)
+}
+
+func (p *requestTimes) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
+	p.note()
+	return p.Processor.Confirm(ctx, r)
+}
+
+// TestChargingOff_StopsALiveRun: charging is switched off by another process in the middle of a run.
+// Within a second the run begins no request that charges. It settles the payments that were under
+// way, ends, and says why. The next run after charging on does the rest.
+func TestChargingOff_StopsALiveRun(t *testing.T) {
+	for i := range 10 {
+		shared := i%2 == 0                                              // by leases; else by claims
+		after := 10*time.Second + time.Duration(i)*200*time.Millisecond // at any point of a row
+		synctest.Test(t, func(t *testing.T) {
+			s := newShop(t, 1, 60)
+			var st store.Store = s.mem
+			if !shared {
+				st = &claiming{Store: s.mem, claims: new(store.Claims)}
+			}
+			p := &requestTimes{Processor: s.box, takes: 800 * time.Millisecond}
+			var ended time.Time
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				r, err := s.engine(st, p).RunPayments(t.Context(), engine.RunOptions{Workers: 4})
+				ended = time.Now()
+				if !errors.Is(err, engine.ErrChargingOff) || r == nil || !r.Off || !r.NeedsPerson() {
+					t.Errorf("the run: %+v, %v", r, err)
+				}
+			})
+			time.Sleep(after)
+			other := s.engine(st, s.box)
+			if err := other.SetCharging(t.Context(), false, "stop"); err != nil {
+				t.Fatal(err)
+			}
+			off := time.Now()
+			wg.Wait()
+			if took := ended.Sub(off) - p.takes; took > 500*time.Millisecond { // a request under way has its time
+				t.Errorf("the run ended %s after charging off and its last request", took)
+			}
+			for _, at := range p.begun {
+				if at.After(off.Add(500 * time.Millisecond)) {
+					t.Errorf("a request began %s after charging off", at.Sub(off))
+				}
+			}
+			paid := len(s.charged())
+			runs, err := other.LatestRunsOf(t.Context(), "", 1)
+			if err != nil || runs[0].State != engine.RunEnded || !runs[0].Off || runs[0].Counts["paid"] != paid || paid == 0 {
+				t.Errorf("%d were charged; the record: %+v, %v", paid, runs, err)
+			}
+			report, err := engine.ReportOf(&runs[0].Run)
+			if err != nil || !report.Off {
+				t.Errorf("its report: %+v, %v", report, err)
+			}
+			if err := other.SetCharging(t.Context(), true, ""); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := other.RunPayments(t.Context(), engine.RunOptions{Workers: 4}); err != nil ||
+				r.Counts[engine.OutcomePaid] != 60-paid {
+				t.Errorf("then: %+v, %v; want %d paid", r, err, 60-paid)
+			}
+			s.wantAllCharged(60)
+		})
+	}
+}
+
+// A claiming store has claims that can be lost, as with the process that keeps them.
+type claiming struct {
+	store.Store
+
+	mu     sync.Mutex
+	claims *store.Claims
+	lost   chan struct{}
+}
+
+func (c *claiming) Claim(ctx context.Context, name, by string) (<-chan struct{}, func(), error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lost == nil {
+		c.lost = make(chan struct{})
+	}
+	_, release, err := c.claims.Claim(ctx, name, by)
+	return c.lost, release, err
+}
+
+func (c *claiming) lose() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.lost)
+	c.lost, c.claims = nil, new(store.Claims)
+}
+
+// TestClaim_OneRunOfAJob: beside a live run another one is busy, and is told by which. Its dry run,
+// and the other job, are not.
+func TestClaim_OneRunOfAJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t, 4, 60)
+		st := &claiming{Store: s.mem, claims: new(store.Claims)}
+		other := s.engine(st, s.box)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := s.engine(st, &slow{Sandbox: s.box, takes: time.Second}).RunPayments(t.Context(),
+				engine.RunOptions{Workers: 2}); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(5 * time.Second)
+		_, err := other.RunPayments(t.Context(), engine.RunOptions{Workers: 2})
+		busy, ok := errors.AsType[*engine.BusyError](err)
+		if !ok || busy.Kind != billing.Payments || busy.Date() != s.due || !strings.Contains(busy.Process, "@") {
+			t.Fatalf("beside a run: %v", err)
+		}
+		if r, err := other.RunPayments(t.Context(), engine.RunOptions{Workers: 2, DryRun: true}); err != nil || r.Due() == 0 {
+			t.Errorf("a dry run: %+v, %v", r, err)
+		}
+		if _, err := other.RunReminders(t.Context(), engine.RunOptions{Workers: 2}); err != nil {
+			t.Errorf("reminders: %v", err)
+		}
+		r, err := other.Follow(t.Context(), busy.Kind, busy.ID, func(r *engine.RunStatus) {
+			if r.State != engine.RunRunning {
+				t.Errorf("followed: %+v", r)
+			}
+		})
+		if err != nil || r.State != engine.RunCompleted || r.Counts["paid"] != 60 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		wg.Wait()
+		if r, err := other.RunPayments(t.Context(), engine.RunOptions{Workers: 2}); err != nil || r.Due() != 0 {
+			t.Errorf("after it: %+v, %v", r, err)
+		}
+		if held := s.leases(); len(held) > 0 {
+			t.Errorf("leases: %v", held)
+		}
+		s.wantAllCharged(60)
+	})
+}
+
+// TestClaim_Lost: with the process that keeps the claims, all are lost. A run claims its job again
+// before it begins another row, and goes on; if another run has been faster, it ends instead.
+func TestClaim_Lost(t *testing.T) {
+	for _, faster := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newShop(t, 1, 60)
+			st := &claiming{Store: s.mem, claims: new(store.Claims)}
+			mine := &slow{Sandbox: s.box, takes: time.Second}
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				r, err := s.engine(st, mine).RunPayments(t.Context(), engine.RunOptions{Workers: 2})
+				if _, busy := errors.AsType[*engine.BusyError](err); busy != faster || (err != nil) != faster || r == nil {
+					t.Errorf("the run: %+v, %v; another one was faster: %t", r, err, faster)
+				}
+			})
+			time.Sleep(10 * time.Second)
+			st.lose()
+			lost := time.Now()
+			if faster {
+				if _, err := s.engine(st, s.box).RunPayments(t.Context(), engine.RunOptions{Workers: 2}); err != nil {
+					t.Error(err)
+				}
+				if n := mine.between(lost, time.Now()); n > 0 {
+					t.Errorf("the run began %d rows without its claim", n)
+				}
+			} else {
+				time.Sleep(2 * time.Second)
+				if busy, known, err := s.engine(st, s.box).Busy(t.Context(), billing.Payments); busy == nil || !known || err != nil {
+					t.Errorf("the job is not claimed again: %v, %t, %v", busy, known, err)
+				}
+			}
+			wg.Wait()
+			if busy, _, _ := s.engine(st, s.box).Busy(t.Context(), billing.Payments); busy != nil {
+				t.Errorf("still claimed: %v", busy)
+			}
+			s.wantAllCharged(60)
+		})
+	}
+}
