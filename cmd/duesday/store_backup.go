@@ -54,7 +54,8 @@ func (p *program) backupStore(ctx context.Context, to string, within time.Durati
 }
 
 func (p *program) folders() transfer.Folders {
-	return transfer.Folders{Tables: schema.New(schema.DefaultPrefix), Names: schema.Names(), Now: p.now, Holder: p.command}
+	return transfer.Folders{Tables: schema.New(schema.DefaultPrefix), Names: schema.Names(), Now: p.now, Holder: p.command,
+		Version: buildVersion().text()}
 }
 
 var errPointInTime = errors.New(`this is for pebble: stores; DynamoDB makes its own backups:

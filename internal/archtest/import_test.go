@@ -77,8 +77,8 @@ var layers = map[string][]string{
 	"internal/store/storetest":   {"store"},
 	"internal/store/storeurl": {"store", "store/dynamostore", "store/dynamotable", "store/folder", "store/memstore",
 		"store/pebblestore"},
-	// pebblestore: a backup is a copy of its folder, made by whoever holds it
-	"internal/transfer": {"billing", "billing/engine", "schema", "store", "store/pebblestore"},
+	// folder, pebblestore: a backup is a copy of its folder, made by its holder
+	"internal/transfer": {"billing", "billing/engine", "schema", "store", "store/folder", "store/pebblestore"},
 }
 
 // administered is what commands import of the packages under store: besides storeurl, what

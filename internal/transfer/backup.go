@@ -15,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/folder"
 	"github.com/duesday/duesday/internal/store/pebblestore"
 )
 
@@ -43,6 +44,8 @@ type Folders struct {
 	Names  []string // see pebblestore.Options
 	Now    func() time.Time
 	Holder string // this process, as other processes are told if they find the folder in use
+
+	Version string // of Duesday: a backup of a store in use is made by its holder, of the same version
 }
 
 func (f Folders) options() pebblestore.Options {
@@ -107,31 +110,24 @@ func (f Folders) fill(ctx context.Context, m *Manifest, dir, at, to string) erro
 	return errors.Join(os.Rename(at, to), syncFolder(filepath.Dir(to)))
 }
 
-// checkpoint makes the copy, or asks the holder of the store for it. The holder may end, or
-// another begin, at any moment.
+// checkpoint makes the copy, or has the holder of the store make it.
 func (f Folders) checkpoint(ctx context.Context, dir, at string) error {
-	const tries = 3
-	var err error
-	for range tries {
-		var s *pebblestore.Store
-		s, err = pebblestore.Open(dir, f.options())
-		if err == nil {
-			return errors.Join(s.Checkpoint(ctx, at), s.Close())
-		}
-		if !errors.Is(err, store.ErrLocked) {
-			return err
-		}
-		if err = pebblestore.AskCheckpoint(ctx, dir, at); err == nil {
-			if _, err = os.Stat(at); err != nil {
-				err = fmt.Errorf("the process that holds the store made it in another place than this one sees: %w", err)
-			}
-			return err
-		}
-		if !errors.Is(err, pebblestore.ErrAskAgain) || ctx.Err() != nil {
-			return err
-		}
+	s, err := folder.Open(ctx, dir, folder.Options{Options: f.options(), Version: f.Version})
+	if err != nil {
+		return err
 	}
-	return err
+	err = s.Checkpoint(ctx, at)
+	switch {
+	case err == nil:
+		if _, err = os.Stat(at); err != nil {
+			err = fmt.Errorf("the process that holds the store made it in another place than this one sees: %w", err)
+		}
+	case ctx.Err() != nil:
+		err = fmt.Errorf("backup: %w", context.Cause(ctx))
+	case errors.Is(err, store.ErrUnknown):
+		err = fmt.Errorf("the process that held the store ended before the copy was complete: back up again (%w)", err)
+	}
+	return errors.Join(err, s.Close())
 }
 
 func (f Folders) installation(ctx context.Context, dir string) (string, error) {

@@ -6,8 +6,8 @@
 // # Failures
 //
 //   - The holder stops serving in order: no call fails, and no outcome is unknown.
-//   - The holder is killed: a commit without an answer is ErrUnknown; everything else goes on at
-//     the next holder.
+//   - The holder is killed: a commit without an answer is ErrUnknown, and so is a backup; everything
+//     else goes on at the next holder.
 //   - The holder stands still: within 10 s a call is ErrLocked and names the holder's process.
 //   - The holder serves nobody, as a command that moves the store does: ErrLocked, after a second.
 //   - A holder that ends soon meets a client that stays: it hands the folder over, and goes on as a
@@ -28,6 +28,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -68,14 +69,18 @@ type Store struct {
 	closed   bool
 }
 
-var (
-	_ store.Store   = (*Store)(nil)
-	_ store.Claimer = (*Store)(nil)
-)
+// shared is the store of a session: a holding, or a client of one.
+type shared interface {
+	store.Store
+	store.Claimer
+	Checkpoint(ctx context.Context, to string) error
+}
+
+var _ shared = (*Store)(nil)
 
 // A session is the time for which a process holds the folder, or is the client of one holder.
 type session struct {
-	store.Store
+	shared
 	client bool
 	end    func() error
 }
@@ -216,8 +221,8 @@ func (s *Store) hold() (*session, error) {
 	if err != nil {
 		return nil, errors.Join(err, held.Close())
 	}
-	own := holding{Store: held, ended: make(chan struct{})}
-	x := &session{Store: &own}
+	own := holding{Store: held, dir: s.dir, ended: make(chan struct{})}
+	x := &session{shared: &own}
 	stop := serve(l, &own, s.linkOptions(), func() { s.handOver(x) })
 	x.end = func() error {
 		close(own.ended)
@@ -230,6 +235,7 @@ func (s *Store) hold() (*session, error) {
 type holding struct {
 	*pebblestore.Store
 	store.Claims
+	dir   string
 	ended chan struct{} // closed when another process may hold the folder
 }
 
@@ -239,6 +245,17 @@ func (h *holding) Claim(ctx context.Context, name, by string) (lost <-chan struc
 		return nil, nil, err
 	}
 	return h.ended, release, nil
+}
+
+// Checkpoint copies the store for any process of the folder.
+func (h *holding) Checkpoint(ctx context.Context, to string) error {
+	if !filepath.IsAbs(to) {
+		return fmt.Errorf("%w: a backup to %s: want an absolute path", store.ErrInvalid, to)
+	}
+	if err := pebblestore.CheckTarget(h.dir, to); err != nil {
+		return err
+	}
+	return h.Store.Checkpoint(ctx, to)
 }
 
 // errUnserved: there is no socket to connect to.
@@ -262,7 +279,7 @@ func (s *Store) connect(ctx context.Context) (*session, error) {
 	if err := s.setClock(c.Clock()); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	return &session{Store: c, client: true, end: c.Close}, nil
+	return &session{shared: c, client: true, end: c.Close}, nil
 }
 
 func (s *Store) linkOptions() link.Options {
@@ -272,13 +289,13 @@ func (s *Store) linkOptions() link.Options {
 
 // do does the work in the present session, and again in the next one while the session has ended and
 // nothing was written.
-func (s *Store) do(ctx context.Context, work func(store.Store) error) error {
+func (s *Store) do(ctx context.Context, work func(shared) error) error {
 	for {
 		x, err := s.session(ctx)
 		if err != nil {
 			return err
 		}
-		err = work(x.Store)
+		err = work(x.shared)
 		switch {
 		case x.client && errors.Is(err, link.ErrLost):
 			s.drop(x)
@@ -294,16 +311,27 @@ func (s *Store) do(ctx context.Context, work func(store.Store) error) error {
 
 // Claim implements store.Claimer. The holder keeps the claims of all: a new holder knows none.
 func (s *Store) Claim(ctx context.Context, name, by string) (lost <-chan struct{}, release func(), err error) {
-	err = s.do(ctx, func(now store.Store) error {
-		lost, release, err = now.(store.Claimer).Claim(ctx, name, by)
+	err = s.do(ctx, func(now shared) error {
+		lost, release, err = now.Claim(ctx, name, by)
 		return err
 	})
 	return lost, release, err
 }
 
+// Checkpoint copies the store into the folder to, as pebblestore.Store.Checkpoint does. The holder
+// makes the copy. It returns ErrInvalid if the folder cannot take it, by pebblestore.CheckTarget,
+// and ErrUnknown if the holder ends meanwhile: a part of the copy may be there.
+func (s *Store) Checkpoint(ctx context.Context, to string) error {
+	to, err := filepath.Abs(to)
+	if err != nil {
+		return err
+	}
+	return s.do(ctx, func(now shared) error { return now.Checkpoint(ctx, to) })
+}
+
 // Get implements store.Store.
 func (s *Store) Get(ctx context.Context, table string, key store.Key) (it store.Item, err error) {
-	err = s.do(ctx, func(now store.Store) error {
+	err = s.do(ctx, func(now shared) error {
 		it, err = now.Get(ctx, table, key)
 		return err
 	})
@@ -312,7 +340,7 @@ func (s *Store) Get(ctx context.Context, table string, key store.Key) (it store.
 
 // Commit implements store.Store.
 func (s *Store) Commit(ctx context.Context, writes ...store.Write) error {
-	return s.do(ctx, func(now store.Store) error { return now.Commit(ctx, writes...) })
+	return s.do(ctx, func(now shared) error { return now.Commit(ctx, writes...) })
 }
 
 // Query implements store.Store.
@@ -347,7 +375,7 @@ func (s *Store) Scan(ctx context.Context, c store.Scan) iter.Seq2[store.Item, er
 func (s *Store) iterate(ctx context.Context, yield func(store.Item, error) bool,
 	items func(store.Store) iter.Seq2[store.Item, error], after func(store.Item) bool) {
 	left := false
-	err := s.do(ctx, func(now store.Store) error {
+	err := s.do(ctx, func(now shared) error {
 		for it, err := range items(now) {
 			if err != nil {
 				return err

@@ -60,7 +60,7 @@ type Client struct {
 	mu      sync.Mutex
 	last    uint64                // request; guarded by mu
 	waiting map[uint64]chan frame // requests without an answer; guarded by mu
-	commits sync.WaitGroup        // under way; begun under mu while the client is not closed
+	changes sync.WaitGroup        // under way; begun under mu while the client is not closed
 	closed  bool                  // guarded by mu
 }
 
@@ -208,20 +208,34 @@ func (c *Client) Commit(ctx context.Context, writes ...store.Write) error {
 	if err := c.schema.CheckCommit(ctx, writes); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return store.ErrClosed
-	}
-	c.commits.Add(1)
-	c.mu.Unlock()
-	defer c.commits.Done()
 	w := writer{names: c.names}
 	w.number(len(writes))
 	for i := range writes {
 		w.write(&writes[i])
 	}
-	a, err := c.ask(ctx, kindCommit, w.b)
+	return c.change(ctx, kindCommit, w.b)
+}
+
+// Checkpoint has the holder copy its store into the folder at the absolute path to, as
+// pebblestore.Store.Checkpoint does. ErrUnknown: the answer did not come, and a part of the copy may
+// be there.
+func (c *Client) Checkpoint(ctx context.Context, to string) error {
+	w := writer{names: c.names}
+	w.text(to)
+	return c.change(ctx, kindCheckpoint, w.b)
+}
+
+// change sends a request for a change. Without an answer its outcome is ErrUnknown.
+func (c *Client) change(ctx context.Context, kind byte, body []byte) error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return store.ErrClosed
+	}
+	c.changes.Add(1)
+	c.mu.Unlock()
+	defer c.changes.Done()
+	a, err := c.ask(ctx, kind, body)
 	if errors.Is(err, errUnsent) {
 		return err
 	}
@@ -329,7 +343,7 @@ func (c *Client) Close() error {
 	}
 	c.closed = true
 	c.mu.Unlock()
-	c.commits.Wait()
+	c.changes.Wait()
 	c.fail(store.ErrClosed)
 	return nil
 }

@@ -8,13 +8,14 @@
 // Both sides send frames: length, request, kind and body. The client's first frame is its greeting,
 // with its version of Duesday, a digest of its tables and names, and its test clock. The holder
 // refuses another version or digest by name, since the two would read items differently, and another
-// clock. It answers with its own clock. Then a client sends requests, any number at a time, and the holder answers each in any order. A query is sent page by
-// page, so that a reader that stops in the middle of a list holds nothing.
+// clock. It answers with its own clock. Then a client sends requests, any number at a time, and the
+// holder answers each in any order. A query is sent page by page, so that a reader that stops in the
+// middle of a list holds nothing.
 //
 // # Failures
 //
 //   - The connection breaks, or the holder ends: a commit without an answer is ErrUnknown, since it
-//     may have landed. A read, and every later call, is ErrLost, and nothing was written.
+//     may have landed; so is a checkpoint, of which a part may be there. A read, and every later call, is ErrLost, and nothing was written.
 //   - The holder stands still, as after Ctrl-Z: it sends a beat each second otherwise. After
 //     Silence without one the client gives the connection up, as above.
 //   - The client stands still: the holder closes a connection that takes no answer for Silence.

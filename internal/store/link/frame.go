@@ -33,6 +33,7 @@ const (
 	kindCommit
 	kindClaim
 	kindRelease
+	kindCheckpoint
 	kindEnd // of the holder's frames: what it has not answered it has not carried out
 )
 

@@ -175,6 +175,18 @@ func (h *holder) answer(ctx context.Context, f frame, a *writer) bool {
 		h.claim(ctx, a, name, by)
 	case kindRelease:
 		h.release(r.text())
+	case kindCheckpoint:
+		to := r.text()
+		if r.err != nil {
+			return false
+		}
+		err := fmt.Errorf("%w: the store makes no copies", store.ErrInvalid)
+		if s, ok := h.Store.(interface {
+			Checkpoint(ctx context.Context, to string) error
+		}); ok {
+			err = s.Checkpoint(ctx, to)
+		}
+		a.error(err)
 	default:
 		return false
 	}

@@ -78,7 +78,7 @@ func openLocked(path, dir string, schema store.Schema, l *lock, o *Options) (*St
 		failure: failure, lock: l, db: db, disk: disk, sync: pebble.Sync,
 	}
 	disk.armed.Store(true)
-	s.start(path)
+	s.start()
 	return s, nil
 }
 

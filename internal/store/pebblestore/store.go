@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/duesday/duesday/internal/store"
 )
@@ -36,7 +35,7 @@ type Store struct {
 	finished chan struct{} // closed when both have ended
 
 	stop       context.CancelFunc // ends background
-	background sync.WaitGroup     // the deletion of expired items, and the answers to requests for backups
+	background sync.WaitGroup     // the deletion of expired items
 
 	checkpoints sync.Mutex // held during a checkpoint
 
@@ -48,8 +47,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// start begins serving; db, in the folder at path, and the layouts are ready.
-func (s *Store) start(path string) {
+// start begins serving; db and the layouts are ready.
+func (s *Store) start() {
 	s.publish(newView(s.db))
 	s.requests = make(chan *request, maxGroupRequests)
 	s.groups = make(chan *group) // unbuffered: one group syncs, one is decided
@@ -61,36 +60,19 @@ func (s *Store) start(path string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
 	s.background.Go(func() {
-		s.every(ctx, expiryInterval, "expired items could not be deleted", func() error {
-			_, err := s.DeleteExpired(ctx)
-			return err
-		})
+		ticker := time.NewTicker(expiryInterval)
+		defer ticker.Stop()
+		for {
+			if _, err := s.DeleteExpired(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) {
+				s.log.Error("store", "event", "expired items could not be deleted", "error", err)
+			}
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+		}
 	})
-	if s.disk.FS == vfs.Default {
-		if err := sweepRequests(path); err != nil { // no reason to refuse the store
-			s.log.Error("store", "event", "requests for backups could not be swept", "error", err)
-		}
-		s.background.Go(func() {
-			s.every(ctx, requestEvery, "a backup that was asked for could not be made",
-				func() error { return s.answerRequest(ctx, path) })
-		})
-	}
-}
-
-// every does the work at once and at every tick until ctx ends, and logs its errors.
-func (s *Store) every(ctx context.Context, interval time.Duration, event string, work func() error) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		if err := work(); err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) {
-			s.log.Error("store", "event", event, "error", err)
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // Close implements store.Store. It waits for running commits, flushes the memtables, so that
