@@ -29,6 +29,7 @@ var layers = map[string][]string{
 	"internal/civil":          {},
 	"internal/clock":          {},
 	"internal/config":         {"billing", "secret"},
+	"internal/day":            {"billing", "clock", "schedule"},
 	"internal/demo":           {"billing", "billing/engine", "civil", "money", "store"},
 	"internal/field":          {},
 	"internal/httpapi":        {"field", "listen", "secret", "store", "tracking"},
