@@ -41,7 +41,7 @@ var layers = map[string][]string{
 	"internal/schedule":       {"civil"},
 	"internal/schema":         {"store"},
 	"internal/secret":         {},
-	"internal/server":         {"httpapi", "outbox", "secret", "stripe/event", "tracking", "tracking/poller"},
+	"internal/server":         {"clock", "httpapi", "outbox", "secret", "stripe/event", "tracking", "tracking/poller"},
 	"internal/stripe":         {"billing", "secret", "stripe/api"},
 	"internal/stripe/api":     {"billing", "money", "secret"},
 	"internal/stripe/apitest": {"money", "stripefake", "stripetest"},

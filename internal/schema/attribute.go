@@ -113,11 +113,12 @@ const (
 	Settings      = "Settings" // of a run: those it was begun with
 
 	// Of a run.
-	Amounts     = "Amounts"
-	ChargingOff = "ChargingOff"
-	Process     = "Process"
-	Rows        = "Rows"
-	SeenDate    = "SeenDate"
+	Amounts       = "Amounts"
+	ChargingOff   = "ChargingOff"
+	Process       = "Process"
+	Rows          = "Rows"
+	SeenDate      = "SeenDate"
+	HeartbeatDate = "HeartbeatDate" // when a monitor was told of the day that it finished
 
 	// Of a refund or dispute.
 	Overtaken = "Overtaken" // of an open period: its attempt was set while another may have been under way
@@ -159,6 +160,6 @@ func Names() []string {
 		ReceiptMonths, RetryDays, CatchUp, ActionDays, MerchantName, PostalAddress, Sender, ReplyTo, Daily, AlarmAt,
 		Operator, Before, After, Settings,
 		Locale, EmailBounced, CardTold, "receipt",
-		Amounts, ChargingOff, Process, Rows, SeenDate,
+		Amounts, ChargingOff, Process, Rows, SeenDate, HeartbeatDate,
 	}
 }
