@@ -1,13 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"iter"
-	"maps"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +36,11 @@ func (p *program) settingsShow() *cobra.Command {
 	c := p.storeLeaf("show", "Show the settings, or their changes", need{read: true, settings: true},
 		func(ctx context.Context, s *session, _ []string) error {
 			if history {
-				return p.showSettingChanges(s.engine.SettingsHistory(ctx))
+				_, err := list(p, s.engine.SettingsHistory(ctx), func(c billing.SettingsChange) object {
+					return object{"at", c.At, "version", c.Version, "setting", c.Name, "before?", c.Before, "after", c.After}
+				}, []string{"AT", "VERSION", "SETTING", "BEFORE", "AFTER"},
+					func(c billing.SettingsChange) []any { return []any{c.At, c.Version, c.Name, c.Before, c.After} })
+				return err
 			}
 			now, err := s.engine.Settings(ctx)
 			if now.Version == 0 && err == nil {
@@ -67,46 +68,10 @@ func viewSettings(s *billing.Settings) object {
 		"time_zone", s.TimeZone, "alarm_at?", s.AlarmAt, "operator?", s.Operator}
 }
 
-// A settingChange is the change of one setting.
-type settingChange struct {
-	at                  time.Time
-	version             int64
-	name, before, after string
-}
-
-func (p *program) showSettingChanges(all iter.Seq2[billing.SettingsChange, error]) error {
-	each := func(yield func(settingChange, error) bool) {
-		for c, err := range all {
-			for _, name := range slices.Sorted(maps.Keys(c.After)) {
-				if !yield(settingChange{c.At, c.Version, name, c.Before[name], c.After[name]}, nil) {
-					return
-				}
-			}
-			if err != nil {
-				yield(settingChange{}, err)
-				return
-			}
-		}
-	}
-	_, err := list(p, each, func(c settingChange) object {
-		return object{"at", c.at, "version", c.version, "setting", c.name, "before?", c.before, "after", c.after}
-	}, []string{"AT", "VERSION", "SETTING", "BEFORE", "AFTER"},
-		func(c settingChange) []any { return []any{c.at, c.version, c.name, c.before, c.after} })
-	return err
-}
-
 func (p *program) settingsSet() *cobra.Command {
 	c := p.storeLeaf("set NAME=VALUE...", "Change settings, all of them or none; an empty value sets the default",
 		need{read: true, settings: true}, func(ctx context.Context, s *session, args []string) error {
-			now, err := s.engine.ChangeSettings(ctx, func(now *billing.Settings) error {
-				if now.Version == 0 {
-					now.SetAll(p.cfg.Given)
-				}
-				if err := setSettings(now, args); err != nil {
-					return err
-				}
-				return now.Agree(p.cfg.Given)
-			})
+			now, err := p.changeSettings(ctx, s, args)
 			if err != nil {
 				return err
 			}
@@ -114,6 +79,17 @@ func (p *program) settingsSet() *cobra.Command {
 			return p.json(viewSettings(&now))
 		})
 	return checked(c, func(args []string) error { return setSettings(new(billing.DefaultSettings()), args) })
+}
+
+// changeSettings changes the store's settings as the arguments say. One without settings also
+// takes those of the flags. Afterwards the flags must not differ.
+func (p *program) changeSettings(ctx context.Context, s *session, args []string) (billing.Settings, error) {
+	return s.engine.ChangeSettings(ctx, func(now *billing.Settings) error {
+		if now.Version == 0 {
+			now.SetAll(p.cfg.Given)
+		}
+		return cmp.Or(setSettings(now, args), now.Agree(p.cfg.Given))
+	})
 }
 
 // setSettings sets the settings of the arguments, NAME=VALUE.
@@ -141,13 +117,7 @@ func (p *program) takeSettings(ctx context.Context, s *session) error {
 	if err != nil || now.Version > 0 {
 		return err
 	}
-	_, err = s.engine.ChangeSettings(ctx, func(now *billing.Settings) error {
-		if now.Version == 0 {
-			now.SetAll(p.cfg.Given)
-		}
-		return now.Agree(p.cfg.Given)
-	})
-	if err == nil {
+	if _, err = p.changeSettings(ctx, s, nil); err == nil {
 		p.warn("this store had no settings: it has those of this command now; see %s", p.hint("settings show"))
 	}
 	return err

@@ -158,7 +158,8 @@ func TestSettings_WrongInTheStore(t *testing.T) {
 	c := newCLI(t)
 	c.create("1/1", "pm_card_visa")
 	c.commit(store.Update(schema.New(schema.DefaultPrefix).RecurringPayments.Name, billing.SettingsKey,
-		store.NewItem(store.Attribute{Name: schema.CatchUp, Value: store.S("many")}), nil))
+		store.NewItem(store.Attribute{Name: schema.Data,
+			Value: store.M(store.NewItem(store.Attribute{Name: "catch-up", Value: store.S("many")}))}), nil))
 	const want = `catch-up: "many": want 1 to 24`
 	if r := c.run("run", "payments"); r.code == exitDone || !strings.Contains(r.errors, want) ||
 		!strings.Contains(r.errors, "duesday settings set mends that") {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -56,57 +55,47 @@ func DefaultSettings() Settings {
 
 // A setting is one field of Settings, as people write it and as it is stored.
 type setting struct {
-	name      string // on the command line
-	attribute string
-	want      string // a right value, for errors
-	get       func(*Settings) string
-	set       func(s *Settings, text string) bool // false: the text is not wanted
+	name string // on the command line, and as it is stored
+	want string // a right value, for errors
+	get  func(*Settings) string
+	set  func(s *Settings, text string) bool // false: the text is not wanted
 }
 
 func settings() []setting {
 	return []setting{
-		whole("receipt-months", schema.ReceiptMonths, 0, " (kept for ever)", maxReceiptMonths,
-			func(s *Settings) *int { return &s.ReceiptMonths }),
-		{"retry-days", schema.RetryDays, fmt.Sprintf("at most %d ascending days from 1 to %d such as 1,3,5,7, or %s",
-			maxRetries, maxRetryDay, noRetry), (*Settings).retryDays, (*Settings).setRetryDays},
-		whole("catch-up", schema.CatchUp, 1, "", maxCatchUp, func(s *Settings) *int { return &s.CatchUp }),
-		whole("action-days", schema.ActionDays, 0, " (for ever)", maxActionDays,
-			func(s *Settings) *int { return &s.ActionDays }),
-		line("merchant-name", schema.MerchantName, "one line such as Ada's Gym", isLine,
-			func(s *Settings) *string { return &s.MerchantName }),
-		line("postal-address", schema.PostalAddress, "one line such as 12 Bridge Street, Birmingham", isLine,
-			func(s *Settings) *string { return &s.PostalAddress }),
-		line("sender", schema.Sender, "an address such as Ada's Gym <billing@example.com>", isMailbox,
+		whole("receipt-months", 0, " (kept for ever)", maxReceiptMonths, func(s *Settings) *int { return &s.ReceiptMonths }),
+		{"retry-days", fmt.Sprintf("at most %d ascending days from 1 to %d such as 1,3,5,7, or %s", maxRetries, maxRetryDay,
+			noRetry), (*Settings).retryDays, (*Settings).setRetryDays},
+		whole("catch-up", 1, "", maxCatchUp, func(s *Settings) *int { return &s.CatchUp }),
+		whole("action-days", 0, " (for ever)", maxActionDays, func(s *Settings) *int { return &s.ActionDays }),
+		line("merchant-name", "", isText, func(s *Settings) *string { return &s.MerchantName }),
+		line("postal-address", "", isText, func(s *Settings) *string { return &s.PostalAddress }),
+		line("sender", "an address such as Ada's Gym <billing@example.com>", isMailbox,
 			func(s *Settings) *string { return &s.Sender }),
-		line("reply-to", schema.ReplyTo, "an address such as help@example.com", isAddress,
-			func(s *Settings) *string { return &s.ReplyTo }),
-		{"daily", schema.Daily, fmt.Sprintf("at most %d ascending times such as 06:10,18:10", maxDaily),
+		line("reply-to", "an address such as help@example.com", isAddress, func(s *Settings) *string { return &s.ReplyTo }),
+		{"daily", fmt.Sprintf("at most %d ascending times such as 06:10,18:10", maxDaily),
 			func(s *Settings) string { return strings.Join(s.Daily, ",") }, (*Settings).setDaily},
-		line("time-zone", schema.TimeZone, "an IANA name such as Europe/Berlin",
-			func(text string) bool { return checkZone(text) == nil }, func(s *Settings) *string { return &s.TimeZone }),
-		line("alarm-at", schema.AlarmAt, "a time such as 12:00", isTimeOfDay,
-			func(s *Settings) *string { return &s.AlarmAt }),
-		line("operator", schema.Operator, "an address such as ops@example.com", isAddress,
-			func(s *Settings) *string { return &s.Operator }),
+		line("time-zone", "an IANA name such as Europe/Berlin", isZone, func(s *Settings) *string { return &s.TimeZone }),
+		line("alarm-at", "a time such as 12:00", isTimeOfDay, func(s *Settings) *string { return &s.AlarmAt }),
+		line("operator", "an address such as ops@example.com", isAddress, func(s *Settings) *string { return &s.Operator }),
 	}
 }
 
 // whole is the setting of a whole number; meaning is the least one's.
-func whole(name, attribute string, least int, meaning string, most int, at func(*Settings) *int) setting {
-	return setting{name, attribute, fmt.Sprintf("%d%s to %d", least, meaning, most),
+func whole(name string, least int, meaning string, most int, at func(*Settings) *int) setting {
+	return setting{name, fmt.Sprintf("%d%s to %d", least, meaning, most),
 		func(s *Settings) string { return strconv.Itoa(*at(s)) },
 		func(s *Settings, text string) bool { return wholeNumber(at(s), text, least, most) }}
 }
 
-func line(name, attribute, want string, good func(string) bool, at func(*Settings) *string) setting {
-	return setting{name, attribute, want, func(s *Settings) string { return *at(s) },
-		func(s *Settings, text string) bool {
-			if text != "" && !good(text) {
-				return false
-			}
-			*at(s) = text
-			return true
-		}}
+func line(name, want string, good func(string) bool, at func(*Settings) *string) setting {
+	return setting{name, want, func(s *Settings) string { return *at(s) }, func(s *Settings, text string) bool {
+		if text != "" && !good(text) {
+			return false
+		}
+		*at(s) = text
+		return true
+	}}
 }
 
 func wholeNumber(into *int, text string, least, most int) bool {
@@ -118,9 +107,9 @@ func wholeNumber(into *int, text string, least, most int) bool {
 	return true
 }
 
-func isLine(string) bool { return true } // Set checks every text
-
+func isText(string) bool         { return true } // Set checks every text
 func isAddress(text string) bool { return CheckEmail(text) == nil }
+func isZone(text string) bool    { return checkZone(text) == nil }
 
 func isMailbox(text string) bool {
 	a, err := mail.ParseAddress(text)

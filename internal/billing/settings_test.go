@@ -129,9 +129,7 @@ func TestSettings_ChangeLeavesARow(t *testing.T) {
 	if err != nil || s.Version != 3 || s.Text("retry-days") != "1,9" {
 		t.Errorf("got %+v, %v; want version 3 with 1,9", s, err)
 	}
-	want := []billing.SettingsChange{
-		{e.Now(), 2, map[string]string{"retry-days": "1,3,5,7"}, map[string]string{"retry-days": "2"}},
-		{e.Now(), 3, map[string]string{"retry-days": "2"}, map[string]string{"retry-days": "1,9"}}}
+	want := []billing.SettingsChange{{e.Now(), 2, "retry-days", "1,3,5,7", "2"}, {e.Now(), 3, "retry-days", "2", "1,9"}}
 	if got := history(t, e); !reflect.DeepEqual(got, want) {
 		t.Errorf("history %+v, want %+v", got, want)
 	}
@@ -180,8 +178,9 @@ func TestSettings_OfAMovedStore(t *testing.T) {
 
 func TestSettings_WrongInTheStore(t *testing.T) {
 	f, e := settingsStore(t)
-	it := billing.ItemAt(billing.SettingsKey, store.Attribute{Name: schema.CatchUp, Value: store.S("many")},
-		store.Attribute{Name: schema.RetryDays, Value: store.S("2")}, store.Attribute{Name: "Later", Value: store.S("x")})
+	text := func(name, value string) store.Attribute { return store.Attribute{Name: name, Value: store.S(value)} }
+	data := store.NewItem(text("catch-up", "many"), text("retry-days", "2"), text("later", "x"))
+	it := billing.ItemAt(billing.SettingsKey, store.Attribute{Name: schema.Data, Value: store.M(data)}, text("Later", "x"))
 	if err := f.Commit(t.Context(), store.Put(e.Table, it)); err != nil {
 		t.Fatal(err)
 	}
@@ -193,10 +192,11 @@ func TestSettings_WrongInTheStore(t *testing.T) {
 	if s, err := change(t.Context(), e, "catch-up", ""); err != nil || s.CatchUp != 3 {
 		t.Errorf("mended: %+v, %v", s, err)
 	}
-	if got := history(t, e); len(got) != 1 || got[0].Before["catch-up"] != "many" || got[0].After["catch-up"] != "3" {
+	if got := history(t, e); len(got) != 1 || got[0].Before != "many" || got[0].After != "3" {
 		t.Errorf("history %+v", got)
 	}
-	if it, err := f.Get(t.Context(), e.Table, billing.SettingsKey); err != nil || it.Str("Later") != "x" {
-		t.Errorf("%v, %v: an attribute of a later version is gone", it, err)
+	it, err = f.Get(t.Context(), e.Table, billing.SettingsKey)
+	if err != nil || it.Str("Later") != "x" || it.Get(schema.Data).Map().Str("later") != "x" {
+		t.Errorf("%v, %v: a setting of a later version is gone", it, err)
 	}
 }

@@ -31,15 +31,14 @@ func (e *Records) Settings(ctx context.Context) (Settings, error) {
 	return DecodeSettings(it)
 }
 
-// DecodeSettings reads the settings from their item. An absent attribute is the default.
+// DecodeSettings reads the settings from their item, which has their texts by name. An absent one
+// is the default.
 func DecodeSettings(it store.Item) (Settings, error) {
 	s := DefaultSettings()
 	s.raw, s.Version = it, it.Int(schema.Version)
 	var wrong []error
 	for _, f := range settings() {
-		if v := it.Get(f.attribute); !v.IsZero() {
-			wrong = append(wrong, s.Set(f.name, v.Str()))
-		}
+		wrong = append(wrong, s.Set(f.name, it.Get(schema.Data).Map().Str(f.name)))
 	}
 	if s.Version < 1 {
 		wrong = append(wrong, Invalid("version", "is missing"))
@@ -50,11 +49,12 @@ func DecodeSettings(it store.Item) (Settings, error) {
 	return s, nil
 }
 
-// A SettingsChange is one change of the settings. It never expires.
+// A SettingsChange is one change of one setting. It never expires.
 type SettingsChange struct {
 	At            time.Time
-	Version       int64             // that it made
-	Before, After map[string]string // of the changed settings alone, by name; the first has no Before
+	Version       int64 // of the settings, that it made
+	Name          string
+	Before, After string // the first change of a store has no Before
 }
 
 // SettingsHistory yields the changes, the oldest first.
@@ -62,28 +62,25 @@ func (e *Records) SettingsHistory(ctx context.Context) iter.Seq2[SettingsChange,
 	return func(yield func(SettingsChange, error) bool) {
 		q := store.Query{Table: e.Table, Partition: settingsPK, Prefix: changePrefix}
 		for it, err := range e.Store.Query(ctx, q) {
-			if !yield(SettingsChange{At: ParseStamp(it.Str(schema.CreatedDate)), Version: it.Int(schema.Version),
-				Before: textsOf(it.Get(schema.Before)), After: textsOf(it.Get(schema.After))}, err) || err != nil {
+			if err != nil {
+				yield(SettingsChange{}, err)
 				return
+			}
+			for _, a := range it.Get(schema.After).Map() {
+				if !yield(SettingsChange{ParseStamp(it.Str(schema.CreatedDate)), it.Int(schema.Version), a.Name,
+					it.Get(schema.Before).Map().Str(a.Name), a.Value.Str()}, nil) {
+					return
+				}
 			}
 		}
 	}
-}
-
-func textsOf(v store.Value) map[string]string {
-	texts := map[string]string{}
-	for _, a := range v.Map() {
-		texts[a.Name] = a.Value.Str()
-	}
-	return texts
 }
 
 // ChangeSettings applies the change to the store's settings, and returns them as they are then. It
 // writes the settings and the row of the change in one commit, once, even if a reply of the store
 // is lost. Where nothing changes it writes nothing, unless the store has no settings yet.
 func (e *Records) ChangeSettings(ctx context.Context, change func(*Settings) error) (s Settings, err error) {
-	request := rand.Text()
-	asked := map[string]bool{} // sort keys of the rows of commits whose reply was lost
+	request, asked := rand.Text(), "" // sort key of the last row asked for: its reply may have been lost
 	err = store.Retry(ctx, "changing the settings", func() error {
 		meta, err := e.Meta(ctx)
 		if err == nil && meta.Moved != "" {
@@ -96,8 +93,8 @@ func (e *Records) ChangeSettings(ctx context.Context, change func(*Settings) err
 		if _, wrong := errors.AsType[*IllegibleError](err); err != nil && !wrong { // a change mends wrong ones
 			return err
 		}
-		for sk := range asked {
-			it, err := e.Store.Get(ctx, e.Table, store.Key{PK: settingsPK, SK: sk})
+		if asked != "" {
+			it, err := e.Store.Get(ctx, e.Table, store.Key{PK: settingsPK, SK: asked})
 			if IgnoreNotFound(err) != nil || it.Str(schema.Request) == request {
 				return err
 			}
@@ -110,7 +107,7 @@ func (e *Records) ChangeSettings(ctx context.Context, change func(*Settings) err
 		if len(writes) == 0 {
 			return nil
 		}
-		asked[changeSK(s.Version)] = true
+		asked = changeSK(s.Version)
 		return e.Store.Commit(ctx, append(writes,
 			store.Check(e.Table, MetaKey, store.AttributeAbsent(schema.Moved)))...)
 	})
@@ -131,16 +128,13 @@ func (e *Records) settingsWrites(was, now *Settings, request string) []store.Wri
 	if was.raw != nil {
 		it, condition = was.raw.Clone(), unchanged(schema.Version, was.raw.Get(schema.Version))
 	}
-	var before, after store.Item
+	data, before, after := it.Get(schema.Data).Map().Clone(), store.Item{}, store.Item{}
 	for _, f := range settings() {
 		old, text := f.get(was), f.get(now)
-		if v := was.raw.Get(f.attribute); !v.IsZero() {
+		if v := data.Get(f.name); !v.IsZero() {
 			old = v.Str() // which may be wrong
 		}
-		if it.Set(f.attribute, store.S(text)); text == "" {
-			it.Remove(f.attribute)
-		}
-		if old == text {
+		if data.Set(f.name, store.S(text)); old == text {
 			continue
 		}
 		if after.Set(f.name, store.S(text)); was.raw != nil {
@@ -152,6 +146,7 @@ func (e *Records) settingsWrites(was, now *Settings, request string) []store.Wri
 	}
 	now.Version = was.Version + 1
 	it.Set(schema.Version, store.Int(now.Version))
+	it.Set(schema.Data, store.M(data))
 	now.raw = it
 	writes := []store.Write{store.Put(e.Table, it, condition)}
 	if len(after) > 0 {

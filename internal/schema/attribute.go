@@ -96,21 +96,9 @@ const (
 	MethodDate       = "MethodDate"       // when the payment method was given
 	Processor        = "Processor"        // of the store: the account whose money it moves
 
-	// Of the settings, and of the rows of their changes.
-	ReceiptMonths = "ReceiptMonths"
-	RetryDays     = "RetryDays"
-	CatchUp       = "CatchUp"
-	ActionDays    = "ActionDays"
-	MerchantName  = "MerchantName"
-	PostalAddress = "PostalAddress"
-	Sender        = "Sender"
-	ReplyTo       = "ReplyTo"
-	Daily         = "Daily"
-	AlarmAt       = "AlarmAt"
-	Operator      = "Operator"
-	Before        = "Before"   // of a change: the settings that it changed, as they were
-	After         = "After"    // and as they became
-	Settings      = "Settings" // of a run: those it was begun with
+	Before   = "Before"   // of a change of the settings: those that it changed, as they were
+	After    = "After"    // and as they became
+	Settings = "Settings" // of a run: those that it kept to
 
 	// Of a run.
 	Amounts       = "Amounts"
@@ -157,8 +145,7 @@ func Names() []string {
 		"state", "asked", "done", "automation", "action", "what", "event", "through", "checked", "next", "quiet", "swept",
 		"error",
 		TrackedExpired, TrackedSoft, TrackedAsking, TrackedSalt,
-		ReceiptMonths, RetryDays, CatchUp, ActionDays, MerchantName, PostalAddress, Sender, ReplyTo, Daily, AlarmAt,
-		Operator, Before, After, Settings,
+		Before, After, Settings,
 		Locale, EmailBounced, CardTold, "receipt",
 		Amounts, ChargingOff, Process, Rows, SeenDate, HeartbeatDate,
 	}

@@ -112,7 +112,8 @@ func TestSettings_Wrong(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	w.start()
 	it := billing.ItemAt(billing.SettingsKey, store.Attribute{Name: schema.Version, Value: store.Int(1)},
-		store.Attribute{Name: schema.RetryDays, Value: store.S("soon")})
+		store.Attribute{Name: schema.Data,
+			Value: store.M(store.NewItem(store.Attribute{Name: "retry-days", Value: store.S("soon")}))})
 	mustNot(t, w.spy.Commit(t.Context(), store.Put(w.tables.RecurringPayments.Name, it)))
 	o := engine.Options{Store: w.spy, Tables: w.tables, Processor: w.box, Now: w.now, Config: w.cfg}
 	if _, err := engine.Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), `retry-days: "soon": want at most 8`) {
