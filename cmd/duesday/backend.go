@@ -161,7 +161,7 @@ func (p *program) stripeOf(s *session, t *config.Tracking) (processor *stripe.Pr
 	if err := readStripeKey(&t.Stripe); err != nil {
 		return nil, false, err
 	}
-	processor, err = newStripe(t.Processor, &t.Stripe, p.now, s.log)
+	processor, err = newStripe(t.Processor, &t.Stripe, p.cfg.Store, p.now, s.log)
 	return processor, err == nil, err
 }
 

@@ -99,7 +99,7 @@ func (p *program) poll(ctx context.Context, f *pollFlags) error {
 		return err
 	}
 	log := p.logger()
-	processor, err := newStripe(t.Processor, &t.Stripe, p.now, log)
+	processor, err := newStripe(t.Processor, &t.Stripe, "", p.now, log)
 	if err != nil {
 		return err
 	}

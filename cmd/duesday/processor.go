@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 // of a sandbox server.
 func (p *program) openProcessor(ctx context.Context, s *session) error {
 	if p.cfg.UsesStripe() {
-		processor, err := newStripe(p.cfg.Processor, &p.cfg.Stripe, s.now, s.log)
+		processor, err := newStripe(p.cfg.Processor, &p.cfg.Stripe, p.cfg.Store, s.now, s.log)
 		if err != nil {
 			return err
 		}
@@ -44,8 +45,10 @@ func (p *program) openProcessor(ctx context.Context, s *session) error {
 	return nil
 }
 
-// newStripe returns Stripe as the text and the settings say. Its errors are a usageError.
-func newStripe(text string, c *config.Stripe, now func() time.Time, log *slog.Logger) (*stripe.Processor, error) {
+// newStripe returns Stripe as the text and the settings say. All processes with the folder of the
+// store, where it has one, share one budget of requests. Its errors are a usageError.
+func newStripe(text string, c *config.Stripe, store string, now func() time.Time,
+	log *slog.Logger) (*stripe.Processor, error) {
 	o, err := stripe.Parse(text)
 	if err == nil {
 		err = c.CheckKey()
@@ -54,6 +57,9 @@ func newStripe(text string, c *config.Stripe, now func() time.Time, log *slog.Lo
 		return nil, &usageError{err}
 	}
 	o.API.Key, o.API.Base, o.API.Now, o.API.Log, o.API.Proxy = c.Key, c.APIBase, now, log, http.ProxyFromEnvironment
+	if dir := folderOf(store); dir != "" {
+		o.API.Budget = filepath.Join(dir, "STRIPE.budget")
+	}
 	p, err := stripe.New(o)
 	return p, invalid(err)
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -14,18 +15,19 @@ const totalFactor = 4
 // evenly, and at 25 a second the 26th must not arrive in the same second.
 const slack = 50
 
-// A budget spaces requests evenly, in order of arrival: so many a second for each endpoint and
-// for all endpoints together.
+// A budget spaces requests evenly, in order of arrival in each process: so many a second for each
+// endpoint and for all endpoints together.
 type budget struct {
-	rate  int // of an endpoint, requests a second
+	rate  int    // of an endpoint, requests a second
+	share *share // with other processes; nil: with none
 	total *pace
 
 	mu    sync.Mutex
 	paces map[string]*pace // by endpoint; guarded by mu
 }
 
-func newBudget(rate int) *budget {
-	return &budget{rate: rate, total: newPace(totalFactor * rate), paces: map[string]*pace{}}
+func newBudget(rate int, s *share) *budget {
+	return &budget{rate: rate, share: s, total: newPace(totalFactor*rate, "total", s), paces: map[string]*pace{}}
 }
 
 func (b *budget) pace(endpoint string) *pace {
@@ -33,7 +35,8 @@ func (b *budget) pace(endpoint string) *pace {
 	defer b.mu.Unlock()
 	p := b.paces[endpoint]
 	if p == nil {
-		p = newPace(b.rate)
+		name := strings.ReplaceAll(endpoint, "/", ".") // whoever searches files for links finds none
+		p = newPace(b.rate, name, b.share)
 		b.paces[endpoint] = p
 	}
 	return p
@@ -50,8 +53,11 @@ func (b *budget) take(ctx context.Context, endpoint string) (time.Time, error) {
 
 // A pace spaces requests of one kind: the first waiting request takes the next slot.
 type pace struct {
+	name string        // in the share
 	full int           // requests a second when nothing is wrong
 	head chan struct{} // full while a request waits at the head; channels serve in order
+
+	share *share
 
 	mu    sync.Mutex
 	next  time.Time // next slot; guarded by mu
@@ -60,7 +66,9 @@ type pace struct {
 	until time.Time // no request is sent before it; guarded by mu
 }
 
-func newPace(full int) *pace { return &pace{full: full, rate: full, head: make(chan struct{}, 1)} }
+func newPace(full int, name string, s *share) *pace {
+	return &pace{name: name, full: full, rate: full, head: make(chan struct{}, 1), share: s}
+}
 
 // monotonic is the machine's clock, which spaces requests: the clock of a demo stands still, and
 // Stripe's limits do not.
@@ -89,9 +97,17 @@ func (p *pace) take(ctx context.Context) (time.Time, error) {
 }
 
 // slot takes the next slot if it has come, or else returns the time until it comes.
-func (p *pace) slot(now time.Time) time.Duration {
+func (p *pace) slot(now time.Time) (wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !p.share.change(p, now, func() { wait = p.takeSlot(now) }) {
+		return lockEvery
+	}
+	return wait
+}
+
+// takeSlot is slot for this process. The caller holds mu.
+func (p *pace) takeSlot(now time.Time) time.Duration {
 	interval := time.Second / time.Duration(p.current(now))
 	interval += interval / slack
 	if p.next.Before(now.Add(-interval)) {
@@ -128,8 +144,13 @@ func (p *pace) slow(sent time.Time, rest time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := monotonic()
-	if sent.After(p.cut) {
-		p.rate, p.cut = max(1, p.current(now)*9/10), now
+	cut := func() {
+		if sent.After(p.cut) {
+			p.rate, p.cut = max(1, p.current(now)*9/10), now
+		}
+		p.until = later(p.until, now.Add(rest))
 	}
-	p.until = later(p.until, now.Add(rest))
+	if !p.share.change(p, now, cut) {
+		cut()
+	}
 }

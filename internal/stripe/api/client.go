@@ -34,6 +34,9 @@ type Options struct {
 	Now  func() time.Time // for records; nil: time.Now. The machine's own clock spaces requests
 	Log  *slog.Logger     // nil: no log
 	Rate int              // requests a second to each endpoint, 1 to maxRate; 0: DefaultRate
+	// Budget is the path of a file. All processes with the same one share one budget, of Rate
+	// requests a second; "": this process has its own.
+	Budget string
 
 	Proxy     func(*http.Request) (*url.URL, error) // as in http.Transport; nil: none
 	Transport http.RoundTripper                     // nil: our own, with Proxy
@@ -62,6 +65,10 @@ func New(o Options) (*Client, error) {
 	if err := checkClear(o.Base, live); err != nil {
 		return nil, err
 	}
+	budget, err := openShare(o.Budget)
+	if err != nil {
+		return nil, err
+	}
 	c := newHTTPClient(o.Transport, o.Proxy)
 	base := strings.TrimSuffix(o.Base, "/")
 	// The library must not log: it logs whole answers with the secrets in them. The errors tell enough.
@@ -69,17 +76,17 @@ func New(o Options) (*Client, error) {
 		HTTPClient: c, URL: &base, MaxNetworkRetries: new(int64(0)), EnableTelemetry: new(false),
 		LeveledLogger: &sdk.LeveledLogger{},
 	})
-	s := &sender{next: backends.API, budget: newBudget(o.Rate), now: o.Now, log: o.Log,
+	s := &sender{next: backends.API, budget: newBudget(o.Rate, budget), now: o.Now, log: o.Log,
 		disconnected: map[string]time.Time{}}
 	backends.API = s
 	return &Client{SDK: sdk.NewClient(o.Key.Reveal(), sdk.WithBackends(backends)), Now: o.Now, Log: o.Log, live: live,
 		http: c, sender: s}, nil
 }
 
-// Close closes idle connections.
+// Close closes idle connections, and the file of the budget.
 func (c *Client) Close() error {
 	c.http.CloseIdleConnections()
-	return nil
+	return c.sender.budget.share.close()
 }
 
 // fill sets the defaults and refuses invalid options.
