@@ -32,6 +32,9 @@ type program struct {
 	stderr io.Writer
 	now    func() time.Time
 
+	clock   *clock.Clock // a test clock, whose Now is now once a store is open; nil: none
+	lasting bool         // the process stays: a short one leaves it the folder
+
 	flags   config.Flags
 	cfg     config.Config // from flags and env, once the command line has been understood
 	command string        // "duesday run payments", for messages
@@ -142,10 +145,19 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 // clock of the store's processes. alone keeps other processes of this machine out.
 func (p *program) openStore(ctx context.Context, place storeurl.Place, t schema.Tables, create,
 	alone bool) (store.Store, error) {
-	s, err := place.Open(ctx, storeurl.Options{Tables: t.All(), Names: schema.Names(), Now: p.now, Create: create,
-		Holder: p.command, Logger: p.logger(), Version: buildVersion().text(), Alone: alone})
+	o := storeurl.Options{Tables: t.All(), Names: schema.Names(), Now: p.now, Create: create, Holder: p.command,
+		Logger: p.logger(), Version: buildVersion().text(), Alone: alone, Lasting: p.lasting}
+	if p.clock != nil {
+		if o.Clock = p.clock.String(); place.Folder != "" { // package folder makes the clock of both
+			o.Now = p.clock.Machine()
+		} else {
+			o.Now, p.now = p.clock.Now, p.clock.Now
+		}
+	}
+	s, err := place.Open(ctx, o)
 	if clocked, ok := s.(interface{ Clock() *clock.Clock }); ok && clocked.Clock().Test() {
-		p.now = clocked.Clock().Now
+		p.clock = clocked.Clock()
+		p.now = p.clock.Now
 		if p.cfg.Live() {
 			return nil, errors.Join(usagef("the processes of %s live by a test clock, and the processor is live", p.cfg.Store),
 				s.Close())

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/server"
@@ -33,6 +35,10 @@ const (
 )
 
 type serveFlags struct {
+	daily               []string
+	zone                string
+	clock, heartbeat    string
+	beat                func(context.Context) error // of heartbeat; nil: none
 	listen              string
 	behindProxy         bool
 	fulfil, unsubscribe string
@@ -43,11 +49,20 @@ type serveFlags struct {
 
 func (p *program) serveCommand() *cobra.Command {
 	var o serveFlags
-	c := leaf("serve", "Serve webhooks, the API and the fulfilment of purchases",
+	c := leaf("serve", "Run the daily jobs, deliver mail, and serve webhooks and the API",
 		func(ctx context.Context, _ []string) error { return p.serve(ctx, &o) })
-	c.Long = `Follow what Stripe runs: take its webhooks, sell, and have purchases fulfilled. It makes the
-store when there is none, has it to itself, and runs until it is interrupted; then it
-finishes what it has begun.
+	c.Long = `Run everything in one process: both daily jobs at the times of --daily, the mail, and what
+Stripe sends. It makes the store when there is none, and runs until it is interrupted; then it
+stops a job at its next row, and finishes the requests that it has begun.
+
+A job runs at each time of the day, and at once if it has missed one: while serve did not run,
+or on a store without any run. A failed run is tried again after 1, 5 and then every 15
+minutes. The times and their zone are settings of the store: the flags set them at first, and
+duesday settings set changes them, also while serve runs. A time that the clocks skip is the
+next valid minute, one that they show twice is the first.
+
+With a key of Stripe's it follows what Stripe runs, too: it takes webhooks, sells, and has
+purchases fulfilled.
 
   ` + server.HookPath + `          webhooks for events of our own account
   ` + server.ConnectPath + `  webhooks for events of connected accounts
@@ -76,6 +91,12 @@ events together: --processor 'stripe:?rate=NUMBER' says otherwise.
 
 It speaks plain HTTP: a proxy in front of it speaks TLS.`
 	f := c.Flags()
+	f.StringSliceVar(&o.daily, "daily", nil, "`TIMES` of the day for both jobs, such as 06:10,18:10 (default: the setting)")
+	f.StringVar(&o.zone, "time-zone", "", "`ZONE` of --daily, such as Europe/Berlin (default: the setting)")
+	f.StringVar(&o.heartbeat, "heartbeat", "",
+		"`URL` to get after each day on which both jobs have completed and all mail has left: https, or http on this machine")
+	f.StringVar(&o.clock, "clock", "",
+		"live by a test clock: `START[,SPEED]`, such as 2026-01-01,1h/s for an hour a second; not with live payments")
 	f.StringVar(&o.listen, "listen", serveAddress, "`ADDR` to be reached at, HOST:PORT; port 0 takes a free one")
 	f.BoolVar(&o.behindProxy, "behind-proxy", false,
 		"listen beyond this machine: what comes in goes through a proxy that speaks TLS")
@@ -91,14 +112,17 @@ It speaks plain HTTP: a proxy in front of it speaks TLS.`
 		if f.Changed("poll-every") && o.noPoll {
 			return usagef("--poll-every and --no-poll: give one of them")
 		}
-		return o.check()
+		return o.check(p.cfg.Live())
 	})
 }
 
 func endedByStatuses() []string { return []string{"unpaid", "paused", "past_due"} }
 
 // check refuses invalid flags before anything is opened.
-func (o *serveFlags) check() error {
+func (o *serveFlags) check(live bool) error {
+	if err := o.checkDay(live); err != nil {
+		return err
+	}
 	host, err := listenHost(o.listen, serveAddress)
 	if err != nil {
 		return err
@@ -130,15 +154,25 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	if err := t.Stripe.CheckKey(); err != nil {
-		return &usageError{err}
+	follows := o.follows(&p.cfg, &t)
+	if follows {
+		if err := t.Stripe.CheckKey(); err != nil {
+			return &usageError{err}
+		}
+		if err := readHookSecrets(&t); err != nil {
+			return err
+		}
+		if err := readAPIKey(&t); err != nil {
+			return err
+		}
 	}
-	if err := readHookSecrets(&t); err != nil {
-		return err
+	machine := p.now
+	if o.clock != "" {
+		if p.clock, err = clock.Parse(o.clock, machine); err != nil {
+			return usagef("--%w", err)
+		}
 	}
-	if err := readAPIKey(&t); err != nil {
-		return err
-	}
+	p.lasting = true
 	if p.env("GOGC") == "" { // the heap is small beside the block cache, which the collector does not see
 		defer debug.SetGCPercent(debug.SetGCPercent(serveGCPercent))
 	}
@@ -151,25 +185,52 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		return err
 	}
 	defer func() { _ = l.Close() }() // the server has closed it, unless it came to none
-	return p.with(ctx, need{create: true, take: true, processor: p.cfg.UsesStripe()}, func(s *session) error {
-		options := tracking.Options{EndedBy: o.endedBy, Automations: p.automations(o)}
-		return p.track(ctx, s, &t, true, options, func(f followed) error { return p.runServer(ctx, s, &t, o, f, l) })
+	return p.with(ctx, need{create: true, take: true, processor: true}, func(s *session) error {
+		if err := p.takeTimes(ctx, s, o); err != nil {
+			return err
+		}
+		clock := cmp.Or(p.clock, clock.Machine(machine))
+		options := server.Options{Listener: l, Now: machine, Clock: clock, Log: s.log, Mail: s.drainMail,
+			Ready: func(ctx context.Context) error { _, err := s.engine.Meta(ctx); return err },
+			Day:   p.day(s, o, clock)}
+		if !follows {
+			return p.runServer(ctx, s, &t, o, followed{}, options)
+		}
+		following := tracking.Options{EndedBy: o.endedBy, Automations: p.automations(o)}
+		return p.track(ctx, s, &t, true, following, func(f followed) error {
+			options.Service, options.Lister = f.service, sell.New(f.processor.API())
+			options.WebhookSecrets, options.ConnectSecrets, options.APIKey = t.Webhook.List, t.Connect.List, t.APIKey
+			if !o.noPoll {
+				options.PollEvery = o.every
+			}
+			return p.runServer(ctx, s, &t, o, f, options)
+		})
 	})
 }
 
+// follows reports whether serve follows what Stripe runs: anything for that is given.
+func (o *serveFlags) follows(c *config.Config, t *config.Tracking) bool {
+	return c.UsesStripe() || !t.Stripe.Key.IsZero() || t.Stripe.KeyFile != "" || len(t.Webhook.List) > 0 ||
+		t.Webhook.File != "" || len(t.Connect.List) > 0 || t.Connect.File != "" || !t.APIKey.IsZero() ||
+		t.APIKeyFile != "" || o.fulfil != "" || o.unsubscribe != "" || len(o.endedBy) > 0
+}
+
 func (p *program) runServer(ctx context.Context, s *session, t *config.Tracking, o *serveFlags, f followed,
-	l net.Listener) error {
-	options := server.Options{Service: f.service, Lister: sell.New(f.processor.API()), Listener: l,
-		Ready:          func(ctx context.Context) error { _, err := s.engine.Meta(ctx); return err },
-		WebhookSecrets: t.Webhook.List, ConnectSecrets: t.Connect.List, APIKey: t.APIKey, Now: p.now, Log: s.log}
-	if !o.noPoll {
-		options.PollEvery = o.every
-	}
+	options server.Options) error {
 	running, err := server.New(options)
 	if err != nil {
 		return err
 	}
-	if err := p.announceServer(l.Addr(), running, !t.APIKey.IsZero(), f, o); err != nil {
+	daily, err := p.announceDay(ctx, s, o, options.Clock)
+	if err != nil {
+		return err
+	}
+	view := append(object{"address", options.Listener.Addr().String(), "base", running.Base(), // for --server
+		"store", secret.Redact(p.cfg.Store)}, daily...)
+	if f.service != nil {
+		view = append(view, p.announceTracking(running, !t.APIKey.IsZero(), f, o)...)
+	}
+	if err := p.sayServed(view); err != nil {
 		return err
 	}
 	return running.Run(ctx)
@@ -211,7 +272,8 @@ func readHookSecrets(t *config.Tracking) error {
 	return nil
 }
 
-func (p *program) announceServer(at net.Addr, running *server.Server, api bool, f followed, o *serveFlags) error {
+// announceTracking tells what is followed, and returns it for programs.
+func (p *program) announceTracking(running *server.Server, api bool, f followed, o *serveFlags) object {
 	webhooks := running.Webhooks() // open to Stripe
 	if len(webhooks) == 0 {
 		p.warn("webhooks of Stripe's are refused: set %s or %s", config.EnvWebhookSecrets, config.EnvConnectSecrets)
@@ -219,7 +281,7 @@ func (p *program) announceServer(at net.Addr, running *server.Server, api bool, 
 	if !api {
 		p.warn("/v1 and /internal are closed: set %s", config.EnvAPIKey)
 	}
-	mode, store, every := "test", secret.Redact(p.cfg.Store), ""
+	mode, every := "test", ""
 	if f.live {
 		mode = "live"
 	}
@@ -233,15 +295,14 @@ func (p *program) announceServer(at net.Addr, running *server.Server, api bool, 
 	if len(webhooks) == 1 {
 		what += closedHook(f.own, webhooks[0])
 	}
-	p.say("%s at Stripe (%s mode) is followed in %s: %s", f.own, mode, store, what)
+	p.say("%s at Stripe (%s mode) is followed in %s: %s", f.own, mode, secret.Redact(p.cfg.Store), what)
 	if o.fulfil == "" {
 		p.warn("there is no --on-fulfil: a purchase is fulfilled by a line in the log, for good")
 	}
 	if o.unsubscribe == "" {
 		p.say("there is no --on-unsubscribe: when a subscription ends, that is a line in the log")
 	}
-	return p.sayServed(object{"address", at.String(), "base", running.Base(), // for --server
-		"store", store, "stripe_account", f.own, "mode", mode, "webhooks", webhooks, "api", api, "poll_every?", every})
+	return object{"stripe_account", f.own, "mode", mode, "webhooks", webhooks, "api", api, "poll_every?", every}
 }
 
 // closedHook names the closed endpoint beside the open one.

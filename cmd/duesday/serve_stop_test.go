@@ -57,7 +57,7 @@ func TestServe_FinishesWhatItHasBegun(t *testing.T) {
 	}
 	f.Close()
 	r := <-stopped
-	equal(t, "stopped", []any{r.code, r.errors}, []any{exitDone, ""})
+	equal(t, "stopped", []any{r.code, r.errors}, []any{exitDone, noJobs})
 	delete(c.env, "DUESDAY_SERVER")
 	equal(t, "fulfilled", c.object(exitDone, "purchase", "show", id)["purchase"].(map[string]any)["fulfilled"], true)
 }

@@ -33,6 +33,10 @@ const (
 	shopSecret  = "whsec_connect"
 )
 
+// noJobs is the warning of a serve without times of the daily jobs.
+const noJobs = `{"warning":"neither job will run here, nobody is reminded and nobody is charged: give --daily 06:10 ` +
+	`--time-zone ZONE, or duesday settings set daily=06:10 time-zone=ZONE"}` + "\n"
+
 // A serveCLI is duesday serve before a fake of Stripe that sends its webhooks there.
 type serveCLI struct {
 	*stripeCLI
@@ -96,17 +100,31 @@ type serveView struct {
 	Webhooks      []string `json:"webhooks"`
 	API           bool     `json:"api"`
 	PollEvery     string   `json:"poll_every"`
+	Daily         []string `json:"daily"`
+	TimeZone      string   `json:"time_zone"`
+	Next          string   `json:"next"`
+	Clock         string   `json:"clock"`
 }
 
 // serve runs duesday serve until stop, and returns what it announced.
 func (c *serveCLI) serve(args ...string) (v serveView, stop func() result) {
 	c.t.Helper()
+	now := c.clock.Now()
+	v, end := c.serveBy(func() time.Time { return now }, args...)
+	c.to.Store(&v.Base)
+	return v, func() result {
+		c.to.Store(nil)
+		return end()
+	}
+}
+
+// serveBy runs duesday serve by the machine's clock until stop, and returns what it announced.
+func (c *cli) serveBy(machine func() time.Time, args ...string) (v serveView, stop func() result) {
+	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.t.Context())
 	read, write := io.Pipe()
 	var errors strings.Builder
-	now := c.clock.Now()
-	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), write, &errors,
-		func() time.Time { return now })
+	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), write, &errors, machine)
 	done := make(chan int, 1)
 	go func() {
 		done <- p.run(ctx, append([]string{"serve", "--json", "--listen", "127.0.0.1:0"}, args...))
@@ -119,7 +137,6 @@ func (c *serveCLI) serve(args ...string) (v serveView, stop func() result) {
 		c.t.Fatalf("duesday serve %s: exit %d, %s", strings.Join(args, " "), <-done, errors.String())
 	}
 	stop = sync.OnceValue(func() result {
-		c.to.Store(nil)
 		cancel()
 		text, _ := io.ReadAll(out)
 		return result{<-done, string(text), errors.String()}
@@ -128,7 +145,6 @@ func (c *serveCLI) serve(args ...string) (v serveView, stop func() result) {
 	if err := json.Unmarshal([]byte(first), &v); err != nil {
 		c.t.Fatal(err)
 	}
-	c.to.Store(&v.Base)
 	return v, stop
 }
 
@@ -155,20 +171,6 @@ func (c *serveCLI) flush() {
 	if left, err := c.fake.Flush(c.t.Context()); left > 0 || err != nil {
 		c.t.Fatalf("%d webhooks are left: %v", left, err)
 	}
-}
-
-// until waits until it holds.
-func (c *serveCLI) until(what string, holds func() bool) {
-	c.t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for range 2000 {
-		if holds() {
-			return
-		}
-		<-tick.C
-	}
-	c.t.Fatalf("it never came to: %s", what)
 }
 
 // askAt is ask at a connected account.
@@ -259,7 +261,7 @@ func TestServe_SellsAndFulfils(t *testing.T) {
 	equal(t, "ended", c.await(1), map[string]int{"unsubscribe " + id(recurring): 1})
 
 	r = stop()
-	equal(t, "stopped", []any{r.code, r.out, r.errors}, []any{exitDone, "", ""})
+	equal(t, "stopped", []any{r.code, r.out, r.errors}, []any{exitDone, "", noJobs})
 	delete(c.env, "DUESDAY_SERVER")
 	equal(t, "once more", c.list("event", "list", "--waiting"), []any{})
 	equal(t, "purchases", len(c.list("purchase", "list", "--account", shopAccount)), 4)

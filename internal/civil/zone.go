@@ -53,8 +53,8 @@ func Today(now time.Time, loc *time.Location) Date { return Of(now.In(loc)) }
 func (d Date) In(loc *time.Location) time.Time { return d.At(0, loc) }
 
 // At returns the first instant at which a clock in loc shows this minute of d, counted from
-// midnight, or a later one. Where clocks skip the minute, that is the end of the gap; where they show it
-// twice, the first. The zero Date gives the zero time. loc must not be nil.
+// midnight, or a later one. Where clocks skip the minute, that is the end of the gap; where they
+// show it twice, the first. The zero Date gives the zero time. loc must not be nil.
 func (d Date) At(minute int, loc *time.Location) time.Time {
 	if d.IsZero() {
 		return time.Time{}

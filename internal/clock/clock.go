@@ -13,9 +13,9 @@ import (
 
 // The bounds of a test clock's speed, and the shortest wait by one.
 const (
-	leastSpeed = time.Second    // in a second of the machine's: as fast as that
-	mostSpeed  = 24 * time.Hour // in a second of the machine's
-	leastWait  = 20 * time.Millisecond
+	leastSpeed = time.Second     // in a second of the machine's: as fast as that
+	mostSpeed  = 240 * time.Hour // in a second of the machine's
+	leastWait  = 5 * time.Millisecond
 )
 
 // A Clock shows the time. It is safe for concurrent use.
@@ -30,13 +30,13 @@ type Clock struct {
 func Machine(real func() time.Time) *Clock { return &Clock{real: real, speed: 1} }
 
 // Parse reads a test clock: START[,SPEED[,ANCHOR]]. START is the instant that it shows at ANCHOR, a
-// time such as 2026-01-01T06:00:00Z, or a date for its beginning in UTC. SPEED is how far it goes in a
-// second, in whole seconds from 1s/s, the default, to 24h/s. ANCHOR is an instant of the machine's
-// clock, now by default. Two clocks of one text with an ANCHOR, and of one machine, show the same time.
+// time such as 2026-01-01T06:00:00Z, or a date for its beginning in UTC. SPEED is how far it goes in
+// a second, in whole seconds from 1s/s, the default, to 240h/s. ANCHOR is an instant of the machine's
+// clock, now by default. Clocks of one text with an ANCHOR show the same time on one machine.
 func Parse(text string, real func() time.Time) (*Clock, error) {
 	wrong := func(what, part string) (*Clock, error) {
 		return nil, fmt.Errorf("clock: %s %.40q: want START[,SPEED], such as 2026-01-01,1h/s for an hour a second "+
-			"from the first of January, UTC, on; a speed is of whole seconds, 1s/s to 24h/s", what, part)
+			"from the first of January, UTC, on; a speed is of whole seconds, 1s/s to 240h/s", what, part)
 	}
 	parts := strings.Split(text, ",")
 	if len(parts) > 3 {
@@ -80,8 +80,11 @@ func (c *Clock) Now() time.Time {
 // Test reports whether it is a test clock.
 func (c *Clock) Test() bool { return !c.start.IsZero() }
 
+// Machine returns the machine's clock, below a test clock.
+func (c *Clock) Machine() func() time.Time { return c.real }
+
 // Real returns the time of the machine's clock in which this one goes so far. By a test clock it is
-// at least 20 ms, so that a fast one wakes nobody without end.
+// at least 5 ms, so that a fast one wakes nobody without end.
 func (c *Clock) Real(d time.Duration) time.Duration {
 	if !c.Test() {
 		return d

@@ -63,7 +63,7 @@ type Backlog interface {
 // Options are the parts of a server. All are needed unless the field says otherwise.
 type Options struct {
 	Inbox    Inbox // needed with Hooks
-	Shop     Shop
+	Shop     Shop  // it and the next two: needed with Key
 	Ledger   Ledger
 	Registry Registry
 	Backlog  Backlog // nil: there is no /internal/jobs
@@ -116,8 +116,8 @@ type server struct {
 // New returns the handler of all routes. Its errors name the invalid option.
 func New(o Options) (http.Handler, error) {
 	switch {
-	case o.Shop == nil, o.Ledger == nil, o.Registry == nil:
-		return nil, errors.New("httpapi: Shop, Ledger and Registry are needed")
+	case !o.Key.IsZero() && (o.Shop == nil || o.Ledger == nil || o.Registry == nil):
+		return nil, errors.New("httpapi: Key needs Shop, Ledger and Registry")
 	case len(o.Hooks) > 0 && (o.Inbox == nil || o.Verify == nil):
 		return nil, errors.New("httpapi: Hooks need Inbox and Verify")
 	case !o.Key.IsZero() && len(o.Key.Reveal()) < minKey:
@@ -141,7 +141,9 @@ func New(o Options) (http.Handler, error) {
 		h.Secrets = slices.Clone(h.Secrets)
 		s.hooks[h.Path] = &hook{Hook: h, poll: indexOf(h.Secrets, h.Poll)}
 	}
-	s.api = s.routes()
+	if !o.Key.IsZero() {
+		s.api = s.routes()
+	}
 	return s, nil
 }
 

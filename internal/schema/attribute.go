@@ -101,11 +101,12 @@ const (
 	Settings = "Settings" // of a run: those that it kept to
 
 	// Of a run.
-	Amounts     = "Amounts"
-	ChargingOff = "ChargingOff"
-	Process     = "Process"
-	Rows        = "Rows"
-	SeenDate    = "SeenDate"
+	Amounts       = "Amounts"
+	ChargingOff   = "ChargingOff"
+	Process       = "Process"
+	Rows          = "Rows"
+	SeenDate      = "SeenDate"
+	HeartbeatDate = "HeartbeatDate" // when a monitor was told of the day that it finished
 
 	// Of a refund or dispute.
 	Overtaken = "Overtaken" // of an open period: its attempt was set while another may have been under way
@@ -146,6 +147,6 @@ func Names() []string {
 		TrackedExpired, TrackedSoft, TrackedAsking, TrackedSalt,
 		Before, After, Settings,
 		Locale, EmailBounced, CardTold, "receipt",
-		Amounts, ChargingOff, Process, Rows, SeenDate,
+		Amounts, ChargingOff, Process, Rows, SeenDate, HeartbeatDate,
 	}
 }

@@ -1,5 +1,6 @@
 // Package server is the running service: it answers HTTP on one listener, applies stored events,
-// delivers actions, and polls Stripe for missing events, until it is told to stop.
+// delivers actions and mail, polls Stripe for missing events, and has the daily jobs run beside
+// that, until it is told to stop.
 //
 // It does not read flags or settings, print, or open the store. It knows nothing of billing.
 package server
@@ -18,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/secret"
@@ -28,17 +30,20 @@ import (
 
 // Options are the parts of a Server. All are needed unless the field says otherwise.
 type Options struct {
-	Service  *tracking.Service
-	Lister   poller.Lister // Stripe, for the poller
+	Service  *tracking.Service // nil: no Stripe is followed, and the fields for that are not needed
+	Lister   poller.Lister     // Stripe, for the poller
 	Listener net.Listener
-	Ready    func(context.Context) error // whether it can work
+	Ready    func(context.Context) error                  // whether it can work
+	Mail     func(context.Context) (outbox.Report, error) // delivers the mail that is due; nil: none
+	Day      interface{ Run(context.Context) error }      // runs the daily jobs until ctx ends; nil: none
 
 	WebhookSecrets []secret.Text // of HookPath; none: closed to Stripe
 	ConnectSecrets []secret.Text // of ConnectPath; none: closed to Stripe
 	APIKey         secret.Text   // of /v1 and /internal; none: closed
 
-	PollEvery time.Duration // 0: it does not poll
-	Now       func() time.Time
+	PollEvery time.Duration    // 0: it does not poll
+	Now       func() time.Time // the machine's clock, by which signatures and polls go
+	Clock     *clock.Clock     // of the store, by which rows of the outbox are due
 	Log       *slog.Logger
 }
 
@@ -59,6 +64,10 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{o: o, base: base}
+	if o.Service == nil {
+		s.handler, err = httpapi.New(httpapi.Options{Now: o.Now, Log: o.Log, Ready: o.Ready})
+		return s, err
+	}
 	poll := secret.Text{}
 	if o.PollEvery > 0 || !o.APIKey.IsZero() {
 		poll = pollSecret(o.APIKey)
@@ -92,22 +101,30 @@ func (s *Server) Webhooks() []string {
 	return list
 }
 
-// Run serves until ctx ends. It then finishes the requests under way, and after them the events
-// and actions under way. It returns an error if the listener fails or requests were cut off.
+// Run serves until ctx ends. It then stops a job and the mail, finishes the requests under way, and
+// after them the events and actions under way. It returns an error if the listener fails or requests
+// were cut off.
 func (s *Server) Run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	draining, finish := context.WithCancel(context.WithoutCancel(ctx))
 	defer finish()
 	stop := make(chan struct{})
-	events := drain{name: "events", see: "duesday event list --waiting", run: s.o.Service.DrainInbox,
-		wake: make(chan struct{}, 1), log: s.o.Log}
-	actions := drain{name: "jobs", see: "duesday job list", run: s.o.Service.Deliver, wake: make(chan struct{}, 1),
-		log: s.o.Log}
 	var running sync.WaitGroup
-	running.Go(func() { wakeAll(stop, s.o.Service.Wake(), events.wake, actions.wake) })
-	running.Go(func() { events.repeat(draining, stop) })
-	running.Go(func() { actions.repeat(draining, stop) })
+	if t := s.o.Service; t != nil {
+		events := s.drain("events", "duesday event list --waiting", t.DrainInbox)
+		actions := s.drain("jobs", "duesday job list", t.Deliver)
+		running.Go(func() { wakeAll(stop, t.Wake(), events.wake, actions.wake) })
+		running.Go(func() { events.repeat(draining, stop) })
+		running.Go(func() { actions.repeat(draining, stop) })
+	}
+	if s.o.Mail != nil {
+		running.Go(func() { s.drain("mails", "duesday outbox list", s.o.Mail).repeat(ctx, ctx.Done()) })
+	}
+	var daily error
+	if s.o.Day != nil {
+		running.Go(func() { daily = s.o.Day.Run(ctx) })
+	}
 	if s.poller != nil {
 		running.Go(func() { err = s.poller.Run(ctx) })
 	}
@@ -117,7 +134,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	grace := time.AfterFunc(drainGrace, finish)
 	defer grace.Stop()
 	running.Wait()
-	return errors.Join(served, err)
+	return errors.Join(served, err, daily)
 }
 
 // The paths of the webhook endpoints.
@@ -182,18 +199,21 @@ const (
 
 // A drain empties one queue of the outbox again and again.
 type drain struct {
-	name string // in log messages
-	see  string // the command that lists the queue
-	run  func(context.Context) (outbox.Report, error)
-	wake chan struct{}
-	log  *slog.Logger
+	name  string // in log messages
+	see   string // the command that lists the queue
+	run   func(context.Context) (outbox.Report, error)
+	wake  chan struct{}
+	clock *clock.Clock
+	log   *slog.Logger
+}
+
+func (s *Server) drain(name, see string, run func(context.Context) (outbox.Report, error)) *drain {
+	return &drain{name, see, run, make(chan struct{}, 1), s.o.Clock, s.o.Log}
 }
 
 // repeat runs the drain at once, when it is woken, and every few seconds, until stop. A run
 // under way at stop is finished unless ctx ends.
 func (d *drain) repeat(ctx context.Context, stop <-chan struct{}) {
-	tick := time.NewTicker(drainEvery)
-	defer tick.Stop()
 	for {
 		r, err := d.run(ctx)
 		switch {
@@ -207,7 +227,7 @@ func (d *drain) repeat(ctx context.Context, stop <-chan struct{}) {
 		case <-stop:
 			return
 		case <-d.wake:
-		case <-tick.C:
+		case <-d.clock.After(drainEvery):
 		}
 	}
 }

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/clock"
+	"github.com/duesday/duesday/internal/day"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/schedule"
+)
+
+const (
+	settingDaily    = "daily"
+	settingTimeZone = "time-zone"
+	serveWorkers    = 16 // subscriptions at once, as many as duesday run has by default
+)
+
+// checkDay refuses invalid flags of the daily jobs.
+func (o *serveFlags) checkDay(live bool) (err error) {
+	if o.zone != "" {
+		if _, err := schedule.Zone(o.zone); err != nil {
+			return usagef("--time-zone: %w", err)
+		}
+	}
+	if _, err := schedule.Parse(o.daily, "UTC"); err != nil {
+		return usagef("--%w", err)
+	}
+	if o.heartbeat != "" {
+		if o.beat, err = day.Heartbeat(o.heartbeat); err != nil {
+			return usagef("--heartbeat: %w", err)
+		}
+	}
+	if o.clock != "" && live {
+		return usagef("--clock is for tests, and the processor is live")
+	}
+	return nil
+}
+
+// takeTimes sets the times of the jobs to those of the flags if the store has none. Flags that
+// differ from the store's are an error.
+func (p *program) takeTimes(ctx context.Context, s *session, o *serveFlags) error {
+	var given []billing.Given
+	for name, text := range map[string]string{settingDaily: strings.Join(o.daily, ","), settingTimeZone: o.zone} {
+		if text != "" {
+			given = append(given, billing.Given{Source: "--" + name, Name: name, Text: text})
+		}
+	}
+	if len(given) == 0 {
+		return nil
+	}
+	_, err := s.engine.ChangeSettings(ctx, func(now *billing.Settings) error {
+		if len(now.Daily) == 0 && len(o.daily) > 0 {
+			now.SetAll(given)
+		}
+		return now.Agree(given)
+	})
+	return err
+}
+
+// announceDay tells when the jobs run and by which clock, and returns it for programs.
+func (p *program) announceDay(ctx context.Context, s *session, o *serveFlags, c *clock.Clock) (object, error) {
+	now, err := s.engine.Settings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at, err := schedule.Parse(now.Daily, now.TimeZone)
+	if err != nil {
+		return nil, err
+	}
+	if c.Test() {
+		p.warn("this is a test: --clock %s, and all of serve lives by it; it is %s there", o.clock, stamp(c.Now()))
+	}
+	if at.None() {
+		p.warn("neither job will run here, nobody is reminded and nobody is charged: give --daily 06:10 --time-zone ZONE, or "+
+			"%s", p.hint("settings set daily=06:10 time-zone=ZONE"))
+		return object{"clock?", c.String()}, nil
+	}
+	next := at.Next(c.Now())
+	p.say("both jobs run daily at %s in %s, next at %s", strings.Join(now.Daily, " and "), now.TimeZone, stamp(next))
+	return object{"daily", now.Daily, "time_zone", now.TimeZone, "next", next, "clock?", c.String()}, nil
+}
+
+// day returns the daily jobs of the session.
+func (p *program) day(s *session, o *serveFlags, c *clock.Clock) *day.Day {
+	jobs := &dailyJobs{p: p, s: s}
+	options := day.Options{Jobs: jobs, Clock: c, Log: s.log}
+	if o.beat != nil {
+		options.Finished = func(ctx context.Context) error {
+			if err := o.beat(ctx); err != nil {
+				return err
+			}
+			return s.engine.NoteHeartbeat(ctx, jobs.payments)
+		}
+	}
+	return day.New(options)
+}
+
+// dailyJobs are the two daily jobs of a session.
+type dailyJobs struct {
+	p        *program
+	s        *session
+	payments billing.DailyRun // the last one
+}
+
+// Times implements day.Jobs.
+func (d *dailyJobs) Times(ctx context.Context) (schedule.Times, error) {
+	now, err := d.s.engine.Settings(ctx)
+	if err != nil {
+		return schedule.Times{}, err
+	}
+	return schedule.Parse(now.Daily, now.TimeZone)
+}
+
+// Last implements day.Jobs.
+func (d *dailyJobs) Last(ctx context.Context, kind billing.Kind) (day.Run, error) {
+	r, err := d.s.engine.LastDailyRun(ctx, kind)
+	if kind == billing.Payments {
+		d.payments = r
+	}
+	return day.Run{Begun: r.Begun, Told: !r.Told.IsZero()}, err
+}
+
+// Charging implements day.Jobs.
+func (d *dailyJobs) Charging(ctx context.Context) (on bool, reason string, err error) {
+	meta, err := d.s.engine.Meta(ctx)
+	return meta.Charging, meta.Reason, err
+}
+
+// Run implements day.Jobs.
+func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
+	run := d.s.engine.RunPayments
+	if kind == billing.Reminders {
+		run = d.s.engine.RunReminders
+	}
+	r, err := run(ctx, engine.RunOptions{Workers: serveWorkers})
+	if _, busy := errors.AsType[*engine.BusyError](err); busy {
+		return day.ErrElsewhere
+	}
+	if r == nil {
+		return err
+	}
+	for _, missed := range r.Missed {
+		d.s.log.Warn("a part of the run of "+string(kind)+" failed; the next one does it", "error", missed)
+	}
+	if err == nil && r.Off {
+		err = engine.ErrChargingOff
+	}
+	parts := []string{}
+	for _, o := range slices.DeleteFunc(engine.Outcomes(), func(o engine.Outcome) bool { return r.Counts[o] == 0 }) {
+		parts = append(parts, fmt.Sprintf("%d %s", r.Counts[o], o))
+	}
+	if r.Sent > 0 {
+		parts = append(parts, fmt.Sprintf("%d sent", r.Sent))
+	}
+	d.p.say("%s  %s of %s: %d due%s", stamp(d.p.now()), kind, r.Date, r.Due(), prefixed(": ", strings.Join(parts, ", ")))
+	d.p.stdout.Flush() // its error is reported at the end: the writer keeps it
+	return err
+}
+
+// Mails implements day.Jobs.
+func (d *dailyJobs) Mails(ctx context.Context) (int, error) {
+	o, err := d.s.outbox(new(progress))
+	if err != nil {
+		return 0, err
+	}
+	due, later, _, err := o.Pending(ctx)
+	return due + later, err
+}
+
+// drainMail delivers the mail that is due.
+func (s *session) drainMail(ctx context.Context) (outbox.Report, error) {
+	return s.drain(ctx, new(progress))
+}

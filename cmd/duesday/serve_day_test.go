@@ -1,0 +1,170 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/clock"
+)
+
+// until waits until it holds.
+func (c *cli) until(what string, holds func() bool) {
+	c.t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for range 2000 {
+		if holds() {
+			return
+		}
+		<-tick.C
+	}
+	c.t.Fatalf("it never came to: %s", what)
+}
+
+// TestServe_TwoMonths: from an empty folder, a book lives through two months beside nobody: one
+// process, that is stopped and started again three times. Each period is reminded of and charged
+// on its day, the days of the standstills by the next start, and every day is told of.
+func TestServe_TwoMonths(t *testing.T) {
+	c := newCLI(t)
+	c.clock.Set(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	beats := atomic.Int64{}
+	monitor := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { beats.Add(1) }))
+	defer monitor.Close()
+	c.must("import", c.file("book.csv", header+
+		"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n"+
+		"2,b@example.com,1,gym,500,JPY,31,pm_card_visa\n"+
+		"3,c@example.com,1,gym,9.00,EUR,10,pm_card_visa_chargeDeclined\n"+
+		"4,d@example.com,1,gym,9.00,EUR,12,pm_sandbox_flaky\n"))
+	begin, end := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	args := []string{"--daily", "06:10,18:10", "--time-zone", "Europe/Berlin"}
+	for begin.Before(end) {
+		v, stop := c.serveBy(time.Now, append(args, "--clock", begin.Format(time.RFC3339)+",240h/s", "--heartbeat",
+			monitor.URL)...)
+		args = nil // they are settings of the store now
+		equal(t, "announced", []any{v.Daily, v.TimeZone, v.StripeAccount},
+			[]any{[]string{"06:10", "18:10"}, "Europe/Berlin", ""})
+		shown, err := clock.Parse(v.Clock, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-shown.After(14 * 24 * time.Hour)
+		equal(t, "stopped", stop().code, exitDone)
+		begin = shown.Now().AddDate(0, 0, 2) // nobody runs for two days
+	}
+	c.clock.Set(begin)
+	for account, want := range map[string][]string{"1/1": {"2026-01-15", "2026-02-15"}, "2/1": {"2026-01-31", "2026-02-28"},
+		"3/1": {}, "4/1": {"2026-01-12", "2026-02-12"}} {
+		id, _, _ := strings.Cut(account, "/")
+		due := []string{}
+		for _, r := range c.list("receipt", "list", id) {
+			due = append(due, r.(map[string]any)["due_date"].(string))
+		}
+		slices.Sort(due)
+		equal(t, account, due, want)
+	}
+	for kind, least := range map[string]int{"receipt": 6, "reminder": 7, "declined": 2, "failed": 1} {
+		if names, _ := filepath.Glob("duesday-mail/" + kind + "-*.eml"); len(names) < least {
+			t.Errorf("%d mails of %s, want %d", len(names), kind, least)
+		}
+	}
+	if n := beats.Load(); n < 50 || n > 64 {
+		t.Errorf("%d heartbeats", n)
+	}
+	contains(t, c.must("verify"), "The audit is clean")
+}
+
+// TestServe_Day: the flags set the times of a store without any, and must not differ later; a
+// change takes effect while serve runs. What only one process has stays a flag.
+func TestServe_Day(t *testing.T) {
+	c := newCLI(t)
+	for _, x := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"--daily", "6:10"}, "--daily: \"6:10\": want a time of day such as 06:10"},
+		{[]string{"--daily", "18:10,06:10"}, "want ascending times of day"},
+		{[]string{"--daily", "06:10", "--time-zone", "CET"}, "--time-zone: time zone \"CET\": want a name such as Europe/Berlin"},
+		{[]string{"--heartbeat", "http://monitor.example/secret"}, "--heartbeat: want an https address"},
+		{[]string{"--clock", "yesterday"}, "--clock: start \"yesterday\": want START[,SPEED]"},
+		{[]string{"--on-fulfil", "true"}, "DUESDAY_STRIPE_KEY"},
+	} {
+		r := c.run(append([]string{"serve", "--listen", "127.0.0.1:0"}, x.args...)...)
+		equal(t, x.says, r.code, exitUsage)
+		contains(t, r.errors, x.says)
+	}
+	c.env["DUESDAY_PROCESSOR"], c.env["DUESDAY_STRIPE_KEY"] = "stripe", "sk_live_1"
+	r := c.run("serve", "--clock", "2026-01-01")
+	equal(t, "live", r.code, exitUsage)
+	contains(t, r.errors, "--clock is for tests, and the processor is live")
+	if names, _ := filepath.Glob("*"); len(names) > 0 {
+		t.Errorf("refused, and made %q", names)
+	}
+	clear(c.env)
+
+	_, stop := c.serveBy(c.clock.Now)
+	r = stop()
+	equal(t, "without times", []any{r.code, r.errors}, []any{exitDone, noJobs})
+	v, stop := c.serveBy(c.clock.Now, "--daily", "06:10", "--time-zone", "Asia/Kathmandu")
+	equal(t, "next", v.Next, "2026-03-16T00:25:00.000Z")
+	health, err := http.Get(v.Base + "/readyz")
+	if err != nil || health.StatusCode != http.StatusOK {
+		t.Fatal(health, err)
+	}
+	health.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	r = stop()
+	equal(t, "stopped", []any{r.code, r.errors}, []any{exitDone, ""})
+	r = c.run("serve", "--daily", "06:20", "--time-zone", "Asia/Kathmandu")
+	equal(t, "differs", r.code, exitUsage)
+	contains(t, r.errors, "--daily is 06:20, and daily is 06:10", "duesday settings set daily=06:20")
+	v, stop = c.serveBy(c.clock.Now)
+	equal(t, "kept", []any{v.Daily, v.TimeZone}, []any{[]string{"06:10"}, "Asia/Kathmandu"})
+	equal(t, "stopped", stop().code, exitDone)
+}
+
+// TestServe_SettingsMeanwhile: serve keeps to the settings as they are now. Other commands live by
+// its clock.
+func TestServe_SettingsMeanwhile(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n"))
+	_, stop := c.serveBy(time.Now, "--clock", "2026-03-20,1h/s")
+	receipts := func() int { return len(c.list("receipt", "list", "1")) }
+	equal(t, "without times", receipts(), 0)
+	c.must("settings", "set", "daily=06:10", "time-zone=Europe/Berlin")
+	c.until("charged", func() bool { return receipts() == 1 })
+	contains(t, c.must("receipt", "list", "1"), "2026-03-2")
+	equal(t, "stopped", stop().code, exitDone)
+}
+
+// TestServe_SettlesByEvent: with Stripe, serve charges by its own schedule, and a customer who
+// confirms the payment gets the receipt within seconds, without another run.
+func TestServe_SettlesByEvent(t *testing.T) {
+	c := newServeCLI(t)
+	begin := time.Now().UTC()
+	c.clock.Set(begin) // by which the fake signs
+	c.must("import", c.file("book.csv", header+
+		"1,a@example.com,1,news,12.99,USD,"+strconv.Itoa(begin.Day())+",pm_card_authenticationRequired\n"))
+	v, stop := c.serveBy(time.Now, "--no-poll", "--daily", "06:10", "--clock", begin.Format(time.RFC3339)+",1m/s")
+	c.to.Store(&v.Base)
+	mailed := func(kind string) func() bool {
+		return func() bool {
+			names, err := filepath.Glob("duesday-mail/" + kind + "-*.eml")
+			return err == nil && len(names) > 0
+		}
+	}
+	c.until("the customer is asked", mailed("action-required"))
+	_, leaves := c.visit(c.linkIn(c.newMail("action-required", "a@example.com")), "Complete authentication", nil)
+	contains(t, leaves, thanks, "redirect_status=succeeded")
+	c.until("the period is settled", mailed("receipt"))
+	equal(t, "stopped", stop().code, exitDone)
+	c.clock.Set(time.Now().Add(time.Hour)) // later than the test clock has come
+	equal(t, "charged", c.charged(), map[string]int{"1/1/0": 1})
+	c.clean(1)
+}

@@ -1,0 +1,217 @@
+// Package day runs the two daily jobs by a schedule, and tells a monitor of each day that is finished.
+//
+// Records of runs alone decide what is due: a job is due if a scheduled instant has passed since its
+// last completed run began, or if none has completed. So a start, a restart, a change of the
+// schedule, and a run by another process need no rule of their own.
+//
+// It does not know what a job does, and no store.
+package day
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/clock"
+	"github.com/duesday/duesday/internal/schedule"
+)
+
+// ErrElsewhere: another process runs this job now.
+var ErrElsewhere = errors.New("another process runs this job")
+
+// Jobs are the two daily jobs of one store.
+type Jobs interface {
+	// Times returns when they are to run, as the settings are now.
+	Times(ctx context.Context) (schedule.Times, error)
+	// Last returns the last completed run of the kind; zero if there is none.
+	Last(ctx context.Context, kind billing.Kind) (Run, error)
+	// Charging returns whether charging is on, and if not, the reason.
+	Charging(ctx context.Context) (on bool, reason string, err error)
+	// Run runs the job to its end, or until ctx ends. It returns ErrElsewhere at once if another
+	// process runs it, and any other error of a run that has not completed.
+	Run(ctx context.Context, kind billing.Kind) error
+	// Mails returns how many mails have not been handed over.
+	Mails(ctx context.Context) (int, error)
+}
+
+// A Run is a completed run of a job.
+type Run struct {
+	Begun time.Time
+	Told  bool // a monitor was told of the day that it finished
+}
+
+// Options are the parts of a Day. All are needed unless the field says otherwise.
+type Options struct {
+	Jobs  Jobs
+	Clock *clock.Clock
+	Log   *slog.Logger
+	// Finished tells a monitor of a finished day, and notes that in the last completed run of
+	// payments; nil: nobody is told.
+	Finished func(context.Context) error
+}
+
+const (
+	lookEvery = 30 * time.Second // at the settings and the records
+	lookSoon  = 5 * time.Second  // while something else has to end
+	maxTold   = 5                // attempts to tell of a finished day
+	toldEvery = time.Minute      // from one attempt to the next
+)
+
+// backoff is the wait after a failed run; the last one is repeated until the next scheduled instant.
+func backoff(tries int) time.Duration {
+	waits := [...]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute}
+	return waits[min(tries, len(waits))-1]
+}
+
+// A Day runs both jobs, one at a time, reminders before payments.
+type Day struct {
+	o     Options
+	times schedule.Times
+	jobs  [2]*job
+	said  string    // the last problem that was logged; "": none since
+	given time.Time // the last scheduled instant of the day whose telling was given up
+	tries int       // failed attempts to tell of one day
+	tell  time.Time // the next attempt
+}
+
+// A job is the state of one job.
+type job struct {
+	kind  billing.Kind
+	last  Run       // the last completed one
+	tries int       // failed runs since
+	retry time.Time // the earliest next run after a failed one
+	said  string    // the last problem that was logged
+}
+
+// New returns a day that does nothing yet.
+func New(o Options) *Day {
+	return &Day{o: o, jobs: [2]*job{{kind: billing.Reminders}, {kind: billing.Payments}}}
+}
+
+// Run runs what is due, now and from then on, until ctx ends. A failed run is logged and retried,
+// after 1, 5 and then every 15 minutes, and at the next scheduled instant.
+func (d *Day) Run(ctx context.Context) error {
+	for {
+		wait := d.turn(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-d.o.Clock.After(wait):
+		}
+	}
+}
+
+// turn does what is due and returns how long to wait.
+func (d *Day) turn(ctx context.Context) time.Duration {
+	var err error
+	if d.times, err = d.o.Jobs.Times(ctx); err != nil {
+		d.problem(ctx, &d.said, "the times of the daily jobs cannot be read: no job runs until they can", err)
+		return lookEvery
+	}
+	d.said = ""
+	if d.times.None() {
+		return lookEvery
+	}
+	first, second := d.do(ctx, d.jobs[0]), d.do(ctx, d.jobs[1])
+	return min(first, second, d.finished(ctx), lookEvery)
+}
+
+// do runs the job if it is due, and returns how long to wait.
+func (d *Day) do(ctx context.Context, j *job) (again time.Duration) {
+	now := d.o.Clock.Now()
+	var err error
+	if j.last, err = d.o.Jobs.Last(ctx, j.kind); err != nil {
+		d.problem(ctx, &j.said, "the records of "+string(j.kind)+" cannot be read", err)
+		return lookEvery
+	}
+	next := d.times.Next(now)
+	if !j.last.Begun.IsZero() && d.times.Next(j.last.Begun).After(now) {
+		j.tries, j.retry = 0, time.Time{}
+		return next.Sub(now)
+	}
+	if j.retry.After(now) {
+		return j.retry.Sub(now)
+	}
+	if j.kind == billing.Payments {
+		if on, reason, err := d.o.Jobs.Charging(ctx); err == nil && !on {
+			d.problem(ctx, &j.said, "payments wait until duesday charging on", fmt.Errorf("charging is off: %s", reason))
+			return lookEvery
+		}
+	}
+	err = d.run(ctx, j)
+	switch {
+	case err == nil:
+		j.said = ""
+		return 0 // the next instant may have passed meanwhile
+	case errors.Is(err, ErrElsewhere):
+		return lookSoon
+	}
+	now = d.o.Clock.Now()
+	j.tries++
+	j.retry = now.Add(backoff(j.tries))
+	if next = d.times.Next(now); next.Before(j.retry) {
+		j.retry = next
+	}
+	d.problem(ctx, &j.said, "a run of "+string(j.kind)+" failed and is tried again", err)
+	return j.retry.Sub(now)
+}
+
+// run runs the job. It turns a panic into an error: the other job goes on.
+func (d *Day) run(ctx context.Context, j *job) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			d.o.Log.Error("a run of "+string(j.kind)+" panicked", "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	if err := d.o.Jobs.Run(ctx, j.kind); err != nil {
+		return err
+	}
+	before := j.last
+	if j.last, err = d.o.Jobs.Last(ctx, j.kind); err == nil && !j.last.Begun.After(before.Begun) {
+		err = errors.New("it has no record of its end")
+	}
+	return err
+}
+
+// problem logs a problem, once for as long as it stays the same.
+func (d *Day) problem(ctx context.Context, said *string, what string, err error) {
+	if ctx.Err() != nil || *said == what+err.Error() {
+		return
+	}
+	*said = what + err.Error()
+	d.o.Log.Error(what, "error", err)
+}
+
+// finished tells of a day once both jobs have completed after its last scheduled instant, and all
+// mail is handed over. It returns how long to wait.
+func (d *Day) finished(ctx context.Context) time.Duration {
+	now := d.o.Clock.Now()
+	last := d.times.Last(now)
+	reminders, payments := d.jobs[0].last, d.jobs[1].last
+	if d.o.Finished == nil || payments.Told || !last.After(d.given) || !d.times.LastOfDay(last) ||
+		reminders.Begun.Before(last) || payments.Begun.Before(last) {
+		return lookEvery
+	}
+	if d.tell.After(now) {
+		return d.tell.Sub(now)
+	}
+	if n, err := d.o.Jobs.Mails(ctx); err != nil || n > 0 {
+		return lookSoon
+	}
+	err := d.o.Finished(ctx)
+	if err == nil || ctx.Err() != nil {
+		d.tries, d.tell = 0, time.Time{}
+		return lookEvery
+	}
+	d.tries, d.tell = d.tries+1, now.Add(toldEvery)
+	d.o.Log.Error("the heartbeat of a finished day failed", "error", err, "attempt", d.tries, "attempts", maxTold)
+	if d.tries == maxTold {
+		d.given, d.tries, d.tell = last, 0, time.Time{}
+	}
+	return toldEvery
+}
