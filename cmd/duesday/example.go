@@ -42,6 +42,9 @@ var examples = map[string]string{
 	"replay": "replay evt_123 evt_124",
 	"run payments": "run payments\nrun payments --dry-run\nrun payments --processor stripe --store " +
 		"'dynamodb:?region=eu-west-1'",
+	"run list":               "run list --kind payments --limit 5",
+	"run show":               "run show ID",
+	"run watch":              "run watch\nrun watch --json",
 	"sandbox":                "sandbox --listen 127.0.0.1:12121\nrun payments --processor sandbox:http://127.0.0.1:12121",
 	"schema nosql-workbench": "schema nosql-workbench > model.json",
 	"schema cloudformation":  "schema cloudformation --prefix billing- > template.json",

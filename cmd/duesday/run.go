@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -32,13 +33,16 @@ func (p *program) runCommand() *cobra.Command {
 		c.Flags().BoolVar(&o.DryRun, "dry-run", false, "list what would be done, and do nothing")
 		return c
 	}
-	return group("run", "Run one of the two daily jobs",
+	return group("run", "Run one of the two daily jobs, or watch it",
 		`Run one of the two daily jobs. Both may be run at any time and any number of times,
-and straight after a crash: a period is charged once. On a dynamodb: store any number
-of processes may run one at the same time: they share the work, shard by shard.
+and straight after a crash: a period is charged once. Beside a live run on a pebble: store,
+a second one waits for its end and reports its balance, or goes on if it is killed. On a
+dynamodb: store any number of processes may run one at the same time: they share the work,
+shard by shard.
 
 Exits 3 if a period or an action waits for a person.`, job(billing.Payments, "Charge every subscription that is due"),
-		job(billing.Reminders, "Send the reminders of payments that are a few days ahead"))
+		job(billing.Reminders, "Send the reminders of payments that are a few days ahead"),
+		p.runList(), p.runShow(), p.runWatch())
 }
 
 func (p *program) runJob(ctx context.Context, kind billing.Kind, o engine.RunOptions, lease time.Duration) error {
@@ -84,11 +88,30 @@ func (p *program) start(ctx context.Context, s *session, kind billing.Kind, o en
 	return s.engine.RunPayments(ctx, o)
 }
 
+// startOrAttach is start. Beside a live run of the same day it returns that run's report instead.
+func (p *program) startOrAttach(ctx context.Context, s *session, kind billing.Kind,
+	o engine.RunOptions) (*engine.Report, error) {
+	for {
+		report, err := p.start(ctx, s, kind, o)
+		live, beside := errors.AsType[*engine.BusyError](err)
+		if !beside {
+			return report, err
+		}
+		r, err := p.attach(ctx, s, live, o.Date)
+		if err != nil {
+			return nil, err
+		}
+		if r != nil {
+			return engine.ReportOf(&r.Run)
+		}
+	}
+}
+
 // wetRun runs the job, delivers its mail, also after a failure, and prints the report.
 func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o engine.RunOptions) error {
 	var waiting firstFew
 	o.Each = waiting.add
-	report, err := p.start(ctx, s, kind, o)
+	report, err := p.startOrAttach(ctx, s, kind, o)
 	if ctx.Err() == nil {
 		p.deliver(ctx, s)
 	}
@@ -96,11 +119,15 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 		return err
 	}
 	if report.Off {
+		nothing := "nothing"
+		if errors.Is(err, engine.ErrChargingOff) { // it was switched off meanwhile
+			nothing, err = "nothing more", nil
+		}
 		reason := ""
 		if meta, err := s.engine.Meta(ctx); err == nil && meta.Reason != "" {
 			reason = " (" + meta.Reason + ")"
 		}
-		p.warn("charging is off%s: nothing was charged; switch it on with %s", reason, p.hint("charging on"))
+		p.warn("charging is off%s: %s was charged; switch it on with %s", reason, nothing, p.hint("charging on"))
 	}
 	read, written := consumed(s.store)
 	p.sayReport(report, &waiting)

@@ -128,7 +128,8 @@ func (j *job) record(ctx context.Context, failed error) error {
 	return nil
 }
 
-// ReportOf returns the balance of a recorded run, and an error unless it has completed.
+// ReportOf returns the balance of a recorded run, and its error. It is
+// ErrChargingOff if charging was switched off meanwhile.
 func ReportOf(r *billing.Run) (*Report, error) {
 	report := &Report{Kind: r.Kind, Date: r.Date, From: r.From, Counts: map[Outcome]int{},
 		Sent: r.Counts[string(outcomeSent)], Amounts: r.Amounts, Elapsed: r.Ended.Sub(r.Started), Off: r.Off}
@@ -137,7 +138,10 @@ func ReportOf(r *billing.Run) (*Report, error) {
 			report.Counts[Outcome(name)] = n
 		}
 	}
-	if r.Reason != "" && !r.Off {
+	switch {
+	case r.Off:
+		return report, ErrChargingOff
+	case r.Reason != "":
 		return report, fmt.Errorf("run %s ended: %s", r.ID, r.Reason)
 	}
 	return report, nil

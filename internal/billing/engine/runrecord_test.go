@@ -180,7 +180,7 @@ func TestChargingOff_StopsALiveRun(t *testing.T) {
 				t.Errorf("%d were charged; the record: %+v, %v", paid, runs, err)
 			}
 			report, err := engine.ReportOf(&runs[0].Run)
-			if err != nil || !report.Off {
+			if !errors.Is(err, engine.ErrChargingOff) || !report.Off {
 				t.Errorf("its report: %+v, %v", report, err)
 			}
 			if err := other.SetCharging(t.Context(), true, ""); err != nil {

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Runs are recorded from their start: any process can list and watch them, and wait for one.
+
+func (p *program) runList() *cobra.Command {
+	kind := choiceFlag(billing.Payments, billing.Reminders)
+	var limit int
+	c := p.storeLeaf("list", "List runs, the latest first", need{read: true},
+		func(ctx context.Context, s *session, _ []string) error {
+			runs, err := s.engine.LatestRunsOf(ctx, kind.value, limit)
+			if err != nil {
+				return err
+			}
+			t := p.table("RUN", "KIND", "STATE", "ROWS", "DUE", "DONE", "WAITING", "TOOK")
+			for _, r := range runs {
+				report := balance(&r)
+				t.row(r.ID, r.Kind, r.State, r.Rows, report.Due(), report.Sent+report.Counts[engine.OutcomePaid],
+					report.Counts[engine.OutcomePending]+report.Counts[engine.OutcomeParked], short(elapsed(&r)))
+			}
+			return errors.Join(t.flush(), p.json(views(runs, func(r engine.RunStatus) object { return viewRun(&r) })))
+		})
+	c.Flags().Var(&kind, "kind", "only runs of this job")
+	c.Flags().IntVar(&limit, "limit", 20, "how many, of the latest business days")
+	return checked(c, func([]string) error { return between("limit", limit, 1, 1000) })
+}
+
+func (p *program) runShow() *cobra.Command {
+	return p.storeLeaf("show ID", "Show a run, its balance and its settings", need{read: true},
+		func(ctx context.Context, s *session, args []string) error {
+			r, err := s.engine.FindRun(ctx, "", args[0])
+			if err != nil {
+				return notFound(err, "run "+args[0])
+			}
+			p.sayReport(balance(r), new(firstFew))
+			p.fields("state", r.State, "began", r.Started, "ended", r.Ended, "last seen", r.Seen, "process", r.Process,
+				"rows", fmt.Sprintf("%d, %.0f/s", r.Rows, rate(r)), "reason", r.Reason, "settings", r.Settings)
+			return p.json(viewRun(r))
+		})
+}
+
+func (p *program) runWatch() *cobra.Command {
+	c := p.storeLeaf("watch", "Watch a run until it is over", need{read: true}, p.watchRun)
+	c.Use, c.Args = "watch [ID]", cobra.MaximumNArgs(1)
+	c.Long = `Watch a run until it is over, from any process: how fast it is, the time left and the
+outcomes so far; at the end its balance. Without an ID it is the run that began last.
+
+Exits as the run does: 3 if a period or an action waits for a person.`
+	return c
+}
+
+func (p *program) watchRun(ctx context.Context, s *session, args []string) error {
+	runs, err := s.engine.LatestRunsOf(ctx, "", 20)
+	if err != nil {
+		return err
+	}
+	var r *engine.RunStatus
+	switch {
+	case len(args) == 1:
+		if r, err = s.engine.FindRun(ctx, "", args[0]); err != nil {
+			return notFound(err, "run "+args[0])
+		}
+	case len(runs) > 0:
+		r = &runs[0]
+	default:
+		return errors.New("there has been no run")
+	}
+	begin, end := "", "\n"
+	if isTerminal(p.screen) && !p.cfg.JSON {
+		begin, end = lineBegin, ""
+	}
+	r, err = p.follow(ctx, s, r.Kind, r.ID, func(r *engine.RunStatus, total int) {
+		if p.cfg.JSON {
+			_ = writeValue(p.stdout, append(viewRun(r), "expected_rows?", total, "seconds_left?", timeLeft(r, total).Seconds()))
+			fmt.Fprintln(p.stdout)
+		} else {
+			fmt.Fprint(p.stdout, begin, progressOf(r, total), end)
+		}
+		_ = p.stdout.Flush() // its errors are reported at the end: the writer keeps them
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(p.stdout, begin)
+	p.sayReport(balance(r), new(firstFew))
+	if p.cfg.JSON {
+		err = errors.Join(writeValue(p.stdout, viewRun(r)), p.stdout.WriteByte('\n'))
+	}
+	report, failed := engine.ReportOf(&r.Run)
+	switch {
+	case r.State == engine.RunBrokenOff:
+		return fmt.Errorf("run %s was broken off: %s goes on from there", r.ID, p.hint("run "+string(r.Kind)))
+	case failed != nil && !report.Off:
+		return failed
+	case report.NeedsPerson():
+		p.code = exitPerson
+	}
+	return err
+}
+
+// follow calls show with a run whenever its record was written, and with its expected rows (0: not
+// counted yet), until it is over.
+func (p *program) follow(ctx context.Context, s *session, kind billing.Kind, id string,
+	show func(r *engine.RunStatus, total int)) (*engine.RunStatus, error) {
+	var total atomic.Int64
+	var counting sync.WaitGroup
+	stop := make(chan struct{})
+	defer counting.Wait()
+	defer close(stop)
+	var seen time.Time
+	warned := false
+	return s.engine.Follow(ctx, kind, id, func(r *engine.RunStatus) {
+		if seen.IsZero() {
+			counting.Go(func() {
+				if left := countUntil(dueUntil(ctx, s.engine, kind, r.Date.AddDays(1)), stop); left > 0 {
+					total.Store(int64(r.Rows) + left)
+				}
+			})
+		}
+		if silent := p.now().Sub(r.Seen); silent > silentRun && !warned {
+			warned = true
+			p.warn("process %s has written nothing about the run for %s: does it stand still?", r.Process,
+				silent.Round(time.Second))
+		}
+		if !r.Seen.Equal(seen) {
+			seen = r.Seen
+			show(r, int(total.Load()))
+		}
+	})
+}
+
+const (
+	lineBegin = "\r\x1b[K" // wipes the line before
+	silentRun = time.Minute
+)
+
+// attach waits for the end of a live run and returns it, or nil if the job has to be run by this
+// process: the live run was of another day, or has left no end.
+func (p *program) attach(ctx context.Context, s *session, live *engine.BusyError, day civil.Date) (*engine.RunStatus,
+	error) {
+	same := live.Date() == cmp.Or(day, civil.Of(p.now().UTC()))
+	if same {
+		p.warn("%v: attached to it", live)
+	} else {
+		p.warn("%v: waiting for its end, and then running %s", live, cmp.Or(day, civil.Of(p.now().UTC())))
+	}
+	r, err := p.follow(ctx, s, live.Kind, live.ID, func(r *engine.RunStatus, total int) {
+		if isTerminal(p.stderr) {
+			fmt.Fprint(p.stderr, lineBegin, progressOf(r, total))
+		}
+	})
+	if isTerminal(p.stderr) {
+		fmt.Fprint(p.stderr, lineBegin)
+	}
+	switch {
+	case errors.Is(err, store.ErrNotFound): // it was refused before it began
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !same:
+		return nil, nil
+	case r.State == engine.RunBrokenOff:
+		p.warn("run %s was broken off: this process goes on from there", r.ID)
+		return nil, nil
+	}
+	return r, nil
+}
+
+// progressOf says how far a run is.
+func progressOf(r *engine.RunStatus, total int) string {
+	text := fmt.Sprintf("%d subscriptions, %.0f/s", r.Rows, rate(r))
+	if left := timeLeft(r, total); left > 0 {
+		text = fmt.Sprintf("%d of %d subscriptions, %.0f/s, %s left", r.Rows, total, rate(r), left)
+	}
+	for _, o := range engine.Outcomes() {
+		if n := r.Counts[string(o)]; n > 0 {
+			text += fmt.Sprintf(", %s %d", o, n)
+		}
+	}
+	if n := r.Counts["sent"]; n > 0 {
+		text += fmt.Sprintf(", sent %d", n)
+	}
+	return text
+}
+
+func elapsed(r *engine.RunStatus) time.Duration { return cmp.Or(r.Ended, r.Seen).Sub(r.Started) }
+
+// rate is the number of subscriptions a second, up to the last record.
+func rate(r *engine.RunStatus) float64 { return float64(r.Rows) / max(elapsed(r).Seconds(), 0.001) }
+
+// timeLeft is 0 if it is not known.
+func timeLeft(r *engine.RunStatus, total int) time.Duration {
+	if r.Rows == 0 || total <= r.Rows {
+		return 0
+	}
+	return (time.Duration(float64(total-r.Rows) / rate(r) * float64(time.Second))).Round(time.Second)
+}
+
+// balance is the report of the run, so far.
+func balance(r *engine.RunStatus) *engine.Report {
+	report, _ := engine.ReportOf(&r.Run) // its error is the record's reason
+	report.Elapsed = elapsed(r)
+	return report
+}
+
+func viewRun(r *engine.RunStatus) object {
+	report := balance(r)
+	v := append(object{"run", r.ID, "state", r.State}, viewReport(report)...)
+	return append(v, "rows", r.Rows, "rows_per_second", math.Round(rate(r)), "process?", r.Process, "started_at", r.Started,
+		"seen_at?", r.Seen, "ended_at?", r.Ended, "reason?", r.Reason, "settings?", r.Settings)
+}
