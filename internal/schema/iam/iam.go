@@ -182,7 +182,7 @@ func (o Options) administration() []Statement {
 		tables = append(tables, o.table(table.Name))
 	}
 	meta := allow("StoreItself", []string{"GetItem", "PutItem"}, o.table(t.RecurringPayments.Name))
-	meta.Condition = map[string]map[string]list{"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": {"META"}}}
+	meta.Condition = map[string]map[string]list{"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": {"META", "SETTINGS"}}}
 	return []Statement{
 		allow("Tables", []string{"CreateTable", "DescribeTable", "UpdateTable", "DeleteTable",
 			"UpdateTimeToLive", "DescribeTimeToLive", "UpdateContinuousBackups", "DescribeContinuousBackups"}, tables...),

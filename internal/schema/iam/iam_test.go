@@ -175,7 +175,7 @@ func TestAdministrationTouchesNoItems(t *testing.T) {
 				continue
 			}
 			if item && !reflect.DeepEqual([]string(s.Condition["ForAllValues:StringEquals"]["dynamodb:LeadingKeys"]),
-				[]string{"META"}) {
+				[]string{"META", "SETTINGS"}) {
 				t.Errorf("%s on any item: %+v", a, s)
 			}
 			if !strings.HasPrefix(a, "dynamodb:") {
