@@ -16,7 +16,7 @@ var layers = map[string][]string{
 	// pebblestore: for its options, and to wait until it is idle
 	"cmd/duesday-bench/bench": {"billing", "billing/engine", "capacity/estimate", "civil", "httpapi", "sandbox",
 		"schema", "secret", "store/pebblestore", "stripe/event", "stripefake", "tracking"},
-	"internal/billing":          {"civil", "field", "money", "schema", "secret", "store"},
+	"internal/billing":          {"civil", "field", "money", "schedule", "schema", "secret", "store"},
 	"internal/billing/adoption": {"billing", "civil", "schema", "secret", "store"},
 	"internal/billing/audit":    {"billing", "civil", "money", "schema", "secret", "store"},
 	"internal/billing/engine": {"billing", "billing/audit", "billing/refund", "civil", "money", "outbox", "schema",

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/duesday/duesday/internal/schedule"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -75,7 +75,7 @@ func settings() []setting {
 		line("reply-to", "an address such as help@example.com", isAddress, func(s *Settings) *string { return &s.ReplyTo }),
 		{"daily", fmt.Sprintf("at most %d ascending times such as 06:10,18:10", maxDaily),
 			func(s *Settings) string { return strings.Join(s.Daily, ",") }, (*Settings).setDaily},
-		line("time-zone", "an IANA name such as Europe/Berlin", isZone, func(s *Settings) *string { return &s.TimeZone }),
+		line("time-zone", "an IANA name such as Europe/Berlin, no abbreviation", isZone, func(s *Settings) *string { return &s.TimeZone }),
 		line("alarm-at", "a time such as 12:00", isTimeOfDay, func(s *Settings) *string { return &s.AlarmAt }),
 		line("operator", "an address such as ops@example.com", isAddress, func(s *Settings) *string { return &s.Operator }),
 	}
@@ -109,7 +109,6 @@ func wholeNumber(into *int, text string, least, most int) bool {
 
 func isText(string) bool         { return true } // Set checks every text
 func isAddress(text string) bool { return CheckEmail(text) == nil }
-func isZone(text string) bool    { return checkZone(text) == nil }
 
 func isMailbox(text string) bool {
 	a, err := mail.ParseAddress(text)
@@ -117,8 +116,13 @@ func isMailbox(text string) bool {
 }
 
 func isTimeOfDay(text string) bool {
-	t, err := time.Parse("15:04", text)
-	return err == nil && t.Format("15:04") == text
+	_, err := schedule.Parse([]string{text}, "UTC")
+	return err == nil
+}
+
+func isZone(text string) bool {
+	_, err := schedule.Zone(text)
+	return err == nil
 }
 
 func (s *Settings) retryDays() string {
@@ -151,13 +155,9 @@ func (s *Settings) setDaily(text string) bool {
 		s.Daily = nil
 		return true
 	}
-	var times []string
-	for part := range strings.SplitSeq(text, ",") {
-		part = strings.TrimSpace(part)
-		if !isTimeOfDay(part) || len(times) > 0 && part <= times[len(times)-1] || len(times) == maxDaily {
-			return false
-		}
-		times = append(times, part)
+	times := strings.Split(strings.ReplaceAll(text, " ", ""), ",")
+	if _, err := schedule.Parse(times, "UTC"); err != nil || len(times) > maxDaily {
+		return false
 	}
 	s.Daily = times
 	return true

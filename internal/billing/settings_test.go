@@ -54,7 +54,7 @@ func TestSettings_Refuses(t *testing.T) {
 		{"catch-up", "0", "want 1 to 24"}, {"action-days", "366", "want 0 (for ever) to 365"},
 		{"daily", "6:10", "want at most 24 ascending times such as 06:10,18:10"}, {"daily", "18:10,06:10", "want"},
 		{"daily", "06:10,06:10", "want"}, {"daily", "24:00", "want"}, {"daily", "06:10,", "want"},
-		{"time-zone", "Local", "want an IANA name"}, {"time-zone", "CET+1", "want an IANA name"},
+		{"time-zone", "Local", "want an IANA name"}, {"time-zone", "CET", "no abbreviation"}, {"time-zone", "CET+1", "want an IANA name"},
 		{"alarm-at", "noon", "want a time such as 12:00"},
 		{"sender", "Ada", "want an address"}, {"operator", "Ops <ops@example.com>", "want an address such as ops@"},
 		{"reply-to", "a@b, c@d", "want an address"}, {"merchant-name", "a\nb", "control characters"},
