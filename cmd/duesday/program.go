@@ -166,6 +166,20 @@ func (p *program) openStore(ctx context.Context, place storeurl.Place, t schema.
 	return s, err
 }
 
+// setClock makes the program live by the test clock of a flag or variable, unless it is empty.
+func (p *program) setClock(source, text string) (err error) {
+	switch {
+	case text == "":
+	case p.cfg.Live():
+		return usagef("%s is for tests, and the processor is live", source)
+	default:
+		if p.clock, err = clock.Parse(text, p.now); err != nil {
+			return usagef("%s: %w", source, err)
+		}
+	}
+	return nil
+}
+
 // withSide opens the store at the place without its engine, calls do and closes the store.
 func (p *program) withSide(ctx context.Context, place storeurl.Place, create, alone bool,
 	do func(billing.Side) error) (err error) {

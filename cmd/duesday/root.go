@@ -111,7 +111,10 @@ was charged once. Start with: duesday demo`,
 			if p.cfg, err = config.New(p.flags, p.env); err != nil {
 				return &usageError{err}
 			}
-			return readStripeKey(&p.cfg.Stripe) // only then is it known whether the processor is a live one
+			if err = readStripeKey(&p.cfg.Stripe); err != nil { // only then is it known whether the processor is a live one
+				return err
+			}
+			return p.setClock(config.EnvClock, p.env(config.EnvClock))
 		},
 	}
 	f := root.PersistentFlags()

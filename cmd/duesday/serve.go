@@ -112,15 +112,15 @@ It speaks plain HTTP: a proxy in front of it speaks TLS.`
 		if f.Changed("poll-every") && o.noPoll {
 			return usagef("--poll-every and --no-poll: give one of them")
 		}
-		return o.check(p.cfg.Live())
+		return o.check()
 	})
 }
 
 func endedByStatuses() []string { return []string{"unpaid", "paused", "past_due"} }
 
 // check refuses invalid flags before anything is opened.
-func (o *serveFlags) check(live bool) error {
-	if err := o.checkDay(live); err != nil {
+func (o *serveFlags) check() error {
+	if err := o.checkDay(); err != nil {
 		return err
 	}
 	host, err := listenHost(o.listen, serveAddress)
@@ -167,10 +167,8 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		}
 	}
 	machine := p.now
-	if o.clock != "" {
-		if p.clock, err = clock.Parse(o.clock, machine); err != nil {
-			return usagef("--%w", err)
-		}
+	if err := p.setClock("--clock", o.clock); err != nil {
+		return err
 	}
 	p.lasting = true
 	if p.env("GOGC") == "" { // the heap is small beside the block cache, which the collector does not see

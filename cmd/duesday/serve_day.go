@@ -22,7 +22,7 @@ const (
 )
 
 // checkDay refuses invalid flags of the daily jobs.
-func (o *serveFlags) checkDay(live bool) (err error) {
+func (o *serveFlags) checkDay() (err error) {
 	if o.zone != "" {
 		if _, err := schedule.Zone(o.zone); err != nil {
 			return usagef("--time-zone: %w", err)
@@ -35,9 +35,6 @@ func (o *serveFlags) checkDay(live bool) (err error) {
 		if o.beat, err = day.Heartbeat(o.heartbeat); err != nil {
 			return usagef("--heartbeat: %w", err)
 		}
-	}
-	if o.clock != "" && live {
-		return usagef("--clock is for tests, and the processor is live")
 	}
 	return nil
 }
@@ -74,7 +71,7 @@ func (p *program) announceDay(ctx context.Context, s *session, o *serveFlags, c 
 		return nil, err
 	}
 	if c.Test() {
-		p.warn("this is a test: --clock %s, and all of serve lives by it; it is %s there", o.clock, stamp(c.Now()))
+		p.warn("this is a test: all of serve lives by the clock %s; it is %s there", c, stamp(c.Now()))
 	}
 	if at.None() {
 		p.warn("neither job will run here, nobody is reminded and nobody is charged: give --daily 06:10 --time-zone ZONE, or "+

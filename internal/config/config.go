@@ -20,6 +20,7 @@ const (
 	EnvProcessor = "DUESDAY_PROCESSOR"
 	EnvMail      = "DUESDAY_MAIL"
 	EnvLogLevel  = "DUESDAY_LOG_LEVEL"
+	EnvClock     = "DUESDAY_CLOCK" // a test clock
 
 	EnvStripeKey     = "DUESDAY_STRIPE_KEY"
 	EnvStripeKeyFile = "DUESDAY_STRIPE_KEY_FILE"
