@@ -13,21 +13,23 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/mail"
 	"github.com/duesday/duesday/internal/store"
 )
 
 func (p *program) accountCreate() *cobra.Command {
-	var email, zone string
+	var email, zone, locale string
 	c := p.storeLeaf("create ACCOUNT --email ADDRESS", "Create an account without a subscription", need{create: true},
 		func(ctx context.Context, s *session, args []string) error {
-			a, err := s.engine.CreateAccount(ctx, args[0], email, zone)
+			a, err := s.engine.CreateAccount(ctx, args[0], email, zone, locale)
 			return p.showAccount(a, err, args[0], "created")
 		})
 	c.Flags().StringVar(&email, "email", "", "`ADDRESS` that reminders and receipts go to")
 	c.Flags().StringVar(&zone, "time-zone", "", "IANA `NAME`, decides what day it is for the account (default UTC)")
+	localeFlag(c, &locale)
 	required(c, "email")
 	return checked(c, func(args []string) error { // a store is not made for invalid values
-		return cmp.Or(billing.CheckID("account", args[0]), billing.CheckEmail(email), checkZone(zone, zone != ""))
+		return cmp.Or(billing.CheckID("account", args[0]), billing.CheckEmail(email), checkZone(zone, zone != ""), checkLocale(locale))
 	})
 }
 
@@ -39,6 +41,18 @@ func checkZone(zone string, given bool) error {
 		return usagef("--time-zone: %w", err)
 	}
 	return nil
+}
+
+func localeFlag(c *cobra.Command, locale *string) {
+	c.Flags().StringVar(locale, "locale", "", "`LANGUAGE` of the account's mail, such as pt-BR: of "+
+		strings.Join(mail.Languages(), ", ")+"; others get English")
+}
+
+func checkLocale(locale string) error {
+	if locale == "" {
+		return nil
+	}
+	return billing.CheckLocale(locale)
 }
 
 func (p *program) accountShow() *cobra.Command {
@@ -81,7 +95,12 @@ func (p *program) showFullAccount(ctx context.Context, s *session, a *billing.Ac
 
 func (p *program) accountFields(a *billing.Account, card *billing.Card) {
 	v := viewAccount(a)
-	p.fields("account", a.ID, "email", a.Email, "time zone", v.text("time_zone"), "customer", a.Payer.Customer,
+	bounced := ""
+	if b := a.Bounced; b.Email != "" {
+		bounced = b.Email + " on " + date(civil.Of(b.At)) + " (" + b.Code + "): no mail is sent there"
+	}
+	p.fields("account", a.ID, "email", a.Email, "bounced", bounced, "time zone", v.text("time_zone"), "locale", a.Locale,
+		"customer", a.Payer.Customer,
 		"connected account", a.Payer.At, "application fee", v.text("application_fee"), "payment method", a.Method,
 		"given", a.Given, "card", cardText(card), "created", a.Created, "change", v.text("change"))
 }
@@ -106,24 +125,27 @@ func (p *program) accountList() *cobra.Command {
 }
 
 func (p *program) accountUpdate() *cobra.Command {
-	var email, zone string
+	var email, zone, locale string
 	var change engine.AccountChange
-	c := p.storeLeaf("update ACCOUNT", "Change an account's address or time zone, and every copy of it", need{},
+	c := p.storeLeaf("update ACCOUNT", "Change an account's address, time zone or language, and every copy of it", need{},
 		func(ctx context.Context, s *session, args []string) error {
 			a, err := s.engine.UpdateAccount(ctx, args[0], change)
 			return p.showAccount(a, err, args[0], "updated")
 		})
 	c.Long = `Change an account's address, on its subscriptions and receipts too, or its time zone, on
-its subscriptions too: it decides what day it is for them from now on.`
+its subscriptions too: it decides what day it is for them from now on. A new address also
+takes away the mark of one that a mail server refused.`
 	f := c.Flags()
 	f.StringVar(&email, "email", "", "the new `ADDRESS`")
 	f.StringVar(&zone, "time-zone", "", "the new IANA `NAME`")
+	localeFlag(c, &locale)
 	return checked(c, func([]string) error {
-		change = engine.AccountChange{Email: given(f, "email", email), TimeZone: given(f, "time-zone", zone)}
+		change = engine.AccountChange{Email: given(f, "email", email), TimeZone: given(f, "time-zone", zone),
+			Locale: given(f, "locale", locale)}
 		if change == (engine.AccountChange{}) {
 			return usagef("%s: nothing to change: give a flag", p.command)
 		}
-		return checkZone(zone, change.TimeZone != nil)
+		return cmp.Or(checkZone(zone, change.TimeZone != nil), checkLocale(locale))
 	})
 }
 

@@ -6,10 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/mail/smtp"
 	"github.com/duesday/duesday/internal/outbox"
 )
 
@@ -93,26 +95,50 @@ func (n *postbox) Deliver(_ context.Context, e outbox.Effect) error {
 	return nil
 }
 
+type refusing struct{}
+
+func (refusing) Deliver(context.Context, outbox.Effect) error { return &smtp.Bounce{Code: "550 5.1.1"} }
+
+// A clerk knows one locale and one link, and notes one bounce.
+type clerk struct {
+	locale  string
+	link    billing.CardLink
+	fails   error
+	bounced string
+}
+
+func (c *clerk) Locale(context.Context, outbox.Effect) (string, error) { return c.locale, nil }
+
+func (c *clerk) Link(context.Context, outbox.Effect) (billing.CardLink, error) {
+	return c.link, c.fails
+}
+
+func (c *clerk) NoteBounce(_ context.Context, e outbox.Effect, code string) error {
+	c.bounced = e.Data[outbox.DataEmail] + " " + code
+	return c.fails
+}
+
 func TestLinkedDelivery(t *testing.T) {
 	e := outbox.Effect{ID: "1", Kind: outbox.KindDeclined, Data: map[string]string{outbox.DataEmail: "a@example.com"}}
-	var link billing.CardLink
-	var fails error
-	to := new(postbox)
-	d := &delivery{to, func(context.Context, outbox.Effect) (billing.CardLink, error) { return link, fails },
-		new(progress)}
+	to, knows := new(postbox), new(clerk)
+	d := &delivery{to, knows, new(atomic.Int64), new(progress)}
 	send := func() error { return d.Deliver(t.Context(), e) }
 	if err := send(); err != nil || len(to.got) != 1 || to.got[0].Data[outbox.DataLink] != "" {
 		t.Errorf("without a link: %v, %+v", err, to.got)
 	}
-	link = billing.CardLink{URL: "https://pay.example/secret", Expires: time.Date(2026, 3, 16, 10, 30, 0, 0, time.UTC)}
-	if err := send(); err != nil || len(to.got) != 2 || to.got[1].Data[outbox.DataLink] != link.URL ||
-		to.got[1].Data[outbox.DataLinkExpires] != "2026-03-16T10:30:00.000Z" {
+	knows.link, knows.locale = billing.CardLink{URL: "https://pay.example/secret", Expires: time.Date(2026, 3, 16, 10, 30, 0, 0, time.UTC)}, "pt-BR"
+	if err := send(); err != nil || len(to.got) != 2 || to.got[1].Data[outbox.DataLink] != knows.link.URL ||
+		to.got[1].Data[outbox.DataLinkExpires] != "2026-03-16T10:30:00.000Z" || to.got[1].Data[outbox.DataLocale] != "pt-BR" {
 		t.Errorf("with one: %v, %+v", err, to.got)
 	}
 	if len(e.Data) != 1 {
 		t.Errorf("the effect itself has it now: %v", e.Data)
 	}
-	fails = billing.ErrUnknown
+	d.Deliverer = refusing{}
+	if err := send(); !errors.Is(err, outbox.ErrPermanent) || knows.bounced != "a@example.com 550 5.1.1" {
+		t.Errorf("refused: %v, noted %q", err, knows.bounced)
+	}
+	d.Deliverer, knows.fails = to, billing.ErrUnknown
 	if err := send(); !errors.Is(err, billing.ErrUnknown) || len(to.got) != 2 {
 		t.Errorf("not for the moment: %v, %d delivered", err, len(to.got))
 	}
@@ -129,7 +155,7 @@ func TestSubscriptionShow_RequiresAction(t *testing.T) {
 	open := c.object(exitDone, "subscription", "show", "1/1")["open"].(map[string]any)
 	equal(t, "open", members(open, "state", "link", "no_link"),
 		[]any{"requires_action", nil, "the sandbox has no page for it"})
-	mails, err := filepath.Glob("duesday-mail/action-required-*.eml")
+	mails, err := filepath.Glob("duesday-mail/*/action-required-*.eml")
 	if err != nil || len(mails) != 1 {
 		t.Fatalf("mails: %q, %v", mails, err)
 	}

@@ -93,7 +93,7 @@ func (s *session) deliverDemo(ctx context.Context) (delivered int, err error) {
 	mail, err := s.drain(ctx, new(progress))
 	waiting := int(s.linkless.Swap(0))
 	if lost := mail.Failed + mail.Dead - waiting; err == nil && lost > 0 {
-		err = fmt.Errorf("%d mails could not be written to %s", lost, s.mail)
+		err = fmt.Errorf("%d mails could not be written to %s", lost, s.post)
 	}
 	return mail.Delivered, err
 }
@@ -146,6 +146,7 @@ func (p *program) demoPlaces(ctx context.Context) (tidy func(), err error) {
 	if !p.cfg.ProcessorGiven {
 		p.cfg.Processor = "sandbox:" + prefix + "sandbox.jsonl"
 	}
+	p.cfg.SMTP = config.SMTP{} // made-up customers get no real mail
 	if !p.cfg.MailGiven {
 		p.cfg.Mail = prefix + "mail"
 	}

@@ -64,7 +64,7 @@ func (l *loader) take(ctx context.Context, rec book.Record) error {
 	switch {
 	case rec.Account != nil:
 		a := rec.Account
-		_, err := l.s.engine.CreateAccount(ctx, a.ID, a.Email, a.TimeZone)
+		_, err := l.s.engine.CreateAccount(ctx, a.ID, a.Email, a.TimeZone, "")
 		if errors.Is(err, billing.ErrExists) {
 			return nil
 		}

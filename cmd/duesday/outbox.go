@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/config"
-	"github.com/duesday/duesday/internal/mail"
+	"github.com/duesday/duesday/internal/mail/smtp"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -70,10 +71,8 @@ func viewDead(e outbox.Effect, queue string) object {
 }
 
 func (p *program) listOutbox(ctx context.Context, s *session) error {
-	o, err := s.outbox(new(progress))
-	if err != nil {
-		return err
-	}
+	o := s.outbox(nil)
+	var err error
 	all, dead := queues(), 0
 	for _, q := range all {
 		if q.due, q.later, q.dead, err = o.On(q.in).Pending(ctx); err != nil {
@@ -119,10 +118,8 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 }
 
 func (p *program) replay(ctx context.Context, s *session, id string) error {
-	o, err := s.outbox(new(progress))
-	if err != nil {
-		return err
-	}
+	o := s.outbox(nil)
+	var err error
 	for _, q := range queues() {
 		if err = o.On(q.in).Replay(ctx, id); errors.Is(err, store.ErrNotFound) {
 			continue
@@ -158,64 +155,74 @@ func (p *program) send(ctx context.Context, s *session) error {
 	return p.json(object{"delivered", r.Delivered, "dropped", r.Dropped, "failed", r.Failed, "dead", r.Dead})
 }
 
-// mailWorkers is how many mails are written at once; each waits for the disk.
-const mailWorkers = 16
-
-// outbox returns the outbox whose mail goes into the session's folder. Each delivery, done
-// or not, moves the bar.
-func (s *session) outbox(bar *progress) (*outbox.Outbox, error) {
-	folder, err := mail.NewFolder(s.mail, "")
-	if err != nil {
-		return nil, err
-	}
-	link := func(ctx context.Context, e outbox.Effect) (billing.CardLink, error) {
-		l, err := s.engine.Link(ctx, e)
-		if err != nil {
-			s.linkless.Add(1)
-		}
-		return l, err
-	}
-	return outbox.New(s.store, s.tables.Outbox, s.now, &delivery{folder, link, bar}, s.engine.StillWanted), nil
+// outbox returns the session's outbox. Without a deliverer it can only be looked at.
+func (s *session) outbox(d outbox.Deliverer) *outbox.Outbox {
+	return outbox.New(s.store, s.tables.Outbox, s.now, d, s.engine.StillWanted)
 }
 
-// A delivery adds the customer's link to each mail. Links are short-lived secrets: they are made at
-// delivery and never stored. A mail waits if its link cannot be made yet.
+// A delivery adds the customer's language and link to each mail. Links are short-lived secrets: they
+// are made at delivery and never stored. A mail waits if its link cannot be made yet. Each delivery,
+// done or not, moves the bar.
 type delivery struct {
 	outbox.Deliverer
-	link func(context.Context, outbox.Effect) (billing.CardLink, error)
-	bar  *progress
+	accounts accounts
+	linkless *atomic.Int64 // mails that wait for their link
+	bar      *progress
+}
+
+// accounts is what an engine knows of the customer of a mail.
+type accounts interface {
+	Locale(context.Context, outbox.Effect) (string, error)
+	Link(context.Context, outbox.Effect) (billing.CardLink, error)
+	NoteBounce(ctx context.Context, e outbox.Effect, code string) error
 }
 
 // Deliver implements outbox.Deliverer.
 func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) error {
 	defer d.bar.done.Add(1)
-	l, err := d.link(ctx, e)
+	locale, err := d.accounts.Locale(ctx, e)
 	if err != nil {
 		return err
 	}
+	l, err := d.accounts.Link(ctx, e)
+	if err != nil {
+		d.linkless.Add(1)
+		return err
+	}
+	e.Data = maps.Clone(e.Data) // the effect itself may be written again
+	if locale != "" {
+		e.Data[outbox.DataLocale] = locale
+	}
 	if l.URL != "" {
-		e.Data = maps.Clone(e.Data) // the effect itself may be written again
 		e.Data[outbox.DataLink], e.Data[outbox.DataLinkExpires] = l.URL, stamp(l.Expires)
 	}
-	return d.Deliverer.Deliver(ctx, e)
+	err = d.Deliverer.Deliver(ctx, e)
+	if refused, ok := errors.AsType[*smtp.Bounce](err); ok {
+		if err := d.accounts.NoteBounce(ctx, e, refused.Code); err != nil {
+			return fmt.Errorf("%s; this cannot be noted at the account: %w", refused.Error(), err)
+		}
+	}
+	return err
 }
 
+// drain delivers due mail by the settings that the store has now.
 func (s *session) drain(ctx context.Context, bar *progress) (outbox.Report, error) {
-	o, err := s.outbox(bar)
+	settings, err := s.engine.Settings(ctx)
 	if err != nil {
 		return outbox.Report{}, err
 	}
-	return o.Drain(ctx, mailWorkers)
+	d, done, err := s.post.open(settings)
+	if err != nil {
+		return outbox.Report{}, err
+	}
+	defer done()
+	return s.outbox(&delivery{d, s.engine, &s.linkless, bar}).Drain(ctx, s.post.workers())
 }
 
 // drain delivers due mail with a bar, and warns of failures.
 func (p *program) drain(ctx context.Context, s *session) (outbox.Report, error) {
 	bar := p.progress("mails", 0, func(<-chan struct{}) int64 {
-		o, err := s.outbox(new(progress))
-		if err != nil {
-			return 0
-		}
-		due, _, _, _ := o.Pending(ctx) // a bar does without
+		due, _, _, _ := s.outbox(nil).Pending(ctx) // a bar does without
 		return int64(due)
 	})
 	report, err := s.drain(ctx, bar)
@@ -226,10 +233,10 @@ func (p *program) drain(ctx context.Context, s *session) (outbox.Report, error) 
 			plural(waiting, "mail"))
 	}
 	if failed := report.Failed - waiting; failed > 0 {
-		p.warn("%s to %s failed, to be tried again by later runs", plural(failed, "mail"), s.mail)
+		p.warn("%s to %s failed, to be tried again by later runs", plural(failed, "mail"), s.post)
 	}
 	if report.Dead > 0 {
-		p.warn("%s to %s cannot be delivered at all: %s", plural(report.Dead, "mail"), s.mail, p.hint("outbox list"))
+		p.warn("%s to %s cannot be delivered at all: %s", plural(report.Dead, "mail"), s.post, p.hint("outbox list"))
 	}
 	return report, err
 }

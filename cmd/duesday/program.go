@@ -70,7 +70,7 @@ type session struct {
 	processor billing.Processor // nil: not needed
 	ledger    io.Closer         // closes the processor; nil: nothing to close
 	now       func() time.Time
-	mail      string
+	post      *post // nil of a session that only reads
 	log       *slog.Logger
 	shared    bool         // other processes may work on the store at the same time
 	linkless  atomic.Int64 // mails put off, since the last drain's end, for want of their link
@@ -92,9 +92,14 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{now: p.now, mail: p.cfg.Mail, log: p.logger()}
+	s := &session{now: p.now, log: p.logger()}
 	if s.tables, err = tablesAt(place); err != nil {
 		return nil, err
+	}
+	if !n.read {
+		if s.post, err = newPost(&p.cfg); err != nil {
+			return nil, err
+		}
 	}
 	s.store, err = p.openStore(ctx, place, s.tables, n.create, n.alone)
 	s.now = p.now
@@ -287,6 +292,9 @@ func (p *program) hint(command string) string {
 	}
 	if (family == "run" || family == "outbox") && p.cfg.Mail != config.DefaultMail {
 		words = append(words, "--mail", quoted(p.cfg.Mail))
+	}
+	if (family == "run" || family == "outbox") && p.flags.SMTP != "" {
+		words = append(words, "--smtp", quoted(p.flags.SMTP))
 	}
 	return strings.Join(words, " ")
 }

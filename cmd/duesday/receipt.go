@@ -20,10 +20,13 @@ func (p *program) receiptList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return listAll(p, "receipt", s.engine.GetReceiptsByAccount(ctx, account), reversals.view,
-				[]string{"PROCESSED", "SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "REFUNDED", "KIND", "CHARGE"},
+			number := func(r *billing.Receipt) string { return r.Number(s.engine.Opened.Installation) }
+			view := func(r *billing.Receipt) object { return append(reversals.view(r), "number", number(r)) }
+			return listAll(p, "receipt", s.engine.GetReceiptsByAccount(ctx, account), view,
+				[]string{"PROCESSED", "SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "REFUNDED", "KIND", "CHARGE", "NUMBER"},
 				func(r *billing.Receipt) []any {
-					return []any{r.Processed, r.ID, r.SKU, periodOf(r), r.Due, r.Amount, reversals.text(r), r.Kind, r.Charge}
+					return []any{r.Processed, r.ID, r.SKU, periodOf(r), r.Due, r.Amount, reversals.text(r), r.Kind, r.Charge,
+						number(r)}
 				})
 		})
 	c.Args = cobra.MaximumNArgs(1)

@@ -125,6 +125,14 @@ was charged once. Start with: duesday demo`,
 			", or $"+config.EnvProcessor+")")
 	f.StringVar(&p.flags.Mail, "mail", "", "`FOLDER` that mail is written to (default "+config.DefaultMail+", or $"+
 		config.EnvMail+")")
+	f.StringVar(&p.flags.SMTP, "smtp", "", "`URL` of the server that sends mail: smtps://USER@HOST:465, or "+
+		"smtp://USER@HOST:587 with STARTTLS (default: mail is written to the folder; or $"+config.EnvSMTP+")")
+	f.StringVar(&p.flags.Templates, "templates", "", "`FOLDER` with templates of mail in place of the built-in ones (or $"+
+		config.EnvTemplates+")")
+	f.StringVar(&p.flags.From, "from", "", "`ADDRESS` that mail is from, Ada's Gym <billing@example.com> (default: the "+
+		"store's setting; or $"+config.EnvFrom+")")
+	f.StringVar(&p.flags.ReplyTo, "reply-to", "", "`ADDRESS` for answers to mail (default: the store's setting; or $"+
+		config.EnvReplyTo+")")
 	f.StringVar(&p.flags.LogLevel, "log-level", "",
 		"`LEVEL` of the log on standard error: debug, info, warn or error (default "+config.DefaultLogLevel+")")
 	f.StringVar(&p.flags.ReceiptMonths, "receipt-months", "",

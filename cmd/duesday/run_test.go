@@ -48,7 +48,7 @@ func TestRun_Payments(t *testing.T) {
 	equal(t, "audit", members(audit, "ok", "subscriptions", "receipts", "charges", "problems"),
 		[]any{true, 6, 3, 3, []any{}})
 	contains(t, c.must("verify"), "The audit is clean", "subscriptions  6")
-	mails, err := filepath.Glob("duesday-mail/*.eml")
+	mails, err := filepath.Glob("duesday-mail/*/*.eml")
 	if err != nil || len(mails) < 5 { // three receipts, a decline, a failure, an authentication
 		t.Errorf("mails: %q, %v", mails, err)
 	}
@@ -70,7 +70,7 @@ func TestRun_Reminders(t *testing.T) {
 	equal(t, "run", o, map[string]any{"kind": "reminders", "date": "2026-03-24", "due": 1, "sent": 1, "skipped": 0,
 		"failed": 0})
 	contains(t, c.must("run", "reminders"), "reminders of 2026-03-24", "0 due")
-	mails, err := filepath.Glob("duesday-mail/reminder-*.eml")
+	mails, err := filepath.Glob("duesday-mail/*/reminder-*.eml")
 	if err != nil || len(mails) != 1 {
 		t.Errorf("mails: %q, %v", mails, err)
 	}
@@ -109,7 +109,7 @@ func TestRun_MailThatCannotBeWrittenIsAWarning(t *testing.T) {
 	contains(t, r.errors, "1 mail to no-folder failed")
 	c.clock.Set(c.clock.Now().Add(10 * time.Second))
 	c.must("run", "payments")
-	mails, err := filepath.Glob("duesday-mail/receipt-*.eml")
+	mails, err := filepath.Glob("duesday-mail/*/receipt-*.eml")
 	if err != nil || len(mails) != 1 {
 		t.Errorf("mails: %q, %v", mails, err)
 	}

@@ -162,11 +162,7 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 
 // Mails implements day.Jobs.
 func (d *dailyJobs) Mails(ctx context.Context) (int, error) {
-	o, err := d.s.outbox(new(progress))
-	if err != nil {
-		return 0, err
-	}
-	due, later, _, err := o.Pending(ctx)
+	due, later, _, err := d.s.outbox(nil).Pending(ctx)
 	return due + later, err
 }
 

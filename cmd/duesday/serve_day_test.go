@@ -78,7 +78,7 @@ func TestServe_TwoMonths(t *testing.T) {
 		equal(t, account, due, want)
 	}
 	for kind, least := range map[string]int{"receipt": 6, "reminder": 7, "declined": 2, "failed": 1} {
-		if names, _ := filepath.Glob("duesday-mail/" + kind + "-*.eml"); len(names) < least {
+		if names, _ := filepath.Glob("duesday-mail/*/" + kind + "-*.eml"); len(names) < least {
 			t.Errorf("%d mails of %s, want %d", len(names), kind, least)
 		}
 	}
@@ -163,7 +163,7 @@ func TestServe_SettlesByEvent(t *testing.T) {
 	c.to.Store(&v.Base)
 	mailed := func(kind string) func() bool {
 		return func() bool {
-			names, err := filepath.Glob("duesday-mail/" + kind + "-*.eml")
+			names, err := filepath.Glob("duesday-mail/*/" + kind + "-*.eml")
 			return err == nil && len(names) > 0
 		}
 	}

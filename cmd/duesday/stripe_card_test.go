@@ -152,7 +152,7 @@ func TestStripeReminder(t *testing.T) {
 		t.Fatalf("mails: %q", texts)
 	}
 	for _, text := range texts {
-		contains(t, text, "Visa ending in 4242, good until December 2030")
+		contains(t, text, "Card: Visa =E2=80=A2=E2=80=A2=E2=80=A2=E2=80=A2 4242", "Card good until: December 2030")
 		if strings.Contains(text, "is due on 31 December 2030.") {
 			contains(t, text, "there is nothing that", "you need to do")
 			if strings.Contains(text, "expired") || strings.Contains(text, c.base) {
@@ -163,6 +163,10 @@ func TestStripeReminder(t *testing.T) {
 		contains(t, text, "is due on 1 January 2031.", "Your card will have expired by then.",
 			"Please give us a new one here:")
 		c.giveCard(c.linkIn(text), "pm_card_mastercard")
+	}
+	soon, _ := c.mailsTo("card-expires", "a@example.com") // of 1/1: its next payment but one is too late for the card
+	if len(soon) != 1 || !strings.Contains(soon[0], "due on 31 January 2031") {
+		t.Errorf("mails of a card about to expire: %q", soon)
 	}
 	c.clock.Set(c.clock.Now().AddDate(0, 0, 3))
 	equal(t, "paid", members(c.object(exitDone, "run", "payments"), "paid", "cards_taken_over"), []any{2, 1})

@@ -129,12 +129,13 @@ func (c *stripeCLI) giveCard(link, card string) {
 // mailsTo returns the mails of the kind to the address, and their files.
 func (c *stripeCLI) mailsTo(kind, to string) (texts, files []string) {
 	c.t.Helper()
-	names, err := filepath.Glob("duesday-mail/" + kind + "-*.eml")
+	names, err := filepath.Glob("duesday-mail/*/" + kind + "-*.eml")
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	for _, name := range names {
 		if text := c.read(name); strings.Contains(text, "To: "+to) || strings.Contains(text, "To: <"+to+">") {
+			text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "=\n", "") // lines that mail folds
 			texts, files = append(texts, text), append(files, name)
 		}
 	}

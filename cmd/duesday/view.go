@@ -18,7 +18,12 @@ func viewAccount(a *billing.Account) object {
 	if a.Copying { // the change is not in every copy yet
 		change = "unfinished: update the account again"
 	}
-	return object{"account", a.ID, "email", a.Email, "time_zone", cmp.Or(a.TimeZone, "UTC"),
+	var bounced object // the address that a mail server refused for good
+	if b := a.Bounced; b.Email != "" {
+		bounced = object{"email", b.Email, "code", b.Code, "at", b.At}
+	}
+	return object{"account", a.ID, "email", a.Email, "bounced?", bounced, "time_zone", cmp.Or(a.TimeZone, "UTC"),
+		"locale?", a.Locale,
 		"payment_method?", a.Method, // of subscriptions without one of their own
 		"payment_method_given_at?", a.Given,
 		"customer?", a.Payer.Customer, // at the processor

@@ -34,7 +34,8 @@ var layers = map[string][]string{
 	"internal/field":          {},
 	"internal/httpapi":        {"field", "listen", "secret", "store", "tracking"},
 	"internal/listen":         {},
-	"internal/mail":           {"billing", "outbox"},
+	"internal/mail":           {"billing", "money", "outbox"},
+	"internal/mail/smtp":      {"mail", "outbox", "secret"},
 	"internal/money":          {},
 	"internal/outbox":         {"schema", "store"},
 	"internal/sandbox":        {"billing", "listen", "money", "socket"},
@@ -143,8 +144,11 @@ var thirdParty = map[string]struct {
 	"github.com/spf13/pflag":        {in: []string{"cmd/duesday"}},
 	"github.com/stripe/stripe-go/v86": {in: []string{"internal/stripe", "internal/stripe/api"},
 		testsIn: []string{"stripefake"}}, // its examples point that library at the fake
-	"golang.org/x/term":  {in: []string{"cmd/duesday"}},
-	"pgregory.net/rapid": {testsOnly: true},
+	"github.com/wneessen/go-mail": {in: []string{"internal/mail/smtp"}}, // its SMTP client alone
+	"github.com/emersion/go-smtp": {testsOnly: true},                    // a mail server for tests
+	"github.com/emersion/go-sasl": {testsOnly: true},                    // its log-in
+	"golang.org/x/term":           {in: []string{"cmd/duesday"}},
+	"pgregory.net/rapid":          {testsOnly: true},
 }
 
 func dependencies(s *source, p *pkg) (found []violation) {

@@ -19,8 +19,15 @@ const (
 	EnvStore     = "DUESDAY_STORE"
 	EnvProcessor = "DUESDAY_PROCESSOR"
 	EnvMail      = "DUESDAY_MAIL"
-	EnvLogLevel  = "DUESDAY_LOG_LEVEL"
-	EnvClock     = "DUESDAY_CLOCK" // a test clock
+	EnvTemplates = "DUESDAY_TEMPLATES"
+	EnvFrom      = "DUESDAY_FROM"
+	EnvReplyTo   = "DUESDAY_REPLY_TO"
+
+	EnvSMTP             = "DUESDAY_SMTP"
+	EnvSMTPPassword     = "DUESDAY_SMTP_PASSWORD"
+	EnvSMTPPasswordFile = "DUESDAY_SMTP_PASSWORD_FILE"
+	EnvLogLevel         = "DUESDAY_LOG_LEVEL"
+	EnvClock            = "DUESDAY_CLOCK" // a test clock
 
 	EnvStripeKey     = "DUESDAY_STRIPE_KEY"
 	EnvStripeKeyFile = "DUESDAY_STRIPE_KEY_FILE"
@@ -50,10 +57,13 @@ type Config struct {
 	Processor string // URL of the payment processor: stripe, sandbox:FILE, or sandbox:http://HOST:PORT
 	Stripe    Stripe // zero unless the processor is Stripe
 	// the merchant's page for giving a card, with {account} and {subscription}; "" for the processor's
-	CardURL  string
-	Mail     string     // folder for outgoing mail
-	LogLevel slog.Level // of the log on standard error
-	JSON     bool       // output and errors are JSON
+	CardURL string
+	Mail    string // folder for outgoing mail, if SMTP is ""
+	SMTP    SMTP
+	// folder of mail templates in place of the built-in ones; ""
+	Templates string
+	LogLevel  slog.Level // of the log on standard error
+	JSON      bool       // output and errors are JSON
 	// settings by flag or variable: the store's own must not differ
 	Given []billing.Given
 
@@ -63,6 +73,7 @@ type Config struct {
 // Flags are the values of the global flags; "" when not given.
 type Flags struct {
 	Store, Processor, Mail, LogLevel  string
+	SMTP, Templates, From, ReplyTo    string
 	ReceiptMonths, RetryDays, CatchUp string
 	ActionDays                        string
 	JSON                              bool
@@ -83,6 +94,12 @@ func New(f Flags, env func(string) string) (Config, error) {
 	c.Store, c.StoreGiven = pick(f.Store, EnvStore, DefaultStore)
 	c.Processor, c.ProcessorGiven = pick(f.Processor, EnvProcessor, DefaultProcessor)
 	c.Mail, c.MailGiven = pick(f.Mail, EnvMail, DefaultMail)
+	c.Templates, _ = pick(f.Templates, EnvTemplates, "")
+	c.SMTP.Server, _ = pick(f.SMTP, EnvSMTP, "")
+	c.SMTP.Password, c.SMTP.PasswordFile = secret.New(env(EnvSMTPPassword)), env(EnvSMTPPasswordFile)
+	if !c.SMTP.Password.IsZero() && c.SMTP.PasswordFile != "" {
+		return c, bothSet(EnvSMTPPassword, EnvSMTPPasswordFile)
+	}
 	level, _ := pick(f.LogLevel, EnvLogLevel, DefaultLogLevel)
 	if err := c.LogLevel.UnmarshalText([]byte(level)); err != nil {
 		return c, fmt.Errorf("log level %q: want debug, info, warn or error", level)
@@ -102,6 +119,14 @@ func New(f Flags, env func(string) string) (Config, error) {
 	}
 	c.Given, err = givenSettings(f, env)
 	return c, err
+}
+
+// SMTP has the settings for sending mail. The password comes from the environment or from a file, as
+// Stripe's key does.
+type SMTP struct {
+	Server       string      // its address; package smtp knows the form. "": mail is written to a folder
+	Password     secret.Text // none when it is in PasswordFile
+	PasswordFile string      // the file of the password, readable by its owner alone
 }
 
 // Live reports whether the processor moves real money. It is true while the key is still unread

@@ -23,8 +23,13 @@ func givenSettings(f Flags, env func(string) string) (given []billing.Given, err
 		{f.RetryDays, "retry-days", EnvRetryDays},
 		{f.CatchUp, "catch-up", EnvCatchUp},
 		{f.ActionDays, "action-days", EnvActionDays},
+		{f.From, "sender", EnvFrom},
+		{f.ReplyTo, "reply-to", EnvReplyTo},
 	} {
 		text, source := g.flag, "--"+g.name
+		if g.name == "sender" {
+			source = "--from"
+		}
 		if text == "" {
 			text, source = env(g.variable), g.variable
 		}

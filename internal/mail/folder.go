@@ -6,24 +6,24 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/mail"
 	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/duesday/duesday/internal/outbox"
 )
 
-// A Folder delivers every effect as one .eml file in a folder. It is safe for
-// concurrent use, by several processes too.
+// A Folder delivers every effect as one .eml file in a folder of the effect's day, such as 2026-11-22
+// in UTC. It is safe for concurrent use, by several processes too.
 type Folder struct {
-	dir  string
-	from *mail.Address
+	dir   string
+	write *Writer
 
 	mu      sync.Mutex
-	next    *flush     // guarded by mu: what the next fsync of the folder will cover
-	syncing sync.Mutex // held during that fsync
+	next    map[string]*flush // guarded by mu: by day, what the next fsync of its folder will cover
+	syncing sync.Mutex        // held during that fsync
 }
 
 var _ outbox.Deliverer = (*Folder)(nil)
@@ -34,20 +34,13 @@ type flush struct {
 	err  error
 }
 
-// NewFolder returns the folder at dir, for mail from the given address ("" for a default).
-// The first delivery makes the folder, for its owner alone; an existing folder keeps its mode.
-func NewFolder(dir, from string) (*Folder, error) {
+// NewFolder returns the folder at dir. The first delivery makes the folder, for its owner alone; an
+// existing folder keeps its mode.
+func NewFolder(dir string, w *Writer) (*Folder, error) {
 	if dir == "" {
 		return nil, errors.New("mail folder: no folder named")
 	}
-	if from == "" {
-		from = defaultFrom
-	}
-	a, err := mail.ParseAddress(from)
-	if err != nil {
-		return nil, fmt.Errorf("mail folder: sender %q: %w", from, err)
-	}
-	return &Folder{dir: filepath.Clean(dir), from: a}, nil
+	return &Folder{dir: filepath.Clean(dir), write: w, next: map[string]*flush{}}, nil
 }
 
 // Deliver implements outbox.Deliverer. When it returns nil, the whole file survives a power
@@ -57,17 +50,18 @@ func (f *Folder) Deliver(ctx context.Context, e outbox.Effect) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	message, err := compose(e, f.from)
+	message, err := f.write.Message(e)
 	if err != nil {
 		return err
 	}
-	root, err := f.open()
+	day := e.Created.UTC().Format(time.DateOnly) // not today: a repetition replaces the file
+	root, err := f.open(day)
 	if err != nil {
 		return fmt.Errorf("mail folder: %w", err)
 	}
 	defer root.Close() // an error loses nothing: the file has been synced and closed
-	if err = replace(root, name(e)+".eml", message); err == nil {
-		err = f.flush()
+	if err = replace(root, name(e)+".eml", message.Bytes); err == nil {
+		err = f.flush(day)
 	}
 	if err != nil {
 		return fmt.Errorf("write mail: %w", err)
@@ -75,17 +69,18 @@ func (f *Folder) Deliver(ctx context.Context, e outbox.Effect) error {
 	return nil
 }
 
-// open opens the folder for each message again, because a person may empty, move or delete it
+// open opens the day's folder for each message again, because a person may empty, move or delete it
 // at any time.
-func (f *Folder) open() (*os.Root, error) {
-	root, err := os.OpenRoot(f.dir)
+func (f *Folder) open(day string) (*os.Root, error) {
+	dir := filepath.Join(f.dir, day)
+	root, err := os.OpenRoot(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return root, err
 	}
-	if err := makeDir(f.dir); err != nil {
+	if err := makeDir(dir); err != nil {
 		return nil, err
 	}
-	return os.OpenRoot(f.dir)
+	return os.OpenRoot(dir)
 }
 
 // makeDir makes the folder and its missing parents, durably.
@@ -125,23 +120,23 @@ func replace(root *os.Root, name string, content []byte) (err error) {
 
 // flush makes all earlier renames durable. Deliveries that arrive during one fsync share the
 // next one.
-func (f *Folder) flush() error {
+func (f *Folder) flush(day string) error {
 	f.mu.Lock()
-	mine := f.next
+	mine := f.next[day]
 	if mine != nil {
 		f.mu.Unlock()
 		<-mine.done
 		return mine.err
 	}
 	mine = &flush{done: make(chan struct{})}
-	f.next = mine
+	f.next[day] = mine
 	f.mu.Unlock()
 
 	f.syncing.Lock()
 	f.mu.Lock()
-	f.next = nil // a later delivery may have renamed too late for this fsync
+	delete(f.next, day) // a later delivery may have renamed too late for this fsync
 	f.mu.Unlock()
-	mine.err = syncDir(f.dir)
+	mine.err = syncDir(filepath.Join(f.dir, day))
 	f.syncing.Unlock()
 	close(mine.done)
 	return mine.err

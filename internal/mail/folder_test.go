@@ -1,22 +1,25 @@
 package mail
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/outbox"
 )
 
 func newFolder(t *testing.T, dir string) *Folder {
 	t.Helper()
-	f, err := NewFolder(dir, "")
+	f, err := NewFolder(dir, writer(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,6 +32,8 @@ func deliver(t *testing.T, f *Folder, e outbox.Effect) {
 		t.Fatal(err)
 	}
 }
+
+const day = "2023-06-28" // of the sample effects
 
 // files returns the names in the folder.
 func files(t *testing.T, dir string) []string {
@@ -54,6 +59,7 @@ func TestFolder_RepetitionReplaces(t *testing.T) {
 	deliver(t, f, e)
 	e.Tries = 1
 	deliver(t, f, e)
+	dir = filepath.Join(dir, day)
 	names := files(t, dir)
 	if len(names) != 1 || names[0] != name(e)+".eml" {
 		t.Fatalf("files %q", names)
@@ -86,7 +92,7 @@ func TestFolder_IDsStayInside(t *testing.T) {
 		e.ID = id
 		deliver(t, f, e)
 	}
-	names := files(t, dir)
+	names := files(t, filepath.Join(dir, day))
 	if len(names) != len(ids) {
 		t.Errorf("%d files, want %d", len(names), len(ids))
 	}
@@ -107,7 +113,10 @@ func TestFolder_DoesNotFollowALink(t *testing.T) {
 	}
 	dir := t.TempDir()
 	e := sample(outbox.KindReceipt)
-	if err := os.Symlink(outside, filepath.Join(dir, name(e)+".eml")); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, day), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(dir, day, name(e)+".eml")); err != nil {
 		t.Skip(err)
 	}
 	deliver(t, newFolder(t, dir), e)
@@ -124,7 +133,7 @@ func TestFolder_ComesBackAfterItWasDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	deliver(t, f, sample(outbox.KindReminder))
-	if got := files(t, dir); len(got) != 1 {
+	if got := files(t, filepath.Join(dir, day)); len(got) != 1 {
 		t.Errorf("files %q", got)
 	}
 }
@@ -133,7 +142,7 @@ func TestFolder_FailureLeavesNothingBehind(t *testing.T) {
 	dir := t.TempDir()
 	f := newFolder(t, dir)
 	e := sample(outbox.KindReceipt)
-	if err := os.Mkdir(filepath.Join(dir, name(e)+".eml"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, day, name(e)+".eml"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Deliver(t.Context(), e); err == nil || errors.Is(err, outbox.ErrPermanent) {
@@ -148,7 +157,7 @@ func TestFolder_FailureLeavesNothingBehind(t *testing.T) {
 	if err := f.Deliver(ctx, sample(outbox.KindReminder)); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if got := files(t, dir); len(got) != 1 {
+	if got := files(t, filepath.Join(dir, day)); len(got) != 1 {
 		t.Errorf("left behind: %q", got)
 	}
 
@@ -171,7 +180,7 @@ func TestFolder_Concurrent(t *testing.T) {
 	for w := range 4 { // every effect twice
 		workers.Go(func() {
 			for i := range n / 2 {
-				e := sample(kinds()[i%5])
+				e := sample(Kinds()[i%8])
 				e.ID = fmt.Sprintf("%d-%d", w%2, i)
 				if err := f.Deliver(t.Context(), e); err != nil {
 					t.Error(err)
@@ -180,6 +189,7 @@ func TestFolder_Concurrent(t *testing.T) {
 		})
 	}
 	workers.Wait()
+	dir = filepath.Join(dir, day)
 	names := files(t, dir)
 	if len(names) != n {
 		t.Errorf("%d files, want %d", len(names), n)
@@ -193,19 +203,30 @@ func TestFolder_Concurrent(t *testing.T) {
 	}
 }
 
-func TestNewFolder_Refuses(t *testing.T) {
-	for _, args := range [][2]string{{"", ""}, {"mail", "nobody"}, {"mail", "a@b, c@d"}, {"mail", "A <a@b>\r\nBcc: c@d"}} {
-		if _, err := NewFolder(args[0], args[1]); err == nil {
-			t.Errorf("NewFolder(%q, %q) is taken", args[0], args[1])
+func TestFolder_ADayOfItsOwn(t *testing.T) {
+	dir := t.TempDir()
+	f := newFolder(t, dir)
+	e := sample(outbox.KindReceipt)
+	for range 2 {
+		deliver(t, f, e)
+		e.Created, e.ID = e.Created.AddDate(0, 0, 1), e.ID+"x"
+	}
+	if got := files(t, dir); !slices.Equal(got, []string{"2023-06-28", "2023-06-29"}) {
+		t.Errorf("folders %q", got)
+	}
+}
+
+func TestNewWriter_Refuses(t *testing.T) {
+	if _, err := NewFolder("", writer(t)); err == nil {
+		t.Error("a folder without a name is taken")
+	}
+	for _, from := range []string{"nobody", "a@b, c@d", "A <a@b>\r\nBcc: c@d"} {
+		if _, err := NewWriter(writer(t).templates, billing.Settings{Sender: from}); err == nil {
+			t.Errorf("sender %q is taken", from)
 		}
 	}
-	f, err := NewFolder(t.TempDir(), "Bücher & Söhne <rechnung@example.com>")
-	if err != nil {
-		t.Fatal(err)
+	m, err := writerOf(t, billing.Settings{}).Message(sample(outbox.KindReceipt))
+	if err != nil || m.From != "<billing@localhost>" || bytes.Contains(m.Bytes, []byte("Reply-To")) {
+		t.Errorf("without settings: %v, %s", err, m.Bytes)
 	}
-	m, err := compose(sample(outbox.KindReceipt), f.from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkForm(t, m)
 }

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -12,46 +13,106 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/outbox"
 )
 
 const defaultFrom = "Duesday <billing@localhost>"
 
 // name returns the name of a message's file, without ".eml", and of its Message-ID, without
-// "@duesday": the kind, checked by compose, and a hash of the effect's id. The id itself may
-// be long and have any characters.
-func name(e outbox.Effect) string {
+// "@duesday": the kind, checked by fill, and the id.
+func name(e outbox.Effect) string { return strings.ReplaceAll(e.Kind, "_", "-") + "-" + id(e) }
+
+// id is a hash of the effect's id, which may be long and have any characters.
+func id(e outbox.Effect) string {
 	sum := sha256.Sum256([]byte(e.ID))
-	return strings.ReplaceAll(e.Kind, "_", "-") + "-" + hex.EncodeToString(sum[:16])
+	return hex.EncodeToString(sum[:16])
 }
 
-// compose returns the whole message for the effect, in the form of RFC 5322 with CRLF. It
-// returns outbox.ErrPermanent if the effect can never become a message.
-func compose(e outbox.Effect, from *mail.Address) ([]byte, error) {
-	text, err := write(e)
+// A Message is a mail in the form of RFC 5322 with CRLF, and its envelope.
+type Message struct {
+	From, To string // of the envelope: <ada@example.com>
+	Bytes    []byte
+}
+
+// A Writer makes messages of effects. It is safe for concurrent use.
+type Writer struct {
+	templates *Templates
+	settings  billing.Settings
+	from      *mail.Address
+}
+
+// NewWriter returns a Writer with the merchant's name, address and sender of the settings. Without a
+// sender, mail is from an address of this machine.
+func NewWriter(t *Templates, s billing.Settings) (*Writer, error) {
+	from, err := mail.ParseAddress(cmp.Or(s.Sender, defaultFrom))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("mail: sender %q: %w", s.Sender, err)
+	}
+	return &Writer{t, s, from}, nil
+}
+
+// Message returns the message of the effect: the same for the same effect, templates and settings.
+// It returns outbox.ErrPermanent if the effect can never become a message.
+func (w *Writer) Message(e outbox.Effect) (Message, error) {
+	v, err := newView(e, &w.settings)
+	if err != nil {
+		return Message{}, err
+	}
+	c, err := w.templates.fill(v)
+	if err != nil {
+		return Message{}, err
 	}
 	to, err := recipient(e.Data[outbox.DataEmail])
 	if err != nil {
-		return nil, err
+		return Message{}, err
 	}
+	body, err := w.compose(e, to, &c)
+	return Message{From: (&mail.Address{Address: w.from.Address}).String(), To: to.String(), Bytes: body}, err
+}
+
+// Preview returns the subject of the effect's message, and its text or HTML.
+func (w *Writer) Preview(e outbox.Effect, html bool) (subject, body string, err error) {
+	v, err := newView(e, &w.settings)
+	if err != nil {
+		return "", "", err
+	}
+	c, err := w.templates.fill(v)
+	if html {
+		return c.subject, c.html, err
+	}
+	return c.subject, c.text, err
+}
+
+func (w *Writer) compose(e outbox.Effect, to *mail.Address, c *content) ([]byte, error) {
 	var b bytes.Buffer
-	header(&b, "From", from.String())
+	header(&b, "From", w.from.String())
+	if w.settings.ReplyTo != "" {
+		header(&b, "Reply-To", (&mail.Address{Address: w.settings.ReplyTo}).String())
+	}
 	header(&b, "To", to.String())
-	header(&b, "Subject", mime.QEncoding.Encode("utf-8", text.subject))
+	header(&b, "Subject", mime.QEncoding.Encode("utf-8", c.subject))
 	header(&b, "Date", e.Created.UTC().Format(time.RFC1123Z)) // not now: a repetition is the same message
 	header(&b, "Message-ID", "<"+name(e)+"@duesday>")
 	header(&b, "Auto-Submitted", "auto-generated") // RFC 3834: no holiday notices in reply
 	header(&b, "MIME-Version", "1.0")
-	header(&b, "Content-Type", "text/plain; charset=utf-8")
-	header(&b, "Content-Transfer-Encoding", "quoted-printable")
-	b.WriteString("\r\n")
-	w := quotedprintable.NewWriter(&b) // turns \n into CRLF; a buffer never fails
-	if _, err := w.Write([]byte(text.body)); err != nil {
-		return nil, err
+	boundary := "=_" + id(e) // no quoted-printable text has these characters
+	header(&b, "Content-Type", `multipart/alternative; boundary="`+boundary+`"`)
+	for _, part := range [...]struct{ form, text string }{{"plain", c.text}, {"html", c.html}} {
+		b.WriteString("\r\n--" + boundary + "\r\n")
+		header(&b, "Content-Type", "text/"+part.form+"; charset=utf-8")
+		header(&b, "Content-Transfer-Encoding", "quoted-printable")
+		b.WriteString("\r\n")
+		q := quotedprintable.NewWriter(&b) // turns \n into CRLF
+		if _, err := q.Write([]byte(part.text)); err != nil {
+			return nil, err
+		}
+		if err := q.Close(); err != nil {
+			return nil, err
+		}
 	}
-	return b.Bytes(), w.Close()
+	b.WriteString("\r\n--" + boundary + "--\r\n")
+	return b.Bytes(), nil
 }
 
 // header writes one header. It folds the value at spaces, to the 78 characters of RFC 5322.

@@ -7,15 +7,17 @@ import (
 	"io"
 	"maps"
 	"mime"
-	"mime/quotedprintable"
+	"mime/multipart"
 	"net/mail"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/outbox"
 )
 
@@ -33,7 +35,7 @@ func sample(kind string) outbox.Effect {
 	switch kind {
 	case outbox.KindReceipt:
 		e.Data[outbox.DataProcessed] = "2023-06-28T12:15:39.247Z"
-		e.Data[outbox.DataCharge] = "ch_1"
+		e.Data[outbox.DataCharge], e.Data[outbox.DataReceipt] = "ch_1", "20230628-8F3K20QX-M4ZN7TRA"
 	case outbox.KindDeclined:
 		e.Data[outbox.DataRetryDate] = "2023-07-01"
 		e.Data[outbox.DataCode] = "insufficient_funds"
@@ -41,6 +43,10 @@ func sample(kind string) outbox.Effect {
 		e.Data[outbox.DataCode] = "expired_card"
 	case outbox.KindActionRequired:
 		e.Data[outbox.DataLink] = "https://pay.example.com/confirm/pi_1?step=2&back=%2Fhome"
+	case outbox.KindRefund:
+		e.Data[outbox.DataProcessed], e.Data[outbox.DataCharge] = "2023-06-28T12:15:39.247Z", "re_1"
+	case outbox.KindCardExpires:
+		e.Data[outbox.DataCard], e.Data[outbox.DataCardExpires] = "Visa ending in 4242", "2023-06"
 	}
 	return e
 }
@@ -54,23 +60,37 @@ func withCard(e outbox.Effect) outbox.Effect {
 	return e
 }
 
-func kinds() []string {
-	return []string{outbox.KindReceipt, outbox.KindReminder, outbox.KindDeclined, outbox.KindFailed,
-		outbox.KindActionRequired}
+// builtIn are the built-in templates, parsed once for all tests.
+var builtIn = sync.OnceValues(func() (*Templates, error) { return NewTemplates("") })
+
+// writer is one of a merchant.
+func writer(t testing.TB) *Writer {
+	t.Helper()
+	return writerOf(t, billing.Settings{MerchantName: "Bücher & Söhne", PostalAddress: "12 Bridge Street, Birmingham",
+		Sender: "Bücher & Söhne <billing@example.com>", ReplyTo: "help@example.com"})
 }
 
-func sender(t testing.TB) *mail.Address {
+func writerOf(t testing.TB, s billing.Settings) *Writer {
 	t.Helper()
-	a, err := mail.ParseAddress(defaultFrom)
+	templates, err := builtIn()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a
+	w, err := NewWriter(templates, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func compose(e outbox.Effect, w *Writer) ([]byte, error) {
+	m, err := w.Message(e)
+	return m.Bytes, err
 }
 
 func TestCompose_Golden(t *testing.T) {
 	tests := map[string]outbox.Effect{}
-	for _, kind := range kinds() {
+	for _, kind := range Kinds() {
 		tests[kind] = sample(kind)
 		bare := sample(kind)
 		for _, key := range []string{outbox.DataAccount, outbox.DataSKU, outbox.DataDueDate, outbox.DataProcessed,
@@ -96,7 +116,7 @@ func TestCompose_Golden(t *testing.T) {
 
 	for name, e := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := compose(e, sender(t))
+			got, err := compose(e, writer(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,6 +142,12 @@ func TestCompose_Golden(t *testing.T) {
 // and text.
 func checkForm(t testing.TB, message []byte) (subject, text string) {
 	t.Helper()
+	subject, text, _ = parts(t, message)
+	return subject, text
+}
+
+func parts(t testing.TB, message []byte) (subject, text, html string) {
+	t.Helper()
 	for line := range strings.SplitAfterSeq(string(message), "\r\n") {
 		bare := strings.TrimSuffix(line, "\r\n")
 		if strings.ContainsAny(bare, "\r\n") || len(bare) > 998 || (bare == line && line != "") {
@@ -132,8 +158,8 @@ func checkForm(t testing.TB, message []byte) (subject, text string) {
 	if err != nil {
 		t.Fatalf("unreadable: %v\n%s", err, message)
 	}
-	want := []string{"Auto-Submitted", "Content-Transfer-Encoding", "Content-Type", "Date", "From", "Message-Id",
-		"Mime-Version", "Subject", "To"}
+	want := []string{"Auto-Submitted", "Content-Type", "Date", "From", "Message-Id", "Mime-Version", "Reply-To",
+		"Subject", "To"}
 	if got := slices.Sorted(maps.Keys(m.Header)); !slices.Equal(got, want) {
 		t.Errorf("headers %q, want %q", got, want)
 	}
@@ -145,9 +171,27 @@ func checkForm(t testing.TB, message []byte) (subject, text string) {
 	if to, err := m.Header.AddressList("To"); err != nil || len(to) != 1 {
 		t.Errorf("recipients %v, %v; want one", to, err)
 	}
-	body, err := io.ReadAll(quotedprintable.NewReader(m.Body))
-	if err != nil {
-		t.Fatal(err)
+	form, parameters, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
+	if err != nil || form != "multipart/alternative" {
+		t.Fatalf("form %q, %v", form, err)
+	}
+	bodies := map[string]string{}
+	for r := multipart.NewReader(m.Body, parameters["boundary"]); ; {
+		part, err := r.NextPart() // it decodes quoted-printable
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bodies[part.Header.Get("Content-Type")] += string(body)
+	}
+	if len(bodies) != 2 {
+		t.Errorf("parts %q", slices.Sorted(maps.Keys(bodies)))
 	}
 	if subject, err = new(mime.WordDecoder).DecodeHeader(m.Header.Get("Subject")); err != nil {
 		t.Error(err)
@@ -155,22 +199,25 @@ func checkForm(t testing.TB, message []byte) (subject, text string) {
 	if strings.ContainsAny(subject, "\r\n") {
 		t.Errorf("subject %q of several lines", subject)
 	}
-	return subject, string(body)
+	return subject, bodies["text/plain; charset=utf-8"], bodies["text/html; charset=utf-8"]
 }
 
 func TestCompose_SaysWhatItIsAbout(t *testing.T) {
-	for _, kind := range kinds() {
-		m, err := compose(sample(kind), sender(t))
+	for _, kind := range Kinds() {
+		m, err := compose(sample(kind), writer(t))
 		if err != nil {
 			t.Fatal(err)
 		}
 		subject, text := checkForm(t, m)
-		for _, want := range []string{"sub1", "gold-monthly", "$12.99", "28 June 2023", "acme"} {
+		for _, want := range []string{"sub1", "gold-monthly", "$12.99", "28 June 2023", "acme", "Bücher", "12 Bridge"} {
+			if kind == outbox.KindCancelled && (want == "$12.99" || want == "28 June 2023") { // no more payments
+				continue
+			}
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: no %q in the text:\n%s", kind, want, text)
 			}
 		}
-		if !strings.Contains(subject, "$12.99 for gold-monthly") {
+		if want := "gold-monthly"; !strings.Contains(subject, want) {
 			t.Errorf("%s: subject %q", kind, subject)
 		}
 	}
@@ -178,13 +225,13 @@ func TestCompose_SaysWhatItIsAbout(t *testing.T) {
 
 func TestCompose_SameEffectSameMessage(t *testing.T) {
 	e := sample(outbox.KindReceipt)
-	first, err := compose(e, sender(t))
+	first, err := compose(e, writer(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	e.Tries, e.Error, e.Due = 4, "disk full", e.Due.Add(time.Hour)
 	e.Created = e.Created.UTC()
-	again, err := compose(e, sender(t))
+	again, err := compose(e, writer(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,12 +253,12 @@ func hostile() []string {
 }
 
 func TestCompose_NothingIsInjected(t *testing.T) {
-	for _, kind := range kinds() {
+	for _, kind := range Kinds() {
 		for key := range sample(kind).Data {
 			for _, value := range hostile() {
 				e := sample(kind)
 				e.Data[key] = value
-				m, err := compose(e, sender(t))
+				m, err := compose(e, writer(t))
 				if key == outbox.DataEmail {
 					if !errors.Is(err, outbox.ErrPermanent) {
 						t.Errorf("%s: address %q: %v, want permanent", kind, value, err)
@@ -232,7 +279,7 @@ func TestCompose_NothingIsInjected(t *testing.T) {
 		for _, id := range hostile() {
 			e := sample(kind)
 			e.ID = id
-			m, err := compose(e, sender(t))
+			m, err := compose(e, writer(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -249,13 +296,13 @@ func TestCompose_Undeliverable(t *testing.T) {
 		"two addresses":   func(e *outbox.Effect) { e.Data[outbox.DataEmail] = "a@example.com, b@example.com" },
 		"folded address":  func(e *outbox.Effect) { e.Data[outbox.DataEmail] = "\"a\r\n b\"@example.com" },
 		"no subscription": func(e *outbox.Effect) { e.Data[outbox.DataSubscription] = " " },
-		"no amount":       func(e *outbox.Effect) { e.Data[outbox.DataAmountText] = "" },
+		"no amount":       func(e *outbox.Effect) { e.Data[outbox.DataAmountText], e.Data[outbox.DataAmount] = "", "" },
 		"no data":         func(e *outbox.Effect) { e.Data = nil },
 	}
 	for name, spoil := range tests {
 		e := sample(outbox.KindReceipt)
 		spoil(&e)
-		if _, err := compose(e, sender(t)); !errors.Is(err, outbox.ErrPermanent) {
+		if _, err := compose(e, writer(t)); !errors.Is(err, outbox.ErrPermanent) {
 			t.Errorf("%s: %v, want permanent", name, err)
 		} else if strings.Contains(err.Error(), "@") {
 			t.Errorf("%s: the error shows an address: %v", name, err)
@@ -267,7 +314,7 @@ func TestCompose_KeepsQuietAboutSomeReasons(t *testing.T) {
 	for _, code := range []string{"stolen_card", "lost_card", "fraudulent", "pickup_card", "what-ever"} {
 		e := sample(outbox.KindFailed)
 		e.Data[outbox.DataCode] = code
-		m, err := compose(e, sender(t))
+		m, err := compose(e, writer(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,7 +335,7 @@ func TestCompose_Links(t *testing.T) {
 			outbox.KindFailed:   "payment method here", outbox.KindReminder: "a new one here"} {
 			e := withCard(sample(kind))
 			e.Data[outbox.DataLink], e.Data[outbox.DataLinkExpires] = link, "2023-06-29T12:15:39.000Z"
-			m, err := compose(e, sender(t))
+			m, err := compose(e, writer(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -302,7 +349,7 @@ func TestCompose_Links(t *testing.T) {
 	// nothing for the reader to do
 	for _, e := range []outbox.Effect{sample(outbox.KindReceipt), sample(outbox.KindReminder)} {
 		e.Data[outbox.DataLink] = good
-		m, err := compose(e, sender(t))
+		m, err := compose(e, writer(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -317,11 +364,11 @@ func FuzzCompose(f *testing.F) {
 		f.Add(i, value, value)
 	}
 	f.Fuzz(func(t *testing.T, which int, value, id string) {
-		e := sample(kinds()[uint(which)%5])
+		e := sample(Kinds()[uint(which)%8])
 		e.ID = id
 		keys := slices.Sorted(maps.Keys(e.Data))
-		e.Data[keys[uint(which)/5%uint(len(keys))]] = value
-		m, err := compose(e, sender(t))
+		e.Data[keys[uint(which)/8%uint(len(keys))]] = value
+		m, err := compose(e, writer(t))
 		if err == nil {
 			checkForm(t, m)
 		} else if !errors.Is(err, outbox.ErrPermanent) {

@@ -29,7 +29,7 @@ func newFolder(t *testing.T) *folder {
 		Folders: transfer.Folders{Tables: schema.New(schema.DefaultPrefix), Names: schema.Names(),
 			Now: func() time.Time { return now }, Holder: "test"}}
 	f.open("store", true, func(e *engine.Engine) {
-		if _, err := e.CreateAccount(t.Context(), "a1", "a@example.com", ""); err != nil {
+		if _, err := e.CreateAccount(t.Context(), "a1", "a@example.com", "", ""); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -159,7 +159,7 @@ func TestRestore_Replace(t *testing.T) {
 	f := newFolder(t)
 	f.backup("backup")
 	f.open("store", false, func(e *engine.Engine) {
-		if _, err := e.CreateAccount(t.Context(), "late", "l@example.com", ""); err != nil {
+		if _, err := e.CreateAccount(t.Context(), "late", "l@example.com", "", ""); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -11,12 +11,13 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// CreateAccount stores a new account. It returns ErrExists if the account exists.
-func (e *Engine) CreateAccount(ctx context.Context, id, email, zone string) (*billing.Account, error) {
+// CreateAccount stores a new account. It returns ErrExists if the account exists. zone and locale may
+// be "".
+func (e *Engine) CreateAccount(ctx context.Context, id, email, zone, locale string) (*billing.Account, error) {
 	if err := billing.CheckID("account", id); err != nil {
 		return nil, err
 	}
-	c := AccountChange{Email: &email}
+	c := AccountChange{Email: &email, Locale: &locale}
 	if zone != "" {
 		c.TimeZone = &zone
 	}
@@ -26,7 +27,7 @@ func (e *Engine) CreateAccount(ctx context.Context, id, email, zone string) (*bi
 	if err := e.Live(ctx); err != nil {
 		return nil, err
 	}
-	a := &billing.Account{ID: id, Email: email, TimeZone: zone, Created: e.Now(), Version: 1}
+	a := &billing.Account{ID: id, Email: email, TimeZone: zone, Locale: locale, Created: e.Now(), Version: 1}
 	err := e.Store.Commit(ctx, store.Put(e.Table, a.Item(), store.Absent()))
 	if errors.Is(err, store.ErrConflict) {
 		return nil, fmt.Errorf("account %s %w", id, billing.ErrExists)
@@ -37,12 +38,18 @@ func (e *Engine) CreateAccount(ctx context.Context, id, email, zone string) (*bi
 // An AccountChange has an account's new values. Nil fields stay as they are.
 type AccountChange struct {
 	Email    *string
+	Locale   *string // of its mail; "" for English
 	TimeZone *string // its subscriptions are charged by the days of this zone from now on
 }
 
 func (c AccountChange) check() error {
 	if c.Email != nil {
 		if err := billing.CheckEmail(*c.Email); err != nil {
+			return err
+		}
+	}
+	if c.Locale != nil && *c.Locale != "" {
+		if err := billing.CheckLocale(*c.Locale); err != nil {
 			return err
 		}
 	}
@@ -55,18 +62,22 @@ func (c AccountChange) check() error {
 }
 
 // UpdateAccount changes the account and its copies: the email address on subscriptions and receipts,
-// the time zone on subscriptions. The account is marked as copying until all copies follow. After an
-// interrupted change, the same call finishes it.
+// the time zone on subscriptions. An address, even the same one, takes away the mark of a bounce. The
+// account is marked as copying until all copies follow. After an interrupted change, the same call
+// finishes it.
 func (e *Engine) UpdateAccount(ctx context.Context, id string, c AccountChange) (*billing.Account, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
 	a, err := e.changeAccount(ctx, id, func(a *billing.Account) error {
 		if c.Email != nil {
-			a.Email = *c.Email
+			a.Email, a.Bounced = *c.Email, billing.Bounce{}
 		}
 		if c.TimeZone != nil {
 			a.TimeZone = *c.TimeZone
+		}
+		if c.Locale != nil {
+			a.Locale = *c.Locale
 		}
 		a.Copying, a.Mixed = true, false
 		return nil

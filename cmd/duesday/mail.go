@@ -1,0 +1,182 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/mail"
+	"github.com/duesday/duesday/internal/mail/smtp"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A post is how mail leaves: through a server, or into a folder.
+type post struct {
+	templates *mail.Templates
+	server    *smtp.Server // nil: into the folder
+	folder    string
+}
+
+// newPost checks the settings of mail: a run must not charge and then be unable to tell.
+func newPost(c *config.Config) (*post, error) {
+	templates, err := mail.NewTemplates(c.Templates)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	p := &post{templates: templates, folder: c.Mail}
+	if c.SMTP.Server == "" {
+		return p, nil
+	}
+	if p.server, err = smtp.Parse(c.SMTP.Server); err != nil {
+		return nil, usagef("--smtp: %w", err)
+	}
+	p.server.Password = c.SMTP.Password
+	if c.SMTP.PasswordFile != "" {
+		if p.server.Password, err = secret.FromFile(c.SMTP.PasswordFile); err != nil {
+			return nil, usagef("%s: %w", config.EnvSMTPPasswordFile, err)
+		}
+	}
+	if err := p.server.CheckPassword(); err != nil {
+		return nil, usagef("%w: set %s, or %s to a file that holds it", err, config.EnvSMTPPassword,
+			config.EnvSMTPPasswordFile)
+	}
+	return p, nil
+}
+
+func (p *post) String() string {
+	if p.server != nil {
+		return p.server.String()
+	}
+	return p.folder
+}
+
+// workers is how many mails leave at once. Each waits for the disk, or for a server that may allow
+// few connections.
+func (p *post) workers() int {
+	if p.server != nil {
+		return 4
+	}
+	return 16
+}
+
+// open returns the way out under the settings. done ends its connections.
+func (p *post) open(s billing.Settings) (d outbox.Deliverer, done func(), err error) {
+	if p.server != nil && s.Sender == "" {
+		return nil, nil, errors.New("mail has no sender: duesday settings set 'sender=Ada Gym <billing@example.com>'")
+	}
+	w, err := mail.NewWriter(p.templates, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	if p.server != nil {
+		sender := smtp.NewSender(p.server, w)
+		return sender, sender.Close, nil
+	}
+	folder, err := mail.NewFolder(p.folder, w)
+	return folder, func() {}, err
+}
+
+func (p *program) mailCommand() *cobra.Command {
+	export := leaf("export DIR", "Write the built-in templates into a folder, to be changed there",
+		func(_ context.Context, args []string) error {
+			names, err := mail.Export(args[0])
+			if errors.Is(err, fs.ErrExist) {
+				return fmt.Errorf("%w; export replaces nothing: name another folder", err)
+			}
+			if err != nil {
+				return err
+			}
+			p.say("%s written to %s: use them with --templates %s", plural(len(names), "template"), args[0], quoted(args[0]))
+			return p.json(object{"folder", args[0], "templates", names})
+		})
+	return group("mail", "Preview and test mail to customers, and export its templates", "",
+		p.mailPreview(), p.mailTest(), group("templates", "Export the templates of mail", "", export))
+}
+
+func (p *program) mailPreview() *cobra.Command {
+	var locale string
+	html := false
+	c := leaf("preview KIND", "Print a mail with sample data", func(ctx context.Context, args []string) error {
+		out, settings, err := p.postBesideStore(ctx)
+		if err != nil {
+			return err
+		}
+		w, err := mail.NewWriter(out.templates, settings)
+		if err != nil {
+			return err
+		}
+		subject, body, err := w.Preview(mail.Sample(kindOf(args[0]), locale, "ada@example.com", p.now()), html)
+		if err != nil {
+			return err
+		}
+		if !html {
+			p.say("Subject: %s\n", subject)
+		}
+		p.say("%s", strings.TrimSuffix(body, "\n"))
+		return p.json(object{"kind", kindOf(args[0]), "subject", subject, "body", body})
+	})
+	c.Long = `Print a mail with sample data, and with the merchant of the store's settings if there is a
+store. The kinds are ` + strings.Join(mail.Kinds(), ", ") + `.`
+	c.ValidArgs = mail.Kinds()
+	localeFlag(c, &locale)
+	c.Flags().BoolVar(&html, "html", false, "print the HTML instead of the text")
+	return checked(c, func(args []string) error {
+		if !slices.Contains(mail.Kinds(), kindOf(args[0])) {
+			return usagef("%q is no kind of mail: want one of %s", args[0], strings.Join(mail.Kinds(), ", "))
+		}
+		return checkLocale(locale)
+	})
+}
+
+// kindOf takes action-required for action_required.
+func kindOf(text string) string { return strings.ReplaceAll(text, "-", "_") }
+
+// postBesideStore returns how mail leaves, and the settings of the store, if there is one.
+func (p *program) postBesideStore(ctx context.Context) (out *post, settings billing.Settings, err error) {
+	if out, err = newPost(&p.cfg); err != nil {
+		return nil, settings, err
+	}
+	err = p.with(ctx, need{read: true}, func(s *session) error {
+		settings, err = s.engine.Settings(ctx)
+		return err
+	})
+	if errors.Is(err, store.ErrMissing) {
+		settings, err = p.cfg.Settings(), nil
+	}
+	return out, settings, err
+}
+
+func (p *program) mailTest() *cobra.Command {
+	var locale string
+	c := leaf("test ADDRESS", "Send a sample receipt to an address", func(ctx context.Context, args []string) error {
+		out, settings, err := p.postBesideStore(ctx)
+		if err != nil {
+			return err
+		}
+		d, done, err := out.open(settings)
+		if err != nil {
+			return err
+		}
+		defer done()
+		if err := d.Deliver(ctx, mail.Sample(outbox.KindReceipt, locale, args[0], p.now())); err != nil {
+			return err
+		}
+		p.say("a sample receipt for %s was taken by %s", args[0], out)
+		return p.json(object{"sent", args[0], "through", out.String()})
+	})
+	c.Long = `Send a sample receipt to an address, through the mail server of --smtp, or else into the mail
+folder. Each is a message of its own. It says nothing of what the server does next: look
+whether it arrives.`
+	localeFlag(c, &locale)
+	return checked(c, func(args []string) error { return cmp.Or(billing.CheckEmail(args[0]), checkLocale(locale)) })
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"io"
+	"log"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-smtp"
+)
+
+// A sink is a mail server that refuses the addresses of nobody@ and keeps all other mail.
+type sink struct {
+	address string
+
+	mu   sync.Mutex
+	mail []string // guarded by mu
+}
+
+func newSink(t *testing.T) *sink {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &sink{address: "smtp://" + l.Addr().String()}
+	s := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return sinkSession{k}, nil }))
+	s.ErrorLog = log.New(io.Discard, "", 0)
+	done := make(chan struct{})
+	go func() { defer close(done); _ = s.Serve(l) }()
+	t.Cleanup(func() { _ = s.Close(); <-done })
+	return k
+}
+
+type sinkSession struct{ *sink }
+
+func (sinkSession) Reset()                               {}
+func (sinkSession) Logout() error                        { return nil }
+func (sinkSession) Mail(string, *smtp.MailOptions) error { return nil }
+func (s sinkSession) Rcpt(to string, _ *smtp.RcptOptions) error {
+	if strings.HasPrefix(to, "nobody@") {
+		return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "<" + to + "> unknown"}
+	}
+	return nil
+}
+
+func (s sinkSession) Data(r io.Reader) error {
+	b, err := io.ReadAll(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mail = append(s.mail, strings.ReplaceAll(string(b), "=\r\n", ""))
+	return err
+}
+
+// got returns the mail since the last call.
+func (k *sink) got() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	list := k.mail
+	k.mail = nil
+	return list
+}
+
+func TestMail_BySMTP(t *testing.T) {
+	c, k := newCLI(t), newSink(t)
+	c.env["DUESDAY_SMTP"] = k.address
+	c.create("1/1", "pm_card_visa", "--next-payment-date", today, "--payment-day", "15")
+	c.must("account", "update", "1", "--email", "nobody@example.com", "--locale", "pt-BR")
+	c.must("settings", "set", "sender=Ada's Gym <billing@gym.example>", "reply-to=help@gym.example")
+
+	// The address is refused for good: the mail is given up at once, and the account shows it.
+	r := c.run("run", "payments")
+	contains(t, r.errors, "cannot be delivered at all")
+	dead := c.object(exitDone, "outbox", "list")["dead_letters"].([]any)
+	if len(dead) != 1 || len(k.got()) > 0 {
+		t.Fatalf("dead letters: %v", dead)
+	}
+	contains(t, c.must("account", "show", "1"), "nobody@example.com on 2026-03-15 (550 5.1.1)", "pt-BR")
+	equal(t, "bounced", c.object(exitDone, "account", "show", "1")["bounced"], map[string]any{"email": "nobody@example.com",
+		"code": "550 5.1.1", "at": "2026-03-15T10:30:00.000Z"})
+
+	// Nothing is tried to a marked address.
+	id := dead[0].(map[string]any)["id"].(string)
+	c.must("outbox", "replay", id)
+	c.run("outbox", "send")
+	dead = c.object(exitDone, "outbox", "list")["dead_letters"].([]any)
+	contains(t, dead[0].(map[string]any)["reason"].(string), "refused the address of account 1 for good on 2026-03-15")
+
+	// A new address takes the mark away.
+	c.must("account", "update", "1", "--email", "ada@example.com")
+	if b := c.object(exitDone, "account", "show", "1")["bounced"]; b != nil {
+		t.Errorf("still marked: %v", b)
+	}
+	c.must("receipt", "refund", "1/1", "--period", "0")
+	c.must("outbox", "send")
+	mails := k.got()
+	if len(mails) != 1 {
+		t.Fatalf("mails: %q", mails)
+	}
+	contains(t, mails[0], "From: \"Ada's Gym\" <billing@gym.example>", "Reply-To: <help@gym.example>",
+		"To: <ada@example.com>", "Reembolsamos US$=C2=A012,99", "text/html")
+	if _, err := os.Stat("duesday-mail"); err == nil {
+		t.Error("mail was written to the folder, too")
+	}
+	number := c.list("receipt", "list", "1")[0].(map[string]any)["number"].(string)
+	contains(t, c.must("receipt", "list", "1"), number)
+}
+
+func TestMail_SettingsAreChecked(t *testing.T) {
+	c, k := newCLI(t), newSink(t)
+	c.create("1/1", "pm_card_visa", "--next-payment-date", today, "--payment-day", "15")
+	secretFile := c.file("password", "hunter2\n")
+	if err := os.Chmod(secretFile, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		env, args []string
+		want      string
+	}{
+		"password in the address": {nil, []string{"--smtp", "smtps://ada:hunter2@mail.example.com"}, "must not have the password"},
+		"no password":             {nil, []string{"--smtp", "smtps://ada@mail.example.com"}, "DUESDAY_SMTP_PASSWORD"},
+		"no user":                 {[]string{"DUESDAY_SMTP_PASSWORD=hunter2"}, []string{"--smtp", "smtps://mail.example.com"}, "names no user"},
+		"both":                    {[]string{"DUESDAY_SMTP_PASSWORD=hunter2", "DUESDAY_SMTP_PASSWORD_FILE=" + secretFile}, nil, "both set"},
+		"no such file": {[]string{"DUESDAY_SMTP_PASSWORD_FILE=nothing"}, []string{"--smtp", "smtps://ada@mail.example.com"},
+			"DUESDAY_SMTP_PASSWORD_FILE"},
+		"not an address":      {nil, []string{"--smtp", "mail.example.com"}, "want smtps://"},
+		"no templates":        {nil, []string{"--templates", "nothing"}, "nothing"},
+		"wrong sender":        {nil, []string{"--from", "nobody"}, "--from"},
+		"wrong reply address": {nil, []string{"--reply-to", "nobody"}, "--reply-to"},
+	} {
+		c.env = map[string]string{}
+		for _, pair := range tt.env {
+			key, value, _ := strings.Cut(pair, "=")
+			c.env[key] = value
+		}
+		r := c.run(append([]string{"run", "payments"}, tt.args...)...)
+		if r.code != exitUsage || !strings.Contains(r.errors, tt.want) || strings.Contains(r.out+r.errors, "hunter2") {
+			t.Errorf("%s: exit %d\n%s%s", name, r.code, r.out, r.errors)
+		}
+	}
+	c.env = map[string]string{}
+	if paid := c.object(exitDone, "run", "payments", "--dry-run")["would_charge"].([]any); len(paid) != 1 {
+		t.Error("a run with wrong settings of mail has charged")
+	}
+
+	// Without a sender the mail waits, and the run says so.
+	r := c.run("run", "payments", "--smtp", k.address)
+	contains(t, r.errors, "mail has no sender", "settings set 'sender=")
+	equal(t, "waiting", c.object(exitDone, "outbox", "list")["due"], 1)
+	r = c.run("run", "payments", "--smtp", k.address, "--from", "Another <b@gym.example>")
+	if r.code == exitDone {
+		t.Errorf("a sender that the store does not have: %s", r.out)
+	}
+	c.must("settings", "set", "sender=billing@gym.example")
+	contains(t, c.must("outbox", "send", "--smtp", k.address), "1 mail delivered")
+	if got := k.got(); len(got) != 1 {
+		t.Errorf("mails: %q", got)
+	}
+}
+
+func TestMail_Commands(t *testing.T) {
+	c, k := newCLI(t), newSink(t)
+	contains(t, c.must("mail", "preview", "receipt"), "Subject: Receipt: $1,299.50", "28 June 2026")
+	contains(t, c.must("mail", "preview", "action-required", "--locale", "ko", "--html"), `<html lang="ko">`, "결제 확인")
+	contains(t, c.must("mail", "test", "ada@example.com"), "taken by ./duesday-mail")
+	mails, err := filepath.Glob("duesday-mail/" + today + "/receipt-*.eml")
+	if err != nil || len(mails) != 1 {
+		t.Errorf("mails: %q, %v", mails, err)
+	}
+	contains(t, c.must("mail", "templates", "export", "own"), "38 templates")
+	if r := c.run("mail", "templates", "export", "own"); r.code != exitFailed {
+		t.Errorf("exported twice: %s", r.out)
+	}
+	if err := os.WriteFile("own/layout.txt", []byte("Ours: {{template \"opening\" .}}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, c.must("mail", "preview", "refund", "--templates", "own"), "Ours: We have refunded")
+	if err := os.WriteFile("own/pt/refund.txt", []byte("{{define \"subject\"}}\n{{.Price}}{{end}}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r := c.run("mail", "preview", "receipt", "--templates", "own"); r.code != exitUsage ||
+		!strings.Contains(r.errors, "pt/refund.txt:") {
+		t.Errorf("exit %d, %s", r.code, r.errors)
+	}
+	for _, wrong := range [][]string{{"mail", "preview", "telegram"}, {"mail", "preview", "receipt", "--locale", "Klingon"},
+		{"mail", "test", "nobody"}, {"account", "create", "1", "--email", "a@example.com", "--locale", "english"}} {
+		if r := c.run(wrong...); r.code != exitUsage {
+			t.Errorf("%q: exit %d, %s", wrong, r.code, r.errors)
+		}
+	}
+	c.must("account", "create", "1", "--email", "a@example.com", "--locale", "zh")
+	equal(t, "locale", c.object(exitDone, "account", "update", "1", "--locale", "ko")["locale"], "ko")
+	c.must("settings", "set", "sender=billing@gym.example")
+	c.must("settings", "set", "merchant-name=Ada's Gym")
+	c.clock.Set(c.clock.Now().Add(time.Second))
+	c.must("mail", "test", "ada@example.com", "--smtp", k.address)
+	if got := k.got(); len(got) != 1 || !strings.Contains(got[0], "Ada's Gym") {
+		t.Errorf("mails: %q", got)
+	}
+}

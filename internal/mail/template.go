@@ -1,0 +1,198 @@
+package mail
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	htmltemplate "html/template"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"text/template"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/outbox"
+)
+
+//go:embed templates
+var embedded embed.FS // the files that NewTemplates begins with
+
+// A message is made of the layout of its form, and of the blocks that LANGUAGE/words.txt and
+// LANGUAGE/KIND.txt define.
+const (
+	textLayout = "layout.txt"
+	htmlLayout = "layout.html"
+)
+
+// Kinds returns the kinds of effects that can become a message.
+func Kinds() []string {
+	return []string{outbox.KindReminder, outbox.KindReceipt, outbox.KindDeclined, outbox.KindFailed,
+		outbox.KindActionRequired, outbox.KindRefund, outbox.KindCancelled, outbox.KindCardExpires}
+}
+
+// Templates make texts of views. They are safe for concurrent use.
+type Templates struct {
+	files map[string]string // by name: en/receipt.txt
+
+	mu     sync.Mutex
+	parsed map[string]*forms // by language/kind; guarded by mu
+}
+
+// forms are the two forms of one message.
+type forms struct {
+	text *template.Template
+	html *htmltemplate.Template
+}
+
+// NewTemplates returns the built-in templates, with the files of the folder in place of those of the
+// same name. It reads and tries every template: the error names the file and the line. With "" there
+// is no folder.
+func NewTemplates(dir string) (*Templates, error) {
+	t := &Templates{files: map[string]string{}, parsed: map[string]*forms{}}
+	err := fs.WalkDir(embedded, "templates", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := embedded.ReadFile(name)
+		t.files[strings.TrimPrefix(name, "templates/")] = string(text)
+		return err
+	})
+	if err != nil || dir == "" {
+		return t, err
+	}
+	if err := t.override(os.DirFS(dir)); err != nil {
+		return nil, fmt.Errorf("mail templates in %s: %w", dir, err)
+	}
+	if err := t.check(); err != nil {
+		return nil, fmt.Errorf("mail templates in %s: %w", dir, err)
+	}
+	return t, nil
+}
+
+// override reads the files of a person's folder. It skips hidden ones.
+func (t *Templates) override(dir fs.FS) error {
+	return fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
+		hidden := name != "." && strings.HasPrefix(path.Base(name), ".")
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && hidden:
+			return fs.SkipDir
+		case d.IsDir() || hidden:
+			return nil
+		}
+		if _, known := t.files[name]; !known {
+			return fmt.Errorf("%s: no template has this name; duesday mail templates export writes all", name)
+		}
+		text, err := fs.ReadFile(dir, name)
+		t.files[name] = string(text)
+		return err
+	})
+}
+
+// check makes every message of sample data.
+func (t *Templates) check() error {
+	s := billing.Settings{MerchantName: "Ada's Gym", PostalAddress: "12 Bridge Street"}
+	for _, language := range Languages() {
+		for _, kind := range Kinds() {
+			for _, e := range samples(kind, language) {
+				v, err := newView(e, &s)
+				if err == nil {
+					_, err = t.fill(v)
+				}
+				if err != nil {
+					return fmt.Errorf("%s/%s.txt: %w", language, kind, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Export writes the built-in templates into a folder, which it makes. It replaces no file: it returns
+// fs.ErrExist, having written nothing, if one is there.
+func Export(dir string) (names []string, err error) {
+	t, err := NewTemplates("")
+	if err != nil {
+		return nil, err
+	}
+	names = slices.Sorted(maps.Keys(t.files))
+	for _, name := range names {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Join(dir, name), fs.ErrExist)
+		}
+	}
+	for _, name := range names {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(file, []byte(t.files[name]), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+// content is a message without its headers.
+type content struct {
+	subject    string // one line
+	text, html string
+}
+
+// fill makes the content of a view. Of an unknown kind it returns outbox.ErrPermanent.
+func (t *Templates) fill(v *view) (content, error) {
+	if !slices.Contains(Kinds(), v.Kind) {
+		return content{}, fmt.Errorf("%w: unknown kind %q", outbox.ErrPermanent, clean(v.Kind))
+	}
+	f, err := t.forms(v.Language, v.Kind)
+	if err != nil {
+		return content{}, err
+	}
+	var subject, text, html bytes.Buffer
+	if err = f.text.ExecuteTemplate(&subject, "subject", v); err == nil {
+		err = f.text.ExecuteTemplate(&text, textLayout, v)
+	}
+	if err == nil {
+		err = f.html.ExecuteTemplate(&html, htmlLayout, v)
+	}
+	if err != nil {
+		return content{}, err
+	}
+	c := content{subject: clean(subject.String()), text: text.String(), html: html.String()}
+	if c.subject == "" {
+		return c, errors.New("the subject is empty")
+	}
+	return c, nil
+}
+
+// forms parses the templates of a message, once.
+func (t *Templates) forms(language, kind string) (*forms, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key := language + "/" + kind
+	if f := t.parsed[key]; f != nil {
+		return f, nil
+	}
+	f := &forms{text: template.New(""), html: htmltemplate.New("")}
+	for _, name := range []string{textLayout, htmlLayout, language + "/words.txt", key + ".txt"} {
+		var err error
+		if name != htmlLayout {
+			_, err = f.text.New(name).Parse(t.files[name])
+		}
+		if err == nil && name != textLayout {
+			_, err = f.html.New(name).Parse(t.files[name])
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	t.parsed[key] = f
+	return f, nil
+}

@@ -1,0 +1,151 @@
+package mail
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/outbox"
+)
+
+// A view is an effect as templates see it. Every text is one line of bounded length, "" if it is not
+// known. Dates and amounts are written out in the view's language.
+type view struct {
+	Kind, Language        string
+	Merchant, Address     string // the merchant's name and postal address
+	Account, Email        string
+	Subscription, Product string // the product is the SKU, or else the subscription
+	Amount                string
+	Due, Paid, Retry      string
+	Refunded              string
+	Receipt, Reference    string
+	Card, CardUntil       string // the last month in which it is good
+	Reason                string // a code of the template "reason"
+	NoMethod, CardExpired bool
+	Link                  *link  // nil: there is none
+	Facts                 []fact // the known values, in their order
+}
+
+// A fact is a value, and the key of its label.
+type fact struct{ Key, Value string }
+
+// A link is the address for the customer's next step, unchanged: a cleaned address might lead
+// elsewhere.
+type link struct {
+	URL   string
+	Until string
+}
+
+// newView returns outbox.ErrPermanent for an effect that can never become a message.
+func newView(e outbox.Effect, s *billing.Settings) (*view, error) {
+	d := make(map[string]string, len(e.Data))
+	for key, value := range e.Data {
+		d[key] = clean(value)
+	}
+	language := languageOf(d[outbox.DataLocale])
+	f := formOf(language)
+	day := func(key string) string {
+		text := d[key]
+		return f.rewrite(text[:min(len(text), len(time.DateOnly))], time.DateOnly, f.day, text)
+	}
+	v := &view{Kind: e.Kind, Language: language, Merchant: clean(s.MerchantName), Address: clean(s.PostalAddress),
+		Account: d[outbox.DataAccount], Email: d[outbox.DataEmail], Subscription: d[outbox.DataSubscription],
+		Product: cmp.Or(d[outbox.DataSKU], d[outbox.DataSubscription]), Amount: f.amountIn(d),
+		Due: day(outbox.DataDueDate), Paid: day(outbox.DataProcessed), Retry: day(outbox.DataRetryDate),
+		Receipt: d[outbox.DataReceipt], Reference: d[outbox.DataCharge], Reason: reason(d[outbox.DataCode]),
+		Card:      strings.Replace(d[outbox.DataCard], " ending in ", " •••• ", 1),
+		CardUntil: f.rewrite(d[outbox.DataCardExpires], "2006-01", f.month, d[outbox.DataCardExpires]),
+		NoMethod:  d[outbox.DataNoMethod] != "", CardExpired: d[outbox.DataCardExpired] != ""}
+	if v.Subscription == "" || v.Amount == "" {
+		return nil, fmt.Errorf("%w: a %s without %s or %s", outbox.ErrPermanent, clean(e.Kind), outbox.DataSubscription,
+			outbox.DataAmountText)
+	}
+	switch e.Kind {
+	case outbox.KindRefund:
+		v.Paid, v.Refunded = "", v.Paid
+	case outbox.KindCancelled:
+		v.Due = ""
+	case outbox.KindReminder:
+		if v.NoMethod || v.CardExpired {
+			v.Link = f.link(e)
+		}
+	case outbox.KindDeclined, outbox.KindFailed, outbox.KindActionRequired, outbox.KindCardExpires:
+		v.Link = f.link(e)
+	}
+	v.Facts = v.facts()
+	return v, nil
+}
+
+// facts returns the values to be listed.
+func (v *view) facts() []fact {
+	email, amount := "", v.Amount
+	switch v.Kind {
+	case outbox.KindReceipt:
+		email = v.Email // a receipt is kept as a document
+	case outbox.KindCancelled:
+		amount = ""
+	}
+	all := []fact{{"receipt", v.Receipt}, {"email", email}, {"subscription", v.Subscription}, {"product", v.Product},
+		{"amount", amount}, {"paid", v.Paid}, {"refunded", v.Refunded}, {"due", v.Due}, {"reference", v.Reference},
+		{"card", v.Card}, {"card_until", v.CardUntil}, {"reason", v.Reason}, {"retry", v.Retry}}
+	return slices.DeleteFunc(all, func(f fact) bool {
+		return f.Value == "" || f.Key == "product" && f.Value == v.Subscription
+	})
+}
+
+// amountIn writes out the data's amount. Without an amount that can be read it returns the text of
+// whoever wrote the effect.
+func (f form) amountIn(data map[string]string) string {
+	c, err := money.ParseCurrency(data[outbox.DataCurrency])
+	if err != nil {
+		return data[outbox.DataAmountText]
+	}
+	a, err := money.Parse(data[outbox.DataAmount], c)
+	if err != nil {
+		return data[outbox.DataAmountText]
+	}
+	return f.amount(a)
+}
+
+// rewrite writes out the date of the layout by another one. It returns usual for any other text.
+func (f form) rewrite(text, layout, by, usual string) string {
+	t, err := time.Parse(layout, text)
+	if err != nil {
+		return usual
+	}
+	return f.date(t, by)
+}
+
+func (f form) link(e outbox.Effect) *link {
+	address := e.Data[outbox.DataLink]
+	if !usable(address) {
+		return nil
+	}
+	l := &link{URL: address}
+	if t, err := time.Parse(time.RFC3339, e.Data[outbox.DataLinkExpires]); err == nil {
+		l.Until = f.date(t.UTC(), f.moment)
+	}
+	return l
+}
+
+// usable reports whether the link is a web address in one line.
+func usable(link string) bool {
+	u, err := url.Parse(link)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil &&
+		!strings.ContainsFunc(link, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// reason returns the decline code if a customer may be told of it, or "". A reader of the mail must
+// not learn of the others (a card reported stolen, suspected fraud).
+func reason(code string) string {
+	switch code {
+	case "insufficient_funds", "expired_card", "authentication_required", "processing_error":
+		return code
+	}
+	return ""
+}
