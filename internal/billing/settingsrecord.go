@@ -80,7 +80,8 @@ func (e *Records) SettingsHistory(ctx context.Context) iter.Seq2[SettingsChange,
 // writes the settings and the row of the change in one commit, once, even if a reply of the store
 // is lost. Where nothing changes it writes nothing, unless the store has no settings yet.
 func (e *Records) ChangeSettings(ctx context.Context, change func(*Settings) error) (s Settings, err error) {
-	request, asked := rand.Text(), "" // sort key of the last row asked for: its reply may have been lost
+	id := rand.Text()
+	var asked *store.Key // of the row of the last commit, whose reply may have been lost
 	err = store.Retry(ctx, "changing the settings", func() error {
 		meta, err := e.Meta(ctx)
 		if err == nil && meta.Moved != "" {
@@ -93,9 +94,8 @@ func (e *Records) ChangeSettings(ctx context.Context, change func(*Settings) err
 		if _, wrong := errors.AsType[*IllegibleError](err); err != nil && !wrong { // a change mends wrong ones
 			return err
 		}
-		if asked != "" {
-			it, err := e.Store.Get(ctx, e.Table, store.Key{PK: settingsPK, SK: asked})
-			if IgnoreNotFound(err) != nil || it.Str(schema.Request) == request {
+		if asked != nil {
+			if _, err := e.Store.Get(ctx, e.Table, *asked); !errors.Is(err, store.ErrNotFound) {
 				return err
 			}
 		}
@@ -103,11 +103,11 @@ func (e *Records) ChangeSettings(ctx context.Context, change func(*Settings) err
 		if err := change(&s); err != nil {
 			return err
 		}
-		writes := e.settingsWrites(&was, &s, request)
+		writes := e.settingsWrites(&was, &s, id)
 		if len(writes) == 0 {
 			return nil
 		}
-		asked = changeSK(s.Version)
+		asked = new(changeKey(s.Version, id))
 		return e.Store.Commit(ctx, append(writes,
 			store.Check(e.Table, MetaKey, store.AttributeAbsent(schema.Moved)))...)
 	})
@@ -117,14 +117,13 @@ func (e *Records) ChangeSettings(ctx context.Context, change func(*Settings) err
 // FirstSettings returns the writes of a new store's settings. They must be in the commit that makes
 // META.
 func (e *Records) FirstSettings(s Settings) []store.Write {
-	return e.settingsWrites(new(DefaultSettings()), &s, "")
+	return e.settingsWrites(new(DefaultSettings()), &s, rand.Text())
 }
 
 // settingsWrites returns the writes that change the settings if they are still as they were read,
 // or none if nothing changes; it raises the version. A missing item is written in any case.
-func (e *Records) settingsWrites(was, now *Settings, request string) []store.Write {
-	key := SettingsKey
-	it, condition := ItemAt(key), store.Absent()
+func (e *Records) settingsWrites(was, now *Settings, id string) []store.Write {
+	it, condition := ItemAt(SettingsKey), store.Absent()
 	if was.raw != nil {
 		it, condition = was.raw.Clone(), unchanged(schema.Version, was.raw.Get(schema.Version))
 	}
@@ -144,23 +143,23 @@ func (e *Records) settingsWrites(was, now *Settings, request string) []store.Wri
 	if len(after) == 0 && was.Version > 0 {
 		return nil
 	}
-	now.Version = was.Version + 1
+	now.Version = max(0, was.Version) + 1
 	it.Set(schema.Version, store.Int(now.Version))
 	it.Set(schema.Data, store.M(data))
 	now.raw = it
 	writes := []store.Write{store.Put(e.Table, it, condition)}
 	if len(after) > 0 {
-		row := ItemAt(store.Key{PK: settingsPK, SK: changeSK(now.Version)},
+		writes = append(writes, store.Put(e.Table, ItemAt(changeKey(now.Version, id),
 			store.Attribute{Name: schema.CreatedDate, Value: store.S(Stamp(e.Now()))},
 			store.Attribute{Name: schema.Version, Value: store.Int(now.Version)},
 			store.Attribute{Name: schema.Before, Value: store.M(before)},
-			store.Attribute{Name: schema.After, Value: store.M(after)})
-		if request != "" {
-			row.Set(schema.Request, store.S(request))
-		}
-		writes = append(writes, store.Put(e.Table, row, store.Absent()))
+			store.Attribute{Name: schema.After, Value: store.M(after)})))
 	}
 	return writes
 }
 
-func changeSK(version int64) string { return fmt.Sprintf("%s%09d", changePrefix, version) }
+// changeKey is the key of the row of a change. The random id tells it from another one that made the
+// same version.
+func changeKey(version int64, id string) store.Key {
+	return store.Key{PK: settingsPK, SK: fmt.Sprintf("%s%09d#%s", changePrefix, version, id)}
+}
