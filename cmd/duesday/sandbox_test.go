@@ -154,9 +154,9 @@ func TestSandbox_Wrong(t *testing.T) {
 	}
 }
 
-// TestSandbox_KillNine has two processes charge through the ledger of a third, which is
-// killed with SIGKILL at random moments and started again. In the end every subscription is
-// charged exactly once.
+// TestSandbox_KillNine has two processes charge through the ledger of a third, one by its address and
+// one by the file. The third is killed with SIGKILL at random moments, whether it holds the file or not,
+// and started again. In the end every subscription is charged exactly once.
 func TestSandbox_KillNine(t *testing.T) {
 	soaktest.Long(t)
 	t.Parallel()
@@ -167,8 +167,9 @@ func TestSandbox_KillNine(t *testing.T) {
 	server, address := startServer(t, ledger, "127.0.0.1:0")
 	stores := []string{"a", "b"}
 	command := func(store string, args ...string) *exec.Cmd {
+		processor := map[string]string{"a": "sandbox:http://" + address, "b": "sandbox:" + ledger}[store]
 		c := process(t, nil, append(args, "--json", "--store", "pebble:"+filepath.Join(dir, store),
-			"--processor", "sandbox:http://"+address, "--mail", filepath.Join(dir, store+"-mail"))...)
+			"--processor", processor, "--mail", filepath.Join(dir, store+"-mail"))...)
 		c.Stderr = nil
 		return c
 	}

@@ -304,6 +304,7 @@ func (c *Client) lines(ctx context.Context, path string) iter.Seq2[[]byte, error
 		}
 		in := bufio.NewScanner(response.Body)
 		in.Buffer(nil, maxReply)
+		in.Split(wholeLines)
 		for in.Scan() && ctx.Err() == nil {
 			silence.Stop()
 			if !yield(in.Bytes(), nil) {
@@ -315,6 +316,14 @@ func (c *Client) lines(ctx context.Context, path string) iter.Seq2[[]byte, error
 			yield(nil, withCause(ctx, asLost(fmt.Errorf("%w: the answer broke off: %w", billing.ErrUnknown, err))))
 		}
 	}
+}
+
+// wholeLines splits off lines that have their newline. An answer that breaks off has half a line.
+func wholeLines(text []byte, _ bool) (advance int, line []byte, err error) {
+	if i := bytes.IndexByte(text, '\n'); i >= 0 {
+		return i + 1, text[:i], nil
+	}
+	return 0, nil, nil
 }
 
 // withCause adds the cause of ctx's end, which a transport may leave out.

@@ -33,15 +33,16 @@
 // faults among them: one with others is refused, and told of both. So the next holder behaves as the
 // last one did.
 //
-//   - The holder ends in order: no call fails, and no answer is lost.
+//   - The holder ends in order: no call fails, and no answer is lost. It does not wait for lists,
+//     which go on at the next holder.
 //   - The holder is killed: a change without an answer is ErrUnknown and names the holder. The line
 //     of a success is on disk or was never there, so a look-up at the next holder tells. A reading
 //     call goes on there by itself, a list where it was.
 //   - The holder stands still, as after Ctrl-Z: within 10 seconds its clients' calls fail and name
 //     it. A change that was sent is ErrUnknown. What is sent later is ErrNotExecuted.
 //   - The holder reads a long file: the others are greeted, and their calls wait.
-//   - A client stands still or is killed: what it has sent whole is carried out. The holder waits
-//     5 seconds for it at most.
+//   - A client stands still or is killed: what it has sent whole is carried out. A
+//     holder that ends waits a second for it.
 //   - The file is another user's: refused. So is root, before it makes one in another's folder.
 //
 // # A server for others

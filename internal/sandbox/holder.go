@@ -163,7 +163,13 @@ func (s *shared) serve(ctx context.Context, l net.Listener, handler func() http.
 		case <-r.Context().Done():
 		}
 	})
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { handler().ServeHTTP(w, r) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet { // it breaks off when the holder ends, and goes on at the next one
+			answer := http.NewResponseController(w)
+			defer context.AfterFunc(ctx, func() { _ = answer.SetWriteDeadline(time.Unix(1, 0)) })()
+		}
+		handler().ServeHTTP(w, r)
+	})
 	server := newServer(mux, s.o.Latency)
 	server.Protocols, server.HTTP2 = protocol()
 	return listen.Serve(ctx, l, server, slog.New(slog.DiscardHandler))
@@ -190,7 +196,7 @@ func (s *shared) connect(ctx context.Context) (*session, error) {
 		err = fmt.Errorf("%w: %s has it, with %s; this process has %s", ErrHolder, who, theirs.Parameters,
 			ours.Parameters)
 	case asking.Err() != nil && ctx.Err() == nil:
-		err = fmt.Errorf("%w: %s has it, and does not answer", ErrHolder, who)
+		err = fmt.Errorf("%w: %s has it, and does not answer: resume it, or stop it", ErrHolder, who)
 	}
 	return nil, errors.Join(err, c.Close())
 }

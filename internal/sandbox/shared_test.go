@@ -356,6 +356,35 @@ func TestShared_List(t *testing.T) {
 	}, 1200, func(i int) int { return i / 2 })
 }
 
+// TestShared_LongList: a holder does not wait for the end of a list that a client reads slowly. The
+// list goes on at the next holder.
+func TestShared_LongList(t *testing.T) {
+	file, n := ledgerFile(t), 20_000 // more than HTTP sends ahead
+	var text strings.Builder
+	for i := range n {
+		text.WriteString(plain(fmt.Sprint("pi_", i), i, "succeeded", "2026-03-01T09:00:00Z"))
+	}
+	writeFile(t, file, text.String())
+	holder, client := share(t, file, sharing), share(t, file, sharing)
+	next := 0
+	for in, err := range client.List(t.Context(), billing.ListRequest{}) {
+		if err != nil || in.Tag.Period != next {
+			t.Fatalf("element %d: %+v, %v", next, in, err)
+		}
+		if next++; next == 100 {
+			if err := holder.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if next != n || !client.holds() {
+		t.Errorf("%d of %d elements, holder %t", next, n, client.holds())
+	}
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func gather[T any](t *testing.T, all iter.Seq2[T, error], number func(T) int) (numbers []int) {
 	t.Helper()
 	for v, err := range all {
@@ -446,10 +475,17 @@ func TestShared_Differs(t *testing.T) {
 			}
 		}
 	}
+	client := share(t, file, sharing)
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 	again := share(t, file, Options{Version: "v2", Latency: time.Microsecond}) // nobody holds it
+	if _, err := client.Lookup(t.Context(), "x"); !errors.Is(err, ErrHolder) || !errors.Is(err, billing.ErrNotExecuted) {
+		t.Errorf("of a client, whose next holder is another version: %v", err)
+	}
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
 	if err := again.Close(); err != nil {
 		t.Error(err)
 	}
