@@ -67,8 +67,8 @@ func killBook(t *testing.T, dir string, rounds int, random *rand.Rand) (kills in
 	return kills
 }
 
-// chargedIn counts the ledger's successes by account/subscription/period.
-func chargedIn(t *testing.T, ledger string) map[string]int {
+// checkLedger holds the ledger to one success for each of the subscriptions.
+func checkLedger(t *testing.T, ledger string, subscriptions int) {
 	t.Helper()
 	f, err := os.Open(ledger)
 	if err != nil {
@@ -88,13 +88,6 @@ func chargedIn(t *testing.T, ledger string) map[string]int {
 			charged[fmt.Sprint(line.Account, "/", line.Subscription, "/", line.Period)]++
 		}
 	}
-	return charged
-}
-
-// checkLedger holds the ledger to one success for each of the subscriptions.
-func checkLedger(t *testing.T, ledger string, subscriptions int) {
-	t.Helper()
-	charged := chargedIn(t, ledger)
 	if len(charged) != subscriptions {
 		t.Errorf("%d periods were charged, want %d", len(charged), subscriptions)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -67,8 +69,14 @@ func TestServe_KilledDays(t *testing.T) {
 	killed, each := 0, time.Duration(days)*24*time.Hour/time.Duration(kills)
 	for killed < kills && programme.Next() {
 		<-k.clock.After(time.Duration(k.random.Int64N(int64(2*each - each/2))))
-		_ = serve.Process.Kill()
-		_ = serve.Wait() // it was killed
+		if killed%3 == 2 { // one that is told to stop does, also within a run
+			if err := errors.Join(serve.Process.Signal(syscall.SIGTERM), serve.Wait()); err != nil {
+				t.Errorf("serve, told to stop: %v", err)
+			}
+		} else {
+			_ = serve.Process.Kill()
+			_ = serve.Wait() // it was killed
+		}
 		if killed++; k.random.IntN(20) == 0 {
 			<-k.clock.After(time.Duration(k.random.IntN(60)) * time.Hour) // nobody runs
 		}
