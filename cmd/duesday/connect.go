@@ -17,9 +17,9 @@ the same way, if buyers pay there.`
 
 func (p *program) connectAdd() *cobra.Command {
 	var account string
-	c := p.backendLeaf("add --account UUID ACCT", "Register a Stripe account for a merchant",
-		backendNeed{create: true, stripe: true}, func(ctx context.Context, b *backend, args []string) error {
-			a, err := b.registry.Register(ctx, account, args[0])
+	c := p.trackingLeaf("add --account UUID ACCT", "Register a Stripe account for a merchant",
+		trackingNeed{create: true, stripe: true}, func(ctx context.Context, t *tracking.Service, args []string) error {
+			a, err := t.Register(ctx, account, args[0])
 			if errors.Is(err, tracking.ErrOther) {
 				return fmt.Errorf("%s, and is that one's for good: its purchases and payments are", withoutOther(err))
 			}
@@ -38,9 +38,9 @@ func (p *program) connectAdd() *cobra.Command {
 }
 
 func (p *program) connectList() *cobra.Command {
-	return p.backendLeaf("list", "List the registered Stripe accounts", backendNeed{},
-		func(ctx context.Context, b *backend, _ []string) error {
-			return listAll(p, "Stripe account", b.registry.ConnectedAccounts(ctx), as[*tracking.ConnectedAccount],
+	return p.trackingLeaf("list", "List the registered Stripe accounts", trackingNeed{},
+		func(ctx context.Context, t *tracking.Service, _ []string) error {
+			return listAll(p, "Stripe account", t.ConnectedAccounts(ctx), as[*tracking.ConnectedAccount],
 				[]string{"STRIPE ACCOUNT", "ACCOUNT", "STATUS", "VERIFIED THROUGH", "CHECKED", "ERROR"},
 				func(a *tracking.ConnectedAccount) []any {
 					return []any{a.StripeAccount, a.Merchant, a.Status, a.Polled.Through, a.Polled.Checked, a.Polled.Error}
@@ -52,9 +52,9 @@ func (p *program) connectList() *cobra.Command {
 func as[T any](v T) T { return v }
 
 func (p *program) connectShow() *cobra.Command {
-	return p.backendLeaf("show ACCT", "Show a registered Stripe account and how far its events are known", backendNeed{},
-		func(ctx context.Context, b *backend, args []string) error {
-			for a, err := range b.registry.ConnectedAccounts(ctx) {
+	return p.trackingLeaf("show ACCT", "Show a registered Stripe account and how far its events are known", trackingNeed{},
+		func(ctx context.Context, t *tracking.Service, args []string) error {
+			for a, err := range t.ConnectedAccounts(ctx) {
 				if err != nil {
 					return err
 				}
@@ -78,10 +78,10 @@ func (p *program) showConnected(a *tracking.ConnectedAccount) error {
 }
 
 func (p *program) jobCommand() *cobra.Command {
-	list := p.backendLeaf("list", "List the open jobs, and after them those that were given up", backendNeed{}, p.listJobs)
-	replay := p.backendLeaf("replay JOB", "Retry a job that was given up, with all its tries", backendNeed{write: true},
-		func(ctx context.Context, b *backend, args []string) error {
-			if err := b.backlog.ReplayJob(ctx, args[0]); err != nil {
+	list := p.trackingLeaf("list", "List the open jobs, and after them those that were given up", trackingNeed{}, p.listJobs)
+	replay := p.trackingLeaf("replay JOB", "Retry a job that was given up, with all its tries", trackingNeed{write: true},
+		func(ctx context.Context, t *tracking.Service, args []string) error {
+			if err := t.ReplayJob(ctx, args[0]); err != nil {
 				return notFound(err, "job "+args[0]+" that was given up")
 			}
 			p.say("job %s is due: a running duesday serve does it", args[0])
@@ -93,9 +93,9 @@ func (p *program) jobCommand() *cobra.Command {
 that says that it can never be done is given up at once.`, list, replay)
 }
 
-func (p *program) listJobs(ctx context.Context, b *backend, _ []string) error {
+func (p *program) listJobs(ctx context.Context, t *tracking.Service, _ []string) error {
 	dead := 0
-	n, err := list(p, b.backlog.Jobs(ctx), func(j tracking.WaitingJob) tracking.WaitingJob {
+	n, err := list(p, t.Jobs(ctx), func(j tracking.WaitingJob) tracking.WaitingJob {
 		j.Error = secret.Clean(j.Error)
 		return j
 	}, []string{"JOB", "STATE", "NEXT TRY", "TRIES", "WHY"}, func(j tracking.WaitingJob) []any {
@@ -111,7 +111,7 @@ func (p *program) listJobs(ctx context.Context, b *backend, _ []string) error {
 	}
 	p.say("\n%s, %d given up", plural(n, "job"), dead)
 	if dead > 0 {
-		p.say("Have one tried again: %s", b.hint("job replay JOB"))
+		p.say("Have one tried again: %s", p.hint("job replay JOB"))
 	}
 	return nil
 }

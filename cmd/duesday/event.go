@@ -43,9 +43,9 @@ func asIs(t time.Time) *time.Time {
 
 func (p *program) eventShow() *cobra.Command {
 	body := false
-	c := p.backendLeaf("show EVENT", "Show an event and its result", backendNeed{},
-		func(ctx context.Context, b *backend, args []string) error {
-			e, err := b.ledger.Event(ctx, args[0])
+	c := p.trackingLeaf("show EVENT", "Show an event and its result", trackingNeed{},
+		func(ctx context.Context, t *tracking.Service, args []string) error {
+			e, err := t.Event(ctx, args[0])
 			if err != nil {
 				return notFound(err, "event "+args[0])
 			}
@@ -74,7 +74,7 @@ func (p *program) eventShow() *cobra.Command {
 }
 
 func (p *program) replayCommand() *cobra.Command {
-	c := p.backendLeaf("replay EVENT...", "Apply stored events again", backendNeed{stripe: true}, p.replayEvents)
+	c := p.trackingLeaf("replay EVENT...", "Apply stored events again", trackingNeed{stripe: true}, p.replayEvents)
 	c.Long = `Apply stored events again: events that were put aside or given up, or any others. An event
 is merged into the stored state, and no action is taken twice. Exits 3 if an event still
 waits.`
@@ -82,11 +82,11 @@ waits.`
 }
 
 // replayEvents applies every event, and fails at the end if one is missing.
-func (p *program) replayEvents(ctx context.Context, b *backend, ids []string) error {
+func (p *program) replayEvents(ctx context.Context, t *tracking.Service, ids []string) error {
 	var missing []error
 	verdicts := func(yield func(tracking.Verdict, error) bool) {
 		for _, id := range ids {
-			v, err := b.ledger.Replay(ctx, id)
+			v, err := t.Replay(ctx, id)
 			if errors.Is(err, store.ErrNotFound) {
 				missing = append(missing, notFound(err, "event "+id))
 				continue
@@ -106,8 +106,8 @@ func (p *program) replayEvents(ctx context.Context, b *backend, ids []string) er
 
 func (p *program) rebuildCommand() *cobra.Command {
 	var account string
-	c := p.backendLeaf("rebuild", "Compare the stored payments and subscriptions with their stored events", backendNeed{},
-		func(ctx context.Context, b *backend, _ []string) error { return p.rebuild(ctx, b, account) })
+	c := p.trackingLeaf("rebuild", "Compare the stored payments and subscriptions with their stored events", trackingNeed{},
+		func(ctx context.Context, t *tracking.Service, _ []string) error { return p.rebuild(ctx, t, account) })
 	c.Long = `Fold the stored events anew, and compare the results with the stored payments and
 subscriptions. It changes nothing. An object without its first events, which are kept for
 30 days, is counted and not compared. An object that was fetched from Stripe after its last
@@ -118,10 +118,10 @@ event is counted as ahead, not as different. Exits 3 if there is a difference.`
 	return checked(c, func([]string) error { return checkAccountFlag(account, true) })
 }
 
-func (p *program) rebuild(ctx context.Context, b *backend, account string) error {
+func (p *program) rebuild(ctx context.Context, t *tracking.Service, account string) error {
 	var differences []tracking.Difference
 	columns := []string{"STRIPE ACCOUNT", "EVENTS", "UNREAD", "COMPARED", "NOT COMPARED", "AHEAD", "DIFFERENT"}
-	_, err := list(p, b.rebuilt(ctx, account), func(r *tracking.Rebuilt) *tracking.Rebuilt {
+	_, err := list(p, rebuilt(ctx, t, account), func(r *tracking.Rebuilt) *tracking.Rebuilt {
 		differences = append(differences, r.Differences...)
 		return r
 	}, columns, func(r *tracking.Rebuilt) []any {
@@ -138,15 +138,15 @@ func (p *program) rebuild(ctx context.Context, b *backend, account string) error
 }
 
 // rebuilt rebuilds the Stripe accounts of the account, or with "" all registered ones.
-func (b *backend) rebuilt(ctx context.Context, account string) iter.Seq2[*tracking.Rebuilt, error] {
+func rebuilt(ctx context.Context, t *tracking.Service, account string) iter.Seq2[*tracking.Rebuilt, error] {
 	return func(yield func(*tracking.Rebuilt, error) bool) {
-		places, err := b.places(ctx, account)
+		places, err := places(ctx, t, account)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
 		for _, at := range places {
-			if r, err := b.ledger.Rebuild(ctx, at); !yield(r, err) || err != nil {
+			if r, err := t.Rebuild(ctx, at); !yield(r, err) || err != nil {
 				return
 			}
 		}
@@ -162,15 +162,15 @@ type eventFlags struct {
 
 func (p *program) eventList() *cobra.Command {
 	f := &eventFlags{from: instantFlag(), to: instantFlag()}
-	c := p.backendLeaf("list", "List events, the oldest first: all, or those of an account or a subscription",
-		backendNeed{}, func(ctx context.Context, b *backend, _ []string) error {
+	c := p.trackingLeaf("list", "List events, the oldest first: all, or those of an account or a subscription",
+		trackingNeed{}, func(ctx context.Context, t *tracking.Service, _ []string) error {
 			if f.waiting {
-				return listAll(p, "event", b.ledger.Waiting(ctx), viewEvent,
+				return listAll(p, "event", t.Waiting(ctx), viewEvent,
 					[]string{"EVENT", "TYPE", "STRIPE ACCOUNT", "STATUS", "RECEIVED", "WHY"}, func(e *tracking.Event) []any {
 						return []any{e.ID, e.Type, e.StripeAccount, e.Status, e.Received, e.Reason}
 					})
 			}
-			return p.listEvents(ctx, b, f)
+			return p.listEvents(ctx, t, f)
 		})
 	fs := c.Flags()
 	fs.StringVar(&f.account, "account", "", "only those of the `ACCOUNT`: acct_… at Stripe, or a merchant's UUID")
@@ -199,21 +199,21 @@ func (f *eventFlags) check() error {
 	return nil
 }
 
-func (p *program) listEvents(ctx context.Context, b *backend, f *eventFlags) error {
+func (p *program) listEvents(ctx context.Context, t *tracking.Service, f *eventFlags) error {
 	q := tracking.EventQuery{Subscription: f.subscription, From: f.from.value, To: f.to.value, Whole: true}
 	if f.limit > 0 {
 		q.Limit = f.limit + 1 // one more, to see whether there are more
 	}
-	events := b.ledger.Events(ctx, q)
+	events := t.Events(ctx, q)
 	if f.account != "" {
-		places, err := b.places(ctx, f.account)
+		places, err := places(ctx, t, f.account)
 		if err != nil {
 			return err
 		}
 		var each []iter.Seq2[tracking.EventRow, error]
 		for _, at := range places {
 			q.StripeAccount = at
-			each = append(each, b.ledger.Events(ctx, q))
+			each = append(each, t.Events(ctx, q))
 		}
 		events = merged(each, func(a, b tracking.EventRow) int { return a.At.Compare(b.At) })
 	}
@@ -234,12 +234,12 @@ func (p *program) listEvents(ctx context.Context, b *backend, f *eventFlags) err
 
 // places returns the Stripe accounts registered for the merchant, or for any with "", or
 // the Stripe account itself where the text names one.
-func (b *backend) places(ctx context.Context, account string) ([]string, error) {
+func places(ctx context.Context, t *tracking.Service, account string) ([]string, error) {
 	if strings.HasPrefix(account, "acct_") {
 		return []string{account}, nil
 	}
 	var places []string
-	for a, err := range b.registry.ConnectedAccounts(ctx) {
+	for a, err := range t.ConnectedAccounts(ctx) {
 		if err != nil {
 			return nil, err
 		}

@@ -29,7 +29,7 @@ var examples = map[string]string{
 	"outbox replay": "outbox replay ID",
 	"payment list":  "payment list --account 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58",
 	"payment show":  "payment show acct_shop/pi_123",
-	"poll":          "poll --server http://127.0.0.1:8080\npoll --once --all --sweep",
+	"poll":          "poll\npoll --once --all --sweep",
 	"purchase create": "purchase create --account UUID --kind legacy --key order-1 --amount 12.99 --currency USD\n" +
 		"purchase create --account UUID --kind split --key 2 --price price_123 --payments 3 --payment-method pm_123",
 	"purchase list":  "purchase list --account 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58",

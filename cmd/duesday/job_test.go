@@ -8,10 +8,9 @@ import (
 // TestJob has a job given up, looked at and done after all, while duesday serve has the store.
 func TestJob(t *testing.T) {
 	c := newServeCLI(t)
-	v, stop := c.serve("--on-fulfil",
+	_, stop := c.serve("--on-fulfil",
 		"read -r job && test \"$DUESDAY_KEY\" = order-1 && test -e ready || { echo no such product; exit 100; }; "+c.job(),
 		"--no-poll")
-	c.env["DUESDAY_SERVER"] = v.Base
 	c.must("connect", "add", "--account", ownAccount, "acct_duesday")
 	equal(t, "none", c.list("job", "list"), []any{})
 	id := c.buy("order-1")
@@ -26,9 +25,7 @@ func TestJob(t *testing.T) {
 	contains(t, c.must("job", "list"), job, "given up", "no such product", "1 job, 1 given up", "duesday job replay JOB")
 	contains(t, c.must("purchase", "show", id), "key", "order-1", "job "+job, "given up: ", "no such product")
 	contains(t, c.must("purchase", "list", "--account", ownAccount), "KEY", "order-1")
-	delete(c.env, "DUESDAY_SERVER")
 	contains(t, c.must("outbox", "list"), "actions") // beside the server
-	c.env["DUESDAY_SERVER"] = v.Base
 
 	if err := os.WriteFile("ready", nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -40,7 +37,6 @@ func TestJob(t *testing.T) {
 	equal(t, "exit", stop().code, exitDone)
 
 	// The same without a server.
-	delete(c.env, "DUESDAY_SERVER")
 	contains(t, c.must("job", "list"), "0 jobs, 0 given up")
 	contains(t, c.run("job", "replay", job).errors, "there is no job "+job+" that was given up")
 }

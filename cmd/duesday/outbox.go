@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/mail/smtp"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/secret"
@@ -19,14 +18,10 @@ import (
 )
 
 func (p *program) outboxCommand() *cobra.Command {
-	list := leaf("list", "Count the rows that wait, and list those that were given up",
-		func(ctx context.Context, _ []string) error {
-			return besideServe(p.with(ctx, need{read: true}, func(s *session) error { return p.listOutbox(ctx, s) }))
-		})
-	replay := leaf("replay ID", "Make a row that was given up due again, with all its tries",
-		func(ctx context.Context, args []string) error {
-			return besideServe(p.with(ctx, need{}, func(s *session) error { return p.replay(ctx, s, args[0]) }))
-		})
+	list := p.storeLeaf("list", "Count the rows that wait, and list those that were given up", need{read: true},
+		func(ctx context.Context, s *session, _ []string) error { return p.listOutbox(ctx, s) })
+	replay := p.storeLeaf("replay ID", "Make a row that was given up due again, with all its tries", need{},
+		func(ctx context.Context, s *session, args []string) error { return p.replay(ctx, s, args[0]) })
 	send := leaf("send", "Deliver the mail that is due, as every run does", func(ctx context.Context, _ []string) error {
 		return p.with(ctx, need{processor: p.cfg.UsesStripe()}, func(s *session) error { return p.send(ctx, s) })
 	})
@@ -36,18 +31,9 @@ could not be delivered.`
 		`Look at the mail that has not left, and deliver it. A mail that fails is tried ten times
 over three days and then given up; one that can never be sent is given up at once. The same
 goes for what duesday serve has to do: the actions of purchases, and the inbox of what came
-in and could not be dealt with at once. Those it takes itself; while it runs, duesday job and
+in and could not be dealt with at once. Those it takes itself; duesday job and
 duesday event list --waiting show them. What is later in the inbox is mostly purchases, each
 of which is looked for at Stripe once more some minutes after it was begun.`, list, replay, send)
-}
-
-// besideServe names the commands to use while duesday serve has the store open.
-func besideServe(err error) error {
-	if errors.Is(err, store.ErrLocked) {
-		return fmt.Errorf("%w; if duesday serve has it: duesday job list shows what it has to do and what it gave up, and "+
-			"duesday job replay has that tried again, with --server or %s", err, config.EnvServer)
-	}
-	return err
 }
 
 // A queue is a queue of the outbox, by its name for people, with the number of its rows.

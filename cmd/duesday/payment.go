@@ -13,18 +13,20 @@ import (
 
 // merchantList is a leaf that lists what a merchant has, the newest first.
 func (p *program) merchantList(what string,
-	do func(ctx context.Context, b *backend, account string) error) *cobra.Command {
+	do func(ctx context.Context, t *tracking.Service, account string) error) *cobra.Command {
 	var account string
-	c := p.backendLeaf("list --account UUID", "List an account's "+what+", the newest first", backendNeed{},
-		func(ctx context.Context, b *backend, _ []string) error { return do(ctx, b, strings.ToLower(account)) })
+	c := p.trackingLeaf("list --account UUID", "List an account's "+what+", the newest first", trackingNeed{},
+		func(ctx context.Context, t *tracking.Service, _ []string) error {
+			return do(ctx, t, strings.ToLower(account))
+		})
 	c.Flags().StringVar(&account, "account", "", "`UUID` of the merchant")
 	required(c, "account")
 	return checked(c, func([]string) error { return checkAccountFlag(account, false) })
 }
 
 func (p *program) paymentList() *cobra.Command {
-	return p.merchantList("payments", func(ctx context.Context, b *backend, account string) error {
-		return listAll(p, "payment", b.shop.Payments(ctx, account), as[*tracking.Payment],
+	return p.merchantList("payments", func(ctx context.Context, t *tracking.Service, account string) error {
+		return listAll(p, "payment", t.Payments(ctx, account), as[*tracking.Payment],
 			[]string{"PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "PURCHASE"},
 			func(x *tracking.Payment) []any {
 				return []any{x.StripeAccount + "/" + x.ID, paymentStatus(x), formatMinor(x.Amount, x.Currency),
@@ -35,9 +37,9 @@ func (p *program) paymentList() *cobra.Command {
 
 func (p *program) paymentShow() *cobra.Command {
 	var at, id string
-	c := p.backendLeaf("show STRIPE_ACCOUNT/PAYMENT", "Show a payment, its refunds, disputes and timeline", backendNeed{},
-		func(ctx context.Context, b *backend, args []string) error {
-			x, err := b.shop.Payment(ctx, at, id)
+	c := p.trackingLeaf("show STRIPE_ACCOUNT/PAYMENT", "Show a payment, its refunds, disputes and timeline", trackingNeed{},
+		func(ctx context.Context, t *tracking.Service, args []string) error {
+			x, err := t.Payment(ctx, at, id)
 			if err != nil {
 				return notFound(err, "payment "+args[0])
 			}

@@ -8,23 +8,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/config"
-	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/secret"
-	"github.com/duesday/duesday/internal/server"
 	"github.com/duesday/duesday/internal/stripe/sell"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/tracking/poller"
 )
 
 type pollFlags struct {
-	server           string
 	once, all, sweep bool
 	every            time.Duration
 }
 
 func (p *program) pollCommand() *cobra.Command {
 	f := new(pollFlags)
-	c := leaf("poll", "Find events whose webhook was missed and deliver them",
+	c := leaf("poll", "Find events whose webhook was missed and ingest them",
 		func(ctx context.Context, _ []string) error {
 			if !f.once && (f.all || f.sweep) {
 				return usagef("--all and --sweep are for one round: give --once, too")
@@ -34,21 +31,19 @@ func (p *program) pollCommand() *cobra.Command {
 			}
 			return p.poll(ctx, f)
 		})
-	c.Long = `Find events whose webhook was missed and deliver them: list the events of every connected
-account at Stripe, and send the missing ones to the webhook endpoints of a running duesday
-serve, the oldest first. It runs until it is interrupted, or does one round with --once.
-duesday serve does the same by itself, unless --no-poll is given.
+	c.Long = `Find events whose webhook was missed and ingest them: list the events of every connected
+account at Stripe, and store the missing ones, the oldest first. It runs until it is
+interrupted, or does one round with --once. duesday serve does the same by itself, unless
+--no-poll is given. It also does what purchases ask for, which duesday poll leaves to it.
 
-It needs the address of the server, by --server or ` + config.EnvServer + `, its API key in
-` + config.EnvAPIKey + ` or _FILE, and the key at Stripe in ` + config.EnvStripeKey + ` or _FILE; for
-a fake of Stripe ` + config.EnvStripeAPIBase + `, too. Exits 3 when a round could not get through to
-some account, or when events are lost that Stripe does not list any more.`
+It needs the key at Stripe in ` + config.EnvStripeKey + ` or _FILE; for a fake of Stripe
+` + config.EnvStripeAPIBase + `, too. Exits 3 when a round could not get through to some
+account, or when events are lost that Stripe does not list any more.`
 	c.Flags().BoolVar(&f.once, "once", false, "do one round, and say what it found")
 	c.Flags().BoolVar(&f.all, "all", false, "with --once: ask for every account, also those whose time has not come")
 	c.Flags().BoolVar(&f.sweep, "sweep", false,
 		"with --once: compare the objects themselves, too: Stripe may never have sent an event")
 	c.Flags().DurationVar(&f.every, "poll-every", pollEvery, "`TIME` from one round to the next")
-	serverFlag(c, &f.server)
 	return c
 }
 
@@ -82,51 +77,27 @@ func (v *pollView) MarshalJSON() ([]byte, error) {
 }
 
 func (p *program) poll(ctx context.Context, f *pollFlags) error {
-	t, err := config.NewTracking(p.cfg, f.server, p.env)
-	if err != nil {
-		return &usageError{err}
-	}
-	if t.Server == "" {
-		return usagef("%s sends what is missing to a running duesday serve: name it by --server, or %s", p.command,
-			config.EnvServer)
-	}
-	client, err := p.client(&t)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	if err := readStripeKey(&t.Stripe); err != nil {
-		return err
-	}
-	log := p.logger()
-	processor, err := newStripe(t.Processor, &t.Stripe, "", p.now, log)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = processor.Close() }() // idle connections alone
-	sender, err := server.NewSender(t.Server, t.APIKey, p.now)
-	if err != nil {
-		return err
-	}
-	finder := poller.New(poller.Options{Ledger: client, Sender: sender, Lister: sell.New(processor.API()), Now: p.now,
-		Log: log, Interval: f.every})
-	if !f.once {
-		p.say("The events that %s has not got are looked for every %s; --log-level info tells what was found", t.Server,
-			f.every)
-		if err := p.stdout.Flush(); err != nil {
+	return p.withTracking(ctx, trackingNeed{stripe: true}, func(t followed) error {
+		finder := poller.New(poller.Options{Ledger: t.service,
+			Lister: sell.New(t.processor.API()), Now: p.now, Log: p.logger(), Interval: f.every})
+		if !f.once {
+			p.say("The events that %s has not got are looked for every %s; --log-level info tells what was found",
+				secret.Redact(p.cfg.Store), f.every)
+			if err := p.stdout.Flush(); err != nil {
+				return err
+			}
+			return finder.Run(ctx)
+		}
+		v, err := pollOnce(ctx, t.service, finder, f)
+		if err != nil {
 			return err
 		}
-		return finder.Run(ctx)
-	}
-	v, err := pollOnce(ctx, client, finder, f)
-	if err != nil {
-		return explainBackend(p.backendHint(f.server), err)
-	}
-	p.sayPoll(v)
-	return p.json(v)
+		p.sayPoll(v)
+		return p.json(v)
+	})
 }
 
-func pollOnce(ctx context.Context, client *httpapi.Client, finder *poller.Poller,
+func pollOnce(ctx context.Context, t *tracking.Service, finder *poller.Poller,
 	f *pollFlags) (v *pollView, err error) {
 	v = new(pollView)
 	if v.Report, err = finder.Round(ctx, f.all); err != nil {
@@ -138,7 +109,7 @@ func pollOnce(ctx context.Context, client *httpapi.Client, finder *poller.Poller
 			return nil, err
 		}
 	}
-	for a, err := range client.ConnectedAccounts(ctx) {
+	for a, err := range t.ConnectedAccounts(ctx) {
 		if err != nil {
 			return nil, err
 		}

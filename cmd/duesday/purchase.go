@@ -28,9 +28,9 @@ type purchaseFlags struct {
 
 func (p *program) purchaseCreate() *cobra.Command {
 	f := &purchaseFlags{kind: choiceFlag(tracking.Legacy, tracking.Product, tracking.Subscribe, tracking.SplitPayment)}
-	c := p.backendLeaf("create", "Sell something: make the payment, subscription or schedule at Stripe",
-		backendNeed{stripe: true},
-		func(ctx context.Context, b *backend, _ []string) error { return p.sell(ctx, b, f.order) })
+	c := p.trackingLeaf("create", "Sell something: make the payment, subscription or schedule at Stripe",
+		trackingNeed{stripe: true},
+		func(ctx context.Context, t *tracking.Service, _ []string) error { return p.sell(ctx, t, f.order) })
 	c.Long = `Sell something: make the payment, subscription or schedule at Stripe.
 
   legacy        a payment intent that the buyer's client completes, of an --amount
@@ -87,8 +87,8 @@ func (f *purchaseFlags) fill() error {
 	return byFlag(o.Check())
 }
 
-func (p *program) sell(ctx context.Context, b *backend, o tracking.Order) error {
-	created, err := b.shop.CreatePurchase(ctx, o)
+func (p *program) sell(ctx context.Context, t *tracking.Service, o tracking.Order) error {
+	created, err := t.CreatePurchase(ctx, o)
 	if errors.Is(err, tracking.ErrOther) {
 		return fmt.Errorf("--key %s was used before, for another order (%s): give a new order a key of its own, or repeat "+
 			"the old one as it was", quoted(o.Key), withoutOther(err))
@@ -106,7 +106,7 @@ func (p *program) sell(ctx context.Context, b *backend, o tracking.Order) error 
 	}
 	p.say("purchase %s %s", created.Purchase.ID, what)
 	p.purchaseFields(created.Purchase, "client secret", sale.ClientSecret.Reveal())
-	p.say("\nShow the result: %s", b.hint("purchase show "+created.Purchase.ID))
+	p.say("\nShow the result: %s", p.hint("purchase show "+created.Purchase.ID))
 	objects := views(sale.Objects, func(o tracking.Object) object { // the payment, subscription, schedule at Stripe
 		return object{"kind", o.Kind, "id", o.ID, "status?", o.Status} // in Stripe's words: payment_intent, …
 	})
@@ -116,8 +116,8 @@ func (p *program) sell(ctx context.Context, b *backend, o tracking.Order) error 
 }
 
 func (p *program) purchaseList() *cobra.Command {
-	return p.merchantList("purchases", func(ctx context.Context, b *backend, account string) error {
-		return listAll(p, "purchase", b.shop.Purchases(ctx, account), as[*tracking.Purchase],
+	return p.merchantList("purchases", func(ctx context.Context, t *tracking.Service, account string) error {
+		return listAll(p, "purchase", t.Purchases(ctx, account), as[*tracking.Purchase],
 			[]string{"PURCHASE", "KEY", "KIND", "CREATED", "FULFILLED", "UNSUBSCRIBE", "SUBSCRIPTIONS", "PROBLEM"},
 			func(x *tracking.Purchase) []any {
 				return []any{x.ID, x.Order.Key, x.Kind, x.Created, x.Fulfilled, x.Unsubscribe.State, coursesText(x), x.Problem}
@@ -126,16 +126,16 @@ func (p *program) purchaseList() *cobra.Command {
 }
 
 func (p *program) purchaseShow() *cobra.Command {
-	return p.backendLeaf("show PURCHASE", "Show a purchase, its payments, subscriptions and timeline", backendNeed{},
-		func(ctx context.Context, b *backend, args []string) error {
-			timeline, err := b.shop.Timeline(ctx, args[0])
+	return p.trackingLeaf("show PURCHASE", "Show a purchase, its payments, subscriptions and timeline", trackingNeed{},
+		func(ctx context.Context, t *tracking.Service, args []string) error {
+			timeline, err := t.Timeline(ctx, args[0])
 			if err != nil {
 				return notFound(err, "purchase "+args[0])
 			}
 			if p.cfg.JSON {
 				return p.json(timeline)
 			}
-			return p.showTimeline(ctx, b, timeline)
+			return p.showTimeline(ctx, t, timeline)
 		})
 }
 
@@ -184,13 +184,13 @@ func formatMinor(minor int64, code string) string {
 }
 
 // trouble returns the failed jobs of the purchase with their errors: names and values.
-func (b *backend) trouble(ctx context.Context, x *tracking.Purchase) ([]any, error) {
+func trouble(ctx context.Context, t *tracking.Service, x *tracking.Purchase) ([]any, error) {
 	asked := func(e tracking.Effect) bool { return e.State == tracking.Asked || e.State == tracking.Begun }
 	if !asked(x.Fulfilment) && !asked(x.Unsubscribe) {
 		return nil, nil
 	}
 	var pairs []any
-	for j, err := range b.backlog.Jobs(ctx) {
+	for j, err := range t.Jobs(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -215,8 +215,8 @@ func coursesText(x *tracking.Purchase) string {
 	return strings.Join(parts, ", ")
 }
 
-func (p *program) showTimeline(ctx context.Context, b *backend, s *tracking.Timeline) error {
-	trouble, err := b.trouble(ctx, s.Purchase)
+func (p *program) showTimeline(ctx context.Context, t *tracking.Service, s *tracking.Timeline) error {
+	trouble, err := trouble(ctx, t, s.Purchase)
 	if err != nil {
 		return err
 	}

@@ -211,17 +211,6 @@ func (p *program) storeLeaf(use, short string, n need,
 	})
 }
 
-// backendLeaf is a leaf that works on a backend, with the flag --server.
-func (p *program) backendLeaf(use, short string, n backendNeed,
-	do func(ctx context.Context, b *backend, args []string) error) *cobra.Command {
-	var server string
-	c := leaf(use, short, func(ctx context.Context, args []string) error {
-		return p.withBackend(ctx, server, n, func(b *backend) error { return do(ctx, b, args) })
-	})
-	serverFlag(c, &server)
-	return c
-}
-
 // checked has the command refuse invalid usage before it opens anything.
 func checked(c *cobra.Command, check func(args []string) error) *cobra.Command {
 	do := c.RunE

@@ -150,7 +150,7 @@ func checkPollEvery(every time.Duration) error {
 }
 
 func (p *program) serve(ctx context.Context, o *serveFlags) error {
-	t, err := config.NewTracking(p.cfg, "", p.env)
+	t, err := config.NewTracking(p.cfg, p.env)
 	if err != nil {
 		return &usageError{err}
 	}
@@ -223,7 +223,7 @@ func (p *program) runServer(ctx context.Context, s *session, t *config.Tracking,
 	if err != nil {
 		return err
 	}
-	view := append(object{"address", options.Listener.Addr().String(), "base", running.Base(), // for --server
+	view := append(object{"address", options.Listener.Addr().String(), "base", running.Base(),
 		"store", secret.Redact(p.cfg.Store)}, daily...)
 	if f.service != nil {
 		view = append(view, p.announceTracking(running, !t.APIKey.IsZero(), f, o)...)

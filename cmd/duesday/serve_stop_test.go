@@ -34,7 +34,6 @@ func TestServe_FinishesWhatItHasBegun(t *testing.T) {
 		t.Fatal(err)
 	}
 	v, stop := c.serve("--on-fulfil", c.job()+"; read line < "+release+"; test \"$line\" = go", "--no-poll")
-	c.env["DUESDAY_SERVER"] = v.Base
 	c.must("connect", "add", "--account", ownAccount, "acct_duesday")
 	id := c.buy("1")
 	equal(t, "begun", c.await(1), map[string]int{"fulfil " + id: 1})
@@ -58,20 +57,17 @@ func TestServe_FinishesWhatItHasBegun(t *testing.T) {
 	f.Close()
 	r := <-stopped
 	equal(t, "stopped", []any{r.code, r.errors}, []any{exitDone, noJobs})
-	delete(c.env, "DUESDAY_SERVER")
 	equal(t, "fulfilled", c.object(exitDone, "purchase", "show", id)["purchase"].(map[string]any)["fulfilled"], true)
 }
 
 // TestServe_GivesUp: what a command says can never be done waits for a person.
 func TestServe_GivesUp(t *testing.T) {
 	c := newServeCLI(t)
-	v, stop := c.serve("--on-fulfil", c.job()+"; echo sold out with sk_test_hidden >&2; exit 100", "--no-poll")
-	c.env["DUESDAY_SERVER"] = v.Base
+	_, stop := c.serve("--on-fulfil", c.job()+"; echo sold out with sk_test_hidden >&2; exit 100", "--no-poll")
 	c.must("connect", "add", "--account", ownAccount, "acct_duesday")
 	id := c.buy("1")
 	c.await(1)
 	equal(t, "stopped", stop().code, exitDone)
-	delete(c.env, "DUESDAY_SERVER")
 	o := c.object(exitDone, "outbox", "list")
 	equal(t, "counts", members(o, "due", "later", "dead", "actions"),
 		[]any{0, 0, 0, map[string]int{"due": 0, "later": 0, "dead": 1}})
@@ -94,8 +90,7 @@ func TestServe_GivesUp(t *testing.T) {
 // TestServe_LogsWithoutACommand: nobody is told but the log, and the purchase says so.
 func TestServe_LogsWithoutACommand(t *testing.T) {
 	c := newServeCLI(t)
-	v, stop := c.serve("--on-unsubscribe", c.job(), "--no-poll")
-	c.env["DUESDAY_SERVER"] = v.Base
+	_, stop := c.serve("--on-unsubscribe", c.job(), "--no-poll")
 	c.must("connect", "add", "--account", ownAccount, "acct_duesday")
 	id := c.buy("1")
 	c.until("fulfilled", func() bool {
@@ -116,8 +111,7 @@ func TestServe_SettlesWhatBillingCharges(t *testing.T) {
 	}
 	open := c.object(exitDone, "subscription", "show", "1/1")["open"].(map[string]any)
 	equal(t, "open", open["state"], "requires_action")
-	v, stop := c.serve("--no-poll")
-	c.env["DUESDAY_SERVER"] = v.Base
+	_, stop := c.serve("--no-poll")
 	if err := c.fake.Authenticate(open["intent"].(string), true); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +120,6 @@ func TestServe_SettlesWhatBillingCharges(t *testing.T) {
 			"payment_intent.succeeded")
 	})
 	equal(t, "stopped", stop().code, exitDone)
-	delete(c.env, "DUESDAY_SERVER")
 	equal(t, "not yet", c.list("receipt", "list", "1"), []any{})
 	waiting := c.list("event", "list", "--waiting")[0].(map[string]any)["id"].(string)
 	c.clock.Set(c.clock.Now().Add(time.Minute)) // a run that had confirmed it would have settled it by now
@@ -138,11 +131,10 @@ func TestServe_SettlesWhatBillingCharges(t *testing.T) {
 	equal(t, "once", len(c.list("receipt", "list", "1")), 1)
 }
 
-// TestPoll_RunsUntilItIsStopped: as a process of its own, which has the server's API key.
+// TestPoll_RunsUntilItIsStopped: as a process of its own, on the server's folder.
 func TestPoll_RunsUntilItIsStopped(t *testing.T) {
 	c := newServeCLI(t)
-	v, _ := c.serve("--on-fulfil", c.job(), "--no-poll")
-	c.env["DUESDAY_SERVER"] = v.Base
+	c.serve("--on-fulfil", c.job(), "--no-poll")
 	c.must("connect", "add", "--account", shopAccount, "acct_shop")
 	if err := c.fake.SetFaults(stripefake.Faults{WebhookDrops: 1}); err != nil {
 		t.Fatal(err)
@@ -164,7 +156,7 @@ func TestPoll_RunsUntilItIsStopped(t *testing.T) {
 	cancel()
 	equal(t, "exit", <-done, exitDone)
 	equal(t, "output", out.String(),
-		"The events that "+v.Base+" has not got are looked for every 10m0s; --log-level info tells what was found\n")
+		"The events that pebble:./duesday-data has not got are looked for every 10m0s; --log-level info tells what was found\n")
 
 	r := c.run("rebuild")
 	equal(t, "of a server", r.code, exitDone)

@@ -195,7 +195,6 @@ func TestServe_SellsAndFulfils(t *testing.T) {
 	v, stop := c.serve("--on-fulfil", c.job(), "--on-unsubscribe", c.job(), "--no-poll")
 	equal(t, "announced", []any{v.StripeAccount, v.Mode, v.API, v.PollEvery, v.Webhooks},
 		[]any{stripefake.DefaultAccount, "test", true, "", []string{v.Base + server.HookPath, v.Base + server.ConnectPath}})
-	c.env["DUESDAY_SERVER"] = v.Base
 	equal(t, "registered", members(c.object(exitDone, "connect", "add", "--account", shopAccount, "acct_shop"),
 		"stripe_account", "account", "status"), []any{"acct_shop", shopAccount, "connected"})
 	c.must("connect", "add", "--account", ownAccount, stripefake.DefaultAccount)
@@ -262,7 +261,6 @@ func TestServe_SellsAndFulfils(t *testing.T) {
 
 	r = stop()
 	equal(t, "stopped", []any{r.code, r.out, r.errors}, []any{exitDone, "", noJobs})
-	delete(c.env, "DUESDAY_SERVER")
 	equal(t, "once more", c.list("event", "list", "--waiting"), []any{})
 	equal(t, "purchases", len(c.list("purchase", "list", "--account", shopAccount)), 4)
 	c.must("rebuild")
@@ -303,8 +301,7 @@ func (c *serveCLI) showsAll(legacy, recurring, intent string) {
 // what they would have told.
 func TestServe_FindsWhatNeverCame(t *testing.T) {
 	c := newServeCLI(t)
-	v, stop := c.serve("--on-fulfil", c.job(), "--no-poll")
-	c.env["DUESDAY_SERVER"] = v.Base
+	_, stop := c.serve("--on-fulfil", c.job(), "--no-poll")
 	c.must("connect", "add", "--account", shopAccount, "acct_shop")
 	if err := c.fake.SetFaults(stripefake.Faults{WebhookDrops: 1}); err != nil {
 		t.Fatal(err)
@@ -336,7 +333,6 @@ func TestServe_FindsWhatNeverCame(t *testing.T) {
 	equal(t, "stopped", stop().code, exitDone)
 
 	// A serve with a poller of its own does it by itself.
-	delete(c.env, "DUESDAY_SERVER")
 	legacy = c.object(exitDone, "purchase", "create", "--account", shopAccount, "--kind", "legacy", "--key", "2",
 		"--amount", "1", "--currency", "USD")
 	intent, _, _ = strings.Cut(legacy["client_secret"].(string), "_secret_")
@@ -353,8 +349,7 @@ func TestServe_FindsWhatNeverCame(t *testing.T) {
 
 func TestServe_Quarantines(t *testing.T) {
 	c := newServeCLI(t)
-	v, _ := c.serve("--on-fulfil", c.job(), "--no-poll")
-	c.env["DUESDAY_SERVER"] = v.Base
+	c.serve("--on-fulfil", c.job(), "--no-poll")
 	c.askAt("acct_shop", "POST", "/v1/payment_intents",
 		"amount=100&currency=usd&payment_method=pm_card_visa&confirm=true&return_url=http://shop.example")
 	c.until("quarantined", func() bool { return strings.Contains(c.must("event", "list", "--waiting"), "quarantined") })
@@ -372,7 +367,7 @@ func TestServe_Quarantines(t *testing.T) {
 // TestServe_Beside: every command works beside a running serve, on its folder.
 func TestServe_Beside(t *testing.T) {
 	c := newServeCLI(t)
-	v, _ := c.serve("--no-poll")
+	c.serve("--no-poll")
 	c.must("connect", "add", "--account", shopAccount, "acct_shop")
 	for _, line := range []string{"connect list", "purchase list --account " + shopAccount, "event list", "account list",
 		"subscription list", "due payments --until 2026-12-31", "run reminders", "run payments", "verify", "export subscriptions", "outbox list",
@@ -382,15 +377,6 @@ func TestServe_Beside(t *testing.T) {
 	r := c.run("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:copy")
 	equal(t, "a copy has the folder for itself", r.code, exitFailed)
 	contains(t, r.errors, "is in use by", "duesday serve", "pid")
-	c.must("connect", "list", "--server", v.Base)
-	c.env["DUESDAY_API_KEY"] = "another-key-of-20-characters"
-	r = c.run("connect", "list", "--server", v.Base)
-	equal(t, "with another key", r.code, exitFailed)
-	contains(t, r.errors, "401", "this is not the API key of this server", "DUESDAY_API_KEY")
-	delete(c.env, "DUESDAY_API_KEY")
-	r = c.run("connect", "list", "--server", v.Base)
-	equal(t, "without a key", r.code, exitUsage)
-	contains(t, r.errors, "DUESDAY_API_KEY")
 }
 
 func TestServe_Refuses(t *testing.T) {
@@ -447,7 +433,6 @@ func TestServe_SecretsInFiles(t *testing.T) {
 	}
 	v, stop := c.serve("--no-poll", "--behind-proxy", "--listen", ":0") // the last --listen counts
 	contains(t, v.Base, "http://localhost:")
-	c.env["DUESDAY_SERVER"] = v.Base
 	c.must("connect", "add", "--account", ownAccount, stripefake.DefaultAccount)
 	c.ask("POST", "/v1/payment_intents",
 		"amount=100&currency=usd&payment_method=pm_card_visa&confirm=true&return_url=http://shop.example")
@@ -477,17 +462,14 @@ func TestPurchaseCreate_Refuses(t *testing.T) {
 		base + "product --amount 1 --currency EUR --email a@example.com": "--payment-method: must",
 		"purchase create --account " + shopAccount +
 			" --kind legacy --amount 1 --currency EUR --key 4242424242424242": "--key: this looks like a card number",
-		"event list --account shop":                "UUID",
-		"rebuild --account shop":                   "UUID",
-		"purchase list --account acct_1":           "want the UUID of a merchant",
-		"payment list --account 1":                 "want the UUID of a merchant",
-		"job replay":                               "JOB is missing",
-		"poll --once":                              "DUESDAY_SERVER",
-		"poll --all":                               "give --once",
-		"replay":                                   "EVENT is missing",
-		"connect add acct_1":                       `"account"`,
-		"connect list --server here":               "--server: want the address",
-		"connect list --server http://10.1.2.3:80": "https",
+		"event list --account shop":      "UUID",
+		"rebuild --account shop":         "UUID",
+		"purchase list --account acct_1": "want the UUID of a merchant",
+		"payment list --account 1":       "want the UUID of a merchant",
+		"job replay":                     "JOB is missing",
+		"poll --all":                     "give --once",
+		"replay":                         "EVENT is missing",
+		"connect add acct_1":             `"account"`,
 	} {
 		r := c.run(strings.Fields(line)...)
 		if r.code != exitUsage || strings.Contains(r.errors, "4242424242424242") {

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -18,7 +17,6 @@ const (
 	EnvConnectSecretsFile = "DUESDAY_STRIPE_CONNECT_SECRETS_FILE"
 	EnvAPIKey             = "DUESDAY_API_KEY"
 	EnvAPIKeyFile         = "DUESDAY_API_KEY_FILE"
-	EnvServer             = "DUESDAY_SERVER"
 )
 
 // leastAPIKey is the least number of characters of an API key: fewer can be guessed.
@@ -33,9 +31,8 @@ type Tracking struct {
 	Webhook Secrets // of the endpoint for events of our own account
 	Connect Secrets // of the endpoint for events of connected accounts
 
-	APIKey     secret.Text // for /v1 and /internal; none when there is none, or it is in APIKeyFile
+	APIKey     secret.Text // for /v1; none when there is none, or it is in APIKeyFile
 	APIKeyFile string
-	Server     string // address of a running duesday serve, without a slash at its end; "" when none is named
 }
 
 // Secrets belong to one webhook endpoint. There are two of them while one replaces the other.
@@ -44,9 +41,9 @@ type Secrets struct {
 	File string // of the secrets; "" when there is none or it has been read
 }
 
-// NewTracking reads the settings of the tracking commands. server is the flag's value, which wins
-// over the environment's. Its errors name the wrong variable, and repeat no secret.
-func NewTracking(c Config, server string, env func(string) string) (Tracking, error) {
+// NewTracking reads the settings of the tracking commands. Its errors name the wrong variable, and
+// repeat no secret.
+func NewTracking(c Config, env func(string) string) (Tracking, error) {
 	t := Tracking{Processor: "stripe", APIKey: secret.New(env(EnvAPIKey)), APIKeyFile: env(EnvAPIKeyFile)}
 	if c.UsesStripe() {
 		t.Processor = c.Processor
@@ -72,12 +69,7 @@ func NewTracking(c Config, server string, env func(string) string) (Tracking, er
 			return t, err
 		}
 	}
-	name := "--server"
-	if server == "" {
-		server, name = env(EnvServer), EnvServer
-	}
-	t.Server, err = checkServer(name, server)
-	return t, err
+	return t, nil
 }
 
 func bothSet(one, other string) error {
@@ -131,20 +123,4 @@ func CheckAPIKey(name string, key secret.Text) error {
 			name, leastAPIKey)
 	}
 	return nil
-}
-
-// checkServer returns the address without its last slash. It refuses an address to which the API
-// key must not be sent.
-func checkServer(name, text string) (string, error) {
-	if text == "" {
-		return "", nil
-	}
-	u := webAddress(text)
-	if u == nil || u.Hostname() == "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-		return "", fmt.Errorf("%s: want the address of a duesday serve, such as http://127.0.0.1:8080", name)
-	}
-	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && !ip.IsLoopback() {
-		return "", fmt.Errorf("%s: want https: the API key goes to another machine by https alone", name)
-	}
-	return strings.TrimRight(text, "/"), nil
 }

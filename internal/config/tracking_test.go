@@ -11,20 +11,20 @@ import (
 
 const apiKey = "0123456789abcdef"
 
-func tracking(t *testing.T, processor, server string, env map[string]string) (config.Tracking, error) {
+func tracking(t *testing.T, processor string, env map[string]string) (config.Tracking, error) {
 	t.Helper()
 	c, err := config.New(config.Flags{Processor: processor}, environment(env))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return config.NewTracking(c, server, environment(env))
+	return config.NewTracking(c, environment(env))
 }
 
 func TestNewTracking(t *testing.T) {
 	env := map[string]string{config.EnvStripeKey: "sk_test_x", config.EnvStripeAPIBase: "http://127.0.0.1:12111/",
 		config.EnvWebhookSecrets: "whsec_a, whsec_b\nwhsec_c\n", config.EnvConnectSecretsFile: "connect",
-		config.EnvAPIKey: apiKey, config.EnvServer: "https://pay.example/duesday/"}
-	got, err := tracking(t, "", "", env)
+		config.EnvAPIKey: apiKey}
+	got, err := tracking(t, "", env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,8 +40,8 @@ func TestNewTracking(t *testing.T) {
 		got.Connect.List != nil {
 		t.Errorf("secrets %q, %+v", text, got.Connect)
 	}
-	if got.APIKey.Reveal() != apiKey || got.Server != "https://pay.example/duesday" {
-		t.Errorf("key %q, server %q", got.APIKey.Reveal(), got.Server)
+	if got.APIKey.Reveal() != apiKey {
+		t.Errorf("key %q", got.APIKey.Reveal())
 	}
 	if text := fmt.Sprintf("%v %+v %#v", got, got, got); strings.Contains(text, "whsec_") ||
 		strings.Contains(text, apiKey) || strings.Contains(text, "sk_test") {
@@ -50,9 +50,9 @@ func TestNewTracking(t *testing.T) {
 }
 
 func TestNewTracking_TakesTheProcessorsOptions(t *testing.T) {
-	got, err := tracking(t, "stripe:?rate=5", "http://localhost:1", map[string]string{config.EnvServer: "http://[::1]:2"})
-	if err != nil || got.Processor != "stripe:?rate=5" || got.Server != "http://localhost:1" {
-		t.Errorf("got %q, server %q, %v", got.Processor, got.Server, err)
+	got, err := tracking(t, "stripe:?rate=5", nil)
+	if err != nil || got.Processor != "stripe:?rate=5" {
+		t.Errorf("got %q, %v", got.Processor, err)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestNewTracking_KeepsTheKeyThatWasRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Stripe.Key, c.Stripe.KeyFile = secret.New("sk_test_x"), ""
-	got, err := config.NewTracking(c, "", env)
+	got, err := config.NewTracking(c, env)
 	if err != nil || got.Stripe.Key.Reveal() != "sk_test_x" || got.Stripe.CheckKey() != nil {
 		t.Errorf("got %q, %v, %v", got.Stripe.KeyFile, got.Stripe.CheckKey(), err)
 	}
@@ -81,14 +81,8 @@ func TestNewTracking_Refuses(t *testing.T) {
 		{config.EnvAPIKey, "hidden890123456", "at least 16"},
 		{config.EnvAPIKey, "hidden 890 123 456", "at least 16"},
 		{config.EnvAPIKey, "hidden7890123456ü", "at least 16"},
-		{config.EnvServer, "127.0.0.1:8080", "want the address of a duesday serve"},
-		{config.EnvServer, "http://user:hidden@localhost", "want the address"},
-		{config.EnvServer, "http://localhost?x", "want the address"},
-		{config.EnvServer, "ftp://localhost", "want the address"},
-		{config.EnvServer, "http://10.0.0.1:8080", "by https alone"},
-		{config.EnvServer, "http://localhost.example", "by https alone"},
 	} {
-		_, err := tracking(t, "", "", map[string]string{c.name: c.value})
+		_, err := tracking(t, "", map[string]string{c.name: c.value})
 		if err == nil || !strings.HasPrefix(err.Error(), c.name+": ") || !strings.Contains(err.Error(), c.want) ||
 			strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%s=%s: %v, want %q in it", c.name, c.value, err, c.want)
@@ -96,12 +90,9 @@ func TestNewTracking_Refuses(t *testing.T) {
 	}
 	for name, file := range map[string]string{config.EnvWebhookSecrets: config.EnvWebhookSecretsFile,
 		config.EnvConnectSecrets: config.EnvConnectSecretsFile, config.EnvAPIKey: config.EnvAPIKeyFile} {
-		_, err := tracking(t, "", "", map[string]string{name: "whsec_0123456789", file: "x"})
+		_, err := tracking(t, "", map[string]string{name: "whsec_0123456789", file: "x"})
 		if err == nil || err.Error() != name+" and "+file+" are both set: unset one" {
 			t.Errorf("%s and %s: %v", name, file, err)
 		}
-	}
-	if _, err := tracking(t, "", "here", nil); err == nil || !strings.HasPrefix(err.Error(), "--server: ") {
-		t.Errorf("by flag: %v", err)
 	}
 }

@@ -44,9 +44,7 @@ func TestHook_TakesWhatIsSigned(t *testing.T) {
 	}{
 		{platformPath, oldSecret, tracking.Origin{Source: tracking.FromWebhook}},
 		{platformPath, newSecret, tracking.Origin{Source: tracking.FromWebhook}},
-		{platformPath, pollSecret, tracking.Origin{Source: tracking.FromPoll}},
 		{connectPath, connectSecret, tracking.Origin{Connect: true, Source: tracking.FromWebhook}},
-		{connectPath, pollSecret, tracking.Origin{Connect: true, Source: tracking.FromPoll}},
 	} {
 		a := do(t, request(t, "POST", server.URL+tt.path, eventBody, "Stripe-Signature", signed(w, eventBody, tt.key)))
 		all := w.origins()

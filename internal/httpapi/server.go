@@ -68,8 +68,8 @@ type Options struct {
 	Registry Registry
 	Backlog  Backlog // nil: there is no /internal/jobs
 
-	// Verify returns the index of the secret with which the body was signed. Its errors are shown to
-	// the sender. Needed with Hooks.
+	// Verify returns an error unless the body was signed with one of the secrets. Its errors are shown
+	// to the sender. Needed with Hooks.
 	Verify func(header string, body []byte, secrets []secret.Text, now time.Time) (which int, err error)
 	Hooks  []Hook // may be none
 
@@ -87,8 +87,6 @@ type Hook struct {
 	Connect bool   // events of connected accounts come to it
 	// Secrets are the valid signing secrets, any number of them.
 	Secrets []secret.Text
-	// Poll is the poller's secret among them, or none.
-	Poll secret.Text
 }
 
 const (
@@ -98,15 +96,9 @@ const (
 	maxPooled = 64 << 10 // bytes of a buffer kept for the next event
 )
 
-// A hook is a checked Hook.
-type hook struct {
-	Hook
-	poll int // index of Poll in Secrets, or -1
-}
-
 type server struct {
 	o      Options
-	hooks  map[string]*hook
+	hooks  map[string]*Hook // by path
 	api    *http.ServeMux
 	key    [sha256.Size]byte // of Options.Key
 	cross  *http.CrossOriginProtection
@@ -129,7 +121,7 @@ func New(o Options) (http.Handler, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &server{o: o, hooks: map[string]*hook{}, key: sha256.Sum256([]byte(o.Key.Reveal())),
+	s := &server{o: o, hooks: map[string]*Hook{}, key: sha256.Sum256([]byte(o.Key.Reveal())),
 		cross: http.NewCrossOriginProtection()}
 	for _, h := range o.Hooks {
 		if err := h.check(); err != nil {
@@ -139,7 +131,7 @@ func New(o Options) (http.Handler, error) {
 			return nil, fmt.Errorf("httpapi: the endpoint %q is there twice", h.Path)
 		}
 		h.Secrets = slices.Clone(h.Secrets)
-		s.hooks[h.Path] = &hook{Hook: h, poll: indexOf(h.Secrets, h.Poll)}
+		s.hooks[h.Path] = &h
 	}
 	if !o.Key.IsZero() {
 		s.api = s.routes()
@@ -156,26 +148,16 @@ func (h Hook) check() error {
 		return errors.New("this path is taken")
 	case len(h.Secrets) == 0:
 		return errors.New("it has no signing secret: want at least one, or everybody's events would be taken")
-	case !h.Poll.IsZero() && indexOf(h.Secrets, h.Poll) < 0:
-		return errors.New("the poller's secret is none of its signing secrets: want it among them")
 	}
 	for i, one := range h.Secrets {
 		if one.IsZero() {
 			return errors.New("a signing secret is empty")
 		}
-		if indexOf(h.Secrets, one) != i {
+		if slices.ContainsFunc(h.Secrets[:i], func(t secret.Text) bool { return t.Reveal() == one.Reveal() }) {
 			return errors.New("a signing secret is there twice")
 		}
 	}
 	return nil
-}
-
-// indexOf returns where the secret is, or -1; none is nowhere.
-func indexOf(secrets []secret.Text, one secret.Text) int {
-	if one.IsZero() {
-		return -1
-	}
-	return slices.IndexFunc(secrets, func(t secret.Text) bool { return t.Reveal() == one.Reveal() })
 }
 
 // isAPI reports whether the path needs the key.

@@ -29,11 +29,10 @@ const (
 	connectPath   = "/webhooks/stripe/connect"
 )
 
-// The secrets of the two endpoints: an old and a new one of Stripe's, and the poller's.
+// The secrets of the two endpoints: an old and a new one, and that for connected accounts.
 var (
 	oldSecret     = secret.New("whsec_old")
 	newSecret     = secret.New("whsec_new")
-	pollSecret    = secret.New("whsec_poll")
 	connectSecret = secret.New("whsec_connect")
 )
 
@@ -109,8 +108,8 @@ func (w *world) options() httpapi.Options {
 	return httpapi.Options{
 		Inbox: w, Shop: w, Ledger: w, Registry: w, Backlog: w, Verify: event.Verify, Key: secret.New(apiKey),
 		Hooks: []httpapi.Hook{
-			{Path: platformPath, Secrets: []secret.Text{oldSecret, newSecret, pollSecret}, Poll: pollSecret},
-			{Path: connectPath, Connect: true, Secrets: []secret.Text{connectSecret, pollSecret}, Poll: pollSecret},
+			{Path: platformPath, Secrets: []secret.Text{oldSecret, newSecret}},
+			{Path: connectPath, Connect: true, Secrets: []secret.Text{connectSecret}},
 		},
 		Now: func() time.Time { return w.now },
 		Log: slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})),

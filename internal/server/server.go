@@ -7,15 +7,10 @@ package server
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -52,7 +47,6 @@ type Server struct {
 	o       Options
 	base    string
 	hooks   []httpapi.Hook
-	open    []string // paths of the endpoints with a secret of Stripe's
 	handler http.Handler
 	poller  *poller.Poller // nil: it does not poll
 }
@@ -68,23 +62,15 @@ func New(o Options) (*Server, error) {
 		s.handler, err = httpapi.New(httpapi.Options{Now: o.Now, Log: o.Log, Ready: o.Ready})
 		return s, err
 	}
-	poll := secret.Text{}
-	if o.PollEvery > 0 || !o.APIKey.IsZero() {
-		poll = pollSecret(o.APIKey)
-	}
-	s.addHook(HookPath, false, o.WebhookSecrets, poll)
-	s.addHook(ConnectPath, true, o.ConnectSecrets, poll)
+	s.addHook(HookPath, false, o.WebhookSecrets)
+	s.addHook(ConnectPath, true, o.ConnectSecrets)
 	s.handler, err = httpapi.New(httpapi.Options{Inbox: o.Service, Shop: o.Service, Ledger: o.Service,
 		Registry: o.Service, Backlog: o.Service,
 		Verify: event.Verify, Hooks: s.hooks, Key: o.APIKey, Now: o.Now, Log: o.Log, Ready: o.Ready})
 	if err != nil || o.PollEvery == 0 {
 		return s, err
 	}
-	sender, err := newSender(base, poll, o.Now)
-	if err != nil {
-		return nil, err
-	}
-	s.poller = poller.New(poller.Options{Ledger: o.Service, Sender: sender, Lister: o.Lister, Now: o.Now, Log: o.Log,
+	s.poller = poller.New(poller.Options{Ledger: o.Service, Lister: o.Lister, Now: o.Now, Log: o.Log,
 		Interval: o.PollEvery})
 	return s, nil
 }
@@ -95,8 +81,8 @@ func (s *Server) Base() string { return s.base }
 // Webhooks returns the addresses to which Stripe may send events.
 func (s *Server) Webhooks() []string {
 	list := []string{}
-	for _, path := range s.open {
-		list = append(list, s.base+path)
+	for _, h := range s.hooks {
+		list = append(list, s.base+h.Path)
 	}
 	return list
 }
@@ -143,41 +129,11 @@ const (
 	ConnectPath = "/hooks/stripe/connect" // for events of connected accounts
 )
 
-// pollLabel is fixed: every process with the same API key derives the same secret.
-const pollLabel = "duesday: the poller's webhook secret"
-
-// addHook opens an endpoint for Stripe if there are secrets, and for the poller if poll is set.
-func (s *Server) addHook(path string, connect bool, secrets []secret.Text, poll secret.Text) {
+// addHook opens an endpoint if there are secrets.
+func (s *Server) addHook(path string, connect bool, secrets []secret.Text) {
 	if len(secrets) > 0 {
-		s.open = append(s.open, path)
+		s.hooks = append(s.hooks, httpapi.Hook{Path: path, Connect: connect, Secrets: secrets})
 	}
-	if !poll.IsZero() {
-		secrets = append(slices.Clone(secrets), poll)
-	}
-	if len(secrets) > 0 {
-		s.hooks = append(s.hooks, httpapi.Hook{Path: path, Connect: connect, Secrets: secrets, Poll: poll})
-	}
-}
-
-// NewSender returns the sender of a poller in another process than the server. It sends events to
-// the server at the base, signed with the secret that both derive from the API key.
-func NewSender(base string, apiKey secret.Text, now func() time.Time) (*httpapi.Sender, error) {
-	return newSender(base, pollSecret(apiKey), now)
-}
-
-func newSender(base string, poll secret.Text, now func() time.Time) (*httpapi.Sender, error) {
-	return httpapi.NewSender(httpapi.SenderOptions{Platform: base + HookPath, Connect: base + ConnectPath,
-		Sign: func(_ bool, body []byte) string { return event.Sign(body, poll, now()) }})
-}
-
-// pollSecret derives the poller's signing secret from the API key. Without a key it is random.
-func pollSecret(apiKey secret.Text) secret.Text {
-	if apiKey.IsZero() {
-		return secret.New("whsec_" + rand.Text())
-	}
-	mac := hmac.New(sha256.New, []byte(apiKey.Reveal()))
-	mac.Write([]byte(pollLabel)) // a hash returns no error
-	return secret.New("whsec_" + hex.EncodeToString(mac.Sum(nil)))
 }
 
 // LocalBase returns the URL at which this machine reaches a server at the address.

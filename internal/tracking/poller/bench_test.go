@@ -178,14 +178,14 @@ func (f *fleet) Apply(context.Context, string, tracking.Object) (bool, error) {
 	return false, errors.New("nobody sweeps here")
 }
 
-func (f *fleet) Send(_ context.Context, connect bool, body []byte) error {
+func (f *fleet) Ingest(_ context.Context, body []byte, from tracking.Origin) (v tracking.Verdict, err error) {
 	var e struct {
 		ID      string
 		Account string
 		Created int64
 	}
-	if err := json.Unmarshal(body, &e); err != nil || !connect {
-		return fmt.Errorf("sent %q to the endpoint of our own account: %w", body, err)
+	if err := json.Unmarshal(body, &e); err != nil || !from.Connect {
+		return v, fmt.Errorf("sent %q to the endpoint of our own account: %w", body, err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -194,7 +194,7 @@ func (f *fleet) Send(_ context.Context, connect bool, body []byte) error {
 	}
 	delete(f.missing, e.ID)
 	f.stored[e.Account+"/"+e.ID] = poller.RawEvent{ID: e.ID, Created: time.Unix(e.Created, 0)}
-	return nil
+	return v, nil
 }
 
 // A fleetResult is what two rounds took.
@@ -218,7 +218,7 @@ func (f *fleet) poll(tb testing.TB, o api.Options) (r fleetResult) {
 			tb.Error(err)
 		}
 	}()
-	p := poller.New(poller.Options{Ledger: f, Sender: f, Lister: sell.New(client), Now: f.fake.Now})
+	p := poller.New(poller.Options{Ledger: f, Lister: sell.New(client), Now: f.fake.Now})
 	round := func(least, most, missing int) (time.Duration, int) {
 		tb.Helper()
 		before, start := f.requests(), time.Now()

@@ -181,8 +181,7 @@ func (c *catchUp) release() {
 }
 
 // send sends the events in memory, oldest first, except those received meanwhile. The first failure
-// ends it, as later events may need the failed one. An event that the endpoint will never take is
-// passed over.
+// ends it, as later events may need the failed one. A body that is no event is passed over.
 func (c *catchUp) send(ctx context.Context) error {
 	if len(c.missing) == 0 {
 		return nil
@@ -194,12 +193,12 @@ func (c *catchUp) send(ctx context.Context) error {
 	}
 	c.found += len(c.missing)
 	for i, e := range c.missing {
-		err := c.p.o.Sender.Send(ctx, !c.a.Own, e.Body)
+		_, err := c.p.o.Ledger.Ingest(ctx, e.Body, tracking.Origin{Connect: !c.a.Own, Source: tracking.FromPoll})
 		if errors.Is(err, tracking.ErrBody) { // the events after it must not wait for ever
 			c.p.o.Log.Error("an event that Stripe lists is not taken for one", "stripe_account", c.a.StripeAccount, "event",
 				e.ID, "error", textOf(err))
 		} else if err != nil {
-			return fmt.Errorf("send %s to the webhook endpoint: %w", e.ID, err)
+			return fmt.Errorf("ingest %s: %w", e.ID, err)
 		}
 		c.sent++
 		c.again[e.ID] = e.Created

@@ -11,21 +11,13 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// A Ledger is the poller's part of tracking.Service. A client of a server has it too.
+// A Ledger is the poller's part of tracking.Service.
 type Ledger interface {
+	Ingest(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error)
 	ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.ConnectedAccount, error]
 	Events(ctx context.Context, q tracking.EventQuery) iter.Seq2[tracking.EventRow, error]
 	SavePoll(ctx context.Context, stripeAccount string, p tracking.PollState) error
 	Apply(ctx context.Context, at string, o tracking.Object) (changed bool, err error)
-}
-
-// A Sender sends the bodies of events to the webhook endpoint. It must be safe for concurrent use,
-// and must limit its own time.
-type Sender interface {
-	// Send signs the body and posts it: with connect, to the endpoint for connected accounts. It
-	// returns nil only if the answer was 2xx: the event is durable. It returns
-	// tracking.ErrBody if the endpoint will never take the event.
-	Send(ctx context.Context, connect bool, body []byte) error
 }
 
 // A Lister lists events and objects from Stripe.
@@ -47,10 +39,9 @@ type RawEvent struct {
 	Body    []byte // whole, with "account" filled in for a connected account's
 }
 
-// Options configure a Poller. Ledger, Sender and Lister are needed; the others have defaults.
+// Options configure a Poller. Ledger and Lister are needed; the others have defaults.
 type Options struct {
 	Ledger Ledger
-	Sender Sender
 	Lister Lister // must keep to Stripe's rates
 
 	Now      func() time.Time // nil: time.Now
@@ -71,8 +62,7 @@ const (
 	maxErrorText = 300                 // bytes of a stored error
 )
 
-// A Poller lists the events of every connected account, and sends missing ones to the webhook
-// endpoint, oldest first. It is safe for concurrent use; two rounds at a time do the same work
+// A Poller lists the events of every connected account, and ingests missing ones, oldest first. It is safe for concurrent use; two rounds at a time do the same work
 // twice.
 type Poller struct {
 	o       Options

@@ -27,7 +27,7 @@ type pollEvent struct {
 	visible time.Time // from when on Stripe lists it
 }
 
-// A pollWorld is Stripe, the service and its webhook endpoint, for the poller alone.
+// A pollWorld is Stripe and the service, for the poller alone.
 type pollWorld struct {
 	mu       sync.Mutex
 	stripe   time.Time     // Stripe's clock
@@ -72,7 +72,7 @@ func (w *pollWorld) register(account string) {
 }
 
 func (w *pollWorld) poller(change ...func(*Options)) *Poller {
-	o := Options{Ledger: w, Sender: w, Lister: w, Now: func() time.Time {
+	o := Options{Ledger: w, Lister: w, Now: func() time.Time {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.stripe.Add(w.skew)
@@ -178,27 +178,27 @@ func (w *pollWorld) Apply(ctx context.Context, at string, o tracking.Object) (bo
 	return o.Status == "changed", nil
 }
 
-func (w *pollWorld) Send(ctx context.Context, connect bool, body []byte) error {
+func (w *pollWorld) Ingest(ctx context.Context, body []byte, from tracking.Origin) (v tracking.Verdict, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i := slices.IndexFunc(w.events, func(e pollEvent) bool { return e.id == string(body) })
 	if i < 0 {
 		w.wrong = append(w.wrong, fmt.Sprintf("sent %q", body))
-		return errors.New("no such event")
+		return v, errors.New("no such event")
 	}
 	e := w.events[i]
 	if _, ok := w.stored[e.id]; ok {
 		w.wrong = append(w.wrong, e.id+" was sent, and is stored")
 	}
-	if connect == (e.account == "acct_own") {
-		w.wrong = append(w.wrong, e.id+" was sent to the wrong endpoint")
+	if from != (tracking.Origin{Connect: e.account != "acct_own", Source: tracking.FromPoll}) {
+		w.wrong = append(w.wrong, fmt.Sprintf("%s was sent as %+v", e.id, from))
 	}
 	if err := cmp.Or(ctx.Err(), w.broken("send", e.account)); err != nil {
-		return err
+		return v, err
 	}
 	w.stored[e.id] = e
 	w.sent = append(w.sent, e.id)
-	return w.broken("reply", e.account)
+	return v, w.broken("reply", e.account)
 }
 
 func (w *pollWorld) ListEvents(ctx context.Context, at string, since time.Time, each func(RawEvent) error) (time.Time,

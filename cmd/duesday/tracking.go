@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/config"
-	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe"
@@ -20,78 +18,34 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// A backend is where a tracking command reads and writes: the store, or a running duesday serve
-// with the store open.
-type backend struct {
-	shop     httpapi.Shop
-	ledger   httpapi.Ledger
-	registry httpapi.Registry
-	backlog  httpapi.Backlog
-	hint     func(command string) string // is p.hint of a command with the same backend
-}
-
-func serverFlag(c *cobra.Command, server *string) {
-	c.Flags().StringVar(server, "server", "",
-		"`URL` of a running duesday serve to ask, instead of opening the store (default $"+config.EnvServer+")")
-}
-
-// backendHint returns p.hint of commands with the flag --server.
-func (p *program) backendHint(server string) func(command string) string {
-	return func(command string) string {
-		if command = p.hint(command); server != "" {
-			command += " --server " + quoted(server)
-		}
-		return command
-	}
-}
-
-// backendNeed describes a command's use of its backend.
-type backendNeed struct {
+// trackingNeed describes a command's use of the tracking service.
+type trackingNeed struct {
 	create bool // makes the store if there is none
 	stripe bool // asks Stripe
 	write  bool // changes the store without asking Stripe; without any of these it only reads
 }
 
-// withBackend opens the backend, calls do and closes the backend again.
-func (p *program) withBackend(ctx context.Context, server string, n backendNeed, do func(*backend) error) error {
-	t, err := config.NewTracking(p.cfg, server, p.env)
+// trackingLeaf is a leaf that works on the tracking service of the open store.
+func (p *program) trackingLeaf(use, short string, n trackingNeed,
+	do func(ctx context.Context, t *tracking.Service, args []string) error) *cobra.Command {
+	return leaf(use, short, func(ctx context.Context, args []string) error {
+		return p.withTracking(ctx, n, func(f followed) error { return do(ctx, f.service, args) })
+	})
+}
+
+// withTracking opens the store and its tracking service, calls do and closes both.
+func (p *program) withTracking(ctx context.Context, n trackingNeed, do func(followed) error) error {
+	t, err := config.NewTracking(p.cfg, p.env)
 	if err != nil {
 		return &usageError{err}
 	}
-	hint := p.backendHint(server)
-	if t.Server != "" {
-		client, err := p.client(&t)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		return explainBackend(hint, do(&backend{client, client, client, client, hint}))
+	err = p.with(ctx, need{create: n.create, processor: n.stripe && p.cfg.UsesStripe(), read: n == trackingNeed{}},
+		func(s *session) error { return p.track(ctx, s, &t, n.stripe, tracking.Options{}, do) })
+	if errors.Is(err, store.ErrMissing) {
+		return fmt.Errorf("there is no store at %s yet: duesday serve makes one, as does duesday connect add",
+			secret.Redact(p.cfg.Store))
 	}
-	err = p.with(ctx, need{create: n.create, processor: n.stripe && p.cfg.UsesStripe(), read: n == backendNeed{}},
-		func(s *session) error {
-			return p.track(ctx, s, &t, n.stripe, tracking.Options{}, func(f followed) error {
-				return explainBackend(hint, do(&backend{f.service, f.service, f.service, f.service, hint}))
-			})
-		})
-	switch {
-	case errors.Is(err, store.ErrMissing):
-		return fmt.Errorf("there is no store at %s yet: duesday serve makes one, as does duesday connect add; or ask a "+
-			"running duesday serve by --server, or %s", secret.Redact(p.cfg.Store), config.EnvServer)
-	case errors.Is(err, store.ErrLocked):
-		return fmt.Errorf("%w; if duesday serve has it, ask that by --server, or %s", err, config.EnvServer)
-	}
-	return err
-}
-
-func (p *program) client(t *config.Tracking) (*httpapi.Client, error) {
-	if err := readAPIKey(t); err != nil {
-		return nil, err
-	}
-	if t.APIKey.IsZero() {
-		return nil, usagef("%s wants its API key: set %s, or %s to a file that holds it and that nobody else can read",
-			t.Server, config.EnvAPIKey, config.EnvAPIKeyFile)
-	}
-	return httpapi.NewClient(t.Server, t.APIKey, nil)
+	return p.explainTracking(err)
 }
 
 // followed is an open tracking service with its Stripe account and mode.
@@ -193,18 +147,14 @@ func readSecret(into *secret.Text, file *string, variable string) (err error) {
 	return nil
 }
 
-// explainBackend adds a way out to errors of a backend.
-func explainBackend(hint func(string) string, err error) error {
+// explainTracking adds a way out to errors of the tracking service.
+func (p *program) explainTracking(err error) error {
 	switch {
 	case errors.Is(err, tracking.ErrUnregistered):
 		return fmt.Errorf("%w; %s says which merchant has which Stripe account", err,
-			hint("connect add --account UUID ACCT"))
+			p.hint("connect add --account UUID ACCT"))
 	case errors.Is(err, tracking.ErrDisconnected):
 		return fmt.Errorf("%w; the merchant has to connect it at Stripe again", err)
-	}
-	if e, ok := errors.AsType[*httpapi.StatusError](err); ok && e.Status == http.StatusUnauthorized {
-		return fmt.Errorf("%w; look at %s or %s: it has to be that of the server", err, config.EnvAPIKey,
-			config.EnvAPIKeyFile)
 	}
 	return err
 }
