@@ -152,17 +152,12 @@ func (p *program) openStore(ctx context.Context, place storeurl.Place, t schema.
 	alone bool) (store.Store, error) {
 	o := storeurl.Options{Tables: t.All(), Names: schema.Names(), Now: p.now, Create: create, Holder: p.command,
 		Logger: p.logger(), Version: buildVersion().text(), Alone: alone, Lasting: p.lasting}
-	if p.clock != nil {
-		if o.Clock = p.clock.String(); place.Folder != "" { // package folder makes the clock of both
-			o.Now = p.clock.Machine()
-		} else {
-			o.Now, p.now = p.clock.Now, p.clock.Now
-		}
+	if p.clock != nil && place.Folder != "" { // package folder makes the clock of both
+		o.Clock, o.Now = p.clock.String(), p.machine()
 	}
 	s, err := place.Open(ctx, o)
 	if clocked, ok := s.(interface{ Clock() *clock.Clock }); ok && clocked.Clock().Test() {
-		p.clock = clocked.Clock()
-		p.now = p.clock.Now
+		p.clock, p.now = clocked.Clock(), clocked.Clock().Now
 		if p.cfg.Live() {
 			return nil, errors.Join(usagef("the processes of %s live by a test clock, and the processor is live", p.cfg.Store),
 				s.Close())
@@ -172,17 +167,27 @@ func (p *program) openStore(ctx context.Context, place storeurl.Place, t schema.
 }
 
 // setClock makes the program live by the test clock of a flag or variable, unless it is empty.
-func (p *program) setClock(source, text string) (err error) {
+func (p *program) setClock(source, text string) error {
 	switch {
 	case text == "":
 	case p.cfg.Live():
 		return usagef("%s is for tests, and the processor is live", source)
 	default:
-		if p.clock, err = clock.Parse(text, p.now); err != nil {
+		c, err := clock.Parse(text, p.machine())
+		if err != nil {
 			return usagef("%s: %w", source, err)
 		}
+		p.clock, p.now = c, c.Now
 	}
 	return nil
+}
+
+// machine returns the machine's clock.
+func (p *program) machine() func() time.Time {
+	if p.clock != nil {
+		return p.clock.Machine()
+	}
+	return p.now
 }
 
 // withSide opens the store at the place without its engine, calls do and closes the store.

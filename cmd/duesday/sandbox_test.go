@@ -203,9 +203,9 @@ func TestSandbox_KillNine(t *testing.T) {
 }
 
 // startServer starts a process and waits until it says where it can be reached.
-func startServer(t *testing.T, ledger, listen string) (*exec.Cmd, string) {
+func startServer(t *testing.T, ledger, listen string, env ...string) (*exec.Cmd, string) {
 	t.Helper()
-	c := process(t, nil, "sandbox", "--json", "--listen", listen, "--processor", "sandbox:"+ledger)
+	c := process(t, env, "sandbox", "--json", "--listen", listen, "--processor", "sandbox:"+ledger)
 	out, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -166,7 +166,7 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 			return err
 		}
 	}
-	machine := p.now
+	machine := p.machine()
 	if err := p.setClock("--clock", o.clock); err != nil {
 		return err
 	}

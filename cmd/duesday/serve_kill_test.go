@@ -45,7 +45,6 @@ func TestServe_KilledDays(t *testing.T) {
 	programme := soaktest.Start(t)
 	k := &killedServe{t: t, dir: t.TempDir(), random: rand.New(rand.NewPCG(soaktest.Seed(t), 12))}
 	ledger := filepath.Join(k.dir, "ledger.jsonl")
-	_, k.bank = startServer(t, ledger+"?latency=3ms&unknown=0.02&lost=0.01&busy=0.01", "127.0.0.1:0")
 	speed := 24
 	if soaktest.On() {
 		speed = 6 // hours a second
@@ -57,6 +56,8 @@ func TestServe_KilledDays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, k.bank = startServer(t, ledger+"?latency=3ms&unknown=0.02&lost=0.01&busy=0.01", "127.0.0.1:0",
+		"DUESDAY_CLOCK="+k.clock.String())
 	serve := k.serve()
 	mustRun(t, k.command("import", k.book(many, begin)))
 
