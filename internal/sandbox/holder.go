@@ -133,6 +133,8 @@ func (s *shared) listen() (l net.Listener, remove func() error, err error) {
 		return nil, nil, err
 	}
 	dir, name := filepath.Split(file)
+	_, dead := s.holder()
+	socket.Clear(dead)
 	at, err := socket.Path(dir, name+".sock")
 	if err != nil {
 		return nil, nil, err

@@ -223,6 +223,9 @@ func TestShared_Kill(t *testing.T) {
 		take()
 	}
 	t.Logf("%d intents charged; %d answers lost", len(done), unknown)
+	if err := share(t, file, sharing).Close(); err != nil { // which clears the last one's socket
+		t.Error(err)
+	}
 	checkSuccesses(t, file, done)
 }
 

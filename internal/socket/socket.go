@@ -8,7 +8,8 @@
 //   - The thing is another user's, even for root: CheckOwner refuses before a file is made.
 //   - The path of a socket is too long for the system: a private folder has the socket. Clients read
 //     its path where the holder has written it, and never derive it.
-//   - A holder was killed: its socket refuses connections, and the next holder replaces it.
+//   - A holder was killed: its socket refuses connections. The next holder replaces it, or clears its
+//     private folder.
 //   - A holder has not written its file yet, or writes it now: it has no socket, for now.
 package socket
 
@@ -20,10 +21,21 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // longest is the longest path of a socket on every system.
 const longest = 100
+
+// private is where the folders of sockets with too long paths begin.
+func private() string { return filepath.Join(os.TempDir(), "duesday-") }
+
+// Clear removes the socket of a killed holder, if it has a private folder, and the folder.
+func Clear(path string) {
+	if strings.HasPrefix(path, private()) {
+		_, _ = os.Remove(path), os.Remove(filepath.Dir(path)) // they are in nobody's way
+	}
+}
 
 // Path returns the path of the socket to be made: in the folder, or in a new private folder if that
 // path is too long.
@@ -31,7 +43,7 @@ func Path(dir, name string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	path := filepath.Join(dir, name)
 	if len(path) > longest {
-		path = filepath.Join(os.TempDir(), "duesday-"+rand.Text(), "socket")
+		path = filepath.Join(private()+rand.Text(), "socket")
 	}
 	return path, err
 }

@@ -63,6 +63,33 @@ func TestListen(t *testing.T) {
 	}
 }
 
+// TestClear: of a killed holder's socket, the private folder is removed, and nothing else.
+func TestClear(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.sock", strings.Repeat("a", 100)} {
+		path, err := Path(dir, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := Listen(dir, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		killed := l.(*listener).Listener.(*net.UnixListener)
+		killed.SetUnlinkOnClose(false)
+		if err := killed.Close(); err != nil {
+			t.Fatal(err)
+		}
+		Clear(path)
+		if _, err := os.Stat(filepath.Dir(path)); (err == nil) != (filepath.Dir(path) == dir) {
+			t.Errorf("the folder of %s: %v", path, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "a.sock")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestHolder(t *testing.T) {
 	var text strings.Builder
 	if err := WriteHolder(&text, "duesday \"run\"\n", "/a/b.sock"); err != nil {

@@ -213,10 +213,12 @@ func (s *Store) hold() (*session, error) {
 		return nil, err
 	}
 	o.Now = s.Clock().Now
+	dead, _ := pebblestore.SocketOf(s.dir) // once the folder is ours
 	held, err := pebblestore.Open(s.dir, o)
 	if err != nil {
 		return nil, err
 	}
+	socket.Clear(dead)
 	l, err := socket.Listen(s.dir, o.Socket)
 	if err != nil {
 		return nil, errors.Join(err, held.Close())
