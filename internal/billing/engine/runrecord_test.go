@@ -23,6 +23,7 @@ func TestRunRecord_Killed(t *testing.T) {
 	unfinished := 0
 	for point := 1; ; point++ {
 		w := newWorld("2024-01-31T09:00", planted{})
+		w.records = true
 		w.create(one("2024-01-31"))
 		w.start().run(civil.Date{})
 		reader := w.start()

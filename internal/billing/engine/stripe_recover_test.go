@@ -265,7 +265,7 @@ func TestStripeOrphans(t *testing.T) {
 	waiting := w.create(one("2024-01-31", func(n *billing.NewSubscription) {
 		n.Account, n.Email, n.Method = "a2", "b@example.com", "pm_card_authenticationRequired"
 	}))
-	w.start(fault{4, true}).run(civil.Date{}) // dies when the intent is open
+	w.start(fault{2, true}).run(civil.Date{}) // dies when the intent is open
 	orphans := func() (n int) {
 		last := map[string]billing.State{}
 		for e := range b.Entries() {
@@ -300,7 +300,7 @@ func TestStripeBoundIntentsStay(t *testing.T) {
 	w, b := stripeWorld(t, "2024-01-31T09:00", stripefake.Faults{})
 	n := w.create(one("2024-01-31"))
 	e := b.mustEngine(w)
-	w.start(fault{7, true}).run(civil.Date{}) // dies when the intent is bound
+	w.start(fault{5, true}).run(civil.Date{}) // dies when the intent is bound
 	s := w.sub(n)
 	if s.Open == nil || w.state(s.Open.Ref) != billing.Opened {
 		t.Fatalf("not bound and untried: %s", w.describe(n))
