@@ -127,6 +127,9 @@ func (p *program) follow(ctx context.Context, s *session, kind billing.Kind, id 
 	var seen time.Time
 	warned := false
 	return s.engine.Follow(ctx, kind, id, func(r *engine.RunStatus) {
+		if r.From.IsZero() {
+			return // it has just begun
+		}
 		if seen.IsZero() {
 			counting.Go(func() {
 				if left := countUntil(dueUntil(ctx, s.engine, kind, r.Date.AddDays(1)), stop); left > 0 {

@@ -18,24 +18,10 @@ const switchAge = 300 * time.Millisecond
 // looked itself.
 type chargingSwitch struct {
 	e   *Engine
-	old atomic.Bool // what is known may be older than switchAge
+	old atomic.Bool // set every switchAge: META is to be read again
 
 	mu  sync.Mutex
 	off error // guarded by mu
-}
-
-// watch lets the knowledge age until ctx ends.
-func (s *chargingSwitch) watch(ctx context.Context) {
-	tick := s.e.ticker(switchAge)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			s.old.Store(true)
-		}
-	}
 }
 
 // check returns a StopError if charging was switched off, or the store has moved.

@@ -31,12 +31,9 @@ func (e *BusyError) Error() string {
 }
 
 // Date returns the business day of the other run.
-func (e *BusyError) Date() civil.Date { return dateOf(e.ID) }
-
-// dateOf returns the business day in a run's id.
-func dateOf(id string) civil.Date {
-	day, _, _ := strings.Cut(id, "#")
-	d, _ := civil.Parse(day) // zero: a run has no such id
+func (e *BusyError) Date() civil.Date {
+	day, _, _ := strings.Cut(e.ID, "#")
+	d, _ := civil.Parse(day) // an id begins with it
 	return d
 }
 

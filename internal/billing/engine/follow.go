@@ -35,7 +35,8 @@ type RunStatus struct {
 	State RunState
 }
 
-// FindRun returns the run with that id, or store.ErrNotFound. An empty kind is either.
+// FindRun returns the run with that id, or store.ErrNotFound. An empty kind is either. A run that has
+// just begun may have no record.
 func (e *Engine) FindRun(ctx context.Context, kind billing.Kind, id string) (*RunStatus, error) {
 	for _, k := range kinds(kind) {
 		busy, known, err := e.Busy(ctx, k) // first: a run records its end, and then gives its claim back
@@ -43,18 +44,22 @@ func (e *Engine) FindRun(ctx context.Context, kind billing.Kind, id string) (*Ru
 			return nil, err
 		}
 		r, err := e.Run(ctx, k, id)
-		if err == nil {
+		switch {
+		case err == nil:
 			return &RunStatus{*r, e.stateOf(r, busy, known)}, nil
-		}
-		if !errors.Is(err, store.ErrNotFound) {
+		case !errors.Is(err, store.ErrNotFound):
 			return nil, err
+		case busy != nil && busy.ID == id:
+			now := e.Now()
+			return &RunStatus{billing.Run{Kind: k, ID: id, Date: busy.Date(), Process: busy.Process, Started: now, Seen: now},
+				RunRunning}, nil
 		}
 	}
 	return nil, store.ErrNotFound
 }
 
-// LatestRunsOf returns that many runs at most, the latest begun first, of the latest business days.
-// An empty kind is both.
+// LatestRunsOf returns that many runs at most, the latest begun first: those of the latest business
+// days, and those under way. An empty kind is both.
 func (e *Engine) LatestRunsOf(ctx context.Context, kind billing.Kind, limit int) ([]RunStatus, error) {
 	var all []RunStatus
 	for _, k := range kinds(kind) {
@@ -67,6 +72,11 @@ func (e *Engine) LatestRunsOf(ctx context.Context, kind billing.Kind, limit int)
 				return nil, err
 			}
 			all = append(all, RunStatus{*r, e.stateOf(r, busy, known)})
+		}
+		if busy != nil && !slices.ContainsFunc(all, func(r RunStatus) bool { return r.ID == busy.ID }) {
+			if r, err := e.FindRun(ctx, k, busy.ID); err == nil { // else it has ended meanwhile
+				all = append(all, *r)
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b RunStatus) int { return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.ID, b.ID)) })
@@ -100,20 +110,11 @@ func (e *Engine) Follow(ctx context.Context, kind billing.Kind, id string, each 
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
-		busy, _, err := e.Busy(ctx, kind) // a run that has just begun has no record
-		if err != nil {
-			return nil, err
-		}
 		r, err := e.FindRun(ctx, kind, id)
-		beginning := errors.Is(err, store.ErrNotFound) && busy != nil && busy.ID == id
-		switch {
-		case err != nil && !beginning:
-			return nil, err
-		case err == nil && r.State != RunRunning:
-			return r, nil
-		case err == nil:
-			each(r)
+		if err != nil || r.State != RunRunning {
+			return r, err
 		}
+		each(r)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -36,17 +36,36 @@ func (j *job) begin(ctx context.Context) (end func(), err error) {
 	if err := j.claim.hold(ctx); err != nil {
 		return nil, err
 	}
-	looking, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var watch sync.WaitGroup
+	stop := func() {}
 	if j.kind == billing.Payments {
 		j.charging = &chargingSwitch{e: j.e}
-		watch.Go(func() { j.charging.watch(looking) })
+		stop = j.e.every(switchAge, func() { j.charging.old.Store(true) })
 	}
 	return func() {
 		stop()
-		watch.Wait()
 		j.claim.end()
 	}, nil
+}
+
+// every calls do again and again until stop is called. stop waits for the last call.
+func (e *Engine) every(d time.Duration, do func()) (stop func()) {
+	tick, end := e.ticker(d), make(chan struct{})
+	var work sync.WaitGroup
+	work.Go(func() {
+		for {
+			select {
+			case <-end:
+				return
+			case <-tick.C:
+				do()
+			}
+		}
+	})
+	return func() {
+		tick.Stop()
+		close(end)
+		work.Wait()
+	}
 }
 
 // mayGoOn returns a StopError if the run must not begin another row.
@@ -70,24 +89,7 @@ func (j *job) keep(ctx context.Context) (stop func(), err error) {
 	if err := write(); err != nil && !errors.Is(err, store.ErrUnknown) && !errors.Is(err, store.ErrThrottled) {
 		return nil, fmt.Errorf("recording the run: %w", err)
 	}
-	keeping, end := context.WithCancel(ctx)
-	var keeper sync.WaitGroup
-	keeper.Go(func() {
-		tick := j.e.ticker(recordEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-keeping.Done():
-				return
-			case <-tick.C:
-				_ = write() // the next one tells more
-			}
-		}
-	})
-	return func() {
-		end()
-		keeper.Wait()
-	}, nil
+	return j.e.every(recordEvery, func() { _ = write() }), nil // after an error the next one tells more
 }
 
 // now returns the record of the run as it stands.
@@ -116,7 +118,10 @@ func (j *job) record(ctx context.Context, failed error) error {
 	e, r := j.e, j.now()
 	r.Ended = r.Seen
 	r.Completed = failed == nil && !r.Date.After(civil.Of(r.Ended))
-	if r.Off = errors.Is(failed, ErrChargingOff); failed != nil {
+	switch r.Off = errors.Is(failed, ErrChargingOff); {
+	case errors.Is(failed, context.Canceled):
+		r.Reason = "interrupted"
+	case failed != nil:
 		r.Reason = secret.MaskCards(failed.Error())
 	}
 	if err := e.Store.Commit(ctx, r.Write(e.Table)); err != nil && !errors.Is(err, store.ErrUnknown) {

@@ -54,9 +54,6 @@ func (h *holder) claim(ctx context.Context, a *writer, name, by string) {
 	if err == nil && by != "" {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.claims == nil {
-			h.claims = map[string]func(){}
-		}
 		h.claims[name] = release
 	}
 }

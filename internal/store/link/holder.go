@@ -38,7 +38,7 @@ func Serve(ctx context.Context, conn net.Conn, s store.Store, o Options) error {
 	if err != nil {
 		return errors.Join(err, conn.Close())
 	}
-	h := &holder{wire: newWire(conn), Store: s, names: names, ended: ctx}
+	h := &holder{wire: newWire(conn), Store: s, names: names, ended: ctx, claims: map[string]func(){}}
 	defer h.releaseAll()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) }) // ends the reading
 	defer stop()
