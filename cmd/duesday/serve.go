@@ -190,7 +190,7 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		clock := cmp.Or(p.clock, clock.Machine(machine))
 		options := server.Options{Listener: l, Now: machine, Clock: clock, Log: s.log, Mail: s.drainMail,
 			Ready: func(ctx context.Context) error { _, err := s.engine.Meta(ctx); return err },
-			Day:   p.day(s, o, clock)}
+			Day:   p.day(s, o, clock), Watch: p.watch(s, clock)}
 		if !follows {
 			return p.runServer(ctx, s, &t, o, followed{}, options)
 		}

@@ -43,6 +43,7 @@ var layers = map[string][]string{
 	"internal/schema":         {"store"},
 	"internal/secret":         {},
 	"internal/server":         {"clock", "httpapi", "outbox", "secret", "stripe/event", "tracking", "tracking/poller"},
+	"internal/status":         {"billing", "billing/engine", "outbox", "schedule", "secret", "store", "tracking"},
 	"internal/stripe":         {"billing", "secret", "stripe/api"},
 	"internal/stripe/api":     {"billing", "money", "secret"},
 	"internal/stripe/apitest": {"money", "stripefake", "stripetest"},

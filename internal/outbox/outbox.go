@@ -86,6 +86,38 @@ func (o *Outbox) Pending(ctx context.Context) (due, later, dead int, err error) 
 	return due, later, dead, nil
 }
 
+// Backlog returns since when the row that waits longest has waited, and the number of dead letters, 1000 at
+// most. A
+// row waits since it was due, or, if its delivery has failed, since it was made; zero: none waits. Of a
+// longer queue it reads the beginning alone.
+func (o *Outbox) Backlog(ctx context.Context) (oldest time.Time, dead int, err error) {
+	const most = 64 // rows of a shard, failed ones among them
+	now := o.now()
+	for n := range shards {
+		q := store.Query{Table: o.table.Name, Partition: o.queue.shard(n), Limit: most}
+		for it, err := range o.store.Query(ctx, q) {
+			if err != nil {
+				return time.Time{}, 0, fmt.Errorf("read the outbox: %w", err)
+			}
+			e, _ := decode(it) // an unreadable row has a due time, or none
+			since := e.Due
+			if e.Tries > 0 {
+				since = e.Created
+			}
+			if since.Before(now) && !since.IsZero() && (oldest.IsZero() || since.Before(oldest)) {
+				oldest = since
+			}
+		}
+	}
+	for _, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: o.queue.dead(), Limit: 1000}) {
+		if err != nil {
+			return time.Time{}, 0, fmt.Errorf("count the dead letters: %w", err)
+		}
+		dead++
+	}
+	return oldest, dead, nil
+}
+
 // settle commits the writes at the end of a delivery; one of them deletes the row. It counts a row
 // that this call has deleted, and one with an unknown outcome: if it is there, the next drain finds
 // it. After a conflict another worker has settled the effect. Any other error is returned.

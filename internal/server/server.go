@@ -31,6 +31,7 @@ type Options struct {
 	Ready    func(context.Context) error                  // whether it can work
 	Mail     func(context.Context) (outbox.Report, error) // delivers the mail that is due; nil: none
 	Day      interface{ Run(context.Context) error }      // runs the daily jobs until ctx ends; nil: none
+	Watch    interface{ Run(context.Context) error }      // tells of what is wrong until ctx ends; nil: nobody does
 
 	WebhookSecrets []secret.Text // of HookPath; none: closed to Stripe
 	ConnectSecrets []secret.Text // of ConnectPath; none: closed to Stripe
@@ -110,6 +111,9 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	var daily error
 	if s.o.Day != nil {
 		running.Go(func() { daily = s.o.Day.Run(ctx) })
+	}
+	if s.o.Watch != nil {
+		running.Go(func() { _ = s.o.Watch.Run(ctx) }) // returns no error
 	}
 	if s.poller != nil {
 		running.Go(func() { err = s.poller.Run(ctx) })

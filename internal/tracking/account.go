@@ -168,6 +168,12 @@ func (s *Service) ConnectedAccounts(ctx context.Context) iter.Seq2[*ConnectedAcc
 		func(it store.Item) (*ConnectedAccount, error) { return s.accountOf(it), nil })
 }
 
+// Accounts is ConnectedAccounts without a Service. Own is not known.
+func Accounts(ctx context.Context, s store.Store, t schema.Tables) iter.Seq2[*ConnectedAccount, error] {
+	return read(s.Query(ctx, store.Query{Table: t.Tracking.Registry.Name, Partition: accountRows}),
+		func(it store.Item) (*ConnectedAccount, error) { return from(it, (*ConnectedAccount).fields), nil })
+}
+
 // merchantOf returns the merchant of a Stripe account, or ErrUnregistered. It reads a registered
 // account once, since the merchant never changes.
 func (s *Service) merchantOf(ctx context.Context, stripeAccount string) (string, error) {

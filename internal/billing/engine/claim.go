@@ -37,8 +37,8 @@ func (e *BusyError) Date() civil.Date {
 	return d
 }
 
-// thisProcess names the process for people.
-func thisProcess() string {
+// ThisProcess names the process for people: <pid>@<host>.
+func ThisProcess() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"

@@ -19,7 +19,7 @@ const recordEvery = 2 * time.Second
 
 // newJob returns a run that has not begun.
 func (e *Engine) newJob(kind billing.Kind, index string, o RunOptions) *job {
-	j := &job{e: e, kind: kind, index: index, options: o, started: e.Now(), process: thisProcess()}
+	j := &job{e: e, kind: kind, index: index, options: o, started: e.Now(), process: ThisProcess()}
 	if j.report.Date = o.Date; o.Date.IsZero() {
 		j.report.Date = civil.Of(j.started)
 	}

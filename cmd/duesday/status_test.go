@@ -1,0 +1,64 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// machineLines are what differs from machine to machine.
+var machineLines = regexp.MustCompile(`(?m)^(  disk: .*\n|disk +\w+ .*|store .*)`)
+
+// TestStatus holds what duesday status prints to its golden text, and its exit codes.
+func TestStatus(t *testing.T) {
+	golden, err := os.ReadFile("testdata/status.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCLI(t)
+	var got strings.Builder
+	show := func() {
+		r := c.run("status")
+		if strings.HasPrefix(r.out, "All is well.") != (r.code == exitDone) || r.code != exitDone && r.code != exitPerson {
+			t.Errorf("exit %d of\n%s", r.code, r.out)
+		}
+		text := machineLines.ReplaceAllString(r.out, "")
+		got.WriteString("---\n" + text)
+	}
+	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n"+
+		"2,b@example.com,1,gym,9.00,EUR,15,pm_card_authenticationRequired\n"))
+	c.must("run", "reminders")
+	c.run("run", "payments")
+	show()
+	c.must("settings", "set", "daily=06:10", "alarm-at=08:00", "time-zone=Europe/Berlin")
+	c.must("charging", "off", "--reason", "prices are being checked")
+	c.clock.Set(c.clock.Now().AddDate(0, 0, 2))
+	show()
+	// The first line counts the disk of this machine as well.
+	text := regexp.MustCompile(`(?m)^(\d+ checks? wrong:|All is well\.)\n`).ReplaceAllString(got.String(), "")
+	text = strings.ReplaceAll(text, "What to do:\n---", "---") // of the disk alone
+	text = regexp.MustCompile(`\n+`).ReplaceAllString(text, "\n")
+	if text != string(golden) {
+		t.Errorf("got\n%s\nwant\n%s", text, golden)
+	}
+	v := c.json(exitPerson, "status").(map[string]any)
+	equal(t, "ok", v["ok"], false)
+}
+
+// TestStatus_BesideServe: a running serve is seen from another process, and its absence is wrong.
+func TestStatus_BesideServe(t *testing.T) {
+	c := newCLI(t)
+	serve := func() string {
+		for _, check := range c.json(c.run("status").code, "status").(map[string]any)["checks"].([]any) {
+			if check := check.(map[string]any); check["check"] == "serve" {
+				return check["found"].(string)
+			}
+		}
+		return ""
+	}
+	_, stop := c.serveBy(c.clock.Now, "--daily", "06:10")
+	c.until("serve claims the folder", func() bool { return strings.HasPrefix(serve(), "process ") })
+	equal(t, "stopped", stop().code, exitDone)
+	equal(t, "without serve", serve(), "none runs, and both jobs are to run daily at 06:10")
+}

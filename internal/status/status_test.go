@@ -1,0 +1,228 @@
+package status_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/status"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/memstore"
+)
+
+// A shared store keeps claims, as a folder does.
+type shared struct {
+	store.Store
+	*store.Claims
+}
+
+// A world is an installation at a moment; made at 00:00 of the first of March, looked at on the third.
+type world struct {
+	t      *testing.T
+	now    time.Time
+	tables schema.Tables
+	store  shared
+	engine *engine.Engine
+	in     *status.Installation
+}
+
+func clockTime(text string) time.Time {
+	at, err := time.Parse("2006-01-02 15:04", "2026-03-"+text)
+	if err != nil {
+		panic(err)
+	}
+	return at
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, tables: schema.New(schema.DefaultPrefix), now: clockTime("01 00:00")}
+	now := func() time.Time { return w.now }
+	mem, err := memstore.Open(w.tables.All(), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.store = shared{mem, new(store.Claims)}
+	settings := billing.DefaultSettings()
+	if err := errors.Join(settings.Set("daily", "06:10,18:10"), settings.Set("alarm-at", "20:00")); err != nil {
+		t.Fatal(err)
+	}
+	w.engine, err = engine.Open(t.Context(), engine.Options{Store: w.store, Tables: w.tables, Now: now,
+		Making: engine.MakeNew, Settings: &settings})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.in = &status.Installation{Engine: w.engine, Version: "v1", Folder: "data",
+		Hint: func(command string) string { return "duesday " + command },
+		Disk: func(string) (uint64, uint64, error) { return 50 << 30, 100 << 30, nil }}
+	w.now = clockTime("03 12:00")
+	return w
+}
+
+func (w *world) commit(writes ...store.Write) {
+	w.t.Helper()
+	if err := w.store.Commit(w.t.Context(), writes...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// run records a run of the job.
+func (w *world) run(kind billing.Kind, begun, ended time.Time, completed bool, counts map[string]int) {
+	w.t.Helper()
+	r := &billing.Run{Kind: kind, ID: begun.Format(time.DateOnly) + "#" + billing.Stamp(begun) + "-ABCDEF", Started: begun,
+		Seen: begun, Ended: ended, Completed: completed, Counts: counts}
+	var err error
+	if r.Date, err = parseDate(begun); err != nil {
+		w.t.Fatal(err)
+	}
+	if !ended.IsZero() && !completed {
+		r.Reason = "the bank is closed"
+	}
+	w.commit(r.Write(w.engine.Table))
+}
+
+// day records both runs of a moment.
+func (w *world) day(begun time.Time) {
+	for _, kind := range []billing.Kind{billing.Reminders, billing.Payments} {
+		w.run(kind, begun, begun.Add(time.Minute), true, map[string]int{"due": 3, "paid": 3})
+	}
+}
+
+func (w *world) effect(e outbox.Effect) {
+	e.Kind, e.Created = outbox.KindReceipt, w.now.Add(-2*time.Hour)
+	w.commit(outbox.Write(w.tables.Outbox.Name, e))
+}
+
+func (w *world) bury(queue outbox.Queue) {
+	w.effect(outbox.Effect{Queue: queue, ID: "e", Due: w.now.Add(-time.Minute)})
+	o := outbox.New(w.store, w.tables.Outbox, func() time.Time { return w.now }, refusing{}, nil).On(queue)
+	if r, err := o.Drain(w.t.Context(), 1); err != nil || r.Dead != 1 {
+		w.t.Fatal(r, err)
+	}
+}
+
+// check returns the check of the name; the zero Check if there is none.
+func (w *world) check(name string) status.Check {
+	w.t.Helper()
+	for _, c := range w.in.Look(w.t.Context()) {
+		if c.Wrong != (c.Next != "") {
+			w.t.Errorf("%+v: a check has a next step if, and only if, it is wrong", c)
+		}
+		if c.Name == name {
+			return c
+		}
+	}
+	return status.Check{}
+}
+
+// TestLook holds each check right and wrong.
+func TestLook(t *testing.T) {
+	for _, test := range []struct {
+		check, name string
+		given       func(*world)
+		wrong       bool
+		found       string
+	}{
+		{"store", "right", func(*world) {}, false, "format 1; duesday v1"},
+		{"store", "unreadable", func(w *world) { w.in.Engine.Store = &broken{} }, true, "this cannot be read: the disk is gone"},
+		{"store", "moved", func(w *world) {
+			w.commit(store.Update(w.engine.Table, billing.MetaKey, store.NewItem(store.Attribute{Name: schema.Moved,
+				Value: store.S("pebble:./other")}), nil))
+		}, true, "this store is not the live one: it was moved to pebble:./other"},
+		{"serve", "nobody", func(*world) {}, true, "none runs, and both jobs are to run daily at 06:10 and 18:10"},
+		{"serve", "somebody", func(w *world) { w.claim("7@host") }, false, "process 7@host"},
+		{"serve", "no times", func(w *world) { w.set("daily", "") }, false, "none runs, and no times are set"},
+		{"serve", "without claims", func(w *world) { w.in.Engine.Store = w.store.Store }, false, "not known"},
+		{"days", "finished", func(w *world) { w.day(clockTime("02 18:10")) }, false,
+			"all are finished up to 2026-03-03 06:10 UTC; next run at 2026-03-03 18:10 UTC"},
+		{"days", "in time", func(w *world) { w.day(clockTime("02 18:10")); w.now = clockTime("03 19:59") }, false,
+			"1 not finished yet"},
+		{"days", "too late", func(w *world) { w.day(clockTime("02 18:10")); w.now = clockTime("03 20:00") }, true,
+			"1 not finished, 1 too late"},
+		{"days", "one job alone", func(w *world) {
+			w.day(clockTime("02 18:10"))
+			w.now = clockTime("03 21:00")
+			w.run(billing.Payments, clockTime("03 18:10"), clockTime("03 18:11"), true, nil)
+		}, true, "1 not finished, 1 too late"},
+		{"days", "never", func(*world) {}, true, "2 not finished, 2 too late"},
+		{"days", "without an alarm", func(w *world) { w.set("alarm-at", ""); w.day(clockTime("01 18:10")) }, true,
+			"1 not finished, 1 too late"},
+		{"payments", "never", func(*world) {}, false, "has never run"},
+		{"payments", "completed", func(w *world) { w.day(clockTime("03 06:10")) }, false,
+			"completed 2026-03-03 06:10 UTC: 3 due, 3 paid"},
+		{"payments", "ended", func(w *world) {
+			w.run(billing.Payments, clockTime("03 06:10"), clockTime("03 06:11"), false, map[string]int{"due": 1})
+		}, true, "ended 2026-03-03 06:11 UTC without completing (the bank is closed): 1 due"},
+		{"reminders", "broken off", func(w *world) {
+			w.run(billing.Reminders, clockTime("03 06:10"), time.Time{}, false, map[string]int{"due": 5, "sent": 5})
+		}, true, "broken off, begun 2026-03-03 06:10 UTC: 5 due, 5 sent"},
+		{"waiting", "customers", func(w *world) {
+			w.run(billing.Payments, clockTime("03 06:10"), clockTime("03 06:11"), true, map[string]int{"pending": 2})
+		}, false, "2 pending: the customer or the processor has to act"},
+		{"waiting", "a person", func(w *world) {
+			w.run(billing.Payments, clockTime("03 06:10"), clockTime("03 06:11"), true, map[string]int{"parked": 1})
+			w.run(billing.Payments, clockTime("03 07:10"), time.Time{}, false, nil)
+		}, true, "1 parked, 0 pending"},
+		{"charging", "on", func(*world) {}, false, "on"},
+		{"charging", "off", func(w *world) { w.charging("prices are checked") }, true, "off: prices are checked"},
+		{"mail", "nothing", func(*world) {}, false, "nothing is late"},
+		{"mail", "to come", func(w *world) { w.effect(outbox.Effect{ID: "e", Due: w.now.Add(time.Hour)}) }, false,
+			"nothing is late"},
+		{"mail", "a moment ago", func(w *world) { w.effect(outbox.Effect{ID: "e", Due: w.now.Add(-time.Minute)}) }, false,
+			"the oldest row waits for 60 s"},
+		{"mail", "late", func(w *world) { w.effect(outbox.Effect{ID: "e", Due: w.now.Add(-61 * time.Minute)}) }, true,
+			"the oldest row waits for 61 min"},
+		{"mail", "put off again and again", func(w *world) {
+			w.effect(outbox.Effect{ID: "e", Due: w.now.Add(time.Hour), Tries: 4})
+		}, true, "the oldest row waits for 2 h"},
+		{"mail", "given up", func(w *world) { w.bury(outbox.Mail) }, true, "1 given up"},
+		{"jobs", "given up", func(w *world) { w.bury(outbox.Actions) }, true, "1 given up"},
+		{"events", "given up elsewhere", func(w *world) { w.bury(outbox.Mail) }, false, "nothing is late"},
+		{"accounts", "none", func(*world) {}, false, ""},
+		{"accounts", "verified", func(w *world) { w.account("acct_a", w.now.Add(-23*time.Hour), "") }, false,
+			"1 connected, all verified through 2026-03-02 13:00 UTC"},
+		{"accounts", "not verified", func(w *world) {
+			w.account("acct_a", w.now.Add(-time.Hour), "")
+			w.account("acct_b", w.now.Add(-25*time.Hour), "Stripe is away")
+		}, true, "1 of 2 not verified for a day; acct_b is verified through 2026-03-02 11:00 UTC: Stripe is away"},
+		{"webhooks", "elsewhere", func(*world) {}, false, "not known"},
+		{"webhooks", "good", func(w *world) { w.signed(true, 0); w.signed(false, 10*time.Minute) }, false, "no endpoint has"},
+		{"webhooks", "failing", func(w *world) { w.signed(false, 2*time.Hour); w.signed(false, time.Minute) }, true,
+			"no good signature at /hooks/stripe for 2 h"},
+		{"webhooks", "good again", func(w *world) {
+			w.signed(false, 2*time.Hour)
+			w.signed(false, time.Minute)
+			w.signed(true, 0)
+		}, false, "no endpoint has"},
+		{"clock", "not known", func(w *world) { w.ahead(0, false) }, false, "the processor's is not known"},
+		{"clock", "agrees", func(w *world) { w.ahead(-5*time.Minute, true) }, false, "agrees with the processor's"},
+		{"clock", "behind", func(w *world) { w.ahead(-6*time.Minute, true) }, true, "6 min from the processor's"},
+		{"disk", "room", func(*world) {}, false, "50.0 of 100.0 GiB free"},
+		{"disk", "a large one", func(w *world) { w.disk(49<<30, 1000<<30) }, true, "49.0 of 1000.0 GiB free"},
+		{"disk", "a small one", func(w *world) { w.disk(1<<29, 2<<30) }, true, "0.5 of 2.0 GiB free"},
+		{"disk", "elsewhere", func(w *world) { w.in.Folder = "" }, false, ""},
+	} {
+		t.Run(test.check+" "+test.name, func(t *testing.T) {
+			w := newWorld(t)
+			test.given(w)
+			c := w.check(test.check)
+			if c.Wrong != test.wrong || !strings.HasPrefix(c.Text, test.found) || (c.Text == "") != (test.found == "") {
+				t.Errorf("%+v, want %v, %q", c, test.wrong, test.found)
+			}
+		})
+	}
+}
+
+// TestLook_Unreadable: a store that cannot be read is one wrong check, and no others.
+func TestLook_Unreadable(t *testing.T) {
+	w := newWorld(t)
+	w.in.Engine.Store = &broken{}
+	if all := w.in.Look(t.Context()); len(all) != 1 || all[0].Name != "store" {
+		t.Errorf("%+v", all)
+	}
+}

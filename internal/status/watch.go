@@ -1,0 +1,124 @@
+package status
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A Watch looks at an installation every minute for as long as its process serves, and keeps the claim
+// that says so. It logs a check that has turned wrong, once a day for as long as it is, and once when
+// it is right again. A check has turned when two looks in a row agree.
+type Watch struct {
+	In    *Installation
+	After func() <-chan time.Time // waits from one look to the next
+	By    string                  // this process, for others
+	Log   *slog.Logger
+	// Tell tells a person of the checks that have turned wrong, and of those that still are; it is
+	// called after each look. nil: nobody is told.
+	Tell func(ctx context.Context, wrong []Check) error
+
+	mu   sync.Mutex
+	last []Check // guarded by mu
+
+	runs     map[string]int       // looks in a row at which a check was wrong
+	told     map[string]time.Time // when a check was logged; since it has been wrong
+	untold   string               // the last error of Tell, logged
+	lost     <-chan struct{}      // closed when the claim is
+	unclaims func()
+}
+
+// again is when what is still wrong is told of once more.
+const again = 24 * time.Hour
+
+// Last returns the checks of the last look; nil before the first.
+func (w *Watch) Last() []Check {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
+}
+
+// Run looks until ctx ends.
+func (w *Watch) Run(ctx context.Context) error {
+	w.runs, w.told = map[string]int{}, map[string]time.Time{}
+	defer func() {
+		if w.unclaims != nil {
+			w.unclaims()
+		}
+	}()
+	for {
+		w.claim(ctx)
+		w.look(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.After():
+		}
+	}
+}
+
+// claim tells the other processes of the store that this one serves. It is claimed again when the
+// process that kept the claim is gone. Another serve may have it: one is enough.
+func (w *Watch) claim(ctx context.Context) {
+	claims, ok := w.In.Engine.Store.(store.Claimer)
+	if !ok {
+		return
+	}
+	if w.unclaims != nil {
+		select {
+		case <-w.lost:
+		default:
+			return
+		}
+	}
+	if lost, release, err := claims.Claim(ctx, ClaimName, w.By); err == nil {
+		w.lost, w.unclaims = lost, release
+	}
+}
+
+func (w *Watch) look(ctx context.Context) {
+	checks := w.In.Look(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	w.mu.Lock()
+	w.last = checks
+	w.mu.Unlock()
+	var wrong []Check
+	for _, c := range checks {
+		if w.runs[c.Name]++; !c.Wrong {
+			w.runs[c.Name] = 0
+		}
+		if w.runs[c.Name] > 1 {
+			wrong = append(wrong, c)
+		}
+		w.note(c)
+	}
+	if w.Tell == nil {
+		return
+	}
+	err := w.Tell(ctx, wrong)
+	if err == nil {
+		w.untold = ""
+	} else if ctx.Err() == nil && w.untold != err.Error() {
+		w.untold = err.Error()
+		w.Log.Error("the operator cannot be told of what is wrong", "error", err)
+	}
+}
+
+// note logs a check that has turned.
+func (w *Watch) note(c Check) {
+	now := w.In.Engine.Now()
+	since, was := w.told[c.Name]
+	switch {
+	case c.Wrong && w.runs[c.Name] > 1 && (!was || now.Sub(since) >= again):
+		w.told[c.Name] = now
+		w.Log.Error("status: something is wrong", "check", c.Name, "found", c.Text, "next", c.Next)
+	case !c.Wrong && was:
+		delete(w.told, c.Name)
+		w.Log.Warn("status: this is all right again", "check", c.Name, "found", c.Text)
+	}
+}
