@@ -75,6 +75,7 @@ func TestWatch_Claim(t *testing.T) {
 	release := w.claim("another serve")
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
 		watch := &status.Watch{In: w.in, By: "this one", After: func() <-chan time.Time { return time.After(time.Minute) },
 			Log: slog.New(slog.DiscardHandler)}
 		go func() { _ = watch.Run(ctx) }()
